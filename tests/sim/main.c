@@ -16,7 +16,8 @@
 	"none|announce-before-persist|double-count|double-count-fragment|stale-attempt|former-process|ignore-full-hash|"   \
 	"late-scatter|replay-a-vote|prune-early|piece-unverified|early-outer-step|count-given-steps|leave-behind|"         \
 	"act-while-installing|end-when-started-again|end-before-all-is-stored|vote-unstored|"                              \
-	"keep-what-was-given|adopt-what-was-not-given|lose-what-was-fetched|join-once|poll-not-renewed|"                   \
+	"keep-what-was-given|adopt-what-was-not-given|lose-what-was-fetched|"                                              \
+	"commit-what-was-given-up|discard-keeps-steps-ahead|leave-the-start|give-away-again|join-once|poll-not-renewed|"   \
 	"pause-without-end"
 
 struct sim_cli {
@@ -177,29 +178,30 @@ static void tell_stats(struct rv_events *events, const struct sim_stats *sum) {
 	tell_injected(events, sum);
 	rv_event(
 		events, RV_INFO, "rounds",
-		RV_FIELDS(rv_field_int("committed", (int64_t)sum->commits),
-				  rv_field_int("later_attempts", (int64_t)sum->later_attempts),
-				  rv_field_int("fetched_logs", (int64_t)sum->fetched_logs),
-				  rv_field_int("fetched_snapshots", (int64_t)sum->fetched_snapshots),
-				  rv_field_int("older_snapshots", (int64_t)sum->older_snapshots),
-				  rv_field_int("own_files", (int64_t)sum->own_files),
-				  rv_field_int("kept_progress", (int64_t)sum->kept_progress),
-				  rv_field_int("overlapped", (int64_t)sum->overlapped),
-				  rv_field_int("given_away", (int64_t)sum->given_away), rv_field_int("clipped", (int64_t)sum->clipped),
-				  rv_field_int("rollbacks", (int64_t)sum->rollbacks),
-				  rv_field_int("standstills", (int64_t)sum->standstills),
-				  rv_field_int("torn_writes", (int64_t)sum->torn_writes), rv_field_int("named", (int64_t)sum->named),
-				  rv_field_int("resynced", (int64_t)sum->resynced), rv_field_int("faded", (int64_t)sum->faded)),
+		RV_FIELDS(
+			rv_field_int("committed", (int64_t)sum->commits),
+			rv_field_int("later_attempts", (int64_t)sum->later_attempts),
+			rv_field_int("fetched_logs", (int64_t)sum->fetched_logs),
+			rv_field_int("fetched_snapshots", (int64_t)sum->fetched_snapshots),
+			rv_field_int("older_snapshots", (int64_t)sum->older_snapshots),
+			rv_field_int("own_files", (int64_t)sum->own_files),
+			rv_field_int("kept_progress", (int64_t)sum->kept_progress),
+			rv_field_int("overlapped", (int64_t)sum->overlapped), rv_field_int("given_away", (int64_t)sum->given_away),
+			rv_field_int("residuals", (int64_t)sum->residuals), rv_field_int("clipped", (int64_t)sum->clipped),
+			rv_field_int("rollbacks", (int64_t)sum->rollbacks), rv_field_int("standstills", (int64_t)sum->standstills),
+			rv_field_int("torn_writes", (int64_t)sum->torn_writes), rv_field_int("named", (int64_t)sum->named),
+			rv_field_int("resynced", (int64_t)sum->resynced), rv_field_int("faded", (int64_t)sum->faded)),
 		"%llu rounds committed, %llu rosters of a later attempt, %llu logs and %llu snapshots fetched, %llu found on "
 		"the "
 		"own disk, %llu writes torn, %llu rollbacks, progress kept %llu times, %llu outer steps behind an overlap, "
-		"%llu of them late, %llu chunks of contributions clipped; flipped bits: %llu named, %llu resynced, %llu faded",
+		"%llu of them late, %llu contributions with a residual, %llu chunks of contributions clipped; flipped bits: "
+		"%llu named, %llu resynced, %llu faded",
 		(unsigned long long)sum->commits, (unsigned long long)sum->later_attempts,
 		(unsigned long long)sum->fetched_logs, (unsigned long long)sum->fetched_snapshots,
 		(unsigned long long)sum->own_files, (unsigned long long)sum->torn_writes, (unsigned long long)sum->rollbacks,
 		(unsigned long long)sum->kept_progress, (unsigned long long)sum->overlapped,
-		(unsigned long long)sum->given_away, (unsigned long long)sum->clipped, (unsigned long long)sum->named,
-		(unsigned long long)sum->resynced, (unsigned long long)sum->faded);
+		(unsigned long long)sum->given_away, (unsigned long long)sum->residuals, (unsigned long long)sum->clipped,
+		(unsigned long long)sum->named, (unsigned long long)sum->resynced, (unsigned long long)sum->faded);
 	rv_event(events, RV_INFO, "time",
 			 RV_FIELDS(rv_field_double("virtual_hours", (double)sum->virtual_us / 3600 / SIM_S),
 					   rv_field_int("events", (int64_t)sum->events),

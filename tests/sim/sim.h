@@ -1,6 +1,6 @@
 /* sim.h: the deterministic simulator: a universe of one coordinator and 1 to 32 workers under virtual time.
  *
- * The protocol cores are the real ones (coordinator/core, worker/session_core and worker/round, worker/recovery,
+ * The protocol cores and what a worker does with its replica (train/participant) are the real ones (coordinator/core, worker/session_core and worker/round, worker/recovery,
  * net/reduce, the encodings of net/control and net/frame, outer/global and a codec). Everything around them is here: an
  * event queue instead of a clock, a network of composable nodes, disks that tear, training that is a pure function of
  * (worker, round, step). One 64-bit seed decides everything, so a universe replays exactly.
@@ -18,7 +18,7 @@
  * sim_files.c        what is in the files
  * sim_recovery.c     the directory under worker/recovery: what a disk proves, and which files go
  * sim_trainer.c      the trainer thread: the session core's trainer
- * sim_training.c     fake inner steps, contributions, outer steps
+ * sim_training.c     the participant's tiny replica and its fake inner steps
  * sim_pipe.c         connections between workers: the mesh's pipes
  * sim_stream.c       what protects them: a key stated, and nothing encrypted
  * sim_peers.c        the mesh in a worker, and what travels on it: the platform around net/reduce
@@ -38,6 +38,7 @@
 #include "net/mesh/peers.h"
 #include "net/reduce/reduce.h"
 #include "outer/global.h"
+#include "train/participant/participant.h"
 #include "worker/join/control_client.h"
 #include "worker/session/core.h"
 #include "worker/state/checkpoint_index.h"
@@ -144,6 +145,8 @@ struct sim_options {
 	uint32_t fragments;
 	float mix;       /* what a worker keeps of its own when it adopts a round's */
 	bool gives_away; /* late outer steps: overlap_steps is H, and steps ahead begin from a start of their own */
+	float share;     /* of the outer step, that start has so much of it (eager); 0: delayed */
+	float feedback;  /* beta of error feedback; 0: none */
 	bool mixed;      /* programs speak any version of the protocol that this release speaks, each start anew */
 	uint64_t keep_snapshots, keep_log;
 	bool calm;  /* no faults at all: bytes are counted exactly */
@@ -357,6 +360,19 @@ struct sim_progress {
 	int n;
 };
 
+/* The replica that participants have here (train/replica.h leaves it to who makes it): theta_local, and what it is made
+ * of. */
+struct replica {
+	const struct sim *sim;
+	const struct sim_worker *worker;
+	float *local;
+	float *began;  /* local before the steps that it contains, where the participant keeps a start of its own */
+	uint64_t step; /* global: the next one */
+	struct sim_progress progress[SIM_MAX_FRAGMENTS];
+	float *kept[REPLICA_MAX_KEPT];
+	int n_kept;
+};
+
 /* A file that is fetched, or wanted from the own disk. */
 struct sim_fetch {
 	bool wanted;
@@ -440,17 +456,15 @@ struct sim_worker {
 	uint64_t reduce_round;
 	uint32_t reduce_attempt;
 	struct global_state global;
-	float *local; /* theta_local */
-	struct sim_progress progress[SIM_MAX_FRAGMENTS];
-	uint64_t steps_done, tokens;
-	uint64_t ahead, ahead_tokens; /* of the next round */
+	struct replica replica;
+	struct participant participant;
 	struct sim_request requests[SIM_MAX_REQUESTS];
 	int n_requests;
 	uint64_t working;    /* number of the trainer's event under way: an earlier one is void */
 	uint64_t steps_left; /* of the TRAIN under way */
 	struct sim_task *tasks;
 	struct store_thread store_thread;
-	uint8_t *own, *reduced, *flags;
+	uint8_t *reduced, *flags;
 	uint8_t *held[SIM_MAX_WORKERS];
 	struct sim_progress own_progress;
 	struct sim_fetch fetch;
@@ -495,8 +509,9 @@ void trainer_load(struct sim *s, int host, struct recovered *found);
 void trainer_unload(struct sim_worker *w);
 
 /* sim_training.c: what the trainer's requests come to, at once */
-void training_from_theta(struct sim *s, struct sim_worker *w); /* theta_local is theta: no step is done */
-void training_resume(struct sim *s, struct sim_worker *w, const struct recovered *found);
+void training_init(struct sim *s, int host); /* w->global is theta0 */
+void training_resume(struct sim *s, int host, const struct recovered *found);
+void training_release(struct sim_worker *w);
 void training_step(struct sim *s, int host, uint64_t round);
 bool training_time_is_up(const struct sim *s, const struct sim_worker *w);
 /* Whatever is encoded next; false: it comes to nothing. */
@@ -527,7 +542,7 @@ const uint8_t *files_log_bytes(const struct sim *s, const struct sim_file *f, st
 bool files_is_the_runs(const struct sim *s, const struct sim_file *f);
 void files_replica_info(const uint8_t *bytes, struct state_replica_info *info);
 bool files_replica_waits(const struct sim *s, const uint8_t *bytes); /* for the outer step of its round */
-void files_read_replica(const struct sim *s, const uint8_t *bytes, struct sim_worker *w);
+void files_read_replica(const struct sim *s, const uint8_t *bytes, struct replica *r);
 
 /* sim_recovery.c */
 void recovery_load(struct sim *s, int host, struct recovered *out); /* w->global is theta0 */
@@ -588,6 +603,8 @@ struct sim_contribution {
 	int host;
 	struct sim_progress progress;
 	uint8_t *bytes;
+	float *left;     /* (n) what its encoding leaves of the fragment; NULL: no error feedback */
+	uint64_t losses; /* of the worker's residual, before it was given */
 	struct sim_contribution *next;
 };
 struct sim_roster {
@@ -600,6 +617,14 @@ struct sim_roster {
 	uint64_t boots[NET_MAX_MEMBERS];
 	struct sim_roster *next;
 };
+/* What error feedback must have kept of a worker's contributions. */
+struct sim_residual {
+	float *left, *next;                 /* (n) after its latest commit; after the encoding under way */
+	uint64_t encoded;                   /* the latest round that it encoded */
+	uint64_t losses;                    /* how often it had reason to lose it */
+	bool had_reason[SIM_MAX_FRAGMENTS]; /* it had one, since the latest commit with it was given */
+	bool unknown[SIM_MAX_FRAGMENTS];    /* rounds were taken back */
+};
 struct sim_oracle {
 	struct global_state global; /* the run as it must be */
 	uint64_t n_committed, term;
@@ -610,13 +635,19 @@ struct sim_oracle {
 	struct sim_contribution *contributions; /* newest first */
 	struct sim_roster *rosters;
 	uint64_t last_seq;
-	uint8_t *last_document;             /* (NET_MAX_DOCUMENT_BYTES) */
-	size_t last_document_bytes;         /* 0: none yet */
+	uint8_t *last_document;     /* (NET_MAX_DOCUMENT_BYTES) */
+	size_t last_document_bytes; /* 0: none yet */
+	struct sim_residual residuals[SIM_MAX_WORKERS];
 	uint16_t *counted[SIM_MAX_WORKERS]; /* (step id, fragment) -> round + 1 in whose commit it is */
 	size_t cap_counted[SIM_MAX_WORKERS];
 	uint32_t member_of[SIM_MAX_WORKERS]; /* as acknowledged; NET_MAX_MEMBERS: not yet */
 };
 void oracle_init(struct sim *s);
+void oracle_loses_residual(struct sim *s, int host); /* has reason to */
+void oracle_forgets_residuals(struct sim *s);
+void oracle_encoded(struct sim *s, int host);
+void oracle_adopts(struct sim *s, int host, uint64_t round); /* takes its contribution for one of the mean */
+void oracle_commits_residual(struct sim *s, const struct sim_contribution *c);
 void oracle_contribution(struct sim *s, int host);                   /* at the start of an attempt */
 void oracle_record(struct sim *s, const struct core_record *rec);    /* became durable */
 void oracle_document(struct sim *s, const uint8_t *bytes, size_t n); /* is about to be announced */
@@ -654,6 +685,7 @@ struct sim_stats {
 	uint64_t kept_progress, torn_writes, workers, rollbacks, standstills;
 	uint64_t overlapped;             /* outer steps behind steps of the next round */
 	uint64_t given_away;             /* ... that began from a start of their own */
+	uint64_t residuals;              /* contributions with a residual of earlier ones */
 	uint64_t clipped;                /* chunks of committed contributions */
 	uint64_t named, resynced, faded; /* workers with a flipped bit */
 	uint64_t trace;                  /* a hash over all events: equal for equal seeds */
@@ -704,6 +736,7 @@ struct sim {
 	struct sim_stats stats;
 	/* what every worker knows of the run */
 	struct global_config global_config;
+	struct run_config run; /* what participants read of it */
 	struct rv_hash run_hash;
 	size_t max_payload; /* encoded bytes of the longest fragment */
 	float *theta0, *scratch;

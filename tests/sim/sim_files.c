@@ -89,18 +89,32 @@ const uint8_t *files_log_bytes(const struct sim *s, const struct sim_file *f, st
 
 /* ---- replicas ---- */
 
+/* theta_local, what is kept with it, and what it began from where that is not theta. */
+static int kept_vectors(const struct sim *s, const struct replica *r, float *out[2 + REPLICA_MAX_KEPT]) {
+	int n = 0;
+	out[n++] = r->local;
+	for (int i = 0; i < r->n_kept; i++)
+		out[n++] = r->kept[i];
+	if (s->opt.gives_away)
+		out[n++] = r->began;
+	return n;
+}
+
 uint8_t *files_replica(const struct sim *s, const struct sim_worker *w, size_t *n) {
 	struct replica_head head;
+	float *vectors[2 + REPLICA_MAX_KEPT];
+	int n_vectors = kept_vectors(s, &w->replica, vectors);
 	memset(&head, 0, sizeof head);
 	head.round = w->global.round;
 	head.chain = w->global.chain;
-	head.steps_done = w->steps_done;
-	head.tokens = w->tokens;
-	memcpy(head.progress, w->progress, sizeof head.progress);
-	*n = sizeof head + vector_bytes(s);
+	head.steps_done = w->participant.steps_done;
+	head.tokens = w->participant.tokens;
+	memcpy(head.progress, w->replica.progress, sizeof head.progress);
+	*n = sizeof head + (size_t)n_vectors * vector_bytes(s);
 	uint8_t *bytes = sim_alloc(*n);
 	memcpy(bytes, &head, sizeof head);
-	memcpy(bytes + sizeof head, w->local, vector_bytes(s));
+	for (int i = 0; i < n_vectors; i++)
+		memcpy(bytes + sizeof head + (size_t)i * vector_bytes(s), vectors[i], vector_bytes(s));
 	return bytes;
 }
 
@@ -114,16 +128,17 @@ void files_replica_info(const uint8_t *bytes, struct state_replica_info *info) {
 bool files_replica_waits(const struct sim *s, const uint8_t *bytes) {
 	struct state_replica_info info;
 	files_replica_info(bytes, &info);
-	return s->opt.overlap_steps > 0 && info.steps_done == s->opt.steps_per_round;
+	return (s->opt.overlap_steps > 0 || s->opt.feedback > 0) && info.steps_done == s->opt.steps_per_round;
 }
 
-void files_read_replica(const struct sim *s, const uint8_t *bytes, struct sim_worker *w) {
+void files_read_replica(const struct sim *s, const uint8_t *bytes, struct replica *r) {
 	struct replica_head head;
+	float *vectors[2 + REPLICA_MAX_KEPT];
+	int n_vectors = kept_vectors(s, r, vectors);
 	memcpy(&head, bytes, sizeof head);
-	w->steps_done = head.steps_done;
-	w->tokens = head.tokens;
-	memcpy(w->progress, head.progress, sizeof w->progress);
-	memcpy(w->local, bytes + sizeof head, vector_bytes(s));
+	memcpy(r->progress, head.progress, sizeof r->progress);
+	for (int i = 0; i < n_vectors; i++)
+		memcpy(vectors[i], bytes + sizeof head + (size_t)i * vector_bytes(s), vector_bytes(s));
 }
 
 /* ---- what the run says of them ---- */

@@ -46,6 +46,8 @@ static const struct field options[] = {
 	OPTION(fragments, FIELD_U32),
 	OPTION(mix, FIELD_FLOAT),
 	OPTION(gives_away, FIELD_BOOL),
+	OPTION(share, FIELD_FLOAT),
+	OPTION(feedback, FIELD_FLOAT),
 	OPTION(mixed, FIELD_BOOL),
 	OPTION(keep_snapshots, FIELD_U64),
 	OPTION(keep_log, FIELD_U64),

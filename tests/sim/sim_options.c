@@ -52,7 +52,15 @@ static void choose_late(struct sim_options *o) {
 	if (o->gives_away) {
 		o->overlap_steps = o->steps_per_round;
 		o->late = LATE_KEEP;
+		o->share = rv_rng_below(&r, 2) ? 1.0f / (float)o->n_workers : 0;
 	}
+}
+
+/* Error feedback in a third. */
+static void choose_feedback(struct sim_options *o) {
+	enum { STREAM = 42 };
+	struct rv_rng r = rv_rng_of(o->seed, STREAM);
+	o->feedback = rv_rng_below(&r, 3) == 0 ? 0.9f : 0;
 }
 
 /* The limit on contributions in three of four universes; in half of all some contributions are beyond it. */
@@ -123,6 +131,7 @@ struct sim_options sim_options_of(uint64_t seed) {
 	choose_late(&o);
 	choose_clip(&o);
 	choose_mesh(&o);
+	choose_feedback(&o);
 	return o;
 }
 
@@ -130,16 +139,19 @@ void sim_options_text(const struct sim_options *o, char *out, size_t cap) {
 	int n = snprintf(
 		out, cap,
 		"seed %llu: %d workers (at least %u), %llu rounds of %llu steps (%llu ahead%s) of %lld ms, %zu parameters, "
-		"%s%s, "
+		"%s%s, feedback %.1f, "
 		"%u fragments mixed by %g, late %s, clip %.2f%s, weights %s, ownership %s%s%s, a snapshot every %llu; delay "
 		"%lld+%lld "
 		"ms, lines "
 		"from %.0f kB/s; ",
 		(unsigned long long)o->seed, o->n_workers, o->min_workers, (unsigned long long)o->rounds,
 		(unsigned long long)o->steps_per_round, (unsigned long long)o->overlap_steps,
-		o->gives_away ? ", of late updates" : "", (long long)o->step_us / SIM_MS, o->n_params, o->codec->name,
-		o->hasty ? ", hasty" : "", o->fragments, (double)o->mix, o->late == LATE_KEEP ? "keep" : "discard", o->clip,
-		o->loud ? " and loud" : "", o->weight_by_tokens ? "tokens" : "equal", o->equal_ownership ? "equal" : "by line",
+		!o->gives_away ? ""
+		: o->share > 0 ? ", eager"
+					   : ", delayed",
+		(long long)o->step_us / SIM_MS, o->n_params, o->codec->name, o->hasty ? ", hasty" : "", (double)o->feedback,
+		o->fragments, (double)o->mix, o->late == LATE_KEEP ? "keep" : "discard", o->clip, o->loud ? " and loud" : "",
+		o->weight_by_tokens ? "tokens" : "equal", o->equal_ownership ? "equal" : "by line",
 		o->mixed ? ", mixed releases" : "", o->by_time ? ", steps by time" : "", (unsigned long long)o->snapshot_every,
 		(long long)o->delay_us / SIM_MS, (long long)o->jitter_us / SIM_MS, o->slowest_bytes_per_s / 1e3);
 	if (o->calm)

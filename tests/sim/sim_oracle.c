@@ -43,7 +43,12 @@ void oracle_contribution(struct sim *s, int host) {
 								   .progress = w->own_progress,
 								   .bytes = sim_alloc(s->max_payload),
 								   .next = s->oracle.contributions};
-	memcpy(c->bytes, w->own, sim_payload(s, c->round));
+	memcpy(c->bytes, w->participant.encoded, sim_payload(s, c->round));
+	if (s->opt.feedback > 0) {
+		c->left = sim_alloc(s->opt.n_params * sizeof *c->left);
+		memcpy(c->left, s->oracle.residuals[host].next, s->opt.n_params * sizeof *c->left);
+		c->losses = s->oracle.residuals[host].losses;
+	}
 	const struct sim_contribution *before = contribution_of(s, c->round, c->member, c->boot);
 	if (before != NULL && memcmp(before->bytes, c->bytes, sim_payload(s, c->round)) != 0)
 		sim_fail(s, "w%d: gives another contribution to round %llu in attempt %u", host, (unsigned long long)c->round,
@@ -112,6 +117,7 @@ static bool reference_mean(struct sim *s, const struct sim_roster *r, uint8_t *o
 			return false;
 		}
 		count_steps(s, from[i]);
+		oracle_commits_residual(s, from[i]);
 	}
 	measured.values = sim_alloc(s->opt.n_params * sizeof(float));
 	for (uint32_t c = 0; c < chunks.n_chunks; c++) {
@@ -136,6 +142,7 @@ static void forget_contributions(struct sim_oracle *o) {
 		struct sim_contribution *c = o->contributions;
 		o->contributions = c->next;
 		free(c->bytes);
+		free(c->left);
 		free(c);
 	}
 }
@@ -160,6 +167,10 @@ void oracle_init(struct sim *s) {
 	remember_state(s);
 	for (int h = 0; h < SIM_MAX_WORKERS; h++)
 		o->member_of[h] = NET_MAX_MEMBERS;
+	for (int h = 0; h < s->opt.n_workers; h++) {
+		o->residuals[h].left = sim_alloc(s->opt.n_params * sizeof(float));
+		o->residuals[h].next = sim_alloc(s->opt.n_params * sizeof(float));
+	}
 }
 
 static void on_commit(struct sim *s, const struct core_record *rec) {
@@ -424,7 +435,10 @@ void oracle_release(struct sim *s) {
 		o->rosters = r->next;
 		free(r);
 	}
-	for (int h = 0; h < SIM_MAX_WORKERS; h++)
+	for (int h = 0; h < SIM_MAX_WORKERS; h++) {
 		free(o->counted[h]);
+		free(o->residuals[h].left);
+		free(o->residuals[h].next);
+	}
 	global_release(&o->global);
 }

@@ -299,7 +299,7 @@ static void init_reduce(struct sim *s, int host, const struct document *d) {
 								.silence_us = SILENCE_US,
 								.stall_us = SIM_STALL_US,
 								.ping_interval_us = PING_US};
-	struct reduce_memory mem = {.own = w->own, .reduced = w->reduced, .flags = w->flags};
+	struct reduce_memory mem = {.own = w->participant.encoded, .reduced = w->reduced, .flags = w->flags};
 	for (int m = 0; m < SIM_MAX_WORKERS; m++)
 		mem.held[m] = w->held[m];
 	if (w->reduce_memory == NULL)

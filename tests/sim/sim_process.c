@@ -76,7 +76,7 @@ void worker_open(struct sim *s, int host, uint32_t member) {
 									   .rounds = s->opt.rounds,
 									   .min_workers = s->opt.min_workers,
 									   .schedule = {.snapshot_every = s->opt.snapshot_every, .rounds = s->opt.rounds},
-									   .saves_encodings = s->opt.overlap_steps > 0,
+									   .saves_encodings = s->opt.overlap_steps > 0 || s->opt.feedback > 0,
 									   .eval_every = 2,
 									   .eval_at_end = true,
 									   .linger_us = LINGER_US,
@@ -88,8 +88,8 @@ void worker_open(struct sim *s, int host, uint32_t member) {
 								  .boot = w->boot,
 								  .at_round = w->global.round,
 								  .chain = w->global.chain,
-								  .steps_done = w->steps_done,
-								  .tokens = w->tokens,
+								  .steps_done = w->participant.steps_done,
+								  .tokens = w->participant.tokens,
 								  .found = &w->found};
 	start.has_part = recovery_find_part(&w->disk, &start.part_round);
 	w->session = session_core_init(w->session_memory, &cfg, &ops, &start, s->now_us);
@@ -203,6 +203,8 @@ void worker_end(struct sim *s, int host) {
 }
 
 void worker_release(struct sim_worker *w) {
+	if (w->sim == NULL)
+		return; /* the universe has ended before it started */
 	end_session(w);
 	fetch_end(w);
 	store_end(w->sim, w->host);

@@ -42,6 +42,7 @@ void sim_stats_add(struct sim_stats *sum, const struct sim_stats *one) {
 	sum->kept_progress += one->kept_progress;
 	sum->overlapped += one->overlapped;
 	sum->given_away += one->given_away;
+	sum->residuals += one->residuals;
 	sum->clipped += one->clipped;
 	sum->rollbacks += one->rollbacks;
 	sum->standstills += one->standstills;

@@ -36,14 +36,18 @@ static int64_t step_us(const struct sim *s, const struct sim_worker *w) {
 
 static void begin_train(struct sim *s, int host, const struct sim_request *rq) {
 	struct sim_worker *w = &s->workers[host];
+	const struct participant *p = &w->participant;
 	bool ahead = rq->round == w->global.round + 1;
 	uint64_t most = ahead ? training_overlap(s, w->global.round) : s->opt.steps_per_round;
 	RV_ASSERT(rq->steps > 0);
-	if ((rq->round != w->global.round && !ahead) || rq->from != (ahead ? w->ahead : w->steps_done) ||
+	if ((rq->round != w->global.round && !ahead) || rq->from != (ahead ? p->ahead : p->steps_done) ||
 		rq->from + rq->steps > most)
 		sim_fail(s, "w%d: asked for %llu steps of round %llu from step %llu on, after %llu, and %llu ahead", host,
 				 (unsigned long long)rq->steps, (unsigned long long)rq->round, (unsigned long long)rq->from,
-				 (unsigned long long)w->steps_done, (unsigned long long)w->ahead);
+				 (unsigned long long)p->steps_done, (unsigned long long)p->ahead);
+	if (s->failed)
+		return;
+	participant_begin(&w->participant, &w->global, rq->round);
 	w->steps_left = rq->steps;
 	work_until(s, host, s->now_us + step_us(s, w), step_ends);
 }
@@ -94,11 +98,12 @@ static struct state_copy copy_of(const struct sim *s, const struct sim_worker *w
 
 static void answer_train(struct sim *s, int host, const struct sim_request *rq) {
 	struct sim_worker *w = &s->workers[host];
+	const struct participant *p = &w->participant;
 	bool ahead = rq->round != w->global.round;
 	const struct session_trained t = {.round = rq->round,
-									  .steps_done = ahead ? w->ahead : w->steps_done,
-									  .tokens = ahead ? w->ahead_tokens : w->tokens,
-									  .time_up = !ahead && w->steps_done > 0 && training_time_is_up(s, w),
+									  .steps_done = ahead ? p->ahead : p->steps_done,
+									  .tokens = ahead ? p->ahead_tokens : p->tokens,
+									  .time_up = !ahead && p->steps_done > 0 && training_time_is_up(s, w),
 									  .text = ""};
 	session_core_on_trained(w->session, s->now_us, &t);
 }
@@ -131,7 +136,8 @@ static void answer_install(struct sim *s, int host, const struct sim_request *rq
 		global_release(&w->global);
 		RV_ASSERT(global_init(&w->global, &s->global_config, s->theta0, NULL) == RV_OK);
 	}
-	training_from_theta(s, w);
+	participant_start_over(&w->participant, &w->global);
+	oracle_loses_residual(s, host);
 	oracle_installed(s, host);
 	session_core_on_installed(w->session, s->now_us, rq->round, RV_OK);
 }
@@ -144,7 +150,7 @@ static void answer_evaluate(struct sim *s, int host, const struct sim_request *r
 static void answer_save(struct sim *s, int host, const struct sim_request *rq) {
 	struct sim_worker *w = &s->workers[host];
 	(void)rq;
-	const struct state_copy copy = copy_of(s, w, false, w->ahead == 0);
+	const struct state_copy copy = copy_of(s, w, false, participant_can_be_saved(&w->participant));
 	session_core_on_saved(w->session, s->now_us, &copy);
 }
 
@@ -252,31 +258,28 @@ const struct session_trainer_ops sim_trainer_ops = {.train = train,
 void trainer_load(struct sim *s, int host, struct recovered *found) {
 	struct sim_worker *w = &s->workers[host];
 	RV_ASSERT(global_init(&w->global, &s->global_config, s->theta0, NULL) == RV_OK);
-	w->local = sim_alloc(s->opt.n_params * sizeof(float));
-	w->own = sim_alloc(s->max_payload);
+	training_init(s, host);
 	w->reduced = sim_alloc(s->max_payload);
 	w->flags = sim_alloc(reduce_flags_bytes(s->global_config.chunks.n_chunks));
 	for (int i = 0; i < s->opt.n_workers; i++)
 		w->held[i] = sim_alloc(s->max_payload);
 	w->n_requests = 0;
 	recovery_load(s, host, found);
-	training_resume(s, w, found);
+	training_resume(s, host, found);
 	oracle_applied(s, host);
 }
 
 void trainer_unload(struct sim_worker *w) {
-	if (w->local == NULL)
+	if (w->replica.local == NULL)
 		return;
 	for (int i = 0; i < w->n_requests; i++)
 		release(&w->requests[i]);
 	w->n_requests = 0;
+	training_release(w);
 	global_release(&w->global);
-	free(w->local);
-	free(w->own);
 	free(w->reduced);
 	free(w->flags);
 	for (int i = 0; i < SIM_MAX_WORKERS; i++)
 		free(w->held[i]);
 	memset(w->held, 0, sizeof w->held);
-	w->local = NULL;
 }

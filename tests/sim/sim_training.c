@@ -1,5 +1,5 @@
-/* sim_training.c: what a worker does with its parameters: fake training, contributions, the outer step. A pure function
- * of the worker, its process, the round and the step. */
+/* sim_training.c: the tiny replica of the participant (train/participant/participant.h): parameters, and which steps
+ * they contain. A step is a pure function of the worker, its process and the step. */
 #include "sim.h"
 
 #include "base/assert.h"
@@ -17,161 +17,228 @@ uint64_t training_overlap(const struct sim *s, uint64_t round) {
 	return round + 1 < s->opt.rounds ? s->opt.overlap_steps : 0;
 }
 
-void training_from_theta(struct sim *s, struct sim_worker *w) {
-	memcpy(w->local, w->global.theta, vector_bytes(s));
-	for (int fragment = 0; fragment < SIM_MAX_FRAGMENTS; fragment++)
-		w->progress[fragment].n = 0;
-	w->steps_done = w->tokens = w->ahead = w->ahead_tokens = 0;
+/* ---- the replica ---- */
+
+static const float *theta(struct replica *r) {
+	return r->local;
 }
 
-/* As trainer_resume() does: the replica is taken where it is of this very state. */
-void training_resume(struct sim *s, struct sim_worker *w, const struct recovered *found) {
-	training_from_theta(s, w);
-	if (found->has_replica && found->replica.round == w->global.round &&
-		rv_hash_equal(&found->replica.chain, &w->global.chain))
-		files_read_replica(s, found->replica_payload, w);
+static bool is_chunk_of(const struct global_config *c, uint32_t fragment, size_t at) {
+	const struct chunking chunks = global_round_chunks(c, fragment);
+	for (uint32_t i = 0; i < chunks.n_chunks; i++)
+		if (global_round_chunk_at(c, fragment, i) == at)
+			return true;
+	return false;
 }
 
-/* ---- inner steps ---- */
-
-/* Steps ahead begin somewhere else (outer/eager.h, delayed), and what was encoded is not in theta_local any more. */
-static void give_away(const struct sim *s, struct sim_worker *w) {
-	if (!s->opt.gives_away || w->ahead > 0)
-		return;
-	memcpy(w->local, w->global.theta, vector_bytes(s));
-	w->progress[0].n = 0;
+/* New values contain no step: all of them, or a chunk. */
+static void set_part(struct replica *r, size_t at, size_t n, const float *values) {
+	const bool all = n == r->sim->opt.n_params;
+	memcpy(r->local + at, values, n * sizeof *values);
+	if (all)
+		memcpy(r->began, values, n * sizeof *values);
+	for (uint32_t fragment = 0; fragment < r->sim->opt.fragments; fragment++)
+		if (all || is_chunk_of(&r->sim->global_config, fragment, at))
+			r->progress[fragment].n = 0;
 }
+
+static void get_part(struct replica *r, size_t at, size_t n, float *values) {
+	memcpy(values, r->local + at, n * sizeof *values);
+}
+
+static void shift(struct replica *r, const float *from, const float *to) {
+	for (size_t i = 0; i < r->sim->opt.n_params; i++) {
+		r->local[i] += to[i] - from[i];
+		r->began[i] += to[i] - from[i];
+	}
+}
+
+static void set_step(struct replica *r, uint64_t global_step) {
+	r->step = global_step;
+}
+
+/* In a universe of loud members one round of four is up to eight times as loud as it should be. */
+static float loudness(const struct sim *s, int host, uint64_t round) {
+	const float luck = sim_noise(s->opt.seed ^ 0x6c6f7564, (uint64_t)host, round);
+	return s->opt.loud && luck >= 0.5f ? 1 + 14 * (luck - 0.5f) : 1;
+}
+
+static enum rv_err step(struct replica *r, struct step_stats *out, struct rv_errtext *et) {
+	const struct sim *s = r->sim;
+	const int host = r->worker->host;
+	const uint64_t h = s->opt.steps_per_round, round = r->step / h, done = r->step % h;
+	const float times = 0.01f * loudness(s, host, round);
+	/* A step that is done again, by another process, does not come out the same: so what a former one sent is never
+	 * taken for its successor's unnoticed. */
+	const uint64_t what = (uint64_t)host << 48 ^ r->worker->life << 32 ^ round << 16 ^ done;
+	(void)et;
+	for (size_t i = 0; i < s->opt.n_params; i++)
+		r->local[i] -= times * (sim_noise(s->opt.seed, what, i) + 0.1f * r->local[i]);
+	for (uint32_t fragment = 0; fragment < s->opt.fragments; fragment++) {
+		struct sim_progress *p = &r->progress[fragment];
+		RV_ASSERT(p->n < SIM_MAX_STEPS);
+		p->ids[p->n++] = (uint32_t)(round * SIM_MAX_H + done); /* the same when it is done again */
+	}
+	r->step++;
+	*out = (struct step_stats){.tokens = SIM_TOKENS_PER_STEP};
+	return RV_OK;
+}
+
+static void keep(struct replica *r, float *vector) {
+	RV_ASSERT(vector == NULL || r->n_kept < REPLICA_MAX_KEPT);
+	if (vector != NULL)
+		r->kept[r->n_kept++] = vector;
+}
+
+static bool heal(struct replica *r) {
+	(void)r;
+	return false;
+}
+
+static void nothing(struct replica *r) {
+	(void)r;
+}
+
+static void no_anchor(struct replica *r, const float *theta_of_round) {
+	(void)r, (void)theta_of_round;
+}
+
+static void explain(struct replica *r, const struct run_config *run, const float *reference, struct rv_errtext *et) {
+	(void)r, (void)run, (void)reference, (void)et;
+}
+
+static enum rv_err encode(struct outer_device *d, struct replica *r, const struct global_state *g, uint8_t *out,
+						  struct rv_errtext *et) {
+	(void)d;
+	return global_encode_delta(g, r->local, out, et);
+}
+
+static enum rv_err apply(struct outer_device *d, struct replica *r, struct global_state *g, const uint8_t *reduced,
+						 const struct rv_hash *digest, struct rv_errtext *et) {
+	(void)d, (void)r;
+	return global_apply(g, reduced, digest, et);
+}
+
+static void unpin(struct outer_device *d) {
+	(void)d;
+}
+
+static const struct participant_ops tiny_replica = {.theta = theta,
+													.set_part = set_part,
+													.get_part = get_part,
+													.shift = shift,
+													.set_anchor = no_anchor,
+													.set_step = set_step,
+													.step = step,
+													.keep = keep,
+													.heal = heal,
+													.settle = nothing,
+													.explain = explain,
+													.encode = encode,
+													.apply = apply,
+													.unpin = unpin};
+
+/* ---- a process' memory ---- */
+
+void training_init(struct sim *s, int host) {
+	struct sim_worker *w = &s->workers[host];
+	w->replica = (struct replica){
+		.sim = s, .worker = w, .local = sim_alloc(vector_bytes(s)), .began = sim_alloc(vector_bytes(s))};
+	set_part(&w->replica, 0, s->opt.n_params, w->global.theta);
+	RV_ASSERT(participant_init(&w->participant, &tiny_replica, &w->replica, &s->run, (uint32_t)host, &w->global,
+							   NULL) == RV_OK);
+}
+
+static void encoded(struct sim *s, int host) {
+	struct sim_worker *w = &s->workers[host];
+	w->own_progress = w->replica.progress[w->participant.round % s->opt.fragments];
+	oracle_encoded(s, host);
+}
+
+/* As trainer_resume() does. */
+void training_resume(struct sim *s, int host, const struct recovered *found) {
+	struct sim_worker *w = &s->workers[host];
+	const struct state_replica_info *info = &found->replica;
+	bool exact = found->has_replica && info->round == w->global.round && rv_hash_equal(&info->chain, &w->global.chain);
+	if (found->has_replica)
+		files_read_replica(s, found->replica_payload, &w->replica);
+	oracle_loses_residual(s, host);
+	participant_resume(&w->participant, &w->global, exact, info->steps_done, info->tokens);
+	if (w->participant.contribution.has_next)
+		encoded(s, host);
+}
+
+void training_release(struct sim_worker *w) {
+	participant_release(&w->participant);
+	free(w->replica.local);
+	free(w->replica.began);
+	w->replica = (struct replica){.local = NULL};
+}
+
+/* ---- what the trainer is asked for ---- */
 
 void training_step(struct sim *s, int host, uint64_t round) {
 	struct sim_worker *w = &s->workers[host];
-	bool ahead = round != w->global.round;
-	if (ahead)
-		give_away(s, w);
-	uint64_t *done = ahead ? &w->ahead : &w->steps_done;
-	/* A step that is done again, by another process, does not come out the same: so what a former one sent is never
-	 * taken for its successor's unnoticed. */
-	uint64_t what = (uint64_t)host << 48 ^ w->life << 32 ^ round << 16 ^ *done;
-	for (size_t i = 0; i < s->opt.n_params; i++)
-		w->local[i] -= 0.01f * (sim_noise(s->opt.seed, what, i) + 0.1f * w->local[i]);
-	for (uint32_t fragment = 0; fragment < s->opt.fragments; fragment++) {
-		struct sim_progress *p = &w->progress[fragment];
-		RV_ASSERT(p->n < SIM_MAX_STEPS);
-		p->ids[p->n++] = (uint32_t)(round * SIM_MAX_H + *done); /* the same when it is done again */
-	}
-	*done += 1;
-	*(ahead ? &w->ahead_tokens : &w->tokens) += SIM_TOKENS_PER_STEP;
+	struct step_stats stats;
+	RV_ASSERT(participant_step(&w->participant, &w->global, round, &stats, NULL) == RV_OK);
+	(void)s;
 }
 
 /* What a worker of speed 1 takes for H steps is over before another of this one's would end. */
 bool training_time_is_up(const struct sim *s, const struct sim_worker *w) {
-	return s->opt.by_time && (double)(w->steps_done + 1) / w->speed > (double)s->opt.steps_per_round;
-}
-
-/* ---- contributions ---- */
-
-/* In a universe of loud members one contribution of four is up to eight times as large as it should be: a function of
- * the round and the host, as all training. */
-static const float *to_encode(const struct sim *s, int host) {
-	const struct sim_worker *w = &s->workers[host];
-	float luck = sim_noise(s->opt.seed ^ 0x6c6f7564, (uint64_t)host, w->global.round);
-	if (!s->opt.loud || luck < 0.5f)
-		return w->local;
-	float times = 1 + 14 * (luck - 0.5f);
-	for (size_t i = 0; i < s->opt.n_params; i++)
-		s->scratch[i] = w->global.theta[i] + times * (w->local[i] - w->global.theta[i]);
-	return s->scratch;
+	return s->opt.by_time && (double)(w->participant.steps_done + 1) / w->speed > (double)s->opt.steps_per_round;
 }
 
 bool training_encode(struct sim *s, int host) {
 	struct sim_worker *w = &s->workers[host];
-	if (w->ahead > 0)
-		sim_fail(s, "w%d: encodes round %llu with steps of the next", host, (unsigned long long)w->global.round);
-	if (w->steps_done < s->opt.steps_per_round && !s->opt.by_time)
-		sim_fail(s, "w%d: encodes round %llu after %llu of its steps", host, (unsigned long long)w->global.round,
-				 (unsigned long long)w->steps_done);
+	const struct participant *p = &w->participant;
+	if (p->ahead > 0)
+		sim_fail(s, "w%d: encodes round %llu with steps of the next", host, (unsigned long long)p->round);
+	if (p->steps_done < s->opt.steps_per_round && !s->opt.by_time)
+		sim_fail(s, "w%d: encodes round %llu after %llu of its steps", host, (unsigned long long)p->round,
+				 (unsigned long long)p->steps_done);
+	if (s->failed)
+		return true;
 	if (!s->opt.calm && sim_chance(s, host, LUCK_WORK, SPOILED_SHARE)) {
-		training_from_theta(s, w);
+		oracle_loses_residual(s, host);
+		participant_spoiled(&w->participant, &w->global, NULL);
 		return false;
 	}
-	RV_ASSERT(global_encode_delta(&w->global, to_encode(s, host), w->own, NULL) == RV_OK);
-	w->own_progress = w->progress[w->global.round % s->opt.fragments];
+	RV_ASSERT(participant_encode(&w->participant, &w->global, NULL) == RV_OK);
+	encoded(s, host);
 	return true;
-}
-
-/* ---- the outer step ---- */
-
-/* What the round exchanged is theta's, but for what is mixed; nothing else is touched. */
-static void adopt(struct sim *s, struct sim_worker *w, uint64_t round) {
-	const struct chunking c = global_round_chunks(&s->global_config, round);
-	for (uint32_t i = 0; i < c.n_chunks; i++) {
-		size_t at = global_round_chunk_at(&s->global_config, round, i);
-		for (size_t k = at; k < at + chunking_len(&c, i); k++)
-			w->local[k] = s->opt.mix * w->local[k] + (1 - s->opt.mix) * w->global.theta[k];
-	}
-	w->progress[round % s->opt.fragments].n = 0;
-	w->steps_done = w->ahead;
-	w->tokens = w->ahead_tokens;
-	w->ahead = w->ahead_tokens = 0;
-	s->stats.overlapped += w->steps_done > 0;
-}
-
-static void shift_local(const struct sim *s, struct sim_worker *w, const float *before) {
-	for (size_t i = 0; i < s->opt.n_params; i++)
-		w->local[i] += w->global.theta[i] - before[i];
-}
-
-/* The steps ahead are the next round's, whatever became of this one's. */
-static void move_on(struct sim *s, struct sim_worker *w, const float *before) {
-	shift_local(s, w, before);
-	w->steps_done = w->ahead;
-	w->tokens = w->ahead_tokens;
-	w->ahead = w->ahead_tokens = 0;
-	s->stats.overlapped++;
-	s->stats.given_away++;
-}
-
-/* theta_local after theta moved from `before`. */
-static void adjust_local(struct sim *s, struct sim_worker *w, const float *before, const struct trainer_apply *a) {
-	bool gave_away = s->opt.gives_away && w->ahead > 0;
-	if (gave_away && a->adopt != PARTICIPANT_DISCARD) {
-		move_on(s, w, before);
-		return;
-	}
-	if (a->adopt == PARTICIPANT_ADOPT) {
-		adopt(s, w, a->round);
-		return;
-	}
-	if (a->adopt == PARTICIPANT_DISCARD) {
-		training_from_theta(s, w);
-		return;
-	}
-	s->stats.kept_progress += w->progress[a->round % s->opt.fragments].n > 0;
-	w->tokens += w->ahead_tokens;
-	w->ahead = w->ahead_tokens = 0;
-	shift_local(s, w, before);
 }
 
 /* Everyone makes the outer step at the same place among its inner steps, so that the run could be done again. */
 static void check_place(struct sim *s, int host, const struct trainer_apply *a) {
 	const struct sim_worker *w = &s->workers[host];
 	bool latest = round_document(w->core)->round == a->round + 1;
-	bool whole = w->steps_done == s->opt.steps_per_round;
-	if (a->adopt == PARTICIPANT_ADOPT && latest && whole && w->ahead != training_overlap(s, a->round))
+	bool whole = w->participant.steps_done == s->opt.steps_per_round;
+	if (a->adopt == PARTICIPANT_ADOPT && latest && whole && w->participant.ahead != training_overlap(s, a->round))
 		sim_fail(s, "w%d: the outer step of round %llu comes after %llu steps of the next round, not %llu", host,
-				 (unsigned long long)a->round, (unsigned long long)w->ahead,
+				 (unsigned long long)a->round, (unsigned long long)w->participant.ahead,
 				 (unsigned long long)training_overlap(s, a->round));
+}
+
+static void count_outer_step(struct sim *s, const struct sim_worker *w, enum participant_adopt how) {
+	const struct participant *p = &w->participant;
+	bool moved_on = p->gave_away && how != PARTICIPANT_DISCARD;
+	s->stats.overlapped += p->ahead > 0 && (moved_on || how == PARTICIPANT_ADOPT);
+	s->stats.given_away += moved_on;
+	s->stats.kept_progress +=
+		!moved_on && how == PARTICIPANT_KEEP && w->replica.progress[p->round % s->opt.fragments].n > 0;
 }
 
 void training_apply(struct sim *s, int host, const struct trainer_apply *a) {
 	struct sim_worker *w = &s->workers[host];
+	bool begins;
 	check_place(s, host, a);
-	struct rv_hash digest = global_digest(&w->global, a->round, a->reduced->data);
-	if (a->round != w->global.round || !rv_hash_equal(&digest, &a->digest)) {
+	count_outer_step(s, w, a->adopt);
+	if (a->adopt == PARTICIPANT_ADOPT)
+		oracle_adopts(s, host, a->round);
+	if (a->round == w->global.round &&
+		participant_apply(&w->participant, &w->global, a->reduced->data, &a->digest, a->adopt, &begins, NULL) == RV_OK)
+		oracle_applied(s, host);
+	else
 		sim_fail(s, "w%d: asked to apply round %llu, whose bytes it does not hold", host, (unsigned long long)a->round);
-		return;
-	}
-	memcpy(s->scratch, w->global.theta, vector_bytes(s));
-	RV_ASSERT(global_apply(&w->global, a->reduced->data, &a->digest, NULL) == RV_OK);
-	adjust_local(s, w, s->scratch, a);
-	oracle_applied(s, host);
 }

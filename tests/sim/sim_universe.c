@@ -140,6 +140,13 @@ static void make_run(struct sim *s) {
 											  .params = {.lr = 0.7f, .momentum = 0.9f},
 											  .run_hash = s->run_hash};
 	make_identities(s);
+	s->run = (struct run_config){.steps_per_round = (int64_t)s->opt.steps_per_round,
+								 .mix = (double)s->opt.mix,
+								 .eager_share = (double)s->opt.share,
+								 .error_feedback = (double)s->opt.feedback,
+								 .updates = !s->opt.gives_away ? UPDATES_WAITED
+											: s->opt.share > 0 ? UPDATES_EAGER
+															   : UPDATES_DELAYED};
 	make_fragments(s);
 	s->theta0 = sim_alloc(s->opt.n_params * sizeof(float));
 	s->scratch = sim_alloc(s->opt.n_params * sizeof(float));

@@ -1,0 +1,128 @@
+/* sim_oracle_contribution.c: what a contribution must be made of, judged independently of the participant.
+ *
+ * - Its tokens are those of the steps in it.
+ * - With late updates it is measured from where its steps began.
+ * - With error feedback its residual is, to the bit, what the worker's latest contribution to that fragment left that is
+ *   in a mean, or that the worker takes for one of a mean, since it cannot know. A worker that had reason to lose it
+ *   meanwhile (another process, an installed state, a contribution that came to nothing) may have none. After a
+ *   rollback the residual is not known until it is seen. */
+#include "sim.h"
+
+#include "base/assert.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static uint32_t fragment_of(const struct sim *s, uint64_t round) {
+	return fragment_of_round(&s->global_config.fragments, round);
+}
+
+void oracle_loses_residual(struct sim *s, int host) {
+	struct sim_residual *e = &s->oracle.residuals[host];
+	e->losses++;
+	for (int i = 0; i < SIM_MAX_FRAGMENTS; i++)
+		e->had_reason[i] = true;
+}
+
+void oracle_forgets_residuals(struct sim *s) {
+	for (int host = 0; host < s->opt.n_workers; host++)
+		for (int i = 0; i < SIM_MAX_FRAGMENTS; i++)
+			s->oracle.residuals[host].unknown[i] = true;
+}
+
+/* ---- at the encoding ---- */
+
+static void check_steps(struct sim *s, int host) {
+	const struct sim_worker *w = &s->workers[host];
+	const struct participant *p = &w->participant;
+	const uint64_t contained = (uint64_t)w->own_progress.n * SIM_TOKENS_PER_STEP;
+	const bool counted = s->opt.fragments == 1 && (s->opt.overlap_steps == 0 || s->opt.gives_away);
+	if (counted && contained != p->tokens)
+		sim_fail(s, "w%d: its contribution to round %llu has %llu tokens, and says %llu", host,
+				 (unsigned long long)p->round, (unsigned long long)contained, (unsigned long long)p->tokens);
+	const float *from = participant_reference(p, &w->global);
+	if (s->opt.gives_away && memcmp(from, w->replica.began, s->opt.n_params * sizeof *from) != 0)
+		sim_fail(s, "w%d: its contribution to round %llu is not measured from where its steps began", host,
+				 (unsigned long long)p->round);
+}
+
+static bool is_zero(const float *v, size_t n) {
+	for (size_t i = 0; i < n; i++)
+		if (v[i] != 0)
+			return false;
+	return true;
+}
+
+/* What the chunk at `at` leaves, into e->next. */
+static void leave(const struct sim *s, const struct sim_worker *w, struct sim_residual *e, size_t at, size_t n,
+				  const uint8_t *encoded) {
+	const float *from = participant_reference(&w->participant, &w->global);
+	const float *residual = w->participant.contribution.residual;
+	RV_ASSERT(s->opt.codec->decode(encoded, n, e->next + at, NULL) == RV_OK);
+	for (size_t i = at; i < at + n; i++) {
+		float whole = from[i] - w->replica.local[i];
+		whole = s->opt.feedback * residual[i] + whole;
+		e->next[i] = whole - e->next[i];
+	}
+}
+
+/* What is encoded for a round that is committed already is given to nobody: a former process did. */
+static void check_residual(struct sim *s, int host) {
+	const struct participant *p = &s->workers[host].participant;
+	struct sim_residual *e = &s->oracle.residuals[host];
+	const uint32_t fragment = fragment_of(s, p->round);
+	const struct chunking c = global_round_chunks(&s->global_config, p->round);
+	const float *residual = p->contribution.residual;
+	bool same = true, zero = true;
+	if (p->round < s->oracle.n_committed)
+		return;
+	for (uint32_t i = 0; i < c.n_chunks; i++) {
+		const size_t at = global_round_chunk_at(&s->global_config, p->round, i), n = chunking_len(&c, i);
+		same = same && memcmp(residual + at, e->left + at, n * sizeof *residual) == 0;
+		zero = zero && is_zero(residual + at, n);
+		memcpy(e->left + at, residual + at, n * sizeof *residual);
+	}
+	s->stats.residuals += !zero;
+	if (!same && !e->unknown[fragment] && !(zero && e->had_reason[fragment]))
+		sim_fail(s, "w%d: its contribution to round %llu has %s", host, (unsigned long long)p->round,
+				 zero ? "lost its residual" : "a residual that its latest committed one did not leave");
+}
+
+void oracle_encoded(struct sim *s, int host) {
+	const struct sim_worker *w = &s->workers[host];
+	const uint64_t round = w->participant.round;
+	const struct chunking c = global_round_chunks(&s->global_config, round);
+	check_steps(s, host);
+	if (s->opt.feedback == 0)
+		return;
+	check_residual(s, host);
+	for (uint32_t i = 0; i < c.n_chunks; i++)
+		leave(s, w, &s->oracle.residuals[host], global_round_chunk_at(&s->global_config, round, i), chunking_len(&c, i),
+			  w->participant.encoded + chunking_offset_bytes(&c, s->opt.codec, i));
+	s->oracle.residuals[host].encoded = round;
+}
+
+/* ---- at the commit ---- */
+
+static void left_is(struct sim *s, struct sim_residual *e, uint64_t round, const float *left) {
+	const struct chunking chunks = global_round_chunks(&s->global_config, round);
+	for (uint32_t i = 0; i < chunks.n_chunks; i++) {
+		const size_t at = global_round_chunk_at(&s->global_config, round, i);
+		memcpy(e->left + at, left + at, chunking_len(&chunks, i) * sizeof *left);
+	}
+}
+
+void oracle_commits_residual(struct sim *s, const struct sim_contribution *c) {
+	struct sim_residual *e = &s->oracle.residuals[c->host];
+	const uint32_t fragment = fragment_of(s, c->round);
+	if (c->left != NULL)
+		left_is(s, e, c->round, c->left);
+	e->had_reason[fragment] = e->losses != c->losses;
+	e->unknown[fragment] = false;
+}
+
+void oracle_adopts(struct sim *s, int host, uint64_t round) {
+	struct sim_residual *e = &s->oracle.residuals[host];
+	if (e->encoded == round)
+		left_is(s, e, round, e->next);
+}
