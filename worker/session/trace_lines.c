@@ -85,10 +85,7 @@ void session_trace_applied(struct session *s, uint64_t round, bool copy) {
 									 .copy = copy,
 									 .chain = trainer_global(s->trainer)->chain,
 									 .attempt = a.attempt};
-	bool moved_on =
-		a.kept && run_config_is_late(&s->member.config) && s->trace.ahead > 0; /* as worker/round/round.c counts */
-	if (!a.kept || moved_on)
-		s->trace.steps = a.participated || moved_on ? s->trace.ahead : 0;
+	s->trace.steps = trainer_progress(s->trainer).steps_done;
 	s->trace.ahead = 0;
 	if (s->trace.file)
 		check(s, trace_write_apply(s->trace.file, &line, &et), &et);
