@@ -1,4 +1,5 @@
-/* block_lanes.c: a shared counter of blocks; parallel_run with one iteration a lane. */
+/* block_lanes.c: lanes take blocks from a shared counter; parallel_run runs one iteration per
+ * lane. */
 #include "train/text/tokenizer/block_lanes.h"
 
 #include "base/assert.h"
@@ -14,13 +15,14 @@ struct shared {
 	atomic_uint_fast64_t next, bytes_done;
 	atomic_bool stop;
 	bool cancelled;
-	pthread_mutex_t mutex; /* of what follows */
+	pthread_mutex_t mutex; /* guards the fields below */
 	enum rv_err fault;
 	uint64_t fault_block;
 	struct rv_errtext why;
 };
 
-/* Blocks are handed out in order, so the lowest that fails is among those under way: others may finish, none begins. */
+/* Records the fault of the lowest block. Lanes take blocks in order, so the lowest failing one has
+ * begun: others may finish, none begins. */
 static void note_fault(struct shared *s, uint64_t block, enum rv_err e, const struct rv_errtext *why) {
 	pthread_mutex_lock(&s->mutex);
 	if (s->fault == RV_OK || block < s->fault_block) {

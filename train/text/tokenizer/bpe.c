@@ -1,4 +1,4 @@
-/* bpe.c: short pieces: an array of tokens and one of ranks, merged in place. */
+/* bpe.c: merges short pieces in place, in an array of tokens and one of ranks. */
 #include "train/text/tokenizer/bpe.h"
 
 #include "base/assert.h"
@@ -37,7 +37,7 @@ static size_t lowest(const uint32_t *ranks, size_t n) {
 enum rv_err bpe_merge_short(const struct bpe *b, const uint8_t *piece, size_t n, struct token_list *out,
 							struct rv_errtext *et) {
 	RV_ASSERT(n >= 1 && n <= BPE_SHORT_BYTES);
-	uint32_t ids[BPE_SHORT_BYTES], ranks[BPE_SHORT_BYTES]; /* ranks[i]: of the pair (i, i + 1) */
+	uint32_t ids[BPE_SHORT_BYTES], ranks[BPE_SHORT_BYTES]; /* ranks[i] is that of the pair (i, i + 1) */
 	for (size_t i = 0; i < n; i++)
 		ids[i] = b->byte_token[piece[i]];
 	for (size_t i = 0; i + 1 < n; i++)

@@ -1,8 +1,9 @@
-/* bpe_long.c: long pieces: a linked list of tokens and a binary heap of the pairs that may merge.
+/* bpe_long.c: merges long pieces in a linked list of tokens, with a binary heap of the pairs that
+ * may merge.
  *
- * An entry of the heap is not taken out when its pair changes: it is passed over when it surfaces and the pair at its
- * position no longer has its rank. Every merge adds at most two entries, so n bytes make at most 3 n of them.
- */
+ * A changed pair stays in the heap: when it surfaces, merging skips it because the pair at its
+ * position has another rank. Every merge adds at most two entries, so n bytes make at most 3 n of
+ * them. */
 #include "train/text/tokenizer/bpe.h"
 
 #include "base/assert.h"
@@ -12,7 +13,7 @@
 #define NO_POSITION UINT32_MAX
 
 struct bpe_symbol {
-	uint32_t id; /* VOCAB_NONE: merged into one before it */
+	uint32_t id; /* VOCAB_NONE: merged into an earlier one */
 	uint32_t before, after;
 };
 
@@ -74,7 +75,7 @@ static uint64_t pop(struct bpe_scratch *s) {
 	return top;
 }
 
-/* The slot of the pair that begins at a position, or NULL when it has none. */
+/* Returns the slot of the pair that begins at `at`, or NULL if it cannot merge. */
 static const struct pair_slot *pair_at(const struct merging *m, uint32_t at) {
 	const struct bpe_symbol *left = &m->s->symbols[at];
 	if (left->id == VOCAB_NONE || left->after == NO_POSITION)

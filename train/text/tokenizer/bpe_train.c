@@ -1,5 +1,5 @@
-/* bpe_train.c: words as runs of tokens in one array; a merge visits only the words that hold its pair, and changes only
- * the counts of the pairs beside it. */
+/* bpe_train.c: holds words as runs of tokens in one array; a merge visits only the words that
+ * contain its pair, and changes only the counts of the adjacent pairs. */
 #include "train/text/tokenizer/bpe_train.h"
 
 #include "train/text/tokenizer/byte_level.h"
@@ -20,11 +20,12 @@ struct training {
 	struct word *words;
 	uint32_t *tokens;
 	struct pair_counts pairs;
-	uint32_t n_tokens; /* so far */
+	uint32_t n_tokens; /* number of tokens so far */
 	struct rv_errtext *et;
 };
 
-/* The bytes sorted by their byte-level characters: printable ones first, as they are. */
+/* Adds the 256 bytes in the order of their byte-level characters: printable ones first,
+ * unchanged. */
 static enum rv_err put_bytes(struct training *t, uint32_t id_of_byte[256]) {
 	for (uint32_t c = 0; t->n_tokens < 256; c++) {
 		int found = byte_level_byte(c);
@@ -55,7 +56,7 @@ static enum rv_err make_words(struct training *t, const struct piece_counts *pie
 	return pair_counts_offer(&t->pairs, t->et);
 }
 
-/* The merged token's id; a token of these bytes may be there from another merge. */
+/* Finds or makes the merged token: another merge may have made the same bytes. */
 static enum rv_err name_merged(struct training *t, uint32_t left, uint32_t right, uint32_t *id) {
 	uint8_t bytes[2 * PIECE_COUNTS_MAX_BYTES];
 	size_t n_left, n_right;
@@ -69,7 +70,7 @@ static enum rv_err name_merged(struct training *t, uint32_t left, uint32_t right
 	return vocab_put(&t->out->vocab, *id, bytes, n_left + n_right, true, t->et);
 }
 
-/* A pair beside a merge disappears and another appears. */
+/* Updates the counts of a pair beside a merge: `gone` disappears, `made` appears. */
 static enum rv_err replace_pair(struct training *t, uint64_t gone, uint64_t made, uint32_t word) {
 	int64_t count = t->words[word].count;
 	RV_TRY(pair_counts_add(&t->pairs, gone, -count, word, t->et));

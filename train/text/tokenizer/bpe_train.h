@@ -1,8 +1,9 @@
-/* bpe_train.h: makes a byte-level BPE vocabulary from counted pieces (Sennrich et al. 2016, arXiv 1508.07909).
+/* bpe_train.h: makes a byte-level BPE vocabulary from counted pieces (Sennrich et al. 2016, arXiv
+ * 1508.07909).
  *
- * The most frequent pair of adjacent tokens becomes a token, again and again; among equally frequent ones the pair of
- * the lowest ids. The same counts give the same vocabulary, in whatever order they came.
- */
+ * Training merges the most frequent pair of adjacent tokens into a new token until the vocabulary
+ * is full; among equally frequent pairs it takes the one with the lowest ids. Equal counts give
+ * equal vocabularies, in any order of pieces. */
 #ifndef RV_TRAIN_TEXT_TOKENIZER_BPE_TRAIN_H
 #define RV_TRAIN_TEXT_TOKENIZER_BPE_TRAIN_H
 
@@ -19,18 +20,21 @@ struct bpe_merge {
 	uint32_t left, right;
 };
 
-/* Ids 0 to 255 are the bytes in the order of their byte-level characters, then come the merged tokens. */
+/* The bytes have ids 0 to 255, in the order of their byte-level characters; merged tokens
+ * follow. */
 struct trained_bpe {
-	struct vocab vocab;       /* n_ids is the size asked for */
+	struct vocab vocab;       /* n_ids is the requested size */
 	struct bpe_merge *merges; /* in order; two may make the same token */
 	size_t n_merges, cap_merges;
 };
 
-/* NULL, or called now and then; returns false to stop. */
+/* Called every 64 merges. Returns false to stop. */
 typedef bool bpe_train_progress(void *ctx, uint32_t tokens, uint32_t wanted);
 
-/* RV_E_RANGE: `n_tokens` is not in BPE_TRAIN_MIN_TOKENS..VOCAB_MAX_TOKENS, or the text has too few pairs for so many
- * (naming how many it has); RV_E_CANCELLED: progress said so; RV_E_NOMEM. */
+/* Trains `n_tokens` tokens into `out`, which trained_bpe_release() frees. `progress` may be NULL.
+ * Returns RV_E_RANGE if `n_tokens` is outside BPE_TRAIN_MIN_TOKENS..VOCAB_MAX_TOKENS or the text
+ * has too few pairs (the text names how many tokens it allows), RV_E_CANCELLED if `progress`
+ * returned false, RV_E_NOMEM; `out` is empty then. */
 enum rv_err bpe_train(const struct piece_counts *pieces, uint32_t n_tokens, bpe_train_progress *progress, void *ctx,
 					  struct trained_bpe *out, struct rv_errtext *et);
 void trained_bpe_release(struct trained_bpe *t);

@@ -1,4 +1,5 @@
-/* buffers.h: lists of token ids and of bytes that grow. Zero-initialise; n may be set back to 0 to reuse the memory. */
+/* buffers.h: growing lists of token ids and of bytes. Zero-initialise; set n to 0 to reuse the
+ * memory. */
 #ifndef RV_TRAIN_TEXT_TOKENIZER_BUFFERS_H
 #define RV_TRAIN_TEXT_TOKENIZER_BUFFERS_H
 
@@ -17,7 +18,8 @@ struct byte_list {
 	size_t n, cap;
 };
 
-/* Makes room for `more` beyond n. RV_E_NOMEM, of this and of append: the list is unchanged then. */
+/* Makes room for `more` items beyond n. Like append, returns RV_E_NOMEM and leaves the list
+ * unchanged. */
 enum rv_err token_list_reserve(struct token_list *l, size_t more, struct rv_errtext *et);
 enum rv_err token_list_append(struct token_list *l, const uint32_t *ids, size_t n, struct rv_errtext *et);
 void token_list_release(struct token_list *l);

@@ -1,4 +1,4 @@
-/* byte_level.c: the map in closed form: three ranges of bytes have no printable character of their own. */
+/* byte_level.c: the map in closed form: three ranges of bytes have no printable character. */
 #include "train/text/tokenizer/byte_level.h"
 
 #include "train/text/tokenizer/utf8.h"
@@ -6,7 +6,7 @@
 enum {
 	LOW_END = 0x21, /* 0x00-0x20: U+0100-U+0120 */
 	MID = 0x7f,     /* 0x7f-0xa0: U+0121-U+0142 */
-	MID_END = 0xa1, /* */
+	MID_END = 0xa1, /* end of that range */
 	SOFT = 0xad,    /* the soft hyphen: U+0143 */
 	FIRST = 0x100,  /* the first character that stands for another byte */
 	FIRST_MID = FIRST + LOW_END,

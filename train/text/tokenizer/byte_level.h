@@ -1,8 +1,8 @@
-/* byte_level.h: bytes as printable characters, the way byte-level BPE files write them (GPT-2, Radford et al. 2019).
+/* byte_level.h: bytes as printable characters, as byte-level BPE files write them (GPT-2, Radford
+ * et al. 2019).
  *
- * A byte that is a printable Latin-1 character stands for itself; the 68 others (controls, space, 0x7f-0xa0, 0xad) are
- * the characters from U+0100 on, in order. A space is U+0120.
- */
+ * A byte that is a printable Latin-1 character stands for itself; the 68 others (controls, space,
+ * 0x7f-0xa0, 0xad) are the characters from U+0100 on, in order. A space is U+0120. */
 #ifndef RV_TRAIN_TEXT_TOKENIZER_BYTE_LEVEL_H
 #define RV_TRAIN_TEXT_TOKENIZER_BYTE_LEVEL_H
 
@@ -10,11 +10,13 @@
 #include <stdint.h>
 
 uint32_t byte_level_char(uint8_t byte);
-/* The byte that a character stands for, or -1. */
+/* Returns the byte that a character stands for, or -1. */
 int byte_level_byte(uint32_t code_point);
-/* Byte-level text to bytes. `out` has room for n bytes. Returns how many, or -1 when a character stands for no byte. */
+/* Converts byte-level text to bytes. `out` has room for n bytes. Returns how many it wrote, or -1
+ * if a character stands for no byte. */
 int64_t byte_level_decode(const char *text, size_t n, uint8_t *out);
-/* Bytes to byte-level text, UTF-8, not terminated; `out` has room for 2 n bytes. Returns its length. */
+/* Converts bytes to byte-level text in UTF-8, without a NUL. `out` has room for 2 n bytes. Returns
+ * how many it wrote. */
 size_t byte_level_encode(const uint8_t *bytes, size_t n, char *out);
 
 #endif

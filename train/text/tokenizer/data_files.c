@@ -1,4 +1,4 @@
-/* data_files.c: finds the files, maps them, reads across their borders. */
+/* data_files.c: finds the files, maps them, reads across their boundaries. */
 #include "train/text/tokenizer/data_files.h"
 
 #include "base/assert.h"
@@ -48,7 +48,7 @@ static enum rv_err append_file(struct data_files *d, const char *path, struct rv
 	return RV_OK;
 }
 
-/* One of several: what is not a regular file is passed over. */
+/* Appends one of several entries, ignoring anything but regular files. */
 static enum rv_err append_entry(struct data_files *d, const char *path, struct rv_errtext *et) {
 	struct stat st;
 	if (stat(path, &st) != 0)
@@ -60,7 +60,7 @@ static int by_bytes(const struct dirent **a, const struct dirent **b) {
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* Sockets and devices are not even looked at. */
+/* Returns 0 for sockets and devices, which are not even opened. */
 static int may_be_regular(const struct dirent *d) {
 	return d->d_type == DT_REG || d->d_type == DT_LNK || d->d_type == DT_UNKNOWN;
 }
@@ -92,7 +92,7 @@ static int by_path(const void *a, const void *b) {
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Sorted here: glob(3) sorts as the locale has it. */
+/* Appends the matches of a pattern, sorted by bytes: glob(3) sorts by locale. */
 static enum rv_err append_matches(struct data_files *d, const char *pattern, struct rv_errtext *et) {
 	glob_t found = {0};
 	int rc = glob(pattern, GLOB_NOSORT, NULL, &found);

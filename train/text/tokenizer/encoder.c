@@ -1,4 +1,5 @@
-/* encoder.c: text to runs of characters and of other bytes, runs to pieces, pieces to tokens. */
+/* encoder.c: splits text into runs of characters and of other bytes, runs into pieces, and encodes
+ * pieces. */
 #include "train/text/tokenizer/piece_cache.h"
 #include "train/text/tokenizer/tokenizer_internal.h"
 #include "train/text/tokenizer/utf8.h"

@@ -1,4 +1,4 @@
-/* huggingface_steps.c: a table of pre-tokenizer types; the one normalizer there is. */
+/* huggingface_steps.c: a table of pre-tokenizer types, and the only normalizer. */
 #include "train/text/tokenizer/huggingface_steps.h"
 
 #include "train/text/tokenizer/patterns.h"
@@ -7,7 +7,7 @@
 
 struct steps {
 	struct pretokenizer *p;
-	bool byte_level; /* ByteLevel was there: it comes last */
+	bool byte_level; /* ByteLevel was added, which must be the last step */
 };
 
 struct step_type {
@@ -15,7 +15,7 @@ struct step_type {
 	enum rv_err (*add)(struct steps *s, const json_t *step, struct rv_errtext *et);
 };
 
-/* A setting that is absent has the library's default. */
+/* Returns a setting, or the library's default if it is absent. */
 static bool setting(const json_t *step, const char *name, bool fallback) {
 	const json_t *v = json_object_get(step, name);
 	return json_is_boolean(v) ? json_is_true(v) : fallback;
@@ -24,7 +24,7 @@ static bool setting(const json_t *step, const char *name, bool fallback) {
 static enum rv_err add_byte_level(struct steps *s, const json_t *step, struct rv_errtext *et) {
 	if (setting(step, "add_prefix_space", true))
 		return rv_fail(et, RV_E_UNSUPPORTED,
-					   "pre-tokenizer ByteLevel with add_prefix_space: decoding would give a space that was not there");
+					   "pre-tokenizer ByteLevel with add_prefix_space: decoding would add a space");
 	s->byte_level = true;
 	return setting(step, "use_regex", true) ? pretokenizer_add(s->p, pattern_gpt2, strlen(pattern_gpt2), false, et)
 											: RV_OK;
@@ -89,8 +89,7 @@ static enum rv_err read_one_normalizer(const json_t *normalizer, bool *nfc, stru
 	if (!type || strcmp(type, "NFC") != 0)
 		return rv_fail(
 			et, RV_E_UNSUPPORTED,
-			"there is a normalizer %.40s: only NFC is supported (with others, text would not come back as it "
-			"was)",
+			"there is a normalizer %.40s: only NFC is supported (others would change text)",
 			type ? type : "without a type");
 	*nfc = true;
 	return RV_OK;

@@ -1,5 +1,5 @@
-/* huggingface_steps.h: the "normalizer" and the "pre_tokenizer" of a tokenizer.json. Inner part of kind_huggingface.c.
- */
+/* huggingface_steps.h: "normalizer" and "pre_tokenizer" of a tokenizer.json. Inner part of
+ * kind_huggingface.c. */
 #ifndef RV_TRAIN_TEXT_TOKENIZER_HUGGINGFACE_STEPS_H
 #define RV_TRAIN_TEXT_TOKENIZER_HUGGINGFACE_STEPS_H
 
@@ -7,12 +7,14 @@
 
 #include <jansson.h>
 
-/* Adds its steps: ByteLevel, Split (behaviour Isolated, or Removed with invert: both keep matches whole), Digits, and
- * Sequence of these. RV_E_UNSUPPORTED names another type or setting; RV_E_INVALID what is malformed, or when no
- * ByteLevel is among them: then the tokens are no byte-level text. */
+/* Adds the steps of `pre_tokenizer`: ByteLevel, Split (behaviour Isolated, or Removed with invert:
+ * both keep matches whole), Digits, and a Sequence of these. Returns RV_E_UNSUPPORTED for another
+ * type or setting, or if ByteLevel is missing, RV_E_INVALID for a malformed step, and what
+ * pretokenizer_add returns. */
 enum rv_err huggingface_add_steps(struct pretokenizer *p, const json_t *pre_tokenizer, struct rv_errtext *et);
 
-/* *nfc: it is NFC (alone or in a Sequence); false when there is none. RV_E_UNSUPPORTED names another. */
+/* Sets *nfc: whether `normalizer` is NFC (alone or in a Sequence). Returns RV_E_UNSUPPORTED, naming
+ * the type, for any other. */
 enum rv_err huggingface_read_normalizer(const json_t *normalizer, bool *nfc, struct rv_errtext *et);
 
 #endif

@@ -1,4 +1,4 @@
-/* json_budget.c: the limits of a tokenizer.json. */
+/* json_budget.c: applies the limits to a tokenizer.json. */
 #include "train/text/tokenizer/json_budget.h"
 
 #include "base/json_limits.h"

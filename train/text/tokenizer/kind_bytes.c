@@ -1,10 +1,10 @@
-/* kind_bytes.c: the bytes themselves: what runs without a tokenizer train on. */
+/* kind_bytes.c: the bytes themselves, which runs without a tokenizer train on. */
 #include "train/text/tokenizer/tokenizer_internal.h"
 
 static bool recognise(const uint8_t *data, size_t n) {
 	(void)data;
 	(void)n;
-	return false; /* only by name */
+	return false; /* only the name "bytes" selects it */
 }
 
 static enum rv_err load(struct tokenizer *t, const uint8_t *data, size_t n, const char *pattern,

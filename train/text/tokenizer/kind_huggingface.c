@@ -1,4 +1,5 @@
-/* kind_huggingface.c: tokenizer.json: a byte-level BPE model with its merges in order, and added tokens. */
+/* kind_huggingface.c: tokenizer.json with a byte-level BPE model, its merges in order, and added
+ * tokens. */
 #include "train/text/tokenizer/byte_level.h"
 #include "train/text/tokenizer/huggingface_steps.h"
 #include "train/text/tokenizer/json_budget.h"
@@ -16,11 +17,11 @@ static bool recognise(const uint8_t *data, size_t n) {
 	return i < n && data[i] == '{';
 }
 
-/* What the loading needs at hand. */
+/* The state of a load. */
 struct loading {
 	struct tokenizer *t;
 	const json_t *root, *model, *vocab, *merges, *added;
-	uint8_t *token; /* (2 * VOCAB_MAX_TOKEN_BYTES) a merged token */
+	uint8_t *token; /* (2 * VOCAB_MAX_TOKEN_BYTES) for a merged token */
 	struct rv_errtext *et;
 };
 
@@ -39,7 +40,7 @@ static enum rv_err find_parts(struct loading *l) {
 	return RV_OK;
 }
 
-/* Null, false, and the empty string all mean "off". */
+/* Reports whether a setting is on: null, false and the empty string are "off". */
 static bool is_on(const json_t *v) {
 	return v && !json_is_null(v) && !json_is_false(v) && !(json_is_string(v) && json_string_length(v) == 0);
 }
@@ -53,7 +54,7 @@ static enum rv_err read_settings(const struct loading *l) {
 	return huggingface_read_normalizer(json_object_get(l->root, "normalizer"), &l->t->nfc, l->et);
 }
 
-/* The bytes of a token's text, into l->token + offset; at most VOCAB_MAX_TOKEN_BYTES of them. */
+/* Decodes a token's text to l->token + offset, at most VOCAB_MAX_TOKEN_BYTES. */
 static enum rv_err token_bytes(const struct loading *l, const char *text, size_t n, size_t offset, size_t *out) {
 	char quoted[VOCAB_QUOTE_BYTES];
 	int64_t len = n <= VOCAB_MAX_TOKEN_BYTES ? byte_level_decode(text, n, l->token + offset) : -1;
@@ -74,7 +75,7 @@ static const json_t *added_content(const struct loading *l, size_t i, json_int_t
 	return json_is_string(content) ? content : NULL;
 }
 
-/* A token that is looked for in normalized text must be normalized itself. */
+/* Refuses a token that is recognised in text after NFC but is not in NFC itself. */
 static enum rv_err check_normal(const json_t *content, struct rv_errtext *et) {
 	const uint8_t *text = (const uint8_t *)json_string_value(content);
 	size_t n = json_string_length(content);
@@ -86,7 +87,7 @@ static enum rv_err check_normal(const json_t *content, struct rv_errtext *et) {
 	return e;
 }
 
-/* An added token may stand in the vocabulary too; then with the same id. */
+/* Adds an added token, which the vocabulary may contain too, with the same id. */
 static enum rv_err add_special(struct loading *l, size_t i, size_t *n_new) {
 	static const char *const unsupported[] = {"single_word", "lstrip", "rstrip", NULL};
 	json_int_t id;
@@ -139,7 +140,8 @@ static enum rv_err put_token(struct loading *l, const char *text, size_t n, cons
 	return vocab_put(&l->t->bpe.vocab, (uint32_t)id, l->token, len, true, l->et);
 }
 
-/* Special tokens first: they are written as text, not as byte-level text, also where they stand in the vocabulary. */
+/* Adds special tokens first: files write them as text, not as byte-level text, in the vocabulary
+ * too. */
 static enum rv_err put_tokens(struct loading *l) {
 	struct tokenizer *t = l->t;
 	json_t *vocab = (json_t *)(uintptr_t)l->vocab;
@@ -160,7 +162,7 @@ struct halves {
 	size_t n[2];
 };
 
-/* "a b", or ["a", "b"]. */
+/* Splits a merge written as "a b" or ["a", "b"]. */
 static bool split_merge(const json_t *merge, struct halves *h) {
 	if (json_is_string(merge)) {
 		const char *text = json_string_value(merge), *space = memchr(text, ' ', json_string_length(merge));
@@ -228,7 +230,7 @@ static enum rv_err load_parts(struct loading *l) {
 static enum rv_err load(struct tokenizer *t, const uint8_t *data, size_t n, const char *pattern,
 						struct rv_errtext *et) {
 	json_error_t error;
-	(void)pattern; /* the file has its own */
+	(void)pattern; /* the file has its own pattern */
 	RV_TRY(json_budget_check(data, n, et));
 	json_t *root = json_loadb((const char *)data, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
 	if (!root)

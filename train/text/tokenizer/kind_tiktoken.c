@@ -1,5 +1,6 @@
-/* kind_tiktoken.c: rank files: `base64 rank` a line. A pair merges when its bytes together are a token; the rank is the
- * id. The pairs are found here, once, so that encoding is that of any other BPE. */
+/* kind_tiktoken.c: rank files, one `base64 rank` per line. A pair merges if its concatenation is a
+ * token; the rank is the id. Loading finds the pairs once, so that encoding is that of any other
+ * BPE. */
 #include "train/text/tokenizer/patterns.h"
 #include "train/text/tokenizer/tokenizer_internal.h"
 
@@ -7,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Finding a token's splits costs the square of its length; the sum over all tokens is bounded. */
+/* Limit on the sum over all tokens of length squared: the time to find their splits. */
 static const uint64_t max_split_work = (uint64_t)1 << 32;
 
 enum { BASE64_MAX_BYTES = (VOCAB_MAX_TOKEN_BYTES + 2) / 3 * 4 + 4, RANK_MAX_DIGITS = 9 };
@@ -37,7 +38,7 @@ static size_t count_lines(const uint8_t *data, size_t n) {
 	return lines + (n > 0 && data[n - 1] != '\n');
 }
 
-/* data[0, n) is one line without its end. */
+/* Parses data[0, n), one line without its end. */
 static enum rv_err parse_line(const uint8_t *data, size_t n, size_t number, struct line *out, struct rv_errtext *et) {
 	const uint8_t *space = memchr(data, ' ', n);
 	size_t digits = space ? (size_t)(data + n - space - 1) : 0;
@@ -95,7 +96,8 @@ static enum rv_err check_split_work(const struct vocab *v, struct rv_errtext *et
 	return RV_OK;
 }
 
-/* The ways to cut a token into two tokens: how many, and into the table when there is one. */
+/* Returns how many ways there are to cut a token into two tokens, and adds them to `pairs` unless
+ * NULL. */
 static size_t find_splits(const struct vocab *v, uint32_t id, struct pair_table *pairs) {
 	size_t n, found = 0;
 	const uint8_t *bytes = vocab_bytes(v, id, &n);
@@ -107,7 +109,7 @@ static size_t find_splits(const struct vocab *v, uint32_t id, struct pair_table 
 			continue;
 		found++;
 		if (pairs)
-			(void)pair_table_put(pairs, left, right, id, id); /* a pair has one concatenation: it is new */
+			(void)pair_table_put(pairs, left, right, id, id); /* never a duplicate: a pair has one concatenation */
 	}
 	return found;
 }
@@ -129,14 +131,13 @@ static enum rv_err choose_pattern(const char *pattern, size_t n_ranks, const str
 	*out = automatic ? known_pattern_of_ranks(n_ranks) : known_pattern_find(pattern);
 	if (automatic && !*out)
 		return rv_fail(et, RV_E_INVALID,
-					   "%zu ranks are of no known vocabulary: give the pattern (cl100k_base, gpt2, llama3, o200k_base, "
-					   "or a regular "
-					   "expression)",
+					   "%zu ranks match no known vocabulary: give the pattern (cl100k_base, gpt2, llama3, o200k_base, "
+					   "or a regular expression)",
 					   n_ranks);
 	return RV_OK;
 }
 
-/* Their ids may leave holes above the ranks: tokens that never occur. */
+/* Adds the special tokens, whose ids may leave holes above the ranks: tokens that never occur. */
 static enum rv_err put_specials(struct tokenizer *t, struct rv_errtext *et) {
 	for (size_t i = 0; i < t->specials.n; i++) {
 		const struct special *s = &t->specials.at[i];

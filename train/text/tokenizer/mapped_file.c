@@ -1,4 +1,5 @@
-/* mapped_file.c: process_vm_readv(2) on ourselves: a copy that answers EFAULT where memcpy would be killed. */
+/* mapped_file.c: copies with process_vm_readv(2) from the own process: EFAULT where memcpy would
+ * raise SIGBUS. */
 #include "train/text/tokenizer/mapped_file.h"
 
 #include "base/assert.h"
@@ -30,7 +31,7 @@ static enum rv_err map(struct mapped_file *m, int fd, struct rv_errtext *et) {
 	return RV_OK;
 }
 
-/* The kernel's copy of `n` bytes from `from`, which may be short. */
+/* Lets the kernel copy `n` bytes from `from`. Returns how many it copied, perhaps fewer, or -1. */
 static ssize_t copy(const struct mapped_file *m, size_t from, size_t n, void *out) {
 	const struct iovec here = {out, n}, there = {(void *)(uintptr_t)(m->at + from), n};
 	return process_vm_readv(getpid(), &here, 1, &there, 1, 0);
@@ -40,8 +41,8 @@ static bool forbidden(ssize_t got) {
 	return got < 0 && (errno == ENOSYS || errno == EPERM);
 }
 
-/* The file stays open only in a sandbox that has no such call: a data set may have more files than a process may have
- * open. */
+/* Closes the file unless the sandbox forbids that call: a data set may have more files than a
+ * process may open. */
 static void close_unless_needed(struct mapped_file *m) {
 	uint8_t byte;
 	if (m->at && forbidden(copy(m, 0, 1, &byte)))
@@ -50,7 +51,7 @@ static void close_unless_needed(struct mapped_file *m) {
 	m->fd = -1;
 }
 
-/* O_NONBLOCK: a FIFO must not hold us up before fstat says what it is. */
+/* Opens with O_NONBLOCK, so that a FIFO cannot block before fstat refuses it. */
 enum rv_err mapped_file_open(struct mapped_file *m, const char *path, struct rv_errtext *et) {
 	*m = (struct mapped_file){.path = strdup(path), .fd = -1};
 	if (!m->path)
@@ -73,7 +74,7 @@ void mapped_file_close(struct mapped_file *m) {
 	*m = (struct mapped_file){.fd = -1};
 }
 
-/* Slower, and not killed by a file cut short either. */
+/* Reads from the file: slower, and safe from truncation too. */
 static bool read_all(int fd, size_t from, size_t n, uint8_t *out) {
 	for (size_t at = 0; at < n;) {
 		ssize_t got = pread(fd, out + at, n - at, (off_t)(from + at));

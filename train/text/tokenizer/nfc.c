@@ -1,5 +1,6 @@
-/* nfc.c: copies what NFC cannot change and gives libunistring the rest: stretches of characters that could change or
- * join what is before them, with the character before. A stretch ends where nothing joins across. */
+/* nfc.c: copies what NFC cannot change and gives libunistring the rest: stretches of characters
+ * that could change or join the previous one, each with that previous one. Nothing joins across the
+ * end of a stretch. */
 #include "train/text/tokenizer/nfc.h"
 
 #include "base/assert.h"
@@ -15,14 +16,16 @@ struct range {
 	uint32_t first, last;
 };
 
-/* Characters that neither change nor join what is before them, as all below U+0300: the common ones, for speed. */
+/* Common characters that neither change nor join the previous one, for speed; all below U+0300 are
+ * such. */
 static const struct range plain[] = {
 	{0x388, 0x482},   {0x48a, 0x590},   {0x61c, 0x64a},   {0x671, 0x6d5},   {0x904, 0x93b},
 	{0x93d, 0x94c},   {0xe01, 0xe37},   {0xe3b, 0xe47},   {0x1e00, 0x1eff}, {0x2002, 0x20cf},
 	{0x3004, 0x3029}, {0x3030, 0x3098}, {0x309b, 0xa66e}, {0xac00, 0xf8ff}, {0x1f000, 0x1faff},
 };
 
-/* What Unicode 10 to 14 added that has a combining class, composes or decomposes. stand_ins.h knows later versions. */
+/* Characters of Unicode 10 to 14 that have a combining class, compose or decompose. stand_ins.h has
+ * the newer ones. */
 static const struct range later[] = {
 	{0x7fd, 0x7fd},     {0x898, 0x89f},     {0x8ca, 0x8d3},     {0x9fe, 0x9fe},     {0xc3c, 0xc3c},
 	{0xd3b, 0xd3c},     {0xeba, 0xeba},     {0x1715, 0x1715},   {0x1abf, 0x1ace},   {0x1df6, 0x1dfa},
@@ -48,7 +51,7 @@ static bool is_later(uint32_t c) {
 	return is_in(later, sizeof later / sizeof later[0], c) || stand_ins_has(c);
 }
 
-/* Appends the NFC of characters of which none is later than Unicode 9. */
+/* Appends the NFC of characters that Unicode 9 has. */
 static enum rv_err append_known(const uint8_t *text, size_t n, struct byte_list *out, struct rv_errtext *et) {
 	if (n == 0)
 		return RV_OK;
@@ -78,7 +81,7 @@ static enum rv_err append_part(const uint8_t *text, size_t n, struct byte_list *
 }
 
 enum rv_err nfc_append(const uint8_t *text, size_t n, struct byte_list *out, struct rv_errtext *et) {
-	size_t copied = 0, before = 0, end, len; /* `before`: the character before `at` */
+	size_t copied = 0, before = 0, end, len; /* `before` is the position of the character before `at` */
 	for (size_t at = 0; at < n;) {
 		uint32_t c = text[at];
 		len = c < 0x80 ? 1 : utf8_decode(text + at, n - at, &c);

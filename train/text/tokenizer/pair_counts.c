@@ -1,5 +1,5 @@
-/* pair_counts.c: a hash table and a lazy heap. A pair that has gained is offered again; one that has become rarer is
- * put back with its present count when it surfaces. */
+/* pair_counts.c: a hash table and a lazy heap. A pair that gained is offered again; one that became
+ * rarer returns to the heap with its present count when it surfaces. */
 #include "train/text/tokenizer/pair_counts.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* pair_table.c: filling the table; looking up is inline in the header. */
+/* pair_table.c: fills the table; the lookup is inline in the header. */
 #include "train/text/tokenizer/pair_table.h"
 
 #include "base/assert.h"

@@ -1,5 +1,5 @@
-/* pair_table.h: which pairs of adjacent tokens merge, in what order, into what. Keyed afresh each time, like vocab.h.
- */
+/* pair_table.h: pairs of adjacent tokens, with the rank and the result of their merge. Hashed with
+ * a random key, like vocab.h. */
 #ifndef RV_TRAIN_TEXT_TOKENIZER_PAIR_TABLE_H
 #define RV_TRAIN_TEXT_TOKENIZER_PAIR_TABLE_H
 
@@ -14,7 +14,7 @@ enum { PAIR_TABLE_MAX = 16 << 20 };
 
 struct pair_slot {
 	uint64_t key;        /* left id << 32 | right id; UINT64_MAX: free */
-	uint32_t rank, into; /* a lower rank merges first */
+	uint32_t rank, into; /* a pair of lower rank merges first */
 };
 
 struct pair_table {
@@ -23,17 +23,20 @@ struct pair_table {
 	size_t n;
 };
 
-/* Room for `max_pairs`. RV_E_RANGE: more than PAIR_TABLE_MAX; RV_E_NOMEM. */
+/* Prepares a table for `max_pairs`. Returns RV_E_RANGE if that exceeds PAIR_TABLE_MAX, or
+ * RV_E_NOMEM. */
 enum rv_err pair_table_init(struct pair_table *t, size_t max_pairs, struct rv_errtext *et);
 void pair_table_release(struct pair_table *t);
-/* False when the pair is there already. At most max_pairs may be put (asserted). */
+/* Adds a pair and returns true, or returns false if it is there. Asserts that at most max_pairs are
+ * added. */
 bool pair_table_put(struct pair_table *t, uint32_t left, uint32_t right, uint32_t rank, uint32_t into);
 
 static inline uint64_t pair_key(uint32_t left, uint32_t right) {
 	return (uint64_t)left << 32 | right;
 }
 
-/* The finalizer of MurmurHash3 (Appleby, public domain) on the seeded key: every bit of the key reaches every bit. */
+/* Applies the finalizer of MurmurHash3 (Appleby, public domain) to the seeded key: every input bit
+ * changes every output bit. */
 static inline uint64_t pair_hash(const struct pair_table *t, uint64_t key) {
 	uint64_t h = key ^ t->seed;
 	h = (h ^ h >> 33) * 0xff51afd7ed558ccdu;
@@ -41,7 +44,7 @@ static inline uint64_t pair_hash(const struct pair_table *t, uint64_t key) {
 	return h ^ h >> 33;
 }
 
-/* The pair's slot, or a free one (rank PAIR_NO_RANK). */
+/* Returns the pair's slot, or a free one (rank PAIR_NO_RANK). */
 static inline const struct pair_slot *pair_table_find(const struct pair_table *t, uint32_t left, uint32_t right) {
 	uint64_t key = pair_key(left, right);
 	uint64_t at = pair_hash(t, key) & t->mask;

@@ -38,7 +38,7 @@ static enum rv_err o200k_specials(struct special_set *s, uint32_t n_ranks, struc
 	return add(s, "<|endofprompt|>", n_ranks + 20, et);
 }
 
-/* Ten with names and 246 reserved ones, of which four stand among the former. */
+/* Adds ten named tokens and 246 reserved ones; five of the named are reserved ones too. */
 static enum rv_err llama3_specials(struct special_set *s, uint32_t n_ranks, struct rv_errtext *et) {
 	enum { SPECIALS = 256, NAMED = 10, RESERVED_AMONG_NAMED = 5 };
 	static const char *const named[NAMED] = {

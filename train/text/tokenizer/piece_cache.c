@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The fuzzers compile this file with few: entries are replaced then, and an encoder is made quickly. */
+/* Number of entries. The fuzzers use few, so that entries are replaced and encoders are made
+ * quickly. */
 #ifndef PIECE_CACHE_ENTRIES
 #define PIECE_CACHE_ENTRIES (1 << 16)
 #endif

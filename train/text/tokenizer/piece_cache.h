@@ -1,8 +1,9 @@
-/* piece_cache.h: the tokens of pieces seen lately. Text repeats its words: most pieces never reach the merging.
+/* piece_cache.h: the tokens of recent pieces: text repeats its words, so most pieces need no
+ * merging.
  *
- * Direct-mapped, a fixed number of entries of one cache line; a newcomer replaces who was there. It can only make
- * things faster, never different. Not thread-safe: one per thread.
- */
+ * The cache is direct-mapped, with a fixed number of entries of one cache line; a new entry
+ * replaces the one in its slot. It changes the speed only, never the tokens. Each thread has its
+ * own. */
 #ifndef RV_TRAIN_TEXT_TOKENIZER_PIECE_CACHE_H
 #define RV_TRAIN_TEXT_TOKENIZER_PIECE_CACHE_H
 
@@ -10,7 +11,7 @@
 
 enum { PIECE_CACHE_KEY_WORDS = 4, PIECE_CACHE_MAX_BYTES = 31, PIECE_CACHE_MAX_IDS = 7 };
 
-/* The piece, padded with zeros, its length in the last byte. */
+/* A piece padded with zeros, its length in the last byte. */
 struct piece_key {
 	uint64_t word[PIECE_CACHE_KEY_WORDS];
 };
@@ -23,15 +24,15 @@ struct piece_entry {
 
 struct piece_cache; /* 65,536 entries: 4 MiB */
 
-/* RV_E_NOMEM. */
+/* Allocates an empty cache, which piece_cache_free frees. Returns RV_E_NOMEM. */
 enum rv_err piece_cache_new(struct piece_cache **out, struct rv_errtext *et);
 void piece_cache_free(struct piece_cache *c); /* NULL is fine */
 
-/* `n` at most PIECE_CACHE_MAX_BYTES. */
+/* Returns the key of a piece of at most PIECE_CACHE_MAX_BYTES bytes. */
 struct piece_key piece_key_of(const uint8_t *piece, size_t n);
-/* The entry of the piece, or NULL. Valid until the next put. */
+/* Returns the entry of the piece, valid until the next put, or NULL. */
 const struct piece_entry *piece_cache_find(const struct piece_cache *c, const struct piece_key *key);
-/* Pieces of more than PIECE_CACHE_MAX_IDS tokens are not kept. */
+/* Stores the n tokens of a piece, or nothing if n > PIECE_CACHE_MAX_IDS. */
 void piece_cache_put(struct piece_cache *c, const struct piece_key *key, const uint32_t *ids, size_t n);
 
 #endif

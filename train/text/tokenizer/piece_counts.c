@@ -8,7 +8,7 @@
 
 enum { FIRST_SLOTS = 1 << 12 };
 
-/* The slot that holds the piece, or the free one where it belongs. */
+/* Returns the slot that holds the piece, or the free one where it belongs. */
 static size_t slot_of(const struct piece_counts *c, const uint8_t *piece, size_t n) {
 	uint64_t hash;
 	crypto_shorthash((uint8_t *)&hash, piece, n, c->hash_key);

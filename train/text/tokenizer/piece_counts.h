@@ -1,4 +1,5 @@
-/* piece_counts.h: how often each piece of a text occurs: what a vocabulary is trained on. */
+/* piece_counts.h: counts how often each piece of a text occurs, which a vocabulary is trained
+ * on. */
 #ifndef RV_TRAIN_TEXT_TOKENIZER_PIECE_COUNTS_H
 #define RV_TRAIN_TEXT_TOKENIZER_PIECE_COUNTS_H
 
@@ -7,7 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Longer pieces are counted in parts: no token is longer, and a text without spaces costs no more than another. */
+/* Limits: longer pieces are counted in parts, which bounds tokens and the cost of text without
+ * spaces. */
 enum { PIECE_COUNTS_MAX_BYTES = 128, PIECE_COUNTS_MAX = 1 << 26 };
 
 struct counted_piece {
@@ -16,20 +18,22 @@ struct counted_piece {
 	uint64_t count;
 };
 
-/* Zero-initialise. */
+/* Zero-initialised by the caller. */
 struct piece_counts {
 	struct byte_list bytes;
-	struct counted_piece *at; /* in the order in which they were first seen */
+	struct counted_piece *at; /* in the order of their first occurrence */
 	size_t n, cap;
 	uint32_t *slots; /* open addressing: index into `at`, or UINT32_MAX */
 	size_t n_slots;
 	uint8_t hash_key[16];
 };
 
-/* Counts a piece `times` times. RV_E_NOMEM; RV_E_RANGE: more than PIECE_COUNTS_MAX different ones. */
+/* Counts a piece `times` times. Returns RV_E_NOMEM, or RV_E_RANGE at more than PIECE_COUNTS_MAX
+ * different ones. */
 enum rv_err piece_counts_add(struct piece_counts *c, const uint8_t *piece, size_t n, uint64_t times,
 							 struct rv_errtext *et);
-/* Adds what another has counted. The same faults; some of it may be counted then. */
+/* Adds the counts of `other`. Returns what piece_counts_add returns; `c` then holds some of
+ * them. */
 enum rv_err piece_counts_merge(struct piece_counts *c, const struct piece_counts *other, struct rv_errtext *et);
 void piece_counts_release(struct piece_counts *c);
 

@@ -1,4 +1,4 @@
-/* pretokenizer.c: PCRE2's half: compiled once, matched from one end of the text to the other. */
+/* pretokenizer.c: compiles patterns once and matches them from one end of the text to the other. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "train/text/tokenizer/pretokenizer.h"
 
@@ -13,7 +13,7 @@
 enum {
 	JIT_STACK_START_BYTES = 64 << 10,
 	JIT_STACK_MAX_BYTES = 4 << 20,
-	HEAP_LIMIT_KIB = 64 << 10, /* the interpreter's, where there is no JIT */
+	HEAP_LIMIT_KIB = 64 << 10, /* limit of the interpreter, used without JIT */
 	MATCH_STEPS_LEAST = 100000,
 	MATCH_STEPS_PER_BYTE = 16,
 };
@@ -26,7 +26,7 @@ struct pretokenizer_scratch {
 	pcre2_match_data *match;
 	pcre2_match_context *context;
 	pcre2_jit_stack *stack;
-	struct byte_list settled; /* a text with stand-ins */
+	struct byte_list settled; /* the text with stand-ins */
 };
 
 static enum rv_err compile(const char *pattern, size_t n, bool literal, pcre2_code **out, struct rv_errtext *et) {
@@ -41,7 +41,7 @@ static enum rv_err compile(const char *pattern, size_t n, bool literal, pcre2_co
 		pcre2_get_error_message(code, text, sizeof text);
 		return rv_fail(et, RV_E_INVALID, "the pattern \"%.100s\": %s, at byte %zu", pattern, (const char *)text, where);
 	}
-	(void)pcre2_jit_compile(*out, PCRE2_JIT_COMPLETE); /* where there is none, the interpreter gives the same matches */
+	(void)pcre2_jit_compile(*out, PCRE2_JIT_COMPLETE); /* without JIT the interpreter gives the same matches */
 	return RV_OK;
 }
 
@@ -52,7 +52,7 @@ static void pattern_free(struct pattern *p) {
 	free(p);
 }
 
-/* A character that another stands in for in the text would never be found there. */
+/* Refuses a pattern that names an unsettled character, which matching would never find. */
 static enum rv_err check_settled(const char *pattern, size_t n, struct rv_errtext *et) {
 	size_t at = stand_ins_find((const uint8_t *)pattern, utf8_valid_prefix((const uint8_t *)pattern, n));
 	if (at >= utf8_valid_prefix((const uint8_t *)pattern, n))
@@ -116,11 +116,11 @@ void pretokenizer_scratch_free(struct pretokenizer_scratch *s) {
 	free(s);
 }
 
-/* One way through the steps; a piece of step i is the text of step i + 1. */
+/* One pass through the steps; a piece of step i is the text of step i + 1. */
 struct walk {
 	const struct pretokenizer *p;
 	struct pretokenizer_scratch *s;
-	const uint8_t *given, *matched; /* the text, and the same with stand-ins */
+	const uint8_t *given, *matched; /* the text, and the text with stand-ins */
 	piece_fn *piece;
 	void *ctx;
 };
@@ -132,7 +132,7 @@ static enum rv_err match_fault(int rc, size_t n, struct rv_errtext *et) {
 	return rv_fail(et, e, "the pre-tokenizer's pattern on %zu bytes of text: %s", n, (const char *)text);
 }
 
-/* The next match in text[at, n): false when there is none. An empty match is none. */
+/* Finds the next nonempty match in text[at, n); *begin == n if there is none. */
 static enum rv_err next_match(const struct walk *w, const pcre2_code *code, const uint8_t *text, size_t n, size_t at,
 							  size_t *begin, size_t *end, struct rv_errtext *et) {
 	*begin = *end = n;

@@ -1,4 +1,4 @@
-/* shard.c: mapped to read, written in order, the header last. */
+/* shard.c: token files are read mapped, and written in order with the header last. */
 #include "train/text/tokenizer/shard.h"
 
 #include "base/assert.h"
@@ -20,7 +20,8 @@ static const struct layout layouts[] = {
 	{SHARD_MAGIC_U32, SHARD_VERSION_U32, 4},
 };
 
-/* The layout that the file's magic names, or NULL; what follows the magic goes to *version and *n_tokens. */
+/* Sets *layout to the one that the file's magic names, or NULL, and reads *version and
+ * *n_tokens. */
 static enum rv_err read_header(const struct mapped_file *m, const struct layout **layout, uint32_t *version,
 							   uint32_t *n_tokens, struct rv_errtext *et) {
 	uint8_t bytes[3 * sizeof(uint32_t)];

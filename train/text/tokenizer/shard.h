@@ -1,8 +1,8 @@
-/* shard.h: files of tokens: llm.c's, and plain 16-bit numbers.
+/* shard.h: token files: llm.c's layouts, and plain 16-bit numbers.
  *
- * llm.c's begin with 256 little-endian int32: magic, version, number of tokens, zeros (not looked at). Magic 20240520
- * version 1: tokens are uint16; magic 20240801 version 7: uint32. Any other file is uint16 tokens from its first byte.
- */
+ * llm.c's begin with 256 little-endian int32: magic, version, number of tokens, and zeros, which
+ * are ignored. Magic 20240520 version 1: tokens are uint16; magic 20240801 version 7: uint32. Any
+ * other file is uint16 tokens from its first byte. */
 #ifndef RV_TRAIN_TEXT_TOKENIZER_SHARD_H
 #define RV_TRAIN_TEXT_TOKENIZER_SHARD_H
 
@@ -20,37 +20,39 @@ enum {
 	SHARD_VERSION_U16 = 1,
 	SHARD_MAGIC_U32 = 20240801,
 	SHARD_VERSION_U32 = 7,
-	SHARD_MAX_U16_VOCAB = 1 << 16, /* a larger vocabulary needs 32 bits */
+	SHARD_MAX_U16_VOCAB = 1 << 16, /* tokens of a larger vocabulary take 32 bits */
 };
-#define SHARD_MAX_TOKENS ((uint64_t)INT32_MAX) /* what the header can say */
-#define SHARD_ANY_TOKEN  ((uint32_t)INT32_MAX) /* as a `vocab`: every token that a model could have */
+#define SHARD_MAX_TOKENS ((uint64_t)INT32_MAX) /* limit of the header's field */
+#define SHARD_ANY_TOKEN  ((uint32_t)INT32_MAX) /* as `vocab`: accepts every token that a model could have */
 
-/* Read-only: any number of threads. */
+/* An open token file, read-only: any number of threads may share it. */
 struct shard {
-	struct mapped_file map; /* whose it is: shard_open's own, or the one that shard_of was given */
-	size_t tokens_at;       /* byte position of the first token */
+	struct mapped_file map; /* shard_open's own, or a copy of the one passed to shard_of */
+	size_t tokens_at;       /* position of the first token in bytes */
 	uint64_t n_tokens;
 	int token_bytes; /* 2 or 4 */
 };
 
-/* Is it a token file: one of the magics, or a name that ends in .bin? A file that cannot be read is none. */
+/* Reports whether `m` is a token file: one of the magics, or a name that ends in .bin. Returns
+ * false for an unreadable file. */
 bool shard_recognise(const struct mapped_file *m);
 
-/* A shard in a mapped file, which is borrowed. RV_E_INVALID: an odd size, a known magic with another version, or a
- * header whose count is not what the file's size says. */
+/* Opens the token file `m`, which must outlive `s`. Returns RV_E_INVALID for an odd size, a known
+ * magic with another version, or a header whose count contradicts the file's size; RV_E_IO. */
 enum rv_err shard_of(struct shard *s, const struct mapped_file *m, struct rv_errtext *et);
-/* The same from a path; shard_close() unmaps. Also RV_E_NOTFOUND, RV_E_IO. */
+/* Opens a path; shard_close() unmaps it. Returns what mapped_file_open and shard_of return. */
 enum rv_err shard_open(struct shard *s, const char *path, struct rv_errtext *et);
 void shard_close(struct shard *s);
-/* Tokens [begin, begin + n), which must exist (asserted). RV_E_RANGE names the first that is not below `vocab` and its
- * position; RV_E_IO: the file was cut short. On a fault `out` is not defined. */
+/* Reads tokens [begin, begin + n); asserts that they exist. Returns RV_E_RANGE, naming the first
+ * token that is not below `vocab` and its position, or RV_E_IO for a truncated file; `out` is
+ * undefined then. */
 enum rv_err shard_read(const struct shard *s, uint32_t vocab, uint64_t begin, size_t n, int32_t *out,
 					   struct rv_errtext *et);
-/* Reads the whole file: what shard_read refuses. */
+/* Reads every token. Returns what shard_read returns. */
 enum rv_err shard_check(const struct shard *s, uint32_t vocab, struct rv_errtext *et);
 
-/* Writes llm.c's layout, 16 or 32 bits by the size of the vocabulary. The file is there whole after
- * shard_writer_commit, or not at all. Begin, append (any number), then commit or abandon. */
+/* Writes llm.c's layout, with 16 or 32 bits by the size of the vocabulary. Call begin, append (any
+ * number of times), then commit or abandon; the file exists, whole, only after commit. */
 struct shard_writer {
 	struct rv_file_writer file;
 	uint32_t vocab;
@@ -58,11 +60,13 @@ struct shard_writer {
 	uint64_t n_tokens;
 };
 
-/* RV_E_FULL, RV_E_IO. */
+/* Starts a file. Returns RV_E_FULL or RV_E_IO. */
 enum rv_err shard_writer_begin(struct shard_writer *w, const char *path, uint32_t vocab, struct rv_errtext *et);
-/* RV_E_RANGE: an id that is not below the vocabulary, or more than SHARD_MAX_TOKENS; RV_E_FULL, RV_E_IO. */
+/* Appends n tokens. Returns RV_E_RANGE for an id outside the vocabulary or more than
+ * SHARD_MAX_TOKENS, RV_E_FULL, RV_E_IO. */
 enum rv_err shard_writer_append(struct shard_writer *w, const uint32_t *ids, size_t n, struct rv_errtext *et);
-/* The same. */
+/* Writes the header and puts the file into place. Returns RV_E_FULL or RV_E_IO, and abandons the
+ * file then. */
 enum rv_err shard_writer_commit(struct shard_writer *w, struct rv_errtext *et);
 void shard_writer_abandon(struct shard_writer *w);
 

@@ -1,4 +1,4 @@
-/* specials.c: a sorted array is a trie: the entries that begin with the bytes read so far are one range of it. */
+/* specials.c: a sorted array serves as a trie: entries with a common prefix are one range of it. */
 #include "train/text/tokenizer/specials.h"
 
 #include "train/text/tokenizer/vocab.h"
@@ -77,8 +77,8 @@ const struct special *specials_find(const struct special_set *s, const char *tex
 	return NULL;
 }
 
-/* The first of the entries [lo, hi), which agree in their first `depth` bytes, whose next byte is >= c (one that ends
- * there comes before all). */
+/* Returns the first of the entries [lo, hi), which share their first `depth` bytes, whose next byte
+ * is >= c; an entry that ends there comes before all. */
 static size_t first_with(const struct special_set *s, size_t lo, size_t hi, size_t depth, int c) {
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
@@ -95,7 +95,7 @@ static bool wanted(const struct special *s, struct special_filter f) {
 	return (s->plain || f.with_special) && s->normalized == f.normalized;
 }
 
-/* The longest that text[0, n) begins with. */
+/* Returns the longest token that text[0, n) begins with, or NULL. */
 static const struct special *longest_at(const struct special_set *s, const uint8_t *text, size_t n,
 										struct special_filter filter) {
 	const struct special *best = NULL;

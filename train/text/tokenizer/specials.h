@@ -1,4 +1,4 @@
-/* specials.h: special (added) tokens and where they stand in a text. */
+/* specials.h: special (added) tokens and their positions in a text. */
 #ifndef RV_TRAIN_TEXT_TOKENIZER_SPECIALS_H
 #define RV_TRAIN_TEXT_TOKENIZER_SPECIALS_H
 
@@ -13,33 +13,36 @@ enum { SPECIALS_MAX = 1 << 16, SPECIAL_MAX_BYTES = 1024 };
 struct special {
 	char *text;
 	uint32_t n, id;
-	bool plain;      /* added, but not special: it is found in any text */
-	bool normalized; /* it is looked for after the text was normalized */
+	bool plain;      /* added, but not special: recognised in any text */
+	bool normalized; /* recognised in the text after NFC */
 };
 
-/* Which are looked for. */
+/* The tokens that a search recognises. */
 struct special_filter {
-	bool with_special; /* not the plain ones alone */
-	bool normalized;   /* those that are looked for in normalized text, or the others */
+	bool with_special; /* special and plain tokens, not the plain ones alone */
+	bool normalized;   /* those recognised after NFC; false: those recognised before */
 };
 
-/* Zero-initialise. Sorted by text once specials_sort() was called. */
+/* Zero-initialised by the caller; sorted by text after specials_sort(). */
 struct special_set {
 	struct special *at;
 	size_t n, cap;
-	size_t n_of[2][2];    /* by plain and normalized */
-	bool first_byte[256]; /* some token begins with it */
+	size_t n_of[2][2];    /* counts by plain and normalized */
+	bool first_byte[256]; /* whether a token begins with this byte */
 };
 
-/* Adds text[0, n), with the other fields of `kind`. RV_E_RANGE: too many, empty or too long; RV_E_NOMEM. */
+/* Adds a copy of text[0, n) with the other fields of `kind`. Returns RV_E_RANGE if there are too
+ * many or its length is not 1 to SPECIAL_MAX_BYTES, or RV_E_NOMEM. */
 enum rv_err specials_add(struct special_set *s, const char *text, size_t n, const struct special *kind,
 						 struct rv_errtext *et);
-/* RV_E_INVALID names one that is there twice. To be called before the functions below. */
+/* Sorts the set, before any search. Returns RV_E_INVALID, naming a token that occurs twice. */
 enum rv_err specials_sort(struct special_set *s, struct rv_errtext *et);
 void specials_release(struct special_set *s);
 
+/* Returns the token text[0, n), or NULL. */
 const struct special *specials_find(const struct special_set *s, const char *text, size_t n);
-/* The leftmost token in text[0, n), the longest where several begin; *at is where. NULL: there is none. */
+/* Returns the leftmost token in text[0, n), the longest at its position, and its position in *at;
+ * or NULL. */
 const struct special *specials_next(const struct special_set *s, const uint8_t *text, size_t n,
 									struct special_filter filter, size_t *at);
 

@@ -6,12 +6,12 @@
 #include "train/text/tokenizer/utf8.h"
 
 enum {
-	FIRST_LEAD = 0xcd, /* the first byte of U+0378, the first character that is not settled */
+	FIRST_LEAD = 0xcd, /* first byte of U+0378, the first unsettled character */
 	LEAD_OF_3 = 0xe0,
 	LEAD_OF_4 = 0xf0,
 };
 
-/* The character at a lead byte of well-formed text that is not ASCII, and its length. */
+/* Decodes the non-ASCII character at `at`, well-formed. Returns its length in bytes. */
 static size_t decode(const uint8_t *at, uint32_t *c) {
 	if (at[0] < LEAD_OF_3) {
 		*c = (uint32_t)(at[0] & 0x1f) << 6 | (at[1] & 0x3f);
@@ -26,7 +26,7 @@ static size_t decode(const uint8_t *at, uint32_t *c) {
 	return 4;
 }
 
-/* NULL: it is settled. */
+/* Returns the stand-in of `c`, or NULL if it is settled. */
 static const struct stand_in *stand_in_of(uint32_t c) {
 	size_t low = 0, high = STAND_INS;
 	while (low < high) {
@@ -47,7 +47,7 @@ bool stand_ins_has(uint32_t c) {
 size_t stand_ins_find(const uint8_t *text, size_t n) {
 	for (size_t at = 0; at < n;) {
 		uint32_t c;
-		if (text[at] < FIRST_LEAD) { /* ASCII, or within a character that is settled */
+		if (text[at] < FIRST_LEAD) { /* ASCII, or inside a settled character */
 			at++;
 			continue;
 		}

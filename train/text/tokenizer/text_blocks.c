@@ -1,4 +1,4 @@
-/* text_blocks.c: looks back from each block's nominal begin for a place where text may be cut. */
+/* text_blocks.c: looks back from the nominal beginning of each block for a safe place to cut. */
 #include "train/text/tokenizer/text_blocks.h"
 
 #include "base/assert.h"
@@ -19,20 +19,20 @@ static bool is_letter_or_digit(uint8_t c) {
 	return is_letter(c) || (c >= '0' && c <= '9');
 }
 
-/* White_Space, and U+180E, which was. */
+/* Reports whether `c` has the property White_Space, or is U+180E, which had it. */
 static bool is_space(uint32_t c) {
 	return (c >= 9 && c <= 13) || c == 0x20 || c == 0x85 || c == 0xa0 || c == 0x1680 || c == 0x180e ||
 		   (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;
 }
 
-/* A well-formed character that is no white space begins at text[at]. */
+/* Reports whether a well-formed character that is not white space begins at text[at]. */
 static bool starts_visible(const uint8_t *text, size_t n, size_t at, size_t *len) {
 	uint32_t c;
 	*len = utf8_decode(text + at, n - at, &c);
 	return *len > 0 && !is_space(c);
 }
 
-/* Such a character ends at text[at). */
+/* Reports whether such a character ends before text[at]. */
 static bool ends_visible(const uint8_t *text, size_t at) {
 	for (size_t back = 1; back <= 4 && back <= at; back++) {
 		size_t len;
@@ -90,7 +90,8 @@ uint64_t text_blocks_bytes_before(const struct text_blocks *b, uint64_t i) {
 	return b->files->begin[f] + (i - b->first[f]) * TEXT_BLOCK_BYTES;
 }
 
-/* The window has what both cuts may look at: half a block back, and a character more on either side. */
+/* Reads a window with all that both cuts may examine: half a block back, and a character more on
+ * either side. */
 enum rv_err text_blocks_get(const struct text_blocks *b, uint64_t i, uint8_t buffer[TEXT_BLOCK_BUFFER_BYTES],
 							struct text_block *out, struct rv_errtext *et) {
 	RV_ASSERT(i < b->n);

@@ -1,11 +1,11 @@
-/* text_blocks.h: text files cut into blocks that can be tokenized apart from each other, each at a place that follows
- * from the text alone.
+/* text_blocks.h: cuts text files into blocks that are tokenized independently, at places that
+ * depend on the text alone.
  *
- * A block begins where no piece of GPT-2's, cl100k_base's, o200k_base's and Llama 3's pre-tokenizers ever spans: before a space that
- * stands between an ASCII letter or digit and an ASCII letter, or after a newline between two characters that are not
- * white space, the second not a '/'. The tokens of the blocks are then those of the whole file. Where there is no such place in half a block,
- * the cut is between any two characters.
- */
+ * A block begins where no piece of GPT-2's, cl100k_base's, o200k_base's and Llama 3's
+ * pre-tokenizers crosses: before a space between an ASCII letter or digit and an ASCII letter, or
+ * after a newline between two characters that are not white space, the second not a '/'. Nothing
+ * joins across such a place in NFC either, so the blocks' tokens are those of the whole file. If
+ * half a block has no such place, the cut is between any two characters. */
 #ifndef RV_TRAIN_TEXT_TOKENIZER_TEXT_BLOCKS_H
 #define RV_TRAIN_TEXT_TOKENIZER_TEXT_BLOCKS_H
 
@@ -16,27 +16,29 @@
 enum { TEXT_BLOCK_BYTES = 256 << 10, TEXT_BLOCK_BUFFER_BYTES = TEXT_BLOCK_BYTES / 2 * 3 + 16 };
 
 struct text_block {
-	const uint8_t *at; /* in the caller's buffer */
+	const uint8_t *at; /* into the caller's buffer */
 	size_t n;
-	bool begins_file; /* a file is a document */
+	bool begins_file; /* the first block of a file, which is a document */
 };
 
 struct text_blocks {
 	const struct data_files *files;
-	uint64_t *first; /* (n_files + 1) the number of each file's first block */
+	uint64_t *first; /* (n_files + 1) number of each file's first block */
 	uint64_t n;
 };
 
-/* Borrows `files`. RV_E_NOMEM. */
+/* Counts the blocks of `files`, which must outlive `b`. Returns RV_E_NOMEM. */
 enum rv_err text_blocks_init(struct text_blocks *b, const struct data_files *files, struct rv_errtext *et);
 void text_blocks_release(struct text_blocks *b);
-/* Block i of n, which is in `buffer` then. May be empty. Any thread. What mapped_file_read refuses. */
+/* Reads block i of b->n into `buffer`, which out->at points into; the block may be empty. Any
+ * thread. Returns what mapped_file_read returns. */
 enum rv_err text_blocks_get(const struct text_blocks *b, uint64_t i, uint8_t buffer[TEXT_BLOCK_BUFFER_BYTES],
 							struct text_block *out, struct rv_errtext *et);
-/* How many bytes of the files are before the nominal begin of block i, 0 to n. */
+/* Returns how many bytes of the files are before the nominal beginning of block i, 0 to b->n. */
 uint64_t text_blocks_bytes_before(const struct text_blocks *b, uint64_t i);
 
-/* Where the block that nominally begins at `nominal` begins: there or before. Exposed for tests. */
+/* Returns where the block that nominally begins at `nominal` begins: there or before. Exposed for
+ * tests. */
 size_t text_blocks_cut(const uint8_t *text, size_t n, size_t nominal);
 
 #endif

@@ -1,5 +1,5 @@
-/* text_check.c: a table of kinds, each known by an ending of the name or by its first bytes (the formats' own
- * specifications give these); and for the rest, how many bytes of a sample no text has. */
+/* text_check.c: a table of kinds, each recognised by an ending of the name or its first bytes (from
+ * the formats' specifications); other files by the share of control bytes in a sample. */
 #include "train/text/tokenizer/text_check.h"
 
 #include "base/assert.h"
@@ -11,7 +11,7 @@
 
 enum {
 	ENDINGS = 4,
-	FEW = 16, /* bytes that no text has, and that are borne in a short one */
+	FEW = 16, /* control bytes tolerated in a short text */
 	SAMPLE_BYTES = 32768,
 	TAR_MAGIC_AT = 257,         /* POSIX ustar */
 	MOST_CONTROLS_PERCENT = 5,  /* random bytes: 10 %; text: 0 % */
@@ -22,9 +22,9 @@ enum {
 struct kind {
 	const char *name;
 	const char *endings[ENDINGS];
-	const char *magic; /* NULL: its first bytes are not known */
+	const char *magic; /* NULL: no fixed first bytes */
 	size_t magic_at, magic_bytes;
-	const char *way; /* how to get text of FILE */
+	const char *way; /* command that makes text of FILE */
 };
 
 #define MAGIC(at, text) .magic = (text), .magic_at = (at), .magic_bytes = sizeof(text) - 1
@@ -99,7 +99,7 @@ static bool is_safetensors(const struct mapped_file *m, const uint8_t *begin, si
 	return n >= SAFETENSORS_HEAD_BYTES && header_bytes > 1 && header_bytes < m->bytes && begin[8] == '{';
 }
 
-/* Two lines, each an object whose first key is quoted. */
+/* Reports whether two lines begin, each an object whose first key is quoted. */
 static bool is_json_lines(const uint8_t *begin, size_t n) {
 	const uint8_t *end = memchr(begin, '\n', n);
 	size_t first = end ? (size_t)(end - begin) : 0;
@@ -111,7 +111,8 @@ static bool is_json_lines(const uint8_t *begin, size_t n) {
 	return begin[first - 1] == '}' && n - (size_t)(second - begin) >= 2 && memcmp(second, "{\"", 2) == 0;
 }
 
-/* What stands in no text: backspace, tabs, line and page ends and escape do. */
+/* Reports whether `c` occurs in no text: controls but for backspace, tabs, line and page ends,
+ * escape. */
 static bool is_control(uint8_t c) {
 	return (c < 0x20 && !(c >= '\b' && c <= '\r') && c != 0x1b) || c == 0x7f;
 }

@@ -1,4 +1,4 @@
-/* tokenize_job.c: batches of blocks are encoded side by side, then appended in order. */
+/* tokenize_job.c: encodes batches of blocks in parallel, then appends them in order. */
 #include "train/text/tokenizer/tokenize_job.h"
 
 #include "train/text/tokenizer/block_lanes.h"
@@ -16,12 +16,12 @@ enum { BLOCKS_PER_LANE = 16 };
 
 struct job {
 	const struct tokenize_config *c;
-	struct tokenize_state at; /* after the last whole shard */
+	struct tokenize_state at; /* progress after the last whole shard */
 	struct encoder *encoders[BLOCK_LANES_MAX];
 	struct token_list *encoded; /* (batch) */
-	uint64_t batch, begin;      /* blocks in a batch; the first of the present one */
-	uint64_t skip;              /* tokens of the first block that are in a shard already */
-	uint64_t bytes_done;        /* in earlier batches */
+	uint64_t batch, begin;      /* blocks per batch; first block of the present one */
+	uint64_t skip;              /* tokens of the first block that earlier shards contain */
+	uint64_t bytes_done;        /* bytes in earlier batches */
 	struct shard_writer shard;
 	bool shard_open;
 };
@@ -49,7 +49,7 @@ static enum rv_err open_shard(struct job *j, struct rv_errtext *et) {
 	return RV_OK;
 }
 
-/* The shard is whole; the next one begins `skip` tokens into block `block`. */
+/* Commits a whole shard; the next one begins `skip` tokens into block `block`. */
 static enum rv_err close_shard(struct job *j, uint64_t block, uint64_t skip, struct rv_errtext *et) {
 	j->shard_open = false;
 	RV_TRY(shard_writer_commit(&j->shard, et));
@@ -108,7 +108,7 @@ enum rv_err tokenize_made_of(const struct tokenize_config *c, struct rv_hash *ou
 	return RV_OK;
 }
 
-/* What a killed job left half-written. */
+/* Removes the unfinished files of a killed job. */
 static void remove_temporaries(const char *out) {
 	DIR *dir = opendir(out);
 	for (struct dirent *d; dir && (d = readdir(dir));)
@@ -161,7 +161,7 @@ static void release(struct job *j) {
 	free(j->encoded);
 }
 
-/* The last shard may be shorter than the others. */
+/* Commits the last shard, which may be shorter than the others. */
 static enum rv_err finish(struct job *j, struct rv_errtext *et) {
 	j->at.done = true;
 	return j->shard_open ? close_shard(j, j->c->blocks->n, 0, et) : tokenize_state_write(j->c->out, &j->at, et);

@@ -1,4 +1,4 @@
-/* tokenize_state.c: tokens.json. */
+/* tokenize_state.c: reads and writes tokens.json. */
 #include "base/file.h"
 #include "base/hex.h"
 #include "train/text/tokenizer/tokenize_job.h"

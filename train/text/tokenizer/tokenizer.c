@@ -1,4 +1,4 @@
-/* tokenizer.c: which kind a file is, special tokens, decoding. */
+/* tokenizer.c: recognises the kind of a file; special tokens; decoding. */
 #include "train/text/tokenizer/tokenizer.h"
 
 #include "base/file.h"
@@ -109,7 +109,7 @@ bool tokenizer_normalizes(const struct tokenizer *t) {
 typedef enum rv_err encode_fn(struct encoder *e, const uint8_t *text, size_t n, enum specials specials,
 							  struct token_list *out, struct rv_errtext *et);
 
-/* Special tokens become what they are, and `between` what is around them. */
+/* Encodes each special token as itself and passes the text around them to `between`. */
 static enum rv_err encode_around(struct encoder *e, const uint8_t *text, size_t n, struct special_filter filter,
 								 encode_fn *between, struct token_list *out, struct rv_errtext *et) {
 	enum specials specials = filter.with_special ? SPECIALS_RECOGNISED : SPECIALS_AS_TEXT;
@@ -132,8 +132,8 @@ static enum rv_err encode_words(struct encoder *e, const uint8_t *text, size_t n
 	return e->t->kind->encode(e, text, n, out, et);
 }
 
-/* As the reference implementation has it: first the tokens that stand in the text as it is, then, in what is between
- * them, those that stand in it once it is normalized. */
+/* Encodes as the reference implementation does: tokens recognised in the given text first, then,
+ * between them, those recognised in its NFC. */
 static enum rv_err encode_normalized(struct encoder *e, const uint8_t *text, size_t n, enum specials specials,
 									 struct token_list *out, struct rv_errtext *et) {
 	const struct special_filter filter = {.with_special = specials == SPECIALS_RECOGNISED, .normalized = true};

@@ -1,4 +1,4 @@
-/* tokenizer_internal.h: what a kind of tokenizer is made of. Inner part of tokenizer.h. */
+/* tokenizer_internal.h: the parts of a kind of tokenizer. Inner part of tokenizer.h. */
 #ifndef RV_TRAIN_TEXT_TOKENIZER_TOKENIZER_INTERNAL_H
 #define RV_TRAIN_TEXT_TOKENIZER_TOKENIZER_INTERNAL_H
 
@@ -12,14 +12,15 @@
 
 struct encoder;
 
-/* A new kind is one file with one of these, and a line in tokenizer.c. */
+/* The operations of a kind; a new kind is one file with this table and a line in tokenizer.c. */
 struct tokenizer_kind {
 	const char *name;
-	/* Does a file of these bytes look like one? */
+	/* Reports whether data[0, n) looks like a file of this kind. */
 	bool (*recognise)(const uint8_t *data, size_t n);
-	/* Fills the tokenizer, which is zero but for `kind`; what it holds after a fault is released. */
+	/* Fills `t`, which is zero but for `kind` and the hashes. The caller releases it if this
+	 * fails. */
 	enum rv_err (*load)(struct tokenizer *t, const uint8_t *data, size_t n, const char *pattern, struct rv_errtext *et);
-	/* Appends the tokens of text without special tokens. */
+	/* Appends the tokens of text without special tokens to `out`. */
 	enum rv_err (*encode)(struct encoder *e, const uint8_t *text, size_t n, struct token_list *out,
 						  struct rv_errtext *et);
 };
@@ -29,10 +30,10 @@ extern const struct tokenizer_kind tokenizer_kind_bytes, tokenizer_kind_huggingf
 struct tokenizer {
 	const struct tokenizer_kind *kind;
 	struct rv_hash hash, identity;
-	struct bpe bpe; /* its vocabulary holds the special tokens too, for decoding */
+	struct bpe bpe; /* its vocabulary includes special tokens, for decoding */
 	struct pretokenizer pretokenizer;
 	struct special_set specials;
-	bool nfc; /* text is normalized first */
+	bool nfc; /* text is brought into NFC before it is cut */
 };
 
 struct encoder {
@@ -40,14 +41,15 @@ struct encoder {
 	struct pretokenizer_scratch *matcher;
 	struct bpe_scratch merging;
 	struct piece_cache *cache;
-	struct token_list *out;  /* of the call under way */
-	struct byte_list normal; /* text after normalizing */
+	struct token_list *out;  /* destination of the running call */
+	struct byte_list normal; /* the text in NFC */
 };
 
-/* text[0, n) normalized, in e->normal; what is no UTF-8 stays as it is. RV_E_NOMEM. */
+/* Puts the NFC of text[0, n) into e->normal; bytes that are not UTF-8 stay unchanged. Returns
+ * RV_E_NOMEM. */
 enum rv_err encoder_normalize(struct encoder *e, const uint8_t *text, size_t n, struct rv_errtext *et);
 
-/* The `encode` of both BPE kinds. */
+/* Encodes for both BPE kinds: cuts text[0, n) into pieces and appends their tokens to `out`. */
 enum rv_err encoder_encode_bpe(struct encoder *e, const uint8_t *text, size_t n, struct token_list *out,
 							   struct rv_errtext *et);
 

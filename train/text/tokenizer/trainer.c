@@ -1,4 +1,4 @@
-/* trainer.c: counting with the pre-tokenizer, and the layout of tokenizer.json. */
+/* trainer.c: counts pieces with the pre-tokenizer, and writes the layout of tokenizer.json. */
 #include "train/text/tokenizer/trainer.h"
 
 #include "train/text/tokenizer/byte_level.h"
@@ -44,7 +44,7 @@ static enum rv_err count(void *ctx, const uint8_t *piece, size_t n, struct rv_er
 	return piece_counts_add(ctx, piece, n, 1, et);
 }
 
-/* As in encoding (tokenizer.h), bytes that are no UTF-8 are pieces of their own. */
+/* Counts as encoding cuts (tokenizer.h): each run of bytes that are not UTF-8 is a piece. */
 enum rv_err piece_counter_add(struct piece_counter *c, const uint8_t *text, size_t n, struct rv_errtext *et) {
 	while (n > 0) {
 		size_t valid = utf8_valid_prefix(text, n);
@@ -61,7 +61,7 @@ struct piece_counts *piece_counter_counts(struct piece_counter *c) {
 	return &c->counts;
 }
 
-/* The byte-level text of a token. */
+/* Writes the byte-level text of a token. Returns its length in bytes. */
 static size_t token_text(const struct vocab *v, uint32_t id, char out[static 4 * PIECE_COUNTS_MAX_BYTES]) {
 	size_t n;
 	const uint8_t *bytes = vocab_bytes(v, id, &n);

@@ -36,7 +36,7 @@ void vocab_release(struct vocab *v) {
 	*v = (struct vocab){0};
 }
 
-/* The slot that holds these bytes, or the free one where they belong. */
+/* Returns the slot that holds these bytes, or the free one where they belong. */
 static uint32_t slot_of(const struct vocab *v, const uint8_t *bytes, size_t n) {
 	uint64_t hash;
 	crypto_shorthash((uint8_t *)&hash, bytes, n, v->hash_key);
@@ -92,7 +92,7 @@ enum rv_err vocab_check_no_holes(const struct vocab *v, uint32_t below, struct r
 }
 
 const char *vocab_quote(const uint8_t *bytes, size_t n, char out[static VOCAB_QUOTE_BYTES]) {
-	enum { LONGEST_PIECE = 8 }; /* "\x00..." and the NUL */
+	enum { LONGEST_PIECE = 8 }; /* length of "\x00..." with the NUL */
 	size_t len = 0, i = 0;
 	for (; i < n && len + LONGEST_PIECE < VOCAB_QUOTE_BYTES; i++) {
 		bool plain = bytes[i] >= 0x20 && bytes[i] < 0x7f && bytes[i] != '"' && bytes[i] != '\\';
