@@ -1,5 +1,4 @@
-/* block_lanes.c: lanes take blocks from a shared counter; parallel_run runs one iteration per
- * lane. */
+/* block_lanes.c: lanes take blocks from a shared counter; one parallel_run iteration each. */
 #include "train/text/tokenizer/block_lanes.h"
 
 #include "base/assert.h"

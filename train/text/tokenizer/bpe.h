@@ -29,14 +29,12 @@ struct bpe_scratch {
 	size_t cap, heap_n, heap_cap;
 };
 
-/* Fills byte_token from the vocabulary. Returns RV_E_INVALID, naming the byte, if a byte has no
- * token. */
+/* Fills byte_token from the vocabulary. Returns RV_E_INVALID, naming it, if a byte has no token. */
 enum rv_err bpe_find_bytes(struct bpe *b, struct rv_errtext *et);
 void bpe_release(struct bpe *b);
 void bpe_scratch_release(struct bpe_scratch *s);
 
-/* Appends the tokens of piece[0, n) to `out`. Returns RV_E_RANGE if n > BPE_MAX_PIECE_BYTES, or
- * RV_E_NOMEM. */
+/* Appends the tokens of a piece. Returns RV_E_RANGE above BPE_MAX_PIECE_BYTES, or RV_E_NOMEM. */
 enum rv_err bpe_encode(const struct bpe *b, struct bpe_scratch *s, const uint8_t *piece, size_t n,
 					   struct token_list *out, struct rv_errtext *et);
 

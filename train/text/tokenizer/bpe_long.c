@@ -1,9 +1,7 @@
-/* bpe_long.c: merges long pieces in a linked list of tokens, with a binary heap of the pairs that
- * may merge.
+/* bpe_long.c: merges long pieces: a linked list of tokens, a binary heap of pairs.
  *
  * A changed pair stays in the heap: when it surfaces, merging skips it because the pair at its
- * position has another rank. Every merge adds at most two entries, so n bytes make at most 3 n of
- * them. */
+ * position has another rank. Every merge adds at most two entries, so n bytes make at most 3 n. */
 #include "train/text/tokenizer/bpe.h"
 
 #include "base/assert.h"

@@ -24,8 +24,7 @@ struct training {
 	struct rv_errtext *et;
 };
 
-/* Adds the 256 bytes in the order of their byte-level characters: printable ones first,
- * unchanged. */
+/* Adds the 256 bytes in the order of their byte-level characters: printable ones first. */
 static enum rv_err put_bytes(struct training *t, uint32_t id_of_byte[256]) {
 	for (uint32_t c = 0; t->n_tokens < 256; c++) {
 		int found = byte_level_byte(c);

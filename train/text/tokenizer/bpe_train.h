@@ -20,8 +20,7 @@ struct bpe_merge {
 	uint32_t left, right;
 };
 
-/* The bytes have ids 0 to 255, in the order of their byte-level characters; merged tokens
- * follow. */
+/* Ids 0 to 255: the bytes in the order of their byte-level characters; then merged tokens. */
 struct trained_bpe {
 	struct vocab vocab;       /* n_ids is the requested size */
 	struct bpe_merge *merges; /* in order; two may make the same token */

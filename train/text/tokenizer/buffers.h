@@ -1,5 +1,4 @@
-/* buffers.h: growing lists of token ids and of bytes. Zero-initialise; set n to 0 to reuse the
- * memory. */
+/* buffers.h: growing lists of token ids and of bytes. Zero-initialise; n = 0 reuses the memory. */
 #ifndef RV_TRAIN_TEXT_TOKENIZER_BUFFERS_H
 #define RV_TRAIN_TEXT_TOKENIZER_BUFFERS_H
 
@@ -18,8 +17,7 @@ struct byte_list {
 	size_t n, cap;
 };
 
-/* Makes room for `more` items beyond n. Like append, returns RV_E_NOMEM and leaves the list
- * unchanged. */
+/* Makes room for `more` items. On RV_E_NOMEM, here and in append, the list is unchanged. */
 enum rv_err token_list_reserve(struct token_list *l, size_t more, struct rv_errtext *et);
 enum rv_err token_list_append(struct token_list *l, const uint32_t *ids, size_t n, struct rv_errtext *et);
 void token_list_release(struct token_list *l);

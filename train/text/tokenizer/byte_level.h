@@ -15,8 +15,7 @@ int byte_level_byte(uint32_t code_point);
 /* Converts byte-level text to bytes. `out` has room for n bytes. Returns how many it wrote, or -1
  * if a character stands for no byte. */
 int64_t byte_level_decode(const char *text, size_t n, uint8_t *out);
-/* Converts bytes to byte-level text in UTF-8, without a NUL. `out` has room for 2 n bytes. Returns
- * how many it wrote. */
+/* Converts bytes to byte-level UTF-8, without a NUL, of at most 2 n bytes. Returns its length. */
 size_t byte_level_encode(const uint8_t *bytes, size_t n, char *out);
 
 #endif

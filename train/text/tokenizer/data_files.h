@@ -19,16 +19,14 @@ struct data_files {
 	uint64_t bytes;
 };
 
-/* Maps the files that `path` names: a regular file; the regular files of a directory (without
- * subdirectories) in byte order of names; or, if no file has that name and it contains one of * ?
- * [, the regular files that match this pattern (glob(7)) in byte order of paths. `names`, if not
- * NULL, is a pattern that selects files of a directory. Returns RV_E_NOTFOUND, RV_E_IO, RV_E_NOMEM,
- * RV_E_INVALID (neither file nor directory) or RV_E_RANGE (more than DATA_FILES_MAX); `d` is empty
- * then. */
+/* Maps the files that `path` names: a regular file; the regular files in a directory in byte order
+ * of names; or, if no file has that name and it contains one of * ? [, the regular files that match
+ * this pattern (glob(7)) in byte order of paths. `names`, if not NULL, is a pattern that selects
+ * files of a directory. Returns RV_E_NOTFOUND, RV_E_IO, RV_E_NOMEM, RV_E_INVALID (neither file nor
+ * directory) or RV_E_RANGE (more than DATA_FILES_MAX); `d` is then empty. */
 enum rv_err data_files_init(struct data_files *d, const char *path, const char *names, struct rv_errtext *et);
 void data_files_release(struct data_files *d);
-/* Copies bytes [begin, begin + n) of the concatenation; asserts that they exist. Returns what
- * mapped_file_read returns. */
+/* Copies bytes [begin, begin + n), asserted to exist. Returns what mapped_file_read returns. */
 enum rv_err data_files_read(const struct data_files *d, uint64_t begin, size_t n, uint8_t *out, struct rv_errtext *et);
 
 /* Sets *tokens: token files (shard.h) or text. Returns RV_E_INVALID, naming two files, for a

@@ -1,5 +1,4 @@
-/* encoder.c: splits text into runs of characters and of other bytes, runs into pieces, and encodes
- * pieces. */
+/* encoder.c: cuts text into runs of characters and of other bytes, and these into pieces. */
 #include "train/text/tokenizer/piece_cache.h"
 #include "train/text/tokenizer/tokenizer_internal.h"
 #include "train/text/tokenizer/utf8.h"

@@ -87,10 +87,9 @@ enum rv_err huggingface_add_steps(struct pretokenizer *p, const json_t *pre_toke
 static enum rv_err read_one_normalizer(const json_t *normalizer, bool *nfc, struct rv_errtext *et) {
 	const char *type = json_string_value(json_object_get(normalizer, "type"));
 	if (!type || strcmp(type, "NFC") != 0)
-		return rv_fail(
-			et, RV_E_UNSUPPORTED,
-			"there is a normalizer %.40s: only NFC is supported (others would change text)",
-			type ? type : "without a type");
+		return rv_fail(et, RV_E_UNSUPPORTED,
+					   "there is a normalizer %.40s: only NFC is supported (others would change text)",
+					   type ? type : "without a type");
 	*nfc = true;
 	return RV_OK;
 }

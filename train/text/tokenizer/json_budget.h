@@ -1,5 +1,4 @@
-/* json_budget.h: bounds the memory of a JSON text before it is parsed. Inner part of
- * kind_huggingface.c. */
+/* json_budget.h: bounds the memory that parsing a JSON text takes; part of kind_huggingface.c. */
 #ifndef RV_TRAIN_TEXT_TOKENIZER_JSON_BUDGET_H
 #define RV_TRAIN_TEXT_TOKENIZER_JSON_BUDGET_H
 

@@ -1,5 +1,4 @@
-/* kind_huggingface.c: tokenizer.json with a byte-level BPE model, its merges in order, and added
- * tokens. */
+/* kind_huggingface.c: tokenizer.json: a byte-level BPE model, its merges, added tokens. */
 #include "train/text/tokenizer/byte_level.h"
 #include "train/text/tokenizer/huggingface_steps.h"
 #include "train/text/tokenizer/json_budget.h"
@@ -140,8 +139,7 @@ static enum rv_err put_token(struct loading *l, const char *text, size_t n, cons
 	return vocab_put(&l->t->bpe.vocab, (uint32_t)id, l->token, len, true, l->et);
 }
 
-/* Adds special tokens first: files write them as text, not as byte-level text, in the vocabulary
- * too. */
+/* Adds special tokens first: the vocabulary has them as text, not as byte-level text. */
 static enum rv_err put_tokens(struct loading *l) {
 	struct tokenizer *t = l->t;
 	json_t *vocab = (json_t *)(uintptr_t)l->vocab;

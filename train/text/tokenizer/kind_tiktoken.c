@@ -1,6 +1,5 @@
 /* kind_tiktoken.c: rank files, one `base64 rank` per line. A pair merges if its concatenation is a
- * token; the rank is the id. Loading finds the pairs once, so that encoding is that of any other
- * BPE. */
+ * token; the rank is the id. Loading finds the pairs; encoding is that of any BPE. */
 #include "train/text/tokenizer/patterns.h"
 #include "train/text/tokenizer/tokenizer_internal.h"
 
@@ -96,8 +95,7 @@ static enum rv_err check_split_work(const struct vocab *v, struct rv_errtext *et
 	return RV_OK;
 }
 
-/* Returns how many ways there are to cut a token into two tokens, and adds them to `pairs` unless
- * NULL. */
+/* Returns how many pairs of tokens make up a token, and adds them to `pairs` unless NULL. */
 static size_t find_splits(const struct vocab *v, uint32_t id, struct pair_table *pairs) {
 	size_t n, found = 0;
 	const uint8_t *bytes = vocab_bytes(v, id, &n);

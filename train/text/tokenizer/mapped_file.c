@@ -1,5 +1,4 @@
-/* mapped_file.c: copies with process_vm_readv(2) from the own process: EFAULT where memcpy would
- * raise SIGBUS. */
+/* mapped_file.c: process_vm_readv(2) returns EFAULT where memcpy would raise SIGBUS. */
 #include "train/text/tokenizer/mapped_file.h"
 
 #include "base/assert.h"
@@ -41,8 +40,7 @@ static bool forbidden(ssize_t got) {
 	return got < 0 && (errno == ENOSYS || errno == EPERM);
 }
 
-/* Closes the file unless the sandbox forbids that call: a data set may have more files than a
- * process may open. */
+/* Closes the file, unless a sandbox forbids that call, to spare file descriptors. */
 static void close_unless_needed(struct mapped_file *m) {
 	uint8_t byte;
 	if (m->at && forbidden(copy(m, 0, 1, &byte)))

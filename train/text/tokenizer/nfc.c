@@ -1,6 +1,6 @@
 /* nfc.c: copies what NFC cannot change and gives libunistring the rest: stretches of characters
- * that could change or join the previous one, each with that previous one. Nothing joins across the
- * end of a stretch. */
+ * that could change or join the previous one, which is included. Nothing joins across the end of a
+ * stretch. */
 #include "train/text/tokenizer/nfc.h"
 
 #include "base/assert.h"
@@ -16,16 +16,14 @@ struct range {
 	uint32_t first, last;
 };
 
-/* Common characters that neither change nor join the previous one, for speed; all below U+0300 are
- * such. */
+/* Common characters that neither change nor join the previous one, as none below U+0300 does. */
 static const struct range plain[] = {
 	{0x388, 0x482},   {0x48a, 0x590},   {0x61c, 0x64a},   {0x671, 0x6d5},   {0x904, 0x93b},
 	{0x93d, 0x94c},   {0xe01, 0xe37},   {0xe3b, 0xe47},   {0x1e00, 0x1eff}, {0x2002, 0x20cf},
 	{0x3004, 0x3029}, {0x3030, 0x3098}, {0x309b, 0xa66e}, {0xac00, 0xf8ff}, {0x1f000, 0x1faff},
 };
 
-/* Characters of Unicode 10 to 14 that have a combining class, compose or decompose. stand_ins.h has
- * the newer ones. */
+/* Characters of Unicode 10 to 14 that compose, decompose or combine; stand_ins.h has newer ones. */
 static const struct range later[] = {
 	{0x7fd, 0x7fd},     {0x898, 0x89f},     {0x8ca, 0x8d3},     {0x9fe, 0x9fe},     {0xc3c, 0xc3c},
 	{0xd3b, 0xd3c},     {0xeba, 0xeba},     {0x1715, 0x1715},   {0x1abf, 0x1ace},   {0x1df6, 0x1dfa},

@@ -35,13 +35,12 @@ struct pair_counts {
 	size_t heap_n, heap_cap;
 };
 
-/* Adds `delta` to the count of a pair in a word, and records the word if delta > 0. Returns
+/* Adds `delta` to the count of a pair in a word, which it records if delta > 0. May return
  * RV_E_NOMEM. */
 enum rv_err pair_counts_add(struct pair_counts *c, uint64_t key, int64_t delta, uint32_t word, struct rv_errtext *et);
 /* Makes candidates of the pairs that gained since the last call. Returns RV_E_NOMEM. */
 enum rv_err pair_counts_offer(struct pair_counts *c, struct rv_errtext *et);
-/* Takes the most frequent pair into `out` and returns true, or returns false if no pair occurs. The
- * caller frees out->words. */
+/* Takes the most frequent pair, whose words the caller frees. Returns false if no pair occurs. */
 bool pair_counts_take(struct pair_counts *c, struct pair_count *out);
 void pair_counts_release(struct pair_counts *c);
 

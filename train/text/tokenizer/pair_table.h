@@ -23,20 +23,17 @@ struct pair_table {
 	size_t n;
 };
 
-/* Prepares a table for `max_pairs`. Returns RV_E_RANGE if that exceeds PAIR_TABLE_MAX, or
- * RV_E_NOMEM. */
+/* Prepares a table for `max_pairs`. Returns RV_E_RANGE above PAIR_TABLE_MAX, or RV_E_NOMEM. */
 enum rv_err pair_table_init(struct pair_table *t, size_t max_pairs, struct rv_errtext *et);
 void pair_table_release(struct pair_table *t);
-/* Adds a pair and returns true, or returns false if it is there. Asserts that at most max_pairs are
- * added. */
+/* Adds a pair, of at most max_pairs (asserted). Returns false if it is there. */
 bool pair_table_put(struct pair_table *t, uint32_t left, uint32_t right, uint32_t rank, uint32_t into);
 
 static inline uint64_t pair_key(uint32_t left, uint32_t right) {
 	return (uint64_t)left << 32 | right;
 }
 
-/* Applies the finalizer of MurmurHash3 (Appleby, public domain) to the seeded key: every input bit
- * changes every output bit. */
+/* Hashes the seeded key with the finalizer of MurmurHash3 (Appleby, public domain). */
 static inline uint64_t pair_hash(const struct pair_table *t, uint64_t key) {
 	uint64_t h = key ^ t->seed;
 	h = (h ^ h >> 33) * 0xff51afd7ed558ccdu;

@@ -1,6 +1,5 @@
-/* patterns.h: pre-tokenizer patterns known by name, with their special tokens, both missing in
- * tiktoken files. The patterns are those that OpenAI (tiktoken, MIT) and Meta (Llama 3) published
- * with their vocabularies. */
+/* patterns.h: patterns and special tokens known by name, which tiktoken files do not contain: those
+ * that OpenAI (tiktoken, MIT) and Meta (Llama 3) published with their vocabularies. */
 #ifndef RV_TRAIN_TEXT_TOKENIZER_PATTERNS_H
 #define RV_TRAIN_TEXT_TOKENIZER_PATTERNS_H
 

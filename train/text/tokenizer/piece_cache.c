@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Number of entries. The fuzzers use few, so that entries are replaced and encoders are made
- * quickly. */
+/* Number of entries; few in the fuzzers, which replace entries and make many encoders. */
 #ifndef PIECE_CACHE_ENTRIES
 #define PIECE_CACHE_ENTRIES (1 << 16)
 #endif

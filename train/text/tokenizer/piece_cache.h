@@ -1,9 +1,7 @@
-/* piece_cache.h: the tokens of recent pieces: text repeats its words, so most pieces need no
- * merging.
+/* piece_cache.h: the tokens of recent pieces, since text repeats its words.
  *
  * The cache is direct-mapped, with a fixed number of entries of one cache line; a new entry
- * replaces the one in its slot. It changes the speed only, never the tokens. Each thread has its
- * own. */
+ * replaces the one in its slot. It changes the speed only. Each thread has its own. */
 #ifndef RV_TRAIN_TEXT_TOKENIZER_PIECE_CACHE_H
 #define RV_TRAIN_TEXT_TOKENIZER_PIECE_CACHE_H
 

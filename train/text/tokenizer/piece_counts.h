@@ -1,5 +1,4 @@
-/* piece_counts.h: counts how often each piece of a text occurs, which a vocabulary is trained
- * on. */
+/* piece_counts.h: counts the pieces of a text, which a vocabulary is trained on. */
 #ifndef RV_TRAIN_TEXT_TOKENIZER_PIECE_COUNTS_H
 #define RV_TRAIN_TEXT_TOKENIZER_PIECE_COUNTS_H
 
@@ -8,8 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Limits: longer pieces are counted in parts, which bounds tokens and the cost of text without
- * spaces. */
+/* Limits. Longer pieces are counted in parts: no token is longer. */
 enum { PIECE_COUNTS_MAX_BYTES = 128, PIECE_COUNTS_MAX = 1 << 26 };
 
 struct counted_piece {
@@ -28,12 +26,10 @@ struct piece_counts {
 	uint8_t hash_key[16];
 };
 
-/* Counts a piece `times` times. Returns RV_E_NOMEM, or RV_E_RANGE at more than PIECE_COUNTS_MAX
- * different ones. */
+/* Counts a piece `times` times. Returns RV_E_NOMEM, or RV_E_RANGE above PIECE_COUNTS_MAX. */
 enum rv_err piece_counts_add(struct piece_counts *c, const uint8_t *piece, size_t n, uint64_t times,
 							 struct rv_errtext *et);
-/* Adds the counts of `other`. Returns what piece_counts_add returns; `c` then holds some of
- * them. */
+/* Adds the counts of `other`, in part on a fault. Returns what piece_counts_add returns. */
 enum rv_err piece_counts_merge(struct piece_counts *c, const struct piece_counts *other, struct rv_errtext *et);
 void piece_counts_release(struct piece_counts *c);
 

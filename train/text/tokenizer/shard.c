@@ -20,8 +20,7 @@ static const struct layout layouts[] = {
 	{SHARD_MAGIC_U32, SHARD_VERSION_U32, 4},
 };
 
-/* Sets *layout to the one that the file's magic names, or NULL, and reads *version and
- * *n_tokens. */
+/* Reads the header. Sets *layout by the file's magic; NULL if it is unknown. */
 static enum rv_err read_header(const struct mapped_file *m, const struct layout **layout, uint32_t *version,
 							   uint32_t *n_tokens, struct rv_errtext *et) {
 	uint8_t bytes[3 * sizeof(uint32_t)];

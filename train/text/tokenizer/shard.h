@@ -44,8 +44,8 @@ enum rv_err shard_of(struct shard *s, const struct mapped_file *m, struct rv_err
 enum rv_err shard_open(struct shard *s, const char *path, struct rv_errtext *et);
 void shard_close(struct shard *s);
 /* Reads tokens [begin, begin + n); asserts that they exist. Returns RV_E_RANGE, naming the first
- * token that is not below `vocab` and its position, or RV_E_IO for a truncated file; `out` is
- * undefined then. */
+ * token not below `vocab` and its position, or RV_E_IO (truncated file); `out` is then
+ * undefined. */
 enum rv_err shard_read(const struct shard *s, uint32_t vocab, uint64_t begin, size_t n, int32_t *out,
 					   struct rv_errtext *et);
 /* Reads every token. Returns what shard_read returns. */
@@ -65,8 +65,7 @@ enum rv_err shard_writer_begin(struct shard_writer *w, const char *path, uint32_
 /* Appends n tokens. Returns RV_E_RANGE for an id outside the vocabulary or more than
  * SHARD_MAX_TOKENS, RV_E_FULL, RV_E_IO. */
 enum rv_err shard_writer_append(struct shard_writer *w, const uint32_t *ids, size_t n, struct rv_errtext *et);
-/* Writes the header and puts the file into place. Returns RV_E_FULL or RV_E_IO, and abandons the
- * file then. */
+/* Writes the header and puts the file into place, or abandons it on RV_E_FULL, RV_E_IO. */
 enum rv_err shard_writer_commit(struct shard_writer *w, struct rv_errtext *et);
 void shard_writer_abandon(struct shard_writer *w);
 

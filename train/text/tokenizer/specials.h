@@ -41,8 +41,7 @@ void specials_release(struct special_set *s);
 
 /* Returns the token text[0, n), or NULL. */
 const struct special *specials_find(const struct special_set *s, const char *text, size_t n);
-/* Returns the leftmost token in text[0, n), the longest at its position, and its position in *at;
- * or NULL. */
+/* Finds the leftmost token in text[0, n), at *at, the longest there. Returns NULL if none. */
 const struct special *specials_next(const struct special_set *s, const uint8_t *text, size_t n,
 									struct special_filter filter, size_t *at);
 

@@ -15,8 +15,7 @@
 /* Returns whether `c` is not settled. */
 bool stand_ins_has(uint32_t c);
 
-/* Returns the offset of the first character in `text` (well-formed UTF-8) that is not settled, or
- * n. */
+/* Returns the offset of the first unsettled character in `text` (well-formed UTF-8), or n. */
 size_t stand_ins_find(const uint8_t *text, size_t n);
 
 /* Replaces, in place, every character of `text` that is not settled. */

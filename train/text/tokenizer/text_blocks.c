@@ -90,8 +90,7 @@ uint64_t text_blocks_bytes_before(const struct text_blocks *b, uint64_t i) {
 	return b->files->begin[f] + (i - b->first[f]) * TEXT_BLOCK_BYTES;
 }
 
-/* Reads a window with all that both cuts may examine: half a block back, and a character more on
- * either side. */
+/* Reads a window for both cuts: half a block back, and a character more on either side. */
 enum rv_err text_blocks_get(const struct text_blocks *b, uint64_t i, uint8_t buffer[TEXT_BLOCK_BUFFER_BYTES],
 							struct text_block *out, struct rv_errtext *et) {
 	RV_ASSERT(i < b->n);

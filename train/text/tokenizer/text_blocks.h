@@ -37,8 +37,7 @@ enum rv_err text_blocks_get(const struct text_blocks *b, uint64_t i, uint8_t buf
 /* Returns how many bytes of the files are before the nominal beginning of block i, 0 to b->n. */
 uint64_t text_blocks_bytes_before(const struct text_blocks *b, uint64_t i);
 
-/* Returns where the block that nominally begins at `nominal` begins: there or before. Exposed for
- * tests. */
+/* Returns where the block of nominal begin `nominal` begins, or earlier. Exposed for tests. */
 size_t text_blocks_cut(const uint8_t *text, size_t n, size_t nominal);
 
 #endif

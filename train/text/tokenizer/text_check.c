@@ -111,8 +111,7 @@ static bool is_json_lines(const uint8_t *begin, size_t n) {
 	return begin[first - 1] == '}' && n - (size_t)(second - begin) >= 2 && memcmp(second, "{\"", 2) == 0;
 }
 
-/* Reports whether `c` occurs in no text: controls but for backspace, tabs, line and page ends,
- * escape. */
+/* Reports whether no text has `c`: controls except backspace to carriage return, and escape. */
 static bool is_control(uint8_t c) {
 	return (c < 0x20 && !(c >= '\b' && c <= '\r') && c != 0x1b) || c == 0x7f;
 }

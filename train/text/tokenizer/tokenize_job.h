@@ -2,8 +2,7 @@
  *
  * The output depends on the text, the tokenizer and the options only, not on the threads or on
  * interruptions. Each file is a document; the separator token comes before it, as in llm.c's data.
- * DIR/tokens.json records the progress and the inputs; a later call writes an unfinished shard
- * again. */
+ * DIR/tokens.json records the progress and the inputs; an unfinished shard is written again. */
 #ifndef RV_TRAIN_TEXT_TOKENIZER_TOKENIZE_JOB_H
 #define RV_TRAIN_TEXT_TOKENIZER_TOKENIZE_JOB_H
 
@@ -36,8 +35,7 @@ struct tokenize_state {
 /* Hashes tokenizer, separator, shard_tokens and text. Returns what data_files_identity returns. */
 enum rv_err tokenize_made_of(const struct tokenize_config *c, struct rv_hash *out, struct rv_errtext *et);
 
-/* Reads tokens.json of directory `out`. Returns RV_E_NOTFOUND if it has none, RV_E_CORRUPT if it is
- * malformed, RV_E_IO. */
+/* Reads tokens.json of directory `out`. Returns RV_E_NOTFOUND, RV_E_CORRUPT or RV_E_IO. */
 enum rv_err tokenize_state_read(const char *out, struct tokenize_state *s, struct rv_errtext *et);
 /* Replaces tokens.json, whole or not at all. Returns RV_E_FULL, RV_E_IO or RV_E_NOMEM. */
 enum rv_err tokenize_state_write(const char *out, const struct tokenize_state *s, struct rv_errtext *et);

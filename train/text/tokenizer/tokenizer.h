@@ -34,8 +34,7 @@ struct encoder;   /* working memory of one thread, about 5 MiB: piece cache, mat
 /* Opens `where`: "bytes", or a file. `pattern` is for tiktoken files: "cl100k_base", "gpt2",
  * "llama3", "o200k_base", a regular expression (then without special tokens), or "auto" (by the
  * number of ranks). tokenizer_free frees *out, NULL on failure. Returns RV_E_NOTFOUND, RV_E_IO,
- * RV_E_NOMEM, RV_E_INVALID, RV_E_RANGE or RV_E_UNSUPPORTED; the text names the file and the item in
- * it. */
+ * RV_E_NOMEM, RV_E_INVALID, RV_E_RANGE or RV_E_UNSUPPORTED, naming file and item. */
 enum rv_err tokenizer_open(const char *where, const char *pattern, struct tokenizer **out, struct rv_errtext *et);
 /* Opens a tokenizer file in memory, which is not kept; `where` is its name in error texts. */
 enum rv_err tokenizer_load(const char *where, const uint8_t *data, size_t n, const char *pattern,
@@ -54,18 +53,16 @@ struct rv_hash tokenizer_identity(const struct tokenizer *t);
 bool tokenizer_normalizes(const struct tokenizer *t);
 /* Returns the id of the special (added) token `text`, or TOKENIZER_NO_TOKEN. */
 uint32_t tokenizer_special(const struct tokenizer *t, const char *text);
-/* Returns the token that ends a document (<|endoftext|> or <|end_of_text|>), or
- * TOKENIZER_NO_TOKEN. */
+/* Returns <|endoftext|> or <|end_of_text|>, which ends a document, or TOKENIZER_NO_TOKEN. */
 uint32_t tokenizer_end_of_text(const struct tokenizer *t);
 
 /* Makes an encoder for one thread; `t` must outlive it. Returns RV_E_NOMEM. */
 enum rv_err encoder_new(const struct tokenizer *t, struct encoder **out, struct rv_errtext *et);
 void encoder_free(struct encoder *e); /* NULL is fine */
 
-/* SPECIALS_AS_TEXT encodes "<|endoftext|>" as 13 ordinary characters: right for text from
- * elsewhere. SPECIALS_RECOGNISED encodes each special token in the text as one token, leftmost
- * first and longest among those. Added tokens that are not special (tokenizer.json only) are
- * recognised either way. */
+/* SPECIALS_AS_TEXT encodes "<|endoftext|>" as 13 ordinary characters: right for foreign text.
+ * SPECIALS_RECOGNISED encodes it as one token, leftmost first, longest among those. Added tokens
+ * that are not special (tokenizer.json only) are recognised either way. */
 enum specials { SPECIALS_AS_TEXT, SPECIALS_RECOGNISED };
 
 /* Appends the tokens of text[0, n) to `out`. Returns RV_E_RANGE if n > TOKENIZER_MAX_TEXT_BYTES or
@@ -73,8 +70,7 @@ enum specials { SPECIALS_AS_TEXT, SPECIALS_RECOGNISED };
 enum rv_err tokenizer_encode(struct encoder *e, const uint8_t *text, size_t n, enum specials specials,
 							 struct token_list *out, struct rv_errtext *et);
 
-/* Appends the bytes of n tokens to `out`. Returns RV_E_RANGE, naming the first invalid id and its
- * position, or RV_E_NOMEM. */
+/* Appends the bytes of n tokens. Returns RV_E_RANGE, naming the first invalid id, or RV_E_NOMEM. */
 enum rv_err tokenizer_decode(const struct tokenizer *t, const uint32_t *ids, size_t n, struct byte_list *out,
 							 struct rv_errtext *et);
 

@@ -17,8 +17,7 @@ struct tokenizer_kind {
 	const char *name;
 	/* Reports whether data[0, n) looks like a file of this kind. */
 	bool (*recognise)(const uint8_t *data, size_t n);
-	/* Fills `t`, which is zero but for `kind` and the hashes. The caller releases it if this
-	 * fails. */
+	/* Fills `t`, which is zero but for `kind` and the hashes. The caller releases it on a fault. */
 	enum rv_err (*load)(struct tokenizer *t, const uint8_t *data, size_t n, const char *pattern, struct rv_errtext *et);
 	/* Appends the tokens of text without special tokens to `out`. */
 	enum rv_err (*encode)(struct encoder *e, const uint8_t *text, size_t n, struct token_list *out,
@@ -45,8 +44,7 @@ struct encoder {
 	struct byte_list normal; /* the text in NFC */
 };
 
-/* Puts the NFC of text[0, n) into e->normal; bytes that are not UTF-8 stay unchanged. Returns
- * RV_E_NOMEM. */
+/* Writes the NFC of text[0, n), with other bytes unchanged, to e->normal. Returns RV_E_NOMEM. */
 enum rv_err encoder_normalize(struct encoder *e, const uint8_t *text, size_t n, struct rv_errtext *et);
 
 /* Encodes for both BPE kinds: cuts text[0, n) into pieces and appends their tokens to `out`. */

@@ -7,9 +7,8 @@
 
 #include "train/text/tokenizer/bpe_train.h"
 
-/* Counts the pieces of text; each thread has its own counter, to be merged at the end. Both
- * functions return RV_E_NOMEM, and piece_counter_add what piece_counts_add and pretokenizer_run
- * return. */
+/* Counts the pieces of text, one counter per thread, merged at the end. Returns RV_E_NOMEM;
+ * piece_counter_add what piece_counts_add and pretokenizer_run return. */
 struct piece_counter;
 enum rv_err piece_counter_new(struct piece_counter **out, struct rv_errtext *et);
 void piece_counter_free(struct piece_counter *c); /* NULL is fine */
@@ -20,8 +19,7 @@ struct piece_counts *piece_counter_counts(struct piece_counter *c); /* borrowed 
 enum { TRAINER_MIN_VOCAB = BPE_TRAIN_MIN_TOKENS + 1 };
 
 /* Trains a vocabulary of `vocab` tokens including <|endoftext|> and returns its tokenizer.json in
- * *json (NUL-terminated; the caller frees it). Returns RV_E_RANGE below TRAINER_MIN_VOCAB, and what
- * bpe_train returns. */
+ * *json (NUL-terminated; the caller frees it). Returns what bpe_train returns. */
 enum rv_err trainer_make_json(const struct piece_counts *pieces, uint32_t vocab, bpe_train_progress *progress,
 							  void *ctx, char **json, struct rv_errtext *et);
 

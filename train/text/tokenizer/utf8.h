@@ -5,8 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Returns the length in bytes of the well-formed character at the start of text[0, n), or 0 if
- * there is none. */
+/* Decodes the well-formed character at text[0, n). Returns its length in bytes, 0 if none. */
 size_t utf8_decode(const uint8_t *text, size_t n, uint32_t *code_point);
 /* Writes a character. Returns its length in bytes, 1 to 4. */
 size_t utf8_encode(uint32_t code_point, uint8_t out[static 4]);

@@ -41,8 +41,7 @@ enum rv_err vocab_put(struct vocab *v, uint32_t id, const uint8_t *bytes, size_t
 					  struct rv_errtext *et);
 /* Returns the id of the searchable token bytes[0, n), or VOCAB_NONE. */
 uint32_t vocab_find(const struct vocab *v, const uint8_t *bytes, size_t n);
-/* Returns the bytes of a token and its length in *n, or NULL if no token has this id. `v` owns
- * them. */
+/* Returns the bytes of a token (borrowed) and their number in *n, or NULL for an unused id. */
 const uint8_t *vocab_bytes(const struct vocab *v, uint32_t id, size_t *n);
 /* Returns RV_E_INVALID, naming the id, if an id under `below` (at most n_ids) has no token. */
 enum rv_err vocab_check_no_holes(const struct vocab *v, uint32_t below, struct rv_errtext *et);
