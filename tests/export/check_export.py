@@ -100,14 +100,30 @@ def expected_gguf(config, tensors):
     return out
 
 
+def expected_shape(c):
+    """The keys of a family's shape, by the names that llama.cpp's loader asks for"""
+    if c["model_type"] == "gpt2":
+        return {"block_count": c["n_layer"], "context_length": c["n_positions"], "embedding_length": c["n_embd"],
+                "feed_forward_length": 4 * c["n_embd"], "attention.head_count": c["n_head"],
+                "attention.layer_norm_epsilon": c["layer_norm_epsilon"]}
+    return {"block_count": c["num_hidden_layers"], "context_length": c["max_position_embeddings"],
+            "embedding_length": c["hidden_size"], "feed_forward_length": c["intermediate_size"],
+            "attention.head_count": c["num_attention_heads"], "attention.head_count_kv": c["num_key_value_heads"],
+            "attention.layer_norm_rms_epsilon": c["rms_norm_eps"], "vocab_size": c["vocab_size"],
+            "rope.dimension_count": c["hidden_size"] // c["num_attention_heads"], "rope.freq_base": c["rope_theta"]}
+
+
 def check_gguf(path, dtype, config, tensors, tokenizer):
     metadata, found = read_gguf(path)
     family = config["model_type"]
     assert metadata["general.architecture"] == family
     assert metadata["general.file_type"] == {"F32": 0, "F16": 1, "BF16": 32}[dtype]
-    layers = config.get("n_layer", config.get("num_hidden_layers"))
-    assert metadata[family + ".block_count"] == layers
-    assert metadata[family + ".context_length"] == config.get("n_positions", config.get("max_position_embeddings"))
+    shape = {key.removeprefix(family + "."): v for key, v in metadata.items() if key.startswith(family + ".")}
+    wanted_shape = expected_shape(config)
+    if (config.get("rope_scaling") or {}).get("rope_type") == "linear":
+        wanted_shape |= {"rope.scaling.type": "linear", "rope.scaling.factor": config["rope_scaling"]["factor"]}
+    assert set(shape) == set(wanted_shape), set(shape) ^ set(wanted_shape)
+    assert all(shape[k] == v or np.isclose(shape[k], v, rtol=1e-6) for k, v in wanted_shape.items()), shape
     check_gguf_tokenizer(metadata, tokenizer, config["vocab_size"])
     wanted = expected_gguf(config, tensors)
     scaling = config.get("rope_scaling")

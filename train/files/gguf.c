@@ -90,7 +90,7 @@ static void llama_shape(struct gguf_writer *g, const struct model_shape *s, uint
 	gguf_put_u32(g, "llama.attention.head_count_kv", (uint32_t)s->n_kv_head);
 	gguf_put_f32(g, "llama.attention.layer_norm_rms_epsilon", s->norm_eps);
 	gguf_put_u32(g, "llama.rope.dimension_count", (uint32_t)(s->n_embd / s->n_head));
-	gguf_put_f32(g, "llama.rope.freq_snapshot", (float)s->rope.theta);
+	gguf_put_f32(g, "llama.rope.freq_base", (float)s->rope.theta);
 	gguf_put_u32(g, "llama.vocab_size", (uint32_t)s->vocab);
 	if (s->rope.scaling == ROPE_LINEAR) {
 		gguf_put_string(g, "llama.rope.scaling.type", "linear");
