@@ -1,9 +1,9 @@
-/* data.c: blocks, shards, and the order of a shard's sequences. See data.h for the rules.
+/* data.c: blocks, shards, and the order of a shard's sequences, by the rules of data.h.
  *
- * A block holds floor((DATA_BLOCK - 1) / context) sequences whose inputs do not overlap; a sequence's last target is
- * the next one's first input. What is left over at the block's end shifts the whole block by a random phase in every
- * epoch, so that over epochs every token is trained on and seen at different positions. Tokens past the last
- * whole block belong to no sequence. */
+ * A block holds floor((DATA_BLOCK - 1) / context) sequences with disjoint inputs; the last target
+ * of one is the first input of the next. The rest of the block is the range of a random phase that
+ * shifts it in every epoch, so that over epochs every token is trained on, at different positions.
+ * Tokens behind the last whole block belong to no sequence. */
 #include "train/text/data.h"
 
 #include "base/assert.h"
@@ -23,7 +23,7 @@ struct dataset {
 	struct token_source source;
 	struct rv_hash identity;
 	uint32_t n_shards, holdout_every, context;
-	bool contiguous; /* a shard is one piece of the text */
+	bool contiguous; /* each shard is one piece of the text */
 	uint32_t sequences_per_block;
 	uint64_t n_blocks, n_train_blocks;
 	uint64_t seed;
@@ -42,7 +42,7 @@ static uint64_t heldout_blocks(uint64_t n_blocks, uint32_t holdout_every) {
 	return n_blocks / holdout_every;
 }
 
-/* The smallest number of blocks with one held-out block and a training block for every shard. */
+/* Returns the smallest number of blocks with one held-out block and a training block per shard. */
 static uint64_t blocks_needed(uint32_t n_shards, uint32_t holdout_every) {
 	uint64_t cycles = (n_shards - 1) / (holdout_every - 1), rest = (n_shards - 1) % (holdout_every - 1) + 1;
 	uint64_t for_shards = cycles * holdout_every + rest;
@@ -106,7 +106,8 @@ static enum rv_err check_size(const struct dataset *d, const char *path, struct 
 				   path, d->source.n_tokens, unit, d->n_shards, d->holdout_every, needed * DATA_BLOCK, unit);
 }
 
-/* The begins of blocks spread over all. Reading them also shows at once that the tokens are of another vocabulary. */
+/* Hashes the beginnings of blocks spread over all, which detects tokens of another vocabulary
+ * too. */
 static enum rv_err sample(struct dataset *d, struct rv_errtext *et) {
 	enum { SAMPLES = 64, SAMPLE_TOKENS = 4096 };
 	int32_t tokens[SAMPLE_TOKENS];
@@ -177,12 +178,13 @@ struct rv_hash dataset_identity(const struct dataset *d) {
 	return d->identity;
 }
 
-/* The first of a shard's training blocks, where each shard is one piece of the text. */
+/* Returns the first training block of a shard that is one piece of the text. */
 static uint64_t piece_begin(const struct dataset *d, uint32_t shard) {
 	return d->n_train_blocks * shard / d->n_shards;
 }
 
-/* Dealt: training blocks shard, shard + n_shards, ... of the n_train_blocks. */
+/* Returns how many training blocks a shard has; dealt: shard, shard + n_shards, ... of
+ * n_train_blocks. */
 static uint64_t shard_blocks(const struct dataset *d, uint32_t shard) {
 	RV_ASSERT(shard < d->n_shards);
 	if (d->contiguous)

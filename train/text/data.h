@@ -1,14 +1,15 @@
-/* data.h: training text as tokens: memory-mapped, split into training and held-out blocks, dealt out deterministically.
+/* data.h: training text as tokens: memory-mapped, split into training and held-out blocks, dealt to
+ * shards deterministically.
  *
- * The tokens are the bytes of text files, or those of token shards (train/text/tokenizer/shard.h), or what a tokenizer
- * makes of text files, once: the shards it writes are kept in cache_dir under the hash of text and tokenizer. They are
- * cut into blocks of DATA_BLOCK tokens. Block i is held out when i % holdout_every == holdout_every - 1; the training
- * blocks are dealt round-robin to the shards, so that all are alike, or each shard is one piece of the text. A shard's
- * sequences (context + 1 tokens, within one block, so no sequence ever touches a held-out token) are visited in a
- * seeded pseudo-random permutation of each epoch; where in its block the first one starts is drawn anew for every
- * epoch. The cursor is one number: how many sequences have been read. It is part of the checkpoint, so nothing is seen
- * twice or skipped, and any position costs O(1).
- */
+ * The tokens are the bytes of text files, or those of token files (train/text/tokenizer/shard.h),
+ * or what a tokenizer makes of text files, once, cached in cache_dir under the hash of text and
+ * tokenizer. They are cut into blocks of DATA_BLOCK tokens. Block i is held out if i %
+ * holdout_every == holdout_every - 1; training blocks are dealt round-robin to the shards, so that
+ * all are alike, or each shard is one piece of the text. The sequences of a shard (context + 1
+ * tokens within one block, so that none contains a held-out token) are visited in a seeded
+ * pseudo-random permutation for each epoch (pass over the shard); the position of the first one in
+ * its block is drawn for each epoch too. The cursor, the number of sequences read, is part of the
+ * checkpoint: no sequence is repeated or skipped, and any position costs O(1). */
 #ifndef RV_TRAIN_TEXT_DATA_H
 #define RV_TRAIN_TEXT_DATA_H
 
@@ -26,47 +27,51 @@ struct tokenizer; /* train/text/tokenizer/tokenizer.h */
 struct dataset;   /* read-only after open: any number of threads and cursors */
 
 struct dataset_config {
-	/* A file, a directory (its regular files, sorted by name, concatenated; of one that `rivulet tokenize` has written
-	 * only the shards), or a pattern with * ? [ ] (glob(7), sorted). Text, or token shards: told apart by llm.c's magic
-	 * and by the names' ending (.bin: tokens), all of one sort. */
+	/* A file, a directory (its regular files in order of names, or only the token files that
+	 * `rivulet tokenize` wrote there), or a pattern with * ? [ ] (glob(7), sorted). Text or token
+	 * files, recognised by llm.c's magic or a name that ends in .bin, not mixed. */
 	const char *path;
-	/* Makes tokens of text; borrowed while opening. NULL: the bytes of text are the tokens. Token shards need none. */
+	/* Tokenizer of text, borrowed while opening; unused for token files. NULL: the bytes of text
+	 * are the tokens. */
 	const struct tokenizer *tokenizer;
-	/* What the run was made with, in hex: text is then refused without this tokenizer. "": bytes, no tokenizer is
-	 * accepted; NULL: not looked at. Borrowed while opening. */
+	/* The run's tokenizer hash in hex, borrowed while opening: text is refused with any other
+	 * tokenizer. "": bytes; NULL: not checked. */
 	const char *tokenizer_hash;
-	const char *cache_dir; /* where tokens of text are put (token_cache.h); NULL only without a tokenizer */
+	const char *cache_dir; /* directory of cached tokens (token_cache.h); NULL only without a tokenizer */
 	int tokenize_threads;  /* 0: all cores */
-	uint32_t vocab;        /* every token is below; 0: not looked at */
+	uint32_t vocab;        /* all tokens are below; 0: not checked */
 	uint32_t n_shards, holdout_every, context;
 	bool contiguous; /* shards are pieces of the text; false: training blocks are dealt to them in turn */
 	uint64_t seed;
-	/* While text is tokenized, about ten times a second: bytes done of bytes there are; false: stop (RV_E_CANCELLED;
-	 * the next call goes on from there). NULL: silent. */
+	/* Called about ten times a second while text is tokenized, with bytes done of bytes in all;
+	 * returns false to stop (RV_E_CANCELLED; the next call resumes). May be NULL. */
 	bool (*progress)(void *ctx, const char *what, uint64_t done_bytes, uint64_t total_bytes);
 	void *progress_ctx;
 };
 
-/* n_shards, contiguous, holdout_every, context, seed, vocab, tokenizer_hash (borrowed) of a run. */
+/* Returns the fields that a run determines (n_shards, contiguous, holdout_every, context, seed,
+ * vocab, tokenizer_hash, which is borrowed) with `path`. */
 struct dataset_config dataset_config_of(const struct run_config *c, const char *path);
 
-/* What follows the last whole block is not used. Blocking: the time that tokenizing takes where that is needed, else
- * the same for any size: headers, and a sample of the tokens, are read. RV_E_RANGE, naming the size needed, when there
- * is not a training block for every shard and one held-out block, or naming file, position and value of a sampled token
- * that is not below vocab; RV_E_NOTFOUND, RV_E_IO, RV_E_INVALID (neither file nor directory, text mixed with tokens, a
- * malformed shard, another tokenizer than the run's), RV_E_NOMEM name the path. The files stay mapped. */
+/* Opens training text; tokens behind the last whole block are unused. Blocks while it tokenizes;
+ * otherwise reads headers and a sample of tokens, in the same time for any size. Returns RV_E_RANGE
+ * for fewer blocks than one per shard and one held out (the text has the size needed) or a sampled
+ * token not below vocab (file, position and value); RV_E_NOTFOUND, RV_E_IO, RV_E_INVALID (neither
+ * file nor directory, text mixed with tokens, a malformed token file, another tokenizer than the
+ * run's) or RV_E_NOMEM, which name the path. The files stay mapped until dataset_close. */
 enum rv_err dataset_open(const struct dataset_config *cfg, struct dataset **out, struct rv_errtext *et);
 void dataset_close(struct dataset *d);
 uint64_t dataset_tokens(const struct dataset *d);
-uint64_t dataset_mapped_bytes(const struct dataset *d); /* of the files */
-/* Names the tokens and how they are dealt out: H over their number, a sample of them spread over all, and n_shards,
- * holdout_every, context, seed. It tells other data apart from the run's, not a few changed tokens: those between the
- * samples are not looked at. */
+uint64_t dataset_mapped_bytes(const struct dataset *d); /* bytes of the files */
+/* Returns H over the number of tokens, a sample of them spread over all, and n_shards,
+ * holdout_every, context, seed. It differs for other data, but a few changed tokens outside the
+ * sample go unnoticed. */
 struct rv_hash dataset_identity(const struct dataset *d);
-/* What the tokens are, whatever their path, split, seed and context: "sha256:" and 64 hex digits over the bytes of text
- * (as `cat FILES | sha256sum` prints), or over 4 little-endian bytes for each token; "sample:" of more than
- * DATA_CONTENT_MAX_TOKENS, over their number and DATA_CONTENT_BLOCKS blocks spread evenly. Reads what it hashes: 3 ms a
- * MiB. RV_E_IO, RV_E_CORRUPT as dataset_train_sequence. */
+/* Identifies the tokens, independent of path, split, seed and context: "sha256:" and 64 hex digits
+ * over the bytes of text (as `cat FILES | sha256sum`), or over 4 little-endian bytes per token;
+ * above DATA_CONTENT_MAX_TOKENS "sample:", over their number and DATA_CONTENT_BLOCKS blocks spread
+ * evenly. Takes about 3 ms per MiB hashed. Returns RV_E_IO or RV_E_CORRUPT like
+ * dataset_train_sequence. */
 enum { DATA_CONTENT_BLOCKS = 4096, DATA_CONTENT_MAX_TOKENS = DATA_CONTENT_BLOCKS * DATA_BLOCK };
 struct data_content {
 	char text[80];
@@ -75,22 +80,25 @@ enum rv_err dataset_content(const struct dataset *d, struct data_content *out, s
 uint64_t dataset_train_sequences(const struct dataset *d, uint32_t shard);
 uint64_t dataset_heldout_sequences(const struct dataset *d);
 
-/* Sequence number `cursor` of a shard's endless stream: inputs (context) and targets (context). Every token is looked
- * at here: RV_E_CORRUPT names file, position and value of one that is not below vocab; RV_E_IO: a file was cut short,
- * or its disk failed. Inputs and targets are not defined then. */
+/* Reads sequence `cursor` of a shard's endless stream into inputs (context) and targets (context),
+ * checking every token. Returns RV_E_CORRUPT, naming file, position and value, for a token not
+ * below vocab, or RV_E_IO for a truncated file or failing disk; inputs and targets are then
+ * undefined. */
 enum rv_err dataset_train_sequence(const struct dataset *d, uint32_t shard, uint64_t cursor, int32_t *inputs,
 								   int32_t *targets, struct rv_errtext *et);
+/* Reads held-out sequence i, like dataset_train_sequence. */
 enum rv_err dataset_heldout_sequence(const struct dataset *d, uint64_t i, int32_t *inputs, int32_t *targets,
 									 struct rv_errtext *et);
 
-/* How many held-out sequences an evaluation of at most max_tokens predicted tokens uses: at least one; 0: all. */
+/* Returns how many held-out sequences an evaluation of at most max_tokens predicted tokens uses: at
+ * least one; all if max_tokens is 0. */
 uint64_t dataset_heldout_used(const struct dataset *d, uint64_t max_tokens);
-/* An evaluation that uses only some of the held-out sequences spreads them over all: number i of `used` (at most
- * dataset_heldout_sequences) is this sequence. */
+/* Returns the held-out sequence that is number i of `used` in an evaluation, spread over all of
+ * them. */
 uint64_t dataset_heldout_spread(const struct dataset *d, uint64_t i, uint64_t used);
-/* How many bytes of text the targets of the `used` sequences of such an evaluation stand for: the sum of their losses
- * in bits, divided by this, is bits per byte. `t`: the tokenizer that made the tokens; NULL: they are bytes. What
- * dataset_heldout_sequence refuses; RV_E_NOMEM. */
+/* Counts the bytes of text behind the targets of the `used` sequences: their losses in bits,
+ * divided by it, are bits per byte. `t` is the tokenizer of the tokens; NULL: bytes. Returns what
+ * dataset_heldout_sequence returns, and RV_E_NOMEM. */
 enum rv_err dataset_heldout_bytes(const struct dataset *d, const struct tokenizer *t, uint64_t used, uint64_t *bytes,
 								  struct rv_errtext *et);
 

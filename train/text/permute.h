@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-/* Where position i of [0, n) goes under `key`. A bijection for every n in [1, 2^62] and every key; the same on every
- * machine. */
+/* Returns where position i of [0, n) goes under `key`: a bijection for every n in [1, 2^62] and
+ * every key, equal on all machines. */
 uint64_t permute_index(uint64_t n, uint64_t key, uint64_t i);
 
 #endif

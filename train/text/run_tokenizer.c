@@ -1,4 +1,4 @@
-/* run_tokenizer.c: compares hashes; the texts are the point. */
+/* run_tokenizer.c: compares hashes and words the refusals. */
 #include "train/text/run_tokenizer.h"
 
 #include "base/assert.h"
@@ -34,7 +34,7 @@ enum rv_err run_tokenizer_check(const char *run_hash, const struct tokenizer *t,
 		return RV_OK;
 	if (!t)
 		return rv_fail(et, RV_E_INVALID,
-					   "training data %s: this is text, and the run's tokens are made by the tokenizer %.*s...: give "
+					   "training data %s: this is text, but the tokenizer %.*s... makes the run's tokens: give "
 					   "its file with --tokenizer FILE, or token files made with it",
 					   path, SHOWN_DIGITS, run_hash);
 	if (run_hash[0] == '\0')
@@ -42,8 +42,8 @@ enum rv_err run_tokenizer_check(const char *run_hash, const struct tokenizer *t,
 			et, RV_E_INVALID,
 			"training data %s: the run trains on the bytes of text and has no tokenizer; leave out --tokenizer", path);
 	return rv_fail(et, RV_E_INVALID,
-				   "training data %s: the run's tokens are made by the tokenizer %.*s..., the one given is %.*s...",
-				   path, SHOWN_DIGITS, run_hash, SHOWN_DIGITS, hex);
+				   "training data %s: the tokenizer %.*s... makes the run's tokens, not the given one, %.*s...", path,
+				   SHOWN_DIGITS, run_hash, SHOWN_DIGITS, hex);
 }
 
 enum rv_err run_tokenizer_check_file(const struct run_config *run, const char *file, const struct tokenizer *t,
@@ -51,15 +51,14 @@ enum rv_err run_tokenizer_check_file(const struct run_config *run, const char *f
 	char hex[HEX_BYTES];
 	hash_hex(t, hex);
 	if (run->tokenizer_hash[0] != '\0' && strcmp(hex, run->tokenizer_hash) != 0)
-		return rv_fail(
-			et, RV_E_INVALID,
-			"tokenizer %s: the run expects the file with hash %.*s..., this one is %.*s...; ask whoever made "
-			"the run for its tokenizer file",
-			file, SHOWN_DIGITS, run->tokenizer_hash, SHOWN_DIGITS, hex);
+		return rv_fail(et, RV_E_INVALID,
+					   "tokenizer %s: the run expects the file with hash %.*s..., this one is %.*s...; ask the run's "
+					   "operator for its tokenizer file",
+					   file, SHOWN_DIGITS, run->tokenizer_hash, SHOWN_DIGITS, hex);
 	return check_vocab(t, file, run->vocab, et);
 }
 
-/* Opened, and freed again when it is not the run's. */
+/* Opens a file, and frees it if it is not the run's tokenizer. */
 static enum rv_err open_checked(const struct run_config *run, const char *file, struct tokenizer **out,
 								struct rv_errtext *et) {
 	RV_TRY(tokenizer_open(file, "auto", out, et));

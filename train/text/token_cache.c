@@ -15,7 +15,7 @@
 
 enum { KEY_BYTES = 16, WAIT_NS = 200 * 1000 * 1000 };
 
-/* One text and one tokenizer. */
+/* The entry of one text and one tokenizer. */
 struct entry {
 	const struct token_cache *cache;
 	const struct data_files *text;
@@ -63,7 +63,7 @@ static bool is_finished(const struct entry *x) {
 	return tokenize_state_read(x->dir, &s, NULL) == RV_OK && s.done && rv_hash_equal(&s.made_of, &x->made_of);
 }
 
-/* Another process is making it: asleep until it has, or is gone. */
+/* Waits while another process makes the entry. */
 static enum rv_err lock_entry(const struct entry *x, int *lock, struct rv_errtext *et) {
 	const struct timespec pause = {.tv_nsec = WAIT_NS};
 	enum rv_err e;
@@ -88,7 +88,7 @@ static enum rv_err make_entry(struct entry *x, struct rv_errtext *et) {
 	return e;
 }
 
-/* The state's file tells when the entry was last used. */
+/* Opens the entry, made if need be, and records its use in the time of the state's file. */
 static enum rv_err use_entry(struct entry *x, uint32_t vocab, struct token_source *out, struct rv_errtext *et) {
 	char path[PATH_MAX];
 	if (!is_finished(x))
@@ -98,7 +98,7 @@ static enum rv_err use_entry(struct entry *x, uint32_t vocab, struct token_sourc
 	return token_source_open(out, x->dir, vocab, et);
 }
 
-/* What somebody has spoilt or removed is made again, once. */
+/* Opens the entry, and makes it again, once, if it is damaged or incomplete. */
 static enum rv_err open_entry(struct entry *x, uint32_t vocab, struct token_source *out, struct rv_errtext *et) {
 	RV_TRY(text_blocks_init(&x->blocks, x->text, et));
 	RV_TRY(name_entry(x, et));

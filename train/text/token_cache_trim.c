@@ -1,4 +1,4 @@
-/* token_cache_trim.c: least recently used first. */
+/* token_cache_trim.c: removes entries, least recently used first. */
 #include "train/text/token_cache_trim.h"
 
 #include "base/file.h"
@@ -43,7 +43,7 @@ void token_cache_remove(const char *entry) {
 	rv_dir_unlock(lock);
 }
 
-/* Adds up the entry's files; its state's file says when it was used. */
+/* Adds up the bytes of the entry's files; the time of its state's file is its last use. */
 static void measure(struct cached *c) {
 	DIR *dir = opendir(c->path);
 	struct stat st;

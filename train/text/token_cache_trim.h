@@ -6,11 +6,11 @@
 
 #define TOKEN_CACHE_PREFIX "tokens-"
 
-/* Removes the files that tokenizing writes, and the directory if nothing else is in it. Who has them mapped keeps them.
- * An entry that a process is making is left alone. */
+/* Removes the files that tokenizing writes, and the directory if it is then empty, unless a process
+ * is making the entry. Mapped files stay readable. */
 void token_cache_remove(const char *entry);
-/* While the entries of `dir` are larger than max_bytes together, removes the one that was not used for the longest
- * time, never `keep`. What cannot be removed stays: the next call tries again. */
+/* Removes the least recently used entries of `dir`, but never `keep`, until they are at most
+ * max_bytes together. A later call retries what could not be removed. */
 void token_cache_trim(const char *dir, const char *keep, uint64_t max_bytes);
 
 #endif

@@ -1,4 +1,4 @@
-/* token_content.c: see token_content.h. */
+/* token_content.c: SHA-256 over tokens. */
 #include "train/text/token_content.h"
 
 #include "base/hex.h"

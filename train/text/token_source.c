@@ -1,4 +1,4 @@
-/* token_source.c: finds the shard of a token, reads across their borders. */
+/* token_source.c: finds the file of a token, reads across their boundaries. */
 #include "train/text/token_source.h"
 
 #include "base/assert.h"

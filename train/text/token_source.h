@@ -1,8 +1,7 @@
-/* token_source.h: files as one run of tokens: the bytes of text, or token shards, concatenated.
+/* token_source.h: files as one sequence of tokens: the bytes of text, or token files, concatenated.
  *
- * Opening looks at names, sizes and headers only, whatever there is. Every token is checked when it is read: none that
- * is not below `vocab` ever gets out.
- */
+ * Opening reads names, sizes and headers only, for any size. Reading checks every token against
+ * `vocab`. */
 #ifndef RV_TRAIN_TEXT_TOKEN_SOURCE_H
 #define RV_TRAIN_TEXT_TOKEN_SOURCE_H
 
@@ -11,7 +10,7 @@
 
 #include <stdbool.h>
 
-/* Read-only after open: any number of threads. */
+/* Read-only after open: any number of threads may share it. */
 struct token_source {
 	struct data_files files;
 	struct shard *shards; /* (files.n_files) NULL: the tokens are the bytes of text */
@@ -20,16 +19,16 @@ struct token_source {
 	uint32_t vocab;
 };
 
-/* `path` is what data_files_init() takes, or a directory that `rivulet tokenize` has written: of that the shards alone.
- * `vocab`: every token is below; 0: not looked at. RV_E_INVALID: text mixed with tokens, a malformed shard (what
- * shard_of refuses), a directory whose tokenizing has not come to its end; RV_E_CORRUPT: such a directory, but some of
- * its shards are missing; what data_files_init refuses. On failure `s` holds nothing. */
+/* Opens `path`, as data_files_init() does, or only the token files in a directory that `rivulet
+ * tokenize` wrote. All tokens are below `vocab`; 0: not checked. Returns RV_E_INVALID for text
+ * mixed with tokens, a malformed token file (shard_of) or an unfinished directory, RV_E_CORRUPT for
+ * a directory with files missing, and what data_files_init returns; `s` is then empty. */
 enum rv_err token_source_open(struct token_source *s, const char *path, uint32_t vocab, struct rv_errtext *et);
 void token_source_release(struct token_source *s);
 bool token_source_is_text(const struct token_source *s);
 
-/* Tokens [begin, begin + n), which must exist (asserted). RV_E_RANGE: one is not below vocab (its file, position and
- * value); RV_E_IO: a file was cut short. On a fault `out` is not defined. */
+/* Reads tokens [begin, begin + n), asserted to exist. Returns RV_E_RANGE, naming file, position and
+ * value of a token not below vocab, or RV_E_IO (truncated file); `out` is then undefined. */
 enum rv_err token_source_read(const struct token_source *s, uint64_t begin, size_t n, int32_t *out,
 							  struct rv_errtext *et);
 
