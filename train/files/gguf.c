@@ -1,4 +1,5 @@
-/* gguf.c: what llama.cpp calls the tensors and the shape of a family. A family is one entry in the table of them. */
+/* gguf.c: llama.cpp's names of the tensors and the shape of a family, one entry per family in a
+ * table. */
 #include "train/files/gguf.h"
 
 #include "train/files/gguf_tokenizer.h"
@@ -10,18 +11,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Values of general.file_type. */
+/* The values of general.file_type. */
 static const uint32_t file_types[WEIGHTS_FORMATS] = {[WEIGHTS_F32] = 0, [WEIGHTS_F16] = 1, [WEIGHTS_BF16] = 32};
 
 struct name_pair {
 	const char *ours, *theirs;
-	bool rotated; /* its rows are those of heads that are rotated */
+	bool rotated; /* rows of heads that are rotated */
 	bool always_fp32;
 };
 
 struct gguf_family {
-	const char *name;         /* model_ops.name, and general.architecture */
-	const char *block_prefix; /* of our names: "h." in "h.0.ln_1.weight" */
+	const char *name;         /* model_ops.name and general.architecture */
+	const char *block_prefix; /* prefix of our names: "h." in "h.0.ln_1.weight" */
 	const struct name_pair *outside, *in_block;
 	void (*put_shape)(struct gguf_writer *g, const struct model_shape *s, uint32_t positions);
 };
@@ -117,7 +118,7 @@ struct export {
 	const struct gguf_family *family;
 	struct model_shape shape;
 	struct hf_origin origin;
-	struct gguf_tensor *tensors; /* those of the layout, then rope_freqs when there is one */
+	struct gguf_tensor *tensors; /* the layout's, then rope_freqs if there is one */
 	bool *rotated;
 	int n_tensors;
 };
@@ -129,7 +130,8 @@ static const struct name_pair *find_pair(const struct name_pair *pairs, const ch
 	return NULL;
 }
 
-/* The pair of one of our names, and theirs in full. NULL: there is none. */
+/* Returns the pair of one of our names and writes llama.cpp's in full to `theirs`, or returns
+ * NULL. */
 static const struct name_pair *translate(const struct gguf_family *f, const char *ours, char theirs[GGUF_NAME_BYTES]) {
 	size_t prefix = strlen(f->block_prefix);
 	const struct name_pair *p = NULL;
@@ -169,7 +171,8 @@ static enum rv_err describe_tensors(struct export *x, enum weights_format format
 	return RV_OK;
 }
 
-/* By what llama.cpp divides each angle's frequency: Llama 3's way of stretching the context. (Llama 3.1 model card.) */
+/* Fills the divisors of each angle's frequency, for Llama 3's longer context (Llama 3.1 model
+ * card). */
 static void fill_rope_factors(const struct model_shape *s, float *out) {
 	const struct model_rope *r = &s->rope;
 	int head_dim = s->n_embd / s->n_head;
@@ -181,7 +184,7 @@ static void fill_rope_factors(const struct model_shape *s, float *out) {
 	}
 }
 
-/* Our row of the file's row r: llama.cpp wants the two halves of a head interleaved. */
+/* Returns our row of the file's row r: llama.cpp interleaves the two halves of a head. */
 static size_t row_of_head(size_t r, size_t head_dim) {
 	size_t in_head = r % head_dim;
 	return r - in_head + in_head % 2 * (head_dim / 2) + in_head / 2;

@@ -1,5 +1,5 @@
-/* gguf_tokenizer.c: tokenizer.json's tokens, merges and special tokens under the keys of llama.cpp's "gpt2" tokenizer,
- * which is byte-level BPE. */
+/* gguf_tokenizer.c: writes tokens, merges and special tokens of tokenizer.json under the keys of
+ * llama.cpp's "gpt2" tokenizer, a byte-level BPE. */
 #include "train/files/gguf_tokenizer.h"
 
 #include "base/file.h"
@@ -21,7 +21,7 @@ struct token {
 	enum token_type type;
 };
 
-/* The name under which llama.cpp knows the pre-tokenizer, or NULL. */
+/* Returns llama.cpp's name of the pre-tokenizer, or NULL. */
 static const char *pre_tokenizer_name(const json_t *root) {
 	const json_t *pre = json_object_get(root, "pre_tokenizer"), *list = json_object_get(pre, "pretokenizers");
 	const json_t *first = list ? json_array_get(list, 0) : pre;
@@ -33,7 +33,7 @@ static const char *pre_tokenizer_name(const json_t *root) {
 	return regex && strcmp(regex, known_pattern_find("llama3")->pattern) == 0 ? "llama-bpe" : NULL;
 }
 
-/* Ids were checked by tokenizer_load. */
+/* Collects the tokens by id; tokenizer_load has checked the ids. */
 static void collect_tokens(const json_t *root, struct token *tokens) {
 	json_t *vocab = json_object_get(json_object_get(root, "model"), "vocab"), *id, *added;
 	const char *text;
@@ -62,7 +62,7 @@ static void put_tokens(struct gguf_writer *g, const struct token *tokens, uint32
 		gguf_add_i32(g, tokens[i].text ? tokens[i].type : TOKEN_UNUSED);
 }
 
-/* A merge is "left right", or in newer files ["left", "right"]. */
+/* Writes the merges, "left right" or in newer files ["left", "right"]. */
 static void put_merges(struct gguf_writer *g, const json_t *root) {
 	const json_t *merges = json_object_get(json_object_get(root, "model"), "merges");
 	size_t i;
@@ -81,7 +81,8 @@ static void put_merges(struct gguf_writer *g, const json_t *root) {
 	}
 }
 
-/* A vocabulary without them names none: a reader must not take the first token for one. */
+/* Writes begin and end tokens, or that there are none, lest a reader take the first token for
+ * one. */
 static void put_specials(struct gguf_writer *g, const struct tokenizer *t, const struct hf_origin *origin) {
 	uint32_t end = tokenizer_end_of_text(t), begin = tokenizer_special(t, "<|begin_of_text|>");
 	if (begin == TOKENIZER_NO_TOKEN)
@@ -107,8 +108,7 @@ static enum rv_err put_all(struct gguf_writer *g, const char *name, const json_t
 					   "%s: its pre-tokenizer is neither GPT-2's nor Llama 3's: llama.cpp has no name for it", name);
 	if (tokenizer_normalizes(t))
 		return rv_fail(et, RV_E_UNSUPPORTED,
-					   "%s: it normalizes text, which llama.cpp would not do: its tokens would differ; use --format hf",
-					   name);
+					   "%s: it normalizes text, which llama.cpp does not: tokens would differ; use --format hf", name);
 	struct token *tokens = calloc(vocab, sizeof *tokens);
 	if (!tokens)
 		return rv_fail(et, RV_E_NOMEM, "%s: no memory for %u tokens", name, vocab);

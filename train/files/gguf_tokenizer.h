@@ -5,8 +5,10 @@
 #include "train/files/gguf_writer.h"
 #include "train/files/hf_origin.h"
 
-/* `origin`: its begin and end tokens win over those known by name. `tokenizer_file`: a tokenizer.json, or NULL for bytes. Ids up to `vocab` that it does not have are filled with unused
- * tokens. What hf_tokenizer_write refuses, and RV_E_UNSUPPORTED: a pre-tokenizer that llama.cpp has no name for. */
+/* Adds `tokenizer_file`, a tokenizer.json, or NULL for bytes. Begin and end tokens of `origin` take
+ * precedence over those known by name; missing ids below `vocab` become unused tokens. Returns what
+ * hf_tokenizer_write returns, and RV_E_UNSUPPORTED if llama.cpp has no name for the
+ * pre-tokenizer. */
 enum rv_err gguf_put_tokenizer(struct gguf_writer *g, const char *tokenizer_file, uint32_t vocab,
 							   const struct hf_origin *origin, struct rv_errtext *et);
 

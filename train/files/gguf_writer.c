@@ -1,4 +1,5 @@
-/* gguf_writer.c: numbers are little-endian; a string is its length (u64) and its bytes; a pair is key, type, value. */
+/* gguf_writer.c: numbers are little-endian; a string is its length (u64) and its bytes; a pair is
+ * key, type, value. */
 #include "train/files/gguf_writer.h"
 
 #include "base/bytes.h"
@@ -86,8 +87,8 @@ static uint64_t tensor_bytes(const struct gguf_tensor *t) {
 	return t->rows * (t->cols ? t->cols : 1) * weights_format_bytes(t->format);
 }
 
-/* The table: its dimensions are in the order of their strides, the shortest first; offsets are from the first tensor.
- */
+/* Adds the table: dimensions in order of stride, the shortest first; offsets from the first
+ * tensor. */
 static void add_table(struct gguf_writer *g, const struct gguf_tensor *tensors, int n) {
 	uint64_t offset = 0;
 	for (int i = 0; i < n; i++) {
@@ -103,7 +104,7 @@ static void add_table(struct gguf_writer *g, const struct gguf_tensor *tensors, 
 	}
 }
 
-/* Zeros up to the next aligned byte after `n`. */
+/* Writes zeros up to the next aligned byte after `n`. */
 static enum rv_err pad(struct rv_file_writer *w, uint64_t n, struct rv_errtext *et) {
 	static const uint8_t zeros[GGUF_ALIGNMENT];
 	return rv_file_writer_write(w, zeros, (size_t)(aligned(n) - n), et);

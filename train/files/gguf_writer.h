@@ -1,8 +1,8 @@
-/* gguf_writer.h: the layout of a GGUF file: header, key-value pairs, table of tensors, tensors. Inner part of gguf.h.
+/* gguf_writer.h: the layout of a GGUF file: header, key-value pairs, table of tensors, tensors.
+ * Inner part of gguf.h.
  *
- * What comes before the tensors is gathered in memory. Running out of it is remembered and reported once, by
- * gguf_writer_write.
- */
+ * Everything before the tensors is collected in memory; gguf_writer_write reports if that ran
+ * out. */
 #ifndef RV_TRAIN_FILES_GGUF_WRITER_H
 #define RV_TRAIN_FILES_GGUF_WRITER_H
 
@@ -36,13 +36,14 @@ void gguf_put_u32(struct gguf_writer *g, const char *key, uint32_t value);
 void gguf_put_f32(struct gguf_writer *g, const char *key, float value);
 void gguf_put_bool(struct gguf_writer *g, const char *key, bool value);
 void gguf_put_string(struct gguf_writer *g, const char *key, const char *value);
-/* The n elements follow, by gguf_add_*. */
+/* Starts an array, whose n elements follow by gguf_add_*. */
 void gguf_put_array(struct gguf_writer *g, const char *key, enum gguf_type type, uint64_t n);
 void gguf_add_i32(struct gguf_writer *g, int32_t value);
 void gguf_add_string(struct gguf_writer *g, const char *text, size_t n);
 
-/* The whole file, atomically. rows: see weights_stream.h; a vector is asked for as one row. RV_E_NOMEM, of gguf_put_*
- * and gguf_add_* too; RV_E_FULL, RV_E_IO; what `rows` refuses. */
+/* Writes the file, atomically. `rows` (weights_stream.h) delivers a vector as one row. Returns
+ * RV_E_NOMEM, also of earlier gguf_put_* and gguf_add_*, RV_E_RANGE (weights_stream_write),
+ * RV_E_FULL or RV_E_IO. */
 enum rv_err gguf_writer_write(struct gguf_writer *g, const char *path, const struct gguf_tensor *tensors, int n_tensors,
 							  const struct weights_rows *rows, struct rv_errtext *et);
 

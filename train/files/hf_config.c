@@ -1,4 +1,4 @@
-/* hf_config.c: see hf_config.h. */
+/* hf_config.c: reads and checks config.json. */
 #include "train/files/hf_config.h"
 
 #include "base/file.h"
@@ -10,8 +10,8 @@
 
 enum { MAX_CONTAINERS = 4096, MAX_VALUES = 32768 };
 
-/* Values within the bounds of their options, by writing them out and reading them back; how this process trains is not
- * the file's to say, so a batch of one stands in for whatever *c has. */
+/* Checks values against the bounds of their options by printing and parsing them, with a batch of 1
+ * instead of *c's, which the file does not determine. */
 static enum rv_err check_ranges(const struct run_config *c, struct rv_errtext *et) {
 	struct run_config copy = *c, ignored;
 	copy.batch = 1;
@@ -33,7 +33,7 @@ static enum rv_err take_json(const json_t *root, struct run_config *c, struct rv
 	if (model_family_find(type, &family, et) != RV_OK)
 		return RV_E_UNSUPPORTED;
 	if (!family->config_from_hf)
-		return rv_fail(et, RV_E_UNSUPPORTED, "model_type \"%.40s\" is ours and has no config.json elsewhere", type);
+		return rv_fail(et, RV_E_UNSUPPORTED, "model_type \"%.40s\" has no Hugging Face config.json", type);
 	RV_TRY(family->config_from_hf(root, c, et));
 	return check_ranges(c, et);
 }

@@ -1,4 +1,4 @@
-/* hf_origin.c: see hf_origin.h. */
+/* hf_origin.c: reads, filters and writes a directory's files beside weights and tokens. */
 #include "train/files/hf_origin.h"
 #include "train/model/hf_keys.h"
 
@@ -39,7 +39,7 @@ static json_t *read_object(const char *dir, const char *name) {
 	return root;
 }
 
-/* The model that `config` describes, but for its context. */
+/* Reports whether `config` describes the model of `run`, and its context. */
 static bool describes(json_t *config, const struct run_config *run, int64_t *context) {
 	const struct model_ops *family;
 	struct run_config told = *run;
@@ -55,7 +55,7 @@ static bool describes(json_t *config, const struct run_config *run, int64_t *con
 	return strcmp(a, b) == 0;
 }
 
-/* Does the directory have a tokenizer, and is it another than `file`? */
+/* Reports whether the directory has a tokenizer other than `file`. */
 static bool has_another_tokenizer(const char *dir, const char *file) {
 	size_t n = 0, n_given = 0;
 	uint8_t *own = read_bytes(dir, HF_TOKENIZER_FILE, TOKENIZER_MAX_FILE_BYTES, &n), *given = NULL;
@@ -105,7 +105,7 @@ int64_t hf_origin_positions(const struct hf_origin *o, const struct run_config *
 	return positions;
 }
 
-/* The key under which the file has its type of numbers: newer files have "dtype". */
+/* Sets the number type under the file's own key: newer files have "dtype". */
 static void set_dtype(json_t *config, const json_t *written) {
 	const char *key = json_object_get(config, "dtype") ? "dtype" : "torch_dtype";
 	(void)json_object_set(config, key, json_object_get(written, "torch_dtype"));

@@ -1,4 +1,4 @@
-/* hf_tokenizer.c: tokenizer.json, and what transformers wants to know beside it. */
+/* hf_tokenizer.c: tokenizer.json, and the settings that transformers reads beside it. */
 #include "train/files/hf_tokenizer.h"
 
 #include "base/file.h"
@@ -50,7 +50,7 @@ char *hf_tokenizer_of_bytes(void) {
 
 /* ---- special tokens ---- */
 
-/* What begins and ends a text, by the names they go by; NULL: there is none. */
+/* The tokens that begin and end a text, by name; NULL: none. */
 struct special_names {
 	const char *begin, *end;
 	uint32_t begin_id, end_id;
@@ -88,7 +88,7 @@ static enum rv_err write_text(const char *dir, const char *name, const void *tex
 	return rv_file_write_atomic(path, text, n, 0644, et);
 }
 
-/* Takes `root`. */
+/* Writes `root`, and releases it. */
 static enum rv_err write_json(const char *dir, const char *name, json_t *root, struct rv_errtext *et) {
 	char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
 	json_decref(root);
@@ -135,7 +135,7 @@ enum rv_err hf_tokenizer_load(const char *path, const uint8_t *text, size_t n, u
 	return e;
 }
 
-/* The file as it is, under the name of its kind, and what else is to be known of it. */
+/* Writes the unchanged file under the name of its kind, and its settings. */
 static enum rv_err write_file(const char *dir, const uint8_t *text, size_t n, const struct tokenizer *t,
 							  const struct run_config *run, struct rv_errtext *et) {
 	bool huggingface = strcmp(tokenizer_kind(t), "huggingface") == 0;
@@ -182,7 +182,8 @@ enum rv_err hf_tokenizer_write(const char *dir, const char *file, const struct r
 	if (hf_tokenizer_is_of_bytes(run))
 		return write_bytes(dir, run, et);
 	return rv_fail(et, RV_E_NOTFOUND,
-				   "what made its %" PRId64 " tokens was not given: copy its tokenizer.json into %s, or name it with "
+				   "the tokenizer of its %" PRId64
+				   " tokens is unknown: copy its tokenizer.json into %s, or name it with "
 				   "--tokenizer FILE where text is needed",
 				   run->vocab, dir);
 }

@@ -1,4 +1,4 @@
-/* initial_weights.c: see initial_weights.h. */
+/* initial_weights.c: loads weights and checks their hash. */
 #include "train/files/initial_weights.h"
 
 #include "base/hex.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The block of c's model, whatever its hash. */
+/* Loads the block of c's model, whatever its hash. */
 static enum rv_err load_block(const char *where, const struct run_config *c, float **theta, size_t *n,
 							  struct rv_errtext *et) {
 	struct model_layout layout;

@@ -1,8 +1,7 @@
-/* initial_weights.h: weights from elsewhere that a run starts from.
+/* initial_weights.h: given weights that a run starts from.
  *
- * A run whose configuration has an init_hash starts from the weights with that hash. Whoever makes the run, and every
- * worker that is there at its beginning, has the files; who joins later gets the state from the others.
- */
+ * A run with an init_hash starts from the weights with that hash. The operator and the workers
+ * present at its start have the files; later joiners fetch the state from other workers. */
 #ifndef RV_TRAIN_FILES_INITIAL_WEIGHTS_H
 #define RV_TRAIN_FILES_INITIAL_WEIGHTS_H
 
@@ -11,13 +10,13 @@
 
 #include <stddef.h>
 
-/* The model of the files in `where` (train/files/weights.h) becomes that of *c, and init_hash what they hold. A
- * context other than the default that c asks for is kept: where positions are not learned it may be any. What
- * weights_load refuses; RV_E_NOMEM. Reads all of the weights. */
+/* Sets the model of *c to that of the files in `where` (weights.h) and init_hash to the hash of
+ * their weights, all of which it reads. Keeps a context other than the default that *c asks for,
+ * where positions are not learned. Returns what weights_load returns, and RV_E_NOMEM. */
 enum rv_err initial_weights_adopt(const char *where, struct run_config *c, struct rv_errtext *et);
 
-/* The parameter block (n, host memory, to be freed) of c's model as the files in `where` have it. RV_E_INVALID: they
- * are not those of c->init_hash; what weights_load refuses. */
+/* Loads the parameter block of c's model from `where` (n values, host memory, freed by the caller).
+ * Returns RV_E_INVALID if its hash is not c->init_hash, and what weights_load returns. */
 enum rv_err initial_weights_load(const char *where, const struct run_config *c, float **theta, size_t *n,
 								 struct rv_errtext *et);
 

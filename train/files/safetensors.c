@@ -1,4 +1,4 @@
-/* safetensors.c: reading a safetensors file, with suspicion. */
+/* safetensors.c: reads safetensors files, untrusted. */
 #include "train/files/safetensors.h"
 
 #include "base/assert.h"
@@ -16,10 +16,10 @@
 #include <unistd.h>
 
 enum {
-	/* Of the header's JSON: a tensor is an object with two arrays and some 14 values; metadata are few. */
+	/* Limits of the header's JSON: a tensor is an object with two arrays and some 14 values. */
 	MAX_CONTAINERS = 3 * SAFETENSORS_TENSORS_MAX + 16,
 	MAX_VALUES = 16 * SAFETENSORS_TENSORS_MAX + 65536,
-	READ_BYTES = 1 << 17, /* numbers that are converted pass through a buffer of this size */
+	READ_BYTES = 1 << 17, /* buffer of numbers that are converted */
 };
 
 struct safetensors {
@@ -74,7 +74,7 @@ static enum rv_err parse_shape(const struct safetensors *s, json_t *shape, struc
 	return RV_OK;
 }
 
-/* The byte range that shape and dtype call for must be the one given, and lie in the file. */
+/* Reads the byte range, which must match shape and dtype and lie in the file. */
 static enum rv_err parse_range(const struct safetensors *s, json_t *offsets, struct safetensors_tensor *t,
 							   struct rv_errtext *et) {
 	json_t *begin = json_array_get(offsets, 0), *end = json_array_get(offsets, 1);

@@ -1,4 +1,4 @@
-/* safetensors_write.c: writing a safetensors file. */
+/* safetensors_write.c: writes safetensors files. */
 #include "train/files/safetensors.h"
 
 #include "base/bytes.h"
@@ -22,7 +22,7 @@ static uint64_t row_count(const struct safetensors_tensor *t) {
 	return t->n_dims > 0 ? t->dims[0] : 1;
 }
 
-/* NULL: no memory. */
+/* Returns a tensor's header entry, or NULL without memory. */
 static json_t *tensor_entry(struct safetensors_tensor *t, enum weights_format format, uint64_t *at) {
 	json_t *shape = json_array();
 	bool failed = !shape;
@@ -38,7 +38,7 @@ static json_t *tensor_entry(struct safetensors_tensor *t, enum weights_format fo
 					 (json_int_t)t->begin, (json_int_t)t->end);
 }
 
-/* False: no memory, or a text that is not UTF-8. */
+/* Fills the header. Returns false without memory, or if a text is not UTF-8. */
 static bool fill_header(json_t *header, const struct safetensors_source *source) {
 	json_t *meta = json_object();
 	bool failed = false;
@@ -53,7 +53,8 @@ static bool fill_header(json_t *header, const struct safetensors_source *source)
 	return !failed;
 }
 
-/* Header text, padded with blanks so that the data begins aligned. NULL: as fill_header says. */
+/* Returns the header padded with blanks, so that the data is aligned, or NULL as fill_header
+ * fails. */
 static char *header_text(const struct safetensors_source *source, size_t *out_bytes) {
 	json_t *header = json_object();
 	char *text = fill_header(header, source) ? json_dumps(header, JSON_COMPACT) : NULL;

@@ -1,4 +1,4 @@
-/* weights.c: the flat parameter block out of safetensors files. */
+/* weights.c: loads the flat parameter block from safetensors files. */
 #include "train/files/weights.h"
 
 #include "outer/global.h"
@@ -12,15 +12,15 @@
 struct loader {
 	const struct model_ops *family;
 	const struct model_layout *layout;
-	float *params;  /* NULL: the headers are checked, no number is read */
+	float *params;  /* NULL: only headers are checked */
 	bool *seen;     /* (layout->n_tensors) */
-	float *piece;   /* rows on their way into a transposed tensor, or to be compared */
-	bool redundant; /* a tied model's classifier is in a file: to be compared with the embedding */
+	float *piece;   /* rows to be transposed or compared */
+	bool redundant; /* a file has a tied model's classifier, to be compared with the embedding */
 	const struct weights_set *set;
 	struct rv_errtext *et;
 };
 
-/* The tensor that `t` is on disk. */
+/* Returns the tensor that `t` is on disk. */
 static struct safetensors_tensor shape_on_disk(const struct model_tensor *t) {
 	struct safetensors_tensor f = {.name = t->name, .n_dims = t->cols == 1 ? 1 : 2};
 	bool swap = t->hf_transposed;
@@ -43,7 +43,7 @@ static enum rv_err check_shape(const struct loader *l, const char *path, const s
 				   f->name, want.dims[0], want.n_dims == 2 ? want.dims[1] : 1, got);
 }
 
-/* Rows in a piece of a tensor with rows of `row` numbers. */
+/* Returns the rows in a piece of a tensor with rows of `row` numbers. */
 static size_t piece_rows(size_t row) {
 	return row < WEIGHTS_PIECE_ELEMS ? WEIGHTS_PIECE_ELEMS / row : 1;
 }
@@ -92,7 +92,7 @@ static enum rv_err load_file(struct loader *l, const char *path, const struct sa
 	return RV_OK;
 }
 
-/* A tied model's classifier must be the token embedding, which is the first of the layout. */
+/* Checks that a tied model's classifier equals the token embedding, the layout's first tensor. */
 static enum rv_err compare_classifier(struct loader *l, const char *path, const struct safetensors *s) {
 	const struct model_tensor *embedding = &l->layout->tensors[0];
 	for (int i = 0; i < safetensors_count(s); i++) {
@@ -133,8 +133,8 @@ static enum rv_err check_all_seen(const struct loader *l, const char *where) {
 	return RV_OK;
 }
 
-/* Every file is looked at twice: its header before memory is touched for what it says, and, as it may be another file
- * by then, once more when it is read. */
+/* Reads every file: in one pass only headers, before memory is touched for their claims, and in a
+ * second one all, checked again because the file may have changed. */
 static enum rv_err pass(struct loader *l, float *params, const char *where) {
 	l->params = params;
 	memset(l->seen, 0, (size_t)l->layout->n_tensors * sizeof *l->seen);
@@ -143,7 +143,7 @@ static enum rv_err pass(struct loader *l, float *params, const char *where) {
 	return params && l->redundant ? each_file(l, compare_classifier) : RV_OK;
 }
 
-/* Room for a piece of any tensor. */
+/* Allocates room for a piece of any tensor. */
 static float *new_piece(const struct model_layout *layout) {
 	size_t most = WEIGHTS_PIECE_ELEMS;
 	for (int i = 0; i < layout->n_tensors; i++)
@@ -157,7 +157,7 @@ static void loader_release(struct loader *l) {
 	free(l->piece);
 }
 
-/* Ready to read `set`, whose headers are right. */
+/* Prepares to read `set`, and checks its headers. */
 static enum rv_err loader_init(struct loader *l, const char *where, const struct weights_set *set,
 							   const struct model_ops *family, const struct model_layout *layout,
 							   struct rv_errtext *et) {
@@ -172,7 +172,7 @@ static enum rv_err loader_init(struct loader *l, const char *where, const struct
 	return e;
 }
 
-/* Into *params, which is allocated when it is NULL. */
+/* Loads into *params, which it allocates if NULL. */
 static enum rv_err load(const char *where, const struct model_ops *family, const struct model_layout *layout,
 						float **params, struct rv_errtext *et) {
 	struct weights_set set;

@@ -1,4 +1,4 @@
-/* weights_config.c: what model given weights are of. */
+/* weights_config.c: reads which model given weights belong to. */
 #include "base/hex.h"
 #include "train/files/hf_config.h"
 #include "train/files/weights.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The first of the files, in which metadata are. */
+/* Opens the first file, which has the metadata. */
 static enum rv_err open_first(const char *where, char path[static PATH_MAX], struct safetensors **s,
 							  struct rv_errtext *et) {
 	struct weights_set set;
@@ -21,7 +21,7 @@ static enum rv_err open_first(const char *where, char path[static PATH_MAX], str
 	return e;
 }
 
-/* From the metadata that Rivulet writes; *found says whether there are any. */
+/* Reads the metadata that Rivulet writes; *found: whether there is any. */
 static enum rv_err take_metadata(const char *where, struct run_config *c, bool *found, struct rv_errtext *et) {
 	struct safetensors *s;
 	char path[PATH_MAX];
@@ -34,7 +34,7 @@ static enum rv_err take_metadata(const char *where, struct run_config *c, bool *
 	return e;
 }
 
-/* Where config.json is, when `where` is a directory that has one, or is itself one. */
+/* Finds config.json: `where` itself, or a file in the directory `where`. */
 static bool find_hf_config(const char *where, char out[static PATH_MAX]) {
 	const char *slash = strrchr(where, '/');
 	int n;
@@ -52,7 +52,7 @@ enum rv_err weights_load_config(const char *where, struct run_config *c, struct 
 		return hf_config_read(path, c, et);
 	enum rv_err e = take_metadata(where, c, &found, et);
 	if (hf && (e == RV_OK || e == RV_E_NOTFOUND))
-		return hf_config_read(path, c, et); /* the model's fields are its word, the others the metadata's */
+		return hf_config_read(path, c, et); /* config.json decides the model's fields, the metadata the others */
 	if (e == RV_OK && !found)
 		return rv_fail(et, RV_E_CORRUPT,
 					   "%s has no '%s' in its metadata, and there is no %s: what model it is of is not known", where,

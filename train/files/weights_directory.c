@@ -1,4 +1,4 @@
-/* weights_directory.c: a directory that transformers loads. */
+/* weights_directory.c: writes a directory that transformers loads. */
 #include "train/files/hf_origin.h"
 #include "train/files/hf_tokenizer.h"
 #include "train/files/weights.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The ids that generation_config.json names, null where there is none: config.json says the same. */
+/* Copies the ids of generation_config.json, null where it has none, into config.json. */
 static void take_ids(const char *dir, json_t *config) {
 	static const char *const keys[] = {"bos_token_id", "eos_token_id"};
 	char path[PATH_MAX];
@@ -26,7 +26,7 @@ static void take_ids(const char *dir, json_t *config) {
 	json_decref(generation);
 }
 
-/* What Rivulet knows of the model. NULL: no memory. */
+/* Returns Rivulet's own config.json of the model, or NULL without memory. */
 static json_t *own_config(const char *dir, const struct weights_source *w, const struct model_ops *family,
 						  bool tokens_known) {
 	json_t *root = family->config_to_hf(w->cfg);
@@ -63,8 +63,8 @@ static enum rv_err write_config(const char *dir, const struct weights_source *w,
 	return e;
 }
 
-/* The weights are what took long: nothing about a tokenizer is a reason not to have them. Returns whether there is one
- * now. */
+/* Writes the tokenizer. A fault becomes a warning, as the weights matter more. Returns whether
+ * there is a tokenizer. */
 static bool write_tokenizer(const char *dir, const struct weights_source *w) {
 	struct rv_errtext text = {""};
 	enum rv_err e = hf_tokenizer_write(dir, w->tokenizer_file, w->cfg, &text);
@@ -84,7 +84,7 @@ static enum rv_err write_all(const char *dir, const struct weights_source *w, co
 }
 
 enum rv_err weights_save_directory(const char *dir, const struct weights_source *w, struct rv_errtext *et) {
-	struct hf_origin origin; /* read first: it may be `dir` */
+	struct hf_origin origin; /* read first, as it may be `dir` */
 	RV_TRY(rv_dir_make(dir, 0755, et));
 	hf_origin_open(&origin, w->origin_dir, w->cfg, w->tokenizer_file);
 	enum rv_err e = write_all(dir, w, &origin, et);

@@ -1,5 +1,5 @@
-/* weights_format.c: bf16 is the upper half of an fp32; fp16 (IEEE 754 binary16) has 5 bits of exponent, 10 of fraction.
- */
+/* weights_format.c: bf16 is the upper half of an fp32; fp16 (IEEE 754 binary16) has 5 exponent bits
+ * and 10 of fraction. */
 #include "train/files/weights_format.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@ enum {
 	F32_INF = 0x7f800000,
 	F16_INF = 0x7c00,
 	F16_FRACTION_BITS = 10,
-	DROPPED_BITS = 23 - F16_FRACTION_BITS, /* of an fp32's fraction, in a normal fp16 */
+	DROPPED_BITS = 23 - F16_FRACTION_BITS, /* bits of an fp32's fraction, in a normal fp16 */
 	F16_MIN_NORMAL_EXPONENT = 113,         /* fp32's biased exponent of 2^-14 */
 };
 #define F16_ULP_OF_SUBNORMALS 0x1p-24f
@@ -61,12 +61,12 @@ static float half_to_float(uint16_t h) {
 	return float_of(sign | ((magnitude << DROPPED_BITS) + ((uint32_t)(F16_MIN_NORMAL_EXPONENT - 1) << 23)));
 }
 
-/* u without its last `bits`, rounded to nearest, ties to even. */
+/* Returns u without its last `bits`, rounded to nearest, ties to even. */
 static uint32_t round_shift(uint32_t u, int bits) {
 	return (u + (1u << (bits - 1)) - 1 + (u >> bits & 1)) >> bits;
 }
 
-/* Infinite when it is too large. */
+/* Returns x as fp16, infinite if it is too large. */
 static uint16_t half_of(float x) {
 	uint32_t u = bits_of(x), sign = u >> 16 & 0x8000, magnitude = u & 0x7fffffff;
 	if (magnitude >> 23 < F16_MIN_NORMAL_EXPONENT)

@@ -1,4 +1,4 @@
-/* weights_names.c: see weights_names.h. */
+/* weights_names.c: adds and removes prefixes of tensor names. */
 #include "train/files/weights_names.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* weights_save.c: the flat parameter block into safetensors files, one or several with an index. */
+/* weights_save.c: writes the flat parameter block to safetensors files, one or several with an
+ * index. */
 #include "train/files/weights_save.h"
 
 #include "base/hex.h"
@@ -15,14 +16,14 @@
 
 enum { NUMBER_BYTES = 24 };
 
-/* A source, and what all of its files share. */
+/* A source, and the data shared by all its files. */
 struct save {
 	const struct weights_source *w;
 	const struct model_ops *family;
 	char *config_text;
 	char (*names)[WEIGHTS_NAME_BYTES];  /* (n_tensors) */
 	struct safetensors_tensor *tensors; /* (n_tensors) */
-	int first;                          /* tensor of the file under way */
+	int first;                          /* first tensor of the present file */
 };
 
 static void fill_rows(const void *ctx, int i, size_t first, size_t n, float *out) {
@@ -69,7 +70,7 @@ static enum rv_err save_init(struct save *s, const struct weights_source *w, str
 	return RV_OK;
 }
 
-/* Tensors [first, end) as one file. */
+/* Writes tensors [first, end) as one file. */
 static enum rv_err write_file(struct save *s, const char *path, int first, int end, struct rv_errtext *et) {
 	const struct weights_origin *o = &s->w->origin;
 	char round[NUMBER_BYTES], step[NUMBER_BYTES], tokens[NUMBER_BYTES], state[2 * RV_HASH_BYTES + 1];
@@ -106,7 +107,7 @@ static uint64_t tensor_bytes(const struct weights_source *w, int i) {
 	return w->layout->tensors[i].elems * weights_format_bytes(weights_format_of(w->dtype));
 }
 
-/* The tensor after the last that goes into a file that begins with `first`: at least one. */
+/* Returns the tensor after the last of a file that begins with `first`: at least one fits. */
 static int file_end(const struct weights_source *w, int first) {
 	uint64_t bytes = tensor_bytes(w, first);
 	int end = first + 1;
@@ -159,7 +160,7 @@ static enum rv_err write_files(struct save *s, const char *dir, int n_files, str
 	return e;
 }
 
-/* What an earlier export of the other sort left would be read instead, or beside. */
+/* Removes a file of an earlier export in the other layout, which readers would otherwise use. */
 static void remove_other(const char *dir, const char *name) {
 	char path[PATH_MAX];
 	if (weights_path(dir, name, path, NULL) == RV_OK)

@@ -1,4 +1,4 @@
-/* weights_set.c: which files there are, and that they hold what the index says. */
+/* weights_set.c: finds the files, and checks their tensors against the index. */
 #include "train/files/weights_set.h"
 
 #include "base/file.h"
@@ -34,13 +34,13 @@ void weights_set_path(const struct weights_set *s, int i, char out[static PATH_M
 	snprintf(out, PATH_MAX, "%s/%s", s->dir, s->files[i]);
 }
 
-/* A plain name within the directory: an index must not reach anything else. */
+/* Reports whether `name` is a plain file name: an index must not leave its directory. */
 static bool is_plain_name(const char *name) {
 	size_t n = strlen(name);
 	return n > 0 && n <= MAX_NAME_BYTES && name[0] != '.' && !strchr(name, '/');
 }
 
-/* The number of a file that may be new; `numbers` maps names to them. */
+/* Finds or assigns the number of a file; `numbers` maps names to numbers. */
 static enum rv_err number_of_file(struct weights_set *s, json_t *numbers, const char *name, int *out,
 								  struct rv_errtext *et) {
 	const json_t *known = json_object_get(numbers, name);
@@ -93,7 +93,7 @@ static enum rv_err parse_index(struct weights_set *s, const uint8_t *text, size_
 	return e;
 }
 
-/* Cuts `path` into the set's directory and, returned, the name within it. */
+/* Splits `path` into the set's directory and the returned name within it. */
 static const char *split(struct weights_set *s, const char *path) {
 	const char *slash = strrchr(path, '/');
 	if (slash)
@@ -103,7 +103,7 @@ static const char *split(struct weights_set *s, const char *path) {
 	return slash ? slash + 1 : path;
 }
 
-/* Into *s, which is empty; it may hold something after a fault. */
+/* Parses an index into *s, which is empty before and may not be after a fault. */
 static enum rv_err take_index(const char *path, const uint8_t *text, size_t n, struct weights_set *s,
 							  struct rv_errtext *et) {
 	(void)split(s, path);
@@ -127,7 +127,7 @@ static enum rv_err open_single(struct weights_set *s, const char *name, struct r
 	return RV_OK;
 }
 
-/* A file of `dir` that is one of several, "" when there is none. */
+/* Finds a file of `dir` that is one of several; "" if there is none. */
 static void find_part(const char *dir, char name[static MAX_NAME_BYTES + 1]) {
 	DIR *d = opendir(dir);
 	name[0] = '\0';
@@ -143,7 +143,7 @@ static bool holds(const char *dir, const char *name) {
 	return weights_path(dir, name, path, NULL) == RV_OK && access(path, F_OK) == 0;
 }
 
-/* What is there instead of weights that can be read, and what to do. */
+/* Returns a fault that names what the directory has instead of weights, and the next step. */
 static enum rv_err no_weights(const char *dir, struct rv_errtext *et) {
 	char part[MAX_NAME_BYTES + 1];
 	find_part(dir, part);
@@ -205,7 +205,8 @@ void weights_set_release(struct weights_set *s) {
 	*s = (struct weights_set){.n_files = 0};
 }
 
-/* As many tensors as the index says, and each of them said to be here: then none is missing. */
+/* Checks that the file has as many tensors as the index says, each of them listed for it: then none
+ * is missing. */
 static enum rv_err check_file(const struct weights_set *s, int i, const struct safetensors *f, struct rv_errtext *et) {
 	const json_t *map = json_object_get(s->index, "weight_map");
 	const char *name = s->files[i], *tensor;

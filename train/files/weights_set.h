@@ -1,10 +1,9 @@
-/* weights_set.h: the safetensors files that hold one model's weights: a single one, or several behind an index
- * (model.safetensors.index.json: {"weight_map": {tensor: file}}).
+/* weights_set.h: the safetensors files of one model's weights: a single one, or several behind an
+ * index (model.safetensors.index.json: {"weight_map": {tensor: file}}).
  *
- * The index is not trusted: at most WEIGHTS_SET_MAX_INDEX_BYTES, WEIGHTS_SET_MAX_FILES files and
- * SAFETENSORS_TENSORS_MAX tensors; files are named without a directory; every tensor lies in exactly the file that the
- * index says. One file is open at a time.
- */
+ * The index is untrusted: at most WEIGHTS_SET_MAX_INDEX_BYTES, WEIGHTS_SET_MAX_FILES files and
+ * SAFETENSORS_TENSORS_MAX tensors; file names without a directory; every tensor in exactly the file
+ * that the index names. One file is open at a time. */
 #ifndef RV_TRAIN_FILES_WEIGHTS_SET_H
 #define RV_TRAIN_FILES_WEIGHTS_SET_H
 
@@ -19,27 +18,27 @@ struct json_t; /* jansson */
 
 struct weights_set {
 	char dir[PATH_MAX];
-	struct json_t *index; /* NULL: a single file without one; owns the names */
+	struct json_t *index; /* owns the names; NULL: a single file without an index */
 	const char **files;   /* (n_files) within dir */
-	int *n_tensors;       /* (n_files) that the index says each holds */
+	int *n_tensors;       /* tensors of each file by the index */
 	int n_files;
 };
 
-/* `where`: a directory with model.safetensors (which wins, as it does for transformers) or an index; an index; or a
- * safetensors file; borrowed. RV_E_NOTFOUND, RV_E_IO, RV_E_NOMEM; RV_E_CORRUPT says what is wrong with the index. On a
- * fault *s is released. */
+/* Opens `where` (borrowed): a directory with model.safetensors (which takes precedence, as in
+ * transformers) or an index; an index; or a safetensors file. Returns RV_E_NOTFOUND, RV_E_IO,
+ * RV_E_NOMEM, or RV_E_CORRUPT, naming the defect of the index; *s is then released. */
 enum rv_err weights_set_open(const char *where, struct weights_set *s, struct rv_errtext *et);
-/* The same from the text of an index; `path` is its name in texts, and where its files are. The
- * same faults. */
+/* Opens an index from its text; `path` is its name in texts and locates its files. Returns what
+ * weights_set_open returns. */
 enum rv_err weights_set_of_index(const char *path, const uint8_t *text, size_t n, struct weights_set *s,
 								 struct rv_errtext *et);
 void weights_set_release(struct weights_set *s);
 
-/* dir/name. RV_E_RANGE: longer than a path may be. */
+/* Writes dir/name. Returns RV_E_RANGE if it exceeds PATH_MAX. */
 enum rv_err weights_path(const char *dir, const char *name, char out[static PATH_MAX], struct rv_errtext *et);
 void weights_set_path(const struct weights_set *s, int i, char out[static PATH_MAX]);
-/* Opens file i, to be closed by the caller. What safetensors_open refuses; RV_E_CORRUPT names a tensor that the index
- * does not say to be there, or that is missing. */
+/* Opens file i, which the caller closes. Returns what safetensors_open returns, and RV_E_CORRUPT,
+ * naming a tensor that is missing or that the index places elsewhere. */
 enum rv_err weights_set_open_file(const struct weights_set *s, int i, struct safetensors **out, struct rv_errtext *et);
 
 #endif

@@ -1,4 +1,4 @@
-/* weights_stream.c: rows are asked for, rounded and written in pieces of about a MiB. */
+/* weights_stream.c: requests, rounds and writes rows in pieces of about a MiB. */
 #include "train/files/weights_stream.h"
 
 #include "base/assert.h"
@@ -9,7 +9,7 @@
 
 enum { TRANSPOSE_BLOCK = 32 };
 
-/* The memory of one piece. */
+/* The buffers of one piece. */
 struct piece {
 	float *values;
 	void *encoded;

@@ -106,8 +106,7 @@ static enum rv_err check_size(const struct dataset *d, const char *path, struct 
 				   path, d->source.n_tokens, unit, d->n_shards, d->holdout_every, needed * DATA_BLOCK, unit);
 }
 
-/* Hashes the beginnings of blocks spread over all, which detects tokens of another vocabulary
- * too. */
+/* Hashes blocks' beginnings, spread over all; this detects tokens of another vocabulary too. */
 static enum rv_err sample(struct dataset *d, struct rv_errtext *et) {
 	enum { SAMPLES = 64, SAMPLE_TOKENS = 4096 };
 	int32_t tokens[SAMPLE_TOKENS];
@@ -183,8 +182,7 @@ static uint64_t piece_begin(const struct dataset *d, uint32_t shard) {
 	return d->n_train_blocks * shard / d->n_shards;
 }
 
-/* Returns how many training blocks a shard has; dealt: shard, shard + n_shards, ... of
- * n_train_blocks. */
+/* Returns how many training blocks a shard has; dealt, they are shard, shard + n_shards, ... */
 static uint64_t shard_blocks(const struct dataset *d, uint32_t shard) {
 	RV_ASSERT(shard < d->n_shards);
 	if (d->contiguous)

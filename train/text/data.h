@@ -31,8 +31,7 @@ struct dataset_config {
 	 * `rivulet tokenize` wrote there), or a pattern with * ? [ ] (glob(7), sorted). Text or token
 	 * files, recognised by llm.c's magic or a name that ends in .bin, not mixed. */
 	const char *path;
-	/* Tokenizer of text, borrowed while opening; unused for token files. NULL: the bytes of text
-	 * are the tokens. */
+	/* Tokenizer of text, borrowed while opening. NULL: the bytes of text are the tokens. */
 	const struct tokenizer *tokenizer;
 	/* The run's tokenizer hash in hex, borrowed while opening: text is refused with any other
 	 * tokenizer. "": bytes; NULL: not checked. */
@@ -64,8 +63,8 @@ void dataset_close(struct dataset *d);
 uint64_t dataset_tokens(const struct dataset *d);
 uint64_t dataset_mapped_bytes(const struct dataset *d); /* bytes of the files */
 /* Returns H over the number of tokens, a sample of them spread over all, and n_shards,
- * holdout_every, context, seed. It differs for other data, but a few changed tokens outside the
- * sample go unnoticed. */
+ * holdout_every, context, seed. It differs for other data, but does not detect changes outside the
+ * sample. */
 struct rv_hash dataset_identity(const struct dataset *d);
 /* Identifies the tokens, independent of path, split, seed and context: "sha256:" and 64 hex digits
  * over the bytes of text (as `cat FILES | sha256sum`), or over 4 little-endian bytes per token;
@@ -82,8 +81,7 @@ uint64_t dataset_heldout_sequences(const struct dataset *d);
 
 /* Reads sequence `cursor` of a shard's endless stream into inputs (context) and targets (context),
  * checking every token. Returns RV_E_CORRUPT, naming file, position and value, for a token not
- * below vocab, or RV_E_IO for a truncated file or failing disk; inputs and targets are then
- * undefined. */
+ * below vocab, or RV_E_IO (truncated file, failing disk); inputs and targets are then undefined. */
 enum rv_err dataset_train_sequence(const struct dataset *d, uint32_t shard, uint64_t cursor, int32_t *inputs,
 								   int32_t *targets, struct rv_errtext *et);
 /* Reads held-out sequence i, like dataset_train_sequence. */
@@ -93,8 +91,7 @@ enum rv_err dataset_heldout_sequence(const struct dataset *d, uint64_t i, int32_
 /* Returns how many held-out sequences an evaluation of at most max_tokens predicted tokens uses: at
  * least one; all if max_tokens is 0. */
 uint64_t dataset_heldout_used(const struct dataset *d, uint64_t max_tokens);
-/* Returns the held-out sequence that is number i of `used` in an evaluation, spread over all of
- * them. */
+/* Returns the held-out sequence that is number i of `used`, spread over all. */
 uint64_t dataset_heldout_spread(const struct dataset *d, uint64_t i, uint64_t used);
 /* Counts the bytes of text behind the targets of the `used` sequences: their losses in bits,
  * divided by it, are bits per byte. `t` is the tokenizer of the tokens; NULL: bytes. Returns what

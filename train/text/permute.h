@@ -1,4 +1,5 @@
-/* permute.h: a pseudo-random permutation of [0, n) that is computed, not stored: any position costs O(1). */
+/* permute.h: a pseudo-random permutation of [0, n) that is computed, not stored: any position costs
+ * O(1). */
 #ifndef RV_TRAIN_TEXT_PERMUTE_H
 #define RV_TRAIN_TEXT_PERMUTE_H
 

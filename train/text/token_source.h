@@ -1,7 +1,6 @@
 /* token_source.h: files as one sequence of tokens: the bytes of text, or token files, concatenated.
  *
- * Opening reads names, sizes and headers only, for any size. Reading checks every token against
- * `vocab`. */
+ * Opening reads names, sizes and headers only. Reading checks every token against `vocab`. */
 #ifndef RV_TRAIN_TEXT_TOKEN_SOURCE_H
 #define RV_TRAIN_TEXT_TOKEN_SOURCE_H
 
