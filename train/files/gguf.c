@@ -1,5 +1,4 @@
-/* gguf.c: llama.cpp's names of the tensors and the shape of a family, one entry per family in a
- * table. */
+/* gguf.c: llama.cpp's names of tensors and shapes, one table entry per family. */
 #include "train/files/gguf.h"
 
 #include "train/files/gguf_tokenizer.h"
@@ -130,8 +129,7 @@ static const struct name_pair *find_pair(const struct name_pair *pairs, const ch
 	return NULL;
 }
 
-/* Returns the pair of one of our names and writes llama.cpp's in full to `theirs`, or returns
- * NULL. */
+/* Returns the pair of our name, with llama.cpp's full name in `theirs`, or NULL. */
 static const struct name_pair *translate(const struct gguf_family *f, const char *ours, char theirs[GGUF_NAME_BYTES]) {
 	size_t prefix = strlen(f->block_prefix);
 	const struct name_pair *p = NULL;
@@ -171,8 +169,7 @@ static enum rv_err describe_tensors(struct export *x, enum weights_format format
 	return RV_OK;
 }
 
-/* Fills the divisors of each angle's frequency, for Llama 3's longer context (Llama 3.1 model
- * card). */
+/* Fills the divisors of each angle's frequency, as Llama 3 stretches it (Llama 3.1 model card). */
 static void fill_rope_factors(const struct model_shape *s, float *out) {
 	const struct model_rope *r = &s->rope;
 	int head_dim = s->n_embd / s->n_head;

@@ -13,9 +13,8 @@
 #include "train/files/weights_format.h"
 
 /* Writes the file atomically, ignoring w->dtype and w->max_file_bytes. Returns RV_E_UNSUPPORTED for
- * a family or tokenizer that llama.cpp does not know, RV_E_RANGE for a tokenizer larger than the
- * model's vocabulary or a number outside the format, and what tokenizer_load and base/file.h
- * return. */
+ * a family or tokenizer that llama.cpp does not know, RV_E_RANGE for a tokenizer beyond the model's
+ * vocabulary or a number outside the format, and what tokenizer_load or base/file.h return. */
 enum rv_err gguf_save(const char *path, const struct weights_source *w, enum weights_format format,
 					  struct rv_errtext *et);
 

@@ -81,8 +81,7 @@ static void put_merges(struct gguf_writer *g, const json_t *root) {
 	}
 }
 
-/* Writes begin and end tokens, or that there are none, lest a reader take the first token for
- * one. */
+/* Writes begin and end tokens, or that there are none, or readers would assume token 0. */
 static void put_specials(struct gguf_writer *g, const struct tokenizer *t, const struct hf_origin *origin) {
 	uint32_t end = tokenizer_end_of_text(t), begin = tokenizer_special(t, "<|begin_of_text|>");
 	if (begin == TOKENIZER_NO_TOKEN)

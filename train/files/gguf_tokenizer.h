@@ -7,8 +7,7 @@
 
 /* Adds `tokenizer_file`, a tokenizer.json, or NULL for bytes. Begin and end tokens of `origin` take
  * precedence over those known by name; missing ids below `vocab` become unused tokens. Returns what
- * hf_tokenizer_write returns, and RV_E_UNSUPPORTED if llama.cpp has no name for the
- * pre-tokenizer. */
+ * hf_tokenizer_write returns, and RV_E_UNSUPPORTED for a pre-tokenizer without a name. */
 enum rv_err gguf_put_tokenizer(struct gguf_writer *g, const char *tokenizer_file, uint32_t vocab,
 							   const struct hf_origin *origin, struct rv_errtext *et);
 

@@ -87,8 +87,7 @@ static uint64_t tensor_bytes(const struct gguf_tensor *t) {
 	return t->rows * (t->cols ? t->cols : 1) * weights_format_bytes(t->format);
 }
 
-/* Adds the table: dimensions in order of stride, the shortest first; offsets from the first
- * tensor. */
+/* Adds the table: dimensions by stride, the shortest first; offsets from the first tensor. */
 static void add_table(struct gguf_writer *g, const struct gguf_tensor *tensors, int n) {
 	uint64_t offset = 0;
 	for (int i = 0; i < n; i++) {

@@ -1,8 +1,7 @@
 /* gguf_writer.h: the layout of a GGUF file: header, key-value pairs, table of tensors, tensors.
  * Inner part of gguf.h.
  *
- * Everything before the tensors is collected in memory; gguf_writer_write reports if that ran
- * out. */
+ * All before the tensors is collected in memory; gguf_writer_write reports RV_E_NOMEM. */
 #ifndef RV_TRAIN_FILES_GGUF_WRITER_H
 #define RV_TRAIN_FILES_GGUF_WRITER_H
 

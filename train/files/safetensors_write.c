@@ -53,8 +53,7 @@ static bool fill_header(json_t *header, const struct safetensors_source *source)
 	return !failed;
 }
 
-/* Returns the header padded with blanks, so that the data is aligned, or NULL as fill_header
- * fails. */
+/* Returns the header, padded so that the data is aligned; NULL where fill_header fails. */
 static char *header_text(const struct safetensors_source *source, size_t *out_bytes) {
 	json_t *header = json_object();
 	char *text = fill_header(header, source) ? json_dumps(header, JSON_COMPACT) : NULL;

@@ -29,8 +29,7 @@ struct weights_source {
 	const struct model_layout *layout;
 	const float *params; /* (layout->n_params), host memory */
 	struct weights_origin origin;
-	/* Source of the directory's tokenizer (hf_tokenizer_write); NULL: unknown. A run on bytes needs
-	 * none. */
+	/* Source of the directory's tokenizer (hf_tokenizer_write); NULL: unknown, or bytes. */
 	const char *tokenizer_file;
 	/* Hugging Face directory that the model came from, perhaps the one written: its config.json and
 	 * other files are kept where they still apply (hf_origin.h). NULL or missing: none. */
@@ -50,8 +49,7 @@ enum rv_err weights_save_directory(const char *dir, const struct weights_source 
 
 /* Reads the configuration of a directory or file into *c: all fields, validated, from a file that
  * Rivulet wrote; from config.json the model's (call run_config_defaults first). Returns
- * RV_E_NOTFOUND, RV_E_IO, RV_E_CORRUPT, or RV_E_UNSUPPORTED, naming what Rivulet does not
- * compute. */
+ * RV_E_NOTFOUND, RV_E_IO, RV_E_CORRUPT, or RV_E_UNSUPPORTED with the reason. */
 enum rv_err weights_load_config(const char *where, struct run_config *c, struct rv_errtext *et);
 /* Reads the position of the weights in their run; zero if Rivulet did not write the files. Returns
  * RV_E_NOTFOUND, RV_E_IO or RV_E_CORRUPT. */
@@ -63,8 +61,7 @@ enum rv_err weights_load(const char *where, const struct model_ops *family, cons
 
 /* Loads the weights for the model of `c` into new memory: *layout (model_layout_release) and
  * *params (its n_params; the caller frees it), allocated after the headers proved these shapes.
- * Returns RV_E_NOMEM and what model_layout_init and weights_load return; *layout and *params are
- * then empty. */
+ * Returns RV_E_NOMEM and what model_layout_init and weights_load return; both are then empty. */
 enum rv_err weights_load_new(const char *where, const struct run_config *c, struct model_layout *layout, float **params,
 							 struct rv_errtext *et);
 

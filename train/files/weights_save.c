@@ -1,5 +1,4 @@
-/* weights_save.c: writes the flat parameter block to safetensors files, one or several with an
- * index. */
+/* weights_save.c: writes the parameter block to one safetensors file, or several with an index. */
 #include "train/files/weights_save.h"
 
 #include "base/hex.h"

@@ -205,8 +205,7 @@ void weights_set_release(struct weights_set *s) {
 	*s = (struct weights_set){.n_files = 0};
 }
 
-/* Checks that the file has as many tensors as the index says, each of them listed for it: then none
- * is missing. */
+/* Checks that the file has exactly the tensors that the index lists for it. */
 static enum rv_err check_file(const struct weights_set *s, int i, const struct safetensors *f, struct rv_errtext *et) {
 	const json_t *map = json_object_get(s->index, "weight_map");
 	const char *name = s->files[i], *tensor;

@@ -1,5 +1,4 @@
-/* weights_stream.h: writes a tensor's rows to a file piece by piece, without a copy of the whole
- * tensor. */
+/* weights_stream.h: writes a tensor's rows to a file piece by piece, never all at once. */
 #ifndef RV_TRAIN_FILES_WEIGHTS_STREAM_H
 #define RV_TRAIN_FILES_WEIGHTS_STREAM_H
 
@@ -8,8 +7,7 @@
 
 enum { WEIGHTS_PIECE_ELEMS = 1 << 18 }; /* numbers in a piece; a piece has at least one row */
 
-/* Source of the rows: fill(ctx, i, first, n, out) writes rows [first, first + n) of tensor i,
- * dense. */
+/* Source of rows: fill(ctx, i, first, n, out) writes rows [first, first + n) of tensor i. */
 struct weights_rows {
 	void (*fill)(const void *ctx, int tensor, size_t first, size_t n, float *out);
 	const void *ctx;

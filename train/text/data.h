@@ -63,8 +63,7 @@ void dataset_close(struct dataset *d);
 uint64_t dataset_tokens(const struct dataset *d);
 uint64_t dataset_mapped_bytes(const struct dataset *d); /* bytes of the files */
 /* Returns H over the number of tokens, a sample of them spread over all, and n_shards,
- * holdout_every, context, seed. It differs for other data, but does not detect changes outside the
- * sample. */
+ * holdout_every, context, seed. Changes outside the sample go unnoticed. */
 struct rv_hash dataset_identity(const struct dataset *d);
 /* Identifies the tokens, independent of path, split, seed and context: "sha256:" and 64 hex digits
  * over the bytes of text (as `cat FILES | sha256sum`), or over 4 little-endian bytes per token;

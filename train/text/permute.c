@@ -1,7 +1,6 @@
 /* permute.c: a balanced Feistel network (Luby & Rackoff 1988) over the smallest 2^(2k) >= n, with
  * Philox as the round function, iterated until it lands in [0, n) (Black & Rogaway, "Ciphers with
- * arbitrary finite domains", CT-RSA 2002, method 2): 2^(2k) < 4n, so under four tries on
- * average. */
+ * arbitrary finite domains", CT-RSA 2002, method 2): as 2^(2k) < 4n, in under 4 tries. */
 #include "train/text/permute.h"
 
 #include "base/assert.h"

@@ -1,5 +1,4 @@
-/* permute.h: a pseudo-random permutation of [0, n) that is computed, not stored: any position costs
- * O(1). */
+/* permute.h: a pseudo-random permutation of [0, n), computed in O(1) per position. */
 #ifndef RV_TRAIN_TEXT_PERMUTE_H
 #define RV_TRAIN_TEXT_PERMUTE_H
 
