@@ -1,4 +1,4 @@
-/* comm.c: the members of a group; see comm.h. */
+/* comm.c: the members of a group. */
 #include "train/comm.h"
 
 #include "base/assert.h"
@@ -12,7 +12,7 @@
 
 enum { SLICE_ELEMS = 64, FIRST_STARTED = 64 };
 
-/* A vector of a device whose memory is not the host's, on its way through the host. */
+/* A vector in device memory, on its way through the host. */
 struct staged {
 	struct staged *next;
 	float *device;
@@ -25,14 +25,14 @@ struct comm {
 	int rank;
 	struct backend *be;
 	struct staged *staged;      /* started through the host, not waited for; newest first */
-	struct comm_member *member; /* of the plugin's library */
-	struct comm_op *started;    /* by the library, not waited for: done again through the host if it fails */
+	struct comm_member *member; /* the plugin's library's member */
+	struct comm_op *started;    /* started by the library, not waited for; repeated through the host if it fails */
 	int n_started, cap_started;
-	enum rv_err err; /* the library's, at a start */
+	enum rv_err err; /* the library's fault at a start */
 	struct rv_errtext text;
 };
 
-/* The library that the plugin brings, when all members' backends are the plugin's. */
+/* Returns the plugin's library if all members' backends are the plugin's, or NULL. */
 static const struct comm_ops *library_of(struct backend *const *be, int n) {
 	const struct backend_plugin *p;
 	for (int i = 0; i < n; i++)
@@ -84,7 +84,7 @@ static bool any_failed(struct comm *c, bool *logs) {
 	return values[0] > 0;
 }
 
-/* By every member, when the library failed for one of them: from now on the group exchanges through the host. */
+/* Switches to the host after a failure of the library; every member calls it. */
 static void leave_device(struct comm *c, bool logs) {
 	struct comm_group *g = c->group;
 	if (logs)
@@ -92,7 +92,7 @@ static void leave_device(struct comm *c, bool logs) {
 					  g->n, c->text.text);
 	if (c->member)
 		g->device->abort(c->member);
-	comm_barrier(c); /* what one member still waits for ends when all have aborted */
+	comm_barrier(c); /* pending waits end when all have aborted */
 	if (c->member)
 		g->device->leave(c->member);
 	c->member = NULL;
@@ -106,7 +106,7 @@ static void leave_device(struct comm *c, bool logs) {
 void comm_join(struct comm_group *g, int rank, struct comm **out) {
 	RV_ASSERT(rank >= 0 && rank < g->n);
 	struct comm *c = calloc(1, sizeof *c);
-	RV_ASSERT(c); /* some bytes; the others would wait for ever */
+	RV_ASSERT(c); /* asserted: without it the others would wait forever */
 	*c = (struct comm){.group = g, .rank = rank, .be = g->be[rank]};
 	*out = c;
 	if (!g->device)
@@ -155,7 +155,7 @@ static enum rv_err start_by(const struct comm_ops *d, struct comm_member *m, con
 	return RV_OK;
 }
 
-/* Once it failed nothing more is started: comm_wait sees to all of it. */
+/* Starts an operation, or after a failure only records it for comm_wait. */
 static void start_on_device(struct comm *c, const struct comm_op *op) {
 	if (c->n_started == c->cap_started) {
 		c->cap_started = c->cap_started ? 2 * c->cap_started : FIRST_STARTED;
@@ -225,7 +225,7 @@ void comm_start_all_gather(struct comm *c, float *x, size_t n) {
 	}
 }
 
-/* Staged vectors go back to where they came from; their order does not matter. */
+/* Copies staged vectors back to their devices, in any order. */
 static void unstage(struct comm *c) {
 	while (c->staged) {
 		struct staged *s = c->staged;
@@ -240,7 +240,8 @@ static void wait_for_host(struct comm *c) {
 	unstage(c);
 }
 
-/* Does again what the library left undone. Sums cannot be: their terms may be overwritten. */
+/* Repeats the broadcasts that the library left undone. Returns false if there were sums, whose
+ * terms may be overwritten. */
 static bool repeat_started(struct comm *c) {
 	bool summed = false;
 	for (int i = 0; i < c->n_started; i++)
@@ -288,5 +289,5 @@ void comm_sum(struct comm *c, double *values, int n) {
 		for (int m = 0; m < g->n; m++)
 			values[i] += g->values[m][i];
 	}
-	comm_barrier(c); /* nobody writes the next ones before all have read these */
+	comm_barrier(c); /* nobody overwrites these before all have read them */
 }

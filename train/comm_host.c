@@ -1,5 +1,5 @@
-/* comm_host.c: exchanges carried out by one thread of the group, in the order of posting, when every member has posted
- * its part. Sums are taken over members 0, 1, 2, ... in this order. */
+/* comm_host.c: one thread of the group carries out exchanges in the order of posting, once every
+ * member has posted. Sums run over members 0, 1, 2, ... in this order. */
 #include "train/comm_internal.h"
 
 #include "base/assert.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RING = 64, /* operations under way at most */ PIECE_ELEMS = 4096 };
+enum { RING = 64, /* most operations at a time */ PIECE_ELEMS = 4096 };
 
 struct slot {
 	struct comm_op ops[COMM_MAX_MEMBERS];
@@ -20,11 +20,11 @@ struct comm_host {
 	pthread_mutex_t lock;
 	pthread_cond_t posted, finished;
 	struct slot ring[RING];
-	uint64_t n_posted[COMM_MAX_MEMBERS], n_done; /* operations, since the start */
+	uint64_t n_posted[COMM_MAX_MEMBERS], n_done; /* operations since the start */
 	bool stop;
 };
 
-/* The sum of piece [at, at + n) of all members' vectors, over members in order. */
+/* Sums piece [at, at + n) of all members' vectors, over members in order. */
 static void sum_piece(const struct slot *s, int members, size_t at, size_t n, float *sum) {
 	memcpy(sum, s->ops[0].x + at, n * sizeof *sum);
 	for (int m = 1; m < members; m++)

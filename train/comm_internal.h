@@ -1,4 +1,4 @@
-/* comm_internal.h: shared by comm.c (members, slices, small sums) and comm_host.c (the exchange by host threads). */
+/* comm_internal.h: shared by comm.c (members, slices, sums) and comm_host.c (host threads). */
 #ifndef RV_TRAIN_COMM_INTERNAL_H
 #define RV_TRAIN_COMM_INTERNAL_H
 
@@ -15,7 +15,7 @@ enum comm_kind { COMM_ALL_REDUCE, COMM_REDUCE, COMM_BROADCAST };
 /* One exchange. */
 struct comm_op {
 	enum comm_kind kind;
-	float *x; /* of a member: its vector, backend memory */
+	float *x; /* a member's vector, backend memory */
 	size_t n;
 	int root;
 };
@@ -24,9 +24,9 @@ struct comm_op {
 struct comm_host;
 enum rv_err comm_host_new(int n, struct comm_host **out, struct rv_errtext *et);
 void comm_host_free(struct comm_host *h);
-/* Member `rank` puts its part of the next operation, host memory. Waits while too many are under way. */
+/* Posts member `rank`'s part of the next operation, host memory. Waits while too many run. */
 void comm_host_post(struct comm_host *h, int rank, const struct comm_op *op);
-/* All that this member posted is done. */
+/* Waits until all operations that this member posted are done. */
 void comm_host_wait(struct comm_host *h, int rank);
 
 struct comm_group {
@@ -34,8 +34,8 @@ struct comm_group {
 	struct backend *be[COMM_MAX_MEMBERS];
 	const struct comm_ops *device; /* NULL: host threads */
 	struct comm_group_id id;
-	atomic_bool device_failed; /* for one member: the others must not wait for it */
-	struct comm_host *host;    /* also what takes over from a device's library that failed */
+	atomic_bool device_failed; /* for some member: the others must not wait for it */
+	struct comm_host *host;    /* also the replacement of a failed library */
 	pthread_barrier_t barrier;
 	double values[COMM_MAX_MEMBERS][COMM_MAX_VALUES];
 };

@@ -1,4 +1,4 @@
-/* device_set.c: see device_set.h. */
+/* device_set.c: opens each device of a choice. */
 #include "train/device_set.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* device_set.h: the devices that one replica computes on, opened. One mostly; several are kept equal by the replica. */
+/* device_set.h: the open devices of one replica. Mostly one; the replica keeps several equal. */
 #ifndef RV_TRAIN_DEVICE_SET_H
 #define RV_TRAIN_DEVICE_SET_H
 
@@ -6,14 +6,15 @@
 
 struct device_set {
 	struct device_choice choice;
-	struct backend *be[DEVICE_MAX]; /* choice.n of them */
+	struct backend *be[DEVICE_MAX]; /* (choice.n) */
 	char description[256];          /* one line for people and records */
 };
 
-/* Opens what `device` says (kernels/device.h). What device_choose and backend_open refuse; *s is then empty. */
+/* Opens the devices that `device` names (kernels/device.h). Returns what device_choose and
+ * backend_open return; *s is then empty. */
 enum rv_err device_set_open(struct device_set *s, const char *device, const struct backend_options *options,
 							struct rv_errtext *et);
-/* The same for a choice that has been made. What backend_open refuses. */
+/* Opens the devices of a choice. Returns what backend_open returns; *s is then empty. */
 enum rv_err device_set_open_choice(struct device_set *s, const struct device_choice *choice,
 								   const struct backend_options *options, struct rv_errtext *et);
 void device_set_close(struct device_set *s); /* an empty one is fine */

@@ -1,4 +1,4 @@
-/* eval_schedule.c: see eval_schedule.h. */
+/* eval_schedule.c: balances evaluation against training. */
 #include "train/eval_schedule.h"
 
 enum { STEP_FORWARDS = 3, TRAINING_SHARE = 10 };

@@ -1,4 +1,4 @@
-/* fp32_notice.c: see fp32_notice.h. */
+/* fp32_notice.c: logs the cost of fp32. */
 #include "train/fp32_notice.h"
 
 #include "base/fp32_cost.h"

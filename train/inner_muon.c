@@ -1,4 +1,4 @@
-/* inner_muon.c: Muon for the layers' matrices (muon.h), AdamW for what lies between them. */
+/* inner_muon.c: Muon for the layers' matrices (muon.h), AdamW between them. */
 #include "train/inner.h"
 #include "train/muon.h"
 
@@ -7,7 +7,7 @@ static bool is_hidden_matrix(const struct model_layout *l, const struct model_te
 	return t->rows > 1 && t->cols > 1 && t->offset >= begin && t->offset < end;
 }
 
-/* The first hidden matrix at or behind tensor i; n_tensors: none. */
+/* Returns the first hidden matrix from tensor i on, or n_tensors. */
 static int next_matrix(const struct model_layout *l, int i) {
 	while (i < l->n_tensors && !is_hidden_matrix(l, &l->tensors[i]))
 		i++;
@@ -46,7 +46,7 @@ static void muon_tensor(const struct inner_slice *s, const struct model_tensor *
 	muon_step(s->be, &x, s->scratch, &a);
 }
 
-/* A matrix lies in one span: all of it decays alike. */
+/* Steps span by span; each matrix lies in one span. */
 static void step(const struct inner_slice *s, const struct inner_params *p) {
 	const struct model_layout *l = s->layout;
 	int k = next_matrix(l, 0);

@@ -1,4 +1,4 @@
-/* inner_sgd.c: plain SGD: p <- p - lr (g' + wd p). With it an outer step of H = 1 is data-parallel SGD. */
+/* inner_sgd.c: plain SGD, p <- p - lr (g' + wd p); with outer steps of H = 1, data-parallel SGD. */
 #include "train/inner.h"
 
 static void step(const struct inner_slice *s, const struct inner_params *p) {

@@ -1,4 +1,4 @@
-/* metrics.c: what a process says of its run, as JSON lines (base/json_lines.h). */
+/* metrics.c: writes and reads a run's metrics as JSON lines (base/json_lines.h). */
 #include "train/metrics.h"
 
 #include "base/file.h"
@@ -16,7 +16,7 @@ struct metrics {
 	bool ended;
 };
 
-/* Is it one of metrics_write_end()? */
+/* Reports whether `line` is one of metrics_write_end(). */
 static bool is_end(const json_t *line) {
 	const char *kind = json_string_value(json_object_get(line, "kind"));
 	return kind && strcmp(kind, "end") == 0;
@@ -51,7 +51,7 @@ enum rv_err metrics_sync(struct metrics *m, struct rv_errtext *et) {
 	return rv_json_lines_sync(m->lines, et);
 }
 
-/* JSON has no NaN: a loss that is not finite is null. */
+/* Returns a number, or null for one that is not finite: JSON has no NaN. */
 static json_t *real(double v) {
 	return isfinite(v) ? json_real(v) : json_null();
 }
@@ -137,7 +137,7 @@ enum rv_err metrics_write_rollback(struct metrics *m, const struct metrics_rollb
 							   et);
 }
 
-/* Takes `field` of a line of a round that is not after `round`. */
+/* Takes `field` of a line of a round up to `round`. */
 static void take_field(const json_t *line, uint64_t round, const char *field, uint64_t *value) {
 	const char *kind = json_string_value(json_object_get(line, "kind"));
 	json_int_t of = json_integer_value(json_object_get(line, "round"));

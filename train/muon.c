@@ -1,4 +1,4 @@
-/* muon.c: see muon.h. */
+/* muon.c: the Newton-Schulz iteration and the step. */
 #include "train/muon.h"
 
 #include <math.h>
@@ -12,12 +12,12 @@ static size_t shorter(int rows, int cols) {
 	return (size_t)(rows < cols ? rows : cols);
 }
 
-/* u, then what a product makes of X; then A and A A. */
+/* Returns room for u and X's product, then A and A A. */
 size_t muon_scratch_floats(int rows, int cols) {
 	return 2 * (size_t)rows * (size_t)cols + 2 * shorter(rows, cols) * shorter(rows, cols);
 }
 
-/* x <- a x + (b A + c A A) x; `next` has room for x, `gram` for A and A A. */
+/* Computes x <- a x + (b A + c A A) x; `next` has room for x, `gram` for A and A A. */
 static void iterate(struct backend *be, float *x, int rows, int cols, float *next, float *gram) {
 	const struct backend_ops *ops = be->ops;
 	bool tall = rows > cols;

@@ -1,4 +1,4 @@
-/* outer_device.c: see outer_device.h. */
+/* outer_device.c: chooses between the plugin and the host. */
 #include "train/outer_device.h"
 
 #include "kernels/plugin.h"
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One round's exchange on a device: NULL ops when the host does it. */
+/* One round's exchange on a device; NULL ops: on the host. */
 struct exchange {
 	const struct outer_ops *ops;
 	struct backend *be;
@@ -26,13 +26,13 @@ static bool step_of(const struct global_config *c, struct outer_step *out) {
 	return true;
 }
 
-/* What devices call `codec`; false: they do not have it. */
+/* Translates a codec to the devices' code. Returns false if they lack it. */
 static bool code_of(const struct codec *codec, enum outer_code *out) {
 	*out = codec == &codec_int16 ? OUTER_INT16 : OUTER_INT8;
 	return codec == &codec_int8 || codec == &codec_int16;
 }
 
-/* What the plugin offers for a replica that lies in its memory. */
+/* Returns the plugin's operations for a replica in its memory, or NULL. */
 static const struct outer_ops *ops_for(const struct backend *be) {
 	const struct backend_plugin *p;
 	if (strcmp(be->ops->name, "cuda") != 0 || plugin_cuda(&p, NULL) != RV_OK)
@@ -40,7 +40,7 @@ static const struct outer_ops *ops_for(const struct backend *be) {
 	return p->outer;
 }
 
-/* Chunks of the round, in the order of the exchange. */
+/* Returns the places of the round's chunks in order of the exchange; NULL: no memory. */
 static size_t *places_of(const struct global_state *g, const struct chunking *c) {
 	size_t *at = malloc(c->n_chunks * sizeof *at);
 	for (uint32_t i = 0; at && i < c->n_chunks; i++)
@@ -60,8 +60,7 @@ static void pin(struct outer_device *d, const struct outer_ops *ops, struct back
 	}
 }
 
-/* What offers the device's arithmetic on what `codec` encodes, with the vector of the round except its places; NULL: the
- * host does it. */
+/* Returns the device's operations for `codec`, with *x but for the places, or NULL (host). */
 static const struct outer_ops *device_of(struct replica *r, const struct global_state *g, const struct codec *codec,
 										 struct exchange *x) {
 	const struct chunking c = global_round_chunks(&g->cfg, g->round);
@@ -78,10 +77,10 @@ void outer_device_reserve(struct replica *r, const struct global_state *g) {
 	struct exchange x;
 	const struct outer_ops *ops = device_of(r, g, global_sent(&g->cfg), &x);
 	if (ops)
-		(void)ops->prepare(x.be, &x.vector, NULL); /* where it is refused the host does it */
+		(void)ops->prepare(x.be, &x.vector, NULL); /* if the device refuses, the host does it */
 }
 
-/* Whether the device does this round's arithmetic with what `codec` encodes; then everything is there that it needs. */
+/* Prepares the device for this round with `codec`. Returns false if the host does it. */
 static bool begin(struct outer_device *d, struct replica *r, const struct global_state *g, const struct codec *codec,
 				  struct exchange *x) {
 	const struct chunking c = global_round_chunks(&g->cfg, g->round);
@@ -91,7 +90,7 @@ static bool begin(struct outer_device *d, struct replica *r, const struct global
 	x->vector.at = x->at = places_of(g, &c);
 	if (!x->at || ops->prepare(x->be, &x->vector, NULL) != RV_OK) {
 		free(x->at);
-		return false; /* no memory for it: the host has what it needs */
+		return false; /* no memory: the host does it */
 	}
 	x->ops = ops;
 	pin(d, ops, x->be, g);
@@ -106,7 +105,7 @@ enum rv_err outer_device_encode(struct outer_device *d, struct replica *r, const
 		return global_encode_delta(g, replica_theta(r), out, et);
 	enum rv_err e = x.ops->encode(x.be, &x.vector, g->theta, x.local, NULL, out, &bad);
 	free(x.at);
-	/* What is not finite the host finds as well, and says what it is. */
+	/* The host finds what is not finite as well, and names it. */
 	return e == RV_OK ? RV_OK : global_encode_delta(g, replica_theta(r), out, et);
 }
 

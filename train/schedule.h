@@ -9,8 +9,8 @@ struct schedule {
 	uint64_t warmup_steps, total_steps;
 };
 
-/* Linear from peak/warmup_steps at step 0 to the peak at step warmup_steps - 1, then half a cosine down to
- * peak * min_ratio at step total_steps - 1, and constant after it. */
+/* Returns the rate: linear from peak/warmup_steps at step 0 to the peak at step warmup_steps - 1,
+ * then half a cosine down to peak * min_ratio at step total_steps - 1, then constant. */
 float schedule_lr(const struct schedule *s, uint64_t step);
 
 #endif

@@ -1,7 +1,7 @@
-/* step_bounds.c: see step_bounds.h. */
+/* step_bounds.c: bounds from configuration and shape. */
 #include "train/step_bounds.h"
 
-/* Sequences of a step on the device that has most of them. */
+/* Returns the sequences of a step on the device with the most. */
 static size_t sequences_of(const struct step_source *s) {
 	const size_t all = (size_t)s->shards * (size_t)(s->run->batch * s->run->grad_accum), n = (size_t)s->devices;
 	return s->forward_only ? 1 : (all + n - 1) / n;

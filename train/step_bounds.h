@@ -1,5 +1,5 @@
-/* step_bounds.h: the steps of a run as a backend sees them, for backend_ops.reserve: made from the configuration, so that
- * a plan of the memory and the replica that takes it have the same. */
+/* step_bounds.h: bounds of a run's steps for backend_ops.reserve, from the configuration, so that
+ * the memory plan and the replica agree. */
 #ifndef RV_TRAIN_STEP_BOUNDS_H
 #define RV_TRAIN_STEP_BOUNDS_H
 
@@ -12,13 +12,13 @@ struct step_source {
 	const struct model_shape *shape; /* resolved */
 	const struct model_layout *layout;
 	const struct inner_optimizer *inner;
-	int devices;       /* that a step's sequences are divided among */
-	int shards;        /* of the data that a step reads: replica_options.step_shards */
+	int devices;       /* devices that share a step's sequences */
+	int shards;        /* data shards that a step reads: replica_options.step_shards */
 	bool forward_only; /* one sequence, and no step */
 };
 
-/* Returns what one device is asked for, with params NULL. Steps, evaluations, and the smaller micro-batches at the end of
- * a device's share are within it. */
+/* Returns the bounds of one device, with params NULL: they cover steps, evaluations, and smaller
+ * micro-batches at the end of a device's share. */
 struct step_bounds step_bounds_of(const struct step_source *s);
 
 #endif

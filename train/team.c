@@ -1,4 +1,4 @@
-/* team.c: see team.h. */
+/* team.c: threads that wait for tasks. */
 #include "train/team.h"
 
 #include <pthread.h>
@@ -13,12 +13,12 @@ struct seat {
 };
 
 struct team {
-	int n, n_threads; /* wanted, started */
+	int n, n_threads; /* requested and started threads */
 	struct seat *seats;
 	pthread_mutex_t lock;
 	pthread_cond_t begin, end;
-	uint64_t tasks; /* given out so far */
-	int left;       /* threads that have not finished the last */
+	uint64_t tasks; /* tasks so far */
+	int left;       /* threads that have not finished the last task */
 	bool stop;
 	void (*fn)(void *ctx, int i);
 	void *ctx;

@@ -54,9 +54,8 @@ enum rv_err weights_load_config(const char *where, struct run_config *c, struct 
 	if (hf && (e == RV_OK || e == RV_E_NOTFOUND))
 		return hf_config_read(path, c, et); /* config.json decides the model's fields, the metadata the others */
 	if (e == RV_OK && !found)
-		return rv_fail(et, RV_E_CORRUPT,
-					   "%s has no '%s' in its metadata, and there is no %s: what model it is of is not known", where,
-					   WEIGHTS_CONFIG_KEY, WEIGHTS_CONFIG_FILE);
+		return rv_fail(et, RV_E_CORRUPT, "%s has no '%s' in its metadata, and there is no %s: its model is unknown",
+					   where, WEIGHTS_CONFIG_KEY, WEIGHTS_CONFIG_FILE);
 	return e;
 }
 

@@ -1,4 +1,4 @@
-/* available.c: /proc/meminfo, and limits of cgroups. */
+/* available.c: reads /proc/meminfo and the limits of cgroups. */
 #include "train/memory/available.h"
 
 #include <inttypes.h>
@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a version of cgroups calls the files of something it limits; `cache`: the lines of `stat` with what is taken
- * back when memory is short, pages of files that were read more than once among it. */
+/* A cgroup version's file names for a resource; `cache` lists lines of `stat` with memory that the
+ * kernel reclaims when short, including pages of files read more than once. */
 struct cgroup_files {
 	const char *mount, *limit, *usage, *stat, *cache[4];
 };
@@ -27,16 +27,16 @@ static const struct cgroup_files memory_v1 = {.mount = "/sys/fs/cgroup/memory",
 											.limit = "memory.swap.max",
 											.usage = "memory.swap.current",
 											.stat = "memory.stat"};
-/* Something that there is so much of: its line in meminfo, its limits. */
+/* A resource: its line in meminfo, its limits. */
 struct supply {
 	const char *key;
-	const struct cgroup_files *v1, *v2; /* NULL: no limit is looked at */
+	const struct cgroup_files *v1, *v2; /* NULL: no limit */
 };
 static const struct supply memory = {"MemAvailable:", &memory_v1, &memory_v2},
 						   swap = {.key = "SwapFree:", .v2 = &swap_v2};
 
-/* The number behind `key` in a file of lines "key number"; key "": the number that it begins with. False: there is
- * none, "max" included. */
+/* Reads the number behind `key` in a file of lines "key number", or at its start for key "".
+ * Returns false if there is none, or "max". */
 static bool read_number(const char *path, const char *key, uint64_t *out) {
 	FILE *f = fopen(path, "re");
 	char line[256];
@@ -53,7 +53,7 @@ static size_t smaller(size_t a, uint64_t b) {
 	return b < a ? (size_t)b : a;
 }
 
-/* What one group leaves. */
+/* Returns the bytes that one group leaves. */
 static size_t room_in(const struct cgroup_files *v, const char *dir) {
 	char path[PATH_MAX + 64];
 	uint64_t limit, usage;
@@ -72,8 +72,8 @@ static size_t room_in(const struct cgroup_files *v, const char *dir) {
 	return usage < limit ? smaller(SIZE_MAX, limit - usage) : 0;
 }
 
-/* The least that the group and those around it leave. In a container the path may be the host's: then nothing is found
- * but at the mount itself, which is the container's group. */
+/* Returns the least that the group and its parents leave. In a container the path may be the
+ * host's: then only the mount itself is found, which is the container's group. */
 static size_t room_from(const struct cgroup_files *v, const char *root, const char *group) {
 	char dir[PATH_MAX];
 	size_t room = SIZE_MAX;
@@ -92,7 +92,7 @@ static size_t room_from(const struct cgroup_files *v, const char *root, const ch
 	}
 }
 
-/* Whether `name` is one of a list like "cpu,memory". */
+/* Reports whether `name` is in a list like "cpu,memory". */
 static bool has_controller(const char *list, const char *name) {
 	const size_t n = strlen(name);
 	for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
@@ -101,7 +101,7 @@ static bool has_controller(const char *list, const char *name) {
 	return false;
 }
 
-/* A line "4:memory:/group" of version 1, or "0::/group" of version 2. */
+/* Returns the room of a line "4:memory:/group" (version 1) or "0::/group" (version 2). */
 static size_t room_of_line(const struct supply *s, const char *root, char *line) {
 	line[strcspn(line, "\n")] = '\0';
 	char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
@@ -113,7 +113,7 @@ static size_t room_of_line(const struct supply *s, const char *root, char *line)
 	return has_controller(controllers + 1, "memory") ? room_from(s->v1, root, group) : SIZE_MAX;
 }
 
-/* SIZE_MAX: the system does not say. */
+/* Returns the free bytes, or SIZE_MAX if the system does not report them. */
 static size_t available(const struct supply *s, const char *root) {
 	char path[PATH_MAX], line[PATH_MAX];
 	uint64_t kib;

@@ -1,4 +1,4 @@
-/* check.c: see memory_check.h. */
+/* check.c: refuses or warns. */
 #include "train/memory/check.h"
 
 #include <stdint.h>
@@ -14,6 +14,6 @@ enum rv_err memory_check(const struct memory_request *q, const struct memory_roo
 	const struct memory_room unswapped = {.device = SIZE_MAX, .host = room->host};
 	if (memory_fit(q, &unswapped, &what) != RV_OK)
 		rv_event(ev, RV_WARN, "memory_short", RV_FIELDS(rv_field_str("text", what.text)),
-				 "it may swap, which is slow, or be ended by the kernel: %s", what.text);
+				 "training may swap, which is slow, or the kernel may kill it: %s", what.text);
 	return RV_OK;
 }

@@ -1,4 +1,4 @@
-/* check.h: what becomes of a plan that does not fit the memory that is free when a program starts. */
+/* check.h: refuses or warns if a plan does not fit the memory that is free at the start. */
 #ifndef RV_TRAIN_MEMORY_CHECK_H
 #define RV_TRAIN_MEMORY_CHECK_H
 
@@ -12,14 +12,13 @@ enum { MEMORY_SHORT_BYTES = 8 };
 #define MEMORY_SHORT_OPTION(offset, group)                                                                             \
 	{                                                                                                                  \
 		"short-of-memory", RV_OPT_ENUM, (offset), MEMORY_SHORT_BYTES, "refuse", 0, 0, "refuse|warn",                   \
-			"Where training needs more of the host's memory and swap than are free now. warn: train all the same, "    \
-			"where more "                                                                                              \
-			"will be free in time.",                                                                                   \
+			"If training needs more host memory and swap than are free now. warn: train anyway, as more will be free " \
+			"in time.",                                                                                                \
 			group                                                                                                      \
 	}
 
-/* RV_E_NOMEM as memory_fit has it, and what else it refuses. The event "memory_short" where the host's memory is too
- * little, and swap makes up for it or `choice`, the option's value, is "warn". */
+/* Returns what memory_fit returns. Logs "memory_short" if the host's memory is too small and swap
+ * makes up for it, or if `choice`, the option's value, is "warn". */
 enum rv_err memory_check(const struct memory_request *q, const struct memory_room *room, const char *choice,
 						 struct rv_events *ev, struct rv_errtext *et);
 

@@ -1,4 +1,4 @@
-/* fit.c: see memory_fit.h. */
+/* fit.c: compares a plan with free memory, and searches for a change that fits. */
 #include "train/memory/fit.h"
 
 #include "train/memory/available.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define MIB ((double)(1 << 20))
-/* What a driver and its libraries take of a device beside what is asked for. */
+/* Bytes that a driver and its libraries take of a device in addition. */
 #define DEVICE_OVERHEAD_BYTES ((size_t)512 << 20)
 
 struct memory_room memory_room_now(const struct device_choice *device) {
@@ -41,7 +41,7 @@ static bool is_within(const struct need *n, const struct memory_room *room) {
 
 /* ---- what would fit ---- */
 
-/* A request that may be changed, and what it came to. */
+/* A request that is varied, and its need. */
 struct trial {
 	struct memory_request q;
 	struct run_config run;
@@ -60,7 +60,7 @@ static bool fits(struct trial *t) {
 	return need_of(&t->q, &t->need, NULL) == RV_OK && is_within(&t->need, t->room);
 }
 
-/* A worker's batch and types are the run's: what it may change is less. */
+/* Reports whether the run may be changed: a worker's batch and types are the run's. */
 static bool owns_run(const struct trial *t) {
 	return t->q.role != MEMORY_WORKER;
 }
@@ -79,7 +79,7 @@ static bool computing_again(struct trial *t, char out[CHANGE_BYTES]) {
 	return fits(t);
 }
 
-/* The largest that leaves a step its sequences. */
+/* Tries the largest batch that keeps the sequences of a step. */
 static bool smaller_batch(struct trial *t, char out[CHANGE_BYTES]) {
 	const int64_t sequences = t->run.batch * t->run.grad_accum;
 	t->q.recompute = RECOMPUTE_BLOCK;
@@ -95,7 +95,7 @@ static bool smaller_batch(struct trial *t, char out[CHANGE_BYTES]) {
 	return false;
 }
 
-/* The lab's replicas are in one process; no fewer of the run's workers would help a real one. */
+/* Tries fewer replicas in the lab's process; fewer workers of a run would not help a real one. */
 static bool fewer_workers(struct trial *t, char out[CHANGE_BYTES]) {
 	while (t->q.role == MEMORY_LAB && --t->q.replicas >= 1) {
 		(void)snprintf(out, CHANGE_BYTES, "--workers %d", t->q.replicas);
@@ -115,7 +115,7 @@ static bool more_devices(struct trial *t, char out[CHANGE_BYTES]) {
 	return false;
 }
 
-/* From what costs least. */
+/* The changes, the cheapest first. */
 static bool (*const changes[])(struct trial *t, char out[CHANGE_BYTES]) = {shorter_values, computing_again,
 																		   smaller_batch, fewer_workers, more_devices};
 

@@ -1,4 +1,4 @@
-/* plan.c: see memory_plan.h. */
+/* plan.c: computes a plan from the shapes of the allocations. */
 #include "train/memory/plan.h"
 
 #include "base/assert.h"
@@ -11,27 +11,27 @@
 
 #define MIB ((size_t)1 << 20)
 
-/* Measured (x86-64 Linux, gcc 12, oneDNN 2.6): peak resident set of a process less what it allocates for a model. */
+/* Measured (x86-64 Linux, gcc 12, oneDNN 2.6): peak resident set of a process without its model. */
 #define PROGRAM_BYTES      (14 * MIB) /* code, libraries, tables of oneDNN and OpenMP */
-#define DATA_BYTES         (8 * MIB)  /* files and records: of all but a benchmark */
-#define NETWORK_BYTES      (3 * MIB)  /* TLS, libcurl's own libraries, threads beside the backend's: of a worker */
-#define THREAD_BYTES       (1 * MIB)  /* stack and buffers of a thread of a backend */
+#define DATA_BYTES         (8 * MIB)  /* files and records; not in benchmarks */
+#define NETWORK_BYTES      (3 * MIB)  /* a worker's TLS, libcurl and threads besides the backend's */
+#define THREAD_BYTES       (1 * MIB)  /* stack and buffers of a backend's thread */
 #define HUGE_PAGE_BYTES    (2 * MIB)
 #define FAULT_AROUND_BYTES (64 * 1024) /* Linux: fault_around_bytes */
 
 enum {
 	REPLICA_STATE_VECTORS = 3, /* replica_save: weights and both moments */
-	WORKER_PAYLOADS = 4,       /* own and others' shares of what we reduce; reduced, and the log's file */
-	RESIDUAL_VECTORS = 2,      /* outer/contribution.h: as it is, and as it will be when the round is committed */
+	WORKER_PAYLOADS = 4,       /* own and others' shares of the reduced chunks; the means, and the log's file */
+	RESIDUAL_VECTORS = 2,      /* outer/contribution.h: the present one, and the one after the commit */
 };
 
 struct plan_input {
 	const struct memory_request *q;
 	const struct model_ops *family;
 	struct model_shape shape; /* resolved */
-	size_t n, tokens;         /* parameters; tokens in a batch */
+	size_t n, tokens;         /* parameters of the model; tokens in a batch */
 	const struct inner_optimizer *inner;
-	size_t inner_floats; /* its scratch */
+	size_t inner_floats; /* floats of its scratch */
 	struct step_bounds step;
 	struct fragment_layers layers;
 };
@@ -64,20 +64,20 @@ static size_t vectors(const struct plan_input *in, int count) {
 	return (size_t)count * in->n * sizeof(float);
 }
 
-/* Where a backend computes on the host its memory is ours to read; elsewhere a copy of the weights is. */
+/* Reports whether the backend computes in host memory, which needs no copy of the weights. */
 static bool is_host(const struct device_choice *d) {
 	return strcmp(d->backend, "cuda") != 0;
 }
 
-/* The type of activations; on a GPU also of the copies of the weights that products read, where it is not fp32. */
+/* Returns the type of activations and, on a GPU, of the products' copies of the weights. */
 static enum dtype act_of(const struct memory_request *q) {
 	return is_host(q->device) ? DTYPE_F32 : run_config_compute(q->run, q->device, NULL);
 }
 
-/* NCCL's own buffers: 4 MiB each (NCCL_BUFFSIZE), to send and to receive, in up to 32 channels. */
+/* NCCL's buffers: 4 MiB each (NCCL_BUFFSIZE) to send and to receive, in up to 32 channels. */
 #define EXCHANGE_BYTES (256 * MIB)
 
-/* What the backend takes for steps beside its vectors, as it counts it itself, and what a group of devices does. */
+/* Plans the backend's workspace, by its own count, and the buffers of a group of devices. */
 static enum rv_err plan_workspace(const struct plan_input *in, enum dtype act, size_t replicas, struct memory_plan *p,
 								  struct rv_errtext *et) {
 	const struct memory_request *q = in->q;
@@ -94,7 +94,8 @@ static enum rv_err plan_workspace(const struct plan_input *in, enum dtype act, s
 	return RV_OK;
 }
 
-/* A block of a backend on the host: whole huge pages, when it is of their size (host_memory.c). */
+/* Returns the bytes of a host backend's block: whole huge pages from that size on
+ * (host_memory.c). */
 static size_t block(size_t bytes) {
 	return bytes < HUGE_PAGE_BYTES ? bytes : (bytes + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
 }
@@ -111,7 +112,7 @@ static enum rv_err plan_model(const struct plan_input *in, struct memory_plan *p
 	p->n_params = in->n;
 	p->parameters = (size_t)k * block(vectors(in, 1));
 	p->gradients = forward ? 0 : p->parameters;
-	const size_t slices = p->parameters / (size_t)q->device->n; /* each device holds its slice */
+	const size_t slices = p->parameters / (size_t)q->device->n; /* each device holds a slice */
 	const size_t both = 2 * (in->inner->whole_matrices ? p->parameters : slices);
 	const size_t scratch = (size_t)k * block(in->inner_floats * sizeof(float));
 	p->moments = forward ? 0 : both + (q->run->prox_mu > 0 ? slices : 0) + scratch;
@@ -125,13 +126,13 @@ static enum rv_err plan_model(const struct plan_input *in, struct memory_plan *p
 	return plan_workspace(in, act, (size_t)k, p, et);
 }
 
-/* Vectors of outer/eager.h that a worker keeps. */
+/* Returns how many vectors of outer/eager.h a worker keeps. */
 static int own_vectors(const struct run_config *run, const struct global_config *g) {
 	const bool own_chain = run->updates == UPDATES_EAGER;
 	return run_config_is_late(run) ? 1 + (own_chain ? g->optimizer->n_states : 0) : 0;
 }
 
-/* The outer state and what is exchanged and written, of whom has one. */
+/* Plans the outer state and what roles that have one exchange and write. */
 static enum rv_err plan_outer(const struct plan_input *in, struct memory_plan *p, struct rv_errtext *et) {
 	const struct memory_request *q = in->q;
 	const struct rv_hash nameless = {{0}};
@@ -149,7 +150,7 @@ static enum rv_err plan_outer(const struct plan_input *in, struct memory_plan *p
 	} else {
 		p->exchange = WORKER_PAYLOADS / 2 * (payload + global_max_sent_bytes(&g));
 		bool encodings = run_config_overlap(q->run) > 0 || q->run->error_feedback > 0;
-		int replicas = encodings ? 2 : 1; /* of a snapshot, and of the next encoding */
+		int replicas = encodings ? 2 : 1; /* of a snapshot and of the next encoding */
 		p->copies = state + vectors(in, saved * replicas);
 		if (q->run->late == RUN_LATE_KEEP)
 			p->copies += vectors(in, 1);
@@ -157,8 +158,8 @@ static enum rv_err plan_outer(const struct plan_input *in, struct memory_plan *p
 	return RV_OK;
 }
 
-/* A sequence lies anywhere in the files, and the kernel maps the pages around it too. Pages that memory is short of are
- * taken back by the kernel: this part is no need. */
+/* Returns the mapped bytes that a run touches, including pages that the kernel maps around a
+ * sequence. The kernel reclaims them when memory is short. */
 static size_t touched_bytes(const struct memory_request *q) {
 	const struct run_config *c = q->run;
 	double sequences =
@@ -186,7 +187,7 @@ enum rv_err memory_plan_make(const struct memory_request *q, struct memory_plan 
 	return RV_OK;
 }
 
-/* What is printed, in this order. */
+/* The printed entries, in order. */
 static const struct entry {
 	const char *name;
 	size_t offset;

@@ -1,10 +1,10 @@
-/* report.c: see memory_report.h. */
+/* report.c: logs the plan and the peak. */
 #include "train/memory/report.h"
 
 #include <stdio.h>
 #include <sys/resource.h>
 
-/* What a GPU's workspace is for: "logits 246, products 64, ..." in MiB. */
+/* Lists the items of a GPU's workspace: "logits 246, products 64, ..." in MiB. */
 static void list_workspace(const struct memory_plan *p, char *out, size_t cap) {
 	size_t used = 0;
 	out[0] = '\0';

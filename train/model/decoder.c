@@ -1,11 +1,11 @@
-/* decoder.c: see decoder.h. Both residual additions are fused with the norm behind them, so x_{l+1} and y_l are written
- * by the norm that reads them. */
+/* decoder.c: both residual additions are fused with the following norm, which writes the x_{l+1} or
+ * y_l that it reads. */
 #include "train/model/decoder.h"
 
 #include "base/assert.h"
 #include "train/model/rope_table.h"
 
-/* What one layer's passes read and write: pointers into the plan, and where its tensors begin. */
+/* One layer's activations: pointers into the plan, and its first tensor. */
 struct layer {
 	int first; /* tensor */
 	act_t *x, *x_next, *y, *norm_1, *norm_2, *qkv, *att, *pre, *hidden;
@@ -38,7 +38,7 @@ static int classifier_of(const struct model *m) {
 	return m->shape.tied ? spec->embedding : behind_blocks(m) + spec->classifier;
 }
 
-/* Where tensor first + index lies in a block of parameters or of gradients; NULL: the family has none. */
+/* Return the place of tensor first + index in a block of parameters or gradients; NULL: none. */
 static const float *weights_in(const struct model *m, const float *params, int first, int index) {
 	return index == DECODER_NONE ? NULL : params + m->layout.tensors[first + index].offset;
 }
@@ -135,7 +135,7 @@ static void norm_forward(struct model *m, const float *params, int first, struct
 		op->layernorm_forward(m->be, out, stats, stats + n, x, w, bias, n, c);
 }
 
-/* sum = a + branch, out = norm(sum). */
+/* Computes sum = a + branch, out = norm(sum). */
 static void join_forward(struct model *m, const float *params, int first, struct decoder_part part, act_t *sum,
 						 act_t *out, float *stats, const act_t *a) {
 	const struct backend_ops *op = m->be->ops;
@@ -148,7 +148,7 @@ static void join_forward(struct model *m, const float *params, int first, struct
 		op->residual_layernorm_forward(m->be, sum, out, stats, stats + n, a, branch, w, bias, n, c);
 }
 
-/* dx += the gradient of the norm's input, whose output's is dbranch. */
+/* Adds to dx the gradient of the norm's input; that of its output is dbranch. */
 static void norm_backward(struct model *m, const float *params, float *grads, int first, struct decoder_part part,
 						  const act_t *x, const float *stats) {
 	const struct backend_ops *op = m->be->ops;
@@ -176,7 +176,7 @@ static void linear_gradient(struct model *m, float *grads, int first, struct dec
 									   (struct linear_shape){rows_of(m), c, o});
 }
 
-/* dbranch = dy w */
+/* Computes dbranch = dy w. */
 static void linear_input(struct model *m, const float *params, int first, struct decoder_part part, const act_t *dy,
 						 int c, int o) {
 	m->be->ops->linear_backward_input(m->be, plan_of(m)->dbranch, dy, weights_in(m, params, first, part.weight), NULL,
@@ -187,7 +187,7 @@ static void attention(struct model *m, const struct layer *k) {
 	m->be->ops->attention_forward(m->be, k->att, k->lse, k->qkv, attention_of(m));
 }
 
-/* The same for the newest tokens of one sequence, from position `first` on. */
+/* Attends for the newest tokens of one sequence, from position `first` on. */
 static void attention_cached(struct model *m, const struct layer *k, int index, int first) {
 	size_t part = (size_t)m->shape.context * (size_t)m->shape.n_kv_head * (size_t)head_dim(&m->shape);
 	act_t *keys = backend_act_at(m->be, m->cache, 2 * (size_t)index * part);
@@ -195,8 +195,8 @@ static void attention_cached(struct model *m, const struct layer *k, int index, 
 								 first);
 }
 
-/* From norm_1 to the hidden channels, which narrow maps to the branch. `first`: position of the first token when the
- * keys and values of earlier ones are in the cache, -1: all are here. */
+/* Computes a block from norm_1 to the hidden channels, which narrow maps to the branch. `first` is
+ * the position of the first token if the cache has the earlier ones, -1 if all tokens are here. */
 static void block_inside(struct model *m, const float *params, int index, int first) {
 	const struct decoder_plan *p = plan_of(m);
 	const struct decoder_spec *spec = p->spec;
@@ -215,7 +215,7 @@ static void block_inside(struct model *m, const float *params, int index, int fi
 					 weights_in(m, params, k.first, spec->wide.bias), rows_of(m));
 }
 
-/* All blocks, from the residual stream entering the first to the classifier's input. */
+/* Computes all blocks, from the residual stream entering the first to the classifier's input. */
 static void blocks_forward(struct model *m, const float *params, int first) {
 	const struct decoder_plan *p = plan_of(m);
 	const struct decoder_spec *spec = p->spec;
@@ -233,7 +233,7 @@ static void blocks_forward(struct model *m, const float *params, int first) {
 	join_forward(m, params, behind_blocks(m), spec->norm_last, k.x_next, p->last, p->stats_last, k.y);
 }
 
-/* Learned positions from `first` on are those of rows first, first + 1, ... of their table. */
+/* Embeds tokens; learned positions begin at row `first` of their table. */
 static void embed(struct model *m, const float *params, const int32_t *tokens, int first) {
 	const struct decoder_spec *spec = plan_of(m)->spec;
 	const float *positions = weights_in(m, params, 0, spec->positions);
@@ -263,7 +263,7 @@ void decoder_logits(struct model *m, const float *params, int first, int n_rows,
 	m->be->ops->logits(m->be, host_out, rows, weights_in(m, params, 0, classifier_of(m)), n_rows, c, m->shape.vocab);
 }
 
-/* dx, dw: NULL for the loss alone. */
+/* Computes losses, and unless dx and dw are NULL their gradients. */
 static void classify(struct model *m, const float *params, const int32_t *targets, act_t *dx, float *dw,
 					 float grad_scale, float *losses) {
 	const struct model_shape *s = &m->shape;
@@ -275,7 +275,7 @@ void decoder_loss(struct model *m, const float *params, const int32_t *targets, 
 	classify(m, params, targets, NULL, NULL, 0, losses);
 }
 
-/* The activations between a block's input and its narrow, which the blocks behind it have overwritten. */
+/* Recomputes the activations from a block's input to its narrow, overwritten since. */
 static void recompute(struct model *m, const float *params, int index) {
 	struct layer k = layer_at(m, index);
 	norm_forward(m, params, k.first, plan_of(m)->spec->norm_1, k.norm_1, k.stats_1, k.x);
@@ -308,7 +308,7 @@ static void attention_backward(struct model *m, const float *params, float *grad
 	norm_backward(m, params, grads, k->first, spec->norm_1, k->x, k->stats_1);
 }
 
-/* The gradients of tensors [first, end) are final. */
+/* Reports that the gradients of tensors [first, end) are final. */
 static void gradients_final(const struct model *m, int first, int end) {
 	const struct model_layout *l = &m->layout;
 	if (m->on_gradients && first < end)

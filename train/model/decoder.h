@@ -1,19 +1,18 @@
-/* decoder.h: what decoder-only transformers with a norm before each half of a block have in common: plan of the
- * activations, forward, backward, recomputation and decoding.
+/* decoder.h: the common part of decoder-only transformers with a norm before each half of a block:
+ * plan of the activations, forward, backward, recomputation and decoding.
  *
  *   x_0 = embedding[token] (+ position[p])
  *   y_l = x_l + out(attention(qkv(norm_1(x_l))));   x_{l+1} = y_l + narrow(mlp(wide(norm_2(y_l))))
  *   logits = norm(x_L) classifier^T
  *
- * A family of this kind is a table: which of its tensors plays which part, and what its MLP does between wide and
- * narrow. Its model_ops are the functions below; a family of another kind brings its own.
- */
+ * Such a family is a table of its tensors' roles and of its MLP between wide and narrow, with the
+ * functions below as model_ops; other families have their own. */
 #ifndef RV_TRAIN_MODEL_DECODER_H
 #define RV_TRAIN_MODEL_DECODER_H
 
 #include "train/model/model.h"
 
-/* A family has no such tensor. */
+/* Index of a tensor that the family lacks. */
 enum { DECODER_NONE = -1 };
 
 /* Indices of two tensors; bias may be DECODER_NONE. */
@@ -21,21 +20,22 @@ struct decoder_part {
 	int weight, bias;
 };
 
-/* wide maps C channels to fan * F, the MLP's nonlinearity these to F hidden ones, narrow F to C. */
+/* An MLP: wide maps C channels to fan * F, the nonlinearity these to F, narrow F to C. */
 struct decoder_mlp {
 	int fan;
-	/* hidden (n, F) from x (n, C); pre (n, fan * F) = wide(x) is kept for backward. */
+	/* Computes hidden (n, F) from x (n, C), and pre (n, fan * F) = wide(x) for backward. */
 	void (*widen)(struct model *m, act_t *hidden, act_t *pre, const act_t *x, const float *w, const float *bias, int n);
-	/* dpre from dy (n, C), the gradient of narrow's output. dhidden (n, F): scratch, NULL when fan is 1. */
+	/* Computes dpre from dy (n, C), the gradient of narrow's output. dhidden (n, F) is scratch,
+	 * NULL if fan is 1. */
 	void (*widen_backward)(struct model *m, act_t *dpre, act_t *dhidden, const act_t *dy, const float *narrow,
 						   const act_t *pre, int n);
 };
 
 struct decoder_spec {
 	enum { DECODER_LAYERNORM, DECODER_RMSNORM } norm; /* the first has eps 1e-5 and biases */
-	bool rotary;                                      /* positions by rotation of q and k, as model_shape.rope says */
+	bool rotary;                                      /* positions by rotation of q and k (model_shape.rope) */
 	const struct decoder_mlp *mlp;
-	/* Tensors: from the layout's first; */
+	/* Indices of tensors, from the layout's first; */
 	int embedding, positions;
 	int first_block, block_tensors;
 	/* from a block's first; qkv and wide name the first tensor of one packed matrix; */
@@ -45,12 +45,12 @@ struct decoder_spec {
 	int classifier;
 };
 
-/* model->plan. Rows are tokens, N of them; what a block needs in its backward pass is there once for each of `kept`
- * layers (all of them, or one that all share), layer l's part at l * (size of one layer), dense in the current batch.
- */
+/* model->plan. Rows are the N tokens. Activations for a block's backward pass exist for each of
+ * `kept` layers (all, or one that all share), layer l's at l * (size of a layer), dense for the
+ * batch. */
 struct decoder_plan {
 	const struct decoder_spec *spec;
-	int kept, streams;             /* streams: how many of x there are: L + 1, or one */
+	int kept, streams;             /* streams of x: L + 1, or one */
 	act_t *x;                      /* (streams, N, C) residual stream entering each block, and leaving the last */
 	act_t *y;                      /* (kept, N, C) residual stream between attention and MLP */
 	act_t *norm_1, *norm_2;        /* (kept, N, C) */
@@ -63,12 +63,12 @@ struct decoder_plan {
 	act_t *last;                   /* (N, C) input of the classifier */
 	float *stats_last;             /* (2, N) */
 	act_t *branch;                 /* (N, C) output of a projection, before it joins the residual stream */
-	act_t *dx, *dbranch, *dhidden; /* (N, C), (N, C), (N, F): gradients; NULL of a model that only goes forward */
+	act_t *dx, *dbranch, *dhidden; /* (N, C), (N, C), (N, F) gradients; NULL in a forward-only model */
 	act_t *dwide;                  /* (N, widest of fan F and qkv's channels) gradient of pre, then of qkv */
-	float *rope;                   /* (context, head_dim / 2, 2), rope_table.h; NULL when not rotary */
+	float *rope;                   /* (context, head_dim / 2, 2), rope_table.h; NULL if not rotary */
 };
 
-/* The functions of model_ops; plan and widest_linear are these with the family's spec. */
+/* Implement model_ops; plan and widest_linear with the family's spec. */
 void decoder_plan(struct model *m, struct model_arena *arena, int batch, const struct decoder_spec *spec);
 int decoder_widest_linear(const struct model_shape *s, const struct decoder_spec *spec);
 void decoder_forward(struct model *m, const float *params, const int32_t *tokens, int b, int t);
@@ -78,18 +78,19 @@ void decoder_backward(struct model *m, const float *params, float *grads, const 
 void decoder_logits(struct model *m, const float *params, int first, int n_rows, float *host_out);
 void decoder_decode(struct model *m, const float *params, const int32_t *tokens, int first, int n, float *host_out);
 
-/* For layouts. Matrices decay, vectors do not. */
+/* Return tensors of a layout: matrices decay, vectors do not. */
 struct model_tensor decoder_matrix(int rows, int cols, float std);
 struct model_tensor decoder_vector(int rows, enum model_init init);
-/* Adds t under a printf name; of an embedding or a classifier, rows are padded as model_padded_vocab says. */
+/* Adds t under a printf name; decoder_add_vocab pads an embedding's or classifier's rows to
+ * model_padded_vocab. */
 __attribute__((format(printf, 3, 4))) void decoder_add(struct model_layout *l, struct model_tensor t, const char *fmt,
 													   ...);
-/* The blocks, one after the other. */
+/* Adds the blocks, one after the other. */
 void decoder_add_blocks(struct model_layout *l, const struct model_shape *s,
 						void (*block)(const struct model_shape *s, struct model_layout *out, int layer));
 void decoder_add_vocab(struct model_layout *l, const struct model_shape *s, const char *name);
-/* Standard deviation of initial matrices; that of projections into the residual stream is smaller, so that its variance
- * does not grow with depth (Radford et al. 2019, section 2.3). */
+/* Return the standard deviations of initial matrices; that of projections into the residual stream
+ * is smaller, so that its variance does not grow with depth (Radford et al. 2019, section 2.3). */
 float decoder_std(const struct model_shape *s);
 float decoder_residual_std(const struct model_shape *s);
 

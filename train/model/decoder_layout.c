@@ -1,12 +1,13 @@
-/* decoder_layout.c: tensors as families of decoder.h describe them. */
+/* decoder_layout.c: adds tensors for families of decoder.h. */
 #include "train/model/decoder.h"
 
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 
-/* GPT-2's 0.02 at its 768 channels; narrower models start proportionally to 1/sqrt(channels), as its fan-in would have
- * it. With 0.02 a model of 128 channels spends its first hundreds of steps learning pairs of bytes only. */
+/* Returns GPT-2's 0.02 at its 768 channels, and for narrower models in proportion to
+ * 1/sqrt(channels), like their fan-in: with 0.02 a model of 128 channels spends hundreds of steps
+ * learning pairs of bytes only. */
 float decoder_std(const struct model_shape *s) {
 	return 0.02f * sqrtf(768.0f / (float)s->n_embd);
 }

@@ -1,5 +1,5 @@
-/* gpt2.c: the GPT-2 family (Radford et al. 2019): learned positions, LayerNorm before each half of a block, GELU
- * (tanh), biases everywhere, and a classifier tied to the token embedding.
+/* gpt2.c: the GPT-2 family (Radford et al. 2019): learned positions, LayerNorm before each half of
+ * a block, GELU (tanh), biases everywhere, and a classifier tied to the token embedding.
  *
  *   y_l = x_l + proj(attention(qkv(ln_1(x_l))));   x_{l+1} = y_l + proj(gelu(fc(ln_2(y_l))))
  *
@@ -55,7 +55,7 @@ static void gelu_widen(struct model *m, act_t *hidden, act_t *pre, const act_t *
 
 static void gelu_widen_backward(struct model *m, act_t *dpre, act_t *dhidden, const act_t *dy, const float *narrow,
 								const act_t *pre, int n) {
-	(void)dhidden; /* its product with the GELU's slope is all that is ever stored */
+	(void)dhidden; /* only its product with the GELU's slope is stored */
 	struct linear_shape s = {n, m->shape.n_inner, m->shape.n_embd};
 	m->be->ops->linear_backward_input(m->be, dpre, dy, narrow, pre, s, LINEAR_GELU);
 }
@@ -88,12 +88,12 @@ static void gpt2_plan(struct model *m, struct model_arena *arena, int batch) {
 	decoder_plan(m, arena, batch, &spec);
 }
 
-/* By the name that transformers has for all models, which wins, or by GPT-2's own. */
+/* Reads a field by transformers' common name, which takes precedence, or by GPT-2's. */
 static int64_t mapped_int(struct hf_fields *f, const char *common, const char *own, int64_t fallback) {
 	return hf_int(f, common, hf_int(f, own, fallback));
 }
 
-/* GPT2Config of transformers, with its defaults. */
+/* Reads GPT2Config of transformers, with its defaults. */
 static enum rv_err gpt2_config_from_hf(const json_t *json, struct run_config *c, struct rv_errtext *et) {
 	struct hf_fields f = hf_begin(json, et);
 	hf_expect_architecture(&f, "GPT2LMHeadModel|GPT2Model");
@@ -126,7 +126,7 @@ static json_t *gpt2_config_to_hf(const struct run_config *c) {
 					 0.0, "attn_pdrop", 0.0, "bos_token_id", "eos_token_id");
 }
 
-/* h.N.attn.bias, the causal mask, and h.N.attn.masked_bias, what it puts in. */
+/* Reports h.N.attn.bias, the causal mask, and h.N.attn.masked_bias, its value. */
 static bool gpt2_hf_ignored(const char *name) {
 	int used = 0;
 	unsigned layer;

@@ -1,4 +1,4 @@
-/* hf_fields.c: see hf_fields.h. */
+/* hf_fields.c: reads typed fields and keeps the first fault. */
 #include "train/model/hf_fields.h"
 
 #include "train/model/hf_keys.h"
@@ -19,7 +19,7 @@ enum rv_err hf_end(struct hf_fields *f) {
 	return f->err;
 }
 
-/* A key that cannot be noted, for want of memory, is refused as unread: on the safe side. */
+/* Returns a field and records its key; without memory for that, the key is refused later. */
 static const json_t *get(struct hf_fields *f, const char *key) {
 	const json_t *v = json_object_get(f->json, key);
 	(void)json_object_set_new(f->read, key, json_true());
@@ -147,7 +147,7 @@ void hf_expect_empty(struct hf_fields *f, const char *key) {
 		unsupported(f, key, "not empty", "an empty one");
 }
 
-/* Is `value` one of "a|b"? */
+/* Reports whether `value` is one of "a|b". */
 static bool is_choice(const char *value, const char *choices) {
 	size_t n = strlen(value);
 	for (const char *c = choices; n > 0 && c; c = strchr(c, '|') ? strchr(c, '|') + 1 : NULL)

@@ -1,15 +1,15 @@
-/* hf_keys.c: see hf_keys.h. The names are those that PretrainedConfig, GPT2Config, LlamaConfig and GenerationConfig of
- * transformers 2.11, 3.5, 4.0, 4.20, 4.28, 4.33, 4.37, 4.45, 4.51, 4.57, 5.0 and 5.23 read or write. */
+/* hf_keys.c: the keys that PretrainedConfig, GPT2Config, LlamaConfig and GenerationConfig of
+ * transformers 2.11, 3.5, 4.0, 4.20, 4.28, 4.33, 4.37, 4.45, 4.51, 4.57, 5.0 and 5.23 use. */
 #include "train/model/hf_keys.h"
 
 #include <stddef.h>
 #include <string.h>
 
 static const char *const harmless[] = {
-	/* where the model comes from, and how its weights are stored */
+	/* origin of the model, storage of its weights */
 	"_commit_hash", "_name_or_path", "architectures", "dtype", "is_llama_config", "model_type", "name_or_path",
 	"torch_dtype", "transformers.js_config", "transformers_version", "unsloth_fixed", "unsloth_version",
-	/* how it is run: the numbers are the same but for rounding */
+	/* how it is run: equal results except for rounding */
 	"_attn_implementation", "_attn_implementation_autoset", "_attn_implementation_internal", "_experts_implementation",
 	"_experts_implementation_internal", "_flash_attn_2_enabled", "attn_implementation", "chunk_size_feed_forward",
 	"experts_implementation", "output_attentions", "output_hidden_states", "output_past", "output_scores",
@@ -18,7 +18,7 @@ static const char *const harmless[] = {
 	/* how it was or would be trained */
 	"attention_dropout", "attn_pdrop", "embd_pdrop", "gradient_checkpointing", "hidden_dropout", "initializer_range",
 	"neftune_noise_alpha", "resid_pdrop", "residual_dropout", "tf_legacy_loss",
-	/* sizes that nothing is computed from */
+	/* sizes without effect */
 	"max_sequence_length", "model_max_length", "n_ctx",
 	/* tokens */
 	"bos_token_id", "decoder_start_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "tokenizer_class",
@@ -26,7 +26,7 @@ static const char *const harmless[] = {
 	"classifier_dropout", "finetuning_task", "id2label", "label2id", "num_labels", "predict_special_tokens", "prefix",
 	"problem_type", "summary_activation", "summary_first_dropout", "summary_proj_to_labels", "summary_type",
 	"summary_use_proj", "task_specific_params",
-	/* of encoders and decoders in pairs; a decoder alone is one whatever these say */
+	/* of encoder-decoder pairs; without effect on a decoder alone */
 	"cross_attention_hidden_size", "is_decoder", "tie_encoder_decoder",
 	/* how text is generated */
 	"assistant_confidence_threshold", "assistant_early_exit", "assistant_lookbehind", "bad_words_ids",

@@ -1,11 +1,12 @@
-/* llama.c: the Llama family (arXiv 2302.13971): RMSNorm before each half of a block, rotary positions (arXiv
- * 2104.09864), SwiGLU (arXiv 2002.05202), grouped-query attention (arXiv 2305.13245), no biases; the classifier is a
- * matrix of its own, or the token embedding.
+/* llama.c: the Llama family (arXiv 2302.13971): RMSNorm before each half of a block, rotary
+ * positions (arXiv 2104.09864), SwiGLU (arXiv 2002.05202), grouped-query attention (arXiv
+ * 2305.13245), no biases; the classifier is a matrix, or the token embedding.
  *
- *   y_l = x_l + o(attention(rope(q, k), v));   x_{l+1} = y_l + down(silu(gate(z)) * up(z)), z = norm_2(y_l)
+ *   y_l = x_l + o(attention(rope(q, k), v))
+ *   x_{l+1} = y_l + down(silu(gate(z)) * up(z)), z = norm_2(y_l)
  *
- * q, k, v lie one behind the other, and so do gate and up: each group is one matrix to the products. Names are those of
- * Hugging Face's checkpoints, whose q and k are laid out for the rotate-half form of the rotation, as ours are. */
+ * q, k, v are contiguous, and so are gate and up: products read each group as one matrix. Names are
+ * those of Hugging Face's checkpoints, whose q and k fit the rotate-half form, like ours. */
 #include "train/model/decoder.h"
 #include "train/model/hf_fields.h"
 #include "train/model/hf_keys.h"
@@ -90,10 +91,10 @@ static void llama_plan(struct model *m, struct model_arena *arena, int batch) {
 	decoder_plan(m, arena, batch, &spec);
 }
 
-/* What of the rotation stands beside its object. */
+/* The rotation's fields outside its object. */
 struct rope_beside {
 	double theta;
-	int64_t original_context; /* 0: not there */
+	int64_t original_context; /* 0: absent */
 };
 
 static struct rope_beside rope_beside_from_hf(struct hf_fields *f) {
@@ -112,7 +113,7 @@ static void stretch_from_hf(struct hf_fields *r, const struct rope_beside *besid
 				  "the one beside the rotation out");
 }
 
-/* Marks as read what belongs to other kinds of rotation: transformers ignores it. */
+/* Marks fields of other kinds of rotation as read: transformers ignores them. */
 static void ignore_other_kinds(struct hf_fields *r) {
 	static const char *const keys[] = {"factor", "low_freq_factor", "high_freq_factor",
 									   "original_max_position_embeddings"};
@@ -136,7 +137,8 @@ static void rope_parameters_from_hf(struct hf_fields *r, const struct rope_besid
 	hf_refuse_unread(r);
 }
 
-/* The rule of transformers (modeling_rope_utils.py): "rope_scaling", the older name, wins unless it is empty. */
+/* Applies the rule of transformers (modeling_rope_utils.py): "rope_scaling", the older name, takes
+ * precedence unless empty. */
 static void rope_from_hf(struct hf_fields *f, struct run_config *c) {
 	const struct rope_beside beside = rope_beside_from_hf(f);
 	struct hf_fields older = hf_enter(f, "rope_scaling");
@@ -148,7 +150,7 @@ static void rope_from_hf(struct hf_fields *f, struct run_config *c) {
 	hf_leave(f, &r);
 }
 
-/* LlamaConfig of transformers, with its defaults. */
+/* Reads LlamaConfig of transformers, with its defaults. */
 static enum rv_err llama_config_from_hf(const json_t *json, struct run_config *c, struct rv_errtext *et) {
 	struct hf_fields f = hf_begin(json, et);
 	hf_expect_architecture(&f, "LlamaForCausalLM|LlamaModel");
@@ -198,7 +200,7 @@ static json_t *llama_config_to_hf(const struct run_config *c) {
 					 "tie_word_embeddings", (int)c->tied, "bos_token_id", "eos_token_id");
 }
 
-/* Frequencies of the rotation, which follow from the configuration. */
+/* Reports the rotation's frequencies, which follow from the configuration. */
 static bool llama_hf_ignored(const char *name) {
 	const char *end = strstr(name, ".rotary_emb.inv_freq");
 	return end && end[strlen(".rotary_emb.inv_freq")] == '\0';

@@ -1,4 +1,4 @@
-/* model.c: the registry of families, and what all of them share: layout, decay spans, memory, initial weights. */
+/* model.c: the registry of families; their layout, decay spans, memory, initial weights. */
 #include "train/model/model.h"
 
 #include "base/assert.h"
@@ -13,7 +13,7 @@
 enum {
 	MAX_ROWS = 1 << 24,
 	ARENA_ALIGN = 64,
-	INIT_CHUNK = 1 << 16 /* values uploaded at a time: enough for the threads that draw them */
+	INIT_CHUNK = 1 << 16 /* values per upload: enough for the threads that draw them */
 };
 
 #define STREAM_INIT ((uint64_t)0x696e6974 << 32) /* Philox streams of initial weights; the low half is the tensor */
@@ -112,7 +112,7 @@ void model_layout_release(struct model_layout *l) {
 	*l = (struct model_layout){.n_tensors = 0};
 }
 
-/* Neighbouring tensors of one decay are one span, and so is the padding behind them. */
+/* Builds the spans: adjacent tensors of equal decay, with the padding behind them, share one. */
 static enum rv_err build_spans(struct model *m, struct rv_errtext *et) {
 	int n = m->layout.n_tensors;
 	m->spans = calloc((size_t)n, sizeof *m->spans);
@@ -197,7 +197,7 @@ void model_free(struct model *m) {
 	free(m);
 }
 
-/* n values of the tensor from `first` on, into host memory. */
+/* Draws n values of the tensor from `first` on into host memory. */
 static void draw_values(const struct model *m, const struct model_tensor *t, const struct rv_rng *rng, size_t first,
 						size_t n, float *out) {
 	struct rv_rng from = *rng;
@@ -282,7 +282,7 @@ bool model_micro_step(struct model *m, const float *params, float *grads, const 
 		run_pass(&pass);
 	else
 		m->be->ops->micro_step(m->be, &batch, run_pass, &pass);
-	m->b = b; /* also where the pass was replayed */
+	m->b = b; /* also if the pass was replayed */
 	m->t = t;
 	return waits;
 }

@@ -1,4 +1,4 @@
-/* rope_table.c: see rope_table.h. */
+/* rope_table.c: computes angles in double. */
 #include "train/model/rope_table.h"
 
 #include "base/assert.h"
@@ -6,7 +6,7 @@
 #include <math.h>
 
 static double llama3_frequency(const struct model_rope *r, double f) {
-	double turns = r->original_context * f / (2 * M_PI); /* over the original context */
+	double turns = r->original_context * f / (2 * M_PI); /* turns over the original context */
 	if (turns < r->low_freq)
 		return f / r->factor;
 	if (turns > r->high_freq)
