@@ -131,7 +131,7 @@ static void test_the_context_of_training_stands_apart(void **state) {
 static void test_rotations_that_differ_are_refused(void **state) {
 	(void)state;
 	llama_refused("\"rope_scaling\":{" STRETCH "},\"original_max_position_embeddings\":128", RV_E_UNSUPPORTED,
-				  "\"original_max_position_embeddings\": it is there twice");
+				  "\"original_max_position_embeddings\": it occurs twice");
 	assert_int_equal(
 		llama_with("\"rope_scaling\":{" STRETCH "},\"original_max_position_embeddings\":64").rope_original_context, 64);
 	llama_refused("\"partial_rotary_factor\":0.5", RV_E_UNSUPPORTED, "\"partial_rotary_factor\" is 0.5");

@@ -127,7 +127,7 @@ static void test_text_of_a_run_with_a_tokenizer(void **state) {
 	assert_ok(tokenizer_open(f->other, "auto", &other, &et));
 	data.tokenizer = other;
 	data.cache_dir = f->cache;
-	assert_fault(dataset_open(&data, &d, &et_data), RV_E_INVALID, &et_data, "the one given is");
+	assert_fault(dataset_open(&data, &d, &et_data), RV_E_INVALID, &et_data, "not the given one");
 	assert_int_equal(access(f->cache, F_OK), -1); /* before anything was done */
 	assert_ok(run_tokenizer_open(&f->run, f->file, &t, &et));
 	data.tokenizer = t;

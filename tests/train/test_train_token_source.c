@@ -206,7 +206,7 @@ static void test_a_directory_that_tokenize_made(void **state) {
 	fixture_write(dir, "lock", (const uint8_t *)"123\n", 4, path, sizeof path);
 	fixture_write(dir, "README", (const uint8_t *)"text", 4, path, sizeof path);
 	assert_int_equal(tokenize_state_write(dir, &made, NULL), RV_OK);
-	assert_refused(f, "made", RV_E_INVALID, "in part only");
+	assert_refused(f, "made", RV_E_INVALID, "only partly");
 	made.done = true;
 	assert_int_equal(tokenize_state_write(dir, &made, NULL), RV_OK);
 	assert_tokens(f, "made");

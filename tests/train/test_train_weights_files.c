@@ -139,7 +139,7 @@ static void test_refusals_name_the_tensor(void **state) {
 	} cases[] = {
 		{with_other_classifier, "'lm_head.weight' differs from 'wte.weight'"},
 		{with_classifier_of_other_shape, "'lm_head.weight' is not of shape 256 x 16 but of 16 x 16"},
-		{with_both_names, "'ln_f.bias' is there twice"},
+		{with_both_names, "'ln_f.bias' occurs twice"},
 		{with_superfluous, "'transformer.h.2.ln_1.weight' is superfluous"},
 		{without_one, "has no tensor 'h.1.mlp.c_fc.bias'"},
 		{untransposed, "'transformer.h.0.mlp.c_fc.weight' is not of shape 16 x 64 but of 64 x 16"},
@@ -415,7 +415,7 @@ static void test_index_must_be_whole(void **state) {
 	edit_drop(&e, edit_find(&e, PREFIX "wpe.weight"));
 	edit_write(&e, path);
 	edit_release(&e);
-	assert_fault(load(out_dir), RV_E_CORRUPT, &et, "'transformer.wpe.weight' is missing: the index says it is there");
+	assert_fault(load(out_dir), RV_E_CORRUPT, &et, "'transformer.wpe.weight' is missing: the index names it");
 }
 
 static void test_hash_is_of_every_number(void **state) {

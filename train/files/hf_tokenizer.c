@@ -183,7 +183,7 @@ enum rv_err hf_tokenizer_write(const char *dir, const char *file, const struct r
 		return write_bytes(dir, run, et);
 	return rv_fail(et, RV_E_NOTFOUND,
 				   "the tokenizer of its %" PRId64
-				   " tokens is unknown: copy its tokenizer.json into %s, or name it with "
+				   " tokens was not given: copy its tokenizer.json into %s, or name it with "
 				   "--tokenizer FILE where text is needed",
 				   run->vocab, dir);
 }

@@ -63,7 +63,7 @@ static enum rv_err load_tensor(struct loader *l, const char *path, const struct 
 							   const struct safetensors_tensor *f, const struct model_tensor *t) {
 	bool *seen = &l->seen[t - l->layout->tensors];
 	if (*seen)
-		return rv_fail(l->et, RV_E_CORRUPT, "%s: tensor '%.60s' is there twice, with and without '%s'", path, f->name,
+		return rv_fail(l->et, RV_E_CORRUPT, "%s: tensor '%.60s' occurs twice, with and without '%s'", path, f->name,
 					   l->family->hf_body ? l->family->hf_body : l->family->hf_prefix);
 	*seen = true;
 	RV_TRY(check_shape(l, path, f, t));

@@ -69,7 +69,7 @@ static bool write_tokenizer(const char *dir, const struct weights_source *w) {
 	struct rv_errtext text = {""};
 	enum rv_err e = hf_tokenizer_write(dir, w->tokenizer_file, w->cfg, &text);
 	if (e != RV_OK)
-		(void)rv_fail_context(&text, e, "%s: the weights are whole, but their tokenizer is not beside them", dir);
+		(void)rv_fail_context(&text, e, "%s: the weights are whole, but without their tokenizer", dir);
 	if (w->warning)
 		*w->warning = text;
 	return e == RV_OK;

@@ -148,8 +148,7 @@ static enum rv_err no_weights(const char *dir, struct rv_errtext *et) {
 	char part[MAX_NAME_BYTES + 1];
 	find_part(dir, part);
 	if (part[0])
-		return rv_fail(et, RV_E_NOTFOUND,
-					   "%s: holds %.60s, but no %s, which says what lies in which file: fetch it too", dir, part,
+		return rv_fail(et, RV_E_NOTFOUND, "%s: holds %.60s, but no %s, the index of its files: fetch it too", dir, part,
 					   WEIGHTS_INDEX_FILE);
 	if (holds(dir, "pytorch_model.bin") || holds(dir, "pytorch_model.bin.index.json"))
 		return rv_fail(
@@ -221,8 +220,8 @@ static enum rv_err check_file(const struct weights_set *s, int i, const struct s
 	json_t *file;
 	json_object_foreach((json_t *)(uintptr_t)map, tensor, file) {
 		if (strcmp(json_string_value(file), name) == 0 && !safetensors_find(f, tensor))
-			return rv_fail(et, RV_E_CORRUPT, "%s/%s: tensor '%.60s' is missing: the index says it is there", s->dir,
-						   name, tensor);
+			return rv_fail(et, RV_E_CORRUPT, "%s/%s: tensor '%.60s' is missing: the index names it", s->dir, name,
+						   tensor);
 	}
 	return RV_OK;
 }

@@ -109,7 +109,7 @@ static void stretch_from_hf(struct hf_fields *r, const struct rope_beside *besid
 	c->rope_original_context = hf_need_int(r, "original_max_position_embeddings");
 	if (beside->original_context > 0 && beside->original_context != c->rope_original_context)
 		hf_refuse(r, "original_max_position_embeddings",
-				  "it is there twice, with two values, and versions of transformers disagree on which counts; leave "
+				  "it occurs twice, with two values, and versions of transformers disagree on which counts; leave "
 				  "the one beside the rotation out");
 }
 

@@ -84,7 +84,7 @@ static enum rv_err make_entry(struct entry *x, struct rv_errtext *et) {
 	enum rv_err e = is_finished(x) ? RV_OK : tokenize_job_run(&job, &done, et);
 	rv_dir_unlock(lock);
 	if (e == RV_E_CANCELLED)
-		return rv_fail(et, e, "stopped while the text was made into tokens; the next start goes on from there");
+		return rv_fail(et, e, "stopped while the text was made into tokens; the next start resumes there");
 	return e;
 }
 

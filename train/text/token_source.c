@@ -42,7 +42,7 @@ static enum rv_err open_tokenized(struct token_source *s, const char *dir, const
 								  struct rv_errtext *et) {
 	if (!made->done)
 		return rv_fail(et, RV_E_INVALID,
-					   "training data %s: its text is tokenized in part only; run the same `rivulet tokenize` again to "
+					   "training data %s: its text is only partly tokenized; run the same `rivulet tokenize` again to "
 					   "finish it",
 					   dir);
 	RV_TRY(open_files(s, dir, TOKENIZE_SHARD_NAMES, et));

@@ -200,7 +200,7 @@ static enum rv_err put_merge(struct loading *l, size_t rank, const json_t *merge
 		return rv_fail(l->et, RV_E_INVALID, "merge %zu makes \"%s\", which is not in the vocabulary", rank,
 					   vocab_quote(l->token, both, quoted));
 	if (!pair_table_put(&l->t->bpe.pairs, ids[0], ids[1], (uint32_t)rank, into))
-		return rv_fail(l->et, RV_E_INVALID, "merge %zu (into \"%s\") is there twice", rank,
+		return rv_fail(l->et, RV_E_INVALID, "merge %zu (into \"%s\") occurs twice", rank,
 					   vocab_quote(l->token, both, quoted));
 	return RV_OK;
 }

@@ -93,7 +93,7 @@ enum rv_err mapped_file_read(const struct mapped_file *m, size_t from, size_t n,
 	if (forbidden(got) && m->fd >= 0 && read_all(m->fd, from, n, out))
 		return RV_OK;
 	return rv_fail(et, RV_E_IO,
-				   "training data %s: bytes %zu to %zu of %zu cannot be read any more: the file was cut short while it "
+				   "training data %s: bytes %zu to %zu of %zu cannot be read: the file was cut short while it "
 				   "was in use, or its disk failed; restore it and start again",
 				   m->path, from, from + n, m->bytes);
 }

@@ -56,7 +56,7 @@ enum rv_err specials_sort(struct special_set *s, struct rv_errtext *et) {
 		const struct special *x = &s->at[i - 1], *y = &s->at[i];
 		char quoted[VOCAB_QUOTE_BYTES];
 		if (by_text(x, y) == 0)
-			return rv_fail(et, RV_E_INVALID, "special token \"%s\" is there twice, as %u and as %u",
+			return rv_fail(et, RV_E_INVALID, "special token \"%s\" occurs twice, as %u and as %u",
 						   vocab_quote((const uint8_t *)x->text, x->n, quoted), x->id, y->id);
 	}
 	return RV_OK;

@@ -131,7 +131,7 @@ static enum rv_err check_bytes(const struct mapped_file *m, const uint8_t *sampl
 	if (controls > FEW && controls * 100 > n * MOST_CONTROLS_PERCENT)
 		return rv_fail(et, RV_E_UNSUPPORTED,
 					   "training data %.160s: %zu of %zu bytes are control characters: not text. If its bytes shall be "
-					   "tokens all the same: python3 -c \"import numpy; numpy.fromfile('FILE', "
+					   "tokens anyway: python3 -c \"import numpy; numpy.fromfile('FILE', "
 					   "'u1').astype('<u2').tofile('FILE.bin')\"",
 					   m->path, controls, n);
 	return RV_OK;

@@ -62,7 +62,8 @@ static enum rv_err close_shard(struct job *j, uint64_t block, uint64_t skip, str
 
 static enum rv_err append_block(struct job *j, uint64_t block, const struct token_list *ids, struct rv_errtext *et) {
 	if (j->skip > ids->n)
-		return rv_fail(et, RV_E_PROTOCOL, "%s: block %" PRIu64 " has %zu tokens now, and had more before; begin anew",
+		return rv_fail(et, RV_E_PROTOCOL,
+					   "%s: block %" PRIu64 " has %zu tokens, fewer than before: the text changed; start again",
 					   j->c->out, block, ids->n);
 	for (uint64_t from = j->skip; from < ids->n;) {
 		if (!j->shard_open)

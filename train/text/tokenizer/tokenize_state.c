@@ -42,7 +42,7 @@ enum rv_err tokenize_state_read(const char *out, struct tokenize_state *s, struc
 	json_decref(root);
 	free(text);
 	return ok ? RV_OK
-			  : rv_fail(et, RV_E_CORRUPT, "%s: not what rivulet tokenize writes; remove it to begin anew", path);
+			  : rv_fail(et, RV_E_CORRUPT, "%s: not written by rivulet tokenize; remove it to start again", path);
 }
 
 enum rv_err tokenize_state_write(const char *out, const struct tokenize_state *s, struct rv_errtext *et) {

@@ -66,7 +66,7 @@ enum rv_err vocab_put(struct vocab *v, uint32_t id, const uint8_t *bytes, size_t
 		return rv_fail(et, RV_E_INVALID, "id %u is given twice, the second time to \"%s\"", id, quoted);
 	uint32_t slot = slot_of(v, bytes, n);
 	if (v->slots[slot] != VOCAB_NONE)
-		return rv_fail(et, RV_E_INVALID, "token \"%s\" is there twice, as %u and as %u", quoted, v->slots[slot], id);
+		return rv_fail(et, RV_E_INVALID, "token \"%s\" occurs twice, as %u and as %u", quoted, v->slots[slot], id);
 	size_t offset = v->bytes.n;
 	RV_TRY(byte_list_append(&v->bytes, bytes, n, et));
 	v->tokens[id] = (struct vocab_token){.offset = offset, .n = (uint32_t)n};
