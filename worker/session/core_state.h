@@ -1,7 +1,7 @@
 /* core_state.h: the state behind core.h, shared by session_core*.c: core.c (life, turns),
  * core_round.c (documents, the all-reduce, actions of the round core), core_trainer.c (the trainer's
- * answers), core_store.c (the disk), core_fetch.c (state from peers), core_end.c (how it
- * ends). Nobody else includes it. */
+ * answers), core_store.c (the disk), core_fetch.c (state from peers), core_end.c (the end).
+ * Internal to them. */
 #ifndef RV_WORKER_SESSION_CORE_STATE_H
 #define RV_WORKER_SESSION_CORE_STATE_H
 
@@ -9,25 +9,25 @@
 
 enum persist_state { PERSIST_IDLE, PERSIST_POSTED, PERSIST_AGAIN /* posted, and a later result waits */ };
 
-/* Why it is in SAVING or later. */
+/* The reason for SAVING and later phases. */
 enum session_why { WHY_NOT, WHY_DONE, WHY_ASKED, WHY_GIVEN_UP, WHY_ROLLED_BACK };
 
-/* The all-reduce, as far as the links have been seen. */
+/* The all-reduce, as last read from the links. */
 struct session_reduce {
 	bool running, complete;
 	uint64_t round, suspects;
 	uint32_t attempt;
 };
 
-/* The reduced bytes that APPLY will need. */
+/* The reduced bytes for the next APPLY. */
 struct session_result {
 	struct blob *bytes; /* NULL: none */
 	uint64_t round;
-	uint32_t attempt; /* whose they are, a vote; 0: fetched */
+	uint32_t attempt; /* the attempt whose result they are, a vote; 0: fetched */
 };
 
 struct session_told {
-	bool old_store; /* and no document was followed since */
+	bool old_store; /* logged, and no document was followed since */
 	bool no_weights, starving;
 	uint32_t missing;
 };
@@ -41,27 +41,27 @@ struct session_core {
 	enum session_why why;
 	bool asked;       /* to stop, by a person */
 	bool exported;    /* the weights are written */
-	bool lacks_state; /* the run starts from weights that this worker has not yet */
+	bool lacks_state; /* the run starts from weights that this worker does not have yet */
 	enum rv_err fault;
 	struct rv_errtext fault_text;
 	int64_t stop_by_us, linger_until_us;
 	uint64_t next_term, next_term_round; /* WHY_ROLLED_BACK */
-	uint64_t given_bytes;                /* as last seen: lingering goes on while it grows */
+	uint64_t given_bytes;                /* at the last look: lingering continues while it grows */
 	uint64_t roster, done_members;       /* sets: of the latest roster; seen at the end of the run */
 	bool is_first;
 
 	struct session_reduce reduce;
 	struct session_result result;
-	bool installing; /* a fetched state is with the trainer: it becomes this worker's, whatever is wanted by then */
+	bool installing; /* the trainer installs a fetched state, even if another one is wanted meanwhile */
 	struct session_applying applying;
-	uint32_t spoiled; /* contributions in a row that came to nothing */
+	uint32_t spoiled; /* unusable contributions in a row */
 
 	struct storage_health health;
 	enum persist_state persist;
-	bool replica_posted; /* a copy of it is with the storage thread */
-	bool replica_ahead;  /* the file is of a round that was taken back: it must prove nothing any more */
-	bool forget_lost;    /* an INSTALLED could not be posted: the next job says so */
-	uint32_t history;    /* states installed so far: what was copied before one is of another history */
+	bool replica_posted; /* the storage thread has a copy of it */
+	bool replica_ahead;  /* the file is of a round that was taken back, and must no longer prove anything */
+	bool forget_lost;    /* an INSTALLED could not be posted: the next job carries a mark */
+	uint32_t history;    /* states installed so far; a copy made before the last one is of another history */
 
 	struct session_told told;
 };
@@ -70,16 +70,16 @@ struct session_core {
 void session_act(struct session_core *c, int64_t now_us);
 void session_see_reduce(struct session_core *c, int64_t now_us, const struct session_seen *seen);
 void session_tell(const struct session_core *c, const struct session_event *e);
-/* The full hash of the state that this worker holds, or held, at `round`. */
+/* Passes on the full hash of the state that this worker holds, or held, at `round`. */
 void session_full_hash(struct session_core *c, uint64_t round, const struct rv_hash *hash);
 
 /* ---- core_store.c ---- */
 void session_persist(struct session_core *c, int64_t now_us);
-/* Takes one more reference; drops that to the result before. */
+/* Takes one more reference, and drops the one to the earlier result. */
 void session_keep_result(struct session_core *c, struct blob *bytes, uint64_t round, uint32_t attempt);
-/* What becomes of the part of the snapshot of `round`. */
+/* Posts the fate of the part of the snapshot of `round`: adopted, or removed. */
 void session_post_installed(struct session_core *c, int64_t now_us, uint64_t round, bool ok);
-/* `copy`: taken over; its handle NULL: there was no memory for it, which is told. */
+/* Posts a copy, taken over; if its handle is NULL, logs that there was no memory for it. */
 void session_post_copy(struct session_core *c, int64_t now_us, const struct state_copy *copy);
 void session_post(struct session_core *c, int64_t now_us, enum store_kind kind); /* EXPORT, PROBE */
 
@@ -89,12 +89,11 @@ void session_cancel_fetch(struct session_core *c);
 void session_see_fetch(struct session_core *c, int64_t now_us);
 
 /* ---- core_end.c ---- */
-/* What there is is saved first, and the others are told that nobody need wait. */
+/* Ends with a fault, after saving and after a last report, so that rounds do not wait for this worker. */
 void session_give_up(struct session_core *c, int64_t now_us, enum rv_err e, const char *text);
 void session_finish(struct session_core *c, int64_t now_us);
 void session_roll_back(struct session_core *c, int64_t now_us, const struct round_action *a);
-/* A worker that has finished and is still there does nothing any more but follow a rollback; one whose trainer installs
- * a state waits for that. */
+/* Returns false for a worker that has finished, which only follows rollbacks, and while the trainer installs a state. */
 bool session_may_act(const struct session_core *c);
 void session_check_end(struct session_core *c, int64_t now_us);
 void session_note_roster(struct session_core *c, const struct document *d);
