@@ -4,8 +4,8 @@
 
 enum { WINDOW = 16, ROUNDS = 64 };
 
-enum rv_err __real_fetcher_new(const struct fetcher_config *cfg, struct fetcher **out, struct rv_errtext *et);
-enum rv_err __wrap_fetcher_new(const struct fetcher_config *cfg, struct fetcher **out, struct rv_errtext *et);
+struct fetcher *__real_fetcher_init(void *memory, const struct fetcher_config *cfg);
+struct fetcher *__wrap_fetcher_init(void *memory, const struct fetcher_config *cfg);
 bool __wrap_fetcher_send(struct fetcher *f, int64_t now_us, uint32_t member, struct peers_message *out);
 enum rv_err __wrap_fetcher_receive(struct fetcher *f, int64_t now_us, uint32_t member, const struct frame_header *h,
 								   const uint8_t *body, struct rv_errtext *et);
@@ -20,9 +20,9 @@ static struct {
 	uint8_t body[FRAME_FETCH_BYTES];
 } peers[NET_MAX_MEMBERS];
 
-enum rv_err __wrap_fetcher_new(const struct fetcher_config *cfg, struct fetcher **out, struct rv_errtext *et) {
+struct fetcher *__wrap_fetcher_init(void *memory, const struct fetcher_config *cfg) {
 	run_tag = cfg->run_tag;
-	return __real_fetcher_new(cfg, out, et);
+	return __real_fetcher_init(memory, cfg);
 }
 
 void __wrap_fetcher_link_up(struct fetcher *f, int64_t now_us, uint32_t member) {

@@ -43,7 +43,8 @@
 #include "worker/session/core.h"
 #include "worker/state/checkpoint_index.h"
 #include "worker/state/recovery.h"
-#include "worker/transfer/fetch_core.h"
+#include "worker/transfer/donor.h"
+#include "worker/transfer/fetcher.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -179,6 +180,7 @@ struct sim_queue {
 	struct sim_event *heap;
 	size_t n, cap;
 	uint64_t next_order;
+	int at_once; /* events so far at this time */
 };
 void sim_at(struct sim *s, int64_t at_us, int host, uint64_t life, sim_fire *fire, void *arg);
 /* Fires the next event; false when there is none or it is later than `until_us`. */
@@ -339,19 +341,8 @@ void coordinator_release(struct sim_coordinator *c);
 
 /* ---- workers ---- */
 
-/* A frame of the state transfer that waits to be sent. */
-struct sim_frame {
-	struct frame_header header;
-	uint8_t body[];
-};
-
 struct sim_link { /* to a host, as the owner of the mesh sees it */
 	bool up;
-	struct sim_frame *queue[16]; /* FETCH, PIECE, NONE */
-	int n_queue;
-	struct frame_fetch asked[FETCH_WINDOW_MAX]; /* by the peer, not answered yet */
-	int n_asked, forgotten;
-	uint32_t sent; /* of the first one's bytes */
 };
 
 /* Steps that a fragment of the parameters contains and no commit has counted yet. */
@@ -373,16 +364,15 @@ struct replica {
 	int n_kept;
 };
 
-/* A file that is fetched, or wanted from the own disk. */
-struct sim_fetch {
-	bool wanted;
-	uint64_t number; /* of the wish: what is on its way for an earlier one is void */
+/* A file that comes together: fetcher_ops' handle. */
+struct sim_part {
 	struct state_id id;
-	struct fetch_core *core; /* NULL: nothing was ever fetched in this life */
-	bool opening;            /* SNAPSHOT: the own disk is looked at first */
-	bool complete;
-	uint8_t *payload;
-	int slot; /* of the core */
+	int jobs; /* posted and not done */
+	bool dropped;
+	bool own, in_memory; /* whole on the own disk; not durable */
+	uint8_t *payload, *held;
+	struct rv_hash *manifest;
+	struct sim_part *next; /* of all of this process */
 };
 
 /* Copies for the disk: struct state_copy's handle. */
@@ -392,12 +382,11 @@ struct sim_copy {
 	struct rv_hash full_hash;
 };
 
-enum sim_task_kind { TASK_JOB, TASK_OPEN, TASK_FINISH };
 /* What waits for the storage thread. */
 struct sim_task {
-	enum sim_task_kind kind;
-	struct store_job job; /* JOB */
-	uint64_t fetch;       /* OPEN, FINISH: number of the wish */
+	struct sim_part *part; /* NULL: a job of the session core */
+	struct store_job job;
+	struct fetcher_job step; /* of the part; its data are this task's */
 	struct sim_task *next;
 };
 
@@ -467,11 +456,13 @@ struct sim_worker {
 	uint8_t *reduced, *flags;
 	uint8_t *held[SIM_MAX_WORKERS];
 	struct sim_progress own_progress;
-	struct sim_fetch fetch;
-	uint64_t given_bytes, askers; /* of state, to others; hosts */
-	struct peers *mesh;           /* NULL: not open */
+	struct peers *mesh;      /* NULL: not open */
+	struct fetcher *fetcher; /* of its session */
+	struct donor *donor;
+	void *fetcher_memory, *fetch_core_memory, *donor_memory;
+	struct sim_part *parts;
+	uint8_t *served; /* what the donor gives of: valid until it looks for something else */
 	struct sim_link links[SIM_MAX_WORKERS];
-	struct sim_frame *sending;          /* the latest that the mesh took */
 	struct sim_end *ends[SIM_MAX_ENDS]; /* of connections (sim_pipe.c) */
 	int n_ends;
 	int reads_from;       /* host: whose bytes the mesh reads */
@@ -522,8 +513,7 @@ uint64_t training_overlap(const struct sim *s, uint64_t round);
 
 /* sim_store.c */
 extern const struct session_disk_ops sim_disk_ops;
-void store_open_fetch(struct sim *s, int host);   /* looks for what is wanted on the own disk */
-void store_finish_fetch(struct sim *s, int host); /* what was fetched becomes a file */
+void store_post_step(struct sim *s, int host, struct sim_part *part, const struct fetcher_job *step);
 /* The first task is over: the next begins. */
 void store_next(struct sim *s, int host);
 void store_end(struct sim *s, int host); /* the process is gone */
@@ -560,10 +550,7 @@ void mesh_open(struct sim *s, int host);
 void mesh_handle(struct sim *s, int host);
 void mesh_leave(struct sim_worker *w); /* as a process that exits: says goodbye */
 void mesh_crash(struct sim *s, int host, bool silent);
-/* Queues a frame of the state transfer: header, `a`, then `b`. */
-bool peers_has_room(const struct sim *s, int host, int to);
-void peers_queue(struct sim *s, int host, int to, const struct frame_header *h, const void *a, size_t na, const void *b,
-				 size_t nb);
+
 /* sim_pipe.c */
 struct pipe_ops pipe_of(struct sim_worker *w);
 void pipe_receive(struct sim *s, const struct packet *p);
@@ -580,20 +567,16 @@ void pipe_address(const struct sim *s, int host, char out[NET_ADDR_BYTES]); /* "
 extern const struct stream_ops sim_stream;
 
 /* sim_fetch.c */
-void fetch_want(struct sim *s, int host, const struct state_id *id); /* NULL: nothing any more */
-/* Takes what is wanted from the own disk: true when it was there, and right. */
-bool fetch_take_own(struct sim *s, int host);
-/* Nothing of it was on the own disk: peers are asked. */
-void fetch_ask(struct sim *s, int host);
-/* What was fetched is a file, or (!ok) the disk did not take it, and it is in memory only. */
-void fetch_deliver(struct sim *s, int host, bool ok);
-bool fetch_nowhere(const struct sim *s, const struct sim_worker *w);
-void fetch_end(struct sim_worker *w); /* the process is gone */
-void fetch_pump(struct sim *s, int host);
-void fetch_serve(struct sim *s, int host, int to);
-void fetch_receive(struct sim *s, int host, int from, const struct frame_header *h, const uint8_t *body);
+void fetch_open(struct sim *s, int host); /* its session begins */
+void fetch_end(struct sim_worker *w);     /* the process is gone */
+/* A part's step is done by the storage thread. */
+void fetch_run_step(struct sim *s, int host);
+void fetch_allow(struct sim_worker *w, const struct document *d);
 void fetch_link_changed(struct sim *s, int host, int peer);
-int64_t fetch_deadline_us(const struct sim_worker *w);
+/* The state transfer's next frame for a member; without `bulk` no piece. */
+bool fetch_next(struct sim_worker *w, uint32_t member, bool bulk, struct peers_message *out);
+void fetch_receive(struct sim *s, int host, int from, const struct frame_header *h, const uint8_t *body);
+int64_t fetch_deadline_us(struct sim_worker *w);
 
 /* ---- oracle (sim_oracle.c) ---- */
 

@@ -1,5 +1,4 @@
-/* sim_fetch.c: the platform around worker/fetch_core: a worker that is behind takes snapshots and log entries from others,
- * piece by piece. */
+/* sim_fetch.c: what a worker's fetcher and donor (worker/transfer) stand on: the simulated disk, and links. */
 #include "sim.h"
 
 #include "base/assert.h"
@@ -9,163 +8,223 @@
 
 enum { SLICE_BYTES = 1500, STALL_US = 2 * SIM_S };
 
-/* ---- the core ---- */
-
-static void drop(struct sim_fetch *f) {
-	free(f->payload);
-	f->payload = NULL;
-	f->complete = f->wanted = f->opening = false;
-}
-
-void fetch_end(struct sim_worker *w) {
-	drop(&w->fetch);
-	free(w->fetch.core);
-	w->fetch.core = NULL;
-}
-
 static uint32_t member_of(const struct sim *s, int host) {
 	return s->oracle.member_of[host];
 }
 
-static void tell_core(struct sim *s, int host, int peer) {
-	struct sim_worker *w = &s->workers[host];
-	uint32_t member = member_of(s, peer);
-	if (w->fetch.core == NULL || member >= NET_MAX_MEMBERS)
-		return;
-	if (w->links[peer].up)
-		fetch_core_link_up(w->fetch.core, s->now_us, member);
-	else
-		fetch_core_link_down(w->fetch.core, s->now_us, member);
+/* ---- files that come together: the fetcher's operations ---- */
+
+static void free_part(struct sim_worker *w, struct sim_part *p) {
+	struct sim_part **at = &w->parts;
+	while (*at != p)
+		at = &(*at)->next;
+	*at = p->next;
+	free(p->payload);
+	free(p->held);
+	free(p->manifest);
+	free(p);
 }
 
-static void open_core(struct sim *s, int host) {
-	struct sim_worker *w = &s->workers[host];
-	struct fetch_core_config cfg = {.global = &s->global_config, .self_member = w->member, .stall_us = STALL_US};
-	if (w->fetch.core != NULL)
-		return;
-	w->fetch.core = fetch_core_init(sim_alloc(fetch_core_bytes(&cfg)), &cfg, s->now_us);
-	for (int peer = 0; peer < s->opt.n_workers; peer++)
-		tell_core(s, host, peer);
-}
-
-void fetch_link_changed(struct sim *s, int host, int peer) {
-	struct sim_link *l = &s->workers[host].links[peer];
-	l->n_asked = l->forgotten = 0; /* what the peer had asked for on the former one */
-	s->workers[host].askers &= ~(UINT64_C(1) << peer);
-	l->sent = 0;
-	tell_core(s, host, peer);
-}
-
-/* ---- what is wanted ---- */
-
-static const struct sim_file *own_file(const struct sim_worker *w) {
-	const struct state_id *id = &w->fetch.id;
-	const struct sim_file *snapshot = disk_find(&w->disk, FILE_SNAPSHOT, id->round);
-	if (id->kind == STATE_KIND_LOG)
-		return disk_find(&w->disk, FILE_LOG, id->round);
-	return snapshot != NULL ? snapshot : disk_find(&w->disk, FILE_PART, id->round);
-}
-
-/* The core has what it waited for: nothing is wanted any more. */
-static void hand_over(struct sim *s, int host, const uint8_t *payload, const char *warning) {
-	struct sim_worker *w = &s->workers[host];
-	const struct state_id id = w->fetch.id;
-	uint8_t *snapshot = NULL;
-	struct blob *log = NULL;
-	size_t n;
-	if (id.kind == STATE_KIND_SNAPSHOT) {
-		snapshot = files_snapshot_of(s, &id, payload, &n);
-	} else {
-		log = blob_new(sim_payload(s, id.round));
-		RV_ASSERT(log != NULL);
-		memcpy(log->data, payload, log->bytes);
-	}
-	fetch_want(s, host, NULL);
-	session_core_on_fetched(w->session, s->now_us, &id, snapshot, log, warning);
-	blob_unref(log);
-}
-
-/* As the real fetcher does: what the document names is right wherever it is found. */
-bool fetch_take_own(struct sim *s, int host) {
-	struct sim_worker *w = &s->workers[host];
-	const struct global_config *g = &s->global_config;
-	const struct state_id *id = &w->fetch.id;
-	const struct sim_file *file = own_file(w);
-	if (file == NULL)
+/* Memory is short now and then, while faults happen. */
+static bool post(void *ctx, void *file, const struct fetcher_job *job) {
+	struct sim_worker *w = ctx;
+	struct sim *s = w->sim;
+	struct sim_part *p = file;
+	struct fetcher_job copy = *job;
+	if (!s->opt.calm && !s->healed && sim_chance(s, w->host, LUCK_WORK, 0.01))
 		return false;
-	const uint8_t *payload = file->data + file->n - state_payload_bytes(g, id->kind, id->round);
-	struct rv_hash *manifest = sim_alloc(state_manifest_hashes(g, id->kind, id->round) * sizeof *manifest);
-	state_manifest_of(g, id->kind, id->round, payload, manifest);
-	bool named = state_manifest_check(g, id, manifest, NULL) == RV_OK;
-	free(manifest);
-	if (!named)
-		return false;
-	s->stats.own_files++;
-	sim_say(s, host, "has %s %llu itself", id->kind == STATE_KIND_SNAPSHOT ? "snapshot" : "log",
-			(unsigned long long)id->round);
-	hand_over(s, host, payload, "");
+	copy.data = NULL;
+	if (job->bytes > 0)
+		copy.data = memcpy(sim_alloc(job->bytes), job->data, job->bytes);
+	p->jobs++;
+	store_post_step(s, w->host, p, &copy);
 	return true;
 }
 
-void fetch_ask(struct sim *s, int host) {
-	struct sim_fetch *f = &s->workers[host].fetch;
-	if (f->opening)
-		fetch_core_look(f->core, f->slot, false);
-	f->opening = false;
+static void *open_part(void *ctx, const struct state_id *id) {
+	struct sim_worker *w = ctx;
+	const struct global_config *g = &w->sim->global_config;
+	struct sim_part *p = sim_alloc(sizeof *p);
+	*p = (struct sim_part){.id = *id,
+						   .payload = sim_alloc(state_payload_bytes(g, id->kind, id->round)),
+						   .held = sim_alloc(state_pieces(g, id->kind, id->round)),
+						   .manifest = sim_alloc(state_manifest_hashes(g, id->kind, id->round) * RV_HASH_BYTES),
+						   .next = w->parts};
+	w->parts = p;
+	if (post(w, p, &(struct fetcher_job){.step = FETCHER_OPEN}))
+		return p;
+	free_part(w, p);
+	return NULL;
 }
 
-void fetch_want(struct sim *s, int host, const struct state_id *id) {
-	struct sim_worker *w = &s->workers[host];
-	struct sim_fetch *f = &w->fetch;
-	int slot;
-	drop(f);
-	f->number++;
-	if (f->core != NULL)
-		fetch_core_want(f->core, s->now_us, NULL, 0, &slot); /* the same one again may have been of no use */
-	if (id == NULL)
+static void take(void *ctx, void *file, struct fetched *out) {
+	const struct sim_worker *w = ctx;
+	struct sim *s = w->sim;
+	const struct sim_part *p = file;
+	size_t n;
+	*out = (struct fetched){.snapshot = NULL};
+	if (p->in_memory)
+		(void)rv_fail(&out->warning, RV_E_FULL, "the disk refuses");
+	if (p->id.kind == STATE_KIND_SNAPSHOT) {
+		out->snapshot = files_snapshot_of(s, &p->id, p->payload, &n);
 		return;
-	open_core(s, host);
-	f->wanted = true;
-	f->id = *id;
-	f->payload = sim_alloc(state_payload_bytes(&s->global_config, id->kind, id->round));
-	fetch_core_want(f->core, s->now_us, id, 1, &f->slot);
-	f->opening = id->kind == STATE_KIND_SNAPSHOT;
-	fetch_core_look(f->core, f->slot, f->opening);
-	store_open_fetch(s, host);
+	}
+	out->log = blob_new(sim_payload(s, p->id.round));
+	RV_ASSERT(out->log != NULL);
+	memcpy(out->log->data, p->payload, out->log->bytes);
 }
 
-bool fetch_nowhere(const struct sim *s, const struct sim_worker *w) {
-	const struct sim_fetch *f = &w->fetch;
-	(void)s;
-	return f->wanted && !fetch_core_complete(f->core, f->slot) && fetch_core_nowhere(f->core, f->slot);
+static void drop(void *ctx, void *file) {
+	struct sim_part *p = file;
+	p->dropped = true;
+	if (p->jobs == 0)
+		free_part(ctx, p);
 }
 
-void fetch_pump(struct sim *s, int host) {
+static void *core_memory(void *ctx, size_t bytes) {
+	struct sim_worker *w = ctx;
+	if (w->fetch_core_memory == NULL)
+		w->fetch_core_memory = sim_alloc(bytes);
+	return w->fetch_core_memory;
+}
+
+/* ---- on the storage thread ---- */
+
+/* The first task is over. */
+static void answer(struct sim *s, int host, const struct fetcher_job *done) {
 	struct sim_worker *w = &s->workers[host];
-	const struct document *d = round_document(w->core);
-	uint64_t donors = 0;
-	if (w->fetch.core == NULL || d == NULL)
+	struct sim_part *p = w->tasks->part;
+	struct fetcher_job j = *done;
+	j.data = NULL;
+	j.text = "no memory";
+	store_next(s, host);
+	fetcher_on_done(w->fetcher, p, &j);
+	if (--p->jobs == 0 && p->dropped)
+		free_part(w, p);
+	worker_turn(s, host);
+}
+
+static bool holds_what_is_named(const struct sim *s, struct sim_part *p, const struct sim_file *f) {
+	const struct global_config *g = &s->global_config;
+	const struct state_id *id = &p->id;
+	size_t bytes = state_payload_bytes(g, id->kind, id->round);
+	if (f == NULL)
+		return false;
+	const uint8_t *payload = f->data + f->n - bytes;
+	state_manifest_of(g, id->kind, id->round, payload, p->manifest);
+	if (state_manifest_check(g, id, p->manifest, NULL) != RV_OK)
+		return false;
+	memcpy(p->payload, payload, bytes);
+	memset(p->held, 1, state_pieces(g, id->kind, id->round));
+	return true;
+}
+
+/* As the real one does: what the document names is right wherever it is found. */
+static void look(struct sim *s, int host, struct sim_part *p, struct fetcher_job *j) {
+	struct sim_disk *d = &s->workers[host].disk;
+	bool snapshot = p->id.kind == STATE_KIND_SNAPSHOT;
+	p->own = j->own = holds_what_is_named(s, p, disk_find(d, snapshot ? FILE_SNAPSHOT : FILE_LOG, p->id.round));
+	bool part = !p->own && snapshot && holds_what_is_named(s, p, disk_find(d, FILE_PART, p->id.round));
+	if (!p->own && !part)
 		return;
-	for (int i = 0; i < d->n_members; i++)
-		donors |= UINT64_C(1) << d->members[i].member;
-	fetch_core_allow(w->fetch.core, s->now_us, donors);
-	fetch_core_tick(w->fetch.core, s->now_us);
-	for (int peer = 0; peer < s->opt.n_workers; peer++) {
-		struct frame_fetch m;
-		while (peer != host && w->links[peer].up && member_of(s, peer) < NET_MAX_MEMBERS &&
-			   peers_has_room(s, host, peer) && fetch_core_send(w->fetch.core, s->now_us, member_of(s, peer), &m)) {
-			uint8_t body[FRAME_FETCH_BYTES];
-			struct frame_header h = frame_fetch_encode(&m, 0, body);
-			peers_queue(s, host, peer, &h, body, sizeof body, NULL, 0);
+	j->manifest = p->manifest;
+	j->held = p->held;
+	s->stats.own_files++;
+	sim_say(s, host, "has %s %llu itself", snapshot ? "snapshot" : "log", (unsigned long long)p->id.round);
+}
+
+static bool is_incomplete(const struct sim *s, const struct sim_part *p) {
+	for (uint32_t i = 0; i < state_pieces(&s->global_config, p->id.kind, p->id.round); i++)
+		if (!p->held[i])
+			return true;
+	return false;
+}
+
+static void written(struct sim *s, int host, uint64_t tag, bool ok) {
+	const struct sim_task *task = s->workers[host].tasks;
+	(void)tag;
+	task->part->in_memory = !ok;
+	sim_say(s, host, ok ? "has fetched it" : "has fetched it, in memory");
+	answer(s, host, &task->step);
+}
+
+static void write_part(struct sim *s, int host, const struct sim_part *p) {
+	bool snapshot = p->id.kind == STATE_KIND_SNAPSHOT;
+	const struct state_log_info info = {.round = p->id.round, .digest = p->id.expect};
+	size_t n;
+	uint8_t *bytes = snapshot ? files_snapshot_of(s, &p->id, p->payload, &n) : files_log(s, &info, p->payload, &n);
+	disk_write(s, host, snapshot ? FILE_PART : FILE_LOG, p->id.round, bytes, n, written, 0);
+	free(bytes);
+}
+
+static void keep_piece(const struct sim *s, struct sim_part *p, const struct fetcher_job *j) {
+	size_t n, at = state_piece_at(&s->global_config, p->id.kind, p->id.round, j->index, &n);
+	RV_ASSERT(n == j->bytes);
+	memcpy(p->payload + at, j->data, n);
+	p->held[j->index] = 1;
+}
+
+void fetch_run_step(struct sim *s, int host) {
+	struct sim_task *task = s->workers[host].tasks;
+	struct sim_part *p = task->part;
+	struct fetcher_job *j = &task->step;
+	bool idle = p->dropped || (p->own && j->step != FETCHER_OPEN);
+	if (!idle && j->step == FETCHER_FINISH) {
+		j->incomplete = is_incomplete(s, p);
+		if (!j->incomplete) {
+			write_part(s, host, p);
+			return;
 		}
 	}
+	if (!idle && j->step == FETCHER_OPEN)
+		look(s, host, p, j);
+	if (!idle && j->step == FETCHER_MANIFEST)
+		memcpy(p->manifest, j->data, j->bytes);
+	if (!idle && j->step == FETCHER_PIECE)
+		keep_piece(s, p, j);
+	answer(s, host, j);
 }
 
-int64_t fetch_deadline_us(const struct sim_worker *w) {
-	return w->fetch.core != NULL ? fetch_core_deadline_us(w->fetch.core) : INT64_MAX;
+/* ---- the fetcher's owner ---- */
+
+static void on_file(void *ctx, const struct state_id *id, const struct fetched *what) {
+	const struct sim_worker *w = ctx;
+	struct sim *s = w->sim;
+	bool snapshot = id->kind == STATE_KIND_SNAPSHOT;
+	s->stats.fetched_snapshots += snapshot;
+	s->stats.fetched_logs += !snapshot;
+	s->stats.older_snapshots += snapshot && id->round < round_document(w->core)->snapshot_round;
+	session_core_on_fetched(w->session, s->now_us, id, what->snapshot, what->log, what->warning.text);
+	blob_unref(what->log);
 }
 
-/* ---- the donor ---- */
+static void on_failed(void *ctx, const struct state_id *id, enum rv_err e, const char *text) {
+	const struct sim_worker *w = ctx;
+	session_core_on_fetch_failed(w->session, w->sim->now_us, id, e, text);
+}
+
+/* Its vote may have lost without its knowing. */
+static void on_bad_donor(void *ctx, uint32_t member, const struct state_id *id, const char *text) {
+	const struct sim_worker *w = ctx;
+	(void)id;
+	sim_say(w->sim, w->host, "names member %u: %s", member, text);
+}
+
+/* ---- what the donor gives of ---- */
+
+static bool may_look(void *ctx, int64_t now_us, const struct frame_fetch *what) {
+	(void)ctx, (void)now_us, (void)what;
+	return true;
+}
+
+static int64_t ready_us(void *ctx) {
+	(void)ctx;
+	return INT64_MIN;
+}
+
+static void idle(void *ctx) {
+	(void)ctx;
+}
 
 /* All of what was asked for, in memory of its own; NULL: it does not have it. */
 static uint8_t *asked_bytes(struct sim *s, int host, const struct frame_fetch *m, uint32_t *n) {
@@ -194,101 +253,82 @@ static uint8_t *asked_bytes(struct sim *s, int host, const struct frame_fetch *m
 	return out;
 }
 
-static void serve_slice(struct sim *s, int host, int to) {
-	struct sim_link *l = &s->workers[host].links[to];
-	struct frame_piece p = {.of = l->asked[0], .offset = l->sent};
-	uint8_t body[FRAME_PIECE_BYTES];
-	uint8_t *bytes = asked_bytes(s, host, &p.of, &p.total);
-	struct frame_header h;
-	bool done = true;
-	if (bytes == NULL || l->sent >= p.total || l->forgotten > 0) {
-		h = frame_none_encode(&p.of, 0, body);
-		peers_queue(s, host, to, &h, body, FRAME_NONE_BYTES, NULL, 0);
-	} else {
-		s->workers[host].given_bytes += FRAME_HEADER_BYTES;
-		p.data = bytes + l->sent;
-		p.data_bytes = p.total - l->sent < SLICE_BYTES ? p.total - l->sent : SLICE_BYTES;
-		h = frame_piece_encode(&p, 0, body);
-		peers_queue(s, host, to, &h, body, sizeof body, p.data, p.data_bytes);
-		l->sent += p.data_bytes;
-		done = l->sent == p.total;
-	}
-	free(bytes);
-	if (!done)
-		return;
-	l->sent = 0;
-	l->forgotten -= l->forgotten > 0;
-	memmove(l->asked, l->asked + 1, (size_t)--l->n_asked * sizeof l->asked[0]);
+static bool find(void *ctx, int64_t now_us, struct frame_piece *out) {
+	struct sim_worker *w = ctx;
+	(void)now_us;
+	free(w->served);
+	w->served = asked_bytes(w->sim, w->host, &out->of, &out->total);
+	out->data = w->served;
+	return w->served != NULL;
 }
 
-void fetch_serve(struct sim *s, int host, int to) {
-	struct sim_link *l = &s->workers[host].links[to];
-	while (l->n_asked > 0 && l->up && peers_has_room(s, host, to))
-		serve_slice(s, host, to);
-}
+/* ---- a process ---- */
 
-/* ---- the joiner ---- */
-
-void fetch_deliver(struct sim *s, int host, bool ok) {
+void fetch_open(struct sim *s, int host) {
 	struct sim_worker *w = &s->workers[host];
-	const struct sim_fetch *f = &w->fetch;
-	uint8_t *payload = w->fetch.payload;
-	bool snapshot = f->id.kind == STATE_KIND_SNAPSHOT;
-	s->stats.fetched_snapshots += snapshot;
-	s->stats.fetched_logs += !snapshot;
-	s->stats.older_snapshots += snapshot && f->id.round < round_document(w->core)->snapshot_round;
-	sim_say(s, host, ok ? "has fetched it" : "has fetched it, in memory");
-	w->fetch.payload = NULL;
-	hand_over(s, host, payload, ok ? "" : "the disk refuses");
-	free(payload);
+	const struct fetcher_config fetcher = {
+		.global = &s->global_config,
+		.run_tag = frame_run_tag(s->run_id),
+		.self_member = w->member,
+		.stall_us = STALL_US,
+		.ops = {.ctx = w, .memory = core_memory, .open = open_part, .post = post, .take = take, .drop = drop},
+		.owner = {.ctx = w, .on_file = on_file, .on_failed = on_failed, .on_bad_donor = on_bad_donor}};
+	const struct donor_config donor = {
+		.run_tag = frame_run_tag(s->run_id),
+		.slice_bytes = SLICE_BYTES,
+		.source = {.ctx = w, .may_look = may_look, .ready_us = ready_us, .find = find, .idle = idle}};
+	if (w->fetcher_memory == NULL) {
+		w->fetcher_memory = sim_alloc(fetcher_size());
+		w->donor_memory = sim_alloc(donor_size());
+	}
+	w->fetcher = fetcher_init(w->fetcher_memory, &fetcher);
+	w->donor = donor_init(w->donor_memory, &donor);
 }
 
-static void on_piece(struct sim *s, int host, const struct fetch_event *e) {
-	struct sim_fetch *f = &s->workers[host].fetch;
-	size_t n;
-	size_t at = state_piece_at(&s->global_config, f->id.kind, f->id.round, e->index, &n);
-	memcpy(f->payload + at, e->data, n);
-	if (e->complete && !f->complete)
-		store_finish_fetch(s, host);
-	f->complete |= e->complete;
+void fetch_end(struct sim_worker *w) {
+	while (w->parts != NULL)
+		free_part(w, w->parts);
+	free(w->served);
+	w->served = NULL;
+	w->fetcher = NULL;
+	w->donor = NULL;
 }
 
-static void on_fetch(struct sim *s, int host, int from, const struct frame_fetch *m) {
-	struct sim_link *l = &s->workers[host].links[from];
-	if (m->part == FRAME_PART_FORGET) {
-		l->forgotten = l->n_asked;
+void fetch_allow(struct sim_worker *w, const struct document *d) {
+	uint64_t donors = 0;
+	for (int i = 0; i < d->n_members; i++)
+		donors |= UINT64_C(1) << d->members[i].member;
+	fetcher_allow(w->fetcher, w->sim->now_us, donors & ~d->banned);
+}
+
+int64_t fetch_deadline_us(struct sim_worker *w) {
+	int64_t at = fetcher_deadline_us(w->fetcher), donor_at = donor_deadline_us(w->donor, w->sim->now_us);
+	return donor_at < at ? donor_at : at;
+}
+
+/* ---- links ---- */
+
+void fetch_link_changed(struct sim *s, int host, int peer) {
+	struct sim_worker *w = &s->workers[host];
+	uint32_t member = member_of(s, peer);
+	if (w->fetcher == NULL || member >= NET_MAX_MEMBERS)
 		return;
-	}
-	if (l->n_asked == FETCH_WINDOW_MAX) {
-		sim_fail(s, "w%d: w%d asks for more than it may", host, from);
-		return;
-	}
-	s->workers[host].askers |= UINT64_C(1) << from;
-	l->asked[l->n_asked++] = *m;
-	fetch_serve(s, host, from);
+	donor_link_down(w->donor, member);
+	fetcher_link_down(w->fetcher, s->now_us, member);
+	if (w->links[peer].up)
+		fetcher_link_up(w->fetcher, s->now_us, member);
+}
+
+bool fetch_next(struct sim_worker *w, uint32_t member, bool bulk, struct peers_message *out) {
+	int64_t now_us = w->sim->now_us;
+	return fetcher_send(w->fetcher, now_us, member, out) || (bulk && donor_send(w->donor, now_us, member, out));
 }
 
 void fetch_receive(struct sim *s, int host, int from, const struct frame_header *h, const uint8_t *body) {
 	struct sim_worker *w = &s->workers[host];
-	uint32_t member = member_of(s, from);
-	struct frame_fetch fetch;
-	struct frame_piece piece;
-	struct fetch_event event = {.type = FETCH_NOTHING};
 	struct rv_errtext et = {0};
-	enum rv_err e = RV_OK;
-	if (h->type == FRAME_FETCH) {
-		if ((e = frame_fetch_decode(h, body, &fetch, &et)) == RV_OK)
-			on_fetch(s, host, from, &fetch);
-	} else if (w->fetch.core == NULL) {
-		e = rv_fail(&et, RV_E_PROTOCOL, "nothing was asked for");
-	} else if (h->type == FRAME_PIECE) {
-		if ((e = frame_piece_decode(h, body, &piece, &et)) == RV_OK)
-			e = fetch_core_piece(w->fetch.core, s->now_us, member, &piece, &event, &et);
-	} else if ((e = frame_none_decode(h, body, &fetch, &et)) == RV_OK) {
-		e = fetch_core_none(w->fetch.core, s->now_us, member, &fetch, &event, &et);
-	}
+	enum rv_err e = h->type == FRAME_FETCH ? donor_receive(w->donor, member_of(s, from), h, body, &et)
+										   : fetcher_receive(w->fetcher, s->now_us, member_of(s, from), h, body, &et);
 	if (e != RV_OK)
-		sim_fail(s, "w%d: %s", host, et.text);
-	else if (event.type == FETCH_PIECE && w->fetch.wanted)
-		on_piece(s, host, &event);
+		sim_fail(s, "w%d refuses a %s of w%d: %s", host, frame_type_name(h->type), from, et.text);
 }

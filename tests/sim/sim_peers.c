@@ -26,49 +26,6 @@ static int host_of(const struct sim *s, uint32_t member) {
 
 /* ---- what is to be sent ---- */
 
-bool peers_has_room(const struct sim *s, int host, int to) {
-	const struct sim_link *l = &s->workers[host].links[to];
-	return l->n_queue < (int)(sizeof l->queue / sizeof l->queue[0]);
-}
-
-void peers_queue(struct sim *s, int host, int to, const struct frame_header *h, const void *a, size_t na, const void *b,
-				 size_t nb) {
-	struct sim_link *l = &s->workers[host].links[to];
-	if (!l->up || !peers_has_room(s, host, to))
-		return;
-	struct sim_frame *f = malloc(sizeof *f + na + nb);
-	RV_ASSERT(f != NULL && na + nb == h->body_bytes);
-	f->header = *h;
-	f->header.run_tag = frame_run_tag(s->run_id);
-	if (na > 0)
-		memcpy(f->body, a, na);
-	if (nb > 0)
-		memcpy(f->body + na, b, nb);
-	l->queue[l->n_queue++] = f;
-}
-
-static void clear_queue(struct sim_link *l) {
-	for (int i = 0; i < l->n_queue; i++)
-		free(l->queue[i]);
-	l->n_queue = 0;
-}
-
-/* The first of a state transfer's frames that may go: answers keep their order. It is kept until the mesh asks again. */
-static bool dequeue(struct sim_worker *w, struct sim_link *l, bool bulk, struct peers_message *out) {
-	int i = 0;
-	while (i < l->n_queue && !bulk && l->queue[i]->header.type != FRAME_FETCH)
-		i++;
-	if (i == l->n_queue)
-		return false;
-	free(w->sending);
-	w->sending = l->queue[i];
-	l->n_queue--;
-	memmove(l->queue + i, l->queue + i + 1, (size_t)(l->n_queue - i) * sizeof l->queue[0]);
-	*out = (struct peers_message){
-		.header = w->sending->header, .part = {w->sending->body}, .part_bytes = {w->sending->header.body_bytes}};
-	return true;
-}
-
 static bool pull(struct sim_worker *w, int index, bool bulk, struct reduce_msg *m) {
 	int64_t now_us = w->sim->now_us;
 	return bulk ? reduce_send(w->reduce, now_us, index, m) : reduce_send_control(w->reduce, now_us, index, m);
@@ -92,10 +49,10 @@ static bool next_frame(struct sim_worker *w, uint32_t member, bool bulk, struct 
 	struct reduce_msg m;
 	if (peer == SIM_NOBODY)
 		return false;
-	if (index < 0 || !pull_honestly(w, index, bulk, &m)) {
-		fetch_serve(s, w->host, peer);
-		return dequeue(w, &w->links[peer], bulk, out);
-	}
+	if (index < 0 || !pull_honestly(w, index, bulk, &m))
+		return fetch_next(w, member, bulk, out);
+	if (m.type == REDUCE_SCATTER || m.type == REDUCE_GATHER)
+		donor_reduce_sent(w->donor, s->now_us, m.data_bytes);
 	*out = (struct peers_message){
 		.header = frame_reduce_encode(&m, frame_run_tag(s->run_id)), .part = {m.data}, .part_bytes = {m.data_bytes}};
 	return true;
@@ -153,7 +110,6 @@ static void tell_reduce(struct sim_worker *w, int peer, bool refused) {
 
 static void set_link(struct sim_worker *w, int peer, bool up, bool refused) {
 	w->links[peer].up = up;
-	clear_queue(&w->links[peer]);
 	tell_reduce(w, peer, refused);
 	fetch_link_changed(w->sim, w->host, peer); /* asks again on the new one */
 }
@@ -214,12 +170,8 @@ void mesh_open(struct sim *s, int host) {
 }
 
 static void forget_links(struct sim_worker *w) {
-	for (int peer = 0; peer < SIM_MAX_WORKERS; peer++) {
-		clear_queue(&w->links[peer]);
+	for (int peer = 0; peer < SIM_MAX_WORKERS; peer++)
 		w->links[peer] = (struct sim_link){0};
-	}
-	free(w->sending);
-	w->sending = NULL;
 }
 
 void mesh_leave(struct sim_worker *w) {
@@ -334,6 +286,7 @@ static void allow(void *ctx, const struct document *d) {
 			d->n_syncing);
 	peers_ban(w->mesh, w->sim->now_us, d->banned);
 	peers_allow(w->mesh, w->sim->now_us, linked, d->n_members + d->n_syncing);
+	fetch_allow(w, d);
 }
 
 static enum rv_err begin_reduce(void *ctx, const struct document *d, struct rv_errtext *et) {
@@ -366,17 +319,15 @@ static struct blob *result(void *ctx) {
 	return b;
 }
 
-/* Only the first is asked for: nothing is fetched ahead. */
 static enum rv_err want(void *ctx, const struct state_id *ids, int n, struct rv_errtext *et) {
 	struct sim_worker *w = ctx;
-	(void)et;
-	fetch_want(w->sim, w->host, n > 0 ? &ids[0] : NULL);
-	return RV_OK;
+	return fetcher_want(w->fetcher, w->sim->now_us, ids, n, et);
 }
 
 static bool nowhere(void *ctx) {
-	const struct sim_worker *w = ctx;
-	return fetch_nowhere(w->sim, w);
+	struct sim_worker *w = ctx;
+	fetcher_tick(w->fetcher, w->sim->now_us);
+	return fetcher_nowhere(w->fetcher);
 }
 
 static void forget(void *ctx, enum state_kind kind, uint64_t round) {
@@ -390,16 +341,11 @@ static void forget_all(void *ctx) {
 }
 
 static uint64_t askers(void *ctx) {
-	const struct sim_worker *w = ctx;
-	uint64_t members = 0;
-	for (int peer = 0; peer < w->sim->opt.n_workers; peer++)
-		if (w->askers >> peer & 1)
-			members |= UINT64_C(1) << w->sim->oracle.member_of[peer];
-	return members;
+	return donor_askers(((struct sim_worker *)ctx)->donor);
 }
 
 static uint64_t given_bytes(void *ctx) {
-	return ((struct sim_worker *)ctx)->given_bytes;
+	return donor_bytes(((struct sim_worker *)ctx)->donor);
 }
 
 const struct session_links_ops sim_links_ops = {.allow = allow,

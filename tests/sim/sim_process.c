@@ -28,7 +28,6 @@ static void clear(struct sim *s, struct sim_worker *w) {
 	w->session = NULL;
 	w->core = NULL;
 	w->told_wrong = 0;
-	w->given_bytes = w->askers = 0;
 	w->timer_us = INT64_MAX;
 	w->store_thread = (struct store_thread){0};
 }
@@ -92,6 +91,7 @@ void worker_open(struct sim *s, int host, uint32_t member) {
 								  .tokens = w->participant.tokens,
 								  .found = &w->found};
 	start.has_part = recovery_find_part(&w->disk, &start.part_round);
+	fetch_open(s, host);
 	w->session = session_core_init(w->session_memory, &cfg, &ops, &start, s->now_us);
 	w->core = session_core_round(w->session);
 	w->found.reduced = NULL; /* the session has it */
@@ -213,6 +213,9 @@ void worker_release(struct sim_worker *w) {
 	mesh_leave(w);
 	pipe_release(w);
 	free(w->control_memory);
+	free(w->fetcher_memory);
+	free(w->fetch_core_memory);
+	free(w->donor_memory);
 	free(w->session_memory);
 	free(w->round_memory);
 	free(w->reduce_memory);

@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+enum { MOST_AT_ONCE = 100000 };
+
 static bool before(const struct sim_event *a, const struct sim_event *b) {
 	if (a->at_us != b->at_us)
 		return a->at_us < b->at_us;
@@ -87,6 +89,9 @@ bool sim_queue_step(struct sim *s, int64_t until_us) {
 	if (s->queue.n == 0 || s->queue.heap[0].at_us > until_us)
 		return false;
 	struct sim_event ev = pop(&s->queue);
+	s->queue.at_once = ev.at_us == s->now_us ? s->queue.at_once + 1 : 0;
+	if (s->queue.at_once > MOST_AT_ONCE)
+		sim_fail(s, "time stands still: %d events, and none later", (int)MOST_AT_ONCE);
 	s->now_us = ev.at_us;
 	fire(s, &ev);
 	return true;

@@ -33,6 +33,7 @@ void store_next(struct sim *s, int host) {
 	struct sim_task *first = w->tasks;
 	RV_ASSERT(first != NULL);
 	w->tasks = first->next;
+	free((void *)first->step.data);
 	free(first);
 	if (w->tasks != NULL)
 		schedule_first(s, host);
@@ -58,8 +59,9 @@ void store_end(struct sim *s, int host) {
 	while (w->tasks != NULL) {
 		struct sim_task *first = w->tasks;
 		w->tasks = first->next;
-		if (first->kind == TASK_JOB)
+		if (first->part == NULL)
 			release(w, &first->job);
+		free((void *)first->step.data);
 		free(first);
 	}
 }
@@ -177,67 +179,29 @@ static void go_on(struct sim *s, int host) {
 	worker_turn(s, host);
 }
 
-/* ---- files that are fetched ----------------------------------------------------------------------------------------- */
+/* ---- files that are fetched ---- */
 
-void store_open_fetch(struct sim *s, int host) {
-	push(s, host, &(struct sim_task){.kind = TASK_OPEN, .fetch = s->workers[host].fetch.number});
-}
-
-void store_finish_fetch(struct sim *s, int host) {
-	push(s, host, &(struct sim_task){.kind = TASK_FINISH, .fetch = s->workers[host].fetch.number});
-}
-
-static bool is_wanted(const struct sim_worker *w, const struct sim_task *task) {
-	return w->fetch.wanted && task->fetch == w->fetch.number;
-}
-
-static void fetch_written(struct sim *s, int host, uint64_t tag, bool ok) {
-	struct sim_worker *w = &s->workers[host];
-	(void)tag;
-	bool wanted = is_wanted(w, w->tasks);
-	store_next(s, host);
-	if (!wanted)
-		return;
-	fetch_deliver(s, host, ok);
-	worker_turn(s, host);
-}
-
-static void write_fetched(struct sim *s, int host) {
-	struct sim_worker *w = &s->workers[host];
-	const struct sim_fetch *f = &w->fetch;
-	bool snapshot = f->id.kind == STATE_KIND_SNAPSHOT;
-	const struct state_log_info info = {.round = f->id.round, .digest = f->id.expect};
-	size_t n;
-	uint8_t *bytes = snapshot ? files_snapshot_of(s, &f->id, f->payload, &n) : files_log(s, &info, f->payload, &n);
-	disk_write(s, host, snapshot ? FILE_PART : FILE_LOG, f->id.round, bytes, n, fetch_written, 0);
-	free(bytes);
+void store_post_step(struct sim *s, int host, struct sim_part *part, const struct fetcher_job *step) {
+	push(s, host, &(struct sim_task){.part = part, .step = *step});
 }
 
 static void begin_first(struct sim *s, int host, void *arg) {
 	(void)arg;
 	struct sim_worker *w = &s->workers[host];
-	struct sim_task *task = w->tasks;
-	RV_ASSERT(task != NULL);
-	if (task->kind == TASK_JOB) {
-		store_job_begin(&w->store_thread, &task->job);
-		go_on(s, host);
-	} else if (!is_wanted(w, task)) {
-		store_next(s, host);
-	} else if (task->kind == TASK_FINISH) {
-		write_fetched(s, host);
-	} else {
-		store_next(s, host);
-		if (!fetch_take_own(s, host))
-			fetch_ask(s, host);
-		worker_turn(s, host);
+	RV_ASSERT(w->tasks != NULL);
+	if (w->tasks->part != NULL) {
+		fetch_run_step(s, host);
+		return;
 	}
+	store_job_begin(&w->store_thread, &w->tasks->job);
+	go_on(s, host);
 }
 
 /* ---- the session core's disk ---------------------------------------------------------------------------------------- */
 
 static bool post(void *ctx, const struct store_job *j) {
 	struct sim_worker *w = ctx;
-	push(w->sim, w->host, &(struct sim_task){.kind = TASK_JOB, .job = *j});
+	push(w->sim, w->host, &(struct sim_task){.job = *j});
 	return true;
 }
 

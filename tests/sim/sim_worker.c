@@ -80,8 +80,8 @@ static int64_t earlier(int64_t a, int64_t b) {
 	return a < b ? a : b;
 }
 
-static int64_t session_deadline_us(const struct sim *s, int host) {
-	const struct sim_worker *w = &s->workers[host];
+static int64_t session_deadline_us(struct sim *s, int host) {
+	struct sim_worker *w = &s->workers[host];
 	int64_t at = session_core_deadline_us(w->session, s->now_us);
 	at = earlier(at, w->reduce != NULL ? reduce_deadline_us(w->reduce) : INT64_MAX);
 	at = earlier(at, fetch_deadline_us(w));
@@ -124,7 +124,8 @@ static void take_turns(struct sim *s, int host) {
 		if (++turns == MANY)
 			sim_fail(s, "w%d: its session turns without end", host);
 	} while (!s->failed && has_news(w, &before));
-	fetch_pump(s, host);
+	const struct document *d = round_document(w->core);
+	donor_set_round(w->donor, d != NULL ? d->round : 0, w->reduce != NULL && !reduce_done(w->reduce));
 	peers_pump(w->mesh, s->now_us);
 	take_turn(s, host);
 }

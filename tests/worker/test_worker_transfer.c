@@ -68,8 +68,10 @@ static void donors_with_nothing_are_asked_again(void **state) {
 	struct state_id snapshot = transfer_id(w, STATE_KIND_SNAPSHOT, 4);
 	for (uint32_t m = 1; m <= TRANSFER_DONORS; m++) {
 		donor_free(w->donors[m]);
-		struct donor_config cfg = {.store = &w->target->store, .run_tag = TRANSFER_TAG}; /* an empty directory */
-		assert_int_equal(donor_new(&cfg, &w->donors[m], NULL), RV_OK);
+		struct donor_config cfg = {.run_tag = TRANSFER_TAG};
+		assert_int_equal(donor_new(&cfg, &w->target->store, /* an empty directory */
+								   &w->donors[m], NULL),
+						 RV_OK);
 	}
 	transfer_want(w, &snapshot, NULL);
 	for (int i = 0; i < 3000; i++)
@@ -77,8 +79,8 @@ static void donors_with_nothing_are_asked_again(void **state) {
 	assert_int_equal(w->files + w->bad, 0);
 	assert_int_equal(w->pieces[1] + w->pieces[2] + w->pieces[3], 0);
 	donor_free(w->donors[2]);
-	struct donor_config cfg = {.store = &w->source->store, .run_tag = TRANSFER_TAG};
-	assert_int_equal(donor_new(&cfg, &w->donors[2], NULL), RV_OK);
+	struct donor_config cfg = {.run_tag = TRANSFER_TAG};
+	assert_int_equal(donor_new(&cfg, &w->source->store, &w->donors[2], NULL), RV_OK);
 	transfer_until(w, 1);
 	assert_int_equal(w->pieces[1] + w->pieces[3], 0);
 }
@@ -308,9 +310,9 @@ static void giving_keeps_its_cap_and_is_fair(void **state) {
 	struct transfer_world *w = *state;
 	enum { RATE = 200000 };
 	uint64_t sent[2] = {0};
-	struct donor_config cfg = {.store = &w->source->store, .run_tag = TRANSFER_TAG, .max_donate = RATE};
+	struct donor_config cfg = {.run_tag = TRANSFER_TAG, .max_donate = RATE};
 	donor_free(w->donors[1]);
-	assert_int_equal(donor_new(&cfg, &w->donors[1], NULL), RV_OK);
+	assert_int_equal(donor_new(&cfg, &w->source->store, &w->donors[1], NULL), RV_OK);
 	uint64_t given = given_within(w, 10 * S, sent);
 	assert_in_range(given, RATE * 10 * 8 / 10, RATE * 10);
 	assert_true(sent[0] < sent[1] + sent[1] / 4 && sent[1] < sent[0] + sent[0] / 4);
@@ -321,10 +323,9 @@ static void a_member_that_fetches_for_ever_meets_its_budget(void **state) {
 	struct transfer_world *w = *state;
 	enum { BUDGET_STATE = 200000, SLICE = DONOR_SLICE_BYTES + 200 };
 	uint64_t sent[2] = {0};
-	struct donor_config cfg = {
-		.store = &w->source->store, .run_tag = TRANSFER_TAG, .budget = donor_budget_of(BUDGET_STATE, 1000)};
+	struct donor_config cfg = {.run_tag = TRANSFER_TAG, .budget = donor_budget_of(BUDGET_STATE, 1000)};
 	donor_free(w->donors[1]);
-	assert_int_equal(donor_new(&cfg, &w->donors[1], NULL), RV_OK);
+	assert_int_equal(donor_new(&cfg, &w->source->store, &w->donors[1], NULL), RV_OK);
 	donor_set_round(w->donors[1], 5, false);
 	(void)given_within(w, 10 * S, sent);
 	for (int i = 0; i < 2; i++)

@@ -10,16 +10,15 @@
 
 #include <cmocka.h>
 
-static void on_file(void *ctx, const struct state_id *id, struct state_file *snapshot, struct blob *log,
-					const char *warning) {
+static void on_file(void *ctx, const struct state_id *id, const struct fetched *what) {
 	struct transfer_world *w = ctx;
-	assert_true(w->may_warn || warning[0] == '\0');
+	assert_true(w->may_warn || what->warning.text[0] == '\0');
 	state_file_free(w->snapshot);
 	blob_unref(w->log);
 	w->files++;
 	w->id = *id;
-	w->snapshot = snapshot;
-	w->log = log;
+	w->snapshot = what->snapshot;
+	w->log = what->log;
 }
 
 static void on_failed(void *ctx, const struct state_id *id, enum rv_err e, const char *text) {
@@ -41,13 +40,11 @@ static void wake(void *ctx) {
 
 void transfer_open_fetcher(struct transfer_world *w) {
 	struct fetcher_config cfg = {
-		.store = &w->target->store,
-		.storage = w->storage,
 		.run_tag = TRANSFER_TAG,
 		.self_member = TRANSFER_JOINER,
 		.stall_us = 1000 * TRANSFER_MS,
 		.owner = {.ctx = w, .on_file = on_file, .on_failed = on_failed, .on_bad_donor = on_bad_donor}};
-	assert_int_equal(fetcher_new(&cfg, &w->fetcher, NULL), RV_OK);
+	assert_int_equal(fetcher_new(&cfg, &w->target->store, w->storage, &w->fetcher, NULL), RV_OK);
 	fetcher_allow(w->fetcher, w->now, ~UINT64_C(0));
 	for (uint32_t m = 1; m <= TRANSFER_DONORS; m++)
 		fetcher_link_up(w->fetcher, w->now, m);
@@ -60,8 +57,8 @@ struct transfer_world *transfer_world_new(void) {
 	w->target = state_fixture_new();
 	state_fixture_play(w->source, TRANSFER_ROUNDS, 1);
 	for (uint32_t m = 1; m <= TRANSFER_DONORS; m++) {
-		struct donor_config cfg = {.store = &w->source->store, .run_tag = TRANSFER_TAG};
-		assert_int_equal(donor_new(&cfg, &w->donors[m], NULL), RV_OK);
+		struct donor_config cfg = {.run_tag = TRANSFER_TAG};
+		assert_int_equal(donor_new(&cfg, &w->source->store, &w->donors[m], NULL), RV_OK);
 	}
 	assert_int_equal(jobs_new("storage", wake, w, &w->storage, NULL), RV_OK);
 	transfer_open_fetcher(w);

@@ -4,8 +4,8 @@
 #define TESTS_WORKER_TRANSFER_WORLD_H
 
 #include "state_fixture.h"
-#include "worker/transfer/donor.h"
-#include "worker/transfer/fetcher.h"
+#include "worker/transfer/donor_store.h"
+#include "worker/transfer/fetch_store.h"
 
 enum { TRANSFER_JOINER = 0, TRANSFER_DONORS = 3, TRANSFER_TAG = 77, TRANSFER_ROUNDS = 5, TRANSFER_MS = 1000 };
 

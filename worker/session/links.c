@@ -5,6 +5,7 @@
 #include "base/hex.h"
 #include "train/files/weights.h"
 #include "worker/session/mean_dump.h"
+#include "worker/transfer/donor_store.h"
 
 #include <string.h>
 
@@ -112,12 +113,11 @@ static void on_failed(void *ctx, const struct state_id *id, enum rv_err e, const
 	session_core_on_fetch_failed(((struct session *)ctx)->core, rv_clock_monotonic_us(), id, e, text);
 }
 
-static void on_file(void *ctx, const struct state_id *id, struct state_file *snapshot, struct blob *log,
-					const char *warning) {
+static void on_file(void *ctx, const struct state_id *id, const struct fetched *what) {
 	struct session *s = ctx;
 	RV_FAILPOINT("fetch.done");
-	session_core_on_fetched(s->core, rv_clock_monotonic_us(), id, snapshot, log, warning);
-	blob_unref(log);
+	session_core_on_fetched(s->core, rv_clock_monotonic_us(), id, what->snapshot, what->log, what->warning.text);
+	blob_unref(what->log);
 }
 
 static void on_bad_donor(void *ctx, uint32_t member, const struct state_id *id, const char *text) {

@@ -7,6 +7,8 @@
 #include "base/hex.h"
 #include "base/run_silence.h"
 #include "train/files/weights.h"
+#include "worker/transfer/donor_store.h"
+#include "worker/transfer/fetch_store.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -235,18 +237,15 @@ static struct donor_budget donations(const struct session *s) {
 }
 
 static enum rv_err open_transfer(struct session *s, uint64_t tag, struct rv_errtext *et) {
-	const struct donor_config donor = {
-		.store = &s->store, .run_tag = tag, .max_donate = s->opt->max_donate, .budget = donations(s)};
-	struct fetcher_config fetcher = {.store = &s->store,
-									 .storage = s->storage,
-									 .run_tag = tag,
+	const struct donor_config donor = {.run_tag = tag, .max_donate = s->opt->max_donate, .budget = donations(s)};
+	struct fetcher_config fetcher = {.run_tag = tag,
 									 .self_member = s->member.member,
 									 .stall_us = s->member.config.silence_ms * RV_US_PER_MS,
 									 .check_initial = session_check_initial,
 									 .owner = session_fetcher_owner};
 	fetcher.owner.ctx = s;
-	RV_TRY(donor_new(&donor, &s->donor, et));
-	return fetcher_new(&fetcher, &s->fetcher, et);
+	RV_TRY(donor_new(&donor, &s->store, &s->donor, et));
+	return fetcher_new(&fetcher, &s->store, s->storage, &s->fetcher, et);
 }
 
 /* As long as a peer may be silent; but on a lossy line of 300 ms round trip a packet that is lost three times keeps a

@@ -2,11 +2,9 @@
 #include "worker/transfer/donor.h"
 
 #include "base/assert.h"
+#include "base/planted.h"
 #include "net/mesh/rate.h"
-#include "worker/state/state_file.h"
-#include "worker/state/state_packing.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -14,12 +12,7 @@ enum {
 	REDUCE_QUIET_US = 1000 * 1000, /* it has sent nothing for so long: the line is free */
 	READY_US = 100 * 1000,         /* a link that was not asked for so long cannot take anything */
 	CREDIT_MAX_BYTES = 4 * DONOR_SLICE_BYTES,
-	RATE_RETRY_US = 10 * 1000,
-	USELESS_US = 1000 * 1000, /* a file that cannot be used is not looked at again for so long */
-	/* Opening a file reads and checks its manifest, on the event loop: whoever asks for another file each time gets so
-	 * many at once, and then one in so long. */
-	OPENS_AT_ONCE = 64,
-	OPEN_EVERY_US = 10 * 1000
+	RATE_RETRY_US = 10 * 1000
 };
 
 struct waiting {
@@ -31,29 +24,10 @@ struct waiting {
 	int64_t ready_us; /* when its link last had room */
 };
 
-struct open_file {
-	struct state_file *file; /* NULL: free, or it is of no use */
-	int64_t useless_until_us;
-	enum state_kind kind;
-	uint64_t round, used;
-};
-
-struct cached_piece {
-	uint8_t *data; /* NULL: none */
-	bool valid;
-	struct frame_fetch what;
-	struct state_stored stored;
-	uint64_t used;
-};
-
 struct donor {
 	struct donor_config cfg;
 	struct waiting waiting[NET_MAX_MEMBERS];
-	struct open_file files[DONOR_FILES];
-	struct cached_piece pieces[DONOR_PIECES];
-	bool has_pieces;
-	uint64_t clock;   /* counts uses and slices */
-	int64_t opens_us; /* when all opens so far have been paid for */
+	uint64_t clock; /* counts slices */
 	struct rate cap;
 	struct donor_budget budget;
 	uint64_t round; /* the open one */
@@ -66,36 +40,17 @@ struct donor {
 	uint8_t body[FRAME_PIECE_BYTES];
 };
 
-enum rv_err donor_new(const struct donor_config *cfg, struct donor **out, struct rv_errtext *et) {
-	struct donor *d = calloc(1, sizeof *d);
-	if (!d)
-		return rv_fail(et, RV_E_NOMEM, "no memory for serving state to peers");
-	d->cfg = *cfg;
-	d->cap = rate_of(cfg->max_donate, 0);
-	d->budget = cfg->budget;
-	d->reduce_us = INT64_MIN;
-	*out = d;
-	return RV_OK;
+size_t donor_size(void) {
+	return sizeof(struct donor);
 }
 
-static void forget_pieces(struct donor *d) {
-	for (int i = 0; i < DONOR_PIECES; i++) {
-		free(d->pieces[i].data);
-		d->pieces[i] = (struct cached_piece){0};
-	}
-	d->has_pieces = false;
-}
-
-static void close_file(struct open_file *f) {
-	state_file_free(f->file);
-	*f = (struct open_file){0};
-}
-
-void donor_free(struct donor *d) {
-	if (!d)
-		return;
-	donor_forget_all(d);
-	free(d);
+struct donor *donor_init(void *memory, const struct donor_config *cfg) {
+	struct donor *d = memory;
+	RV_ASSERT(cfg->source.find && cfg->max_donate >= 0);
+	*d = (struct donor){.cfg = *cfg, .cap = rate_of(cfg->max_donate, 0), .budget = cfg->budget, .reduce_us = INT64_MIN};
+	if (cfg->slice_bytes == 0)
+		d->cfg.slice_bytes = DONOR_SLICE_BYTES;
+	return d;
 }
 
 enum rv_err donor_receive(struct donor *d, uint32_t member, const struct frame_header *h, const uint8_t *body,
@@ -129,128 +84,6 @@ void donor_link_down(struct donor *d, uint32_t member) {
 
 uint64_t donor_askers(const struct donor *d) {
 	return d->askers;
-}
-
-void donor_forget(struct donor *d, enum state_kind kind, uint64_t round) {
-	for (int i = 0; i < DONOR_FILES; i++)
-		if (d->files[i].kind == kind && d->files[i].round == round)
-			close_file(&d->files[i]);
-	for (int i = 0; i < DONOR_PIECES; i++)
-		if (d->pieces[i].what.kind == kind && d->pieces[i].what.round == round)
-			d->pieces[i].valid = false;
-}
-
-void donor_forget_all(struct donor *d) {
-	for (int i = 0; i < DONOR_FILES; i++)
-		close_file(&d->files[i]);
-	forget_pieces(d);
-}
-
-/* ---- files and pieces ---- */
-
-static bool is_known(const struct open_file *o, int64_t now_us, const struct frame_fetch *f) {
-	return o->kind == (enum state_kind)f->kind && o->round == f->round && (o->file || now_us < o->useless_until_us);
-}
-
-static bool may_open(const struct donor *d, int64_t now_us, const struct frame_fetch *f) {
-	for (int i = 0; i < DONOR_FILES; i++)
-		if (is_known(&d->files[i], now_us, f))
-			return true;
-	return d->opens_us <= now_us + (OPENS_AT_ONCE - 1) * OPEN_EVERY_US;
-}
-
-static struct state_file *open_into(struct donor *d, int64_t now_us, const struct frame_fetch *f,
-									struct open_file *place) {
-	char path[STATESTORE_PATH_BYTES];
-	struct state_file *file;
-	enum state_kind kind = (enum state_kind)f->kind;
-	statestore_path(d->cfg.store, kind == STATE_KIND_SNAPSHOT ? STATE_FILE_SNAPSHOT : STATE_FILE_LOG, f->round, path);
-	enum rv_err e = state_file_open(&d->cfg.store->cfg, kind, path, &file, NULL);
-	if (e == RV_E_NOTFOUND)
-		return NULL;
-	d->opens_us = (d->opens_us > now_us ? d->opens_us : now_us) + OPEN_EVERY_US;
-	close_file(place);
-	*place = (struct open_file){.kind = kind, .round = f->round, .used = ++d->clock};
-	if (e == RV_OK)
-		place->file = file;
-	else
-		place->useless_until_us = now_us + USELESS_US;
-	return place->file;
-}
-
-/* NULL: there is none, or it is damaged (which recovery and `checkpoint verify` tell people). */
-static struct state_file *file_of(struct donor *d, int64_t now_us, const struct frame_fetch *f) {
-	struct open_file *oldest = &d->files[0];
-	for (int i = 0; i < DONOR_FILES; i++) {
-		struct open_file *o = &d->files[i];
-		if (is_known(o, now_us, f)) {
-			o->used = ++d->clock;
-			return o->file;
-		}
-		if (o->used < oldest->used)
-			oldest = o;
-	}
-	return open_into(d, now_us, f, oldest);
-}
-
-static bool same(const struct frame_fetch *a, const struct frame_fetch *b) {
-	return a->kind == b->kind && a->part == b->part && a->round == b->round && a->index == b->index;
-}
-
-/* The piece in memory: as it was, or read now in place of the one not used for longest. NULL: it cannot be had. */
-static struct cached_piece *piece_of(struct donor *d, struct state_file *file, const struct frame_fetch *f) {
-	struct cached_piece *oldest = &d->pieces[0];
-	for (int i = 0; i < DONOR_PIECES; i++) {
-		struct cached_piece *p = &d->pieces[i];
-		if (p->valid && same(&p->what, f)) {
-			p->used = ++d->clock;
-			return p;
-		}
-		if (p->used < oldest->used)
-			oldest = p;
-	}
-	if (f->index >= state_pieces(&d->cfg.store->cfg, (enum state_kind)f->kind, f->round))
-		return NULL;
-	if (!oldest->data)
-		oldest->data = malloc(STATE_PIECE_MAX_BYTES);
-	if (!oldest->data)
-		return NULL;
-	d->has_pieces = true;
-	oldest->valid = state_file_read_stored(file, f->index, oldest->data, NULL) == RV_OK;
-	oldest->what = *f;
-	oldest->stored = state_file_stored(file, f->index);
-	oldest->used = ++d->clock;
-	return oldest->valid ? oldest : NULL;
-}
-
-static bool manifest_part(struct donor *d, struct state_file *file, const struct frame_fetch *f,
-						  struct frame_piece *out) {
-	uint64_t bytes =
-		state_manifest_hashes(&d->cfg.store->cfg, (enum state_kind)f->kind, f->round) * (uint64_t)RV_HASH_BYTES;
-	uint64_t at = (uint64_t)f->index * NET_MANIFEST_PART_BYTES;
-	if (at >= bytes)
-		return false;
-	out->total = (uint32_t)(bytes - at < NET_MANIFEST_PART_BYTES ? bytes - at : NET_MANIFEST_PART_BYTES);
-	out->data = (const uint8_t *)state_file_manifest(file) + at;
-	return true;
-}
-
-/* All of what was asked for, its first byte at out->data. */
-static bool find(struct donor *d, int64_t now_us, const struct frame_fetch *f, struct frame_piece *out) {
-	*out = (struct frame_piece){.of = *f, .encoding = FRAME_RAW};
-	struct state_file *file = file_of(d, now_us, f);
-	if (!file)
-		return false;
-	if (f->part == FRAME_PART_MANIFEST)
-		return manifest_part(d, file, f, out);
-	const struct cached_piece *p = piece_of(d, file, f);
-	if (!p)
-		return false;
-	_Static_assert((int)STATE_RAW == (int)FRAME_RAW && (int)STATE_ZSTD == (int)FRAME_ZSTD, "as stored, so sent");
-	out->encoding = (uint8_t)p->stored.encoding;
-	out->total = p->stored.bytes;
-	out->data = p->data;
-	return true;
 }
 
 /* ---- how much, and whose turn ---- */
@@ -310,7 +143,7 @@ static int64_t later(int64_t a, int64_t b) {
 /* When nothing but its link keeps `member` from its next answer. */
 static int64_t allowed_us(struct donor *d, int64_t now_us, uint32_t member) {
 	int64_t at = later(rate_ready_us(&d->cap), donor_budget_ready_us(&d->budget, member));
-	at = later(at, d->opens_us - (OPENS_AT_ONCE - 1) * OPEN_EVERY_US);
+	at = later(at, d->cfg.source.ready_us(d->cfg.source.ctx));
 	if (reduce_sends(d, now_us) && *credit_of(d, &d->waiting[member]) <= 0)
 		at = later(at, d->reduce_us + REDUCE_QUIET_US);
 	return at;
@@ -329,7 +162,13 @@ int64_t donor_deadline_us(struct donor *d, int64_t now_us) {
 
 /* ---- answers ---- */
 
+static bool find(struct donor *d, int64_t now_us, const struct frame_fetch *f, struct frame_piece *out) {
+	*out = (struct frame_piece){.of = *f, .encoding = FRAME_RAW};
+	return d->cfg.source.find(d->cfg.source.ctx, now_us, out);
+}
+
 static void pop(struct waiting *w) {
+	RV_ASSERT(w->n > 0);
 	w->first = (w->first + 1) % DONOR_MAX_WAITING;
 	w->n--;
 	w->forgotten -= w->forgotten > 0;
@@ -340,7 +179,7 @@ static void put_slice(struct donor *d, struct waiting *w, struct frame_piece *p,
 	uint32_t left = p->total - w->sent;
 	p->offset = w->sent;
 	p->data += w->sent;
-	p->data_bytes = left < DONOR_SLICE_BYTES ? left : DONOR_SLICE_BYTES;
+	p->data_bytes = left < d->cfg.slice_bytes ? left : d->cfg.slice_bytes;
 	*out = (struct peers_message){.header = frame_piece_encode(p, d->cfg.run_tag, d->body),
 								  .part = {d->body, p->data},
 								  .part_bytes = {FRAME_PIECE_BYTES, p->data_bytes}};
@@ -370,12 +209,12 @@ bool donor_send(struct donor *d, int64_t now_us, uint32_t member, struct peers_m
 	RV_ASSERT(member < NET_MAX_MEMBERS);
 	struct waiting *w = &d->waiting[member];
 	if (w->n == 0) {
-		if (d->has_pieces && !donor_busy(d))
-			forget_pieces(d); /* buffers are for those who ask */
+		if (!donor_busy(d))
+			d->cfg.source.idle(d->cfg.source.ctx);
 		return false;
 	}
 	struct frame_fetch f = w->at[w->first];
-	if (w->forgotten == 0 && !may_open(d, now_us, &f))
+	if (w->forgotten == 0 && !d->cfg.source.may_look(d->cfg.source.ctx, now_us, &f))
 		return false;
 	if (!may_be_given(d, now_us, member))
 		return false;

@@ -1,45 +1,47 @@
 /* donor.h: serves the run's state to peers, slice by slice, when a link has nothing more urgent to carry.
  *
  * Each FETCH is answered, in order, by the slices of what was asked for, or by one NONE. What a peer may have waiting
- * is bounded: more is a breach of the protocol. Pieces go through a few buffers that all peers share; without memory
- * for one the answer is NONE. What is served need not be what was committed (a vote that lost): the joiner finds that
- * out.
+ * is bounded: more is a breach of the protocol. The bytes come from a donor_source: the worker's state store
+ * (worker/transfer/donor_store.h), or the simulator's disk.
  *
  * Giving is limited (decisions 0016 and 0027): to max_donate; for each member to its budget (worker/transfer/donor_budget.h);
  * and while an all-reduce is sending, to a tenth of what it sends for a snapshot, and to as much as it sends for log
  * entries, for a member that gets them more slowly than the run makes them never catches up. Who waits longest is next.
- * One thread.
- */
+ * No I/O, no clock, no allocation. */
 #ifndef RV_WORKER_TRANSFER_DONOR_H
 #define RV_WORKER_TRANSFER_DONOR_H
 
 #include "net/mesh/peers.h"
-#include "worker/state/statestore.h"
 #include "worker/transfer/donor_budget.h"
 #include "worker/transfer/fetch_core.h"
 
 enum {
 	DONOR_MAX_WAITING = FETCH_WINDOW_MAX, /* FETCHes of one peer not answered yet */
-	DONOR_SLICE_BYTES = 1 << 14,          /* a TLS record; at 1 Mbit/s control waits 0.13 s for it */
-	DONOR_FILES = 16,                     /* kept open */
-	DONOR_PIECES = 8                      /* kept in memory */
+	DONOR_SLICE_BYTES = 1 << 14           /* a TLS record; at 1 Mbit/s control waits 0.13 s for it */
+};
+
+struct donor_source {
+	void *ctx;
+	/* false: what is asked for costs more than may be spent now (ready_us() says when not). */
+	bool (*may_look)(void *ctx, int64_t now_us, const struct frame_fetch *what);
+	int64_t (*ready_us)(void *ctx);
+	/* All of out->of: fills in encoding, total and data, which is valid until the next call. false: it is not here. */
+	bool (*find)(void *ctx, int64_t now_us, struct frame_piece *out);
+	void (*idle)(void *ctx); /* nobody waits for anything */
 };
 
 struct donor_config {
-	const struct statestore *store; /* borrowed */
 	uint64_t run_tag;
-	int64_t max_donate; /* bytes per second on the line; 0: no cap */
+	uint32_t slice_bytes; /* at most DONOR_SLICE_BYTES; 0: that */
+	int64_t max_donate;   /* bytes per second on the line; 0: no cap */
 	struct donor_budget budget;
+	struct donor_source source;
 };
 
-struct donor;
+struct donor; /* opaque: donor_size() bytes, the caller's memory */
+size_t donor_size(void);
+struct donor *donor_init(void *memory, const struct donor_config *cfg);
 
-/* RV_E_NOMEM. */
-enum rv_err donor_new(const struct donor_config *cfg, struct donor **out, struct rv_errtext *et);
-void donor_free(struct donor *d); /* NULL is fine */
-/* This file was written anew: what is open of it is another one. */
-void donor_forget(struct donor *d, enum state_kind kind, uint64_t round);
-void donor_forget_all(struct donor *d);
 /* RV_E_INVALID (malformed), RV_E_PROTOCOL (too many waiting). */
 enum rv_err donor_receive(struct donor *d, uint32_t member, const struct frame_header *h, const uint8_t *body,
 						  struct rv_errtext *et);
