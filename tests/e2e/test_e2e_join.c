@@ -1,5 +1,5 @@
-/* test_e2e_join.c: who joins while the run goes on: from several donors, of whom one lies and one is killed; and who
- * was killed and comes back. */
+/* test_e2e_join.c: workers that join while the run goes on, and one that was killed and comes back. (Several donors, of
+ * whom one lies and one is killed: tests/sim/planted.) */
 #include "rounds.h"
 
 #include <setjmp.h>
@@ -15,16 +15,10 @@
 #define MODEL                                                                                                          \
 	"n-layer = 2\nn-head = 2\nn-embd = 128\ncontext = 16\nbatch = 1\ndata-shards = 4\n"                                \
 	"min-workers = 4\nsteps-per-round = 1\nrounds = 100000\nsnapshot-every = 4\n"
-static const char four_needed[] = MODEL E2E_STEADY;
 static const char never_missed[] = MODEL "grace-ms = 600000\nsilence-ms = 240000\n"; /* longer than a test waits */
 static const char one_suffices[] =
 	"n-layer = 1\nn-head = 2\nn-embd = 64\ncontext = 16\nbatch = 1\ndata-shards = 2\nmin-workers = 1\n"
 	"steps-per-round = 4\nrounds = 100000\nsnapshot-every = 4\n" E2E_STEADY;
-
-/* A round takes about as long as fetching its result does. */
-static const char hasty[] =
-	"n-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 16\nbatch = 1\ndata-shards = 3\nmin-workers = 2\n"
-	"steps-per-round = 1\nrounds = 100000\nsnapshot-every = 8\n" E2E_STEADY;
 
 /* Each round is a snapshot. */
 enum { FIRST_SNAPSHOT = 12, LATER_SNAPSHOT = 20 };
@@ -46,32 +40,6 @@ static void assert_same_chain(struct e2e *e, int a, int b, int64_t round) {
 	e2e_assert_same_chain(e, (const int[]){a, b}, 2, round);
 }
 
-/* The run holds for want of a worker while the joiner (4) fetches, so what it fetches stays the latest snapshot. */
-static void from_three_donors_of_whom_one_lies_and_one_is_killed(void **state) {
-	static struct e2e e;
-	*state = &e;
-	e2e_open(&e, four_needed, 5);
-	e.worker_args[0] = "--max-donate";
-	e.worker_args[1] = "2mbit";
-	e2e_start_workers(&e, 2);
-	e2e_start_worker(&e, 2, "rivulet-worker-liar", NULL);
-	e2e_start_worker(&e, 3, NULL, NULL);
-	wait_for_round(&e, 0, 14);
-	kill_worker(&e, 3);
-	e2e_start_worker(&e, 4, NULL, NULL);
-	json_t *bad = e2e_wait_event(&e.workers[4], "bad_donor", NULL, 0, NULL);
-	assert_int_equal(e2e_int(bad, "member"), 2);
-	json_decref(bad);
-	kill_worker(&e, 0);
-	json_decref(e2e_wait_event(&e.workers[4], "installed", NULL, 0, NULL));
-
-	int64_t held = e2e_latest_round(&e, 1);
-	e2e_start_worker(&e, 0, NULL, NULL); /* the same identities, with what they had */
-	wait_for_round(&e, 4, held + 3);
-	assert_same_chain(&e, 1, 4, held + 3);
-	assert_null(e2e_find_event(e.workers[4].log, "install_failed", NULL, 0, NULL));
-}
-
 /* Behind a router that nothing is forwarded through, the address that the coordinator hands out leads nowhere. The one
  * that has the state dials the one that needs it. */
 static void from_a_donor_that_cannot_be_dialed(void **state) {
@@ -87,33 +55,6 @@ static void from_a_donor_that_cannot_be_dialed(void **state) {
 	int64_t held = e2e_latest_round(&e, 0);
 	wait_for_round(&e, 1, held + 3);
 	assert_same_chain(&e, 0, 1, held + 3);
-}
-
-static int rounds_taken_part_in(const struct e2e *e, int i, int64_t from_round, int64_t to_round) {
-	int n = 0;
-	long from = 0;
-	for (json_t *j; (j = e2e_find_event(e->workers[i].log, "attempt", NULL, 0, &from)); json_decref(j))
-		n += e2e_int(j, "round") >= from_round && e2e_int(j, "round") < to_round;
-	return n;
-}
-
-/* Nobody is ever further than a few results behind, and nobody else has the time to wait: an open round waits a
- * moment. */
-static void into_rounds_of_a_few_round_trips(void **state) {
-	enum { LATER = 30 };
-	static struct e2e e;
-	*state = &e;
-	e2e_open(&e, hasty, 3);
-	e2e_start_workers(&e, 2);
-	wait_for_round(&e, 0, 60);
-	e2e_start_worker(&e, 2, NULL, NULL);
-	json_t *in = e2e_wait_event(&e.workers[2], "attempt", "participants", 3, NULL);
-	int64_t round = e2e_int(in, "round");
-	json_decref(in);
-	wait_for_round(&e, 0, round + LATER + 1);
-	wait_for_round(&e, 2, round + LATER + 1);
-	assert_in_range(rounds_taken_part_in(&e, 2, round, round + LATER), LATER / 2, 2 * LATER); /* and it stays */
-	assert_same_chain(&e, 0, 2, round + LATER);
 }
 
 static void the_same_identity_is_welcome_at_once(void **state) {
@@ -207,9 +148,7 @@ static void a_snapshot_takes_longer_than_the_next_one_and_no_log_leads_to_it(voi
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(from_three_donors_of_whom_one_lies_and_one_is_killed, e2e_teardown),
 		cmocka_unit_test_teardown(from_a_donor_that_cannot_be_dialed, e2e_teardown),
-		cmocka_unit_test_teardown(into_rounds_of_a_few_round_trips, e2e_teardown),
 		cmocka_unit_test_teardown(the_same_identity_is_welcome_at_once, e2e_teardown),
 		cmocka_unit_test_teardown(who_fetches_for_ever_is_given_two_states, e2e_teardown),
 		cmocka_unit_test_teardown(a_snapshot_takes_longer_than_the_next_one, e2e_teardown),

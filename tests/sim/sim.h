@@ -25,6 +25,7 @@
  * sim_fetch.c        state transfer between workers
  * sim_oracle*.c      what must hold at every step
  * sim_faults.c       carries the plan out, and heals
+ * sim_expect.c       what a planted universe demands of its end
  * sim_universe.c     the safety and the liveness phase
  * sim_kept.c         universes in files
  * sim_runner.c       many universes on several processors
@@ -62,6 +63,7 @@ enum {
 	SIM_MAX_FILES = 160,   /* on one disk */
 	SIM_MAX_FAULTS = 1024, /* in one plan */
 	SIM_MAX_ENDS = 4 * SIM_MAX_WORKERS,
+	SIM_MAX_EXPECTS = 16,
 	SIM_MS = 1000,
 	SIM_S = 1000000,
 	SIM_STALL_US = 4 * SIM_S /* of the all-reduce: what is owed and withheld for so long */
@@ -79,7 +81,9 @@ enum sim_fault_kind {
 	FAULT_HTTP_DOUBLING, /* the copy comes a little later */
 	FAULT_HTTP_ECHO,     /* the copy comes seconds later, after newer ones */
 	FAULT_LIAR,          /* `host` gives wrong pieces of the run's state, now and then */
-	FAULT_WITHHOLDER, /* `host` withholds what it owes in all-reduces, and lies in PINGs; amount 0: contributions, 1: means */
+	/* `host` withholds what it owes in all-reduces, and lies in PINGs; amount 0: contributions, 1: means, 2: gives each
+	 * peer another mean instead */
+	FAULT_WITHHOLDER,
 	FAULT_GHOST, /* `host` reports that it trains, and does not */
 	FAULT_NAT,   /* `set` of workers that nobody can dial; never heals */
 	/* at a time, or at a delicate moment of `host` */
@@ -104,10 +108,26 @@ enum sim_fault_kind {
 	FAULT_WIPE,      /* killed, and comes back with an empty disk */
 	FAULT_CLOCK,     /* the wall clock jumps by `amount` seconds; the process is started again */
 	FAULT_LEAVE,
-	FAULT_FLIP, /* a bit of theta or v in memory */
+	FAULT_FLIP,     /* a bit of theta or v in memory */
+	FAULT_ROLLBACK, /* the operator takes the last `amount` rounds back. Planted only */
 	SIM_FAULT_KINDS
 };
 extern const char *const sim_fault_names[SIM_FAULT_KINDS];
+
+/* What a planted fault may wait for. */
+enum sim_on {
+	ON_NOTHING,
+	ON_ROSTER, /* coordinator: the record is being written, as the next two */
+	ON_COMMIT,
+	ON_ROLLBACK,
+	ON_ATTEMPT, /* worker: enters an all-reduce of that round */
+	ON_LOG,     /* worker: the file is being written, as the rest */
+	ON_SNAPSHOT,
+	ON_REPLICA,
+	ON_TERM,
+	SIM_ONS
+};
+extern const char *const sim_on_names[SIM_ONS];
 
 struct sim_fault {
 	uint8_t kind;
@@ -117,11 +137,22 @@ struct sim_fault {
 	int64_t at_us;   /* -1: not before the `moment`-th delicate moment of `host` (faults_aim) */
 	uint32_t moment; /* 1, 2, ... */
 	double into;     /* the share of that moment that has passed */
+	uint8_t on;      /* enum sim_on: when this begins at `host`, of `round`; at_us is -1 */
+	uint64_t round;
 	int64_t lasts_us;
 	double amount;
 };
 
+/* What a planted universe (tests/sim/planted) demands of its end, beside what always holds. */
+struct sim_expect {
+	uint8_t what; /* row of the table in sim_expect.c */
+	uint64_t set; /* hosts: the sum over them counts */
+	uint64_t least, most;
+};
+
 struct sim_plan {
+	struct sim_expect expects[SIM_MAX_EXPECTS];
+	int n_expects;
 	struct sim_fault faults[SIM_MAX_FAULTS];
 	int n;
 	bool chosen[SIM_MAX_FAULTS]; /* the others do not happen */
@@ -337,6 +368,8 @@ void coordinator_hang_up(struct sim *s, int host);
 void coordinator_receive(struct sim *s, const struct packet *p);
 /* Looks in now and then, and takes back rounds that are lost. */
 void operator_start(struct sim *s);
+/* Takes the last `rounds` back, again and again until that is durable. */
+void operator_takes_back(struct sim *s, uint64_t rounds);
 void coordinator_release(struct sim_coordinator *c);
 
 /* ---- workers ---- */
@@ -693,8 +726,13 @@ struct sim {
 	struct sim_window windows[SIM_HOSTS][SIM_LUCKS];
 	int liar; /* host; SIM_NOBODY: none */
 	int withholder, ghost;
-	uint8_t withheld; /* enum reduce_type */
-	int flip_victim;  /* host whose bits flip; SIM_NOBODY: in this universe none do */
+	uint8_t withheld;     /* enum reduce_type */
+	bool unlike;          /* the withholder gives each peer another mean */
+	int n_planted;        /* faults that wait for something */
+	uint64_t term_wanted; /* by the operator of FAULT_ROLLBACK */
+	uint64_t rollback_to;
+	uint16_t events[CORE_EVENT_COUNT][SIM_MAX_WORKERS]; /* of the coordinator's core */
+	int flip_victim;                                    /* host whose bits flip; SIM_NOBODY: in this universe none do */
 	int64_t now_us, healed_us;
 	struct sim_queue queue;
 	struct sim_network net;
@@ -729,6 +767,7 @@ struct sim {
 };
 
 /* sim_options.c */
+struct sim_options sim_options_plain(void); /* what a planted universe does not say */
 struct sim_options sim_options_of(uint64_t seed);
 /* "seed 7: 4 workers (at least 2), ..." */
 void sim_options_text(const struct sim_options *opt, char *out, size_t cap);
@@ -749,6 +788,13 @@ void faults_start(struct sim *s);
  * likely the more `weight` moments it counts for. */
 void faults_aim(struct sim *s, int host, uint32_t weight, int64_t lasts_us);
 void faults_heal(struct sim *s);
+/* Something that planted faults may wait for begins at a host, and lasts so long. */
+void faults_on(struct sim *s, int host, enum sim_on what, uint64_t round, int64_t lasts_us);
+
+/* sim_expect.c: what planted universes demand */
+/* Returns the row of a name, or -1. */
+int expect_find(const char *name);
+void expect_check(struct sim *s); /* at the end */
 
 /* The first violation stops the universe. */
 void sim_fail(struct sim *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

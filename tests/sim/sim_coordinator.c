@@ -82,6 +82,10 @@ static void write_next_record(struct sim *s) {
 	takes = (int64_t)(c->disk_slowness * (double)takes);
 	sim_at(s, s->now_us + takes, SIM_COORDINATOR, c->life, record_written, NULL);
 	faults_aim(s, SIM_COORDINATOR, 1, takes);
+	static const uint8_t on[] = {[CORE_ROSTER] = ON_ROSTER, [CORE_COMMIT] = ON_COMMIT, [CORE_ROLLBACK] = ON_ROLLBACK};
+	uint8_t type = c->record.type;
+	if (type < sizeof on && on[type] != ON_NOTHING)
+		faults_on(s, SIM_COORDINATOR, (enum sim_on)on[type], type == CORE_ROLLBACK ? 0 : c->record.round, takes);
 }
 
 static void hang_up_on(struct sim *s, int host, const struct http_head *rq) {
@@ -209,9 +213,18 @@ static int64_t next_deadline_us(const struct sim *s) {
 	return at;
 }
 
+/* An event of no member counts as host 0's. */
+static int event_host(const struct sim *s, uint32_t member) {
+	for (int h = 0; h < s->opt.n_workers; h++)
+		if (s->oracle.member_of[h] == member)
+			return h;
+	return 0;
+}
+
 static void hear_events(struct sim *s) {
 	struct core_event ev;
 	while (core_next_event(s->coordinator.core, &ev)) {
+		s->events[ev.type][event_host(s, ev.member)]++;
 		if (ev.type == CORE_EVENT_DIVERGED)
 			oracle_named(s, ev.member);
 		if (ev.type == CORE_EVENT_TOKENS || ev.type == CORE_EVENT_WRONG_SIZE)
@@ -260,6 +273,29 @@ static void operator_looks(struct sim *s, int host, void *arg) {
 
 void operator_start(struct sim *s) {
 	operator_looks(s, SIM_NOBODY, NULL);
+}
+
+static void insist(struct sim *s, int host, void *arg) {
+	enum { AGAIN_US = SIM_S / 2 };
+	struct core *core = s->coordinator.core;
+	struct rv_errtext et = {0};
+	(void)host;
+	(void)arg;
+	if (s->oracle.term >= s->term_wanted)
+		return;
+	if (core != NULL && s->frozen_until_us[SIM_COORDINATOR] <= s->now_us) {
+		enum rv_err e = core_rollback(core, s->now_us, s->rollback_to, true, &et);
+		sim_say(s, SIM_COORDINATOR, "the operator takes back all rounds from %llu on: %s",
+				(unsigned long long)s->rollback_to, e == RV_OK ? "done" : et.text);
+		coordinator_turn(s);
+	}
+	sim_at(s, s->now_us + AGAIN_US, SIM_NOBODY, 0, insist, NULL);
+}
+
+void operator_takes_back(struct sim *s, uint64_t rounds) {
+	s->term_wanted = s->oracle.term + 1;
+	s->rollback_to = s->oracle.n_committed - rounds;
+	insist(s, SIM_NOBODY, NULL);
 }
 
 /* ---- requests ---- */

@@ -24,6 +24,7 @@ static const struct {
 	{"fetched_logs", 0, offsetof(struct sim_stats, fetched_logs)},
 	{"fetched_snapshots", 0, offsetof(struct sim_stats, fetched_snapshots)},
 	{"rollbacks", 0, offsetof(struct sim_stats, rollbacks)},
+	{"lies", 0, offsetof(struct sim_stats, faults) + FAULT_LIAR * sizeof(uint64_t)},
 	{"torn_writes", 0, offsetof(struct sim_stats, torn_writes)},
 };
 enum { ROWS = sizeof table / sizeof table[0] };

@@ -263,6 +263,9 @@ static bool do_at_once(struct sim *s, const struct sim_fault *f) {
 		return true;
 	case FAULT_FLIP:
 		return flip(s, f);
+	case FAULT_ROLLBACK:
+		operator_takes_back(s, (uint64_t)f->amount);
+		return true;
 	default:
 		RV_UNREACHABLE("a fault that lasts");
 	}
@@ -291,7 +294,8 @@ static void happen(struct sim *s, int nobody, void *arg) {
 
 static int next_aimed_at(const struct sim *s, int host, int from) {
 	for (int i = from; i < s->plan->n; i++)
-		if (s->plan->chosen[i] && s->plan->faults[i].at_us < 0 && s->plan->faults[i].host == host)
+		if (s->plan->chosen[i] && s->plan->faults[i].at_us < 0 && s->plan->faults[i].host == host &&
+			s->plan->faults[i].on == ON_NOTHING)
 			return i;
 	return s->plan->n;
 }
@@ -304,6 +308,19 @@ void faults_aim(struct sim *s, int host, uint32_t weight, int64_t lasts_us) {
 	int64_t into_us = (int64_t)(fault_of(s, number)->into * (double)lasts_us);
 	sim_at(s, s->now_us + into_us, SIM_NOBODY, 0, happen, number_arg(number));
 	s->next_aimed[host] = next_aimed_at(s, host, number + 1);
+}
+
+void faults_on(struct sim *s, int host, enum sim_on what, uint64_t round, int64_t lasts_us) {
+	for (int i = 0; s->n_planted > 0 && i < s->plan->n; i++) {
+		const struct sim_fault *f = fault_of(s, i);
+		bool due = s->plan->chosen[i] && !s->plan->happened[i] && f->on == what && what != ON_NOTHING &&
+				   f->round == round && f->host == host;
+		if (!due)
+			continue;
+		s->plan->happened[i] = true; /* once */
+		s->n_planted--;
+		sim_at(s, s->now_us + (int64_t)(f->into * (double)lasts_us), SIM_NOBODY, 0, happen, number_arg(i));
+	}
 }
 
 static void start_lasting(struct sim *s, int number) {
@@ -324,7 +341,8 @@ static void start_lasting(struct sim *s, int number) {
 		break;
 	case FAULT_WITHHOLDER:
 		s->withholder = f->host;
-		s->withheld = f->amount > 0 ? REDUCE_GATHER : REDUCE_SCATTER;
+		s->withheld = f->amount > 1 ? UINT8_MAX : f->amount > 0 ? REDUCE_GATHER : REDUCE_SCATTER;
+		s->unlike = f->amount > 1;
 		s->stats.faults[f->kind]++;
 		break;
 	case FAULT_GHOST:
@@ -347,6 +365,7 @@ void faults_start(struct sim *s) {
 		const struct sim_fault *f = fault_of(s, i);
 		if (!s->plan->chosen[i])
 			continue;
+		s->n_planted += f->on != ON_NOTHING;
 		if (f->kind <= FAULT_NAT)
 			start_lasting(s, i);
 		else if (f->at_us >= 0)

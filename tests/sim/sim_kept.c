@@ -68,9 +68,9 @@ enum { N_OPTIONS = sizeof options / sizeof options[0] };
 #define FAULT(name, type)                                                                                              \
 	{ #name, type, offsetof(struct sim_fault, name) }
 static const struct field fault_fields[] = {
-	FAULT(host, FIELD_U8),     FAULT(peer, FIELD_U8),      FAULT(reckless, FIELD_BOOL),
-	FAULT(set, FIELD_U64),     FAULT(at_us, FIELD_I64),    FAULT(moment, FIELD_U32),
-	FAULT(into, FIELD_DOUBLE), FAULT(lasts_us, FIELD_I64), FAULT(amount, FIELD_DOUBLE),
+	FAULT(host, FIELD_U8),      FAULT(peer, FIELD_U8),       FAULT(reckless, FIELD_BOOL), FAULT(round, FIELD_U64),
+	FAULT(set, FIELD_U64),      FAULT(at_us, FIELD_I64),     FAULT(moment, FIELD_U32),    FAULT(into, FIELD_DOUBLE),
+	FAULT(lasts_us, FIELD_I64), FAULT(amount, FIELD_DOUBLE),
 };
 enum { N_FAULT_FIELDS = sizeof fault_fields / sizeof fault_fields[0] };
 _Static_assert(sizeof(size_t) == 8 && sizeof(int64_t) == 8 && sizeof(enum late_policy) == 4, "as the tables say");
@@ -144,6 +144,8 @@ static void write_fault(FILE *out, const struct sim_fault *f) {
 	char text[LINE_BYTES], value[64], zero[64];
 	sim_fault_text(f, text, sizeof text);
 	fprintf(out, "\n# %s\nfault = kind=%s", text, sim_fault_names[f->kind]);
+	if (f->on != ON_NOTHING)
+		fprintf(out, " on=%s", sim_on_names[f->on]);
 	for (int i = 0; i < N_FAULT_FIELDS; i++) {
 		value_text(&fault_fields[i], f, value);
 		value_text(&fault_fields[i], &none, zero);
@@ -188,6 +190,25 @@ static bool set_kind(struct sim_fault *f, const char *name) {
 	return false;
 }
 
+static bool set_on(struct sim_fault *f, const char *name) {
+	for (int on = 0; on < SIM_ONS; on++)
+		if (strcmp(sim_on_names[on], name) == 0) {
+			f->on = (uint8_t)on;
+			f->at_us = -1;
+			return true;
+		}
+	return false;
+}
+
+static bool set_fault_value(struct sim_fault *f, const char *name, const char *value) {
+	if (strcmp(name, "kind") == 0)
+		return set_kind(f, value);
+	if (strcmp(name, "on") == 0)
+		return set_on(f, value);
+	int i = find(fault_fields, N_FAULT_FIELDS, name);
+	return i >= 0 && set_value(&fault_fields[i], f, value);
+}
+
 /* "kind=killed host=3 ..." NULL, or what is wrong. */
 static const char *read_fault(char *text, struct sim_plan *plan) {
 	struct sim_fault f = {.kind = SIM_FAULT_KINDS};
@@ -197,15 +218,38 @@ static const char *read_fault(char *text, struct sim_plan *plan) {
 		if (value == NULL)
 			return "a word without a value";
 		*value++ = '\0';
-		int i = find(fault_fields, N_FAULT_FIELDS, word);
-		bool ok = strcmp(word, "kind") == 0 ? set_kind(&f, value) : i >= 0 && set_value(&fault_fields[i], &f, value);
-		if (!ok)
+		if (!set_fault_value(&f, word, value))
 			return word;
 	}
 	if (f.kind == SIM_FAULT_KINDS || f.host >= SIM_HOSTS || f.peer >= SIM_HOSTS || plan->n == SIM_MAX_FAULTS)
 		return "no kind, no such host, or too many faults";
 	plan->faults[plan->n] = f;
 	plan->chosen[plan->n++] = true;
+	return NULL;
+}
+
+/* "suspected set=8 least=2 most=7" */
+static const char *read_expect(char *text, struct sim_plan *plan) {
+	static const struct field fields[] = {{"set", FIELD_U64, offsetof(struct sim_expect, set)},
+										  {"least", FIELD_U64, offsetof(struct sim_expect, least)},
+										  {"most", FIELD_U64, offsetof(struct sim_expect, most)}};
+	struct sim_expect x = {.set = UINT32_MAX, .most = UINT64_MAX};
+	char *rest = NULL, *word = strtok_r(text, " ", &rest);
+	int what = word != NULL ? expect_find(word) : -1;
+	if (what < 0 || plan->n_expects == SIM_MAX_EXPECTS)
+		return "nothing that is counted, or too many";
+	x.what = (uint8_t)what;
+	while ((word = strtok_r(NULL, " ", &rest)) != NULL) {
+		char *value = strchr(word, '=');
+		int i = -1;
+		if (value != NULL) {
+			*value++ = '\0';
+			i = find(fields, 3, word);
+		}
+		if (i < 0 || !set_value(&fields[i], &x, value))
+			return word;
+	}
+	plan->expects[plan->n_expects++] = x;
 	return NULL;
 }
 
@@ -220,6 +264,13 @@ static const char *read_line(char *line, struct sim_options *opt, struct sim_pla
 	value += strlen(" = ");
 	if (strcmp(line, "fault") == 0)
 		return read_fault(value, plan);
+	if (strcmp(line, "expect") == 0)
+		return read_expect(value, plan);
+	if (strcmp(line, "rest") == 0 && strcmp(value, "plain") == 0 && *seen == 0) {
+		*opt = sim_options_plain();
+		*seen = UINT64_C(1) << 63;
+		return NULL;
+	}
 	int i = find(options, N_OPTIONS, line);
 	if (i < 0 || (*seen >> i & 1) || !set_value(&options[i], opt, value))
 		return "an unknown option, one that was there before, or a value that it cannot have";
@@ -242,7 +293,7 @@ enum rv_err sim_kept_read(const char *path, struct sim_options *opt, struct sim_
 	(void)fclose(in);
 	if (wrong != NULL)
 		return rv_fail(et, RV_E_INVALID, "%s:%d: %s", path, number, wrong);
-	if (seen != (UINT64_C(1) << N_OPTIONS) - 1)
+	if (!(seen >> 63) && seen != (UINT64_C(1) << N_OPTIONS) - 1)
 		return rv_fail(et, RV_E_INVALID, "%s: an option is missing: there must be all %d", path, (int)N_OPTIONS);
 	return RV_OK;
 }

@@ -135,6 +135,29 @@ struct sim_options sim_options_of(uint64_t seed) {
 	return o;
 }
 
+struct sim_options sim_options_plain(void) {
+	return (struct sim_options){.seed = 1,
+								.n_workers = 4,
+								.min_workers = 3,
+								.rounds = 20,
+								.steps_per_round = 3,
+								.snapshot_every = 4,
+								.n_params = 1200,
+								.chunk_elems = 256,
+								.codec = &codec_int8,
+								.late = LATE_KEEP,
+								.equal_ownership = true,
+								.fragments = 1,
+								.keep_snapshots = 2,
+								.keep_log = 4,
+								.delay_us = 20 * SIM_MS,
+								.jitter_us = 5 * SIM_MS,
+								.slowest_bytes_per_s = 1e5,
+								.step_us = 100 * SIM_MS,
+								.fault_interval_us = SIM_S,
+								.safety_us = 120 * (int64_t)SIM_S};
+}
+
 void sim_options_text(const struct sim_options *o, char *out, size_t cap) {
 	int n = snprintf(
 		out, cap,

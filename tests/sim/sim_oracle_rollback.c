@@ -56,13 +56,14 @@ static void return_to(struct sim *s, uint64_t round) {
 void oracle_rollback(struct sim *s, const struct core_record *rec) {
 	struct sim_oracle *o = &s->oracle;
 	unsigned long long round = rec->round;
+	bool by_force = s->term_wanted > o->term; /* FAULT_ROLLBACK: the operator says so, whatever there is */
 	if (rec->round > o->n_committed || !rv_hash_equal(&rec->chain, &o->chain[rec->round]))
 		sim_fail(s, "rolled back to a state of round %llu that is not the run's", round);
 	else if (rec->term <= o->term)
 		sim_fail(s, "term %llu after term %llu", (unsigned long long)rec->term, (unsigned long long)o->term);
-	else if (rec->round < o->n_committed && is_on_a_disk(s, FILE_LOG, rec->round))
+	else if (!by_force && rec->round < o->n_committed && is_on_a_disk(s, FILE_LOG, rec->round))
 		sim_fail(s, "round %llu is taken back, although its reduced bytes are still on a disk", round);
-	for (uint64_t r = rec->round + 1; r <= o->n_committed && !s->failed; r++)
+	for (uint64_t r = rec->round + 1; r <= o->n_committed && !s->failed && !by_force; r++)
 		if (is_on_a_disk(s, FILE_SNAPSHOT, r))
 			sim_fail(s, "rolled back to round %llu, although the state of round %llu is still on a disk", round,
 					 (unsigned long long)r);

@@ -31,6 +31,14 @@ static bool pull(struct sim_worker *w, int index, bool bulk, struct reduce_msg *
 	return bulk ? reduce_send(w->reduce, now_us, index, m) : reduce_send_control(w->reduce, now_us, index, m);
 }
 
+/* Its last value is another one for each peer. */
+static const uint8_t *another_mean(const struct sim *s, const struct reduce_msg *m, int to) {
+	uint8_t *bytes = (uint8_t *)s->scratch;
+	memcpy(bytes, m->data, m->data_bytes);
+	bytes[m->data_bytes - 1] = (uint8_t)(1 + to);
+	return bytes;
+}
+
 /* What the all-reduce has for a peer; a withholder's is what it lets out, with a PING that says that it waits. */
 static bool pull_honestly(struct sim_worker *w, int index, bool bulk, struct reduce_msg *m) {
 	const struct sim *s = w->sim;
@@ -39,6 +47,8 @@ static bool pull_honestly(struct sim_worker *w, int index, bool bulk, struct red
 		any = pull(w, index, bulk, m);
 	if (any && w->host == s->withholder && m->type == REDUCE_PING)
 		m->waiting = 1;
+	if (any && w->host == s->withholder && s->unlike && m->type == REDUCE_GATHER)
+		m->data = another_mean(s, m, index);
 	return any;
 }
 
@@ -272,6 +282,7 @@ static void enter_attempt(struct sim *s, int host, const struct document *d) {
 		if (w->links[peer].up)
 			tell_reduce(w, peer, false);
 	oracle_contribution(s, host);
+	faults_on(s, host, ON_ATTEMPT, d->round, 4 * (s->opt.delay_us + s->opt.jitter_us));
 }
 
 /* ---- the session core's links ---- */

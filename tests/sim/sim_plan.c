@@ -32,7 +32,11 @@ const char *const sim_fault_names[SIM_FAULT_KINDS] = {[FAULT_HTTP_LOSS] = "http_
 													  [FAULT_WIPE] = "disk_wiped",
 													  [FAULT_CLOCK] = "clock_jumped",
 													  [FAULT_LEAVE] = "left",
-													  [FAULT_FLIP] = "bit_flipped"};
+													  [FAULT_FLIP] = "bit_flipped",
+													  [FAULT_ROLLBACK] = "rolled_back"};
+
+const char *const sim_on_names[SIM_ONS] = {"nothing", "roster",   "commit",  "rollback", "attempt",
+										   "log",     "snapshot", "replica", "term"};
 
 /* How often each kind is drawn, for faults at a time; and for those aimed at a delicate moment. */
 static const uint8_t often[SIM_FAULT_KINDS] = {
@@ -278,7 +282,10 @@ void sim_fault_text(const struct sim_fault *f, char *out, size_t cap) {
 	host_text(f->host, host);
 	host_text(f->peer, peer);
 	set_text(f->set, set, sizeof set);
-	if (f->kind > FAULT_NAT && f->at_us < 0)
+	if (f->on != ON_NOTHING)
+		(void)snprintf(when, sizeof when, "%.0f %% into %s of round %llu at %s", 100 * f->into, sim_on_names[f->on],
+					   (unsigned long long)f->round, host);
+	else if (f->kind > FAULT_NAT && f->at_us < 0)
 		(void)snprintf(when, sizeof when, "%.0f %% into delicate moment %u of %s", 100 * f->into, f->moment, host);
 	else if (f->kind > FAULT_NAT)
 		(void)snprintf(when, sizeof when, "at %.3f s", (double)f->at_us / SIM_S);

@@ -265,6 +265,8 @@ bool sim_run(const struct sim_options *opt, struct sim_plan *plan, bool verbose,
 		run_until(s, healed_us + LIVENESS_BOUND_US);
 	}
 	demand_the_end(s, healed_us);
+	if (!s->failed)
+		expect_check(s);
 	s->stats.seeds = 1;
 	s->stats.workers = (uint64_t)opt->n_workers;
 	s->stats.virtual_us = s->now_us;

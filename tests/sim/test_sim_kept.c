@@ -34,15 +34,15 @@ static void read_kept(const char *path, struct trial *t) {
 		fail_msg("%s", et.text);
 }
 
-static void test_kept_universes_hold(void **state) {
+static void run_all(void **state, const char *dir, int least) {
 	struct trial *t = trial_new(state);
 	struct dirent **names;
-	int n = scandir(RV_SIM_KEPT, &names, NULL, alphasort), universes = 0;
+	int n = scandir(dir, &names, NULL, alphasort), universes = 0;
 	assert_true(n > 0);
 	for (int i = 0; i < n; i++) {
 		char path[1024], why[1024];
 		struct sim_stats stats;
-		(void)snprintf(path, sizeof path, "%s/%s", RV_SIM_KEPT, names[i]->d_name);
+		(void)snprintf(path, sizeof path, "%s/%s", dir, names[i]->d_name);
 		bool hidden = names[i]->d_name[0] == '.';
 		free(names[i]);
 		if (hidden)
@@ -53,7 +53,37 @@ static void test_kept_universes_hold(void **state) {
 		universes++;
 	}
 	free(names);
-	assert_true(universes >= 3);
+	assert_true(universes >= least);
+}
+
+static void test_kept_universes_hold(void **state) {
+	run_all(state, RV_SIM_KEPT, 3);
+}
+
+static void test_planted_universes_hold(void **state) {
+	run_all(state, RV_SIM_PLANTED, 6);
+}
+
+/* A planted universe whose demand is not met, or whose fault never comes, does not hold. */
+static void test_what_is_demanded_is_looked_at(void **state) {
+	static const char *const lines[] = {"expect = commits least=21", "expect = suspected set=15 least=1",
+										"expect = commits most=20\nfault = kind=killed host=1 on=log round=99"};
+	struct trial *t = trial_new(state);
+	char path[] = "/tmp/sim-planted-XXXXXX", why[1024];
+	int fd = mkstemp(path);
+	assert_true(fd >= 0);
+	close(fd);
+	for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+		struct sim_stats stats;
+		FILE *f = fopen(path, "we");
+		assert_non_null(f);
+		(void)fprintf(f, "rest = plain\n%s\n", lines[i]);
+		assert_int_equal(fclose(f), 0);
+		read_kept(path, t);
+		assert_false(sim_run(&t->opt, &t->plan, false, &stats, why));
+		assert_non_null(strstr(why, "planted: "));
+	}
+	assert_int_equal(unlink(path), 0);
 }
 
 /* A seed's universe, written and read, is the same to the last event. */
@@ -109,12 +139,17 @@ static void test_what_is_no_universe_is_refused(void **state) {
 	refuse(path, "fault = kind=kild host=1", "kind");
 	refuse(path, "fault = kind=killed host=300", "host");
 	refuse(path, "fault = killed", "without a value");
+	refuse(path, "fault = kind=killed on=monday", ":1: on");
+	refuse(path, "expect = luck", "counted");
+	refuse(path, "seed = 1\nrest = plain", "2: ");
 	assert_int_equal(unlink(path), 0);
 }
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(test_kept_universes_hold, teardown),
+		cmocka_unit_test_teardown(test_planted_universes_hold, teardown),
+		cmocka_unit_test_teardown(test_what_is_demanded_is_looked_at, teardown),
 		cmocka_unit_test_teardown(test_a_file_keeps_all_of_a_universe, teardown),
 		cmocka_unit_test(test_what_is_no_universe_is_refused),
 	};

@@ -235,14 +235,15 @@ enum rv_err fetcher_want(struct fetcher *f, int64_t now_us, const struct state_i
 	enum rv_err e = RV_OK;
 	for (int i = 0; i < n && e == RV_OK; i++)
 		if (!find_part(f, &ids[i]))
-			e = add_part(f, &ids[i], et);
+			e = add_part(f, &ids[i], i == 0 ? et : NULL);
+	f->waits = n > 0 && find_part(f, &ids[0]); /* what is only fetched ahead can do without memory */
 	tell_wanted(f);
-	struct part *first = n > 0 ? find_part(f, &ids[0]) : NULL;
+	struct part *first = f->waits ? find_part(f, &ids[0]) : NULL;
 	if (first && first->finished)
 		deliver(f, first);
 	else if (first && fetch_core_complete(f->core, slot_of(f, first)))
 		finish(f, first);
-	return e;
+	return n == 0 || first ? RV_OK : e;
 }
 
 /* ---- the mesh ---- */
