@@ -1,4 +1,4 @@
-/* replica.c: inner steps and evaluation. See replica.h. */
+/* replica.c: inner steps and evaluation. */
 #include "train/replica.h"
 
 #include "base/assert.h"
@@ -22,7 +22,7 @@ static struct schedule schedule_of(const struct run_config *cfg) {
 	};
 }
 
-/* One part after the other: the first fault is the one to hear about. */
+/* Builds one part after the other, and returns the first fault. */
 static enum rv_err init_parts(struct replica *r, const struct replica_options *o, const struct device_set *devices,
 							  struct rv_errtext *et) {
 	for (int i = 0; i < r->n_parts; i++)
@@ -204,7 +204,7 @@ void replica_set_global_step(struct replica *r, uint64_t step) {
 	r->global_step = step;
 }
 
-/* What the team does, or the caller alone where there is one part. */
+/* The team's work, or the caller's if there is one part. */
 struct step_work {
 	struct replica *r;
 	struct replica_share share;
@@ -245,7 +245,7 @@ struct number_text {
 	char text[32];
 };
 
-/* What is not finite in words: printf may call it -nan. */
+/* Returns a number as text, in words if not finite: printf may write -nan. */
 static struct number_text number_text(double v) {
 	struct number_text t = {"not a number"};
 	if (isinf(v))
@@ -255,7 +255,7 @@ static struct number_text number_text(double v) {
 	return t;
 }
 
-/* The gradient of a step over `shards`, in the parts; *out says what it is like. */
+/* Computes the gradient of a step over `shards` in the parts, and *out. */
 static enum rv_err take_gradient(struct replica *r, const uint32_t *shards, int n, struct step_stats *out,
 								 struct rv_errtext *et) {
 	RV_ASSERT(n >= 1);
@@ -263,11 +263,11 @@ static enum rv_err take_gradient(struct replica *r, const uint32_t *shards, int 
 	uint64_t tokens = (uint64_t)n * sequences * (uint64_t)r->cfg.context;
 	struct step_work w = {.r = r, .share = {shards, n, (float)(1 / (double)tokens)}};
 	on_all_parts(r, gradient_of_part, &w);
-	if (r->parts[0].exchange_failed) /* for all of them: the same again, through the host now */
+	if (r->parts[0].exchange_failed) /* repeated by all, now through the host */
 		on_all_parts(r, gradient_of_part, &w);
 	RV_TRY(first_fault(r, et));
 	double loss = r->parts[0].loss / (double)tokens, grad_norm = sqrt(r->parts[0].squares);
-	r->cursor += sequences; /* also past a batch that is refused: it would be refused again */
+	r->cursor += sequences; /* also past a refused batch, which would be refused again */
 	if (!isfinite(loss) || !isfinite(grad_norm))
 		return rv_fail(et, RV_E_RANGE,
 					   "training diverged at inner step %" PRIu64
@@ -297,7 +297,7 @@ float replica_learning_rate(const struct replica *r, uint64_t step) {
 
 enum rv_err replica_gradient(struct replica *r, float *gradient, struct step_stats *out, struct rv_errtext *et) {
 	RV_TRY(take_gradient(r, &r->shard, 1, out, et));
-	for (int i = 0; i < r->n_parts; i++) { /* each has the sums of its slice */
+	for (int i = 0; i < r->n_parts; i++) { /* each part has the sums of its slice */
 		const struct replica_part *p = &r->parts[i];
 		p->be->ops->download(p->be, gradient + p->slice.begin, p->grad + p->slice.begin,
 							 (p->slice.end - p->slice.begin) * sizeof *gradient);
@@ -338,7 +338,7 @@ uint64_t replica_eval_tokens(const struct replica *r, uint64_t max_tokens) {
 	return dataset_heldout_used(r->data, max_tokens) * (uint64_t)r->cfg.context;
 }
 
-/* Held-out sequences done to done + b of the `used` that are spread evenly over all. */
+/* Reads held-out sequences done to done + b of `used`, spread evenly over all. */
 static enum rv_err read_heldout(const struct replica *r, struct replica_part *p, uint64_t done, int b, uint64_t used,
 								struct rv_errtext *et) {
 	size_t context = (size_t)r->cfg.context;
@@ -371,10 +371,9 @@ static enum rv_err mean_heldout_loss(struct replica *r, const float *params, uin
 	return RV_OK;
 }
 
-/* Puts other weights where an evaluation reads them, without memory of their own: the gradient is zeroed by the next
- * step, so between steps its memory is free. On the host they lie there. A device may keep a bf16 copy of what products
- * read as weights, of a whole allocation: there they take the place of the replica's own, which wait in the gradient's
- * memory, so that the one copy serves both. */
+/* Lends memory to other weights for an evaluation: the gradient's, which the next step zeroes. A
+ * device may keep a bf16 copy of a whole allocation of weights: there they replace the replica's
+ * own, which wait in the gradient's memory, so that one copy serves both. */
 static const float *lend_memory(struct replica *r, const float *theta) {
 	struct replica_part *p = &r->parts[0];
 	if (r->mirror)

@@ -1,10 +1,9 @@
-/* replica.h: one copy of the model in training: parameters, inner optimizer state and data cursor; it can do inner
- * steps.
+/* replica.h: one copy of the model in training: parameters, inner optimizer state and data cursor;
+ * it makes inner steps.
  *
- * The lab's in-process run and the real worker drive this same object. It knows nothing of rounds, peers or averaging:
- * the outer loop reads theta_local after H steps, and puts new weights in.
- * One thread at a time.
- */
+ * The lab's in-process run and the worker drive this same object, which knows nothing of rounds,
+ * peers or averaging: the outer loop reads theta_local after H steps and sets new weights. One
+ * thread at a time. */
 #ifndef RV_TRAIN_REPLICA_H
 #define RV_TRAIN_REPLICA_H
 
@@ -22,115 +21,118 @@
 struct replica;
 
 struct step_stats {
-	float loss;      /* mean over the step's tokens */
+	float loss;      /* mean over the step's tokens, nats */
 	float grad_norm; /* before clipping */
 	float lr;
 	uint64_t tokens;
 };
 
-/* What is this replica's own choice: none of it changes the bits of what it computes from its data. */
+/* Choices of one replica that do not change the bits that it computes from its data. */
 struct replica_options {
-	uint32_t shard, n_shards;   /* which share of the data it reads */
-	enum recompute recompute;   /* memory against time */
-	int step_shards;            /* most that replica_step_shards will be given; 0: its own alone */
-	const float *initial_theta; /* (n) weights to start from, copied; NULL: drawn from cfg->seed, the same everywhere */
+	uint32_t shard, n_shards;   /* its share of the data */
+	enum recompute recompute;   /* less memory for more time */
+	int step_shards;            /* most shards of a replica_step_shards call; 0: its own alone */
+	const float *initial_theta; /* (n) first weights, copied; NULL: drawn from cfg->seed, equal everywhere */
 };
 
-/* Borrows `data` and `be`. All device memory that steps and evaluations take is taken here (backend_ops.reserve).
- * RV_E_NOMEM, of the host or the device; RV_E_RANGE, RV_E_UNSUPPORTED: the backend cannot do
- * the model. One thread at a time, as all of this. */
+/* Makes a replica on one device; `data` and `be` must outlive it. Takes all device memory of steps
+ * and evaluations now (backend_ops.reserve). Returns RV_E_NOMEM (host or device), RV_E_RANGE, or
+ * RV_E_UNSUPPORTED if the backend lacks the model. */
 enum rv_err replica_new(const struct run_config *cfg, const struct dataset *data, const struct replica_options *options,
 						struct backend *be, struct replica **out, struct rv_errtext *et);
-/* The same on several devices, kept equal: each takes its share of a step's sequences and owns a slice of the
- * optimizer's state. To rounding what one device computes; the same bits on every run. Borrows the backends of
- * `devices`. RV_E_RANGE also: more devices than sequences in a step. */
+/* Makes a replica on several devices, kept equal: each takes its share of a step's sequences and
+ * owns a slice of the optimizer's state. Results equal one device's up to rounding, with the same
+ * bits on every run. The devices must outlive it. Returns also RV_E_RANGE for more devices than
+ * sequences in a step. */
 enum rv_err replica_new_on(const struct run_config *cfg, const struct dataset *data,
 						   const struct replica_options *options, const struct device_set *devices,
 						   struct replica **out, struct rv_errtext *et);
 void replica_free(struct replica *r);
 
 size_t replica_n_params(const struct replica *r);
-/* Its layout and shape. Borrowed. */
+/* Returns the model with layout and shape; borrowed. */
 const struct model *replica_model(const struct replica *r);
-/* Host copy of the parameters, (n). Valid until the next call on r. On the CPU backend this is the live block. */
+/* Returns the parameters (n) in host memory, valid until the next call on r; on a CPU live. */
 const float *replica_theta(struct replica *r);
 void replica_set_theta(struct replica *r, const float *theta);
-/* Of a replica whose memory is not the host's: the first device and its weights there, (n); NULL: it is the host's. */
+/* Returns the weights (n) in the first device's memory, and the device; NULL: the host's. */
 float *replica_device_theta(struct replica *r, struct backend **be);
-/* Parameters [at, at + n) alone. */
+/* Set and copy parameters [at, at + n). */
 void replica_set_part(struct replica *r, size_t at, size_t n, const float *values);
 void replica_get_part(struct replica *r, size_t at, size_t n, float *values);
-/* theta_local becomes the weights drawn from cfg->seed. */
+/* Sets theta_local to the weights drawn from cfg->seed. */
 void replica_draw_theta0(struct replica *r);
-/* After a fault of the machine: an inner optimizer whose moments are not all finite begins anew, with none. True: it
- * did. */
+/* Resets the inner optimizer's moments if one is not finite, after a hardware fault. Returns
+ * whether it did. */
 bool replica_heal(struct replica *r);
-/* theta_local += to - from: adopting a committed outer step without losing inner progress. */
+/* Adds to - from to theta_local: adopts a committed outer step and keeps inner progress. */
 void replica_shift_theta(struct replica *r, const float *from, const float *to);
 
-/* theta (n): the shared weights that inner steps are pulled to where the run has a prox_mu (FedProx, arXiv 1812.06127,
- * equation 2: the loss plus prox_mu / 2 |theta_local - theta|^2). The term's gradient, prox_mu (theta_local - theta),
- * is added before clipping; it is no part of the loss that a step reports. Copied; until the first call: the initial
- * weights. Without prox_mu nothing is done. */
+/* Sets theta (n, copied), the shared weights that inner steps are pulled to if the run has a
+ * prox_mu (FedProx, arXiv 1812.06127, equation 2: the loss plus prox_mu / 2 |theta_local -
+ * theta|^2); at first the initial weights. The term's gradient, prox_mu (theta_local - theta), is
+ * added before clipping; reported losses exclude the term. Without prox_mu a no-op. */
 void replica_set_anchor(struct replica *r, const float *theta);
 
-/* One inner step (grad_accum micro-batches) of the run's inner optimizer, global inner step += 1. RV_E_RANGE when loss
- * or gradient is not finite: the parameters are then unchanged, and the data cursor has moved on: trying again reads
- * other data. */
+/* Makes one inner step (grad_accum micro-batches); global inner step += 1. Returns RV_E_RANGE if
+ * loss or gradient is not finite: parameters are then unchanged, but the data cursor has advanced,
+ * so that a retry reads other data. */
 enum rv_err replica_step(struct replica *r, struct step_stats *out, struct rv_errtext *et);
-/* The same with the mean gradient over grad_accum micro-batches of each of `shards` (n >= 1), all at this replica's
- * cursor: what n data-parallel workers compute together. replica_step(r) is this with the replica's own shard. */
+/* Makes a step with the mean gradient over grad_accum micro-batches of each of n >= 1 `shards`, all
+ * at this replica's cursor: what n data-parallel workers compute together. replica_step uses the
+ * replica's own shard. */
 enum rv_err replica_step_shards(struct replica *r, const uint32_t *shards, int n, struct step_stats *out,
 								struct rv_errtext *et);
-/* The same again with other data when a step is refused: training's inner step. shards NULL (n is 0 then): the
- * replica's own. RV_E_RANGE after REPLICA_REFUSED_MAX refusals in a row. Other faults at once. */
+/* Makes a step, retried with other data after RV_E_RANGE: training's inner step. shards NULL (n 0):
+ * the replica's own. Returns RV_E_RANGE after REPLICA_REFUSED_MAX refusals in a row. */
 enum { REPLICA_REFUSED_MAX = 20 };
 enum rv_err replica_step_over(struct replica *r, const uint32_t *shards, int n, struct step_stats *out,
 							  struct rv_errtext *et);
-/* `fn` is called by each step when its gradient is there, before it changes theta, m and v. NULL (the start):
- * nothing. */
+/* Sets a function that each step calls once its gradient is ready, before it changes theta, m and
+ * v. NULL (the default): none. */
 void replica_before_update(struct replica *r, void (*fn)(void *ctx), void *ctx);
-/* Calls it, for what changes the replica's vectors from outside. */
+/* Calls that function, before other changes of the replica's vectors. */
 void replica_settle(struct replica *r);
-/* A step's gradient without its update, for optimizers that are not the replica's: gradient (n, host) as replica_step
- * has it before clipping; the data cursor and the global step move on as there, theta and the moments do not. out->lr
- * is the schedule's. RV_E_RANGE as replica_step. */
+/* Computes a step's gradient (n, host), before clipping, without the update, for other optimizers;
+ * data cursor and global step advance, theta and the moments do not. out->lr is the schedule's.
+ * Returns RV_E_RANGE like replica_step. */
 enum rv_err replica_gradient(struct replica *r, float *gradient, struct step_stats *out, struct rv_errtext *et);
-/* The schedule's learning rate at that global step. */
+/* Returns the schedule's learning rate at that global step. */
 float replica_learning_rate(const struct replica *r, uint64_t step);
-/* The learning rate follows this; it never restarts. Set it when entering round r: r * H. */
+/* Return and set the step that the learning rate follows: r * H when round r begins. */
 uint64_t replica_global_step(const struct replica *r);
 void replica_set_global_step(struct replica *r, uint64_t step);
 
-/* Returns how many tokens replica_eval(max_tokens) predicts: whole sequences, at least one; all there are for 0. */
+/* Returns how many tokens replica_eval(max_tokens) predicts: of whole sequences; all for 0. */
 uint64_t replica_eval_tokens(const struct replica *r, uint64_t max_tokens);
-/* Measures the mean loss (nats per token) of `theta` (NULL: the replica's own) over the held-out split: over at most
- * max_tokens of it, in sequences spread evenly, the same ones every time; 0: all of it. RV_E_RANGE when it is not
- * finite. */
+/* Measures the mean loss (nats per token) of `theta` (NULL: the replica's own) on at most
+ * max_tokens of the held-out split, in sequences spread evenly, the same every time; 0: all.
+ * Returns RV_E_RANGE if it is not finite, RV_E_CANCELLED (replica_watch). */
 enum rv_err replica_eval(struct replica *r, const float *theta, uint64_t max_tokens, double *loss,
 						 struct rv_errtext *et);
 
-/* While *stop is true replica_eval ends before its next batch with RV_E_CANCELLED. Borrowed; NULL (the start): never.
- */
+/* Makes replica_eval end before its next batch with RV_E_CANCELLED while *stop (borrowed) is true.
+ * NULL (the default): never. */
 void replica_watch(struct replica *r, const atomic_bool *stop);
 
-/* A vector (n) on the host that is this replica's alone, from now on part of its state below, in the order of these
- * calls: what error feedback keeps (outer/contribution.h), then what eager updates do (outer/eager.h). Borrowed; NULL:
- * none, nothing is done. */
+/* Adds a vector (n, host, borrowed) to the replica's state below, in the order of the calls: that
+ * of error feedback (outer/contribution.h), then those of eager updates (outer/eager.h). NULL:
+ * no-op. */
 enum { REPLICA_MAX_KEPT = 4 };
 void replica_keep(struct replica *r, float *vector);
-/* Everything that is this replica's alone (theta_local, m, v, step, cursor, the kept vectors), as bytes in one buffer
- * of replica_state_bytes. Load checks magic, version, sizes and hash: RV_E_CORRUPT names the field, and the replica is
- * unchanged. */
+/* Saves and loads the replica's own state (theta_local, m, v, step, cursor, the kept vectors) as
+ * one buffer of replica_state_bytes. Load returns RV_E_CORRUPT, naming the field, for a wrong
+ * magic, version, size or hash, with the replica unchanged. */
 size_t replica_state_bytes(const struct replica *r);
 void replica_save(struct replica *r, uint8_t *out);
-/* The same in three parts: what changes with every batch that is read; the vectors; and the hash over its n bytes,
- * which needs no replica and may run on any thread. */
+/* Save in three parts: what changes with every batch read; the vectors; and the hash over its n
+ * bytes, which needs no replica: any thread. */
 void replica_copy_head(const struct replica *r, uint8_t *out);
 void replica_copy_vectors(const struct replica *r, uint8_t *out);
 void replica_seal(uint8_t *copy, size_t n);
-/* Which vectors that copies, where their memory is the host's (replica_device_theta is NULL): anybody may copy them
- * while nothing but gradients and evaluations are computed. Returns how many. */
+/* Lists the vectors that replica_copy_vectors copies, if in host memory (replica_device_theta is
+ * NULL): any thread may copy them while the replica computes only gradients and evaluations.
+ * Returns how many. */
 struct replica_vector {
 	uint8_t *to;
 	const float *from;
@@ -138,7 +140,7 @@ struct replica_vector {
 };
 enum { REPLICA_MAX_VECTORS = 33 + REPLICA_MAX_KEPT };
 int replica_vectors(const struct replica *r, uint8_t *out, struct replica_vector list[REPLICA_MAX_VECTORS]);
-/* What needs no replica: the hash. RV_E_CORRUPT. */
+/* Checks the hash, without a replica. Returns RV_E_CORRUPT. */
 enum rv_err replica_check(const uint8_t *in, size_t n, struct rv_errtext *et);
 enum rv_err replica_load(struct replica *r, const uint8_t *in, size_t n, struct rv_errtext *et);
 

@@ -1,4 +1,4 @@
-/* replica_part.c: one device's part of a replica: its memory, its share of the gradient, its slice of the update. */
+/* replica_part.c: one device's memory, share of the gradient, and slice of the update. */
 #include "base/assert.h"
 #include "train/replica_internal.h"
 #include "train/step_bounds.h"
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Gradients are sent when so many are final: enough that an exchange's fixed cost does not count. */
+/* Final gradients per exchange: enough to make its fixed cost negligible. */
 enum { SEND_ELEMS = 1 << 20 };
 
 static enum rv_err alloc_vector(struct backend *be, size_t n, float **out, const char *what, struct rv_errtext *et) {
@@ -26,7 +26,7 @@ static enum rv_err alloc_host(const struct replica *r, struct replica_part *p, s
 	return RV_OK;
 }
 
-/* The model's spans, cut to what the part updates and counted from its begin. */
+/* Cuts the model's spans to what the part updates, relative to its beginning. */
 static enum rv_err cut_spans(struct replica_part *p, struct rv_errtext *et) {
 	const struct model *m = p->model;
 	p->spans = calloc((size_t)m->n_spans, sizeof *p->spans);
@@ -42,7 +42,7 @@ static enum rv_err cut_spans(struct replica_part *p, struct rv_errtext *et) {
 	return RV_OK;
 }
 
-/* Takes what steps need of the device beside the vectors, when these are there. */
+/* Reserves device memory for steps beside the vectors, once these are there. */
 static enum rv_err reserve_steps(const struct replica *r, struct replica_part *p, const struct replica_options *o,
 								 struct rv_errtext *et) {
 	struct step_bounds s = step_bounds_of(&(struct step_source){.run = &r->cfg,
@@ -101,12 +101,13 @@ static uint64_t sequences_of_shard(const struct replica *r) {
 	return (uint64_t)(r->cfg.batch * r->cfg.grad_accum);
 }
 
-/* Sequences [at, at + b) of the step: shard after shard. */
+/* Reads sequences [at, at + b) of the step, shard after shard. */
 static enum rv_err read_batch(const struct replica *r, struct replica_part *p, const struct replica_share *s,
 							  uint64_t at, uint64_t b, struct rv_errtext *et) {
 	size_t context = (size_t)r->cfg.context;
 	for (uint64_t i = 0; i < b; i++) {
 		uint32_t shard = s->shards[(at + i) / sequences_of_shard(r)];
+		RV_ASSERT((at + i) / sequences_of_shard(r) < (uint64_t)s->n_shards);
 		uint64_t sequence = r->cursor + (at + i) % sequences_of_shard(r);
 		RV_TRY(dataset_train_sequence(r->data, shard, sequence, p->inputs + i * context, p->targets + i * context, et));
 	}
@@ -132,7 +133,7 @@ static void send_ready(const struct replica *r, struct replica_part *p) {
 	p->ready_begin = p->ready_end = 0;
 }
 
-/* Gradients [begin, end) are final: behind those that already wait, or apart from them. */
+/* Notes final gradients [begin, end), and sends those that wait if apart or enough. */
 static void on_gradients(void *ctx, size_t begin, size_t end) {
 	const struct ready_ctx *c = ctx;
 	struct replica_part *p = c->p;
@@ -145,8 +146,9 @@ static void on_gradients(void *ctx, size_t begin, size_t end) {
 		send_ready(c->r, p);
 }
 
-/* Forward and backward over the batch of b sequences at hand; true: p->losses are its losses, and false: they come
- * later, all of a step's at once. In the last one of a part among several, gradients leave as they become final. */
+/* Computes forward and backward of b sequences. Returns true if p->losses has their losses, false
+ * if all losses of the step come later. In the last batch of one of several parts, gradients are
+ * sent as they become final. */
 static bool run_batch(struct replica *r, struct replica_part *p, float grad_scale, uint64_t b, bool last) {
 	struct ready_ctx ready = {r, p};
 	if (last && p->comm) {
@@ -159,13 +161,13 @@ static bool run_batch(struct replica *r, struct replica_part *p, float grad_scal
 	return has_losses;
 }
 
-/* The size of the micro-batch that begins at sequence `at` of [.., end). */
+/* Returns the size of the micro-batch that begins at sequence `at` of [.., end). */
 static uint64_t batch_at(const struct replica *r, uint64_t at, uint64_t end) {
 	return end - at < (uint64_t)r->cfg.batch ? end - at : (uint64_t)r->cfg.batch;
 }
 
-/* n losses of the micro-batch that ends before sequence `next` of [.., end): summed within a shard, then over shards,
- * whenever they come. */
+/* Adds n losses of the micro-batch that ends before sequence `next` of [.., end): first within a
+ * shard, then over shards, whenever they arrive. */
 static void add_losses(const struct replica *r, struct replica_part *p, double *of_shard, const float *losses, size_t n,
 					   uint64_t next, uint64_t end) {
 	*of_shard += replica_sum(losses, n);
@@ -175,8 +177,8 @@ static void add_losses(const struct replica *r, struct replica_part *p, double *
 	}
 }
 
-/* Those of a backend that did not wait for them: of all micro-batches since the step's begin, which is what was asked
- * for unless a fault ended it early. */
+/* Adds the losses of a backend that did not wait, of all micro-batches of the step: as many as
+ * requested unless a fault ended it early. */
 static void collect_losses(const struct replica *r, struct replica_part *p, uint64_t begin, uint64_t end) {
 	size_t n, context = (size_t)r->cfg.context;
 	double of_shard = 0;
@@ -192,7 +194,7 @@ static void collect_losses(const struct replica *r, struct replica_part *p, uint
 	}
 }
 
-/* Sequences [begin, end) of the step. */
+/* Accumulates the gradient of sequences [begin, end) of the step. */
 static enum rv_err accumulate(struct replica *r, struct replica_part *p, const struct replica_share *s, uint64_t begin,
 							  uint64_t end, struct rv_errtext *et) {
 	double of_shard = 0;
@@ -205,7 +207,7 @@ static enum rv_err accumulate(struct replica *r, struct replica_part *p, const s
 	return RV_OK;
 }
 
-/* A part that failed makes the exchanges that the others wait for; what it sends is not used. */
+/* Makes the exchanges that the others wait for in a failed part; its terms are not used. */
 static void go_through_motions(struct replica *r, struct replica_part *p) {
 	size_t bytes = (size_t)r->cfg.context * sizeof(int32_t);
 	memset(p->inputs, 0, bytes);
@@ -216,7 +218,7 @@ static void go_through_motions(struct replica *r, struct replica_part *p) {
 		(void)p->be->ops->micro_losses(p->be, &n);
 }
 
-/* FedProx's term, of the part's slice. */
+/* Adds FedProx's term to the part's slice. */
 static void add_proximal(const struct replica *r, struct replica_part *p) {
 	size_t at = p->slice.begin, n = p->slice.end - at;
 	if (p->anchor)
@@ -257,7 +259,7 @@ void replica_part_update(struct replica *r, int index, const struct inner_params
 	struct replica_part *p = &r->parts[index];
 	if (p->comm && r->inner->whole_matrices) {
 		comm_start_all_gather(p->comm, p->grad, r->n);
-		(void)comm_wait(p->comm); /* copies are made in any case */
+		(void)comm_wait(p->comm); /* broadcasts always complete */
 	}
 	const struct inner_slice slice = {.be = p->be,
 									  .theta = p->theta + p->updated.begin,

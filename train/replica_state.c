@@ -2,9 +2,8 @@
  *
  *   u64 magic "RVREPLIC", u32 version, u32 kept (vectors), u64 n_params, u32 shard, u32 n_shards,
  *   u64 global_step, u64 adam_steps, u64 cursor, f32 theta[n], f32 m[n], f32 v[n],
- *   kept vectors, f32 [n] each: the residual of error feedback, the start and momentum of eager updates,
- *   u8 hash[32]: BLAKE2b-256 over "rivulet replica" and all bytes before it. Little-endian.
- */
+ *   kept vectors, f32 [n] each: residual of error feedback, start and momentum of eager updates,
+ *   u8 hash[32]: BLAKE2b-256 over "rivulet replica" and all bytes before it. Little-endian. */
 #include "train/replica.h"
 
 #include "base/assert.h"
@@ -54,13 +53,13 @@ void replica_copy_head(const struct replica *r, uint8_t *out) {
 	RV_ASSERT(!w.failed && rv_writer_len(&w) == STATE_HEADER_BYTES);
 }
 
-/* Parts whose m and v make up the whole: one, where each has all. */
+/* Returns how many parts make up the whole m and v: one if each has all. */
 static int parts_with_state(const struct replica *r) {
 	return r->inner->whole_matrices ? 1 : r->n_parts;
 }
 
-/* theta, then of each part its slices of m and v, on its device (`on`); then what is kept in the host's memory
- * (NULL). */
+/* Lists theta, then each part's slices of m and v on its device (`on`), then the kept vectors in
+ * host memory (NULL). */
 static int list_vectors(const struct replica *r, uint8_t *out, struct replica_vector *list,
 						struct backend *on[REPLICA_MAX_VECTORS]) {
 	_Static_assert(REPLICA_MAX_VECTORS >= 1 + 2 * COMM_MAX_MEMBERS + REPLICA_MAX_KEPT,
@@ -167,7 +166,7 @@ enum rv_err replica_check(const uint8_t *in, size_t n, struct rv_errtext *et) {
 	return RV_OK;
 }
 
-/* Everything is checked before anything is changed. */
+/* Checks everything before any change. */
 static enum rv_err check_state(const struct replica *r, const uint8_t *in, size_t n, struct state_header *h,
 							   struct rv_errtext *et) {
 	if (n < STATE_HEADER_BYTES + RV_HASH_BYTES)

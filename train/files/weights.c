@@ -1,6 +1,7 @@
 /* weights.c: loads the flat parameter block from safetensors files. */
 #include "train/files/weights.h"
 
+#include "base/assert.h"
 #include "outer/global.h"
 #include "train/files/weights_names.h"
 #include "train/files/weights_set.h"
@@ -67,6 +68,7 @@ static enum rv_err load_tensor(struct loader *l, const char *path, const struct 
 					   l->family->hf_body ? l->family->hf_body : l->family->hf_prefix);
 	*seen = true;
 	RV_TRY(check_shape(l, path, f, t));
+	RV_ASSERT(safetensors_elems(f) == t->elems && t->offset + t->elems <= l->layout->n_params);
 	if (!l->params)
 		return RV_OK;
 	if (t->hf_transposed)

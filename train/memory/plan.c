@@ -88,6 +88,7 @@ static enum rv_err plan_workspace(const struct plan_input *in, enum dtype act, s
 		ops->step_memory(act, &in->step, &p->step);
 	if (p->on_device && p->devices > 1)
 		step_memory_add(&p->step, "exchange of devices", EXCHANGE_BYTES, EXCHANGE_BYTES);
+	RV_ASSERT(step_memory_least(&p->step) <= step_memory_bytes(&p->step));
 	p->workspace = replicas * step_memory_bytes(&p->step);
 	p->spare = replicas * (step_memory_bytes(&p->step) - step_memory_least(&p->step));
 	p->host += p->on_device ? replicas * p->step.pinned_bytes : 0;

@@ -222,6 +222,7 @@ enum rv_err dataset_train_sequence(const struct dataset *d, uint32_t shard, uint
 	uint64_t i = permute_index(n, key, cursor % n);
 	uint64_t train_block = shard_block(d, shard, i / d->sequences_per_block);
 	uint64_t block = train_block / (d->holdout_every - 1) * d->holdout_every + train_block % (d->holdout_every - 1);
+	RV_ASSERT(block % d->holdout_every != d->holdout_every - 1);
 	uint32_t slack = DATA_BLOCK - 1 - d->sequences_per_block * d->context;
 	uint64_t phase_seed = random_u64(d->seed, STREAM_PHASE | shard, epoch);
 	uint32_t phase = (uint32_t)(random_u64(phase_seed, STREAM_PHASE, block) % (slack + 1));

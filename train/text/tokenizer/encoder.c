@@ -1,4 +1,5 @@
 /* encoder.c: cuts text into runs of characters and of other bytes, and these into pieces. */
+#include "base/assert.h"
 #include "train/text/tokenizer/piece_cache.h"
 #include "train/text/tokenizer/tokenizer_internal.h"
 #include "train/text/tokenizer/utf8.h"
@@ -33,6 +34,7 @@ void encoder_free(struct encoder *e) {
 
 static enum rv_err encode_piece(void *ctx, const uint8_t *piece, size_t n, struct rv_errtext *et) {
 	struct encoder *e = ctx;
+	RV_ASSERT(n > 0);
 	if (n > PIECE_CACHE_MAX_BYTES)
 		return bpe_encode(&e->t->bpe, &e->merging, piece, n, e->out, et);
 	struct piece_key key = piece_key_of(piece, n);

@@ -183,6 +183,7 @@ enum rv_err shard_writer_append(struct shard_writer *w, const uint32_t *ids, siz
 static enum rv_err write_header(struct shard_writer *w, struct rv_errtext *et) {
 	const struct layout *l = &layouts[w->token_bytes == 4];
 	uint8_t bytes[12];
+	RV_ASSERT(w->n_tokens <= SHARD_MAX_TOKENS);
 	struct rv_writer out = rv_writer_of(bytes, sizeof bytes);
 	rv_write_u32(&out, l->magic);
 	rv_write_u32(&out, l->version);

@@ -102,6 +102,7 @@ enum rv_err text_blocks_get(const struct text_blocks *b, uint64_t i, uint8_t buf
 	RV_TRY(mapped_file_read(file, low, high - low, buffer, et));
 	size_t from = text_blocks_cut(buffer, high - low, nominal - low);
 	size_t to = text_blocks_cut(buffer, high - low, end - low);
+	RV_ASSERT(from <= to && to <= high - low);
 	*out = (struct text_block){.at = buffer + from, .n = to - from, .begins_file = nominal == 0};
 	return RV_OK;
 }

@@ -1,6 +1,7 @@
 /* tokenize_job.c: encodes batches of blocks in parallel, then appends them in order. */
 #include "train/text/tokenizer/tokenize_job.h"
 
+#include "base/assert.h"
 #include "train/text/tokenizer/block_lanes.h"
 #include "train/text/tokenizer/shard.h"
 
@@ -51,6 +52,8 @@ static enum rv_err open_shard(struct job *j, struct rv_errtext *et) {
 
 /* Commits a whole shard; the next one begins `skip` tokens into block `block`. */
 static enum rv_err close_shard(struct job *j, uint64_t block, uint64_t skip, struct rv_errtext *et) {
+	RV_ASSERT(j->shard.n_tokens > 0 && j->shard.n_tokens <= j->c->shard_tokens);
+	RV_ASSERT(block > j->at.block || (block == j->at.block && skip > j->at.skip));
 	j->shard_open = false;
 	RV_TRY(shard_writer_commit(&j->shard, et));
 	j->at.shards++;
