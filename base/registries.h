@@ -11,10 +11,8 @@ enum codec_choice {
 #undef CODEC
 };
 enum codec_fact {
-	CODEC_ROUNDS = 1, /* values, so that `rounding` says how */
-	CODEC_DRAWS = 2,  /* may round at random */
-	CODEC_NOISY = 4,  /* rounded at random, what is lost has about the power of what there was */
-	CODEC_SPARSE = 8, /* most values become 0 */
+	CODEC_ROUNDS = 1, /* values */
+	CODEC_SPARSE = 2, /* most values become 0 */
 };
 struct codec_facts {
 	const char *name;

@@ -150,11 +150,7 @@ const struct rv_option run_config_options[] = {
 	CHOICE_OPT(
 		"mean-codec", mean_codec, "auto", mean_codecs, "Outer loop",
 		"Encoding of their mean, which its owner sends to all. auto: that of the outer gradients, int8 where that is "
-		"int2 or topk."),
-	{"rounding", RV_OPT_CHOICE, FIELD(rounding), 0, "nearest", 0, 0, "nearest|stochastic",
-	 "How the codec rounds outer gradients; stochastic: at random to a neighbour, right on average. Means are always "
-	 "rounded to nearest.",
-	 "Outer loop"},
+		"topk."),
 	REAL_OPT(
 		"error-feedback", error_feedback, "0", 0, 1, "Outer loop",
 		"What encoding lost of a worker's outer gradient is added to its next one, times this; 0: it is lost. 0.95 "
@@ -334,39 +330,6 @@ static enum rv_err check_auto(const char *name, double value, struct rv_errtext 
 				   value);
 }
 
-/* What two bits rounded at random leave behind is noise, of 0.5 to 1.15 of the power of what they encode. Of a round's
- * noise error feedback puts beta into the next contribution, and a replica that keeps `mix` of its own parameters still
- * differs by up to so much from what the noise has made of the shared ones, for some 1 / (1 - mix) rounds. That may be
- * more than there was: it grows until the weights are not usable. With two workers or more it does not where mix is
- * three quarters at most, and with error feedback where the two add up to 1 at most and mix is no more than half (runs
- * of 500 rounds, docs/benchmarks.md); other codecs leave far less. */
-static enum rv_err check_noise(const struct run_config *c, struct rv_errtext *et) {
-	const double most_mix = 0.75, most_mix_with_feedback = 0.5, most_sum = 1;
-	if (c->error_feedback > 0 && (c->error_feedback + c->mix > most_sum || c->mix > most_mix_with_feedback))
-		return rv_fail(
-			et, RV_E_INVALID,
-			"codec = int2 with rounding = stochastic, error-feedback = %g and mix = %g: the noise of two bits "
-			"rounded at random would grow every round; the two may add up to 1 at most, and mix be 0.5: lower "
-			"them, or rounding = nearest",
-			c->error_feedback, c->mix);
-	if (c->mix > most_mix)
-		return rv_fail(et, RV_E_INVALID,
-					   "codec = int2 with rounding = stochastic and mix = %g: the noise of two bits rounded at random "
-					   "would grow every round; mix may be 0.75 at most: lower it, or rounding = nearest",
-					   c->mix);
-	return RV_OK;
-}
-
-static enum rv_err check_rounding(const struct run_config *c, struct rv_errtext *et) {
-	const struct codec_facts *codec = &codec_facts[c->codec];
-	if (c->rounding != ROUNDING_STOCHASTIC || !(codec->facts & CODEC_ROUNDS) || codec->facts & CODEC_DRAWS)
-		return RV_OK;
-	return rv_fail(et, RV_E_INVALID,
-				   "rounding = stochastic: codec %s rounds to the nearest of its values only; "
-				   "rounding = nearest, or another codec",
-				   codec->name);
-}
-
 /* The private chain of outer/eager.h is that of an optimizer which is linear in outer gradients, and the same in every
  * round. */
 static enum rv_err check_eager(const struct run_config *c, struct rv_errtext *et) {
@@ -430,7 +393,6 @@ static enum rv_err check_merge(const struct run_config *c, struct rv_errtext *et
 static enum rv_err check_outer_and_round(const struct run_config *c, struct rv_errtext *et) {
 	RV_TRY(check_auto("outer-lr", c->outer_lr, et));
 	RV_TRY(check_auto("outer-momentum", c->outer_momentum, et));
-	RV_TRY(check_rounding(c, et));
 	RV_TRY(check_merge(c, et));
 	RV_TRY(run_config_check_updates(c, et));
 	if (c->outer_clip > 0 && c->outer_clip < 1)
@@ -470,11 +432,6 @@ enum rv_err run_config_validate(const struct run_config *c, struct rv_errtext *e
 	RV_TRY(check_hash("init-hash", c->init_hash, et));
 	RV_TRY(check_hash("tokenizer-hash", c->tokenizer_hash, et));
 	return check_outer_and_round(c, et);
-}
-
-enum rv_err run_config_check_new(const struct run_config *c, struct rv_errtext *et) {
-	const bool is_noisy = c->rounding == ROUNDING_STOCHASTIC && codec_facts[c->codec].facts & CODEC_NOISY;
-	return is_noisy ? check_noise(c, et) : RV_OK;
 }
 
 enum rv_err run_config_parse(struct run_config *c, const char *source, const char *text, struct rv_errtext *et) {

@@ -11,7 +11,6 @@
 #include <stdint.h>
 
 /* Choices of options, in the order of their texts. */
-enum run_rounding { ROUNDING_NEAREST, ROUNDING_STOCHASTIC };
 enum run_updates { UPDATES_WAITED, UPDATES_DELAYED, UPDATES_EAGER };
 enum run_late { RUN_LATE_KEEP, RUN_LATE_DISCARD };
 
@@ -53,7 +52,6 @@ struct run_config {
 	double eager_share;              /* of its own outer gradient that a worker goes ahead by */
 	double mix;                      /* what a replica keeps of itself when it adopts a round */
 	int mean_codec;                  /* enum mean_codec_choice: of the mean of what `codec` encoded */
-	int rounding;                    /* enum run_rounding: of contributions */
 	double error_feedback;           /* beta: what is kept of what encodings left; 0: nothing */
 	int64_t outer_delay;             /* N of delayed_nesterov */
 	double outer_lr, outer_momentum; /* RUN_CONFIG_AUTO: run_config_outer_lr(), run_config_outer_momentum() */
@@ -99,10 +97,6 @@ void run_config_defaults(struct run_config *c);
 enum rv_err run_config_parse(struct run_config *c, const char *source, const char *text, struct rv_errtext *et);
 /* The model's fields of `from`, all but init_hash, replace those of c. */
 void run_config_take_model(struct run_config *c, const struct run_config *from);
-/* What spans several fields (n_embd % n_head, rounding and codec, ...). RV_E_INVALID, RV_E_RANGE. */
+/* What spans several fields (n_embd % n_head, merge and min_workers, ...). RV_E_INVALID, RV_E_RANGE. */
 enum rv_err run_config_validate(const struct run_config *c, struct rv_errtext *et);
-/* What a run that is made now must not be besides: it would not train well. No part of run_config_validate(): a run
- * that was made before this was refused can be opened. RV_E_INVALID. */
-enum rv_err run_config_check_new(const struct run_config *c, struct rv_errtext *et);
-
 #endif

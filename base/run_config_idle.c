@@ -25,10 +25,6 @@ static bool delays(const struct run_config *c) {
 	return outer_facts[c->outer].facts & OUTER_DELAYS;
 }
 
-static bool rounds_values(const struct run_config *c) {
-	return codec_facts[c->codec].facts & CODEC_ROUNDS;
-}
-
 static bool is_eager(const struct run_config *c) {
 	return c->updates == UPDATES_EAGER;
 }
@@ -71,7 +67,6 @@ static const struct {
 	{"outer-beta2", has_outer_beta2, "outer = adam or yogi"},
 	{"outer-eps", is_adaptive, "outer = adam, yogi or adagrad"},
 	{"outer-delay", delays, "outer = delayed_nesterov"},
-	{"rounding", rounds_values, "every codec but fp32"},
 	{"outer-clip", limits_contributions, "merge = mean"},
 	{"trim-share", trims_contributions, "merge = trimmed_mean"},
 	{"eager-share", is_eager, "updates = eager"},

@@ -83,19 +83,19 @@ static void per_chunk(struct buffers *b, chunk_op *op) {
 }
 
 static void encode(struct buffers *b, size_t at, size_t n, uint8_t *code) {
-	(void)codec_int8.encode(b->theta + at, n, code, NULL);
+	(void)codec_int8.encode(&codec_int8, b->theta + at, n, code, NULL);
 }
 
 static void encode_delta(struct buffers *b, size_t at, size_t n, uint8_t *code) {
-	(void)codec_int8.encode_delta(b->theta + at, b->local + at, n, code, NULL);
+	(void)codec_int8.encode_delta(&codec_int8, b->theta + at, b->local + at, n, code, NULL);
 }
 
 static void decode(struct buffers *b, size_t at, size_t n, uint8_t *code) {
-	(void)codec_int8.decode(code, n, b->acc + at, NULL);
+	(void)codec_int8.decode(&codec_int8, code, n, b->acc + at, NULL);
 }
 
 static void decode_add(struct buffers *b, size_t at, size_t n, uint8_t *code) {
-	(void)codec_int8.decode_add(code, n, 1, b->acc + at, NULL);
+	(void)codec_int8.decode_add(&codec_int8, code, n, 1, b->acc + at, NULL);
 }
 
 /* Contributions as those of a real owner: each in memory of its own, far larger than the caches. */

@@ -134,10 +134,10 @@ static double float_error(const struct source *s, double (*as)(double x, double 
 
 static double codec_error(const struct source *s, const struct codec *c) {
 	float *y = must_alloc(s->n * sizeof *y);
-	uint8_t *code = must_alloc(c->encoded_bytes(CHUNK));
+	uint8_t *code = must_alloc(c->encoded_bytes(c, CHUNK));
 	for (size_t at = 0; at < s->n; at += CHUNK) {
 		const size_t n = s->n - at < CHUNK ? s->n - at : CHUNK;
-		if (c->encode(s->x + at, n, code, NULL) != RV_OK || c->decode(code, n, y + at, NULL) != RV_OK)
+		if (c->encode(c, s->x + at, n, code, NULL) != RV_OK || c->decode(c, code, n, y + at, NULL) != RV_OK)
 			exit(1);
 	}
 	const double error = relative_error(s->x, y, s->n);
@@ -172,7 +172,7 @@ int main(int argc, char **argv) {
 	for (const struct codec *const *c = codec_registry; *c; c++) {
 		for (int i = 0; i < n; i++)
 			errors[i] = codec_error(&sources[i], *c);
-		print_row((*c)->name, 8.0 * (double)(*c)->encoded_bytes(CHUNK) / CHUNK, errors, n);
+		print_row((*c)->name, 8.0 * (double)(*c)->encoded_bytes(*c, CHUNK) / CHUNK, errors, n);
 	}
 	for (size_t k = 0; k < sizeof floats / sizeof floats[0]; k++) {
 		for (int i = 0; i < n; i++)

@@ -26,12 +26,12 @@ size_t chunking_len(const struct chunking *c, uint32_t chunk) {
 /* Every chunk before the last is whole, so offsets are multiples. */
 size_t chunking_offset_bytes(const struct chunking *c, const struct codec *k, uint32_t chunk) {
 	RV_ASSERT(chunk < c->n_chunks);
-	return chunk * k->encoded_bytes(c->chunk_elems);
+	return chunk * k->encoded_bytes(k, c->chunk_elems);
 }
 
 size_t chunking_total_bytes(const struct chunking *c, const struct codec *k) {
 	if (c->n_chunks == 0)
 		return 0;
 	uint32_t last = c->n_chunks - 1;
-	return chunking_offset_bytes(c, k, last) + k->encoded_bytes(chunking_len(c, last));
+	return chunking_offset_bytes(c, k, last) + k->encoded_bytes(k, chunking_len(c, last));
 }

@@ -3,9 +3,7 @@
  * A codec encodes *chunks* independently: chunk_elems values (the last chunk of a vector may be shorter). Within a
  * chunk the layout is the codec's own; its size depends only on the element count, so offsets are computed, never sent.
  * Encoding is deterministic and identical on every machine and backend: the encoded bytes are what is hashed and voted
- * on. Rounding is to nearest even throughout (the default floating-point environment). Where values are rounded at
- * random (encode_random) they go to one of the two neighbours that the codec has for them, so that the mean is the
- * value; the format is the same.
+ * on. Rounding is to nearest even throughout (the default floating-point environment).
  *
  * "fp32"  n values, little-endian IEEE-754. NaN and infinities are refused both ways.
  *
@@ -32,24 +30,10 @@
  *         A/14 * (1 + 2^-12); Q(0) = 0, oddness and what is refused as for int8, also a negative zero. 4.25 bits per
  *         value.
  *
- * "e3m0"  int4's layout with 64 for 7; m = 0 stands for 0 and m = 1..7 for 2^(m-1): the magnitude nearest to |x| * (1 /
- *         scale), from the halfway points 0.5, 1.5, 3, 6, 12, 24, 48 on the larger one. |x - Q(x)| <= max(|x|/3,
- *         A/128) * (1 + 2^-12). (4-bit outer gradients: Streaming DiLoCo, arXiv 2501.18512.)
- *
- * "int2"  int4's layout with 1 for 7 and two bits a value, four to a byte, the first lowest: bit 1 is the sign, bit 0
- *         the magnitude, 1 where |x| * (1 / scale) > 1/2; the last byte is filled up with 0. |x - Q(x)| <= A/2 * (1 +
- *         2^-16). 2.25 bits per value.
- *
  * "topk32", "topk64", "topk128"  the 32 (64, 128) largest magnitudes in every 4096 values, as two magnitudes and a sign
- *         (SparseLoCo, arXiv 2508.15706); "topk64_fp32": as they are. The format is in codec_topk.h.
+ *         (SparseLoCo, arXiv 2508.15706). The format is in codec_topk.h.
  *
- * "q6sigma"  a codebook of 256 fp32 values, then n bytes that index it (n = 0: nothing). Statistics are of the whole
- *         chunk: mean and sample standard deviation s in double, summed in order. x belongs to bucket clamp(round((x -
- *         mean) / (6 s / 256)) + 128, 0, 255), ties to even; entry j is the mean, in double, of the bucket's values, 0
- *         for an empty bucket. All are in bucket 128 when s is 0 or n is 1. Decode refuses an entry that is not finite.
- *         Values beyond 3 s are clipped to their common mean; Q is neither odd nor idempotent, and Q(0) need not be 0.
- *         A chunk that spans tensors of different scales loses the small ones. (The quantizer of prime's all-reduce,
- *         kept for comparison.)
+ * encode(decode(e)) == e for every e that decode accepts, of every codec: the mean of equal contributions is theirs.
  */
 #ifndef RV_OUTER_CODEC_H
 #define RV_OUTER_CODEC_H
@@ -60,44 +44,33 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What values are rounded with, at random: element i of a chunk takes number `first` + i of the stream, so the same
- * value in the same place of the vector is always rounded the same way, however it is cut, and on every machine. */
-struct codec_noise {
-	uint64_t seed, stream;
-	uint64_t first; /* place of the chunk's first value in the whole vector */
-};
-/* Of one worker's contribution to a round: no two draw the same numbers. round < 2^32, worker < 2^16, asserted. */
-struct codec_noise codec_noise_of(uint64_t seed, uint64_t round, uint32_t worker);
-/* uniform (n) in [0, 1), 24 bits, of the elements from `offset` of the chunk on. */
-void codec_noise_fill(const struct codec_noise *noise, size_t offset, float *uniform, size_t n);
-
+/* Functions take the codec itself first. */
 struct codec {
-	const char *name; /* "int8", "fp32" */
-	uint8_t id;       /* on the wire and in round logs; never reused */
-	size_t block;     /* chunk sizes must be a multiple of this many elements (the last chunk excepted) */
-	bool canonical; /* encode(decode(e)) == e for every e that decode accepts; the mean of equals is the contribution */
+	const char *name;   /* "int8", "fp32" */
+	uint8_t id;         /* on the wire and in round logs; never reused */
+	size_t block;       /* chunk sizes must be a multiple of this many elements (the last chunk excepted) */
+	const void *format; /* the codec's own; NULL: none */
 
-	size_t (*encoded_bytes)(size_t n);
+	size_t (*encoded_bytes)(const struct codec *self, size_t n);
 	/* x (n) -> out (encoded_bytes(n)). RV_E_RANGE when x holds a NaN or an infinity (the text says where); out is then
 	 * unspecified. */
-	enum rv_err (*encode)(const float *x, size_t n, uint8_t *out, struct rv_errtext *et);
-	/* The same, rounded at random; the faults of encode. NULL: the codec has no two neighbours to choose from. */
-	enum rv_err (*encode_random)(const float *x, size_t n, const struct codec_noise *noise, uint8_t *out,
-								 struct rv_errtext *et);
+	enum rv_err (*encode)(const struct codec *self, const float *x, size_t n, uint8_t *out, struct rv_errtext *et);
 	/* As encode for x = a - b, (n) each, fused: the outer gradient never exists in memory. */
-	enum rv_err (*encode_delta)(const float *a, const float *b, size_t n, uint8_t *out, struct rv_errtext *et);
+	enum rv_err (*encode_delta)(const struct codec *self, const float *a, const float *b, size_t n, uint8_t *out,
+								struct rv_errtext *et);
 	/* x (n) = decoded values. RV_E_CORRUPT when the bytes cannot be an encoding; x is then unspecified. */
-	enum rv_err (*decode)(const uint8_t *in, size_t n, float *x, struct rv_errtext *et);
+	enum rv_err (*decode)(const struct codec *self, const uint8_t *in, size_t n, float *x, struct rv_errtext *et);
 	/* acc (n) = acc + (weight * decoded), two roundings; the same faults, with acc then partly changed. weight 1 adds
 	 * the decoded value exactly. */
-	enum rv_err (*decode_add)(const uint8_t *in, size_t n, float weight, float *acc, struct rv_errtext *et);
+	enum rv_err (*decode_add)(const struct codec *self, const uint8_t *in, size_t n, float weight, float *acc,
+							  struct rv_errtext *et);
 	/* Returns the sum of squares of the decoded values, of an encoding that decode accepts (any number of another one),
 	 * in an order that is the codec's own and the same on every machine. NULL: whoever needs it decodes, and takes
 	 * codec_kernels' dot product. */
-	double (*sum_squares)(const uint8_t *in, size_t n);
+	double (*sum_squares)(const struct codec *self, const uint8_t *in, size_t n);
 	/* Returns the dot product of the decoded values with y (n), rounded as the codec likes, the same on every machine.
 	 * NULL: as for sum_squares. */
-	double (*dot)(const uint8_t *in, size_t n, const float *y);
+	double (*dot)(const struct codec *self, const uint8_t *in, size_t n, const float *y);
 };
 
 #define CODEC(name, facts, of_mean) extern const struct codec codec_##name;

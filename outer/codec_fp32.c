@@ -6,7 +6,8 @@
 /* Values handled at a time: they stay in the first-level cache between the check and the use. */
 enum { PIECE = 1024 };
 
-static size_t fp32_encoded_bytes(size_t n) {
+static size_t fp32_encoded_bytes(const struct codec *self, size_t n) {
+	(void)self;
 	return n * sizeof(float);
 }
 
@@ -24,7 +25,9 @@ static enum rv_err check_finite(const struct codec_kernels *k, enum rv_err fault
 	return rv_fail(et, fault, "fp32: value %zu is %g; only finite numbers can be sent", offset + i, (double)x[i]);
 }
 
-static enum rv_err fp32_encode(const float *x, size_t n, uint8_t *out, struct rv_errtext *et) {
+static enum rv_err fp32_encode(const struct codec *self, const float *x, size_t n, uint8_t *out,
+							   struct rv_errtext *et) {
+	(void)self;
 	const struct codec_kernels *k = codec_kernels_best();
 	for (size_t i = 0; i < n; i += PIECE) {
 		RV_TRY(check_finite(k, RV_E_RANGE, x + i, piece_len(n, i), i, et));
@@ -33,7 +36,9 @@ static enum rv_err fp32_encode(const float *x, size_t n, uint8_t *out, struct rv
 	return RV_OK;
 }
 
-static enum rv_err fp32_encode_delta(const float *a, const float *b, size_t n, uint8_t *out, struct rv_errtext *et) {
+static enum rv_err fp32_encode_delta(const struct codec *self, const float *a, const float *b, size_t n, uint8_t *out,
+									 struct rv_errtext *et) {
+	(void)self;
 	const struct codec_kernels *k = codec_kernels_best();
 	float delta[PIECE];
 	for (size_t i = 0; i < n; i += PIECE) {
@@ -45,7 +50,8 @@ static enum rv_err fp32_encode_delta(const float *a, const float *b, size_t n, u
 	return RV_OK;
 }
 
-static enum rv_err fp32_decode(const uint8_t *in, size_t n, float *x, struct rv_errtext *et) {
+static enum rv_err fp32_decode(const struct codec *self, const uint8_t *in, size_t n, float *x, struct rv_errtext *et) {
+	(void)self;
 	const struct codec_kernels *k = codec_kernels_best();
 	for (size_t i = 0; i < n; i += PIECE) {
 		memcpy(x + i, in + i * sizeof *x, piece_len(n, i) * sizeof *x);
@@ -54,7 +60,9 @@ static enum rv_err fp32_decode(const uint8_t *in, size_t n, float *x, struct rv_
 	return RV_OK;
 }
 
-static enum rv_err fp32_decode_add(const uint8_t *in, size_t n, float weight, float *acc, struct rv_errtext *et) {
+static enum rv_err fp32_decode_add(const struct codec *self, const uint8_t *in, size_t n, float weight, float *acc,
+								   struct rv_errtext *et) {
+	(void)self;
 	const struct codec_kernels *k = codec_kernels_best();
 	float piece[PIECE]; /* the encoding need not be aligned */
 	for (size_t i = 0; i < n; i += PIECE) {
@@ -70,7 +78,6 @@ const struct codec codec_fp32 = {
 	.name = "fp32",
 	.id = 2,
 	.block = 1,
-	.canonical = true,
 	.encoded_bytes = fp32_encoded_bytes,
 	.encode = fp32_encode,
 	.encode_delta = fp32_encode_delta,

@@ -33,13 +33,11 @@ struct codec_kernels {
 	 * double, as dot does. */
 	double (*dot_int8)(const int8_t *q, const float *y, size_t n);
 	/* The sum of x[i] * y[i] in double, where each product is exact: lane i mod 16 adds it, in order; then lane l adds
-	 * lane l + 8, l + 4, l + 2, l + 1 (codec_kernels_fold). */
+	 * lane l + 8, l + 4, l + 2, l + 1. */
 	double (*dot)(const float *x, const float *y, size_t n);
 };
 
 enum { CODEC_DOT_LANES = 16 };
-/* Returns the sum of the lanes, in the order said above; overwrites them. */
-double codec_kernels_fold(double lanes[CODEC_DOT_LANES]);
 
 extern const struct codec_kernels codec_kernels_avx512, codec_kernels_avx2, codec_kernels_portable;
 

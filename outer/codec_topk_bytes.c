@@ -11,8 +11,6 @@ enum {
 	BYTE = 8
 };
 
-const struct block_scales topk_levels = {.codec = "topk", .code_max = 1, .most = 0x1.ffffp+127f};
-
 /* Where the parts of a group lie. */
 struct parts {
 	size_t kept, count, indices, values, end;
@@ -22,15 +20,15 @@ static size_t bytes_of(size_t n, size_t bits) {
 	return (n * bits + BYTE - 1) / BYTE;
 }
 
-size_t topk_kept(const struct topk_format *f, size_t n) {
-	return (n * f->k + TOPK_GROUP - 1) / TOPK_GROUP;
+size_t topk_kept(const struct codec *self, size_t n) {
+	return (n * ((const struct topk_format *)self->format)->k + TOPK_GROUP - 1) / TOPK_GROUP;
 }
 
-static struct parts parts_of(const struct topk_format *f, size_t n) {
-	struct parts p = {.kept = topk_kept(f, n), .count = f->values == TOPK_LEVELS ? LEVELS_BYTES : 0};
+static struct parts parts_of(const struct codec *self, size_t n) {
+	struct parts p = {.kept = topk_kept(self, n), .count = LEVELS_BYTES};
 	p.indices = p.count + COUNT_BYTES;
 	p.values = p.indices + bytes_of(p.kept, INDEX_BITS);
-	p.end = p.values + (f->values == TOPK_LEVELS ? bytes_of(p.kept, CODE_BITS) : p.kept * sizeof(float));
+	p.end = p.values + bytes_of(p.kept, CODE_BITS);
 	return p;
 }
 
@@ -38,13 +36,13 @@ size_t topk_group_len(size_t n, size_t at) {
 	return n - at < TOPK_GROUP ? n - at : TOPK_GROUP;
 }
 
-size_t topk_group_at(const struct topk_format *f, size_t at) {
-	return at / TOPK_GROUP * parts_of(f, TOPK_GROUP).end;
+size_t topk_group_at(const struct codec *self, size_t at) {
+	return at / TOPK_GROUP * parts_of(self, TOPK_GROUP).end;
 }
 
-size_t topk_encoded_bytes(const struct topk_format *f, size_t n) {
+size_t topk_encoded_bytes(const struct codec *self, size_t n) {
 	const size_t rest = n % TOPK_GROUP;
-	return topk_group_at(f, n) + (rest > 0 ? parts_of(f, rest).end : 0);
+	return topk_group_at(self, n) + (rest > 0 ? parts_of(self, rest).end : 0);
 }
 
 /* ---- fields of 12 and 2 bits ---- */
@@ -81,21 +79,15 @@ static bool zero_behind(const uint8_t *at, size_t used, size_t bytes) {
 
 /* ---- writing ---- */
 
-void topk_write_group(const struct topk_format *f, const struct topk_picked *p, size_t n, uint8_t *out) {
-	const struct parts at = parts_of(f, n);
+void topk_write_group(const struct codec *self, const struct topk_picked *p, size_t n, uint8_t *out) {
+	const struct parts at = parts_of(self, n);
 	memset(out, 0, at.end);
-	if (f->values == TOPK_LEVELS) {
-		memcpy(out, &p->level[1], sizeof(float));
-		memcpy(out + sizeof(float), &p->level[0], sizeof(float));
-	}
+	memcpy(out, &p->level[1], sizeof(float));
+	memcpy(out + sizeof(float), &p->level[0], sizeof(float));
 	out[at.count] = (uint8_t)p->n;
 	out[at.count + 1] = (uint8_t)(p->n >> 8);
 	for (size_t i = 0; i < p->n; i++) {
 		put_index(out + at.indices, i, p->index[i]);
-		if (f->values == TOPK_FP32) {
-			memcpy(out + at.values + i * sizeof(float), &p->value[i], sizeof(float));
-			continue;
-		}
 		const unsigned code = (p->high[i] ? CODE_HIGH : 0u) | (p->value[i] < 0 ? CODE_MINUS : 0u);
 		out[at.values + i / 4] = (uint8_t)(out[at.values + i / 4] | code << (i % 4 * CODE_BITS));
 	}
@@ -103,56 +95,42 @@ void topk_write_group(const struct topk_format *f, const struct topk_picked *p, 
 
 /* ---- reading ---- */
 
-static enum rv_err read_indices(const struct topk_format *f, const uint8_t *in, const struct parts *at, size_t n,
+static enum rv_err read_indices(const struct codec *self, const uint8_t *in, const struct parts *at, size_t n,
 								size_t first, struct topk_picked *p, struct rv_errtext *et) {
 	p->n = in[at->count] | (size_t)in[at->count + 1] << 8;
 	if (p->n > at->kept)
-		return rv_fail(et, RV_E_CORRUPT, "%s values from %zu on: %zu are sent, at most %zu of %zu can be", f->codec,
+		return rv_fail(et, RV_E_CORRUPT, "%s values from %zu on: %zu are sent, at most %zu of %zu can be", self->name,
 					   first, p->n, at->kept, n);
 	for (size_t i = 0; i < p->n; i++) {
 		const unsigned index = get_index(in + at->indices, i);
 		if (index >= n)
-			return rv_fail(et, RV_E_CORRUPT, "%s values from %zu on: index %u, there are %zu", f->codec, first, index,
+			return rv_fail(et, RV_E_CORRUPT, "%s values from %zu on: index %u, there are %zu", self->name, first, index,
 						   n);
 		if (i > 0 && index <= p->index[i - 1])
-			return rv_fail(et, RV_E_CORRUPT, "%s values from %zu on: index %u after %u: must ascend", f->codec, first,
+			return rv_fail(et, RV_E_CORRUPT, "%s values from %zu on: index %u after %u: must ascend", self->name, first,
 						   index, (unsigned)p->index[i - 1]);
 		p->index[i] = (uint16_t)index;
 	}
 	if (!zero_behind(in + at->indices, p->n * INDEX_BITS, at->values - at->indices))
-		return rv_fail(et, RV_E_CORRUPT, "%s values from %zu on: more indices than the %zu that are sent", f->codec,
-					   first, p->n);
-	return RV_OK;
-}
-
-static enum rv_err read_values(const struct topk_format *f, const uint8_t *in, const struct parts *at, size_t first,
-							   struct topk_picked *p, struct rv_errtext *et) {
-	for (size_t i = 0; i < p->n; i++) {
-		memcpy(&p->value[i], in + at->values + i * sizeof(float), sizeof(float));
-		if (!float_is_finite(p->value[i]) || float_magnitude(p->value[i]) == 0)
-			return rv_fail(et, RV_E_CORRUPT, "%s values from %zu on: value %u is %g, must be finite and not 0",
-						   f->codec, first, (unsigned)p->index[i], (double)p->value[i]);
-	}
-	if (!zero_behind(in + at->values, p->n * sizeof(float) * BYTE, at->end - at->values))
-		return rv_fail(et, RV_E_CORRUPT, "%s values from %zu on: more values than the %zu that are sent", f->codec,
+		return rv_fail(et, RV_E_CORRUPT, "%s values from %zu on: more indices than the %zu that are sent", self->name,
 					   first, p->n);
 	return RV_OK;
 }
 
 /* What the levels may be, given how many values are sent as each. */
-static enum rv_err check_levels(const struct topk_format *f, const struct topk_picked *p, const size_t used[2],
+static enum rv_err check_levels(const struct codec *self, const struct topk_picked *p, const size_t used[2],
 								size_t first, struct rv_errtext *et) {
 	const float low = p->level[0], high = p->level[1];
 	const bool none = float_bits(high) == 0 && float_bits(low) == 0 && p->n == 0;
 	const bool one = float_bits(low) == 0 && used[0] == 0;
-	const bool two = block_scale_valid(&topk_levels, low) && low < high && used[0] > 0;
-	if (none || (block_scale_valid(&topk_levels, high) && used[1] > 0 && (one || two)))
+	const bool two = block_scale_valid(low, TOPK_LEVEL_MAX) && low < high && used[0] > 0;
+	if (none || (block_scale_valid(high, TOPK_LEVEL_MAX) && used[1] > 0 && (one || two)))
 		return RV_OK;
-	return rv_fail(et, RV_E_CORRUPT, "%s values from %zu on: levels %a and %a, used %zu and %zu times", f->codec, first,
-				   (double)low, (double)high, used[0], used[1]);
+	return rv_fail(et, RV_E_CORRUPT, "%s values from %zu on: levels %a and %a, used %zu and %zu times", self->name,
+				   first, (double)low, (double)high, used[0], used[1]);
 }
 
-static enum rv_err read_levels(const struct topk_format *f, const uint8_t *in, const struct parts *at, size_t first,
+static enum rv_err read_levels(const struct codec *self, const uint8_t *in, const struct parts *at, size_t first,
 							   struct topk_picked *p, struct rv_errtext *et) {
 	size_t used[2] = {0};
 	memcpy(&p->level[1], in, sizeof(float));
@@ -164,14 +142,15 @@ static enum rv_err read_levels(const struct topk_format *f, const uint8_t *in, c
 		used[code & CODE_HIGH]++;
 	}
 	if (!zero_behind(in + at->values, p->n * CODE_BITS, at->end - at->values))
-		return rv_fail(et, RV_E_CORRUPT, "%s values from %zu on: more codes than the %zu that are sent", f->codec,
+		return rv_fail(et, RV_E_CORRUPT, "%s values from %zu on: more codes than the %zu that are sent", self->name,
 					   first, p->n);
-	return check_levels(f, p, used, first, et);
+	return check_levels(self, p, used, first, et);
 }
 
-enum rv_err topk_read_group(const struct topk_format *f, const uint8_t *in, size_t n, size_t at, struct topk_picked *p,
+enum rv_err topk_read_group(const struct codec *self, const uint8_t *in, size_t n, size_t at, struct topk_picked *p,
 							struct rv_errtext *et) {
-	const struct parts parts = parts_of(f, n);
-	RV_TRY(read_indices(f, in, &parts, n, at, p, et));
-	return f->values == TOPK_FP32 ? read_values(f, in, &parts, at, p, et) : read_levels(f, in, &parts, at, p, et);
+	const struct parts parts = parts_of(self, n);
+	in += topk_group_at(self, at);
+	RV_TRY(read_indices(self, in, &parts, n, at, p, et));
+	return read_levels(self, in, &parts, at, p, et);
 }

@@ -5,9 +5,8 @@
 
 #include "outer/codec_block.h"
 #include "outer/codec_topk.h"
-#include "outer/float_bits.h"
 
-/* What is kept of a group. TOPK_LEVELS: value i is sent as level[high[i]], with the sign of value[i]. */
+/* What is kept of a group. Value i is sent as level[high[i]], with the sign of value[i]. */
 struct topk_picked {
 	size_t n;
 	uint16_t index[TOPK_GROUP]; /* ascending */
@@ -16,18 +15,18 @@ struct topk_picked {
 	float level[2]; /* low: 0 when there is one level only; high */
 };
 
-extern const struct block_scales topk_levels; /* of which a level is a scale */
+#define TOPK_LEVEL_MAX 0x1.ffffp+127f /* of a level, which is a scale (codec_block.h) for codes of 1 */
 
 /* The length of the group at value `at` of n, and where it lies in their encoding. */
 size_t topk_group_len(size_t n, size_t at);
-size_t topk_group_at(const struct topk_format *f, size_t at);
+size_t topk_group_at(const struct codec *self, size_t at);
 /* How many of n values are kept, at most. */
-size_t topk_kept(const struct topk_format *f, size_t n);
+size_t topk_kept(const struct codec *self, size_t n);
 
-void topk_write_group(const struct topk_format *f, const struct topk_picked *p, size_t n, uint8_t *out);
-/* index and value of *p. RV_E_CORRUPT: what topk_write_group cannot have written; `at` (of its first value) is for the
- * text. */
-enum rv_err topk_read_group(const struct topk_format *f, const uint8_t *in, size_t n, size_t at, struct topk_picked *p,
+void topk_write_group(const struct codec *self, const struct topk_picked *p, size_t n, uint8_t *out);
+/* index and value of *p: the group of n values at value `at` of the chunk whose encoding is `in`. RV_E_CORRUPT: what
+ * topk_write_group cannot have written. */
+enum rv_err topk_read_group(const struct codec *self, const uint8_t *in, size_t n, size_t at, struct topk_picked *p,
 							struct rv_errtext *et);
 
 #endif

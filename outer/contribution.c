@@ -7,19 +7,14 @@
 #include <string.h>
 
 enum rv_err contribution_init(struct contribution *c, const struct run_config *run, const struct global_config *g,
-							  uint32_t member, struct rv_errtext *et) {
-	*c = (struct contribution){.beta = (float)run->error_feedback,
-							   .random = run->rounding == ROUNDING_STOCHASTIC && global_sent(g)->encode_random,
-							   .seed = (uint64_t)run->seed,
-							   .member = member};
-	const bool feedback = c->beta > 0;
-	if (feedback) {
-		c->residual = calloc(g->n, sizeof *c->residual);
-		c->next = calloc(g->n, sizeof *c->next);
-	}
-	if (feedback || c->random)
-		c->scratch = malloc(g->chunks.chunk_elems * sizeof *c->scratch);
-	if ((feedback && (!c->residual || !c->next)) || ((feedback || c->random) && !c->scratch)) {
+							  struct rv_errtext *et) {
+	*c = (struct contribution){.beta = (float)run->error_feedback};
+	if (c->beta <= 0)
+		return RV_OK;
+	c->residual = calloc(g->n, sizeof *c->residual);
+	c->next = calloc(g->n, sizeof *c->next);
+	c->scratch = malloc(g->chunks.chunk_elems * sizeof *c->scratch);
+	if (!c->residual || !c->next || !c->scratch) {
 		contribution_release(c);
 		return rv_fail(et, RV_E_NOMEM, "no memory for what a contribution of %zu parameters is made with", g->n);
 	}
@@ -34,52 +29,38 @@ void contribution_release(struct contribution *c) {
 }
 
 bool contribution_is_plain(const struct contribution *c) {
-	return !c->scratch;
+	return !c->residual;
 }
 
 RV_ELEMENTWISE_BODY gradient_body(const float *theta, const float *local, float *a, size_t n) {
-	size_t i = 0;
-	for (; i + VEC_LANES <= n; i += VEC_LANES)
-		VEC_AT(a + i) = VEC_AT(theta + i) - VEC_AT(local + i);
-	for (; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		a[i] = theta[i] - local[i];
 }
 
 RV_ELEMENTWISE(gradient, (const float *theta, const float *local, float *a, size_t n), (theta, local, a, n))
 
 RV_ELEMENTWISE_BODY add_residual_body(float beta, const float *residual, float *a, size_t n) {
-	size_t i = 0;
-	for (; i + VEC_LANES <= n; i += VEC_LANES)
-		VEC_AT(a + i) = beta * VEC_AT(residual + i) + VEC_AT(a + i);
-	for (; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		a[i] = beta * residual[i] + a[i];
 }
 
 RV_ELEMENTWISE(add_residual, (float beta, const float *residual, float *a, size_t n), (beta, residual, a, n))
 
 RV_ELEMENTWISE_BODY left_body(const float *a, float *decoded, size_t n) {
-	size_t i = 0;
-	for (; i + VEC_LANES <= n; i += VEC_LANES)
-		VEC_AT(decoded + i) = VEC_AT(a + i) - VEC_AT(decoded + i);
-	for (; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		decoded[i] = a[i] - decoded[i];
 }
 
 RV_ELEMENTWISE(left, (const float *a, float *decoded, size_t n), (a, decoded, n))
 
 /* The n values at `at` of the vector, encoded; what that leaves goes to c->next. */
-static enum rv_err encode_chunk(struct contribution *c, const struct global_state *g, uint64_t round,
-								const float *theta_local, size_t at, size_t n, uint8_t *out, struct rv_errtext *et) {
+static enum rv_err encode_chunk(struct contribution *c, const struct global_state *g, const float *theta_local,
+								size_t at, size_t n, uint8_t *out, struct rv_errtext *et) {
 	const struct codec *codec = global_sent(&g->cfg);
-	struct codec_noise noise = codec_noise_of(c->seed, round, c->member);
-	noise.first = at;
 	gradient(g->theta + at, theta_local + at, c->scratch, n);
-	if (c->residual)
-		add_residual(c->beta, c->residual + at, c->scratch, n);
-	RV_TRY(c->random ? codec->encode_random(c->scratch, n, &noise, out, et) : codec->encode(c->scratch, n, out, et));
-	if (!c->residual)
-		return RV_OK;
-	RV_TRY(codec->decode(out, n, c->next + at, et));
+	add_residual(c->beta, c->residual + at, c->scratch, n);
+	RV_TRY(codec->encode(codec, c->scratch, n, out, et));
+	RV_TRY(codec->decode(codec, out, n, c->next + at, et));
 	left(c->scratch, c->next + at, n);
 	return RV_OK;
 }
@@ -93,10 +74,10 @@ enum rv_err contribution_encode(struct contribution *c, const struct global_stat
 	for (uint32_t i = 0; i < chunks.n_chunks; i++) {
 		const size_t at = global_round_chunk_at(&g->cfg, round, i), n = chunking_len(&chunks, i);
 		uint8_t *chunk = out + chunking_offset_bytes(&chunks, global_sent(&g->cfg), i);
-		if (encode_chunk(c, g, round, theta_local, at, n, chunk, et) != RV_OK)
+		if (encode_chunk(c, g, theta_local, at, n, chunk, et) != RV_OK)
 			return global_diverged(g, theta_local, at, n, et);
 	}
-	c->has_next = c->residual != NULL;
+	c->has_next = true;
 	c->encoded = round;
 	return RV_OK;
 }

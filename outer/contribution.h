@@ -1,13 +1,12 @@
 /* contribution.h: what a worker gives to a round: its outer gradient, with what the encodings of earlier rounds have
- * left (error feedback), rounded to nearest or at random, encoded.
+ * left (error feedback), encoded.
  *
  *     a = beta e + Delta        Delta^ = decode(encode(a))        e' = a - Delta^
  *
  * (error feedback: Seide et al. 2014; Karimireddy et al., arXiv 1901.09847; with beta: SparseLoCo, arXiv 2508.15706,
  * algorithm 1, where it stands for the outer momentum.) beta = run_config.error_feedback; 0: there is no e. All in
- * fp32, single correctly rounded operations. So Delta^ + e' = a always; and exactly so wherever values are rounded to
- * nearest, for these codecs move no value by more than its magnitude and by few enough bits that a - Delta^ is exact
- * (q6sigma excepted; where they are rounded at random e' is the float nearest to it).
+ * fp32, single correctly rounded operations. So Delta^ + e' = a, exactly: the codecs move no value by more than its
+ * magnitude and by few enough bits that a - Delta^ is exact.
  *
  * The residual becomes e' when the round is committed with this contribution in its mean: contribution_commit(). Of a
  * round that was committed without it, or never, nothing was sent: e stays, and what to do with Delta is for the
@@ -23,19 +22,16 @@
 
 struct contribution {
 	float beta;
-	bool random;     /* rounding; not where the codec rounds nothing */
-	uint64_t seed;   /* of the run */
-	uint32_t member; /* whose: no two round with the same numbers */
 	float *residual; /* e (n); NULL: no error feedback */
 	float *next;     /* e' (n), of what round `encoded` exchanges */
 	bool has_next;
 	uint64_t encoded;
-	float *scratch; /* (chunk_elems); NULL: neither feedback nor random rounding */
+	float *scratch; /* (chunk_elems); NULL: no error feedback */
 };
 
 /* e = 0. RV_E_NOMEM; *c is then zero, and releasing it is fine. */
 enum rv_err contribution_init(struct contribution *c, const struct run_config *run, const struct global_config *g,
-							  uint32_t member, struct rv_errtext *et);
+							  struct rv_errtext *et);
 void contribution_release(struct contribution *c);
 
 /* The contribution is the outer gradient encoded, no more: global_encode_delta, or a device's version of it, will do.

@@ -52,10 +52,7 @@ struct global_state eager_view(const struct eager *e, const struct global_state 
 }
 
 RV_ELEMENTWISE_BODY own_part_body(float share, const float *start, const float *local, float *out, size_t n) {
-	size_t i = 0;
-	for (; i + VEC_LANES <= n; i += VEC_LANES)
-		VEC_AT(out + i) = share * (VEC_AT(start + i) - VEC_AT(local + i));
-	for (; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		out[i] = share * (start[i] - local[i]);
 }
 

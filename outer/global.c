@@ -73,11 +73,6 @@ enum rv_err global_check_run(const struct run_config *run, struct rv_errtext *et
 	return global_config_of_run(run, &(struct rv_hash){0}, &c, et);
 }
 
-enum rv_err global_check_new_run(const struct run_config *run, struct rv_errtext *et) {
-	RV_TRY(global_check_run(run, et));
-	return run_config_check_new(run, et);
-}
-
 const struct codec *global_sent(const struct global_config *c) {
 	return c->sent ? c->sent : c->codec;
 }
@@ -164,7 +159,7 @@ enum rv_err global_encode_delta(const struct global_state *g, const float *theta
 	for (uint32_t i = 0; i < c.n_chunks; i++) {
 		size_t at = global_round_chunk_at(&g->cfg, g->round, i), n = chunking_len(&c, i);
 		uint8_t *chunk = out + chunking_offset_bytes(&c, codec, i);
-		enum rv_err e = codec->encode_delta(g->theta + at, theta_local + at, n, chunk, et);
+		enum rv_err e = codec->encode_delta(codec, g->theta + at, theta_local + at, n, chunk, et);
 		if (e != RV_OK)
 			return global_diverged(g, theta_local, at, n, et);
 	}
@@ -178,7 +173,7 @@ enum rv_err global_check_sent(const struct global_state *g, const uint8_t *sent,
 	RV_ASSERT(float_is_finite(GLOBAL_SENT_MAX * (float)RV_WEIGHT_SUM_MAX));
 	for (uint32_t i = 0; i < c.n_chunks; i++) {
 		size_t n = chunking_len(&c, i), at = global_round_chunk_at(&g->cfg, g->round, i);
-		RV_TRY(codec->decode(sent + chunking_offset_bytes(&c, codec, i), n, g->scratch, et));
+		RV_TRY(codec->decode(codec, sent + chunking_offset_bytes(&c, codec, i), n, g->scratch, et));
 		uint32_t most = k->absmax_bits(g->scratch, n);
 		if (most > float_bits(GLOBAL_SENT_MAX))
 			return rv_fail(et, RV_E_RANGE,
@@ -200,7 +195,7 @@ struct rv_hash global_digest(const struct global_state *g, uint64_t round, const
 	digest_begin(&h, round);
 	for (uint32_t i = 0; i < c.n_chunks; i++) {
 		size_t at = chunking_offset_bytes(&c, g->cfg.codec, i);
-		struct rv_hash one = rv_hash_of(reduced + at, g->cfg.codec->encoded_bytes(chunking_len(&c, i)));
+		struct rv_hash one = rv_hash_of(reduced + at, g->cfg.codec->encoded_bytes(g->cfg.codec, chunking_len(&c, i)));
 		rv_hash_update(&h, one.b, sizeof one.b);
 	}
 	struct rv_hash out;
@@ -221,7 +216,7 @@ struct rv_hash global_digest_of(const struct global_config *c, uint64_t round, c
 static enum rv_err decode_chunk(const struct global_state *g, const struct chunking *c, const uint8_t *reduced,
 								uint32_t i, struct rv_errtext *et) {
 	const uint8_t *bytes = reduced + chunking_offset_bytes(c, g->cfg.codec, i);
-	enum rv_err e = g->cfg.codec->decode(bytes, chunking_len(c, i), g->scratch, et);
+	enum rv_err e = g->cfg.codec->decode(g->cfg.codec, bytes, chunking_len(c, i), g->scratch, et);
 	if (e == RV_OK)
 		return RV_OK;
 	return rv_fail_context(et, e, "reduced chunk %u of round %llu", i, (unsigned long long)g->round);

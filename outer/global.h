@@ -40,8 +40,6 @@ struct global_config {
 /* Whether there can be such a run: its configuration, its model (base/model_shape.h), and how that is cut. No model is
  * built: who makes a run and who trains it ask the same. RV_E_RANGE, RV_E_INVALID, RV_E_NOTFOUND. */
 enum rv_err global_check_run(const struct run_config *run, struct rv_errtext *et);
-/* That, of a run that is made now: run_config_check_new too. */
-enum rv_err global_check_new_run(const struct run_config *run, struct rv_errtext *et);
 /* How a run averages n parameters: its codec, optimizer, chunks and fragments. One function, so that workers, the lab
  * and whoever replays a worker's files cannot differ. RV_E_NOTFOUND: no such codec or optimizer. RV_E_RANGE: what
  * fragments_make refuses. */

@@ -20,8 +20,8 @@ size_t merge_scratch(const struct merge_rule *rule, size_t n, int n_in) {
  * overwritten. */
 static double sum_squares(const struct merge_inputs *c, int i, float *values) {
 	if (c->codec->sum_squares)
-		return c->codec->sum_squares(c->in[i], c->n);
-	if (c->codec->decode(c->in[i], c->n, values, NULL) != RV_OK)
+		return c->codec->sum_squares(c->codec, c->in[i], c->n);
+	if (c->codec->decode(c->codec, c->in[i], c->n, values, NULL) != RV_OK)
 		return 0;
 	return codec_kernels_best()->dot(values, values, c->n);
 }
@@ -29,8 +29,8 @@ static double sum_squares(const struct merge_inputs *c, int i, float *values) {
 /* Returns the dot product of contribution i, which can be decoded, with the mean. `values` (n) is overwritten. */
 static double dot_with(const struct merge_inputs *c, int i, const float *mean, float *values) {
 	if (c->codec->dot)
-		return c->codec->dot(c->in[i], c->n, mean);
-	if (c->codec->decode(c->in[i], c->n, values, NULL) != RV_OK)
+		return c->codec->dot(c->codec, c->in[i], c->n, mean);
+	if (c->codec->decode(c->codec, c->in[i], c->n, values, NULL) != RV_OK)
 		return 0;
 	return codec_kernels_best()->dot(values, mean, c->n);
 }
@@ -66,7 +66,7 @@ enum rv_err merge_chunk(const struct merge_rule *rule, const uint8_t *const *in,
 		c.norm2 = norm2;
 	}
 	RV_TRY(ops->merge(&c, &rule->params, scratch + n, scratch, measured ? measured->clipped : NULL, et));
-	enum rv_err e = rule->mean->encode(scratch, n, out, et);
+	enum rv_err e = rule->mean->encode(rule->mean, scratch, n, out, et);
 	if (e != RV_OK)
 		return rv_fail_context(et, e, "mean of %d contributions", n_in);
 	if (measured)

@@ -6,10 +6,7 @@
 #include <string.h>
 
 RV_ELEMENTWISE_BODY divide_body(float *x, size_t n, float divisor) {
-	size_t i = 0;
-	for (; i + VEC_LANES <= n; i += VEC_LANES)
-		VEC_AT(x + i) = VEC_AT(x + i) / divisor;
-	for (; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		x[i] = x[i] / divisor;
 }
 
@@ -60,7 +57,7 @@ static enum rv_err mean_merge(const struct merge_inputs *c, const struct merge_p
 		limit_factors(c, p->clip, factors, clipped);
 	memset(mean, 0, c->n * sizeof *mean);
 	for (int i = 0; i < c->n_in; i++) {
-		enum rv_err e = c->codec->decode_add(c->in[i], c->n, factors[i], mean, et);
+		enum rv_err e = c->codec->decode_add(c->codec, c->in[i], c->n, factors[i], mean, et);
 		if (e != RV_OK)
 			return rv_fail_context(et, e, "contribution %d of %d", i, c->n_in);
 	}

@@ -4,14 +4,7 @@
 #include "outer/optimizer.h"
 
 RV_ELEMENTWISE_BODY nesterov_body(float *theta, float *b, const float *delta, size_t n, float lr, float mu) {
-	size_t i = 0;
-	for (; i + VEC_LANES <= n; i += VEC_LANES) {
-		vec d = VEC_AT(delta + i);
-		vec momentum = mu * VEC_AT(b + i) + d;
-		VEC_AT(b + i) = momentum;
-		VEC_AT(theta + i) = VEC_AT(theta + i) - lr * (d + mu * momentum);
-	}
-	for (; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		b[i] = mu * b[i] + delta[i];
 		theta[i] = theta[i] - lr * (delta[i] + mu * b[i]);
 	}

@@ -3,10 +3,7 @@
 #include "outer/optimizer.h"
 
 RV_ELEMENTWISE_BODY sgd_body(float *theta, const float *delta, size_t n, float lr) {
-	size_t i = 0;
-	for (; i + VEC_LANES <= n; i += VEC_LANES)
-		VEC_AT(theta + i) = VEC_AT(theta + i) - lr * VEC_AT(delta + i);
-	for (; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		theta[i] = theta[i] - lr * delta[i];
 }
 

@@ -2,9 +2,9 @@
  * towards d^2 by a step that does not depend on how far away it is. */
 #include "outer/fedopt.h"
 
-RV_ELEMENTWISE_BODY yogi_second_moment(vec *v, const vec *d2, float beta2) {
-	const vec sign = __builtin_convertvector((*v < *d2) - (*v > *d2), vec); /* a comparison gives -1 where it holds */
-	*v = *v - (1 - beta2) * *d2 * sign;
+static inline float yogi_second_moment(float v, float d2, float beta2) {
+	const float sign = (float)((v > d2) - (v < d2));
+	return v - (1 - beta2) * d2 * sign;
 }
 
 RV_FEDOPT(yogi)

@@ -53,7 +53,7 @@ static enum rv_err prepare(void *opts, struct rv_errtext *et) {
 static enum rv_err check(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	(void)args;
 	const struct new_run_options *o = opts;
-	return global_check_new_run(&o->run, et);
+	return global_check_run(&o->run, et);
 }
 
 static void explain(const void *opts, FILE *out) {

@@ -24,8 +24,8 @@ enum {
 
 /* Of a chunk, as a contribution or as a mean, whichever is longer. */
 static uint64_t chunk_bytes(const struct global_config *g) {
-	uint64_t sent = global_sent(g)->encoded_bytes(g->chunks.chunk_elems);
-	uint64_t mean = g->codec->encoded_bytes(g->chunks.chunk_elems);
+	uint64_t sent = global_sent(g)->encoded_bytes(global_sent(g), g->chunks.chunk_elems);
+	uint64_t mean = g->codec->encoded_bytes(g->codec, g->chunks.chunk_elems);
 	return sent > mean ? sent : mean;
 }
 

@@ -9,7 +9,7 @@ enum { CODEC_BLOCK = 256, CODEC_WARPS = 8, PER_LANE = CODEC_BLOCK / WARP };
 
 static const unsigned SCALE_KEPT_BITS = 0xffffff80u, SCALE_HALF_STEP = 0x40u, INF_BITS = 0x7f800000u;
 
-// What the codecs' files say of their scales (struct block_scales).
+// What the codecs' files say of their scales (struct block_format).
 struct scales {
 	float code_max, least_absmax /* code_max * 2^-126 */, most;
 };

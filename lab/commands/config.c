@@ -25,7 +25,7 @@ static enum rv_err prepare(void *opts, struct rv_errtext *et) {
 
 static enum rv_err check(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	(void)args;
-	return global_check_new_run(&((const struct config_options *)opts)->run, et);
+	return global_check_run(&((const struct config_options *)opts)->run, et);
 }
 
 static void explain(const void *opts, FILE *out) {

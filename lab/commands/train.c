@@ -484,12 +484,6 @@ static const char details[] =
 	;
 #undef LAB_METHOD
 
-static enum rv_err check(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
-	const struct train_options *o = opts;
-	RV_TRY(train_options_check(o, args, et));
-	return train_options_check_new(o, o->out, et);
-}
-
 struct rv_command train_command(struct rv_option table[static TRAIN_OPTIONS_MAX]) {
 	train_options_table(table, TRAIN_OPTIONS_MAX);
 	return (struct rv_command){
@@ -501,7 +495,7 @@ struct rv_command train_command(struct rv_option table[static TRAIN_OPTIONS_MAX]
 		.presets = model_presets,
 		.opts_bytes = sizeof(struct train_options),
 		.prepare = train_options_read_files,
-		.check = check,
+		.check = train_options_check,
 		.run = run_train,
 	};
 }

@@ -35,11 +35,10 @@ static void configure(struct lab_config *c) {
 static enum rv_err check(const struct run_config *c, int workers, struct rv_errtext *et) {
 	(void)workers;
 	if (!is_sparse(c->codec) && c->codec != CODEC_fp32 && c->codec != UNCHOSEN_CODEC)
-		return rv_fail(
-			et, RV_E_INVALID,
-			"method sparseloco with codec = %s: it is of topk32, topk64, topk128, topk64_fp32, and fp32 to keep "
-			"everything; for error feedback with %s use --method diloco --error-feedback 0.95",
-			codec_facts[c->codec].name, codec_facts[c->codec].name);
+		return rv_fail(et, RV_E_INVALID,
+					   "method sparseloco with codec = %s: it is of topk32, topk64, topk128, and fp32 to keep "
+					   "everything; for error feedback with %s use --method diloco --error-feedback 0.95",
+					   codec_facts[c->codec].name, codec_facts[c->codec].name);
 	struct run_config usual = *c;
 	usual.mean_codec = MEAN_CODEC_auto;
 	if (c->mean_codec != MEAN_CODEC_fp32 && run_config_mean_codec(c) != run_config_mean_codec(&usual))

@@ -15,10 +15,10 @@ static bool is_one_of(const char *name, const char *const *names) {
 }
 
 static const char *idle_for(const struct lab_method *m, const char *name) {
-	static const char *const outer_loop[] = {
-		"outer",       "codec",       "mean-codec",  "rounding",    "outer-lr",   "outer-momentum",
-		"outer-beta2", "outer-eps",   "outer-delay", "chunk-elems", "late",       "mix",
-		"updates",     "eager-share", "outer-clip",  "merge",       "trim-share", NULL};
+	static const char *const outer_loop[] = {"outer",       "codec",     "mean-codec",  "outer-lr",    "outer-momentum",
+											 "outer-beta2", "outer-eps", "outer-delay", "chunk-elems", "late",
+											 "mix",         "updates",   "eager-share", "outer-clip",  "merge",
+											 "trim-share",  NULL};
 	static const char *const weights[] = {"weight-by-tokens", NULL}, *const feedback[] = {"error-feedback", NULL};
 	static const char *const inner[] = {"beta1", "beta2", "eps", "clip", "muon-momentum", NULL};
 	static const char *const fixed[] = {"outer", "outer-lr", NULL};

@@ -169,13 +169,6 @@ struct train_options train_options_as_run(const struct train_options *o) {
 	return out;
 }
 
-enum rv_err train_options_check_new(const struct train_options *o, const char *dir, struct rv_errtext *et) {
-	const struct lab_config configured = configured_by_method(o);
-	char checkpoint[PATH_MAX];
-	snprintf(checkpoint, sizeof checkpoint, "%s/" LAB_CHECKPOINT_FILE, dir);
-	return access(checkpoint, F_OK) == 0 ? RV_OK : run_config_check_new(&configured.run, et);
-}
-
 /* Policies that only a round of lab/methods/synchronous.h knows. */
 static enum rv_err check_round(const struct train_options *o, const struct lab_method *m, struct rv_errtext *et) {
 	const struct lab_config configured = configured_by_method(o);

@@ -36,9 +36,6 @@ enum rv_err train_options_read_files(void *opts, struct rv_errtext *et);
 /* What spans several options, and that the data can be read. RV_E_INVALID, RV_E_RANGE, RV_E_NOTFOUND name the option.
  * `args` is not used. */
 enum rv_err train_options_check(const void *opts, const struct rv_args *args, struct rv_errtext *et);
-/* What a run that begins in directory `dir` must not be; one that goes on from its checkpoint there may. The options
- * must have been checked. RV_E_INVALID. */
-enum rv_err train_options_check_new(const struct train_options *o, const char *dir, struct rv_errtext *et);
 /* True when several workers would read the same part of the text, and so train alike: more workers than data-shards.
  * `what` says so, and what helps. */
 bool train_options_share_text(const struct train_options *o, struct rv_errtext *what);

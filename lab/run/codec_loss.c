@@ -24,7 +24,7 @@ static enum rv_err add_all(const struct global_state *g, const float *local, con
 	const struct codec *codec = global_sent(&g->cfg);
 	for (uint32_t i = 0; i < c.n_chunks; i++) {
 		size_t at = global_round_chunk_at(&g->cfg, g->round, i), n = chunking_len(&c, i);
-		RV_TRY(codec->decode(encoded + chunking_offset_bytes(&c, codec, i), n, decoded, et));
+		RV_TRY(codec->decode(codec, encoded + chunking_offset_bytes(&c, codec, i), n, decoded, et));
 		add_chunk(g->theta + at, local + at, decoded, n, s);
 	}
 	return RV_OK;

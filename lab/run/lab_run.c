@@ -38,8 +38,8 @@ static enum rv_err new_global(struct lab_run *r, struct rv_errtext *et) {
 	if (!r->reduced)
 		return rv_fail(et, RV_E_NOMEM, "no memory for a mean of %zu bytes", global_max_payload_bytes(&g));
 	for (int i = 0; !r->cfg.method->codec && i < r->n_replicas; i++)
-		RV_TRY(participant_init(&r->participants[i], &participant_replica, r->replicas[i], &r->cfg.run,
-								lab_run_member(r, i), &r->global, et));
+		RV_TRY(
+			participant_init(&r->participants[i], &participant_replica, r->replicas[i], &r->cfg.run, &r->global, et));
 	return RV_OK;
 }
 

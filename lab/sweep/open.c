@@ -26,17 +26,6 @@ static enum rv_err merge(struct sweep *s, const struct sweep_cell *c, const stru
 	return RV_OK;
 }
 
-/* What is complete, or has begun, is what it was. */
-static enum rv_err check_new(const struct sweep *s, int i, struct rv_errtext *et) {
-	const struct sweep_cell *c = &s->cells[i];
-	char dir[PATH_MAX];
-	if (sweep_row_is_complete(&s->rows[i]))
-		return RV_OK;
-	snprintf(dir, sizeof dir, "%s/%s", s->opts->out, c->id);
-	const enum rv_err e = train_options_check_new(&c->opts, dir, et);
-	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s", c->label);
-}
-
 static enum rv_err add_cells(struct sweep *s, struct sweep_grid *g, struct rv_errtext *et) {
 	for (int i = 0; i < g->n_cells; i++) {
 		struct sweep_cell *c = &s->cells[s->n_cells];
@@ -48,7 +37,7 @@ static enum rv_err add_cells(struct sweep *s, struct sweep_grid *g, struct rv_er
 		}
 		sweep_row_of_cell(c, &s->rows[s->n_cells]);
 		sweep_row_update(&s->rows[s->n_cells], s->opts->out);
-		RV_TRY(check_new(s, s->n_cells++, et));
+		s->n_cells++;
 	}
 	return RV_OK;
 }

@@ -85,9 +85,9 @@ static void corrupt_vector(const struct global_state *g, uint8_t *vector) {
 	for (uint32_t k = 0; k < chunks.n_chunks; k++) {
 		uint8_t *at = vector + chunking_offset_bytes(&chunks, c, k);
 		size_t n = chunking_len(&chunks, k);
-		RV_ASSERT(c->decode(at, n, x, NULL) == RV_OK);
+		RV_ASSERT(c->decode(c, at, n, x, NULL) == RV_OK);
 		corrupt(x, n, &rng);
-		RV_ASSERT(c->encode(x, n, at, NULL) == RV_OK);
+		RV_ASSERT(c->encode(c, x, n, at, NULL) == RV_OK);
 	}
 	free(x);
 }
@@ -123,10 +123,10 @@ enum rv_err __wrap_merge_chunk(const struct merge_rule *rule, const uint8_t *con
 	RV_TRY(__real_merge_chunk(rule, in, weights, n_in, n, scratch, out, measured, et));
 	if (!evil("mean", &factor))
 		return RV_OK;
-	RV_TRY(rule->mean->decode(out, n, scratch, et));
+	RV_TRY(rule->mean->decode(rule->mean, out, n, scratch, et));
 	for (size_t i = 0; i < n; i++)
 		scratch[i] = (float)((double)scratch[i] * factor);
-	return rule->mean->encode(scratch, n, out, et);
+	return rule->mean->encode(rule->mean, scratch, n, out, et);
 }
 
 void __wrap_control_client_report(struct control_client *c, const struct report *r) {

@@ -57,10 +57,6 @@ static void test_outer_loop(void **state) {
 	assert_non_null(run_config_idle(&c, "eager-share"));
 	set("updates", "eager");
 	assert_null(run_config_idle(&c, "eager-share"));
-	set("rounding", "stochastic");
-	assert_null(run_config_idle(&c, "rounding"));
-	set("codec", "fp32");
-	assert_non_null(run_config_idle(&c, "rounding"));
 }
 
 static void test_inner_loop_and_model(void **state) {

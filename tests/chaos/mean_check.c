@@ -90,8 +90,9 @@ static enum rv_err factors_of(const struct global_config *g, const struct dump *
 	double norm[NET_MAX_MEMBERS], median = 0;
 	for (int i = 0; i < n_in; i++) {
 		const uint8_t *code = dumps[i].vector + at;
-		RV_TRY(sent->decode(code, n, s->x, et));
-		norm[i] = sqrt(sent->sum_squares ? sent->sum_squares(code, n) : codec_kernels_portable.dot(s->x, s->x, n));
+		RV_TRY(sent->decode(sent, code, n, s->x, et));
+		norm[i] =
+			sqrt(sent->sum_squares ? sent->sum_squares(sent, code, n) : codec_kernels_portable.dot(s->x, s->x, n));
 		factors[i] = (float)weights[i];
 	}
 	for (int i = 0; i < n_in; i++) {
@@ -121,14 +122,14 @@ static enum rv_err mean_of_chunk(const struct checker *c, const struct global_co
 	RV_TRY(factors_of(g, dumps, at, n, weights, r->n_members, s, factors, et));
 	memset(s->mean, 0, n * sizeof(float));
 	for (int i = 0; i < r->n_members; i++) {
-		RV_TRY(sent->decode(dumps[i].vector + at, n, s->x, et));
+		RV_TRY(sent->decode(sent, dumps[i].vector + at, n, s->x, et));
 		for (size_t k = 0; k < n; k++)
 			s->mean[k] += factors[i] * s->x[k];
 		sum += weights[i];
 	}
 	for (size_t k = 0; k < n; k++)
 		s->mean[k] /= (float)sum;
-	return g->codec->encode(s->mean, n, s->encoded + chunking_offset_bytes(&g->chunks, g->codec, chunk), et);
+	return g->codec->encode(g->codec, s->mean, n, s->encoded + chunking_offset_bytes(&g->chunks, g->codec, chunk), et);
 }
 
 static enum rv_err mean_of_round(const struct checker *c, const struct global_config *g, const struct dump *dumps,

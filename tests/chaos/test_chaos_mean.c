@@ -65,7 +65,8 @@ static void give(struct made *m, uint64_t round) {
 		for (int k = 0; k < (int)m->n; k++)
 			x[k] = (float)((k * 7919 + i * 104729 + (int)round * 31) % 2001 - 1000) * 1e-5f;
 		for (uint32_t c = 0; c < m->c.n_chunks; c++)
-			assert_int_equal(m->g.codec->encode(x + global_round_chunk_at(&m->g, round, c), chunking_len(&m->c, c),
+			assert_int_equal(m->g.codec->encode(m->g.codec, x + global_round_chunk_at(&m->g, round, c),
+												chunking_len(&m->c, c),
 												m->given[i] + chunking_offset_bytes(&m->c, m->g.codec, c), NULL),
 							 RV_OK);
 		put(m, "contribution", round, (uint32_t)i, 100 + (uint64_t)i, m->given[i]);

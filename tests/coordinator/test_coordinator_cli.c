@@ -77,8 +77,6 @@ static void test_bad_command_lines(void **state) {
 	expect("gpt2 with tied = false");
 	assert_int_equal(RUN("new-run", "--dir", "/x", "--fragments", "3", "--chunk-elems", "65536", "--n-embd", "16"), 2);
 	expect("smaller chunk-elems");
-	assert_int_equal(RUN("new-run", "--dir", "/x", "--codec", "int2", "--rounding", "stochastic", "--mix", "0.9"), 2);
-	expect("mix may be 0.75 at most");
 	assert_int_equal(RUN("serve", "--dir", "/x", "--check"), 1);
 	expect("/x");
 }

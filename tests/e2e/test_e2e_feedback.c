@@ -1,5 +1,5 @@
-/* test_e2e_feedback.c: real workers whose contributions lose something and make up for it later: rounded at random,
- * sparse, with error feedback, means encoded otherwise: the bits of the lab, also when a worker is stopped and comes
+/* test_e2e_feedback.c: real workers whose contributions lose something and make up for it later: rounded, sparse,
+ * with error feedback, means encoded otherwise: the bits of the lab, also when a worker is stopped and comes
  * back, and on a replay of what they recorded. */
 #include "ends.h"
 #include "interruptions.h"
@@ -15,9 +15,9 @@ enum { WORKERS = 2 };
 #define RUN                                                                                                            \
 	"n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 2\nmin-workers = 2\n"                \
 	"steps-per-round = 4\nsnapshot-every = 3\n" E2E_PATIENT
-#define TWO_BITS    "codec = int2\nerror-feedback = 0.9\nrounding = stochastic\nouter = adam\n"
+#define FOUR_BITS   "codec = int4\nerror-feedback = 0.9\nouter = adam\n"
 #define SPARSE      "codec = topk64\nerror-feedback = 0.95\nouter = sgd\n"
-#define SIXTEEN     "codec = int16\nerror-feedback = 0.9\nrounding = stochastic\n"
+#define SIXTEEN     "codec = int16\nerror-feedback = 0.9\n"
 #define WIDE_MEAN   "codec = int4\nmean-codec = int16\nerror-feedback = 0.9\nouter = sgd\n"
 #define SPARSE_MEAN "codec = topk32\nmean-codec = topk128\nerror-feedback = 0.95\nouter = sgd\n"
 
@@ -27,8 +27,8 @@ static void check_a_run(void **state, const char *config) {
 	e2e_check_run(&e, config, WORKERS);
 }
 
-static void two_bits_rounded_at_random_end_in_the_labs_bits(void **state) {
-	check_a_run(state, RUN TWO_BITS "rounds = 8\n");
+static void four_bits_end_in_the_labs_bits(void **state) {
+	check_a_run(state, RUN FOUR_BITS "rounds = 8\n");
 }
 
 static void the_largest_values_end_in_the_labs_bits(void **state) {
@@ -39,7 +39,7 @@ static void sparse_means_end_in_the_labs_bits(void **state) {
 	check_a_run(state, RUN SPARSE_MEAN "rounds = 6\noverlap-steps = 2\n");
 }
 
-static void sixteen_bits_rounded_at_random_end_in_the_labs_bits(void **state) {
+static void sixteen_bits_end_in_the_labs_bits(void **state) {
 	check_a_run(state, RUN SIXTEEN "rounds = 6\n");
 }
 
@@ -49,7 +49,7 @@ static void means_in_sixteen_bits_end_in_the_labs_bits(void **state) {
 
 /* Each fragment's residual waits for its own next round. */
 static void fragments_end_in_the_labs_bits(void **state) {
-	check_a_run(state, RUN TWO_BITS "rounds = 12\nfragments = 3\noverlap-steps = 2\nmix = 0.1\n");
+	check_a_run(state, RUN FOUR_BITS "rounds = 12\nfragments = 3\noverlap-steps = 2\nmix = 0.1\n");
 }
 
 /* Told to stop wherever it is, and started again: its residual comes back with it. */
@@ -62,7 +62,7 @@ static void stop_and_start(void **state, const char *config) {
 }
 
 static void stopped_and_started_it_ends_in_the_labs_bits(void **state) {
-	stop_and_start(state, RUN TWO_BITS "rounds = 36\n");
+	stop_and_start(state, RUN FOUR_BITS "rounds = 36\n");
 }
 
 static void stopped_with_steps_ahead_it_ends_in_the_labs_bits(void **state) {
@@ -73,7 +73,7 @@ static void stopped_with_steps_ahead_it_ends_in_the_labs_bits(void **state) {
 static void killed_with_its_replica_on_disk_it_ends_in_the_labs_bits(void **state) {
 	static struct e2e e;
 	*state = &e;
-	e2e_open(&e, RUN TWO_BITS "rounds = 30\n", WORKERS);
+	e2e_open(&e, RUN FOUR_BITS "rounds = 30\n", WORKERS);
 	e2e_die_without_loss(&e);
 	e2e_assert_lab_and_replay(&e, WORKERS);
 }
@@ -90,10 +90,10 @@ static void killed_at_any_moment_it_ends_in_the_others_bits(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(two_bits_rounded_at_random_end_in_the_labs_bits, e2e_teardown),
+		cmocka_unit_test_teardown(four_bits_end_in_the_labs_bits, e2e_teardown),
 		cmocka_unit_test_teardown(the_largest_values_end_in_the_labs_bits, e2e_teardown),
 		cmocka_unit_test_teardown(sparse_means_end_in_the_labs_bits, e2e_teardown),
-		cmocka_unit_test_teardown(sixteen_bits_rounded_at_random_end_in_the_labs_bits, e2e_teardown),
+		cmocka_unit_test_teardown(sixteen_bits_end_in_the_labs_bits, e2e_teardown),
 		cmocka_unit_test_teardown(means_in_sixteen_bits_end_in_the_labs_bits, e2e_teardown),
 		cmocka_unit_test_teardown(fragments_end_in_the_labs_bits, e2e_teardown),
 		cmocka_unit_test_teardown(stopped_and_started_it_ends_in_the_labs_bits, e2e_teardown),

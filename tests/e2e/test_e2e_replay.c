@@ -27,7 +27,7 @@ static const char overlapped[] =
 
 static const char feedback[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
 							   "min-workers = 2\nsteps-per-round = 6\nrounds = 150\nsnapshot-every = 10\n"
-							   "codec = topk64\nerror-feedback = 0.95\nrounding = stochastic\nouter = sgd\n" E2E_STEADY;
+							   "codec = topk64\nerror-feedback = 0.95\nouter = sgd\n" E2E_STEADY;
 
 static const char by_time_config[] =
 	"n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 3\nmin-workers = 3\n"

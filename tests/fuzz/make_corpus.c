@@ -238,8 +238,8 @@ static void make_codec(struct seeds *s, const struct codec *codec, uint8_t choic
 	seed_begin(s);
 	rv_write_u8(&s->w, choice);
 	rv_write_u16(&s->w, (uint16_t)(n - 1));
-	RV_ASSERT(codec->encode(x, n, s->w.at, NULL) == RV_OK);
-	s->w.at += codec->encoded_bytes(n);
+	RV_ASSERT(codec->encode(codec, x, n, s->w.at, NULL) == RV_OK);
+	s->w.at += codec->encoded_bytes(codec, n);
 	(void)snprintf(name, sizeof name, "%s_%zu", codec->name, n);
 	seed_end(s, "codec", name);
 }
@@ -403,7 +403,8 @@ int main(int argc, char **argv) {
 	static const size_t sizes[] = {1, 7, 257, 600, CODEC_VALUES_MAX};
 	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
 		for (uint8_t k = 0; codec_registry[k]; k++)
-			if (codec_registry[k]->encoded_bytes(sizes[i]) <= CODEC_SEED_BYTES_MAX || sizes[i] <= 600)
+			if (codec_registry[k]->encoded_bytes(codec_registry[k], sizes[i]) <= CODEC_SEED_BYTES_MAX ||
+				sizes[i] <= 600)
 				make_codec(s, codec_registry[k], k, sizes[i]);
 	make_safetensors(s);
 	make_index(s);

@@ -239,7 +239,8 @@ static void test_survivors_mean(void **state) {
 	const struct chunking *c = &r->global.cfg.chunks;
 	for (uint32_t k = 0; k < c->n_chunks; k++) {
 		size_t at = k * c->chunk_elems;
-		assert_int_equal(r->global.cfg.codec->decode(r->reduced + chunking_offset_bytes(c, r->global.cfg.codec, k),
+		assert_int_equal(r->global.cfg.codec->decode(r->global.cfg.codec,
+													 r->reduced + chunking_offset_bytes(c, r->global.cfg.codec, k),
 													 chunking_len(c, k), mean, NULL),
 						 RV_OK);
 		for (size_t i = 0; i < chunking_len(c, k); i++) {

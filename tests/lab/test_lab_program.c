@@ -126,14 +126,6 @@ static void test_check_starts_nothing(void **state) {
 	assert_int_not_equal(access(out, F_OK), 0);
 }
 
-static void test_a_new_run_must_bear_its_noise(void **state) {
-	(void)state;
-	char out[300];
-	snprintf(out, sizeof out, "%s/a", f.dir);
-	check(TRAIN(out, "--codec", "int2", "--rounding", "stochastic", "--mix", "0.9"), 2, "0.75 at most");
-	assert_int_not_equal(access(out, F_OK), 0);
-}
-
 /* The most that the options allow: more than 100 TB. What is refused in a given room: test_lab_sweep_grid.c. */
 static void test_what_cannot_fit_is_refused(void **state) {
 	(void)state;
@@ -272,7 +264,6 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_front_end),
 		cmocka_unit_test(test_check_starts_nothing),
-		cmocka_unit_test(test_a_new_run_must_bear_its_noise),
 		cmocka_unit_test(test_what_cannot_fit_is_refused),
 		cmocka_unit_test(test_diverged),
 		cmocka_unit_test(test_the_record_says_of_what),

@@ -54,23 +54,6 @@ static void test_defaults_are_valid(void **state) {
 	assert_false(rv_hash_is_zero(&c.run_hash));
 }
 
-/* What is refused to a new run was not when it was made: it goes on. */
-static void test_a_run_that_goes_on_is_what_it_was(void **state) {
-	(void)state;
-	struct rv_errtext et = {0};
-	char checkpoint[300];
-	set("codec", "int2");
-	set("rounding", "stochastic");
-	set("mix", "0.75");
-	assert_int_equal(train_options_check_new(&o, f.dir, NULL), RV_OK);
-	set("mix", "0.9");
-	assert_int_equal(train_options_check(&o, &no_args, NULL), RV_OK);
-	assert_fault(train_options_check_new(&o, f.dir, &et), RV_E_INVALID, &et, "mix may be 0.75 at most");
-	fixture_write(f.dir, LAB_CHECKPOINT_FILE, (const uint8_t *)"x", 1, checkpoint, sizeof checkpoint);
-	assert_int_equal(train_options_check_new(&o, f.dir, NULL), RV_OK);
-	assert_int_equal(unlink(checkpoint), 0);
-}
-
 /* The configuration, and nothing of the lab, decides the nameless run's hash. */
 static void test_run_hash(void **state) {
 	(void)state;
@@ -241,9 +224,10 @@ static void test_what_differs(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		TEST(test_defaults_are_valid), TEST(test_run_hash),     TEST(test_a_run_that_goes_on_is_what_it_was),
-		TEST(test_ddp_uses_all_cores), TEST(test_refusals),     TEST(test_data_is_required),
-		TEST(test_policies),           TEST(test_late_updates), TEST(test_what_is_written_is_what_runs),
+		TEST(test_defaults_are_valid), TEST(test_run_hash),
+		TEST(test_ddp_uses_all_cores), TEST(test_refusals),
+		TEST(test_data_is_required),   TEST(test_policies),
+		TEST(test_late_updates),       TEST(test_what_is_written_is_what_runs),
 		TEST(test_what_differs),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,7 +18,7 @@ static void check_cover(size_t n, size_t elems) {
 			size_t len = chunking_len(&c, i);
 			assert_true(len > 0 && (len == elems || i == c.n_chunks - 1));
 			values += len;
-			bytes += codec_registry[k]->encoded_bytes(len);
+			bytes += codec_registry[k]->encoded_bytes(codec_registry[k], len);
 		}
 		assert_int_equal(values, n);
 		assert_int_equal(chunking_total_bytes(&c, codec_registry[k]), bytes);

@@ -27,7 +27,7 @@ static enum rv_err mean_of(const struct codec *contributions, const struct codec
 static void contribute(const struct codec *c, int n_in, uint64_t first_seed) {
 	for (int i = 0; i < n_in; i++) {
 		fill_normal(x, N, first_seed + (uint64_t)i);
-		assert_int_equal(c->encode(x, N, in[i], NULL), RV_OK);
+		assert_int_equal(c->encode(c, x, N, in[i], NULL), RV_OK);
 		ins[i] = in[i];
 	}
 }
@@ -43,13 +43,9 @@ static void test_registry(void **state) {
 	assert_int_equal(codec_int8.id, 1);
 	assert_int_equal(codec_fp32.id, 2);
 	assert_int_equal(codec_int4.id, 3);
-	assert_int_equal(codec_e3m0.id, 4);
-	assert_int_equal(codec_q6sigma.id, 5);
-	assert_int_equal(codec_int2.id, 6);
 	assert_int_equal(codec_topk32.id, 7);
 	assert_int_equal(codec_topk64.id, 8);
 	assert_int_equal(codec_topk128.id, 9);
-	assert_int_equal(codec_topk64_fp32.id, 10);
 	assert_int_equal(codec_int16.id, 11);
 }
 
@@ -60,29 +56,25 @@ static void test_facts(void **state) {
 		const struct codec *c = codec_registry[i];
 		const unsigned facts = codec_facts[i].facts;
 		int zeros = 0, moved = 0;
-		assert_int_equal((facts & CODEC_DRAWS) != 0, c->encode_random != NULL);
 		for (int k = 0; k < N; k++)
 			x[k] = sinf((float)k); /* of about one size */
-		assert_int_equal(c->encode(x, N, in[0], NULL), RV_OK);
-		assert_int_equal(c->decode(in[0], N, decoded, NULL), RV_OK);
+		assert_int_equal(c->encode(c, x, N, in[0], NULL), RV_OK);
+		assert_int_equal(c->decode(c, in[0], N, decoded, NULL), RV_OK);
 		for (int k = 0; k < N; k++) {
 			zeros += decoded[k] == 0;
 			moved += decoded[k] != 0 && decoded[k] != x[k];
 		}
 		assert_int_equal((facts & CODEC_ROUNDS) != 0, moved > 0);
 		assert_int_equal((facts & CODEC_SPARSE) != 0, zeros > N * 9 / 10);
-		assert_false((facts & CODEC_NOISY) && !(facts & CODEC_DRAWS));
 		assert_int_equal(codec_facts[codec_facts[i].of_mean].of_mean, codec_facts[i].of_mean);
 	}
 }
 
-/* How far one encoding may move a value of that magnitude in a block whose largest is `most`, in a chunk whose largest
+/* How far one encoding may move a value in a block whose largest is `most`, in a chunk whose largest
  * is `largest`: by that where the codec's values are not known. */
-static double encoding_error(const struct codec *c, double value, double most, double largest) {
+static double encoding_error(const struct codec *c, double most, double largest) {
 	if (codec_even_steps(c) > 0)
 		return most / (2 * codec_even_steps(c));
-	if (c == &codec_e3m0)
-		return fmax(value / 3, most / 128);
 	return codec_facts_of(c) & (CODEC_ROUNDS | CODEC_SPARSE) ? largest : 0;
 }
 
@@ -91,7 +83,7 @@ static void check_mean(const struct codec *c, const uint32_t *weights, int n_in)
 	double mean[N] = {0}, total = 0, largest = 0, most[(N + 255) / 256] = {0};
 	contribute(c, n_in, 100);
 	for (int i = 0; i < n_in; i++) {
-		assert_int_equal(c->decode(in[i], N, decoded, NULL), RV_OK);
+		assert_int_equal(c->decode(c, in[i], N, decoded, NULL), RV_OK);
 		total += weights[i];
 		for (int j = 0; j < N; j++)
 			mean[j] += weights[i] * (double)decoded[j];
@@ -102,10 +94,10 @@ static void check_mean(const struct codec *c, const uint32_t *weights, int n_in)
 		largest = fmax(largest, fabs(mean[j]));
 	}
 	assert_int_equal(mean_of(c, c, ins, weights, n_in, N, scratch, out, NULL), RV_OK);
-	assert_int_equal(c->decode(out, N, decoded, NULL), RV_OK);
+	assert_int_equal(c->decode(c, out, N, decoded, NULL), RV_OK);
 	for (int j = 0; j < N; j++) {
 		double rounding = most[j / 256] * 1e-5;
-		double step = encoding_error(c, fabs(mean[j]), most[j / 256], largest) * (1 + 0x1p-12);
+		double step = encoding_error(c, most[j / 256], largest) * (1 + 0x1p-12);
 		assert_true(fabs(decoded[j] - mean[j]) <= step + rounding);
 	}
 }
@@ -148,17 +140,15 @@ static void test_mean_of_equals(void **state) {
 	const uint8_t *same[MAX_EQUAL];
 	for (int i = 0; codec_registry[i]; i++) {
 		const struct codec *c = codec_registry[i];
-		if (!c->canonical)
-			continue;
 		contribute(c, 1, 42);
-		assert_int_equal(c->decode(in[0], N, x, NULL), RV_OK);
+		assert_int_equal(c->decode(c, in[0], N, x, NULL), RV_OK);
 		for (int k = 1; k <= MAX_EQUAL; k++) {
 			weights[k - 1] = 1;
 			same[k - 1] = in[0];
 			assert_int_equal(mean_of(c, c, same, weights, k, N, scratch, out, NULL), RV_OK);
 			if (codec_facts_of(c) & CODEC_ROUNDS || k == 1 || k == 2 || k == 4)
-				assert_memory_equal(out, in[0], c->encoded_bytes(N));
-			assert_int_equal(c->decode(out, N, decoded, NULL), RV_OK);
+				assert_memory_equal(out, in[0], c->encoded_bytes(c, N));
+			assert_int_equal(c->decode(c, out, N, decoded, NULL), RV_OK);
 			for (int j = 0; j < N; j++)
 				assert_true(fabsf(decoded[j] - x[j]) <= (float)k * 0x1p-24f * fabsf(x[j]));
 		}
@@ -174,12 +164,12 @@ static void test_weights_are_repetitions(void **state) {
 		for (int j = 0; j < N; j++)
 			x[j] = (float)((i * 31 + j * 17) % 255 - 127);
 		x[0] = x[256] = x[512] = x[768] = 127;
-		assert_int_equal(codec_int8.encode(x, N, in[i], NULL), RV_OK);
+		assert_int_equal(codec_int8.encode(&codec_int8, x, N, in[i], NULL), RV_OK);
 	}
 	const uint8_t *repeated[] = {in[0], in[1], in[1], in[1]};
 	assert_int_equal(mean_of(&codec_int8, &codec_int8, ins, weights, 2, N, scratch, out, NULL), RV_OK);
 	assert_int_equal(mean_of(&codec_int8, &codec_int8, repeated, ones, 4, N, scratch, out2, NULL), RV_OK);
-	assert_memory_equal(out, out2, codec_int8.encoded_bytes(N));
+	assert_memory_equal(out, out2, codec_int8.encoded_bytes(&codec_int8, N));
 }
 
 static void test_mean_names_the_corrupt_contribution(void **state) {
@@ -200,13 +190,13 @@ static void test_mean_by_another_codec(void **state) {
 	assert_int_equal(mean_of(&codec_topk32, &codec_fp32, ins, weights, 3, N, scratch, out, NULL), RV_OK);
 	memset(x, 0, sizeof x);
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(codec_topk32.decode_add(in[i], N, (float)weights[i], x, NULL), RV_OK);
+		assert_int_equal(codec_topk32.decode_add(&codec_topk32, in[i], N, (float)weights[i], x, NULL), RV_OK);
 	for (int j = 0; j < N; j++)
 		x[j] /= 4;
 	assert_memory_equal(out, x, sizeof x);
 	assert_int_equal(mean_of(&codec_topk32, &codec_int8, ins, weights, 3, N, scratch, out, NULL), RV_OK);
-	assert_int_equal(codec_int8.encode(x, N, out2, NULL), RV_OK);
-	assert_memory_equal(out, out2, codec_int8.encoded_bytes(N));
+	assert_int_equal(codec_int8.encode(&codec_int8, x, N, out2, NULL), RV_OK);
+	assert_memory_equal(out, out2, codec_int8.encoded_bytes(&codec_int8, N));
 }
 
 static void test_mean_that_overflows(void **state) {
@@ -215,7 +205,7 @@ static void test_mean_that_overflows(void **state) {
 	for (int j = 0; j < N; j++)
 		x[j] = 3e38f;
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(codec_fp32.encode(x, N, in[i], NULL), RV_OK);
+		assert_int_equal(codec_fp32.encode(&codec_fp32, x, N, in[i], NULL), RV_OK);
 		ins[i] = in[i];
 	}
 	assert_int_equal(mean_of(&codec_fp32, &codec_fp32, ins, ones, 2, N, scratch, out, NULL), RV_E_RANGE);

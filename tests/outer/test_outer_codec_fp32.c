@@ -20,11 +20,11 @@ static void test_round_trip(void **state) {
 	(void)state;
 	for (size_t s = 0; s < COUNT_OF(awkward_sizes); s++) {
 		size_t n = awkward_sizes[s];
-		assert_int_equal(c->encoded_bytes(n), 4 * n);
+		assert_int_equal(c->encoded_bytes(c, n), 4 * n);
 		fill_any_finite(x, n, n);
-		assert_int_equal(c->encode(x, n, code + 1, NULL), RV_OK); /* no alignment needed */
+		assert_int_equal(c->encode(c, x, n, code + 1, NULL), RV_OK); /* no alignment needed */
 		assert_memory_equal(code + 1, x, 4 * n);
-		assert_int_equal(c->decode(code + 1, n, y, NULL), RV_OK);
+		assert_int_equal(c->decode(c, code + 1, n, y, NULL), RV_OK);
 		assert_memory_equal(y, x, 4 * n);
 	}
 }

@@ -21,18 +21,17 @@ struct world {
 	struct contribution c;
 };
 
-static void begin(struct world *w, const char *codec, const char *rounding, double beta) {
+static void begin(struct world *w, const char *codec, double beta) {
 	const struct rv_hash nameless = {{0}};
 	struct global_config cfg;
 	run_config_defaults(&w->run);
 	(void)rv_options_set(run_config_options, &w->run, "codec", codec, NULL);
-	(void)rv_options_set(run_config_options, &w->run, "rounding", rounding, NULL);
 	w->run.error_feedback = beta;
 	w->run.chunk_elems = 5 * 1024;
 	fill_normal(theta, N, 1);
 	assert_int_equal(global_config_of(&w->run, N, &(struct fragment_layers){0}, &nameless, &cfg, NULL), RV_OK);
 	assert_int_equal(global_init(&w->g, &cfg, theta, NULL), RV_OK);
-	assert_int_equal(contribution_init(&w->c, &w->run, &w->g.cfg, 1, NULL), RV_OK);
+	assert_int_equal(contribution_init(&w->c, &w->run, &w->g.cfg, NULL), RV_OK);
 }
 
 static void end(struct world *w) {
@@ -54,7 +53,7 @@ static void encode(struct world *w, uint64_t round) {
 static void decode(const struct world *w) {
 	const struct codec *codec = global_sent(&w->g.cfg);
 	for (uint32_t i = 0; i < w->g.cfg.chunks.n_chunks; i++)
-		assert_int_equal(codec->decode(out + chunking_offset_bytes(&w->g.cfg.chunks, codec, i),
+		assert_int_equal(codec->decode(codec, out + chunking_offset_bytes(&w->g.cfg.chunks, codec, i),
 									   chunking_len(&w->g.cfg.chunks, i), sent + i * w->g.cfg.chunks.chunk_elems, NULL),
 						 RV_OK);
 }
@@ -68,29 +67,25 @@ static bool is_exact(float whole, float part, float rest) {
 static void test_nothing_is_lost(void **state) {
 	(void)state;
 	for (const struct codec *const *c = codec_registry; *c; c++)
-		for (int random = 0; random < 2; random++)
-			for (int b = 0; b < 2; b++) {
-				const float beta = b ? 0.95f : 1;
-				const bool exact = !random && *c != &codec_q6sigma;
-				struct world w;
-				if (random && !(*c)->encode_random)
-					continue;
-				begin(&w, (*c)->name, random ? "stochastic" : "nearest", (double)beta);
-				for (uint64_t round = 0; round < ROUNDS; round++) {
-					train(round);
-					memcpy(before, w.c.residual, sizeof before);
-					encode(&w, round);
-					assert_memory_equal(before, w.c.residual, sizeof before);
-					decode(&w);
-					contribution_commit(&w.c, &w.g.cfg, round);
-					for (size_t i = 0; i < N; i++) {
-						const float delta = theta[i] - local[i], a = beta * before[i] + delta;
-						assert_true(w.c.residual[i] == a - sent[i]);
-						assert_true(!exact || is_exact(a, sent[i], w.c.residual[i]));
-					}
+		for (int b = 0; b < 2; b++) {
+			const float beta = b ? 0.95f : 1;
+			struct world w;
+			begin(&w, (*c)->name, (double)beta);
+			for (uint64_t round = 0; round < ROUNDS; round++) {
+				train(round);
+				memcpy(before, w.c.residual, sizeof before);
+				encode(&w, round);
+				assert_memory_equal(before, w.c.residual, sizeof before);
+				decode(&w);
+				contribution_commit(&w.c, &w.g.cfg, round);
+				for (size_t i = 0; i < N; i++) {
+					const float delta = theta[i] - local[i], a = beta * before[i] + delta;
+					assert_true(w.c.residual[i] == a - sent[i]);
+					assert_true(is_exact(a, sent[i], w.c.residual[i]));
 				}
-				end(&w);
 			}
+			end(&w);
+		}
 }
 
 /* With beta = 1 what was sent in all rounds and what is left add up to all that was to be said. */
@@ -98,7 +93,7 @@ static void test_all_is_said_in_the_end(void **state) {
 	(void)state;
 	struct world w;
 	double said = 0, meant = 0;
-	begin(&w, "topk128", "nearest", 1);
+	begin(&w, "topk128", 1);
 	memset(sum, 0, sizeof sum);
 	static double total[N], all[N];
 	memset(total, 0, sizeof total);
@@ -126,8 +121,8 @@ static void test_all_is_said_in_the_end(void **state) {
 static void test_what_is_not_committed_was_not_said(void **state) {
 	(void)state;
 	struct world w, v;
-	begin(&w, "topk64", "nearest", 0.9);
-	begin(&v, "topk64", "nearest", 0.9);
+	begin(&w, "topk64", 0.9);
+	begin(&v, "topk64", 0.9);
 	for (uint64_t round = 0; round < 6; round++) {
 		train(round);
 		encode(&w, round);
@@ -146,25 +141,23 @@ static void test_what_is_not_committed_was_not_said(void **state) {
 /* Another attempt of the same round: the same bytes. */
 static void test_encoding_again_gives_the_same(void **state) {
 	(void)state;
-	for (int random = 0; random < 2; random++) {
-		struct world w;
-		begin(&w, "int4", random ? "stochastic" : "nearest", 0.9);
-		for (uint64_t round = 0; round < 3; round++) {
-			train(round);
-			encode(&w, round);
-			assert_int_equal(contribution_encode(&w.c, &w.g, round, local, out2, NULL), RV_OK);
-			assert_memory_equal(out, out2, chunking_total_bytes(&w.g.cfg.chunks, &codec_int4));
-			contribution_commit(&w.c, &w.g.cfg, round);
-		}
-		end(&w);
+	struct world w;
+	begin(&w, "int4", 0.9);
+	for (uint64_t round = 0; round < 3; round++) {
+		train(round);
+		encode(&w, round);
+		assert_int_equal(contribution_encode(&w.c, &w.g, round, local, out2, NULL), RV_OK);
+		assert_memory_equal(out, out2, chunking_total_bytes(&w.g.cfg.chunks, &codec_int4));
+		contribution_commit(&w.c, &w.g.cfg, round);
 	}
+	end(&w);
 }
 
-/* Without feedback, rounded to nearest: what global_encode_delta gives. With what loses nothing: no residual. */
+/* Without feedback: what global_encode_delta gives. With what loses nothing: no residual. */
 static void test_plain(void **state) {
 	(void)state;
 	struct world w;
-	begin(&w, "int8", "nearest", 0);
+	begin(&w, "int8", 0);
 	assert_true(contribution_is_plain(&w.c) && !w.c.residual);
 	train(0);
 	encode(&w, 0);
@@ -172,8 +165,7 @@ static void test_plain(void **state) {
 	assert_memory_equal(out, out2, chunking_total_bytes(&w.g.cfg.chunks, &codec_int8));
 	contribution_commit(&w.c, &w.g.cfg, 0);
 	end(&w);
-	begin(&w, "fp32", "stochastic", 0.5);
-	assert_false(w.c.random);
+	begin(&w, "fp32", 0.5);
 	train(0);
 	encode(&w, 0);
 	assert_int_equal(global_encode_delta(&w.g, local, out2, NULL), RV_OK);
@@ -187,14 +179,14 @@ static void test_plain(void **state) {
 static void test_forget(void **state) {
 	(void)state;
 	struct world w;
-	begin(&w, "int2", "nearest", 0.9);
+	begin(&w, "int4", 0.9);
 	train(0);
 	encode(&w, 0);
 	contribution_commit(&w.c, &w.g.cfg, 0);
 	contribution_forget(&w.c, &w.g.cfg);
 	encode(&w, 1);
 	assert_int_equal(global_encode_delta(&w.g, local, out2, NULL), RV_OK);
-	assert_memory_equal(out, out2, chunking_total_bytes(&w.g.cfg.chunks, &codec_int2));
+	assert_memory_equal(out, out2, chunking_total_bytes(&w.g.cfg.chunks, &codec_int4));
 	contribution_commit(&w.c, &w.g.cfg, 1);
 	contribution_commit(&w.c, &w.g.cfg, 2); /* another process encoded that */
 	for (size_t i = 0; i < N; i++)
@@ -210,14 +202,14 @@ static void test_fragments(void **state) {
 	struct global_config cfg;
 	struct world w;
 	run_config_defaults(&w.run);
-	w.run.codec = CODEC_int2;
+	w.run.codec = CODEC_int4;
 	w.run.error_feedback = 1;
 	w.run.chunk_elems = 512;
 	w.run.fragments = 2;
 	fill_normal(theta, N, 1);
 	assert_int_equal(global_config_of(&w.run, N, &layers, &nameless, &cfg, NULL), RV_OK);
 	assert_int_equal(global_init(&w.g, &cfg, theta, NULL), RV_OK);
-	assert_int_equal(contribution_init(&w.c, &w.run, &w.g.cfg, 1, NULL), RV_OK);
+	assert_int_equal(contribution_init(&w.c, &w.run, &w.g.cfg, NULL), RV_OK);
 	for (uint64_t round = 0; round < 4; round++) {
 		train(round);
 		memcpy(before, w.c.residual, sizeof before);
@@ -243,7 +235,7 @@ static void test_what_cannot_be_sent(void **state) {
 	(void)state;
 	struct rv_errtext et = {0};
 	struct world w;
-	begin(&w, "topk32", "nearest", 1);
+	begin(&w, "topk32", 1);
 	train(0);
 	local[4567] = INFINITY;
 	assert_int_equal(contribution_encode(&w.c, &w.g, 0, local, out, &et), RV_E_RANGE);

@@ -137,8 +137,8 @@ static void encode_one(struct backend *be, size_t n, size_t chunk_elems, int kin
 	size_t bytes = chunking_total_bytes(&c, format->codec), bad;
 	uint8_t *want = host_bytes(bytes), *got = host_bytes(bytes);
 	for (uint32_t i = 0; i < c.n_chunks; i++)
-		assert_int_equal(format->codec->encode_delta(v.theta + i * chunk_elems, v.local + i * chunk_elems,
-													 chunking_len(&c, i),
+		assert_int_equal(format->codec->encode_delta(format->codec, v.theta + i * chunk_elems,
+													 v.local + i * chunk_elems, chunking_len(&c, i),
 													 want + chunking_offset_bytes(&c, format->codec, i), NULL),
 						 RV_OK);
 	float *local = to_device(be, v.local, n);
@@ -180,8 +180,8 @@ static void test_error_feedback(void **state) {
 		for (uint32_t i = 0; i < c.n_chunks; i++) {
 			size_t at = i * chunk_elems, len = chunking_len(&c, i);
 			uint8_t *to = want + chunking_offset_bytes(&c, format->codec, i);
-			assert_int_equal(format->codec->encode(x + at, len, to, NULL), RV_OK);
-			assert_int_equal(format->codec->decode(to, len, decoded + at, NULL), RV_OK);
+			assert_int_equal(format->codec->encode(format->codec, x + at, len, to, NULL), RV_OK);
+			assert_int_equal(format->codec->decode(format->codec, to, len, decoded + at, NULL), RV_OK);
 		}
 		float *local = to_device(be, v.local, n), *residual = to_device(be, v.residual, n);
 		assert_int_equal(cuda_outer_ops.prepare(be, &shape, NULL), RV_OK);
@@ -242,8 +242,8 @@ static void step_one(struct backend *be, size_t n, size_t chunk_elems, int kind,
 	for (uint32_t i = 0; i < c.n_chunks; i++) {
 		size_t at = i * chunk_elems, len = chunking_len(&c, i);
 		uint8_t *bytes = reduced + chunking_offset_bytes(&c, format->codec, i);
-		assert_int_equal(format->codec->encode(v.residual + at, len, bytes, NULL), RV_OK);
-		assert_int_equal(format->codec->decode(bytes, len, delta + at, NULL), RV_OK);
+		assert_int_equal(format->codec->encode(format->codec, v.residual + at, len, bytes, NULL), RV_OK);
+		assert_int_equal(format->codec->decode(format->codec, bytes, len, delta + at, NULL), RV_OK);
 	}
 	o->step(v.theta, &momentum, delta, n, &params);
 	const bool nesterov = o == &outer_nesterov;

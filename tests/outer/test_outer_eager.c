@@ -83,7 +83,7 @@ static void apply(int t) {
 	uint8_t bytes[2 * sizeof f->mean[0]];
 	const struct chunking *c = &f->global.cfg.chunks;
 	for (uint32_t k = 0; k < c->n_chunks; k++)
-		assert_int_equal(f->global.cfg.codec->encode(f->mean[t] + k * CHUNK, chunking_len(c, k),
+		assert_int_equal(f->global.cfg.codec->encode(f->global.cfg.codec, f->mean[t] + k * CHUNK, chunking_len(c, k),
 													 bytes + chunking_offset_bytes(c, f->global.cfg.codec, k), NULL),
 						 RV_OK);
 	struct rv_hash digest = global_digest(&f->global, (uint64_t)t, bytes);

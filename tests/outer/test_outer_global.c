@@ -102,8 +102,8 @@ static void test_encodes_chunk_by_chunk(void **state) {
 		assert_int_equal(global_encode_delta(&g, local, reduced, NULL), RV_OK);
 		for (uint32_t i = 0; i < g.cfg.chunks.n_chunks; i++) {
 			size_t at = chunking_offset_bytes(&g.cfg.chunks, g.cfg.codec, i), len = chunking_len(&g.cfg.chunks, i);
-			g.cfg.codec->encode_delta(theta0 + i * CHUNK, local + i * CHUNK, len, other, NULL);
-			assert_memory_equal(reduced + at, other, g.cfg.codec->encoded_bytes(len));
+			g.cfg.codec->encode_delta(g.cfg.codec, theta0 + i * CHUNK, local + i * CHUNK, len, other, NULL);
+			assert_memory_equal(reduced + at, other, g.cfg.codec->encoded_bytes(g.cfg.codec, len));
 		}
 		global_release(&g);
 	}
@@ -136,7 +136,7 @@ static void test_apply(void **state) {
 			struct rv_hash before = g.chain;
 			one_round(&g, 10 + r);
 			for (uint32_t i = 0; i < g.cfg.chunks.n_chunks; i++)
-				codec_int8.decode(reduced + chunking_offset_bytes(&g.cfg.chunks, &codec_int8, i),
+				codec_int8.decode(&codec_int8, reduced + chunking_offset_bytes(&g.cfg.chunks, &codec_int8, i),
 								  chunking_len(&g.cfg.chunks, i), delta + i * CHUNK, NULL);
 			outer_registry[o]->step(theta, states, delta, N, &g.cfg.params);
 			assert_memory_equal(g.theta, theta, sizeof theta);

@@ -189,7 +189,7 @@ static void test_lookahead(void **state) {
  * 4. */
 static void test_identical_workers_are_one(void **state) {
 	(void)state;
-	const struct codec *const codecs[] = {&codec_int8, &codec_int16, &codec_fp32, &codec_int4, &codec_e3m0};
+	const struct codec *const codecs[] = {&codec_int8, &codec_int16, &codec_fp32, &codec_int4};
 	for (size_t c = 0; c < COUNT_OF(codecs); c++)
 		for (int k = 2; k <= MAX_WORKERS; k++) {
 			if (codecs[c] == &codec_fp32 && k != 2 && k != 4)

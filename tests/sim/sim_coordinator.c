@@ -21,7 +21,8 @@ static void config_of(const struct sim *s, struct core_config *cfg) {
 								.liveness_us = 4 * SIM_S,
 								.silent_us = 2 * SIM_S,
 								.withheld_us = SIM_STALL_US,
-								.chunk_bytes = s->opt.codec->encoded_bytes(s->global_config.chunks.chunk_elems),
+								.chunk_bytes =
+									s->opt.codec->encoded_bytes(s->opt.codec, s->global_config.chunks.chunk_elems),
 								.suspect_gather_us = 300 * SIM_MS,
 								.round_tokens = s->opt.steps_per_round * SIM_TOKENS_PER_STEP,
 								.missed_tokens = s->opt.overlap_steps * SIM_TOKENS_PER_STEP};

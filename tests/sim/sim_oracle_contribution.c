@@ -58,7 +58,7 @@ static void leave(const struct sim *s, const struct sim_worker *w, struct sim_re
 				  const uint8_t *encoded) {
 	const float *from = participant_reference(&w->participant, &w->global);
 	const float *residual = w->participant.contribution.residual;
-	RV_ASSERT(s->opt.codec->decode(encoded, n, e->next + at, NULL) == RV_OK);
+	RV_ASSERT(s->opt.codec->decode(s->opt.codec, encoded, n, e->next + at, NULL) == RV_OK);
 	for (size_t i = at; i < at + n; i++) {
 		float whole = from[i] - w->replica.local[i];
 		whole = s->opt.feedback * residual[i] + whole;

@@ -214,7 +214,7 @@ void mesh_handle(struct sim *s, int host) {
 
 static size_t chunk_bytes(void *ctx, uint32_t chunk) {
 	const struct sim_worker *w = ctx;
-	return w->sim->opt.codec->encoded_bytes(chunking_len(&w->chunks, chunk));
+	return w->sim->opt.codec->encoded_bytes(w->sim->opt.codec, chunking_len(&w->chunks, chunk));
 }
 
 static size_t chunk_offset(void *ctx, uint32_t chunk) {
@@ -232,7 +232,7 @@ static enum rv_err chunk_reduce(void *ctx, uint32_t chunk, const uint8_t *const 
 
 static enum rv_err chunk_check(void *ctx, uint32_t chunk, const uint8_t *data, struct rv_errtext *et) {
 	const struct sim_worker *w = ctx;
-	return w->sim->opt.codec->decode(data, chunking_len(&w->chunks, chunk), w->sim->scratch, et);
+	return w->sim->opt.codec->decode(w->sim->opt.codec, data, chunking_len(&w->chunks, chunk), w->sim->scratch, et);
 }
 
 /* What this worker sends when nothing goes wrong. */

@@ -145,8 +145,7 @@ void training_init(struct sim *s, int host) {
 	w->replica = (struct replica){
 		.sim = s, .worker = w, .local = sim_alloc(vector_bytes(s)), .began = sim_alloc(vector_bytes(s))};
 	set_part(&w->replica, 0, s->opt.n_params, w->global.theta);
-	RV_ASSERT(participant_init(&w->participant, &tiny_replica, &w->replica, &s->run, (uint32_t)host, &w->global,
-							   NULL) == RV_OK);
+	RV_ASSERT(participant_init(&w->participant, &tiny_replica, &w->replica, &s->run, &w->global, NULL) == RV_OK);
 }
 
 static void encoded(struct sim *s, int host) {

@@ -31,7 +31,7 @@ static void begin(struct scene *s, uint32_t fragments, float mix) {
 	for (size_t i = 0; i < n; i++)
 		s->local[i] = -1 - s->local[i];
 	assert_int_equal(global_init(&s->g, &cfg, s->local, NULL), RV_OK);
-	assert_int_equal(participant_init(&s->p, &participant_replica, s->run.replica, &s->run.cfg, 0, &s->g, NULL), RV_OK);
+	assert_int_equal(participant_init(&s->p, &participant_replica, s->run.replica, &s->run.cfg, &s->g, NULL), RV_OK);
 	memcpy(s->local, replica_theta(s->run.replica), n * sizeof *s->local);
 }
 

@@ -128,7 +128,6 @@ int scene_setup(void **state) {
 int scene_setup_feedback(void **state) {
 	struct run_config run = fixture_config();
 	run.codec = CODEC_int4;
-	run.rounding = ROUNDING_STOCHASTIC;
 	run.error_feedback = 0.9;
 	return setup_run(state, &run);
 }
@@ -225,7 +224,7 @@ struct rv_hash by_hand(struct scene *s, int rounds, int ahead) {
 	struct contribution c;
 	uint8_t *encoded = malloc(global_max_payload_bytes(&cfg));
 	assert_int_equal(global_init(&g, &cfg, replica_theta(s->run.replica), NULL), RV_OK);
-	assert_int_equal(contribution_init(&c, &s->run.cfg, &cfg, 0, NULL), RV_OK);
+	assert_int_equal(contribution_init(&c, &s->run.cfg, &cfg, NULL), RV_OK);
 	for (int r = 0; r < rounds; r++) {
 		fixture_steps(s->run.replica, r > 0 ? H - ahead : H);
 		assert_int_equal(contribution_encode(&c, &g, g.round, replica_theta(s->run.replica), encoded, NULL), RV_OK);

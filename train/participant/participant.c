@@ -19,10 +19,9 @@ static void keep_vectors(struct participant *p) {
 }
 
 enum rv_err participant_init(struct participant *p, const struct participant_ops *ops, struct replica *replica,
-							 const struct run_config *run, uint32_t member, const struct global_state *g,
-							 struct rv_errtext *et) {
+							 const struct run_config *run, const struct global_state *g, struct rv_errtext *et) {
 	*p = (struct participant){.ops = ops, .replica = replica, .run = run, .round = g->round};
-	RV_TRY(contribution_init(&p->contribution, run, &g->cfg, member, et));
+	RV_TRY(contribution_init(&p->contribution, run, &g->cfg, et));
 	RV_TRY(eager_init(&p->eager, run, &g->cfg, g->theta, et));
 	keep_vectors(p);
 	p->encoded = malloc(global_max_sent_bytes(&g->cfg));

@@ -77,11 +77,10 @@ struct participant {
 	bool gave_away;
 };
 
-/* A participant of `run`, member number `member`, whose theta_local is g->theta: nothing is done. RV_E_NOMEM; releasing
+/* A participant of `run`, whose theta_local is g->theta: nothing is done. RV_E_NOMEM; releasing
  * *p is fine then. */
 enum rv_err participant_init(struct participant *p, const struct participant_ops *ops, struct replica *replica,
-							 const struct run_config *run, uint32_t member, const struct global_state *g,
-							 struct rv_errtext *et);
+							 const struct run_config *run, const struct global_state *g, struct rv_errtext *et);
 void participant_release(struct participant *p); /* before its replica and before g; a zero one is fine */
 
 /* In all that follows `g` is the shared state of p->round (a view of it will do; only theta, round and cfg are read),

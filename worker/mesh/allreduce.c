@@ -34,7 +34,7 @@ struct allreduce {
 
 static size_t chunk_bytes(void *ctx, uint32_t chunk) {
 	const struct allreduce *a = ctx;
-	return global_sent(a->cfg.global)->encoded_bytes(chunking_len(&a->chunks, chunk));
+	return global_sent(a->cfg.global)->encoded_bytes(global_sent(a->cfg.global), chunking_len(&a->chunks, chunk));
 }
 
 static size_t chunk_offset(void *ctx, uint32_t chunk) {
@@ -44,7 +44,7 @@ static size_t chunk_offset(void *ctx, uint32_t chunk) {
 
 static size_t mean_bytes(void *ctx, uint32_t chunk) {
 	const struct allreduce *a = ctx;
-	return a->cfg.global->codec->encoded_bytes(chunking_len(&a->chunks, chunk));
+	return a->cfg.global->codec->encoded_bytes(a->cfg.global->codec, chunking_len(&a->chunks, chunk));
 }
 
 static size_t mean_offset(void *ctx, uint32_t chunk) {
@@ -66,7 +66,7 @@ static int find_bad(struct allreduce *a, const uint8_t *const *in, int n_in, siz
 	float most = -1;
 	int largest = -1;
 	for (int i = 0; i < n_in; i++) {
-		if (global_sent(a->cfg.global)->decode(in[i], n, a->scratch, NULL) != RV_OK)
+		if (global_sent(a->cfg.global)->decode(global_sent(a->cfg.global), in[i], n, a->scratch, NULL) != RV_OK)
 			return i;
 		float magnitude = largest_magnitude(a->scratch, n);
 		if (magnitude > most) {
@@ -93,7 +93,7 @@ static enum rv_err reduce_chunk(void *ctx, uint32_t chunk, const uint8_t *const 
 
 static enum rv_err check_chunk(void *ctx, uint32_t chunk, const uint8_t *data, struct rv_errtext *et) {
 	struct allreduce *a = ctx;
-	return a->cfg.global->codec->decode(data, chunking_len(&a->chunks, chunk), a->scratch, et);
+	return a->cfg.global->codec->decode(a->cfg.global->codec, data, chunking_len(&a->chunks, chunk), a->scratch, et);
 }
 
 /* ---- life ---- */

@@ -35,8 +35,8 @@ static enum rv_err global_of(const struct run_config *run, struct model_extent *
 static enum rv_err check_cap(const struct run_config *run, const struct global_config *g, const char *name,
 							 int64_t cap_bytes_per_s, struct rv_errtext *et) {
 	int64_t timeout_ms = run->silence_ms;
-	const size_t elems = chunking_len(&g->chunks, 0), mean = g->codec->encoded_bytes(elems);
-	const size_t sent = global_sent(g)->encoded_bytes(elems);
+	const size_t elems = chunking_len(&g->chunks, 0), mean = g->codec->encoded_bytes(g->codec, elems);
+	const size_t sent = global_sent(g)->encoded_bytes(global_sent(g), elems);
 	int64_t chunk_bytes = (int64_t)(mean > sent ? mean : sent);
 	int64_t least = chunk_bytes * 2 * 1000 / timeout_ms;
 	if (cap_bytes_per_s == 0 || cap_bytes_per_s >= least)

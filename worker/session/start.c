@@ -31,7 +31,6 @@ static enum rv_err open_trainer(struct session *s, struct rv_errtext *et) {
 	struct trainer_config cfg = {.run = run,
 								 .run_hash = s->member.run_hash,
 								 .shard = shard,
-								 .member = s->member.member,
 								 .device = s->opt->device,
 								 .threads = (int)s->opt->threads};
 	struct session_inputs in = {0};

@@ -14,7 +14,7 @@ static size_t vector_bytes(const struct global_config *c) {
 }
 
 static uint32_t chunks_per_piece(const struct global_config *c) {
-	size_t chunk_bytes = c->codec->encoded_bytes(chunking_len(&c->chunks, 0));
+	size_t chunk_bytes = c->codec->encoded_bytes(c->codec, chunking_len(&c->chunks, 0));
 	return chunk_bytes < LOG_PIECE_BYTES ? (uint32_t)(LOG_PIECE_BYTES / chunk_bytes) : 1;
 }
 

@@ -24,7 +24,7 @@ static enum rv_err open_global(struct trainer *t, const struct trainer_config *c
 	RV_TRY(global_config_of(&t->run, replica_n_params(t->replica), &replica_model(t->replica)->layout.layers,
 							&cfg->run_hash, &g, et));
 	RV_TRY(global_init(&t->global, &g, replica_theta(t->replica), et));
-	return participant_init(&t->participant, &participant_replica, t->replica, &t->run, cfg->member, &t->global, et);
+	return participant_init(&t->participant, &participant_replica, t->replica, &t->run, &t->global, et);
 }
 
 /* Memory for the first copies, touched before training begins: fresh pages cost many times what copying does. Without

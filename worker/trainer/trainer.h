@@ -24,7 +24,7 @@ struct trainer_config {
 	const struct run_config *run;
 	struct rv_hash run_hash;
 	struct dataset *data; /* of the run: taken over, whatever trainer_new returns */
-	uint32_t shard, member;
+	uint32_t shard;
 	const char *device; /* as device_choose (kernels/device.h) takes it */
 	int threads;
 	enum recompute recompute;
