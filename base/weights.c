@@ -2,6 +2,7 @@
 #include "base/weights.h"
 
 #include "base/assert.h"
+#include "base/order.h"
 
 static uint64_t gcd(uint64_t a, uint64_t b) {
 	while (b != 0) {
@@ -26,23 +27,11 @@ static uint64_t sum_of(const uint64_t *tokens, int n, uint64_t divisor, int shif
 	return sum;
 }
 
-/* Returns the value at place (n - 1) / 2, ascending. */
-static uint64_t median_of(const uint64_t *values, int n) {
-	uint64_t sorted[RV_WEIGHTS_MAX];
-	for (int i = 0; i < n; i++) {
-		int at = i;
-		for (; at > 0 && values[i] < sorted[at - 1]; at--)
-			sorted[at] = sorted[at - 1];
-		sorted[at] = values[i];
-	}
-	return sorted[(n - 1) / 2];
-}
-
 /* counted (n) = the tokens, each at most RV_WEIGHT_CAP medians. */
 static void cap(const uint64_t *tokens, int n, uint64_t *counted) {
 	uint64_t most = UINT64_MAX;
 	if (n >= RV_WEIGHT_CAP_MIN) {
-		uint64_t median = median_of(tokens, n);
+		uint64_t median = rv_nth_u64(tokens, n, (n - 1) / 2);
 		most = median > UINT64_MAX / RV_WEIGHT_CAP ? UINT64_MAX : RV_WEIGHT_CAP * median;
 	}
 	for (int i = 0; i < n; i++)

@@ -1,4 +1,5 @@
 /* merge_mean.c: the weighted mean, with contributions limited by the median of their norms: see merge.h. */
+#include "base/order.h"
 #include "outer/elementwise.h"
 #include "outer/merge.h"
 
@@ -16,24 +17,12 @@ static bool mean_wants_norms(const struct merge_params *p, int n_in) {
 	return p->clip > 0 && n_in >= MERGE_CLIP_MIN;
 }
 
-/* Returns the norm at place (n_in - 1) / 2, ascending. */
-static double median_norm(const double *norm, int n_in) {
-	double sorted[MERGE_MAX_INPUTS];
-	for (int i = 0; i < n_in; i++) {
-		int at = i;
-		for (; at > 0 && norm[i] < sorted[at - 1]; at--)
-			sorted[at] = sorted[at - 1];
-		sorted[at] = norm[i];
-	}
-	return sorted[(n_in - 1) / 2];
-}
-
 /* Scales down the factors of those whose norm is above the limit. */
 static void limit_factors(const struct merge_inputs *c, double clip, float *factors, uint32_t *clipped) {
 	double norm[MERGE_MAX_INPUTS];
 	for (int i = 0; i < c->n_in; i++)
 		norm[i] = sqrt(c->norm2[i]);
-	const double limit = clip * median_norm(norm, c->n_in);
+	const double limit = clip * rv_nth(norm, c->n_in, (c->n_in - 1) / 2);
 	for (int i = 0; i < c->n_in; i++) {
 		if (!(norm[i] > limit))
 			continue;

@@ -12,6 +12,7 @@
  * and accusations are weighed as ever. Who has not voted two withheld_us later, when somebody has, and accuses nobody,
  * holds the attempt up by itself: it is taken for dead until it reports again. */
 #include "base/capped.h"
+#include "base/order.h"
 #include "coordinator/core/internal.h"
 
 enum {
@@ -25,24 +26,11 @@ enum {
 	US_PER_MS = 1000
 };
 
-static uint64_t rate_or_guess(uint64_t rate) {
-	return rate > 0 ? rate : RATE_UNKNOWN;
-}
-
-/* Of what the lines of the roster carry, the value below which `below` of them are. */
-static uint64_t rate_at(const struct core_roster *r, int below) {
-	uint64_t sorted[NET_MAX_MEMBERS];
-	for (int i = 0; i < r->n; i++) {
-		int at = i;
-		for (; at > 0 && sorted[at - 1] > rate_or_guess(r->rates[i]); at--)
-			sorted[at] = sorted[at - 1];
-		sorted[at] = rate_or_guess(r->rates[i]);
-	}
-	return sorted[below];
-}
-
 static uint64_t slowest_rate(const struct core_roster *r) {
-	uint64_t slowest = rate_at(r, 0), least = rate_at(r, r->n / 2) / MEDIAN_SHARE;
+	uint64_t rates[NET_MAX_MEMBERS];
+	for (int i = 0; i < r->n; i++)
+		rates[i] = r->rates[i] > 0 ? r->rates[i] : RATE_UNKNOWN;
+	uint64_t slowest = rv_nth_u64(rates, r->n, 0), least = rv_nth_u64(rates, r->n, r->n / 2) / MEDIAN_SHARE;
 	slowest = slowest > least ? slowest : least;
 	return slowest > RATE_LEAST ? slowest : RATE_LEAST;
 }

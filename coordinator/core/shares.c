@@ -14,6 +14,7 @@
  * Integers only: rates as parts of 4,096 of the fastest, T in 1/4,096 of the time that a chunk takes the fastest. What
  * is left when T is rounded down goes, chunk by chunk, to whoever is done first with one more. */
 #include "base/assert.h"
+#include "base/order.h"
 #include "coordinator/core/internal.h"
 
 #include <string.h>
@@ -94,19 +95,12 @@ static void fill(const struct plan *p, uint32_t *share) {
 		share[first_with_one_more(p, share)]++;
 }
 
-/* 0: none is known. */
+/* Returns the larger one of the two in the middle where known ones (not 0) are even in number; 0: none is known. */
 static uint64_t median_of_known(const uint64_t *rates, int n) {
-	uint64_t sorted[NET_MAX_MEMBERS];
 	int known = 0;
-	for (int i = 0; i < n; i++) {
-		if (rates[i] == 0)
-			continue;
-		int at = known++;
-		for (; at > 0 && sorted[at - 1] > rates[i]; at--)
-			sorted[at] = sorted[at - 1];
-		sorted[at] = rates[i];
-	}
-	return known > 0 ? sorted[known / 2] : 0;
+	for (int i = 0; i < n; i++)
+		known += rates[i] != 0;
+	return known > 0 ? rv_nth_u64(rates, n, n - known + known / 2) : 0;
 }
 
 /* Rates as parts of the largest; an unknown one is taken for the median of the known. */

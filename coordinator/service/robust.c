@@ -2,6 +2,7 @@
 #include "coordinator/service/robust.h"
 
 #include "base/assert.h"
+#include "base/order.h"
 
 #include <math.h>
 
@@ -9,17 +10,8 @@
 #define MAD_TO_SIGMA 1.4826
 
 double robust_median(const double *values, int n) {
-	double sorted[ROBUST_MAX];
 	RV_ASSERT(n >= 0 && n <= ROBUST_MAX);
-	if (n == 0)
-		return 0;
-	for (int i = 0; i < n; i++) {
-		int at = i;
-		for (; at > 0 && values[i] < sorted[at - 1]; at--)
-			sorted[at] = sorted[at - 1];
-		sorted[at] = values[i];
-	}
-	return sorted[(n - 1) / 2] / 2 + sorted[n / 2] / 2;
+	return n == 0 ? 0 : rv_nth(values, n, (n - 1) / 2) / 2 + rv_nth(values, n, n / 2) / 2;
 }
 
 double robust_width(const double *values, int n, double least) {

@@ -1,9 +1,9 @@
 /* pace.c: see pace.h. */
 #include "lab/methods/pace.h"
 
+#include "base/order.h"
+
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define SLACK       1e-9 /* of a step: what is whole but for a rounding is whole */
 #define SPEED_LEAST 0.001
@@ -30,18 +30,10 @@ uint64_t pace_local_steps(const struct lab_config *c, int worker) {
 	return own < 1 ? 1 : (uint64_t)own;
 }
 
-static int ascending(const void *a, const void *b) {
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
 /* When the round closes, of workers that are done at these times. */
 static double closing_ms(const struct lab_config *c, const double *done_ms) {
-	double sorted[LAB_MAX_WORKERS];
 	int n = c->workers, least = c->run.min_workers < n ? (int)c->run.min_workers : n;
-	memcpy(sorted, done_ms, (size_t)n * sizeof *sorted);
-	qsort(sorted, (size_t)n, sizeof *sorted, ascending);
-	double last = sorted[n - 1], patient = sorted[least - 1] + (double)c->run.grace_ms;
+	double last = rv_nth(done_ms, n, n - 1), patient = rv_nth(done_ms, n, least - 1) + (double)c->run.grace_ms;
 	return last < patient ? last : patient;
 }
 

@@ -2,6 +2,7 @@
 #include "worker/mesh/line_meter.h"
 
 #include "base/clock.h"
+#include "base/order.h"
 
 #include <string.h>
 
@@ -60,17 +61,12 @@ void line_meter_end(struct line_meter *m, int64_t now_us, struct line_counts at)
 		remember(m->down, larger(m->best_down, rate(rx, us)));
 }
 
-/* Of an even number the larger one of the two in the middle. */
+/* Of an even number the larger one of the two in the middle. Those that are not there yet are 0. */
 static uint64_t median(const uint64_t values[LINE_METER_ROUNDS]) {
-	uint64_t sorted[LINE_METER_ROUNDS];
 	int n = 0;
-	for (int i = 0; i < LINE_METER_ROUNDS && values[i] != 0; i++) {
-		int at = n++;
-		for (; at > 0 && sorted[at - 1] > values[i]; at--)
-			sorted[at] = sorted[at - 1];
-		sorted[at] = values[i];
-	}
-	return n > 0 ? sorted[n / 2] : 0;
+	for (int i = 0; i < LINE_METER_ROUNDS; i++)
+		n += values[i] != 0;
+	return n > 0 ? rv_nth_u64(values, LINE_METER_ROUNDS, LINE_METER_ROUNDS - n + n / 2) : 0;
 }
 
 static uint64_t capped(uint64_t v, int64_t cap_bytes_per_s) {

@@ -1,0 +1,55 @@
+/* test_base_order.c: the value at a place, against a sort. */
+#include "base/order.h"
+#include "base/rng.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { MOST = 64 };
+
+static int ascending(const void *a, const void *b) {
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return (x > y) - (x < y);
+}
+
+static void test_every_place_is_the_sorts(void **state) {
+	(void)state;
+	struct rv_rng r = rv_rng_of(4, 4);
+	for (int n = 1; n <= MOST; n++) {
+		uint64_t values[MOST], sorted[MOST];
+		double reals[MOST];
+		for (int i = 0; i < n; i++) { /* few different ones, or any */
+			values[i] = sorted[i] = n % 2 ? rv_rng_below(&r, 4) : rv_rng_u64(&r) >> 12;
+			reals[i] = (double)values[i];
+		}
+		qsort(sorted, (size_t)n, sizeof *sorted, ascending);
+		for (int place = 0; place < n; place++) {
+			assert_int_equal(rv_nth_u64(values, n, place), sorted[place]);
+			assert_true(rv_nth(reals, n, place) == (double)sorted[place]);
+		}
+	}
+}
+
+/* A peer's bytes may hold any number: what comes then is one of them. */
+static void test_nan_is_no_fault(void **state) {
+	(void)state;
+	const double values[] = {NAN, 1, NAN}, none[] = {NAN, NAN};
+	for (int place = 0; place < 3; place++) {
+		const double got = rv_nth(values, 3, place);
+		assert_true(isnan(got) || got == 1);
+	}
+	assert_true(isnan(rv_nth(none, 2, 0)));
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_every_place_is_the_sorts),
+		cmocka_unit_test(test_nan_is_no_fault),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
