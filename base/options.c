@@ -28,49 +28,6 @@ void rv_options_defaults(const struct rv_option *table, void *opts) {
 	}
 }
 
-/* What other programs call some of ours, too far from it for a slip of the finger. */
-static const char *elsewhere_called(const char *name, const char *const *names, int n) {
-	static const struct {
-		const char *theirs, *ours;
-	} table[] = {
-		{"sync-every", "steps-per-round"},
-		{"H", "steps-per-round"},
-		{"inner-steps", "steps-per-round"},
-		{"local-steps", "steps-per-round"},
-		{"learning-rate", "lr"},
-		{"inner-lr", "lr"},
-		{"optimizer", "inner"},
-		{"inner-optimizer", "inner"},
-		{"outer-optimizer", "outer"},
-		{"num-workers", "workers"},
-		{"num-nodes", "workers"},
-		{"n-workers", "workers"},
-		{"world-size", "workers"},
-		{"batch-size", "batch"},
-		{"gradient-accumulation-steps", "grad-accum"},
-		{"seq-len", "context"},
-		{"block-size", "context"},
-		{"vocab-size", "vocab"},
-		{"hidden-size", "n-embd"},
-		{"max-steps", "total-steps"},
-		{"steps", "rounds"},
-		{"warmup", "warmup-steps"},
-		{"dataset", "data"},
-		{"output-dir", "out"},
-		{"grad-clip", "clip"},
-		{"max-norm", "clip"},
-		{"alpha", "mix"},
-		{"compression", "codec"},
-		{"num-fragments", "fragments"},
-		{"fragment-sync-delay", "overlap-steps"},
-	};
-	for (size_t k = 0; k < sizeof table / sizeof table[0]; k++)
-		for (int i = 0; strcmp(table[k].theirs, name) == 0 && i < n; i++)
-			if (strcmp(table[k].ours, names[i]) == 0)
-				return names[i];
-	return NULL;
-}
-
 int rv_options_find(const struct rv_option *table, const char *prefix, const char *name, const char *const *others,
 					struct rv_errtext *et) {
 	const char *names[RV_OPTIONS_MAX + RV_OPTIONS_OTHERS_MAX];
@@ -84,8 +41,7 @@ int rv_options_find(const struct rv_option *table, const char *prefix, const cha
 		RV_ASSERT(i < RV_OPTIONS_OTHERS_MAX);
 		names[n++] = others[i];
 	}
-	const char *known = elsewhere_called(name, names, n);
-	const char *near = known ? known : rv_nearest_name(name, names, n);
+	const char *near = rv_nearest_name(name, names, n);
 	if (near)
 		(void)rv_fail(et, RV_E_INVALID, "%s%.100s: unknown option; did you mean %s%s?", prefix, name, prefix, near);
 	else

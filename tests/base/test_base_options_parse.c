@@ -192,8 +192,7 @@ static void wrong_command_lines_are_explained(void **state) {
 		const char *words, *want;
 	} cases[] = {
 		{"--rouds 7", "--rouds: unknown option; did you mean --rounds?"},
-		{"--learning-rate 7", "--learning-rate: unknown option; did you mean --lr?"},   /* as others call it */
-		{"--num-workers 7", "--num-workers: unknown option; --help lists all of them"}, /* no such thing here */
+		{"--learning-rate 7", "--learning-rate: unknown option; --help lists all of them"},
 		{"--confg x", "--confg: unknown option; did you mean --config?"},
 		{"--chekc", "--chekc: unknown option; did you mean --check?"},
 		{"--preste x", "--preste: unknown option; did you mean --preset?"},
