@@ -6,33 +6,34 @@
  *     else:        theta <- theta - lr d / N
  * N = 1 is Nesterov, to the bit. Made for outer gradients that are stale, which momentum would amplify.
  *
- * state[0] is m, state[1] is s, state[2] how many rounds are in it: of each parameter, for with fragments not all of
- * them take part in every round. */
+ * state[0] is m, state[1] is s. How many rounds are in s follows from `turn`. */
 #include "outer/elementwise.h"
 #include "outer/optimizer.h"
 
-#include <stdbool.h>
-
-RV_ELEMENTWISE_BODY delayed_body(float *theta, float *const *state, const float *delta, size_t n,
-								 const struct outer_params *p) {
-	float *m = state[0], *sum = state[1], *count = state[2];
-	const float every = (float)p->delay;
-	for (size_t i = 0; i < n; i++) {
-		const float share = delta[i] / every;
-		const bool due = count[i] + 1 >= every;
-		sum[i] = sum[i] + delta[i];
-		count[i] = count[i] + 1;
-		if (!due) {
-			theta[i] = theta[i] - p->lr * share;
-			continue;
+RV_ELEMENTWISE_BODY delayed_body(float *restrict theta, float *restrict m, float *restrict sum,
+								 const float *restrict delta, size_t n, const struct outer_params *p) {
+	const float every = (float)p->delay, lr = p->lr, mu = p->momentum;
+	if ((p->turn + 1) % (uint64_t)p->delay != 0) {
+		for (size_t i = 0; i < n; i++) {
+			sum[i] = sum[i] + delta[i];
+			theta[i] = theta[i] - lr * (delta[i] / every);
 		}
-		m[i] = p->momentum * m[i] + sum[i] / every;
-		theta[i] = theta[i] - p->lr * (share + p->momentum * m[i]);
-		sum[i] = count[i] = 0;
+		return;
+	}
+	for (size_t i = 0; i < n; i++) {
+		m[i] = mu * m[i] + (sum[i] + delta[i]) / every;
+		theta[i] = theta[i] - lr * (delta[i] / every + mu * m[i]);
+		sum[i] = 0;
 	}
 }
 
-RV_ELEMENTWISE(delayed, (float *theta, float *const *state, const float *delta, size_t n, const struct outer_params *p),
-			   (theta, state, delta, n, p))
+RV_ELEMENTWISE(delayed,
+			   (float *theta, float *m, float *sum, const float *delta, size_t n, const struct outer_params *p),
+			   (theta, m, sum, delta, n, p))
 
-const struct outer_optimizer outer_delayed_nesterov = {.name = "delayed_nesterov", .n_states = 3, .step = delayed};
+static void delayed_step(float *theta, float *const *state, const float *delta, size_t n,
+						 const struct outer_params *p) {
+	delayed(theta, state[0], state[1], delta, n, p);
+}
+
+const struct outer_optimizer outer_delayed_nesterov = {.name = "delayed_nesterov", .n_states = 2, .step = delayed_step};

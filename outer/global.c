@@ -225,9 +225,11 @@ static enum rv_err decode_chunk(const struct global_state *g, const struct chunk
 static void step_chunk(struct global_state *g, const struct chunking *c, uint32_t i) {
 	size_t at = global_round_chunk_at(&g->cfg, g->round, i);
 	float *state[GLOBAL_MAX_STATES] = {0};
+	struct outer_params params = g->cfg.params;
+	params.turn = g->round / fragments_count(&g->cfg.fragments);
 	for (int k = 0; k < g->cfg.optimizer->n_states; k++)
 		state[k] = g->state[k] + at;
-	g->cfg.optimizer->step(g->theta + at, state, g->scratch, chunking_len(c, i), &g->cfg.params);
+	g->cfg.optimizer->step(g->theta + at, state, g->scratch, chunking_len(c, i), &params);
 }
 
 enum rv_err global_check(const struct global_state *g, const uint8_t *reduced, struct rv_errtext *et) {

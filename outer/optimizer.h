@@ -17,6 +17,7 @@ struct outer_params {
 	float lr, momentum;
 	float beta2, eps; /* adam, yogi, adagrad; momentum is their beta1, eps the paper's tau */
 	int delay;        /* delayed_nesterov: N, at least 1 */
+	uint64_t turn;    /* outer steps that the values have had before this one; the others ignore it */
 };
 
 struct outer_optimizer {
@@ -48,7 +49,7 @@ struct outer_optimizer {
 #undef OUTER_OPTIMIZER
 extern const struct outer_optimizer *const outer_registry[]; /* by enum outer_choice; NULL-terminated */
 
-/* The parameters that a run's configuration gives its outer optimizer. */
+/* The parameters that a run's configuration gives its outer optimizer; turn = 0. */
 struct outer_params outer_params_of(const struct run_config *run);
 
 #endif

@@ -124,8 +124,8 @@ static void test_divergence_is_named(void **state) {
 /* The step of the whole is the optimizer's step on the decoded whole. */
 static void test_apply(void **state) {
 	(void)state;
-	static float theta[N], kept[3][N], delta[N];
-	float *const states[] = {kept[0], kept[1], kept[2]};
+	static float theta[N], kept[2][N], delta[N];
+	float *const states[] = {kept[0], kept[1]};
 	for (int o = 0; outer_registry[o]; o++) {
 		struct global_state g = start(&codec_int8, outer_registry[o]);
 		memcpy(theta, theta0, sizeof theta);
@@ -138,6 +138,7 @@ static void test_apply(void **state) {
 			for (uint32_t i = 0; i < g.cfg.chunks.n_chunks; i++)
 				codec_int8.decode(&codec_int8, reduced + chunking_offset_bytes(&g.cfg.chunks, &codec_int8, i),
 								  chunking_len(&g.cfg.chunks, i), delta + i * CHUNK, NULL);
+			g.cfg.params.turn = r;
 			outer_registry[o]->step(theta, states, delta, N, &g.cfg.params);
 			assert_memory_equal(g.theta, theta, sizeof theta);
 			struct rv_hash digest = global_digest(&g, r, reduced);
@@ -148,6 +149,25 @@ static void test_apply(void **state) {
 		for (int k = 0; k < outer_registry[o]->n_states; k++)
 			assert_memory_equal(g.state[k], kept[k], sizeof kept[k]);
 		global_release(&g);
+	}
+}
+
+/* With two fragments every second round is a fragment's turn: after twice as many rounds it is where the whole is. */
+static void test_fragments_take_turns(void **state) {
+	(void)state;
+	for (int o = 0; outer_registry[o]; o++) {
+		struct global_state whole = start(&codec_fp32, outer_registry[o]), parts;
+		struct global_config cfg = config(&codec_fp32, outer_registry[o]);
+		cfg.fragments = (struct fragments){.n = 2, .n_ranges = 2, .ranges = {{0, 2, 0}, {2, 4, 1}}};
+		assert_int_equal(global_init(&parts, &cfg, theta0, NULL), RV_OK);
+		for (uint64_t r = 0; r < 6; r++) {
+			one_round(&whole, 20 + r);
+			one_round(&parts, 20 + r);
+			one_round(&parts, 20 + r);
+			assert_memory_equal(whole.theta, parts.theta, N * sizeof(float));
+		}
+		global_release(&whole);
+		global_release(&parts);
 	}
 }
 
@@ -236,6 +256,7 @@ int main(void) {
 		cmocka_unit_test(test_encodes_chunk_by_chunk),
 		cmocka_unit_test(test_divergence_is_named),
 		cmocka_unit_test(test_apply),
+		cmocka_unit_test(test_fragments_take_turns),
 		cmocka_unit_test(test_apply_is_all_or_nothing),
 		cmocka_unit_test(test_digest_covers_everything),
 		cmocka_unit_test(test_full_hash_covers_everything),

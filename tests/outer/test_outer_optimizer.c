@@ -9,11 +9,11 @@
 
 #include <cmocka.h>
 
-enum { MAX_STATES = 3, DELAY = 3 };
+enum { MAX_STATES = 2, DELAY = 3 };
 
 static float theta[LARGEST_SIZE], delta[LARGEST_SIZE], theta2[LARGEST_SIZE];
 static float kept[MAX_STATES][LARGEST_SIZE], kept2[MAX_STATES][LARGEST_SIZE];
-static float *const states[MAX_STATES] = {kept[0], kept[1], kept[2]};
+static float *const states[MAX_STATES] = {kept[0], kept[1]};
 static const struct outer_params params = {.lr = 0.7f, .momentum = 0.9f, .beta2 = 0.99f, .eps = 1e-3f, .delay = DELAY};
 
 static void prepare(size_t n) {
@@ -22,8 +22,6 @@ static void prepare(size_t n) {
 	fill_normal(kept[0], n, n + 1);
 	for (size_t i = 0; i < n; i++) /* a sum of squares */
 		kept[1][i] = kept[0][i] * kept[0][i];
-	for (size_t i = 0; i < n; i++) /* a number of rounds */
-		kept[2][i] = (float)(i % DELAY);
 	memcpy(theta2, theta, sizeof theta);
 	memcpy(kept2, kept, sizeof kept);
 }
@@ -50,11 +48,10 @@ static float fedopt_plainly(const struct outer_optimizer *o, size_t i) {
 	return t;
 }
 
-static float delayed_plainly(size_t i) {
+static float delayed_plainly(size_t i, uint64_t turn) {
 	volatile float t = params.momentum * kept2[0][i], sum = kept2[1][i] + delta[i], share = delta[i] / DELAY, mean;
-	bool due = i % DELAY == DELAY - 1;
+	bool due = turn % DELAY == DELAY - 1;
 	kept2[1][i] = due ? 0 : sum;
-	kept2[2][i] = due ? 0 : kept2[2][i] + 1;
 	if (!due)
 		return params.lr * share;
 	mean = sum / DELAY;
@@ -65,7 +62,7 @@ static float delayed_plainly(size_t i) {
 }
 
 /* One element by the formula. */
-static void step_plainly(const struct outer_optimizer *o, size_t i) {
+static void step_plainly(const struct outer_optimizer *o, size_t i, uint64_t turn) {
 	volatile float t;
 	if (o == &outer_nesterov) {
 		t = params.momentum * kept2[0][i];
@@ -78,7 +75,7 @@ static void step_plainly(const struct outer_optimizer *o, size_t i) {
 	} else if (o == &outer_average) {
 		t = delta[i];
 	} else if (o == &outer_delayed_nesterov) {
-		t = delayed_plainly(i);
+		t = delayed_plainly(i, turn);
 	} else {
 		t = fedopt_plainly(o, i);
 	}
@@ -91,11 +88,13 @@ static void test_formula(void **state) {
 		for (size_t s = 0; s < COUNT_OF(awkward_sizes); s++) {
 			size_t n = awkward_sizes[s];
 			prepare(n);
-			outer_registry[k]->step(theta, states, delta, n, &params);
-			for (size_t i = 0; i < n; i++)
-				step_plainly(outer_registry[k], i);
-			assert_memory_equal(theta, theta2, n * sizeof *theta);
-			assert_memory_equal(kept, kept2, sizeof kept);
+			for (struct outer_params p = params; p.turn < DELAY; p.turn++) {
+				outer_registry[k]->step(theta, states, delta, n, &p);
+				for (size_t i = 0; i < n; i++)
+					step_plainly(outer_registry[k], i, p.turn);
+				assert_memory_equal(theta, theta2, n * sizeof *theta);
+				assert_memory_equal(kept, kept2, sizeof kept);
+			}
 		}
 }
 
@@ -107,7 +106,7 @@ static void test_any_slicing(void **state) {
 		outer_registry[k]->step(theta, states, delta, n, &params);
 		for (size_t at = 0, len = 1; at < n; at += len, len = len * 2 + 1) {
 			len = len < n - at ? len : n - at;
-			float *const slice[] = {kept2[0] + at, kept2[1] + at, kept2[2] + at};
+			float *const slice[] = {kept2[0] + at, kept2[1] + at};
 			outer_registry[k]->step(theta2 + at, slice, delta + at, len, &params);
 		}
 		assert_memory_equal(theta, theta2, sizeof theta);
@@ -164,7 +163,7 @@ static void test_delayed_nesterov(void **state) {
 	memset(kept2, 0, sizeof kept2);
 	p.delay = 1;
 	for (int round = 0; round < 5; round++) {
-		float *const own[] = {kept2[0], kept2[1], kept2[2]};
+		float *const own[] = {kept2[0], kept2[1]};
 		outer_nesterov.step(theta, states, delta, 1000, &p);
 		outer_delayed_nesterov.step(theta2, own, delta, 1000, &p);
 		assert_memory_equal(theta, theta2, 1000 * sizeof *theta);
@@ -174,6 +173,7 @@ static void test_delayed_nesterov(void **state) {
 	p.delay = 4;
 	for (int round = 0; round < 40; round++) {
 		float d = sinf((float)round), mean = 0;
+		p.turn = (uint64_t)round;
 		outer_delayed_nesterov.step(&moved[0], states, &d, 1, &p);
 		for (int k = round - 3; k <= round; k++)
 			mean += sinf((float)k) / 4;
