@@ -1,7 +1,6 @@
 /* averaging.c: see averaging.h. */
 #include "lab/methods/averaging.h"
 
-#include "base/parallel.h"
 #include "base/rng.h"
 #include "base/weights.h"
 #include "lab/methods/replica_spread.h"
@@ -30,34 +29,21 @@ static void encode(void *ctx, int i) {
 										  &r->fault_texts[i]);
 }
 
-static void tick(void *ctx) {
-	struct lab_run *r = ctx;
-	if (r->tick)
-		r->tick(r->tick_ctx);
-}
-
-static enum rv_err for_all(struct lab_run *r, void (*fn)(void *ctx, int i), struct rv_errtext *et) {
-	const struct parallel_loop loop = {
-		.n = r->n_replicas, .threads = r->cfg.parallel, .fn = fn, .tick = tick, .ctx = r};
-	RV_TRY(parallel_run(&loop, et));
-	return lab_run_first_fault(r, et);
-}
-
 enum rv_err averaging_train_to(struct lab_run *r, uint64_t step, struct rv_errtext *et) {
 	for (int i = 0; i < r->n_replicas; i++)
 		r->goals[i] = step;
-	return for_all(r, train, et);
+	return lab_run_for_all(r, train, et);
 }
 
 enum rv_err averaging_train_paced(struct lab_run *r, const struct pace_round *pace, struct rv_errtext *et) {
 	uint64_t begin = r->rounds_done * (uint64_t)r->cfg.run.steps_per_round;
 	for (int i = 0; i < r->n_replicas; i++)
 		r->goals[i] = begin + lab_run_kept_steps(r, i) + pace->steps[i];
-	return for_all(r, train, et);
+	return lab_run_for_all(r, train, et);
 }
 
 enum rv_err averaging_encode(struct lab_run *r, struct lab_round *out, struct rv_errtext *et) {
-	RV_TRY(for_all(r, encode, et));
+	RV_TRY(lab_run_for_all(r, encode, et));
 	for (int i = 0; i < r->n_replicas; i++) {
 		out->codec_error += r->codec_losses[i].error / r->n_replicas;
 		out->codec_cosine += r->codec_losses[i].cosine / r->n_replicas;
@@ -124,6 +110,11 @@ enum rv_err averaging_reduce(struct lab_run *r, const bool *takes_part, struct r
 		if (takes_part[i])
 			participant_commit(&r->participants[i], &r->global);
 	return RV_OK;
+}
+
+enum rv_err averaging_step(struct lab_run *r, struct rv_errtext *et) {
+	const struct rv_hash digest = global_digest(&r->global, r->global.round, r->reduced);
+	return global_apply(&r->global, r->reduced, &digest, et);
 }
 
 uint64_t averaging_payload_bytes(const struct lab_run *r) {

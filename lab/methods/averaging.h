@@ -29,6 +29,9 @@ enum rv_err averaging_reduce(struct lab_run *r, const bool *takes_part, struct r
 enum rv_err averaging_reduce_vectors(struct lab_run *r, const uint8_t *const *vectors, const uint32_t *weights, int n,
 									 struct rv_errtext *et);
 
+/* Makes the outer step of r->global's round, with r->reduced. What global_apply refuses. */
+enum rv_err averaging_step(struct lab_run *r, struct rv_errtext *et);
+
 /* For the ops of methods that keep everything in r->global: k replicas, theta, its full hash, and the payload of one
  * encoded outer gradient in the round under way. */
 int averaging_replicas(int workers);

@@ -5,7 +5,6 @@
 #include "lab/methods/preset.h"
 #include "lab/run/lab_run.h"
 
-#include "base/parallel.h"
 #include "train/metrics.h"
 
 static int n_replicas(int workers) {
@@ -25,20 +24,12 @@ static void train(void *ctx, int i) {
 	lab_run_inner_steps(r, i, (r->rounds_done + 1) * (uint64_t)r->cfg.run.steps_per_round, one_step);
 }
 
-static void tick(void *ctx) {
-	struct lab_run *r = ctx;
-	if (r->tick)
-		r->tick(r->tick_ctx);
-}
-
 static uint64_t payload_bytes(const struct lab_run *r) {
 	return replica_n_params(r->replicas[0]) * sizeof(float);
 }
 
 static enum rv_err ddp_round(struct lab_run *r, struct lab_round *out, struct rv_errtext *et) {
-	const struct parallel_loop loop = {.n = 1, .threads = 1, .fn = train, .tick = tick, .ctx = r};
-	RV_TRY(parallel_run(&loop, et));
-	RV_TRY(lab_run_first_fault(r, et));
+	RV_TRY(lab_run_for_all(r, train, et));
 	out->bytes =
 		(uint64_t)r->cfg.run.steps_per_round * metrics_allreduce_bytes(payload_bytes(r), (uint32_t)r->cfg.workers);
 	return RV_OK;

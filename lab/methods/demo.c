@@ -18,7 +18,6 @@
 #include "lab/methods/preset.h"
 
 #include "base/clock.h"
-#include "base/parallel.h"
 #include "outer/topk_select.h"
 
 #include <stdlib.h>
@@ -118,12 +117,6 @@ static void train(void *ctx, int i) {
 	lab_run_inner_steps(r, i, r->goals[i], worker_step);
 }
 
-static void tick(void *ctx) {
-	struct lab_run *r = ctx;
-	if (r->tick)
-		r->tick(r->tick_ctx);
-}
-
 /* ---- all workers together ---- */
 
 /* Of each coefficient the mean over those that sent it. */
@@ -174,14 +167,11 @@ static uint64_t steps_done(const struct lab_run *r) {
 }
 
 static enum rv_err demo_round(struct lab_run *r, struct lab_round *out, struct rv_errtext *et) {
-	const struct parallel_loop loop = {
-		.n = r->n_replicas, .threads = r->cfg.parallel, .fn = train, .tick = tick, .ctx = r};
 	const uint64_t h = (uint64_t)r->cfg.run.steps_per_round, goal = (r->rounds_done + 1) * h;
 	for (uint64_t step = steps_done(r); step < goal; step++) {
 		for (int i = 0; i < r->n_replicas; i++)
 			r->goals[i] = step + 1;
-		RV_TRY(parallel_run(&loop, et));
-		RV_TRY(lab_run_first_fault(r, et));
+		RV_TRY(lab_run_for_all(r, train, et));
 		const int64_t started_us = rv_clock_monotonic_us();
 		move_theta(r, replica_learning_rate(r->replicas[0], step));
 		out->reduce_us += rv_clock_monotonic_us() - started_us;

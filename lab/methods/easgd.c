@@ -35,8 +35,7 @@ static enum rv_err easgd_round(struct lab_run *r, struct lab_round *out, struct 
 	RV_TRY(averaging_reduce(r, all, et));
 	for (int i = 0; i < r->n_replicas; i++)
 		(void)participant_adopt(&r->participants[i], &r->global, NULL, PARTICIPANT_ADOPT);
-	struct rv_hash digest = global_digest(&r->global, r->global.round, r->reduced);
-	RV_TRY(global_apply(&r->global, r->reduced, &digest, et));
+	RV_TRY(averaging_step(r, et));
 	out->reduce_us = rv_clock_monotonic_us() - started_us;
 	out->bytes = averaging_bytes(r, r->n_replicas);
 	return RV_OK;

@@ -47,8 +47,7 @@ static enum rv_err step_and_adopt(struct lab_run *r, const struct attendance *wh
 		return rv_fail(et, RV_E_NOMEM, "no memory to keep %zu parameters over an outer step", r->global.cfg.n);
 	if (old)
 		memcpy(old, r->global.theta, bytes);
-	struct rv_hash digest = global_digest(&r->global, r->global.round, r->reduced);
-	enum rv_err e = global_apply(&r->global, r->reduced, &digest, et);
+	enum rv_err e = averaging_step(r, et);
 	for (int i = 0; e == RV_OK && i < r->n_replicas; i++) {
 		if (who->takes_part[i])
 			(void)participant_adopt(&r->participants[i], &r->global, NULL, PARTICIPANT_ADOPT);

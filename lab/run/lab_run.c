@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/parallel.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -165,6 +166,19 @@ enum rv_err lab_run_first_fault(const struct lab_run *r, struct rv_errtext *et) 
 		if (r->faults[i] == RV_E_CANCELLED)
 			return rv_fail(et, RV_E_CANCELLED, "stopped in round %llu", (unsigned long long)r->rounds_done);
 	return RV_OK;
+}
+
+static void tick(void *ctx) {
+	struct lab_run *r = ctx;
+	if (r->tick)
+		r->tick(r->tick_ctx);
+}
+
+enum rv_err lab_run_for_all(struct lab_run *r, void (*fn)(void *ctx, int i), struct rv_errtext *et) {
+	const struct parallel_loop loop = {
+		.n = r->n_replicas, .threads = r->cfg.parallel, .fn = fn, .tick = tick, .ctx = r};
+	RV_TRY(parallel_run(&loop, et));
+	return lab_run_first_fault(r, et);
 }
 
 int lab_run_diverged_worker(const struct lab_run *r) {

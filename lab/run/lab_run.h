@@ -158,6 +158,8 @@ void lab_run_inner_steps(struct lab_run *r, int i, uint64_t goal, lab_step_fn *s
 /* The steps that worker i's contribution had when the round began: of rounds that it missed, and whose progress it has
  * kept. */
 uint64_t lab_run_kept_steps(const struct lab_run *r, int i);
+/* For methods: calls fn(r, i) for each replica, cfg.parallel at a time. Returns the fault of the first that has one. */
+enum rv_err lab_run_for_all(struct lab_run *r, void (*fn)(void *ctx, int i), struct rv_errtext *et);
 /* For methods: the fault of the first replica that has one. */
 enum rv_err lab_run_first_fault(const struct lab_run *r, struct rv_errtext *et);
 

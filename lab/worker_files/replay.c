@@ -347,8 +347,7 @@ enum rv_err replay_round(struct replay *p, struct rv_errtext *et) {
 	for (int i = 0; i < p->n; i++) /* a participant may have started again since, from a round that is gone soon */
 		RV_TRY(advance(p, &p->players[i], false, 0, et));
 	memcpy(p->before, r->global.theta, r->global.cfg.n * sizeof *p->before);
-	struct rv_hash digest = global_digest(&r->global, round, r->reduced);
-	RV_TRY(global_apply(&r->global, r->reduced, &digest, et));
+	RV_TRY(averaging_step(r, et));
 	r->rounds_done++;
 	if (!rv_hash_equal(&r->global.chain, &c->chain))
 		return rv_fail(et, RV_E_PROTOCOL,

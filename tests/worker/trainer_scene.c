@@ -13,17 +13,6 @@ static void wake(void *ctx) {
 	sem_post(&((struct scene *)ctx)->finished);
 }
 
-static void on_trained(void *ctx, uint64_t round, uint64_t steps_done, uint64_t tokens, enum rv_err e,
-					   const char *text) {
-	struct scene *s = ctx;
-	(void)round;
-	snprintf(s->said, sizeof s->said, "%s", text);
-	s->trained++;
-	s->steps_done = steps_done;
-	s->tokens = tokens;
-	s->err = e;
-}
-
 static void keep_copy(struct scene *s, struct trainer_copy *copy) {
 	trainer_copy_free(s->copy);
 	s->copy = copy;
@@ -31,49 +20,25 @@ static void keep_copy(struct scene *s, struct trainer_copy *copy) {
 		trainer_copy_wait(copy);
 }
 
-static void on_encoded(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_copy *copy) {
+static void answered(void *ctx, const struct trainer_answer *a) {
 	struct scene *s = ctx;
-	(void)round;
-	snprintf(s->said, sizeof s->said, "%s", text);
-	s->encoded++;
-	s->err = e;
-	if (copy)
-		keep_copy(s, copy);
-}
-
-static void on_applied(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_copy *copy) {
-	struct scene *s = ctx;
-	(void)round, (void)text;
-	s->applied++;
-	s->err = e;
-	keep_copy(s, copy);
-}
-
-static void on_installed(void *ctx, uint64_t round, enum rv_err e, const char *text) {
-	struct scene *s = ctx;
-	(void)round, (void)text;
-	s->installed++;
-	s->err = e;
-}
-
-static void on_evaluated(void *ctx, uint64_t round, bool last, double loss, enum rv_err e, const char *text) {
-	struct scene *s = ctx;
-	(void)round, (void)last;
-	snprintf(s->said, sizeof s->said, "%s", text);
-	s->evaluated++;
-	s->err = e;
-	s->loss = loss;
-}
-
-static void on_snapshot(void *ctx, struct trainer_copy *copy) {
-	(void)ctx;
-	trainer_copy_free(copy);
-}
-
-static void on_saved(void *ctx, struct trainer_copy *copy) {
-	struct scene *s = ctx;
-	s->saved++;
-	keep_copy(s, copy);
+	int *const counts[] = {
+		[TRAINER_TRAIN] = &s->trained,       [TRAINER_ENCODE] = &s->encoded,     [TRAINER_APPLY] = &s->applied,
+		[TRAINER_INSTALL] = &s->installed,   [TRAINER_EVALUATE] = &s->evaluated, [TRAINER_SAVE] = &s->saved,
+		[TRAINER_COPY_SNAPSHOT] = &s->copied};
+	*counts[a->work] += 1;
+	if (a->work == TRAINER_TRAIN || a->work == TRAINER_ENCODE || a->work == TRAINER_EVALUATE)
+		snprintf(s->said, sizeof s->said, "%s", a->text.text);
+	if (a->work == TRAINER_TRAIN) {
+		s->steps_done = a->steps_done;
+		s->tokens = a->tokens;
+	}
+	if (a->work == TRAINER_EVALUATE)
+		s->loss = a->loss;
+	if (a->work != TRAINER_SAVE && a->work != TRAINER_COPY_SNAPSHOT)
+		s->err = a->err;
+	if (a->copy || a->work == TRAINER_APPLY || a->work == TRAINER_SAVE)
+		keep_copy(s, a->copy);
 }
 
 void wait_for(struct scene *s, const int *count, int n) {
@@ -86,8 +51,7 @@ void wait_for(struct scene *s, const int *count, int n) {
 /* ---- its life ---- */
 
 void scene_new_trainer(struct scene *s) {
-	struct trainer_owner owner = {s,        wake,       on_trained, on_encoded, on_applied, on_installed, on_evaluated,
-								  on_saved, on_snapshot};
+	const struct trainer_owner owner = {.ctx = s, .wake = wake, .answered = answered};
 	struct dataset_config data = dataset_config_of(&s->run.cfg, s->run.dir);
 	struct trainer_config cfg = {
 		.run = &s->run.cfg, .run_hash = rv_hash_of("run", 3), .shard = 0, .device = "cpu", .threads = 1};

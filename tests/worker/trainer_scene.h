@@ -16,7 +16,7 @@ struct scene {
 	sem_t finished;
 	bool leaves_copies; /* a copy is kept without waiting for the end of its copy */
 	/* Answers. */
-	int trained, encoded, applied, installed, evaluated, saved;
+	int trained, encoded, applied, installed, evaluated, saved, copied;
 	uint64_t steps_done, tokens;
 	enum rv_err err;
 	double loss;

@@ -1,30 +1,25 @@
-/* participant.h: what one worker does with its replica in a round, and all that it must remember of it.
- *
- * One object for the worker's trainer thread, the lab, replay and the simulator. A round of a participant:
+/* participant.h: what one worker does with its replica in a round, and what it must remember of it. One object for the
+ * worker's trainer thread, the lab, replay and the simulator.
  *
  *     begin, step ...    H inner steps move theta_local (after a late adoption: those that are missing)
  *     encode             the outer gradient, with the residual of earlier rounds, becomes p->encoded
  *     begin, step ...    of the next round, ahead, while this one is reduced (overlap-steps; with updates = delayed or
  *                        eager all H, and the first of them gives the contribution away: outer/eager.h)
- *     apply or adopt     the round is committed: with this contribution in its mean (ADOPT), or without it (KEEP and
- *                        DISCARD, the run's `late`)
+ *     apply, or commit   the round is committed with this contribution in its mean (ADOPT), or without it (KEEP,
+ *     and adopt          DISCARD: the run's `late`)
  *
- * Outside of it: start_over (a state was installed), spoiled (theta_local cannot be used), resume (another process
- * goes on from a replica that was saved).
- *
- * What holds at every moment:
- * - theta_local contains `steps_done` steps of the contribution to `round`, and `ahead` steps of the next one's.
- * - A step is in one contribution. With the first step ahead of late updates the contribution is out of theta_local
- *   (gave_away); if its round then commits without it, it is lost, as its sender chose.
- * - The residual (error feedback, outer/contribution.h) becomes what the encoding left only when the round is committed
- *   with it; a contribution that is given up leaves the residual as it was.
+ * Besides: start_over (a state was installed), spoiled (theta_local cannot be used), resume (another process goes on
+ * from a replica that was saved). At every moment:
+ * - theta_local contains `steps_done` steps of the contribution to `round` and `ahead` steps of the next one. A step is
+ *   in one contribution.
+ * - The residual (outer/contribution.h) becomes what the encoding left when the round is committed with it. A
+ *   contribution that is given up leaves the residual as it was.
  * - The same calls give the same bits: all arithmetic is elementwise, in one order.
  *
- * The participant reaches its replica through a table of operations, so that the simulator can give it a tiny one:
- * `struct replica` is opaque here, and what it points to is the table's affair. It computes; it does no I/O, reads no
- * clock and takes memory only in participant_init and, for KEEP, in participant_apply.
+ * `struct replica` is opaque here, and reached through a table of operations: the simulator defines a tiny one. No I/O,
+ * no clock; memory is taken by participant_init and, for KEEP, by participant_apply.
  *
- * Ownership: borrows the operations, the replica, the run and every `g`. Threads: one at a time; several participants may share
+ * Ownership: borrows the operations, the replica, the run and every `g`. Threads: one at a time; participants may share
  * a global_state that nobody changes meanwhile (participant_adopt uses its scratch: one after the other).
  */
 #ifndef RV_TRAIN_PARTICIPANT_H

@@ -48,8 +48,6 @@ struct session_trace {
 	struct trace *file;         /* NULL: it has ended */
 	struct trace_roster roster; /* of the attempt that the all-reduce runs, or ran last */
 	bool has_vote;              /* of that attempt */
-	uint64_t steps;             /* of the contribution under way */
-	uint64_t ahead;             /* steps of the round after it */
 };
 
 /* A person asked to stop, by a signal. */
@@ -194,7 +192,7 @@ void session_trace_start(struct session *s, uint64_t boot, const struct recovere
 						 struct trainer_resumed resumed);
 void session_trace_attempt(struct session *s, const struct document *d); /* the all-reduce runs it from now on */
 void session_trace_vote(struct session *s);                              /* its result is about to be stored */
-void session_trace_trained(struct session *s, uint64_t round, uint64_t steps_done);
+void session_trace_trained(struct session *s, uint64_t round, uint64_t from, uint64_t steps_done);
 /* Ends the trace: later work cannot be replayed from it. */
 void session_trace_end(struct session *s, const char *why);
 void session_trace_encoded(struct session *s, uint64_t round, bool ok, bool copy);

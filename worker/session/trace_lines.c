@@ -42,7 +42,6 @@ void session_trace_start(struct session *s, uint64_t boot, const struct recovere
 									  .dtype = dtype_name(trainer_compute(s->trainer)),
 									  .device = device,
 									  .data = s->content.text};
-	s->trace.steps = resumed.exact ? found->replica.steps_done : 0;
 	if (s->trace.file)
 		check(s, trace_write_start(s->trace.file, &start, &et), &et);
 }
@@ -60,18 +59,14 @@ void session_trace_vote(struct session *s) {
 	s->trace.has_vote = true;
 }
 
-void session_trace_trained(struct session *s, uint64_t round, uint64_t steps_done) {
+void session_trace_trained(struct session *s, uint64_t round, uint64_t from, uint64_t steps_done) {
 	struct rv_errtext et = {0};
-	uint64_t *traced = round == round_round(session_round(s)) ? &s->trace.steps : &s->trace.ahead;
-	if (s->trace.file && steps_done > *traced)
-		check(s, trace_write_train(s->trace.file, round, *traced, steps_done, &et), &et);
-	*traced = steps_done;
+	if (s->trace.file && steps_done > from)
+		check(s, trace_write_train(s->trace.file, round, from, steps_done, &et), &et);
 }
 
 void session_trace_encoded(struct session *s, uint64_t round, bool ok, bool copy) {
 	struct rv_errtext et = {0};
-	if (!ok)
-		s->trace.steps = 0;
 	if (s->trace.file)
 		check(s, trace_write_encode(s->trace.file, round, round_boot(session_round(s)), ok, copy, &et), &et);
 }
@@ -85,15 +80,12 @@ void session_trace_applied(struct session *s, uint64_t round, bool copy) {
 									 .copy = copy,
 									 .chain = trainer_global(s->trainer)->chain,
 									 .attempt = a.attempt};
-	s->trace.steps = trainer_progress(s->trainer).steps_done;
-	s->trace.ahead = 0;
 	if (s->trace.file)
 		check(s, trace_write_apply(s->trace.file, &line, &et), &et);
 }
 
 void session_trace_installed(struct session *s, uint64_t round) {
 	struct rv_errtext et = {0};
-	s->trace.steps = s->trace.ahead = 0;
 	if (s->trace.file)
 		check(s, trace_write_install(s->trace.file, round, &et), &et);
 }

@@ -80,83 +80,80 @@ static struct state_copy copy_of(struct session *s, struct trainer_copy *made) {
 	return copy;
 }
 
-static void on_trained(void *ctx, uint64_t round, uint64_t steps_done, uint64_t tokens, enum rv_err e,
-					   const char *text) {
-	struct session *s = ctx;
+static void on_trained(struct session *s, const struct trainer_answer *a) {
 	struct trainer_progress p = trainer_progress(s->trainer);
-	const struct session_trained t = {.round = round,
-									  .steps_done = steps_done,
-									  .tokens = tokens,
-									  .time_up = p.time_up && p.round == round,
-									  .err = e,
-									  .text = text};
-	if (e == RV_OK)
-		session_trace_trained(s, round, steps_done);
-	else if (e == RV_E_RANGE && round == round_round(session_round(s)))
+	const struct session_trained t = {.round = a->round,
+									  .steps_done = a->steps_done,
+									  .tokens = a->tokens,
+									  .time_up = p.time_up && p.round == a->round,
+									  .err = a->err,
+									  .text = a->text.text};
+	if (a->err == RV_OK)
+		session_trace_trained(s, a->round, a->from, a->steps_done);
+	else if (a->err == RV_E_RANGE && a->round == round_round(session_round(s)))
 		session_trace_end(s, "batches were refused");
 	session_core_on_trained(s->core, rv_clock_monotonic_us(), &t);
 }
 
-static void on_encoded(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_copy *made) {
-	struct session *s = ctx;
+static void on_encoded(struct session *s, const struct trainer_answer *a) {
 	s->sums.own_tokens = trainer_progress(s->trainer).tokens;
-	session_trace_encoded(s, round, e == RV_OK, made && made->replica_bytes);
-	const struct state_copy copy = copy_of(s, made);
-	session_core_on_encoded(s->core, rv_clock_monotonic_us(), round, e, text, made ? &copy : NULL);
+	session_trace_encoded(s, a->round, a->err == RV_OK, a->copy && a->copy->replica_bytes);
+	const struct state_copy copy = copy_of(s, a->copy);
+	session_core_on_encoded(s->core, rv_clock_monotonic_us(), a->round, a->err, a->text.text, a->copy ? &copy : NULL);
 }
 
-static void on_applied(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_copy *made) {
-	struct session *s = ctx;
-	if (e == RV_OK) {
-		session_trace_applied(s, round, made && made->replica_bytes);
-		session_write_round(s, round);
+static void on_applied(struct session *s, const struct trainer_answer *a) {
+	if (a->err == RV_OK) {
+		session_trace_applied(s, a->round, a->copy && a->copy->replica_bytes);
+		session_write_round(s, a->round);
 	} else {
-		rv_event(s->events, RV_ERROR, "apply_failed", RV_FIELDS(rv_field_int("round", (int64_t)round)), "%s", text);
+		rv_event(s->events, RV_ERROR, "apply_failed", RV_FIELDS(rv_field_int("round", (int64_t)a->round)), "%s",
+				 a->text.text);
 	}
-	const struct state_copy copy = copy_of(s, made);
-	session_core_on_applied(s->core, rv_clock_monotonic_us(), round, e, &trainer_global(s->trainer)->chain, &copy);
+	const struct state_copy copy = copy_of(s, a->copy);
+	session_core_on_applied(s->core, rv_clock_monotonic_us(), a->round, a->err, &trainer_global(s->trainer)->chain,
+							&copy);
 }
 
-static void on_installed(void *ctx, uint64_t round, enum rv_err e, const char *text) {
-	struct session *s = ctx;
-	if (e != RV_OK)
-		rv_event(s->events, RV_ERROR, "install_failed", RV_FIELDS(rv_field_int("round", (int64_t)round)), "%s", text);
+static void on_installed(struct session *s, const struct trainer_answer *a) {
+	if (a->err != RV_OK)
+		rv_event(s->events, RV_ERROR, "install_failed", RV_FIELDS(rv_field_int("round", (int64_t)a->round)), "%s",
+				 a->text.text);
 	else
-		rv_event(s->events, RV_INFO, "installed", RV_FIELDS(rv_field_int("round", (int64_t)round)),
-				 "holds the state of round %" PRIu64 ", verified", round);
-	if (e == RV_OK)
-		session_trace_installed(s, round);
-	session_core_on_installed(s->core, rv_clock_monotonic_us(), round, e);
+		rv_event(s->events, RV_INFO, "installed", RV_FIELDS(rv_field_int("round", (int64_t)a->round)),
+				 "holds the state of round %" PRIu64 ", verified", a->round);
+	if (a->err == RV_OK)
+		session_trace_installed(s, a->round);
+	session_core_on_installed(s->core, rv_clock_monotonic_us(), a->round, a->err);
 }
 
-static void on_evaluated(void *ctx, uint64_t round, bool last, double loss, enum rv_err e, const char *text) {
-	struct session *s = ctx;
-	if (e == RV_OK)
-		session_write_eval(s, round, last, loss);
-	else if (e != RV_E_CANCELLED)
+static void on_evaluated(struct session *s, const struct trainer_answer *a) {
+	if (a->err == RV_OK)
+		session_write_eval(s, a->round, a->last, a->loss);
+	else if (a->err != RV_E_CANCELLED)
 		rv_event(s->events, RV_WARN, "eval_failed",
-				 RV_FIELDS(rv_field_int("round", (int64_t)round), rv_field_str("error", rv_err_name(e))),
-				 "held-out loss after round %" PRIu64 " could not be measured: %s", round, text);
-	session_core_on_evaluated(s->core, rv_clock_monotonic_us(), last);
+				 RV_FIELDS(rv_field_int("round", (int64_t)a->round), rv_field_str("error", rv_err_name(a->err))),
+				 "held-out loss after round %" PRIu64 " could not be measured: %s", a->round, a->text.text);
+	session_core_on_evaluated(s->core, rv_clock_monotonic_us(), a->last);
 }
 
-static void on_saved(void *ctx, struct trainer_copy *made) {
-	struct session *s = ctx;
-	session_trace_saved(s, made);
-	const struct state_copy copy = copy_of(s, made);
+static void on_saved(struct session *s, const struct trainer_answer *a) {
+	session_trace_saved(s, a->copy);
+	const struct state_copy copy = copy_of(s, a->copy);
 	session_core_on_saved(s->core, rv_clock_monotonic_us(), &copy);
 }
 
-static void on_snapshot(void *ctx, struct trainer_copy *made) {
-	struct session *s = ctx;
-	const struct state_copy copy = copy_of(s, made);
+static void on_snapshot(struct session *s, const struct trainer_answer *a) {
+	const struct state_copy copy = copy_of(s, a->copy);
 	session_core_on_snapshot(s->core, rv_clock_monotonic_us(), &copy);
 }
 
-const struct trainer_owner session_trainer_owner = {.on_trained = on_trained,
-													.on_encoded = on_encoded,
-													.on_applied = on_applied,
-													.on_installed = on_installed,
-													.on_evaluated = on_evaluated,
-													.on_saved = on_saved,
-													.on_snapshot = on_snapshot};
+static void answered(void *ctx, const struct trainer_answer *a) {
+	static void (*const answers[])(struct session * s, const struct trainer_answer *a) = {
+		[TRAINER_TRAIN] = on_trained,         [TRAINER_ENCODE] = on_encoded,     [TRAINER_APPLY] = on_applied,
+		[TRAINER_INSTALL] = on_installed,     [TRAINER_EVALUATE] = on_evaluated, [TRAINER_SAVE] = on_saved,
+		[TRAINER_COPY_SNAPSHOT] = on_snapshot};
+	answers[a->work](ctx, a);
+}
+
+const struct trainer_owner session_trainer_owner = {.answered = answered};

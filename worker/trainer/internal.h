@@ -13,26 +13,17 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-enum request_kind { REQ_TRAIN, REQ_ENCODE, REQ_APPLY, REQ_INSTALL, REQ_EVALUATE, REQ_SAVE, REQ_COPY_SNAPSHOT };
-
 /* One request: made by the event loop, worked on by the trainer thread, answered and freed by the event loop. */
 struct request {
 	struct job job;
 	struct trainer *t; /* NULL: a spare one, free */
-	enum request_kind kind;
-	uint64_t round, from, steps;
+	struct trainer_answer answer;
+	uint64_t steps;              /* TRAIN */
 	struct trainer_apply apply;  /* APPLY */
 	bool want_replica;           /* ENCODE */
 	struct state_file *snapshot; /* INSTALL */
 	struct rv_hash expect;
 	uint64_t max_tokens; /* EVALUATE */
-	bool last;
-	/* The answer. */
-	enum rv_err err;
-	struct rv_errtext text;
-	double loss;
-	uint64_t steps_done, tokens; /* TRAIN */
-	struct trainer_copy *copy;
 };
 
 /* Requests that may be under way at a time when memory is short: each kind, and an evaluation and a save more. */

@@ -134,33 +134,6 @@ static void run_request(struct job *j) {
 	trainer_work(JOB_OWNER(j, struct request, job));
 }
 
-static void answer(struct request *rq) {
-	const struct trainer_owner *o = &rq->t->owner;
-	switch (rq->kind) {
-	case REQ_TRAIN:
-		o->on_trained(o->ctx, rq->round, rq->steps_done, rq->tokens, rq->err, rq->text.text);
-		break;
-	case REQ_ENCODE:
-		o->on_encoded(o->ctx, rq->round, rq->err, rq->text.text, rq->copy);
-		break;
-	case REQ_APPLY:
-		o->on_applied(o->ctx, rq->round, rq->err, rq->text.text, rq->copy);
-		break;
-	case REQ_INSTALL:
-		o->on_installed(o->ctx, rq->round, rq->err, rq->text.text);
-		break;
-	case REQ_EVALUATE:
-		o->on_evaluated(o->ctx, rq->round, rq->last, rq->loss, rq->err, rq->text.text);
-		break;
-	case REQ_SAVE:
-		o->on_saved(o->ctx, rq->copy);
-		break;
-	case REQ_COPY_SNAPSHOT:
-		o->on_snapshot(o->ctx, rq->copy);
-		break;
-	}
-}
-
 static bool is_spare(const struct request *rq) {
 	for (int i = 0; i < TRAINER_SPARE; i++)
 		if (rq == &rq->t->spare[i])
@@ -178,7 +151,7 @@ static struct request *new_request(struct trainer *t) {
 
 static void request_done(struct job *j) {
 	struct request *rq = JOB_OWNER(j, struct request, job);
-	answer(rq);
+	rq->t->owner.answered(rq->t->owner.ctx, &rq->answer);
 	blob_unref(rq->apply.reduced);
 	state_file_free(rq->snapshot);
 	if (is_spare(rq))
@@ -198,37 +171,38 @@ static void post(struct trainer *t, const struct request *rq) {
 
 void trainer_train(struct trainer *t, uint64_t round, uint64_t from, uint64_t steps) {
 	atomic_store(&t->stop, false);
-	post(t, &(struct request){.kind = REQ_TRAIN, .round = round, .from = from, .steps = steps});
+	post(t, &(struct request){.answer = {.work = TRAINER_TRAIN, .round = round, .from = from}, .steps = steps});
 }
 
 void trainer_encode(struct trainer *t, uint64_t round, bool want_replica) {
-	post(t, &(struct request){.kind = REQ_ENCODE, .round = round, .want_replica = want_replica});
+	post(t, &(struct request){.answer = {.work = TRAINER_ENCODE, .round = round}, .want_replica = want_replica});
 }
 
 void trainer_apply(struct trainer *t, const struct trainer_apply *rq) {
 	atomic_store(&t->stop, true);
-	struct request copy = {.kind = REQ_APPLY, .round = rq->round, .apply = *rq};
+	struct request copy = {.answer = {.work = TRAINER_APPLY, .round = rq->round}, .apply = *rq};
 	blob_ref(copy.apply.reduced);
 	post(t, &copy);
 }
 
 void trainer_install(struct trainer *t, uint64_t round, struct state_file *snapshot, const struct rv_hash *expect) {
 	atomic_store(&t->stop, true);
-	struct request rq = {.kind = REQ_INSTALL, .round = round, .snapshot = snapshot, .expect = *expect};
+	struct request rq = {.answer = {.work = TRAINER_INSTALL, .round = round}, .snapshot = snapshot, .expect = *expect};
 	post(t, &rq);
 }
 
 void trainer_evaluate(struct trainer *t, uint64_t max_tokens, bool last) {
-	post(t, &(struct request){.kind = REQ_EVALUATE, .round = t->global.round, .max_tokens = max_tokens, .last = last});
+	const struct trainer_answer answer = {.work = TRAINER_EVALUATE, .round = t->global.round, .last = last};
+	post(t, &(struct request){.answer = answer, .max_tokens = max_tokens});
 }
 
 void trainer_save(struct trainer *t) {
 	atomic_store(&t->stop, true);
-	post(t, &(struct request){.kind = REQ_SAVE});
+	post(t, &(struct request){.answer.work = TRAINER_SAVE});
 }
 
 void trainer_copy_snapshot(struct trainer *t) {
-	post(t, &(struct request){.kind = REQ_COPY_SNAPSHOT});
+	post(t, &(struct request){.answer.work = TRAINER_COPY_SNAPSHOT});
 }
 
 void trainer_end(struct trainer *t) {

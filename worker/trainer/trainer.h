@@ -50,7 +50,6 @@ void trainer_copy_free(struct trainer_copy *s); /* waits, too. NULL is fine */
 
 struct trainer_progress {
 	uint64_t round, steps_done, tokens; /* of the contribution to `round` */
-	uint64_t ahead, ahead_tokens;       /* steps of the next round, trained before the outer step of `round` */
 	int64_t contribution_us;            /* that these steps took, in this process */
 	bool time_up;                       /* the run's round_ms are over: there will be no more of them */
 	uint64_t global_step;
@@ -65,26 +64,37 @@ struct trainer_progress {
 	int64_t copy_us;       /* of compute_us: while training stood still for copies for the storage thread */
 };
 
+enum trainer_work {
+	TRAINER_TRAIN,
+	TRAINER_ENCODE,
+	TRAINER_APPLY,
+	TRAINER_INSTALL,
+	TRAINER_EVALUATE,
+	TRAINER_SAVE,
+	TRAINER_COPY_SNAPSHOT
+};
+struct trainer_answer {
+	enum trainer_work work;
+	uint64_t round;
+	/* TRAIN, RV_E_RANGE: the loss is not finite, again and again; ENCODE, RV_E_RANGE: the outer gradient is not finite,
+	 * or too large to be averaged. In the shared state's round theta_local is theta again then, and no step is done;
+	 * any other fault of TRAIN, and that of steps ahead: training cannot go on. APPLY, RV_OK: the shared state is at
+	 * round + 1. EVALUATE: RV_E_CANCELLED: trainer_end was called meanwhile; otherwise what replica_eval refuses. */
+	enum rv_err err;
+	struct rv_errtext text;
+	/* TRAIN: its first step; what the contribution to `round` now is; of the next round, the steps ahead. */
+	uint64_t from, steps_done, tokens;
+	double loss; /* EVALUATE */
+	bool last;
+	/* Now the owner's. ENCODE: of the replica, where it was asked for and encoding went well; else NULL. APPLY, SAVE,
+	 * COPY_SNAPSHOT: NULL when there is no memory even for that. SAVE: without replica_bytes also when steps ahead are
+	 * in theta_local: what was copied at the encoding is what to save. */
+	struct trainer_copy *copy;
+};
 struct trainer_owner {
 	void *ctx;
 	void (*wake)(void *ctx); /* from the trainer thread */
-	/* What the contribution to `round` now is; of the round after the shared state's, the steps ahead. RV_E_RANGE: the
-	 * loss is not finite, again and again. Of the shared state's round: theta_local is theta again, no step is done.
-	 * Any other fault, and that of steps ahead: training cannot go on. */
-	void (*on_trained)(void *ctx, uint64_t round, uint64_t steps_done, uint64_t tokens, enum rv_err e,
-					   const char *text);
-	/* RV_E_RANGE: the outer gradient is not finite, or too large to be averaged; theta_local is theta again, no step is
-	 * done. copy: of the replica, where it was asked for and encoding went well; else NULL. */
-	void (*on_encoded)(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_copy *copy);
-	/* RV_OK: the shared state is at round + 1. copy: NULL when there is no memory even for that. */
-	void (*on_applied)(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_copy *copy);
-	void (*on_installed)(void *ctx, uint64_t round, enum rv_err e, const char *text);
-	/* RV_E_CANCELLED: trainer_end was called meanwhile. Otherwise what replica_eval refuses. */
-	void (*on_evaluated)(void *ctx, uint64_t round, bool last, double loss, enum rv_err e, const char *text);
-	/* Without replica_bytes also when steps ahead are in theta_local: what was copied at the encoding is what to
-	 * save. */
-	void (*on_saved)(void *ctx, struct trainer_copy *copy);
-	void (*on_snapshot)(void *ctx, struct trainer_copy *copy);
+	void (*answered)(void *ctx, const struct trainer_answer *a);
 };
 
 /* Blocking: opens the backend, builds theta0. RV_E_NOTFOUND, RV_E_RANGE, RV_E_NOMEM, ... */
@@ -109,9 +119,9 @@ void trainer_apply(struct trainer *t, const struct trainer_apply *rq);
 /* A full state, checked against `expect` (all zero: against the run's init_hash). `snapshot` is taken over; NULL:
  * theta0. */
 void trainer_install(struct trainer *t, uint64_t round, struct state_file *snapshot, const struct rv_hash *expect);
-/* Copies the shared state as it is, after what was asked for before: on_snapshot. */
+/* Copies the shared state as it is, after what was asked for before. */
 void trainer_copy_snapshot(struct trainer *t);
-/* Measures the shared theta's held-out loss, as replica_eval; on_evaluated gives `last` back. */
+/* Measures the shared theta's held-out loss, as replica_eval; the answer gives `last` back. */
 void trainer_evaluate(struct trainer *t, uint64_t max_tokens, bool last);
 /* Stops training, and copies the replica's state. */
 void trainer_save(struct trainer *t);

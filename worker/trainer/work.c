@@ -20,8 +20,6 @@ static void show_counts(struct trainer *t) {
 	p->round = from->round;
 	p->steps_done = from->steps_done;
 	p->tokens = from->tokens;
-	p->ahead = from->ahead;
-	p->ahead_tokens = from->ahead_tokens;
 	p->global_step = replica_global_step(t->replica);
 }
 
@@ -42,9 +40,10 @@ static void count_step(struct trainer *t, const struct step_stats *s, int64_t us
 	pthread_mutex_unlock(&t->lock);
 }
 
-static void count_compute(struct trainer *t, int64_t since_us) {
+/* Adds the time since then to `sum` of t->progress. */
+static void count_time(struct trainer *t, int64_t *sum, int64_t since_us) {
 	pthread_mutex_lock(&t->lock);
-	t->progress.compute_us += rv_clock_monotonic_us() - since_us;
+	*sum += rv_clock_monotonic_us() - since_us;
 	pthread_mutex_unlock(&t->lock);
 }
 
@@ -90,16 +89,16 @@ static void spoil(struct trainer *t, struct rv_errtext *et) {
 static void work_train(struct request *rq) {
 	struct trainer *t = rq->t;
 	const struct participant *p = &t->participant;
-	const bool ahead = rq->round != p->round;
+	const bool ahead = rq->answer.round != p->round;
 	RV_FAILPOINT("train.begin");
-	participant_begin(&t->participant, &t->global, rq->round);
-	RV_ASSERT(rq->from == (ahead ? p->ahead : p->steps_done));
-	for (uint64_t i = 0; i < rq->steps && rq->err == RV_OK && !atomic_load(&t->stop) && !time_is_up(t); i++)
-		rq->err = one_step(t, rq->round, &rq->text);
-	if (rq->err == RV_E_RANGE && !ahead)
-		spoil(t, &rq->text);
-	rq->steps_done = ahead ? p->ahead : p->steps_done;
-	rq->tokens = ahead ? p->ahead_tokens : p->tokens;
+	participant_begin(&t->participant, &t->global, rq->answer.round);
+	RV_ASSERT(rq->answer.from == (ahead ? p->ahead : p->steps_done));
+	for (uint64_t i = 0; i < rq->steps && rq->answer.err == RV_OK && !atomic_load(&t->stop) && !time_is_up(t); i++)
+		rq->answer.err = one_step(t, rq->answer.round, &rq->answer.text);
+	if (rq->answer.err == RV_E_RANGE && !ahead)
+		spoil(t, &rq->answer.text);
+	rq->answer.steps_done = ahead ? p->ahead : p->steps_done;
+	rq->answer.tokens = ahead ? p->ahead_tokens : p->tokens;
 }
 
 /* ---- copies for the storage thread ---- */
@@ -179,17 +178,11 @@ static void on_copied(void *copy) {
 	pthread_mutex_unlock(&s->lock); /* it may be freed from here on */
 }
 
-static void count_standstill(struct trainer *t, int64_t since_us) {
-	pthread_mutex_lock(&t->lock);
-	t->progress.copy_us += rv_clock_monotonic_us() - since_us;
-	pthread_mutex_unlock(&t->lock);
-}
-
 void trainer_settle(void *trainer) {
 	struct trainer *t = trainer;
 	int64_t started_us = rv_clock_monotonic_us();
 	copier_wait(t->copier);
-	count_standstill(t, started_us);
+	count_time(t, &t->progress.copy_us, started_us);
 }
 
 static struct trainer_copy *new_copy(void) {
@@ -205,7 +198,7 @@ static struct trainer_copy *new_copy(void) {
 static void take_copy(struct request *rq, bool snapshot, bool replica) {
 	struct trainer *t = rq->t;
 	int64_t started_us = rv_clock_monotonic_us();
-	struct trainer_copy *s = rq->copy = new_copy();
+	struct trainer_copy *s = rq->answer.copy = new_copy();
 	if (s && snapshot)
 		begin_snapshot(s, t);
 	if (s && replica)
@@ -215,7 +208,7 @@ static void take_copy(struct request *rq, bool snapshot, bool replica) {
 	struct copy_part parts[COPIER_MAX_PARTS];
 	if (s)
 		copier_start(t->copier, parts, parts_of(t, s, parts), on_copied, s);
-	count_standstill(t, started_us);
+	count_time(t, &t->progress.copy_us, started_us);
 }
 
 /* ---- the outer step ---- */
@@ -237,13 +230,13 @@ static void work_encode(struct request *rq) {
 	struct trainer *t = rq->t;
 	int64_t started_us = rv_clock_monotonic_us();
 	RV_FAILPOINT("encode.before");
-	rq->err = participant_encode(&t->participant, &t->global, &rq->text);
-	if (rq->err != RV_OK)
-		spoil(t, &rq->text);
+	rq->answer.err = participant_encode(&t->participant, &t->global, &rq->answer.text);
+	if (rq->answer.err != RV_OK)
+		spoil(t, &rq->answer.text);
 	else if (rq->want_replica)
 		take_copy(rq, false, true);
 	RV_FAILPOINT("encode.after");
-	count_compute(t, started_us);
+	count_time(t, &t->progress.compute_us, started_us);
 }
 
 static void work_apply(struct request *rq) {
@@ -254,14 +247,14 @@ static void work_apply(struct request *rq) {
 	RV_FAILPOINT("apply.before");
 	RV_ASSERT(a->round == t->global.round &&
 			  a->reduced->bytes == state_payload_bytes(&t->global.cfg, STATE_KIND_LOG, a->round));
-	rq->err =
-		participant_apply(&t->participant, &t->global, a->reduced->data, &a->digest, a->adopt, &begins, &rq->text);
-	if (rq->err == RV_OK) {
+	rq->answer.err = participant_apply(&t->participant, &t->global, a->reduced->data, &a->digest, a->adopt, &begins,
+									   &rq->answer.text);
+	if (rq->answer.err == RV_OK) {
 		trainer_show_round(t, begins);
 		take_copy(rq, a->want_snapshot, a->want_replica);
 		RV_FAILPOINT("apply.after");
 	}
-	count_compute(t, started_us);
+	count_time(t, &t->progress.compute_us, started_us);
 }
 
 /* ---- a fetched state ---- */
@@ -313,8 +306,8 @@ static void work_install(struct request *rq) {
 	trainer_settle(t);
 	outer_device_unpin(&t->participant.device); /* the shared state may get other memory */
 	RV_FAILPOINT("install.before");
-	rq->err = rq->snapshot ? install_snapshot(t, rq, &rq->text) : install_theta0(t, &rq->text);
-	if (rq->err != RV_OK)
+	rq->answer.err = rq->snapshot ? install_snapshot(t, rq, &rq->answer.text) : install_theta0(t, &rq->answer.text);
+	if (rq->answer.err != RV_OK)
 		return;
 	participant_start_over(&t->participant, &t->global);
 	trainer_show_round(t, true);
@@ -322,26 +315,27 @@ static void work_install(struct request *rq) {
 }
 
 void trainer_work(struct request *rq) {
-	switch (rq->kind) {
-	case REQ_TRAIN:
+	switch (rq->answer.work) {
+	case TRAINER_TRAIN:
 		work_train(rq);
 		break;
-	case REQ_ENCODE:
+	case TRAINER_ENCODE:
 		work_encode(rq);
 		break;
-	case REQ_APPLY:
+	case TRAINER_APPLY:
 		work_apply(rq);
 		break;
-	case REQ_INSTALL:
+	case TRAINER_INSTALL:
 		work_install(rq);
 		break;
-	case REQ_EVALUATE:
-		rq->err = replica_eval(rq->t->replica, rq->t->global.theta, rq->max_tokens, &rq->loss, &rq->text);
+	case TRAINER_EVALUATE:
+		rq->answer.err =
+			replica_eval(rq->t->replica, rq->t->global.theta, rq->max_tokens, &rq->answer.loss, &rq->answer.text);
 		break;
-	case REQ_SAVE:
+	case TRAINER_SAVE:
 		take_copy(rq, false, participant_can_be_saved(&rq->t->participant));
 		break;
-	case REQ_COPY_SNAPSHOT:
+	case TRAINER_COPY_SNAPSHOT:
 		take_copy(rq, true, false);
 		break;
 	}
