@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A name is looked up here, once: what peers are told is numeric, and nobody else needs a name service. */
+/* Looks a name up, once: peers get a numeric address and need no name service. */
 static enum rv_err resolve_advertise(struct worker_options *o, struct rv_errtext *et) {
 	struct address said, found;
 	char text[NET_ADDR_BYTES];

@@ -33,7 +33,7 @@ bool reduce_has_bulk(const struct reduce *r, int index) {
 	return next_scatter(r, index) != NO_CHUNK || next_gather(r, index) != NO_CHUNK;
 }
 
-/* A contribution is the same whoever gets it; a mean is new to everyone who did not have this chunk's before. */
+/* Returns true if `m` was sent this chunk before. A contribution is the same for every receiver; a mean is not. */
 static bool was_sent(const struct reduce *r, uint32_t m, uint8_t type, uint32_t chunk) {
 	if (type == REDUCE_GATHER)
 		return reduce_bit(r->sent[m], chunk);

@@ -18,15 +18,15 @@ struct reduce_peer {
 	bool heard;      /* its RESUME of this attempt arrived on this link */
 	bool flowing;    /* its bitmap is applied: `delivered` is what it holds or what this link will bring it */
 	bool sent_bulk;  /* bulk went out on this link since its last exact bitmap */
-	bool resume_due; /* we owe it a RESUME */
+	bool resume_due; /* this side owes it a RESUME */
 	bool ping_due;
 	/* bulk: where to look for the next chunk to send */
 	uint32_t scatter_next; /* chunk */
 	uint32_t gather_next;  /* index into reduce->order */
 	/* liveness */
-	uint32_t owes_scatter; /* its contributions to our chunks that we lack */
-	uint32_t owes_gather;  /* its reduced chunks that we lack */
-	bool complete;         /* it said in a PING of this attempt that it lacks no contribution any more */
+	uint32_t owes_scatter; /* its contributions to own chunks that are missing here */
+	uint32_t owes_gather;  /* its reduced chunks that are missing here */
+	bool complete;         /* its PING of this attempt states that it lacks no contribution */
 	bool silent, stalled;
 	int64_t heard_us;    /* last whole message */
 	int64_t progress_us; /* last data from it, or when its debt began: the attempt, the link, `complete` */
@@ -43,15 +43,15 @@ struct reduce {
 	uint32_t members[NET_MAX_MEMBERS], weights[NET_MAX_MEMBERS];
 	/* chunks: views into mem.flags */
 	size_t bitmap_bytes;
-	uint32_t *order;                     /* (n_chunks) our own chunks in the order in which they were reduced */
+	uint32_t *order;                     /* (n_chunks) own chunks in the order in which they were reduced */
 	uint8_t *owner;                      /* (n_chunks) roster index */
 	uint8_t *reduced;                    /* bitmap: mem.reduced holds this attempt's bytes */
 	uint8_t *resume;                     /* bitmap: the outgoing RESUME */
 	uint8_t *held[NET_MAX_MEMBERS];      /* bitmap: mem.held[m] holds m's contribution (any attempt of the round) */
-	uint8_t *delivered[NET_MAX_MEMBERS]; /* bitmap: chunks of ours that m needs no more */
-	uint8_t *sent[NET_MAX_MEMBERS];      /* bitmap: chunks of ours that went out to m, in any attempt */
+	uint8_t *delivered[NET_MAX_MEMBERS]; /* bitmap: own chunks that m no longer needs */
+	uint8_t *sent[NET_MAX_MEMBERS];      /* bitmap: own chunks that went out to m, in any attempt */
 	uint32_t n_order, n_reduced;
-	uint32_t n_waiting; /* our own chunks that lack contributions */
+	uint32_t n_waiting; /* own chunks that lack contributions */
 	int64_t due_us;     /* when this attempt's debts must be paid; INT64_MAX: no deadline is known */
 	struct reduce_peer peers[NET_MAX_MEMBERS]; /* by member number */
 	struct reduce_info info;
@@ -65,19 +65,19 @@ static inline void reduce_bit_set(uint8_t *map, uint32_t chunk) {
 	map[chunk >> 3] |= (uint8_t)(1u << (chunk & 7));
 }
 
-/* The peer at a roster index. */
+/* Returns the peer at a roster index. */
 static inline struct reduce_peer *reduce_peer_at(struct reduce *r, int index) {
 	return &r->peers[r->members[index]];
 }
 
 /* ---- chunks.c: contributions, means, bitmaps ---- */
 
-/* Of a chunk as messages of that type (SCATTER, GATHER) carry it: its size, and where it lies in the vector. */
+/* Return the size of a chunk in messages of that type (SCATTER, GATHER), and its offset in the vector. */
 size_t reduce_chunk_bytes(const struct reduce *r, uint8_t type, uint32_t chunk);
 size_t reduce_chunk_offset(const struct reduce *r, uint8_t type, uint32_t chunk);
-/* Recounts what every peer owes us, and reduces whatever is complete. After a change of roster. */
+/* Recounts what every peer owes, and reduces every complete chunk. To be called after a change of roster. */
 void reduce_chunks_begin(struct reduce *r, int64_t now_us);
-/* Stores one contribution of member `m` and reduces the chunk when it was the last. RV_E_PROTOCOL: it differs from the
+/* Stores one contribution of member `m`, and reduces the chunk if it was the last. RV_E_PROTOCOL: it differs from the
  * one held. RV_E_CORRUPT: it is not an encoding. RV_E_RANGE: its values spoil the mean. */
 enum rv_err reduce_chunks_contribute(struct reduce *r, int64_t now_us, uint32_t m, const struct reduce_msg *msg,
 									 struct rv_errtext *et);
@@ -86,12 +86,12 @@ enum rv_err reduce_chunks_adopt(struct reduce *r, int64_t now_us, uint32_t m, co
 								struct rv_errtext *et);
 /* Fills r->resume for the peer at `index`. */
 void reduce_chunks_resume(struct reduce *r, int index);
-/* RV_E_PROTOCOL when `map`, sent by the peer at `index`, claims what cannot be. */
+/* Checks `map`, sent by the peer at `index`. RV_E_PROTOCOL: it claims the impossible. */
 enum rv_err reduce_chunks_check_resume(const struct reduce *r, int index, const uint8_t *map, struct rv_errtext *et);
 
 /* ---- send.c ---- */
 
-/* True when data (not control) waits for the peer at `index`. */
+/* Returns true if data (not control) waits for the peer at `index`. */
 bool reduce_has_bulk(const struct reduce *r, int index);
 
 #endif

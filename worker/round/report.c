@@ -1,4 +1,4 @@
-/* report.c: where the worker is, told to the coordinator: when it changes, and every heartbeat. */
+/* report.c: reports the worker's phase to the coordinator: on a change, and every heartbeat. */
 #include "worker/round/internal.h"
 
 #include "base/chain.h"

@@ -15,7 +15,7 @@ bool round_chain_at(const struct document *d, uint64_t round, struct rv_hash *ou
 	return true;
 }
 
-/* What we hold is the last step to the snapshot itself: its digest is not in the document any more, but its outcome is. */
+/* Returns true if the held entry is the last step to the snapshot: the document lists its outcome, not its digest. */
 static bool log_leads_to_snapshot(const struct round_core *c) {
 	if (!c->log.held || c->log.round != c->round || c->round + 1 != c->doc.snapshot_round)
 		return false;

@@ -54,7 +54,7 @@ void session_give_up(struct session_core *c, int64_t now_us, enum rv_err e, cons
 	begin_stop(c, now_us, WHY_GIVEN_UP);
 }
 
-/* No good-bye: nothing of this core is reported any more. */
+/* Ends without a last report: this core no longer reports. */
 void session_roll_back(struct session_core *c, int64_t now_us, const struct round_action *a) {
 	RV_ASSERT(c->why != WHY_ROLLED_BACK && a->term > 0);
 	session_tell(c, &(struct session_event){.type = SESSION_SAYS_ROLLBACK, .round = a->round, .term = a->term});
@@ -125,7 +125,7 @@ static void check_lingering(struct session_core *c, int64_t now_us) {
 		begin_stop(c, now_us, WHY_DONE);
 }
 
-/* Ends when everything is on disk and the good-bye was heard, or nobody listens. */
+/* Returns true once everything is on disk and the coordinator has the last report, or does not answer. */
 static bool is_over(const struct session_core *c, int64_t now_us) {
 	bool written = c->ops.disk.idle(c->ops.ctx) && c->ops.trainer.idle(c->ops.ctx);
 	if (RV_BUG("end-before-all-is-stored"))

@@ -30,7 +30,7 @@ static void tell_if_lacking(struct session_core *c, const struct document *d) {
 	c->told.no_weights = nobody;
 }
 
-/* Whoever runs a worker cannot mend it, and need not: the operator is told too. */
+/* Logs it once. A volunteer cannot mend it: the coordinator logs it too. */
 static void tell_old_store(struct session_core *c, const struct document *d, const char *text) {
 	if (c->told.old_store)
 		return;
@@ -90,7 +90,7 @@ bool session_core_on_document(struct session_core *c, int64_t now_us, const stru
 	return true;
 }
 
-/* The core finds, or is told, that this worker's state is not the run's: it goes back to a snapshot of peers. */
+/* Passes the hash to the round core, which may find that this worker's state is not the run's and fetch a snapshot. */
 void session_full_hash(struct session_core *c, uint64_t round, const struct rv_hash *hash) {
 	struct rv_errtext et = {0};
 	session_tell(c, &(struct session_event){.type = SESSION_SAYS_FULL_HASH, .round = round, .hash = hash});

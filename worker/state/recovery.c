@@ -43,7 +43,7 @@ static enum rv_err find_start(const struct recovery *r, struct rv_errtext *et) {
 	return r->cfg->theta0 == THETA0_GIVEN ? r->files->write_snapshot(r->files->ctx, r->g, et) : RV_OK;
 }
 
-/* false: it cannot be used, which has been told. */
+/* Loads a log entry. Returns false if it is unusable, after setting it aside. */
 static bool load_log(const struct recovery *r, uint64_t round, struct state_log_info *info, struct blob **reduced) {
 	struct rv_errtext et = {0};
 	enum rv_err e = r->files->load_log(r->files->ctx, round, info, reduced, &et);
@@ -55,8 +55,8 @@ static bool load_log(const struct recovery *r, uint64_t round, struct state_log_
 	return true;
 }
 
-/* The process died before it had written this snapshot, and yet its hash is about to be told, perhaps vouched for: then
- * joiners will ask for the file. */
+/* Writes a snapshot that the killed process did not write: its hash will be reported, and if it is vouched for, joiners
+ * ask for the file. */
 static void keep_snapshot(const struct recovery *r) {
 	const struct checkpoint_file *known = checkpoint_index_find(r->x, STATE_KIND_SNAPSHOT, r->g->round);
 	struct rv_errtext et = {0};
@@ -67,7 +67,7 @@ static void keep_snapshot(const struct recovery *r) {
 		r->files->not_written(r->files->ctx, e, &et);
 }
 
-/* false: the entry is of no use, and peers have it. */
+/* Replays one entry. Returns false if it is unusable: peers have it. */
 static bool replay_one(const struct recovery *r) {
 	struct state_log_info info;
 	struct blob *reduced;

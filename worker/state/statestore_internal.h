@@ -4,28 +4,29 @@
 
 #include "worker/state/statestore.h"
 
-/* A file of this store by its name: *kind and *round (0 for the replica). false: another file. */
+/* Reads *kind and *round (0 for the replica) from a file's name. Returns false for another file. */
 bool statestore_parse_name(const char *name, enum statestore_file *kind, uint64_t *round);
-/* What the replica's file says of itself. */
+/* Reads the header of the replica's file. The faults of state_replica_header_load, RV_E_NOTFOUND, RV_E_IO. */
 enum rv_err statestore_replica_header(const struct statestore *s, struct state_replica_info *out,
 									  struct rv_errtext *et);
-/* The index is large. NULL: no memory. */
+/* Allocates an index, which is large; NULL: no memory. */
 struct checkpoint_index *statestore_new_index(const struct statestore *s, struct rv_errtext *et);
-/* Scans; told of each file whose header cannot be read. */
+/* Called by statestore_scan_with for each file whose header is unreadable. */
 typedef void statestore_bad_header(const struct statestore *s, enum statestore_file kind, uint64_t round,
 								   enum rv_err why, const struct rv_errtext *text);
 enum rv_err statestore_scan_with(const struct statestore *s, struct checkpoint_index *out, statestore_bad_header *bad,
 								 struct rv_errtext *et);
-/* Says that the file cannot be used, and sets it aside when it is damaged (RV_E_CORRUPT): not when the disk, or this
- * program, cannot read it. */
+/* Logs that the file is unusable, and sets it aside if it is damaged (RV_E_CORRUPT), not if the disk or this program
+ * cannot read it. */
 void statestore_set_aside(const struct statestore *s, enum statestore_file kind, uint64_t round, enum rv_err why,
 						  const struct rv_errtext *text);
-/* Temporary files of a process that was killed while it wrote. */
+/* Removes temporary files of a killed process. */
 void statestore_remove_leftovers(const struct statestore *s);
-/* What was removed must not come back when the power goes while the snapshot that takes its place is being written: an
- * entry that was never committed would then seem to be proved by that snapshot. RV_E_IO. */
+/* Syncs the directory. Removed files must not come back if the power fails while the snapshot that replaces them is
+ * written: it would seem to prove an entry that was never committed. RV_E_IO. */
 enum rv_err statestore_sync(const struct statestore *s, struct rv_errtext *et);
-/* Removes those, or moves them to the directory `into` (not NULL). RV_E_IO: the first fault; the others are gone. */
+/* Removes the files of a rollback to `round`, or moves them to the directory `into` (not NULL). RV_E_IO: the first fault;
+ * the other files are gone. */
 enum rv_err statestore_take_from(const struct statestore *s, uint64_t round, const char *into, struct rv_errtext *et);
 
 #endif

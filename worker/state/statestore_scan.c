@@ -1,4 +1,4 @@
-/* statestore_scan.c: which files there are in --dir, and what becomes of those that are of no use. */
+/* statestore_scan.c: lists the files in --dir and sets aside unusable ones. */
 #include "worker/state/statestore_internal.h"
 
 #include "base/assert.h"

@@ -58,7 +58,7 @@ static enum store_step after_forget(struct store_thread *t, const struct store_j
 	return j->err == RV_OK ? STORE_STEP_ADOPT : STORE_STEP_END;
 }
 
-/* RV_E_NOTFOUND: it is theta0, or the disk did not take it, which has been told. */
+/* Accepts RV_E_NOTFOUND: it is theta0, or the disk failed to store it, which was logged. */
 static enum store_step after_adopt(struct store_job *j) {
 	if (j->err == RV_E_NOTFOUND)
 		j->err = RV_OK;

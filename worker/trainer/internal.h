@@ -26,7 +26,7 @@ struct request {
 	uint64_t max_tokens; /* EVALUATE */
 };
 
-/* Requests that may be under way at a time when memory is short: each kind, and an evaluation and a save more. */
+/* Requests that may be under way if memory is short: one of each kind, one more evaluation and one more save. */
 enum { TRAINER_SPARE = 8 };
 
 struct trainer {
@@ -37,11 +37,11 @@ struct trainer {
 	enum dtype compute; /* of their products */
 	struct dataset *data;
 	struct replica *replica;
-	struct participant participant; /* the trainer thread's, but for its encoded vector */
+	struct participant participant; /* used by the trainer thread only, except its encoded vector */
 	struct global_state global;
 	struct request spare[TRAINER_SPARE]; /* the event loop's: when there is no memory for a request */
 	struct copier *copier;
-	/* The last copies: their memory is used again when nobody else has it any more. */
+	/* The last copies: their memory is reused once no other reference is left. */
 	struct blob *spare_replica, *spare_snapshot;
 
 	pthread_mutex_t lock;
@@ -51,10 +51,9 @@ struct trainer {
 };
 
 void trainer_work(struct request *rq);
-/* Shows the participant's counts in t->progress, as of its round: a new one's sums begin. `begins`: so does a new
- * contribution. */
+/* Copies the participant's counts to t->progress; a new round's sums begin. `begins`: a new contribution begins too. */
 void trainer_show_round(struct trainer *t, bool begins);
-/* Until nothing of the state is being copied any more: it may be changed. `trainer`: a struct trainer. */
+/* Waits until the state is no longer being copied and may be changed. `trainer`: a struct trainer. */
 void trainer_settle(void *trainer);
 
 #endif

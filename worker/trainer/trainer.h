@@ -1,10 +1,9 @@
 /* trainer.h: the training side of a worker: backend, data, replica, the shared state, and the thread that works on
  * them.
  *
- * The event loop asks (one outstanding request of a kind) and is answered through callbacks from trainer_reap(), on its
- * own thread. Requests run in the order of asking; a TRAIN that is under way stops at the next step boundary when
- * anything else is asked for. While the trainer is idle the owner may read its shared state and encoded vector.
- */
+ * The event loop makes requests (one outstanding of a kind) and gets the answers through callbacks from trainer_reap(),
+ * on its own thread. Requests run in order; a TRAIN under way stops at the next step boundary when another request comes.
+ * While the trainer is idle the owner may read its shared state and encoded vector. */
 #ifndef RV_WORKER_TRAINER_TRAINER_H
 #define RV_WORKER_TRAINER_TRAINER_H
 
@@ -31,8 +30,8 @@ struct trainer_config {
 	const float *initial_theta; /* (n), copied; NULL: theta0 is drawn from the run's seed */
 };
 
-/* Copies taken at a round boundary, for the storage thread. Freed with trainer_copy_free. They are still being made
- * when it is given: trainer_copy_wait before the bytes are looked at, on any thread. */
+/* Copies taken at a round boundary, for the storage thread, which frees them with trainer_copy_free. They are not complete
+ * when handed over: call trainer_copy_wait before reading the bytes, on any thread. */
 struct trainer_copy {
 	pthread_mutex_t lock;
 	pthread_cond_t is_copied;
@@ -42,16 +41,16 @@ struct trainer_copy {
 	struct blob *snapshot_bytes;
 	struct state_replica_info replica;
 	struct blob *replica_bytes; /* still to be sealed (replica_seal). NULL: none */
-	enum rv_err err;            /* RV_E_NOMEM: something that was asked for is not there */
+	enum rv_err err;            /* RV_E_NOMEM: a requested part is missing */
 	struct rv_errtext text;
 };
 void trainer_copy_wait(struct trainer_copy *s);
-void trainer_copy_free(struct trainer_copy *s); /* waits, too. NULL is fine */
+void trainer_copy_free(struct trainer_copy *s); /* waits first; `s` may be NULL */
 
 struct trainer_progress {
 	uint64_t round, steps_done, tokens; /* of the contribution to `round` */
-	int64_t contribution_us;            /* that these steps took, in this process */
-	bool time_up;                       /* the run's round_ms are over: there will be no more of them */
+	int64_t contribution_us;            /* time of these steps, in this process */
+	bool time_up;                       /* the run's round_ms are over: no further steps follow */
 	uint64_t global_step;
 	float loss, lr; /* of the last step; NaN: none yet */
 	float grad_norm;
@@ -61,7 +60,7 @@ struct trainer_progress {
 	float tokens_per_s;
 	int64_t compute_us;    /* since the process started; of steps, when they are done */
 	int64_t step_since_us; /* rv_clock_monotonic_us() when the inner step under way began; 0: there is none */
-	int64_t copy_us;       /* of compute_us: while training stood still for copies for the storage thread */
+	int64_t copy_us;       /* of compute_us: while training waited for copies for the storage thread */
 };
 
 enum trainer_work {
@@ -97,27 +96,27 @@ struct trainer_owner {
 	void (*answered)(void *ctx, const struct trainer_answer *a);
 };
 
-/* Blocking: opens the backend, builds theta0. RV_E_NOTFOUND, RV_E_RANGE, RV_E_NOMEM, ... */
+/* Opens the backend and builds theta0; blocks. RV_E_NOTFOUND, RV_E_RANGE, RV_E_NOMEM, ... */
 enum rv_err trainer_new(const struct trainer_config *cfg, const struct trainer_owner *owner, struct trainer **out,
 						struct rv_errtext *et);
-/* Stops at the next step boundary. NULL is fine. */
+/* Stops at the next step boundary and frees. `t` may be NULL. */
 void trainer_free(struct trainer *t);
 
-/* Before the first request: the shared state that recovery fills, and what was found on disk for the replica. */
+/* Returns the shared state, which recovery fills before the first request. */
 struct global_state *trainer_global(struct trainer *t);
 struct trainer_resumed {
-	bool saved; /* the replica is that of the disk: Adam's moments, the data cursor */
-	bool exact; /* and it is of this very state: theta_local and the steps done too */
+	bool saved; /* the replica comes from the disk: Adam's moments, the data cursor */
+	bool exact; /* and belongs to this very state: theta_local and the steps done too */
 };
 struct trainer_resumed trainer_resume(struct trainer *t, const struct recovered *found,
 									  void (*notice)(void *, const char *), void *ctx);
 
-/* Steps [from, from + steps) of `round`: the shared state's, or the next one's, ahead. */
+/* Trains steps [from, from + steps) of `round`: that of the shared state, or the next one, ahead. */
 void trainer_train(struct trainer *t, uint64_t round, uint64_t from, uint64_t steps);
 void trainer_encode(struct trainer *t, uint64_t round, bool want_replica);
 void trainer_apply(struct trainer *t, const struct trainer_apply *rq);
-/* A full state, checked against `expect` (all zero: against the run's init_hash). `snapshot` is taken over; NULL:
- * theta0. */
+/* Installs a full state, checked against `expect` (all zero: against the run's init_hash). `snapshot` is taken over;
+ * NULL: theta0. */
 void trainer_install(struct trainer *t, uint64_t round, struct state_file *snapshot, const struct rv_hash *expect);
 /* Copies the shared state as it is, after what was asked for before. */
 void trainer_copy_snapshot(struct trainer *t);
@@ -125,14 +124,14 @@ void trainer_copy_snapshot(struct trainer *t);
 void trainer_evaluate(struct trainer *t, uint64_t max_tokens, bool last);
 /* Stops training, and copies the replica's state. */
 void trainer_save(struct trainer *t);
-/* The same, and no evaluation is worth waiting for any more: one under way stops, later ones are refused. */
+/* Does the same and ends evaluation: one under way stops, later ones are refused. */
 void trainer_end(struct trainer *t);
 
 void trainer_reap(struct trainer *t);
 bool trainer_idle(struct trainer *t);
 struct trainer_progress trainer_progress(struct trainer *t); /* any thread */
 
-const uint8_t *trainer_encoded(const struct trainer *t); /* of the last ENCODE: what its round exchanges */
+const uint8_t *trainer_encoded(const struct trainer *t); /* the encoding of the last ENCODE */
 struct replica *trainer_replica(struct trainer *t);      /* only while idle */
 const char *trainer_device(const struct trainer *t);
 const struct device_choice *trainer_device_choice(const struct trainer *t);
