@@ -63,6 +63,7 @@ struct trainer_progress {
 	int64_t copy_us;       /* of compute_us: while training waited for copies for the storage thread */
 };
 
+/* The kinds of requests. */
 enum trainer_work {
 	TRAINER_TRAIN,
 	TRAINER_ENCODE,
@@ -72,22 +73,23 @@ enum trainer_work {
 	TRAINER_SAVE,
 	TRAINER_COPY_SNAPSHOT
 };
+/* The answer to a request. */
 struct trainer_answer {
 	enum trainer_work work;
 	uint64_t round;
-	/* TRAIN, RV_E_RANGE: the loss is not finite, again and again; ENCODE, RV_E_RANGE: the outer gradient is not finite,
-	 * or too large to be averaged. In the shared state's round theta_local is theta again then, and no step is done;
-	 * any other fault of TRAIN, and that of steps ahead: training cannot go on. APPLY, RV_OK: the shared state is at
-	 * round + 1. EVALUATE: RV_E_CANCELLED: trainer_end was called meanwhile; otherwise what replica_eval refuses. */
+	/* TRAIN, RV_E_RANGE: the loss is repeatedly not finite. ENCODE, RV_E_RANGE: the outer gradient is not finite, or too
+	 * large to be averaged. After either, in the shared state's round, theta_local is theta again, and no step is done;
+	 * after any other fault of TRAIN, and one of steps ahead, training cannot continue. APPLY, RV_OK: the shared state is
+	 * at round + 1. EVALUATE: RV_E_CANCELLED: trainer_end was called; otherwise the faults of replica_eval. */
 	enum rv_err err;
 	struct rv_errtext text;
-	/* TRAIN: its first step; what the contribution to `round` now is; of the next round, the steps ahead. */
+	/* TRAIN: its first step; the totals of the contribution to `round` or, for the next round, of the steps ahead. */
 	uint64_t from, steps_done, tokens;
 	double loss; /* EVALUATE */
 	bool last;
-	/* Now the owner's. ENCODE: of the replica, where it was asked for and encoding went well; else NULL. APPLY, SAVE,
-	 * COPY_SNAPSHOT: NULL when there is no memory even for that. SAVE: without replica_bytes also when steps ahead are
-	 * in theta_local: what was copied at the encoding is what to save. */
+	/* Passes to the owner. ENCODE: of the replica, if requested and encoded; else NULL. APPLY, SAVE, COPY_SNAPSHOT: NULL
+	 * if there is no memory for the struct. SAVE: without replica_bytes also if steps ahead are in theta_local: the copy
+	 * made at the encoding is the one to save. */
 	struct trainer_copy *copy;
 };
 struct trainer_owner {
@@ -118,7 +120,7 @@ void trainer_apply(struct trainer *t, const struct trainer_apply *rq);
 /* Installs a full state, checked against `expect` (all zero: against the run's init_hash). `snapshot` is taken over;
  * NULL: theta0. */
 void trainer_install(struct trainer *t, uint64_t round, struct state_file *snapshot, const struct rv_hash *expect);
-/* Copies the shared state as it is, after what was asked for before. */
+/* Copies the shared state, after earlier requests. */
 void trainer_copy_snapshot(struct trainer *t);
 /* Measures the shared theta's held-out loss, as replica_eval; the answer gives `last` back. */
 void trainer_evaluate(struct trainer *t, uint64_t max_tokens, bool last);
