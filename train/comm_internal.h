@@ -35,7 +35,7 @@ struct comm_group {
 	const struct comm_ops *device; /* NULL: host threads */
 	struct comm_group_id id;
 	atomic_bool device_failed; /* for some member: the others must not wait for it */
-	struct comm_host *host;    /* also the replacement of a failed library */
+	struct comm_host *host;    /* host threads, also after a library failed */
 	pthread_barrier_t barrier;
 	double values[COMM_MAX_MEMBERS][COMM_MAX_VALUES];
 };

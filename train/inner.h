@@ -25,7 +25,7 @@ struct inner_slice {
 	size_t n;
 	const struct decay_span *spans; /* ascending, covering [0, n) */
 	int n_spans;
-	const struct model_layout *layout; /* of the whole block, which the slice is if whole_matrices */
+	const struct model_layout *layout; /* layout of the whole block, equal to the slice if whole_matrices */
 };
 
 struct inner_params {

@@ -28,8 +28,8 @@ struct metrics_run {
 	uint32_t member;  /* number of a worker in the run; 0 in the lab */
 	uint32_t workers; /* planned number of replicas */
 	uint64_t n_params;
-	uint64_t rounds, steps_per_round, tokens_per_step; /* of one worker */
-	uint64_t payload_bytes;                            /* of one encoded vector: outer gradient, or gradient (ddp) */
+	uint64_t rounds, steps_per_round, tokens_per_step; /* figures of one worker */
+	uint64_t payload_bytes;                            /* size of an encoded outer gradient, or gradient (ddp) */
 	const char *device;                                /* backend_ops.describe */
 	const char *data;                                  /* dataset_content; "": unknown */
 	int threads;                                       /* threads of one worker's step */
@@ -43,7 +43,7 @@ struct metrics_round {
 	uint64_t tokens; /* trained on by all workers so far */
 	uint32_t participants;
 	double train_loss;      /* mean over the round's steps, nats per token */
-	double lr, grad_norm;   /* of the last step */
+	double lr, grad_norm;   /* values of the last step */
 	uint64_t bytes_sent;    /* sum of bytes that this worker sent for averaging, with headers */
 	uint64_t formula_bytes; /* sum of 2 (k-1)/k payload, the bytes of an ideal all-reduce of k participants */
 	uint64_t bytes_donated; /* sum of bytes of the run's state sent to joiners; not in bytes_sent */
@@ -68,14 +68,14 @@ struct metrics_round {
 struct metrics_eval {
 	uint64_t round, step, tokens;
 	double loss;          /* nats per token */
-	uint64_t bytes_sent;  /* as in metrics_round, so far */
+	uint64_t bytes_sent;  /* sum as in metrics_round */
 	uint64_t eval_tokens; /* predicted tokens, the same in all evaluations of a run */
 };
 
 /* {"kind":"end"}: the run is complete. */
 struct metrics_end {
 	uint64_t round, step, tokens;
-	double loss; /* of the last evaluation */
+	double loss; /* loss of the last evaluation, nats per token */
 	uint64_t bytes_sent, formula_bytes, bytes_donated;
 	int64_t wall_us;
 	struct rv_hash chain, state; /* global_full_hash; for ddp: H of the parameters */

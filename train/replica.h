@@ -107,7 +107,8 @@ void replica_set_global_step(struct replica *r, uint64_t step);
 uint64_t replica_eval_tokens(const struct replica *r, uint64_t max_tokens);
 /* Measures the mean loss (nats per token) of `theta` (NULL: the replica's own) on at most
  * max_tokens of the held-out split, in sequences spread evenly, the same every time; 0: all.
- * Returns RV_E_RANGE if it is not finite, RV_E_CANCELLED (replica_watch). */
+ * Returns RV_E_RANGE if it is not finite, RV_E_CANCELLED (replica_watch), and what
+ * dataset_heldout_sequence returns. */
 enum rv_err replica_eval(struct replica *r, const float *theta, uint64_t max_tokens, double *loss,
 						 struct rv_errtext *et);
 

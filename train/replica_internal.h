@@ -23,17 +23,17 @@ struct replica_part {
 	struct model *model;
 	float *theta, *grad;       /* (n), backend memory */
 	float *m, *v;              /* (updated.end - updated.begin) */
-	float *anchor;             /* of its slice; NULL without prox_mu */
-	float *scratch;            /* of the inner optimizer; NULL: none */
+	float *anchor;             /* (slice) shared weights; NULL without prox_mu */
+	float *scratch;            /* memory of the inner optimizer; NULL: none */
 	struct comm_slice slice;   /* all of [0, n) for one part */
 	struct comm_slice updated; /* the slice, or for whole matrices all of [0, n) */
-	struct decay_span *spans;  /* of what it updates, from its beginning */
+	struct decay_span *spans;  /* spans of the updated part, from its beginning */
 	int n_spans;
 	int32_t *inputs, *targets;     /* (batch * context), host */
 	float *losses;                 /* (batch * context), host */
 	struct comm *comm;             /* NULL for one part */
 	size_t ready_begin, ready_end; /* part of grad that is final in this step, not sent */
-	bool exchange_failed;          /* in this step gradients were not summed */
+	bool exchange_failed;          /* whether this step's gradients were not summed */
 	double loss, squares;          /* the step's sum of losses and squared gradient norm, of all parts */
 	enum rv_err err;
 	struct rv_errtext text;

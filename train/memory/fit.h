@@ -6,9 +6,9 @@
 
 /* Free bytes; SIZE_MAX: unlimited. */
 struct memory_room {
-	size_t device; /* of the device with the least */
+	size_t device; /* bytes of the device with the least */
 	size_t host;
-	size_t swap; /* of the host, in addition */
+	size_t swap; /* bytes in addition to host */
 };
 /* Returns the present room: device_free_bytes, memory_available, swap_available. */
 struct memory_room memory_room_now(const struct device_choice *device);

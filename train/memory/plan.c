@@ -151,7 +151,7 @@ static enum rv_err plan_outer(const struct plan_input *in, struct memory_plan *p
 	} else {
 		p->exchange = WORKER_PAYLOADS / 2 * (payload + global_max_sent_bytes(&g));
 		bool encodings = run_config_overlap(q->run) > 0 || q->run->error_feedback > 0;
-		int replicas = encodings ? 2 : 1; /* of a snapshot and of the next encoding */
+		int replicas = encodings ? 2 : 1; /* copies for a snapshot and the next encoding */
 		p->copies = state + vectors(in, saved * replicas);
 		if (q->run->late == RUN_LATE_KEEP)
 			p->copies += vectors(in, 1);

@@ -29,7 +29,7 @@ struct memory_request {
 	enum recompute recompute;
 	enum memory_role role;
 	int replicas;          /* MEMORY_LAB; else 1 */
-	int threads;           /* of a backend; 0: all processors of this process */
+	int threads;           /* threads per backend; 0: all processors of this process */
 	int extra_vectors;     /* vectors of all parameters that a method of the lab keeps besides the outer state */
 	int step_shards;       /* replica_options.step_shards */
 	int parallel;          /* concurrent replicas, each on a backend of its own */
@@ -46,7 +46,7 @@ struct memory_plan {
 	size_t exchange;                                    /* encoded outer gradients: own, received, reduced */
 	size_t copies;           /* held while a state is written to disk, or inner progress is kept over an outer step */
 	size_t cache;            /* keys and values */
-	size_t workspace;        /* of the backends, as step_memory counts */
+	size_t workspace;        /* backends' memory besides vectors, as step_memory counts */
 	size_t spare;            /* part of workspace that steps can do without */
 	struct step_memory step; /* workspace of one device of one replica */
 	size_t host;             /* batches and losses, and a mirror of weights in device memory */

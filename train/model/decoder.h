@@ -38,7 +38,7 @@ struct decoder_spec {
 	/* Indices of tensors, from the layout's first; */
 	int embedding, positions;
 	int first_block, block_tensors;
-	/* from a block's first; qkv and wide name the first tensor of one packed matrix; */
+	/* Indices from a block's first; qkv and wide: the first tensor of a packed matrix; */
 	struct decoder_part norm_1, qkv, out, norm_2, wide, narrow;
 	/* and from the first behind the blocks. The classifier of a tied model is the embedding. */
 	struct decoder_part norm_last;

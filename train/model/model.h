@@ -43,9 +43,9 @@ enum model_init { MODEL_INIT_ZERO, MODEL_INIT_ONE, MODEL_INIT_NORMAL };
 
 /* One named piece of the flat block. Matrices are (out, in), row-major. */
 struct model_tensor {
-	char name[MODEL_NAME_BYTES]; /* as in the family's Hugging Face checkpoints, without model_ops.hf_prefix */
+	char name[MODEL_NAME_BYTES]; /* name in the family's Hugging Face checkpoints, without model_ops.hf_prefix */
 	int rows, cols;              /* cols 1: a vector */
-	size_t offset;               /* in elements from the start of the block */
+	size_t offset;               /* elements from the start of the block */
 	size_t elems;                /* rows * cols, as in a checkpoint */
 	enum model_init init;
 	float std; /* MODEL_INIT_NORMAL */
@@ -124,7 +124,7 @@ struct model {
 	 * end of the block to its beginning, so that they can be sent. May be NULL. */
 	void (*on_gradients)(void *ctx, size_t begin, size_t end);
 	void *on_gradients_ctx;
-	int b, t;     /* of the last forward */
+	int b, t;     /* sequences and tokens each of the last forward */
 	void *memory; /* all activations, backend memory */
 	size_t memory_bytes;
 	void *plan;

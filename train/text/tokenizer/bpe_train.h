@@ -23,7 +23,7 @@ struct bpe_merge {
 /* Ids 0 to 255: the bytes in the order of their byte-level characters; then merged tokens. */
 struct trained_bpe {
 	struct vocab vocab;       /* n_ids is the requested size */
-	struct bpe_merge *merges; /* in order; two may make the same token */
+	struct bpe_merge *merges; /* (n_merges) in order; two may make the same token */
 	size_t n_merges, cap_merges;
 };
 

@@ -35,8 +35,7 @@ struct pair_counts {
 	size_t heap_n, heap_cap;
 };
 
-/* Adds `delta` to the count of a pair in a word, which it records if delta > 0. May return
- * RV_E_NOMEM. */
+/* Adds `delta` to the count of a pair in `word`, recorded if delta > 0. Returns RV_E_NOMEM. */
 enum rv_err pair_counts_add(struct pair_counts *c, uint64_t key, int64_t delta, uint32_t word, struct rv_errtext *et);
 /* Makes candidates of the pairs that gained since the last call. Returns RV_E_NOMEM. */
 enum rv_err pair_counts_offer(struct pair_counts *c, struct rv_errtext *et);

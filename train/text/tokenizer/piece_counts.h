@@ -19,7 +19,7 @@ struct counted_piece {
 /* Zero-initialised by the caller. */
 struct piece_counts {
 	struct byte_list bytes;
-	struct counted_piece *at; /* in the order of their first occurrence */
+	struct counted_piece *at; /* (n) pieces by first occurrence */
 	size_t n, cap;
 	uint32_t *slots; /* open addressing: index into `at`, or UINT32_MAX */
 	size_t n_slots;

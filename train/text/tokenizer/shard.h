@@ -23,7 +23,7 @@ enum {
 	SHARD_MAX_U16_VOCAB = 1 << 16, /* tokens of a larger vocabulary take 32 bits */
 };
 #define SHARD_MAX_TOKENS ((uint64_t)INT32_MAX) /* limit of the header's field */
-#define SHARD_ANY_TOKEN  ((uint32_t)INT32_MAX) /* as `vocab`: accepts every token that a model could have */
+#define SHARD_ANY_TOKEN  ((uint32_t)INT32_MAX) /* a `vocab` that accepts every token of any model */
 
 /* An open token file, read-only: any number of threads may share it. */
 struct shard {
