@@ -62,7 +62,7 @@ static void take(void *ctx, void *file, struct fetched *out) {
 	struct sim *s = w->sim;
 	const struct sim_part *p = file;
 	size_t n;
-	*out = (struct fetched){.snapshot = NULL};
+	*out = (struct fetched){.id = p->id};
 	if (p->in_memory)
 		(void)rv_fail(&out->warning, RV_E_FULL, "the disk refuses");
 	if (p->id.kind == STATE_KIND_SNAPSHOT) {
@@ -169,6 +169,7 @@ void fetch_run_step(struct sim *s, int host) {
 	struct sim_part *p = task->part;
 	struct fetcher_job *j = &task->step;
 	bool idle = p->dropped || (p->own && j->step != FETCHER_OPEN);
+	j->incomplete = idle;
 	if (!idle && j->step == FETCHER_FINISH) {
 		j->incomplete = is_incomplete(s, p);
 		if (!j->incomplete) {
@@ -187,9 +188,17 @@ void fetch_run_step(struct sim *s, int host) {
 
 /* ---- the fetcher's owner ---- */
 
-static void on_file(void *ctx, const struct state_id *id, const struct fetched *what) {
+static void on_file(void *ctx, const struct fetched *what, bool late) {
 	const struct sim_worker *w = ctx;
+	const struct state_id *id = &what->id;
 	struct sim *s = w->sim;
+	if (late) {
+		if (what->log != NULL)
+			session_core_on_stored_late(w->session, id, what->log);
+		blob_unref(what->log);
+		free(what->snapshot);
+		return;
+	}
 	bool snapshot = id->kind == STATE_KIND_SNAPSHOT;
 	s->stats.fetched_snapshots += snapshot;
 	s->stats.fetched_logs += !snapshot;

@@ -22,7 +22,7 @@ struct world {
 	void *posted_to[FILES];
 	int n_posted, opened, dropped, refuse_from; /* opens from this one on get no memory */
 	int files[FILES];
-	int delivered, failed;
+	int delivered, late, failed;
 };
 
 static void *core_memory(void *ctx, size_t bytes) {
@@ -60,9 +60,11 @@ static void drop(void *ctx, void *file) {
 	((struct world *)ctx)->dropped++;
 }
 
-static void on_file(void *ctx, const struct state_id *id, const struct fetched *what) {
-	(void)id, (void)what;
-	((struct world *)ctx)->delivered++;
+static void on_file(void *ctx, const struct fetched *what, bool late) {
+	struct world *w = ctx;
+	(void)what;
+	w->delivered += !late;
+	w->late += late;
 }
 
 static void on_failed(void *ctx, const struct state_id *id, enum rv_err e, const char *text) {
@@ -147,6 +149,21 @@ static void answers_of_a_dropped_file_are_void(void **state) {
 	assert_int_equal(w->delivered, 0);
 }
 
+/* It lay on the disk, unknown to the process: a round was taken back although this worker had its bytes. */
+static void what_is_written_when_nobody_waits_is_told(void **state) {
+	struct world *w = *state;
+	const struct state_id id = id_of(STATE_KIND_LOG, 4);
+	struct fetcher_job done = {.step = FETCHER_FINISH};
+	assert_int_equal(fetcher_want(w->fetcher, now, &id, 1, NULL), RV_OK);
+	assert_int_equal(fetcher_want(w->fetcher, now, NULL, 0, NULL), RV_OK);
+	fetcher_on_done(w->fetcher, w->posted_to[0], &done);
+	assert_int_equal(w->late, 1);
+	done.incomplete = true; /* it was not begun */
+	fetcher_on_done(w->fetcher, w->posted_to[0], &done);
+	assert_int_equal(w->late, 1);
+	assert_int_equal(w->delivered, 0);
+}
+
 static void an_own_disk_that_fails_pauses_asking(void **state) {
 	struct world *w = *state;
 	const struct state_id id = id_of(STATE_KIND_LOG, 4);
@@ -165,6 +182,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(no_memory_for_what_is_fetched_ahead_is_no_fault, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_cannot_be_opened_is_not_delivered, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(answers_of_a_dropped_file_are_void, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_is_written_when_nobody_waits_is_told, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(an_own_disk_that_fails_pauses_asking, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -362,8 +362,29 @@ static void test_a_hash_of_before_an_install_is_dropped(void **state) {
 	assert_int_equal(t->said[SESSION_SAYS_FULL_HASH], 0);
 }
 
+/* It was fetched, given up, and yet written: this worker can prove the round, and take part in the next one with it. */
+static void test_an_entry_that_is_stored_late_is_held(void **state) {
+	struct tables *t = *state;
+	begin_at(t, 5);
+	follow(t, 1, RUN_OPEN, 6, 4, 1);
+	assert_int_equal(t->wishes, 1);
+	assert_int_equal(t->wanted, 5);
+	struct blob *log = blob_new(8);
+	const struct state_id other = {.kind = STATE_KIND_LOG, .round = 7, .expect = digest_of(7)};
+	session_core_on_stored_late(t->c, &other, log); /* of another round than this worker's */
+	turn(t, 1);
+	assert_int_equal(t->applied, 0);
+	const struct state_id id = {.kind = STATE_KIND_LOG, .round = 5, .expect = digest_of(5)};
+	session_core_on_stored_late(t->c, &id, log);
+	turn(t, 1);
+	assert_int_equal(t->applied, 5);
+	assert_int_equal(t->wishes, 1);
+	blob_unref(log);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_an_entry_that_is_stored_late_is_held, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_snapshot_is_installed_before_another_is_wanted, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_refused_snapshot_is_removed_and_wanted_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_one_that_is_started_again_lingers, setup, teardown),

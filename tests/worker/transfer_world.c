@@ -10,13 +10,14 @@
 
 #include <cmocka.h>
 
-static void on_file(void *ctx, const struct state_id *id, const struct fetched *what) {
+static void on_file(void *ctx, const struct fetched *what, bool late) {
 	struct transfer_world *w = ctx;
+	assert_true(!late || w->may_be_late);
 	assert_true(w->may_warn || what->warning.text[0] == '\0');
 	state_file_free(w->snapshot);
 	blob_unref(w->log);
 	w->files++;
-	w->id = *id;
+	w->id = what->id;
 	w->snapshot = what->snapshot;
 	w->log = what->log;
 }

@@ -18,6 +18,7 @@ struct transfer_world {
 	uint64_t liars; /* flip a bit in every slice */
 	uint64_t dead;
 	/* what came of it */
+	bool may_be_late; /* else a file that nobody waits for fails the test */
 	bool may_warn; /* else a file that the disk does not take fails the test */
 	int files, failures, bad;
 	uint32_t bad_member;

@@ -292,6 +292,15 @@ void round_on_fetched(struct round_core *c, int64_t now_us, enum round_action_ty
 	c->by_log = round < c->doc.snapshot_round;
 }
 
+bool round_on_stored_late(struct round_core *c, uint64_t round, const struct rv_hash *digest) {
+	bool known = c->log.held && c->log.round == round && !c->log.own;
+	if (round != c->round || c->diverged || known || c->trainer == TRAINER_APPLYING)
+		return false;
+	RV_ASSERT(!rv_hash_is_zero(digest));
+	c->log = (struct round_log_entry){.held = true, .round = round, .digest = *digest};
+	return true;
+}
+
 enum rv_err round_on_full_hash(struct round_core *c, uint64_t round, const struct rv_hash *hash,
 							   struct rv_errtext *et) {
 	bool again = c->n_full > 0 && c->full[0].round == round;

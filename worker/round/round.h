@@ -169,6 +169,9 @@ void round_on_applied(struct round_core *c, int64_t now_us, uint64_t round, cons
  * at its own disk first (an earlier process may have left what the document names). ok: a snapshot is installed. !ok: the
  * core asks again after a pause. */
 void round_on_fetched(struct round_core *c, int64_t now_us, enum round_action_type kind, uint64_t round, bool ok);
+/* A log entry that was wanted once, of a digest that a signed document committed, is on this worker's disk, although
+ * nothing waits for it. Returns true if it proves the round that this worker is in. */
+bool round_on_stored_late(struct round_core *c, uint64_t round, const struct rv_hash *digest);
 /* Reports, at any time while it is true, that no reachable donor has the file being fetched. If the file is older than the
  * document's snapshot, this worker fetches that snapshot instead. */
 void round_on_lacking(struct round_core *c, int64_t now_us);

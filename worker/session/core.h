@@ -204,6 +204,8 @@ void session_core_on_stored(struct session_core *c, int64_t now_us, struct store
  * reference, which the caller keeps. */
 void session_core_on_fetched(struct session_core *c, int64_t now_us, const struct state_id *id, void *snapshot,
 							 struct blob *log, const char *warning);
+/* Takes a log entry that was no longer wanted while it was being written, and is on the disk now. `log`: as above. */
+void session_core_on_stored_late(struct session_core *c, const struct state_id *id, struct blob *log);
 /* Reports that a fetch failed on this worker's disk or memory; it ends until it is wanted again. */
 void session_core_on_fetch_failed(struct session_core *c, int64_t now_us, const struct state_id *id, enum rv_err e,
 								  const char *text);

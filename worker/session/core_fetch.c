@@ -76,6 +76,13 @@ void session_core_on_fetched(struct session_core *c, int64_t now_us, const struc
 	round_on_fetched(c->round, now_us, ROUND_FETCH_LOG, id->round, true);
 }
 
+void session_core_on_stored_late(struct session_core *c, const struct state_id *id, struct blob *log) {
+	RV_ASSERT(id->kind == STATE_KIND_LOG && log);
+	c->ops.links.forget(c->ops.ctx, STATE_KIND_LOG, id->round);
+	if (!c->installing && round_on_stored_late(c->round, id->round, &id->expect))
+		session_keep_result(c, log, id->round, 0);
+}
+
 void session_see_fetch(struct session_core *c, int64_t now_us) {
 	if (c->ops.links.nowhere(c->ops.ctx))
 		round_on_lacking(c->round, now_us);

@@ -113,10 +113,16 @@ static void on_failed(void *ctx, const struct state_id *id, enum rv_err e, const
 	session_core_on_fetch_failed(((struct session *)ctx)->core, rv_clock_monotonic_us(), id, e, text);
 }
 
-static void on_file(void *ctx, const struct state_id *id, const struct fetched *what) {
+static void on_file(void *ctx, const struct fetched *what, bool late) {
 	struct session *s = ctx;
 	RV_FAILPOINT("fetch.done");
-	session_core_on_fetched(s->core, rv_clock_monotonic_us(), id, what->snapshot, what->log, what->warning.text);
+	if (!late)
+		session_core_on_fetched(s->core, rv_clock_monotonic_us(), &what->id, what->snapshot, what->log,
+								what->warning.text);
+	else if (what->log)
+		session_core_on_stored_late(s->core, &what->id, what->log);
+	else
+		state_file_free(what->snapshot); /* its part lies on the disk, for the next time */
 	blob_unref(what->log);
 }
 

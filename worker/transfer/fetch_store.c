@@ -151,6 +151,7 @@ static enum rv_err set_manifest(struct part_job *j) {
 static void run_job(struct job *job) {
 	struct part_job *j = JOB_OWNER(job, struct part_job, job);
 	const struct part *p = j->part;
+	j->what.incomplete = p->unwanted || p->own;
 	if (p->unwanted)
 		return;
 	if (j->what.step == FETCHER_OPEN)
@@ -208,6 +209,7 @@ static void take(void *ctx, void *file, struct fetched *out) {
 	struct part *p = file;
 	(void)ctx;
 	*out = p->whole;
+	out->id = p->id;
 	p->whole = (struct fetched){.snapshot = NULL};
 }
 

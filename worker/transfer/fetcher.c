@@ -113,12 +113,11 @@ static void fail_part(struct fetcher *f, struct part *p, enum rv_err e, const ch
 static void deliver(struct fetcher *f, struct part *p) {
 	if (!p->finished || !is_waited_for(f, p))
 		return;
-	const struct state_id id = p->id;
 	struct fetched what = {.snapshot = NULL};
 	f->cfg.ops.take(f->cfg.ops.ctx, p->file, &what);
 	f->waits = false;
 	give_up(f, p);
-	f->cfg.owner.on_file(f->cfg.owner.ctx, &id, &what);
+	f->cfg.owner.on_file(f->cfg.owner.ctx, &what, false);
 }
 
 static void finish(struct fetcher *f, struct part *p) {
@@ -150,6 +149,13 @@ static void done_finish(struct fetcher *f, struct part *p, const struct fetcher_
 	deliver(f, p);
 }
 
+/* It was dropped while it was being written, and lies on the disk now. */
+static void deliver_late(struct fetcher *f, void *file) {
+	struct fetched what = {.snapshot = NULL};
+	f->cfg.ops.take(f->cfg.ops.ctx, file, &what);
+	f->cfg.owner.on_file(f->cfg.owner.ctx, &what, true);
+}
+
 void fetcher_on_done(struct fetcher *f, void *file, const struct fetcher_job *j) {
 	struct part *p = NULL;
 	for (int i = 0; i < FETCH_FILES; i++)
@@ -157,6 +163,8 @@ void fetcher_on_done(struct fetcher *f, void *file, const struct fetcher_job *j)
 			p = &f->parts[i];
 	f->puts -= j->step == FETCHER_PIECE;
 	RV_ASSERT(file && f->puts >= 0);
+	if (!p && j->step == FETCHER_FINISH && j->err == RV_OK && !j->incomplete)
+		deliver_late(f, file);
 	if (!p)
 		return; /* it was dropped */
 	if (j->err != RV_OK)

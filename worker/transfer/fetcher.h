@@ -39,11 +39,12 @@ struct fetcher_job {
 	const struct rv_hash *manifest;
 	const uint8_t *held;
 	bool own;        /* OPEN: the whole file is on the own disk: nothing is to be put together */
-	bool incomplete; /* FINISH: a piece could not be kept */
+	bool incomplete; /* FINISH: a piece could not be kept, or it was not carried out */
 };
 
 /* A file that is whole. */
 struct fetched {
+	struct state_id id;
 	void *snapshot;            /* SNAPSHOT: the platform's, the owner's now */
 	struct blob *log;          /* LOG: one reference to the bare reduced bytes, the owner's */
 	struct rv_errtext warning; /* why it is not durable; empty: it is */
@@ -68,8 +69,8 @@ struct fetcher_ops {
 
 struct fetcher_owner {
 	void *ctx;
-	/* The file that is waited for is whole. */
-	void (*on_file)(void *ctx, const struct state_id *id, const struct fetched *what);
+	/* The file that is waited for is whole; or (`late`) it became so when nobody waited for it any more. */
+	void (*on_file)(void *ctx, const struct fetched *what, bool late);
 	/* Our own disk or memory: it is given up until it is wanted again. */
 	void (*on_failed)(void *ctx, const struct state_id *id, enum rv_err e, const char *text);
 	/* It gave bytes that are not those committed, and is left alone for a while. */
