@@ -110,6 +110,14 @@ size_t global_round_chunk_at(const struct global_config *c, uint64_t round, uint
 	return fragment_chunk(&c->fragments, fragment_of_round(&c->fragments, round), i) * c->chunks.chunk_elems;
 }
 
+/* What always holds of a state: it is whole, and its chain has begun. */
+static void check_state(const struct global_state *g) {
+	RV_ASSERT(g->theta && g->cfg.n > 0);
+	RV_ASSERT(!rv_hash_is_zero(&g->chain));
+	for (int k = 0; k < g->cfg.optimizer->n_states; k++)
+		RV_ASSERT(g->state[k]);
+}
+
 enum rv_err global_init(struct global_state *g, const struct global_config *cfg, const float *theta0,
 						struct rv_errtext *et) {
 	RV_ASSERT(cfg->optimizer->n_states <= GLOBAL_MAX_STATES && cfg->chunks.n == cfg->n);
@@ -125,6 +133,7 @@ enum rv_err global_init(struct global_state *g, const struct global_config *cfg,
 	}
 	memcpy(g->theta, theta0, cfg->n * sizeof *theta0);
 	g->chain = rv_chain_start(&cfg->run_hash);
+	check_state(g);
 	return RV_OK;
 }
 
@@ -192,6 +201,7 @@ static void digest_begin(struct rv_hasher *h, uint64_t round) {
 struct rv_hash global_digest(const struct global_state *g, uint64_t round, const uint8_t *reduced) {
 	const struct chunking c = global_round_chunks(&g->cfg, round);
 	struct rv_hasher h;
+	RV_ASSERT(reduced && c.n_chunks > 0 && c.n_chunks <= GLOBAL_MAX_CHUNKS);
 	digest_begin(&h, round);
 	for (uint32_t i = 0; i < c.n_chunks; i++) {
 		size_t at = chunking_offset_bytes(&c, g->cfg.codec, i);
@@ -227,6 +237,7 @@ static void step_chunk(struct global_state *g, const struct chunking *c, uint32_
 	float *state[GLOBAL_MAX_STATES] = {0};
 	struct outer_params params = g->cfg.params;
 	params.turn = g->round / fragments_count(&g->cfg.fragments);
+	RV_ASSERT(i < c->n_chunks && at + chunking_len(c, i) <= g->cfg.n);
 	for (int k = 0; k < g->cfg.optimizer->n_states; k++)
 		state[k] = g->state[k] + at;
 	g->cfg.optimizer->step(g->theta + at, state, g->scratch, chunking_len(c, i), &params);
@@ -240,6 +251,7 @@ enum rv_err global_check(const struct global_state *g, const uint8_t *reduced, s
 }
 
 void global_advance(struct global_state *g, const struct rv_hash *digest) {
+	RV_ASSERT(!rv_hash_is_zero(digest) && g->round < UINT64_MAX);
 	g->chain = rv_chain_next(&g->chain, digest);
 	g->round++;
 }
@@ -249,6 +261,8 @@ void global_advance(struct global_state *g, const struct rv_hash *digest) {
 enum rv_err global_apply(struct global_state *g, const uint8_t *reduced, const struct rv_hash *digest,
 						 struct rv_errtext *et) {
 	const struct chunking c = global_round_chunks(&g->cfg, g->round);
+	check_state(g);
+	RV_ASSERT(g->scratch && g->cfg.chunks.n == g->cfg.n);
 	RV_TRY(global_check(g, reduced, et));
 	for (uint32_t i = 0; i < c.n_chunks; i++) {
 		enum rv_err e = decode_chunk(g, &c, reduced, i, et);
@@ -285,6 +299,7 @@ static void full_hash_begin(struct rv_hasher *h, const struct global_config *c, 
 
 struct rv_hash global_full_hash(const struct global_state *g) {
 	struct rv_hasher h;
+	check_state(g);
 	full_hash_begin(&h, &g->cfg, g->round, &g->chain);
 	for (uint32_t i = 0; i < global_pieces(&g->cfg); i++) {
 		size_t n;

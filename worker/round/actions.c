@@ -1,5 +1,6 @@
 /* actions.c: the round core's next action, a pure function of its state: what the document calls for, less what
  * is done or under way. */
+#include "base/assert.h"
 #include "base/planted.h"
 #include "worker/round/internal.h"
 
@@ -27,6 +28,7 @@ static bool emit(struct round_core *c, enum round_action_type type, struct round
 }
 
 static bool reduce_stop_action(struct round_core *c, struct round_action *out) {
+	RV_ASSERT(c->reduce.running);
 	c->reduce.running = c->reduce.done = false;
 	c->reduce.persist_failed = false;
 	c->reduce.suspects = 0;
@@ -42,6 +44,7 @@ static bool reduce_is_void(const struct round_core *c) {
 
 static bool persist_action(struct round_core *c, int64_t now_us, struct round_action *out) {
 	struct round_reduce *r = &c->reduce;
+	RV_ASSERT(r->running && c->encoded);
 	if (!r->done || r->persist_attempt == r->attempt || round_has_vote(c))
 		return false;
 	if (r->persist_failed && now_us < r->persist_retry_us)
@@ -52,6 +55,7 @@ static bool persist_action(struct round_core *c, int64_t now_us, struct round_ac
 
 /* A roster that means our former process (killed, started again) waits for a gradient that is lost. */
 static bool roster_means_this_process(const struct round_core *c) {
+	RV_ASSERT(round_roster_index(c) >= 0);
 	uint64_t boot = c->doc.members[round_roster_index(c)].boot;
 	return boot == 0 || boot == c->boot;
 }
@@ -72,6 +76,7 @@ static bool reduce_action(struct round_core *c, int64_t now_us, struct round_act
 }
 
 static bool train(struct round_core *c, uint64_t round, uint64_t from, uint64_t to, struct round_action *out) {
+	RV_ASSERT(c->trainer == TRAINER_IDLE && from < to);
 	c->trainer = TRAINER_TRAINING;
 	*out = (struct round_action){.type = ROUND_TRAIN, .round = round, .from = from, .steps = to - from};
 	return true;
@@ -135,6 +140,7 @@ static void forgive_full_disk(struct round_core *c, int64_t now_us) {
 static bool rollback_action(struct round_core *c, struct round_action *out) {
 	if (c->told_rollback)
 		return false;
+	RV_ASSERT(c->next_term > c->cfg.term);
 	c->told_rollback = true;
 	*out = (struct round_action){.type = ROUND_ROLLBACK, .round = c->next_term_round, .term = c->next_term};
 	return true;
@@ -179,7 +185,7 @@ static bool probe_action(struct round_core *c, int64_t now_us, struct round_acti
 	return emit(c, ROUND_PROBE, out);
 }
 
-bool round_next_action(struct round_core *c, int64_t now_us, struct round_action *out) {
+static bool next_action(struct round_core *c, int64_t now_us, struct round_action *out) {
 	if (c->next_term != 0)
 		return rollback_action(c, out);
 	if (!c->has_doc || c->finished)
@@ -198,4 +204,12 @@ bool round_next_action(struct round_core *c, int64_t now_us, struct round_action
 	if (c->doc.phase == RUN_DONE)
 		return finish_action(c, now_us, out);
 	return reduce_action(c, now_us, out) || train_action(c, out) || keep_snapshot_action(c, now_us, out);
+}
+
+bool round_next_action(struct round_core *c, int64_t now_us, struct round_action *out) {
+	round_check(c);
+	bool any = next_action(c, now_us, out);
+	RV_ASSERT(!any || out->type != ROUND_NONE);
+	round_check(c);
+	return any;
 }

@@ -105,6 +105,11 @@ static inline uint32_t round_chunks(const struct round_core *c, uint64_t round) 
 	return c->cfg.n_chunks[c->cfg.n_fragments > 0 ? round % c->cfg.n_fragments : 0];
 }
 
+/* ---- invariants.c ---- */
+
+/* Asserts what always holds, between two calls. */
+void round_check(const struct round_core *c);
+
 /* ---- actions.c ---- */
 
 /* Returns this worker's index in the current REDUCE document of the round it holds, or -1. */

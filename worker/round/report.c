@@ -1,6 +1,7 @@
 /* report.c: reports the worker's phase to the coordinator: on a change, and every heartbeat. */
 #include "worker/round/internal.h"
 
+#include "base/assert.h"
 #include "base/chain.h"
 
 #include <string.h>
@@ -61,6 +62,8 @@ bool round_next_report(struct round_core *c, int64_t now_us, struct report *out)
 	fill(c, out);
 	if (c->has_sent && now_us < c->sent_us + c->cfg.heartbeat_us && says_the_same(out, &c->sent))
 		return false;
+	RV_ASSERT(out->phase != WORKER_VOTED || (c->log.held && c->log.own && out->attempt == c->log.attempt));
+	RV_ASSERT(out->proven_round >= c->round && out->proven_round <= c->round + 1);
 	out->seq = ++c->seq;
 	c->sent = *out;
 	c->sent_us = now_us;

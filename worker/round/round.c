@@ -152,6 +152,7 @@ void round_on_trained(struct round_core *c, int64_t now_us, uint64_t round, uint
 	uint64_t left = round == c->round ? c->cfg.steps_per_round - c->steps_done : round_overlap(c) - c->ahead;
 	if (c->trainer == TRAINER_TRAINING && left == 0)
 		c->trainer = TRAINER_IDLE;
+	round_check(c);
 }
 
 void round_on_time_up(struct round_core *c, uint64_t round) {
@@ -160,6 +161,7 @@ void round_on_time_up(struct round_core *c, uint64_t round) {
 	c->time_up = true;
 	if (c->trainer == TRAINER_TRAINING)
 		c->trainer = TRAINER_IDLE;
+	round_check(c);
 }
 
 void round_on_encoded(struct round_core *c, int64_t now_us, uint64_t round, bool ok) {
@@ -170,6 +172,7 @@ void round_on_encoded(struct round_core *c, int64_t now_us, uint64_t round, bool
 	c->spoiled = false;
 	if (!ok)
 		round_on_spoiled(c, now_us, round);
+	round_check(c);
 }
 
 void round_on_spoiled(struct round_core *c, int64_t now_us, uint64_t round) {
@@ -228,6 +231,7 @@ void round_on_reduced(struct round_core *c, int64_t now_us, uint64_t round, uint
 	(void)now_us;
 	if (round == c->round && c->reduce.running && attempt == c->reduce.attempt)
 		c->reduce.done = true;
+	round_check(c);
 }
 
 static void note_storage(struct round_core *c, int64_t now_us, bool ok) {
@@ -238,6 +242,7 @@ static void note_storage(struct round_core *c, int64_t now_us, bool ok) {
 void round_on_storage(struct round_core *c, int64_t now_us, bool ok) {
 	c->probing = false;
 	note_storage(c, now_us, ok);
+	round_check(c);
 }
 
 void round_on_persisted(struct round_core *c, int64_t now_us, uint64_t round, uint32_t attempt,
@@ -257,12 +262,14 @@ void round_on_persisted(struct round_core *c, int64_t now_us, uint64_t round, ui
 		r->persist_failed = !ok;
 		r->persist_retry_us = now_us + c->cfg.heartbeat_us;
 	}
+	round_check(c);
 }
 
 void round_on_suspects(struct round_core *c, int64_t now_us, uint32_t attempt, uint64_t suspects) {
 	(void)now_us;
 	if (c->reduce.running && attempt == c->reduce.attempt)
 		c->reduce.suspects = suspects;
+	round_check(c);
 }
 
 /* ---- catching up ---- */
@@ -317,6 +324,7 @@ enum rv_err round_on_full_hash(struct round_core *c, uint64_t round, const struc
 void round_leave(struct round_core *c, int64_t now_us) {
 	(void)now_us;
 	c->leaving = true;
+	round_check(c);
 }
 
 const struct document *round_document(const struct round_core *c) {

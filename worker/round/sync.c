@@ -2,6 +2,7 @@
  * committed round at a time from the round log, each with a digest that the document proves. */
 #include "worker/round/internal.h"
 
+#include "base/assert.h"
 #include "base/chain.h"
 #include "base/planted.h"
 
@@ -49,6 +50,7 @@ static bool may_have_contributed(const struct round_core *c, uint64_t round) {
 }
 
 void round_enter(struct round_core *c, uint64_t round, const struct rv_hash *chain) {
+	RV_ASSERT(!c->reduce.running || c->round != round);
 	c->round = round;
 	c->chain = *chain;
 	c->encoded = c->time_up = c->spoiled = false;

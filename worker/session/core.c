@@ -55,14 +55,26 @@ static void send_report(struct session_core *c, int64_t now_us) {
 	c->ops.control.report(c->ops.ctx, &r);
 }
 
+/* What always holds between two turns. */
+static void check(const struct session_core *c) {
+	RV_ASSERT((c->phase >= SESSION_SAVING) == (c->why != WHY_NOT) || c->fault != RV_OK);
+	RV_ASSERT((c->why == WHY_ROLLED_BACK) == (c->next_term != 0));
+	RV_ASSERT(!c->result.bytes || c->result.round <= round_round(c->round));
+	RV_ASSERT(c->reduce.running || (!c->reduce.complete && c->reduce.suspects == 0));
+	RV_ASSERT(c->why != WHY_GIVEN_UP || c->fault != RV_OK);
+	RV_ASSERT(c->phase != SESSION_LINGERING || c->exported);
+}
+
 void session_core_turn(struct session_core *c, int64_t now_us, const struct session_seen *seen) {
 	if (c->phase == SESSION_ENDED)
 		return;
+	check(c);
 	session_see_reduce(c, now_us, seen);
 	session_act(c, now_us);
 	session_see_fetch(c, now_us);
 	send_report(c, now_us);
 	session_check_end(c, now_us);
+	check(c);
 }
 
 static int64_t earlier(int64_t a, int64_t b) {

@@ -1,6 +1,7 @@
 /* checkpoint_index.c: see checkpoint_index.h. */
 #include "worker/state/checkpoint_index.h"
 
+#include "base/assert.h"
 #include "base/chain.h"
 #include "base/planted.h"
 
@@ -19,6 +20,7 @@ void checkpoint_index_init(struct checkpoint_index *x, bool theta0, const struct
 }
 
 static const struct checkpoint_list *list_of(const struct checkpoint_index *x, enum state_kind kind) {
+	RV_ASSERT(kind == STATE_KIND_SNAPSHOT || kind == STATE_KIND_LOG);
 	return kind == STATE_KIND_SNAPSHOT ? &x->snapshots : &x->logs;
 }
 
@@ -33,6 +35,13 @@ static int place_of(const struct checkpoint_list *l, uint64_t round) {
 			high = middle;
 	}
 	return low;
+}
+
+/* Rounds grow from place to place around `i`. */
+static void check_order(const struct checkpoint_list *l, int i) {
+	RV_ASSERT(l->n >= 0 && l->n <= CHECKPOINT_MAX_FILES && i >= 0 && i < l->n);
+	RV_ASSERT(i == 0 || l->at[i - 1].round < l->at[i].round);
+	RV_ASSERT(i + 1 == l->n || l->at[i].round < l->at[i + 1].round);
 }
 
 static struct checkpoint_file *find(struct checkpoint_list *l, uint64_t round) {
@@ -55,11 +64,13 @@ static void insert(struct checkpoint_list *l, const struct checkpoint_file *file
 			return;
 		memmove(&l->at[0], &l->at[1], (size_t)(i - 1) * sizeof l->at[0]);
 		l->at[i - 1] = *file;
+		check_order(l, i - 1);
 		return;
 	}
 	memmove(&l->at[i + 1], &l->at[i], (size_t)(l->n - i) * sizeof l->at[0]);
 	l->at[i] = *file;
 	l->n++;
+	check_order(l, i);
 }
 
 void checkpoint_index_add(struct checkpoint_index *x, enum state_kind kind, uint64_t round, uint32_t attempt,
@@ -114,6 +125,7 @@ bool checkpoint_proved(const struct checkpoint_index *x, uint64_t round) {
 uint64_t checkpoint_reach(const struct checkpoint_index *x, const struct checkpoint_start *from) {
 	struct rv_hash chain = from->chain;
 	uint64_t round = from->round, agreed = round;
+	RV_ASSERT(from->snapshot || from->round == 0);
 	while (checkpoint_proved(x, round)) {
 		chain = rv_chain_next(&chain, &whole_log(x, round)->hash);
 		round++;
@@ -129,6 +141,7 @@ uint64_t checkpoint_reach(const struct checkpoint_index *x, const struct checkpo
 
 uint64_t checkpoint_goal(const struct checkpoint_index *x, const struct checkpoint_start *from) {
 	uint64_t reach = checkpoint_reach(x, from);
+	RV_ASSERT(reach >= from->round);
 	bool passes = x->replica_waits && x->replica_round >= from->round && x->replica_round + 1 == reach;
 	return passes ? x->replica_round : reach;
 }
@@ -147,6 +160,7 @@ bool checkpoint_is_at_hand(const struct checkpoint_index *x, uint64_t round) {
 /* The `n`th newest whole snapshot at or before `round`, or the oldest of them; false: there is none. */
 static bool nth_snapshot_before(const struct checkpoint_index *x, uint64_t round, uint64_t n, uint64_t *out) {
 	bool found = false;
+	RV_ASSERT(n > 0);
 	for (int i = x->snapshots.n - 1; i >= 0 && n > 0; i--) {
 		const struct checkpoint_file *snapshot = &x->snapshots.at[i];
 		if (snapshot->round > round || snapshot->damaged)
@@ -169,6 +183,7 @@ struct checkpoint_keep checkpoint_retention(const struct checkpoint_index *x, co
 	keep.logs_from = wanted_from < keep.snapshots_from ? wanted_from : keep.snapshots_from;
 	if (named->logs_from < keep.logs_from)
 		keep.logs_from = named->logs_from;
+	RV_ASSERT(keep.logs_from <= keep.snapshots_from); /* what follows a snapshot that stays, stays */
 	if (RV_BUG("prune-early"))
 		keep.logs_from = end;
 	return keep;
@@ -176,6 +191,7 @@ struct checkpoint_keep checkpoint_retention(const struct checkpoint_index *x, co
 
 bool checkpoint_keeps_snapshot(const struct checkpoint_keep *keep, const struct checkpoint_named *named,
 							   uint64_t round) {
+	RV_ASSERT(named->n_snapshots >= 0);
 	for (int i = 0; i < named->n_snapshots; i++)
 		if (named->snapshots[i] == round)
 			return true;

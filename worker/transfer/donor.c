@@ -34,6 +34,7 @@ struct donor {
 	bool reducing;
 	int64_t reduce_us;                   /* when the all-reduce last sent; INT64_MIN: never */
 	int64_t snapshot_credit, log_credit; /* bytes that its shares allow */
+	uint64_t busy;                       /* members with something waiting */
 	uint64_t askers;                     /* donor_askers() */
 	uint64_t limited;                    /* donor_limited() */
 	uint64_t served_bytes;
@@ -67,19 +68,18 @@ enum rv_err donor_receive(struct donor *d, uint32_t member, const struct frame_h
 		return rv_fail(et, RV_E_PROTOCOL, "more than %d FETCHes before the first was answered", DONOR_MAX_WAITING);
 	w->at[(w->first + w->n++) % DONOR_MAX_WAITING] = f;
 	d->askers |= UINT64_C(1) << member;
+	d->busy |= UINT64_C(1) << member;
 	return RV_OK;
 }
 
 bool donor_busy(const struct donor *d) {
-	for (int m = 0; m < NET_MAX_MEMBERS; m++)
-		if (d->waiting[m].n > 0)
-			return true;
-	return false;
+	return d->busy != 0;
 }
 
 void donor_link_down(struct donor *d, uint32_t member) {
 	d->waiting[member] = (struct waiting){0};
 	d->askers &= ~(UINT64_C(1) << member);
+	d->busy &= ~(UINT64_C(1) << member);
 }
 
 uint64_t donor_askers(const struct donor *d) {
@@ -128,6 +128,8 @@ static bool line_is_free(struct donor *d, int64_t now_us, const struct waiting *
 static bool is_passed_over(struct donor *d, int64_t now_us, uint32_t member) {
 	struct waiting *self = &d->waiting[member];
 	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++) {
+		if ((d->busy >> m & 1) == 0)
+			continue;
 		const struct waiting *w = &d->waiting[m];
 		bool rivals = w->n > 0 && (!reduce_sends(d, now_us) || credit_of(d, w) == credit_of(d, self));
 		if (rivals && w->served < self->served && now_us - w->ready_us < READY_US)
@@ -151,7 +153,7 @@ static int64_t allowed_us(struct donor *d, int64_t now_us, uint32_t member) {
 
 int64_t donor_deadline_us(struct donor *d, int64_t now_us) {
 	int64_t first = INT64_MAX;
-	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++)
+	for (uint32_t m = 0; d->busy != 0 && m < NET_MAX_MEMBERS; m++)
 		if (d->waiting[m].n > 0 && allowed_us(d, now_us, m) < first)
 			first = allowed_us(d, now_us, m);
 	if (first > now_us) /* or nobody waits */
@@ -208,6 +210,7 @@ static bool may_be_given(struct donor *d, int64_t now_us, uint32_t member) {
 bool donor_send(struct donor *d, int64_t now_us, uint32_t member, struct peers_message *out) {
 	RV_ASSERT(member < NET_MAX_MEMBERS);
 	struct waiting *w = &d->waiting[member];
+	RV_ASSERT((w->n > 0) == (d->busy >> member & 1));
 	if (w->n == 0) {
 		if (!donor_busy(d))
 			d->cfg.source.idle(d->cfg.source.ctx);
@@ -235,6 +238,8 @@ bool donor_send(struct donor *d, int64_t now_us, uint32_t member, struct peers_m
 	donor_budget_charge(&d->budget, member, bytes);
 	d->served_bytes += bytes;
 	w->served = ++d->clock;
+	if (w->n == 0)
+		d->busy &= ~(UINT64_C(1) << member);
 	return true;
 }
 
