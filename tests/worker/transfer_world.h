@@ -19,7 +19,7 @@ struct transfer_world {
 	uint64_t dead;
 	/* what came of it */
 	bool may_be_late; /* else a file that nobody waits for fails the test */
-	bool may_warn; /* else a file that the disk does not take fails the test */
+	bool may_warn;    /* else a file that the disk does not take fails the test */
 	int files, failures, bad;
 	uint32_t bad_member;
 	struct state_id id;
