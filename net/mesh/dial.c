@@ -2,6 +2,7 @@
 #include "net/mesh/state.h"
 
 #include "base/assert.h"
+#include "base/planted.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -47,6 +48,8 @@ static void pay_for_dial(struct peers *p) {
 
 static void pause_dial(struct peers *p, struct peer *peer) {
 	peer->next_dial_us = p->now_us + jittered(p, peer->pause_us);
+	if (RV_BUG("redial-without-backoff"))
+		return;
 	peer->pause_us = 2 * peer->pause_us < p->cfg.redial_max_us ? 2 * peer->pause_us : p->cfg.redial_max_us;
 }
 

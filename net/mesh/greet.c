@@ -3,6 +3,7 @@
 #include "net/mesh/state.h"
 
 #include "base/assert.h"
+#include "base/planted.h"
 #include "net/identity.h"
 
 #include <stdio.h>
@@ -78,7 +79,7 @@ static enum rv_err find_member(const struct peers *p, const struct link *l, cons
 	int known = member_of_key(p, l->key);
 	if (hello->member == p->cfg.self_member)
 		return rv_fail(et, RV_E_AUTH, "hello: key %s... claims our own member number %u", name, hello->member);
-	if (known != LINK_NOBODY && (uint32_t)known != hello->member)
+	if (known != LINK_NOBODY && (uint32_t)known != hello->member && !RV_BUG("greet-any-number"))
 		return rv_fail(et, RV_E_AUTH, "hello: key %s... is member %d, but claims to be %u", name, known, hello->member);
 	if (known == LINK_NOBODY && p->members[hello->member].known)
 		return rv_fail(et, RV_E_AUTH, "hello: key %s... claims to be member %u, who has another key", name,
@@ -99,6 +100,8 @@ static bool replaces(const struct peers *p, const struct link *l, const struct l
 		return true;
 	if (peers_doubts(p, &p->members[old->member]))
 		return true;
+	if (RV_BUG("keep-own-of-crossing"))
+		return l->role == FRAME_DIALER;
 	return (l->role == FRAME_DIALER) == peers_self_is_lower(p, l->key);
 }
 

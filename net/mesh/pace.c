@@ -9,6 +9,7 @@
 #include "net/mesh/state.h"
 
 #include "base/assert.h"
+#include "base/planted.h"
 
 enum {
 	CONTROL_AT_ONCE = 16, /* frames of control for one link before the next has its turn */
@@ -125,6 +126,8 @@ static bool is_held(struct peers *p, struct link *l, bool all) {
 	if (all ? pace_fits(c->waiting, c->window) : pace_fits(l->waiting, l->window))
 		return false;
 	l->flow.held = true;
+	if (RV_BUG("forget-the-rest-of-a-frame"))
+		l->cut_at = l->cut.body_bytes;
 	c->flow.held = c->flow.held || all || !pace_is_found(&c->flow);
 	c->again_us = p->now_us + AGAIN_US;
 	return true;

@@ -18,7 +18,8 @@
 	"act-while-installing|end-when-started-again|end-before-all-is-stored|vote-unstored|"                              \
 	"keep-what-was-given|adopt-what-was-not-given|lose-what-was-fetched|"                                              \
 	"commit-what-was-given-up|discard-keeps-steps-ahead|leave-the-start|give-away-again|join-once|poll-not-renewed|"   \
-	"pause-without-end|look-without-end|forget-a-lost-piece|pause-fetching-for-ever"
+	"pause-without-end|look-without-end|forget-a-lost-piece|pause-fetching-for-ever|"                                  \
+	"keep-own-of-crossing|greet-any-number|redial-without-backoff|forget-the-rest-of-a-frame|cap-uncharged"
 
 struct sim_cli {
 	int64_t seeds, first_seed, seed, jobs;

@@ -84,8 +84,9 @@ enum sim_fault_kind {
 	/* `host` withholds what it owes in all-reduces, and lies in PINGs; amount 0: contributions, 1: means, 2: gives each
 	 * peer another mean instead */
 	FAULT_WITHHOLDER,
-	FAULT_GHOST, /* `host` reports that it trains, and does not */
-	FAULT_NAT,   /* `set` of workers that nobody can dial; never heals */
+	FAULT_GHOST,    /* `host` reports that it trains, and does not */
+	FAULT_IMPOSTOR, /* `host` greets peers as the member that `peer` is */
+	FAULT_NAT,      /* `set` of workers that nobody can dial; never heals */
 	/* at a time, or at a delicate moment of `host` */
 	FAULT_KILL,
 	FAULT_POWER_CUT,
@@ -443,6 +444,12 @@ struct sim_request {
 };
 enum { SIM_MAX_REQUESTS = 12 };
 
+/* To one peer. */
+struct sim_dials {
+	int64_t since_us;
+	int n;
+};
+
 struct sim_worker {
 	/* the machine */
 	struct sim_disk disk;
@@ -501,6 +508,11 @@ struct sim_worker {
 	int reads_from;       /* host: whose bytes the mesh reads */
 	uint64_t expected_tx; /* bytes, when nothing goes wrong in this all-reduce */
 	bool lost_a_link;     /* since it began: what was on it is sent again */
+	/* the oracle's */
+	struct sim_dials dials[SIM_MAX_WORKERS];
+	int replaced[SIM_MAX_WORKERS]; /* links to a peer, by newer ones */
+	double over_cap;               /* bytes */
+	int64_t wrote_us;
 	int64_t timer_us;
 };
 
@@ -691,6 +703,9 @@ void oracle_frame(struct sim *s, int host, int peer);   /* came, as if from `pee
 void oracle_link_up(struct sim *s, int host, int peer); /* SIM_NOBODY: of a member that does not exist */
 void oracle_link_down(struct sim *s, int host, int peer, enum rv_err why, const char *text);
 void oracle_trouble(struct sim *s, int host, enum rv_err why, const char *text); /* something that became no link */
+void oracle_mesh_start(struct sim *s);
+void oracle_dial(struct sim *s, int host, int peer);
+void oracle_written(struct sim *s, int host, size_t n);
 
 /* ---- the universe ---- */
 
@@ -715,6 +730,14 @@ struct sim_window {
 	uint64_t n;
 };
 
+/* Two workers, as their links are watched. */
+struct sim_pair {
+	uint64_t lives;
+	int64_t apart_us, linked_us; /* since when they are not linked, or are, both being well */
+	bool waits_for_first;        /* of these two processes */
+	bool soon;                   /* they were linked for long, or one of them has just begun */
+};
+
 struct sim_identity {
 	struct identity id;
 	uint64_t *next_number; /* of the universe's streams */
@@ -725,7 +748,8 @@ struct sim {
 	struct sim_plan *plan; /* the caller's */
 	struct sim_window windows[SIM_HOSTS][SIM_LUCKS];
 	int liar; /* host; SIM_NOBODY: none */
-	int withholder, ghost;
+	int withholder, ghost, impostor, impersonated;
+	bool had_impostor;
 	uint8_t withheld;     /* enum reduce_type */
 	bool unlike;          /* the withholder gives each peer another mean */
 	int n_planted;        /* faults that wait for something */
@@ -750,7 +774,8 @@ struct sim {
 	uint8_t run_id[NET_RUN_ID_BYTES];
 	uint64_t next_number;          /* of streams */
 	int lives_at[SIM_MAX_WORKERS]; /* the place of each host's address */
-	bool healed;                   /* liveness phase */
+	struct sim_pair pairs[SIM_MAX_WORKERS][SIM_MAX_WORKERS];
+	bool healed; /* liveness phase */
 	bool failed;
 	char why[1024];
 	bool verbose;

@@ -345,6 +345,12 @@ static void start_lasting(struct sim *s, int number) {
 		s->unlike = f->amount > 1;
 		s->stats.faults[f->kind]++;
 		break;
+	case FAULT_IMPOSTOR:
+		s->impostor = f->host;
+		s->impersonated = f->peer;
+		s->had_impostor = true;
+		s->stats.faults[f->kind]++;
+		break;
 	case FAULT_GHOST:
 		s->ghost = f->host;
 		s->stats.faults[f->kind]++;
@@ -358,7 +364,7 @@ static void start_lasting(struct sim *s, int number) {
 void faults_start(struct sim *s) {
 	memset(s->plan->happened, 0, sizeof s->plan->happened);
 	memset(s->plan->committed_us, 0, sizeof s->plan->committed_us);
-	s->liar = s->flip_victim = s->withholder = s->ghost = SIM_NOBODY;
+	s->liar = s->flip_victim = s->withholder = s->ghost = s->impostor = SIM_NOBODY;
 	for (int h = 0; h < SIM_HOSTS; h++)
 		s->next_aimed[h] = next_aimed_at(s, h, 0);
 	for (int i = 0; i < s->plan->n; i++) {
@@ -382,7 +388,9 @@ void faults_heal(struct sim *s) {
 	s->healed_us = s->now_us;
 	sim_say(s, SIM_NOBODY, "everything heals");
 	s->net.http_loss = s->net.http_doubling = s->net.http_echo = 0;
-	s->liar = s->withholder = s->ghost = SIM_NOBODY;
+	if (s->impostor != SIM_NOBODY && s->workers[s->impostor].life != 0)
+		worker_crash(s, s->impostor, false);
+	s->liar = s->withholder = s->ghost = s->impostor = SIM_NOBODY;
 	sim_cut_nothing(s);
 	for (int h = 0; h < SIM_HOSTS; h++)
 		sim_network_slow(s, h, 1);

@@ -1,5 +1,21 @@
-/* sim_oracle_mesh.c: what the mesh may do: a link is with whom it says, and honest peers break no rule. */
+/* sim_oracle_mesh.c: what the mesh owes: a link is with the member that it names, honest peers break no rule, a link that
+ * can be is there soon, nobody is dialed without end, and a cap holds. */
 #include "sim.h"
+
+#include <string.h>
+
+enum {
+	LOOK_US = SIM_S / 2,
+	/* Both ends redial by then, whatever failed before: the longest pause, and a dial that nobody answers. */
+	LINKED_WITHIN_US = 40 * SIM_S,
+	STEADY_US = 7 * SIM_S,       /* a link that lived so long at both ends is redialed at once when it breaks, */
+	BACK_WITHIN_US = 12 * SIM_S, /* also over slow lines, when one end notices seconds later than the other */
+	DIALS_US = 10 * SIM_S,
+	MOST_DIALS = 30,   /* to one peer in DIALS_US: pauses that double from 0.1 s, and what hurries them */
+	CAP_US = SIM_S / 2 /* the depth of the bucket, and control, which is charged but does not wait */
+};
+
+/* ---- whose a link is ---- */
 
 /* The streams state who is at the other end; the bytes that are read now came from there. */
 static void check_whose(struct sim *s, int host, int peer, const char *what) {
@@ -16,16 +32,127 @@ void oracle_link_up(struct sim *s, int host, int peer) {
 	check_whose(s, host, peer, "a link");
 }
 
-static bool is_a_rule(enum rv_err why) {
-	return why == RV_E_PROTOCOL || why == RV_E_INVALID || why == RV_E_CORRUPT || why == RV_E_AUTH;
+/* ---- how a link ends ---- */
+
+/* An impostor is refused by all others, and takes them for impostors. */
+static bool is_a_fault(const struct sim *s, enum rv_err why) {
+	return why == RV_E_PROTOCOL || why == RV_E_INVALID || why == RV_E_CORRUPT || (why == RV_E_AUTH && !s->had_impostor);
+}
+
+/* Where nothing goes wrong, a link is lost when both sides dialed, once, and when the peer is done. */
+static void check_calm(struct sim *s, int host, int peer, const char *text) {
+	struct sim_worker *w = &s->workers[host];
+	bool newer = strstr(text, "newer link") != NULL;
+	bool ends = s->workers[peer].life == 0 || s->workers[peer].ending || s->workers[peer].finished;
+	w->replaced[peer] += newer;
+	if (!ends && (!newer || w->replaced[peer] > 1))
+		sim_fail(s, "w%d lost its link to w%d, and nothing went wrong: %s", host, peer, text);
 }
 
 void oracle_link_down(struct sim *s, int host, int peer, enum rv_err why, const char *text) {
-	if (is_a_rule(why))
+	if (is_a_fault(s, why))
 		sim_fail(s, "w%d says that w%d broke a rule: %s", host, peer, text);
+	if (s->opt.calm)
+		check_calm(s, host, peer, text);
 }
 
 void oracle_trouble(struct sim *s, int host, enum rv_err why, const char *text) {
-	if (is_a_rule(why))
+	if (is_a_fault(s, why))
 		sim_fail(s, "w%d refuses an honest peer: %s", host, text);
+}
+
+/* ---- which links there are ---- */
+
+static bool names(const struct document *d, const uint8_t key[NET_KEY_BYTES]) {
+	for (int i = 0; i < d->n_members; i++)
+		if (memcmp(d->members[i].key, key, NET_KEY_BYTES) == 0)
+			return true;
+	for (int i = 0; i < d->n_syncing; i++)
+		if (memcmp(d->syncing[i].key, key, NET_KEY_BYTES) == 0)
+			return true;
+	return false;
+}
+
+static bool wants(const struct sim *s, int host, int peer) {
+	const struct document *d = round_document(s->workers[host].core);
+	uint8_t key[NET_KEY_BYTES];
+	sim_key_of(s, peer, key);
+	return d != NULL && names(d, key);
+}
+
+static bool is_well(const struct sim *s, int host) {
+	const struct sim_worker *w = &s->workers[host];
+	return w->mesh != NULL && !w->ending && s->frozen_until_us[host] <= s->now_us && host != s->impostor &&
+		   s->net.up[host].bytes_per_s == s->net.up[host].at_best;
+}
+
+static bool can_be_linked(const struct sim *s, int a, int b) {
+	bool dialable = (s->net.undialable >> a & s->net.undialable >> b & 1) == 0;
+	return is_well(s, a) && is_well(s, b) && s->net.cut[a][b] == 0 && s->net.cut[b][a] == 0 && dialable &&
+		   wants(s, a, b) && wants(s, b, a);
+}
+
+/* One that starts dials at once, where that leads anywhere. */
+static bool dials_at_once(const struct sim *s, int a, int b) {
+	int older = s->workers[a].life < s->workers[b].life ? a : b;
+	return (s->net.undialable >> older & 1) == 0;
+}
+
+static void look_at_pair(struct sim *s, int a, int b) {
+	struct sim_pair *p = &s->pairs[a][b];
+	uint64_t lives = s->workers[a].life << 32 | s->workers[b].life;
+	bool linked = s->workers[a].links[b].up && s->workers[b].links[a].up;
+	if (!can_be_linked(s, a, b) || lives != p->lives) {
+		bool soon = dials_at_once(s, a, b) && (lives != p->lives || p->waits_for_first);
+		*p = (struct sim_pair){
+			.lives = lives, .apart_us = s->now_us, .linked_us = s->now_us, .waits_for_first = soon, .soon = soon};
+		return;
+	}
+	if (linked) {
+		p->apart_us = s->now_us;
+		p->soon = s->now_us - p->linked_us >= STEADY_US;
+		p->waits_for_first = false;
+		return;
+	}
+	p->linked_us = s->now_us;
+	int64_t apart_us = s->now_us - p->apart_us;
+	if (apart_us > (p->soon ? BACK_WITHIN_US : LINKED_WITHIN_US))
+		sim_fail(s, "w%d and w%d have had no link for %.1f s, and nothing keeps them apart", a, b,
+				 (double)apart_us / SIM_S);
+}
+
+static void look(struct sim *s, int nobody, void *arg) {
+	(void)nobody;
+	(void)arg;
+	for (int a = 0; a < s->opt.n_workers; a++)
+		for (int b = a + 1; b < s->opt.n_workers; b++)
+			look_at_pair(s, a, b);
+	sim_at(s, s->now_us + LOOK_US, SIM_NOBODY, 0, look, NULL);
+}
+
+void oracle_mesh_start(struct sim *s) {
+	look(s, SIM_NOBODY, NULL);
+}
+
+/* ---- what a mesh asks of the network ---- */
+
+void oracle_dial(struct sim *s, int host, int peer) {
+	struct sim_dials *d = &s->workers[host].dials[peer];
+	if (s->now_us - d->since_us > DIALS_US)
+		*d = (struct sim_dials){.since_us = s->now_us};
+	if (++d->n > MOST_DIALS)
+		sim_fail(s, "w%d dials w%d %d times in %.1f s", host, peer, d->n, (double)(s->now_us - d->since_us) / SIM_S);
+}
+
+/* What it wrote since its mesh is open, beyond what its cap allows. */
+void oracle_written(struct sim *s, int host, size_t n) {
+	struct sim_worker *w = &s->workers[host];
+	double cap = s->opt.capped * s->net.up[host].at_best;
+	if (s->opt.capped == 0)
+		return;
+	w->over_cap -= cap * (double)(s->now_us - w->wrote_us) / SIM_S;
+	w->over_cap = (w->over_cap > 0 ? w->over_cap : 0) + (double)n;
+	w->wrote_us = s->now_us;
+	if (w->over_cap > cap * CAP_US / SIM_S + 8192)
+		sim_fail(s, "w%d writes %.0f bytes more than its cap of %.0f bytes/s allows", host, w->over_cap, cap);
 }

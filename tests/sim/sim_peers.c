@@ -175,6 +175,12 @@ void mesh_open(struct sim *s, int host) {
 	memcpy(cfg.run_id, s->run_id, sizeof cfg.run_id);
 	memcpy(cfg.run_key, s->run_identity.key, sizeof cfg.run_key);
 	ticket_sign(&s->run_identity, s->run_id, w->member, cfg.identity->key, cfg.ticket);
+	if (host == s->impostor && s->oracle.member_of[s->impersonated] < NET_MAX_MEMBERS)
+		cfg.self_member = s->oracle.member_of[s->impersonated];
+	w->over_cap = 0;
+	w->wrote_us = s->now_us;
+	memset(w->dials, 0, sizeof w->dials);
+	memset(w->replaced, 0, sizeof w->replaced);
 	if (peers_new(&cfg, &w->mesh, &et) != RV_OK)
 		sim_fail(s, "w%d: no mesh: %s", host, et.text);
 }

@@ -19,8 +19,7 @@ enum {
 	PORT = 7000,
 	SEND_BUFFER_BYTES = 1 << 16,
 	SEGMENT_BYTES = 1 << 14,
-	KEEPALIVE_US =
-		8 * SIM_S /* an idle connection to a machine that lost power is found out, whether it is back or not */
+	KEEPALIVE_US = 30 * SIM_S /* an idle connection to a machine that lost power breaks, be it back or not */
 };
 
 /* An acknowledgement on its way back to the writer. */
@@ -342,8 +341,12 @@ static enum rv_err op_connect(void *ctx, const struct address *to, int receive_b
 	(void)et;
 	uint32_t number = ++w->sim->next_link;
 	struct sim_end *e = add(w, number, peer);
-	e->accepted = true; /* it is nothing for accept */
-	if (peer != SIM_NOBODY)
+	if (peer != SIM_NOBODY && peer != w->host)
+		oracle_dial(w->sim, w->host, peer);
+	e->accepted = true;  /* it is nothing for accept */
+	if (peer == w->host) /* an impostor takes itself for another */
+		breaks(e, ECONNREFUSED);
+	else if (peer != SIM_NOBODY)
 		send_packet(w->sim, w->host, peer, PACKET_SYN, number, NULL, 0);
 	*pipe = (int)number;
 	return RV_OK;
@@ -390,6 +393,7 @@ static ssize_t op_write(void *ctx, int pipe, const void *data, size_t n) {
 	faults_aim(w->sim, w->host, 1, 2 * w->sim->opt.delay_us);
 	struct packet *p = packet_new(w->host, e->peer, PACKET_DATA, data, n);
 	e->written += n;
+	oracle_written(w->sim, w->host, n);
 	p->link = e->number;
 	p->upto = e->written;
 	p->sent_us = w->sim->now_us;

@@ -11,6 +11,7 @@ const char *const sim_fault_names[SIM_FAULT_KINDS] = {[FAULT_HTTP_LOSS] = "http_
 													  [FAULT_LIAR] = "liar",
 													  [FAULT_WITHHOLDER] = "withholder",
 													  [FAULT_GHOST] = "ghost",
+													  [FAULT_IMPOSTOR] = "impostor",
 													  [FAULT_NAT] = "nat",
 													  [FAULT_KILL] = "killed",
 													  [FAULT_POWER_CUT] = "power_cut",
@@ -234,6 +235,19 @@ static void plan_dishonest(struct sim_plan *p, const struct sim_options *o) {
 	}
 }
 
+/* A worker that states another's number: for the others it is as if it could not be reached. */
+static void plan_impostor(struct sim_plan *p, const struct sim_options *o) {
+	enum { STREAM = 43, LEAST_WORKERS = 3, ONE_IN = 10 };
+	struct rv_rng r = rv_rng_of(o->seed, STREAM);
+	if (o->mixed || o->n_workers < LEAST_WORKERS || (int)o->min_workers == o->n_workers)
+		return;
+	struct sim_fault *f = rv_rng_below(&r, ONE_IN) == 0 ? append(p, FAULT_IMPOSTOR) : NULL;
+	if (f == NULL)
+		return;
+	f->host = draw_worker(&r, o);
+	f->peer = (uint8_t)((f->host + 1 + rv_rng_below(&r, (uint64_t)o->n_workers - 1)) % (uint64_t)o->n_workers);
+}
+
 /* A run whose only copy goes is rolled back: version 3 knows no rollbacks, and where not all can be dialed the copy that
  * is left may be out of reach. */
 static void spare_the_last_copy(struct sim_plan *p, const struct sim_options *o) {
@@ -257,6 +271,7 @@ void sim_plan_of(const struct sim_options *o, struct sim_plan *p) {
 		plan_aimed(p, o, &r, h);
 	plan_at_times(p, o, &r);
 	plan_dishonest(p, o);
+	plan_impostor(p, o);
 	spare_the_last_copy(p, o);
 }
 
@@ -292,7 +307,8 @@ void sim_fault_text(const struct sim_fault *f, char *out, size_t cap) {
 	int n = snprintf(out, cap, "%s: %s", when, sim_fault_names[f->kind]);
 	if (f->kind > FAULT_NAT && f->set == 0 && f->kind != FAULT_BLACKOUT)
 		n += snprintf(out + n, cap - (size_t)n, " %s", host);
-	if (f->kind == FAULT_LINK || f->kind == FAULT_ONE_WAY || f->kind == FAULT_PAIR || f->kind == FAULT_POSTHUMOUS)
+	if (f->kind == FAULT_LINK || f->kind == FAULT_ONE_WAY || f->kind == FAULT_PAIR || f->kind == FAULT_POSTHUMOUS ||
+		f->kind == FAULT_IMPOSTOR)
 		n += snprintf(out + n, cap - (size_t)n, " to %s", peer);
 	if (f->set != 0)
 		n += snprintf(out + n, cap - (size_t)n, " {%s}", set);

@@ -176,7 +176,10 @@ static void populate(struct sim *s) {
 	s->coordinator.disk_slowness = 1;
 	coordinator_start(s);
 	operator_start(s);
+	oracle_mesh_start(s);
 	for (int h = 0; h < s->opt.n_workers; h++) {
+		s->workers[h].sim = s;
+		s->workers[h].host = h;
 		s->workers[h].disk.slowness = 1;
 		s->workers[h].speed = 0.5 + rv_rng_double(&r);
 		int64_t within_us = !s->opt.calm && rv_rng_below(&r, 5) == 0 ? 30 * SIM_S : SIM_S;

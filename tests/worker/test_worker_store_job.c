@@ -57,6 +57,21 @@ static void test_a_snapshot_is_written_whatever_became_of_the_replica(void **sta
 					 RV_E_FULL);
 }
 
+/* What was fetched is in memory only; the disk may hold the entry of another attempt, which a later one would prove. */
+static void test_an_entry_is_written_once_others_of_its_past_are_gone(void **state) {
+	(void)state;
+	struct store_thread t = {.other_history = false};
+	struct blob *reduced = blob_new(1);
+	struct store_job plain = {.kind = STORE_PERSIST, .reduced = reduced}, after = plain, refused;
+	after.forgets = true;
+	refused = after;
+	assert_int_equal(TAKE(&t, &plain, STORE_STEP_END, STORE_STEP_LOG), RV_OK);
+	assert_int_equal(TAKE(&t, &after, STORE_STEP_END, STORE_STEP_FORGET, STORE_STEP_LOG), RV_OK);
+	assert_int_equal(TAKE(&t, &refused, STORE_STEP_FORGET, STORE_STEP_FORGET), RV_E_FULL);
+	assert_false(t.other_history);
+	blob_unref(reduced);
+}
+
 /* A replica of a round that was taken back would seem to prove what is voted for from now on. */
 static void test_a_replica_that_is_ahead_goes_where_none_takes_its_place(void **state) {
 	(void)state;
@@ -107,6 +122,7 @@ int main(void) {
 		cmocka_unit_test(test_replica_then_snapshot_then_retention),
 		cmocka_unit_test(test_nothing_is_pruned_for_a_snapshot_that_is_not_there),
 		cmocka_unit_test(test_a_snapshot_is_written_whatever_became_of_the_replica),
+		cmocka_unit_test(test_an_entry_is_written_once_others_of_its_past_are_gone),
 		cmocka_unit_test(test_a_replica_that_is_ahead_goes_where_none_takes_its_place),
 		cmocka_unit_test(test_nothing_is_stored_beside_another_history),
 		cmocka_unit_test(test_a_forgetting_that_was_never_posted_counts),

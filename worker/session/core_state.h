@@ -60,8 +60,10 @@ struct session_core {
 	enum persist_state persist;
 	bool replica_posted; /* the storage thread has a copy of it */
 	bool replica_ahead;  /* the file is of a round that was taken back, and must no longer prove anything */
-	bool forget_lost;    /* an INSTALLED could not be posted: the next job carries a mark */
-	uint32_t history;    /* states installed so far; a copy made before the last one is of another history */
+	bool in_memory;      /* log entries from in_memory_from on were fetched, and the disk did not take them */
+	uint64_t in_memory_from;
+	bool forget_lost; /* an INSTALLED could not be posted: the next job carries a mark */
+	uint32_t history; /* states installed so far; a copy made before the last one is of another history */
 
 	struct session_told told;
 };

@@ -39,13 +39,17 @@ void session_post(struct session_core *c, int64_t now_us, enum store_kind kind) 
 	post_or_answer(c, now_us, &j);
 }
 
+static void add_committed(const struct session_core *c, struct store_job *j) {
+	const struct document *d = round_document(c->round);
+	if (!d)
+		return;
+	j->committed_from = document_reaches_to(d);
+	j->n_committed = document_committed(d, j->committed);
+}
+
 void session_post_installed(struct session_core *c, int64_t now_us, uint64_t round, bool ok) {
 	struct store_job j = {.kind = ok ? STORE_INSTALLED : STORE_REFUSED, .round = round};
-	const struct document *d = round_document(c->round);
-	if (d) {
-		j.committed_from = document_reaches_to(d);
-		j.n_committed = document_committed(d, j.committed);
-	}
+	add_committed(c, &j);
 	post_or_answer(c, now_us, &j);
 }
 
@@ -72,7 +76,10 @@ void session_persist(struct session_core *c, int64_t now_us) {
 	}
 	struct store_job j = {.kind = STORE_PERSIST,
 						  .log = {.round = c->reduce.round, .attempt = c->reduce.attempt},
-						  .reduced = c->ops.links.result(c->ops.ctx)};
+						  .reduced = c->ops.links.result(c->ops.ctx),
+						  .forgets = c->in_memory,
+						  .round = c->in_memory_from};
+	add_committed(c, &j);
 	c->persist = PERSIST_POSTED;
 	if (!j.reduced) {
 		refuse(c, &j);
@@ -97,6 +104,7 @@ static void done_persist(struct session_core *c, int64_t now_us, struct store_jo
 	bool ok = j->err == RV_OK || RV_BUG("vote-unstored");
 	RV_ASSERT(c->persist != PERSIST_IDLE);
 	c->persist = PERSIST_IDLE;
+	c->in_memory = c->in_memory && (!j->forgets || j->err != RV_OK || j->round != c->in_memory_from);
 	if (ok && of_this_round)
 		session_keep_result(c, j->reduced, j->log.round, j->log.attempt);
 	c->ops.links.forget(c->ops.ctx, STATE_KIND_LOG, j->log.round);

@@ -43,7 +43,7 @@ void store_job_begin(struct store_thread *t, struct store_job *j) {
 	RV_ASSERT(j->kind != STORE_PERSIST || j->reduced);
 	t->other_history |= j->after_lost_forget;
 	j->err = RV_OK;
-	j->step = j->kind == STORE_COPY ? begin_copy(t, j) : first[j->kind];
+	j->step = j->kind == STORE_COPY ? begin_copy(t, j) : j->forgets ? STORE_STEP_FORGET : first[j->kind];
 }
 
 static void note(struct store_job *j, enum rv_err e, const struct rv_errtext *text) {
@@ -53,7 +53,10 @@ static void note(struct store_job *j, enum rv_err e, const struct rv_errtext *te
 	j->text = *text;
 }
 
+/* The entry that follows would seem to prove one of another attempt before it. */
 static enum store_step after_forget(struct store_thread *t, const struct store_job *j) {
+	if (j->kind == STORE_PERSIST)
+		return j->err == RV_OK ? STORE_STEP_LOG : STORE_STEP_END;
 	t->other_history = j->err != RV_OK;
 	return j->err == RV_OK ? STORE_STEP_ADOPT : STORE_STEP_END;
 }
@@ -88,5 +91,5 @@ void store_job_did(struct store_thread *t, struct store_job *j, enum rv_err e, c
 	if (counts)
 		note(j, e, text);
 	j->step = after(t, j, e);
-	RV_ASSERT(j->kind != STORE_PERSIST || j->step == STORE_STEP_END);
+	RV_ASSERT(j->kind != STORE_PERSIST || j->step == STORE_STEP_END || j->step == STORE_STEP_LOG);
 }

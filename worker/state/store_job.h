@@ -51,8 +51,10 @@ struct store_job {
 	enum store_kind kind;
 	struct state_log_info log; /* PERSIST; its digest is part of the answer */
 	struct blob *reduced;      /* PERSIST: the reduced bytes, one reference */
-	uint64_t round;            /* INSTALLED, REFUSED */
-	uint64_t committed_from;   /* INSTALLED: the digests in the document, from this round on */
+	uint64_t round;            /* INSTALLED, REFUSED; PERSIST with `forgets` */
+	bool
+		forgets; /* PERSIST: log entries from `round` on are in memory only; the disk may hold those of other attempts */
+	uint64_t committed_from; /* with FORGET: the digests in the document, from this round on */
 	int n_committed;
 	struct rv_hash committed[NET_MAX_LOG_DIGESTS];
 	struct state_copy copy;        /* COPY */
