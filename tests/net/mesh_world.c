@@ -117,18 +117,31 @@ static void node_init(struct world *w, int i, void (*tweak)(struct peers_config 
 	memcpy(n->cfg.run_id, w->run_id, NET_RUN_ID_BYTES);
 	memcpy(n->cfg.run_key, w->run.key, NET_KEY_BYTES);
 	ticket_sign(&w->run, w->run_id, n->member, n->id.key, n->cfg.ticket);
+	n->cfg.pipe = w->memory != NULL ? &w->pipe : NULL;
 	if (tweak != NULL)
 		tweak(&n->cfg, i);
 	world_start(w, i);
 }
 
-void world_init(struct world *w, int n, void (*tweak)(struct peers_config *, int)) {
+static void init(struct world *w, int n, void (*tweak)(struct peers_config *, int), struct memory_net *memory) {
 	static const uint8_t run_seed[IDENTITY_SEED_BYTES] = {0x77};
-	*w = (struct world){.now_us = 1000000, .n = n};
+	*w = (struct world){.now_us = 1000000, .n = n, .memory = memory};
+	if (memory != NULL)
+		w->pipe = memory_pipe(memory);
 	memset(w->run_id, 0xa5, sizeof w->run_id);
 	identity_of_seed(run_seed, &w->run);
 	for (int i = 0; i < n; i++)
 		node_init(w, i, tweak);
+}
+
+void world_init(struct world *w, int n, void (*tweak)(struct peers_config *, int)) {
+	init(w, n, tweak, NULL);
+}
+
+void world_init_in_memory(struct world *w, int n, void (*tweak)(struct peers_config *, int)) {
+	struct memory_net *memory = calloc(1, sizeof *memory);
+	assert_non_null(memory);
+	init(w, n, tweak, memory);
 }
 
 void world_release(struct world *w) {
@@ -138,6 +151,9 @@ void world_release(struct world *w) {
 		identity_release(&w->nodes[i].id);
 	}
 	identity_release(&w->run);
+	if (w->memory != NULL)
+		memory_release(w->memory);
+	free(w->memory);
 }
 
 void world_actor(struct world *w, void (*step)(void *), void *self) {
@@ -168,7 +184,7 @@ void world_step(struct world *w) {
 		count[i] = w->nodes[i].peers != NULL ? peers_pollfds(w->nodes[i].peers, fds + n, PEERS_MAX_FDS) : 0;
 		n += count[i];
 	}
-	if (poll(fds, (nfds_t)n, 1) == 0)
+	if ((w->memory != NULL ? memory_poll(w->memory, fds, n) : poll(fds, (nfds_t)n, 1)) == 0)
 		w->now_us += WORLD_STEP_US;
 	for (int i = 0; i < w->n; i++)
 		if (w->nodes[i].peers != NULL)
@@ -227,8 +243,17 @@ int count_fds(void) {
 	return n;
 }
 
-void world_link(struct world *w, int n) {
-	world_init(w, n, NULL);
+static void link_all(struct world *w) {
 	world_allow_all(w);
 	assert_true(world_until(w, world_all_linked, NULL));
+}
+
+void world_link(struct world *w, int n) {
+	world_init(w, n, NULL);
+	link_all(w);
+}
+
+void world_link_in_memory(struct world *w, int n) {
+	world_init_in_memory(w, n, NULL);
+	link_all(w);
 }

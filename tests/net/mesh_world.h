@@ -1,11 +1,12 @@
-/* mesh_world.h: several meshes in one process over loopback, driven by one loop under virtual time.
+/* mesh_world.h: several meshes in one process over loopback or memory, driven by one loop under virtual time.
  *
- * Sockets are real, the clock is not: it moves only when no socket had anything to say, so no test depends on how fast
+ * TLS is real, and so are the sockets unless the world is in memory (memory_pipe.h); the clock is not: it moves only when no socket had anything to say, so no test depends on how fast
  * the machine is. Timeouts are tested by moving it by hand.
  */
 #ifndef RV_TESTS_NET_MESH_WORLD_H
 #define RV_TESTS_NET_MESH_WORLD_H
 
+#include "memory_pipe.h"
 #include "net/mesh/peers.h"
 
 #include <stdbool.h>
@@ -58,12 +59,17 @@ struct world {
 	int n_actors;
 	uint8_t run_id[NET_RUN_ID_BYTES];
 	struct identity run;
+	struct memory_net *memory; /* NULL: sockets */
+	struct pipe_ops pipe;
 };
 
 /* n nodes that listen on 127.0.0.1, with default timeouts but silent_us, which is WORLD_NEVER_US; `tweak` (may be NULL) changes a node's config before. */
 void world_init(struct world *w, int n, void (*tweak)(struct peers_config *cfg, int node));
-/* The same without tweaks; every node has all others as its roster, and all are linked. */
+/* The same without sockets. */
+void world_init_in_memory(struct world *w, int n, void (*tweak)(struct peers_config *cfg, int node));
+/* world_init without tweaks; every node has all others as its roster, and all are linked. */
 void world_link(struct world *w, int n);
+void world_link_in_memory(struct world *w, int n);
 void world_release(struct world *w);
 void world_actor(struct world *w, void (*step)(void *), void *self);
 /* Node i stops and frees its mesh; start makes a new one on a new port. */

@@ -156,7 +156,7 @@ static void all_dial_at_once_one_link_per_pair(void **state) {
 	for (int run = 0; run < 4; run++) {
 		struct world w;
 		struct pollfd fds[PEERS_MAX_FDS];
-		world_init(&w, 5, both_dial_at_once);
+		world_init_in_memory(&w, 5, both_dial_at_once);
 		for (int i = 0; i < run; i++)
 			world_step(&w);
 		world_allow_all(&w);
@@ -172,7 +172,7 @@ static void all_dial_at_once_one_link_per_pair(void **state) {
 static void undialable_worker_dials(void **state) {
 	(void)state;
 	struct world w;
-	world_init(&w, 2, dial_only_second);
+	world_init_in_memory(&w, 2, dial_only_second);
 	snprintf(w.nodes[1].ref.addr, sizeof w.nodes[1].ref.addr, "127.0.0.1:1"); /* nobody listens there */
 	world_allow_all(&w);
 	assert_true(world_until(&w, world_all_linked, NULL));
@@ -183,7 +183,7 @@ static void undialable_worker_dials(void **state) {
 static void bulk_and_control_interleave(void **state) {
 	(void)state;
 	struct world w;
-	world_link(&w, 2);
+	world_link_in_memory(&w, 2);
 	queue_bulk(&w.nodes[0], 1, 200, 66560, 1);
 	queue_bulk(&w.nodes[1], 0, 30, NET_MAX_CHUNK_BYTES, 2);
 	for (int i = 0; i < 5; i++)
@@ -214,7 +214,7 @@ static bool a_ping_came(struct world *w, void *ctx) {
 static void a_ping_overtakes_the_frame_under_way(void **state) {
 	(void)state;
 	struct world w;
-	world_link(&w, 2);
+	world_link_in_memory(&w, 2);
 	queue_bulk(&w.nodes[0], 1, 1, NET_MAX_CHUNK_BYTES, 3);
 	assert_true(world_until(&w, a_part_came, NULL));
 	w.nodes[0].pings[1] = 1;
@@ -229,7 +229,7 @@ static void awkward_sizes_arrive(void **state) {
 	(void)state;
 	static const uint32_t sizes[] = {1, 63, 16320, 16321, 16384, 65535, 65537, NET_MAX_CHUNK_BYTES};
 	struct world w;
-	world_link(&w, 2);
+	world_link_in_memory(&w, 2);
 	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
 		queue_bulk(&w.nodes[0], 1, 3, sizes[i], (uint8_t)i);
 		assert_true(world_until(&w, world_quiet_bulk, NULL));
@@ -297,7 +297,7 @@ static bool ping_came(struct world *w, void *ctx) {
 static void an_upload_keeps_its_cap_and_control_its_pace(void **state) {
 	(void)state;
 	struct world w;
-	world_init(&w, 3, cap_upload_of_first);
+	world_init_in_memory(&w, 3, cap_upload_of_first);
 	world_allow_all(&w);
 	assert_true(world_until(&w, world_all_linked, NULL));
 	struct cap_watch c = {w.now_us, capped_bytes(&w)};
@@ -321,7 +321,7 @@ static void an_upload_keeps_its_cap_and_control_its_pace(void **state) {
 static void a_download_keeps_its_cap(void **state) {
 	(void)state;
 	struct world w;
-	world_init(&w, 3, cap_download_of_first);
+	world_init_in_memory(&w, 3, cap_download_of_first);
 	world_allow_all(&w);
 	assert_true(world_until(&w, world_all_linked, NULL));
 	struct cap_watch c = {w.now_us, capped_bytes(&w)};
@@ -348,7 +348,7 @@ static bool ten_pings_came(struct world *w, void *ctx) {
 static void parts_of_a_frame_are_told(void **state) {
 	(void)state;
 	struct world w;
-	world_init(&w, 2, cap_upload_of_first);
+	world_init_in_memory(&w, 2, cap_upload_of_first);
 	world_allow_all(&w);
 	assert_true(world_until(&w, world_all_linked, NULL));
 	queue_bulk(&w.nodes[0], 1, 1, NET_MAX_CHUNK_BYTES, 9);
@@ -367,7 +367,7 @@ static void parts_of_a_frame_are_told(void **state) {
 static void who_refuses_and_does_not_dial_is_gone(void **state) {
 	(void)state;
 	struct world w;
-	world_init(&w, 2, NULL);
+	world_init_in_memory(&w, 2, NULL);
 	world_allow(&w, 1, 1u << 0);
 	assert_true(world_until(&w, world_all_linked, NULL));
 	world_allow(&w, 0, 1u << 1);
@@ -405,7 +405,7 @@ static void killed_link_comes_back(void **state) {
 static void dead_peer_is_fatal_at_the_redial(void **state) {
 	(void)state;
 	struct world w;
-	world_init(&w, 2, both_dial_at_once);
+	world_init_in_memory(&w, 2, both_dial_at_once);
 	world_allow_all(&w);
 	assert_true(world_until(&w, world_all_linked, NULL));
 	world_advance(&w, 20 * 1000000LL);
@@ -426,7 +426,7 @@ static void dead_peer_is_fatal_at_the_redial(void **state) {
 static void joiner_comes_in_by_its_ticket(void **state) {
 	(void)state;
 	struct world w;
-	world_init(&w, 2, NULL);
+	world_init_in_memory(&w, 2, NULL);
 	world_allow(&w, 1, 1);
 	assert_true(world_until(&w, world_all_linked, NULL));
 	queue_bulk(&w.nodes[0], 1, 2, 5000, 5);
@@ -444,7 +444,7 @@ static void joiner_comes_in_by_its_ticket(void **state) {
 static void the_banned_are_out(void **state) {
 	(void)state;
 	struct world w;
-	world_link(&w, 3);
+	world_link_in_memory(&w, 3);
 	for (int in_roster = 0; in_roster < 2; in_roster++) {
 		struct node *n = &w.nodes[0];
 		n->downs[1] = n->fatals[1] = n->troubles = 0;
@@ -469,7 +469,7 @@ static void the_banned_are_out(void **state) {
 static void owner_may_drop_in_a_callback(void **state) {
 	(void)state;
 	struct world w;
-	world_link(&w, 2);
+	world_link_in_memory(&w, 2);
 	w.nodes[1].drop_on_message = true;
 	w.nodes[0].pings[1] = 1;
 	assert_true(world_until(&w, is_down, &w.nodes[1]));
@@ -485,7 +485,7 @@ static void owner_may_drop_in_a_callback(void **state) {
 static void owner_refuses_a_message(void **state) {
 	(void)state;
 	struct world w;
-	world_link(&w, 2);
+	world_link_in_memory(&w, 2);
 	w.nodes[1].answer = RV_E_CORRUPT;
 	w.nodes[0].pings[1] = 1;
 	assert_true(world_until(&w, is_fatal, &w.nodes[1]));
@@ -497,7 +497,7 @@ static void owner_refuses_a_message(void **state) {
 static void changed_key_loses_its_link(void **state) {
 	(void)state;
 	struct world w;
-	world_link(&w, 2);
+	world_link_in_memory(&w, 2);
 	w.nodes[1].ref.key[3] ^= 1;
 	world_allow(&w, 0, 3);
 	assert_int_equal(w.nodes[0].fatals[1], 1);
@@ -511,7 +511,7 @@ static void changed_key_loses_its_link(void **state) {
 static void frozen_peer_blocks_nobody(void **state) {
 	(void)state;
 	struct world w;
-	world_link(&w, 3);
+	world_link_in_memory(&w, 3);
 	struct peers *frozen = w.nodes[2].peers;
 	w.nodes[2].peers = NULL;
 	queue_bulk(&w.nodes[0], 2, 2000, 66560, 6);
