@@ -606,7 +606,7 @@ void pipe_break(struct sim *s, int host, int peer, int64_t later_us);
 /* The process is gone. `silent`: its host has no power; else the kernel ends its connections. */
 void pipe_close_all(struct sim *s, int host, bool silent);
 void pipe_release(struct sim_worker *w);
-void pipe_address(const struct sim *s, int host, char out[NET_ADDR_BYTES]); /* "10.0.0.1:7000" */
+void pipe_address(int host, char out[NET_ADDR_BYTES]); /* "10.0.0.1:7000" */
 
 /* sim_stream.c */
 extern const struct stream_ops sim_stream;
@@ -772,8 +772,7 @@ struct sim {
 	struct sim_identity identities[SIM_MAX_WORKERS];
 	struct identity run_identity;
 	uint8_t run_id[NET_RUN_ID_BYTES];
-	uint64_t next_number;          /* of streams */
-	int lives_at[SIM_MAX_WORKERS]; /* the place of each host's address */
+	uint64_t next_number; /* of streams */
 	struct sim_pair pairs[SIM_MAX_WORKERS][SIM_MAX_WORKERS];
 	bool healed; /* liveness phase */
 	bool failed;

@@ -290,18 +290,14 @@ bool pipe_poll(struct sim_worker *w, struct pollfd *fds, int n) {
 
 /* ---- addresses: 10.0.0.1 is the first host's ---- */
 
-void pipe_address(const struct sim *s, int host, char out[NET_ADDR_BYTES]) {
-	(void)snprintf(out, NET_ADDR_BYTES, "10.0.0.%d:%d", s->lives_at[host] + 1, PORT);
+void pipe_address(int host, char out[NET_ADDR_BYTES]) {
+	(void)snprintf(out, NET_ADDR_BYTES, "10.0.0.%d:%d", host + 1, PORT);
 }
 
 static int host_at(const struct sim *s, const struct address *a) {
 	int place = 0;
-	if (sscanf(a->host, "10.0.0.%d", &place) != 1)
-		return SIM_NOBODY;
-	for (int h = 0; h < s->opt.n_workers; h++)
-		if (s->lives_at[h] == place - 1)
-			return h;
-	return SIM_NOBODY;
+	bool known = sscanf(a->host, "10.0.0.%d", &place) == 1 && place >= 1 && place <= s->opt.n_workers;
+	return known ? place - 1 : SIM_NOBODY;
 }
 
 /* ---- the operations; ctx: struct sim_worker ---- */
@@ -326,7 +322,7 @@ static int op_accept(void *ctx, int listener, struct address *from) {
 			continue;
 		e->accepted = true;
 		*from = (struct address){.port = (uint16_t)(PORT + e->number % PORT)};
-		(void)snprintf(from->host, sizeof from->host, "10.0.0.%d", w->sim->lives_at[e->peer] + 1);
+		(void)snprintf(from->host, sizeof from->host, "10.0.0.%d", e->peer + 1);
 		return (int)e->number;
 	}
 	errno = EAGAIN;

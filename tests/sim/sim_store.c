@@ -143,6 +143,8 @@ static enum rv_err adopt(struct sim_disk *d, uint64_t round) {
 static enum rv_err at_once(struct sim *s, int host, struct store_job *j) {
 	struct sim_disk *d = &s->workers[host].disk;
 	switch (j->step) {
+	case STORE_STEP_REMOVE_LOG:
+		return remove_or_fail(s, host, FILE_LOG, s->workers[host].store_thread.stale);
 	case STORE_STEP_FORGET:
 		return forget(s, host, j);
 	case STORE_STEP_ADOPT:

@@ -123,7 +123,6 @@ static void make_identities(struct sim *s) {
 		seed[IDENTITY_SEED_BYTES - 1] = (uint8_t)(h + 1);
 		identity_of_seed(seed, &s->identities[h].id);
 		s->identities[h].next_number = &s->next_number;
-		s->lives_at[h] = h;
 	}
 	seed[IDENTITY_SEED_BYTES - 1] = 0;
 	identity_of_seed(seed, &s->run_identity);

@@ -19,7 +19,7 @@ static uint64_t measured(const struct sim *s, int host, double bytes_per_s) {
 static void send_report(void *ctx, struct report *rep) {
 	struct sim_worker *w = ctx;
 	const struct sim *s = w->sim;
-	pipe_address(s, w->host, rep->addr);
+	pipe_address(w->host, rep->addr);
 	rep->up_bytes_per_s = measured(s, w->host, s->net.up[w->host].bytes_per_s);
 	rep->down_bytes_per_s = measured(s, w->host, s->net.down[w->host].bytes_per_s);
 	control_client_report(w->control, rep);

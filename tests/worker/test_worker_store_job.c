@@ -57,18 +57,26 @@ static void test_a_snapshot_is_written_whatever_became_of_the_replica(void **sta
 					 RV_E_FULL);
 }
 
-/* What was fetched is in memory only; the disk may hold the entry of another attempt, which a later one would prove. */
-static void test_an_entry_is_written_once_others_of_its_past_are_gone(void **state) {
+static struct store_job persist(struct blob *reduced) {
+	return (struct store_job){.kind = STORE_PERSIST, .reduced = reduced};
+}
+
+/* Entries were fetched that the disk did not take; it may hold those of attempts that failed, which what is written from
+ * now on would seem to prove. */
+static void test_entries_of_failed_attempts_go_before_anything_is_written(void **state) {
 	(void)state;
 	struct store_thread t = {.other_history = false};
 	struct blob *reduced = blob_new(1);
-	struct store_job plain = {.kind = STORE_PERSIST, .reduced = reduced}, after = plain, refused;
-	after.forgets = true;
-	refused = after;
-	assert_int_equal(TAKE(&t, &plain, STORE_STEP_END, STORE_STEP_LOG), RV_OK);
-	assert_int_equal(TAKE(&t, &after, STORE_STEP_END, STORE_STEP_FORGET, STORE_STEP_LOG), RV_OK);
-	assert_int_equal(TAKE(&t, &refused, STORE_STEP_FORGET, STORE_STEP_FORGET), RV_E_FULL);
-	assert_false(t.other_history);
+	struct store_job lost = {.kind = STORE_LOST, .round = 5}, next = {.kind = STORE_LOST, .round = 6};
+	struct store_job refused = persist(reduced), kept = copy(true, true), vote = persist(reduced), again = vote;
+	assert_int_equal(TAKE(&t, &lost, STORE_STEP_REMOVE_LOG, STORE_STEP_REMOVE_LOG), RV_E_FULL);
+	assert_int_equal(TAKE(&t, &next, STORE_STEP_REMOVE_LOG, STORE_STEP_REMOVE_LOG), RV_E_FULL);
+	assert_true(t.stale == 5 && t.n_stale == 2);
+	assert_int_equal(TAKE(&t, &refused, STORE_STEP_REMOVE_LOG, STORE_STEP_REMOVE_LOG), RV_E_FULL);
+	assert_int_equal(TAKE(&t, &kept, STORE_STEP_REMOVE_LOG, STORE_STEP_REMOVE_LOG, STORE_STEP_HASH), RV_E_FULL);
+	assert_int_equal(TAKE(&t, &vote, STORE_STEP_END, STORE_STEP_REMOVE_LOG, STORE_STEP_REMOVE_LOG, STORE_STEP_LOG),
+					 RV_OK);
+	assert_int_equal(TAKE(&t, &again, STORE_STEP_END, STORE_STEP_LOG), RV_OK);
 	blob_unref(reduced);
 }
 
@@ -122,7 +130,7 @@ int main(void) {
 		cmocka_unit_test(test_replica_then_snapshot_then_retention),
 		cmocka_unit_test(test_nothing_is_pruned_for_a_snapshot_that_is_not_there),
 		cmocka_unit_test(test_a_snapshot_is_written_whatever_became_of_the_replica),
-		cmocka_unit_test(test_an_entry_is_written_once_others_of_its_past_are_gone),
+		cmocka_unit_test(test_entries_of_failed_attempts_go_before_anything_is_written),
 		cmocka_unit_test(test_a_replica_that_is_ahead_goes_where_none_takes_its_place),
 		cmocka_unit_test(test_nothing_is_stored_beside_another_history),
 		cmocka_unit_test(test_a_forgetting_that_was_never_posted_counts),

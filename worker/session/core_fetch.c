@@ -70,10 +70,8 @@ void session_core_on_fetched(struct session_core *c, int64_t now_us, const struc
 		install(c, id->round, snapshot, &id->expect);
 		return;
 	}
-	if (warning[0] != '\0' && (!c->in_memory || id->round < c->in_memory_from)) {
-		c->in_memory = true;
-		c->in_memory_from = id->round;
-	}
+	if (warning[0] != '\0')
+		session_post_lost(c, now_us, id->round);
 	c->ops.links.forget(c->ops.ctx, STATE_KIND_LOG, id->round);
 	if (id->round == round_round(c->round) && !RV_BUG("lose-what-was-fetched"))
 		session_keep_result(c, log, id->round, 0);

@@ -60,10 +60,8 @@ struct session_core {
 	enum persist_state persist;
 	bool replica_posted; /* the storage thread has a copy of it */
 	bool replica_ahead;  /* the file is of a round that was taken back, and must no longer prove anything */
-	bool in_memory;      /* log entries from in_memory_from on were fetched, and the disk did not take them */
-	uint64_t in_memory_from;
-	bool forget_lost; /* an INSTALLED could not be posted: the next job carries a mark */
-	uint32_t history; /* states installed so far; a copy made before the last one is of another history */
+	bool forget_lost;    /* an INSTALLED could not be posted: the next job carries a mark */
+	uint32_t history;    /* states installed so far; a copy made before the last one is of another history */
 
 	struct session_told told;
 };
@@ -80,6 +78,8 @@ void session_persist(struct session_core *c, int64_t now_us);
 /* Takes one more reference, and drops the one to the earlier result. */
 void session_keep_result(struct session_core *c, struct blob *bytes, uint64_t round, uint32_t attempt);
 /* Posts the fate of the part of the snapshot of `round`: adopted, or removed. */
+/* The log entry of that round was fetched, and the disk did not take it. */
+void session_post_lost(struct session_core *c, int64_t now_us, uint64_t round);
 void session_post_installed(struct session_core *c, int64_t now_us, uint64_t round, bool ok);
 /* Posts a copy, taken over; if its handle is NULL, logs that there was no memory for it. */
 void session_post_copy(struct session_core *c, int64_t now_us, const struct state_copy *copy);

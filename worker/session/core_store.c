@@ -13,7 +13,7 @@
 static void refuse(struct session_core *c, struct store_job *j) {
 	j->err = rv_fail(&j->text, RV_E_NOMEM, "no memory for a job of the storage thread");
 	j->copy.has_snapshot = false; /* its hash was not computed */
-	c->forget_lost |= j->kind == STORE_INSTALLED;
+	c->forget_lost |= j->kind == STORE_INSTALLED || j->kind == STORE_LOST;
 	c->replica_ahead |= j->replica_ahead;
 }
 
@@ -39,17 +39,18 @@ void session_post(struct session_core *c, int64_t now_us, enum store_kind kind) 
 	post_or_answer(c, now_us, &j);
 }
 
-static void add_committed(const struct session_core *c, struct store_job *j) {
-	const struct document *d = round_document(c->round);
-	if (!d)
-		return;
-	j->committed_from = document_reaches_to(d);
-	j->n_committed = document_committed(d, j->committed);
+void session_post_lost(struct session_core *c, int64_t now_us, uint64_t round) {
+	struct store_job j = {.kind = STORE_LOST, .round = round};
+	post_or_answer(c, now_us, &j);
 }
 
 void session_post_installed(struct session_core *c, int64_t now_us, uint64_t round, bool ok) {
 	struct store_job j = {.kind = ok ? STORE_INSTALLED : STORE_REFUSED, .round = round};
-	add_committed(c, &j);
+	const struct document *d = round_document(c->round);
+	if (d) {
+		j.committed_from = document_reaches_to(d);
+		j.n_committed = document_committed(d, j.committed);
+	}
 	post_or_answer(c, now_us, &j);
 }
 
@@ -76,10 +77,7 @@ void session_persist(struct session_core *c, int64_t now_us) {
 	}
 	struct store_job j = {.kind = STORE_PERSIST,
 						  .log = {.round = c->reduce.round, .attempt = c->reduce.attempt},
-						  .reduced = c->ops.links.result(c->ops.ctx),
-						  .forgets = c->in_memory,
-						  .round = c->in_memory_from};
-	add_committed(c, &j);
+						  .reduced = c->ops.links.result(c->ops.ctx)};
 	c->persist = PERSIST_POSTED;
 	if (!j.reduced) {
 		refuse(c, &j);
@@ -104,7 +102,6 @@ static void done_persist(struct session_core *c, int64_t now_us, struct store_jo
 	bool ok = j->err == RV_OK || RV_BUG("vote-unstored");
 	RV_ASSERT(c->persist != PERSIST_IDLE);
 	c->persist = PERSIST_IDLE;
-	c->in_memory = c->in_memory && (!j->forgets || j->err != RV_OK || j->round != c->in_memory_from);
 	if (ok && of_this_round)
 		session_keep_result(c, j->reduced, j->log.round, j->log.attempt);
 	c->ops.links.forget(c->ops.ctx, STATE_KIND_LOG, j->log.round);
@@ -159,7 +156,7 @@ static void done_probe(struct session_core *c, int64_t now_us, const struct stor
 }
 
 static void finish_job(struct session_core *c, int64_t now_us, struct store_job *j) {
-	if (j->kind != STORE_PROBE)
+	if (j->kind != STORE_PROBE && j->kind != STORE_LOST)
 		note_health(c, j->kind, j);
 	switch (j->kind) {
 	case STORE_PERSIST:

@@ -64,6 +64,8 @@ static enum rv_err carry_out(struct session *s, struct store_job *j, struct rv_e
 	const struct statestore *store = &s->store;
 	const struct trainer_copy *shot = j->copy.handle;
 	switch (j->step) {
+	case STORE_STEP_REMOVE_LOG:
+		return statestore_remove(store, STATE_FILE_LOG, s->store_thread.stale, et);
 	case STORE_STEP_LOG:
 		return statestore_write_log(store, &j->log, j->reduced->data, et);
 	case STORE_STEP_FORGET:

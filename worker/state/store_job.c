@@ -33,17 +33,40 @@ static enum store_step begin_copy(const struct store_thread *t, struct store_job
 
 /* ---- all kinds ------------------------------------------------------------------------------------------------------ */
 
+static void note_stale(struct store_thread *t, uint64_t round) {
+	uint64_t end = t->n_stale > 0 ? t->stale + t->n_stale : 0;
+	t->stale = t->n_stale > 0 && t->stale < round ? t->stale : round;
+	t->n_stale = (end > round + 1 ? end : round + 1) - t->stale;
+}
+
+/* The first step of the job itself, once no entry is stale. */
+static enum store_step next(const struct store_thread *t, struct store_job *j) {
+	static const enum store_step first[STORE_KINDS] = {
+		[STORE_PERSIST] = STORE_STEP_LOG,         [STORE_INSTALLED] = STORE_STEP_FORGET,
+		[STORE_REFUSED] = STORE_STEP_REMOVE_PART, [STORE_EXPORT] = STORE_STEP_EXPORT,
+		[STORE_PROBE] = STORE_STEP_PROBE,         [STORE_LOST] = STORE_STEP_END};
+	bool proves = j->kind == STORE_PERSIST || j->kind == STORE_COPY || j->kind == STORE_LOST;
+	if (proves && t->n_stale > 0)
+		return STORE_STEP_REMOVE_LOG;
+	return j->kind == STORE_COPY ? begin_copy(t, j) : first[j->kind];
+}
+
+static enum store_step after_remove_log(struct store_thread *t, struct store_job *j, enum rv_err e) {
+	if (e != RV_OK)
+		return j->kind == STORE_COPY && j->copy.has_snapshot ? STORE_STEP_HASH : STORE_STEP_END;
+	t->stale++;
+	t->n_stale--;
+	return next(t, j);
+}
+
 void store_job_begin(struct store_thread *t, struct store_job *j) {
-	static const enum store_step first[STORE_KINDS] = {[STORE_PERSIST] = STORE_STEP_LOG,
-													   [STORE_INSTALLED] = STORE_STEP_FORGET,
-													   [STORE_REFUSED] = STORE_STEP_REMOVE_PART,
-													   [STORE_EXPORT] = STORE_STEP_EXPORT,
-													   [STORE_PROBE] = STORE_STEP_PROBE};
 	RV_ASSERT(j->kind < STORE_KINDS);
 	RV_ASSERT(j->kind != STORE_PERSIST || j->reduced);
 	t->other_history |= j->after_lost_forget;
+	if (j->kind == STORE_LOST)
+		note_stale(t, j->round);
 	j->err = RV_OK;
-	j->step = j->kind == STORE_COPY ? begin_copy(t, j) : j->forgets ? STORE_STEP_FORGET : first[j->kind];
+	j->step = next(t, j);
 }
 
 static void note(struct store_job *j, enum rv_err e, const struct rv_errtext *text) {
@@ -53,10 +76,7 @@ static void note(struct store_job *j, enum rv_err e, const struct rv_errtext *te
 	j->text = *text;
 }
 
-/* The entry that follows would seem to prove one of another attempt before it. */
 static enum store_step after_forget(struct store_thread *t, const struct store_job *j) {
-	if (j->kind == STORE_PERSIST)
-		return j->err == RV_OK ? STORE_STEP_LOG : STORE_STEP_END;
 	t->other_history = j->err != RV_OK;
 	return j->err == RV_OK ? STORE_STEP_ADOPT : STORE_STEP_END;
 }
@@ -70,6 +90,8 @@ static enum store_step after_adopt(struct store_job *j) {
 
 static enum store_step after(struct store_thread *t, struct store_job *j, enum rv_err e) {
 	switch (j->step) {
+	case STORE_STEP_REMOVE_LOG:
+		return after_remove_log(t, j, e);
 	case STORE_STEP_FORGET:
 		return after_forget(t, j);
 	case STORE_STEP_ADOPT:
@@ -91,5 +113,5 @@ void store_job_did(struct store_thread *t, struct store_job *j, enum rv_err e, c
 	if (counts)
 		note(j, e, text);
 	j->step = after(t, j, e);
-	RV_ASSERT(j->kind != STORE_PERSIST || j->step == STORE_STEP_END || j->step == STORE_STEP_LOG);
+	RV_ASSERT(j->kind != STORE_PERSIST || j->step <= STORE_STEP_LOG || j->step == STORE_STEP_END);
 }

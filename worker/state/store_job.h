@@ -20,10 +20,12 @@ enum store_kind {
 	STORE_COPY,      /* copies of the replica and of the shared state; then retention */
 	STORE_EXPORT,    /* the weights of the run's end */
 	STORE_PROBE,     /* a test whether the disk has room for a log entry */
+	STORE_LOST,      /* a log entry was fetched and could not be written: remove what is there of its round */
 	STORE_KINDS
 };
 
 enum store_step {
+	STORE_STEP_REMOVE_LOG, /* of the round store_thread.stale */
 	STORE_STEP_LOG,
 	STORE_STEP_FORGET, /* remove what checkpoint_goes_by_history() names for job->round */
 	STORE_STEP_ADOPT,  /* rename snapshot-R.part. RV_E_NOTFOUND: there is none */
@@ -51,10 +53,8 @@ struct store_job {
 	enum store_kind kind;
 	struct state_log_info log; /* PERSIST; its digest is part of the answer */
 	struct blob *reduced;      /* PERSIST: the reduced bytes, one reference */
-	uint64_t round;            /* INSTALLED, REFUSED; PERSIST with `forgets` */
-	bool
-		forgets; /* PERSIST: log entries from `round` on are in memory only; the disk may hold those of other attempts */
-	uint64_t committed_from; /* with FORGET: the digests in the document, from this round on */
+	uint64_t round;            /* INSTALLED, REFUSED, LOST */
+	uint64_t committed_from;   /* INSTALLED: the digests in the document, from this round on */
 	int n_committed;
 	struct rv_hash committed[NET_MAX_LOG_DIGESTS];
 	struct state_copy copy;        /* COPY */
@@ -69,10 +69,13 @@ struct store_job {
 	struct rv_hash full_hash; /* COPY with a snapshot, EXPORT */
 };
 
-/* State that the storage thread keeps from job to job: files of another history could not be removed. A copy stored beside
- * them would seem to prove them, so none is stored until an INSTALLED succeeds. */
+/* State that the storage thread keeps from job to job: what could not be removed. An entry or a copy stored beside it would
+ * seem to prove it.
+ *  - Files of another history: no copy is stored until an INSTALLED succeeds.
+ *  - Log entries [stale, stale + n_stale), of attempts that failed: they go before the next entry or copy is written. */
 struct store_thread {
 	bool other_history;
+	uint64_t stale, n_stale;
 };
 
 /* Enters the first step. */
