@@ -98,6 +98,8 @@ static enum rv_err find_member(const struct peers *p, const struct link *l, cons
 static bool replaces(const struct peers *p, const struct link *l, const struct link *old) {
 	if (l->role == old->role || p->now_us - old->opened_us > p->cfg.connect_us + p->cfg.greeting_us)
 		return true;
+	if (old->dialed_beside) /* it dials again, so it does not have the link that it was referred to */
+		return true;
 	if (peers_doubts(p, &p->members[old->member]))
 		return true;
 	if (RV_BUG("keep-own-of-crossing"))
@@ -132,6 +134,7 @@ static void promote(struct peers *p, struct link *l, uint32_t member) {
 		peer->dialing = NULL;
 	if (peer->link != NULL && peer->link->state == LINK_OPEN && !replaces(p, l, peer->link)) {
 		l->quiet = true;
+		peer->link->dialed_beside = l->role == FRAME_LISTENER;
 		link_kill(l, false, RV_E_CLOSED, "duplicate: both sides dialed, the lower key's link stays");
 		return;
 	}

@@ -36,10 +36,11 @@ struct link {
 	int64_t deadline_us; /* CONNECTING .. GREETING: give up */
 	int64_t opened_us;   /* OPEN */
 	bool was_open;
-	int64_t last_rx_us;                              /* OPEN: a whole frame, or a good part of one */
-	size_t part_rx;                                  /* OPEN: bytes since then */
-	int64_t alive_us;                                /* OPEN: bytes came, or were delivered, or none had to be */
-	uint64_t greeting_rx;                            /* bytes fed before OPEN */
+	bool dialed_beside;   /* OPEN: the other side dialed, and was refused in favour of this link */
+	int64_t last_rx_us;   /* OPEN: a whole frame, or a good part of one */
+	size_t part_rx;       /* OPEN: bytes since then */
+	int64_t alive_us;     /* OPEN: bytes came, or were delivered, or none had to be */
+	uint64_t greeting_rx; /* bytes fed before OPEN */
 	struct peers_traffic traffic, counted, credited; /* counted: in the mesh's books; credited: in its member's */
 	bool bulk_pending;                               /* the pending bytes hold bulk: under a cap they wait for tokens */
 	int poll_slot;                                   /* in the owner's fds; -1 */

@@ -90,7 +90,7 @@ static void choose_haste(struct sim_options *o) {
 	o->slowest_bytes_per_s += 3e5;
 }
 
-/* Frames that travel in slices in one of ten universes; a cap on the upload in one of eight. */
+/* Frames that travel in slices in one of ten universes; a cap on the upload in one of six. */
 static void choose_mesh(struct sim_options *o) {
 	enum { STREAM = 42, SMALL = 256 };
 	struct rv_rng r = rv_rng_of(o->seed, STREAM);
@@ -101,7 +101,7 @@ static void choose_mesh(struct sim_options *o) {
 		o->slowest_bytes_per_s *= 4;
 		o->codec = &codec_fp32;
 	}
-	o->capped = rv_rng_below(&r, 8) == 0 ? 0.3 + 0.6 * rv_rng_double(&r) : 0;
+	o->capped = rv_rng_below(&r, 6) == 0 ? 0.15 + 0.5 * rv_rng_double(&r) : 0;
 }
 
 struct sim_options sim_options_of(uint64_t seed) {

@@ -12,7 +12,7 @@ enum {
 	BACK_WITHIN_US = 12 * SIM_S, /* also over slow lines, when one end notices seconds later than the other */
 	DIALS_US = 10 * SIM_S,
 	MOST_DIALS = 30,   /* to one peer in DIALS_US: pauses that double from 0.1 s, and what hurries them */
-	CAP_US = SIM_S / 2 /* the depth of the bucket, and control, which is charged but does not wait */
+	CAP_US = SIM_S / 4 /* the depth of the bucket, and control, which is charged but does not wait */
 };
 
 /* ---- whose a link is ---- */
