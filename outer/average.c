@@ -1,4 +1,5 @@
-/* average.c: theta <- theta - d: the mean of the workers' parameters (FedAvg, arXiv 1602.05629; local SGD). */
+/* average.c: theta <- theta - d: the mean of the workers' parameters (FedAvg, arXiv 1602.05629;
+ * local SGD). */
 #include "outer/elementwise.h"
 #include "outer/optimizer.h"
 

@@ -6,7 +6,7 @@
 enum { BLOCK_MAX = 256, BYTE = 8 };
 
 #define SCALE_MIN       0x1p-126f
-#define SCALE_KEPT_BITS 0xffffff80u /* sign, exponent and 16 of 23 fraction bits: a 17-bit significand */
+#define SCALE_KEPT_BITS 0xffffff80u /* sign, exponent, 16 of 23 fraction bits: a 17-bit significand */
 #define SCALE_HALF_STEP 0x00000040u
 
 /* ---- scales ---- */
@@ -31,8 +31,8 @@ enum rv_err block_not_finite(const struct codec *self, const float *x, size_t n,
 				   offset + i, (double)x[i]);
 }
 
-/* Refuses a block that no encoder can have written: a scale that is none, codes without a scale, or a largest magnitude
- * `most` of its codes other than code_max. */
+/* Refuses a block that no encoder can have written: an invalid scale, codes without a scale, or
+ * codes whose largest magnitude `most` is not code_max. */
 static enum rv_err check_scale(const struct codec *self, size_t b, float scale, unsigned most, struct rv_errtext *et) {
 	const struct block_format *f = self->format;
 	if (float_bits(scale) == 0)
@@ -47,7 +47,7 @@ static enum rv_err check_scale(const struct codec *self, size_t b, float scale, 
 	return RV_OK;
 }
 
-/* ---- where blocks lie ---- */
+/* ---- places of blocks ---- */
 
 static size_t codes_bytes(const struct codec *self, size_t n) {
 	return (n * ((const struct block_format *)self->format)->code_bits + BYTE - 1) / BYTE;
@@ -71,7 +71,7 @@ struct block_view block_view(const struct codec *self, const uint8_t *in, size_t
 
 /* ---- encoding ---- */
 
-/* Encodes block b of n values, x (its length) with the given maximum magnitude. */
+/* Encodes block b of n values from x (its length), whose largest magnitude is given. */
 static enum rv_err encode_block(const struct codec *self, const float *x, uint32_t absmax_bits, size_t n, size_t b,
 								uint8_t *out, struct rv_errtext *et) {
 	const struct block_format *f = self->format;
@@ -111,7 +111,7 @@ enum rv_err block_encode_delta(const struct codec *self, const float *x, const f
 
 /* ---- decoding ---- */
 
-/* Finds block b and refuses what encode_block cannot have written. */
+/* Finds block b, and refuses one that encode_block cannot have written. */
 static enum rv_err open_block(const struct codec *self, const uint8_t *in, size_t n, size_t b, struct block_view *v,
 							  struct rv_errtext *et) {
 	const struct block_format *f = self->format;

@@ -1,4 +1,5 @@
-/* codec_fp32.c: the values themselves: no loss, four bytes each. For comparisons, and where bandwidth is no concern. */
+/* codec_fp32.c: the values unchanged: no loss, four bytes each. For comparisons, and if bandwidth
+ * is no concern. */
 #include "outer/codec.h"
 #include "outer/codec_kernels.h"
 #include "outer/float_bits.h"

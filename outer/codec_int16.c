@@ -1,12 +1,13 @@
-/* codec_int16.c: symmetric int16, one scale per block of 256 values. The format and its properties are in codec.h; the
- * loops over blocks are in codec_block.c. */
+/* codec_int16.c: symmetric int16, one scale per block of 256 values. The format and its properties
+ * are in codec.h; the loops over blocks are in codec_block.c. */
 #include "outer/codec_block.h"
 #include "outer/elementwise.h"
 
-/* Adding 1.5 * 2^23 leaves an fp32 of magnitude below 2^22 rounded to an integer (nearest even) in the low bits. */
+/* Adding 1.5 * 2^23 leaves an fp32 of magnitude below 2^22 rounded to an integer (nearest even) in
+ * the low bits. */
 #define ROUNDING_MAGIC 12582912.0f
 
-/* Codes lie in an encoding wherever a frame puts it. */
+/* A code in an encoding, which a frame may place at any alignment. */
 typedef int16_t code_t __attribute__((aligned(1), may_alias));
 
 RV_ELEMENTWISE_BODY quantize_codes_body(const float *restrict x, float inverse, size_t n, code_t *restrict q) {
@@ -16,7 +17,7 @@ RV_ELEMENTWISE_BODY quantize_codes_body(const float *restrict x, float inverse, 
 
 RV_ELEMENTWISE(quantize_codes, (const float *x, float inverse, size_t n, code_t *q), (x, inverse, n, q))
 
-/* *most = the largest |q[i]|, 32768 included. */
+/* Sets *most to the largest |q[i]|, 32768 included. */
 RV_ELEMENTWISE_BODY absmax_body(const code_t *q, size_t n, unsigned *most) {
 	int found = 0;
 	for (size_t i = 0; i < n; i++) {

@@ -1,14 +1,15 @@
-/* codec_int4.c: four bits per value, sign and magnitude, evenly spaced: -7 to 7 times the scale of the block of 128. The
- * format is in codec.h; the loops over blocks are in codec_block.c. */
+/* codec_int4.c: four bits per value, sign and magnitude, evenly spaced: -7 to 7 times the scale of
+ * the block of 128. The format is in codec.h; the loops over blocks are in codec_block.c. */
 #include "outer/codec_block.h"
 #include "outer/codec_kernels.h"
 #include "outer/elementwise.h"
 
 enum { BLOCK = 128, CODE_MAX = 7, CODE_SIGN = 8, LOW_HALF = 15 };
 
-/* code[i] (BLOCK) = the magnitude nearest to |x[i]| * inverse, and x's sign. */
+/* Sets code[i] (BLOCK) to the magnitude nearest to |x[i]| * inverse, and x's sign. */
 RV_ELEMENTWISE_BODY nearest_codes_body(const float *restrict x, float inverse, uint8_t *restrict code) {
-	/* Magnitude m + 1 begins at from[m]; a tie goes to the even one: just above 0.5, 2.5, 4.5 and 6.5. */
+	/* Magnitude m + 1 begins at from[m]; a tie goes to the even one: just above 0.5, 2.5, 4.5 and
+	 * 6.5. */
 	static const float from[CODE_MAX] = {0x1.000002p-1f, 1.5f, 0x1.400002p1f, 3.5f, 0x1.200002p2f, 5.5f, 0x1.a00002p2f};
 	for (size_t i = 0; i < BLOCK; i++) {
 		const float r = float_of_bits(float_magnitude(x[i])) * inverse;
@@ -29,7 +30,7 @@ static void quantize(const float *x, float inverse, size_t n, uint8_t *codes) {
 		codes[i / 2] = (uint8_t)(code[i] | code[i + 1] << 4);
 }
 
-/* code (n, rounded up to an even number) = the codes, a byte each. */
+/* Unpacks the codes into code (n, rounded up to an even number), a byte each. */
 static void unpack(const uint8_t *codes, size_t n, uint8_t *code) {
 	for (size_t i = 0; i < (n + 1) / 2; i++) {
 		code[2 * i] = codes[i] & LOW_HALF;

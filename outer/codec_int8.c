@@ -1,5 +1,6 @@
-/* codec_int8.c: symmetric int8, one scale per block of 256 values. The format and its properties are in codec.h; the
- * loops over blocks are in codec_block.c, those over values in codec_kernels.c. */
+/* codec_int8.c: symmetric int8, one scale per block of 256 values. The format and its properties
+ * are in codec.h; the loops over blocks are in codec_block.c, those over values in
+ * codec_kernels.c. */
 #include "outer/codec_block.h"
 #include "outer/codec_kernels.h"
 
@@ -22,7 +23,8 @@ static void dequantize_add(const uint8_t *codes, float scale, float weight, size
 	codec_kernels_best()->dequantize_add((const int8_t *)codes, scale, weight, acc, n);
 }
 
-/* Of each block the sum of the integers' squares, exact, times the scale's, exact: one rounding, and one in the sum. */
+/* Adds, for each block, the sum of the integers' squares, exact, times the scale's square, exact:
+ * one rounding, and one in the sum. */
 static double sum_squares(const struct codec *self, const uint8_t *in, size_t n) {
 	const struct codec_kernels *k = codec_kernels_best();
 	double sum = 0;

@@ -1,10 +1,12 @@
-/* codec_kernels.c: the inner loops of the codecs, written once and compiled for each instruction set. */
+/* codec_kernels.c: the inner loops of the codecs, written once and compiled for each instruction
+ * set. */
 #include "outer/codec_kernels.h"
 
 #include "outer/elementwise.h"
 #include "outer/float_bits.h"
 
-/* Adding 1.5 * 2^23 leaves an fp32 of magnitude below 2^22 rounded to an integer (nearest even) in the low bits. */
+/* Adding 1.5 * 2^23 leaves an fp32 of magnitude below 2^22 rounded to an integer (nearest even) in
+ * the low bits. */
 #define ROUNDING_MAGIC 12582912.0f
 
 #define BODY static inline __attribute__((always_inline))
@@ -65,7 +67,7 @@ BODY uint32_t squares_int8_body(const int8_t *q, size_t n) {
 	return (uint32_t)sum;
 }
 
-/* Returns the sum of the lanes: lane l adds lane l + 8, then l + 4, l + 2, l + 1. Overwrites them. */
+/* Adds the lanes up: lane l adds lane l + 8, then l + 4, l + 2, l + 1. Overwrites them. */
 static double fold(double lanes[CODEC_DOT_LANES]) {
 	for (int half = CODEC_DOT_LANES / 2; half > 0; half /= 2)
 		for (int l = 0; l < half; l++)
@@ -102,7 +104,8 @@ BODY double dot_body(const float *x, const float *y, size_t n) {
 	return fold(lanes);
 }
 
-/* Defines the table codec_kernels_SET, whose functions are the bodies compiled with the attribute `target`. */
+/* Defines the table codec_kernels_SET, whose functions are the bodies compiled with the attribute
+ * `target`. */
 #define KERNEL(set, target, type, name, params, args)                                                                  \
 	target static type name##_##set params {                                                                           \
 		return name##_body args;                                                                                       \

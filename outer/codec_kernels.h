@@ -1,9 +1,9 @@
-/* codec_kernels.h: the inner loops of the codecs, once per instruction set. Private to outer/; tests compare the sets.
+/* codec_kernels.h: the inner loops of the codecs, once per instruction set. Private to outer/;
+ * tests compare the sets.
  *
- * Every set gives the same bits: the operations are a maximum of integers, single correctly rounded multiplications,
- * additions and subtractions, and one rounding to nearest even. None may be fused or reordered across elements.
- * All lengths are any number, also 0; no alignment is assumed.
- */
+ * Every set gives the same bits: the operations are a maximum of integers, single correctly rounded
+ * multiplications, additions and subtractions, and one rounding to nearest even. None may be fused
+ * or reordered across elements. Any length is valid, also 0; no alignment is assumed. */
 #ifndef RV_OUTER_CODEC_KERNELS_H
 #define RV_OUTER_CODEC_KERNELS_H
 
@@ -12,28 +12,29 @@
 
 struct codec_kernels {
 	const char *isa; /* "avx512", "avx2", "portable" */
-	/* max over i of the magnitude bits of x[i]: the bits of max |x|, or at least FLOAT_INF_BITS when one is not finite
-	 */
+	/* Returns the magnitude bits of max |x[i]|; at least FLOAT_INF_BITS if a value is not
+	 * finite. */
 	uint32_t (*absmax_bits)(const float *x, size_t n);
-	/* d = a - b, and the same maximum of d */
+	/* Sets d = a - b, and returns the same maximum of d. */
 	uint32_t (*delta_absmax_bits)(const float *a, const float *b, float *d, size_t n);
-	/* q[i] = nearest even integer of x[i] * inverse, which is within [-127, 127] */
+	/* Sets q[i] to the nearest integer, ties to even, of x[i] * inverse, which is within [-127,
+	 * 127]. */
 	void (*quantize)(const float *x, float inverse, int8_t *q, size_t n);
-	/* the largest |q[i]|, 128 included */
+	/* Returns the largest |q[i]|, 128 included. */
 	unsigned (*absmax_int8)(const int8_t *q, size_t n);
-	/* x[i] = q[i] * scale */
+	/* Sets x[i] = q[i] * scale. */
 	void (*dequantize)(const int8_t *q, float scale, float *x, size_t n);
-	/* acc[i] = acc[i] + weight * (q[i] * scale) */
+	/* Sets acc[i] = acc[i] + weight * (q[i] * scale). */
 	void (*dequantize_add)(const int8_t *q, float scale, float weight, float *acc, size_t n);
-	/* acc[i] = acc[i] + weight * x[i] */
+	/* Sets acc[i] = acc[i] + weight * x[i]. */
 	void (*scaled_add)(const float *x, float weight, float *acc, size_t n);
-	/* The sum of q[i]^2; n <= 2^17. */
+	/* Returns the sum of q[i]^2; n <= 2^17. */
 	uint32_t (*squares_int8)(const int8_t *q, size_t n);
-	/* The sum of q[i] * y[i], each product and sum rounded to fp32: lane i mod 16 adds it, in order; then the lanes in
-	 * double, as dot does. */
+	/* Returns the sum of q[i] * y[i], each product and sum rounded to fp32: lane i mod 16 adds it,
+	 * in order; then the lanes are added in double, as in dot. */
 	double (*dot_int8)(const int8_t *q, const float *y, size_t n);
-	/* The sum of x[i] * y[i] in double, where each product is exact: lane i mod 16 adds it, in order; then lane l adds
-	 * lane l + 8, l + 4, l + 2, l + 1. */
+	/* Returns the sum of x[i] * y[i] in double, where each product is exact: lane i mod 16 adds it,
+	 * in order; then lane l adds lane l + 8, l + 4, l + 2, l + 1. */
 	double (*dot)(const float *x, const float *y, size_t n);
 };
 
@@ -41,9 +42,9 @@ enum { CODEC_DOT_LANES = 16 };
 
 extern const struct codec_kernels codec_kernels_avx512, codec_kernels_avx2, codec_kernels_portable;
 
-/* The best set that this processor runs. */
+/* Returns the best set that this processor runs. */
 const struct codec_kernels *codec_kernels_best(void);
-/* The i-th set that this processor runs, best first; NULL past the last. */
+/* Returns the i-th set that this processor runs, best first; NULL past the last. */
 const struct codec_kernels *codec_kernels_at(int i);
 
 #endif

@@ -1,4 +1,4 @@
-/* codec_topk.c: the levels of the values that are kept; the bytes are codec_topk_bytes.c's. */
+/* codec_topk.c: the levels of the kept values; codec_topk_bytes.c reads and writes the bytes. */
 #include "outer/codec_kernels.h"
 #include "outer/codec_topk_bytes.h"
 
@@ -10,7 +10,7 @@ static float level_of(double mean) {
 	return block_scale((float)mean, 1, TOPK_LEVEL_MAX);
 }
 
-/* The means of the two parts, and which is whose. */
+/* Divides the values at their mean magnitude, and computes the level of each part. */
 static void split(struct topk_picked *p) {
 	double sum[2] = {0}, count[2] = {0}, mean = 0;
 	for (size_t i = 0; i < p->n; i++)
@@ -25,7 +25,7 @@ static void split(struct topk_picked *p) {
 	p->level[0] = count[0] > 0 ? level_of(sum[0] / count[0]) : 0;
 }
 
-/* One level for all where the two have become equal. */
+/* Gives all values one level if the two have become equal. */
 static void settle_levels(struct topk_picked *p) {
 	if (p->level[0] < p->level[1] && p->level[0] > 0)
 		return;
@@ -46,7 +46,7 @@ static void drop_overstated(struct topk_picked *p) {
 	p->n = kept;
 }
 
-/* Encodes the n values of the group at `at` of the chunk, x, whose largest magnitude is given. */
+/* Encodes the group of n values, x, at value `at` of the chunk; its largest magnitude is given. */
 static enum rv_err encode_group(const struct codec *self, const float *x, uint32_t absmax_bits, size_t n, size_t at,
 								uint8_t *out, struct rv_errtext *et) {
 	struct topk_picked p = {.n = 0};

@@ -1,4 +1,4 @@
-/* codec_topk64.c: 64 of 4096 values, two bits each and twelve for the place. The format is in codec_topk.h. */
+/* codec_topk64.c: 64 of 4096 values, two bits each and twelve for the place; see codec_topk.h. */
 #include "outer/codec_topk.h"
 
 const struct codec codec_topk64 = RV_TOPK_CODEC("topk64", 8, 64);

@@ -11,7 +11,7 @@ enum {
 	BYTE = 8
 };
 
-/* Where the parts of a group lie. */
+/* Offsets of the parts of a group, in bytes; `kept`: its number of places for values. */
 struct parts {
 	size_t kept, count, indices, values, end;
 };
@@ -51,7 +51,7 @@ static void put_index(uint8_t *indices, size_t i, unsigned index) {
 	uint8_t *at = indices + i / 2 * 3;
 	if (i % 2 == 0) {
 		at[0] = (uint8_t)index;
-		at[1] = (uint8_t)(index >> 8); /* the high half is the next one's, written after this */
+		at[1] = (uint8_t)(index >> 8); /* the high half is the next index, written later */
 	} else {
 		at[1] = (uint8_t)(at[1] | (index & 15) << 4);
 		at[2] = (uint8_t)(index >> 4);
@@ -67,7 +67,7 @@ static unsigned get_code(const uint8_t *codes, size_t i) {
 	return codes[i / 4] >> (i % 4 * CODE_BITS) & 3;
 }
 
-/* Bits from `used` on of `bytes` bytes are 0. */
+/* Returns true if the bits from `used` on of `bytes` bytes are 0. */
 static bool zero_behind(const uint8_t *at, size_t used, size_t bytes) {
 	if (used % BYTE != 0 && at[used / BYTE] >> (used % BYTE) != 0)
 		return false;
@@ -117,7 +117,7 @@ static enum rv_err read_indices(const struct codec *self, const uint8_t *in, con
 	return RV_OK;
 }
 
-/* What the levels may be, given how many values are sent as each. */
+/* Checks the levels, given how many values are sent as each. */
 static enum rv_err check_levels(const struct codec *self, const struct topk_picked *p, const size_t used[2],
 								size_t first, struct rv_errtext *et) {
 	const float low = p->level[0], high = p->level[1];

@@ -1,31 +1,31 @@
-/* codec_topk_bytes.h: a group of values of which few are kept, as bytes and back. Private to outer/; the layout is in
- * codec_topk.h. */
+/* codec_topk_bytes.h: a group of values, few of them kept, as bytes and back. Private to outer/;
+ * the layout is in codec_topk.h. */
 #ifndef RV_OUTER_CODEC_TOPK_BYTES_H
 #define RV_OUTER_CODEC_TOPK_BYTES_H
 
 #include "outer/codec_block.h"
 #include "outer/codec_topk.h"
 
-/* What is kept of a group. Value i is sent as level[high[i]], with the sign of value[i]. */
+/* The kept values of a group. Value i is sent as level[high[i]], with the sign of value[i]. */
 struct topk_picked {
 	size_t n;
 	uint16_t index[TOPK_GROUP]; /* ascending */
 	float value[TOPK_GROUP];
 	bool high[TOPK_GROUP];
-	float level[2]; /* low: 0 when there is one level only; high */
+	float level[2]; /* low (0 if there is one level only), high */
 };
 
-#define TOPK_LEVEL_MAX 0x1.ffffp+127f /* of a level, which is a scale (codec_block.h) for codes of 1 */
+#define TOPK_LEVEL_MAX 0x1.ffffp+127f /* largest level: a scale (codec_block.h) for codes of 1 */
 
-/* The length of the group at value `at` of n, and where it lies in their encoding. */
+/* Return the length of the group at value `at` of n, and its offset in bytes in the encoding. */
 size_t topk_group_len(size_t n, size_t at);
 size_t topk_group_at(const struct codec *self, size_t at);
-/* How many of n values are kept, at most. */
+/* Returns how many of n values are kept, at most. */
 size_t topk_kept(const struct codec *self, size_t n);
 
 void topk_write_group(const struct codec *self, const struct topk_picked *p, size_t n, uint8_t *out);
-/* index and value of *p: the group of n values at value `at` of the chunk whose encoding is `in`. RV_E_CORRUPT: what
- * topk_write_group cannot have written. */
+/* Reads the group of n values at value `at` of the chunk encoded in `in`: sets n, index, value and
+ * level of *p. RV_E_CORRUPT: topk_write_group cannot have written it. */
 enum rv_err topk_read_group(const struct codec *self, const uint8_t *in, size_t n, size_t at, struct topk_picked *p,
 							struct rv_errtext *et);
 

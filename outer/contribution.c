@@ -53,7 +53,7 @@ RV_ELEMENTWISE_BODY left_body(const float *a, float *decoded, size_t n) {
 
 RV_ELEMENTWISE(left, (const float *a, float *decoded, size_t n), (a, decoded, n))
 
-/* The n values at `at` of the vector, encoded; what that leaves goes to c->next. */
+/* Encodes the n values at `at` of the vector; the remainder goes to c->next. */
 static enum rv_err encode_chunk(struct contribution *c, const struct global_state *g, const float *theta_local,
 								size_t at, size_t n, uint8_t *out, struct rv_errtext *et) {
 	const struct codec *codec = global_sent(&g->cfg);

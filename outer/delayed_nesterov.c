@@ -1,12 +1,13 @@
-/* delayed_nesterov.c: Delayed Nesterov (Liu et al., Asynchronous Local-SGD, arXiv 2401.09135, algorithm 3 with c = 0):
- * momentum moves once in N rounds, by the mean of their outer gradients; a round between moves theta by an N-th of its
- * own. With s the sum since the last such round:
+/* delayed_nesterov.c: Delayed Nesterov (Liu et al., Asynchronous Local-SGD, arXiv 2401.09135,
+ * algorithm 3 with c = 0): momentum moves once in N rounds, by the mean of their outer gradients; a
+ * round between moves theta by an N-th of its own. With s the sum since the last such round:
  *     s <- s + d
  *     N-th round:  m <- mu m + s / N;  theta <- theta - lr (d / N + mu m);  s <- 0
  *     else:        theta <- theta - lr d / N
- * N = 1 is Nesterov, to the bit. Made for outer gradients that are stale, which momentum would amplify.
+ * N = 1 is Nesterov, to the bit. Made for outer gradients that are stale, which momentum would
+ * amplify.
  *
- * state[0] is m, state[1] is s. How many rounds are in s follows from `turn`. */
+ * state[0] is m, state[1] is s. The number of rounds in s follows from `turn`. */
 #include "outer/elementwise.h"
 #include "outer/optimizer.h"
 

@@ -17,7 +17,8 @@ enum rv_err eager_init(struct eager *e, const struct run_config *run, const stru
 		e->share = (float)run->eager_share;
 		e->n_states = g->optimizer->n_states;
 	}
-	RV_ASSERT(1 + e->n_states <= EAGER_MAX_VECTORS); /* run_config_check_updates: linear ones have one state, or none */
+	/* run_config_check_updates: eager needs a linear optimizer, which has at most one state. */
+	RV_ASSERT(1 + e->n_states <= EAGER_MAX_VECTORS);
 	bool ok = (e->start = malloc(g->n * sizeof(float))) && (e->scratch = malloc(g->chunks.chunk_elems * sizeof(float)));
 	for (int k = 0; ok && k < e->n_states; k++)
 		ok = (e->state[k] = calloc(g->n, sizeof(float))) != NULL;

@@ -1,14 +1,14 @@
 /* elementwise.h: one loop, compiled for each instruction set. Private to outer/.
  *
- * The body is a plain loop that the compiler vectorizes (outer/CMakeLists.txt asks for -O3). Elementwise IEEE operations
- * without contraction give the same bits in all sets. */
+ * The body is a plain loop that the compiler vectorizes (outer/CMakeLists.txt sets -O3).
+ * Elementwise IEEE operations without contraction give the same bits in all sets. */
 #ifndef RV_OUTER_ELEMENTWISE_H
 #define RV_OUTER_ELEMENTWISE_H
 
 #include <stddef.h>
 
-/* RV_ELEMENTWISE(NAME, PARAMS, ARGS) defines NAME PARAMS, which calls the always-inline NAME##_body PARAMS compiled for
- * the best instruction set of this processor. */
+/* Defines NAME PARAMS, which calls the always-inline NAME##_body PARAMS compiled for the best
+ * instruction set of this processor. */
 #define RV_ELEMENTWISE_BODY static inline __attribute__((always_inline)) void
 #ifdef __x86_64__
 #define RV_TARGET_AVX512 __attribute__((target("avx512f,avx512bw")))

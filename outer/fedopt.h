@@ -1,6 +1,6 @@
-/* fedopt.h: the step that FedOpt's adaptive outer optimizers share (Reddi et al., Adaptive Federated Optimization,
- * arXiv 2003.00295, algorithm 2); they differ in how the second moment v follows the square of the outer gradient.
- * Private to outer/.
+/* fedopt.h: the step that FedOpt's adaptive outer optimizers share (Reddi et al., Adaptive
+ * Federated Optimization, arXiv 2003.00295, algorithm 2); they differ in how the second moment v
+ * follows the square of the outer gradient. Private to outer/.
  *
  * state[0] is m, from 0; state[1] is v, from tau^2, the least that the paper allows. */
 #ifndef RV_OUTER_FEDOPT_H

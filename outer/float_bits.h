@@ -1,5 +1,5 @@
-/* float_bits.h: fp32 values as bit patterns: ordering of magnitudes and the test for NaN and infinity are integer
- * comparisons there, the same on every instruction set. Private to outer/. */
+/* float_bits.h: fp32 values as bit patterns: there the order of magnitudes and the test for NaN and
+ * infinity are integer comparisons, the same on every instruction set. Private to outer/. */
 #ifndef RV_OUTER_FLOAT_BITS_H
 #define RV_OUTER_FLOAT_BITS_H
 
@@ -9,7 +9,7 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "encodings are little-endian and copied as they lie");
 
-#define FLOAT_MAGNITUDE         0x7fffffffu /* all but the sign */
+#define FLOAT_MAGNITUDE         0x7fffffffu /* all bits but the sign */
 #define FLOAT_INF_BITS          0x7f800000u /* magnitudes from here on are infinite or NaN */
 #define FLOAT_LEAST_NORMAL_BITS 0x00800000u
 

@@ -3,7 +3,7 @@
 
 #include "base/assert.h"
 
-/* The layer in which this element lies; layers->n: in none. */
+/* Returns the layer of this element; layers->n: it is in none. */
 static int layer_of(const struct fragment_layers *layers, size_t elem) {
 	if (layers->n == 0 || elem < layers->begin)
 		return layers->n;

@@ -14,7 +14,7 @@
 
 enum { ALIGNMENT = 64 };
 
-/* n floats, zeroed, NULL when there is no memory. */
+/* Allocates n floats, zeroed. NULL: no memory. */
 static float *new_vector(size_t n) {
 	size_t bytes = (n * sizeof(float) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 	float *v = aligned_alloc(ALIGNMENT, bytes);
@@ -222,7 +222,7 @@ struct rv_hash global_digest_of(const struct global_config *c, uint64_t round, c
 	return out;
 }
 
-/* Chunk i of the round's vector, as `c` cuts it, into the scratch. */
+/* Decodes chunk i of the round's vector, as `c` cuts it, into the scratch. */
 static enum rv_err decode_chunk(const struct global_state *g, const struct chunking *c, const uint8_t *reduced,
 								uint32_t i, struct rv_errtext *et) {
 	const uint8_t *bytes = reduced + chunking_offset_bytes(c, g->cfg.codec, i);
@@ -256,8 +256,8 @@ void global_advance(struct global_state *g, const struct rv_hash *digest) {
 	g->round++;
 }
 
-/* Decodes twice, chunk by chunk: the first pass only checks. That costs a byte per parameter to read; keeping the
- * decoded vector would cost four to hold. */
+/* Decodes twice, chunk by chunk: the first pass only checks. That reads a byte per parameter;
+ * keeping the decoded vector would take four. */
 enum rv_err global_apply(struct global_state *g, const uint8_t *reduced, const struct rv_hash *digest,
 						 struct rv_errtext *et) {
 	const struct chunking c = global_round_chunks(&g->cfg, g->round);
@@ -322,7 +322,8 @@ struct rv_hash global_full_hash_of(const struct global_config *c, uint64_t round
 	return out;
 }
 
-/* state: n_states pieces, as they are before the first step wherever in the vector. */
+/* Returns true if every state equals `state` in all pieces: n_states pieces as before the first
+ * step, which are the same everywhere in the vector. */
 static bool states_are_initial(const struct global_config *c, float *const *state, const struct rv_hash *piece_hashes) {
 	uint32_t per_vector = global_pieces_per_vector(c);
 	for (int k = 0; k < c->optimizer->n_states; k++) {

@@ -1,11 +1,12 @@
-/* global.h: the shared state of a run: theta, the outer optimizer's state, the round, and the hash chain that names it.
+/* global.h: the shared state of a run: theta, the outer optimizer's state, the round, and the hash
+ * chain that names it.
  *
- * Every worker holds one of these and they are bit-identical at every round boundary. It changes only in
- * global_apply(): once per committed round, for all parameters, or not at all.
+ * Every worker holds one, bit-identical at every round boundary. It changes only in global_apply()
+ * or its parts: once per committed round, completely or not at all.
  *
- * The vector is cut into *fragments* (which part syncs when; classic DiLoCo has one, the whole vector) and a fragment
- * into *chunks* of chunk_elems values, the unit of encoding, of ownership in the all-reduce and of verification.
- */
+ * The vector is cut into *fragments* (the part that a round exchanges; classic DiLoCo has one, the
+ * whole vector) and a fragment into *chunks* of chunk_elems values, the unit of encoding, of
+ * ownership in the all-reduce and of verification. */
 #ifndef RV_OUTER_GLOBAL_H
 #define RV_OUTER_GLOBAL_H
 
@@ -21,114 +22,120 @@
 enum {
 	GLOBAL_MAX_STATES = 4,
 	GLOBAL_MAX_CHUNKS = 1 << 20,
-	GLOBAL_PIECE_ELEMS = 1 << 16 /* of theta or a state: what the full hash is made of, and what a joiner asks for */
+	/* Values of theta or a state: the unit of the full hash and of a joiner's requests */
+	GLOBAL_PIECE_ELEMS = 1 << 16
 };
 
 struct global_config {
 	size_t n;
 	struct chunking chunks;        /* of the whole vector */
-	struct fragments fragments;    /* which of them a round exchanges */
-	const struct codec *codec;     /* of means: of reduced bytes, hence of digests, logs and what is applied */
-	const struct codec *sent;      /* of contributions; NULL: the same one. global_sent() */
-	const struct merge_ops *merge; /* how contributions become one; NULL: merge_mean */
+	struct fragments fragments;    /* chunks that each round exchanges */
+	const struct codec *codec;     /* codec of means: of reduced bytes, hence of digests and logs */
+	const struct codec *sent;      /* codec of contributions; NULL: the same one. global_sent() */
+	const struct merge_ops *merge; /* aggregation rule; NULL: merge_mean */
 	struct merge_params merge_params;
 	const struct outer_optimizer *optimizer;
 	struct outer_params params;
-	struct rv_hash run_hash; /* names the run: the chain starts from it */
+	struct rv_hash run_hash; /* name of the run: the chain starts from it */
 };
 
-/* Whether there can be such a run: its configuration, its model (base/model_shape.h), and how that is cut. No model is
- * built: who makes a run and who trains it ask the same. RV_E_RANGE, RV_E_INVALID, RV_E_NOTFOUND. */
+/* Checks that such a run can exist: its configuration, its model (base/model_shape.h), and how that
+ * is cut. No model is built: the program that creates a run and the one that trains it make the
+ * same check. RV_E_RANGE, RV_E_INVALID, RV_E_NOTFOUND. */
 enum rv_err global_check_run(const struct run_config *run, struct rv_errtext *et);
-/* How a run averages n parameters: its codec, optimizer, chunks and fragments. One function, so that workers, the lab
- * and whoever replays a worker's files cannot differ. RV_E_NOTFOUND: no such codec or optimizer. RV_E_RANGE: what
+/* Derives how a run averages n parameters: its codec, optimizer, chunks and fragments. One
+ * function, so that workers, the lab and a replay of a worker's files cannot differ. RV_E_RANGE:
  * fragments_make refuses. */
 enum rv_err global_config_of(const struct run_config *run, size_t n, const struct fragment_layers *layers,
 							 const struct rv_hash *run_hash, struct global_config *out, struct rv_errtext *et);
 
-/* global_config_of with the vector and the layers that the configuration's model has (base/model_shape.h): no model is
- * built, so that the coordinator cuts the vector as its workers do. Its errors, and those of model_extent_of;
- * RV_E_RANGE: more than GLOBAL_MAX_CHUNKS chunks. */
+/* Does the same with the vector and layers of the configuration's model (base/model_shape.h), which
+ * is not built, so that the coordinator cuts the vector as its workers do. The faults of
+ * global_config_of and model_extent_of; RV_E_RANGE: more than GLOBAL_MAX_CHUNKS chunks. */
 enum rv_err global_config_of_run(const struct run_config *run, const struct rv_hash *run_hash,
 								 struct global_config *out, struct rv_errtext *et);
 
-/* What contributions are encoded by. */
+/* Returns the codec of contributions. */
 const struct codec *global_sent(const struct global_config *c);
-/* How they are merged. */
+/* Returns the aggregation rule, with its codecs and parameters. */
 struct merge_rule global_merge(const struct global_config *c);
 
-/* What `round` exchanges, as a vector of its own: the unit of encoding, of the all-reduce, of digests and log entries.
- * With one fragment: the whole vector. */
+/* Returns what `round` exchanges, as a vector of its own: the unit of encoding, of the all-reduce,
+ * of digests and log entries. With one fragment: the whole vector. */
 struct chunking global_round_chunks(const struct global_config *c, uint64_t round);
-/* Of the longest fragment: what memory for one exchange's mean must hold, and for one contribution to it. */
+/* Return the bytes of a mean of the longest fragment, and of a contribution to it: the memory that
+ * one exchange needs. */
 size_t global_max_payload_bytes(const struct global_config *c);
 size_t global_max_sent_bytes(const struct global_config *c);
-/* Where chunk i of that round's vector lies in theta. */
+/* Returns the index in theta where chunk i of that round's vector begins. */
 size_t global_round_chunk_at(const struct global_config *c, uint64_t round, uint32_t i);
 
 struct global_state {
 	struct global_config cfg;
 	float *theta;                    /* (n) */
 	float *state[GLOBAL_MAX_STATES]; /* optimizer->n_states vectors of (n) */
-	uint64_t round;                  /* the next round to be reduced; 0 at the start */
+	uint64_t round;                  /* next round to be reduced; 0 at the start */
 	struct rv_hash chain;            /* state_hash(round) */
-	float *scratch;                  /* (chunk_elems), global_apply's own */
+	float *scratch;                  /* (chunk_elems), of the functions below */
 };
 
-/* theta0 (n) is copied. chain = H("rivulet chain" | run_hash). RV_E_RANGE: n is 0 or gives more than GLOBAL_MAX_CHUNKS
- * chunks; RV_E_NOMEM. On a fault *g is zero, and releasing it is fine. */
+/* Copies theta0 (n), and sets chain = H("rivulet chain" | run_hash). RV_E_RANGE: n is 0 or gives
+ * more than GLOBAL_MAX_CHUNKS chunks; RV_E_NOMEM. On a fault *g is zero, and may be released. */
 enum rv_err global_init(struct global_state *g, const struct global_config *cfg, const float *theta0,
 						struct rv_errtext *et);
 void global_release(struct global_state *g);
 
-/* Delta = theta - theta_local of what round g->round exchanges, chunk by chunk, encoded by global_sent() into `out`
- * (chunking_total_bytes of global_round_chunks). theta_local (n) is the whole vector. RV_E_RANGE names parameter
- * index and value when training has diverged (NaN/Inf). May run on any thread as long as global_apply does not run. */
+/* Encodes Delta = theta - theta_local of the part that round g->round exchanges, chunk by chunk, by
+ * global_sent() into `out` (chunking_total_bytes of global_round_chunks). theta_local (n) is the
+ * whole vector. RV_E_RANGE: training has diverged (NaN or infinite), and the text names parameter
+ * index and value. May run on any thread while global_apply does not run. */
 enum rv_err global_encode_delta(const struct global_state *g, const float *theta_local, uint8_t *out,
 								struct rv_errtext *et);
-/* RV_E_RANGE, with a text that says which of the n parameters from `at` on cannot be sent. */
+/* Returns RV_E_RANGE; the text names which of the n parameters from `at` on cannot be sent. */
 enum rv_err global_diverged(const struct global_state *g, const float *theta_local, size_t at, size_t n,
 							struct rv_errtext *et);
 
-/* The largest magnitude that a contribution may have: whatever the weights, their sum stays finite (base/weights.h). No
- * outer gradient of a sane model comes near. */
+/* The largest magnitude in a contribution: whatever the weights, the sum stays finite
+ * (base/weights.h). Outer gradients of sane models are far smaller. */
 #define GLOBAL_SENT_MAX 1e31f
-/* RV_E_RANGE: a value of `sent`, an encoded contribution to g->round, is larger: its owner could not average it, and
- * would take its sender for one that breaks the protocol. */
+/* Checks `sent`, an encoded contribution to g->round. RV_E_RANGE: a value is larger: its owner
+ * could not average it, and would conclude that the sender breaks the protocol. */
 enum rv_err global_check_sent(const struct global_state *g, const uint8_t *sent, struct rv_errtext *et);
 
-/* The digest that workers vote with: H("rivulet round" | round | H(chunk 0) | H(chunk 1) ...) over the reduced encoded
- * chunks. The per-chunk hashes let a chunk be verified alone. */
+/* Returns the digest that workers vote with: H("rivulet round" | round | H(chunk 0) | H(chunk 1)
+ * ...) over the reduced encoded chunks. The per-chunk hashes let a chunk be verified alone. */
 struct rv_hash global_digest(const struct global_state *g, uint64_t round, const uint8_t *reduced);
 
-/* The outer step of round g->round: decodes `reduced`, steps what it exchanged of theta and state, chain =
- * H("rivulet step" | chain | digest), round += 1. Checks the whole input first: on RV_E_CORRUPT nothing has changed and
- * the text names the chunk. `digest` is the caller's global_digest() of these bytes, which it has voted with or
- * verified; it is not computed again here. */
+/* Makes the outer step of round g->round: decodes `reduced`, steps the exchanged part of theta and
+ * state, sets chain = H("rivulet step" | chain | digest) and round += 1. Checks the whole input
+ * first: on RV_E_CORRUPT nothing has changed and the text names the chunk. `digest` is the caller's
+ * global_digest() of these bytes, which it has voted with or verified; it is not computed again
+ * here. */
 enum rv_err global_apply(struct global_state *g, const uint8_t *reduced, const struct rv_hash *digest,
 						 struct rv_errtext *et);
 
-/* global_apply in its parts, for who does the arithmetic elsewhere: that all of `reduced` can be decoded
- * (RV_E_CORRUPT); and, behind the arithmetic, the chain and the round. */
+/* Split global_apply for callers that do the arithmetic elsewhere: global_check checks that all of
+ * `reduced` can be decoded (RV_E_CORRUPT); after the arithmetic global_advance moves the chain and
+ * the round. */
 enum rv_err global_check(const struct global_state *g, const uint8_t *reduced, struct rv_errtext *et);
 void global_advance(struct global_state *g, const struct rv_hash *digest);
 
-/* The full check, about 1 GB/s: H("rivulet state" | round | chain | n | H(piece 0) | H(piece 1) ...). Each vector
- * (theta, then the states) is cut into pieces of GLOBAL_PIECE_ELEMS values, the last of each shorter; so whoever has
- * the piece hashes can check them against the full hash, and then each piece alone, wherever it came from. */
+/* Returns the hash of the whole state, at about 1 GB/s: H("rivulet state" | round | chain | n |
+ * H(piece 0) | H(piece 1) ...). Each vector (theta, then the states) is cut into pieces of
+ * GLOBAL_PIECE_ELEMS values, the last of each shorter. So a joiner can check the piece hashes
+ * against the full hash, and then each piece alone, from any source. */
 struct rv_hash global_full_hash(const struct global_state *g);
 uint32_t global_pieces_per_vector(const struct global_config *c);
 uint32_t global_pieces(const struct global_config *c); /* of theta and all states */
-/* The values of piece i, and how many there are. */
+/* Returns the values of piece i, and sets *n to their number. */
 const float *global_piece(const struct global_state *g, uint32_t i, size_t *n);
 struct rv_hash global_full_hash_of(const struct global_config *c, uint64_t round, const struct rv_hash *chain,
 								   const struct rv_hash *piece_hashes);
-/* Whether the outer states of these piece hashes (all of them: theta's come first) are those before the first step.
- * RV_E_NOMEM;
- * RV_E_CORRUPT: they are not. */
+/* Checks that the outer states of these piece hashes (all of them, theta's first) are those before
+ * the first step. RV_E_NOMEM; RV_E_CORRUPT: they are not. */
 enum rv_err global_check_initial(const struct global_config *c, const struct rv_hash *piece_hashes,
 								 struct rv_errtext *et);
-/* As global_full_hash_of, a round's digest: from the hashes of its chunks. */
+/* Returns a round's digest from the hashes of its chunks. */
 struct rv_hash global_digest_of(const struct global_config *c, uint64_t round, const struct rv_hash *chunk_hashes);
 
 #endif

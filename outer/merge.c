@@ -1,4 +1,4 @@
-/* merge.c: the registry of aggregation rules, and what is the same for all: see merge.h. */
+/* merge.c: the registry of aggregation rules, and what all rules share: see merge.h. */
 #include "outer/merge.h"
 
 #include "base/assert.h"
@@ -16,8 +16,8 @@ size_t merge_scratch(const struct merge_rule *rule, size_t n, int n_in) {
 	return n * (1 + (rule->ops->vectors ? rule->ops->vectors(n_in) : 0));
 }
 
-/* Returns the sum of squares of contribution i; any number for one that cannot be decoded. `values` (n) is
- * overwritten. */
+/* Returns the sum of squares of contribution i; arbitrary if it cannot be decoded. Overwrites
+ * `values` (n). */
 static double sum_squares(const struct merge_inputs *c, int i, float *values) {
 	if (c->codec->sum_squares)
 		return c->codec->sum_squares(c->codec, c->in[i], c->n);
@@ -26,7 +26,8 @@ static double sum_squares(const struct merge_inputs *c, int i, float *values) {
 	return codec_kernels_best()->dot(values, values, c->n);
 }
 
-/* Returns the dot product of contribution i, which can be decoded, with the mean. `values` (n) is overwritten. */
+/* Returns the dot product of contribution i, which can be decoded, with the mean. Overwrites
+ * `values` (n). */
 static double dot_with(const struct merge_inputs *c, int i, const float *mean, float *values) {
 	if (c->codec->dot)
 		return c->codec->dot(c->codec, c->in[i], c->n, mean);

@@ -1,32 +1,40 @@
-/* merge.h: how the contributions to a chunk become one: the aggregation rule of a run. One file per rule
- * (outer/merge_NAME.c), behind this table, found by the place of its line in base/merge_rules.def.
+/* merge.h: how the contributions to a chunk become one: the aggregation rule of a run. One file per
+ * rule (outer/merge_NAME.c), behind this table, found by the place of its line in
+ * base/merge_rules.def.
  *
- * The owner of a chunk decodes the contributions in roster order, merges them, and encodes the result once. All owners,
- * the lab, `rivulet replay` and the simulator call merge_chunk(): the same bits on every processor. Any order of arrival
- * gives the same bytes, because the order is the roster's.
+ * The owner of a chunk decodes the contributions in roster order, merges them, and encodes the
+ * result once. All owners, the lab, `rivulet replay` and the simulator call merge_chunk(): the same
+ * bits on every processor. Any order of arrival gives the same bytes, because the order is the
+ * roster's.
  *
- * "mean"  sum f_i * w_i * x_i in fp32 from zero, divided by the sum of the weights w_i. f_i is 1 for every contribution
- *         whose norm is within the limit: the mean is then the plain weighted mean, bit for bit.
- *         The limit keeps one member from deciding for all. It is `clip` times the median of the norms |x_i| of this
- *         very chunk; a contribution above it is scaled down to it: f_i = limit / |x_i|. No member claims anything for
- *         that: the owner sees all contributions. Of n norms the median is the one at place (n - 1) / 2, ascending: with
- *         an even number the lower one of the two in the middle, so that half of the roster together cannot raise it.
- *         Norms of 0 count: where most members have nothing to say, one cannot say much. With fewer than MERGE_CLIP_MIN
- *         contributions nothing is limited: of two norms neither is known to be the wrong one, and the smaller one would
- *         let an idle member hold the other back.
- *         Weights do not take part: a contribution is limited first and weighed then. Its sender does not learn of it:
- *         what it keeps for error feedback is what its encoding left, not what clipping took. (Norm clipping by the
- *         median: a single step of centered clipping from zero, Karimireddy et al., ICML 2021, arXiv 2012.10333, with
- *         the radius of each chunk taken from the data.)
- *         Norms are sums in double in a fixed order (codec_kernels.h; each square of an fp32 is exact there), their
- *         roots correctly rounded, and f_i * w_i is one product in double, rounded to fp32.
+ * "mean"  sum f_i * w_i * x_i in fp32 from zero, divided by the sum of the weights w_i. f_i is 1
+ *         for every contribution whose norm is within the limit: the mean is then the plain
+ *         weighted mean, bit for bit.
+ *         The limit keeps one member from deciding for all. It is `clip` times the median of the
+ *         norms |x_i| of this very chunk; a contribution above it is scaled down to it:
+ *         f_i = limit / |x_i|. It rests on no member's claim: the owner sees all contributions. The
+ *         median of n norms is the one at place (n - 1) / 2, ascending: with an even number the
+ *         lower one of the two in the middle, so that half of the roster together cannot raise it.
+ *         Norms of 0 count: if most members contribute nothing, one cannot contribute much. With
+ *         fewer than MERGE_CLIP_MIN contributions nothing is limited: neither of two norms is known
+ *         to be the wrong one, and the smaller one would let an idle member hold the other back.
+ *         Weights do not take part: a contribution is limited first and weighted then. Its sender
+ *         does not learn of it: for error feedback it keeps what its encoding left, not what
+ *         clipping took. (Norm clipping by the median: a single step of centered clipping from
+ *         zero, Karimireddy et al., ICML 2021, arXiv 2012.10333, with the radius of each chunk
+ *         taken from the data.)
+ *         Norms are sums in double in a fixed order (codec_kernels.h; each square of an fp32 is
+ *         exact there), their roots correctly rounded, and f_i * w_i is one product in double,
+ *         rounded to fp32.
  *
- * "trimmed_mean"  for each value by itself: of the n contributions the merge_trimmed(trim_share, n) largest and as many
- *         smallest ones are left out, and the weighted mean of the others is taken: their sum w_i * x_i in fp32 from
- *         zero in roster order, over the sum of their weights. Equal values are ordered by their place in the roster.
- *         (The coordinate-wise trimmed mean: Yin et al., ICML 2018, arXiv 1803.01498, definition 2; there without
- *         weights.) Where at most that many members lie, each value lies between two of the honest ones. Nothing is
- *         limited by norms. All contributions to a chunk are decoded at a time: n chunks of memory for its owner. */
+ * "trimmed_mean"  for each value by itself: the weighted mean without the
+ *         merge_trimmed(trim_share, n) largest of the n contributions and as many smallest: the sum
+ *         w_i * x_i of the others in fp32 from zero in roster order, over the sum of their weights.
+ *         Equal values are ordered by their place in the roster. (The coordinate-wise trimmed mean:
+ *         Yin et al., ICML 2018, arXiv 1803.01498, definition 2; there without weights.) If at most
+ *         that many members lie, each value lies between two of the honest ones. Norms limit
+ *         nothing. All contributions to a chunk are decoded at a time: n chunks of memory for its
+ *         owner. */
 #ifndef RV_OUTER_MERGE_H
 #define RV_OUTER_MERGE_H
 
@@ -35,10 +43,10 @@
 
 enum { MERGE_MAX_INPUTS = 64, MERGE_CLIP_MIN = 3 };
 
-/* What runs choose of a rule. */
+/* A run's settings of its rule. */
 struct merge_params {
-	double clip;       /* multiples of the median norm; 0: nothing is limited */
-	double trim_share; /* of the contributions, left out on each side */
+	double clip;       /* multiple of the median norm; 0: nothing is limited */
+	double trim_share; /* share of the contributions left out on each side */
 };
 
 /* The contributions to one chunk. */
@@ -48,28 +56,30 @@ struct merge_inputs {
 	const uint32_t *weights;
 	int n_in;
 	size_t n; /* values of the chunk */
-	/* Sums of squares of each, where the rule asked for them or they are measured; else NULL. What cannot be decoded has
-	 * any number. */
+	/* Sums of squares of each, if the rule wants them or they are measured; else NULL. Arbitrary
+	 * for a contribution that cannot be decoded. */
 	const double *norm2;
 };
 
-/* Statistics over the chunks that were merged since it was zeroed; by place in `in`. They decide nothing. */
+/* Statistics over the chunks merged since it was zeroed, by place in `in`. They decide nothing. */
 struct merge_measured {
 	float *values;                  /* memory for one chunk, the caller's */
-	double norm2[MERGE_MAX_INPUTS]; /* sum of squares of the contribution, as it came */
-	double dot[MERGE_MAX_INPUTS];   /* its dot product with the mean, before that is encoded */
+	double norm2[MERGE_MAX_INPUTS]; /* sums of squares of the contributions, as received */
+	double dot[MERGE_MAX_INPUTS];   /* their dot products with the mean, before that is encoded */
 	uint32_t clipped[MERGE_MAX_INPUTS];
 	double mean2; /* sum of squares of the mean */
 };
 
 struct merge_ops {
 	const char *name;
-	/* Returns true where the rule needs the norms of n_in contributions. NULL: never. */
+	/* Returns true if the rule needs the norms of n_in contributions. NULL: never. */
 	bool (*wants_norms)(const struct merge_params *p, int n_in);
-	/* Vectors of a chunk's size that it works in, for n_in contributions. NULL: none. */
+	/* Returns how many vectors of a chunk's size it works in, for n_in contributions. NULL:
+	 * none. */
 	size_t (*vectors)(int n_in);
-	/* mean (n) = the contributions as one. work: `vectors` of n. Counts those that it limits in clipped[] (NULL: not
-	 * wanted). RV_E_CORRUPT names the contribution that cannot be decoded by its place. */
+	/* Merges the contributions into mean (n). `work`: `vectors` of n. Counts limited ones in
+	 * clipped[] (NULL: not counted). RV_E_CORRUPT names the place of the contribution that cannot
+	 * be decoded. */
 	enum rv_err (*merge)(const struct merge_inputs *c, const struct merge_params *p, float *work, float *mean,
 						 uint32_t *clipped, struct rv_errtext *et);
 };
@@ -85,13 +95,15 @@ struct merge_rule {
 	struct merge_params params;
 };
 
-/* Returns how many floats of scratch memory merge_chunk takes for n_in contributions to a chunk of n values. */
+/* Returns how many floats of scratch memory merge_chunk needs for n_in contributions to a chunk of
+ * n values. */
 size_t merge_scratch(const struct merge_rule *rule, size_t n, int n_in);
 
-/* Merges n_in contributions to a chunk of n values into `out`. 1 <= n_in <= MERGE_MAX_INPUTS; weights are positive
- * integers whose sum is below 2^24, asserted. `scratch` holds merge_scratch() floats. `measured`: added to; NULL:
- * nothing is measured. This is the only place where outer gradients become one. RV_E_CORRUPT names the contribution by
- * its place in `in`; RV_E_RANGE when the result overflows; `measured` is then unspecified. */
+/* Merges n_in contributions to a chunk of n values into `out`. 1 <= n_in <= MERGE_MAX_INPUTS;
+ * weights are positive integers whose sum is below 2^24, asserted. `scratch` holds merge_scratch()
+ * floats. Adds to `measured`; NULL: nothing is measured. Outer gradients become one only here.
+ * RV_E_CORRUPT names the contribution by its place in `in`; RV_E_RANGE: the result overflows;
+ * `measured` is then unspecified. */
 enum rv_err merge_chunk(const struct merge_rule *rule, const uint8_t *const *in, const uint32_t *weights, int n_in,
 						size_t n, float *scratch, uint8_t *out, struct merge_measured *measured, struct rv_errtext *et);
 

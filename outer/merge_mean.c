@@ -1,4 +1,5 @@
-/* merge_mean.c: the weighted mean, with contributions limited by the median of their norms: see merge.h. */
+/* merge_mean.c: the weighted mean, with contributions limited by the median of their norms: see
+ * merge.h. */
 #include "base/order.h"
 #include "outer/elementwise.h"
 #include "outer/merge.h"
@@ -17,7 +18,7 @@ static bool mean_wants_norms(const struct merge_params *p, int n_in) {
 	return p->clip > 0 && n_in >= MERGE_CLIP_MIN;
 }
 
-/* Scales down the factors of those whose norm is above the limit. */
+/* Scales down the factors of contributions whose norm is above the limit. */
 static void limit_factors(const struct merge_inputs *c, double clip, float *factors, uint32_t *clipped) {
 	double norm[MERGE_MAX_INPUTS];
 	for (int i = 0; i < c->n_in; i++)
@@ -32,7 +33,8 @@ static void limit_factors(const struct merge_inputs *c, double clip, float *fact
 	}
 }
 
-/* The sum of the contributions, each times its factor (its weight, less where it is limited), over that of weights. */
+/* Sets mean to the sum of the contributions, each times its factor (its weight, less if it is
+ * limited), over the sum of the weights. */
 static enum rv_err mean_merge(const struct merge_inputs *c, const struct merge_params *p, float *work, float *mean,
 							  uint32_t *clipped, struct rv_errtext *et) {
 	float factors[MERGE_MAX_INPUTS];

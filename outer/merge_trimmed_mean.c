@@ -1,10 +1,10 @@
-/* merge_trimmed_mean.c: of each value the mean without the extremes: see merge.h. */
+/* merge_trimmed_mean.c: the mean of each value without its extremes: see merge.h. */
 #include "outer/elementwise.h"
 #include "outer/merge.h"
 
 #include <string.h>
 
-enum { LANES = 64 }; /* values that are merged at a time */
+enum { LANES = 64 }; /* values merged at a time */
 
 /* Decoded contributions, one after the other, n values each. */
 struct decoded {
@@ -14,7 +14,8 @@ struct decoded {
 	size_t n;
 };
 
-/* rank (lanes) = of each value of contribution i from `at` on, how many others are smaller, or equal and before it. */
+/* Sets rank (lanes), for each value of contribution i from `at` on, to how many other contributions
+ * have a smaller one, or an equal one and an earlier place. */
 RV_ELEMENTWISE_BODY rank_lanes(const struct decoded *d, int i, size_t at, size_t lanes, int32_t *rank) {
 	const float *x = d->values + (size_t)i * d->n + at;
 	memset(rank, 0, LANES * sizeof *rank);
@@ -29,7 +30,8 @@ RV_ELEMENTWISE_BODY rank_lanes(const struct decoded *d, int i, size_t at, size_t
 	}
 }
 
-/* mean (n). A contribution's value counts where as many as are trimmed have a lower rank, and as many a higher one. */
+/* Computes mean (n). A contribution's value counts if at least as many as are trimmed have a lower
+ * rank, and as many a higher one. */
 RV_ELEMENTWISE_BODY merge_all_body(const struct decoded *d, float *restrict mean) {
 	for (size_t at = 0; at < d->n; at += LANES) {
 		const size_t lanes = d->n - at < LANES ? d->n - at : LANES;

@@ -1,5 +1,6 @@
-/* nesterov.c: the outer optimizer of DiLoCo (arXiv 2311.08105, algorithm 1; the form of torch.optim.SGD with
- * nesterov=True, dampening 0): b <- mu b + d;  theta <- theta - lr (d + mu b). */
+/* nesterov.c: the outer optimizer of DiLoCo (arXiv 2311.08105, algorithm 1; the form of
+ * torch.optim.SGD with nesterov=True, dampening 0): b <- mu b + d;
+ * theta <- theta - lr (d + mu b). */
 #include "outer/elementwise.h"
 #include "outer/optimizer.h"
 

@@ -6,7 +6,8 @@
 
 enum { DIGIT_BITS = 8, DIGITS = 1 << DIGIT_BITS, TOP_SHIFT = 24 };
 
-/* Digit by digit from the top: of those that agree so far, how many have a larger next one. */
+/* Finds digit by digit from the top: counts, of those that agree so far, how many have a larger
+ * next one. */
 uint32_t topk_threshold(const uint32_t *magnitude, size_t n, size_t count) {
 	uint32_t found = 0, known = 0;
 	for (int shift = TOP_SHIFT; shift >= 0; shift -= DIGIT_BITS) {
