@@ -3,28 +3,15 @@
 
 #include "base/run_config.h"
 
-#include <string.h>
-
 enum { MAX_LAYERS = 4096, MAX_CHANNELS = 1 << 16, MAX_INNER = 1 << 18, MAX_VOCAB = 1 << 24, MAX_CONTEXT = 1 << 20 };
 
-#define MODEL_FAMILY(name) {#name, &model_rules_##name},
-static const struct {
-	const char *name;
-	const struct model_rules *rules;
-} families[] = {
+#define MODEL_FAMILY(name, facts) &model_rules_##name,
+static const struct model_rules *const families[] = {
 #include "base/model_families.def"
 };
 #undef MODEL_FAMILY
 
-static const struct model_rules *rules_of(const char *family) {
-	for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)
-		if (strcmp(families[i].name, family) == 0)
-			return families[i].rules;
-	return NULL;
-}
-
 struct model_shape model_shape_of(const struct run_config *c) {
-	bool linear = strcmp(c->rope_scaling, "linear") == 0, llama3 = strcmp(c->rope_scaling, "llama3") == 0;
 	return (struct model_shape){
 		.n_layer = (int)c->n_layer,
 		.n_head = (int)c->n_head,
@@ -36,9 +23,7 @@ struct model_shape model_shape_of(const struct run_config *c) {
 		.tied = c->tied,
 		.norm_eps = (float)c->norm_eps,
 		.rope = {.theta = c->rope_theta,
-				 .scaling = linear   ? ROPE_LINEAR
-							: llama3 ? ROPE_LLAMA3
-									 : ROPE_PLAIN,
+				 .scaling = (enum rope_scaling)c->rope_scaling,
 				 .factor = c->rope_factor,
 				 .low_freq = c->rope_low_freq,
 				 .high_freq = c->rope_high_freq,
@@ -66,9 +51,7 @@ enum rv_err model_shape_check(const struct model_shape *s, struct rv_errtext *et
 
 enum rv_err model_extent_of(const struct run_config *c, struct model_extent *extent, struct rv_errtext *et) {
 	struct model_shape s = model_shape_of(c);
-	const struct model_rules *rules = rules_of(c->model);
-	if (!rules)
-		return rv_fail(et, RV_E_NOTFOUND, "model family '%s' does not exist", c->model);
+	const struct model_rules *rules = families[c->model];
 	RV_TRY(model_shape_check(&s, et));
 	RV_TRY(rules->resolve(&s, et));
 	if (extent)

@@ -20,6 +20,8 @@ enum {
 
 #define MODEL_GPT2_NORM_EPS 1e-5f /* what the backends' LayerNorm has */
 
+enum rope_scaling { ROPE_PLAIN, ROPE_LINEAR, ROPE_LLAMA3 }; /* in the order of the option's choices */
+
 /* What a model is, of the run's configuration: see base/run_config.h for each field. */
 struct model_shape {
 	int n_layer, n_head, n_embd, vocab, context;
@@ -28,7 +30,7 @@ struct model_shape {
 	float norm_eps;
 	struct model_rope {
 		double theta;
-		enum { ROPE_PLAIN, ROPE_LINEAR, ROPE_LLAMA3 } scaling;
+		enum rope_scaling scaling;
 		double factor, low_freq, high_freq;
 		int original_context;
 	} rope;
@@ -47,7 +49,7 @@ struct model_rules {
 	/* Of a resolved shape: of model_ops.layout's table, without the table. */
 	struct model_extent (*extent)(const struct model_shape *s);
 };
-#define MODEL_FAMILY(name) extern const struct model_rules model_rules_##name;
+#define MODEL_FAMILY(name, facts) extern const struct model_rules model_rules_##name;
 #include "base/model_families.def"
 #undef MODEL_FAMILY
 
@@ -57,8 +59,7 @@ int model_llama_inner(int n_embd);
 
 /* The bounds that hold for every family. RV_E_RANGE. */
 enum rv_err model_shape_check(const struct model_shape *s, struct rv_errtext *et);
-/* The model of this configuration. *extent (NULL: not wanted). RV_E_NOTFOUND: no such family; RV_E_RANGE: it has no
- * such model. */
+/* The model of this configuration. *extent (NULL: not wanted). RV_E_RANGE: the family has no such model. */
 enum rv_err model_extent_of(const struct run_config *c, struct model_extent *extent, struct rv_errtext *et);
 
 /* Rows of the token embedding in the block. */

@@ -4,6 +4,12 @@
 #ifndef RV_BASE_REGISTRIES_H
 #define RV_BASE_REGISTRIES_H
 
+/* The facts of a registry are an array of these in the order of its lines, ended by name NULL. */
+struct registry_entry {
+	const char *name;
+	unsigned facts; /* of the registry's own enum */
+};
+
 /* Codecs (outer/codec.h). */
 enum codec_choice {
 #define CODEC(name, facts, of_mean) CODEC_##name,
@@ -14,12 +20,8 @@ enum codec_fact {
 	CODEC_ROUNDS = 1, /* values */
 	CODEC_SPARSE = 2, /* most values become 0 */
 };
-struct codec_facts {
-	const char *name;
-	unsigned facts;            /* enum codec_fact */
-	enum codec_choice of_mean; /* mean-codec = auto */
-};
-extern const struct codec_facts codec_facts[];
+extern const struct registry_entry codec_facts[];
+extern const enum codec_choice codec_of_mean[]; /* mean-codec = auto */
 
 /* The option mean-codec: auto, or 1 + a codec. */
 enum mean_codec_choice {
@@ -43,12 +45,11 @@ enum outer_fact {
 	OUTER_ADAPTIVE = 16, /* divides by the root of a second moment: has eps */
 	OUTER_DELAYS = 32,   /* momentum moves once in outer-delay rounds */
 };
-struct outer_facts {
-	const char *name;
-	unsigned facts;      /* enum outer_fact */
+extern const struct registry_entry outer_facts[];
+struct outer_usual {
 	double lr, momentum; /* outer-lr, outer-momentum = -1 */
 };
-extern const struct outer_facts outer_facts[];
+extern const struct outer_usual outer_usual[];
 
 /* Aggregation rules (outer/merge.h). */
 enum merge_choice {
@@ -60,14 +61,40 @@ enum merge_fact {
 	MERGE_CLIPS = 1, /* limits contributions by outer-clip */
 	MERGE_TRIMS = 2, /* leaves out the extremes, trim-share of the contributions on each side */
 };
-struct merge_facts {
-	const char *name;
-	unsigned facts; /* enum merge_fact */
-	int least;      /* contributions that the rule takes */
-};
-extern const struct merge_facts merge_facts[];
+extern const struct registry_entry merge_facts[];
+extern const int merge_least[]; /* contributions that the rule takes */
 
-/* Returns how many of n contributions a rule with that trim-share leaves out on each side: less than half of them. */
+/* Inner optimizers (train/inner.h). */
+enum inner_choice {
+#define INNER_OPTIMIZER(name, facts) INNER_##name,
+#include "base/inner_optimizers.def"
+#undef INNER_OPTIMIZER
+};
+enum inner_fact {
+	INNER_HAS_MOMENTS = 1,    /* beta1, beta2, eps */
+	INNER_ORTHOGONALIZES = 2, /* the momentum of matrices: muon-momentum */
+};
+extern const struct registry_entry inner_facts[];
+
+/* Model families (base/model_shape.h, train/model/model.h). */
+enum model_choice {
+#define MODEL_FAMILY(name, facts) MODEL_##name,
+#include "base/model_families.def"
+#undef MODEL_FAMILY
+};
+enum model_fact {
+	FAMILY_ROTATES = 1, /* positions are rotations of queries and keys: rope-theta and its kind */
+};
+extern const struct registry_entry model_facts[];
+
+/* Writes the names of the entries that have the fact: "adam, yogi or adagrad". */
+struct registry_names {
+	char text[256];
+};
+void registry_names(const struct registry_entry *entries, unsigned fact, struct registry_names *out);
+
+/* Returns how many of n contributions a rule with that trim-share leaves out on each side: at least one, and less than
+ * half of them, so none of one or two. */
 int merge_trimmed(double trim_share, int n);
 
 #endif

@@ -5,10 +5,8 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/hex.h"
-#include "base/model_shape.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -31,22 +29,19 @@ enum {
 /* The choices are made from the lines that the registries of model.c, outer/optimizer.c and outer/codec.c are made from
  * (a test holds them together): a coordinator, which links none of these, must refuse a run that no worker could
  * train. */
-#define NAME_OPT(name, f, fallback, choices, group, help)                                                              \
-	{ name, RV_OPT_ENUM, FIELD(f), sizeof(((struct run_config *)0)->f), fallback, 0, 0, choices, help, group }
-
 #define CHOICE_OPT(name, f, fallback, choices, group, help)                                                            \
 	{ name, RV_OPT_CHOICE, FIELD(f), 0, fallback, 0, 0, choices, help, group }
 
 #define HASH_OPT(name, f, group, help)                                                                                 \
 	{ name, RV_OPT_STRING, FIELD(f), sizeof(((struct run_config *)0)->f), "", 0, 0, NULL, help, group }
 
-#define MODEL_FAMILY(name) "|" #name
+#define MODEL_FAMILY(name, facts) "|" #name
 static const char families[] =
 #include "base/model_families.def"
 	;
 #undef MODEL_FAMILY
 
-#define INNER_OPTIMIZER(name) "|" #name
+#define INNER_OPTIMIZER(name, facts) "|" #name
 static const char inner_optimizers[] =
 #include "base/inner_optimizers.def"
 	;
@@ -74,7 +69,7 @@ static const char merge_rules[] =
 #undef MERGE_RULE
 
 const struct rv_option run_config_options[] = {
-	NAME_OPT("model", model, "gpt2", families + 1, "Model", "Model family."),
+	CHOICE_OPT("model", model, "gpt2", families + 1, "Model", "Model family."),
 	INT_OPT("n-layer", n_layer, "4", 1, 256, "Model", "Transformer blocks."),
 	INT_OPT("n-head", n_head, "4", 1, 256, "Model", "Attention heads; must divide n-embd."),
 	INT_OPT("n-embd", n_embd, "128", 8, 16384, "Model", "Channels of the residual stream."),
@@ -86,10 +81,9 @@ const struct rv_option run_config_options[] = {
 	{"tied", RV_OPT_BOOL, FIELD(tied), 0, "true", 0, 0, NULL,
 	 "The classifier shares the token embedding. gpt2 always does.", "Model"},
 	REAL_OPT("norm-eps", norm_eps, "1e-5", 1e-12, 1e-2, "Model", "Added to the variance in norms."),
-	REAL_OPT("rope-theta", rope_theta, "10000", 1, 1e9, "Model", "Snapshot of the rotary embedding's angles. (llama)"),
-	{"rope-scaling", RV_OPT_ENUM, FIELD(rope_scaling), sizeof(((struct run_config *)0)->rope_scaling), "none", 0, 0,
-	 "none|linear|llama3", "How angles are stretched for contexts longer than those first trained on. (llama)",
-	 "Model"},
+	REAL_OPT("rope-theta", rope_theta, "10000", 1, 1e9, "Model", "Base of the rotary embedding's angles. (llama)"),
+	CHOICE_OPT("rope-scaling", rope_scaling, "none", "none|linear|llama3", "Model",
+			   "How angles are stretched for contexts longer than those first trained on. (llama)"),
 	REAL_OPT("rope-factor", rope_factor, "1", 1, 1e4, "Model", "rope-scaling: by how much."),
 	REAL_OPT("rope-low-freq", rope_low_freq, "1", 1e-3, 1e4, "Model", "rope-scaling llama3: low_freq_factor."),
 	REAL_OPT("rope-high-freq", rope_high_freq, "4", 1e-3, 1e4, "Model", "rope-scaling llama3: high_freq_factor."),
@@ -104,18 +98,17 @@ const struct rv_option run_config_options[] = {
 			 "The tokenizer that made the tokens; 64 hex digits as `rivulet inspect` prints them. Empty: bytes."),
 	INT_OPT("data-shards", data_shards, "4", 1, 1024, "Data",
 			"Disjoint shares of the training text; member m reads share m modulo this."),
-	{"data-split", RV_OPT_ENUM, FIELD(data_split), sizeof(((struct run_config *)0)->data_split), "dealt", 0, 0,
-	 "dealt|contiguous",
-	 "dealt: shares are alike, blocks go to them in turn; contiguous: each is one piece of the text, so workers see "
-	 "different distributions.",
-	 "Data"},
+	CHOICE_OPT(
+		"data-split", data_split, "dealt", "dealt|contiguous", "Data",
+		"dealt: shares are alike, blocks go to them in turn; contiguous: each is one piece of the text, so workers "
+		"see different distributions."),
 	INT_OPT("holdout-every", holdout_every, "50", 2, 1000000, "Data",
 			"One block of 16384 tokens in so many is held out and never trained on."),
 
-	{"dtype", RV_OPT_ENUM, FIELD(dtype), sizeof(((struct run_config *)0)->dtype), "auto", 0, 0, "auto|fp32|bf16",
-	 "What operands of matrix products are rounded to; weights, sums and statistics are fp32 always. auto: each worker "
-	 "takes the faster one of its machine, bf16 on a GPU and on processors with bf16 units, else fp32.",
-	 "Inner loop"},
+	CHOICE_OPT(
+		"dtype", dtype, "auto", "auto|fp32|bf16", "Inner loop",
+		"What operands of matrix products are rounded to; weights, sums and statistics are fp32 always. auto: each "
+		"worker takes the faster one of its machine, bf16 on a GPU and on processors with bf16 units, else fp32."),
 	INT_OPT("batch", batch, "8", 1, 65536, "Inner loop", "Sequences in a micro-batch."),
 	INT_OPT("grad-accum", grad_accum, "1", 1, 65536, "Inner loop", "Micro-batches in an inner step."),
 	INT_OPT("steps-per-round", steps_per_round, "30", 1, 1000000, "Inner loop",
@@ -125,9 +118,9 @@ const struct rv_option run_config_options[] = {
 		"How long a worker's inner steps of a round may take: it does as many of steps-per-round as fit, by its own "
 		"speed, at least one; best with weight-by-tokens. 0: all of them, however long."),
 	INT_OPT("rounds", rounds, "60", 1, 10000000, "Inner loop", "Outer steps in the run."),
-	NAME_OPT("inner", inner, "adamw", inner_optimizers + 1, "Inner loop",
-			 "Inner optimizer. muon: for the matrices of the layers, adamw for all else; it takes adamw's lr and "
-			 "weight-decay. sgd: without momentum."),
+	CHOICE_OPT("inner", inner, "adamw", inner_optimizers + 1, "Inner loop",
+			   "Inner optimizer. muon: for the matrices of the layers, adamw for all else; it takes adamw's lr and "
+			   "weight-decay. sgd: without momentum."),
 	REAL_OPT("lr", lr, "0.002", 1e-12, 10, "Inner loop", "Peak learning rate of the inner optimizer."),
 	REAL_OPT("min-lr-ratio", min_lr_ratio, "0.1", 0, 1, "Inner loop",
 			 "Final learning rate as a share of the peak (cosine decay)."),
@@ -163,12 +156,13 @@ const struct rv_option run_config_options[] = {
 		"overlap-steps", overlap_steps, "0", 0, 1000000, "Outer loop",
 		"Inner steps that go on while a round's exchange is under way; its outer step is adopted after them. At most "
 		"steps-per-round."),
-	{"updates", RV_OPT_CHOICE, FIELD(updates), 0, "waited", 0, 0, "waited|delayed|eager",
-	 "When a round's outer step is made. waited: when its exchange is done, or overlap-steps later. delayed, eager: "
-	 "one whole round later, so that the exchange has all inner steps of the next round to hide behind; with eager a "
-	 "worker goes on from the shared weights with its own share of the step under way, with delayed from the shared "
-	 "weights alone.",
-	 "Outer loop"},
+	CHOICE_OPT(
+		"updates", updates, "waited", "waited|delayed|eager", "Outer loop",
+		"When a round's outer step is made. waited: when its exchange is done, or overlap-steps later. delayed, eager: "
+		"one whole round later, so that the exchange has all inner steps of the next round to hide behind; with eager "
+		"a "
+		"worker goes on from the shared weights with its own share of the step under way, with delayed from the shared "
+		"weights alone."),
 	REAL_OPT("eager-share", eager_share, "0", 0, 1, "Outer loop",
 			 "updates = eager: how much of its own outer gradient a worker goes ahead by: 1 / the number of workers "
 			 "that the run is made for, as 0.25 for four."),
@@ -199,16 +193,16 @@ const struct rv_option run_config_options[] = {
 		"mean of what is left without the largest and the smallest values, so that a few workers cannot move it far, "
 		"whatever they send; it takes three workers or more."),
 	REAL_OPT("trim-share", trim_share, "0.25", 0.01, 0.5, "Outer loop",
-			 "merge = trimmed_mean: the share of the workers' values that is left out on each side, rounded down: 0.25 "
-			 "of four workers is the largest and the smallest one."),
+			 "merge = trimmed_mean: the share of the workers' values that is left out on each side, rounded down, at "
+			 "least one: of three workers, and 0.25 of four, the largest and the smallest one."),
 	INT_OPT("outer-delay", outer_delay, "1", 1, 1024, "Outer loop",
 			"Outer delayed_nesterov: N; momentum moves once in so many rounds, by their mean. 1: nesterov."),
 	INT_OPT("chunk-elems", chunk_elems, "0", 0, 65536, "Outer loop",
 			"Parameters in a chunk of the all-reduce, a multiple of 256; 0: chosen from the model's size."),
 	INT_OPT("snapshot-every", snapshot_every, "8", 1, 64, "Outer loop",
 			"Rounds between two snapshots of the shared state."),
-	{"late", RV_OPT_CHOICE, FIELD(late), 0, "keep", 0, 0, "keep|discard",
-	 "What a worker that missed a round does with its inner progress.", "Outer loop"},
+	CHOICE_OPT("late", late, "keep", "keep|discard", "Outer loop",
+			   "What a worker that missed a round does with its inner progress."),
 
 	INT_OPT("min-workers", min_workers, "1", 1, 64, "Round", "A round is not reduced before so many are ready."),
 	TIME_OPT("grace-ms", grace_ms, "30000", 0, 86400000, "Round",
@@ -222,26 +216,25 @@ const struct rv_option run_config_options[] = {
 		"--check prints what follows from another value."),
 	{"weight-by-tokens", RV_OPT_BOOL, FIELD(weight_by_tokens), 0, "false", 0, 0, NULL,
 	 "Weigh a worker's outer gradient by the tokens it trained on, instead of equally.", "Round"},
-	{"ownership", RV_OPT_ENUM, FIELD(ownership), sizeof(((struct run_config *)0)->ownership), "bandwidth", 0, 0,
-	 "bandwidth|equal",
-	 "How the averaging is divided among the workers: by what their lines carry, or in equal parts. The result is the "
-	 "same to the bit.",
-	 "Round"},
+	CHOICE_OPT(
+		"ownership", ownership, "bandwidth", "bandwidth|equal", "Round",
+		"How the averaging is divided among the workers: by what their lines carry, or in equal parts. The result "
+		"is the same to the bit."),
 	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };
 
 double run_config_outer_lr(const struct run_config *c) {
-	return c->outer_lr == RUN_CONFIG_AUTO ? outer_facts[c->outer].lr : c->outer_lr;
+	return c->outer_lr == RUN_CONFIG_AUTO ? outer_usual[c->outer].lr : c->outer_lr;
 }
 
 double run_config_outer_momentum(const struct run_config *c) {
-	return c->outer_momentum == RUN_CONFIG_AUTO ? outer_facts[c->outer].momentum : c->outer_momentum;
+	return c->outer_momentum == RUN_CONFIG_AUTO ? outer_usual[c->outer].momentum : c->outer_momentum;
 }
 
 enum codec_choice run_config_mean_codec(const struct run_config *c) {
 	if (c->mean_codec != MEAN_CODEC_auto)
 		return (enum codec_choice)(c->mean_codec - 1);
-	return codec_facts[c->codec].of_mean;
+	return codec_of_mean[c->codec];
 }
 
 void run_config_resolve(struct run_config *c) {
@@ -289,14 +282,14 @@ static enum rv_err check_model(const struct run_config *c, struct rv_errtext *et
 	if (c->n_kv_head > 0 && c->n_head % c->n_kv_head != 0)
 		return rv_fail(et, RV_E_RANGE, "n-head = %" PRId64 " is not a multiple of n-kv-head = %" PRId64, c->n_head,
 					   c->n_kv_head);
-	if (strcmp(c->rope_scaling, "llama3") == 0 && !(c->rope_high_freq > c->rope_low_freq))
+	if (c->rope_scaling == ROPE_LLAMA3 && !(c->rope_high_freq > c->rope_low_freq))
 		return rv_fail(et, RV_E_RANGE, "rope-high-freq = %g must be larger than rope-low-freq = %g", c->rope_high_freq,
 					   c->rope_low_freq);
 	return model_extent_of(c, NULL, et);
 }
 
 void run_config_take_model(struct run_config *c, const struct run_config *from) {
-	memcpy(c->model, from->model, sizeof c->model);
+	c->model = from->model;
 	c->n_layer = from->n_layer;
 	c->n_head = from->n_head;
 	c->n_embd = from->n_embd;
@@ -307,7 +300,7 @@ void run_config_take_model(struct run_config *c, const struct run_config *from) 
 	c->tied = from->tied;
 	c->norm_eps = from->norm_eps;
 	c->rope_theta = from->rope_theta;
-	memcpy(c->rope_scaling, from->rope_scaling, sizeof c->rope_scaling);
+	c->rope_scaling = from->rope_scaling;
 	c->rope_factor = from->rope_factor;
 	c->rope_low_freq = from->rope_low_freq;
 	c->rope_high_freq = from->rope_high_freq;
@@ -333,11 +326,13 @@ static enum rv_err check_auto(const char *name, double value, struct rv_errtext 
 /* The private chain of outer/eager.h is that of an optimizer which is linear in outer gradients, and the same in every
  * round. */
 static enum rv_err check_eager(const struct run_config *c, struct rv_errtext *et) {
+	struct registry_names linear;
+	registry_names(outer_facts, OUTER_LINEAR, &linear);
 	if (!(outer_facts[c->outer].facts & OUTER_LINEAR))
 		return rv_fail(et, RV_E_INVALID,
 					   "updates = eager with outer = %s: its step is not linear in the outer gradients, so a worker "
-					   "cannot make its own share of it; outer = nesterov, sgd or average, or updates = delayed",
-					   outer_facts[c->outer].name);
+					   "cannot make its own share of it; outer = %s, or updates = delayed",
+					   outer_facts[c->outer].name, linear.text);
 	if (c->eager_share <= 0)
 		return rv_fail(et, RV_E_INVALID,
 					   "updates = eager: eager-share says how much of its own outer gradient a worker goes ahead by: "
@@ -375,18 +370,11 @@ enum rv_err run_config_check_updates(const struct run_config *c, struct rv_errte
 }
 
 static enum rv_err check_merge(const struct run_config *c, struct rv_errtext *et) {
-	const struct merge_facts *m = &merge_facts[c->merge];
-	if (c->min_workers < m->least)
+	if (c->min_workers < merge_least[c->merge])
 		return rv_fail(et, RV_E_INVALID,
 					   "merge = %s with min-workers = %" PRId64 ": it takes %d workers at least in each round; raise "
 					   "min-workers, or merge = mean",
-					   m->name, c->min_workers, m->least);
-	if (m->facts & MERGE_TRIMS && merge_trimmed(c->trim_share, (int)c->min_workers) == 0)
-		return rv_fail(
-			et, RV_E_INVALID,
-			"merge = %s with trim-share = %g and min-workers = %" PRId64
-			": a round of so few workers would leave nothing out; trim-share = %g at least, or more min-workers",
-			m->name, c->trim_share, c->min_workers, ceil(1000.0 / (double)c->min_workers) / 1000);
+					   merge_facts[c->merge].name, c->min_workers, merge_least[c->merge]);
 	return RV_OK;
 }
 

@@ -4,6 +4,7 @@
 #define RV_BASE_RUN_CONFIG_H
 
 #include "base/err.h"
+#include "base/model_shape.h"
 #include "base/options.h"
 #include "base/registries.h"
 
@@ -13,31 +14,34 @@
 /* Choices of options, in the order of their texts. */
 enum run_updates { UPDATES_WAITED, UPDATES_DELAYED, UPDATES_EAGER };
 enum run_late { RUN_LATE_KEEP, RUN_LATE_DISCARD };
+enum run_split { SPLIT_DEALT, SPLIT_CONTIGUOUS };
+enum run_dtype { RUN_DTYPE_AUTO, RUN_DTYPE_FP32, RUN_DTYPE_BF16 };
+enum run_ownership { OWNERSHIP_BANDWIDTH, OWNERSHIP_EQUAL };
 
 struct run_config {
 	/* model; a family ignores what it does not have */
-	char model[32]; /* family: one of base/model_families.def */
+	int model; /* enum model_choice: the family */
 	int64_t n_layer, n_head, n_embd, vocab, context;
 	int64_t n_kv_head; /* heads of keys and values (grouped-query attention); 0: n_head */
 	int64_t n_inner;   /* hidden channels of the MLP; 0: what the family usually has */
 	bool tied;         /* the classifier is the token embedding */
 	double norm_eps;
-	double rope_theta;     /* snapshot of the rotation's angles */
-	char rope_scaling[16]; /* none|linear|llama3; the four below belong to it */
+	double rope_theta; /* base of the rotation's angles */
+	int rope_scaling;  /* enum rope_scaling; the four below belong to it */
 	double rope_factor, rope_low_freq, rope_high_freq;
 	int64_t rope_original_context;
 	char init_hash[65]; /* hex of the hash of the initial weights; "": drawn from the seed */
 	/* data: one block of every holdout_every is never trained on */
 	char tokenizer_hash[65]; /* hex of the hash of the tokenizer's file; "": the bytes of the text are the tokens */
-	char data_split[16];     /* dealt|contiguous */
+	int data_split;          /* enum run_split */
 	int64_t data_shards;     /* a member reads shard (member % data_shards) */
 	int64_t holdout_every;
 	/* inner loop */
-	char dtype[8];             /* auto|fp32|bf16: operands of the matrix products; sums, statistics, weights are fp32 */
-	int64_t batch, grad_accum; /* sequences per micro-batch; micro-batches per step */
+	int dtype; /* enum run_dtype: of operands of the matrix products; sums, statistics, weights are fp32 */
+	int64_t batch, grad_accum;       /* sequences per micro-batch; micro-batches per step */
 	int64_t steps_per_round, rounds; /* H, R */
 	int64_t round_ms; /* of a worker's inner steps of a round: fewer than H when it is over; 0: H always */
-	char inner[16];   /* optimizer: one of base/inner_optimizers.def */
+	int inner;        /* enum inner_choice: the optimizer */
 	double lr, min_lr_ratio;
 	int64_t warmup_steps;
 	double beta1, beta2, eps, weight_decay, clip;
@@ -66,7 +70,7 @@ struct run_config {
 	int64_t min_workers;
 	int64_t grace_ms, silence_ms; /* base/run_silence.h: what follows from the latter */
 	bool weight_by_tokens;
-	char ownership[16]; /* bandwidth|equal */
+	int ownership; /* enum run_ownership */
 };
 
 extern const struct rv_option run_config_options[];

@@ -5,87 +5,66 @@
 
 #include <string.h>
 
-static bool has_outer_lr(const struct run_config *c) {
-	return outer_facts[c->outer].facts & OUTER_HAS_LR;
-}
-
-static bool has_outer_momentum(const struct run_config *c) {
-	return outer_facts[c->outer].facts & OUTER_HAS_MOMENTUM;
-}
-
-static bool is_adaptive(const struct run_config *c) {
-	return outer_facts[c->outer].facts & OUTER_ADAPTIVE;
-}
-
-static bool has_outer_beta2(const struct run_config *c) {
-	return outer_facts[c->outer].facts & OUTER_HAS_BETA2;
-}
-
-static bool delays(const struct run_config *c) {
-	return outer_facts[c->outer].facts & OUTER_DELAYS;
-}
-
 static bool is_eager(const struct run_config *c) {
 	return c->updates == UPDATES_EAGER;
 }
 
-static bool has_moments(const struct run_config *c) {
-	return strcmp(c->inner, "sgd") != 0;
-}
-
-static bool has_muon(const struct run_config *c) {
-	return strcmp(c->inner, "muon") == 0;
-}
-
-static bool has_rope(const struct run_config *c) {
-	return strcmp(c->model, "llama") == 0;
-}
-
 static bool stretches(const struct run_config *c) {
-	return has_rope(c) && strcmp(c->rope_scaling, "none") != 0;
+	return c->rope_scaling != ROPE_PLAIN;
 }
 
 static bool stretches_as_llama3(const struct run_config *c) {
-	return has_rope(c) && strcmp(c->rope_scaling, "llama3") == 0;
+	return c->rope_scaling == ROPE_LLAMA3;
 }
 
-static bool limits_contributions(const struct run_config *c) {
-	return merge_facts[c->merge].facts & MERGE_CLIPS;
-}
+#define OF(field) offsetof(struct run_config, field), #field " = ", field##_facts
 
-static bool trims_contributions(const struct run_config *c) {
-	return merge_facts[c->merge].facts & MERGE_TRIMS;
-}
-
-static const struct {
+/* An option is used where the chosen entry of a registry has a fact, and where something else holds. */
+static const struct rule {
 	const char *name;
-	bool (*used)(const struct run_config *c);
-	const char *belongs;
+	size_t choice; /* field of run_config */
+	const char *option;
+	const struct registry_entry *entries; /* NULL: no registry has to do with it */
+	unsigned fact;
+	bool (*also)(const struct run_config *c); /* NULL: nothing */
+	const char *with;                         /* what that is */
 } rules[] = {
-	{"outer-lr", has_outer_lr, "every outer optimizer but average"},
-	{"outer-momentum", has_outer_momentum, "outer = nesterov, delayed_nesterov, adam, yogi or adagrad"},
-	{"outer-beta2", has_outer_beta2, "outer = adam or yogi"},
-	{"outer-eps", is_adaptive, "outer = adam, yogi or adagrad"},
-	{"outer-delay", delays, "outer = delayed_nesterov"},
-	{"outer-clip", limits_contributions, "merge = mean"},
-	{"trim-share", trims_contributions, "merge = trimmed_mean"},
-	{"eager-share", is_eager, "updates = eager"},
-	{"beta1", has_moments, "inner = adamw or muon"},
-	{"beta2", has_moments, "inner = adamw or muon"},
-	{"eps", has_moments, "inner = adamw or muon"},
-	{"muon-momentum", has_muon, "inner = muon"},
-	{"rope-theta", has_rope, "model = llama"},
-	{"rope-scaling", has_rope, "model = llama"},
-	{"rope-factor", stretches, "model = llama with rope-scaling"},
-	{"rope-low-freq", stretches_as_llama3, "model = llama with rope-scaling = llama3"},
-	{"rope-high-freq", stretches_as_llama3, "model = llama with rope-scaling = llama3"},
-	{"rope-original-context", stretches_as_llama3, "model = llama with rope-scaling = llama3"},
+	{"outer-lr", OF(outer), OUTER_HAS_LR, NULL, ""},
+	{"outer-momentum", OF(outer), OUTER_HAS_MOMENTUM, NULL, ""},
+	{"outer-beta2", OF(outer), OUTER_HAS_BETA2, NULL, ""},
+	{"outer-eps", OF(outer), OUTER_ADAPTIVE, NULL, ""},
+	{"outer-delay", OF(outer), OUTER_DELAYS, NULL, ""},
+	{"outer-clip", OF(merge), MERGE_CLIPS, NULL, ""},
+	{"trim-share", OF(merge), MERGE_TRIMS, NULL, ""},
+	{"eager-share", 0, "", NULL, 0, is_eager, "updates = eager"},
+	{"beta1", OF(inner), INNER_HAS_MOMENTS, NULL, ""},
+	{"beta2", OF(inner), INNER_HAS_MOMENTS, NULL, ""},
+	{"eps", OF(inner), INNER_HAS_MOMENTS, NULL, ""},
+	{"muon-momentum", OF(inner), INNER_ORTHOGONALIZES, NULL, ""},
+	{"rope-theta", OF(model), FAMILY_ROTATES, NULL, ""},
+	{"rope-scaling", OF(model), FAMILY_ROTATES, NULL, ""},
+	{"rope-factor", OF(model), FAMILY_ROTATES, stretches, " with rope-scaling"},
+	{"rope-low-freq", OF(model), FAMILY_ROTATES, stretches_as_llama3, " with rope-scaling = llama3"},
+	{"rope-high-freq", OF(model), FAMILY_ROTATES, stretches_as_llama3, " with rope-scaling = llama3"},
+	{"rope-original-context", OF(model), FAMILY_ROTATES, stretches_as_llama3, " with rope-scaling = llama3"},
 };
 
-const char *run_config_idle(const struct run_config *c, const char *name) {
-	for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
-		if (strcmp(rules[i].name, name) == 0)
-			return rules[i].used(c) ? NULL : rules[i].belongs;
+static bool is_used(const struct rule *r, const struct run_config *c) {
+	int choice;
+	memcpy(&choice, (const char *)c + r->choice, sizeof choice);
+	return (!r->entries || r->entries[choice].facts & r->fact) && (!r->also || r->also(c));
+}
+
+const char *run_config_idle(const struct run_config *c, const char *name, struct idle_text *room) {
+	struct registry_names names = {""};
+	for (const struct rule *r = rules; r < rules + sizeof rules / sizeof rules[0]; r++) {
+		if (strcmp(r->name, name) != 0 || is_used(r, c))
+			continue;
+		if (r->entries)
+			registry_names(r->entries, r->fact, &names);
+		snprintf(room->text, sizeof room->text, "%s%s%s", r->option, names.text, r->with);
+		return room->text;
+	}
 	return NULL;
 }
 
@@ -102,7 +81,8 @@ int rv_options_idle(const struct rv_option *table, const void *opts, const void 
 	int n = 0;
 	what->text[0] = '\0';
 	for (const struct rv_option *o = table; o->name; o++) {
-		const char *belongs = idle(ctx, o->name);
+		struct idle_text room;
+		const char *belongs = idle(ctx, o->name, &room);
 		char value[RV_OPTION_TEXT_BYTES];
 		if (!belongs || same_value(o, opts, defaults))
 			continue;
@@ -116,8 +96,8 @@ int rv_options_idle(const struct rv_option *table, const void *opts, const void 
 	return n;
 }
 
-static const char *idle_in_run(const void *ctx, const char *name) {
-	return run_config_idle(ctx, name);
+static const char *idle_in_run(const void *ctx, const char *name, struct idle_text *room) {
+	return run_config_idle(ctx, name, room);
 }
 
 int run_config_idle_text(const struct run_config *c, struct rv_errtext *what) {

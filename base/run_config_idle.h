@@ -6,11 +6,16 @@
 
 #include "base/run_config.h"
 
-/* What option `name` belongs to, as in "outer = adam or yogi", where this run makes no use of it; NULL: it does. */
-const char *run_config_idle(const struct run_config *c, const char *name);
+/* Memory for what an option belongs to. */
+struct idle_text {
+	char text[384];
+};
+/* Returns what option `name` belongs to, as in "outer = adam or yogi", where this run makes no use of it (perhaps in
+ * *room); NULL: it does. By the facts of the registries (base/registries.h). */
+const char *run_config_idle(const struct run_config *c, const char *name, struct idle_text *room);
 
 /* The same, of any program's options; ctx is the caller's. */
-typedef const char *rv_idle_of(const void *ctx, const char *name);
+typedef const char *rv_idle_of(const void *ctx, const char *name, struct idle_text *room);
 /* How many options have a value that is not the default, and no effect; `what` says which, and what they belong to. */
 int rv_options_idle(const struct rv_option *table, const void *opts, const void *defaults, rv_idle_of *idle,
 					const void *ctx, struct rv_errtext *what);

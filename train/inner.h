@@ -1,5 +1,4 @@
-/* inner.h: inner optimizers, which move a replica's weights by its gradient. One file each, found
- * by name.
+/* inner.h: inner optimizers, which move a replica's weights by its gradient. One file each.
  *
  * All keep their state in the replica's vectors m and v (zero at the start, part of its saved
  * state); g' = grad_scale * g is the gradient after clipping, wd the decay of spans that decay,
@@ -43,13 +42,11 @@ struct inner_optimizer {
 	void (*step)(const struct inner_slice *s, const struct inner_params *p);
 };
 
-#define INNER_OPTIMIZER(name) extern const struct inner_optimizer inner_##name;
+#define INNER_OPTIMIZER(name, facts) extern const struct inner_optimizer inner_##name;
 #include "base/inner_optimizers.def"
 #undef INNER_OPTIMIZER
-extern const struct inner_optimizer *const inner_registry[]; /* NULL-terminated */
+extern const struct inner_optimizer *const inner_registry[]; /* by enum inner_choice; NULL-terminated */
 
-/* Finds an optimizer by name. Returns RV_E_NOTFOUND with a list of the names. */
-enum rv_err inner_find(const char *name, const struct inner_optimizer **out, struct rv_errtext *et);
 /* Returns inner_optimizer.scratch_floats, or 0. */
 size_t inner_scratch_floats(const struct inner_optimizer *o, const struct model_layout *l);
 /* Returns inner_optimizer.operand_floats, or 0. */

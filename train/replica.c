@@ -95,9 +95,8 @@ enum rv_err replica_new_on(const struct run_config *cfg, const struct dataset *d
 	r->n_shards = options->n_shards;
 	r->n_parts = devices->choice.n;
 	r->schedule = schedule_of(cfg);
-	enum rv_err e = inner_find(cfg->inner, &r->inner, et);
-	if (e == RV_OK)
-		e = build(r, options, devices, et);
+	r->inner = inner_registry[cfg->inner];
+	enum rv_err e = build(r, options, devices, et);
 	if (e != RV_OK) {
 		replica_free(r);
 		return e;

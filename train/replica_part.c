@@ -62,7 +62,7 @@ enum rv_err replica_part_init(struct replica *r, int index, const struct replica
 	const struct model_shape shape = model_shape_of(&r->cfg);
 	const struct model_options options = {.max_batch = (int)r->cfg.batch, .recompute = o->recompute};
 	p->be = be;
-	RV_TRY(model_new(r->cfg.model, &shape, &options, be, &p->model, et));
+	RV_TRY(model_new(model_family(&r->cfg), &shape, &options, be, &p->model, et));
 	r->n = p->model->layout.n_params;
 	p->slice = comm_slice_of(r->n, r->n_parts, index);
 	if (p->slice.begin == p->slice.end)

@@ -16,8 +16,11 @@
 #include <string.h>
 #include <unistd.h>
 
+enum split { SPLIT_AUTO, SPLIT_HELDOUT, SPLIT_ALL };
+
 struct eval_options {
-	char data[512], tokenizer[512], split[16], dtype[8], device[DEVICE_TEXT_BYTES];
+	char data[512], tokenizer[512], device[DEVICE_TEXT_BYTES];
+	int split, dtype; /* enum split, enum run_dtype */
 	int64_t tokens, batch, stride, threads;
 };
 
@@ -27,7 +30,7 @@ struct eval_options {
 static const struct rv_option options[] = {
 	{"data", RV_OPT_STRING, FIELD(data), CAP(data), NULL, 0, 0, NULL,
 	 "Text, or token shards (.bin), to predict. For --split heldout: that of the training run.", "Evaluation"},
-	{"split", RV_OPT_ENUM, FIELD(split), CAP(split), "auto", 0, 0, "auto|heldout|all",
+	{"split", RV_OPT_CHOICE, FIELD(split), 0, "auto", 0, 0, "auto|heldout|all",
 	 "heldout: the part that the run never trained on; all: every token of one file; auto: heldout for weights of a "
 	 "Rivulet run, all for others.",
 	 "Evaluation"},
@@ -40,7 +43,7 @@ static const struct rv_option options[] = {
 	 "Evaluation"},
 	{"tokenizer", RV_OPT_STRING, FIELD(tokenizer), CAP(tokenizer), "", 0, 0, NULL,
 	 "A tokenizer.json or a tiktoken file, or bytes; empty: what lies beside the weights.", "Model"},
-	{"dtype", RV_OPT_ENUM, FIELD(dtype), CAP(dtype), "auto", 0, 0, "auto|fp32|bf16",
+	{"dtype", RV_OPT_CHOICE, FIELD(dtype), 0, "auto", 0, 0, "auto|fp32|bf16",
 	 "Operands of matrix products; auto: as the model was trained.", "Model"},
 	{"batch", RV_OPT_INT, FIELD(batch), 0, "0", 0, 65536, NULL,
 	 "Sequences at a time; changes speed and memory only. 0: about 4096 tokens.", "Model"},
@@ -145,7 +148,7 @@ static enum rv_err evaluate(struct session *s, const char *where, struct rv_errt
 	const struct eval_options *o = s->opts;
 	const struct loaded_model_options model = {.where = where,
 											   .tokenizer = o->tokenizer,
-											   .dtype = o->dtype,
+											   .dtype = (enum run_dtype)o->dtype,
 											   .max_batch = (int)o->batch,
 											   .threads = (int)o->threads,
 											   .device = o->device};
@@ -153,7 +156,7 @@ static enum rv_err evaluate(struct session *s, const char *where, struct rv_errt
 	if (s->model->why_not_gpu[0])
 		rv_event(s->events, RV_INFO, "no_gpu", RV_FIELDS(rv_field_str("why", s->model->why_not_gpu)), "on the CPU: %s",
 				 s->model->why_not_gpu);
-	bool all = strcmp(o->split, "all") == 0 || (strcmp(o->split, "auto") == 0 && !s->model->of_a_run);
+	bool all = o->split == SPLIT_ALL || (o->split == SPLIT_AUTO && !s->model->of_a_run);
 	struct evaluation v;
 	RV_TRY(all ? evaluate_all(s, &v, et) : evaluate_heldout(s, &v, et));
 	rv_progress_clear(s->events);

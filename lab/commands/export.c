@@ -13,8 +13,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum form { FORM_AUTO, FORM_HF, FORM_GGUF };
+
 struct export_options {
-	char out[512], format[8], dtype[8], tokenizer[512];
+	char out[512], tokenizer[512];
+	int form, dtype; /* enum form, enum weights_format */
 	int64_t round, max_file_bytes;
 };
 
@@ -24,12 +27,12 @@ struct export_options {
 static const struct rv_option options[] = {
 	{"out", RV_OPT_STRING, FIELD(out), CAP(out), NULL, 0, 0, NULL,
 	 "hf: the directory to write; gguf: the file, or a directory to put model.gguf into.", "Export"},
-	{"format", RV_OPT_ENUM, FIELD(format), CAP(format), "auto", 0, 0, "auto|hf|gguf",
+	{"format", RV_OPT_CHOICE, FIELD(form), 0, "auto", 0, 0, "auto|hf|gguf",
 	 "hf: a directory that transformers and lm-eval load; gguf: a file that llama.cpp loads; auto: gguf when the name "
 	 "of "
 	 "--out ends in .gguf, else hf.",
 	 "Export"},
-	{"dtype", RV_OPT_ENUM, FIELD(dtype), CAP(dtype), "fp32", 0, 0, "fp32|bf16|fp16",
+	{"dtype", RV_OPT_CHOICE, FIELD(dtype), 0, "fp32", 0, 0, "fp32|bf16|fp16",
 	 "What numbers are rounded to. fp16 is for gguf.", "Export"},
 	{"tokenizer", RV_OPT_STRING, FIELD(tokenizer), CAP(tokenizer), "", 0, 0, NULL,
 	 "The tokenizer.json to go with the weights; empty: the one beside them, or bytes.", "Export"},
@@ -40,21 +43,12 @@ static const struct rv_option options[] = {
 	{.name = NULL},
 };
 
-static enum weights_format format_of(const struct export_options *o) {
-	return strcmp(o->dtype, "bf16") == 0 ? WEIGHTS_BF16 : strcmp(o->dtype, "fp16") == 0 ? WEIGHTS_F16 : WEIGHTS_F32;
-}
-
-/* Returns "hf" or "gguf". */
-static const char *form_of(const struct export_options *o) {
+static bool is_gguf(const struct export_options *o) {
 	static const char suffix[] = ".gguf";
 	size_t n = strlen(o->out), n_suffix = sizeof suffix - 1;
-	if (strcmp(o->format, "auto") != 0)
-		return o->format;
-	return n > n_suffix && strcasecmp(o->out + n - n_suffix, suffix) == 0 ? "gguf" : "hf";
-}
-
-static bool is_gguf(const struct export_options *o) {
-	return strcmp(form_of(o), "gguf") == 0;
+	if (o->form != FORM_AUTO)
+		return o->form == FORM_GGUF;
+	return n > n_suffix && strcasecmp(o->out + n - n_suffix, suffix) == 0;
 }
 
 /* A directory that there is, or one to be made: "DIR/". */
@@ -71,7 +65,7 @@ static enum rv_err gguf_path(const char *out, char path[static PATH_MAX], struct
 /* *warning: of what was written, what is missing. */
 static enum rv_err write_export(const struct export_options *o, const char *where, const struct export_source *s,
 								char written[static PATH_MAX], struct rv_errtext *warning, struct rv_errtext *et) {
-	enum weights_format format = format_of(o);
+	enum weights_format format = (enum weights_format)o->dtype;
 	const struct weights_source w = {.cfg = &s->cfg,
 									 .layout = &s->layout,
 									 .params = s->params,
@@ -101,16 +95,17 @@ static enum rv_err say(const struct export_options *o, const struct export_sourc
 	struct rv_events *events;
 	const struct rv_events_config cfg = {.out = stdout, .json = !isatty(STDOUT_FILENO), .level = RV_INFO};
 	char state[2 * RV_HASH_BYTES + 1];
+	static const char *const dtypes[] = {[WEIGHTS_F32] = "fp32", [WEIGHTS_BF16] = "bf16", [WEIGHTS_F16] = "fp16"};
 	uint64_t n = count_params(&s->layout);
 	RV_TRY(rv_events_new(&cfg, &events, et));
 	rv_hex_encode(s->origin.state.b, RV_HASH_BYTES, state);
 	rv_event(events, RV_INFO, "exported",
-			 RV_FIELDS(rv_field_str("out", written), rv_field_str("format", form_of(o)),
-					   rv_field_str("dtype", o->dtype), rv_field_str("model", s->cfg.model),
+			 RV_FIELDS(rv_field_str("out", written), rv_field_str("format", is_gguf(o) ? "gguf" : "hf"),
+					   rv_field_str("dtype", dtypes[o->dtype]), rv_field_str("model", model_facts[s->cfg.model].name),
 					   rv_field_int("parameters", (int64_t)n), rv_field_int("round", (int64_t)s->origin.round),
 					   rv_field_str("state", state)),
-			 "%s: %s, %.2f M parameters in %s, after round %" PRIu64, written, s->cfg.model, (double)n * 1e-6, o->dtype,
-			 s->origin.round);
+			 "%s: %s, %.2f M parameters in %s, after round %" PRIu64, written, model_facts[s->cfg.model].name,
+			 (double)n * 1e-6, dtypes[o->dtype], s->origin.round);
 	if (warning[0])
 		rv_event(events, RV_WARN, "no_tokenizer", RV_FIELDS(rv_field_str("out", written)), "%s", warning);
 	rv_events_free(events);
@@ -145,7 +140,7 @@ static enum rv_err check(const void *opts, const struct rv_args *args, struct rv
 	const struct export_options *o = opts;
 	(void)args;
 	bool gguf = is_gguf(o);
-	if (!gguf && strcmp(o->dtype, "fp16") == 0)
+	if (!gguf && o->dtype == WEIGHTS_F16)
 		return rv_fail(et, RV_E_INVALID, "--dtype fp16: for --format gguf only; use bf16, which has fp32's range");
 	if (gguf && o->max_file_bytes > 0)
 		return rv_fail(et, RV_E_INVALID, "--max-file-bytes: a gguf export is one file");

@@ -106,8 +106,8 @@ static enum rv_err choose_dtypes(struct session *s, const struct lab_config *cfg
 						   "member %u computed in fp32 and in bf16 (it was moved to another machine or device): replay "
 						   "follows a worker of one dtype only",
 						   t->member);
-		if (t->dtype[0])
-			snprintf(run.dtype, sizeof run.dtype, "%s", t->dtype);
+		if (t->dtype != RUN_DTYPE_AUTO)
+			run.dtype = t->dtype;
 		s->dtypes[i] = run_config_compute(&run, &s->devices[i], cfg->isa);
 	}
 	return RV_OK;

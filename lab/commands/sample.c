@@ -11,7 +11,8 @@
 enum { PROMPT_BYTES_MAX = 1 << 20 };
 
 struct sample_options {
-	char prompt[4096], tokenizer[512], dtype[8], device[DEVICE_TEXT_BYTES];
+	char prompt[4096], tokenizer[512], device[DEVICE_TEXT_BYTES];
+	int dtype; /* enum run_dtype */
 	int64_t tokens, top_k, seed, threads;
 	double temperature, top_p;
 	bool ignore_end;
@@ -36,7 +37,7 @@ static const struct rv_option options[] = {
 	 "Go on after the token that ends a document.", "Sampling"},
 	{"tokenizer", RV_OPT_STRING, FIELD(tokenizer), CAP(tokenizer), "", 0, 0, NULL,
 	 "A tokenizer.json or a tiktoken file, or bytes; empty: what lies beside the weights.", "Model"},
-	{"dtype", RV_OPT_ENUM, FIELD(dtype), CAP(dtype), "auto", 0, 0, "auto|fp32|bf16",
+	{"dtype", RV_OPT_CHOICE, FIELD(dtype), 0, "auto", 0, 0, "auto|fp32|bf16",
 	 "Operands of matrix products; auto: as the model was trained.", "Model"},
 	{"device", RV_OPT_STRING, FIELD(device), CAP(device), "auto", 0, 0, NULL, DEVICE_HELP, "Model"},
 	{"threads", RV_OPT_INT, FIELD(threads), 0, "0", 0, 256, NULL, "Threads; 0: all cores.", "Model"},
@@ -132,7 +133,7 @@ static enum rv_err run_sample(void *opts, const struct rv_args *args, struct rv_
 	const struct sample_options *o = opts;
 	const struct loaded_model_options model = {.where = args->at[0],
 											   .tokenizer = o->tokenizer,
-											   .dtype = o->dtype,
+											   .dtype = (enum run_dtype)o->dtype,
 											   .max_batch = 1,
 											   .threads = (int)o->threads,
 											   .device = o->device};

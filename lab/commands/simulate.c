@@ -8,8 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { ALL = 0 };
+enum print_format { FORMAT_AUTO, FORMAT_TEXT, FORMAT_JSON };
+
 struct simulate_options {
-	char table[32], solve[64], method[16], format[8];
+	char table[32], solve[64];
+	int method; /* ALL, or 1 + enum simulate_method */
+	int format; /* enum print_format */
 	char params[32], rate[32];
 	int64_t layers, workers, steps_per_round, fragments, overlap_steps, steps;
 	double step_time_ms, bits, ddp_bits, latency_ms, sync_ms, overhead;
@@ -23,7 +28,7 @@ static const struct rv_option options[] = {
 	{"layers", RV_OPT_INT, FIELD(layers), 0, "12", 1, SIMULATE_MAX_LAYERS, NULL, "Layers, taken as equal.", "Model"},
 	{"step-time-ms", RV_OPT_DOUBLE, FIELD(step_time_ms), 0, "500", 1e-6, 86400000, NULL,
 	 "What one inner step takes a worker.", "Model"},
-	{"method", RV_OPT_ENUM, FIELD(method), CAP(method), "all", 0, 0, "all|ddp|diloco|streaming",
+	{"method", RV_OPT_CHOICE, FIELD(method), 0, "all", 0, 0, "all|ddp|diloco|streaming",
 	 "ddp averages gradients at every step, diloco every H steps, streaming a fragment at a time.", "Method"},
 	{"workers", RV_OPT_INT, FIELD(workers), 0, "4", 1, SIMULATE_MAX_WORKERS, NULL,
 	 "N: each sends 2 (N - 1) / N of the payload.", "Method"},
@@ -53,7 +58,7 @@ static const struct rv_option options[] = {
 	 "utilisation=X, X between 0 and 1: which line rate does that need?", "Question"},
 	{"table", RV_OPT_STRING, FIELD(table), CAP(table), "", 0, 0, NULL,
 	 "Print a published table beside our figures: streaming-diloco, scaling-laws.", "Question"},
-	{"format", RV_OPT_ENUM, FIELD(format), CAP(format), "auto", 0, 0, "auto|text|json",
+	{"format", RV_OPT_CHOICE, FIELD(format), 0, "auto", 0, 0, "auto|text|json",
 	 "auto: text on a terminal, JSON lines otherwise.", "Output"},
 	{.name = NULL},
 };
@@ -127,12 +132,11 @@ static enum rv_err plan_table(const struct simulate_options *o, struct plan *p, 
 /* What `rivulet train --fragments` calls diloco has a name of its own here. */
 static enum rv_err check_streaming_only(const struct simulate_options *o, struct rv_errtext *et) {
 	bool fragments = o->fragments > 0;
-	if ((fragments || o->overlap_steps > 0) && strcmp(o->method, "all") != 0 &&
-		strcmp(o->method, simulate_method_name(SIMULATE_STREAMING)) != 0)
+	if ((fragments || o->overlap_steps > 0) && o->method != ALL && o->method != 1 + SIMULATE_STREAMING)
 		return rv_fail(
 			et, RV_E_INVALID, "%s = %lld: of --method streaming, not of %s; try --method streaming --fragments %lld",
 			fragments ? "fragments" : "overlap-steps", (long long)(fragments ? o->fragments : o->overlap_steps),
-			o->method, (long long)(fragments ? o->fragments : 1));
+			simulate_method_name((enum simulate_method)(o->method - 1)), (long long)(fragments ? o->fragments : 1));
 	return RV_OK;
 }
 
@@ -144,7 +148,7 @@ static enum rv_err plan_make(const struct simulate_options *o, struct plan *p, s
 		RV_TRY(read_solve(o, &p->utilisation, et));
 	RV_TRY(check_streaming_only(o, et));
 	for (enum simulate_method m = 0; m < SIMULATE_METHODS; m++) {
-		if (strcmp(o->method, "all") == 0 || strcmp(o->method, simulate_method_name(m)) == 0)
+		if (o->method == ALL || o->method == 1 + (int)m)
 			RV_TRY(plan_run(o, m, p, et));
 	}
 	return RV_OK;
@@ -164,7 +168,7 @@ static enum rv_err answer_run(const struct simulate_options *o, const struct pla
 	*a = (struct simulate_answer){.run = p->runs[i], .steps = (double)o->steps, .reachable = true};
 	if (p->utilisation > 0) {
 		enum rv_err e = simulate_solve_rate(&a->run, p->utilisation, &a->run.rate_bits_per_s, et);
-		if (e != RV_OK && (e != RV_E_RANGE || strcmp(o->method, "all") != 0))
+		if (e != RV_OK && (e != RV_E_RANGE || o->method != ALL))
 			return e;
 		a->reachable = e == RV_OK;
 		if (!a->reachable)
@@ -195,7 +199,7 @@ static enum rv_err run_simulate(void *opts, const struct rv_args *args, struct r
 	struct plan p;
 	(void)args;
 	RV_TRY(plan_make(o, &p, et));
-	bool json = strcmp(o->format, "json") == 0 || (strcmp(o->format, "auto") == 0 && !isatty(STDOUT_FILENO));
+	bool json = o->format == FORMAT_JSON || (o->format == FORMAT_AUTO && !isatty(STDOUT_FILENO));
 	return p.table ? simulate_print_table(p.table, json, et) : print_answers(o, &p, json, et);
 }
 

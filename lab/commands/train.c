@@ -152,7 +152,7 @@ static enum rv_err plan_run(struct session *s, struct lab_config *cfg, struct rv
 	RV_TRY(choose_device(s, cfg, et));
 	fp32_notice(s->events, &cfg->run, &cfg->device, "--dtype auto, the default, or bf16 makes use of them");
 	const struct memory_room room = memory_room_now(&cfg->device);
-	return lab_memory_check(cfg, &room, s->opts->short_of_memory, s->events, et);
+	return lab_memory_check(cfg, &room, (enum memory_short)s->opts->short_of_memory, s->events, et);
 }
 
 static enum rv_err new_run(struct session *s, struct lab_config *cfg, struct rv_errtext *et) {
@@ -181,7 +181,7 @@ static void warn_of_lost_rounds(struct session *s) {
 /* As --on-record-gap says; decided here, each time the command begins: the record that it makes has no gap. */
 static enum rv_err forget_gap(struct session *s, struct rv_errtext *et) {
 	struct rv_errtext why;
-	if (strcmp(s->opts->on_record_gap, "anew") != 0)
+	if (s->opts->on_record_gap != RECORD_GAP_ANEW)
 		return RV_OK;
 	RV_TRY(record_gap_forget(s->run, s->opts->out, &why, et));
 	if (why.text[0])

@@ -8,6 +8,30 @@
 
 #include <stdlib.h>
 
+static const char *const outer_loop[] = {"outer",
+										 "codec",
+										 "mean-codec",
+										 "outer-lr",
+										 "outer-momentum",
+										 "outer-beta2",
+										 "outer-eps",
+										 "outer-delay",
+										 "chunk-elems",
+										 "late",
+										 "mix",
+										 "updates",
+										 "eager-share",
+										 "outer-clip",
+										 "merge",
+										 "trim-share",
+										 "weight-by-tokens",
+										 NULL};
+const struct method_idle idle_outer_loop = {outer_loop, "the outer loop, of --method diloco and its kind"};
+
+static const char *const feedback[] = {"error-feedback", NULL};
+const struct method_idle idle_feedback = {feedback,
+										  "the outer loop, of --method diloco and its kind, and to --method demo"};
+
 static enum rv_err one_step(struct lab_run *r, int i, struct step_stats *out, struct rv_errtext *et) {
 	return participant_step(&r->participants[i], &r->global, r->rounds_done, out, et);
 }

@@ -8,6 +8,10 @@
 #include "lab/methods/pace.h"
 #include "lab/run/lab_run.h"
 
+/* For lab_method.idle of methods without encoded outer gradients: the options of encoding, merging and outer step; and
+ * error-feedback, which some such methods have. */
+extern const struct method_idle idle_outer_loop, idle_feedback;
+
 /* Takes all replicas to that inner step, cfg.parallel at a time. RV_E_CANCELLED, RV_E_RANGE (diverged), ... */
 enum rv_err averaging_train_to(struct lab_run *r, uint64_t step, struct rv_errtext *et);
 /* Takes each to where the round's pace lets it come. The same faults. */

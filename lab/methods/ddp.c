@@ -1,6 +1,7 @@
 /* ddp.c: data-parallel training, the baseline: every step is one step on the mean gradient of k workers'
  * batches. One replica computes what k would; what they would send is a formula: each step an all-reduce of fp32
  * gradients. */
+#include "lab/methods/averaging.h"
 #include "lab/methods/methods.h"
 #include "lab/methods/preset.h"
 #include "lab/run/lab_run.h"
@@ -57,6 +58,7 @@ const struct lab_method lab_method_ddp = {
 	.name = "ddp",
 	.codec = "fp32",
 	.outer = "none",
+	.idle = {&idle_outer_loop, &idle_feedback},
 	.check = check,
 	.n_replicas = n_replicas,
 	.round = ddp_round,

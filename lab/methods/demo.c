@@ -27,6 +27,9 @@ enum { KEPT = 32, INDEX_BITS = 12, BYTE = 8 };
 
 #define USUAL_BETA 0.999
 
+static const char *const of_inner_optimizers[] = {"beta1", "beta2", "eps", "clip", "muon-momentum", NULL};
+static const struct method_idle idle_inner = {of_inner_optimizers, "an inner optimizer, and method demo has none"};
+
 static void configure(struct lab_config *c) {
 	if (c->run.error_feedback == 0)
 		c->run.error_feedback = USUAL_BETA;
@@ -34,9 +37,9 @@ static void configure(struct lab_config *c) {
 
 static enum rv_err check(const struct run_config *c, int workers, struct rv_errtext *et) {
 	(void)workers;
-	if (strcmp(c->inner, "adamw") != 0)
+	if (c->inner != INNER_adamw)
 		return rv_fail(et, RV_E_INVALID, "method demo has no inner optimizer: leave out inner = %s, or --method diloco",
-					   c->inner);
+					   inner_facts[c->inner].name);
 	return preset_check_no_prox("demo", c, et);
 }
 
@@ -199,6 +202,7 @@ const struct lab_method lab_method_demo = {
 	.averages = true,
 	.codec = "dct32",
 	.outer = "sign",
+	.idle = {&idle_outer_loop, &idle_inner},
 	.configure = configure,
 	.check = check,
 	.n_replicas = averaging_replicas,

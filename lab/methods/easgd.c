@@ -41,9 +41,14 @@ static enum rv_err easgd_round(struct lab_run *r, struct lab_round *out, struct 
 	return RV_OK;
 }
 
+static const char *const of_outer_optimizers[] = {"outer", "outer-lr", NULL};
+static const struct method_idle idle_outer = {of_outer_optimizers,
+											  "other methods: easgd's centre moves by (1 - mix) x workers"};
+
 const struct lab_method lab_method_easgd = {
 	.name = "easgd",
 	.averages = true,
+	.idle = {&idle_outer},
 	.configure = configure,
 	.check = check,
 	.n_replicas = averaging_replicas,

@@ -20,7 +20,7 @@ static enum rv_err take_params(struct loaded_model *m, const struct model_option
 	const struct model_shape shape = model_shape_of(&m->cfg);
 	size_t bytes = n_params * sizeof *host;
 	void *params = NULL;
-	RV_TRY(model_new(m->cfg.model, &shape, options, m->be, &m->model, et));
+	RV_TRY(model_new(model_family(&m->cfg), &shape, options, m->be, &m->model, et));
 	RV_ASSERT(m->model->layout.n_params == n_params);
 	RV_TRY(m->be->ops->alloc(m->be, bytes, &params, et));
 	m->be->ops->upload(m->be, params, host, bytes);
@@ -52,8 +52,8 @@ static enum rv_err load_config(struct loaded_model *m, const char *where, struct
 static enum rv_err open_parts(struct loaded_model *m, const struct loaded_model_options *o, struct rv_errtext *et) {
 	char tokenizer[PATH_MAX];
 	RV_TRY(load_config(m, o->where, et));
-	if (strcmp(o->dtype, "auto") != 0)
-		snprintf(m->cfg.dtype, sizeof m->cfg.dtype, "%s", o->dtype);
+	if (o->dtype != RUN_DTYPE_AUTO)
+		m->cfg.dtype = o->dtype;
 	struct device_choice device;
 	RV_TRY(weights_tokenizer_open(o->where, o->tokenizer, &m->cfg, tokenizer, &m->tokenizer, et));
 	RV_TRY(device_choose(o->device ? o->device : "cpu", &device, et));

@@ -19,7 +19,7 @@ struct loaded_model {
 struct loaded_model_options {
 	const char *where; /* a directory or file of weights, as train/files/weights.h has them; a run's directory is one */
 	const char *tokenizer; /* a file, or "bytes"; "": as weights_tokenizer.h has it */
-	const char *dtype;     /* "fp32", "bf16"; "auto": as it was trained */
+	enum run_dtype dtype;  /* RUN_DTYPE_AUTO: as it was trained */
 	int max_batch;         /* sequences of the model's context in a forward pass; 0: about 4096 tokens */
 	int threads;           /* 0: all cores */
 	const char *device;    /* as kernels/device.h has it; of several the first; NULL: "cpu" */

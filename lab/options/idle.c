@@ -14,29 +14,12 @@ static bool is_one_of(const char *name, const char *const *names) {
 	return false;
 }
 
-static const char *idle_for(const struct lab_method *m, const char *name) {
-	static const char *const outer_loop[] = {"outer",       "codec",     "mean-codec",  "outer-lr",    "outer-momentum",
-											 "outer-beta2", "outer-eps", "outer-delay", "chunk-elems", "late",
-											 "mix",         "updates",   "eager-share", "outer-clip",  "merge",
-											 "trim-share",  NULL};
-	static const char *const weights[] = {"weight-by-tokens", NULL}, *const feedback[] = {"error-feedback", NULL};
-	static const char *const inner[] = {"beta1", "beta2", "eps", "clip", "muon-momentum", NULL};
-	static const char *const fixed[] = {"outer", "outer-lr", NULL};
-	const bool demo = m == &lab_method_demo, outer_gradients = m->averages && !m->codec;
-	if (!outer_gradients && (is_one_of(name, outer_loop) || is_one_of(name, weights)))
-		return "the outer loop, of --method diloco and its kind";
-	if (!m->averages && is_one_of(name, feedback))
-		return "the outer loop, of --method diloco and its kind, and to --method demo";
-	if (demo && is_one_of(name, inner))
-		return "an inner optimizer, and method demo has none";
-	if (m == &lab_method_easgd && is_one_of(name, fixed))
-		return "other methods: easgd's centre moves by (1 - mix) x workers";
-	return NULL;
-}
-
 const char *method_idle(const char *method, const char *name) {
 	const struct lab_method *m = lab_method_find(method);
-	return m ? idle_for(m, name) : NULL;
+	for (int i = 0; m && i < METHOD_MAX_IDLE && m->idle[i]; i++)
+		if (is_one_of(name, m->idle[i]->names))
+			return m->idle[i]->belongs;
+	return NULL;
 }
 
 const char *method_settles(const char *method, int workers, const char *name, const char *value) {
@@ -63,9 +46,9 @@ void train_idle_init(struct train_idle *t, const struct train_options *o) {
 	t->run = train_options_resolve(o).run;
 }
 
-const char *train_idle(const void *ctx, const char *name) {
+const char *train_idle(const void *ctx, const char *name, struct idle_text *room) {
 	const struct train_idle *t = ctx;
-	const bool trims = merge_facts[t->run.merge].least > 1; /* it asks for a number of workers */
+	const bool trims = merge_least[t->run.merge] > 1; /* it asks for a number of workers */
 	const bool quorum = (strcmp(name, "min-workers") == 0 && !trims) || strcmp(name, "grace-ms") == 0;
 	const bool on_time = t->opts->drop_sync <= 0 && !t->opts->speeds[0];
 	const char *belongs = method_idle(t->opts->method, name);
@@ -75,7 +58,7 @@ const char *train_idle(const void *ctx, const char *name) {
 		return "--drop-sync and --speeds, which make workers miss a round";
 	if (!t->opts->speeds[0] && (quorum || strcmp(name, "step-ms") == 0))
 		return "--speeds";
-	return run_config_idle(&t->run, name);
+	return run_config_idle(&t->run, name, room);
 }
 
 int train_idle_text(const struct train_options *o, struct rv_errtext *what) {

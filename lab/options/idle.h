@@ -4,6 +4,7 @@
 #ifndef RV_LAB_METHOD_IDLE_H
 #define RV_LAB_METHOD_IDLE_H
 
+#include "base/run_config_idle.h"
 #include "lab/options/train_options.h"
 
 /* What option `name` belongs to when the method has no use for it, whatever its value; NULL: it has, or there is no
@@ -21,7 +22,7 @@ struct train_idle {
 void train_idle_init(struct train_idle *t, const struct train_options *o);
 /* ctx: a struct train_idle. The same for what values have to do with it too: --outer average has no use for
  * outer-lr. */
-const char *train_idle(const void *ctx, const char *name);
+const char *train_idle(const void *ctx, const char *name, struct idle_text *room);
 /* How many options are chosen and have no effect; `what` says which. The options must have been checked. */
 int train_idle_text(const struct train_options *o, struct rv_errtext *what);
 

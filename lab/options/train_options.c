@@ -42,8 +42,7 @@ static const struct rv_option own_options[] = {
 	 "A worker takes as many of a round's steps as its speed lets it while the fastest takes all (DyLU).", "Lab"},
 	{"step-ms", RV_OPT_DOUBLE, FIELD(step_ms), 0, "100", 1e-3, 1e9, NULL,
 	 "With speeds: milliseconds of an inner step of a worker of speed 1, for the modelled time of a round.", "Lab"},
-	{"replicas-mode", RV_OPT_ENUM, FIELD(replicas_mode), FIELD_SIZE(replicas_mode), "fixed-steps", 0, 0,
-	 "fixed-tokens|fixed-steps",
+	{"replicas-mode", RV_OPT_CHOICE, FIELD(replicas_mode), 0, "fixed-steps", 0, 0, "fixed-steps|fixed-tokens",
 	 "fixed-tokens: batch is that of all workers together, each takes batch / workers; fixed-steps: each takes batch.",
 	 "Lab"},
 	{"workers", RV_OPT_INT, FIELD(workers), 0, "4", 1, LAB_MAX_WORKERS, NULL, "k: how many workers the run stands for.",
@@ -58,7 +57,7 @@ static const struct rv_option own_options[] = {
 	{"device", RV_OPT_STRING, FIELD(device), FIELD_SIZE(device), "auto", 0, 0, NULL, DEVICE_HELP, "Lab"},
 	{"isa", RV_OPT_ENUM, FIELD(isa), FIELD_SIZE(isa), "auto", 0, 0, "auto|avx512|avx2|portable",
 	 "Highest instruction set to use on the CPU.", "Lab"},
-	{"recompute", RV_OPT_ENUM, FIELD(recompute), FIELD_SIZE(recompute), "none", 0, 0, "none|block",
+	{"recompute", RV_OPT_CHOICE, FIELD(recompute), 0, "none", 0, 0, "none|block",
 	 "block: activations inside a block are computed again in the backward pass: much less memory, a third more work, "
 	 "the same bits.",
 	 "Lab"},
@@ -74,7 +73,7 @@ static const struct rv_option own_options[] = {
 	 "Lab"},
 	{"eval-tokens", RV_OPT_INT, FIELD(eval_tokens), 0, EVAL_TOKENS_DEFAULT, 0, 1e12, NULL, EVAL_TOKENS_HELP, "Lab"},
 	{"save-every", RV_OPT_INT, FIELD(save_every), 0, "10", 1, 1000000, NULL, "Rounds between two checkpoints.", "Lab"},
-	{"on-record-gap", RV_OPT_ENUM, FIELD(on_record_gap), FIELD_SIZE(on_record_gap), "keep", 0, 0, "keep|anew",
+	{"on-record-gap", RV_OPT_CHOICE, FIELD(on_record_gap), 0, "keep", 0, 0, "keep|anew",
 	 "Where metrics.jsonl lacks rounds that the run's checkpoint has done. keep: goes on, with a warning; anew: trains "
 	 "from the beginning.",
 	 "Lab"},
@@ -112,12 +111,13 @@ static int cores(void) {
 	return n < PARALLEL_MAX_THREADS ? n : PARALLEL_MAX_THREADS;
 }
 
+/* One replica computes what all workers would. */
 static bool is_ddp(const struct train_options *o) {
-	return strcmp(o->method, lab_method_ddp.name) == 0;
+	return !lab_method_find(o->method)->averages;
 }
 
 static bool splits_batch(const struct train_options *o) {
-	return strcmp(o->replicas_mode, "fixed-tokens") == 0;
+	return o->replicas_mode == REPLICAS_FIXED_TOKENS;
 }
 
 struct lab_config train_options_resolve(const struct train_options *o) {
@@ -135,7 +135,7 @@ struct lab_config train_options_resolve(const struct train_options *o) {
 		.step_ms = o->speeds[0] ? o->step_ms : 0,
 		.eval_tokens = (uint64_t)o->eval_tokens,
 		.eval_replicas = o->eval_replicas,
-		.recompute = strcmp(o->recompute, "block") == 0 ? RECOMPUTE_BLOCK : RECOMPUTE_NONE,
+		.recompute = (enum recompute)o->recompute,
 	};
 	(void)pace_parse_speeds(o->speeds, c.speeds, NULL);
 	if (splits_batch(o))

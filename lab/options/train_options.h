@@ -9,18 +9,21 @@
 
 enum { TRAIN_OPTIONS_MAX = 96 };
 
+enum { RECORD_GAP_KEEP, RECORD_GAP_ANEW };            /* on-record-gap */
+enum { REPLICAS_FIXED_STEPS, REPLICAS_FIXED_TOKENS }; /* replicas-mode */
+
 struct train_options {
 	struct run_config run; /* first: run_config's table is used as it is */
 	char method[16];
 	int64_t workers;
 	char data[512], out[512], name[64];
 	struct run_files files;
-	char device[DEVICE_TEXT_BYTES], isa[16], recompute[8], short_of_memory[MEMORY_SHORT_BYTES],
-		run_hash[2 * RV_HASH_BYTES + 1];
+	char device[DEVICE_TEXT_BYTES], isa[16], run_hash[2 * RV_HASH_BYTES + 1];
 	int64_t threads, parallel; /* 0: chosen */
 	int64_t eval_every, eval_tokens, save_every;
-	char on_record_gap[8];
-	char replicas_mode[16];
+	int recompute;       /* enum recompute */
+	int short_of_memory; /* enum memory_short */
+	int on_record_gap, replicas_mode;
 	double drop_sync;
 	char speeds[512];
 	double step_ms;

@@ -63,7 +63,7 @@ static struct rv_hash config_hash(const struct lab_config *c) {
 	struct rv_hasher h;
 	struct rv_hash out;
 	struct run_config run = c->run;
-	(void)snprintf(run.dtype, sizeof run.dtype, "%s", dtype_name(run_config_compute(&c->run, &c->device, c->isa)));
+	run.dtype = run_config_compute(&c->run, &c->device, c->isa) == DTYPE_BF16 ? RUN_DTYPE_BF16 : RUN_DTYPE_FP32;
 	size_t n = rv_options_print(run_config_options, &run, text, sizeof text);
 	RV_ASSERT(n < sizeof text);
 	rv_hash_init_domain(&h, "rivulet lab run");

@@ -30,7 +30,7 @@ enum rv_err lab_memory_fit(const struct lab_config *c, const struct memory_room 
 	return memory_fit(&q, room, et);
 }
 
-enum rv_err lab_memory_check(const struct lab_config *c, const struct memory_room *room, const char *choice,
+enum rv_err lab_memory_check(const struct lab_config *c, const struct memory_room *room, enum memory_short choice,
 							 struct rv_events *ev, struct rv_errtext *et) {
 	struct memory_request q;
 	request_of(c, 0, &q);

@@ -10,7 +10,7 @@ enum rv_err lab_memory_plan(const struct lab_config *c, uint64_t mapped_bytes, s
 							struct rv_errtext *et);
 
 /* What memory_check refuses and warns of. */
-enum rv_err lab_memory_check(const struct lab_config *c, const struct memory_room *room, const char *choice,
+enum rv_err lab_memory_check(const struct lab_config *c, const struct memory_room *room, enum memory_short choice,
 							 struct rv_events *ev, struct rv_errtext *et);
 /* What memory_fit refuses. */
 enum rv_err lab_memory_fit(const struct lab_config *c, const struct memory_room *room, struct rv_errtext *et);

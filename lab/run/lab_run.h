@@ -37,6 +37,14 @@ struct lab_round {
 	double codec_error, codec_cosine; /* what encoding did to them (codec_loss.h): means over the workers */
 };
 
+/* Options that a method has no use for, whatever their values, and what they belong to. */
+struct method_idle {
+	const char *const *names; /* NULL-terminated */
+	const char *belongs;
+};
+
+enum { METHOD_MAX_IDLE = 3 };
+
 struct lab_config;
 struct lab_method {
 	const char *name;
@@ -47,6 +55,7 @@ struct lab_method {
 	const char *codec, *outer;
 	/* synchronous.h's round: fragments, overlap, workers that miss a round or are slow, merging are possible. */
 	bool synchronous;
+	const struct method_idle *idle[METHOD_MAX_IDLE]; /* the first that names an option counts; NULL: no more */
 	/* What the method prescribes of the configuration; NULL: nothing. */
 	void (*configure)(struct lab_config *c);
 	/* What of the configuration it cannot be run with, before configure; NULL: nothing. The text says what to do. */

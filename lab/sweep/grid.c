@@ -21,8 +21,7 @@ static const struct rv_option own_options[] = {
 	 "H, or several: another name of steps-per-round.", "Sweep"},
 	{"total-steps", RV_OPT_INT, FIELD(total_steps), 0, "0", 0, 1e9, NULL,
 	 "Inner steps of each worker in every cell, a multiple of each H: rounds follows. 0: rounds as given.", "Sweep"},
-	{"replicas-mode", RV_OPT_ENUM, FIELD(replicas_mode), FIELD_SIZE(replicas_mode), "auto", 0, 0,
-	 "auto|fixed-tokens|fixed-steps",
+	{"replicas-mode", RV_OPT_CHOICE, FIELD(replicas_mode), 0, "auto", 0, 0, "auto|fixed-tokens|fixed-steps",
 	 "fixed-tokens: batch is that of all workers together, each takes batch / workers; fixed-steps: each takes batch; "
 	 "auto: what FILE says, else fixed-steps.",
 	 "Sweep"},
@@ -105,8 +104,8 @@ void sweep_options_fill(struct sweep_options *o, const struct sweep_options *fil
 		o->jobs = file->jobs;
 	if (!o->out[0])
 		memcpy(o->out, file->out, sizeof o->out);
-	if (strcmp(o->replicas_mode, "auto") == 0)
-		memcpy(o->replicas_mode, file->replicas_mode, sizeof o->replicas_mode);
+	if (o->replicas_mode == SWEEP_REPLICAS_AUTO)
+		o->replicas_mode = file->replicas_mode;
 	memcpy(o->section, file->section, sizeof o->section);
 }
 
@@ -115,8 +114,8 @@ void sweep_options_settle(struct sweep_options *o) {
 		o->jobs = 0;
 	if (!o->out[0])
 		snprintf(o->out, sizeof o->out, "runs/sweep");
-	if (strcmp(o->replicas_mode, "auto") == 0)
-		snprintf(o->replicas_mode, sizeof o->replicas_mode, "fixed-steps");
+	if (o->replicas_mode == SWEEP_REPLICAS_AUTO)
+		o->replicas_mode = SWEEP_REPLICAS_FIXED_STEPS;
 }
 
 /* ---- the grid ---- */
@@ -209,7 +208,7 @@ static enum rv_err same_length(const struct sweep_grid *g, const struct sweep_op
 
 enum rv_err sweep_grid_make(const struct sweep_options *o, struct sweep_grid *g, struct rv_errtext *et) {
 	*g = (struct sweep_grid){
-		.n_cells = 1, .fixed_tokens = strcmp(o->replicas_mode, "fixed-tokens") == 0, .total_steps = o->total_steps};
+		.n_cells = 1, .fixed_tokens = o->replicas_mode == SWEEP_REPLICAS_FIXED_TOKENS, .total_steps = o->total_steps};
 	memcpy(g->section, o->section, sizeof g->section);
 	train_options_table(g->table, TRAIN_OPTIONS_MAX);
 	rv_options_defaults(g->table, &g->base);
@@ -292,13 +291,14 @@ bool sweep_cells_differ(const struct sweep_cell *a, const struct sweep_cell *b) 
 static void hash_facts(const struct rv_option *table, const struct train_options *opts, struct rv_hasher *h) {
 	struct train_options usual = {.run = {.seed = 0}};
 	struct train_idle idle;
+	struct idle_text room;
 	rv_options_defaults(table, &usual);
 	train_idle_init(&idle, opts);
 	for (const struct rv_option *o = table; o->name; o++) {
 		char value[RV_OPTION_TEXT_BYTES];
 		if (!is_a_fact(o->name))
 			continue;
-		rv_option_value_print(o, train_idle(&idle, o->name) ? &usual : opts, value);
+		rv_option_value_print(o, train_idle(&idle, o->name, &room) ? &usual : opts, value);
 		rv_hash_update(h, o->name, strlen(o->name) + 1);
 		rv_hash_update(h, value, strlen(value) + 1);
 	}
@@ -318,7 +318,7 @@ static void name_run(const struct rv_option *table, const struct train_options *
 /* Where gradients are averaged at every step, H says when to evaluate, and no more. */
 static struct train_options whatever_h(const struct train_options *o) {
 	struct train_options out = *o;
-	if (strcmp(o->method, lab_method_ddp.name) != 0)
+	if (lab_method_find(o->method)->averages)
 		return out;
 	out.run.rounds *= out.run.steps_per_round;
 	out.run.steps_per_round = 1;
@@ -391,9 +391,10 @@ void sweep_cell_command(const struct sweep_cell *c, const char *program, const c
 	const struct sweep_grid *g = c->grid;
 	struct train_options defaults, mine = c->opts;
 	struct train_idle idle;
+	struct idle_text room;
 	train_idle_init(&idle, &c->opts);
 	rv_options_defaults(g->table, &defaults);
-	snprintf(mine.on_record_gap, sizeof mine.on_record_gap, "anew"); /* a cell is its record */
+	mine.on_record_gap = RECORD_GAP_ANEW; /* a cell is its record */
 	snprintf(mine.out, sizeof mine.out, "%s/%s", dir, c->id);
 	snprintf(mine.name, sizeof mine.name, "%.*s", (int)sizeof mine.name - 1, c->label);
 	out->n = 0;
@@ -406,7 +407,7 @@ void sweep_cell_command(const struct sweep_cell *c, const char *program, const c
 		if (rv_option_value_is_set(opt, &defaults))
 			rv_option_value_print(opt, &defaults, fallback);
 		snprintf(name, sizeof name, "--%s", opt->name);
-		if (strcmp(value, fallback) != 0 && !train_idle(&idle, opt->name)) /* as the cell's name: not chosen */
+		if (strcmp(value, fallback) != 0 && !train_idle(&idle, opt->name, &room)) /* as the cell's name: not chosen */
 			add_word(out, name, value);
 	}
 	out->words[out->n] = NULL;

@@ -20,7 +20,7 @@ size_t sweep_cell_memory(const struct sweep_cell *c) {
 
 enum rv_err sweep_cell_fit(const struct sweep_cell *c, const struct memory_room *room, struct rv_errtext *et) {
 	const struct lab_config cfg = config_of(c);
-	if (strcmp(c->opts.short_of_memory, "warn") == 0 || (cfg.device.automatic && device_has_gpu()))
+	if (c->opts.short_of_memory == MEMORY_SHORT_WARN || (cfg.device.automatic && device_has_gpu()))
 		return RV_OK;
 	return lab_memory_fit(&cfg, room, et) == RV_E_NOMEM ? RV_E_NOMEM : RV_OK;
 }

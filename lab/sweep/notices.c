@@ -25,13 +25,13 @@ static void first_of(const struct sweep *s, const char *event,
 }
 
 /* An option that some cells have no use for is no mistake: they are compared with others. */
-static const char *idle_everywhere(const void *ctx, const char *name) {
+static const char *idle_everywhere(const void *ctx, const char *name, struct idle_text *room) {
 	const struct sweep *s = ctx;
 	const char *belongs = NULL;
 	for (int i = 0; i < s->n_cells; i++) {
 		struct train_idle idle;
 		train_idle_init(&idle, &s->cells[i].opts);
-		belongs = train_idle(&idle, name);
+		belongs = train_idle(&idle, name, room);
 		if (!belongs)
 			return NULL;
 	}

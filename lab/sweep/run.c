@@ -117,7 +117,7 @@ static enum rv_err start_cell(struct runner *r, int i, size_t memory_bytes, stru
 		return rv_fail(et, RV_E_NOMEM, "no memory to start a cell");
 	struct sweep_cell cell = s->cells[i];
 	cell.opts.parallel = 1;
-	snprintf(cell.opts.short_of_memory, sizeof cell.opts.short_of_memory, "warn"); /* decided here: others run beside */
+	cell.opts.short_of_memory = MEMORY_SHORT_WARN; /* decided here: others run beside */
 	sweep_cell_command(&cell, r->program, s->opts->out, c);
 	enum rv_err e = sweep_pool_start(&r->pool, i, memory_bytes, c->words, log, et);
 	free(c);

@@ -89,14 +89,15 @@ static bool take_apply(const json_t *line, struct trace_event *e, struct trace_r
 
 /* Traces of older programs do not name it. */
 static bool take_dtype(const json_t *line, struct trace_record *t) {
-	const char *dtype = json_string_value(json_object_get(line, "dtype"));
-	if (!dtype)
+	const char *name = json_string_value(json_object_get(line, "dtype"));
+	if (!name)
 		return !json_object_get(line, "dtype");
-	if (strcmp(dtype, "fp32") != 0 && strcmp(dtype, "bf16") != 0)
+	if (strcmp(name, "fp32") != 0 && strcmp(name, "bf16") != 0)
 		return false;
-	t->dtype_changed = t->dtype_changed || (t->dtype[0] && strcmp(t->dtype, dtype) != 0);
-	if (!t->dtype[0])
-		snprintf(t->dtype, sizeof t->dtype, "%s", dtype);
+	const enum run_dtype dtype = strcmp(name, "bf16") == 0 ? RUN_DTYPE_BF16 : RUN_DTYPE_FP32;
+	t->dtype_changed = t->dtype_changed || (t->dtype != RUN_DTYPE_AUTO && t->dtype != dtype);
+	if (t->dtype == RUN_DTYPE_AUTO)
+		t->dtype = dtype;
 	return true;
 }
 

@@ -2,6 +2,7 @@
 #ifndef RV_LAB_TRACE_READ_H
 #define RV_LAB_TRACE_READ_H
 
+#include "base/run_config.h"
 #include "kernels/device.h"
 #include "worker/session/trace.h"
 
@@ -35,7 +36,7 @@ struct trace_event {
 struct trace_record {
 	uint32_t member;
 	int threads;
-	char dtype[8];                  /* of its products: "fp32", "bf16"; "" in traces of older programs */
+	enum run_dtype dtype;           /* of its products; RUN_DTYPE_AUTO in traces of older programs */
 	bool dtype_changed;             /* one of its processes had another than the first */
 	char device[DEVICE_TEXT_BYTES]; /* device_kind of its backend; "" in traces of older programs */
 	bool device_changed;

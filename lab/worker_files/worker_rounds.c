@@ -82,9 +82,7 @@ static enum rv_err read_run(struct worker_rounds *w, struct rv_hash *run_hash, s
 static enum rv_err configure(struct worker_rounds *w, const struct rv_hash *run_hash, struct rv_errtext *et) {
 	const struct run_config *run = &w->run;
 	const struct model_shape shape = model_shape_of(run);
-	const struct model_ops *family;
-	RV_TRY(model_family_find(run->model, &family, et));
-	RV_TRY(model_layout_init(&w->layout, family, &shape, NULL, et));
+	RV_TRY(model_layout_init(&w->layout, model_family(run), &shape, NULL, et));
 	return global_config_of(run, w->layout.n_params, &w->layout.layers, run_hash, &w->store.cfg, et);
 }
 

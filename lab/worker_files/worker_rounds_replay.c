@@ -19,7 +19,7 @@ static enum rv_err init_from_seed(const struct worker_rounds *w, float *theta, s
 	struct model *m = NULL;
 	enum rv_err e = backend_open("ref", &device, &be, et);
 	if (e == RV_OK)
-		e = model_new(w->run.model, &shape, &one, be, &m, et);
+		e = model_new(model_family(&w->run), &shape, &one, be, &m, et);
 	if (e == RV_OK)
 		model_init_params(m, theta, (uint64_t)w->run.seed);
 	model_free(m);

@@ -25,11 +25,11 @@ static void test_defaults_are_valid_and_the_demo(void **state) {
 	struct rv_errtext et = {0};
 	run_config_defaults(&c);
 	assert_int_equal(run_config_validate(&c, &et), RV_OK);
-	assert_string_equal(c.model, "gpt2");
+	assert_int_equal(c.model, MODEL_gpt2);
 	assert_int_equal(c.steps_per_round, 30);
 	assert_true(c.rounds >= 30);
 	assert_int_equal(c.codec, CODEC_int8);
-	assert_string_equal(c.dtype, "auto"); /* bf16 where it is fast: fp32 costs a GPU most of its speed */
+	assert_int_equal(c.dtype, RUN_DTYPE_AUTO); /* bf16 where it is fast: fp32 costs a GPU most of its speed */
 	assert_int_equal(c.outer, OUTER_nesterov);
 	assert_int_equal(c.late, RUN_LATE_KEEP);
 }
@@ -79,14 +79,13 @@ static void test_removed_names_are_unknown(void **state) {
 static void test_trimming_takes_workers(void **state) {
 	(void)state;
 	struct run_config c;
+	struct idle_text room;
 	struct rv_errtext et = {0};
 	static const struct {
 		const char *text, *says;
 	} refused[] = {
 		{"merge = trimmed_mean\n", "min-workers = 1: it takes 3 workers at least"},
 		{"merge = trimmed_mean\nmin-workers = 2\ntrim-share = 0.5\n", "it takes 3 workers at least"},
-		{"merge = trimmed_mean\nmin-workers = 3\n", "trim-share = 0.334 at least"},
-		{"merge = trimmed_mean\nmin-workers = 9\ntrim-share = 0.1\n", "trim-share = 0.112 at least"},
 		{"merge = trimmed_mean\nmin-workers = 9\ntrim-share = 0.6\n", "trim-share"},
 		{"merge = trimed_mean\n", "did you mean trimmed_mean?"},
 	};
@@ -94,13 +93,13 @@ static void test_trimming_takes_workers(void **state) {
 		assert_int_not_equal(run_config_parse(&c, "run.conf", refused[i].text, &et), RV_OK);
 		assert_non_null(strstr(et.text, refused[i].says));
 	}
-	assert_int_equal(run_config_parse(&c, "run.conf", "merge = trimmed_mean\nmin-workers = 4\n", &et), RV_OK);
+	assert_int_equal(run_config_parse(&c, "run.conf", "merge = trimmed_mean\nmin-workers = 3\n", &et), RV_OK);
 	assert_int_equal(c.merge, MERGE_trimmed_mean);
-	assert_string_equal(run_config_idle(&c, "outer-clip"), "merge = mean");
-	assert_null(run_config_idle(&c, "trim-share"));
+	assert_string_equal(run_config_idle(&c, "outer-clip", &room), "merge = mean");
+	assert_null(run_config_idle(&c, "trim-share", &room));
 	run_config_defaults(&c);
 	assert_int_equal(c.merge, MERGE_mean);
-	assert_string_equal(run_config_idle(&c, "trim-share"), "merge = trimmed_mean");
+	assert_string_equal(run_config_idle(&c, "trim-share", &room), "merge = trimmed_mean");
 }
 
 /* The text of a run says what will happen, whatever later versions take for suitable. */

@@ -186,11 +186,10 @@ static enum rv_err compare_committed(const struct checker *c, const struct core_
 /* The layers say what a fragment is. */
 static enum rv_err configure(const struct checker *c, size_t n_params, struct global_config *g, struct rv_errtext *et) {
 	const struct model_shape shape = model_shape_of(&c->run);
-	const struct model_ops *family;
+	const struct model_ops *family = model_family(&c->run);
 	struct model_layout layout = {0};
 	if (c->run.fragments == 1)
 		return global_config_of(&c->run, n_params, &(struct fragment_layers){0}, &c->run_hash, g, et);
-	RV_TRY(model_family_find(c->run.model, &family, et));
 	enum rv_err e = model_layout_init(&layout, family, &shape, NULL, et);
 	if (e == RV_OK && layout.n_params != n_params)
 		e = rv_fail(et, RV_E_CORRUPT, "a dump is of %zu parameters, the run's model has %zu", n_params,

@@ -116,11 +116,10 @@ static void commit(struct made *m, struct store *s, uint64_t round, enum plant p
 /* The model's layers, where fragments need them. */
 static void configure(struct made *m, const char *config_text, const struct run_config *run) {
 	const struct model_shape shape = model_shape_of(run);
-	const struct model_ops *family;
+	const struct model_ops *family = model_family(run);
 	struct model_layout layout;
 	struct rv_errtext et = {0};
 	struct rv_hash run_hash = rv_run_hash(run_id, config_text);
-	assert_int_equal(model_family_find(run->model, &family, &et), RV_OK);
 	assert_int_equal(model_layout_init(&layout, family, &shape, NULL, &et), RV_OK);
 	m->n = run->fragments > 1 ? layout.n_params : N_WHOLE;
 	assert_true(m->n <= N_MAX);

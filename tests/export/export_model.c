@@ -119,7 +119,7 @@ int main(int argc, char **argv) {
 	struct backend *be;
 	struct model *m;
 	must(backend_open("cpu", &device, &be, &et));
-	must(model_new(c.model, &shape, &options, be, &m, &et));
+	must(model_new(model_family(&c), &shape, &options, be, &m, &et));
 	float *params = random_params(&m->layout);
 	struct weights_source w = {.cfg = &c, .layout = &m->layout, .params = params, .origin = {.round = 3, .step = 90}};
 	char tokenizer[512];

@@ -10,10 +10,9 @@
 #include <string.h>
 
 static void check_round_trip(const struct run_config *c) {
-	const struct model_ops *family;
+	const struct model_ops *family = model_family(c);
 	struct run_config again;
 	struct rv_errtext et = {0};
-	RV_ASSERT(model_family_find(c->model, &family, NULL) == RV_OK);
 	json_t *written = family->config_to_hf(c);
 	char *text = written ? json_dumps(written, 0) : NULL;
 	RV_ASSERT(text);

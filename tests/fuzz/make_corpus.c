@@ -291,23 +291,23 @@ static void make_hf_configs(struct seeds *s) {
 	struct run_config c;
 	for (int i = 0; model_registry[i]; i++) {
 		run_config_defaults(&c);
-		(void)snprintf(c.model, sizeof c.model, "%s", model_registry[i]->name);
+		(void)rv_options_set(run_config_options, &c, "model", model_registry[i]->name, NULL);
 		for (int stretched = 0; stretched < 2; stretched++) {
 			char name[64];
 			json_t *root = model_registry[i]->config_to_hf(&c);
 			char *text = json_dumps(root, 0);
 			RV_ASSERT(text);
-			(void)snprintf(name, sizeof name, "%s%s", c.model, stretched ? "_stretched" : "");
+			(void)snprintf(name, sizeof name, "%s%s", model_registry[i]->name, stretched ? "_stretched" : "");
 			make_text(s, "hf_config", name, text);
 			free(text);
 			json_decref(root);
-			if (strcmp(c.model, "llama") != 0)
+			if (c.model != MODEL_llama)
 				break;
 			c.n_kv_head = 2;
 			c.n_inner = 96;
 			c.tied = false;
 			c.rope_factor = 8;
-			(void)snprintf(c.rope_scaling, sizeof c.rope_scaling, "llama3");
+			(void)rv_options_set(run_config_options, &c, "rope-scaling", "llama3", NULL);
 		}
 	}
 }

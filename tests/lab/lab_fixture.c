@@ -35,7 +35,7 @@ void lab_fixture_init(struct lab_fixture *f) {
 	free(text);
 	struct run_config c;
 	run_config_defaults(&c);
-	(void)snprintf(c.dtype, sizeof c.dtype, "fp32"); /* the same on every processor */
+	(void)rv_options_set(run_config_options, &c, "dtype", "fp32", NULL); /* the same on every processor */
 	c.n_layer = 1;
 	c.n_head = 2;
 	c.n_embd = 16;
@@ -90,7 +90,7 @@ struct loaded_model *lab_fixture_reload(struct lab_fixture *f, struct lab_run *t
 	assert_int_equal(weights_save_file(path, &source, NULL), RV_OK);
 	lab_run_free(trained);
 	const struct loaded_model_options o = {
-		.where = path, .tokenizer = "", .dtype = "auto", .max_batch = max_batch, .threads = 1};
+		.where = path, .tokenizer = "", .dtype = RUN_DTYPE_AUTO, .max_batch = max_batch, .threads = 1};
 	if (loaded_model_open(&o, &m, &et) != RV_OK)
 		fail_msg("%s", et.text);
 	return m;

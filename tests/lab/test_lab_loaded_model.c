@@ -12,7 +12,7 @@
 
 static struct loaded_model_options model_in(const char *where) {
 	return (struct loaded_model_options){
-		.where = where, .tokenizer = "", .dtype = "auto", .max_batch = 1, .threads = 1};
+		.where = where, .tokenizer = "", .dtype = RUN_DTYPE_AUTO, .max_batch = 1, .threads = 1};
 }
 
 /* A tokenizer beside the weights is the run's, or it is refused; that of others is taken for what it is. */

@@ -52,7 +52,7 @@ static void test_presets(void **state) {
 	(void)state;
 	set("method", "fedavg");
 	set("outer-lr", "0.5");
-	idle(1, "every outer optimizer but average");
+	idle(1, "outer = nesterov, sgd, adam, yogi, adagrad or delayed_nesterov");
 	set("method", "easgd");
 	set("mix", "0.9");
 	idle(1, "easgd's centre moves by (1 - mix) x workers");

@@ -38,7 +38,7 @@ static struct rv_hash diloco(const char *name, double lr, double momentum) {
 
 /* Plain SGD whose learning rate stays: what equations of momentum are written for. */
 static void inner_sgd(double lr) {
-	strcpy(f.cfg.run.inner, "sgd");
+	(void)rv_options_set(run_config_options, &f.cfg.run, "inner", "sgd", NULL);
 	f.cfg.run.lr = lr;
 	f.cfg.run.clip = f.cfg.run.weight_decay = 0;
 	f.cfg.run.warmup_steps = 0;
@@ -241,14 +241,14 @@ static void test_one_step_rounds_with_nesterov_are_momentum_sgd(void **state) {
 /* MuLoCo: an inner Muon under the outer step, workers with identical data being one. */
 static void test_identical_workers_with_muon_are_one(void **state) {
 	(void)state;
-	strcpy(f.cfg.run.inner, "muon");
+	(void)rv_options_set(run_config_options, &f.cfg.run, "inner", "muon", NULL);
 	f.cfg.run.data_shards = 1;
 	f.cfg.workers = 1;
 	struct rv_hash one = diloco("nesterov", 0.7, 0.9), four;
 	f.cfg.workers = 4;
 	four = diloco("nesterov", 0.7, 0.9);
 	assert_hashes_equal(one, four);
-	strcpy(f.cfg.run.inner, "adamw");
+	(void)rv_options_set(run_config_options, &f.cfg.run, "inner", "adamw", NULL);
 	four = diloco("nesterov", 0.7, 0.9);
 	assert_hashes_not_equal(one, four);
 }
@@ -263,7 +263,7 @@ static void test_resumed_with_every_inner_optimizer(void **state) {
 	f.cfg.run.prox_mu = 0.05;
 	for (int i = 0; i < 3; i++) {
 		struct lab_round round;
-		strcpy(f.cfg.run.inner, inner[i]);
+		(void)rv_options_set(run_config_options, &f.cfg.run, "inner", inner[i], NULL);
 		struct rv_hash straight = lab_fixture_result(&f), resumed;
 		struct lab_run *r = lab_fixture_start(&f);
 		assert_int_equal(lab_run_round(r, &round, NULL), RV_OK);

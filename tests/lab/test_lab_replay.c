@@ -278,7 +278,7 @@ static void test_a_trace_names_the_dtype_of_its_worker(void **state) {
 	snprintf(path, sizeof path, "%s/dtype", f.dir);
 	write_starts(path, same, 2);
 	assert_int_equal(trace_read(path, &record, &et), RV_OK);
-	assert_string_equal(record.dtype, "bf16");
+	assert_int_equal(record.dtype, RUN_DTYPE_BF16);
 	assert_false(record.dtype_changed);
 	trace_record_release(&record);
 	write_starts(path, moved, 2);

@@ -112,12 +112,12 @@ static void test_what_neither_gives(void **state) {
 	f.options.out[0] = '\0';
 	assert_int_equal(read("rounds = 2\nreplicas-mode = fixed-tokens\nworkers = 2\n", NULL), RV_OK);
 	assert_string_equal(file.parts[0].out, "runs/sweep");
-	assert_string_equal(file.parts[0].replicas_mode, "fixed-tokens");
+	assert_int_equal(file.parts[0].replicas_mode, SWEEP_REPLICAS_FIXED_TOKENS);
 	assert_int_equal(file.parts[0].jobs, 0);
 	sweep_file_release(&file);
 	assert_int_equal(read("out = there\njobs = 3\n", NULL), RV_OK);
 	assert_string_equal(file.parts[0].out, "there");
-	assert_string_equal(file.parts[0].replicas_mode, "fixed-steps");
+	assert_int_equal(file.parts[0].replicas_mode, SWEEP_REPLICAS_FIXED_STEPS);
 	assert_int_equal(file.parts[0].jobs, 3);
 }
 

@@ -43,7 +43,7 @@ static void begin(struct worker_dir *w, const struct run_config *run) {
 	struct backend *be;
 	struct model *m;
 	RV_ASSERT(backend_open("ref", &device, &be, NULL) == RV_OK);
-	RV_ASSERT(model_new(run->model, &shape, &options, be, &m, NULL) == RV_OK);
+	RV_ASSERT(model_new(model_family(run), &shape, &options, be, &m, NULL) == RV_OK);
 	float *theta = calloc(m->layout.n_params, sizeof *theta);
 	RV_ASSERT(theta);
 	model_init_params(m, theta, (uint64_t)run->seed);

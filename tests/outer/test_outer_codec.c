@@ -66,7 +66,7 @@ static void test_facts(void **state) {
 		}
 		assert_int_equal((facts & CODEC_ROUNDS) != 0, moved > 0);
 		assert_int_equal((facts & CODEC_SPARSE) != 0, zeros > N * 9 / 10);
-		assert_int_equal(codec_facts[codec_facts[i].of_mean].of_mean, codec_facts[i].of_mean);
+		assert_int_equal(codec_of_mean[codec_of_mean[i]], codec_of_mean[i]);
 	}
 }
 

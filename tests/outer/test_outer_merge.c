@@ -269,20 +269,20 @@ static void test_how_many_are_trimmed(void **state) {
 	static const struct {
 		double share;
 		int n, trimmed;
-	} rows[] = {{0.25, 4, 1},  {0.25, 3, 0}, {0.3334, 3, 1}, {0.2, 5, 1},   {0.3, 10, 3},
+	} rows[] = {{0.25, 4, 1},  {0.25, 3, 1}, {0.3334, 3, 1}, {0.2, 5, 1},   {0.3, 10, 3},
 				{0.29, 10, 2}, {0.5, 4, 1},  {0.5, 5, 2},    {0.5, 1, 0},   {0.5, 2, 0},
-				{0.1, 9, 0},   {0.1, 10, 1}, {0.1, 64, 6},   {0.01, 64, 0}, {0.5, 64, 31}};
+				{0.1, 9, 1},   {0.1, 10, 1}, {0.1, 64, 6},   {0.01, 64, 1}, {0.5, 64, 31}};
 	for (size_t i = 0; i < COUNT_OF(rows); i++)
 		assert_int_equal(merge_trimmed(rows[i].share, rows[i].n), rows[i].trimmed);
 }
 
-/* A share of which nothing comes: the mean without a limit, whatever the codecs and weights, byte for byte. */
+/* Of one or two values none is an extreme: the mean without a limit, whatever the codecs and weights, byte for byte. */
 static void test_without_trimming_it_is_the_mean(void **state) {
 	(void)state;
 	const float s[] = {1, -2, 30, 0.5f};
 	const uint32_t weights[] = {3, 1, 2, 7};
 	for (int c = 0; codec_registry[c]; c++)
-		for (int n_in = 1; n_in <= 4; n_in++) {
+		for (int n_in = 1; n_in <= 2; n_in++) {
 			contribute(codec_registry[c], s, n_in);
 			merge(codec_registry[c], 0, weights, n_in, plain, NULL);
 			trim(codec_registry[c], &codec_fp32, 0.1, weights, n_in, out);

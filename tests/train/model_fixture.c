@@ -67,8 +67,10 @@ struct backend *fixture_backend(const char *name) {
 
 struct model *fixture_model(struct backend *be, const struct model_case *c, const struct model_options *options) {
 	struct rv_errtext et = {0};
+	const struct model_ops *family = NULL;
 	struct model *m;
-	if (model_new(c->family, &c->shape, options, be, &m, &et) != RV_OK)
+	assert_int_equal(model_family_find(c->family, &family, &et), RV_OK);
+	if (model_new(family, &c->shape, options, be, &m, &et) != RV_OK)
 		fail_msg("%s: %s", c->what, et.text);
 	return m;
 }

@@ -63,8 +63,8 @@ static void check(struct fixture_run *f, const struct variant *v) {
 	struct replica_options options = {.n_shards = (uint32_t)cfg.data_shards, .recompute = v->recompute};
 	struct rv_errtext et = {0};
 	struct backend *be;
-	struct replica *r;
-	snprintf(cfg.model, sizeof cfg.model, "%s", v->model);
+	struct replica *r = NULL;
+	(void)rv_options_set(run_config_options, &cfg, "model", v->model, NULL);
 	cfg.grad_accum = 2;
 	if (backend_open(v->backend, &opt, &be, &et) != RV_OK || replica_new(&cfg, f->data, &options, be, &r, &et) != RV_OK)
 		fail_msg("%s", et.text);

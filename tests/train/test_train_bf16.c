@@ -9,8 +9,8 @@ enum { SEEDS = 3, STEPS = 40 };
 
 static struct run_config config(const char *model, int seed, const char *dtype) {
 	struct run_config c = fixture_config();
-	snprintf(c.model, sizeof c.model, "%s", model);
-	snprintf(c.dtype, sizeof c.dtype, "%s", dtype);
+	(void)rv_options_set(run_config_options, &c, "model", model, NULL);
+	(void)rv_options_set(run_config_options, &c, "dtype", dtype, NULL);
 	c.n_embd = 32;
 	c.batch = 4;
 	c.seed = seed;
@@ -27,8 +27,8 @@ static double train(const struct fixture_run *f, const struct run_config *c) {
 	struct rv_errtext et = {0};
 	struct step_stats stats;
 	struct backend *be;
-	struct replica *r;
-	double loss;
+	struct replica *r = NULL;
+	double loss = 0;
 	bool ok = backend_open("cpu", &opt, &be, &et) == RV_OK && replica_new(c, f->data, &options, be, &r, &et) == RV_OK;
 	for (int i = 0; i < STEPS && ok; i++)
 		ok = replica_step(r, &stats, &et) == RV_OK;

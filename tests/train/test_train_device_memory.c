@@ -21,8 +21,8 @@ struct on_gpu {
 
 static struct run_config config_of(const char *model, const char *dtype) {
 	struct run_config cfg = fixture_config();
-	(void)snprintf(cfg.model, sizeof cfg.model, "%s", model);
-	(void)snprintf(cfg.dtype, sizeof cfg.dtype, "%s", dtype);
+	(void)rv_options_set(run_config_options, &cfg, "model", model, NULL);
+	(void)rv_options_set(run_config_options, &cfg, "dtype", dtype, NULL);
 	cfg.n_embd = cfg.n_head * TENSOR_HEAD_DIM;
 	return cfg;
 }
@@ -125,7 +125,7 @@ static const struct variant variants[] = {
 
 static struct run_config variant_config(const struct variant *v) {
 	struct run_config cfg = config_of(v->model, v->dtype);
-	(void)snprintf(cfg.inner, sizeof cfg.inner, "%s", v->inner);
+	(void)rv_options_set(run_config_options, &cfg, "inner", v->inner, NULL);
 	cfg.batch = v->batch;
 	cfg.grad_accum = v->accum;
 	cfg.prox_mu = strcmp(v->inner, "sgd") == 0 ? 0.1 : 0;

@@ -50,7 +50,7 @@ static void check_weights_near(struct replica *got, struct replica *want, double
 
 static struct run_config config_of(const char *model) {
 	struct run_config c = fixture_config();
-	(void)snprintf(c.model, sizeof c.model, "%s", model);
+	(void)rv_options_set(run_config_options, &c, "model", model, NULL);
 	c.grad_accum = 3; /* 6 sequences: 2 devices take 3 each, in batches of 2 and 1; 4 take 1, 2, 1, 2 */
 	return c;
 }
@@ -83,7 +83,7 @@ static void test_muon_as_one_device_to_rounding(void **state) {
 	static const char *const devices[] = {"cpu:2", "cpu:3"};
 	for (size_t i = 0; i < sizeof devices / sizeof devices[0]; i++) {
 		struct run_config cfg = config_of("gpt2");
-		(void)snprintf(cfg.inner, sizeof cfg.inner, "muon");
+		(void)rv_options_set(run_config_options, &cfg, "inner", "muon", NULL);
 		cfg.prox_mu = 0.1;
 		configured_like_one(cfg, devices[i]);
 	}
@@ -124,7 +124,7 @@ static void check_saved_state(const char *inner) {
 	struct several s, again;
 	struct step_stats stats;
 	char saved_by_two[65], loaded_by_one[65], loaded_by_four[65];
-	(void)snprintf(cfg.inner, sizeof cfg.inner, "%s", inner);
+	(void)rv_options_set(run_config_options, &cfg, "inner", inner, NULL);
 	fixture_run_init(&f, &cfg, "cpu");
 	several_init(&s, &f, "cpu:2");
 	several_init(&again, &f, "cpu:4");

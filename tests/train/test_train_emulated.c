@@ -48,8 +48,8 @@ static void configured_trains_alike(struct run_config cfg, const char *model, co
 									double tolerance) {
 	struct fixture_run f;
 	struct on_gpu g;
-	(void)snprintf(cfg.model, sizeof cfg.model, "%s", model);
-	(void)snprintf(cfg.dtype, sizeof cfg.dtype, "%s", dtype);
+	(void)rv_options_set(run_config_options, &cfg, "model", model, NULL);
+	(void)rv_options_set(run_config_options, &cfg, "dtype", dtype, NULL);
 	if (run_config_compute(&cfg, &(struct device_choice){.backend = "cuda"}, NULL) == DTYPE_BF16) {
 		cfg.n_embd = cfg.n_head * TENSOR_HEAD_DIM;
 		cfg.lr *= 0.3; /* a step too large tells roundings apart */
@@ -77,7 +77,7 @@ static void test_inner_optimizers_as_on_the_cpu(void **state) {
 	static const char *const inner[] = {"sgd", "muon"};
 	for (int i = 0; i < 2; i++) {
 		struct run_config cfg = fixture_config();
-		(void)snprintf(cfg.inner, sizeof cfg.inner, "%s", inner[i]);
+		(void)rv_options_set(run_config_options, &cfg, "inner", inner[i], NULL);
 		cfg.prox_mu = 0.5;
 		configured_trains_alike(cfg, "gpt2", "cuda", "fp32", 1e-4);
 		configured_trains_alike(cfg, "llama", "cuda", "bf16", 2e-2);
@@ -85,7 +85,7 @@ static void test_inner_optimizers_as_on_the_cpu(void **state) {
 	struct run_config cfg = fixture_config();
 	cfg.prox_mu = 0.5;
 	configured_trains_alike(cfg, "gpt2", "cuda:0,1", "fp32", 1e-4);
-	(void)snprintf(cfg.inner, sizeof cfg.inner, "muon");
+	(void)rv_options_set(run_config_options, &cfg, "inner", "muon", NULL);
 	configured_trains_alike(cfg, "gpt2", "cuda:0,1", "fp32", 1e-4);
 }
 

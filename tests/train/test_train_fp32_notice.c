@@ -16,7 +16,7 @@ static void notice(const char *backend, const char *dtype, char said[EVENT_BYTES
 	assert_non_null(f);
 	const struct rv_events_config c = {.out = f, .json = true, .level = RV_INFO};
 	assert_int_equal(rv_events_new(&c, &ev, NULL), RV_OK);
-	(void)snprintf(cfg.dtype, sizeof cfg.dtype, "%s", dtype);
+	(void)rv_options_set(run_config_options, &cfg, "dtype", dtype, NULL);
 	fp32_notice(ev, &cfg, &device, "This is what changes it");
 	rv_events_free(ev);
 	rewind(f);

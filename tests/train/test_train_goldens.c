@@ -95,7 +95,9 @@ static void fixture_init(struct fixture *f, const struct family *family, const s
 							.context = f->shape[CONTEXT]};
 	family->complete(&s, f->golden);
 	const struct model_options options = {.max_batch = f->shape[BATCH]};
-	if (model_new(family->name, &s, &options, f->be, &f->model, &et) != RV_OK)
+	const struct model_ops *ops = NULL;
+	assert_int_equal(model_family_find(family->name, &ops, &et), RV_OK);
+	if (model_new(ops, &s, &options, f->be, &f->model, &et) != RV_OK)
 		fail_msg("%s", et.text);
 	size_t n = f->model->layout.n_params;
 	f->params = alloc_params(f->be, n);

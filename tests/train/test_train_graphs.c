@@ -41,8 +41,8 @@ static void gpu_release(struct on_gpu *g) {
 
 static struct run_config config_of(const char *model, const char *dtype, int accum) {
 	struct run_config cfg = fixture_config();
-	(void)snprintf(cfg.model, sizeof cfg.model, "%s", model);
-	(void)snprintf(cfg.dtype, sizeof cfg.dtype, "%s", dtype);
+	(void)rv_options_set(run_config_options, &cfg, "model", model, NULL);
+	(void)rv_options_set(run_config_options, &cfg, "dtype", dtype, NULL);
 	cfg.grad_accum = accum;
 	if (run_config_compute(&cfg, &(struct device_choice){.backend = "cuda"}, NULL) == DTYPE_BF16)
 		cfg.n_embd = cfg.n_head * TENSOR_HEAD_DIM;

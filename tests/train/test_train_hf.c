@@ -36,7 +36,7 @@ static void test_gpt2(void **state) {
 	struct run_config c;
 	if (parse(GPT2("12"), &c) != RV_OK)
 		fail_msg("%s", et.text);
-	assert_string_equal(c.model, "gpt2");
+	assert_int_equal(c.model, MODEL_gpt2);
 	assert_int_equal(c.n_embd, 768);
 	assert_int_equal(c.vocab, 50257);
 	assert_int_equal(c.context, 1024);
@@ -51,7 +51,7 @@ static void test_llama(void **state) {
 					   "\"rope_theta\":500000.0,\"tie_word_embeddings\":true,\"hidden_act\":\"silu\"}";
 	if (parse(text, &c) != RV_OK)
 		fail_msg("%s", et.text);
-	assert_string_equal(c.model, "llama");
+	assert_int_equal(c.model, MODEL_llama);
 	assert_int_equal(c.n_kv_head, 8);
 	assert_int_equal(c.n_inner, 8192);
 	assert_true(c.tied);
@@ -103,21 +103,21 @@ static void test_theta_is_found_where_transformers_finds_it(void **state) {
 	static const struct {
 		const char *more;
 		double theta;
-		const char *scaling;
+		enum rope_scaling scaling;
 	} cases[] = {
-		{"\"hidden_act\":\"silu\"", 10000, "none"},
-		{"\"rope_theta\":500,\"rope_parameters\":{}", 500, "none"},
-		{"\"rope_theta\":500,\"rope_parameters\":null", 500, "none"},
-		{"\"rope_theta\":500,\"rope_parameters\":{\"rope_type\":\"default\"}", 500, "none"},
-		{"\"rope_theta\":500,\"rope_parameters\":{\"rope_theta\":900}", 900, "none"},
-		{"\"rope_scaling\":{\"type\":\"linear\",\"factor\":2,\"rope_theta\":900}", 900, "linear"},
-		{"\"rope_parameters\":{\"rope_theta\":900},\"rope_scaling\":{" STRETCH "}", 10000, "llama3"},
-		{"\"rope_parameters\":{\"rope_theta\":900},\"rope_scaling\":{}", 900, "none"},
+		{"\"hidden_act\":\"silu\"", 10000, ROPE_PLAIN},
+		{"\"rope_theta\":500,\"rope_parameters\":{}", 500, ROPE_PLAIN},
+		{"\"rope_theta\":500,\"rope_parameters\":null", 500, ROPE_PLAIN},
+		{"\"rope_theta\":500,\"rope_parameters\":{\"rope_type\":\"default\"}", 500, ROPE_PLAIN},
+		{"\"rope_theta\":500,\"rope_parameters\":{\"rope_theta\":900}", 900, ROPE_PLAIN},
+		{"\"rope_scaling\":{\"type\":\"linear\",\"factor\":2,\"rope_theta\":900}", 900, ROPE_LINEAR},
+		{"\"rope_parameters\":{\"rope_theta\":900},\"rope_scaling\":{" STRETCH "}", 10000, ROPE_LLAMA3},
+		{"\"rope_parameters\":{\"rope_theta\":900},\"rope_scaling\":{}", 900, ROPE_PLAIN},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		const struct run_config c = llama_with(cases[i].more);
-		if (c.rope_theta != cases[i].theta || strcmp(c.rope_scaling, cases[i].scaling) != 0)
-			fail_msg("%s: theta %g, %s", cases[i].more, c.rope_theta, c.rope_scaling);
+		if (c.rope_theta != cases[i].theta || c.rope_scaling != (int)cases[i].scaling)
+			fail_msg("%s: theta %g, scaling %d", cases[i].more, c.rope_theta, c.rope_scaling);
 	}
 }
 

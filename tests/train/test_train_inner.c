@@ -11,7 +11,7 @@
 
 static struct run_config config_of(const char *inner) {
 	struct run_config c = fixture_config();
-	snprintf(c.inner, sizeof c.inner, "%s", inner);
+	(void)rv_options_set(run_config_options, &c, "inner", inner, NULL);
 	return c;
 }
 
@@ -82,8 +82,8 @@ static void test_muon_is_adamw_outside_of_the_layers_matrices(void **state) {
 	for (int k = 0; k < 2; k++) {
 		struct run_config cfg = config_of("muon"), adamw = config_of("adamw");
 		struct fixture_run f;
-		snprintf(cfg.model, sizeof cfg.model, "%s", families[k]);
-		snprintf(adamw.model, sizeof adamw.model, "%s", families[k]);
+		(void)rv_options_set(run_config_options, &cfg, "model", families[k], NULL);
+		(void)rv_options_set(run_config_options, &adamw, "model", families[k], NULL);
 		fixture_run_init(&f, &cfg, "ref");
 		struct replica *other = fixture_replica(&f, &adamw);
 		fixture_steps(f.replica, 1);

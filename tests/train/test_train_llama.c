@@ -175,7 +175,7 @@ static const char llama_1b[] =
 static void test_llama_config_is_read(void **state) {
 	(void)state;
 	struct run_config c = accept(&model_llama, llama_1b);
-	assert_string_equal(c.model, "llama");
+	assert_int_equal(c.model, MODEL_llama);
 	assert_int_equal(c.n_layer, 16);
 	assert_int_equal(c.n_head, 32);
 	assert_int_equal(c.n_kv_head, 8);
@@ -184,16 +184,16 @@ static void test_llama_config_is_read(void **state) {
 	assert_int_equal(c.vocab, 128256);
 	assert_int_equal(c.context, 16383); /* as long as a run may have */
 	assert_true(c.tied && c.norm_eps == 1e-5 && c.rope_theta == 500000);
-	assert_string_equal(c.rope_scaling, "llama3");
+	assert_int_equal(c.rope_scaling, ROPE_LLAMA3);
 	assert_true(c.rope_factor == 32 && c.rope_low_freq == 1 && c.rope_high_freq == 4 &&
 				c.rope_original_context == 8192);
 	c = accept(&model_llama, "{\"model_type\":\"llama\",\"num_key_value_heads\":null,\"rope_scaling\":null}");
 	assert_true(c.n_embd == 4096 && c.n_inner == 11008 && c.n_layer == 32 && c.n_kv_head == 32 && !c.tied);
 	assert_true(c.norm_eps == 1e-6 && c.vocab == 32000 && c.context == 2048);
-	assert_string_equal(c.rope_scaling, "none");
+	assert_int_equal(c.rope_scaling, ROPE_PLAIN);
 	c = accept(&model_llama, "{\"rope_parameters\":{\"rope_type\":\"linear\",\"factor\":2,\"rope_theta\":1e6}}");
 	assert_true(c.rope_theta == 1e6 && c.rope_factor == 2);
-	assert_string_equal(c.rope_scaling, "linear");
+	assert_int_equal(c.rope_scaling, ROPE_LINEAR);
 	c = accept(&model_llama, "{\"rope_scaling\":{\"type\":\"linear\",\"factor\":4.0}}");
 	assert_true(c.rope_factor == 4);
 }
@@ -275,12 +275,12 @@ static void test_configs_survive_the_round_trip(void **state) {
 	for (int i = 0; model_registry[i]; i++) {
 		struct run_config c;
 		run_config_defaults(&c);
-		snprintf(c.model, sizeof c.model, "%s", model_registry[i]->name);
+		(void)rv_options_set(run_config_options, &c, "model", model_registry[i]->name, NULL);
 		check_round_trip(model_registry[i], &c);
 	}
 	struct run_config c = accept(&model_llama, llama_1b);
 	check_round_trip(&model_llama, &c);
-	snprintf(c.rope_scaling, sizeof c.rope_scaling, "linear");
+	(void)rv_options_set(run_config_options, &c, "rope-scaling", "linear", NULL);
 	c.tied = false;
 	c.n_kv_head = 0;
 	check_round_trip(&model_llama, &c);

@@ -57,11 +57,11 @@ static void test_a_replica_allocates_what_is_planned(void **state) {
 	struct run_config cfg = fixture_config();
 	check_replica(&cfg, RECOMPUTE_NONE);
 	check_replica(&cfg, RECOMPUTE_BLOCK);
-	snprintf(cfg.inner, sizeof cfg.inner, "muon");
+	(void)rv_options_set(run_config_options, &cfg, "inner", "muon", NULL);
 	check_replica(&cfg, RECOMPUTE_NONE);
 	cfg.prox_mu = 0.1;
 	check_replica(&cfg, RECOMPUTE_NONE);
-	snprintf(cfg.model, sizeof cfg.model, "llama");
+	(void)rv_options_set(run_config_options, &cfg, "model", "llama", NULL);
 	cfg.n_kv_head = 1;
 	cfg.tied = false;
 	check_replica(&cfg, RECOMPUTE_NONE);
@@ -243,7 +243,7 @@ static void test_a_device_that_is_too_small(void **state) {
 	assert_int_equal(fit(&q, need, SIZE_MAX, NULL), RV_OK);
 	assert_int_equal(fit(&q, SIZE_MAX, SIZE_MAX, NULL), RV_OK);
 	assert_fault(fit(&q, need - 1, SIZE_MAX, &et), RV_E_NOMEM, &et, "--dtype bf16 would fit");
-	(void)snprintf(cfg.dtype, sizeof cfg.dtype, "bf16");
+	(void)rv_options_set(run_config_options, &cfg, "dtype", "bf16", NULL);
 	assert_fault(fit(&q, need / 2, SIZE_MAX, &et), RV_E_NOMEM, &et, "--recompute block would fit");
 	assert_fault(fit(&q, one.n_params * 18 + ((size_t)900 << 20), SIZE_MAX, &et), RV_E_NOMEM, &et, "--grad-accum");
 	assert_fault(fit(&q, 1 << 20, SIZE_MAX, &et), RV_E_NOMEM, &et, "--device cpu");
@@ -281,7 +281,7 @@ static void test_a_gpus_workspace(void **state) {
 	cfg.vocab = 50257;
 	cfg.context = 1024;
 	cfg.batch = 16;
-	(void)snprintf(cfg.dtype, sizeof cfg.dtype, "bf16");
+	(void)rv_options_set(run_config_options, &cfg, "dtype", "bf16", NULL);
 	struct memory_request q = {.run = &cfg, .device = &gpu, .role = MEMORY_WORKER, .replicas = 1, .parallel = 1};
 	const struct memory_plan plan = plan_of(&q);
 	assert_in_range(plan.parameters, 6 * plan.n_params, 6 * plan.n_params + (4 << 20)); /* fp32 and the bf16 copy */
@@ -382,7 +382,7 @@ static void test_what_is_kept_follows_the_memory(void **state) {
 }
 
 /* What memory_check says to `choice` in a room of so much; `said`: its event, "" for none. */
-static enum rv_err check(const struct memory_request *q, const struct memory_room *room, const char *choice,
+static enum rv_err check(const struct memory_request *q, const struct memory_room *room, enum memory_short choice,
 						 char said[EVENT_BYTES], struct rv_errtext *et) {
 	FILE *f = tmpfile();
 	struct rv_events *ev;
@@ -409,19 +409,19 @@ static void test_short_of_memory(void **state) {
 	const struct memory_plan plan = plan_of(&q);
 	const size_t need = memory_plan_host(&plan) - plan.data, most = 4096;
 	assert_true(need > most);
-	assert_int_equal(check(&q, &(struct memory_room){.host = need}, "refuse", said, &et), RV_OK);
+	assert_int_equal(check(&q, &(struct memory_room){.host = need}, MEMORY_SHORT_REFUSE, said, &et), RV_OK);
 	assert_string_equal(said, "");
 	const struct memory_room tight = {.host = need - most, .swap = most};
-	assert_int_equal(check(&q, &tight, "refuse", said, &et), RV_OK);
+	assert_int_equal(check(&q, &tight, MEMORY_SHORT_REFUSE, said, &et), RV_OK);
 	assert_non_null(strstr(said, "\"event\":\"memory_short\""));
 	const struct memory_room full = {.host = need - most, .swap = most - 1};
-	assert_fault(check(&q, &full, "refuse", said, &et), RV_E_NOMEM, &et, " MiB and there are ");
+	assert_fault(check(&q, &full, MEMORY_SHORT_REFUSE, said, &et), RV_E_NOMEM, &et, " MiB and there are ");
 	assert_string_equal(said, "");
 	assert_non_null(strstr(et.text, "swap of 0 included"));
-	assert_int_equal(check(&q, &full, "warn", said, &et), RV_OK);
+	assert_int_equal(check(&q, &full, MEMORY_SHORT_WARN, said, &et), RV_OK);
 	assert_non_null(strstr(said, "\"event\":\"memory_short\""));
 	q.device = &gpu; /* what a device has not, it cannot swap */
-	assert_fault(check(&q, &full, "warn", said, &et), RV_E_NOMEM, &et, "a device needs ");
+	assert_fault(check(&q, &full, MEMORY_SHORT_WARN, said, &et), RV_E_NOMEM, &et, "a device needs ");
 }
 
 int main(int argc, char **argv) {

@@ -342,7 +342,8 @@ static void test_smaller_batches_and_contexts_than_planned(void **state) {
 
 /* ---- refusals -----------------------------------------------------------------------------------------------------*/
 
-static void refuse(const char *family, struct model_shape s, int max_batch, enum rv_err want, const char *needle) {
+static void refuse(const struct model_ops *family, struct model_shape s, int max_batch, enum rv_err want,
+				   const char *needle) {
 	struct backend *be = fixture_backend("ref");
 	struct rv_errtext et = {0};
 	struct model *m;
@@ -357,9 +358,11 @@ static void test_impossible_models_are_refused(void **state) {
 	struct model_case cases[MODEL_CASES_MAX];
 	model_cases(cases);
 	const struct model_shape plain = cases[0].shape;
-	refuse("gpt3", plain, 1, RV_E_NOTFOUND, "gpt2");
+	struct rv_errtext et = {0};
+	const struct model_ops *none;
+	assert_fault(model_family_find("gpt3", &none, &et), RV_E_NOTFOUND, &et, "gpt2");
 	for (int i = 0; model_registry[i]; i++) {
-		const char *family = model_registry[i]->name;
+		const struct model_ops *family = model_registry[i];
 		struct model_shape s = plain;
 		s.n_head = 5;
 		refuse(family, s, 1, RV_E_RANGE, "5 heads");
@@ -380,24 +383,23 @@ static void test_what_gpt2_has_not_is_refused(void **state) {
 	model_cases(cases);
 	struct model_shape s = cases[0].shape;
 	s.tied = false;
-	refuse("gpt2", s, 1, RV_E_RANGE, "tied = false");
+	refuse(&model_gpt2, s, 1, RV_E_RANGE, "tied = false");
 	s = cases[0].shape;
 	s.norm_eps = 1e-6f;
-	refuse("gpt2", s, 1, RV_E_RANGE, "norm-eps = 1e-06: must be 1e-05");
+	refuse(&model_gpt2, s, 1, RV_E_RANGE, "norm-eps = 1e-06: must be 1e-05");
 	s = cases[0].shape;
 	s.n_kv_head = 2;
-	refuse("gpt2", s, 1, RV_E_RANGE, "n-kv-head = 2");
+	refuse(&model_gpt2, s, 1, RV_E_RANGE, "n-kv-head = 2");
 	s = cases[0].shape;
 	s.n_inner = 32;
-	refuse("gpt2", s, 1, RV_E_RANGE, "must be 4 n-embd = 64");
+	refuse(&model_gpt2, s, 1, RV_E_RANGE, "must be 4 n-embd = 64");
 }
 
 static void check_extent(const struct run_config *c) {
-	const struct model_ops *family;
+	const struct model_ops *family = model_family(c);
 	const struct model_shape shape = model_shape_of(c);
 	struct model_extent e;
 	struct model_layout l;
-	assert_int_equal(model_family_find(c->model, &family, NULL), RV_OK);
 	assert_int_equal(model_extent_of(c, &e, NULL), RV_OK);
 	assert_int_equal(model_layout_init(&l, family, &shape, NULL, NULL), RV_OK);
 	assert_int_equal(e.n_params, l.n_params);

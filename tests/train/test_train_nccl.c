@@ -77,7 +77,7 @@ static void train_logged(struct outcome *o, const struct run_config *cfg) {
 
 static struct run_config config_of(const char *inner) {
 	struct run_config cfg = fixture_config();
-	(void)snprintf(cfg.inner, sizeof cfg.inner, "%s", inner);
+	(void)rv_options_set(run_config_options, &cfg, "inner", inner, NULL);
 	cfg.grad_accum = 2;
 	return cfg;
 }

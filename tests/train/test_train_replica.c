@@ -361,10 +361,6 @@ static void test_unusable_configurations_are_refused(void **state) {
 	struct rv_errtext et = {0};
 	struct replica *r;
 	struct run_config cfg = f.cfg;
-	strcpy(cfg.model, "bert");
-	assert_fault(replica_new(&cfg, f.data, &(struct replica_options){.shard = 0, .n_shards = 2}, f.be, &r, &et),
-				 RV_E_NOTFOUND, &et, "bert");
-	cfg = f.cfg;
 	cfg.n_head = 3;
 	assert_fault(replica_new(&cfg, f.data, &(struct replica_options){.shard = 0, .n_shards = 2}, f.be, &r, &et),
 				 RV_E_RANGE, &et, "n-head");

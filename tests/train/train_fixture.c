@@ -51,7 +51,7 @@ void fixture_write(const char *dir, const char *name, const uint8_t *text, size_
 struct run_config fixture_config(void) {
 	struct run_config c;
 	run_config_defaults(&c);
-	(void)snprintf(c.dtype, sizeof c.dtype, "fp32"); /* the same on every processor */
+	(void)rv_options_set(run_config_options, &c, "dtype", "fp32", NULL); /* the same on every processor */
 	c.n_layer = 2;
 	c.n_head = 2;
 	c.n_embd = 16;

@@ -109,7 +109,7 @@ static void every_option_is_decided_about(void **state) {
 			kept = kept && strcmp(o->name, not_kept[i]) != 0;
 		rv_options_defaults(worker_options_table, &scene.o);
 		set("dir", scene.dir);
-		const char *other = o->type == RV_OPT_ENUM   ? strrchr(o->choices, '|') + 1
+		const char *other = o->type == RV_OPT_CHOICE ? strrchr(o->choices, '|') + 1
 							: o->type == RV_OPT_RATE ? "1mbit"
 							: o->type == RV_OPT_INT  ? "4"
 													 : "/other";

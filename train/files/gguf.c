@@ -233,12 +233,11 @@ static enum rv_err write_export(const char *path, struct export *x, enum weights
 
 enum rv_err gguf_save(const char *path, const struct weights_source *w, enum weights_format format,
 					  struct rv_errtext *et) {
-	const struct model_ops *ops;
-	struct export x = {.w = w, .family = find_family(w->cfg->model), .shape = model_shape_of(w->cfg)};
+	const struct model_ops *ops = model_family(w->cfg);
+	struct export x = {.w = w, .family = find_family(ops->name), .shape = model_shape_of(w->cfg)};
 	size_t n = (size_t)w->layout->n_tensors + 1;
-	RV_TRY(model_family_find(w->cfg->model, &ops, et));
 	if (!x.family)
-		return rv_fail(et, RV_E_UNSUPPORTED, "model family %s: not known to llama.cpp", w->cfg->model);
+		return rv_fail(et, RV_E_UNSUPPORTED, "model family %s: not known to llama.cpp", ops->name);
 	RV_TRY(ops->rules->resolve(&x.shape, et));
 	x.tensors = calloc(n, sizeof *x.tensors);
 	x.rotated = calloc(n, sizeof *x.rotated);

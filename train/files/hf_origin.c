@@ -41,12 +41,12 @@ static json_t *read_object(const char *dir, const char *name) {
 
 /* Reports whether `config` describes the model of `run`, and its context. */
 static bool describes(json_t *config, const struct run_config *run, int64_t *context) {
-	const struct model_ops *family;
+	const struct model_ops *family = model_family(run);
 	struct run_config told = *run;
 	char a[16384], b[16384];
 	const char *type = json_string_value(json_object_get(config, "model_type"));
-	if (!type || strcmp(type, run->model) != 0 || model_family_find(type, &family, NULL) != RV_OK ||
-		!family->config_from_hf || family->config_from_hf(config, &told, NULL) != RV_OK)
+	if (!type || strcmp(type, family->name) != 0 || !family->config_from_hf ||
+		family->config_from_hf(config, &told, NULL) != RV_OK)
 		return false;
 	*context = told.context;
 	told.context = run->context;

@@ -201,11 +201,10 @@ enum rv_err weights_load(const char *where, const struct model_ops *family, cons
 
 enum rv_err weights_load_new(const char *where, const struct run_config *c, struct model_layout *layout, float **params,
 							 struct rv_errtext *et) {
-	const struct model_ops *family;
+	const struct model_ops *family = model_family(c);
 	const struct model_shape shape = model_shape_of(c);
 	*params = NULL;
 	*layout = (struct model_layout){.n_tensors = 0};
-	RV_TRY(model_family_find(c->model, &family, et));
 	RV_TRY(model_layout_init(layout, family, &shape, NULL, et));
 	enum rv_err e = load(where, family, layout, params, et);
 	if (e != RV_OK) {

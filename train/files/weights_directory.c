@@ -41,9 +41,8 @@ static json_t *own_config(const char *dir, const struct weights_source *w, const
 
 static enum rv_err write_config(const char *dir, const struct weights_source *w, const struct hf_origin *origin,
 								bool tokens_known, struct rv_errtext *et) {
-	const struct model_ops *family;
+	const struct model_ops *family = model_family(w->cfg);
 	char path[PATH_MAX];
-	RV_TRY(model_family_find(w->cfg->model, &family, et));
 	if (!family->config_to_hf)
 		return rv_fail(et, RV_E_UNSUPPORTED, "model family %s has no Hugging Face form", family->name);
 	json_t *root = own_config(dir, w, family, tokens_known);

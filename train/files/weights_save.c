@@ -55,8 +55,7 @@ static void save_release(struct save *s) {
 
 static enum rv_err save_init(struct save *s, const struct weights_source *w, struct rv_errtext *et) {
 	size_t n = (size_t)w->layout->n_tensors, config_bytes = rv_options_print(run_config_options, w->cfg, NULL, 0) + 1;
-	*s = (struct save){.w = w};
-	RV_TRY(model_family_find(w->cfg->model, &s->family, et));
+	*s = (struct save){.w = w, .family = model_family(w->cfg)};
 	s->config_text = malloc(config_bytes);
 	s->names = calloc(n, sizeof *s->names);
 	s->tensors = calloc(n, sizeof *s->tensors);

@@ -2,13 +2,12 @@
 #include "train/memory/check.h"
 
 #include <stdint.h>
-#include <string.h>
 
-enum rv_err memory_check(const struct memory_request *q, const struct memory_room *room, const char *choice,
+enum rv_err memory_check(const struct memory_request *q, const struct memory_room *room, enum memory_short choice,
 						 struct rv_events *ev, struct rv_errtext *et) {
 	struct memory_room limit = *room;
 	struct rv_errtext what = {0};
-	if (strcmp(choice, "warn") == 0)
+	if (choice == MEMORY_SHORT_WARN)
 		limit.host = SIZE_MAX;
 	RV_TRY(memory_fit(q, &limit, et));
 	const struct memory_room unswapped = {.device = SIZE_MAX, .host = room->host};

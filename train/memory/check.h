@@ -6,20 +6,20 @@
 #include "base/options.h"
 #include "train/memory/fit.h"
 
-enum { MEMORY_SHORT_BYTES = 8 };
+enum memory_short { MEMORY_SHORT_REFUSE, MEMORY_SHORT_WARN };
 
-/* Option `short-of-memory` of a program, at `offset` of its struct: char[MEMORY_SHORT_BYTES]. */
+/* Option `short-of-memory` of a program, at `offset` of its struct: int, of enum memory_short. */
 #define MEMORY_SHORT_OPTION(offset, group)                                                                             \
 	{                                                                                                                  \
-		"short-of-memory", RV_OPT_ENUM, (offset), MEMORY_SHORT_BYTES, "refuse", 0, 0, "refuse|warn",                   \
+		"short-of-memory", RV_OPT_CHOICE, (offset), 0, "refuse", 0, 0, "refuse|warn",                                  \
 			"If training needs more host memory and swap than are free now. warn: train anyway, as more will be free " \
 			"in time.",                                                                                                \
 			group                                                                                                      \
 	}
 
 /* Returns what memory_fit returns. Logs "memory_short" if the host's memory is too small and swap
- * makes up for it, or if `choice`, the option's value, is "warn". */
-enum rv_err memory_check(const struct memory_request *q, const struct memory_room *room, const char *choice,
+ * makes up for it, or if `choice`, the option's value, is MEMORY_SHORT_WARN. */
+enum rv_err memory_check(const struct memory_request *q, const struct memory_room *room, enum memory_short choice,
 						 struct rv_events *ev, struct rv_errtext *et);
 
 #endif

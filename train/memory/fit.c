@@ -69,7 +69,7 @@ enum { CHANGE_BYTES = 96 };
 
 static bool shorter_values(struct trial *t, char out[CHANGE_BYTES]) {
 	(void)snprintf(out, CHANGE_BYTES, "--dtype bf16");
-	(void)snprintf(t->run.dtype, sizeof t->run.dtype, "bf16");
+	t->run.dtype = RUN_DTYPE_BF16;
 	return owns_run(t) && fits(t);
 }
 

@@ -40,24 +40,22 @@ static enum rv_err resolve(const struct memory_request *q, struct plan_input *in
 	const struct model_shape shape = model_shape_of(q->run);
 	struct model_layout layout;
 	*in = (struct plan_input){.q = q, .tokens = (size_t)(q->run->batch * q->run->context)};
-	RV_TRY(model_family_find(q->run->model, &in->family, et));
+	in->family = model_family(q->run);
+	in->inner = inner_registry[q->run->inner];
 	RV_TRY(model_layout_init(&layout, in->family, &shape, &in->shape, et));
 	in->n = layout.n_params;
 	in->layers = layout.layers;
-	enum rv_err e = inner_find(q->run->inner, &in->inner, et);
-	if (e == RV_OK) {
-		in->inner_floats = inner_scratch_floats(in->inner, &layout);
-		in->step = step_bounds_of(&(struct step_source){.run = q->run,
-														.family = in->family,
-														.shape = &in->shape,
-														.layout = &layout,
-														.inner = in->inner,
-														.devices = q->device->n,
-														.shards = q->step_shards ? q->step_shards : 1,
-														.forward_only = q->role == MEMORY_FORWARD});
-	}
+	in->inner_floats = inner_scratch_floats(in->inner, &layout);
+	in->step = step_bounds_of(&(struct step_source){.run = q->run,
+													.family = in->family,
+													.shape = &in->shape,
+													.layout = &layout,
+													.inner = in->inner,
+													.devices = q->device->n,
+													.shards = q->step_shards ? q->step_shards : 1,
+													.forward_only = q->role == MEMORY_FORWARD});
 	model_layout_release(&layout);
-	return e;
+	return RV_OK;
 }
 
 static size_t vectors(const struct plan_input *in, int count) {

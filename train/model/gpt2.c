@@ -101,8 +101,8 @@ static enum rv_err gpt2_config_from_hf(const json_t *json, struct run_config *c,
 	hf_expect_bool(&f, "scale_attn_weights", true, true);
 	hf_expect_bool(&f, "scale_attn_by_inverse_layer_idx", false, false);
 	hf_expect_bool(&f, "tie_word_embeddings", true, true);
-	HF_SET_NAME(c->model, "gpt2");
-	HF_SET_NAME(c->rope_scaling, "none");
+	c->model = MODEL_gpt2;
+	c->rope_scaling = ROPE_PLAIN;
 	c->n_layer = mapped_int(&f, "num_hidden_layers", "n_layer", 12);
 	c->n_head = mapped_int(&f, "num_attention_heads", "n_head", 12);
 	c->n_embd = mapped_int(&f, "hidden_size", "n_embd", 768);

@@ -59,7 +59,4 @@ void hf_leave(struct hf_fields *f, struct hf_fields *part);
  * can be trained on a shorter context. */
 int64_t hf_context(int64_t positions);
 
-/* Copies a name into one of run_config's char arrays. */
-#define HF_SET_NAME(field, value) ((void)snprintf((field), sizeof(field), "%s", (value)))
-
 #endif

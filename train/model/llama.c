@@ -128,10 +128,12 @@ static void rope_parameters_from_hf(struct hf_fields *r, const struct rope_besid
 	hf_expect_string(r, hf_has(r, "rope_type") ? "rope_type" : "type", "default", "default|linear|llama3");
 	hf_expect_real(r, "partial_rotary_factor", 1, 1);
 	c->rope_theta = hf_real(r, "rope_theta", beside->theta);
-	HF_SET_NAME(c->rope_scaling, strcmp(type, "default") == 0 ? "none" : type);
-	if (strcmp(type, "linear") == 0 || strcmp(type, "llama3") == 0)
+	c->rope_scaling = strcmp(type, "llama3") == 0   ? ROPE_LLAMA3
+					  : strcmp(type, "linear") == 0 ? ROPE_LINEAR
+													: ROPE_PLAIN;
+	if (c->rope_scaling != ROPE_PLAIN)
 		c->rope_factor = hf_need_real(r, "factor");
-	if (strcmp(type, "llama3") == 0)
+	if (c->rope_scaling == ROPE_LLAMA3)
 		stretch_from_hf(r, beside, c);
 	ignore_other_kinds(r);
 	hf_refuse_unread(r);
@@ -160,7 +162,7 @@ static enum rv_err llama_config_from_hf(const json_t *json, struct run_config *c
 	hf_expect_bool(&f, "rope_interleaved", false, false);
 	hf_expect_bool(&f, "use_sliding_window", false, false);
 	hf_expect_real(&f, "partial_rotary_factor", 1, 1);
-	HF_SET_NAME(c->model, "llama");
+	c->model = MODEL_llama;
 	c->n_layer = hf_int(&f, "num_hidden_layers", 32);
 	c->n_head = hf_int(&f, "num_attention_heads", 32);
 	c->n_embd = hf_int(&f, "hidden_size", 4096);
@@ -179,9 +181,9 @@ static enum rv_err llama_config_from_hf(const json_t *json, struct run_config *c
 }
 
 static json_t *rope_to_hf(const struct run_config *c) {
-	if (strcmp(c->rope_scaling, "linear") == 0)
+	if (c->rope_scaling == ROPE_LINEAR)
 		return json_pack("{ss sf}", "rope_type", "linear", "factor", c->rope_factor);
-	if (strcmp(c->rope_scaling, "llama3") == 0)
+	if (c->rope_scaling == ROPE_LLAMA3)
 		return json_pack("{ss sf sf sf sI}", "rope_type", "llama3", "factor", c->rope_factor, "low_freq_factor",
 						 c->rope_low_freq, "high_freq_factor", c->rope_high_freq, "original_max_position_embeddings",
 						 (json_int_t)c->rope_original_context);

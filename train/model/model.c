@@ -18,7 +18,7 @@ enum {
 
 #define STREAM_INIT ((uint64_t)0x696e6974 << 32) /* Philox streams of initial weights; the low half is the tensor */
 
-#define MODEL_FAMILY(name) &model_##name,
+#define MODEL_FAMILY(name, facts) &model_##name,
 const struct model_ops *const model_registry[] = {
 #include "base/model_families.def"
 	NULL};
@@ -49,9 +49,9 @@ static enum rv_err check_batch(const struct model_shape *s, int max_batch, struc
 }
 
 enum dtype run_config_compute(const struct run_config *c, const struct device_choice *device, const char *isa) {
-	if (strcmp(c->dtype, "auto") == 0)
+	if (c->dtype == RUN_DTYPE_AUTO)
 		return backend_faster_dtype(device->backend, isa);
-	return strcmp(c->dtype, "bf16") == 0 ? DTYPE_BF16 : DTYPE_F32;
+	return c->dtype == RUN_DTYPE_BF16 ? DTYPE_BF16 : DTYPE_F32;
 }
 
 const char *dtype_name(enum dtype d) {
@@ -158,18 +158,21 @@ static enum rv_err build_activations(struct model *m, struct rv_errtext *et) {
 	return RV_OK;
 }
 
-enum rv_err model_new(const char *family, const struct model_shape *shape, const struct model_options *options,
-					  struct backend *be, struct model **out, struct rv_errtext *et) {
+const struct model_ops *model_family(const struct run_config *c) {
+	return model_registry[c->model];
+}
+
+enum rv_err model_new(const struct model_ops *family, const struct model_shape *shape,
+					  const struct model_options *options, struct backend *be, struct model **out,
+					  struct rv_errtext *et) {
 	*out = NULL;
-	const struct model_ops *ops;
-	RV_TRY(model_family_find(family, &ops, et));
 	struct model *m = calloc(1, sizeof *m);
 	if (!m)
 		return rv_fail(et, RV_E_NOMEM, "model: no memory");
-	m->ops = ops;
+	m->ops = family;
 	m->be = be;
 	m->options = *options;
-	enum rv_err e = model_layout_init(&m->layout, ops, shape, &m->shape, et);
+	enum rv_err e = model_layout_init(&m->layout, family, shape, &m->shape, et);
 	if (e == RV_OK)
 		e = check_batch(&m->shape, options->max_batch, et);
 	if (e == RV_OK)

@@ -132,18 +132,22 @@ struct model {
 	int decoded;  /* positions in the cache */
 };
 
-#define MODEL_FAMILY(name) extern const struct model_ops model_##name;
+#define MODEL_FAMILY(name, facts) extern const struct model_ops model_##name;
 #include "base/model_families.def"
 #undef MODEL_FAMILY
 /* NULL-terminated. */
 extern const struct model_ops *const model_registry[];
-/* Finds a family by name. Returns RV_E_NOTFOUND with a list of the families. */
+/* Returns the run's family. */
+const struct model_ops *model_family(const struct run_config *c);
+/* Finds a family by name, for files from elsewhere. Returns RV_E_NOTFOUND with a list of the
+ * families. */
 enum rv_err model_family_find(const char *name, const struct model_ops **out, struct rv_errtext *et);
 
 /* Builds the layout and allocates the activations on `be`, which must outlive the model. Returns
- * RV_E_NOTFOUND (with a list of families), RV_E_RANGE (an impossible shape) or RV_E_NOMEM. */
-enum rv_err model_new(const char *family, const struct model_shape *shape, const struct model_options *options,
-					  struct backend *be, struct model **out, struct rv_errtext *et);
+ * RV_E_RANGE (an impossible shape) or RV_E_NOMEM. */
+enum rv_err model_new(const struct model_ops *family, const struct model_shape *shape,
+					  const struct model_options *options, struct backend *be, struct model **out,
+					  struct rv_errtext *et);
 void model_free(struct model *m); /* NULL is fine */
 
 /* Builds the layout alone, without a backend: for files. *resolved, unless NULL, becomes the shape

@@ -48,7 +48,7 @@ const struct rv_option worker_options_table[] = {
 	{"threads", RV_OPT_INT, FIELD(threads), 0, "0", 0, 256, NULL, "Threads for training; 0: all processors.",
 	 "Computing"},
 	{"device", RV_OPT_STRING, FIELD(device), CAP(device), "auto", 0, 0, NULL, DEVICE_HELP, "Computing"},
-	{"recompute", RV_OPT_ENUM, FIELD(recompute), CAP(recompute), "auto", 0, 0, "auto|none|block",
+	{"recompute", RV_OPT_CHOICE, FIELD(recompute), 0, "auto", 0, 0, "auto|none|block",
 	 "block: store less for the backward pass and recompute it: much less memory, about a third slower. auto: only if "
 	 "memory is too small for none.",
 	 "Computing"},

@@ -7,6 +7,8 @@
 #include "kernels/device.h"
 #include "train/memory/check.h"
 
+enum worker_recompute { WORKER_RECOMPUTE_AUTO, WORKER_RECOMPUTE_NONE, WORKER_RECOMPUTE_BLOCK };
+
 struct worker_options {
 	char dir[256];
 	char data[1024];
@@ -15,7 +17,7 @@ struct worker_options {
 	int64_t shard; /* -1: member modulo data-shards */
 	int64_t threads;
 	char device[DEVICE_TEXT_BYTES];
-	char recompute[8], short_of_memory[MEMORY_SHORT_BYTES];
+	int recompute, short_of_memory; /* enum worker_recompute, enum memory_short */
 	char listen[128], advertise[128];
 	char advertised[128];                 /* no option: advertise, looked up; "": none */
 	int64_t max_up, max_down, max_donate; /* bytes per second; 0: no cap */

@@ -19,8 +19,8 @@ static struct memory_request request_of(const struct trainer_config *c, const st
 
 void session_choose_recompute(const struct session *s, struct trainer_config *c) {
 	struct device_choice device;
-	c->recompute = strcmp(s->opt->recompute, "block") == 0 ? RECOMPUTE_BLOCK : RECOMPUTE_NONE;
-	if (strcmp(s->opt->recompute, "auto") != 0 || device_choose(c->device, &device, NULL) != RV_OK)
+	c->recompute = s->opt->recompute == WORKER_RECOMPUTE_BLOCK ? RECOMPUTE_BLOCK : RECOMPUTE_NONE;
+	if (s->opt->recompute != WORKER_RECOMPUTE_AUTO || device_choose(c->device, &device, NULL) != RV_OK)
 		return;
 	const struct memory_request request = request_of(c, &device);
 	const struct memory_room room = memory_room_now(&device);
@@ -32,7 +32,7 @@ enum rv_err session_check_memory(const struct session *s, const struct trainer_c
 	RV_TRY(device_choose(c->device, &device, et));
 	const struct memory_request request = request_of(c, &device);
 	const struct memory_room room = memory_room_now(&device);
-	return memory_check(&request, &room, s->opt->short_of_memory, s->events, et);
+	return memory_check(&request, &room, (enum memory_short)s->opt->short_of_memory, s->events, et);
 }
 
 enum rv_err session_plan_memory(struct session *s, const struct trainer_config *c, struct rv_errtext *et) {
@@ -41,7 +41,7 @@ enum rv_err session_plan_memory(struct session *s, const struct trainer_config *
 	const struct memory_request request = request_of(c, &device);
 	RV_TRY(memory_plan_make(&request, &s->memory, et));
 	memory_report_plan(s->events, &s->memory);
-	if (c->recompute == RECOMPUTE_BLOCK && strcmp(s->opt->recompute, "auto") == 0)
+	if (c->recompute == RECOMPUTE_BLOCK && s->opt->recompute == WORKER_RECOMPUTE_AUTO)
 		rv_event(s->events, RV_INFO, "recompute", RV_FIELDS(rv_field_str("recompute", "block")),
 				 "there is too little memory to keep all activations: blocks are computed again, about a third slower "
 				 "(--recompute)");
