@@ -50,7 +50,9 @@ enum rv_err rv_options_set(const struct rv_option *table, void *opts, const char
  */
 enum rv_err rv_options_parse_text(const struct rv_option *table, void *opts, const char *source, const char *text,
 								  struct rv_errtext *et);
-enum rv_err rv_options_parse_file(const struct rv_option *table, void *opts, const char *path, struct rv_errtext *et);
+/* The same of a file, whose line `preset = NAME` is read before its other lines (presets NULL: there is no such line). */
+enum rv_err rv_options_parse_file(const struct rv_option *table, const struct rv_preset *presets, void *opts,
+								  const char *path, struct rv_errtext *et);
 /* Parses argv[1..]: `--name value`, `--name=value`, `--name` for bools (`--no-name` negates). Wherever they stand,
  * `--preset NAME` is read first (presets NULL: there is no such option), then `--config FILE`, whose line
  * `preset = NAME`, wherever it stands, is read before its other lines (RV_E_INVALID if the command line names another

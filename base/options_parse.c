@@ -192,8 +192,9 @@ static enum rv_err parse_file(const struct vocabulary *known, const struct rv_pr
 	return e;
 }
 
-enum rv_err rv_options_parse_file(const struct rv_option *table, void *opts, const char *path, struct rv_errtext *et) {
-	const struct vocabulary known = {table, NULL};
+enum rv_err rv_options_parse_file(const struct rv_option *table, const struct rv_preset *presets, void *opts,
+								  const char *path, struct rv_errtext *et) {
+	const struct vocabulary known = {table, presets};
 	return parse_file(&known, NULL, opts, path, et);
 }
 

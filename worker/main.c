@@ -2,6 +2,7 @@
 #include "base/signals.h"
 #include "kernels/wait_policy.h"
 #include "net/address.h"
+#include "worker/join/membership.h"
 #include "worker/options/settings.h"
 #include "worker/session/session.h"
 
@@ -35,6 +36,10 @@ static enum rv_err run(void *opts, const struct rv_args *args, struct rv_errtext
 	return e;
 }
 
+static void explain(const void *opts, FILE *out) {
+	membership_print_kept(((const struct worker_options *)opts)->dir, out);
+}
+
 int main(int argc, char **argv) {
 	static const struct rv_command commands[] = {
 		{.name = NULL,
@@ -53,6 +58,7 @@ int main(int argc, char **argv) {
 		 .recall = settings_recall,
 		 .check = worker_options_check,
 		 .check_files = worker_options_check_files,
+		 .explain = explain,
 		 .run = run},
 		{.run = NULL},
 	};

@@ -32,7 +32,7 @@ static const struct rv_option own_options[] = {
 /* For the operator, who alone can choose. */
 static void note_fp32(const struct run_config *run) {
 	char cost[FP32_COST_TEXT_BYTES];
-	if (strcmp(run->dtype, "fp32") != 0)
+	if (run->dtype != RUN_DTYPE_FP32)
 		return;
 	fp32_cost_text(run, cost);
 	(void)fprintf(stderr, "note: dtype = fp32: %s; dtype = auto, the default, is bf16 there\n", cost);

@@ -179,7 +179,7 @@ static void note_apart(struct status_row *r, const json_t *m) {
 
 #define CELL(r, column, ...) (void)snprintf((r)->cells[column], STATUS_TABLE_CELL_BYTES, __VA_ARGS__)
 
-static void fill_who(struct status_row *r, const json_t *m) {
+static void fill_who(struct status_row *r, const json_t *m, bool online) {
 	char name[64];
 	bool votes = !json_is_object(json_object_get(m, "storage")); /* else it is there, and only cannot */
 	const char *phase = json_is_true(json_object_get(m, "banned")) ? "banned" : string(m, "phase");
@@ -192,7 +192,7 @@ static void fill_who(struct status_row *r, const json_t *m) {
 	if (json_is_number(json_object_get(m, "silent_s")))
 		CELL(r, COLUMN_SEEN, "%.1f s ago", number(m, "silent_s"));
 	else
-		CELL(r, COLUMN_SEEN, "%s", "never reported");
+		CELL(r, COLUMN_SEEN, "%s", online ? "not yet" : "not known"); /* reports are not stored */
 }
 
 /* Loss, speed and line; "-" where the worker has not reported one. */
@@ -228,9 +228,9 @@ static void fill_contribution(struct status_row *r, const json_t *m) {
 	CELL(r, COLUMN_COSINE, "%.2f", number(c, "cosine"));
 }
 
-static void fill_row(struct status_row *r, const json_t *m) {
+static void fill_row(struct status_row *r, const json_t *m, bool online) {
 	*r = (struct status_row){.notes = ""};
-	fill_who(r, m);
+	fill_who(r, m, online);
 	fill_training(r, m);
 	fill_contribution(r, m);
 	note_silence(r, m);
@@ -239,14 +239,14 @@ static void fill_row(struct status_row *r, const json_t *m) {
 	note_apart(r, m);
 }
 
-static void print_members(const json_t *members, int width, FILE *out) {
+static void print_members(const json_t *members, bool online, int width, FILE *out) {
 	size_t i, n = json_array_size(members);
 	struct status_row *rows = calloc(n + 1, sizeof *rows);
 	const json_t *m;
 	if (rows == NULL)
 		return;
 	json_array_foreach(members, i, m) {
-		fill_row(&rows[i], m);
+		fill_row(&rows[i], m, online);
 	}
 	status_table_print(rows, (int)n, width, out);
 	free(rows);
@@ -275,7 +275,7 @@ int status_view_print(const json_t *status, bool online, int width, FILE *out) {
 		print_not_held(status, f);
 		print_shared_text(status, f);
 	}
-	print_members(json_object_get(status, "members"), width, f);
+	print_members(json_object_get(status, "members"), online, width, f);
 	if (fclose(f) != 0) {
 		free(text);
 		return 0;

@@ -155,8 +155,9 @@ enum rv_err core_join(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_
 	int known = core_find_member(c, key);
 	if (known >= 0 && c->members[known].banned)
 		return rv_fail(et, RV_E_AUTH,
-					   "join: member %d is banned from this run: its operator can take that back (`unban %d`)", known,
-					   known);
+					   "join: member %d is banned from this run: ask its operator to take that back (`unban %d`), then "
+					   "start again",
+					   known, known);
 	if (known < 0)
 		known = core_find_pending(c, key);
 	if (known >= 0)
@@ -225,9 +226,11 @@ enum rv_err core_report(struct core *c, int64_t now_us, const uint8_t key[NET_KE
 		return rv_fail(et, RV_E_AUTH, "report: the sender's key is not a member's: join first");
 	struct core_member *m = &c->members[member];
 	if (m->banned)
-		return rv_fail(et, RV_E_AUTH,
-					   "report: member %d is banned from this run: its operator can take that back (`unban %d`)",
-					   member, member);
+		return rv_fail(
+			et, RV_E_AUTH,
+			"report: member %d is banned from this run: ask its operator to take that back (`unban %d`), then start "
+			"again",
+			member, member);
 	if (rep->addr[0] == '\0' || rep->addr[0] == ':')
 		return rv_fail(et, RV_E_INVALID, "report: addr '%s' has no host", rep->addr);
 	if (core_is_stale(c, m, rep, now_us))

@@ -38,7 +38,7 @@ static enum rv_err fill_core_config(const struct service *s, struct core_config 
 								.min_workers = (uint32_t)s->run.min_workers,
 								.fragments = (uint32_t)s->run.fragments,
 								.weight_by_tokens = s->run.weight_by_tokens,
-								.equal_ownership = strcmp(s->run.ownership, "equal") == 0,
+								.equal_ownership = s->run.ownership == OWNERSHIP_EQUAL,
 								.grace_us = s->run.grace_ms * RV_US_PER_MS,
 								.liveness_us = silence.dead * RV_US_PER_MS,
 								.silent_us = silence.silent * RV_US_PER_MS,

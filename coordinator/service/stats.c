@@ -353,6 +353,8 @@ void service_tell_events(struct service *s, int64_t now_us) {
 		else if (left_for_its_disk(s, &ev))
 			service_tell(s, RV_WARN, "left_out", "member %u is not waited for until its disk takes results again",
 						 ev.member);
+		else if (ev.type == CORE_EVENT_LEFT && core_document(s->core)->phase == RUN_DONE)
+			service_tell(s, RV_INFO, sentences[ev.type].name, "member %u has finished and left", ev.member);
 		else if (ev.member < NET_MAX_MEMBERS)
 			service_tell(s, sentences[ev.type].level, sentences[ev.type].name, "member %u %s (round %" PRIu64 ")",
 						 ev.member, text, ev.round);

@@ -386,7 +386,10 @@ static void serve_document(struct api *a, const struct request *q) {
 	else if (version == 0)
 		refuse_version(q);
 	else if (!service_is_member(a->service, q->key))
-		reply_text(q->rq, STATUS_FORBIDDEN, "document: the sender's key is not a member's, or it is banned");
+		reply_text(
+			q->rq, STATUS_FORBIDDEN,
+			"document: this worker is banned from the run, or its key is no member's: ask the run's operator to take "
+			"the ban back (`unban`), or for an invite link; then start again");
 	else if (any || service_document_seq(a->service) > after)
 		send_document(a, q->rq, version);
 	else

@@ -205,8 +205,8 @@ enum rv_err inspect_path(const char *path, json_t **out, struct rv_errtext *et) 
 /* ---- what several say ---- */
 
 void inspect_put_model(json_t *facts, const struct run_config *c) {
-	json_t *m = json_pack("{ss sI sI sI sI sI}", "family", c->model, "n_layer", c->n_layer, "n_head", c->n_head,
-						  "n_embd", c->n_embd, "vocab", c->vocab, "context", c->context);
+	json_t *m = json_pack("{ss sI sI sI sI sI}", "family", model_facts[c->model].name, "n_layer", c->n_layer, "n_head",
+						  c->n_head, "n_embd", c->n_embd, "vocab", c->vocab, "context", c->context);
 	if (c->n_kv_head > 0)
 		json_object_set_new(m, "n_kv_head", json_integer(c->n_kv_head));
 	if (c->n_inner > 0)

@@ -15,7 +15,6 @@
 #include <sys/stat.h>
 
 enum {
-	CONF_BYTES_MAX = 64 << 10,
 	LISTEN_BYTES_MAX = 512,
 	CELL_BYTES_MAX = 64 << 10,
 	CELL_CONTAINERS = 16,
@@ -48,16 +47,9 @@ enum rv_err inspect_run_conf(const char *path, json_t *facts, struct rv_errtext 
 	struct rv_option table[TRAIN_OPTIONS_MAX];
 	struct train_options o = {.run = {.seed = 0}};
 	struct rv_errtext why = {0};
-	uint8_t *text;
-	size_t n;
 	train_options_table(table, TRAIN_OPTIONS_MAX);
 	rv_options_defaults(table, &o);
-	RV_TRY(rv_file_read(path, CONF_BYTES_MAX, &text, &n, et));
-	enum rv_err e = strlen((const char *)text) == n
-						? rv_options_parse_text(table, &o, path, (const char *)text, et)
-						: rv_fail(et, RV_E_INVALID, "%s: not a text file (holds a NUL byte)", path);
-	free(text);
-	RV_TRY(e);
+	RV_TRY(rv_options_parse_file(table, model_presets, &o, path, et));
 	inspect_put_model(facts, &o.run);
 	if (global_check_run(&o.run, &why) != RV_OK)
 		json_object_set_new(facts, "not_usable", json_string(why.text));
@@ -81,6 +73,7 @@ static void put_listen(const char *dir, json_t *facts) {
 	if (snprintf(path, sizeof path, "%s/listen", dir) >= (int)sizeof path ||
 		rv_file_read(path, LISTEN_BYTES_MAX, &text, &n, NULL) != RV_OK)
 		return;
+	text[strcspn((char *)text, "\n")] = '\0';
 	clean_text((char *)text);
 	json_object_set_new(facts, "last_reached_at", json_string((const char *)text));
 	free(text);

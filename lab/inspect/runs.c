@@ -17,6 +17,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* An empty text says nothing: it is left out. */
+static void put_known(json_t *facts, const char *key, const char *text) {
+	if (text[0])
+		json_object_set_new(facts, key, json_string(text));
+}
+
 /* ---- a worker's directory ---- */
 
 static json_t *snapshots_of(const struct worker_rounds *w) {
@@ -34,7 +40,7 @@ enum rv_err inspect_worker(const char *path, json_t *facts, struct rv_errtext *e
 	worker_rounds_print(&w, rounds, sizeof rounds);
 	if (worker_rounds_member(path, &member)) {
 		json_object_set_new(facts, "member", json_integer(member.number));
-		json_object_set_new(facts, "name", json_string(member.name));
+		put_known(facts, "name", member.name);
 	}
 	inspect_put_model(facts, &w.run);
 	json_object_set_new(facts, "rounds_of_the_run", json_integer(w.run.rounds));
@@ -111,11 +117,11 @@ enum rv_err inspect_metrics(const char *path, json_t *facts, struct rv_errtext *
 	RV_TRY(run_record_read(file, &r, et));
 	struct record_totals t = run_record_totals(&r);
 	json_object_set_new(facts, "name", json_string(r.name));
-	json_object_set_new(facts, "role", json_string(r.role));
-	json_object_set_new(facts, "program", json_string(r.program));
-	json_object_set_new(facts, "data", json_string(r.data));
-	json_object_set_new(facts, "method", json_string(r.method));
-	json_object_set_new(facts, "codec", json_string(r.codec));
+	put_known(facts, "role", r.role);
+	put_known(facts, "program", r.program);
+	put_known(facts, "data", r.data);
+	put_known(facts, "method", r.method);
+	put_known(facts, "codec", r.codec);
 	json_object_set_new(facts, "workers", json_integer(r.workers));
 	json_object_set_new(facts, "parameters", json_integer((json_int_t)r.n_params));
 	json_object_set_new(facts, "rounds", json_integer((json_int_t)t.rounds));

@@ -2,6 +2,7 @@
 #include "lab/report/report.h"
 
 #include "base/assert.h"
+#include "base/chart/chart.h"
 #include "train/metrics.h"
 
 #include <math.h>
@@ -275,6 +276,21 @@ bool report_texts_differ(const struct report *p) {
 		if (strcmp(p->runs[i].data, p->runs[0].data) != 0)
 			return true;
 	return false;
+}
+
+void report_models_text(const struct report *p, char out[REPORT_LABEL_BYTES]) {
+	uint64_t least = UINT64_MAX, most = 0;
+	char from[CHART_TEXT_BYTES], to[CHART_TEXT_BYTES];
+	for (int i = 0; i < p->n_runs; i++) {
+		const uint64_t n = p->runs[i].evals_of->record.n_params;
+		least = n < least ? n : least;
+		most = n > most ? n : most;
+	}
+	chart_si((double)least, from);
+	chart_si((double)most, to);
+	out[0] = '\0';
+	if (least != most)
+		snprintf(out, REPORT_LABEL_BYTES, "%s to %s parameters", from, to);
 }
 
 const struct report_group *report_baseline(const struct report *p, const struct report_group *of) {

@@ -224,7 +224,12 @@ static void print_notes(const struct report *p, FILE *out) {
 static void print_provenance(const struct report *p, FILE *out) {
 	const struct run_record *first = &p->runs[0].evals_of->record;
 	const int earlier = report_n_earlier(p);
+	char models[REPORT_LABEL_BYTES];
+	report_models_text(p, models);
 	(void)fputs("<p>", out);
+	if (models[0])
+		(void)fprintf(out, "<strong>Runs are of different models, %s: a loss compares only within one model.</strong> ",
+					  models);
 	if (report_texts_differ(p)) {
 		(void)fputs("Runs are on several texts; losses compare only within one. ", out);
 	} else if (first->data[0]) {

@@ -120,6 +120,8 @@ enum { REPORT_SHORT_BYTES = 9 };
 void report_short_data(const char *data, char out[REPORT_SHORT_BYTES]);
 /* The program that recorded all runs; "several versions"; "": no record says. */
 const char *report_program(const struct report *p);
+/* Writes "820k to 11M parameters" where runs have models of different sizes, else "". */
+void report_models_text(const struct report *p, char out[REPORT_LABEL_BYTES]);
 /* True where runs are on more than one text. */
 bool report_texts_differ(const struct report *p);
 /* "in round 7", "2 of 3, first in round 7"; "": none has. */

@@ -90,6 +90,11 @@ static void print_provenance(const struct report *p, FILE *out) {
 	const struct report_eval e = report_eval_tokens(p);
 	const struct run_record *first = &p->runs[0].evals_of->record;
 	const int earlier = report_n_earlier(p);
+	char models[REPORT_LABEL_BYTES];
+	report_models_text(p, models);
+	if (models[0])
+		(void)fprintf(out, "NOTE: these runs are of different models, %s: a loss compares only within one model.\n",
+					  models);
 	if (e.tokens > 0)
 		(void)fprintf(out, "held-out: the same %llu of %llu tokens for all, in the curves and here.\n",
 					  (unsigned long long)e.tokens, (unsigned long long)e.of);

@@ -46,6 +46,7 @@ enum rv_err text_source_open(const char *source, const struct run_config *c, con
 	}
 	struct dataset_config data = dataset_config_of(c, path);
 	data.tokenizer = tokenizer;
+	data.refusal = DATA_TO_CHOOSE;
 	data.cache_dir = cache;
 	data.progress = tick;
 	data.progress_ctx = &watch;

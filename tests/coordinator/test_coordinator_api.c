@@ -403,6 +403,9 @@ static void test_ban(void **state) {
 	rep.seq++;
 	assert_int_equal(client_report(&k, &rep), 403);
 	assert_int_equal(client_join(&k, c, NULL, NULL), 403);
+	const struct answer *last = client_ask(&k, "/v1/document", NULL, 0);
+	assert_int_equal(last->status, 403);
+	assert_non_null(memmem(last->body, last->n, "operator to take the ban back (`unban`)", 39));
 	assert_int_equal(
 		coordinator_command(out, sizeof out, (const char *const[]){"unban", "--dir", c->dir, "nobody", NULL}), 1);
 	assert_non_null(strstr(out, "nobody"));

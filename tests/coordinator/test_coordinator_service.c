@@ -484,6 +484,19 @@ static void test_a_long_wait_names_who_is_missing(void **state) {
 	assert_true(was_told(b, "member 1 was stopped and says good-bye"));
 }
 
+/* A worker whose run is complete has not been stopped. */
+static void test_a_worker_that_has_finished_is_not_stopped(void **state) {
+	struct bench *b = *state;
+	struct join_reply reply;
+	for (uint8_t who = 1; who <= 2; who++)
+		assert_int_equal(join(b, who, &reply), RV_OK);
+	for (int i = 0; i < 4; i++)
+		commit_round(b);
+	assert_int_equal(report(b, 2, WORKER_LEAVING, ":70"), RV_OK);
+	assert_true(was_told(b, "member 1 has finished and left"));
+	assert_false(was_told(b, "was stopped"));
+}
+
 /* One of two dies in the all-reduce: the attempt is held for it, and people hear why nothing moves. */
 static void test_an_all_reduce_that_waits_is_told(void **state) {
 	struct bench *b = *state;
@@ -784,6 +797,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_a_round_has_one_number, set_up, tear_down),
 		cmocka_unit_test(test_the_page_counts_bytes_by_thousands),
 		cmocka_unit_test_setup_teardown(test_a_long_wait_names_who_is_missing, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_worker_that_has_finished_is_not_stopped, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_an_all_reduce_that_waits_is_told, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_run_ends, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_who_is_late_for_the_end, set_up, tear_down),

@@ -114,11 +114,11 @@ static void test_who_is_missing_is_told_after_a_while(void **state) {
 	free(again);
 }
 
-static char *table_of(json_t *s, int lines) {
+static char *table_of(json_t *s, bool online, int lines) {
 	char *text = NULL;
 	size_t n = 0;
 	FILE *f = open_memstream(&text, &n);
-	assert_int_equal(status_view_print(s, true, WIDE, f), lines);
+	assert_int_equal(status_view_print(s, online, WIDE, f), lines);
 	(void)fclose(f);
 	json_decref(s);
 	return text;
@@ -126,15 +126,28 @@ static char *table_of(json_t *s, int lines) {
 
 static void test_the_table_says_who_is_missing(void **state) {
 	(void)state;
-	char *text = table_of(status_waiting(95), 4);
+	char *text = table_of(status_waiting(95), true, 4);
 	assert_non_null(strstr(text, "waiting for workers since 1:35"));
 	assert_non_null(strstr(text, "missing: tiny\n"));
 	free(text);
 	json_t *s = status_at(4, "training");
 	(void)json_object_set_new(json_array_get(json_object_get(s, "members"), 0), "phase", json_string("leaving"));
-	text = table_of(s, 3);
+	text = table_of(s, true, 3);
 	assert_non_null(strstr(text, "12.3 s ago\n"));
 	free(text);
+}
+
+/* Reports are not stored: a coordinator that does not run knows of none. */
+static void test_a_stopped_coordinator_does_not_know_when(void **state) {
+	(void)state;
+	for (int online = 0; online < 2; online++) {
+		json_t *s = status_at(4, "training");
+		(void)json_object_set_new(json_array_get(json_object_get(s, "members"), 0), "silent_s", json_null());
+		char *text = table_of(s, online, 3);
+		assert_non_null(strstr(text, online ? "not yet" : "not known"));
+		assert_null(strstr(text, "never"));
+		free(text);
+	}
 }
 
 static void test_the_way_back_of_workers_that_are_ahead(void **state) {
@@ -142,7 +155,7 @@ static void test_the_way_back_of_workers_that_are_ahead(void **state) {
 	json_t *s = status_at(4, "training");
 	(void)json_object_set_new(
 		s, "not_held", json_pack("{s:i,s:b,s:b,s:s}", "round", 4, "lost", 1, "ahead", 1, "command", "come back"));
-	char *text = table_of(s, 5);
+	char *text = table_of(s, true, 5);
 	assert_non_null(strstr(text, "ahead of this coordinator"));
 	assert_non_null(strstr(text, "serve the newest store\n"));
 	assert_non_null(strstr(text, ": come back\n"));
@@ -150,7 +163,7 @@ static void test_the_way_back_of_workers_that_are_ahead(void **state) {
 	s = status_at(4, "training");
 	(void)json_object_set_new(s, "not_held",
 							  json_pack("{s:i,s:b,s:b,s:s}", "round", 4, "lost", 1, "ahead", 1, "command", ""));
-	text = table_of(s, 5);
+	text = table_of(s, true, 5);
 	assert_non_null(strstr(text, "nobody who is here has proven round 4: a rollback to it would leave nothing"));
 	free(text);
 }
@@ -161,7 +174,7 @@ static void test_a_complete_run_that_a_late_worker_joins(void **state) {
 	(void)json_object_set_new(
 		s, "not_held",
 		json_pack("{s:i,s:b,s:b,s:b,s:s}", "round", 8, "lost", 0, "ahead", 0, "complete", 1, "command", ""));
-	char *text = table_of(s, 4);
+	char *text = table_of(s, true, 4);
 	assert_non_null(strstr(text, "the run is complete; who is here has an older state"));
 	assert_null(strstr(text, "give up"));
 	free(text);
@@ -176,7 +189,7 @@ static json_t *status_disk_full(void) {
 
 static void test_a_disk_that_takes_nothing(void **state) {
 	(void)state;
-	char *text = table_of(status_disk_full(), 3);
+	char *text = table_of(status_disk_full(), true, 3);
 	assert_non_null(strstr(text, "12.3 s ago, taken for dead, DISK FULL: cannot store checkpoints\n"));
 	free(text);
 	struct status_news told = {.begun = true, .round = 4};
@@ -193,7 +206,7 @@ static void test_a_member_unlike_the_others(void **state) {
 	json_t *s = status_at(4, "training"), *m = json_array_get(json_object_get(s, "members"), 0);
 	(void)json_object_set_new(m, "contribution", json_pack("{s:f,s:f}", "norm", 10.0, "cosine", -0.25));
 	(void)json_object_set_new(m, "outlier", json_pack("[s,s]", "loss", "cosine"));
-	char *text = table_of(s, 3);
+	char *text = table_of(s, true, 3);
 	assert_non_null(strstr(text, "norm cosine "));
 	assert_non_null(strstr(text, " 10.00  -0.25 "));
 	assert_non_null(strstr(text, "taken for dead, UNLIKE THE OTHERS: loss, cosine\n"));
@@ -211,7 +224,7 @@ static void test_of_the_past_only_the_last_round(void **state) {
 
 static void test_table(void **state) {
 	(void)state;
-	char *text = table_of(status_at(4, "averaging"), 3);
+	char *text = table_of(status_at(4, "averaging"), true, 3);
 	assert_non_null(strstr(text, "[############............] round 4 of 8, averaging (attempt 2)  loss 2.5000"));
 	assert_non_null(strstr(text, "12.3 k tokens/s"));
 	assert_non_null(strstr(text, "5.00 MB"));
@@ -255,7 +268,7 @@ static void test_an_unknown_loss_is_no_zero(void **state) {
 	json_t *s = status_at(4, "training");
 	(void)json_object_set_new(s, "loss", json_null());
 	(void)json_object_set_new(json_array_get(json_object_get(s, "members"), 0), "loss", json_null());
-	char *text = table_of(s, 3);
+	char *text = table_of(s, true, 3);
 	assert_null(strstr(text, "loss 0"));
 	assert_null(strstr(text, "0.0000"));
 	free(text);
@@ -284,6 +297,7 @@ int main(void) {
 		cmocka_unit_test(test_a_coordinator_that_does_not_run_is_told),
 		cmocka_unit_test(test_who_is_missing_is_told_after_a_while),
 		cmocka_unit_test(test_the_table_says_who_is_missing),
+		cmocka_unit_test(test_a_stopped_coordinator_does_not_know_when),
 		cmocka_unit_test(test_a_disk_that_takes_nothing),
 		cmocka_unit_test(test_a_member_unlike_the_others),
 		cmocka_unit_test(test_of_the_past_only_the_last_round),

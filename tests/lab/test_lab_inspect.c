@@ -162,6 +162,12 @@ static void test_metrics(void **state) {
 	assert_string_equal(string(facts, "data"), "sha256:00");
 	assert_string_equal(string(facts, "program"), "rivulet " RV_VERSION);
 	json_decref(facts);
+	static const char early[] = "{\"kind\":\"run\",\"name\":\"r\",\"method\":\"ddp\",\"data\":\"\"}\n";
+	fixture_write(dir, METRICS_FILE, (const uint8_t *)early, sizeof early - 1, path, sizeof path);
+	facts = facts_of(METRICS_FILE, "metrics");
+	assert_null(json_object_get(facts, "program"));
+	assert_null(json_object_get(facts, "data"));
+	json_decref(facts);
 }
 
 static void test_worker(void **state) {
@@ -216,6 +222,10 @@ static void test_configurations(void **state) {
 	facts = facts_of("run.conf", "run's configuration");
 	assert_non_null(strstr(string(facts, "not_usable"), "never would be"));
 	json_decref(facts);
+	write_text("run.conf", "rounds = 2\npreset = micro\n", path); /* as new-run takes it */
+	facts = facts_of("run.conf", "run's configuration");
+	assert_int_equal(number(json_object_get(facts, "model"), "n_layer"), 6);
+	json_decref(facts);
 	write_text("run.conf", "n-layers = 2\n", path);
 	assert_fault(inspect_path(path, &facts, &et), RV_E_INVALID, &et, "run.conf:1");
 }
@@ -248,6 +258,7 @@ static void test_directories(void **state) {
 	assert_fault(inspect_path(path, &facts, &et), RV_E_INVALID, &et, "holds a secret");
 	facts = facts_of(place, "coordinator's directory");
 	assert_int_equal(number(facts, "store_bytes"), 5);
+	assert_string_equal(string(facts, "last_reached_at"), "127.0.0.1:7");
 	assert_non_null(strstr(string(facts, "next"), "rivulet-coordinator status --dir "));
 	json_decref(facts);
 	fixture_remove_dir(place);

@@ -89,6 +89,23 @@ static void test_one_text_under_two_paths(void **state) {
 	report_release(&p);
 }
 
+static void test_two_models_are_noticed(void **state) {
+	(void)state;
+	static const struct made runs[] = {{"a", "diloco", "/here/book", BOOK, 1, 100, 2.0},
+									   {"b", "diloco", "/here/book", BOOK, 2, 100, 2.2}};
+	struct report p;
+	collect(runs, 2, &p);
+	char *table = table_of(&p);
+	assert_null(strstr(table, "different models"));
+	free(table);
+	p.runs[0].members[0].record.n_params = 820000;
+	p.runs[1].members[0].record.n_params = 11000000;
+	table = table_of(&p);
+	assert_non_null(strstr(table, "NOTE: these runs are of different models, 820k to 11M parameters"));
+	free(table);
+	report_release(&p);
+}
+
 static void test_two_texts_under_one_path(void **state) {
 	(void)state;
 	static const struct made runs[] = {{"a", "diloco", "/here/book", BOOK, 1, 100, 2.0},
@@ -140,6 +157,7 @@ static void test_records_of_earlier_programs(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_one_text_under_two_paths, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_two_models_are_noticed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_two_texts_under_one_path, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_other_heldout_tokens, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_records_of_earlier_programs, setup, teardown),

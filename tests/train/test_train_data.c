@@ -196,14 +196,45 @@ static void test_too_little_text_names_the_size_needed(void **state) {
 	struct dataset *d;
 	char path[300];
 	fixture_write(f->dir, "small", f->text, 5 * DATA_BLOCK - 1, path, sizeof path);
-	assert_fault(open_as(path, 3, EVERY, CONTEXT, 1, &d, &et), RV_E_RANGE, &et, "81920 bytes");
+	assert_fault(open_as(path, 3, EVERY, CONTEXT, 1, &d, &et), RV_E_RANGE, &et, "at least 81920: use more text");
 	assert_null(d);
 	fixture_write(f->dir, "small", f->text, 5 * DATA_BLOCK, path, sizeof path);
 	assert_int_equal(open_as(path, 4, EVERY, CONTEXT, 1, &d, &et), RV_OK);
 	for (uint32_t s = 0; s < 4; s++)
 		assert_int_equal(dataset_train_sequences(d, s), PER_BLOCK);
 	dataset_close(d);
-	assert_fault(open_as(path, 5, EVERY, CONTEXT, 1, &d, &et), RV_E_RANGE, &et, "98304 bytes");
+	assert_fault(open_as(path, 5, EVERY, CONTEXT, 1, &d, &et), RV_E_RANGE, &et, "at least 98304: use more text");
+	assert_null(strstr(et.text, "fewer")); /* a worker cannot change its run */
+}
+
+/* Only what could be changed, and would do, is advised. */
+static void test_the_advice_can_be_followed(void **state) {
+	struct fixture *f = *state;
+	char path[400];
+	struct rv_errtext et = {0};
+	struct dataset *d;
+	static const struct {
+		int blocks;
+		uint32_t shards, every;
+		const char *advice;
+	} cases[] = {{5, 8, 50, ": use more text, or fewer data-shards and a smaller holdout-every"},
+				 {5, 8, 4, ": use more text or fewer data-shards"},
+				 {2, 1, 50, ": use more text or a smaller holdout-every"},
+				 {1, 1, 2, ": use more text"}};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		fixture_write(f->dir, "small", f->text, (size_t)cases[i].blocks * DATA_BLOCK, path, sizeof path);
+		struct dataset_config cfg = {.path = path,
+									 .n_shards = cases[i].shards,
+									 .holdout_every = cases[i].every,
+									 .context = 8,
+									 .refusal = DATA_TO_CHOOSE};
+		assert_int_equal(dataset_open(&cfg, &d, &et), RV_E_RANGE);
+		assert_string_equal(strstr(et.text, ": use"), cases[i].advice);
+		cfg.refusal = DATA_OF_ANY_RUN;
+		assert_int_equal(dataset_open(&cfg, &d, &et), RV_E_RANGE);
+		assert_non_null(strstr(et.text, "any run needs at least"));
+		assert_null(strstr(et.text, "data-shards"));
+	}
 }
 
 static void test_faults_name_the_path_or_the_limit(void **state) {
@@ -241,6 +272,7 @@ int main(void) {
 		cmocka_unit_test(test_order_depends_on_seed_and_cursor_alone),
 		cmocka_unit_test(test_a_directory_is_the_concatenation_of_its_files),
 		cmocka_unit_test(test_too_little_text_names_the_size_needed),
+		cmocka_unit_test(test_the_advice_can_be_followed),
 		cmocka_unit_test(test_faults_name_the_path_or_the_limit),
 		cmocka_unit_test(test_the_longest_context_fits_a_block),
 	};

@@ -118,6 +118,8 @@ static void test_refuses_lengths(void **state) {
 	fixture_write(dir, "f.safetensors", past, sizeof past, path, sizeof path);
 	assert_fault(safetensors_open(path, &f, &et), RV_E_CORRUPT, &et, "not a safetensors file");
 	assert_fault(safetensors_open(dir, &f, &et), RV_E_CORRUPT, &et, "not a safetensors file");
+	fixture_write(dir, "f.gguf", (const uint8_t *)"GGUF\3\0\0\0\0", 9, path, sizeof path);
+	assert_fault(safetensors_open(path, &f, &et), RV_E_UNSUPPORTED, &et, "writes and does not read: give what it was");
 }
 
 /* 2 x 3 numbers of any format, written and read back. */

@@ -89,6 +89,22 @@ static void the_second_start_needs_no_link(void **state) {
 	membership_release(&again);
 }
 
+/* --check shows what stands in for options that are not given. */
+static void what_is_kept_is_shown(void **state) {
+	struct scene *s = *state;
+	char *text = NULL;
+	size_t n = 0;
+	FILE *f = open_memstream(&text, &n);
+	membership_print_kept(s->dir, f); /* no member yet */
+	assert_int_equal(fflush(f), 0);
+	assert_int_equal(n, 0);
+	join(s);
+	membership_print_kept(s->dir, f);
+	assert_int_equal(fclose(f), 0);
+	assert_non_null(strstr(text, "\n# name = Ada's \"old\" box\n# data = /some/text\n"));
+	free(text);
+}
+
 static void the_token_is_not_kept(void **state) {
 	struct scene *s = *state;
 	char path[128], text[512] = "";
@@ -199,10 +215,11 @@ static void a_run_of_a_later_release_is_refused(void **state) {
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(the_second_start_needs_no_link),         T(the_token_is_not_kept),
-		T(without_a_link_it_says_what_is_needed),  T(another_runs_link_is_refused),
-		T(a_new_address_of_the_same_run_is_taken), T(lies_in_the_answer_are_found),
-		T(a_run_of_a_later_release_is_refused),    T(what_is_damaged_says_what_to_do),
+		T(the_second_start_needs_no_link),  T(what_is_kept_is_shown),
+		T(the_token_is_not_kept),           T(without_a_link_it_says_what_is_needed),
+		T(another_runs_link_is_refused),    T(a_new_address_of_the_same_run_is_taken),
+		T(lies_in_the_answer_are_found),    T(a_run_of_a_later_release_is_refused),
+		T(what_is_damaged_says_what_to_do),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -115,7 +115,7 @@ static void text_is_held_against_the_run(void **state) {
 	if (input_check_run_data(&run, scene.o.data, "", &et) != RV_OK)
 		fail_msg("%s", et.text);
 	run.data_shards = 2;
-	run_refuses(&run, "", RV_E_RANGE, "2 shards");
+	run_refuses(&run, "", RV_E_RANGE, "data-shards = 2");
 	run.data_shards = 1;
 	memset(run.tokenizer_hash, 'a', sizeof run.tokenizer_hash - 1);
 	run.tokenizer_hash[sizeof run.tokenizer_hash - 1] = '\0';

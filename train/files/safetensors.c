@@ -183,6 +183,11 @@ static enum rv_err read_header(struct safetensors *s, struct rv_errtext *et) {
 	if (!S_ISREG(st.st_mode) || file_bytes < SAFETENSORS_LENGTH_BYTES)
 		return rv_fail(et, RV_E_CORRUPT, "%s: not a safetensors file", s->path);
 	RV_TRY(read_at(s, length, sizeof length, 0, et));
+	if (memcmp(length, "GGUF", 4) == 0)
+		return rv_fail(et, RV_E_UNSUPPORTED,
+					   "%s: a GGUF file, which Rivulet writes and does not read: give what it was exported from: the "
+					   "directory of the run or of the worker, a Hugging Face directory, or a safetensors file",
+					   s->path);
 	struct rv_reader r = rv_reader_of(length, sizeof length);
 	uint64_t header_bytes = rv_read_u64(&r);
 	if (header_bytes > SAFETENSORS_HEADER_MAX || header_bytes > file_bytes - SAFETENSORS_LENGTH_BYTES)

@@ -65,7 +65,7 @@ struct dataset_config dataset_config_of(const struct run_config *c, const char *
 		.tokenizer_hash = c->tokenizer_hash,
 		.vocab = (uint32_t)c->vocab,
 		.n_shards = (uint32_t)c->data_shards,
-		.contiguous = strcmp(c->data_split, "contiguous") == 0,
+		.contiguous = c->data_split == SPLIT_CONTIGUOUS,
 		.holdout_every = (uint32_t)c->holdout_every,
 		.context = (uint32_t)c->context,
 		.seed = (uint64_t)c->seed,
@@ -95,15 +95,26 @@ static enum rv_err open_source(struct dataset *d, const struct dataset_config *c
 	return cfg->tokenizer ? open_through_cache(d, cfg, et) : RV_OK;
 }
 
-static enum rv_err check_size(const struct dataset *d, const char *path, struct rv_errtext *et) {
+/* What else would do for this text; "" where nothing else does. */
+static const char *other_ways(const struct dataset *d) {
+	if (d->n_blocks >= blocks_needed(1, d->holdout_every))
+		return " or fewer data-shards";
+	if (d->n_blocks >= blocks_needed(d->n_shards, 2))
+		return " or a smaller holdout-every";
+	return d->n_blocks >= blocks_needed(1, 2) ? ", or fewer data-shards and a smaller holdout-every" : "";
+}
+
+static enum rv_err check_size(const struct dataset *d, const struct dataset_config *cfg, struct rv_errtext *et) {
 	const char *unit = token_source_is_text(&d->source) ? "bytes" : "tokens";
 	uint64_t needed = blocks_needed(d->n_shards, d->holdout_every);
 	if (d->n_blocks >= needed)
 		return RV_OK;
-	return rv_fail(et, RV_E_RANGE,
-				   "training text %s: %" PRIu64 " %s, but %u shards with one block of every %u held out need at least "
-				   "%" PRIu64 " %s: use more text, fewer data-shards or a smaller holdout-every",
-				   path, d->source.n_tokens, unit, d->n_shards, d->holdout_every, needed * DATA_BLOCK, unit);
+	char why[96] = "any run needs";
+	if (cfg->refusal != DATA_OF_ANY_RUN)
+		(void)snprintf(why, sizeof why, "data-shards = %u with holdout-every = %u need", d->n_shards, d->holdout_every);
+	return rv_fail(et, RV_E_RANGE, "training text %s: %" PRIu64 " %s, and %s at least %" PRIu64 ": use more text%s",
+				   cfg->path, d->source.n_tokens, unit, why, needed * DATA_BLOCK,
+				   cfg->refusal == DATA_TO_CHOOSE ? other_ways(d) : "");
 }
 
 /* Hashes blocks' beginnings, spread over all; this detects tokens of another vocabulary too. */
@@ -136,7 +147,7 @@ static enum rv_err build(struct dataset *d, const struct dataset_config *cfg, st
 	d->sequences_per_block = (DATA_BLOCK - 1) / d->context;
 	d->n_blocks = d->source.n_tokens / DATA_BLOCK;
 	d->n_train_blocks = d->n_blocks - heldout_blocks(d->n_blocks, d->holdout_every);
-	RV_TRY(check_size(d, cfg->path, et));
+	RV_TRY(check_size(d, cfg, et));
 	return sample(d, et);
 }
 

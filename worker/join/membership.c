@@ -133,6 +133,18 @@ enum rv_err membership_load(const char *dir, const char *link, struct membership
 	return RV_OK;
 }
 
+void membership_print_kept(const char *dir, FILE *out) {
+	struct membership m = {.member = 0};
+	char *text;
+	if (read_text(dir, "member.conf", 4096, &text, NULL) != RV_OK)
+		return;
+	if (parse_member(dir, text, &m, NULL) == RV_OK)
+		(void)fprintf(
+			out, "# used where these are empty, from %s/member.conf:\n# name = %s\n# data = %s\n# tokenizer = %s\n",
+			dir, m.name, m.data, m.tokenizer);
+	free(text);
+}
+
 /* ---- storing ---- */
 
 static enum rv_err write_text(const char *dir, const char *name, const char *text, mode_t mode, struct rv_errtext *et) {

@@ -10,7 +10,8 @@
 #include <string.h>
 
 enum rv_err input_check_data(const char *path, struct rv_errtext *et) {
-	const struct dataset_config least = {.path = path, .n_shards = 1, .holdout_every = 2, .context = 1};
+	const struct dataset_config least = {
+		.path = path, .n_shards = 1, .holdout_every = 2, .context = 1, .refusal = DATA_OF_ANY_RUN};
 	struct dataset *data;
 	if (!path[0])
 		return rv_fail(et, RV_E_INVALID, "which text to train on? --data FILE, DIR or https://URL#sha256=HEX");
