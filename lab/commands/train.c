@@ -472,7 +472,7 @@ static enum rv_err run_train(void *opts, const struct rv_args *args, struct rv_e
 	return e;
 }
 
-#define LAB_METHOD(name, about) "\n    " #name ": " about
+#define LAB_METHOD(name, light, dark, about) "\n    " #name ": " about
 static const char details[] =
 	"Writes metrics.jsonl (docs/metrics.md), a checkpoint (and keeps the one before it) and, as a Hugging Face model "
 	"directory, the weights\n"

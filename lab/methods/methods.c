@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#define LAB_METHOD(name, about) &lab_method_##name,
+#define LAB_METHOD(name, light, dark, about) &lab_method_##name,
 const struct lab_method *const lab_methods[] = {
 #include "lab/methods/methods.def"
 	NULL};

@@ -4,7 +4,7 @@
 
 #include "lab/run/lab_run.h"
 
-#define LAB_METHOD(name, about) extern const struct lab_method lab_method_##name;
+#define LAB_METHOD(name, light, dark, about) extern const struct lab_method lab_method_##name;
 #include "lab/methods/methods.def"
 #undef LAB_METHOD
 extern const struct lab_method *const lab_methods[];        /* NULL-terminated */

@@ -23,7 +23,7 @@
 #define FIELD(f)      offsetof(struct train_options, f)
 #define FIELD_SIZE(f) sizeof(((struct train_options *)0)->f)
 
-#define LAB_METHOD(name, about) "|" #name
+#define LAB_METHOD(name, light, dark, about) "|" #name
 static const char methods[] =
 #include "lab/methods/methods.def"
 	;

@@ -4,13 +4,13 @@
 #include <string.h>
 
 /* Any two are at least 25 apart in CIELAB, on either page; contrast to the page is at least 3 (WCAG 2.1, 1.4.11). */
+#define LAB_METHOD(name, light, dark, about) {#name, light, dark},
 const struct palette_hue palette_hues[] = {
-	{"diloco", 0x1f6feb, 0x58a6ff},     {"ddp", 0xbc4c00, 0xf0883e},    {"one worker", 0x57606a, 0x9ea7b3},
-	{"fedavg", 0x1a7f37, 0x3fb950},     {"fedopt", 0x8250df, 0xc9a7ff}, {"fedprox", 0x0e8a9c, 0x39c5cf},
-	{"lookahead", 0xa37b00, 0xe3b341},  {"snoo", 0xd63b98, 0xf778ba},   {"papa", 0xcf222e, 0xff5f56},
-	{"easgd", 0x6f7f00, 0xb8cf2a},      {"eager", 0x2b1f8f, 0x5f62e8},  {"delayed", 0x6b3a1e, 0xb98a6b},
-	{"sparseloco", 0x005f4b, 0x8ff0c4}, {"demo", 0x7d0b5a, 0xb04fa8},   {NULL, 0x1c2128, 0xe6edf3},
+#include "lab/methods/methods.def"
+	{"one worker", 0x57606a, 0x9ea7b3},
+	{NULL, 0x1c2128, 0xe6edf3},
 };
+#undef LAB_METHOD
 
 static const uint32_t text_colors[] = {0x1c2128, 0xe6edf3}, page_colors[] = {0xffffff, 0x0d1117};
 
