@@ -6,7 +6,7 @@
 enum { BLOCK_MAX = 256, BYTE = 8 };
 
 #define SCALE_MIN       0x1p-126f
-#define SCALE_KEPT_BITS 0xffffff80u /* sign, exponent, 16 of 23 fraction bits: a 17-bit significand */
+#define SCALE_KEPT_BITS 0xffffff80u /* sign, exponent, 16 fraction bits: 17-bit significand */
 #define SCALE_HALF_STEP 0x00000040u
 
 /* ---- scales ---- */

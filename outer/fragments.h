@@ -32,7 +32,8 @@ struct chunking {
  * for n from 2^14 to 2^24. Runs agree on it (chunk-elems = 0), as on formats: it can never
  * change. */
 size_t chunking_default_elems(size_t n);
-struct chunking chunking_of(size_t n, size_t chunk_elems);     /* asserts that 256 divides chunk_elems */
+/* Cuts n values into chunks; asserts chunk_elems % 256 == 0. */
+struct chunking chunking_of(size_t n, size_t chunk_elems);
 size_t chunking_len(const struct chunking *c, uint32_t chunk); /* values of that chunk */
 size_t chunking_offset_bytes(const struct chunking *c, const struct codec *k,
 							 uint32_t chunk); /* its offset in an encoded vector */

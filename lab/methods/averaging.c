@@ -76,7 +76,8 @@ enum rv_err averaging_encode(struct lab_run *r, struct lab_round *out, struct rv
 }
 
 int averaging_participants(const struct lab_config *c, uint64_t round, bool takes_part[LAB_MAX_WORKERS]) {
-	static const uint64_t stream = 0x64726f7073796e63; /* "dropsync": no other user of the seed draws from it */
+	/* "dropsync": no other user of the seed draws from this stream */
+	static const uint64_t stream = 0x64726f7073796e63;
 	int n = 0;
 	for (int i = 0; i < c->workers; i++) {
 		struct rv_rng rng = rv_rng_of((uint64_t)c->run.seed, stream);
@@ -89,7 +90,7 @@ int averaging_participants(const struct lab_config *c, uint64_t round, bool take
 	return n > 0 ? n : 1;
 }
 
-/* Chunk by chunk, as owners do. */
+/* Reduces chunk by chunk, as owners do. */
 static enum rv_err reduce_chunks(struct lab_run *r, const uint8_t *const *vectors, const uint32_t *weights, int n,
 								 float *scratch, struct rv_errtext *et) {
 	const struct chunking c = global_round_chunks(&r->global.cfg, r->global.round);

@@ -12,7 +12,8 @@ static int side_of(int n) {
 	return side;
 }
 
-/* A vector as one row: its one column would give tiles of one value wide, and strides of one. */
+/* Sets the matrix shape of a tensor. A vector is one row: as one column it would give tiles one
+ * value wide, and strides of one. */
 static void shape_of(const struct model_tensor *tensor, int *rows, int *cols) {
 	*rows = tensor->cols == 1 ? 1 : tensor->rows;
 	*cols = tensor->cols == 1 ? tensor->rows : tensor->cols;
@@ -86,7 +87,7 @@ void dct_tile_put(const struct dct_tile *tile, float *block, const float *x) {
 		memcpy(block + tile->offset + i * tile->stride, x + i * (size_t)tile->w, (size_t)tile->w * sizeof *x);
 }
 
-/* out (m, n) = a (m, k) b (k, n). */
+/* Computes out (m, n) = a (m, k) b (k, n). */
 static void product(const float *a, const float *b, float *out, size_t m, size_t k, size_t n) {
 	memset(out, 0, m * n * sizeof *out);
 	for (size_t i = 0; i < m; i++)

@@ -1,6 +1,6 @@
-/* ddp.c: data-parallel training, the baseline: every step is one step on the mean gradient of k workers'
- * batches. One replica computes what k would; what they would send is a formula: each step an all-reduce of fp32
- * gradients. */
+/* ddp.c: data-parallel training, the baseline: every step is one step on the mean gradient of k
+ * workers' batches. One replica computes what k would; a formula gives the bytes they would send:
+ * each step an all-reduce of fp32 gradients. */
 #include "lab/methods/averaging.h"
 #include "lab/methods/methods.h"
 #include "lab/methods/preset.h"

@@ -1,5 +1,5 @@
-/* delayed.c: every outer step comes one whole round late (arXiv 2502.12996; outer/eager.h): what eager updates
- * are compared with. Real workers do it with updates = delayed. */
+/* delayed.c: every outer step comes one whole round late (arXiv 2502.12996; outer/eager.h): the
+ * baseline of eager updates. Real workers do it with updates = delayed. */
 #include "lab/methods/methods.h"
 #include "lab/methods/preset.h"
 #include "lab/methods/synchronous.h"

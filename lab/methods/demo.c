@@ -1,17 +1,17 @@
-/* demo.c: DeMo, decoupled momentum (Peng, Quesnelle, Kingma, arXiv 2411.19870, algorithm 1; what the paper
- * leaves open as its authors' program does it). Every inner step t, with gradients g_i of the workers' own data at the
- * same theta:
+/* demo.c: DeMo, decoupled momentum (Peng, Quesnelle, Kingma, arXiv 2411.19870, algorithm 1; its
+ * authors' program where the paper leaves details open). Every inner step t, with gradients g_i of
+ * the workers' own data at the same theta:
  *     m_i <- beta m_i + lr(t) g_i                      momentum, each worker's own, never averaged
- *     q_i  = the 32 largest of DCT(m_i) in each tile   (lab/methods/dct_tiles.h: at most 64 x 64 of a matrix)
- *     m_i <- m_i - IDCT(q_i)                           what is sent is taken out; the rest stays and grows
- *     Q    = of each coefficient the mean over those workers that sent it
+ *     q_i  = the 32 largest of DCT(m_i) in each tile   (lab/methods/dct_tiles.h: at most 64 x 64)
+ *     m_i <- m_i - IDCT(q_i)                           takes out what is sent; the rest grows
+ *     Q    = for each coefficient the mean over the workers that sent it
  *     theta <- (1 - lr(t) weight-decay) theta - lr(t) sign(IDCT(Q))
- * Decay is of matrices only, as everywhere here. beta: --error-feedback, 0.999 where it is 0. There is no inner
- * optimizer, and no clipping: of the gradient only directions are left. H is how many such steps a line of the record
- * stands for.
+ * Only matrices decay, as everywhere here. beta: --error-feedback, 0.999 if it is 0. There is no
+ * inner optimizer, and no clipping: only directions are left of the gradients. H is how many such
+ * steps a line of the record stands for.
  *
- * Sent by each of k workers and step, to all others: of every tile up to 32 coefficients of 12 bits for the place and
- * 32 for the value. */
+ * Each of k workers sends in each step, to all others: up to 32 coefficients of every tile, with 12
+ * bits for the place and 32 for the value. */
 #include "lab/methods/averaging.h"
 #include "lab/methods/dct_tiles.h"
 #include "lab/methods/methods.h"
@@ -45,7 +45,7 @@ static enum rv_err check(const struct run_config *c, int workers, struct rv_errt
 
 /* ---- memory ---- */
 
-/* Of each worker: m_i, and q_i where the coefficients' tiles lie. */
+/* Returns the number of extra vectors: for each worker m_i, and q_i in the places of the tiles. */
 static int n_extra(int workers, int n_states) {
 	(void)n_states;
 	return 2 * workers;
@@ -86,7 +86,7 @@ static uint64_t payload_bytes(const struct lab_run *r) {
 
 /* ---- a worker's part of a step ---- */
 
-/* The momentum's largest coefficients in the tile go to `sent`, and out of the momentum. */
+/* Moves the momentum's largest coefficients in the tile to `sent`. */
 static void extract(const struct dct_tiles *t, const struct dct_tile *tile, float *momentum, float *sent) {
 	float x[DCT_TILE_MAX], all[DCT_TILE_MAX], largest[DCT_TILE_MAX] = {0}, taken[DCT_TILE_MAX];
 	uint16_t index[KEPT];
@@ -122,7 +122,7 @@ static void train(void *ctx, int i) {
 
 /* ---- all workers together ---- */
 
-/* Of each coefficient the mean over those that sent it. */
+/* Computes for each coefficient the mean over those that sent it. */
 static void mean_of_sent(struct lab_run *r, const struct dct_tile *tile, float *mean) {
 	const size_t elems = (size_t)tile->h * (size_t)tile->w;
 	float one[DCT_TILE_MAX];
@@ -161,7 +161,8 @@ static void move_theta(struct lab_run *r, float lr) {
 		replica_set_theta(r->replicas[i], r->global.theta);
 }
 
-/* Where the slowest worker is: the others have done the same steps, or one more before they were stopped. */
+/* Returns the steps of the slowest worker: the others have done as many, or one more before they
+ * were stopped. */
 static uint64_t steps_done(const struct lab_run *r) {
 	uint64_t least = replica_global_step(r->replicas[0]);
 	for (int i = 1; i < r->n_replicas; i++)

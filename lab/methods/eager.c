@@ -1,6 +1,7 @@
-/* eager.c: eager updates (Kale et al., arXiv 2502.12996; outer/eager.h): the all-reduce of a round has all inner
- * steps of the next one to hide behind, and workers go on from their own share of the outer step that is under way:
- * --eager-share, 1 / workers where it is 0. Real workers do it with updates = eager. */
+/* eager.c: eager updates (Kale et al., arXiv 2502.12996; outer/eager.h): the all-reduce of a round
+ * hides behind all inner steps of the next one, and workers go on from their own share of the outer
+ * step that is under way: --eager-share, 1 / workers if it is 0. Real workers do it with
+ * updates = eager. */
 #include "lab/methods/methods.h"
 #include "lab/methods/preset.h"
 #include "lab/methods/synchronous.h"

@@ -1,8 +1,9 @@
-/* easgd.c: elastic averaging SGD, synchronous (Zhang, Choromanska, LeCun, arXiv 1412.6651, equations 5 and 6),
- * every H steps: with the centre c and rho = 1 - mix (mix is what a replica keeps of itself),
+/* easgd.c: elastic averaging SGD, synchronous (Zhang, Choromanska, LeCun, arXiv 1412.6651,
+ * equations 5 and 6), every H steps: with the centre c and rho = 1 - mix (mix is the share of
+ * itself that a replica keeps),
  *     theta_i <- theta_i - rho (theta_i - c)        c <- c + rho sum_i (theta_i - c)
- * c is the run's theta, and sum_i (theta_i - c) is -k times the mean outer gradient: an outer sgd of learning rate k
- * rho. The paper keeps k rho below 1. */
+ * c is the run's theta, and sum_i (theta_i - c) is -k times the mean outer gradient: an outer sgd
+ * of learning rate k rho. The paper keeps k rho below 1. */
 #include "lab/methods/averaging.h"
 #include "lab/methods/methods.h"
 

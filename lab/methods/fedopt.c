@@ -1,6 +1,7 @@
-/* fedopt.c: FedOpt (Reddi et al., Adaptive Federated Optimization, arXiv 2003.00295, algorithm 2): the mean
- * outer gradient is the gradient of an adaptive optimizer, which outer/optimizer.h spells out: outer = adam (the
- * default here), yogi or adagrad. Real workers do it with the same outer. */
+/* fedopt.c: FedOpt (Reddi et al., Adaptive Federated Optimization, arXiv 2003.00295, algorithm 2):
+ * the mean outer gradient is the gradient of an adaptive optimizer (outer/optimizer.h has the
+ * formulas): outer = adam (the default here), yogi or adagrad. Real workers do it with the same
+ * outer. */
 #include "lab/methods/methods.h"
 #include "lab/methods/preset.h"
 #include "lab/methods/synchronous.h"

@@ -1,7 +1,8 @@
-/* fedprox.c: FedProx (Li et al., arXiv 1812.06127, algorithm 2): FedAvg whose inner loss has a proximal term, so
- * that a worker stays near the theta that it started the round from:
+/* fedprox.c: FedProx (Li et al., arXiv 1812.06127, algorithm 2): FedAvg whose inner loss has a
+ * proximal term, so that a worker stays near the theta that it started the round from:
  *     h(theta_i) = f(theta_i) + prox_mu / 2 |theta_i - theta|^2
- * The term is the replica's (replica_set_anchor). Real workers do it with outer = average and prox-mu. */
+ * The replica computes the term (replica_set_anchor). Real workers do it with outer = average and
+ * prox-mu. */
 #include "lab/methods/methods.h"
 #include "lab/methods/preset.h"
 #include "lab/methods/synchronous.h"

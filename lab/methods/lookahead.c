@@ -1,8 +1,8 @@
-/* lookahead.c: Lookahead (Zhang et al., arXiv 1907.08610, algorithm 1): one worker whose slow weights follow,
- * every H steps, the fast ones, which start again from them. With alpha = outer-lr:
- *     theta <- theta + alpha (theta_fast - theta),  an outer sgd.  alpha = 0 freezes theta, alpha = 1 is plain
- *     training.
- * Where it is not given, alpha is the paper's 0.5. */
+/* lookahead.c: Lookahead (Zhang et al., arXiv 1907.08610, algorithm 1): one worker whose slow
+ * weights follow the fast ones every H steps, which start again from them. With alpha = outer-lr:
+ *     theta <- theta + alpha (theta_fast - theta)
+ * This is an outer sgd; alpha = 0 freezes theta, alpha = 1 is plain training. If it is not given,
+ * alpha is the paper's 0.5. */
 #include "lab/methods/methods.h"
 #include "lab/methods/preset.h"
 #include "lab/methods/synchronous.h"

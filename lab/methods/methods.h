@@ -1,4 +1,5 @@
-/* methods.h: the registry of methods: one line of methods.def, one file each. The interface is struct lab_method. */
+/* methods.h: the registry of methods: one line of methods.def and one file each. The interface is
+ * struct lab_method. */
 #ifndef RV_LAB_METHODS_H
 #define RV_LAB_METHODS_H
 

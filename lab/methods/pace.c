@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#define SLACK       1e-9 /* of a step: what is whole but for a rounding is whole */
+#define SLACK       1e-9 /* in steps: rounding may leave a whole number this far below */
 #define SPEED_LEAST 0.001
 #define SPEED_MOST  1000.0
 
@@ -30,7 +30,7 @@ uint64_t pace_local_steps(const struct lab_config *c, int worker) {
 	return own < 1 ? 1 : (uint64_t)own;
 }
 
-/* When the round closes, of workers that are done at these times. */
+/* Returns when the round closes, of workers that are done at these times. */
 static double closing_ms(const struct lab_config *c, const double *done_ms) {
 	int n = c->workers, least = c->run.min_workers < n ? (int)c->run.min_workers : n;
 	double last = rv_nth(done_ms, n, n - 1), patient = rv_nth(done_ms, n, least - 1) + (double)c->run.grace_ms;

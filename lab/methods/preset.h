@@ -1,6 +1,6 @@
-/* preset.h: for methods that are DiLoCo's round with settings of their own: a name from the literature, and an error
- * where what was asked for contradicts it. An outer optimizer that was not chosen is the default, nesterov: it gives
- * way. */
+/* preset.h: for methods that are DiLoCo's round with settings of their own: a name from the
+ * literature, and an error if the user's options contradict it. An outer optimizer that is the
+ * default, nesterov, counts as not chosen: the method's replaces it. */
 #ifndef RV_LAB_PRESET_H
 #define RV_LAB_PRESET_H
 
@@ -8,15 +8,15 @@
 
 void preset_outer(struct lab_config *c, enum outer_choice outer);
 void preset_updates(struct lab_config *c, enum run_updates updates);
-/* RV_E_INVALID: c->outer is another than the method's and not the default. */
+/* Refuses an outer optimizer that is neither the method's nor the default: RV_E_INVALID. */
 enum rv_err preset_check_outer(const char *method, const struct run_config *c, enum outer_choice outer,
 							   struct rv_errtext *et);
-/* RV_E_INVALID: c->updates is another than the method's and not the default. */
+/* Refuses updates that are neither the method's nor the default: RV_E_INVALID. */
 enum rv_err preset_check_updates(const char *method, const struct run_config *c, enum run_updates updates,
 								 struct rv_errtext *et);
-/* RV_E_INVALID: prox-mu, of a method whose workers never leave the shared weights. */
+/* Refuses prox-mu for a method whose workers never leave the shared weights: RV_E_INVALID. */
 enum rv_err preset_check_no_prox(const char *method, const struct run_config *c, struct rv_errtext *et);
-/* RV_E_RANGE: the method is of one worker. */
+/* Refuses more than one worker: RV_E_RANGE. */
 enum rv_err preset_check_alone(const char *method, int workers, struct rv_errtext *et);
 
 #endif

@@ -1,10 +1,11 @@
-/* replica_spread.c: sums over parameters in double, block by block, so that no vector but the mean is ever held. */
+/* replica_spread.c: sums over parameters in double, value by value, so that no vector but the mean
+ * is ever held. */
 #include "lab/methods/replica_spread.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* theta - theta_local of replica i. */
+/* Returns the squared norm of theta - theta_local of replica i. */
 static double squared_norm(struct lab_run *r, int i) {
 	const float *theta = participant_reference(&r->participants[i], &r->global), *local = replica_theta(r->replicas[i]);
 	double sum = 0;
@@ -15,7 +16,8 @@ static double squared_norm(struct lab_run *r, int i) {
 	return sum;
 }
 
-/* The mean cosine over pairs of k vectors is (|sum of the unit vectors|^2 - k) / (k (k - 1)). */
+/* Returns the mean cosine over pairs of k vectors: (|sum of the unit vectors|^2 - k)
+ * / (k (k - 1)). */
 static double mean_cosine(struct lab_run *r, const double *norm) {
 	const float *theta[LAB_MAX_WORKERS], *local[LAB_MAX_WORKERS];
 	int k = r->n_replicas;

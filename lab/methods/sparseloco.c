@@ -1,14 +1,16 @@
-/* sparseloco.c: SparseLoCo (Sarfi, Therien, Lidin, Belilovsky, arXiv 2508.15706, algorithm 1). Each worker i,
- * after H inner steps from theta:
- *     a_i = beta e_i + (theta - theta_i)        what it has to say, with what it has not said before
- *     Delta^_i = Q(top-k of a_i)                the largest of every 4096, two bits each: codec topk32, topk64, topk128
+/* sparseloco.c: SparseLoCo (Sarfi, Therien, Lidin, Belilovsky, arXiv 2508.15706, algorithm 1). Each
+ * worker i, after H inner steps from theta:
+ *     a_i = beta e_i + (theta - theta_i)        outer gradient and the remainder of earlier rounds
+ *     Delta^_i = Q(top-k of a_i)                largest of every 4096, two bits each: topk codecs
  *     e_i <- a_i - Delta^_i
  *     theta <- theta - alpha mean_i Delta^_i    outer sgd; beta stands in for outer momentum
- * That is DiLoCo with --codec topk64 --error-feedback 0.95 --outer sgd --outer-lr 1 --mean-codec fp32, but for what is
- * sent: the paper gathers the sparse contributions at every worker, (k - 1) of them, and no mean ever travels.
- * Everything kept (codec fp32) and alpha = 1 is FedAvg.
+ * That is DiLoCo with --codec topk64 --error-feedback 0.95 --outer sgd --outer-lr 1 --mean-codec
+ * fp32, except for the bytes: the paper gathers the sparse contributions at every worker, (k - 1)
+ * of them, and no mean ever travels. If all values are kept (codec fp32) and alpha = 1 it is
+ * FedAvg.
  *
- * beta: --error-feedback, 0.95 where it is 0. alpha: --outer-lr. codec: topk64 where none was chosen (int8). */
+ * beta: --error-feedback, 0.95 if it is 0. alpha: --outer-lr. codec: topk64 if none was chosen
+ * (int8). */
 #include "lab/methods/averaging.h"
 #include "lab/methods/methods.h"
 #include "lab/methods/preset.h"

@@ -6,13 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Who is in a round's averaging, and who would be but for its speed. */
+/* The workers in a round's averaging, and those that were in time for it. */
 struct attendance {
 	bool takes_part[LAB_MAX_WORKERS], in_time[LAB_MAX_WORKERS];
 	int n;
 };
 
-/* In time, and not drawn to miss it; all who are in time where that leaves nobody. */
+/* Returns the workers that are in time and not drawn to miss the round; if there are none, all that
+ * are in time. */
 static struct attendance attendance_of(const struct lab_run *r, const struct pace_round *pace) {
 	struct attendance a = {.n = 0};
 	(void)averaging_participants(&r->cfg, r->rounds_done, a.takes_part);
@@ -28,8 +29,9 @@ static struct attendance attendance_of(const struct lab_run *r, const struct pac
 	return a;
 }
 
-/* A worker that missed the round is as a real one that comes late (run.late). One that had not done its steps goes on
- * from those it has; one that had begins a contribution that this one is part of. `old`: theta before the outer step. */
+/* Lets replica i, which missed the round, adopt the outer step as a real worker that comes late
+ * does (run.late). If it had not done its steps, it goes on from those it has; if it had, it begins
+ * a contribution that includes this one. `old`: theta before the outer step. */
 static void adopt_late(struct lab_run *r, int i, bool was_in_time, const float *old) {
 	struct participant *p = &r->participants[i];
 	bool keep = r->cfg.run.late == RUN_LATE_KEEP;
@@ -38,7 +40,7 @@ static void adopt_late(struct lab_run *r, int i, bool was_in_time, const float *
 		p->steps_done = 0;
 }
 
-/* The outer step of round r->global.round, with r->reduced. */
+/* Makes the outer step of round r->global.round, with r->reduced; the replicas adopt it. */
 static enum rv_err step_and_adopt(struct lab_run *r, const struct attendance *who, struct rv_errtext *et) {
 	size_t bytes = r->global.cfg.n * sizeof(float);
 	bool some_missed = who->n < r->n_replicas;
@@ -58,7 +60,7 @@ static enum rv_err step_and_adopt(struct lab_run *r, const struct attendance *wh
 	return e;
 }
 
-/* What the round before has left under way is applied where its overlap ends. */
+/* Applies the outer step that the last round left under way, where its overlap ends. */
 static enum rv_err end_overlap(struct lab_run *r, struct rv_errtext *et) {
 	struct attendance all = {.n = r->n_replicas};
 	uint64_t begin = r->rounds_done * (uint64_t)r->cfg.run.steps_per_round;
