@@ -1,24 +1,24 @@
-/* internal.h: the state behind core.h, shared by the files of this folder. Nobody else includes it.
+/* internal.h: the state behind core.h, shared by the files of this folder and included by no other.
  *
  * core.c          joins, reports, bans, time: what comes in
  * record.c   decisions waiting to be durable; what a durable one changes (live and in replay: the same code)
- * members.c  who is alive, who holds the state, who has a contribution
+ * members.c  which members are alive, hold the state, have a contribution
  * rivals.c   whose reports count when two processes have one key
  * roster.c   OPEN: when the roster is frozen
- * arrivals.c ... and for whom it waits who is only just catching up
- * exclusion.c ... who stays out, or is not waited for, because of what it has cost
+ * arrivals.c ... and for which members that are catching up it waits
+ * exclusion.c ... which members stay out, or are not waited for, because of what they have cost
  * reopen.c   ... again, after a roster of none
  * votes.c    REDUCE: votes, commit, the next attempt
  * deadline.c REDUCE: how long an attempt may take
  * suspects.c REDUCE: accusations
  * pairs.c    ... between two that do not reach each other
- * notice.c   what a member hears of itself
- * ownership.c   who owns which chunks
+ * notice.c   the notice in a reply to a member's report
+ * ownership.c   which member owns which chunks
  * shares.c   ... and how many
  * snapshot.c     which full hash the majority vouches for
- * standstill.c ... and whose word counts when too few have the state
+ * standstill.c ... and which members vote on it when too few have the state
  * past.c     committed rounds and vouched snapshots, to go back to
- * rollback.c who still holds the state; committed rounds are taken back
+ * rollback.c which members still hold the state; committed rounds are taken back
  * document.c what is announced */
 #ifndef RV_COORDINATOR_CORE_INTERNAL_H
 #define RV_COORDINATOR_CORE_INTERNAL_H
@@ -37,9 +37,9 @@ enum {
 /* A process that has a member's key and an earlier boot than the one that is followed. */
 struct core_rival {
 	uint64_t boot, seq; /* of its last report; boot 0: there is none */
-	int64_t heard_us;
-	bool answered; /* the followed one was heard anew since then */
-	int turns;     /* of its reports, those that came after such an answer */
+	int64_t heard_us;   /* time of that report */
+	bool answered;      /* the followed process has reported since then */
+	int turns;          /* number of its reports that came after such an answer */
 };
 
 /* A process of a member that was followed until another one was. */
@@ -47,10 +47,10 @@ struct core_former {
 	uint64_t boot, seq; /* of its last report; boot 0: there is none */
 };
 
-/* What a member has cost (exclusion.c). */
+/* The cost of a member to others (exclusion.c). */
 struct core_level {
 	uint8_t level;        /* 0: nothing, or it has made up for it */
-	uint64_t until_round; /* what follows from it holds before this round */
+	uint64_t until_round; /* first round without the consequence */
 };
 
 struct core_member {
@@ -63,31 +63,31 @@ struct core_member {
 	struct core_level blame; /* attempts that it ended: no rosters */
 	/* Wanted, and recorded when nothing else is under way. */
 	char want_addr[NET_ADDR_BYTES];
-	int64_t moved_until_us; /* its address changes so far are paid for until then (core_moves_at) */
+	int64_t moved_until_us; /* time up to which its address changes are paid for (core_moves_at) */
 	bool want_banned;
 	/* Volatile: what its reports say. */
-	int64_t heard_us;
-	int64_t told_us;  /* its last report; heard_us is later where this coordinator did not run meanwhile */
+	int64_t heard_us; /* time of its last report, or later if this coordinator did not run meanwhile */
+	int64_t told_us;  /* time of its last report */
 	bool reported;    /* since this coordinator started */
-	bool awaited;     /* known from before the start: given until liveness_us to report */
-	bool from_before; /* a member since before this coordinator started: it may hold what it has not told us of */
-	bool was_here;    /* at back_us it, or the process that is followed, came or came back */
+	bool awaited;     /* known from before the start: has until liveness_us to report */
+	bool from_before; /* a member since before this coordinator started: may hold more than it has reported */
+	bool was_here;    /* it, or the followed process, came or came back at back_us */
 	int64_t back_us;
-	int64_t further_us; /* it came back, or proved a later round than before */
+	int64_t further_us; /* time when it came back, or proved a later round than before */
 	uint64_t proven_before;
 	bool unmoved;        /* it came, or came back after a silence, behind the run, and is no further since */
-	uint64_t came_round; /* what it held then */
-	bool hung_up;        /* at hung_up_us its connection was closed from its end; no other one since */
+	uint64_t came_round; /* round that it held then */
+	bool hung_up;        /* its end closed the connection at hung_up_us, and opened no other since */
 	int64_t hung_up_us;  /* the last time */
-	struct core_former formers[CORE_FORMERS]; /* those before the present process, the latest first */
+	struct core_former formers[CORE_FORMERS]; /* processes before the present one, the latest first */
 	struct core_rival rival;
 	bool distrusted;   /* its peers get nothing from it: dead until it reports again */
-	uint64_t put_away; /* members distrusted on its word alone, in put_away_round */
+	uint64_t put_away; /* members distrusted on its accusation alone, in put_away_round */
 	uint64_t put_away_round;
-	struct core_level vain; /* open rounds that waited for it in vain: they wait no more */
+	struct core_level vain; /* cost in open rounds that waited for it in vain: they no longer wait */
 	bool was_alive;         /* as the last event said */
 	struct report last;
-	/* Of each type of event the last one, so that a repeated report is not a repeated event. */
+	/* The last event of each type, so that a repeated report is not a repeated event. */
 	struct core_event said[CORE_EVENT_COUNT];
 };
 
@@ -102,11 +102,11 @@ struct core_roster {
 	uint16_t n_ranges;
 	struct owner_range ranges[NET_MAX_RANGES];
 	/* Volatile. Sets of roster indices. */
-	uint64_t voted, taking_part; /* has told that it votes for, or works in, this very attempt */
+	uint64_t voted, taking_part; /* participants that report a vote for, or work in, this attempt */
 	struct rv_hash digests[NET_MAX_MEMBERS];
 };
 
-/* A committed round: what a rollback to it, or over it, needs. */
+/* A committed round, as far as a rollback to it, or over it, needs it. */
 struct core_past_round {
 	struct rv_hash chain; /* state_hash(round) */
 	struct rv_hash digest;
@@ -125,19 +125,19 @@ struct core_past {
 	struct core_past_snapshot snapshots[CORE_PAST_SNAPSHOTS]; /* vouched for, ascending */
 };
 
-/* Time for which open rounds wait for those who are nearly there (arrivals.c). */
+/* Time for which open rounds wait for members that have nearly caught up (arrivals.c). */
 struct core_arrivals {
-	int64_t since_us;   /* one waits for them, and for nobody else; INT64_MAX: not */
-	int64_t left_us;    /* at counted_us */
-	int64_t counted_us; /* a sixteenth of what has passed since comes back */
+	int64_t since_us;   /* start of a wait for them alone; INT64_MAX: none */
+	int64_t left_us;    /* time left at counted_us */
+	int64_t counted_us; /* a sixteenth of the time since then is added to left_us */
 	bool used_up;       /* and not whole again */
 };
 
-/* Two members of whom one accused the other, and nobody else did. */
+/* Two members, one of which accused the other, as no third member did. */
 struct core_pair {
 	uint32_t a, b; /* a < b */
 	int strikes;
-	uint64_t round; /* of the last one */
+	uint64_t round; /* round of the last strike */
 };
 
 struct core {
@@ -152,9 +152,9 @@ struct core {
 	struct rv_hash log[NET_MAX_LOG_DIGESTS]; /* digest of snapshot_round + i, i < round - snapshot_round */
 	uint32_t attempt;                        /* the last one recorded of this round; 0: none */
 	struct core_roster roster;               /* n == 0: the round is open */
-	/* Sets of member numbers: who was on a roster of this round, and of them whom a later one was without. */
+	/* Sets of members: on a roster of this round; those of them that a later roster was without. */
 	uint64_t rostered, left_out;
-	uint64_t spoilers;    /* members blamed in this round: it is no clean one of theirs */
+	uint64_t spoilers;    /* members blamed in this round: it does not count as clean for them */
 	uint32_t reopened;    /* rosters of none in this round */
 	uint64_t last_commit; /* set of member numbers */
 	uint64_t term, term_round;
@@ -162,22 +162,22 @@ struct core {
 	/* Volatile. */
 	uint64_t seen_holding;          /* members that have proven the state of `round` since it began */
 	enum core_state_kept kept_said; /* as the last event said */
-	int64_t not_held_since_us;      /* nobody here has proven it since; INT64_MAX: somebody has */
+	int64_t not_held_since_us;      /* no present member has proven it since; INT64_MAX: one has */
 	/* Volatile. */
-	int64_t still_since_us; /* too few have the state, and others who are here lack it; INT64_MAX: not so */
+	int64_t still_since_us; /* too few have the state and other present members lack it; INT64_MAX: not so */
 	int n_pairs;
 	struct core_pair pairs[CORE_PAIRS];
 	/* Volatile. */
-	uint64_t blamed;        /* members that this attempt is going to be blamed on */
+	uint64_t blamed;        /* members that this attempt will be blamed on */
 	uint64_t waited_for;    /* members for which the open round has waited */
-	int64_t reopened_us;    /* the last time */
-	uint32_t in_vain;       /* rosters of none in a row that taught nothing (core_note_lesson) */
+	int64_t reopened_us;    /* time of the last roster of none */
+	uint32_t in_vain;       /* rosters of none in a row without a lesson (core_note_lesson) */
 	bool learned;           /* since the last roster of none */
 	uint32_t lessons;       /* in this round */
 	uint32_t split_rosters; /* of this round, without two votes alike */
 	uint32_t parted;        /* the member that the last such round went on without; NET_MAX_MEMBERS: none */
 	/* Volatile, for people: of the last roster, by member. */
-	uint32_t owned[NET_MAX_MEMBERS], owned_of; /* chunks, of so many */
+	uint32_t owned[NET_MAX_MEMBERS], owned_of; /* chunks of each; all chunks */
 
 	struct core_record queue[CORE_QUEUE];
 	int n_queue;
@@ -190,14 +190,14 @@ struct core {
 
 	int64_t ready_since_us;        /* min_workers are ready since; INT64_MAX: not */
 	int64_t accused_since_us;      /* INT64_MAX: no accusation in this attempt */
-	int64_t gather_us;             /* how long others are gathered from then on */
-	int64_t attempt_since_us;      /* when the roster was frozen, or this coordinator started */
-	int64_t reduce_since_us;       /* when the round's first roster was frozen */
-	int64_t exchange_us;           /* from there to the commit, in the last round */
+	int64_t gather_us;             /* time for which others are collected from then on */
+	int64_t attempt_since_us;      /* time when the roster was frozen, or this coordinator started */
+	int64_t reduce_since_us;       /* time when the round's first roster was frozen */
+	int64_t exchange_us;           /* duration from there to the commit, in the last round */
 	struct core_arrivals arrivals; /* volatile */
-	uint64_t no_snapshot_said;     /* round for which NO_SNAPSHOT was told */
-	uint64_t split_said;           /* round for which SPLIT was told */
-	int64_t now_us;                /* the last time handed in */
+	uint64_t no_snapshot_said;     /* round of the last NO_SNAPSHOT event */
+	uint64_t split_said;           /* round of the last SPLIT event */
+	int64_t now_us;                /* most recent time handed in */
 
 	struct core_event events[CORE_EVENTS];
 	int events_first, n_events;
@@ -211,7 +211,7 @@ static inline uint64_t core_first(int n) {
 	return n >= 64 ? UINT64_MAX : (1ull << n) - 1;
 }
 
-/* Which fragment a round exchanges, and in how many chunks. */
+/* Return the fragment that a round exchanges, and its number of chunks. */
 static inline uint32_t core_fragment(const struct core *c, uint64_t round) {
 	return c->cfg.fragments > 1 ? (uint32_t)(round % c->cfg.fragments) : 0;
 }
@@ -225,161 +225,166 @@ static inline int core_count(uint64_t set) {
 
 /* ---- core.c ---- */
 
-/* Everything that may follow from a change: decisions, then the document. */
+/* Does what follows from a change: decisions, then the document. */
 void core_step(struct core *c, int64_t now_us);
-/* Tells people. Of one member and (round, attempt) each is said once, but for ALIVE, DEAD and LEFT. */
+/* Logs an event: each type once per member and (round, attempt), but for ALIVE, DEAD and LEFT. */
 void core_say(struct core *c, enum core_event_type type, uint32_t member, uint64_t round);
 void core_say_pair(struct core *c, uint32_t member, uint32_t other); /* APART */
 
 /* ---- record.c ---- */
 
-/* A new record of `type` at the end of the queue, its id, round and document numbers filled in. */
+/* Appends a record of `type` to the queue and returns it, with id, round and document numbers filled in. */
 struct core_record *core_push(struct core *c, enum core_record_type type);
-/* The member that a record in the queue makes of `key`, or -1. */
+/* Returns the member that a record in the queue makes of `key`, or -1. */
 int core_find_pending(const struct core *c, const uint8_t key[NET_KEY_BYTES]);
 int core_count_pending_joins(const struct core *c);
-/* The bug that the simulator must find, when it is planted: a decision takes effect before it is durable. */
+/* Plants the bug that the simulator must find: a decision takes effect before it is durable. */
 void core_apply_ahead(struct core *c);
-/* The effect of a durable record. RV_E_CORRUPT: it cannot follow what came before. */
+/* Applies a durable record. RV_E_CORRUPT: it cannot follow the records before it. */
 enum rv_err core_apply(struct core *c, const struct core_record *rec, struct rv_errtext *et);
 
 /* ---- members.c ---- */
 
 int core_find_member(const struct core *c, const uint8_t key[NET_KEY_BYTES]);
 bool core_alive(const struct core *c, const struct core_member *m);
-/* Alive, and neither banned, nor distrusted by its peers, nor leaving. */
+/* Returns true if `m` is alive, and neither banned, nor distrusted by its peers, nor leaving. */
 bool core_available(const struct core *c, const struct core_member *m);
 int core_count_available(const struct core *c);
-/* Its disk takes results of rounds, as far as is known: else it cannot vote, and no round begins with it. */
+/* Returns true if the disk of `m` takes results of rounds, as far as is known: else it cannot vote, and no round begins
+ * with it. */
 bool core_stores(const struct core_member *m);
-int core_count_able(const struct core *c); /* available, and can vote */
-/* Its full hash of the snapshot's round is another than the majority's: until its reports say otherwise, it must resync. */
+int core_count_able(const struct core *c); /* members that are available, and can vote */
+/* Returns true if the full hash of `m` at the snapshot's round is not the majority's: it must resync until its reports
+ * say otherwise. */
 bool core_diverged(const struct core *c, const struct core_member *m);
-/* It cuts what its round exchanges as the run does. */
+/* Returns true if `m` cuts its round's vector into as many chunks as the run does. */
 bool core_right_size(const struct core *c, const struct core_member *m);
-/* It says that it holds state_hash(round), and is not known to hold other bits. */
+/* Returns true if `m` reports that it holds state_hash(round), and is not known to hold other bits. */
 bool core_in_sync(const struct core *c, const struct core_member *m);
-/* SYNCING, and yet it proves the state of the round that is open: it trains that round again, for what it had was of no
- * use. It is not waited for, but it holds the state. */
+/* Returns true if `m` is SYNCING, and yet proves the state of the open round: it trains that round again, as its
+ * contribution was unusable. It is not waited for, but it holds the state. */
 bool core_spoiled(const struct core *c, const struct core_member *m);
-/* Its encoded outer gradient of the round is ready to be reduced. */
+/* Returns true if the encoded outer gradient of `m` for the round is ready to be reduced. */
 bool core_contributes(const struct core *c, const struct core_member *m);
 /* Holds the result of the last commit, which it took part in, as far as its last report tells: of before that commit,
  * or while it applies it. One that came back without that result (killed before its vote, an empty disk) is behind as
  * anybody else is, and says so: SYNCING, and no proof. (Version 3 cannot say so.) */
 bool core_about_to(const struct core *c, uint32_t member);
-/* From when on a round does not wait for it, without another word from it. */
+/* Returns the time from which a round does not wait for `m`, unless it reports again. */
 int64_t core_silent_at(const struct core *c, const struct core_member *m);
-/* From when on its address may be recorded again: each change is a record, and a document for everybody. */
+/* Returns the time from which the address of `m` may be recorded again: each change is a record, and a document for all
+ * members. */
 int64_t core_moves_at(const struct core_member *m);
 void core_count_move(struct core_member *m, int64_t now_us);
-/* A freeze waits for it: it trains this round, or is about to. */
+/* Returns true if a freeze waits for `member`: it trains this round, or is about to. */
 bool core_waited_for(const struct core *c, uint32_t member);
-/* Set of the available members that core_contributes. */
+/* Returns the set of available members with core_contributes. */
 uint64_t core_contributors(const struct core *c);
-/* Before c->now_us becomes `now_us`: whoever was alive counts as heard now, when it is the coordinator that was away.
- */
+/* Call it before c->now_us becomes `now_us`. Counts members that were alive as having reported now, if the coordinator
+ * itself was away. */
 void core_forgive_own_absence(struct core *c, int64_t now_us);
-/* Says who came alive and who died. */
+/* Logs the members that came alive and those that died. */
 void core_watch_liveness(struct core *c);
 
 /* ---- rivals.c ---- */
 
-/* Older than what is known. The clock of a machine may have been set back between two starts of a worker, so of a
- * member that was silent for long, or has hung up, another process is believed whatever its boot. */
+/* Returns true if `rep` is older than what is known. A machine's clock may have been set back between two starts of a
+ * worker: if `m` was silent for long, or has hung up, another process is believed whatever its boot. */
 bool core_is_stale(const struct core *c, const struct core_member *m, const struct report *rep, int64_t now_us);
-/* Before a report that is not stale becomes the member's last one. */
+/* Follows the process of `rep`, which is not stale, before it becomes the last report of `m`. */
 void core_follow(struct core_member *m, const struct report *rep);
-/* One that is: RV_OK when it is to be ignored, RV_E_AUTH when its process lives beside the one that is followed. */
+/* Takes a stale report. RV_OK: ignore it; RV_E_AUTH: its process lives beside the one that is followed. */
 enum rv_err core_stale_report(struct core *c, uint32_t member, const struct report *rep, int64_t now_us,
 							  struct rv_errtext *et);
 
 /* ---- roster.c, votes.c, suspects.c, snapshot.c: decisions. At most one record each. ---- */
 
 void core_decide_roster(struct core *c);
-/* Weights of the roster from its tokens. */
+/* Sets the weights of the roster from its tokens. */
 void core_weigh(struct core *c);
-/* Takes participant i's last report into account, when it is a vote of the current attempt. */
+/* Takes participant `i`'s last report into account, if it is a vote of the current attempt. */
 void core_take_vote(struct core *c, uint32_t i);
 void core_decide_reduce(struct core *c);
-/* Participants that cannot be counted on any more: dead, banned, distrusted, leaving or without their contribution. */
+/* Returns the participants that no longer count: dead, banned, distrusted, leaving or without their contribution. */
 uint64_t core_missed(const struct core *c);
-/* Gathers accusations; when the time is over, the accused are distrusted. */
+/* Collects accusations; when the time is over, marks the accused as distrusted. */
 void core_weigh_suspects(struct core *c);
-/* After the first accusation, who lives has been heard of within so long. */
+/* Returns the time after the first accusation within which every live member has reported. */
 static inline int64_t core_unclear_us(const struct core *c) {
 	int64_t us = c->cfg.liveness_us / 2;
 	return us > c->cfg.suspect_gather_us ? us : c->cfg.suspect_gather_us;
 }
 void core_decide_snapshot(struct core *c);
-/* state_hash(round) for snapshot_round <= round <= the current one. */
+/* Returns state_hash(round) for snapshot_round <= round <= the current one. */
 struct rv_hash core_chain_at(const struct core *c, uint64_t round);
 
 /* ---- deadline.c ---- */
 
-/* How long the attempt may take: document.deadline_ms. */
+/* Returns how long the attempt may take: document.deadline_ms. */
 uint32_t core_attempt_ms(const struct core *c);
-/* When the coordinator ends it by itself, without any accusation. */
+/* Returns the time at which the coordinator ends the attempt by itself, without any accusation. */
 int64_t core_overdue_at_us(const struct core *c);
-/* Distrusts the participants that hold the attempt up past that time; false: there are none. */
+/* Distrusts the participants that hold the attempt up past that time; returns false if there are none. */
 bool core_end_overdue(struct core *c);
 
 /* ---- exclusion.c ---- */
 
-/* Members that ended an attempt of this round, and members that have taken part in a round without that. From records
+/* Count members that ended an attempt of this round, and members that took part in a round without that. From records
  * alone. */
 void core_blame(struct core *c, uint64_t members);
 void core_absolve(struct core *c, uint64_t members);
 void core_forget_blame(struct core *c);
-/* Says which of them will stay out of later rounds when core_blame is called. */
+/* Logs which of `members` will stay out of later rounds when core_blame is called. */
 void core_say_blamed(struct core *c, uint64_t members);
 bool core_is_excluded(const struct core *c, const struct core_member *m);
-/* `ready` without those, as long as min_workers are left, and the round has not been opened again. */
+/* Returns `ready` without the excluded members, if at least min_workers are left and the round has not been opened
+ * again. */
 uint64_t core_without_excluded(const struct core *c, uint64_t ready);
-/* Open rounds have waited for it in vain. */
+/* Returns true if open rounds have waited for `m` in vain, and no longer do. */
 bool core_waits_no_more(const struct core *c, const struct core_member *m);
-/* Forgets for whom rounds waited in vain, and whom a word put away: the rounds themselves are taken back. */
+/* Forgets which members rounds waited for in vain, and which one accusation put away: the rounds are taken back. */
 void core_forget_waits(struct core *c);
-/* The roster is frozen: counts for whom the round has waited in vain. */
+/* Counts the members that the round has waited for in vain, once `roster` is frozen. */
 void core_count_waits(struct core *c, uint64_t roster);
 
 /* ---- reopen.c ---- */
 
-/* No roster of the open round before then. */
+/* Returns the time before which the open round gets no roster. */
 int64_t core_reopened_until_us(const struct core *c);
-/* The largest set of equal votes, and all votes: whether no two are alike, and leaving somebody out may help. */
+/* Returns true if no two votes are alike, and leaving a member out may help. `best`: the size of the largest set of equal
+ * votes; `votes`: all. */
 bool core_splits(struct core *c, int best, int votes);
-/* `ready` without the member whose turn it is to be left out after that. */
+/* Returns `ready` without the member whose turn it is to be left out after that. */
 uint64_t core_without_next(const struct core *c, uint64_t ready);
-void core_note_reopened(struct core *c); /* a roster of none */
-/* This attempt has shown something that the next roster goes by. Counts so often in a round that a member which makes
- * up such things cannot have rosters without end. */
+void core_note_reopened(struct core *c); /* counts a roster of none */
+/* Notes that this attempt has shown something that the next roster depends on. The number per round is limited: a member
+ * that makes such things up cannot cause rosters without end. */
 void core_note_lesson(struct core *c);
-/* The round is committed over this set of members, or given up. */
+/* Closes the round: committed over this set of members, or given up. */
 void core_close_reopened(struct core *c, uint64_t participants);
 
 /* ---- standstill.c ---- */
 
 void core_watch_standstill(struct core *c);
-int64_t core_standstill_us(const struct core *c); /* so long it lasts before it counts */
+int64_t core_standstill_us(const struct core *c); /* duration from which a standstill counts */
 bool core_stands_still(const struct core *c);
-/* Whose word on a full hash counts then. */
+/* Returns the members whose full hash counts then. */
 uint64_t core_electors_standing_still(const struct core *c);
 
 /* ---- pairs.c ---- */
 
-/* Participants (roster indices) i and j are at odds with nobody but each other. */
+/* Counts a strike of participants `i` and `j` (roster indices), which are at odds with each other only. */
 void core_pair_strike(struct core *c, uint32_t i, uint32_t j);
-/* They have been in one all-reduce to its end. */
+/* Ends the pairs that have been in one all-reduce to its end. */
 void core_pairs_met(struct core *c, const struct core_record *commit);
-/* Its address is another: perhaps it can be reached there. */
+/* Forgets the pairs of `member`, whose address has changed: it may be reachable there. */
 void core_pairs_forget(struct core *c, uint32_t member);
-/* `ready` without one of each pair that do not reach each other, as long as min_workers are left. */
+/* Returns `ready` without one of each pair that do not reach each other, if at least min_workers are left. */
 uint64_t core_without_apart(const struct core *c, uint64_t ready);
-/* The members that `member` does not reach, and they not it, until they meet in a round; *until_round: when it is tried
- * again. */
+/* Returns the members that `member` does not reach, nor they it, until they meet in a round; *until_round: the round that
+ * tries again. */
 uint64_t core_apart_from(const struct core *c, uint32_t member, uint64_t *until_round);
-/* Were all ready who are here: a round would begin without it for that reason. */
+/* Returns true if, were all present members ready, a round would begin without `member` for that reason. */
 bool core_left_out_apart(const struct core *c, uint32_t member);
 
 /* ---- past.c ---- */
@@ -388,21 +393,22 @@ void core_past_commit(struct core *c, const struct core_record *rec); /* before 
 void core_past_snapshot(struct core *c, uint64_t round, const struct rv_hash *hash);
 bool core_past_chain(const struct core *c, uint64_t round, struct rv_hash *chain); /* false: not known */
 const struct rv_hash *core_past_digest(const struct core *c, uint64_t round);      /* past.first <= round < c->round */
-/* Forgets what is after `round`, and makes the fields of c what they were when it was opened. False, and nothing
- * changes: it is not known so far back. */
+/* Forgets what is after `round`, and resets the fields of `c` to their values when it was opened. Returns false, and
+ * changes nothing, if the past is not known that far back. */
 bool core_past_return(struct core *c, uint64_t round);
 bool core_past_can_return(const struct core *c, uint64_t round); /* whether it would */
-/* The first round that it can return to: where the oldest snapshot is that the known rounds reach. */
+/* Returns the first round that it can return to: that of the oldest snapshot that the known rounds reach. */
 uint64_t core_past_earliest(const struct core *c);
 
 /* ---- rollback.c ---- */
 
-/* Says when the state of the round is on nobody's disk any more, and when it is back. */
+/* Logs when the state of the round is no longer on any member's disk, and when it is back. */
 void core_watch_state(struct core *c);
-/* NULL, or why the record cannot follow what came before. */
+/* Applies the record; returns NULL, or why it cannot follow the records before it. */
 const char *core_apply_rollback(struct core *c, const struct core_record *rec);
 
-/* So long a member that is behind others has for its next round, before what it may hold after that counts as lost. */
+/* Returns the time that a member behind others has for its next round, before what it may hold after that counts as
+ * lost. */
 static inline int64_t core_catch_up_us(const struct core *c) {
 	enum { LIVENESS_TIMES = 4 };
 	return LIVENESS_TIMES * c->cfg.liveness_us;
@@ -410,40 +416,40 @@ static inline int64_t core_catch_up_us(const struct core *c) {
 
 /* ---- arrivals.c ---- */
 
-/* Before `rep` becomes the last report of `m`. */
+/* Notes whether `m` comes or catches up, before `rep` becomes its last report. */
 void core_note_arrival(const struct core *c, struct core_member *m, const struct report *rep, int64_t now_us);
-/* Everybody else is ready. False: the round begins without them, or there is nobody. */
+/* Returns true if the round waits for members that catch up; all others are ready. False: it begins without them, or
+ * there are none. */
 bool core_waits_for_arrivals(struct core *c);
-/* The wait is over: it is counted. */
+/* Ends the wait and counts its time. */
 void core_end_arrivals(struct core *c);
-int64_t
-core_arrival_deadline_us(const struct core *c); /* when it will be, at the latest; INT64_MAX: there is no wait */
+/* Returns the latest end of the wait; INT64_MAX: there is none. */
+int64_t core_arrival_deadline_us(const struct core *c);
 
 /* ---- ownership.c ---- */
 
-/* Splits n_chunks among n owners, whose lines carry `rates` (core_shares); returns the number of ranges. */
+/* Splits `n_chunks` among `n` owners, whose lines carry `rates` (core_shares); returns the number of ranges. */
 uint16_t core_ownership_split(uint32_t n_chunks, int n, const uint64_t *rates, struct owner_range out[NET_MAX_RANGES]);
-/* Hands the chunks of the owners that are not in `keep` (set of old indices) to the others; owners are renumbered to
- * the new roster, whose rates these are. In place; returns the number of ranges. */
+/* Hands the chunks of the owners that are not in `keep` (set of old indices) to the others; renumbers owners to the new
+ * roster, whose rates these are. In place; returns the number of ranges. */
 uint16_t core_ownership_hand_over(struct owner_range *ranges, uint16_t n_ranges, uint64_t keep, const uint64_t *rates);
-/* How many chunks each owner has. */
+/* Counts the chunks of each owner. */
 void core_ownership_count(const struct owner_range *ranges, uint16_t n_ranges, uint32_t owned[NET_MAX_MEMBERS]);
 
 /* ---- shares.c ---- */
 
-/* Nobody owns more than so many equal parts, unless it does already: an owner holds everyone's contributions to what it
- * owns, so this bounds its memory. */
+/* The most equal parts that a member owns, unless it has more already: an owner holds all contributions to its chunks, so
+ * this bounds its memory. */
 enum { CORE_SHARE_MOST = 2 };
-/* How many of n_chunks each of n owners should own, at least have[i]. rates: bytes per second of the slower direction
- * of each one's line, 0: not known. Equal parts when the rates are (about) equal, all unknown, or make no
- * difference. */
+/* Sets how many of `n_chunks` each of `n` owners should own, at least have[i]. `rates`: bytes/s of the slower direction
+ * of each owner's line, 0: not known. Equal parts if the rates are (about) equal, all unknown, or make no difference. */
 void core_shares(uint32_t n_chunks, int n, const uint64_t *rates, const uint32_t *have, uint32_t *share);
 
 /* ---- document.c ---- */
 
-/* Announces the current state when it differs from the document and a number for it is durable. */
+/* Announces the current state if it differs from the document and a number for it is durable. */
 void core_publish(struct core *c);
-/* The document of a core that was just made or rebuilt. */
+/* Makes the document of a core that was just made or rebuilt. */
 void core_republish(struct core *c);
 
 #endif
