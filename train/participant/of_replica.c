@@ -1,4 +1,5 @@
-/* of_replica.c: the participant's operations on a real replica, and what is said of one that cannot be used. */
+/* of_replica.c: the participant's operations on a real replica, and the text for an unusable
+ * one. */
 #include "train/participant/participant.h"
 
 #include <inttypes.h>
@@ -7,12 +8,12 @@
 /* ---- theta_local that is not finite, or too far away to be averaged ---- */
 
 struct spoiled {
-	size_t n, first; /* parameters that cannot be given */
+	size_t n, first; /* number of parameters that cannot be sent; index of the first */
 	int n_tensors;
-	const struct model_tensor *tensor; /* of the first */
+	const struct model_tensor *tensor; /* the tensor of the first */
 };
 
-/* The opposite of what can be sent, NaN included. */
+/* Returns true if this parameter cannot be sent; NaN included. */
 static bool is_spoiled(float theta, float local) {
 	return !(fabsf(theta - local) <= GLOBAL_SENT_MAX);
 }

@@ -9,7 +9,7 @@
 
 /* ---- life ---- */
 
-/* What is this worker's own beside its replica, and saved with it: first the residual, then the start. */
+/* Registers the vectors that are saved with the replica: first the residual, then the start. */
 static void keep_vectors(struct participant *p) {
 	float *vectors[EAGER_MAX_VECTORS];
 	p->ops->keep(p->replica, p->contribution.residual);
@@ -44,7 +44,7 @@ static void set_theta(struct participant *p, const float *theta, size_t n) {
 	p->ops->set_part(p->replica, 0, n, theta);
 }
 
-/* The next step is step `done` of `round`. */
+/* Makes the next step the step `done` of `round`. */
 static void set_step(struct participant *p, uint64_t round, uint64_t done) {
 	p->ops->set_step(p->replica, round * (uint64_t)p->run->steps_per_round + done);
 }
@@ -59,7 +59,7 @@ void participant_begin(struct participant *p, const struct global_state *g, uint
 	p->ops->set_anchor(p->replica, participant_reference(p, g));
 }
 
-/* Never without a step behind it: the round core (worker/round/round.h) knows it by that. */
+/* Is always followed by a step: the round core (worker/round/round.h) infers it from that. */
 void participant_give_away(struct participant *p, const struct global_state *g) {
 	if (!eager_is_on(&p->eager) || p->gave_away)
 		return;
@@ -83,7 +83,7 @@ enum rv_err participant_step(struct participant *p, const struct global_state *g
 
 /* ---- the contribution ---- */
 
-/* A start of its own lies on the host, and is measured from there. */
+/* Encodes on the host if there is a start of its own, which lies there. */
 enum rv_err participant_encode(struct participant *p, const struct global_state *g, struct rv_errtext *et) {
 	const struct global_state from = eager_view(&p->eager, g);
 	RV_ASSERT(g->round == p->round && !p->gave_away);
@@ -147,7 +147,7 @@ void participant_commit(struct participant *p, const struct global_state *g) {
 }
 
 bool participant_adopt(struct participant *p, struct global_state *g, const float *before, enum participant_adopt how) {
-	/* Steps ahead that began from a start of their own are the next contribution, whatever became of this one. */
+	/* Steps ahead that began from a start of their own are the next contribution in any case. */
 	const bool moved_on = p->gave_away && how != PARTICIPANT_DISCARD;
 	RV_ASSERT(how != PARTICIPANT_ADOPT || !p->contribution.has_next);
 	if (!moved_on)
@@ -218,10 +218,10 @@ void participant_resume(struct participant *p, const struct global_state *g, boo
 	p->tokens = tokens;
 	p->ahead = p->ahead_tokens = 0;
 	p->gave_away = false;
-	p->contribution.has_next = false; /* another process encoded what it holds */
+	p->contribution.has_next = false; /* an encoding of an earlier process is gone */
 	if (p->contribution.residual && steps_done == (uint64_t)p->run->steps_per_round &&
 		participant_encode(p, g, NULL) != RV_OK)
-		p->contribution.has_next = false; /* it was never given */
+		p->contribution.has_next = false; /* it was never sent */
 	set_step(p, p->round, steps_done);
 }
 

@@ -1,4 +1,5 @@
-/* control_client.c: four requests that may each be under way once: configuration, join, report, document. */
+/* control_client.c: four requests that may each be under way once: configuration, join, report,
+ * document. */
 #include "worker/join/control_client.h"
 
 #include "base/assert.h"
@@ -49,8 +50,9 @@ struct control_client {
 	bool latest_changed;  /* since the one under way was made */
 	bool has_document;
 	uint64_t seq, term; /* of the latest document */
-	/* What is asked for is what comes after `heard_seq`, the number of the one that came last: an older store counts
-	 * from where it was. `afresh`: whatever there is, as another store may be served after an absence. */
+	/* What is asked for is what comes after `heard_seq`, the number of the one that came last: an
+	 * older store counts from where it was. `afresh`: whatever there is, as another store may be
+	 * served after an absence. */
 	uint64_t heard_seq;
 	bool afresh;
 	uint32_t version; /* spoken, as its head said; 0 before the first one, when there is nothing to report on either */
@@ -222,8 +224,8 @@ void control_client_join(struct control_client *c, const struct join_request *rq
 
 /* ---- reports ---- */
 
-/* The coordinator was away and has answered a report. A document that was asked for before may be waited for on a
- * connection that is no more: an answer that nobody sends, until it times out. */
+/* The coordinator was away and has answered a report. A document that was asked for before may be
+ * waited for on a connection that is no more: an answer that nobody sends, until it times out. */
 static void ask_again_for_document(struct control_client *c) {
 	if (!c->document.under_way)
 		return;
@@ -303,7 +305,8 @@ static enum rv_err open_document(struct control_client *c, const struct http_rep
 	return document_decode(bytes, n, &c->doc, et);
 }
 
-/* Of a later term whatever its number: the operator began it, perhaps in a store that counts from less. */
+/* Of a later term whatever its number: the operator began it, perhaps in a store that counts from
+ * less. */
 static bool is_news(const struct control_client *c) {
 	return !c->has_document || c->doc.seq > c->seq || c->doc.term > c->term;
 }

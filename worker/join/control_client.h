@@ -1,11 +1,13 @@
-/* control_client.h: the worker's side of the control plane: joins, reports, and keeps asking for the next document.
+/* control_client.h: the worker's side of the control plane: joins, reports, and keeps asking for
+ * the next document.
  *
- * Never gives up: a coordinator that is away is asked again with growing pauses (jittered), and everything goes on when
- * it is back. Only a refusal by a living coordinator (key or token unknown, another protocol version) is final.
+ * Never gives up: a coordinator that is away is asked again with growing pauses (jittered), and
+ * everything goes on when it is back. Only a refusal by a living coordinator (key or token unknown,
+ * another protocol version) is final.
  *
- * No I/O, no clock, no allocation: requests go through control_ops. The worker fills that table with HTTPS
- * (worker/join/control_http.h), the simulator with its network. The owner's callbacks come from inside a request's
- * `done` or control_client_tick(). */
+ * No I/O, no clock, no allocation: requests go through control_ops. The worker fills that table
+ * with HTTPS (worker/join/control_http.h), the simulator with its network. The owner's callbacks
+ * come from inside a request's `done` or control_client_tick(). */
 #ifndef RV_WORKER_JOIN_CONTROL_CLIENT_H
 #define RV_WORKER_JOIN_CONTROL_CLIENT_H
 
@@ -18,27 +20,31 @@ struct control_client; /* opaque: control_client_size() bytes, the caller's memo
 
 struct control_ops {
 	void *ctx;
-	/* As http_client_start: copies what `rq` points to, and ends with one call of rq->done, not from inside. */
+	/* As http_client_start: copies what `rq` points to, and ends with one call of rq->done, not
+	 * from inside. */
 	enum rv_err (*start)(void *ctx, const struct http_request *rq, uint32_t *id, struct rv_errtext *et);
 	void (*cancel)(void *ctx, uint32_t id); /* `done` is not called */
 	int64_t (*now_us)(void *ctx);
-	/* Checks the run's signature of a document; *bytes points into `in`. RV_E_AUTH, RV_E_CORRUPT. */
+	/* Checks the run's signature of a document; *bytes points into `in`. RV_E_AUTH,
+	 * RV_E_CORRUPT. */
 	enum rv_err (*open)(void *ctx, const uint8_t *in, size_t n_in, const uint8_t **bytes, size_t *n,
 						struct rv_errtext *et);
 };
 
 struct control_client_owner {
 	void *ctx;
-	/* The run's configuration, `key = value` lines; NULL: the coordinator does not say. Not checked. */
+	/* The run's configuration, `key = value` lines; NULL: the coordinator does not say. Not
+	 * checked. */
 	void (*on_config)(void *ctx, const char *text);
 	void (*on_joined)(void *ctx, const struct join_reply *reply);
-	/* A document whose signature and form are right, and with a later number or of a later term than those before. */
+	/* A document whose signature and form are right, and with a later number or of a later term
+	 * than those before. */
 	void (*on_document)(void *ctx, const struct document *d);
-	/* One with an earlier number than `seen` of the same term or an earlier one: the coordinator's store is older than
-	 * what was served before. */
+	/* One with an earlier number than `seen` of the same term or an earlier one: the coordinator's
+	 * store is older than what was served before. */
 	void (*on_older)(void *ctx, const struct document *d, uint64_t seen);
-	/* What the coordinator says of this worker changed: of another kind, reason or about other members; kind
-	 * NOTICE_NONE: nothing any more. */
+	/* What the coordinator says of this worker changed: of another kind, reason or about other
+	 * members; kind NOTICE_NONE: nothing any more. */
 	void (*on_notice)(void *ctx, const struct notice *n);
 	/* The coordinator refused for good: the worker should end with this. */
 	void (*on_refused)(void *ctx, enum rv_err e, const char *text);

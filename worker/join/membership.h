@@ -1,4 +1,5 @@
-/* membership.h: what a worker's directory remembers of the join, so that the second start needs no link.
+/* membership.h: what a worker's directory remembers of the join, so that the second start needs no
+ * link.
  *
  *     identity.key   Ed25519 seed (net/identity.h)      run.link   the invite link, without the token; mode 0600
  *     member.conf    member number, ticket, name, data    run.conf   the run's configuration, as received
@@ -30,17 +31,19 @@ struct membership {
 	struct rv_hash run_hash;
 };
 
-/* Loads what `dir` has, and makes the key if there is none. `link` (NULL: none given) must be for the stored run, possibly
- * with a new address. RV_E_INVALID: neither a link nor a stored one, or another run. */
+/* Loads what `dir` has, and makes the key if there is none. `link` (NULL: none given) must be for
+ * the stored run, possibly with a new address. RV_E_INVALID: neither a link nor a stored one, or
+ * another run. */
 enum rv_err membership_load(const char *dir, const char *link, struct membership *m, struct rv_errtext *et);
-/* Checks the coordinator's answer (run id, run hash, ticket, configuration) and stores it. RV_E_PROTOCOL, RV_E_CORRUPT,
- * RV_E_AUTH and the faults of run_config_parse: the answer is not of this run; RV_E_FULL, RV_E_IO: storing failed. */
+/* Checks the coordinator's answer (run id, run hash, ticket, configuration) and stores it.
+ * RV_E_PROTOCOL, RV_E_CORRUPT, RV_E_AUTH and the faults of run_config_parse: the answer is not of
+ * this run; RV_E_FULL, RV_E_IO: storing failed. */
 enum rv_err membership_join(const char *dir, struct membership *m, const struct join_reply *reply,
 							struct rv_errtext *et);
 /* Stores a changed link or data source. RV_E_FULL, RV_E_IO; RV_E_RANGE: too long. */
 enum rv_err membership_store(const char *dir, const struct membership *m, struct rv_errtext *et);
-/* Prints what member.conf stands in for where options are not given (name, data, tokenizer), as comments; nothing where
- * the worker is no member yet. */
+/* Prints what member.conf stands in for where options are not given (name, data, tokenizer), as
+ * comments; nothing where the worker is no member yet. */
 void membership_print_kept(const char *dir, FILE *out);
 void membership_release(struct membership *m);
 

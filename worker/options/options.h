@@ -29,10 +29,11 @@ struct worker_options {
 
 extern const struct rv_option worker_options_table[];
 
-/* Checks, for --check, that there is a link and that text, tokenizer and initial weights can be read
- * (worker/options/input_checks.h, with its faults; a URL is not fetched). */
+/* Checks, for --check, that there is a link and that text, tokenizer and initial weights can be
+ * read (worker/options/input_checks.h, with its faults; a URL is not fetched). */
 enum rv_err worker_options_check_files(const void *opts, const struct rv_args *args, struct rv_errtext *et);
-/* Checks the link's syntax and rules that span several options. RV_E_INVALID, RV_E_RANGE name the option. */
+/* Checks the link's syntax and rules that span several options. RV_E_INVALID, RV_E_RANGE name the
+ * option. */
 enum rv_err worker_options_check(const void *opts, const struct rv_args *args, struct rv_errtext *et);
 
 #endif

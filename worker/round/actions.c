@@ -1,5 +1,5 @@
-/* actions.c: the round core's next action, a pure function of its state: what the document calls for, less what
- * is done or under way. */
+/* actions.c: the round core's next action, a pure function of its state: what the document calls
+ * for, less what is done or under way. */
 #include "base/assert.h"
 #include "base/planted.h"
 #include "worker/round/internal.h"
@@ -35,8 +35,8 @@ static bool reduce_stop_action(struct round_core *c, struct round_action *out) {
 	return emit(c, ROUND_REDUCE_STOP, out);
 }
 
-/* The round is over, we are leaving, or a roster has left us out. A document of the same round that is not REDUCE
- * (too few members for a moment) lets it be: the next attempt resumes it. */
+/* The round is over, we are leaving, or a roster has left us out. A document of the same round that
+ * is not REDUCE (too few members for a moment) lets it be: the next attempt resumes it. */
 static bool reduce_is_void(const struct round_core *c) {
 	return c->leaving || round_is_behind(c) || (c->doc.phase == RUN_REDUCE && round_roster_index(c) < 0) ||
 		   c->doc.phase == RUN_DONE;
@@ -53,7 +53,8 @@ static bool persist_action(struct round_core *c, int64_t now_us, struct round_ac
 	return emit(c, ROUND_PERSIST, out);
 }
 
-/* A roster that means our former process (killed, started again) waits for a gradient that is lost. */
+/* A roster that means our former process (killed, started again) waits for a gradient that is
+ * lost. */
 static bool roster_means_this_process(const struct round_core *c) {
 	RV_ASSERT(round_roster_index(c) >= 0);
 	uint64_t boot = c->doc.members[round_roster_index(c)].boot;
@@ -88,7 +89,8 @@ uint64_t round_overlap(const struct round_core *c) {
 	return c->has_doc && !last ? c->cfg.overlap_steps : 0;
 }
 
-/* The round is averaged without us: what we have encoded counts in the next one, as long as it is not given away. */
+/* The round is averaged without us: what we have encoded counts in the next one, as long as it is
+ * not given away. */
 static bool holds_on(const struct round_core *c) {
 	return c->cfg.gives_away && c->ahead == 0 && round_leaves_us_out(c);
 }
@@ -130,8 +132,8 @@ static bool finish_action(struct round_core *c, int64_t now_us, struct round_act
 	return emit(c, ROUND_FINISH, out);
 }
 
-/* A disk that was full keeps nobody away for good: the roster that wanted our vote is gone, the next one is a new
- * try. */
+/* A disk that was full keeps nobody away for good: the roster that wanted our vote is gone, the
+ * next one is a new try. */
 static void forgive_full_disk(struct round_core *c, int64_t now_us) {
 	if (round_roster_index(c) < 0 && now_us >= c->reduce.persist_retry_us)
 		c->reduce.persist_failed = false;
@@ -153,7 +155,8 @@ static bool too_few_have_the_state(const struct round_core *c) {
 		   d->n_members < c->cfg.min_workers && d->n_syncing > 0 && document_find(d, c->cfg.member) >= 0;
 }
 
-/* Once it is known for a snapshot, or was written: that may have failed (the disk was full), but others may be slow too. */
+/* Once it is known for a snapshot, or was written: that may have failed (the disk was full), but
+ * others may be slow too. */
 static int64_t still_us(const struct round_core *c) {
 	bool known = c->n_full > 0 && c->full[0].round == c->round;
 	uint32_t times = c->kept_snapshot == c->round + 1 ? c->kept_times : 0;

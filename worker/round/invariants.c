@@ -1,4 +1,5 @@
-/* invariants.c: what always holds of a round core, checked whenever it was told something (worker/round/internal.h). */
+/* invariants.c: what always holds of a round core, checked whenever it was told something
+ * (worker/round/internal.h). */
 #include "worker/round/internal.h"
 
 #include "base/assert.h"

@@ -1,5 +1,6 @@
-/* round.c: the worker's round core: what each event changes. What is then asked of the platform follows from the state
- * alone (actions.c, sync.c), so an event that is lost, late or repeated cannot leave it stuck. */
+/* round.c: the worker's round core: what each event changes. What is then asked of the platform
+ * follows from the state alone (actions.c, sync.c), so an event that is lost, late or repeated
+ * cannot leave it stuck. */
 #include "worker/round/internal.h"
 
 #include "base/assert.h"
@@ -26,7 +27,8 @@ struct round_core *round_core_init(void *memory, const struct round_config *cfg,
 	c->round = round;
 	c->chain = *chain;
 	c->steps_done = steps_done < cfg->steps_per_round ? steps_done : cfg->steps_per_round;
-	/* For all we know: our former process may have delivered these steps, or those of rounds before. */
+	/* For all we know: our former process may have delivered these steps, or those of rounds
+	 * before. */
 	c->contributed = steps_done > 0 || (cfg->had_former && !RV_BUG("double-count-fragment"));
 	c->sent_us = now_us;
 	return c;
@@ -58,7 +60,8 @@ bool round_knows_later(const struct round_core *c, const struct document *d) {
 	return d->term < c->cfg.term || (d->term == c->cfg.term && d->round < latest_round(c));
 }
 
-/* A later term ends this core (ROUND_ROLLBACK); an earlier one, or an earlier round, can only be a mistake. */
+/* A later term ends this core (ROUND_ROLLBACK); an earlier one, or an earlier round, can only be a
+ * mistake. */
 static enum rv_err check_later(const struct round_core *c, const struct document *d, struct rv_errtext *et) {
 	if (!round_knows_later(c, d))
 		return RV_OK;

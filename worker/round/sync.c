@@ -1,5 +1,6 @@
-/* sync.c: the round core's way back to the run's state: from a snapshot when too far behind or diverged, then one
- * committed round at a time from the round log, each with a digest that the document proves. */
+/* sync.c: the round core's way back to the run's state: from a snapshot when too far behind or
+ * diverged, then one committed round at a time from the round log, each with a digest that the
+ * document proves. */
 #include "worker/round/internal.h"
 
 #include "base/assert.h"
@@ -16,7 +17,8 @@ bool round_chain_at(const struct document *d, uint64_t round, struct rv_hash *ou
 	return true;
 }
 
-/* Returns true if the held entry is the last step to the snapshot: the document lists its outcome, not its digest. */
+/* Returns true if the held entry is the last step to the snapshot: the document lists its outcome,
+ * not its digest. */
 static bool log_leads_to_snapshot(const struct round_core *c) {
 	if (!c->log.held || c->log.round != c->round || c->round + 1 != c->doc.snapshot_round)
 		return false;
@@ -76,9 +78,9 @@ static bool holds_next_log(const struct round_core *c) {
 	return c->log.held && c->log.round == c->round && rv_hash_equal(&c->log.digest, next_digest(c));
 }
 
-/* Our round is the latest commit, and our contribution is in it: its outer step has its place behind the overlap. A
- * process that comes back in the middle of this does not know which steps its former one did, unless it did them
- * all. */
+/* Our round is the latest commit, and our contribution is in it: its outer step has its place
+ * behind the overlap. A process that comes back in the middle of this does not know which steps its
+ * former one did, unless it did them all. */
 static bool has_its_place(const struct round_core *c) {
 	if (RV_BUG("early-outer-step"))
 		return false;
@@ -90,14 +92,14 @@ bool round_is_entering(const struct round_core *c) {
 	return c->has_doc && !needs_snapshot(c) && has_its_place(c) && holds_next_log(c);
 }
 
-/* A log that is not the committed one proves nothing more; before a document says, and while the run waits for votes,
- * ours is as good as any. */
+/* A log that is not the committed one proves nothing more; before a document says, and while the
+ * run waits for votes, ours is as good as any. */
 static bool log_may_be_committed(const struct round_core *c) {
 	return c->log.held && c->log.round == c->round && (!c->has_doc || c->round >= c->doc.round || holds_next_log(c));
 }
 
-/* It was fetched on the word of a signed document, by this process or a former one: whatever is needed to go on from
- * here, it is the run's. */
+/* It was fetched on the word of a signed document, by this process or a former one: whatever is
+ * needed to go on from here, it is the run's. */
 static bool log_is_committed(const struct round_core *c) {
 	return c->log.held && c->log.round == c->round && (!c->log.own || c->log.attempt == 0);
 }

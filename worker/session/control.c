@@ -1,4 +1,5 @@
-/* control.c: the session core's word to the coordinator and to people; and the coordinator's documents. */
+/* control.c: the session core's word to the coordinator and to people; and the coordinator's
+ * documents. */
 #include "worker/session/internal.h"
 
 #include "base/failpoint.h"
@@ -33,7 +34,8 @@ static float within_float(double v) {
 	return (float)fmax(fmin(v, (double)FLT_MAX), -(double)FLT_MAX);
 }
 
-/* With its vote an owner says what it measured; a vote that an earlier process left on the disk comes without. */
+/* With its vote an owner says what it measured; a vote that an earlier process left on the disk
+ * comes without. */
 static void fill_measured(const struct session *s, struct report *r) {
 	const struct merge_measured *m = allreduce_measured(s->reduce);
 	if (r->phase != WORKER_VOTED || !allreduce_done(s->reduce) || allreduce_round(s->reduce) != r->round ||

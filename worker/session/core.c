@@ -7,7 +7,8 @@ size_t session_core_size(void) {
 	return sizeof(struct session_core);
 }
 
-/* What the disk proved is this worker's again: the vote above all, which need not be fetched nor made anew. */
+/* What the disk proved is this worker's again: the vote above all, which need not be fetched nor
+ * made anew. */
 static void take_found(struct session_core *c, const struct session_start *start, int64_t now_us) {
 	const struct recovered *found = start->found;
 	RV_ASSERT(!found->has_log || found->log.round == start->at_round);

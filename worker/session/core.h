@@ -1,18 +1,20 @@
-/* core.h: a worker's session from the moment its state is recovered until its process ends, as a state machine
- * without I/O: no sockets, no clock, no threads, no allocation. It drives the round core (worker/round/round.h), executes
- * its actions through four tables of operations, and decides the rest: what is stored, kept, copied and discarded, which
- * events are logged once, when a snapshot is evaluated, when the worker gives up, leaves, lingers and ends.
+/* core.h: a worker's session from the moment its state is recovered until its process ends, as a
+ * state machine without I/O: no sockets, no clock, no threads, no allocation. It drives the round
+ * core (worker/round/round.h), executes its actions through four tables of operations, and decides
+ * the rest: what is stored, kept, copied and discarded, which events are logged once, when a
+ * snapshot is evaluated, when the worker gives up, leaves, lingers and ends.
  *
  *   RUNNING -> EXPORTING -> LINGERING -> SAVING -> LEAVING -> ENDED
  *      |                                  ^
  *      +---- asked to stop, gave up, rolled back
  *
- * rivulet-worker (worker/session_ops.c) and the simulator (tests/sim) link this object and differ in the tables only.
- * Operations are called from inside session_core_* and must not call back into it: the platform answers later, through
- * session_core_on_*(), in the order in which the operations were called.
+ * rivulet-worker (worker/session_ops.c) and the simulator (tests/sim) link this object and differ
+ * in the tables only. Operations are called from inside session_core_* and must not call back into
+ * it: the platform answers later, through session_core_on_*(), in the order in which the operations
+ * were called.
  *
- * The answers of the trainer come in the order of its requests; a TRAIN that another request stops is answered before
- * that request. The answers of the disk come in the order of its jobs. */
+ * The answers of the trainer come in the order of its requests; a TRAIN that another request stops
+ * is answered before that request. The answers of the disk come in the order of its jobs. */
 #ifndef RV_WORKER_SESSION_CORE_H
 #define RV_WORKER_SESSION_CORE_H
 
@@ -76,12 +78,14 @@ struct session_event {
 
 /* The replica, on its own thread. */
 struct session_trainer_ops {
-	/* Trains steps [from, from + steps) of `round`: that of the shared state, or the next one, ahead. */
+	/* Trains steps [from, from + steps) of `round`: that of the shared state, or the next one,
+	 * ahead. */
 	void (*train)(void *ctx, uint64_t round, uint64_t from, uint64_t steps);
 	/* Encodes the contribution. `want_replica`: the answer brings a copy of the replica. */
 	void (*encode)(void *ctx, uint64_t round, bool want_replica);
 	void (*apply)(void *ctx, const struct trainer_apply *rq);
-	/* Makes `snapshot` (the platform's type, taken over; NULL: theta0) the state if its full hash is `expect`. */
+	/* Makes `snapshot` (the platform's type, taken over; NULL: theta0) the state if its full hash
+	 * is `expect`. */
 	void (*install)(void *ctx, uint64_t round, void *snapshot, const struct rv_hash *expect);
 	void (*copy_snapshot)(void *ctx);
 	/* Measures the held-out loss. `last`: at the end of the run. */
@@ -140,8 +144,8 @@ struct session_config {
 	uint64_t rounds;
 	uint32_t min_workers;
 	struct checkpoint_schedule schedule;
-	/* The replica's file is that of a round's encoding, not of its outer step: steps ahead or a residual depend on it
-	 * (docs/decisions/0019, 0020). */
+	/* The replica's file is that of a round's encoding, not of its outer step: steps ahead or a
+	 * residual depend on it (docs/decisions/0019, 0020). */
 	bool saves_encodings;
 	int64_t eval_every; /* rounds; 0: never before the end */
 	bool eval_at_end;
@@ -171,9 +175,11 @@ struct session_core *session_core_init(void *memory, const struct session_config
 /* Drops the core's references. */
 void session_core_release(struct session_core *c);
 
-/* Takes a verified, decoded document. Returns true if it was adopted: it is newer and need not be refused. */
+/* Takes a verified, decoded document. Returns true if it was adopted: it is newer and need not be
+ * refused. */
 bool session_core_on_document(struct session_core *c, int64_t now_us, const struct document *d);
-/* Takes a document older than what this worker has followed (`text`): the coordinator was restored from an old backup. */
+/* Takes a document older than what this worker has followed (`text`): the coordinator was restored
+ * from an old backup. */
 void session_core_on_older(struct session_core *c, const struct document *d, const char *text);
 
 /* ---- the trainer's answers; `copy` is taken over ---- */
@@ -185,7 +191,8 @@ struct session_trained {
 	const char *text;
 };
 void session_core_on_trained(struct session_core *c, int64_t now_us, const struct session_trained *t);
-/* Answers encode(). !RV_OK: the contribution is unusable, and theta_local is theta. copy: NULL if not wanted. */
+/* Answers encode(). !RV_OK: the contribution is unusable, and theta_local is theta. copy: NULL if
+ * not wanted. */
 void session_core_on_encoded(struct session_core *c, int64_t now_us, uint64_t round, enum rv_err e, const char *text,
 							 const struct state_copy *copy);
 /* Answers apply(). RV_OK: the shared state is at round + 1. */
@@ -200,11 +207,12 @@ void session_core_on_snapshot(struct session_core *c, int64_t now_us,
 /* Takes a finished job back from the disk, and calls disk.release. */
 void session_core_on_stored(struct session_core *c, int64_t now_us, struct store_job *j);
 
-/* Takes a file that links.want asked for; it is durable unless `warning` states why not. `snapshot`: taken over. `log`: one
- * reference, which the caller keeps. */
+/* Takes a file that links.want asked for; it is durable unless `warning` states why not.
+ * `snapshot`: taken over. `log`: one reference, which the caller keeps. */
 void session_core_on_fetched(struct session_core *c, int64_t now_us, const struct state_id *id, void *snapshot,
 							 struct blob *log, const char *warning);
-/* Takes a log entry that was no longer wanted while it was being written, and is on the disk now. `log`: as above. */
+/* Takes a log entry that was no longer wanted while it was being written, and is on the disk now.
+ * `log`: as above. */
 void session_core_on_stored_late(struct session_core *c, const struct state_id *id, struct blob *log);
 /* Reports that a fetch failed on this worker's disk or memory; it ends until it is wanted again. */
 void session_core_on_fetch_failed(struct session_core *c, int64_t now_us, const struct state_id *id, enum rv_err e,
@@ -231,7 +239,8 @@ enum session_phase session_core_phase(const struct session_core *c);
 const struct round_core *session_core_round(const struct session_core *c);
 /* Returns why the core ends; RV_OK: as planned. */
 enum rv_err session_core_fault(const struct session_core *c, struct rv_errtext *text);
-/* Returns true if the run was rolled back and this worker ended to restart there: the platform must remove later files. */
+/* Returns true if the run was rolled back and this worker ended to restart there: the platform must
+ * remove later files. */
 bool session_core_rolled_back(const struct session_core *c, uint64_t *round, uint64_t *term);
 bool session_core_exported(const struct session_core *c); /* returns true once the weights are written */
 bool session_core_storage_fails(const struct session_core *c);

@@ -1,5 +1,5 @@
-/* core_end.c: how a session ends: the run is done, a person asks, nothing more can be done, or the run was
- * rolled back. */
+/* core_end.c: how a session ends: the run is done, a person asks, nothing more can be done, or the
+ * run was rolled back. */
 #include "worker/session/core_state.h"
 
 #include "base/assert.h"
@@ -11,8 +11,8 @@ static bool is_going(const struct session_core *c) {
 	return c->phase >= SESSION_SAVING;
 }
 
-/* What is fetched from here on nobody would install; and it would make room for itself among the files that are saved
- * now. */
+/* What is fetched from here on nobody would install; and it would make room for itself among the
+ * files that are saved now. */
 static void begin_saving(struct session_core *c, enum session_why why) {
 	RV_ASSERT(!is_going(c));
 	c->phase = SESSION_SAVING;
@@ -80,8 +80,8 @@ void session_finish(struct session_core *c, int64_t now_us) {
 		session_post(c, now_us, STORE_EXPORT);
 }
 
-/* While a fetched state is being installed the round core is not asked: it would want another one instead, and then not
- * know which one the trainer has. */
+/* While a fetched state is being installed the round core is not asked: it would want another one
+ * instead, and then not know which one the trainer has. */
 bool session_may_act(const struct session_core *c) {
 	bool finished = c->phase == SESSION_EXPORTING || c->phase == SESSION_LINGERING;
 	bool going = (c->phase == SESSION_SAVING || c->phase == SESSION_LEAVING) && c->exported && !c->asked &&
@@ -125,7 +125,8 @@ static void check_lingering(struct session_core *c, int64_t now_us) {
 		begin_stop(c, now_us, WHY_DONE);
 }
 
-/* Returns true once everything is on disk and the coordinator has the last report, or does not answer. */
+/* Returns true once everything is on disk and the coordinator has the last report, or does not
+ * answer. */
 static bool is_over(const struct session_core *c, int64_t now_us) {
 	bool written = c->ops.disk.idle(c->ops.ctx) && c->ops.trainer.idle(c->ops.ctx);
 	if (RV_BUG("end-before-all-is-stored"))

@@ -90,7 +90,8 @@ bool session_core_on_document(struct session_core *c, int64_t now_us, const stru
 	return true;
 }
 
-/* Passes the hash to the round core, which may find that this worker's state is not the run's and fetch a snapshot. */
+/* Passes the hash to the round core, which may find that this worker's state is not the run's and
+ * fetch a snapshot. */
 void session_full_hash(struct session_core *c, uint64_t round, const struct rv_hash *hash) {
 	struct rv_errtext et = {0};
 	session_tell(c, &(struct session_event){.type = SESSION_SAYS_FULL_HASH, .round = round, .hash = hash});
@@ -162,9 +163,10 @@ static enum participant_adopt adopt_of(const struct session_applying *a) {
 	return a->participated || RV_BUG("adopt-what-was-not-given") ? PARTICIPANT_ADOPT : PARTICIPANT_DISCARD;
 }
 
-/* Steps ahead are never written, and what a contribution leaves to say is known from the replica that it was made from:
- * a restart goes on from the replica as it was encoded, or as it was when a snapshot was made. There are never more than
- * these two with the storage thread: the vote waits for the first. */
+/* Steps ahead are never written, and what a contribution leaves to say is known from the replica
+ * that it was made from: a restart goes on from the replica as it was encoded, or as it was when a
+ * snapshot was made. There are never more than these two with the storage thread: the vote waits
+ * for the first. */
 static void apply(struct session_core *c, const struct round_action *a) {
 	bool snapshot = checkpoint_is_due(&c->cfg.schedule, a->round + 1);
 	bool has_its_places = c->cfg.saves_encodings && a->participated;

@@ -1,7 +1,7 @@
 /* core_state.h: the state behind core.h, shared by session_core*.c: core.c (life, turns),
- * core_round.c (documents, the all-reduce, actions of the round core), core_trainer.c (the trainer's
- * answers), core_store.c (the disk), core_fetch.c (state from peers), core_end.c (the end).
- * Internal to them. */
+ * core_round.c (documents, the all-reduce, actions of the round core), core_trainer.c (the
+ * trainer's answers), core_store.c (the disk), core_fetch.c (state from peers), core_end.c (the
+ * end). Internal to them. */
 #ifndef RV_WORKER_SESSION_CORE_STATE_H
 #define RV_WORKER_SESSION_CORE_STATE_H
 
@@ -91,11 +91,13 @@ void session_cancel_fetch(struct session_core *c);
 void session_see_fetch(struct session_core *c, int64_t now_us);
 
 /* ---- core_end.c ---- */
-/* Ends with a fault, after saving and after a last report, so that rounds do not wait for this worker. */
+/* Ends with a fault, after saving and after a last report, so that rounds do not wait for this
+ * worker. */
 void session_give_up(struct session_core *c, int64_t now_us, enum rv_err e, const char *text);
 void session_finish(struct session_core *c, int64_t now_us);
 void session_roll_back(struct session_core *c, int64_t now_us, const struct round_action *a);
-/* Returns false for a worker that has finished, which only follows rollbacks, and while the trainer installs a state. */
+/* Returns false for a worker that has finished, which only follows rollbacks, and while the trainer
+ * installs a state. */
 bool session_may_act(const struct session_core *c);
 void session_check_end(struct session_core *c, int64_t now_us);
 void session_note_roster(struct session_core *c, const struct document *d);

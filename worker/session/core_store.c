@@ -67,8 +67,8 @@ void session_post_copy(struct session_core *c, int64_t now_us, const struct stat
 	post_or_answer(c, now_us, &j);
 }
 
-/* The reduced bytes are copied: a later attempt may overwrite them while they are being written. One at a time is with
- * the storage thread. */
+/* The reduced bytes are copied: a later attempt may overwrite them while they are being written.
+ * One at a time is with the storage thread. */
 void session_persist(struct session_core *c, int64_t now_us) {
 	RV_ASSERT(c->reduce.running && c->reduce.complete);
 	if (c->persist != PERSIST_IDLE) {

@@ -3,7 +3,8 @@
 
 #include "base/assert.h"
 
-/* Theta_local came to nothing, and is theta again. A machine whose every attempt is so does not help the run. */
+/* Theta_local came to nothing, and is theta again. A machine whose every attempt is so does not
+ * help the run. */
 static void count_spoiled(struct session_core *c, int64_t now_us, uint64_t round, const char *text) {
 	enum { SPOILED_MAX = 3 };
 	struct rv_errtext et = {0};

@@ -1,4 +1,5 @@
-/* disk.c: the session core's disk: the steps of a job (worker/state/store_job.h), on the storage thread. */
+/* disk.c: the session core's disk: the steps of a job (worker/state/store_job.h), on the storage
+ * thread. */
 #include "worker/session/internal.h"
 
 #include "base/assert.h"

@@ -1,5 +1,5 @@
-/* inputs.c: what a person gives a worker to train with: the text, the tokenizer, the initial weights. What can
- * be looked at before the join is, so that a mistake costs no invite. */
+/* inputs.c: what a person gives a worker to train with: the text, the tokenizer, the initial
+ * weights. What can be looked at before the join is, so that a mistake costs no invite. */
 #include "worker/session/internal.h"
 
 #include "base/clock.h"
@@ -26,7 +26,8 @@ static bool show_download(void *ctx, uint64_t done_bytes, uint64_t total_bytes) 
 	return show_progress(ctx, "text", done_bytes, total_bytes);
 }
 
-/* `given` as it holds wherever the next start is made: a pattern or a file that is not there has no real path. */
+/* `given` as it holds wherever the next start is made: a pattern or a file that is not there has no
+ * real path. */
 static void remember(const char *given, char *out, size_t cap) {
 	bool is_url = strstr(given, "://") != NULL;
 	char *absolute = is_url ? NULL : realpath(given, NULL), *here = NULL;

@@ -1,9 +1,9 @@
-/* internal.h: the platform around the session core (worker/session/core.h), shared by session*.c only:
- * session.c (the loop, signals, the end), join.c (until it is a member), preflight.c (what a run asks
- * of this machine), start.c (building), inputs.c (text, tokenizer, initial weights), memory.c;
- * the core's tables: trainer.c, disk.c, links.c, control.c; events.c (the log),
- * notice.c (the coordinator's notices to this worker), metrics.c (metrics.jsonl), progress.c (the progress line),
- * trace_lines.c, network.c (changes of the network). */
+/* internal.h: the platform around the session core (worker/session/core.h), shared by session*.c
+ * only: session.c (the loop, signals, the end), join.c (until it is a member), preflight.c (what a
+ * run asks of this machine), start.c (building), inputs.c (text, tokenizer, initial weights),
+ * memory.c; the core's tables: trainer.c, disk.c, links.c, control.c; events.c (the log), notice.c
+ * (the coordinator's notices to this worker), metrics.c (metrics.jsonl), progress.c (the progress
+ * line), trace_lines.c, network.c (changes of the network). */
 #ifndef RV_WORKER_SESSION_INTERNAL_H
 #define RV_WORKER_SESSION_INTERNAL_H
 
@@ -134,13 +134,14 @@ enum rv_err session_check_caps(const struct session *s, const struct run_config 
 							   struct rv_errtext *et);
 /* Checks the disk. RV_E_FULL: --dir has no room for the least that a member stores; RV_E_IO. */
 enum rv_err session_check_disk(const struct session *s, const struct run_config *run, struct rv_errtext *et);
-/* Checks everything that the run's configuration demands, before the join. The faults of the functions above, of
- * session_check_memory and of input_check_run_data. */
+/* Checks everything that the run's configuration demands, before the join. The faults of the
+ * functions above, of session_check_memory and of input_check_run_data. */
 enum rv_err session_preflight(struct session *s, const struct run_config *run, struct rv_errtext *et);
 
 /* ---- inputs.c ---- */
 
-/* Takes text and tokenizer from the options, before the join, downloads the text, and checks both. */
+/* Takes text and tokenizer from the options, before the join, downloads the text, and checks
+ * both. */
 enum rv_err session_check_inputs(struct session *s, struct rv_errtext *et);
 struct session_inputs {
 	struct dataset *data;

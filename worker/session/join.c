@@ -1,6 +1,6 @@
-/* join.c: everything before a worker is a member, in the order in which a mistake costs least: its options, its
- * directory, its text, its port; then the run's configuration, which is public, and its demands (preflight.c). Only then
- * is the invite spent. */
+/* join.c: everything before a worker is a member, in the order in which a mistake costs least: its
+ * options, its directory, its text, its port; then the run's configuration, which is public, and
+ * its demands (preflight.c). Only then is the invite spent. */
 #include "worker/session/internal.h"
 
 #include "base/failpoint.h"

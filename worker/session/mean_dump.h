@@ -1,9 +1,9 @@
-/* mean_dump.h: writes, for tests of the mean, a worker's contribution to an all-reduce and the result as files. Nothing
- * without RV_FAILPOINTS.
+/* mean_dump.h: writes, for tests of the mean, a worker's contribution to an all-reduce and the
+ * result as files. Nothing without RV_FAILPOINTS.
  *
  * RIVULET_DUMP=DIR in the environment makes it write DIR/contribution-ROUND-MEMBER-BOOT and
- * DIR/reduced-ROUND-MEMBER-ATTEMPT: a header of MEAN_DUMP_HEADER_BYTES, then the encoded vector. It asserts that a
- * process' contribution to a round does not change. */
+ * DIR/reduced-ROUND-MEMBER-ATTEMPT: a header of MEAN_DUMP_HEADER_BYTES, then the encoded vector. It
+ * asserts that a process' contribution to a round does not change. */
 #ifndef RV_WORKER_SESSION_MEAN_DUMP_H
 #define RV_WORKER_SESSION_MEAN_DUMP_H
 

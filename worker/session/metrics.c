@@ -127,8 +127,8 @@ static bool gave(const struct session *s) {
 	return session_core_applying(s->core).participated;
 }
 
-/* Of all contributions to the round: H steps each; where steps end by time, what ours and the weights tell of it, and
- * of a round without us, that it was as the last one with us. */
+/* Of all contributions to the round: H steps each; where steps end by time, what ours and the
+ * weights tell of it, and of a round without us, that it was as the last one with us. */
 static uint64_t tokens_of_round(struct session *s, uint32_t participants) {
 	const struct run_config *c = &s->member.config;
 	struct session_sums *sums = &s->sums;

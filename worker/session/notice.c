@@ -1,5 +1,5 @@
-/* notice.c: what the coordinator says of this worker, in the words of the person who runs it: what is the case,
- * and the one step that helps. */
+/* notice.c: what the coordinator says of this worker, in the words of the person who runs it: what
+ * is the case, and the one step that helps. */
 #include "worker/session/internal.h"
 
 #include <inttypes.h>

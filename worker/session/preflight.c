@@ -1,5 +1,6 @@
-/* preflight.c: what a run's configuration asks of this machine, looked at before the join, which spends an
- * invite and a member's number: the data shard, the caps, the memory, the disk, the text. */
+/* preflight.c: what a run's configuration asks of this machine, looked at before the join, which
+ * spends an invite and a member's number: the data shard, the caps, the memory, the disk, the
+ * text. */
 #include "worker/session/internal.h"
 
 #include "base/model_shape.h"
@@ -30,8 +31,8 @@ static enum rv_err global_of(const struct run_config *run, struct model_extent *
 	return global_config_of(run, extent->n_params, &layers, &(struct rv_hash){0}, out, et);
 }
 
-/* Frames leave whole, one after the other: a peer that gets none for silence-ms takes us for dead. Half of it for
- * one chunk leaves time for the way and for what other peers get in between. */
+/* Frames leave whole, one after the other: a peer that gets none for silence-ms takes us for dead.
+ * Half of it for one chunk leaves time for the way and for what other peers get in between. */
 static enum rv_err check_cap(const struct run_config *run, const struct global_config *g, const char *name,
 							 int64_t cap_bytes_per_s, struct rv_errtext *et) {
 	int64_t timeout_ms = run->silence_ms;

@@ -1,4 +1,5 @@
-/* session.c: the event loop of the worker, signals, and what follows when the session core has ended. */
+/* session.c: the event loop of the worker, signals, and what follows when the session core has
+ * ended. */
 #include "worker/session/internal.h"
 
 #include "base/clock.h"
@@ -131,7 +132,8 @@ static bool was_rolled_back(const struct session *s, uint64_t *round, uint64_t *
 	return session_is_up(s) && session_core_rolled_back(s->core, round, term);
 }
 
-/* Files first: when only they are gone, the next start finds the old term and does the same again. */
+/* Files first: when only they are gone, the next start finds the old term and does the same
+ * again. */
 static enum rv_err forget_given_up(struct session *s, uint64_t round, uint64_t term, struct rv_errtext *et) {
 	struct statestore_given_up given_up;
 	RV_FAILPOINT("rollback.before");

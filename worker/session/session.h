@@ -1,13 +1,13 @@
-/* session.h: one run of rivulet-worker, from the invite link to the end: joins, recovers, trains, reduces, serves
- * peers. */
+/* session.h: one run of rivulet-worker, from the invite link to the end: joins, recovers, trains,
+ * reduces, serves peers. */
 #ifndef RV_WORKER_SESSION_SESSION_H
 #define RV_WORKER_SESSION_SESSION_H
 
 #include "worker/options/options.h"
 
-/* Blocks until the run is done (RV_OK), the user asks to stop (RV_OK with the state saved; a second signal returns
- * RV_E_CANCELLED at once), or the worker cannot go on. `link` may be NULL if the directory has it. `signals_fd`:
- * base/signals.h. */
+/* Blocks until the run is done (RV_OK), the user asks to stop (RV_OK with the state saved; a second
+ * signal returns RV_E_CANCELLED at once), or the worker cannot go on. `link` may be NULL if the
+ * directory has it. `signals_fd`: base/signals.h. */
 enum rv_err session_run(const struct worker_options *o, const char *link, int signals_fd, struct rv_errtext *et);
 
 #endif

@@ -143,7 +143,8 @@ static enum rv_err open_core(struct session *s, uint64_t boot, const struct reco
 	return RV_OK;
 }
 
-/* Its share of outer steps under way, and the momentum of such shares, are nowhere but in its own file. */
+/* Its share of outer steps under way, and the momentum of such shares, are nowhere but in its own
+ * file. */
 static void tell_lost_share(struct session *s, struct trainer_resumed resumed) {
 	const struct global_state *g = trainer_global(s->trainer);
 	if (s->member.config.updates != UPDATES_EAGER || resumed.exact || g->round == 0)
@@ -198,7 +199,8 @@ static struct statestore store_of(struct session *s, const struct global_config 
 	return store;
 }
 
-/* The sums of metrics go on where the replica's file says. A file of a later round is of one that was taken back. */
+/* The sums of metrics go on where the replica's file says. A file of a later round is of one that
+ * was taken back. */
 static void take_sums(struct session *s, const struct recovered *found) {
 	uint64_t round = trainer_global(s->trainer)->round;
 	if (!found->has_replica)
@@ -247,8 +249,8 @@ static enum rv_err open_transfer(struct session *s, uint64_t tag, struct rv_errt
 	return fetcher_new(&fetcher, &s->store, s->storage, &s->fetcher, et);
 }
 
-/* As long as a peer may be silent; but on a lossy line of 300 ms round trip a packet that is lost three times keeps a
- * link from delivering for 2 s. */
+/* As long as a peer may be silent; but on a lossy line of 300 ms round trip a packet that is lost
+ * three times keeps a link from delivering for 2 s. */
 static int64_t link_silent_us(const struct run_config *run) {
 	const int64_t least_us = 3 * RV_US_PER_S, us = run_silence_of(run).silent * RV_US_PER_MS;
 	return us > least_us ? us : least_us;

@@ -1,5 +1,6 @@
-/* storage_health.h: which kinds of storage jobs fail at present, and what reports state of it. A failing disk is logged
- * once when it starts failing and once when it recovers. Pure: no I/O, no allocation. */
+/* storage_health.h: which kinds of storage jobs fail at present, and what reports state of it. A
+ * failing disk is logged once when it starts failing and once when it recovers. Pure: no I/O, no
+ * allocation. */
 #ifndef RV_WORKER_SESSION_STORAGE_HEALTH_H
 #define RV_WORKER_SESSION_STORAGE_HEALTH_H
 
@@ -17,7 +18,8 @@ enum storage_change { STORAGE_AS_BEFORE, STORAGE_BEGINS_TO_FAIL, STORAGE_WORKS_A
 enum storage_change storage_health_note(struct storage_health *h, enum store_kind kind, enum rv_err e, uint32_t *times);
 /* Counts a fetched file, stored or kept in memory only. */
 enum storage_change storage_health_note_fetched(struct storage_health *h, bool in_memory);
-/* Records that a checkpoint is stored, which replaces what was fetched and not stored. Returns true if there was such. */
+/* Records that a checkpoint is stored, which replaces what was fetched and not stored. Returns true
+ * if there was such. */
 bool storage_health_supersede_fetched(struct storage_health *h);
 /* Returns true if the latest job of some kind failed: the disk lacks something. */
 bool storage_health_fails(const struct storage_health *h);

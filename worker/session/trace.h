@@ -1,6 +1,6 @@
-/* trace.h: writes what a worker does with its replica as lines of DIR/trace.jsonl, enough for `rivulet replay` to repeat
- * it in one process: the steps trained, the contributions encoded, the rounds applied with their rosters, and each
- * restart. docs/metrics.md describes the lines.
+/* trace.h: writes what a worker does with its replica as lines of DIR/trace.jsonl, enough for
+ * `rivulet replay` to repeat it in one process: the steps trained, the contributions encoded, the
+ * rounds applied with their rosters, and each restart. docs/metrics.md describes the lines.
  *
  * A line is one write(): a killed process loses no line that it has written. One thread. */
 #ifndef RV_WORKER_SESSION_TRACE_H
@@ -33,8 +33,9 @@ void trace_roster_of(const struct document *d, struct trace_roster *out);
 enum rv_err trace_open(const char *path, struct trace **out, struct rv_errtext *et);
 void trace_close(struct trace *t); /* NULL is fine */
 
-/* The start of a process, in `round`. saved: the replica is the copy (round, steps) in replica.rvp; exact: and it belongs
- * to this very state, so theta_local is kept. Otherwise theta_local is the shared theta. */
+/* The start of a process, in `round`. saved: the replica is the copy (round, steps) in replica.rvp;
+ * exact: and it belongs to this very state, so theta_local is kept. Otherwise theta_local is the
+ * shared theta. */
 struct trace_start {
 	uint32_t member;
 	uint64_t boot, round;
@@ -48,15 +49,16 @@ struct trace_start {
 };
 /* Each trace_write_*: RV_E_IO, RV_E_FULL name the file. */
 enum rv_err trace_write_start(struct trace *t, const struct trace_start *s, struct rv_errtext *et);
-/* Writes inner steps [from, to) of the contribution to `round`; steps of the round after the one held are ahead of the
- * outer step (overlap-steps). */
+/* Writes inner steps [from, to) of the contribution to `round`; steps of the round after the one
+ * held are ahead of the outer step (overlap-steps). */
 enum rv_err trace_write_train(struct trace *t, uint64_t round, uint64_t from, uint64_t to, struct rv_errtext *et);
-/* Writes an encoding. !ok: it was not finite, and theta_local is the shared theta again. copy: the replica was copied for
- * the disk. */
+/* Writes an encoding. !ok: it was not finite, and theta_local is the shared theta again. copy: the
+ * replica was copied for the disk. */
 enum rv_err trace_write_encode(struct trace *t, uint64_t round, uint64_t boot, bool ok, bool copy,
 							   struct rv_errtext *et);
-/* Writes that the result of an attempt is about to be stored, which makes it a vote: the process that does the outer step
- * with it, possibly a later one that knows no document of that round, names the attempt. */
+/* Writes that the result of an attempt is about to be stored, which makes it a vote: the process
+ * that does the outer step with it, possibly a later one that knows no document of that round,
+ * names the attempt. */
 enum rv_err trace_write_vote(struct trace *t, const struct trace_roster *r, struct rv_errtext *et);
 /* The outer step. */
 struct trace_apply {
@@ -70,7 +72,8 @@ struct trace_apply {
 enum rv_err trace_write_apply(struct trace *t, const struct trace_apply *a, struct rv_errtext *et);
 /* Writes that a fetched state is installed: theta_local is the shared theta of `round`. */
 enum rv_err trace_write_install(struct trace *t, uint64_t round, struct rv_errtext *et);
-/* Writes that the operator took back `round` and later rounds; a process with that state follows. */
+/* Writes that the operator took back `round` and later rounds; a process with that state
+ * follows. */
 enum rv_err trace_write_rollback(struct trace *t, uint64_t round, struct rv_errtext *et);
 /* Writes that the replica was copied for the disk in the middle of `round`. */
 enum rv_err trace_write_save(struct trace *t, uint64_t round, uint64_t steps, struct rv_errtext *et);

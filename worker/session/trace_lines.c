@@ -1,5 +1,5 @@
-/* trace_lines.c: writes the lines of trace.jsonl as the trainer answers. A failing disk ends the trace, which is logged,
- * and nothing else. */
+/* trace_lines.c: writes the lines of trace.jsonl as the trainer answers. A failing disk ends the
+ * trace, which is logged, and nothing else. */
 #include "worker/session/internal.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
-/* trainer.c: the session core's trainer: the thread that works on the replica (worker/trainer/trainer.h). Its answers
- * go to the trace and to metrics before the core has them. */
+/* trainer.c: the session core's trainer: the thread that works on the replica
+ * (worker/trainer/trainer.h). Its answers go to the trace and to metrics before the core has
+ * them. */
 #include "worker/session/internal.h"
 
 #include "base/failpoint.h"

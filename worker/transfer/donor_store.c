@@ -8,8 +8,8 @@
 
 enum {
 	USELESS_US = 1000 * 1000, /* a file that cannot be used is not looked at again for so long */
-	/* Opening a file reads and checks its manifest, on the event loop: whoever asks for another file each time gets so
-	 * many at once, and then one in so long. */
+	/* Opening a file reads and checks its manifest, on the event loop: whoever asks for another
+	 * file each time gets so many at once, and then one in so long. */
 	OPENS_AT_ONCE = 64,
 	OPEN_EVERY_US = 10 * 1000
 };
@@ -125,7 +125,8 @@ static bool same(const struct frame_fetch *a, const struct frame_fetch *b) {
 	return a->kind == b->kind && a->part == b->part && a->round == b->round && a->index == b->index;
 }
 
-/* The piece in memory: as it was, or read now in place of the one not used for longest. NULL: it cannot be had. */
+/* The piece in memory: as it was, or read now in place of the one not used for longest. NULL: it
+ * cannot be had. */
 static struct cached_piece *piece_of(struct donor_store *d, struct state_file *file, const struct frame_fetch *f) {
 	struct cached_piece *oldest = &d->pieces[0];
 	for (int i = 0; i < DONOR_PIECES; i++) {

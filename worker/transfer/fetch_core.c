@@ -1,4 +1,5 @@
-/* fetch_core.c: the files that are wanted and the donors they come from (worker/transfer/fetch_core.h). */
+/* fetch_core.c: the files that are wanted and the donors they come from
+ * (worker/transfer/fetch_core.h). */
 #include "worker/transfer/fetch_core_state.h"
 
 #include "base/assert.h"

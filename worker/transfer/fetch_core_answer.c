@@ -1,4 +1,5 @@
-/* fetch_core_answer.c: what donors send: slices become pieces, pieces are checked (worker/transfer/fetch_core.h). */
+/* fetch_core_answer.c: what donors send: slices become pieces, pieces are checked
+ * (worker/transfer/fetch_core.h). */
 #include "worker/transfer/fetch_core_state.h"
 
 #include "base/assert.h"

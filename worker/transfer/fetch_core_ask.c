@@ -15,8 +15,8 @@ static bool may_be_asked(const struct fetch_core *c, const struct fetch_donor *d
 	return d->linked && d->allowed && d->n - d->probing < d->window && c->now_us >= d->banned_until_us;
 }
 
-/* Whoever is silent has perhaps lost the connection and does not know us any more: only something to send finds that
- * out. No donor has this piece. */
+/* Whoever is silent has perhaps lost the connection and does not know us any more: only something
+ * to send finds that out. No donor has this piece. */
 static bool probe(struct fetch_donor *d, struct frame_fetch *out) {
 	if (d->probing || d->n == 0 || d->n == FETCH_WINDOW_MAX)
 		return false;

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A file that comes together. While jobs are under way the storage thread alone has what it says there; a job that is
- * posted may be done long before it is reaped. */
+/* A file that comes together. While jobs are under way the storage thread alone has what it says
+ * there; a job that is posted may be done long before it is reaped. */
 struct part {
 	struct fetch_store *s;
 	struct state_id id;
@@ -91,8 +91,9 @@ static bool take_whole(struct part *p, struct state_file *file) {
 	return true;
 }
 
-/* A former process may have left it here, or a state that was given up: what the document names is right wherever it is
- * found. All of it is checked; what is damaged or another is fetched as if it were not there. */
+/* A former process may have left it here, or a state that was given up: what the document names is
+ * right wherever it is found. All of it is checked; what is damaged or another is fetched as if it
+ * were not there. */
 static void take_own(struct part_job *j) {
 	struct part *p = j->part;
 	struct state_file *file;

@@ -1,7 +1,8 @@
-/* fetch_store.h: the fetcher (worker/transfer/fetcher.h) over the state store: files come together on the storage thread
- * (worker/state/state_assembly.h). A snapshot survives a restart there, and what is in it is not fetched again.
- * Functions of the fetcher may be called by one thread, which also reaps the storage thread's jobs: the owner's
- * callbacks run inside jobs_reap(), too. fetched.snapshot is a struct state_file. */
+/* fetch_store.h: the fetcher (worker/transfer/fetcher.h) over the state store: the storage thread
+ * puts files together (worker/state/state_assembly.h). A partial snapshot survives a restart, and
+ * its pieces are not fetched again. One thread calls the fetcher and reaps the storage thread's
+ * jobs: the owner's callbacks run inside jobs_reap(), too. fetched.snapshot is a struct
+ * state_file. */
 #ifndef RV_WORKER_TRANSFER_FETCH_STORE_H
 #define RV_WORKER_TRANSFER_FETCH_STORE_H
 
@@ -9,10 +10,11 @@
 #include "worker/state/statestore.h"
 #include "worker/transfer/fetcher.h"
 
-/* cfg->global and cfg->ops are filled in here. `store` and `storage` are borrowed. RV_E_NOMEM. */
+/* Makes a fetcher; sets global and ops itself (cfg's are ignored). `store` and `storage` are
+ * borrowed; *out is the caller's. RV_E_NOMEM. */
 enum rv_err fetcher_new(const struct fetcher_config *cfg, const struct statestore *store, struct jobs *storage,
 						struct fetcher **out, struct rv_errtext *et);
-/* After the storage thread has ended. NULL is fine. */
+/* Frees the fetcher, once the storage thread has ended. NULL is fine. */
 void fetcher_free(struct fetcher *f);
 
 #endif

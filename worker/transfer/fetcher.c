@@ -1,4 +1,5 @@
-/* fetcher.c: pieces from the mesh to the disk, or what is on the disk already (worker/transfer/fetcher.h). */
+/* fetcher.c: pieces from the mesh to the disk, or what is on the disk already
+ * (worker/transfer/fetcher.h). */
 #include "worker/transfer/fetcher.h"
 
 #include "base/assert.h"
