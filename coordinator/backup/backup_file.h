@@ -10,11 +10,11 @@
 
 enum { BACKUP_FILE_VERSION = 1, BACKUP_FILE_SEAL_BYTES = IDENTITY_SEED_BYTES + 4 + 8 + 32 };
 
-/* Appends the seal to the SQLite file that is in `w` already. RV_E_FULL, RV_E_IO, RV_E_NOMEM. */
+/* Appends the seal to the SQLite file that `w` already holds. RV_E_FULL, RV_E_IO, RV_E_NOMEM. */
 enum rv_err backup_file_seal(struct rv_file_writer *w, const uint8_t seed[IDENTITY_SEED_BYTES], struct rv_errtext *et);
-/* Copies the SQLite file in the backup `path` to `to`, mode 0600, atomically, and gives the key. RV_E_CORRUPT: it is
- * not what was sealed, or no backup; RV_E_UNSUPPORTED: of a newer version; RV_E_NOTFOUND, RV_E_FULL, RV_E_IO,
- * RV_E_NOMEM. On a fault nothing is at `to`. */
+/* Copies the SQLite file in the backup `path` to `to`, mode 0600, atomically, and fills `seed`. RV_E_CORRUPT: it differs
+ * from what was sealed, or is no backup; RV_E_UNSUPPORTED: of a newer version; RV_E_NOTFOUND, RV_E_FULL, RV_E_IO,
+ * RV_E_NOMEM. After a fault there is no file at `to`. */
 enum rv_err backup_file_open(const char *path, const char *to, uint8_t seed[IDENTITY_SEED_BYTES],
 							 struct rv_errtext *et);
 

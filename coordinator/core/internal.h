@@ -351,8 +351,8 @@ void core_count_waits(struct core *c, uint64_t roster);
 
 /* Returns the time before which the open round gets no roster. */
 int64_t core_reopened_until_us(const struct core *c);
-/* Returns true if no two votes are alike, and leaving a member out may help. `best`: the size of the largest set of equal
- * votes; `votes`: all. */
+/* Returns true, and logs UNLIKE, if no majority has voted alike and leaving a member out may help. `best`: the size of the
+ * largest set of equal votes; `votes`: number of votes. */
 bool core_splits(struct core *c, int best, int votes);
 /* Returns `ready` without the member whose turn it is to be left out after that. */
 uint64_t core_without_next(const struct core *c, uint64_t ready);

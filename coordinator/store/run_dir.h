@@ -1,13 +1,12 @@
 /* run_dir.h: the directory of a run, as the coordinator keeps it.
  *
- *   run.key       the run's Ed25519 seed, mode 0600: whoever reads it is the operator
+ *   run.key       the run's Ed25519 seed, mode 0600: anyone who can read it is the operator
  *   store.db      store.h
  *   listen        host:port where the running coordinator is reached from this machine; made by `serve`, atomically
  *   rounds.jsonl  a line per committed round
- *   lock          held by whoever uses the directory
- *   store.db.replaced  what the last `restore` took the place of (coordinator/backup/backup.h)
- *   store.db.new  what a killed `new-run` left: the next one makes it anew
- */
+ *   lock          held by the process that uses the directory
+ *   store.db.replaced  the store that the last `restore` replaced (coordinator/backup/backup.h)
+ *   store.db.new  left by a killed `new-run`; the next one makes it anew */
 #ifndef RV_COORDINATOR_RUN_DIR_H
 #define RV_COORDINATOR_RUN_DIR_H
 
@@ -20,9 +19,9 @@ struct run_dir {
 	char key[RUN_PATH_BYTES], store[RUN_PATH_BYTES], listen[RUN_PATH_BYTES], rounds[RUN_PATH_BYTES];
 };
 
-/* Only makes the names. RV_E_RANGE: too long. */
+/* Makes the names only. RV_E_RANGE: too long. */
 enum rv_err run_dir_of(const char *dir, struct run_dir *out, struct rv_errtext *et);
-/* The same, and checks that there is a run. RV_E_NOTFOUND says what is missing and how a run is made. */
+/* Makes the names and checks that there is a run. RV_E_NOTFOUND says what is missing and how a run is made. */
 enum rv_err run_dir_find(const char *dir, struct run_dir *out, struct rv_errtext *et);
 
 #endif

@@ -1,5 +1,4 @@
-/* fields.h: what the encodings of control.h share: the head of a message and the checks of texts. Internal to
- * net/. */
+/* fields.h: the shared parts of control.h's encodings: the head of a message and the checks of texts. Internal to net/. */
 #ifndef RV_NET_CONTROL_FIELDS_H
 #define RV_NET_CONTROL_FIELDS_H
 
@@ -18,30 +17,30 @@ enum control_tag {
 	CONTROL_TAG_DOCUMENT = 0x63645652
 };
 
-/* Tag and version, 8 bytes. */
+/* Writes tag and version, 8 bytes. */
 void control_write_head(struct rv_writer *w, enum control_tag tag, uint32_t version);
-/* RV_E_INVALID when the tag differs. */
+/* Reads them. RV_E_INVALID: the tag differs. `what`: the message's name, for the text. */
 enum rv_err control_read_head(struct rv_reader *r, enum control_tag tag, const char *what, uint32_t *version,
 							  struct rv_errtext *et);
-/* The same, and RV_E_PROTOCOL unless the version is one that this program speaks. */
+/* Reads them; RV_E_PROTOCOL: this program does not speak the version. */
 enum rv_err control_read_head_spoken(struct rv_reader *r, enum control_tag tag, const char *what, uint32_t *version,
 									 struct rv_errtext *et);
 
-/* NULL, or the violated condition. "host:port": host is a name, an IPv4 address or a bracketed IPv6 address; port is
- * 1..65535. With `host_optional` also ":port". */
+/* Returns NULL, or the violated condition. "host:port": host is a name, an IPv4 address or a bracketed IPv6 address; port
+ * is 1..65535. With `host_optional` also ":port". */
 const char *control_addr_invalid(const char *addr, bool host_optional);
-/* NULL, or the violated condition: well-formed UTF-8 (RFC 3629). */
+/* Returns NULL, or the violated condition: well-formed UTF-8 (RFC 3629). */
 const char *control_utf8_invalid(const char *text);
 
-/* The same of a text that people see in terminals and pages: that, and none of the characters that change what stands
- * around them: C1 controls (U+0080 to U+009F, 8-bit escape sequences), line separators, controls of the direction of
- * writing (Unicode UAX 9). */
+/* Returns NULL, or the condition that a text for terminals and pages violates: well-formed UTF-8 without characters that
+ * change the text around them: C1 controls (U+0080 to U+009F, 8-bit escape sequences), line separators, controls of the
+ * direction of writing (Unicode UAX 9). */
 const char *control_name_invalid(const char *text);
 
-/* A bool is 0 or 1 on the wire; anything else fails the reader. */
+/* Reads a bool, 0 or 1 on the wire; anything else fails the reader. */
 bool control_read_bool(struct rv_reader *r);
 
-/* The common end of a decoder: every byte was there and every byte was consumed. RV_E_INVALID. */
+/* Ends a decoder: RV_E_INVALID unless every byte was there and every byte was consumed. */
 enum rv_err control_read_end(const struct rv_reader *r, const char *what, struct rv_errtext *et);
 
 #endif
