@@ -1,21 +1,21 @@
-/* arrivals.c: OPEN: who is a few rounds behind and catching up. It needs a round's result after its commit, so
- * where rounds are as short as it takes to fetch one it would come too late for every roster. So an open round waits
- * for it, once everybody else is ready, and never past grace. Such waits are paid for: there is as much of this time as
- * a silent member is waited for, or as the last exchange took, and a sixteenth of all time comes back. Once it is used
- * up there is no wait until it is whole again, for a part of it may be too short for anybody. Whoever has just come, or
- * come back, is waited for from its first round on: until then nothing tells that its links carry anything, and the
- * wait may be used up before its first byte. So all who come together
- * cost the others no more than a sixteenth of their time, whether they get in or not. */
+/* arrivals.c: OPEN: waits for members that are a few rounds behind and catching up. Such a member needs a round's result
+ * after its commit: if fetching one takes as long as a round, it would come too late for every roster. So an open round
+ * waits for it, once all others are ready, and never past grace. The wait has a budget: as much time as a silent member is
+ * waited for, or as the last exchange took; a sixteenth of all time is added back. Once it is used up there is no wait
+ * until it is whole again, as a part of it may be too short for any member. A member that has just come, or come back, is
+ * waited for from its first round on: until then nothing shows that its links carry anything, and the wait may be used up
+ * before its first byte. So all arrivals together cost the others at most a sixteenth of their time, whether they get in
+ * or not. */
 #include "coordinator/core/internal.h"
 
 #include "base/planted.h"
 
 enum {
-	ARRIVAL_ROUNDS = 8, /* so many behind is nearly there */
+	ARRIVAL_ROUNDS = 8, /* most rounds behind for a member that counts as catching up */
 	ARRIVAL_SHARE = 16
 };
 
-/* It applies log entries, or is about to; who fetches a snapshot is far away. */
+/* Returns true if it applies log entries, or is about to; a member that fetches a snapshot is far behind. */
 static bool goes_by_log(const struct report *rep) {
 	return rep->phase != WORKER_SYNCING || rep->needs_from == rep->round;
 }
@@ -47,7 +47,7 @@ static bool any_arrives(const struct core *c) {
 	return false;
 }
 
-/* As much as there can be. */
+/* Returns the whole budget in microseconds. */
 static int64_t most_us(const struct core *c) {
 	return c->exchange_us > c->cfg.silent_us ? c->exchange_us : c->cfg.silent_us;
 }

@@ -185,7 +185,7 @@ static void say_what_is_wrong(struct core *c, uint32_t member) {
 	if (!core_right_size(c, m))
 		core_say(c, CORE_EVENT_WRONG_SIZE, member, c->round);
 	if (m->last.term < c->term)
-		return; /* it has not heard of the rollback yet */
+		return; /* it does not know of the rollback yet */
 	if (m->last.term > c->term || m->last.round > c->round)
 		core_say(c, CORE_EVENT_AHEAD, member, c->round);
 	else if (m->last.round == c->round && m->last.phase != WORKER_SYNCING && m->last.phase != WORKER_LEAVING &&
@@ -203,7 +203,7 @@ uint64_t core_most_tokens(const struct core *c) {
 	return tokens_with(c, CORE_MISSED_MAX);
 }
 
-/* Named is who cannot have trained so much since the run began: a worker that others leave out again and again may
+/* Logs a member that cannot have trained that much since the run began: a worker that others leave out repeatedly may
  * have kept more than counts. */
 static void bound_tokens(struct core *c, uint32_t member) {
 	struct report *last = &c->members[member].last;
@@ -257,7 +257,7 @@ static bool wants_to_move(const struct core_member *m) {
 	return strcmp(m->addr, m->want_addr) != 0;
 }
 
-/* Members whose durable facts are not what they should be. */
+/* Decides on members whose durable facts are out of date. */
 static void record_members(struct core *c) {
 	for (int i = 0; i < c->n_members; i++) {
 		struct core_member *m = &c->members[i];
@@ -276,7 +276,7 @@ static void record_members(struct core *c) {
 	}
 }
 
-/* One decision at a time: what it is based on must not change before it is durable. */
+/* Makes one decision at a time: its grounds must not change before it is durable. */
 static void decide(struct core *c) {
 	if (c->n_queue == 0)
 		record_members(c);
@@ -307,7 +307,7 @@ void core_tick(struct core *c, int64_t now_us) {
 	core_step(c, now_us);
 }
 
-/* `at`, when it is ahead and earlier than `best`. */
+/* Returns since_us + after_us if that is ahead and earlier than `best`, else `best`. */
 static int64_t earlier(const struct core *c, int64_t best, int64_t since_us, int64_t after_us) {
 	if (since_us > INT64_MAX - after_us)
 		return best;

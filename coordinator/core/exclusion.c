@@ -1,20 +1,19 @@
 /* exclusion.c: members that cost the others time stay out for longer and longer.
  *
- * Two things are counted, each by a level that rises with every cost and falls with every round without one; at level l
- * it holds for 2^(l - 1) rounds, 64 at most:
+ * Two costs are counted, each by a level that rises with every cost and falls with every round without one; at level l
+ * the consequence holds for 2^(l - 1) rounds, at most 64:
  *
- *   blamed   a member that ended an attempt is in no roster for so many rounds, the one that it spoiled included: an
- *            honest one that was cut off once loses that round only. Blamed is who was accused by two or more of the
- *            others (by the one other in a roster of two, when it accuses nobody itself), or was overdue. One accuser
- *            alone, a digest that differs, a process that restarted: nothing, for an owner that lies can bring each of
- *            these on an honest member. It stays out only while others are enough, and not of a
- *            round that was opened again: rosters without it have come to nothing there, and it may be needed (two of
- *            the others may not reach each other).
- *   awaited  a member for which an open round waited in vain, until grace was over or nearly so, is not waited for in so
- *            many rounds. It takes part in them when it is ready in time.
+ *   blamed   a member that ended an attempt is in no roster for that many rounds, the one that it spoiled included: an
+ *            honest member that was cut off once loses that round only. Blame takes at least two accusers (in a roster
+ *            of two the other one, if the accused accuses no member itself), or being overdue. One accuser alone, a
+ *            digest that differs or a restarted process cost nothing: a lying owner can bring each of these on an
+ *            honest member. It stays out only while enough others are left, and not of a round that was opened again:
+ *            rosters without it have failed there, and it may be needed (two of the others may not reach each other).
+ *   awaited  a member for which an open round waited in vain, until grace was over or nearly so, is not waited for in
+ *            that many rounds. It takes part in them if it is ready in time.
  *
- * The first is part of the records of rosters and commits, so it survives a restart and adds none; the second is
- * forgotten by one, at the price of a grace time. */
+ * The first is part of the records of rosters and commits, so it survives a restart and adds no record; a restart
+ * forgets the second, at the price of a grace time. */
 #include "coordinator/core/internal.h"
 
 #include <string.h>

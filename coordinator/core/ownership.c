@@ -1,6 +1,6 @@
-/* ownership.c: the ownership map: who owns which chunks. Attempt 1 splits them all; a later attempt leaves the survivors'
- * chunks where they are and splits only the missing ones', so that what owners already hold stays useful. How many each
- * gets follows from their lines (shares.c). */
+/* ownership.c: the ownership map: which member owns which chunks. Attempt 1 splits them all; a later attempt leaves the
+ * survivors' chunks where they are and splits only those of the missed, so that the data that owners hold stays useful.
+ * The number for each follows from their lines (shares.c). */
 #include "base/assert.h"
 #include "coordinator/core/internal.h"
 
@@ -37,7 +37,7 @@ void core_ownership_count(const struct owner_range *ranges, uint16_t n_ranges, u
 		owned[ranges[i].owner] += ranges[i].count;
 }
 
-/* The free chunks, laid end to end, are dealt to the heirs in their order; `heir` is whose turn it is. */
+/* Deals the free chunks, laid end to end, to the heirs in their order; `heir` is next. */
 struct deal {
 	uint32_t more[NET_MAX_MEMBERS];
 	int heir;
@@ -61,7 +61,7 @@ static uint16_t new_index(uint64_t keep, uint16_t old) {
 	return (uint16_t)core_count(keep & core_first(old));
 }
 
-/* How many each survivor gets on top of what it keeps. */
+/* Sets the chunks that each survivor gets beyond those that it keeps. */
 static void plan_deal(const struct owner_range *ranges, uint16_t n_ranges, uint64_t keep, const uint64_t *rates,
 					  struct deal *d) {
 	uint32_t owned[NET_MAX_MEMBERS], have[NET_MAX_MEMBERS] = {0}, n_chunks = 0;

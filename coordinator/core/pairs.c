@@ -1,8 +1,8 @@
-/* pairs.c: two workers that do not reach each other, though everybody else reaches both: each behind a router that
- * nothing is forwarded through. In one roster they cost an attempt every time, so after two such attempts one of them
- * is left out for some rounds, where enough others are ready; then it is tried again. Its training goes on meanwhile.
+/* pairs.c: two workers that do not reach each other, though all others reach both: each is behind a router that forwards
+ * nothing. In one roster they cost an attempt every time, so after two such attempts one of them is left out for some
+ * rounds, if enough others are ready; then it is tried again. Its training goes on meanwhile.
  *
- * That is volatile: a coordinator that starts again learns it anew, at the price of two attempts. */
+ * Pairs are volatile: a coordinator that starts again finds them anew, at the price of two attempts. */
 #include "coordinator/core/internal.h"
 
 #include <string.h>
@@ -20,7 +20,7 @@ static void forget(struct core *c, int i) {
 	c->pairs[i] = c->pairs[--c->n_pairs];
 }
 
-/* Of more pairs than there is room for, the one with the oldest strike makes room. */
+/* Adds a pair; without room it replaces the one with the oldest strike. */
 static struct core_pair *add(struct core *c, uint32_t a, uint32_t b) {
 	int oldest = 0;
 	for (int i = 1; i < c->n_pairs; i++)
@@ -80,7 +80,7 @@ void core_pairs_forget(struct core *c, uint32_t member) {
 			forget(c, i);
 }
 
-/* The attempts that a member of `set` has cost by not reaching others in it. */
+/* Counts the attempts that a member of `set` has cost by not reaching others in it. */
 static int count_strikes(const struct core *c, uint32_t member, uint64_t set) {
 	int n = 0;
 	for (int i = 0; i < c->n_pairs; i++) {
@@ -91,8 +91,8 @@ static int count_strikes(const struct core *c, uint32_t member, uint64_t set) {
 	return n;
 }
 
-/* Whoever has cost most goes first; of several, the highest number. A pair that was blamed wrongly, in the confusion of
- * another fault, costs no more; so attempts that fail add up against those that are the cause. */
+/* Takes out the member that has cost most first; of several, the highest number. A pair that was blamed wrongly, during
+ * another fault, costs nothing later; so failed attempts add up against the members that cause them. */
 uint64_t core_without_apart(const struct core *c, uint64_t ready) {
 	while (core_count(ready) > (int)c->cfg.min_workers) {
 		uint32_t worst = 0;

@@ -1,5 +1,4 @@
-/* past.c: the last committed rounds and vouched snapshots: what the records say, kept so that a rollback needs nothing
- * else. */
+/* past.c: the last committed rounds and vouched snapshots, from the records: all that a rollback needs. */
 #include "base/assert.h"
 #include "base/chain.h"
 #include "coordinator/core/internal.h"
@@ -19,7 +18,7 @@ void core_past_commit(struct core *c, const struct core_record *rec) {
 		c->past.first = c->round + 1 - CORE_PAST_ROUNDS;
 }
 
-/* From before the known rounds no log leads on. */
+/* Drops snapshots from before the known rounds: no log leads on from them. */
 static void drop_useless_snapshots(struct core_past *p) {
 	int n = 0;
 	while (n < p->n_snapshots && p->snapshots[n].round < p->first)
@@ -49,7 +48,7 @@ const struct rv_hash *core_past_digest(const struct core *c, uint64_t round) {
 	return &c->past.rounds[round % CORE_PAST_ROUNDS].digest;
 }
 
-/* How many of the snapshots are not after `round`. */
+/* Counts the snapshots that are not after `round`. */
 static int snapshots_until(const struct core *c, uint64_t round) {
 	int n = c->past.n_snapshots;
 	while (n > 0 && c->past.snapshots[n - 1].round > round)

@@ -1,16 +1,16 @@
-/* reopen.c: OPEN again: a round whose rosters come to nothing.
+/* reopen.c: OPEN again: a round whose rosters fail.
  *
  * A roster of none opens the round again (votes.c). Each time after the first the next roster waits twice as long,
- * so that a cause that does not go away costs a few attempts and not a dozen a second. A roster that has shown two
- * members to be apart (pairs.c) starts that anew: the next one is without one of them. Several behind routers take
- * two rosters for each pair of them.
+ * so that a lasting cause costs a few attempts and not a dozen a second. A roster that has shown two members to be apart
+ * (pairs.c) starts that anew: the next one is without one of them. Several members behind routers take two rosters for
+ * each pair of them.
  *
- * No majority of equal votes, of three or more, among all whom the round has rostered: one owner has sent participants
- * other means, or machines are broken. Equal votes of a few are no reason to leave out the rest: an owner that sends the
- * true mean to one member only would have the run to itself and that one, and in a roster of two no contribution is
- * limited (outer/merge.h). Who it is nobody can prove, but without it the others agree. So the rosters that follow leave one member out, in turn,
- * where that leaves enough; and first the one without which the last such round went through. That is no blame: an owner
- * that lies only while another takes part would bring it on that one. */
+ * If at least three votes have no majority of equal ones among all members that the round has rostered, one owner has
+ * sent participants other means, or machines are broken. Equal votes of a few are no reason to leave out the rest: an
+ * owner that sends the true mean to one member only would have the run to itself and that one, and in a roster of two no
+ * contribution is limited (outer/merge.h). No proof names the owner, but without it the others agree. So the rosters that
+ * follow leave one member out, in turn, if enough are left; first the one without which the last such round was
+ * committed. That is no blame: an owner that lies only while another takes part would bring it on that one. */
 #include "coordinator/core/internal.h"
 
 enum { FIRST_SHARE = 4, DOUBLINGS_MAX = 6, LESSONS_MAX = CORE_PAIRS };
@@ -30,7 +30,7 @@ bool core_splits(struct core *c, int best, int votes) {
 	return true;
 }
 
-/* The member of `ready` to be left out after so many rosters without two votes alike; NET_MAX_MEMBERS: none. */
+/* Returns the member of `ready` to leave out after c->split_rosters; NET_MAX_MEMBERS: none. */
 static uint32_t next_in_turn(const struct core *c, uint64_t ready) {
 	bool again = c->parted < NET_MAX_MEMBERS && (ready & core_bit(c->parted));
 	if (c->split_rosters == 0)

@@ -1,4 +1,4 @@
-/* roster.c: OPEN: who takes part in the round, and with what weight. */
+/* roster.c: OPEN: which members take part in the round, and with what weight. */
 #include "base/weights.h"
 #include "coordinator/core/internal.h"
 
@@ -23,7 +23,7 @@ static void freeze(struct core *c, uint64_t ready) {
 	}
 }
 
-/* Members that are not ready, and worth waiting for. */
+/* Returns the members that are not ready, and worth waiting for. */
 static uint64_t not_ready(const struct core *c) {
 	uint64_t set = 0, ready = core_contributors(c);
 	for (uint32_t i = 0; i < (uint32_t)c->n_members; i++)
@@ -32,7 +32,7 @@ static uint64_t not_ready(const struct core *c) {
 	return set;
 }
 
-/* Everyone worth waiting for is ready, or the grace time is over. */
+/* Returns true if all members worth waiting for are ready, or the grace time is over. */
 static bool waited_long_enough(struct core *c) {
 	uint64_t others = not_ready(c);
 	bool in_grace = c->now_us - c->ready_since_us < c->cfg.grace_us, all = others == 0;
@@ -43,7 +43,7 @@ static bool waited_long_enough(struct core *c) {
 	return all || !in_grace;
 }
 
-/* The round's digest would not fit into the document. */
+/* Returns true if the round's digest would not fit into the document. */
 static bool beyond_log(struct core *c) {
 	if (c->round - c->snapshot_round < NET_MAX_LOG_DIGESTS)
 		return false;

@@ -7,12 +7,12 @@
  *     t_i = (C + (n - 2) k_i) / r_i
  *
  * and all are done after max t_i. With sum k_i = C the least T with t_i <= T for all is found by filling every owner up
- * to T: k_i(T) = (T r_i - C) / (n - 2), which grows with T (bisection). Nobody gets less than C / r_i, whatever it
+ * to T: k_i(T) = (T r_i - C) / (n - 2), which grows with T (bisection). No owner takes less than C / r_i, whatever it
  * owns: an owner that is slower than that owns nothing, still sends and receives C chunks, and so is measured again in
  * every round. With n <= 2 the shares do not matter.
  *
- * Integers only: rates as parts of 4,096 of the fastest, T in 1/4,096 of the time that a chunk takes the fastest. What
- * is left when T is rounded down goes, chunk by chunk, to whoever is done first with one more. */
+ * Integers only: rates as parts of 4,096 of the fastest, T in 1/4,096 of the time that a chunk takes the fastest. Chunks
+ * left when T is rounded down go, one by one, to the owner that is done first with one more. */
 #include "base/assert.h"
 #include "base/order.h"
 #include "coordinator/core/internal.h"
@@ -26,18 +26,18 @@ enum {
 						* gained by following that */
 };
 static const uint64_t RATE_MAX = 1ull << 40; /* bytes per second */
-/* Nobody's line counts for more than so many medians: a single wrong report would make all others look equally slow. */
+/* The most medians that a line counts for: a single wrong report would make all others look equally slow. */
 enum { MEDIANS_MAX = 64 };
 
 struct plan {
 	uint32_t n_chunks;
 	int n;
 	uint64_t rate[NET_MAX_MEMBERS]; /* 1..RATE_ONE */
-	const uint32_t *have;           /* what each keeps in any case */
+	const uint32_t *have;           /* chunks that each keeps in any case */
 	uint32_t most[NET_MAX_MEMBERS];
 };
 
-/* When owner i with k chunks is done. */
+/* Returns the time at which owner `i` with `k` chunks is done. */
 static uint64_t done_at(const struct plan *p, int i, uint32_t k) {
 	uint64_t chunks = p->n_chunks + (uint64_t)(p->n - 2) * k;
 	return chunks * RATE_ONE * TIME_ONE / p->rate[i];
@@ -52,7 +52,7 @@ static uint64_t all_done_at(const struct plan *p, const uint32_t *share) {
 	return worst;
 }
 
-/* The most that each can own and be done by `at`; returns the sum. */
+/* Sets the most chunks that each can own and be done by `at`; returns the sum. */
 static uint64_t fill_up_to(const struct plan *p, uint64_t at, uint32_t *share) {
 	uint64_t sum = 0;
 	for (int i = 0; i < p->n; i++) {
@@ -66,7 +66,7 @@ static uint64_t fill_up_to(const struct plan *p, uint64_t at, uint32_t *share) {
 	return sum;
 }
 
-/* Whoever is done first with one chunk more; of several the first. */
+/* Returns the owner that is done first with one chunk more; of several the first. */
 static int first_with_one_more(const struct plan *p, const uint32_t *share) {
 	int best = -1;
 	uint64_t best_at = 0;
@@ -95,7 +95,7 @@ static void fill(const struct plan *p, uint32_t *share) {
 		share[first_with_one_more(p, share)]++;
 }
 
-/* Returns the larger one of the two in the middle where known ones (not 0) are even in number; 0: none is known. */
+/* Returns the median of the known rates (not 0), the larger of the two in the middle; 0: none is known. */
 static uint64_t median_of_known(const uint64_t *rates, int n) {
 	int known = 0;
 	for (int i = 0; i < n; i++)
@@ -103,7 +103,7 @@ static uint64_t median_of_known(const uint64_t *rates, int n) {
 	return known > 0 ? rv_nth_u64(rates, n, n - known + known / 2) : 0;
 }
 
-/* Rates as parts of the largest; an unknown one is taken for the median of the known. */
+/* Sets rates as parts of the largest; an unknown one counts as the median of the known. */
 static void scale_rates(struct plan *p, const uint64_t *rates) {
 	uint64_t median = median_of_known(rates, p->n), max = 1;
 	uint64_t most = median < RATE_MAX / MEDIANS_MAX ? median * MEDIANS_MAX : RATE_MAX;
@@ -118,7 +118,7 @@ static void scale_rates(struct plan *p, const uint64_t *rates) {
 	}
 }
 
-/* What is not kept, in equal parts. */
+/* Splits the chunks that are not kept in equal parts. */
 static void share_equally(uint32_t n_chunks, int n, const uint32_t *have, uint32_t *share) {
 	uint64_t free = n_chunks;
 	for (int i = 0; i < n; i++)

@@ -1,11 +1,11 @@
-/* standstill.c: the run stands still because too few of those who are here have its state, and the others do not
- * get it: the files that they need may be damaged where they lie. Whoever holds the state in memory writes it anew as a
- * snapshot (ROUND_KEEP_SNAPSHOT in worker/round/round.h). Then those count as electors of a snapshot who can have an opinion: last
- * participants that are here without the state have none, others that hold it do. Who is absent is waited for as
- * ever. */
+/* standstill.c: the run stands still because too few present members have its state, and the others do not get it: the
+ * files that they need may be damaged on the disks that hold them. A member with the state in memory writes it anew as a
+ * snapshot (ROUND_KEEP_SNAPSHOT in worker/round/round.h). Then the electors of a snapshot are those that can have a vote:
+ * the last participants that are present without the state have none, others that hold it do. Absent members are waited
+ * for as ever. */
 #include "coordinator/core/internal.h"
 
-enum { STILL_LIVENESS = 4 }; /* so many liveness times */
+enum { STILL_LIVENESS = 4 }; /* liveness times that it lasts before it counts */
 
 int64_t core_standstill_us(const struct core *c) {
 	return STILL_LIVENESS * c->cfg.liveness_us;

@@ -1,20 +1,19 @@
-/* suspects.c: accusations between participants, and who is believed.
+/* suspects.c: accusations between participants, and which of them are believed.
  *
- * A participant that gets nothing from a peer says so in its reports. The first accusation opens a window in which the
- * others' are gathered, a short one when all agree; then those with the most accusers are distrusted. Only those: where
- * one is dead, the others may seem to stall for want of its data; what is left to accuse after that, the next attempt
- * will show.
+ * A participant that gets nothing from a peer accuses it in its reports. The first accusation opens a window in which the
+ * others' are collected, a short one if all agree; then those with the most accusers are distrusted. Only those: if one is
+ * dead, the others may seem to stall for want of its data; the next attempt shows what is left to accuse.
  *
- * Where no majority of the others accuses anybody, it is one word against another's. Who accuses several that are heard
- * of meanwhile is taken at least as badly as each of these: else one liar would put away everybody else, in each
- * attempt, and hold the run up for ever. Nor one by one: those whom its word alone put away in this round, and who are
- * heard of again, count too. */
+ * If no majority of the others accuses any participant, one accusation stands against another. A participant that accuses
+ * several that report meanwhile is distrusted at least as much as each of these: else one liar would put away all others,
+ * in each attempt, and hold the run up for ever. Nor can it do so one by one: those that its accusation alone put away in
+ * this round, and that report again, count too. */
 #include "coordinator/core/internal.h"
 
 enum { AGREED_SHARE = 4 };
 
-/* accused[i]: the participants that i accuses, by its last report. Only the words of those that can be counted on,
- * about those that can be counted on. */
+/* Sets accused[i] to the participants that `i` accuses in its last report, and returns the set of all accused. Neither
+ * accusers nor accused are in core_missed. */
 static uint64_t read_accusations(const struct core *c, uint64_t accused[NET_MAX_MEMBERS]) {
 	const struct core_roster *r = &c->roster;
 	uint64_t present = core_first(r->n) & ~core_missed(c), any = 0;
@@ -35,7 +34,7 @@ static int count_accusers(const uint64_t accused[NET_MAX_MEMBERS], int n, uint32
 	return count;
 }
 
-/* Heard of since the first accusation: reports come more often than this waits. */
+/* Returns those that have reported since the first accusation: reports come more often than this waits. */
 static uint64_t answering(const struct core *c) {
 	uint64_t set = 0;
 	for (uint32_t i = 0; i < c->roster.n; i++) {
@@ -50,7 +49,7 @@ static bool by_majority(const struct core *c, int accusers) {
 	return 2 * accusers > c->roster.n - 1;
 }
 
-/* Members that it put away in this round, on its word alone, and who live. */
+/* Counts the live members that the accusation of `m` alone put away in this round. */
 static int wrongly_put_away(const struct core *c, const struct core_member *m) {
 	int n = 0;
 	for (uint32_t i = 0; i < (uint32_t)c->n_members && m->put_away_round == c->round; i++)
@@ -70,7 +69,7 @@ static void note_put_away(struct core *c, const uint64_t accused[NET_MAX_MEMBERS
 	}
 }
 
-/* What speaks against a participant, the weightier in front: what is between it and others, and how many accuse it. */
+/* Returns the weight against a participant: first its accusations with others, both ways, then its accusers. */
 static int against(const struct core *c, const uint64_t accused[NET_MAX_MEMBERS], uint32_t of) {
 	int n = c->roster.n, accusers = count_accusers(accused, n, of);
 	uint64_t between = accused[of] & answering(c);
@@ -85,7 +84,7 @@ static int against(const struct core *c, const uint64_t accused[NET_MAX_MEMBERS]
 	return weight * (NET_MAX_MEMBERS + 1) + accusers;
 }
 
-/* The participant against which most speaks; of several the one with the highest index. */
+/* Returns the participant with the most weight against it; of several the one with the highest index. */
 static uint32_t worst_of(const struct core *c, const uint64_t accused[NET_MAX_MEMBERS], int *most) {
 	uint32_t worst = 0;
 	*most = 0;
@@ -99,8 +98,7 @@ static uint32_t worst_of(const struct core *c, const uint64_t accused[NET_MAX_ME
 	return worst;
 }
 
-/* Two that accuse each other, and whom nobody is accused more often than, or one that accuses one whom all others
- * hear. */
+/* Counts pairs: two that accuse each other, if no other has more accusers; or one that accuses another alone. */
 static void note_pairs(struct core *c, const uint64_t accused[NET_MAX_MEMBERS]) {
 	int n = c->roster.n, most = 0, accusers[NET_MAX_MEMBERS];
 	for (int i = 0; i < n; i++) {
@@ -117,7 +115,7 @@ static void note_pairs(struct core *c, const uint64_t accused[NET_MAX_MEMBERS]) 
 		}
 }
 
-/* More than one word, or the only one that there can be, and not answered by the like. */
+/* Returns true for at least two accusers, or, in a roster of two, for the other one if `who` accuses no participant. */
 static bool is_to_blame(const struct core *c, const uint64_t accused[NET_MAX_MEMBERS], uint32_t who) {
 	int accusers = count_accusers(accused, c->roster.n, who);
 	return c->roster.n == 2 ? accusers == 1 && accused[who] == 0 : accusers > 1;
@@ -142,8 +140,8 @@ static void distrust(struct core *c, uint64_t accused[NET_MAX_MEMBERS]) {
 	}
 }
 
-/* No majority accuses anybody, but one that is not to be believed at once (it accuses several, or has put somebody away
- * wrongly) accuses who was not heard of yet: whether that one is dead will soon be known. */
+/* Returns true if no majority accuses any participant, but a doubtful one (it accuses several, or has put a member away
+ * wrongly) accuses one that has not reported since: whether that one is dead will soon be known. */
 static bool is_unclear(const struct core *c, const uint64_t accused[NET_MAX_MEMBERS]) {
 	bool doubtful = false;
 	for (uint32_t i = 0; i < c->roster.n; i++) {
@@ -155,7 +153,8 @@ static bool is_unclear(const struct core *c, const uint64_t accused[NET_MAX_MEMB
 	return doubtful && c->now_us - c->accused_since_us < core_unclear_us(c);
 }
 
-/* All whom nobody accuses, and they are a majority, say the same: no further word of theirs is to come. */
+/* Returns true if all participants without an accuser are a majority and accuse the same ones: no more accusations of
+ * theirs will come. */
 static bool is_agreed(const struct core *c, const uint64_t accused[NET_MAX_MEMBERS], uint64_t any) {
 	uint64_t rest = core_first(c->roster.n) & ~core_missed(c) & ~any;
 	for (uint32_t i = 0; i < c->roster.n; i++)
@@ -164,8 +163,8 @@ static bool is_agreed(const struct core *c, const uint64_t accused[NET_MAX_MEMBE
 	return by_majority(c, core_count(rest));
 }
 
-/* How long after the first accusation the others are gathered. Several that die at once are not found out in the same
- * instant, so not at once even where all agree. */
+/* Returns how long after the first accusation the others are collected. Several that die at once are not found out in the
+ * same instant, so there is a wait even if all agree. */
 static int64_t gather_us(const struct core *c, const uint64_t accused[NET_MAX_MEMBERS], uint64_t any) {
 	return is_agreed(c, accused, any) ? c->cfg.suspect_gather_us / AGREED_SHARE : c->cfg.suspect_gather_us;
 }
