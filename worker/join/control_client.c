@@ -50,16 +50,16 @@ struct control_client {
 	bool latest_changed;  /* since the one under way was made */
 	bool has_document;
 	uint64_t seq, term; /* of the latest document */
-	/* What is asked for is what comes after `heard_seq`, the number of the one that came last: an
-	 * older store counts from where it was. `afresh`: whatever there is, as another store may be
+	/* The client asks for documents after `heard_seq`, the number of the last one to arrive, which
+	 * an older store may have lowered. `afresh`: for the current one, as another store may be
 	 * served after an absence. */
 	uint64_t heard_seq;
 	bool afresh;
-	uint32_t version; /* spoken, as its head said; 0 before the first one, when there is nothing to report on either */
+	uint32_t version;        /* spoken, from the latest document; 0 before the first one */
 	uint32_t report_version; /* of the report under way */
 	struct document doc;
 	struct join_reply joined;
-	struct notice notice; /* the last one told */
+	struct notice notice; /* the last one passed to the owner */
 	uint8_t buffer[NET_MAX_REPORT_BYTES];
 };
 
@@ -108,7 +108,7 @@ static void failed(struct call *k, const char *text) {
 	}
 }
 
-/* True: the coordinator understood and refuses; asking again would not help. */
+/* Returns true if the coordinator understood and refuses: a retry would not help. */
 static bool is_refusal(int status) {
 	return status >= HTTP_BAD_REQUEST && status < HTTP_SERVER_ERROR && status != HTTP_TIMEOUT &&
 		   status != HTTP_TOO_MANY;
@@ -146,7 +146,7 @@ static void start(struct call *k, const struct http_request *rq) {
 
 /* ---- the run's configuration -------------------------------------------------------------------------------------- */
 
-/* Not the run's coordinator: a link that is wrong stays wrong. */
+/* Ends if this is not the run's coordinator: a wrong link stays wrong. */
 static bool is_impostor(struct call *k, const struct http_reply *r) {
 	if (r->err != RV_E_AUTH)
 		return false;
@@ -224,8 +224,8 @@ void control_client_join(struct control_client *c, const struct join_request *rq
 
 /* ---- reports ---- */
 
-/* The coordinator was away and has answered a report. A document that was asked for before may be
- * waited for on a connection that is no more: an answer that nobody sends, until it times out. */
+/* Repeats the request for a document after the coordinator was unreachable: the one under way may
+ * wait on a dead connection until its timeout. */
 static void ask_again_for_document(struct control_client *c) {
 	if (!c->document.under_way)
 		return;
@@ -238,7 +238,7 @@ static bool same_notice(const struct notice *a, const struct notice *b) {
 		   memcmp(a->others, b->others, sizeof a->others) == 0;
 }
 
-/* No body, or one of a later release: there is nothing to say. */
+/* Passes on a changed notice; no body, or one of a later release, is no notice. */
 static void take_notice(struct control_client *c, const struct http_reply *r) {
 	struct notice n = {.kind = NOTICE_NONE};
 	if (r->status == HTTP_OK && notice_decode(r->body, r->body_bytes, &n, NULL) != RV_OK)
@@ -305,8 +305,8 @@ static enum rv_err open_document(struct control_client *c, const struct http_rep
 	return document_decode(bytes, n, &c->doc, et);
 }
 
-/* Of a later term whatever its number: the operator began it, perhaps in a store that counts from
- * less. */
+/* Returns true if the document is new; in a later term with any number, as an older store counts
+ * from less. */
 static bool is_news(const struct control_client *c) {
 	return !c->has_document || c->doc.seq > c->seq || c->doc.term > c->term;
 }
@@ -364,7 +364,7 @@ void control_client_follow(struct control_client *c) {
 
 /* ---- time ---- */
 
-/* Reports wait for the first document: it says which version is spoken. */
+/* Reports wait for the first document, which names the version spoken. */
 static bool may_start(const struct call *k) {
 	return k->wanted && !k->under_way && (k != &k->c->report || k->c->version != 0);
 }

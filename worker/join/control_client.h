@@ -1,13 +1,13 @@
 /* control_client.h: the worker's side of the control plane: joins, reports, and keeps asking for
  * the next document.
  *
- * Never gives up: a coordinator that is away is asked again with growing pauses (jittered), and
- * everything goes on when it is back. Only a refusal by a living coordinator (key or token unknown,
- * another protocol version) is final.
+ * Retries without end: requests to an unreachable coordinator are repeated after growing, jittered
+ * pauses. Only a refusal by a reachable coordinator (key or token unknown, another protocol
+ * version) is final.
  *
- * No I/O, no clock, no allocation: requests go through control_ops. The worker fills that table
- * with HTTPS (worker/join/control_http.h), the simulator with its network. The owner's callbacks
- * come from inside a request's `done` or control_client_tick(). */
+ * No I/O, no clock, no allocation, one thread: requests go through control_ops. The worker fills
+ * that table with HTTPS (worker/join/control_http.h), the simulator with its network. The owner's
+ * callbacks come from inside a request's `done` or control_client_tick(). */
 #ifndef RV_WORKER_JOIN_CONTROL_CLIENT_H
 #define RV_WORKER_JOIN_CONTROL_CLIENT_H
 
@@ -33,49 +33,50 @@ struct control_ops {
 
 struct control_client_owner {
 	void *ctx;
-	/* The run's configuration, `key = value` lines; NULL: the coordinator does not say. Not
-	 * checked. */
+	/* Takes the run's configuration, unchecked `key = value` lines; NULL: the coordinator does not
+	 * send it. */
 	void (*on_config)(void *ctx, const char *text);
+	/* Takes the answer to the join, borrowed for the call. */
 	void (*on_joined)(void *ctx, const struct join_reply *reply);
-	/* A document whose signature and form are right, and with a later number or of a later term
-	 * than those before. */
+	/* Takes a document with a valid signature and form, and a later number or term than all
+	 * before. */
 	void (*on_document)(void *ctx, const struct document *d);
-	/* One with an earlier number than `seen` of the same term or an earlier one: the coordinator's
-	 * store is older than what was served before. */
+	/* Takes a document with an earlier number than `seen`, and no later term: the coordinator's
+	 * store is older than what it served before. */
 	void (*on_older)(void *ctx, const struct document *d, uint64_t seen);
-	/* What the coordinator says of this worker changed: of another kind, reason or about other
-	 * members; kind NOTICE_NONE: nothing any more. */
+	/* Takes the coordinator's notice to this worker when its kind, reason or members change;
+	 * NOTICE_NONE: no longer any. */
 	void (*on_notice)(void *ctx, const struct notice *n);
-	/* The coordinator refused for good: the worker should end with this. */
+	/* Reports a final refusal by the coordinator; the worker should end with it. */
 	void (*on_refused)(void *ctx, enum rv_err e, const char *text);
-	/* For the log: it went away (with why), and it is back. */
+	/* Reports, for the log, that the coordinator is unreachable (text: why) or reachable again. */
 	void (*on_away)(void *ctx, bool away, const char *text);
 };
 
 struct control_client_config {
 	struct control_ops ops;
 	struct control_client_owner owner;
-	uint32_t version; /* of the protocol: the highest that is spoken */
-	uint64_t seed;    /* of the jitter */
+	uint32_t version; /* highest version of the protocol that this program speaks */
+	uint64_t seed;    /* seed of the jitter */
 };
 
 size_t control_client_size(void);
 struct control_client *control_client_init(void *memory, const struct control_client_config *cfg);
 
-/* Asks for the run's configuration until it is answered; then on_config. */
+/* Asks for the run's configuration until the coordinator answers; then calls on_config. */
 void control_client_ask_config(struct control_client *c);
-/* Joins until it is answered; then on_joined. */
+/* Asks to join until the coordinator answers; then calls on_joined. */
 void control_client_join(struct control_client *c, const struct join_request *rq);
 /* Starts following documents. */
 void control_client_follow(struct control_client *c);
-/* The latest report: sent at once, or after the one under way; sent again until one is accepted. */
+/* Sends the latest report, at once or after the one under way, until one is accepted. */
 void control_client_report(struct control_client *c, const struct report *r);
-/* True when the last report given has been accepted. */
+/* Returns true if the last report given has been accepted. */
 bool control_client_reported(const struct control_client *c);
 
-/* The network works again, or is another one: what waits to be asked again is due at once. */
+/* Makes all waiting retries due at once: the network works again, or is another one. */
 void control_client_hurry(struct control_client *c);
-/* Starts what is due. */
+/* Starts the requests that are due. */
 void control_client_tick(struct control_client *c, int64_t now_us);
 int64_t control_client_deadline_us(const struct control_client *c);
 

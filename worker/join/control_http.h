@@ -4,8 +4,8 @@
 
 #include "worker/join/control_client.h"
 
-/* `http` is borrowed: the owner drives its loop. run_key is what documents must be signed with;
- * `seed`: jitter. RV_E_NOMEM. */
+/* Makes a client. `http` is borrowed: the owner drives its loop. `run_key`: the key that must have
+ * signed documents; `seed`: of the jitter; *out is the caller's. RV_E_NOMEM. */
 enum rv_err control_client_new(struct http_client *http, const uint8_t run_key[NET_KEY_BYTES], uint64_t seed,
 							   const struct control_client_owner *owner, struct control_client **out,
 							   struct rv_errtext *et);

@@ -42,8 +42,8 @@ enum rv_err membership_join(const char *dir, struct membership *m, const struct 
 							struct rv_errtext *et);
 /* Stores a changed link or data source. RV_E_FULL, RV_E_IO; RV_E_RANGE: too long. */
 enum rv_err membership_store(const char *dir, const struct membership *m, struct rv_errtext *et);
-/* Prints what member.conf stands in for where options are not given (name, data, tokenizer), as
- * comments; nothing where the worker is no member yet. */
+/* Prints, as comments, the options that member.conf supplies if they are not given (name, data,
+ * tokenizer); nothing before the join. */
 void membership_print_kept(const char *dir, FILE *out);
 void membership_release(struct membership *m);
 

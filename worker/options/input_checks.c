@@ -1,4 +1,4 @@
-/* input_checks.c: opens each as training would, and closes it again. */
+/* input_checks.c: opens each file as training would, and closes it again. */
 #include "worker/options/input_checks.h"
 
 #include "train/files/weights.h"

@@ -12,7 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Below it, one packet more or less is more than the few percent that a cap may be off. */
+/* The lowest cap: below it, one packet is more than the few percent by which a cap may be
+ * exceeded. */
 enum { LEAST_CAP_BYTES_PER_S = 12500 };
 
 #define FIELD(f) offsetof(struct worker_options, f)
@@ -104,7 +105,7 @@ enum rv_err worker_options_check(const void *opts, const struct rv_args *args, s
 	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "advertise");
 }
 
-/* A URL is not asked for, nor what --dir remembers: it was looked at when it was given. */
+/* Checks --data; skips a URL, and what --dir remembers, which was checked when it was given. */
 static enum rv_err check_data(const struct worker_options *o, struct rv_errtext *et) {
 	char remembered[sizeof o->dir + 16];
 	(void)snprintf(remembered, sizeof remembered, "%s/member.conf", o->dir);

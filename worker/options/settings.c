@@ -16,7 +16,7 @@ static const char FILE_NAME[] = "worker.conf";
 static const char HEAD[] = "# Options of earlier starts. The command line overrides them and is stored here.\n";
 static const char END[] = "# end\n";
 
-/* What stands in the file: worker_options_table without these. */
+/* Returns true if the file holds this option. */
 static bool is_kept(const struct rv_option *o) {
 	static const char *const not_kept[] = {"dir", "data", "tokenizer", "init", "name"};
 	for (size_t i = 0; i < sizeof not_kept / sizeof not_kept[0]; i++)
@@ -45,7 +45,7 @@ static void path_of(const struct worker_options *o, char out[PATH_MAX]) {
 	(void)snprintf(out, PATH_MAX, "%s/%s", o->dir, FILE_NAME);
 }
 
-/* "max-up = 1mbit\n". */
+/* Writes a line such as "max-up = 1mbit\n". */
 static void print_line(const struct rv_option *option, const struct worker_options *o, char out[LINE_BYTES]) {
 	const struct rv_option table[] = {*option, {.name = NULL}};
 	size_t n = rv_options_print(table, o, out, LINE_BYTES);
@@ -68,7 +68,7 @@ static enum rv_err check_whole(const char *text, size_t n, struct rv_errtext *et
 	return rv_fail(et, RV_E_INVALID, "it does not end with the line \"# end\": it was cut short");
 }
 
-/* The defaults, with what `dir` keeps. */
+/* Reads the defaults, overridden by the file in `dir`. */
 static enum rv_err read_kept(const char *dir, struct worker_options *o, struct rv_errtext *et) {
 	const struct table t = kept_table();
 	char path[PATH_MAX];
@@ -116,7 +116,7 @@ static void append(struct text *t, const char *s) {
 	t->n += n;
 }
 
-/* As it holds wherever the next start is made. */
+/* Makes `path` valid in any working directory. */
 static void make_absolute(char *path, size_t cap) {
 	char *here = path[0] && path[0] != '/' ? getcwd(NULL, 0) : NULL;
 	char relative[sizeof((struct worker_options *)0)->log_file];

@@ -1,4 +1,4 @@
-/* invariants.c: what always holds of a round core, checked whenever it was told something
+/* invariants.c: the invariants of a round core, checked after each event
  * (worker/round/internal.h). */
 #include "worker/round/internal.h"
 

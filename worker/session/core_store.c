@@ -9,7 +9,7 @@
 
 /* ---- posting ---- */
 
-/* No memory for the job: as if it had failed. */
+/* Fails the job, for which there is no memory. */
 static void refuse(struct session_core *c, struct store_job *j) {
 	j->err = rv_fail(&j->text, RV_E_NOMEM, "no memory for a job of the storage thread");
 	j->copy.has_snapshot = false; /* its hash was not computed */
@@ -17,7 +17,7 @@ static void refuse(struct session_core *c, struct store_job *j) {
 	c->replica_ahead |= j->replica_ahead;
 }
 
-/* true: it was posted, and is answered later; false: *j is the answer. */
+/* Returns true if the job was posted, and is answered later; false: *j is the answer. */
 static bool post(struct session_core *c, struct store_job *j) {
 	j->after_lost_forget = c->forget_lost;
 	if (c->ops.disk.post(c->ops.ctx, j)) {
@@ -67,8 +67,8 @@ void session_post_copy(struct session_core *c, int64_t now_us, const struct stat
 	post_or_answer(c, now_us, &j);
 }
 
-/* The reduced bytes are copied: a later attempt may overwrite them while they are being written.
- * One at a time is with the storage thread. */
+/* Copies the reduced bytes, as a later attempt may overwrite them during the write. The storage
+ * thread has one at a time. */
 void session_persist(struct session_core *c, int64_t now_us) {
 	RV_ASSERT(c->reduce.running && c->reduce.complete);
 	if (c->persist != PERSIST_IDLE) {
@@ -110,7 +110,7 @@ static void done_persist(struct session_core *c, int64_t now_us, struct store_jo
 		session_persist(c, now_us);
 }
 
-/* The snapshot's hash is that of the copy, whether the disk has taken it or not. */
+/* Passes on the snapshot's hash, which is that of the copy even if the disk refused it. */
 static void done_copy(struct session_core *c, struct store_job *j) {
 	c->replica_posted = false;
 	if (!j->copy.has_snapshot)
@@ -148,7 +148,7 @@ static void note_health(struct session_core *c, enum store_kind kind, const stru
 	session_tell(c, &e);
 }
 
-/* That a round's result could not be stored was told; that the next one can be is told now. */
+/* Logs that the disk works again, if the failure to store a round's result was logged. */
 static void done_probe(struct session_core *c, int64_t now_us, const struct store_job *j) {
 	if (j->err == RV_OK && c->health.failed[STORE_PERSIST] > 0)
 		note_health(c, STORE_PERSIST, j);

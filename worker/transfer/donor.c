@@ -8,9 +8,9 @@
 #include <string.h>
 
 enum {
-	SNAPSHOT_SHARE = 10,           /* of so many bytes of the all-reduce, one of a snapshot */
-	REDUCE_QUIET_US = 1000 * 1000, /* it has sent nothing for so long: the line is free */
-	READY_US = 100 * 1000,         /* a link that was not asked for so long cannot take anything */
+	SNAPSHOT_SHARE = 10,           /* bytes of the all-reduce per byte of a snapshot */
+	REDUCE_QUIET_US = 1000 * 1000, /* it has sent nothing for this long: the line is free */
+	READY_US = 100 * 1000,         /* a link without room for this long is not ready */
 	CREDIT_MAX_BYTES = 4 * DONOR_SLICE_BYTES,
 	RATE_RETRY_US = 10 * 1000
 };
@@ -18,8 +18,8 @@ enum {
 struct waiting {
 	struct frame_fetch at[DONOR_MAX_WAITING];
 	int first, n;
-	int forgotten;    /* so many of the first are not wanted any more */
-	uint32_t sent;    /* of the first one's bytes */
+	int forgotten;    /* number of the first ones that are no longer wanted */
+	uint32_t sent;    /* bytes of the answer to the first one */
 	uint64_t served;  /* number of the latest slice it got */
 	int64_t ready_us; /* when its link last had room */
 };
@@ -115,7 +115,7 @@ static bool is_limited(const struct donor *d, int64_t now_us) {
 	return rate_is_capped(&d->cap) || reduce_sends(d, now_us);
 }
 
-/* Of what the oldest request of `w` asks for. */
+/* Returns the credit that the oldest request of `w` draws on. */
 static int64_t *credit_of(struct donor *d, const struct waiting *w) {
 	return w->at[w->first].kind == FRAME_FETCH_LOG ? &d->log_credit : &d->snapshot_credit;
 }
@@ -124,7 +124,8 @@ static bool line_is_free(struct donor *d, int64_t now_us, const struct waiting *
 	return rate_allowed(&d->cap, now_us) > 0 && (!reduce_sends(d, now_us) || *credit_of(d, w) > 0);
 }
 
-/* Somebody whose link has room too, and who draws on the same credit, has waited longer. */
+/* Returns true if another member has waited longer, whose link has room and which draws on the same
+ * credit. */
 static bool is_passed_over(struct donor *d, int64_t now_us, uint32_t member) {
 	struct waiting *self = &d->waiting[member];
 	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++) {
@@ -142,7 +143,7 @@ static int64_t later(int64_t a, int64_t b) {
 	return a > b ? a : b;
 }
 
-/* When nothing but its link keeps `member` from its next answer. */
+/* Returns when only its link keeps `member` from its next answer. */
 static int64_t allowed_us(struct donor *d, int64_t now_us, uint32_t member) {
 	int64_t at = later(rate_ready_us(&d->cap), donor_budget_ready_us(&d->budget, member));
 	at = later(at, d->cfg.source.ready_us(d->cfg.source.ctx));
@@ -156,7 +157,7 @@ int64_t donor_deadline_us(struct donor *d, int64_t now_us) {
 	for (uint32_t m = 0; d->busy != 0 && m < NET_MAX_MEMBERS; m++)
 		if (d->waiting[m].n > 0 && allowed_us(d, now_us, m) < first)
 			first = allowed_us(d, now_us, m);
-	if (first > now_us) /* or nobody waits */
+	if (first > now_us) /* or no member waits */
 		return first;
 	return is_limited(d, now_us) ? now_us + RATE_RETRY_US
 								 : INT64_MAX; /* a link was not ready, or it was not its turn */

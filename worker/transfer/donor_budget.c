@@ -11,7 +11,7 @@ struct donor_budget donor_budget_of(int64_t state_bytes, int64_t entry_bytes) {
 	return (struct donor_budget){.whole_bytes = STATES * state_bytes, .entry_bytes = entry_bytes};
 }
 
-/* What came back since it was counted: at most the whole of it. */
+/* Returns the bytes that came back since the budget was counted, at most a debt and all of it. */
 static int64_t back_bytes(const struct donor_budget *b, int64_t passed_us, uint64_t rounds) {
 	double back =
 		(double)b->whole_bytes * ((double)passed_us / (double)hour_us) + (double)b->entry_bytes * (double)rounds;

@@ -7,15 +7,15 @@
 #include <stdlib.h>
 
 enum {
-	USELESS_US = 1000 * 1000, /* a file that cannot be used is not looked at again for so long */
-	/* Opening a file reads and checks its manifest, on the event loop: whoever asks for another
-	 * file each time gets so many at once, and then one in so long. */
+	USELESS_US = 1000 * 1000, /* an unusable file is not opened again for this long */
+	/* Opening a file reads and checks its manifest, on the event loop: peers that ask for another
+	 * file each time get this many at once, and then one per period. */
 	OPENS_AT_ONCE = 64,
 	OPEN_EVERY_US = 10 * 1000
 };
 
 struct open_file {
-	struct state_file *file; /* NULL: free, or it is of no use */
+	struct state_file *file; /* NULL: free, or unusable */
 	int64_t useless_until_us;
 	enum state_kind kind;
 	uint64_t round, used;
@@ -106,7 +106,7 @@ static struct state_file *open_into(struct donor_store *d, int64_t now_us, const
 	return place->file;
 }
 
-/* NULL: there is none, or it is damaged (which recovery and `checkpoint verify` tell people). */
+/* Returns the open file; NULL: none, or damaged (which recovery and `checkpoint verify` report). */
 static struct state_file *file_of(struct donor_store *d, int64_t now_us, const struct frame_fetch *f) {
 	struct open_file *oldest = &d->files[0];
 	for (int i = 0; i < DONOR_FILES; i++) {
@@ -125,8 +125,8 @@ static bool same(const struct frame_fetch *a, const struct frame_fetch *b) {
 	return a->kind == b->kind && a->part == b->part && a->round == b->round && a->index == b->index;
 }
 
-/* The piece in memory: as it was, or read now in place of the one not used for longest. NULL: it
- * cannot be had. */
+/* Returns the piece from memory, or reads it in place of the least recently used one; NULL: not
+ * possible. */
 static struct cached_piece *piece_of(struct donor_store *d, struct state_file *file, const struct frame_fetch *f) {
 	struct cached_piece *oldest = &d->pieces[0];
 	for (int i = 0; i < DONOR_PIECES; i++) {
@@ -185,7 +185,7 @@ static int64_t ready_us(void *ctx) {
 	return ((struct donor_store *)ctx)->opens_us - (OPENS_AT_ONCE - 1) * OPEN_EVERY_US;
 }
 
-/* Buffers are for those who ask. */
+/* Frees the buffers while no peer asks. */
 static void idle(void *ctx) {
 	struct donor_store *d = ctx;
 	if (d->has_pieces)

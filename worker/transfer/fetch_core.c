@@ -23,7 +23,7 @@ static size_t max_manifest_bytes(const struct global_config *g) {
 	return (size_t)state_max_manifest_hashes(g) * RV_HASH_BYTES;
 }
 
-/* Of a piece, or of a part of a manifest. */
+/* Returns the most bytes of a piece, or of a part of a manifest. */
 static size_t max_piece_bytes(const struct global_config *g) {
 	size_t part = NET_MANIFEST_PART_BYTES, manifest = max_manifest_bytes(g), most = state_max_piece_bytes(g);
 	part = manifest < part ? manifest : part;
@@ -163,7 +163,7 @@ static size_t piece_bytes(const struct fetch_core *c, const struct fetch_file *f
 }
 
 void fetch_hold(struct fetch_core *c, struct fetch_file *f, uint32_t index) {
-	f->n_free -= f->copies[index] == 0; /* from one that was given up */
+	f->n_free -= f->copies[index] == 0; /* its donor was given up */
 	f->copies[index] = FETCH_HELD;
 	f->n_held++;
 	f->bytes_held += piece_bytes(c, f, index);
@@ -196,7 +196,7 @@ void fetch_core_lost(struct fetch_core *c, int slot, uint32_t index) {
 	f->n_free++;
 	if (index < f->first_free)
 		f->first_free = index;
-	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++) /* late copies of it do not count any more */
+	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++) /* late copies of it no longer count */
 		for (int k = 0; k < c->donors[m].n; k++) {
 			struct fetch_ask *a = fetch_ask_at(&c->donors[m], k);
 			if (a->slot == slot && a->what.part == FRAME_PART_PIECE && a->what.index == index)
@@ -269,7 +269,7 @@ void fetch_pop(struct fetch_core *c, uint32_t member) {
 		leave_staging(c, d);
 }
 
-/* What is still on its way from it is not looked at. */
+/* Its answers that are still on the way are discarded. */
 void fetch_ban(struct fetch_core *c, uint32_t member) {
 	struct fetch_donor *d = &c->donors[member];
 	int doublings = d->offences < BAN_DOUBLINGS_MAX ? d->offences : BAN_DOUBLINGS_MAX;

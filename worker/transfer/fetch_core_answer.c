@@ -1,4 +1,4 @@
-/* fetch_core_answer.c: what donors send: slices become pieces, pieces are checked
+/* fetch_core_answer.c: gathers slices into pieces and checks them
  * (worker/transfer/fetch_core.h). */
 #include "worker/transfer/fetch_core_state.h"
 
@@ -9,9 +9,9 @@
 #include <string.h>
 
 enum {
-	LACKS_US = 500 * 1000, /* before a donor that said NONE is asked again; doubles each time */
+	LACKS_US = 500 * 1000, /* before a donor that sent NONE is asked again; doubles each time */
 	LACKS_MAX_US = 16 * 1000 * 1000,
-	SMOOTHING = 4 /* one of so many parts of a smoothed value is the latest one */
+	SMOOTHING = 4 /* the latest value has one part in this many */
 };
 
 static bool same_request(const struct frame_fetch *a, const struct frame_fetch *b) {
@@ -31,7 +31,7 @@ static void bad_donor(uint32_t member, const struct state_id *id, struct fetch_e
 	out->type = FETCH_BAD_DONOR;
 }
 
-/* It is not asked for this file for a while. */
+/* Stops asking this donor for this file for a while. Returns false if it already was so. */
 static bool note_lacking(struct fetch_core *c, struct fetch_donor *d, int slot) {
 	if (c->now_us < d->lacks_until_us[slot])
 		return false;
@@ -69,7 +69,7 @@ static void manifest_part(struct fetch_core *c, uint32_t member, const struct fe
 	if (f->manifest_got < fetch_manifest_parts(c, f->id.kind, f->id.round))
 		return;
 	if (check_manifest(c, f, &out->text) != RV_OK) {
-		bad_donor(member, &f->id, out); /* perhaps it voted for what was not committed, and does not know yet */
+		bad_donor(member, &f->id, out); /* no ban: its own vote may have lost */
 		note_lacking(c, &c->donors[member], a->slot);
 		fetch_manifest_restart(f);
 		return;
@@ -79,7 +79,7 @@ static void manifest_part(struct fetch_core *c, uint32_t member, const struct fe
 	out->type = FETCH_MANIFEST;
 }
 
-/* *raw: the piece itself. RV_E_NOMEM: it may be right. */
+/* Decodes a piece into *raw. RV_E_NOMEM: the donor's bytes may be right. */
 static enum rv_err decode(struct fetch_core *c, const struct fetch_donor *d, const uint8_t *data, uint32_t bytes,
 						  const uint8_t **raw, struct rv_errtext *et) {
 	uint8_t *decoded = fetch_staging(c, FETCH_DONORS_MAX);
@@ -100,7 +100,7 @@ static void piece(struct fetch_core *c, uint32_t member, const struct fetch_ask 
 		return; /* another was faster */
 	enum rv_err e = decode(c, d, data, bytes, &raw, &out->text);
 	if (e == RV_E_NOMEM)
-		return; /* our fault, not the donor's: it is asked for again */
+		return; /* not the donor's fault: it is requested again */
 	if (e == RV_OK && !RV_BUG("piece-unverified"))
 		e = state_piece_check(c->cfg.global, &f->id, f->manifest, a->what.index, raw, bytes, &out->text);
 	if (e != RV_OK) {
@@ -145,7 +145,7 @@ static enum rv_err check_head(const struct fetch_donor *d, const struct frame_fe
 	return RV_OK;
 }
 
-/* Its size follows from what was asked for; encoded it is smaller. */
+/* Checks the first slice: the request determines the raw size; encoded it is smaller. */
 static enum rv_err check_first(const struct fetch_core *c, const struct frame_piece *p, struct rv_errtext *et) {
 	uint32_t bytes = fetch_bytes_of(c, &p->of);
 	bool raw = p->encoding == FRAME_RAW;

@@ -1,4 +1,4 @@
-/* fetch_core_ask.c: what to ask a donor for next (worker/transfer/fetch_core.h). */
+/* fetch_core_ask.c: chooses a donor's next request (worker/transfer/fetch_core.h). */
 #include "worker/transfer/fetch_core_state.h"
 
 #include "base/assert.h"
@@ -6,17 +6,17 @@
 enum {
 	MANIFEST_US = 3 * 1000 * 1000, /* for a whole manifest, before another donor may take over; doubles with each */
 	MANIFEST_DOUBLINGS_MAX = 6,
-	GUESS_US = 1000 * 1000,     /* of a piece, before the first was seen */
-	MARGIN_US = 100 * 1000,     /* by which a second donor must be earlier */
-	LONGEST_US = 1000 * 1000000 /* of an estimate */
+	GUESS_US = 1000 * 1000,     /* time for a piece, before the first one */
+	MARGIN_US = 100 * 1000,     /* a second donor must be earlier by this */
+	LONGEST_US = 1000 * 1000000 /* limit of an estimate */
 };
 
 static bool may_be_asked(const struct fetch_core *c, const struct fetch_donor *d) {
 	return d->linked && d->allowed && d->n - d->probing < d->window && c->now_us >= d->banned_until_us;
 }
 
-/* Whoever is silent has perhaps lost the connection and does not know us any more: only something
- * to send finds that out. No donor has this piece. */
+/* Asks a silent donor for a piece that none has: if it lost the connection, only sending shows
+ * that. */
 static bool probe(struct fetch_donor *d, struct frame_fetch *out) {
 	if (d->probing || d->n == 0 || d->n == FETCH_WINDOW_MAX)
 		return false;
@@ -66,7 +66,7 @@ static bool ask(struct fetch_core *c, uint32_t member, int slot, enum frame_fetc
 
 /* ---- the manifest ---- */
 
-/* Its requests stand, but nobody waits for the answers. */
+/* Gives up on the manifest's donor: its requests stand, their answers are discarded. */
 static void forsake(struct fetch_core *c, int slot) {
 	struct fetch_donor *d = &c->donors[c->files[slot].manifest_donor];
 	for (int k = 0; k < d->n; k++) {
@@ -114,7 +114,7 @@ static int64_t piece_us(const struct fetch_donor *d) {
 	return d->piece_us > 0 ? d->piece_us : GUESS_US;
 }
 
-/* In how long the answer to ask k of this donor will be complete, if it goes on as it did. */
+/* Returns the time until the answer to ask k of this donor is complete, at its rate so far. */
 static int64_t estimate_us(const struct fetch_core *c, const struct fetch_donor *d, int k) {
 	int64_t usual = piece_us(d), waited = at_most(c->now_us - d->head_us, LONGEST_US), left;
 	if (d->got > 0)
@@ -133,7 +133,7 @@ static bool owes(struct fetch_donor *d, int slot, uint32_t index) {
 	return false;
 }
 
-/* The piece of `slot` that its donors will deliver last, and when. */
+/* Returns the time until donors deliver the latest piece of `slot`, *index; -1: there is none. */
 static int64_t latest_of(struct fetch_core *c, struct fetch_donor *self, int slot, uint32_t *index) {
 	const struct fetch_file *f = &c->files[slot];
 	int64_t latest = -1;
@@ -154,7 +154,7 @@ static int64_t latest_of(struct fetch_core *c, struct fetch_donor *self, int slo
 	return latest;
 }
 
-/* Everything missing is asked for: what others will deliver late. */
+/* Asks for a piece that others will deliver late, once all missing ones are requested. */
 static bool ask_again(struct fetch_core *c, uint32_t member, int slot, struct frame_fetch *out) {
 	struct fetch_donor *d = &c->donors[member];
 	uint32_t index = 0;

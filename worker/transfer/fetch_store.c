@@ -10,17 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A file that comes together. While jobs are under way the storage thread alone has what it says
- * there; a job that is posted may be done long before it is reaped. */
+/* A file that is being put together. While jobs are under way only the storage thread uses the
+ * fields marked so; a posted job may be done long before it is reaped. */
 struct part {
 	struct fetch_store *s;
 	struct state_id id;
 	int jobs; /* posted and not done */
 	bool dropped;
-	atomic_bool unwanted; /* dropped: what waits for the storage thread is not worth its time */
+	atomic_bool unwanted; /* dropped: the storage thread skips its jobs */
 	/* The storage thread's, while jobs > 0. */
 	struct state_assembly *assembly; /* NULL: not open yet, or used up */
-	bool own;                        /* it is on our own disk: nothing to put together */
+	bool own;                        /* the whole file is on this worker's disk */
 	struct fetched whole;
 };
 
@@ -29,7 +29,7 @@ struct part_job {
 	struct part *part;
 	struct fetcher_job what;
 	struct rv_errtext text;
-	struct rv_hash *manifest; /* OPEN: what is here; NULL: nothing. The flags of held pieces are behind it */
+	struct rv_hash *manifest; /* OPEN: what is here, then flags of held pieces; NULL: nothing */
 	uint8_t data[];
 };
 
@@ -38,7 +38,7 @@ struct fetch_store {
 	struct jobs *storage;
 	struct state_packer *packer;
 	void *core;         /* the fetch core's memory */
-	bool ended;         /* the storage thread: jobs that are posted are not reaped any more */
+	bool ended;         /* the storage thread has: posted jobs are no longer reaped */
 	uint64_t fetcher[]; /* fetcher_size() bytes */
 };
 
@@ -59,7 +59,7 @@ static size_t manifest_bytes_of(const struct part *p) {
 	return (size_t)state_manifest_hashes(&p->s->store->cfg, p->id.kind, p->id.round) * RV_HASH_BYTES;
 }
 
-/* Room for the manifest and, behind it, a flag for each piece. */
+/* Answers with a copy of the manifest and, behind it, a flag for each piece. */
 static bool answer_manifest(struct part_job *j, const struct rv_hash *manifest) {
 	const struct part *p = j->part;
 	uint32_t n = state_pieces(&p->s->store->cfg, p->id.kind, p->id.round);
@@ -91,9 +91,9 @@ static bool take_whole(struct part *p, struct state_file *file) {
 	return true;
 }
 
-/* A former process may have left it here, or a state that was given up: what the document names is
- * right wherever it is found. All of it is checked; what is damaged or another is fetched as if it
- * were not there. */
+/* Takes the file from this worker's disk: an earlier process may have left it, or a state that was
+ * given up. All of it is checked against the wanted hashes; a damaged or different file is fetched
+ * as if it were not there. */
 static void take_own(struct part_job *j) {
 	struct part *p = j->part;
 	struct state_file *file;
@@ -214,7 +214,7 @@ static void take(void *ctx, void *file, struct fetched *out) {
 	p->whole = (struct fetched){.snapshot = NULL};
 }
 
-/* It goes as soon as the storage thread is done with it. */
+/* Frees the file as soon as the storage thread is done with it. */
 static void drop(void *ctx, void *file) {
 	struct part *p = file;
 	const struct fetch_store *s = ctx;

@@ -1,4 +1,4 @@
-/* fetcher.c: pieces from the mesh to the disk, or what is on the disk already
+/* fetcher.c: takes pieces from the mesh to the disk, or files already there
  * (worker/transfer/fetcher.h). */
 #include "worker/transfer/fetcher.h"
 
@@ -8,9 +8,9 @@
 
 #include <string.h>
 
-enum { PAUSE_US = 1000 * 1000 }; /* after the disk or memory failed us */
+enum { PAUSE_US = 1000 * 1000 }; /* after a fault of the disk or memory */
 
-/* A file that comes together; its slot is that of the core. */
+/* A file that is being put together; its slot is that of the core. */
 struct part {
 	void *file; /* NULL: the slot is free */
 	struct state_id id;
@@ -74,7 +74,7 @@ static bool post(struct fetcher *f, const struct part *p, const struct fetcher_j
 
 /* ---- what the core wants ---- */
 
-/* What there are parts for, the one that is waited for first. */
+/* Gives the core the files that have parts, the one that is waited for first. */
 static void tell_wanted(struct fetcher *f) {
 	struct state_id ids[FETCH_FILES];
 	struct part parts[FETCH_FILES];
@@ -127,7 +127,7 @@ static void finish(struct fetcher *f, struct part *p) {
 	p->finishing = post(f, p, &(struct fetcher_job){.step = FETCHER_FINISH}); /* else fetcher_tick tries again */
 }
 
-/* ---- what became of a file's jobs ---- */
+/* ---- the answers of a file's jobs ---- */
 
 static void done_open(struct fetcher *f, struct part *p, const struct fetcher_job *j) {
 	p->opening = RV_BUG("look-without-end") && p->opening;
@@ -150,7 +150,7 @@ static void done_finish(struct fetcher *f, struct part *p, const struct fetcher_
 	deliver(f, p);
 }
 
-/* It was dropped while it was being written, and lies on the disk now. */
+/* Hands over a file that was dropped during its write, and is on the disk now. */
 static void deliver_late(struct fetcher *f, void *file) {
 	struct fetched what = {.snapshot = NULL};
 	f->cfg.ops.take(f->cfg.ops.ctx, file, &what);
@@ -245,7 +245,7 @@ enum rv_err fetcher_want(struct fetcher *f, int64_t now_us, const struct state_i
 	for (int i = 0; i < n && e == RV_OK; i++)
 		if (!find_part(f, &ids[i]))
 			e = add_part(f, &ids[i], i == 0 ? et : NULL);
-	f->waits = n > 0 && find_part(f, &ids[0]); /* what is only fetched ahead can do without memory */
+	f->waits = n > 0 && find_part(f, &ids[0]); /* the file ahead may fail for lack of memory */
 	tell_wanted(f);
 	struct part *first = f->waits ? find_part(f, &ids[0]) : NULL;
 	if (first && first->finished)
@@ -359,7 +359,7 @@ int64_t fetcher_deadline_us(const struct fetcher *f) {
 	return f->pause_until_us > f->now_us && f->pause_until_us < at_us ? f->pause_until_us : at_us;
 }
 
-/* NULL: nothing is waited for. */
+/* Returns the file that is waited for; NULL: none. */
 static const struct part *waited_for(const struct fetcher *f) {
 	for (int i = 0; i < FETCH_FILES; i++)
 		if (f->parts[i].file && is_waited_for(f, &f->parts[i]))
