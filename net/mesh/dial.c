@@ -8,22 +8,21 @@
 #include <string.h>
 
 enum {
-	/* Addresses come from documents, and so from other members: none of them must be able to make this program knock
-	 * at a third party's door. So failures count for the member, not for its address; a new address (or a member that
-	 * comes back) hurries a dial only so often; and there is a budget for all dials together: 600 a minute, so many at
-	 * once. */
+	/* Addresses come from documents, and so from other members: none of them must be able to make this program flood a
+	 * third party. So failures count for the member, not for its address; a new address (or a member that comes back)
+	 * hurries a dial only every HURRY_EVERY_US; and all dials together have a budget: 600 a minute, DIALS_AT_ONCE. */
 	HURRY_EVERY_US = 10 * 1000 * 1000,
 	DIAL_EVERY_US = 100 * 1000,
 	DIALS_AT_ONCE = 200,
-	FRESH_US = 1000 * 1000,      /* a link that brought something so lately lives, whatever the roster says */
+	FRESH_US = 1000 * 1000,      /* a link that received bytes within this is alive, whatever the roster says */
 	PROVEN_US = 1000 * 1000,     /* an address that answered before does so within this and some pauses */
-	STEADY_US = 5 * 1000 * 1000, /* a link that lived so long is redialed at once when it breaks */
-	/* An address that never answered us may refuse because a router does; but who lives behind it, and lost its link as
-	 * we did, has dialed us by then. */
+	STEADY_US = 5 * 1000 * 1000, /* a link that lived at least this long is redialed at once when it breaks */
+	/* An address that never answered may refuse because a router does; but a live member behind it, which lost the same
+	 * link, has dialed this worker by then. */
 	REFUSED_US = 600 * 1000
 };
 
-/* 0.75 to 1.25 of it: workers that lost the same peer do not come back in step. */
+/* Returns 0.75 to 1.25 of `us`: workers that lost the same peer do not come back in step. */
 static int64_t jittered(struct peers *p, int64_t us) {
 	return (int64_t)((double)us * (0.75 + 0.5 * rv_rng_double(&p->rng)));
 }
@@ -37,7 +36,7 @@ static bool is_dialable(const struct peers *p, const struct peer *peer) {
 	return peer->wanted && lacks_link && peer->dialing == NULL && address_is_dialable(&peer->addr, p->met);
 }
 
-/* When the budget allows the next dial. */
+/* Returns the time at which the budget allows the next dial. */
 static int64_t budget_us(const struct peers *p) {
 	return p->dials_us - (int64_t)(DIALS_AT_ONCE - 1) * DIAL_EVERY_US;
 }
@@ -82,8 +81,8 @@ void peers_dial_soon(struct peers *p, uint32_t m) {
 	peer->next_dial_us = p->now_us;
 }
 
-/* A first packet that was lost is sent again by TCP after 1, 3 and 7 s, a new dial sooner; but where no dial was
- * answered within the shorter time the next one waits longer. */
+/* TCP sends a lost first packet again after 1, 3 and 7 s, a new dial sooner; but if no dial was answered within the
+ * shorter time, the next one waits longer. */
 static int64_t connect_us(const struct peers *p, const struct peer *peer) {
 	int64_t us = PROVEN_US + 4 * peer->pause_us;
 	return peer->reached && us < p->cfg.connect_us ? us : p->cfg.connect_us;
@@ -138,7 +137,7 @@ static void forget_links(struct peer *peer, const char *why) {
 		link_kill(peer->dialing, false, RV_E_AUTH, "%s", why);
 }
 
-/* It is somewhere else now, or is another process: a link on which nothing came of late may be a dead one's. */
+/* Doubts the link of a member that has moved or restarted, if nothing came on it recently: it may be dead. */
 static void doubt(struct peers *p, struct peer *peer) {
 	const struct link *l = peer->link;
 	peer->doubted = l != NULL && l->state == LINK_OPEN && p->now_us - l->last_rx_us >= FRESH_US;
@@ -153,7 +152,7 @@ static void hurry(struct peers *p, struct peer *peer) {
 	peer->next_dial_us = p->now_us + courtesy_us(p, peer);
 }
 
-/* Whoever stated it should know; here people see why there is no link. */
+/* Reports why there is no link to a member whose address is too narrow. */
 static void tell_not_dialed(struct peers *p, uint32_t m, const struct address *addr) {
 	struct rv_errtext et;
 	char text[NET_ADDR_BYTES] = "";
@@ -173,7 +172,7 @@ static void want(struct peers *p, const struct member_ref *ref, bool was_wanted)
 	struct address addr;
 	if ((peer->known || peer->link != NULL) && memcmp(peer->key, ref->key, NET_KEY_BYTES) != 0)
 		forget_links(peer, "the roster gives this member another key");
-	/* What cannot be parsed cannot be dialed: such a member has to dial us. */
+	/* An address that cannot be parsed cannot be dialed: such a member has to dial this worker. */
 	if (address_parse(ref->addr, &addr, NULL) != RV_OK)
 		addr = (struct address){0};
 	bool moved = addr.port != peer->addr.port || strcmp(addr.host, peer->addr.host) != 0;

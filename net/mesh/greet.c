@@ -1,4 +1,4 @@
-/* greet.c: who may come in: HELLO both ways, members and tickets, which link of a pair stays
+/* greet.c: which peers may come in: HELLO both ways, members and tickets, which link of a pair stays
  * (net/mesh/state.h). */
 #include "net/mesh/state.h"
 
@@ -70,8 +70,8 @@ static enum rv_err check_hello(const struct peers *p, const struct link *l, cons
 	return RV_OK;
 }
 
-/* A key of the roster is who the roster says; any other needs the run's ticket for the number it claims. Either counts
- * for nothing when the member is banned. */
+/* Finds the member of the link's key: by the roster, or, for any other key, by the run's ticket for the number that it
+ * claims. Refuses a banned member. */
 static enum rv_err find_member(const struct peers *p, const struct link *l, const struct frame_hello *hello,
 							   uint32_t *member, struct rv_errtext *et) {
 	char name[IDENTITY_SHORT_BYTES];
@@ -92,9 +92,9 @@ static enum rv_err find_member(const struct peers *p, const struct link *l, cons
 	return RV_OK;
 }
 
-/* `l` and the open link `old` join the same pair. The dialer dials only when it has no link, or doubts the one it has,
- * so a second one from the same side, or one long after, means that the old one is dead there. Otherwise both dialed at
- * once, and the lower key's stays: both sides decide the same. */
+/* Returns true if `l` replaces the open link `old` of the same pair. A dialer dials only without a link, or if it doubts
+ * the one it has, so a second link from the same side, or one long after, means that the old one is dead there. Otherwise
+ * both dialed at once, and the lower key's stays: both sides decide the same. */
 static bool replaces(const struct peers *p, const struct link *l, const struct link *old) {
 	if (l->role == old->role || p->now_us - old->opened_us > p->cfg.connect_us + p->cfg.greeting_us)
 		return true;
@@ -107,17 +107,17 @@ static bool replaces(const struct peers *p, const struct link *l, const struct l
 	return (l->role == FRAME_DIALER) == peers_self_is_lower(p, l->key);
 }
 
-/* Takes the pair's open link away in favour of a newer one. */
+/* Ends the pair's open link in favour of a newer one. */
 static void supersede(struct peers *p, struct peer *peer) {
 	struct link *old = peer->link;
 	uint32_t member = (uint32_t)old->member;
 	link_kill(old, false, RV_E_CLOSED, "a newer link took its place");
-	peer->link = NULL; /* told here, so the reaper need not */
+	peer->link = NULL; /* reported here, so the reaper need not */
 	p->cfg.owner.on_link_down(p->cfg.owner.ctx, member, old->fatal, old->why, old->reason.text);
 }
 
-/* Ours to the same member is on its way and would lose against `l`. Before our HELLO is out nobody can have opened it,
- * so then it may go in any case. */
+/* Ends this worker's own dial to the same member if it would lose against `l`. Before its HELLO is out the other side
+ * cannot have opened it, so then it may go in any case. */
 static void cancel_dial(struct peers *p, struct peer *peer, const struct link *l) {
 	struct link *mine = peer->dialing;
 	if (mine == NULL || mine == l)
@@ -164,7 +164,7 @@ static enum rv_err on_hello(struct peers *p, struct link *l, const struct frame_
 	return RV_OK;
 }
 
-/* The text is another's: only printable ASCII goes on to people. */
+/* Takes the peer's BYE; only printable ASCII of its text goes on to people. */
 static void on_bye(struct link *l, const struct frame_header *h, const uint8_t *body) {
 	char text[FRAME_BYE_MAX_BYTES + 1];
 	for (uint32_t i = 0; i < h->body_bytes; i++)
@@ -179,7 +179,7 @@ enum rv_err peers_on_frame(void *ctx, struct link *l, const struct frame_header 
 						   struct rv_errtext *et) {
 	struct peers *p = ctx;
 	l->last_rx_us = p->now_us;
-	if (l->whole_got == 0) /* a PING between slices takes nothing from what they have brought */
+	if (l->whole_got == 0) /* a PING between slices does not reset their count */
 		l->part_rx = 0;
 	if (h->type == FRAME_HELLO)
 		return on_hello(p, l, h, body, et);

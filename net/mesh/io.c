@@ -10,12 +10,12 @@
 
 enum {
 	ACCEPT_BATCH = 16,
-	ACK_SHARE = 40, /* one byte of acknowledgements comes back for so many: 66 for two full packets */
+	ACK_SHARE = 40, /* bytes for which one byte of acknowledgements comes back: 66 for two full packets */
 	US_PER_S = 1000 * 1000,
 	RECEIVE_SHARE_US = 50 * 1000, /* of a capped download, for each link */
 	RECEIVE_MIN_BYTES = 1 << 13,
 	RECEIVE_MAX_BYTES = 1 << 22,
-	SHARE_BYTES = 1 << 20,        /* read of one link before the next has its turn */
+	SHARE_BYTES = 1 << 20,        /* read from one link before the next has its turn */
 	ACCEPT_PAUSE_US = 1000 * 1000 /* without file descriptors, accepting again at once would only spin */
 };
 
@@ -32,8 +32,7 @@ static int pending_from(const struct peers *p, const char *host) {
 	return n;
 }
 
-/* Too many that have not said who they are: the oldest one of the host that holds the most goes. So a host that floods
- * pushes out itself. */
+/* Ends the oldest pending connection of the host that holds the most. So a host that floods pushes out itself. */
 static void evict_pending(struct peers *p) {
 	struct link *victim = NULL;
 	int most = 0;
@@ -97,8 +96,8 @@ int peers_receive_bytes(const struct peers *p) {
 	return (int)(share < RECEIVE_MIN_BYTES ? RECEIVE_MIN_BYTES : share > RECEIVE_MAX_BYTES ? RECEIVE_MAX_BYTES : share);
 }
 
-/* How much may be read now. Under a cap a link gets a part of the tokens before the next one has its turn. Before it is
- * open it does not wait: that is little, and has a deadline. */
+/* Returns the bytes that may be read now. Under a cap a link gets a part of the tokens before the next one has its turn.
+ * Before it is open it does not wait: that is little, and has a deadline. */
 static size_t readable(struct peers *p, const struct link *l) {
 	size_t allowed = rate_allowed(&p->down, p->now_us);
 	if (l->state != LINK_OPEN || allowed >= sizeof p->rx)
@@ -199,7 +198,7 @@ void peers_service(struct peers *p, struct link *l, short revents) {
 	} else if (l->state != LINK_DEAD && (revents & (POLLIN | POLLERR | POLLHUP)) != 0) {
 		fill(p, l);
 	}
-	/* Answers of the handshake, or what the socket did not take before; BYE of the dead is peers_reap's. */
+	/* Answers of the handshake, or bytes that the socket did not take before; peers_reap sends BYE on dead links. */
 	if (l->state != LINK_DEAD && l->state != LINK_CONNECTING)
 		(void)peers_drain(p, l);
 	peers_count(p, l);
@@ -217,7 +216,7 @@ bool peers_put(struct link *l, const struct peers_message *m) {
 	struct rv_errtext et = {0};
 	if (l->state != LINK_OPEN) /* dropped by the owner meanwhile */
 		return false;
-	/* What is not PING keeps its place behind the frame that was begun. */
+	/* Any frame but PING keeps its place behind the frame that was begun. */
 	if (link_is_cut(l) && m->header.type != FRAME_PING && !peers_put_slice(l, SIZE_MAX))
 		return false;
 	return is_put(l, link_put(l, m, &et), &et);

@@ -1,4 +1,4 @@
-/* peers.c: life of the mesh: its file descriptors, its time, its dead (net/mesh/peers.h, net/mesh/state.h). */
+/* peers.c: life of the mesh: its file descriptors, its time, its dead links (net/mesh/peers.h, net/mesh/state.h). */
 #include "net/mesh/peers.h"
 
 #include "base/assert.h"
@@ -90,7 +90,7 @@ void peers_free(struct peers *p) {
 
 /* ---- links ------------------------------------------------------------------------------------------------------- */
 
-/* Strangers decide how often this happens, so there is a limit: a log must not grow at their will. */
+/* Limits how many are reported: strangers decide how often this happens, and a log must not grow at their will. */
 void peers_trouble(struct peers *p, const struct link *l, enum rv_err why, const char *text) {
 	struct rv_errtext et;
 	if (p->cfg.owner.on_trouble == NULL)
@@ -152,7 +152,7 @@ void peers_count(struct peers *p, struct link *l) {
 	l->credited = l->traffic;
 }
 
-/* Tells what became of a dead link, and leaves no pointer to it. */
+/* Reports the end of a dead link, and leaves no pointer to it. */
 static void mourn(struct peers *p, struct link *l) {
 	struct peer *peer = l->member != LINK_NOBODY ? &p->members[l->member] : NULL;
 	if (peer != NULL && peer->link == l) {
@@ -208,7 +208,7 @@ static bool waits(const struct peers *p, const struct rate *r) {
 	return rate_ready_us(r) > p->now_us;
 }
 
-/* What a link waits for at its socket. A link that waits for a cap is left out: its readiness would be no news. */
+/* Returns the events that a link waits for at its socket. A link that waits for a cap does not ask: it is ready anyway. */
 static short events_of(const struct peers *p, const struct link *l) {
 	if (l->state == LINK_CONNECTING)
 		return POLLOUT;

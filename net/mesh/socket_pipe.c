@@ -12,13 +12,13 @@
 #include <unistd.h>
 
 enum {
-	/* How far control may queue behind bulk in the kernel: bytes not sent yet, beyond which the socket is not writable. */
+	/* Bytes of bulk that control may queue behind in the kernel: not sent yet; beyond them the socket is not writable. */
 	NOTSENT_BYTES = 1 << 17,
 	BACKLOG = 64,
 	KEEPALIVE_IDLE_S = 15, /* also keeps the mappings of home routers alive */
 	KEEPALIVE_INTERVAL_S = 5,
 	KEEPALIVE_COUNT = 3,
-	USER_TIMEOUT_MS = 20000 /* sent but not acknowledged for so long: the link is dead (RFC 5482) */
+	USER_TIMEOUT_MS = 20000 /* time without an acknowledgement after which the link is dead (RFC 5482) */
 };
 
 static void set_int(int fd, int level, int option, int value) {
@@ -34,7 +34,7 @@ static int open_stream(int family) {
 	return socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 }
 
-/* Where there is no IPv6, every address means every IPv4 address. */
+/* Opens the listening socket; without IPv6, every address means every IPv4 address. */
 static int open_listener(const struct address *a, struct sockaddr_storage *sa, socklen_t *n) {
 	int fd = open_stream(sa->ss_family);
 	if (fd >= 0 || a->host[0] != '\0')
@@ -158,7 +158,7 @@ static void look(void *ctx, int fd, struct pipe_info *out) {
 	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &n) != 0 || ioctl(fd, SIOCOUTQ, &queued) != 0 || queued < 0)
 		return;
 	uint64_t mss = info.tcpi_snd_mss, gone = (info.tcpi_sacked + (uint64_t)info.tcpi_lost) * mss;
-	uint64_t bytes = (uint64_t)queued + info.tcpi_retrans * mss; /* what was lost and sent again is on its way */
+	uint64_t bytes = (uint64_t)queued + info.tcpi_retrans * mss; /* lost bytes that were sent again are on their way */
 	out->waiting = bytes > gone ? (size_t)(bytes - gone) : 0;
 	out->delivered = info.tcpi_bytes_acked + info.tcpi_sacked * mss;
 	out->least_rtt_us = info.tcpi_min_rtt;

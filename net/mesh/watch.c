@@ -1,8 +1,8 @@
 /* watch.c: which links still deliver, and what a change of the network means (net/mesh/state.h).
  *
- * A line that was cut tells nobody. TCP finds out by its retransmission timer, which doubles: 10 s after a cut it looks
- * again after 5 to 12 s more. A fresh connection finds out at once, so a link on which something waits and nothing
- * moves gets a second one beside it, which takes its place when it is up. */
+ * A line that was cut gives no sign. TCP finds out by its retransmission timer, which doubles: 10 s after a cut it tries
+ * again after 5 to 12 s more. A fresh connection finds out at once, so a link on which bytes wait and none move gets a
+ * second one beside it, which replaces it when it is up. */
 #include "net/mesh/state.h"
 
 #include "base/assert.h"
@@ -10,10 +10,10 @@
 enum {
 	STUCK_US = 500 * 1000,
 	LOOKS = 8,       /* within silent_us, while something waits */
-	ABSENT_LOOKS = 2 /* missed: it was we who did not run */
+	ABSENT_LOOKS = 2 /* missed: this program did not run */
 };
 
-/* How long bytes have waited while none was delivered and none came. */
+/* Returns how long bytes have waited while none was delivered and none came. */
 static int64_t silence_us(const struct peers *p, const struct link *l) {
 	return l->state == LINK_OPEN && l->waiting > 0 ? p->now_us - l->alive_us : 0;
 }
@@ -38,7 +38,7 @@ void peers_forgive_own_absence(struct peers *p) {
 			p->links[i]->alive_us = p->now_us;
 }
 
-/* Before our HELLO is out the other side cannot have opened it. */
+/* Ends a dial beside the link, but only before its HELLO is out: until then the other side cannot have opened it. */
 static void end_dial_beside(struct peer *peer) {
 	struct link *beside = peer->dialing;
 	if (beside == NULL || beside->state >= LINK_GREETING)
@@ -73,7 +73,7 @@ static void drop_stranded(struct peers *p) {
 	}
 }
 
-/* A connection request that went into the void is asked again by TCP after 1, 3 and 7 s. */
+/* Drops dials without an answer: TCP repeats a lost connection request only after 1, 3 and 7 s. */
 static void drop_unanswered(struct peers *p) {
 	for (int i = 0; i < p->n_slots; i++) {
 		struct link *l = p->links[i];
