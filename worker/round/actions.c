@@ -35,8 +35,9 @@ static bool reduce_stop_action(struct round_core *c, struct round_action *out) {
 	return emit(c, ROUND_REDUCE_STOP, out);
 }
 
-/* The round is over, we are leaving, or a roster has left us out. A document of the same round that
- * is not REDUCE (too few members for a moment) lets it be: the next attempt resumes it. */
+/* Returns true if the round is over, this worker leaves, or a roster has left it out. A document of
+ * the same round that is not REDUCE (too few members for a moment) does not end the all-reduce: the
+ * next attempt resumes it. */
 static bool reduce_is_void(const struct round_core *c) {
 	return c->leaving || round_is_behind(c) || (c->doc.phase == RUN_REDUCE && round_roster_index(c) < 0) ||
 		   c->doc.phase == RUN_DONE;
@@ -53,8 +54,7 @@ static bool persist_action(struct round_core *c, int64_t now_us, struct round_ac
 	return emit(c, ROUND_PERSIST, out);
 }
 
-/* A roster that means our former process (killed, started again) waits for a gradient that is
- * lost. */
+/* Returns false if the roster means an earlier process of this member, whose gradient is lost. */
 static bool roster_means_this_process(const struct round_core *c) {
 	RV_ASSERT(round_roster_index(c) >= 0);
 	uint64_t boot = c->doc.members[round_roster_index(c)].boot;
@@ -83,14 +83,14 @@ static bool train(struct round_core *c, uint64_t round, uint64_t from, uint64_t 
 	return true;
 }
 
-/* The last round's result waits for nothing: no round comes after it. */
+/* Returns the steps ahead before the outer step: none for the last round. */
 uint64_t round_overlap(const struct round_core *c) {
 	bool last = c->round + 1 >= c->doc.final_round;
 	return c->has_doc && !last ? c->cfg.overlap_steps : 0;
 }
 
-/* The round is averaged without us: what we have encoded counts in the next one, as long as it is
- * not given away. */
+/* Returns true if the round is averaged without this worker, whose encoded contribution, not given
+ * away yet, counts in the next one. */
 static bool holds_on(const struct round_core *c) {
 	return c->cfg.gives_away && c->ahead == 0 && round_leaves_us_out(c);
 }
@@ -122,7 +122,8 @@ bool round_end_verified(const struct round_core *c) {
 		   c->full[0].round == c->doc.round && !c->diverged;
 }
 
-/* A bit that flipped after the last snapshot would otherwise leave with the result. */
+/* Waits a while for the end state to be verified, against a bit that flipped after the last
+ * snapshot. */
 static bool finish_action(struct round_core *c, int64_t now_us, struct round_action *out) {
 	if (c->finish_by_us == 0)
 		c->finish_by_us = now_us + FINISH_WAIT_HEARTBEATS * c->cfg.heartbeat_us;
@@ -132,8 +133,8 @@ static bool finish_action(struct round_core *c, int64_t now_us, struct round_act
 	return emit(c, ROUND_FINISH, out);
 }
 
-/* A disk that was full keeps nobody away for good: the roster that wanted our vote is gone, the
- * next one is a new try. */
+/* Allows another PERSIST after a full disk, once the roster that wanted this worker's vote is
+ * gone. */
 static void forgive_full_disk(struct round_core *c, int64_t now_us) {
 	if (round_roster_index(c) < 0 && now_us >= c->reduce.persist_retry_us)
 		c->reduce.persist_failed = false;
@@ -148,15 +149,16 @@ static bool rollback_action(struct round_core *c, struct round_action *out) {
 	return true;
 }
 
-/* Members in an open document are those that have the state. */
+/* Returns true if fewer than min_workers have the state (the members of an open document), this
+ * worker among them, and others catch up. */
 static bool too_few_have_the_state(const struct round_core *c) {
 	const struct document *d = &c->doc;
 	return (d->phase == RUN_OPEN || d->phase == RUN_WAITING) && d->round == c->round && c->round > 0 &&
 		   d->n_members < c->cfg.min_workers && d->n_syncing > 0 && document_find(d, c->cfg.member) >= 0;
 }
 
-/* Once it is known for a snapshot, or was written: that may have failed (the disk was full), but
- * others may be slow too. */
+/* Returns the standstill before the snapshot is written (again): longer each time, as the write may
+ * have failed or other workers may be slow. */
 static int64_t still_us(const struct round_core *c) {
 	bool known = c->n_full > 0 && c->full[0].round == c->round;
 	uint32_t times = c->kept_snapshot == c->round + 1 ? c->kept_times : 0;

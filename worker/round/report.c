@@ -47,7 +47,7 @@ static void fill(const struct round_core *c, struct report *r) {
 	}
 }
 
-/* What the coordinator decides by. Tokens count once they stand for a contribution. */
+/* Returns true if the coordinator decides the same by both reports; tokens are not compared. */
 static bool says_the_same(const struct report *a, const struct report *b) {
 	return a->phase == b->phase && a->round == b->round && a->attempt == b->attempt && a->suspects == b->suspects &&
 		   rv_hash_equal(&a->digest, &b->digest) && rv_hash_equal(&a->chain, &b->chain) &&

@@ -1,6 +1,5 @@
-/* round.c: the worker's round core: what each event changes. What is then asked of the platform
- * follows from the state alone (actions.c, sync.c), so an event that is lost, late or repeated
- * cannot leave it stuck. */
+/* round.c: the worker's round core: what each event changes. The actions follow from the state
+ * alone (actions.c, sync.c), so a lost, late or repeated event cannot leave it stuck. */
 #include "worker/round/internal.h"
 
 #include "base/assert.h"
@@ -9,7 +8,7 @@
 
 #include <string.h>
 
-enum { APPLY_FAILURES_MAX = 2 }; /* then the log is not to be had intact: a snapshot */
+enum { APPLY_FAILURES_MAX = 2 }; /* then no intact log can be had: a snapshot */
 
 size_t round_core_size(void) {
 	return sizeof(struct round_core);
@@ -27,8 +26,7 @@ struct round_core *round_core_init(void *memory, const struct round_config *cfg,
 	c->round = round;
 	c->chain = *chain;
 	c->steps_done = steps_done < cfg->steps_per_round ? steps_done : cfg->steps_per_round;
-	/* For all we know: our former process may have delivered these steps, or those of rounds
-	 * before. */
+	/* An earlier process may have delivered these steps, or those of earlier rounds. */
 	c->contributed = steps_done > 0 || (cfg->had_former && !RV_BUG("double-count-fragment"));
 	c->sent_us = now_us;
 	return c;
@@ -51,7 +49,7 @@ static enum rv_err check_same_run(const struct round_core *c, const struct docum
 	return RV_OK;
 }
 
-/* The open round, as far as this worker knows. */
+/* Returns the open round, as far as this worker knows. */
 static uint64_t latest_round(const struct round_core *c) {
 	return c->has_doc && c->doc.round > c->round ? c->doc.round : c->round;
 }
@@ -60,8 +58,8 @@ bool round_knows_later(const struct round_core *c, const struct document *d) {
 	return d->term < c->cfg.term || (d->term == c->cfg.term && d->round < latest_round(c));
 }
 
-/* A later term ends this core (ROUND_ROLLBACK); an earlier one, or an earlier round, can only be a
- * mistake. */
+/* Refuses an earlier term or round, which is a mistake; a later term ends this core
+ * (ROUND_ROLLBACK). */
 static enum rv_err check_later(const struct round_core *c, const struct document *d, struct rv_errtext *et) {
 	if (!round_knows_later(c, d))
 		return RV_OK;
@@ -71,7 +69,7 @@ static enum rv_err check_later(const struct round_core *c, const struct document
 				   (unsigned long long)latest_round(c), (unsigned long long)c->cfg.term);
 }
 
-/* Refuses what cannot be true, whatever our own state is. */
+/* Refuses what cannot be true in any state of this worker. */
 static enum rv_err check_document(const struct round_core *c, const struct document *d, struct rv_errtext *et) {
 	unsigned long long seq = d->seq;
 	struct rv_hash chain, snapshot;
@@ -92,7 +90,7 @@ static bool full_hash_contradicts(const struct round_core *c) {
 	return false;
 }
 
-/* Our own state against the document's: a fork makes us resync. */
+/* Compares this worker's state with the document's; after a fork it resyncs. */
 static enum rv_err check_own_state(struct round_core *c, struct rv_errtext *et) {
 	const struct document *d = &c->doc;
 	struct rv_hash chain;
@@ -189,7 +187,7 @@ void round_on_spoiled(struct round_core *c, int64_t now_us, uint64_t round) {
 	c->spoiled = true;
 }
 
-/* What the contribution to the next round begins with. */
+/* Sets the progress with which the contribution to the next round begins. */
 static void carry_progress(struct round_core *c) {
 	bool late = !round_contributed(c), keep = c->cfg.late == LATE_KEEP;
 	bool gave_away = c->cfg.gives_away && c->ahead > 0 && !RV_BUG("count-given-steps");
@@ -256,7 +254,7 @@ void round_on_persisted(struct round_core *c, int64_t now_us, uint64_t round, ui
 	struct round_reduce *r = &c->reduce;
 	if (r->persist_attempt == attempt)
 		r->persist_attempt = 0;
-	bool committed_held = c->log.held && !c->log.own; /* fetched: what the document proves */
+	bool committed_held = c->log.held && !c->log.own; /* fetched: proven by the document */
 	if (ok && !committed_held && c->trainer != TRAINER_APPLYING) {
 		c->log =
 			(struct round_log_entry){.held = true, .own = true, .round = round, .attempt = attempt, .digest = *digest};
@@ -291,12 +289,12 @@ void round_on_fetched(struct round_core *c, int64_t now_us, enum round_action_ty
 		return;
 	}
 	c->diverged = c->older_is_gone = c->snapshot.wanted = false;
-	c->boot++; /* what peers have of us was made from another state: void, as that of a former process */
+	c->boot++; /* peers must drop what another state made, as of an earlier process */
 	c->n_full = 0;
 	if (!rv_hash_is_zero(&f->expect)) /* checked by the platform; theta0 has none */
 		c->full[c->n_full++] = (struct round_full){.round = round, .hash = f->expect};
 	c->trainer = TRAINER_IDLE;
-	c->log.held = false; /* the platform forgets the logs from this round on: they may be of another history */
+	c->log.held = false; /* the platform forgets later logs, perhaps of another history */
 	c->steps_done = c->tokens = 0;
 	round_enter(c, round, &f->snapshot_chain);
 	c->by_log = round < c->doc.snapshot_round;

@@ -26,7 +26,7 @@ static bool log_leads_to_snapshot(const struct round_core *c) {
 	return rv_hash_equal(&chain, &c->doc.snapshot_chain);
 }
 
-/* The log entries before the snapshot are listed, and less to fetch than the snapshot. */
+/* Returns true if the log entries before the snapshot are listed, and less to fetch than it. */
 static bool older_leads_to_snapshot(const struct round_core *c) {
 	uint64_t most = c->cfg.logs_per_snapshot > 0 ? c->cfg.logs_per_snapshot : NET_MAX_LOG_DIGESTS;
 	most *= c->by_log ? 2 : 1; /* entries are packed: they may be fewer bytes than it seems */
@@ -46,7 +46,8 @@ bool round_leaves_us_out(const struct round_core *c) {
 	return c->doc.phase == RUN_REDUCE && c->doc.round == c->round && document_find(&c->doc, c->cfg.member) < 0;
 }
 
-/* A former process; or this one, before it installed a snapshot that is no later. */
+/* Returns true if an earlier process may have, or this one before it installed a snapshot that is
+ * no later. */
 static bool may_have_contributed(const struct round_core *c, uint64_t round) {
 	return (c->cfg.had_former && round <= c->former_until) || round < c->reduced_until;
 }
@@ -68,7 +69,8 @@ static bool snapshot_is_made_here(const struct round_core *c) {
 	return c->doc.snapshot_round == 0 && !c->cfg.theta0_from_peers;
 }
 
-/* Of the round that we hold the state of; it is committed, and needs_snapshot() is false. */
+/* Returns the digest of the round whose state this worker holds, which is committed, and needs no
+ * snapshot. */
 static const struct rv_hash *next_digest(const struct round_core *c) {
 	const struct rv_hash *listed = document_digest(&c->doc, c->round);
 	return listed != NULL ? listed : &c->log.digest; /* it leads to the snapshot */
@@ -78,9 +80,9 @@ static bool holds_next_log(const struct round_core *c) {
 	return c->log.held && c->log.round == c->round && rv_hash_equal(&c->log.digest, next_digest(c));
 }
 
-/* Our round is the latest commit, and our contribution is in it: its outer step has its place
- * behind the overlap. A process that comes back in the middle of this does not know which steps its
- * former one did, unless it did them all. */
+/* Returns true if the outer step has its place behind the overlap: the round is the latest commit,
+ * with this worker's contribution in it. A process that restarts meanwhile does not know which
+ * steps the earlier one did, unless all. */
 static bool has_its_place(const struct round_core *c) {
 	if (RV_BUG("early-outer-step"))
 		return false;
@@ -92,14 +94,13 @@ bool round_is_entering(const struct round_core *c) {
 	return c->has_doc && !needs_snapshot(c) && has_its_place(c) && holds_next_log(c);
 }
 
-/* A log that is not the committed one proves nothing more; before a document says, and while the
- * run waits for votes, ours is as good as any. */
+/* Returns true if the round's log is held and no document shows that another one is committed. */
 static bool log_may_be_committed(const struct round_core *c) {
 	return c->log.held && c->log.round == c->round && (!c->has_doc || c->round >= c->doc.round || holds_next_log(c));
 }
 
-/* It was fetched on the word of a signed document, by this process or a former one: whatever is
- * needed to go on from here, it is the run's. */
+/* Returns true if the held log was fetched, by this process or an earlier one: a signed document
+ * named its digest. */
 static bool log_is_committed(const struct round_core *c) {
 	return c->log.held && c->log.round == c->round && (!c->log.own || c->log.attempt == 0);
 }
@@ -109,7 +110,8 @@ static bool log_proves(const struct round_core *c) {
 	return log_is_committed(c) || (!needs && log_may_be_committed(c));
 }
 
-/* It says SYNCING, so that nothing but this tells that it holds the state of the open round. */
+/* Returns true if it reports SYNCING although it holds the state of the open round, which only this
+ * shows. */
 static bool trains_again(const struct round_core *c) {
 	return c->spoiled && !round_is_behind(c);
 }
@@ -143,7 +145,7 @@ bool round_fetch_cancel(struct round_core *c, struct round_action *out) {
 	return true;
 }
 
-/* Makes `want` the outstanding fetch; keeps it when it is. */
+/* Makes `want` the outstanding fetch, unless it is already. */
 static bool fetch_ensure(struct round_core *c, int64_t now_us, const struct round_action *want,
 						 struct round_action *out) {
 	struct round_fetch *f = &c->fetch;
@@ -168,7 +170,7 @@ static void want_snapshot(struct round_core *c, uint64_t round, const struct rv_
 	c->snapshot = (struct round_snapshot){.wanted = true, .round = round, .hash = *hash, .chain = *chain};
 }
 
-/* A former process has begun with it. */
+/* Wants the snapshot of which an earlier process fetched a part. */
 static bool want_part(struct round_core *c) {
 	struct rv_hash chain;
 	for (int i = 0; c->has_part && i < c->doc.n_kept_snapshots; i++) {
@@ -181,7 +183,7 @@ static bool want_part(struct round_core *c) {
 	return false;
 }
 
-/* The one whose fetch is under way, as long as the document leads on from it. */
+/* Returns true if the snapshot being fetched still leads on to the document's state. */
 static bool still_wanted(const struct round_core *c) {
 	struct rv_hash chain;
 	return c->snapshot.wanted && c->snapshot.round < c->doc.snapshot_round &&
@@ -207,7 +209,7 @@ static bool snapshot_action(struct round_core *c, int64_t now_us, struct round_a
 	choose_snapshot(c);
 	const struct round_snapshot *b = &c->snapshot;
 	if (b->round > 0 && rv_hash_is_zero(&b->hash))
-		return round_fetch_cancel(c, out); /* nothing to check a snapshot against yet: a later document will have it */
+		return round_fetch_cancel(c, out); /* its hash comes with a later document */
 	struct round_action want = {.type = ROUND_FETCH_SNAPSHOT,
 								.round = b->round,
 								.made_here = b->round == 0 && !c->cfg.theta0_from_peers,
@@ -216,7 +218,7 @@ static bool snapshot_action(struct round_core *c, int64_t now_us, struct round_a
 	return fetch_ensure(c, now_us, &want, out);
 }
 
-/* Level-triggered, as documents are: the next one may find it gone again. */
+/* Is level-triggered, as documents are: the next file may be gone again. */
 void round_on_lacking(struct round_core *c, int64_t now_us) {
 	(void)now_us;
 	bool before = c->fetch.kind != ROUND_NONE && c->fetch.round < c->doc.snapshot_round;
@@ -228,7 +230,7 @@ bool round_starves(const struct round_core *c) {
 	return c->starves;
 }
 
-/* The earliest round whose files others have to give. */
+/* Returns the earliest round whose files this worker needs. */
 uint64_t round_needs_from(const struct round_core *c) {
 	bool snapshot = c->diverged || (c->has_doc && needs_snapshot(c));
 	return snapshot && c->snapshot.wanted ? c->snapshot.round

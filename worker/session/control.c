@@ -1,5 +1,5 @@
-/* control.c: the session core's word to the coordinator and to people; and the coordinator's
- * documents. */
+/* control.c: the session core's reports to the coordinator and events for the log; and the
+ * coordinator's documents. */
 #include "worker/session/internal.h"
 
 #include "base/failpoint.h"
@@ -34,8 +34,8 @@ static float within_float(double v) {
 	return (float)fmax(fmin(v, (double)FLT_MAX), -(double)FLT_MAX);
 }
 
-/* With its vote an owner says what it measured; a vote that an earlier process left on the disk
- * comes without. */
+/* Adds an owner's measurements to its vote; a vote that an earlier process left on the disk has
+ * none. */
 static void fill_measured(const struct session *s, struct report *r) {
 	const struct merge_measured *m = allreduce_measured(s->reduce);
 	if (r->phase != WORKER_VOTED || !allreduce_done(s->reduce) || allreduce_round(s->reduce) != r->round ||
@@ -63,7 +63,7 @@ static bool reported(void *ctx) {
 	return control_client_reported(((struct session *)ctx)->control);
 }
 
-/* ---- what follows from what the core says, beside its words ---- */
+/* ---- effects of the core's events, beside the log ---- */
 
 static void on_exported(struct session *s, const struct session_event *e) {
 	if (e->text[0])

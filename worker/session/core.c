@@ -7,8 +7,7 @@ size_t session_core_size(void) {
 	return sizeof(struct session_core);
 }
 
-/* What the disk proved is this worker's again: the vote above all, which need not be fetched nor
- * made anew. */
+/* Takes over what recovery proved, above all the vote, which need not be fetched or made again. */
 static void take_found(struct session_core *c, const struct session_start *start, int64_t now_us) {
 	const struct recovered *found = start->found;
 	RV_ASSERT(!found->has_log || found->log.round == start->at_round);
@@ -36,7 +35,7 @@ struct session_core *session_core_init(void *memory, const struct session_config
 	round_on_trained(c->round, now_us, start->at_round, start->steps_done, start->tokens);
 	take_found(c, start, now_us);
 	if (c->replica_ahead)
-		c->ops.trainer.save(c->ops.ctx); /* written anew before any vote is: the storage thread keeps the order */
+		c->ops.trainer.save(c->ops.ctx); /* before any vote: the storage thread keeps the order */
 	return c;
 }
 
@@ -56,7 +55,7 @@ static void send_report(struct session_core *c, int64_t now_us) {
 	c->ops.control.report(c->ops.ctx, &r);
 }
 
-/* What always holds between two turns. */
+/* Checks the invariants between two turns. */
 static void check(const struct session_core *c) {
 	RV_ASSERT((c->phase >= SESSION_SAVING) == (c->why != WHY_NOT) || c->fault != RV_OK);
 	RV_ASSERT((c->why == WHY_ROLLED_BACK) == (c->next_term != 0));

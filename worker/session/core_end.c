@@ -11,8 +11,8 @@ static bool is_going(const struct session_core *c) {
 	return c->phase >= SESSION_SAVING;
 }
 
-/* What is fetched from here on nobody would install; and it would make room for itself among the
- * files that are saved now. */
+/* Begins to save; ends fetching, as a file that is not installed would only take room from those
+ * saved now. */
 static void begin_saving(struct session_core *c, enum session_why why) {
 	RV_ASSERT(!is_going(c));
 	c->phase = SESSION_SAVING;
@@ -80,7 +80,7 @@ void session_finish(struct session_core *c, int64_t now_us) {
 		session_post(c, now_us, STORE_EXPORT);
 }
 
-/* While a fetched state is being installed the round core is not asked: it would want another one
+/* Returns false while a fetched state is being installed: the round core could want another one
  * instead, and then not know which one the trainer has. */
 bool session_may_act(const struct session_core *c) {
 	bool finished = c->phase == SESSION_EXPORTING || c->phase == SESSION_LINGERING;
@@ -102,7 +102,7 @@ void session_note_roster(struct session_core *c, const struct document *d) {
 	c->is_first = d->members[0].member == c->cfg.member;
 }
 
-/* As the latest document says; their links to this worker may not be up yet. */
+/* Returns the members that catch up, by the latest document; their links may not be up yet. */
 static uint64_t members_behind(const struct session_core *c) {
 	const struct document *d = round_document(c->round);
 	uint64_t set = 0;
@@ -120,7 +120,7 @@ static void check_lingering(struct session_core *c, int64_t now_us) {
 	uint64_t behind = c->roster | c->ops.links.askers(c->ops.ctx) |
 					  members_behind(c); /* one that catches up needs this worker until it is done */
 	bool none = (behind & ~c->done_members & ~(UINT64_C(1) << c->cfg.member)) == 0;
-	bool came_late = c->roster == 0; /* after the last round: for those that lack what it has, and may not say so yet */
+	bool came_late = c->roster == 0; /* after the last round: others may lack what it has */
 	if ((none && (!came_late || RV_BUG("end-when-started-again"))) || now_us >= c->linger_until_us)
 		begin_stop(c, now_us, WHY_DONE);
 }

@@ -1,4 +1,4 @@
-/* core_fetch.c: state from peers: what is wanted, and what came. */
+/* core_fetch.c: state from peers: wanted files and fetched ones. */
 #include "worker/session/core_state.h"
 
 #include "base/assert.h"
@@ -52,7 +52,7 @@ void session_core_on_fetch_failed(struct session_core *c, int64_t now_us, const 
 	round_on_fetched(c->round, now_us, action_of(id), id->round, false);
 }
 
-/* Once, not for every file. */
+/* Logs it once, not for every file. */
 static void note_in_memory(struct session_core *c, const char *warning) {
 	enum storage_change change = storage_health_note_fetched(&c->health, warning[0] != '\0');
 	if (change == STORAGE_BEGINS_TO_FAIL)
@@ -61,7 +61,7 @@ static void note_in_memory(struct session_core *c, const char *warning) {
 		session_tell(c, &(struct session_event){.type = SESSION_SAYS_FETCHED_STORED});
 }
 
-/* A log entry waits to be applied, a snapshot is installed at once. */
+/* Keeps a log entry to be applied; installs a snapshot at once. */
 void session_core_on_fetched(struct session_core *c, int64_t now_us, const struct state_id *id, void *snapshot,
 							 struct blob *log, const char *warning) {
 	RV_ASSERT((id->kind == STATE_KIND_SNAPSHOT) == (snapshot != NULL) && (id->kind == STATE_KIND_LOG) == (log != NULL));

@@ -16,13 +16,13 @@ static void tell_text(const struct session_core *c, enum session_event_type type
 						.type = type, .round = round_round(c->round), .err = e, .text = text, .document = d});
 }
 
-/* The others have finished and gone: what this worker lacks is on their disks. */
+/* Logs that the others have finished and left: what this worker lacks is on their disks. */
 static void tell_if_alone(const struct session_core *c, const struct document *d) {
 	if (d->phase == RUN_DONE && round_round(c->round) < d->round && round_lacks_donors(c->round))
 		tell_text(c, SESSION_SAYS_ALONE, RV_OK, "", d);
 }
 
-/* Before the first state there is nothing to train from. */
+/* Logs that no connected worker has the weights that the run starts from. */
 static void tell_if_lacking(struct session_core *c, const struct document *d) {
 	bool nobody = c->lacks_state && d->n_members == 0;
 	if (nobody && !c->told.no_weights)
@@ -42,7 +42,7 @@ void session_core_on_older(struct session_core *c, const struct document *d, con
 	tell_old_store(c, d, text);
 }
 
-/* In an all-reduce: how many of those that must not be fewer are silent. */
+/* Returns how many members an all-reduce lacks to have `needed` that are not silent. */
 static uint32_t missing_in_reduce(const struct session_core *c, const struct document *d, uint32_t needed) {
 	bool ours = c->reduce.running && c->reduce.round == d->round && c->reduce.attempt == d->attempt;
 	uint32_t silent = ours ? (uint32_t)__builtin_popcountll(c->reduce.suspects) : 0;
@@ -163,10 +163,9 @@ static enum participant_adopt adopt_of(const struct session_applying *a) {
 	return a->participated || RV_BUG("adopt-what-was-not-given") ? PARTICIPANT_ADOPT : PARTICIPANT_DISCARD;
 }
 
-/* Steps ahead are never written, and what a contribution leaves to say is known from the replica
- * that it was made from: a restart goes on from the replica as it was encoded, or as it was when a
- * snapshot was made. There are never more than these two with the storage thread: the vote waits
- * for the first. */
+/* Applies a round. Steps ahead are never written, and a residual follows from the replica that was
+ * encoded: a restart goes on from the replica as it was encoded, or as it was at a snapshot. The
+ * storage thread never has more than these two copies: the vote waits for the first. */
 static void apply(struct session_core *c, const struct round_action *a) {
 	bool snapshot = checkpoint_is_due(&c->cfg.schedule, a->round + 1);
 	bool has_its_places = c->cfg.saves_encodings && a->participated;

@@ -77,9 +77,9 @@ void session_full_hash(struct session_core *c, uint64_t round, const struct rv_h
 void session_persist(struct session_core *c, int64_t now_us);
 /* Takes one more reference, and drops the one to the earlier result. */
 void session_keep_result(struct session_core *c, struct blob *bytes, uint64_t round, uint32_t attempt);
-/* Posts the fate of the part of the snapshot of `round`: adopted, or removed. */
-/* The log entry of that round was fetched, and the disk did not take it. */
+/* Records that the fetched log entry of `round` could not be stored. */
 void session_post_lost(struct session_core *c, int64_t now_us, uint64_t round);
+/* Posts the fate of the part of the snapshot of `round`: adopted, or removed. */
 void session_post_installed(struct session_core *c, int64_t now_us, uint64_t round, bool ok);
 /* Posts a copy, taken over; if its handle is NULL, logs that there was no memory for it. */
 void session_post_copy(struct session_core *c, int64_t now_us, const struct state_copy *copy);

@@ -1,10 +1,9 @@
-/* core_trainer.c: what the trainer's answers mean for the round, the disk and the end. */
+/* core_trainer.c: acts on the trainer's answers: for the round, the disk and the end. */
 #include "worker/session/core_state.h"
 
 #include "base/assert.h"
 
-/* Theta_local came to nothing, and is theta again. A machine whose every attempt is so does not
- * help the run. */
+/* Counts an unusable theta_local, which is theta again; gives up after SPOILED_MAX in a row. */
 static void count_spoiled(struct session_core *c, int64_t now_us, uint64_t round, const char *text) {
 	enum { SPOILED_MAX = 3 };
 	struct rv_errtext et = {0};
@@ -47,7 +46,7 @@ void session_core_on_encoded(struct session_core *c, int64_t now_us, uint64_t ro
 	round_on_encoded(c->round, now_us, round, e == RV_OK);
 }
 
-/* The held-out loss is one worker's to measure: the first of the roster's. */
+/* Measures the held-out loss if it is due and this worker is the first of the roster. */
 static void evaluate_if_due(struct session_core *c, uint64_t rounds_done) {
 	bool due = c->cfg.eval_every > 0 && rounds_done % (uint64_t)c->cfg.eval_every == 0;
 	if (due && c->is_first && rounds_done < c->cfg.rounds)
@@ -70,7 +69,7 @@ void session_core_on_installed(struct session_core *c, int64_t now_us, uint64_t 
 	if (e == RV_OK) {
 		c->history++;
 		c->lacks_state = false;
-		session_keep_result(c, NULL, 0, 0); /* it may be of the history that this state replaces */
+		session_keep_result(c, NULL, 0, 0); /* perhaps of the history that this state replaces */
 		c->ops.links.forget_all(c->ops.ctx);
 	}
 	session_post_installed(c, now_us, round, e == RV_OK);

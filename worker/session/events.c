@@ -1,4 +1,4 @@
-/* events.c: what the session core says, in the words of the person who runs the worker. */
+/* events.c: logs the session core's events, in the terms of the person who runs the worker. */
 #include "worker/session/internal.h"
 
 #include "base/assert.h"
@@ -13,7 +13,8 @@ static void wrong_state(struct session *s, const struct session_event *e) {
 	rv_event(s->events, RV_ERROR, "wrong_state", RV_FIELDS(rv_field_int("round", (int64_t)e->round)), "%s", e->text);
 }
 
-/* Asks nothing of the volunteer, who cannot mend it: the coordinator's log has it too. */
+/* Logs it without a next step for the volunteer, who cannot mend it; the coordinator logs it
+ * too. */
 static void old_store(struct session *s, const struct session_event *e) {
 	rv_event(
 		s->events, RV_WARN, "old_store",

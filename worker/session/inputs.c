@@ -26,7 +26,7 @@ static bool show_download(void *ctx, uint64_t done_bytes, uint64_t total_bytes) 
 	return show_progress(ctx, "text", done_bytes, total_bytes);
 }
 
-/* `given` as it holds wherever the next start is made: a pattern or a file that is not there has no
+/* Writes `given` so that it is valid in any working directory; a pattern or a missing file has no
  * real path. */
 static void remember(const char *given, char *out, size_t cap) {
 	bool is_url = strstr(given, "://") != NULL;

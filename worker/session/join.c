@@ -25,7 +25,7 @@ static void send_join(struct session *s) {
 	control_client_join(s->control, &rq);
 }
 
-/* NULL: a coordinator of an earlier release does not say. */
+/* Checks the run's configuration; NULL: the coordinator's release is too old to send it. */
 static enum rv_err check_config(struct session *s, const char *text, struct rv_errtext *et) {
 	struct run_config run;
 	if (!text)
@@ -135,7 +135,7 @@ static void tell_kept(struct session *s) {
 		rv_event(s->events, RV_INFO, "kept", RV_FIELDS(rv_field_str("options", kept)), "kept from last time: %s", kept);
 }
 
-/* A member's place is not at stake. */
+/* Checks a member's inputs; a mistake does not cost its place. */
 static enum rv_err check_member(struct session *s, struct rv_errtext *et) {
 	RV_TRY(membership_store(s->opt->dir, &s->member, et));
 	RV_TRY(session_check_shard(s, s->member.config.data_shards, et));

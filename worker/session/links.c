@@ -122,7 +122,7 @@ static void on_file(void *ctx, const struct fetched *what, bool late) {
 	else if (what->log)
 		session_core_on_stored_late(s->core, &what->id, what->log);
 	else
-		state_file_free(what->snapshot); /* its part lies on the disk, for the next time */
+		state_file_free(what->snapshot); /* its part stays on the disk */
 	blob_unref(what->log);
 }
 
@@ -133,7 +133,7 @@ static void on_bad_donor(void *ctx, uint32_t member, const struct state_id *id, 
 			 "%s; going on with others", text);
 }
 
-/* Theta is what the run starts from, and the outer state is that before the first step. */
+/* Checks that theta is what the run starts from, and the outer state that before the first step. */
 enum rv_err session_check_initial(void *ctx, const struct rv_hash *manifest, struct rv_errtext *et) {
 	const struct session *s = ctx;
 	const struct global_config *g = &s->store.cfg;

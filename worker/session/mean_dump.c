@@ -45,7 +45,7 @@ static void write_file(const char *path, const uint8_t *header, const uint8_t *v
 	RV_ASSERT(ok && rename(tmp, path) == 0);
 }
 
-/* It is there already: then it must be the same. */
+/* Returns true if the file exists; it must be the same. */
 static bool is_there(const char *path, const uint8_t *vector, size_t bytes) {
 	uint8_t *was;
 	size_t n;

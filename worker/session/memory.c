@@ -1,4 +1,5 @@
-/* memory.c: what this worker's training will take, said, and refused, before it is allocated. */
+/* memory.c: logs the memory that training will take, and refuses too much, before it is
+ * allocated. */
 #include "worker/session/internal.h"
 
 #include "train/fp32_notice.h"

@@ -38,13 +38,13 @@ static void check_written(struct session *s, enum rv_err e, const struct rv_errt
 		rv_event(s->events, RV_WARN, "metrics", RV_FIELDS(rv_field_str("error", rv_err_name(e))), "%s", et->text);
 }
 
-/* Of a contribution to the round. */
+/* Returns the bytes of a contribution to the round. */
 static uint64_t payload_bytes(const struct session *s, uint64_t round) {
 	const struct chunking exchanged = global_round_chunks(&s->store.cfg, round);
 	return chunking_total_bytes(&exchanged, global_sent(&s->store.cfg));
 }
 
-/* What an ideal all-reduce among so many sends. */
+/* Returns the bytes that an ideal all-reduce among `participants` sends. */
 static uint64_t formula_bytes(const struct session *s, uint64_t round, uint32_t participants) {
 	uint64_t mean_bytes = state_payload_bytes(&s->store.cfg, STATE_KIND_LOG, round);
 	return metrics_exchange_bytes(payload_bytes(s, round), mean_bytes, participants);
@@ -105,7 +105,7 @@ static void round_event(struct session *s, const struct metrics_round *r) {
 	s->sums.attempts = 0;
 }
 
-/* Time since the last apply, split into its parts. */
+/* Splits the time since the last apply into its parts. */
 static void split_time(struct session *s, const struct trainer_progress *p, struct metrics_round *r) {
 	struct session_sums *sums = &s->sums;
 	int64_t now_us = rv_clock_monotonic_us();
@@ -122,13 +122,14 @@ static void split_time(struct session *s, const struct trainer_progress *p, stru
 	sums->overlap_then = sums->overlap_us;
 }
 
-/* This worker's gradient is in the mean of the round that was applied last. */
+/* Returns true if this worker's gradient is in the mean of the round applied last. */
 static bool gave(const struct session *s) {
 	return session_core_applying(s->core).participated;
 }
 
-/* Of all contributions to the round: H steps each; where steps end by time, what ours and the
- * weights tell of it, and of a round without us, that it was as the last one with us. */
+/* Returns the tokens of all contributions to the round: H steps each; if steps end by time, an
+ * estimate from this worker's tokens and the weights, or the last such one for a round without
+ * it. */
 static uint64_t tokens_of_round(struct session *s, uint32_t participants) {
 	const struct run_config *c = &s->member.config;
 	struct session_sums *sums = &s->sums;

@@ -1,5 +1,5 @@
-/* network.c: what the network tells: an address of this machine came or went, the coordinator is
- * away and back, and which addresses of others may be dialed. */
+/* network.c: changes of the network: an address of this machine came or went, the coordinator is
+ * reachable again; and which addresses of others may be dialed. */
 #include "worker/session/internal.h"
 
 #include "base/clock.h"
@@ -16,8 +16,7 @@ void session_unwatch_addresses(struct session *s) {
 		close(s->addresses_fd);
 }
 
-/* Whatever was cut off is asked and dialed at once: its timers were set while nothing could come of
- * them. */
+/* Asks and dials at once what was cut off: its timers were set while no attempt could succeed. */
 static void hurry(struct session *s, int64_t now_us) {
 	control_client_hurry(s->control);
 	if (session_is_up(s))
@@ -35,8 +34,8 @@ void session_coordinator_back(struct session *s) {
 	hurry(s, rv_clock_monotonic_us());
 }
 
-/* A document says where other members are to be dialed, as each of them stated it: what is narrower
- * than the way to the coordinator is not of the network that all share. */
+/* Limits the addresses that are dialed, which members state themselves: one of narrower reach than
+ * the coordinator's is not of the network that all share. */
 void session_limit_reach(struct session *s) {
 	struct address met;
 	if (http_client_met(s->http, &met))

@@ -1,5 +1,5 @@
-/* notice.c: what the coordinator says of this worker, in the words of the person who runs it: what
- * is the case, and the one step that helps. */
+/* notice.c: logs the coordinator's notices, in the terms of the person who runs this worker, with
+ * the one step that helps. */
 #include "worker/session/internal.h"
 
 #include <inttypes.h>
@@ -7,7 +7,7 @@
 
 enum { OTHERS_BYTES = 96 };
 
-/* "member 1", "members 1, 2". */
+/* Writes "member 1" or "members 1, 2". */
 static void name_others(const struct notice *n, char out[OTHERS_BYTES]) {
 	size_t len = (size_t)snprintf(out, OTHERS_BYTES, n->n_others == 1 ? "member" : "members");
 	for (int i = 0; i < n->n_others; i++)

@@ -22,7 +22,7 @@ enum rv_err session_check_shard(const struct session *s, int64_t data_shards, st
 				   s->opt->shard, data_shards, data_shards == 1 ? "" : "s", data_shards - 1);
 }
 
-/* How the run averages, without a model. */
+/* Computes how the run averages, without a model. */
 static enum rv_err global_of(const struct run_config *run, struct model_extent *extent, struct global_config *out,
 							 struct rv_errtext *et) {
 	RV_TRY(model_extent_of(run, extent, et));
@@ -31,8 +31,9 @@ static enum rv_err global_of(const struct run_config *run, struct model_extent *
 	return global_config_of(run, extent->n_params, &layers, &(struct rv_hash){0}, out, et);
 }
 
-/* Frames leave whole, one after the other: a peer that gets none for silence-ms takes us for dead.
- * Half of it for one chunk leaves time for the way and for what other peers get in between. */
+/* Refuses a cap at which one chunk takes more than half of silence-ms: frames leave whole, one
+ * after the other, and a peer that gets none for silence-ms suspects this worker. The other half is
+ * for the line and for other peers. */
 static enum rv_err check_cap(const struct run_config *run, const struct global_config *g, const char *name,
 							 int64_t cap_bytes_per_s, struct rv_errtext *et) {
 	int64_t timeout_ms = run->silence_ms;
@@ -55,7 +56,8 @@ enum rv_err session_check_caps(const struct session *s, const struct run_config 
 	return check_cap(run, g, "max-down", s->opt->max_down, et);
 }
 
-/* A snapshot, the round's result, and this worker's own state beside the one that it replaces. */
+/* Returns the bytes of a snapshot, the round's result, and this worker's own state beside the one
+ * that it replaces. */
 static uint64_t least_disk_bytes(const struct global_config *g) {
 	enum { REPLICA_VECTORS = 3 }; /* theta and both moments */
 	uint64_t snapshot = state_file_max_bytes(g, STATE_KIND_SNAPSHOT, 0),

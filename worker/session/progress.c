@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* What else than training is going on. */
+/* Returns what is going on other than training. */
 static const char *phase_note(const struct session *s, const struct trainer_progress *p) {
 	switch (round_phase(session_round(s))) {
 	case WORKER_READY:

@@ -11,7 +11,7 @@
 
 enum {
 	PROGRESS_US = 200 * RV_US_PER_MS,
-	DELIBERATE_US = 500 * RV_US_PER_MS, /* a signal so soon after the first is the same wish: a group's, a script's */
+	DELIBERATE_US = 500 * RV_US_PER_MS, /* a sooner second signal is the same wish: a group's, a script's */
 };
 
 void session_fail(struct session *s, enum rv_err e, const char *text) {
@@ -28,7 +28,7 @@ static bool is_over(const struct session *s) {
 	return session_is_up(s) ? session_core_phase(s->core) == SESSION_ENDED : s->over;
 }
 
-/* Why it ended; RV_OK: as it should. */
+/* Returns why the session ended; RV_OK: as it should. */
 static enum rv_err fault_of(const struct session *s, struct rv_errtext *et) {
 	if (session_is_up(s))
 		return session_core_fault(s->core, et);
@@ -132,7 +132,7 @@ static bool was_rolled_back(const struct session *s, uint64_t *round, uint64_t *
 	return session_is_up(s) && session_core_rolled_back(s->core, round, term);
 }
 
-/* Files first: when only they are gone, the next start finds the old term and does the same
+/* Removes files first: if only they are gone, the next start finds the old term and does the same
  * again. */
 static enum rv_err forget_given_up(struct session *s, uint64_t round, uint64_t term, struct rv_errtext *et) {
 	struct statestore_given_up given_up;
@@ -151,7 +151,7 @@ static enum rv_err forget_given_up(struct session *s, uint64_t round, uint64_t t
 
 /* ---- from the link to the end --------------------------------------------------------------------------------------- */
 
-/* What a person must know before the program's last line, which says what is wrong. */
+/* Logs, before the program's last line with the fault, that the place in the run is kept. */
 static void tell_place_kept(struct session *s) {
 	if (s->joined_now && !session_is_up(s))
 		rv_event(

@@ -68,7 +68,7 @@ static uint32_t logs_per_snapshot(const struct global_config *g) {
 	return logs > NET_MAX_LOG_DIGESTS ? NET_MAX_LOG_DIGESTS : logs;
 }
 
-/* What each round exchanges. */
+/* Sets the sizes of what each round exchanges. */
 static void put_sizes(const struct global_config *g, struct round_config *cfg) {
 	_Static_assert((int)FRAGMENTS_MAX == (int)NET_MAX_FRAGMENTS, "same");
 	cfg->n_fragments = fragments_count(&g->fragments);
@@ -84,7 +84,7 @@ static struct round_config round_config_of(const struct session *s, const struct
 		.steps_per_round = (uint64_t)run->steps_per_round,
 		.overlap_steps = (uint64_t)run_config_overlap(run),
 		.gives_away = run_config_is_late(run),
-		.had_former = true, /* where it is the first, there is little to lose */
+		.had_former = true, /* costs little if it is the first */
 		.min_workers = (uint32_t)run->min_workers,
 		.late = run->late == RUN_LATE_DISCARD ? LATE_DISCARD : LATE_KEEP,
 		.heartbeat_us = run_silence_of(run).report * RV_US_PER_MS,
@@ -95,7 +95,8 @@ static struct round_config round_config_of(const struct session *s, const struct
 	return cfg;
 }
 
-/* The replica's file is that of a round's encoding: steps ahead or a residual depend on it. */
+/* Returns true if the replica's file is that of a round's encoding: steps ahead or a residual
+ * depend on it. */
 static bool saves_encodings(const struct run_config *run) {
 	return run_config_overlap(run) > 0 || run->error_feedback > 0;
 }
@@ -114,7 +115,7 @@ static struct session_config core_config_of(const struct session *s) {
 								   .goodbye_us = GOODBYE_US};
 }
 
-/* `found`: its reduced bytes are taken over. */
+/* Makes the core, which takes over the reduced bytes of `found`. */
 static enum rv_err open_core(struct session *s, uint64_t boot, const struct recovered *found, struct rv_errtext *et) {
 	const struct global_state *g = trainer_global(s->trainer);
 	const struct session_config cfg = core_config_of(s);
@@ -143,8 +144,8 @@ static enum rv_err open_core(struct session *s, uint64_t boot, const struct reco
 	return RV_OK;
 }
 
-/* Its share of outer steps under way, and the momentum of such shares, are nowhere but in its own
- * file. */
+/* Logs the loss of this worker's share of outer steps and its momentum, which only its own file
+ * had. */
 static void tell_lost_share(struct session *s, struct trainer_resumed resumed) {
 	const struct global_state *g = trainer_global(s->trainer);
 	if (s->member.config.updates != UPDATES_EAGER || resumed.exact || g->round == 0)
@@ -161,7 +162,7 @@ static enum statestore_theta0 theta0_of(const struct session *s) {
 	return s->opt->init[0] ? THETA0_GIVEN : THETA0_IS_LACKED;
 }
 
-/* What a restarted worker goes on from. */
+/* Logs what a restarted worker goes on from. */
 static void tell_recovered(struct session *s, const struct recovered *found) {
 	const struct global_state *g = trainer_global(s->trainer);
 	char from[64] = "the initial weights", own[128] = "no Adam state of its own";
@@ -199,8 +200,8 @@ static struct statestore store_of(struct session *s, const struct global_config 
 	return store;
 }
 
-/* The sums of metrics go on where the replica's file says. A file of a later round is of one that
- * was taken back. */
+/* Continues the sums of metrics from the replica's file; tokens from metrics if the file is of a
+ * later round, which was taken back. */
 static void take_sums(struct session *s, const struct recovered *found) {
 	uint64_t round = trainer_global(s->trainer)->round;
 	if (!found->has_replica)
@@ -225,7 +226,7 @@ static enum rv_err recover(struct session *s, uint64_t boot, struct recovered *f
 	return RV_OK;
 }
 
-/* What a joiner needs: a snapshot, and the log from there to the next. */
+/* Returns the budgets for a joiner's needs: a snapshot, and the log from there to the next. */
 static struct donor_budget donations(const struct session *s) {
 	const struct global_config *g = &s->store.cfg;
 	int64_t snapshot_every = s->member.config.snapshot_every;
@@ -249,8 +250,8 @@ static enum rv_err open_transfer(struct session *s, uint64_t tag, struct rv_errt
 	return fetcher_new(&fetcher, &s->store, s->storage, &s->fetcher, et);
 }
 
-/* As long as a peer may be silent; but on a lossy line of 300 ms round trip a packet that is lost
- * three times keeps a link from delivering for 2 s. */
+/* Returns the timeout of a link: that of a peer, but at least 3 s, as a packet lost three times
+ * stops a link with 300 ms round trip for 2 s. */
 static int64_t link_silent_us(const struct run_config *run) {
 	const int64_t least_us = 3 * RV_US_PER_S, us = run_silence_of(run).silent * RV_US_PER_MS;
 	return us > least_us ? us : least_us;

@@ -51,7 +51,7 @@ void session_trace_attempt(struct session *s, const struct document *d) {
 	s->trace.has_vote = false;
 }
 
-/* Once, however often a full disk has refused it. */
+/* Writes it once, even if a full disk refuses the result several times. */
 void session_trace_vote(struct session *s) {
 	struct rv_errtext et = {0};
 	if (s->trace.file && !s->trace.has_vote)
