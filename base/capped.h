@@ -1,4 +1,5 @@
-/* capped.h: sums that stop at the largest value instead of wrapping around: for totals of numbers that others report. */
+/* capped.h: sums that stop at the largest value instead of wrapping around: for totals of numbers
+ * that others report. */
 #ifndef RV_BASE_CAPPED_H
 #define RV_BASE_CAPPED_H
 

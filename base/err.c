@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The analyzer's macros of err.h are for callers. */
+/* Drops the analyzer's macros of err.h, which are for callers. */
 #undef rv_fail
 #undef rv_fail_context
 #undef rv_fail_errno

@@ -1,4 +1,5 @@
-/* event.c: events as text for people and as JSON lines for machines; one progress line under the text. */
+/* event.c: events as text for people and as JSON lines for machines; one progress line under the
+ * text. */
 #include "base/event.h"
 
 #include "base/assert.h"
@@ -19,13 +20,13 @@
 enum { FIELDS_MAX = 32, SENTENCE_BYTES = 1024, REDRAW_US = 100000 };
 
 struct rv_events {
-	pthread_mutex_t lock; /* everything below */
+	pthread_mutex_t lock; /* guards everything below */
 	FILE *out, *log;
 	bool json, redraws;
 	enum rv_level level;
 	struct rv_progress_state progress;
 	int64_t drawn_us;
-	bool drawn; /* the cursor stands on a progress line */
+	bool drawn; /* the cursor is on a progress line */
 };
 
 enum rv_err rv_events_new(const struct rv_events_config *cfg, struct rv_events **out, struct rv_errtext *et) {
@@ -79,7 +80,8 @@ struct rv_field rv_field_bool(const char *key, bool v) {
 	return (struct rv_field){.key = key, .kind = RV_F_BOOL, .i = v};
 }
 
-/* Invalid UTF-8 (a peer's doing) must not lose the event: its bytes become question marks. */
+/* Replaces bytes of invalid UTF-8 (from a peer) by question marks, so that the event is not
+ * lost. */
 static json_t *json_text(const char *s) {
 	if (!s)
 		return json_null();
@@ -118,7 +120,7 @@ static const char *level_name(enum rv_level level) {
 	return names[level];
 }
 
-/* The event as one JSON line (free() it); NULL when memory is out. */
+/* Returns the event as one JSON line (the caller frees it); NULL without memory. */
 static char *json_line(int64_t wall_us, enum rv_level level, const char *name, const struct rv_field *fields,
 					   const char *sentence) {
 	json_t *o = json_object();
@@ -136,7 +138,8 @@ static char *json_line(int64_t wall_us, enum rv_level level, const char *name, c
 	return line;
 }
 
-/* Sentences may quote a peer or a file name: no escape sequence of theirs reaches a terminal. */
+/* Removes control characters: an event may quote a peer or a file name, whose escape sequences must
+ * not reach a terminal. */
 static void strip_controls(char *s) {
 	for (; *s; s++) {
 		if ((unsigned char)*s < 0x20 || *s == 0x7f)

@@ -1,8 +1,9 @@
-/* event.h: what a program tells the world: progress for people, one JSON line per event for machines.
+/* event.h: what a program reports as it runs: progress for people, one JSON line per event for
+ * machines.
  *
- * On a terminal: a line of text per event and a redrawn progress line with rate and ETA. Otherwise: one JSON object a
- * line, {"t": seconds since 1970, "event": "round", ...}. The sink is an object, made by main and handed down; there is
- * no global logger. Thread-safe.
+ * On a terminal: a line of text per event and a redrawn progress line with rate and ETA. Otherwise:
+ * one JSON object a line, {"t": seconds since 1970, "event": "round", ...}. The sink is an object,
+ * made by main and handed down; there is no global logger. Thread-safe.
  */
 #ifndef RV_BASE_EVENT_H
 #define RV_BASE_EVENT_H
@@ -21,15 +22,15 @@ struct rv_events_config {
 	FILE *out;            /* borrowed */
 	bool json;            /* normally: !isatty(fileno(out)) */
 	enum rv_level level;  /* less severe events are dropped */
-	const char *log_path; /* NULL or a file that also gets every event as JSON, whatever `out` shows */
+	const char *log_path; /* NULL, or a file that gets every event as JSON, whatever `out` shows */
 };
 
-/* RV_E_NOMEM; a log file that cannot be opened: RV_E_IO and kin, which name it. */
+/* Makes a sink; the caller frees it. RV_E_NOMEM; a log file that cannot be opened: RV_E_IO and kin,
+ * which name it. */
 enum rv_err rv_events_new(const struct rv_events_config *cfg, struct rv_events **out, struct rv_errtext *et);
 void rv_events_free(struct rv_events *ev); /* flushes; NULL is fine */
 
-/* Emits one event. `fmt` is a printf format for the human sentence; the fields follow as a jansson-like list built with
- * the rv_field_* helpers, at most 32, ended by RV_END. Strings are escaped; non-finite numbers become null. */
+/* A named value of an event. Strings are escaped; non-finite numbers become null. */
 struct rv_field {
 	const char *key;
 	enum { RV_F_END, RV_F_INT, RV_F_DOUBLE, RV_F_STR, RV_F_BOOL } kind;
@@ -44,16 +45,20 @@ struct rv_field rv_field_bool(const char *key, bool v);
 #define RV_FIELDS(...) ((const struct rv_field[]){__VA_ARGS__, {.kind = RV_F_END}})
 #define RV_NO_FIELDS   ((const struct rv_field[]){{.kind = RV_F_END}})
 
+/* Emits one event. `fmt` is a printf format for the sentence that people read; `fields` come from
+ * RV_FIELDS, at most 32. */
 void rv_event(struct rv_events *ev, enum rv_level level, const char *name, const struct rv_field *fields,
 			  const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
-/* The same, but not as text for people: they read it elsewhere, as the last line of a program that fails. */
+/* Emits one event to the log and to JSON, but not as text for people, who read it as the last line
+ * of a failing program. */
 void rv_event_in_log(struct rv_events *ev, enum rv_level level, const char *name, const struct rv_field *fields,
 					 const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
-/* A progress line: "label [#####.....] 41% 1234/3000 unit  56.7 unit/s  ETA 0:31  note", less what a terminal of that
- * width has no room for (base/progress.h). Only on a terminal that can draw over it (base/terminal.h), nothing in JSON
- * mode. Redrawn at most 10 times a second; the caller passes the monotonic time. */
+/* Draws a progress line: "label [#####.....] 41% 1234/3000 unit  56.7 unit/s  ETA 0:31  note",
+ * without the parts for which the terminal is too narrow (base/progress.h). Only on a terminal that
+ * can redraw (base/terminal.h), nothing in JSON mode. Redrawn at most 10 times a second; the caller
+ * passes the monotonic time. */
 void rv_progress(struct rv_events *ev, int64_t now_us, const char *label, uint64_t done, uint64_t total,
 				 const char *unit, const char *note);
 void rv_progress_clear(struct rv_events *ev);

@@ -33,7 +33,7 @@ static const struct {
 } errnos[] = {{"EIO", EIO},     {"ENOSPC", ENOSPC},         {"ENOMEM", ENOMEM}, {"EMFILE", EMFILE},
 			  {"EROFS", EROFS}, {"ECONNRESET", ECONNRESET}, {"EACCES", EACCES}};
 
-/* What the environment asks for. Read once; the counter is all that changes. */
+/* The plan that the environment asks for. Read once; only the counter changes. */
 static struct {
 	pthread_once_t once;
 	bool armed;
@@ -99,7 +99,7 @@ static void read_plan(void) {
 	plan.armed = true;
 }
 
-/* One write: lines of other threads are not cut in two. */
+/* Prints the event in one write, so that it does not mix with lines of other threads. */
 static void tell(const char *name) {
 	char line[NAME_BYTES + 64];
 	struct timespec t;
@@ -110,7 +110,7 @@ static void tell(const char *name) {
 	(void)written;
 }
 
-/* errno that the point shall fail with; 0: go on. */
+/* Returns the errno that the point must fail with; 0: go on. */
 static int act(void) {
 	switch (plan.action) {
 	case ACTION_KILL:

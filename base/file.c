@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Reads until `n` bytes are there or the file ends; -1 with errno on error. */
+/* Reads until `n` bytes are there or the file ends; returns -1 with errno on error. */
 static ssize_t read_up_to(int fd, uint8_t *out, size_t n) {
 	size_t got = 0;
 	while (got < n) {
@@ -29,7 +29,8 @@ static ssize_t read_up_to(int fd, uint8_t *out, size_t n) {
 	return (ssize_t)got;
 }
 
-/* The size to expect, refused when it is over the limit or when there is no such thing (a directory, a pipe). */
+/* Returns the size to expect; refuses one over the limit, and files without a size (a directory, a
+ * pipe). */
 static enum rv_err regular_size(int fd, const char *path, size_t max_bytes, size_t *out, struct rv_errtext *et) {
 	struct stat st;
 	if (fstat(fd, &st) != 0)

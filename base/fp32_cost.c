@@ -6,10 +6,10 @@
 #include <math.h>
 #include <stdio.h>
 
-/* 10^12 operations a second. Products in fp32: three quarters of the 67 that NVIDIA's data sheet has without tensor
- * cores; attention in fp32, whose kernel gives a row to a warp: the review's estimate for GPT-2 124M, 16 x 1024 tokens;
- * both in bf16: 37 % of the 989 of the data sheet, as expected of the same model (shared/cuda-review.md, S6, section 2).
- */
+/* Operations per second, in units of 10^12. Products in fp32: three quarters of the 67 in NVIDIA's
+ * data sheet for no tensor cores; attention in fp32, whose kernel gives a row to a warp: an
+ * estimate for GPT-2 124M, 16 x 1024 tokens; both in bf16: 37 % of the data sheet's 989, as
+ * expected of the same model (shared/cuda-review.md, S6, section 2). */
 #define PRODUCTS_FP32  50.0
 #define ATTENTION_FP32 1.1
 #define ALL_BF16       366.0
@@ -18,7 +18,7 @@ int fp32_cost_factor(const struct run_config *c) {
 	struct model_extent extent;
 	if (model_extent_of(c, &extent, NULL) != RV_OK)
 		return 1;
-	/* Of a token, forward and backward; attention's triangle is half of a square. */
+	/* Operations per token, forward and backward; attention's triangle is half of a square. */
 	const double products = 6.0 * (double)extent.n_params;
 	const double attention = 7.0 * (double)c->context * (double)c->n_embd * (double)c->n_layer;
 	const double fp32 = products / PRODUCTS_FP32 + attention / ATTENTION_FP32, bf16 = (products + attention) / ALL_BF16;

@@ -1,5 +1,6 @@
-/* hash.c: BLAKE2b-256 on libsodium. Its functions cannot fail for these lengths and need no sodium_init(): before it
- * they run the portable code, after it (rv_hash_init calls it; idempotent and thread-safe) the fastest one. */
+/* hash.c: BLAKE2b-256 on libsodium. Its functions cannot fail for these lengths and do not need
+ * sodium_init(): before it they run the portable code, after it (rv_hash_init calls it; idempotent
+ * and thread-safe) the fastest one. */
 #include "base/hash.h"
 
 #include "base/assert.h"

@@ -1,4 +1,5 @@
-/* hash.h: BLAKE2b-256 (RFC 7693, libsodium), one-shot and incremental. About 1 GB/s: keep it off the hot path. */
+/* hash.h: BLAKE2b-256 (RFC 7693, libsodium), one-shot and incremental. About 1 GB/s: keep it off
+ * the hot path. */
 #ifndef RV_BASE_HASH_H
 #define RV_BASE_HASH_H
 
@@ -20,16 +21,18 @@ struct rv_hasher {
 	crypto_generichash_blake2b_state st;
 };
 
+/* Hash incrementally: init or init_domain, update any number of times, final once. Never fail. */
 void rv_hash_init(struct rv_hasher *h);
-/* Starts with the NUL-terminated `domain` string (its NUL included), so that hashes of different things never collide.
- */
+/* Starts with the NUL-terminated `domain` (its NUL included), so that hashes of different things
+ * never collide. */
 void rv_hash_init_domain(struct rv_hasher *h, const char *domain);
 void rv_hash_update(struct rv_hasher *h, const void *data, size_t n);
 void rv_hash_u64(struct rv_hasher *h, uint64_t v); /* little-endian */
 void rv_hash_final(struct rv_hasher *h, struct rv_hash *out);
+/* Returns the hash of n bytes. */
 struct rv_hash rv_hash_of(const void *data, size_t n);
-/* Of a regular file's bytes: rv_hash_of them, read in pieces. run_config.tokenizer_hash is this. RV_E_NOTFOUND,
- * RV_E_IO, RV_E_INVALID (not a regular file). */
+/* Writes the hash of a regular file's bytes, read in pieces. run_config.tokenizer_hash is this.
+ * RV_E_NOTFOUND, RV_E_IO, RV_E_INVALID (not a regular file). */
 enum rv_err rv_hash_file(const char *path, struct rv_hash *out, struct rv_errtext *et);
 bool rv_hash_equal(const struct rv_hash *a, const struct rv_hash *b);
 bool rv_hash_is_zero(const struct rv_hash *h);

@@ -1,4 +1,5 @@
-/* hex.c: bytes as hex and as base64url. Decoders are strict: one text per value, so that texts can be compared. */
+/* hex.c: bytes as hex and as base64url. Decoders are strict: one text per value, so that texts can
+ * be compared. */
 #include "base/hex.h"
 
 static const char base64url_digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";

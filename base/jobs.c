@@ -39,7 +39,7 @@ static struct job *pop(struct job_list *l) {
 	return j;
 }
 
-/* The next job, or NULL when the thread is to end. */
+/* Returns the next job, or NULL if the thread must end. */
 static struct job *take(struct jobs *t) {
 	pthread_mutex_lock(&t->lock);
 	while (!t->todo.head && !t->stop)

@@ -1,7 +1,7 @@
 /* json_limits.c: counts brackets and separators outside of strings. */
 #include "base/json_limits.h"
 
-/* The index after the string that begins at text[at]. */
+/* Returns the index after the string that begins at text[at]. */
 static size_t skip_string(const uint8_t *text, size_t n, size_t at) {
 	for (at++; at < n && text[at] != '"'; at++)
 		at += text[at] == '\\';

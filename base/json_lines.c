@@ -12,7 +12,7 @@ enum { REAL_DIGITS = 9, TAIL_BYTES = 4096 }; /* a line is some hundred bytes */
 
 struct rv_json_lines {
 	int fd;
-	json_t *last; /* as it was opened, before a torn line was ended */
+	json_t *last; /* the last line when it was opened */
 	char path[512];
 };
 
@@ -29,7 +29,8 @@ static enum rv_err write_all(const struct rv_json_lines *l, const char *text, si
 	return RV_OK;
 }
 
-/* A line that a crash tore must not swallow the next one. What cannot seek (a pipe) has no former lines. */
+/* Ends a line that a crash tore, so that it does not swallow the next one. A file that cannot seek
+ * (a pipe) has no former lines. */
 static enum rv_err end_torn_line(const struct rv_json_lines *l, struct rv_errtext *et) {
 	char last = '\n';
 	if (lseek(l->fd, -1, SEEK_END) >= 0 && read(l->fd, &last, 1) < 0)

@@ -18,7 +18,7 @@ static enum rv_err resolve(struct model_shape *s, struct rv_errtext *et) {
 	return RV_OK;
 }
 
-/* Two norms, attention in and out, the MLP in and out; each with a bias. */
+/* Returns the values of two norms, attention in and out, the MLP in and out; each with a bias. */
 static size_t layer_elems(const struct model_shape *s) {
 	const int c = s->n_embd, f = s->n_inner;
 	return 6 * model_tensor_elems(c, 1) + model_tensor_elems(3 * c, c) + model_tensor_elems(3 * c, 1) +

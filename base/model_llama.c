@@ -11,16 +11,16 @@ int model_llama_inner(int n_embd) {
 	return (8 * n_embd / 3 + INNER_MULTIPLE - 1) / INNER_MULTIPLE * INNER_MULTIPLE;
 }
 
-/* Tensors begin at multiples of MODEL_ALIGN_ELEMS: a group has no gaps only when all of it ends at such a multiple. */
+/* Refuses a tensor that does not end at a multiple of MODEL_ALIGN_ELEMS: tensors begin at such
+ * multiples, and a group must have no gaps. */
 static enum rv_err check_packed(const char *what, int rows, int cols, struct rv_errtext *et) {
 	if ((size_t)rows * (size_t)cols % MODEL_ALIGN_ELEMS == 0)
 		return RV_OK;
-	return rv_fail(et, RV_E_RANGE,
-				   "llama: %s of %d x %d values: their number must be a multiple of %d; use an n-embd that is one",
-				   what, rows, cols, MODEL_ALIGN_ELEMS);
+	return rv_fail(et, RV_E_RANGE, "llama: %s of %d x %d values: not a multiple of %d; choose another n-embd", what,
+				   rows, cols, MODEL_ALIGN_ELEMS);
 }
 
-/* Values that give no finite angles, or an impossible size of heads. */
+/* Refuses values without finite angles, and impossible sizes of heads. */
 static enum rv_err check_rope(const struct model_rope *r, int head_dim, struct rv_errtext *et) {
 	if (head_dim % 2 != 0 || head_dim > ROPE_MAX_HEAD_DIM)
 		return rv_fail(et, RV_E_RANGE,
@@ -54,7 +54,7 @@ static enum rv_err resolve(struct model_shape *s, struct rv_errtext *et) {
 	return check_packed("gate_proj", s->n_inner, s->n_embd, et);
 }
 
-/* Two norms; queries and output, keys and values; gate, up and down. */
+/* Returns the values of two norms; queries and output, keys and values; gate, up and down. */
 static size_t layer_elems(const struct model_shape *s) {
 	const int c = s->n_embd;
 	return 2 * model_tensor_elems(c, 1) + 2 * model_tensor_elems(c, c) + 2 * model_tensor_elems(kv_channels(s), c) +

@@ -1,5 +1,5 @@
-/* nearest.c: "did you mean": the nearest of some names by edit distance (Wagner and Fischer 1974, with adjacent
- * transpositions as one edit). */
+/* nearest.c: "did you mean": the nearest of some names by edit distance (Wagner and Fischer 1974,
+ * with adjacent transpositions as one edit). */
 #include "base/options.h"
 
 #include <string.h>
@@ -11,7 +11,8 @@ static int min3(int a, int b, int c) {
 	return m < c ? m : c;
 }
 
-/* Both at most WORD_MAX long. Three rows of the table are enough. */
+/* Returns the distance of two words of at most WORD_MAX characters, with three rows of the
+ * table. */
 static int edit_distance(const char *a, size_t na, const char *b, size_t nb) {
 	int rows[3][WORD_MAX + 1];
 	for (size_t j = 0; j <= nb; j++)

@@ -23,7 +23,8 @@ static const struct unit byte_units[] = {
 static const struct unit time_units[] = {
 	{"", 1}, {"ms", 1}, {"us", 1e-3}, {"s", 1e3}, {"m", 60e3}, {"min", 60e3}, {"h", 3600e3}, {"d", 86400e3}, {NULL, 0},
 };
-/* Bytes per second. Bits and bytes are eight apart, so a number without either means nothing. */
+/* Units of rates, in bytes per second. Bits and bytes differ by eight, so a number without a unit
+ * is refused. */
 static const struct unit rate_units[] = {
 	{"bit", 0.125},    {"Kbit", 125},     {"kbit", 125},     {"Mbit", 125e3},   {"mbit", 125e3},
 	{"Gbit", 125e6},   {"gbit", 125e6},   {"B", 1},          {"kB", 1e3},       {"KB", 1e3},
@@ -64,7 +65,7 @@ static bool is_bounded(const struct rv_option *o) {
 	return o->min != 0 || o->max != 0;
 }
 
-/* A limit in the largest unit that shows it exactly in few digits. */
+/* Writes a limit in the largest unit that shows it exactly in few digits. */
 static void limit_text(const struct rv_option *o, double v, char *out, size_t cap) {
 	const struct unit *units = o->type == RV_OPT_BYTES         ? byte_units
 							   : o->type == RV_OPT_DURATION_MS ? time_units
@@ -107,7 +108,8 @@ static enum rv_err check_range(const struct rv_option *o, double v, const char *
 	return rv_fail(et, RV_E_RANGE, "%s = %.100s: must be in %s", o->name, text, range);
 }
 
-/* strtod, but plain decimal only: no hex, nan, inf or leading space. Sets *end to what follows. */
+/* Reads a plain decimal: no hex, NaN, infinity or leading space, unlike strtod. Sets *end after
+ * it. */
 static bool read_decimal(const char *text, double *v, const char **end) {
 	size_t n = text[0] == '-' || text[0] == '+';
 	if (!isdigit((unsigned char)text[n]) && text[n] != '.')
@@ -130,7 +132,7 @@ static enum rv_err parse_double(const struct rv_option *o, const char *text, dou
 	return RV_OK;
 }
 
-/* All digits: exact over the whole of int64_t. */
+/* Reads a number that is all digits: exact over the whole of int64_t. */
 static enum rv_err parse_whole(const struct rv_option *o, const char *text, int64_t *out, struct rv_errtext *et) {
 	char *end;
 	errno = 0;
@@ -168,7 +170,7 @@ static enum rv_err parse_scaled(const struct rv_option *o, const struct unit *un
 	return RV_OK;
 }
 
-/* "0" or a word: no limit. */
+/* Returns true for "0" and the words for no limit. */
 static bool is_no_rate(const char *text) {
 	return strcmp(text, "0") == 0 || strcmp(text, "unlimited") == 0 || strcmp(text, "none") == 0;
 }
@@ -214,7 +216,7 @@ static enum rv_err parse_string(const struct rv_option *o, const char *text, cha
 			return rv_fail(et, RV_E_INVALID, "%s: holds the control character 0x%02x at byte %td", o->name,
 						   (unsigned)(unsigned char)*c, c - text);
 	}
-	memset(out, 0, o->cap); /* whole: structs with equal values have equal bytes */
+	memset(out, 0, o->cap); /* padding too: equal values have equal bytes */
 	memcpy(out, text, n + 1);
 	return RV_OK;
 }
@@ -239,7 +241,7 @@ static bool nearest_choice(const char *choices, const char *text, char *out, siz
 	return near != NULL;
 }
 
-/* Returns the place of `text` among the choices, -1: it is none of them. */
+/* Returns the place of `text` among the choices; -1 if it is not one. */
 static int find_choice(const char *choices, const char *text) {
 	const size_t n = strlen(text);
 	for (int place = 0;; place++) {
@@ -294,7 +296,7 @@ enum rv_err rv_option_value_parse(const struct rv_option *o, void *opts, const c
 	RV_UNREACHABLE("option type");
 }
 
-/* The fewest digits that read back as the same double. */
+/* Writes the fewest digits that read back as the same double. */
 static void print_double(double v, char *out, size_t cap) {
 	for (int digits = 1; digits <= 17; digits++) {
 		(void)snprintf(out, cap, "%.*g", digits, v);
@@ -313,7 +315,7 @@ static void print_choice(const struct rv_option *o, int place, char *out, size_t
 	(void)snprintf(out, cap, "%.*s", (int)strcspn(at, "|"), at);
 }
 
-/* In the largest unit of bits that shows it exactly. */
+/* Writes a rate in the largest unit of bits that shows it exactly. */
 static void print_rate(int64_t bytes_per_s, char *out, size_t cap) {
 	static const char *const units[] = {"gbit", "mbit", "kbit"};
 	static const int64_t scales[] = {125000000, 125000, 125};

@@ -1,4 +1,5 @@
-/* option_value.h: the values of options as text: one parser and one printer per type. Inner part of options.h. */
+/* option_value.h: the values of options as text: one parser and one printer per type. Internal to
+ * options.h. */
 #ifndef RV_BASE_OPTION_VALUE_H
 #define RV_BASE_OPTION_VALUE_H
 
@@ -7,27 +8,28 @@
 /* Longest text of a value, its NUL included. */
 enum { RV_OPTION_TEXT_BYTES = 4096 };
 
-/* Stores `text` as the value of option `o` in `opts`. Numbers take `K`, `KB`, `KiB`, ... (BYTES) and `us`, `ms`, `s`,
- * `m`, `h`, `d` (DURATION_MS); a bare number is bytes or milliseconds. RATE takes
- * `kbit`, `mbit`, ... or `KB`, `MB`, ..., with or without `/s`, and no bare number but 0, which
- * may be written `unlimited` or `none`. RV_E_INVALID, RV_E_RANGE; on
- * failure `opts` is unchanged. */
+/* Stores `text` as the value of option `o` in `opts`. Numbers take `K`, `KB`, `KiB`, ... (BYTES)
+ * and `us`, `ms`, `s`, `m`, `h`, `d` (DURATION_MS); a bare number is bytes or milliseconds. RATE
+ * takes `kbit`, `mbit`, ... or `KB`, `MB`, ..., with or without `/s`; its only bare number is 0,
+ * also written `unlimited` or `none`. RV_E_INVALID, RV_E_RANGE; on failure `opts` is unchanged. */
 enum rv_err rv_option_value_parse(const struct rv_option *o, void *opts, const char *text, struct rv_errtext *et);
 
-/* The text that parses back to the stored value, byte for byte the same for equal values. Not for an unset one. */
+/* Writes the text that parses back to the stored value, byte for byte the same for equal values.
+ * Not for an unset one. */
 void rv_option_value_print(const struct rv_option *o, const void *opts, char out[static RV_OPTION_TEXT_BYTES]);
 
-/* A required option that has no value yet: empty text, INT64_MIN, NaN, place -1. A BOOL cannot be required. */
+/* Marks a required option as having no value: empty text, INT64_MIN, NaN, place -1. A BOOL cannot
+ * be required. */
 void rv_option_value_unset(const struct rv_option *o, void *opts);
 bool rv_option_value_is_set(const struct rv_option *o, const void *opts);
 
-/* Returns true where `choices` says what is allowed. */
+/* Returns true if `choices` lists the allowed values. */
 bool rv_option_has_choices(const struct rv_option *o);
 
-/* "[1B, 64KiB]": what `min` and `max` allow, for people; "" when unbounded. */
+/* Writes the allowed range for people, "[1B, 64KiB]"; "" if unbounded. */
 void rv_option_range_text(const struct rv_option *o, char *out, size_t cap);
 
-/* "yes or no", "a whole number", ...: what the type wants, for people. */
+/* Returns what the type takes, for people: "yes or no", "a whole number", ... */
 const char *rv_option_type_text(const struct rv_option *o);
 
 #endif

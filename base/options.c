@@ -1,4 +1,5 @@
-/* options.c: the table of options and the values it fills in: defaults, one at a time, required, canonical text. */
+/* options.c: the table of options and the values it fills in: defaults, one at a time, required,
+ * canonical text. */
 #include "base/options.h"
 
 #include "base/assert.h"
@@ -19,7 +20,7 @@ void rv_options_defaults(const struct rv_option *table, void *opts) {
 	int n = rv_options_count(table);
 	for (int i = 0; i < n; i++) {
 		const bool is_empty = table[i].type == RV_OPT_STRING && table[i].fallback && !table[i].fallback[0];
-		if (!table[i].fallback || is_empty) { /* what min = 1 refuses is what nobody wrote */
+		if (!table[i].fallback || is_empty) { /* min = 1 refuses "" only if it was given */
 			rv_option_value_unset(&table[i], opts);
 			continue;
 		}
@@ -72,7 +73,7 @@ enum rv_err rv_options_check_required(const struct rv_option *table, const void 
 				   missing);
 }
 
-/* A sink that counts what it cannot store, as snprintf does. */
+/* A sink that counts what does not fit, as snprintf does. */
 struct text_out {
 	char *out;
 	size_t cap, len;

@@ -1,9 +1,10 @@
-/* options.h: one table describes every option of a program; command line, config file, --help and --check come from it.
+/* options.h: one table describes every option of a program; command line, config file, --help and
+ * --check come from it.
  *
- * Names are the same in both places: `--silence-ms 4000` and `silence-ms = 4000`. The config file is lines of
- * `key = value`, `#` comments, UTF-8, at most 64 KiB. The command line wins over the file, the file over the default.
- * An unknown name is refused with the nearest known one ("did you mean"); a value out of range is refused with the
- * range.
+ * Names are the same in both places: `--silence-ms 4000` and `silence-ms = 4000`. The config file
+ * is lines of `key = value`, `#` comments, UTF-8, at most 64 KiB. The command line wins over the
+ * file, the file over the default. An unknown name is refused with the nearest known one ("did you
+ * mean"); a value out of range is refused with the range.
  */
 #ifndef RV_BASE_OPTIONS_H
 #define RV_BASE_OPTIONS_H
@@ -34,43 +35,50 @@ struct rv_option {
 	size_t offset;            /* into the options struct */
 	size_t cap;               /* STRING and ENUM: size of the char array */
 	const char *fallback;     /* default, as it would be written; NULL: required */
-	/* Numbers, inclusive; both 0: unbounded. A RATE may be 0 as well: none. STRING: min 1 refuses an empty text. */
+	/* Bounds of numbers, inclusive; both 0: unbounded. A RATE may also be 0: no limit. STRING: min
+	 * 1 refuses an empty text. */
 	double min, max;
 	const char *choices; /* ENUM, CHOICE: "keep|discard" */
 	const char *help;    /* one sentence; default, range and choices are appended by the help printer */
 	const char *group;   /* heading in --help: "Model", "Network", ... */
 };
 
-/* Fills `opts` from the defaults; the table ends with name == NULL. Asserts that the table's own defaults are valid. */
+/* Fills `opts` from the defaults; the table ends with name == NULL. Asserts that the table's own
+ * defaults are valid. */
 void rv_options_defaults(const struct rv_option *table, void *opts);
-/* Sets one option from text. RV_E_INVALID (unknown name, with a suggestion; malformed value), RV_E_RANGE. */
+/* Sets one option from text. RV_E_INVALID (unknown name, with a suggestion; malformed value),
+ * RV_E_RANGE. */
 enum rv_err rv_options_set(const struct rv_option *table, void *opts, const char *name, const char *value,
 						   struct rv_errtext *et);
-/* Parses config text (NUL-terminated); errors name `source` and the line. Keys of `table` only; a key twice is refused.
- */
+/* Parses config text (NUL-terminated); errors name `source` and the line. Only keys of `table`; a
+ * key twice is refused. */
 enum rv_err rv_options_parse_text(const struct rv_option *table, void *opts, const char *source, const char *text,
 								  struct rv_errtext *et);
-/* The same of a file, whose line `preset = NAME` is read before its other lines (presets NULL: there is no such line). */
+/* Parses a config file of at most 64 KiB, whose line `preset = NAME` is read before its other lines
+ * (presets NULL: there is no such line). RV_E_NOTFOUND, RV_E_RANGE, RV_E_IO, and its text's
+ * errors. */
 enum rv_err rv_options_parse_file(const struct rv_option *table, const struct rv_preset *presets, void *opts,
 								  const char *path, struct rv_errtext *et);
-/* Parses argv[1..]: `--name value`, `--name=value`, `--name` for bools (`--no-name` negates). Wherever they stand,
- * `--preset NAME` is read first (presets NULL: there is no such option), then `--config FILE`, whose line
- * `preset = NAME`, wherever it stands, is read before its other lines (RV_E_INVALID if the command line names another
- * preset). Arguments that are not
- * options are collected in `args` (at most `args_cap`, RV_E_INVALID past that); `--` ends the options. `--help`,
- * `--version` and `--check` are left to the program: rv_options_wants().
- */
+/* Parses argv[1..]: `--name value`, `--name=value`, `--name` for bools (`--no-name` negates).
+ * Wherever they are, `--preset NAME` is read first (presets NULL: there is no such option), then
+ * `--config FILE`, whose line `preset = NAME`, wherever it stands, is read before its other lines
+ * (RV_E_INVALID if the command line names another preset). Other arguments are collected in `args`
+ * (RV_E_INVALID past `args_cap`); `--` ends the options. `--help`, `--version` and `--check` are
+ * left to the program: rv_options_wants(). */
 enum rv_err rv_options_parse_argv(const struct rv_option *table, const struct rv_preset *presets, void *opts, int argc,
 								  char **argv, const char **args, int args_cap, int *n_args, struct rv_errtext *et);
-/* True when argv holds the flag ("--help") before any `--`. */
+/* Returns true if argv holds the flag ("--help") before any `--`. */
 bool rv_options_wants(int argc, char **argv, const char *flag);
-/* RV_E_INVALID naming every required option that is still missing. */
+/* Returns RV_E_INVALID with the names of all required options that are still missing. */
 enum rv_err rv_options_check_required(const struct rv_option *table, const void *opts, struct rv_errtext *et);
-/* The canonical text of all options, `key = value` a line in table order: parsed again it gives the same struct, and
- * its bytes are what a run's config hash covers. Returns the length needed (as snprintf does). */
+/* Writes the canonical text of all options, `key = value` a line in table order: parsed again it
+ * gives the same struct, and a run's config hash covers its bytes. Returns the length needed (as
+ * snprintf does). */
 size_t rv_options_print(const struct rv_option *table, const void *opts, char *out, size_t cap);
+/* Prints the options for --help. */
 void rv_options_help(const struct rv_option *table, FILE *out);
-/* The nearest of `n` names within edit distance 3 (and less than half the word), or NULL. */
+/* Returns the nearest of `n` names within edit distance 3 (and less than half of `word`), or
+ * NULL. */
 const char *rv_nearest_name(const char *word, const char *const *names, int n);
 
 #endif

@@ -6,7 +6,7 @@
 
 enum { HELP_WIDTH = 96, HELP_INDENT = 8 };
 
-/* The word after `--name`, so that one sees what goes there; "" for bools. */
+/* Returns the placeholder after `--name`, which shows what to write there; "" for bools. */
 static const char *placeholder(const struct rv_option *o) {
 	switch (o->type) {
 	case RV_OPT_BOOL:

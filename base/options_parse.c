@@ -1,4 +1,5 @@
-/* options_parse.c: options from config text, from presets, from a config file and from the command line. */
+/* options_parse.c: options from config text, from presets, from a config file and from the command
+ * line. */
 #include "base/assert.h"
 #include "base/file.h"
 #include "base/option_value.h"
@@ -20,7 +21,8 @@ struct line {
 	char value[RV_OPTION_TEXT_BYTES];
 };
 
-/* A quoted value: \" and \\ are the only escapes; nothing but a comment may follow the closing quote. */
+/* Reads a quoted value: \" and \\ are the only escapes; only a comment may follow the closing
+ * quote. */
 static enum rv_err read_quoted(const char *at, const char *end, char *out, struct rv_errtext *et) {
 	size_t n = 0;
 	for (at++; at < end && *at != '"'; at++) {
@@ -43,7 +45,8 @@ static enum rv_err read_quoted(const char *at, const char *end, char *out, struc
 	return RV_OK;
 }
 
-/* A bare value ends before a `#` that follows a blank (so that links may hold one), without blanks around it. */
+/* Reads a bare value: it ends before a `#` that follows a blank (so that links may hold one),
+ * without blanks around it. */
 static enum rv_err read_bare(const char *at, const char *end, char *out, struct rv_errtext *et) {
 	const char *stop = at;
 	while (stop < end && !(*stop == '#' && (stop == at || is_blank(stop[-1]))))
@@ -94,7 +97,7 @@ static enum rv_err set_once(const struct rv_option *table, void *opts, const str
 	return rv_option_value_parse(&table[i], opts, line->value, et);
 }
 
-/* What a config text may hold. */
+/* The options and presets that a config text may name. */
 struct vocabulary {
 	const struct rv_option *table;
 	const struct rv_preset *presets; /* or NULL */
@@ -159,8 +162,8 @@ static enum rv_err take_preset(void *ctx, const struct line *line, int line_no, 
 	return rv_preset_find(p->known->presets, line->value, &p->preset, et);
 }
 
-/* Applies the preset that the text names, then its other lines, wherever that line stands. `given`: the preset of the
- * command line, or NULL. */
+/* Applies the preset that the text names, then its other lines, wherever that line is. `given`: the
+ * preset of the command line, or NULL. */
 static enum rv_err parse_with_preset(const struct vocabulary *known, const struct rv_preset *given, void *opts,
 									 const char *source, const char *text, struct rv_errtext *et) {
 	struct preset_line named = {.known = known, .preset = given};
@@ -171,7 +174,7 @@ static enum rv_err parse_with_preset(const struct vocabulary *known, const struc
 	return each_line(source, text, take_setting, &s, et);
 }
 
-/* Some editors begin every file with a byte order mark in UTF-8. */
+/* Returns the length of the UTF-8 byte order mark with which some editors begin every file. */
 static size_t mark_bytes(const uint8_t *text) {
 	static const char mark[] = "\xef\xbb\xbf";
 	return strncmp((const char *)text, mark, sizeof mark - 1) == 0 ? sizeof mark - 1 : 0;
@@ -206,7 +209,7 @@ bool rv_options_wants(int argc, char **argv, const char *flag) {
 	return false;
 }
 
-/* What a command line may say beside the table's options. */
+/* Options of a command line that are not in the table. */
 enum { CONFIG = -1, PRESET = -2 };
 
 /* One `--name...` of the command line, taken apart. */
@@ -221,7 +224,7 @@ static bool is_program_flag(const char *arg) {
 	return strcmp(arg, "--help") == 0 || strcmp(arg, "--version") == 0 || strcmp(arg, "--check") == 0;
 }
 
-/* The `no-` form of a bool: its index, with the name cut down; -1 otherwise. */
+/* Returns the index of the bool that a `no-` name negates; -1 if it is none. */
 static int find_negated(const struct rv_option *table, const char *name) {
 	if (strncmp(name, "no-", 3) != 0)
 		return -1;
@@ -242,7 +245,7 @@ static enum rv_err take_value(struct argument *a, int left, char **argv, const c
 	return RV_OK;
 }
 
-/* Understands argv[0] (which starts with `--`); `left` counts it and what follows. */
+/* Parses argv[0] (which starts with `--`); `left` counts it and the arguments after it. */
 static enum rv_err read_argument(const struct vocabulary *known, int left, char **argv, struct argument *a,
 								 struct rv_errtext *et) {
 	const struct rv_option *table = known->table;
@@ -279,14 +282,14 @@ static enum rv_err read_argument(const struct vocabulary *known, int left, char 
 	return RV_OK;
 }
 
-/* What a pass over argv does: what is named first gives way to what is said in more detail. */
+/* The passes over argv, each of which overrides the one before. */
 enum pass { PASS_PRESET, PASS_CONFIG, PASS_REST, N_PASSES };
 
 static enum pass pass_of(const struct argument *a) {
 	return a->option == PRESET ? PASS_PRESET : a->option == CONFIG ? PASS_CONFIG : PASS_REST;
 }
 
-/* What the passes have read: positional arguments, and the preset. */
+/* The results of the passes: positional arguments, and the preset. */
 struct collected {
 	const struct rv_preset *preset;
 	const char **args;

@@ -1,4 +1,5 @@
-/* parallel.c: threads that take the next iteration from a shared counter, and a caller that waits and ticks. */
+/* parallel.c: threads that take the next iteration from a shared counter, and a caller that waits
+ * and ticks. */
 #include "base/parallel.h"
 
 #include "base/assert.h"
@@ -11,7 +12,7 @@ enum { TICK_NS = 100 * 1000 * 1000, NS_PER_S = 1000 * 1000 * 1000 };
 
 struct shared {
 	const struct parallel_loop *loop;
-	pthread_mutex_t mutex; /* of what follows */
+	pthread_mutex_t mutex; /* guards the fields below */
 	pthread_cond_t all_done;
 	int next, running;
 };

@@ -1,6 +1,6 @@
-/* presets.c: the shapes of well-known models. Llama's are those of OpenDiLoCo (arXiv 2407.07852, section 3.1), which
- * reproduced DiLoCo (arXiv 2311.08105) with them; GPT-2's are its paper's four sizes. All but the byte-level ones take
- * the vocabulary of the family's own tokenizer. */
+/* presets.c: the shapes of well-known models. Llama's are those of OpenDiLoCo (arXiv 2407.07852,
+ * section 3.1), which reproduced DiLoCo (arXiv 2311.08105) with them; GPT-2's are its paper's four
+ * sizes. All but the byte-level ones have the vocabulary of the family's own tokenizer. */
 #include "base/presets.h"
 
 #include "base/assert.h"
@@ -51,7 +51,7 @@ enum rv_err rv_preset_find(const struct rv_preset *presets, const char *name, co
 	const char *near = rv_nearest_name(name, names, n);
 	if (near)
 		return rv_fail(et, RV_E_INVALID, "preset %.60s: unknown; did you mean %s?", name, near);
-	return rv_fail(et, RV_E_INVALID, "preset %.60s: unknown; there are: %s", name, all);
+	return rv_fail(et, RV_E_INVALID, "preset %.60s: unknown; one of %s", name, all);
 }
 
 void rv_presets_help(const struct rv_preset *presets, FILE *out) {

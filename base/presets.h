@@ -15,10 +15,10 @@ struct rv_preset {
 /* Shapes of well-known models, for tables with run_config_options. Ended by name == NULL. */
 extern const struct rv_preset model_presets[];
 
-/* RV_E_INVALID for an unknown name: suggests the nearest, or lists all. */
+/* Finds a preset. RV_E_INVALID for an unknown name: suggests the nearest, or lists all. */
 enum rv_err rv_preset_find(const struct rv_preset *presets, const char *name, const struct rv_preset **out,
 						   struct rv_errtext *et);
-/* One line each, for --help. */
+/* Prints one line per preset, for --help. */
 void rv_presets_help(const struct rv_preset *presets, FILE *out);
 
 #endif

@@ -23,7 +23,7 @@ static void print_usage(const struct rv_program *p, const struct rv_command *c, 
 
 static void print_common(const struct rv_command *c, FILE *out) {
 	if (c->presets) {
-		(void)fputs("\nPresets:\n    --preset NAME\n        Options under a name, read before --config; in FILE the "
+		(void)fputs("\nPresets:\n    --preset NAME\n        A named set of options, read before --config; in FILE the "
 					"line `preset = NAME`:\n",
 					out);
 		rv_presets_help(c->presets, out);
@@ -78,7 +78,8 @@ static const struct rv_command *find_command(const struct rv_program *p, const c
 	return NULL;
 }
 
-/* A text may quote a file or a peer: a terminal must not be told to do anything. */
+/* Prints without control characters: a text may quote a file or a peer, which must not control the
+ * terminal. */
 static void print_harmless(const char *text, FILE *out) {
 	for (; *text; text++) {
 		unsigned char c = (unsigned char)*text;
@@ -114,7 +115,7 @@ static enum rv_err parse(const struct rv_command *c, int argc, char **argv, void
 								 et);
 }
 
-/* Everything that can be refused before the command starts. */
+/* Checks everything that can be refused before the command starts. */
 static enum rv_err read_command_line(const struct rv_program *p, const struct rv_command *c, int argc, char **argv,
 									 void *opts, struct rv_args *args, struct rv_errtext *et) {
 	const struct rv_option *table = options_of(c);
@@ -157,7 +158,7 @@ static int status_of(enum rv_err e) {
 	}
 }
 
-/* argv[0] is the program's or the command's name. */
+/* Runs a command; argv[0] is the program's or the command's name. */
 static int run_command(const struct rv_program *p, const struct rv_command *c, int argc, char **argv) {
 	struct rv_errtext et = {0};
 	struct rv_args args = {.n = 0};
@@ -200,15 +201,16 @@ static int run_subcommand(const struct rv_program *p, int argc, char **argv) {
 	return RV_EXIT_OK;
 }
 
-/* With a closed stdin, stdout or stderr the next file opened would take its number, and printing would write into it.
- */
+/* Opens /dev/null for a closed stdin, stdout or stderr: else the next file would take its number,
+ * and printing would write into it. */
 static void open_standard_files(void) {
 	for (int fd = 0; fd <= STDERR_FILENO; fd++)
 		if (fcntl(fd, F_GETFD) == -1 && open("/dev/null", O_RDWR) != fd)
 			abort();
 }
 
-/* What was printed and did not arrive (a full disk) is a fault; a reader that had enough (EPIPE) is not. */
+/* Reports output that could not be written (a full disk) as a fault; a reader that closed the pipe
+ * (EPIPE) is none. */
 static int flush_output(const struct rv_program *p, int status) {
 	errno = 0;
 	bool lost = fflush(stdout) != 0 || ferror(stdout) != 0;

@@ -1,10 +1,11 @@
-/* program.h: the front end that the programs share, so that their main.c is a table: subcommands, --help, --version,
- * --check, option parsing, the error line and the exit status.
+/* program.h: the front end that the programs share, so that their main.c is a table: subcommands,
+ * --help, --version, --check, option parsing, the error line and the exit status.
  *
  *     int main(int argc, char **argv) { return rv_program_main(&program, argc, argv); }
  *
- * `PROG --help` lists the commands, `PROG COMMAND --help` and `PROG help COMMAND` its options. `--check` parses and
- * validates everything, prints the effective configuration (it parses back) and starts nothing.
+ * `PROG --help` lists the commands, `PROG COMMAND --help` and `PROG help COMMAND` its options.
+ * `--check` parses and validates everything, prints the effective configuration (it parses back)
+ * and starts nothing.
  */
 #ifndef RV_BASE_PROGRAM_H
 #define RV_BASE_PROGRAM_H
@@ -13,7 +14,8 @@
 
 #include <stdio.h>
 
-/* RV_EXIT_REFUSED: a key or token is not accepted; the same start again would be refused again, or harm another. */
+/* RV_EXIT_REFUSED: a key or token is not accepted; a restart would be refused again, or harm
+ * another member. */
 enum {
 	RV_EXIT_OK = 0,
 	RV_EXIT_FAULT = 1,
@@ -25,7 +27,7 @@ enum {
 
 enum { RV_PROGRAM_ARGS_MAX = 1024 };
 
-/* What stands on the command line beside the options. Borrows from argv. */
+/* Arguments of the command line that are not options. Borrows from argv. */
 struct rv_args {
 	const char *at[RV_PROGRAM_ARGS_MAX];
 	int n;
@@ -40,19 +42,23 @@ struct rv_command {
 	const struct rv_option *options; /* NULL: none */
 	const struct rv_preset *presets; /* of --preset; NULL: none */
 	size_t opts_bytes;               /* size of the options struct */
-	/* Replaces `opts` (the defaults and what this command line says) by the defaults and what an earlier start kept,
-	 * over which presets, --config and the command line are then read again; by --check too. NULL: nothing is kept. */
+	/* Replaces `opts` (the defaults and this command line) by the defaults and the options that an
+	 * earlier start kept; presets, --config and the command line are then read again over them.
+	 * Also run by --check. NULL: nothing is kept. */
 	enum rv_err (*recall)(void *opts, struct rv_errtext *et);
-	/* Completes the options from files that they name; before check, and by --check too. NULL: nothing. */
+	/* Completes the options from files that they name; before `check`, also run by --check. NULL:
+	 * nothing. */
 	enum rv_err (*prepare)(void *opts, struct rv_errtext *et);
-	/* What spans several options; also run by --check. NULL: nothing. */
+	/* Checks rules over several options; also run by --check. NULL: nothing. */
 	enum rv_err (*check)(const void *opts, const struct rv_args *args, struct rv_errtext *et);
-	/* What else --check looks at: the files and directories that a start would use; reads only. NULL: nothing. */
+	/* Checks the files and directories that a start would use, for --check; reads only. NULL:
+	 * nothing. */
 	enum rv_err (*check_files)(const void *opts, const struct rv_args *args, struct rv_errtext *et);
-	/* What follows from the options: comment lines ("# ...") that --check prints below them. NULL: nothing. */
+	/* Prints facts derived from the options: comment lines ("# ...") that --check prints below
+	 * them. NULL: nothing. */
 	void (*explain)(const void *opts, FILE *out);
-	/* The command itself. RV_OK: exit status 0; RV_E_CANCELLED: 130; RV_E_DIVERGED: 3; RV_E_AUTH: 4; other faults: 1,
-	 * the text on stderr. */
+	/* Runs the command. RV_OK: exit status 0; RV_E_CANCELLED: 130; RV_E_DIVERGED: 3; RV_E_AUTH: 4;
+	 * other faults: 1, with the text on stderr. */
 	enum rv_err (*run)(void *opts, const struct rv_args *args, struct rv_errtext *et);
 };
 
@@ -63,7 +69,8 @@ struct rv_program {
 	const char *examples;              /* NULL, or lines at the end of --help */
 };
 
-/* The whole of main(). Returns the exit status; 2 for a command line or configuration that is refused. */
+/* Does all of main(). Returns the exit status; 2 for a command line or configuration that is
+ * refused. */
 int rv_program_main(const struct rv_program *p, int argc, char **argv);
 
 #endif

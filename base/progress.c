@@ -20,7 +20,8 @@ void rv_progress_observe(struct rv_progress_state *s, int64_t now_us, const char
 	}
 	if (done == s->last_done || now_us == s->last_us)
 		return;
-	/* Weighted by elapsed time: the plain mean at first, then an exponential mean over smoothing_s. */
+	/* Smooths by elapsed time: the plain mean at first, then an exponential mean over
+	 * smoothing_s. */
 	double dt = (double)(now_us - s->last_us) * 1e-6, age = (double)(now_us - s->first_us) * 1e-6;
 	double weight = dt / (age < smoothing_s ? age : smoothing_s);
 	double rate = (double)(done - s->last_done) / dt;
@@ -37,9 +38,9 @@ static void format_eta(double seconds, char *out, size_t cap) {
 		(void)snprintf(out, cap, "%" PRId64 ":%02" PRId64, t / 60, t % 60);
 }
 
-/* ---- the line, of fields ------------------------------------------------------------------------------------------- */
+/* ---- the line, of fields ---- */
 
-/* What a line has room for first. */
+/* Fields of a line, most important first. */
 enum rank { RANK_LABEL, RANK_PERCENT, RANK_ETA, RANK_NOTE, RANK_RATE, RANK_BAR, RANK_COUNT, RANK_REST, RANKS };
 enum { FIELDS_MAX = 16, SCRATCH_BYTES = 1024, NOTES_FIRST = 2 };
 
@@ -100,7 +101,7 @@ static void add_pace(struct line *l, const struct rv_progress_state *s, uint64_t
 	add(l, RANK_ETA, "  ETA %s", eta);
 }
 
-/* A field each where two spaces part them. */
+/* Adds the note's fields, which two spaces separate. */
 static void add_note(struct line *l, const char *note) {
 	for (int i = 0; note && *note; i++) {
 		const char *end = strstr(note, "  ");

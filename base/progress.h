@@ -1,11 +1,12 @@
-/* progress.h: the text of a progress line, apart from when and where it is drawn. Inner part of event.h. */
+/* progress.h: the text of a progress line, apart from when and where it is drawn. Internal to
+ * event.h. */
 #ifndef RV_BASE_PROGRESS_H
 #define RV_BASE_PROGRESS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* What is being watched and how fast it goes. Zero-initialise. */
+/* The observed task and its rate. Zero-initialise. */
 struct rv_progress_state {
 	char label[64];
 	int64_t first_us, last_us; /* monotonic */
@@ -16,9 +17,11 @@ struct rv_progress_state {
 /* Takes a new observation. A new label, or less done than before, starts afresh. */
 void rv_progress_observe(struct rv_progress_state *s, int64_t now_us, const char *label, uint64_t done);
 
-/* "label [#####.....] 41% 1234/3000 unit  56.7 unit/s  ETA 0:31  note  note", in at most `cap` - 1 columns (cap >= 1);
- * total 0: no bar, no ETA; "ETA unknown" without a rate. What has no room is left out whole, the least important first: label, percent, ETA, the
- * first two fields of the note (two spaces part them), rate, bar, count, the rest of the note. Returns its length. */
+/* Writes "label [#####.....] 41% 1234/3000 unit  56.7 unit/s  ETA 0:31  note  note" in at most
+ * `cap` - 1 columns (cap >= 1). total 0: no bar, no ETA; "ETA unknown" without a rate. Fields that
+ * do not fit are left out whole, the least important first. Order of importance: label, percent,
+ * ETA, the first two fields of the note (separated by two spaces), rate, bar, count, the rest of
+ * the note. Returns the length. */
 size_t rv_progress_render(const struct rv_progress_state *s, uint64_t total, const char *unit, const char *note,
 						  char *out, size_t cap);
 

@@ -1,6 +1,6 @@
-/* registries.h: what is known of the entries of the registries (base/NAME.def) without the code behind them: their names
- * as numbers, in the order of their lines, and their facts. A coordinator, which links none of that code, refuses with
- * these what no worker could run, and options are chosen and explained by facts, not by names. */
+/* registries.h: the registries (base/NAME.def) without the code behind them: names as numbers, in
+ * the order of their lines, and facts. A coordinator, which links none of that code, uses these to
+ * refuse what no worker could run; options are chosen and explained by facts, not by names. */
 #ifndef RV_BASE_REGISTRIES_H
 #define RV_BASE_REGISTRIES_H
 
@@ -21,7 +21,7 @@ enum codec_fact {
 	CODEC_SPARSE = 2, /* most values become 0 */
 };
 extern const struct registry_entry codec_facts[];
-extern const enum codec_choice codec_of_mean[]; /* mean-codec = auto */
+extern const enum codec_choice codec_of_mean[]; /* the codec of mean-codec = auto */
 
 /* The option mean-codec: auto, or 1 + a codec. */
 enum mean_codec_choice {
@@ -38,7 +38,7 @@ enum outer_choice {
 #undef OUTER_OPTIMIZER
 };
 enum outer_fact {
-	OUTER_LINEAR = 1, /* in outer gradients, and the same in every round: outer/eager.h can make a worker's share */
+	OUTER_LINEAR = 1, /* in outer gradients and alike in every round: outer/eager.h needs it */
 	OUTER_HAS_LR = 2,
 	OUTER_HAS_MOMENTUM = 4,
 	OUTER_HAS_BETA2 = 8,
@@ -47,7 +47,7 @@ enum outer_fact {
 };
 extern const struct registry_entry outer_facts[];
 struct outer_usual {
-	double lr, momentum; /* outer-lr, outer-momentum = -1 */
+	double lr, momentum; /* the values of outer-lr, outer-momentum = -1 */
 };
 extern const struct outer_usual outer_usual[];
 
@@ -62,7 +62,7 @@ enum merge_fact {
 	MERGE_TRIMS = 2, /* leaves out the extremes, trim-share of the contributions on each side */
 };
 extern const struct registry_entry merge_facts[];
-extern const int merge_least[]; /* contributions that the rule takes */
+extern const int merge_least[]; /* fewest contributions that the rule takes */
 
 /* Inner optimizers (train/inner.h). */
 enum inner_choice {
@@ -83,7 +83,7 @@ enum model_choice {
 #undef MODEL_FAMILY
 };
 enum model_fact {
-	FAMILY_ROTATES = 1, /* positions are rotations of queries and keys: rope-theta and its kind */
+	FAMILY_ROTATES = 1, /* positions are rotations of queries and keys: the rope options */
 };
 extern const struct registry_entry model_facts[];
 
@@ -93,8 +93,8 @@ struct registry_names {
 };
 void registry_names(const struct registry_entry *entries, unsigned fact, struct registry_names *out);
 
-/* Returns how many of n contributions a rule with that trim-share leaves out on each side: at least one, and less than
- * half of them, so none of one or two. */
+/* Returns how many of n contributions a rule with that trim-share leaves out on each side: at least
+ * one, and less than half of them, so none of one or two. */
 int merge_trimmed(double trim_share, int n);
 
 #endif

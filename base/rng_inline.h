@@ -1,9 +1,11 @@
-/* rng_inline.h: the arithmetic behind rng.h, for loops over many values: compiled into such a loop, it becomes vectors
- * (kernels/cpu/isa/normals.c). Only integers and IEEE-754 + - * / sqrt in double, each rounded by itself: the same bits
- * in vectors of any width. Include it where -ffp-contract=off is set, as it is in all of this tree.
+/* rng_inline.h: the arithmetic behind rng.h, for loops over many values: compiled into such a loop,
+ * it becomes vectors (kernels/cpu/isa/normals.c). Only integers and IEEE-754 + - * / sqrt in
+ * double, each rounded by itself: the same bits in vectors of any width. Include it where
+ * -ffp-contract=off is set, as it is in all of this tree.
  *
- * Philox4x32-10: Salmon et al., SC'11. The normal by inversion: Wichura, "Algorithm AS 241: The percentage points of the
- * normal distribution", Applied Statistics 37, 1988, PPND16. */
+ * Philox4x32-10: Salmon et al., SC'11. The normal by inversion: Wichura, "Algorithm AS 241: The
+ * percentage points of the normal distribution", Applied Statistics 37, 1988, PPND16.
+ */
 #ifndef RV_BASE_RNG_INLINE_H
 #define RV_BASE_RNG_INLINE_H
 
@@ -34,8 +36,8 @@ static inline struct rv_philox_block rv_philox_inline(uint64_t seed, uint64_t st
 	return (struct rv_philox_block){{c0, c1, c2, c3}};
 }
 
-/* Returns the uniform number in (0, 1) that rv_rng_normal makes of 64 random bits: 52 of them and a half, exact in a
- * double, never 0 or 1, symmetric about 1/2. */
+/* Returns the uniform number in (0, 1) that rv_rng_normal makes of 64 random bits: 52 of them and a
+ * half, exact in a double, never 0 or 1, symmetric about 1/2. */
 static inline double rv_open_uniform(uint64_t random) {
 	const uint64_t bits = random >> 12 | UINT64_C(0x4330000000000000); /* 2^52 + the 52 bits */
 	double x;
@@ -43,8 +45,9 @@ static inline double rv_open_uniform(uint64_t random) {
 	return (x - 0x1p52 + 0.5) * 0x1p-52;
 }
 
-/* Returns ln x for normal x > 0 from + - * / alone, within 2 ulp: x = m 2^e with m in [sqrt(1/2), sqrt(2)), and
- * ln m = 2 artanh(s), s = (m-1)/(m+1), |s| <= 0.172, by its series to s^21. libm's log may differ between machines. */
+/* Returns ln x for normal x > 0 from + - * / alone, within 2 ulp: x = m 2^e with m in [sqrt(1/2),
+ * sqrt(2)), and ln m = 2 artanh(s), s = (m-1)/(m+1), |s| <= 0.172, by its series to s^21. libm's
+ * log may differ between machines. */
 static inline double rv_log_exact(double x) {
 	uint64_t bits;
 	memcpy(&bits, &x, sizeof bits);
@@ -68,8 +71,8 @@ static inline double rv_horner(const double c[8], double x) {
 	return ((((((c[7] * x + c[6]) * x + c[5]) * x + c[4]) * x + c[3]) * x + c[2]) * x + c[1]) * x + c[0];
 }
 
-/* The quantile function of the standard normal, in the three parts that AS 241 has; relative error about 1e-16.
- * q = p - 1/2, |q| <= RV_NORMAL_CENTRE. */
+/* Returns the quantile of the standard normal: three functions, for the three ranges of AS 241;
+ * relative error about 1e-16. This one: q = p - 1/2, |q| <= RV_NORMAL_CENTRE. */
 #define RV_NORMAL_CENTRE 0.425
 static inline double rv_normal_centre(double q) {
 	const double a[8] = {3.3871328727963666080e0,  1.3314166789178437745e+2, 1.9715909503065514427e+3,
@@ -87,7 +90,8 @@ static inline double rv_normal_centre(double q) {
 	return q * rv_horner(a, r) / rv_horner(b, r);
 }
 
-/* Of the tails, where p is the smaller of p and 1 - p, the positive value: r = sqrt(-ln p) up to RV_NORMAL_NEAR, */
+/* Returns the positive quantile in the tails, where p is the smaller of p and 1 - p: r = sqrt(-ln
+ * p) up to RV_NORMAL_NEAR. */
 #define RV_NORMAL_NEAR 5.0
 static inline double rv_normal_near_tail(double r) {
 	const double c[8] = {1.42343711074968357734e0,  4.63033784615654529590e0, 5.76949722146069140550e0,
@@ -104,7 +108,7 @@ static inline double rv_normal_near_tail(double r) {
 	return rv_horner(c, r - 1.6) / rv_horner(d, r - 1.6);
 }
 
-/* and beyond it: about 3 of 10^11 values. */
+/* Returns the same for r beyond it: about 3 of 10^11 values. */
 static inline double rv_normal_far_tail(double r) {
 	const double e[8] = {6.65790464350110377720e0,  5.46378491116411436990e0,  1.78482653991729133580e0,
 						 2.96560571828504891230e-1, 2.65321895265761230930e-2, 1.24266094738807843860e-3,

@@ -1,5 +1,6 @@
-/* run_config.c: the option table of a run, with its bounds, and the checks that span several fields. The defaults are
- * the demo: a byte-level GPT of four layers that trains in minutes on two cores. */
+/* run_config.c: the option table of a run, with its bounds, and the checks that span several
+ * fields. The defaults are the demo: a byte-level GPT of four layers that trains in minutes on two
+ * cores. */
 #include "base/run_config.h"
 
 #include "base/clock.h"
@@ -26,9 +27,9 @@ enum {
 	{ name, RV_OPT_DOUBLE, FIELD(f), 0, fallback, lo, hi, NULL, help, group }
 #define TIME_OPT(name, f, fallback, lo, hi, group, help)                                                               \
 	{ name, RV_OPT_DURATION_MS, FIELD(f), 0, fallback, lo, hi, NULL, help, group }
-/* The choices are made from the lines that the registries of model.c, outer/optimizer.c and outer/codec.c are made from
- * (a test holds them together): a coordinator, which links none of these, must refuse a run that no worker could
- * train. */
+/* The choices come from the lines of the registries of train/model/model.c, outer/optimizer.c and
+ * outer/codec.c (a test compares them): a coordinator, which links none of these, must refuse a run
+ * that no worker could train. */
 #define CHOICE_OPT(name, f, fallback, choices, group, help)                                                            \
 	{ name, RV_OPT_CHOICE, FIELD(f), 0, fallback, 0, 0, choices, help, group }
 
@@ -77,7 +78,7 @@ const struct rv_option run_config_options[] = {
 	INT_OPT("context", context, "64", 1, MAX_CONTEXT, "Model", "Tokens in a sequence."),
 	INT_OPT("n-kv-head", n_kv_head, "0", 0, 256, "Model",
 			"Heads of keys and values, shared by n-head / n-kv-head query heads each; 0: n-head. (llama)"),
-	INT_OPT("n-inner", n_inner, "0", 0, 65536, "Model", "Hidden channels of the MLP; 0: what the family usually has."),
+	INT_OPT("n-inner", n_inner, "0", 0, 65536, "Model", "Hidden channels of the MLP; 0: the family's default."),
 	{"tied", RV_OPT_BOOL, FIELD(tied), 0, "true", 0, 0, NULL,
 	 "The classifier shares the token embedding. gpt2 always does.", "Model"},
 	REAL_OPT("norm-eps", norm_eps, "1e-5", 1e-12, 1e-2, "Model", "Added to the variance in norms."),
@@ -89,10 +90,9 @@ const struct rv_option run_config_options[] = {
 	REAL_OPT("rope-high-freq", rope_high_freq, "4", 1e-3, 1e4, "Model", "rope-scaling llama3: high_freq_factor."),
 	INT_OPT("rope-original-context", rope_original_context, "8192", 1, 16777216, "Model",
 			"rope-scaling llama3: the context before stretching."),
-	HASH_OPT(
-		"init-hash", init_hash, "Model",
-		"Start from these weights, which every worker is given with --init; 64 hex digits as `rivulet inspect` prints "
-		"them. Empty: weights drawn from the seed."),
+	HASH_OPT("init-hash", init_hash, "Model",
+			 "Start from these weights, which every worker gets by --init; 64 hex digits as `rivulet inspect` prints "
+			 "them. Empty: weights drawn from the seed."),
 
 	HASH_OPT("tokenizer-hash", tokenizer_hash, "Data",
 			 "The tokenizer that made the tokens; 64 hex digits as `rivulet inspect` prints them. Empty: bytes."),
@@ -103,7 +103,7 @@ const struct rv_option run_config_options[] = {
 		"dealt: shares are alike, blocks go to them in turn; contiguous: each is one piece of the text, so workers "
 		"see different distributions."),
 	INT_OPT("holdout-every", holdout_every, "50", 2, 1000000, "Data",
-			"One block of 16384 tokens in so many is held out and never trained on."),
+			"One block of 16384 tokens in this many is held out and never trained on."),
 
 	CHOICE_OPT(
 		"dtype", dtype, "auto", "auto|fp32|bf16", "Inner loop",
@@ -113,10 +113,9 @@ const struct rv_option run_config_options[] = {
 	INT_OPT("grad-accum", grad_accum, "1", 1, 65536, "Inner loop", "Micro-batches in an inner step."),
 	INT_OPT("steps-per-round", steps_per_round, "30", 1, 1000000, "Inner loop",
 			"H: inner steps between two outer steps."),
-	TIME_OPT(
-		"round-ms", round_ms, "0", 0, 86400000, "Inner loop",
-		"How long a worker's inner steps of a round may take: it does as many of steps-per-round as fit, by its own "
-		"speed, at least one; best with weight-by-tokens. 0: all of them, however long."),
+	TIME_OPT("round-ms", round_ms, "0", 0, 86400000, "Inner loop",
+			 "Time limit of a worker's inner steps in a round: it takes as many of steps-per-round as fit at its own "
+			 "speed, at least one; best with weight-by-tokens. 0: no limit."),
 	INT_OPT("rounds", rounds, "60", 1, 10000000, "Inner loop", "Outer steps in the run."),
 	CHOICE_OPT("inner", inner, "adamw", inner_optimizers + 1, "Inner loop",
 			   "Inner optimizer. muon: for the matrices of the layers, adamw for all else; it takes adamw's lr and "
@@ -134,8 +133,8 @@ const struct rv_option run_config_options[] = {
 	REAL_OPT("clip", clip, "1", 0, 1e6, "Inner loop", "Bound of the gradient's global norm; 0: none."),
 	REAL_OPT("muon-momentum", muon_momentum, "0.95", 0, 0.999999, "Inner loop", "Muon: momentum (Nesterov's)."),
 	REAL_OPT("prox-mu", prox_mu, "0", 0, 1e6, "Inner loop",
-			 "FedProx: every inner step is also pulled back to the round's shared weights, by so much times the "
-			 "distance from them; 0: not."),
+			 "FedProx: every inner step is also pulled back to the round's shared weights, by this much times the "
+			 "distance from them; 0: off."),
 	INT_OPT("seed", seed, "1", 0, MAX_SEED, "Inner loop", "Determines the initial weights and the order of the data."),
 
 	CHOICE_OPT("outer", outer, "nesterov", outer_optimizers + 1, "Outer loop", "Outer optimizer."),
@@ -146,80 +145,78 @@ const struct rv_option run_config_options[] = {
 		"topk."),
 	REAL_OPT(
 		"error-feedback", error_feedback, "0", 0, 1, "Outer loop",
-		"What encoding lost of a worker's outer gradient is added to its next one, times this; 0: it is lost. 0.95 "
+		"A worker adds the part of its outer gradient that encoding lost to its next one, times this; 0: off. 0.95 "
 		"or so stands in for outer momentum (SparseLoCo)."),
-	INT_OPT(
-		"fragments", fragments, "1", 1, 64, "Outer loop",
-		"Parts of the parameters that rounds exchange in turn, each once in so many rounds (Streaming DiLoCo); 1: all "
-		"at once. The last one is what is no layer; layers are dealt to the others."),
-	INT_OPT(
-		"overlap-steps", overlap_steps, "0", 0, 1000000, "Outer loop",
-		"Inner steps that go on while a round's exchange is under way; its outer step is adopted after them. At most "
-		"steps-per-round."),
+	INT_OPT("fragments", fragments, "1", 1, 64, "Outer loop",
+			"Parts of the parameters that rounds exchange in turn, each once in this many rounds (Streaming DiLoCo); "
+			"1: all "
+			"at once. Layers are dealt to all but the last, which has the rest."),
+	INT_OPT("overlap-steps", overlap_steps, "0", 0, 1000000, "Outer loop",
+			"Inner steps that run while a round is exchanged; its outer step is adopted after them. At most "
+			"steps-per-round."),
 	CHOICE_OPT(
 		"updates", updates, "waited", "waited|delayed|eager", "Outer loop",
-		"When a round's outer step is made. waited: when its exchange is done, or overlap-steps later. delayed, eager: "
+		"When a round's outer step is taken. waited: when its exchange is done, or overlap-steps later. delayed, "
+		"eager: "
 		"one whole round later, so that the exchange has all inner steps of the next round to hide behind; with eager "
-		"a "
-		"worker goes on from the shared weights with its own share of the step under way, with delayed from the shared "
+		"a worker goes on from the shared weights with its own share of the step under way, with delayed from the "
+		"shared "
 		"weights alone."),
 	REAL_OPT("eager-share", eager_share, "0", 0, 1, "Outer loop",
 			 "updates = eager: how much of its own outer gradient a worker goes ahead by: 1 / the number of workers "
 			 "that the run is made for, as 0.25 for four."),
-	REAL_OPT(
-		"mix", mix, "0", 0, 1, "Outer loop",
-		"What a replica keeps of its own parameters when it adopts a round's; 0: nothing, it takes the shared ones."),
+	REAL_OPT("mix", mix, "0", 0, 1, "Outer loop",
+			 "Share of its own parameters that a replica keeps when it adopts a round's; 0: it takes the shared ones."),
 	REAL_OPT(
 		"outer-lr", outer_lr, "-1", -1, 10, "Outer loop",
-		"Learning rate of the outer optimizer. -1: what suits it: nesterov 0.9 (0.7 is usual for runs of hundreds "
+		"Learning rate of the outer optimizer. -1: the optimizer's default: nesterov 0.9 (0.7 is usual for runs of "
+		"hundreds "
 		"of rounds), sgd 1; adam and yogi 0.005, adagrad 0.03, for these move each parameter by about this much in a "
 		"round."),
-	REAL_OPT(
-		"outer-momentum", outer_momentum, "-1", -1, 0.9999, "Outer loop",
-		"Momentum of the outer optimizer; of adam, yogi and adagrad beta1. -1: what suits it: nesterov 0.6 (0.9 is "
-		"usual for runs of hundreds of rounds), the others 0.9."),
+	REAL_OPT("outer-momentum", outer_momentum, "-1", -1, 0.9999, "Outer loop",
+			 "Momentum of the outer optimizer; of adam, yogi and adagrad beta1. -1: the optimizer's default: nesterov "
+			 "0.6 (0.9 is "
+			 "usual for runs of hundreds of rounds), the others 0.9."),
 	REAL_OPT("outer-beta2", outer_beta2, "0.99", 0, 0.999999, "Outer loop",
 			 "Outer adam and yogi: decay of the outer gradient's square."),
 	REAL_OPT("outer-eps", outer_eps, "0.001", 1e-12, 1e6, "Outer loop",
 			 "Outer adam, yogi and adagrad: tau, added to the denominator; the squares start from its square."),
-	REAL_OPT(
-		"outer-clip", outer_clip, "1.25", 0, 1000, "Outer loop",
-		"No worker's outer gradient counts for more than this many times the median of all workers' norms, chunk by "
-		"chunk: what is larger is scaled down to it. 1 to 1000; 0: no limit, so that one worker may ruin the run. "
-		"It takes three workers or more."),
+	REAL_OPT("outer-clip", outer_clip, "1.25", 0, 1000, "Outer loop",
+			 "Limit of a worker's outer gradient, as a multiple of the median of all workers' norms, chunk by "
+			 "chunk; larger ones are scaled down to it. 1 to 1000; 0: no limit: one worker may ruin the run. "
+			 "Needs at least three workers."),
 	CHOICE_OPT(
 		"merge", merge, "mean", merge_rules + 1, "Outer loop",
-		"How the workers' outer gradients become one. mean: their weighted mean. trimmed_mean: of each parameter the "
+		"How the workers' outer gradients are combined. mean: their weighted mean. trimmed_mean: of each parameter the "
 		"mean of what is left without the largest and the smallest values, so that a few workers cannot move it far, "
 		"whatever they send; it takes three workers or more."),
 	REAL_OPT("trim-share", trim_share, "0.25", 0.01, 0.5, "Outer loop",
 			 "merge = trimmed_mean: the share of the workers' values that is left out on each side, rounded down, at "
 			 "least one: of three workers, and 0.25 of four, the largest and the smallest one."),
 	INT_OPT("outer-delay", outer_delay, "1", 1, 1024, "Outer loop",
-			"Outer delayed_nesterov: N; momentum moves once in so many rounds, by their mean. 1: nesterov."),
+			"Outer delayed_nesterov: N; momentum moves once in this many rounds, by their mean. 1: nesterov."),
 	INT_OPT("chunk-elems", chunk_elems, "0", 0, 65536, "Outer loop",
 			"Parameters in a chunk of the all-reduce, a multiple of 256; 0: chosen from the model's size."),
 	INT_OPT("snapshot-every", snapshot_every, "8", 1, 64, "Outer loop",
 			"Rounds between two snapshots of the shared state."),
 	CHOICE_OPT("late", late, "keep", "keep|discard", "Outer loop",
-			   "What a worker that missed a round does with its inner progress."),
+			   "Whether a worker that missed a round keeps its inner progress."),
 
-	INT_OPT("min-workers", min_workers, "1", 1, 64, "Round", "A round is not reduced before so many are ready."),
+	INT_OPT("min-workers", min_workers, "1", 1, 64, "Round", "A round is reduced once at least this many are ready."),
 	TIME_OPT("grace-ms", grace_ms, "30000", 0, 86400000, "Round",
-			 "Once min-workers are ready, how long the others are waited for."),
+			 "How long the others are waited for once min-workers are ready."),
 	TIME_OPT(
 		"silence-ms", silence_ms, "4000", 250, 3600000, "Round",
-		"How long silence is borne: a peer of which nothing arrives for so long in an all-reduce is suspected, and "
-		"a member that reports nothing for so long is not waited for. The rest follows from it, at 4000: a report "
+		"Limit of silence: a peer that sends nothing for this long in an all-reduce is suspected, and "
+		"a member that reports nothing for this long is not waited for. Other limits follow from it; at 4000: a report "
 		"at least every 1600 ms (2/5 of it, at most 2000), a PING every 1000 (1/4), a peer that withholds what it "
 		"owes suspected after 8000 (twice), accusations collected for 500 (1/8), a member dead after 10000 (5/2). "
-		"--check prints what follows from another value."),
+		"--check prints the limits of another value."),
 	{"weight-by-tokens", RV_OPT_BOOL, FIELD(weight_by_tokens), 0, "false", 0, 0, NULL,
 	 "Weigh a worker's outer gradient by the tokens it trained on, instead of equally.", "Round"},
-	CHOICE_OPT(
-		"ownership", ownership, "bandwidth", "bandwidth|equal", "Round",
-		"How the averaging is divided among the workers: by what their lines carry, or in equal parts. The result "
-		"is the same to the bit."),
+	CHOICE_OPT("ownership", ownership, "bandwidth", "bandwidth|equal", "Round",
+			   "How the averaging is divided among the workers: by their bandwidth, or in equal parts. The result "
+			   "is the same to the bit."),
 	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };
 
@@ -307,7 +304,7 @@ void run_config_take_model(struct run_config *c, const struct run_config *from) 
 	c->rope_original_context = from->rope_original_context;
 }
 
-/* "" or 64 hex digits. */
+/* Refuses what is neither "" nor 64 hex digits. */
 static enum rv_err check_hash(const char *name, const char *hex, struct rv_errtext *et) {
 	struct rv_hash ignored;
 	if (!hex[0] || rv_hex_decode(hex, ignored.b, RV_HASH_BYTES))
@@ -315,16 +312,15 @@ static enum rv_err check_hash(const char *name, const char *hex, struct rv_errte
 	return rv_fail(et, RV_E_INVALID, "%s = %.70s: must be %d hex digits, or empty", name, hex, 2 * RV_HASH_BYTES);
 }
 
-/* At least 0, or RUN_CONFIG_AUTO. */
+/* Refuses a value that is neither at least 0 nor RUN_CONFIG_AUTO. */
 static enum rv_err check_auto(const char *name, double value, struct rv_errtext *et) {
 	if (value >= 0 || value == RUN_CONFIG_AUTO)
 		return RV_OK;
-	return rv_fail(et, RV_E_RANGE, "%s = %g: must be at least 0, or -1 for what suits the outer optimizer", name,
-				   value);
+	return rv_fail(et, RV_E_RANGE, "%s = %g: must be at least 0, or -1 for the outer optimizer's default", name, value);
 }
 
-/* The private chain of outer/eager.h is that of an optimizer which is linear in outer gradients, and the same in every
- * round. */
+/* Refuses outer optimizers that are not linear in outer gradients, or not alike in every round: the
+ * private chain of outer/eager.h needs both. */
 static enum rv_err check_eager(const struct run_config *c, struct rv_errtext *et) {
 	struct registry_names linear;
 	registry_names(outer_facts, OUTER_LINEAR, &linear);
@@ -362,17 +358,18 @@ enum rv_err run_config_check_updates(const struct run_config *c, struct rv_errte
 			"of them",
 			updates);
 	if (c->late == RUN_LATE_DISCARD)
-		return rv_fail(et, RV_E_INVALID,
-					   "updates = %s with late = discard: who joins is ready later than the others by what an exchange "
-					   "takes, in every round, and might be left out of all of them; late = keep",
-					   updates);
+		return rv_fail(
+			et, RV_E_INVALID,
+			"updates = %s with late = discard: a joiner is ready later than the others by the time of an exchange "
+			"in every round, and might be left out of all of them; use late = keep",
+			updates);
 	return c->updates == UPDATES_EAGER ? check_eager(c, et) : RV_OK;
 }
 
 static enum rv_err check_merge(const struct run_config *c, struct rv_errtext *et) {
 	if (c->min_workers < merge_least[c->merge])
 		return rv_fail(et, RV_E_INVALID,
-					   "merge = %s with min-workers = %" PRId64 ": it takes %d workers at least in each round; raise "
+					   "merge = %s with min-workers = %" PRId64 ": needs at least %d workers in each round; raise "
 					   "min-workers, or merge = mean",
 					   merge_facts[c->merge].name, c->min_workers, merge_least[c->merge]);
 	return RV_OK;
@@ -395,18 +392,18 @@ static enum rv_err check_outer_and_round(const struct run_config *c, struct rv_e
 	if (c->fragments > c->n_layer + 1)
 		return rv_fail(et, RV_E_RANGE,
 					   "fragments = %" PRId64 ": at most n-layer + 1 = %" PRId64
-					   ": layers are dealt to all fragments but the last, which is what is no layer",
+					   ": layers are dealt to all fragments but the last, which has the rest",
 					   c->fragments, c->n_layer + 1);
 	if (c->fragments > c->rounds)
 		return rv_fail(et, RV_E_RANGE,
 					   "fragments = %" PRId64 " with rounds = %" PRId64
 					   ": a round exchanges one fragment, in turn, so %" PRId64
-					   " of them never would be; at least as many rounds as fragments, or fewer fragments",
+					   " of them would never be exchanged; use at least as many rounds as fragments",
 					   c->fragments, c->rounds, c->fragments - c->rounds);
 	if (c->overlap_steps > c->steps_per_round)
 		return rv_fail(et, RV_E_RANGE,
 					   "overlap-steps = %" PRId64 " is more than steps-per-round = %" PRId64
-					   ": a round would be encoded before the one before is adopted",
+					   ": a round would be encoded before the previous one is adopted",
 					   c->overlap_steps, c->steps_per_round);
 	if (c->round_ms > 0 && c->overlap_steps > 0)
 		return rv_fail(

@@ -1,5 +1,6 @@
-/* run_config.h: what all workers of a run must agree on: model, inner loop, outer loop. Its canonical text is what the
- * coordinator stores and hands out, and what run_hash covers. Parsed with base/options.h; every value is bounded. */
+/* run_config.h: the settings that all workers of a run must agree on: model, inner loop, outer
+ * loop. The coordinator stores and sends their canonical text, which run_hash covers. Parsed with
+ * base/options.h; every value is bounded. */
 #ifndef RV_BASE_RUN_CONFIG_H
 #define RV_BASE_RUN_CONFIG_H
 
@@ -19,11 +20,11 @@ enum run_dtype { RUN_DTYPE_AUTO, RUN_DTYPE_FP32, RUN_DTYPE_BF16 };
 enum run_ownership { OWNERSHIP_BANDWIDTH, OWNERSHIP_EQUAL };
 
 struct run_config {
-	/* model; a family ignores what it does not have */
+	/* model; a family ignores fields that it does not have */
 	int model; /* enum model_choice: the family */
 	int64_t n_layer, n_head, n_embd, vocab, context;
 	int64_t n_kv_head; /* heads of keys and values (grouped-query attention); 0: n_head */
-	int64_t n_inner;   /* hidden channels of the MLP; 0: what the family usually has */
+	int64_t n_inner;   /* hidden channels of the MLP; 0: the family's default */
 	bool tied;         /* the classifier is the token embedding */
 	double norm_eps;
 	double rope_theta; /* base of the rotation's angles */
@@ -40,8 +41,8 @@ struct run_config {
 	int dtype; /* enum run_dtype: of operands of the matrix products; sums, statistics, weights are fp32 */
 	int64_t batch, grad_accum;       /* sequences per micro-batch; micro-batches per step */
 	int64_t steps_per_round, rounds; /* H, R */
-	int64_t round_ms; /* of a worker's inner steps of a round: fewer than H when it is over; 0: H always */
-	int inner;        /* enum inner_choice: the optimizer */
+	int64_t round_ms;                /* time limit of a worker's inner steps in a round; 0: always H */
+	int inner;                       /* enum inner_choice: the optimizer */
 	double lr, min_lr_ratio;
 	int64_t warmup_steps;
 	double beta1, beta2, eps, weight_decay, clip;
@@ -50,57 +51,63 @@ struct run_config {
 	int64_t seed;
 	/* outer loop */
 	int outer, codec;                /* enum outer_choice, enum codec_choice */
-	int64_t fragments;               /* P: a round exchanges one of them, in turn */
-	int64_t overlap_steps;           /* inner steps that go on while it is exchanged */
-	int updates;                     /* enum run_updates: when outer steps are made */
-	double eager_share;              /* of its own outer gradient that a worker goes ahead by */
-	double mix;                      /* what a replica keeps of itself when it adopts a round */
+	int64_t fragments;               /* P: rounds exchange one of them each, in turn */
+	int64_t overlap_steps;           /* inner steps that go on during an exchange */
+	int updates;                     /* enum run_updates: when outer steps are taken */
+	double eager_share;              /* share of its own outer gradient by which a worker goes ahead */
+	double mix;                      /* share of its own parameters that a replica keeps when it
+	                                    adopts a round */
 	int mean_codec;                  /* enum mean_codec_choice: of the mean of what `codec` encoded */
-	double error_feedback;           /* beta: what is kept of what encodings left; 0: nothing */
+	double error_feedback;           /* beta: share of what encoding lost that is kept; 0: nothing */
 	int64_t outer_delay;             /* N of delayed_nesterov */
 	double outer_lr, outer_momentum; /* RUN_CONFIG_AUTO: run_config_outer_lr(), run_config_outer_momentum() */
 	double outer_beta2, outer_eps;
-	double outer_clip;      /* a contribution's chunk: at most so many median norms (outer/merge.h); 0: no limit */
-	int merge;              /* enum merge_choice: how contributions become one (outer/merge.h) */
+	double outer_clip;      /* limit of a chunk's norm in medians (outer/merge.h); 0: no limit */
+	int merge;              /* enum merge_choice: how contributions are combined (outer/merge.h) */
 	double trim_share;      /* trimmed_mean: share of the contributions that is left out on each side */
 	int64_t chunk_elems;    /* 0: chunking_default_elems(n) */
-	int64_t snapshot_every; /* rounds between full-state snapshots */
+	int64_t snapshot_every; /* rounds between two snapshots */
 	int late;               /* enum run_late */
 	/* round */
 	int64_t min_workers;
-	int64_t grace_ms, silence_ms; /* base/run_silence.h: what follows from the latter */
+	int64_t grace_ms, silence_ms; /* base/run_silence.h: limits derived from silence_ms */
 	bool weight_by_tokens;
 	int ownership; /* enum run_ownership */
 };
 
+/* The option table of a run; also the order of its canonical text. Ended by name == NULL. */
 extern const struct rv_option run_config_options[];
 
-/* outer_lr or outer_momentum: what suits the outer optimizer. */
+/* Marks outer_lr or outer_momentum as the outer optimizer's default, which the functions below
+ * resolve. */
 #define RUN_CONFIG_AUTO (-1.0)
 double run_config_outer_lr(const struct run_config *c);
 double run_config_outer_momentum(const struct run_config *c);
-/* Returns the codec of means: mean_codec, or for auto what suits `codec` (base/codecs.def). */
+/* Returns the codec of means: mean_codec, or for auto the one of base/codecs.def for `codec`. */
 enum codec_choice run_config_mean_codec(const struct run_config *c);
-/* Writes what suits in the place of RUN_CONFIG_AUTO and auto: for the text that all workers of a run are to agree on,
- * whatever another version of the program takes for suitable. */
+/* Replaces RUN_CONFIG_AUTO and auto by the defaults they stand for: the workers of a run must agree
+ * on its text, whatever another version of the program has as defaults. */
 void run_config_resolve(struct run_config *c);
 
-/* Returns what `updates` is as an option's text. */
+/* Returns the option text of `updates`. */
 const char *run_config_updates_name(const struct run_config *c);
-/* Outer steps come one whole round late (updates = delayed, eager). */
+/* Returns true if outer steps come one whole round late (updates = delayed, eager). */
 bool run_config_is_late(const struct run_config *c);
-/* Inner steps of the next round that come before a round's outer step: overlap_steps, or all of them. */
+/* Returns how many inner steps of the next round come before a round's outer step: overlap_steps,
+ * or all of them. */
 int64_t run_config_overlap(const struct run_config *c);
-/* What of the configuration does not go with its `updates`: RV_E_INVALID, RV_E_UNSUPPORTED; the text says what to do.
- * Part of run_config_validate(). */
+/* Refuses settings that contradict `updates`: RV_E_INVALID, RV_E_UNSUPPORTED, with the remedy. Part
+ * of run_config_validate(). */
 enum rv_err run_config_check_updates(const struct run_config *c, struct rv_errtext *et);
 
+/* Fills in the defaults, which are the demo. */
 void run_config_defaults(struct run_config *c);
-/* Parses and then validates. RV_E_INVALID, RV_E_RANGE name `source`, and the line or the fields; *c is then
- * unchanged. */
+/* Parses and then validates. RV_E_INVALID, RV_E_RANGE name `source`, and the line or the fields; *c
+ * is then unchanged. */
 enum rv_err run_config_parse(struct run_config *c, const char *source, const char *text, struct rv_errtext *et);
-/* The model's fields of `from`, all but init_hash, replace those of c. */
+/* Copies the model's fields of `from`, all but init_hash, to `c`. */
 void run_config_take_model(struct run_config *c, const struct run_config *from);
-/* What spans several fields (n_embd % n_head, merge and min_workers, ...). RV_E_INVALID, RV_E_RANGE. */
+/* Checks rules over several fields (n_embd % n_head, merge and min_workers, ...). RV_E_INVALID,
+ * RV_E_RANGE. */
 enum rv_err run_config_validate(const struct run_config *c, struct rv_errtext *et);
 #endif

@@ -1,5 +1,5 @@
-/* run_silence.c: see run_silence.h. Each factor leaves room for one message that is lost and sent again: two and a half
- * reports, four PINGs within one silence. */
+/* run_silence.c: see run_silence.h. Each factor leaves room for one lost and repeated message: two
+ * and a half reports, four PINGs within one silence. */
 #include "base/run_silence.h"
 
 #include "base/assert.h"

@@ -4,8 +4,8 @@
 
 enum { RV_SHORT_NUMBER_BYTES = 24 };
 
-/* Writes `v` (>= 0) with the SI prefix (k, M, G, T, P) that leaves one to three digits before the point, a blank before
- * the prefix, none where there is no prefix: "0", "999", "1.00 k", "12.3 M". Returns `out`. */
+/* Writes `v` (>= 0) with the SI prefix (k, M, G, T, P) that leaves one to three digits before the
+ * point: "0", "999", "1.00 k", "12.3 M". Returns `out`. */
 const char *rv_short_number(double v, char out[RV_SHORT_NUMBER_BYTES]);
 
 #endif

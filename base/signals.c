@@ -15,7 +15,8 @@ static void stop_signals(sigset_t *set) {
 	(void)sigaddset(set, SIGINT);
 	(void)sigaddset(set, SIGTERM);
 	struct sigaction hangup;
-	/* Under nohup it is ignored and stays so: a blocked signal would reach the descriptor all the same. */
+	/* Leaves SIGHUP ignored under nohup: a blocked signal would reach the descriptor all the
+	 * same. */
 	if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
 		(void)sigaddset(set, SIGHUP);
 }

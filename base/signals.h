@@ -1,21 +1,22 @@
-/* signals.h: SIGINT, SIGTERM and (unless ignored: nohup) SIGHUP as a readable file descriptor (signalfd(2)): no
- * handler, no global flag.
+/* signals.h: SIGINT, SIGTERM and (unless ignored: nohup) SIGHUP as a readable file descriptor
+ * (signalfd(2)): no handler, no global flag.
  *
- * main opens it before it makes any thread, so that every thread inherits the blocked mask. Event loops poll the
- * descriptor (curl_multi_poll's extra fds, libevent, poll); a plain loop may call rv_signals_take() between steps. A
- * second signal is a second read: programs stop in order at the first and at once at the second. SIGPIPE is ignored:
- * writes report EPIPE. A child that is to be interruptible calls rv_signals_unblock() between fork and exec. Linux.
+ * main opens it before it makes any thread, so that every thread inherits the blocked mask. Event
+ * loops poll the descriptor (curl_multi_poll's extra fds, libevent, poll); a plain loop may call
+ * rv_signals_take() between steps. A second signal is a second read: programs stop in order at the
+ * first and at once at the second. SIGPIPE is ignored: writes report EPIPE. An interruptible child
+ * calls rv_signals_unblock() between fork and exec. Linux.
  */
 #ifndef RV_BASE_SIGNALS_H
 #define RV_BASE_SIGNALS_H
 
 #include "base/err.h"
 
-/* Blocks them, ignores SIGPIPE. *out_fd is non-blocking and close-on-exec; rv_signals_close() it. RV_E_IO and kin:
- * no descriptor is left. */
+/* Blocks the signals and ignores SIGPIPE. *out_fd is non-blocking and close-on-exec; the caller
+ * closes it with rv_signals_close(). RV_E_IO and kin: no descriptor is left. */
 enum rv_err rv_signals_open(int *out_fd, struct rv_errtext *et);
-/* The next pending signal's number, or 0 when there is none. Never blocks. SIGTERM when it cannot be read: a program
- * that can no longer be told to stop stops. */
+/* Returns the next pending signal's number, or 0 if there is none. Never blocks. Returns SIGTERM if
+ * it cannot read: a program that cannot be stopped in order must end. */
 int rv_signals_take(int fd);
 /* Closes the descriptor and unblocks the signals: from here on they kill. */
 void rv_signals_close(int fd);

@@ -1,4 +1,4 @@
-/* version.c: see version.h. Weak: base/commit/commit.c, where it is linked, takes its place. */
+/* version.c: see version.h. Weak: replaced by base/commit/commit.c where that is linked. */
 #include "base/version.h"
 
 __attribute__((weak)) const char *rv_version(void) {

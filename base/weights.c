@@ -27,7 +27,7 @@ static uint64_t sum_of(const uint64_t *tokens, int n, uint64_t divisor, int shif
 	return sum;
 }
 
-/* counted (n) = the tokens, each at most RV_WEIGHT_CAP medians. */
+/* Writes to counted (n) the tokens, each at most RV_WEIGHT_CAP medians. */
 static void cap(const uint64_t *tokens, int n, uint64_t *counted) {
 	uint64_t most = UINT64_MAX;
 	if (n >= RV_WEIGHT_CAP_MIN) {

@@ -1,6 +1,6 @@
-/* bench_codec.c: the codecs and the outer step against the memory of the machine: bytes that an operation must move,
- * divided by its time, beside what memcpy moves (read + written) in the same rounds. One thread, vectors far larger
- * than the caches, medians of interleaved rounds. */
+/* bench_codec.c: the codecs and the outer step against the memory of the machine: bytes that an
+ * operation must move, divided by its time, compared with memcpy (read + written) in the same
+ * rounds. One thread, vectors far larger than the caches, medians of interleaved rounds. */
 #include "base/clock.h"
 #include "base/rng.h"
 #include "bench/bench_report.h"
@@ -19,7 +19,8 @@ struct buffers {
 	struct global_state g;
 };
 
-/* Values of an outer gradient's kind; drawing 32 M normals would take longer than the measurements. */
+/* Fills x with values like an outer gradient's; drawing 32 M normals would take longer than the
+ * measurements. */
 static void fill(float *x, size_t n, uint64_t seed) {
 	enum { PERIOD = 65521 };
 	struct rv_rng r = rv_rng_of(seed, 0);
@@ -98,7 +99,8 @@ static void decode_add(struct buffers *b, size_t at, size_t n, uint8_t *code) {
 	(void)codec_int8.decode_add(&codec_int8, code, n, 1, b->acc + at, NULL);
 }
 
-/* Contributions as those of a real owner: each in memory of its own, far larger than the caches. */
+/* Merges contributions as a real owner does: each in memory of its own, far larger than the
+ * caches. */
 static void merge(struct buffers *b, size_t n, uint8_t *code, double clip, struct merge_measured *measured) {
 	const uint32_t weights[WORKERS] = {1, 1, 1, 1};
 	const uint8_t *in[WORKERS];
@@ -159,7 +161,8 @@ static double gigabytes_per_s(struct operation *o) {
 
 int main(void) {
 	const double code = 1 + 4.0 / 256;
-	/* zero, four times decode and add, divide, encode: passes over a chunk that stays in the second-level cache */
+	/* zero, four times decode and add, divide, encode: passes over a chunk that stays in the
+	 * second-level cache */
 	const double mean = 4 + WORKERS * (code + 8) + 8 + 4 + code;
 	struct operation ops[] = {
 		{.name = "memcpy", .op = copy, .bytes_per_value = 8},

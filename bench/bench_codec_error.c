@@ -1,6 +1,7 @@
-/* bench_codec_error.c: what each codec's encoding leaves of an outer gradient, |Q(x) - x| / |x|, beside 16-bit floats:
- * of drawn values, and of the difference of two fp32 .safetensors files where two are given (the weights before and
- * after a round of one worker with outer = average and codec = fp32 are its outer gradient). */
+/* bench_codec_error.c: the error of each codec on an outer gradient, |Q(x) - x| / |x|, compared
+ * with 16-bit floats: on drawn values, and on the difference of two fp32 .safetensors files if two
+ * are given (the weights before and after a round of one worker with outer = average and codec =
+ * fp32 are its outer gradient). */
 #include "base/bytes.h"
 #include "base/rng.h"
 #include "outer/codec.h"
@@ -34,7 +35,7 @@ static double laplace(struct rv_rng *r) {
 	return (u < 0 ? 1 : -1) * log1p(-2 * fabs(u));
 }
 
-/* Student's t of two degrees of freedom: its variance is infinite. */
+/* Draws from Student's t with two degrees of freedom, whose variance is infinite. */
 static double heavy(struct rv_rng *r) {
 	const double a = rv_rng_normal(r), b = rv_rng_normal(r), c = rv_rng_normal(r);
 	return a / sqrt((b * b + c * c) / 2);
@@ -83,7 +84,7 @@ static struct source difference(const char *before, const char *after) {
 
 /* ---- peers: 16-bit floats ---- */
 
-/* Returns x as a float of so many significant bits, whose least normal exponent is `least`. */
+/* Returns x as a float of `bits` significant bits, whose least normal exponent is `least`. */
 static double rounded(double x, int bits, int least) {
 	int exponent;
 	(void)frexp(x, &exponent);

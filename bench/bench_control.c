@@ -1,15 +1,18 @@
-/* bench_control.c: how long control waits while a line is full: one member of a mesh, in a network namespace of its own
- * (bench/control.sh starts them). First nothing but control; then bulk to everybody all the time.
+/* bench_control.c: how long control waits while a line is full: one member of a mesh, in a network
+ * namespace of its own (bench/control.sh starts them). First nothing but control; then bulk to
+ * everybody all the time.
  *
- *     bench_control echo HOST:PORT                                  answers what comes, as the coordinator would
- *     bench_control SELF MEMBERS START_US IDLE_S FULL_S CAPS ECHO HOST...     HOST i is member i's; port 7440
+ *     bench_control echo HOST:PORT                      answers as the coordinator would
+ *     bench_control SELF MEMBERS START_US IDLE_S FULL_S CAPS ECHO HOST...
+ *                                                       HOST i is member i's; port 7440
  *
- * CAPS: UP or UP:DOWN, bytes per second of the line, 0: none. RIVULET_CONGESTION in the environment: a TCP congestion
- * control other than the mesh's own choice.
+ * CAPS: UP or UP:DOWN, bytes per second of the line, 0: none. RIVULET_CONGESTION in the
+ * environment: a TCP congestion control other than the mesh's own choice.
  *
- * Every 200 ms a PING is due to each peer, and a request of 300 bytes to the echo. A PING carries when it was due (all
- * clocks are one machine's), so its time includes waiting here, in the kernel, and on the line. One JSON line at the
- * end; what came in counts from a second after bulk began: what the kernel of a sender took is not carried yet.
+ * Every 200 ms a PING is due to each peer, and a request of 300 bytes to the echo. A PING carries
+ * when it was due (all clocks are one machine's), so its time includes waiting here, in the kernel,
+ * and on the line. One JSON line at the end; what came in counts from a second after bulk began:
+ * what the kernel of a sender took is not carried yet.
  */
 #include "base/clock.h"
 #include "net/mesh/peers.h"
@@ -32,7 +35,7 @@ enum {
 	MAX_PAIR_TIMES = 1 << 12,
 	WARM_US = 1000 * 1000,
 	REQUEST_BYTES = 300,
-	AFTER_US = 10 * 1000 * 1000 /* what is still on its way may come */
+	AFTER_US = 10 * 1000 * 1000 /* packets under way may still arrive */
 };
 
 struct times {
@@ -40,7 +43,7 @@ struct times {
 	int n;
 };
 
-/* Of one peer, while the line is full. */
+/* Figures of one peer, while the line is full. */
 struct pair {
 	double ping_ms[MAX_PAIR_TIMES];
 	int n;
@@ -77,7 +80,7 @@ static bool is_full(const struct bench *b, int64_t us) {
 	return us >= b->full_us;
 }
 
-/* ---- the mesh ---------------------------------------------------------------------------------------------------- */
+/* ---- the mesh ---- */
 
 static bool next_control(void *ctx, uint32_t member, struct peers_message *out) {
 	struct bench *b = ctx;
@@ -172,7 +175,7 @@ static void open_mesh(struct bench *b, const char *caps, char **hosts) {
 	peers_allow(b->peers, rv_clock_monotonic_us(), refs, b->n);
 }
 
-/* ---- the echo ---------------------------------------------------------------------------------------------------- */
+/* ---- the echo ---- */
 
 static struct sockaddr_in parse_address(const char *text) {
 	char host[64];
@@ -250,7 +253,7 @@ static int serve_echo(const char *where) {
 	return 0;
 }
 
-/* ---- the run ----------------------------------------------------------------------------------------------------- */
+/* ---- the run ---- */
 
 static void count_bytes(struct bench *b) {
 	for (int i = 0; i < b->n; i++) {

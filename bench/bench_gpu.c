@@ -1,9 +1,11 @@
-/* bench_gpu.c: our training step on any device, of any GPT-2 shape, for bench/gpu/. JSON lines on stdout, flushed one by
- * one; what the backend says of itself on stderr.
+/* bench_gpu.c: our training step on any device, of any GPT-2 shape, for bench/gpu/. JSON lines on
+ * stdout, flushed one by one; the backend's messages on stderr.
  *
- * --measure steps: whole steps, a line each; --digest adds the hash of the weights behind them; --profile marks them for
- * a profiler. --measure phases: steps operation by operation, each until it is done, a line per phase; the sum is above
- * the step's time, in which operations follow without waiting. --measure ceilings: a copy and a product. */
+ * --measure steps: whole steps, a line each; --digest adds the hash of the weights behind them;
+ * --profile marks them for a profiler. --measure phases: steps operation by operation, each until
+ * it is done, a line per phase; the sum is above the step's time, in which operations follow
+ * without waiting. --measure ceilings: a copy and a product.
+ */
 #include "base/err.h"
 #include "base/hash.h"
 #include "base/hex.h"
@@ -38,10 +40,10 @@ static const struct rv_option option_table[] = {
 	OPTION("layers", RV_OPT_INT, layers, "12", 1, 128, NULL, "Blocks."),
 	OPTION("heads", RV_OPT_INT, heads, "12", 1, 128, NULL, "Heads of attention."),
 	OPTION("channels", RV_OPT_INT, channels, "768", 1, 16384, NULL, "Width."),
-	OPTION("vocab", RV_OPT_INT, vocab, "50304", 256, 1000000, NULL, "Tokens there are."),
+	OPTION("vocab", RV_OPT_INT, vocab, "50304", 256, 1000000, NULL, "Size of the vocabulary."),
 	OPTION("context", RV_OPT_INT, context, "1024", 1, 65536, NULL, "Tokens of a sequence."),
 	OPTION("batch", RV_OPT_INT, batch, "16", 1, 1024, NULL, "Sequences of a step."),
-	OPTION("steps", RV_OPT_INT, steps, "10", 1, 1000, NULL, "Steps to measure, after two that are not."),
+	OPTION("steps", RV_OPT_INT, steps, "10", 1, 1000, NULL, "Steps to measure, after two warm-up steps."),
 	OPTION("digest", RV_OPT_BOOL, digest, "false", 0, 0, NULL, "Print the hash of the weights after the last step."),
 	OPTION("profile", RV_OPT_BOOL, profile, "false", 0, 0, NULL,
 		   "Mark the measured steps for ncu --profile-from-start off."),
@@ -69,7 +71,7 @@ static double now_ms(void) {
 	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-/* ---- whole steps ---------------------------------------------------------------------------------------------------- */
+/* ---- whole steps ---- */
 
 static void print_digest(struct replica *r) {
 	char hex[2 * RV_HASH_BYTES + 1];
@@ -105,7 +107,7 @@ static enum rv_err measure_steps(const struct options *o, struct backend *be, st
 	return RV_OK;
 }
 
-/* ---- phases --------------------------------------------------------------------------------------------------------- */
+/* ---- phases ---- */
 
 static void print_phases(const struct backend *be, int64_t steps) {
 	const struct phase_sum *sums = phase_backend_sums(be);
@@ -135,7 +137,7 @@ static enum rv_err measure_phases(const struct options *o, struct backend *be, s
 	return e;
 }
 
-/* ---- ceilings ------------------------------------------------------------------------------------------------------- */
+/* ---- ceilings ---- */
 
 static enum rv_err measure_ceilings(const struct options *o, struct backend *be, struct rv_errtext *et) {
 	struct ceilings c;

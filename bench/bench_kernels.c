@@ -1,8 +1,8 @@
-/* bench_kernels.c: `bench_kernels [--threads N] [--rounds N] [--isa NAME] [--own-product] [--bf16] [--only
- * PART_OF_NAME]`: every kernel of the `cpu` backend against the limit that binds it: multiply-adds of the dtype in
- * registers, oneDNN's product alone (fp32), or memory bandwidth, measured here and now in alternation with it. One JSON
- * line per case, then a table. The shapes are those of one training step of 6 layers x 384 channels, 8 sequences of 256
- * bytes. */
+/* bench_kernels.c: `bench_kernels [--threads N] [--rounds N] [--isa NAME] [--own-product] [--bf16]
+ * [--only PART_OF_NAME]`: every kernel of the `cpu` backend against the limit that binds it:
+ * multiply-adds of the dtype in registers, oneDNN's product alone (fp32), or memory bandwidth,
+ * measured here and now in alternation with it. One JSON line per case, then a table. The shapes
+ * are those of one training step of 6 layers x 384 channels, 8 sequences of 256 bytes. */
 #include "base/clock.h"
 #include "base/rng.h"
 #include "bench/bench_report.h"
@@ -32,7 +32,7 @@ struct kernel_case {
 	const char *name, *peer, *unit;
 	double work; /* units of 1e9 that one call of `ours` does */
 	void (*ours)(struct bench *b);
-	/* Returns its own work in units of 1e9; 0: not to be had here. */
+	/* Returns its own work in units of 1e9; 0: not available here. */
 	double (*against)(struct bench *b);
 };
 
@@ -44,7 +44,7 @@ static const struct linear_shape up = {N, C, O};
 static const struct attention_shape heads = {B, T, HEADS, HEADS, C / HEADS};
 
 #define GFLOP(m, n, k) (2.0 * (m) * (n) * (k)*1e-9)
-/* Two products forward and five backward, over half of the T x T scores. */
+/* Operations of two products forward and five backward, over half of the T x T scores. */
 #define ATTENTION_GFLOP (2.0 * B * HEADS * T * (T + 1) * 0.5 * (C / HEADS) * 1e-9)
 
 static void linear_forward(struct bench *b) {
@@ -110,7 +110,8 @@ static void rmsnorm_backward(struct bench *b) {
 	b->be->ops->rmsnorm_backward(b->be, act(b->y), b->g, act(b->pre), act(b->x), b->w, b->rstd, 4 * N, C);
 }
 
-/* The table holds zeros instead of angles: the time is the same, and nothing becomes a denormal. */
+/* Applies rope with a table of zeros instead of angles: the time is the same, and nothing becomes a
+ * denormal. */
 static void rope(struct bench *b) {
 	b->be->ops->rope(b->be, act(b->m), b->v, heads, 0, false);
 }
@@ -123,7 +124,7 @@ static void swiglu_backward(struct bench *b) {
 	b->be->ops->swiglu_backward(b->be, act(b->pre), act(b->y), act(b->x), N, O / 2);
 }
 
-/* One token over a cache of CONTEXT positions. */
+/* Attends one token over a cache of CONTEXT positions. */
 static void attention_cached(struct bench *b) {
 	const struct attention_shape one = {1, 1, HEADS, HEADS, C / HEADS};
 	b->be->ops->attention_cached(b->be, act(b->y), act(b->p), act(b->m), act(b->x), one, CONTEXT - 1);
@@ -190,7 +191,7 @@ static double rate(double work, int64_t start_us) {
 	return work / ((double)(us > 0 ? us : 1) * 1e-6);
 }
 
-/* Medians of alternating rounds, after one of each that does not count. */
+/* Prints medians of alternating rounds, after one of each that is not counted. */
 static void run_case(struct bench *b, const struct kernel_case *c, struct bench_report *report) {
 	double ours[ROUNDS_MAX], peer[ROUNDS_MAX];
 	for (int i = -1; i < b->rounds; i++) {

@@ -1,7 +1,9 @@
-/* bench_links.c: what a peer link carries: the mesh over loopback, one sender, one receiver, a thread each.
+/* bench_links.c: the throughput of a peer link: the mesh over loopback, one sender, one receiver, a
+ * thread each.
  *
- * The peer is OpenSSL itself with the same cipher: blocking sockets, SSL_write of 64 KiB, SSL_read into 128 KiB, and
- * nothing around it. Both move the same payload; the rates count payload only. Runs alternate; medians are reported.
+ * The peer is OpenSSL itself with the same cipher: blocking sockets, SSL_write of 64 KiB, SSL_read
+ * into 128 KiB, and nothing around it. Both move the same payload; the rates count payload only.
+ * Runs alternate; medians are reported.
  *
  *     bench_links [MIB [ROUNDS]]
  */
@@ -116,7 +118,7 @@ static void end_init(struct end *e, uint32_t member, atomic_bool *stop, const ui
 		die(et.text);
 }
 
-/* At most 10 ms: somebody else may have said that it is over. */
+/* Returns at most 10 ms: the other thread may have ended the run. */
 static struct timespec until(int64_t deadline_us) {
 	enum { MOST_US = 10 * 1000, NS_PER_US = 1000 };
 	int64_t us = deadline_us - rv_clock_monotonic_us();

@@ -61,7 +61,7 @@ void bench_print_table(const struct bench_report *r) {
 		const struct bench_case *c = &r->cases[i];
 		printf("%-40s %-16s %12.5g ", c->name, c->peer_name, c->ours);
 		if (isnan(c->peer))
-			printf("%12s %-8s\n", "not there", c->unit);
+			printf("%12s %-8s\n", "missing", c->unit);
 		else
 			printf("%12.5g %-8s %6.2fx\n", c->peer, c->unit, c->ratio);
 	}

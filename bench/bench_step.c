@@ -1,10 +1,11 @@
-/* bench_step.c: one training step (forward, backward, clipping, AdamW) in fp32 and bf16 against PyTorch in both and
- * llm.c on the CPU, and where the time of ours goes.
+/* bench_step.c: one training step (forward, backward, clipping, AdamW) in fp32 and bf16 against
+ * PyTorch in both and llm.c on the CPU, and where the time of ours goes.
  *
- * Every contestant is a process of its own; they take turns, a few steps each, so that a slow spell of the machine hits
- * all of them; what counts is the median over the rounds. PyTorch gets the settings under which it is fastest, see
- * step_contestants.c. llm.c is measured when LLMC_DIR names a checkout of it. Then our step is measured phase by phase
- * (step_phases.h). stdout: a JSON line per contestant, per ratio and per phase, and tables.
+ * Every contestant is a process of its own; they take turns, a few steps each, so that a slow spell
+ * of the machine hits all of them; what counts is the median over the rounds. PyTorch gets the
+ * settings under which it is fastest, see step_contestants.c. llm.c is measured when LLMC_DIR names
+ * a checkout of it. Then our step is measured phase by phase (step_phases.h). stdout: a JSON line
+ * per contestant, per ratio and per phase, and tables.
  */
 #include "base/err.h"
 #include "base/options.h"
@@ -31,13 +32,13 @@ struct options {
 	}
 
 static const struct rv_option option_table[] = {
-	OPTION("cases", RV_OPT_STRING, cases, "abc", 0, 0, NULL, "Which shapes."),
+	OPTION("cases", RV_OPT_STRING, cases, "abc", 0, 0, NULL, "Shapes to measure."),
 	OPTION("rounds", RV_OPT_INT, rounds, "5", 1, STEP_PEER_MAX_ROUNDS, NULL, "Turns of each contestant."),
 	OPTION("threads", RV_OPT_INT, threads, "2", 1, 256, NULL, "Threads of each contestant."),
 	OPTION("dtype", RV_OPT_ENUM, dtype, "both", 0, 0, "both|fp32|bf16", "Inputs of the products, ours and PyTorch's."),
 	OPTION("isa", RV_OPT_STRING, isa, "auto", 0, 0, NULL, "Highest instruction set to use."),
-	OPTION("peers", RV_OPT_BOOL, peers, "true", 0, 0, NULL, "Measure the others too."),
-	OPTION("phases", RV_OPT_BOOL, phases, "true", 0, 0, NULL, "Show where the time of our step goes."),
+	OPTION("peers", RV_OPT_BOOL, peers, "true", 0, 0, NULL, "Measure the peers too."),
+	OPTION("phases", RV_OPT_BOOL, phases, "true", 0, 0, NULL, "Show the phases of our step."),
 	OPTION("serve", RV_OPT_BOOL, serve, "false", 0, 0, NULL, "Be the contestant (used by the benchmark itself)."),
 	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };
@@ -62,7 +63,7 @@ static enum rv_err serve(const struct options *opt, struct rv_errtext *et) {
 	return e;
 }
 
-/* --- ratios --------------------------------------------------------------------------------------------------------*/
+/* --- ratios ----------------------------------------------------------------------------------- */
 
 struct ratio {
 	char letter;
@@ -111,7 +112,7 @@ static void print_ratios(const struct report *report) {
 	}
 }
 
-/* --- one case ------------------------------------------------------------------------------------------------------*/
+/* --- one case --------------------------------------------------------------------------------- */
 
 static bool wanted(const struct options *opt, enum contestant_kind k) {
 	if (!opt->peers && k >= TORCH_FP32)
@@ -121,7 +122,7 @@ static bool wanted(const struct options *opt, enum contestant_kind k) {
 	return strcmp(opt->dtype, "bf16") != 0 || k != OURS_FP32;
 }
 
-/* The figures of every turn go to stderr, to see how noisy the machine is. */
+/* Runs the turns. The figures of each go to stderr, to show the machine's noise. */
 static void take_turns(struct contestant c[N_CONTESTANTS], const struct options *opt, int steps) {
 	for (int round = 0; round < opt->rounds; round++) {
 		fprintf(stderr, "round %d:", round + 1);
@@ -168,7 +169,8 @@ static void compare(struct report *report, const struct step_shape *s, const str
 	add_ratio(report, r);
 }
 
-/* How much too long our step is for its goal against PyTorch of the same dtype; NAN: not known. */
+/* Returns how much too long our step is for its goal against PyTorch of the same dtype; NAN:
+ * unknown. */
 static double excess_ms(const struct contestant *ours, const struct contestant *torch, struct step_goal goal) {
 	if (!ours->there || !torch->there)
 		return NAN;
@@ -215,8 +217,8 @@ static enum rv_err check(const void *opts, const struct rv_args *args, struct rv
 	const struct options *opt = opts;
 	for (const char *c = opt->cases; *c; c++)
 		if (!step_shape_of(*c) || strchr(c + 1, *c))
-			return rv_fail(et, RV_E_INVALID, "cases = %s: there are a, b and c, each once", opt->cases);
-	return opt->cases[0] ? RV_OK : rv_fail(et, RV_E_INVALID, "cases is empty: there are a, b and c");
+			return rv_fail(et, RV_E_INVALID, "cases = %s: must be letters of abc, each once", opt->cases);
+	return opt->cases[0] ? RV_OK : rv_fail(et, RV_E_INVALID, "cases is empty: must be letters of abc");
 }
 
 static enum rv_err run(void *opts, const struct rv_args *args, struct rv_errtext *et) {

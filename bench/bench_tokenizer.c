@@ -1,8 +1,10 @@
-/* bench_tokenizer.c: how fast text becomes tokens, on one thread: bench_tokenizer TOKENIZER TEXT [PEER]. The text
- * whole, and a run of letters without a space, where merging is all there is. Medians.
+/* bench_tokenizer.c: how fast text becomes tokens, on one thread: bench_tokenizer TOKENIZER TEXT
+ * [PEER]. The text whole, and a run of letters without a space, where merging is all there is.
+ * Medians.
  *
- * PEER is a command that encodes the text given as its last argument and prints MB/s and the number of tokens, which
- * must be ours: "node bench/tokenizer_peer.cjs gpt2". */
+ * PEER is a command that encodes the text given as its last argument and prints MB/s and the number
+ * of tokens, which must be ours: "node bench/tokenizer_peer.cjs gpt2".
+ */
 #include "base/clock.h"
 #include "base/file.h"
 #include "bench/bench_report.h"
@@ -27,7 +29,7 @@ static int ascending(const void *a, const void *b) {
 	return (x > y) - (x < y);
 }
 
-/* Median MB/s. A fresh encoder each round: its cache starts empty. */
+/* Returns the median MB/s. A fresh encoder each round: its cache starts empty. */
 static double encode_rate(const struct tokenizer *t, const uint8_t *text, size_t n, size_t *n_tokens) {
 	double rates[ROUNDS];
 	struct rv_errtext et = {0};
@@ -47,7 +49,7 @@ static double encode_rate(const struct tokenizer *t, const uint8_t *text, size_t
 	return rates[ROUNDS / 2];
 }
 
-/* MB/s of the peer on the file, NAN when there is none. */
+/* Returns the MB/s of the peer on the file, NAN without one. */
 static double peer_rate(const char *peer, const char *path, size_t *n_tokens) {
 	char command[4096];
 	struct rv_errtext et = {0};
@@ -68,7 +70,7 @@ static void check_tokens(size_t ours, size_t theirs) {
 		must(rv_fail(&et, RV_E_INVALID, "%zu tokens, the peer has %zu: not the same tokenizer", ours, theirs), &et);
 }
 
-/* With a peer, `path` holds the text. */
+/* Measures a text; with a peer, `path` holds it. */
 static void bench_text(struct bench_report *r, const struct tokenizer *t, const char *name, const uint8_t *text,
 					   size_t n, const char *peer, const char *path) {
 	size_t n_tokens, peer_tokens = 0;
@@ -80,7 +82,7 @@ static void bench_text(struct bench_report *r, const struct tokenizer *t, const 
 	bench_more_is_better(r, name, "tiktoken", rate, theirs, "MB/s");
 }
 
-/* The letters of the text, the rest left out. */
+/* Copies the letters of the text, without the rest. */
 static size_t letters_of(const uint8_t *text, size_t n, uint8_t *out, size_t cap) {
 	size_t len = 0;
 	for (size_t i = 0; len < cap; i = (i + 1) % n)

@@ -15,7 +15,7 @@ static double now_s(void) {
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Memory of the device. */
+/* Arrays in memory of the device. */
 struct arrays {
 	void *at[3];
 };
@@ -26,7 +26,7 @@ static void release(struct backend *be, struct arrays *a) {
 			be->ops->free(be, a->at[i]);
 }
 
-/* Products of zeros draw less power, and so run faster, than those of numbers. */
+/* Fills with random numbers: products of zeros draw less power, and so run faster. */
 static enum rv_err fill(struct backend *be, void *to, size_t n, bool activations, struct rv_errtext *et) {
 	size_t bytes = n * (activations ? dtype_bytes(be->act) : sizeof(float));
 	bool narrow = activations && be->act == DTYPE_BF16;

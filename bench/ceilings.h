@@ -1,5 +1,5 @@
-/* ceilings.h: what a device reaches at best in what a training step is made of: a stream of bytes, and one large
- * product. */
+/* ceilings.h: the best rates of a device in the parts of a training step: a stream of bytes, and
+ * one large product. */
 #ifndef RV_BENCH_CEILINGS_H
 #define RV_BENCH_CEILINGS_H
 
@@ -10,8 +10,8 @@ struct ceilings {
 	double product_tflop_per_s;
 };
 
-/* Measures `be`: a copy of `copy_bytes` and a product of side x side x side in the backend's type, the fastest of ten
- * each. RV_E_NOMEM. */
+/* Measures `be`: a copy of `copy_bytes` and a product of side x side x side in the backend's type,
+ * the fastest of ten each. RV_E_NOMEM. */
 enum rv_err ceilings_measure(struct backend *be, size_t copy_bytes, int side, struct ceilings *out,
 							 struct rv_errtext *et);
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# desk.sh: training with several threads on a machine that has nothing else to do, and on one where something else runs on
-# every processor, by how threads wait for each other (kernels/wait_policy.h): milliseconds of an inner step, and ratios to
-# sleeping at once, all in one run, in turns.
+# desk.sh: training with several threads on an idle machine, and on one with another program on
+# every processor, by how threads wait for each other (kernels/wait_policy.h): milliseconds of an
+# inner step, and ratios to sleeping at once, all in one run, in turns.
 set -euo pipefail
 
 usage() {

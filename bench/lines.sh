@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# lines.sh: slow lines, caps, and a coordinator that is away: bench/realnet/lines.py. RIVULET_BIN: where the programs are.
+# lines.sh: slow lines, caps, and an absent coordinator: bench/realnet/lines.py. RIVULET_BIN: the
+# folder of the programs.
 set -euo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 RIVULET_BIN=${RIVULET_BIN:-$top/build/release/bin} exec python3 -B "$top/bench/realnet/lines.py" "$@"

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# ownership.sh: what ownership that follows measured lines gain over equal ones: real workers in network namespaces, joined by
-# shaped_net, one of them with a part of the others' upload. Both ways in one run of this script, one after the other; the
-# figure is the ratio of their mean exchange times (reduce_us of metrics.jsonl; the first rounds, in which lines are not
-# measured yet, are left out). Prints JSON lines. Leaves no process, namespace or file behind.
+# ownership.sh: the gain of ownership by measured lines over equal ownership: real workers in
+# network namespaces, joined by shaped_net, one of them with a part of the others' upload. Both ways
+# in one run of this script, one after the other; the figure is the ratio of their mean exchange
+# times (reduce_us of metrics.jsonl; without the first rounds, in which lines are not measured yet).
+# Prints JSON lines. Leaves no process, namespace or file behind.
 set -euo pipefail
 
 workers=4 rate=20 part=10 rounds=8 skip=3

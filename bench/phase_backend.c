@@ -42,7 +42,7 @@ static double now_s(void) {
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Hands `call` (an op and its arguments) on to the inner backend `be` and adds it to a phase. */
+/* Passes `call` (an op and its arguments) to the inner backend `be` and adds it to a phase. */
 #define MEASURE(outer, phase, flop_or_bytes, call)                                                                     \
 	do {                                                                                                               \
 		struct phase_sum *sum_ = &phase_of(outer)->sums[phase];                                                        \
@@ -58,7 +58,7 @@ static double floats(double count) {
 	return count * (double)sizeof(float);
 }
 
-/* Bytes of activations, which a backend stores in its own type. */
+/* Returns bytes of activations, which a backend stores in its own type. */
 static double acts(const struct backend *o, double count) {
 	return count * (double)dtype_bytes(o->act);
 }
@@ -94,7 +94,8 @@ static void measured_layernorm_backward(struct backend *o, act_t *dx, float *dw,
 			layernorm_backward(be, dx, dw, dbias, dout, x, w, mean, rstd, n, c));
 }
 
-/* Which of the four linear layers of a block a shape is; its phases are forward, dX and dW, in this order. */
+/* Returns which of the four linear layers of a block a shape is; its phases are forward, dX and dW,
+ * in this order. */
 static int linear_phase(struct linear_shape s) {
 	return s.o == 3 * s.c ? PHASE_QKV_FORWARD
 		   : s.o == s.c   ? PHASE_OUT_FORWARD
@@ -121,7 +122,7 @@ static void measured_linear_backward_weight(struct backend *o, float *dw, float 
 	MEASURE(o, linear_phase(s) + 2, linear_flop(s), linear_backward_weight(be, dw, dbias, dy, x, s));
 }
 
-/* Of one product over the scores that are not hidden. */
+/* Returns the operations of one product over the scores that are not hidden. */
 static double attention_flop(struct attention_shape s) {
 	return 2.0 * s.b * s.heads * s.head_dim * s.t * (s.t + 1) / 2;
 }
@@ -156,7 +157,8 @@ static double measured_sum_squares(struct backend *o, const float *x, size_t n) 
 	return squares;
 }
 
-/* A backend with bf16 activations also writes the bf16 copy that products read. */
+/* Returns the bytes of AdamW; a backend with bf16 activations also writes the bf16 copy that
+ * products read. */
 static double adamw_bytes(const struct backend *o, double n) {
 	return floats(7 * n) + (o->act == DTYPE_BF16 ? acts(o, n) : 0);
 }
@@ -175,7 +177,7 @@ static const char *measured_describe(const struct backend *be) {
 	return inner->ops->describe(inner);
 }
 
-/* What a training step of GPT-2 does not use is not there. */
+/* The operations in a training step of GPT-2; others are absent. */
 static const struct backend_ops measured_ops = {
 	.name = "measured",
 	.close = measured_close,
@@ -201,7 +203,7 @@ static const struct backend_ops measured_ops = {
 	.adamw = measured_adamw,
 };
 
-/* Memory that is not the host's is its owner's to give. */
+/* Allocates memory of the inner backend, which may not be the host's. */
 static enum rv_err inner_alloc(struct backend *o, size_t bytes, void **out, struct rv_errtext *et) {
 	return phase_of(o)->inner->ops->alloc(phase_of(o)->inner, bytes, out, et);
 }

@@ -1,12 +1,12 @@
-/* phase_backend.h: a backend that measures another one: every operation of a training step of GPT-2 is handed on and
- * its time and work are added to a phase. The ops table is the seam, so what is measured is what ships, and nothing of
- * it is in the path of other programs. */
+/* phase_backend.h: a backend that measures another one: every operation of a training step of GPT-2
+ * is passed on and its time and work are added to a phase. The ops table is the seam, so the
+ * shipped code is measured, and other programs do not contain this. */
 #ifndef RV_BENCH_PHASE_BACKEND_H
 #define RV_BENCH_PHASE_BACKEND_H
 
 #include "kernels/backend.h"
 
-/* What bounds a phase, and so what its work is counted in. */
+/* The limit of a phase, and so the unit of its work. */
 enum phase_bound { PHASE_PRODUCTS, PHASE_ATTENTION, PHASE_MEMORY }; /* flop, flop of the causal half, bytes */
 
 #define PHASES(X)                                                                                                      \
@@ -46,10 +46,10 @@ struct phase_sum {
 	double seconds, work;
 };
 
-/* A backend whose operations are those of `inner` (borrowed), each measured until it is done. NULL: no memory. Close it
- * with backend_close; `inner` stays open. */
+/* Makes a backend whose operations are those of `inner` (borrowed), each measured until it is done.
+ * NULL: no memory. Closed with backend_close; `inner` stays open. */
 struct backend *phase_backend_new(struct backend *inner);
-/* (N_PHASES) since the last reset. Borrowed. */
+/* Returns (N_PHASES) sums since the last reset. Borrowed. */
 const struct phase_sum *phase_backend_sums(const struct backend *be);
 void phase_backend_reset(struct backend *be);
 

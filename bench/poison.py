@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""poison.py: what one invited stranger does to a run: real processes on loopback, some of them malicious
-(tests/attack/evil_worker.c), and the held-out loss that an honest worker measures in the end.
+"""poison.py: the harm of one invited stranger to a run: real processes on loopback, some of them
+malicious (tests/attack/evil_worker.c), and the held-out loss of an honest worker at the end.
 
 usage: bench/poison.py [--bin DIR] [--text FILE] [--rounds N] [--steps H] [--set NAME=VALUE]... [--only WORD]
 
-Prints one line per attack: the loss without the limit (outer-clip = 0) and with it. The text is that of lab/perl_doc.sh.
+Prints one line per attack: the loss without the limit (outer-clip = 0) and with it. The text is that
+of lab/perl_doc.sh.
 """
 import argparse, json, math, os, random, re, shutil, signal, string, subprocess, sys, tempfile, time
 

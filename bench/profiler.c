@@ -10,7 +10,7 @@ static void call_driver(const char *name) {
 	if (driver)
 		*(void **)&fn = dlsym(driver, name);
 	if (fn)
-		(void)fn(); /* without a profiler it does nothing */
+		(void)fn(); /* does nothing without a profiler */
 }
 
 void profiler_start(void) {

@@ -1,5 +1,5 @@
-/* profiler.h: marks the part of a program that a profiler of NVIDIA's records (ncu --profile-from-start off). Without
- * an NVIDIA driver nothing is done. */
+/* profiler.h: marks the part of a program that a profiler of NVIDIA's records (ncu
+ * --profile-from-start off). Does nothing without an NVIDIA driver. */
 #ifndef RV_BENCH_PROFILER_H
 #define RV_BENCH_PROFILER_H
 

@@ -1,19 +1,22 @@
-/* shaped_net.c: the internet between a few network namespaces, for benchmarks on one machine: each site has a line of a
- * given rate, up and down, and every packet takes a given time. In user space, over TUN devices, because not every
- * kernel has netem.
+/* shaped_net.c: the internet between a few network namespaces, for benchmarks on one machine: each
+ * site has a line of a given rate, up and down, and every packet takes a given time. In user space,
+ * over TUN devices, because not every kernel has netem.
  *
  *     shaped_net RATE_BITS_PER_S DELAY_MS NAMESPACE...      (root; rate 0: unlimited)
  *
- * Site i is the i-th namespace (from 1) and gets the device wan0, to be given the address 10.86.0.i/16, or any other
- * 10.86.x.i (the last byte names the site), and MTU 1500. Site 1 is where the coordinator is: its line is unlimited. A
- * line is a virtual clock per direction: a packet leaves when what came before it has left; more than `buffer` of queue
- * drops (a home router's, drop-tail). Between the sender's uplink and the receiver's downlink lies the delay. "ready" is
- * printed once; SIGTERM ends it, and with it the devices.
+ * Site i is the i-th namespace (from 1) and gets the device wan0, to be given the address
+ * 10.86.0.i/16, or any other 10.86.x.i (the last byte names the site), and MTU 1500. Site 1 is
+ * where the coordinator is: its line is unlimited. A line is a virtual clock per direction: a
+ * packet leaves when what came before it has left; more than `buffer` of queue drops (a home
+ * router's, drop-tail). Between the sender's uplink and the receiver's downlink lies the delay.
+ * "ready" is printed once; SIGTERM ends it, and with it the devices.
  *
  * Commands on stdin, one a line; each is answered by one line ("ok", or what is wrong):
- *     rate SITE UP DOWN     bits per second, 0: unlimited      buffer SITE MS     of queue, each way (100)
+ *     rate SITE UP DOWN     bits per second, 0: unlimited
+ *     buffer SITE MS        of queue, each way (100)
  *     delay SITE MS         of that site to the middle         cut SITE | heal SITE
- *     stats                 {"us":NOW,"up":[...],"down":[...],"dropped":[...]}: IP bytes on each line, packets lost
+ *     stats                 {"us":NOW,"up":[...],"down":[...],"dropped":[...]}: IP bytes on each
+ *                           line, packets lost
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,14 +40,14 @@ enum {
 	MAX_SITES = 40,
 	MTU = 1500,
 	ETHERNET_BYTES = 14,
-	MAX_PACKETS = 1 << 16, /* on their way, all together */
+	MAX_PACKETS = 1 << 16, /* under way, all together */
 	READS_PER_WAKE = 64,
 	BUFFER_MS = 100,
 	COMMAND_BYTES = 256
 };
 
 struct packet {
-	int64_t at_ns; /* when it is at the receiver's downlink; then, when it has passed that */
+	int64_t at_ns; /* time of arrival at the receiver's downlink, then of its end */
 	uint64_t order;
 	struct packet *next_free;
 	uint8_t to;
@@ -91,7 +94,8 @@ static int64_t now_ns(void) {
 	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
-/* Opens wan0 in the namespace; the process stays in it, which harms nothing: it uses no other network. */
+/* Opens wan0 in the namespace; the process stays in it, which is harmless: it uses no other
+ * network. */
 static int open_device(const char *name_space) {
 	char path[256];
 	struct ifreq request = {.ifr_flags = IFF_TUN | IFF_NO_PI};
@@ -111,7 +115,7 @@ static int open_device(const char *name_space) {
 	return fd;
 }
 
-/* ---- packets on their way ---------------------------------------------------------------------------------------- */
+/* ---- packets on their way ---- */
 
 static bool before(const struct packet *a, const struct packet *b) {
 	return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->order < b->order;
@@ -139,7 +143,7 @@ static struct packet *pop(struct net *net) {
 	return first;
 }
 
-/* NULL: as many are on their way as there can be. */
+/* Takes a free packet; NULL if all are under way. */
 static struct packet *take_packet(struct net *net) {
 	struct packet *p = net->free;
 	if (p != NULL)
@@ -154,7 +158,7 @@ static void give_packet(struct net *net, struct packet *p) {
 	net->free = p;
 }
 
-/* When the packet that comes at `now` has passed the line; -1: its queue is full. */
+/* Returns when the packet that comes at `now` has passed the line; -1: its queue is full. */
 static int64_t pass(struct line *l, int64_t now, uint16_t bytes, int64_t buffer_ns) {
 	int64_t start = now > l->free_ns ? now : l->free_ns;
 	if (l->ns_per_byte > 0 && start - now > buffer_ns)
@@ -164,7 +168,8 @@ static int64_t pass(struct line *l, int64_t now, uint16_t bytes, int64_t buffer_
 	return l->free_ns;
 }
 
-/* From the uplink of `from` to the site that the IPv4 destination's last byte names. */
+/* Carries a packet from the uplink of `from` to the site that the IPv4 destination's last byte
+ * names. */
 static void carry(struct net *net, struct site *from, struct packet *p, int64_t now) {
 	bool ours = p->bytes >= 20 && p->data[0] >> 4 == 4 && p->data[16] == 10 && p->data[17] == 86;
 	int to = ours ? p->data[19] - 1 : -1;
@@ -184,7 +189,7 @@ static void carry(struct net *net, struct site *from, struct packet *p, int64_t 
 	push(net, p);
 }
 
-/* One whose time has come: into the downlink, or out of it. */
+/* Moves a packet whose time has come: into the downlink, or out of it. */
 static void arrive(struct net *net, struct packet *p) {
 	struct site *s = &net->sites[p->to];
 	int64_t out = s->cut ? -1 : p->passed ? p->at_ns : pass(&s->down, p->at_ns, p->bytes, s->buffer_ns);
@@ -201,14 +206,14 @@ static void arrive(struct net *net, struct packet *p) {
 	give_packet(net, p);
 }
 
-/* Delivers what is due; returns when the next packet is. */
+/* Delivers all packets that are due; returns when the next one is. */
 static int64_t deliver(struct net *net, int64_t now) {
 	while (net->n_heap > 0 && net->heap[0]->at_ns <= now)
 		arrive(net, pop(net));
 	return net->n_heap > 0 ? net->heap[0]->at_ns : now + INT64_C(1000000000);
 }
 
-/* ---- commands ---------------------------------------------------------------------------------------------------- */
+/* ---- commands ---- */
 
 static void print_list(const struct net *net, const char *name, size_t offset) {
 	printf(",\"%s\":[", name);
@@ -281,7 +286,7 @@ static void read_commands(struct net *net) {
 	memmove(net->command, line, net->command_bytes);
 }
 
-/* ---- the loop ---------------------------------------------------------------------------------------------------- */
+/* ---- the loop ---- */
 
 static void read_site(struct net *net, struct site *s, int64_t now) {
 	for (int k = 0; k < READS_PER_WAKE; k++) {

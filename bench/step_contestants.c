@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* PyTorch 1.13 of Debian 12 at its best: AVX-512 kernels, OpenBLAS with OpenMP and for this processor, huge pages. */
+/* PyTorch 1.13 of Debian 12 at its best: AVX-512 kernels, OpenBLAS with OpenMP and for this
+ * processor, huge pages. */
 static const char torch_script[] = RV_BENCH_DIR "/step_torch.py";
 static const char openblas[] = "/usr/lib/x86_64-linux-gnu/openblas-openmp/libopenblas.so.0";
 static const char malloc_tunables[] =
@@ -15,9 +16,9 @@ static const struct {
 } about[N_CONTESTANTS] = {
 	[OURS_FP32] = {"ours fp32", ""},
 	[OURS_BF16] = {"ours bf16", ""},
-	[TORCH_FP32] = {"PyTorch fp32", "PyTorch is not there: install python3-torch"},
-	[TORCH_BF16] = {"PyTorch bf16", "PyTorch is not there: install python3-torch"},
-	[LLMC] = {"llm.c", "llm.c is not there: set LLMC_DIR to a checkout of it"},
+	[TORCH_FP32] = {"PyTorch fp32", "PyTorch is missing: install python3-torch"},
+	[TORCH_BF16] = {"PyTorch bf16", "PyTorch is missing: install python3-torch"},
+	[LLMC] = {"llm.c", "llm.c is missing: set LLMC_DIR to a checkout of it"},
 };
 
 const char *contestant_name(enum contestant_kind k) {

@@ -1,4 +1,4 @@
-/* step_contestants.h: who takes part in the step benchmark, and how each of them is started. */
+/* step_contestants.h: the contestants of the step benchmark, and how each of them is started. */
 #ifndef RV_BENCH_STEP_CONTESTANTS_H
 #define RV_BENCH_STEP_CONTESTANTS_H
 
@@ -12,12 +12,13 @@ struct contestant {
 	struct step_peer peer;
 };
 
-/* "PyTorch bf16" */
+/* Returns a name such as "PyTorch bf16". */
 const char *contestant_name(enum contestant_kind k);
-/* What to do when one that is not ours is not there. */
+/* Returns how to install a missing peer. */
 const char *contestant_missing(enum contestant_kind k);
 
-/* `isa`: for ours. Blocks until the model stands; there: false when it cannot be had. */
+/* Starts a contestant and blocks until its model is ready; c->there: false if it is missing. `isa`:
+ * for ours. */
 void contestant_start(struct contestant *c, enum contestant_kind k, const struct step_shape *s, int threads,
 					  const char *isa);
 

@@ -1,5 +1,5 @@
-/* step_llmc.c: llm.c's CPU path as a contestant of the step benchmark. Its checkout is not part of this tree:
- * bench_step compiles this file against it when LLMC_DIR says where it is.
+/* step_llmc.c: llm.c's CPU path as a contestant of the step benchmark. Its checkout is not part of
+ * this tree: bench_step compiles this file against it when LLMC_DIR says where it is.
  * usage: step_llmc LAYERS HEADS CHANNELS VOCAB CONTEXT BATCH */
 #define TESTING /* leaves out its main() */
 #include "train_gpt2.c"
@@ -49,7 +49,7 @@ static void build(struct job *j, char **argv) {
 int main(int argc, char **argv) {
 	if (argc != 7)
 		return 2;
-	FILE *out = fdopen(dup(1), "w"); /* its functions print to stdout: that is not our protocol */
+	FILE *out = fdopen(dup(1), "w"); /* its functions print to stdout, which is not our protocol */
 	if (!out || !freopen("/dev/null", "w", stdout))
 		return 1;
 	struct job j = {0};

@@ -1,7 +1,9 @@
-/* step_peer.h: one contestant of the step benchmark: a process that holds a model and does steps when asked.
+/* step_peer.h: one contestant of the step benchmark: a process that holds a model and does steps
+ * when asked.
  *
- * It prints "ready" when the model stands. Then for every line "N" on its stdin it does N steps and prints
- * "MEDIAN_MS PEAK_RSS_MIB"; it ends when its stdin does. */
+ * It prints "ready" when the model stands. Then for every line "N" on its stdin it does N steps and
+ * prints "MEDIAN_MS PEAK_RSS_MIB"; it ends when its stdin does.
+ */
 #ifndef RV_BENCH_STEP_PEER_H
 #define RV_BENCH_STEP_PEER_H
 
@@ -23,17 +25,18 @@ struct step_env {
 	const char *name, *value; /* value NULL: unset. The list ends with name == NULL. */
 };
 
-/* Starts argv with the changed environment and waits until it is ready. False when it cannot be had; then nothing is
- * left behind. */
+/* Starts argv with the changed environment and waits until it is ready. Returns false if it is
+ * missing; then nothing is left behind. */
 bool step_peer_start(struct step_peer *p, char *const argv[], const struct step_env *env);
-/* One round of n steps; false when the process died. */
+/* Runs one round of n steps; returns false if the process died. */
 bool step_peer_round(struct step_peer *p, int n);
 void step_peer_stop(struct step_peer *p);
-/* Median over the rounds. */
+/* Returns the median over the rounds. */
 double step_peer_ms(const struct step_peer *p);
 
 double step_median(double *x, int n);
-/* Answers the protocol on stdin and `out`, calling step(ctx) for every step. Returns main's exit status. */
+/* Answers the protocol on stdin and `out`, calling step(ctx) for every step. Returns main's exit
+ * status. */
 int step_serve(FILE *out, void (*step)(void *ctx), void *ctx);
 
 #endif

@@ -36,7 +36,7 @@ static double multiply_add_rate(int threads, enum dtype compute) {
 	return flop * 1e-9 / seconds_since(start);
 }
 
-/* Of a triad, counting that its stores read the lines that they write. */
+/* Returns the rate of a triad, counting that its stores read the lines that they write. */
 static double memory_rate(int threads, float *memory) {
 	int64_t start = rv_clock_monotonic_us();
 	peer_triad(threads, memory, memory + TRIAD_FLOATS, memory + 2 * (size_t)TRIAD_FLOATS, TRIAD_FLOATS);
@@ -83,7 +83,7 @@ static enum rv_err measure(struct measurement *m, const struct step_shape *s, st
 /* A line of the table. */
 struct row {
 	const char *name, *unit;
-	double ms, rate, share, over_ms; /* NAN: no such thing */
+	double ms, rate, share, over_ms; /* NAN: none */
 };
 
 static struct row row_of(struct measurement *m, int p) {

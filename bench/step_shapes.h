@@ -1,8 +1,8 @@
-/* step_shapes.h: the models of the step benchmark, and the ratios they are meant to reach. */
+/* step_shapes.h: the models of the step benchmark, and the ratios that are their goals. */
 #ifndef RV_BENCH_STEP_SHAPES_H
 #define RV_BENCH_STEP_SHAPES_H
 
-/* Tokens per second against a peer's. */
+/* Goals for tokens per second, relative to a peer's. */
 struct step_goal {
 	double least, stretch; /* 0: none */
 };
@@ -19,7 +19,7 @@ struct step_shape {
 enum { N_STEP_SHAPES = 3 };
 extern const struct step_shape step_shapes[N_STEP_SHAPES];
 
-/* The shape called `letter`; NULL: there is none. */
+/* Returns the shape called `letter`; NULL: there is none. */
 const struct step_shape *step_shape_of(char letter);
 
 #endif

@@ -1,18 +1,21 @@
 #!/usr/bin/env bash
-# utilisation.sh: the utilisation that `rivulet simulate` predicts beside that of real workers on shaped lines. A coordinator
-# and workers of one thread each run in network namespaces of their own, joined by shaped_net.
+# utilisation.sh: compares the utilisation that `rivulet simulate` predicts with that of real
+# workers on shaped lines. A coordinator and workers of one thread each run in network namespaces of
+# their own, joined by shaped_net.
 #
-# What is measured: over the rounds, the compute of a worker (compute_us in metrics.jsonl), the mean of all, over the wall
-# time. The mean and not the slowest, for with steps ahead a worker that is slow in one round catches up in the next.
-# What the prediction is given: the step time of that same run, and what an exchange costs on an unlimited line without
-# delay (`sync-ms`), from a first run. Nothing else is fitted: line, latency and headers come from the model.
+# Measured: over the rounds, the compute of a worker (compute_us in metrics.jsonl), the mean of all,
+# over the wall time. The mean and not the slowest, because with steps ahead a worker that is slow
+# in one round catches up in the next. Inputs of the prediction: the step time of that same run, and
+# the time of an exchange on an unlimited line without delay (`sync-ms`), from a first run. Nothing
+# else is fitted: line, latency and headers come from the model.
 #
-# With --overlap-steps every line is tried twice, without and with so many inner steps ahead while a round is exchanged; a line for
-# each pair says what that brings. With --fragments every round exchanges one of so many parts of the model; the prediction
-# takes them as equal, which those of a small model with embeddings are not.
+# With --overlap-steps every line is measured twice, without and with that many inner steps ahead
+# while a round is exchanged; a line for each pair prints the gain. With --fragments every round
+# exchanges one of that many parts of the model; the prediction takes them as equal, which those of
+# a small model with embeddings are not.
 #
-# Prints one JSON line per case, a table and a verdict, and fails when a ratio is off by more than 10 %. Leaves no process,
-# namespace or file behind, whatever ends it.
+# Prints one JSON line per case, a table and a verdict, and fails when a ratio is off by more than
+# 10 %. Leaves no process, namespace or file behind, however it ends.
 set -euo pipefail
 
 usage() {
@@ -122,7 +125,8 @@ wait_for() { # WHAT SECONDS COMMAND...
 make_net() { # RATE_MBIT DELAY_MS: a device of 10.86.0.i in every namespace
 	local i names=()
 	for ((i = 1; i <= workers + 1; i++)); do names+=("$prefix$i"); done
-	# First in line for the processor, of which it needs little: a relay that waits is another line than the one asked for.
+	# First in line for the processor, of which it needs little: a relay that waits is another line
+	# than the one asked for.
 	start "$case_dir/net.log" nice -n -10 "$bin/shaped_net" "$(awk -v r="$1" 'BEGIN { printf "%.0f", r * 1e6 }')" "$2" "${names[@]}"
 	wait_for "the shaped network" 5 grep -qs ready "$case_dir/net.log"
 	for ((i = 1; i <= workers + 1; i++)); do
@@ -169,7 +173,8 @@ run_case() { # RATE_MBIT DELAY_MS OVERLAP
 	end_children
 }
 
-# The rounds of all workers, the first two left out, whole turns of the fragments: JSON of what the prediction needs.
+# The rounds of all workers, the first two left out, whole turns of the fragments: JSON of what the
+# prediction needs.
 measure() {
 	python3 - "$case_dir" "$workers" "$fragments" <<'PYTHON'
 import json, sys

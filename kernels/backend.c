@@ -21,7 +21,7 @@ static enum rv_err fail_unknown(const char *name, struct rv_errtext *et) {
 		RV_ASSERT(n > 0 && (size_t)n < sizeof names - used);
 		used += (size_t)n;
 	}
-	return rv_fail(et, RV_E_NOTFOUND, "backend \"%s\": unknown; there are: %s, cuda", name, names);
+	return rv_fail(et, RV_E_NOTFOUND, "backend \"%s\": unknown; one of %s, cuda", name, names);
 }
 
 enum rv_err backend_find(const char *name, const struct backend_ops **out, struct rv_errtext *et) {

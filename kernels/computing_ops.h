@@ -1,5 +1,6 @@
-/* computing_ops.h: for backends: the operations that compute, by name. Their types are said once, as the fields of
- * struct backend_ops; a backend `x` declares its functions x_rope, ... and fills its table from this list. */
+/* computing_ops.h: for backends: the operations that compute, by name. Their types are declared
+ * once, as the fields of struct backend_ops; a backend `x` declares its functions x_rope, ... and
+ * fills its table from this list. */
 #ifndef RV_KERNELS_COMPUTING_OPS_H
 #define RV_KERNELS_COMPUTING_OPS_H
 
@@ -30,9 +31,9 @@
 	X(backend, add_scaled)                                                                                             \
 	X(backend, product)
 
-/* `void cpu_rope(struct backend *be, ...);` with the field's parameters. */
+/* Declares `void cpu_rope(struct backend *be, ...);` with the field's parameters. */
 #define OP_PROTOTYPE(backend, op) __typeof__(*((struct backend_ops *)NULL)->op) backend##_##op;
-/* `.rope = cpu_rope,` */
+/* Initializes a field of the table: `.rope = cpu_rope,` */
 #define OP_ENTRY(backend, op) .op = backend##_##op,
 
 #endif

@@ -11,7 +11,7 @@
 
 #define WHAT_CAN_STAND_THERE "must be auto, cpu, cpu:N, ref, cuda or cuda:0,1,..."
 
-/* A number without sign; *end is behind it. */
+/* Reads a number without sign; *end is behind it. */
 static bool read_index(const char *at, const char **end, int *out) {
 	int n = 0, digits = 0;
 	for (; *at >= '0' && *at <= '9' && digits < 6; at++, digits++)
@@ -45,7 +45,7 @@ static enum rv_err parse_list(const char *text, const char *at, struct device_ch
 		if (!read_index(at, &at, &index) || (*at && *at != ','))
 			return rv_fail(et, RV_E_INVALID, "device = %.40s: " WHAT_CAN_STAND_THERE, text);
 		if (has_index(c, index))
-			return rv_fail(et, RV_E_INVALID, "device = %.40s: %d stands there twice", text, index);
+			return rv_fail(et, RV_E_INVALID, "device = %.40s: %d is given twice", text, index);
 		if (c->n == DEVICE_MAX)
 			return rv_fail(et, RV_E_RANGE, "device = %.40s: at most %d devices", text, DEVICE_MAX);
 		c->index[c->n++] = index;
@@ -81,7 +81,7 @@ void device_kind(const struct device_choice *c, char out[DEVICE_TEXT_BYTES]) {
 		n += snprintf(out + n, DEVICE_TEXT_BYTES - (size_t)n, "%c%d", i ? ',' : ':', i);
 }
 
-/* Whether all that c names can be used. */
+/* Checks that all devices of c can be used. */
 static enum rv_err look_for(const struct device_choice *c, struct rv_errtext *et) {
 	const struct backend_plugin *p;
 	struct plugin_device d;
@@ -90,7 +90,7 @@ static enum rv_err look_for(const struct device_choice *c, struct rv_errtext *et
 	RV_TRY(p->devices(&there, et));
 	for (int i = 0; i < c->n; i++) {
 		if (c->index[i] >= there)
-			return rv_fail(et, RV_E_RANGE, "there is no GPU %d: this computer has %d, counted from 0", c->index[i],
+			return rv_fail(et, RV_E_RANGE, "GPU %d does not exist: this computer has %d, counted from 0", c->index[i],
 						   there);
 		RV_TRY(p->device(c->index[i], &d, et));
 	}

@@ -10,7 +10,7 @@ enum { CACHE_LINE_BYTES = 64, HUGE_PAGE_BYTES = 2 << 20 };
 void *host_zalloc(size_t bytes) {
 	size_t align = bytes >= HUGE_PAGE_BYTES ? HUGE_PAGE_BYTES : CACHE_LINE_BYTES;
 	if (bytes > PTRDIFF_MAX - align)
-		return NULL; /* more than any allocator gives */
+		return NULL; /* more than any allocator has */
 	size_t rounded = (bytes + align - 1) / align * align;
 	void *p = aligned_alloc(align, rounded ? rounded : align);
 	if (!p)

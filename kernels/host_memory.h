@@ -1,11 +1,12 @@
-/* host_memory.h: what every backend that computes in plain memory shares: allocation, copies, and the view of an
- * activation array as the floats it is there. */
+/* host_memory.h: shared by all backends that compute in plain memory: allocation, copies, and
+ * activation arrays as the floats that they are there. */
 #ifndef RV_KERNELS_HOST_MEMORY_H
 #define RV_KERNELS_HOST_MEMORY_H
 
 #include "kernels/backend.h"
 
-/* Zeroed, 64-byte aligned; from 2 MiB on aligned to 2 MiB and offered to the kernel for huge pages. NULL: no memory. */
+/* Allocates zeroed memory, 64-byte aligned; from 2 MiB on aligned to 2 MiB and offered to the
+ * kernel for huge pages. NULL: no memory. */
 void *host_zalloc(size_t bytes);
 
 /* The memory operations of struct backend_ops. */

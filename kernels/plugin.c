@@ -15,7 +15,7 @@
 #define PLUGIN_ENV  "RIVULET_CUDA_PLUGIN"
 #define DRIVER_FILE "libcuda.so.1"
 
-/* What the first call found; every later one gives the same. */
+/* The result of the first call, which all later ones return. */
 static struct {
 	pthread_once_t once;
 	const struct backend_plugin *plugin;
@@ -23,7 +23,7 @@ static struct {
 	struct rv_errtext text;
 } cuda = {.once = PTHREAD_ONCE_INIT};
 
-/* From the program's own directory. */
+/* Places relative to the program's own directory. */
 static const char *const places[] = {"", "../lib/", "../lib/rivulet/"};
 
 static bool program_directory(char out[PATH_MAX]) {
@@ -38,7 +38,8 @@ static bool program_directory(char out[PATH_MAX]) {
 	return true;
 }
 
-/* The plugin brings vendor libraries with it, which take some 140 MiB: not only to learn that there is no driver. */
+/* Finds the driver first: the plugin loads vendor libraries of some 140 MiB, too much just to learn
+ * that there is no driver. */
 static enum rv_err find_driver(struct rv_errtext *et) {
 	if (dlopen(DRIVER_FILE, RTLD_LAZY | RTLD_LOCAL)) /* stays, as the plugin does */
 		return RV_OK;
@@ -48,7 +49,7 @@ static enum rv_err find_driver(struct rv_errtext *et) {
 static enum rv_err find(char path[PATH_MAX], struct rv_errtext *et) {
 	char dir[PATH_MAX];
 	const char *said = getenv(PLUGIN_ENV);
-	if (said && said[0]) { /* it may need no driver: an emulated one does not */
+	if (said && said[0]) { /* it may need no driver: the emulated one does not */
 		if (snprintf(path, PATH_MAX, "%s", said) < PATH_MAX && access(path, R_OK) == 0)
 			return RV_OK;
 		return rv_fail(et, RV_E_NOTFOUND, "%s is %s: no such file", PLUGIN_ENV, said);

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# demo.sh: the main job on this one machine, exactly as it would run on five: a coordinator and four workers, each with its own
-# key, data shard and directory, joined only by HTTPS and mutual TLS on loopback. Then the same tokens in one process, data-parallel,
-# and one worker alone with a quarter of them; a table, a sample of text, and report.html. demo_size.sh fits it to the machine,
-# demo_progress.sh says how far it is.
+# demo.sh: the main job on this one machine, exactly as it would run on five: a coordinator and four
+# workers, each with its own key, data shard and directory, joined only by HTTPS and mutual TLS on
+# loopback. Then the same tokens in one process, data-parallel, and one worker alone with a quarter
+# of them; a table, a sample of text, and report.html. demo_size.sh fits it to the machine,
+# demo_progress.sh shows its progress.
 #
-# Called by `./dev demo`, which has built the programs. Leaves no process behind, whatever ends it.
+# Called by `./dev demo`, which has built the programs. Leaves no process behind, however it ends.
 set -euo pipefail
 here=$(dirname "${BASH_SOURCE[0]}")
 . "$here/demo_progress.sh"
@@ -23,7 +24,7 @@ Trains a byte-level GPT on real text with four workers over TLS on loopback, the
   --out      where everything goes (default: runs/demo; an earlier demo there is moved aside)
   --port     the coordinator's port on 127.0.0.1 (default: 0, any free one)
   --workers  1..16 (default 4)
-  --minutes  about how long it may take here (default 5): a few timed steps say how many of the 80 rounds fit, at least 24
+  --minutes  about how long it may take here (default 5): a few timed steps decide how many of the 80 rounds fit, at least 24
   --rounds   1..1000 of them, however long that takes; 80 gives the README's digits
   --steps    inner steps H per round (default 30)
   --no-baselines   only the distributed run: no data-parallel and single-worker comparison
@@ -64,8 +65,9 @@ parse_options() {
 	need_number steps 1 10000
 }
 
-# Everything this script starts is in `children`; whatever ends the script ends them: politely first, so that they save.
-# They run in sessions of their own: Ctrl-C reaches this script alone, and the script tells them once.
+# Everything this script starts is in `children`; the end of the script ends them: first by SIGTERM,
+# so that they save. They run in sessions of their own: Ctrl-C reaches only this script, which
+# signals them once.
 children=()
 start_split() { # OUT ERRORS COMMAND...: in the background, its pid in $started_pid
 	setsid "${@:3}" >"$1" 2>"$2" &
@@ -87,7 +89,7 @@ finished() { # PID: waits for it and gives its exit status
 	return "$status"
 }
 
-# Shows progress until the process ends; FUNCTION, where given, says how much of the stage is done.
+# Shows progress until the process ends; FUNCTION, if given, returns the done part of the stage.
 follow() { # PID [FUNCTION]: its exit status
 	while kill -0 "$1" 2>/dev/null; do
 		if [ -n "${2:-}" ]; then "$2"; else show_progress 0; fi
@@ -116,21 +118,21 @@ cleanup() {
 	exit "$status"
 }
 trap cleanup EXIT
-trap 'end_progress; printf "demo: stopping; what is running saves its state in %s\n" "${out:-}" >&2; exit 130' INT
+trap 'end_progress; printf "demo: stopping; running workers save their state in %s\n" "${out:-}" >&2; exit 130' INT
 trap 'exit 143' TERM HUP
 
-# An earlier demo there is kept as OUT.previous; anything else is left alone.
+# Keeps an earlier demo there as OUT.previous; anything else is left alone.
 prepare_out() {
 	if [ -d "$out" ] && [ -n "$(ls -A "$out")" ]; then
 		[ -f "$out/run.conf" ] && [ -d "$out/coordinator" ] ||
-			fail "$out exists and is not an earlier demo: name another directory with --out"
+			fail "$out exists and is not an earlier demo: choose another directory with --out"
 		rm -rf "$out.previous"
 		mv "$out" "$out.previous"
 	fi
-	mkdir -p "$out" || fail "$out cannot be made: name another directory with --out"
+	mkdir -p "$out" || fail "$out cannot be made: choose another directory with --out"
 	local free_kib
 	free_kib=$(df -Pk "$out" | awk 'NR == 2 { print $4 }')
-	((free_kib >= 400 * 1024)) || fail "$out: $((free_kib / 1024)) MiB are free and the demo needs 400: free some, or name another disk with --out"
+	((free_kib >= 400 * 1024)) || fail "$out: $((free_kib / 1024)) MiB are free and the demo needs 400: free some, or choose another disk with --out"
 }
 
 prepare_text() { # -> $text, $text_says
@@ -160,7 +162,8 @@ start_coordinator() {
 	fail "the coordinator did not listen within 30 s; its log: $out/coordinator.log"
 }
 
-# Worker i joins before worker i+1 starts, so that member numbers, and with them data shards, are the same every time.
+# Worker i joins before worker i+1 starts, so that member numbers, and with them data shards, are
+# the same every time.
 start_workers() {
 	local i links
 	mapfile -t links < <("$bin/rivulet-coordinator" invite --dir "$out/coordinator" --count "$workers")
@@ -187,7 +190,7 @@ check_worker() { # NUMBER: ends the demo when it is gone without having finished
 	fi
 }
 
-# How far a record is: the newest round's line, as every process writes it.
+# Shows the progress of a record: the newest round's line, as every process writes it.
 show_record() { # DIRECTORY
 	local line round loss tokens sent note=''
 	line=$(tail -n 8 "$1/metrics.jsonl" 2>/dev/null | grep '"kind":"round"' | tail -n 1) || line=''
@@ -223,9 +226,9 @@ watch_run() {
 write_config() {
 	cat >"$out/run.conf" <<CONF
 # Text: $text_says
-# The demo's run. Everything not named here is the default: rivulet-coordinator new-run --help
-# The default learning rate, outer learning rate and momentum were chosen on this text with holdout-every = 50. What the demo
-# is judged by are other blocks, which no choice has looked at.
+# The demo's run. Options not named here have their defaults: rivulet-coordinator new-run --help
+# The default learning rate, outer learning rate and momentum were chosen on this text with
+# holdout-every = 50. The demo is evaluated on other blocks, which no choice has used.
 holdout-every = 47
 rounds = ${rounds:-$full_rounds}
 steps-per-round = $steps
@@ -234,7 +237,8 @@ min-workers = $workers
 CONF
 }
 
-# The same tokens, batch and seed in one process, data-parallel (averaging gradients at every step); or one worker alone.
+# The same tokens, batch and seed in one process, data-parallel (averaging gradients at every step);
+# or one worker alone.
 run_baseline() { # NAME WORKERS
 	begin_stage "$1"
 	baseline=$out/$1

@@ -1,6 +1,8 @@
-# demo_progress.sh: one line of progress with the time left through all stages of a demo; off a terminal JSON lines. Sourced.
+# demo_progress.sh: one line of progress with the time left through all stages of a demo; off a
+# terminal JSON lines. Sourced.
 #
-# `stages` are the names in order, `expected_ms[NAME]` how long each is expected to take; both may be set as more is known.
+# `stages` are the names in order, `expected_ms[NAME]` how long each is expected to take; both may
+# be set as more is known.
 
 live=no
 [ -t 1 ] && [ "${TERM:-dumb}" != dumb ] && live=yes
@@ -21,7 +23,8 @@ json_value() { # TEXT: a number as it is, all else as a string
 	fi
 }
 
-# Says what happened: to people the text, above the line of progress; off a terminal one JSON line with the fields.
+# Reports an event: to people the text, above the line of progress; off a terminal one JSON line
+# with the fields.
 tell() { # EVENT TEXT [KEY VALUE]...
 	local event=$1 text=$2 line
 	shift 2
@@ -47,8 +50,8 @@ begin_stage() { # NAME
 	show_progress 0
 }
 
-# How much of the run is left: of this stage by its own pace once that shows, of the later ones as expected, as much longer
-# or shorter as this one is.
+# Estimates the rest of the run: of this stage by its own pace once that shows, of the later ones as
+# expected, scaled by this one's pace.
 find_left() { # PERMILLE of the stage that is done -> $left_ms
 	local done=$1 spent expected=${expected_ms[$stage]:-0} i later=0
 	now_ms

@@ -1,11 +1,14 @@
-# demo_size.sh: how many rounds of the demo fit into the time that it is to take on this machine, by timing a few. Sourced.
+# demo_size.sh: how many rounds of the demo fit into the time that it is to take on this machine, by
+# timing a few. Sourced.
 
 readonly full_rounds=80 least_rounds=24
-# What a round takes beside its steps, in percent of these: evaluations, and of real workers encoding, exchange, commit.
+# Time of a round beside its steps, in percent of these: evaluations, and with real workers
+# encoding, exchange, commit.
 readonly workers_over=120 baseline_over=110
 readonly fixed_ms=9000 # starting and joining, the report, the sample
 
-# Trains three rounds of a few steps as the demo will; the first is not counted. More steps where that was too quick.
+# Trains three rounds of a few steps as the demo will; the first is not counted. More steps if that
+# was too quick.
 time_step() { # NAME ARGS... -> $step_us: wall time of an inner step of all workers together
 	local name=$1 dir=$out/calibration/$1 steps=4 walls
 	shift
@@ -52,7 +55,8 @@ expect_stages() { # what each stage takes, for $rounds
 	total_ms=$((${expected_ms[workers]} + ${expected_ms["data-parallel"]} + ${expected_ms["one-worker"]} + ${expected_ms[report]}))
 }
 
-# Scales the rounds, never H: bytes, batch and what is compared stay the same, and all of it sees the same tokens.
+# Scales the rounds, never H: bytes, batch and comparisons stay the same, and all runs see the same
+# tokens.
 choose_rounds() { # -> $rounds, where none was asked for
 	local budget_ms=$((minutes * 60000 - fixed_ms)) round_us
 	asked=yes

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# perl_doc.sh OUT [LIST]: writes real English text for trying things out into OUT: the Perl documentation of Debian 12, 8.8 MB,
-# the same bytes on every machine. LIST (perl_doc.sha256 beside this script) has the files, all of the package perl-doc, in
-# the order in which they are put together, and the SHA-256 of each as version 5.36.0-7+deb12u4 has it. A file that differs, as
-# after a point release, is named on stderr and in OUT.differs, and taken as it is. Prints the SHA-256 of OUT, as
-# metrics.jsonl has it.
+# perl_doc.sh OUT [LIST]: writes real English text for trials into OUT: the Perl documentation of
+# Debian 12, 8.8 MB, the same bytes on every machine. LIST (perl_doc.sha256 beside this script) has
+# the files, all of the package perl-doc, in the order in which they are joined, and the SHA-256 of
+# each in version 5.36.0-7+deb12u4. A file that differs, as after a point release, is named on
+# stderr and in OUT.differs, and used anyway. Prints the SHA-256 of OUT, as in metrics.jsonl.
 set -euo pipefail
 (($# == 1 || $# == 2)) || { printf 'usage: %s OUT [LIST]\n' "$0" >&2 && exit 2; }
 out=$1 list=${2:-$(dirname "${BASH_SOURCE[0]}")/perl_doc.sha256}
@@ -11,7 +11,7 @@ mapfile -t files < <(sed 's/^[0-9a-f]*  //' "$list")
 missing=()
 for file in "${files[@]}"; do [ -r "$file" ] || missing+=("$file"); done
 if ((${#missing[@]} > 0)); then
-	printf '%d of %d files of the Perl documentation are not there, first %s: apt-get install perl-doc (Debian 12), or name a text with --data\n' \
+	printf '%d of %d files of the Perl documentation are missing, first %s: apt-get install perl-doc (Debian 12), or give a text with --data\n' \
 		"${#missing[@]}" "${#files[@]}" "${missing[0]}" >&2
 	exit 1
 fi

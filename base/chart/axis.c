@@ -1,5 +1,5 @@
-/* axis.c: round ticks: 1, 2, 5 times a power of ten; on a log axis the powers of ten, with 2 and 5 when they are
- * few. */
+/* axis.c: round ticks: 1, 2, 5 times a power of ten; on a log axis the powers of ten, with 2 and 5
+ * when they are few. */
 #include "base/chart/axis.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* axis.h: from values to pixels, and where the ticks go. Inner part of chart.c. */
+/* axis.h: maps values to pixels, and places ticks. Internal to chart.c. */
 #ifndef RV_BASE_CHART_AXIS_H
 #define RV_BASE_CHART_AXIS_H
 
@@ -14,9 +14,10 @@ struct axis {
 	int n_ticks;
 };
 
-/* An axis whose ends are round numbers at or beyond the data's, with about `wanted` ticks. Any finite range will do,
- * also an empty one; for a log axis both must be positive. */
+/* Returns an axis whose ends are round numbers at or beyond the data's, with about `wanted` ticks.
+ * Any finite range is valid, also an empty one; for a log axis both must be positive. */
 struct axis axis_of(double data_low, double data_high, bool log, int wanted, double begin, double end);
+/* Returns the pixel of value `v`. */
 double axis_at(const struct axis *a, double v);
 
 #endif

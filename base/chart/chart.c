@@ -16,9 +16,9 @@ enum {
 	TOP = 12,
 	BOTTOM = 44,
 	LABEL_GAP = 15,
-	LABEL_CHARS = 20,     /* what fits there */
+	LABEL_CHARS = 20,     /* that fit there */
 	LABEL_HEAD_CHARS = 7, /* of a longer one */
-	MARKERS_MAX = 80,     /* per line; longer ones have a marker every so many points */
+	MARKERS_MAX = 80,     /* per line; longer ones have markers at some points only */
 	ERROR_BARS_MAX = 12,  /* likewise */
 	BAR_HEIGHT = 18,
 	BAR_PITCH = 40,
@@ -52,7 +52,7 @@ static double half_bar(const struct chart_series *s, int i) {
 	return s->sd && isfinite(s->sd[i]) ? s->sd[i] : 0;
 }
 
-/* False when there is nothing to show. */
+/* Finds the ranges; returns false if there is nothing to show. */
 static bool find_ranges(struct plot *p) {
 	const struct line_chart *c = p->chart;
 	double x0 = INFINITY, x1 = -INFINITY, y0 = INFINITY, y1 = -INFINITY;
@@ -93,7 +93,7 @@ static bool add_tick(struct axis *a, double v) {
 	return true;
 }
 
-/* Few values, as of H, are ticks themselves. */
+/* Uses few values, such as those of H, as ticks. */
 static void tick_values(struct plot *p) {
 	const struct line_chart *c = p->chart;
 	struct axis a = p->x;
@@ -205,7 +205,8 @@ struct end_label {
 	double x, y, shown_y;
 };
 
-/* Where a line ends, or its last mark is where it has no points; false: it is not in the picture. */
+/* Finds the end of a line, or its last mark if it has no points; returns false if it is not in the
+ * picture. */
 static bool find_end(const struct plot *p, int series, struct end_label *e) {
 	const struct line_chart *c = p->chart;
 	const struct chart_series *line = &c->series[series];
@@ -236,7 +237,8 @@ static int collect_ends(const struct plot *p, struct end_label *ends) {
 	return n;
 }
 
-/* From the top down each at least LABEL_GAP below the one before; then from the bottom up, to stay inside. */
+/* Moves each, from the top down, at least LABEL_GAP below the previous one; then from the bottom
+ * up, to stay inside. */
 static void spread(struct end_label *ends, int n, double bottom) {
 	for (int i = 0; i < n; i++) {
 		double least = i > 0 ? ends[i - 1].shown_y + LABEL_GAP : TOP + 4;

@@ -1,5 +1,5 @@
-/* chart_dots.c: a row for each value, its name above it: legible where there are too many names for lines, and on a
- * phone. */
+/* chart_dots.c: a row for each value, its name above it: legible with too many names for lines, and
+ * on a phone. */
 #include "base/chart/chart.h"
 
 #include "base/chart/axis.h"
@@ -12,9 +12,9 @@ enum {
 	RIGHT = 24, /* room for half a tick's text */
 	TOP = 8,
 	PITCH = 34,
-	BASELINE = 26, /* of a row: where its dot is */
+	BASELINE = 26, /* of a row: the place of its dot */
 	BOTTOM = 44,
-	NAME_CHARS = 44, /* what fits beside the value */
+	NAME_CHARS = 44, /* that fit beside the value */
 	NAME_HEAD_CHARS = 20
 };
 
@@ -32,7 +32,7 @@ static double half_bar(const struct chart_dot *d) {
 	return isfinite(d->sd) ? d->sd : 0;
 }
 
-/* False when there is nothing to show. */
+/* Finds the range; returns false if there is nothing to show. */
 static bool find_range(struct plot *p) {
 	const struct dot_chart *c = p->chart;
 	double low = INFINITY, high = -INFINITY;
@@ -78,7 +78,7 @@ static void print_dot(const struct plot *p, const struct chart_dot *d, double y)
 	(void)fprintf(p->out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" style=\"fill:var(%s)\"/>\n", x, y, color.text);
 }
 
-/* The value is told beside the name; what has no dot has all of the next line for it. */
+/* Prints the value beside the name; without a dot, on the next line. */
 static void print_name(const struct plot *p, const struct chart_dot *d, int y) {
 	const int told_y = is_shown(p->chart, d->value) ? y : y + PITCH / 2 - 2;
 	(void)fprintf(p->out, "<text class=\"axis\" x=\"%d\" y=\"%d\">", LEFT, y);

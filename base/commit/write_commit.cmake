@@ -1,5 +1,6 @@
-# Writes OUT, `#define RV_COMMIT "+<12 digits>[-dirty]"`, when it has changed. GIT: the program, may be empty. The commit is
-# that of a repository whose top is SOURCE: a tarball that lies inside another repository has none of its own.
+# Writes OUT, `#define RV_COMMIT "+<12 digits>[-dirty]"`, when it has changed. GIT: the program, may
+# be empty. The commit is taken only from a repository whose top is SOURCE: a tarball inside another
+# repository has no commit.
 set(commit "")
 file(STRINGS ${SOURCE}/base/commit/archived archived LIMIT_COUNT 1) # `git archive` puts the commit there (.gitattributes)
 if(archived MATCHES "^[0-9a-f]+$")

@@ -9,7 +9,7 @@ from step import Item
 OWN, FIXED = {"RIVULET_CUDA_ATTENTION": "own"}, {"RIVULET_CUDA_DETERMINISTIC": "1"}
 VARIANTS = {"bf16 cuDNN": ("bf16", {}), "bf16 own": ("bf16", OWN), "bf16 fixed": ("bf16", FIXED), "fp32": ("fp32", {})}
 
-# --- operations -------------------------------------------------------------------------------------------------------
+# --- operations ---
 
 
 def _conformance(c, name, dtype):
@@ -22,7 +22,7 @@ def _last_words(ended):
 
 
 def _rerun(c, words, variables):
-    """A crash, once more: with launches that wait, which names the call, and under memcheck, which names the line."""
+    """Repeats a crash: with launches that wait, which names the call, and under memcheck, which names the line."""
     found = {}
     blocking = c.run(words, 60, env=c.env(CUDA_LAUNCH_BLOCKING="1", **variables))
     found["blocking"] = "%s: %s" % (blocking.how(), _last_words(blocking))
@@ -68,7 +68,7 @@ def operations(c):
             for variant in VARIANTS for name in ended.out.split()]
 
 
-# --- graphs, and the CPU's losses -------------------------------------------------------------------------------------
+# --- graphs, and the CPU's losses ---
 
 
 def steps_words(c, model, batch, *more):
@@ -144,9 +144,10 @@ def graphs(c):
             Item("losses as on the CPU, bf16", _parity("bf16", 2e-2), 10)]
 
 
-# --- sanitizer --------------------------------------------------------------------------------------------------------
+# --- sanitizer ---
 
-# All our kernels are called *_kernel. The option's name has changed between versions; the last try is without it.
+# All our kernels are called *_kernel. The option's name has changed between versions; the last try
+# is without it.
 FILTERS = (["--kernel-regex", "kns=_kernel"], ["--filter", "kns=_kernel"], [])
 
 

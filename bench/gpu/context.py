@@ -1,4 +1,4 @@
-"""What every item of a step works with: where programs and files are, how programs are started, what time is left."""
+"""The context of a step's items: places of programs and files, starting of programs, remaining time."""
 import ctypes
 import glob
 import importlib.util
@@ -23,7 +23,7 @@ class Failed(Exception):
 
 
 class Skipped(Exception):
-    """An item cannot be had here; the text says why."""
+    """An item is not possible here, for the reason in the text."""
 
 
 class OutOfTime(Exception):
@@ -145,7 +145,7 @@ def tail(text, lines=3):
 
 
 def describe(text):
-    """Returns what a backend said of itself on stderr."""
+    """Returns a backend's description on stderr."""
     for line in text.splitlines():
         if line.startswith("cuda:"):
             return line

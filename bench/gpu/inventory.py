@@ -50,7 +50,7 @@ def ceiling_words(c):
 
 
 def _libraries_line(text):
-    """Returns which libraries the backend found where, as bench_gpu prints it."""
+    """Returns the backend's libraries and their places, as bench_gpu prints them."""
     lines = [line for line in text.splitlines() if line.startswith("libraries: ")]
     return lines[0].partition(": ")[2] if lines else ""
 

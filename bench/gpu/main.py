@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Checks and measures the CUDA plugin on this machine's GPU, step by step; each result is on disk before the next begins.
+"""Checks and measures the CUDA plugin on this machine's GPU, step by step.
 
 Steps: %(steps)s.
---out holds results.jsonl (a JSON line for all that began and ended), report.md (the tables), log.txt (what the programs
-printed) and current.log (of the one that runs). A second call goes on after what results.jsonl says is done.
-In a checkout also: dev gpu --pack DIR makes a folder for a machine where nothing can be built; there, DIR/run takes these
-options. dev gpu --rehearse tries such a folder here, without a GPU.
-Exit status: 0 nothing failed, 1 something did, 2 wrong options, 3 there is no GPU.
+Each result is on disk before the next step begins. --out holds results.jsonl (a JSON line for each
+beginning and end), report.md (the tables), log.txt (the programs' output) and current.log (that of
+the one that runs). A second call continues after the items that results.jsonl has as done.
+In a checkout also: dev gpu --pack DIR makes a folder for a machine where nothing can be built;
+there, DIR/run takes these options. dev gpu --rehearse tries such a folder here, without a GPU.
+Exit status: 0 nothing failed, 1 something failed, 2 wrong options, 3 no GPU.
 """
 import argparse
 import fcntl
@@ -51,18 +52,18 @@ def parse(argv):
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--out", metavar="DIR",
                    help="results and report (default: build/gpu; with --emulate build/gpu-emulated)")
-    p.add_argument("--minutes", type=minutes, default=10, metavar="N", help="what does not fit is named (default: 10)")
+    p.add_argument("--minutes", type=minutes, default=10, metavar="N", help="items that do not fit are listed (default: 10)")
     p.add_argument("--from", dest="first", choices=steps.NAMES, metavar="STEP", help="start with this step")
     p.add_argument("--only", metavar="STEP[,STEP]", help="these steps alone")
     p.add_argument("--fresh", action="store_true", help="forget the results that are in --out")
-    p.add_argument("--retry", action="store_true", help="do again what did not pass")
-    p.add_argument("--earlier", type=existing, metavar="FILE", help="results of an earlier call elsewhere: go on after them")
+    p.add_argument("--retry", action="store_true", help="repeat items that did not pass")
+    p.add_argument("--earlier", type=existing, metavar="FILE", help="results of an earlier call elsewhere: continue after them")
     p.add_argument("--report", action="store_true", help="only write report.md from the results, and print it")
     p.add_argument("--predict", action="store_true", help="only print the times that a model of the GPU gives")
-    p.add_argument("--measured", type=existing, metavar="FILE", help="with --predict: results to hold them against")
+    p.add_argument("--measured", type=existing, metavar="FILE", help="with --predict: results to compare them with")
     p.add_argument("--python", default=sys.executable, metavar="FILE", help="a Python with PyTorch (default: this one)")
     p.add_argument("--llmc", metavar="FILE", help="a built train_gpt2cu of llm.c, for the step peers")
-    p.add_argument("--peak-tflops", type=float, metavar="X", help="of this GPU in bf16, where its name does not say it")
+    p.add_argument("--peak-tflops", type=float, metavar="X", help="of this GPU in bf16, if its name is unknown")
     p.add_argument("--bin", default="build/release/bin", metavar="DIR", help=argparse.SUPPRESS)
     p.add_argument("--work", default="build/gpu-work", metavar="DIR", help=argparse.SUPPRESS)
     p.add_argument("--emulate", metavar="PLUGIN", help="a trial of these steps without a GPU, on the emulated plugin")
@@ -72,7 +73,7 @@ def parse(argv):
     args.only = args.only.split(",") if args.only is not None else None
     for name in args.only or []:
         if name not in steps.NAMES:
-            p.error("--only %s: there are %s" % (name, ", ".join(steps.NAMES)))
+            p.error("--only %s: must be of %s" % (name, ", ".join(steps.NAMES)))
     return args
 
 
@@ -86,7 +87,7 @@ def has_gpu():
 
 
 def programs_digest(args):
-    """Tells programs and plugin from those of another build."""
+    """Returns a digest that distinguishes builds of programs and plugin."""
     digest = hashlib.sha256()
     for f in sorted(pathlib.Path(args.bin).glob("*")) + [pathlib.Path(args.emulate or "")]:
         if f.is_file() and (f.name in PROGRAMS or f.suffix == ".so"):
@@ -104,7 +105,7 @@ def lock(folder):
     try:
         fcntl.flock(os.open(str(folder), os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        refuse("another call writes to %s: wait for it, or name another folder with --out" % folder)
+        refuse("another call writes to %s: wait for it, or choose another folder with --out" % folder)
 
 
 def open_results(args):
@@ -131,7 +132,7 @@ def open_results(args):
 def note_other_programs(results, digest):
     """Says where what is done was done by other programs: a second call does not do it again."""
     if any(r.get("programs", digest) != digest for r in results.records if "session" in r):
-        print("dev gpu: %s holds results of other builds of the programs, which stand; --fresh measures all again"
+        print("dev gpu: %s holds results of other builds of the programs, which are kept; --fresh measures all again"
               % results.path, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""The models that are measured, and how much work a token of them is."""
+"""The models to measure, and the work of a token in each."""
 
 VOCAB, CONTEXT = 50304, 1024
 # Dense bf16 with fp32 sums, from the makers' data sheets.
@@ -31,7 +31,8 @@ class Model:
         return self.flop_per_token() * batch * self.context / (ms * 1e-3) / (peak_tflops * 1e12)
 
 
-# In the order of what is learnt: the smallest and the largest first. Two batches: the usual one, and four times that.
+# In the order of information: the smallest and the largest first. Two batches: the usual one, and
+# four times that.
 MODELS = [
     Model("124M", 12, 12, 768, (16, 64), (0.42, 1.05)),
     Model("1558M", 48, 25, 1600, (8, 32), (0.55, 1.0)),

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Makes a folder that checks and measures a GPU on a machine where nothing can be built or fetched.
 
-In it are `run`, a script for bash, and `pack.tgz`: stripped programs, the plugin, the libraries that are no part of glibc
-or of NVIDIA's, and these scripts. There `run` unpacks it beside itself, and then is bench/gpu/main.py; it needs bash and
-a python3 of version 3.8 or newer.
+It contains `run`, a script for bash, and `pack.tgz`: stripped programs, the plugin, the libraries
+that are no part of glibc or of NVIDIA's, and these scripts. There `run` unpacks it beside itself, and
+then is bench/gpu/main.py; it needs bash and a python3 of version 3.8 or newer.
 """
 import argparse
 import gzip
@@ -23,11 +23,13 @@ PLUGIN = "librivulet_cuda.so"
 # What every Linux with glibc has, in the version that it needs itself.
 OF_GLIBC = re.compile(r"^(ld-linux.*|linux-vdso.*|lib(c|m|dl|rt|pthread|resolv|util|anl|mvec|nsl|nss_.*)\.so.*)$")
 OF_NVIDIA = re.compile(r"^lib(cuda|cublas|cudnn|nccl|nvrtc|nvidia).*")
-# The compilers' own: the machine's are taken where it has them, as its NVIDIA libraries may need newer ones.
+# The compilers' own: the machine's are taken where it has them, as its NVIDIA libraries may need
+# newer ones.
 OF_COMPILERS = re.compile(r"^lib(stdc\+\+|gcc_s)\.so.*")
 
 RUN = r"""#!/usr/bin/env bash
-# Checks and measures the CUDA plugin on this machine's GPU; --help tells. Results are left in $OUT, or else in --out.
+# Checks and measures the CUDA plugin on this machine's GPU; --help lists options. Results are left
+# in $OUT, or else in --out.
 set -eu
 here=${BASH_SOURCE[0]}
 [[ $here == */* ]] || here=./$here
@@ -39,7 +41,7 @@ import os, shutil, sys, tarfile
 pack, files = sys.argv[1:]
 shutil.rmtree(files + ".new", ignore_errors=True)
 with tarfile.open(pack) as t:
-    t.extraction_filter = lambda member, _: member  # our own files: Python 3.12 warns where nothing is said
+    t.extraction_filter = lambda member, _: member  # our own files: Python 3.12 warns without a filter
     t.extractall(files + ".new")
 os.rename(files + ".new", files)
 UNPACK
@@ -57,7 +59,7 @@ def stop(text):
 
 
 def strip(source, target):
-    """Copies a program without what only a debugger reads."""
+    """Copies a program without debug information."""
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(source, target)
     target.chmod(0o755)
@@ -65,7 +67,7 @@ def strip(source, target):
 
 
 def libraries(files):
-    """Returns {name: path} of all that the files need and that is to be carried."""
+    """Returns {name: path} of all files that these need and that must be carried."""
     found = {}
     for f in files:
         listed = subprocess.run(["ldd", str(f)], check=True, stdout=subprocess.PIPE, universal_newlines=True).stdout
@@ -80,7 +82,7 @@ def libraries(files):
 
 
 def fill(folder, args):
-    """Puts together what is carried."""
+    """Makes the folder."""
     programs = [pathlib.Path(args.bin) / name for name in PROGRAMS]
     plugins = {} if args.emulate else {"bin": pathlib.Path(args.bin) / PLUGIN}
     if args.emulate:
@@ -137,7 +139,7 @@ def make(args):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--bin", default="build/release/bin", help="where the programs are (default: %(default)s)")
+    p.add_argument("--bin", default="build/release/bin", help="folder of the programs (default: %(default)s)")
     p.add_argument("--to", required=True, metavar="DIR", help="the folder to make, emptied first")
     p.add_argument("--emulate", metavar="PLUGIN", help="for a rehearsal: the emulated plugin instead of the real one")
     make(p.parse_args())

@@ -1,4 +1,4 @@
-"""A model of the time of a training step on a GPU, row by row, to hold measured results against.
+"""A model of the time of a training step on a GPU, row by row, for comparison with measured results.
 
 Every row is work over a rate. The rates are estimates, not measurements: products by the kind of layer, attention, and
 bytes at the memory's speed; the kernels' shares of that speed come from counts of their instructions.
@@ -103,7 +103,7 @@ def total_ms(machine, model, batch):
     return sum(ms for _, ms in rows(machine, model, batch))
 
 
-# --- measured ---------------------------------------------------------------------------------------------------------
+# --- measured ---
 
 # Which of bench/phase_backend.h's phases a row is.
 PHASES = {

@@ -1,4 +1,4 @@
-"""Runs programs so that none outlives its time limit or this process, and what they print is on disk as it comes."""
+"""Runs programs so that none outlives its time limit or this process, and writes their output to disk as it comes."""
 import ctypes
 import os
 import signal

@@ -1,4 +1,4 @@
-"""The tables that a person reads, from the records of results.jsonl at any moment: what is wrong comes first."""
+"""Tables for people, from the records of results.jsonl at any moment: faults come first."""
 from models import MODELS, TINY, find, peak_of
 from results import latest
 
@@ -21,7 +21,7 @@ def table(head, rows):
 
 
 class View:
-    """What the records say, by step."""
+    """The records, by step."""
 
     def __init__(self, records):
         self.items = latest(records)
@@ -46,7 +46,7 @@ class View:
         return model.mfu(row["batch"], row.get("ms"), self.peak) if model and row.get("batch") else None
 
 
-# --- what is wrong ----------------------------------------------------------------------------------------------------
+# --- what is wrong ---
 
 
 def _below_goal(view):
@@ -71,8 +71,8 @@ def _unfavourable(view):
     rows += [(r["step"], r["item"], "interrupted" if r["status"] == "began" else r["status"], r.get("text") or "")
              for r in view.items.values() if r["status"] in ("began", "not run", "skipped")]
     if not rows:
-        return ["Nothing failed, and nothing was left out.", ""]
-    return ["## What is wrong, below its goal, or was not done", ""] + table(("step", "item", "", "why"), rows)
+        return ["Nothing failed, and nothing was skipped.", ""]
+    return ["## Failed, below its goal, or not done", ""] + table(("step", "item", "", "why"), rows)
 
 
 def _overview(view):
@@ -87,7 +87,7 @@ def _overview(view):
     return table(("step", "items", "s"), rows)
 
 
-# --- inventory --------------------------------------------------------------------------------------------------------
+# --- inventory ---
 
 
 def _inventory(view):
@@ -106,7 +106,7 @@ def _inventory(view):
     return ["## Machine", ""] + table(("", ""), rows) if rows else []
 
 
-# --- operations -------------------------------------------------------------------------------------------------------
+# --- operations ---
 
 
 def _worst(record):
@@ -139,7 +139,7 @@ def _operation_times(items, names, variants):
     return ["Milliseconds of one call at the sizes of GPT-2:", ""] + table(["operation", "", "shape"] + variants, rows)
 
 
-# --- speed ------------------------------------------------------------------------------------------------------------
+# --- speed ---
 
 
 def _speed_row(view, model, batch):
@@ -192,7 +192,7 @@ def _kernels(view):
     return out
 
 
-# --- the rest ---------------------------------------------------------------------------------------------------------
+# --- the rest ---
 
 
 def _checks(view):

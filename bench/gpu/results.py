@@ -8,7 +8,7 @@ STATUSES = DONE + ("began", "not run")
 
 
 def _is_whole(record):
-    """Whether a record is one that add could have written: of an item, or of a call."""
+    """Returns whether add could have written a record: of an item, or of a call."""
     if not isinstance(record, dict):
         return False
     if "item" not in record:
@@ -18,7 +18,7 @@ def _is_whole(record):
 
 
 def read(path):
-    """Returns the records of a file. A line that a kill cut short, or that is none of ours, is left out."""
+    """Returns the records of a file. A torn line, or one of another program, is skipped."""
     records = []
     try:
         with open(path, "rb") as f:
@@ -72,7 +72,7 @@ class Results:
         os.fsync(self.file.fileno())
 
     def is_done(self, step, item, retry):
-        """Whether an item came to an end; with `retry`, whether it passed or cannot be had."""
+        """Returns whether an item has ended; with `retry`, whether it passed or is not possible here."""
         record = latest(self.records).get((step, item))
         return bool(record) and record["status"] in (("passed", "skipped") if retry else DONE)
 

@@ -1,4 +1,4 @@
-"""The last step: workers on the GPU and on the CPU share a run in bf16, and it is done again from their records."""
+"""The last step: workers on the GPU and on the CPU share a run in bf16, which is then replayed from their records."""
 import json
 import subprocess
 import time

@@ -15,7 +15,7 @@ from step import Item
 NEEDS_S = {"124M": 8, "350M": 12, "774M": 20, "1558M": 35, "tiny": 1}  # with the drawing of the weights
 HERE = pathlib.Path(__file__).resolve().parent
 
-# --- ours alone -------------------------------------------------------------------------------------------------------
+# --- ours alone ---
 
 
 def _times(ended):
@@ -23,7 +23,7 @@ def _times(ended):
 
 
 def _outcome(ended, ms):
-    """What is measured of a contestant: also of one that was cut short, when it did steps."""
+    """Returns a contestant's figures, also of one that was cut short after some steps."""
     data = {"ms": statistics.median(ms), "fastest_ms": min(ms), "steps": len(ms)} if ms else {}
     data["describe"] = describe(ended.err)
     if ended.rc != 0:
@@ -67,7 +67,7 @@ def ours(c):
                     for m in measured[:2]]
 
 
-# --- one step under a profiler ----------------------------------------------------------------------------------------
+# --- one step under a profiler ---
 
 METRICS = "gpu__time_duration.sum,dram__bytes.sum"
 TOP = 20
@@ -115,7 +115,7 @@ def profile(c):
             for m in models(c.emulated)[:2]]
 
 
-# --- peers ------------------------------------------------------------------------------------------------------------
+# --- peers ---
 
 
 def _torch(model, batch):
@@ -140,7 +140,7 @@ def _write_llmc_tokens(path, n):
 def _llmc(model, batch):
     def run(c):
         if not c.llmc:
-            raise Skipped("--llmc FILE names a built train_gpt2cu of llm.c; it is not carried")
+            raise Skipped("--llmc FILE names a built train_gpt2cu of llm.c, which is not included")
         tokens = c.work / "llmc.bin"
         _write_llmc_tokens(tokens, 4 * batch * model.context + 1)
         words = ["-e", "d%d" % model.layers, "-i", tokens, "-j", tokens, "-b", batch, "-t", model.context,

@@ -1,8 +1,8 @@
-"""What a step is made of."""
+"""The parts of a step."""
 
 
 class Item:
-    """The smallest part of a step that is done or not. `run(context)` returns what it measured; `needs_s`: with less
+    """The smallest part of a step that is done or not. `run(context)` returns its figures; `needs_s`: with less
     time than that left it is not begun."""
 
     def __init__(self, name, run, needs_s):

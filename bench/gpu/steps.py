@@ -1,4 +1,4 @@
-"""The steps in their order, and the loop that does what is not done yet."""
+"""The steps in their order, and the loop over the items that are not done yet."""
 import time
 
 import checks
@@ -60,7 +60,7 @@ def _do(c, results, step, item, progress):
 
 
 def run(c, results, wanted, retry, progress):
-    """Does the items of the wanted steps that are not done; names those for which there is no time."""
+    """Does the items of the wanted steps that are not done; lists those for which there is no time."""
     for step in wanted:
         c.item = step.name
         for item in step.items(c):

@@ -15,7 +15,7 @@ class Timeout(Exception):
 
 
 def write_text(path, seed, n_bytes=1 << 20):
-    """Words in an order that no model learns at once."""
+    """Returns words in an order that no model learns at once."""
     rng, text = random.Random(seed), []
     size = 0
     while size < n_bytes:
@@ -98,7 +98,7 @@ class Cluster:
             time.sleep(poll_s)
 
     def commits(self):
-        """What the coordinator wrote of each committed round, in order; a round once."""
+        """Returns the coordinator's record of each committed round, in order; a round once."""
         log = EventLog(f"{self.run_dir}/rounds.jsonl")
         rounds = {}
         for line in log.fresh():

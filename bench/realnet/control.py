@@ -1,8 +1,9 @@
-"""How long control waits while every line is full: PING between peers, and a request to the coordinator's place.
+"""How long control waits while every line is full: PING between peers, and a request to the coordinator's site.
 
-Members of a mesh in namespaces of their own, without a coordinator: first control alone, then bulk from everybody to
-everybody as in an all-reduce. Latencies are one way for PING and there and back for the request; the rate is what came in,
-TLS and headers included, from a second after bulk began. With --bins several builds are compared, run for run.
+Members of a mesh in namespaces of their own, without a coordinator: first control alone, then bulk
+from all to all as in an all-reduce. Latencies are one way for PING and of a round trip for the
+request; the rate counts received bytes, TLS and headers included, from a second after bulk began.
+With --bins several builds are compared, run for run.
 """
 import argparse
 import json
@@ -71,7 +72,7 @@ def percentiles(times):
 
 
 def pings(got, takes):
-    """Of all pairs together that takes(sender, receiver)."""
+    """Returns percentiles over all pairs with takes(sender, receiver)."""
     return percentiles([t for g in got for i, f in enumerate(g["from"]) if takes(i, g["member"]) for t in f["ping_ms"]])
 
 

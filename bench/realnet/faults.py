@@ -34,7 +34,7 @@ def parse():
     a = p.parse_args()
     unknown = set(a.kinds.split(",")) - set(KINDS)
     if unknown:
-        p.error(f"--kinds: unknown {', '.join(sorted(unknown))}; there are {', '.join(KINDS)}")
+        p.error(f"--kinds: unknown {', '.join(sorted(unknown))}; must be of {', '.join(KINDS)}")
     if not 3 <= a.workers <= 16:
         p.error("--workers must be 3 to 16")
     return a

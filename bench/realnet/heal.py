@@ -45,7 +45,7 @@ def parse():
     a.cases = a.cases.split(",")
     unknown = [c for c in a.cases if c not in CASES]
     if unknown:
-        p.error(f"--cases: no such case: {', '.join(unknown)}; there are {', '.join(CASES)}")
+        p.error(f"--cases: no such case: {', '.join(unknown)}; must be of {', '.join(CASES)}")
     return a
 
 
@@ -71,7 +71,7 @@ class Trial:
         return of("compute_us"), of("reduce_us")
 
     def in_an_exchange(self):
-        """Waits for the middle of one, as the victim sees it."""
+        """Waits for the middle of an exchange, as the victim sees it."""
         victim = self.c.workers[VICTIM]
         victim.events.fresh()
         self.c.wait("an exchange", 120, lambda: any(e.get("event") == "attempt" for e in victim.events.fresh()), 0.01)
@@ -90,7 +90,7 @@ class Trial:
         self.net.add_address(site)
 
     def level(self, healed):
-        """The first round with all workers that was opened after the healing, if there is one by now."""
+        """Returns the first round with all workers that was opened after the healing, or None."""
         after = [r for r in self.c.commits() if r["wall_us"] * 1e-6 > healed]
         for missed, r in enumerate(after):
             if r["participants"] == WORKERS:
@@ -126,7 +126,7 @@ def open_net(a, times, directory):
 
 
 def steps_for_half(a, directory):
-    """So many inner steps take as long as an exchange."""
+    """Returns how many inner steps take as long as an exchange."""
     net = open_net(a, 1, directory)
     trial = None
     try:

@@ -29,7 +29,7 @@ def say(case, **fields):
 
 
 class Run:
-    """A cluster of workers that all take part, on lines of a rate; closed at the end of the with."""
+    """A cluster of workers that all take part, on lines of one rate; closed at the end of the `with`."""
 
     def __init__(self, a, config, workers, rate, args=()):
         self.a, self.config, self.workers, self.rate, self.args = a, config, workers, rate, args
@@ -87,7 +87,7 @@ def slow(a, rate, workers):
 
 
 def worst_window(samples, key, site):
-    """The most bytes in any WINDOW_S, as Mbit/s: (worst, mean of all)."""
+    """Returns the most bytes in any WINDOW_S, as Mbit/s: (worst, mean of all)."""
     points = [(s["us"] * 1e-6, s[key][site]) for s in samples]
     worst, at = 0.0, 0
     for t, n in points:
@@ -115,7 +115,7 @@ def caps(a, rate, option):
 
 
 def windows(samples, key, site):
-    """Mbit/s in each WINDOW_S."""
+    """Returns Mbit/s in each WINDOW_S."""
     points, at, got = [(s["us"] * 1e-6, s[key][site]) for s in samples], 0, []
     for t, n in points:
         while points[at + 1][0] <= t - WINDOW_S:

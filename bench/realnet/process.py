@@ -1,4 +1,4 @@
-"""Child processes that do not outlive us, and what can be read of them: memory, descriptors, their log."""
+"""Child processes that do not outlive this one, with their memory, descriptors and log."""
 import ctypes
 import json
 import os
@@ -85,14 +85,14 @@ class Program:
             self.child.wait()
 
     def ask_to_end(self):
-        """SIGTERM, once: a second one would mean `at once` to a worker."""
+        """Sends SIGTERM, once: a second one would make a worker stop at once."""
         if self.running and not self.asked:
             self.signal(signal.SIGCONT)
             self.signal(signal.SIGTERM)
             self.asked = True
 
     def end(self, patience_s=20):
-        """SIGTERM, then what it takes. Returns the exit status."""
+        """Sends SIGTERM and waits, then kills. Returns the exit status."""
         self.ask_to_end()
         if self.running:
             try:
@@ -102,14 +102,14 @@ class Program:
         return self.child.returncode if self.child is not None else None
 
     def cpu_s(self):
-        """Processor time since its start, all threads; it must be running."""
+        """Returns processor time since its start, all threads; it must be running."""
         with open(f"/proc/{self.pid}/stat") as f:
             fields = f.read().rsplit(")", 1)[1].split()  # from the third on: the name before may hold anything
         user, system = int(fields[11]), int(fields[12])
         return (user + system) / os.sysconf("SC_CLK_TCK")
 
     def usage(self):
-        """(resident bytes, open descriptors), or None when it does not run."""
+        """Returns (resident bytes, open descriptors), or None if it does not run."""
         if not self.running:
             return None
         try:

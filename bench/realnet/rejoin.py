@@ -47,7 +47,7 @@ def snapshot_round(cluster):
 
 
 def hold(c, a):
-    """Rounds until a snapshot is the shorter way; then the fourth worker goes, and the run waits."""
+    """Trains until a snapshot is the shorter way; then the fourth worker leaves, and the run waits."""
     c.start_coordinator()
     c.add_workers(4)
     c.wait("a snapshot", a.setup, lambda: len(c.commits()) >= ROUNDS_BEFORE and snapshot_round(c) >= ROUNDS_BEFORE)
@@ -65,13 +65,13 @@ class Joiner:
         return [e for e in self.seen if e.get("event") == name]
 
     def is_level(self, rounds):
-        """Snapshot installed, and every round after it applied."""
+        """Returns whether the snapshot is installed, and every round after it applied."""
         installed, applied = self.events("installed"), self.events("round")
         return bool(installed) and max([installed[-1]["round"]] + [e["round"] for e in applied]) >= rounds
 
 
 class Donors:
-    """Those who live to the end: what leaves them, and the processor time that it takes."""
+    """The donors that live to the end: bytes sent, and processor time."""
 
     def __init__(self, a, c, net):
         self.net = net

@@ -1,6 +1,6 @@
 """Sites for real processes: network namespaces joined by shaped_net, or plain loopback.
 
-Site 1 is the coordinator's; workers live at sites 2, 3, ... Whoever opens a network closes it; namespaces that a killed
+Site 1 is the coordinator's; workers live at sites 2, 3, ... The caller that opens a network closes it; namespaces that a killed
 run left behind (their owner's pid is in the name and gone) are removed at the next start.
 """
 import json
@@ -16,7 +16,7 @@ PREFIX = "rvnet"
 
 
 def what_is_missing():
-    """Why there can be no namespaces here: a list of reasons with what to do; empty: there can."""
+    """Returns why namespaces are impossible here: reasons with remedies; empty: they are possible."""
     reasons = []
     if os.geteuid() != 0:
         reasons.append("network namespaces need root: run it as root, or through sudo")
@@ -76,7 +76,8 @@ class ShapedNet:
             subprocess.run(["ip", "netns", "add", name], check=True)
             self.names.append(name)
             subprocess.run(["ip", "-n", name, "link", "set", "lo", "up"], check=True)
-        # First in line for the processor: a relay that waits is another line than the one asked for.
+        # First in line for the processor: a relay that waits would make the line slower than
+        # requested.
         self.relay = start_child(
             ["nice", "-n", "-10", f"{bin_dir}/shaped_net", f"{rate_mbit * 1e6:.0f}", str(delay_ms), *self.names],
             stderr=open(log, "a"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -91,7 +92,7 @@ class ShapedNet:
         return f"10.86.0.{site}"
 
     def inside(self, site):
-        """What goes in front of a command that runs at that site."""
+        """Returns the prefix of a command that runs at that site."""
         return ["ip", "netns", "exec", self.names[site - 1]]
 
     def _ask(self, command):
@@ -123,7 +124,7 @@ class ShapedNet:
         self._address("del", site, 0)
 
     def add_address(self, site):
-        """Another one than before; the relay looks at the last byte only."""
+        """Returns a new address; the relay reads the last byte only."""
         self._address("add", site, 1)
 
     def _address(self, verb, site, subnet):
@@ -131,7 +132,7 @@ class ShapedNet:
                        check=True)
 
     def stats(self):
-        """{"us": now, "up": [bytes of site 1, ...], "down": [...], "dropped": [packets]}"""
+        """Returns {"us": now, "up": [bytes of site 1, ...], "down": [...], "dropped": [packets]}"""
         return json.loads(self._ask("stats"))
 
     def close(self):

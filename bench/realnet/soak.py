@@ -1,4 +1,4 @@
-"""Real processes on shaped lines under random faults, beside the same without faults.
+"""Real processes on shaped lines under random faults, compared with the same without faults.
 
 A coordinator and workers run in network namespaces for --minutes without faults, then for as long with: workers are
 killed and come back, freeze, lose their line or have a slow one, cannot write; the coordinator is killed. Faults come at
@@ -18,7 +18,7 @@ import time
 import soak_report
 from cluster import Cluster, Timeout
 from shaped import ShapedNet, what_is_missing
-from soak_faults import SNAPSHOT_PER_HOUR, Faults
+from soak_faults import BASE_PER_HOUR, Faults
 
 STEP_S = 0.1
 SAMPLE_S = 1.0
@@ -45,7 +45,7 @@ def parse():
     if a.minutes <= 0 or a.rate <= 0 or a.delay < 0 or a.steps < 1:
         p.error("--minutes, --rate and --steps must be positive")
     if a.faults_per_hour is None:
-        a.faults_per_hour = SNAPSHOT_PER_HOUR * a.workers
+        a.faults_per_hour = BASE_PER_HOUR * a.workers
     return a
 
 
@@ -54,7 +54,7 @@ def say(event, **fields):
 
 
 class Part:
-    """One of the two runs: what happened in it, sampled every second."""
+    """One of the two runs, sampled every second."""
 
     def __init__(self, a, name, per_hour, bin_dir, directory):
         self.a, self.name, self.per_hour = a, name, per_hour
@@ -129,7 +129,7 @@ class Part:
                     self.wrong.append(f"{w.name}: {e.get('text', name)}")
 
     def _heal(self):
-        """Liveness: everything is undone; then every worker must take part in one and the same round, with one result."""
+        """Checks liveness: all faults are undone; then all workers must take part in one round, with one result."""
         self.faults.heal_all(self.now())
         healed = self.now()
         latest = max(self.rounds, default=0)
@@ -168,11 +168,11 @@ def main():
     os.makedirs(a.out, exist_ok=True)
     directory = tempfile.mkdtemp(prefix="rivulet-soak.")
     say("begin", minutes=a.minutes, workers=a.workers, rate_mbit=a.rate, delay_ms=a.delay, seed=a.seed,
-        faults_per_hour=round(a.faults_per_hour, 1), acceleration=round(a.faults_per_hour / (SNAPSHOT_PER_HOUR * a.workers), 2))
+        faults_per_hour=round(a.faults_per_hour, 1), acceleration=round(a.faults_per_hour / (BASE_PER_HOUR * a.workers), 2))
     try:
         calm = Part(a, "fault-free", 0, bin_dir, directory).run()
         rough = Part(a, "faulty", a.faults_per_hour, bin_dir, directory).run()
-        return soak_report.report(a, calm, rough, SNAPSHOT_PER_HOUR * a.workers)
+        return soak_report.report(a, calm, rough, BASE_PER_HOUR * a.workers)
     except (Timeout, RuntimeError) as e:
         say("end", verdict="failed", why=str(e))
         return 1

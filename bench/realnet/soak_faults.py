@@ -1,13 +1,13 @@
-"""Random faults of real processes and their lines: when, to whom, for how long; each is undone by itself."""
+"""Random faults of real processes and their lines: when, on which, for how long; each ends by itself."""
 import random
 import resource
 import signal
 
-SNAPSHOT_PER_HOUR = 125 / 32  # for each replica
+BASE_PER_HOUR = 125 / 32  # for each replica
 KINDS = ("kill", "freeze", "cut", "slow", "disk", "coordinator")
 WEIGHTS = (4, 3, 3, 2, 1, 1)
 SECONDS = {"kill": (1, 15), "freeze": (2, 20), "cut": (2, 20), "slow": (10, 30), "disk": (5, 20), "coordinator": (1, 10)}
-ABOUT = {"kill": "kill -9, started again", "freeze": "SIGSTOP, SIGCONT", "cut": "line cut without a word, healed",
+ABOUT = {"kill": "kill -9, started again", "freeze": "SIGSTOP, SIGCONT", "cut": "line cut silently, healed",
          "slow": "line at a tenth of its rate", "disk": "writes fail (file size limit)",
          "coordinator": "coordinator killed (-9), started again"}
 DISK_LIMIT_BYTES = 20000
@@ -24,7 +24,7 @@ class Fault:
 
 
 class Faults:
-    """At the given rate (exponential gaps). One fault at a time for a worker, as many workers as it hits."""
+    """Faults at the given rate (exponential gaps): one at a time for a worker, any number of workers at once."""
 
     def __init__(self, cluster, per_hour, rate_mbit, seed):
         self.c, self.per_hour, self.rate_mbit = cluster, per_hour, rate_mbit
@@ -39,7 +39,7 @@ class Faults:
         return [f for f in self.all if f.active]
 
     def step(self, now_s):
-        """Undoes what is over, begins what is due; yields the faults that begin."""
+        """Ends faults that are over, begins those due; yields the latter."""
         for f in self.active():
             if now_s >= f.until_s:
                 self._undo(f)

@@ -1,4 +1,4 @@
-"""What a soak says at its end: goodput, participation, what was lost to what, leaks; tables, a CSV, a page with charts."""
+"""The report of a soak: goodput, participation, losses by cause, leaks; tables, a CSV, a page with charts."""
 import csv
 import html
 import json
@@ -20,7 +20,7 @@ def seconds(part):
 
 
 def goodput(part):
-    """Committed tokens per wall second, over the whole of the part."""
+    """Returns committed tokens per wall second, over the whole part."""
     return sum(c["tokens"] for c in part.commits) / seconds(part)
 
 
@@ -34,7 +34,7 @@ def committed_share(part, workers):
 
 
 def slope(points):
-    """Least squares, per minute."""
+    """Returns the slope by least squares, per minute."""
     xs, ys = zip(*points)
     mx, my = statistics.fmean(xs), statistics.fmean(ys)
     over = sum((x - mx) ** 2 for x in xs)
@@ -105,7 +105,7 @@ def table(title, rows):
         print("  " + "  ".join(c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths))))
 
 
-# ---- files -----------------------------------------------------------------------------------------------------------
+# --- files ---
 
 def write_csv(path, parts):
     with open(path, "w", newline="") as f:
@@ -173,7 +173,7 @@ def write_page(path, figures, parts, tables):
         f.write("".join(page))
 
 
-# ---- the end ---------------------------------------------------------------------------------------------------------
+# --- the end ---
 
 def participation_rows(parts):
     rows = []

@@ -1,4 +1,4 @@
-"""How long training stands still for checkpoints: real workers of one thread each on loopback, 10.7 M parameters, small
+"""How long checkpoints stop training: real workers of one thread each on loopback, 10.7 M parameters, small
 batches. With --against the same with other programs (an earlier build), in turns: what the copies cost in all is in the time of a step.
 """
 import argparse

@@ -26,7 +26,7 @@ static const struct rv_option restore_table[] = {
 	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };
 
-/* `session` is one of operator_session.h. */
+/* Copies the store through `session`, one of operator_session.h. */
 static enum rv_err copy_store(void *session, const char *path, struct rv_errtext *et) {
 	return operator_copy_store(session, path, et);
 }
@@ -42,7 +42,7 @@ static enum rv_err run_backup(void *opts, const struct rv_args *args, struct rv_
 	operator_close(session);
 	RV_TRY(e);
 	(void)printf("%s: the run at round %" PRIu64 ", %" PRIu64 " records"
-				 "\nIt holds the run's secret key: whoever can read it is the operator.\n",
+				 "\nIt holds the run's secret key: anyone who can read it is the operator.\n",
 				 args->at[0], info.round, info.facts);
 	return RV_OK;
 }
@@ -57,10 +57,10 @@ static enum rv_err run_restore(void *opts, const struct rv_args *args, struct rv
 				 "\nNext:\n    rivulet-coordinator serve --dir %s --listen 0.0.0.0:7433 --advertise HOST:7433\n",
 				 d.dir, info.round, info.facts, d.dir);
 	if (o->force)
-		(void)printf("Workers that had gone on past round %" PRIu64
-					 " hold then: is there no newer backup, and no newer store? Only where a disk of theirs still\n"
+		(void)printf("Workers that were past round %" PRIu64
+					 " then wait. If there is no newer backup and no newer store, and a disk of theirs still\n"
 					 "reaches round %" PRIu64
-					 ", this makes them go on from there (they set aside what came after it):\n"
+					 ", this command lets them continue from there (they set later rounds aside):\n"
 					 "    rivulet-coordinator rollback --dir %s --to-round %" PRIu64 " --force\n",
 					 info.round, info.round, d.dir, info.round);
 	return RV_OK;
@@ -72,7 +72,7 @@ const struct rv_command cmd_backup = {
 	.args_min = 1,
 	.args_max = 1,
 	.help = "Writes the whole run (store and key) into one file, while it is served or not.",
-	.details = "Only the run's latest backup is of use: workers never go back to an earlier round.",
+	.details = "Only the run's latest backup is useful: workers never go back to an earlier round.",
 	.options = backup_table,
 	.opts_bytes = sizeof(struct backup_options),
 	.run = run_backup,
@@ -83,7 +83,7 @@ const struct rv_command cmd_restore = {
 	.synopsis = "FILE",
 	.args_min = 1,
 	.args_max = 1,
-	.help = "Makes a run's directory out of a backup; a newer state is not replaced without --force.",
+	.help = "Makes a run's directory from a backup; a newer state is not replaced without --force.",
 	.options = restore_table,
 	.opts_bytes = sizeof(struct backup_options),
 	.run = run_restore,

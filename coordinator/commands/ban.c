@@ -1,4 +1,4 @@
-/* ban.c: `ban` and `unban`: an operator removes a member, or takes that back. */
+/* ban.c: `ban` and `unban`: an operator removes a member, or readmits it. */
 #include "coordinator/commands/commands.h"
 #include "coordinator/commands/operator_session.h"
 
@@ -22,7 +22,8 @@ static bool is_number(const char *text) {
 	return n > 0 && n <= 3 && strspn(text, "0123456789") == n;
 }
 
-/* By its number, or by a name that no other has. A number wins: names are the volunteers' choice. */
+/* Finds a member by its number, or by a unique name. A number wins: names are the volunteers'
+ * choice. */
 static enum rv_err find_member(const json_t *status, const char *text, uint32_t *out, const char **name,
 							   struct rv_errtext *et) {
 	const json_t *m, *members = json_object_get(status, "members");
@@ -40,11 +41,11 @@ static enum rv_err find_member(const json_t *status, const char *text, uint32_t 
 		found++;
 	}
 	if (found > 1)
-		return rv_fail(et, RV_E_INVALID, "%.40s: %d members are called that: say the number that `status` shows", text,
+		return rv_fail(et, RV_E_INVALID, "%.40s: %d members have this name: use the number that `status` shows", text,
 					   found);
-	return found == 1 ? RV_OK
-					  : rv_fail(et, RV_E_NOTFOUND,
-								"%.40s: no member has this number or name: `status` shows those there are", text);
+	return found == 1
+			   ? RV_OK
+			   : rv_fail(et, RV_E_NOTFOUND, "%.40s: no member has this number or name: `status` lists them", text);
 }
 
 static enum rv_err set_banned(const struct ban_options *o, const struct rv_args *args, bool banned,
@@ -82,7 +83,7 @@ const struct rv_command cmd_ban = {
 	.synopsis = "MEMBER",
 	.args_min = 1,
 	.args_max = 1,
-	.help = "Removes a member (its number, or a name that is its alone): it is not waited for, and takes part in "
+	.help = "Removes a member (its number, or its unique name): it is not waited for, and takes part in "
 			"nothing, until `unban`.",
 	.options = options,
 	.opts_bytes = sizeof(struct ban_options),

@@ -17,7 +17,7 @@ static const struct rv_option options[] = {
 	{"count", RV_OPT_INT, offsetof(struct invite_options, count), 0, "1", 1, SERVICE_INVITES_MAX, NULL,
 	 "How many links; each lets one worker join.", "Invite"},
 	{"advertise", RV_OPT_STRING, offsetof(struct invite_options, advertise), NET_ADDR_BYTES, "", 0, 0, NULL,
-	 "HOST:PORT for the links, while the coordinator does not run (default: as the last `serve` was told).", "Invite"},
+	 "HOST:PORT for the links, while the coordinator does not run (default: that of the last `serve`).", "Invite"},
 	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };
 

@@ -1,4 +1,5 @@
-/* new_run.c: `new-run`: a directory with a fresh run: its number, its key, its configuration, an empty store. */
+/* new_run.c: `new-run`: a directory with a fresh run: its number, its key, its configuration, an
+ * empty store. */
 #include "coordinator/commands/commands.h"
 
 #include "base/assert.h"
@@ -29,7 +30,7 @@ static const struct rv_option own_options[] = {
 	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };
 
-/* For the operator, who alone can choose. */
+/* Notes the cost of fp32 for the operator, who chooses the dtype. */
 static void note_fp32(const struct run_config *run) {
 	char cost[FP32_COST_TEXT_BYTES];
 	if (run->dtype != RUN_DTYPE_FP32)
@@ -38,7 +39,8 @@ static void note_fp32(const struct run_config *run) {
 	(void)fprintf(stderr, "note: dtype = fp32: %s; dtype = auto, the default, is bf16 there\n", cost);
 }
 
-/* The text is what all agree on: it says numbers, not what this version takes for suitable. */
+/* Writes values for defaults: all workers agree on the text, whatever another version has as
+ * defaults. */
 static enum rv_err prepare(void *opts, struct rv_errtext *et) {
 	struct run_config *run = &((struct new_run_options *)opts)->run;
 	struct rv_errtext idle;
@@ -68,7 +70,7 @@ static enum rv_err check_files(const void *opts, const struct rv_args *args, str
 	struct run_dir d;
 	RV_TRY(run_dir_of(dir, &d, et));
 	if (run_dir_find(dir, &d, NULL) == RV_OK)
-		return rv_fail(et, RV_E_BUSY, "%s is the directory of a run already: name another one with --dir", dir);
+		return rv_fail(et, RV_E_BUSY, "%s already is the directory of a run: choose another with --dir", dir);
 	return RV_OK;
 }
 
@@ -83,9 +85,9 @@ static enum rv_err make(const struct new_run_options *o, const struct run_dir *d
 	identity_release(&key);
 	RV_TRY(store_create(d->store, run_id, config, et));
 	rv_hex_encode(run_id, sizeof run_id, run_hex);
-	(void)printf("Run %s is made in %s\n"
+	(void)printf("Made run %s in %s\n"
 				 "    public key    %s\n"
-				 "    secret key    %s (keep it safe: whoever has it is the operator)\n\n"
+				 "    secret key    %s (keep it safe: anyone who has it is the operator)\n\n"
 				 "Next:\n"
 				 "    rivulet-coordinator serve --dir %s --listen 0.0.0.0:7433 --advertise HOST:7433\n"
 				 "    rivulet-coordinator invite --dir %s --count 4\n",
@@ -124,7 +126,7 @@ struct rv_command cmd_new_run(struct rv_option *table) {
 		.help = "Makes a run: its key, its configuration, an empty store.",
 		.details =
 			"Everything that the workers must agree on is decided here and never changes: model, inner loop, outer\n"
-			"loop, rounds. Write it into a file and give it with --config; what is not named has a default.",
+			"loop, rounds. Write it into a file and pass it with --config; options not in it have defaults.",
 		.options = table,
 		.presets = model_presets,
 		.opts_bytes = sizeof(struct new_run_options),

@@ -20,8 +20,8 @@ static enum rv_err take_lock(const char *dir, int64_t patience_ms, int *fd, stru
 	}
 }
 
-/* Kept for links that are made while nobody serves. On a full disk a coordinator serves without: it holds until there
- * is room again. */
+/* Keeps the address for links that are made while no coordinator serves. On a full disk a
+ * coordinator serves without that. */
 static enum rv_err keep_advertise(struct opened_run *r, const char *text, struct rv_events *events,
 								  struct rv_errtext *et) {
 	struct rv_errtext why = {0};
@@ -31,12 +31,12 @@ static enum rv_err keep_advertise(struct opened_run *r, const char *text, struct
 	if (e != RV_E_FULL || events == NULL)
 		return rv_fail(et, e, "%s", why.text);
 	rv_event(events, RV_WARN, "advertise_not_kept", RV_FIELDS(rv_field_str("advertise", text)),
-			 "%s; serving without it: links that are made while this coordinator does not run name another address",
+			 "%s; serving without it: links made while this coordinator does not run will have another address",
 			 why.text);
 	return RV_OK;
 }
 
-/* Where links send workers: as told, or as the last `serve` was told. */
+/* Finds the address for links: the given one, or that of the last `serve`. */
 static enum rv_err find_advertise(struct opened_run *r, const struct address *told, struct rv_events *events,
 								  struct address *out, struct rv_errtext *et) {
 	char kept[NET_ADDR_BYTES], text[NET_ADDR_BYTES];
@@ -49,13 +49,14 @@ static enum rv_err find_advertise(struct opened_run *r, const struct address *to
 	return strcmp(kept, text) == 0 ? RV_OK : keep_advertise(r, text, events, et);
 }
 
-/* What the advertised host is as a number, for members that are seen on this machine or in its network. A name that has
- * no address at present is no fault: those members are announced where they are seen. */
+/* Finds the numeric form of the advertised host, for members seen on this machine or in its
+ * network. A name without an address at present is no fault: those members are announced where they
+ * are seen. */
 static void find_site(const struct address *advertise, struct rv_events *events, char site[NET_ADDR_BYTES]) {
 	struct address found;
 	struct rv_errtext why = {0};
 	if (events == NULL)
-		return; /* nobody serves */
+		return; /* not serving */
 	if (address_resolve(advertise, &found, &why) == RV_OK)
 		memcpy(site, found.host, NET_ADDR_BYTES);
 	else

@@ -1,4 +1,5 @@
-/* opened_run.h: a run whose directory is ours: locked, its key read, its store replayed into a service. */
+/* opened_run.h: a run whose directory this process holds: locked, its key read, its store replayed
+ * into a service. */
 #ifndef RV_COORDINATOR_OPENED_RUN_H
 #define RV_COORDINATOR_OPENED_RUN_H
 
@@ -14,12 +15,12 @@ struct opened_run {
 	char config[NET_MAX_CONFIG_BYTES];
 };
 
-/* RV_E_BUSY: another process has it; `patience_ms`: how long to try. `advertise` NULL: the one of the last `serve`.
- * RV_E_NOTFOUND (no run), RV_E_AUTH, RV_E_CORRUPT, ... With `events` (to be served) a full disk is told, and no fault.
- */
+/* Opens a run. RV_E_BUSY: another process holds it, after trying for `patience_ms`; RV_E_NOTFOUND
+ * (no run), RV_E_AUTH, RV_E_CORRUPT, and the store's. `advertise` NULL: that of the last `serve`.
+ * With `events` (to serve) a full disk is reported and is no fault. */
 enum rv_err opened_run_open(const struct run_dir *dir, int64_t patience_ms, const struct address *advertise,
 							struct rv_events *events, struct opened_run *out, struct rv_errtext *et);
-/* Harmless on a zeroed struct. */
+/* Closes a run; harmless on a zeroed struct. */
 void opened_run_close(struct opened_run *r);
 
 #endif

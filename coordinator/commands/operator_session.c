@@ -1,5 +1,5 @@
-/* operator_session.c: see operator_session.h. Whoever holds the directory's lock runs the run: so the lock tells
- * whether there is somebody to ask. */
+/* operator_session.c: see operator_session.h. The process that holds the directory's lock runs the
+ * run: so the lock shows whether there is a coordinator to ask. */
 #include "coordinator/commands/operator_session.h"
 
 #include "base/clock.h"
@@ -22,7 +22,7 @@ struct operator_session {
 	struct http_client *http;
 };
 
-/* ---- over HTTPS -------------------------------------------------------------------------------------------------- */
+/* ---- over HTTPS ---- */
 
 struct question {
 	const char *path, *form; /* form NULL: GET */
@@ -54,7 +54,7 @@ static void on_done(void *ctx, const struct http_reply *reply) {
 		memcpy(a->body, reply->body, a->n);
 }
 
-/* a->body (free() it) on 200 and 204. */
+/* Asks and returns the body in a->body (the caller frees it) on 200 and 204. */
 static enum rv_err ask_for(struct operator_session *o, const struct question *q, struct answer *a,
 						   struct rv_errtext *et) {
 	struct http_request rq = {.path = q->path,
@@ -80,7 +80,7 @@ static enum rv_err ask_for(struct operator_session *o, const struct question *q,
 	return e;
 }
 
-/* *body, a text (free() it). */
+/* Asks and returns the body as text (the caller frees it). */
 static enum rv_err ask(struct operator_session *o, const char *path, const char *form, char **body,
 					   struct rv_errtext *et) {
 	const struct question q = {path, form, REPLY_MAX_BYTES, TIMEOUT_MS};
@@ -91,15 +91,15 @@ static enum rv_err ask(struct operator_session *o, const char *path, const char 
 	return RV_OK;
 }
 
-/* DIR/listen, which a coordinator that is just starting has not made yet. */
+/* Reads DIR/listen, which a coordinator that is just starting has not made yet. */
 static enum rv_err read_listen(const struct run_dir *dir, struct address *out, struct rv_errtext *et) {
 	enum rv_err e = listen_file_read(dir->listen, out, et);
 	if (e != RV_E_NOTFOUND)
 		return e;
 	return rv_fail(
 		et, RV_E_BUSY,
-		"%s is in use, but %s is not there: is the coordinator just starting? Try again; does its log say that "
-		"the disk was full? It tries again every 10 s",
+		"%s is in use, but %s does not exist: if the coordinator is just starting, try again; if its log reports "
+		"a full disk, it tries again every 10 s",
 		dir->dir, dir->listen);
 }
 
@@ -113,7 +113,7 @@ static enum rv_err open_online(const struct run_dir *dir, struct operator_sessio
 	return http_client_new(&cfg, &o->http, et);
 }
 
-/* ---- either way -------------------------------------------------------------------------------------------------- */
+/* ---- either way ---- */
 
 enum rv_err operator_open(const struct run_dir *dir, const struct address *advertise, struct operator_session **out,
 						  struct rv_errtext *et) {
@@ -185,8 +185,8 @@ enum rv_err operator_invite(struct operator_session *o, int count, char **links,
 	RV_TRY(store_get(o->run.store, "advertise", advertise, sizeof advertise, et));
 	if (advertise[0] == '\0')
 		return rv_fail(et, RV_E_INVALID,
-					   "this coordinator was never started, so it is not known where workers will reach it: start it "
-					   "(`serve`), or say --advertise HOST:PORT");
+					   "this coordinator was never started, so its address is unknown: start it "
+					   "(`serve`), or use --advertise HOST:PORT");
 	return invite_offline(o, count, links, et);
 }
 

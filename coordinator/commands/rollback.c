@@ -1,4 +1,5 @@
-/* rollback.c: `rollback`: the operator takes back committed rounds that nobody's disk holds any more. */
+/* rollback.c: `rollback`: the operator takes back committed rounds that no disk holds any
+ * longer. */
 #include "coordinator/commands/commands.h"
 #include "coordinator/commands/operator_session.h"
 
@@ -17,8 +18,8 @@ static const struct rv_option options[] = {
 	{"to-round", RV_OPT_INT, offsetof(struct rollback_options, to_round), 0, NULL, 0, 1e15, NULL,
 	 "The round that is open again: it and all later ones are trained anew.", "Rollback"},
 	{"force", RV_OPT_BOOL, offsetof(struct rollback_options, force), 0, "false", 0, 0, NULL,
-	 "Also when those who hold the given-up rounds are merely absent, or hold them still; also to a round that nobody "
-	 "who is here has proven.",
+	 "Also if members that hold the given-up rounds are merely absent, or still hold them; also to a round that no "
+	 "present member has proven.",
 	 "Rollback"},
 	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };
@@ -42,14 +43,14 @@ static enum rv_err run(void *opts, const struct rv_args *args, struct rv_errtext
 const struct rv_command cmd_rollback = {
 	.name = "rollback",
 	.synopsis = "",
-	.help = "Takes back committed rounds whose state nobody holds any more, so that the run can go on.",
+	.help = "Takes back committed rounds whose state no member holds any longer, so that the run can continue.",
 	.details =
-		"`status` says when the run stands still because the state of its round is on no disk that is here, who held\n"
-		"it last, and the latest round that somebody can prove: give that one. Nothing is taken back without this\n"
-		"command. It begins a new term: workers that are ahead go back, by their own disks where they can, and say\n"
-		"so in their logs; what is taken back they set aside, in given-up-E of their directories. When an older copy\n"
+		"`status` reports when the run stands still because no present disk has the state of its round, which\n"
+		"members held it last, and the latest provable round: use that one. Nothing is taken back without this\n"
+		"command. It begins a new term: workers that are ahead go back, by their own disks if they can, and log\n"
+		"it; they set the rounds taken back aside, in given-up-E of their directories. If an older copy\n"
 		"of the coordinator's directory was restored under workers that are ahead, serve the newest copy: a rollback\n"
-		"gives up all that was trained since, and where no disk reaches its round there is nothing to go on from.",
+		"gives up all that was trained since, and if no disk reaches its round there is nothing to continue from.",
 	.options = options,
 	.opts_bytes = sizeof(struct rollback_options),
 	.run = run,

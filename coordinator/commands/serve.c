@@ -1,4 +1,4 @@
-/* serve.c: `serve`: the coordinator at work, until a signal. */
+/* serve.c: `serve`: runs the coordinator until a signal. */
 #include "coordinator/commands/commands.h"
 
 #include "base/clock.h"
@@ -33,7 +33,7 @@ static const struct rv_option options[] = {
 	{"max-connections", RV_OPT_INT, offsetof(struct serve_options, max_connections), 0, "256", 8, 800, NULL,
 	 "Connections open at once; a worker needs three.", "Coordinator"},
 	{"log", RV_OPT_STRING, offsetof(struct serve_options, log), RUN_PATH_BYTES, "", 0, 0, NULL,
-	 "A file that also gets every event as a JSON line.", "Coordinator"},
+	 "A file for every event as a JSON line.", "Coordinator"},
 	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };
 
@@ -53,12 +53,12 @@ static enum rv_err parse_addresses(const struct serve_options *o, struct address
 					   o->listen);
 	*advertise = *listen;
 	if (o->advertise[0] == '\0')
-		return is_wildcard(listen)
-				   ? rv_fail(et, RV_E_INVALID,
-							 "--listen %s is every address of this machine, so invite links cannot name one: say how "
-							 "workers reach it with --advertise HOST:PORT",
-							 o->listen)
-				   : RV_OK;
+		return is_wildcard(listen) ? rv_fail(et, RV_E_INVALID,
+											 "--listen %s is every address of this machine, so invite links cannot "
+											 "name one: set the address at which "
+											 "workers reach it with --advertise HOST:PORT",
+											 o->listen)
+								   : RV_OK;
 	e = address_parse(o->advertise, advertise, et);
 	if (e == RV_OK && advertise->host[0] == '\0')
 		e = rv_fail(et, RV_E_INVALID, "the host is missing");
@@ -77,7 +77,8 @@ static enum rv_err check_files(const void *opts, const struct rv_args *args, str
 	return run_dir_find(((const struct serve_options *)opts)->dir, &d, et);
 }
 
-/* For the programs on this machine: loopback, when every address is listened on. */
+/* Returns the address for programs on this machine: loopback, if the server listens on all
+ * addresses. */
 static struct address local_of(const struct address *bound) {
 	struct address a = *bound;
 	if (is_wildcard(&a))
@@ -113,11 +114,11 @@ static enum rv_err serve_run(struct opened_run *r, struct server_config *cfg, co
 	(void)unlink(r->dir.listen);
 	server_free(server);
 	if (e == RV_OK)
-		rv_event(ev, RV_INFO, "stopped", RV_NO_FIELDS, "stopped; nothing is lost: `serve` goes on where this was");
+		rv_event(ev, RV_INFO, "stopped", RV_NO_FIELDS, "stopped; nothing is lost: `serve` continues where this was");
 	return e;
 }
 
-/* With the socket open: the port is known, and so is what links shall say. */
+/* Opens the run and serves it. The socket is open: its port is known, for links too. */
 static enum rv_err open_and_serve(const struct serve_options *o, const struct run_dir *d, int signal_fd,
 								  struct rv_events *ev, struct rv_errtext *et) {
 	struct address listen, advertise, bound;
@@ -167,7 +168,7 @@ const struct rv_command cmd_serve = {
 	.help = "Coordinates the run until SIGINT or SIGTERM; kill -9 loses nothing either.",
 	.details =
 		"Workers and browsers use the same port (HTTPS, TLS 1.3, the run's key as certificate). DIR/listen holds\n"
-		"the address once it is open. Behind a router, forward the port and say --advertise.",
+		"the address once it is open. Behind a router, forward the port and use --advertise.",
 	.options = options,
 	.opts_bytes = sizeof(struct serve_options),
 	.check = check,

@@ -20,16 +20,16 @@ static const struct rv_option options[] = {
 	{"dir", RV_OPT_STRING, offsetof(struct status_options, dir), RUN_DIR_BYTES, NULL, 0, 0, NULL,
 	 "Directory of the run.", "Status"},
 	{"follow", RV_OPT_BOOL, offsetof(struct status_options, follow), 0, "false", 0, 0, NULL,
-	 "Again every second, until the run is done.", "Status"},
+	 "Repeat every second, until the run is done.", "Status"},
 	{"json", RV_OPT_BOOL, offsetof(struct status_options, json), 0, "false", 0, 0, NULL,
 	 "JSON lines, also on a terminal.", "Status"},
 	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };
 
-/* How it is shown, and what was shown last. */
+/* The form of the output, and the state of the last one. */
 struct view {
 	bool json, follow, redraws;
-	int lines; /* on the terminal, to be drawn over */
+	int lines; /* on the terminal, to be redrawn */
 	struct status_news told;
 };
 
@@ -68,7 +68,7 @@ static enum rv_err look(const struct run_dir *d, struct view *v, bool *done, boo
 	return RV_OK;
 }
 
-/* A coordinator that is being restarted is waited for. */
+/* Follows the run; waits for a coordinator that is being restarted. */
 static enum rv_err follow(const struct run_dir *d, struct view *v, struct rv_errtext *et) {
 	int64_t online_us = rv_clock_monotonic_us();
 	bool done = false, online = false;
@@ -84,7 +84,7 @@ static enum rv_err follow(const struct run_dir *d, struct view *v, struct rv_err
 			return e != RV_OK
 					   ? e
 					   : rv_fail(et, RV_E_CLOSED,
-								 "the coordinator of %s does not run: `rivulet-coordinator serve --dir %s` goes on",
+								 "the coordinator of %s does not run: `rivulet-coordinator serve --dir %s` continues",
 								 d->dir, d->dir);
 		const struct timespec pause = {.tv_sec = POLL_MS / 1000};
 		(void)nanosleep(&pause, NULL);
@@ -109,7 +109,8 @@ const struct rv_command cmd_status = {
 	.help = "Shows the round, the loss, and every worker; --follow until the run is done.",
 	.details =
 		"Works while the coordinator runs and while it does not. Not on a terminal it prints JSON: the whole status,\n"
-		"or with --follow a line for every round that is committed, and for what an operator should know: workers\n"
+		"or with --follow a line for every round that is committed, and for events that an operator should know: "
+		"workers\n"
 		"that are missing, a full disk (the coordinator's or a worker's), a coordinator that does not run.",
 	.options = options,
 	.opts_bytes = sizeof(struct status_options),

@@ -6,7 +6,8 @@
 
 enum { INDENT = 2 };
 
-/* `rank`: which column gets room first. Text is left-aligned, numbers are right-aligned. */
+/* The columns. `rank`: the order in which they get room. Text is left-aligned, numbers are
+ * right-aligned. */
 static const struct column {
 	const char *title;
 	int width, rank;
@@ -30,7 +31,7 @@ static void choose(int width, bool shown[STATUS_TABLE_COLUMNS]) {
 			if (columns[i].rank != rank)
 				continue;
 			if (used + 1 + columns[i].width > width)
-				return; /* a narrower one of less importance does not take its place */
+				return; /* a narrower, less important one does not replace it */
 			shown[i] = true;
 			used += 1 + columns[i].width;
 		}

@@ -1,4 +1,5 @@
-/* status_view.c: see status_view.h. Whatever is missing or of another type in the JSON shows as nothing. */
+/* status_view.c: see status_view.h. Fields that are missing or of another type in the JSON are left
+ * out. */
 #include "coordinator/commands/status_view.h"
 
 #include "base/short_number.h"
@@ -19,7 +20,7 @@ static const char *string(const json_t *o, const char *key) {
 	return s != NULL ? s : "";
 }
 
-/* "1:02:03", "2:03". */
+/* Writes a duration: "1:02:03", "2:03". */
 static const char *span(double s, char out[24]) {
 	long t = s > 0 && s < 1e9 ? (long)(s + 0.5) : 0;
 	if (t >= 3600)
@@ -55,7 +56,7 @@ static void name_of(const json_t *m, char out[64]) {
 		(void)snprintf(out, 64, "worker %.0f", number(m, "member"));
 }
 
-/* The i-th missing member, or NULL. */
+/* Returns the i-th missing member, or NULL. */
 static const json_t *missing_member(const json_t *status, size_t i) {
 	const json_t *m, *who = json_array_get(json_object_get(status, "missing"), i);
 	size_t k;
@@ -75,7 +76,7 @@ static void print_waiting(const json_t *o, FILE *out) {
 	const json_t *m;
 	if (!waits_long(o))
 		return;
-	(void)fprintf(out, "  waiting for workers since %s: %.0f of %.0f are there", span(number(o, "waiting_s"), waited),
+	(void)fprintf(out, "  waiting for workers since %s: %.0f of %.0f are present", span(number(o, "waiting_s"), waited),
 				  number(o, "alive"), number(o, "min_workers"));
 	for (size_t i = 0; i < MISSING_SHOWN && (m = missing_member(o, i)) != NULL; i++) {
 		name_of(m, name);
@@ -88,16 +89,17 @@ static void print_old_copy(const json_t *o, FILE *out) {
 	const char *command = string(o, "command");
 	(void)fprintf(
 		out,
-		"  the run holds at round %.0f: workers are ahead of this coordinator (its store is an old copy): serve "
+		"  the run waits at round %.0f: workers are ahead of this coordinator (its store is an old copy): serve "
 		"the newest store\n",
 		number(o, "round"));
 	if (command[0] != '\0')
 		(void)fprintf(out, "  or give up what was trained since: %s\n", command);
 	else
-		(void)fprintf(out,
-					  "  nobody who is here has proven round %.0f: a rollback to it would leave nothing to go on from, "
-					  "unless a disk reaches it\n",
-					  number(o, "round"));
+		(void)fprintf(
+			out,
+			"  no present member has proven round %.0f: a rollback to it would leave nothing to continue from, "
+			"unless a disk reaches it\n",
+			number(o, "round"));
 }
 
 static void print_not_held(const json_t *status, FILE *out) {
@@ -109,18 +111,20 @@ static void print_not_held(const json_t *status, FILE *out) {
 		return;
 	}
 	if (json_is_true(json_object_get(o, "complete"))) {
-		(void)fprintf(out, "  the run is complete; who is here has an older state: to give it the final one, start one "
-						   "who has that\n");
+		(void)fprintf(
+			out,
+			"  the run is complete; the present workers have an older state: to give them the final one, start one "
+			"that has it\n");
 		return;
 	}
-	(void)fprintf(out, "  the run holds: %s the state of round %.0f\n",
-				  json_is_true(json_object_get(o, "lost")) ? "all who held it have come back without"
-														   : "nobody who is here holds",
+	(void)fprintf(out, "  the run waits: %s the state of round %.0f\n",
+				  json_is_true(json_object_get(o, "lost")) ? "all members that held it came back without"
+														   : "no present member holds",
 				  number(o, "round"));
 	if (string(o, "command")[0] == '\0')
 		return;
 	(void)fprintf(out, "  %s%s\n",
-				  json_array_size(json_object_get(o, "absent")) > 0 ? "start one who held it, or give up rounds: "
+				  json_array_size(json_object_get(o, "absent")) > 0 ? "start one that held it, or give up rounds: "
 																	: "to give up rounds: ",
 				  string(o, "command"));
 }
@@ -129,11 +133,11 @@ static void print_shared_text(const json_t *o, FILE *out) {
 	double shards = number(o, "data_shards");
 	if (shards < 1 || number(o, "alive") <= shards)
 		return;
-	(void)fprintf(out, "  %.0f workers share %.0f parts of the text (data-shards): some read the very same\n",
+	(void)fprintf(out, "  %.0f workers share %.0f parts of the text (data-shards): some read the same\n",
 				  number(o, "alive"), shards);
 }
 
-/* Adds to the notes of a row; what has no room is cut off. */
+/* Adds to the notes of a row; cut off at its size. */
 __attribute__((format(printf, 2, 3))) static void add_note(struct status_row *r, const char *fmt, ...) {
 	size_t used = strlen(r->notes);
 	va_list ap;
@@ -148,7 +152,7 @@ static void note_silence(struct status_row *r, const json_t *m) {
 		add_note(r, "%s", ", taken for dead");
 }
 
-/* ", DISK FULL: cannot store checkpoints", or nothing. */
+/* Adds ", DISK FULL: cannot store checkpoints", or nothing. */
 static void note_storage(struct status_row *r, const json_t *m) {
 	const json_t *o = json_object_get(m, "storage");
 	if (json_is_object(o))
@@ -156,7 +160,7 @@ static void note_storage(struct status_row *r, const json_t *m) {
 				 string(o, "fails"));
 }
 
-/* ", UNLIKE THE OTHERS: loss, cosine", or nothing. */
+/* Adds ", UNLIKE THE OTHERS: loss, cosine", or nothing. */
 static void note_outlier(struct status_row *r, const json_t *m) {
 	const json_t *kind;
 	size_t i;
@@ -165,7 +169,7 @@ static void note_outlier(struct status_row *r, const json_t *m) {
 	}
 }
 
-/* ", does not reach members 1, 2: left out", or nothing. */
+/* Adds ", does not reach members 1, 2: left out", or nothing. */
 static void note_apart(struct status_row *r, const json_t *m) {
 	const json_t *apart = json_object_get(m, "apart_from"), *other;
 	size_t i, n = json_array_size(apart);
@@ -181,7 +185,7 @@ static void note_apart(struct status_row *r, const json_t *m) {
 
 static void fill_who(struct status_row *r, const json_t *m, bool online) {
 	char name[64];
-	bool votes = !json_is_object(json_object_get(m, "storage")); /* else it is there, and only cannot */
+	bool votes = !json_is_object(json_object_get(m, "storage")); /* else it only cannot vote */
 	const char *phase = json_is_true(json_object_get(m, "banned")) ? "banned" : string(m, "phase");
 	phase = strcmp(phase, "leaving") == 0 && votes ? "left" : phase;
 	name_of(m, name);
@@ -195,7 +199,7 @@ static void fill_who(struct status_row *r, const json_t *m, bool online) {
 		CELL(r, COLUMN_SEEN, "%s", online ? "not yet" : "not known"); /* reports are not stored */
 }
 
-/* Loss, speed and line; "-" where the worker has not reported one. */
+/* Fills in loss, speed and line; "-" if the worker has not reported one. */
 static void fill_training(struct status_row *r, const json_t *m) {
 	char text[24];
 	if (json_is_number(json_object_get(m, "loss")))
@@ -214,7 +218,7 @@ static void fill_training(struct status_row *r, const json_t *m) {
 		CELL(r, COLUMN_OWNS, "%s", "-");
 }
 
-/* Norm and cosine of its last contribution; "-" where they are not known. */
+/* Fills in norm and cosine of its last contribution; "-" if unknown. */
 static void fill_contribution(struct status_row *r, const json_t *m) {
 	const json_t *c = json_object_get(m, "contribution");
 	CELL(r, COLUMN_NORM, "%s", "-");
@@ -252,7 +256,8 @@ static void print_members(const json_t *members, bool online, int width, FILE *o
 	free(rows);
 }
 
-/* How many lines a terminal of that width makes of the text; all of it is ASCII but for names. */
+/* Returns how many lines a terminal of that width makes of the text; all of it is ASCII but for
+ * names. */
 static int lines_of(const char *text, int width) {
 	int lines = 0;
 	while (*text != '\0') {
@@ -300,7 +305,7 @@ void status_view_print_json(const json_t *status, bool online, FILE *out) {
 	print_line(o, out);
 }
 
-/* Copies the field, if it is there. */
+/* Copies the field, if it exists. */
 static void take(json_t *to, const char *as, const json_t *from, const char *key) {
 	json_t *v = json_object_get(from, key);
 	if (v != NULL)
@@ -332,7 +337,7 @@ static void print_change(const char *name, const json_t *status, bool online, FI
 	print_line(o, out);
 }
 
-/* Tells `yes` or `no` when `now` is not what was told last. */
+/* Prints `yes` or `no` if `now` differs from the last one printed. */
 static void print_if_changed(bool *told, bool now, const char *yes, const char *no, const json_t *status, bool online,
 							 FILE *out) {
 	if (*told != now)
@@ -370,7 +375,7 @@ static void print_phase(struct status_news *told, const json_t *status, FILE *ou
 	told->missing = waits_long(status);
 }
 
-/* One line for each member whose disk begins to fail, and when that is over. */
+/* Prints one line for each member whose disk begins to fail, or works again. */
 static void print_storage_news(struct status_news *told, const json_t *status, FILE *out) {
 	const json_t *m;
 	size_t i;
@@ -406,7 +411,7 @@ void status_view_print_news(struct status_news *told, const json_t *status, bool
 		told->round = number(commit, "round") + 1;
 	}
 	if (!online)
-		return; /* who is there, and whether the store can be written, is not known */
+		return; /* members and the state of the store are unknown */
 	print_if_changed(&told->store_full, json_is_true(json_object_get(status, "store_full")), "store_full", "store_ok",
 					 status, online, out);
 	print_storage_news(told, status, out);

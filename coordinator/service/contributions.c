@@ -35,7 +35,7 @@ static double cosine(const struct report_measured *m, float mean2) {
 	return lengths > 0 ? fmin(fmax((double)m->dot / lengths, -1), 1) : 0;
 }
 
-/* Returns by how many owners participant i was measured. */
+/* Gathers the figures of participant i; returns how many owners measured it. */
 static int gather(const struct report *const *owners, const uint32_t *owned, int n_owners, int n, int i,
 				  struct figures *f) {
 	int count = 0;

@@ -1,4 +1,5 @@
-/* data_shards.c: more workers than the text has parts: told once. Nothing here decides anything. */
+/* data_shards.c: reports once that there are more workers than the text has parts. Decides
+ * nothing. */
 #include "coordinator/service/internal.h"
 
 #include <inttypes.h>
@@ -13,6 +14,6 @@ void service_watch_shards(struct service *s) {
 	s->shards_told = true;
 	service_tell(s, RV_WARN, "shared_text",
 				 "%d workers share %" PRId64 " parts of the text: those whose numbers differ by %" PRId64
-				 " read the very same and train alike; a run with data-shards = %d gives each its own",
+				 " read the same and train alike; a run with data-shards = %d gives each its own",
 				 alive, s->run.data_shards, s->run.data_shards, alive);
 }

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Ticks between rounds have no text. */
+/* Writes the text of a tick; none between rounds. */
 static void round_text(double v, char out[CHART_TEXT_BYTES]) {
 	(void)snprintf(out, CHART_TEXT_BYTES, "%.0f", v);
 	if (v != round(v))

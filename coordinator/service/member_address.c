@@ -26,13 +26,15 @@ static enum address_reach reach_of(const char *host) {
 	return address_reach(&a);
 }
 
-/* Of a member that is seen at a host of a narrow range, which others reach only where the coordinator is. */
+/* Returns the host to announce for a member seen at a host of a narrow range, which others reach
+ * only at the coordinator's site. */
 static const char *host_at_site(const struct member_sight *sight, const char *site, const char *stated,
 								enum address_reach reach) {
 	enum address_reach at_site = reach_of(site), own = reach_of(sight->own);
 	if (reach == ADDRESS_LOOPBACK)
 		return at_site <= ADDRESS_PRIVATE ? site : sight->host;
-	/* Behind the coordinator's router, with a port that is forwarded: its operator's own machine. */
+	/* A member behind the coordinator's router, with a forwarded port, is the operator's own
+	 * machine. */
 	if (at_site == ADDRESS_PUBLIC && (own != reach || same_host(stated, site)))
 		return site;
 	return own == ADDRESS_PUBLIC ? sight->own : sight->host;
@@ -44,7 +46,8 @@ enum rv_err member_address_choose(const struct member_sight *sight, const char *
 	enum address_reach reach = reach_of(sight->host);
 	RV_TRY(address_parse(stated, &a, et));
 	if (reach == ADDRESS_UNUSABLE)
-		return rv_fail(et, RV_E_INVALID, "report: its sender is seen at '%s', which nobody can dial", sight->host);
+		return rv_fail(et, RV_E_INVALID, "report: its sender is seen at '%s', an address that cannot be dialed",
+					   sight->host);
 	const char *host = sight->host;
 	if (reach != ADDRESS_PUBLIC)
 		host = host_at_site(sight, site, a.host[0] != '\0' ? a.host : "-", reach);

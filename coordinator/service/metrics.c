@@ -1,4 +1,5 @@
-/* metrics.c: GET /metrics, the Prometheus text format 0.0.4. Labels are member numbers: a handful of series. */
+/* metrics.c: GET /metrics, the Prometheus text format 0.0.4. Labels are member numbers: a handful
+ * of series. */
 #include "coordinator/service/internal.h"
 
 #include <inttypes.h>
@@ -58,24 +59,24 @@ static double value_disk_full(const struct core_member_view *v) {
 }
 
 static const struct series all_series[] = {
-	{"rivulet_member_up", "gauge", "1 when the member reported lately", value_up},
+	{"rivulet_member_up", "gauge", "1 if the member reported lately", value_up},
 	{"rivulet_member_loss", "gauge", "Mean training loss of its last steps, nats per token", value_loss},
 	{"rivulet_member_tokens_per_second", "gauge", "Its training speed", value_tokens_per_s},
 	{"rivulet_member_sent_bytes_total", "counter", "Sent to peers since its process started", value_tx},
 	{"rivulet_member_received_bytes_total", "counter", "Received from peers since its process started", value_rx},
-	{"rivulet_member_line_up_bytes_per_second", "gauge", "What its line carried upwards in all-reduces; 0: not known",
+	{"rivulet_member_line_up_bytes_per_second", "gauge", "Its bandwidth upwards in all-reduces; 0: unknown",
 	 value_up_rate},
 	{"rivulet_member_line_down_bytes_per_second", "gauge", "The same, downwards", value_down_rate},
 	{"rivulet_member_ownership_ratio", "gauge", "The part of the vector that it averaged in the last all-reduce",
 	 value_share},
 	{"rivulet_member_compute_seconds_total", "counter", "Spent in inner steps since its process started",
 	 value_compute},
-	{"rivulet_member_storage_failing", "gauge", "1 while it cannot store all that it should", value_storage},
+	{"rivulet_member_storage_failing", "gauge", "1 while it cannot store all its state", value_storage},
 	{"rivulet_member_storage_full", "gauge", "1 while that is because its disk is full", value_disk_full},
 	{"rivulet_member_reduce_seconds_total", "counter", "Spent in all-reduces since its process started", value_reduce},
 };
 
-/* Of members whose contribution was measured. */
+/* Returns the norm of a measured contribution. */
 static double contribution_norm(const struct outlier *m) {
 	return m->last.norm;
 }
@@ -117,7 +118,7 @@ static void write_outliers(const struct service *s, FILE *f, int n) {
 
 static void write_run(const struct service *s, FILE *f, int64_t now_us) {
 	const struct document *d = core_document(s->core);
-	one(f, "rivulet_round", "gauge", "The round that is open: so many are committed", (double)d->round);
+	one(f, "rivulet_round", "gauge", "The open round, which is the number of committed ones", (double)d->round);
 	one(f, "rivulet_rounds", "gauge", "Rounds in the run", (double)d->final_round);
 	one(f, "rivulet_phase", "gauge", "1 waiting, 2 training, 3 averaging, 4 done", d->phase);
 	one(f, "rivulet_attempt", "gauge", "Attempt of the all-reduce, 0 when there is none", d->attempt);
@@ -125,8 +126,7 @@ static void write_run(const struct service *s, FILE *f, int64_t now_us) {
 	struct core_kept kept;
 	core_kept(s->core, &kept);
 	one(f, "rivulet_state_not_held", "gauge",
-		"0 somebody who is here holds the state of the round, 1 those who held it last are absent, 2 it is lost",
-		kept.state);
+		"0 a present member holds the state of the round, 1 the last holders are absent, 2 it is lost", kept.state);
 	one(f, "rivulet_tokens_total", "counter", "Tokens of all committed rounds", (double)s->total_tokens);
 	const double loss = s->n_history > 0 ? s->history[s->n_history - 1].loss : 0;
 	if (loss > 0)

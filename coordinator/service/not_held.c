@@ -1,12 +1,13 @@
-/* not_held.c: what people hear when nobody who is here has the state of the run's round, and what they can do
- * about it. News are short: a few lines. */
+/* not_held.c: the log for the case that no present member has the state of the run's round, with
+ * the remedy. News are short: a few lines. */
 #include "coordinator/service/internal.h"
 
 #include <inttypes.h>
 
 enum { MEMBERS_BYTES = 96 };
 
-/* Round 0 anybody has, and it is nothing to go on from. */
+/* Returns true if the round is worth a rollback: any worker has round 0, from which nothing is
+ * saved. */
 static bool is_worth_it(const struct core_kept *kept) {
 	return kept->has_best && (!kept->ahead || kept->best_round > 0);
 }
@@ -24,7 +25,7 @@ void service_rollback_command(const struct service *s, const struct core_kept *k
 					   dir != NULL ? dir : "DIR", kept->best_round, force ? " --force" : "");
 }
 
-/* "0 (behind), 2 (absent)". */
+/* Writes "0 (behind), 2 (absent)". */
 static void list_members(uint64_t set, uint64_t absent, uint64_t behind, char out[static MEMBERS_BYTES]) {
 	size_t n = 0;
 	out[0] = '\0';
@@ -36,7 +37,7 @@ static void list_members(uint64_t set, uint64_t absent, uint64_t behind, char ou
 													: "");
 }
 
-/* All that there was to do is done: whoever comes late has an older state, and that is no fault. */
+/* Logs that the run is complete: members that come late have an older state, which is no fault. */
 static void tell_over(struct service *s, const struct core_kept *kept) {
 	struct core_member_view views[NET_MAX_MEMBERS];
 	char here[MEMBERS_BYTES], holders[MEMBERS_BYTES];
@@ -48,16 +49,17 @@ static void tell_over(struct service *s, const struct core_kept *kept) {
 	list_members(behind, 0, 0, here);
 	list_members(kept->absent | kept->behind, 0, 0, holders);
 	service_tell(s, RV_INFO, "complete",
-				 "the run is complete, and nothing is lost: who is here (member %s) holds an older state than that of "
-				 "round %" PRIu64,
+				 "the run is complete, and nothing is lost: members that are present (%s) have an older state than "
+				 "that of round %" PRIu64,
 				 here, kept->round);
 	service_tell(s, RV_INFO, "complete",
-				 "to give it the final weights start one who has them (member %s) with its directory; else stop it, "
+				 "to give them the final weights start one that has them (member %s) with its directory; else stop it, "
 				 "and this coordinator",
 				 holders);
 }
 
-/* A rollback is the one thing that must not be done lightly here: what the workers are ahead by may be all there is. */
+/* Logs that the store is an old copy. A rollback would be dangerous: the rounds that workers are
+ * ahead by may exist only there. */
 static void tell_old_copy(struct service *s, const struct core_kept *kept, const char *command) {
 	service_tell(s, RV_WARN, "old_copy",
 				 "workers are ahead of this coordinator, whose store must be an old copy: stop it, and serve the "
@@ -67,13 +69,14 @@ static void tell_old_copy(struct service *s, const struct core_kept *kept, const
 							  "or the operator gives up what was trained since: a rollback");
 		return;
 	}
+	service_tell(
+		s, RV_WARN, "next_step",
+		"a rollback to round %" PRIu64
+		" would leave nothing to continue from, unless a disk reaches back that far: no present member has proven "
+		"it",
+		kept->round);
 	service_tell(s, RV_WARN, "next_step",
-				 "a rollback to round %" PRIu64
-				 " would leave nothing to go on from, unless a disk reaches back so far: nobody who is here has proven "
-				 "it",
-				 kept->round);
-	service_tell(s, RV_WARN, "next_step",
-				 "without a newer store: `rivulet export WORKER_DIR --out hf` makes weights of what a worker has; a "
+				 "without a newer store: `rivulet export WORKER_DIR --out hf` exports a worker's weights; a "
 				 "new run can begin with them (new-run: init-hash)");
 }
 
@@ -87,18 +90,18 @@ void service_tell_not_held(struct service *s, uint64_t round, const char *text) 
 	}
 	list_members(kept.last_held, kept.absent, kept.behind, who);
 	service_tell(s, RV_ERROR, kept.state == CORE_STATE_LOST ? "state_lost" : "state_absent",
-				 "the run holds at round %" PRIu64 ": %s; held last by members %s", round, text, who);
+				 "the run waits at round %" PRIu64 ": %s; held last by members %s", round, text, who);
 	service_rollback_command(s, &kept, s->cfg.dir, command, sizeof command);
 	if (kept.ahead)
 		tell_old_copy(s, &kept, command);
 	else if (command[0] != '\0')
 		service_tell_operator(s, RV_WARN, "rollback_possible", command, "%s",
 							  kept.absent != 0   ? "start one of them with its directory, or give up rounds: a rollback"
-							  : kept.behind != 0 ? "wait until they have what they lack, or give up rounds: a rollback"
-												 : "only a rollback, which gives up rounds, goes on from here");
+							  : kept.behind != 0 ? "wait until they have caught up, or give up rounds: a rollback"
+												 : "only a rollback, which gives up rounds, lets the run continue");
 	else
 		service_tell(s, RV_WARN, "rollback_possible",
-					 "start one of them with its directory; no earlier round is on a disk that is here");
+					 "start one of them with its directory; no present disk has an earlier round");
 }
 
 void service_describe_rollback(const struct service *s, const struct service_rolled_back *r,
@@ -110,8 +113,8 @@ void service_describe_rollback(const struct service *s, const struct service_rol
 					 d->round, d->term, r->from_round - d->round, r->tokens);
 	if (n > 0 && n < SERVICE_ROLLBACK_BYTES && r->unproven)
 		(void)snprintf(text + n, SERVICE_ROLLBACK_BYTES - (size_t)n,
-					   "\nnobody who is here has proven round %" PRIu64
-					   ": where no disk reaches it, the run stands still. Workers set aside what they had, in "
-					   "given-up-E of their directories (their logs say where): `rivulet checkpoint list` reads it",
+					   "\nno present member has proven round %" PRIu64
+					   ": if no disk reaches it, the run stands still. Workers set their later rounds aside, in "
+					   "given-up-E of their directories (their logs name them): `rivulet checkpoint list` reads it",
 					   d->round);
 }

@@ -1,5 +1,5 @@
-/* outliers.c: members whose contribution or loss is far from those of the others are named, for people: nothing
- * here decides anything. What is odd in one round may be luck: a member is named after OUTLIER_ROUNDS rounds. */
+/* outliers.c: logs members whose contribution or loss is far from those of the others. Decides
+ * nothing. One odd round may be chance: a member is logged after OUTLIER_ROUNDS rounds. */
 #include "coordinator/service/contributions.h"
 #include "coordinator/service/internal.h"
 #include "coordinator/service/robust.h"
@@ -7,13 +7,13 @@
 #include <inttypes.h>
 #include <math.h>
 
-/* How far a figure may be from the median where all others are alike. */
+/* Least distance from the median where all others are alike. */
 #define LOSS_LEAST    0.5  /* nats a token */
-#define LOSS_SHARE    0.25 /* ... or so much of the median */
+#define LOSS_SHARE    0.25 /* ... or this share of the median */
 #define COSINE_LEAST  0.2
-#define CLIPPED_LEAST 0.5 /* the share of its chunks from which on a contribution counts as scaled down */
+#define CLIPPED_LEAST 0.5 /* share of its chunks from which a contribution counts as scaled down */
 
-/* What the participants of a round have in common, and where each differs. */
+/* Figures of a round's participants: medians, and each one's distance. */
 struct round_figures {
 	int n;
 	uint32_t members[NET_MAX_MEMBERS];
@@ -22,9 +22,9 @@ struct round_figures {
 	double loss[NET_MAX_MEMBERS], median_loss, median_cosine;
 };
 
-/* ---- what is odd ------------------------------------------------------------------------------------------------- */
+/* ---- oddities ---- */
 
-/* Losses that are known, and whose they are. */
+/* Judges the known losses. */
 static void judge_losses(struct round_figures *f) {
 	double known[NET_MAX_MEMBERS];
 	int whose[NET_MAX_MEMBERS], n = 0;
@@ -52,7 +52,7 @@ static void judge_contributions(struct round_figures *f) {
 	}
 }
 
-/* ---- who is told ------------------------------------------------------------------------------------------------- */
+/* ---- the log ---- */
 
 static void tell_odd(struct service *s, const struct round_figures *f, int i, enum service_oddity what) {
 	const uint32_t m = f->members[i];
@@ -80,7 +80,7 @@ static void tell_usual(struct service *s, uint32_t member, enum service_oddity w
 	service_tell(s, RV_INFO, "outlier_over", "member %u: its %s like the others' again", member, figures[what]);
 }
 
-/* Odd rounds count up, usual ones down: named at SERVICE_ODD_ROUNDS, and not any more at 0. */
+/* Counts odd rounds up, usual ones down: logs at SERVICE_ODD_ROUNDS, and clears at 0. */
 static void count(struct service *s, const struct round_figures *f, int i, enum service_oddity what) {
 	struct oddity *o = &s->outliers[f->members[i]].odd[what];
 	if (f->odd[i][what] && o->rounds < SERVICE_ODD_ROUNDS)
@@ -96,7 +96,7 @@ static void count(struct service *s, const struct round_figures *f, int i, enum 
 	}
 }
 
-/* ---- a commit ---------------------------------------------------------------------------------------------------- */
+/* ---- a commit ---- */
 
 static void gather(const struct core_record *rec, const struct core_member_view *views, struct round_figures *f) {
 	const struct report *owners[NET_MAX_MEMBERS];

@@ -25,7 +25,7 @@ static void lower(uint64_t *count) {
 		*count = REPORT_MOST_COUNT;
 }
 
-/* The decoder refuses NaN and infinities. */
+/* Lowers a value; the decoder refuses NaN and infinities. */
 static void lower_real(float *value, float most) {
 	*value = *value < 0 ? 0 : *value < most ? *value : most;
 }

@@ -1,6 +1,6 @@
-/* report_bounds.h: what a report may say in a run of this configuration. A member writes its reports itself, so every
- * number in them is a claim: what cannot be is refused, and what is only shown to people is bounded, so that no sum or
- * record of it can fail. */
+/* report_bounds.h: limits of a report in a run of this configuration. A member writes its reports
+ * itself, so every number in them is a claim: impossible protocol values are refused, and values
+ * that are only shown to people are bounded, so that no sum or record of them can overflow. */
 #ifndef RV_COORDINATOR_REPORT_BOUNDS_H
 #define RV_COORDINATOR_REPORT_BOUNDS_H
 
@@ -12,11 +12,12 @@
 #define REPORT_MOST_TOKENS_PER_S 1e9f                /* no machine comes near */
 #define REPORT_MOST_COUNT        (UINT64_C(1) << 53) /* bytes, microseconds, steps: exact as a double */
 
-/* Fills in round_tokens and missed_tokens: how many tokens a contribution of this run can stand for. */
+/* Fills in round_tokens and missed_tokens: the most tokens that a contribution of this run can
+ * stand for. */
 void report_bounds_tokens(const struct run_config *run, struct core_config *out);
-/* RV_E_RANGE: it speaks of a round that the run does not have. */
+/* Refuses a report of a round that the run does not have: RV_E_RANGE. */
 enum rv_err report_bounds_check(const struct run_config *run, const struct report *rep, struct rv_errtext *et);
-/* Lowers what the report says for people to what can be. */
+/* Lowers the values that are shown to people to possible ones. */
 void report_bounds_apply(struct report *rep);
 
 #endif

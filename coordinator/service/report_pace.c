@@ -1,5 +1,5 @@
-/* report_pace.c: a leaky bucket for each member (GCRA, ITU-T I.371): every report takes its share of a second, from a
- * time that is never more than a burst ago. */
+/* report_pace.c: a leaky bucket for each member (GCRA, ITU-T I.371): every report uses its share of
+ * a second, from a time that is never more than a burst ago. */
 #include "coordinator/service/report_pace.h"
 
 #include "base/assert.h"

@@ -1,6 +1,7 @@
-/* report_pace.h: how often reports of one member are taken. A worker reports at every change of its state: a few times a
- * round. Reports that come faster are not refused, as the last one may be the one that the run waits for: their answers
- * wait, and so does their sender, which sends one at a time on each of its connections. */
+/* report_pace.h: limits the rate of a member's reports. A worker reports at every change of its
+ * state: a few times a round. Faster reports are not refused, as the run may wait for the last one:
+ * their answers are delayed, and so is their sender, which sends one at a time on each of its
+ * connections. */
 #ifndef RV_COORDINATOR_REPORT_PACE_H
 #define RV_COORDINATOR_REPORT_PACE_H
 
@@ -10,7 +11,7 @@
 
 enum { REPORT_PACE_PER_S = 200, REPORT_PACE_BURST = 400 };
 
-/* Zero: nobody has reported. */
+/* The pace of a member; zero before its first report. */
 struct report_pace {
 	int64_t taken_until_us[NET_MAX_MEMBERS];
 };

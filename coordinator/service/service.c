@@ -1,4 +1,5 @@
-/* service.c: requests in, replies out, and between them: records made durable before anything of them is announced. */
+/* service.c: requests in, replies out, and between them: records made durable before anything of
+ * them is announced. */
 #include "coordinator/service/internal.h"
 #include "coordinator/service/report_bounds.h"
 #include "coordinator/store/record_points.h"
@@ -17,12 +18,12 @@
 #include <string.h>
 
 enum {
-	RETRY_US = RV_US_PER_S /* a full disk is asked again */
+	RETRY_US = RV_US_PER_S /* a full disk is tried again after that */
 };
 
-/* ---- life -------------------------------------------------------------------------------------------------------- */
+/* ---- life ---- */
 
-/* Of a chunk, as a contribution or as a mean, whichever is longer. */
+/* Returns the bytes of a chunk, as a contribution or as a mean, whichever is longer. */
 static uint64_t chunk_bytes(const struct global_config *g) {
 	uint64_t sent = global_sent(g)->encoded_bytes(global_sent(g), g->chunks.chunk_elems);
 	uint64_t mean = g->codec->encoded_bytes(g->codec, g->chunks.chunk_elems);
@@ -119,7 +120,7 @@ enum rv_err service_load(struct service *s, struct store *store, struct rv_errte
 	return store_total_tokens(store, s->most_tokens, &s->total_tokens, et);
 }
 
-/* ---- records ----------------------------------------------------------------------------------------------------- */
+/* ---- records ---- */
 
 static enum rv_err persist(struct service *s, const struct core_record *rec, int64_t now_us, struct rv_errtext *et) {
 	struct commit_stats stats = {0};
@@ -152,12 +153,13 @@ static void store_failed(struct service *s, enum rv_err e, const struct rv_errte
 	s->store_full = e == RV_E_FULL;
 }
 
-/* A full disk is worth another try; a full run is not, and that is what RV_E_FULL means to the one who asks. */
+/* Returns the fault for a request: a full disk may be tried again (RV_E_BUSY); RV_E_FULL is a run
+ * that is full of members. */
 static enum rv_err for_the_asker(enum rv_err e) {
 	return e == RV_E_FULL ? RV_E_BUSY : e;
 }
 
-/* Makes everything durable that the core has decided. */
+/* Makes all decisions of the core durable. */
 static enum rv_err pump(struct service *s, int64_t now_us, struct rv_errtext *et) {
 	struct core_record rec;
 	while (s->fault == RV_OK && core_next_record(s->core, &rec)) {
@@ -193,7 +195,7 @@ int64_t service_deadline_us(const struct service *s) {
 	return retry < at ? retry : at;
 }
 
-/* ---- requests ---------------------------------------------------------------------------------------------------- */
+/* ---- requests ---- */
 
 static void write_join_reply(const struct service *s, uint32_t member, uint32_t version,
 							 const uint8_t key[NET_KEY_BYTES], struct rv_writer *w) {
@@ -216,7 +218,7 @@ static enum rv_err join(struct service *s, int64_t now_us, const uint8_t key[NET
 		struct rv_hash hash = core_token_hash(s->cfg.run_id, rq.token);
 		RV_TRY(s->cfg.ops->token_valid(s->cfg.store, &hash, &valid, et));
 	}
-	RV_TRY(pump(s, now_us, et)); /* a ban that waited for room comes before the answer */
+	RV_TRY(pump(s, now_us, et)); /* a ban that waited for room precedes the answer */
 	RV_TRY(core_join(s->core, now_us, key, &rq, valid, &member, et));
 	RV_TRY(pump(s, now_us, et));
 	write_join_reply(s, member, control_version_common(rq.protocol_min, rq.protocol), key, reply);
@@ -233,7 +235,7 @@ enum rv_err service_join(struct service *s, int64_t now_us, const uint8_t key[NE
 	return e == RV_OK ? RV_OK : rv_fail(et, e, "%s", why.text);
 }
 
-/* Puts the address in the report at which its sender is announced. What it states wrongly is said once. */
+/* Replaces the stated address in the report by the announced one. Logs a wrong host once. */
 static enum rv_err place(struct service *s, uint32_t member, const struct member_sight *sight, struct report *rep,
 						 struct rv_errtext *et) {
 	char addr[NET_ADDR_BYTES];
@@ -250,7 +252,8 @@ static enum rv_err place(struct service *s, uint32_t member, const struct member
 	return RV_OK;
 }
 
-/* A member whose release does not know terms would take an earlier round for a fault, and a later one for its own. */
+/* Refuses a member whose release does not know terms: it would take an earlier round for a fault,
+ * and a later one for its own. */
 static enum rv_err check_expressible(const struct service *s, uint32_t version, struct rv_errtext *et) {
 	uint64_t term = core_document(s->core)->term;
 	if (version >= 4 || term == 0)
@@ -271,7 +274,7 @@ enum rv_err service_report(struct service *s, int64_t now_us, const uint8_t key[
 	RV_TRY(check_expressible(s, rep.version, et));
 	RV_TRY(report_bounds_check(&s->run, &rep, et));
 	report_bounds_apply(&rep);
-	if (service_find_member(s, key, &member)) /* else the core says why not */
+	if (service_find_member(s, key, &member)) /* else the core gives the reason */
 		RV_TRY(place(s, member, sight, &rep, et));
 	RV_TRY(core_report(s->core, now_us, key, &rep, et));
 	if (service_find_member(s, key, &member))
@@ -347,7 +350,7 @@ bool service_is_member(const struct service *s, const uint8_t key[NET_KEY_BYTES]
 	return service_find_member(s, key, NULL);
 }
 
-/* ---- the operator ------------------------------------------------------------------------------------------------ */
+/* ---- the operator ---- */
 
 enum rv_err service_invite(struct service *s, int count, char (*links)[INVITE_MAX_BYTES], struct rv_errtext *et) {
 	if (count < 1 || count > SERVICE_INVITES_MAX)

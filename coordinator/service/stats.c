@@ -1,5 +1,5 @@
-/* stats.c: what happened, for people: statistics of each committed round, and sentences for the log and the
- * dashboard. Nothing here decides anything. */
+/* stats.c: statistics of each committed round, and sentences for the log and the dashboard. Decides
+ * nothing. */
 #include "coordinator/service/internal.h"
 #include "coordinator/service/report_bounds.h"
 #include "coordinator/service/robust.h"
@@ -12,9 +12,9 @@
 #include <stdarg.h>
 #include <string.h>
 
-/* ---- committed rounds -------------------------------------------------------------------------------------------- */
+/* ---- committed rounds ---- */
 
-/* What the member's process did since the last commit. */
+/* Returns the work of the member's process since the last commit. */
 static struct mark since(const struct mark *m, const struct report *rep) {
 	struct mark d = {
 		.boot = rep->boot, .tx_bytes = rep->tx_bytes, .compute_us = rep->compute_us, .reduce_us = rep->reduce_us};
@@ -27,7 +27,7 @@ static struct mark since(const struct mark *m, const struct report *rep) {
 	return d;
 }
 
-/* What the participants report of a round, each its own: medians hide one that lies. */
+/* Figures that a round's participants report, each its own: medians hide one that lies. */
 struct reported {
 	int n, n_losses;
 	double loss[NET_MAX_MEMBERS], tx_bytes[NET_MAX_MEMBERS], compute_us[NET_MAX_MEMBERS], reduce_us[NET_MAX_MEMBERS];
@@ -138,7 +138,7 @@ void service_note_rollback(struct service *s, const struct core_record *rec, int
 	(void)fflush(s->rounds);
 }
 
-/* ---- news -------------------------------------------------------------------------------------------------------- */
+/* ---- news ---- */
 
 __attribute__((format(printf, 5, 0))) static void tell(struct service *s, enum rv_level level, const char *name,
 													   const char *detail, const char *fmt, va_list ap) {
@@ -192,8 +192,8 @@ static void tell_commit(struct service *s, const struct core_record *rec) {
 
 static void tell_rollback(struct service *s, const struct core_record *rec) {
 	service_tell(s, RV_WARN, "rollback",
-				 "rolled back: the run goes on from round %" PRIu64 " (term %" PRIu64
-				 "); what was committed after that is given up, and whoever still has it resyncs",
+				 "rolled back: the run continues from round %" PRIu64 " (term %" PRIu64
+				 "); later commits are given up, and workers that have them resync",
 				 rec->round, rec->term);
 }
 
@@ -229,59 +229,62 @@ static const struct {
 } sentences[CORE_EVENT_COUNT] = {
 	[CORE_EVENT_ALIVE] = {RV_INFO, "alive", "reports"},
 	[CORE_EVENT_DEAD] = {RV_WARN, "dead", "has not reported for too long: taken for dead"},
-	[CORE_EVENT_SUSPECTED] = {RV_WARN, "suspected", "gives its peers nothing: taken for dead until it reports again"},
+	[CORE_EVENT_SUSPECTED] = {RV_WARN, "suspected", "sends its peers nothing: taken for dead until it reports again"},
 	[CORE_EVENT_OVERDUE] =
 		{RV_ERROR, "overdue",
-		 "did not finish by the deadline of the attempt, and accuses nobody: the round goes on without it"},
+		 "did not finish by the deadline of the attempt, and accuses no member: the round continues without it"},
 	[CORE_EVENT_EXCLUDED] = {RV_ERROR, "excluded",
-							 "has cost several attempts: it takes part again from this round on, or where too few are "
-							 "left without it; should it go on, `ban` it"},
+							 "has cost several attempts: it takes part again from this round on, or if too few are "
+							 "left without it; if it continues, `ban` it"},
 	[CORE_EVENT_IN_VAIN] =
 		{RV_WARN, "in_vain",
-		 "kept a round waiting until grace-ms was over and was not ready: before this round none waits "
+		 "kept a round waiting until grace-ms was over and was not ready: no earlier round than this waits "
 		 "for it; it takes part when it is ready in time"},
 	[CORE_EVENT_UNLIKE] =
 		{RV_ERROR, "unlike",
-		 "no majority of the participants has the same mean: an owner sends them other ones. Rosters "
+		 "no majority of the participants has the same mean: an owner sends them different ones. Rosters "
 		 "leave one member out in turn; the one that is out when the round is committed is under suspicion"},
-	[CORE_EVENT_LOST] = {RV_WARN, "lost", "restarted during the all-reduce: its contribution is gone"},
-	[CORE_EVENT_DISAGREED] = {RV_ERROR, "disagreed",
-							  "reduced to other bytes than the majority: bad memory? It is left out of this round"},
+	[CORE_EVENT_LOST] = {RV_WARN, "lost", "restarted during the all-reduce: its contribution is lost"},
+	[CORE_EVENT_DISAGREED] =
+		{RV_ERROR, "disagreed",
+		 "reduced to other bytes than the majority, perhaps by bad memory; it is left out of this round"},
 	[CORE_EVENT_DIVERGED] = {RV_ERROR, "diverged",
-							 "holds other weights than the majority: bad memory or disk? It resyncs"},
+							 "holds other weights than the majority, perhaps by bad memory or disk; it resyncs"},
 	[CORE_EVENT_WRONG_CHAIN] = {RV_ERROR, "wrong_chain", "holds another state than the run's: it must resync"},
 	[CORE_EVENT_WRONG_SIZE] =
 		{RV_ERROR, "wrong_size",
-		 "cuts the model into another number of chunks than this run has: left out; is it the same release?"},
+		 "divides the model into another number of chunks than this run: left out; check its release"},
 	[CORE_EVENT_NO_SNAPSHOT] = {RV_WARN, "no_snapshot",
 								"the run waits: no majority has vouched for a full state for too many rounds"},
-	[CORE_EVENT_SPLIT] = {RV_ERROR, "split",
-						  "the workers hold different weights, and no majority says which are right: bad memory in one "
-						  "of them? Three workers or more could tell"},
-	[CORE_EVENT_ABSENT] = {RV_ERROR, "state_absent", "nobody who is here holds this state"},
-	[CORE_EVENT_GONE] = {RV_ERROR, "state_lost", "all who held this state have come back without it"},
-	[CORE_EVENT_HELD] = {RV_INFO, "state_held", "somebody who holds this state is here again: the run goes on"},
-	[CORE_EVENT_SPOILED] = {RV_WARN, "spoiled",
-							"gives nothing yet: what it had trained was not finite or too large; it trains the round "
-							"again, and its log says more"},
+	[CORE_EVENT_SPLIT] =
+		{RV_ERROR, "split",
+		 "the workers hold different weights, and no majority shows which are right, perhaps by bad memory in one "
+		 "of them; three or more workers could decide"},
+	[CORE_EVENT_ABSENT] = {RV_ERROR, "state_absent", "no present member holds this state"},
+	[CORE_EVENT_GONE] = {RV_ERROR, "state_lost", "all members that held this state came back without it"},
+	[CORE_EVENT_HELD] = {RV_INFO, "state_held", "a member that holds this state is back: the run continues"},
+	[CORE_EVENT_SPOILED] =
+		{RV_WARN, "spoiled",
+		 "has no contribution yet: its outer gradient was not finite or too large; it trains the round "
+		 "again; its log has the details"},
 	[CORE_EVENT_TWICE] = {RV_WARN, "twice",
 						  "runs as two processes, from a copied directory or machine: the one that started first is "
-						  "told to end; a second worker needs an invite link of its own"},
+						  "asked to end; a second worker needs its own invite link"},
 	[CORE_EVENT_TOKENS] = {RV_WARN, "tokens",
-						   "reports more tokens than its steps can be: it counts with the most that there can be"},
-	[CORE_EVENT_LEFT] = {RV_INFO, "left", "was stopped and says good-bye: not waited for"},
+						   "reports more tokens than its steps can be: it counts with the most that is possible"},
+	[CORE_EVENT_LEFT] = {RV_INFO, "left", "was stopped and has left: not waited for"},
 };
 
 static void tell_apart(struct service *s, const struct core_event *ev) {
 	service_tell(
 		s, RV_WARN, "apart",
 		"members %u and %u do not reach each other (round %" PRIu64
-		"): %u is left out for some rounds where enough others are ready, and is told; to mend it, forward a port to "
+		"): %u is left out for some rounds if enough others are ready, and is notified; to fix it, forward a port to "
 		"one of them, or start it with --advertise HOST:PORT",
 		ev->other, ev->member, ev->round, ev->member);
 }
 
-/* What one member says proves nothing. */
+/* Logs a member that claims to be ahead; one claim proves nothing. */
 static void tell_ahead(struct service *s, const struct core_event *ev) {
 	struct core_member_view views[NET_MAX_MEMBERS];
 	struct core_kept kept;
@@ -296,7 +299,7 @@ static void tell_ahead(struct service *s, const struct core_event *ev) {
 							: "not believed, as most members do not");
 }
 
-/* It goes on reporting: it only cannot vote. */
+/* Returns true if the member only cannot vote, because of its disk; it continues to report. */
 static bool left_for_its_disk(const struct service *s, const struct core_event *ev) {
 	struct core_member_view views[NET_MAX_MEMBERS];
 	(void)core_members(s->core, views);
@@ -307,9 +310,9 @@ enum { TELL_AT_ONCE = 30 };
 #define TELL_EVERY_US         (10 * RV_US_PER_S)
 #define TELL_REFUSED_EVERY_US (60 * RV_US_PER_S)
 
-/* A member makes events by what it reports, as fast as it reports: TELL_AT_ONCE of them are logged, then one in
- * TELL_EVERY_US. The first one that is left out is replaced by a line that says so, until the member was calm for so
- * long that it may log as many again. */
+/* Returns true if an event of the member may be logged. A member causes events by its reports, at
+ * any rate: TELL_AT_ONCE of them are logged, then one in TELL_EVERY_US. The first dropped one is
+ * replaced by a line about that, until the member was calm for long enough to log as many again. */
 static bool may_tell(struct service *s, uint32_t member, int64_t now_us) {
 	int64_t *until_us = &s->told_until_us[member];
 	if (*until_us <= now_us) {
@@ -321,7 +324,7 @@ static bool may_tell(struct service *s, uint32_t member, int64_t now_us) {
 		return true;
 	}
 	if (!s->told_quiet[member])
-		service_tell(s, RV_WARN, "quiet", "member %u makes many events: most of them are not shown for now", member);
+		service_tell(s, RV_WARN, "quiet", "member %u causes many events: most of them are not shown for now", member);
 	s->told_quiet[member] = true;
 	return false;
 }
@@ -331,8 +334,8 @@ void service_note_refused_join(struct service *s, int64_t now_us, const char *wh
 	if (s->joins_refused_told > 0 && now_us - s->refused_told_us < TELL_REFUSED_EVERY_US)
 		return;
 	service_tell(s, RV_WARN, "join_refused", "%" PRIu64 " joins were refused%s, the last one: %s",
-				 s->joins_refused - s->joins_refused_told, s->joins_refused_told > 0 ? " since this was last said" : "",
-				 why);
+				 s->joins_refused - s->joins_refused_told,
+				 s->joins_refused_told > 0 ? " since this was last logged" : "", why);
 	s->joins_refused_told = s->joins_refused;
 	s->refused_told_us = now_us;
 }

@@ -1,5 +1,6 @@
-/* status.c: the run as JSON, for the dashboard and `status`. Without details it says nothing that helps to
- * reach a worker: no addresses, shortened keys. Fields are only ever added: scripts read them. */
+/* status.c: the run as JSON, for the dashboard and `status`. Without details it contains nothing
+ * that helps to reach a worker: no addresses, shortened keys. Fields are only ever added: scripts
+ * read them. */
 #include "coordinator/service/internal.h"
 
 #include "base/clock.h"
@@ -32,7 +33,7 @@ static void set_real(json_t *o, const char *key, double v) {
 	(void)json_object_set_new(o, key, json_real(v));
 }
 
-/* Null, or what it cannot store. */
+/* Returns null, or the names of what it cannot store. */
 static json_t *storage_json(uint8_t set) {
 	char what[SERVICE_STORAGE_BYTES];
 	if (set == 0)
@@ -44,7 +45,7 @@ static json_t *storage_json(uint8_t set) {
 	return o;
 }
 
-/* Null, or what the owners measured of its last contribution. */
+/* Returns null, or the owners' measurements of its last contribution. */
 static json_t *contribution_json(const struct outlier *m) {
 	if (!m->last.measured)
 		return json_null();
@@ -56,7 +57,7 @@ static json_t *contribution_json(const struct outlier *m) {
 	return o;
 }
 
-/* In what it is unlike the others, for some rounds. */
+/* Returns the ways in which it has differed from the others for some rounds. */
 static json_t *outlier_json(const struct outlier *m) {
 	static const char *const names[] = {
 		[SERVICE_ODD_LOSS] = "loss", [SERVICE_ODD_CLIPPED] = "clipped", [SERVICE_ODD_COSINE] = "cosine"};
@@ -67,7 +68,7 @@ static json_t *outlier_json(const struct outlier *m) {
 	return a;
 }
 
-/* Member numbers. */
+/* Returns member numbers. */
 static json_t *set_json(uint64_t set) {
 	json_t *a = json_array();
 	for (uint32_t i = 0; i < NET_MAX_MEMBERS; i++)
@@ -76,12 +77,13 @@ static json_t *set_json(uint64_t set) {
 	return a;
 }
 
-/* Null where no loss is known: reports and statistics say 0 then. */
+/* Returns null if no loss is known: reports and statistics have 0 then. */
 static json_t *loss_json(double loss) {
 	return loss > 0 ? json_real(loss) : json_null();
 }
 
-/* How the member's time was spent since its process was first heard of here; null before its second report. */
+/* Returns how the member's time was spent since its process first reported here; null before its
+ * second report. */
 static json_t *time_json(const struct member_time *t) {
 	if (t->until_us <= t->since_us)
 		return json_null();
@@ -148,7 +150,7 @@ static json_t *round_json(const struct commit_stats *c) {
 	return o;
 }
 
-/* At most ROUNDS_SHOWN, evenly spaced, the last one always. */
+/* Returns at most ROUNDS_SHOWN, evenly spaced, always with the last one. */
 static json_t *rounds_json(const struct service *s) {
 	json_t *a = json_array();
 	int n = s->n_history, shown = n < ROUNDS_SHOWN ? n : ROUNDS_SHOWN;
@@ -173,7 +175,8 @@ static json_t *news_json(const struct service *s, bool details) {
 	return a;
 }
 
-/* Seconds until the last commit, from the pace since this coordinator started; null while there is none. */
+/* Returns the seconds until the last commit, from the pace since this coordinator started; null
+ * while unknown. */
 static json_t *eta_json(const struct service *s, int64_t now_us) {
 	const struct document *d = core_document(s->core);
 	if (d->phase == RUN_DONE)
@@ -203,12 +206,13 @@ static void set_totals(const struct service *s, json_t *o, const struct core_mem
 	(void)json_object_set_new(o, "loss", loss_json(s->n_history > 0 ? s->history[s->n_history - 1].loss : 0));
 }
 
-/* Member numbers; empty unless workers are waited for. */
+/* Returns member numbers; empty unless the run waits for workers. */
 static json_t *missing_json(const struct service *s) {
 	return set_json(s->waiting_since_us != INT64_MAX ? service_missing(s) : 0);
 }
 
-/* Null, or why the run stands still though there are workers: nobody has the state of its round. */
+/* Returns null, or why the run stands still though there are workers: no member has the state of
+ * its round. */
 static json_t *not_held_json(const struct service *s, bool details) {
 	struct core_kept kept;
 	char command[640];

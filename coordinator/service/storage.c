@@ -1,12 +1,13 @@
-/* storage.c: members whose disk takes nothing, told once when it begins and when it is over. Nothing here
- * decides anything. */
+/* storage.c: logs members whose disk fails, once when it begins and once when it is over. Decides
+ * nothing. */
 #include "coordinator/service/internal.h"
 
 #include "base/clock.h"
 
 #include <string.h>
 
-/* A disk that is nearly full takes this and refuses that: it is over when it has taken everything for so long. */
+/* How long a disk must have stored everything before it counts as well: a nearly full one stores
+ * only some files. */
 enum { STEADY_US = 30 * RV_US_PER_S };
 
 void service_storage_text(uint8_t set, char out[SERVICE_STORAGE_BYTES]) {
@@ -32,8 +33,8 @@ static void tell(struct service *s, const struct core_member_view *v) {
 	}
 	service_storage_text(set, what);
 	service_tell(s, RV_ERROR, "member_storage", "member %u %s cannot store %s (%s)%s", v->member, v->name, what,
-				 set & REPORT_STORAGE_FULL ? "its disk is full" : "its log says why",
-				 set & REPORT_STORAGE_ROUNDS ? ": it is in no round until it can" : "; it trains on");
+				 set & REPORT_STORAGE_FULL ? "its disk is full" : "its log has the reason",
+				 set & REPORT_STORAGE_ROUNDS ? ": it takes part in no round until it can" : "; it trains on");
 }
 
 static void watch(struct service *s, const struct core_member_view *v, struct storage_told *told, int64_t now_us) {

@@ -1,5 +1,4 @@
-/* time.c: how a member's process spends its time, for people: the bars of the dashboard. Nothing here decides
- * anything. */
+/* time.c: how a member's process spends its time: the bars of the dashboard. Decides nothing. */
 #include "coordinator/service/internal.h"
 
 void service_watch_time(struct service *s, uint32_t member, const struct report *rep, int64_t now_us) {

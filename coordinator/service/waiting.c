@@ -1,4 +1,4 @@
-/* waiting.c: the run has too few workers: since when, and who is missing. Nothing here decides anything. */
+/* waiting.c: since when the run has too few workers, and which are missing. Decides nothing. */
 #include "coordinator/service/internal.h"
 
 #include "base/clock.h"
@@ -25,7 +25,7 @@ double service_waiting_s(const struct service *s, int64_t now_us) {
 	return s->waiting_since_us == INT64_MAX ? -1 : (double)(now_us - s->waiting_since_us) / 1e6;
 }
 
-/* "member 1 'bravo' (left), member 3 (silent for 40 s)"; as many as there is room for. */
+/* Writes "member 1 'bravo' (left), member 3 (silent for 40 s)"; as many as there is room for. */
 static void list_missing(const struct service *s, int64_t now_us, char *out, size_t cap) {
 	struct core_member_view views[NET_MAX_MEMBERS];
 	uint64_t missing = service_missing(s);
@@ -38,7 +38,7 @@ static void list_missing(const struct service *s, int64_t now_us, char *out, siz
 		if (!(missing >> i & 1))
 			continue;
 		if (v->last_report_us != 0 && v->last.storage & REPORT_STORAGE_ROUNDS)
-			(void)snprintf(why, sizeof why, "its disk takes nothing");
+			(void)snprintf(why, sizeof why, "its disk fails");
 		else if (v->last_report_us != 0 && v->last.phase == WORKER_LEAVING)
 			(void)snprintf(why, sizeof why, "left");
 		else if (v->last_report_us != 0)
@@ -64,13 +64,13 @@ static int count_there(const struct service *s) {
 static void tell(struct service *s, int64_t now_us) {
 	char missing[140];
 	list_missing(s, now_us, missing, sizeof missing);
-	service_tell(s, RV_WARN, "waiting", "the run waits: %d of %" PRId64 " workers are there; missing: %s",
+	service_tell(s, RV_WARN, "waiting", "the run waits: %d of %" PRId64 " workers are present; missing: %s",
 				 count_there(s), s->run.min_workers,
 				 missing[0] ? missing : "workers that have not joined yet (`invite` makes links)");
 }
 
-/* Too few are left to reduce the round without the dead, and too few others to begin anew: it goes on when one is
- * back. */
+/* Returns true if too few members are left to reduce the round without the dead, and too few others
+ * to begin anew: it continues when one is back. */
 static bool reduce_is_held(const struct service *s) {
 	return core_document(s->core)->phase == RUN_REDUCE && count_there(s) < s->run.min_workers;
 }

@@ -17,7 +17,7 @@
 enum {
 	CHART_WIDTH_LEAST = 240, /* pixels */
 	CHART_WIDTH_MOST = 2000,
-	REFUSALS_BURST = 20, /* joins with a wrong token, by address */
+	REFUSALS_BURST = 20, /* joins with a wrong token, per address */
 	JOIN_REPLY_MAX_BYTES = NET_MAX_CONFIG_BYTES + 512,
 	COPY_PATH_BYTES = 4096, /* as long as the kernel takes */
 	STATUS_OK = 200,
@@ -39,9 +39,9 @@ struct held {
 	struct held *next, *prev;
 	struct evhttp_request *rq;
 	uint8_t key[NET_KEY_BYTES]; /* the sender's */
-	bool is_report;             /* taken at until_us; the request has its bytes */
+	bool is_report;             /* processed at until_us; the request has its bytes */
 	uint64_t after;
-	uint32_t version; /* of the protocol: what the document shall be encoded in */
+	uint32_t version; /* of the protocol: for encoding the document */
 	int64_t until_us;
 };
 
@@ -57,7 +57,7 @@ struct api {
 	uint8_t buffer[JOIN_REPLY_MAX_BYTES];
 };
 
-/* What a handler gets. */
+/* The arguments of a handler. */
 struct request {
 	struct evhttp_request *rq;
 	const uint8_t *key; /* NULL: no certificate */
@@ -67,7 +67,7 @@ struct request {
 	int64_t now_us;
 };
 
-/* ---- replies ----------------------------------------------------------------------------------------------------- */
+/* ---- replies ---- */
 
 static void reply(struct evhttp_request *rq, int status, const char *type, const void *body, size_t n) {
 	struct evkeyvalq *headers = evhttp_request_get_output_headers(rq);
@@ -113,7 +113,7 @@ static int status_of(enum rv_err e) {
 	}
 }
 
-/* ---- held document requests -------------------------------------------------------------------------------------- */
+/* ---- held document requests ---- */
 
 static void unlink_held(struct held *h) {
 	if (h->prev != NULL)
@@ -132,7 +132,7 @@ static bool listens(const struct api *a, const uint8_t key[NET_KEY_BYTES]) {
 	return false;
 }
 
-/* The connection is gone, and the request with it. */
+/* Forgets a closed connection, and its request with it. */
 static void on_closed(struct evhttp_connection *ec, void *held) {
 	struct held *h = held;
 	struct api *a = h->api;
@@ -142,7 +142,7 @@ static void on_closed(struct evhttp_connection *ec, void *held) {
 	memcpy(key, h->key, sizeof key);
 	unlink_held(h);
 	if (is_report || listens(a, key))
-		return; /* an older connection, given up for a newer one */
+		return; /* an older connection, replaced by a newer one */
 	service_listens(a->service, rv_clock_monotonic_us(), key, false);
 	a->changed(a->owner);
 }
@@ -167,7 +167,7 @@ static void send_document(struct api *a, struct evhttp_request *rq, uint32_t ver
 	RV_FAILPOINT("document.after");
 }
 
-/* NULL when there is no memory: that is answered. */
+/* Holds a request. Returns NULL without memory, after answering that. */
 static struct held *hold(struct api *a, const struct request *q, int64_t until_us) {
 	struct held *h = calloc(1, sizeof *h);
 	if (h == NULL) {
@@ -192,7 +192,7 @@ static void hold_document(struct api *a, const struct request *q, uint64_t after
 	service_listens(a->service, q->now_us, q->key, true);
 }
 
-/* `key` has the bytes that the request points to. */
+/* Returns the parsed request; `key` holds the bytes that it points to. */
 static struct request request_of(struct evhttp_request *rq, uint8_t key[NET_KEY_BYTES], int64_t now_us) {
 	struct evbuffer *in = evhttp_request_get_input_buffer(rq);
 	struct request q = {.rq = rq, .n = evbuffer_get_length(in), .now_us = now_us};
@@ -223,7 +223,8 @@ static bool is_due(const struct held *h, uint64_t seq, int64_t now_us) {
 	return news || now_us >= h->until_us;
 }
 
-/* Those that waited are taken before the documents are sent that they may change. */
+/* Processes the delayed reports that are due, before the documents that they may change are
+ * sent. */
 static void take_held_reports(struct api *a, int64_t now_us) {
 	for (struct held *h = a->held, *next; h != NULL; h = next) {
 		uint8_t key[NET_KEY_BYTES];
@@ -263,7 +264,7 @@ int64_t api_deadline_us(const struct api *a) {
 	return at;
 }
 
-/* ---- for anyone -------------------------------------------------------------------------------------------------- */
+/* ---- for anyone ---- */
 
 static void serve_dashboard(struct api *a, const struct request *q) {
 	(void)a;
@@ -273,7 +274,7 @@ static void serve_dashboard(struct api *a, const struct request *q) {
 	reply(q->rq, STATUS_OK, "text/html; charset=utf-8", dashboard_html, dashboard_html_bytes);
 }
 
-/* Takes over `text`; NULL: there was no memory for it. */
+/* Replies with `text` and frees it; NULL: there was no memory for it. */
 static void reply_made(const struct request *q, const char *type, char *text) {
 	if (text == NULL)
 		reply_text(q->rq, STATUS_UNAVAILABLE, "no memory");
@@ -320,7 +321,7 @@ static void serve_metrics(struct api *a, const struct request *q) {
 	reply_made(q, "text/plain; version=0.0.4; charset=utf-8", service_metrics(a->service, q->now_us));
 }
 
-/* ---- for workers ------------------------------------------------------------------------------------------------- */
+/* ---- for workers ---- */
 
 static void serve_join(struct api *a, const struct request *q) {
 	struct rv_writer w = rv_writer_of(a->buffer, sizeof a->buffer);
@@ -330,8 +331,7 @@ static void serve_join(struct api *a, const struct request *q) {
 		reply(q->rq, STATUS_OK, "application/octet-stream", a->buffer, rv_writer_len(&w));
 		return;
 	}
-	bool refused =
-		e == RV_E_AUTH || e == RV_E_INVALID; /* a token that is valid is never held up by those that are not */
+	bool refused = e == RV_E_AUTH || e == RV_E_INVALID; /* a valid token is never delayed by invalid ones */
 	if (refused && !rate_limit_allows(&a->refusals, q->sight.host, q->now_us)) {
 		reply_text(q->rq, STATUS_TOO_MANY, "too many refused joins from this address: wait a few seconds");
 		return;
@@ -354,8 +354,8 @@ static void serve_report(struct api *a, const struct request *q) {
 		h->is_report = true;
 }
 
-/* The version in which a document is wanted: "version=HIGHEST&least=LOWEST" that the worker speaks. 0: none that we
- * speak. Absent: the lowest of ours. */
+/* Returns the version for a document: "version=HIGHEST&least=LOWEST" that the worker speaks. 0:
+ * none that we speak. Absent: the lowest of ours. */
 static uint32_t wanted_version(const char *query, size_t n) {
 	uint64_t highest = CONTROL_VERSION_MIN, lowest = 0;
 	if (query_number(query, n, "version", &highest) == QUERY_INVALID || highest > UINT32_MAX ||
@@ -366,11 +366,10 @@ static uint32_t wanted_version(const char *query, size_t n) {
 
 static void refuse_version(const struct request *q) {
 	char text[RV_ERRTEXT_BYTES];
-	(void)snprintf(
-		text, sizeof text,
-		"document: this coordinator (rivulet %s) speaks versions %d to %u of the protocol, and none of those "
-		"asked for: update the older program",
-		RV_VERSION, (int)CONTROL_VERSION_MIN, control_version());
+	(void)snprintf(text, sizeof text,
+				   "document: this coordinator (rivulet %s) speaks versions %d to %u of the protocol, and none of the "
+				   "requested ones: update the older program",
+				   RV_VERSION, (int)CONTROL_VERSION_MIN, control_version());
 	reply_text(q->rq, STATUS_CONFLICT, text);
 }
 
@@ -396,9 +395,9 @@ static void serve_document(struct api *a, const struct request *q) {
 		hold_document(a, q, after, version);
 }
 
-/* ---- for the operator -------------------------------------------------------------------------------------------- */
+/* ---- for the operator ---- */
 
-/* A number in a body like "member=3&banned=1". */
+/* Reads a number from a body like "member=3&banned=1". */
 static bool form_number(const struct request *q, const char *name, uint64_t *out) {
 	return query_number(q->body, q->n, name, out) == QUERY_NUMBER;
 }
@@ -453,7 +452,7 @@ static void serve_rollback(struct api *a, const struct request *q) {
 	reply_text(q->rq, e == RV_OK ? STATUS_OK : status_of(e), e == RV_OK ? text : et.text);
 }
 
-/* The body is the path. */
+/* Copies the store to the path in the body. */
 static void serve_copy(struct api *a, const struct request *q) {
 	char path[COPY_PATH_BYTES];
 	struct rv_errtext et = {0};
@@ -470,7 +469,7 @@ static void serve_copy(struct api *a, const struct request *q) {
 		reply_text(q->rq, status_of(e), et.text);
 }
 
-/* ---- routes ------------------------------------------------------------------------------------------------------ */
+/* ---- routes ---- */
 
 enum who { ANYONE, ANY_KEY, RUN_KEY };
 
@@ -502,18 +501,18 @@ static const struct route *find_route(const char *path) {
 	return NULL;
 }
 
-/* HEAD is GET; reply() leaves the body away. */
+/* Returns true if the route has the method. HEAD is GET; reply() omits the body. */
 static bool has_method(const struct route *r, enum evhttp_cmd_type method) {
 	return method == r->method || (method == EVHTTP_REQ_HEAD && r->method == EVHTTP_REQ_GET);
 }
 
 static void dispatch(struct api *a, const struct route *r, const struct request *q) {
 	if (r == NULL)
-		reply_text(q->rq, STATUS_NOT_FOUND, "there is no such thing here; / is the dashboard");
+		reply_text(q->rq, STATUS_NOT_FOUND, "not found; / is the dashboard");
 	else if (!has_method(r, evhttp_request_get_command(q->rq)))
 		reply_text(q->rq, STATUS_METHOD, r->method == EVHTTP_REQ_POST ? "POST only" : "GET and HEAD only");
 	else if (r->who != ANYONE && q->key == NULL)
-		reply_text(q->rq, STATUS_UNAUTHORIZED, "a TLS client certificate with an Ed25519 key is needed here");
+		reply_text(q->rq, STATUS_UNAUTHORIZED, "this needs a TLS client certificate with an Ed25519 key");
 	else if (r->who == RUN_KEY && memcmp(q->key, a->run_key, NET_KEY_BYTES) != 0)
 		reply_text(q->rq, STATUS_FORBIDDEN, "only for the operator, who has the run's key");
 	else

@@ -1,20 +1,24 @@
-/* api.h: the coordinator's requests over HTTP: who may ask what, and which status answers (docs/protocol.md).
+/* api.h: the coordinator's requests over HTTP, their permissions and statuses (docs/protocol.md).
  *
- *   GET  /                   anyone     the dashboard
- *   GET  /v1/status          anyone     JSON
- *   GET  /v1/chart?width=    anyone     the training loss by round, SVG that many pixels wide (240 to 2000)
- *   GET  /metrics            anyone     Prometheus text
- *   POST /v1/join            any key    join_request -> join_reply
- *   POST /v1/report          a member   report -> 204
- *   GET  /v1/document?after= a member   signed document; held until there is one newer than `after`, or 204 after 20 s
- *   GET  /v1/admin/status    the run key    JSON with addresses and keys
- *   POST /v1/admin/invite    the run key    "count=N" -> one link a line
- *   POST /v1/admin/ban       the run key    "member=N&banned=0|1" -> 204
- *   POST /v1/admin/copy      the run key    the path of an empty file on this machine: the store is copied into it -> 204
+ *   GET  /                   anyone       the dashboard
+ *   GET  /v1/status          anyone       JSON
+ *   GET  /v1/chart?width=    anyone       the training loss by round: SVG, 240 to 2000 pixels wide
+ *   GET  /metrics            anyone       Prometheus text
+ *   POST /v1/join            any key      join_request -> join_reply
+ *   POST /v1/report          a member     report -> 204, or 200 and a notice
+ *   GET  /v1/document?after= a member     signed document; held until one is newer than `after`,
+ *                                         or 204 after 20 s
+ *   GET  /v1/admin/status    the run key  JSON with addresses and keys
+ *   POST /v1/admin/invite    the run key  "count=N" -> one link a line
+ *   POST /v1/admin/ban       the run key  "member=N&banned=0|1" -> 204
+ *   POST /v1/admin/copy      the run key  path of an empty file on this machine -> 204: a copy of
+ *                                         the store is in it
  *
- * HEAD is answered as GET, without the body. A key is that of the TLS client certificate. Errors are one line of text:
- * 400 malformed, 401 no certificate, 403 refused, 404, 405, 409 other version or run, or the run is full of members,
- * 429 too many refused joins from this address, 503 the store cannot be written (try again). */
+ * HEAD is answered as GET, without the body. A key is that of the TLS client certificate. Errors
+ * are one line of text: 400 malformed, 401 no certificate, 403 refused, 404, 405, 409 other version
+ * or run, or the run is full of members, 429 too many refused joins from this address, 503 the
+ * store cannot be written (try again).
+ */
 #ifndef RV_COORDINATOR_API_H
 #define RV_COORDINATOR_API_H
 
@@ -26,21 +30,23 @@
 enum {
 	API_MAX_BODY_BYTES = NET_MAX_REPORT_BYTES, /* of any request */
 	API_MAX_HEADER_BYTES = 8192,
-	API_HOLD_MS = 20000 /* a document request */
+	API_HOLD_MS = 20000 /* of a document request */
 };
 
 struct api;
 
-/* All are borrowed. changed(owner): a request was served, so deadlines may have moved. */
+/* Makes the API; all arguments are borrowed. changed(owner): a request was served, so deadlines may
+ * have moved. RV_E_NOMEM. */
 enum rv_err api_new(struct service *service, struct connections *connections, const uint8_t run_key[NET_KEY_BYTES],
 					void (*changed)(void *owner), void *owner, struct api **out, struct rv_errtext *et);
-/* Before evhttp_free(), which closes the connections: that is not their members' doing. */
+/* Forgets held requests. Called before evhttp_free(), which closes their connections: their members
+ * did not. */
 void api_end_waiting(struct api *a);
-/* After evhttp_free(). NULL is fine. */
+/* Frees the API, after evhttp_free(). NULL is fine. */
 void api_free(struct api *a);
-/* evhttp_set_gencb's callback; `api` as void *. */
+/* Handles a request: evhttp_set_gencb's callback; `api` as void *. */
 void api_serve(struct evhttp_request *rq, void *api);
-/* Answers held requests: those for which there is news, and those that have waited long enough. */
+/* Answers held requests: those with news, and those that have waited long enough. */
 void api_tick(struct api *a, int64_t now_us);
 int64_t api_deadline_us(const struct api *a); /* INT64_MAX: none */
 

@@ -1,6 +1,7 @@
-/* connections.c: see connections.h. An SSL object lives exactly as long as its connection, so the record of a
- * connection hangs on it as "ex data" and is freed with it. Where a connection comes from is known only once evhttp has
- * given it its socket, after it was made: so that is looked up when the next one is made, or at the next sweep. */
+/* connections.c: see connections.h. An SSL object lives exactly as long as its connection, so the
+ * record of a connection hangs on it as "ex data" and is freed with it. The peer's address is known
+ * only once evhttp has given it its socket, after it was made: it is looked up when the next one is
+ * made, or at the next sweep. */
 #include "coordinator/web/connections.h"
 
 #include "base/clock.h"
@@ -14,11 +15,11 @@
 #include <sys/socket.h>
 
 enum {
-	PER_HOST_SHARE = 4,                  /* strangers from one address may hold a fourth of the connections, */
-	PER_HOST_MIN = 8,                    /* but at least so many: a browser opens six */
-	STRANGERS_SHARE = 8,                 /* an eighth is theirs, whatever members hold */
-	RESERVED_SHARE = 8,                  /* an eighth is the operator's, */
-	RESERVED_MAX = 8,                    /* but no more than so many */
+	PER_HOST_SHARE = 4,                  /* share of connections for strangers of one address: a fourth, */
+	PER_HOST_MIN = 8,                    /* but at least this many: a browser opens six */
+	STRANGERS_SHARE = 8,                 /* share kept for strangers, whatever members hold: an eighth */
+	RESERVED_SHARE = 8,                  /* share kept for the operator: an eighth, */
+	RESERVED_MAX = 8,                    /* but at most this many */
 	FIRST_REQUEST_US = 15 * RV_US_PER_S, /* handshake and first request */
 	NEXT_REQUEST_US = 60 * RV_US_PER_S,  /* more than a long poll and a pause */
 };
@@ -56,7 +57,7 @@ static void drop(struct connection *k) {
 		c->on_full(c->owner, false);
 }
 
-/* OpenSSL frees the SSL object. */
+/* Forgets a connection whose SSL object OpenSSL frees. */
 static void forget(void *parent, void *ptr, CRYPTO_EX_DATA *ad, int idx, long argl, void *argp) {
 	(void)parent, (void)ad, (void)idx, (void)argl, (void)argp;
 	if (ptr != NULL)
@@ -81,7 +82,7 @@ enum rv_err connections_new(SSL_CTX *ctx, int max, void (*on_full)(void *owner, 
 void connections_free(struct connections *c) {
 	if (c == NULL)
 		return;
-	while (c->first != NULL) { /* which libevent has not come to free */
+	while (c->first != NULL) { /* not yet freed by libevent */
 		(void)SSL_set_ex_data(c->first->ssl, c->ex_index, NULL);
 		drop(c->first);
 	}
@@ -93,7 +94,8 @@ int connections_count(const struct connections *c) {
 	return c->count;
 }
 
-/* evhttp reads the end, and frees it all. One that has no socket yet ends with its deadline. */
+/* Ends a connection: evhttp reads the end, and frees it all. One without a socket ends with its
+ * deadline. */
 static void end(struct connection *k) {
 	int fd = SSL_get_fd(k->ssl);
 	if (fd >= 0)
@@ -103,7 +105,7 @@ static void end(struct connection *k) {
 	k->ended = true;
 }
 
-/* Strangers' from `host` (NULL: from anywhere). Returns how many there are. */
+/* Finds the oldest stranger from `host` (NULL: from anywhere). Returns how many there are. */
 static int find_strangers(const struct connections *c, const char *host, struct connection **oldest) {
 	int n = 0;
 	*oldest = NULL;
@@ -116,7 +118,8 @@ static int find_strangers(const struct connections *c, const char *host, struct 
 	return n;
 }
 
-/* The member's of this key, other than `but`. Returns how many there are. */
+/* Finds the oldest connection of the member with this key, other than `but`. Returns how many there
+ * are. */
 static int find_of_member(const struct connections *c, const uint8_t *key, const struct connection *but,
 						  struct connection **oldest) {
 	int n = 0;
@@ -130,7 +133,7 @@ static int find_of_member(const struct connections *c, const uint8_t *key, const
 	return n;
 }
 
-/* Of the member that has most, the oldest one. NULL: no member has any. */
+/* Returns the oldest connection of the member that has most, or NULL: no member has any. */
 static struct connection *find_of_greediest(const struct connections *c) {
 	struct connection *victim = NULL, *oldest;
 	int most = 0;
@@ -151,7 +154,7 @@ static int count_open(const struct connections *c) {
 	return n;
 }
 
-/* False: it has no socket yet. */
+/* Looks up the host; returns false if there is no socket yet. */
 static bool look_up_host(struct connection *k) {
 	struct sockaddr_storage sa;
 	struct address from;
@@ -169,7 +172,8 @@ static int most_of(int share, const struct connections *c) {
 	return most > 1 ? most : 1;
 }
 
-/* No address keeps other strangers out. */
+/* Ends strangers' connections beyond the limit of their address, so that no address keeps others
+ * out. */
 static void limit_hosts(const struct connections *c) {
 	struct connection *oldest;
 	int per_host = c->max / PER_HOST_SHARE > PER_HOST_MIN ? c->max / PER_HOST_SHARE : PER_HOST_MIN;
@@ -210,10 +214,10 @@ static struct connection *add(struct connections *c, SSL *ssl) {
 	return k;
 }
 
-/* Takes over `ssl`. NULL: no memory. */
+/* Makes a connection and takes over `ssl`. Returns NULL without memory. */
 static struct bufferevent *make(struct event_base *base, struct connections *c, SSL *ssl) {
 	struct connection *k = add(c, ssl);
-	(void)SSL_up_ref(ssl); /* whether a failed call below frees it differs between releases of libevent */
+	(void)SSL_up_ref(ssl); /* releases of libevent differ in whether a failed call below frees it */
 	struct bufferevent *bev = NULL;
 	if (k != NULL)
 		bev = bufferevent_openssl_socket_new(base, -1, ssl, BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE);
@@ -230,7 +234,7 @@ struct bufferevent *connections_make(struct event_base *base, void *connections)
 	SSL *ssl = SSL_new(c->ctx);
 	struct bufferevent *bev = ssl != NULL ? make(base, c, ssl) : NULL;
 	if (bev != NULL)
-		bufferevent_openssl_set_allow_dirty_shutdown(bev, 1); /* HTTP says itself where a message ends */
+		bufferevent_openssl_set_allow_dirty_shutdown(bev, 1); /* HTTP marks the end of a message itself */
 	return bev;
 }
 

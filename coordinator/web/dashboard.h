@@ -1,5 +1,5 @@
-/* dashboard.h: the page at GET /: coordinator/web/dashboard.html, embedded in the program. It needs nothing from elsewhere
- * and shows what /v1/status and /v1/chart say. */
+/* dashboard.h: the page at GET /: coordinator/web/dashboard.html, embedded in the program. It loads
+ * nothing from elsewhere and shows /v1/status and /v1/chart. */
 #ifndef RV_COORDINATOR_DASHBOARD_H
 #define RV_COORDINATOR_DASHBOARD_H
 

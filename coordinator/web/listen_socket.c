@@ -1,5 +1,5 @@
-/* listen_socket.c: see listen_socket.h. Who holds a port is read from /proc: the socket's inode in /proc/net/tcp*, and
- * the process that has it open. */
+/* listen_socket.c: see listen_socket.h. The holder of a port is read from /proc: the socket's inode
+ * in /proc/net/tcp*, and the process that has it open. */
 #include "coordinator/web/listen_socket.h"
 
 #include <arpa/inet.h>
@@ -15,9 +15,9 @@
 
 enum { BACKLOG = 128, TCP_STATE_LISTEN = 0x0a };
 
-/* ---- who has the port -------------------------------------------------------------------------------------------- */
+/* ---- the holder of a port ---- */
 
-/* The inode of a socket that listens on `port`, 0: not found. */
+/* Returns the inode of a socket that listens on `port`; 0: not found. */
 static unsigned long find_inode(const char *table, uint16_t port) {
 	FILE *f = fopen(table, "re");
 	char line[512];
@@ -52,7 +52,7 @@ static bool process_has(const char *pid, unsigned long inode) {
 	return has;
 }
 
-/* The first line of /proc/PID/file, to its first NUL. */
+/* Reads the first line of /proc/PID/file, to its first NUL. */
 static bool read_proc(const char *pid, const char *file, char *out, int cap) {
 	char path[300];
 	(void)snprintf(path, sizeof path, "/proc/%s/%s", pid, file);
@@ -68,7 +68,8 @@ static bool read_proc(const char *pid, const char *file, char *out, int cap) {
 static void describe_process(const char *pid, char *out, size_t cap) {
 	char name[64] = "a process", command[512];
 	(void)read_proc(pid, "comm", name, sizeof name);
-	/* The kernel keeps 15 characters of a name; the command line has it whole, unless it is of an interpreter. */
+	/* The kernel keeps 15 characters of a name; the command line has it whole, unless it is an
+	 * interpreter's. */
 	if (read_proc(pid, "cmdline", command, sizeof command)) {
 		const char *slash = strrchr(command, '/'), *program = slash != NULL ? slash + 1 : command;
 		if (strncmp(program, name, strlen(name)) == 0)
@@ -77,7 +78,7 @@ static void describe_process(const char *pid, char *out, size_t cap) {
 	(void)snprintf(out, cap, "%s (process %s)", name, pid);
 }
 
-/* "sshd (process 123)", or "another process". */
+/* Writes "sshd (process 123)", or "another process". */
 static void describe_holder(uint16_t port, char *out, size_t cap) {
 	(void)snprintf(out, cap, "another process");
 	unsigned long inode = find_inode("/proc/net/tcp", port);
@@ -94,7 +95,7 @@ static void describe_holder(uint16_t port, char *out, size_t cap) {
 		(void)closedir(d);
 }
 
-/* ---- the socket -------------------------------------------------------------------------------------------------- */
+/* ---- the socket ---- */
 
 static enum rv_err bind_failed(const struct address *at, int errno_value, struct rv_errtext *et) {
 	char holder[128];
@@ -121,8 +122,8 @@ static enum rv_err bind_and_listen(int fd, const struct address *at, struct addr
 		return rv_fail(et, RV_E_INVALID, "%s: give a numeric address to listen on, such as 0.0.0.0 or 127.0.0.1",
 					   at->host);
 	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-	/* Accepted sockets inherit it. Else a reply's body waits for the acknowledgement of its head: 40 ms and a round
-	 * trip for every document. */
+	/* Set for accepted sockets, which inherit it. Else a reply's body waits for the acknowledgement
+	 * of its head: 40 ms and a round trip for every document. */
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
 	if (sa.ss_family == AF_INET6)
 		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
@@ -130,7 +131,7 @@ static enum rv_err bind_and_listen(int fd, const struct address *at, struct addr
 		return bind_failed(at, errno, et);
 	n = sizeof sa;
 	if (getsockname(fd, (struct sockaddr *)&sa, &n) != 0)
-		return rv_fail_errno(et, errno, "cannot tell which port was given");
+		return rv_fail_errno(et, errno, "cannot read the port that was assigned");
 	address_of_socket(&sa, bound);
 	return RV_OK;
 }

@@ -1,4 +1,5 @@
-/* query.h: whole numbers in what follows '?' in an address, and in form bodies: "after=7", "member=3&banned=1". */
+/* query.h: whole numbers after the '?' of an address, and in form bodies: "after=7",
+ * "member=3&banned=1". */
 #ifndef RV_COORDINATOR_QUERY_H
 #define RV_COORDINATOR_QUERY_H
 
@@ -7,9 +8,9 @@
 
 enum query_result { QUERY_ABSENT, QUERY_NUMBER, QUERY_INVALID };
 
-/* Looks for `name` in text (n bytes, no terminator needed; NULL with n = 0 is fine). QUERY_NUMBER: *out is its value;
- * QUERY_INVALID: it stands there twice, or its value is anything but 1 to 19 decimal digits. Other names are ignored;
- * nothing is decoded (a digit needs no escaping). */
+/* Looks for `name` in text (n bytes, no terminator needed; NULL with n = 0 is fine). QUERY_NUMBER:
+ * *out is its value; QUERY_INVALID: it occurs twice, or its value is not 1 to 19 decimal digits.
+ * Other names are ignored; nothing is decoded (a digit needs no escaping). */
 enum query_result query_number(const char *text, size_t n, const char *name, uint64_t *out);
 
 #endif

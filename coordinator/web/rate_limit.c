@@ -27,7 +27,7 @@ bool rate_limit_allows(const struct rate_limit *r, const char *host, int64_t now
 	return i < 0 || level(r, &r->slots[i], now_us) >= 1;
 }
 
-/* A free slot, or the one that was quiet for longest. */
+/* Returns a free slot, or the one that was quiet for longest. */
 static struct rate_slot *make_room(struct rate_limit *r) {
 	struct rate_slot *oldest = &r->slots[0];
 	for (int i = 0; i < RATE_LIMIT_SLOTS; i++) {

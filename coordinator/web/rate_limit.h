@@ -1,5 +1,5 @@
-/* rate_limit.h: how often an address may fail: a token bucket each, in a fixed table (the address that was quiet for
- * longest makes room). */
+/* rate_limit.h: limits failures by address: a token bucket each, in a fixed table (the address that
+ * was quiet for longest makes room). */
 #ifndef RV_COORDINATOR_RATE_LIMIT_H
 #define RV_COORDINATOR_RATE_LIMIT_H
 
@@ -22,7 +22,7 @@ struct rate_limit {
 };
 
 void rate_limit_init(struct rate_limit *r, double burst, double per_s);
-/* False: `host` has failed too often; ask again later. */
+/* Returns false if `host` has failed too often; it may try again later. */
 bool rate_limit_allows(const struct rate_limit *r, const char *host, int64_t now_us);
 void rate_limit_count(struct rate_limit *r, const char *host, int64_t now_us);
 

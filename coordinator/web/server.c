@@ -1,4 +1,5 @@
-/* server.c: see server.h. evhttp parses; connections.c makes TLS of it; api.c answers; a timer lets time pass. */
+/* server.c: see server.h. evhttp parses; connections.c adds TLS; api.c answers; a timer drives
+ * deadlines. */
 #include "coordinator/web/server.h"
 
 #include "base/clock.h"
@@ -29,7 +30,7 @@ struct server {
 	int64_t swept_us;
 };
 
-/* ---- time -------------------------------------------------------------------------------------------------------- */
+/* ---- time ---- */
 
 static int64_t min64(int64_t a, int64_t b) {
 	return a < b ? a : b;
@@ -43,7 +44,7 @@ static void arm_timer(struct server *s) {
 	(void)event_add(s->timer, &tv);
 }
 
-/* A request was served. */
+/* Moves the timer after a request was served. */
 static void on_changed(void *server) {
 	struct server *s = server;
 	if (service_fault(s->cfg.service, NULL) != RV_OK)
@@ -74,7 +75,7 @@ static void on_signal(evutil_socket_t fd, short what, void *server) {
 		server_stop(server);
 }
 
-/* ---- accepting --------------------------------------------------------------------------------------------------- */
+/* ---- accepting ---- */
 
 static void on_full(void *server, bool full) {
 	struct server *s = server;
@@ -87,14 +88,14 @@ static void on_full(void *server, bool full) {
 		(void)evconnlistener_enable(s->listener);
 }
 
-/* Out of file descriptors, most likely: pause until the next sweep rather than spin. */
+/* Pauses until the next sweep rather than spin: most likely out of file descriptors. */
 static void on_accept_error(struct evconnlistener *listener, void *server) {
 	(void)server;
 	(void)evconnlistener_disable(listener);
 }
 
 static void be_quiet(int severity, const char *text) {
-	(void)severity, (void)text; /* clients that break off are no news */
+	(void)severity, (void)text; /* clients that break off are not logged */
 }
 
 static enum rv_err make_http(struct server *s, struct rv_errtext *et) {
@@ -164,7 +165,7 @@ void server_stop(struct server *s) {
 	(void)event_base_loopbreak(s->base);
 }
 
-/* libevent frees connections in callbacks that it defers, some of them twice. */
+/* Runs libevent's deferred callbacks, which free connections, some in two steps. */
 static void run_deferred(struct server *s) {
 	enum { TURNS = 16 };
 	for (int i = 0; i < TURNS && s->connections != NULL && connections_count(s->connections) > 0; i++)

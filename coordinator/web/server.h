@@ -1,5 +1,5 @@
-/* server.h: the coordinator's web server: HTTPS (TLS 1.3, the run's key as certificate) on libevent's evhttp, one
- * thread, one event loop. */
+/* server.h: the coordinator's web server: HTTPS (TLS 1.3, the run's key as certificate) on
+ * libevent's evhttp, one thread, one event loop. */
 #ifndef RV_COORDINATOR_SERVER_H
 #define RV_COORDINATOR_SERVER_H
 
@@ -17,11 +17,11 @@ struct server_config {
 };
 
 struct server;
-/* RV_E_NOMEM, and what tls_context_new refuses. */
+/* Makes a server; the caller frees it. RV_E_NOMEM, and the faults of tls_context_new. */
 enum rv_err server_new(const struct server_config *cfg, struct server **out, struct rv_errtext *et);
-/* Serves until a signal or server_stop (RV_OK), or until the store fails (its fault). */
+/* Serves until a signal or server_stop (RV_OK), or until the store fails (its fault). Blocks. */
 enum rv_err server_run(struct server *s, struct rv_errtext *et);
-/* From the same thread or from a signal-free callback of the loop. */
+/* Ends server_run. Called from its thread, in a callback of the loop. */
 void server_stop(struct server *s);
 void server_free(struct server *s); /* NULL is fine */
 

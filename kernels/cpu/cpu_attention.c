@@ -1,5 +1,6 @@
-/* cpu_attention.c: attention over tasks: one per (sequence, head) forward, one per (sequence, key/value head) backward,
- * where the query heads of a group add into the same dk and dv, in order. */
+/* cpu_attention.c: attention over tasks: one per (sequence, head) forward, one per (sequence,
+ * key/value head) backward, where the query heads of a group add into the same dk and dv, in
+ * order. */
 #include "base/assert.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/host_memory.h"

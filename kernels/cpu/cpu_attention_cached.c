@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* Queries of a task, if a group is not larger. Workspaces are asked for in steps of so many positions, as the cache
- * grows with every token. */
+/* Queries of a task, if a group is not larger; and the step, in positions, by which workspaces
+ * grow, as the cache grows with every token. */
 enum { TASK_ROWS = 32, WORK_STEP = 1024 };
 
 struct cached_args {

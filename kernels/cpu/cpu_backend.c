@@ -53,7 +53,7 @@ float *cpu_workspace(struct cpu_backend *be, enum workspace which, size_t n) {
 	if (n > be->workspaces[which].n) {
 		free(be->workspaces[which].p);
 		be->workspaces[which].p = host_zalloc(n * sizeof(float));
-		RV_ASSERT(be->workspaces[which].p); /* some megabytes, asked for in the first step */
+		RV_ASSERT(be->workspaces[which].p); /* some megabytes, allocated in the first step */
 		be->workspaces[which].n = n;
 	}
 	return be->workspaces[which].p;

@@ -1,6 +1,7 @@
-/* cpu_classifier.c: the output head, a chunk of tokens at a time: product, softmax with loss and gradient in place, and
- * the two products of the gradient, while the chunk's logits are the only ones there are. A chunk is as large as its
- * workspace allows, because each one reads all of wte and rewrites all of dwte. */
+/* cpu_classifier.c: the output head, a chunk of tokens at a time: product, softmax with loss and
+ * gradient in place, and the two products of the gradient, so that only one chunk's logits exist. A
+ * chunk is as large as its workspace allows, because each one reads all of wte and rewrites all of
+ * dwte. */
 #include "base/assert.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/host_memory.h"
@@ -37,7 +38,7 @@ static void logits_product(struct cpu_backend *be, float *logits, int ld, const 
 	cpu_gemm(be, &g);
 }
 
-/* dx = dlogits wte; dwte += dlogits^T x. */
+/* Computes dx = dlogits wte; dwte += dlogits^T x. */
 static void gradient_products(struct cpu_backend *be, float *dx, float *dwte, const float *dlogits, int ld,
 							  const float *x, const float *wte, int n, int c, int v) {
 	struct gemm input = {.m = n, .n = c, .k = v, .a = dlogits, .lda = ld, .b = wte, .ldb = c, .c = dx, .ldc = c};

@@ -1,5 +1,5 @@
-/* cpu_embed.c: embeddings. Backward goes in parallel over columns, each thread through all tokens in order: two tokens
- * that share a row never meet, and the order of summation is fixed. */
+/* cpu_embed.c: embeddings. Backward runs in parallel over columns, each thread through all tokens
+ * in order: two tokens that share a row never meet, and the order of summation is fixed. */
 #include "kernels/cpu/cpu.h"
 #include "kernels/host_memory.h"
 

@@ -1,10 +1,12 @@
-/* cpu_gemm.c: the matrix product: which implementation, and the blocking of our own.
+/* cpu_gemm.c: the matrix product: the choice of an implementation, and the blocking of our own.
  *
- * Ours (after Goto & van de Geijn 2008): a part of B is packed by all threads into panels that stay in the shared
- * cache. Then a task is ROW_PANELS panels of A by some columns: small, and handed out one after the other, so that a
- * core that is slow or busy with something else costs little. Tasks of the same rows follow each other, and a thread
- * packs those rows only when they are not the ones it packed last. The order of summation of an element of C depends on
- * k alone, so neither tasks nor threads change its bits. */
+ * Ours (after Goto & van de Geijn 2008): a part of B is packed by all threads into panels that stay
+ * in the shared cache. Then a task is ROW_PANELS panels of A by some columns: small, and handed out
+ * one after the other, so that a core that is slow or busy with something else costs little. Tasks
+ * of the same rows follow each other, and a thread packs those rows only if they are not the ones
+ * it packed last. The order of summation of an element of C depends on k alone, so neither tasks
+ * nor threads change its bits.
+ */
 #include "kernels/cpu/cpu.h"
 
 #include "base/assert.h"
@@ -52,12 +54,12 @@ static int round_up(int n, int to) {
 	return ceil_div(n, to) * to;
 }
 
-/* Words of a panel that hold k elements; a pass is a whole number of words. */
+/* Returns the words of a panel that hold k elements; a pass is a whole number of words. */
 static size_t words(const struct blocking *s, int k) {
 	return (size_t)ceil_div(k, s->kernels->k_per_word);
 }
 
-/* Packed operands are (passes, panels, words of the pass, panel width). */
+/* Packs operands as (passes, panels, words of the pass, panel width). */
 static void pack_b_task(void *ctx, int task, int thread) {
 	(void)thread;
 	const struct blocking *s = ctx;
@@ -94,13 +96,13 @@ static void pack_a_task(void *ctx, int task, int thread) {
 	const struct blocking *s = ctx;
 	const struct gemm *g = s->g;
 	pack_block(s, s->packed_a + (size_t)task * s->a_size, task);
-	if (g->row_sums && s->j0 == 0) { /* what was packed is in cache */
+	if (g->row_sums && s->j0 == 0) { /* the packed rows are in cache */
 		int i = first_row(s, task), rows = min_int(first_row(s, task + 1), g->m) - i;
 		s->isa->add_column_sums(g->row_sums + i, g->a + (ptrdiff_t)s->k0 * g->lda + i, g->lda, s->k, rows);
 	}
 }
 
-/* The packed rows of a block. */
+/* Returns the packed rows of a block. */
 static float *rows_of(struct blocking *s, int block, int thread) {
 	if (s->shared_a)
 		return s->packed_a + (size_t)block * s->a_size;
@@ -133,8 +135,9 @@ static void multiply_task(void *ctx, int task, int thread) {
 		g->done(g->ctx, i, rows, s->j0 + j, min_int(s->task_cols, s->cols - j));
 }
 
-/* Blocks of rows are even, of whole panels, and where there are few of them as many for each thread. Where threads pack
- * for themselves, a tall C is cut by rows alone, so that none is packed twice; else by columns as well. */
+/* Cuts rows into even blocks of whole panels; if there are few, into the same number for each
+ * thread. Where threads pack for themselves, a tall C is cut by rows alone, so that none is packed
+ * twice; else by columns as well. */
 static void cut_tasks(struct blocking *s, int threads) {
 	int wanted = threads == 1 ? 1 : threads * TASKS_PER_THREAD;
 	bool tall = s->g->m >= s->g->n;
@@ -200,9 +203,10 @@ static void done_task(void *ctx, int task, int thread) {
 	a->g->done(a->g->ctx, (int)r.begin, (int)r.count, 0, a->g->n);
 }
 
-/* Measured on one Zen 5 core, peak 250 GFLOP/s: oneDNN 230 to 249, ours 230 to 250 along tall operands, 205 to 235
- * elsewhere. So ours is used where something follows that finds C in cache, and where there are rows enough to pay for
- * packing B; not for instruction sets that it was not measured on. */
+/* Returns true if oneDNN is faster. Measured on one Zen 5 core, peak 250 GFLOP/s: oneDNN 230 to
+ * 249, ours 230 to 250 along tall operands, 205 to 235 elsewhere. So ours is used where something
+ * follows that finds C in cache, and where there are enough rows to pay for packing B; not for
+ * instruction sets on which it was not measured. */
 static bool onednn_is_faster(const struct cpu_backend *be, const struct gemm *g) {
 #if defined(__x86_64__)
 	return be->onednn && (be->isa != &isa_kernels_avx512 || !g->done || g->m < OWN_ROWS);

@@ -1,5 +1,6 @@
-/* cpu_gemm_onednn.c: the matrix product of oneDNN (dnnl_sgemm, row-major). It generates code for the processor it
- * finds, so it is right on processors newer than itself; measured 456 GFLOP/s of 500 on two Zen 5 cores. */
+/* cpu_gemm_onednn.c: the matrix product of oneDNN (dnnl_sgemm, row-major). It generates code for
+ * the processor it finds, so it is optimal on processors newer than itself; measured 456 GFLOP/s of
+ * 500 on two Zen 5 cores. */
 #include "kernels/cpu/cpu.h"
 
 #ifdef RV_HAVE_ONEDNN
@@ -15,7 +16,8 @@ bool cpu_gemm_has_onednn(void) {
 }
 
 void cpu_gemm_onednn(struct cpu_backend *be, const struct gemm *g) {
-	/* A team's size is a property of the calling thread; several backends may live in one process. */
+	/* A team's size is a property of the calling thread; several backends may live in one
+	 * process. */
 	if (omp_get_max_threads() != be->base.threads)
 		omp_set_num_threads(be->base.threads);
 	dnnl_status_t st = dnnl_sgemm(g->ta ? 'T' : 'N', g->tb ? 'T' : 'N', g->m, g->n, g->k, 1, g->a, g->lda, g->b, g->ldb,

@@ -1,4 +1,4 @@
-/* cpu_isa.c: which instruction set this machine has. */
+/* cpu_isa.c: the instruction sets of this machine. */
 #include "kernels/cpu/cpu.h"
 
 #include <string.h>
@@ -37,7 +37,7 @@ const struct isa_kernels *cpu_isa_choose(const char *limit, bool *best) {
 	return NULL;
 }
 
-/* The processor multiplies bf16 itself, and we may use what it has. */
+/* Returns true if the processor multiplies bf16 itself, and `isa` allows its use. */
 static bool has_bf16(const struct isa_kernels *isa) {
 #if defined(__x86_64__)
 	return isa == &isa_kernels_avx512 && __builtin_cpu_supports("avx512bf16");

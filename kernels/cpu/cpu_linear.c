@@ -1,17 +1,17 @@
-/* cpu_linear.c: linear layers: a matrix product with bias and GELU on the blocks that it finishes; and the column sums
- * of bias gradients. */
+/* cpu_linear.c: linear layers: a matrix product with bias and GELU on the blocks that it finishes;
+ * and the column sums of bias gradients. */
 #include "kernels/cpu/cpu.h"
 #include "kernels/host_memory.h"
 
 enum { SUM_COLS = 64 };
 
-/* What follows a product, block by block. `out`, `pre` and `below` are as large as C. */
+/* The work after a product, block by block. `out`, `pre` and `below` are as large as C. */
 struct epilogue {
 	const struct isa_kernels *isa;
 	float *out, *pre;
 	const float *bias;
 	ptrdiff_t ld;
-	const float *below; /* what GELU was taken of in the layer below */
+	const float *below; /* the input of GELU in the layer below */
 };
 
 static void add_bias(void *ctx, int i, int rows, int j, int cols) {

@@ -1,5 +1,5 @@
-/* cpu_norm.c: LayerNorm and RMSNorm over tasks of rows. Backward: each task's share of the parameters' gradients goes
- * to a row of its own, and the rows are then summed by column. */
+/* cpu_norm.c: LayerNorm and RMSNorm over tasks of rows. Backward: each task's share of the
+ * parameters' gradients is written to its own row, and the rows are then summed by column. */
 #include "kernels/cpu/cpu.h"
 #include "kernels/host_memory.h"
 
@@ -34,7 +34,7 @@ static void forward(struct cpu_backend *be, struct forward_args f) {
 	cpu_parallel(be, cpu_tasks((size_t)f.all.n, FORWARD_ROWS), forward_task, &f);
 }
 
-/* The arrays that every norm has; b and sum: NULL without a residual. */
+/* Returns the arrays that every norm has; b and sum: NULL without a residual. */
 static struct norm_rows rows_of(act_t *sum, act_t *out, float *rstd, const act_t *a, const act_t *b, const float *w,
 								int n, int c) {
 	return (struct norm_rows){.sum = act_f32(sum),
@@ -77,7 +77,7 @@ struct backward_args {
 	void (*rows)(const struct norm_grad_rows *a);
 	struct norm_grad_rows all;
 	size_t task_rows;
-	float *dw_parts, *db_parts; /* (tasks, c); db_parts is NULL where there is no bias */
+	float *dw_parts, *db_parts; /* (tasks, c); db_parts is NULL without a bias */
 };
 
 static void backward_task(void *ctx, int task, int thread) {
@@ -99,7 +99,7 @@ static void backward_task(void *ctx, int task, int thread) {
 	b->rows(&a);
 }
 
-/* dbias: NULL where there is no bias. */
+/* Computes the gradients of a norm. dbias: NULL without a bias. */
 static void backward(struct cpu_backend *be, struct backward_args b, float *dw, float *dbias) {
 	size_t n = (size_t)b.all.n, c = (size_t)b.all.c, even = (n + BACKWARD_TASKS_MAX - 1) / BACKWARD_TASKS_MAX;
 	b.task_rows = even > BACKWARD_ROWS_MIN ? even : BACKWARD_ROWS_MIN;

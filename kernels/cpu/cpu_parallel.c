@@ -1,4 +1,5 @@
-/* cpu_parallel.c: tasks on threads. Without OpenMP (ThreadSanitizer builds) everything runs on the caller. */
+/* cpu_parallel.c: tasks on threads. Without OpenMP (ThreadSanitizer builds) everything runs on the
+ * caller. */
 #include "kernels/cpu/cpu.h"
 
 #include <sched.h>

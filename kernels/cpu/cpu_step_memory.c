@@ -1,7 +1,7 @@
-/* cpu_step_memory.c: what steps take of this backend's workspaces, at most. */
+/* cpu_step_memory.c: the most that steps take of this backend's workspaces. */
 #include "kernels/cpu/cpu.h"
 
-/* What products and attention pack: bounds that hold for the shapes of training. */
+/* Most bytes that products and attention pack: bounds that hold for the shapes of training. */
 #define PACKED_MAX_BYTES ((size_t)16 << 20)
 
 static size_t smaller(size_t a, size_t b) {

@@ -1,7 +1,8 @@
-// adamw.cu: the optimizer over the whole flat block in one launch, and the sum of squares for the gradient's norm.
+// adamw.cu: the optimizer over the whole flat block in one launch, and the sum of squares for the
+// gradient's norm.
 //
-// AdamW moves 28 B per parameter (p, m, v in and out, g in), and 2 B more for the bf16 copy of p. The sum of squares
-// reads 4 B.
+// AdamW moves 28 B per parameter (p, m, v in and out, g in), and 2 B more for the bf16 copy of p.
+// The sum of squares reads 4 B.
 #include "kernels/cuda/dispatch.cuh"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/reduce.cuh"
@@ -12,7 +13,7 @@ struct adamw_constants {
 	float lr, beta1, beta2, eps, weight_decay, grad_scale, correct1, correct2;
 };
 
-// The span that holds element i.
+// Returns the span that holds element i.
 __device__ __forceinline__ int span_of(const size_t *ends, int n_spans, size_t i) {
 	int low = 0, high = n_spans - 1;
 	while (low < high) {
@@ -75,7 +76,7 @@ extern "C" void launch_adamw(cudaStream_t stream, const struct adamw_arrays *arr
 		LAUNCH(adamw_kernel<1>, blocks_for(s.n, ADAMW_THREADS), ADAMW_THREADS, 0, stream, s, constants);
 }
 
-// The sum of x over the block, for thread 0.
+// Returns the sum of x over the block to thread 0.
 __device__ __forceinline__ double block_sum(double x) {
 	SHMEM(double, sums, SQUARES_THREADS / WARP);
 	x = warp_sum(x);

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-/* Device memory, laid out as attention_forward and attention_backward of kernels/backend.h say. */
+/* Device memory, laid out as in attention_forward and attention_backward of kernels/backend.h. */
 struct attention_call {
 	struct attention_shape shape;
 	bool backward;
@@ -18,14 +18,14 @@ struct attention_call {
 	act_t *dqkv;
 };
 
-/* Elements of a token's row of qkv, and of out. */
+/* Return the elements of a token's row of qkv, and of out. */
 static inline size_t attention_qkv_width(struct attention_shape s) {
 	return (size_t)(s.heads + 2 * s.kv_heads) * (size_t)s.head_dim;
 }
 static inline size_t attention_out_width(struct attention_shape s) {
 	return (size_t)s.heads * (size_t)s.head_dim;
 }
-/* Rows of the score matrix, (B, heads, T): one float each in lse. */
+/* Returns the rows of the score matrix, (B, heads, T): one float each in lse. */
 static inline size_t attention_rows(struct attention_shape s) {
 	return (size_t)s.b * (size_t)s.heads * (size_t)s.t;
 }

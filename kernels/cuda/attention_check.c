@@ -10,14 +10,14 @@
 
 enum { COMPARED_MAX = 3, ALIGN_BYTES = 256 };
 
-/* An array that both sides computed: of each sequence `rows` rows of `width` elements, `ld` apart. */
+/* An array that both sides computed: `rows` rows of `width` elements per sequence, `ld` apart. */
 struct compared {
 	const char *name;
 	enum dtype type;
 	const void *theirs; /* of the first sequence */
 	const void *ours;   /* of one sequence */
 	size_t rows, width, ld;
-	bool absolute; /* limits the difference itself */
+	bool absolute; /* limits the absolute difference */
 	double limit;
 	float *sums; /* device, (B, rows, 2): see launch_row_difference */
 };
@@ -88,7 +88,7 @@ static size_t lay_out(struct comparison *k, const struct attention_call *c, char
 	return at;
 }
 
-/* Our own kernels, for sequence i. */
+/* Computes sequence i with our own kernels. */
 static void compute(const struct comparison *k, cudaStream_t stream, const struct attention_call *c, size_t i) {
 	struct attention_call one = k->ours;
 	size_t t = (size_t)one.shape.t, out = i * t * attention_out_width(one.shape);
@@ -110,7 +110,7 @@ static void compare(const struct comparison *k, cudaStream_t stream, size_t i) {
 	}
 }
 
-/* Returns the largest difference of a row, as the limit counts it; NaN if one is. */
+/* Returns the largest difference of a row, in the unit of the limit; NaN if one is. */
 static double worst_row(const struct compared *x, const float *sums, size_t n, double rms) {
 	double worst = 0;
 	for (size_t i = 0; i < n; i++) {

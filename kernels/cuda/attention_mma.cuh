@@ -1,9 +1,10 @@
-// attention_mma.cuh: what the tensor-core attention kernels share: tiles in shared memory, and products of them.
+// attention_mma.cuh: shared by the tensor-core attention kernels: tiles in shared memory, and
+// products of them.
 //
-// A block has MMA_WARPS warps, each of which owns 16 of the 64 rows of a tile. A tile of `head_dim` columns has rows
-// that are 16 bytes longer, so that the 8 rows of an ldmatrix lie in different banks. Accumulators are those of
-// mma_bf16: of 16 rows x 8 columns, lane 4 g + q has columns 2 q and 2 q + 1 of row g in [0], [1] and of row g + 8 in
-// [2], [3].
+// A block has MMA_WARPS warps, each of which owns 16 of the 64 rows of a tile. A tile of `head_dim`
+// columns has rows that are 16 bytes longer, so that the 8 rows of an ldmatrix lie in different
+// banks. Accumulators are those of mma_bf16: of 16 rows x 8 columns, lane 4 g + q has columns 2 q
+// and 2 q + 1 of row g in [0], [1] and of row g + 8 in [2], [3].
 #ifndef RV_CUDA_ATTENTION_MMA_CUH
 #define RV_CUDA_ATTENTION_MMA_CUH
 
@@ -18,7 +19,8 @@ static const float LOG2_E = 1.44269504088896340736f, LN_2 = 0.693147180559945309
 template <int HD> constexpr int tile_stride = HD + 8;
 template <int HD> constexpr int tile_elements = TILE_ROWS *tile_stride<HD>;
 
-// Starts copying ROWS rows, from `first` on, into a tile; rows from `end` on are zeroes. All threads of the block.
+// Starts copying ROWS rows, from `first` on, into a tile; rows from `end` on are zeroes. Called by
+// all threads of the block.
 template <int HD, int ROWS>
 __device__ __forceinline__ void load_tile(shared_t<bf16> tile, const bf16 *base, size_t ld, int first, int end) {
 	constexpr int pieces = HD / 8;
@@ -30,13 +32,14 @@ __device__ __forceinline__ void load_tile(shared_t<bf16> tile, const bf16 *base,
 	}
 }
 
-// Rows row .. row + 15, columns column .. column + 15 of a tile, as the left operand.
+// Loads rows row .. row + 15, columns column .. column + 15 of a tile, as the left operand.
 template <int HD> __device__ __forceinline__ void load_left(uint32_t a[4], shared_t<bf16> tile, int row, int column) {
 	int lane = (int)threadIdx.x % WARP;
 	ldmatrix_x4(a, tile + ((row + lane % 16) * tile_stride<HD> + column + lane / 16 * 8));
 }
 
-// acc (16, 8 N) += a tile's rows `row` on times the transposed rows of `right` (8 N of them), over all HD columns.
+// Adds to acc (16, 8 N) a tile's rows `row` on times the transposed rows of `right` (8 N of them),
+// over all HD columns.
 template <int HD, int N>
 __device__ __forceinline__ void multiply_transposed(float (&acc)[N][4], shared_t<bf16> left, int row,
 													shared_t<bf16> right) {
@@ -61,7 +64,8 @@ __device__ __forceinline__ uint32_t pack(float low, float high) {
 	return bits;
 }
 
-// acc (16, HD) += left (16, 8 N) right (8 N, HD): left is in accumulators and is rounded to bf16, right is a tile.
+// Adds to acc (16, HD) left (16, 8 N) right (8 N, HD): left is in accumulators and is rounded to
+// bf16, right is a tile.
 template <int HD, int N>
 __device__ __forceinline__ void multiply_accumulators(float (&acc)[HD / 8][4], const float (&left)[N][4],
 													  shared_t<bf16> right) {
@@ -80,8 +84,8 @@ __device__ __forceinline__ void multiply_accumulators(float (&acc)[HD / 8][4], c
 	}
 }
 
-// Writes the accumulators of 16 rows as bf16, times the row's factor: rows[0] is row g's place, rows[1] that of row
-// g + 8; NULL: not written.
+// Writes the accumulators of 16 rows as bf16, times the row's factor: rows[0] is the address of row
+// g, rows[1] that of row g + 8; NULL: not written.
 template <int HD>
 __device__ __forceinline__ void store_accumulators(bf16 *const (&rows)[2], const float (&acc)[HD / 8][4],
 												   const float (&factor)[2]) {
@@ -96,7 +100,7 @@ __device__ __forceinline__ void store_accumulators(bf16 *const (&rows)[2], const
 			}
 }
 
-// Calls f(HD) for a head dimension that the kernels are made for.
+// Calls f(HD) for a supported head dimension.
 template <int HD> struct head_dim_of { static constexpr int value = HD; };
 
 template <class F> inline void by_mma_head_dim(int head_dim, F f) {

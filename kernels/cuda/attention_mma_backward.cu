@@ -1,7 +1,8 @@
-// attention_mma_backward.cu: the gradient of causal attention in bf16 on tensor cores. Probabilities are computed again
-// from the row's log-sum-exp. Two kernels, each of which alone writes its results: one has 64 queries of a head and
-// walks the keys (dq), one has 64 keys of a key/value head and walks the queries of all heads that share it (dk, dv).
-// That is seven products instead of the five of one kernel with atomic sums for dq, and the same bits every time.
+// attention_mma_backward.cu: the gradient of causal attention in bf16 on tensor cores.
+// Probabilities are computed again from the row's log-sum-exp. Two kernels, each of which alone
+// writes its results: one has 64 queries of a head and walks the keys (dq), one has 64 keys of a
+// key/value head and walks the queries of all heads that share it (dk, dv). That is seven products
+// instead of the five of one kernel with atomic sums for dq, and the same bits every time.
 #include "kernels/cuda/attention_mma.cuh"
 #include "kernels/cuda/dispatch.cuh"
 #include "kernels/cuda/launch.h"
@@ -15,7 +16,7 @@ struct mma_backward {
 	attention_shape s;
 };
 
-// scores become p, and d (the product dout v^T) becomes ds = p (d - delta), for one element.
+// Replaces, for one element, the score by p, and d (the product dout v^T) by ds = p (d - delta).
 __device__ __forceinline__ void gradient_of(float *score, float *d, float scale, float lse_2, float delta, bool seen) {
 	float p = seen ? exp2f(*score * scale - lse_2) : 0;
 	*score = p;

@@ -1,14 +1,14 @@
-// attention_mma_forward.cu: causal attention in bf16 on tensor cores, the way of FlashAttention-2 (arXiv 2307.08691): a
-// block has 64 queries of a head and walks the keys up to the diagonal 64 at a time, softmax under way in registers.
-// Tiles of keys and values are double-buffered with asynchronous copies. Global memory: q and out once, k and v once
-// for every 64 queries (from L2).
+// attention_mma_forward.cu: causal attention in bf16 on tensor cores, the way of FlashAttention-2
+// (arXiv 2307.08691): a block has 64 queries of a head and walks the keys up to the diagonal 64 at
+// a time, softmax under way in registers. Tiles of keys and values are double-buffered with
+// asynchronous copies. Global memory: q and out once, k and v once for every 64 queries (from L2).
 #include "kernels/cuda/attention_mma.cuh"
 #include "kernels/cuda/dispatch.cuh"
 #include "kernels/cuda/launch.h"
 
 enum { KEY_TILES = TILE_ROWS / 8 }; // accumulators across a tile of keys
 
-// Rows g and g + 8 of the warp's 16: the softmax so far, in base 2.
+// The softmax so far, in base 2, of rows g and g + 8 of the warp's 16.
 struct softmax_rows {
 	float largest[2], sum[2];
 };
@@ -23,7 +23,7 @@ __device__ __forceinline__ float quad_sum(float x) {
 	return x + __shfl_xor_sync(FULL_WARP, x, 2);
 }
 
-// Scores right of the diagonal, when the tile of keys is the queries' own.
+// Masks scores right of the diagonal, when the tile of keys is the queries' own.
 __device__ __forceinline__ void mask_diagonal(float (&s)[KEY_TILES][4], int row) {
 	int g = (int)threadIdx.x % WARP / 4, q = (int)threadIdx.x % 4 * 2;
 #pragma unroll
@@ -34,7 +34,7 @@ __device__ __forceinline__ void mask_diagonal(float (&s)[KEY_TILES][4], int row)
 				s[n][i] = -INFINITY;
 }
 
-// Scores become probabilities relative to the largest so far; `out` is brought to the same scale.
+// Replaces scores by probabilities relative to the largest so far; brings `out` to the same scale.
 template <int HD>
 __device__ __forceinline__ void softmax_step(float (&s)[KEY_TILES][4], float (&out)[HD / 8][4], softmax_rows &rows,
 											 float scale) {
@@ -63,7 +63,7 @@ __device__ __forceinline__ void softmax_step(float (&s)[KEY_TILES][4], float (&o
 	}
 }
 
-// Blocks of a multiprocessor that the registers are shared out for.
+// Blocks that share the registers of a multiprocessor.
 template <int HD> constexpr int forward_blocks = HD == 128 ? 2 : HD == 64 ? 3 : 4;
 
 template <int HD>

@@ -1,8 +1,10 @@
-// attention_simple.cu: causal attention in fp32 arithmetic for any head dimension, and with caches: the fallback for
-// what the tensor-core kernels do not take, and what they are checked against.
+// attention_simple.cu: causal attention in fp32 arithmetic for any head dimension, and with caches:
+// the fallback for shapes that the tensor-core kernels do not support, and the reference for
+// checking those.
 //
-// A warp has one row (a query, or for dk and dv a key) and walks the other side 32 rows at a time: a lane first has the
-// score of one of the 32, then, as each is shuffled to all, the channels lane, lane + 32, ... of the sums.
+// A warp has one row (a query, or for dk and dv a key) and walks the other side 32 rows at a time:
+// a lane first has the score of one of the 32, then, as each is shuffled to all, the channels lane,
+// lane + 32, ... of the sums.
 #include "kernels/cuda/attention_layout.cuh"
 #include "kernels/cuda/dispatch.cuh"
 #include "kernels/cuda/launch.h"
@@ -19,7 +21,7 @@ template <class T> __device__ __forceinline__ float dot(const T *a, const T *b, 
 	return sum;
 }
 
-// sums[d] += x * row[lane + 32 d], for the channels there are.
+// Adds sums[d] += x * row[lane + 32 d], for d within the row.
 template <int D, class T>
 __device__ __forceinline__ void add_scaled(float (&sums)[D], float x, const T *row, int lane, int head_dim) {
 #pragma unroll
@@ -36,10 +38,10 @@ __device__ __forceinline__ void store_row(T *row, const float (&x)[D], float sca
 			row[lane + d * WARP] = from_float<T>(x[d] * scale);
 }
 
-// A softmax under way: sums relative to the largest score so far.
+// A softmax in progress: sums relative to the largest score so far.
 template <int D> struct attended { float largest, sum, out[D]; };
 
-// Takes in keys first, first + stride, ... < end, each 32 long; `ld` elements from one key to the next.
+// Adds keys first, first + stride, ... < end, each 32 long; `ld` elements from one key to the next.
 template <int D, class T>
 __device__ __forceinline__ void attend(attended<D> &s, const T *q, const T *k, const T *v, size_t ld, int first,
 									   int end, int stride, int head_dim, int lane) {
@@ -59,7 +61,7 @@ __device__ __forceinline__ void attend(attended<D> &s, const T *q, const T *k, c
 	}
 }
 
-// Rows are (b, head, t), t fastest; a block has SIMPLE_WARPS.
+// Computes rows (b, head, t), t fastest; a block has SIMPLE_WARPS.
 template <class T, int D>
 __global__ void __launch_bounds__(WARP *SIMPLE_WARPS)
 	attention_forward_kernel(T *out, float *lse, const T *qkv, struct attention_shape s) {
@@ -93,14 +95,15 @@ __global__ void __launch_bounds__(WARP *SIMPLE_WARPS)
 		delta[row_start(s, b, h) + t] = sum;
 }
 
-// What the backward kernels read.
+// Inputs of the backward kernels.
 template <class T> struct backward_inputs {
 	const T *dout, *qkv;
 	const float *lse, *delta;
 	struct attention_shape s;
 };
 
-// The probability p of key j for query t, and ds, the gradient of their score (times the scale).
+// Returns the probability p of key j for query t, and ds, the gradient of their score (times the
+// scale).
 template <class T>
 __device__ __forceinline__ void pair_gradient(float *p, float *ds, const backward_inputs<T> &in, int b, int h, int t,
 											  int j) {
@@ -135,7 +138,8 @@ __global__ void __launch_bounds__(WARP *SIMPLE_WARPS, SIMPLE_BLOCKS)
 	store_row(dqkv + q_start(s, b, h) + t * width, dq, 1, lane, s.head_dim);
 }
 
-// Rows are keys (b, kv head, j): all queries that see one, of all heads that share it.
+// Computes rows that are keys (b, kv head, j): sums over all queries that see one, of all heads
+// that share it.
 template <class T, int D>
 __global__ void __launch_bounds__(WARP *SIMPLE_WARPS, SIMPLE_BLOCKS)
 	attention_dkv_kernel(T *dqkv, backward_inputs<T> in) {
@@ -182,8 +186,9 @@ template <class T> __global__ void __launch_bounds__(WARP *CACHED_WARPS) cache_a
 	in.v[to] = token[width];
 }
 
-// Block (head, token). Warp w takes keys 32 w .. 32 w + 31, then every 32 * CACHED_WARPS further: which warp has which
-// key does not depend on how many tokens came in one call. Then the warps' sums are merged in their order.
+// Computes block (head, token). Warp w takes keys 32 w .. 32 w + 31, then every 32 * CACHED_WARPS
+// further: the keys of a warp do not depend on how many tokens came in one call. Then the warps'
+// sums are merged in their order.
 template <class T, int D>
 __global__ void __launch_bounds__(WARP *CACHED_WARPS) attention_cached_kernel(T *out, cached_inputs<T> in) {
 	SHMEM(float, largest, CACHED_WARPS);
@@ -218,7 +223,7 @@ __global__ void __launch_bounds__(WARP *CACHED_WARPS) attention_cached_kernel(T 
 
 // --- host ---
 
-// f(access<T, D>()): D channels of a lane.
+// Calls f(access<T, D>()): D channels of a lane.
 template <class F> static void by_head_dim(enum dtype act, int head_dim, F f) {
 	if (act == DTYPE_BF16)
 		head_dim <= 64 ? f(access<bf16, 2>()) : head_dim <= 128 ? f(access<bf16, 4>()) : f(access<bf16, 8>());

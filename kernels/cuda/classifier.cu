@@ -1,7 +1,8 @@
-// classifier.cu: softmax, cross-entropy and its gradient, in place on a chunk of logits. A block has one row: it reads
-// it for the largest logit and the sum (one pass), and again, from L2, to write the gradient over it: 2 B in and 2 B
-// out per logit in bf16. About 14 instructions per logit and pass (docs/benchmarks.md): a comparison of every column with
-// the row's end or with the target doubles that, so tail and target are apart from the loops over whole vectors.
+// classifier.cu: softmax, cross-entropy and its gradient, in place on a chunk of logits. A block
+// has one row: it reads it for the largest logit and the sum (one pass), and again, from L2, to
+// write the gradient over it: 2 B in and 2 B out per logit in bf16. About 14 instructions per logit
+// and pass (docs/benchmarks.md): a comparison of every column with the row's end or with the target
+// doubles that, so tail and target are apart from the loops over whole vectors.
 #include "kernels/cuda/dispatch.cuh"
 #include "kernels/cuda/launch.h"
 
@@ -42,7 +43,8 @@ template <int V> __device__ __forceinline__ softmax_sum add_logits(softmax_sum s
 	return {largest, s.sum * expf(s.largest - largest) + sum};
 }
 
-// The softmax sum of this thread's logits: those of its whole vectors, then of the row's tail if that is its own.
+// Returns the softmax sum of this thread's logits: those of its whole vectors, then of the row's
+// tail if that is its own.
 template <int V, class T> __device__ __forceinline__ softmax_sum thread_softmax(const T *row, int v) {
 	softmax_sum s = {-FLT_MAX, 0};
 	int whole = v / V * V, i = (int)threadIdx.x * V;
@@ -74,8 +76,8 @@ __device__ __forceinline__ softmax_sum block_softmax(softmax_sum s) {
 	return s;
 }
 
-// Writes the probabilities times `scale` over the logits, and zeroes over columns v to vp - 1. Rows are read and written in
-// whole vectors, up to ld.
+// Writes the probabilities times `scale` over the logits, and zeroes over columns v to vp - 1. Rows
+// are read and written in whole vectors, up to ld.
 template <int V, class T>
 __device__ __forceinline__ void write_probabilities(T *row, int v, int vp, float largest, float scale) {
 	int whole = v / V * V, i = (int)threadIdx.x * V;
@@ -96,7 +98,7 @@ __device__ __forceinline__ void write_probabilities(T *row, int v, int vp, float
 	}
 }
 
-// Writes the gradient of a row that counts for nothing, whatever its logits are.
+// Writes the gradient of an ignored row: zeroes, whatever its logits are.
 template <int V, class T> __device__ __forceinline__ void write_zeroes(T *row, int vp) {
 	const float zeroes[V] = {};
 	for (int i = (int)threadIdx.x * V; i < vp; i += CLASSIFIER_THREADS * V)

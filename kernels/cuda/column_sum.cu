@@ -1,11 +1,12 @@
-// column_sum.cu: sums over rows, in two steps of fixed shape: slabs of rows to partial sums, partial sums to the
-// result. Each element is read once; partial sums are at most COLUMN_SLABS rows more.
+// column_sum.cu: sums over rows, in two steps of fixed shape: slabs of rows to partial sums,
+// partial sums to the result. Each element is read once; partial sums are at most COLUMN_SLABS rows
+// more.
 #include "kernels/cuda/dispatch.cuh"
 #include "kernels/cuda/launch.h"
 
 enum { COLUMN_WARPS = 8, COLUMN_SLABS = 64, COLUMN_SLAB_ROWS = 64 };
 
-// Rows of a slab: a function of n alone.
+// Returns the number of slabs: a function of n alone.
 static int slab_count(int n) {
 	int slabs = (n + COLUMN_SLAB_ROWS - 1) / COLUMN_SLAB_ROWS;
 	return slabs < COLUMN_SLABS ? slabs : (int)COLUMN_SLABS;
@@ -15,7 +16,8 @@ extern "C" size_t column_sum_scratch_floats(int n, int c) {
 	return (size_t)slab_count(n) * c;
 }
 
-// Block (columns, slab): warp w takes rows w, w + COLUMN_WARPS, ... of the slab; the warps' sums are added in order.
+// Sums block (columns, slab): warp w takes rows w, w + COLUMN_WARPS, ... of the slab; the warps'
+// sums are added in order.
 template <class T, int V>
 __global__ void __launch_bounds__(WARP *COLUMN_WARPS) column_sum_kernel(float *partial, const T *x, int n, int c) {
 	SHMEM(float, sums, COLUMN_WARPS *WARP *V);
@@ -47,7 +49,7 @@ __global__ void __launch_bounds__(WARP *COLUMN_WARPS) column_sum_kernel(float *p
 	store<V>(partial + (size_t)blockIdx.y * c + column, sum);
 }
 
-// A block (x, y) has 32 columns of result y; warp w adds rows w, w + COLUMN_WARPS, ...
+// Sums 32 columns of result y in block (x, y); warp w adds rows w, w + COLUMN_WARPS, ...
 __global__ void __launch_bounds__(WARP *COLUMN_WARPS)
 	reduce_partials_kernel(float *sums, float *second, const float *partial, int rows, int columns, int ld) {
 	SHMEM(float, totals, COLUMN_WARPS *WARP);

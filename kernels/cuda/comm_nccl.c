@@ -54,7 +54,7 @@ static void nccl_leave(struct comm_member *m) {
 	if (m->stream)
 		cuda_check(cudaStreamSynchronize(m->stream), "cudaStreamSynchronize"); /* NCCL may not be destroyed before */
 	if (m->comm)
-		(void)m->api->ncclCommDestroy(m->comm); /* nothing depends on it any more */
+		(void)m->api->ncclCommDestroy(m->comm); /* nothing depends on it now */
 	if (m->event)
 		cuda_check(cudaEventDestroy(m->event), "cudaEventDestroy");
 	if (m->stream)
@@ -85,7 +85,7 @@ static enum rv_err nccl_join(struct backend *be, const struct comm_group_id *id,
 	return RV_OK;
 }
 
-/* `later` goes on behind all that `earlier` has been asked for. */
+/* Makes `later` wait for all work enqueued on `earlier`. */
 static void order(const struct comm_member *m, cudaStream_t earlier, cudaStream_t later) {
 	cuda_check(cudaEventRecord(m->event, earlier), "cudaEventRecord");
 	cuda_check(cudaStreamWaitEvent(later, m->event, 0), "cudaStreamWaitEvent");
@@ -112,7 +112,7 @@ static enum rv_err nccl_broadcast(struct comm_member *m, float *x, size_t n, int
 	return result_of(m, m->api->ncclBroadcast(x, x, n, ncclFloat32, root, m->comm, m->stream), "ncclBroadcast", et);
 }
 
-/* What NCCL found out after a call returned: a peer that went away, for one. */
+/* Returns a failure that NCCL found after a call returned: a lost peer, for one. */
 static enum rv_err async_error(const struct comm_member *m, struct rv_errtext *et) {
 	ncclResult_t later = ncclSuccess;
 	RV_TRY(result_of(m, m->api->ncclCommGetAsyncError(m->comm, &later), "ncclCommGetAsyncError", et));

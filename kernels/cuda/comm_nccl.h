@@ -1,4 +1,5 @@
-/* comm_nccl.h: exchanges between GPUs by NCCL, which is looked for at run time: without it they go through the host. */
+/* comm_nccl.h: exchanges between GPUs by NCCL, which is looked up at run time: without it they go
+ * through the host. */
 #ifndef RV_CUDA_COMM_NCCL_H
 #define RV_CUDA_COMM_NCCL_H
 

@@ -1,4 +1,5 @@
-/* cuda_attention.c: attention by cuDNN where that is there and right (sdpa.h), else by our own kernels. */
+/* cuda_attention.c: attention by cuDNN where it is available and correct (sdpa.h), else by our own
+ * kernels. */
 #include "base/assert.h"
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/attention_check.h"
@@ -10,7 +11,7 @@ static void check_shape(struct attention_shape s) {
 	RV_ASSERT(s.head_dim >= 1 && s.head_dim <= ATTENTION_HEAD_DIM_MAX);
 }
 
-/* Can tensor cores take this? Their kernels copy 16 bytes at a time. */
+/* Returns true if tensor cores can compute the call: their kernels copy 16 bytes at a time. */
 static bool on_tensor_cores(enum dtype act, const struct attention_call *c) {
 	int d = c->shape.head_dim;
 	bool made_for = d == 32 || d == 64 || d == 128;
@@ -31,7 +32,7 @@ void attention_own(cudaStream_t stream, enum dtype act, const struct attention_c
 		launch_attention_forward_simple(stream, act, c->out, c->lse, c->qkv, c->shape);
 }
 
-/* Returns whether cuDNN did it. The first time its results are compared with ours. */
+/* Returns true if cuDNN computed the call. Its first results are compared with ours. */
 static bool by_cudnn(struct cuda_backend *cu, const struct attention_call *c) {
 	char why[256];
 	struct sdpa_use *u = sdpa_find(cu->sdpa, cu->stream, c);
@@ -49,7 +50,7 @@ static bool by_cudnn(struct cuda_backend *cu, const struct attention_call *c) {
 
 static void run(struct cuda_backend *cu, const struct attention_call *c) {
 	check_shape(c->shape);
-	/* Asked for in any case: a fallback while a graph is captured cannot allocate. */
+	/* Allocated in any case: a fallback while a graph is captured cannot allocate. */
 	float *delta = c->backward ? cuda_scratch(cu, SCRATCH_ROWS, attention_rows(c->shape) * sizeof(float)) : NULL;
 	if (!by_cudnn(cu, c))
 		attention_own(cu->stream, cu->base.act, c, delta);

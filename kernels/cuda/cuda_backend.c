@@ -36,7 +36,7 @@ static void free_buffer(struct cuda_buffer *b) {
 	*b = (struct cuda_buffer){0};
 }
 
-/* Waits for what still uses the buffer. */
+/* Grows the buffer, after waiting for its users. */
 static cudaError_t try_grow(struct cuda_buffer *b, size_t bytes) {
 	if (bytes <= b->bytes)
 		return cudaSuccess;
@@ -77,7 +77,7 @@ void cuda_grow(struct cuda_buffer *b, size_t bytes) {
 		size_t available = 0, total = 0;
 		(void)cudaMemGetInfo(&available, &total);
 		(void)fprintf(stderr,
-					  "cuda backend: no memory for %zu bytes of scratch: %zu of %zu are free; stop what else uses this "
+					  "cuda backend: no memory for %zu bytes of scratch: %zu of %zu are free; stop other users of this "
 					  "GPU, or use a smaller batch or --recompute block\n",
 					  bytes, available, total);
 	}
@@ -97,7 +97,7 @@ void cuda_grow_captured(struct cuda_backend *cu, struct cuda_buffer *b, size_t b
 
 void cuda_gemm(struct cuda_backend *cu, const struct gemm_call *call) {
 	if (!gemm_run(cu->gemm, cu->stream, call))
-		cuda_capture_unfit(cu, "it needs a product that has no algorithm yet, or none that can be captured");
+		cuda_capture_unfit(cu, "a product in it has no algorithm yet, or none that can be captured");
 }
 
 void *cuda_scratch(struct cuda_backend *cu, enum cuda_scratch which, size_t bytes) {
@@ -212,7 +212,7 @@ static void cuda_close(struct backend *be) {
 	free(cu);
 }
 
-/* Streams and events: what a device that is there and has memory does not refuse. */
+/* Makes streams and events, which only fail on a broken device. */
 static void make_streams(struct cuda_backend *cu) {
 	cuda_check(cudaStreamCreateWithFlags(&cu->stream, cudaStreamNonBlocking), "cudaStreamCreate");
 	cuda_micro_init(&cu->micro);
@@ -221,7 +221,7 @@ static void make_streams(struct cuda_backend *cu) {
 }
 
 static void describe(struct cuda_backend *cu, const struct cudaDeviceProp *prop) {
-	char why[160] = "fp32"; /* cuDNN's fused attention is of bf16 */
+	char why[160] = "fp32"; /* cuDNN's fused attention is for bf16 */
 	if (cu->base.act == DTYPE_BF16)
 		cu->sdpa = sdpa_open(10 * prop->major + prop->minor, why, sizeof why);
 	(void)snprintf(cu->description, sizeof cu->description, "cuda:%d %.64s (sm_%d%d, %zu GiB), %s, attention: %s%s%s",
@@ -236,7 +236,7 @@ static enum rv_err cuda_open(const struct backend_options *opt, struct backend *
 	if (cudaGetDeviceCount(&devices) != cudaSuccess || devices < 1)
 		return rv_fail(et, RV_E_UNSUPPORTED, "cuda backend: no CUDA device; use --device cpu");
 	if (device < 0 || device >= devices)
-		return rv_fail(et, RV_E_RANGE, "cuda backend: device %d: there are %d, counted from 0", device, devices);
+		return rv_fail(et, RV_E_RANGE, "cuda backend: device %d: the machine has %d, counted from 0", device, devices);
 	struct cudaDeviceProp prop;
 	cudaError_t e = cudaSetDevice(device);
 	if (e == cudaSuccess)

@@ -1,6 +1,6 @@
-/* cuda_backend.h: the CUDA backend's own struct and what its files share: scratch, staging of host arrays, and bf16
- * copies of weights. One stream does everything; the host waits only where kernels/backend.h says that an operation
- * returns something to it. */
+/* cuda_backend.h: the CUDA backend's own struct and helpers that its files share: scratch, staging
+ * of host arrays, and bf16 copies of weights. One stream does everything; the host waits only for
+ * operations that return a value to it (kernels/backend.h). */
 #ifndef RV_CUDA_BACKEND_H
 #define RV_CUDA_BACKEND_H
 
@@ -14,8 +14,8 @@
 
 enum { CUDA_STAGES = 4, CUDA_DESCRIPTION_BYTES = 400 };
 
-/* What alloc gave. The bf16 copy of its floats exists once a product has used some of them as a weight; what of it is
- * behind the floats is [stale_begin, stale_end), in elements. */
+/* An allocation of alloc. The bf16 copy of its floats exists once a product has used some of them
+ * as a weight; elements [stale_begin, stale_end) of it are out of date. */
 struct cuda_allocation {
 	char *base;
 	size_t bytes;
@@ -24,7 +24,7 @@ struct cuda_allocation {
 	struct cuda_allocation *next;
 };
 
-/* One host array on its way to the device: pinned host memory, and where it goes. */
+/* A host array on its way to the device: pinned host memory, and its destination. */
 struct cuda_stage {
 	void *pinned;
 	size_t pinned_bytes;
@@ -32,7 +32,7 @@ struct cuda_stage {
 	cudaEvent_t copied; /* until then `pinned` must not change */
 };
 
-/* What a scratch buffer is for: no operation uses one twice. */
+/* Uses of scratch buffers: no operation uses one twice. */
 enum cuda_scratch { SCRATCH_PARTIALS, SCRATCH_LOGITS, SCRATCH_ROWS, SCRATCH_A, SCRATCH_B, SCRATCH_N };
 
 struct cuda_backend {
@@ -48,10 +48,11 @@ struct cuda_backend {
 	struct cuda_outer outer;   /* cuda_outer.c */
 	struct cuda_micro micro;   /* cuda_micro.c */
 	struct sdpa *sdpa;         /* attention by cuDNN; NULL: by our own kernels */
-	size_t logits_chunk_bytes; /* of the classifier: how much of the logits exists at a time, at most */
+	size_t logits_chunk_bytes; /* limit of the logits that exist at a time */
 };
 
-/* Makes its device the calling thread's: a backend may be opened on one thread and driven on another. */
+/* Makes its device current for the calling thread: a backend may be opened on one thread and driven
+ * on another. */
 void cuda_use(const struct cuda_backend *cu);
 
 static inline struct cuda_backend *cuda_of(struct backend *be) {
@@ -60,55 +61,60 @@ static inline struct cuda_backend *cuda_of(struct backend *be) {
 	return cu;
 }
 
-/* Asserts success of what fails only by a bug or a broken device. `what` names the call. */
+/* Asserts success of a call that fails only by a bug or a broken device. `what` names the call. */
 void cuda_check(cudaError_t e, const char *what);
-/* The same of what was enqueued on `stream` or waited for it: a capture of that stream that is spoilt refuses all of it,
- * which is reported where the capture ends and is no fault before. */
+/* Asserts the same for work enqueued on `stream`, or a wait for it. A spoilt capture of that stream
+ * refuses all work, which is reported where the capture ends and is no fault before. */
 void cuda_check_enqueued(cudaStream_t stream, cudaError_t e, const char *what);
 void cuda_check_launch(cudaStream_t stream, cudaError_t e, const char *kernel);
 
-/* Makes a buffer at least so large; false: there is no memory, and the buffer is empty. Drops graphs that may know where
- * it was. The second is for pinned memory of the host. */
+/* Grows a buffer to at least `bytes`; false: there is no memory, and the buffer is empty. Drops
+ * graphs that may hold its address. The second is for pinned memory of the host. */
 bool cuda_try_grow(struct cuda_backend *cu, struct cuda_buffer *b, size_t bytes);
 bool cuda_try_grow_pinned(void **p, size_t *have, size_t bytes);
-/* At least so large, or the process ends. The second is for what graphs know: moving it drops them, and while the stream captures it does
- * not move, whatever its size: the capture becomes unfit, so that what reads beyond its end never runs. */
+/* Grows a buffer to at least `bytes`, or ends the process. The second is for buffers whose address
+ * is in graphs: moving one drops them. While the stream captures it does not move, and the capture
+ * becomes unfit instead, so that reads beyond its end never run. */
 void cuda_grow(struct cuda_buffer *b, size_t bytes);
 void cuda_grow_captured(struct cuda_backend *cu, struct cuda_buffer *b, size_t bytes);
 void *cuda_scratch(struct cuda_backend *cu, enum cuda_scratch which, size_t bytes);
-/* Enqueues a product. While the stream captures, one that has no algorithm yet makes the capture unfit instead. */
+/* Enqueues a product. While the stream captures, a product without an algorithm makes the capture
+ * unfit instead. */
 void cuda_gemm(struct cuda_backend *cu, const struct gemm_call *call);
-/* Copies a host array to the device, in stream order; `host` may change when this returns. The result lasts until
- * CUDA_STAGES - 1 more calls. */
+/* Copies a host array to the device, in stream order; `host` may change when this returns. The
+ * result lasts until CUDA_STAGES - 1 more calls. */
 const void *cuda_stage_in(struct cuda_backend *cu, const void *host, size_t bytes);
 /* Copies to the host and waits. */
 void cuda_fetch(struct cuda_backend *cu, void *host, const void *device, size_t bytes);
 
 /* cuda_weights.c */
-/* n floats at w as operands of products: themselves, or with bf16 activations the bf16 copy, brought up to date. */
+/* Returns n floats at w as operands of products: themselves, or with bf16 activations the bf16
+ * copy, brought up to date. */
 const void *cuda_weights(struct cuda_backend *cu, const float *w, size_t n);
-/* The floats at p changed: their copy, if there is one, is stale. */
+/* Marks the copy of the floats at p, if there is one, as stale. */
 void cuda_weights_changed(struct cuda_backend *cu, const void *p, size_t bytes);
-/* The copy of n floats at p that an operation will write all of itself: NULL when there is none. */
+/* Returns the copy of n floats at p that an operation will overwrite completely, or NULL if there
+ * is none. */
 void *cuda_weights_overwritten(struct cuda_backend *cu, const float *p, size_t n);
-/* Makes the copy of p's allocation where products will read it; false: there is no memory. */
+/* Makes the copy of p's allocation for products to read; false: there is no memory. */
 bool cuda_weights_reserve(struct cuda_backend *cu, const float *p);
-/* Returns the bytes of that copy while it is not there; 0 for NULL. */
+/* Returns the bytes of that copy while it does not exist; 0 for NULL. */
 size_t cuda_weights_missing_bytes(const struct cuda_backend *cu, const float *p);
-/* Brings the copy of p's whole allocation up to date, if there is one; all of it became stale. */
+/* Brings the copy of p's whole allocation up to date, if there is one; the second marks all of it
+ * as stale. */
 void cuda_weights_refresh(struct cuda_backend *cu, const float *p);
 void cuda_weights_all_changed(struct cuda_backend *cu, const float *p);
 
 /* cuda_tokens.c */
-/* out (3 n + 1): tokens, rows sorted by token, where each distinct one's begin; n from there on. Returns how many there
- * are. */
+/* Writes to out (3 n + 1): tokens, rows sorted by token, and the first row of each distinct token;
+ * n from there on. Returns the number of distinct tokens. */
 int cuda_sort_tokens(int32_t *out, const int32_t *tokens, int n);
-/* A row of logits is padded to whole tiles; a chunk of them is `chunk_bytes` at most, but at least a row: chunks of n
- * rows are equal, and whole tiles where they are of several. */
+/* A row of logits is padded to whole tiles; a chunk of them is at most `chunk_bytes`, but at least
+ * a row: chunks of n rows are equal, and whole tiles if they have several. */
 enum { CUDA_LOGITS_TILE = 256, CUDA_LOGITS_ROW_ALIGN = 128, CUDA_LOGITS_CHUNK_BYTES = 256 << 20 };
 size_t cuda_logits_row_bytes(enum dtype act, int vp);
 int cuda_logits_rows(size_t chunk_bytes, size_t row_bytes, int n);
-/* What adamw's spans take on their way to the device. */
+/* Returns the bytes of adamw's spans on their way to the device. */
 size_t cuda_spans_bytes(int n_spans);
 
 /* cuda_reserve.c */

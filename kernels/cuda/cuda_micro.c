@@ -35,7 +35,8 @@ void cuda_micro_release(struct cuda_backend *cu) {
 
 /* ---- input ---- */
 
-/* Words of: tokens, their order, targets, grad_scale. The losses are behind them, on the device only. */
+/* Returns the words of an input: tokens, their order, targets, grad_scale. The losses are behind
+ * them, on the device only. */
 static size_t input_words(size_t n) {
 	return n + (2 * n + 1) + n + 1;
 }
@@ -70,7 +71,7 @@ static void pack(int32_t *to, const struct micro_batch *b, size_t n) {
 	memcpy(to + 4 * n + 1, &b->grad_scale, sizeof b->grad_scale);
 }
 
-/* The input on its way: on the stream of copies, then in order with the computation. */
+/* Enqueues the input's copy: on the stream of copies, then in order with the computation. */
 static void take_input(struct cuda_backend *cu, const struct micro_batch *b) {
 	struct cuda_micro *m = &cu->micro;
 	struct cuda_input *in = &m->inputs[m->next_input];
@@ -93,7 +94,7 @@ static void take_input(struct cuda_backend *cu, const struct micro_batch *b) {
 
 /* ---- losses ---- */
 
-/* Room for n more behind those that are there: twice as much, so that it soon is enough. */
+/* Makes room for n more losses: twice as much, so that it seldom grows. */
 static void grow_losses(struct cuda_backend *cu, size_t n) {
 	struct cuda_micro *m = &cu->micro;
 	size_t used = m->n_losses * sizeof(float), bytes = used + n * sizeof(float);
@@ -207,7 +208,7 @@ void cuda_capture_unfit(struct cuda_backend *cu, const char *why) {
 	cu->micro.unfit = why;
 }
 
-/* Counts and logs that `step` of the way to a graph failed. Asserts that the device works. */
+/* Counts and logs a failed `step` on the way to a graph. Asserts that the device works. */
 static void graph_failed(struct cuda_backend *cu, const char *step, const char *why) {
 	struct cuda_micro *m = &cu->micro;
 	cuda_check(cuda_device_fault(cu->stream), step);
@@ -221,7 +222,7 @@ static void graph_failed(struct cuda_backend *cu, const char *step, const char *
 								  : "steps run without CUDA graphs from here on");
 }
 
-/* Captures the pass: nothing that it enqueues runs. Returns NULL where there is no graph. */
+/* Captures the pass: nothing that it enqueues runs. Returns NULL if it makes no graph. */
 static cudaGraph_t capture(struct cuda_backend *cu, void (*pass)(void *ctx), void *ctx) {
 	cudaGraph_t graph = NULL;
 	cudaError_t e = cudaStreamBeginCapture(cu->stream, cudaStreamCaptureModeRelaxed);
@@ -251,7 +252,7 @@ static cudaGraphExec_t instantiate(struct cuda_backend *cu, cudaGraph_t graph) {
 	return NULL;
 }
 
-/* Returns whether the graph runs. One that is refused is destroyed: its key is captured again. */
+/* Returns true if the graph runs. One that is refused is destroyed: its key is captured again. */
 static bool launch(struct cuda_backend *cu, struct cuda_graph *g) {
 	cudaError_t e = cudaGraphLaunch(g->exec, cu->stream);
 	if (e == cudaSuccess) {
@@ -293,6 +294,6 @@ void cuda_micro_step(struct backend *be, const struct micro_batch *batch, void (
 	cu->micro.batch = batch;
 	run_pass(cu, batch, pass, ctx);
 	cu->micro.batch = NULL;
-	cuda_weights_all_changed(cu, batch->grads); /* a replay did not say which */
+	cuda_weights_all_changed(cu, batch->grads); /* a replay does not report which */
 	keep_losses(cu, n);
 }

@@ -1,19 +1,24 @@
-/* cuda_micro.h: micro-batches that nobody waits for (backend_ops.micro_step), and the CUDA graphs that repeat them.
+/* cuda_micro.h: micro-batches without waiting (backend_ops.micro_step), and the CUDA graphs that
+ * repeat them.
  *
- * Input        the tokens and targets of a micro-batch go into one of two pinned buffers, from there, on a stream of
- *              their own, to one of two device buffers while the micro-batch before computes, and, in order with the
- *              computation, to the one place where kernels read them: so a graph's arguments never change.
- *              The host waits only when it is more than CUDA_INPUTS micro-batches ahead of the copies.
- * Losses       stay on the device, one micro-batch behind the other, until micro_losses fetches them.
- * Graphs       one per owner, memory and shape (struct cuda_graph_key), CUDA_GRAPHS at most. A key's first micro-batch
- *              runs plainly: scratch grows, products and attention choose their plans. The next one is captured and
- *              launched as a graph, and so are those behind it. Scratch that moves, or memory that is freed, drops all
- *              graphs. A pass that does more than enqueue (micro_batch.only_enqueues is false: gradients leave while
- *              it runs) is never captured. RIVULET_CUDA_GRAPHS=0: none is.
- * Failures     a capture that CUDA refuses or that becomes unfit (cuda_capture_unfit), a graph that cannot be
- *              instantiated or launched: the micro-batch runs plainly, and the next one is captured again. One line
- *              gives the reason. After CUDA_GRAPH_TRIES failures in a row another line does, and all that follows runs
- *              plainly. A device that works no more is a fault, not a reason to run plainly. */
+ * Input        the tokens and targets of a micro-batch go into one of two pinned buffers, from
+ *              there, on a stream of their own, to one of two device buffers while the micro-batch
+ *              before computes, and, in order with the computation, to the one place where kernels
+ *              read them: so a graph's arguments never change. The host waits only when it is more
+ *              than CUDA_INPUTS micro-batches ahead of the copies.
+ * Losses       stay on the device, one micro-batch behind the other, until micro_losses fetches
+ *              them.
+ * Graphs       one per owner, memory and shape (struct cuda_graph_key), at most CUDA_GRAPHS. A
+ *              key's first micro-batch runs plainly: scratch grows, products and attention choose
+ *              their plans. The next one is captured and launched as a graph, and so are those
+ *              behind it. Scratch that moves, or memory that is freed, drops all graphs. A pass
+ *              that does more than enqueue (micro_batch.only_enqueues is false: gradients leave
+ *              while it runs) is never captured. RIVULET_CUDA_GRAPHS=0: none is.
+ * Failures     a capture that CUDA refuses or that becomes unfit (cuda_capture_unfit), a graph that
+ *              cannot be instantiated or launched: the micro-batch runs plainly, and the next one
+ *              is captured again. One line logs the reason. After CUDA_GRAPH_TRIES failures in a
+ *              row another line reports it, and all that follows runs plainly. A broken device is a
+ *              fault, not a reason to run plainly. */
 #ifndef RV_CUDA_CUDA_MICRO_H
 #define RV_CUDA_CUDA_MICRO_H
 
@@ -25,7 +30,8 @@
 
 enum { CUDA_INPUTS = 2, CUDA_GRAPHS = 8, CUDA_GRAPH_TRIES = 2 };
 
-/* Device memory that grows to the largest size asked for. Valid until the next request of the same buffer. */
+/* Device memory that grows to the largest size asked for. Valid until the next request of the same
+ * buffer. */
 struct cuda_buffer {
 	void *p;
 	size_t bytes;
@@ -52,48 +58,48 @@ struct cuda_graph {
 	cudaGraphExec_t exec; /* NULL: it has run plainly once */
 };
 
-/* Of a backend. */
+/* A backend's state of micro-batches. */
 struct cuda_micro {
-	const struct micro_batch *batch; /* whose pass is under way; NULL: none */
+	const struct micro_batch *batch; /* the micro-batch whose pass is running; NULL: none */
 	cudaStream_t copies;
 	struct cuda_input inputs[CUDA_INPUTS];
 	int next_input;
-	struct cuda_buffer now;    /* what the kernels read, and the losses that they write: see struct cuda_micro_parts */
+	struct cuda_buffer now;    /* input and losses of kernels: struct cuda_micro_parts */
 	struct cuda_buffer losses; /* of all micro-batches since micro_losses */
 	size_t n_losses;
 	float *fetched; /* pinned */
 	size_t fetched_bytes;
 	bool wants_graphs;
-	const char *unfit; /* why the capture under way is no use as a graph; NULL: nothing is known against it */
+	const char *unfit; /* why the current capture cannot become a graph; NULL: it can */
 	int failed_graphs; /* since a graph was launched */
 	bool logged_failure;
 	struct cuda_graph graphs[CUDA_GRAPHS];
-	int n_graphs, next_graph; /* next_graph: whose place a new one takes when all are */
+	int n_graphs, next_graph; /* next_graph: the one to replace when all are used */
 };
 
-/* Where the running micro-batch's arrays are, on the device. */
+/* The running micro-batch's arrays, on the device. */
 struct cuda_micro_parts {
 	const int32_t *tokens, *sorted /* cuda_sort_tokens */, *targets;
 	const float *grad_scale;
 	float *losses;
 };
 
-/* What micro-batches of up to n tokens take, `losses` tokens between two calls of micro_losses: of the device, and of the
- * host (pinned). */
+/* Return the memory that micro-batches of up to n tokens need, with `losses` tokens between two
+ * calls of micro_losses: of the device, and of the host (pinned). */
 size_t cuda_micro_bytes(size_t n, size_t losses);
 size_t cuda_micro_pinned_bytes(size_t n, size_t losses);
 
 struct cuda_backend;
-/* Takes that; false: there is no memory. Not while losses are kept. */
+/* Allocates that memory; false: there is not enough. Not while losses are kept. */
 bool cuda_micro_reserve(struct cuda_backend *cu, size_t n, size_t losses);
 void cuda_micro_init(struct cuda_micro *m);
 void cuda_micro_release(struct cuda_backend *cu);
-/* Asserts that a pass is under way and that it is of n tokens. */
+/* Returns the parts of the running pass; asserts that there is one and that it has n tokens. */
 struct cuda_micro_parts cuda_micro_parts(const struct cuda_backend *cu, int n);
-/* Drops all graphs, because what they know moves. Waits for those under way. */
+/* Drops all graphs, because addresses in them change. Waits for those that run. */
 void cuda_graphs_drop(struct cuda_backend *cu);
-/* Marks the capture under way as one that must not become a graph. `why`: a phrase, in static memory. What is still
- * enqueued never runs; the pass is repeated plainly. */
+/* Marks the current capture as one that must not become a graph. `why`: a phrase, in static memory.
+ * Work that is still enqueued never runs; the pass is repeated plainly. */
 void cuda_capture_unfit(struct cuda_backend *cu, const char *why);
 
 #endif

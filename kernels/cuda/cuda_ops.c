@@ -1,4 +1,5 @@
-/* cuda_ops.c: the operations of kernels/backend.h as kernels (launch.h) and matrix products (gemm.h). */
+/* cuda_ops.c: the operations of kernels/backend.h as kernels (launch.h) and matrix products
+ * (gemm.h). */
 #include "base/assert.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/launch.h"
@@ -122,7 +123,7 @@ void cuda_linear_backward_input(struct backend *be, act_t *dx, const act_t *dy, 
 	cuda_gemm(cu, &call);
 }
 
-/* dw (rows, c) += dy^T x, dy with a row length of its own. */
+/* Adds dw (rows, c) += dy^T x, dy with a row length of its own. */
 static void weight_gradient(struct cuda_backend *cu, float *dw, const act_t *dy, int dy_ld, const act_t *x, int n,
 							int rows, int c) {
 	const struct gemm_call call = {
@@ -161,7 +162,8 @@ void cuda_add_scaled(struct backend *be, float *y, float keep, float scale, cons
 	cuda_weights_changed(cuda_of(be), y, n * sizeof(float));
 }
 
-/* n floats as an operand of a product: themselves, or with bf16 activations a copy in `which`. */
+/* Returns n floats as an operand of a product: themselves, or with bf16 activations a copy in
+ * `which`. */
 static const void *operand(struct cuda_backend *cu, enum cuda_scratch which, const float *x, size_t n) {
 	if (cu->base.act == DTYPE_F32)
 		return x;

@@ -19,7 +19,8 @@ static size_t encoded_bytes(enum outer_code code, size_t n) {
 	return scale_bytes(n) + n * (code == OUTER_INT8 ? sizeof(int8_t) : sizeof(int16_t));
 }
 
-/* Chunk i: where it is among values and among encoded bytes. Chunks but the last are whole blocks. */
+/* The place of chunk i among values and among encoded bytes. Chunks but the last are whole
+ * blocks. */
 struct chunk {
 	enum outer_code code;
 	size_t at, n, bytes_at, bytes;
@@ -112,7 +113,7 @@ static enum rv_err outer_prepare(struct backend *be, const struct outer_vector *
 
 /* ---- the two passes ---- */
 
-/* Both lanes go on behind what the backend's stream has been asked for, here `bad` included. */
+/* Makes both lanes wait for the work that the backend's stream has, here `bad` included. */
 static void begin(struct cuda_backend *cu, const struct outer_vector *v) {
 	struct cuda_outer *o = &cu->outer;
 	RV_ASSERT(o->chunk_elems == v->chunk_elems); /* prepared */
@@ -146,7 +147,7 @@ static void encode_chunk(struct cuda_outer *o, const struct cuda_outer_lane *l, 
 	cuda_check(cudaEventRecord(l->done, l->stream), "cudaEventRecord");
 }
 
-/* What a lane's last chunk became, when it has arrived. */
+/* Takes the result of a lane's last chunk, once it has arrived. */
 static void take_chunk(const struct cuda_outer_lane *l, struct chunk c, uint8_t *out) {
 	cuda_check(cudaEventSynchronize(l->done), "cudaEventSynchronize");
 	memcpy(out + c.bytes_at, l->pinned, c.bytes);

@@ -7,18 +7,18 @@
 
 extern const struct outer_ops cuda_outer_ops;
 
-/* One chunk's way: a stream, and memory for what it brings and takes. */
+/* A chunk's lane: a stream, and memory for its input and output. */
 struct cuda_outer_lane {
 	cudaStream_t stream;
 	cudaEvent_t done;
 	float *theta, *momentum; /* device, (chunk_elems) */
 	uint8_t *bytes;          /* device: an encoded chunk in any of the codecs */
-	uint8_t *pinned;         /* host, as many: what arrives */
+	uint8_t *pinned;         /* host, as many: the copied result */
 };
 
 enum { CUDA_OUTER_LANES = 2 };
 
-/* Of a backend; zero at the start. */
+/* A backend's state of the outer path; zero at the start. */
 struct cuda_outer {
 	struct cuda_outer_lane lanes[CUDA_OUTER_LANES];
 	size_t chunk_elems;

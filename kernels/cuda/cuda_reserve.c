@@ -1,17 +1,18 @@
-/* cuda_reserve.c: what a step takes of a device beside what alloc gave: counted (cuda_step_memory), and taken before the
- * first step (cuda_reserve). The sizes are those that the operations ask for: one that needs another buffer, or a larger
- * one, says so here. */
+/* cuda_reserve.c: the device memory of a step beside the allocations of alloc: counted
+ * (cuda_step_memory), and allocated before the first step (cuda_reserve). The sizes are those that
+ * the operations request: one with a new or larger buffer must be added here. */
 #include "base/assert.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/launch.h"
 
 #include <stdio.h>
 
-/* A chunk of logits larger than the least is taken only while so much stays free: a driver loads kernels at their first
- * use. */
+/* Memory that stays free when a chunk of logits larger than the least is chosen: a driver loads
+ * kernels at their first use. */
 #define LOGITS_SPARE_BYTES ((size_t)128 << 20)
-/* cuDNN's workspace is known when its plan is made. Seen (cuDNN 9.19): none on sm_90, this on sm_86, 89 and 120; where
- * several heads read one key, also their gradients of keys and values in bf16. */
+/* cuDNN's workspace is known when its plan is made. Seen (cuDNN 9.19): none on sm_90, this on
+ * sm_86, 89 and 120; where several heads read one key, also their gradients of keys and values in
+ * bf16. */
 #define ATTENTION_WORKSPACE_BYTES ((size_t)50 << 20)
 enum { ATTENTION_LIBRARY_HEAD_DIM_MAX = 128, LOGITS_LEAST_ROWS = CUDA_LOGITS_TILE };
 
@@ -29,19 +30,19 @@ static size_t tokens_of(const struct step_bounds *s) {
 
 /* ---- sizes ---- */
 
-/* Partial sums of norms, bias gradients and the gradient's norm. */
+/* Returns the bytes of partial sums of norms, bias gradients and the gradient's norm. */
 static size_t partials_bytes(const struct step_bounds *s) {
 	const int n = (int)tokens_of(s);
 	size_t norms = norm_backward_scratch_floats(n, s->c), columns = column_sum_scratch_floats(n, s->widest);
 	return larger(larger(norms, columns) * sizeof(float), (SUM_SQUARES_PARTIALS + 1) * sizeof(double));
 }
 
-/* A float for each row: losses, or attention's. */
+/* Returns the bytes of a float for each row: losses, or attention's. */
 static size_t rows_bytes(const struct step_bounds *s) {
 	return tokens_of(s) * (size_t)larger(1, (size_t)s->heads) * sizeof(float);
 }
 
-/* Tokens with their order, or the optimizer's spans. */
+/* Returns the bytes of tokens with their order, or of the optimizer's spans. */
 static size_t stage_bytes(const struct step_bounds *s) {
 	return larger((3 * tokens_of(s) + 1) * sizeof(int32_t), cuda_spans_bytes(s->n_spans));
 }
@@ -59,7 +60,7 @@ static size_t least_logits_bytes(enum dtype act, const struct step_bounds *s) {
 	return logits_bytes(act, s, LOGITS_LEAST_ROWS * cuda_logits_row_bytes(act, s->vp));
 }
 
-/* What the fused attention of cuDNN takes, where it is there. */
+/* Returns the bytes that cuDNN's fused attention needs, if it is available. */
 static size_t attention_bytes(enum dtype act, const struct step_bounds *s) {
 	const size_t rows = tokens_of(s) * (size_t)s->heads, elems = rows * (size_t)s->head_dim;
 	if (act == DTYPE_F32 || s->head_dim > ATTENTION_LIBRARY_HEAD_DIM_MAX)
@@ -68,8 +69,9 @@ static size_t attention_bytes(enum dtype act, const struct step_bounds *s) {
 	return (rows + elems) * sizeof(float) + ATTENTION_WORKSPACE_BYTES + grouped;
 }
 
-/* Taken for moments of the first step, where there is room: the result of the largest product that adds to one, the
- * classifier's weight gradient, for trials of algorithms; less, to compare cuDNN's first results with ours. */
+/* Returns the bytes used briefly in the first step, if there is room: the result of the largest
+ * product that adds to one, the classifier's weight gradient, for trials of algorithms; less, to
+ * compare cuDNN's first results with ours. */
 static size_t trial_bytes(const struct step_bounds *s) {
 	return (size_t)s->vp * (size_t)s->c * sizeof(float);
 }
@@ -92,17 +94,17 @@ void cuda_step_memory(enum dtype act, const struct step_bounds *s, struct step_m
 struct reservation {
 	struct cuda_backend *cu;
 	const struct step_bounds *s;
-	size_t room, copy_bytes; /* before it: what is free, and what a copy of the weights will take */
+	size_t room, copy_bytes; /* before it: free memory, and the size of a copy of the weights */
 };
 
-/* What a reservation for `s` takes at least. */
+/* Returns the least bytes of a reservation for `s`. */
 static size_t least_of(const struct reservation *r, const struct step_bounds *s) {
 	struct step_memory m;
 	cuda_step_memory(r->cu->base.act, s, &m);
 	return step_memory_least(&m) - gemm_workspace_bytes() + r->copy_bytes;
 }
 
-/* The largest smaller micro-batch that would have fitted. 0: none. */
+/* Returns the largest smaller micro-batch that would have fitted; 0: none. */
 static int batch_that_fits(const struct reservation *r) {
 	struct step_bounds s = *r->s;
 	do
@@ -118,7 +120,7 @@ static size_t free_bytes(size_t *total) {
 }
 
 static enum rv_err refuse(const struct reservation *r, const char *what, size_t bytes, struct rv_errtext *et) {
-	char advice[96] = "stop what else uses this GPU, or use a smaller model";
+	char advice[96] = "stop other users of this GPU, or use a smaller model";
 	size_t total = 0;
 	const size_t available = free_bytes(&total);
 	const int batch = batch_that_fits(r);
@@ -147,7 +149,8 @@ static enum rv_err take_stages(const struct reservation *r, struct rv_errtext *e
 	return RV_OK;
 }
 
-/* As much as there is room for, up to CUDA_LOGITS_CHUNK_BYTES: each chunk reads all of wte and rewrites all of dwte. */
+/* Allocates as much as there is room for, up to CUDA_LOGITS_CHUNK_BYTES: each chunk reads all of
+ * wte and rewrites all of dwte. */
 static enum rv_err take_logits(const struct reservation *r, struct rv_errtext *et) {
 	struct cuda_backend *cu = r->cu;
 	struct cuda_buffer *b = &cu->scratch[SCRATCH_LOGITS];

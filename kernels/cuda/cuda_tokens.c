@@ -1,5 +1,5 @@
-/* cuda_tokens.c: the operations that take token ids from host memory, and the optimizer, which takes spans: embedding,
- * classifier, logits, adamw. */
+/* cuda_tokens.c: the operations that take token ids from host memory, and the optimizer, which
+ * takes spans: embedding, classifier, logits, adamw. */
 #include "base/assert.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/launch.h"
@@ -9,7 +9,7 @@
 
 enum { RADIX_BITS = 16, RADIX_BUCKETS = 1 << RADIX_BITS };
 
-/* Within a micro-step these are there already. */
+/* Returns the tokens on the device; in a micro-step they are there already. */
 static const int32_t *tokens_on_device(struct cuda_backend *cu, const int32_t *tokens, int n) {
 	if (!cu->micro.batch)
 		return cuda_stage_in(cu, tokens, (size_t)n * sizeof *tokens);
@@ -24,7 +24,8 @@ void cuda_embed_forward(struct backend *be, act_t *out, const int32_t *tokens, c
 	launch_embed_forward(cu->stream, be->act, out, device_tokens, wte, wpe, b * t, t, c);
 }
 
-/* One pass of a radix sort: rows in `from` (NULL: 0, 1, ...) by 16 bits of their tokens, equal ones in their order. */
+/* Sorts rows in `from` (NULL: 0, 1, ...) by 16 bits of their tokens, stably: one pass of a radix
+ * sort. */
 static void sort_pass(int32_t *to, const int32_t *from, const int32_t *tokens, int n, int shift) {
 	int32_t *next = calloc(RADIX_BUCKETS + 1, sizeof *next);
 	RV_ASSERT(next);
@@ -59,7 +60,8 @@ int cuda_sort_tokens(int32_t *out, const int32_t *tokens, int n) {
 	return distinct;
 }
 
-/* Within a micro-step every token may be another, so that the launch is the same for all batches. */
+/* Returns the order on the device. In a micro-step it is sized for all-distinct tokens, so that the
+ * launch is the same for all batches. */
 static struct embed_order order_on_device(struct cuda_backend *cu, const int32_t *tokens, int n) {
 	if (cu->micro.batch) {
 		RV_ASSERT(tokens == cu->micro.batch->tokens);
@@ -90,7 +92,7 @@ void cuda_embed_backward(struct backend *be, float *dwte, float *dwpe, const int
 	cuda_weights_changed(cu, dwpe, (size_t)t * c * sizeof *dwpe);
 }
 
-/* logits (n, ld) = x wte^T for `columns` rows of wte. */
+/* Computes logits (n, ld) = x wte^T for `columns` rows of wte. */
 static void logits_of(struct cuda_backend *cu, void *logits, enum dtype out, const act_t *x, const float *wte, int n,
 					  int c, int columns, int ld) {
 	const struct gemm_call call = {
@@ -111,7 +113,7 @@ static void logits_of(struct cuda_backend *cu, void *logits, enum dtype out, con
 	cuda_gemm(cu, &call);
 }
 
-/* What all chunks of tokens of a classifier call have in common. */
+/* Arguments that all chunks of tokens of a classifier call share. */
 struct head {
 	const float *wte;
 	float *dwte;
@@ -119,7 +121,7 @@ struct head {
 	int c, v, vp, ld;
 };
 
-/* dx = dlogits wte; dwte += dlogits^T x. */
+/* Computes dx = dlogits wte; dwte += dlogits^T x. */
 static void head_backward(struct cuda_backend *cu, const struct head *h, act_t *dx, const act_t *x, int n) {
 	const struct gemm_call input = {
 		.a = h->logits,
@@ -155,7 +157,7 @@ static void head_backward(struct cuda_backend *cu, const struct head *h, act_t *
 	cuda_gemm(cu, &weight);
 }
 
-/* Targets and grad_scale where kernels read them, and room for the losses. */
+/* Returns the addresses where kernels read targets and grad_scale, and room for the losses. */
 static struct cuda_micro_parts head_parts(struct cuda_backend *cu, const int32_t *targets, int n, float grad_scale) {
 	if (cu->micro.batch) {
 		RV_ASSERT(targets == cu->micro.batch->targets);

@@ -1,6 +1,7 @@
-/* cuda_weights.c: the bf16 copies of weights. A model keeps fp32 masters; tensor cores read bf16. The copy is made of a
- * whole allocation by reserve, or when a product first uses a part of it (2 bytes per parameter), is kept in step by
- * adamw, and is brought up to date before a product where anything else wrote the masters. */
+/* cuda_weights.c: the bf16 copies of weights. A model keeps fp32 masters; tensor cores read bf16.
+ * The copy is made of a whole allocation by reserve, or when a product first uses a part of it (2
+ * bytes per parameter), is kept current by adamw, and is brought up to date before a product if
+ * anything else wrote the masters. */
 #include "base/assert.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/launch.h"

@@ -1,5 +1,5 @@
-// dispatch.cuh: host code that chooses a kernel's instance: by the activation type, and by whether rows can be moved in
-// 16-byte vectors.
+// dispatch.cuh: host code that chooses a kernel's instance: by the activation type, and by whether
+// rows can be moved in 16-byte vectors.
 #ifndef RV_CUDA_DISPATCH_CUH
 #define RV_CUDA_DISPATCH_CUH
 
@@ -12,8 +12,8 @@ template <class Elem, int Width> struct access {
 	static constexpr int V = Width;
 };
 
-// f(access<T, V>()) for the type that `act` names; V is a 16-byte vector's width where all addresses and the row length
-// `n` allow it, else 1.
+// Calls f(access<T, V>()) for the type that `act` names; V is a 16-byte vector's width if all
+// addresses and the row length `n` allow it, else 1.
 template <class F, class... P> inline void dispatch(enum dtype act, int n, F f, P... pointers) {
 	bool bf16_rows = act == DTYPE_BF16;
 	bool vectors = vectors_fit(n, bf16_rows ? vec_width<bf16> : vec_width<float>, pointers...);
@@ -35,7 +35,7 @@ template <class T> inline const T *as(const act_t *p) {
 	return reinterpret_cast<const T *>(p);
 }
 
-// Blocks of `per_block` that cover n.
+// Returns the blocks of `per_block` that cover n.
 inline unsigned blocks_for(size_t n, size_t per_block) {
 	return static_cast<unsigned>((n + per_block - 1) / per_block);
 }

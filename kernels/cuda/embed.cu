@@ -1,9 +1,10 @@
 // embed.cu: token and position embeddings.
 //
-// Forward moves, per element, 4 B of wte and 4 B of wpe in (wpe stays in L2: it is read b times) and one activation
-// out. Backward is a sum over the rows of each token, in a fixed order and without atomics: the host has sorted the
-// rows (struct embed_order), and one block sums the rows of one token. It moves one activation in per element, and 8 B
-// of gradient per element of a token that occurs.
+// Forward moves, per element, 4 B of wte and 4 B of wpe in (wpe stays in L2: it is read b times)
+// and one activation out. Backward is a sum over the rows of each token, in a fixed order and
+// without atomics: the host has sorted the rows (struct embed_order), and one block sums the rows
+// of one token. It moves one activation in per element, and 8 B of gradient per element of a token
+// that occurs.
 #include "kernels/cuda/dispatch.cuh"
 #include "kernels/cuda/launch.h"
 
@@ -40,8 +41,9 @@ extern "C" void launch_embed_forward(cudaStream_t stream, enum dtype act, act_t 
 		out, wte, wpe);
 }
 
-// Block (token i, columns): warp w sums rows w, w + SEGMENT_WARPS, ... of the segment; then the warps' sums are added
-// in their order. Most tokens occur once or twice, the commonest a few hundred times.
+// Sums block (token i, columns): warp w sums rows w, w + SEGMENT_WARPS, ... of the segment; then
+// the warps' sums are added in their order. Most tokens occur once or twice, the commonest a few
+// hundred times.
 template <class T, int V>
 __global__ void __launch_bounds__(WARP *SEGMENT_WARPS)
 	embed_backward_kernel(float *dwte, const int32_t *tokens, const int32_t *rows, const int32_t *starts, const T *dout,
@@ -89,7 +91,7 @@ extern "C" void launch_embed_backward(cudaStream_t stream, enum dtype act, float
 		dwte, dout);
 }
 
-// A thread has V columns of one position and adds the b rows there.
+// Sums V columns of one position per thread over the b rows there.
 template <class T, int V>
 __global__ void __launch_bounds__(EMBED_THREADS)
 	position_backward_kernel(float *dwpe, const T *dout, int b, int t, int c) {

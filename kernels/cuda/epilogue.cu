@@ -1,4 +1,4 @@
-// epilogue.cu: bias, GELU and its derivative behind a product that was done without them.
+// epilogue.cu: bias, GELU and its derivative behind a product that was computed without them.
 #include "kernels/cuda/dispatch.cuh"
 #include "kernels/cuda/launch_epilogue.h"
 

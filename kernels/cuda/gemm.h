@@ -1,8 +1,11 @@
-/* gemm.h: one matrix product in front of cuBLASLt (gemm_cublaslt.c) and the emulator's loop (tests/emu/gemm_loop.c).
+/* gemm.h: one matrix product in front of cuBLASLt (gemm_cublaslt.c) and the emulator's loop
+ * (tests/emu/gemm_loop.c).
  *
- * All matrices are row-major. d (m, n) = op(a) (m, k) op(b) (k, n), where op transposes if asked: a is stored (m, k)
- * or, a_transposed, (k, m); b is stored (k, n) or, b_transposed, (n, k). Leading dimensions are of the stored matrices,
- * in elements. Sums are fp32. No alignment beyond an element's own may be assumed: models may have odd sizes. */
+ * All matrices are row-major. d (m, n) = op(a) (m, k) op(b) (k, n), where op transposes if asked: a
+ * is stored (m, k) or, a_transposed, (k, m); b is stored (k, n) or, b_transposed, (n, k). Leading
+ * dimensions are of the stored matrices, in elements. Sums are fp32. No alignment beyond an
+ * element's own may be assumed: models may have odd sizes.
+ */
 #ifndef RV_CUDA_GEMM_H
 #define RV_CUDA_GEMM_H
 
@@ -30,14 +33,16 @@ struct gemm_call {
 
 struct gemm;
 
-/* For the current device. RV_E_NOMEM, or RV_E_UNSUPPORTED with what the library said. */
+/* Opens products on the current device. RV_E_NOMEM, or RV_E_UNSUPPORTED with the library's
+ * message. */
 enum rv_err gemm_open(struct gemm **out, struct rv_errtext *et);
 void gemm_close(struct gemm *g); /* NULL is fine */
 /* Returns the device memory that gemm_open takes, in bytes. */
 size_t gemm_workspace_bytes(void);
-/* Enqueues; does not wait. The same call gives the same bits. What the library refuses is done in another way (see
- * gemm_cublaslt.c), which is logged; asserts that the device works. While `stream` captures, a call whose algorithm has
- * yet to be found enqueues nothing and returns false: finding it would query, allocate and wait. */
+/* Enqueues a product; does not wait. The same call gives the same bits. A product that the library
+ * refuses is computed in another way (see gemm_cublaslt.c), which is logged; asserts that the
+ * device works. While `stream` captures, a call whose algorithm has yet to be found enqueues
+ * nothing and returns false: finding it would query, allocate and wait. */
 bool gemm_run(struct gemm *g, cudaStream_t stream, const struct gemm_call *call);
 
 #endif

@@ -1,15 +1,17 @@
-/* gemm_cublaslt.c: the matrix product of gemm.h by cuBLASLt, and what is done where cuBLASLt refuses.
+/* gemm_cublaslt.c: the matrix product of gemm.h by cuBLASLt, and the fallbacks if cuBLASLt refuses.
  *
- * Choice    a shape's descriptors and its algorithm are found once and kept: of the library's best guesses, with the
- *           epilogue fused and as a kernel of ours behind the product, the one that is fastest in a trial on memory of
- *           its own. RIVULET_CUDA_DETERMINISTIC=1, or no memory for a trial: the first guess that runs, fused before
- *           unfused, so that two processes use the same one.
- * Refusals  an algorithm that the library refuses when it runs gives way to the next guess; when none is left the plan
- *           is made again unfused; when the library has nothing at all, or is not there, a kernel of our own
- *           (product.cu) does the product. A refusal has enqueued nothing, so nothing is done twice. Each kind is
- *           logged once for each device, with the library's text for it.
- * Faults    a device on which everything fails (a CUDA error that does not go away) is not taken for a refusal: it
- *           ends the process, with CUDA's text.
+ * Choice    a shape's descriptors and its algorithm are found once and kept: the fastest of the
+ *           library's best guesses, with the epilogue fused and as a kernel of ours behind the
+ *           product, in a trial on memory of its own. RIVULET_CUDA_DETERMINISTIC=1, or no memory
+ *           for a trial: the first guess that runs, fused before unfused, so that two processes use
+ *           the same one.
+ * Refusals  an algorithm that the library refuses when it runs gives way to the next guess; when
+ *           none is left the plan is made again unfused; when the library has nothing at all, or is
+ *           missing, a kernel of our own (product.cu) computes the product. A refusal has enqueued
+ *           nothing, so nothing is done twice. Each kind is logged once for each device, with the
+ *           library's text for it.
+ * Faults    a device on which everything fails (a CUDA error that does not go away) is not taken
+ *           for a refusal: it ends the process, with CUDA's text.
  * Captures  while a stream captures nothing is chosen: no query, no trial, no allocation. */
 #include "kernels/cuda/gemm.h"
 
@@ -29,13 +31,14 @@ enum refusal { REFUSED_FUSED, REFUSED_ALL, REFUSED_CAPTURE, REFUSALS };
 struct gemm {
 	struct gemm_library lib;
 	struct gemm_plan plans[PLANS_MAX];
-	int n_plans, last; /* last: where the one used last is; a step's products come in the same order every time */
-	int next_out;      /* of more shapes than there is room for, whose plan makes room next */
+	int n_plans, last; /* last: the most recently used; a step's products come in the same order every time */
+	int next_out;      /* the plan to replace next when all are used */
 	bool first_guess;
 	bool logged[REFUSALS];
 };
 
-/* Starts the library. Without it g->lib.api is NULL and all products are our own: `why` says what is missing. */
+/* Starts the library. Without it g->lib.api is NULL and all products are our own: `why` names what
+ * is missing. */
 static void start(struct gemm *g, struct rv_errtext *why) {
 	const struct cublaslt_api *api = vendor_cublaslt(why);
 	cublasStatus_t s = api ? api->cublasLtCreate(&g->lib.handle) : CUBLAS_STATUS_SUCCESS;
@@ -94,7 +97,7 @@ static void log_refusal(struct gemm *g, enum refusal kind, const struct gemm_key
 		k->n, k->k, k->in == DTYPE_F32 ? "fp32" : "bf16", what[kind], g->lib.api->cublasLtGetStatusString(s));
 }
 
-/* Asserts that the device works: what is refused on a broken one would be refused for ever. */
+/* Asserts that the device works: a broken one would refuse for ever. */
 static void check_device(cudaStream_t stream, const char *after) {
 	cudaError_t e = cuda_device_fault(stream);
 	if (e != cudaSuccess)
@@ -105,7 +108,7 @@ static void check_device(cudaStream_t stream, const char *after) {
 /* ---- trials ---- */
 
 struct trial {
-	struct gemm_call call; /* d, and aux where it is written, are of its own: nothing is accumulated or written twice */
+	struct gemm_call call; /* d and aux are its own, if written: nothing is accumulated twice */
 	void *d, *aux;
 	cudaEvent_t begin, end;
 };
@@ -133,8 +136,8 @@ static void trial_release(struct trial *t) {
 	(void)cudaGetLastError(); /* a refused allocation is no fault here */
 }
 
-/* Returns the milliseconds of TRIALS products behind a first one; negative: the algorithm does not run, and *s says
- * why. */
+/* Returns the milliseconds of TRIALS products behind a first one; negative: the algorithm does not
+ * run, with the reason in *s. */
 static float run_trial(const struct gemm *g, const struct gemm_plan *p, cudaStream_t stream, const struct trial *t,
 					   cublasStatus_t *s) {
 	float ms = -1;
@@ -149,8 +152,8 @@ static float run_trial(const struct gemm *g, const struct gemm_plan *p, cudaStre
 	return ran && cudaEventElapsedTime(&ms, t->begin, t->end) == cudaSuccess ? ms : -1;
 }
 
-/* Puts the plan's algorithms in the order of their times and drops those that do not run. Returns the least time in ms;
- * negative: none runs, and *s says why. */
+/* Puts the plan's algorithms in the order of their times and drops those that do not run. Returns
+ * the least time in ms; negative: none runs, with the reason in *s. */
 static float rank(const struct gemm *g, struct gemm_plan *p, cudaStream_t stream, const struct trial *t,
 				  cublasStatus_t *s) {
 	float times[GEMM_GUESSES];
@@ -177,7 +180,8 @@ static float rank(const struct gemm *g, struct gemm_plan *p, cudaStream_t stream
 
 /* ---- plans ---- */
 
-/* Makes the plan anew in the next form: fused, unfused, our own. `s`: why the one before was refused. */
+/* Makes the plan anew in the next form: fused, unfused, our own. `s`: why the previous one was
+ * refused. */
 static void make_next_form(struct gemm *g, struct gemm_plan *p, const struct gemm_call *c, cublasStatus_t s) {
 	const struct gemm_key key = p->key;
 	bool was_fused = p->form == GEMM_FUSED;
@@ -191,7 +195,8 @@ static void make_next_form(struct gemm *g, struct gemm_plan *p, const struct gem
 		log_refusal(g, REFUSED_ALL, &key, s);
 }
 
-/* Ranks the plan's algorithms; where none runs, goes on with the next form. Returns its time, negative for our own. */
+/* Ranks the plan's algorithms; if none runs, goes on with the next form. Returns its time, negative
+ * for our own. */
 static float rank_or_next(struct gemm *g, struct gemm_plan *p, cudaStream_t stream, const struct trial *t) {
 	float ms = -1;
 	while (p->form != GEMM_OWN) {
@@ -205,7 +210,7 @@ static float rank_or_next(struct gemm *g, struct gemm_plan *p, cudaStream_t stre
 	return ms;
 }
 
-/* Takes the fastest algorithm of p's form, or of the unfused one where p is fused. */
+/* Takes the fastest algorithm of p's form, or of the unfused one if p is fused. */
 static void choose(struct gemm *g, struct gemm_plan *p, cudaStream_t stream, const struct gemm_call *c) {
 	struct trial t;
 	struct gemm_plan other;
@@ -222,8 +227,8 @@ static void choose(struct gemm *g, struct gemm_plan *p, cudaStream_t stream, con
 	trial_release(&t);
 }
 
-/* Returns a place for one more plan. A model has some tens of shapes; batches of many sizes may make more. What is
- * under way does not need its plan any more. */
+/* Returns a place for one more plan. A model has some tens of shapes; batches of many sizes may
+ * make more. Work that is enqueued no longer needs its plan. */
 static struct gemm_plan *place_for_plan(struct gemm *g) {
 	if (g->n_plans < PLANS_MAX) {
 		g->last = g->n_plans++;
@@ -261,8 +266,8 @@ static struct gemm_plan *find_plan(struct gemm *g, const struct gemm_key *key) {
 	return NULL;
 }
 
-/* Enqueues c by its plan, which changes until something accepts it. False: the stream captures and the library refuses
- * what it does at other times; the plan stays. */
+/* Enqueues c by its plan, which changes until something accepts it. Returns false if the stream
+ * captures and the library refuses what it does at other times; the plan stays. */
 static bool run_plan(struct gemm *g, struct gemm_plan *p, cudaStream_t stream, const struct gemm_call *c) {
 	while (p->form != GEMM_OWN) {
 		cublasStatus_t s = gemm_plan_run(&g->lib, p, stream, c);

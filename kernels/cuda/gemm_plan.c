@@ -65,7 +65,8 @@ static cublasStatus_t set(const struct gemm_library *lib, cublasLtMatmulDesc_t d
 	return s;
 }
 
-/* A matrix as it is stored: a row-major (rows, columns) matrix is a column-major (columns, rows) one. */
+/* Describes a matrix as it is stored: a row-major (rows, columns) matrix is a column-major
+ * (columns, rows) one. */
 static cublasStatus_t layout(const struct gemm_library *lib, cublasLtMatrixLayout_t *l, int dtype, int rows,
 							 int columns, int ld) {
 	return lib->api->cublasLtMatrixLayoutCreate(l, type_of(dtype), (uint64_t)columns, (uint64_t)rows, ld);
@@ -119,7 +120,8 @@ static cublasStatus_t describe(const struct gemm_library *lib, struct gemm_plan 
 	return s == CUBLAS_STATUS_SUCCESS ? make_layouts(lib, p) : s;
 }
 
-/* Tells the library where bias and aux are: before its guesses, which depend on their alignment, and before each run. */
+/* Sets the addresses of bias and aux: before the library's guesses, which depend on their
+ * alignment, and before each run. */
 static cublasStatus_t point(const struct gemm_library *lib, const struct gemm_plan *p, const struct gemm_call *c) {
 	const struct attribute bias[] = {{CUBLASLT_MATMUL_DESC_BIAS_POINTER, &c->bias, sizeof c->bias}, {0}},
 						   aux[] = {{CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &c->aux, sizeof c->aux}, {0}};
@@ -150,7 +152,7 @@ static cublasStatus_t prefer(const struct gemm_library *lib, cublasLtMatmulPrefe
 	return s;
 }
 
-/* Keeps those guesses that the library itself has found to work. */
+/* Keeps the guesses that the library itself has found to work. */
 static cublasStatus_t keep(struct gemm_plan *p, const cublasLtMatmulHeuristicResult_t *guesses, int n) {
 	p->n_algos = 0;
 	for (int i = 0; i < n; i++)

@@ -1,9 +1,11 @@
-/* launch.h: the kernels, as calls from C: each enqueues on `stream` and returns. Pointers are device memory unless said
- * otherwise; shapes and meaning are those of kernels/backend.h, where the operation of the same name is. `act` is the
- * type of every act_t. Scratch memory is the caller's; its contents matter only to the call.
+/* launch.h: the kernels, as calls from C: each enqueues on `stream` and returns. Pointers are
+ * device memory unless documented otherwise; shapes and meaning are those of the operation of the
+ * same name in kernels/backend.h. `act` is the type of every act_t. The caller owns scratch memory;
+ * its contents matter only to the call.
  *
- * Every kernel gives the same bits whenever it is called with the same inputs: no floating-point atomics, and no sum
- * whose order depends on the number of multiprocessors. */
+ * Every kernel gives the same bits for the same inputs: no floating-point atomics, and no sum whose
+ * order depends on the number of multiprocessors.
+ */
 #ifndef RV_CUDA_LAUNCH_H
 #define RV_CUDA_LAUNCH_H
 
@@ -17,8 +19,9 @@ extern "C" {
 /* embed.cu */
 void launch_embed_forward(cudaStream_t stream, enum dtype act, act_t *out, const int32_t *tokens, const float *wte,
 						  const float *wpe, int n, int t, int c);
-/* The rows of dout, sorted by token: those of distinct token i are rows[starts[i]] .. rows[starts[i+1] - 1], ascending,
- * and the token is tokens[rows[starts[i]]]. Segments behind the distinct tokens' are empty. */
+/* The rows of dout, sorted by token: those of distinct token i are rows[starts[i]] ..
+ * rows[starts[i+1] - 1], ascending, and the token is tokens[rows[starts[i]]]. Segments behind the
+ * distinct tokens' are empty. */
 struct embed_order {
 	const int32_t *tokens, *rows, *starts; /* (n), (n), (segments + 1) */
 	int segments;
@@ -27,8 +30,8 @@ void launch_embed_backward(cudaStream_t stream, enum dtype act, float *dwte, str
 						   const act_t *dout, int c);
 void launch_position_backward(cudaStream_t stream, enum dtype act, float *dwpe, const act_t *dout, int b, int t, int c);
 
-/* norm.cu: c up to NORM_WIDTH_MAX, or NORM_ODD_WIDTH_MAX where it is no multiple of 8 or addresses are not of 16
- * bytes. */
+/* norm.cu: c up to NORM_WIDTH_MAX, or NORM_ODD_WIDTH_MAX where it is no multiple of 8 or addresses
+ * are not of 16 bytes. */
 enum { NORM_WIDTH_MAX = 8192, NORM_ODD_WIDTH_MAX = 4096 };
 enum norm_kind { NORM_LAYER, NORM_RMS };
 struct norm_forward {
@@ -54,11 +57,13 @@ size_t norm_backward_scratch_floats(int n, int c);
 void launch_norm_backward(cudaStream_t stream, enum dtype act, const struct norm_backward *p);
 
 /* column_sum.cu */
-/* sums[c] += the sum over rows of x (n, c), with column_sum_scratch_floats(n, c) of scratch. */
+/* Adds to sums[c] the sum over rows of x (n, c), with column_sum_scratch_floats(n, c) of
+ * scratch. */
 size_t column_sum_scratch_floats(int n, int c);
 void launch_column_sum(cudaStream_t stream, enum dtype act, float *sums, const act_t *x, float *partial, int n, int c);
-/* sums[i] += partial[0][i] + partial[1][i] + ..., i < columns; partial has rows of `ld` floats. With `second` (may be
- * NULL) in the same launch: second[i] += partial[0][columns + i] + ... */
+/* Adds sums[i] += partial[0][i] + partial[1][i] + ..., i < columns; partial has rows of `ld`
+ * floats. With `second` (may be NULL) in the same launch: second[i] += partial[0][columns + i] +
+ * ... */
 void launch_reduce_partials(cudaStream_t stream, float *sums, float *second, const float *partial, int rows,
 							int columns, int ld);
 
@@ -68,7 +73,7 @@ void launch_rope(cudaStream_t stream, enum dtype act, act_t *qkv, const float *t
 void launch_swiglu_forward(cudaStream_t stream, enum dtype act, act_t *out, const act_t *gate_up, int n, int f);
 void launch_swiglu_backward(cudaStream_t stream, enum dtype act, act_t *dgate_up, const act_t *dout,
 							const act_t *gate_up, int n, int f);
-/* out[i] = bf16(in[i]) */
+/* Writes out[i] = bf16(in[i]). */
 void launch_to_bf16(cudaStream_t stream, void *out, const float *in, size_t n);
 
 /* attention_simple.cu: any head_dim up to ATTENTION_HEAD_DIM_MAX, both types, fp32 arithmetic. */
@@ -77,22 +82,22 @@ void launch_attention_forward_simple(cudaStream_t stream, enum dtype act, act_t 
 									 struct attention_shape s);
 void launch_attention_backward_simple(cudaStream_t stream, enum dtype act, act_t *dqkv, const act_t *dout,
 									  const act_t *qkv, const float *lse, const float *delta, struct attention_shape s);
-/* delta (B, heads, T) = the sum over a head's channels of dout * out. */
+/* Writes delta (B, heads, T) = the sum over a head's channels of dout * out. */
 void launch_attention_delta(cudaStream_t stream, enum dtype act, float *delta, const act_t *dout, const act_t *out,
 							struct attention_shape s);
 void launch_attention_cached(cudaStream_t stream, enum dtype act, act_t *out, act_t *k, act_t *v, const act_t *qkv,
 							 struct attention_shape s, int first);
 
-/* attention_mma_forward.cu, attention_mma_backward.cu: bf16 on tensor cores, head_dim 32, 64 or 128; qkv and dout
- * 16-byte aligned. */
+/* attention_mma_forward.cu, attention_mma_backward.cu: bf16 on tensor cores, head_dim 32, 64 or
+ * 128; qkv and dout 16-byte aligned. */
 void launch_attention_forward_mma(cudaStream_t stream, act_t *out, float *lse, const act_t *qkv,
 								  struct attention_shape s);
 void launch_attention_backward_mma(cudaStream_t stream, act_t *dqkv, const act_t *dout, const act_t *qkv,
 								   const float *lse, const float *delta, struct attention_shape s);
 
 /* row_difference.cu */
-/* sums (rows, 2): of row i the sums of (x - y)^2 and of y^2 over its first `width` elements. x and y: rows of `ld`
- * elements of `type`. */
+/* Writes sums (rows, 2): for row i the sums of (x - y)^2 and of y^2 over its first `width`
+ * elements. x and y: rows of `ld` elements of `type`. */
 void launch_row_difference(cudaStream_t stream, enum dtype type, float *sums, const void *x, const void *y, int rows,
 						   int width, int ld);
 
@@ -109,13 +114,13 @@ void launch_classifier(cudaStream_t stream, enum dtype act, const struct classif
 
 /* adamw.cu */
 enum { SUM_SQUARES_PARTIALS = 1024 };
-/* *sum = the sum of x[i]^2; partial (SUM_SQUARES_PARTIALS). */
+/* Writes *sum = the sum of x[i]^2; partial (SUM_SQUARES_PARTIALS). */
 void launch_sum_squares(cudaStream_t stream, double *sum, double *partial, const float *x, size_t n);
 struct adamw_arrays {
 	float *p, *m, *v;
 	const float *g;
-	void *p_bf16;          /* the bf16 copy of p, kept in step; NULL: none */
-	const size_t *ends;    /* (n_spans) of the spans, ascending: span i is [ends[i-1], ends[i]) */
+	void *p_bf16;          /* the bf16 copy of p, updated too; NULL: none */
+	const size_t *ends;    /* (n_spans), ascending: span i is [ends[i-1], ends[i]) */
 	const uint8_t *decays; /* (n_spans) */
 	int n_spans;
 	size_t n;

@@ -1,5 +1,5 @@
-/* launch_epilogue.h: what a product's epilogue does, as a kernel behind it: for shapes that the library has no fused
- * one for. */
+/* launch_epilogue.h: a product's epilogue as a kernel behind it: for shapes for which the library
+ * has no fused one. */
 #ifndef RV_CUDA_LAUNCH_EPILOGUE_H
 #define RV_CUDA_LAUNCH_EPILOGUE_H
 
@@ -9,7 +9,8 @@
 extern "C" {
 #endif
 
-/* The product is in c->aux (GEMM_GELU) or in c->d (the others), rounded to its type. Not for GEMM_PLAIN. */
+/* Enqueues the epilogue. The product is in c->aux (GEMM_GELU) or in c->d (the others), rounded to
+ * its type. Not for GEMM_PLAIN. */
 void launch_epilogue(cudaStream_t stream, const struct gemm_call *c);
 
 #ifdef __cplusplus

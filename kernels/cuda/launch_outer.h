@@ -9,9 +9,10 @@
 extern "C" {
 #endif
 
-/* One chunk of n values, as the codec of `code` (outer/codec.h) encodes theta - local (+ residual, which becomes what
- * was lost): scales (ceil(n / 256)), codes (n integers of the codec's size). *bad: lowered to the index, from `first` on,
- * of the first difference that is not finite. */
+/* Encodes one chunk of n values of theta - local (+ residual, which becomes the part that was lost)
+ * by the codec of `code` (outer/codec.h): scales (ceil(n / 256)), codes (n integers of the codec's
+ * size). *bad: lowered to the index, from `first` on, of the first difference that is not
+ * finite. */
 struct outer_encode {
 	enum outer_code code;
 	const float *theta, *local;
@@ -23,12 +24,12 @@ struct outer_encode {
 };
 void launch_outer_encode(cudaStream_t stream, const struct outer_encode *p);
 
-/* One chunk of n values decoded, and the outer step with it. */
+/* Decodes one chunk of n values and takes the outer step with it. */
 struct outer_apply {
 	enum outer_code code;
 	const float *scales;
 	const void *codes;
-	float *theta, *momentum, *local; /* momentum: OUTER_STEP_NESTEROV; local: NULL: not wanted */
+	float *theta, *momentum, *local; /* momentum: OUTER_STEP_NESTEROV; local: NULL: none */
 	struct outer_step step;
 	size_t n;
 };

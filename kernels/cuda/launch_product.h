@@ -1,5 +1,5 @@
-/* launch_product.h: the matrix product of gemm.h as a kernel of our own, for shapes that cuBLASLt refuses and machines
- * that lack it: fp32 sums, any alignment, no tensor cores. */
+/* launch_product.h: the matrix product of gemm.h as a kernel of our own, for shapes that cuBLASLt
+ * refuses and machines without it: fp32 sums, any alignment, no tensor cores. */
 #ifndef RV_CUDA_LAUNCH_PRODUCT_H
 #define RV_CUDA_LAUNCH_PRODUCT_H
 

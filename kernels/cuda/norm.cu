@@ -1,8 +1,9 @@
 // norm.cu: LayerNorm and RMSNorm, with the residual add before them.
 //
-// The threads of a row (blockDim.x) hold it in registers: it is read once. Forward moves two activations per element
-// (four with a residual); backward four (dout, x, and dx in and out) and, for dw and dbias, partial sums of groups of
-// rows: at most NORM_PARTIALS rows of 2 c floats, written and read once and added in a fixed order.
+// The threads of a row (blockDim.x) hold it in registers: it is read once. Forward moves two
+// activations per element (four with a residual); backward four (dout, x, and dx in and out) and,
+// for dw and dbias, partial sums of groups of rows: at most NORM_PARTIALS rows of 2 c floats,
+// written and read once and added in a fixed order.
 #include "kernels/cuda/dispatch.cuh"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/reduce.cuh"
@@ -27,14 +28,14 @@ static norm_block block_for(int c, int channels) {
 	return {x, x < NORM_THREADS ? NORM_THREADS / x : 1};
 }
 
-// Channels of a thread in a long row: as many as its registers hold. Single elements take more of those for where they
-// are.
+// Channels of a thread in a long row: as many as its registers hold. Single elements need more
+// registers for their addresses.
 template <int V> constexpr int long_row_channels = V > 1 ? 16 : 8;
 static_assert(long_row_channels<4> * NORM_THREADS_MAX == NORM_WIDTH_MAX, "the widest rows");
 static_assert(long_row_channels<1> * NORM_THREADS_MAX == NORM_ODD_WIDTH_MAX, "the widest rows of single elements");
 
-// f(instance) for the type and the row length: one run per thread, or long_row_channels where that takes more than
-// NORM_THREADS of them.
+// Calls f(instance) for the type and the row length: one run per thread, or long_row_channels where
+// that takes more than NORM_THREADS of them.
 template <class F, class... P> static void norm_dispatch(enum dtype act, int c, F f, P... pointers) {
 	dispatch(
 		act, c,
@@ -53,7 +54,7 @@ struct norm_row {
 	float mean, rstd;
 };
 
-// What of channels lies beyond the row counts as the mean.
+// Replaces channels beyond the row by the mean.
 template <int K, int V>
 __device__ __forceinline__ norm_row statistics(const float (&x)[K][V], norm_kind kind, float eps, int c,
 											   shared_t<float> slots) {
@@ -78,7 +79,7 @@ __device__ __forceinline__ norm_row statistics(const float (&x)[K][V], norm_kind
 	return {mean, 1.0f / sqrtf(squares / (float)c + eps)};
 }
 
-// Dynamic shared memory: two floats for each warp.
+// Computes the norm of rows. Dynamic shared memory: two floats for each warp.
 template <class I> __global__ void __launch_bounds__(I::M) norm_forward_kernel(norm_forward p) {
 	typedef typename I::T T;
 	constexpr int V = I::V, K = I::K;
@@ -137,8 +138,8 @@ extern "C" void launch_norm_forward(cudaStream_t stream, enum dtype act, const s
 		p.sum, p.out, p.a, p.b, p.w, p.bias);
 }
 
-// Groups of rows whose dw is summed by one thread: a function of n alone, but for being a multiple of the rows of a
-// block.
+// Returns the number of groups of rows, each with one thread's sum of dw: a function of n alone,
+// but for norm_blocks() rounding up to the rows of a block.
 static int partial_rows(int n) {
 	int rows = (n + NORM_PARTIAL_ROWS - 1) / NORM_PARTIAL_ROWS;
 	return rows < NORM_PARTIALS ? rows : (int)NORM_PARTIALS;
@@ -152,8 +153,8 @@ extern "C" size_t norm_backward_scratch_floats(int n, int c) {
 	return (size_t)(partial_rows(n) + NORM_THREADS / WARP) * 2 * c;
 }
 
-// With xhat = (x - mean) rstd and g = dout w:  dx += rstd (g - mean(g) - xhat mean(g xhat)); RMSNorm: without mean,
-// mean(g).
+// Computes, with xhat = (x - mean) rstd and g = dout w:  dx += rstd (g - mean(g) - xhat mean(g
+// xhat)); RMSNorm: without mean, mean(g).
 template <class I> __global__ void __launch_bounds__(I::M) norm_backward_kernel(norm_backward p) {
 	typedef typename I::T T;
 	constexpr int V = I::V, K = I::K;

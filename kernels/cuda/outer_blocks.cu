@@ -1,7 +1,8 @@
-// outer_blocks.cu: the outer gradient as blocks of scaled integers, and the outer step: bit for bit what
-// outer/codec_int8.c, outer/codec_int16.c, outer/nesterov.c and outer/sgd.c do on the host. Every operation is one
-// correctly rounded fp32 one: written as such, so that no compiler may contract two into one, and this file is compiled
-// with -fmad=false as well. 17 bytes per parameter with int8, 18 with int16.
+// outer_blocks.cu: the outer gradient as blocks of scaled integers, and the outer step: bit for bit
+// the results of outer/codec_int8.c, outer/codec_int16.c, outer/nesterov.c and outer/sgd.c on the
+// host. Every operation is one correctly rounded fp32 one: written as such, so that no compiler may
+// contract two into one, and this file is compiled with -fmad=false as well. 17 bytes per parameter
+// with int8, 18 with int16.
 #include "kernels/cuda/dispatch.cuh"
 #include "kernels/cuda/launch_outer.h"
 
@@ -9,7 +10,7 @@ enum { CODEC_BLOCK = 256, CODEC_WARPS = 8, PER_LANE = CODEC_BLOCK / WARP };
 
 static const unsigned SCALE_KEPT_BITS = 0xffffff80u, SCALE_HALF_STEP = 0x40u, INF_BITS = 0x7f800000u;
 
-// What the codecs' files say of their scales (struct block_format).
+// The scales of the codecs (struct block_format of their files).
 struct scales {
 	float code_max, least_absmax /* code_max * 2^-126 */, most;
 };
@@ -21,7 +22,8 @@ template <> __device__ __forceinline__ scales scales_of<int16_t>() {
 	return {32767, 0x1.fffcp-112f, 0x1.0001p+113f};
 }
 
-// outer/codec_block.c: the scale of 17 significant bits; 0 where denormals would take part.
+// Returns the scale of 17 significant bits, as outer/codec_block.c; 0 where denormals would take
+// part.
 static __device__ __forceinline__ float block_scale(scales s, float absmax) {
 	if (absmax < s.least_absmax)
 		return 0;
@@ -39,7 +41,7 @@ static __device__ __forceinline__ unsigned warp_max_bits(unsigned x) {
 	return x;
 }
 
-// A warp encodes a block: lane l has values l, l + 32, ... of it.
+// Encodes a block by a warp: lane l has values l, l + 32, ... of it.
 template <class Code> __global__ void __launch_bounds__(CODEC_WARPS *WARP) outer_encode_kernel(struct outer_encode p) {
 	size_t block = (size_t)blockIdx.x * CODEC_WARPS + threadIdx.x / WARP, begin = block * CODEC_BLOCK;
 	size_t lane = threadIdx.x % WARP;

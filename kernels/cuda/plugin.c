@@ -12,7 +12,7 @@
 
 enum { LEAST_MAJOR = 8 }; /* bf16 in tensor cores */
 
-/* Device files are there with the driver, whatever its version. */
+/* Returns true if device files exist: the driver makes them, whatever its version. */
 static bool has_driver(void) {
 	return access("/dev/nvidiactl", F_OK) == 0 || access("/proc/driver/nvidia/version", F_OK) == 0;
 }

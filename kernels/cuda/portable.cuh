@@ -1,12 +1,14 @@
-// portable.cuh: the one place where nvcc and the emulator (tests/emu/, tests only) differ. Kernels include this and
-// follow its rules, so that the code that ships is the code that CI runs without a GPU:
+// portable.cuh: the one place where nvcc and the emulator (tests/emu/, tests only) differ. Kernels
+// include this and follow its rules, so that the code that ships is the code that CI runs without a
+// GPU:
 //
-//   LAUNCH(kernel, grid, block, shared_bytes, stream, args...)   instead of <<<>>>; kernel with commas in parentheses
-//   SHMEM(T, name, n); DSHMEM(T, name);                          arrays in shared memory, static and dynamic
-//   shared_t<T>                                                  a pointer into shared memory, as a parameter
-//   shared_as<U>(p)                                              the same place as elements of type U
-//   whole warps; barriers that every thread reaches; shuffles of the full warp; no cooperative groups; inline PTX only
-//   in ptx.cuh.
+//   LAUNCH(kernel, grid, block, shared_bytes, stream, args...) instead of <<<>>>; kernel with
+//   commas in parentheses
+//   SHMEM(T, name, n); DSHMEM(T, name); arrays in shared memory, static and dynamic
+//   shared_t<T> a pointer into shared memory, as a parameter
+//   shared_as<U>(p) the same place as elements of type U
+//   whole warps; barriers that every thread reaches; shuffles of the full warp; no cooperative
+//   groups; inline PTX only in ptx.cuh.
 #ifndef RV_CUDA_PORTABLE_CUH
 #define RV_CUDA_PORTABLE_CUH
 

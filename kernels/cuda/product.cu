@@ -1,16 +1,18 @@
 // product.cu: a plain tiled matrix product, where cuBLASLt has none.
 //
-// A block makes a tile of d, TILE x TILE, of which each thread has 4 x 4: rows and columns 16 apart, so that a warp
-// writes 16 neighbours twice and reads shared memory without conflicts. Both operands come as DEPTH x TILE slices, as
-// floats in shared memory, whatever their type, layout and alignment; beyond their ends they are 0. Threads read along
-// whichever dimension is contiguous. Per slice a thread does 256 multiply-adds for 128 reads of shared memory.
+// A block makes a tile of d, TILE x TILE, of which each thread has 4 x 4: rows and columns 16
+// apart, so that a warp writes 16 neighbours twice and reads shared memory without conflicts. Both
+// operands come as DEPTH x TILE slices, as floats in shared memory, whatever their type, layout and
+// alignment; beyond their ends they are 0. Threads read along whichever dimension is contiguous.
+// Per slice a thread does 256 multiply-adds for 128 reads of shared memory.
 #include "kernels/cuda/dispatch.cuh"
 #include "kernels/cuda/launch_epilogue.h"
 #include "kernels/cuda/launch_product.h"
 
 enum { TILE = 64, DEPTH = 16, SIDE = 16, EACH = TILE / SIDE, PRODUCT_THREADS = SIDE * SIDE, TILE_ROW = TILE + 1 };
 
-// op(x) as (outer, k): element (o, k) is at[o * outer_stride + k * k_stride]; one of the strides is 1.
+// op(x) as (outer, k): element (o, k) is at[o * outer_stride + k * k_stride]; one of the strides is
+// 1.
 template <class T> struct operand {
 	const T *at;
 	size_t outer, k, outer_stride, k_stride;
@@ -23,7 +25,7 @@ template <class In, class Out> struct product {
 	bool accumulate;
 };
 
-// tile[k][o] = x (first + o, first_k + k)
+// Loads tile[k][o] = x (first + o, first_k + k).
 template <class T>
 static __device__ __forceinline__ void load_slice(shared_t<float> tile, const operand<T> &x, size_t first,
 												  size_t first_k) {

@@ -18,9 +18,9 @@ __device__ __forceinline__ float warp_max(float x) {
 	return x;
 }
 
-// The sum over the blockDim.x threads (whole warps) of this thread's row threadIdx.y, given to all of them. `slots` has
-// a float for each warp of the block; a next call with the same slots needs a barrier between. Every thread of the
-// block comes here.
+// Returns to all threads the sum over the blockDim.x threads (whole warps) of this thread's row
+// threadIdx.y. `slots` has a float for each warp of the block; the next call with the same slots
+// needs a barrier between. Every thread of the block must call it.
 __device__ __forceinline__ float row_sum(float x, shared_t<float> slots) {
 	x = warp_sum(x);
 	int warps = (int)blockDim.x / WARP, first = (int)threadIdx.y * warps;
@@ -35,7 +35,8 @@ __device__ __forceinline__ float row_sum(float x, shared_t<float> slots) {
 	return sum;
 }
 
-// Two of them, each the same bits as row_sum's, with one barrier: `slots` has two floats for each warp of the block.
+// Returns two such sums, with row_sum's bits and one barrier: `slots` has two floats for each warp
+// of the block.
 __device__ __forceinline__ float2 row_sums(float2 x, shared_t<float> slots) {
 #pragma unroll
 	for (int lanes = WARP / 2; lanes; lanes /= 2) {

@@ -1,11 +1,12 @@
-// rope.cu: rotary embedding of q and k, in place: one activation in and out per channel of q and k, and 4 B of the
-// table per channel, which stays in cache (it is the same for every head and batch row).
+// rope.cu: rotary embedding of q and k, in place: one activation in and out per channel of q and k,
+// and 4 B of the table per channel, which stays in cache (it is the same for every head and batch
+// row).
 #include "kernels/cuda/dispatch.cuh"
 #include "kernels/cuda/launch.h"
 
 enum { ROPE_THREADS = 256 };
 
-// A thread has V pairs (i, i + half) of one head of one token.
+// Rotates V pairs (i, i + half) of one head of one token per thread.
 template <class T, int V>
 __global__ void __launch_bounds__(ROPE_THREADS)
 	rope_kernel(T *qkv, const float *table, struct attention_shape s, int first, float direction) {

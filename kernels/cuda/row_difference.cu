@@ -1,4 +1,5 @@
-// row_difference.cu: how far two matrices are apart, row by row. Each element is read once; a warp takes a row.
+// row_difference.cu: the distance of two matrices, row by row. Each element is read once; a warp
+// takes a row.
 #include "kernels/cuda/dispatch.cuh"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/reduce.cuh"

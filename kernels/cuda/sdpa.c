@@ -18,7 +18,7 @@ static bool says(const char *variable, const char *value) {
 	return said && strcmp(said, value) == 0;
 }
 
-/* Whether a person wants it left out. */
+/* Returns true if the environment turns cuDNN off. */
 static bool unwanted(char *why, size_t cap) {
 	bool own = says("RIVULET_CUDA_ATTENTION", "own"), fixed = says("RIVULET_CUDA_DETERMINISTIC", "1");
 	if (own || fixed)
@@ -29,7 +29,7 @@ static bool unwanted(char *why, size_t cap) {
 struct sdpa_use {
 	struct attention_shape shape;
 	bool backward, usable, proven;
-	struct sdpa_plan plan; /* of what is usable */
+	struct sdpa_plan plan; /* of usable calls */
 };
 
 /* Device memory that grows. */
@@ -46,7 +46,7 @@ struct sdpa {
 	struct sdpa_use uses[PLANS_MAX];
 	int n;
 	struct buffer workspace, row_sum, dq_sum;
-	uint64_t grown; /* how often one of these moved, or a plan was left */
+	uint64_t grown; /* how often one of these moved, or a plan was dropped */
 };
 
 /* ---- opening ---- */
@@ -101,7 +101,7 @@ uint64_t sdpa_grown(const struct sdpa *s) {
 
 /* ---- leaving ---- */
 
-/* Writes what cuDNN says of its last failure into `text`: the status's name, and the sentence that goes with it. */
+/* Writes cuDNN's text on its last failure into `text`: the status's name, and its sentence. */
 static void words_of(const struct sdpa *s, cudnnStatus_t status, char text[WORDS_BYTES]) {
 	char last[WORDS_BYTES / 2] = "";
 	s->api->cudnnGetLastErrorString(last, sizeof last);
@@ -125,7 +125,7 @@ static void log_own(const struct sdpa *s, const struct sdpa_use *u, const char *
 void sdpa_leave(struct sdpa *s, struct sdpa_use *u, const char *why) {
 	log_own(s, u, why);
 	u->usable = false;
-	s->grown++; /* graphs that have it inside are captured again */
+	s->grown++; /* graphs that contain it are captured again */
 }
 
 bool sdpa_is_proven(const struct sdpa_use *u) {
@@ -138,7 +138,7 @@ void sdpa_prove(struct sdpa_use *u) {
 
 /* ---- plans ---- */
 
-/* Only between steps: what is grown may be in use, and freeing waits for it. */
+/* Grows a buffer. Only between steps: freeing waits for its users. */
 static bool grow(struct sdpa *s, struct buffer *b, size_t bytes) {
 	if (bytes <= b->bytes)
 		return true;
@@ -168,7 +168,7 @@ static bool grow_all(struct sdpa *s, const struct sdpa_use *u) {
 							 grow(s, &s->dq_sum, dq_sum_bytes(u->shape))));
 }
 
-/* Returns whether there is a plan and its memory; false: `why` says what is missing. */
+/* Returns true if there is a plan and its memory; false: `why` names what is missing. */
 static bool prepare(struct sdpa *s, struct sdpa_use *u, char why[WORDS_BYTES]) {
 	const struct sdpa_question q = {s->version, s->sm, u->backward, u->shape};
 	const char *fault = sdpa_fault(&q), *step;
@@ -220,7 +220,7 @@ void sdpa_reserve(struct sdpa *s, struct attention_shape a) {
 			(void)add(s, a, backward);
 }
 
-/* As the graphs say of every tensor. */
+/* Returns true if all pointers have the alignment that the graphs declare. */
 static bool aligned(const struct attention_call *c) {
 	return (((uintptr_t)c->qkv | (uintptr_t)c->out | (uintptr_t)c->lse | (uintptr_t)c->dout | (uintptr_t)c->dqkv) &
 			15) == 0;
@@ -278,7 +278,7 @@ static cudnnStatus_t execute(const struct sdpa *s, cudaStream_t stream, const st
 	return status;
 }
 
-/* q, k and v lie one behind the other in a row of packed projections. */
+/* Sets the pointers of q, k and v, which follow each other in a row of packed projections. */
 static void point_packed(void *at[SDPA_TENSORS], enum sdpa_tensor q, const act_t *packed, struct attention_shape a) {
 	uint16_t *row = (uint16_t *)(uintptr_t)packed;
 	at[q] = row;
@@ -294,7 +294,7 @@ static void point_backward(const struct sdpa *s, void *at[SDPA_TENSORS], const s
 	point_packed(at, SDPA_DQ, c->dqkv, c->shape);
 }
 
-/* Sets what backward adds to; older versions do not do it themselves. */
+/* Zeroes the sums of backward; older versions do not do it themselves. */
 static cudaError_t zero_sums(const struct sdpa *s, cudaStream_t stream, const struct attention_call *c) {
 	if (!c->backward || !sdpa_wants_zeroed_sums(s->version))
 		return cudaSuccess;

@@ -1,5 +1,6 @@
-/* sdpa_graph.c: the operations of causal attention, forward and backward, as cuDNN's engines for fused attention
- * recognise them (cuDNN's documentation of its graph API, "fused flash attention"), and plans for them. */
+/* sdpa_graph.c: the operations of causal attention, forward and backward, as cuDNN's engines for
+ * fused attention recognise them (cuDNN's documentation of its graph API, "fused flash attention"),
+ * and plans for them. */
 #include "kernels/cuda/sdpa_graph.h"
 
 #include <string.h>
@@ -17,7 +18,7 @@ struct builder {
 	int n_ops;
 	int64_t n_virtual;
 	int64_t b, h, hk, t, d; /* of the shape */
-	const char *failed;     /* the first step that did; the rest is passed over */
+	const char *failed;     /* the first step that failed; later ones are skipped */
 };
 
 static void note(struct builder *g, cudnnStatus_t s, const char *what) {
@@ -89,7 +90,7 @@ static desc scalar(struct builder *g, enum sdpa_tensor id) {
 	return tensor(g, id, CUDNN_DATA_FLOAT, (struct layout){{1, 1, 1, 1}, {1, 1, 1, 1}});
 }
 
-/* (B, heads, T, T), never in memory. */
+/* Makes a tensor (B, heads, T, T), never in memory. */
 static desc scores(struct builder *g, cudnnDataType_t type) {
 	return tensor(g, 0, type, (struct layout){{g->b, g->h, g->t, g->t}, {g->h * g->t * g->t, g->t * g->t, g->t, 1}});
 }
@@ -99,13 +100,13 @@ static desc scores_transposed(struct builder *g) {
 				  (struct layout){{g->b, g->h, g->t, g->t}, {g->h * g->t * g->t, g->t * g->t, 1, g->t}});
 }
 
-/* (B, heads, T, 1) */
+/* Makes a tensor (B, heads, T, 1). */
 static desc rows(struct builder *g, int64_t id) {
 	return tensor(g, id, CUDNN_DATA_FLOAT, (struct layout){{g->b, g->h, g->t, 1}, {g->h * g->t, g->t, 1, 1}});
 }
 
-/* A part of packed projections (B*T, (heads + 2 kv_heads) * head_dim): (B, n, T, head_dim), or with the last two
- * exchanged. */
+/* Makes a part of packed projections (B*T, (heads + 2 kv_heads) * head_dim): (B, n, T, head_dim),
+ * or with the last two exchanged. */
 static desc packed(struct builder *g, int64_t id, int64_t n, bool transposed) {
 	int64_t row = (g->h + 2 * g->hk) * g->d;
 	struct layout l = {{g->b, n, g->t, g->d}, {g->t * row, g->d, row, 1}};
@@ -114,13 +115,13 @@ static desc packed(struct builder *g, int64_t id, int64_t n, bool transposed) {
 	return tensor(g, id, CUDNN_DATA_BFLOAT16, l);
 }
 
-/* (B, heads, T, head_dim) as the output lies: (B*T, heads * head_dim). */
+/* Makes a tensor (B, heads, T, head_dim) laid out as the output: (B*T, heads * head_dim). */
 static desc output(struct builder *g, int64_t id, cudnnDataType_t type) {
 	int64_t row = g->h * g->d;
 	return tensor(g, id, type, (struct layout){{g->b, g->h, g->t, g->d}, {g->t * row, g->d, row, 1}});
 }
 
-/* (B, heads, T, head_dim), dense in this order. */
+/* Makes a tensor (B, heads, T, head_dim), dense in this order. */
 static desc dense(struct builder *g, int64_t id, cudnnDataType_t type) {
 	return tensor(g, id, type, (struct layout){{g->b, g->h, g->t, g->d}, {g->h * g->t * g->d, g->t * g->d, g->d, 1}});
 }
@@ -152,7 +153,7 @@ static void add_pointwise(struct builder *g, struct pointwise p) {
 	add_op(g, op, "a pointwise operation");
 }
 
-/* y = x (mode) b in fp32. */
+/* Adds y = x (mode) b in fp32. */
 static desc apply(struct builder *g, cudnnPointwiseMode_t mode, desc x, desc b, desc y) {
 	add_pointwise(g, (struct pointwise){.mode = mode, .x = x, .b = b, .y = y, .precision = CUDNN_DATA_FLOAT});
 	return y;
@@ -194,7 +195,7 @@ static desc reshape(struct builder *g, desc x, desc y) {
 	return y;
 }
 
-/* s where the column is not behind the row, else what SDPA_MASKED holds. */
+/* Returns s where the column is not behind the row, else the value of SDPA_MASKED. */
 static desc causal(struct builder *g, desc s) {
 	desc row = scores(g, CUDNN_DATA_INT32), column = scores(g, CUDNN_DATA_INT32);
 	desc keep = scores(g, CUDNN_DATA_BOOLEAN), out = scores(g, CUDNN_DATA_FLOAT);
@@ -208,7 +209,7 @@ static desc causal(struct builder *g, desc s) {
 
 /* ---- the two graphs ---- */
 
-/* out = softmax(scale q k^T) v; lse = max + log(sum). */
+/* Builds out = softmax(scale q k^T) v; lse = max + log(sum). */
 static void forward(struct builder *g) {
 	const cudnnDataType_t f32 = CUDNN_DATA_FLOAT;
 	desc q = packed(g, SDPA_Q, g->h, false), k = packed(g, SDPA_K, g->hk, true), v = packed(g, SDPA_V, g->hk, false);
@@ -224,7 +225,7 @@ static void forward(struct builder *g) {
 	(void)multiply(g, p, v, output(g, SDPA_OUT, CUDNN_DATA_BFLOAT16));
 }
 
-/* The gradient of k or v, of query heads; summed over those that share one. */
+/* Builds the gradient of k or v, of query heads; summed over those that share one. */
 static void head_gradient(struct builder *g, desc weights_transposed, desc of, enum sdpa_tensor id) {
 	desc out = packed(g, id, g->hk, false);
 	if (g->h == g->hk)
@@ -234,7 +235,8 @@ static void head_gradient(struct builder *g, desc weights_transposed, desc of, e
 					 out);
 }
 
-/* p from lse; dv = p^T dout; ds = p (dout v^T - sum(dout out)) scale; dq = ds k; dk = ds^T q. */
+/* Builds p from lse; dv = p^T dout; ds = p (dout v^T - sum(dout out)) scale; dq = ds k; dk = ds^T
+ * q. */
 static void backward(struct builder *g) {
 	const cudnnDataType_t f32 = CUDNN_DATA_FLOAT, bf16 = CUDNN_DATA_BFLOAT16;
 	desc q = packed(g, SDPA_Q, g->h, false), k = packed(g, SDPA_K, g->hk, true), v = packed(g, SDPA_V, g->hk, true);

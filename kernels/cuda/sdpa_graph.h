@@ -1,11 +1,12 @@
-/* sdpa_graph.h: attention as a graph of cuDNN operations, and the execution plan for it. Private to sdpa*.c. */
+/* sdpa_graph.h: attention as a graph of cuDNN operations, and the execution plan for it. Private to
+ * sdpa*.c. */
 #ifndef RV_CUDA_SDPA_GRAPH_H
 #define RV_CUDA_SDPA_GRAPH_H
 
 #include "kernels/backend.h"
 #include "kernels/cuda/vendor/cudnn_api.h"
 
-/* Tensors that the caller gives: their ids in the graph and its variant pack. */
+/* Tensors of the caller: their ids in the graph and its variant pack. */
 enum sdpa_tensor {
 	SDPA_Q = 1,
 	SDPA_K,
@@ -34,10 +35,9 @@ struct sdpa_plan {
 	int64_t workspace_bytes;
 };
 
-/* For the device of `handle`, or, handle NULL, for the one that `device_properties` describes (cuDNN's own JSON): plans
- * can be made without a GPU. False: cuDNN has none for this shape; `why` then names the step that failed. Nothing is
- * left then.
- */
+/* Makes a plan for the device of `handle`, or, handle NULL, for the one that `device_properties`
+ * describes (cuDNN's own JSON), which needs no GPU. Returns false if cuDNN has none for this shape:
+ * `why` then names the step that failed, and nothing is left. */
 bool sdpa_plan_make(const struct cudnn_api *api, cudnnHandle_t handle, const char *device_properties,
 					struct attention_shape s, bool backward, struct sdpa_plan *out, const char **why);
 void sdpa_plan_release(const struct cudnn_api *api, struct sdpa_plan *p);

@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(SWIGLU_THREADS) swiglu_forward_kernel(T *out, 
 	store<V>(out + at, up);
 }
 
-// silu'(g) = s (1 + g (1 - s)) for s = sigmoid(g).
+// Returns silu'(g) = s (1 + g (1 - s)) for s = sigmoid(g).
 template <class T, int V>
 __global__ void __launch_bounds__(SWIGLU_THREADS)
 	swiglu_backward_kernel(T *dgate_up, const T *dout, const T *gate_up, int n, int f) {

@@ -1,5 +1,6 @@
-// vec.cuh: runs of neighbouring elements, moved as one 128-bit access where V elements make 16 bytes, and as single
-// elements where V is 1 (rows whose length or address allows no more). Arithmetic is on the floats they hold.
+// vec.cuh: runs of neighbouring elements, moved as one 128-bit access if V elements make 16 bytes,
+// and as single elements if V is 1 (rows whose length or address allows no more). Arithmetic is on
+// the floats they hold.
 #ifndef RV_CUDA_VEC_CUH
 #define RV_CUDA_VEC_CUH
 
@@ -23,14 +24,15 @@ template <> __device__ __forceinline__ bf16 from_float<bf16>(float x) {
 	return __float2bfloat16_rn(x);
 }
 
-// What of x is left when it is stored as a T.
+// Returns x rounded to a T.
 template <class T> __device__ __forceinline__ float rounded(float x) {
 	return to_float(from_float<T>(x));
 }
 
 template <class T> constexpr int vec_width = 16 / (int)sizeof(T);
 
-// V floats from V elements at p. One to four 16-byte loads (V a multiple of a vector's width), or single ones.
+// Loads V floats from V elements at p: one to four 16-byte loads (V a multiple of a vector's
+// width), or single ones.
 template <int V, class T> __device__ __forceinline__ void load(float (&out)[V], const T *p) {
 	constexpr int W = vec_width<T>;
 	if constexpr (V % W == 0) {
@@ -70,7 +72,8 @@ template <int V, class T> __device__ __forceinline__ void store(T *p, const floa
 	}
 }
 
-// May rows of `n` elements from all these addresses be moved 16 bytes at a time? (Host.) NULL is no obstacle.
+// Returns true if rows of `n` elements from all these addresses can be moved 16 bytes at a time
+// (host). NULL is ignored.
 template <class... P> inline bool vectors_fit(int n, int width, P... pointers) {
 	bool aligned = n % width == 0;
 	const void *all[] = {pointers...};

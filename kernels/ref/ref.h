@@ -1,5 +1,5 @@
-/* ref.h: the reference backend: what each operation of backend.h means, in loops one can read, summed in double. One
- * thread, no tricks; the oracle of every other backend's tests. */
+/* ref.h: the reference backend: defines each operation of backend.h in readable loops, summed in
+ * double. One thread, no tricks; the oracle of every other backend's tests. */
 #ifndef RV_KERNELS_REF_REF_H
 #define RV_KERNELS_REF_REF_H
 
@@ -13,15 +13,16 @@ struct ref_backend {
 
 extern const struct backend_ops ref_ops;
 
-/* n doubles, contents unspecified, valid until the next call. */
+/* Returns n doubles, contents unspecified, valid until the next call. */
 double *ref_scratch(struct backend *be, size_t n);
 
-/* 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) (Hendrycks & Gimpel 2016, section 2), and its derivative. */
+/* Return 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) (Hendrycks & Gimpel 2016, section 2), and
+ * its derivative. */
 double ref_gelu(double x);
 double ref_gelu_grad(double x);
 
-/* One query over the keys and values 0..last, `ld` floats apart: out (hd) = softmax(q . k / sqrt(hd)) v. p: room for
- * last + 1 probabilities. Returns the log-sum-exp of the scores. */
+/* Computes one query over the keys and values 0..last, `ld` floats apart: out (hd) = softmax(q . k
+ * / sqrt(hd)) v. p: room for last + 1 probabilities. Returns the log-sum-exp of the scores. */
 double ref_attend(float *out, double *p, const float *q, const float *k, const float *v, size_t ld, int last, int hd);
 
 COMPUTING_OPS(OP_PROTOTYPE, ref)

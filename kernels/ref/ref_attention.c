@@ -1,11 +1,12 @@
-/* ref_attention.c: causal scaled-dot-product attention (Vaswani et al. 2017, section 3.2.1) with grouped key and value
- * heads (Ainslie et al. 2023): query head h reads key/value head h / (heads / kv_heads). */
+/* ref_attention.c: causal scaled-dot-product attention (Vaswani et al. 2017, section 3.2.1) with
+ * grouped key and value heads (Ainslie et al. 2023): query head h reads key/value head h / (heads /
+ * kv_heads). */
 #include "kernels/host_memory.h"
 #include "kernels/ref/ref.h"
 
 #include <math.h>
 
-/* Where a head's vector begins within qkv, for batch row b and token t. */
+/* Return where a head's vector begins in qkv, for batch row b and token t. */
 static size_t q_at(struct attention_shape s, int b, int t, int h) {
 	size_t width = (size_t)(s.heads + 2 * s.kv_heads) * s.head_dim;
 	return ((size_t)b * s.t + t) * width + (size_t)h * s.head_dim;
@@ -34,7 +35,7 @@ static double dot(const float *a, const float *b, int n) {
 	return sum;
 }
 
-/* score[j] = q_t . k_j / sqrt(head_dim) for j <= t. */
+/* Computes score[j] = q_t . k_j / sqrt(head_dim) for j <= t. */
 static void scores(double *score, const float *qkv, struct attention_shape s, int b, int t, int h) {
 	int kv = h / (s.heads / s.kv_heads);
 	for (int j = 0; j <= t; j++)
@@ -80,7 +81,8 @@ struct backward_args {
 	double *p, *dk, *dv, *dq; /* (T), (T, head_dim) twice, (head_dim) */
 };
 
-/* dS_j = p_j (dout . v_j - dout . out); dq += dS_j k_j, dk_j += dS_j q, dv_j += p_j dout, all scores scaled. */
+/* Computes dS_j = p_j (dout . v_j - dout . out); dq += dS_j k_j, dk_j += dS_j q, dv_j += p_j dout,
+ * all scores scaled. */
 static void backward_row(const struct backward_args *a, struct attention_shape s, int b, int t, int h) {
 	int kv = h / (s.heads / s.kv_heads), hd = s.head_dim;
 	const float *dout = a->dout + out_at(s, b, t, h), *q = a->qkv + q_at(s, b, t, h);

@@ -1,4 +1,5 @@
-/* ref_attention_cached.c: attention of the newest tokens of one sequence over the keys and values of all of them. */
+/* ref_attention_cached.c: attention of the newest tokens of one sequence over the keys and values
+ * of all of them. */
 #include "base/assert.h"
 #include "kernels/host_memory.h"
 #include "kernels/ref/ref.h"

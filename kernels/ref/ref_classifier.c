@@ -1,5 +1,5 @@
-/* ref_classifier.c: the output head: logits against the token embedding, softmax, cross-entropy, one token at a time.
- */
+/* ref_classifier.c: the output head: logits against the token embedding, softmax, cross-entropy,
+ * one token at a time. */
 #include "kernels/host_memory.h"
 #include "kernels/ref/ref.h"
 
@@ -14,7 +14,7 @@ static void logits_row(double *logits, const float *x, const float *wte, int c, 
 	}
 }
 
-/* logits become probabilities; returns -log of the target's. */
+/* Replaces logits by probabilities; returns -log of the target's. */
 static double softmax_loss(double *logits, int target, int v) {
 	double largest = logits[0], sum = 0, at_target = logits[target];
 	for (int j = 1; j < v; j++)

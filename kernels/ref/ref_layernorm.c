@@ -37,7 +37,8 @@ void ref_residual_layernorm_forward(struct backend *be, act_t *sum, act_t *out, 
 	ref_layernorm_forward(be, out, mean, rstd, sum, w, bias, n, c);
 }
 
-/* With xhat = (x - mean) rstd and g = dout w:  dx = rstd (g - mean(g) - xhat mean(g xhat)). */
+/* Computes, with xhat = (x - mean) rstd and g = dout w:  dx = rstd (g - mean(g) - xhat mean(g
+ * xhat)). */
 void ref_layernorm_backward(struct backend *be, act_t *dx, float *dw, float *dbias, const act_t *dout, const act_t *x,
 							const float *w, const float *mean, const float *rstd, int n, int c) {
 	double *dw_sum = ref_scratch(be, 2 * (size_t)c), *db_sum = dw_sum + c;

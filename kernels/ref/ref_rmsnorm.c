@@ -1,4 +1,5 @@
-/* ref_rmsnorm.c: root mean square normalisation (Zhang & Sennrich 2019, arXiv 1910.07467, equation 4). */
+/* ref_rmsnorm.c: root mean square normalisation (Zhang & Sennrich 2019, arXiv 1910.07467, equation
+ * 4). */
 #include "kernels/host_memory.h"
 #include "kernels/ref/ref.h"
 
@@ -28,7 +29,8 @@ void ref_residual_rmsnorm_forward(struct backend *be, act_t *sum, act_t *out, fl
 	ref_rmsnorm_forward(be, out, rstd, sum, w, eps, n, c);
 }
 
-/* With xhat = x rstd and g = dout w:  dx = rstd (g - xhat mean(g xhat)),  dw = the sum over rows of dout xhat. */
+/* Computes, with xhat = x rstd and g = dout w:  dx = rstd (g - xhat mean(g xhat)),  dw = the sum
+ * over rows of dout xhat. */
 void ref_rmsnorm_backward(struct backend *be, act_t *dx, float *dw, const act_t *dout, const act_t *x, const float *w,
 						  const float *rstd, int n, int c) {
 	double *dw_sum = ref_scratch(be, (size_t)c);

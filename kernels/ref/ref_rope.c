@@ -1,9 +1,11 @@
-/* ref_rope.c: rotary position embedding (Su et al. 2021, arXiv 2104.09864, equation 34), pairs half a head apart. */
+/* ref_rope.c: rotary position embedding (Su et al. 2021, arXiv 2104.09864, equation 34), pairs half
+ * a head apart. */
 #include "base/assert.h"
 #include "kernels/host_memory.h"
 #include "kernels/ref/ref.h"
 
-/* One head of one token; `angles` (head_dim/2, 2): cos, sin. The inverse of a rotation has the opposite sine. */
+/* Rotates one head of one token; `angles` (head_dim/2, 2): cos, sin. The inverse of a rotation has
+ * the opposite sine. */
 static void rotate(float *x, const float *angles, int head_dim, bool inverse) {
 	int half = head_dim / 2;
 	for (int i = 0; i < half; i++) {

@@ -1,4 +1,5 @@
-/* ref_swiglu.c: the gated activation of a SwiGLU feed-forward layer (Shazeer 2020, arXiv 2002.05202, equation 6). */
+/* ref_swiglu.c: the gated activation of a SwiGLU feed-forward layer (Shazeer 2020, arXiv
+ * 2002.05202, equation 6). */
 #include "kernels/host_memory.h"
 #include "kernels/ref/ref.h"
 
@@ -19,7 +20,7 @@ void ref_swiglu_forward(struct backend *be, act_t *out, const act_t *gate_up, in
 	}
 }
 
-/* silu'(g) = s (1 + g (1 - s)) for s = sigmoid(g). */
+/* Computes the gradient: silu'(g) = s (1 + g (1 - s)) for s = sigmoid(g). */
 void ref_swiglu_backward(struct backend *be, act_t *dgate_up, const act_t *dout, const act_t *gate_up, int n, int f) {
 	(void)be;
 	for (int row = 0; row < n; row++) {

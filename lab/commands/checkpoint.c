@@ -1,4 +1,4 @@
-/* checkpoint.c: `rivulet checkpoint`: the state files of a worker, from outside. */
+/* checkpoint.c: `rivulet checkpoint`: the state files of a worker. */
 #include "lab/worker_files/checkpoint.h"
 #include "lab/commands/commands.h"
 #include "lab/inspect/inspect.h"
@@ -19,19 +19,21 @@ enum { USUAL_KEEP_SNAPSHOTS = 2 }; /* the default below */
 
 static const struct rv_option options[] = {
 	{"round", RV_OPT_INT, FIELD(round), 0, "-1", -1, 9007199254740992.0, NULL,
-	 "verify: only what makes this round; export: the round to take. -1: all of them; the newest.", "Checkpoint"},
+	 "verify: only the files that make this round; export: the round to take. -1: all files; the newest round.",
+	 "Checkpoint"},
 	{"keep-snapshots", RV_OPT_INT, FIELD(keep_snapshots), 0, "2", 1, CHECKPOINT_MAX_KEEP, NULL,
-	 "prune: so many of the newest whole states stay. Joiners may still start from the last but one.", "Checkpoint"},
+	 "prune: this many of the newest snapshots stay. Joiners may still start from the last but one.", "Checkpoint"},
 	{"keep-log", RV_OPT_INT, FIELD(keep_log), 0, "0", 0, CHECKPOINT_MAX_KEEP, NULL,
-	 "prune: so many rounds of log stay at least; 0: those after the oldest state that stays.", "Checkpoint"},
-	{"dry-run", RV_OPT_BOOL, FIELD(dry_run), 0, "false", 0, 0, NULL, "prune: only say what would go.", "Checkpoint"},
+	 "prune: at least this many rounds of log stay; 0: those after the oldest snapshot that stays.", "Checkpoint"},
+	{"dry-run", RV_OPT_BOOL, FIELD(dry_run), 0, "false", 0, 0, NULL, "prune: only print what would be removed.",
+	 "Checkpoint"},
 	{.name = NULL},
 };
 
 static const char *const verbs[] = {"list", "verify", "export", "prune"};
 enum { VERBS = sizeof verbs / sizeof verbs[0] };
 
-/* Damage on stderr: stdout is the result's. */
+/* Exports the state. Reports damage on stderr: stdout is the result's. */
 static enum rv_err export_state(const struct checkpoint_options *o, const struct rv_args *args, json_t **facts,
 								struct rv_errtext *et) {
 	struct rv_events *events;
@@ -74,14 +76,14 @@ static bool is_verb(const char *word) {
 	return false;
 }
 
-/* An option that the verb would not look at is refused: who gives it means something by it. */
+/* Refuses options without an effect on the verb: a user who gives one expects an effect. */
 static enum rv_err check_options(const struct checkpoint_options *o, const char *verb, struct rv_errtext *et) {
 	bool prune = strcmp(verb, "prune") == 0, makes = strcmp(verb, "verify") == 0 || strcmp(verb, "export") == 0;
 	if (o->dry_run && !prune)
 		return rv_fail(et, RV_E_INVALID, "--dry-run: for prune only; %s removes nothing", verb);
 	if (o->round >= 0 && !makes)
 		return rv_fail(et, RV_E_INVALID, "--round: for verify and export only; %s",
-					   prune ? "prune goes by --keep-snapshots and --keep-log, and --dry-run says what would go"
+					   prune ? "prune uses --keep-snapshots and --keep-log, and --dry-run prints what it would remove"
 							 : "list lists every file");
 	if ((o->keep_snapshots != USUAL_KEEP_SNAPSHOTS || o->keep_log != 0) && !prune)
 		return rv_fail(et, RV_E_INVALID, "--keep-snapshots, --keep-log: for prune only; %s removes nothing", verb);
@@ -98,12 +100,12 @@ static enum rv_err check(const void *opts, const struct rv_args *args, struct rv
 	}
 	bool export = strcmp(verb, "export") == 0;
 	if (args->n < 2)
-		return rv_fail(et, RV_E_INVALID, "checkpoint %s: which worker's directory? rivulet checkpoint %s DIR", verb,
-					   verb);
+		return rv_fail(et, RV_E_INVALID, "checkpoint %s: a worker's directory is missing: rivulet checkpoint %s DIR",
+					   verb, verb);
 	if (export != (args->n == 3))
 		return rv_fail(et, RV_E_INVALID, "%s",
-					   export ? "checkpoint export: where to? rivulet checkpoint export DIR OUT --round R"
-							  : "checkpoint: one directory at a time");
+					   export ? "checkpoint export: the target is missing: rivulet checkpoint export DIR OUT --round R"
+							  : "checkpoint: takes one directory");
 	return check_options(o, verb, et);
 }
 
@@ -112,18 +114,18 @@ const struct rv_command checkpoint_command = {
 	.synopsis = "list|verify|export|prune DIR [OUT]",
 	.args_min = 1,
 	.args_max = 3,
-	.help = "List, check, take away or remove the state that a worker keeps on disk.",
+	.help = "List, check, export or remove the state that a worker keeps on disk.",
 	.details =
 		"DIR is a worker's --dir. A snapshot (snapshot-R.rvs) is the whole shared state before round R; a log entry\n"
-		"(log-R.rvl) is what round R changed. A snapshot and the entries after it make every later round again, bit "
+		"(log-R.rvl) is the change of round R. A snapshot and the entries after it make every later round again, bit "
 		"for\n"
 		"bit. list, verify and export may be used while the worker runs.\n"
 		"\n"
-		"    list DIR              every file, its size, and what it is worth\n"
+		"    list DIR              every file, its size, and its use\n"
 		"    verify DIR            reads all of it, replays every round, and names what is damaged (exit status 1)\n"
 		"    export DIR OUT        the state of --round R, weights and outer state, as OUT/snapshot-R.rvs\n"
 		"                          (for files that others load: rivulet export DIR --round R --out OUT)\n"
-		"    prune DIR             removes what --keep-snapshots and --keep-log let go; the worker must not run",
+		"    prune DIR             removes files beyond --keep-snapshots and --keep-log; the worker must not run",
 	.options = options,
 	.opts_bytes = sizeof(struct checkpoint_options),
 	.check = check,

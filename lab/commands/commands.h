@@ -6,11 +6,12 @@
 #include "lab/options/train_options.h"
 #include "lab/sweep/grid.h"
 
-/* `rivulet train`; its table is run_config's and its own, put together in the caller's memory. */
+/* Returns `rivulet train`; fills `table`, which the caller keeps, with run_config's options and its
+ * own. */
 struct rv_command train_command(struct rv_option table[static TRAIN_OPTIONS_MAX]);
-/* `rivulet config`, likewise. */
+/* Returns `rivulet config`; `table` likewise. */
 struct rv_command config_command(struct rv_option table[static TRAIN_OPTIONS_MAX]);
-/* `rivulet sweep`: its own options, and a list for each of train's. */
+/* Returns `rivulet sweep`; `table`: its own options, and a list for each of train's. */
 struct rv_command sweep_command_of(struct rv_option table[static SWEEP_OPTIONS_MAX]);
 extern const struct rv_command sample_command, eval_command, report_command, tokenize_command, tokenizer_command,
 	simulate_command;

@@ -1,5 +1,5 @@
-/* config.c: `rivulet config`: the configuration of a run, written out, for `rivulet-coordinator new-run --config`.
- */
+/* config.c: `rivulet config`: prints the configuration of a run, for `rivulet-coordinator new-run
+ * --config`. */
 #include "base/run_config_idle.h"
 #include "base/run_silence.h"
 #include "lab/commands/commands.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 struct config_options {
-	struct run_config run; /* first: run_config's table is used as it is */
+	struct run_config run; /* first: run_config's table is used unchanged */
 	struct run_files files;
 };
 
@@ -55,7 +55,7 @@ struct rv_command config_command(struct rv_option table[static TRAIN_OPTIONS_MAX
 		.name = "config",
 		.synopsis = "",
 		.help = "Print a run's configuration, completed from presets, weights and a tokenizer.",
-		.details = "For operators: what an invitation's run will be, as a file. Examples:\n"
+		.details = "For operators: the configuration of a run as a file. Examples:\n"
 				   "    rivulet config --preset llama-150m --tokenizer tokenizer.json --rounds 500 > run.conf\n"
 				   "    rivulet config --init ~/models/gpt2 --lr 1e-4 > run.conf\n"
 				   "    rivulet-coordinator new-run --dir run --config run.conf",

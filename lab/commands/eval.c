@@ -1,4 +1,4 @@
-/* eval.c: `rivulet eval`: how well given weights predict text. */
+/* eval.c: `rivulet eval`: the loss of given weights on text. */
 #include "base/clock.h"
 #include "base/event.h"
 #include "base/file.h"
@@ -35,14 +35,14 @@ static const struct rv_option options[] = {
 	 "Rivulet run, all for others.",
 	 "Evaluation"},
 	{"tokens", RV_OPT_INT, FIELD(tokens), 0, "0", 0, 1e12, NULL,
-	 "--split heldout: at most so many tokens, those that `rivulet train --eval-tokens` takes; 0: all held-out text.",
+	 "--split heldout: at most this many tokens, those of `rivulet train --eval-tokens`; 0: all held-out text.",
 	 "Evaluation"},
 	{"stride", RV_OPT_INT, FIELD(stride), 0, "0", 0, 1048576, NULL,
-	 "--split all: windows begin so many tokens apart; smaller: more context for each token, more work; 0: the "
+	 "--split all: windows begin this many tokens apart; smaller: more context for each token, more work; 0: the "
 	 "context.",
 	 "Evaluation"},
 	{"tokenizer", RV_OPT_STRING, FIELD(tokenizer), CAP(tokenizer), "", 0, 0, NULL,
-	 "A tokenizer.json or a tiktoken file, or bytes; empty: what lies beside the weights.", "Model"},
+	 "A tokenizer.json or a tiktoken file, or bytes; empty: the one beside the weights.", "Model"},
 	{"dtype", RV_OPT_CHOICE, FIELD(dtype), 0, "auto", 0, 0, "auto|fp32|bf16",
 	 "Operands of matrix products; auto: as the model was trained.", "Model"},
 	{"batch", RV_OPT_INT, FIELD(batch), 0, "0", 0, 65536, NULL,
@@ -91,7 +91,7 @@ static enum rv_err encode_file(const char *path, const struct tokenizer *t, stru
 	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s", path);
 }
 
-/* As dataset_open tells them apart, and refuses what is neither. */
+/* Decides as dataset_open does whether `path` is a token file, and refuses what is neither. */
 static enum rv_err is_shard(const char *path, bool *out, struct rv_errtext *et) {
 	struct mapped_file m;
 	RV_TRY(mapped_file_open(&m, path, et));
@@ -123,7 +123,7 @@ static enum rv_err evaluate_heldout(struct session *s, struct evaluation *out, s
 	const struct tokenizer *t = m->cfg.tokenizer_hash[0] ? m->tokenizer : NULL;
 	if (!m->of_a_run)
 		return rv_fail(et, RV_E_INVALID,
-					   "--split heldout: these weights are not of a Rivulet run, so nothing says what was held out; "
+					   "--split heldout: these weights are not of a Rivulet run, so the held-out text is unknown; "
 					   "use --split all");
 	RV_TRY(text_source_open(s->opts->data, &m->cfg, t, s->events, s->signals, &data, et));
 	enum rv_err e = evaluation_heldout(m, data, (uint64_t)s->opts->tokens, tick, s, out, et);

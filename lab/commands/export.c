@@ -1,4 +1,4 @@
-/* export.c: `rivulet export`: weights in the files of the ecosystem. */
+/* export.c: `rivulet export`: weights in the formats of other programs. */
 #include "base/event.h"
 #include "base/file.h"
 #include "base/hex.h"
@@ -26,18 +26,18 @@ struct export_options {
 
 static const struct rv_option options[] = {
 	{"out", RV_OPT_STRING, FIELD(out), CAP(out), NULL, 0, 0, NULL,
-	 "hf: the directory to write; gguf: the file, or a directory to put model.gguf into.", "Export"},
+	 "hf: the directory to write; gguf: the file, or a directory for model.gguf.", "Export"},
 	{"format", RV_OPT_CHOICE, FIELD(form), 0, "auto", 0, 0, "auto|hf|gguf",
 	 "hf: a directory that transformers and lm-eval load; gguf: a file that llama.cpp loads; auto: gguf when the name "
 	 "of "
 	 "--out ends in .gguf, else hf.",
 	 "Export"},
 	{"dtype", RV_OPT_CHOICE, FIELD(dtype), 0, "fp32", 0, 0, "fp32|bf16|fp16",
-	 "What numbers are rounded to. fp16 is for gguf.", "Export"},
+	 "Type that values are rounded to. fp16 is for gguf.", "Export"},
 	{"tokenizer", RV_OPT_STRING, FIELD(tokenizer), CAP(tokenizer), "", 0, 0, NULL,
 	 "The tokenizer.json to go with the weights; empty: the one beside them, or bytes.", "Export"},
 	{"round", RV_OPT_INT, FIELD(round), 0, "-1", -1, 9007199254740992.0, NULL,
-	 "Of a worker's directory: the weights after this many rounds; -1: the newest.", "Export"},
+	 "For a worker's directory: the weights after this many rounds; -1: the newest.", "Export"},
 	{"max-file-bytes", RV_OPT_BYTES, FIELD(max_file_bytes), 0, "0", 0, 9007199254740992.0, NULL,
 	 "hf: several files and an index when the weights are larger than this; 0: one file.", "Export"},
 	{.name = NULL},
@@ -51,7 +51,7 @@ static bool is_gguf(const struct export_options *o) {
 	return n > n_suffix && strcasecmp(o->out + n - n_suffix, suffix) == 0;
 }
 
-/* A directory that there is, or one to be made: "DIR/". */
+/* Writes the path of the file: `out`, or a file in it if it is a directory or ends in "/". */
 static enum rv_err gguf_path(const char *out, char path[static PATH_MAX], struct rv_errtext *et) {
 	struct stat st;
 	size_t n = strlen(out);
@@ -62,7 +62,7 @@ static enum rv_err gguf_path(const char *out, char path[static PATH_MAX], struct
 	return RV_OK;
 }
 
-/* *warning: of what was written, what is missing. */
+/* Writes the export. *warning: what is missing in the result. */
 static enum rv_err write_export(const struct export_options *o, const char *where, const struct export_source *s,
 								char written[static PATH_MAX], struct rv_errtext *warning, struct rv_errtext *et) {
 	enum weights_format format = (enum weights_format)o->dtype;
@@ -112,7 +112,7 @@ static enum rv_err say(const struct export_options *o, const struct export_sourc
 	return RV_OK;
 }
 
-/* Damage on stderr: stdout is the result's. */
+/* Opens the source. Reports damage on stderr: stdout is the result's. */
 static enum rv_err open_source(const char *where, const struct export_options *o, struct export_source *s,
 							   struct rv_errtext *et) {
 	struct rv_events *events;
@@ -152,7 +152,7 @@ const struct rv_command export_command = {
 	.synopsis = "WHERE",
 	.args_min = 1,
 	.args_max = 1,
-	.help = "Write weights as transformers, lm-eval or llama.cpp load them.",
+	.help = "Write weights in files that transformers, lm-eval or llama.cpp load.",
 	.details =
 		"WHERE is a Hugging Face directory, a safetensors file, the directory of a run, or that of a worker, which\n"
 		"may be running: the weights after any round that its files still hold are computed again, bit for bit, and\n"

@@ -1,11 +1,12 @@
-/* inspect.c: `rivulet inspect`: what files and directories are, and what is in them. */
+/* inspect.c: `rivulet inspect`: the kind and contents of files and directories. */
 #include "lab/inspect/inspect.h"
 #include "lab/commands/commands.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
-/* Of several, each that cannot be named is told, and the others are looked at all the same. */
+/* Inspects each path. If there are several, a failure is reported and the others are still
+ * inspected. */
 static enum rv_err run_inspect(void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	(void)opts;
 	bool table = isatty(STDOUT_FILENO);
@@ -35,11 +36,12 @@ const struct rv_command inspect_command = {
 	.synopsis = "FILE|DIR...",
 	.args_min = 1,
 	.args_max = RV_PROGRAM_ARGS_MAX,
-	.help = "Say what a file or directory is, and show what is in it.",
+	.help = "Identify a file or directory, and show its contents.",
 	.details =
 		"Safetensors and GGUF files, Hugging Face directories and config.json, tokenizers (tokenizer.json, tiktoken\n"
 		"ranks), token shards, directories of runs, workers, coordinators and sweeps, run.conf, checkpoints, metrics,\n"
-		"traces. A table on a terminal, else a line of JSON for each. init-hash and tokenizer-hash are what a run's\n"
-		"configuration asks for.",
+		"traces. A table on a terminal, else a line of JSON for each. init-hash and tokenizer-hash are those of a "
+		"run's\n"
+		"configuration.",
 	.run = run_inspect,
 };

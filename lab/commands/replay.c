@@ -1,4 +1,4 @@
-/* replay.c: `rivulet replay`: what real workers did, done again in one process. */
+/* replay.c: `rivulet replay`: repeats in one process what real workers did. */
 #include "lab/worker_files/replay.h"
 #include "base/clock.h"
 #include "base/event.h"
@@ -30,9 +30,9 @@ static const struct rv_option options[] = {
 	{"data", RV_OPT_STRING, FIELD(data), CAP(data), NULL, 0, 0, NULL, "The text that the workers trained on.",
 	 "Replay"},
 	{"tokenizer", RV_OPT_STRING, FIELD(tokenizer), CAP(tokenizer), "bytes", 0, 0, NULL,
-	 "The tokenizer.json or tiktoken file of the run, when it has one.", "Replay"},
+	 "The tokenizer.json or tiktoken file of the run, if it has one.", "Replay"},
 	{"init", RV_OPT_STRING, FIELD(init), CAP(init), "", 0, 0, NULL,
-	 "The weights that the run started from, when they were given.", "Replay"},
+	 "The weights that the run started from, if it had any.", "Replay"},
 	{"threads", RV_OPT_INT, FIELD(threads), 0, "0", 0, 256, NULL,
 	 "Threads inside a replica; part of what makes results bit-identical. 0: as the workers had.", "Replay"},
 	{.name = NULL},
@@ -66,7 +66,7 @@ static enum rv_err read_traces(struct session *s, const struct rv_args *args, st
 	return RV_OK;
 }
 
-/* All directories are of the run of the first. */
+/* Checks that all directories belong to the run of the first. */
 static enum rv_err check_same_run(const struct session *s, const struct rv_args *args, struct rv_errtext *et) {
 	for (int i = 1; i < args->n; i++) {
 		struct worker_rounds w;
@@ -79,24 +79,24 @@ static enum rv_err check_same_run(const struct session *s, const struct rv_args 
 	return RV_OK;
 }
 
-/* Each worker's replica on what it had: a GPU's bits are not the processor's. */
+/* Chooses each worker's device: a GPU's bits are not the processor's. */
 static enum rv_err choose_devices(struct session *s, struct rv_errtext *et) {
 	for (int i = 0; i < s->n; i++) {
 		const struct trace_record *t = &s->traces[i];
 		if (t->device_changed)
 			return rv_fail(et, RV_E_UNSUPPORTED,
-						   "member %u computed on devices of two kinds (it was moved): replay follows a worker of one "
+						   "member %u computed on devices of two kinds (it was moved): replay needs workers of one "
 						   "kind only",
 						   t->member);
 		enum rv_err e = device_choose(t->device[0] ? t->device : "cpu", &s->devices[i], et);
 		if (e != RV_OK)
-			return rv_fail_context(et, e, "member %u computed on %s, whose bits only such a device gives", t->member,
-								   t->device);
+			return rv_fail_context(et, e, "member %u computed on %s, and only such a device reproduces its bits",
+								   t->member, t->device);
 	}
 	return RV_OK;
 }
 
-/* Each worker's products in the dtype that it had: with dtype = auto they differ by machine. */
+/* Chooses each worker's dtype of products: with dtype = auto it differs by machine. */
 static enum rv_err choose_dtypes(struct session *s, const struct lab_config *cfg, struct rv_errtext *et) {
 	for (int i = 0; i < s->n; i++) {
 		const struct trace_record *t = &s->traces[i];
@@ -104,7 +104,7 @@ static enum rv_err choose_dtypes(struct session *s, const struct lab_config *cfg
 		if (t->dtype_changed)
 			return rv_fail(et, RV_E_UNSUPPORTED,
 						   "member %u computed in fp32 and in bf16 (it was moved to another machine or device): replay "
-						   "follows a worker of one dtype only",
+						   "needs workers of one dtype",
 						   t->member);
 		if (t->dtype != RUN_DTYPE_AUTO)
 			run.dtype = t->dtype;
@@ -212,13 +212,13 @@ const struct rv_command replay_command = {
 	.synopsis = "DIR...",
 	.args_min = 1,
 	.args_max = RV_PROGRAM_ARGS_MAX,
-	.help = "Do a real run again in one process, and compare every round's state hash.",
+	.help = "Repeat a real run in one process, and compare every round's state hash.",
 	.details =
-		"Each DIR is a worker's directory; all workers that ever took part are needed. Their trace.jsonl says which\n"
-		"steps each took, who was averaged in which round, who came late, started again or caught up. Ends with an\n"
+		"Each DIR is a worker's directory; all workers that ever took part are needed. Their trace.jsonl holds which\n"
+		"steps each took, the members of each round, and who came late, restarted or caught up. Ends with an\n"
 		"error that names the round where the bits differ. A GPU worker is replayed on a GPU: the same model of it, "
 		"and\n"
-		"with RIVULET_CUDA_DETERMINISTIC=1 here and there, as products are otherwise done by what was fastest.",
+		"with RIVULET_CUDA_DETERMINISTIC=1 here and there, as products otherwise use the algorithm that was fastest.",
 	.options = options,
 	.opts_bytes = sizeof(struct replay_options),
 	.run = run_replay,

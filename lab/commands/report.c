@@ -22,13 +22,13 @@ static const struct rv_option options[] = {
 	 "Also write each table and figure as a CSV file into this directory.", "Report"},
 	{"rate", RV_OPT_STRING, FIELD(rate), CAP(rate), "100mbit", 0, 0, NULL,
 	 "Each worker's line, up and down: 20mbit, 1.5gbit, unlimited.", "Line for the wall-clock"},
-	{"latency-ms", RV_OPT_DOUBLE, FIELD(latency_ms), 0, "20", 0, 3600000, NULL, "One way, half of what ping says.",
+	{"latency-ms", RV_OPT_DOUBLE, FIELD(latency_ms), 0, "20", 0, 3600000, NULL, "One way, half of ping's round trip.",
 	 "Line for the wall-clock"},
 	{"sync-ms", RV_OPT_DOUBLE, FIELD(sync_ms), 0, "50", 0, 86400000, NULL,
-	 "What an exchange costs beside line and latency: encoding, disk, coordinator, waiting for the slower worker.",
+	 "Time of an exchange beside line and latency: encoding, disk, coordinator, waiting for the slower worker.",
 	 "Line for the wall-clock"},
 	{"step-time-ms", RV_OPT_DOUBLE, FIELD(step_time_ms), 0, "0", 0, 86400000, NULL,
-	 "What an inner step takes a worker; 0: as each run measured it.", "Line for the wall-clock"},
+	 "Time of an inner step; 0: as each run measured it.", "Line for the wall-clock"},
 	{.name = NULL},
 };
 
@@ -120,7 +120,7 @@ const struct rv_command report_command = {
 		"Each DIR is a run's directory, or one that holds the directories of runs and workers, or the --out of a\n"
 		"sweep. Runs that differ in the seed only become one line with mean and standard deviation. The page is one\n"
 		"file, needs no network, follows the reader's light or dark setting, and has every figure as CSV too.\n"
-		"Wall-clock is computed for the line that you choose (`rivulet simulate` tells more):\n"
+		"Wall-clock is computed for the line that you choose (`rivulet simulate` gives more):\n"
 		"\n"
 		"    rivulet report runs/demo\n"
 		"    rivulet report runs/sweep --rate 20mbit --latency-ms 40 --csv runs/sweep/csv",

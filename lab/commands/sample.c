@@ -23,7 +23,7 @@ struct sample_options {
 
 static const struct rv_option options[] = {
 	{"prompt", RV_OPT_STRING, FIELD(prompt), CAP(prompt), "", 0, 0, NULL,
-	 "Text to begin with; -: standard input; empty: as a document begins.", "Sampling"},
+	 "Text to begin with; -: standard input; empty: the beginning of a document.", "Sampling"},
 	{"tokens", RV_OPT_INT, FIELD(tokens), 0, "400", 1, 10000000, NULL, "How many tokens to add at most.", "Sampling"},
 	{"temperature", RV_OPT_DOUBLE, FIELD(temperature), 0, "0.8", 0, 100, NULL,
 	 "Below 1: likelier tokens are favoured; 0: always the likeliest.", "Sampling"},
@@ -34,9 +34,9 @@ static const struct rv_option options[] = {
 	{"seed", RV_OPT_INT, FIELD(seed), 0, "1", 0, 9007199254740992.0, NULL, "The same seed draws the same text.",
 	 "Sampling"},
 	{"ignore-end", RV_OPT_BOOL, FIELD(ignore_end), 0, "false", 0, 0, NULL,
-	 "Go on after the token that ends a document.", "Sampling"},
+	 "Continue after the token that ends a document.", "Sampling"},
 	{"tokenizer", RV_OPT_STRING, FIELD(tokenizer), CAP(tokenizer), "", 0, 0, NULL,
-	 "A tokenizer.json or a tiktoken file, or bytes; empty: what lies beside the weights.", "Model"},
+	 "A tokenizer.json or a tiktoken file, or bytes; empty: the one beside the weights.", "Model"},
 	{"dtype", RV_OPT_CHOICE, FIELD(dtype), 0, "auto", 0, 0, "auto|fp32|bf16",
 	 "Operands of matrix products; auto: as the model was trained.", "Model"},
 	{"device", RV_OPT_STRING, FIELD(device), CAP(device), "auto", 0, 0, NULL, DEVICE_HELP, "Model"},
@@ -44,7 +44,7 @@ static const struct rv_option options[] = {
 	{.name = NULL},
 };
 
-/* A model may write anything; a terminal must not be told to do anything. */
+/* Prints text without control characters on a terminal: a model may write anything. */
 static void show(const uint8_t *bytes, size_t n, bool terminal) {
 	for (size_t i = 0; i < n; i++) {
 		bool control = (bytes[i] < 0x20 && bytes[i] != '\n' && bytes[i] != '\t') || bytes[i] == 0x7f;
@@ -65,7 +65,7 @@ static enum rv_err read_prompt(const struct sample_options *o, struct byte_list 
 	return RV_OK;
 }
 
-/* What a document begins with: the token that ends the one before, or a new line. */
+/* Returns the token before a document: the one that ends a document, or a new line. */
 static int32_t first_token(const struct tokenizer *t) {
 	uint32_t end = tokenizer_end_of_text(t);
 	return end != TOKENIZER_NO_TOKEN ? (int32_t)end : '\n';

@@ -1,4 +1,4 @@
-/* simulate.c: `rivulet simulate`: what a line costs a run, before anybody rents a machine. */
+/* simulate.c: `rivulet simulate`: the cost of a line for a run, before renting a machine. */
 #include "lab/commands/commands.h"
 #include "lab/simulate/print.h"
 #include "lab/simulate/units.h"
@@ -26,8 +26,8 @@ struct simulate_options {
 static const struct rv_option options[] = {
 	{"params", RV_OPT_STRING, FIELD(params), CAP(params), "124M", 0, 0, NULL, "Parameters: 350K, 124M, 1.5B.", "Model"},
 	{"layers", RV_OPT_INT, FIELD(layers), 0, "12", 1, SIMULATE_MAX_LAYERS, NULL, "Layers, taken as equal.", "Model"},
-	{"step-time-ms", RV_OPT_DOUBLE, FIELD(step_time_ms), 0, "500", 1e-6, 86400000, NULL,
-	 "What one inner step takes a worker.", "Model"},
+	{"step-time-ms", RV_OPT_DOUBLE, FIELD(step_time_ms), 0, "500", 1e-6, 86400000, NULL, "Time of one inner step.",
+	 "Model"},
 	{"method", RV_OPT_CHOICE, FIELD(method), 0, "all", 0, 0, "all|ddp|diloco|streaming",
 	 "ddp averages gradients at every step, diloco every H steps, streaming a fragment at a time.", "Method"},
 	{"workers", RV_OPT_INT, FIELD(workers), 0, "4", 1, SIMULATE_MAX_WORKERS, NULL,
@@ -37,7 +37,7 @@ static const struct rv_option options[] = {
 	{"fragments", RV_OPT_INT, FIELD(fragments), 0, "0", 0, SIMULATE_MAX_LAYERS, NULL,
 	 "Streaming: parts of the model, exchanged in turn, one a round; 0: of three layers each.", "Method"},
 	{"overlap-steps", RV_OPT_INT, FIELD(overlap_steps), 0, "0", 0, SIMULATE_MAX_STEPS_PER_ROUND, NULL,
-	 "Streaming: inner steps of the next round that go on while a fragment is exchanged.", "Method"},
+	 "Streaming: inner steps of the next round that run while a fragment is exchanged.", "Method"},
 	{"bits", RV_OPT_DOUBLE, FIELD(bits), 0, "8", 0.01, 64, NULL, "Bits per value of an outer gradient on the wire.",
 	 "Method"},
 	{"ddp-bits", RV_OPT_DOUBLE, FIELD(ddp_bits), 0, "32", 0.01, 64, NULL, "Bits per value of ddp's gradients.",
@@ -45,17 +45,18 @@ static const struct rv_option options[] = {
 	{"steps", RV_OPT_INT, FIELD(steps), 0, "10000", 1, 1e12, NULL, "Inner steps of the whole run.", "Method"},
 	{"rate", RV_OPT_STRING, FIELD(rate), CAP(rate), "", 0, 0, NULL,
 	 "Each worker's line, up and down: 20mbit, 1.5gbit, unlimited. Empty: 100mbit.", "Line"},
-	{"latency-ms", RV_OPT_DOUBLE, FIELD(latency_ms), 0, "20", 0, 3600000, NULL, "One way, half of what ping says.",
+	{"latency-ms", RV_OPT_DOUBLE, FIELD(latency_ms), 0, "20", 0, 3600000, NULL, "One way, half of ping's round trip.",
 	 "Line"},
 	{"overhead", RV_OPT_DOUBLE, FIELD(overhead), 0, "0", 0, 10, NULL,
-	 "Line time per payload byte, for headers and what TCP leaves unused (time, not bytes sent); 0: 1.12 for two "
+	 "Line time per payload byte, for headers and bandwidth that TCP leaves unused (time, not bytes sent); 0: 1.12 for "
+	 "two "
 	 "workers, 1.25 for more.",
 	 "Line"},
 	{"sync-ms", RV_OPT_DOUBLE, FIELD(sync_ms), 0, "50", 0, 86400000, NULL,
-	 "What an exchange costs beside line and latency: encoding, disk, coordinator, waiting for the slower worker.",
+	 "Time of an exchange beside line and latency: encoding, disk, coordinator, waiting for the slower worker.",
 	 "Line"},
 	{"solve", RV_OPT_STRING, FIELD(solve), CAP(solve), "", 0, 0, NULL,
-	 "utilisation=X, X between 0 and 1: which line rate does that need?", "Question"},
+	 "utilisation=X, X between 0 and 1: the line rate that this needs.", "Question"},
 	{"table", RV_OPT_STRING, FIELD(table), CAP(table), "", 0, 0, NULL,
 	 "Print a published table beside our figures: streaming-diloco, scaling-laws.", "Question"},
 	{"format", RV_OPT_CHOICE, FIELD(format), 0, "auto", 0, 0, "auto|text|json",
@@ -67,7 +68,7 @@ static const struct rv_option options[] = {
 
 struct plan {
 	const struct published_table *table; /* NULL: runs */
-	double utilisation;                  /* to solve for; 0: the rate is given */
+	double utilisation;                  /* target to solve for; 0: the rate is given */
 	struct simulate_run runs[SIMULATE_METHODS];
 	int n_runs;
 };
@@ -76,7 +77,7 @@ static enum rv_err read_solve(const struct simulate_options *o, double *out, str
 	static const char key[] = "utilisation";
 	size_t n = strcspn(o->solve, "=");
 	if (n != strlen(key) || strncmp(o->solve, key, n) != 0)
-		return rv_fail(et, RV_E_INVALID, "solve = %s: only utilisation can be asked for; try --solve utilisation=0.95",
+		return rv_fail(et, RV_E_INVALID, "solve = %s: only utilisation can be solved for; try --solve utilisation=0.95",
 					   o->solve);
 	char *end = NULL;
 	*out = o->solve[n] == '=' ? strtod(o->solve + n + 1, &end) : NAN;
@@ -87,8 +88,7 @@ static enum rv_err read_solve(const struct simulate_options *o, double *out, str
 		return rv_fail(et, RV_E_RANGE, "solve = %s: must be above 0 and below 1%s", o->solve,
 					   *out > 1 && *out < 100 ? ", a share, not a percentage; try utilisation=0.95" : "");
 	if (o->rate[0])
-		return rv_fail(et, RV_E_INVALID, "rate = %s: the line rate is what --solve answers; leave one of them out",
-					   o->rate);
+		return rv_fail(et, RV_E_INVALID, "rate = %s: --solve computes the line rate; leave one of them out", o->rate);
 	return RV_OK;
 }
 
@@ -121,20 +121,21 @@ static enum rv_err plan_table(const struct simulate_options *o, struct plan *p, 
 	p->table = published_table_find(o->table);
 	const char *nearest = rv_nearest_name(o->table, names, n);
 	if (!p->table)
-		return rv_fail(et, RV_E_NOTFOUND, "table = %s: there are streaming-diloco and scaling-laws%s%s%s", o->table,
+		return rv_fail(et, RV_E_NOTFOUND, "table = %s: must be streaming-diloco or scaling-laws%s%s%s", o->table,
 					   nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
 	if (o->solve[0])
-		return rv_fail(et, RV_E_INVALID, "solve = %s: a table has its own questions; leave --table or --solve out",
+		return rv_fail(et, RV_E_INVALID, "solve = %s: a table has its own targets; leave --table or --solve out",
 					   o->solve);
 	return RV_OK;
 }
 
-/* What `rivulet train --fragments` calls diloco has a name of its own here. */
+/* Refuses --fragments for diloco, which `rivulet train` allows: that is method streaming here. */
 static enum rv_err check_streaming_only(const struct simulate_options *o, struct rv_errtext *et) {
 	bool fragments = o->fragments > 0;
 	if ((fragments || o->overlap_steps > 0) && o->method != ALL && o->method != 1 + SIMULATE_STREAMING)
 		return rv_fail(
-			et, RV_E_INVALID, "%s = %lld: of --method streaming, not of %s; try --method streaming --fragments %lld",
+			et, RV_E_INVALID,
+			"%s = %lld: belongs to --method streaming, not %s; try --method streaming --fragments %lld",
 			fragments ? "fragments" : "overlap-steps", (long long)(fragments ? o->fragments : o->overlap_steps),
 			simulate_method_name((enum simulate_method)(o->method - 1)), (long long)(fragments ? o->fragments : 1));
 	return RV_OK;
@@ -162,7 +163,8 @@ static enum rv_err check_options(const void *opts, const struct rv_args *args, s
 
 /* ---- the answers ---- */
 
-/* Where no line is enough, the answer is what an unlimited one gives; for a method that was named that is a fault. */
+/* Answers for one run. If no line is enough, the answer is that of an unlimited one; if the method
+ * was named, that is a fault. */
 static enum rv_err answer_run(const struct simulate_options *o, const struct plan *p, int i, struct simulate_answer *a,
 							  struct rv_errtext *et) {
 	*a = (struct simulate_answer){.run = p->runs[i], .steps = (double)o->steps, .reachable = true};
@@ -206,10 +208,10 @@ static enum rv_err run_simulate(void *opts, const struct rv_args *args, struct r
 const struct rv_command simulate_command = {
 	.name = "simulate",
 	.synopsis = "",
-	.help = "What a line costs a run: share of the time spent computing, wall-clock, bytes.",
+	.help = "The cost of a line for a run: share of the time spent computing, wall-clock, bytes.",
 	.details =
-		"Nothing is trained: a model of compute and line answers at once. It stands beside the published tables\n"
-		"(--table), and beside real workers on shaped links (bench/utilisation.sh).\n"
+		"Nothing is trained: a model of compute and line answers at once. It is compared with the published tables\n"
+		"(--table), and with real workers on shaped links (bench/utilisation.sh).\n"
 		"\n"
 		"    rivulet simulate --params 124M --layers 12 --step-time-ms 500 --workers 4 --rate 20mbit\n"
 		"    rivulet simulate --params 1.5B --layers 48 --step-time-ms 900 --steps-per-round 500 --rate 50mbit\n"
@@ -217,12 +219,12 @@ const struct rv_command simulate_command = {
 		"    rivulet simulate --method streaming --fragments 4 --overlap-steps 5 --bits 4 --solve utilisation=0.99\n"
 		"    rivulet simulate --table streaming-diloco\n"
 		"\n"
-		"steps-per-round, fragments and overlap-steps mean what they do in run.conf and `rivulet train`: a round is\n"
+		"steps-per-round, fragments and overlap-steps have the meaning of run.conf and `rivulet train`: a round is\n"
 		"H steps, and round r exchanges fragment r mod P, so that each parameter is exchanged once in P H steps.\n"
 		"Eager and delayed updates hide an exchange behind a whole round, as streaming does with --fragments 1\n"
 		"--overlap-steps H.\n"
 		"\n"
-		"step-time-ms of your machine: compute_us of a round in metrics.jsonl, over steps-per-round. Where a round\n"
+		"step-time-ms of your machine: compute_us of a round in metrics.jsonl, over steps-per-round. If a round\n"
 		"overlaps nothing, its time is H steps + 7 latencies + sync-ms + 2 (N-1)/N params bits overhead / rate.",
 	.options = options,
 	.opts_bytes = sizeof(struct simulate_options),

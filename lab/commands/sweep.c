@@ -1,4 +1,4 @@
-/* sweep.c: `rivulet sweep`: every combination of some options' values, trained and put side by side. */
+/* sweep.c: `rivulet sweep`: trains every combination of some options' values and compares them. */
 #include "lab/commands/commands.h"
 #include "lab/report/clean_text.h"
 #include "lab/sweep/run.h"
@@ -21,7 +21,7 @@ static void print_summary(const struct sweep *s) {
 	json_decref(line);
 }
 
-/* A sweep in memory, with what it borrows. */
+/* A sweep in memory, with the objects that it borrows. */
 struct opened {
 	struct sweep_file file;
 	struct sweep sweep;
@@ -53,7 +53,7 @@ static enum rv_err run_sweep(void *opts, const struct rv_args *args, struct rv_e
 	return e;
 }
 
-/* Parses all that a start would, of a file named on the command line too. */
+/* Parses all that a start would, including a file named on the command line. */
 static enum rv_err check_cells(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	struct opened s;
 	enum rv_err e = open_sweep(opts, args, &s, et);
@@ -75,7 +75,8 @@ struct rv_command sweep_command_of(struct rv_option table[static SWEEP_OPTIONS_M
 			"most): --sync-every 1,8,32 --workers 2,4 --seed 1,2,3 --total-steps 960 trains 18 runs, each in OUT/ID/\n"
 			"(sweep.json, metrics.jsonl, train.log, weights), where ID is a hash of what decides the result.\n"
 			"OUT/summary.csv has a row for each. A run whose loss stops being finite is recorded as diverged, which\n"
-			"is a result. One that this machine has no memory for is left out, with a word. The same command goes on\n"
+			"is a result. One that needs more memory than there is, is skipped and reported. The same command "
+			"continues\n"
 			"where it was stopped, and merges runs that were made elsewhere with the commands of --print (Slurm\n"
 			"arrays, GNU parallel).\n"
 			"--data, --tokenizer, --init, --save-every and --short-of-memory have one value, for all runs. Not here\n"

@@ -1,4 +1,5 @@
-/* train.c: `rivulet train`: one run, with its directory, its record, its progress and its interruptions. */
+/* train.c: `rivulet train`: one run, with its directory, its record, its progress and its
+ * interruptions. */
 #include "base/clock.h"
 #include "base/event.h"
 #include "base/file.h"
@@ -40,9 +41,9 @@ struct session {
 	struct dataset *data;
 	struct lab_run *run;
 	struct metrics *metrics;
-	int64_t started_us;     /* of a run that goes on: as if it had never stopped */
+	int64_t started_us;     /* of a continued run: as if it had never stopped */
 	uint64_t started_steps; /* of all replicas, when this process began: for the rate */
-	double heldout;         /* of the last evaluation; NaN: there was none in this process */
+	double heldout;         /* of the last evaluation; NaN: none in this process */
 	struct data_content content;
 	struct memory_plan memory;
 };
@@ -51,7 +52,7 @@ static void path_in(const struct session *s, const char *file, char out[static P
 	snprintf(out, PATH_MAX, "%s/%s", s->opts->out, file);
 }
 
-/* That the run has taken, without the time between two processes. */
+/* Returns the time that the run has taken, without the time between two processes. */
 static int64_t wall_us(const struct session *s) {
 	return rv_clock_monotonic_us() - s->started_us;
 }
@@ -61,7 +62,7 @@ static const char *run_name(const struct train_options *o) {
 	return o->name[0] ? o->name : slash && slash[1] ? slash + 1 : o->out;
 }
 
-/* While replicas train: the progress line, and Ctrl-C. */
+/* Draws the progress line while replicas train, and watches for Ctrl-C. */
 static void tick(void *ctx) {
 	struct session *s = ctx;
 	if (rv_signals_take(s->signals) != 0)
@@ -110,7 +111,8 @@ static enum rv_err write_run_line(const struct session *s, struct rv_errtext *et
 							 et);
 }
 
-/* Replicas on one GPU take turns unless told otherwise: its memory and its processors are shared. */
+/* Chooses the device. By default replicas on one GPU take turns: they share its memory and
+ * processors. */
 static enum rv_err choose_device(struct session *s, struct lab_config *c, struct rv_errtext *et) {
 	RV_TRY(device_choose(s->opts->device, &c->device, et));
 	if (strcmp(c->device.backend, "cuda") == 0 && s->opts->parallel == 0)
@@ -143,14 +145,15 @@ static void warn_of_idle_options(struct session *s) {
 		rv_event(s->events, RV_WARN, "no_effect", RV_FIELDS(rv_field_str("text", what.text)), "%s", what.text);
 }
 
-/* What the run is, and whether it fits here: before its text is opened, which may take long. */
+/* Plans the run and checks that it fits this machine, before its text is opened, which may take
+ * long. */
 static enum rv_err plan_run(struct session *s, struct lab_config *cfg, struct rv_errtext *et) {
 	*cfg = train_options_resolve(s->opts);
 	warn_of_shared_text(s);
 	warn_of_warm_up(s);
 	warn_of_idle_options(s);
 	RV_TRY(choose_device(s, cfg, et));
-	fp32_notice(s->events, &cfg->run, &cfg->device, "--dtype auto, the default, or bf16 makes use of them");
+	fp32_notice(s->events, &cfg->run, &cfg->device, "--dtype auto, the default, or bf16 uses them");
 	const struct memory_room room = memory_room_now(&cfg->device);
 	return lab_memory_check(cfg, &room, (enum memory_short)s->opts->short_of_memory, s->events, et);
 }
@@ -172,13 +175,13 @@ static enum rv_err new_run(struct session *s, struct lab_config *cfg, struct rv_
 static void warn_of_lost_rounds(struct session *s) {
 	struct rv_errtext what = {0};
 	if (record_gap(s->opts->out, &what))
-		rv_event(
-			s->events, RV_WARN, "record_gap", RV_FIELDS(rv_field_str("text", what.text)),
-			"%s: curves and means over rounds will be without them; --on-record-gap anew trains from the beginning",
-			what.text);
+		rv_event(s->events, RV_WARN, "record_gap", RV_FIELDS(rv_field_str("text", what.text)),
+				 "%s: curves and means over rounds will lack them; --on-record-gap anew trains from the beginning",
+				 what.text);
 }
 
-/* As --on-record-gap says; decided here, each time the command begins: the record that it makes has no gap. */
+/* Applies --on-record-gap, each time the command begins: a record made by this process has no
+ * gap. */
 static enum rv_err forget_gap(struct session *s, struct rv_errtext *et) {
 	struct rv_errtext why;
 	if (s->opts->on_record_gap != RECORD_GAP_ANEW)
@@ -190,7 +193,7 @@ static enum rv_err forget_gap(struct session *s, struct rv_errtext *et) {
 	return RV_OK;
 }
 
-/* A checkpoint of another run: which options differ is in run.conf beside it. */
+/* Refuses the checkpoint of another run; the options that differ are in run.conf beside it. */
 static enum rv_err refuse_another_run(const struct session *s, struct rv_errtext *et) {
 	const struct train_options as_run = train_options_as_run(s->opts);
 	const struct rv_errtext why = *et;
@@ -199,7 +202,7 @@ static enum rv_err refuse_another_run(const struct session *s, struct rv_errtext
 	return differs[0] ? rv_fail(et, RV_E_PROTOCOL, "%s: %s", why.text, differs) : RV_E_PROTOCOL;
 }
 
-/* *resumed: there is a checkpoint to go on from. */
+/* Loads the checkpoint. *resumed: there is one. */
 static enum rv_err resume(struct session *s, bool *resumed, struct rv_errtext *et) {
 	struct rv_errtext damage;
 	RV_TRY(forget_gap(s, et));
@@ -218,7 +221,7 @@ static enum rv_err resume(struct session *s, bool *resumed, struct rv_errtext *e
 	return RV_OK;
 }
 
-/* The run and its files, new or as it was left. */
+/* Opens the run and its files, new or as they were left. */
 static enum rv_err open_run(struct session *s, struct rv_errtext *et) {
 	const struct train_options *o = s->opts;
 	struct lab_config cfg;
@@ -241,7 +244,8 @@ static enum rv_err open_run(struct session *s, struct rv_errtext *et) {
 	return write_run_line(s, et);
 }
 
-/* The lines of its rounds come to the disk before it: a resumed run does not write them again. */
+/* Saves a checkpoint, after the lines of its rounds are on the disk: a resumed run does not write
+ * them again. */
 static enum rv_err save(struct session *s, struct rv_errtext *et) {
 	RV_TRY(metrics_sync(s->metrics, et));
 	s->run->wall_us = wall_us(s);
@@ -269,8 +273,8 @@ static enum rv_err save_weights(struct session *s, struct rv_errtext *et) {
 	return RV_OK;
 }
 
-/* `why` has been refused as not finite, in `round`, counted from 1: the run is over, and its record says so. worker -1:
- * no single one's. */
+/* Ends the run in `round`, counted from 1, with `why` (a value is not finite), and records it.
+ * worker -1: not a single worker's fault. */
 static enum rv_err diverged(struct session *s, uint64_t round, int worker, struct rv_errtext *et) {
 	const struct lab_run *r = s->run;
 	const struct rv_errtext why = *et;
@@ -290,7 +294,8 @@ static uint64_t eval_tokens(const struct session *s) {
 	return replica_eval_tokens(s->run->replicas[0], s->run->cfg.eval_tokens);
 }
 
-/* By one worker's cost where workers differ: a run is evaluated after the same rounds whatever its method. */
+/* Returns true if an evaluation is due: by one worker's cost if workers differ, so that a run is
+ * evaluated after the same rounds whatever its method. */
 static bool evaluation_is_due(const struct session *s) {
 	const struct lab_config *c = &s->run->cfg;
 	const struct run_config *run = &c->run;
@@ -323,7 +328,7 @@ struct sent_text {
 	char text[48];
 };
 
-/* What each worker would have sent; nothing for one worker alone. */
+/* Returns the bytes that each worker would have sent; "" for one worker alone. */
 static struct sent_text sent_text(const struct lab_run *r) {
 	struct sent_text t = {""};
 	if (r->bytes_sent > 0)
@@ -383,7 +388,7 @@ static enum rv_err train_rounds(struct session *s, struct rv_errtext *et) {
 	return RV_OK;
 }
 
-/* Numbers may be finite, and training have failed all the same. */
+/* Warns if the loss is finite but training has failed all the same. */
 static void warn_of_guessing(struct session *s) {
 	const struct run_config *c = &s->run->cfg.run;
 	const double guessing = log((double)c->vocab), clearly = 1.1;
@@ -429,7 +434,7 @@ static enum rv_err finish(struct session *s, struct rv_errtext *et) {
 	return RV_OK;
 }
 
-/* Ctrl-C: what there is is kept, and said how to go on. */
+/* Saves the run after Ctrl-C and reports how to continue. */
 static enum rv_err save_stopped(struct session *s, struct rv_errtext *et) {
 	rv_progress_clear(s->events);
 	RV_TRY(save(s, et));
@@ -474,11 +479,11 @@ static enum rv_err run_train(void *opts, const struct rv_args *args, struct rv_e
 
 #define LAB_METHOD(name, light, dark, about) "\n    " #name ": " about
 static const char details[] =
-	"Writes metrics.jsonl (docs/metrics.md), a checkpoint (and keeps the one before it) and, as a Hugging Face model "
+	"Writes metrics.jsonl (docs/metrics.md), a checkpoint (and keeps the previous one) and, as a Hugging Face model "
 	"directory, the weights\n"
-	"into --out. Ctrl-C saves; the same command goes on from there. The state hash at the end is that of the\n"
+	"into --out. Ctrl-C saves; the same command continues. The state hash at the end is that of the\n"
 	"distributed run with the same configuration, text, --threads and --run-hash.\n"
-	"Exit status: 0 done; 1 a fault; 2 refused; 3 diverged: numbers are no longer finite (metrics.jsonl says in which\n"
+	"Exit status: 0 done; 1 a fault; 2 refused; 3 diverged: values became NaN or infinite (metrics.jsonl holds the\n"
 	"round); 130 stopped.\n\nMethods:"
 #include "lab/methods/methods.def"
 	;

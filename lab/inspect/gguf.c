@@ -22,14 +22,14 @@ enum {
 
 enum value_type { U8, I8, U16, I16, U32, I32, F32, BOOL, STRING, ARRAY, U64, I64, F64, VALUE_TYPES };
 
-/* ggml_type; what is not named is shown by its number. */
+/* Names of ggml_type; an unnamed type is shown by its number. */
 static const char *const tensor_types[] = {
 	[0] = "F32",   [1] = "F16",   [2] = "Q4_0",  [3] = "Q4_1",  [6] = "Q5_0",
 	[7] = "Q5_1",  [8] = "Q8_0",  [10] = "Q2_K", [11] = "Q3_K", [12] = "Q4_K",
 	[13] = "Q5_K", [14] = "Q6_K", [15] = "Q8_K", [28] = "F64",  [30] = "BF16",
 };
 
-/* UTF-8, or what there is of it. */
+/* Returns the text, or its longest prefix that is UTF-8. */
 static json_t *text_of(const uint8_t *bytes, size_t n) {
 	json_t *text = NULL;
 	for (n = n < MAX_TEXT_BYTES ? n : MAX_TEXT_BYTES; !text; n--) {
@@ -50,7 +50,7 @@ static json_t *read_string(struct rv_reader *r) {
 
 static json_t *read_value(struct rv_reader *r, uint32_t type, int depth);
 
-/* "array of N", and its first elements. */
+/* Returns "array of N", and its first elements. */
 static json_t *read_array(struct rv_reader *r, int depth) {
 	uint32_t type = rv_read_u32(r);
 	uint64_t n = rv_read_u64(r);
@@ -149,7 +149,7 @@ enum rv_err inspect_gguf_header(const uint8_t *bytes, size_t n, json_t *facts, s
 	if (!rv_reader_ok(&r) || memcmp(magic, "GGUF", 4) != 0)
 		return rv_fail(et, RV_E_CORRUPT, "not a GGUF file");
 	if (version < VERSION_MIN || version > VERSION_MAX)
-		return rv_fail(et, RV_E_UNSUPPORTED, "version %u of GGUF; read are %d and %d", version, VERSION_MIN,
+		return rv_fail(et, RV_E_UNSUPPORTED, "version %u of GGUF; this program reads %d and %d", version, VERSION_MIN,
 					   VERSION_MAX);
 	if (n_tensors > MAX_TENSORS || n_pairs > MAX_PAIRS)
 		return rv_fail(et, RV_E_CORRUPT, "%" PRIu64 " tensors and %" PRIu64 " pairs of metadata; at most %d and %d",
@@ -166,7 +166,8 @@ enum rv_err inspect_gguf_header(const uint8_t *bytes, size_t n, json_t *facts, s
 					: RV_OK;
 }
 
-/* The first `n` bytes, copied: a mapping of a file that is cut short meanwhile would kill us. */
+/* Reads the first `n` bytes into a copy: a mapped file that is cut short meanwhile would kill the
+ * process. */
 static enum rv_err read_start(const char *path, const struct mapped_file *m, json_t *facts, struct rv_errtext *et) {
 	size_t n = m->bytes < MAX_HEADER_BYTES ? m->bytes : MAX_HEADER_BYTES;
 	uint8_t *bytes = malloc(n + 1);

@@ -1,4 +1,5 @@
-/* inspect.c: tells kinds apart, by their first bytes where these are distinct, by name and contents where not. */
+/* inspect.c: identifies kinds, by their first bytes if these are distinct, else by name and
+ * contents. */
 #include "lab/inspect/inspect.h"
 
 #include "base/bytes.h"
@@ -28,7 +29,7 @@ struct kind {
 	enum rv_err (*inspect)(const char *path, json_t *facts, struct rv_errtext *et);
 };
 
-/* ---- telling apart ---- */
+/* ---- identification ---- */
 
 static const struct kind kind_safetensors = {"safetensors", inspect_safetensors}, kind_gguf = {"gguf", inspect_gguf},
 						 kind_shard = {"token shard", inspect_shard}, kind_metrics = {"metrics", inspect_metrics},
@@ -54,7 +55,7 @@ static bool is_named(const char *path, const char *name) {
 	return strcmp(slash ? slash + 1 : path, name) == 0;
 }
 
-/* Keys and invitations. */
+/* Returns true for keys and invitations. */
 static bool holds_a_secret(const char *path) {
 	static const char *const names[] = {"identity.key", "run.key", "run.link", "member.conf"};
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
@@ -133,7 +134,7 @@ static enum rv_err kind_of_file(const char *path, const uint8_t *head, size_t n,
 	else if (is_llmc_magic(head, n) || ends_with(path, ".bin"))
 		*out = &kind_shard;
 	else if (holds_a_secret(path))
-		return rv_fail(et, RV_E_INVALID, "%s: holds a secret; nothing of it is shown", path);
+		return rv_fail(et, RV_E_INVALID, "%s: holds a secret, which is not shown", path);
 	else if (is_named(path, TRACE_FILE))
 		*out = &kind_trace;
 	else if (ends_with(path, ".conf"))
@@ -145,7 +146,7 @@ static enum rv_err kind_of_file(const char *path, const uint8_t *head, size_t n,
 	else if (ends_with(path, ".json") || begins(head, n, "{"))
 		return kind_of_json(path, out, et);
 	else
-		*out = &kind_tokenizer; /* tiktoken's ranks have no mark: lines of base64 and a number */
+		*out = &kind_tokenizer; /* tiktoken's ranks have no magic number: lines of base64 and a number */
 	return RV_OK;
 }
 
@@ -177,7 +178,7 @@ static enum rv_err kind_of(const char *path, const struct kind **out, struct rv_
 	return kind_of_file(path, head, n, out, et);
 }
 
-/* The long list comes last, whoever put it first. */
+/* Moves the long list to the end of the object. */
 static void move_to_end(json_t *facts, const char *key) {
 	json_t *value = json_incref(json_object_get(facts, key));
 	if (!value)
@@ -202,7 +203,7 @@ enum rv_err inspect_path(const char *path, json_t **out, struct rv_errtext *et) 
 	return e;
 }
 
-/* ---- what several say ---- */
+/* ---- shared by several ---- */
 
 void inspect_put_model(json_t *facts, const struct run_config *c) {
 	json_t *m = json_pack("{ss sI sI sI sI sI}", "family", model_facts[c->model].name, "n_layer", c->n_layer, "n_head",

@@ -1,4 +1,4 @@
-/* ours.c: what else Rivulet leaves behind: configurations, a coordinator's directory, sweeps, traces. */
+/* ours.c: other files of Rivulet: configurations, a coordinator's directory, sweeps, traces. */
 #include "lab/inspect/inspect.h"
 
 #include "base/file.h"
@@ -25,7 +25,7 @@ enum {
 
 /* ---- run.conf ---- */
 
-/* What is not as it is without being named. */
+/* Returns the options that differ from their defaults. */
 static json_t *chosen_options(const struct rv_option *table, const struct train_options *o) {
 	struct train_options usual = {.run = {.seed = 0}};
 	json_t *chosen = json_object();
@@ -90,7 +90,7 @@ enum rv_err inspect_coordinator(const char *path, json_t *facts, struct rv_errte
 
 /* ---- sweeps ---- */
 
-/* The second of a line's values. */
+/* Writes the second of a line's values. */
 static bool state_of_line(const char *line, char out[STATE_BYTES]) {
 	const char *comma = strchr(line, ',');
 	size_t n = comma ? strspn(comma + 1, "abcdefghijklmnopqrstuvwxyz") : 0;

@@ -7,7 +7,7 @@
 
 enum { MAX_COLUMNS = 8, CELL_BYTES = 96, INDENT = 4 };
 
-/* Nothing that a terminal would obey; lines after the first are indented. */
+/* Prints text without control characters; lines after the first are indented. */
 static void put_text(const char *text, int indent) {
 	for (; *text; text++) {
 		if (*text == '\n' && text[1])
@@ -17,7 +17,7 @@ static void put_text(const char *text, int indent) {
 	}
 }
 
-/* A value in a few words. */
+/* Writes a value in a few words. */
 static void to_cell(const json_t *v, char out[CELL_BYTES]) {
 	out[0] = '\0';
 	if (json_is_string(v)) {
@@ -38,7 +38,7 @@ static void to_cell(const json_t *v, char out[CELL_BYTES]) {
 	free(text);
 }
 
-/* Columns are the keys of the first row. */
+/* Prints a table whose columns are the keys of the first row. */
 static void print_rows(const json_t *rows) {
 	json_t *first = json_array_get(rows, 0), *value, *row;
 	const char *keys[MAX_COLUMNS], *key;
@@ -70,7 +70,7 @@ static void print_rows(const json_t *rows) {
 
 static void print_object(const json_t *object, int indent);
 
-/* What stands behind a key, to the end of its last line. */
+/* Prints the value behind a key, to the end of its last line. */
 static void print_value(const json_t *value, int indent) {
 	char cell[CELL_BYTES];
 	if (json_is_object(value)) {

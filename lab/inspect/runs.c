@@ -1,4 +1,4 @@
-/* runs.c: what runs leave behind: a worker's directory, its state files, checkpoints of the lab, metrics. */
+/* runs.c: files of runs: a worker's directory, its state files, checkpoints of the lab, metrics. */
 #include "lab/inspect/inspect.h"
 #include "lab/worker_files/facts.h"
 

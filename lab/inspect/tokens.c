@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The added tokens of a tokenizer.json, which tokenizer_load has accepted. */
+/* Adds the added tokens of a tokenizer.json, which tokenizer_load has accepted. */
 static void put_added(const uint8_t *text, size_t n, json_t *facts) {
 	json_t *root = json_loadb((const char *)text, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL), *added;
 	json_t *list = json_array();
@@ -43,7 +43,7 @@ enum rv_err inspect_tokenizer(const char *path, json_t *facts, struct rv_errtext
 	return e;
 }
 
-/* The smallest and the largest id: of the whole file. */
+/* Adds the smallest and the largest id of the whole file. */
 static enum rv_err put_range(const struct shard *s, json_t *facts, struct rv_errtext *et) {
 	enum { PIECE = 4096 };
 	int32_t ids[PIECE], least = INT32_MAX, most = 0;

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Sums over the tensors of files. */
+/* Sums over the tensors of several files. */
 struct totals {
 	uint64_t elems, bytes;
 	json_t *tensors;
@@ -35,7 +35,7 @@ static void put_totals(json_t *facts, struct totals *t) {
 	json_object_set_new(facts, "tensors", t->tensors);
 }
 
-/* Every file of the set, and where its weights stood in their run. */
+/* Adds every file of the set, and the round of its weights in their run. */
 static enum rv_err put_files(const char *where, json_t *facts, struct rv_errtext *et) {
 	struct weights_set set;
 	struct weights_origin origin;
@@ -65,7 +65,7 @@ static enum rv_err put_files(const char *where, json_t *facts, struct rv_errtext
 	return e;
 }
 
-/* What a run that starts from these weights has as its init-hash. */
+/* Adds the init-hash of a run that starts from these weights. */
 static enum rv_err put_init_hash(const char *where, const struct run_config *c, json_t *facts, struct rv_errtext *et) {
 	struct model_layout layout;
 	float *params;
@@ -77,7 +77,7 @@ static enum rv_err put_init_hash(const char *where, const struct run_config *c, 
 	return RV_OK;
 }
 
-/* Weights of a model we know are loaded and hashed; what is not such a model is said, and is no fault. */
+/* Loads and hashes the weights of a known model; reports another model, which is no fault. */
 static void put_model_if_known(const char *where, json_t *facts) {
 	struct rv_errtext et = {0};
 	struct run_config c;

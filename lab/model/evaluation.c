@@ -10,7 +10,7 @@ double evaluation_bits_per_byte(const struct evaluation *v) {
 	return v->loss_sum / M_LN2 / (double)v->bytes;
 }
 
-/* A batch of sequences, and what the model makes of it. */
+/* A batch of sequences, and the model's losses on it. */
 struct batch {
 	int32_t *inputs, *targets; /* (max_batch, context) */
 	float *losses;
@@ -30,7 +30,7 @@ static void batch_release(struct batch *b) {
 	free(b->inputs);
 }
 
-/* Adds what the first `rows` sequences of the batch say; targets of -1 count for nothing. */
+/* Adds the losses of the first `rows` sequences of the batch; targets of -1 are ignored. */
 static enum rv_err score(struct loaded_model *m, struct batch *b, int rows, int length, struct evaluation *v,
 						 struct rv_errtext *et) {
 	size_t n = (size_t)rows * (size_t)length;
@@ -44,7 +44,7 @@ static enum rv_err score(struct loaded_model *m, struct batch *b, int rows, int 
 		v->bytes += tokenizer_token_bytes(m->tokenizer, (uint32_t)b->targets[i]);
 	}
 	return isfinite(v->loss_sum) ? RV_OK
-								 : rv_fail(et, RV_E_RANGE, "the loss is %g: the weights are not usable", v->loss_sum);
+								 : rv_fail(et, RV_E_RANGE, "the loss is %g: the weights are unusable", v->loss_sum);
 }
 
 static enum rv_err stopped(struct rv_errtext *et) {
@@ -81,7 +81,8 @@ enum rv_err evaluation_heldout(struct loaded_model *m, const struct dataset *dat
 	return e;
 }
 
-/* Fills row `row` with the window at `begin`, `length` tokens long; targets before `scored` are not counted. */
+/* Fills row `row` with the window at `begin`, `length` tokens long; targets before `scored` are not
+ * counted. */
 static void fill_window(struct batch *b, int row, const uint32_t *tokens, size_t begin, int length, size_t scored) {
 	for (int i = 0; i < length; i++) {
 		size_t at = begin + (size_t)i, to = (size_t)row * (size_t)length + (size_t)i;
@@ -97,7 +98,7 @@ static enum rv_err text_batches(struct loaded_model *m, const uint32_t *tokens, 
 	size_t begin = 0;
 	while (scored < n) {
 		int rows = 0;
-		/* Whole windows, as many as fit a batch; the last, shorter one goes alone. */
+		/* Takes whole windows, as many as fit a batch; the last, shorter one goes alone. */
 		while (rows < m->model->options.max_batch && begin + context <= predicted && scored < n) {
 			fill_window(b, rows++, tokens, begin, (int)context, scored);
 			scored = begin + context + 1;

@@ -52,7 +52,7 @@ static void forget_all_but(struct generator *g, int keep) {
 	memmove(g->window, g->window + g->n - keep, (size_t)keep * sizeof *g->window);
 	g->n = keep;
 	enum rv_err e = model_decode_begin(g->m->model, NULL);
-	RV_ASSERT(e == RV_OK); /* the cache is there already */
+	RV_ASSERT(e == RV_OK); /* the cache exists already */
 	if (keep > 0)
 		model_decode(g->m->model, g->m->params, g->window, keep, g->logits);
 }
@@ -64,7 +64,7 @@ void generator_read(struct generator *g, const int32_t *tokens, size_t n) {
 		n = (size_t)g->context;
 	}
 	if (g->n + (int)n > g->context) {
-		/* A long text leaves no room for half of what was before. */
+		/* Keeps half of the context, or less before a long text. */
 		int kept = g->context / 2 < g->n ? g->context / 2 : g->n;
 		forget_all_but(g, (int)n + kept <= g->context ? kept : 0);
 	}

@@ -13,8 +13,8 @@
 
 enum { USUAL_TOKENS = 4096 };
 
-/* Params of the model's files, in backend memory, and the model that they are of. Only then: what a config.json claims
- * is not worth memory before its weights were seen. */
+/* Opens the params of the model's files, in backend memory, and the model. A config.json alone is
+ * not trusted with memory before its weights were checked. */
 static enum rv_err take_params(struct loaded_model *m, const struct model_options *options, const float *host,
 							   size_t n_params, struct rv_errtext *et) {
 	const struct model_shape shape = model_shape_of(&m->cfg);
@@ -39,7 +39,7 @@ static enum rv_err load_model(struct loaded_model *m, const char *where, const s
 	return e;
 }
 
-/* A config.json says nothing of what was held out; the configuration of a run says all. */
+/* Reads the configuration: a run's includes the held-out text, a config.json does not. */
 static enum rv_err load_config(struct loaded_model *m, const char *where, struct rv_errtext *et) {
 	struct weights_origin origin;
 	run_config_defaults(&m->cfg);

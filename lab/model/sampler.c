@@ -1,4 +1,5 @@
-/* sampler.c: temperature, top-k, top-p. A heap, because of a large vocabulary only a few tokens are ever looked at. */
+/* sampler.c: temperature, top-k, top-p. A heap, because only a few tokens of a large vocabulary are
+ * needed. */
 #include "lab/model/sampler.h"
 
 #include <math.h>
@@ -35,7 +36,7 @@ static bool more_likely(const struct candidate *a, const struct candidate *b) {
 	return a->logit > b->logit || (a->logit == b->logit && a->token < b->token);
 }
 
-/* The heap of candidates [0, n), the most likely on top: what is below `at` moves up until the order holds. */
+/* Restores the heap of candidates [0, n), the most likely on top, below `at`. */
 static void sift_down(struct candidate *heap, int n, int at) {
 	struct candidate moved = heap[at];
 	for (int child; (child = 2 * at + 1) < n; at = child) {
@@ -48,7 +49,7 @@ static void sift_down(struct candidate *heap, int n, int at) {
 	heap[at] = moved;
 }
 
-/* Removes the most likely of n and keeps it behind the others, in place n - 1. */
+/* Removes the most likely of n and keeps it behind the others, at index n - 1. */
 static const struct candidate *pop(struct candidate *heap, int n) {
 	struct candidate top = heap[0];
 	heap[0] = heap[n - 1];
@@ -67,9 +68,9 @@ static double weigh(struct sampler *s, float best) {
 	return all;
 }
 
-/* Takes the likeliest off the heap until there are k of them or their weights reach the share p of the k likeliest
- * (top-k first, then top-p among those). They are in candidates [vocab - *kept, vocab), the likeliest last; returns the
- * sum of their weights. */
+/* Takes the likeliest off the heap until there are k of them or their weights reach the share p of
+ * the k likeliest (top-k first, then top-p among those). Moves them to candidates [vocab - *kept,
+ * vocab), the likeliest last; returns the sum of their weights. */
 static double keep_likely(struct sampler *s, double all, int *kept) {
 	const struct sampler_params *p = &s->params;
 	int k = p->top_k > 0 && p->top_k < s->vocab ? p->top_k : s->vocab, n = 0;
@@ -90,7 +91,7 @@ static double keep_likely(struct sampler *s, double all, int *kept) {
 	return total;
 }
 
-/* One of the candidates [first, vocab), from the last on, by weight. */
+/* Draws one of the candidates [first, vocab), from the last on, by weight. */
 static int draw(const struct sampler *s, int first, double total, struct rv_rng *rng) {
 	double at = rv_rng_double(rng) * total, below = 0;
 	for (int i = s->vocab - 1; i > first; i--) {

@@ -13,12 +13,12 @@ struct sampler_params {
 
 struct sampler; /* working memory for one vocabulary size */
 
-/* `params` is copied. RV_E_NOMEM. */
+/* Makes a sampler; the caller frees it. Copies `params`. RV_E_NOMEM. */
 enum rv_err sampler_new(const struct sampler_params *params, int vocab, struct sampler **out, struct rv_errtext *et);
 void sampler_free(struct sampler *s);
 
-/* logits (vocab), finite. Equal logits rank by token number, so a seed means the same text everywhere the logits are
- * equal. */
+/* Returns the next token for logits (vocab), finite. Equal logits rank by token number, so a seed
+ * gives the same text wherever the logits are equal. */
 int sampler_next(struct sampler *s, const float *logits, struct rv_rng *rng);
 
 #endif

@@ -37,7 +37,7 @@ static enum rv_err directory_of(const char *where, char out[static PATH_MAX], st
 						: rv_fail(et, RV_E_RANGE, "%.100s...: path is longer than %d bytes", where, PATH_MAX - 1);
 }
 
-/* The first file beside the weights that made the tokens. path "": there is no file. What is refused is refused only
+/* Opens the first file beside the weights that made the tokens. path "": there is none. Fails only
  * after all were tried: an export of an earlier run may lie there too. */
 static enum rv_err open_beside(const char *where, const struct run_config *c, char path[static PATH_MAX],
 							   struct tokenizer **out, struct rv_errtext *et) {
@@ -54,10 +54,11 @@ static enum rv_err open_beside(const char *where, const struct run_config *c, ch
 	if (*out)
 		return RV_OK;
 	path[0] = '\0';
-	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s: --tokenizer FILE names another", where);
+	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s: use --tokenizer FILE for another", where);
 }
 
-/* Is `t` the tokenizer.json of a run on bytes? Then the bytes themselves are the same, and faster. */
+/* Returns true if `t` is the tokenizer.json of a run on bytes; the bytes themselves are equivalent,
+ * and faster. */
 static bool stands_for_bytes(const struct tokenizer *t) {
 	struct tokenizer *of_bytes = NULL;
 	char *text = hf_tokenizer_of_bytes();
@@ -73,8 +74,8 @@ static enum rv_err open_bytes(const char *where, const struct run_config *c, str
 							  struct rv_errtext *et) {
 	if (c->tokenizer_hash[0])
 		return rv_fail(et, RV_E_INVALID,
-					   "%s: the run's tokenizer is not beside the weights: --tokenizer FILE (its hash is %.64s)", where,
-					   c->tokenizer_hash);
+					   "%s: the run's tokenizer is not beside the weights: use --tokenizer FILE (its hash is %.64s)",
+					   where, c->tokenizer_hash);
 	return tokenizer_open("bytes", "auto", out, et);
 }
 
@@ -105,8 +106,7 @@ enum rv_err weights_tokenizer_open(const char *where, const char *given, const s
 		return RV_OK;
 	if (!c->tokenizer_hash[0] && !hf_tokenizer_is_of_bytes(c))
 		return rv_fail(et, RV_E_INVALID,
-					   "%s: a vocabulary of %" PRId64
-					   " tokens, and no %s beside it that says what they are: --tokenizer FILE",
+					   "%s: a vocabulary of %" PRId64 " tokens, and no %s beside it for them: use --tokenizer FILE",
 					   where, c->vocab, HF_TOKENIZER_FILE);
 	return open_bytes(where, c, out, et);
 }

@@ -48,7 +48,7 @@ void train_idle_init(struct train_idle *t, const struct train_options *o) {
 
 const char *train_idle(const void *ctx, const char *name, struct idle_text *room) {
 	const struct train_idle *t = ctx;
-	const bool trims = merge_least[t->run.merge] > 1; /* it asks for a number of workers */
+	const bool trims = merge_least[t->run.merge] > 1; /* it needs a number of workers */
 	const bool quorum = (strcmp(name, "min-workers") == 0 && !trims) || strcmp(name, "grace-ms") == 0;
 	const bool on_time = t->opts->drop_sync <= 0 && !t->opts->speeds[0];
 	const char *belongs = method_idle(t->opts->method, name);

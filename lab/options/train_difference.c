@@ -25,7 +25,7 @@ static bool read_options(const char *dir, const struct rv_option *table, struct 
 	return e == RV_OK;
 }
 
-/* With the device that there is, where it was not asked for by name. */
+/* Returns the configuration with this machine's device, if none was named. */
 static struct lab_config resolved(const struct train_options *o) {
 	struct lab_config c = train_options_resolve(o);
 	(void)device_choose(o->device, &c.device, NULL);

@@ -1,4 +1,5 @@
-/* train_options.c: the options of `rivulet train`, their checks, and what the machine decides. */
+/* train_options.c: the options of `rivulet train`, their checks, and the values that depend on the
+ * machine. */
 #include "lab/options/train_options.h"
 #include "lab/methods/methods.h"
 
@@ -33,27 +34,27 @@ static const struct rv_option own_options[] = {
 	{"method", RV_OPT_ENUM, FIELD(method), FIELD_SIZE(method), "diloco", 0, 0, methods + 1, "How workers are joined.",
 	 "Lab"},
 	{"drop-sync", RV_OPT_DOUBLE, FIELD(drop_sync), 0, "0", 0, 1, NULL,
-	 "Probability that a worker misses a round's averaging; `late` says what it does then.", "Lab"},
+	 "Probability that a worker misses a round's averaging; `late` decides what becomes of its progress.", "Lab"},
 	{"speeds", RV_OPT_STRING, FIELD(speeds), FIELD_SIZE(speeds), "", 0, 0, NULL,
 	 "How fast workers are, relative to each other, as in 1:1:0.5 (repeated for more workers). A round closes when all "
-	 "are done, or grace-ms after min-workers are; `late` says what the others do. Empty: all alike.",
+	 "are done, or grace-ms after min-workers are; `late` decides about the others' progress. Empty: all alike.",
 	 "Lab"},
 	{"dylu", RV_OPT_BOOL, FIELD(dylu), 0, "false", 0, 0, NULL,
-	 "A worker takes as many of a round's steps as its speed lets it while the fastest takes all (DyLU).", "Lab"},
+	 "A worker takes as many of a round's steps as its speed allows while the fastest takes all (DyLU).", "Lab"},
 	{"step-ms", RV_OPT_DOUBLE, FIELD(step_ms), 0, "100", 1e-3, 1e9, NULL,
 	 "With speeds: milliseconds of an inner step of a worker of speed 1, for the modelled time of a round.", "Lab"},
 	{"replicas-mode", RV_OPT_CHOICE, FIELD(replicas_mode), 0, "fixed-steps", 0, 0, "fixed-steps|fixed-tokens",
 	 "fixed-tokens: batch is that of all workers together, each takes batch / workers; fixed-steps: each takes batch.",
 	 "Lab"},
-	{"workers", RV_OPT_INT, FIELD(workers), 0, "4", 1, LAB_MAX_WORKERS, NULL, "k: how many workers the run stands for.",
-	 "Lab"},
+	{"workers", RV_OPT_INT, FIELD(workers), 0, "4", 1, LAB_MAX_WORKERS, NULL, "k: the number of workers.", "Lab"},
 	{"data", RV_OPT_STRING, FIELD(data), FIELD_SIZE(data), NULL, 0, 0, NULL,
-	 "What to train on: a text, token shards (.bin), a directory or a 'pattern*' of either, or https://URL#sha256=HEX.",
+	 "The text to train on: a file, token shards (.bin), a directory or a 'pattern*' of either, or "
+	 "https://URL#sha256=HEX.",
 	 "Lab"},
 	{"out", RV_OPT_STRING, FIELD(out), FIELD_SIZE(out), "runs/train", 0, 0, NULL,
 	 "The run's directory: metrics, checkpoint, weights. A run that was stopped there is continued.", "Lab"},
 	{"name", RV_OPT_STRING, FIELD(name), FIELD_SIZE(name), "", 0, 0, NULL,
-	 "What reports call the run; empty: the directory's name.", "Lab"},
+	 "The run's name in reports; empty: the directory's name.", "Lab"},
 	{"device", RV_OPT_STRING, FIELD(device), FIELD_SIZE(device), "auto", 0, 0, NULL, DEVICE_HELP, "Lab"},
 	{"isa", RV_OPT_ENUM, FIELD(isa), FIELD_SIZE(isa), "auto", 0, 0, "auto|avx512|avx2|portable",
 	 "Highest instruction set to use on the CPU.", "Lab"},
@@ -68,20 +69,21 @@ static const struct rv_option own_options[] = {
 	{"parallel", RV_OPT_INT, FIELD(parallel), 0, "0", 0, PARALLEL_MAX_THREADS, NULL,
 	 "Replicas that train at the same time; changes speed only. 0: as many as the cores allow.", "Lab"},
 	{"eval-every", RV_OPT_INT, FIELD(eval_every), 0, EVAL_EVERY_DEFAULT, EVAL_EVERY_CHOSEN, 1000000, NULL,
-	 "Rounds between two evaluations; the end is evaluated in any case. 0: only the end; -1: so many that evaluations "
-	 "take about a tenth of the time, but four of them at least.",
+	 "Rounds between two evaluations; the end is evaluated in any case. 0: only the end; -1: so that evaluations "
+	 "take about a tenth of the time, but at least four.",
 	 "Lab"},
 	{"eval-tokens", RV_OPT_INT, FIELD(eval_tokens), 0, EVAL_TOKENS_DEFAULT, 0, 1e12, NULL, EVAL_TOKENS_HELP, "Lab"},
 	{"save-every", RV_OPT_INT, FIELD(save_every), 0, "10", 1, 1000000, NULL, "Rounds between two checkpoints.", "Lab"},
 	{"on-record-gap", RV_OPT_CHOICE, FIELD(on_record_gap), 0, "keep", 0, 0, "keep|anew",
-	 "Where metrics.jsonl lacks rounds that the run's checkpoint has done. keep: goes on, with a warning; anew: trains "
+	 "If metrics.jsonl lacks rounds that the run's checkpoint has done. keep: continues, with a warning; anew: trains "
 	 "from the beginning.",
 	 "Lab"},
 	{"eval-replicas", RV_OPT_BOOL, FIELD(eval_replicas), 0, "false", 0, 0, NULL,
 	 "At the end also evaluate the mean of the replicas and one of them, as they were before the last outer step.",
 	 "Lab"},
 	{"run-hash", RV_OPT_STRING, FIELD(run_hash), FIELD_SIZE(run_hash), "", 0, 0, NULL,
-	 "64 hex digits: the run hash of a real run, to end in the same state hash; empty: of a run without an id.", "Lab"},
+	 "64 hex digits: the run hash of a real run, to end in the same state hash; empty: that of a run without an id.",
+	 "Lab"},
 	RUN_FILES_OPTIONS(FIELD(files)),
 	{.name = NULL},
 };
@@ -95,7 +97,7 @@ enum rv_err train_options_read_files(void *opts, struct rv_errtext *et) {
 	return run_files_adopt(&o->files, &o->run, et);
 }
 
-/* Of a run without a coordinator, hence without an id. */
+/* Returns the hash of a run without a coordinator, hence without an id. */
 static struct rv_hash nameless_run_hash(const struct run_config *c) {
 	enum { TEXT_BYTES = 8192 };
 	const uint8_t no_id[RV_RUN_ID_BYTES] = {0};
@@ -169,17 +171,17 @@ struct train_options train_options_as_run(const struct train_options *o) {
 	return out;
 }
 
-/* Policies that only a round of lab/methods/synchronous.h knows. */
+/* Refuses policies that only a round of lab/methods/synchronous.h supports. */
 static enum rv_err check_round(const struct train_options *o, const struct lab_method *m, struct rv_errtext *et) {
 	const struct lab_config configured = configured_by_method(o);
 	bool streams = o->run.fragments > 1 || run_config_overlap(&o->run) > 0;
 	if (streams && !m->synchronous)
 		return rv_fail(et, RV_E_INVALID,
-					   "fragments, overlap-steps and updates are of --method diloco and its kind, not of %s",
+					   "fragments, overlap-steps and updates belong to --method diloco and its kind, not to %s",
 					   o->method);
 	if ((o->drop_sync > 0 || o->speeds[0]) && (run_config_overlap(&configured.run) > 0 || !m->synchronous))
 		return rv_fail(et, RV_E_INVALID,
-					   "%s is of --method diloco and its kind, without overlap-steps and with updates = waited",
+					   "%s belongs to --method diloco and its kind, without overlap-steps and with updates = waited",
 					   o->speeds[0] ? "speeds" : "drop-sync");
 	return run_config_check_updates(&configured.run, et); /* with the outer optimizer that the method prescribes */
 }
@@ -187,11 +189,10 @@ static enum rv_err check_round(const struct train_options *o, const struct lab_m
 bool train_options_share_text(const struct train_options *o, struct rv_errtext *what) {
 	if (o->workers <= o->run.data_shards)
 		return false;
-	(void)rv_fail(
-		what, RV_E_RANGE,
-		"%lld workers share %lld parts of the text: some read the very same and train alike; --data-shards %lld "
-		"gives each its own",
-		(long long)o->workers, (long long)o->run.data_shards, (long long)o->workers);
+	(void)rv_fail(what, RV_E_RANGE,
+				  "%lld workers share %lld parts of the text: some read the same and train alike; --data-shards %lld "
+				  "gives each its own",
+				  (long long)o->workers, (long long)o->run.data_shards, (long long)o->workers);
 	return true;
 }
 
@@ -201,7 +202,7 @@ bool train_options_only_warm_up(const struct train_options *o, struct rv_errtext
 		return false;
 	(void)rv_fail(what, RV_E_RANGE,
 				  "warmup-steps = %" PRId64 " and the run has %" PRId64
-				  " inner steps: the learning rate never comes to lr = %g; warm up for fewer",
+				  " inner steps: the learning rate never reaches lr = %g; warm up for fewer",
 				  o->run.warmup_steps, steps, o->run.lr);
 	return true;
 }
@@ -214,12 +215,11 @@ static enum rv_err check_method(const struct train_options *o, struct rv_errtext
 	if (o->dylu && !o->speeds[0])
 		return rv_fail(et, RV_E_INVALID, "dylu without speeds changes nothing: give --speeds, as in 1:1:0.5");
 	if (o->run.round_ms > 0 && !o->speeds[0])
-		return rv_fail(et, RV_E_INVALID, "round-ms: in the lab time is by model: give --speeds and --step-ms");
+		return rv_fail(et, RV_E_INVALID, "round-ms: the lab models time: use --speeds and --step-ms");
 	const bool quorum = m->synchronous; /* others have none: a run's configuration serves for its baseline of one */
 	if (quorum && o->run.min_workers > o->workers)
 		return rv_fail(et, RV_E_RANGE,
-					   "min-workers = %" PRId64 ": a round of workers = %" PRId64
-					   " never comes to so many, and never closes",
+					   "min-workers = %" PRId64 ": a round of workers = %" PRId64 " never has enough, and never closes",
 					   o->run.min_workers, o->workers);
 	if (splits_batch(o) && o->run.batch % o->workers != 0)
 		return rv_fail(et, RV_E_RANGE,
@@ -238,7 +238,7 @@ enum rv_err train_options_check(const void *opts, const struct rv_args *args, st
 	RV_TRY(check_method(o, et));
 	if (o->run_hash[0] && !rv_hex_decode(o->run_hash, hash, sizeof hash))
 		return rv_fail(et, RV_E_INVALID, "run-hash = %.70s: must be %d hex digits", o->run_hash, 2 * RV_HASH_BYTES);
-	/* Only fetching, or tokenizing, would tell whether it is enough. */
+	/* Skips the size check: only fetching or tokenizing shows whether there is enough text. */
 	if (download_is_remote(o->data) || o->run.tokenizer_hash[0])
 		return RV_OK;
 	struct dataset *data;

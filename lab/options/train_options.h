@@ -1,4 +1,4 @@
-/* train_options.h: what `rivulet train` can be told. */
+/* train_options.h: the options of `rivulet train`. */
 #ifndef RV_LAB_TRAIN_OPTIONS_H
 #define RV_LAB_TRAIN_OPTIONS_H
 
@@ -13,13 +13,13 @@ enum { RECORD_GAP_KEEP, RECORD_GAP_ANEW };            /* on-record-gap */
 enum { REPLICAS_FIXED_STEPS, REPLICAS_FIXED_TOKENS }; /* replicas-mode */
 
 struct train_options {
-	struct run_config run; /* first: run_config's table is used as it is */
+	struct run_config run; /* first: run_config's table is used unchanged */
 	char method[16];
 	int64_t workers;
 	char data[512], out[512], name[64];
 	struct run_files files;
 	char device[DEVICE_TEXT_BYTES], isa[16], run_hash[2 * RV_HASH_BYTES + 1];
-	int64_t threads, parallel; /* 0: chosen */
+	int64_t threads, parallel; /* 0: chosen by this program */
 	int64_t eval_every, eval_tokens, save_every;
 	int recompute;       /* enum recompute */
 	int short_of_memory; /* enum memory_short */
@@ -31,24 +31,26 @@ struct train_options {
 	bool eval_replicas;
 };
 
-/* run_config's options, then these. Asserts that they fit. */
+/* Fills `table` with run_config's options, then these. Asserts that they fit `cap`. */
 void train_options_table(struct rv_option *table, int cap);
-/* What --tokenizer and --init say of the run goes into its configuration. Reads those files, and
- * refuses what their readers do. */
+/* Reads the files of --tokenizer and --init and completes the run's configuration from them. The
+ * faults of their readers. */
 enum rv_err train_options_read_files(void *opts, struct rv_errtext *et);
-/* What spans several options, and that the data can be read. RV_E_INVALID, RV_E_RANGE, RV_E_NOTFOUND name the option.
- * `args` is not used. */
+/* Checks rules over several options, and that the data can be read. RV_E_INVALID, RV_E_RANGE,
+ * RV_E_NOTFOUND name the option. `args` is not used. */
 enum rv_err train_options_check(const void *opts, const struct rv_args *args, struct rv_errtext *et);
-/* True when several workers would read the same part of the text, and so train alike: more workers than data-shards.
- * `what` says so, and what helps. */
+/* Returns true if several workers would read the same part of the text, and so train alike: more
+ * workers than data-shards. Writes that and the remedy to `what`. */
 bool train_options_share_text(const struct train_options *o, struct rv_errtext *what);
-/* True when the warm-up is not over when the run is: the learning rate never comes to lr. `what` says so. */
+/* Returns true if the run ends before its warm-up does: the learning rate never reaches lr. Writes
+ * that to `what`. */
 bool train_options_only_warm_up(const struct train_options *o, struct rv_errtext *what);
-/* The options as a run needs them, defaults that depend on the machine resolved. They must have been checked. The
- * device is what the words say; device_choose finds out what there is. */
+/* Returns the options as a run needs them, with defaults that depend on the machine resolved. They
+ * must have been checked. The device is only parsed; device_choose checks the machine. */
 struct lab_config train_options_resolve(const struct train_options *o);
-/* The options with what the method settles (outer of fedavg, updates and eager-share of eager, ...) in the place of
- * what was given: they say what runs, and given again make the same run. They must have been checked. */
+/* Returns the options with those that the method sets (outer of fedavg, updates and eager-share of
+ * eager, ...) replaced: they describe the run, and give the same run again. They must have been
+ * checked. */
 struct train_options train_options_as_run(const struct train_options *o);
 
 #endif

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""The paper-shape experiment: what DiLoCo's papers found, asked of this program in small, with verdicts.
+"""The paper-shape experiment: the findings of DiLoCo's papers, tested with this program in small.
 
-Tunes the learning rate once, on data-parallel training; trains what methods.sweep says, several seeds each; then puts
-every expectation beside what came out: met, missed, or open where one seed cannot tell. An expectation that is missed is a
-finding: the exit status is 0 all the same. All of it again at a quarter of that learning rate, with fewer seeds: each of
-four workers steps on a quarter of the batch that the learning rate was tuned for, which tells how much of what is missed
-is the learning rate's. A second start goes on where the first was stopped.
+Tunes the learning rate once, on data-parallel training; trains the runs of methods.sweep, several
+seeds each; then compares every expectation with the results: met, missed, or open if one seed cannot
+decide. A missed expectation is a finding: the exit status is 0 all the same. Then repeats all of it
+at a quarter of that learning rate, with fewer seeds: each of four workers steps on a quarter of the
+batch for which the learning rate was tuned, which shows how much of the misses it causes. A second
+start continues where the first was stopped.
 """
 import argparse
 import csv
@@ -31,7 +32,7 @@ class Missing(Exception):
     """No run of that configuration is complete."""
 
 
-# ---- what came out ------------------------------------------------------------------------------------------------------
+# --- results ---
 
 
 class Results:
@@ -82,12 +83,12 @@ def against(a, b, how=lambda x, y: x / y - 1):
 
 
 def sigma(*configurations):
-    """The standard deviation of a configuration over its seeds, pooled."""
+    """Returns the standard deviation of a configuration over its seeds, pooled."""
     squares = [statistics.variance(c.values()) for c in configurations if len(c) > 1]
     return math.sqrt(statistics.fmean(squares)) if squares else None
 
 
-# ---- expectations -------------------------------------------------------------------------------------------------------
+# --- expectations ---
 
 
 def percent(mean, sd=None):
@@ -190,7 +191,7 @@ def check_delayed(r):
     return check_clearly_better(r.losses(method="eager"), r.losses(method="delayed"))
 
 
-EXPECTATIONS = [  # what, what is expected, how it is checked, what the reader should know
+EXPECTATIONS = [  # subject, expectation, check, note
     ("k = 4, H = 32 against data-parallel at equal tokens", "-1 … +8 % loss", check_data_parallel, ""),
     ("k = 1, H = 32 against data-parallel", "± 1.5 % loss", check_one_worker, ""),
     ("loss with k = 1, 2, 4 at fixed tokens", "rises", check_fixed_tokens,
@@ -204,7 +205,7 @@ EXPECTATIONS = [  # what, what is expected, how it is checked, what the reader s
     ("int8, one round: relative error of an outer gradient", "at most 1.5 %", check_codec_error, ""),
     ("int8, one round: cosine", "at least 0.9998", check_codec_cosine, ""),
     ("int8 against fp32 at the end", "within 2 σ of the seeds", check_codec_loss, ""),
-    ("half of the syncs dropped", "at most +5 % perplexity", check_dropped, "who missed a round keeps its progress (late = keep)"),
+    ("half of the syncs dropped", "at most +5 % perplexity", check_dropped, "a worker that missed a round keeps its progress (late = keep)"),
     ("eager updates against updates one round late", f"better by more than {CLEAR} σ", check_delayed,
      "published for 500 M parameters: 2.69 against 3.01, and 2.67 without delay (arXiv 2502.12996)"),
 ]
@@ -221,7 +222,7 @@ def judge(results):
     return rows
 
 
-# ---- tables -------------------------------------------------------------------------------------------------------------
+# --- tables ---
 
 
 def configurations(results):
@@ -266,7 +267,7 @@ def count_verdicts(condition):
             f"{counts['open']} open")
 
 
-# ---- running ------------------------------------------------------------------------------------------------------------
+# --- running ---
 
 
 def run(*words):
@@ -297,19 +298,19 @@ def tuned_learning_rate(out):
 def describe_choice(tried):
     by_rate = sorted((float(lr), lr, loss) for loss, lr in tried)
     best = tried[0][1]
-    edge = ", at the edge of what was tried" if best in (by_rate[0][1], by_rate[-1][1]) else ""
+    edge = ", at the edge of the tried ones" if best in (by_rate[0][1], by_rate[-1][1]) else ""
     return f"lr = {best}{edge} (validation loss: " + ", ".join(f"{lr} → {loss:.4f}" for _, lr, loss in by_rate) + ")"
 
 
 def parse():
     p = argparse.ArgumentParser(prog="./dev paper", description=__doc__.split("\n\n")[0], epilog=__doc__.split("\n\n")[1],
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--out", type=pathlib.Path, default=TOP / "runs" / "paper", help="where everything goes (runs/paper)")
+    p.add_argument("--out", type=pathlib.Path, default=TOP / "runs" / "paper", help="folder of the results (runs/paper)")
     p.add_argument("--data", type=pathlib.Path, help="a text (default: the Perl documentation that Debian ships)")
     p.add_argument("--seeds", type=int, default=3, help="runs of each configuration (3)")
     p.add_argument("--lower-seeds", type=int, default=2, help="the same at the lower learning rate; 0: leave that out (2)")
     p.add_argument("--jobs", type=int, default=0, help="runs at a time, of one thread each (0: as many as there are cores)")
-    p.add_argument("--bin", type=pathlib.Path, default=TOP / "build" / "release" / "bin", help="where the programs are")
+    p.add_argument("--bin", type=pathlib.Path, default=TOP / "build" / "release" / "bin", help="folder of the programs")
     p.add_argument("more", nargs="*", metavar="-- OPTION", help="options for both sweeps, such as --total-steps 2048")
     args = p.parse_args()
     if not 1 <= args.seeds <= 32:
@@ -342,7 +343,7 @@ def main():
 
 
 class Begun:
-    """What a reader of the results should know of the moment they were begun."""
+    """The date, processors and load at the start, for readers of the results."""
 
     def __init__(self, out):
         self.at = time.monotonic()

@@ -27,7 +27,8 @@ static void hash_isa(struct rv_hasher *h, const struct lab_config *c) {
 	hash_text(h, c->isa);
 }
 
-/* What dtype = auto means on this machine: another one would go on with other bits. */
+/* Hashes the meaning of dtype = auto on this machine: another one would continue with other
+ * bits. */
 static void hash_dtype(struct rv_hasher *h, const struct lab_config *c) {
 	hash_text(h, dtype_name(run_config_compute(&c->run, &c->device, c->isa)));
 }
@@ -48,7 +49,8 @@ static void hash_dylu(struct rv_hasher *h, const struct lab_config *c) {
 	rv_hash_u64(h, c->dylu);
 }
 
-/* The options of the lab that make a run another one, beside those of its configuration; hashed in this order. */
+/* The options of the lab that make a run another one, beside those of its configuration; hashed in
+ * this order. */
 static const struct hashed_option {
 	const char *name;
 	void (*hash)(struct rv_hasher *h, const struct lab_config *c);

@@ -1,8 +1,8 @@
-/* checkpoint_header.h: the first bytes of a lab run's checkpoint: what run it is of, and how far that is.
+/* checkpoint_header.h: the first bytes of a lab run's checkpoint: its run, and its progress.
  *
- * Little-endian: "rivuletL", u32 version, method (16 bytes, NUL-padded), u32 workers, u32 threads, run hash, hash of
- * the configuration, identity of the data, u64 rounds done, tokens done, bytes sent, steps of all replicas, BLAKE2b-256
- * of everything before.
+ * Little-endian: "rivuletL", u32 version, method (16 bytes, NUL-padded), u32 workers, u32 threads,
+ * run hash, hash of the configuration, identity of the data, u64 rounds done, tokens done, bytes
+ * sent, steps of all replicas, BLAKE2b-256 of everything before.
  */
 #ifndef RV_LAB_CHECKPOINT_HEADER_H
 #define RV_LAB_CHECKPOINT_HEADER_H
@@ -25,17 +25,18 @@ struct checkpoint_header {
 	uint64_t rounds_done, tokens_done, bytes_sent, steps_done;
 };
 
-/* Whether what an option of train comes to makes the hash of two configurations differ. false: it has no part in it, or
- * is the same in both (step-ms without speeds). */
+/* Returns true if an option of train makes the hashes of the two configurations differ. false: it
+ * is not hashed, or has the same effect in both (step-ms without speeds). */
 bool checkpoint_header_tells_apart(const char *option, const struct lab_config *a, const struct lab_config *b);
 
+/* Returns the header of a run as it is now. */
 struct checkpoint_header checkpoint_header_of(const struct lab_run *r);
 void checkpoint_header_write(const struct checkpoint_header *h, struct rv_writer *w);
-/* The header of a file. RV_E_NOTFOUND, RV_E_IO; RV_E_CORRUPT: no checkpoint, cut short or damaged; RV_E_UNSUPPORTED:
- * whole, and of another version (all since 4 have this layout). */
+/* Reads the header of a file. RV_E_NOTFOUND, RV_E_IO; RV_E_CORRUPT: no checkpoint, cut short or
+ * damaged; RV_E_UNSUPPORTED: whole, but of another version (all since 4 have this layout). */
 enum rv_err checkpoint_header_read(const char *path, struct checkpoint_header *h, struct rv_errtext *et);
-/* Resuming with anything else than what was started would silently be another run: RV_E_PROTOCOL says what differs
- * between a file's header and this run's. How far they are is not compared. */
+/* Compares a file's header with this run's, whatever their progress. RV_E_PROTOCOL names the
+ * difference: resuming with it would silently be another run. */
 enum rv_err checkpoint_header_check(const struct checkpoint_header *file, const struct checkpoint_header *run,
 									struct rv_errtext *et);
 

@@ -26,13 +26,14 @@ enum rv_err checkpoint_pair_save(struct lab_run *r, const char *dir, struct rv_e
 	return lab_run_save(r, p.newest, et);
 }
 
-/* What was read and is not what was written. One that cannot be read now (RV_E_IO, RV_E_NOMEM) may well be whole, and
- * one of another run or version is. */
+/* Returns true if the file was read and is damaged. One that cannot be read now (RV_E_IO,
+ * RV_E_NOMEM), or belongs to another run or version, may be whole. */
 static bool is_damage(enum rv_err e) {
 	return e == RV_E_CORRUPT || e == RV_E_RANGE;
 }
 
-/* The damaged newest stays, under a name of its own; at any moment there is a newest. */
+/* Replaces the damaged newest by the one before it, and keeps it under another name; at any moment
+ * there is a newest. */
 static enum rv_err replace_by_before(const struct paths *p, struct rv_errtext *et) {
 	(void)unlink(p->damaged);
 	if (link(p->newest, p->damaged) != 0)
@@ -42,7 +43,8 @@ static enum rv_err replace_by_before(const struct paths *p, struct rv_errtext *e
 	return RV_OK;
 }
 
-/* The newest is damaged: *damage says how, and then also what has become of it. */
+/* Loads the one before it, since the newest is damaged: adds to *damage, which describes that, what
+ * was done. */
 static enum rv_err load_before(struct lab_run *r, const struct paths *p, struct rv_errtext *damage,
 							   struct rv_errtext *et) {
 	const struct rv_errtext why = *damage;
@@ -70,7 +72,7 @@ enum rv_err checkpoint_pair_load(struct lab_run *r, const char *dir, bool *resum
 	if (!*resumed && errno == ENOENT)
 		return RV_OK;
 	if (!*resumed)
-		return rv_fail_errno(et, errno, "%s: cannot tell whether it is there", p.newest);
+		return rv_fail_errno(et, errno, "%s: cannot check whether it exists", p.newest);
 	enum rv_err e = lab_run_load(r, p.newest, damage);
 	if (is_damage(e))
 		return load_before(r, &p, damage, et);

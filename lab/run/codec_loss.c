@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 struct sums {
-	double delta, decoded, product, difference; /* of squares, and of delta times decoded */
+	double delta, decoded, product, difference; /* sums of squares, and of delta times decoded */
 };
 
 static void add_chunk(const float *theta, const float *local, const float *decoded, size_t n, struct sums *s) {

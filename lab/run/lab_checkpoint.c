@@ -1,13 +1,12 @@
 /* lab_checkpoint.c: a run of the lab on disk. Little-endian, in this order:
  *   checkpoint_header.h
- *   what was measured on the way: f64 average_loss, f64 replica_loss, i64 wall_us
- *   methods that average: u64 outer steps applied, chain hash, theta, outer states, the method's own vectors, and the
- *   last
- *     reduced bytes: those of a round that is not applied yet (overlap)
- *   each replica: f64 loss sum, u64 steps, u64 tokens, i64 compute time; of its participant (participant.h) u64 steps
- *     done, u64 tokens, u64 steps ahead, u64 tokens ahead; u64 size, replica_save's bytes
- *   BLAKE2b-256 of everything before
- */
+ *   measurements so far: f64 average_loss, f64 replica_loss, i64 wall_us
+ *   methods that average: u64 outer steps applied, chain hash, theta, outer states, the method's
+ *     own vectors, and the last reduced bytes: those of a round that is not applied yet (overlap)
+ *   each replica: f64 loss sum, u64 steps, u64 tokens, i64 compute time; of its participant
+ *     (participant.h) u64 steps done, u64 tokens, u64 steps ahead, u64 tokens ahead; u64 size,
+ *     replica_save's bytes
+ *   BLAKE2b-256 of everything before */
 #include "lab/run/checkpoint_header.h"
 
 #include "base/assert.h"
@@ -153,7 +152,7 @@ static enum rv_err read_all(struct lab_run *r, const struct checkpoint_header *h
 	for (int i = 0; i < r->n_replicas; i++)
 		RV_TRY(read_worker(r, i, &in, et));
 	if (!rv_reader_done(&in) || r->rounds_done > (uint64_t)r->cfg.run.rounds)
-		return rv_fail(et, RV_E_CORRUPT, "not of the size that this run's checkpoint has");
+		return rv_fail(et, RV_E_CORRUPT, "not of the size of this run's checkpoint");
 	return RV_OK;
 }
 
@@ -162,7 +161,7 @@ enum rv_err lab_run_load(struct lab_run *r, const char *path, struct rv_errtext 
 	size_t n = 0;
 	struct checkpoint_header h;
 	const struct checkpoint_header mine = checkpoint_header_of(r);
-	/* What the file is comes before its size, which another run's may differ in. */
+	/* Checks the header before the size, in which another run's may differ. */
 	RV_TRY(checkpoint_header_read(path, &h, et));
 	enum rv_err e = checkpoint_header_check(&h, &mine, et);
 	if (e == RV_OK)

@@ -1,4 +1,4 @@
-/* lab_run.c: what every method shares: replicas, their backends, inner steps, evaluation. */
+/* lab_run.c: shared by all methods: replicas, their backends, inner steps, evaluation. */
 #include "lab/run/lab_run.h"
 
 #include "base/assert.h"
@@ -29,7 +29,7 @@ static enum rv_err new_replica(struct lab_run *r, int i, struct rv_errtext *et) 
 	return replica_new_on(&c->run, r->data, &options, &r->devices[i], &r->replicas[i], et);
 }
 
-/* The outer state, as a worker of the run makes it from the same configuration. */
+/* Makes the outer state, as a worker of the run makes it from the same configuration. */
 static enum rv_err new_global(struct lab_run *r, struct rv_errtext *et) {
 	struct global_config g;
 	RV_TRY(global_config_of(&r->cfg.run, replica_n_params(r->replicas[0]),
@@ -120,8 +120,8 @@ uint64_t lab_run_steps(const struct lab_run *r) {
 	return r->rounds_done * (uint64_t)r->cfg.run.steps_per_round;
 }
 
-/* A replica computes in this thread alone: what it takes is this thread's processor time, which other replicas and other
- * processes on the same cores do not lengthen. */
+/* Returns true if replica i computes in this thread alone: its time is then this thread's processor
+ * time, which other replicas and processes on the same cores do not lengthen. */
 static bool computes_alone(const struct lab_run *r, int i) {
 	const struct device_choice *device = &r->devices[i].choice;
 	return r->cfg.threads == 1 && device->n == 1 && strcmp(device->backend, "cuda") != 0;
@@ -148,11 +148,11 @@ void lab_run_inner_steps(struct lab_run *r, int i, uint64_t goal, lab_step_fn *s
 }
 
 uint64_t lab_run_kept_steps(const struct lab_run *r, int i) {
-	bool overlaps = run_config_overlap(&r->cfg.run) > 0; /* then nobody misses a round */
+	bool overlaps = run_config_overlap(&r->cfg.run) > 0; /* then no worker misses a round */
 	return overlaps ? 0 : r->participants[i].steps_done - r->sums[i].steps;
 }
 
-/* One replica may stand for all workers. */
+/* Returns true if one replica stands for all workers. */
 static bool stands_for_all(const struct lab_run *r) {
 	return r->n_replicas < r->cfg.workers;
 }
@@ -188,7 +188,7 @@ int lab_run_diverged_worker(const struct lab_run *r) {
 	return -1;
 }
 
-/* Sums of the replicas' rounds into one record, and back to zero. */
+/* Moves the sums of the replicas' rounds into one record, and zeroes them. */
 static void collect(struct lab_run *r, struct lab_round *out) {
 	uint64_t steps = 0;
 	for (int i = 0; i < r->n_replicas; i++) {
@@ -209,7 +209,7 @@ enum rv_err lab_run_round(struct lab_run *r, struct lab_round *out, struct rv_er
 	RV_TRY(r->cfg.method->round(r, out, et));
 	collect(r, out);
 	r->rounds_done++;
-	/* Workers of other speeds take other numbers of steps: a round is what is made progress by. */
+	/* Counts progress in rounds: workers of other speeds take other numbers of steps. */
 	atomic_store(&r->steps_done, lab_run_steps(r) * (uint64_t)r->n_replicas);
 	r->tokens_done += out->tokens;
 	r->bytes_sent += out->bytes;

@@ -1,5 +1,5 @@
-/* loss_text.h: losses and perplexities for people: decimals while they are sane, an exponent where they are not.
- */
+/* loss_text.h: losses and perplexities for people: decimals for usual values, an exponent for huge
+ * ones. */
 #ifndef RV_LAB_LOSS_TEXT_H
 #define RV_LAB_LOSS_TEXT_H
 

@@ -1,17 +1,17 @@
-/* record_gap.h: whether a run's record tells of everything that its checkpoint has done. Lines are appended as the run
- * goes; a file that was cut, emptied or put back from an older copy has lost some, and a resumed run does not make them
- * again. */
+/* record_gap.h: whether a run's record contains everything that its checkpoint has done. Lines are
+ * appended as the run goes; a file that was cut, emptied or restored from an older copy lacks some,
+ * and a resumed run does not write them again. */
 #ifndef RV_LAB_RECORD_GAP_H
 #define RV_LAB_RECORD_GAP_H
 
 #include "lab/run/lab_run.h"
 
-/* True: DIR/metrics.jsonl lacks rounds that DIR/checkpoint.rvc has done; *what says which. False too where no
- * checkpoint can be read: there is nothing to go on from. */
+/* Returns true if DIR/metrics.jsonl lacks rounds that DIR/checkpoint.rvc has done; *what names
+ * them. Also false if no checkpoint can be read. */
 bool record_gap(const char *dir, struct rv_errtext *what);
 
-/* Where there is a gap, DIR/checkpoint.rvc is removed, and the run begins anew: then *what says why; else it is empty.
- * A checkpoint of another run than `r` stays. What unlink fails with. */
+/* Removes DIR/checkpoint.rvc if there is a gap, so that the run begins anew; *what then gives the
+ * reason, else it is empty. A checkpoint of another run than `r` stays. The faults of unlink. */
 enum rv_err record_gap_forget(const struct lab_run *r, const char *dir, struct rv_errtext *what, struct rv_errtext *et);
 
 #endif

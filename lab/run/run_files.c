@@ -30,7 +30,7 @@ static bool same_value(const struct rv_option *o, const struct run_config *a, co
 	return strcmp(x, y) == 0;
 }
 
-/* What was asked for of the model, and is not what the weights are. */
+/* Refuses options of the model that contradict the weights. */
 static enum rv_err check_asked(const char *init, const struct run_config *asked, const struct run_config *is,
 							   struct rv_errtext *et) {
 	struct run_config usual;
@@ -41,7 +41,7 @@ static enum rv_err check_asked(const char *init, const struct run_config *asked,
 			continue;
 		rv_option_value_print(o, asked, want);
 		rv_option_value_print(o, is, have);
-		return rv_fail(et, RV_E_INVALID, "--%s %s: the weights in %s have %s; leave it out, they say what the model is",
+		return rv_fail(et, RV_E_INVALID, "--%s %s: the weights in %s have %s; leave it out, they determine the model",
 					   o->name, want, init, have);
 	}
 	return RV_OK;
@@ -74,7 +74,8 @@ static enum rv_err find_tokenizer(struct run_files *f, const struct run_config *
 	return RV_OK;
 }
 
-/* The vocabulary of weights is what it is. Otherwise it is the tokenizer's, or a larger one that was asked for. */
+/* Sets the vocabulary: that of given weights, else the tokenizer's, or a larger one if
+ * requested. */
 static enum rv_err adopt_tokenizer(const struct run_files *f, struct run_config *c, struct rv_errtext *et) {
 	struct run_config usual;
 	struct tokenizer *t = NULL;

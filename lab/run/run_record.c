@@ -1,5 +1,6 @@
-/* run_record.c: reading metrics.jsonl. Unknown kinds and fields are skipped; a torn last line is ignored, and lines
- * that are not JSON (torn by a crash, then appended to) are skipped and counted. */
+/* run_record.c: reading metrics.jsonl. Unknown kinds and fields are skipped; a torn last line is
+ * ignored, and lines that are not JSON (torn by a crash, then appended to) are skipped and
+ * counted. */
 #include "lab/run/run_record.h"
 
 #include "base/file.h"
@@ -41,11 +42,11 @@ static void take_run(struct run_record *r, json_t *line) {
 	r->threads = (uint32_t)count(line, "threads");
 	r->version = (uint32_t)count(line, "version");
 	r->heldout_tokens = count(line, "heldout_tokens");
-	r->diverged_round = 0; /* it is tried again */
+	r->diverged_round = 0; /* the round is tried again */
 }
 
-/* Makes room for one more element; a resumed run repeats rounds, and the later line wins: what is at or after `round`
- * is dropped. Returns the place to write to, or NULL. */
+/* Makes room for one more element. Drops those at or after `round`: a resumed run repeats rounds,
+ * and the later line wins. Returns the place to write to, or NULL. */
 static void *place(void **array, int *n, size_t size, uint64_t round) {
 	while (*n > 0 && *(uint64_t *)((char *)*array + (size_t)(*n - 1) * size) >= round)
 		--*n;
@@ -60,7 +61,8 @@ static void *place(void **array, int *n, size_t size, uint64_t round) {
 	return (char *)*array + (size_t)(*n)++ * size;
 }
 
-/* Before version 2 one replica's time of a data-parallel run was that of all workers' batches. */
+/* Returns the compute time. Before version 2 one replica's time of a data-parallel run was that of
+ * all workers' batches. */
 static double compute_s(const struct run_record *r, json_t *line) {
 	const bool of_all = r->version < METRICS_VERSION && strcmp(r->method, "ddp") == 0 && r->workers > 1;
 	return (double)count(line, "compute_us") * 1e-6 / (of_all ? r->workers : 1);
@@ -92,12 +94,13 @@ static bool take_round(struct run_record *r, json_t *line) {
 static bool take_eval(struct run_record *r, json_t *line) {
 	uint64_t round = count(line, "round");
 	double loss = number(line, "loss");
-	/* Before version 2 the last one was of other text than those along the way: it is off the curve. */
+	/* The last evaluation before version 2 was of other text than the earlier ones: it is not part
+	 * of the curve. */
 	bool off_the_curve = r->n_evals > 0 && json_is_true(json_object_get(line, "whole"));
 	const uint64_t tokens = count(line, "eval_tokens");
 	if (!isfinite(loss) || off_the_curve)
 		return true;
-	if (tokens != r->eval_tokens) /* from here on of other text: no curve goes on over that */
+	if (tokens != r->eval_tokens) /* another text from here on: the curve ends */
 		r->n_evals = 0;
 	r->eval_tokens = tokens;
 	struct record_eval *to = place((void **)&r->evals, &r->n_evals, sizeof *to, round);
@@ -107,7 +110,7 @@ static bool take_eval(struct run_record *r, json_t *line) {
 	return true;
 }
 
-/* Rounds that were taken back. */
+/* Drops the rounds of a rollback. */
 static void take_rollback(struct run_record *r, json_t *line) {
 	uint64_t round = count(line, "round");
 	while (r->n_rounds > 0 && r->rounds[r->n_rounds - 1].round > round)
@@ -195,7 +198,8 @@ uint64_t run_record_missing(const struct run_record *r, uint64_t upto) {
 	return next <= upto ? next : 0;
 }
 
-/* Sums only grow: of two lines the larger is the later, whatever is missing between them. */
+/* Takes the larger counts: sums only grow, so the larger of two lines is the later, whatever is
+ * missing between them. */
 static void take_counts_of_end(const struct run_record *r, struct record_totals *t) {
 	t->rounds = r->end.round > t->rounds ? r->end.round : t->rounds;
 	t->tokens = r->end.tokens > t->tokens ? r->end.tokens : t->tokens;
@@ -221,7 +225,7 @@ struct record_totals run_record_totals(const struct run_record *r) {
 	if (r->ended)
 		take_counts_of_end(r, &t);
 	t.steps = t.rounds * r->steps_per_round;
-	/* A run that has ended is not judged by what it was on the way. */
+	/* A run that has ended is judged by its last evaluation only if that is of the end. */
 	bool latest = r->n_evals > 0 && (!r->ended || r->evals[r->n_evals - 1].round == t.rounds);
 	if (latest)
 		t.loss = r->evals[r->n_evals - 1].loss;

@@ -1,4 +1,5 @@
-/* run_record.h: metrics.jsonl read back (docs/metrics.md), and the records of one run's workers put together. */
+/* run_record.h: metrics.jsonl read back (docs/metrics.md), and the records of one run's workers put
+ * together. */
 #ifndef RV_LAB_RUN_RECORD_H
 #define RV_LAB_RUN_RECORD_H
 
@@ -19,8 +20,8 @@ enum {
 struct record_round {
 	uint64_t round, tokens, participants;
 	double train_loss, bytes_sent, formula_bytes;
-	double compute_s, reduce_s, idle_s;                         /* reduce_s: exchanging, while no inner step went on */
-	double delta_norm, delta_cosine, codec_error, codec_cosine; /* NaN: not known */
+	double compute_s, reduce_s, idle_s;                         /* reduce_s: exchanging without inner steps */
+	double delta_norm, delta_cosine, codec_error, codec_cosine; /* NaN: unknown */
 	double modelled_s;                                          /* 0: no model of the workers' speeds */
 };
 
@@ -32,11 +33,11 @@ struct record_eval {
 /* One process's file. */
 struct run_record {
 	char name[RECORD_NAME_BYTES], role[16], method[16], codec[16], outer[32];
-	char program[RECORD_PROGRAM_BYTES], data[RECORD_DATA_BYTES]; /* "": written by a program that did not say */
+	char program[RECORD_PROGRAM_BYTES], data[RECORD_DATA_BYTES]; /* "": not in the file */
 	uint32_t version;                                            /* METRICS_VERSION of its writer */
-	uint32_t member, workers, threads;                           /* of one worker; 0: not known */
+	uint32_t member, workers, threads;                           /* of one worker; 0: unknown */
 	uint64_t n_params, steps_per_round;
-	uint64_t heldout_tokens, eval_tokens; /* that there are; that evaluations predict; 0: not known */
+	uint64_t heldout_tokens, eval_tokens; /* available; predicted by evaluations; 0: unknown */
 	struct record_round *rounds;          /* ascending, each round once */
 	struct record_eval *evals;            /* likewise */
 	int n_rounds, n_evals;
@@ -45,31 +46,35 @@ struct run_record {
 	struct {
 		uint64_t round, tokens;
 		double bytes_sent, formula_bytes;
-	} end;                   /* where the run has ended: what that line says; sums since the start of the run */
-	uint64_t diverged_round; /* in which, counted from 1; 0: it has not */
+	} end;                   /* the last line of an ended run; sums since its start */
+	uint64_t diverged_round; /* counted from 1; 0: it has not diverged */
 	double final_loss, wall_s;
-	double average_loss, replica_loss; /* NaN: not looked at */
+	double average_loss, replica_loss; /* NaN: not measured */
 };
 
-/* RV_E_NOTFOUND, RV_E_RANGE (too large), RV_E_CORRUPT: no `run` line. */
+/* Reads a file; the caller releases *out. RV_E_NOTFOUND, RV_E_RANGE (too large), RV_E_CORRUPT: no
+ * `run` line. */
 enum rv_err run_record_read(const char *path, struct run_record *out, struct rv_errtext *et);
 void run_record_release(struct run_record *r);
 
-/* The first of the rounds 1..upto that no line tells of; 0: all are there. Rounds of a worker may be missing rightly:
- * it may have joined late, or been away. */
+/* Returns the first of the rounds 1..upto without a line; 0: all have one. A worker's rounds may be
+ * missing rightly: it may have joined late, or been away. */
 uint64_t run_record_missing(const struct run_record *r, uint64_t upto);
 
-/* Times are sums over the rounds that are there; counts are the latest, of the `end` line where there is one. */
+/* Sums of a record. Times are over the rounds present; counts are the latest, of the `end` line if
+ * there is one. */
 struct record_totals {
 	double compute_s, reduce_s, idle_s, bytes_sent, formula_bytes;
-	double modelled_s; /* what compute takes by the model of the workers' speeds; 0: there is none */
+	double modelled_s; /* modelled time of computing; 0: no model */
 	uint64_t rounds, steps, tokens;
 	double loss; /* at the end; before it, of the latest evaluation; NaN: not measured */
 };
 struct record_totals run_record_totals(const struct run_record *r);
-/* The mean of a field of record_round (its offset; a double) over the rounds that have it; NaN: none has. */
+/* Returns the mean of a field of record_round (its offset; a double) over the rounds that have it;
+ * NaN: none has. */
 double run_record_mean(const struct run_record *r, size_t field);
-/* What data-parallel training with fp32 gradients would have sent per worker for the same steps. */
+/* Returns the bytes that data-parallel training with fp32 gradients would have sent per worker for
+ * the same steps. */
 double run_record_ddp_bytes(const struct run_record *r);
 
 #endif

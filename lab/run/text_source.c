@@ -16,7 +16,7 @@ static void cache_directory(char *out, size_t cap) {
 		snprintf(out, cap, "%s/.cache/rivulet", home && home[0] == '/' ? home : ".");
 }
 
-/* Where progress goes and what stops it. */
+/* The receiver of progress, and the signals that stop the work. */
 struct watch {
 	struct rv_events *events;
 	int signals;
@@ -36,7 +36,7 @@ static bool tick_download(void *ctx, uint64_t done_bytes, uint64_t total_bytes) 
 enum rv_err text_source_open(const char *source, const struct run_config *c, const struct tokenizer *tokenizer,
 							 struct rv_events *events, int signals, struct dataset **out, struct rv_errtext *et) {
 	char cache[400], fetched[DOWNLOAD_PATH_BYTES];
-	const char *path = source; /* which may be a pattern: dataset_open looks */
+	const char *path = source; /* may be a pattern: dataset_open matches it */
 	struct watch watch = {events, signals};
 	cache_directory(cache, sizeof cache);
 	const struct download_config cfg = {.cache_dir = cache, .progress = tick_download, .ctx = &watch};

@@ -37,7 +37,7 @@ static enum rv_err table_json(const struct published_table *t, int row, int mode
 
 static void table_head(const struct published_table *t) {
 	printf("Gbit/s that a compute utilisation needs, published / ours. %s.\n"
-		   "Where they differ, the grid points between them stand behind.\n\n%-22s",
+		   "Where they differ, the number of grid points between them follows.\n\n%-22s",
 		   t->source, "");
 	for (int u = 0; u < TABLE_UTILISATIONS; u++)
 		printf("%17.0f %%", table_utilisations[u] * 100);
@@ -124,9 +124,9 @@ static void duration_text(double s, char out[static 24]) {
 
 static void rate_text(const struct simulate_answer *a, char out[static 24]) {
 	if (a->run.workers == 1)
-		(void)snprintf(out, 24, "none is needed");
+		(void)snprintf(out, 24, "not needed");
 	else if (!a->reachable)
-		(void)snprintf(out, 24, "none is enough");
+		(void)snprintf(out, 24, "none suffices");
 	else if (isinf(a->run.rate_bits_per_s))
 		(void)snprintf(out, 24, "unlimited");
 	else
@@ -141,7 +141,7 @@ void simulate_print_head(const struct simulate_answer *first, bool solved) {
 	printf("%s parameters in %d layers, %g ms a step; %d worker%s, rounds of %d steps, %g ms one way; %.0f steps "
 		   "compute for %s.\n\n"
 		   "%-28s%16s%14s%14s%18s\n",
-		   params, r->layers, r->step_s * 1e3, r->workers, r->workers == 1 ? ", which has nothing to send" : "s",
+		   params, r->layers, r->step_s * 1e3, r->workers, r->workers == 1 ? ", without exchanges" : "s",
 		   r->steps_per_round, r->latency_s * 1e3, first->steps, compute, "method", solved ? "line needed" : "line",
 		   "computing", "wall-clock", "sent per worker");
 }

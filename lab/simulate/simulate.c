@@ -33,11 +33,10 @@ static enum rv_err check_schedule(const struct simulate_run *r, struct rv_errtex
 					   r->fragments, r->layers, (r->layers + 2) / 3);
 	const int most = !streaming ? 0 : r->layerwise ? r->steps_per_round - 1 : r->steps_per_round;
 	if (r->overlap_steps < 0 || r->overlap_steps > most)
-		return rv_fail(
-			et, RV_E_RANGE,
-			"overlap-steps = %d: must be in [0, %d], as what goes on while a fragment is exchanged (streaming) "
-			"are steps of the next round (steps-per-round = %d)",
-			r->overlap_steps, most, r->steps_per_round);
+		return rv_fail(et, RV_E_RANGE,
+					   "overlap-steps = %d: must be in [0, %d], as steps during the exchange of a fragment (streaming) "
+					   "belong to the next round (steps-per-round = %d)",
+					   r->overlap_steps, most, r->steps_per_round);
 	return RV_OK;
 }
 
@@ -75,7 +74,8 @@ static int steps_of_round(const struct simulate_run *r) {
 	return r->method == SIMULATE_DDP ? 1 : r->steps_per_round;
 }
 
-/* Rounds until every layer was exchanged once; round i exchanges fragment i mod this. */
+/* Returns the rounds until every layer was exchanged once; round i exchanges fragment i mod
+ * this. */
 static int rounds_of_cycle(const struct simulate_run *r) {
 	return r->method == SIMULATE_STREAMING ? r->fragments : 1;
 }
@@ -86,7 +86,7 @@ static double link_factor(int workers) {
 	return workers == 0 ? 1 : 2.0 * (workers - 1) / workers;
 }
 
-/* What one worker sends of the whole model in one exchange, without headers. */
+/* Returns what one worker sends of the whole model in one exchange, in bits, without headers. */
 static double payload_bits(const struct simulate_run *r) {
 	return r->bits_per_value * r->n_params * link_factor(r->workers);
 }
@@ -113,7 +113,7 @@ static struct line line_of(const struct simulate_run *r) {
 	return l;
 }
 
-/* Returns when the exchange is complete. */
+/* Enqueues an exchange and returns when it is complete. */
 static double line_send(struct line *l, double ready_s, int n_layers) {
 	double start_s = fmax(ready_s + l->before_s, l->free_at_s);
 	l->free_at_s = start_s + n_layers * l->layer_bits / l->rate_bits_per_s;
@@ -126,7 +126,7 @@ struct state {
 	const struct simulate_run *run;
 	struct line line;
 	double now_s;
-	/* When a layer's last exchange is complete; not layerwise: [0], of the whole fragment. */
+	/* Completion time of each layer's last exchange; not layerwise: [0], of the whole fragment. */
 	double complete_s[SIMULATE_MAX_LAYERS];
 };
 
@@ -134,7 +134,7 @@ static double node_s(const struct simulate_run *r) {
 	return r->step_s / (3 * r->layers - 1);
 }
 
-/* What is already complete is waited for by nobody. */
+/* Computes a forward pass, which waits only for incomplete exchanges. */
 static void forward(struct state *s) {
 	for (int l = 0; l < s->run->layers; l++)
 		s->now_s = fmax(s->now_s, s->complete_s[l]) + node_s(s->run);
@@ -148,7 +148,8 @@ static void backward(struct state *s, int fragment) {
 	}
 }
 
-/* Steps ahead, the forward that waits for the round before, what is left until the last backward, which sends. */
+/* Computes a round: the steps ahead, the forward that waits for the previous round, and the rest
+ * until the last backward, which sends. */
 static void layerwise_round(struct state *s, int fragment) {
 	const struct simulate_run *r = s->run;
 	s->now_s += r->overlap_steps * r->step_s;
@@ -196,13 +197,14 @@ static double utilisation_at(struct simulate_run r, double rate_bits_per_s) {
 	return result.utilisation;
 }
 
-/* More line never makes a run slower, so bisection finds the threshold; in log space, as rates span decades. */
+/* Finds the threshold by bisection, as more bandwidth never makes a run slower; in log space, as
+ * rates span decades. */
 enum rv_err simulate_solve_rate(const struct simulate_run *r, double utilisation, double *rate_bits_per_s,
 								struct rv_errtext *et) {
 	RV_ASSERT(utilisation > 0 && utilisation < 1);
 	if (r->workers == 1)
 		return rv_fail(et, RV_E_INVALID,
-					   "workers = 1: one worker has nobody to send to and needs no line; try --workers 2");
+					   "workers = 1: one worker does not exchange and needs no line; try --workers 2");
 	double best = utilisation_at(*r, RATE_MAX);
 	if (best < utilisation)
 		return rv_fail(

@@ -1,4 +1,4 @@
-/* tables.c: the published figures, and how ours are set beside them. */
+/* tables.c: the published figures, and the comparison with ours. */
 #include "lab/simulate/tables.h"
 
 #include <math.h>
@@ -69,7 +69,7 @@ struct simulate_run table_run(const struct published_table *t, int row, int mode
 								 .layers = m->layers,
 								 .n_params = m->n_params,
 								 .step_s = m->step_s,
-								 /* half: to even; 12.5 is 12, as the published figures want */
+								 /* half: to even; 12.5 is 12, as in the published figures */
 								 .steps_per_round = (int)rint((double)r->steps_per_cycle / rounds),
 								 .fragments = fragments,
 								 .overlap_steps = r->overlap_steps,
@@ -83,7 +83,8 @@ static bool prints_as(double gbit, double published) {
 	return fabs(round(gbit * 10) / 10 - published) < 1e-6;
 }
 
-/* From the published figure, read as the grid point nearest to it or any that prints the same, to grid point i. */
+/* Returns the grid points from the published figure, read as the nearest one or any that prints the
+ * same, to grid point i. */
 static int distance(double published, int i) {
 	int best = 0, nearest = 0;
 	for (int j = 0; j < TABLE_GRID_POINTS; j++)
@@ -107,7 +108,7 @@ void table_compare(const struct published_table *t, int row, int model, struct t
 		reached[i] = r.utilisation;
 	}
 	for (int u = 0; u < TABLE_UTILISATIONS; u++) {
-		int below = 0; /* the lowest rate is printed even where it is already enough */
+		int below = 0; /* the lowest rate is printed even if it already suffices */
 		for (int i = 1; i < TABLE_GRID_POINTS && reached[i] < table_utilisations[u]; i++)
 			below = i;
 		double published = t->gbit_per_s[row][model][u];

@@ -1,13 +1,16 @@
-/* tables.h: published tables of the line rate that a utilisation needs, and our figures for the same rows.
+/* tables.h: published tables of the line rate that a utilisation needs, and our figures for the
+ * same rows.
  *
- *   streaming-diloco  Douillard et al., Streaming DiLoCo, arXiv 2501.18512, table 4: 5 methods, 3 models
- *   scaling-laws      Charles et al., Scaling Laws for DiLoCo, arXiv 2503.09799, table 6: 5 values of H, 1 model
+ *   streaming-diloco  Douillard et al., Streaming DiLoCo, arXiv 2501.18512, table 4: 5 methods,
+ *                     3 models
+ *   scaling-laws      Charles et al., Scaling Laws for DiLoCo, arXiv 2503.09799, table 6: 5 values
+ *                     of H, 1 model
  *
- * How a figure is read off: the papers try 50 rates, logspace(-1, 3, 50) Gbit/s, and report the last that does *not*
- * yet reach the utilisation, to one decimal. So do we, with simulate() in the papers' convention: layerwise, each
- * exchange sends 16 bits (or 4) per value once, no latency, no headers; streaming has P = ceil(L / 3) fragments. Their
- * H is the steps between two exchanges of one parameter: a round of ours, which exchanges one fragment, is H / P of
- * them.
+ * How a figure is read off: the papers try 50 rates, logspace(-1, 3, 50) Gbit/s, and report the
+ * last that does *not* yet reach the utilisation, to one decimal. So do we, with simulate() in the
+ * papers' convention: layerwise, each exchange sends 16 bits (or 4) per value once, no latency, no
+ * headers; streaming has P = ceil(L / 3) fragments. Their H is the steps between two exchanges of
+ * one parameter: a round of ours, which exchanges one fragment, is H / P of them.
  */
 #ifndef RV_LAB_SIMULATE_TABLES_H
 #define RV_LAB_SIMULATE_TABLES_H
@@ -39,11 +42,11 @@ struct published_table {
 	double gbit_per_s[TABLE_MAX_ROWS][TABLE_MAX_MODELS][TABLE_UTILISATIONS];
 };
 
-/* Ended by name == NULL. */
+/* The tables, ended by name == NULL. */
 extern const struct published_table published_tables[];
 const struct published_table *published_table_find(const char *name); /* NULL: none */
 
-/* One cell, Gbit/s. */
+/* One cell, in Gbit/s. */
 struct table_cell {
 	double published, ours;
 	int off_by; /* grid points from the published figure to ours; 0: it prints the same */
@@ -53,10 +56,10 @@ struct table_count {
 	int cells, exact, within_one;
 };
 
-/* Gbit/s. */
+/* Returns grid point i, in Gbit/s. */
 double table_grid(int i);
 struct simulate_run table_run(const struct published_table *t, int row, int model);
-/* The cells of one row and model, and the count of them added to `count`. */
+/* Compares the cells of one row and model, and adds their count to `count`. */
 void table_compare(const struct published_table *t, int row, int model, struct table_cell out[TABLE_UTILISATIONS],
 				   struct table_count *count);
 

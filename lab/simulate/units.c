@@ -17,7 +17,7 @@ static const struct suffix param_suffixes[] = {{"", 1},    {"k", 1e3},  {"m", 1e
 static const struct suffix rate_suffixes[] = {{"bit", 1},    {"kbit", 1e3},  {"mbit", 1e6},
 											  {"gbit", 1e9}, {"tbit", 1e12}, {NULL, 0}};
 
-/* A decimal number and one of the suffixes, in any case. */
+/* Reads a decimal number and one of the suffixes, in any case. */
 static bool read_scaled(const char *text, const struct suffix *suffixes, double *out) {
 	char *end;
 	if (!isdigit((unsigned char)text[0]) && text[0] != '.')

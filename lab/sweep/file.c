@@ -1,4 +1,5 @@
-/* file.c: cuts the text at its section lines; each part is parsed over what stands before the first. */
+/* file.c: cuts the text at its section lines; each part is parsed over the lines before the
+ * first. */
 #include "lab/sweep/file.h"
 
 #include "base/file.h"
@@ -24,14 +25,14 @@ struct reader {
 	struct sweep_options common, section;
 };
 
-/* Never past `end`. */
+/* Skips blanks, up to `end`. */
 static const char *skip_blanks(const char *at, const char *end) {
 	while (at < end && (*at == ' ' || *at == '\t' || *at == '\r'))
 		at++;
 	return at;
 }
 
-/* "[name]", perhaps with a comment behind it. */
+/* Reads "[name]", perhaps with a comment behind it. */
 static enum rv_err read_name(const char *at, const char *end, char name[SWEEP_SECTION_BYTES], struct rv_errtext *et) {
 	size_t n = 0;
 	for (at++; at < end && (isalnum((unsigned char)*at) || *at == '-' || *at == '_'); at++) {
@@ -53,7 +54,7 @@ static enum rv_err add_section(struct reader *r, const char *line, const char *e
 	RV_TRY(read_name(line, end, p->name, et));
 	for (int i = 1; i < r->n; i++)
 		if (strcmp(r->parts[i].name, p->name) == 0)
-			return rv_fail(et, RV_E_INVALID, "section [%s] is there already", p->name);
+			return rv_fail(et, RV_E_INVALID, "section [%s] occurs twice", p->name);
 	p->begin = end;
 	r->n++;
 	return RV_OK;
@@ -77,7 +78,7 @@ static enum rv_err cut(struct reader *r, struct rv_errtext *et) {
 	return RV_OK;
 }
 
-/* The lines before it stay, empty, so that faults name the line. */
+/* Parses a part. The lines before it stay, empty, so that faults name the line. */
 static enum rv_err parse_part(const struct reader *r, const struct part *p, struct sweep_options *o,
 							  struct rv_errtext *et) {
 	size_t n = (size_t)(p->end - r->text);
@@ -94,7 +95,7 @@ static enum rv_err parse_part(const struct reader *r, const struct part *p, stru
 	return e;
 }
 
-/* Where a sweep goes and how it runs is not a section's to say. */
+/* Refuses a section that sets where the sweep goes or how it runs. */
 static enum rv_err same_place(const struct sweep_options *a, const struct sweep_options *b, struct rv_errtext *et) {
 	const char *name = strcmp(a->out, b->out) != 0 ? "out" : a->jobs != b->jobs ? "jobs" : "print";
 	if (strcmp(a->out, b->out) == 0 && a->jobs == b->jobs && a->print == b->print)
@@ -103,7 +104,8 @@ static enum rv_err same_place(const struct sweep_options *a, const struct sweep_
 				   b->section, name);
 }
 
-/* Part i of the file: what is common, the section over it, the command line over both. */
+/* Parses part i of the file: the common lines, the section over them, the command line over
+ * both. */
 static enum rv_err parse_section(struct reader *r, int i, const struct sweep_options *given, struct sweep_options *o,
 								 struct rv_errtext *et) {
 	r->section = r->common;
@@ -137,7 +139,7 @@ static enum rv_err read_text(struct reader *r, const struct sweep_options *given
 	return parse_parts(r, given, out, et);
 }
 
-/* Some editors begin every file with a byte order mark. */
+/* Skips the byte order mark with which some editors begin every file. */
 static const char *after_mark(const char *text) {
 	static const char mark[] = "\xef\xbb\xbf";
 	return strncmp(text, mark, sizeof mark - 1) == 0 ? text + sizeof mark - 1 : text;

@@ -23,14 +23,14 @@ static const struct rv_option own_options[] = {
 	 "Inner steps of each worker in every cell, a multiple of each H: rounds follows. 0: rounds as given.", "Sweep"},
 	{"replicas-mode", RV_OPT_CHOICE, FIELD(replicas_mode), 0, "auto", 0, 0, "auto|fixed-tokens|fixed-steps",
 	 "fixed-tokens: batch is that of all workers together, each takes batch / workers; fixed-steps: each takes batch; "
-	 "auto: what FILE says, else fixed-steps.",
+	 "auto: FILE's value, else fixed-steps.",
 	 "Sweep"},
 	{"out", RV_OPT_STRING, FIELD(out), FIELD_SIZE(out), "", 0, 0, NULL,
-	 "Where the cells' directories and summary.csv go. Cells that are complete there are not run again. Empty: where "
-	 "FILE says, else runs/sweep.",
+	 "Directory for the cells and summary.csv. Cells that are complete there are not run again. Empty: FILE's "
+	 "value, else runs/sweep.",
 	 "Sweep"},
 	{"jobs", RV_OPT_INT, FIELD(jobs), 0, "-1", -1, 256, NULL,
-	 "Cells that run at a time; 0: as many as cores and memory allow; -1: what FILE says, else 0.", "Sweep"},
+	 "Cells that run at a time; 0: as many as cores and memory allow; -1: FILE's value, else 0.", "Sweep"},
 	{"print", RV_OPT_BOOL, FIELD(print), 0, "false", 0, 0, NULL,
 	 "Run nothing: print one command for each cell that is not complete, to be run anywhere; then sweep again to "
 	 "merge.",
@@ -38,7 +38,7 @@ static const struct rv_option own_options[] = {
 	{.name = NULL},
 };
 
-/* Options of train that the sweep sets itself, or that are none of a cell's. */
+/* Returns true for options of train that the sweep sets itself, or that no cell has. */
 static bool is_the_sweeps(const char *name) {
 	static const char *const names[] = {"out",           "name",          "parallel",     "run-hash",
 										"eval-replicas", "replicas-mode", "on-record-gap"};
@@ -48,8 +48,8 @@ static bool is_the_sweeps(const char *name) {
 	return false;
 }
 
-/* Where things are, how often they are saved and when they are refused, not what they are: the same for all cells, and
- * no part of a cell's name. */
+/* Returns true for options about where files are, how often they are saved and when they are
+ * refused: equal for all cells, and not part of a cell's name. */
 static bool is_common(const char *name) {
 	static const char *const names[] = {"data", "tokenizer", "init", "save-every", "short-of-memory"};
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
@@ -65,7 +65,8 @@ static int table_find(const struct rv_option *table, const char *name) {
 	return -1;
 }
 
-/* Texts may be empty, as for train (--speeds '': all alike); a list of numbers or of choices has a value. */
+/* Returns true if the value may be empty, as texts may for train (--speeds '': all alike); a list
+ * of numbers or of choices has a value. */
 static bool may_be_empty(const struct rv_option *o) {
 	return o->type == RV_OPT_STRING && (!o->fallback || !o->fallback[0]);
 }
@@ -120,7 +121,7 @@ void sweep_options_settle(struct sweep_options *o) {
 
 /* ---- the grid ---- */
 
-/* Cuts "1, 8,32" at its commas. */
+/* Splits "1, 8,32" at its commas. */
 static enum rv_err split(const struct rv_option *opt, const char *list, struct sweep_axis *axis,
 						 struct rv_errtext *et) {
 	axis->n = 0;
@@ -146,7 +147,7 @@ static enum rv_err no_value_twice(const struct rv_option *opt, const struct swee
 	for (int i = 0; i < axis->n; i++)
 		for (int j = 0; j < i; j++)
 			if (strcmp(axis->values[i], axis->values[j]) == 0)
-				return rv_fail(et, RV_E_INVALID, "%s: %s stands in the list twice", opt->name, axis->values[i]);
+				return rv_fail(et, RV_E_INVALID, "%s: %s is in the list twice", opt->name, axis->values[i]);
 	return RV_OK;
 }
 
@@ -169,7 +170,8 @@ static enum rv_err add_axis(struct sweep_grid *g, int option, const char *list, 
 	return RV_OK;
 }
 
-/* A path may hold commas, and all cells share these: never a list. */
+/* Returns true if the value is a list. A path, which may hold commas, is the same for all cells:
+ * never a list. */
 static bool is_list(const struct rv_option *opt, const char *text) {
 	return !is_common(opt->name) && strchr(text, ',') != NULL;
 }
@@ -180,7 +182,7 @@ static enum rv_err set_scalars(struct sweep_grid *g, const struct sweep_options 
 			RV_TRY(rv_option_value_parse(&g->table[i], &g->base, o->values[i], et));
 	RV_TRY(rv_options_check_required(g->table, &g->base, et));
 	if (g->base.threads == 0)
-		g->base.threads = 1; /* not what this machine has: the results of several are to merge */
+		g->base.threads = 1; /* not this machine's: results of several machines merge */
 	g->base.eval_replicas = true;
 	RV_TRY(train_options_read_files(&g->base, et));
 	return run_tokenizer_open(&g->base.run, g->base.files.tokenizer, &g->tokenizer, et);
@@ -193,16 +195,15 @@ static enum rv_err set_axes(struct sweep_grid *g, const struct sweep_options *o,
 	return RV_OK;
 }
 
-/* With as many rounds for each H, what is compared would be runs of different length. */
+/* Refuses a grid that would compare runs of different length: as many rounds for each H. */
 static enum rv_err same_length(const struct sweep_grid *g, const struct sweep_options *o, struct rv_errtext *et) {
 	const int h = table_find(g->table, "steps-per-round");
 	for (int a = 0; a < g->n_axes; a++)
 		if (g->axes[a].option == h && g->axes[a].n > 1 && o->total_steps == 0 &&
 			!o->values[table_find(g->table, "rounds")][0])
-			return rv_fail(
-				et, RV_E_INVALID,
-				"sync-every has several values: say how long all of them train: --total-steps N (inner steps of "
-				"each worker, a multiple of each H), or --rounds N if it is the rounds that are to be equal");
+			return rv_fail(et, RV_E_INVALID,
+						   "sync-every has several values: also give their length: --total-steps N (inner steps of "
+						   "each worker, a multiple of each H), or --rounds N for equal numbers of rounds");
 	return RV_OK;
 }
 
@@ -219,7 +220,7 @@ enum rv_err sweep_grid_make(const struct sweep_options *o, struct sweep_grid *g,
 	char *sync_every = all->values[table_find(g->table, "steps-per-round")];
 	enum rv_err e = RV_OK;
 	if (o->sync_every[0] && sync_every[0])
-		e = rv_fail(et, RV_E_INVALID, "sync-every and steps-per-round are the same thing: give one of them");
+		e = rv_fail(et, RV_E_INVALID, "sync-every and steps-per-round are the same: give one of them");
 	else if (o->sync_every[0])
 		memcpy(sync_every, o->sync_every, SWEEP_LIST_BYTES);
 	if (e == RV_OK && o->total_steps > 0 && all->values[table_find(g->table, "rounds")][0])
@@ -243,7 +244,7 @@ void sweep_grid_release(struct sweep_grid *g) {
 
 /* ---- cells ---- */
 
-/* Of axis `a` in cell i: the last axis runs fastest. */
+/* Returns the value of axis `a` in cell i: the last axis runs fastest. */
 static const char *value_at(const struct sweep_grid *g, int i, int a) {
 	for (int later = g->n_axes - 1; later > a; later--)
 		i /= g->axes[later].n;
@@ -271,7 +272,7 @@ static enum rv_err divide_work(const struct sweep_grid *g, struct train_options 
 	return divide(&o->run.rounds, o->run.steps_per_round, "total-steps", "steps-per-round", et);
 }
 
-/* Whether an option says what a run is. */
+/* Returns true if an option is part of a run's description. */
 static bool is_a_fact(const char *name) {
 	return !is_the_sweeps(name) && !is_common(name) && strcmp(name, "recompute") != 0;
 }
@@ -287,7 +288,7 @@ bool sweep_cells_differ(const struct sweep_cell *a, const struct sweep_cell *b) 
 	return false;
 }
 
-/* What of `opts` decides a result; what has no effect counts as not chosen. */
+/* Hashes the options of `opts` that decide a result; one without effect counts as not chosen. */
 static void hash_facts(const struct rv_option *table, const struct train_options *opts, struct rv_hasher *h) {
 	struct train_options usual = {.run = {.seed = 0}};
 	struct train_idle idle;
@@ -315,7 +316,8 @@ static void name_run(const struct rv_option *table, const struct train_options *
 	rv_hex_encode(hash.b, SWEEP_ID_BYTES / 2, out);
 }
 
-/* Where gradients are averaged at every step, H says when to evaluate, and no more. */
+/* Returns the options without H if gradients are averaged at every step: H then only decides when
+ * to evaluate. */
 static struct train_options whatever_h(const struct train_options *o) {
 	struct train_options out = *o;
 	if (lab_method_find(o->method)->averages)
@@ -325,7 +327,7 @@ static struct train_options whatever_h(const struct train_options *o) {
 	return out;
 }
 
-/* What the cell's text is. Read once for cells that name the same. */
+/* Finds the content of the cell's text; read once for consecutive cells that name the same. */
 static enum rv_err find_content(struct sweep_grid *g, struct sweep_cell *c, struct rv_errtext *et) {
 	struct dataset *data;
 	RV_TRY(text_source_open(c->opts.data, &c->opts.run, g->tokenizer, NULL, -1, &data, et));
@@ -341,7 +343,7 @@ static enum rv_err find_content(struct sweep_grid *g, struct sweep_cell *c, stru
 	return RV_OK;
 }
 
-/* By the options that decide the result, and the text. */
+/* Names the cell by the options that decide its result, and the text. */
 static enum rv_err name_cell(struct sweep_grid *g, struct sweep_cell *c, struct rv_errtext *et) {
 	const struct train_options result = whatever_h(&c->opts);
 	RV_TRY(find_content(g, c, et));

@@ -1,11 +1,13 @@
-/* grid.h: the cells of a sweep: every combination of the values that options of `rivulet train` were given.
+/* grid.h: the cells of a sweep: every combination of the given values of `rivulet train`'s options.
  *
- * Any of train's options that says what a run is may have a list of values, separated by commas; those with more than
- * one are the axes. A cell's name is the hash of what decides its result (the options that have an effect, and the
- * content of the text), so that a sweep goes on where it was, on this machine or another, and results of several
- * machines merge. Another version of the program may have more options, and then its names are others: it trains anew.
+ * Any of train's options that describes a run may have a list of values, separated by commas; those
+ * with more than one are the axes. A cell's name is the hash of everything that decides its result
+ * (the options that have an effect, and the content of the text), so that a sweep continues where
+ * it was, on this machine or another, and results of several machines merge. Another version of the
+ * program may have more options, and then its names differ: it trains anew.
  *
- * Two conventions of comparing k workers are in use, and they have opposite signs (arXiv 2311.08105 and 2503.09799):
+ * Two conventions of comparing k workers are in use, and they have opposite signs (arXiv 2311.08105
+ * and 2503.09799):
  *   fixed-steps   every worker takes the batch as given: k workers see k times the tokens
  *   fixed-tokens  the batch is that of all workers together: each takes batch / k of it
  */
@@ -39,12 +41,13 @@ struct sweep_options {
 	char section[SWEEP_SECTION_BYTES]; /* of the file (file.h); "": none */
 };
 
-/* The table of `rivulet sweep`: its own options, then a list for each of train's. Asserts that they fit `cap`. */
+/* Fills `table` with the options of `rivulet sweep`: its own, then a list for each of train's.
+ * Asserts that they fit `cap`. */
 void sweep_options_table(struct rv_option *table, int cap);
-/* What `file` gives and `o` does not, and its section. */
+/* Copies to `o` the values that `file` has and `o` does not, and its section. */
 void sweep_options_fill(struct sweep_options *o, const struct sweep_options *file);
 
-/* What neither gives becomes what it then is. */
+/* Replaces options that neither gives by their defaults. */
 void sweep_options_settle(struct sweep_options *o);
 
 struct sweep_axis {
@@ -56,20 +59,20 @@ struct sweep_axis {
 struct sweep_grid {
 	char section[SWEEP_SECTION_BYTES];
 	struct rv_option table[TRAIN_OPTIONS_MAX]; /* train's */
-	struct train_options base;                 /* what all cells have in common */
+	struct train_options base;                 /* common to all cells */
 	struct sweep_axis axes[SWEEP_MAX_AXES];
 	int n_axes;
 	int n_cells;
 	bool fixed_tokens;
 	int64_t total_steps;
 	struct tokenizer *tokenizer; /* NULL: bytes */
-	/* The content of the text that was looked at last, which is mostly that of all cells. */
+	/* The content of the text that was read last, which is mostly that of all cells. */
 	char content_of[sizeof((struct train_options *)0)->data];
 	struct data_content content;
 };
 
-/* RV_E_INVALID, RV_E_RANGE name the option and the value; what train_options_read_files refuses. Reads --tokenizer and
- * --init. On a fault there is nothing to release. */
+/* Makes the grid. Reads --tokenizer and --init. RV_E_INVALID, RV_E_RANGE name the option and the
+ * value; the faults of train_options_read_files. On a fault there is nothing to release. */
 enum rv_err sweep_grid_make(const struct sweep_options *o, struct sweep_grid *g, struct rv_errtext *et);
 void sweep_grid_release(struct sweep_grid *g);
 
@@ -77,22 +80,24 @@ struct sweep_cell {
 	const struct sweep_grid *grid;
 	int index;                 /* in it */
 	struct train_options opts; /* out, name and threads are still those of the base */
-	struct data_content data;  /* what its text is */
+	struct data_content data;  /* content of its text */
 	char id[SWEEP_ID_BYTES];
-	/* Equal in cells whose results are equal all the same: data-parallel runs of as many steps, whatever H. */
+	/* Equal in cells that must have equal results: data-parallel runs of as many steps, whatever
+	 * H. */
 	char result[SWEEP_ID_BYTES];
-	char label[SWEEP_LABEL_BYTES]; /* "steps-per-round=8 workers=4", after the section's name: what sets it apart */
+	char label[SWEEP_LABEL_BYTES]; /* section and its values of the axes: "workers=4" */
 };
-/* Cell i in [0, n_cells), completely checked. Opens the text. What train_options_check refuses, with the cell's label;
- * RV_E_RANGE: the batch or the steps cannot be divided. */
+/* Returns cell i in [0, n_cells), completely checked. Opens the text. The faults of
+ * train_options_check, with the cell's label; RV_E_RANGE: the batch or the steps cannot be
+ * divided. */
 enum rv_err sweep_grid_cell(struct sweep_grid *g, int i, struct sweep_cell *out, struct rv_errtext *et);
-/* Whether an option that says what a run is differs, with effect or without. */
+/* Returns true if an option that describes a run differs, with effect or without. */
 bool sweep_cells_differ(const struct sweep_cell *a, const struct sweep_cell *b);
-/* The value of axis `a` in the cell. */
+/* Returns the value of axis `a` in the cell. */
 const char *sweep_cell_value(const struct sweep_cell *c, int a);
 
-/* The words of `PROGRAM train ...` that trains the cell in `dir`: only what differs from the defaults. Borrow from
- * `memory`. Returns how many, NULL not counted. */
+/* Writes the words of `PROGRAM train ...` that trains the cell in `dir`: only options that differ
+ * from the defaults, NULL-terminated. They borrow from `memory`. */
 enum { SWEEP_MAX_WORDS = 2 * TRAIN_OPTIONS_MAX + 16 };
 struct sweep_command {
 	char text[TRAIN_OPTIONS_MAX + 16][640];

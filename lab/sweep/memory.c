@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Cells are what runs side by side. */
+/* Returns the cell's configuration: cells run side by side. */
 static struct lab_config config_of(const struct sweep_cell *c) {
 	struct lab_config cfg = train_options_resolve(&c->opts);
 	cfg.parallel = 1;

@@ -1,4 +1,4 @@
-/* memory.h: what the process of a sweep's cell will take, before it is started. */
+/* memory.h: the memory of a cell's process, before it is started. */
 #ifndef RV_LAB_SWEEP_MEMORY_H
 #define RV_LAB_SWEEP_MEMORY_H
 
@@ -7,10 +7,11 @@
 
 #include <stddef.h>
 
-/* Bytes of the host; 0: no plan can be made, and the cell will say why. */
+/* Returns bytes of the host's memory; 0: no plan can be made, and the cell will report why. */
 size_t sweep_cell_memory(const struct sweep_cell *c);
-/* Whether it fits with nothing beside it: RV_E_NOMEM, with what would, unless its short-of-memory is "warn". A GPU's
- * memory is left to the cell, for asking would take of it: room->device is SIZE_MAX. */
+/* Checks that the cell fits alone: RV_E_NOMEM, with the remedy, unless its short-of-memory is
+ * "warn". A GPU's memory is checked by the cell only, as asking for it would use some: room->device
+ * is SIZE_MAX. */
 enum rv_err sweep_cell_fit(const struct sweep_cell *c, const struct memory_room *room, struct rv_errtext *et);
 
 #endif

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Once for the sweep: the first cell of which it is true. */
+/* Emits a notice once for the sweep: for the first cell of which it is true. */
 static void first_of(const struct sweep *s, const char *event,
 					 bool (*is_true)(const struct train_options *o, struct rv_errtext *what),
 					 struct rv_events *events) {
@@ -24,7 +24,8 @@ static void first_of(const struct sweep *s, const char *event,
 	}
 }
 
-/* An option that some cells have no use for is no mistake: they are compared with others. */
+/* Returns why an option has no effect in any cell; if it has one in some, that is no mistake: they
+ * are compared with others. */
 static const char *idle_everywhere(const void *ctx, const char *name, struct idle_text *room) {
 	const struct sweep *s = ctx;
 	const char *belongs = NULL;
@@ -61,7 +62,7 @@ static bool is_cell(const struct sweep *s, const char *id) {
 	return false;
 }
 
-/* The name of a cell, of whatever sweep. */
+/* Returns true if the name is that of a cell, of any sweep. */
 static int is_id(const struct dirent *d) {
 	return strlen(d->d_name) == SWEEP_ID_BYTES - 1 && strspn(d->d_name, "0123456789abcdef") == SWEEP_ID_BYTES - 1;
 }
@@ -81,7 +82,7 @@ static void strangers(const struct sweep *s, struct rv_events *events) {
 	if (n_others > 0)
 		rv_event(events, RV_INFO, "other_cells", RV_FIELDS(rv_field_int("n", n_others)),
 				 "%d runs in %s are cells of another sweep (other options, another text, or another version of this "
-				 "program): they stay, and are not in summary.csv",
+				 "program): they are kept, but not in summary.csv",
 				 n_others, out);
 }
 

@@ -1,4 +1,4 @@
-/* open.c: what a sweep has to do: its cells, each once. */
+/* open.c: the work of a sweep: its cells, each once. */
 #include "lab/sweep/run.h"
 
 #include "base/assert.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The cell that is this run already, or whose result is the same in the same product; NULL: none. */
+/* Returns the cell that is the same run, or has the same result in the same product; NULL: none. */
 static const struct sweep_cell *twin_of(const struct sweep *s, const struct sweep_cell *c) {
 	for (int i = 0; i < s->n_cells; i++)
 		if (strcmp(s->cells[i].id, c->id) == 0 ||
@@ -16,8 +16,8 @@ static const struct sweep_cell *twin_of(const struct sweep *s, const struct swee
 	return NULL;
 }
 
-/* Sections may share cells, and methods have no use for some options; but values written differently (8 and 08) would
- * make a run twice. */
+/* Merges a cell with its twin: sections may share cells, and methods ignore some options. Refuses
+ * values written differently (8 and 08), which would make a run twice. */
 static enum rv_err merge(struct sweep *s, const struct sweep_cell *c, const struct sweep_cell *twin,
 						 struct rv_errtext *et) {
 	if (twin->grid == c->grid && !sweep_cells_differ(twin, c))

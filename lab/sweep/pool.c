@@ -19,7 +19,7 @@ bool sweep_pool_has_room(const struct sweep_pool *p, size_t memory_bytes) {
 	return p->n_running < p->jobs && memory_bytes <= p->memory_bytes && p->used_bytes <= p->memory_bytes - memory_bytes;
 }
 
-/* Between fork and exec: only async-signal-safe calls. */
+/* Becomes the child, between fork and exec: only async-signal-safe calls. */
 static void become(char *const *words, int log, pid_t parent) {
 	(void)setpgid(0, 0);
 	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);

@@ -1,4 +1,5 @@
-/* print.c: the commands that make a sweep's cells anywhere on this machine, or another with the same paths. */
+/* print.c: the commands that make a sweep's cells on this machine, or another with the same
+ * paths. */
 #include "lab/sweep/run.h"
 
 #include "net/download.h"
@@ -9,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A relative path, in place; `cap` is the room there is. */
+/* Makes a relative path absolute, in place; `cap` is the size of its buffer. */
 static enum rv_err make_absolute(char *path, size_t cap, struct rv_errtext *et) {
 	char here[PATH_MAX], whole[2 * PATH_MAX];
 	if (path[0] == '/')
@@ -23,7 +24,7 @@ static enum rv_err make_absolute(char *path, size_t cap, struct rv_errtext *et) 
 	return RV_OK;
 }
 
-/* The cell as it is told from any directory. */
+/* Makes the cell's paths absolute, so that its command works in any directory. */
 static enum rv_err place_cell(struct sweep_cell *c, struct rv_errtext *et) {
 	struct train_options *o = &c->opts;
 	const bool named = strcmp(o->files.tokenizer, "auto") == 0 || strcmp(o->files.tokenizer, "bytes") == 0;
@@ -39,7 +40,7 @@ void sweep_own_program(char path[PATH_MAX]) {
 	snprintf(path + (n > 0 ? n : 0), 8, "%s", n > 0 ? "" : "rivulet");
 }
 
-/* For a POSIX shell. */
+/* Prints a word quoted for a POSIX shell. */
 static void print_quoted(const char *word, FILE *out) {
 	if (word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./:,+@%")] == '\0') {
 		(void)fputs(word, out);

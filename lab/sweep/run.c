@@ -49,8 +49,8 @@ enum rv_err sweep_write_summary(const struct sweep *s, struct rv_errtext *et) {
 	return e;
 }
 
-/* sweep.json: every option of the cell, how tokens are counted, and which options are the sweep's axes (config.json is
- * the model's). */
+/* Writes sweep.json: every option of the cell, how tokens are counted, and which options are the
+ * sweep's axes (config.json is the model's). */
 static enum rv_err write_config(const struct sweep *s, int i, struct rv_errtext *et) {
 	const struct sweep_cell *c = &s->cells[i];
 	char path[PATH_BYTES];
@@ -83,7 +83,7 @@ struct runner {
 	struct sweep_pool pool;
 	char program[PATH_MAX];
 	int signals, n_signals;
-	int next; /* cell to be looked at next */
+	int next; /* next cell to consider */
 	int n_failed, first_failed;
 	int n_too_large, first_too_large;
 	int64_t looked_us;
@@ -94,8 +94,8 @@ static int cores(void) {
 	return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-/* What has lost a part of its record will be trained anew (--on-record-gap): a run that goes on does not write it
- * again. */
+/* Reports a cell that lost a part of its record and will be trained anew (--on-record-gap): a
+ * continued run would not write it again. */
 static void tell_of_gap(const struct runner *r, int i, const char *dir) {
 	struct rv_errtext what = {0};
 	if (record_gap(dir, &what))
@@ -117,7 +117,7 @@ static enum rv_err start_cell(struct runner *r, int i, size_t memory_bytes, stru
 		return rv_fail(et, RV_E_NOMEM, "no memory to start a cell");
 	struct sweep_cell cell = s->cells[i];
 	cell.opts.parallel = 1;
-	cell.opts.short_of_memory = MEMORY_SHORT_WARN; /* decided here: others run beside */
+	cell.opts.short_of_memory = MEMORY_SHORT_WARN; /* decided here: others run beside it */
 	sweep_cell_command(&cell, r->program, s->opts->out, c);
 	enum rv_err e = sweep_pool_start(&r->pool, i, memory_bytes, c->words, log, et);
 	free(c);
@@ -138,7 +138,7 @@ static enum rv_err start_what_fits(struct runner *r, struct rv_errtext *et) {
 	return RV_OK;
 }
 
-/* What would not fit if it had the machine to itself is not started: the kernel would end it, or something else. */
+/* Skips cells that would not fit even alone: the kernel would kill them, or another process. */
 static void leave_out_what_cannot_fit(struct runner *r, const struct memory_room *room) {
 	for (int i = 0; i < r->s->n_cells; i++) {
 		struct sweep_row *row = &r->s->rows[i];
@@ -154,7 +154,7 @@ static void leave_out_what_cannot_fit(struct runner *r, const struct memory_room
 	}
 }
 
-/* The last line of what the cell's process said; of a log that could not be written, that. */
+/* Reads the last line that the cell's process printed, or why its log cannot be read. */
 static void read_why(const char *out, const char *id, char why[WHY_BYTES]) {
 	char path[PATH_BYTES], text[4 * WHY_BYTES];
 	snprintf(path, sizeof path, "%s/%s/train.log", out, id);
@@ -176,14 +176,14 @@ static void read_why(const char *out, const char *id, char why[WHY_BYTES]) {
 	clean_text(why);
 }
 
-/* As sweep_pool_reap has it. Nobody but the kernel sends SIGKILL unasked. */
+/* Describes a status of sweep_pool_reap. An unexpected SIGKILL is the kernel's. */
 static void print_how(int status, char how[HOW_BYTES]) {
 	const int signal = status - SWEEP_POOL_SIGNALLED;
 	if (signal <= 0)
 		snprintf(how, HOW_BYTES, "failed with status %d", status);
 	else
-		snprintf(how, HOW_BYTES, "was ended by signal %d (%s)%s; it last said", signal, strsignal(signal),
-				 signal == SIGKILL ? ", as the kernel does where memory is short" : "");
+		snprintf(how, HOW_BYTES, "was killed by signal %d (%s)%s; its last line", signal, strsignal(signal),
+				 signal == SIGKILL ? ", as the kernel does when memory is short" : "");
 }
 
 static void cell_ended(struct runner *r, int i, int status) {
@@ -218,13 +218,13 @@ static void cell_ended(struct runner *r, int i, int status) {
 			 "%.8s  %s: %s  (%s; %s/%s/train.log)", row->id, how, why, row->label, r->s->opts->out, row->id);
 }
 
-/* A run that has diverged has come as far as it will. */
+/* Returns the steps of a row; a run that has diverged counts as complete. */
 static uint64_t steps_of(const struct sweep_row *row, bool done) {
 	uint64_t rounds = done || row->state == SWEEP_DIVERGED ? row->done_rounds : (uint64_t)row->rounds;
 	return rounds * (uint64_t)row->steps_per_round * (uint64_t)row->workers;
 }
 
-/* Its process has still to end, even when its last line is written. */
+/* Updates a running row, whose process may still have to end after its last line. */
 static void look_at_running(struct sweep_row *row, const char *dir) {
 	sweep_row_update(row, dir);
 	row->state = SWEEP_RUNNING;
@@ -289,7 +289,8 @@ static bool is_described(const struct sweep *s, int i) {
 	return mine;
 }
 
-/* Cells that were made elsewhere, with the commands of --print, come without it; others may have been damaged. */
+/* Writes sweep.json of complete cells: those made elsewhere, with the commands of --print, lack it;
+ * others may be damaged. */
 static enum rv_err describe_done(const struct sweep *s, struct rv_errtext *et) {
 	for (int i = 0; i < s->n_cells; i++)
 		if (sweep_row_is_complete(&s->rows[i]) && !is_described(s, i))
@@ -300,17 +301,17 @@ static enum rv_err describe_done(const struct sweep *s, struct rv_errtext *et) {
 static enum rv_err outcome(const struct runner *r, struct rv_errtext *et) {
 	const struct sweep *s = r->s;
 	if (r->n_signals > 0)
-		return rv_fail(et, RV_E_CANCELLED, "stopped; what was running has saved in %s, and the same command goes on",
-					   s->opts->out);
+		return rv_fail(et, RV_E_CANCELLED,
+					   "stopped; the running cells have saved in %s, and the same command continues", s->opts->out);
 	if (r->n_failed == 0 && r->n_too_large > 0)
 		return rv_fail(
 			et, RV_E_NOMEM,
-			"%d of %d cells do not fit into this machine's memory and were left out, first %s; what would fit "
-			"is said above, and the same command on a larger machine goes on",
+			"%d of %d cells do not fit into this machine's memory and were skipped, first %s; what would fit "
+			"is printed above, and the same command on a larger machine continues",
 			r->n_too_large, s->n_cells, s->rows[r->first_too_large].label);
 	if (r->n_failed > 0)
-		return rv_fail(et, RV_E_IO, "%d of %d cells failed, first %s: %s/%s/train.log says why", r->n_failed,
-					   s->n_cells, s->rows[r->first_failed].label, s->opts->out, s->rows[r->first_failed].id);
+		return rv_fail(et, RV_E_IO, "%d of %d cells failed, first %s: see %s/%s/train.log", r->n_failed, s->n_cells,
+					   s->rows[r->first_failed].label, s->opts->out, s->rows[r->first_failed].id);
 	return RV_OK;
 }
 

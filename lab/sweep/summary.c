@@ -63,9 +63,9 @@ void sweep_row_update(struct sweep_row *row, const char *dir) {
 	memcpy(row->program, r.program, sizeof row->program);
 	row->heldout_tokens = r.eval_tokens;
 	row->diverged_round = r.diverged_round;
-	if (r.ended && run_record_missing(&r, t.rounds) == 0) /* else means over its rounds are none: it is trained again */
+	if (r.ended && run_record_missing(&r, t.rounds) == 0) /* else its means lack rounds */
 		row->state = SWEEP_DONE;
-	if (r.diverged_round > 0) { /* what it was on the way is no result */
+	if (r.diverged_round > 0) { /* earlier losses are no result */
 		row->state = SWEEP_DIVERGED;
 		row->loss = NAN;
 	}

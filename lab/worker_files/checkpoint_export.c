@@ -1,4 +1,4 @@
-/* checkpoint_export.c: takes a state, replayed from a worker's files, elsewhere. */
+/* checkpoint_export.c: writes a state, replayed from a worker's files, to another directory. */
 #include "lab/worker_files/checkpoint.h"
 
 #include "base/file.h"
@@ -31,7 +31,7 @@ enum rv_err checkpoint_export(const char *dir, int64_t round, const char *out, s
 	*facts = NULL;
 	if (worker_rounds_is_worker(out))
 		return rv_fail(et, RV_E_INVALID,
-					   "%s is a worker's directory, whose own files would be written over: give one of no worker", out);
+					   "%s is a worker's directory, whose own files would be overwritten: choose another", out);
 	RV_TRY(worker_rounds_open(dir, &w, et));
 	worker_rounds_tell(&w, events);
 	enum rv_err e = worker_rounds_replay(&w, round, &g, et);

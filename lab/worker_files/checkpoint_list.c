@@ -1,4 +1,4 @@
-/* checkpoint_list.c: the state files of a worker, and what they are worth. */
+/* checkpoint_list.c: the state files of a worker, and their use. */
 #include "lab/worker_files/checkpoint.h"
 
 #include "lab/worker_files/worker_rounds.h"
@@ -21,7 +21,7 @@ static void add_row(json_t *rows, const char *name, json_t *round, uint64_t byte
 	json_array_append_new(rows, row);
 }
 
-/* The text after the path, which the row has already. */
+/* Returns the text without the path, which the row has already. */
 static const char *without_path(const char *text, const char *dir) {
 	size_t n = strlen(dir);
 	const char *colon = strncmp(text, dir, n) == 0 ? strstr(text + n, ": ") : NULL;
@@ -47,7 +47,7 @@ static void add_state_file(const struct worker_rounds *w, enum state_kind kind, 
 	else if (snapshot && checkpoint_start_before(w->index, UINT64_MAX, &start) && start.round == round)
 		snprintf(state, sizeof state, "header ok, recovery starts here");
 	else if (!snapshot && !checkpoint_proved(w->index, round))
-		snprintf(state, sizeof state, "a vote; nothing proves that it was committed");
+		snprintf(state, sizeof state, "a vote, not proven to be committed");
 	else
 		snprintf(state, sizeof state, "header ok");
 	add_row(rows, name, json_integer((json_int_t)round), bytes, w->store.cfg.n, state);
@@ -62,11 +62,11 @@ static void add_state_files(const struct worker_rounds *w, json_t *rows) {
 	}
 }
 
-/* The replica, a snapshot that is being fetched, files that were set aside. */
+/* Adds the replica, a snapshot that is being fetched, files that were set aside. */
 static void add_others(const struct worker_rounds *w, json_t *rows) {
 	static const struct {
 		const char *end, *state;
-	} sorts[] = {{"replica.rvp", "this worker's own: Adam state, data position"},
+	} sorts[] = {{"replica.rvp", "private: Adam state, data position"},
 				 {".part", "a snapshot that is being fetched"},
 				 {".damaged", "set aside: not used"}};
 	DIR *d = opendir(w->store.dir);
@@ -91,7 +91,7 @@ static json_t *recovery_of(const struct worker_rounds *w) {
 	struct checkpoint_start start;
 	char from[64] = "the initial weights";
 	if (!checkpoint_start_before(w->index, UINT64_MAX, &start))
-		return json_string("impossible: no snapshot is there; the state comes from peers");
+		return json_string("impossible: there is no snapshot; the state comes from peers");
 	if (start.snapshot)
 		snprintf(from, sizeof from, "snapshot-%" PRIu64 ".rvs", start.round);
 	uint64_t reach = checkpoint_reach(w->index, &start);

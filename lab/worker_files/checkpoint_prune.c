@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* What goes, or would go. */
+/* The files to be removed. */
 struct removal {
 	struct worker_rounds *w;
 	bool dry_run;
@@ -28,7 +28,7 @@ static void add_files(struct removal *r, enum statestore_file kind, uint64_t fro
 	}
 }
 
-/* What could not be removed was not. */
+/* Drops from the list the files that could not be removed. */
 static void drop_those_left(struct removal *r) {
 	for (size_t i = json_array_size(r->files); i-- > 0;) {
 		char path[2 * STATESTORE_PATH_BYTES];
@@ -41,7 +41,7 @@ static void drop_those_left(struct removal *r) {
 	}
 }
 
-/* All that stays rests on this snapshot. */
+/* Checks the snapshot on which all remaining files depend. */
 static enum rv_err check_snapshot(const struct worker_rounds *w, uint64_t round, struct rv_errtext *et) {
 	struct state_file *f;
 	enum rv_err e = statestore_open(&w->store, STATE_KIND_SNAPSHOT, round, &f, et);
@@ -61,7 +61,7 @@ static json_t *facts_of(const struct removal *r, json_t *safe) {
 static enum rv_err remove_files(struct removal *r, const struct checkpoint_named *named, json_t **facts,
 								struct rv_errtext *et) {
 	if (json_array_size(r->files) == 0) {
-		*facts = facts_of(r, json_string("there is nothing to remove"));
+		*facts = facts_of(r, json_string("nothing to remove"));
 		return RV_OK;
 	}
 	RV_TRY(check_snapshot(r->w, named->vouched_round, et));
@@ -71,7 +71,7 @@ static enum rv_err remove_files(struct removal *r, const struct checkpoint_named
 		drop_those_left(r);
 	}
 	*facts = facts_of(r, json_sprintf("snapshot-%" PRIu64 ".rvs was read and is whole; with the log from round %" PRIu64
-									  " on, every later state is made from it and what stays before it",
+									  " on it makes every later state",
 									  named->vouched_round, named->vouched_round));
 	return e;
 }
@@ -79,7 +79,7 @@ static enum rv_err remove_files(struct removal *r, const struct checkpoint_named
 static enum rv_err prune(struct worker_rounds *w, bool dry_run, json_t **facts, struct rv_errtext *et) {
 	struct checkpoint_start newest;
 	if (!checkpoint_start_before(w->index, UINT64_MAX, &newest) || !newest.snapshot)
-		return rv_fail(et, RV_E_NOTFOUND, "%s: holds no whole snapshot, so nothing may go", w->store.dir);
+		return rv_fail(et, RV_E_NOTFOUND, "%s: holds no whole snapshot, so nothing is removed", w->store.dir);
 	const struct checkpoint_named named = {.vouched_round = newest.round, .logs_from = newest.round};
 	struct checkpoint_keep keep = checkpoint_retention(w->index, &w->store.policy, &named);
 	struct removal r = {.w = w, .dry_run = dry_run, .files = json_array()};

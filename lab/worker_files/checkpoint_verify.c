@@ -1,4 +1,4 @@
-/* checkpoint_verify.c: reads every state file of a worker and replays what they make. */
+/* checkpoint_verify.c: reads every state file of a worker and replays the states that they make. */
 #include "lab/worker_files/checkpoint.h"
 
 #include "lab/worker_files/facts.h"
@@ -13,9 +13,9 @@ enum { LOOKS = 5 };
 
 struct verification {
 	struct worker_rounds *w;
-	int looks; /* how often the directory was listed because files had gone */
+	int looks; /* how often the directory was listed again because files were gone */
 	json_t *damage;
-	char first[RV_ERRTEXT_BYTES]; /* the first of it */
+	char first[RV_ERRTEXT_BYTES]; /* text of the first damage */
 	uint64_t files, bytes, rounds, snapshots_compared;
 };
 
@@ -69,7 +69,7 @@ static void verify_files(struct verification *v) {
 
 /* ---- states ---- */
 
-/* A replayed state against the snapshot of the same round. */
+/* Compares a replayed state with the snapshot of the same round. */
 static void compare_snapshot(struct verification *v, const struct global_state *g) {
 	const struct checkpoint_file *snapshot = checkpoint_index_find(v->w->index, STATE_KIND_SNAPSHOT, g->round);
 	struct state_file *f;
@@ -89,7 +89,7 @@ static void compare_snapshot(struct verification *v, const struct global_state *
 	state_file_free(f);
 }
 
-/* Files that the worker has removed meanwhile are no damage: the rest is listed again. */
+/* Notes a fault, unless the worker has removed the file meanwhile: then lists the rest again. */
 static void note_fault(struct verification *v, enum rv_err e, const struct rv_errtext *why) {
 	struct rv_errtext et = {0};
 	if (e != RV_E_NOTFOUND)
@@ -98,7 +98,7 @@ static void note_fault(struct verification *v, enum rv_err e, const struct rv_er
 		note_damage(v, et.text);
 }
 
-/* The log ends where the next snapshot says that it goes on: they contradict each other. */
+/* Notes that the log contradicts the next snapshot. */
 static void note_contradiction(struct verification *v, uint64_t round) {
 	struct rv_errtext et = {0};
 	(void)rv_fail(&et, RV_E_CORRUPT,
@@ -107,7 +107,7 @@ static void note_contradiction(struct verification *v, uint64_t round) {
 	note_damage(v, et.text);
 }
 
-/* From one start as far as its log goes; returns the round reached. */
+/* Replays from one start as far as its log goes; returns the round reached. */
 static uint64_t replay_from(struct verification *v, const struct checkpoint_start *start) {
 	struct global_state g;
 	struct rv_errtext et = {0};
@@ -144,7 +144,7 @@ static void on_damage(void *v, enum rv_err why, const char *text) {
 	note_damage(v, text);
 }
 
-/* Only `round`. What is damaged on the way to it is noted even if an earlier snapshot makes it. */
+/* Replays only `round`. Notes damage on the way to it even if an earlier snapshot makes it. */
 static void replay_one(struct verification *v, int64_t round, json_t *facts) {
 	struct global_state g;
 	struct rv_errtext et = {0};
@@ -153,7 +153,7 @@ static void replay_one(struct verification *v, int64_t round, json_t *facts) {
 	if (worker_rounds_replay(v->w, round, &g, &et) != RV_OK) {
 		if (json_array_size(v->damage) == 0)
 			note_damage(v, et.text);
-		snprintf(v->first, sizeof v->first, "%s", et.text); /* it names all of the damage */
+		snprintf(v->first, sizeof v->first, "%s", et.text); /* the text names all of the damage */
 		return;
 	}
 	v->rounds++;

@@ -31,7 +31,7 @@ static enum rv_err take_worker(struct export_source *s, const char *where, int64
 	return e;
 }
 
-/* A run of the lab that has saved its state, but not yet its weights. */
+/* Returns true for a run of the lab that has saved its state, but not yet its weights. */
 static bool is_unfinished_run(const char *where) {
 	char checkpoint[PATH_MAX], weights[PATH_MAX];
 	snprintf(checkpoint, sizeof checkpoint, "%s/checkpoint.rvc", where);

@@ -1,5 +1,5 @@
-/* export_source.h: weights from wherever they are, with what goes with them: a Hugging Face directory, a safetensors
- * file, a run of the lab, or any round of a worker. */
+/* export_source.h: weights and the files that belong to them, from a Hugging Face directory, a
+ * safetensors file, a run of the lab, or any round of a worker. */
 #ifndef RV_LAB_EXPORT_SOURCE_H
 #define RV_LAB_EXPORT_SOURCE_H
 
@@ -18,10 +18,10 @@ struct export_source {
 	char tokenizer[PATH_MAX]; /* its file; "": the tokens are bytes */
 };
 
-/* `round` < 0: the newest. `tokenizer`: "" for the one that lies beside the weights. `events` is told of a worker's
- * files that are damaged, and passed over. RV_E_NOTFOUND (the round: the text lists those there are), RV_E_INVALID (the
- * tokenizer is another than the run's, or none is known), and what worker_rounds_replay and weights_load refuse. On a
- * fault *s is released. */
+/* Opens the weights. `round` < 0: the newest. `tokenizer`: "" for the one beside the weights.
+ * Reports a worker's damaged files, which it skips, to `events`. RV_E_NOTFOUND (the round: the text
+ * lists the available ones), RV_E_INVALID (the tokenizer is not the run's, or none is known), and
+ * the faults of worker_rounds_replay and weights_load. On a fault *s is released. */
 enum rv_err export_source_open(const char *where, int64_t round, const char *tokenizer, struct rv_events *events,
 							   struct export_source *s, struct rv_errtext *et);
 void export_source_release(struct export_source *s);

@@ -1,4 +1,4 @@
-/* facts.h: what is shown of a file, as one JSON object. */
+/* facts.h: facts about a file, as one JSON object. */
 #ifndef RV_LAB_FACTS_H
 #define RV_LAB_FACTS_H
 

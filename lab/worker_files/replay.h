@@ -1,6 +1,7 @@
-/* replay.h: a run of real workers done again in one process, from their traces: the same replicas take the same steps
- * in the same order, the same participants are averaged with the same weights; so it ends in the same bits, whatever
- * happened to the network, and a state hash that differs says that somebody computed something else. */
+/* replay.h: a run of real workers repeated in one process, from their traces: the same replicas
+ * take the same steps in the same order, the same participants are averaged with the same weights.
+ * So it ends in the same bits, whatever happened to the network; a different state hash shows that
+ * a worker computed something else. */
 #ifndef RV_LAB_REPLAY_H
 #define RV_LAB_REPLAY_H
 
@@ -9,17 +10,18 @@
 
 struct replay;
 
-/* Borrows everything. run: a lab_run of method diloco whose replica i reads for traces[i].member (lab_config.members).
- * RV_E_INVALID: traces of two workers say different things of a round, or a member is there twice; RV_E_NOTFOUND: a
- * round's participants are not all traced; names round and member. RV_E_NOMEM. */
+/* Makes a replay; borrows everything. run: a lab_run of method diloco whose replica i reads for
+ * traces[i].member (lab_config.members). RV_E_INVALID: traces of two workers contradict each other
+ * about a round, or a member occurs twice; RV_E_NOTFOUND: a participant of a round has no trace;
+ * the text names round and member. RV_E_NOMEM. */
 enum rv_err replay_new(struct lab_run *run, const struct trace_record *traces, int n, struct replay **out,
 					   struct rv_errtext *et);
 void replay_free(struct replay *p); /* NULL is fine */
 
-uint64_t replay_rounds(const struct replay *p); /* that the traces prove */
-/* The next round: every worker is brought to its contribution, they are averaged and applied. RV_E_PROTOCOL: the state
- * hash differs from the recorded one, or a trace cannot be followed; RV_E_CANCELLED (lab_run_stop); RV_E_UNSUPPORTED: a
- * worker went back further than a round. */
+uint64_t replay_rounds(const struct replay *p); /* proven by the traces */
+/* Repeats the next round: brings every worker to its contribution, averages and applies them.
+ * RV_E_PROTOCOL: the state hash differs from the recorded one, or a trace cannot be followed;
+ * RV_E_CANCELLED (lab_run_stop); RV_E_UNSUPPORTED: a worker went back further than a round. */
 enum rv_err replay_round(struct replay *p, struct rv_errtext *et);
 
 #endif

@@ -44,7 +44,7 @@ static bool take_member(const json_t *entry, struct trace_roster *r) {
 	return true;
 }
 
-/* An index into t->rosters + 1; 0: none is told. -1: malformed, or no memory. */
+/* Returns an index into t->rosters + 1; 0: none is recorded; -1: malformed, or no memory. */
 static int take_roster(const json_t *line, const struct trace_event *e, struct trace_record *t) {
 	const json_t *list = json_object_get(line, "roster");
 	size_t n = json_array_size(list);
@@ -78,7 +78,7 @@ static bool take_vote(const json_t *line, struct trace_event *e, struct trace_re
 	return take_attempt(line, e) && e->attempt > 0 && (*roster = take_roster(line, e, t)) > 0;
 }
 
-/* Older traces have the roster here, and no attempt. */
+/* Reads APPLY. Older traces have the roster here, and no attempt. */
 static bool take_apply(const json_t *line, struct trace_event *e, struct trace_record *t, int *roster) {
 	const char *chain = json_string_value(json_object_get(line, "chain"));
 	if (json_object_get(line, "attempt") ? !take_attempt(line, e) : (*roster = take_roster(line, e, t)) < 0)
@@ -87,7 +87,7 @@ static bool take_apply(const json_t *line, struct trace_event *e, struct trace_r
 		   take_flag(line, "copy", &e->copy) && chain && rv_hex_decode(chain, e->chain.b, RV_HASH_BYTES);
 }
 
-/* Traces of older programs do not name it. */
+/* Reads the dtype, which traces of older programs do not name. */
 static bool take_dtype(const json_t *line, struct trace_record *t) {
 	const char *name = json_string_value(json_object_get(line, "dtype"));
 	if (!name)
@@ -101,7 +101,8 @@ static bool take_dtype(const json_t *line, struct trace_record *t) {
 	return true;
 }
 
-/* Of the kinds that kernels/device.h names; traces of older programs do not name it. */
+/* Reads the device, one of the kinds of kernels/device.h, which traces of older programs do not
+ * name. */
 static bool take_device(const json_t *line, struct trace_record *t) {
 	const json_t *value = json_object_get(line, "device");
 	const char *device = json_string_value(value);
@@ -138,7 +139,7 @@ static bool take_event(const json_t *line, struct trace_event *e, struct trace_r
 	case TRACE_TRAIN:
 		return take_count(line, "from", &e->from) && take_count(line, "to", &e->to) && e->from <= e->to;
 	case TRACE_ENCODE:
-		e->copy = json_is_true(json_object_get(line, "copy")); /* older traces do not say it */
+		e->copy = json_is_true(json_object_get(line, "copy")); /* absent in older traces */
 		return take_count(line, "boot", &e->boot) && take_flag(line, "ok", &e->ok);
 	case TRACE_APPLY:
 		return take_apply(line, e, t, roster);
@@ -153,7 +154,8 @@ static bool take_event(const json_t *line, struct trace_event *e, struct trace_r
 	return false;
 }
 
-/* `rosters`: of each event, the index that take_roster gave. They are turned into pointers when none moves any more. */
+/* Events with `rosters`, the index of take_roster for each, which become pointers when all are
+ * read. */
 struct reading {
 	struct trace_record *t;
 	int *rosters;

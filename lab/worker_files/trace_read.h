@@ -1,4 +1,5 @@
-/* trace_read.h: DIR/trace.jsonl (worker/session/trace.h) read back. What is in it comes from outside: bounded and checked. */
+/* trace_read.h: reads DIR/trace.jsonl (worker/session/trace.h). Its content comes from outside:
+ * bounded and checked. */
 #ifndef RV_LAB_TRACE_READ_H
 #define RV_LAB_TRACE_READ_H
 
@@ -29,8 +30,8 @@ struct trace_event {
 	bool participated, keep;           /* APPLY */
 	bool copy;                         /* APPLY, ENCODE */
 	struct rv_hash chain;              /* APPLY: of the state after it */
-	uint32_t attempt;                  /* VOTE; APPLY: of this worker's vote whose result it is; 0: fetched, not told */
-	const struct trace_roster *roster; /* VOTE; APPLY: of older traces, NULL when that process did not know it */
+	uint32_t attempt;                  /* VOTE; APPLY: this worker's vote; 0: fetched or unknown */
+	const struct trace_roster *roster; /* VOTE; APPLY: in older traces; NULL: unknown */
 };
 
 struct trace_record {
@@ -46,8 +47,8 @@ struct trace_record {
 	int n_rosters;
 };
 
-/* RV_E_NOTFOUND, RV_E_RANGE (too large), RV_E_CORRUPT names file and line. A torn last line is ignored. On a fault
- * nothing is to be released. */
+/* Reads a trace; the caller releases *out. RV_E_NOTFOUND, RV_E_RANGE (too large), RV_E_CORRUPT
+ * names file and line. A torn last line is ignored. On a fault there is nothing to release. */
 enum rv_err trace_read(const char *path, struct trace_record *out, struct rv_errtext *et);
 void trace_record_release(struct trace_record *t);
 

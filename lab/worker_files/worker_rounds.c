@@ -1,4 +1,4 @@
-/* worker_rounds.c: which rounds there are. */
+/* worker_rounds.c: the available rounds. */
 #include "lab/worker_files/worker_rounds.h"
 
 #include "base/chain.h"
@@ -29,7 +29,7 @@ bool worker_rounds_is_worker(const char *dir) {
 	return access(conf, F_OK) == 0 && access(link, F_OK) == 0;
 }
 
-/* The value of `key = ` in a text of options, or "". */
+/* Writes the value of `key = ` in a text of options, or "". */
 static void value_of(const char *text, const char *key, char *out, size_t cap) {
 	size_t n = strlen(key);
 	out[0] = '\0';
@@ -86,9 +86,9 @@ static enum rv_err configure(struct worker_rounds *w, const struct rv_hash *run_
 	return global_config_of(run, w->layout.n_params, &w->layout.layers, run_hash, &w->store.cfg, et);
 }
 
-/* ---- which rounds there are ---- */
+/* ---- available rounds ---- */
 
-/* What was found out about files that are still there is not forgotten. */
+/* Keeps the damage that was found in files that still exist. */
 static void keep_damage(const struct checkpoint_index *before, enum state_kind kind, struct checkpoint_index *now) {
 	const struct checkpoint_list *l = kind == STATE_KIND_SNAPSHOT ? &before->snapshots : &before->logs;
 	for (int i = 0; i < l->n; i++)
@@ -166,7 +166,7 @@ void worker_rounds_print(const struct worker_rounds *w, char *out, size_t cap) {
 	while (more && used < cap) {
 		uint64_t first = s.round, last = checkpoint_reach(w->index, &s), reach;
 		while ((more = worker_rounds_next_start(w, s.round, &s)) &&
-			   s.round <= last + 1) /* ranges overlap where a snapshot is within */
+			   s.round <= last + 1) /* ranges overlap if a snapshot is in both */
 			last = (reach = checkpoint_reach(w->index, &s)) > last ? reach : last;
 		used += (size_t)snprintf(out + used, cap - used, "%s%" PRIu64, used ? ", " : "", first);
 		if (last > first && used < cap)

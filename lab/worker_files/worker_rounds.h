@@ -1,7 +1,8 @@
-/* worker_rounds.h: the shared weights of every round that a worker's directory can prove: a snapshot and the log entries
- * after it, replayed. Read-only and without a lock: the worker may run meanwhile, and prune files as it does.
+/* worker_rounds.h: the shared weights of every round that a worker's directory proves: a snapshot
+ * and the log entries after it, replayed. Read-only and without a lock: the worker may run
+ * meanwhile, and prune files as it does.
  *
- * What proves what is checkpoint_index.h's to say.
+ * The rules of proof are those of checkpoint_index.h.
  */
 #ifndef RV_LAB_WORKER_ROUNDS_H
 #define RV_LAB_WORKER_ROUNDS_H
@@ -21,38 +22,42 @@ struct worker_rounds {
 	struct checkpoint_index *index;
 };
 
-/* A directory with run.conf and run.link is a worker's. */
+/* Returns true if `dir` is a worker's: it has run.conf and run.link. */
 bool worker_rounds_is_worker(const char *dir);
-/* Which member it is: false when that cannot be read (member.conf is its owner's alone). */
 struct worker_member {
 	int64_t number;
 	char name[64];
 };
+/* Returns false if member.conf, which only its owner may read, cannot be read. */
 bool worker_rounds_member(const char *dir, struct worker_member *out);
-/* RV_E_NOTFOUND, RV_E_IO, RV_E_NOMEM, RV_E_CORRUPT name the file. On a fault *w is released. */
+/* Opens a directory. RV_E_NOTFOUND, RV_E_IO, RV_E_NOMEM, RV_E_CORRUPT name the file. On a fault *w
+ * is released. */
 enum rv_err worker_rounds_open(const char *dir, struct worker_rounds *w, struct rv_errtext *et);
 void worker_rounds_release(struct worker_rounds *w);
-/* Every file that turns out to be of no use is told to store.notice, which is nobody at first; here: as the event
- * `damaged`, to `events` (borrowed). */
+/* Reports every unusable file as the event `damaged` to `events` (borrowed), through store.notice,
+ * which is unset at first. */
 void worker_rounds_tell(struct worker_rounds *w, struct rv_events *events);
-/* Lists the files again: those that the worker has removed since are no damage. RV_E_IO, RV_E_NOMEM. */
+/* Lists the files again: those that the worker has removed since are no damage. RV_E_IO,
+ * RV_E_NOMEM. */
 enum rv_err worker_rounds_look_again(struct worker_rounds *w, struct rv_errtext *et);
 
-/* "0-7, 12-16", or "none"; cut at `cap`. */
+/* Writes "0-7, 12-16", or "none"; cut at `cap`. */
 void worker_rounds_print(const struct worker_rounds *w, char *out, size_t cap);
 
-/* *g becomes the state at `round` (negative: the newest there is), each file checked by its hashes. A file that is
- * damaged is told, and the snapshot before it taken, as a worker does that starts. RV_E_NOTFOUND lists the rounds there
- * are; RV_E_CORRUPT also names the damaged files that stand in the way; RV_E_IO and RV_E_NOMEM name the file that
- * cannot be read now, which is not passed over. On RV_OK the caller releases *g. */
+/* Replays the state at `round` (negative: the newest) into *g, each file checked by its hashes. A
+ * damaged file is reported, and the previous snapshot used, as by a worker that starts.
+ * RV_E_NOTFOUND lists the available rounds; RV_E_CORRUPT also names the damaged files that prevent
+ * it; RV_E_IO and RV_E_NOMEM name the file that cannot be read now, which is not skipped. On RV_OK
+ * the caller releases *g. */
 enum rv_err worker_rounds_replay(struct worker_rounds *w, int64_t round, struct global_state *g, struct rv_errtext *et);
 
-/* Where states begin, ascending: theta0 or the oldest snapshot, then each whole snapshot after `round`. false: there is
- * none. */
+/* Return the places where states begin, ascending: theta0 or the oldest snapshot, then each whole
+ * snapshot after `round`. false: there is none. */
 bool worker_rounds_first_start(const struct worker_rounds *w, struct checkpoint_start *out);
 bool worker_rounds_next_start(const struct worker_rounds *w, uint64_t round, struct checkpoint_start *out);
-/* Step by step, for who looks at each: the state at a start, and the next round's. The texts name the file. On RV_OK of
- * the first the caller releases *g; the second leaves *g as it is when it fails. RV_E_NOTFOUND: the file went away. */
+/* Replay step by step: the state at a start, and the next round's. The texts name the file. On
+ * RV_OK of the first the caller releases *g; the second leaves *g unchanged when it fails.
+ * RV_E_NOTFOUND: the file was removed. */
 enum rv_err worker_rounds_begin(const struct worker_rounds *w, const struct checkpoint_start *from,
 								struct global_state *g, struct rv_errtext *et);
 enum rv_err worker_rounds_apply(const struct worker_rounds *w, struct global_state *g, struct rv_errtext *et);

@@ -131,7 +131,7 @@ static void a_preset_gives_way_to_file_and_command_line(void **state) {
 	assert_int_equal(c.e, RV_E_INVALID);
 	assert_string_equal(c.et.text, "preset quik: unknown; did you mean quick?");
 	c = parse_words("--preset elephant");
-	assert_string_equal(c.et.text, "preset elephant: unknown; there are: quick, slow");
+	assert_string_equal(c.et.text, "preset elephant: unknown; one of quick, slow");
 	c = parse_words("--preset");
 	assert_string_equal(c.et.text, "--preset: needs a value: the name of a preset");
 }

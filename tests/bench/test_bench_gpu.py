@@ -133,7 +133,7 @@ class MadeUp(Folder):
         self.assertEqual(len([r for r in self.records() if "session" in r]), 1)
 
     def test_wrong_options(self):
-        for words, said in ((("--only", "speeed"), "speeed"), (("--only", ""), "there are"), (("--from", "speeed"), "speeed"),
+        for words, said in ((("--only", "speeed"), "speeed"), (("--only", ""), "must be of"), (("--from", "speeed"), "speeed"),
                             (("--minutes", "0"), "above 0"), (("--minutes", "nan"), "above 0"),
                             (("--earlier", self.dir / "none"), "no file"), (("--measured", self.dir / "none"), "no file"),
                             (("--report",), "results.jsonl")):

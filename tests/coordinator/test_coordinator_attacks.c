@@ -210,7 +210,7 @@ static void test_n_chunks_is_not_believed(void **state) {
 	print_message("row 2: after READY with 7 chunks: phase %u, round %llu, %u chunks\n", s->d.phase,
 				  (unsigned long long)s->d.round, s->d.n_chunks);
 	assert_true(honest_worker_gets_on(s));
-	assert_non_null(strstr(page(&s->evil, "/v1/status"), "member 0 cuts the model into another number of chunks"));
+	assert_non_null(strstr(page(&s->evil, "/v1/status"), "member 0 divides the model into another number of chunks"));
 }
 
 static void claim_a_loss(struct report *rep) {

@@ -469,7 +469,7 @@ static void test_a_long_wait_names_who_is_missing(void **state) {
 	}
 	assert_false(was_told(b, "missing"));
 	service_tick(b->service, b->now_us += 500000);
-	assert_true(was_told(b, "1 of 2 workers are there; missing: member 1 'it's \"me\"' (never reported)"));
+	assert_true(was_told(b, "1 of 2 workers are present; missing: member 1 'it's \"me\"' (never reported)"));
 	json_t *s = service_status(b->service, b->now_us, false), *missing = json_object_get(s, "missing");
 	assert_true(json_real_value(json_object_get(s, "waiting_s")) >= 20);
 	assert_int_equal(json_array_size(missing), 1);
@@ -481,7 +481,7 @@ static void test_a_long_wait_names_who_is_missing(void **state) {
 	assert_int_equal(json_array_size(json_object_get(s, "missing")), 0);
 	json_decref(s);
 	assert_int_equal(report(b, 2, WORKER_LEAVING, ":70"), RV_OK);
-	assert_true(was_told(b, "member 1 was stopped and says good-bye"));
+	assert_true(was_told(b, "member 1 was stopped and has left"));
 }
 
 /* A worker whose run is complete has not been stopped. */
@@ -513,7 +513,7 @@ static void test_an_all_reduce_that_waits_is_told(void **state) {
 	assert_string_equal(json_string_value(json_object_get(s, "phase")), "averaging");
 	assert_true(json_real_value(json_object_get(s, "waiting_s")) >= 20);
 	json_decref(s);
-	assert_true(was_told(b, "1 of 2 workers are there; missing: member 1"));
+	assert_true(was_told(b, "1 of 2 workers are present; missing: member 1"));
 	assert_int_equal(report(b, 2, WORKER_REDUCING, ":70"), RV_OK);
 	s = service_status(b->service, b->now_us, false);
 	assert_true(json_is_null(json_object_get(s, "waiting_s")));
@@ -563,10 +563,11 @@ static void test_who_is_late_for_the_end(void **state) {
 		assert_int_equal(report(b, who, WORKER_LEAVING, ":70"), RV_OK);
 	b->state = &old;
 	report_for_long(b, 3, 3);
-	assert_true(was_told(b, "the run is complete, and nothing is lost: who is here (member 2) holds an older state"));
-	assert_true(was_told(b, "start one who has them (member 0, 1)"));
+	assert_true(
+		was_told(b, "the run is complete, and nothing is lost: members that are present (2) have an older state"));
+	assert_true(was_told(b, "start one that has them (member 0, 1)"));
 	assert_false(was_told(b, "rollback"));
-	assert_false(was_told(b, "the run holds"));
+	assert_false(was_told(b, "the run waits at round"));
 	json_t *o = not_held(b);
 	assert_true(json_is_true(json_object_get(o, "complete")));
 	assert_string_equal(json_string_value(json_object_get(o, "command")), "");
@@ -586,7 +587,7 @@ static void test_no_round_is_advised_that_nobody_has_proven(void **state) {
 	b->state = &later;
 	report_for_long(b, 1, 2);
 	assert_true(was_told(b, "serve the newest store"));
-	assert_true(was_told(b, "a rollback to round 1 would leave nothing to go on from"));
+	assert_true(was_told(b, "a rollback to round 1 would leave nothing to continue from"));
 	assert_true(was_told(b, "rivulet export"));
 	assert_false(was_told(b, "--to-round"));
 	json_t *o = not_held(b);
@@ -596,8 +597,8 @@ static void test_no_round_is_advised_that_nobody_has_proven(void **state) {
 	assert_int_equal(service_rollback(b->service, b->now_us, 1, false, text, &et), RV_E_INVALID);
 	assert_non_null(strstr(et.text, "nothing is left to go on from"));
 	assert_int_equal(service_rollback(b->service, b->now_us, 1, true, text, &et), RV_OK);
-	assert_non_null(strstr(text, "nobody who is here has proven round 1"));
-	assert_non_null(strstr(text, "set aside"));
+	assert_non_null(strstr(text, "no present member has proven round 1"));
+	assert_non_null(strstr(text, "rounds aside"));
 }
 
 /* A member that comes and goes with every report is not what the log is for. */
@@ -607,7 +608,7 @@ static void test_one_member_does_not_fill_the_log(void **state) {
 	assert_int_equal(join(b, 1, &reply), RV_OK);
 	for (int i = 0; i < 1000; i++)
 		assert_int_equal(report(b, 1, i % 2 ? WORKER_TRAINING : WORKER_LEAVING, ":70"), RV_OK);
-	assert_true(was_told(b, "member 0 makes many events"));
+	assert_true(was_told(b, "member 0 causes many events"));
 	assert_true(was_told(b, "1 invite link made")); /* still among the last hundred */
 }
 
@@ -659,9 +660,10 @@ static void test_a_disk_that_takes_nothing(void **state) {
 	json_decref(status);
 	assert_true(metrics_say(b, "\nrivulet_member_storage_failing{member=\"0\"} 1\n"));
 	assert_true(metrics_say(b, "\nrivulet_member_storage_full{member=\"0\"} 1\n"));
-	assert_true(was_told(b, "cannot store results of rounds, checkpoints (its disk is full): it is in no round"));
+	assert_true(
+		was_told(b, "cannot store results of rounds, checkpoints (its disk is full): it takes part in no round"));
 	assert_true(was_told(b, "member 0 is not waited for until its disk takes results again"));
-	assert_false(was_told(b, "good-bye"));
+	assert_false(was_told(b, "has left"));
 	uint8_t failing = b->storage;
 	for (int flips = 0; flips < 3; flips++) { /* nearly full: shown as it is, told once */
 		b->now_us += 5000000;

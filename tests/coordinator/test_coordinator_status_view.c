@@ -164,7 +164,7 @@ static void test_the_way_back_of_workers_that_are_ahead(void **state) {
 	(void)json_object_set_new(s, "not_held",
 							  json_pack("{s:i,s:b,s:b,s:s}", "round", 4, "lost", 1, "ahead", 1, "command", ""));
 	text = table_of(s, true, 5);
-	assert_non_null(strstr(text, "nobody who is here has proven round 4: a rollback to it would leave nothing"));
+	assert_non_null(strstr(text, "no present member has proven round 4: a rollback to it would leave nothing"));
 	free(text);
 }
 
@@ -175,7 +175,7 @@ static void test_a_complete_run_that_a_late_worker_joins(void **state) {
 		s, "not_held",
 		json_pack("{s:i,s:b,s:b,s:b,s:s}", "round", 8, "lost", 0, "ahead", 0, "complete", 1, "command", ""));
 	char *text = table_of(s, true, 4);
-	assert_non_null(strstr(text, "the run is complete; who is here has an older state"));
+	assert_non_null(strstr(text, "the run is complete; the present workers have an older state"));
 	assert_null(strstr(text, "give up"));
 	free(text);
 }

@@ -112,7 +112,7 @@ static void a_round_that_is_on_no_disk_any_more(void **state) {
 	forget_after(&e, 2, 2);
 	e2e_start_coordinator(&e);
 	e2e_start_workers(&e, N);
-	expect_told(&e, "state_lost", "have come back without it");
+	expect_told(&e, "state_lost", "came back without it");
 	/* Worker 1 has log 4, but nothing after it says that round 4 was committed: the document does. */
 	expect_told(&e, "rollback_possible", "--to-round 5");
 	roll_back(&e, "7", false, 1);

@@ -320,8 +320,8 @@ static void refuses_to_tell(const char *link, const char *why) {
 
 static void test_one_that_cannot_be_read_stays(void **state) {
 	(void)state;
-	refuses_to_tell(".", LAB_CHECKPOINT_FILE ": cannot read");                                     /* EISDIR */
-	refuses_to_tell(LAB_CHECKPOINT_FILE, LAB_CHECKPOINT_FILE ": cannot tell whether it is there"); /* ELOOP */
+	refuses_to_tell(".", LAB_CHECKPOINT_FILE ": cannot read");                                    /* EISDIR */
+	refuses_to_tell(LAB_CHECKPOINT_FILE, LAB_CHECKPOINT_FILE ": cannot check whether it exists"); /* ELOOP */
 }
 
 static void test_no_checkpoint_serves(void **state) {

@@ -69,7 +69,7 @@ static void test_list(void **state) {
 	assert_int_equal(count_of("files"), 12);
 	assert_string_equal(state_of("snapshot-8.rvs"), "header ok, recovery starts here");
 	assert_string_equal(state_of("snapshot-4.rvs"), "header ok");
-	assert_string_equal(state_of("log-9.rvl"), "a vote; nothing proves that it was committed");
+	assert_string_equal(state_of("log-9.rvl"), "a vote, not proven to be committed");
 	assert_non_null(strstr(state_of("log-2.rvl"), "damaged: its header is damaged"));
 }
 
@@ -193,7 +193,7 @@ static void test_prune(void **state) {
 	assert_true(exists("snapshot-8.rvs") && exists("log-8.rvl"));
 	json_decref(facts);
 	assert_int_equal(checkpoint_prune(w.dir, &one, false, &facts, &et), RV_OK);
-	assert_string_equal(text_of("safe"), "there is nothing to remove");
+	assert_string_equal(text_of("safe"), "nothing to remove");
 }
 
 static void test_prune_removes_nothing_that_is_needed(void **state) {

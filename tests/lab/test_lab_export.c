@@ -279,13 +279,13 @@ static void test_tokenizer_must_be_the_runs(void **state) {
 	snprintf(options, sizeof options, "tokenizer-hash = %s\n", hex);
 	worker_dir_release(&w);
 	worker_dir_init(&w, options);
-	source_refused(w.dir, 0, "", RV_E_INVALID, "not beside the weights: --tokenizer FILE");
-	source_refused(w.dir, 0, "bytes", RV_E_INVALID, "not beside the weights: --tokenizer FILE");
+	source_refused(w.dir, 0, "", RV_E_INVALID, "not beside the weights: use --tokenizer FILE");
+	source_refused(w.dir, 0, "bytes", RV_E_INVALID, "not beside the weights: use --tokenizer FILE");
 	size_t n = strlen(text);
 	char *other = malloc(n + 2);
 	snprintf(other, n + 2, "%s ", text);
 	fixture_write(w.dir, "tokenizer.json", (const uint8_t *)other, n + 1, path, sizeof path);
-	source_refused(w.dir, 0, "", RV_E_INVALID, "--tokenizer FILE names another: tokenizer ");
+	source_refused(w.dir, 0, "", RV_E_INVALID, "use --tokenizer FILE for another: tokenizer ");
 	source_refused(w.dir, 0, path, RV_E_INVALID, "the run expects the file with hash");
 	fixture_write(w.dir, "tokenizer.json", (const uint8_t *)text, n, path, sizeof path);
 	struct export_source s;

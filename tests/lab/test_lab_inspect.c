@@ -220,7 +220,7 @@ static void test_configurations(void **state) {
 	json_decref(facts);
 	write_text("run.conf", "rounds = 2\nfragments = 3\n", path);
 	facts = facts_of("run.conf", "run's configuration");
-	assert_non_null(strstr(string(facts, "not_usable"), "never would be"));
+	assert_non_null(strstr(string(facts, "not_usable"), "would never be"));
 	json_decref(facts);
 	write_text("run.conf", "rounds = 2\npreset = micro\n", path); /* as new-run takes it */
 	facts = facts_of("run.conf", "run's configuration");

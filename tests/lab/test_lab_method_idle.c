@@ -150,7 +150,7 @@ static void test_cells_that_differ_in_nothing_that_counts_are_one(void **state) 
 	sweep_release(&s);
 	sweep_file_release(&file);
 	open_sweep("min-workers = 1,3\nworkers = 2\n", &file, &s, &et, RV_E_RANGE);
-	assert_non_null(strstr(et.text, "min-workers = 3: a round of workers = 2 never comes to so many"));
+	assert_non_null(strstr(et.text, "min-workers = 3: a round of workers = 2 never has enough"));
 	sweep_file_release(&file);
 	open_sweep("method = ddp\nmin-workers = 3\nworkers = 1\n", &file, &s, &et, RV_OK); /* a baseline has no rounds */
 	sweep_release(&s);

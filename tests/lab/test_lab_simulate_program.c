@@ -122,18 +122,18 @@ static void test_solve(void **state) {
 	line = json_line(0);
 	assert_true(number(line, "utilisation") > 0.9 - 1e-6 && number(line, "utilisation") < 0.9 + 1e-6);
 	json_decref(line);
-	check("--steps-per-round 1 --solve utilisation=0.95 --format text", 0, "none is enough");
+	check("--steps-per-round 1 --solve utilisation=0.95 --format text", 0, "none suffices");
 	check("--method diloco --steps-per-round 1 --solve utilisation=0.95", 1, "raise --steps-per-round");
 }
 
 /* A line that one worker needs would be a line for nothing. */
 static void test_one_worker_needs_no_line(void **state) {
 	(void)state;
-	check("--workers 1 --solve utilisation=0.95", 1, "one worker has nobody to send to");
+	check("--workers 1 --solve utilisation=0.95", 1, "one worker does not exchange");
 	check("--workers 1 --solve utilisation=0.95 --method streaming", 1, "try --workers 2");
-	check("--workers 1 --rate 1bit --format text", 0, "1 worker, which has nothing to send, rounds of");
+	check("--workers 1 --rate 1bit --format text", 0, "1 worker, without exchanges, rounds of");
 	check("--workers 1 --rate 1bit --format text --method ddp", 0,
-		  "none is needed      100.00 %      83.3 min               0 B\n");
+		  "not needed      100.00 %      83.3 min               0 B\n");
 }
 
 static void test_refusals(void **state) {

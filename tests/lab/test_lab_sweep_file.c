@@ -126,7 +126,7 @@ static void test_what_is_refused(void **state) {
 	refused("rounds = 2\n\n[a\n", RV_E_INVALID, "plan.sweep:3: a section is [name]");
 	refused("[]\n", RV_E_INVALID, "plan.sweep:1: a section is [name]");
 	refused("[a] b\n", RV_E_INVALID, "plan.sweep:1: a section is [name]");
-	refused("[a]\n[b]\n[a]\n", RV_E_INVALID, "plan.sweep:3: section [a] is there already");
+	refused("[a]\n[b]\n[a]\n", RV_E_INVALID, "plan.sweep:3: section [a] occurs twice");
 	refused("[a-name-of-more-than-thirty-one-characters]\n", RV_E_RANGE, "more than 31 characters");
 	refused("[a]\nrounds = 2\n[b]\nworkres = 2\n", RV_E_INVALID, "plan.sweep:4: workres: unknown option");
 	refused("[a]\nrounds = 2\nrounds = 3\n", RV_E_INVALID, "plan.sweep:3: rounds is set twice");

@@ -199,7 +199,7 @@ static void test_what_is_refused(void **state) {
 	set("workers", "1,,2");
 	refused(RV_E_INVALID, "value 2 of the list is missing");
 	set("workers", "2,2");
-	refused(RV_E_INVALID, "workers: 2 stands in the list twice");
+	refused(RV_E_INVALID, "workers: 2 is in the list twice");
 	set("workers", "1,99");
 	refused(RV_E_RANGE, "workers = 99");
 	set("workers", "1,2");
@@ -208,7 +208,7 @@ static void test_what_is_refused(void **state) {
 	leave_out("outer");
 	set("sync-every", "3");
 	set("steps-per-round", "3");
-	refused(RV_E_INVALID, "the same thing");
+	refused(RV_E_INVALID, "are the same: give one of them");
 	leave_out("steps-per-round");
 	set("total-steps", "10");
 	refused(RV_E_RANGE, "total-steps = 10 is not a multiple of steps-per-round = 3");

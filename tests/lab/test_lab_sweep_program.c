@@ -218,7 +218,7 @@ static void test_a_cell_that_fails_does_not_stop_the_others(void **state) {
 	assert_int_equal(count("\"event\":\"cell_failed\""), 1);
 	assert_non_null(strstr(output, "failed with status 1: rivulet: "));
 	assert_non_null(strstr(output, "metrics.jsonl"));
-	assert_non_null(strstr(output, "train.log says why"));
+	assert_non_null(strstr(output, ": see "));
 	read_summary();
 	assert_int_equal(count(",done,"), 3);
 	assert_int_equal(count(",failed,"), 1);
@@ -246,8 +246,8 @@ static void test_a_cell_that_dies_of_a_signal_says_so(void **state) {
 	snprintf(limited, sizeof limited, "ulimit -f 64; exec %s", command);
 	assert_int_equal(run_shell(limited), 1);
 	assert_int_equal(count("\"event\":\"cell_failed\""), 1);
-	assert_non_null(strstr(output, "was ended by signal "));
-	assert_non_null(strstr(output, "it last said: "));
+	assert_non_null(strstr(output, "was killed by signal "));
+	assert_non_null(strstr(output, "its last line: "));
 }
 
 /* What a sweep finds in its directory and does not know, what has no effect in it, and what it need not train twice. */
@@ -366,7 +366,7 @@ static void test_stopped_and_continued(void **state) {
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 130);
-	assert_non_null(strstr(output, "the same command goes on"));
+	assert_non_null(strstr(output, "the same command continues"));
 	snprintf(path, sizeof path, "ls %s/out/*/checkpoint.rvc >/dev/null 2>&1", f.dir);
 	assert_int_equal(run_shell(path), 0);
 }

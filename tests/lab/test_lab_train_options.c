@@ -108,25 +108,25 @@ static void test_policies(void **state) {
 	assert_true(c.dylu && c.speeds[0] == 1 && c.speeds[1] == 0.5 && c.speeds[3] == 0.5 && c.step_ms == 100);
 	set("method", "easgd");
 	set("mix", "0.9");
-	refused(RV_E_INVALID, "speeds is of --method diloco");
+	refused(RV_E_INVALID, "speeds belongs to --method diloco");
 	set("speeds", "");
 	set("dylu", "no");
 	set("method", "fedavg");
 	set("merge", "trimmed_mean");
-	refused(RV_E_INVALID, "it takes 3 workers at least");
+	refused(RV_E_INVALID, "needs at least 3 workers");
 	set("min-workers", "4");
 	assert_int_equal(train_options_check(&o, &no_args, NULL), RV_OK);
 	set("min-workers", "1");
 	set("merge", "mean");
 	set("mix", "0");
 	set("round-ms", "10s");
-	refused(RV_E_INVALID, "give --speeds and --step-ms");
+	refused(RV_E_INVALID, "use --speeds and --step-ms");
 	set("round-ms", "0");
 	struct rv_errtext what = {0};
 	assert_false(train_options_only_warm_up(&o, &what));
 	o.run.warmup_steps = o.run.rounds * o.run.steps_per_round;
 	assert_true(train_options_only_warm_up(&o, &what));
-	assert_non_null(strstr(what.text, "the learning rate never comes to lr = "));
+	assert_non_null(strstr(what.text, "the learning rate never reaches lr = "));
 	o.run.warmup_steps = 0;
 	set("replicas-mode", "fixed-tokens");
 	set("workers", "3");
@@ -142,7 +142,7 @@ static void test_late_updates(void **state) {
 	assert_true(train_options_resolve(&o).run.eager_share == 0.25);
 	set("drop-sync", "0.5");
 	refused(RV_E_INVALID,
-			"drop-sync is of --method diloco and its kind, without overlap-steps and with updates = waited");
+			"drop-sync belongs to --method diloco and its kind, without overlap-steps and with updates = waited");
 	set("drop-sync", "0");
 	set("outer", "adam");
 	refused(RV_E_INVALID, "updates = eager with outer = adam");
@@ -157,7 +157,7 @@ static void test_late_updates(void **state) {
 	set("method", "eager");
 	refused(RV_E_INVALID, "method eager has updates = eager: for updates = delayed use --method diloco");
 	set("method", "ddp");
-	refused(RV_E_INVALID, "updates are of --method diloco and its kind, not of ddp");
+	refused(RV_E_INVALID, "updates belong to --method diloco and its kind, not to ddp");
 	set("method", "fedopt");
 	set("updates", "eager");
 	refused(RV_E_INVALID, "updates = eager with outer = adam");

@@ -1,24 +1,28 @@
-/* attention_blocks.h: causal attention of one head, forward and backward, without ever holding a T x T matrix; a
- * template. The file that includes it has included one of the word_*.h.
+/* attention_blocks.h: causal attention of one head, forward and backward, without ever holding a T
+ * x T matrix; a template. The file that includes it has included one of the word_*.h.
  *
- * The idea (after FlashAttention, Dao et al. 2022, and its recomputation in the backward pass): queries are taken a
- * block at a time and scores are kept *transposed*, (key, query), so that
- *   - a query is a lane: its maximum and its sum over keys are lane-wise, without horizontal reductions;
- *   - P^T is already the operand A of P V, and read the other way that of P^T dO and dS^T Q: none of the five products
- *     of the backward pass moves a score matrix; where a word holds two elements, the pass that writes P and dS writes
- *     words.
- * Keys and values are operand A of the score products as rows, which is a plain copy. All operands B are panels of
- * TILE_COLS columns (pack.h). A tile of scores that causality hides is not computed, and the sums of the other
- * products stop at the last key (begin at the first query) that their tile can see. Backward recomputes P from the
- * saved log-sum-exp a block of keys at a time, so that its score blocks stay near. Exponentials are powers of two:
- * 2^(score * scale * log2 e - ...) costs one multiply-add to prepare.
+ * The idea (after FlashAttention, Dao et al. 2022, and its recomputation in the backward pass):
+ * queries are taken a block at a time and scores are kept *transposed*, (key, query), so that
+ *   - a query is a lane: its maximum and its sum over keys are lane-wise, without horizontal
+ *     reductions;
+ *   - P^T is already the operand A of P V, and read the other way that of P^T dO and dS^T Q: none
+ *     of the five products of the backward pass moves a score matrix; where a word holds two
+ *     elements, the pass that writes P and dS writes words.
+ * Keys and values are operand A of the score products as rows, which is a plain copy. All operands
+ * B are panels of TILE_COLS columns (pack.h). A tile of scores that causality hides is not
+ * computed, and the sums of the other products stop at the last key (begin at the first query) that
+ * their tile can see. Backward recomputes P from the saved log-sum-exp a block of keys at a time,
+ * so that its score blocks stay near. Exponentials are powers of two: 2^(score * scale * log2 e -
+ * ...) costs one multiply-add to prepare.
  *
- * Measured (bench_kernels, B8 T256, 6 heads of 64, counting the half that causality leaves): one Zen 5 core 165 to 170
- * GFLOP/s forward and 175 to 183 backward in fp32, of 262; 250 and 285 in bf16, of 475. The products themselves run at
- * 90 % and more; the rest is packing, exponentials and what memory costs although rows are asked for ahead.
+ * Measured (bench_kernels, B8 T256, 6 heads of 64, counting the half that causality leaves): one
+ * Zen 5 core 165 to 170 GFLOP/s forward and 175 to 183 backward in fp32, of 262; 250 and 285 in
+ * bf16, of 475. The products themselves run at 90 % and more; the rest is packing, exponentials and
+ * what memory costs although rows are asked for ahead.
  *
- * Layouts: hd = head_dim, hp = hd rounded up to VL. Rows (operand A): (slices of ROW_WORDS words, tokens, ROW_WORDS).
- * Panels (operand B): (panels, words of k, TILE_COLS). */
+ * Layouts: hd = head_dim, hp = hd rounded up to VL. Rows (operand A): (slices of ROW_WORDS words,
+ * tokens, ROW_WORDS). Panels (operand B): (panels, words of k, TILE_COLS).
+ */
 #ifndef RV_KERNELS_CPU_ISA_ATTENTION_BLOCKS_H
 #define RV_KERNELS_CPU_ISA_ATTENTION_BLOCKS_H
 
@@ -34,7 +38,7 @@ enum {
 	ROW_WORDS = 64,
 	ROW = ROW_WORDS * K_PER_WORD, /* elements of a head that one slice of packed rows holds */
 	AHEAD_ARRAYS = 6,
-	AHEAD_TOKENS = 2 * QUERIES, /* asked for at most so far ahead */
+	AHEAD_TOKENS = 2 * QUERIES, /* asked for at most this far ahead */
 	LINE_FLOATS = 16,           /* of a cache line */
 };
 _Static_assert(KEYS % K_PER_WORD == 0 && QUERIES % K_PER_WORD == 0, "blocks begin at whole words");
@@ -49,7 +53,8 @@ static size_t round_up(int n, int to) {
 	return (size_t)((n + to - 1) / to * to);
 }
 
-/* Floats of packed operands: rows for A, and panels for B with `cols` columns and k elements. */
+/* Return the floats of packed operands: rows for A, and panels for B with `cols` columns and k
+ * elements. */
 static size_t rows_size(int tokens, int hd) {
 	return round_up(hd, ROW) / K_PER_WORD * (size_t)tokens;
 }
@@ -58,12 +63,12 @@ static size_t panels_size(int cols, int k) {
 	return round_up(cols, TILE_COLS) * (size_t)words_of(k);
 }
 
-/* Words between two panels whose k runs over tokens. */
+/* Returns the words between two panels whose k runs over tokens. */
 static size_t token_panel(int tokens) {
 	return (size_t)words_of(tokens) * TILE_COLS;
 }
 
-/* Tokens [from, from + n) of `tokens`. */
+/* Packs tokens [from, from + n) of `tokens` as rows. */
 static void pack_rows(float *dst, size_t tokens, const float *src, ptrdiff_t ld, int from, int n, int hd) {
 	for (int d = 0; d < hd; d += ROW, dst += tokens * ROW_WORDS)
 		for (int i = from; i < from + n; i++)
@@ -71,13 +76,14 @@ static void pack_rows(float *dst, size_t tokens, const float *src, ptrdiff_t ld,
 				vstore(dst + i * ROW_WORDS + j / K_PER_WORD, words_along_k(src + i * ld + d + j, hd - d - j));
 }
 
-/* Columns are tokens, k runs over the head. */
+/* Packs columns that are tokens; k runs over the head. */
 static void pack_columns(float *dst, const float *src, ptrdiff_t ld, int tokens, int hd) {
 	const struct pack_source s = {.p = src, .ld = ld};
 	pack_row_major(dst, TILE_COLS, &s, tokens, hd);
 }
 
-/* Columns are the head's elements, k runs over `tokens`, of which [from, from + n) are packed; from is whole words. */
+/* Packs columns that are the head's elements; k runs over `tokens`, of which [from, from + n) are
+ * packed; from is whole words. */
 static void pack_tokens(float *dst, int tokens, const float *src, ptrdiff_t ld, int from, int n, int hd) {
 	const struct pack_source s = {.p = src + from * ld, .ld = ld, .k_major = true};
 	pack_k_major(dst + from / K_PER_WORD * TILE_COLS, TILE_COLS, token_panel(tokens), &s, hd, n);
@@ -90,8 +96,8 @@ static void unpack(float *dst, ptrdiff_t ld, const float *src, int rows, int hd,
 			vstore_n(dst + i * ld + d, vload(src + (size_t)i * hp + d) * scale, hd - d);
 }
 
-/* Rows that later blocks will read or write: asked for some with every tile, so that memory works while the tiles
- * compute. */
+/* Rows that later blocks will read or write: some are prefetched with every tile, so that memory
+ * works while the tiles compute. */
 struct ahead {
 	struct {
 		const float *p; /* NULL: none */
@@ -108,19 +114,19 @@ RV_ALWAYS_INLINE void look_ahead(struct ahead *a) {
 				__builtin_prefetch(a->from[j].p + a->row * a->from[j].ld + d, 0, 2);
 }
 
-/* The block at `token` begins; there are `tokens`. */
+/* Starts prefetching for the block at `token` of `tokens`. */
 static void look_from(struct ahead *a, int token, int tokens) {
 	a->row = max_int(a->row, token);
 	a->end = min_int(tokens, token + AHEAD_TOKENS);
 }
 
-/* Queries [q0, q0 + n) and keys [key0, key0 + keys): what one score block is about. */
+/* A score block: queries [q0, q0 + n) and keys [key0, key0 + keys). */
 struct block {
 	int q0, n, key0, keys;
 	struct ahead *ahead;
 };
 
-/* Rows [begin, begin + count) are tile s of `tiles` equal ones. */
+/* Rows [begin, begin + count): tile s of `tiles` equal ones. */
 struct tile_rows {
 	int begin, count;
 };
@@ -141,7 +147,8 @@ RV_ALWAYS_INLINE void tile_of_width(int rows, bool narrow, ptrdiff_t a_i, ptrdif
 		tile(rows, 2, a_i, a_k, t);
 }
 
-/* scores (keys, QUERIES) = rows . columns, where a query of the block may see the key. `rows`: of all tokens. */
+/* Computes scores (keys, QUERIES) = rows . columns, where a query of the block may see the key.
+ * `rows`: of all tokens. */
 static void score_block(float *scores, const float *rows, size_t tokens, const float *columns, const struct block *b,
 						int hd) {
 	int tiles = tiles_of(b->keys);
@@ -164,7 +171,8 @@ static void score_block(float *scores, const float *rows, size_t tokens, const f
 			}
 }
 
-/* c (n, hd) (+)= p^T . panels: sums over the keys that a tile's last query sees. p (words of keys, QUERIES). */
+/* Computes c (n, hd) (+)= p^T . panels: sums over the keys that a tile's last query sees. p (words
+ * of keys, QUERIES). */
 static void sum_over_keys(float *c, const float *p, const float *panels, size_t panel, const struct block *b, int hd,
 						  bool add) {
 	ptrdiff_t hp = (ptrdiff_t)round_up(hd, VL);
@@ -188,7 +196,8 @@ static void sum_over_keys(float *c, const float *p, const float *panels, size_t 
 		}
 }
 
-/* c (keys, hd) += p . panels: sums over the queries that see a tile's first key. p (keys, words of QUERIES). */
+/* Computes c (keys, hd) += p . panels: sums over the queries that see a tile's first key. p (keys,
+ * words of QUERIES). */
 static void sum_over_queries(float *c, const float *p, const float *panels, size_t panel, const struct block *b,
 							 int hd) {
 	enum { P_ROW = QUERIES / K_PER_WORD };
@@ -210,12 +219,13 @@ static void sum_over_queries(float *c, const float *p, const float *panels, size
 		}
 }
 
-/* Which queries of vector `v` of the block see key `key`: all, some (from the lane that is returned on) or none. */
+/* Returns the first lane of queries of vector `v` of the block that sees key `key`: <= 0 all do, >=
+ * VL none. */
 RV_ALWAYS_INLINE int first_lane(int key, int q0, int v) {
 	return key - q0 - v * VL;
 }
 
-/* 2^(score * scale - shift), 0 in the lanes before `first`. */
+/* Returns 2^(score * scale - shift), 0 in the lanes before `first`. */
 RV_ALWAYS_INLINE vf probability(const float *score, vf scale, vf shift, int first) {
 	vf e = vexp2(vfma(vload(score), scale, -shift));
 	return first > 0 ? vkeep_from(e, first, vset1(0)) : e;
@@ -234,8 +244,8 @@ static void largest_scores(vf largest[QUERY_VECTORS], const float *scores, int q
 	}
 }
 
-/* scores (keys, QUERIES) become words (words of keys, QUERIES) of e^(score - largest), 0 where a query does not see the
- * key; returns the log-sum-exp and the inverse sum per query. */
+/* Replaces scores (keys, QUERIES) by words (words of keys, QUERIES) of e^(score - largest), 0 where
+ * a query does not see the key; writes the log-sum-exp and the inverse sum per query. */
 static void softmax_block(float *scores, int q0, int keys, float scale, float lse[QUERIES], float inverse[QUERIES]) {
 	vf largest[QUERY_VECTORS];
 	largest_scores(largest, scores, q0, keys);
@@ -300,7 +310,7 @@ struct group_work {
 	size_t hp;
 };
 
-/* Floats before each part, in the order of struct group_work; returns the total. */
+/* Sets each part, in the order of struct group_work; returns the total in floats. */
 static size_t group_parts(float **parts[], float *base, const struct group_work *w) {
 	size_t head = (size_t)w->t * w->hp, block = panels_size(QUERIES, w->hd), tokens = panels_size(w->hd, QUERIES);
 	const size_t sizes[] = {rows_size(w->t, w->hd),
@@ -349,7 +359,7 @@ static float row_dot(const float *a, const float *b, int n) {
 	return vreduce_add(s);
 }
 
-/* Everything of one block of n queries of query head `head` that its keys will need. */
+/* Packs all data of a block of n queries of query head `head` that its keys will need. */
 static void load_queries(const struct group_work *w, const struct attention_group *a, int head, int q0, int n) {
 	const float *q = a->q + head * w->hd + q0 * a->ld;
 	ptrdiff_t out_at = head * w->hd + q0 * a->out_ld;
@@ -365,8 +375,8 @@ static void load_queries(const struct group_work *w, const struct attention_grou
 	}
 }
 
-/* One key (row i of the block) and vector v of queries: p = e^(score - lse) and ds = p (dp - dot), 0 where the query
- * does not see the key; in: p holds scores, ds holds dp. */
+/* Computes, for key `i` of the block and vector v of queries, p = e^(score - lse) and ds = p (dp -
+ * dot), 0 where the query does not see the key; before, p holds scores and ds holds dp. */
 RV_ALWAYS_INLINE void recompute(const struct group_work *w, const struct block *b, int i, int v, vf factor, vf *p,
 								vf *ds) {
 	int first = first_lane(b->key0 + i, b->q0, v), at = i * QUERIES + v * VL;
@@ -379,8 +389,8 @@ RV_ALWAYS_INLINE void recompute(const struct group_work *w, const struct block *
 		*ds = vkeep_from(*ds, first, vset1(0));
 }
 
-/* K_PER_WORD keys at a time, since words of ds are written along both. A row of words is written over a row of scores
- * that has been read. */
+/* Recomputes a block, K_PER_WORD keys at a time, since words of ds are written along both. A row of
+ * words is written over a row of scores that has been read. */
 static void recompute_block(const struct group_work *w, const struct block *b) {
 	vf factor = vset1(log2_e / sqrtf((float)w->hd));
 	for (int i = 0; i < b->keys; i += K_PER_WORD)
@@ -413,7 +423,7 @@ static void backward_block(const struct group_work *w, const struct block *b) {
 	sum_over_keys(w->dq, w->ds_keys, w->k_panels + key0 / K_PER_WORD * TILE_COLS, token_panel(w->t), b, w->hd, true);
 }
 
-/* Keys and values are packed when the first query comes that sees them. */
+/* Packs keys and values, for the first query that sees them. */
 static void load_keys(const struct group_work *w, const struct attention_group *a, int from, int n) {
 	pack_rows(w->k, (size_t)w->t, a->k, a->ld, from, n, w->hd);
 	pack_rows(w->v, (size_t)w->t, a->v, a->ld, from, n, w->hd);

@@ -1,14 +1,17 @@
-/* attention_cached.c: attention of a few queries that share one key/value head, over a cache of keys and values.
+/* attention_cached.c: attention of a few queries that share one key/value head, over a cache of
+ * keys and values.
  *
- * The idea: decoding reads the whole cache for every token, so memory decides; the queries that read the same keys (the
- * heads of a group, some tokens of a prompt) share that reading. They are the rows of two products, scores and output,
- * whose other operands are packed a block of keys at a time. A query's scores, its softmax and its output depend on its
- * position and on the cache alone, summed over absolute blocks of keys, never on the queries beside it: the same bits
- * in every call. 8 bytes read per channel of every position, once for each ROWS queries.
+ * The idea: decoding reads the whole cache for every token, so memory decides; the queries that
+ * read the same keys (the heads of a group, some tokens of a prompt) share that reading. They are
+ * the rows of two products, scores and output, whose other operands are packed a block of keys at a
+ * time. A query's scores, its softmax and its output depend on its position and on the cache alone,
+ * summed over absolute blocks of keys, never on the queries beside it: the same bits in every call.
+ * 8 bytes read per channel of every position, once for each ROWS queries.
  *
- * Measured (one Zen 5 core of a machine busy with other work): one token over 512 positions in the second-level cache
- * 61 GB/s, over 96 MB in memory the rate of plain reading; a prompt of 512 tokens 140 to 155 GFLOP/s of a peak of 250,
- * where attention_forward does 200. */
+ * Measured (one Zen 5 core of a machine busy with other work): one token over 512 positions in the
+ * second-level cache 61 GB/s, over 96 MB in memory the rate of plain reading; a prompt of 512
+ * tokens 140 to 155 GFLOP/s of a peak of 250, where attention_forward does 200.
+ */
 #include "kernels/cpu/isa/word_fp32.h"
 
 #include "kernels/cpu/isa/pack.h"
@@ -44,17 +47,17 @@ static struct cached_work work_of(const struct attention_queries *a) {
 	return w;
 }
 
-/* Row `row` of the queries: token row / group, head row % group. */
+/* Returns row `row` of the queries: token row / group, head row % group. */
 static const float *query_of(const struct attention_queries *a, int row) {
 	return a->q + row / a->group * a->q_ld + (ptrdiff_t)(row % a->group) * a->head_dim;
 }
 
-/* How many keys it sees. */
+/* Returns how many keys the row sees. */
 static int keys_of(const struct attention_queries *a, int row) {
 	return a->first + row / a->group + 1;
 }
 
-/* C (m, n) (+)= A B; B in panels of TILE_COLS columns, `panel` floats apart. */
+/* Computes C (m, n) (+)= A B; B in panels of TILE_COLS columns, `panel` floats apart. */
 RV_ALWAYS_INLINE void product(struct tile_args t, int m, int n, ptrdiff_t a_i, ptrdiff_t a_k, ptrdiff_t panel) {
 	const struct tile_args start = t;
 	for (int j = 0; j < n; j += TILE_COLS)
@@ -66,8 +69,8 @@ RV_ALWAYS_INLINE void product(struct tile_args t, int m, int n, ptrdiff_t a_i, p
 		}
 }
 
-/* The scores of up to FEW rows with n <= VL keys at k, transposed in registers: packing would cost more than it saves.
- * Sums in the order of a tile. */
+/* Computes the scores of up to FEW rows with n <= VL keys at k, transposed in registers: packing
+ * would cost more than it saves. Sums in the order of a tile. */
 RV_ALWAYS_INLINE void score_few(float *scores, const float *q, const float *k, ptrdiff_t ld, int n, int m, int hd) {
 	vf sum[FEW] = {0};
 	for (int d = 0; d < hd; d += VL) {
@@ -90,7 +93,7 @@ RV_ALWAYS_INLINE void score_few(float *scores, const float *q, const float *k, p
 			vstore(scores + i * KEYS, sum[i]);
 }
 
-/* The scores of m rows with n keys from `key` on. */
+/* Computes the scores of m rows with n keys from `key` on. */
 static void score_keys(const struct cached_work *w, const struct attention_queries *a, int key, int n, int m) {
 	if (m <= FEW) {
 		for (int i = 0; i < n; i += VL)
@@ -108,7 +111,7 @@ static void score_keys(const struct cached_work *w, const struct attention_queri
 	product(t, m, n, 1, ROWS, (ptrdiff_t)a->head_dim * TILE_COLS);
 }
 
-/* out (+)= the scores of m rows times n values from `key` on. */
+/* Computes out (+)= the scores of m rows times n values from `key` on. */
 static void add_values(const struct cached_work *w, const struct attention_queries *a, int key, int n, int m) {
 	struct tile_args t = {.a = w->scores + (ptrdiff_t)key * m,
 						  .b = a->v + key * a->ld,
@@ -117,7 +120,7 @@ static void add_values(const struct cached_work *w, const struct attention_queri
 						  .c_i = w->hp,
 						  .k = n,
 						  .add = key > 0};
-	if (m <= FEW && a->head_dim % TILE_COLS == 0) { /* as they lie */
+	if (m <= FEW && a->head_dim % TILE_COLS == 0) { /* unpacked */
 		product(t, m, w->hp, KEYS, 1, TILE_COLS);
 		return;
 	}
@@ -129,8 +132,8 @@ static void add_values(const struct cached_work *w, const struct attention_queri
 	product(t, m, w->hp, KEYS, 1, (ptrdiff_t)panel);
 }
 
-/* Scores of one row, in blocks `block` floats apart, become e^(score - largest), 0 from key n to `end`, which is whole
- * blocks. Returns the inverse of their sum. */
+/* Replaces the scores of one row, in blocks `block` floats apart, by e^(score - largest), and by 0
+ * from key n to `end`, which is whole blocks. Returns the inverse of their sum. */
 static float softmax(float *p, ptrdiff_t block, int n, int end) {
 	vf none = vset1(-INFINITY), largest = none, sum = vset1(0);
 	for (int key = 0; key < n; key += VL) {
@@ -149,7 +152,7 @@ static float softmax(float *p, ptrdiff_t block, int n, int end) {
 	return 1 / vreduce_add(sum);
 }
 
-/* Rows [row, row + m). */
+/* Computes attention of rows [row, row + m). */
 static void attend(const struct cached_work *w, const struct attention_queries *a, int row, int m) {
 	int keys = keys_of(a, row + m - 1), hd = a->head_dim;
 	float scale = 1 / sqrtf((float)hd), share[ROWS];

@@ -1,8 +1,9 @@
-/* gemm_panels.h: the product of packed panels (pack.h); a template. The file that includes it has included one of the
- * word_*.h.
+/* gemm_panels.h: the product of packed panels (pack.h); a template. The file that includes it has
+ * included one of the word_*.h.
  *
- * The idea: copy both operands into panels in exactly the order in which the tile reads them, so that the inner loop is
- * sequential loads and multiply-adds whatever the transposes were. */
+ * The idea: copy both operands into panels in exactly the order in which the tile reads them, so
+ * that the inner loop is sequential loads and multiply-adds whatever the transposes were.
+ */
 #ifndef RV_KERNELS_CPU_ISA_GEMM_PANELS_H
 #define RV_KERNELS_CPU_ISA_GEMM_PANELS_H
 
@@ -23,7 +24,7 @@ static void pack_b(float *dst, const struct pack_source *src, int cols, int k) {
 		pack_row_major(dst, TILE_COLS, src, cols, k);
 }
 
-/* A tile that sticks out of C: computed beside it, then the part inside is copied. */
+/* Computes a tile that sticks out of C: beside it, then copies the part inside. */
 static void edge_tile(const struct packed_product *p, struct tile_args t, int rows, int cols) {
 	float beside[TILE_ROWS * TILE_COLS];
 	float *c = t.c;

@@ -1,4 +1,5 @@
-/* isa.h: what every file of this folder includes: the vector, and the prototypes of this instruction set's kernels. */
+/* isa.h: the common header of this folder: the vector, and the prototypes of this instruction set's
+ * kernels. */
 #ifndef RV_KERNELS_CPU_ISA_ISA_H
 #define RV_KERNELS_CPU_ISA_ISA_H
 

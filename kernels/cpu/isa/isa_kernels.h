@@ -1,16 +1,19 @@
-/* isa_kernels.h: the serial building blocks of the `cpu` backend, compiled once per instruction set.
+/* isa_kernels.h: the serial building blocks of the `cpu` backend, compiled once per instruction
+ * set.
  *
- * Nothing here starts a thread or allocates: kernels/cpu/cpu_*.c cut an operation into tasks, hand out workspaces and
- * call these on each task. All matrices are dense row-major fp32 unless a row distance `ld` is given. ISA_KERNELS
- * below is the one list: it makes the table's fields, the prototypes and the three tables. */
+ * Nothing here starts a thread or allocates: kernels/cpu/cpu_*.c cut an operation into tasks, hand
+ * out workspaces and call these on each task. All matrices are dense row-major fp32 unless a row
+ * distance `ld` is given. ISA_KERNELS below is the one list: it makes the table's fields, the
+ * prototypes and the three tables.
+ */
 #ifndef RV_KERNELS_CPU_ISA_KERNELS_H
 #define RV_KERNELS_CPU_ISA_KERNELS_H
 
 #include "kernels/backend.h"
 
-/* LayerNorm, or RMSNorm: without mean and bias (NULL). */
+/* Arguments of LayerNorm; of RMSNorm without mean and bias (NULL). */
 struct norm_rows {
-	float *sum; /* with b: where a + b goes; else NULL */
+	float *sum; /* with b: gets a + b; else NULL */
 	float *out, *mean, *rstd;
 	const float *a, *b; /* x = a, or a + b when b is not NULL */
 	const float *w, *bias;
@@ -18,7 +21,7 @@ struct norm_rows {
 	int n, c;
 };
 
-/* RMSNorm: without mean and db_part. */
+/* Arguments of their gradients; of RMSNorm's without mean and db_part. */
 struct norm_grad_rows {
 	float *dx;                /* += */
 	float *dw_part, *db_part; /* (c) each: = the sums over these rows */
@@ -37,7 +40,8 @@ struct attention_head {
 	int t, head_dim;
 };
 
-/* One key/value head and the `group` query heads that read it (q, dq, out, dout: heads are head_dim apart; lse: t). */
+/* One key/value head and the `group` query heads that read it (q, dq, out, dout: heads are head_dim
+ * apart; lse: t). */
 struct attention_group {
 	const float *q, *k, *v;
 	float *dq, *dk, *dv;
@@ -49,8 +53,9 @@ struct attention_group {
 	int t, head_dim, group;
 };
 
-/* Some consecutive tokens of one sequence, the first at position `first`, and of each the `group` query heads that read
- * one key/value head (heads are head_dim apart). k and v hold positions 0..first + tokens - 1, ld floats apart. */
+/* Consecutive tokens of one sequence, the first at position `first`, each with the `group` query
+ * heads that read one key/value head (heads are head_dim apart). k and v hold positions 0..first +
+ * tokens - 1, ld floats apart. */
 struct attention_queries {
 	const float *q;
 	ptrdiff_t q_ld; /* from token to token */
@@ -63,7 +68,7 @@ struct attention_queries {
 };
 
 struct softmax_rows {
-	float *logits; /* (n, ld): become grad_scale * (softmax - onehot), columns [v, ld) are not touched */
+	float *logits; /* (n, ld): become grad_scale * (softmax - onehot); columns [v, ld) are unchanged */
 	ptrdiff_t ld;
 	float *losses;          /* (n) */
 	const int32_t *targets; /* (n); -1: loss and gradient are 0 */
@@ -72,7 +77,7 @@ struct softmax_rows {
 	bool want_grad;
 };
 
-/* AdamW with everything that does not depend on the element folded in. */
+/* AdamW's constants, computed once for all elements. */
 struct adamw_consts {
 	float beta1, beta2;
 	float m_new, v_new;     /* (1 - beta1) * grad_scale, (1 - beta2) * grad_scale^2 */
@@ -80,7 +85,8 @@ struct adamw_consts {
 	float eps, keep;        /* keep = 1 - lr * weight_decay (1 where there is no decay) */
 };
 
-/* A matrix operand of a packed product: element (r, k) is at p[r * ld + k], or with k_major at p[k * ld + r]. */
+/* A matrix operand of a packed product: element (r, k) is at p[r * ld + k], or with k_major at p[k
+ * * ld + r]. */
 struct pack_source {
 	const float *p;
 	ptrdiff_t ld;
@@ -96,9 +102,9 @@ struct packed_product {
 	bool add;
 };
 
-/* One kind of packed product. Panels are `rows` rows of A, `cols` columns of B, word after word of k; a word is 4 bytes
- * and holds `k_per_word` elements (1 of fp32, 2 of bf16; the last one is filled up with 0). The last panel of A spills
- * up to 16 words more. */
+/* A kind of packed product. Panels are `rows` rows of A, `cols` columns of B, word after word of k;
+ * a word is 4 bytes and holds `k_per_word` elements (1 of fp32, 2 of bf16; the last one is padded
+ * with 0). The last panel of A spills up to 16 words more. */
 struct gemm_kernels {
 	const char *name; /* "fp32", "bf16" */
 	int rows, cols, k_per_word;

@@ -1,16 +1,18 @@
 /* layernorm.c: layer normalisation, alone and with the residual sum before it, and its gradient.
  *
- * The idea: a row (3 KB at C = 768) stays in the first-level cache, so the sum, the two statistics and the output are
- * one pass over memory: 8 bytes per element (12 read and 8 written with the residual sum); the gradient reads x, dout
- * and dx and writes dx, 16. The variance is taken around the mean, not as a difference of squares, which cancels.
+ * The idea: a row (3 KB at C = 768) stays in the first-level cache, so the sum, the two statistics
+ * and the output are one pass over memory: 8 bytes per element (12 read and 8 written with the
+ * residual sum); the gradient reads x, dout and dx and writes dx, 16. The variance is taken around
+ * the mean, not as a difference of squares, which cancels.
  *
- * Measured (bench_kernels, two Zen 5 cores, 8192 x 384): residual + norm 50 GB/s, gradient 82 GB/s; a triad over arrays
- * of that size 58. */
+ * Measured (bench_kernels, two Zen 5 cores, 8192 x 384): residual + norm 50 GB/s, gradient 82 GB/s;
+ * a triad over arrays of that size 58.
+ */
 #include "kernels/cpu/isa/isa.h"
 
 #include <math.h>
 
-/* The row of x: a, or a + b, which is also stored. Returns its sum. */
+/* Reads the row of x: a, or a + b, which is also stored. Returns its sum. */
 static float row_sum(float *sum, const float *a, const float *b, int c) {
 	vf s = vset1(0);
 	for (int i = 0; i < c; i += VL) {
@@ -54,7 +56,8 @@ void ISA(layernorm_rows)(const struct norm_rows *a) {
 	}
 }
 
-/* mean(g) and mean(g xhat) of one row for g = dout w; adds the row to dw_part and db_part. */
+/* Returns mean(g) and mean(g xhat) of one row for g = dout w; adds the row to dw_part and
+ * db_part. */
 static void grad_row_means(const struct norm_grad_rows *a, int row, float *g_mean, float *gx_mean) {
 	int c = a->c;
 	const float *x = a->x + (size_t)row * c, *dout = a->dout + (size_t)row * c;

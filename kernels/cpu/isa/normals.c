@@ -1,21 +1,24 @@
-/* normals.c: normally distributed values, as rv_rng_normal draws them one at a time, to the bit.
+/* normals.c: normally distributed values, bit for bit as rv_rng_normal draws them one at a time.
  *
- * The idea: each value depends on its counter alone, so a block of them is drawn in passes that are plain loops without
- * branches, which the compiler turns into vectors: random bits, the centre of the distribution for all, then the tails
- * (15 %), gathered side by side. What lies beyond the near tails (3 of 10^11) is drawn alone.
+ * The idea: each value depends on its counter alone, so a block of them is drawn in passes that are
+ * plain loops without branches, which the compiler turns into vectors: random bits, the centre of
+ * the distribution for all, then the tails (15 %), gathered side by side. Values beyond the near
+ * tails (3 of 10^11) are drawn alone.
  *
- * Measured (x86-64 with AVX-512, one core, ns a value; one at a time: 46): 8 with avx512, 13 avx2, 19 portable. */
+ * Measured (x86-64 with AVX-512, one core, ns a value; one at a time: 46): 8 with avx512, 13 avx2,
+ * 19 portable.
+ */
 #include "base/rng.h"
 #include "base/rng_inline.h"
 #include "kernels/cpu/isa/isa.h"
 
 enum { BLOCK = 256 };
 
-/* What a block's passes hand on; those of the tails are dense. */
+/* Values that a block's passes hand on; those of the tails are dense. */
 struct block {
 	double p[BLOCK], x[BLOCK], least[BLOCK]; /* least: the smaller of p and 1 - p */
 	double far[BLOCK], tail[BLOCK];          /* sqrt(-ln least), and the value */
-	int at[BLOCK];                           /* where in the block a tail's value goes */
+	int at[BLOCK];                           /* index in the block of a tail's value */
 	int n_tails;
 };
 

@@ -1,8 +1,9 @@
-/* pack.h: packing operands of products into panels, in exactly the order in which the tile reads them. The file that
- * includes it has included one of word_fp32.h, word_rounded.h and word_bf16.h, which say what a word of a panel (4
- * bytes) is:
+/* pack.h: packing operands of products into panels, in exactly the order in which the tile reads
+ * them. The file that includes it has included one of word_fp32.h, word_rounded.h and word_bf16.h,
+ * which define a word of a panel (4 bytes):
  *   K_PER_WORD      elements of k in one word,
- *   word_lanes(v)   words of the consecutive lanes of K_PER_WORD vectors, VL * K_PER_WORD elements of k of one row,
+ *   word_lanes(v)   words of the consecutive lanes of K_PER_WORD vectors, VL * K_PER_WORD elements
+ *                   of k of one row,
  *   word_rows(v)    words of as many rows as there are lanes; vector j holds their element j of k,
  *   TILE_BROADCAST, TILE_MULTIPLY_ADD   where they are not those of tile.h. */
 #ifndef RV_KERNELS_CPU_ISA_PACK_H
@@ -11,7 +12,7 @@
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/cpu/isa/transpose.h"
 
-/* Rows of a strided source asked for ahead of time: the processor's own prefetching does not follow them. */
+/* Rows of a strided source to prefetch: the processor's own prefetching does not follow them. */
 enum { PREFETCH_ROWS = 16 };
 
 RV_ALWAYS_INLINE int min_int(int a, int b) {
@@ -22,7 +23,7 @@ RV_ALWAYS_INLINE int words_of(int k) {
 	return (k + K_PER_WORD - 1) / K_PER_WORD;
 }
 
-/* VL words of consecutive k from `src`, where `left` elements remain; what is missing is 0. */
+/* Returns VL words of consecutive k from `src`, where `left` elements remain, padded with 0. */
 RV_ALWAYS_INLINE vf words_along_k(const float *src, int left) {
 	vf v[K_PER_WORD];
 	for (int j = 0; j < K_PER_WORD; j++)
@@ -30,7 +31,8 @@ RV_ALWAYS_INLINE vf words_along_k(const float *src, int left) {
 	return word_lanes(v);
 }
 
-/* One word each of `rows` consecutive rows (up to VL) of a k-major source, where `left` elements of k remain. */
+/* Returns one word each of `rows` consecutive rows (up to VL) of a k-major source, where `left`
+ * elements of k remain. */
 RV_ALWAYS_INLINE vf words_along_row(const float *src, ptrdiff_t ld, int rows, int left) {
 	vf v[K_PER_WORD];
 	for (int j = 0; j < K_PER_WORD; j++)
@@ -38,9 +40,9 @@ RV_ALWAYS_INLINE vf words_along_row(const float *src, ptrdiff_t ld, int rows, in
 	return word_rows(v);
 }
 
-/* Word by word of k, all panels of it at once: the source is read along its rows. Panels are `panel` words apart. A
- * vector stored for a narrow panel spills into its next word, which is written after it; only the last word has to stop
- * at the panel's edge. */
+/* Packs word by word of k, all panels at once: the source is read along its rows. Panels are
+ * `panel` words apart. A vector stored for a narrow panel spills into its next word, which is
+ * written after it; only the last word must stop at the panel's edge. */
 RV_ALWAYS_INLINE void pack_k_major(float *dst, int width, size_t panel, const struct pack_source *s, int rows, int k) {
 	int words = words_of(k);
 	for (int i = 0; i < words; i++) {
@@ -58,7 +60,8 @@ RV_ALWAYS_INLINE void pack_k_major(float *dst, int width, size_t panel, const st
 	}
 }
 
-/* VL words of VL rows, transposed. Words are stored in ascending order, so that spills are overwritten. */
+/* Packs VL words of VL rows, transposed. Words are stored in ascending order, so that spills are
+ * overwritten. */
 RV_ALWAYS_INLINE void pack_block(float *dst, int width, const float *src, ptrdiff_t ld, int rows, int k) {
 	vf w[VL];
 #pragma GCC unroll 16

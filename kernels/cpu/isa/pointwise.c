@@ -1,14 +1,15 @@
 /* pointwise.c: elementwise operations and the column sums of bias gradients.
  *
- * The idea: one pass per operation over data that the matrix product before it has just left in cache. GELU is
- * x * sigmoid(2u) with u the cubic of Hendrycks & Gimpel, so one exponential and one division; its derivative reuses
- * the same sigmoid. Bytes moved per element: bias + GELU 12 (read pre, write pre and y), GELU gradient 12, column sums
- * 4. */
+ * The idea: one pass per operation over data that the matrix product before it has just left in
+ * cache. GELU is x * sigmoid(2u) with u the cubic of Hendrycks & Gimpel, so one exponential and one
+ * division; its derivative reuses the same sigmoid. Bytes moved per element: bias + GELU 12 (read
+ * pre, write pre and y), GELU gradient 12, column sums 4.
+ */
 #include "kernels/cpu/isa/isa.h"
 
 static const float two_sqrt_2_over_pi = 1.5957691216057308f, cubic = 0.044715f;
 
-/* e^(-2u) for u = sqrt(2/pi) (x + cubic x^3). */
+/* Returns e^(-2u) for u = sqrt(2/pi) (x + cubic x^3). */
 RV_ALWAYS_INLINE vf gelu_exp(vf x) {
 	return vexp(x * vfma(x * x, vset1(-two_sqrt_2_over_pi * cubic), vset1(-two_sqrt_2_over_pi)));
 }
@@ -17,7 +18,8 @@ RV_ALWAYS_INLINE vf gelu(vf x) {
 	return x / (vset1(1) + gelu_exp(x));
 }
 
-/* With s = sigmoid(2u): s + x s (1 - s) d(2u)/dx, where 1 - s = e^(-2u) s does not cancel. */
+/* Returns, with s = sigmoid(2u), s + x s (1 - s) d(2u)/dx, where 1 - s = e^(-2u) s does not
+ * cancel. */
 RV_ALWAYS_INLINE vf gelu_slope(vf x) {
 	vf e = gelu_exp(x), s = vset1(1) / (vset1(1) + e);
 	vf du = vfma(x * x, vset1(3 * two_sqrt_2_over_pi * cubic), vset1(two_sqrt_2_over_pi));
@@ -73,7 +75,8 @@ struct column_sums {
 	vf v[SUM_VECTORS];
 };
 
-/* Up to SUM_VECTORS * VL columns. Rows up to a block one after the other, blocks as a balanced tree. */
+/* Sums up to SUM_VECTORS * VL columns: rows up to a block one after the other, blocks as a balanced
+ * tree. */
 static struct column_sums sum_columns(const float *src, ptrdiff_t ld, int rows, int cols) {
 	struct column_sums s = {0};
 	if (rows <= SUM_BLOCK_ROWS) {

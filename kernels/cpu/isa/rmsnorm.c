@@ -1,16 +1,18 @@
-/* rmsnorm.c: root mean square normalisation, alone and with the residual sum before it, and its gradient.
+/* rmsnorm.c: root mean square normalisation, alone and with the residual sum before it, and its
+ * gradient.
  *
- * The idea is that of layernorm.c with one statistic and no bias: a row stays in the first-level cache between its
- * passes, so one pass over memory: 8 bytes per element (12 read and 8 written with the residual sum); the gradient
- * reads x, dout and dx and writes dx, 16.
+ * The idea is that of layernorm.c with one statistic and no bias: a row stays in the first-level
+ * cache between its passes, so one pass over memory: 8 bytes per element (12 read and 8 written
+ * with the residual sum); the gradient reads x, dout and dx and writes dx, 16.
  *
- * Measured (bench_kernels, one Zen 5 core, 8192 x 384): residual + norm 47 GB/s, gradient 54 to 63; a triad over arrays
- * of that size 50. */
+ * Measured (bench_kernels, one Zen 5 core, 8192 x 384): residual + norm 47 GB/s, gradient 54 to 63;
+ * a triad over arrays of that size 50.
+ */
 #include "kernels/cpu/isa/isa.h"
 
 #include <math.h>
 
-/* The sum of squares of the row of x: a, or a + b, which is also stored. */
+/* Returns the sum of squares of the row of x: a, or a + b, which is also stored. */
 static float row_squares(float *sum, const float *a, const float *b, int c) {
 	vf squares = vset1(0);
 	for (int i = 0; i < c; i += VL) {
@@ -38,7 +40,7 @@ void ISA(rmsnorm_rows)(const struct norm_rows *a) {
 	}
 }
 
-/* mean(g xhat) of one row for g = dout w; adds the row's dout xhat to dw_part. */
+/* Returns mean(g xhat) of one row for g = dout w; adds the row's dout xhat to dw_part. */
 static float grad_row_mean(const struct norm_grad_rows *a, int row) {
 	int c = a->c;
 	const float *x = a->x + (size_t)row * c, *dout = a->dout + (size_t)row * c;

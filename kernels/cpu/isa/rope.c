@@ -1,9 +1,12 @@
 /* rope.c: rotary position embedding of one token.
  *
- * The idea: the same angles turn every head, so the loop over heads is the inner one and the cosines and sines, which
- * lie interleaved in the table, are separated once per vector. 16 bytes moved per pair of channels.
+ * The idea: the same angles turn every head, so the loop over heads is the inner one and the
+ * cosines and sines, which lie interleaved in the table, are separated once per vector. 16 bytes
+ * moved per pair of channels.
  *
- * Measured (bench_kernels, one Zen 5 core, 2048 tokens of 6 heads of 64): 34 GB/s, where a triad does 45. */
+ * Measured (bench_kernels, one Zen 5 core, 2048 tokens of 6 heads of 64): 34 GB/s, where a triad
+ * does 45.
+ */
 #include "kernels/cpu/isa/isa.h"
 
 #if defined(__AVX512F__)

@@ -1,10 +1,12 @@
 /* softmax.c: softmax, cross-entropy and their gradient, in place on a chunk of logits.
  *
- * The idea: three passes over a row that the product before them left in cache: largest value; exponentials and their
- * sum, stored over the logits; scaled, with the target's share taken off. The logits of one chunk of tokens are the
- * only ones that ever exist. 8 bytes read and 8 written per logit beyond the product's own.
+ * The idea: three passes over a row that the product before them left in cache: largest value;
+ * exponentials and their sum, stored over the logits; scaled, with the target's share taken off.
+ * The logits of one chunk of tokens are the only ones that ever exist. 8 bytes read and 8 written
+ * per logit beyond the product's own.
  *
- * Measured (bench_kernels, two Zen 5 cores, V 256): the whole classifier, three products and this, 427 GFLOP/s of 500.
+ * Measured (bench_kernels, two Zen 5 cores, V 256): the whole classifier, three products and this,
+ * 427 GFLOP/s of 500.
  */
 #include "kernels/cpu/isa/isa.h"
 
@@ -25,11 +27,12 @@ static float row_max(const float *x, int n) {
 	}
 	for (; i + VL <= n; i += VL)
 		m0 = vmax(m0, vload(x + i));
-	m0 = vmax(m0, vload(x + n - VL)); /* the tail overlaps what has been seen */
+	m0 = vmax(m0, vload(x + n - VL)); /* the tail overlaps lanes already seen */
 	return vreduce_max(vmax(m0, m1));
 }
 
-/* The sum of e^(x - largest); with `out` also stored there (which may be x itself). */
+/* Returns the sum of e^(x - largest); with `out` also stores the terms there (it may be x
+ * itself). */
 static float exp_sum(float *out, const float *x, float largest, int n) {
 	vf m = vset1(largest), sum = vset1(0);
 	int i = 0;

@@ -1,10 +1,11 @@
 /* swiglu.c: the gated activation, silu(gate) * up, and its gradient.
  *
- * The idea: one exponential and one division per element in one pass. Forward moves 12 bytes per output, backward
- * 20.
+ * The idea: one exponential and one division per element in one pass. Forward moves 12 bytes per
+ * output, backward 20.
  *
- * Measured (bench_kernels, one Zen 5 core, 2048 x 768): 25 GB/s forward, 32 backward, where a triad does 49: the
- * exponential and the division bind on one core. */
+ * Measured (bench_kernels, one Zen 5 core, 2048 x 768): 25 GB/s forward, 32 backward, where a triad
+ * does 49: the exponential and the division bind on one core.
+ */
 #include "kernels/cpu/isa/isa.h"
 
 void ISA(swiglu_rows)(float *out, const float *gate_up, int n, int f) {
@@ -15,7 +16,8 @@ void ISA(swiglu_rows)(float *out, const float *gate_up, int n, int f) {
 		}
 }
 
-/* With e = e^-gate and s = sigmoid(gate): silu' = s (1 + gate (1 - s)), where 1 - s = e s does not cancel. */
+/* Computes the gradient, with e = e^-gate and s = sigmoid(gate): silu' = s (1 + gate (1 - s)),
+ * where 1 - s = e s does not cancel. */
 void ISA(swiglu_grad_rows)(float *dgate_up, const float *dout, const float *gate_up, int n, int f) {
 	for (int row = 0; row < n; row++, dout += f, gate_up += 2 * (ptrdiff_t)f, dgate_up += 2 * (ptrdiff_t)f)
 		for (int i = 0; i < f; i += VL) {

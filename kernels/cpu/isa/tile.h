@@ -1,14 +1,18 @@
-/* tile.h: the inner loop of every matrix product here: an mr x (nv * VL) tile of C held in registers.
+/* tile.h: the inner loop of every matrix product here: an mr x (nv * VL) tile of C held in
+ * registers.
  *
- * Per step of k it loads nv vectors of B once and broadcasts mr values of A, so 2 * mr * nv * VL operations cost
- * mr + nv loads. 14 x 2 vectors fill the 32 registers of AVX-512, 6 x 2 the 16 of AVX2. A is read as
- * a[i * a_i + k * a_k]: packed panels and transposed blocks have a_i = 1; blocks written by a tile have a_k = 1. */
+ * Per step of k it loads nv vectors of B once and broadcasts mr values of A, so 2 * mr * nv * VL
+ * operations cost mr + nv loads. 14 x 2 vectors fill the 32 registers of AVX-512, 6 x 2 the 16 of
+ * AVX2. A is read as a[i * a_i + k * a_k]: packed panels and transposed blocks have a_i = 1; blocks
+ * written by a tile have a_k = 1.
+ */
 #ifndef RV_KERNELS_CPU_ISA_TILE_H
 #define RV_KERNELS_CPU_ISA_TILE_H
 
 #include "kernels/cpu/isa/vec.h"
 
-/* What one word of A (4 bytes) times a vector of B adds to a vector of C. gemm_bf16.c has words of two bf16. */
+/* Adds to a vector of C the product of one word of A (4 bytes) and a vector of B. word_bf16.h has
+ * words of two bf16. */
 #ifndef TILE_MULTIPLY_ADD
 #define TILE_BROADCAST(p)          vset1(*(p))
 #define TILE_MULTIPLY_ADD(a, b, c) vfma(a, b, c)
@@ -24,7 +28,7 @@ enum { TILE_ROWS = 4 };
 enum { TILE_VECTORS = 2, TILE_COLS = TILE_VECTORS * VL };
 _Static_assert((int)TILE_ROWS <= (int)VL, "packing a panel of A stores one vector per k");
 
-/* One operand each: where it starts and how far apart its rows (and columns) are. */
+/* Operands of a tile: where each starts and how far apart its rows (and columns) are. */
 struct tile_args {
 	const float *a;
 	ptrdiff_t a_i, a_k;
@@ -44,7 +48,7 @@ RV_ALWAYS_INLINE void tile_fixed(int mr, int nv, ptrdiff_t a_i, ptrdiff_t a_k, c
 #pragma GCC unroll 2
 		for (int j = 0; j < nv; j++)
 			acc[i][j] = vset1(0);
-	if (t->add) /* C comes from further away than A and B: have it here when the loop ends */
+	if (t->add) /* C is further away than A and B: fetch it for the loop's end */
 #pragma GCC unroll 14
 		for (int i = 0; i < mr; i++)
 #pragma GCC unroll 2
@@ -74,7 +78,8 @@ RV_ALWAYS_INLINE void tile_fixed(int mr, int nv, ptrdiff_t a_i, ptrdiff_t a_k, c
 		tile_fixed(mr, nv, a_i, a_k, t);                                                                               \
 		return;
 
-/* mr in 1..TILE_ROWS. The strides of A are arguments so that a constant one becomes part of the addresses. */
+/* Computes a tile of mr rows in 1..TILE_ROWS. The strides of A are arguments so that a constant one
+ * becomes part of the addresses. */
 RV_ALWAYS_INLINE void tile(int mr, int nv, ptrdiff_t a_i, ptrdiff_t a_k, const struct tile_args *t) {
 	switch (mr) {
 #if defined(__AVX512F__)

@@ -1,10 +1,12 @@
-/* transpose.h: VL x VL floats transposed in registers: log2(VL) rounds in which vectors exchange halves. */
+/* transpose.h: VL x VL floats transposed in registers: log2(VL) rounds in which vectors exchange
+ * halves. */
 #ifndef RV_KERNELS_CPU_ISA_TRANSPOSE_H
 #define RV_KERNELS_CPU_ISA_TRANSPOSE_H
 
 #include "kernels/cpu/isa/vec.h"
 
-/* Lane l of the round that exchanges blocks of h: from the first vector, or (>= VL) from the second. */
+/* Lane l of the round that exchanges blocks of h: from the first vector, or (>= VL) from the
+ * second. */
 #define LOW_(l, h)  (((l) & (h)) ? VL + (l) - (h) : (l))
 #define HIGH_(l, h) (((l) & (h)) ? VL + (l) : (l) + (h))
 
@@ -36,8 +38,8 @@ RV_ALWAYS_INLINE void vtranspose(vf r[VL]) {
 	EXCHANGE_(r, 1)
 }
 
-/* dst[j * dst_ld + i] = scale * src[i * src_ld + j] for i < rows <= VL, j < cols <= VL. Always writes VL lanes of each
- * of the cols rows of dst: those past `rows` are 0. */
+/* Computes dst[j * dst_ld + i] = scale * src[i * src_ld + j] for i < rows <= VL, j < cols <= VL.
+ * Always writes VL lanes of each of the cols rows of dst: those past `rows` are 0. */
 RV_ALWAYS_INLINE void transpose_block(float *dst, ptrdiff_t dst_ld, const float *src, ptrdiff_t src_ld, int rows,
 									  int cols, vf scale) {
 	vf r[VL];
@@ -58,7 +60,7 @@ RV_ALWAYS_INLINE void transpose_block(float *dst, ptrdiff_t dst_ld, const float 
 		vstore(dst + i * dst_ld, r[i]);
 }
 
-/* The same for any size: dst (cols, dst_ld), of which lanes [rows, rows rounded up to VL) are 0. */
+/* Does the same for any size: dst (cols, dst_ld), with 0 in lanes [rows, rows rounded up to VL). */
 static inline void transpose(float *dst, ptrdiff_t dst_ld, const float *src, ptrdiff_t src_ld, int rows, int cols,
 							 float scale) {
 	for (int i = 0; i < rows; i += VL)

@@ -1,8 +1,9 @@
 /* vec.h: one vector of floats, as wide as the instruction set that this file is being compiled for.
  *
- * Every file of this folder is compiled once per instruction set (see kernels/CMakeLists.txt), with RV_ISA naming it:
- * avx512, avx2 or portable. Kernels are written once, over `vf` (VL floats) and the few operations below; what GCC's
- * vector extensions cannot say is an intrinsic here and nowhere else. */
+ * Every file of this folder is compiled once per instruction set (see kernels/CMakeLists.txt), with
+ * RV_ISA naming it: avx512, avx2 or portable. Kernels are written once, over `vf` (VL floats) and
+ * the few operations below; only here are operations without a GCC vector extension, as intrinsics.
+ */
 #ifndef RV_KERNELS_CPU_ISA_VEC_H
 #define RV_KERNELS_CPU_ISA_VEC_H
 
@@ -44,7 +45,7 @@ RV_ALWAYS_INLINE void vstore(float *p, vf v) {
 	*(vf_unaligned *)p = v;
 }
 
-/* The first k of VL lanes; the others are 0. k may be larger than VL. */
+/* Returns the first k of VL lanes and 0 in the others. k may be larger than VL. */
 RV_ALWAYS_INLINE vf vload_n(const float *p, ptrdiff_t k) {
 	if (k >= VL)
 		return vload(p);
@@ -71,7 +72,7 @@ RV_ALWAYS_INLINE void vstore_n(float *p, vf v, ptrdiff_t k) {
 #endif
 }
 
-/* a * b + c: fused where the instruction set has it. */
+/* Returns a * b + c: fused where the instruction set has it. */
 RV_ALWAYS_INLINE vf vfma(vf a, vf b, vf c) {
 #if defined(__AVX512F__)
 	return (vf)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
@@ -86,7 +87,7 @@ RV_ALWAYS_INLINE vf vblend(vu mask, vf yes, vf no) {
 	return (vf)((mask & (vu)yes) | (~mask & (vu)no));
 }
 
-/* b when either is NaN: put the value that may be NaN second and it comes through. */
+/* Returns the larger; b if either is NaN: pass a value that may be NaN as `b` to keep it. */
 RV_ALWAYS_INLINE vf vmax(vf a, vf b) {
 #if defined(__AVX512F__)
 	return (vf)_mm512_max_ps((__m512)a, (__m512)b);
@@ -127,7 +128,7 @@ RV_ALWAYS_INLINE vf viota(void) {
 	return r;
 }
 
-/* Lanes at and after `first` of v, `fill` before. */
+/* Returns v in lanes at and after `first`, `fill` before. */
 RV_ALWAYS_INLINE vf vkeep_from(vf v, int first, vf fill) {
 #if defined(__AVX512F__)
 	return (vf)_mm512_mask_blend_ps((__mmask16)(first <= 0   ? 0xffff
@@ -139,9 +140,11 @@ RV_ALWAYS_INLINE vf vkeep_from(vf v, int first, vf fill) {
 #endif
 }
 
-/* 2^x with a relative error below 2e-7, 0 below 2^-126; x < 128. NaN stays NaN.
+/* Returns 2^x with a relative error below 2e-7, 0 below 2^-126; x < 128. NaN stays NaN.
  *
- * x = k + r with k a whole number and |r| <= 1/2; 2^r is a polynomial fitted to a minimax error of 9e-8. */
+ * x = k + r with k a whole number and |r| <= 1/2; 2^r is a polynomial fitted to a minimax error of
+ * 9e-8.
+ */
 RV_ALWAYS_INLINE vf vexp2_fraction(vf r) {
 	vf p = vset1(0x1.5bba14p-10f);
 	p = vfma(p, r, vset1(0x1.3cea88p-7f));
@@ -184,16 +187,17 @@ RV_ALWAYS_INLINE float vreduce_max(vf v) {
 	return lanes[0];
 }
 
-/* VL / 2 floats as doubles. */
+/* Returns VL / 2 floats as doubles. */
 RV_ALWAYS_INLINE vd vload_wide(const float *p) {
 	return __builtin_convertvector(*(const vf_half_unaligned *)p, vd);
 }
 
-/* e^x with a relative error below 2e-7. Saturates at e^-87.3 and e^88.3; NaN stays NaN.
+/* Returns e^x with a relative error below 2e-7. Saturates at e^-87.3 and e^88.3; NaN stays NaN.
  *
- * x = k ln 2 + r with k a whole number and |r| <= ln 2 / 2. k comes from adding 1.5 * 2^23, which rounds to a whole
- * number in the low bits of the mantissa; ln 2 is split so that k * ln2_hi is exact. e^r - 1 - r is r^2 times a
- * polynomial fitted to a minimax error of 3e-9. */
+ * x = k ln 2 + r with k a whole number and |r| <= ln 2 / 2. k comes from adding 1.5 * 2^23, which
+ * rounds to a whole number in the low bits of the mantissa; ln 2 is split so that k * ln2_hi is
+ * exact. e^r - 1 - r is r^2 times a polynomial fitted to a minimax error of 3e-9.
+ */
 RV_ALWAYS_INLINE vf vexp(vf x) {
 	const vf magic = vset1(0x1.8p23f), log2_e = vset1(0x1.715476p0f);
 	const vf ln2_hi = vset1(-0x1.62e4p-1f), ln2_lo = vset1(-0x1.7f7d1cp-20f);

@@ -1,4 +1,5 @@
-/* advice.c: see advice.h. Names of packages: pypi.org, and NVIDIA's installation guides for CUDA, cuDNN and NCCL. */
+/* advice.c: see advice.h. Names of packages: pypi.org, and NVIDIA's installation guides for CUDA,
+ * cuDNN and NCCL. */
 #include "kernels/cuda/vendor/advice.h"
 
 #include <stdbool.h>

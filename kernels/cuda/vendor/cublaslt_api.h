@@ -1,5 +1,5 @@
-/* cublaslt_api.h: cuBLASLt's types and a table of its functions, under NVIDIA's own names: its header need not be there
- * to build, nor its library to link. No file includes this and cublasLt.h. */
+/* cublaslt_api.h: cuBLASLt's types and a table of its functions, under NVIDIA's own names: neither
+ * its header nor its library is needed to build. No file includes this and cublasLt.h. */
 #ifndef RV_CUDA_VENDOR_CUBLASLT_API_H
 #define RV_CUDA_VENDOR_CUBLASLT_API_H
 

@@ -1,4 +1,4 @@
-/* cudnn_api.h: cuDNN's types and a table of its functions, as cublaslt_api.h has them of cuBLASLt. */
+/* cudnn_api.h: cuDNN's types and a table of its functions, as in cublaslt_api.h. */
 #ifndef RV_CUDA_VENDOR_CUDNN_API_H
 #define RV_CUDA_VENDOR_CUDNN_API_H
 

@@ -1,12 +1,14 @@
-/* def_begin.h: the macros of the lists in this folder (*.def). No include guard: each list includes it, and def_end.h
- * behind its last line. The includer defines those that it wants; the others become nothing.
+/* def_begin.h: the macros of the lists in this folder (*.def). No include guard: each list includes
+ * it, and def_end.h behind its last line. The includer defines those that it wants; the others
+ * become nothing.
  *
  *   VENDOR_VALUE(name, value)       an enumerator
  *   VENDOR_ENUM(type)               an integer type of 4 bytes
  *   VENDOR_HANDLE(type)             a pointer to what only the library knows
  *   VENDOR_STRUCT(type, bytes)      a struct, its size
  *   VENDOR_FIELD(type, field, at)   a field of it, its offset in bytes
- *   VENDOR_FUNCTION(result, name, parameters) */
+ *   VENDOR_FUNCTION(result, name, parameters)
+ */
 #ifndef VENDOR_VALUE
 #define VENDOR_VALUE(name, value)
 #endif

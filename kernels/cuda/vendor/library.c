@@ -7,13 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* One name, tried in place after place. */
+/* A name, tried in place after place. */
 struct attempt {
 	const struct library *library;
 	const char *name;
 	void *table;
 	struct library_found *out;
-	struct rv_errtext unusable; /* of the first file that is there and cannot be used; "" when there is none */
+	struct rv_errtext unusable; /* of the first file that exists and cannot be used; "": none */
 };
 
 struct library_search library_search_with(const struct vendor_environment *env) {
@@ -36,14 +36,15 @@ static const char *resolve(void *handle, const struct library_symbol *symbols, v
 	return NULL;
 }
 
-/* Where the loader found it. */
+/* Writes the path where the loader found it. */
 static void remember_path(struct library_found *f, const char *fallback) {
 	struct link_map *map = NULL;
 	bool known = dlinfo(f->handle, RTLD_DI_LINKMAP, &map) == 0 && map && map->l_name[0];
 	(void)snprintf(f->path, sizeof f->path, "%s", known ? map->l_name : fallback);
 }
 
-/* The loader's words for a file that is not there begin with its name: no reason to tell. */
+/* Returns true if the loader's message is only that the file does not exist, which begins with its
+ * name. */
 static bool is_absence(const char *said, const char *name) {
 	return strncmp(said, name, strlen(name)) == 0 && strstr(said, "cannot open shared object file") != NULL;
 }
@@ -78,7 +79,7 @@ static bool try_folders(struct attempt *a, const struct place_list *places, int 
 	return false;
 }
 
-/* What the loader finds by itself, then every place; those that cost something only when they are needed. */
+/* Tries the loader's own search, then every place; expensive ones only if needed. */
 static bool try_everywhere(struct library_search *s, struct attempt *a) {
 	if (!s->env.skip_loader && try_file(a, a->name))
 		return true;

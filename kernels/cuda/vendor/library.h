@@ -1,4 +1,4 @@
-/* library.h: looking for one shared library by its names in all places, and for its functions in it. */
+/* library.h: finding one shared library by its names in all places, and its functions in it. */
 #ifndef RV_CUDA_VENDOR_LIBRARY_H
 #define RV_CUDA_VENDOR_LIBRARY_H
 
@@ -9,8 +9,8 @@
 
 enum { LIBRARY_NAMES_MAX = 4, LIBRARY_NAME_BYTES = 64 };
 
-/* A search of several libraries: folders are looked up when the loader finds nothing by itself, and a Python's when the
- * toolkits have nothing either. */
+/* A search for several libraries: folders are listed when the loader finds nothing by itself, and a
+ * Python's when the toolkits have nothing either. */
 struct library_search {
 	struct vendor_environment env;
 	bool has_toolkits, has_python; /* in `places` */
@@ -19,7 +19,7 @@ struct library_search {
 
 struct library_symbol {
 	const char *name;
-	size_t at; /* where its pointer goes in the table of functions, in bytes */
+	size_t at; /* offset of its pointer in the table of functions, in bytes */
 };
 
 struct library {
@@ -34,13 +34,13 @@ struct library_found {
 };
 
 struct library_search library_search_with(const struct vendor_environment *env);
-/* Loads the first library that has every symbol: the first name in all places, then the second. One that is there and
- * cannot be used is passed over. RV_E_NOTFOUND: there is none; RV_E_UNSUPPORTED: none can be used, the text says why of
- * the first. Nothing stays loaded then. */
+/* Loads the first library that has every symbol: the first name in all places, then the second. An
+ * unusable file is skipped. RV_E_NOTFOUND: there is none; RV_E_UNSUPPORTED: none is usable, with
+ * the reason for the first. Nothing stays loaded then. */
 enum rv_err library_load(struct library_search *s, const struct library *l, void *table, struct library_found *out,
 						 struct rv_errtext *et);
-/* Loads a library without looking at its symbols: `name` beside the file `neighbour` (NULL: none), else as library_load
- * does. A later dlopen of the name alone finds it. */
+/* Loads a library without resolving its symbols: `name` beside the file `neighbour` (NULL: none),
+ * else as library_load does. A later dlopen of the name alone finds it. */
 enum rv_err library_preload(struct library_search *s, const char *neighbour, const char *name, struct rv_errtext *et);
 
 #endif

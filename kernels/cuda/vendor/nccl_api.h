@@ -1,4 +1,4 @@
-/* nccl_api.h: NCCL's types and a table of its functions, as cublaslt_api.h has them of cuBLASLt. */
+/* nccl_api.h: NCCL's types and a table of its functions, as in cublaslt_api.h. */
 #ifndef RV_CUDA_VENDOR_NCCL_API_H
 #define RV_CUDA_VENDOR_NCCL_API_H
 

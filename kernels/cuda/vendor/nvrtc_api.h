@@ -1,4 +1,4 @@
-/* nvrtc_api.h: NVRTC's types and a table of its functions, as cublaslt_api.h has them of cuBLASLt. */
+/* nvrtc_api.h: NVRTC's types and a table of its functions, as in cublaslt_api.h. */
 #ifndef RV_CUDA_VENDOR_NVRTC_API_H
 #define RV_CUDA_VENDOR_NVRTC_API_H
 

@@ -33,7 +33,8 @@ static bool is_folder(const char *path, struct stat *st) {
 	return stat(path, st) == 0 && S_ISDIR(st->st_mode);
 }
 
-/* Links lead to folders that are in the list already: lib64 of a virtual environment, /usr/local/cuda. */
+/* Returns true if the folder is in the list, perhaps by another link: lib64 of a virtual
+ * environment, /usr/local/cuda. */
 static bool has(const struct place_list *l, const struct stat *folder) {
 	struct stat st;
 	for (int i = 0; i < l->n; i++)
@@ -59,7 +60,7 @@ void place_list_add(struct place_list *l, const char *format, ...) {
 		add(l, path);
 }
 
-/* By the numbers in it: cuda-13.0 is behind cuda-9.2. */
+/* Compares by the numbers in a name: cuda-13.0 is behind cuda-9.2. */
 static int by_version(const void *a, const void *b) {
 	return -strverscmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -86,7 +87,7 @@ static void add_toolkit(struct place_list *l, const char *folder) {
 	place_list_add(l, "%s/lib", folder);
 }
 
-/* Cuts the last part of a path off. "" when there is none. */
+/* Cuts the last part of a path off; "" if there is none. */
 static void to_parent(char *path) {
 	char *slash = strrchr(path, '/');
 	*(slash ? slash : path) = 0;

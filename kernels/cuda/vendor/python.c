@@ -12,10 +12,10 @@
 
 enum { CONFIG_LINE_BYTES = 512 };
 
-/* What pyvenv.cfg says. */
+/* The contents of a pyvenv.cfg. */
 struct virtual_environment {
 	char prefix[PLACE_BYTES];
-	char base_programs[PLACE_BYTES]; /* where the Python lies that it was made with; "": not said */
+	char base_programs[PLACE_BYTES]; /* folder of the Python it was made with; "": unknown */
 	bool uses_base;                  /* the packages of that Python are visible too */
 };
 
@@ -37,7 +37,8 @@ bool python_is_misnamed(const struct vendor_environment *env) {
 	return env->python && env->python[0] && !find_interpreter(env, interpreter);
 }
 
-/* "key = value": the value, or NULL when the line is of another key. Blanks around both are cut in place. */
+/* Returns the value of a line "key = value", or NULL if it is of another key. Cuts blanks around
+ * both in place. */
 static char *value_of(char *line, const char *key) {
 	size_t n = strlen(key);
 	line += strspn(line, " \t");
@@ -65,7 +66,7 @@ static void read_config(FILE *f, struct virtual_environment *v) {
 	}
 }
 
-/* Cuts the file's name off: "/a/b/c" becomes "/a/b". False: nothing would be left. */
+/* Cuts the file's name off: "/a/b/c" becomes "/a/b". Returns false if nothing would be left. */
 static bool to_folder(char *path) {
 	char *slash = strrchr(path, '/');
 	if (!slash || slash == path)
@@ -74,7 +75,7 @@ static bool to_folder(char *path) {
 	return true;
 }
 
-/* The interpreter lies in PREFIX/bin, pyvenv.cfg in PREFIX. */
+/* Finds pyvenv.cfg: the interpreter is in PREFIX/bin, pyvenv.cfg in PREFIX. */
 static bool find_virtual_environment(const char *interpreter, struct virtual_environment *v) {
 	char config[PLACE_BYTES + 16];
 	*v = (struct virtual_environment){.uses_base = false};
@@ -98,8 +99,8 @@ static void add_prefix(struct place_list *out, const char *prefix) {
 	}
 }
 
-/* The base Python of a virtual environment, or one that is in none: what `program` links to is in PREFIX/bin. A script
- * of that name says nothing about where the packages are. */
+/* Adds the packages of a virtual environment's base Python, or of one outside any: the target of
+ * `program` is in PREFIX/bin. A script of that name does not show where the packages are. */
 static void add_base(struct place_list *out, const struct vendor_environment *env, const char *program) {
 	char *real = realpath(program, NULL);
 	char prefix[PLACE_BYTES], magic[4] = "";

@@ -21,7 +21,8 @@ static int64_t now_ms(void) {
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* Starts the interpreter with its standard output in `pipe_end`. 0: it cannot be started. */
+/* Starts the interpreter with its standard output in `pipe_end`. Returns 0 if it cannot be
+ * started. */
 static pid_t start(const char *interpreter, int pipe_end) {
 	char *const argv[] = {(char *)(uintptr_t)interpreter, (char *)(uintptr_t) "-c",
 						  (char *)(uintptr_t) "import sys; print('\\n'.join(sys.path))", NULL};
@@ -43,8 +44,8 @@ static pid_t start(const char *interpreter, int pipe_end) {
 	return pid;
 }
 
-/* Reads until the other end is closed, `text` is full (a read of 0 bytes), or the time is over. Returns the bytes read; `text` is
- * terminated. */
+/* Reads until the other end is closed, `text` is full (a read of 0 bytes), or the time is over.
+ * Returns the bytes read; `text` is terminated. */
 static size_t read_until(int fd, char text[OUTPUT_BYTES_MAX], int64_t deadline_ms) {
 	size_t n = 0;
 	for (;;) {

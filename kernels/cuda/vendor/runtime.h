@@ -1,4 +1,5 @@
-/* runtime.h: the CUDA runtime API for host code in C: the real one, or the emulator's (tests/emu/, tests only). */
+/* runtime.h: the CUDA runtime API for host code in C: the real one, or the emulator's (tests/emu/,
+ * tests only). */
 #ifndef RV_CUDA_RUNTIME_H
 #define RV_CUDA_RUNTIME_H
 
@@ -10,20 +11,21 @@
 
 #include <stdbool.h>
 
-/* Returns whether `s` captures, the capture spoilt or not. */
+/* Returns true if `s` captures, the capture spoilt or not. */
 static inline bool cuda_captures(cudaStream_t s) {
 	enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
 	return cudaStreamIsCapturing(s, &status) == cudaSuccess && status != cudaStreamCaptureStatusNone;
 }
 
-/* Returns whether `s` captures and CUDA has invalidated the capture: what is enqueued is refused, which is no fault. */
+/* Returns true if `s` captures and CUDA has invalidated the capture: it refuses all work, which is
+ * no fault. */
 static inline bool cuda_capture_is_spoilt(cudaStream_t s) {
 	enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
 	return cudaStreamIsCapturing(s, &status) == cudaSuccess && status == cudaStreamCaptureStatusInvalidated;
 }
 
-/* Returns the error that has ended all work of the device (after an illegal access, a lost device), else cudaSuccess.
- * `s` must not capture. Clears a last error that has not ended it. */
+/* Returns the error that has ended all work of the device (after an illegal access, a lost device),
+ * else cudaSuccess. `s` must not capture. Clears a last error that has not ended it. */
 static inline cudaError_t cuda_device_fault(cudaStream_t s) {
 	(void)cudaGetLastError();
 	cudaError_t e = cudaStreamQuery(s);

@@ -5,12 +5,12 @@
 
 #include <pthread.h>
 
-/* The process's own. What was found stays; `lock` is held while something is looked for. */
+/* The process's own set. Results stay; `lock` is held during a search. */
 static struct {
 	pthread_mutex_t lock;
-	bool ready; /* set, and what `set` knows of the machine */
+	bool ready; /* set, and `set` describes the machine */
 	struct vendor_set set;
-	char text[VENDOR_TEXT_BYTES]; /* "" until it is asked for */
+	char text[VENDOR_TEXT_BYTES]; /* "" until first requested */
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static struct vendor_set *lock_set(void) {

@@ -34,7 +34,7 @@ static bool driver_runs(const struct vendor_set *v, int major) {
 	return v->driver_major == 0 || major <= v->driver_major;
 }
 
-/* Names by version of CUDA: the plugin's first. */
+/* Adds names by version of CUDA: the plugin's first. */
 static void add_names(const struct vendor_set *v, struct library *l, const char *stem) {
 	int n = 0;
 	for (int i = 0; i <= CUDA_MAJOR_NEWEST - CUDA_MAJOR_OLDEST + 1; i++) {
@@ -53,7 +53,8 @@ static void find_cublaslt(struct vendor_set *v) {
 		s->version = (int)v->cublaslt_api.cublasLtGetVersion();
 }
 
-/* What cuDNN compiles with: of its own version of CUDA, and with its second library opened. */
+/* Finds NVRTC, with which cuDNN compiles: of cuDNN's own version of CUDA, and with its second
+ * library opened. */
 static enum rv_err find_nvrtc(struct vendor_set *v, int major) {
 	struct vendor_state *s = &v->nvrtc;
 	struct library l = {.title = "NVRTC", .symbols = nvrtc_symbols};
@@ -65,13 +66,13 @@ static enum rv_err find_nvrtc(struct vendor_set *v, int major) {
 	if (s->err != RV_OK)
 		return s->err;
 	if (v->nvrtc_api.nvrtcVersion(&own_major, &own_minor) != NVRTC_SUCCESS)
-		return s->err = rv_fail(&s->why, RV_E_UNSUPPORTED, "%s does not say its version", s->found.path);
+		return s->err = rv_fail(&s->why, RV_E_UNSUPPORTED, "%s does not report its version", s->found.path);
 	s->version = own_major * 10000 + own_minor * 100;
 	(void)snprintf(builtins, sizeof builtins, "libnvrtc-builtins.so.%d.%d", own_major, own_minor);
 	return s->err = library_preload(&v->search, s->found.path, builtins, &s->why);
 }
 
-/* cuDNN is open; everything that it will open by name is opened first. */
+/* Opens everything that cuDNN, which is open, will open by name. */
 static enum rv_err find_companions(struct vendor_set *v, struct rv_errtext *why) {
 	for (size_t i = 0; i < sizeof cudnn_parts / sizeof cudnn_parts[0]; i++)
 		RV_TRY(library_preload(&v->search, v->cudnn.found.path, cudnn_parts[i], why));
@@ -108,7 +109,7 @@ static void find_nccl(struct vendor_set *v) {
 	struct library l = {.title = "NCCL", .names = {"libnccl.so.2"}, .symbols = nccl_symbols};
 	s->err = library_load(&v->search, &l, &v->nccl_api, &s->found, &s->why);
 	if (s->err == RV_OK && v->nccl_api.ncclGetVersion(&s->version) != ncclSuccess)
-		s->err = rv_fail(&s->why, RV_E_UNSUPPORTED, "NCCL (%s) does not say its version", s->found.path);
+		s->err = rv_fail(&s->why, RV_E_UNSUPPORTED, "NCCL (%s) does not report its version", s->found.path);
 }
 
 static enum rv_err look_once(struct vendor_set *v, struct vendor_state *s, void (*find)(struct vendor_set *v)) {
@@ -119,7 +120,7 @@ static enum rv_err look_once(struct vendor_set *v, struct vendor_state *s, void 
 	return s->err;
 }
 
-/* Which packages would help where `s` cannot be used. */
+/* Returns the packages that would help if `s` is unusable. */
 static unsigned parts_for(const struct vendor_set *v, const struct vendor_state *s) {
 	if (s == &v->cublaslt)
 		return ADVICE_CUBLASLT;

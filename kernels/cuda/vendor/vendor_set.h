@@ -1,13 +1,16 @@
 /* vendor_set.h: which of NVIDIA's libraries are where, and which of them go together.
  *
- * Versions    cuBLASLt and NVRTC exist for CUDA 12 and 13 under different names (libcublasLt.so.12, .so.13). The plugin's
- *             own version is tried first, then the other: a library has its own CUDA runtime in it, and what the two
- *             exchange (streams, device memory) belongs to the driver. A library of a newer CUDA than the driver's is
- *             not used: it would not start. cuDNN 9 and NCCL 2 have one name for both.
- * cuDNN       is a shell that opens its parts by name when it is first called and ends the process where one is missing
- *             (seen: 9.19 aborts). For attention it also opens NVRTC, NVRTC's builtins and cuBLASLt of the CUDA that it
- *             was built with. All of them are opened here first, from wherever they lie, so that it finds them; if one
- *             is missing cuDNN counts as missing. */
+ * Versions    cuBLASLt and NVRTC exist for CUDA 12 and 13 under different names (libcublasLt.so.12,
+ *             .so.13). The plugin's own version is tried first, then the other: a library has its
+ *             own CUDA runtime in it, and what the two exchange (streams, device memory) belongs to
+ *             the driver. A library of a newer CUDA than the driver's is not used: it would not
+ *             start. cuDNN 9 and NCCL 2 have one name for both.
+ * cuDNN       is a shell that opens its parts by name when it is first called and ends the process
+ *             where one is missing (seen: 9.19 aborts). For attention it also opens NVRTC, NVRTC's
+ *             builtins and cuBLASLt of the CUDA that it was built with. All of them are opened here
+ *             first, from wherever they lie, so that it finds them; if one is missing cuDNN counts
+ *             as missing.
+ */
 #ifndef RV_CUDA_VENDOR_SET_H
 #define RV_CUDA_VENDOR_SET_H
 
@@ -20,10 +23,10 @@
 
 enum { VENDOR_TEXT_BYTES = 2048 };
 
-/* What is known of one library. */
+/* The state of one library. */
 struct vendor_state {
 	bool looked_for;
-	enum rv_err err; /* why it cannot be used, and `why` in words */
+	enum rv_err err; /* why it is unusable, with `why` as text */
 	struct rv_errtext why;
 	struct library_found found;
 	int version; /* major * 10000 + minor * 100 + patch */
@@ -32,7 +35,7 @@ struct vendor_state {
 struct vendor_set {
 	struct library_search search;
 	int runtime_major, runtime_minor; /* of the CUDA that the plugin was built with */
-	int driver_major;                 /* the newest CUDA that the driver runs; 0: not known */
+	int driver_major;                 /* the newest CUDA that the driver runs; 0: unknown */
 	int devices;                      /* GPUs: NCCL matters from two on */
 	enum advice_manager manager;
 	struct vendor_state cublaslt, cudnn, nvrtc, nccl;
@@ -42,13 +45,13 @@ struct vendor_set {
 	struct nccl_api nccl_api;
 };
 
-/* Each looks for its library once. NULL: it cannot be used, `et` says why, what follows from that, and how to install
- * it. */
+/* Return the functions of a library, looked up once. NULL: it is unusable; `et` gives the reason,
+ * the consequence, and how to install it. */
 const struct cublaslt_api *vendor_set_cublaslt(struct vendor_set *v, struct rv_errtext *et);
 const struct cudnn_api *vendor_set_cudnn(struct vendor_set *v, struct rv_errtext *et);
 const struct nccl_api *vendor_set_nccl(struct vendor_set *v, struct rv_errtext *et);
-/* Looks for all and writes one line: which was found where in which version, what is missing, what that means, and how
- * to install it. */
+/* Looks up all and writes one line: each one's place and version, what is missing, the consequence,
+ * and how to install it. */
 void vendor_set_describe(struct vendor_set *v, char out[VENDOR_TEXT_BYTES]);
 
 #endif

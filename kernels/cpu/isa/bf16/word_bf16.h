@@ -1,7 +1,7 @@
-/* word_bf16.h: the operands of products are bf16 and a word is two of them: AVX512_BF16 multiplies two pairs of every
- * lane and adds them in fp32 in one instruction. Rounding is to nearest even, as in word_rounded.h; the results differ
- * from products of rounded fp32 in the last bits, since the instruction flushes denormals and rounds in its own order.
- * See pack.h. */
+/* word_bf16.h: the operands of products are bf16 and a word is two of them: AVX512_BF16 multiplies
+ * two pairs of every lane and adds them in fp32 in one instruction. Rounding is to nearest even, as
+ * in word_rounded.h; the results differ from products of rounded fp32 in the last bits, since the
+ * instruction flushes denormals and rounds in its own order. See pack.h. */
 #define TILE_BROADCAST(p) ((vf)_mm512_castsi512_ps(_mm512_set1_epi32(word_bits(p))))
 #define TILE_MULTIPLY_ADD(a, b, c)                                                                                     \
 	((vf)_mm512_dpbf16_ps((__m512)(c), (__m512bh)_mm512_castps_si512((__m512)(a)),                                     \
