@@ -218,7 +218,8 @@ static bool snapshot_action(struct round_core *c, int64_t now_us, struct round_a
 	return fetch_ensure(c, now_us, &want, out);
 }
 
-/* Is level-triggered, as documents are: the next file may be gone again. */
+/* Records that no donor has the file; if it is older than the document's snapshot, that snapshot is
+ * wanted instead. */
 void round_on_lacking(struct round_core *c, int64_t now_us) {
 	(void)now_us;
 	bool before = c->fetch.kind != ROUND_NONE && c->fetch.round < c->doc.snapshot_round;

@@ -32,11 +32,11 @@ struct session_sums {
 	int64_t reduce_us, overlap_us; /* since the process started; the part during which inner steps ran */
 	int64_t applied_us, compute_then, reduce_then, overlap_then, copy_then; /* at the last apply */
 	int64_t reduce_started_us, reduce_compute_us; /* 0: not under way; the compute until then */
-	struct reduce_info exchanged;        /* of the latest all-reduce with this worker; zero once it is written */
-	uint32_t attempts;                   /* that it took */
-	uint32_t participants;               /* of the latest roster */
-	uint64_t weights, own_weight;        /* their sum; 0: this worker is not in the roster */
-	uint64_t own_tokens;                 /* of this worker's latest contribution */
+	struct reduce_info exchanged;                 /* by the latest all-reduce with this worker; zero once written */
+	uint32_t attempts;                            /* that it took */
+	uint32_t participants;                        /* of the latest roster */
+	uint64_t weights, own_weight;                 /* their sum; 0: this worker is not in the roster */
+	uint64_t own_tokens;                          /* of this worker's latest contribution */
 	uint64_t given_rounds, given_tokens; /* contributions of this process to committed rounds, and their tokens */
 	uint64_t round_tokens;               /* of all contributions to the latest round with this worker; 0: none yet */
 	double eval_loss;                    /* after eval_round, the last; NaN: not measured */
