@@ -1,4 +1,4 @@
-/* control.h: what workers and the coordinator say to each other: joins, reports and signed run documents.
+/* control.h: the messages between workers and the coordinator: joins, reports and signed run documents.
  *
  * The control plane is *level-triggered*. A worker's report is its whole current state, not an event; the coordinator's
  * document is the run's whole current state. Losing, repeating or reordering either is harmless: the latest one wins
@@ -30,7 +30,7 @@ enum { CONTROL_VERSION = 5, CONTROL_VERSION_MIN = 3 };
 /* The highest version that this program speaks: CONTROL_VERSION (an own file: tests put an older program's in its
  * place). */
 uint32_t control_version(void);
-/* The highest version that this program and one that speaks `lowest`..`highest` have in common; 0: none. */
+/* Returns the highest version that this program and one that speaks `lowest`..`highest` have in common; 0: none. */
 uint32_t control_version_common(uint32_t lowest, uint32_t highest);
 
 /* ---- joining ----------------------------------------------------------------------------------------------------- */
@@ -63,13 +63,13 @@ enum worker_phase {
 	WORKER_READY,       /* its outer gradient of `round` is encoded; waits for a roster */
 	WORKER_REDUCING,    /* all-reduce of (round, attempt) under way */
 	WORKER_VOTED,       /* holds the reduced bytes of (round, attempt) on disk; `digest` is its vote */
-	WORKER_LEAVING      /* says good-bye: do not wait for it any more */
+	WORKER_LEAVING      /* leaves: rounds no longer wait for it */
 };
 
-/* What a worker cannot store at present: report.storage. */
+/* Kinds of data that a worker cannot store at present: report.storage. */
 enum {
 	REPORT_STORAGE_ROUNDS = 1,      /* results of rounds: it cannot vote, and is in no roster */
-	REPORT_STORAGE_CHECKPOINTS = 2, /* its last good one stays */
+	REPORT_STORAGE_CHECKPOINTS = 2, /* checkpoints: its last good one stays */
 	REPORT_STORAGE_FETCHED = 4,     /* state from peers: kept in memory */
 	REPORT_STORAGE_FULL = 8,        /* with one of these: because there is no room */
 	REPORT_STORAGE_KINDS = REPORT_STORAGE_ROUNDS | REPORT_STORAGE_CHECKPOINTS | REPORT_STORAGE_FETCHED
@@ -87,14 +87,14 @@ struct report {
 	uint32_t version; /* decoded: that of its encoding */
 	uint64_t boot; /* microseconds of wall clock when the process started, one more for each snapshot that it installed
 					   * since: a later boot supersedes, and what peers hold of an earlier one is void */
-	uint64_t term; /* in which it works: what it says of a round or a vote in another one decides nothing */
+	uint64_t term; /* term in which it works: its rounds and votes of another term decide nothing */
 	uint64_t seq;  /* grows within a boot; an older report is ignored */
 	uint8_t phase; /* enum worker_phase */
 	uint64_t round;
-	uint32_t attempt; /* REDUCING, VOTED: which roster it speaks of; else 0 */
-	uint64_t tokens;  /* trained on in this round so far (READY and later: what its contribution stands for) */
-	/* How many chunks it cuts that into which `round` exchanges: its parameter vector, or the round's fragment of it.
-	 * All members must agree (it follows from the config). */
+	uint32_t attempt; /* REDUCING, VOTED: attempt of the roster; else 0 */
+	uint64_t tokens;  /* tokens trained on in this round so far (READY and later: those of its contribution) */
+	/* Chunks of the vector that `round` exchanges: all its parameters, or the round's fragment of them. All members must
+	 * agree (it follows from the config). */
 	uint32_t n_chunks;
 	uint64_t suspects;     /* REDUCING: set of roster indices that made no progress for too long */
 	struct rv_hash digest; /* VOTED */
@@ -116,7 +116,7 @@ struct report {
 	uint64_t up_bytes_per_s, down_bytes_per_s;
 	/* For people; never decides anything. */
 	uint64_t inner_step; /* global inner steps done */
-	float loss;          /* mean of the last steps; NaN-free: 0 when unknown */
+	float loss;          /* mean of the last steps; never NaN: 0 if unknown */
 	float tokens_per_s;
 	uint64_t tx_bytes, rx_bytes;    /* on its peer sockets since the process started, TLS included */
 	uint64_t compute_us, reduce_us; /* spent in inner steps, in all-reduces, since the process started */
@@ -128,12 +128,12 @@ struct report {
 	float mean2; /* sum of squares of the mean, over the same chunks */
 };
 
-/* What the reply to a report may carry, for the person who runs the worker: it decides nothing. 200 with this body, or
- * 204 where there is nothing to say. A worker that does not know it passes over it. */
+/* A message in the reply to a report, for the person who runs the worker: it decides nothing. 200 with this body, or
+ * 204 without one. A worker that does not know it ignores it. */
 enum notice_kind {
 	NOTICE_NONE,
 	NOTICE_APART,      /* it and `others` do not reach each other */
-	NOTICE_NOT_COUNTED /* what it trains is not in the mean, for a `reason` */
+	NOTICE_NOT_COUNTED /* its training is not in the mean, for a `reason` */
 };
 enum notice_reason {
 	NOTICE_UNREACHED = 1, /* the others got nothing from it in `round` */
@@ -144,9 +144,9 @@ enum { NOTICE_VERSION = 1, NOTICE_MAX_OTHERS = 8, NOTICE_MAX_BYTES = 64 };
 struct notice {
 	uint8_t kind;   /* enum notice_kind */
 	uint8_t reason; /* NOT_COUNTED: enum notice_reason; else 0 */
-	bool left_out;  /* APART: rounds begin without it, where enough others are ready; false: without one of `others` */
-	uint64_t round; /* the one that is open */
-	uint64_t until_round; /* APART: then it is tried again */
+	bool left_out;  /* APART: rounds begin without it, if enough others are ready; false: without one of `others` */
+	uint64_t round; /* open round */
+	uint64_t until_round; /* APART: round that tries it again */
 	uint8_t n_others;     /* APART: 1..NOTICE_MAX_OTHERS, the lowest numbers; else 0 */
 	uint32_t others[NOTICE_MAX_OTHERS];
 };
@@ -199,7 +199,7 @@ struct document {
 	uint64_t final_round; /* rounds in the run */
 	struct rv_hash run_hash;
 	struct rv_hash chain; /* state_hash(round) */
-	/* Where a joiner starts: the latest full state that a majority vouched for, and every digest since. */
+	/* Start of a joiner: the latest full state that a majority vouched for, and every digest since. */
 	uint64_t snapshot_round;
 	struct rv_hash
 		snapshot_hash; /* global_full_hash at snapshot_round; zero while unknown (round 0: everyone makes theta0) */
@@ -211,15 +211,14 @@ struct document {
 	uint16_t n_older;                          /* n_older + n_log <= NET_MAX_LOG_DIGESTS, n_older <= snapshot_round */
 	struct rv_hash older_chain;                /* state_hash(snapshot_round - n_older) */
 	struct rv_hash older[NET_MAX_LOG_DIGESTS]; /* digest of round snapshot_round - n_older + i */
-	/* What members that are still fetching need of it: whoever has these files keeps them. */
-	uint16_t n_kept_rounds; /* log entries of so many rounds before snapshot_round; <= n_older */
+	/* Files that members still need to fetch: a member that has them keeps them. */
+	uint16_t n_kept_rounds; /* number of log entries, those just before snapshot_round; <= n_older */
 	uint16_t n_kept_snapshots;
 	struct kept_snapshot kept_snapshots[NET_MAX_KEPT_SNAPSHOTS]; /* ascending, of those rounds */
-	/* Whom the operator removed: a set of member numbers. Their tickets are void: nobody keeps or takes a link of
-	 * theirs. */
+	/* Set of members that the operator removed. Their tickets are void: no member keeps or takes a link of theirs. */
 	uint64_t banned;
 	/* REDUCE: the participants in roster order (ascending member number): sums are taken in this order.
-	 * Otherwise: the live members that hold state_hash(round), whom a joiner may ask. */
+	 * Otherwise: the live members that hold state_hash(round): a joiner may fetch from them. */
 	uint16_t n_members;
 	struct member_ref members[NET_MAX_MEMBERS];
 	/* Members that are behind, the lowest numbers: whoever reads this keeps a link to them, so that those that have the
@@ -251,12 +250,12 @@ enum rv_err notice_decode(const void *p, size_t n, struct notice *out, struct rv
 void document_encode(const struct document *m, uint32_t version, struct rv_writer *w);
 enum rv_err document_decode(const void *p, size_t n, struct document *out, struct rv_errtext *et);
 
-/* The index of `member` in d->members, or -1. */
+/* Returns the index of `member` in d->members, or -1. */
 int document_find(const struct document *d, uint32_t member);
 
-/* The digest of the committed round, or NULL: it is not listed. */
+/* Returns the digest of the committed round; NULL: it is not listed. */
 const struct rv_hash *document_digest(const struct document *d, uint64_t round);
-/* The first round that is listed: snapshot_round - n_older. */
+/* Returns the first round that is listed: snapshot_round - n_older. */
 uint64_t document_reaches_to(const struct document *d);
 
 /* A signed document is the exact bytes sent: signature (64, Ed25519 by the run key over "rivulet document" | bytes) |

@@ -3,8 +3,7 @@
  *
  * The header can be judged alone, before a byte of the body is read or room for it is made: frame_header_invalid()
  * returns the violated condition as text. Its check covers the header only (a desynchronised stream is found at once);
- * TLS protects the bodies. All integers are little-endian. No I/O, no allocation; nothing here blocks.
- */
+ * TLS protects the bodies. All integers are little-endian. No I/O, no allocation; nothing here blocks. */
 #ifndef RV_NET_MESH_FRAME_H
 #define RV_NET_MESH_FRAME_H
 
@@ -51,12 +50,12 @@ struct frame_header {
 	uint8_t type;  /* enum frame_type */
 	uint8_t flags; /* RESUME: REDUCE_RESUME_*; else 0 */
 	uint32_t body_bytes;
-	uint32_t chunk;   /* SCATTER, GATHER: which; PING: how many the sender holds reduced; else 0 */
+	uint32_t chunk;   /* SCATTER, GATHER: its index; PING: number that the sender holds reduced; else 0 */
 	uint64_t round;   /* SCATTER .. NONE */
 	uint64_t run_tag; /* frame_run_tag() of the run: a link of another run is noticed at its first frame */
 	uint32_t attempt; /* SCATTER .. PING */
-	/* Bulk may come in slices, in order, each with a header of its own: where this one lies in the body, and how long
-	 * that is; the rest of the header is the whole frame's. Both 0: not a slice. */
+	/* Offset of this slice in the body, and bytes of the body. Bulk may come in slices, in order, each with a header of its
+	 * own; the rest of the header is the whole frame's. Both 0: not a slice. */
 	uint32_t slice_at, whole_bytes;
 	uint8_t reserved[12];
 	uint64_t check; /* first 8 bytes of BLAKE2b-256 over the 56 bytes before */
@@ -77,16 +76,16 @@ _Static_assert(offsetof(struct frame_header, check) == 56, "wire layout");
 _Static_assert(sizeof(struct frame_header) == FRAME_HEADER_BYTES, "wire layout");
 _Static_assert((int)REDUCE_HEADER_BYTES == (int)FRAME_HEADER_BYTES, "wire layout");
 
-/* The first 8 bytes of the run id, as a little-endian integer. */
+/* Returns the first 8 bytes of the run id, as a little-endian integer. */
 uint64_t frame_run_tag(const uint8_t run_id[NET_RUN_ID_BYTES]);
 
-/* "scatter", ...; "unknown" for a number that is not in the table. */
+/* Returns "scatter", ...; "unknown" for a number that is not in the table. */
 const char *frame_type_name(uint8_t type);
 
-/* SCATTER, GATHER, PIECE: what may be long, may come in slices, and waits for control. */
+/* Returns true for SCATTER, GATHER, PIECE: these may be long, may come in slices, and wait for control. */
 bool frame_is_bulk(uint8_t type);
 
-/* A header of `type` with everything else zero but magic, version, run tag and body length. */
+/* Returns a header of `type` with all fields zero but magic, version, run tag and body length. */
 struct frame_header frame_header_of(enum frame_type type, uint64_t run_tag, uint32_t body_bytes);
 
 /* Encodes with the check computed here (h->check is ignored). */
@@ -95,34 +94,35 @@ void frame_header_encode(const struct frame_header *h, uint8_t out[FRAME_HEADER_
 /* Splits 64 bytes into fields; judges nothing. */
 void frame_header_decode(const uint8_t in[FRAME_HEADER_BYTES], struct frame_header *h);
 
-/* NULL when the header may stand on a link of that run in that state; else the violated condition, e.g. "reserved bytes
- * are not zero". A link that receives an invalid header is closed: nothing after it can be trusted. */
+/* Returns NULL if the header is valid on a link of that run in that state; else the violated condition, e.g. "reserved
+ * bytes are not zero". A link that receives an invalid header is closed: nothing after it can be trusted. */
 const char *frame_header_invalid(const struct frame_header *h, uint64_t run_tag, enum frame_link link);
 
 /* ---- bodies ---------------------------------------------------------------------------------------------------------
  * Encoders fill `out`, of exactly the named size. Decoders take the whole body; RV_E_INVALID names the field. */
 
-/* Who opened the TCP connection. The two ends sign different bytes, so a HELLO cannot be played back to its sender. */
+/* A side of a TCP connection: its opener, or the other. The two sign different bytes, so a HELLO cannot be played back to
+ * its sender. */
 enum frame_role { FRAME_DIALER = 1, FRAME_LISTENER = 2 };
 
 /* HELLO: the first frame in each direction. The sender's key is the one of its TLS certificate; the signature by that
- * key binds it to this very connection and run. */
+ * key binds it to this connection and run. */
 struct frame_hello {
 	uint32_t protocol; /* FRAME_VERSION of the sender */
 	uint8_t run_id[NET_RUN_ID_BYTES];
 	uint8_t role;                  /* enum frame_role */
 	uint32_t member;               /* the sender's number in the run */
-	uint8_t ticket[NET_SIG_BYTES]; /* the run's word for it (net/identity.h): for peers whose roster lacks the sender */
+	uint8_t ticket[NET_SIG_BYTES]; /* run's signature for it (net/identity.h): for peers whose roster lacks it */
 	uint8_t signature[NET_SIG_BYTES];
 };
-/* What a HELLO signs: "rivulet hello" NUL | exporter | run id | role. */
+/* Makes the bytes that a HELLO signs: "rivulet hello" NUL | exporter | run id | role. */
 void frame_hello_signed(const uint8_t exporter[FRAME_EXPORTER_BYTES], const uint8_t run_id[NET_RUN_ID_BYTES],
 						enum frame_role role, uint8_t out[FRAME_HELLO_SIGNED_BYTES]);
 void frame_hello_encode(const struct frame_hello *m, uint8_t out[FRAME_HELLO_BYTES]);
 enum rv_err frame_hello_decode(const void *body, size_t n, struct frame_hello *out, struct rv_errtext *et);
 
-/* State transfer (docs/protocol.md). The round travels in the header. A donor answers every FETCH, in order, with the
- * slices of what was asked for (PIECE, in order, until all of it was sent), or with one NONE. */
+/* State transfer (docs/protocol.md). The round is in the header. A donor answers every FETCH, in order, with the slices
+ * of the piece or part (PIECE, in order, until all of it was sent), or with one NONE. */
 enum frame_fetch_kind {
 	FRAME_FETCH_SNAPSHOT = 1, /* theta and outer state at `round` */
 	FRAME_FETCH_LOG           /* the reduced bytes of `round` */
@@ -130,10 +130,10 @@ enum frame_fetch_kind {
 enum frame_fetch_part {
 	FRAME_PART_PIECE = 0,
 	FRAME_PART_MANIFEST, /* the hashes of the pieces, NET_MANIFEST_PART_BYTES of them at a time */
-	FRAME_PART_FORGET    /* FETCH only: whatever was asked for before and is not answered yet is answered by NONE */
+	FRAME_PART_FORGET    /* FETCH only: earlier requests that are not answered yet are answered by NONE */
 };
 enum frame_encoding { FRAME_RAW = 0, FRAME_ZSTD };
-/* What is asked for: piece or part of the manifest number `index`. Its size follows from the run's configuration. */
+/* A request for the piece, or part of the manifest, number `index`. Its size follows from the run's configuration. */
 struct frame_fetch {
 	uint8_t kind, part;
 	uint64_t round;
@@ -141,15 +141,15 @@ struct frame_fetch {
 };
 struct frame_piece {
 	struct frame_fetch of;
-	uint8_t encoding;       /* of all of it */
-	uint32_t offset, total; /* of its encoded bytes: 0 < total <= NET_MAX_PIECE_BYTES, offset + data_bytes <= total */
+	uint8_t encoding;       /* enum frame_encoding, of all its bytes */
+	uint32_t offset, total; /* encoded bytes: 0 < total <= NET_MAX_PIECE_BYTES, offset + data_bytes <= total */
 	const uint8_t *data;    /* borrows from the body */
 	uint32_t data_bytes;    /* 1 to NET_MAX_SLICE_BYTES */
 };
-/* NONE: the donor does not have it (any more), or not now. */
+/* NONE: the donor does not have it, no longer has it, or not now. */
 
-/* Each of these makes header and body; `round` goes into the header. PIECE: the data follow the 16 bytes as they are.
- */
+/* Each of these makes header and body; `round` goes into the header. PIECE: the caller sends the data after the 16
+ * bytes. */
 struct frame_header frame_fetch_encode(const struct frame_fetch *m, uint64_t run_tag, uint8_t body[FRAME_FETCH_BYTES]);
 struct frame_header frame_piece_encode(const struct frame_piece *m, uint64_t run_tag, uint8_t body[FRAME_PIECE_BYTES]);
 struct frame_header frame_none_encode(const struct frame_fetch *m, uint64_t run_tag, uint8_t body[FRAME_NONE_BYTES]);
@@ -160,9 +160,9 @@ enum rv_err frame_piece_decode(const struct frame_header *h, const void *body, s
 enum rv_err frame_none_decode(const struct frame_header *h, const void *body, struct frame_fetch *out,
 							  struct rv_errtext *et);
 
-/* The all-reduce's messages: SCATTER, GATHER, RESUME, PING. The body is m->data as it is. */
+/* Makes the header of an all-reduce message: SCATTER, GATHER, RESUME, PING. The body is m->data. */
 struct frame_header frame_reduce_encode(const struct reduce_msg *m, uint64_t run_tag);
-/* True when the type is one of those four; fills *out, which borrows `body`. */
+/* Returns true if the type is one of those four. frame_reduce_decode fills *out, which borrows `body`. */
 bool frame_is_reduce(uint8_t type);
 void frame_reduce_decode(const struct frame_header *h, const uint8_t *body, struct reduce_msg *out);
 

@@ -14,11 +14,11 @@ enum {
 };
 
 enum link_state {
-	LINK_CONNECTING, /* TCP, ours */
+	LINK_CONNECTING, /* TCP connect of the dialer */
 	LINK_TLS,        /* handshake */
-	LINK_GREETING,   /* TLS is up, our HELLO is out, theirs is awaited */
+	LINK_GREETING,   /* TLS is up, this side's HELLO is out, the other's is awaited */
 	LINK_OPEN,
-	LINK_DEAD /* to be closed and freed as soon as nobody stands on it */
+	LINK_DEAD /* closed and freed by peers_reap, when no callback is running */
 };
 
 struct link {
@@ -26,30 +26,30 @@ struct link {
 	struct stream stream;
 	int fd; /* the pipe */
 	enum link_state state;
-	enum frame_role role;       /* ours */
-	int member;                 /* whom we dialed, or who it proved to be; LINK_NOBODY */
-	uint8_t key[NET_KEY_BYTES]; /* from LINK_GREETING on */
+	enum frame_role role;       /* this side's */
+	int member;                 /* member that was dialed, or that the peer proved to be; LINK_NOBODY */
+	uint8_t key[NET_KEY_BYTES]; /* peer's key, from LINK_GREETING on */
 	uint64_t run_tag;
 	char label[LINK_LABEL_BYTES]; /* for texts: "member 3 at 10.0.0.1:7440", "connection from 10.0.0.1:40123" */
 	char remote[NET_ADDR_BYTES];  /* host only: for the share of one host in the pending ones */
 
-	int64_t deadline_us; /* CONNECTING .. GREETING: give up */
-	int64_t opened_us;   /* OPEN */
+	int64_t deadline_us; /* CONNECTING .. GREETING: time to give up */
+	int64_t opened_us;   /* OPEN: time when it opened */
 	bool was_open;
 	bool dialed_beside;   /* OPEN: the other side dialed, and was refused in favour of this link */
-	int64_t last_rx_us;   /* OPEN: a whole frame, or a good part of one */
+	int64_t last_rx_us;   /* OPEN: time of the last whole frame, or PEERS_PART_BYTES of one */
 	size_t part_rx;       /* OPEN: bytes since then */
-	int64_t alive_us;     /* OPEN: bytes came, or were delivered, or none had to be */
+	int64_t alive_us;     /* OPEN: last time when bytes came, or were delivered, or none had to be */
 	uint64_t greeting_rx; /* bytes fed before OPEN */
-	struct peers_traffic traffic, counted, credited; /* counted: in the mesh's books; credited: in its member's */
+	struct peers_traffic traffic, counted, credited; /* counted: in the mesh's totals; credited: in its member's */
 	bool bulk_pending;                               /* the pending bytes hold bulk: under a cap they wait for tokens */
-	int poll_slot;                                   /* in the owner's fds; -1 */
+	int poll_slot;                                   /* index in the owner's fds; -1: none */
 
-	struct pace_flow flow;  /* what this link carries */
-	size_t window, waiting; /* bytes that may be on the way, and that are */
+	struct pace_flow flow;  /* of this link alone */
+	size_t window, waiting; /* bytes that may be on the way; bytes that are */
 	bool is_slow;           /* its congestion control is a slow line's */
-	uint64_t delivered;     /* to the other side: the most that was seen */
-	int64_t delivered_us;   /* when that was, or nothing waited */
+	uint64_t delivered;     /* most bytes that the other side was seen to have */
+	int64_t delivered_us;   /* time when that grew, or nothing waited */
 
 	uint8_t head[FRAME_HEADER_BYTES]; /* incoming frame: header, then body */
 	size_t head_got;
@@ -60,12 +60,12 @@ struct link {
 	bool slices;      /* both sides know them */
 	size_t whole_got; /* of an incoming frame whose slices are not all here; they lie in `body` */
 	struct frame_header whole;
-	struct frame_header cut; /* the outgoing frame that is being sent in slices */
+	struct frame_header cut; /* outgoing frame that is being sent in slices */
 	uint8_t *cut_body;
-	size_t cut_cap, cut_at; /* cut_at: sent so far; body_bytes of `cut`: nothing left */
+	size_t cut_cap, cut_at; /* cut_at: bytes sent so far; cut.body_bytes: nothing left */
 
 	/* LINK_DEAD */
-	bool fatal, quiet; /* quiet: not worth a word (a duplicate) */
+	bool fatal, quiet; /* quiet: not reported (a duplicate) */
 	enum rv_err why;
 	struct rv_errtext reason;
 	bool say_bye;
@@ -73,22 +73,22 @@ struct link {
 
 struct link_handler {
 	void *ctx;
-	/* TLS is up, l->key is the peer's. */
+	/* Called when TLS is up; l->key is the peer's. */
 	enum rv_err (*secured)(void *ctx, struct link *l, struct rv_errtext *et);
-	/* One whole frame, HELLO and BYE too. May mark the link dead. */
+	/* Takes a whole frame, HELLO and BYE too. May mark the link dead. */
 	enum rv_err (*frame)(void *ctx, struct link *l, const struct frame_header *h, const uint8_t *body,
 						 struct rv_errtext *et);
 };
 
-/* In LINK_CONNECTING as dialer, LINK_TLS as listener, over the pipe `fd`, which it only remembers. RV_E_NOMEM. */
+/* Makes a link over the pipe `fd`, which it only remembers: LINK_CONNECTING as dialer, LINK_TLS as listener. RV_E_NOMEM. */
 enum rv_err link_new(const struct stream_ops *kind, void *shared, int fd, enum frame_role role, uint64_t run_tag,
 					 struct link **out, struct rv_errtext *et);
 void link_free(struct link *l); /* NULL is fine */
 
-/* Ciphertext from the pipe; calls the handler for what it completes. A fault ends the link. */
+/* Takes ciphertext from the pipe; calls the handler for each frame that it completes. A fault ends the link. */
 enum rv_err link_receive(struct link *l, const uint8_t *data, size_t n, const struct link_handler *handler,
 						 struct rv_errtext *et);
-/* TCP is up: LINK_TLS, the first flight is pending. A fault ends the link. */
+/* Starts TLS once TCP is up: LINK_TLS, with the first flight pending. A fault ends the link. */
 enum rv_err link_start_tls(struct link *l, struct rv_errtext *et);
 /* Encrypts one frame whole. Its header's body_bytes is the sum of its parts (asserted). RV_E_CLOSED: the link is
  * over. */
@@ -99,24 +99,25 @@ enum rv_err link_put(struct link *l, const struct peers_message *m, struct rv_er
 enum rv_err link_cut(struct link *l, const struct peers_message *m, struct rv_errtext *et);
 /* Whether some of it is left. */
 bool link_is_cut(const struct link *l);
-/* Encrypts about `bytes` more of it: all that is left when that is little more. */
+/* Encrypts about `bytes` more of it: all that is left if that is little more. */
 enum rv_err link_put_slice(struct link *l, size_t bytes, struct rv_errtext *et);
-/* l->header is a slice, or comes between slices: NULL, or why it must not come here. */
+/* Returns why l->header, a slice or a frame between slices, must not come here; NULL: it may. */
 const char *link_slice_misplaced(const struct link *l);
-/* Where in l->body the body of l->header lies, and how long that must be. */
+/* Return the offset in l->body of the body of l->header, and the bytes that l->body must have. */
 size_t link_body_at(const struct link *l);
 size_t link_body_room(const struct link *l);
-/* l->header and its body are here. True: it is a whole frame, or the last slice of one, then l->header is the
- * whole's. */
+/* Call it once l->header and its body are here. Returns true if it is a whole frame, or the last slice of one; then
+ * l->header becomes the whole's. */
 bool link_slice_joined(struct link *l);
 
-/* What HELLO signs on this connection; `signer` is the role of the side that signs. */
+/* Makes the bytes that HELLO signs on this connection; `signer`: the role of the side that signs. False: TLS gives no
+ * exporter value. */
 bool link_hello_signed(const struct link *l, const uint8_t run_id[NET_RUN_ID_BYTES], enum frame_role signer,
 					   uint8_t out[FRAME_HELLO_SIGNED_BYTES]);
 
 /* Marks it dead; the first reason stays. */
 void link_kill(struct link *l, bool fatal, enum rv_err why, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-/* BYE with the reason and close_notify into the pending bytes, where the state allows it. */
+/* Appends BYE with the reason, and close_notify, to the pending bytes, if the state allows it. */
 void link_put_bye(struct link *l, const char *text);
 
 #endif

@@ -21,20 +21,20 @@ enum {
 };
 
 struct stream {
-	void *self;        /* of its kind: SSL */
-	const uint8_t *in; /* fed, not read yet */
+	void *self;        /* state of its kind, e.g. SSL */
+	const uint8_t *in; /* ciphertext fed, not read yet */
 	size_t in_bytes;
 	uint8_t *out; /* [out_at, out_end) is to be sent */
 	size_t out_at, out_end, out_cap;
-	uint64_t key_bytes, key_max_bytes; /* written under the current key; the most */
+	uint64_t key_bytes, key_max_bytes; /* bytes written under the current key; their limit */
 	bool out_full;                     /* STREAM_OUT_MAX_BYTES were not enough, or there was no memory */
 };
 
 enum stream_io {
-	STREAM_DONE,   /* did it */
+	STREAM_DONE,   /* the operation is complete */
 	STREAM_WAIT,   /* all that was fed is used up */
 	STREAM_CLOSED, /* the other side ended the stream properly */
-	STREAM_FAULT   /* `et` says what; the stream is dead */
+	STREAM_FAULT   /* `et` names the fault; the stream is dead */
 };
 
 /* A kind of stream. */
@@ -42,7 +42,7 @@ struct stream_ops {
 	/* Makes what all streams of a mesh share. `id` is borrowed. RV_E_NOMEM, RV_E_UNSUPPORTED. */
 	enum rv_err (*setup)(const struct identity *id, void **shared, struct rv_errtext *et);
 	void (*teardown)(void *shared); /* NULL is fine */
-	/* The stream must stay where it is from now on. RV_E_NOMEM. */
+	/* Opens `s`, which must stay at its address from now on. RV_E_NOMEM. */
 	enum rv_err (*open)(struct stream *s, void *shared, bool dialer, struct rv_errtext *et);
 	void (*release)(struct stream *s); /* harmless on a zeroed struct */
 	enum stream_io (*handshake)(struct stream *s, struct rv_errtext *et);
@@ -60,16 +60,16 @@ extern const struct stream_ops tls_stream;
 /* ---- for the kinds: the two buffers ---- */
 /* Moves up to cap bytes that were fed into `out`; returns how many. */
 size_t stream_take(struct stream *s, void *out, size_t cap);
-/* Appends to what is to be sent. False: no room (a peer that makes us answer but never reads). */
+/* Appends to the bytes to be sent. Returns false without room (a peer that asks for answers but never reads). */
 bool stream_put(struct stream *s, const void *data, size_t n);
 
 /* ---- for the link ---- */
-/* Borrows until STREAM_WAIT. What was fed before must be used up (asserted). */
+/* Feeds ciphertext, borrowed until STREAM_WAIT. Bytes fed before must be used up (asserted). */
 void stream_feed(struct stream *s, const void *data, size_t n);
 static inline size_t stream_pending(const struct stream *s) {
 	return s->out_end - s->out_at;
 }
-/* The first n pending bytes are on their way. */
+/* Drops the first `n` pending bytes: they were sent. */
 void stream_sent(struct stream *s, size_t n);
 
 #endif
