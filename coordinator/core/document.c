@@ -1,5 +1,5 @@
-/* document.c: what the workers are told. The current state, compared with the last document: a new one only when
- * something in it changed and its number is durable. */
+/* document.c: the document for the workers: the current state, compared with the last document. There is a new one only
+ * if something in it changed and its number is durable. */
 #include "coordinator/core/internal.h"
 
 #include <string.h>
@@ -20,18 +20,18 @@ static struct member_ref ref(const struct core *c, uint32_t member, uint32_t wei
 	return r;
 }
 
-/* Is there, and may have some of the files. */
+/* Returns true if the member is present, and may have some of the files. */
 static bool may_have_parts(const struct core *c, uint32_t member) {
 	const struct core_member *m = &c->members[member];
 	return core_available(c, m) && m->reported && !core_diverged(c, m) && m->addr[0] != '\0';
 }
 
-/* The result of the last round reaches its participants before their next report says so; but not for ever. */
+/* Returns true while a participant of the last round may have its result before its next report shows it. */
 static bool is_about_to(const struct core *c, uint32_t member) {
 	return core_about_to(c, member) && !core_stands_still(c);
 }
 
-/* Has what a joiner needs: the state of this round, or the result that leads to it. */
+/* Returns true if the member has what a joiner needs: the state of this round, or the result that leads to it. */
 static bool is_donor(const struct core *c, uint32_t member) {
 	const struct core_member *m = &c->members[member];
 	return may_have_parts(c, member) && (core_in_sync(c, m) || core_spoiled(c, m) || is_about_to(c, member));
@@ -51,8 +51,8 @@ static void put_roster(const struct core *c, struct document *d) {
 	memcpy(d->ranges, r->ranges, r->n_ranges * sizeof r->ranges[0]);
 }
 
-/* After everyone died nobody may hold the state of this round, and yet all of its files be there: one has the snapshot,
- * another a log entry. Then they are each other's donors. */
+/* Lists the donors. After all members died none may hold the state of this round, and yet all of its files be there: one
+ * has the snapshot, another a log entry. Then they are each other's donors. */
 static void put_donors(const struct core *c, struct document *d) {
 	d->attempt = 0;
 	d->deadline_ms = 0;
@@ -68,13 +68,13 @@ static void put_donors(const struct core *c, struct document *d) {
 			d->members[d->n_members++] = ref(c, (uint32_t)i, 0);
 }
 
-/* Whose report is about to say that it has applied the last round, or that it goes back, is not behind for long. */
+/* A member that is about to report that it has applied the last round, or that it goes back, is not behind for long. */
 static bool is_behind(const struct core *c, uint32_t member) {
 	const struct core_member *m = &c->members[member];
 	return core_available(c, m) && m->reported && m->addr[0] != '\0' && !core_in_sync(c, m) && !is_about_to(c, member);
 }
 
-/* One that has the state may be where nobody can dial it, and yet reach those who need it. */
+/* A member with the state may be where no other can dial it, and yet reach those that need it. */
 static void put_syncing(const struct core *c, struct document *d) {
 	d->n_syncing = 0;
 	for (int i = 0; i < c->n_members && d->n_syncing < NET_MAX_SYNCING; i++)
@@ -82,7 +82,7 @@ static void put_syncing(const struct core *c, struct document *d) {
 			d->syncing[d->n_syncing++] = ref(c, (uint32_t)i, 0);
 }
 
-/* The round from which on this member still fetches, when it is one that documents speak of. */
+/* Sets *round to the first round that this member still fetches, if documents list it. */
 static bool needs(const struct core *c, const struct core_member *m, const struct document *d, uint64_t *round) {
 	bool asks =
 		m->reported && !m->banned && m->last.version >= 4 && m->last.term == c->term && m->last.phase == WORKER_SYNCING;
@@ -122,7 +122,7 @@ static void put_kept(const struct core *c, struct document *d) {
 	d->n_kept_rounds = (uint16_t)(d->snapshot_round - from);
 }
 
-/* As far back as is known and as there is room. */
+/* Lists digests as far back as they are known and there is room. */
 static void put_older(const struct core *c, struct document *d) {
 	uint64_t known = d->snapshot_round > c->past.first ? d->snapshot_round - c->past.first : 0;
 	uint64_t room = NET_MAX_LOG_DIGESTS - d->n_log;

@@ -1,4 +1,4 @@
-/* members.c: what the core believes of its members, from their last reports and the time. */
+/* members.c: the state of the members, from their last reports and the time. */
 #include "base/clock.h"
 #include "coordinator/core/internal.h"
 
@@ -56,7 +56,7 @@ bool core_spoiled(const struct core *c, const struct core_member *m) {
 		   rep->proven_round == c->round && rv_hash_equal(&rep->proven_chain, &c->chain) && !core_diverged(c, m);
 }
 
-/* A worker that was started again is announced at once; one that moves all the time, once in so long. */
+/* A worker that was started again is announced at once; one that moves all the time, every MOVE_EVERY_US. */
 enum { MOVES_AT_ONCE = 4 };
 #define MOVE_EVERY_US (10 * RV_US_PER_S)
 
@@ -110,7 +110,7 @@ bool core_waited_for(const struct core *c, uint32_t member) {
 	if (!m->reported)
 		return true; /* awaited since the coordinator's restart */
 	if (c->now_us >= core_silent_at(c, m))
-		return false; /* frozen or gone, most likely while it trained: nobody accuses it then */
+		return false; /* frozen or gone, most likely while it trained: no peer accuses it then */
 	if (!core_right_size(c, m))
 		return false;
 	if (m->last.term < c->term)

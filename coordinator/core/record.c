@@ -22,7 +22,7 @@ struct core_record *core_push(struct core *c, enum core_record_type type) {
 	return rec;
 }
 
-/* A MEMBER record of a key that no durable one has. */
+/* Returns true for a MEMBER record of a key that no durable one has. */
 static bool is_join(const struct core *c, const struct core_record *rec) {
 	return rec->type == CORE_MEMBER && rec->member >= (uint32_t)c->n_members;
 }
@@ -104,7 +104,7 @@ static enum rv_err apply_member(struct core *c, const struct core_record *rec, s
 	return RV_OK;
 }
 
-/* The participants ascend and are members. */
+/* Returns true if the participants ascend and are members. */
 static bool valid_participants(const struct core *c, const struct core_record *rec) {
 	if (rec->n_members > NET_MAX_MEMBERS)
 		return false;
@@ -114,7 +114,7 @@ static bool valid_participants(const struct core *c, const struct core_record *r
 	return true;
 }
 
-/* Set of old roster indices that are in the record; *subset: it names nobody else. */
+/* Returns the old roster indices that are in the record; *subset: it names no other member. */
 static uint64_t kept_indices(const struct core_roster *r, const struct core_record *rec, bool *subset) {
 	uint64_t keep = 0;
 	int at = 0;
@@ -168,7 +168,7 @@ static void note_left_out(struct core *c, const struct core_record *rec) {
 		c->rostered = c->left_out = 0;
 	for (int i = 0; i < rec->n_members; i++)
 		now |= core_bit(rec->members[i]);
-	if (now != 0) /* a roster of none leaves nobody out */
+	if (now != 0) /* a roster of none leaves no member out */
 		c->left_out |= c->rostered & ~now;
 	c->rostered |= now;
 }

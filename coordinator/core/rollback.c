@@ -1,8 +1,8 @@
-/* rollback.c: whether the state of the current round is still on somebody's disk, as reports say; and the
- * operator's way back when it is not. */
+/* rollback.c: whether the state of the current round is still on a member's disk, by the reports; and the operator's
+ * way back if it is not. */
 #include "coordinator/core/internal.h"
 
-/* Its disk proves the state `chain` of `round`, whatever term it works in. */
+/* Returns true if the disk of `m` proves the state `chain` of `round`, whatever term it works in. */
 static bool proves(const struct core_member *m, uint64_t round, const struct rv_hash *chain) {
 	const struct report *r = &m->last;
 	bool own = r->round == round && rv_hash_equal(&r->chain, chain);
@@ -37,7 +37,8 @@ static bool may_hold(const struct core *c, uint32_t i) {
 	return !m->reported || (m->last.version == 3 && (about_to || untold));
 }
 
-/* The latest committed round before this one that its last report proves; false: none that can be returned to. */
+/* Sets *round to the latest committed round before this one that the last report of `m` proves; false: none that a
+ * rollback can return to. */
 static bool latest_proven(const struct core *c, const struct core_member *m, uint64_t *round) {
 	const uint64_t claims[] = {m->last.round, m->last.proven_round};
 	bool any = false;
@@ -53,7 +54,7 @@ static bool latest_proven(const struct core *c, const struct core_member *m, uin
 	return any;
 }
 
-/* Of all who are here. */
+/* Finds the latest round that a present member can prove. */
 static void find_best(const struct core *c, struct core_kept *out) {
 	for (int i = 0; i < c->n_members; i++) {
 		uint64_t round;
@@ -66,7 +67,7 @@ static void find_best(const struct core *c, struct core_kept *out) {
 	}
 }
 
-/* The member, among those who are away, that has proven most of what a rollback to `to_round` gives up; -1: none. */
+/* Returns the absent member that has proven most of the rounds that a rollback to `to_round` gives up; -1: none. */
 static int find_better_absent(const struct core *c, uint64_t to_round, uint64_t *round) {
 	int best = -1;
 	*round = to_round;
@@ -81,14 +82,14 @@ static int find_better_absent(const struct core *c, uint64_t to_round, uint64_t 
 	return best;
 }
 
-/* Whoever has just come back has what it has not yet given to the others, and perhaps cannot prove alone. Time without
- * a report does not count: a single one may be of a process that is gone. */
+/* Returns true if `m` has just come back: it may hold files that it has not yet given to the others, and perhaps cannot
+ * prove alone. Time without a report does not count: a single one may be of a process that is gone. */
 static bool is_just_back(const struct core *c, const struct core_member *m) {
 	return is_here(c, m) && (!m->was_here || m->told_us - m->back_us < c->cfg.liveness_us);
 }
 
-/* Returns whether it lacks what others here have proven: only with that can it prove what it holds of later rounds. It
- * has core_catch_up_us for each round: files may be damaged, or the two may never reach each other. */
+/* Returns true if `m` lacks rounds that other present members have proven: only with them can it prove what it holds of
+ * later rounds. It has core_catch_up_us for each: files may be damaged, or the two may never reach each other. */
 static bool is_catching_up(const struct core *c, const struct core_member *m, const struct core_kept *kept) {
 	uint64_t own = 0;
 	(void)latest_proven(c, m, &own);
@@ -96,8 +97,8 @@ static bool is_catching_up(const struct core *c, const struct core_member *m, co
 		   m->told_us - m->further_us < core_catch_up_us(c);
 }
 
-/* Took part in the last commit, or has proven the state since; or can have done so before this coordinator started, and
- * has not had the time to tell. */
+/* Returns true if the member took part in the last commit, or has proven the state since; or can have done so before this
+ * coordinator started, and has not had the time to report it. */
 static bool may_have_held(const struct core *c, uint32_t i) {
 	const struct core_member *m = &c->members[i];
 	bool untold = m->from_before && !m->banned && (!m->reported || is_just_back(c, m));
@@ -115,7 +116,7 @@ static bool anybody_ahead(const struct core *c) {
 	return false;
 }
 
-/* One member may claim anything. */
+/* Returns true if most available members claim a later round or term: a single one may claim anything. */
 static bool most_are_ahead(const struct core *c) {
 	int ahead = 0;
 	for (int i = 0; i < c->n_members; i++)
@@ -123,7 +124,7 @@ static bool most_are_ahead(const struct core *c) {
 	return 2 * ahead > core_count_available(c);
 }
 
-/* *unheld: nobody who is here holds the state of the round; returned: whether it is absent or lost then. */
+/* Sets *unheld if no present member holds the state of the round; returns whether it is absent or lost then. */
 static enum core_state_kept who_kept(const struct core *c, struct core_kept *out, bool *unheld) {
 	*out = (struct core_kept){.state = CORE_STATE_HELD, .round = c->round, .ahead = most_are_ahead(c)};
 	bool anybody = false, unknown = false;
@@ -144,7 +145,7 @@ static enum core_state_kept who_kept(const struct core *c, struct core_kept *out
 	return (out->absent | out->behind) != 0 ? CORE_STATE_ABSENT : CORE_STATE_LOST;
 }
 
-/* Those who come back may give each other what each lacks: that takes a moment, in which nothing is said. */
+/* Reports a state as not held only after liveness_us: members that come back may first give each other what each lacks. */
 void core_kept(const struct core *c, struct core_kept *out) {
 	bool unheld = false;
 	enum core_state_kept state = who_kept(c, out, &unheld);
@@ -188,8 +189,8 @@ void core_watch_state(struct core *c) {
 
 /* ---- the way back ------------------------------------------------------------------------------------------------ */
 
-/* Of a store that was restored from an old copy, workers may know a later one; but no word of theirs uses up all that
- * there can be. */
+/* Returns the latest term. If the store was restored from an old copy, workers may know a later one; but no report of
+ * theirs can use up all terms. */
 static uint64_t latest_term(const struct core *c) {
 	enum { FORGOTTEN_MAX = 1024 }; /* rollbacks since that copy was made */
 	uint64_t latest = c->term;
@@ -219,7 +220,7 @@ static enum rv_err check_target(const struct core *c, uint64_t to_round, struct 
 	return RV_OK;
 }
 
-/* What speaks against it, and the operator may know better. */
+/* Refuses a rollback that would lose rounds; the operator, who may know better, can force it. */
 static enum rv_err check_loss(const struct core *c, uint64_t to_round, struct rv_errtext *et) {
 	unsigned long long to = to_round, now = c->round;
 	uint64_t proven;

@@ -1,5 +1,5 @@
-/* snapshot.c: from which full state a joiner starts: the latest round whose full hash a majority of the last commit's
- * participants vouch for. A fresh worker, which took part in nothing, can never become the truth. */
+/* snapshot.c: the full state from which a joiner starts: the latest round whose full hash a majority of the last commit's
+ * participants vouch for. A fresh worker, which took part in no round, can never become the truth. */
 #include "base/assert.h"
 #include "base/chain.h"
 #include "coordinator/core/internal.h"
@@ -12,13 +12,13 @@ struct rv_hash core_chain_at(const struct core *c, uint64_t round) {
 	return chain;
 }
 
-/* Its word on the full hash counts, for a round that is still ahead of the snapshot. */
+/* Returns true if its full hash counts, for a round that is still ahead of the snapshot. */
 static bool vouches(const struct core *c, const struct core_member *m) {
 	return m->reported && !m->banned && m->last.term == c->term && m->last.full_round > c->snapshot_round &&
 		   m->last.full_round <= c->round && !rv_hash_is_zero(&m->last.full_hash);
 }
 
-/* Members of `electors` that say the same as `m`. */
+/* Returns the members of `electors` that report the same full hash as `m`. */
 static uint64_t agreeing(const struct core *c, const struct core_member *m, uint64_t electors) {
 	uint64_t set = 0;
 	for (int j = 0; j < c->n_members; j++) {
@@ -30,14 +30,14 @@ static uint64_t agreeing(const struct core *c, const struct core_member *m, uint
 	return set;
 }
 
-/* Names those whose full hash of the snapshot round is another. */
+/* Logs the members whose full hash of the snapshot round is another. */
 static void name_diverged(struct core *c) {
 	for (int i = 0; i < c->n_members; i++)
 		if (core_diverged(c, &c->members[i]))
 			core_say(c, CORE_EVENT_DIVERGED, (uint32_t)i, c->snapshot_round);
 }
 
-/* All of the last participants; at the limit of the log, where the run would stand still, those that are there. */
+/* Returns all of the last participants; at the limit of the log, where the run would stand still, the present ones. */
 static uint64_t electors_now(const struct core *c) {
 	uint64_t electors = c->last_commit;
 	if (core_stands_still(c))
@@ -50,7 +50,7 @@ static uint64_t electors_now(const struct core *c) {
 	return electors;
 }
 
-/* All electors vouch for the same round, and no majority of them for the same bits: waiting will not help. */
+/* Logs that all electors vouch for the same round, and no majority of them for the same bits: waiting will not help. */
 static void name_split(struct core *c, uint64_t electors) {
 	uint64_t round = 0;
 	for (int i = 0; i < c->n_members; i++) {

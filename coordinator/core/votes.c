@@ -1,15 +1,16 @@
-/* votes.c: REDUCE: votes are counted until the round is committed, or goes on without somebody.
+/* votes.c: REDUCE: votes are counted until the round is committed, or goes on without some participants.
  *
  * Why equal votes of the survivors suffice: the digest covers the reduced bytes, and these are the mean over the whole
  * roster, each chunk encoded once by its owner. Whoever dies having delivered its part changes nothing in them. */
 #include "base/chain.h"
 #include "coordinator/core/internal.h"
 
-/* Still has the outer gradient that the roster was frozen with, or a vote for this very attempt. */
+/* Returns true if participant `i` still has the outer gradient that the roster was frozen with, or a vote for this
+ * attempt. */
 static bool keeps_contribution(const struct core *c, uint32_t i) {
 	const struct core_member *m = &c->members[c->roster.members[i]];
 	if (!m->reported || m->last.phase == WORKER_LEAVING)
-		return true; /* not heard of since the restart, or leaving: not a question of its contribution */
+		return true; /* no report since the restart, or leaving: not a question of its contribution */
 	bool voted_this = m->last.phase == WORKER_VOTED && m->last.attempt == c->attempt;
 	return core_contributes(c, m) && (m->last.boot == c->roster.boots[i] || voted_this);
 }
@@ -42,7 +43,7 @@ void core_take_vote(struct core *c, uint32_t i) {
 	c->roster.digests[i] = rep->digest;
 }
 
-/* Votes that count. */
+/* Returns the participants whose votes count. */
 static uint64_t voters(const struct core *c) {
 	uint64_t set = c->roster.voted;
 	for (uint32_t i = 0; i < c->roster.n; i++)
@@ -51,7 +52,7 @@ static uint64_t voters(const struct core *c) {
 	return set;
 }
 
-/* The largest set of voters of one digest; of several, the one with the lowest index. */
+/* Returns the largest set of voters of one digest; of several, the one with the lowest index. */
 static uint64_t majority(const struct core *c, uint64_t votes) {
 	uint64_t best = 0;
 	for (uint32_t i = 0; i < c->roster.n; i++) {
@@ -67,7 +68,7 @@ static uint64_t majority(const struct core *c, uint64_t votes) {
 	return best;
 }
 
-/* A committed round is on the disks of at least so many. */
+/* Returns the fewest members that have a committed round on disk. */
 static int quorum(const struct core *c) {
 	int half = (c->roster.n + 1) / 2;
 	return (int)c->cfg.min_workers < half ? (int)c->cfg.min_workers : half;
@@ -85,7 +86,7 @@ static void push_participants(struct core_record *rec, const struct core_roster 
 	}
 }
 
-/* On whom this attempt is blamed, but for those in `except` (roster indices). */
+/* Sets the members that this attempt is blamed on, but for those in `except` (roster indices). */
 static void put_blame(struct core *c, struct core_record *rec, uint64_t except) {
 	rec->blamed = c->blamed;
 	for (uint32_t i = 0; i < c->roster.n; i++)
@@ -104,7 +105,7 @@ static void commit(struct core *c, const struct rv_hash *digest) {
 	put_blame(c, rec, voters(c));
 }
 
-/* Gone because its process is another one, or because it is found to hold other weights than the run's. */
+/* Logs contributions lost because the process is another one; members that hold other weights are logged elsewhere. */
 static void say_lost(struct core *c) {
 	uint64_t set = lost(c);
 	for (uint32_t i = 0; i < c->roster.n; i++)
@@ -118,7 +119,7 @@ static void say_all(struct core *c, enum core_event_type type, uint64_t set) {
 			core_say(c, type, c->roster.members[i], c->round);
 }
 
-/* Attempt a+1 over `keep`; or an open round again; or nothing, when waiting may help. */
+/* Starts attempt a+1 over `keep`, or opens the round again; or does nothing, if waiting may help. */
 static void go_on_with(struct core *c, uint64_t keep, bool waiting_may_help) {
 	bool enough = core_count(keep) >= (int)c->cfg.min_workers;
 	bool others = core_count(core_contributors(c)) >= (int)c->cfg.min_workers;
@@ -132,9 +133,9 @@ static void go_on_with(struct core *c, uint64_t keep, bool waiting_may_help) {
 	put_blame(c, rec, keep);
 }
 
-/* Whom an earlier roster of this round was without: it takes its contribution for uncounted and keeps it for the next
- * round, but peers may still hold it from before that, and have averaged it. It counts once it is known to take part
- * again. */
+/* Returns the participants that an earlier roster of this round was without, until they are known to take part again.
+ * Such a member treats its contribution as uncounted and keeps it for the next round, but peers may still hold it from
+ * before that, and have averaged it. */
 static uint64_t unaware(const struct core *c) {
 	uint64_t set = 0;
 	for (uint32_t i = 0; i < c->roster.n; i++)
@@ -157,8 +158,8 @@ static void all_present_voted(struct core *c, uint64_t missed, bool overdue) {
 	go_on_with(c, best & ~missed, best == votes && lost(c) == 0 && !overdue);
 }
 
-/* Processes that took the place of those on the roster: what these had not delivered yet, nobody will. A vote of theirs
- * (the former one's result, from the disk) does not help the others to theirs. */
+/* Returns the participants whose process is not the one on the roster: data that the former had not delivered will never
+ * come. A vote of the new one (the former one's result, from the disk) does not help the others to theirs. */
 static uint64_t successors(const struct core *c) {
 	uint64_t set = 0;
 	for (uint32_t i = 0; i < c->roster.n; i++) {

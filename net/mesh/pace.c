@@ -2,7 +2,7 @@
  *
  * Control is asked for first, on every link, and never waits for tokens or windows. Then links take turns, a slice of
  * bulk each; a slice that was begun is finished before another link begins one, unless its socket is full: so control
- * on any link is behind one slice at most. Where lines are fast a slice is a whole frame.
+ * on any link is behind one slice at most. On fast lines a slice is a whole frame.
  *
  * A socket takes far more than a slow line sends in a second, and so does the router. So no slice is begun while more
  * is on its way than the windows allow (net/mesh/pace_window.h): that of the link, and that of all links together. */
@@ -81,7 +81,7 @@ static void choose_congestion(struct peers *p) {
 		struct link *l = p->links[i];
 		if (!is_open(l))
 			continue;
-		struct pace_flow theirs = l->flow; /* the other side's line, as far as can be told */
+		struct pace_flow theirs = l->flow; /* the other side's line, as far as is known */
 		theirs.bytes_per_s *= PACE_SENDERS;
 		bool is_slow = p->pace.is_slow || pace_is_slow(&theirs, l->is_slow);
 		if (is_slow == l->is_slow)
@@ -97,7 +97,7 @@ int64_t peers_pace_deadline_us(const struct peers *p) {
 
 /* ---- control, then bulk ------------------------------------------------------------------------------------------ */
 
-/* Behind bulk that was begun it would only queue, and PING would say what is no longer true. */
+/* Sends control unless bulk is pending: behind that it would only queue, and a PING would be out of date. */
 static void send_control(struct peers *p, struct link *l) {
 	const struct peers_owner *owner = &p->cfg.owner;
 	for (int i = 0; i < CONTROL_AT_ONCE && l->state == LINK_OPEN && owner->next_control != NULL; i++) {
@@ -119,8 +119,8 @@ enum turn {
 	TURN_SENT
 };
 
-/* Whether the link, or all together, have as much on the way as they may. Either way it shows what the link can, and as
- * long as nobody knows better, what the line can. */
+/* Returns true if the link, or all together, have as much on the way as they may. Either way that shows the link's rate,
+ * and until the line's rate is found, the line's. */
 static bool is_held(struct peers *p, struct link *l, bool all) {
 	struct pace *c = &p->pace;
 	if (all ? pace_fits(c->waiting, c->window) : pace_fits(l->waiting, l->window))
@@ -162,7 +162,7 @@ static enum turn send_slice(struct peers *p, struct link *l) {
 	return peers_drain(p, l) ? TURN_SENT : TURN_OVER;
 }
 
-/* One turn: a slice for every link that can take one. True: some link may take more, and more may be sent. */
+/* Sends a slice on every link that can take one. Returns true if some link may take more, and more may be sent. */
 static bool send_turn(struct peers *p) {
 	bool again = false;
 	int first = p->up_turn;
