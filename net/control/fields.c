@@ -76,7 +76,7 @@ const char *control_addr_invalid(const char *addr, bool host_optional) {
 	return port_invalid(colon + 1);
 }
 
-/* Length of the well-formed sequence at p (NUL-terminated text), 0 when there is none. */
+/* Returns the length of the well-formed sequence at `p` (NUL-terminated text); 0: there is none. */
 static size_t utf8_sequence(const uint8_t *p) {
 	if (p[0] < 0x80)
 		return 1;

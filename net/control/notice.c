@@ -1,4 +1,4 @@
-/* notice.c: the encoding of what the reply to a report says. */
+/* notice.c: the encoding of the notice in a reply to a report. */
 #include "net/control/control.h"
 #include "net/control/fields.h"
 

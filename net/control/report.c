@@ -107,7 +107,7 @@ static void read_measured(struct rv_reader *r, struct report *out) {
 	out->mean2 = rv_read_f32(r);
 }
 
-/* NULL, or what is wrong with what an owner says that it measured. */
+/* Returns NULL, or the fault in an owner's measurements. */
 static const char *measured_invalid(const struct report *m) {
 	if (m->n_measured > 0 && m->phase != WORKER_VOTED)
 		return "measured without a vote";

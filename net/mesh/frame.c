@@ -130,7 +130,7 @@ static const char *length_invalid(const struct frame_header *h, const struct mes
 	return NULL;
 }
 
-/* The part that depends on the type. */
+/* Checks the fields that depend on the type. */
 static const char *message_invalid(const struct frame_header *h, const struct message_rule *rule,
 								   enum frame_link link) {
 	if ((rule->links & (unsigned)link) == 0)
@@ -242,7 +242,7 @@ static void write_fetch(struct rv_writer *w, const struct frame_fetch *m, uint8_
 	rv_write_u32(w, m->index);
 }
 
-/* What FETCH, PIECE and NONE begin with. */
+/* Reads the fields with which FETCH, PIECE and NONE begin. */
 static enum rv_err read_fetch(struct rv_reader *r, const struct frame_header *h, struct frame_fetch *out,
 							  uint8_t *encoding, struct rv_errtext *et) {
 	const char *name = frame_type_name(h->type);
