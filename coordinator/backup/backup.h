@@ -1,8 +1,9 @@
-/* backup.h: a whole run in one file: a copy of its store, with the run's secret key in it (mode 0600).
+/* backup.h: a whole run in one file: a copy of its store, with the run's secret key in it (mode
+ * 0600).
  *
- * A backup is older than the run as soon as the next round is committed. Workers never go back: restored from an older
- * state, a run can go on only with workers that are not ahead of it. So an older state replaces a newer one only by
- * `force`. */
+ * A backup is older than the run as soon as the next round is committed. Workers never go back:
+ * restored from an older state, a run can go on only with workers that are not ahead of it. So an
+ * older state replaces a newer one only by `force`. */
 #ifndef RV_COORDINATOR_BACKUP_H
 #define RV_COORDINATOR_BACKUP_H
 
@@ -19,24 +20,26 @@ struct backup_info {
 	uint64_t last_id, doc_seq;
 };
 
-/* A copier of the run's store into the empty file `path`: store_ops.copy, of the coordinator that serves the run or, if
- * none does, of this process. */
+/* A copier of the run's store into the empty file `path`: store_ops.copy, of the coordinator that
+ * serves the run or, if none does, of this process. */
 struct backup_source {
 	enum rv_err (*copy)(void *ctx, const char *path, struct rv_errtext *et);
 	void *ctx;
 };
 
-/* Makes the backup `path` of the run `d`, mode 0600. Reads every record of the copy back, then appends the key
- * (coordinator/backup/backup_file.h). Replaces `path` atomically: it is whole or not there. The copy is made beside it, as
- * the run's own disk may be full; files that killed backups left there are removed. Backups of one run wait for each
- * other. Faults of `from`; RV_E_CORRUPT names the run's store, as a fault in its copy is a fault there; RV_E_FULL and
+/* Makes the backup `path` of the run `d`, mode 0600. Reads every record of the copy back, then
+ * appends the key (coordinator/backup/backup_file.h). Replaces `path` atomically: it is whole or
+ * not there. The copy is made beside it, as the run's own disk may be full; files that killed
+ * backups left there are removed. Backups of one run wait for each other. Faults of `from`;
+ * RV_E_CORRUPT names the run's store, as a fault in its copy is a fault there; RV_E_FULL and
  * RV_E_IO of `path`. */
 enum rv_err backup_make(const struct run_dir *d, const char *path, const struct backup_source *from,
 						struct backup_info *out, struct rv_errtext *et);
-/* Restores d->dir from the backup, once every byte of it is checked; keeps the store that is there as store.db.replaced.
- * Document numbers go on far above any that the run can have announced since. RV_E_BUSY: the run is being served;
- * RV_E_INVALID: another run is there, or, without `force`, a later term, a newer state or an unreadable one;
- * RV_E_CORRUPT: `path` is damaged, or no backup; RV_E_UNSUPPORTED: of a newer version. */
+/* Restores d->dir from the backup, once every byte of it is checked; keeps the store that is there
+ * as store.db.replaced. Document numbers go on far above any that the run can have announced since.
+ * RV_E_BUSY: the run is being served; RV_E_INVALID: another run is there, or, without `force`, a
+ * later term, a newer state or an unreadable one; RV_E_CORRUPT: `path` is damaged, or no backup;
+ * RV_E_UNSUPPORTED: of a newer version. */
 enum rv_err backup_restore(const char *path, const struct run_dir *d, bool force, struct backup_info *out,
 						   struct rv_errtext *et);
 

@@ -1,6 +1,6 @@
-/* backup_file.h: the file of a backup: an SQLite file (whole pages of at least 512 bytes), and after it a seal of 76
- * bytes: the run's secret key (32), the version (4, little-endian: 1), "RVBKSEAL", and the BLAKE2b-256 of all that is
- * before the hash. */
+/* backup_file.h: the file of a backup: an SQLite file (whole pages of at least 512 bytes), and
+ * after it a seal of 76 bytes: the run's secret key (32), the version (4, little-endian: 1),
+ * "RVBKSEAL", and the BLAKE2b-256 of all that is before the hash. */
 #ifndef RV_COORDINATOR_BACKUP_FILE_H
 #define RV_COORDINATOR_BACKUP_FILE_H
 
@@ -12,9 +12,10 @@ enum { BACKUP_FILE_VERSION = 1, BACKUP_FILE_SEAL_BYTES = IDENTITY_SEED_BYTES + 4
 
 /* Appends the seal to the SQLite file that `w` already holds. RV_E_FULL, RV_E_IO, RV_E_NOMEM. */
 enum rv_err backup_file_seal(struct rv_file_writer *w, const uint8_t seed[IDENTITY_SEED_BYTES], struct rv_errtext *et);
-/* Copies the SQLite file in the backup `path` to `to`, mode 0600, atomically, and fills `seed`. RV_E_CORRUPT: it differs
- * from what was sealed, or is no backup; RV_E_UNSUPPORTED: of a newer version; RV_E_NOTFOUND, RV_E_FULL, RV_E_IO,
- * RV_E_NOMEM. After a fault there is no file at `to`. */
+/* Copies the SQLite file in the backup `path` to `to`, mode 0600, atomically, and fills `seed`.
+ * RV_E_CORRUPT: it differs from what was sealed, or is no backup; RV_E_UNSUPPORTED: of a newer
+ * version; RV_E_NOTFOUND, RV_E_FULL, RV_E_IO, RV_E_NOMEM. After a fault there is no file at
+ * `to`. */
 enum rv_err backup_file_open(const char *path, const char *to, uint8_t seed[IDENTITY_SEED_BYTES],
 							 struct rv_errtext *et);
 

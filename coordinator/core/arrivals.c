@@ -1,11 +1,12 @@
-/* arrivals.c: OPEN: waits for members that are a few rounds behind and catching up. Such a member needs a round's result
- * after its commit: if fetching one takes as long as a round, it would come too late for every roster. So an open round
- * waits for it, once all others are ready, and never past grace. The wait has a budget: as much time as a silent member is
- * waited for, or as the last exchange took; a sixteenth of all time is added back. Once it is used up there is no wait
- * until it is whole again, as a part of it may be too short for any member. A member that has just come, or come back, is
- * waited for from its first round on: until then nothing shows that its links carry anything, and the wait may be used up
- * before its first byte. So all arrivals together cost the others at most a sixteenth of their time, whether they get in
- * or not. */
+/* arrivals.c: OPEN: waits for members that are a few rounds behind and catching up. Such a member
+ * needs a round's result after its commit: if fetching one takes as long as a round, it would come
+ * too late for every roster. So an open round waits for it, once all others are ready, and never
+ * past grace. The wait has a budget: as much time as a silent member is waited for, or as the last
+ * exchange took; a sixteenth of all time is added back. Once it is used up there is no wait until
+ * it is whole again, as a part of it may be too short for any member. A member that has just come,
+ * or come back, is waited for from its first round on: until then nothing shows that its links
+ * carry anything, and the wait may be used up before its first byte. So all arrivals together cost
+ * the others at most a sixteenth of their time, whether they get in or not. */
 #include "coordinator/core/internal.h"
 
 #include "base/planted.h"
@@ -15,7 +16,8 @@ enum {
 	ARRIVAL_SHARE = 16
 };
 
-/* Returns true if it applies log entries, or is about to; a member that fetches a snapshot is far behind. */
+/* Returns true if it applies log entries, or is about to; a member that fetches a snapshot is far
+ * behind. */
 static bool goes_by_log(const struct report *rep) {
 	return rep->phase != WORKER_SYNCING || rep->needs_from == rep->round;
 }

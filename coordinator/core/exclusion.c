@@ -1,19 +1,21 @@
 /* exclusion.c: members that cost the others time stay out for longer and longer.
  *
- * Two costs are counted, each by a level that rises with every cost and falls with every round without one; at level l
- * the consequence holds for 2^(l - 1) rounds, at most 64:
+ * Two costs are counted, each by a level that rises with every cost and falls with every round
+ * without one; at level l the consequence holds for 2^(l - 1) rounds, at most 64:
  *
- *   blamed   a member that ended an attempt is in no roster for that many rounds, the one that it spoiled included: an
- *            honest member that was cut off once loses that round only. Blame takes at least two accusers (in a roster
- *            of two the other one, if the accused accuses no member itself), or being overdue. One accuser alone, a
- *            digest that differs or a restarted process cost nothing: a lying owner can bring each of these on an
- *            honest member. It stays out only while enough others are left, and not of a round that was opened again:
- *            rosters without it have failed there, and it may be needed (two of the others may not reach each other).
- *   awaited  a member for which an open round waited in vain, until grace was over or nearly so, is not waited for in
- *            that many rounds. It takes part in them if it is ready in time.
+ *   blamed   a member that ended an attempt is in no roster for that many rounds, the one that it
+ *            spoiled included: an honest member that was cut off once loses that round only. Blame
+ *            takes at least two accusers (in a roster of two the other one, if the accused accuses
+ *            no member itself), or being overdue. One accuser alone, a digest that differs or a
+ *            restarted process cost nothing: a lying owner can bring each of these on an honest
+ *            member. It stays out only while enough others are left, and not of a round that was
+ *            opened again: rosters without it have failed there, and it may be needed (two of the
+ *            others may not reach each other).
+ *   awaited  a member for which an open round waited in vain, until grace was over or nearly so,
+ *            is not waited for in that many rounds. It takes part in them if it is ready in time.
  *
- * The first is part of the records of rosters and commits, so it survives a restart and adds no record; a restart
- * forgets the second, at the price of a grace time. */
+ * The first is part of the records of rosters and commits, so it survives a restart and adds no
+ * record; a restart forgets the second, at the price of a grace time. */
 #include "coordinator/core/internal.h"
 
 #include <string.h>
@@ -35,7 +37,7 @@ static void lower_level(struct core_level *l) {
 		l->level--;
 }
 
-/* ---- blamed ------------------------------------------------------------------------------------------------------ */
+/* ---- blamed ---- */
 
 void core_blame(struct core *c, uint64_t members) {
 	for (uint32_t i = 0; i < (uint32_t)c->n_members; i++)
@@ -82,7 +84,7 @@ uint64_t core_without_excluded(const struct core *c, uint64_t ready) {
 	return ready;
 }
 
-/* ---- awaited ----------------------------------------------------------------------------------------------------- */
+/* ---- awaited ---- */
 
 bool core_waits_no_more(const struct core *c, const struct core_member *m) {
 	return c->round < m->vain.until_round;

@@ -233,7 +233,8 @@ void core_say_pair(struct core *c, uint32_t member, uint32_t other); /* APART */
 
 /* ---- record.c ---- */
 
-/* Appends a record of `type` to the queue and returns it, with id, round and document numbers filled in. */
+/* Appends a record of `type` to the queue and returns it, with id, round and document numbers
+ * filled in. */
 struct core_record *core_push(struct core *c, enum core_record_type type);
 /* Returns the member that a record in the queue makes of `key`, or -1. */
 int core_find_pending(const struct core *c, const uint8_t key[NET_KEY_BYTES]);
@@ -250,19 +251,20 @@ bool core_alive(const struct core *c, const struct core_member *m);
 /* Returns true if `m` is alive, and neither banned, nor distrusted by its peers, nor leaving. */
 bool core_available(const struct core *c, const struct core_member *m);
 int core_count_available(const struct core *c);
-/* Returns true if the disk of `m` takes results of rounds, as far as is known: else it cannot vote, and no round begins
- * with it. */
+/* Returns true if the disk of `m` takes results of rounds, as far as is known: else it cannot vote,
+ * and no round begins with it. */
 bool core_stores(const struct core_member *m);
 int core_count_able(const struct core *c); /* members that are available, and can vote */
-/* Returns true if the full hash of `m` at the snapshot's round is not the majority's: it must resync until its reports
- * say otherwise. */
+/* Returns true if the full hash of `m` at the snapshot's round is not the majority's: it must
+ * resync until its reports say otherwise. */
 bool core_diverged(const struct core *c, const struct core_member *m);
 /* Returns true if `m` cuts its round's vector into as many chunks as the run does. */
 bool core_right_size(const struct core *c, const struct core_member *m);
-/* Returns true if `m` reports that it holds state_hash(round), and is not known to hold other bits. */
+/* Returns true if `m` reports that it holds state_hash(round), and is not known to hold other
+ * bits. */
 bool core_in_sync(const struct core *c, const struct core_member *m);
-/* Returns true if `m` is SYNCING, and yet proves the state of the open round: it trains that round again, as its
- * contribution was unusable. It is not waited for, but it holds the state. */
+/* Returns true if `m` is SYNCING, and yet proves the state of the open round: it trains that round
+ * again, as its contribution was unusable. It is not waited for, but it holds the state. */
 bool core_spoiled(const struct core *c, const struct core_member *m);
 /* Returns true if the encoded outer gradient of `m` for the round is ready to be reduced. */
 bool core_contributes(const struct core *c, const struct core_member *m);
@@ -272,28 +274,30 @@ bool core_contributes(const struct core *c, const struct core_member *m);
 bool core_about_to(const struct core *c, uint32_t member);
 /* Returns the time from which a round does not wait for `m`, unless it reports again. */
 int64_t core_silent_at(const struct core *c, const struct core_member *m);
-/* Returns the time from which the address of `m` may be recorded again: each change is a record, and a document for all
- * members. */
+/* Returns the time from which the address of `m` may be recorded again: each change is a record,
+ * and a document for all members. */
 int64_t core_moves_at(const struct core_member *m);
 void core_count_move(struct core_member *m, int64_t now_us);
 /* Returns true if a freeze waits for `member`: it trains this round, or is about to. */
 bool core_waited_for(const struct core *c, uint32_t member);
 /* Returns the set of available members with core_contributes. */
 uint64_t core_contributors(const struct core *c);
-/* Call it before c->now_us becomes `now_us`. Counts members that were alive as having reported now, if the coordinator
- * itself was away. */
+/* Call it before c->now_us becomes `now_us`. Counts members that were alive as having reported now,
+ * if the coordinator itself was away. */
 void core_forgive_own_absence(struct core *c, int64_t now_us);
 /* Logs the members that came alive and those that died. */
 void core_watch_liveness(struct core *c);
 
 /* ---- rivals.c ---- */
 
-/* Returns true if `rep` is older than what is known. A machine's clock may have been set back between two starts of a
- * worker: if `m` was silent for long, or has hung up, another process is believed whatever its boot. */
+/* Returns true if `rep` is older than what is known. A machine's clock may have been set back
+ * between two starts of a worker: if `m` was silent for long, or has hung up, another process is
+ * believed whatever its boot. */
 bool core_is_stale(const struct core *c, const struct core_member *m, const struct report *rep, int64_t now_us);
 /* Follows the process of `rep`, which is not stale, before it becomes the last report of `m`. */
 void core_follow(struct core_member *m, const struct report *rep);
-/* Takes a stale report. RV_OK: ignore it; RV_E_AUTH: its process lives beside the one that is followed. */
+/* Takes a stale report. RV_OK: ignore it; RV_E_AUTH: its process lives beside the one that is
+ * followed. */
 enum rv_err core_stale_report(struct core *c, uint32_t member, const struct report *rep, int64_t now_us,
 							  struct rv_errtext *et);
 
@@ -305,7 +309,8 @@ void core_weigh(struct core *c);
 /* Takes participant `i`'s last report into account, if it is a vote of the current attempt. */
 void core_take_vote(struct core *c, uint32_t i);
 void core_decide_reduce(struct core *c);
-/* Returns the participants that no longer count: dead, banned, distrusted, leaving or without their contribution. */
+/* Returns the participants that no longer count: dead, banned, distrusted, leaving or without their
+ * contribution. */
 uint64_t core_missed(const struct core *c);
 /* Collects accusations; when the time is over, marks the accused as distrusted. */
 void core_weigh_suspects(struct core *c);
@@ -324,25 +329,27 @@ struct rv_hash core_chain_at(const struct core *c, uint64_t round);
 uint32_t core_attempt_ms(const struct core *c);
 /* Returns the time at which the coordinator ends the attempt by itself, without any accusation. */
 int64_t core_overdue_at_us(const struct core *c);
-/* Distrusts the participants that hold the attempt up past that time; returns false if there are none. */
+/* Distrusts the participants that hold the attempt up past that time; returns false if there are
+ * none. */
 bool core_end_overdue(struct core *c);
 
 /* ---- exclusion.c ---- */
 
-/* Count members that ended an attempt of this round, and members that took part in a round without that. From records
- * alone. */
+/* Count members that ended an attempt of this round, and members that took part in a round without
+ * that. From records alone. */
 void core_blame(struct core *c, uint64_t members);
 void core_absolve(struct core *c, uint64_t members);
 void core_forget_blame(struct core *c);
 /* Logs which of `members` will stay out of later rounds when core_blame is called. */
 void core_say_blamed(struct core *c, uint64_t members);
 bool core_is_excluded(const struct core *c, const struct core_member *m);
-/* Returns `ready` without the excluded members, if at least min_workers are left and the round has not been opened
- * again. */
+/* Returns `ready` without the excluded members, if at least min_workers are left and the round has
+ * not been opened again. */
 uint64_t core_without_excluded(const struct core *c, uint64_t ready);
 /* Returns true if open rounds have waited for `m` in vain, and no longer do. */
 bool core_waits_no_more(const struct core *c, const struct core_member *m);
-/* Forgets which members rounds waited for in vain, and which one accusation put away: the rounds are taken back. */
+/* Forgets which members rounds waited for in vain, and which one accusation put away: the rounds
+ * are taken back. */
 void core_forget_waits(struct core *c);
 /* Counts the members that the round has waited for in vain, once `roster` is frozen. */
 void core_count_waits(struct core *c, uint64_t roster);
@@ -351,14 +358,14 @@ void core_count_waits(struct core *c, uint64_t roster);
 
 /* Returns the time before which the open round gets no roster. */
 int64_t core_reopened_until_us(const struct core *c);
-/* Returns true, and logs UNLIKE, if no majority has voted alike and leaving a member out may help. `best`: the size of the
- * largest set of equal votes; `votes`: number of votes. */
+/* Returns true, and logs UNLIKE, if no majority has voted alike and leaving a member out may help.
+ * `best`: the size of the largest set of equal votes; `votes`: number of votes. */
 bool core_splits(struct core *c, int best, int votes);
 /* Returns `ready` without the member whose turn it is to be left out after that. */
 uint64_t core_without_next(const struct core *c, uint64_t ready);
 void core_note_reopened(struct core *c); /* counts a roster of none */
-/* Notes that this attempt has shown something that the next roster depends on. The number per round is limited: a member
- * that makes such things up cannot cause rosters without end. */
+/* Notes that this attempt has shown something that the next roster depends on. The number per round
+ * is limited: a member that makes such things up cannot cause rosters without end. */
 void core_note_lesson(struct core *c);
 /* Closes the round: committed over this set of members, or given up. */
 void core_close_reopened(struct core *c, uint64_t participants);
@@ -373,18 +380,21 @@ uint64_t core_electors_standing_still(const struct core *c);
 
 /* ---- pairs.c ---- */
 
-/* Counts a strike of participants `i` and `j` (roster indices), which are at odds with each other only. */
+/* Counts a strike of participants `i` and `j` (roster indices), which are at odds with each other
+ * only. */
 void core_pair_strike(struct core *c, uint32_t i, uint32_t j);
 /* Ends the pairs that have been in one all-reduce to its end. */
 void core_pairs_met(struct core *c, const struct core_record *commit);
 /* Forgets the pairs of `member`, whose address has changed: it may be reachable there. */
 void core_pairs_forget(struct core *c, uint32_t member);
-/* Returns `ready` without one of each pair that do not reach each other, if at least min_workers are left. */
+/* Returns `ready` without one of each pair that do not reach each other, if at least min_workers
+ * are left. */
 uint64_t core_without_apart(const struct core *c, uint64_t ready);
-/* Returns the members that `member` does not reach, nor they it, until they meet in a round; *until_round: the round that
- * tries again. */
+/* Returns the members that `member` does not reach, nor they it, until they meet in a round;
+ * *until_round: the round that tries again. */
 uint64_t core_apart_from(const struct core *c, uint32_t member, uint64_t *until_round);
-/* Returns true if, were all present members ready, a round would begin without `member` for that reason. */
+/* Returns true if, were all present members ready, a round would begin without `member` for that
+ * reason. */
 bool core_left_out_apart(const struct core *c, uint32_t member);
 
 /* ---- past.c ---- */
@@ -393,11 +403,12 @@ void core_past_commit(struct core *c, const struct core_record *rec); /* before 
 void core_past_snapshot(struct core *c, uint64_t round, const struct rv_hash *hash);
 bool core_past_chain(const struct core *c, uint64_t round, struct rv_hash *chain); /* false: not known */
 const struct rv_hash *core_past_digest(const struct core *c, uint64_t round);      /* past.first <= round < c->round */
-/* Forgets what is after `round`, and resets the fields of `c` to their values when it was opened. Returns false, and
- * changes nothing, if the past is not known that far back. */
+/* Forgets what is after `round`, and resets the fields of `c` to their values when it was opened.
+ * Returns false, and changes nothing, if the past is not known that far back. */
 bool core_past_return(struct core *c, uint64_t round);
 bool core_past_can_return(const struct core *c, uint64_t round); /* whether it would */
-/* Returns the first round that it can return to: that of the oldest snapshot that the known rounds reach. */
+/* Returns the first round that it can return to: that of the oldest snapshot that the known rounds
+ * reach. */
 uint64_t core_past_earliest(const struct core *c);
 
 /* ---- rollback.c ---- */
@@ -407,8 +418,8 @@ void core_watch_state(struct core *c);
 /* Applies the record; returns NULL, or why it cannot follow the records before it. */
 const char *core_apply_rollback(struct core *c, const struct core_record *rec);
 
-/* Returns the time that a member behind others has for its next round, before what it may hold after that counts as
- * lost. */
+/* Returns the time that a member behind others has for its next round, before what it may hold
+ * after that counts as lost. */
 static inline int64_t core_catch_up_us(const struct core *c) {
 	enum { LIVENESS_TIMES = 4 };
 	return LIVENESS_TIMES * c->cfg.liveness_us;
@@ -418,8 +429,8 @@ static inline int64_t core_catch_up_us(const struct core *c) {
 
 /* Notes whether `m` comes or catches up, before `rep` becomes its last report. */
 void core_note_arrival(const struct core *c, struct core_member *m, const struct report *rep, int64_t now_us);
-/* Returns true if the round waits for members that catch up; all others are ready. False: it begins without them, or
- * there are none. */
+/* Returns true if the round waits for members that catch up; all others are ready. False: it begins
+ * without them, or there are none. */
 bool core_waits_for_arrivals(struct core *c);
 /* Ends the wait and counts its time. */
 void core_end_arrivals(struct core *c);
@@ -428,21 +439,24 @@ int64_t core_arrival_deadline_us(const struct core *c);
 
 /* ---- ownership.c ---- */
 
-/* Splits `n_chunks` among `n` owners, whose lines carry `rates` (core_shares); returns the number of ranges. */
+/* Splits `n_chunks` among `n` owners, whose lines carry `rates` (core_shares); returns the number
+ * of ranges. */
 uint16_t core_ownership_split(uint32_t n_chunks, int n, const uint64_t *rates, struct owner_range out[NET_MAX_RANGES]);
-/* Hands the chunks of the owners that are not in `keep` (set of old indices) to the others; renumbers owners to the new
- * roster, whose rates these are. In place; returns the number of ranges. */
+/* Hands the chunks of the owners that are not in `keep` (set of old indices) to the others;
+ * renumbers owners to the new roster, whose rates these are. In place; returns the number of
+ * ranges. */
 uint16_t core_ownership_hand_over(struct owner_range *ranges, uint16_t n_ranges, uint64_t keep, const uint64_t *rates);
 /* Counts the chunks of each owner. */
 void core_ownership_count(const struct owner_range *ranges, uint16_t n_ranges, uint32_t owned[NET_MAX_MEMBERS]);
 
 /* ---- shares.c ---- */
 
-/* The most equal parts that a member owns, unless it has more already: an owner holds all contributions to its chunks, so
- * this bounds its memory. */
+/* The most equal parts that a member owns, unless it has more already: an owner holds all
+ * contributions to its chunks, so this bounds its memory. */
 enum { CORE_SHARE_MOST = 2 };
-/* Sets how many of `n_chunks` each of `n` owners should own, at least have[i]. `rates`: bytes/s of the slower direction
- * of each owner's line, 0: not known. Equal parts if the rates are (about) equal, all unknown, or make no difference. */
+/* Sets how many of `n_chunks` each of `n` owners should own, at least have[i]. `rates`: bytes/s of
+ * the slower direction of each owner's line, 0: not known. Equal parts if the rates are (about)
+ * equal, all unknown, or make no difference. */
 void core_shares(uint32_t n_chunks, int n, const uint64_t *rates, const uint32_t *have, uint32_t *share);
 
 /* ---- document.c ---- */

@@ -1,6 +1,7 @@
-/* ownership.c: the ownership map: which member owns which chunks. Attempt 1 splits them all; a later attempt leaves the
- * survivors' chunks where they are and splits only those of the missed, so that the data that owners hold stays useful.
- * The number for each follows from their lines (shares.c). */
+/* ownership.c: the ownership map: which member owns which chunks. Attempt 1 splits them all; a
+ * later attempt leaves the survivors' chunks where they are and splits only those of the missed, so
+ * that the data that owners hold stays useful. The number for each follows from their lines
+ * (shares.c). */
 #include "base/assert.h"
 #include "coordinator/core/internal.h"
 

@@ -1,8 +1,10 @@
-/* pairs.c: two workers that do not reach each other, though all others reach both: each is behind a router that forwards
- * nothing. In one roster they cost an attempt every time, so after two such attempts one of them is left out for some
- * rounds, if enough others are ready; then it is tried again. Its training goes on meanwhile.
+/* pairs.c: two workers that do not reach each other, though all others reach both: each is behind a
+ * router that forwards nothing. In one roster they cost an attempt every time, so after two such
+ * attempts one of them is left out for some rounds, if enough others are ready; then it is tried
+ * again. Its training goes on meanwhile.
  *
- * Pairs are volatile: a coordinator that starts again finds them anew, at the price of two attempts. */
+ * Pairs are volatile: a coordinator that starts again finds them anew, at the price of two
+ * attempts. */
 #include "coordinator/core/internal.h"
 
 #include <string.h>
@@ -91,8 +93,9 @@ static int count_strikes(const struct core *c, uint32_t member, uint64_t set) {
 	return n;
 }
 
-/* Takes out the member that has cost most first; of several, the highest number. A pair that was blamed wrongly, during
- * another fault, costs nothing later; so failed attempts add up against the members that cause them. */
+/* Takes out the member that has cost most first; of several, the highest number. A pair that was
+ * blamed wrongly, during another fault, costs nothing later; so failed attempts add up against the
+ * members that cause them. */
 uint64_t core_without_apart(const struct core *c, uint64_t ready) {
 	while (core_count(ready) > (int)c->cfg.min_workers) {
 		uint32_t worst = 0;

@@ -1,16 +1,18 @@
 /* reopen.c: OPEN again: a round whose rosters fail.
  *
- * A roster of none opens the round again (votes.c). Each time after the first the next roster waits twice as long,
- * so that a lasting cause costs a few attempts and not a dozen a second. A roster that has shown two members to be apart
- * (pairs.c) starts that anew: the next one is without one of them. Several members behind routers take two rosters for
- * each pair of them.
+ * A roster of none opens the round again (votes.c). Each time after the first the next roster waits
+ * twice as long, so that a lasting cause costs a few attempts and not a dozen a second. A roster
+ * that has shown two members to be apart (pairs.c) starts that anew: the next one is without one of
+ * them. Several members behind routers take two rosters for each pair of them.
  *
- * If at least three votes have no majority of equal ones among all members that the round has rostered, one owner has
- * sent participants other means, or machines are broken. Equal votes of a few are no reason to leave out the rest: an
- * owner that sends the true mean to one member only would have the run to itself and that one, and in a roster of two no
- * contribution is limited (outer/merge.h). No proof names the owner, but without it the others agree. So the rosters that
- * follow leave one member out, in turn, if enough are left; first the one without which the last such round was
- * committed. That is no blame: an owner that lies only while another takes part would bring it on that one. */
+ * If at least three votes have no majority of equal ones among all members that the round has
+ * rostered, one owner has sent participants other means, or machines are broken. Equal votes of a
+ * few are no reason to leave out the rest: an owner that sends the true mean to one member only
+ * would have the run to itself and that one, and in a roster of two no contribution is limited
+ * (outer/merge.h). No proof names the owner, but without it the others agree. So the rosters that
+ * follow leave one member out, in turn, if enough are left; first the one without which the last
+ * such round was committed. That is no blame: an owner that lies only while another takes part
+ * would bring it on that one. */
 #include "coordinator/core/internal.h"
 
 enum { FIRST_SHARE = 4, DOUBLINGS_MAX = 6, LESSONS_MAX = CORE_PAIRS };

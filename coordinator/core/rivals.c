@@ -1,16 +1,18 @@
-/* rivals.c: which reports count when more than one process has had a member's key: the former process of a worker
- * that was started again, or a second one that runs beside it (a copied directory, a cloned machine).
+/* rivals.c: which reports count when more than one process has had a member's key: the former
+ * process of a worker that was started again, or a second one that runs beside it (a copied
+ * directory, a cloned machine).
  *
- * The later boot is followed. One report with an earlier boot proves nothing: it may have been under way for long, and
- * its process be gone. A dead process has only a few of those; one that reports repeatedly, each time after the followed
- * one has reported again, lives beside it. A process that is refused must stay down: started again it would be the later
- * boot, and the two would end each other in turn for ever (RV_EXIT_REFUSED in base/program.h).
+ * The later boot is followed. One report with an earlier boot proves nothing: it may have been
+ * under way for long, and its process be gone. A dead process has only a few of those; one that
+ * reports repeatedly, each time after the followed one has reported again, lives beside it. A
+ * process that is refused must stay down: started again it would be the later boot, and the two
+ * would end each other in turn for ever (RV_EXIT_REFUSED in base/program.h).
  *
- * If the clock of a machine was set back, the process that is gone had the later boot: reports of a process that was
- * followed before count only if they are newer than its last one by then.
+ * If the clock of a machine was set back, the process that is gone had the later boot: reports of a
+ * process that was followed before count only if they are newer than its last one by then.
  *
- * A machine that was cloned while it runs (a snapshot of its memory) has the same boot: such a pair is not noticed here,
- * and those of its reports with the higher seq count. */
+ * A machine that was cloned while it runs (a snapshot of its memory) has the same boot: such a pair
+ * is not noticed here, and those of its reports with the higher seq count. */
 #include "base/clock.h"
 #include "coordinator/core/internal.h"
 
@@ -20,7 +22,8 @@
 
 enum { RIVAL_TURNS = 3 }; /* reports of both in turn, after which the earlier one is refused */
 
-/* Returns the process of this boot that was followed before, as it was left last; NULL: none known. */
+/* Returns the process of this boot that was followed before, as it was left last; NULL: none
+ * known. */
 static const struct core_former *find_former(const struct core_member *m, uint64_t boot) {
 	for (int i = 0; i < CORE_FORMERS; i++)
 		if (m->formers[i].boot != 0 && report_same_process(boot, m->formers[i].boot))
@@ -28,15 +31,16 @@ static const struct core_former *find_former(const struct core_member *m, uint64
 	return NULL;
 }
 
-/* Returns true if the report, or a later one of its process, came before another process was followed: the network
- * delayed it. */
+/* Returns true if the report, or a later one of its process, came before another process was
+ * followed: the network delayed it. */
 static bool is_repeated(const struct core_member *m, const struct report *rep) {
 	const struct core_former *f = find_former(m, rep->boot);
 	return f != NULL && rep->seq <= f->seq;
 }
 
-/* Returns true if its connection was closed after its last report: most likely the process has ended, and another one may
- * have come whose clock was set back; only not one that came before it. */
+/* Returns true if its connection was closed after its last report: most likely the process has
+ * ended, and another one may have come whose clock was set back; only not one that came before
+ * it. */
 static bool has_hung_up(const struct core_member *m, const struct report *rep) {
 	return m->hung_up_us > m->heard_us && find_former(m, rep->boot) == NULL;
 }
@@ -64,7 +68,8 @@ void core_follow(struct core_member *m, const struct report *rep) {
 	m->rival.answered = true;
 }
 
-/* Replaces the rival if there is none, or an earlier or a silent one: of several the latest is refused first. */
+/* Replaces the rival if there is none, or an earlier or a silent one: of several the latest is
+ * refused first. */
 static void meet(const struct core *c, struct core_rival *r, const struct report *rep, int64_t now_us) {
 	bool free = r->boot == 0 || rep->boot > r->boot || now_us - r->heard_us >= c->cfg.liveness_us;
 	if (free)

@@ -1,18 +1,21 @@
 /* shares.c: how many chunks each owner should own, so that the all-reduce ends as early as it can.
  *
- * The model. Of C chunks owner i has k_i. It uploads its own C - k_i chunks to their owners and each of its k_i results
- * to the n - 1 others: C + (n - 2) k_i chunks; it downloads as many: n - 1 contributions to each of its chunks, and the
- * C - k_i results of others. Both directions run at once, so with the slower of its two rates, r_i, it is done after
+ * The model. Of C chunks owner i has k_i. It uploads its own C - k_i chunks to their owners and
+ * each of its k_i results to the n - 1 others: C + (n - 2) k_i chunks; it downloads as many: n - 1
+ * contributions to each of its chunks, and the C - k_i results of others. Both directions run at
+ * once, so with the slower of its two rates, r_i, it is done after
  *
  *     t_i = (C + (n - 2) k_i) / r_i
  *
- * and all are done after max t_i. With sum k_i = C the least T with t_i <= T for all is found by filling every owner up
- * to T: k_i(T) = (T r_i - C) / (n - 2), which grows with T (bisection). No owner takes less than C / r_i, whatever it
- * owns: an owner that is slower than that owns nothing, still sends and receives C chunks, and so is measured again in
- * every round. With n <= 2 the shares do not matter.
+ * and all are done after max t_i. With sum k_i = C the least T with t_i <= T for all is found by
+ * filling every owner up to T: k_i(T) = (T r_i - C) / (n - 2), which grows with T (bisection). No
+ * owner takes less than C / r_i, whatever it owns: an owner that is slower than that owns nothing,
+ * still sends and receives C chunks, and so is measured again in every round. With n <= 2 the
+ * shares do not matter.
  *
- * Integers only: rates as parts of 4,096 of the fastest, T in 1/4,096 of the time that a chunk takes the fastest. Chunks
- * left when T is rounded down go, one by one, to the owner that is done first with one more. */
+ * Integers only: rates as parts of 4,096 of the fastest, T in 1/4,096 of the time that a chunk
+ * takes the fastest. Chunks left when T is rounded down go, one by one, to the owner that is done
+ * first with one more. */
 #include "base/assert.h"
 #include "base/order.h"
 #include "coordinator/core/internal.h"
@@ -26,7 +29,8 @@ enum {
 						* gained by following that */
 };
 static const uint64_t RATE_MAX = 1ull << 40; /* bytes per second */
-/* The most medians that a line counts for: a single wrong report would make all others look equally slow. */
+/* The most medians that a line counts for: a single wrong report would make all others look equally
+ * slow. */
 enum { MEDIANS_MAX = 64 };
 
 struct plan {
@@ -95,7 +99,8 @@ static void fill(const struct plan *p, uint32_t *share) {
 		share[first_with_one_more(p, share)]++;
 }
 
-/* Returns the median of the known rates (not 0), the larger of the two in the middle; 0: none is known. */
+/* Returns the median of the known rates (not 0), the larger of the two in the middle; 0: none is
+ * known. */
 static uint64_t median_of_known(const uint64_t *rates, int n) {
 	int known = 0;
 	for (int i = 0; i < n; i++)

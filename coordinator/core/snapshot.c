@@ -1,5 +1,6 @@
-/* snapshot.c: the full state from which a joiner starts: the latest round whose full hash a majority of the last commit's
- * participants vouch for. A fresh worker, which took part in no round, can never become the truth. */
+/* snapshot.c: the full state from which a joiner starts: the latest round whose full hash a
+ * majority of the last commit's participants vouch for. A fresh worker, which took part in no
+ * round, can never become the truth. */
 #include "base/assert.h"
 #include "base/chain.h"
 #include "coordinator/core/internal.h"
@@ -37,7 +38,8 @@ static void name_diverged(struct core *c) {
 			core_say(c, CORE_EVENT_DIVERGED, (uint32_t)i, c->snapshot_round);
 }
 
-/* Returns all of the last participants; at the limit of the log, where the run would stand still, the present ones. */
+/* Returns all of the last participants; at the limit of the log, where the run would stand still,
+ * the present ones. */
 static uint64_t electors_now(const struct core *c) {
 	uint64_t electors = c->last_commit;
 	if (core_stands_still(c))
@@ -50,7 +52,8 @@ static uint64_t electors_now(const struct core *c) {
 	return electors;
 }
 
-/* Logs that all electors vouch for the same round, and no majority of them for the same bits: waiting will not help. */
+/* Logs that all electors vouch for the same round, and no majority of them for the same bits:
+ * waiting will not help. */
 static void name_split(struct core *c, uint64_t electors) {
 	uint64_t round = 0;
 	for (int i = 0; i < c->n_members; i++) {

@@ -1,8 +1,9 @@
-/* standstill.c: the run stands still because too few present members have its state, and the others do not get it: the
- * files that they need may be damaged on the disks that hold them. A member with the state in memory writes it anew as a
- * snapshot (ROUND_KEEP_SNAPSHOT in worker/round/round.h). Then the electors of a snapshot are those that can have a vote:
- * the last participants that are present without the state have none, others that hold it do. Absent members are waited
- * for as ever. */
+/* standstill.c: the run stands still because too few present members have its state, and the others
+ * do not get it: the files that they need may be damaged on the disks that hold them. A member with
+ * the state in memory writes it anew as a snapshot (ROUND_KEEP_SNAPSHOT in worker/round/round.h).
+ * Then the electors of a snapshot are those that can have a vote: the last participants that are
+ * present without the state have none, others that hold it do. Absent members are waited for as
+ * ever. */
 #include "coordinator/core/internal.h"
 
 enum { STILL_LIVENESS = 4 }; /* liveness times that it lasts before it counts */

@@ -1,19 +1,21 @@
 /* suspects.c: accusations between participants, and which of them are believed.
  *
- * A participant that gets nothing from a peer accuses it in its reports. The first accusation opens a window in which the
- * others' are collected, a short one if all agree; then those with the most accusers are distrusted. Only those: if one is
- * dead, the others may seem to stall for want of its data; the next attempt shows what is left to accuse.
+ * A participant that gets nothing from a peer accuses it in its reports. The first accusation opens
+ * a window in which the others' are collected, a short one if all agree; then those with the most
+ * accusers are distrusted. Only those: if one is dead, the others may seem to stall for want of its
+ * data; the next attempt shows what is left to accuse.
  *
- * If no majority of the others accuses any participant, one accusation stands against another. A participant that accuses
- * several that report meanwhile is distrusted at least as much as each of these: else one liar would put away all others,
- * in each attempt, and hold the run up for ever. Nor can it do so one by one: those that its accusation alone put away in
- * this round, and that report again, count too. */
+ * If no majority of the others accuses any participant, one accusation stands against another. A
+ * participant that accuses several that report meanwhile is distrusted at least as much as each of
+ * these: else one liar would put away all others, in each attempt, and hold the run up for ever.
+ * Nor can it do so one by one: those that its accusation alone put away in this round, and that
+ * report again, count too. */
 #include "coordinator/core/internal.h"
 
 enum { AGREED_SHARE = 4 };
 
-/* Sets accused[i] to the participants that `i` accuses in its last report, and returns the set of all accused. Neither
- * accusers nor accused are in core_missed. */
+/* Sets accused[i] to the participants that `i` accuses in its last report, and returns the set of
+ * all accused. Neither accusers nor accused are in core_missed. */
 static uint64_t read_accusations(const struct core *c, uint64_t accused[NET_MAX_MEMBERS]) {
 	const struct core_roster *r = &c->roster;
 	uint64_t present = core_first(r->n) & ~core_missed(c), any = 0;
@@ -34,7 +36,8 @@ static int count_accusers(const uint64_t accused[NET_MAX_MEMBERS], int n, uint32
 	return count;
 }
 
-/* Returns those that have reported since the first accusation: reports come more often than this waits. */
+/* Returns those that have reported since the first accusation: reports come more often than this
+ * waits. */
 static uint64_t answering(const struct core *c) {
 	uint64_t set = 0;
 	for (uint32_t i = 0; i < c->roster.n; i++) {
@@ -69,7 +72,8 @@ static void note_put_away(struct core *c, const uint64_t accused[NET_MAX_MEMBERS
 	}
 }
 
-/* Returns the weight against a participant: first its accusations with others, both ways, then its accusers. */
+/* Returns the weight against a participant: first its accusations with others, both ways, then its
+ * accusers. */
 static int against(const struct core *c, const uint64_t accused[NET_MAX_MEMBERS], uint32_t of) {
 	int n = c->roster.n, accusers = count_accusers(accused, n, of);
 	uint64_t between = accused[of] & answering(c);
@@ -84,7 +88,8 @@ static int against(const struct core *c, const uint64_t accused[NET_MAX_MEMBERS]
 	return weight * (NET_MAX_MEMBERS + 1) + accusers;
 }
 
-/* Returns the participant with the most weight against it; of several the one with the highest index. */
+/* Returns the participant with the most weight against it; of several the one with the highest
+ * index. */
 static uint32_t worst_of(const struct core *c, const uint64_t accused[NET_MAX_MEMBERS], int *most) {
 	uint32_t worst = 0;
 	*most = 0;
@@ -98,7 +103,8 @@ static uint32_t worst_of(const struct core *c, const uint64_t accused[NET_MAX_ME
 	return worst;
 }
 
-/* Counts pairs: two that accuse each other, if no other has more accusers; or one that accuses another alone. */
+/* Counts pairs: two that accuse each other, if no other has more accusers; or one that accuses
+ * another alone. */
 static void note_pairs(struct core *c, const uint64_t accused[NET_MAX_MEMBERS]) {
 	int n = c->roster.n, most = 0, accusers[NET_MAX_MEMBERS];
 	for (int i = 0; i < n; i++) {
@@ -115,7 +121,8 @@ static void note_pairs(struct core *c, const uint64_t accused[NET_MAX_MEMBERS]) 
 		}
 }
 
-/* Returns true for at least two accusers, or, in a roster of two, for the other one if `who` accuses no participant. */
+/* Returns true for at least two accusers, or, in a roster of two, for the other one if `who`
+ * accuses no participant. */
 static bool is_to_blame(const struct core *c, const uint64_t accused[NET_MAX_MEMBERS], uint32_t who) {
 	int accusers = count_accusers(accused, c->roster.n, who);
 	return c->roster.n == 2 ? accusers == 1 && accused[who] == 0 : accusers > 1;
@@ -140,8 +147,9 @@ static void distrust(struct core *c, uint64_t accused[NET_MAX_MEMBERS]) {
 	}
 }
 
-/* Returns true if no majority accuses any participant, but a doubtful one (it accuses several, or has put a member away
- * wrongly) accuses one that has not reported since: whether that one is dead will soon be known. */
+/* Returns true if no majority accuses any participant, but a doubtful one (it accuses several, or
+ * has put a member away wrongly) accuses one that has not reported since: whether that one is dead
+ * will soon be known. */
 static bool is_unclear(const struct core *c, const uint64_t accused[NET_MAX_MEMBERS]) {
 	bool doubtful = false;
 	for (uint32_t i = 0; i < c->roster.n; i++) {
@@ -153,8 +161,8 @@ static bool is_unclear(const struct core *c, const uint64_t accused[NET_MAX_MEMB
 	return doubtful && c->now_us - c->accused_since_us < core_unclear_us(c);
 }
 
-/* Returns true if all participants without an accuser are a majority and accuse the same ones: no more accusations of
- * theirs will come. */
+/* Returns true if all participants without an accuser are a majority and accuse the same ones: no
+ * more accusations of theirs will come. */
 static bool is_agreed(const struct core *c, const uint64_t accused[NET_MAX_MEMBERS], uint64_t any) {
 	uint64_t rest = core_first(c->roster.n) & ~core_missed(c) & ~any;
 	for (uint32_t i = 0; i < c->roster.n; i++)
@@ -163,8 +171,8 @@ static bool is_agreed(const struct core *c, const uint64_t accused[NET_MAX_MEMBE
 	return by_majority(c, core_count(rest));
 }
 
-/* Returns how long after the first accusation the others are collected. Several that die at once are not found out in the
- * same instant, so there is a wait even if all agree. */
+/* Returns how long after the first accusation the others are collected. Several that die at once
+ * are not found out in the same instant, so there is a wait even if all agree. */
 static int64_t gather_us(const struct core *c, const uint64_t accused[NET_MAX_MEMBERS], uint64_t any) {
 	return is_agreed(c, accused, any) ? c->cfg.suspect_gather_us / AGREED_SHARE : c->cfg.suspect_gather_us;
 }

@@ -2,7 +2,8 @@
  *
  *   run.key       the run's Ed25519 seed, mode 0600: anyone who can read it is the operator
  *   store.db      store.h
- *   listen        host:port where the running coordinator is reached from this machine; made by `serve`, atomically
+ *   listen        host:port where the running coordinator is reached from this machine; made by
+ *                 `serve`, atomically
  *   rounds.jsonl  a line per committed round
  *   lock          held by the process that uses the directory
  *   store.db.replaced  the store that the last `restore` replaced (coordinator/backup/backup.h)
@@ -21,7 +22,8 @@ struct run_dir {
 
 /* Makes the names only. RV_E_RANGE: too long. */
 enum rv_err run_dir_of(const char *dir, struct run_dir *out, struct rv_errtext *et);
-/* Makes the names and checks that there is a run. RV_E_NOTFOUND says what is missing and how a run is made. */
+/* Makes the names and checks that there is a run. RV_E_NOTFOUND says what is missing and how a run
+ * is made. */
 enum rv_err run_dir_find(const char *dir, struct run_dir *out, struct rv_errtext *et);
 
 #endif

@@ -1,4 +1,5 @@
-/* fields.h: the shared parts of control.h's encodings: the head of a message and the checks of texts. Internal to net/. */
+/* fields.h: the shared parts of control.h's encodings: the head of a message and the checks of
+ * texts. Internal to net/. */
 #ifndef RV_NET_CONTROL_FIELDS_H
 #define RV_NET_CONTROL_FIELDS_H
 
@@ -26,15 +27,15 @@ enum rv_err control_read_head(struct rv_reader *r, enum control_tag tag, const c
 enum rv_err control_read_head_spoken(struct rv_reader *r, enum control_tag tag, const char *what, uint32_t *version,
 									 struct rv_errtext *et);
 
-/* Returns NULL, or the violated condition. "host:port": host is a name, an IPv4 address or a bracketed IPv6 address; port
- * is 1..65535. With `host_optional` also ":port". */
+/* Returns NULL, or the violated condition. "host:port": host is a name, an IPv4 address or a
+ * bracketed IPv6 address; port is 1..65535. With `host_optional` also ":port". */
 const char *control_addr_invalid(const char *addr, bool host_optional);
 /* Returns NULL, or the violated condition: well-formed UTF-8 (RFC 3629). */
 const char *control_utf8_invalid(const char *text);
 
-/* Returns NULL, or the condition that a text for terminals and pages violates: well-formed UTF-8 without characters that
- * change the text around them: C1 controls (U+0080 to U+009F, 8-bit escape sequences), line separators, controls of the
- * direction of writing (Unicode UAX 9). */
+/* Returns NULL, or the condition that a text for terminals and pages violates: well-formed UTF-8
+ * without characters that change the text around them: C1 controls (U+0080 to U+009F, 8-bit escape
+ * sequences), line separators, controls of the direction of writing (Unicode UAX 9). */
 const char *control_name_invalid(const char *text);
 
 /* Reads a bool, 0 or 1 on the wire; anything else fails the reader. */

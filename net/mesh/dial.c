@@ -8,17 +8,18 @@
 #include <string.h>
 
 enum {
-	/* Addresses come from documents, and so from other members: none of them must be able to make this program flood a
-	 * third party. So failures count for the member, not for its address; a new address (or a member that comes back)
-	 * hurries a dial only every HURRY_EVERY_US; and all dials together have a budget: 600 a minute, DIALS_AT_ONCE. */
+	/* Addresses come from documents, and so from other members: none of them must be able to make
+	 * this program flood a third party. So failures count for the member, not for its address; a
+	 * new address (or a member that comes back) hurries a dial only every HURRY_EVERY_US; and all
+	 * dials together have a budget: 600 a minute, DIALS_AT_ONCE. */
 	HURRY_EVERY_US = 10 * 1000 * 1000,
 	DIAL_EVERY_US = 100 * 1000,
 	DIALS_AT_ONCE = 200,
 	FRESH_US = 1000 * 1000,      /* a link that received bytes within this is alive, whatever the roster says */
 	PROVEN_US = 1000 * 1000,     /* an address that answered before does so within this and some pauses */
 	STEADY_US = 5 * 1000 * 1000, /* a link that lived at least this long is redialed at once when it breaks */
-	/* An address that never answered may refuse because a router does; but a live member behind it, which lost the same
-	 * link, has dialed this worker by then. */
+	/* An address that never answered may refuse because a router does; but a live member behind it,
+	 * which lost the same link, has dialed this worker by then. */
 	REFUSED_US = 600 * 1000
 };
 
@@ -81,8 +82,8 @@ void peers_dial_soon(struct peers *p, uint32_t m) {
 	peer->next_dial_us = p->now_us;
 }
 
-/* TCP sends a lost first packet again after 1, 3 and 7 s, a new dial sooner; but if no dial was answered within the
- * shorter time, the next one waits longer. */
+/* TCP sends a lost first packet again after 1, 3 and 7 s, a new dial sooner; but if no dial was
+ * answered within the shorter time, the next one waits longer. */
 static int64_t connect_us(const struct peers *p, const struct peer *peer) {
 	int64_t us = PROVEN_US + 4 * peer->pause_us;
 	return peer->reached && us < p->cfg.connect_us ? us : p->cfg.connect_us;
@@ -128,7 +129,7 @@ int64_t peers_dial_deadline_us(const struct peers *p) {
 	return deadline > budget_us(p) ? deadline : budget_us(p);
 }
 
-/* ---- the roster -------------------------------------------------------------------------------------------------- */
+/* ---- the roster ---- */
 
 static void forget_links(struct peer *peer, const char *why) {
 	if (peer->link != NULL)
@@ -137,7 +138,8 @@ static void forget_links(struct peer *peer, const char *why) {
 		link_kill(peer->dialing, false, RV_E_AUTH, "%s", why);
 }
 
-/* Doubts the link of a member that has moved or restarted, if nothing came on it recently: it may be dead. */
+/* Doubts the link of a member that has moved or restarted, if nothing came on it recently: it may
+ * be dead. */
 static void doubt(struct peers *p, struct peer *peer) {
 	const struct link *l = peer->link;
 	peer->doubted = l != NULL && l->state == LINK_OPEN && p->now_us - l->last_rx_us >= FRESH_US;

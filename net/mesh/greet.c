@@ -1,5 +1,5 @@
-/* greet.c: which peers may come in: HELLO both ways, members and tickets, which link of a pair stays
- * (net/mesh/state.h). */
+/* greet.c: which peers may come in: HELLO both ways, members and tickets, which link of a pair
+ * stays (net/mesh/state.h). */
 #include "net/mesh/state.h"
 
 #include "base/assert.h"
@@ -50,7 +50,7 @@ enum rv_err peers_on_secured(void *ctx, struct link *l, struct rv_errtext *et) {
 	return say_hello(p, l, et);
 }
 
-/* ---- the other side's HELLO -------------------------------------------------------------------------------------- */
+/* ---- the other side's HELLO ---- */
 
 static enum rv_err check_hello(const struct peers *p, const struct link *l, const struct frame_hello *hello,
 							   struct rv_errtext *et) {
@@ -70,8 +70,8 @@ static enum rv_err check_hello(const struct peers *p, const struct link *l, cons
 	return RV_OK;
 }
 
-/* Finds the member of the link's key: by the roster, or, for any other key, by the run's ticket for the number that it
- * claims. Refuses a banned member. */
+/* Finds the member of the link's key: by the roster, or, for any other key, by the run's ticket for
+ * the number that it claims. Refuses a banned member. */
 static enum rv_err find_member(const struct peers *p, const struct link *l, const struct frame_hello *hello,
 							   uint32_t *member, struct rv_errtext *et) {
 	char name[IDENTITY_SHORT_BYTES];
@@ -92,9 +92,10 @@ static enum rv_err find_member(const struct peers *p, const struct link *l, cons
 	return RV_OK;
 }
 
-/* Returns true if `l` replaces the open link `old` of the same pair. A dialer dials only without a link, or if it doubts
- * the one it has, so a second link from the same side, or one long after, means that the old one is dead there. Otherwise
- * both dialed at once, and the lower key's stays: both sides decide the same. */
+/* Returns true if `l` replaces the open link `old` of the same pair. A dialer dials only without a
+ * link, or if it doubts the one it has, so a second link from the same side, or one long after,
+ * means that the old one is dead there. Otherwise both dialed at once, and the lower key's stays:
+ * both sides decide the same. */
 static bool replaces(const struct peers *p, const struct link *l, const struct link *old) {
 	if (l->role == old->role || p->now_us - old->opened_us > p->cfg.connect_us + p->cfg.greeting_us)
 		return true;
@@ -116,8 +117,8 @@ static void supersede(struct peers *p, struct peer *peer) {
 	p->cfg.owner.on_link_down(p->cfg.owner.ctx, member, old->fatal, old->why, old->reason.text);
 }
 
-/* Ends this worker's own dial to the same member if it would lose against `l`. Before its HELLO is out the other side
- * cannot have opened it, so then it may go in any case. */
+/* Ends this worker's own dial to the same member if it would lose against `l`. Before its HELLO is
+ * out the other side cannot have opened it, so then it may go in any case. */
 static void cancel_dial(struct peers *p, struct peer *peer, const struct link *l) {
 	struct link *mine = peer->dialing;
 	if (mine == NULL || mine == l)

@@ -19,7 +19,7 @@ enum {
 	ACCEPT_PAUSE_US = 1000 * 1000 /* without file descriptors, accepting again at once would only spin */
 };
 
-/* ---- incoming connections ---------------------------------------------------------------------------------------- */
+/* ---- incoming connections ---- */
 
 static bool is_pending(const struct link *l) {
 	return l != NULL && l->role == FRAME_LISTENER && (l->state == LINK_TLS || l->state == LINK_GREETING);
@@ -32,7 +32,8 @@ static int pending_from(const struct peers *p, const char *host) {
 	return n;
 }
 
-/* Ends the oldest pending connection of the host that holds the most. So a host that floods pushes out itself. */
+/* Ends the oldest pending connection of the host that holds the most. So a host that floods pushes
+ * out itself. */
 static void evict_pending(struct peers *p) {
 	struct link *victim = NULL;
 	int most = 0;
@@ -81,7 +82,7 @@ void peers_accept(struct peers *p) {
 	}
 }
 
-/* ---- bytes ------------------------------------------------------------------------------------------------------- */
+/* ---- bytes ---- */
 
 static void lost(struct link *l, int error) {
 	bool timeout = error == ETIMEDOUT;
@@ -96,8 +97,8 @@ int peers_receive_bytes(const struct peers *p) {
 	return (int)(share < RECEIVE_MIN_BYTES ? RECEIVE_MIN_BYTES : share > RECEIVE_MAX_BYTES ? RECEIVE_MAX_BYTES : share);
 }
 
-/* Returns the bytes that may be read now. Under a cap a link gets a part of the tokens before the next one has its turn.
- * Before it is open it does not wait: that is little, and has a deadline. */
+/* Returns the bytes that may be read now. Under a cap a link gets a part of the tokens before the
+ * next one has its turn. Before it is open it does not wait: that is little, and has a deadline. */
 static size_t readable(struct peers *p, const struct link *l) {
 	size_t allowed = rate_allowed(&p->down, p->now_us);
 	if (l->state != LINK_OPEN || allowed >= sizeof p->rx)
@@ -198,13 +199,14 @@ void peers_service(struct peers *p, struct link *l, short revents) {
 	} else if (l->state != LINK_DEAD && (revents & (POLLIN | POLLERR | POLLHUP)) != 0) {
 		fill(p, l);
 	}
-	/* Answers of the handshake, or bytes that the socket did not take before; peers_reap sends BYE on dead links. */
+	/* Answers of the handshake, or bytes that the socket did not take before; peers_reap sends BYE
+	 * on dead links. */
 	if (l->state != LINK_DEAD && l->state != LINK_CONNECTING)
 		(void)peers_drain(p, l);
 	peers_count(p, l);
 }
 
-/* ---- the pull ---------------------------------------------------------------------------------------------------- */
+/* ---- the pull ---- */
 
 static bool is_put(struct link *l, enum rv_err e, const struct rv_errtext *et) {
 	if (e != RV_OK)

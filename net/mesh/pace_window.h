@@ -1,14 +1,18 @@
-/* pace_window.h: how much bulk may be on its way: a rule without sockets and clocks. Internal to net/.
+/* pace_window.h: how much bulk may be on its way: a rule without sockets and clocks. Internal to
+ * net/.
  *
- * A flow (a link, or all links of a worker together: its line) has a window: its recently delivered bytes per second,
- * times the shortest round trip and PACE_QUEUE_US. So the queues on the way, the router's above all, hold little more
- * than PACE_QUEUE_US of it, and later bytes wait no longer than that: the delay-based idea of Vegas and LEDBAT (RFC 6817),
- * with the rate measured as in BBR (Cardwell et al., 2016). While the queue is shorter than that, a full window
- * delivers more than the rate it was made of, and so grows until the line is full: no other probing is needed. At the
- * beginning, until the rate is found, a window may have two round trips of queue, so that long lines are filled soon.
+ * A flow (a link, or all links of a worker together: its line) has a window: its recently delivered
+ * bytes per second, times the shortest round trip and PACE_QUEUE_US. So the queues on the way, the
+ * router's above all, hold little more than PACE_QUEUE_US of it, and later bytes wait no longer
+ * than that: the delay-based idea of Vegas and LEDBAT (RFC 6817), with the rate measured as in BBR
+ * (Cardwell et al., 2016). While the queue is shorter than that, a full window delivers more than
+ * the rate it was made of, and so grows until the line is full: no other probing is needed. At the
+ * beginning, until the rate is found, a window may have two round trips of queue, so that long
+ * lines are filled soon.
  *
- * A link to a slow receiver fills its own window and is skipped; if the worker's own line is slow, it fills the window of
- * all. Queues of acknowledgements count too: they look the same from here. */
+ * A link to a slow receiver fills its own window and is skipped; if the worker's own line is slow,
+ * it fills the window of all. Queues of acknowledgements count too: they look the same from
+ * here. */
 #ifndef RV_NET_MESH_PACE_WINDOW_H
 #define RV_NET_MESH_PACE_WINDOW_H
 
@@ -22,8 +26,8 @@ enum {
 	PACE_SLICE_US = 30 * 1000,        /* time on the line that control may have to wait for */
 	PACE_SLICE_LEAST_BYTES = 1 << 12, /* headers and TLS cost 86 bytes of each */
 	PACE_SENDERS = 4,
-	/* Added to every window. The shortest round trip was a small packet's: a slice passes two lines one after the other,
-	 * and its last packet is acknowledged late (RFC 9293 section 3.8.6.3). */
+	/* Added to every window. The shortest round trip was a small packet's: a slice passes two lines
+	 * one after the other, and its last packet is acknowledged late (RFC 9293 section 3.8.6.3). */
 	PACE_EXTRA_BYTES = 3 * (PACE_SLICE_LEAST_BYTES + 86),
 	PACE_SLOW_BYTES_PER_S = 400 * 1000,
 	PACE_FAST_BYTES_PER_S = 800 * 1000
@@ -40,7 +44,8 @@ struct pace_flow {
 static inline bool pace_is_found(const struct pace_flow *f) {
 	return f->flat >= PACE_FLAT;
 }
-/* Measures the flow's rate in intervals of its own; call it often. `delivered`: bytes since the start. */
+/* Measures the flow's rate in intervals of its own; call it often. `delivered`: bytes since the
+ * start. */
 void pace_flow_measure(struct pace_flow *f, int64_t now_us, uint64_t delivered, int64_t least_rtt_us);
 /* Returns the bytes that may be on the way. */
 size_t pace_flow_window(const struct pace_flow *f, int64_t least_rtt_us);
@@ -48,8 +53,9 @@ size_t pace_flow_window(const struct pace_flow *f, int64_t least_rtt_us);
 static inline bool pace_fits(size_t waiting, size_t window) {
 	return waiting + PACE_SLICE_LEAST_BYTES <= window;
 }
-/* Returns the bytes to send at a time to a peer, by the flow of its `link` and that of `all` links. The rate of the peer's
- * own line is unknown: at least what comes through, and up to PACE_SENDERS share that. */
+/* Returns the bytes to send at a time to a peer, by the flow of its `link` and that of `all` links.
+ * The rate of the peer's own line is unknown: at least what comes through, and up to PACE_SENDERS
+ * share that. */
 size_t pace_slice_bytes(const struct pace_flow *all, const struct pace_flow *link);
 /* Returns true if the line is slow; `was`: the last answer. */
 bool pace_is_slow(const struct pace_flow *all, bool was);

@@ -1,8 +1,10 @@
-/* pipe.h: what carries a link's bytes, below its stream (net/mesh/stream.h): connections of one kind of network.
+/* pipe.h: what carries a link's bytes, below its stream (net/mesh/stream.h): connections of one
+ * kind of network.
  *
- * There are two networks: the system's sockets (socket_pipe.c), and the simulator's (tests/sim/sim_pipe.c), where time
- * is virtual. A pipe and a listener are numbers, valid until close. No function waits or reads a clock: the owner of the
- * mesh finds out which numbers are ready, as with poll(2), and hands that to peers_handle with the time. */
+ * There are two networks: the system's sockets (socket_pipe.c), and the simulator's
+ * (tests/sim/sim_pipe.c), where time is virtual. A pipe and a listener are numbers, valid until
+ * close. No function waits or reads a clock: the owner of the mesh finds out which numbers are
+ * ready, as with poll(2), and hands that to peers_handle with the time. */
 #ifndef RV_NET_MESH_PIPE_H
 #define RV_NET_MESH_PIPE_H
 
@@ -18,30 +20,35 @@ struct pipe_info {
 	int64_t least_rtt_us; /* shortest recent round trip; 0: not known yet */
 };
 
-/* `receive_bytes`: the size of the receive buffer, also of accepted connections; 0: the network's choice. It is given
- * this early because TCP settles the window's scale when it connects. */
+/* `receive_bytes`: the size of the receive buffer, also of accepted connections; 0: the network's
+ * choice. It is given this early because TCP settles the window's scale when it connects. */
 struct pipe_ops {
 	void *ctx;
-	/* Listens on `listen_on`: "host:port", numeric or "" for every address; port 0: any. Fills *port. RV_E_BUSY,
-	 * RV_E_INVALID, RV_E_IO. */
+	/* Listens on `listen_on`: "host:port", numeric or "" for every address; port 0: any. Fills
+	 * *port. RV_E_BUSY, RV_E_INVALID, RV_E_IO. */
 	enum rv_err (*listen)(void *ctx, const char *listen_on, int receive_bytes, int *listener, uint16_t *port,
 						  struct rv_errtext *et);
 	/* Returns a connection from the queue, or -1 with errno (EAGAIN: there is none). */
 	int (*accept)(void *ctx, int listener, struct address *from);
-	/* Starts to connect. RV_E_UNSUPPORTED: the host is a name, not a number; RV_E_NOTFOUND: refused; RV_E_IO. */
+	/* Starts to connect. RV_E_UNSUPPORTED: the host is a name, not a number; RV_E_NOTFOUND:
+	 * refused; RV_E_IO. */
 	enum rv_err (*connect)(void *ctx, const struct address *to, int receive_bytes, int *pipe, struct rv_errtext *et);
-	/* Reports how it ended, once the pipe is ready: RV_OK, RV_E_NOTFOUND (refused: nobody listens there), RV_E_IO. */
+	/* Reports how it ended, once the pipe is ready: RV_OK, RV_E_NOTFOUND (refused: nobody listens
+	 * there), RV_E_IO. */
 	enum rv_err (*connected)(void *ctx, int pipe, struct rv_errtext *et);
-	/* Read and write as recv(2) and send(2): return bytes, 0 at the end of the input, or -1 with errno (EAGAIN: not
-	 * now). */
+	/* Read and write as recv(2) and send(2): return bytes, 0 at the end of the input, or -1 with
+	 * errno (EAGAIN: not now). */
 	ssize_t (*read)(void *ctx, int pipe, void *out, size_t cap);
 	ssize_t (*write)(void *ctx, int pipe, const void *data, size_t n);
 	void (*info)(void *ctx, int pipe, struct pipe_info *out);
-	/* Sets the options of a connected pipe: no delay, few unsent bytes in the network's buffers, keepalive. */
+	/* Sets the options of a connected pipe: no delay, few unsent bytes in the network's buffers,
+	 * keepalive. */
 	void (*tune)(void *ctx, int pipe);
-	/* Sets the congestion control, at any time; "" leaves the network's. `used` gets the one in use. */
+	/* Sets the congestion control, at any time; "" leaves the network's. `used` gets the one in
+	 * use. */
 	void (*control_congestion)(void *ctx, int pipe, const char *congestion, char used[16]);
-	/* Returns true if this machine no longer has the pipe's local address: nothing will come or go there. */
+	/* Returns true if this machine no longer has the pipe's local address: nothing will come or go
+	 * there. */
 	bool (*is_stranded)(void *ctx, int pipe);
 	void (*close)(void *ctx, int pipe); /* a listener, too */
 };

@@ -7,8 +7,9 @@
  *   dial.c   the address book, dialing and redialing, and how often that may be
  *   watch.c  which links still deliver; the network changes
  *
- * A link ends in two steps, so that no caller's link is freed: link_kill() marks it wherever the fault is found;
- * peers_reap() closes it, calls the owner and frees it, when no callback is running. */
+ * A link ends in two steps, so that no caller's link is freed: link_kill() marks it wherever the
+ * fault is found; peers_reap() closes it, calls the owner and frees it, when no callback is
+ * running. */
 #ifndef RV_NET_MESH_STATE_H
 #define RV_NET_MESH_STATE_H
 
@@ -80,11 +81,13 @@ struct peers {
 void peers_trouble(struct peers *p, const struct link *l, enum rv_err why, const char *text);
 /* Closes dead links. Does nothing while p->depth > 0. */
 void peers_reap(struct peers *p);
-/* Takes over a new pipe as a link. Returns NULL without room or memory: the pipe is closed and the trouble reported. */
+/* Takes over a new pipe as a link. Returns NULL without room or memory: the pipe is closed and the
+ * trouble reported. */
 struct link *peers_add_link(struct peers *p, int fd, enum frame_role role);
 /* Sets the options of a connected pipe. */
 void peers_tune(struct peers *p, int fd);
-/* Adds the bytes and frames that `l` counted since the last call to its member's and the mesh's totals. */
+/* Adds the bytes and frames that `l` counted since the last call to its member's and the mesh's
+ * totals. */
 void peers_count(struct peers *p, struct link *l);
 
 /* io.c */
@@ -110,7 +113,8 @@ int64_t peers_pace_deadline_us(const struct peers *p);
 enum rv_err peers_on_secured(void *ctx, struct link *l, struct rv_errtext *et);
 enum rv_err peers_on_frame(void *ctx, struct link *l, const struct frame_header *h, const uint8_t *body,
 						   struct rv_errtext *et);
-/* Returns true if this worker's key is lower than `key`: its outgoing link is the one that stays. */
+/* Returns true if this worker's key is lower than `key`: its outgoing link is the one that
+ * stays. */
 bool peers_self_is_lower(const struct peers *p, const uint8_t key[NET_KEY_BYTES]);
 
 /* dial.c */
@@ -124,11 +128,11 @@ void peers_dial_again(struct peers *p, uint32_t m, int64_t lived_us);
 void peers_dial_soon(struct peers *p, uint32_t m);
 
 /* watch.c */
-/* Counts every link as alive if this program did not run for long (stopped, suspended): what came meanwhile is still
- * unread. Call it before peers_watch. */
+/* Counts every link as alive if this program did not run for long (stopped, suspended): what came
+ * meanwhile is still unread. Call it before peers_watch. */
 void peers_forgive_own_absence(struct peers *p);
-/* Checks an open link whose counts are fresh: drops it if it was silent for too long, and ends a dial beside it if it is
- * alive. */
+/* Checks an open link whose counts are fresh: drops it if it was silent for too long, and ends a
+ * dial beside it if it is alive. */
 void peers_watch(struct peers *p, struct link *l);
 /* Returns true if a second link to this member should be dialed beside the one that is open. */
 bool peers_doubts(const struct peers *p, const struct peer *peer);

@@ -1,8 +1,9 @@
 /* watch.c: which links still deliver, and what a change of the network means (net/mesh/state.h).
  *
- * A line that was cut gives no sign. TCP finds out by its retransmission timer, which doubles: 10 s after a cut it tries
- * again after 5 to 12 s more. A fresh connection finds out at once, so a link on which bytes wait and none move gets a
- * second one beside it, which replaces it when it is up. */
+ * A line that was cut gives no sign. TCP finds out by its retransmission timer, which doubles: 10 s
+ * after a cut it tries again after 5 to 12 s more. A fresh connection finds out at once, so a link
+ * on which bytes wait and none move gets a second one beside it, which replaces it when it is
+ * up. */
 #include "net/mesh/state.h"
 
 #include "base/assert.h"
@@ -38,7 +39,8 @@ void peers_forgive_own_absence(struct peers *p) {
 			p->links[i]->alive_us = p->now_us;
 }
 
-/* Ends a dial beside the link, but only before its HELLO is out: until then the other side cannot have opened it. */
+/* Ends a dial beside the link, but only before its HELLO is out: until then the other side cannot
+ * have opened it. */
 static void end_dial_beside(struct peer *peer) {
 	struct link *beside = peer->dialing;
 	if (beside == NULL || beside->state >= LINK_GREETING)
@@ -61,7 +63,7 @@ void peers_set_reach(struct peers *p, enum address_reach met) {
 	p->met = met;
 }
 
-/* ---- another network --------------------------------------------------------------------------------------------- */
+/* ---- another network ---- */
 
 static void drop_stranded(struct peers *p) {
 	for (int i = 0; i < p->n_slots; i++) {
