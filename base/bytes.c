@@ -107,13 +107,6 @@ void rv_read_str(struct rv_reader *r, char *out, size_t cap) {
 	out[n] = '\0';
 }
 
-struct rv_reader rv_read_block(struct rv_reader *r, size_t n) {
-	const uint8_t *p = rv_read_span(r, n);
-	struct rv_reader block = rv_reader_of(p, p ? n : 0);
-	block.failed = !p;
-	return block;
-}
-
 struct rv_writer rv_writer_of(void *data, size_t cap) {
 	RV_ASSERT(data || cap == 0);
 	uint8_t *begin = data;

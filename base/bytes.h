@@ -48,8 +48,6 @@ const uint8_t *rv_read_span(struct rv_reader *r, size_t n);
  * Fails the reader if the length is >= cap or the bytes hold a NUL or a control character (< 0x20,
  * 0x7f). */
 void rv_read_str(struct rv_reader *r, char *out, size_t cap);
-/* Returns a reader over the next n bytes; a failed one if fewer are left. */
-struct rv_reader rv_read_block(struct rv_reader *r, size_t n);
 
 struct rv_writer rv_writer_of(void *data, size_t cap);
 /* Returns the number of bytes written. */

@@ -13,11 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Reads until `n` bytes are there or the file ends; returns -1 with errno on error. */
-static ssize_t read_up_to(int fd, uint8_t *out, size_t n) {
+ssize_t rv_read_at(int fd, void *out, size_t n, uint64_t at) {
 	size_t got = 0;
 	while (got < n) {
-		ssize_t k = read(fd, out + got, n - got);
+		ssize_t k = pread(fd, (uint8_t *)out + got, n - got, (off_t)(at + got));
 		if (k < 0 && errno == EINTR)
 			continue;
 		if (k < 0)
@@ -27,6 +26,25 @@ static ssize_t read_up_to(int fd, uint8_t *out, size_t n) {
 		got += (size_t)k;
 	}
 	return (ssize_t)got;
+}
+
+/* Writes at *at, or at the descriptor's position if `at` is NULL. */
+static bool write_whole(int fd, const uint8_t *data, size_t n, const uint64_t *at) {
+	for (size_t done = 0; done < n;) {
+		ssize_t k = at ? pwrite(fd, data + done, n - done, (off_t)(*at + done)) : write(fd, data + done, n - done);
+		if (k < 0 && errno != EINTR)
+			return false;
+		done += k > 0 ? (size_t)k : 0;
+	}
+	return true;
+}
+
+bool rv_write_at(int fd, const void *data, size_t n, uint64_t at) {
+	return write_whole(fd, data, n, &at);
+}
+
+bool rv_write_all(int fd, const void *data, size_t n) {
+	return write_whole(fd, data, n, NULL);
 }
 
 /* Returns the size to expect; refuses one over the limit, and files without a size (a directory, a
@@ -59,7 +77,7 @@ enum rv_err rv_file_read(const char *path, size_t max_bytes, uint8_t **out, size
 		e = rv_fail(et, RV_E_NOMEM, "%s: no memory for its %zu bytes", path, size);
 		goto out;
 	}
-	ssize_t got = read_up_to(fd, data, size);
+	ssize_t got = rv_read_at(fd, data, size, 0);
 	if (got < 0) {
 		e = rv_fail_errno(et, errno, "%s: cannot read", path);
 		goto out;
@@ -96,32 +114,13 @@ enum rv_err rv_file_writer_begin(struct rv_file_writer *w, const char *path, mod
 
 enum rv_err rv_file_writer_write(struct rv_file_writer *w, const void *data, size_t n, struct rv_errtext *et) {
 	RV_ASSERT(w->fd >= 0);
-	const uint8_t *at = data;
-	while (n > 0) {
-		ssize_t k = write(w->fd, at, n);
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k < 0)
-			return rv_fail_errno(et, errno, "%s: cannot write", w->tmp);
-		at += k;
-		n -= (size_t)k;
-	}
-	return RV_OK;
+	return rv_write_all(w->fd, data, n) ? RV_OK : rv_fail_errno(et, errno, "%s: cannot write", w->tmp);
 }
 
 enum rv_err rv_file_writer_patch(struct rv_file_writer *w, const void *data, size_t n, uint64_t at,
 								 struct rv_errtext *et) {
 	RV_ASSERT(w->fd >= 0);
-	const uint8_t *from = data;
-	for (size_t done = 0; done < n;) {
-		ssize_t k = pwrite(w->fd, from + done, n - done, (off_t)(at + done));
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k < 0)
-			return rv_fail_errno(et, errno, "%s: cannot write", w->tmp);
-		done += (size_t)k;
-	}
-	return RV_OK;
+	return rv_write_at(w->fd, data, n, at) ? RV_OK : rv_fail_errno(et, errno, "%s: cannot write", w->tmp);
 }
 
 enum rv_err rv_file_sync_parent(const char *path, struct rv_errtext *et) {
@@ -235,7 +234,7 @@ enum rv_err rv_dir_lock(const char *dir, int *out_fd, struct rv_errtext *et) {
 			e = rv_fail_errno(et, errno, "%s: cannot lock", path);
 			goto out;
 		}
-		ssize_t n = read_up_to(fd, (uint8_t *)pid, sizeof pid - 1);
+		ssize_t n = rv_read_at(fd, pid, sizeof pid - 1, 0);
 		pid[n > 0 ? strspn(pid, "0123456789") : 0] = '\0';
 		e = rv_fail(et, RV_E_BUSY, "%s: in use by process %s; stop it, or choose another directory", dir,
 					pid[0] ? pid : "(unknown)");

@@ -31,9 +31,6 @@ void rv_hash_u64(struct rv_hasher *h, uint64_t v); /* little-endian */
 void rv_hash_final(struct rv_hasher *h, struct rv_hash *out);
 /* Returns the hash of n bytes. */
 struct rv_hash rv_hash_of(const void *data, size_t n);
-/* Writes the hash of a regular file's bytes, read in pieces. run_config.tokenizer_hash is this.
- * RV_E_NOTFOUND, RV_E_IO, RV_E_INVALID (not a regular file). */
-enum rv_err rv_hash_file(const char *path, struct rv_hash *out, struct rv_errtext *et);
 bool rv_hash_equal(const struct rv_hash *a, const struct rv_hash *b);
 bool rv_hash_is_zero(const struct rv_hash *h);
 

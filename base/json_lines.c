@@ -1,6 +1,8 @@
 /* json_lines.c: see json_lines.h. */
 #include "base/json_lines.h"
 
+#include "base/file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -17,16 +19,7 @@ struct rv_json_lines {
 };
 
 static enum rv_err write_all(const struct rv_json_lines *l, const char *text, size_t n, struct rv_errtext *et) {
-	while (n > 0) {
-		ssize_t k = write(l->fd, text, n);
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k < 0)
-			return rv_fail_errno(et, errno, "cannot write %s", l->path);
-		text += k;
-		n -= (size_t)k;
-	}
-	return RV_OK;
+	return rv_write_all(l->fd, text, n) ? RV_OK : rv_fail_errno(et, errno, "cannot write %s", l->path);
 }
 
 /* Ends a line that a crash tore, so that it does not swallow the next one. A file that cannot seek

@@ -110,4 +110,5 @@ void run_config_take_model(struct run_config *c, const struct run_config *from);
 /* Checks rules over several fields (n_embd % n_head, merge and min_workers, ...). RV_E_INVALID,
  * RV_E_RANGE. */
 enum rv_err run_config_validate(const struct run_config *c, struct rv_errtext *et);
+
 #endif

@@ -2,7 +2,6 @@
 #include "bench/step_peer.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>

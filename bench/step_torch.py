@@ -25,17 +25,19 @@ class Block(nn.Module):
     def forward(self, x, mask):
         b, t, c = x.shape
         q, k, v = self.c_attn(self.ln_1(x)).view(b, t, 3, self.heads, c // self.heads).permute(2, 0, 3, 1, 4)
-        scores = (q @ k.transpose(-1, -2)) * (c // self.heads) ** -0.5
-        attention = (scores + mask).softmax(-1) @ v
-        x = x + self.c_proj(attention.transpose(1, 2).reshape(b, t, c))
+        x = x + self.c_proj(self.attend(q, k, v, mask).transpose(1, 2).reshape(b, t, c))
         return x + self.mlp_proj(F.gelu(self.mlp_fc(self.ln_2(x)), approximate="tanh"))
+
+    def attend(self, q, k, v, mask):
+        scores = (q @ k.transpose(-1, -2)) * q.shape[-1] ** -0.5
+        return (scores + mask).softmax(-1) @ v
 
 
 class GPT2(nn.Module):
-    def __init__(self, layers, heads, channels, vocab, context):
+    def __init__(self, layers, heads, channels, vocab, context, block=Block):
         super().__init__()
         self.wte, self.wpe = nn.Embedding(vocab, channels), nn.Embedding(context, channels)
-        self.blocks = nn.ModuleList(Block(channels, heads) for _ in range(layers))
+        self.blocks = nn.ModuleList(block(channels, heads) for _ in range(layers))
         self.ln_f = nn.LayerNorm(channels)
         self.register_buffer("mask", torch.full((context, context), float("-inf")).triu(1))
         for p in self.parameters():

@@ -126,17 +126,11 @@ static size_t take_bytes(char *data, size_t size, size_t n, void *ctx) {
 		t->too_long = true;
 		return CURL_WRITEFUNC_ERROR;
 	}
-	for (size_t at = 0; at < bytes;) {
-		ssize_t written = write(t->fd, data + at, bytes - at);
-		if (written < 0 && errno == EINTR)
-			continue;
-		if (written <= 0) {
-			t->write_errno = written < 0 ? errno : EIO;
-			return CURL_WRITEFUNC_ERROR;
-		}
-		at += (size_t)written;
-		t->done_bytes += (uint64_t)written;
+	if (!rv_write_all(t->fd, data, bytes)) {
+		t->write_errno = errno;
+		return CURL_WRITEFUNC_ERROR;
 	}
+	t->done_bytes += bytes;
 	return bytes;
 }
 

@@ -1,14 +1,11 @@
 /* tls.c: certificates in memory and the one TLS configuration of Rivulet (net/tls.h). */
 #include "net/tls.h"
 
-#include "base/assert.h"
-
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <sodium.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -70,10 +70,6 @@ void comm_group_free(struct comm_group *g) {
 	free(g);
 }
 
-const char *comm_group_name(const struct comm_group *g) {
-	return g->device ? g->device->name : "host threads";
-}
-
 /* Returns whether the library failed for any member. If so, *logs is true for one of those that know why. */
 static bool any_failed(struct comm *c, bool *logs) {
 	bool failed = c->err != RV_OK, knows = failed && c->err != RV_E_CLOSED;
@@ -124,14 +120,6 @@ void comm_leave(struct comm *c) {
 		c->group->device->leave(c->member);
 	free(c->started);
 	free(c);
-}
-
-int comm_rank(const struct comm *c) {
-	return c->rank;
-}
-
-int comm_size(const struct comm *c) {
-	return c->group->n;
 }
 
 struct comm_slice comm_slice_of(size_t n, int size, int rank) {

@@ -34,14 +34,10 @@ struct comm; /* a member */
  * Returns RV_E_NOMEM or RV_E_BUSY (no thread). */
 enum rv_err comm_group_new(struct backend *const *be, int n, struct comm_group **out, struct rv_errtext *et);
 void comm_group_free(struct comm_group *g); /* after all members have left; NULL is fine */
-/* Returns "nccl" or "host threads". */
-const char *comm_group_name(const struct comm_group *g);
 
 /* Joins, on the member's thread; blocks until all have joined. */
 void comm_join(struct comm_group *g, int rank, struct comm **out);
 void comm_leave(struct comm *c); /* NULL is fine */
-int comm_rank(const struct comm *c);
-int comm_size(const struct comm *c);
 
 /* The part of n elements that member `rank` owns: [begin, end), at multiples of 64 elements,
  * ascending, all of [0, n). */

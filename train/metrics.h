@@ -15,9 +15,8 @@
 
 #define METRICS_FILE "metrics.jsonl"
 
-/* Version in the run line. Since 2, compute_us of `ddp` is one worker's, not the sum of k, and all
- * evaluations use the same text. */
-enum { METRICS_VERSION = 2 };
+/* Version in the run line. */
+enum { METRICS_VERSION = 1 };
 
 /* {"kind":"run"}: the first line; again after a resume. */
 struct metrics_run {

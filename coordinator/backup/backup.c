@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "coordinator/backup/backup_file.h"
 #include "coordinator/service/service.h"
+#include "coordinator/store/sqlite.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -43,20 +44,20 @@ static enum rv_err read_record(void *ctx, const struct core_record *rec, struct 
 /* Replays every record, as a coordinator that starts. */
 static enum rv_err inspect(struct store *s, struct backup_info *out, struct rv_errtext *et) {
 	char config[NET_MAX_CONFIG_BYTES];
-	struct service_config cfg = {.config = config, .ops = &store_sqlite_ops, .store = s};
+	struct service_config cfg = {.config = config, .store = s};
 	struct reading r = {.info = out};
 	*out = (struct backup_info){.facts = 0};
-	RV_TRY(store_run(s, cfg.run_id, config, et));
+	RV_TRY(s->ops->run(s, cfg.run_id, config, et));
 	memcpy(out->run_id, cfg.run_id, sizeof out->run_id);
 	RV_TRY(service_new(&cfg, 0, &r.service, et));
-	enum rv_err e = store_each_record(s, read_record, &r, et);
+	enum rv_err e = s->ops->each(s, read_record, &r, et);
 	service_free(r.service);
 	return e;
 }
 
 static enum rv_err inspect_file(const char *path, struct backup_info *out, struct rv_errtext *et) {
 	struct store *s = NULL;
-	enum rv_err e = store_open(path, &s, et);
+	enum rv_err e = sqlite_store_open(path, &s, et);
 	if (e == RV_OK)
 		e = inspect(s, out, et);
 	store_close(s);
@@ -157,12 +158,12 @@ static enum rv_err jump(struct store *s, const struct backup_info *info, struct 
 							  .type = CORE_SEQ,
 							  .doc_seq = by_clock > by_count ? by_clock : by_count,
 							  .round = info->round};
-	return store_sqlite_ops.append(s, &rec, NULL, et);
+	return s->ops->append(s, &rec, NULL, et);
 }
 
 static enum rv_err prepare(const char *fresh, struct backup_info *info, struct rv_errtext *et) {
 	struct store *s = NULL;
-	enum rv_err e = store_open(fresh, &s, et);
+	enum rv_err e = sqlite_store_open(fresh, &s, et);
 	if (e == RV_OK)
 		e = inspect(s, info, et);
 	if (e == RV_OK)

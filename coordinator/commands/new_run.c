@@ -9,7 +9,7 @@
 #include "base/run_config_idle.h"
 #include "base/run_silence.h"
 #include "coordinator/store/run_dir.h"
-#include "coordinator/store/store.h"
+#include "coordinator/store/sqlite.h"
 #include "net/identity.h"
 #include "outer/global.h"
 
@@ -83,7 +83,7 @@ static enum rv_err make(const struct new_run_options *o, const struct run_dir *d
 	RV_TRY(identity_load_or_create(d->key, &key, NULL, et));
 	rv_hex_encode(key.key, sizeof key.key, key_hex);
 	identity_release(&key);
-	RV_TRY(store_create(d->store, run_id, config, et));
+	RV_TRY(sqlite_store_create(d->store, run_id, config, et));
 	rv_hex_encode(run_id, sizeof run_id, run_hex);
 	(void)printf("Made run %s in %s\n"
 				 "    public key    %s\n"

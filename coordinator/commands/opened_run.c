@@ -1,5 +1,6 @@
 /* opened_run.c: see opened_run.h. */
 #include "coordinator/commands/opened_run.h"
+#include "coordinator/store/sqlite.h"
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -25,7 +26,7 @@ static enum rv_err take_lock(const char *dir, int64_t patience_ms, int *fd, stru
 static enum rv_err keep_advertise(struct opened_run *r, const char *text, struct rv_events *events,
 								  struct rv_errtext *et) {
 	struct rv_errtext why = {0};
-	enum rv_err e = store_set(r->store, "advertise", text, &why);
+	enum rv_err e = r->store->ops->set(r->store, "advertise", text, &why);
 	if (e == RV_OK)
 		return RV_OK;
 	if (e != RV_E_FULL || events == NULL)
@@ -40,7 +41,7 @@ static enum rv_err keep_advertise(struct opened_run *r, const char *text, struct
 static enum rv_err find_advertise(struct opened_run *r, const struct address *told, struct rv_events *events,
 								  struct address *out, struct rv_errtext *et) {
 	char kept[NET_ADDR_BYTES], text[NET_ADDR_BYTES];
-	RV_TRY(store_get(r->store, "advertise", kept, sizeof kept, et));
+	RV_TRY(r->store->ops->get(r->store, "advertise", kept, sizeof kept, et));
 	if (told == NULL)
 		return kept[0] != '\0' ? address_parse(kept, out, et) : RV_OK;
 	*out = *told;
@@ -68,18 +69,17 @@ static enum rv_err load(struct opened_run *r, const struct address *advertise, s
 						struct rv_errtext *et) {
 	struct service_config cfg = {.run = &r->key,
 								 .config = r->config,
-								 .ops = &store_sqlite_ops,
 								 .dir = r->dir.dir,
 								 .events = events,
 								 .rounds_path = events != NULL ? r->dir.rounds : NULL};
 	RV_TRY(identity_load(r->dir.key, &r->key, et));
-	RV_TRY(store_open(r->dir.store, &r->store, et));
-	RV_TRY(store_run(r->store, cfg.run_id, r->config, et));
+	RV_TRY(sqlite_store_open(r->dir.store, &r->store, et));
+	RV_TRY(r->store->ops->run(r->store, cfg.run_id, r->config, et));
 	RV_TRY(find_advertise(r, advertise, events, &cfg.advertise, et));
 	find_site(&cfg.advertise, events, cfg.site);
 	cfg.store = r->store;
 	RV_TRY(service_new(&cfg, rv_clock_monotonic_us(), &r->service, et));
-	return service_load(r->service, r->store, et);
+	return service_load(r->service, et);
 }
 
 enum rv_err opened_run_open(const struct run_dir *dir, int64_t patience_ms, const struct address *advertise,

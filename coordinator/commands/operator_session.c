@@ -182,7 +182,7 @@ enum rv_err operator_invite(struct operator_session *o, int count, char **links,
 		(void)snprintf(form, sizeof form, "count=%d", count);
 		return ask(o, "/v1/admin/invite", form, links, et);
 	}
-	RV_TRY(store_get(o->run.store, "advertise", advertise, sizeof advertise, et));
+	RV_TRY(o->run.store->ops->get(o->run.store, "advertise", advertise, sizeof advertise, et));
 	if (advertise[0] == '\0')
 		return rv_fail(et, RV_E_INVALID,
 					   "this coordinator was never started, so its address is unknown: start it "

@@ -58,11 +58,6 @@ static bool accuses(const struct core *c, uint32_t i) {
 	return rep->round == c->round && rep->attempt == c->attempt && (rep->suspects & weighed) != 0;
 }
 
-/* Members that speak an older version know no deadline, and so accuse too late whom they wait for. */
-static bool knows_deadline(const struct core *c, uint32_t i) {
-	return c->members[c->roster.members[i]].last.version >= 5;
-}
-
 bool core_end_overdue(struct core *c) {
 	uint64_t set = core_first(c->roster.n) & ~core_missed(c) & ~c->roster.voted;
 	if (c->now_us < core_overdue_at_us(c) || c->roster.voted == 0)
@@ -73,8 +68,7 @@ bool core_end_overdue(struct core *c) {
 			continue;
 		any = true;
 		c->members[c->roster.members[i]].distrusted = true;
-		if (knows_deadline(c, i))
-			c->blamed |= core_bit(c->roster.members[i]);
+		c->blamed |= core_bit(c->roster.members[i]);
 		core_say(c, CORE_EVENT_OVERDUE, c->roster.members[i], c->round);
 	}
 	return any;

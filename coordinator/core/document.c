@@ -84,8 +84,7 @@ static void put_syncing(const struct core *c, struct document *d) {
 
 /* Sets *round to the first round that this member still fetches, if documents list it. */
 static bool needs(const struct core *c, const struct core_member *m, const struct document *d, uint64_t *round) {
-	bool asks =
-		m->reported && !m->banned && m->last.version >= 4 && m->last.term == c->term && m->last.phase == WORKER_SYNCING;
+	bool asks = m->reported && !m->banned && m->last.term == c->term && m->last.phase == WORKER_SYNCING;
 	*round = m->last.needs_from;
 	return asks && *round >= document_reaches_to(d) && *round < d->snapshot_round;
 }

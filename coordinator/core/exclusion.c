@@ -18,8 +18,6 @@
  * record; a restart forgets the second, at the price of a grace time. */
 #include "coordinator/core/internal.h"
 
-#include <string.h>
-
 enum { LEVEL_MAX = 7, WAITED_SHARE = 2 };
 
 static uint64_t rounds_of(const struct core_level *l) {

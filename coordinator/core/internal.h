@@ -270,7 +270,7 @@ bool core_spoiled(const struct core *c, const struct core_member *m);
 bool core_contributes(const struct core *c, const struct core_member *m);
 /* Holds the result of the last commit, which it took part in, as far as its last report tells: of before that commit,
  * or while it applies it. One that came back without that result (killed before its vote, an empty disk) is behind as
- * anybody else is, and says so: SYNCING, and no proof. (Version 3 cannot say so.) */
+ * anybody else is, and says so: SYNCING, and no proof. */
 bool core_about_to(const struct core *c, uint32_t member);
 /* Returns the time from which a round does not wait for `m`, unless it reports again. */
 int64_t core_silent_at(const struct core *c, const struct core_member *m);

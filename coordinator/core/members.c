@@ -98,7 +98,7 @@ bool core_about_to(const struct core *c, uint32_t member) {
 	bool took_part = (c->last_commit & core_bit(member)) != 0;
 	bool before = rep->term == c->term && rep->round + 1 == c->round;
 	bool proves = rep->proven_round == c->round && rv_hash_equal(&rep->proven_chain, &c->chain);
-	return took_part && before && (rep->phase != WORKER_SYNCING || rep->version == 3 || proves);
+	return took_part && before && (rep->phase != WORKER_SYNCING || proves);
 }
 
 bool core_waited_for(const struct core *c, uint32_t member) {

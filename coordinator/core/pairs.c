@@ -7,8 +7,6 @@
  * attempts. */
 #include "coordinator/core/internal.h"
 
-#include <string.h>
-
 enum { STRIKES = 2, APART_ROUNDS = 8 };
 
 static struct core_pair *find(struct core *c, uint32_t a, uint32_t b) {

@@ -178,10 +178,8 @@ static enum rv_err apply_roster(struct core *c, const struct core_record *rec, s
 		return corrupt(et, rec, "not the next attempt of the current round");
 	if (!valid_participants(c, rec))
 		return corrupt(et, rec, "its participants do not ascend, or are not members");
-	/* Not compared with the configuration: releases before 0.2 believed the members' reports. core_decide_reduce ends a
-	 * roster of another size. */
-	if (rec->n_chunks < 1 || rec->n_chunks > NET_MAX_CHUNKS)
-		return corrupt(et, rec, "an impossible number of chunks");
+	if (rec->n_chunks != core_chunks(c, c->round))
+		return corrupt(et, rec, "another number of chunks than the run's");
 	c->attempt = rec->attempt;
 	if (rec->attempt == 1)
 		c->reduce_since_us = c->now_us;

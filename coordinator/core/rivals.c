@@ -16,7 +16,6 @@
 #include "base/clock.h"
 #include "coordinator/core/internal.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 

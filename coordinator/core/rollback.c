@@ -26,15 +26,10 @@ uint64_t core_holders(const struct core *c, uint64_t round) {
 	return round <= c->round && core_past_chain(c, round, &chain) ? holders(c, round, &chain) : 0;
 }
 
-/* It may hold the state of the round without having said so: it has not reported yet, or it speaks version 3 and is
- * about to apply the round that it took part in. */
+/* Returns true if the member has not reported yet, so that it may hold the state of the round. */
 static bool may_hold(const struct core *c, uint32_t i) {
 	const struct core_member *m = &c->members[i];
-	if (!core_available(c, m))
-		return false;
-	bool about_to = (c->last_commit & core_bit(i)) != 0 && m->last.round + 1 == c->round;
-	bool untold = m->last.phase == WORKER_SYNCING; /* as every process says at first; version 3 adds nothing to it */
-	return !m->reported || (m->last.version == 3 && (about_to || untold));
+	return core_available(c, m) && !m->reported;
 }
 
 /* Sets *round to the latest committed round before this one that the last report of `m` proves; false: none that a

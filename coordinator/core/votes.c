@@ -2,6 +2,7 @@
  *
  * Why equal votes of the survivors suffice: the digest covers the reduced bytes, and these are the mean over the whole
  * roster, each chunk encoded once by its owner. Whoever dies having delivered its part changes nothing in them. */
+#include "base/assert.h"
 #include "base/chain.h"
 #include "coordinator/core/internal.h"
 
@@ -170,18 +171,8 @@ static uint64_t successors(const struct core *c) {
 	return set;
 }
 
-/* A roster that an earlier release made, of as many chunks as members had made up: no worker follows it. */
-static void reopen(struct core *c) {
-	struct core_record *rec = core_push(c, CORE_ROSTER);
-	rec->attempt = c->attempt + 1;
-	rec->n_chunks = core_chunks(c, c->round);
-}
-
 void core_decide_reduce(struct core *c) {
-	if (c->roster.n_chunks != core_chunks(c, c->round)) {
-		reopen(c);
-		return;
-	}
+	RV_ASSERT(c->roster.n_chunks == core_chunks(c, c->round)); /* core_apply() refuses any other */
 	bool overdue = core_end_overdue(c);
 	uint64_t missed = core_missed(c);
 	uint64_t present = core_first(c->roster.n) & ~missed;

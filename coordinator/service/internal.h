@@ -51,11 +51,9 @@ struct news {
 	char detail[200]; /* for the operator; "": none */
 };
 
-enum { SERVICE_VERSIONS = CONTROL_VERSION - CONTROL_VERSION_MIN + 1 };
-
-/* The latest document as last signed for members of one protocol version. */
+/* The latest document as last signed. */
 struct signed_document {
-	bool made;
+	uint32_t version; /* of the protocol; 0: none is signed yet */
 	uint64_t seq;
 	size_t n;
 	uint8_t bytes[IDENTITY_SIGNED_MAX_BYTES];
@@ -69,8 +67,8 @@ struct service {
 	struct core *core;
 	int64_t started_us;
 
-	uint8_t unsigned_doc[NET_MAX_DOCUMENT_BYTES];         /* while one is being signed */
-	struct signed_document signed_docs[SERVICE_VERSIONS]; /* of version CONTROL_VERSION_MIN + i */
+	uint8_t unsigned_doc[NET_MAX_DOCUMENT_BYTES]; /* while one is being signed */
+	struct signed_document signed_doc;
 
 	bool store_full;
 	enum rv_err fault; /* final */
@@ -136,8 +134,6 @@ void service_watch_shards(struct service *s);
 
 /* ---- stats.c ---- */
 
-/* Lowers statistics of a store to possible values: an earlier release did not bound reports. */
-void service_bound_stats(const struct service *s, struct commit_stats *c);
 struct commit_stats service_commit_stats(const struct service *s, const struct core_record *rec, int64_t now_us);
 /* Records a durable commit: in the history, the marks, the JSON lines. */
 void service_note_commit(struct service *s, const struct commit_stats *c, int64_t now_us);

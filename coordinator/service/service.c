@@ -101,23 +101,15 @@ enum rv_err service_replay(struct service *s, const struct core_record *rec, str
 	return core_replay(s->core, rec, et);
 }
 
-void service_load_history(struct service *s, const struct commit_stats *commits, int n, uint64_t total_tokens) {
-	RV_ASSERT(n <= SERVICE_HISTORY);
-	memcpy(s->history, commits, (size_t)n * sizeof commits[0]);
-	s->n_history = n;
-	s->total_tokens = total_tokens;
-}
-
 static enum rv_err replay_one(void *ctx, const struct core_record *rec, struct rv_errtext *et) {
 	return service_replay(ctx, rec, et);
 }
 
-enum rv_err service_load(struct service *s, struct store *store, struct rv_errtext *et) {
-	RV_TRY(store_each_record(store, replay_one, s, et));
-	RV_TRY(store_commits(store, s->history, SERVICE_HISTORY, &s->n_history, et));
-	for (int i = 0; i < s->n_history; i++)
-		service_bound_stats(s, &s->history[i]);
-	return store_total_tokens(store, s->most_tokens, &s->total_tokens, et);
+enum rv_err service_load(struct service *s, struct rv_errtext *et) {
+	struct store *store = s->cfg.store;
+	RV_TRY(store->ops->each(store, replay_one, s, et));
+	RV_TRY(store->ops->commits(store, s->history, SERVICE_HISTORY, &s->n_history, et));
+	return store->ops->total_tokens(store, &s->total_tokens, et);
 }
 
 /* ---- records ---- */
@@ -128,7 +120,7 @@ static enum rv_err persist(struct service *s, const struct core_record *rec, int
 	if (commit)
 		stats = service_commit_stats(s, rec, now_us);
 	RECORD_POINT(rec->type, "before");
-	RV_TRY(s->cfg.ops->append(s->cfg.store, rec, commit ? &stats : NULL, et));
+	RV_TRY(s->cfg.store->ops->append(s->cfg.store, rec, commit ? &stats : NULL, et));
 	RECORD_POINT(rec->type, "durable");
 	core_persisted(s->core, rec->id, now_us);
 	RECORD_POINT(rec->type, "announced");
@@ -216,7 +208,7 @@ static enum rv_err join(struct service *s, int64_t now_us, const uint8_t key[NET
 	RV_TRY(join_request_decode(body, n, &rq, et));
 	if (rq.has_token) {
 		struct rv_hash hash = core_token_hash(s->cfg.run_id, rq.token);
-		RV_TRY(s->cfg.ops->token_valid(s->cfg.store, &hash, &valid, et));
+		RV_TRY(s->cfg.store->ops->token_valid(s->cfg.store, &hash, &valid, et));
 	}
 	RV_TRY(pump(s, now_us, et)); /* a ban that waited for room precedes the answer */
 	RV_TRY(core_join(s->core, now_us, key, &rq, valid, &member, et));
@@ -252,18 +244,6 @@ static enum rv_err place(struct service *s, uint32_t member, const struct member
 	return RV_OK;
 }
 
-/* Refuses a member whose release does not know terms: it would take an earlier round for a fault,
- * and a later one for its own. */
-static enum rv_err check_expressible(const struct service *s, uint32_t version, struct rv_errtext *et) {
-	uint64_t term = core_document(s->core)->term;
-	if (version >= 4 || term == 0)
-		return RV_OK;
-	return rv_fail(et, RV_E_PROTOCOL,
-				   "the run was rolled back (term %" PRIu64
-				   "), which version %u of the protocol cannot say: update this worker to rivulet %s or later",
-				   term, version, RV_VERSION);
-}
-
 enum rv_err service_report(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES],
 						   const struct member_sight *sight, const void *body, size_t n, struct rv_errtext *et) {
 	struct report rep;
@@ -271,7 +251,6 @@ enum rv_err service_report(struct service *s, int64_t now_us, const uint8_t key[
 	RV_FAILPOINT("report.before");
 	RV_TRY(service_fault(s, et));
 	RV_TRY(report_decode(body, n, &rep, et));
-	RV_TRY(check_expressible(s, rep.version, et));
 	RV_TRY(report_bounds_check(&s->run, &rep, et));
 	report_bounds_apply(&rep);
 	if (service_find_member(s, key, &member)) /* else the core gives the reason */
@@ -310,22 +289,21 @@ static enum rv_err sign_document(struct service *s, uint32_t version, struct sig
 	_Static_assert(sizeof out->bytes >= NET_SIG_BYTES + NET_MAX_DOCUMENT_BYTES, "a signed document fits");
 	const struct document *d = core_document(s->core);
 	struct rv_writer w = rv_writer_of(s->unsigned_doc, sizeof s->unsigned_doc);
-	out->made = false;
+	out->version = 0;
 	document_encode(d, version, &w);
 	RV_ASSERT(!w.failed);
 	RV_TRY(signed_make(s->cfg.run, IDENTITY_DOCUMENT_DOMAIN, s->unsigned_doc, rv_writer_len(&w), out->bytes, et));
 	out->n = NET_SIG_BYTES + rv_writer_len(&w);
 	out->seq = d->seq;
-	out->made = true;
+	out->version = version;
 	return RV_OK;
 }
 
 enum rv_err service_document(struct service *s, uint32_t version, const uint8_t **bytes, size_t *n,
 							 struct rv_errtext *et) {
-	RV_ASSERT(version >= CONTROL_VERSION_MIN && version <= CONTROL_VERSION);
-	RV_TRY(check_expressible(s, version, et));
-	struct signed_document *d = &s->signed_docs[version - CONTROL_VERSION_MIN];
-	if (!d->made || d->seq != core_document(s->core)->seq)
+	RV_ASSERT(version >= CONTROL_VERSION_MIN && version <= control_version());
+	struct signed_document *d = &s->signed_doc;
+	if (d->version != version || d->seq != core_document(s->core)->seq)
 		RV_TRY(sign_document(s, version, d, et));
 	*n = d->n;
 	*bytes = d->bytes;
@@ -363,7 +341,7 @@ enum rv_err service_invite(struct service *s, int count, char (*links)[INVITE_MA
 		randombytes_buf(in.token, sizeof in.token);
 		struct rv_hash hash = core_token_hash(s->cfg.run_id, in.token);
 		RV_FAILPOINT("token.before");
-		enum rv_err e = s->cfg.ops->token_add(s->cfg.store, &hash, rv_clock_wall_us(), et);
+		enum rv_err e = s->cfg.store->ops->token_add(s->cfg.store, &hash, rv_clock_wall_us(), et);
 		if (e != RV_OK)
 			return for_the_asker(e);
 		RV_FAILPOINT("token.after");
@@ -405,7 +383,7 @@ enum rv_err service_rollback(struct service *s, int64_t now_us, uint64_t to_roun
 enum rv_err service_copy_store(struct service *s, const char *path, struct rv_errtext *et) {
 	RV_TRY(service_fault(s, et));
 	RV_FAILPOINT("copy.before");
-	enum rv_err e = s->cfg.ops->copy(s->cfg.store, path, et);
+	enum rv_err e = s->cfg.store->ops->copy(s->cfg.store, path, et);
 	RV_FAILPOINT("copy.after");
 	return e;
 }

@@ -30,9 +30,8 @@ enum { SERVICE_HISTORY = 1024, SERVICE_NEWS = 100, SERVICE_INVITES_MAX = 256, SE
 struct service_config {
 	const struct identity *run; /* borrowed */
 	uint8_t run_id[NET_RUN_ID_BYTES];
-	const char *config; /* the run's canonical text; copied */
-	const struct store_ops *ops;
-	void *store;
+	const char *config;       /* the run's canonical text; copied */
+	struct store *store;      /* borrowed */
 	struct rv_events *events; /* borrowed; NULL: no log */
 	const char *dir;          /* the run's, in commands that the log suggests; NULL: unknown */
 	const char *rounds_path;  /* appended to: a JSON line per committed round; NULL: none */
@@ -49,9 +48,8 @@ void service_free(struct service *s); /* NULL is fine */
 /* Replays a record of the store, before any request. RV_E_CORRUPT: it cannot follow the earlier
  * ones. */
 enum rv_err service_replay(struct service *s, const struct core_record *rec, struct rv_errtext *et);
-void service_load_history(struct service *s, const struct commit_stats *commits, int n, uint64_t total_tokens);
-/* Replays records and history from a store; also its faults. */
-enum rv_err service_load(struct service *s, struct store *store, struct rv_errtext *et);
+/* Replays all records of the store and reads the figures of its commits; also its faults. */
+enum rv_err service_load(struct service *s, struct rv_errtext *et);
 
 /* Handles POST /v1/join: writes the reply to `reply`. The faults of core_join, RV_E_INVALID,
  * RV_E_BUSY (disk full). */
@@ -67,7 +65,7 @@ bool service_notice(const struct service *s, const uint8_t key[NET_KEY_BYTES], s
 /* Records whether the member with `key` has a long poll open: core_listens(). */
 void service_listens(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], bool listens);
 /* Returns the latest document in this version of the protocol, signed; borrowed until the next call
- * of any function. RV_E_PROTOCOL: the version cannot express it; RV_E_NOMEM. */
+ * of any function. RV_E_NOMEM. */
 enum rv_err service_document(struct service *s, uint32_t version, const uint8_t **bytes, size_t *n,
 							 struct rv_errtext *et);
 uint64_t service_document_seq(const struct service *s);

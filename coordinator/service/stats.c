@@ -50,22 +50,8 @@ static void put_medians(const struct reported *r, struct commit_stats *c) {
 	c->loss = robust_median(r->loss, r->n_losses);
 }
 
-static double lower_real(double v, double most) {
-	return !(v > 0) ? 0 : v < most ? v : most;
-}
-
 static uint64_t lower(uint64_t v, uint64_t most) {
 	return v < most ? v : most;
-}
-
-void service_bound_stats(const struct service *s, struct commit_stats *c) {
-	c->participants = c->participants < NET_MAX_MEMBERS ? c->participants : NET_MAX_MEMBERS;
-	c->tokens = lower(c->tokens, rv_mul_capped(c->participants, s->most_tokens));
-	c->loss = lower_real(c->loss, (double)REPORT_MOST_LOSS);
-	c->tokens_per_s = lower_real(c->tokens_per_s, c->participants * (double)REPORT_MOST_TOKENS_PER_S);
-	c->tx_bytes = lower(c->tx_bytes, REPORT_MOST_COUNT);
-	c->compute_us = lower(c->compute_us, REPORT_MOST_COUNT);
-	c->reduce_us = lower(c->reduce_us, REPORT_MOST_COUNT);
 }
 
 struct commit_stats service_commit_stats(const struct service *s, const struct core_record *rec, int64_t now_us) {

@@ -2,7 +2,7 @@
  * layout is one thing to get right. */
 #include "coordinator/store/record.h"
 
-enum { RECORD_VERSION = 3, WITHOUT_RATES = 1 /* and terms */, WITHOUT_BLAME = 2 };
+enum { RECORD_VERSION = 1 };
 
 _Static_assert(NET_MAX_MEMBERS *(4 + 8 + 8 + 8) + NET_NAME_BYTES + NET_ADDR_BYTES + NET_KEY_BYTES + 3 * RV_HASH_BYTES +
 					   64 <=
@@ -36,7 +36,7 @@ void record_encode(const struct core_record *rec, struct rv_writer *w) {
 	rv_write_u64(w, rec->blamed);
 }
 
-static void read_participants(struct rv_reader *r, uint8_t version, struct core_record *out) {
+static void read_participants(struct rv_reader *r, struct core_record *out) {
 	out->n_members = rv_read_u16(r);
 	if (out->n_members > NET_MAX_MEMBERS) {
 		r->failed = true;
@@ -46,7 +46,7 @@ static void read_participants(struct rv_reader *r, uint8_t version, struct core_
 		out->members[i] = rv_read_u32(r);
 		out->tokens[i] = rv_read_u64(r);
 		out->boots[i] = rv_read_u64(r);
-		out->rates[i] = version > WITHOUT_RATES ? rv_read_u64(r) : 0;
+		out->rates[i] = rv_read_u64(r);
 	}
 }
 
@@ -54,9 +54,11 @@ enum rv_err record_decode(const void *p, size_t n, struct core_record *out, stru
 	*out = (struct core_record){0};
 	struct rv_reader r = rv_reader_of(p, n);
 	uint8_t version = rv_read_u8(&r);
-	if (rv_reader_ok(&r) && (version < WITHOUT_RATES || version > RECORD_VERSION))
-		return rv_fail(et, RV_E_CORRUPT, "a record of version %u; this program knows versions %d to %d", version,
-					   (int)WITHOUT_RATES, (int)RECORD_VERSION);
+	if (rv_reader_ok(&r) && version != RECORD_VERSION)
+		return rv_fail(
+			et, RV_E_UNSUPPORTED,
+			"a record of version %u, this program reads version %d: use the release that wrote it, or a later one",
+			version, (int)RECORD_VERSION);
 	out->type = rv_read_u8(&r);
 	out->id = rv_read_u64(&r);
 	out->doc_seq = rv_read_u64(&r);
@@ -66,14 +68,14 @@ enum rv_err record_decode(const void *p, size_t n, struct core_record *out, stru
 	rv_read_str(&r, out->addr, sizeof out->addr);
 	out->banned = rv_read_u8(&r) != 0;
 	rv_read_copy(&r, out->token_hash.b, RV_HASH_BYTES);
-	out->term = version > WITHOUT_RATES ? rv_read_u64(&r) : 0;
+	out->term = rv_read_u64(&r);
 	out->round = rv_read_u64(&r);
 	out->attempt = rv_read_u32(&r);
 	rv_read_copy(&r, out->digest.b, RV_HASH_BYTES);
 	rv_read_copy(&r, out->chain.b, RV_HASH_BYTES);
 	out->n_chunks = rv_read_u32(&r);
-	read_participants(&r, version, out);
-	out->blamed = version > WITHOUT_BLAME ? rv_read_u64(&r) : 0;
+	read_participants(&r, out);
+	out->blamed = rv_read_u64(&r);
 	if (!rv_reader_done(&r))
 		return rv_fail(et, RV_E_CORRUPT, "a record of %zu bytes: cut short, too long, or with impossible values", n);
 	return RV_OK;

@@ -1,4 +1,4 @@
-/* record.h: a core record as bytes, for the store. Versions 1 and 2 are read, 2 is written; integers little-endian. */
+/* record.h: a core record as bytes, for the store. Version 1; integers little-endian. */
 #ifndef RV_COORDINATOR_RECORD_H
 #define RV_COORDINATOR_RECORD_H
 
@@ -8,7 +8,7 @@
 enum { RECORD_MAX_BYTES = 4096 };
 
 void record_encode(const struct core_record *rec, struct rv_writer *w);
-/* Consumes all n bytes. RV_E_CORRUPT names what is wrong. */
+/* Consumes all n bytes. RV_E_CORRUPT names what is wrong; RV_E_UNSUPPORTED: of a newer version. */
 enum rv_err record_decode(const void *p, size_t n, struct core_record *out, struct rv_errtext *et);
 
 #endif

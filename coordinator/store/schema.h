@@ -1,4 +1,4 @@
-/* schema.h: the tables of DIR/store.db, version 1 (PRAGMA user_version). Inner part of store.c. */
+/* schema.h: the tables of DIR/store.db, version 1 (PRAGMA user_version). Inner part of sqlite.c. */
 #ifndef RV_COORDINATOR_STORE_SCHEMA_H
 #define RV_COORDINATOR_STORE_SCHEMA_H
 

@@ -1,13 +1,11 @@
-/* store.h: the coordinator's memory on disk: one SQLite file, DIR/store.db.
+/* store.h: what the coordinator needs of a store: the stream of records, tokens, what a run is, a few settings. Everything
+ * uses a store through this table; coordinator/store/sqlite.h makes the one that ships, tests/common/memory_store.h one
+ * in memory. Single-threaded; every call may block for an fsync.
  *
- * One connection, WAL, locking_mode=EXCLUSIVE, synchronous=FULL, no mmap: when store_append returns RV_OK the record
- * has been fsynced. Records are the truth; tables `members`, `tokens` and `commits` are there for people (sqlite3
- * DIR/store.db) and change in the same transaction. Every call blocks for at most one fsync. Single-threaded.
+ * Records are the truth. Figures of commits are for people: they decide nothing.
  *
- * Faults: RV_E_FULL (no space: nothing was written; may be tried again), RV_E_BUSY (another process has the store),
- * RV_E_CORRUPT (names the record), RV_E_UNSUPPORTED (made by a newer program), RV_E_IO (give up: what is on the disk is
- * known again only after a restart).
- */
+ * Faults: RV_E_FULL (no space: nothing was written; may be tried again), RV_E_CORRUPT (names the record), RV_E_IO (give
+ * up: what is on the disk is known again only after a restart), RV_E_NOMEM. */
 #ifndef RV_COORDINATOR_STORE_H
 #define RV_COORDINATOR_STORE_H
 
@@ -31,44 +29,47 @@ struct commit_stats {
 	int64_t duration_us;            /* since the commit before (or since the coordinator started) */
 };
 
-/* What the service needs of a store; tests put failures in between. */
+struct store;
+
+/* Takes one record of a stream. A fault ends the stream. */
+typedef enum rv_err store_take(void *ctx, const struct core_record *rec, struct rv_errtext *et);
+
 struct store_ops {
-	/* Makes the record durable. `stats` for COMMIT, else NULL. A MEMBER record spends its token. */
-	enum rv_err (*append)(void *store, const struct core_record *rec, const struct commit_stats *stats,
+	void (*close)(struct store *s);
+	/* Makes the record durable. `stats`: for COMMIT, else NULL. A MEMBER record spends its token; a ROLLBACK record
+	 * drops the figures of the commits that it takes back. All of it or nothing. */
+	enum rv_err (*append)(struct store *s, const struct core_record *rec, const struct commit_stats *stats,
 						  struct rv_errtext *et);
-	enum rv_err (*token_add)(void *store, const struct rv_hash *hash, int64_t wall_us, struct rv_errtext *et);
-	/* *valid: it was added and is not spent. */
-	enum rv_err (*token_valid)(void *store, const struct rv_hash *hash, bool *valid, struct rv_errtext *et);
+	/* Gives every record, oldest first, until the first fault of `take`. */
+	enum rv_err (*each)(struct store *s, store_take *take, void *ctx, struct rv_errtext *et);
+	/* Gives the figures of the last `cap` commits at most, oldest first, and the tokens of all. */
+	enum rv_err (*commits)(struct store *s, struct commit_stats *out, int cap, int *n, struct rv_errtext *et);
+	enum rv_err (*total_tokens)(struct store *s, uint64_t *tokens, struct rv_errtext *et);
+	enum rv_err (*token_add)(struct store *s, const struct rv_hash *hash, int64_t wall_us, struct rv_errtext *et);
+	/* *valid: the token was added and is not spent. */
+	enum rv_err (*token_valid)(struct store *s, const struct rv_hash *hash, bool *valid, struct rv_errtext *et);
+	/* Gives the run's number and its configuration (NUL-terminated). */
+	enum rv_err (*run)(struct store *s, uint8_t run_id[NET_RUN_ID_BYTES], char config[NET_MAX_CONFIG_BYTES],
+					   struct rv_errtext *et);
+	/* A small text by its name; "" if it was never set. */
+	enum rv_err (*set)(struct store *s, const char *name, const char *value, struct rv_errtext *et);
+	enum rv_err (*get)(struct store *s, const char *name, char *out, size_t cap, struct rv_errtext *et);
 	/* Checks the whole store, and writes a copy of it into the empty file `path`: a copy replaces nothing. The store
 	 * itself is not written: its disk may be full. The caller makes the copy durable; after a fault `path` holds
 	 * anything. RV_E_NOTFOUND, RV_E_INVALID (not an empty file), RV_E_CORRUPT (the store is damaged), RV_E_FULL and
 	 * RV_E_IO (of either file). Blocks for as long as it takes (docs/benchmarks.md, "A backup"). */
-	enum rv_err (*copy)(void *store, const char *path, struct rv_errtext *et);
+	enum rv_err (*copy)(struct store *s, const char *path, struct rv_errtext *et);
 };
-extern const struct store_ops store_sqlite_ops;
 
-struct store;
+/* The head of every store. */
+struct store {
+	const struct store_ops *ops;
+};
 
-/* Makes DIR/store.db for a new run. RV_E_BUSY: there is one already. */
-enum rv_err store_create(const char *path, const uint8_t run_id[NET_RUN_ID_BYTES], const char *config,
-						 struct rv_errtext *et);
-enum rv_err store_open(const char *path, struct store **out, struct rv_errtext *et);
-void store_close(struct store *s); /* NULL is fine */
-
-/* The run's number and its configuration (NUL-terminated), as given to store_create. */
-enum rv_err store_run(struct store *s, uint8_t run_id[NET_RUN_ID_BYTES], char config[NET_MAX_CONFIG_BYTES],
-					  struct rv_errtext *et);
-/* A small named text; "" when it was never set. */
-enum rv_err store_set(struct store *s, const char *key, const char *value, struct rv_errtext *et);
-enum rv_err store_get(struct store *s, const char *key, char *out, size_t cap, struct rv_errtext *et);
-/* Every record, oldest first; stops at the first fault of `each`. */
-enum rv_err store_each_record(struct store *s,
-							  enum rv_err (*each)(void *ctx, const struct core_record *rec, struct rv_errtext *et),
-							  void *ctx, struct rv_errtext *et);
-/* The last `cap` commits at most, oldest first. */
-enum rv_err store_commits(struct store *s, struct commit_stats *out, int cap, int *n, struct rv_errtext *et);
-/* Tokens of all committed rounds, at most `most_each` of each participant: an earlier release took reports at their
- * word, and the sum of such numbers must not keep the store from being opened. At most INT64_MAX. */
-enum rv_err store_total_tokens(struct store *s, uint64_t most_each, uint64_t *tokens, struct rv_errtext *et);
+/* NULL is fine. */
+static inline void store_close(struct store *s) {
+	if (s != NULL)
+		s->ops->close(s);
+}
 
 #endif

@@ -8,7 +8,6 @@
 #include "train/text/tokenizer/tokenize_job.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -294,7 +294,7 @@ static double result_of(const struct report_run *run) {
 	return !ended || of_the_end ? run->evals_of->totals.loss : NAN;
 }
 
-/* Of all members; a record of an earlier program has the path alone. */
+/* Of all members; where a record does not say it, the path. */
 static void find_data(struct report_run *run) {
 	const char *first = run->members[0].record.data, *path = report_fact(&run->facts, "data");
 	char hex[2 * RV_HASH_BYTES + 1];

@@ -4,7 +4,6 @@
 #include "lab/report/chart_csv.h"
 #include "lab/run/loss_text.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 

@@ -32,7 +32,6 @@ static void identify(struct report_run *r, bool but_rounds, struct rv_hash *out)
 	rv_hash_u64(&h, record->workers);
 	rv_hash_update(&h, r->data, strlen(r->data) + 1);
 	rv_hash_u64(&h, record->eval_tokens);
-	rv_hash_u64(&h, record->version < METRICS_VERSION); /* whose loss at the end is of all held-out text */
 	if (!r->facts.text)
 		rv_hash_u64(&h, (uint64_t)r->found);
 	rv_hash_final(&h, out);
@@ -249,13 +248,6 @@ struct report_eval report_eval_tokens(const struct report *p) {
 		e = (struct report_eval){r->eval_tokens, r->heldout_tokens};
 	}
 	return e;
-}
-
-int report_n_earlier(const struct report *p) {
-	int n = 0;
-	for (int i = 0; i < p->n_runs; i++)
-		n += p->runs[i].evals_of->record.version < METRICS_VERSION;
-	return n;
 }
 
 void report_short_data(const char *data, char out[REPORT_SHORT_BYTES]) {

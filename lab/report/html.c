@@ -220,10 +220,9 @@ static void print_notes(const struct report *p, FILE *out) {
 		p->line.step_s > 0 ? "the given time of an inner step" : "each run's measured time of an inner step");
 }
 
-/* What the runs were trained on and by, and which do not say so. */
+/* What the runs were trained on and by. */
 static void print_provenance(const struct report *p, FILE *out) {
 	const struct run_record *first = &p->runs[0].evals_of->record;
-	const int earlier = report_n_earlier(p);
 	char models[REPORT_LABEL_BYTES];
 	report_models_text(p, models);
 	(void)fputs("<p>", out);
@@ -242,11 +241,6 @@ static void print_provenance(const struct report *p, FILE *out) {
 		chart_print_text(report_program(p), out);
 		(void)fputs(". ", out);
 	}
-	if (earlier > 0)
-		(void)fprintf(out,
-					  "%d of %d runs were recorded by an earlier program: they are on the text that their path names, "
-					  "whatever it was, and their loss is over all held-out text at the end, over a part of it before.",
-					  earlier, p->n_runs);
 	(void)fputs("</p>\n", out);
 }
 

@@ -112,9 +112,6 @@ struct report_eval {
 	uint64_t tokens, of;
 };
 struct report_eval report_eval_tokens(const struct report *p);
-/* Runs whose records an earlier program wrote (METRICS_VERSION): they do not say which text they are on, and their loss
- * along the way is of a part of the held-out text, at the end of all of it. */
-int report_n_earlier(const struct report *p);
 /* "28209490" of "sha256:28209490...". */
 enum { REPORT_SHORT_BYTES = 9 };
 void report_short_data(const char *data, char out[REPORT_SHORT_BYTES]);

@@ -89,7 +89,6 @@ static void print_unfinished(const struct report *p, FILE *out) {
 static void print_provenance(const struct report *p, FILE *out) {
 	const struct report_eval e = report_eval_tokens(p);
 	const struct run_record *first = &p->runs[0].evals_of->record;
-	const int earlier = report_n_earlier(p);
 	char models[REPORT_LABEL_BYTES];
 	report_models_text(p, models);
 	if (models[0])
@@ -100,12 +99,6 @@ static void print_provenance(const struct report *p, FILE *out) {
 					  (unsigned long long)e.tokens, (unsigned long long)e.of);
 	if (!report_texts_differ(p) && first->data[0])
 		(void)fprintf(out, "text: %s; trained by %s.\n", first->data, report_program(p));
-	if (earlier > 0)
-		(void)fprintf(
-			out,
-			"%d of %d runs were recorded by an earlier program: they are on the text that their path names, "
-			"whatever it was,\n      and their loss is over all held-out text at the end, over a part before.\n",
-			earlier, p->n_runs);
 }
 
 static void print_left_out(const struct report *p, FILE *out) {

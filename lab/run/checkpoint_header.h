@@ -11,7 +11,7 @@
 #include "lab/run/lab_run.h"
 
 enum {
-	CHECKPOINT_VERSION = 6,
+	CHECKPOINT_VERSION = 1,
 	CHECKPOINT_METHOD_BYTES = 16,
 	CHECKPOINT_HEADER_BYTES = 8 + 4 + CHECKPOINT_METHOD_BYTES + 4 + 4 + 3 * RV_HASH_BYTES + 4 * 8 + RV_HASH_BYTES
 };
@@ -33,7 +33,7 @@ bool checkpoint_header_tells_apart(const char *option, const struct lab_config *
 struct checkpoint_header checkpoint_header_of(const struct lab_run *r);
 void checkpoint_header_write(const struct checkpoint_header *h, struct rv_writer *w);
 /* Reads the header of a file. RV_E_NOTFOUND, RV_E_IO; RV_E_CORRUPT: no checkpoint, cut short or
- * damaged; RV_E_UNSUPPORTED: whole, but of another version (all since 4 have this layout). */
+ * damaged; RV_E_UNSUPPORTED: whole, but of another version. */
 enum rv_err checkpoint_header_read(const char *path, struct checkpoint_header *h, struct rv_errtext *et);
 /* Compares a file's header with this run's, whatever their progress. RV_E_PROTOCOL names the
  * difference: resuming with it would silently be another run. */

@@ -40,7 +40,7 @@ static void take_run(struct run_record *r, json_t *line) {
 	text(line, "program", r->program, sizeof r->program);
 	text(line, "data", r->data, sizeof r->data);
 	r->threads = (uint32_t)count(line, "threads");
-	r->version = (uint32_t)count(line, "version");
+	r->newer = count(line, "version") > METRICS_VERSION;
 	r->heldout_tokens = count(line, "heldout_tokens");
 	r->diverged_round = 0; /* the round is tried again */
 }
@@ -61,13 +61,6 @@ static void *place(void **array, int *n, size_t size, uint64_t round) {
 	return (char *)*array + (size_t)(*n)++ * size;
 }
 
-/* Returns the compute time. Before version 2 one replica's time of a data-parallel run was that of
- * all workers' batches. */
-static double compute_s(const struct run_record *r, json_t *line) {
-	const bool of_all = r->version < METRICS_VERSION && strcmp(r->method, "ddp") == 0 && r->workers > 1;
-	return (double)count(line, "compute_us") * 1e-6 / (of_all ? r->workers : 1);
-}
-
 static bool take_round(struct run_record *r, json_t *line) {
 	const double us = 1e-6;
 	uint64_t round = count(line, "round");
@@ -80,7 +73,7 @@ static bool take_round(struct run_record *r, json_t *line) {
 								.train_loss = number(line, "train_loss"),
 								.bytes_sent = (double)count(line, "bytes_sent"),
 								.formula_bytes = (double)count(line, "formula_bytes"),
-								.compute_s = compute_s(r, line),
+								.compute_s = (double)count(line, "compute_us") * us,
 								.reduce_s = ((double)count(line, "reduce_us") - (double)count(line, "overlap_us")) * us,
 								.idle_s = (double)count(line, "idle_us") * us,
 								.delta_norm = number(line, "delta_norm"),
@@ -94,11 +87,8 @@ static bool take_round(struct run_record *r, json_t *line) {
 static bool take_eval(struct run_record *r, json_t *line) {
 	uint64_t round = count(line, "round");
 	double loss = number(line, "loss");
-	/* The last evaluation before version 2 was of other text than the earlier ones: it is not part
-	 * of the curve. */
-	bool off_the_curve = r->n_evals > 0 && json_is_true(json_object_get(line, "whole"));
 	const uint64_t tokens = count(line, "eval_tokens");
-	if (!isfinite(loss) || off_the_curve)
+	if (!isfinite(loss))
 		return true;
 	if (tokens != r->eval_tokens) /* another text from here on: the curve ends */
 		r->n_evals = 0;
@@ -166,6 +156,12 @@ static enum rv_err parse(struct run_record *r, const char *path, char *at, struc
 		json_decref(line);
 		if (!ok)
 			return rv_fail(et, RV_E_NOMEM, "%s: line %d: no room for more rounds", path, number_of_line);
+		if (r->newer)
+			return rv_fail(
+				et, RV_E_UNSUPPORTED,
+				"%s: line %d: metrics of a later version than %d: read them with the release that wrote them, "
+				"or a later one",
+				path, number_of_line, (int)METRICS_VERSION);
 		at = end + 1;
 	}
 	if (r->name[0] == '\0')

@@ -33,9 +33,9 @@ struct record_eval {
 /* One process's file. */
 struct run_record {
 	char name[RECORD_NAME_BYTES], role[16], method[16], codec[16], outer[32];
-	char program[RECORD_PROGRAM_BYTES], data[RECORD_DATA_BYTES]; /* "": not in the file */
-	uint32_t version;                                            /* METRICS_VERSION of its writer */
-	uint32_t member, workers, threads;                           /* of one worker; 0: unknown */
+	char program[RECORD_PROGRAM_BYTES], data[RECORD_DATA_BYTES]; /* "": not known */
+	bool newer;                                                  /* of a later METRICS_VERSION: it is not read */
+	uint32_t member, workers, threads;                           /* of one worker; 0: not known */
 	uint64_t n_params, steps_per_round;
 	uint64_t heldout_tokens, eval_tokens; /* available; predicted by evaluations; 0: unknown */
 	struct record_round *rounds;          /* ascending, each round once */
@@ -52,8 +52,7 @@ struct run_record {
 	double average_loss, replica_loss; /* NaN: not measured */
 };
 
-/* Reads a file; the caller releases *out. RV_E_NOTFOUND, RV_E_RANGE (too large), RV_E_CORRUPT: no
- * `run` line. */
+/* RV_E_NOTFOUND, RV_E_RANGE (too large), RV_E_CORRUPT: no `run` line; RV_E_UNSUPPORTED: of a later version. */
 enum rv_err run_record_read(const char *path, struct run_record *out, struct rv_errtext *et);
 void run_record_release(struct run_record *r);
 

@@ -32,7 +32,7 @@ struct player {
 struct committed {
 	const struct trace_roster *roster;
 	struct rv_hash chain;
-	uint32_t attempt; /* that counted; 0: whoever applied it had fetched it, or does not tell */
+	uint32_t attempt; /* that counted; 0: whoever applied it had fetched it */
 };
 
 struct replay {
@@ -68,22 +68,16 @@ static enum rv_err note_apply(struct replay *p, const struct trace_event *e, uin
 	if (known && !rv_hash_equal(&c->chain, &e->chain))
 		return rv_fail(et, RV_E_INVALID, "round %" PRIu64 ": member %u recorded another state hash than the others",
 					   e->round, member);
-	if (c->roster && e->roster && !same_roster(c->roster, e->roster))
-		return rv_fail(et, RV_E_INVALID, "round %" PRIu64 ": member %u recorded other participants than the others",
-					   e->round, member);
 	c->chain = e->chain;
 	if (e->attempt > c->attempt) /* of two with the same bits, that of the latest processes */
 		c->attempt = e->attempt;
-	if (!c->roster)
-		c->roster = e->roster;
 	return RV_OK;
 }
 
 /* Several attempts at a round may have come to a result: only the participants of the one that counted matter. */
 static enum rv_err note_vote(struct replay *p, const struct trace_event *e, uint32_t member, struct rv_errtext *et) {
 	struct committed *c = e->round < p->n_rounds ? &p->rounds[e->round] : NULL;
-	bool told_with_the_outer_step = c && c->roster && c->roster->attempt == 0;
-	if (!c || told_with_the_outer_step || (c->attempt > 0 && c->attempt != e->attempt))
+	if (!c || (c->attempt > 0 && c->attempt != e->attempt))
 		return RV_OK;
 	if (c->roster && !same_roster(c->roster, e->roster) && c->attempt > 0)
 		return rv_fail(et, RV_E_INVALID,
@@ -101,11 +95,9 @@ static enum rv_err note_vote(struct replay *p, const struct trace_event *e, uint
 static enum rv_err check_round(const struct replay *p, uint64_t round, struct rv_errtext *et) {
 	const struct trace_roster *r = p->rounds[round].roster;
 	if (!r)
-		return rv_fail(et, RV_E_NOTFOUND,
-					   "round %" PRIu64
-					   ": no trace that is here says who took part: a directory is missing, or an older "
-					   "version wrote these, which did not record it when every participant stopped in mid-round",
-					   round);
+		return rv_fail(
+			et, RV_E_NOTFOUND,
+			"round %" PRIu64 ": no trace that is here says who took part: give the directories of all workers", round);
 	for (int i = 0; i < r->n; i++)
 		if (player_of(p, r->members[i].member) < 0)
 			return rv_fail(et, RV_E_NOTFOUND, "round %" PRIu64 ": member %u took part, and its trace is not here",

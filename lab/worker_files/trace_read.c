@@ -44,25 +44,23 @@ static bool take_member(const json_t *entry, struct trace_roster *r) {
 	return true;
 }
 
-/* Returns an index into t->rosters + 1; 0: none is recorded; -1: malformed, or no memory. */
+/* Returns an index into t->rosters + 1; 0: malformed, or no memory. */
 static int take_roster(const json_t *line, const struct trace_event *e, struct trace_record *t) {
 	const json_t *list = json_object_get(line, "roster");
 	size_t n = json_array_size(list);
-	if (!json_is_array(list) || n > NET_MAX_MEMBERS)
-		return -1;
-	if (n == 0)
+	if (n == 0 || n > NET_MAX_MEMBERS)
 		return 0;
 	if ((t->n_rosters & (t->n_rosters - 1)) == 0) {
 		struct trace_roster *grown = realloc(t->rosters, (size_t)(t->n_rosters ? 2 * t->n_rosters : 1) * sizeof *grown);
 		if (!grown)
-			return -1;
+			return 0;
 		t->rosters = grown;
 	}
 	struct trace_roster *r = &t->rosters[t->n_rosters++];
-	*r = (struct trace_roster){.round = e->round, .attempt = e->kind == TRACE_VOTE ? e->attempt : 0};
+	*r = (struct trace_roster){.round = e->round, .attempt = e->attempt};
 	for (size_t i = 0; i < n; i++)
 		if (!take_member(json_array_get(list, i), r))
-			return -1;
+			return 0;
 	return t->n_rosters;
 }
 
@@ -78,21 +76,16 @@ static bool take_vote(const json_t *line, struct trace_event *e, struct trace_re
 	return take_attempt(line, e) && e->attempt > 0 && (*roster = take_roster(line, e, t)) > 0;
 }
 
-/* Reads APPLY. Older traces have the roster here, and no attempt. */
-static bool take_apply(const json_t *line, struct trace_event *e, struct trace_record *t, int *roster) {
+static bool take_apply(const json_t *line, struct trace_event *e) {
 	const char *chain = json_string_value(json_object_get(line, "chain"));
-	if (json_object_get(line, "attempt") ? !take_attempt(line, e) : (*roster = take_roster(line, e, t)) < 0)
-		return false;
-	return take_flag(line, "participated", &e->participated) && take_flag(line, "keep", &e->keep) &&
-		   take_flag(line, "copy", &e->copy) && chain && rv_hex_decode(chain, e->chain.b, RV_HASH_BYTES);
+	return take_attempt(line, e) && take_flag(line, "participated", &e->participated) &&
+		   take_flag(line, "keep", &e->keep) && take_flag(line, "copy", &e->copy) && chain &&
+		   rv_hex_decode(chain, e->chain.b, RV_HASH_BYTES);
 }
 
-/* Reads the dtype, which traces of older programs do not name. */
 static bool take_dtype(const json_t *line, struct trace_record *t) {
 	const char *name = json_string_value(json_object_get(line, "dtype"));
-	if (!name)
-		return !json_object_get(line, "dtype");
-	if (strcmp(name, "fp32") != 0 && strcmp(name, "bf16") != 0)
+	if (!name || (strcmp(name, "fp32") != 0 && strcmp(name, "bf16") != 0))
 		return false;
 	const enum run_dtype dtype = strcmp(name, "bf16") == 0 ? RUN_DTYPE_BF16 : RUN_DTYPE_FP32;
 	t->dtype_changed = t->dtype_changed || (t->dtype != RUN_DTYPE_AUTO && t->dtype != dtype);
@@ -101,14 +94,13 @@ static bool take_dtype(const json_t *line, struct trace_record *t) {
 	return true;
 }
 
-/* Reads the device, one of the kinds of kernels/device.h, which traces of older programs do not
- * name. */
+/* One of the kinds that kernels/device.h names; null: the worker does not know. */
 static bool take_device(const json_t *line, struct trace_record *t) {
 	const json_t *value = json_object_get(line, "device");
 	const char *device = json_string_value(value);
 	struct device_choice choice;
 	if (!device)
-		return !value || json_is_null(value);
+		return json_is_null(value);
 	if (strlen(device) >= sizeof t->device || device_parse(device, &choice, NULL) != RV_OK || choice.automatic)
 		return false;
 	t->device_changed = t->device_changed || (t->device[0] && strcmp(t->device, device) != 0);
@@ -139,10 +131,9 @@ static bool take_event(const json_t *line, struct trace_event *e, struct trace_r
 	case TRACE_TRAIN:
 		return take_count(line, "from", &e->from) && take_count(line, "to", &e->to) && e->from <= e->to;
 	case TRACE_ENCODE:
-		e->copy = json_is_true(json_object_get(line, "copy")); /* absent in older traces */
-		return take_count(line, "boot", &e->boot) && take_flag(line, "ok", &e->ok);
+		return take_count(line, "boot", &e->boot) && take_flag(line, "ok", &e->ok) && take_flag(line, "copy", &e->copy);
 	case TRACE_APPLY:
-		return take_apply(line, e, t, roster);
+		return take_apply(line, e);
 	case TRACE_INSTALL:
 	case TRACE_ROLLBACK:
 		return true;

@@ -30,16 +30,16 @@ struct trace_event {
 	bool participated, keep;           /* APPLY */
 	bool copy;                         /* APPLY, ENCODE */
 	struct rv_hash chain;              /* APPLY: of the state after it */
-	uint32_t attempt;                  /* VOTE; APPLY: this worker's vote; 0: fetched or unknown */
-	const struct trace_roster *roster; /* VOTE; APPLY: in older traces; NULL: unknown */
+	uint32_t attempt;                  /* VOTE; APPLY: of this worker's vote whose result it is; 0: fetched, not told */
+	const struct trace_roster *roster; /* VOTE */
 };
 
 struct trace_record {
 	uint32_t member;
 	int threads;
-	enum run_dtype dtype;           /* of its products; RUN_DTYPE_AUTO in traces of older programs */
+	enum run_dtype dtype;           /* of its products; RUN_DTYPE_AUTO: no start yet */
 	bool dtype_changed;             /* one of its processes had another than the first */
-	char device[DEVICE_TEXT_BYTES]; /* device_kind of its backend; "" in traces of older programs */
+	char device[DEVICE_TEXT_BYTES]; /* device_kind of its backend; "": not known */
 	bool device_changed;
 	struct trace_event *events;
 	int n;

@@ -10,7 +10,7 @@
  * Versions. A program speaks CONTROL_VERSION_MIN to CONTROL_VERSION. A join says the range, its reply is encoded in the
  * highest version that both speak. A request for a document says the range too, and the document's own head says which
  * version is spoken; reports follow it. So nothing about versions is remembered, and either side may be replaced by
- * another release in the middle of a run. A field that a version lacks is zero when it is decoded.
+ * another release in the middle of a run. A later version adds fields at the end; where it lacks them they are zero.
  */
 #ifndef RV_NET_CONTROL_CONTROL_H
 #define RV_NET_CONTROL_CONTROL_H
@@ -23,12 +23,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* 3: digests and full hashes of pieces; versions are negotiated. 4: bandwidth, terms, what a worker can prove, who is
- * behind. 5: what owners measure of contributions. */
-enum { CONTROL_VERSION = 5, CONTROL_VERSION_MIN = 3 };
+enum { CONTROL_VERSION = 1, CONTROL_VERSION_MIN = 1 };
 
-/* The highest version that this program speaks: CONTROL_VERSION (an own file: tests put an older program's in its
- * place). */
+/* The highest version that this program speaks: CONTROL_VERSION (an own file: tests put the next version in its place). */
 uint32_t control_version(void);
 /* Returns the highest version that this program and one that speaks `lowest`..`highest` have in common; 0: none. */
 uint32_t control_version_common(uint32_t lowest, uint32_t highest);
@@ -100,18 +97,16 @@ struct report {
 	struct rv_hash digest; /* VOTED */
 	struct rv_hash chain;  /* its state_hash(round), zero while SYNCING */
 	/* The latest state that its own disk can prove: that of `round`, or of round + 1 when it holds the reduced bytes in
-	 * between; nothing else is encoded. A zero chain: none, or it does not tell (version 3, while SYNCING). Of a
-	 * report of version 3 it is made of the fields above. */
+	 * between; nothing else is encoded. A zero chain: none. */
 	uint64_t proven_round;
 	struct rv_hash proven_chain;
 	/* SYNCING: the round from which on it still needs files of others: that of the snapshot it is fetching, or of the next
-	 * log entry. Documents reach back to it, and donors keep what they name, as far as there is room (not in version
-	 * 3). */
+	 * log entry. Documents reach back to it, and donors keep what they name, as far as there is room. */
 	uint64_t needs_from;
 	uint64_t full_round;       /* latest round whose full state hash it has computed */
 	struct rv_hash full_hash;  /* of full_round; zero: none yet */
 	char addr[NET_ADDR_BYTES]; /* where peers reach it; ":port" lets the coordinator fill in the host it sees */
-	/* What its line carried at best in the last all-reduces, or what it is capped to; 0: not known (and version 3).
+	/* What its line carried at best in the last all-reduces, or what it is capped to; 0: not known.
 	 * Decides who owns how much of the vector, never what the mean is. */
 	uint64_t up_bytes_per_s, down_bytes_per_s;
 	/* For people; never decides anything. */
@@ -120,9 +115,9 @@ struct report {
 	float tokens_per_s;
 	uint64_t tx_bytes, rx_bytes;    /* on its peer sockets since the process started, TLS included */
 	uint64_t compute_us, reduce_us; /* spent in inner steps, in all-reduces, since the process started */
-	uint8_t storage;                /* set of REPORT_STORAGE_*; 0: all that should be is on its disk (and version 3) */
+	uint8_t storage;                /* set of REPORT_STORAGE_*; 0: all that should be is on its disk */
 	/* VOTED: what it measured as an owner, by roster place; statistics: they never decide anything. n_measured 0:
-	 * nothing, because another process than this one reduced (and versions 3, 4). */
+	 * nothing, because another process than this one reduced. */
 	uint16_t n_measured;
 	struct report_measured measured[NET_MAX_MEMBERS];
 	float mean2; /* sum of squares of the mean, over the same chunks */
@@ -190,8 +185,7 @@ struct document {
 	uint8_t run_id[NET_RUN_ID_BYTES];
 	uint64_t seq; /* strictly increasing over the life of the run, across restarts of the coordinator */
 	/* How often the operator has taken committed rounds back, and the round with which the last such term began: only
-	 * in a later term can a round be followed by an earlier one. Version 3 knows none: it is refused once term >
-	 * 0. */
+	 * in a later term can a round be followed by an earlier one. */
 	uint64_t term, term_round;
 	uint8_t phase; /* enum run_phase */
 	uint64_t round;
@@ -207,7 +201,7 @@ struct document {
 	uint16_t n_log;                          /* == round - snapshot_round, <= NET_MAX_LOG_DIGESTS */
 	struct rv_hash log[NET_MAX_LOG_DIGESTS]; /* digest of round snapshot_round + i */
 	/* The digests before it, for those who started from an earlier snapshot or were away for a few rounds: a joiner whose
-	 * snapshot takes longer to fetch than the run takes to vouch for the next one still gets in. Not in version 3. */
+	 * snapshot takes longer to fetch than the run takes to vouch for the next one still gets in. */
 	uint16_t n_older;                          /* n_older + n_log <= NET_MAX_LOG_DIGESTS, n_older <= snapshot_round */
 	struct rv_hash older_chain;                /* state_hash(snapshot_round - n_older) */
 	struct rv_hash older[NET_MAX_LOG_DIGESTS]; /* digest of round snapshot_round - n_older + i */
@@ -227,17 +221,17 @@ struct document {
 	uint16_t n_syncing;
 	struct member_ref syncing[NET_MAX_SYNCING];
 	/* REDUCE only. */
-	uint32_t deadline_ms; /* how long this attempt may take, from when this is read; 0: not said (versions 3, 4) */
+	uint32_t deadline_ms; /* how long this attempt may take, from when this is read; 0: no limit */
 	uint32_t n_chunks;
 	uint16_t n_ranges;
 	struct owner_range ranges[NET_MAX_RANGES];
 };
 
 /* Encoders write into `w` (check rv_writer_ok via w->failed), in the `version` that the reader speaks
- * (CONTROL_VERSION_MIN..CONTROL_VERSION); decoders fill *out from n bytes, all of which they must consume.
+ * (CONTROL_VERSION_MIN..control_version()); decoders fill *out from n bytes, all of which they must consume.
  * RV_E_INVALID names the field; RV_E_PROTOCOL: a version that this program does not speak. A join request of another
- * version is decoded as far as its layout is the same for all, protocol_min being the version of those before 3: the
- * coordinator refuses it, with the name of the software. */
+ * version is decoded as far as its layout is the same for all: the coordinator refuses it, with the name of the
+ * software. */
 void join_request_encode(const struct join_request *m, struct rv_writer *w);
 enum rv_err join_request_decode(const void *p, size_t n, struct join_request *out, struct rv_errtext *et);
 void join_reply_encode(const struct join_reply *m, uint32_t version, struct rv_writer *w);

@@ -1,8 +1,7 @@
 /* document.c: the encoding of the run document, and everything that must hold inside one.
  *
- * Order on the wire: head, run, snapshot, log, the banned, members; in phase REDUCE also the ownership map; from version 4 on
- * the term, the digests before the snapshot, what is to be kept of them, and the members that are behind; from version 5
- * on the deadline of the attempt. */
+ * Order on the wire: head, run, snapshot, log, the banned, members; in phase REDUCE also the ownership map; the term, the
+ * digests before the snapshot, what is to be kept of them, the members that are behind, the deadline of the attempt. */
 #include "net/control/control.h"
 #include "net/control/fields.h"
 
@@ -78,14 +77,11 @@ void document_encode(const struct document *m, uint32_t version, struct rv_write
 	}
 	if (m->phase == RUN_REDUCE)
 		write_ownership_map(m, w);
-	if (version < 4)
-		return;
 	rv_write_u64(w, m->term);
 	rv_write_u64(w, m->term_round);
 	write_older(m, w);
 	write_syncing(m, w);
-	if (version >= 5)
-		rv_write_u32(w, m->deadline_ms);
+	rv_write_u32(w, m->deadline_ms);
 }
 
 static void read_hash(struct rv_reader *r, struct rv_hash *h) {
@@ -276,14 +272,11 @@ enum rv_err document_decode(const void *p, size_t n, struct document *out, struc
 	RV_TRY(read_members(&r, out, et));
 	if (out->phase == RUN_REDUCE)
 		RV_TRY(read_ownership_map(&r, out, et));
-	if (out->version >= 4) {
-		out->term = rv_read_u64(&r);
-		out->term_round = rv_read_u64(&r);
-		RV_TRY(read_older(&r, out, et));
-		RV_TRY(read_syncing(&r, out, et));
-	}
-	if (out->version >= 5)
-		out->deadline_ms = rv_read_u32(&r);
+	out->term = rv_read_u64(&r);
+	out->term_round = rv_read_u64(&r);
+	RV_TRY(read_older(&r, out, et));
+	RV_TRY(read_syncing(&r, out, et));
+	out->deadline_ms = rv_read_u32(&r);
 	RV_TRY(control_read_end(&r, WHAT, et));
 	RV_TRY(check_round(out, et));
 	RV_TRY(check_kept(out, et));

@@ -4,9 +4,6 @@
 
 #include <string.h>
 
-/* From here on a join request says the lowest version that the worker speaks. */
-enum { VERSION_WITH_RANGE = 3 };
-
 static const char REQUEST[] = "join request";
 static const char REPLY[] = "join reply";
 
@@ -18,8 +15,7 @@ void join_request_encode(const struct join_request *m, struct rv_writer *w) {
 	rv_write_bytes(w, m->has_token ? m->token : no_token, NET_TOKEN_BYTES);
 	rv_write_str(w, m->name);
 	rv_write_str(w, m->software);
-	if (m->protocol >= VERSION_WITH_RANGE)
-		rv_write_u32(w, m->protocol_min);
+	rv_write_u32(w, m->protocol_min);
 }
 
 enum rv_err join_request_decode(const void *p, size_t n, struct join_request *out, struct rv_errtext *et) {
@@ -31,8 +27,8 @@ enum rv_err join_request_decode(const void *p, size_t n, struct join_request *ou
 	rv_read_copy(&r, out->token, sizeof out->token);
 	rv_read_str(&r, out->name, sizeof out->name);
 	rv_read_str(&r, out->software, sizeof out->software);
-	out->protocol_min = out->protocol < VERSION_WITH_RANGE ? out->protocol : rv_read_u32(&r);
-	if (out->protocol > CONTROL_VERSION)
+	out->protocol_min = rv_read_u32(&r);
+	if (out->protocol > control_version())
 		(void)rv_read_span(&r, rv_reader_left(&r)); /* what a later version has to add */
 	RV_TRY(control_read_end(&r, REQUEST, et));
 	if (out->protocol_min > out->protocol)

@@ -1,6 +1,5 @@
 /* report.c: the encoding of a worker's report. */
 #include "base/assert.h"
-#include "base/chain.h"
 #include "net/control/control.h"
 #include "net/control/fields.h"
 
@@ -46,8 +45,6 @@ void report_encode(const struct report *m, uint32_t version, struct rv_writer *w
 	rv_write_u64(w, m->rx_bytes);
 	rv_write_u64(w, m->compute_us);
 	rv_write_u64(w, m->reduce_us);
-	if (version < 4)
-		return;
 	rv_write_u64(w, m->term);
 	rv_write_u64(w, m->up_bytes_per_s);
 	rv_write_u64(w, m->down_bytes_per_s);
@@ -55,8 +52,7 @@ void report_encode(const struct report *m, uint32_t version, struct rv_writer *w
 	rv_write_bytes(w, m->proven_chain.b, RV_HASH_BYTES);
 	rv_write_u64(w, m->needs_from);
 	rv_write_u8(w, m->storage);
-	if (version >= 5)
-		write_measured(m, w);
+	write_measured(m, w);
 }
 
 static void read_fields(struct rv_reader *r, struct report *out) {
@@ -80,9 +76,6 @@ static void read_fields(struct rv_reader *r, struct report *out) {
 	out->rx_bytes = rv_read_u64(r);
 	out->compute_us = rv_read_u64(r);
 	out->reduce_us = rv_read_u64(r);
-}
-
-static void read_fields_4(struct rv_reader *r, struct report *out) {
 	out->term = rv_read_u64(r);
 	out->up_bytes_per_s = rv_read_u64(r);
 	out->down_bytes_per_s = rv_read_u64(r);
@@ -123,24 +116,12 @@ static const char *measured_invalid(const struct report *m) {
 	return NULL;
 }
 
-/* What a report of version 3 says of it without naming it. */
-static void derive_proven(struct report *out) {
-	bool voted = out->phase == WORKER_VOTED;
-	out->proven_round = out->round + voted;
-	out->proven_chain = voted ? rv_chain_next(&out->chain, &out->digest) : out->chain;
-}
-
 enum rv_err report_decode(const void *p, size_t n, struct report *out, struct rv_errtext *et) {
 	*out = (struct report){0};
 	struct rv_reader r = rv_reader_of(p, n);
 	RV_TRY(control_read_head_spoken(&r, CONTROL_TAG_REPORT, WHAT, &out->version, et));
 	read_fields(&r, out);
-	if (out->version >= 4)
-		read_fields_4(&r, out);
-	else
-		derive_proven(out);
-	if (out->version >= 5)
-		read_measured(&r, out);
+	read_measured(&r, out);
 	RV_TRY(control_read_end(&r, WHAT, et));
 	if (out->phase < WORKER_SYNCING || out->phase > WORKER_LEAVING)
 		return rv_fail(et, RV_E_INVALID, "%s: phase = %u, must be 1..%d", WHAT, out->phase, (int)WORKER_LEAVING);

@@ -107,7 +107,7 @@ static bool check_matches(const struct frame_header *h) {
 }
 
 static const char *slice_invalid(const struct frame_header *h, const struct message_rule *rule, enum frame_link link) {
-	if (link != FRAME_LINK_SLICES || (rule->fields & FRAME_F_SLICES) == 0)
+	if (link != FRAME_LINK_OPEN || (rule->fields & FRAME_F_SLICES) == 0)
 		return "a slice, where none may come";
 	if (h->whole_bytes < rule->min || h->whole_bytes > rule->max)
 		return "whole_bytes is not within the type's limits";
@@ -160,7 +160,7 @@ const char *frame_header_invalid(const struct frame_header *h, uint64_t run_tag,
 	if (h->magic != FRAME_MAGIC)
 		return "magic is not RVL1: not a peer link of Rivulet";
 	if (h->version != FRAME_VERSION)
-		return "version is not 3: the peer speaks another protocol version";
+		return "version is not 1: the peer speaks another protocol version: update the older program";
 	if (!check_matches(h))
 		return "header check does not match";
 	if (!all_zero(h->reserved, sizeof h->reserved))

@@ -17,7 +17,7 @@
 
 enum {
 	FRAME_MAGIC = 0x314c5652, /* "RVL1" */
-	FRAME_VERSION = 3,        /* 3: a PING says how many own chunks wait for contributions */
+	FRAME_VERSION = 1,
 	FRAME_HEADER_BYTES = 64,
 	FRAME_EXPORTER_BYTES = 32, /* TLS exporter, RFC 8446 section 7.5 */
 	FRAME_HELLO_BYTES =
@@ -30,9 +30,8 @@ enum {
 	FRAME_HELLO_SIGNED_BYTES = 14 + FRAME_EXPORTER_BYTES + NET_RUN_ID_BYTES + 1
 };
 
-/* Where a link is: TLS is up and the peer's HELLO is awaited; or the HELLO was accepted; or that, and both sides know
- * slices (ALPN rivulet/2). */
-enum frame_link { FRAME_LINK_GREETING = 1, FRAME_LINK_OPEN = 2, FRAME_LINK_SLICES = FRAME_LINK_OPEN | 4 };
+/* Where a link is: TLS is up and the peer's HELLO is awaited, or the HELLO was accepted. */
+enum frame_link { FRAME_LINK_GREETING = 1, FRAME_LINK_OPEN = 2 };
 
 /* Header fields that a type may use. */
 enum { FRAME_F_ROUND = 1, FRAME_F_ATTEMPT = 2, FRAME_F_CHUNK = 4, FRAME_F_FLAGS = 8, FRAME_F_SLICES = 16 };

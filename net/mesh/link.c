@@ -135,7 +135,7 @@ static enum rv_err handshake(struct link *l, const struct link_handler *handler,
 		return RV_OK;
 	if (io != STREAM_DONE)
 		return fault_of(io, et);
-	RV_TRY(l->kind->secured(&l->stream, l->key, &l->slices, et));
+	RV_TRY(l->kind->secured(&l->stream, l->key, et));
 	l->state = LINK_GREETING;
 	return handler->secured(handler->ctx, l, et);
 }
@@ -143,9 +143,7 @@ static enum rv_err handshake(struct link *l, const struct link_handler *handler,
 /* The header is complete: judge it before room is made for the body. */
 static enum rv_err take_header(struct link *l, struct rv_errtext *et) {
 	frame_header_decode(l->head, &l->header);
-	enum frame_link where = l->state != LINK_OPEN ? FRAME_LINK_GREETING
-							: l->slices           ? FRAME_LINK_SLICES
-												  : FRAME_LINK_OPEN;
+	enum frame_link where = l->state == LINK_OPEN ? FRAME_LINK_OPEN : FRAME_LINK_GREETING;
 	const char *wrong = frame_header_invalid(&l->header, l->run_tag, where);
 	if (wrong == NULL)
 		wrong = link_slice_misplaced(l);

@@ -57,7 +57,6 @@ struct link {
 	uint8_t *body;
 	size_t body_cap, body_got;
 
-	bool slices;      /* both sides know them */
 	size_t whole_got; /* of an incoming frame whose slices are not all here; they lie in `body` */
 	struct frame_header whole;
 	struct frame_header cut; /* outgoing frame that is being sent in slices */
@@ -94,8 +93,7 @@ enum rv_err link_start_tls(struct link *l, struct rv_errtext *et);
  * over. */
 enum rv_err link_put(struct link *l, const struct peers_message *m, struct rv_errtext *et);
 /* ---- slices (net/mesh/slice.c): between those of one frame only PING and BYE may go ---- */
-/* Takes a copy of a frame of bulk, to be sent by link_put_slice. Asserts that the link knows slices and that none is
- * left. RV_E_NOMEM. */
+/* Takes a copy of a frame of bulk, to be sent by link_put_slice. Asserts that none is left. RV_E_NOMEM. */
 enum rv_err link_cut(struct link *l, const struct peers_message *m, struct rv_errtext *et);
 /* Whether some of it is left. */
 bool link_is_cut(const struct link *l);

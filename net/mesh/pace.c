@@ -141,7 +141,7 @@ static bool put_next(struct peers *p, struct link *l, size_t slice) {
 	if (!p->cfg.owner.next_message(p->cfg.owner.ctx, (uint32_t)l->member, &m))
 		return false;
 	l->bulk_pending = frame_is_bulk(m.header.type);
-	if (l->slices && l->bulk_pending && m.header.body_bytes > slice + slice / 2)
+	if (l->bulk_pending && m.header.body_bytes > slice + slice / 2)
 		return peers_put_sliced(l, &m, slice);
 	return peers_put(l, &m);
 }

@@ -353,7 +353,3 @@ struct peers_traffic peers_traffic_of(const struct peers *p, uint32_t member) {
 	RV_ASSERT(member < NET_MAX_MEMBERS);
 	return p->members[member].traffic;
 }
-
-const char *peers_congestion(const struct peers *p) {
-	return p->congestion;
-}

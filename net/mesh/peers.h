@@ -10,7 +10,7 @@
  * never behind more than one slice of bulk and what is on its way, of which there is no more than the line needs to be
  * full (net/mesh/pace_window.h). An owner with new messages calls peers_pump().
  *
- * A link: TCP, TLS 1.3 with both certificates, ALPN "rivulet/2" or "rivulet/1", then HELLO in both directions, signed
+ * A link: TCP, TLS 1.3 with both certificates, ALPN "rivulet/1", then HELLO in both directions, signed
  * over the TLS exporter and the run id: a HELLO of another connection is worth nothing here. Before HELLO is accepted
  * only tiny frames are read; all of that has one deadline, however slowly bytes arrive. Both sides dial; when two links
  * of a pair meet, the one dialed by the lower key stays. A peer that breaks a rule loses its own link only; the text names
@@ -146,7 +146,5 @@ struct peers_traffic {
 };
 struct peers_traffic peers_total(const struct peers *p);
 struct peers_traffic peers_traffic_of(const struct peers *p, uint32_t member);
-/* Returns the congestion control of the latest link as the kernel reports it, e.g. "bbr"; "" before the first. */
-const char *peers_congestion(const struct peers *p);
 
 #endif

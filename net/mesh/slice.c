@@ -14,8 +14,7 @@ bool link_is_cut(const struct link *l) {
 
 enum rv_err link_cut(struct link *l, const struct peers_message *m, struct rv_errtext *et) {
 	size_t n = m->header.body_bytes;
-	RV_ASSERT(l->slices && !link_is_cut(l) && frame_is_bulk(m->header.type) &&
-			  n == m->part_bytes[0] + m->part_bytes[1]);
+	RV_ASSERT(!link_is_cut(l) && frame_is_bulk(m->header.type) && n == m->part_bytes[0] + m->part_bytes[1]);
 	if (n > l->cut_cap) {
 		free(l->cut_body);
 		l->cut_cap = 0;

@@ -46,8 +46,8 @@ struct stream_ops {
 	enum rv_err (*open)(struct stream *s, void *shared, bool dialer, struct rv_errtext *et);
 	void (*release)(struct stream *s); /* harmless on a zeroed struct */
 	enum stream_io (*handshake)(struct stream *s, struct rv_errtext *et);
-	/* Reads the other side's key after the handshake, and whether both sides know slices. RV_E_AUTH, RV_E_PROTOCOL. */
-	enum rv_err (*secured)(struct stream *s, uint8_t key[NET_KEY_BYTES], bool *slices, struct rv_errtext *et);
+	/* Reads the other side's key after the handshake. RV_E_AUTH, RV_E_PROTOCOL. */
+	enum rv_err (*secured)(struct stream *s, uint8_t key[NET_KEY_BYTES], struct rv_errtext *et);
 	enum stream_io (*read)(struct stream *s, void *out, size_t cap, size_t *got, struct rv_errtext *et);
 	/* Encrypts all of it; n > 0. */
 	enum stream_io (*write)(struct stream *s, const void *data, size_t n, struct rv_errtext *et);

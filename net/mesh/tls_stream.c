@@ -59,13 +59,10 @@ static BIO_METHOD *new_method(void) {
 
 /* ---- what all streams share -------------------------------------------------------------------------------------- */
 
-/* Both sides offer both; the newer one means that bulk may come in slices. */
-#define ALPN        "rivulet/1"
-#define ALPN_SLICES "rivulet/2"
-/* The one that we prefer comes first. */
-static const unsigned char alpn_wire[] = "\x09" ALPN_SLICES "\x09" ALPN;
+#define ALPN "rivulet/1"
+static const unsigned char alpn_wire[] = "\x09" ALPN;
 
-/* Listener: only our protocols, or the handshake fails (RFC 7301 section 3.2). */
+/* Listener: only our protocol, or the handshake fails (RFC 7301 section 3.2). */
 static int select_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_len, const unsigned char *in,
 					   unsigned in_len, void *arg) {
 	(void)ssl;
@@ -87,7 +84,7 @@ static void teardown(void *shared) {
 }
 
 static enum rv_err setup(const struct identity *id, void **shared, struct rv_errtext *et) {
-	_Static_assert(sizeof ALPN - 1 == 9 && sizeof ALPN_SLICES - 1 == 9, "the length bytes in front");
+	_Static_assert(sizeof ALPN - 1 == 9, "the length byte in front");
 	SSL_CTX *ctx;
 	RV_TRY(tls_context_new(id, TLS_CLIENTS_MUST, &ctx, et));
 	struct shared *k = malloc(sizeof *k);
@@ -179,12 +176,11 @@ static bool exporter(const struct stream *s, const char *label, uint8_t *out, si
 	return SSL_export_keying_material(s->self, out, n, label, strlen(label), NULL, 0, 0) == 1;
 }
 
-static enum rv_err secured(struct stream *s, uint8_t key[NET_KEY_BYTES], bool *slices, struct rv_errtext *et) {
+static enum rv_err secured(struct stream *s, uint8_t key[NET_KEY_BYTES], struct rv_errtext *et) {
 	const unsigned char *alpn;
 	unsigned n;
 	SSL_get0_alpn_selected(s->self, &alpn, &n);
-	*slices = n == strlen(ALPN_SLICES) && memcmp(alpn, ALPN_SLICES, n) == 0;
-	if (!*slices && (n != strlen(ALPN) || memcmp(alpn, ALPN, n) != 0))
+	if (n != strlen(ALPN) || memcmp(alpn, ALPN, n) != 0)
 		return rv_fail(et, RV_E_PROTOCOL, "TLS is up, but not for \"%s\" (ALPN)", ALPN);
 	if (!tls_peer_key(s->self, key))
 		return rv_fail(et, RV_E_AUTH, "the other side showed no Ed25519 certificate");

@@ -8,7 +8,7 @@
  *   Until then the owner waits for a third one, as far as we know, whom it accuses itself by the deadline at the latest;
  *   so it has stall_us more, and is accused only if nobody else is.
  *
- * A document without a deadline (control version 4 and before): twice stall_us for an owner that waits. */
+ * A document without a deadline: twice stall_us for an owner that waits. */
 #include "net/reduce/state.h"
 
 #include "base/assert.h"

@@ -102,8 +102,6 @@ static void a_failed_reader_stays_failed(void **state) {
 	rv_read_copy(&r, out, 3);
 	assert_int_equal(out[0] | out[1] | out[2], 0);
 	assert_true(rv_read_f32(&r) == 0 && rv_read_f64(&r) == 0);
-	struct rv_reader block = rv_read_block(&r, 0);
-	assert_false(rv_reader_ok(&block));
 }
 
 static void sizes_near_the_end_of_memory_do_not_wrap(void **state) {
@@ -179,21 +177,6 @@ static void long_strings_are_refused_by_the_writer(void **state) {
 	assert_int_equal(rv_writer_len(&w), 65537);
 }
 
-static void blocks_bound_their_part(void **state) {
-	(void)state;
-	const uint8_t b[5] = {1, 2, 3, 4, 5};
-	struct rv_reader r = rv_reader_of(b, sizeof b);
-	struct rv_reader block = rv_read_block(&r, 2);
-	assert_int_equal(rv_read_u16(&block), 0x0201);
-	assert_true(rv_reader_done(&block));
-	assert_int_equal(rv_read_u8(&block), 0); /* the next byte belongs to the outer reader */
-	assert_false(rv_reader_ok(&block));
-	assert_int_equal(rv_read_u8(&r), 3);
-	block = rv_read_block(&r, 3);
-	assert_false(rv_reader_ok(&block));
-	assert_false(rv_reader_ok(&r));
-}
-
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(layout_is_little_endian),
@@ -205,7 +188,6 @@ int main(void) {
 		cmocka_unit_test(empty_cursors_work),
 		cmocka_unit_test(strings_are_bounded_and_clean),
 		cmocka_unit_test(long_strings_are_refused_by_the_writer),
-		cmocka_unit_test(blocks_bound_their_part),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,9 +3,7 @@
 
 #include "base/hex.h"
 
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -71,34 +69,12 @@ static void equality_looks_at_every_byte(void **state) {
 	}
 }
 
-static void a_file_has_the_hash_of_its_bytes(void **state) {
-	(void)state;
-	enum { N = 200000 }; /* several pieces */
-	char path[] = "/tmp/rivulet-hash-XXXXXX";
-	static uint8_t bytes[N];
-	for (size_t i = 0; i < N; i++)
-		bytes[i] = (uint8_t)(i * 31 + i / 999);
-	int fd = mkstemp(path);
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, bytes, N), N);
-	close(fd);
-	struct rv_hash want = rv_hash_of(bytes, N), got;
-	struct rv_errtext et = {0};
-	assert_int_equal(rv_hash_file(path, &got, &et), RV_OK);
-	assert_true(rv_hash_equal(&got, &want));
-	unlink(path);
-	assert_int_equal(rv_hash_file(path, &got, &et), RV_E_NOTFOUND);
-	assert_non_null(strstr(et.text, path));
-	assert_int_equal(rv_hash_file("/tmp", &got, &et), RV_E_INVALID);
-}
-
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(known_answers),
 		cmocka_unit_test(domain_and_numbers_are_bytes),
 		cmocka_unit_test(pieces_give_the_same_as_the_whole),
 		cmocka_unit_test(equality_looks_at_every_byte),
-		cmocka_unit_test(a_file_has_the_hash_of_its_bytes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,6 @@
 
 #include "tests/base/demo_options.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>

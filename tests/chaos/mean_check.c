@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "base/run_config.h"
 #include "base/weights.h"
-#include "coordinator/store/store.h"
+#include "coordinator/store/sqlite.h"
 #include "outer/codec_kernels.h"
 #include "outer/global.h"
 #include "train/model/model.h"
@@ -259,14 +259,14 @@ enum rv_err mean_check(const char *store, const char *dump_dir, struct mean_chec
 	char config[NET_MAX_CONFIG_BYTES];
 	struct store *s = NULL;
 	memset(out, 0, sizeof *out);
-	RV_TRY(store_open(store, &s, et));
-	enum rv_err e = store_run(s, run_id, config, et);
+	RV_TRY(sqlite_store_open(store, &s, et));
+	enum rv_err e = s->ops->run(s, run_id, config, et);
 	if (e == RV_OK)
 		e = run_config_parse(&c.run, store, config, et);
 	if (e == RV_OK) {
 		c.run_hash = rv_run_hash(run_id, config);
 		out->chain[0] = rv_chain_start(&c.run_hash);
-		e = store_each_record(s, on_record, &c, et);
+		e = s->ops->each(s, on_record, &c, et);
 	}
 	store_close(s);
 	return e;

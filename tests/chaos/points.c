@@ -2,7 +2,6 @@
 #include "tests/chaos/points.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>

@@ -1,6 +1,5 @@
 /* test_chaos_failpoint.c: base/failpoint.h as a program with failpoints has it: each action in a child process; and no
  * name of a point is in a program that is installed. */
-#include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>

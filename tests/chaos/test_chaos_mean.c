@@ -16,7 +16,7 @@
 #include "base/chain.h"
 #include "base/file.h"
 #include "base/run_config.h"
-#include "coordinator/store/store.h"
+#include "coordinator/store/sqlite.h"
 #include "outer/global.h"
 #include "tests/chaos/mean_check.h"
 #include "train/model/model.h"
@@ -103,14 +103,14 @@ static void commit(struct made *m, struct store *s, uint64_t round, enum plant p
 		rec.tokens[i] = (const uint64_t[]){20, 10, 30}[i];
 		rec.boots[i] = 100 + i + (plant == OTHER_BOOT);
 	}
-	assert_int_equal(store_sqlite_ops.append(s, &rec, NULL, &et), RV_OK);
+	assert_int_equal(s->ops->append(s, &rec, NULL, &et), RV_OK);
 	rec.id++;
 	rec.type = CORE_COMMIT;
 	rec.n_members = plant == OTHER_ROSTER ? MEMBERS - 1 : MEMBERS;
 	rec.digest = global_digest(&names, round, m->reduced);
 	m->chain = rv_chain_next(plant == CHAIN ? &rec.digest : &m->chain, &rec.digest);
 	rec.chain = m->chain;
-	assert_int_equal(store_sqlite_ops.append(s, &rec, NULL, &et), RV_OK);
+	assert_int_equal(s->ops->append(s, &rec, NULL, &et), RV_OK);
 }
 
 /* The model's layers, where fragments need them. */
@@ -137,8 +137,8 @@ static void make_run(struct made *m, const char *config_text, enum plant plant) 
 	(void)snprintf(m->store, sizeof m->store, "%s/store.db", m->dir);
 	assert_int_equal(run_config_parse(&run, "test", config_text, &et), RV_OK);
 	configure(m, config_text, &run);
-	assert_int_equal(store_create(m->store, run_id, config_text, &et), RV_OK);
-	assert_int_equal(store_open(m->store, &s, &et), RV_OK);
+	assert_int_equal(sqlite_store_create(m->store, run_id, config_text, &et), RV_OK);
+	assert_int_equal(sqlite_store_open(m->store, &s, &et), RV_OK);
 	for (uint64_t round = 0; round < ROUNDS; round++) {
 		enum plant now = round + 1 == ROUNDS ? plant : NOTHING; /* a run that was right before */
 		m->c = global_round_chunks(&m->g, round);

@@ -1,7 +1,6 @@
 /* coordinator_process.c: see coordinator_process.h. */
 #include "tests/coordinator/coordinator_process.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>

@@ -183,22 +183,6 @@ static void test_tokens_do_not_stop_the_run(void **state) {
 	coordinator_start(&s->c);
 }
 
-/* A store that such a report has already poisoned, by a release that believed it. */
-static void test_a_poisoned_store_opens(void **state) {
-	struct scene *s = *state;
-	static char out[1 << 16], file[128];
-	for (int i = 0; i < 3; i++)
-		lie_for_a_round(s, claim_tokens);
-	assert_int_equal(coordinator_stop(&s->c), 0);
-	(void)sql(s, "UPDATE commits SET tokens = 4611686018427387904, loss = 3.3e38, tx_bytes = -1");
-	assert_int_equal(run(s, "status", out, sizeof out), 0);
-	(void)snprintf(file, sizeof file, "%s.backup", s->c.dir);
-	assert_int_equal(
-		coordinator_command(out, sizeof out, (const char *const[]){"backup", "--dir", s->c.dir, file, NULL}), 0);
-	assert_int_equal(remove(file), 0);
-	coordinator_start(&s->c);
-}
-
 static void claim_seven_chunks(struct report *rep) {
 	rep->n_chunks = 7;
 }
@@ -411,7 +395,6 @@ static void test_guessers_do_not_lock_out_a_newcomer(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_tokens_do_not_stop_the_run, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_a_poisoned_store_opens, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_n_chunks_is_not_believed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_loss_is_bounded, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_claim_is_called_a_claim, set_up, tear_down),

@@ -1,7 +1,5 @@
 /* The program as people use it: help, precise errors, invitations and status while it runs and while it does not. */
-#include <fcntl.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>

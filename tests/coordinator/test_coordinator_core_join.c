@@ -400,10 +400,11 @@ static void test_replay_refuses_what_cannot_be(void **state) {
 	struct rv_errtext et = {0};
 	rig_open(&r, 2, 2);
 	rig_say_all(&r, 2, WORKER_READY);
+	const struct core_record roster = *rig_last(&r, CORE_ROSTER);
 	rig_say_all(&r, 2, WORKER_VOTED);
 	struct core_record commit = *rig_last(&r, CORE_COMMIT);
-	struct core_record bad[9];
-	for (int i = 0; i < 9; i++)
+	struct core_record bad[10];
+	for (int i = 0; i < 10; i++)
 		bad[i] = commit;
 	bad[0].id++;                 /* a gap */
 	bad[1].round = 1;            /* a round skipped */
@@ -415,7 +416,11 @@ static void test_replay_refuses_what_cannot_be(void **state) {
 	bad[7].type = CORE_SNAPSHOT; /* a snapshot at the start */
 	bad[8].type = CORE_MEMBER;   /* a member number skipped */
 	bad[8].member = 40;
-	for (int i = 0; i < 9; i++) {
+	bad[9] = roster; /* of another size than the run's */
+	bad[9].id = commit.id;
+	bad[9].attempt = 2;
+	bad[9].n_chunks = 7;
+	for (int i = 0; i < 10; i++) {
 		struct core *c = core_init(malloc(core_size()), &r.cfg, 0);
 		for (uint64_t id = 1; id < commit.id; id++)
 			assert_int_equal(core_replay(c, &r.last[id], &et), RV_OK);

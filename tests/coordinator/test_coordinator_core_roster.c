@@ -186,9 +186,8 @@ static void test_not_waited_for(void **state) {
 }
 
 /* Reports of round 0 after its commit: SYNCING while it applies the result that it holds, or because it lacks it. */
-static void say_after_commit(struct rig *r, uint32_t who, bool holds, uint32_t version) {
+static void say_after_commit(struct rig *r, uint32_t who, bool holds) {
 	struct report rep = rig_report(r, who, WORKER_SYNCING);
-	rep.version = version;
 	rep.round = 0;
 	rep.proven_round = holds;
 	rep.proven_chain = holds ? rig_doc(r)->chain : (struct rv_hash){0};
@@ -207,12 +206,10 @@ static void test_who_lost_the_last_result_is_behind(void **state) {
 	rig_round(&r, 3);
 	rig_say(&r, 1, WORKER_READY);
 	rig_say(&r, 2, WORKER_READY);
-	say_after_commit(&r, 0, true, CONTROL_VERSION);
+	say_after_commit(&r, 0, true);
 	rig_expect(&r, RUN_OPEN, 1, 0); /* it is waited for */
 	assert_int_equal(rig_doc(&r)->n_syncing, 0);
-	say_after_commit(&r, 0, false, 3); /* which cannot tell */
-	rig_expect(&r, RUN_OPEN, 1, 0);
-	say_after_commit(&r, 0, false, CONTROL_VERSION);
+	say_after_commit(&r, 0, false);
 	rig_expect(&r, RUN_REDUCE, 1, 1);
 	RIG_EXPECT_MEMBERS(&r, 1, 2);
 	assert_int_equal(rig_doc(&r)->n_syncing, 1);
@@ -258,26 +255,6 @@ static void test_a_majority_cannot_change_the_size(void **state) {
 	rig_expect(&r, RUN_REDUCE, 0, 1);
 	RIG_EXPECT_MEMBERS(&r, 2);
 	assert_true(rig_saw(&r, CORE_EVENT_WRONG_SIZE, 1));
-	rig_release(&r);
-}
-
-/* A store of a release that believed reports: the roster of 7 chunks that nobody follows is ended, and the round goes on
- * with the run's number. */
-static void test_a_roster_of_a_made_up_size_ends(void **state) {
-	(void)state;
-	struct rig r;
-	rig_open(&r, 2, 2);
-	rig_say_all(&r, 2, WORKER_READY);
-	rig_expect(&r, RUN_REDUCE, 0, 1);
-	r.last[r.n_records].n_chunks = 7;
-	rig_restart(&r);
-	assert_int_equal(rig_doc(&r)->n_chunks, 7); /* what was announced stays announced */
-	rig_say_all(&r, 2, WORKER_READY);
-	rig_expect(&r, RUN_REDUCE, 0, 3); /* attempt 2 was the roster of none */
-	assert_int_equal(rig_doc(&r)->n_chunks, RIG_CHUNKS);
-	RIG_EXPECT_MEMBERS(&r, 0, 1);
-	rig_say_all(&r, 2, WORKER_VOTED);
-	rig_expect(&r, RUN_OPEN, 1, 0);
 	rig_release(&r);
 }
 
@@ -522,7 +499,6 @@ int main(void) {
 		cmocka_unit_test(test_who_lost_the_last_result_is_behind),
 		cmocka_unit_test(test_sizes_are_the_runs),
 		cmocka_unit_test(test_a_majority_cannot_change_the_size),
-		cmocka_unit_test(test_a_roster_of_a_made_up_size_ends),
 		cmocka_unit_test(test_tokens_are_bounded),
 		cmocka_unit_test(test_missed_rounds_add_tokens),
 		cmocka_unit_test(test_each_fragment_has_a_size),

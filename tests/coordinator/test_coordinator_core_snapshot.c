@@ -117,11 +117,6 @@ static void test_what_members_still_fetch_is_named(void **state) {
 	sync_from(&r, 2, 10); /* of the snapshot itself: nothing before it */
 	sync_from(&r, 3, 11);
 	assert_int_equal(rig_doc(&r)->n_kept_rounds, 0);
-	struct report old = rig_report(&r, 2, WORKER_SYNCING);
-	old.version = 3;
-	old.round = 0;
-	rig_send(&r, 2, &old);
-	assert_int_equal(rig_doc(&r)->n_kept_rounds, 0);
 	rig_release(&r);
 }
 

@@ -14,6 +14,7 @@
 #include "coordinator/service/service.h"
 #include "coordinator/web/dashboard.h"
 #include "tests/common/browser.h"
+#include "tests/common/memory_store.h"
 
 enum { ROUNDS = 40, UNKNOWN = 7 /* the loss of that round */ };
 
@@ -22,22 +23,26 @@ static struct browser_seen seen;
 
 static struct service *new_service(void) {
 	static struct identity run;
-	static const struct store_ops none;
+	static struct memory_store store;
 	const uint8_t seed[IDENTITY_SEED_BYTES] = {3};
-	struct commit_stats commits[ROUNDS];
 	struct service *s = NULL;
 	struct rv_errtext et = {0};
 	identity_of_seed(seed, &run);
-	const struct service_config cfg = {.run = &run, .config = "rounds = 100\n", .ops = &none};
+	memory_store_init(&store);
+	const struct service_config cfg = {.run = &run, .config = "rounds = 100\n", .store = &store.store};
 	if (service_new(&cfg, 1000000, &s, &et) != RV_OK)
 		fail_msg("%s", et.text);
+	store.stats = calloc(ROUNDS, sizeof *store.stats);
+	assert_non_null(store.stats);
 	for (int i = 0; i < ROUNDS; i++)
-		commits[i] = (struct commit_stats){.round = (uint64_t)i,
-										   .participants = 3,
-										   .loss = i == UNKNOWN ? 0 : 5 - 0.05 * i,
-										   .duration_us = 2500000,
-										   .wall_us = 1000000 * (i + 1)};
-	service_load_history(s, commits, ROUNDS, 4000);
+		store.stats[store.n_commits++] = (struct commit_stats){.round = (uint64_t)i,
+															   .participants = 3,
+															   .tokens = 40,
+															   .loss = i == UNKNOWN ? 0 : 5 - 0.05 * i,
+															   .duration_us = 2500000,
+															   .wall_us = 1000000 * (i + 1)};
+	assert_int_equal(service_load(s, &et), RV_OK);
+	memory_store_release(&store); /* it has what it needs */
 	return s;
 }
 

@@ -11,56 +11,11 @@
 
 #include "coordinator/service/service.h"
 #include "coordinator/web/dashboard.h"
+#include "tests/common/memory_store.h"
 #include "tests/coordinator/run_chunks.h"
 
-enum { KEPT = 256, TOKENS = 64 };
-
-struct fake_store {
-	enum rv_err failing;
-	int n_records, n_tokens;
-	struct core_record records[KEPT];
-	struct rv_hash tokens[TOKENS];
-	bool spent[TOKENS];
-	struct commit_stats last_stats;
-};
-
-static enum rv_err fake_append(void *store, const struct core_record *rec, const struct commit_stats *stats,
-							   struct rv_errtext *et) {
-	struct fake_store *f = store;
-	if (f->failing != RV_OK)
-		return rv_fail(et, f->failing, "the store says no");
-	assert_true(f->n_records < KEPT);
-	f->records[f->n_records++] = *rec;
-	assert_int_equal(rec->type == CORE_COMMIT, stats != NULL);
-	if (stats != NULL)
-		f->last_stats = *stats;
-	for (int i = 0; i < f->n_tokens; i++)
-		f->spent[i] = f->spent[i] || rv_hash_equal(&f->tokens[i], &rec->token_hash);
-	return RV_OK;
-}
-
-static enum rv_err fake_token_add(void *store, const struct rv_hash *hash, int64_t wall_us, struct rv_errtext *et) {
-	struct fake_store *f = store;
-	(void)wall_us;
-	if (f->failing != RV_OK)
-		return rv_fail(et, f->failing, "the store says no");
-	f->tokens[f->n_tokens++] = *hash;
-	return RV_OK;
-}
-
-static enum rv_err fake_token_valid(void *store, const struct rv_hash *hash, bool *valid, struct rv_errtext *et) {
-	struct fake_store *f = store;
-	(void)et;
-	*valid = false;
-	for (int i = 0; i < f->n_tokens; i++)
-		*valid = *valid || (rv_hash_equal(&f->tokens[i], hash) && !f->spent[i]);
-	return RV_OK;
-}
-
-static const struct store_ops fake_ops = {fake_append, fake_token_add, fake_token_valid, NULL};
-
 struct bench {
-	struct fake_store store;
+	struct memory_store store;
 	struct identity run;
 	struct service *service;
 	int64_t now_us;
@@ -81,13 +36,13 @@ static int set_up(void **state) {
 	struct rv_errtext et = {0};
 	*state = b;
 	identity_of_seed(seed, &b->run);
+	memory_store_init(&b->store);
 	b->now_us = 1000000;
 	b->sight = (struct member_sight){.host = "10.1.1.1", .own = "10.1.1.2"};
 	struct service_config cfg = {.run = &b->run,
 								 .run_id = {5},
 								 .config = "rounds = 4\nmin-workers = 2\nsilence-ms = 4000\n",
-								 .ops = &fake_ops,
-								 .store = &b->store,
+								 .store = &b->store.store,
 								 .advertise = {.host = "train.example.org", .port = 7433}};
 	if (service_new(&cfg, b->now_us, &b->service, &et) != RV_OK)
 		fail_msg("%s", et.text);
@@ -97,6 +52,7 @@ static int set_up(void **state) {
 static int tear_down(void **state) {
 	struct bench *b = *state;
 	service_free(b->service);
+	memory_store_release(&b->store);
 	free(b);
 	return 0;
 }
@@ -202,7 +158,7 @@ static void test_join_reply(void **state) {
 	assert_non_null(strstr(reply.config, "min-workers = 2"));
 	assert_true(ticket_verify(b->run.key, reply.run_id, reply.member, key, reply.ticket));
 	assert_true(service_is_member(b->service, key));
-	assert_int_equal(b->store.records[b->store.n_records - 1].type, CORE_MEMBER);
+	assert_int_equal(memory_store_last(&b->store).type, CORE_MEMBER);
 }
 
 static void test_full_disk_passes(void **state) {
@@ -258,9 +214,9 @@ static void test_report_fills_the_host(void **state) {
 	struct join_reply reply;
 	assert_int_equal(join(b, 1, &reply), RV_OK);
 	assert_int_equal(report(b, 1, WORKER_TRAINING, ":70"), RV_OK);
-	assert_string_equal(b->store.records[b->store.n_records - 1].addr, "10.1.1.1:70");
+	assert_string_equal(memory_store_last(&b->store).addr, "10.1.1.1:70");
 	assert_int_equal(report(b, 1, WORKER_TRAINING, "host:71"), RV_OK); /* not believed */
-	assert_string_equal(b->store.records[b->store.n_records - 1].addr, "10.1.1.1:71");
+	assert_string_equal(memory_store_last(&b->store).addr, "10.1.1.1:71");
 	assert_true(was_told(b, "member 0 states the address of another host than it is seen at"));
 	assert_int_equal(report(b, 9, WORKER_TRAINING, "host:71"), RV_E_AUTH);
 	assert_int_equal(report(b, 1, WORKER_TRAINING, "host"), RV_E_INVALID);
@@ -288,9 +244,9 @@ static void test_status(void **state) {
 	member = json_array_get(json_object_get(s, "members"), 0);
 	assert_string_equal(json_string_value(json_object_get(member, "addr")), "10.1.1.1:70");
 	json_decref(s);
-	assert_int_equal(b->store.last_stats.participants, 2);
-	assert_int_equal(b->store.last_stats.tokens, 200);
-	assert_true(b->store.last_stats.tx_bytes > 0);
+	assert_int_equal(b->store.stats[b->store.n_commits - 1].participants, 2);
+	assert_int_equal(b->store.stats[b->store.n_commits - 1].tokens, 200);
+	assert_true(b->store.stats[b->store.n_commits - 1].tx_bytes > 0);
 }
 
 /* One of three claims all that a report can hold: it is shown within bounds, the round's figures are those of the
@@ -305,7 +261,7 @@ static void test_a_liar_does_not_move_the_figures(void **state) {
 		for (int phase = WORKER_TRAINING; phase <= WORKER_VOTED; phase++)
 			for (uint8_t who = 1; who <= 3 && phase != WORKER_REDUCING; who++)
 				assert_int_equal(report(b, who, (enum worker_phase)phase, ":70"), RV_OK);
-		const struct commit_stats *c = &b->store.last_stats;
+		const struct commit_stats *c = &b->store.stats[b->store.n_commits - 1];
 		assert_int_equal(c->round, round);
 		assert_true(c->loss == 4);                      /* of 3, 4 and the lie */
 		assert_int_equal(c->tokens, 200 + 8 * 64 * 30); /* batch x context x steps-per-round */

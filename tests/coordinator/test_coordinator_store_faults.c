@@ -15,7 +15,7 @@
 
 #include "base/event.h"
 #include "coordinator/commands/opened_run.h"
-#include "coordinator/store/store.h"
+#include "coordinator/store/sqlite.h"
 
 enum { FAULTS_MAX = 200, APPENDS = 6 };
 
@@ -130,7 +130,7 @@ static void make_place(struct place *p) {
 	(void)snprintf(p->dir, sizeof p->dir, "/tmp/rivulet-store-XXXXXX");
 	assert_non_null(mkdtemp(p->dir));
 	(void)snprintf(p->path, sizeof p->path, "%s/store.db", p->dir);
-	assert_int_equal(store_create(p->path, run_id, "rounds = 3\n", &et), RV_OK);
+	assert_int_equal(sqlite_store_create(p->path, run_id, "rounds = 3\n", &et), RV_OK);
 }
 
 static void remove_place(const struct place *p) {
@@ -147,7 +147,7 @@ static enum rv_err append(struct store *s, uint64_t id) {
 	struct core_record rec = {.id = id, .type = CORE_COMMIT, .round = id};
 	struct commit_stats stats = {.round = id};
 	struct rv_errtext et = {0};
-	enum rv_err e = store_sqlite_ops.append(s, &rec, &stats, &et);
+	enum rv_err e = s->ops->append(s, &rec, &stats, &et);
 	assert_int_equal(e == RV_OK, et.text[0] == '\0');
 	return e;
 }
@@ -165,7 +165,7 @@ static uint64_t records_in(const struct place *p) {
 	struct store *s = NULL;
 	uint64_t n = 0;
 	struct rv_errtext et = {0};
-	if (store_open(p->path, &s, &et) != RV_OK || store_each_record(s, count, &n, &et) != RV_OK)
+	if (sqlite_store_open(p->path, &s, &et) != RV_OK || s->ops->each(s, count, &n, &et) != RV_OK)
 		fail_msg("after the fault: %s", et.text);
 	store_close(s);
 	return n;
@@ -181,7 +181,7 @@ static void test_full_disk_may_be_tried_again(void **state) {
 		struct rv_errtext et = {0};
 		uint64_t id = 1;
 		make_place(&p);
-		assert_int_equal(store_open(p.path, &s, &et), RV_OK);
+		assert_int_equal(sqlite_store_open(p.path, &s, &et), RV_OK);
 		plan.calls_left = k;
 		plan.code = SQLITE_FULL;
 		plan.write = true;
@@ -211,7 +211,7 @@ static void fail_and_stop(int code, bool write, bool sync, enum rv_err want) {
 		uint64_t acknowledged = 0;
 		enum rv_err e = RV_OK;
 		make_place(&p);
-		assert_int_equal(store_open(p.path, &s, &et), RV_OK);
+		assert_int_equal(sqlite_store_open(p.path, &s, &et), RV_OK);
 		plan.calls_left = k;
 		plan.code = code;
 		plan.write = write;
@@ -249,14 +249,14 @@ static void test_a_copy_to_a_full_disk(void **state) {
 	make_place(&p);
 	make_place(&copy);
 	struct rv_errtext et = {0};
-	assert_int_equal(store_open(p.path, &s, &et), RV_OK);
+	assert_int_equal(sqlite_store_open(p.path, &s, &et), RV_OK);
 	for (int k = 0; k < FAULTS_MAX && !reached; k++) {
 		assert_int_equal(truncate(copy.path, 0), 0);
 		plan.calls_left = k;
 		plan.code = SQLITE_FULL;
 		plan.write = true;
 		plan.sync = false;
-		enum rv_err e = store_sqlite_ops.copy(s, copy.path, &et);
+		enum rv_err e = s->ops->copy(s, copy.path, &et);
 		plan.calls_left = -1;
 		reached = e == RV_OK;
 		assert_true(reached || e == RV_E_FULL);

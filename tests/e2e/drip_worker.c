@@ -7,7 +7,6 @@
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 enum { FROM_ROUND = 2, PAUSE_US = 5000 /* a socket that seems to have room is asked again at once */ };

@@ -1,7 +1,6 @@
 /* e2e.c: see e2e.h. */
 #include "e2e.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <inttypes.h>

@@ -8,7 +8,6 @@
 #include "train/replica.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 

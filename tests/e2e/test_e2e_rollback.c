@@ -120,12 +120,6 @@ static void a_round_that_is_on_no_disk_any_more(void **state) {
 	for (int i = 0; i < N; i++)
 		json_decref(e2e_wait_event(&e.workers[i], "rollback", "to_round", 5, NULL));
 	expect_told(&e, "rollback", "from round 5 (term 1)");
-	/* A worker of the release before cannot follow. */
-	e2e_launch_worker_as(&e, N, "rivulet-worker-v3", NULL);
-	assert_int_not_equal(e2e_wait_exit(&e.workers[N]), 0);
-	json_t *refused = e2e_wait_event(&e.workers[N], "failed", NULL, 0, NULL);
-	assert_non_null(strstr(e2e_text(refused, "text"), "rolled back (term 1)"));
-	json_decref(refused);
 	e2e_assert_same_end(&e, everybody, N, chain, full);
 }
 

@@ -1,5 +1,5 @@
-/* test_e2e_versions.c: programs of this release and of an earlier one (version 3 of the control plane) in one run, in
- * both directions: it ends in the same bits for all. */
+/* test_e2e_versions.c: programs of this release and of a later one (versions 1 and 2 of the control plane) in one run,
+ * in both directions: it ends in the same bits for all. */
 #include "ends.h"
 
 #include <setjmp.h>
@@ -23,17 +23,25 @@ static int64_t protocol_of(struct e2e *e, size_t member) {
 	return version;
 }
 
-static void an_older_worker_takes_part(void **state) {
+static void newer_coordinator(struct e2e *e) {
+	e2e_signal(&e->coordinator, SIGTERM);
+	e2e_assert_exit(&e->coordinator, 0);
+	e->coordinator_program = "rivulet-coordinator-v2";
+	e2e_start_coordinator(e);
+}
+
+static void each_speaks_the_highest_in_common(void **state) {
 	static struct e2e e;
 	char chain[65], full[65];
 	*state = &e;
 	e2e_open(&e, three_workers, 3);
+	newer_coordinator(&e);
 	e2e_start_worker(&e, 0, NULL, NULL);
-	e2e_start_worker(&e, 1, "rivulet-worker-v3", NULL);
+	e2e_start_worker(&e, 1, "rivulet-worker-v2", NULL);
 	e2e_start_worker(&e, 2, NULL, NULL);
 	e2e_assert_same_end(&e, everybody, 3, chain, full);
-	assert_int_equal(protocol_of(&e, 0), 5);
-	assert_int_equal(protocol_of(&e, 1), 3);
+	assert_int_equal(protocol_of(&e, 0), 1);
+	assert_int_equal(protocol_of(&e, 1), 2);
 	json_t *round = NULL;
 	for (int i = 0; i < 3; i++) { /* all three in every round */
 		char dir[E2E_PATH];
@@ -44,18 +52,16 @@ static void an_older_worker_takes_part(void **state) {
 	}
 }
 
-/* The coordinator is replaced by the older release in the middle of the run, and back. */
-static void an_older_coordinator_takes_over(void **state) {
+/* The coordinator is replaced by the later release in the middle of the run, and back. */
+static void a_newer_coordinator_takes_over(void **state) {
 	static struct e2e e;
 	char chain[65], full[65];
 	*state = &e;
 	e2e_open(&e, three_workers, 3);
-	e2e_signal(&e.coordinator, SIGTERM);
-	e2e_assert_exit(&e.coordinator, 0);
-	e.coordinator_program = "rivulet-coordinator-v3";
-	e2e_start_coordinator(&e);
+	newer_coordinator(&e);
 	e2e_gate_at(&e, 3);
-	e2e_start_workers(&e, 2);
+	e2e_start_worker(&e, 0, NULL, NULL);
+	e2e_start_worker(&e, 1, "rivulet-worker-v2", NULL);
 	e2e_start_worker(&e, 2, E2E_GATED, NULL);
 	json_decref(e2e_wait_event(&e.workers[0], "round", "round", 2, NULL));
 	e2e_signal(&e.coordinator, SIGKILL);
@@ -66,7 +72,7 @@ static void an_older_coordinator_takes_over(void **state) {
 	json_decref(e2e_wait_event(&e.workers[0], "round", "round", 4, NULL));
 	e2e_signal(&e.coordinator, SIGKILL);
 	(void)e2e_wait_exit(&e.coordinator);
-	e.coordinator_program = "rivulet-coordinator-v3";
+	e.coordinator_program = "rivulet-coordinator-v2";
 	e2e_start_coordinator(&e);
 	e2e_open_gate(&e);
 	e2e_assert_same_end(&e, everybody, 3, chain, full);
@@ -74,8 +80,8 @@ static void an_older_coordinator_takes_over(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(an_older_worker_takes_part, e2e_teardown),
-		cmocka_unit_test_teardown(an_older_coordinator_takes_over, e2e_teardown),
+		cmocka_unit_test_teardown(each_speaks_the_highest_in_common, e2e_teardown),
+		cmocka_unit_test_teardown(a_newer_coordinator_takes_over, e2e_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

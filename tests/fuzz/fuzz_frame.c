@@ -68,8 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	struct rv_reader r = rv_reader_of(data, size);
 	uint64_t run_tag = frame_run_tag(run_id);
 	uint8_t kind = rv_read_u8(&r);
-	enum frame_link open = kind & 2 ? FRAME_LINK_SLICES : FRAME_LINK_OPEN;
-	enum frame_link link = kind & 1 ? FRAME_LINK_GREETING : open;
+	enum frame_link link = kind & 1 ? FRAME_LINK_GREETING : FRAME_LINK_OPEN;
 	for (;;) {
 		struct frame_header h;
 		uint8_t bytes[FRAME_HEADER_BYTES];
@@ -90,6 +89,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 		RV_ASSERT(h.whole_bytes == 0 || (h.slice_at < h.whole_bytes && h.body_bytes <= h.whole_bytes - h.slice_at));
 		if (h.whole_bytes == 0)
 			check_body(&h, body);
-		link = open;
+		link = FRAME_LINK_OPEN;
 	}
 }

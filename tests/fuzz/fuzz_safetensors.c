@@ -5,7 +5,6 @@
 #include "tests/fuzz/memory_file.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static void read_all(const struct safetensors *s, size_t file_bytes) {

@@ -43,7 +43,7 @@ static void send_report(struct world *w, unsigned who, const void *body, size_t 
 }
 
 static size_t join_body(unsigned who, uint8_t how, uint8_t body[REQUEST_BYTES]) {
-	static const struct { uint32_t lowest, highest; } versions[] = {{3, 4}, {3, 3}, {4, 9}, {2, 2}};
+	static const struct { uint32_t lowest, highest; } versions[] = {{1, 1}, {1, 2}, {2, 9}, {0, 0}};
 	struct join_request rq = {.has_token = !(how & 16), .name = "anna", .software = "fuzz"};
 	struct rv_writer b = rv_writer_of(body, REQUEST_BYTES);
 	memcpy(rq.run_id, world_run_id(), sizeof rq.run_id);
@@ -160,7 +160,7 @@ static void set_fact(struct report *says, uint8_t which, uint8_t v) {
 	else if (which % 18 == n)
 		says->n_chunks = (uint32_t)wide(v);
 	else if (which % 18 == n + 1)
-		says->version = 3 + (v & 1u);
+		says->version = v & 1u;
 	else if (which % 18 == n + 2)
 		says->storage = v & 15;
 	else if (which % 18 == n + 3)
@@ -228,7 +228,7 @@ static void time_passes(struct world *w, unsigned who, struct rv_reader *r) {
 static void time_comes(struct world *w, unsigned who, struct rv_reader *r) {
 	(void)who;
 	(void)r;
-	if (w->store.full)
+	if (w->store.failing != RV_OK)
 		return; /* then it is when the store is tried again, by the real clock */
 	int64_t at = service_deadline_us(w->service);
 	RV_ASSERT(at > w->now_us);
@@ -239,7 +239,7 @@ static void time_comes(struct world *w, unsigned who, struct rv_reader *r) {
 
 static void store_fills(struct world *w, unsigned who, struct rv_reader *r) {
 	(void)r;
-	w->store.full = who & 1;
+	w->store.failing = who & 1 ? RV_E_FULL : RV_OK;
 }
 
 /* Bans a member, or lets it in again, or takes rounds back. */

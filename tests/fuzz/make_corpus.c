@@ -60,11 +60,11 @@ static void make_joins(struct seeds *s) {
 	rv_write_u8(&s->w, 0);
 	join_request_encode(&q, &s->w);
 	seed_end(s, "control", "join_request");
-	q.protocol = 2; /* before versions were negotiated */
+	q.protocol = CONTROL_VERSION + 1;
 	seed_begin(s);
 	rv_write_u8(&s->w, 0);
 	join_request_encode(&q, &s->w);
-	seed_end(s, "control", "join_request_version_2");
+	seed_end(s, "control", "join_request_of_the_next_version");
 	struct join_reply *a = calloc(1, sizeof *a);
 	RV_ASSERT(a);
 	a->member = 3;
@@ -89,10 +89,6 @@ static void make_reports(struct seeds *s) {
 	rv_write_u8(&s->w, 2);
 	report_encode(&r, CONTROL_VERSION, &s->w);
 	seed_end(s, "control", "report_training");
-	seed_begin(s);
-	rv_write_u8(&s->w, 2);
-	report_encode(&r, 3, &s->w);
-	seed_end(s, "control", "report_version_3");
 	r.up_bytes_per_s = 1250000;
 	r.down_bytes_per_s = 12500000;
 	r.proven_round = 6;
@@ -116,10 +112,6 @@ static void make_reports(struct seeds *s) {
 	rv_write_u8(&s->w, 2);
 	report_encode(&r, CONTROL_VERSION, &s->w);
 	seed_end(s, "control", "report_measured");
-	seed_begin(s);
-	rv_write_u8(&s->w, 2);
-	report_encode(&r, 4, &s->w);
-	seed_end(s, "control", "report_version_4");
 }
 
 static void make_notices(struct seeds *s) {
@@ -136,10 +128,10 @@ static void make_notices(struct seeds *s) {
 	seed_end(s, "control", "notice_not_counted");
 }
 
-static void make_document(struct seeds *s, struct document *d, uint32_t version, const char *name) {
+static void make_document(struct seeds *s, const struct document *d, const char *name) {
 	seed_begin(s);
 	rv_write_u8(&s->w, 3);
-	document_encode(d, version, &s->w);
+	document_encode(d, CONTROL_VERSION, &s->w);
 	seed_end(s, "control", name);
 }
 
@@ -162,14 +154,13 @@ static void make_documents(struct seeds *s) {
 		(void)snprintf(d->members[i].addr, sizeof d->members[i].addr, "10.0.0.%u:7434", (unsigned)(i + 1));
 		fill(d->members[i].key, sizeof d->members[i].key, (uint8_t)(10 + i));
 	}
-	make_document(s, d, 3, "document_version_3");
 	d->term = 2;
 	d->term_round = 3;
 	d->n_older = d->n_kept_rounds = 2;
 	d->n_kept_snapshots = 1;
 	d->kept_snapshots[0].round = 1;
 	fill(&d->older_chain, sizeof d->older_chain, 5);
-	make_document(s, d, CONTROL_VERSION, "document_open");
+	make_document(s, d, "document_open");
 	d->phase = RUN_REDUCE;
 	d->attempt = 1;
 	d->n_chunks = 10;
@@ -178,7 +169,7 @@ static void make_documents(struct seeds *s) {
 		d->members[i].weight = 1;
 		d->ranges[i] = (struct owner_range){.first = 3 * (uint32_t)i, .count = i == 2 ? 4 : 3, .owner = (uint16_t)i};
 	}
-	make_document(s, d, CONTROL_VERSION, "document_reduce");
+	make_document(s, d, "document_reduce");
 	free(d);
 }
 

@@ -1,7 +1,6 @@
 /* service_world.c: see service_world.h. */
 #include "tests/fuzz/service_world.h"
 
-#include "coordinator/store/record.h"
 #include "tests/coordinator/run_chunks.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/kept_blocks.h"
@@ -36,62 +35,23 @@ void world_key(unsigned who, uint8_t key[NET_KEY_BYTES]) {
 	memset(key, (int)who + 1, NET_KEY_BYTES);
 }
 
-/* ---- the store --------------------------------------------------------------------------------------------------- */
+/* ---- the store ---- */
 
-static enum rv_err append(void *store, const struct core_record *rec, const struct commit_stats *stats,
-						  struct rv_errtext *et) {
-	struct world_store *s = store;
-	uint8_t bytes[RECORD_MAX_BYTES];
-	struct rv_writer w = rv_writer_of(bytes, sizeof bytes);
-	RV_ASSERT((rec->type == CORE_COMMIT) == (stats != NULL));
-	record_encode(rec, &w);
-	size_t n = rv_writer_len(&w);
-	RV_ASSERT(!w.failed);
-	if (s->full || sizeof s->bytes - s->n < 2 + n)
-		return rv_fail(et, RV_E_FULL, "the store is full");
-	w = rv_writer_of(s->bytes + s->n, 2);
-	rv_write_u16(&w, (uint16_t)n);
-	memcpy(s->bytes + s->n + 2, bytes, n);
-	s->n += 2 + n;
-	return RV_OK;
-}
-
-static enum rv_err token_add(void *store, const struct rv_hash *hash, int64_t wall_us, struct rv_errtext *et) {
-	(void)store;
-	(void)hash;
-	(void)wall_us;
-	(void)et;
-	return RV_OK;
-}
-
-/* All tokens but one are good. */
-static enum rv_err token_valid(void *store, const struct rv_hash *hash, bool *valid, struct rv_errtext *et) {
-	static const uint8_t bad[NET_TOKEN_BYTES] = {0};
-	struct rv_hash refused = core_token_hash(run_id, bad);
-	(void)store;
-	(void)et;
-	*valid = !rv_hash_equal(hash, &refused);
-	return RV_OK;
-}
-
-static void replay_all(struct service *service, const struct world_store *s) {
-	struct rv_reader r = rv_reader_of(s->bytes, s->n);
-	struct core_record rec;
-	while (rv_reader_left(&r) > 0) {
-		uint16_t n = rv_read_u16(&r);
-		const uint8_t *bytes = rv_read_span(&r, n);
-		RV_ASSERT(bytes != NULL && record_decode(bytes, n, &rec, NULL) == RV_OK);
-		RV_ASSERT(service_replay(service, &rec, NULL) == RV_OK);
+/* All tokens that join requests may have are good, but one: 0. */
+static void add_tokens(struct store *s) {
+	for (uint8_t first = 1; first <= WORLD_TOKENS; first++) {
+		const uint8_t token[NET_TOKEN_BYTES] = {first};
+		const struct rv_hash hash = core_token_hash(run_id, token);
+		RV_ASSERT(s->ops->token_add(s, &hash, 0, NULL) == RV_OK);
 	}
 }
 
 /* ---- documents --------------------------------------------------------------------------------------------------- */
 
-/* The latest one as those get it who speak `version`. */
-static void read_document(struct world *w, uint32_t version, struct document *out) {
+static void read_document(struct world *w, struct document *out) {
 	const uint8_t *p = NULL;
 	size_t n = 0;
-	RV_ASSERT(service_document(w->service, version, &p, &n, NULL) == RV_OK);
+	RV_ASSERT(service_document(w->service, CONTROL_VERSION, &p, &n, NULL) == RV_OK);
 	RV_ASSERT(n >= NET_SIG_BYTES && document_decode(p + NET_SIG_BYTES, n - NET_SIG_BYTES, out, NULL) == RV_OK);
 }
 
@@ -145,7 +105,7 @@ static void check_members(const struct document *d) {
 
 static void take_document(struct world *w) {
 	const struct seen before = seen_in(&w->doc);
-	read_document(w, CONTROL_VERSION, &w->doc);
+	read_document(w, &w->doc);
 	check_order(&before, &w->doc);
 	check_chain(w, &before);
 	check_members(&w->doc);
@@ -156,23 +116,8 @@ void world_look(struct world *w) {
 		take_document(w);
 }
 
-/* An earlier version says the same of what it knows; of terms it knows nothing, and is refused. */
-static void check_version_3(struct world *w) {
-	static struct document old;
-	const uint8_t *p = NULL;
-	size_t n = 0;
-	if (w->doc.term > 0) {
-		RV_ASSERT(service_document(w->service, 3, &p, &n, NULL) == RV_E_PROTOCOL);
-		return;
-	}
-	read_document(w, 3, &old);
-	RV_ASSERT(old.seq == w->doc.seq && old.round == w->doc.round && old.n_members == w->doc.n_members);
-	RV_ASSERT(rv_hash_equal(&old.chain, &w->doc.chain));
-}
-
 void world_look_closely(struct world *w, bool details) {
 	check_signature(w);
-	check_version_3(w);
 	json_t *status = service_status(w->service, w->now_us, details);
 	char *metrics = service_metrics(w->service, w->now_us);
 	RV_ASSERT(status != NULL && metrics != NULL);
@@ -198,8 +143,7 @@ void world_look_at_reply(const void *p, size_t n, const uint8_t key[NET_KEY_BYTE
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
 static struct service *make_service(struct world *w) {
-	static const struct store_ops ops = {append, token_add, token_valid, NULL};
-	struct service_config cfg = {.run = run_key(), .config = w->config, .ops = &ops, .store = &w->store};
+	struct service_config cfg = {.run = run_key(), .config = w->config, .store = &w->store.store};
 	struct service *s;
 	memcpy(cfg.run_id, run_id, sizeof run_id);
 	memcpy(cfg.advertise.host, "localhost", sizeof "localhost");
@@ -216,8 +160,9 @@ static void make_reports(struct world *w) {
 struct world *world_begin(uint8_t config) {
 	static struct world w;
 	w.config = configs[config % (sizeof configs / sizeof configs[0])];
-	w.store.full = false;
-	w.store.n = 0;
+	memory_store_init(&w.store);
+	w.store.max_bytes = WORLD_STORE_BYTES;
+	add_tokens(&w.store.store);
 	w.now_us = w.doc.seq = w.doc.term = w.doc.round = w.doc.snapshot_round = w.seq = 0;
 	w.doc.attempt = 0;
 	w.restarts = 0;
@@ -225,7 +170,7 @@ struct world *world_begin(uint8_t config) {
 		w.n_chunks[round] = run_chunks(w.config, round);
 	w.service = make_service(&w);
 	make_reports(&w);
-	read_document(&w, CONTROL_VERSION, &w.doc);
+	read_document(&w, &w.doc);
 	w.chains[0] = w.doc.chain;
 	return &w;
 }
@@ -236,7 +181,7 @@ static void restart(struct world *w) {
 	const struct seen before = seen_in(d);
 	service_free(w->service);
 	w->service = make_service(w);
-	replay_all(w->service, &w->store);
+	RV_ASSERT(service_load(w->service, NULL) == RV_OK);
 	take_document(w);
 	RV_ASSERT(d->term == before.term && d->round == before.round && rv_hash_equal(&d->chain, &chain));
 	RV_ASSERT(d->snapshot_round == before.snapshot_round && rv_hash_equal(&d->snapshot_hash, &snapshot_hash));
@@ -251,5 +196,6 @@ void world_end(struct world *w) {
 	RV_ASSERT(service_fault(w->service, NULL) == RV_OK);
 	restart(w);
 	service_free(w->service);
+	memory_store_release(&w->store);
 	RV_ASSERT(kept_blocks_in_use() == 0);
 }

@@ -7,20 +7,20 @@
 #define RV_TESTS_FUZZ_SERVICE_WORLD_H
 
 #include "coordinator/service/service.h"
+#include "tests/common/memory_store.h"
 
-enum { WORLD_KEYS = 6, WORLD_ROUNDS_MAX = 9, WORLD_RESTARTS_MAX = 2, WORLD_STORE_BYTES = 1 << 16 };
-
-/* Records as store.c keeps them. */
-struct world_store {
-	bool full; /* nothing can be written */
-	size_t n;
-	uint8_t bytes[WORLD_STORE_BYTES]; /* each record: u16 length, record.h */
+enum {
+	WORLD_KEYS = 6,
+	WORLD_ROUNDS_MAX = 9,
+	WORLD_RESTARTS_MAX = 2,
+	WORLD_STORE_BYTES = 1 << 16,
+	WORLD_TOKENS = 4 + WORLD_KEYS
 };
 
 struct world {
 	const char *config;                      /* the run's */
 	uint32_t n_chunks[WORLD_ROUNDS_MAX + 1]; /* that each round exchanges */
-	struct world_store store;
+	struct memory_store store;
 	struct service *service;
 	int64_t now_us;
 	struct document doc; /* the latest */
@@ -41,7 +41,7 @@ const uint8_t *world_run_id(void);
 void world_key(unsigned who, uint8_t key[NET_KEY_BYTES]);
 /* Decodes and checks the document, when it is another than the last. */
 void world_look(struct world *w);
-/* What takes as long as some twenty reports: the signature of the document, what version 3 makes of it, status and
+/* What takes as long as some twenty reports: the signature of the document, status and
  * metrics. `details`: of the status. */
 void world_look_closely(struct world *w, bool details);
 /* The reply to a join is whole, for this run, and its ticket is signed. */

@@ -4,7 +4,6 @@
 #include "tests/lab/lab_fixture.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 enum { N = 3000, CHUNK = 256 };
 

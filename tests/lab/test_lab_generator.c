@@ -3,8 +3,6 @@
 
 #include "lab/model/generator.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { CONTEXT = 16, VOCAB = 256 };

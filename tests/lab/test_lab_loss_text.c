@@ -4,7 +4,6 @@
 #include "lab/run/loss_text.h"
 
 #include <math.h>
-#include <string.h>
 
 static void test_losses(void **state) {
 	(void)state;

@@ -19,9 +19,7 @@ struct told {
 	struct trace_roster votes[MAX_VOTES];
 	int n;
 	uint32_t attempt; /* of the outer step */
-	bool older;       /* no votes: the outer step tells a roster */
-	const char *roster;
-	bool goes_back; /* its disk is of the round before: it does that outer step and its own steps again */
+	bool goes_back;   /* its disk is of the round before: it does that outer step and its own steps again */
 };
 
 static struct lab_fixture f;
@@ -56,16 +54,6 @@ static void append(const char *path, const char *line) {
 	assert_int_equal(fclose(file), 0);
 }
 
-static void write_older_apply(const char *path, uint64_t round, const char *roster) {
-	char line[512], chain[2 * RV_HASH_BYTES + 1];
-	rv_hex_encode(chains[round].b, RV_HASH_BYTES, chain);
-	snprintf(line, sizeof line,
-			 "{\"event\":\"apply\",\"round\":%d,\"participated\":true,\"keep\":false,\"copy\":false,\"chain\":\"%s\","
-			 "\"roster\":%s}\n",
-			 (int)round, chain, roster);
-	append(path, line);
-}
-
 static void write_restart(struct trace *t, uint32_t member, bool goes_back) {
 	const uint64_t before = STOPPED_IN - 1, round = goes_back ? before : STOPPED_IN;
 	const struct trace_start again = {.member = member,
@@ -85,7 +73,7 @@ static void write_restart(struct trace *t, uint32_t member, bool goes_back) {
 	assert_int_equal(trace_write_train(t, STOPPED_IN, 0, STEPS, NULL), RV_OK);
 }
 
-static void write_round(struct trace *t, const char *path, uint32_t member, uint64_t round, const struct told *told) {
+static void write_round(struct trace *t, uint32_t member, uint64_t round, const struct told *told) {
 	const bool stops = round == STOPPED_IN;
 	const struct trace_roster usual = roster_of(round, 1, 1);
 	const struct trace_apply apply = {
@@ -99,10 +87,7 @@ static void write_round(struct trace *t, const char *path, uint32_t member, uint
 		assert_int_equal(trace_write_vote(t, &usual, NULL), RV_OK);
 	if (stops)
 		write_restart(t, member, told->goes_back);
-	if (stops && told->older)
-		write_older_apply(path, round, told->roster);
-	else
-		assert_int_equal(trace_write_apply(t, &apply, NULL), RV_OK);
+	assert_int_equal(trace_write_apply(t, &apply, NULL), RV_OK);
 }
 
 static void make_trace(uint32_t member, const struct told *told, struct trace_record *out) {
@@ -115,7 +100,7 @@ static void make_trace(uint32_t member, const struct told *told, struct trace_re
 	assert_int_equal(trace_open(path, &t, NULL), RV_OK);
 	assert_int_equal(trace_write_start(t, &start, NULL), RV_OK);
 	for (uint64_t round = 0; round < ROUNDS; round++)
-		write_round(t, path, member, round, told);
+		write_round(t, member, round, told);
 	trace_close(t);
 	if (trace_read(path, out, &et) != RV_OK)
 		fail_msg("%s", et.text);
@@ -220,17 +205,6 @@ static void test_a_participant_that_starts_again_from_the_round_before(void **st
 	replays((const struct told[]){back, back});
 	f.cfg.run.mix = 0;
 	record_run();
-}
-
-static void test_an_older_trace_tells_with_the_outer_step(void **state) {
-	static const char both[] = "[{\"member\":0,\"weight\":1,\"boot\":100},{\"member\":1,\"weight\":1,\"boot\":101}]";
-	(void)state;
-	const struct told knows = {.older = true, .roster = both}, does_not = {.older = true, .roster = "[]"};
-	replays((const struct told[]){knows, knows});
-	replays((const struct told[]){knows, does_not});
-	replays((const struct told[]){knows, usual(2)});
-	replays((const struct told[]){does_not, usual(2)});
-	fails((const struct told[]){does_not, does_not}, RV_E_NOTFOUND, "an older version wrote these");
 }
 
 static void test_lines_that_are_none(void **state) {
@@ -346,7 +320,6 @@ int main(void) {
 		cmocka_unit_test(test_votes_that_contradict_each_other),
 		cmocka_unit_test(test_no_vote_of_that_attempt),
 		cmocka_unit_test(test_a_participant_that_starts_again_from_the_round_before),
-		cmocka_unit_test(test_an_older_trace_tells_with_the_outer_step),
 		cmocka_unit_test(test_lines_that_are_none),
 		cmocka_unit_test(test_a_trace_names_the_dtype_of_its_worker),
 		cmocka_unit_test(test_a_trace_names_the_device_of_its_worker),

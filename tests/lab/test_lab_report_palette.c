@@ -8,8 +8,6 @@
 #include "tests/lab/report_fixture.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static int n_hues(void) {

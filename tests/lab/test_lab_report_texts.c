@@ -33,15 +33,12 @@ struct made {
 	double loss;
 };
 
-/* A run of the lab that has ended; content NULL: recorded before programs said it. */
+/* A run of the lab that has ended. */
 static void make(const struct made *m) {
-	char line[900], conf[300];
-	char said[300] = "\"version\":1";
-	if (m->content)
-		snprintf(
-			said, sizeof said,
-			"\"version\":2,\"program\":\"rivulet 0.1.0+abc\",\"data\":\"%s\",\"threads\":1,\"heldout_tokens\":1000",
-			m->content);
+	char line[900], conf[300], said[300];
+	snprintf(said, sizeof said,
+			 "\"version\":1,\"program\":\"rivulet 0.1.0+abc\",\"data\":\"%s\",\"threads\":1,\"heldout_tokens\":1000",
+			 m->content);
 	snprintf(line, sizeof line,
 			 "{\"kind\":\"run\",%s,\"name\":\"%s\",\"role\":\"lab\",\"method\":\"%s\",\"workers\":4,\"n_params\":9,"
 			 "\"steps_per_round\":2}\n"
@@ -138,29 +135,12 @@ static void test_other_heldout_tokens(void **state) {
 	report_release(&p);
 }
 
-/* A record that does not say what its text was stands beside those that do, and the report says so. */
-static void test_records_of_earlier_programs(void **state) {
-	(void)state;
-	static const struct made runs[] = {{"a", "ddp", "book", BOOK, 1, 100, 2.0}, {"b", "ddp", "book", NULL, 2, 0, 2.0}};
-	struct report p;
-	collect(runs, 2, &p);
-	assert_int_equal(p.n_groups, 2);
-	assert_int_equal(report_n_earlier(&p), 1);
-	assert_true(fabs(p.groups[0].runs[0].totals.compute_s - 0.08) < 1e-9);
-	assert_true(fabs(p.groups[1].runs[0].totals.compute_s - 0.02) < 1e-9); /* it had counted all four workers' time */
-	char *table = table_of(&p);
-	assert_non_null(strstr(table, "1 of 2 runs were recorded by an earlier program"));
-	free(table);
-	report_release(&p);
-}
-
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_one_text_under_two_paths, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_two_models_are_noticed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_two_texts_under_one_path, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_other_heldout_tokens, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_records_of_earlier_programs, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

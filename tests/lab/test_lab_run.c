@@ -6,7 +6,6 @@
 #include "train/metrics.h"
 
 #include <math.h>
-#include <string.h>
 
 static int setup(void **state) {
 	static struct lab_fixture f;

@@ -154,21 +154,21 @@ static void test_diverged(void **state) {
 	run_record_release(&r);
 }
 
-/* Data-parallel runs of earlier programs had the time of all workers in one; a newer one may have gone on. */
-static void test_time_of_one_worker(void **state) {
+/* Of a later version: it may mean something else by the same names. */
+static void test_a_later_version_is_refused(void **state) {
 	(void)state;
 	struct run_record r;
+	struct rv_errtext et = {0};
 	remove(path);
-	append("{\"kind\":\"run\",\"version\":1,\"name\":\"x\",\"method\":\"ddp\",\"workers\":4}\n"
-		   "{\"kind\":\"round\",\"round\":1,\"compute_us\":4000000}\n"
-		   "{\"kind\":\"run\",\"version\":2,\"name\":\"x\",\"method\":\"ddp\",\"workers\":4,"
-		   "\"program\":\"rivulet 9\",\"data\":\"sha256:00\"}\n"
-		   "{\"kind\":\"round\",\"round\":2,\"compute_us\":1000000}\n");
+	append("{\"kind\":\"run\",\"version\":1,\"name\":\"x\",\"program\":\"rivulet 9\",\"data\":\"sha256:00\"}\n");
 	assert_int_equal(run_record_read(path, &r, NULL), RV_OK);
-	assert_true(fabs(r.rounds[0].compute_s - 1) < 1e-9 && fabs(r.rounds[1].compute_s - 1) < 1e-9);
 	assert_string_equal(r.program, "rivulet 9");
 	assert_string_equal(r.data, "sha256:00");
 	run_record_release(&r);
+	append("{\"kind\":\"run\",\"version\":2,\"name\":\"x\"}\n");
+	assert_int_equal(run_record_read(path, &r, &et), RV_E_UNSUPPORTED);
+	assert_non_null(
+		strstr(et.text, "line 2: metrics of a later version than 1: read them with the release that wrote"));
 }
 
 /* The curve ends in the number of the end; one that was begun on other held-out tokens does not go on. */
@@ -176,7 +176,7 @@ static void test_a_curve_is_of_one_text(void **state) {
 	(void)state;
 	struct run_record r;
 	remove(path);
-	append("{\"kind\":\"run\",\"version\":2,\"name\":\"x\"}\n"
+	append("{\"kind\":\"run\",\"version\":1,\"name\":\"x\"}\n"
 		   "{\"kind\":\"eval\",\"round\":1,\"loss\":9,\"eval_tokens\":100}\n"
 		   "{\"kind\":\"eval\",\"round\":2,\"loss\":3,\"eval_tokens\":200}\n"
 		   "{\"kind\":\"round\",\"round\":3}\n"
@@ -209,7 +209,7 @@ int main(void) {
 		cmocka_unit_test(test_the_end_has_the_sums),
 		cmocka_unit_test(test_torn_lines_are_skipped),
 		cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_time_of_one_worker),
+		cmocka_unit_test(test_a_later_version_is_refused),
 		cmocka_unit_test(test_a_curve_is_of_one_text),
 		cmocka_unit_test(test_no_loss_yet),
 		cmocka_unit_test(test_diverged),

@@ -12,7 +12,7 @@
 
 struct raw_options {
 	const struct identity *id; /* NULL: shows no certificate */
-	const char *alpn;          /* "\x09rivulet/1"; "\x09rivulet/2" with slices; NULL: none */
+	const char *alpn;          /* "\x09rivulet/1"; NULL: none */
 	int max_version;           /* TLS1_3_VERSION */
 	bool rsa;                  /* an RSA certificate instead */
 };

@@ -3,7 +3,6 @@
 
 #include "base/assert.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -37,7 +37,7 @@ static void test_header_bytes(void **state) {
 	frame_header_encode(&h, bytes);
 	rv_hex_encode(bytes, 56, hex);
 	assert_string_equal(hex, "52564c31"                   /* magic */
-							 "03000200"                   /* version, type, flags */
+							 "01000200"                   /* version, type, flags */
 							 "64000000"                   /* body bytes */
 							 "07000000"                   /* chunk */
 							 "1111000000000000"           /* round */
@@ -76,7 +76,8 @@ static void test_every_bit_of_a_header_matters(void **state) {
 static void test_each_condition_has_its_text(void **state) {
 	(void)state;
 	EXPECT(h.magic++, FRAME_LINK_OPEN, "magic");
-	EXPECT(h.version = 1, FRAME_LINK_OPEN, "version is not 3");
+	EXPECT(h.version = 2, FRAME_LINK_OPEN,
+		   "version is not 1: the peer speaks another protocol version: update the older");
 	EXPECT(h.reserved[11] = 1, FRAME_LINK_OPEN, "reserved");
 	EXPECT(h.run_tag++, FRAME_LINK_OPEN, "another run");
 	EXPECT(h.type = 0, FRAME_LINK_OPEN, "unknown type");
@@ -113,25 +114,25 @@ static struct frame_header slice(void) {
 
 static void test_slices(void **state) {
 	(void)state;
-	assert_null(judge(slice(), FRAME_LINK_SLICES));
-	assert_null(judge(scatter(), FRAME_LINK_SLICES));
-	EXPECT_SLICE((void)0, FRAME_LINK_OPEN, "where none may come");
-	EXPECT_SLICE(h.whole_bytes = 0, FRAME_LINK_SLICES, "limits");
-	EXPECT_SLICE(h.whole_bytes = NET_MAX_CHUNK_BYTES + 1, FRAME_LINK_SLICES, "limits");
-	EXPECT_SLICE(h.body_bytes = 0, FRAME_LINK_SLICES, "some of the whole");
-	EXPECT_SLICE(h.body_bytes = 300, FRAME_LINK_SLICES, "some of the whole");
-	EXPECT_SLICE(h.slice_at = 201, FRAME_LINK_SLICES, "past the end");
-	EXPECT_SLICE(h.slice_at = UINT32_MAX, FRAME_LINK_SLICES, "past the end");
-	EXPECT_SLICE((h.type = FRAME_RESUME, h.chunk = 0), FRAME_LINK_SLICES, "where none may come");
+	assert_null(judge(slice(), FRAME_LINK_OPEN));
+	assert_null(judge(scatter(), FRAME_LINK_OPEN));
+	EXPECT_SLICE((void)0, FRAME_LINK_GREETING, "before the hello");
+	EXPECT_SLICE(h.whole_bytes = 0, FRAME_LINK_OPEN, "limits");
+	EXPECT_SLICE(h.whole_bytes = NET_MAX_CHUNK_BYTES + 1, FRAME_LINK_OPEN, "limits");
+	EXPECT_SLICE(h.body_bytes = 0, FRAME_LINK_OPEN, "some of the whole");
+	EXPECT_SLICE(h.body_bytes = 300, FRAME_LINK_OPEN, "some of the whole");
+	EXPECT_SLICE(h.slice_at = 201, FRAME_LINK_OPEN, "past the end");
+	EXPECT_SLICE(h.slice_at = UINT32_MAX, FRAME_LINK_OPEN, "past the end");
+	EXPECT_SLICE((h.type = FRAME_RESUME, h.chunk = 0), FRAME_LINK_OPEN, "where none may come");
 	EXPECT_SLICE((h = frame_header_of(FRAME_HELLO, TAG, FRAME_HELLO_BYTES), h.slice_at = 1), FRAME_LINK_GREETING,
 				 "where none may come");
-	EXPECT_SLICE(h = frame_header_of(FRAME_HELLO, TAG, FRAME_HELLO_BYTES), FRAME_LINK_SLICES, "second hello");
+	EXPECT_SLICE(h = frame_header_of(FRAME_HELLO, TAG, FRAME_HELLO_BYTES), FRAME_LINK_OPEN, "second hello");
 	/* A slice may be shorter than the shortest whole. */
 	struct frame_header piece = frame_header_of(FRAME_PIECE, TAG, 1);
 	piece.whole_bytes = FRAME_PIECE_BYTES + 1;
-	assert_null(judge(piece, FRAME_LINK_SLICES));
+	assert_null(judge(piece, FRAME_LINK_OPEN));
 	piece.whole_bytes = FRAME_PIECE_BYTES;
-	assert_non_null(judge(piece, FRAME_LINK_SLICES));
+	assert_non_null(judge(piece, FRAME_LINK_OPEN));
 	for (uint8_t type = 0; type < 20; type++)
 		assert_int_equal(frame_is_bulk(type), type == FRAME_SCATTER || type == FRAME_GATHER || type == FRAME_PIECE);
 }

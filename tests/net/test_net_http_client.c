@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "mesh_world.h"
 
-#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>

@@ -3,9 +3,6 @@
 
 #include "base/hex.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <setjmp.h>

@@ -3,7 +3,6 @@
 #include "net/mesh/rate.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include <setjmp.h>
 #include <stdarg.h>

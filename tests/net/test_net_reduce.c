@@ -1,8 +1,6 @@
 /* test_net_reduce.c: the all-reduce core: results, bytes, attempts, link losses, deaths, interleavings. */
 #include "reduce_pair.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <setjmp.h>

@@ -80,7 +80,7 @@ static void test_silence_outlives_an_attempt(void **state) {
 	world_free(p.w);
 }
 
-/* The document says no deadline (control version 4). */
+/* The document says no deadline. */
 static void test_an_answering_peer_that_owes_is_stalled(void **state) {
 	(void)state;
 	struct pair p = pair_new(3);

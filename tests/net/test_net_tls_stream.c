@@ -4,7 +4,6 @@
 #include "net/tls.h"
 
 #include <openssl/ssl.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <setjmp.h>

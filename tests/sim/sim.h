@@ -39,6 +39,7 @@
 #include "net/mesh/peers.h"
 #include "net/reduce/reduce.h"
 #include "outer/global.h"
+#include "tests/common/memory_store.h"
 #include "train/participant/participant.h"
 #include "worker/join/control_client.h"
 #include "worker/session/core.h"
@@ -180,7 +181,7 @@ struct sim_options {
 	bool gives_away; /* late outer steps: overlap_steps is H, and steps ahead begin from a start of their own */
 	float share;     /* of the outer step, that start has so much of it (eager); 0: delayed */
 	float feedback;  /* beta of error feedback; 0: none */
-	bool mixed;      /* programs speak any version of the protocol that this release speaks, each start anew */
+	bool mixed;      /* programs speak this version of the protocol or the next as well, drawn at each start */
 	uint64_t keep_snapshots, keep_log;
 	bool calm;  /* no faults at all: bytes are counted exactly */
 	bool hasty; /* a round is over in a few round trips: who comes late has to catch up with that */
@@ -354,8 +355,7 @@ struct sim_coordinator {
 	double disk_slowness; /* 1: none */
 	bool writing;         /* one record at a time */
 	struct core_record record;
-	struct core_record *durable; /* the store */
-	size_t n_durable, cap_durable;
+	struct memory_store store;
 	struct sim_poll polls[SIM_MAX_WORKERS];
 	struct http_head joins[SIM_MAX_WORKERS]; /* waiting for their record; id == 0: none */
 	uint32_t join_members[SIM_MAX_WORKERS];
@@ -651,6 +651,7 @@ struct sim_residual {
 	uint64_t encoded;                   /* the latest round that it encoded */
 	uint64_t losses;                    /* how often it had reason to lose it */
 	bool had_reason[SIM_MAX_FRAGMENTS]; /* it had one, since the latest commit with it was given */
+	bool gone[SIM_MAX_FRAGMENTS];       /* its process lost it since */
 	bool unknown[SIM_MAX_FRAGMENTS];    /* rounds were taken back */
 };
 struct sim_oracle {
@@ -671,7 +672,8 @@ struct sim_oracle {
 	uint32_t member_of[SIM_MAX_WORKERS]; /* as acknowledged; NET_MAX_MEMBERS: not yet */
 };
 void oracle_init(struct sim *s);
-void oracle_loses_residual(struct sim *s, int host); /* has reason to */
+void oracle_loses_residual(struct sim *s, int host);   /* its process has none from now on */
+void oracle_resumes_residual(struct sim *s, int host); /* another process has what was saved, or none */
 void oracle_forgets_residuals(struct sim *s);
 void oracle_encoded(struct sim *s, int host);
 void oracle_adopts(struct sim *s, int host, uint64_t round); /* takes its contribution for one of the mean */

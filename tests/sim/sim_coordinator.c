@@ -30,6 +30,10 @@ static void config_of(const struct sim *s, struct core_config *cfg) {
 		cfg->n_chunks[fragment] = global_round_chunks(&s->global_config, fragment).n_chunks;
 }
 
+static enum rv_err replay_one(void *core, const struct core_record *rec, struct rv_errtext *et) {
+	return core_replay(core, rec, et);
+}
+
 void coordinator_start(struct sim *s) {
 	struct sim_coordinator *c = &s->coordinator;
 	struct core_config cfg;
@@ -40,12 +44,12 @@ void coordinator_start(struct sim *s) {
 	c->version = sim_version(s, SIM_COORDINATOR);
 	c->core = core_init(c->memory, &cfg, s->now_us);
 	c->timer_us = INT64_MAX;
-	for (size_t i = 0; i < c->n_durable; i++) {
-		struct rv_errtext et = {0};
-		if (core_replay(c->core, &c->durable[i], &et) != RV_OK)
-			sim_fail(s, "the coordinator cannot read its own store: %s", et.text);
-	}
-	sim_say(s, SIM_COORDINATOR, "starts with %zu records", c->n_durable);
+	if (c->store.store.ops == NULL)
+		memory_store_init(&c->store);
+	struct rv_errtext et = {0};
+	if (c->store.store.ops->each(&c->store.store, replay_one, c->core, &et) != RV_OK)
+		sim_fail(s, "the coordinator cannot read its own store: %s", et.text);
+	sim_say(s, SIM_COORDINATOR, "starts with %d records", c->store.n_records);
 	coordinator_turn(s);
 }
 
@@ -53,12 +57,8 @@ void coordinator_start(struct sim *s) {
 
 static void make_durable(struct sim *s, const struct core_record *rec) {
 	struct sim_coordinator *c = &s->coordinator;
-	if (c->n_durable == c->cap_durable) {
-		c->cap_durable = c->cap_durable == 0 ? 64 : 2 * c->cap_durable;
-		c->durable = realloc(c->durable, c->cap_durable * sizeof *c->durable);
-		RV_ASSERT(c->durable != NULL);
-	}
-	c->durable[c->n_durable++] = *rec;
+	enum rv_err e = c->store.store.ops->append(&c->store.store, rec, NULL, NULL);
+	RV_ASSERT(e == RV_OK);
 	oracle_record(s, rec);
 }
 
@@ -369,5 +369,5 @@ void coordinator_receive(struct sim *s, const struct packet *p) {
 
 void coordinator_release(struct sim_coordinator *c) {
 	free(c->memory);
-	free(c->durable);
+	memory_store_release(&c->store);
 }

@@ -3,7 +3,6 @@
 
 #include "base/assert.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 struct log_head {

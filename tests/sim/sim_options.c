@@ -80,7 +80,6 @@ static void choose_haste(struct sim_options *o) {
 	if (!o->hasty)
 		return;
 	o->calm = rv_rng_below(&r, 2) == 0;
-	o->mixed = false; /* version 3 does not say what it fetches */
 	o->min_workers = 2 + (uint32_t)rv_rng_below(&r, (uint64_t)o->n_workers - 2);
 	o->rounds = 40 + rv_rng_below(&r, SIM_MAX_ROUNDS - 40);
 	o->delay_us = 40 * SIM_MS + (int64_t)rv_rng_below(&r, 110 * SIM_MS);

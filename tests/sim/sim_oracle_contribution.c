@@ -2,26 +2,38 @@
  *
  * - Its tokens are those of the steps in it.
  * - With late updates it is measured from where its steps began.
- * - With error feedback its residual is, to the bit, what the worker's latest contribution to that fragment left that is
- *   in a mean, or that the worker takes for one of a mean, since it cannot know. A worker that had reason to lose it
- *   meanwhile (another process, an installed state, a contribution that came to nothing) may have none. After a
- *   rollback the residual is not known until it is seen. */
+ * - With error feedback its residual is, to the bit, what the worker's latest contribution to that
+ *   fragment left that is in a mean, or that the worker takes for one of a mean, since it cannot
+ *   know. Or it has none, if the worker had reason to lose it meanwhile: another process, an
+ *   installed state, a contribution that came to nothing. The process that lost it has none until
+ *   the next such contribution; another one goes on from a replica that was saved before the loss
+ *   or after it, and may have it again. After a rollback the residual is not known until the
+ *   worker's next contribution is in a mean. */
 #include "sim.h"
 
 #include "base/assert.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static uint32_t fragment_of(const struct sim *s, uint64_t round) {
 	return fragment_of_round(&s->global_config.fragments, round);
 }
 
-void oracle_loses_residual(struct sim *s, int host) {
+static void may_have_none(struct sim *s, int host, bool gone) {
 	struct sim_residual *e = &s->oracle.residuals[host];
 	e->losses++;
-	for (int i = 0; i < SIM_MAX_FRAGMENTS; i++)
+	for (int i = 0; i < SIM_MAX_FRAGMENTS; i++) {
 		e->had_reason[i] = true;
+		e->gone[i] = gone;
+	}
+}
+
+void oracle_loses_residual(struct sim *s, int host) {
+	may_have_none(s, host, true);
+}
+
+void oracle_resumes_residual(struct sim *s, int host) {
+	may_have_none(s, host, false);
 }
 
 void oracle_forgets_residuals(struct sim *s) {
@@ -66,6 +78,12 @@ static void leave(const struct sim *s, const struct sim_worker *w, struct sim_re
 	}
 }
 
+static const char *complaint(bool same, bool zero) {
+	if (zero)
+		return "lost its residual";
+	return same ? "a residual that its process lost" : "a residual that its latest committed one did not leave";
+}
+
 /* What is encoded for a round that is committed already is given to nobody: a former process did. */
 static void check_residual(struct sim *s, int host) {
 	const struct participant *p = &s->workers[host].participant;
@@ -80,12 +98,13 @@ static void check_residual(struct sim *s, int host) {
 		const size_t at = global_round_chunk_at(&s->global_config, p->round, i), n = chunking_len(&c, i);
 		same = same && memcmp(residual + at, e->left + at, n * sizeof *residual) == 0;
 		zero = zero && is_zero(residual + at, n);
-		memcpy(e->left + at, residual + at, n * sizeof *residual);
 	}
 	s->stats.residuals += !zero;
-	if (!same && !e->unknown[fragment] && !(zero && e->had_reason[fragment]))
+	const bool kept = same && !e->gone[fragment], lost = zero && e->had_reason[fragment];
+	if (!kept && !lost && !e->unknown[fragment])
 		sim_fail(s, "w%d: its contribution to round %llu has %s", host, (unsigned long long)p->round,
-				 zero ? "lost its residual" : "a residual that its latest committed one did not leave");
+				 complaint(same, zero));
+	e->gone[fragment] = e->gone[fragment] || (zero && !same);
 }
 
 void oracle_encoded(struct sim *s, int host) {
@@ -118,11 +137,13 @@ void oracle_commits_residual(struct sim *s, const struct sim_contribution *c) {
 	if (c->left != NULL)
 		left_is(s, e, c->round, c->left);
 	e->had_reason[fragment] = e->losses != c->losses;
-	e->unknown[fragment] = false;
+	e->unknown[fragment] = e->gone[fragment] = false;
 }
 
 void oracle_adopts(struct sim *s, int host, uint64_t round) {
 	struct sim_residual *e = &s->oracle.residuals[host];
-	if (e->encoded == round)
-		left_is(s, e, round, e->next);
+	if (e->encoded != round)
+		return;
+	left_is(s, e, round, e->next);
+	e->gone[fragment_of(s, round)] = false;
 }

@@ -86,12 +86,11 @@ static uint64_t draw_too_many(struct rv_rng *r, const struct sim_options *o) {
 }
 
 /* Only one of them can be in a roster, so with it the others must be enough; and they reach each other only by way of
- * one that can be dialed. (Workers of version 3 dial nobody who is behind.) */
+ * one that can be dialed. */
 static uint64_t draw_undialable(struct rv_rng *r, const struct sim_options *o) {
 	uint64_t set = 0;
 	uint64_t workers = (uint64_t)o->n_workers, most = workers - o->min_workers + 1;
 	most = most < workers ? most : workers - 1;
-	most = o->mixed ? 0 : most;
 	for (uint64_t n = most > 0 ? 1 + rv_rng_below(r, most) : 0; n > 0; n--)
 		set |= 1ull << draw_worker(r, o);
 	return set;
@@ -224,7 +223,7 @@ static void plan_flips(struct sim_plan *p, const struct sim_options *o, struct r
 static void plan_dishonest(struct sim_plan *p, const struct sim_options *o) {
 	enum { LEAST_WORKERS = 3, ONE_IN = 8 };
 	struct rv_rng r = rv_rng_of(o->seed, 5);
-	if (o->mixed || o->n_workers < LEAST_WORKERS || (int)o->min_workers == o->n_workers)
+	if (o->n_workers < LEAST_WORKERS || (int)o->min_workers == o->n_workers)
 		return;
 	for (enum sim_fault_kind kind = FAULT_WITHHOLDER; kind <= FAULT_GHOST; kind++) {
 		struct sim_fault *f = rv_rng_below(&r, ONE_IN) == 0 ? append(p, kind) : NULL;
@@ -239,7 +238,7 @@ static void plan_dishonest(struct sim_plan *p, const struct sim_options *o) {
 static void plan_impostor(struct sim_plan *p, const struct sim_options *o) {
 	enum { STREAM = 43, LEAST_WORKERS = 3, ONE_IN = 10 };
 	struct rv_rng r = rv_rng_of(o->seed, STREAM);
-	if (o->mixed || o->n_workers < LEAST_WORKERS || (int)o->min_workers == o->n_workers)
+	if (o->n_workers < LEAST_WORKERS || (int)o->min_workers == o->n_workers)
 		return;
 	struct sim_fault *f = rv_rng_below(&r, ONE_IN) == 0 ? append(p, FAULT_IMPOSTOR) : NULL;
 	if (f == NULL)
@@ -248,10 +247,9 @@ static void plan_impostor(struct sim_plan *p, const struct sim_options *o) {
 	f->peer = (uint8_t)((f->host + 1 + rv_rng_below(&r, (uint64_t)o->n_workers - 1)) % (uint64_t)o->n_workers);
 }
 
-/* A run whose only copy goes is rolled back: version 3 knows no rollbacks, and where not all can be dialed the copy that
- * is left may be out of reach. */
-static void spare_the_last_copy(struct sim_plan *p, const struct sim_options *o) {
-	bool spare = o->mixed;
+/* A run whose only copy goes is rolled back: where not all can be dialed the copy that is left may be out of reach. */
+static void spare_the_last_copy(struct sim_plan *p) {
+	bool spare = false;
 	for (int i = 0; i < p->n; i++)
 		spare = spare || p->faults[i].kind == FAULT_NAT;
 	for (int i = 0; i < p->n && spare; i++)
@@ -272,7 +270,7 @@ void sim_plan_of(const struct sim_options *o, struct sim_plan *p) {
 	plan_at_times(p, o, &r);
 	plan_dishonest(p, o);
 	plan_impostor(p, o);
-	spare_the_last_copy(p, o);
+	spare_the_last_copy(p);
 }
 
 /* ---- for people ---- */

@@ -73,11 +73,10 @@ static enum stream_io handshake(struct stream *s, struct rv_errtext *et) {
 	return state(s) ? STREAM_DONE : STREAM_FAULT;
 }
 
-static enum rv_err secured(struct stream *s, uint8_t key[NET_KEY_BYTES], bool *slices, struct rv_errtext *et) {
+static enum rv_err secured(struct stream *s, uint8_t key[NET_KEY_BYTES], struct rv_errtext *et) {
 	const struct secured *c = s->self;
 	(void)et;
 	memcpy(key, c->theirs.key, NET_KEY_BYTES);
-	*slices = true;
 	return RV_OK;
 }
 

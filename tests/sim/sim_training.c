@@ -161,7 +161,7 @@ void training_resume(struct sim *s, int host, const struct recovered *found) {
 	bool exact = found->has_replica && info->round == w->global.round && rv_hash_equal(&info->chain, &w->global.chain);
 	if (found->has_replica)
 		files_read_replica(s, found->replica_payload, &w->replica);
-	oracle_loses_residual(s, host);
+	oracle_resumes_residual(s, host);
 	participant_resume(&w->participant, &w->global, exact, info->steps_done, info->tokens);
 	if (w->participant.contribution.has_next)
 		encoded(s, host);

@@ -3,8 +3,6 @@
 
 #include "train/text/tokenizer/byte_level.h"
 
-#include <string.h>
-
 static void bytes_and_characters_are_a_bijection(void **state) {
 	(void)state;
 	bool seen[0x200] = {false};

@@ -4,7 +4,6 @@
 
 #include "base/assert.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <sqlite3.h>

@@ -2,7 +2,6 @@
  * the libraries that are linked with them. */
 #include "tests/torture/power.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -17,7 +17,7 @@
 #include "base/chain.h"
 #include "coordinator/backup/backup.h"
 #include "coordinator/store/run_dir.h"
-#include "coordinator/store/store.h"
+#include "coordinator/store/sqlite.h"
 #include "tests/torture/power.h"
 #include "tests/torture/state_scene.h"
 #include "tests/torture/torture.h"
@@ -383,7 +383,7 @@ static void append(struct store *s, uint64_t from, uint64_t to, struct stored *a
 	struct rv_errtext et = {0};
 	for (uint64_t id = from; id <= to; id++) {
 		const struct core_record rec = record(id);
-		ok(store_sqlite_ops.append(s, &rec, NULL, &et), &et);
+		ok(s->ops->append(s, &rec, NULL, &et), &et);
 		a->records = id;
 	}
 }
@@ -398,14 +398,14 @@ static void use_store(void *ctx, void *acknowledged) {
 	struct stored *a = acknowledged;
 	struct store *s;
 	struct rv_errtext et = {0};
-	ok(store_create(p->d.store, run_id, config, &et), &et);
+	ok(sqlite_store_create(p->d.store, run_id, config, &et), &et);
 	a->created = true;
-	ok(store_open(p->d.store, &s, &et), &et);
-	ok(store_sqlite_ops.token_add(s, &p->token, 7, &et), &et);
+	ok(sqlite_store_open(p->d.store, &s, &et), &et);
+	ok(s->ops->token_add(s, &p->token, 7, &et), &et);
 	a->has_token = true;
 	append(s, 1, 4, a);
 	store_close(s);
-	ok(store_open(p->d.store, &s, &et), &et);
+	ok(sqlite_store_open(p->d.store, &s, &et), &et);
 	append(s, 5, 8, a);
 	store_close(s);
 }
@@ -421,9 +421,9 @@ static uint64_t records_in(const char *path, const struct rv_hash *token, bool *
 	struct store *s;
 	struct rv_errtext et = {0};
 	uint64_t n = 0;
-	ok(store_open(path, &s, &et), &et);
-	ok(store_each_record(s, count, &n, &et), &et);
-	ok(store_sqlite_ops.token_valid(s, token, has_token, &et), &et);
+	ok(sqlite_store_open(path, &s, &et), &et);
+	ok(s->ops->each(s, count, &n, &et), &et);
+	ok(s->ops->token_valid(s, token, has_token, &et), &et);
 	store_close(s);
 	return n;
 }
@@ -434,7 +434,7 @@ static void check_store(void *ctx, const void *acknowledged) {
 	struct rv_errtext et = {0};
 	bool has_token;
 	if (!a->created && access(p->d.store, F_OK) != 0) /* then it can be made now */
-		ok(store_create(p->d.store, run_id, config, &et), &et);
+		ok(sqlite_store_create(p->d.store, run_id, config, &et), &et);
 	uint64_t n = records_in(p->d.store, &p->token, &has_token);
 	assert_in_range(n, a->records, a->records + 1);
 	assert_true(has_token || !a->has_token);
@@ -462,13 +462,13 @@ static void begin_restore(void *ctx) {
 	struct store *s;
 	struct rv_errtext et = {0};
 	begin_store(ctx);
-	ok(store_create(p->d.store, run_id, config, &et), &et);
-	ok(store_open(p->d.store, &s, &et), &et);
+	ok(sqlite_store_create(p->d.store, run_id, config, &et), &et);
+	ok(sqlite_store_open(p->d.store, &s, &et), &et);
 	append(s, 1, IN_BACKUP, &unused);
 	FILE *f = fopen(p->copy, "wb");
 	assert_non_null(f);
 	assert_int_equal(fclose(f), 0);
-	ok(store_sqlite_ops.copy(s, p->copy, &et), &et);
+	ok(s->ops->copy(s, p->copy, &et), &et);
 	store_close(s);
 	f = fopen(p->d.key, "wb");
 	assert_non_null(f);
@@ -482,7 +482,7 @@ static void go_on(void *ctx, void *acknowledged) {
 	const struct place *p = ctx;
 	struct store *s;
 	struct rv_errtext et = {0};
-	ok(store_open(p->d.store, &s, &et), &et);
+	ok(sqlite_store_open(p->d.store, &s, &et), &et);
 	append(s, IN_BACKUP + 1, AT_THE_END, acknowledged);
 }
 
@@ -496,8 +496,8 @@ static void begin_restore_after_a_kill(void *ctx) {
 static enum rv_err copy_earlier(void *ctx, const char *path, struct rv_errtext *et) {
 	const struct place *p = ctx;
 	struct store *s;
-	RV_TRY(store_open(p->copy, &s, et));
-	enum rv_err e = store_sqlite_ops.copy(s, path, et);
+	RV_TRY(sqlite_store_open(p->copy, &s, et));
+	enum rv_err e = s->ops->copy(s, path, et);
 	store_close(s);
 	return e;
 }

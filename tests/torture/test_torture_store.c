@@ -15,7 +15,7 @@
 #include "coordinator/backup/backup.h"
 #include "coordinator/service/service.h"
 #include "coordinator/store/run_dir.h"
-#include "coordinator/store/store.h"
+#include "coordinator/store/sqlite.h"
 #include "tests/torture/torture.h"
 
 enum { RECORDS = 4, TRIALS = 120, PATH_BYTES = 512 };
@@ -83,22 +83,22 @@ static void use_store(struct place *p, struct store *s) {
 	uint64_t tokens;
 	bool valid = false;
 	int n;
-	if (torture_ok(store_sqlite_ops.token_add(s, &p->token_hash, 5, &et), &et))
+	if (torture_ok(s->ops->token_add(s, &p->token_hash, 5, &et), &et))
 		p->token = true;
 	for (uint64_t id = 1; id <= RECORDS; id++) {
 		struct core_record rec = record(id);
 		struct commit_stats c = {.round = id, .participants = 1, .tokens = 10};
-		if (!torture_ok(store_sqlite_ops.append(s, &rec, rec.type == CORE_COMMIT ? &c : NULL, &et), &et))
+		if (!torture_ok(s->ops->append(s, &rec, rec.type == CORE_COMMIT ? &c : NULL, &et), &et))
 			break;
 		p->records = id;
 	}
-	if (torture_ok(store_sqlite_ops.token_valid(s, &p->token_hash, &valid, &et), &et))
+	if (torture_ok(s->ops->token_valid(s, &p->token_hash, &valid, &et), &et))
 		assert_true(valid || !p->token);
-	if (torture_ok(store_commits(s, stats, 4, &n, &et), &et))
+	if (torture_ok(s->ops->commits(s, stats, 4, &n, &et), &et))
 		assert_true(n >= (int)p->records - 1);
-	if (torture_ok(store_total_tokens(s, UINT64_MAX, &tokens, &et), &et))
+	if (torture_ok(s->ops->total_tokens(s, &tokens, &et), &et))
 		assert_true(p->records == 0 || tokens >= 10 * (p->records - 1));
-	if (torture_ok(store_sqlite_ops.copy(s, p->copy, &et), &et))
+	if (torture_ok(s->ops->copy(s, p->copy, &et), &et))
 		p->copied = true;
 }
 
@@ -106,8 +106,8 @@ static void run_store(void *ctx) {
 	struct place *p = ctx;
 	struct store *s = NULL;
 	struct rv_errtext et = {0};
-	p->created = torture_ok(store_create(p->d.store, run_id, config, &et), &et);
-	if (p->created && torture_ok(store_open(p->d.store, &s, &et), &et))
+	p->created = torture_ok(sqlite_store_create(p->d.store, run_id, config, &et), &et);
+	if (p->created && torture_ok(sqlite_store_open(p->d.store, &s, &et), &et))
 		use_store(p, s);
 	store_close(s);
 }
@@ -123,7 +123,7 @@ static uint64_t records_in(const char *path) {
 	struct store *s = NULL;
 	struct rv_errtext et = {0};
 	uint64_t n = 0;
-	if (store_open(path, &s, &et) != RV_OK || store_each_record(s, count, &n, &et) != RV_OK)
+	if (sqlite_store_open(path, &s, &et) != RV_OK || s->ops->each(s, count, &n, &et) != RV_OK)
 		fail_msg("afterwards: %s", et.text);
 	store_close(s);
 	return n;
@@ -135,7 +135,7 @@ static void check_store(void *ctx) {
 	if (!p->created) { /* then it can be made now, unless it could not even be removed */
 		if (faults_kept_files() && access(p->d.store, F_OK) == 0)
 			(void)records_in(p->d.store);
-		else if (store_create(p->d.store, run_id, config, &et) != RV_OK)
+		else if (sqlite_store_create(p->d.store, run_id, config, &et) != RV_OK)
 			fail_msg("after a failed creation: %s", et.text);
 		return;
 	}
@@ -195,13 +195,12 @@ static void use_service(struct place *p, struct store *store) {
 	struct rv_errtext et = {0};
 	struct service_config cfg = {.run = &p->run,
 								 .config = config,
-								 .ops = &store_sqlite_ops,
 								 .store = store,
 								 .dir = p->d.dir,
 								 .rounds_path = p->d.rounds,
 								 .advertise = {.host = "example.org", .port = 7433}};
 	memcpy(cfg.run_id, run_id, sizeof cfg.run_id);
-	if (!torture_ok(service_new(&cfg, 1, &s, &et), &et) || !torture_ok(service_load(s, store, &et), &et)) {
+	if (!torture_ok(service_new(&cfg, 1, &s, &et), &et) || !torture_ok(service_load(s, &et), &et)) {
 		service_free(s);
 		return;
 	}
@@ -218,8 +217,8 @@ static void run_service(void *ctx) {
 	struct place *p = ctx;
 	struct store *store = NULL;
 	struct rv_errtext et = {0};
-	p->created = torture_ok(store_create(p->d.store, run_id, config, &et), &et);
-	if (p->created && torture_ok(store_open(p->d.store, &store, &et), &et))
+	p->created = torture_ok(sqlite_store_create(p->d.store, run_id, config, &et), &et);
+	if (p->created && torture_ok(sqlite_store_open(p->d.store, &store, &et), &et))
 		use_service(p, store);
 	store_close(store);
 }
@@ -241,7 +240,7 @@ static void check_service(void *ctx) {
 		check_store(p);
 		return;
 	}
-	if (store_open(p->d.store, &s, &et) != RV_OK || store_each_record(s, count_members, &members, &et) != RV_OK)
+	if (sqlite_store_open(p->d.store, &s, &et) != RV_OK || s->ops->each(s, count_members, &members, &et) != RV_OK)
 		fail_msg("afterwards: %s", et.text);
 	assert_true(members >= p->members);
 	store_close(s);
@@ -258,11 +257,11 @@ static void make_run(void *ctx) {
 	struct store *s = NULL;
 	struct rv_errtext et = {0};
 	begin(p);
-	assert_int_equal(store_create(p->d.store, run_id, config, &et), RV_OK);
-	assert_int_equal(store_open(p->d.store, &s, &et), RV_OK);
+	assert_int_equal(sqlite_store_create(p->d.store, run_id, config, &et), RV_OK);
+	assert_int_equal(sqlite_store_open(p->d.store, &s, &et), RV_OK);
 	struct core_record rec = {.id = 1, .type = CORE_MEMBER, .member = 0, .name = "first", .doc_seq = 7};
-	assert_int_equal(store_sqlite_ops.append(s, &rec, NULL, &et), RV_OK);
-	assert_int_equal(store_sqlite_ops.copy(s, p->copy, &et), RV_OK);
+	assert_int_equal(s->ops->append(s, &rec, NULL, &et), RV_OK);
+	assert_int_equal(s->ops->copy(s, p->copy, &et), RV_OK);
 	store_close(s);
 	FILE *f = fopen(p->d.key, "wb");
 	assert_non_null(f);
@@ -273,9 +272,9 @@ static void make_run(void *ctx) {
 static enum rv_err copy_again(void *ctx, const char *path, struct rv_errtext *et) {
 	const struct place *p = ctx;
 	struct store *s = NULL;
-	enum rv_err e = store_open(p->copy, &s, et);
+	enum rv_err e = sqlite_store_open(p->copy, &s, et);
 	if (e == RV_OK)
-		e = store_sqlite_ops.copy(s, path, et);
+		e = s->ops->copy(s, path, et);
 	store_close(s);
 	return e;
 }

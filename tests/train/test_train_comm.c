@@ -57,7 +57,6 @@ static void world_init(struct world *w, int n) {
 			w->host[m][i] = w->x[m][i] = value_of(m, i);
 	}
 	assert_int_equal(comm_group_new(w->be, n, &w->group, NULL), RV_OK);
-	assert_string_equal(comm_group_name(w->group), "host threads");
 	assert_int_equal(team_new(n, &w->team, NULL), RV_OK);
 	team_run(w->team, join, w);
 }

@@ -3,7 +3,6 @@
 #include "tests/train/model_fixture.h"
 
 #include <math.h>
-#include <string.h>
 
 #define TOLERANCE 2e-5 /* of the largest logit: sums in another order */
 

@@ -4,7 +4,6 @@
 #include "train/text/permute.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static void assert_bijection(uint64_t n, uint64_t key) {
 	uint8_t *seen = calloc(n, 1);

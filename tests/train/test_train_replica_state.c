@@ -2,7 +2,6 @@
 #include "tests/train/train_fixture.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct fixture {
 	struct fixture_run run;

@@ -6,7 +6,6 @@
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static void on_notice(void *ctx, enum rv_err why, const char *text) {

@@ -223,7 +223,7 @@ static bool asked_twice(const struct plane *p) {
 	return atomic_load(&p->configs_asked) >= 2;
 }
 
-/* Asked for until it is answered; an earlier release has none. */
+/* Asked for until it is answered. */
 static void the_configuration_is_asked_for_before_the_join(void **state) {
 	struct plane *p = *state;
 	atomic_store(&p->holds_documents, true); /* else each poll is answered at once, and pauses outlast all polls */
@@ -234,11 +234,6 @@ static void the_configuration_is_asked_for_before_the_join(void **state) {
 	atomic_store(&p->config_status, 200);
 	poll_until(p, has_config);
 	assert_string_equal(p->config, "rounds = 7\n");
-	atomic_store(&p->config_status, 404);
-	p->configs = 0;
-	control_client_ask_config(p->control);
-	poll_until(p, has_config);
-	assert_string_equal(p->config, "-");
 }
 
 static bool is_reported(const struct plane *p) {

@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
+#include "base/file.h"
 #include "base/json_limits.h"
 
 #include <errno.h>
@@ -45,17 +46,11 @@ static uint64_t dtype_size(const char *dtype) {
 }
 
 static enum rv_err read_at(const struct safetensors *s, void *out, size_t n, uint64_t offset, struct rv_errtext *et) {
-	for (size_t done = 0; done < n;) {
-		ssize_t k = pread(s->fd, (char *)out + done, n - done, (off_t)(offset + done));
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k < 0)
-			return rv_fail_errno(et, errno, "cannot read %s", s->path);
-		if (k == 0)
-			return rv_fail(et, RV_E_CORRUPT, "%s: ends at byte %" PRIu64, s->path, offset + done);
-		done += (size_t)k;
-	}
-	return RV_OK;
+	const ssize_t got = rv_read_at(s->fd, out, n, offset);
+	if (got < 0)
+		return rv_fail_errno(et, errno, "cannot read %s", s->path);
+	return (size_t)got == n ? RV_OK
+							: rv_fail(et, RV_E_CORRUPT, "%s: ends at byte %" PRIu64, s->path, offset + (uint64_t)got);
 }
 
 static enum rv_err parse_shape(const struct safetensors *s, json_t *shape, struct safetensors_tensor *t,

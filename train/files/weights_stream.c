@@ -3,8 +3,6 @@
 
 #include "base/assert.h"
 
-#include <inttypes.h>
-#include <stdint.h>
 #include <stdlib.h>
 
 enum { TRANSPOSE_BLOCK = 32 };

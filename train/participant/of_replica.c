@@ -2,7 +2,6 @@
  * one. */
 #include "train/participant/participant.h"
 
-#include <inttypes.h>
 #include <math.h>
 
 /* ---- theta_local that is not finite, or too far away to be averaged ---- */

@@ -1,7 +1,6 @@
 /* run_tokenizer.c: compares hashes and words the refusals. */
 #include "train/text/run_tokenizer.h"
 
-#include "base/assert.h"
 #include "base/hex.h"
 
 #include <inttypes.h>

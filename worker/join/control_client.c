@@ -23,7 +23,6 @@ enum {
 	HTTP_OK = 200,
 	HTTP_NO_CONTENT = 204,
 	HTTP_BAD_REQUEST = 400,
-	HTTP_NOT_FOUND = 404,
 	HTTP_TIMEOUT = 408,
 	HTTP_CONFLICT = 409,
 	HTTP_TOO_MANY = 429,
@@ -160,14 +159,13 @@ static void config_done(void *ctx, const struct http_reply *r) {
 	struct control_client *c = k->c;
 	if (is_impostor(k, r))
 		return;
-	bool unknown = r->err == RV_OK && r->status == HTTP_NOT_FOUND; /* an earlier release */
-	if (!unknown && (r->err != RV_OK || r->status != HTTP_OK)) {
+	if (r->err != RV_OK || r->status != HTTP_OK) {
 		not_ok(k, r, "configuration");
 		return;
 	}
 	succeeded(k);
 	k->wanted = false;
-	c->owner.on_config(c->owner.ctx, unknown ? NULL : r->body ? (const char *)r->body : "");
+	c->owner.on_config(c->owner.ctx, r->body ? (const char *)r->body : "");
 }
 
 static void start_config(struct control_client *c) {
@@ -253,7 +251,7 @@ static void report_done(void *ctx, const struct http_reply *r) {
 	struct call *k = ctx;
 	struct control_client *c = k->c;
 	if (r->err == RV_OK && r->status == HTTP_CONFLICT && c->report_version > CONTROL_VERSION_MIN) {
-		c->version = CONTROL_VERSION_MIN; /* an older release has taken the coordinator's place */
+		c->version = CONTROL_VERSION_MIN; /* another release has taken the coordinator's place */
 		failed(k, "report: the coordinator speaks another version of the protocol than before");
 		return;
 	}

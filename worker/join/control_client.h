@@ -33,8 +33,7 @@ struct control_ops {
 
 struct control_client_owner {
 	void *ctx;
-	/* Takes the run's configuration, unchecked `key = value` lines; NULL: the coordinator does not
-	 * send it. */
+	/* Takes the run's configuration, unchecked `key = value` lines. */
 	void (*on_config)(void *ctx, const char *text);
 	/* Takes the answer to the join, borrowed for the call. */
 	void (*on_joined)(void *ctx, const struct join_reply *reply);

@@ -5,7 +5,6 @@
 #include "worker/session/member_set.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 /* ---- documents ---- */
 

@@ -25,18 +25,15 @@ static void send_join(struct session *s) {
 	control_client_join(s->control, &rq);
 }
 
-/* Checks the run's configuration; NULL: the coordinator's release is too old to send it. */
+/* Checks the run's configuration. */
 static enum rv_err check_config(struct session *s, const char *text, struct rv_errtext *et) {
 	struct run_config run;
-	if (!text)
-		return RV_OK;
 	enum rv_err e = run_config_parse(&run, "the run's configuration", text, et);
 	if (e != RV_OK)
 		return rv_fail_context(
 			et, e,
 			"this program cannot take part in the run; if it is older than the coordinator's, update "
 			"it. What it does not know");
-	s->preflighted = true;
 	return session_preflight(s, &run, et);
 }
 

@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <string.h>
 #include <sys/statvfs.h>
 
 enum rv_err session_check_shard(const struct session *s, int64_t data_shards, struct rv_errtext *et) {

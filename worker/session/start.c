@@ -25,8 +25,6 @@ static void wake(void *ctx) {
 static enum rv_err open_trainer(struct session *s, struct rv_errtext *et) {
 	const struct run_config *run = &s->member.config;
 	RV_TRY(session_check_shard(s, run->data_shards, et));
-	if (!s->preflighted && s->joined_now)
-		RV_TRY(session_check_disk(s, run, et));
 	uint32_t shard = s->opt->shard >= 0 ? (uint32_t)s->opt->shard : s->member.member % (uint32_t)run->data_shards;
 	struct trainer_config cfg = {.run = run,
 								 .run_hash = s->member.run_hash,

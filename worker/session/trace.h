@@ -20,7 +20,7 @@ struct trace;
 /* The members whose contributions an attempt averages, from its REDUCE document. */
 struct trace_roster {
 	uint64_t round;
-	uint32_t attempt; /* 0 in a trace of an older version, which wrote it with the outer step */
+	uint32_t attempt;
 	int n;
 	struct {
 		uint32_t member, weight;

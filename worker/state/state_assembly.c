@@ -3,6 +3,7 @@
 #include "worker/state/state_assembly.h"
 
 #include "base/assert.h"
+#include "base/file.h"
 #include "worker/state/statestore_internal.h"
 
 #include <dirent.h>
@@ -41,33 +42,17 @@ static void part_path(const struct state_assembly *a, char out[STATESTORE_PATH_B
 
 static enum rv_err write_at(const struct state_assembly *a, const void *data, size_t n, uint64_t at,
 							struct rv_errtext *et) {
-	const uint8_t *from = data;
 	if (a->memory) {
 		memcpy(a->memory->data + at, data, n);
 		return RV_OK;
 	}
-	for (size_t done = 0; done < n;) {
-		ssize_t k = pwrite(a->fd, from + done, n - done, (off_t)(at + done));
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k < 0)
-			return rv_fail_errno(et, errno, "%s/snapshot-%" PRIu64 ".part: cannot write", a->store->dir, a->id.round);
-		done += (size_t)k;
-	}
-	return RV_OK;
+	return rv_write_at(a->fd, data, n, at)
+			   ? RV_OK
+			   : rv_fail_errno(et, errno, "%s/snapshot-%" PRIu64 ".part: cannot write", a->store->dir, a->id.round);
 }
 
 static bool read_at(const struct state_assembly *a, void *out, size_t n, uint64_t at) {
-	uint8_t *to = out;
-	for (size_t got = 0; got < n;) {
-		ssize_t k = pread(a->fd, to + got, n - got, (off_t)(at + got));
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k <= 0)
-			return false;
-		got += (size_t)k;
-	}
-	return true;
+	return rv_read_at(a->fd, out, n, at) == (ssize_t)n;
 }
 
 static uint64_t place_of(const struct state_assembly *a, uint32_t i, size_t *bytes) {
@@ -226,16 +211,6 @@ void state_assembly_free(struct state_assembly *a) {
 	state_packer_free(a->packer);
 	free(a->piece);
 	free(a);
-}
-
-void state_assembly_discard(struct state_assembly *a) {
-	if (a && a->id.kind == STATE_KIND_SNAPSHOT && !a->memory)
-		(void)statestore_remove(a->store, STATE_FILE_PART, a->id.round, NULL);
-	state_assembly_free(a);
-}
-
-const struct state_id *state_assembly_id(const struct state_assembly *a) {
-	return &a->id;
 }
 
 const struct rv_hash *state_assembly_manifest(const struct state_assembly *a) {

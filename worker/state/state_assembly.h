@@ -21,10 +21,6 @@ enum rv_err state_assembly_new(const struct statestore *s, const struct state_id
 							   struct rv_errtext *et);
 /* Frees the assembly and keeps snapshot-R.part for a later one. `a` may be NULL. */
 void state_assembly_free(struct state_assembly *a);
-/* Frees the assembly and removes its unusable part. `a` may be NULL. */
-void state_assembly_discard(struct state_assembly *a);
-
-const struct state_id *state_assembly_id(const struct state_assembly *a);
 /* Takes the manifest (state_manifest_hashes() hashes), once. RV_E_CORRUPT: it does not make the committed hash, which is
  * the donor's fault. RV_E_NOMEM, RV_E_IO: a local fault. */
 enum rv_err state_assembly_set_manifest(struct state_assembly *a, const struct rv_hash *manifest,

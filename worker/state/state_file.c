@@ -2,6 +2,7 @@
 #include "worker/state/state_file.h"
 
 #include "base/assert.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,20 +36,14 @@ static enum rv_err read_memory(const struct blob *b, void *out, size_t n, uint64
 }
 
 static enum rv_err read_at(const struct state_file *f, void *out, size_t n, uint64_t at, struct rv_errtext *et) {
-	uint8_t *to = out;
 	if (f->memory)
 		return read_memory(f->memory, out, n, at, et);
-	for (size_t got = 0; got < n;) {
-		ssize_t k = pread(f->fd, to + got, n - got, (off_t)(at + got));
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k < 0)
-			return rv_fail_errno(et, errno, "cannot read at byte %llu", (unsigned long long)(at + got));
-		if (k == 0)
-			return rv_fail(et, RV_E_CORRUPT, "cut short: it ends at byte %llu", (unsigned long long)(at + got));
-		got += (size_t)k;
-	}
-	return RV_OK;
+	const ssize_t got = rv_read_at(f->fd, out, n, at);
+	if (got < 0)
+		return rv_fail_errno(et, errno, "cannot read at byte %llu", (unsigned long long)at);
+	return (size_t)got == n
+			   ? RV_OK
+			   : rv_fail(et, RV_E_CORRUPT, "cut short: it ends at byte %llu", (unsigned long long)(at + (uint64_t)got));
 }
 
 static enum rv_err no_memory(struct rv_errtext *et) {

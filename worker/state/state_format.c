@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { SNAPSHOT_VERSION = 2, LOG_VERSION = 2, REPLICA_VERSION = 1, MAGIC_BYTES = 8 };
+enum { SNAPSHOT_VERSION = 1, LOG_VERSION = 1, REPLICA_VERSION = 1, MAGIC_BYTES = 8 };
 
 static const char snapshot_magic[MAGIC_BYTES] = "RVSNAP", log_magic[MAGIC_BYTES] = "RVLOG",
 				  replica_magic[MAGIC_BYTES] = "RVREPL";
@@ -40,7 +40,10 @@ static enum rv_err read_begin(struct rv_reader *r, const char *magic, uint32_t v
 		return rv_fail(et, RV_E_CORRUPT, "does not begin with %s", magic);
 	uint32_t found = rv_read_u32(r);
 	if (found != version)
-		return rv_fail(et, RV_E_UNSUPPORTED, "version %u of the format; this program reads %u", found, version);
+		return rv_fail(
+			et, RV_E_UNSUPPORTED,
+			"version %u of the format, this program reads version %u: use the release that wrote it, or a later one",
+			found, version);
 	struct rv_hash check = rv_hash_of(header, summed), run;
 	if (memcmp(check.b, header + summed, RV_HASH_BYTES) != 0)
 		return rv_fail(et, RV_E_CORRUPT, "its header is damaged (check does not match)");

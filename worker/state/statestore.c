@@ -1,7 +1,6 @@
 /* statestore.c: the files in --dir: their names, how they are written and opened. */
 #include "worker/state/statestore_internal.h"
 
-#include "base/assert.h"
 #include "base/file.h"
 
 #include <errno.h>

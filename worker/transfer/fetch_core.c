@@ -363,14 +363,6 @@ int64_t fetch_core_deadline_us(const struct fetch_core *c) {
 	return deadline;
 }
 
-uint64_t fetch_core_owing(const struct fetch_core *c) {
-	uint64_t set = 0;
-	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++)
-		if (c->donors[m].n > 0)
-			set |= UINT64_C(1) << m;
-	return set;
-}
-
 bool fetch_core_nowhere(const struct fetch_core *c, int slot) {
 	bool any = false;
 	for (int m = 0; m < NET_MAX_MEMBERS; m++) {

@@ -115,7 +115,5 @@ const struct rv_hash *fetch_core_manifest(const struct fetch_core *c, int slot);
 /* Returns true if at least one donor can be asked, and each of those has answered NONE for
  * `slot`. */
 bool fetch_core_nowhere(const struct fetch_core *c, int slot);
-/* Returns the set of members that owe an answer. */
-uint64_t fetch_core_owing(const struct fetch_core *c);
 
 #endif

@@ -2,6 +2,7 @@
 #include "train/text/tokenizer/mapped_file.h"
 
 #include "base/assert.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -72,17 +73,6 @@ void mapped_file_close(struct mapped_file *m) {
 	*m = (struct mapped_file){.fd = -1};
 }
 
-/* Reads from the file: slower, and safe from truncation too. */
-static bool read_all(int fd, size_t from, size_t n, uint8_t *out) {
-	for (size_t at = 0; at < n;) {
-		ssize_t got = pread(fd, out + at, n - at, (off_t)(from + at));
-		if (got == 0 || (got < 0 && errno != EINTR))
-			return false;
-		at += got > 0 ? (size_t)got : 0;
-	}
-	return true;
-}
-
 enum rv_err mapped_file_read(const struct mapped_file *m, size_t from, size_t n, void *out, struct rv_errtext *et) {
 	RV_ASSERT(from <= m->bytes && n <= m->bytes - from);
 	if (n == 0)
@@ -90,7 +80,8 @@ enum rv_err mapped_file_read(const struct mapped_file *m, size_t from, size_t n,
 	ssize_t got = copy(m, from, n, out);
 	if (got == (ssize_t)n)
 		return RV_OK;
-	if (forbidden(got) && m->fd >= 0 && read_all(m->fd, from, n, out))
+	/* Reads from the file: slower, and safe from truncation too. */
+	if (forbidden(got) && m->fd >= 0 && rv_read_at(m->fd, out, n, from) == (ssize_t)n)
 		return RV_OK;
 	return rv_fail(et, RV_E_IO,
 				   "training data %s: bytes %zu to %zu of %zu cannot be read: the file was cut short while it "

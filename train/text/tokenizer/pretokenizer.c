@@ -8,7 +8,6 @@
 
 #include <pcre2.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
 	JIT_STACK_START_BYTES = 64 << 10,

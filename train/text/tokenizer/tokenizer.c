@@ -4,7 +4,6 @@
 #include "base/file.h"
 #include "train/text/tokenizer/tokenizer_internal.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,8 +1,7 @@
-/* store.c: see store.h. */
-#include "coordinator/store/store.h"
+/* sqlite.c: see sqlite.h. */
+#include "coordinator/store/sqlite.h"
 
 #include "base/assert.h"
-#include "base/capped.h"
 #include "base/failpoint.h"
 #include "base/file.h"
 #include "coordinator/store/record.h"
@@ -30,7 +29,7 @@ enum statement {
 	GET_RUN,
 	ALL_RECORDS,
 	LAST_COMMITS,
-	EACH_TOKENS,
+	SUM_TOKENS,
 	DROP_COMMITS,
 	BEGIN,
 	COMMIT,
@@ -52,7 +51,7 @@ static const char *const sql[N_STATEMENTS] = {
 	[LAST_COMMITS] = ("SELECT * FROM (SELECT round, attempt, participants, tokens, loss, tokens_per_s, tx_bytes,"
 					  " compute_us, reduce_us, wall_us, duration_us FROM commits ORDER BY round DESC LIMIT ?)"
 					  " ORDER BY round"),
-	[EACH_TOKENS] = "SELECT tokens, participants FROM commits",
+	[SUM_TOKENS] = "SELECT total(tokens) FROM commits",
 	[DROP_COMMITS] = "DELETE FROM commits WHERE round >= ?",
 	[BEGIN] = "BEGIN IMMEDIATE",
 	[COMMIT] = "COMMIT",
@@ -60,7 +59,8 @@ static const char *const sql[N_STATEMENTS] = {
 
 enum { STORE_FRESH_BYTES = 512 };
 
-struct store {
+struct sqlite_store {
+	struct store store; /* first */
 	sqlite3 *db;
 	sqlite3_stmt *prepared[N_STATEMENTS];
 	char path[512];
@@ -68,7 +68,7 @@ struct store {
 
 /* ---- faults ------------------------------------------------------------------------------------------------------ */
 
-static enum rv_err fail(const struct store *s, struct rv_errtext *et, const char *doing) {
+static enum rv_err fail(const struct sqlite_store *s, struct rv_errtext *et, const char *doing) {
 	int code = sqlite3_errcode(s->db) & 0xff;
 	const char *what = sqlite3_errmsg(s->db);
 	switch (code) {
@@ -86,26 +86,30 @@ static enum rv_err fail(const struct store *s, struct rv_errtext *et, const char
 	}
 }
 
-static enum rv_err run_sql(const struct store *s, const char *text, const char *doing, struct rv_errtext *et) {
+static enum rv_err run_sql(const struct sqlite_store *s, const char *text, const char *doing, struct rv_errtext *et) {
 	return sqlite3_exec(s->db, text, NULL, NULL, NULL) == SQLITE_OK ? RV_OK : fail(s, et, doing);
 }
 
 /* Runs a prepared statement that gives no row; its parameters are bound. */
-static enum rv_err step(struct store *s, enum statement which, const char *doing, struct rv_errtext *et) {
+static enum rv_err step(struct sqlite_store *s, enum statement which, const char *doing, struct rv_errtext *et) {
 	int rc = sqlite3_step(s->prepared[which]);
 	enum rv_err e = rc == SQLITE_DONE ? RV_OK : fail(s, et, doing);
 	(void)sqlite3_reset(s->prepared[which]);
 	return e;
 }
 
-static void roll_back(const struct store *s) {
+static struct sqlite_store *of(struct store *store) {
+	return (struct sqlite_store *)store;
+}
+
+static void roll_back(const struct sqlite_store *s) {
 	if (s->db != NULL && !sqlite3_get_autocommit(s->db))
 		(void)sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
 }
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
-static enum rv_err open_db(struct store *s, const char *path, int flags, struct rv_errtext *et) {
+static enum rv_err open_db(struct sqlite_store *s, const char *path, int flags, struct rv_errtext *et) {
 	if (strlen(path) >= sizeof s->path)
 		return rv_fail(et, RV_E_RANGE, "%s: path is longer than %zu bytes", path, sizeof s->path - 1);
 	(void)snprintf(s->path, sizeof s->path, "%s", path);
@@ -118,7 +122,7 @@ static enum rv_err open_db(struct store *s, const char *path, int flags, struct 
 				   "opening", et);
 }
 
-static enum rv_err read_pragma(const struct store *s, const char *text, int *out, struct rv_errtext *et) {
+static enum rv_err read_pragma(const struct sqlite_store *s, const char *text, int *out, struct rv_errtext *et) {
 	sqlite3_stmt *st = NULL;
 	if (sqlite3_prepare_v2(s->db, text, -1, &st, NULL) != SQLITE_OK || sqlite3_step(st) != SQLITE_ROW) {
 		(void)sqlite3_finalize(st);
@@ -129,59 +133,39 @@ static enum rv_err read_pragma(const struct store *s, const char *text, int *out
 	return RV_OK;
 }
 
-static enum rv_err check_version(const struct store *s, struct rv_errtext *et) {
+static enum rv_err check_version(const struct sqlite_store *s, struct rv_errtext *et) {
 	int application = 0, version = 0;
 	RV_TRY(read_pragma(s, "PRAGMA application_id", &application, et));
 	RV_TRY(read_pragma(s, "PRAGMA user_version", &version, et));
 	if (application != STORE_APPLICATION_ID)
 		return rv_fail(et, RV_E_CORRUPT, "%s: not a store of rivulet-coordinator", s->path);
 	if (version != STORE_SCHEMA_VERSION)
-		return rv_fail(et, RV_E_UNSUPPORTED,
-					   "%s: its schema has version %d, this program knows version %d: use the release that made it",
-					   s->path, version, (int)STORE_SCHEMA_VERSION);
+		return rv_fail(
+			et, RV_E_UNSUPPORTED,
+			"%s: its schema has version %d, this program knows version %d: use the release that made it, or a "
+			"later one",
+			s->path, version, (int)STORE_SCHEMA_VERSION);
 	return RV_OK;
 }
 
-static enum rv_err prepare_all(struct store *s, struct rv_errtext *et) {
+static enum rv_err prepare_all(struct sqlite_store *s, struct rv_errtext *et) {
 	for (int i = 0; i < N_STATEMENTS; i++)
 		if (sqlite3_prepare_v3(s->db, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &s->prepared[i], NULL) != SQLITE_OK)
 			return fail(s, et, "preparing a statement");
 	return RV_OK;
 }
 
-void store_close(struct store *s) {
-	if (s == NULL)
-		return;
+static void release(struct sqlite_store *s) {
 	for (int i = 0; i < N_STATEMENTS; i++)
 		(void)sqlite3_finalize(s->prepared[i]);
 	(void)sqlite3_close(s->db);
 	free(s);
 }
 
-enum rv_err store_open(const char *path, struct store **out, struct rv_errtext *et) {
-	*out = NULL;
-	struct stat st;
-	if (stat(path, &st) != 0)
-		return rv_fail(et, RV_E_NOTFOUND, "%s: not there: `rivulet-coordinator new-run` makes a run", path);
-	struct store *s = calloc(1, sizeof *s);
-	if (s == NULL)
-		return rv_fail(et, RV_E_NOMEM, "%s: no memory to open it", path);
-	enum rv_err e = open_db(s, path, SQLITE_OPEN_READWRITE, et);
-	if (e == RV_OK)
-		e = check_version(s, et);
-	if (e == RV_OK)
-		e = prepare_all(s, et);
-	if (e != RV_OK) {
-		store_close(s);
-		return e;
-	}
-	*out = s;
-	return RV_OK;
-}
-
 /* ---- what the run is --------------------------------------------------------------------------------------------- */
 
-static enum rv_err put_run(struct store *s, const char *key, const void *value, size_t n, struct rv_errtext *et) {
+static enum rv_err put_run(struct sqlite_store *s, const char *key, const void *value, size_t n,
+						   struct rv_errtext *et) {
 	sqlite3_stmt *st = s->prepared[PUT_RUN];
 	(void)sqlite3_bind_text(st, 1, key, -1, SQLITE_STATIC);
 	(void)sqlite3_bind_blob(st, 2, value, (int)n, SQLITE_STATIC);
@@ -189,7 +173,8 @@ static enum rv_err put_run(struct store *s, const char *key, const void *value, 
 }
 
 /* *n: bytes copied, 0 when there is no such key. RV_E_CORRUPT when there are more than cap. */
-static enum rv_err get_run(struct store *s, const char *key, void *out, size_t cap, size_t *n, struct rv_errtext *et) {
+static enum rv_err get_run(struct sqlite_store *s, const char *key, void *out, size_t cap, size_t *n,
+						   struct rv_errtext *et) {
 	sqlite3_stmt *st = s->prepared[GET_RUN];
 	enum rv_err e = RV_OK;
 	*n = 0;
@@ -208,7 +193,7 @@ static enum rv_err get_run(struct store *s, const char *key, void *out, size_t c
 	return e;
 }
 
-static enum rv_err fill_new(struct store *s, const uint8_t run_id[NET_RUN_ID_BYTES], const char *config,
+static enum rv_err fill_new(struct sqlite_store *s, const uint8_t run_id[NET_RUN_ID_BYTES], const char *config,
 							struct rv_errtext *et) {
 	char pragmas[128];
 	(void)snprintf(pragmas, sizeof pragmas, "PRAGMA application_id=%d; PRAGMA user_version=%d;",
@@ -236,7 +221,7 @@ static void remove_unfinished(const char *fresh) {
 static enum rv_err make_fresh(const char *fresh, const uint8_t run_id[NET_RUN_ID_BYTES], const char *config,
 							  struct rv_errtext *et) {
 	char wal[STORE_FRESH_BYTES + 16];
-	struct store *s = calloc(1, sizeof *s);
+	struct sqlite_store *s = calloc(1, sizeof *s);
 	if (s == NULL)
 		return rv_fail(et, RV_E_NOMEM, "%s: no memory to make it", fresh);
 	enum rv_err e = open_db(s, fresh, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, et);
@@ -244,15 +229,15 @@ static enum rv_err make_fresh(const char *fresh, const uint8_t run_id[NET_RUN_ID
 		e = fill_new(s, run_id, config, et);
 	if (e != RV_OK)
 		roll_back(s);
-	store_close(s);
+	release(s);
 	(void)snprintf(wal, sizeof wal, "%s-wal", fresh);
 	if (e == RV_OK && access(wal, F_OK) == 0)
 		e = rv_fail(et, RV_E_FULL, "%s: its last part could not be written: is the disk full?", fresh);
 	return e;
 }
 
-enum rv_err store_create(const char *path, const uint8_t run_id[NET_RUN_ID_BYTES], const char *config,
-						 struct rv_errtext *et) {
+enum rv_err sqlite_store_create(const char *path, const uint8_t run_id[NET_RUN_ID_BYTES], const char *config,
+								struct rv_errtext *et) {
 	struct stat st;
 	char fresh[STORE_FRESH_BYTES];
 	if (stat(path, &st) == 0)
@@ -274,8 +259,9 @@ enum rv_err store_create(const char *path, const uint8_t run_id[NET_RUN_ID_BYTES
 	return e;
 }
 
-enum rv_err store_run(struct store *s, uint8_t run_id[NET_RUN_ID_BYTES], char config[NET_MAX_CONFIG_BYTES],
-					  struct rv_errtext *et) {
+static enum rv_err run(struct store *store, uint8_t run_id[NET_RUN_ID_BYTES], char config[NET_MAX_CONFIG_BYTES],
+					   struct rv_errtext *et) {
+	struct sqlite_store *s = of(store);
 	size_t n = 0;
 	RV_TRY(get_run(s, "run_id", run_id, NET_RUN_ID_BYTES, &n, et));
 	if (n != NET_RUN_ID_BYTES)
@@ -285,20 +271,20 @@ enum rv_err store_run(struct store *s, uint8_t run_id[NET_RUN_ID_BYTES], char co
 	return RV_OK;
 }
 
-enum rv_err store_set(struct store *s, const char *key, const char *value, struct rv_errtext *et) {
-	return put_run(s, key, value, strlen(value), et);
+static enum rv_err set(struct store *store, const char *name, const char *value, struct rv_errtext *et) {
+	return put_run(of(store), name, value, strlen(value), et);
 }
 
-enum rv_err store_get(struct store *s, const char *key, char *out, size_t cap, struct rv_errtext *et) {
+static enum rv_err get(struct store *store, const char *name, char *out, size_t cap, struct rv_errtext *et) {
 	size_t n = 0;
-	RV_TRY(get_run(s, key, out, cap - 1, &n, et));
+	RV_TRY(get_run(of(store), name, out, cap - 1, &n, et));
 	out[n] = '\0';
 	return RV_OK;
 }
 
 /* ---- copies ---- */
 
-static enum rv_err check_pages(struct store *s, struct rv_errtext *et) {
+static enum rv_err check_pages(struct sqlite_store *s, struct rv_errtext *et) {
 	static const char fine[] = "ok";
 	sqlite3_stmt *st = NULL;
 	if (sqlite3_prepare_v2(s->db, "PRAGMA integrity_check(1)", -1, &st, NULL) != SQLITE_OK ||
@@ -325,8 +311,8 @@ static enum rv_err check_empty(const char *path, struct rv_errtext *et) {
 }
 
 /* VACUUM makes pages anew from whatever it finds, so damage is looked for before. */
-static enum rv_err copy(void *store, const char *path, struct rv_errtext *et) {
-	struct store *s = store;
+static enum rv_err copy(struct store *store, const char *path, struct rv_errtext *et) {
+	struct sqlite_store *s = of(store);
 	sqlite3_stmt *st = NULL;
 	RV_TRY(check_empty(path, et));
 	RV_TRY(check_pages(s, et));
@@ -339,7 +325,7 @@ static enum rv_err copy(void *store, const char *path, struct rv_errtext *et) {
 
 /* ---- records ----------------------------------------------------------------------------------------------------- */
 
-static enum rv_err put_record(struct store *s, const struct core_record *rec, struct rv_errtext *et) {
+static enum rv_err put_record(struct sqlite_store *s, const struct core_record *rec, struct rv_errtext *et) {
 	uint8_t body[RECORD_MAX_BYTES];
 	struct rv_writer w = rv_writer_of(body, sizeof body);
 	record_encode(rec, &w);
@@ -354,7 +340,7 @@ static enum rv_err put_record(struct store *s, const struct core_record *rec, st
 	return step(s, PUT_RECORD, "writing a record", et);
 }
 
-static enum rv_err put_member(struct store *s, const struct core_record *rec, struct rv_errtext *et) {
+static enum rv_err put_member(struct sqlite_store *s, const struct core_record *rec, struct rv_errtext *et) {
 	sqlite3_stmt *st = s->prepared[PUT_MEMBER];
 	(void)sqlite3_bind_int64(st, 1, rec->member);
 	(void)sqlite3_bind_blob(st, 2, rec->key, NET_KEY_BYTES, SQLITE_STATIC);
@@ -378,7 +364,7 @@ static double real(double v) {
 	return isfinite(v) ? v : 0;
 }
 
-static enum rv_err put_commit(struct store *s, const struct commit_stats *c, struct rv_errtext *et) {
+static enum rv_err put_commit(struct sqlite_store *s, const struct commit_stats *c, struct rv_errtext *et) {
 	sqlite3_stmt *st = s->prepared[PUT_COMMIT];
 	(void)sqlite3_bind_int64(st, 1, (int64_t)c->round);
 	(void)sqlite3_bind_int64(st, 2, c->attempt);
@@ -395,12 +381,12 @@ static enum rv_err put_commit(struct store *s, const struct commit_stats *c, str
 }
 
 /* They are taken back; the records still tell of them. */
-static enum rv_err drop_commits(struct store *s, uint64_t from_round, struct rv_errtext *et) {
+static enum rv_err drop_commits(struct sqlite_store *s, uint64_t from_round, struct rv_errtext *et) {
 	(void)sqlite3_bind_int64(s->prepared[DROP_COMMITS], 1, (int64_t)from_round);
 	return step(s, DROP_COMMITS, "dropping commits", et);
 }
 
-static enum rv_err append_all(struct store *s, const struct core_record *rec, const struct commit_stats *stats,
+static enum rv_err append_all(struct sqlite_store *s, const struct core_record *rec, const struct commit_stats *stats,
 							  struct rv_errtext *et) {
 	RV_TRY(step(s, BEGIN, "starting a transaction", et));
 	RV_TRY(put_record(s, rec, et));
@@ -414,17 +400,17 @@ static enum rv_err append_all(struct store *s, const struct core_record *rec, co
 	return step(s, COMMIT, "committing a record", et);
 }
 
-static enum rv_err append(void *store, const struct core_record *rec, const struct commit_stats *stats,
+static enum rv_err append(struct store *store, const struct core_record *rec, const struct commit_stats *stats,
 						  struct rv_errtext *et) {
-	enum rv_err e = append_all(store, rec, stats, et);
+	struct sqlite_store *s = of(store);
+	enum rv_err e = append_all(s, rec, stats, et);
 	if (e != RV_OK)
-		roll_back(store);
+		roll_back(s);
 	return e;
 }
 
-static enum rv_err each_row(struct store *s, sqlite3_stmt *st,
-							enum rv_err (*each)(void *ctx, const struct core_record *rec, struct rv_errtext *et),
-							void *ctx, struct rv_errtext *et) {
+static enum rv_err each_row(const struct sqlite_store *s, sqlite3_stmt *st, store_take *take, void *ctx,
+							struct rv_errtext *et) {
 	int64_t id = sqlite3_column_int64(st, 0);
 	const void *body = sqlite3_column_blob(st, 1);
 	size_t n = (size_t)sqlite3_column_bytes(st, 1);
@@ -437,18 +423,17 @@ static enum rv_err each_row(struct store *s, sqlite3_stmt *st,
 	if (e == RV_OK && rec.id != (uint64_t)id)
 		e = rv_fail(et, RV_E_CORRUPT, "it says that it is record %llu", (unsigned long long)rec.id);
 	if (e == RV_OK)
-		e = each(ctx, &rec, et);
+		e = take(ctx, &rec, et);
 	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s: record %lld", s->path, (long long)id);
 }
 
-enum rv_err store_each_record(struct store *s,
-							  enum rv_err (*each)(void *ctx, const struct core_record *rec, struct rv_errtext *et),
-							  void *ctx, struct rv_errtext *et) {
+static enum rv_err each(struct store *store, store_take *take, void *ctx, struct rv_errtext *et) {
+	struct sqlite_store *s = of(store);
 	sqlite3_stmt *st = s->prepared[ALL_RECORDS];
 	enum rv_err e = RV_OK;
 	int rc = SQLITE_ROW;
 	while (e == RV_OK && (rc = sqlite3_step(st)) == SQLITE_ROW)
-		e = each_row(s, st, each, ctx, et);
+		e = each_row(s, st, take, ctx, et);
 	if (e == RV_OK && rc != SQLITE_DONE)
 		e = fail(s, et, "reading the records");
 	(void)sqlite3_reset(st);
@@ -457,16 +442,16 @@ enum rv_err store_each_record(struct store *s,
 
 /* ---- tokens ------------------------------------------------------------------------------------------------------ */
 
-static enum rv_err token_add(void *store, const struct rv_hash *hash, int64_t wall_us, struct rv_errtext *et) {
-	struct store *s = store;
+static enum rv_err token_add(struct store *store, const struct rv_hash *hash, int64_t wall_us, struct rv_errtext *et) {
+	struct sqlite_store *s = of(store);
 	sqlite3_stmt *st = s->prepared[PUT_TOKEN];
 	(void)sqlite3_bind_blob(st, 1, hash->b, RV_HASH_BYTES, SQLITE_STATIC);
 	(void)sqlite3_bind_int64(st, 2, wall_us);
 	return step(s, PUT_TOKEN, "writing a token", et);
 }
 
-static enum rv_err token_valid(void *store, const struct rv_hash *hash, bool *valid, struct rv_errtext *et) {
-	struct store *s = store;
+static enum rv_err token_valid(struct store *store, const struct rv_hash *hash, bool *valid, struct rv_errtext *et) {
+	struct sqlite_store *s = of(store);
 	sqlite3_stmt *st = s->prepared[FIND_TOKEN];
 	(void)sqlite3_bind_blob(st, 1, hash->b, RV_HASH_BYTES, SQLITE_STATIC);
 	int rc = sqlite3_step(st);
@@ -475,9 +460,6 @@ static enum rv_err token_valid(void *store, const struct rv_hash *hash, bool *va
 	(void)sqlite3_reset(st);
 	return e;
 }
-
-const struct store_ops store_sqlite_ops = {
-	.append = append, .token_add = token_add, .token_valid = token_valid, .copy = copy};
 
 /* ---- for people -------------------------------------------------------------------------------------------------- */
 
@@ -495,7 +477,8 @@ static struct commit_stats commit_of_row(sqlite3_stmt *st) {
 								 .duration_us = sqlite3_column_int64(st, 10)};
 }
 
-enum rv_err store_commits(struct store *s, struct commit_stats *out, int cap, int *n, struct rv_errtext *et) {
+static enum rv_err commits(struct store *store, struct commit_stats *out, int cap, int *n, struct rv_errtext *et) {
+	struct sqlite_store *s = of(store);
 	sqlite3_stmt *st = s->prepared[LAST_COMMITS];
 	int rc;
 	*n = 0;
@@ -507,18 +490,53 @@ enum rv_err store_commits(struct store *s, struct commit_stats *out, int cap, in
 	return e;
 }
 
-/* A negative number was more than an int64_t holds. */
-enum rv_err store_total_tokens(struct store *s, uint64_t most_each, uint64_t *tokens, struct rv_errtext *et) {
-	sqlite3_stmt *st = s->prepared[EACH_TOKENS];
-	uint64_t sum = 0;
-	int rc;
-	while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
-		uint64_t round = (uint64_t)sqlite3_column_int64(st, 0);
-		uint64_t most = rv_mul_capped((uint16_t)sqlite3_column_int(st, 1), most_each);
-		sum = rv_add_capped(sum, round < most ? round : most);
-	}
-	enum rv_err e = rc == SQLITE_DONE ? RV_OK : fail(s, et, "adding up the tokens");
+static enum rv_err total_tokens(struct store *store, uint64_t *tokens, struct rv_errtext *et) {
+	struct sqlite_store *s = of(store);
+	sqlite3_stmt *st = s->prepared[SUM_TOKENS];
+	int rc = sqlite3_step(st);
+	double sum = rc == SQLITE_ROW ? sqlite3_column_double(st, 0) : 0;
+	*tokens = sum > 0 && sum < (double)INT64_MAX ? (uint64_t)sum : 0;
+	enum rv_err e = rc == SQLITE_ROW ? RV_OK : fail(s, et, "adding up the tokens");
 	(void)sqlite3_reset(st);
-	*tokens = sum < INT64_MAX ? sum : INT64_MAX;
 	return e;
+}
+
+/* ---- the table ---- */
+
+static void close_store(struct store *store) {
+	release(of(store));
+}
+
+static const struct store_ops sqlite_ops = {.close = close_store,
+											.append = append,
+											.each = each,
+											.commits = commits,
+											.total_tokens = total_tokens,
+											.token_add = token_add,
+											.token_valid = token_valid,
+											.run = run,
+											.set = set,
+											.get = get,
+											.copy = copy};
+
+enum rv_err sqlite_store_open(const char *path, struct store **out, struct rv_errtext *et) {
+	*out = NULL;
+	struct stat st;
+	if (stat(path, &st) != 0)
+		return rv_fail(et, RV_E_NOTFOUND, "%s: not there: `rivulet-coordinator new-run` makes a run", path);
+	struct sqlite_store *s = calloc(1, sizeof *s);
+	if (s == NULL)
+		return rv_fail(et, RV_E_NOMEM, "%s: no memory to open it", path);
+	enum rv_err e = open_db(s, path, SQLITE_OPEN_READWRITE, et);
+	if (e == RV_OK)
+		e = check_version(s, et);
+	if (e == RV_OK)
+		e = prepare_all(s, et);
+	if (e != RV_OK) {
+		release(s);
+		return e;
+	}
+	s->store.ops = &sqlite_ops;
+	*out = &s->store;
+	return RV_OK;
 }

@@ -1,0 +1,202 @@
+/* memory_store.c: see memory_store.h. */
+#include "tests/common/memory_store.h"
+
+#include "base/assert.h"
+#include "coordinator/store/record.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct memory_store *of(struct store *s) {
+	return (struct memory_store *)s;
+}
+
+static enum rv_err fault(const struct memory_store *m, struct rv_errtext *et) {
+	return m->failing == RV_OK ? RV_OK : rv_fail(et, m->failing, "the store says no");
+}
+
+/* ---- records ---- */
+
+static void put_stats(struct memory_store *m, const struct commit_stats *stats) {
+	if ((size_t)m->n_commits == m->cap_commits) {
+		m->cap_commits = m->cap_commits == 0 ? 16 : 2 * m->cap_commits;
+		m->stats = realloc(m->stats, m->cap_commits * sizeof *m->stats);
+		RV_ASSERT(m->stats != NULL);
+	}
+	m->stats[m->n_commits++] = *stats;
+}
+
+/* Room for `n` more bytes of records. */
+static uint8_t *room(struct memory_store *m, size_t n) {
+	while (m->cap_bytes - m->n_bytes < n) {
+		m->cap_bytes = m->cap_bytes == 0 ? 4096 : 2 * m->cap_bytes;
+		m->bytes = realloc(m->bytes, m->cap_bytes);
+		RV_ASSERT(m->bytes != NULL);
+	}
+	return m->bytes + m->n_bytes;
+}
+
+static enum rv_err append(struct store *s, const struct core_record *rec, const struct commit_stats *stats,
+						  struct rv_errtext *et) {
+	struct memory_store *m = of(s);
+	uint8_t bytes[2 + RECORD_MAX_BYTES];
+	struct rv_writer w = rv_writer_of(bytes, sizeof bytes);
+	RV_ASSERT(stats == NULL || rec->type == CORE_COMMIT);
+	RV_TRY(fault(m, et));
+	rv_write_u16(&w, 0);
+	record_encode(rec, &w);
+	RV_ASSERT(!w.failed);
+	size_t n = rv_writer_len(&w);
+	w = rv_writer_of(bytes, 2);
+	rv_write_u16(&w, (uint16_t)(n - 2));
+	if (m->max_bytes > 0 && m->n_bytes + n > m->max_bytes)
+		return rv_fail(et, RV_E_FULL, "the store is full");
+	memcpy(room(m, n), bytes, n);
+	m->n_bytes += n;
+	m->n_records++;
+	if (stats != NULL)
+		put_stats(m, stats);
+	for (int i = 0; rec->type == CORE_MEMBER && i < m->n_tokens; i++)
+		m->spent[i] = m->spent[i] || rv_hash_equal(&m->tokens[i], &rec->token_hash);
+	while (rec->type == CORE_ROLLBACK && m->n_commits > 0 && m->stats[m->n_commits - 1].round >= rec->round)
+		m->n_commits--;
+	return RV_OK;
+}
+
+static enum rv_err each(struct store *s, store_take *take, void *ctx, struct rv_errtext *et) {
+	const struct memory_store *m = of(s);
+	struct rv_reader r = rv_reader_of(m->bytes, m->n_bytes);
+	while (rv_reader_left(&r) > 0) {
+		struct core_record rec;
+		uint16_t n = rv_read_u16(&r);
+		const uint8_t *bytes = rv_read_span(&r, n);
+		RV_ASSERT(bytes != NULL);
+		RV_TRY(record_decode(bytes, n, &rec, et));
+		RV_TRY(take(ctx, &rec, et));
+	}
+	return RV_OK;
+}
+
+static enum rv_err keep_last(void *ctx, const struct core_record *rec, struct rv_errtext *et) {
+	(void)et;
+	*(struct core_record *)ctx = *rec;
+	return RV_OK;
+}
+
+struct core_record memory_store_last(struct memory_store *m) {
+	struct core_record rec;
+	enum rv_err e = each(&m->store, keep_last, &rec, NULL);
+	RV_ASSERT(m->n_records > 0 && e == RV_OK);
+	return rec;
+}
+
+static enum rv_err commits(struct store *s, struct commit_stats *out, int cap, int *n, struct rv_errtext *et) {
+	const struct memory_store *m = of(s);
+	(void)et;
+	*n = m->n_commits < cap ? m->n_commits : cap;
+	if (*n > 0)
+		memcpy(out, m->stats + m->n_commits - *n, (size_t)*n * sizeof *out);
+	return RV_OK;
+}
+
+static enum rv_err total_tokens(struct store *s, uint64_t *tokens, struct rv_errtext *et) {
+	const struct memory_store *m = of(s);
+	(void)et;
+	*tokens = 0;
+	for (int i = 0; i < m->n_commits; i++)
+		*tokens += m->stats[i].tokens;
+	return RV_OK;
+}
+
+/* ---- tokens ---- */
+
+static enum rv_err token_add(struct store *s, const struct rv_hash *hash, int64_t wall_us, struct rv_errtext *et) {
+	struct memory_store *m = of(s);
+	(void)wall_us;
+	RV_TRY(fault(m, et));
+	RV_ASSERT(m->n_tokens < MEMORY_STORE_TOKENS);
+	m->spent[m->n_tokens] = false;
+	m->tokens[m->n_tokens++] = *hash;
+	return RV_OK;
+}
+
+static enum rv_err token_valid(struct store *s, const struct rv_hash *hash, bool *valid, struct rv_errtext *et) {
+	const struct memory_store *m = of(s);
+	(void)et;
+	*valid = false;
+	for (int i = 0; i < m->n_tokens; i++)
+		*valid = *valid || (rv_hash_equal(&m->tokens[i], hash) && !m->spent[i]);
+	return RV_OK;
+}
+
+/* ---- what the run is ---- */
+
+static enum rv_err run(struct store *s, uint8_t run_id[NET_RUN_ID_BYTES], char config[NET_MAX_CONFIG_BYTES],
+					   struct rv_errtext *et) {
+	const struct memory_store *m = of(s);
+	(void)et;
+	memcpy(run_id, m->run_id, NET_RUN_ID_BYTES);
+	(void)snprintf(config, NET_MAX_CONFIG_BYTES, "%s", m->config != NULL ? m->config : "");
+	return RV_OK;
+}
+
+static struct memory_setting *find(struct memory_store *m, const char *name) {
+	int i = 0;
+	while (i < m->n_settings && strcmp(m->settings[i].name, name) != 0)
+		i++;
+	return i < m->n_settings ? &m->settings[i] : NULL;
+}
+
+static enum rv_err set(struct store *s, const char *name, const char *value, struct rv_errtext *et) {
+	struct memory_store *m = of(s);
+	RV_TRY(fault(m, et));
+	struct memory_setting *at = find(m, name);
+	if (at == NULL) {
+		RV_ASSERT(m->n_settings < MEMORY_STORE_SETTINGS);
+		at = &m->settings[m->n_settings++];
+	}
+	(void)snprintf(at->name, sizeof at->name, "%s", name);
+	(void)snprintf(at->value, sizeof at->value, "%s", value);
+	return RV_OK;
+}
+
+static enum rv_err get(struct store *s, const char *name, char *out, size_t cap, struct rv_errtext *et) {
+	const struct memory_setting *at = find(of(s), name);
+	size_t n = at != NULL ? strlen(at->value) : 0;
+	if (n >= cap)
+		return rv_fail(et, RV_E_CORRUPT, "'%s' has %zu bytes, at most %zu", name, n, cap - 1);
+	memcpy(out, at != NULL ? at->value : "", n + 1);
+	return RV_OK;
+}
+
+static enum rv_err copy(struct store *s, const char *path, struct rv_errtext *et) {
+	(void)s;
+	return rv_fail(et, RV_E_UNSUPPORTED, "%s: a store in memory has no file to copy", path);
+}
+
+static void close_store(struct store *s) {
+	memory_store_release(of(s));
+}
+
+void memory_store_init(struct memory_store *m) {
+	static const struct store_ops ops = {.close = close_store,
+										 .append = append,
+										 .each = each,
+										 .commits = commits,
+										 .total_tokens = total_tokens,
+										 .token_add = token_add,
+										 .token_valid = token_valid,
+										 .run = run,
+										 .set = set,
+										 .get = get,
+										 .copy = copy};
+	memset(m, 0, sizeof *m);
+	m->store.ops = &ops;
+}
+
+void memory_store_release(struct memory_store *m) {
+	free(m->bytes);
+	free(m->stats);
+	memory_store_init(m);
+}
