@@ -226,14 +226,14 @@ static enum rv_err check_loss(const struct core *c, uint64_t to_round, struct rv
 	if (to_round > 0 && core_holders(c, to_round) == 0)
 		return rv_fail(
 			et, RV_E_INVALID,
-			"rollback: nobody who is here has proven the state of round %llu; workers that are ahead of it could "
-			"go back as far as their disks reach: --force lets them, and where none reaches it, nothing is left to go "
+			"rollback: no present member has proven the state of round %llu; workers that are ahead of it could "
+			"go back as far as their disks reach: --force lets them, and if none reaches it, no state is left to go "
 			"on from (they set aside what they have). Is there a newer copy of the store?",
 			to);
 	if (to_round < c->round && kept.state == CORE_STATE_HELD)
 		return rv_fail(
 			et, RV_E_INVALID,
-			"rollback: nothing is known to be lost: the state of round %llu is held by somebody who is here, or "
+			"rollback: nothing is known to be lost: the state of round %llu is held by a present member, or "
 			"not all have reported yet; --force gives up rounds %llu to %llu all the same",
 			now, to, now - 1);
 	if (to_round < c->round && kept.state == CORE_STATE_ABSENT)

@@ -1,7 +1,7 @@
 /* votes.c: REDUCE: votes are counted until the round is committed, or goes on without some participants.
  *
  * Why equal votes of the survivors suffice: the digest covers the reduced bytes, and these are the mean over the whole
- * roster, each chunk encoded once by its owner. Whoever dies having delivered its part changes nothing in them. */
+ * roster, each chunk encoded once by its owner. A participant that dies after delivering its part changes nothing in them. */
 #include "base/assert.h"
 #include "base/chain.h"
 #include "coordinator/core/internal.h"

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What people want to know of a committed round. */
+/* Figures of a committed round, for people. */
 struct commit_stats {
 	uint64_t round;
 	uint32_t attempt;

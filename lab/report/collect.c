@@ -158,8 +158,8 @@ static enum rv_err add_record(struct report *p, const char *dir, const struct st
 	return e;
 }
 
-/* RV_OK when a file cannot be used, too: that is named, and the run left out: without all that it was told to be it
- * would stand beside those that it belongs to. */
+/* Adds a run. Returns RV_OK also if a file is unusable: that is named, and the run left out, because without its options
+ * it would be grouped wrongly. */
 static enum rv_err add_directory(struct report *p, const char *dir, struct rv_errtext *et) {
 	char path[REPORT_PATH_BYTES + 32];
 	struct run_record r;

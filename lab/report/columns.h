@@ -23,12 +23,12 @@ struct report_column {
 /* Ends with name == NULL. */
 extern const struct report_column report_columns[];
 
-/* What the page shows: "2.3412 ± 0.0021", "–". */
+/* Writes a cell of the page: "2.3412 ± 0.0021", "–". */
 void report_cell_text(const struct report_column *c, const struct report *p, const struct report_group *g,
 					  char out[CELL_TEXT_BYTES]);
-/* What stands above the column in the page. */
+/* Writes the heading of the column in the page. */
 void report_header_text(const struct report_column *c, const struct report *p, char out[CELL_TEXT_BYTES]);
-/* False where no configuration has anything to show in it. */
+/* Returns false if no configuration has a value in it. */
 bool report_column_used(const struct report_column *c, const struct report *p);
 
 /* A line for each configuration, and for each run. */

@@ -1,4 +1,4 @@
-/* facts.h: what a run was told to be: the options in its run.conf, and what a sweep adds to them. */
+/* facts.h: the options of a run: those in its run.conf, and those that a sweep adds. */
 #ifndef RV_LAB_REPORT_FACTS_H
 #define RV_LAB_REPORT_FACTS_H
 
@@ -41,7 +41,7 @@ bool report_fact_counts(const char *name);
 /* As a reader would sort them: by the first option that counts and differs, H and the number of rounds aside; numbers
  * by value. A total order. */
 int report_facts_compare(const struct report_facts *a, const struct report_facts *b);
-/* Of all that counts; `but_rounds`: without H and the number of rounds. */
+/* Returns the hash of all facts that count; `but_rounds`: without H and the number of rounds. */
 struct rv_hash report_facts_hash(const struct report_facts *f, bool but_rounds);
 
 #endif

@@ -49,7 +49,7 @@ static void count_value(struct varying *v, const char *name, const char *value) 
 	o->n_values = i == o->n_values ? i + 1 : o->n_values;
 }
 
-/* What a method settles is told by its name: it counts as what it took the place of. */
+/* Returns the value as given: what a method settles follows from its name, and counts as the usual value. */
 static const char *as_given(const struct report_run *r, const char *name, const char *value) {
 	const char *usual = method_settles(r->evals_of->record.method, (int)r->evals_of->record.workers, name, value);
 	return usual ? usual : value;
@@ -103,7 +103,7 @@ static bool is_one_of(const char *name, const char *const *names) {
 	return false;
 }
 
-/* What is switched off needs no word beside cells in which it is on. */
+/* Returns true for a value that means off, which needs no text beside cells that are on. */
 static bool is_off(const char *value) {
 	static const char *const words[] = {"0", "no", "none", "", NULL};
 	return is_one_of(value, words);

@@ -43,8 +43,8 @@ struct report_run {
 	const struct report_member *whole;    /* with most rounds: some join late, or lost their file */
 	struct record_totals totals;          /* of `whole`; loss: of who measured the end; bytes: mean over the members */
 	struct report_facts facts;            /* of the first member */
-	/* What the text is (dataset_content): of all members; "several:" and a hash of all where they had different ones; of a record that does not say
-	 * it, the path that run.conf names. */
+	/* The hash of the text (dataset_content) of all members; "several:" and a hash of all if they
+	 * differ; for a record without it, the path in run.conf. */
 	char data[REPORT_DATA_BYTES];
 	struct rv_hash config, series; /* equal where the runs are of one configuration, of one series */
 	struct report_timing timing;   /* on the chosen line */

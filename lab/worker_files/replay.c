@@ -32,7 +32,7 @@ struct player {
 struct committed {
 	const struct trace_roster *roster;
 	struct rv_hash chain;
-	uint32_t attempt; /* that counted; 0: whoever applied it had fetched it */
+	uint32_t attempt; /* that counted; 0: the members that applied it had fetched it */
 };
 
 struct replay {
@@ -175,8 +175,8 @@ static enum rv_err cannot_follow(const struct player *w, struct rv_errtext *et, 
 	return rv_fail(et, RV_E_PROTOCOL, "member %u, event %d of its trace: %s", w->trace->member, w->at + 1, why);
 }
 
-/* The shared state of a round that is the present one or the one before, as far as a participant reads it. Of another
- * round its theta is the present one, which stands for what nobody knows any more; then false. */
+/* Sets *out to the shared state of the present round or the one before, as far as a participant reads it. For another
+ * round, which is no longer known, theta is the present one; then returns false. */
 static bool state_of(const struct replay *p, uint64_t round, struct global_state *out) {
 	uint64_t now = p->run->global.round;
 	*out = p->run->global;

@@ -30,7 +30,7 @@ struct trace_event {
 	bool participated, keep;           /* APPLY */
 	bool copy;                         /* APPLY, ENCODE */
 	struct rv_hash chain;              /* APPLY: of the state after it */
-	uint32_t attempt;                  /* VOTE; APPLY: of this worker's vote whose result it is; 0: fetched, not told */
+	uint32_t attempt;                  /* VOTE; APPLY: of this worker's vote whose result it is; 0: fetched, not known */
 	const struct trace_roster *roster; /* VOTE */
 };
 

@@ -75,8 +75,8 @@ struct search {
 	int64_t round;                /* negative: the newest */
 	struct checkpoint_start from; /* the start that is tried */
 	uint64_t goal;                /* the round that it leads to */
-	uint64_t told_from;           /* what the listing found to be damaged is told from this round on */
-	char tried[TRIED_BYTES];      /* what was of no use, as "FILE: why; FILE: why" */
+	uint64_t told_from;           /* damage found by the listing is logged from this round on */
+	char tried[TRIED_BYTES];      /* unusable files, as "FILE: why; FILE: why" */
 };
 
 /* The nearest start before the round from which it is reached; for the newest, the start that leads furthest. false:
@@ -109,7 +109,7 @@ static const char *short_text(const struct statestore *store, const char *text) 
 	return strncmp(text, store->dir, n) == 0 && text[n] == '/' ? text + n + 1 : text;
 }
 
-/* A file is of no use: it is told, and not taken again. */
+/* Logs an unusable file, which is not tried again. */
 static void pass_over(struct search *s, const struct state_name *file, enum rv_err why, const char *text) {
 	const struct statestore *store = &s->w->store;
 	size_t used = strlen(s->tried);
@@ -143,7 +143,7 @@ static enum rv_err pass_over_listed(struct search *s, enum state_kind kind, uint
 	return RV_OK;
 }
 
-/* The next start to try, into s->from; what is nearer and damaged is told. *found: there is one. */
+/* Sets s->from to the next start to try, and logs damaged nearer ones. *found: there is one. */
 static enum rv_err next_try(struct search *s, bool *found, struct rv_errtext *et) {
 	*found = find_start(s);
 	uint64_t first = *found ? s->from.round : 0;

@@ -106,8 +106,8 @@ struct report {
 	uint64_t full_round;       /* latest round whose full state hash it has computed */
 	struct rv_hash full_hash;  /* of full_round; zero: none yet */
 	char addr[NET_ADDR_BYTES]; /* where peers reach it; ":port" lets the coordinator fill in the host it sees */
-	/* What its line carried at best in the last all-reduces, or what it is capped to; 0: not known.
-	 * Decides who owns how much of the vector, never what the mean is. */
+	/* Best measured bandwidth of its line in the last all-reduces, or its cap; 0: not known. Decides
+	 * ownership, never the mean. */
 	uint64_t up_bytes_per_s, down_bytes_per_s;
 	/* For people; never decides anything. */
 	uint64_t inner_step; /* global inner steps done */
@@ -215,9 +215,9 @@ struct document {
 	 * Otherwise: the live members that hold state_hash(round): a joiner may fetch from them. */
 	uint16_t n_members;
 	struct member_ref members[NET_MAX_MEMBERS];
-	/* Members that are behind, the lowest numbers: whoever reads this keeps a link to them, so that those that have the
-	 * state reach them where they cannot be dialed themselves. Not in `members`; ascending; no weight, no boot. Version
-	 * 3 has none. */
+	/* Members that are behind, the lowest numbers: a member that reads this keeps a link to them, so
+	 * that members with the state reach those that cannot be dialed. Not in `members`; ascending;
+	 * no weight, no boot. */
 	uint16_t n_syncing;
 	struct member_ref syncing[NET_MAX_SYNCING];
 	/* REDUCE only. */

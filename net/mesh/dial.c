@@ -213,7 +213,7 @@ void peers_allow(struct peers *p, int64_t now_us, const struct member_ref *membe
 		if (peer->wanted || peer->dialing == NULL)
 			continue;
 		peer->dialing->quiet = true;
-		link_kill(peer->dialing, false, RV_E_CANCELLED, "not wanted any more");
+		link_kill(peer->dialing, false, RV_E_CANCELLED, "no longer wanted");
 	}
 	p->depth--;
 	peers_reap(p);

@@ -30,7 +30,7 @@ enum {
 	FRAME_HELLO_SIGNED_BYTES = 14 + FRAME_EXPORTER_BYTES + NET_RUN_ID_BYTES + 1
 };
 
-/* Where a link is: TLS is up and the peer's HELLO is awaited, or the HELLO was accepted. */
+/* The state of a link: TLS is up and the peer's HELLO is awaited, or the HELLO was accepted. */
 enum frame_link { FRAME_LINK_GREETING = 1, FRAME_LINK_OPEN = 2 };
 
 /* Header fields that a type may use. */

@@ -172,7 +172,7 @@ static void on_bye(struct link *l, const struct frame_header *h, const uint8_t *
 		text[i] = body[i] >= 0x20 && body[i] < 0x7f ? (char)body[i] : '?';
 	text[h->body_bytes] = '\0';
 	l->quiet = l->state != LINK_OPEN && strncmp(text, "duplicate", 9) == 0;
-	link_kill(l, false, RV_E_CLOSED, "the other side says goodbye: %s", text);
+	link_kill(l, false, RV_E_CLOSED, "the other side closes the link: %s", text);
 	l->say_bye = false;
 }
 

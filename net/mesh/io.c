@@ -132,7 +132,7 @@ static void fill(struct peers *p, struct link *l) {
 			return;
 		}
 		if (n == 0) {
-			link_kill(l, false, RV_E_CLOSED, "the other side closed the connection without a goodbye");
+			link_kill(l, false, RV_E_CLOSED, "the other side closed the connection without BYE");
 			l->say_bye = false;
 			return;
 		}

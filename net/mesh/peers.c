@@ -102,7 +102,7 @@ void peers_trouble(struct peers *p, const struct link *l, enum rv_err why, const
 	if (++p->troubles > TROUBLES_PER_WINDOW)
 		return;
 	rv_fail(&et, why, "%s%s%s%s", l != NULL ? l->label : "", l != NULL ? ": " : "", text,
-			p->troubles == TROUBLES_PER_WINDOW ? " (more of the kind will not be told for a while)" : "");
+			p->troubles == TROUBLES_PER_WINDOW ? " (further ones are not logged for a while)" : "");
 	p->cfg.owner.on_trouble(p->cfg.owner.ctx, why, et.text);
 }
 
@@ -279,7 +279,7 @@ static void time_out(struct peers *p, struct link *l) {
 	if (l->state == LINK_DEAD || link_deadline_us(p, l) > p->now_us)
 		return;
 	if (l->state == LINK_OPEN)
-		link_kill(l, false, RV_E_CANCELLED, "idle, and not in the roster any more");
+		link_kill(l, false, RV_E_CANCELLED, "idle, and no longer in the roster");
 	else
 		link_kill(l, false, RV_E_TIMEOUT, "%s", late[l->state]);
 }

@@ -307,7 +307,7 @@ static void test_a_late_report_is_no_loss(void **state) {
 		rig_pump(&r);
 		assert_int_not_equal(kept(&r).state, CORE_STATE_LOST);
 		assert_int_equal(kept(&r).state, heard_before ? CORE_STATE_HELD : CORE_STATE_ABSENT);
-		assert_int_equal(roll_back(&r, 1, false, heard_before ? "nobody who is here" : "merely absent"), RV_E_INVALID);
+		assert_int_equal(roll_back(&r, 1, false, heard_before ? "no present member" : "merely absent"), RV_E_INVALID);
 		rig_release(&r);
 	}
 }
@@ -319,10 +319,10 @@ static void test_what_is_refused(void **state) {
 	three_rounds(&r);
 	assert_int_equal(roll_back(&r, 4, true, "not committed"), RV_E_INVALID);
 	assert_int_equal(roll_back(&r, 3, true, "already"), RV_E_INVALID);
-	assert_int_equal(roll_back(&r, 2, false, "nobody who is here has proven"), RV_E_INVALID);
+	assert_int_equal(roll_back(&r, 2, false, "no present member has proven"), RV_E_INVALID);
 	assert_int_equal(roll_back(&r, 0, false, "nothing is known to be lost"), RV_E_INVALID);
 	wait_reporting(&r, rounds, 15 * RIG_S);
-	assert_int_equal(roll_back(&r, 2, false, "nobody who is here has proven"), RV_E_INVALID);
+	assert_int_equal(roll_back(&r, 2, false, "no present member has proven"), RV_E_INVALID);
 	assert_int_equal(roll_back(&r, 1, false, NULL), RV_OK);
 	rig_release(&r);
 }

@@ -1,6 +1,6 @@
 /* test_e2e_divergence.c: a bit of one real worker's theta flips. The next look at the full hashes names that worker and
  * nobody else; it takes the state of its peers, takes part again, and all end with the same bits. And a worker whose
- * own weights are of no use (not finite, too large): nothing of them reaches the others. */
+ * own weights are unusable (not finite, too large): nothing of them reaches the others. */
 #include "ends.h"
 
 #include <setjmp.h>

@@ -475,7 +475,7 @@ static void owner_may_drop_in_a_callback(void **state) {
 	assert_true(world_until(&w, is_down, &w.nodes[1]));
 	assert_int_equal(w.nodes[1].down_why[0], RV_E_CANCELLED);
 	assert_true(world_until(&w, is_down, &w.nodes[0]));
-	assert_non_null(strstr(w.nodes[0].down_text[1], "goodbye"));
+	assert_non_null(strstr(w.nodes[0].down_text[1], "closes the link"));
 	w.nodes[1].drop_on_message = false;
 	assert_true(world_until(&w, world_all_linked, NULL));
 	world_release(&w);

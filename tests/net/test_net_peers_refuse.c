@@ -271,7 +271,7 @@ static void replayed_hello(void **state) {
 	raw_make_hello(&s.c, &s.mallory, s.w.run_id, ATTACKER, &hello);
 	raw_close(&s.c);
 	s.w.n_actors = 0;
-	assert_true(world_until(&s.w, world_trouble, &s.w.nodes[0])); /* "closed without a goodbye" */
+	assert_true(world_until(&s.w, world_trouble, &s.w.nodes[0])); /* "closed without BYE" */
 	s.w.nodes[0].troubles = 0;
 	scene_connect_well(&s);
 	raw_send_hello(&s.c, &hello, s.w.run_id);
@@ -487,7 +487,7 @@ static void goodbye_is_cleaned(void **state) {
 	struct frame_header h = frame_header_of(FRAME_BYE, frame_run_tag(s.w.run_id), sizeof text - 1);
 	raw_send_frame(&s.c, &h, text, sizeof text - 1);
 	assert_true(world_until(&s.w, attacker_down, NULL));
-	assert_string_equal(s.w.nodes[0].down_text[ATTACKER], "the other side says goodbye: ?[31mred??");
+	assert_string_equal(s.w.nodes[0].down_text[ATTACKER], "the other side closes the link: ?[31mred??");
 	scene_end(&s);
 }
 

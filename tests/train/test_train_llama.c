@@ -112,7 +112,7 @@ static void test_impossible_shapes_are_refused(void **state) {
 	s.n_embd = 20; /* 400 values are 25 x 16, but k has 100 */
 	s.n_head = 2;
 	s.n_kv_head = 1;
-	refuse(s, "k_proj of 10 x 20 values: their number must be a multiple of 16; use an n-embd that is one");
+	refuse(s, "k_proj of 10 x 20 values: not a multiple of 16; choose another n-embd");
 	s = small;
 	s.n_kv_head = 3;
 	refuse(s, "not a multiple of n-kv-head = 3");

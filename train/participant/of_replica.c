@@ -42,8 +42,8 @@ static void explain(struct replica *r, const struct run_config *run, const float
 		return;
 	(void)rv_fail(
 		et, RV_E_RANGE,
-		"%zu parameters in %d tensors are of no use, the first is %s[%zu] = %g (%g when the round began). Where "
-		"every worker says so, lr = %g is too high or clip is missing; where this one alone does, its "
+		"%zu parameters in %d tensors are unusable, the first is %s[%zu] = %g (%g when the round began). If "
+		"every worker logs this, lr = %g is too high or clip is missing; if only this one does, its "
 		"processor, GPU or memory makes mistakes (heat, overclocking)",
 		s.n, s.n_tensors, s.tensor->name, s.first - s.tensor->offset, (double)local[s.first],
 		(double)reference[s.first], run->lr);

@@ -42,7 +42,7 @@ struct dataset_config {
 	uint32_t n_shards, holdout_every, context;
 	bool contiguous; /* shards are pieces of the text; false: training blocks are dealt to them in turn */
 	uint64_t seed;
-	/* What else a refusal of a text that is too short says: nothing; which of n_shards and
+	/* Advice in the refusal of a text that is too short: none; which of n_shards and
 	 * holdout_every to change, for callers who can; or, before the run is known, that every run
 	 * needs as much. */
 	enum { DATA_OF_A_RUN, DATA_TO_CHOOSE, DATA_OF_ANY_RUN } refusal;
