@@ -5,8 +5,7 @@
  * returns zero, and every later read returns zero too: a parser reads all its fields and checks
  * once, with rv_reader_ok(), at the end. (Style: picotls' (src, end) pairs; nested blocks are
  * readers over a part.) The caller keeps the bytes alive and owns them. No function allocates or
- * blocks; each cursor belongs to one thread.
- */
+ * blocks; each cursor belongs to one thread. */
 #ifndef RV_BASE_BYTES_H
 #define RV_BASE_BYTES_H
 

@@ -1,12 +1,10 @@
 /* chain.h: the hash chain that names the shared state of a run, round by round, without touching a
  * tensor.
  *
- * run_hash = H("rivulet run" | run id | configuration text);
- * state_hash(0) = H("rivulet chain" | run_hash);
- * state_hash(r+1) = H("rivulet step" | state_hash(r) | digest(r)).
- * Workers compute it when they apply a round, the coordinator when it commits one; a
- * joiner checks every step of it.
- */
+ * run_hash = H("rivulet run" | run id | configuration text); state_hash(0) = H("rivulet chain" |
+ * run_hash); state_hash(r+1) = H("rivulet step" | state_hash(r) | digest(r)). Workers compute it
+ * when they apply a round, the coordinator when it commits one; a joiner checks every step of
+ * it. */
 #ifndef RV_BASE_CHAIN_H
 #define RV_BASE_CHAIN_H
 

@@ -3,8 +3,7 @@
  * A *fault* comes from outside (a peer, a disk, the network, a file, an option) and is returned: an
  * `enum rv_err` gives its kind, for code to branch on, and a `struct rv_errtext` explains it to
  * people: what, where, the value, the limit, the next step. A *bug* in our own code is never
- * returned: it hits RV_ASSERT (base/assert.h).
- */
+ * returned: it hits RV_ASSERT (base/assert.h). */
 #ifndef RV_BASE_ERR_H
 #define RV_BASE_ERR_H
 

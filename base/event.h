@@ -3,8 +3,7 @@
  *
  * On a terminal: a line of text per event and a redrawn progress line with rate and ETA. Otherwise:
  * one JSON object a line, {"t": seconds since 1970, "event": "round", ...}. The sink is an object,
- * made by main and handed down; there is no global logger. Thread-safe.
- */
+ * made by main and handed down; there is no global logger. Thread-safe. */
 #ifndef RV_BASE_EVENT_H
 #define RV_BASE_EVENT_H
 

@@ -13,8 +13,7 @@
  *
  * A JSON line {"event": "failpoint", "name": NAME} is on stdout before it happens. A name that is
  * not in base/failpoints.def, or an unknown action, ends the program with a message: a misspelt
- * point would never be reached. Any thread.
- */
+ * point would never be reached. Any thread. */
 #ifndef RV_BASE_FAILPOINT_H
 #define RV_BASE_FAILPOINT_H
 

@@ -9,11 +9,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Reads n bytes at `at`, continuing after signals. Returns how many: fewer if the file ends; -1 with
- * errno on error. */
-ssize_t rv_read_at(int fd, void *out, size_t n, uint64_t at);
-/* Write all n bytes at `at`, or at the descriptor's position, continuing after signals. Return false
+/* Reads n bytes at `at`, continuing after signals. Returns how many: fewer if the file ends; -1
  * with errno on error. */
+ssize_t rv_read_at(int fd, void *out, size_t n, uint64_t at);
+/* Write all n bytes at `at`, or at the descriptor's position, continuing after signals. Return
+ * false with errno on error. */
 bool rv_write_at(int fd, const void *data, size_t n, uint64_t at);
 bool rv_write_all(int fd, const void *data, size_t n);
 

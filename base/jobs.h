@@ -3,8 +3,7 @@
  *
  * The worker has two: the *trainer* (inner steps, encode, apply) and the *storage* thread (hashing,
  * writing). Nothing is shared but the job itself: until its `done` is called it belongs to the job
- * thread.
- */
+ * thread. */
 #ifndef RV_BASE_JOBS_H
 #define RV_BASE_JOBS_H
 

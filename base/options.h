@@ -4,8 +4,7 @@
  * Names are the same in both places: `--silence-ms 4000` and `silence-ms = 4000`. The config file
  * is lines of `key = value`, `#` comments, UTF-8, at most 64 KiB. The command line wins over the
  * file, the file over the default. An unknown name is refused with the nearest known one ("did you
- * mean"); a value out of range is refused with the range.
- */
+ * mean"); a value out of range is refused with the range. */
 #ifndef RV_BASE_OPTIONS_H
 #define RV_BASE_OPTIONS_H
 

@@ -1,11 +1,12 @@
-/* order.h: the value at a place of a few values in ascending order: medians, and who is last. No memory, no state. */
+/* order.h: the value at a place of a few values in ascending order: medians, and who is last. No
+ * memory, no state. */
 #ifndef RV_BASE_ORDER_H
 #define RV_BASE_ORDER_H
 
 #include <stdint.h>
 
-/* Returns the value at `place` of the n values in ascending order, 0 <= place < n, asserted. Quadratic in n, for rosters
- * (64 at most). With a NaN among them: any of the values. */
+/* Returns the value at `place` of the n values in ascending order, 0 <= place < n, asserted.
+ * Quadratic in n, for rosters (64 at most). With a NaN among them: any of the values. */
 double rv_nth(const double *values, int n, int place);
 uint64_t rv_nth_u64(const uint64_t *values, int n, int place);
 

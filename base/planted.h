@@ -1,8 +1,7 @@
 /* planted.h: bugs planted on purpose, to prove that the simulator finds them.
  *
  * RV_BUG("name") is true in a build with RV_PLANTED_BUGS when that bug was chosen at run time, and
- * the constant false in every other build. Only the protocol cores and the mesh use it.
- */
+ * the constant false in every other build. Only the protocol cores and the mesh use it. */
 #ifndef RV_BASE_PLANTED_H
 #define RV_BASE_PLANTED_H
 

@@ -5,8 +5,7 @@
  *
  * `PROG --help` lists the commands, `PROG COMMAND --help` and `PROG help COMMAND` its options.
  * `--check` parses and validates everything, prints the effective configuration (it parses back)
- * and starts nothing.
- */
+ * and starts nothing. */
 #ifndef RV_BASE_PROGRAM_H
 #define RV_BASE_PROGRAM_H
 

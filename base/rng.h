@@ -4,8 +4,7 @@
  * A value is a pure function of (seed, stream, counter): only the counter needs saving, and any
  * value can be computed without those before it. Used for initialisation, data order, sampling and
  * the simulator. Results are identical on every machine: integer arithmetic, and for the normal
- * only IEEE-754 + - * / sqrt in double with contraction off.
- */
+ * only IEEE-754 + - * / sqrt in double with contraction off. */
 #ifndef RV_BASE_RNG_H
 #define RV_BASE_RNG_H
 

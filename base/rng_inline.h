@@ -4,8 +4,7 @@
  * -ffp-contract=off is set, as it is in all of this tree.
  *
  * Philox4x32-10: Salmon et al., SC'11. The normal by inversion: Wichura, "Algorithm AS 241: The
- * percentage points of the normal distribution", Applied Statistics 37, 1988, PPND16.
- */
+ * percentage points of the normal distribution", Applied Statistics 37, 1988, PPND16. */
 #ifndef RV_BASE_RNG_INLINE_H
 #define RV_BASE_RNG_INLINE_H
 

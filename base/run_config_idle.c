@@ -19,7 +19,8 @@ static bool stretches_as_llama3(const struct run_config *c) {
 
 #define OF(field) offsetof(struct run_config, field), #field " = ", field##_facts
 
-/* An option is used where the chosen entry of a registry has a fact, and where something else holds. */
+/* An option is used where the chosen entry of a registry has a fact, and where something else
+ * holds. */
 static const struct rule {
 	const char *name;
 	size_t choice; /* field of run_config */

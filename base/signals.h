@@ -5,8 +5,7 @@
  * loops poll the descriptor (curl_multi_poll's extra fds, libevent, poll); a plain loop may call
  * rv_signals_take() between steps. A second signal is a second read: programs stop in order at the
  * first and at once at the second. SIGPIPE is ignored: writes report EPIPE. An interruptible child
- * calls rv_signals_unblock() between fork and exec. Linux.
- */
+ * calls rv_signals_unblock() between fork and exec. Linux. */
 #ifndef RV_BASE_SIGNALS_H
 #define RV_BASE_SIGNALS_H
 

@@ -1,8 +1,7 @@
 /* weights.h: how much each participant counts in a round's mean.
  *
  * The coordinator announces these weights, and the lab's in-process run takes the same: one
- * function, so that both end in the same bits.
- */
+ * function, so that both end in the same bits. */
 #ifndef RV_BASE_WEIGHTS_H
 #define RV_BASE_WEIGHTS_H
 

@@ -12,8 +12,7 @@
  * Every 200 ms a PING is due to each peer, and a request of 300 bytes to the echo. A PING carries
  * when it was due (all clocks are one machine's), so its time includes waiting here, in the kernel,
  * and on the line. One JSON line at the end; what came in counts from a second after bulk began:
- * what the kernel of a sender took is not carried yet.
- */
+ * what the kernel of a sender took is not carried yet. */
 #include "base/clock.h"
 #include "net/mesh/peers.h"
 

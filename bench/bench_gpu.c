@@ -4,8 +4,7 @@
  * --measure steps: whole steps, a line each; --digest adds the hash of the weights behind them;
  * --profile marks them for a profiler. --measure phases: steps operation by operation, each until
  * it is done, a line per phase; the sum is above the step's time, in which operations follow
- * without waiting. --measure ceilings: a copy and a product.
- */
+ * without waiting. --measure ceilings: a copy and a product. */
 #include "base/err.h"
 #include "base/hash.h"
 #include "base/hex.h"

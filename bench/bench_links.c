@@ -5,8 +5,7 @@
  * into 128 KiB, and nothing around it. Both move the same payload; the rates count payload only.
  * Runs alternate; medians are reported.
  *
- *     bench_links [MIB [ROUNDS]]
- */
+ *     bench_links [MIB [ROUNDS]] */
 #include "bench/bench_report.h"
 
 #include "base/clock.h"

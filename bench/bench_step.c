@@ -5,8 +5,7 @@
  * of the machine hits all of them; what counts is the median over the rounds. PyTorch gets the
  * settings under which it is fastest, see step_contestants.c. llm.c is measured when LLMC_DIR names
  * a checkout of it. Then our step is measured phase by phase (step_phases.h). stdout: a JSON line
- * per contestant, per ratio and per phase, and tables.
- */
+ * per contestant, per ratio and per phase, and tables. */
 #include "base/err.h"
 #include "base/options.h"
 #include "base/program.h"
@@ -63,7 +62,7 @@ static enum rv_err serve(const struct options *opt, struct rv_errtext *et) {
 	return e;
 }
 
-/* --- ratios ----------------------------------------------------------------------------------- */
+/* ---- ratios ---- */
 
 struct ratio {
 	char letter;
@@ -112,7 +111,7 @@ static void print_ratios(const struct report *report) {
 	}
 }
 
-/* --- one case --------------------------------------------------------------------------------- */
+/* ---- one case ---- */
 
 static bool wanted(const struct options *opt, enum contestant_kind k) {
 	if (!opt->peers && k >= TORCH_FP32)

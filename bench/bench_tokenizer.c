@@ -3,8 +3,7 @@
  * Medians.
  *
  * PEER is a command that encodes the text given as its last argument and prints MB/s and the number
- * of tokens, which must be ours: "node bench/tokenizer_peer.cjs gpt2".
- */
+ * of tokens, which must be ours: "node bench/tokenizer_peer.cjs gpt2". */
 #include "base/clock.h"
 #include "base/file.h"
 #include "bench/bench_report.h"

@@ -16,8 +16,7 @@
  *     buffer SITE MS        of queue, each way (100)
  *     delay SITE MS         of that site to the middle         cut SITE | heal SITE
  *     stats                 {"us":NOW,"up":[...],"down":[...],"dropped":[...]}: IP bytes on each
- *                           line, packets lost
- */
+ *                           line, packets lost */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if.h>

@@ -2,8 +2,7 @@
  * when asked.
  *
  * It prints "ready" when the model stands. Then for every line "N" on its stdin it does N steps and
- * prints "MEDIAN_MS PEAK_RSS_MIB"; it ends when its stdin does.
- */
+ * prints "MEDIAN_MS PEAK_RSS_MIB"; it ends when its stdin does. */
 #ifndef RV_BENCH_STEP_PEER_H
 #define RV_BENCH_STEP_PEER_H
 

@@ -3,8 +3,7 @@
  * The group's member `rank` is driven by one thread, all members make the same calls in the same
  * order, and calls are enqueued behind what its backend's stream has computed so far. Sums are the
  * library's: the same on every rank, in an order that it chooses. The host's implementation is
- * train/comm.h, which uses this where it is available.
- */
+ * train/comm.h, which uses this where it is available. */
 #ifndef RV_KERNELS_COMM_OPS_H
 #define RV_KERNELS_COMM_OPS_H
 

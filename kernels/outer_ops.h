@@ -3,8 +3,7 @@
  *
  * Shared weights and momentum stay in host memory; theta_local is the device's. Chunk by chunk, on
  * two streams in turn: while one chunk is quantized the previous one's bytes go to the host and the
- * next one's weights come. All calls block, behind all work of the backend.
- */
+ * next one's weights come. All calls block, behind all work of the backend. */
 #ifndef RV_KERNELS_OUTER_OPS_H
 #define RV_KERNELS_OUTER_OPS_H
 

@@ -6,8 +6,8 @@
  * in the working directory and not along the loader's search path; and then only if the driver's
  * library, libcuda.so.1, can be opened, since loading the plugin takes much memory. It exports one
  * symbol, PLUGIN_SYMBOL, of type plugin_entry_fn. It is opened once, with RTLD_NOW | RTLD_LOCAL,
- * and stays until the process ends: its threads may outlive any use of it. Loading is thread-safe.
- */
+ * and stays until the process ends: its threads may outlive any use of it. Loading is
+ * thread-safe. */
 #ifndef RV_KERNELS_PLUGIN_H
 #define RV_KERNELS_PLUGIN_H
 

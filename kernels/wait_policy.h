@@ -3,8 +3,7 @@
  * libgomp lets them spin for milliseconds. On a busy desktop, a spinning thread keeps the processor
  * from the thread that it waits for, and training gets several times slower; if they sleep at once
  * it does not (bench/desk.sh; docs/benchmarks.md). The library reads its environment before main()
- * and has no call for it.
- */
+ * and has no call for it. */
 #ifndef RV_KERNELS_WAIT_POLICY_H
 #define RV_KERNELS_WAIT_POLICY_H
 

@@ -1,4 +1,5 @@
-/* address.h: "host:port" texts, as people write them and as the wire carries them; IPv6 in brackets. */
+/* address.h: "host:port" texts, as people write them and as the wire carries them; IPv6 in
+ * brackets. */
 #ifndef RV_NET_ADDRESS_H
 #define RV_NET_ADDRESS_H
 
@@ -16,14 +17,15 @@ struct address {
 
 /* Splits "host:port", "[v6]:port", ":port". RV_E_INVALID names what is wrong. Does not resolve. */
 enum rv_err address_parse(const char *text, struct address *out, struct rv_errtext *et);
-/* Writes "host:port", with brackets where the host holds a colon. Returns false if it does not fit. */
+/* Writes "host:port", with brackets where the host holds a colon. Returns false if it does not
+ * fit. */
 bool address_format(const struct address *a, char out[NET_ADDR_BYTES]);
-/* Fills `out` from a numeric host; the name service is not asked. Returns false if the host is a name. "" is the
- * wildcard (of IPv6, which accepts IPv4 too). */
+/* Fills `out` from a numeric host; the name service is not asked. Returns false if the host is a
+ * name. "" is the wildcard (of IPv6, which accepts IPv4 too). */
 bool address_to_socket(const struct address *a, struct sockaddr_storage *out, socklen_t *out_bytes);
-/* Looks up the name in `a` and copies the address with the first numeric host found; a numeric or empty host is copied
- * unchanged. Blocks, for seconds at worst: only for the start of a program. RV_E_NOTFOUND: the name service knows no
- * such name, or does not answer. */
+/* Looks up the name in `a` and copies the address with the first numeric host found; a numeric or
+ * empty host is copied unchanged. Blocks, for seconds at worst: only for the start of a program.
+ * RV_E_NOTFOUND: the name service knows no such name, or does not answer. */
 enum rv_err address_resolve(const struct address *a, struct address *out, struct rv_errtext *et);
 /* Writes the numeric address of `sa`; an IPv4 address mapped into IPv6 becomes IPv4. */
 void address_of_socket(const struct sockaddr_storage *sa, struct address *out);

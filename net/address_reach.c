@@ -1,4 +1,5 @@
-/* address_reach.c: the ranges of the IANA special-purpose address registries (net/address_reach.h). */
+/* address_reach.c: the ranges of the IANA special-purpose address registries
+ * (net/address_reach.h). */
 #include "net/address_reach.h"
 
 #include <netinet/in.h>

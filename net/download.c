@@ -50,7 +50,7 @@ struct transfer {
 	char curl_text[CURL_ERROR_SIZE];
 };
 
-/* ---- the source -------------------------------------------------------------------------------------------------- */
+/* ---- the source ---- */
 
 static bool has_scheme(const char *source, const char *scheme) {
 	return strncasecmp(source, scheme, strlen(scheme)) == 0;
@@ -83,7 +83,8 @@ static enum rv_err parse_remote(const char *text, struct source *out, struct rv_
 	return RV_OK;
 }
 
-/* A file URL: empty host or "localhost", absolute path. Everything else that is not remote is a path. */
+/* A file URL: empty host or "localhost", absolute path. Everything else that is not remote is a
+ * path. */
 static enum rv_err local_path(const char *source, char path[DOWNLOAD_PATH_BYTES], struct rv_errtext *et) {
 	const char *at = source;
 	if (has_scheme(source, "file://")) {
@@ -101,7 +102,7 @@ static enum rv_err local_path(const char *source, char path[DOWNLOAD_PATH_BYTES]
 	return access(path, R_OK) == 0 ? RV_OK : rv_fail_errno(et, errno, "%s", path);
 }
 
-/* ---- one transfer ------------------------------------------------------------------------------------------------ */
+/* ---- one transfer ---- */
 
 /* The server may answer a Range request with the whole file (200): then the part starts anew. */
 static bool check_status(struct transfer *t) {
@@ -218,7 +219,8 @@ static enum rv_err attempt(struct transfer *t, bool *complete, struct rv_errtext
 	return *complete ? RV_OK : explain(t, rc, et);
 }
 
-/* Worth another try at once: the line was cut. Without a hash nobody could tell whether both halves are of one file. */
+/* Worth another try at once: the line was cut. Without a hash nobody could tell whether both halves
+ * are of one file. */
 static bool may_resume(const struct transfer *t, enum rv_err e) {
 	return t->src->has_hash && (e == RV_E_CLOSED || e == RV_E_TIMEOUT) && t->done_bytes > t->start_bytes;
 }
@@ -235,7 +237,7 @@ static enum rv_err fetch_all(struct transfer *t, struct rv_errtext *et) {
 	return e;
 }
 
-/* ---- the cache --------------------------------------------------------------------------------------------------- */
+/* ---- the cache ---- */
 
 static enum rv_err hash_file(int fd, const char *name, uint8_t out[SHA256_BYTES], struct rv_errtext *et) {
 	crypto_hash_sha256_state st;
@@ -280,7 +282,8 @@ static enum rv_err publish(struct transfer *t, struct rv_errtext *et) {
 	return RV_OK;
 }
 
-/* Opens the part where an earlier call left it. Without a hash its bytes may be of another file: start anew. */
+/* Opens the part where an earlier call left it. Without a hash its bytes may be of another file:
+ * start anew. */
 static enum rv_err open_part(struct transfer *t, struct rv_errtext *et) {
 	struct stat st;
 	int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | (t->src->has_hash ? 0 : O_TRUNC);

@@ -57,7 +57,7 @@ struct http_client {
 	struct curl_waitfd fds[MAX_POLL_FDS];
 };
 
-/* ---- life -------------------------------------------------------------------------------------------------------- */
+/* ---- life ---- */
 
 enum rv_err http_client_new(const struct http_client_config *cfg, struct http_client **out, struct rv_errtext *et) {
 	*out = NULL;
@@ -113,7 +113,7 @@ void http_client_free(struct http_client *c) {
 	curl_global_cleanup();
 }
 
-/* ---- starting a request ------------------------------------------------------------------------------------------ */
+/* ---- starting a request ---- */
 
 /* libcurl's write callback: gathers the reply up to its limit. */
 static size_t take_reply(char *data, size_t size, size_t n, void *ctx) {
@@ -202,8 +202,8 @@ static void set_transfer(struct http_client *c, struct request *r, const struct 
 	SET(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1, worst);
 	SET(easy, CURLOPT_FOLLOWLOCATION, 0L, worst);
 	SET(easy, CURLOPT_NOSIGNAL, 1L, worst);
-	/* A request that waits for its answer sends nothing: only this finds out that the other host has vanished, or has
-	 * started anew and knows nothing of the connection. */
+	/* A request that waits for its answer sends nothing: only this finds out that the other host
+	 * has vanished, or has started anew and knows nothing of the connection. */
 	SET(easy, CURLOPT_TCP_KEEPALIVE, 1L, worst);
 	SET(easy, CURLOPT_TCP_KEEPIDLE, (long)KEEPALIVE_S, worst);
 	SET(easy, CURLOPT_TCP_KEEPINTVL, (long)KEEPALIVE_S, worst);
@@ -286,7 +286,7 @@ void http_client_cancel(struct http_client *c, uint32_t id) {
 			request_release(c, &c->requests[i]);
 }
 
-/* ---- ending a request -------------------------------------------------------------------------------------------- */
+/* ---- ending a request ---- */
 
 static enum rv_err explain(const struct http_client *c, const struct request *r, CURLcode rc, struct rv_errtext *et) {
 	const char *detail = r->curl_text[0] != '\0' ? r->curl_text : curl_easy_strerror(rc);
@@ -329,7 +329,8 @@ bool http_client_met(const struct http_client *c, struct address *out) {
 	return c->met.host[0] != '\0';
 }
 
-/* The request is over and free before its callback runs, so that the callback can start the next one. */
+/* The request is over and free before its callback runs, so that the callback can start the next
+ * one. */
 static void finish(struct http_client *c, struct request *r, CURLcode rc) {
 	struct rv_errtext et = {0};
 	long status = 0;
@@ -368,7 +369,7 @@ static int finish_all(struct http_client *c) {
 	return n;
 }
 
-/* ---- the wait ---------------------------------------------------------------------------------------------------- */
+/* ---- the wait ---- */
 
 static void fds_to_curl(struct http_client *c, const struct pollfd *fds, int n) {
 	for (int i = 0; i < n; i++) {

@@ -1,10 +1,11 @@
 /* http_client.h: the worker's requests to its coordinator, and the wait in the worker's event loop.
  *
- * Asynchronous HTTPS (libcurl multi) to one server that is known by its raw Ed25519 key: TLS 1.3 only, the key pinned,
- * our identity as client certificate. Names and dates in certificates, proxies, .netrc and the environment play no
- * part. A request ends with exactly one callback; the caller retries (every request of the control plane may be
- * repeated). One thread owns the client; other threads may call only http_client_wakeup. The process must ignore SIGPIPE
- * (base/signals.h does): OpenSSL writes to sockets that may be gone. */
+ * Asynchronous HTTPS (libcurl multi) to one server that is known by its raw Ed25519 key: TLS 1.3
+ * only, the key pinned, our identity as client certificate. Names and dates in certificates,
+ * proxies, .netrc and the environment play no part. A request ends with exactly one callback; the
+ * caller retries (every request of the control plane may be repeated). One thread owns the client;
+ * other threads may call only http_client_wakeup. The process must ignore SIGPIPE (base/signals.h
+ * does): OpenSSL writes to sockets that may be gone. */
 #ifndef RV_NET_HTTP_CLIENT_H
 #define RV_NET_HTTP_CLIENT_H
 
@@ -50,31 +51,34 @@ struct http_request {
 
 struct http_client;
 
-/* Makes a client; borrows what `cfg` points to until it is freed. RV_E_NOMEM, RV_E_INVALID (address). */
+/* Makes a client; borrows what `cfg` points to until it is freed. RV_E_NOMEM, RV_E_INVALID
+ * (address). */
 enum rv_err http_client_new(const struct http_client_config *cfg, struct http_client **out, struct rv_errtext *et);
 /* Frees the client; requests under way end without a callback. `c` may be NULL. */
 void http_client_free(struct http_client *c);
 
-/* Sets how long sent data may stay unacknowledged before a connection made from now on is dropped (TCP_USER_TIMEOUT,
- * RFC 5482; keepalive probes follow it). 10 s until this is called. */
+/* Sets how long sent data may stay unacknowledged before a connection made from now on is dropped
+ * (TCP_USER_TIMEOUT, RFC 5482; keepalive probes follow it). 10 s until this is called. */
 void http_client_set_unacknowledged(struct http_client *c, int64_t ms);
 
-/* Starts a request. *id (may be NULL) is never 0. RV_E_FULL: HTTP_MAX_REQUESTS under way; RV_E_NOMEM, RV_E_INVALID
- * (path). */
+/* Starts a request. *id (may be NULL) is never 0. RV_E_FULL: HTTP_MAX_REQUESTS under way;
+ * RV_E_NOMEM, RV_E_INVALID (path). */
 enum rv_err http_client_start(struct http_client *c, const struct http_request *rq, uint32_t *id,
 							  struct rv_errtext *et);
 /* Ends a request without its callback; an id that has ended already is ignored. */
 void http_client_cancel(struct http_client *c, uint32_t id);
 
-/* Sets *out to the numeric address that the last answer came from. Returns false until the server has answered once. */
+/* Sets *out to the numeric address that the last answer came from. Returns false until the server
+ * has answered once. */
 bool http_client_met(const struct http_client *c, struct address *out);
-/* Shuts down the connections whose local address this machine no longer has: requests on them end with a fault now, not
- * when they time out. */
+/* Shuts down the connections whose local address this machine no longer has: requests on them end
+ * with a fault now, not when they time out. */
 void http_client_drop_stranded(struct http_client *c);
 
-/* Waits until one of `fds` is ready (fills revents: POLLIN, POLLOUT, POLLERR, POLLHUP), a request progresses,
- * http_client_wakeup is called, or `timeout_us` is over (rounded up to a millisecond; negative: no limit), at most a
- * minute. Then advances the requests and calls their callbacks. RV_E_IO: waiting failed. */
+/* Waits until one of `fds` is ready (fills revents: POLLIN, POLLOUT, POLLERR, POLLHUP), a request
+ * progresses, http_client_wakeup is called, or `timeout_us` is over (rounded up to a millisecond;
+ * negative: no limit), at most a minute. Then advances the requests and calls their callbacks.
+ * RV_E_IO: waiting failed. */
 enum rv_err http_client_poll(struct http_client *c, struct pollfd *fds, int n_fds, int64_t timeout_us,
 							 struct rv_errtext *et);
 /* Ends the current or the next wait at once. Callable from any thread, not from signal handlers. */

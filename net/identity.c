@@ -1,4 +1,5 @@
-/* identity.c: Ed25519 key files, signatures, signed documents and member tickets (net/identity.h). */
+/* identity.c: Ed25519 key files, signatures, signed documents and member tickets
+ * (net/identity.h). */
 #include "net/identity.h"
 
 #include "base/assert.h"

@@ -1,8 +1,10 @@
-/* identity.h: an Ed25519 key pair that identifies a worker or a run: signing and checking signatures.
+/* identity.h: an Ed25519 key pair that identifies a worker or a run: signing and checking
+ * signatures.
  *
- * A worker's identity and a run's key are the same kind of thing: 32 seed bytes in a file of mode 0600, made on first
- * start. Every signed message begins with a NUL-terminated domain string, so a signature made for one purpose is
- * invalid for another. Ed25519 is RFC 8032 (libsodium). Thread-safe: an identity does not change once made. */
+ * A worker's identity and a run's key are the same kind of thing: 32 seed bytes in a file of mode
+ * 0600, made on first start. Every signed message begins with a NUL-terminated domain string, so a
+ * signature made for one purpose is invalid for another. Ed25519 is RFC 8032 (libsodium).
+ * Thread-safe: an identity does not change once made. */
 #ifndef RV_NET_IDENTITY_H
 #define RV_NET_IDENTITY_H
 
@@ -20,9 +22,9 @@ struct identity {
 	uint8_t key[NET_KEY_BYTES]; /* public */
 };
 
-/* Reads the seed at `path`, or makes one (mode 0600, atomic, durable) if there is no file; *created (may be NULL)
- * reports which. RV_E_AUTH: others than the owner may read or write the file; RV_E_CORRUPT: wrong size; RV_E_IO,
- * RV_E_FULL. */
+/* Reads the seed at `path`, or makes one (mode 0600, atomic, durable) if there is no file; *created
+ * (may be NULL) reports which. RV_E_AUTH: others than the owner may read or write the file;
+ * RV_E_CORRUPT: wrong size; RV_E_IO, RV_E_FULL. */
 enum rv_err identity_load_or_create(const char *path, struct identity *out, bool *created, struct rv_errtext *et);
 /* Reads the seed like identity_load_or_create; RV_E_NOTFOUND if there is no file. */
 enum rv_err identity_load(const char *path, struct identity *out, struct rv_errtext *et);
@@ -35,7 +37,8 @@ void identity_sign(const struct identity *id, const void *message, size_t n, uin
 bool identity_verify(const uint8_t key[NET_KEY_BYTES], const void *message, size_t n,
 					 const uint8_t signature[NET_SIG_BYTES]);
 
-/* ---- signed documents: signature (64) | bytes. The signature covers `domain` NUL | the bytes as sent. ---- */
+/* ---- signed documents: signature (64) | bytes. The signature covers `domain` NUL | the bytes as
+ * sent. ---- */
 #define IDENTITY_DOCUMENT_DOMAIN "rivulet document"
 enum { IDENTITY_SIGNED_MAX_BYTES = NET_SIG_BYTES + NET_MAX_DOCUMENT_BYTES };
 
@@ -43,16 +46,16 @@ enum { IDENTITY_SIGNED_MAX_BYTES = NET_SIG_BYTES + NET_MAX_DOCUMENT_BYTES };
  * NET_MAX_DOCUMENT_BYTES (asserted). RV_E_NOMEM. */
 enum rv_err signed_make(const struct identity *id, const char *domain, const void *data, size_t n, uint8_t *out,
 						struct rv_errtext *et);
-/* Checks the signature; *data, *data_bytes borrow from `p`. RV_E_INVALID: too short or too long; RV_E_AUTH: not signed by
- * `key`; RV_E_NOMEM. */
+/* Checks the signature; *data, *data_bytes borrow from `p`. RV_E_INVALID: too short or too long;
+ * RV_E_AUTH: not signed by `key`; RV_E_NOMEM. */
 enum rv_err signed_open(const uint8_t key[NET_KEY_BYTES], const char *domain, const void *p, size_t n,
 						const uint8_t **data, size_t *data_bytes, struct rv_errtext *et);
 
 /* ---- member tickets ---- */
 
-/* Signs, with the run key, that `key` is member number `member`: Ed25519 over "rivulet member" NUL | run id | member
- * (u32) | key. The coordinator gives a ticket at the join, and the member shows it in HELLO: so a joiner, which is in no
- * document yet, can fetch state from donors. */
+/* Signs, with the run key, that `key` is member number `member`: Ed25519 over "rivulet member" NUL
+ * | run id | member (u32) | key. The coordinator gives a ticket at the join, and the member shows
+ * it in HELLO: so a joiner, which is in no document yet, can fetch state from donors. */
 void ticket_sign(const struct identity *run, const uint8_t run_id[NET_RUN_ID_BYTES], uint32_t member,
 				 const uint8_t key[NET_KEY_BYTES], uint8_t ticket[NET_SIG_BYTES]);
 bool ticket_verify(const uint8_t run_key[NET_KEY_BYTES], const uint8_t run_id[NET_RUN_ID_BYTES], uint32_t member,

@@ -29,7 +29,8 @@ static EVP_PKEY *private_key(const struct identity *id) {
 	return EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, id->secret, IDENTITY_SEED_BYTES);
 }
 
-/* Version 3, subject = issuer "rivulet", serial from `seed`, 1970 to the end of time (RFC 5280 section 4.1.2.5). */
+/* Version 3, subject = issuer "rivulet", serial from `seed`, 1970 to the end of time (RFC 5280
+ * section 4.1.2.5). */
 static bool fill_certificate(X509 *x, const uint8_t seed[SERIAL_BYTES], EVP_PKEY *key) {
 	uint8_t serial[SERIAL_BYTES];
 	memcpy(serial, seed, sizeof serial);
@@ -57,7 +58,8 @@ static enum rv_err certificate_new(const struct identity *id, X509 **cert, EVP_P
 	return rv_fail(et, RV_E_UNSUPPORTED, "cannot make an Ed25519 certificate: %s", tls_error_text());
 }
 
-/* Instead of a chain check: one certificate, with an Ed25519 key. Whose key it is, is asked after the handshake. */
+/* Instead of a chain check: one certificate, with an Ed25519 key. Whose key it is, is asked after
+ * the handshake. */
 static int accept_raw_key(X509_STORE_CTX *store, void *arg) {
 	(void)arg;
 	X509 *x = X509_STORE_CTX_get0_cert(store);
@@ -85,9 +87,10 @@ static bool configure(SSL_CTX *ctx, enum tls_clients clients) {
 		   SSL_CTX_set1_groups_list(ctx, "X25519:P-256") == 1;
 }
 
-/* For browsers, which do not take Ed25519: a second certificate with an ECDSA P-256 key that nobody keeps or knows. Who
- * takes Ed25519 gets the identity: that algorithm comes first, and ours is the order that counts. Browsers want to find
- * an algorithm of theirs in the request for a client's certificate too; accept_raw_key refuses such a certificate. */
+/* For browsers, which do not take Ed25519: a second certificate with an ECDSA P-256 key that nobody
+ * keeps or knows. Who takes Ed25519 gets the identity: that algorithm comes first, and ours is the
+ * order that counts. Browsers want to find an algorithm of theirs in the request for a client's
+ * certificate too; accept_raw_key refuses such a certificate. */
 static bool add_browser_certificate(SSL_CTX *ctx) {
 	uint8_t seed[SERIAL_BYTES];
 	randombytes_buf(seed, sizeof seed); /* browsers refuse a serial that they saw with another key */

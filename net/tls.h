@@ -1,8 +1,10 @@
-/* tls.h: TLS as Rivulet uses it, in one place: version 1.3 only, Ed25519 raw keys, no tickets, no 0-RTT.
+/* tls.h: TLS as Rivulet uses it, in one place: version 1.3 only, Ed25519 raw keys, no tickets, no
+ * 0-RTT.
  *
- * The certificate is a container for the raw public key: self-signed, built in memory from an identity, valid for ever.
- * Names, dates and issuers are not checked: the caller decides by the peer's raw key (tls_peer_key). TLS itself proves
- * that the peer holds the secret key (CertificateVerify, RFC 8446 section 4.4.3). */
+ * The certificate is a container for the raw public key: self-signed, built in memory from an
+ * identity, valid for ever. Names, dates and issuers are not checked: the caller decides by the
+ * peer's raw key (tls_peer_key). TLS itself proves that the peer holds the secret key
+ * (CertificateVerify, RFC 8446 section 4.4.3). */
 #ifndef RV_NET_TLS_H
 #define RV_NET_TLS_H
 
@@ -18,18 +20,21 @@ enum tls_clients {
 	TLS_CLIENTS_MAY   /* coordinator: workers do, a browser does not */
 };
 
-/* Makes a context for both roles: TLS 1.3, own certificate and key, client certificates as `clients` states. Anything but
- * a single certificate with an Ed25519 key fails the handshake; session tickets, resumption and early data are off.
- * TLS_CLIENTS_MAY: a client that does not offer Ed25519 (a browser) gets an ECDSA P-256 certificate made for this context
- * alone, which proves no identity; a client that offers Ed25519 always gets the identity's. The caller frees it with
+/* Makes a context for both roles: TLS 1.3, own certificate and key, client certificates as
+ * `clients` states. Anything but a single certificate with an Ed25519 key fails the handshake;
+ * session tickets, resumption and early data are off. TLS_CLIENTS_MAY: a client that does not offer
+ * Ed25519 (a browser) gets an ECDSA P-256 certificate made for this context alone, which proves no
+ * identity; a client that offers Ed25519 always gets the identity's. The caller frees it with
  * SSL_CTX_free(). RV_E_NOMEM, RV_E_UNSUPPORTED (with OpenSSL's text). */
 enum rv_err tls_context_new(const struct identity *id, enum tls_clients clients, SSL_CTX **out, struct rv_errtext *et);
 
-/* Copies the raw Ed25519 key of the other side after the handshake. Returns false if it showed none. */
+/* Copies the raw Ed25519 key of the other side after the handshake. Returns false if it showed
+ * none. */
 bool tls_peer_key(SSL *ssl, uint8_t key[NET_KEY_BYTES]);
 
 enum { TLS_PIN_BYTES = 64 };
-/* Writes "sha256//BASE64" of the key's SubjectPublicKeyInfo (RFC 8410), for libcurl's CURLOPT_PINNEDPUBLICKEY. */
+/* Writes "sha256//BASE64" of the key's SubjectPublicKeyInfo (RFC 8410), for libcurl's
+ * CURLOPT_PINNEDPUBLICKEY. */
 void tls_pin_of_key(const uint8_t key[NET_KEY_BYTES], char out[TLS_PIN_BYTES]);
 
 /* Certificate and private key as PEM text (libcurl's CURLOPT_SSLCERT_BLOB, CURLOPT_SSLKEY_BLOB). */
@@ -42,7 +47,8 @@ enum rv_err tls_pem_make(const struct identity *id, struct tls_pem *out, struct 
 /* Frees both texts and wipes the key. Harmless on a zeroed struct. */
 void tls_pem_release(struct tls_pem *pem);
 
-/* Returns the oldest error in OpenSSL's queue as a text ("no shared cipher", ...), never NULL, and empties the queue. */
+/* Returns the oldest error in OpenSSL's queue as a text ("no shared cipher", ...), never NULL, and
+ * empties the queue. */
 const char *tls_error_text(void);
 
 #endif

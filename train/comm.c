@@ -70,7 +70,8 @@ void comm_group_free(struct comm_group *g) {
 	free(g);
 }
 
-/* Returns whether the library failed for any member. If so, *logs is true for one of those that know why. */
+/* Returns whether the library failed for any member. If so, *logs is true for one of those that
+ * know why. */
 static bool any_failed(struct comm *c, bool *logs) {
 	bool failed = c->err != RV_OK, knows = failed && c->err != RV_E_CLOSED;
 	double values[] = {failed, knows ? 1 << c->rank : 0}; /* a sum of ranks' bits: at most 16 */

@@ -5,7 +5,8 @@
  *     m <- beta m + g'                     momentum
  *     u  = g' + beta m                     Nesterov's
  *     X  = u / (|u|_F + 1e-7)
- *     five times:  A = X X^T;  X <- a X + (b A + c A A) X      (a, b, c) = (3.4445, -4.7750, 2.0315)
+ *     five times:  A = X X^T;  X <- a X + (b A + c A A) X      (a, b, c) = (3.4445, -4.7750,
+ *                  2.0315)
  *     p <- (1 - lr wd) p - lr 0.2 sqrt(max(rows, cols)) X
  *
  * The iteration (Newton-Schulz) takes every singular value of u that is not tiny against the

@@ -4,8 +4,7 @@
  * Colours are CSS variables of the page (--h0-0 ... of chart_paint_name, --p0 ... of bars' parts,
  * --bg, --fg, --muted, --grid), so that one picture serves light and dark. Every mark has a tooltip
  * (<title>). A picture is complete without scripts; with scripts, chart_js shows the text of the
- * nearest mark, and a name in a legend hides its line. No function blocks but on `out`.
- */
+ * nearest mark, and a name in a legend hides its line. No function blocks but on `out`. */
 #ifndef RV_BASE_CHART_H
 #define RV_BASE_CHART_H
 

@@ -87,7 +87,8 @@ static enum rv_err check_whole(const char *path, struct rv_errtext *et) {
 
 /* ---- making ---- */
 
-/* Removes what killed backups left beside `path`: "NAME.tmp-XXXXXX" (base/file.h) and what SQLite keeps beside it. */
+/* Removes what killed backups left beside `path`: "NAME.tmp-XXXXXX" (base/file.h) and what SQLite
+ * keeps beside it. */
 static void remove_left(const struct rv_file_writer *w) {
 	static const char mark[] = ".tmp-";
 	const char *path = w->path, *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
@@ -150,8 +151,8 @@ enum rv_err backup_make(const struct run_dir *d, const char *path, const struct 
 
 /* ---- restoring ---- */
 
-/* Documents go on above whatever was announced after the backup was made, or after it was restored before: no run
- * announces 2^20 documents a second. */
+/* Documents go on above whatever was announced after the backup was made, or after it was restored
+ * before: no run announces 2^20 documents a second. */
 static enum rv_err jump(struct store *s, const struct backup_info *info, struct rv_errtext *et) {
 	uint64_t by_clock = (uint64_t)(rv_clock_wall_us() / RV_US_PER_S) << 20, by_count = info->doc_seq + SEQ_JUMP;
 	struct core_record rec = {.id = info->last_id + 1,

@@ -4,8 +4,7 @@
  *
  * Faults of every command: those of the service (coordinator/service/service.h), or of the request:
  * RV_E_INVALID and RV_E_NOTFOUND with the coordinator's answer, those of net/http_client.h,
- * RV_E_NOMEM. Output pointers are then NULL.
- */
+ * RV_E_NOMEM. Output pointers are then NULL. */
 #ifndef RV_COORDINATOR_OPERATOR_SESSION_H
 #define RV_COORDINATOR_OPERATOR_SESSION_H
 

@@ -1,4 +1,5 @@
-/* core.c: what comes in: joins, reports, bans, the time. Each ends in core_step(): decide, then announce. */
+/* core.c: what comes in: joins, reports, bans, the time. Each ends in core_step(): decide, then
+ * announce. */
 #include "coordinator/core/core.h"
 
 #include "base/assert.h"
@@ -48,7 +49,7 @@ const struct document *core_document(const struct core *c) {
 	return &c->doc;
 }
 
-/* ---- events ------------------------------------------------------------------------------------------------------ */
+/* ---- events ---- */
 
 static bool said_before(struct core *c, const struct core_event *ev) {
 	bool repeats = ev->type == CORE_EVENT_ALIVE || ev->type == CORE_EVENT_DEAD || ev->type == CORE_EVENT_LEFT;
@@ -92,7 +93,7 @@ bool core_next_event(struct core *c, struct core_event *out) {
 	return true;
 }
 
-/* ---- joins and bans ---------------------------------------------------------------------------------------------- */
+/* ---- joins and bans ---- */
 
 static bool token_spent(const struct core *c, const struct rv_hash *hash) {
 	for (int i = 0; i < c->n_members; i++)
@@ -178,7 +179,7 @@ enum rv_err core_ban(struct core *c, int64_t now_us, uint32_t member, bool banne
 	return RV_OK;
 }
 
-/* ---- reports ----------------------------------------------------------------------------------------------------- */
+/* ---- reports ---- */
 
 static void say_what_is_wrong(struct core *c, uint32_t member) {
 	const struct core_member *m = &c->members[member];
@@ -203,8 +204,8 @@ uint64_t core_most_tokens(const struct core *c) {
 	return tokens_with(c, CORE_MISSED_MAX);
 }
 
-/* Logs a member that cannot have trained that much since the run began: a worker that others leave out repeatedly may
- * have kept more than counts. */
+/* Logs a member that cannot have trained that much since the run began: a worker that others leave
+ * out repeatedly may have kept more than counts. */
 static void bound_tokens(struct core *c, uint32_t member) {
 	struct report *last = &c->members[member].last;
 	if (last->tokens > tokens_with(c, c->round + 1))
@@ -251,7 +252,7 @@ enum rv_err core_report(struct core *c, int64_t now_us, const uint8_t key[NET_KE
 	return RV_OK;
 }
 
-/* ---- time -------------------------------------------------------------------------------------------------------- */
+/* ---- time ---- */
 
 static bool wants_to_move(const struct core_member *m) {
 	return strcmp(m->addr, m->want_addr) != 0;
@@ -334,7 +335,7 @@ int64_t core_deadline_us(const struct core *c) {
 	return earlier(c, at, c->accused_since_us, c->gather_us);
 }
 
-/* ---- for people -------------------------------------------------------------------------------------------------- */
+/* ---- for people ---- */
 
 int core_members(const struct core *c, struct core_member_view out[NET_MAX_MEMBERS]) {
 	for (int i = 0; i < c->n_members; i++) {

@@ -1,33 +1,37 @@
-/* core.h: the coordinator's state, as a state machine without I/O: no sockets, no clock, no threads, no allocation, no
- * SQL.
+/* core.h: the coordinator's state, as a state machine without I/O: no sockets, no clock, no
+ * threads, no allocation, no SQL.
  *
- * In: joins, reports, the time. Out: records to persist, and the run document. A fact is announced only after its record
- * is durable: the platform calls core_next_record(), makes the record durable, calls core_persisted(), and only then does
- * core_document() show the fact.
+ * In: joins, reports, the time. Out: records to persist, and the run document. A fact is announced
+ * only after its record is durable: the platform calls core_next_record(), makes the record
+ * durable, calls core_persisted(), and only then does core_document() show the fact.
  *
- * The core alone decides membership, liveness, when the roster of (round, attempt) is frozen, the ownership of chunks,
- * when a round is committed and over which participants, and which full hash the majority vouches for.
+ * The core alone decides membership, liveness, when the roster of (round, attempt) is frozen, the
+ * ownership of chunks, when a round is committed and over which participants, and which full hash
+ * the majority vouches for.
  *
- * A decision is a record; its effect happens when the record is durable, by the same code that replays it after a
- * restart. One decision is under way at a time. Votes, accusations and liveness are not durable: reports repeat them.
+ * A decision is a record; its effect happens when the record is durable, by the same code that
+ * replays it after a restart. One decision is under way at a time. Votes, accusations and liveness
+ * are not durable: reports repeat them.
  *
- *   OPEN(r)         -> ROSTER(r, 1)     all alive members that hold the state are ready; or min_workers are, and grace
- *                                       is over. A member that is a few rounds behind and catches up is waited for
- *                                       during a sixteenth of the time (arrivals.c)
- *   REDUCE(r, a)    -> COMMIT(r)        every available participant voted, all alike, and the voters are at least
- *                                       min(min_workers, half of the roster). Contributions of dead participants
- *                                       count, except of one that an earlier roster of this round left out and that
- *                                       has not reported in this attempt
- *                   -> ROSTER(r, a+1)   a participant is missed (dead, accused, restarted, left, in the minority) and
- *                                       not all others have voted: the survivors keep their chunks and split those of
- *                                       the missed
- *                   -> ROSTER(r, a+1)   of none: survivors are fewer than min_workers, and waiting cannot help: a
- *                                       contribution is lost, or a missed participant runs another process than was
- *                                       frozen, or other members are ready. Until then REDUCE(r, a) holds: a
+ *   OPEN(r)         -> ROSTER(r, 1)     all alive members that hold the state are ready; or
+ *                                       min_workers are, and grace is over. A member that is a few
+ *                                       rounds behind and catches up is waited for during a
+ *                                       sixteenth of the time (arrivals.c)
+ *   REDUCE(r, a)    -> COMMIT(r)        every available participant voted, all alike, and the
+ *                                       voters are at least min(min_workers, half of the roster).
+ *                                       Contributions of dead participants count, except of one
+ *                                       that an earlier roster of this round left out and that has
+ *                                       not reported in this attempt
+ *                   -> ROSTER(r, a+1)   a participant is missed (dead, accused, restarted, left,
+ *                                       in the minority) and not all others have voted: the
+ *                                       survivors keep their chunks and split those of the missed
+ *                   -> ROSTER(r, a+1)   of none: survivors are fewer than min_workers, and waiting
+ *                                       cannot help: a contribution is lost, or a missed
+ *                                       participant runs another process than was frozen, or other
+ *                                       members are ready. Until then REDUCE(r, a) holds: a
  *                                       participant that was only cut off returns and votes.
  *   OPEN(r), round - snapshot_round == NET_MAX_LOG_DIGESTS: not frozen before a SNAPSHOT arrives.
- *   any             -> ROLLBACK(R)      only the operator decides it (core_rollback)
- */
+ *   any             -> ROLLBACK(R)      only the operator decides it (core_rollback) */
 #ifndef RV_COORDINATOR_CORE_H
 #define RV_COORDINATOR_CORE_H
 
@@ -44,9 +48,11 @@ struct core_config {
 	uint64_t final_round; /* rounds in the run */
 	uint32_t min_workers; /* below: RUN_WAITING */
 	uint32_t fragments;   /* round r exchanges fragment r mod this number; 0: 1 */
-	/* Chunks of each fragment, by the run's configuration. A member that reports another number is left out and named. */
+	/* Chunks of each fragment, by the run's configuration. A member that reports another number is
+	 * left out and named. */
 	uint32_t n_chunks[NET_MAX_FRAGMENTS];
-	/* The most tokens of a contribution, and what each round that its member missed can add (core_most_tokens). */
+	/* The most tokens of a contribution, and what each round that its member missed can add
+	 * (core_most_tokens). */
 	uint64_t round_tokens, missed_tokens;
 	uint64_t chunk_bytes;  /* of the longest chunk that is exchanged: deadlines follow from it (deadline.c) */
 	bool weight_by_tokens; /* else every weight is 1 (base/weights.h) */
@@ -55,7 +61,8 @@ struct core_config {
 	int64_t liveness_us;   /* a member without a report for this time is dead until it reports again */
 	int64_t silent_us;     /* without one for this time, rounds do not wait for it; well above a heartbeat */
 	int64_t withheld_us;   /* a participant that withholds what it owes is accused after this time (reduce.h) */
-	/* After the first accusation in an attempt, how long others are collected; a fourth of it if all agree. */
+	/* After the first accusation in an attempt, how long others are collected; a fourth of it if
+	 * all agree. */
 	int64_t suspect_gather_us;
 };
 
@@ -64,8 +71,9 @@ enum core_record_type { CORE_MEMBER = 1, CORE_ROSTER, CORE_COMMIT, CORE_SNAPSHOT
 struct core_record {
 	uint64_t id; /* 1, 2, 3, ... */
 	uint8_t type;
-	/* Once durable, documents with a seq below this may be announced. The document of a core that was just rebuilt has
-	 * exactly this seq: it is a function of the records alone, so announcing it twice announces the same bytes. */
+	/* Once durable, documents with a seq below this may be announced. The document of a core that
+	 * was just rebuilt has exactly this seq: it is a function of the records alone, so announcing
+	 * it twice announces the same bytes. */
 	uint64_t doc_seq;
 	/* MEMBER: a later record of the same member replaces the earlier one. */
 	uint32_t member;
@@ -89,34 +97,40 @@ struct core_record {
 	uint64_t blamed;                  /* ROSTER, COMMIT: set of members that spoiled the attempt before, or this one */
 };
 
-/* Returns the hash that a record and the store keep of a token: BLAKE2b("rivulet token" | run_id | token). */
+/* Returns the hash that a record and the store keep of a token: BLAKE2b("rivulet token" | run_id |
+ * token). */
 struct rv_hash core_token_hash(const uint8_t run_id[NET_RUN_ID_BYTES], const uint8_t token[NET_TOKEN_BYTES]);
 
 struct core; /* opaque: core_size() bytes of the caller's memory */
 size_t core_size(void);
 struct core *core_init(void *memory, const struct core_config *cfg, int64_t now_us);
-/* Rebuilds the core from a stored record, oldest first, before any other call. RV_E_CORRUPT names the record. */
+/* Rebuilds the core from a stored record, oldest first, before any other call. RV_E_CORRUPT names
+ * the record. */
 enum rv_err core_replay(struct core *c, const struct core_record *rec, struct rv_errtext *et);
 
-/* Takes a join by the holder of `key`. token_ok: the platform found the token valid and unspent (ignored for a known
- * key). On RV_OK *member is its number; the record must be durable before the platform replies (core_next_record).
- * RV_E_AUTH (unknown key, no valid token), RV_E_FULL (NET_MAX_MEMBERS), RV_E_PROTOCOL (version). */
+/* Takes a join by the holder of `key`. token_ok: the platform found the token valid and unspent
+ * (ignored for a known key). On RV_OK *member is its number; the record must be durable before the
+ * platform replies (core_next_record). RV_E_AUTH (unknown key, no valid token), RV_E_FULL
+ * (NET_MAX_MEMBERS), RV_E_PROTOCOL (version). */
 enum rv_err core_join(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const struct join_request *rq,
 					  bool token_ok, uint32_t *member, struct rv_errtext *et);
-/* Takes a report by the holder of `key`; ignores a stale one (boot, seq). RV_E_AUTH: not a member, or banned; or another
- * process of the same key with a later boot is followed instead, and the sender should end. */
+/* Takes a report by the holder of `key`; ignores a stale one (boot, seq). RV_E_AUTH: not a member,
+ * or banned; or another process of the same key with a later boot is followed instead, and the
+ * sender should end. */
 enum rv_err core_report(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const struct report *rep,
 						struct rv_errtext *et);
 /* Sets *out to a notice for the holder of `key`; returns false if there is none. */
 bool core_notice(const struct core *c, const uint8_t key[NET_KEY_BYTES], struct notice *out);
-/* Bans a member, or lifts the ban: a banned one is not waited for and in no roster. RV_E_NOTFOUND: no such member. */
+/* Bans a member, or lifts the ban: a banned one is not waited for and in no roster. RV_E_NOTFOUND:
+ * no such member. */
 enum rv_err core_ban(struct core *c, int64_t now_us, uint32_t member, bool banned, struct rv_errtext *et);
 
 /* ---- a committed round whose state no present member holds ---- */
 
-/* Reports state what each member's disk can prove. If no present member holds the state of the current round, the run
- * stands still: its last holders may be switched off, or have come back without it. Only a person can know that they will
- * not return, so only the operator takes committed rounds back, which begins a new term. */
+/* Reports state what each member's disk can prove. If no present member holds the state of the
+ * current round, the run stands still: its last holders may be switched off, or have come back
+ * without it. Only a person can know that they will not return, so only the operator takes
+ * committed rounds back, which begins a new term. */
 enum core_state_kept {
 	CORE_STATE_HELD,   /* a present member holds it, or it is not known for liveness_us yet, or no member is present */
 	CORE_STATE_ABSENT, /* no present member holds it, and not all of its last holders have come back and caught up */
@@ -125,31 +139,33 @@ enum core_state_kept {
 struct core_kept {
 	enum core_state_kept state;
 	uint64_t round; /* the round of that state */
-	/* Members that held it last, including those that were members before this coordinator started and have not reported
-	 * since. */
+	/* Members that held it last, including those that were members before this coordinator started
+	 * and have not reported since. */
 	uint64_t last_held;
 	uint64_t absent;     /* those of them that are not present, or have only just come back */
 	uint64_t behind;     /* other members that still lack what a present one has: they may hold more */
 	bool has_best;       /* there is an earlier round that a present member can prove: */
 	uint64_t best_round; /* the latest one */
 	uint64_t best_held;  /* the members that can prove it */
-	/* Most of the members that are present, or may come back, report a later round or term: this coordinator's store is an
-	 * old copy. */
+	/* Most of the members that are present, or may come back, report a later round or term: this
+	 * coordinator's store is an old copy. */
 	bool ahead;
 };
 void core_kept(const struct core *c, struct core_kept *out);
-/* Returns the present members that have proven the state of this round, committed or open; 0 also if it is too far back
- * for its state hash to be known. */
+/* Returns the present members that have proven the state of this round, committed or open; 0 also
+ * if it is too far back for its state hash to be known. */
 uint64_t core_holders(const struct core *c, uint64_t round);
 
 enum { CORE_PAST_ROUNDS = 1024 }; /* how far back a rollback can go */
-/* Takes back, for the operator, all rounds from `to_round` on; done when the record is durable. `force`: also if that
- * gives up rounds that a member holds or may hold, or if no present member has proven to_round. RV_E_INVALID: nothing to
- * take back, or refused without force; RV_E_RANGE: too far back; RV_E_BUSY: a decision is being made durable, retry. */
+/* Takes back, for the operator, all rounds from `to_round` on; done when the record is durable.
+ * `force`: also if that gives up rounds that a member holds or may hold, or if no present member
+ * has proven to_round. RV_E_INVALID: nothing to take back, or refused without force; RV_E_RANGE:
+ * too far back; RV_E_BUSY: a decision is being made durable, retry. */
 enum rv_err core_rollback(struct core *c, int64_t now_us, uint64_t to_round, bool force, struct rv_errtext *et);
 
-/* Reports whether the member's long-poll connection is open. If it closed, and the member neither opens another nor
- * reports for silent_us / 4, rounds stop waiting for it: most likely its process ended. Ignores an unknown key. */
+/* Reports whether the member's long-poll connection is open. If it closed, and the member neither
+ * opens another nor reports for silent_us / 4, rounds stop waiting for it: most likely its process
+ * ended. Ignores an unknown key. */
 void core_listens(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTES], bool listens);
 void core_tick(struct core *c, int64_t now_us);
 int64_t core_deadline_us(const struct core *c);
@@ -209,9 +225,11 @@ struct core_member_view {
 	uint32_t owned_chunks, all_chunks; /* in the last all-reduce since the coordinator started */
 };
 enum { CORE_MISSED_MAX = 8 };
-/* Returns the most tokens that a contribution counts with: round_tokens, and missed_tokens for CORE_MISSED_MAX rounds. */
+/* Returns the most tokens that a contribution counts with: round_tokens, and missed_tokens for
+ * CORE_MISSED_MAX rounds. */
 uint64_t core_most_tokens(const struct core *c);
-/* Returns the bandwidth by which ownership is divided: that of the line's slower direction. 0: not known. */
+/* Returns the bandwidth by which ownership is divided: that of the line's slower direction. 0: not
+ * known. */
 uint64_t core_line_rate(const struct report *rep);
 int core_members(const struct core *c, struct core_member_view out[NET_MAX_MEMBERS]);
 

@@ -1,16 +1,19 @@
-/* deadline.c: REDUCE: how long an attempt may take, and which participants hold it up without an accusation.
+/* deadline.c: REDUCE: how long an attempt may take, and which participants hold it up without an
+ * accusation.
  *
- * An owner of k of C chunks moves C + (n - 2) k chunks in each direction (shares.c), and k is at most 2 C / n: less
- * than three payloads. So an attempt is allowed
+ * An owner of k of C chunks moves C + (n - 2) k chunks in each direction (shares.c), and k is at
+ * most 2 C / n: less than three payloads. So an attempt is allowed
  *
- *     4 x withheld_us + 3 x 3 payloads / (what the slowest line of the roster carries),  twice as long in each later one
+ *     4 x withheld_us + 3 x 3 payloads / (what the slowest line of the roster carries),  twice as
+ *       long in each later one
  *
- * with the rates of the roster's record: a restarted coordinator sets the same. A member may lie about its line, so none
- * counts as slower than a sixteenth of the median.
+ * with the rates of the roster's record: a restarted coordinator sets the same. A member may lie
+ * about its line, so none counts as slower than a sixteenth of the median.
  *
- * Documents carry the deadline. A worker that is not done by then accuses the peers that owe it data
- * (net/reduce/suspects.c), and accusations are weighed as ever. A participant that has not voted two withheld_us later,
- * though another has, and accuses none, holds the attempt up by itself: it counts as dead until it reports again. */
+ * Documents carry the deadline. A worker that is not done by then accuses the peers that owe it
+ * data (net/reduce/suspects.c), and accusations are weighed as ever. A participant that has not
+ * voted two withheld_us later, though another has, and accuses none, holds the attempt up by
+ * itself: it counts as dead until it reports again. */
 #include "base/capped.h"
 #include "base/order.h"
 #include "coordinator/core/internal.h"
@@ -50,8 +53,9 @@ int64_t core_overdue_at_us(const struct core *c) {
 							: c->attempt_since_us + (int64_t)core_attempt_ms(c) * US_PER_MS + 2 * c->cfg.withheld_us;
 }
 
-/* Returns true if the last report of `i` is of this attempt and accuses another participant that is not missed: such an
- * accusation is weighed (suspects.c). One of itself, of none, or of one that is missed already excuses nothing. */
+/* Returns true if the last report of `i` is of this attempt and accuses another participant that is
+ * not missed: such an accusation is weighed (suspects.c). One of itself, of none, or of one that is
+ * missed already excuses nothing. */
 static bool accuses(const struct core *c, uint32_t i) {
 	const struct report *rep = &c->members[c->roster.members[i]].last;
 	uint64_t weighed = core_first(c->roster.n) & ~core_missed(c) & ~core_bit(i);

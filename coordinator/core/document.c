@@ -1,5 +1,5 @@
-/* document.c: the document for the workers: the current state, compared with the last document. There is a new one only
- * if something in it changed and its number is durable. */
+/* document.c: the document for the workers: the current state, compared with the last document.
+ * There is a new one only if something in it changed and its number is durable. */
 #include "coordinator/core/internal.h"
 
 #include <string.h>
@@ -26,12 +26,14 @@ static bool may_have_parts(const struct core *c, uint32_t member) {
 	return core_available(c, m) && m->reported && !core_diverged(c, m) && m->addr[0] != '\0';
 }
 
-/* Returns true while a participant of the last round may have its result before its next report shows it. */
+/* Returns true while a participant of the last round may have its result before its next report
+ * shows it. */
 static bool is_about_to(const struct core *c, uint32_t member) {
 	return core_about_to(c, member) && !core_stands_still(c);
 }
 
-/* Returns true if the member has what a joiner needs: the state of this round, or the result that leads to it. */
+/* Returns true if the member has what a joiner needs: the state of this round, or the result that
+ * leads to it. */
 static bool is_donor(const struct core *c, uint32_t member) {
 	const struct core_member *m = &c->members[member];
 	return may_have_parts(c, member) && (core_in_sync(c, m) || core_spoiled(c, m) || is_about_to(c, member));
@@ -51,8 +53,9 @@ static void put_roster(const struct core *c, struct document *d) {
 	memcpy(d->ranges, r->ranges, r->n_ranges * sizeof r->ranges[0]);
 }
 
-/* Lists the donors. After all members died none may hold the state of this round, and yet all of its files be there: one
- * has the snapshot, another a log entry. Then they are each other's donors. */
+/* Lists the donors. After all members died none may hold the state of this round, and yet all of
+ * its files be there: one has the snapshot, another a log entry. Then they are each other's
+ * donors. */
 static void put_donors(const struct core *c, struct document *d) {
 	d->attempt = 0;
 	d->deadline_ms = 0;
@@ -68,7 +71,8 @@ static void put_donors(const struct core *c, struct document *d) {
 			d->members[d->n_members++] = ref(c, (uint32_t)i, 0);
 }
 
-/* A member that is about to report that it has applied the last round, or that it goes back, is not behind for long. */
+/* A member that is about to report that it has applied the last round, or that it goes back, is not
+ * behind for long. */
 static bool is_behind(const struct core *c, uint32_t member) {
 	const struct core_member *m = &c->members[member];
 	return core_available(c, m) && m->reported && m->addr[0] != '\0' && !core_in_sync(c, m) && !is_about_to(c, member);
@@ -94,8 +98,9 @@ static void keep_snapshot(struct document *d, uint64_t round, const struct rv_ha
 		d->kept_snapshots[d->n_kept_snapshots++] = (struct kept_snapshot){.round = round, .hash = *hash};
 }
 
-/* Snapshots are kept that members are fetching, and log entries from the snapshot on that is not after the first round that one
- * needs: so the document changes when a snapshot is passed, not with every entry that is fetched. */
+/* Snapshots are kept that members are fetching, and log entries from the snapshot on that is not
+ * after the first round that one needs: so the document changes when a snapshot is passed, not with
+ * every entry that is fetched. */
 static void put_kept(const struct core *c, struct document *d) {
 	uint64_t needed[NET_MAX_MEMBERS], round, first = d->snapshot_round, from = document_reaches_to(d);
 	const struct core_past_snapshot zero = {0};
@@ -178,8 +183,8 @@ static bool same_refs(const struct member_ref *a, int n_a, const struct member_r
 	return true;
 }
 
-/* All but `seq`. What is a function of what is compared here is not compared again: the chain of the log, the ownership map
- * of (round, attempt), the key of a member. */
+/* All but `seq`. What is a function of what is compared here is not compared again: the chain of
+ * the log, the ownership map of (round, attempt), the key of a member. */
 static bool same(const struct document *a, const struct document *b) {
 	return a->phase == b->phase && a->term == b->term && a->round == b->round && a->attempt == b->attempt &&
 		   a->snapshot_round == b->snapshot_round && rv_hash_equal(&a->snapshot_hash, &b->snapshot_hash) &&

@@ -268,9 +268,10 @@ bool core_in_sync(const struct core *c, const struct core_member *m);
 bool core_spoiled(const struct core *c, const struct core_member *m);
 /* Returns true if the encoded outer gradient of `m` for the round is ready to be reduced. */
 bool core_contributes(const struct core *c, const struct core_member *m);
-/* Holds the result of the last commit, which it took part in, as far as its last report tells: of before that commit,
- * or while it applies it. One that came back without that result (killed before its vote, an empty disk) is behind as
- * anybody else is, and says so: SYNCING, and no proof. */
+/* Returns true if the member holds the result of the last commit, which it took part in, by its
+ * last report: one of before that commit, or one while it applies it. A member that came back
+ * without that result (killed before its vote, an empty disk) is behind as any other is, and
+ * reports it: SYNCING, and no proof. */
 bool core_about_to(const struct core *c, uint32_t member);
 /* Returns the time from which a round does not wait for `m`, unless it reports again. */
 int64_t core_silent_at(const struct core *c, const struct core_member *m);

@@ -56,7 +56,8 @@ bool core_spoiled(const struct core *c, const struct core_member *m) {
 		   rep->proven_round == c->round && rv_hash_equal(&rep->proven_chain, &c->chain) && !core_diverged(c, m);
 }
 
-/* A worker that was started again is announced at once; one that moves all the time, every MOVE_EVERY_US. */
+/* A worker that was started again is announced at once; one that moves all the time, every
+ * MOVE_EVERY_US. */
 enum { MOVES_AT_ONCE = 4 };
 #define MOVE_EVERY_US (10 * RV_US_PER_S)
 
@@ -126,8 +127,9 @@ uint64_t core_contributors(const struct core *c) {
 	return set;
 }
 
-/* Called long after the last time and later than asked for, it was this process that did not run (stopped, suspended, a
- * slow disk): what the members sent meanwhile is still unread. A timer that is merely a little late proves nothing. */
+/* Called long after the last time and later than asked for, it was this process that did not run
+ * (stopped, suspended, a slow disk): what the members sent meanwhile is still unread. A timer that
+ * is merely a little late proves nothing. */
 void core_forgive_own_absence(struct core *c, int64_t now_us) {
 	bool away = now_us - c->now_us > c->cfg.liveness_us / 2;
 	bool late = now_us - core_deadline_us(c) > c->cfg.liveness_us / 16;

@@ -1,4 +1,5 @@
-/* notice.c: why a member's training does not count, for the person who runs it. Reads, and decides nothing. */
+/* notice.c: why a member's training does not count, for the person who runs it. Reads, and decides
+ * nothing. */
 #include "coordinator/core/internal.h"
 
 static void note_apart(const struct core *c, uint32_t member, struct notice *out) {

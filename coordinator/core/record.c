@@ -1,5 +1,6 @@
-/* record.c: the records: decisions that wait to be durable, and what a durable one changes. Live and in replay it
- * is the same code, so a restarted core stands where the last durable record left it. */
+/* record.c: the records: decisions that wait to be durable, and what a durable one changes. Live
+ * and in replay it is the same code, so a restarted core stands where the last durable record left
+ * it. */
 #include "base/assert.h"
 #include "base/chain.h"
 #include "base/planted.h"
@@ -7,7 +8,7 @@
 
 #include <string.h>
 
-/* ---- the queue --------------------------------------------------------------------------------------------------- */
+/* ---- the queue ---- */
 
 struct core_record *core_push(struct core *c, enum core_record_type type) {
 	RV_ASSERT(c->n_queue < CORE_QUEUE);
@@ -76,7 +77,7 @@ void core_apply_ahead(struct core *c) {
 	c->ahead = true;
 }
 
-/* ---- what a record changes --------------------------------------------------------------------------------------- */
+/* ---- what a record changes ---- */
 
 static enum rv_err corrupt(struct rv_errtext *et, const struct core_record *rec, const char *why) {
 	return rv_fail(et, RV_E_CORRUPT, "record %llu (type %u, round %llu, attempt %u): %s", (unsigned long long)rec->id,

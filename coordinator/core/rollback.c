@@ -1,8 +1,9 @@
-/* rollback.c: whether the state of the current round is still on a member's disk, by the reports; and the operator's
- * way back if it is not. */
+/* rollback.c: whether the state of the current round is still on a member's disk, by the reports;
+ * and the operator's way back if it is not. */
 #include "coordinator/core/internal.h"
 
-/* Returns true if the disk of `m` proves the state `chain` of `round`, whatever term it works in. */
+/* Returns true if the disk of `m` proves the state `chain` of `round`, whatever term it works
+ * in. */
 static bool proves(const struct core_member *m, uint64_t round, const struct rv_hash *chain) {
 	const struct report *r = &m->last;
 	bool own = r->round == round && rv_hash_equal(&r->chain, chain);
@@ -32,8 +33,8 @@ static bool may_hold(const struct core *c, uint32_t i) {
 	return core_available(c, m) && !m->reported;
 }
 
-/* Sets *round to the latest committed round before this one that the last report of `m` proves; false: none that a
- * rollback can return to. */
+/* Sets *round to the latest committed round before this one that the last report of `m` proves;
+ * false: none that a rollback can return to. */
 static bool latest_proven(const struct core *c, const struct core_member *m, uint64_t *round) {
 	const uint64_t claims[] = {m->last.round, m->last.proven_round};
 	bool any = false;
@@ -62,7 +63,8 @@ static void find_best(const struct core *c, struct core_kept *out) {
 	}
 }
 
-/* Returns the absent member that has proven most of the rounds that a rollback to `to_round` gives up; -1: none. */
+/* Returns the absent member that has proven most of the rounds that a rollback to `to_round` gives
+ * up; -1: none. */
 static int find_better_absent(const struct core *c, uint64_t to_round, uint64_t *round) {
 	int best = -1;
 	*round = to_round;
@@ -77,14 +79,16 @@ static int find_better_absent(const struct core *c, uint64_t to_round, uint64_t 
 	return best;
 }
 
-/* Returns true if `m` has just come back: it may hold files that it has not yet given to the others, and perhaps cannot
- * prove alone. Time without a report does not count: a single one may be of a process that is gone. */
+/* Returns true if `m` has just come back: it may hold files that it has not yet given to the
+ * others, and perhaps cannot prove alone. Time without a report does not count: a single one may be
+ * of a process that is gone. */
 static bool is_just_back(const struct core *c, const struct core_member *m) {
 	return is_here(c, m) && (!m->was_here || m->told_us - m->back_us < c->cfg.liveness_us);
 }
 
-/* Returns true if `m` lacks rounds that other present members have proven: only with them can it prove what it holds of
- * later rounds. It has core_catch_up_us for each: files may be damaged, or the two may never reach each other. */
+/* Returns true if `m` lacks rounds that other present members have proven: only with them can it
+ * prove what it holds of later rounds. It has core_catch_up_us for each: files may be damaged, or
+ * the two may never reach each other. */
 static bool is_catching_up(const struct core *c, const struct core_member *m, const struct core_kept *kept) {
 	uint64_t own = 0;
 	(void)latest_proven(c, m, &own);
@@ -92,8 +96,8 @@ static bool is_catching_up(const struct core *c, const struct core_member *m, co
 		   m->told_us - m->further_us < core_catch_up_us(c);
 }
 
-/* Returns true if the member took part in the last commit, or has proven the state since; or can have done so before this
- * coordinator started, and has not had the time to report it. */
+/* Returns true if the member took part in the last commit, or has proven the state since; or can
+ * have done so before this coordinator started, and has not had the time to report it. */
 static bool may_have_held(const struct core *c, uint32_t i) {
 	const struct core_member *m = &c->members[i];
 	bool untold = m->from_before && !m->banned && (!m->reported || is_just_back(c, m));
@@ -111,7 +115,8 @@ static bool anybody_ahead(const struct core *c) {
 	return false;
 }
 
-/* Returns true if most available members claim a later round or term: a single one may claim anything. */
+/* Returns true if most available members claim a later round or term: a single one may claim
+ * anything. */
 static bool most_are_ahead(const struct core *c) {
 	int ahead = 0;
 	for (int i = 0; i < c->n_members; i++)
@@ -119,7 +124,8 @@ static bool most_are_ahead(const struct core *c) {
 	return 2 * ahead > core_count_available(c);
 }
 
-/* Sets *unheld if no present member holds the state of the round; returns whether it is absent or lost then. */
+/* Sets *unheld if no present member holds the state of the round; returns whether it is absent or
+ * lost then. */
 static enum core_state_kept who_kept(const struct core *c, struct core_kept *out, bool *unheld) {
 	*out = (struct core_kept){.state = CORE_STATE_HELD, .round = c->round, .ahead = most_are_ahead(c)};
 	bool anybody = false, unknown = false;
@@ -140,7 +146,8 @@ static enum core_state_kept who_kept(const struct core *c, struct core_kept *out
 	return (out->absent | out->behind) != 0 ? CORE_STATE_ABSENT : CORE_STATE_LOST;
 }
 
-/* Reports a state as not held only after liveness_us: members that come back may first give each other what each lacks. */
+/* Reports a state as not held only after liveness_us: members that come back may first give each
+ * other what each lacks. */
 void core_kept(const struct core *c, struct core_kept *out) {
 	bool unheld = false;
 	enum core_state_kept state = who_kept(c, out, &unheld);
@@ -182,10 +189,10 @@ void core_watch_state(struct core *c) {
 	core_say(c, events[kept.state], NET_MAX_MEMBERS, c->round);
 }
 
-/* ---- the way back ------------------------------------------------------------------------------------------------ */
+/* ---- the way back ---- */
 
-/* Returns the latest term. If the store was restored from an old copy, workers may know a later one; but no report of
- * theirs can use up all terms. */
+/* Returns the latest term. If the store was restored from an old copy, workers may know a later
+ * one; but no report of theirs can use up all terms. */
 static uint64_t latest_term(const struct core *c) {
 	enum { FORGOTTEN_MAX = 1024 }; /* rollbacks since that copy was made */
 	uint64_t latest = c->term;
@@ -231,11 +238,10 @@ static enum rv_err check_loss(const struct core *c, uint64_t to_round, struct rv
 			"on from (they set aside what they have). Is there a newer copy of the store?",
 			to);
 	if (to_round < c->round && kept.state == CORE_STATE_HELD)
-		return rv_fail(
-			et, RV_E_INVALID,
-			"rollback: nothing is known to be lost: the state of round %llu is held by a present member, or "
-			"not all have reported yet; --force gives up rounds %llu to %llu all the same",
-			now, to, now - 1);
+		return rv_fail(et, RV_E_INVALID,
+					   "rollback: nothing is known to be lost: the state of round %llu is held by a present member, or "
+					   "not all have reported yet; --force gives up rounds %llu to %llu all the same",
+					   now, to, now - 1);
 	if (to_round < c->round && kept.state == CORE_STATE_ABSENT)
 		return rv_fail(
 			et, RV_E_INVALID,

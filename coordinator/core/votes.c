@@ -1,13 +1,15 @@
-/* votes.c: REDUCE: votes are counted until the round is committed, or goes on without some participants.
+/* votes.c: REDUCE: votes are counted until the round is committed, or goes on without some
+ * participants.
  *
- * Why equal votes of the survivors suffice: the digest covers the reduced bytes, and these are the mean over the whole
- * roster, each chunk encoded once by its owner. A participant that dies after delivering its part changes nothing in them. */
+ * Why equal votes of the survivors suffice: the digest covers the reduced bytes, and these are the
+ * mean over the whole roster, each chunk encoded once by its owner. A participant that dies after
+ * delivering its part changes nothing in them. */
 #include "base/assert.h"
 #include "base/chain.h"
 #include "coordinator/core/internal.h"
 
-/* Returns true if participant `i` still has the outer gradient that the roster was frozen with, or a vote for this
- * attempt. */
+/* Returns true if participant `i` still has the outer gradient that the roster was frozen with, or
+ * a vote for this attempt. */
 static bool keeps_contribution(const struct core *c, uint32_t i) {
 	const struct core_member *m = &c->members[c->roster.members[i]];
 	if (!m->reported || m->last.phase == WORKER_LEAVING)
@@ -106,7 +108,8 @@ static void commit(struct core *c, const struct rv_hash *digest) {
 	put_blame(c, rec, voters(c));
 }
 
-/* Logs contributions lost because the process is another one; members that hold other weights are logged elsewhere. */
+/* Logs contributions lost because the process is another one; members that hold other weights are
+ * logged elsewhere. */
 static void say_lost(struct core *c) {
 	uint64_t set = lost(c);
 	for (uint32_t i = 0; i < c->roster.n; i++)
@@ -120,7 +123,8 @@ static void say_all(struct core *c, enum core_event_type type, uint64_t set) {
 			core_say(c, type, c->roster.members[i], c->round);
 }
 
-/* Starts attempt a+1 over `keep`, or opens the round again; or does nothing, if waiting may help. */
+/* Starts attempt a+1 over `keep`, or opens the round again; or does nothing, if waiting may
+ * help. */
 static void go_on_with(struct core *c, uint64_t keep, bool waiting_may_help) {
 	bool enough = core_count(keep) >= (int)c->cfg.min_workers;
 	bool others = core_count(core_contributors(c)) >= (int)c->cfg.min_workers;
@@ -134,9 +138,9 @@ static void go_on_with(struct core *c, uint64_t keep, bool waiting_may_help) {
 	put_blame(c, rec, keep);
 }
 
-/* Returns the participants that an earlier roster of this round was without, until they are known to take part again.
- * Such a member treats its contribution as uncounted and keeps it for the next round, but peers may still hold it from
- * before that, and have averaged it. */
+/* Returns the participants that an earlier roster of this round was without, until they are known
+ * to take part again. Such a member treats its contribution as uncounted and keeps it for the next
+ * round, but peers may still hold it from before that, and have averaged it. */
 static uint64_t unaware(const struct core *c) {
 	uint64_t set = 0;
 	for (uint32_t i = 0; i < c->roster.n; i++)
@@ -159,8 +163,9 @@ static void all_present_voted(struct core *c, uint64_t missed, bool overdue) {
 	go_on_with(c, best & ~missed, best == votes && lost(c) == 0 && !overdue);
 }
 
-/* Returns the participants whose process is not the one on the roster: data that the former had not delivered will never
- * come. A vote of the new one (the former one's result, from the disk) does not help the others to theirs. */
+/* Returns the participants whose process is not the one on the roster: data that the former had not
+ * delivered will never come. A vote of the new one (the former one's result, from the disk) does
+ * not help the others to theirs. */
 static uint64_t successors(const struct core *c) {
 	uint64_t set = 0;
 	for (uint32_t i = 0; i < c->roster.n; i++) {

@@ -4,8 +4,7 @@
  * An owner's numbers are only its own claim. So each owner's are made into figures that need no
  * other owner's, and the median of these over the owners is taken: a liar spoils the figures of the
  * chunks that it owns, and fewer than half of the owners move none of them. (With two owners one
- * can.)
- */
+ * can.) */
 #ifndef RV_COORDINATOR_CONTRIBUTIONS_H
 #define RV_COORDINATOR_CONTRIBUTIONS_H
 

@@ -5,8 +5,7 @@
  * coordinator sees. Hosts with a meaning on one machine or in one network only (loopback,
  * link-local, private) are announced if the coordinator's own end of the connection is of the same
  * kind; else the coordinator's public host is announced instead, as the member is at its site.
- * docs/protocol.md, docs/decisions/0028-a-member-is-where-it-is-seen.md. No I/O.
- */
+ * docs/protocol.md, docs/decisions/0028-a-member-is-where-it-is-seen.md. No I/O. */
 #ifndef RV_COORDINATOR_MEMBER_ADDRESS_H
 #define RV_COORDINATOR_MEMBER_ADDRESS_H
 

@@ -8,8 +8,7 @@
  * If the store is full the service continues with all that needs no record and tries again at every
  * service_tick(); requests that must be durable before the answer (joins, invites, bans) are
  * refused with RV_E_BUSY meanwhile. Any other fault of the store is final: service_fault() returns
- * it, the server stops.
- */
+ * it, the server stops. */
 #ifndef RV_COORDINATOR_SERVICE_H
 #define RV_COORDINATOR_SERVICE_H
 

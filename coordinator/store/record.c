@@ -1,5 +1,5 @@
-/* record.c: see record.h. All fields of all types, in the order of the struct: records are few and small, and one
- * layout is one thing to get right. */
+/* record.c: see record.h. All fields of all types, in the order of the struct: records are few and
+ * small, and one layout is one thing to get right. */
 #include "coordinator/store/record.h"
 
 enum { RECORD_VERSION = 1 };

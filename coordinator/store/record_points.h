@@ -1,4 +1,5 @@
-/* record_points.h: the failpoints around a record that becomes durable: "roster-record.durable", by its type. */
+/* record_points.h: the failpoints around a record that becomes durable: "roster-record.durable", by
+ * its type. */
 #ifndef RV_COORDINATOR_RECORD_POINTS_H
 #define RV_COORDINATOR_RECORD_POINTS_H
 

@@ -66,7 +66,7 @@ struct sqlite_store {
 	char path[512];
 };
 
-/* ---- faults ------------------------------------------------------------------------------------------------------ */
+/* ---- faults ---- */
 
 static enum rv_err fail(const struct sqlite_store *s, struct rv_errtext *et, const char *doing) {
 	int code = sqlite3_errcode(s->db) & 0xff;
@@ -107,7 +107,7 @@ static void roll_back(const struct sqlite_store *s) {
 		(void)sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
 }
 
-/* ---- opening ----------------------------------------------------------------------------------------------------- */
+/* ---- opening ---- */
 
 static enum rv_err open_db(struct sqlite_store *s, const char *path, int flags, struct rv_errtext *et) {
 	if (strlen(path) >= sizeof s->path)
@@ -162,7 +162,7 @@ static void release(struct sqlite_store *s) {
 	free(s);
 }
 
-/* ---- what the run is --------------------------------------------------------------------------------------------- */
+/* ---- what the run is ---- */
 
 static enum rv_err put_run(struct sqlite_store *s, const char *key, const void *value, size_t n,
 						   struct rv_errtext *et) {
@@ -323,7 +323,7 @@ static enum rv_err copy(struct store *store, const char *path, struct rv_errtext
 	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s", path);
 }
 
-/* ---- records ----------------------------------------------------------------------------------------------------- */
+/* ---- records ---- */
 
 static enum rv_err put_record(struct sqlite_store *s, const struct core_record *rec, struct rv_errtext *et) {
 	uint8_t body[RECORD_MAX_BYTES];
@@ -440,7 +440,7 @@ static enum rv_err each(struct store *store, store_take *take, void *ctx, struct
 	return e;
 }
 
-/* ---- tokens ------------------------------------------------------------------------------------------------------ */
+/* ---- tokens ---- */
 
 static enum rv_err token_add(struct store *store, const struct rv_hash *hash, int64_t wall_us, struct rv_errtext *et) {
 	struct sqlite_store *s = of(store);
@@ -461,7 +461,7 @@ static enum rv_err token_valid(struct store *store, const struct rv_hash *hash, 
 	return e;
 }
 
-/* ---- for people -------------------------------------------------------------------------------------------------- */
+/* ---- for people ---- */
 
 static struct commit_stats commit_of_row(sqlite3_stmt *st) {
 	return (struct commit_stats){.round = (uint64_t)sqlite3_column_int64(st, 0),

@@ -1,11 +1,13 @@
-/* store.h: what the coordinator needs of a store: the stream of records, tokens, what a run is, a few settings. Everything
- * uses a store through this table; coordinator/store/sqlite.h makes the one that ships, tests/common/memory_store.h one
- * in memory. Single-threaded; every call may block for an fsync.
+/* store.h: what the coordinator needs of a store: the stream of records, tokens, what a run is, a
+ * few settings. Everything uses a store through this table; coordinator/store/sqlite.h makes the
+ * one that ships, tests/common/memory_store.h one in memory. Single-threaded; every call may block
+ * for an fsync.
  *
  * Records are the truth. Figures of commits are for people: they decide nothing.
  *
- * Faults: RV_E_FULL (no space: nothing was written; may be tried again), RV_E_CORRUPT (names the record), RV_E_IO (give
- * up: what is on the disk is known again only after a restart), RV_E_NOMEM. */
+ * Faults: RV_E_FULL (no space: nothing was written; may be tried again), RV_E_CORRUPT (names the
+ * record), RV_E_IO (give up: what is on the disk is known again only after a restart),
+ * RV_E_NOMEM. */
 #ifndef RV_COORDINATOR_STORE_H
 #define RV_COORDINATOR_STORE_H
 
@@ -36,8 +38,8 @@ typedef enum rv_err store_take(void *ctx, const struct core_record *rec, struct 
 
 struct store_ops {
 	void (*close)(struct store *s);
-	/* Makes the record durable. `stats`: for COMMIT, else NULL. A MEMBER record spends its token; a ROLLBACK record
-	 * drops the figures of the commits that it takes back. All of it or nothing. */
+	/* Makes the record durable. `stats`: for COMMIT, else NULL. A MEMBER record spends its token; a
+	 * ROLLBACK record drops the figures of the commits that it takes back. All of it or nothing. */
 	enum rv_err (*append)(struct store *s, const struct core_record *rec, const struct commit_stats *stats,
 						  struct rv_errtext *et);
 	/* Gives every record, oldest first, until the first fault of `take`. */
@@ -54,10 +56,11 @@ struct store_ops {
 	/* A small text by its name; "" if it was never set. */
 	enum rv_err (*set)(struct store *s, const char *name, const char *value, struct rv_errtext *et);
 	enum rv_err (*get)(struct store *s, const char *name, char *out, size_t cap, struct rv_errtext *et);
-	/* Checks the whole store, and writes a copy of it into the empty file `path`: a copy replaces nothing. The store
-	 * itself is not written: its disk may be full. The caller makes the copy durable; after a fault `path` holds
-	 * anything. RV_E_NOTFOUND, RV_E_INVALID (not an empty file), RV_E_CORRUPT (the store is damaged), RV_E_FULL and
-	 * RV_E_IO (of either file). Blocks for as long as it takes (docs/benchmarks.md, "A backup"). */
+	/* Checks the whole store, and writes a copy of it into the empty file `path`: a copy replaces
+	 * nothing. The store itself is not written: its disk may be full. The caller makes the copy
+	 * durable; after a fault `path` holds anything. RV_E_NOTFOUND, RV_E_INVALID (not an empty
+	 * file), RV_E_CORRUPT (the store is damaged), RV_E_FULL and RV_E_IO (of either file). Blocks
+	 * for as long as it takes (docs/benchmarks.md, "A backup"). */
 	enum rv_err (*copy)(struct store *s, const char *path, struct rv_errtext *et);
 };
 

@@ -17,8 +17,7 @@
  * HEAD is answered as GET, without the body. A key is that of the TLS client certificate. Errors
  * are one line of text: 400 malformed, 401 no certificate, 403 refused, 404, 405, 409 other version
  * or run, or the run is full of members, 429 too many refused joins from this address, 503 the
- * store cannot be written (try again).
- */
+ * store cannot be written (try again). */
 #ifndef RV_COORDINATOR_API_H
 #define RV_COORDINATOR_API_H
 

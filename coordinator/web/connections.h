@@ -28,8 +28,7 @@ enum { CONNECTIONS_PER_MEMBER = 6 };
  * So that no client can keep the others out, some are ended, the oldest first: a member's beyond
  * CONNECTIONS_PER_MEMBER; strangers' from one address beyond a fourth of `max`; and if fewer than
  * an eighth of `max` (at most 8) are free for the operator, strangers' beyond an eighth of `max`,
- * then those of the member that has most. The operator's are never ended for others. RV_E_NOMEM.
- */
+ * then those of the member that has most. The operator's are never ended for others. RV_E_NOMEM. */
 enum rv_err connections_new(SSL_CTX *ctx, int max, void (*on_full)(void *owner, bool full), void *owner,
 							struct connections **out, struct rv_errtext *et);
 /* Frees the table after all its bufferevents are gone (evhttp_free). NULL is fine. */

@@ -4,8 +4,7 @@
  * An operation (cpu_*.c) cuts its work into tasks whose number and borders depend on the shapes
  * alone, never on the thread count, and runs the serial kernels of one instruction set (isa/) on
  * them. So results have the same bits for any `threads`, except where oneDNN is used (its product
- * may split differently for other counts).
- */
+ * may split differently for other counts). */
 #ifndef RV_KERNELS_CPU_CPU_H
 #define RV_KERNELS_CPU_CPU_H
 

@@ -5,8 +5,7 @@
  * one after the other, so that a core that is slow or busy with something else costs little. Tasks
  * of the same rows follow each other, and a thread packs those rows only if they are not the ones
  * it packed last. The order of summation of an element of C depends on k alone, so neither tasks
- * nor threads change its bits.
- */
+ * nor threads change its bits. */
 #include "kernels/cpu/cpu.h"
 
 #include "base/assert.h"

@@ -11,8 +11,7 @@
  * ratio is about sqrt(4/3) 2^-9 = 0.2 % where sums do not cancel. ATTENTION_RMS_MAX is 1/16, 28
  * times that: cancelling sums (dq where keys have a large common part) stay below it, and a wrong
  * scale, mask, head or tile in any row does not. An error e in lse changes all probabilities of its
- * row by a factor of exp(e): at most ATTENTION_LSE_MAX. NaN is never within bounds.
- */
+ * row by a factor of exp(e): at most ATTENTION_LSE_MAX. NaN is never within bounds. */
 #ifndef RV_CUDA_ATTENTION_CHECK_H
 #define RV_CUDA_ATTENTION_CHECK_H
 

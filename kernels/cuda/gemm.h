@@ -4,8 +4,7 @@
  * All matrices are row-major. d (m, n) = op(a) (m, k) op(b) (k, n), where op transposes if asked: a
  * is stored (m, k) or, a_transposed, (k, m); b is stored (k, n) or, b_transposed, (n, k). Leading
  * dimensions are of the stored matrices, in elements. Sums are fp32. No alignment beyond an
- * element's own may be assumed: models may have odd sizes.
- */
+ * element's own may be assumed: models may have odd sizes. */
 #ifndef RV_CUDA_GEMM_H
 #define RV_CUDA_GEMM_H
 

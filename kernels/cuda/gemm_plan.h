@@ -4,8 +4,7 @@
  *
  * The library is column-major: our row-major d = op(a) op(b) is its d^T = op(b)^T op(a)^T, so its A
  * is our b and its B our a; its bias along rows is ours along columns. Split-K algorithms add their
- * partial sums in fp32 only.
- */
+ * partial sums in fp32 only. */
 #ifndef RV_CUDA_GEMM_PLAN_H
 #define RV_CUDA_GEMM_PLAN_H
 

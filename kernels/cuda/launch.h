@@ -4,8 +4,7 @@
  * its contents matter only to the call.
  *
  * Every kernel gives the same bits for the same inputs: no floating-point atomics, and no sum whose
- * order depends on the number of multiprocessors.
- */
+ * order depends on the number of multiprocessors. */
 #ifndef RV_CUDA_LAUNCH_H
 #define RV_CUDA_LAUNCH_H
 

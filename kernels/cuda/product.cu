@@ -88,10 +88,9 @@ template <class In, class Out> static void launch_typed(cudaStream_t stream, con
 	const size_t m = (size_t)c->m, n = (size_t)c->n, k = (size_t)c->k, lda = (size_t)c->lda, ldb = (size_t)c->ldb;
 	const struct product<In, Out> p = {
 		{static_cast<const In *>(c->a), m, k, c->a_transposed ? 1 : lda, c->a_transposed ? lda : 1},
-		{static_cast<const In *>(c->b), n, k, c->b_transposed ? ldb : 1, c->b_transposed ? 1 : ldb},
-		static_cast<Out *>(d),
-		(size_t)c->ldd,
-		c->accumulate};
+			{static_cast<const In *>(c->b), n, k, c->b_transposed ? ldb : 1, c->b_transposed ? 1 : ldb},
+			static_cast<Out *>(d), (size_t)c->ldd, c->accumulate
+	};
 	const size_t tiles_across = blocks_for(n, TILE);
 	LAUNCH((product_kernel<In, Out>), (unsigned)(tiles_across * blocks_for(m, TILE)), PRODUCT_THREADS, 0, stream, p,
 		   tiles_across);

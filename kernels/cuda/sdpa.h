@@ -5,8 +5,7 @@
  * a shape and direction takes about a second to make and is kept. Our own kernels replace it where
  * cuDNN has no plan, where its version is documented to be wrong (sdpa_faults.h), where it failed
  * at once, and where its first results were wrong (attention_check.h): for that shape and direction
- * until the process ends, with one line on stderr that gives the reason.
- */
+ * until the process ends, with one line on stderr that gives the reason. */
 #ifndef RV_CUDA_SDPA_H
 #define RV_CUDA_SDPA_H
 

@@ -7,11 +7,10 @@
  *
  * Not in the table, for our graphs (bf16, causal from the top left, no padding, bias, dropout or
  * sliding window, at most 128 channels a head) do not meet them: 9.14.0 with a sliding window; 9.11
- * to 9.13 with dropout; ragged sequences;
- * fp8; more than 128 channels a head; sm_90's NaN in dq for T % 128 == 64 without a causal mask
- * (PyTorch issue 196678 finds the causal one clean; cudnn-frontend pull request 628 says why: only
- * columns beyond T are not masked, and the causal mask covers those).
- */
+ * to 9.13 with dropout; ragged sequences; fp8; more than 128 channels a head; sm_90's NaN in dq for
+ * T % 128 == 64 without a causal mask (PyTorch issue 196678 finds the causal one clean;
+ * cudnn-frontend pull request 628 says why: only columns beyond T are not masked, and the causal
+ * mask covers those). */
 #include "kernels/cuda/sdpa_faults.h"
 
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* chart_csv.h: what a chart shows as CSV (RFC 4180): a header line first, a row for each point, bar or dot. */
+/* chart_csv.h: what a chart shows as CSV (RFC 4180): a header line first, a row for each point, bar
+ * or dot. */
 #ifndef RV_LAB_REPORT_CHART_CSV_H
 #define RV_LAB_REPORT_CHART_CSV_H
 

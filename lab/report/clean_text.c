@@ -20,7 +20,8 @@ static size_t character_bytes(const unsigned char *c) {
 	return overlong || surrogate || beyond ? 0 : n;
 }
 
-/* U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069, and the second half of the control characters. */
+/* U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069, and the second half of the control
+ * characters. */
 static bool disturbs(const unsigned char *c, size_t n) {
 	if (n == 1)
 		return c[0] < 0x20 || c[0] == 0x7f;

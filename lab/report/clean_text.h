@@ -2,8 +2,9 @@
 #ifndef RV_LAB_CLEAN_TEXT_H
 #define RV_LAB_CLEAN_TEXT_H
 
-/* Makes `text` valid UTF-8 that stays on its line, in place: control characters, bytes that are no UTF-8 (a name cut in
- * the middle of a character, too), and marks that turn the direction of writing become '?', byte by byte. */
+/* Makes `text` valid UTF-8 that stays on its line, in place: control characters, bytes that are no
+ * UTF-8 (a name cut in the middle of a character, too), and marks that turn the direction of
+ * writing become '?', byte by byte. */
 void clean_text(char *text);
 
 #endif

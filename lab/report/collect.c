@@ -158,8 +158,8 @@ static enum rv_err add_record(struct report *p, const char *dir, const struct st
 	return e;
 }
 
-/* Adds a run. Returns RV_OK also if a file is unusable: that is named, and the run left out, because without its options
- * it would be grouped wrongly. */
+/* Adds a run. Returns RV_OK also if a file is unusable: that is named, and the run left out,
+ * because without its options it would be grouped wrongly. */
 static enum rv_err add_directory(struct report *p, const char *dir, struct rv_errtext *et) {
 	char path[REPORT_PATH_BYTES + 32];
 	struct run_record r;
@@ -195,7 +195,8 @@ static int no_dots(const struct dirent *d) {
 	return d->d_name[0] != '.';
 }
 
-/* A cell of a sweep that has not begun is no fault of anybody, but its absence should be noticed. */
+/* A cell of a sweep that has not begun is no fault of anybody, but its absence should be
+ * noticed. */
 static void note_waiting(struct report *p, const char *dir) {
 	char path[REPORT_PATH_BYTES + 32], why[REPORT_PATH_BYTES + 96];
 	snprintf(path, sizeof path, "%s/sweep.json", dir);
@@ -262,7 +263,8 @@ static int by_member(const void *a, const void *b) {
 	return x->record.member < y->record.member ? -1 : x->record.member > y->record.member;
 }
 
-/* By how many took part in the rounds, as their records say: of some workers the directories may be elsewhere. */
+/* By how many took part in the rounds, as their records say: of some workers the directories may be
+ * elsewhere. */
 static void label_workers(struct report_run *run) {
 	uint64_t least = UINT64_MAX, most = 0;
 	for (int i = 0; i < run->n_members; i++) {
@@ -278,7 +280,8 @@ static void label_workers(struct report_run *run) {
 		snprintf(run->label, sizeof run->label, "Rivulet, %" PRIu64 " worker%s", most, most == 1 ? "" : "s");
 }
 
-/* That of a member that measured the end. Once somebody has ended, an evaluation of an earlier round is none of it. */
+/* That of a member that measured the end. Once somebody has ended, an evaluation of an earlier
+ * round is none of it. */
 static double result_of(const struct report_run *run) {
 	uint64_t rounds = 0;
 	bool ended = false;

@@ -16,8 +16,9 @@ struct report_facts {
 	char replicas_mode[16]; /* of a sweep; "": not known */
 };
 
-/* Reads DIR/run.conf and DIR/sweep.json, as far as they are there. Lines that are no options are skipped; values are
- * clean (clean_text.h). RV_E_RANGE, RV_E_CORRUPT, RV_E_IO name the file; *out is then as if it were not there. */
+/* Reads DIR/run.conf and DIR/sweep.json, as far as they are there. Lines that are no options are
+ * skipped; values are clean (clean_text.h). RV_E_RANGE, RV_E_CORRUPT, RV_E_IO name the file; *out
+ * is then as if it were not there. */
 enum rv_err report_facts_read(const char *dir, struct report_facts *out, struct rv_errtext *et);
 void report_facts_release(struct report_facts *f);
 
@@ -35,11 +36,11 @@ struct facts_cursor {
 struct facts_cursor facts_begin(const struct report_facts *f);
 bool facts_next(struct facts_cursor *c); /* false: that was all */
 
-/* False for what changes no result (where it goes, what it is called, how many run at a time), for the seed, and for
- * `data`: text is known by its content (report_run.data), not by its path. */
+/* False for what changes no result (where it goes, what it is called, how many run at a time), for
+ * the seed, and for `data`: text is known by its content (report_run.data), not by its path. */
 bool report_fact_counts(const char *name);
-/* As a reader would sort them: by the first option that counts and differs, H and the number of rounds aside; numbers
- * by value. A total order. */
+/* As a reader would sort them: by the first option that counts and differs, H and the number of
+ * rounds aside; numbers by value. A total order. */
 int report_facts_compare(const struct report_facts *a, const struct report_facts *b);
 /* Returns the hash of all facts that count; `but_rounds`: without H and the number of rounds. */
 struct rv_hash report_facts_hash(const struct report_facts *f, bool but_rounds);

@@ -42,7 +42,8 @@ struct line_of {
 	int rank; /* among those of its kind, by loss */
 };
 
-/* Of the method, the outer optimizer, the codec, and the number of workers: lines of one kind are variations. */
+/* Of the method, the outer optimizer, the codec, and the number of workers: lines of one kind are
+ * variations. */
 static uint64_t kind_of(const struct report_group *g) {
 	const struct report_run *r = &g->runs[0];
 	const char *outer = report_fact_had(r, "outer");
@@ -77,8 +78,8 @@ static int by_group(const void *a, const void *b) {
 	return ((const struct line_of *)a)->group - ((const struct line_of *)b)->group;
 }
 
-/* Of all lines those that are shown, in the table's order; returns how many: the best of each kind, then the second
- * best... */
+/* Of all lines those that are shown, in the table's order; returns how many: the best of each kind,
+ * then the second best... */
 static int choose_lines(const struct report *p, bool series, struct line_of *lines, int *n_all) {
 	int n = series ? p->n_series : p->n_groups;
 	for (int i = 0; i < n; i++)
@@ -158,8 +159,8 @@ static uint64_t round_of(const struct report_group *g, int i) {
 	return 0;
 }
 
-/* The runs of a configuration are evaluated after the same rounds; those that were not, or did not get so far, are not
- * in the mean. */
+/* The runs of a configuration are evaluated after the same rounds; those that were not, or did not
+ * get so far, are not in the mean. */
 static void mean_eval(const struct report_group *g, int i, enum against against, double out[3]) {
 	double x = 0, y = 0, squares = 0;
 	int n = 0;
@@ -199,7 +200,8 @@ static struct chart_series curve_of(const struct report_group *g, enum against a
 
 /* ---- what has no place in them ---- */
 
-/* Clearly worse than guessing, that training has failed: it would flatten all else. 0: not known of every run. */
+/* Clearly worse than guessing, that training has failed: it would flatten all else. 0: not known of
+ * every run. */
 static double most_shown(const struct report *p) {
 	const double clearly = 1.1;
 	double most = 0;
@@ -344,7 +346,8 @@ static void write_dot(const struct report *p, const struct report_group *g, stru
 		snprintf(d->text, sizeof d->text, "%s", loss_text(g->loss.mean).text);
 }
 
-/* Every configuration by its loss: where methods are many, lines in a plane do not tell them apart. */
+/* Every configuration by its loss: where methods are many, lines in a plane do not tell them
+ * apart. */
 static enum rv_err add_dots(const struct report *p, struct report_figures *f, struct rv_errtext *et) {
 	struct placed *sorted = calloc((size_t)p->n_groups, sizeof *sorted);
 	const struct report_group *baseline = report_baseline(p, NULL);

@@ -1,10 +1,10 @@
 /* figures.h: what a report draws: each figure once, for the page and for CSV.
  *
- * Final figures have a point for each configuration, the mean over its seeds with the standard deviation as error bar,
- * and a line for each series (and one figure a row for each, by loss); curves have the evaluations along the way. If
- * there are more lines than can be distinguished, the best by final loss of each kind (method, outer optimizer, codec,
- * workers) are shown, then the second best.
- */
+ * Final figures have a point for each configuration, the mean over its seeds with the standard
+ * deviation as error bar, and a line for each series (and one figure a row for each, by loss);
+ * curves have the evaluations along the way. If there are more lines than can be distinguished, the
+ * best by final loss of each kind (method, outer optimizer, codec, workers) are shown, then the
+ * second best. */
 #ifndef RV_LAB_REPORT_FIGURES_H
 #define RV_LAB_REPORT_FIGURES_H
 

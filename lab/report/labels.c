@@ -1,4 +1,5 @@
-/* labels.c: what a report calls its configurations: by what sets them apart, in as few words as do. */
+/* labels.c: what a report calls its configurations: by what sets them apart, in as few words as
+ * do. */
 #include "lab/options/idle.h"
 #include "lab/report/clean_text.h"
 #include "lab/report/report.h"
@@ -49,7 +50,8 @@ static void count_value(struct varying *v, const char *name, const char *value) 
 	o->n_values = i == o->n_values ? i + 1 : o->n_values;
 }
 
-/* Returns the value as given: what a method settles follows from its name, and counts as the usual value. */
+/* Returns the value as given: what a method settles follows from its name, and counts as the usual
+ * value. */
 static const char *as_given(const struct report_run *r, const char *name, const char *value) {
 	const char *usual = method_settles(r->evals_of->record.method, (int)r->evals_of->record.workers, name, value);
 	return usual ? usual : value;
@@ -121,7 +123,8 @@ static bool follows(const struct report_run *r, bool h_varies, const char *name)
 	return (h_varies && strcmp(name, "rounds") == 0) || (fixed_tokens && strcmp(name, "batch") == 0);
 }
 
-/* Whether a value is worth a word: it is not the usual one, and neither switched off where none is usual. */
+/* Whether a value is worth a word: it is not the usual one, and neither switched off where none is
+ * usual. */
 static bool is_told(struct varying *v, const char *name, const char *value) {
 	const char *usual = usual_value(v, name);
 	return varies(v, name) && (usual ? strcmp(usual, value) != 0 : !is_off(value));

@@ -58,8 +58,8 @@ static double bits_per_value(const struct simulate_run *s, const struct run_reco
 	return r->workers > 1 ? t->formula_bytes * 8 / exchanges / share / (double)r->n_params : 32;
 }
 
-/* Of an inner step: the reader's, or as measured; where the run had a model of its workers' speeds, what its rounds
- * took by it, in which slow workers are waited for. */
+/* Of an inner step: the reader's, or as measured; where the run had a model of its workers' speeds,
+ * what its rounds took by it, in which slow workers are waited for. */
 static double step_of(const struct report_line *l, const struct record_totals *t, const struct report_facts *f) {
 	double steps = (double)t->steps, by_model = t->modelled_s / steps;
 	if (!(t->modelled_s > 0))

@@ -1,9 +1,9 @@
-/* line.h: what a run would take on a line of one's choice: lab/simulate/simulate.h's model, fed with what the run
- * measured.
+/* line.h: what a run would take on a line of one's choice: lab/simulate/simulate.h's model, fed
+ * with what the run measured.
  *
- * Compute per inner step and bytes per exchange are the run's own; the line is the reader's. Methods that average one
- * round late (eager, delayed) are one fragment whose exchange overlaps a whole round.
- */
+ * Compute per inner step and bytes per exchange are the run's own; the line is the reader's.
+ * Methods that average one round late (eager, delayed) are one fragment whose exchange overlaps a
+ * whole round. */
 #ifndef RV_LAB_REPORT_LINE_H
 #define RV_LAB_REPORT_LINE_H
 
@@ -24,8 +24,8 @@ struct report_timing {
 	double step_wall_s; /* mean wall time of an inner step; NaN: not known */
 	double utilisation;
 };
-/* `r` and `t`: one process's record and its sums. NaN where it did no step yet, or what it did is none of the
- * model's. */
+/* `r` and `t`: one process's record and its sums. NaN where it did no step yet, or what it did is
+ * none of the model's. */
 struct report_timing report_line_apply(const struct report_line *l, const struct run_record *r,
 									   const struct record_totals *t, const struct report_facts *f);
 

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-/* Any two are at least 25 apart in CIELAB, on either page; contrast to the page is at least 3 (WCAG 2.1, 1.4.11). */
+/* Any two are at least 25 apart in CIELAB, on either page; contrast to the page is at least 3 (WCAG
+ * 2.1, 1.4.11). */
 #define LAB_METHOD(name, light, dark, about) {#name, light, dark},
 const struct palette_hue palette_hues[] = {
 #include "lab/methods/methods.def"

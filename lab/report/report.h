@@ -1,10 +1,11 @@
-/* report.h: runs side by side: a table for the terminal, one self-contained HTML page, and CSV files.
+/* report.h: runs side by side: a table for the terminal, one self-contained HTML page, and CSV
+ * files.
  *
- * A *run* is one record of the lab, or the records of one real run's workers. Runs on the same text (by its content, not
- * its path), evaluated on the same tokens of it, that differ in the seed only are a
- * *configuration*: means and standard deviations are over its runs. Configurations that differ in H only (and in the
- * number of rounds that follows from it) are a *series*: a line in a chart.
- */
+ * A *run* is one record of the lab, or the records of one real run's workers. Runs on the same text
+ * (by its content, not its path), evaluated on the same tokens of it, that differ in the seed only
+ * are a *configuration*: means and standard deviations are over its runs. Configurations that
+ * differ in H only (and in the number of rounds that follows from it) are a *series*: a line in a
+ * chart. */
 #ifndef RV_LAB_REPORT_H
 #define RV_LAB_REPORT_H
 
@@ -51,7 +52,8 @@ struct report_run {
 	int found;                     /* how many were before it */
 };
 
-/* Over the runs of a configuration that have the value; the standard deviation is of a sample (n - 1), NaN for one. */
+/* Over the runs of a configuration that have the value; the standard deviation is of a sample (n -
+ * 1), NaN for one. */
 struct report_spread {
 	double mean, sd;
 	int n;
@@ -81,33 +83,38 @@ struct report {
 	bool on_bytes;                                      /* every run's tokens are bytes */
 };
 
-/* Reads PATH/metrics.jsonl and PATH/STAR/metrics.jsonl of each path, with what run.conf and sweep.json beside them say.
- * Workers in sibling directories with the same model are one run. A path or file that cannot be used is named in
- * `skipped`, as is a path whose files were read already: a run counts once. RV_E_NOTFOUND, RV_E_CORRUPT and kin when
- * nothing could be read: the first of these reasons; RV_E_RANGE: more than REPORT_MAX_RUNS; RV_E_NOMEM. *p is to be
- * released even then. */
+/* Reads PATH/metrics.jsonl and PATH/STAR/metrics.jsonl of each path, with what run.conf and
+ * sweep.json beside them say. Workers in sibling directories with the same model are one run. A
+ * path or file that cannot be used is named in `skipped`, as is a path whose files were read
+ * already: a run counts once. RV_E_NOTFOUND, RV_E_CORRUPT and kin when nothing could be read: the
+ * first of these reasons; RV_E_RANGE: more than REPORT_MAX_RUNS; RV_E_NOMEM. *p is to be released
+ * even then. */
 enum rv_err report_collect(struct report *p, const char *const *paths, int n_paths, const struct report_line *line,
 						   struct rv_errtext *et);
 void report_release(struct report *p);
 
-/* groups.c: runs into groups, sorted: real runs first, then the lab's as they were found, then sweeps by what
- * sets their cells apart. RV_E_NOMEM. Called by report_collect. */
+/* groups.c: runs into groups, sorted: real runs first, then the lab's as they were found, then
+ * sweeps by what sets their cells apart. RV_E_NOMEM. Called by report_collect. */
 enum rv_err report_group_runs(struct report *p, struct rv_errtext *et);
 
 /* labels.c: their labels, by the options in which the cells of sweeps differ. RV_E_NOMEM. Called by
  * report_group_runs. */
 enum rv_err report_label_groups(struct report *p, struct rv_errtext *et);
 
-/* The data-parallel configuration that `of` is compared with: on the same text and evaluated alike, of as many workers, or of any number above one where
- * there is none such; of several the one with the lowest loss; one without a loss is none. NULL: there is none. */
+/* The data-parallel configuration that `of` is compared with: on the same text and evaluated alike,
+ * of as many workers, or of any number above one where there is none such; of several the one with
+ * the lowest loss; one without a loss is none. NULL: there is none. */
 const struct report_group *report_baseline(const struct report *p, const struct report_group *of);
 /* Loss over the baseline's, minus 1; NaN where there is no comparison. */
 double report_against_baseline(const struct report *p, const struct report_group *g);
-/* How many times fewer bytes than data-parallel training with fp32 gradients; NaN: does not apply. */
+/* How many times fewer bytes than data-parallel training with fp32 gradients; NaN: does not
+ * apply. */
 double report_fewer_bytes(const struct report_group *g);
-/* The outer optimizer, or codec, that the run had: a method may choose another than was asked for. NULL: not known. */
+/* The outer optimizer, or codec, that the run had: a method may choose another than was asked for.
+ * NULL: not known. */
 const char *report_fact_had(const struct report_run *r, const char *name);
-/* The held-out tokens that all runs were evaluated on, and how many there were; 0: they differ, or are not known. */
+/* The held-out tokens that all runs were evaluated on, and how many there were; 0: they differ, or
+ * are not known. */
 struct report_eval {
 	uint64_t tokens, of;
 };

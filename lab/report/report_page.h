@@ -4,8 +4,9 @@
 
 #include "lab/report/figures.h"
 
-/* Everything is in the page: style, figures as SVG, a script that shows their numbers, and each table and figure as a CSV
- * file to download. Nothing is fetched; only the page's own script may run (Content-Security-Policy by hash). */
+/* Everything is in the page: style, figures as SVG, a script that shows their numbers, and each
+ * table and figure as a CSV file to download. Nothing is fetched; only the page's own script may
+ * run (Content-Security-Policy by hash). */
 void report_print_html(const struct report *p, const struct report_figures *f, FILE *out);
 
 /* DIR/{configurations,runs,FIGURE}.csv; makes DIR. RV_E_IO and kin name the file. */

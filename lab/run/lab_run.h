@@ -4,8 +4,7 @@
  * same order; so, with the same configuration, backend and threads per replica, it ends in the same
  * bits. A *method* joins the replicas: one file and one line of methods.def each; real workers do
  * diloco, the others are for comparison. The number that run at a time (`parallel`) never changes a
- * result.
- */
+ * result. */
 #ifndef RV_LAB_LAB_RUN_H
 #define RV_LAB_LAB_RUN_H
 

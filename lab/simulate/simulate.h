@@ -50,8 +50,7 @@
  *
  * Unused time of the line is not sent as bytes: a worker sends the payload and
  * SIMULATE_SENT_PER_PAYLOAD of frames, TLS records, handshakes and pings, counted at the sockets as
- * `bytes_sent` in metrics.jsonl is.
- */
+ * `bytes_sent` in metrics.jsonl is. */
 #ifndef RV_LAB_SIMULATE_H
 #define RV_LAB_SIMULATE_H
 

@@ -10,8 +10,7 @@
  * last that does *not* yet reach the utilisation, to one decimal. So do we, with simulate() in the
  * papers' convention: layerwise, each exchange sends 16 bits (or 4) per value once, no latency, no
  * headers; streaming has P = ceil(L / 3) fragments. Their H is the steps between two exchanges of
- * one parameter: a round of ours, which exchanges one fragment, is H / P of them.
- */
+ * one parameter: a round of ours, which exchanges one fragment, is H / P of them. */
 #ifndef RV_LAB_SIMULATE_TABLES_H
 #define RV_LAB_SIMULATE_TABLES_H
 

@@ -8,8 +8,8 @@
  *     [codec]
  *     codec = int8,fp32
  *
- * A cell that two sections have in common is trained once. The command line wins over all sections.
- */
+ * A cell that two sections have in common is trained once. The command line wins over all
+ * sections. */
 #ifndef RV_LAB_SWEEP_FILE_H
 #define RV_LAB_SWEEP_FILE_H
 

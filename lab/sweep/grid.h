@@ -9,8 +9,7 @@
  * Two conventions of comparing k workers are in use, and they have opposite signs (arXiv 2311.08105
  * and 2503.09799):
  *   fixed-steps   every worker takes the batch as given: k workers see k times the tokens
- *   fixed-tokens  the batch is that of all workers together: each takes batch / k of it
- */
+ *   fixed-tokens  the batch is that of all workers together: each takes batch / k of it */
 #ifndef RV_LAB_SWEEP_GRID_H
 #define RV_LAB_SWEEP_GRID_H
 

@@ -2,8 +2,7 @@
  *
  * Each child leads a process group of its own: a Ctrl-C in the terminal reaches only this process,
  * which passes it on, so that every child saves its state. No child is left behind: if this process
- * dies, the kernel signals it to stop (PR_SET_PDEATHSIG).
- */
+ * dies, the kernel signals it to stop (PR_SET_PDEATHSIG). */
 #ifndef RV_LAB_SWEEP_POOL_H
 #define RV_LAB_SWEEP_POOL_H
 

@@ -1,5 +1,5 @@
-/* replay.c: every worker's events are done as soon as the shared state that they need is there; a participant's wait at
- * its contribution until the round is averaged. */
+/* replay.c: every worker's events are done as soon as the shared state that they need is there; a
+ * participant's wait at its contribution until the round is averaged. */
 #include "lab/worker_files/replay.h"
 
 #include "base/assert.h"
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The newest may not have reached the disk; nor, with overlap-steps, the one before: those of a snapshot and of the next
- * encoding. */
+/* The newest may not have reached the disk; nor, with overlap-steps, the one before: those of a
+ * snapshot and of the next encoding. */
 enum { COPIES = 3 };
 
 struct replica_copy {
@@ -74,7 +74,8 @@ static enum rv_err note_apply(struct replay *p, const struct trace_event *e, uin
 	return RV_OK;
 }
 
-/* Several attempts at a round may have come to a result: only the participants of the one that counted matter. */
+/* Several attempts at a round may have come to a result: only the participants of the one that
+ * counted matter. */
 static enum rv_err note_vote(struct replay *p, const struct trace_event *e, uint32_t member, struct rv_errtext *et) {
 	struct committed *c = e->round < p->n_rounds ? &p->rounds[e->round] : NULL;
 	if (!c || (c->attempt > 0 && c->attempt != e->attempt))
@@ -105,7 +106,8 @@ static enum rv_err check_round(const struct replay *p, uint64_t round, struct rv
 	return RV_OK;
 }
 
-/* What was taken back was trained on all the same: moments and data positions are not those of one line of rounds. */
+/* What was taken back was trained on all the same: moments and data positions are not those of one
+ * line of rounds. */
 static enum rv_err refuse_rollback(const struct trace_record *t, struct rv_errtext *et) {
 	for (int k = 0; k < t->n; k++)
 		if (t->events[k].kind == TRACE_ROLLBACK)
@@ -175,8 +177,9 @@ static enum rv_err cannot_follow(const struct player *w, struct rv_errtext *et, 
 	return rv_fail(et, RV_E_PROTOCOL, "member %u, event %d of its trace: %s", w->trace->member, w->at + 1, why);
 }
 
-/* Sets *out to the shared state of the present round or the one before, as far as a participant reads it. For another
- * round, which is no longer known, theta is the present one; then returns false. */
+/* Sets *out to the shared state of the present round or the one before, as far as a participant
+ * reads it. For another round, which is no longer known, theta is the present one; then returns
+ * false. */
 static bool state_of(const struct replay *p, uint64_t round, struct global_state *out) {
 	uint64_t now = p->run->global.round;
 	*out = p->run->global;

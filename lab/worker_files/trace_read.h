@@ -23,14 +23,14 @@ enum trace_kind {
 struct trace_event {
 	enum trace_kind kind;
 	uint64_t round;
-	uint64_t from, to;                 /* TRAIN; START: round and steps of the saved replica; SAVE: to = steps */
-	uint64_t boot;                     /* START, ENCODE */
-	bool saved, exact;                 /* START */
-	bool ok;                           /* ENCODE */
-	bool participated, keep;           /* APPLY */
-	bool copy;                         /* APPLY, ENCODE */
-	struct rv_hash chain;              /* APPLY: of the state after it */
-	uint32_t attempt;                  /* VOTE; APPLY: of this worker's vote whose result it is; 0: fetched, not known */
+	uint64_t from, to;       /* TRAIN; START: round and steps of the saved replica; SAVE: to = steps */
+	uint64_t boot;           /* START, ENCODE */
+	bool saved, exact;       /* START */
+	bool ok;                 /* ENCODE */
+	bool participated, keep; /* APPLY */
+	bool copy;               /* APPLY, ENCODE */
+	struct rv_hash chain;    /* APPLY: of the state after it */
+	uint32_t attempt;        /* VOTE; APPLY: of this worker's vote whose result it is; 0: fetched, not known */
 	const struct trace_roster *roster; /* VOTE */
 };
 

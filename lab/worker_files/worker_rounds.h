@@ -2,8 +2,7 @@
  * and the log entries after it, replayed. Read-only and without a lock: the worker may run
  * meanwhile, and prune files as it does.
  *
- * The rules of proof are those of checkpoint_index.h.
- */
+ * The rules of proof are those of checkpoint_index.h. */
 #ifndef RV_LAB_WORKER_ROUNDS_H
 #define RV_LAB_WORKER_ROUNDS_H
 

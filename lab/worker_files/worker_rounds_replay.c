@@ -79,8 +79,8 @@ struct search {
 	char tried[TRIED_BYTES];      /* unusable files, as "FILE: why; FILE: why" */
 };
 
-/* The nearest start before the round from which it is reached; for the newest, the start that leads furthest. false:
- * none. */
+/* The nearest start before the round from which it is reached; for the newest, the start that leads
+ * furthest. false: none. */
 static bool find_start(struct search *s) {
 	const struct worker_rounds *w = s->w;
 	struct checkpoint_start start;
@@ -97,8 +97,8 @@ static bool find_start(struct search *s) {
 	return found;
 }
 
-/* What was read is not what was written, or cannot be used here. A fault of the machine (RV_E_NOMEM, RV_E_IO, ...) says
- * nothing of the file: the same command may find it whole. */
+/* What was read is not what was written, or cannot be used here. A fault of the machine
+ * (RV_E_NOMEM, RV_E_IO, ...) says nothing of the file: the same command may find it whole. */
 static bool is_of_no_use(enum rv_err e) {
 	return e == RV_E_CORRUPT || e == RV_E_UNSUPPORTED || e == RV_E_RANGE || e == RV_E_INVALID;
 }
@@ -121,7 +121,8 @@ static void pass_over(struct search *s, const struct state_name *file, enum rv_e
 		store->notice(store->notice_ctx, why, notice);
 }
 
-/* Those that the listing found to be damaged, from `first` on, as far as they would have been of use. */
+/* Those that the listing found to be damaged, from `first` on, as far as they would have been of
+ * use. */
 static enum rv_err pass_over_listed(struct search *s, enum state_kind kind, uint64_t first, struct rv_errtext *et) {
 	const struct checkpoint_list *l = kind == STATE_KIND_SNAPSHOT ? &s->w->index->snapshots : &s->w->index->logs;
 	for (int i = 0; i < l->n; i++) {

@@ -1,17 +1,20 @@
-/* control.h: the messages between workers and the coordinator: joins, reports and signed run documents.
+/* control.h: the messages between workers and the coordinator: joins, reports and signed run
+ * documents.
  *
- * The control plane is *level-triggered*. A worker's report is its whole current state, not an event; the coordinator's
- * document is the run's whole current state. Losing, repeating or reordering either is harmless: the latest one wins
- * (report.boot/seq, document.seq). That is what makes every request idempotent and every crash recoverable.
+ * The control plane is *level-triggered*. A worker's report is its whole current state, not an
+ * event; the coordinator's document is the run's whole current state. Losing, repeating or
+ * reordering either is harmless: the latest one wins (report.boot/seq, document.seq). That is what
+ * makes every request idempotent and every crash recoverable.
  *
- * This file: the decoded structs, and their byte encodings (docs/protocol.md). No I/O. Decoders bound everything and
- * return the violated condition as text; they never trust a count before the bytes behind it are there.
+ * This file: the decoded structs, and their byte encodings (docs/protocol.md). No I/O. Decoders
+ * bound everything and return the violated condition as text; they never trust a count before the
+ * bytes behind it are there.
  *
- * Versions. A program speaks CONTROL_VERSION_MIN to CONTROL_VERSION. A join says the range, its reply is encoded in the
- * highest version that both speak. A request for a document says the range too, and the document's own head says which
- * version is spoken; reports follow it. So nothing about versions is remembered, and either side may be replaced by
- * another release in the middle of a run. A later version adds fields at the end; where it lacks them they are zero.
- */
+ * Versions. A program speaks CONTROL_VERSION_MIN to CONTROL_VERSION. A join says the range, its
+ * reply is encoded in the highest version that both speak. A request for a document says the range
+ * too, and the document's own head says which version is spoken; reports follow it. So nothing
+ * about versions is remembered, and either side may be replaced by another release in the middle of
+ * a run. A later version adds fields at the end; where it lacks them they are zero. */
 #ifndef RV_NET_CONTROL_CONTROL_H
 #define RV_NET_CONTROL_CONTROL_H
 
@@ -25,14 +28,17 @@
 
 enum { CONTROL_VERSION = 1, CONTROL_VERSION_MIN = 1 };
 
-/* The highest version that this program speaks: CONTROL_VERSION (an own file: tests put the next version in its place). */
+/* The highest version that this program speaks: CONTROL_VERSION (an own file: tests put the next
+ * version in its place). */
 uint32_t control_version(void);
-/* Returns the highest version that this program and one that speaks `lowest`..`highest` have in common; 0: none. */
+/* Returns the highest version that this program and one that speaks `lowest`..`highest` have in
+ * common; 0: none. */
 uint32_t control_version_common(uint32_t lowest, uint32_t highest);
 
-/* ---- joining ----------------------------------------------------------------------------------------------------- */
+/* ---- joining ---- */
 
-/* POST /v1/join. The sender's Ed25519 key is the one of its TLS client certificate. A known key needs no token. */
+/* POST /v1/join. The sender's Ed25519 key is the one of its TLS client certificate. A known key
+ * needs no token. */
 struct join_request {
 	uint32_t protocol;     /* the highest version that the worker speaks */
 	uint32_t protocol_min; /* the lowest */
@@ -52,7 +58,7 @@ struct join_reply {
 	uint8_t ticket[NET_SIG_BYTES];     /* the run's word for (member, key), shown to peers (net/identity.h) */
 };
 
-/* ---- worker -> coordinator --------------------------------------------------------------------------------------- */
+/* ---- worker -> coordinator ---- */
 
 enum worker_phase {
 	WORKER_SYNCING = 1, /* does not hold the state of the current round yet */
@@ -72,7 +78,8 @@ enum {
 	REPORT_STORAGE_KINDS = REPORT_STORAGE_ROUNDS | REPORT_STORAGE_CHECKPOINTS | REPORT_STORAGE_FETCHED
 };
 
-/* One participant's contribution, as one owner measured it over the chunks that this owner reduced. */
+/* One participant's contribution, as one owner measured it over the chunks that this owner
+ * reduced. */
 struct report_measured {
 	float norm2;      /* sum of squares; FLT_MAX when it is larger */
 	float dot;        /* dot product with the mean; within +-FLT_MAX */
@@ -82,32 +89,34 @@ struct report_measured {
 /* POST /v1/report, at every change of state and at least every heartbeat. */
 struct report {
 	uint32_t version; /* decoded: that of its encoding */
-	uint64_t boot; /* microseconds of wall clock when the process started, one more for each snapshot that it installed
-					   * since: a later boot supersedes, and what peers hold of an earlier one is void */
+	/* Microseconds of wall clock when the process started, one more for each snapshot that it
+	 * installed since: a later boot supersedes, and what peers hold of an earlier one is void. */
+	uint64_t boot;
 	uint64_t term; /* term in which it works: its rounds and votes of another term decide nothing */
 	uint64_t seq;  /* grows within a boot; an older report is ignored */
 	uint8_t phase; /* enum worker_phase */
 	uint64_t round;
 	uint32_t attempt; /* REDUCING, VOTED: attempt of the roster; else 0 */
 	uint64_t tokens;  /* tokens trained on in this round so far (READY and later: those of its contribution) */
-	/* Chunks of the vector that `round` exchanges: all its parameters, or the round's fragment of them. All members must
-	 * agree (it follows from the config). */
+	/* Chunks of the vector that `round` exchanges: all its parameters, or the round's fragment of
+	 * them. All members must agree (it follows from the config). */
 	uint32_t n_chunks;
 	uint64_t suspects;     /* REDUCING: set of roster indices that made no progress for too long */
 	struct rv_hash digest; /* VOTED */
 	struct rv_hash chain;  /* its state_hash(round), zero while SYNCING */
-	/* The latest state that its own disk can prove: that of `round`, or of round + 1 when it holds the reduced bytes in
-	 * between; nothing else is encoded. A zero chain: none. */
+	/* The latest state that its own disk can prove: that of `round`, or of round + 1 when it holds
+	 * the reduced bytes in between; nothing else is encoded. A zero chain: none. */
 	uint64_t proven_round;
 	struct rv_hash proven_chain;
-	/* SYNCING: the round from which on it still needs files of others: that of the snapshot it is fetching, or of the next
-	 * log entry. Documents reach back to it, and donors keep what they name, as far as there is room. */
+	/* SYNCING: the round from which on it still needs files of others: that of the snapshot it is
+	 * fetching, or of the next log entry. Documents reach back to it, and donors keep what they
+	 * name, as far as there is room. */
 	uint64_t needs_from;
 	uint64_t full_round;       /* latest round whose full state hash it has computed */
 	struct rv_hash full_hash;  /* of full_round; zero: none yet */
 	char addr[NET_ADDR_BYTES]; /* where peers reach it; ":port" lets the coordinator fill in the host it sees */
-	/* Best measured bandwidth of its line in the last all-reduces, or its cap; 0: not known. Decides
-	 * ownership, never the mean. */
+	/* Best measured bandwidth of its line in the last all-reduces, or its cap; 0: not known.
+	 * Decides ownership, never the mean. */
 	uint64_t up_bytes_per_s, down_bytes_per_s;
 	/* For people; never decides anything. */
 	uint64_t inner_step; /* global inner steps done */
@@ -116,14 +125,15 @@ struct report {
 	uint64_t tx_bytes, rx_bytes;    /* on its peer sockets since the process started, TLS included */
 	uint64_t compute_us, reduce_us; /* spent in inner steps, in all-reduces, since the process started */
 	uint8_t storage;                /* set of REPORT_STORAGE_*; 0: all that should be is on its disk */
-	/* VOTED: what it measured as an owner, by roster place; statistics: they never decide anything. n_measured 0:
-	 * nothing, because another process than this one reduced. */
+	/* VOTED: what it measured as an owner, by roster place; statistics: they never decide anything.
+	 * n_measured 0: nothing, because another process than this one reduced. */
 	uint16_t n_measured;
 	struct report_measured measured[NET_MAX_MEMBERS];
 	float mean2; /* sum of squares of the mean, over the same chunks */
 };
 
-/* A message in the reply to a report, for the person who runs the worker: it decides nothing. 200 with this body, or
+/* A message in the reply to a report, for the person who runs the worker: it decides nothing. 200
+ * with this body, or
  * 204 without one. A worker that does not know it ignores it. */
 enum notice_kind {
 	NOTICE_NONE,
@@ -146,11 +156,11 @@ struct notice {
 	uint32_t others[NOTICE_MAX_OTHERS];
 };
 
-/* Returns true for two boots of one process: it adds one for each snapshot that it installs, and no two processes start
- * within a millisecond. */
+/* Returns true for two boots of one process: it adds one for each snapshot that it installs, and no
+ * two processes start within a millisecond. */
 bool report_same_process(uint64_t boot_a, uint64_t boot_b);
 
-/* ---- coordinator -> worker --------------------------------------------------------------------------------------- */
+/* ---- coordinator -> worker ---- */
 
 enum run_phase {
 	RUN_WAITING = 1, /* fewer than min_workers: hold, keep the state */
@@ -168,7 +178,8 @@ struct member_ref {
 	char addr[NET_ADDR_BYTES];
 };
 
-/* Chunks [first, first + count) are reduced by members[owner]. Ranges are ascending and cover [0, n_chunks) exactly. */
+/* Chunks [first, first + count) are reduced by members[owner]. Ranges are ascending and cover [0,
+ * n_chunks) exactly. */
 struct owner_range {
 	uint32_t first, count;
 	uint16_t owner; /* index into members */
@@ -184,8 +195,8 @@ struct document {
 	uint32_t version; /* decoded: that of its encoding */
 	uint8_t run_id[NET_RUN_ID_BYTES];
 	uint64_t seq; /* strictly increasing over the life of the run, across restarts of the coordinator */
-	/* How often the operator has taken committed rounds back, and the round with which the last such term began: only
-	 * in a later term can a round be followed by an earlier one. */
+	/* How often the operator has taken committed rounds back, and the round with which the last
+	 * such term began: only in a later term can a round be followed by an earlier one. */
 	uint64_t term, term_round;
 	uint8_t phase; /* enum run_phase */
 	uint64_t round;
@@ -193,15 +204,17 @@ struct document {
 	uint64_t final_round; /* rounds in the run */
 	struct rv_hash run_hash;
 	struct rv_hash chain; /* state_hash(round) */
-	/* Start of a joiner: the latest full state that a majority vouched for, and every digest since. */
+	/* Start of a joiner: the latest full state that a majority vouched for, and every digest
+	 * since. */
 	uint64_t snapshot_round;
 	struct rv_hash
 		snapshot_hash; /* global_full_hash at snapshot_round; zero while unknown (round 0: everyone makes theta0) */
 	struct rv_hash snapshot_chain;           /* state_hash(snapshot_round) */
 	uint16_t n_log;                          /* == round - snapshot_round, <= NET_MAX_LOG_DIGESTS */
 	struct rv_hash log[NET_MAX_LOG_DIGESTS]; /* digest of round snapshot_round + i */
-	/* The digests before it, for those who started from an earlier snapshot or were away for a few rounds: a joiner whose
-	 * snapshot takes longer to fetch than the run takes to vouch for the next one still gets in. */
+	/* The digests before it, for those who started from an earlier snapshot or were away for a few
+	 * rounds: a joiner whose snapshot takes longer to fetch than the run takes to vouch for the
+	 * next one still gets in. */
 	uint16_t n_older;                          /* n_older + n_log <= NET_MAX_LOG_DIGESTS, n_older <= snapshot_round */
 	struct rv_hash older_chain;                /* state_hash(snapshot_round - n_older) */
 	struct rv_hash older[NET_MAX_LOG_DIGESTS]; /* digest of round snapshot_round - n_older + i */
@@ -209,15 +222,17 @@ struct document {
 	uint16_t n_kept_rounds; /* number of log entries, those just before snapshot_round; <= n_older */
 	uint16_t n_kept_snapshots;
 	struct kept_snapshot kept_snapshots[NET_MAX_KEPT_SNAPSHOTS]; /* ascending, of those rounds */
-	/* Set of members that the operator removed. Their tickets are void: no member keeps or takes a link of theirs. */
+	/* Set of members that the operator removed. Their tickets are void: no member keeps or takes a
+	 * link of theirs. */
 	uint64_t banned;
-	/* REDUCE: the participants in roster order (ascending member number): sums are taken in this order.
-	 * Otherwise: the live members that hold state_hash(round): a joiner may fetch from them. */
+	/* REDUCE: the participants in roster order (ascending member number): sums are taken in this
+	 * order. Otherwise: the live members that hold state_hash(round): a joiner may fetch from
+	 * them. */
 	uint16_t n_members;
 	struct member_ref members[NET_MAX_MEMBERS];
-	/* Members that are behind, the lowest numbers: a member that reads this keeps a link to them, so
-	 * that members with the state reach those that cannot be dialed. Not in `members`; ascending;
-	 * no weight, no boot. */
+	/* Members that are behind, the lowest numbers: a member that reads this keeps a link to them,
+	 * so that members with the state reach those that cannot be dialed. Not in `members`;
+	 * ascending; no weight, no boot. */
 	uint16_t n_syncing;
 	struct member_ref syncing[NET_MAX_SYNCING];
 	/* REDUCE only. */
@@ -227,18 +242,19 @@ struct document {
 	struct owner_range ranges[NET_MAX_RANGES];
 };
 
-/* Encoders write into `w` (check rv_writer_ok via w->failed), in the `version` that the reader speaks
- * (CONTROL_VERSION_MIN..control_version()); decoders fill *out from n bytes, all of which they must consume.
- * RV_E_INVALID names the field; RV_E_PROTOCOL: a version that this program does not speak. A join request of another
- * version is decoded as far as its layout is the same for all: the coordinator refuses it, with the name of the
- * software. */
+/* Encoders write into `w` (check rv_writer_ok via w->failed), in the `version` that the reader
+ * speaks (CONTROL_VERSION_MIN..control_version()); decoders fill *out from n bytes, all of which
+ * they must consume. RV_E_INVALID names the field; RV_E_PROTOCOL: a version that this program does
+ * not speak. A join request of another version is decoded as far as its layout is the same for all:
+ * the coordinator refuses it, with the name of the software. */
 void join_request_encode(const struct join_request *m, struct rv_writer *w);
 enum rv_err join_request_decode(const void *p, size_t n, struct join_request *out, struct rv_errtext *et);
 void join_reply_encode(const struct join_reply *m, uint32_t version, struct rv_writer *w);
 enum rv_err join_reply_decode(const void *p, size_t n, struct join_reply *out, struct rv_errtext *et);
 void report_encode(const struct report *m, uint32_t version, struct rv_writer *w);
 enum rv_err report_decode(const void *p, size_t n, struct report *out, struct rv_errtext *et);
-/* Both: kind is not NOTICE_NONE. RV_E_PROTOCOL: another NOTICE_VERSION, or a kind or reason that is not known. */
+/* Both: kind is not NOTICE_NONE. RV_E_PROTOCOL: another NOTICE_VERSION, or a kind or reason that is
+ * not known. */
 void notice_encode(const struct notice *m, struct rv_writer *w);
 enum rv_err notice_decode(const void *p, size_t n, struct notice *out, struct rv_errtext *et);
 void document_encode(const struct document *m, uint32_t version, struct rv_writer *w);
@@ -252,7 +268,7 @@ const struct rv_hash *document_digest(const struct document *d, uint64_t round);
 /* Returns the first round that is listed: snapshot_round - n_older. */
 uint64_t document_reaches_to(const struct document *d);
 
-/* A signed document is the exact bytes sent: signature (64, Ed25519 by the run key over "rivulet document" | bytes) |
- * bytes. The signer and the verifier live in net/identity.h. */
+/* A signed document is the exact bytes sent: signature (64, Ed25519 by the run key over "rivulet
+ * document" | bytes) | bytes. The signer and the verifier live in net/identity.h. */
 
 #endif

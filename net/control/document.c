@@ -1,7 +1,8 @@
 /* document.c: the encoding of the run document, and everything that must hold inside one.
  *
- * Order on the wire: head, run, snapshot, log, the banned, members; in phase REDUCE also the ownership map; the term, the
- * digests before the snapshot, what is to be kept of them, the members that are behind, the deadline of the attempt. */
+ * Order on the wire: head, run, snapshot, log, the banned, members; in phase REDUCE also the
+ * ownership map; the term, the digests before the snapshot, what is to be kept of them, the members
+ * that are behind, the deadline of the attempt. */
 #include "net/control/control.h"
 #include "net/control/fields.h"
 

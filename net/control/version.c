@@ -1,5 +1,5 @@
-/* version.c: which versions of the control plane this program speaks. A file of its own, so that a test can
- * link a program that speaks the next one. */
+/* version.c: which versions of the control plane this program speaks. A file of its own, so that a
+ * test can link a program that speaks the next one. */
 #include "net/control/control.h"
 
 uint32_t control_version(void) {

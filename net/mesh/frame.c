@@ -173,7 +173,7 @@ const char *frame_header_invalid(const struct frame_header *h, uint64_t run_tag,
 	return message_invalid(h, rule, link);
 }
 
-/* ---- hello ------------------------------------------------------------------------------------------------------- */
+/* ---- hello ---- */
 
 void frame_hello_signed(const uint8_t exporter[FRAME_EXPORTER_BYTES], const uint8_t run_id[NET_RUN_ID_BYTES],
 						enum frame_role role, uint8_t out[FRAME_HELLO_SIGNED_BYTES]) {
@@ -232,7 +232,7 @@ enum rv_err frame_hello_decode(const void *body, size_t n, struct frame_hello *o
 	return RV_OK;
 }
 
-/* ---- state transfer ---------------------------------------------------------------------------------------------- */
+/* ---- state transfer ---- */
 
 static void write_fetch(struct rv_writer *w, const struct frame_fetch *m, uint8_t encoding) {
 	rv_write_u8(w, m->kind);
@@ -332,7 +332,7 @@ enum rv_err frame_piece_decode(const struct frame_header *h, const void *body, s
 	return RV_OK;
 }
 
-/* ---- all-reduce -------------------------------------------------------------------------------------------------- */
+/* ---- all-reduce ---- */
 
 /* enum reduce_type <-> enum frame_type */
 static const uint8_t frame_of_reduce[] = {[REDUCE_SCATTER] = FRAME_SCATTER,

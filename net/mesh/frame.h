@@ -1,9 +1,10 @@
-/* frame.h: the peer link's wire encoding: a fixed 64-byte header, then a body of `body_bytes` (docs/protocol.md, "Peer
- * link").
+/* frame.h: the peer link's wire encoding: a fixed 64-byte header, then a body of `body_bytes`
+ * (docs/protocol.md, "Peer link").
  *
- * The header can be judged alone, before a byte of the body is read or room for it is made: frame_header_invalid()
- * returns the violated condition as text. Its check covers the header only (a desynchronised stream is found at once);
- * TLS protects the bodies. All integers are little-endian. No I/O, no allocation; nothing here blocks. */
+ * The header can be judged alone, before a byte of the body is read or room for it is made:
+ * frame_header_invalid() returns the violated condition as text. Its check covers the header only
+ * (a desynchronised stream is found at once); TLS protects the bodies. All integers are
+ * little-endian. No I/O, no allocation; nothing here blocks. */
 #ifndef RV_NET_MESH_FRAME_H
 #define RV_NET_MESH_FRAME_H
 
@@ -53,8 +54,9 @@ struct frame_header {
 	uint64_t round;   /* SCATTER .. NONE */
 	uint64_t run_tag; /* frame_run_tag() of the run: a link of another run is noticed at its first frame */
 	uint32_t attempt; /* SCATTER .. PING */
-	/* Offset of this slice in the body, and bytes of the body. Bulk may come in slices, in order, each with a header of its
-	 * own; the rest of the header is the whole frame's. Both 0: not a slice. */
+	/* Offset of this slice in the body, and bytes of the body. Bulk may come in slices, in order,
+	 * each with a header of its own; the rest of the header is the whole frame's. Both 0: not a
+	 * slice. */
 	uint32_t slice_at, whole_bytes;
 	uint8_t reserved[12];
 	uint64_t check; /* first 8 bytes of BLAKE2b-256 over the 56 bytes before */
@@ -81,7 +83,8 @@ uint64_t frame_run_tag(const uint8_t run_id[NET_RUN_ID_BYTES]);
 /* Returns "scatter", ...; "unknown" for a number that is not in the table. */
 const char *frame_type_name(uint8_t type);
 
-/* Returns true for SCATTER, GATHER, PIECE: these may be long, may come in slices, and wait for control. */
+/* Returns true for SCATTER, GATHER, PIECE: these may be long, may come in slices, and wait for
+ * control. */
 bool frame_is_bulk(uint8_t type);
 
 /* Returns a header of `type` with all fields zero but magic, version, run tag and body length. */
@@ -93,19 +96,22 @@ void frame_header_encode(const struct frame_header *h, uint8_t out[FRAME_HEADER_
 /* Splits 64 bytes into fields; judges nothing. */
 void frame_header_decode(const uint8_t in[FRAME_HEADER_BYTES], struct frame_header *h);
 
-/* Returns NULL if the header is valid on a link of that run in that state; else the violated condition, e.g. "reserved
- * bytes are not zero". A link that receives an invalid header is closed: nothing after it can be trusted. */
+/* Returns NULL if the header is valid on a link of that run in that state; else the violated
+ * condition, e.g. "reserved bytes are not zero". A link that receives an invalid header is closed:
+ * nothing after it can be trusted. */
 const char *frame_header_invalid(const struct frame_header *h, uint64_t run_tag, enum frame_link link);
 
-/* ---- bodies ---------------------------------------------------------------------------------------------------------
- * Encoders fill `out`, of exactly the named size. Decoders take the whole body; RV_E_INVALID names the field. */
+/* ---- bodies ---- */
 
-/* A side of a TCP connection: its opener, or the other. The two sign different bytes, so a HELLO cannot be played back to
- * its sender. */
+/* Encoders fill `out`, of exactly the named size. Decoders take the whole body; RV_E_INVALID names
+ * the field. */
+
+/* A side of a TCP connection: its opener, or the other. The two sign different bytes, so a HELLO
+ * cannot be played back to its sender. */
 enum frame_role { FRAME_DIALER = 1, FRAME_LISTENER = 2 };
 
-/* HELLO: the first frame in each direction. The sender's key is the one of its TLS certificate; the signature by that
- * key binds it to this connection and run. */
+/* HELLO: the first frame in each direction. The sender's key is the one of its TLS certificate; the
+ * signature by that key binds it to this connection and run. */
 struct frame_hello {
 	uint32_t protocol; /* FRAME_VERSION of the sender */
 	uint8_t run_id[NET_RUN_ID_BYTES];
@@ -120,8 +126,9 @@ void frame_hello_signed(const uint8_t exporter[FRAME_EXPORTER_BYTES], const uint
 void frame_hello_encode(const struct frame_hello *m, uint8_t out[FRAME_HELLO_BYTES]);
 enum rv_err frame_hello_decode(const void *body, size_t n, struct frame_hello *out, struct rv_errtext *et);
 
-/* State transfer (docs/protocol.md). The round is in the header. A donor answers every FETCH, in order, with the slices
- * of the piece or part (PIECE, in order, until all of it was sent), or with one NONE. */
+/* State transfer (docs/protocol.md). The round is in the header. A donor answers every FETCH, in
+ * order, with the slices of the piece or part (PIECE, in order, until all of it was sent), or with
+ * one NONE. */
 enum frame_fetch_kind {
 	FRAME_FETCH_SNAPSHOT = 1, /* theta and outer state at `round` */
 	FRAME_FETCH_LOG           /* the reduced bytes of `round` */
@@ -132,7 +139,8 @@ enum frame_fetch_part {
 	FRAME_PART_FORGET    /* FETCH only: earlier requests that are not answered yet are answered by NONE */
 };
 enum frame_encoding { FRAME_RAW = 0, FRAME_ZSTD };
-/* A request for the piece, or part of the manifest, number `index`. Its size follows from the run's configuration. */
+/* A request for the piece, or part of the manifest, number `index`. Its size follows from the run's
+ * configuration. */
 struct frame_fetch {
 	uint8_t kind, part;
 	uint64_t round;
@@ -147,8 +155,8 @@ struct frame_piece {
 };
 /* NONE: the donor does not have it, no longer has it, or not now. */
 
-/* Each of these makes header and body; `round` goes into the header. PIECE: the caller sends the data after the 16
- * bytes. */
+/* Each of these makes header and body; `round` goes into the header. PIECE: the caller sends the
+ * data after the 16 bytes. */
 struct frame_header frame_fetch_encode(const struct frame_fetch *m, uint64_t run_tag, uint8_t body[FRAME_FETCH_BYTES]);
 struct frame_header frame_piece_encode(const struct frame_piece *m, uint64_t run_tag, uint8_t body[FRAME_PIECE_BYTES]);
 struct frame_header frame_none_encode(const struct frame_fetch *m, uint64_t run_tag, uint8_t body[FRAME_NONE_BYTES]);
@@ -161,7 +169,8 @@ enum rv_err frame_none_decode(const struct frame_header *h, const void *body, st
 
 /* Makes the header of an all-reduce message: SCATTER, GATHER, RESUME, PING. The body is m->data. */
 struct frame_header frame_reduce_encode(const struct reduce_msg *m, uint64_t run_tag);
-/* Returns true if the type is one of those four. frame_reduce_decode fills *out, which borrows `body`. */
+/* Returns true if the type is one of those four. frame_reduce_decode fills *out, which borrows
+ * `body`. */
 bool frame_is_reduce(uint8_t type);
 void frame_reduce_decode(const struct frame_header *h, const uint8_t *body, struct reduce_msg *out);
 

@@ -54,7 +54,7 @@ void link_kill(struct link *l, bool fatal, enum rv_err why, const char *fmt, ...
 	va_end(args);
 }
 
-/* ---- outgoing ---------------------------------------------------------------------------------------------------- */
+/* ---- outgoing ---- */
 
 /* Copies the next n bytes of the frame (header, part 0, part 1), starting at `from`. */
 static void gather(const uint8_t head[FRAME_HEADER_BYTES], const struct peers_message *m, size_t from, size_t n,
@@ -75,8 +75,8 @@ static void gather(const uint8_t head[FRAME_HEADER_BYTES], const struct peers_me
 	RV_ASSERT(n == 0);
 }
 
-/* The first record gathers header and the start of the body; the rest of a long last part is encrypted where it lies.
- */
+/* The first record gathers header and the start of the body; the rest of a long last part is
+ * encrypted where it lies. */
 enum rv_err link_put(struct link *l, const struct peers_message *m, struct rv_errtext *et) {
 	RV_ASSERT(m->header.body_bytes == m->part_bytes[0] + m->part_bytes[1]);
 	uint8_t head[FRAME_HEADER_BYTES], first[RECORD_BYTES];
@@ -116,7 +116,7 @@ bool link_hello_signed(const struct link *l, const uint8_t run_id[NET_RUN_ID_BYT
 	return true;
 }
 
-/* ---- incoming ---------------------------------------------------------------------------------------------------- */
+/* ---- incoming ---- */
 
 static enum rv_err fault_of(enum stream_io io, struct rv_errtext *et) {
 	return io == STREAM_CLOSED ? rv_fail(et, RV_E_CLOSED, "the other side closed the link") : RV_E_PROTOCOL;

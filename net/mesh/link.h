@@ -1,4 +1,5 @@
-/* link.h: one link of the mesh, without its pipe: TLS, HELLO and frames over byte buffers. Internal to net/. */
+/* link.h: one link of the mesh, without its pipe: TLS, HELLO and frames over byte buffers. Internal
+ * to net/. */
 #ifndef RV_NET_MESH_LINK_H
 #define RV_NET_MESH_LINK_H
 
@@ -79,21 +80,24 @@ struct link_handler {
 						 struct rv_errtext *et);
 };
 
-/* Makes a link over the pipe `fd`, which it only remembers: LINK_CONNECTING as dialer, LINK_TLS as listener. RV_E_NOMEM. */
+/* Makes a link over the pipe `fd`, which it only remembers: LINK_CONNECTING as dialer, LINK_TLS as
+ * listener. RV_E_NOMEM. */
 enum rv_err link_new(const struct stream_ops *kind, void *shared, int fd, enum frame_role role, uint64_t run_tag,
 					 struct link **out, struct rv_errtext *et);
 void link_free(struct link *l); /* NULL is fine */
 
-/* Takes ciphertext from the pipe; calls the handler for each frame that it completes. A fault ends the link. */
+/* Takes ciphertext from the pipe; calls the handler for each frame that it completes. A fault ends
+ * the link. */
 enum rv_err link_receive(struct link *l, const uint8_t *data, size_t n, const struct link_handler *handler,
 						 struct rv_errtext *et);
 /* Starts TLS once TCP is up: LINK_TLS, with the first flight pending. A fault ends the link. */
 enum rv_err link_start_tls(struct link *l, struct rv_errtext *et);
-/* Encrypts one frame whole. Its header's body_bytes is the sum of its parts (asserted). RV_E_CLOSED: the link is
- * over. */
+/* Encrypts one frame whole. Its header's body_bytes is the sum of its parts (asserted).
+ * RV_E_CLOSED: the link is over. */
 enum rv_err link_put(struct link *l, const struct peers_message *m, struct rv_errtext *et);
 /* ---- slices (net/mesh/slice.c): between those of one frame only PING and BYE may go ---- */
-/* Takes a copy of a frame of bulk, to be sent by link_put_slice. Asserts that none is left. RV_E_NOMEM. */
+/* Takes a copy of a frame of bulk, to be sent by link_put_slice. Asserts that none is left.
+ * RV_E_NOMEM. */
 enum rv_err link_cut(struct link *l, const struct peers_message *m, struct rv_errtext *et);
 /* Whether some of it is left. */
 bool link_is_cut(const struct link *l);
@@ -104,12 +108,12 @@ const char *link_slice_misplaced(const struct link *l);
 /* Return the offset in l->body of the body of l->header, and the bytes that l->body must have. */
 size_t link_body_at(const struct link *l);
 size_t link_body_room(const struct link *l);
-/* Call it once l->header and its body are here. Returns true if it is a whole frame, or the last slice of one; then
- * l->header becomes the whole's. */
+/* Call it once l->header and its body are here. Returns true if it is a whole frame, or the last
+ * slice of one; then l->header becomes the whole's. */
 bool link_slice_joined(struct link *l);
 
-/* Makes the bytes that HELLO signs on this connection; `signer`: the role of the side that signs. False: TLS gives no
- * exporter value. */
+/* Makes the bytes that HELLO signs on this connection; `signer`: the role of the side that signs.
+ * False: TLS gives no exporter value. */
 bool link_hello_signed(const struct link *l, const uint8_t run_id[NET_RUN_ID_BYTES], enum frame_role signer,
 					   uint8_t out[FRAME_HELLO_SIGNED_BYTES]);
 

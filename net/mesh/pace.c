@@ -1,11 +1,14 @@
-/* pace.c: the pull of messages: what goes out next, and how much may be on its way (net/mesh/state.h).
+/* pace.c: the pull of messages: what goes out next, and how much may be on its way
+ * (net/mesh/state.h).
  *
- * Control is asked for first, on every link, and never waits for tokens or windows. Then links take turns, a slice of
- * bulk each; a slice that was begun is finished before another link begins one, unless its socket is full: so control
- * on any link is behind one slice at most. On fast lines a slice is a whole frame.
+ * Control is asked for first, on every link, and never waits for tokens or windows. Then links take
+ * turns, a slice of bulk each; a slice that was begun is finished before another link begins one,
+ * unless its socket is full: so control on any link is behind one slice at most. On fast lines a
+ * slice is a whole frame.
  *
- * A socket takes far more than a slow line sends in a second, and so does the router. So no slice is begun while more
- * is on its way than the windows allow (net/mesh/pace_window.h): that of the link, and that of all links together. */
+ * A socket takes far more than a slow line sends in a second, and so does the router. So no slice
+ * is begun while more is on its way than the windows allow (net/mesh/pace_window.h): that of the
+ * link, and that of all links together. */
 #include "net/mesh/state.h"
 
 #include "base/assert.h"
@@ -22,9 +25,10 @@ static bool is_open(const struct link *l) {
 	return l != NULL && l->state == LINK_OPEN;
 }
 
-/* ---- what is on its way ------------------------------------------------------------------------------------------ */
+/* ---- what is on its way ---- */
 
-/* What waits for a peer that takes nothing (frozen, cut off) waits in vain, and must not hold the others back. */
+/* What waits for a peer that takes nothing (frozen, cut off) waits in vain, and must not hold the
+ * others back. */
 static bool is_stuck(const struct peers *p, const struct link *l) {
 	return p->now_us - l->delivered_us >= STUCK_US;
 }
@@ -71,8 +75,8 @@ static void look(struct peers *p) {
 	c->is_slow = pace_is_slow(&c->flow, c->is_slow);
 }
 
-/* BBR, the default, holds its rate through losses, but on a slow line it learns too little from short windows, and
- * fills the router's queue to learn more. */
+/* BBR, the default, holds its rate through losses, but on a slow line it learns too little from
+ * short windows, and fills the router's queue to learn more. */
 static void choose_congestion(struct peers *p) {
 	static const char slow[] = "cubic";
 	if (p->cfg.congestion != NULL)
@@ -95,9 +99,10 @@ int64_t peers_pace_deadline_us(const struct peers *p) {
 	return p->pace.again_us;
 }
 
-/* ---- control, then bulk ------------------------------------------------------------------------------------------ */
+/* ---- control, then bulk ---- */
 
-/* Sends control unless bulk is pending: behind that it would only queue, and a PING would be out of date. */
+/* Sends control unless bulk is pending: behind that it would only queue, and a PING would be out of
+ * date. */
 static void send_control(struct peers *p, struct link *l) {
 	const struct peers_owner *owner = &p->cfg.owner;
 	for (int i = 0; i < CONTROL_AT_ONCE && l->state == LINK_OPEN && owner->next_control != NULL; i++) {
@@ -119,8 +124,8 @@ enum turn {
 	TURN_SENT
 };
 
-/* Returns true if the link, or all together, have as much on the way as they may. Either way that shows the link's rate,
- * and until the line's rate is found, the line's. */
+/* Returns true if the link, or all together, have as much on the way as they may. Either way that
+ * shows the link's rate, and until the line's rate is found, the line's. */
 static bool is_held(struct peers *p, struct link *l, bool all) {
 	struct pace *c = &p->pace;
 	if (all ? pace_fits(c->waiting, c->window) : pace_fits(l->waiting, l->window))
@@ -133,7 +138,8 @@ static bool is_held(struct peers *p, struct link *l, bool all) {
 	return true;
 }
 
-/* Encrypts the next slice, or a whole frame where that is short. False: there is nothing to send. */
+/* Encrypts the next slice, or a whole frame where that is short. False: there is nothing to
+ * send. */
 static bool put_next(struct peers *p, struct link *l, size_t slice) {
 	struct peers_message m = {0};
 	if (link_is_cut(l))
@@ -162,7 +168,8 @@ static enum turn send_slice(struct peers *p, struct link *l) {
 	return peers_drain(p, l) ? TURN_SENT : TURN_OVER;
 }
 
-/* Sends a slice on every link that can take one. Returns true if some link may take more, and more may be sent. */
+/* Sends a slice on every link that can take one. Returns true if some link may take more, and more
+ * may be sent. */
 static bool send_turn(struct peers *p) {
 	bool again = false;
 	int first = p->up_turn;

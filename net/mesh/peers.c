@@ -1,4 +1,5 @@
-/* peers.c: life of the mesh: its file descriptors, its time, its dead links (net/mesh/peers.h, net/mesh/state.h). */
+/* peers.c: life of the mesh: its file descriptors, its time, its dead links (net/mesh/peers.h,
+ * net/mesh/state.h). */
 #include "net/mesh/peers.h"
 
 #include "base/assert.h"
@@ -10,7 +11,7 @@
 
 enum { MS = 1000, S = 1000 * MS, TROUBLE_WINDOW_US = 10 * S, TROUBLES_PER_WINDOW = 30 };
 
-/* ---- life -------------------------------------------------------------------------------------------------------- */
+/* ---- life ---- */
 
 static void or_default(int64_t *value, int64_t fallback) {
 	if (*value == 0)
@@ -88,9 +89,10 @@ void peers_free(struct peers *p) {
 	free(p);
 }
 
-/* ---- links ------------------------------------------------------------------------------------------------------- */
+/* ---- links ---- */
 
-/* Limits how many are reported: strangers decide how often this happens, and a log must not grow at their will. */
+/* Limits how many are reported: strangers decide how often this happens, and a log must not grow at
+ * their will. */
 void peers_trouble(struct peers *p, const struct link *l, enum rv_err why, const char *text) {
 	struct rv_errtext et;
 	if (p->cfg.owner.on_trouble == NULL)
@@ -202,13 +204,14 @@ void peers_drop(struct peers *p, uint32_t member, bool fatal, enum rv_err why, c
 	peers_reap(p);
 }
 
-/* ---- the loop ---------------------------------------------------------------------------------------------------- */
+/* ---- the loop ---- */
 
 static bool waits(const struct peers *p, const struct rate *r) {
 	return rate_ready_us(r) > p->now_us;
 }
 
-/* Returns the events that a link waits for at its socket. A link that waits for a cap does not ask: it is ready anyway. */
+/* Returns the events that a link waits for at its socket. A link that waits for a cap does not ask:
+ * it is ready anyway. */
 static short events_of(const struct peers *p, const struct link *l) {
 	if (l->state == LINK_CONNECTING)
 		return POLLOUT;
@@ -334,7 +337,7 @@ void peers_handle(struct peers *p, int64_t now_us, const struct pollfd *fds, int
 	pump_all(p);
 }
 
-/* ---- getters ----------------------------------------------------------------------------------------------------- */
+/* ---- getters ---- */
 
 uint16_t peers_port(const struct peers *p) {
 	return p->port;

@@ -1,23 +1,25 @@
 /* peers.h: the mesh: one TLS 1.3 link to every other member, kept up by itself.
  *
- * Event-driven, without threads, clocks or name lookups that block: the owner's loop asks for file descriptors and a
- * deadline, waits, and calls peers_handle(). Time is handed in (monotonic microseconds).
+ * Event-driven, without threads, clocks or name lookups that block: the owner's loop asks for file
+ * descriptors and a deadline, waits, and calls peers_handle(). Time is handed in (monotonic
+ * microseconds).
  *
  *     n = peers_pollfds(p, fds, PEERS_MAX_FDS);  wait until fds are ready or peers_deadline_us(p);
  *     peers_handle(p, now_us, fds, n);
  *
- * Sending is a pull: a link that can take more calls next_message(); so there is no queue in the mesh, and control is
- * never behind more than one slice of bulk and what is on its way, of which there is no more than the line needs to be
- * full (net/mesh/pace_window.h). An owner with new messages calls peers_pump().
+ * Sending is a pull: a link that can take more calls next_message(); so there is no queue in the
+ * mesh, and control is never behind more than one slice of bulk and what is on its way, of which
+ * there is no more than the line needs to be full (net/mesh/pace_window.h). An owner with new
+ * messages calls peers_pump().
  *
- * A link: TCP, TLS 1.3 with both certificates, ALPN "rivulet/1", then HELLO in both directions, signed
- * over the TLS exporter and the run id: a HELLO of another connection is worth nothing here. Before HELLO is accepted
- * only tiny frames are read; all of that has one deadline, however slowly bytes arrive. Both sides dial; when two links
- * of a pair meet, the one dialed by the lower key stays. A peer that breaks a rule loses its own link only; the text names
- * the rule.
+ * A link: TCP, TLS 1.3 with both certificates, ALPN "rivulet/1", then HELLO in both directions,
+ * signed over the TLS exporter and the run id: a HELLO of another connection is worth nothing here.
+ * Before HELLO is accepted only tiny frames are read; all of that has one deadline, however slowly
+ * bytes arrive. Both sides dial; when two links of a pair meet, the one dialed by the lower key
+ * stays. A peer that breaks a rule loses its own link only; the text names the rule.
  *
- * Not thread-safe. Callbacks run inside peers_handle, peers_pump, peers_allow and peers_drop; they may call
- * peers_allow, peers_drop and the getters, not peers_handle, peers_pump or peers_free. */
+ * Not thread-safe. Callbacks run inside peers_handle, peers_pump, peers_allow and peers_drop; they
+ * may call peers_allow, peers_drop and the getters, not peers_handle, peers_pump or peers_free. */
 #ifndef RV_NET_MESH_PEERS_H
 #define RV_NET_MESH_PEERS_H
 
@@ -41,8 +43,9 @@ enum {
 	PEERS_PART_BYTES = 1 << 12
 };
 
-/* One outgoing frame. The body is part[0] then part[1] (either may be empty), together header.body_bytes. The mesh
- * consumes it before it calls the owner again: it may borrow from anything that lives until then. */
+/* One outgoing frame. The body is part[0] then part[1] (either may be empty), together
+ * header.body_bytes. The mesh consumes it before it calls the owner again: it may borrow from
+ * anything that lives until then. */
 struct peers_message {
 	struct frame_header header; /* from frame_*_encode */
 	const void *part[2];
@@ -51,25 +54,28 @@ struct peers_message {
 
 struct peers_owner {
 	void *ctx;
-	/* Gives the next frame for `member`, or returns false. The frame is sent, or the link goes down. */
+	/* Gives the next frame for `member`, or returns false. The frame is sent, or the link goes
+	 * down. */
 	bool (*next_message)(void *ctx, uint32_t member, struct peers_message *out);
-	/* Gives the next frame that must not wait for a cap on the upload: anything but SCATTER, GATHER and PIECE. NULL: the
-	 * owner has none. */
+	/* Gives the next frame that must not wait for a cap on the upload: anything but SCATTER, GATHER
+	 * and PIECE. NULL: the owner has none. */
 	bool (*next_control)(void *ctx, uint32_t member, struct peers_message *out);
-	/* Takes a whole frame of a type other than HELLO and BYE, header valid. `body` (h->body_bytes) borrows until the
-	 * return. A fault drops the link, fatal, with that text. */
+	/* Takes a whole frame of a type other than HELLO and BYE, header valid. `body` (h->body_bytes)
+	 * borrows until the return. A fault drops the link, fatal, with that text. */
 	enum rv_err (*on_message)(void *ctx, uint32_t member, const struct frame_header *h, const uint8_t *body,
 							  struct rv_errtext *et);
-	/* Notes part of a frame that is not whole yet: PEERS_PART_BYTES since the last frame or part, so not a drip. `bulk`:
-	 * as far as is known, of SCATTER or GATHER. On a slow line a frame takes long, but makes progress all the time.
-	 * NULL: not wanted. */
+	/* Notes part of a frame that is not whole yet: PEERS_PART_BYTES since the last frame or part,
+	 * so not a drip. `bulk`: as far as is known, of SCATTER or GATHER. On a slow line a frame takes
+	 * long, but makes progress all the time. NULL: not wanted. */
 	void (*on_part)(void *ctx, uint32_t member, bool bulk);
 	/* Notes that a new link is open (an older one, if any, was reported down before). */
 	void (*on_link_up)(void *ctx, uint32_t member);
-	/* Notes that the link is gone; the mesh redials a wanted member by itself. `fatal`: the peer broke a rule, or no
-	 * program listens at its address (also reported, once, when a redial after on_link_down finds that out). */
+	/* Notes that the link is gone; the mesh redials a wanted member by itself. `fatal`: the peer
+	 * broke a rule, or no program listens at its address (also reported, once, when a redial after
+	 * on_link_down finds that out). */
 	void (*on_link_down)(void *ctx, uint32_t member, bool fatal, enum rv_err why, const char *text);
-	/* Logs what never became a link: refused keys, garbage, timeouts. At most 30 in 10 s. NULL: not wanted. */
+	/* Logs what never became a link: refused keys, garbage, timeouts. At most 30 in 10 s. NULL: not
+	 * wanted. */
 	void (*on_trouble)(void *ctx, enum rv_err why, const char *text);
 };
 
@@ -88,17 +94,19 @@ struct peers_config {
 	int64_t redial_max_us; /* 15 s */
 	int64_t courtesy_us;   /* time that the higher key waits for the lower one to dial, 250 ms; -1: none */
 	int64_t guest_idle_us; /* time without a frame after which a link to an unwanted member is closed, 60 s */
-	/* Time for which an open link may have bytes to deliver while none is acknowledged and none arrives, 5 s: after half of
-	 * it a second link is dialed beside it, which needs no retransmission timer of TCP's; then the link is dropped. */
+	/* Time for which an open link may have bytes to deliver while none is acknowledged and none
+	 * arrives, 5 s: after half of it a second link is dialed beside it, which needs no
+	 * retransmission timer of TCP's; then the link is dropped. */
 	int64_t silent_us;
 	const char
 		*congestion;   /* TCP congestion control; "" leaves the system's; NULL: "bbr", "cubic" while the line is slow */
 	uint64_t rng_seed; /* jitter */
 	const struct pipe_ops *pipe;     /* copied; NULL: sockets */
 	const struct stream_ops *stream; /* NULL: TLS */
-	/* Caps in bytes per second on the line, over all links; 0: none (net/mesh/rate.h). Control does not wait for the
-	 * upload cap, but is charged; so are handshakes. Bytes that the download cap leaves unread wait in the receive
-	 * buffers, which are small, until TCP's window stops the sender: once, up to 50 ms of the rate (or 8 KiB) a link. */
+	/* Caps in bytes per second on the line, over all links; 0: none (net/mesh/rate.h). Control does
+	 * not wait for the upload cap, but is charged; so are handshakes. Bytes that the download cap
+	 * leaves unread wait in the receive buffers, which are small, until TCP's window stops the
+	 * sender: once, up to 50 ms of the rate (or 8 KiB) a link. */
 	int64_t max_up, max_down;
 };
 
@@ -108,27 +116,31 @@ struct peers;
 enum rv_err peers_new(const struct peers_config *cfg, struct peers **out, struct rv_errtext *et);
 /* Sends BYE on every link (best effort, without blocking) and frees; no callbacks. NULL is fine. */
 void peers_free(struct peers *p);
-/* Checks that peers_new could listen there now; leaves nothing open. RV_E_BUSY (port taken), RV_E_INVALID, RV_E_IO. */
+/* Checks that peers_new could listen there now; leaves nothing open. RV_E_BUSY (port taken),
+ * RV_E_INVALID, RV_E_IO. */
 enum rv_err peers_check_listen(const char *listen, struct rv_errtext *et);
 uint16_t peers_port(const struct peers *p); /* port that it listens on; 0: none */
 
-/* Sets the members to hold links with (self is skipped): dialed until they are linked. Replaces the earlier set. Links to
- * members that are no longer in it stay until they are idle. A member whose key changed loses its link. */
+/* Sets the members to hold links with (self is skipped): dialed until they are linked. Replaces the
+ * earlier set. Links to members that are no longer in it stay until they are idle. A member whose
+ * key changed loses its link. */
 void peers_allow(struct peers *p, int64_t now_us, const struct member_ref *members, int n);
-/* Sets the members that the operator removed, a set of member numbers; replaces the earlier set. Closes their links,
- * does not dial them, and refuses their HELLO whatever their ticket says. */
+/* Sets the members that the operator removed, a set of member numbers; replaces the earlier set.
+ * Closes their links, does not dial them, and refuses their HELLO whatever their ticket says. */
 void peers_ban(struct peers *p, int64_t now_us, uint64_t banned);
-/* Closes the link to `member`, if any, sending it `text`; on_link_down is called. It may be dialed again. */
+/* Closes the link to `member`, if any, sending it `text`; on_link_down is called. It may be dialed
+ * again. */
 void peers_drop(struct peers *p, uint32_t member, bool fatal, enum rv_err why, const char *text);
 bool peers_linked(const struct peers *p, uint32_t member);
 
 /* ---- the network (net/mesh/watch.c) ---- */
 
-/* Sets the narrowest addresses that may be dialed: the range of the coordinator's address, as this program reaches it. At
- * first any may be. */
+/* Sets the narrowest addresses that may be dialed: the range of the coordinator's address, as this
+ * program reaches it. At first any may be. */
 void peers_set_reach(struct peers *p, enum address_reach met);
-/* Call it when the network works again, or is another one. Drops links on a local address that this machine no longer has,
- * then dials every wanted member at once that is not linked, or whose link delivers nothing. */
+/* Call it when the network works again, or is another one. Drops links on a local address that this
+ * machine no longer has, then dials every wanted member at once that is not linked, or whose link
+ * delivers nothing. */
 void peers_hurry(struct peers *p, int64_t now_us);
 
 int peers_pollfds(struct peers *p, struct pollfd *fds, int cap);
@@ -139,7 +151,8 @@ void peers_handle(struct peers *p, int64_t now_us, const struct pollfd *fds, int
 /* Calls next_message() for every link that can take more. peers_handle ends with it. */
 void peers_pump(struct peers *p, int64_t now_us);
 
-/* Bytes at the socket, TLS records and handshakes included, and frames, since the process started. */
+/* Bytes at the socket, TLS records and handshakes included, and frames, since the process
+ * started. */
 struct peers_traffic {
 	uint64_t tx_bytes, rx_bytes;
 	uint64_t tx_frames, rx_frames;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- outgoing ---------------------------------------------------------------------------------------------------- */
+/* ---- outgoing ---- */
 
 bool link_is_cut(const struct link *l) {
 	return l->cut_at < l->cut.body_bytes;
@@ -46,7 +46,7 @@ enum rv_err link_put_slice(struct link *l, size_t bytes, struct rv_errtext *et) 
 	return link_put(l, &m, et);
 }
 
-/* ---- incoming ---------------------------------------------------------------------------------------------------- */
+/* ---- incoming ---- */
 
 static bool goes_on(const struct frame_header *whole, const struct frame_header *h, size_t got) {
 	return h->type == whole->type && h->chunk == whole->chunk && h->round == whole->round &&

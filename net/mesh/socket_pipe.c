@@ -1,4 +1,5 @@
-/* socket_pipe.c: TCP sockets as pipes, with the options that the mesh's traffic needs (net/mesh/pipe.h). */
+/* socket_pipe.c: TCP sockets as pipes, with the options that the mesh's traffic needs
+ * (net/mesh/pipe.h). */
 #include "net/mesh/pipe.h"
 
 #include "net/address_watch.h"
@@ -12,7 +13,8 @@
 #include <unistd.h>
 
 enum {
-	/* Bytes of bulk that control may queue behind in the kernel: not sent yet; beyond them the socket is not writable. */
+	/* Bytes of bulk that control may queue behind in the kernel: not sent yet; beyond them the
+	 * socket is not writable. */
 	NOTSENT_BYTES = 1 << 17,
 	BACKLOG = 64,
 	KEEPALIVE_IDLE_S = 15, /* also keeps the mappings of home routers alive */

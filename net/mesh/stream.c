@@ -17,7 +17,8 @@ size_t stream_take(struct stream *s, void *out, size_t cap) {
 	return n;
 }
 
-/* Makes room for `n` more bytes behind out_end; false past the limit (a peer that asks for answers but never reads). */
+/* Makes room for `n` more bytes behind out_end; false past the limit (a peer that asks for answers
+ * but never reads). */
 static bool make_room(struct stream *s, size_t n) {
 	size_t pending = s->out_end - s->out_at;
 	if (s->out_end + n <= s->out_cap)

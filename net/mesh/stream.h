@@ -1,10 +1,10 @@
-/* stream.h: what protects a link's bytes, between a pipe and the frames: ciphertext in and out of two buffers. Internal to
- * net/ (the mesh's links).
+/* stream.h: what protects a link's bytes, between a pipe and the frames: ciphertext in and out of
+ * two buffers. Internal to net/ (the mesh's links).
  *
- * Ciphertext that arrived is fed; ciphertext to send gathers in `out`, so that many small records leave in one write
- * and a frame is encrypted whole, whatever the pipe takes at the moment. There are two kinds of streams: TLS
- * (tls_stream.c), and the simulator's, which states a key and encrypts nothing (tests/sim/sim_stream.c).
- */
+ * Ciphertext that arrived is fed; ciphertext to send gathers in `out`, so that many small records
+ * leave in one write and a frame is encrypted whole, whatever the pipe takes at the moment. There
+ * are two kinds of streams: TLS (tls_stream.c), and the simulator's, which states a key and
+ * encrypts nothing (tests/sim/sim_stream.c). */
 #ifndef RV_NET_MESH_STREAM_H
 #define RV_NET_MESH_STREAM_H
 
@@ -16,7 +16,8 @@
 #include <stdint.h>
 
 enum {
-	/* One frame of the largest size, the records around it, and as much again for answers of the handshake. */
+	/* One frame of the largest size, the records around it, and as much again for answers of the
+	 * handshake. */
 	STREAM_OUT_MAX_BYTES = NET_MAX_CHUNK_BYTES + (1 << 17)
 };
 
@@ -60,7 +61,8 @@ extern const struct stream_ops tls_stream;
 /* ---- for the kinds: the two buffers ---- */
 /* Moves up to cap bytes that were fed into `out`; returns how many. */
 size_t stream_take(struct stream *s, void *out, size_t cap);
-/* Appends to the bytes to be sent. Returns false without room (a peer that asks for answers but never reads). */
+/* Appends to the bytes to be sent. Returns false without room (a peer that asks for answers but
+ * never reads). */
 bool stream_put(struct stream *s, const void *data, size_t n);
 
 /* ---- for the link ---- */

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* New traffic keys after so much of one's own plaintext: 2^22 full records, well under the 2^24.5 that AES-GCM bears
- * (RFC 8446 section 5.5). A link of a long run gets there. */
+/* New traffic keys after so much of one's own plaintext: 2^22 full records, well under the 2^24.5
+ * that AES-GCM bears (RFC 8446 section 5.5). A link of a long run gets there. */
 #define KEY_BYTES (UINT64_C(1) << 36)
 
 /* What the streams of a mesh share. */
@@ -20,7 +20,7 @@ struct shared {
 	BIO_METHOD *method;
 };
 
-/* ---- the BIO: where OpenSSL takes and puts ciphertext ------------------------------------------------------------ */
+/* ---- the BIO: where OpenSSL takes and puts ciphertext ---- */
 
 static int bio_read(BIO *bio, char *out, int cap) {
 	struct stream *s = BIO_get_data(bio);
@@ -57,7 +57,7 @@ static BIO_METHOD *new_method(void) {
 	return NULL;
 }
 
-/* ---- what all streams share -------------------------------------------------------------------------------------- */
+/* ---- what all streams share ---- */
 
 #define ALPN "rivulet/1"
 static const unsigned char alpn_wire[] = "\x09" ALPN;
@@ -101,7 +101,7 @@ static enum rv_err setup(const struct identity *id, void **shared, struct rv_err
 	return RV_OK;
 }
 
-/* ---- the stream -------------------------------------------------------------------------------------------------- */
+/* ---- the stream ---- */
 
 static void release_stream(struct stream *s) {
 	SSL_free(s->self);

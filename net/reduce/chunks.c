@@ -1,5 +1,5 @@
-/* chunks.c: the chunks of an all-reduce: whose contributions are held, which are reduced, and the bitmaps that
- * say so to a peer. */
+/* chunks.c: the chunks of an all-reduce: whose contributions are held, which are reduced, and the
+ * bitmaps that say so to a peer. */
 #include "net/reduce/state.h"
 
 #include "base/assert.h"
@@ -35,7 +35,8 @@ static void mark_reduced(struct reduce *r, int64_t now_us, uint32_t chunk) {
 		r->info.finished_us = now_us;
 }
 
-/* The contribution of the member at `index` spoils the mean: it is void, and its sender is refused from now on. */
+/* The contribution of the member at `index` spoils the mean: it is void, and its sender is refused
+ * from now on. */
 static void void_contribution(struct reduce *r, int index, uint32_t chunk) {
 	uint32_t m = r->members[index];
 	r->held[m][chunk >> 3] &= (uint8_t) ~(1u << (chunk & 7));
@@ -44,8 +45,8 @@ static void void_contribution(struct reduce *r, int index, uint32_t chunk) {
 	r->n_waiting++;
 }
 
-/* The mean of one of our chunks, in roster order whatever the order of arrival. On a fault *bad is the roster index of
- * the contribution that caused it, or -1: none did. */
+/* The mean of one of our chunks, in roster order whatever the order of arrival. On a fault *bad is
+ * the roster index of the contribution that caused it, or -1: none did. */
 static enum rv_err reduce_own_chunk(struct reduce *r, int64_t now_us, uint32_t chunk, int *bad, struct rv_errtext *et) {
 	const uint8_t *in[NET_MAX_MEMBERS];
 	size_t offset = reduce_chunk_offset(r, REDUCE_SCATTER, chunk);

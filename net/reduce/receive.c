@@ -17,11 +17,11 @@ static enum rv_err check_chunk(const struct reduce *r, const char *what, const s
 	return RV_OK;
 }
 
-/* Contributions depend on (round, member, process, chunk) only, so one that was on its way since an earlier attempt is
- * welcome, if its sender was the same process then: a killed process' socket may deliver for seconds more, behind a
- * roster that already means its successor. Who owns what is known for our own attempt alone. (Of a later attempt: the
- * sender's process may be another one than we know of.) What is ignored here is in no RESUME of ours: it is sent
- * again. */
+/* Contributions depend on (round, member, process, chunk) only, so one that was on its way since an
+ * earlier attempt is welcome, if its sender was the same process then: a killed process' socket may
+ * deliver for seconds more, behind a roster that already means its successor. Who owns what is
+ * known for our own attempt alone. (Of a later attempt: the sender's process may be another one
+ * than we know of.) What is ignored here is in no RESUME of ours: it is sent again. */
 static enum rv_err receive_scatter(struct reduce *r, int64_t now_us, int from, const struct reduce_msg *m,
 								   struct rv_errtext *et) {
 	bool former = m->attempt < reduce_peer_at(r, from)->boot_attempt && !RV_BUG("late-scatter");
@@ -62,7 +62,8 @@ static enum rv_err receive_resume(struct reduce *r, int64_t now_us, int from, co
 	bool ack = (m->flags & REDUCE_RESUME_ACK) != 0;
 	p->heard = true;
 	if (!ack || !p->flowing) {
-		/* Exact when it was written after ours was read (links keep the order), or when there was nothing to miss. */
+		/* Exact when it was written after ours was read (links keep the order), or when there was
+		 * nothing to miss. */
 		bool exact = ack || !p->sent_bulk;
 		p->flowing = exact;
 		if (exact) {

@@ -1,7 +1,8 @@
-/* reduce.c: the life of an all-reduce: memory, the start, later attempts, the end (net/reduce/reduce.h).
+/* reduce.c: the life of an all-reduce: memory, the start, later attempts, the end
+ * (net/reduce/reduce.h).
  *
- * The rest of it: chunks.c (contributions and means), receive.c, send.c, suspects.c (links
- * and liveness). */
+ * The rest of it: chunks.c (contributions and means), receive.c, send.c, suspects.c (links and
+ * liveness). */
 #include "net/reduce/state.h"
 
 #include "base/assert.h"
@@ -57,8 +58,8 @@ static void adopt_ownership_map(struct reduce *r, const struct document *d) {
 	RV_ASSERT(next == r->cfg.n_chunks);
 }
 
-/* A member that restarted has another contribution now: what its former process sent is void, and so is what of it
- * still arrives (receive_scatter). */
+/* A member that restarted has another contribution now: what its former process sent is void, and
+ * so is what of it still arrives (receive_scatter). */
 static void adopt_boot(struct reduce *r, const struct member_ref *m) {
 	struct reduce_peer *p = &r->peers[m->member];
 	bool known = p->boot_attempt != 0 && p->boot == m->boot;
@@ -85,8 +86,8 @@ static void adopt_roster(struct reduce *r, const struct document *d) {
 	}
 }
 
-/* What a peer said about the previous attempt is void; the link and its verdicts stay, and so does its silence: who
- * died together with another is not given the whole time again. */
+/* What a peer said about the previous attempt is void; the link and its verdicts stay, and so does
+ * its silence: who died together with another is not given the whole time again. */
 static void begin_peer(struct reduce_peer *p, bool is_new, int64_t now_us) {
 	p->heard = false;
 	p->flowing = false;

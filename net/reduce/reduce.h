@@ -1,18 +1,23 @@
-/* reduce.h: the all-reduce, as a state machine without I/O: no sockets, no clock, no threads, no allocation.
+/* reduce.h: the all-reduce, as a state machine without I/O: no sockets, no clock, no threads, no
+ * allocation.
  *
- * The encoded vector is cut into chunks; each chunk has one owner (the ownership map of the round document).
+ * The encoded vector is cut into chunks; each chunk has one owner (the ownership map of the round
+ * document).
  *   scatter  every participant sends its encoded chunk c to the owner of c;
- *   reduce   once the owner holds chunk c of all participants, it averages in roster order and encodes (codec callback);
+ *   reduce   once the owner holds chunk c of all participants, it averages in roster order and
+ *            encodes (codec callback);
  *   gather   the owner sends those bytes to all participants.
- * The three overlap chunk by chunk. Each participant sends 2 (N-1)/N of the payload. All end with identical bytes.
+ * The three overlap chunk by chunk. Each participant sends 2 (N-1)/N of the payload. All end with
+ * identical bytes.
  *
- * Attempts: when a participant dies, the coordinator publishes attempt a+1 over the survivors. Contributions depend
- * only on (round, member, chunk), so those that an owner holds stay valid: reduce_restart() keeps them and announces
- * them to their senders (RESUME), which then send only what is missing. Reduced chunks of the old attempt are void: their
- * mean had other terms.
+ * Attempts: when a participant dies, the coordinator publishes attempt a+1 over the survivors.
+ * Contributions depend only on (round, member, chunk), so those that an owner holds stay valid:
+ * reduce_restart() keeps them and announces them to their senders (RESUME), which then send only
+ * what is missing. Reduced chunks of the old attempt are void: their mean had other terms.
  *
- * The platform pulls: when the link to participant i can take a message, it calls reduce_send(r, now, i, &m). So the core
- * has no queue, and control (RESUME, PING) always goes before bulk. One thread at a time. */
+ * The platform pulls: when the link to participant i can take a message, it calls reduce_send(r,
+ * now, i, &m). So the core has no queue, and control (RESUME, PING) always goes before bulk. One
+ * thread at a time. */
 #ifndef RV_NET_REDUCE_REDUCE_H
 #define RV_NET_REDUCE_REDUCE_H
 
@@ -25,14 +30,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The encoding, as far as the all-reduce needs it: sizes and the owner's reduction. The worker provides it. */
+/* The encoding, as far as the all-reduce needs it: sizes and the owner's reduction. The worker
+ * provides it. */
 struct reduce_codec {
 	void *ctx;
-	/* Return a contribution's encoded chunk size, <= NET_MAX_CHUNK_BYTES, and its offset in an encoded vector. */
+	/* Return a contribution's encoded chunk size, <= NET_MAX_CHUNK_BYTES, and its offset in an
+	 * encoded vector. */
 	size_t (*chunk_bytes)(void *ctx, uint32_t chunk);
 	size_t (*chunk_offset)(void *ctx, uint32_t chunk);
-	/* Encodes the mean of n_in encoded chunks, in the order given, into `out`. RV_E_CORRUPT: input *bad is not an encoding.
-	 * RV_E_RANGE: the values of input *bad are too large to be averaged. *bad = -1: the fault is local (memory). */
+	/* Encodes the mean of n_in encoded chunks, in the order given, into `out`. RV_E_CORRUPT: input
+	 * *bad is not an encoding. RV_E_RANGE: the values of input *bad are too large to be averaged.
+	 * *bad = -1: the fault is local (memory). */
 	enum rv_err (*reduce)(void *ctx, uint32_t chunk, const uint8_t *const *in, const uint32_t *weights, int n_in,
 						  uint8_t *out, int *bad, struct rv_errtext *et);
 	/* Checks that `data`, an owner's reduction of the chunk, can be decoded. RV_E_CORRUPT. */
@@ -42,8 +50,8 @@ struct reduce_codec {
 	size_t (*mean_offset)(void *ctx, uint32_t chunk);
 };
 
-/* One message between participants, decoded. `data` borrows: from the caller in reduce_receive, from the core in
- * reduce_send (valid until the next call on it). */
+/* One message between participants, decoded. `data` borrows: from the caller in reduce_receive,
+ * from the core in reduce_send (valid until the next call on it). */
 enum reduce_type { REDUCE_SCATTER = 1, REDUCE_GATHER, REDUCE_RESUME, REDUCE_PING };
 struct reduce_msg {
 	uint8_t type;
@@ -57,8 +65,8 @@ struct reduce_msg {
 	uint32_t waiting; /* PING: chunks that the sender owns and lacks contributions to; 0: it owes their means */
 	uint8_t flags;    /* RESUME: REDUCE_RESUME_* */
 };
-/* ACK: sent after the receiver's RESUME of this attempt was read, so the bitmap covers all that was sent before that.
- * ASK: the sender wants a RESUME as answer. */
+/* ACK: sent after the receiver's RESUME of this attempt was read, so the bitmap covers all that was
+ * sent before that. ASK: the sender wants a RESUME as answer. */
 enum { REDUCE_RESUME_ACK = 1, REDUCE_RESUME_ASK = 2 };
 
 struct reduce_config {
@@ -70,9 +78,9 @@ struct reduce_config {
 	int64_t ping_interval_us;
 };
 
-/* Memory of the caller. `own`: this participant's encoded vector. `reduced`: one encoded mean. held[m]: the encoded vector
- * of *member number* m; only chunks that this participant owns are touched, so lazily committed memory is fine. `flags`:
- * reduce_flags_bytes(n_chunks). */
+/* Memory of the caller. `own`: this participant's encoded vector. `reduced`: one encoded mean.
+ * held[m]: the encoded vector of *member number* m; only chunks that this participant owns are
+ * touched, so lazily committed memory is fine. `flags`: reduce_flags_bytes(n_chunks). */
 struct reduce_memory {
 	const uint8_t *own;
 	uint8_t *reduced;
@@ -84,44 +92,50 @@ size_t reduce_flags_bytes(uint32_t n_chunks);
 struct reduce; /* opaque: reduce_size() bytes of the caller's memory */
 size_t reduce_size(void);
 
-/* Begins the first attempt. `d`, a REDUCE document that names self_member, is copied; what document_decode checks is
- * asserted. Every link counts as down: call reduce_link_up for those that are established. */
+/* Begins the first attempt. `d`, a REDUCE document that names self_member, is copied; what
+ * document_decode checks is asserted. Every link counts as down: call reduce_link_up for those that
+ * are established. */
 struct reduce *reduce_init(void *memory, const struct reduce_config *cfg, const struct reduce_memory *mem,
 						   const struct document *d, int64_t now_us);
 /* Begins a later attempt of the same round. Links keep their state. */
 void reduce_restart(struct reduce *r, const struct document *d, int64_t now_us);
 
-/* Takes one message from members[from]. Messages of another round or attempt are counted and ignored, except a SCATTER of
- * an earlier attempt of this round, which is kept (contributions do not depend on the attempt) unless a later roster
- * named another process of its sender.
+/* Takes one message from members[from]. Messages of another round or attempt are counted and
+ * ignored, except a SCATTER of an earlier attempt of this round, which is kept (contributions do
+ * not depend on the attempt) unless a later roster named another process of its sender.
  *
- * RV_E_PROTOCOL, RV_E_CORRUPT: the message breaks the protocol (chunk out of range, wrong size, chunk not owned by its
- * receiver or its sender, a mean that is no encoding). RV_E_RANGE: the sender's values cannot be averaged. After a fault
- * the platform drops the link, and the sender is a suspect. Blame goes to the sender of the bad data, not to the member
- * that completed the chunk. If the failure is local (reduce_codec.reduce: *bad is -1 or this participant), no one is
- * blamed; the chunk stays unreduced until the next attempt, and the others see this participant stall. */
+ * RV_E_PROTOCOL, RV_E_CORRUPT: the message breaks the protocol (chunk out of range, wrong size,
+ * chunk not owned by its receiver or its sender, a mean that is no encoding). RV_E_RANGE: the
+ * sender's values cannot be averaged. After a fault the platform drops the link, and the sender is
+ * a suspect. Blame goes to the sender of the bad data, not to the member that completed the chunk.
+ * If the failure is local (reduce_codec.reduce: *bad is -1 or this participant), no one is blamed;
+ * the chunk stays unreduced until the next attempt, and the others see this participant stall. */
 enum rv_err reduce_receive(struct reduce *r, int64_t now_us, int from, const struct reduce_msg *m,
 						   struct rv_errtext *et);
-/* Counts a part of an incomplete message from members[from] as progress; `bulk`: of SCATTER or GATHER. */
+/* Counts a part of an incomplete message from members[from] as progress; `bulk`: of SCATTER or
+ * GATHER. */
 void reduce_part(struct reduce *r, int64_t now_us, int from, bool bulk);
-/* Sets *out to the next message for members[to]; returns false if there is none. The caller must send it, or report the
- * link lost. */
+/* Sets *out to the next message for members[to]; returns false if there is none. The caller must
+ * send it, or report the link lost. */
 bool reduce_send(struct reduce *r, int64_t now_us, int to, struct reduce_msg *out);
 /* Does the same for RESUME and PING only, for a platform that holds bulk back. */
 bool reduce_send_control(struct reduce *r, int64_t now_us, int to, struct reduce_msg *out);
-/* Marks the link to members[peer] as established. Both sides send RESUME first, and bulk once the other's RESUME was
- * read. To be called after reduce_init and reduce_restart too, for every established link: the core does not know the
- * links of members that the former roster did not name. */
+/* Marks the link to members[peer] as established. Both sides send RESUME first, and bulk once the
+ * other's RESUME was read. To be called after reduce_init and reduce_restart too, for every
+ * established link: the core does not know the links of members that the former roster did not
+ * name. */
 void reduce_link_up(struct reduce *r, int64_t now_us, int peer);
-/* Marks the link as broken: messages in flight may be lost, and none of them may be passed to reduce_receive later. The
- * peer is a suspect at once if `fatal` (refused, reset), else only after silence. */
+/* Marks the link as broken: messages in flight may be lost, and none of them may be passed to
+ * reduce_receive later. The peer is a suspect at once if `fatal` (refused, reset), else only after
+ * silence. */
 void reduce_link_down(struct reduce *r, int64_t now_us, int peer, bool fatal);
-/* Checks silence, stalls and the attempt's deadline (suspects.c). To be called at reduce_deadline_us. */
+/* Checks silence, stalls and the attempt's deadline (suspects.c). To be called at
+ * reduce_deadline_us. */
 void reduce_tick(struct reduce *r, int64_t now_us);
 int64_t reduce_deadline_us(const struct reduce *r); /* INT64_MAX: none */
 
-/* Returns true if all chunks are reduced and held: the vote may be cast. The links must stay until the commit, because
- * others may still need chunks of the gather. */
+/* Returns true if all chunks are reduced and held: the vote may be cast. The links must stay until
+ * the commit, because others may still need chunks of the gather. */
 bool reduce_done(const struct reduce *r);
 /* Returns true if done and nothing is left to send. */
 bool reduce_idle(const struct reduce *r);
@@ -133,13 +147,14 @@ enum { REDUCE_HEADER_BYTES = 64 }; /* of one message on the wire (net/mesh/frame
 struct reduce_info { /* accounting (as PCCL's pcclReduceInfo_t): frames, not TLS */
 	int world;
 	uint64_t tx_bytes, rx_bytes; /* SCATTER and GATHER: REDUCE_HEADER_BYTES + data each; control is not counted */
-	/* Part of tx_bytes: sent before in this round, but lost with its owner, voided by a later attempt, or in flight when a
-	 * link broke. */
+	/* Part of tx_bytes: sent before in this round, but lost with its owner, voided by a later
+	 * attempt, or in flight when a link broke. */
 	uint64_t resent_bytes;
 	uint32_t chunks_reduced, ignored_messages;
 	int64_t started_us, finished_us;
 };
 struct reduce_info reduce_info(const struct reduce *r);
 
-/* frame_reduce_encode() in net/mesh/frame.h encodes these messages; `data` follows the header unchanged. */
+/* frame_reduce_encode() in net/mesh/frame.h encodes these messages; `data` follows the header
+ * unchanged. */
 #endif

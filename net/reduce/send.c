@@ -1,10 +1,11 @@
 /* send.c: what goes to a peer next: RESUME, PING, contributions, reduced chunks, in this order.
  *
- * Contributions go before reduced chunks. A contribution unlocks work elsewhere (its owner's mean and then N-1 sends),
- * a reduced chunk unlocks nothing; so a slow uplink serves first what others wait for, and they have the rest of its
- * transfer to finish theirs. And a contribution outlives a failed attempt, a reduced chunk does not. Every sender
- * serves an owner's chunks in the same ascending order, so chunks complete one after the other, not all at the end.
- * That links are pulled one by one keeps all owners' downlinks busy at once. */
+ * Contributions go before reduced chunks. A contribution unlocks work elsewhere (its owner's mean
+ * and then N-1 sends), a reduced chunk unlocks nothing; so a slow uplink serves first what others
+ * wait for, and they have the rest of its transfer to finish theirs. And a contribution outlives a
+ * failed attempt, a reduced chunk does not. Every sender serves an owner's chunks in the same
+ * ascending order, so chunks complete one after the other, not all at the end. That links are
+ * pulled one by one keeps all owners' downlinks busy at once. */
 #include "net/reduce/state.h"
 
 #include "base/assert.h"
@@ -33,7 +34,8 @@ bool reduce_has_bulk(const struct reduce *r, int index) {
 	return next_scatter(r, index) != NO_CHUNK || next_gather(r, index) != NO_CHUNK;
 }
 
-/* Returns true if `m` was sent this chunk before. A contribution is the same for every receiver; a mean is not. */
+/* Returns true if `m` was sent this chunk before. A contribution is the same for every receiver; a
+ * mean is not. */
 static bool was_sent(const struct reduce *r, uint32_t m, uint8_t type, uint32_t chunk) {
 	if (type == REDUCE_GATHER)
 		return reduce_bit(r->sent[m], chunk);

@@ -1,7 +1,7 @@
 /* state.h: the inside of struct reduce, shared by reduce*.c. Internal to net/.
  *
- * Peers are kept by *member number*, because they outlive a roster; messages name them by roster index. Bitmaps have
- * one bit per chunk. */
+ * Peers are kept by *member number*, because they outlive a roster; messages name them by roster
+ * index. Bitmaps have one bit per chunk. */
 #ifndef RV_NET_REDUCE_STATE_H
 #define RV_NET_REDUCE_STATE_H
 
@@ -14,7 +14,8 @@ struct reduce_peer {
 	bool up;
 	bool lost; /* refused or reset: a suspect until the link is up again */
 	bool bad;  /* broke the protocol: a suspect, and refused, for the rest of the round */
-	/* RESUME handshake (docs/protocol.md): bulk flows once the peer's bitmap is known to be exact */
+	/* RESUME handshake (docs/protocol.md): bulk flows once the peer's bitmap is known to be
+	 * exact */
 	bool heard;      /* its RESUME of this attempt arrived on this link */
 	bool flowing;    /* its bitmap is applied: `delivered` is what it holds or what this link will bring it */
 	bool sent_bulk;  /* bulk went out on this link since its last exact bitmap */
@@ -72,13 +73,16 @@ static inline struct reduce_peer *reduce_peer_at(struct reduce *r, int index) {
 
 /* ---- chunks.c: contributions, means, bitmaps ---- */
 
-/* Return the size of a chunk in messages of that type (SCATTER, GATHER), and its offset in the vector. */
+/* Return the size of a chunk in messages of that type (SCATTER, GATHER), and its offset in the
+ * vector. */
 size_t reduce_chunk_bytes(const struct reduce *r, uint8_t type, uint32_t chunk);
 size_t reduce_chunk_offset(const struct reduce *r, uint8_t type, uint32_t chunk);
-/* Recounts what every peer owes, and reduces every complete chunk. To be called after a change of roster. */
+/* Recounts what every peer owes, and reduces every complete chunk. To be called after a change of
+ * roster. */
 void reduce_chunks_begin(struct reduce *r, int64_t now_us);
-/* Stores one contribution of member `m`, and reduces the chunk if it was the last. RV_E_PROTOCOL: it differs from the
- * one held. RV_E_CORRUPT: it is not an encoding. RV_E_RANGE: its values spoil the mean. */
+/* Stores one contribution of member `m`, and reduces the chunk if it was the last. RV_E_PROTOCOL:
+ * it differs from the one held. RV_E_CORRUPT: it is not an encoding. RV_E_RANGE: its values spoil
+ * the mean. */
 enum rv_err reduce_chunks_contribute(struct reduce *r, int64_t now_us, uint32_t m, const struct reduce_msg *msg,
 									 struct rv_errtext *et);
 /* Stores the reduced bytes of a chunk that another one owns. */

@@ -1,12 +1,13 @@
 /* suspects.c: links, keepalives, and which peers make no progress.
  *
- * A suspect is: refused or reset (until its link is up again), caught breaking the protocol, silent for silence_us, or
- * stalled: it answers and owes us something, and bytes of it do not arrive. What a peer says of itself is no progress.
+ * A suspect is: refused or reset (until its link is up again), caught breaking the protocol, silent
+ * for silence_us, or stalled: it answers and owes us something, and bytes of it do not arrive. What
+ * a peer says of itself is no progress.
  *
- *   A contribution is owed at once: some bytes of it within stall_us, all of it by the attempt's deadline.
- *   A mean is owed once its owner holds all contributions. From the moment on that it says so (PING) it is as above.
- *   Until then the owner waits for a third one, as far as we know, whom it accuses itself by the deadline at the latest;
- *   so it has stall_us more, and is accused only if nobody else is.
+ * - A contribution is owed at once: some bytes of it within stall_us, all of it by the deadline.
+ * - A mean is owed once its owner holds all contributions. From its PING that states so, as above.
+ *   Until then the owner may wait for a third participant, which it accuses itself by the deadline;
+ *   so it has stall_us more, and is accused only if no other participant is.
  *
  * A document without a deadline: twice stall_us for an owner that waits. */
 #include "net/reduce/state.h"
@@ -83,8 +84,8 @@ int64_t reduce_deadline_us(const struct reduce *r) {
 	return deadline;
 }
 
-/* When this call comes much later than asked for, it was we who did not run (stopped, suspended): what the peers sent
- * meanwhile is still unread, so their clocks start again. */
+/* When this call comes much later than asked for, it was we who did not run (stopped, suspended):
+ * what the peers sent meanwhile is still unread, so their clocks start again. */
 static void forgive_own_absence(struct reduce *r, int64_t now_us) {
 	int64_t deadline = reduce_deadline_us(r);
 	if (deadline == INT64_MAX || now_us - deadline < r->cfg.silence_us / 2)

@@ -1,5 +1,5 @@
-/* evil_worker.c: the real worker in the hands of an attacker with one invite, by the linker (--wrap). It exists for
- * tests and for bench/poison.py only.
+/* evil_worker.c: the real worker in the hands of an attacker with one invite, by the linker
+ * (--wrap). It exists for tests and for bench/poison.py only.
  *
  * RIVULET_EVIL is a list of name=value, separated by commas:
  *   from=R,until=R  its contributions are its own before round `from`, and from round `until` on
@@ -9,8 +9,7 @@
  *   stale=1         what it gave in the first of these rounds, again and again
  *   mean=S          means of the chunks that it owns, times S; everybody gets the same bytes
  *   tokens=T        its reports claim T tokens
- *   loss=L          its reports claim a loss of L
- */
+ *   loss=L          its reports claim a loss of L */
 #include "base/assert.h"
 #include "base/rng.h"
 #include "net/control/control.h"

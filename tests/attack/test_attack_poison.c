@@ -1,5 +1,6 @@
-/* test_attack_poison.c: one of four workers is malicious (evil_worker.c): what it does to the run without a limit on
- * contributions, and with the default one; and who is named. Real processes on loopback, a run of ten short rounds. */
+/* test_attack_poison.c: one of four workers is malicious (evil_worker.c): what it does to the run
+ * without a limit on contributions, and with the default one; and who is named. Real processes on
+ * loopback, a run of ten short rounds. */
 #include "tests/e2e/ends.h"
 
 #include <setjmp.h>
@@ -16,8 +17,9 @@ static const char run_config[] =
 	"n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 4\ndata-shards = 4\n"
 	"min-workers = 4\nsteps-per-round = 8\nrounds = 10\nwarmup-steps = 10\nlr = 0.003\n" E2E_PATIENT;
 
-/* Plays a run to its end with `more` in its configuration; worker EVIL does what RIVULET_EVIL=`evil` says, or is honest
- * (NULL). Returns the held-out loss that an honest worker measures in the end. The coordinator still runs. */
+/* Plays a run to its end with `more` in its configuration; worker EVIL does what
+ * RIVULET_EVIL=`evil` says, or is honest (NULL). Returns the held-out loss that an honest worker
+ * measures in the end. The coordinator still runs. */
 static double play(struct e2e *e, const char *more, const char *evil) {
 	char config[1024], env[128], dir[E2E_PATH];
 	(void)snprintf(config, sizeof config, "%s%s", run_config, more);
@@ -57,7 +59,8 @@ static void assert_named(struct e2e *e, const char *event) {
 	json_decref(o);
 }
 
-/* Without the limit the attack ruins the run, by more than `harm` nats; with it the run ends within `bound`. */
+/* Without the limit the attack ruins the run, by more than `harm` nats; with it the run ends within
+ * `bound`. */
 static void check_attack(void **state, const char *evil, double harm, double bound) {
 	static struct e2e without, with;
 	const double honest = honest_loss(state);
@@ -82,7 +85,8 @@ static void a_contribution_far_too_large(void **state) {
 	check_attack(state, "scale=100", 1, 0.4);
 }
 
-/* A loss that no text has makes neither the run's loss nor an end of anything; its reporter is named. */
+/* A loss that no text has makes neither the run's loss nor an end of anything; its reporter is
+ * named. */
 static void a_loss_that_no_text_has(void **state) {
 	static struct e2e e;
 	const double honest = honest_loss(state);
@@ -106,7 +110,8 @@ static void a_free_rider(void **state) {
 	assert_named(&e, "outlier_cosine");
 }
 
-/* A limit that holds somebody back in every chunk: workers, the lab and a replay of the traces end in the same bits. */
+/* A limit that holds somebody back in every chunk: workers, the lab and a replay of the traces end
+ * in the same bits. */
 static void limited_contributions_are_the_same_everywhere(void **state) {
 	static struct e2e e;
 	*state = &e;

@@ -1,4 +1,5 @@
-/* Axes, number formats, and the SVG: balanced tags, escaped names, labels that do not overlap, numbers that are. */
+/* Axes, number formats, and the SVG: balanced tags, escaped names, labels that do not overlap,
+ * numbers that are. */
 #include "base/chart/axis.h"
 #include "base/chart/chart.h"
 
@@ -219,7 +220,8 @@ static void test_error_bars(void **state) {
 	free(svg);
 }
 
-/* What has diverged, or is off the picture, is a cross at the top edge, and flattens nothing else. */
+/* What has diverged, or is off the picture, is a cross at the top edge, and flattens nothing
+ * else. */
 static void test_marks(void **state) {
 	(void)state;
 	const double x[] = {1, 2, 4}, y[] = {3, 2, 1e30}, none[] = {NAN};
@@ -241,7 +243,8 @@ static void test_marks(void **state) {
 	free(svg);
 }
 
-/* One line without a name fills the width that is asked for; its marks say what their owner says of them. */
+/* One line without a name fills the width that is asked for; its marks say what their owner says of
+ * them. */
 static void tell_point(const void *of, int i, FILE *out) {
 	(void)fprintf(out, "%s %d", (const char *)of, i);
 }

@@ -1,5 +1,5 @@
-/* Events: JSON that parses, text without escapes, levels, the log file, a full disk, threads, a terminal's progress
- * line. */
+/* Events: JSON that parses, text without escapes, levels, the log file, a full disk, threads, a
+ * terminal's progress line. */
 #include "base/event.h"
 
 #include <jansson.h>
@@ -73,7 +73,8 @@ static void json_lines_carry_every_kind(void **state) {
 	free(s.text);
 }
 
-/* A fault is the program's last line for people; a log, and whoever reads JSON, gets it as an event. */
+/* A fault is the program's last line for people; a log, and whoever reads JSON, gets it as an
+ * event. */
 static void what_people_read_elsewhere_is_only_logged(void **state) {
 	(void)state;
 	char path[] = "/tmp/rv-test-event-XXXXXX", line[512] = "";

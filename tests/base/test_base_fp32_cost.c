@@ -1,4 +1,5 @@
-/* test_base_fp32_cost.c: the estimate of what fp32 costs on a GPU, where the review has numbers, and its text. */
+/* test_base_fp32_cost.c: the estimate of what fp32 costs on a GPU, where the review has numbers,
+ * and its text. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* Config text and command lines: what is understood, which wins, and what each malformed line is told. */
+/* Config text and command lines: what is understood, which wins, and what each malformed line is
+ * told. */
 #include "base/options.h"
 
 #include "base/file.h"

@@ -1,4 +1,5 @@
-/* parallel_run: every iteration once, never more at a time than asked, the tick on the caller's thread. */
+/* parallel_run: every iteration once, never more at a time than asked, the tick on the caller's
+ * thread. */
 #include "base/parallel.h"
 
 #include <pthread.h>
@@ -47,7 +48,8 @@ static void test_nothing_to_do(void **state) {
 	assert_int_equal(parallel_run(&loop, NULL), RV_OK);
 }
 
-/* An iteration that ends only when the tick says so: the tick does come meanwhile, on the calling thread. */
+/* An iteration that ends only when the tick says so: the tick does come meanwhile, on the calling
+ * thread. */
 static void wait_for_release(void *ctx, int i) {
 	struct seen *s = ctx;
 	(void)i;

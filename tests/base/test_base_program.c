@@ -1,5 +1,5 @@
-/* The front end: exit statuses, --help, --version, --check, suggestions. Runs in children so that their output can be
- * read. */
+/* The front end: exit statuses, --help, --version, --check, suggestions. Runs in children so that
+ * their output can be read. */
 #include "base/program.h"
 
 #include "tests/base/demo_options.h"

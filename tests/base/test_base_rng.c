@@ -1,5 +1,5 @@
-/* Philox against Random123's known answers; the normal against an independent implementation of AS 241, bit for bit
- * reproducible, in its tails too; moments. */
+/* Philox against Random123's known answers; the normal against an independent implementation of AS
+ * 241, bit for bit reproducible, in its tails too; moments. */
 #include "base/rng.h"
 
 #include <math.h>

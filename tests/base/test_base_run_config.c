@@ -1,4 +1,5 @@
-/* test_base_run_config.c: the defaults, the bounds of every field, what spans fields, and the canonical text. */
+/* test_base_run_config.c: the defaults, the bounds of every field, what spans fields, and the
+ * canonical text. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -143,7 +144,8 @@ static void test_canonical_text_parses_back_to_the_same_run(void **state) {
 	assert_string_equal(text, again);
 }
 
-/* Every number of the table refuses what is just outside its bounds, with its name and the bound. */
+/* Every number of the table refuses what is just outside its bounds, with its name and the
+ * bound. */
 static void test_every_number_is_bounded(void **state) {
 	(void)state;
 	int n = 0;

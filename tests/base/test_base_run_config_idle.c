@@ -1,4 +1,5 @@
-/* Options that a run has no use for are found, with what they belong to; those that it has are not. */
+/* Options that a run has no use for are found, with what they belong to; those that it has are
+ * not. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* What follows from silence-ms: the values, their bounds, and that --help and --check state the same ones. */
+/* What follows from silence-ms: the values, their bounds, and that --help and --check state the
+ * same ones. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,8 +32,8 @@ static void test_all_follow_from_one(void **state) {
 	assert_int_equal(one.coordinator, 2500);
 }
 
-/* Whatever the setting: a report or PING may be lost and the next one be late before anybody is suspected, and who is
- * not waited for is not dead yet. */
+/* Whatever the setting: a report or PING may be lost and the next one be late before anybody is
+ * suspected, and who is not waited for is not dead yet. */
 static void test_what_must_hold_between_them(void **state) {
 	(void)state;
 	static const char *const settings[] = {"250", "251", "999", "1000", "4000", "5000", "60000", "3600000"};

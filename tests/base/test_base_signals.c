@@ -1,4 +1,5 @@
-/* Signals arrive as reads; a second one is a second read; closing gives them their deadly meaning back. */
+/* Signals arrive as reads; a second one is a second read; closing gives them their deadly meaning
+ * back. */
 #include "base/signals.h"
 
 #include <errno.h>

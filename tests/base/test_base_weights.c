@@ -1,4 +1,5 @@
-/* test_base_weights.c: weights of a round: shares of tokens as small integers whose sum is exact in fp32. */
+/* test_base_weights.c: weights of a round: shares of tokens as small integers whose sum is exact in
+ * fp32. */
 #include "base/rng.h"
 #include "base/weights.h"
 
@@ -28,8 +29,8 @@ static void test_shares_are_divided_by_what_they_have_in_common(void **state) {
 	check((uint64_t[]){UINT64_MAX, UINT64_MAX}, 2, true, (uint32_t[]){1, 1});
 }
 
-/* One of three or more that claims far more than the others; an honest one that trained twice as much; half of them;
- * two, of whom neither is the odd one. */
+/* One of three or more that claims far more than the others; an honest one that trained twice as
+ * much; half of them; two, of whom neither is the odd one. */
 static void test_nobody_counts_for_more_than_two_medians(void **state) {
 	(void)state;
 	check((uint64_t[]){2560, 2560, 2560, 2560000}, 4, true, (uint32_t[]){1, 1, 1, 2});

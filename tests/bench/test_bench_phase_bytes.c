@@ -1,4 +1,5 @@
-/* test_bench_phase_bytes.c: the bytes that phase_backend counts, for activations of 4 bytes and of 2. */
+/* test_bench_phase_bytes.c: the bytes that phase_backend counts, for activations of 4 bytes and of
+ * 2. */
 #include "bench/phase_backend.h"
 
 #include <setjmp.h>
@@ -50,7 +51,8 @@ static const struct backend_ops idle_ops = {.name = "idle",
 											.layernorm_backward = no_norm_backward,
 											.adamw = no_adamw};
 
-/* Bytes of one call of each operation at b 2, t 4, c 8 (n = b * t), and of AdamW over 100 parameters. */
+/* Bytes of one call of each operation at b 2, t 4, c 8 (n = b * t), and of AdamW over 100
+ * parameters. */
 static void count(enum dtype act, double bytes[static N_PHASES]) {
 	struct backend idle = {.ops = &idle_ops, .act = act, .threads = 1};
 	struct backend *be = phase_backend_new(&idle);
@@ -66,7 +68,8 @@ static void count(enum dtype act, double bytes[static N_PHASES]) {
 	backend_close(be);
 }
 
-/* n * c = 64. Embedding: the two weights are fp32 (read: 8 bytes; read and written: 16), the activation is not. */
+/* n * c = 64. Embedding: the two weights are fp32 (read: 8 bytes; read and written: 16), the
+ * activation is not. */
 static void bytes_follow_the_type_of_activations(void **state) {
 	(void)state;
 	double wide[N_PHASES], narrow[N_PHASES];

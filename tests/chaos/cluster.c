@@ -20,8 +20,9 @@
 #define WORKER      "rivulet-worker-failpoint"
 #define COORDINATOR "rivulet-coordinator-failpoint"
 enum { POLL_MS = 20, EXITED_KILLED = 128 + SIGKILL, SNAPSHOT_EVERY = 4, ROUNDS_AHEAD = 60 };
-/* What a worker may hold at the end: the snapshots that it keeps by default (2) and those that documents named for joiners,
- * the last one; the entries since the oldest of them, or those that documents named. */
+/* What a worker may hold at the end: the snapshots that it keeps by default (2) and those that
+ * documents named for joiners, the last one; the entries since the oldest of them, or those that
+ * documents named. */
 enum {
 	SNAPSHOTS_MAX = 2 + NET_MAX_KEPT_SNAPSHOTS + 1,
 	LOGS_MAX = NET_MAX_LOG_DIGESTS + (2 + 1) * SNAPSHOT_EVERY,
@@ -94,8 +95,8 @@ static void read_log(struct cluster *c, struct cluster_log *l, const char *path)
 	fclose(f);
 }
 
-/* Nobody gets far ahead of the slowest worker, dead or alive: the run is not over before it is back, however long that
- * takes, and however fast the others are. */
+/* Nobody gets far ahead of the slowest worker, dead or alive: the run is not over before it is
+ * back, however long that takes, and however fast the others are. */
 static void move_gate(struct cluster *c) {
 	int64_t slowest = c->workers[0].round;
 	for (int i = 1; i < c->n; i++)
@@ -199,8 +200,9 @@ void cluster_kill_coordinator(struct cluster *c) {
 	assert_int_equal(e2e_wait_exit(&c->e.coordinator), EXITED_KILLED);
 }
 
-/* Some 21,000 parameters in 82 chunks: every all-reduce has a first, a middle and a last one, of fragments too. Who is
- * lost is not waited for; who is slow is, so nobody is left behind at the end. */
+/* Some 21,000 parameters in 82 chunks: every all-reduce has a first, a middle and a last one, of
+ * fragments too. Who is lost is not waited for; who is slow is, so nobody is left behind at the
+ * end. */
 void cluster_open(struct cluster *c, int n, const struct cluster_run *run) {
 	char config[512];
 	assert_in_range(n, 2, CLUSTER_MAX_WORKERS);

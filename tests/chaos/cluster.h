@@ -1,5 +1,6 @@
-/* cluster.h: a coordinator and some workers, all with failpoints, as real processes (tests/e2e/e2e.h); their logs are
- * followed as they grow, and what must hold at any time is asserted as it is read:
+/* cluster.h: a coordinator and some workers, all with failpoints, as real processes
+ * (tests/e2e/e2e.h); their logs are followed as they grow, and what must hold at any time is
+ * asserted as it is read:
  *   - all workers that saw a round committed have the same chain after it;
  *   - nobody reports a state, a document or a fetch that was wrong;
  *   - no process ends but those that are expected to.
@@ -51,7 +52,8 @@ void cluster_kill_worker(struct cluster *c, int i); /* nothing when it does not 
 void cluster_start_coordinator(struct cluster *c, const char *env);
 void cluster_kill_coordinator(struct cluster *c);
 
-/* A loop that waits: for (struct patience p = patience_for(c, "what"); !condition; patience_wait(&p)) ; */
+/* A loop that waits: for (struct patience p = patience_for(c, "what"); !condition;
+ * patience_wait(&p)) ; */
 struct patience {
 	struct cluster *c;
 	const char *what;
@@ -67,9 +69,9 @@ int64_t cluster_round(const struct cluster *c, int except);
 void cluster_wait_round(struct cluster *c, int64_t round, int except);
 void cluster_wait_takes_part(struct cluster *c, int i);
 
-/* Waits for the end of the run: every worker ended with status 0 at the same state; the coordinator is stopped; every
- * committed round was the mean of its recorded participants, what workers saw committed is in the store, and what they
- * hold on their disks is bounded. */
+/* Waits for the end of the run: every worker ended with status 0 at the same state; the coordinator
+ * is stopped; every committed round was the mean of its recorded participants, what workers saw
+ * committed is in the store, and what they hold on their disks is bounded. */
 void cluster_finish(struct cluster *c, struct mean_check *mean);
 
 double cluster_now_s(void); /* since 1970, as the logs */

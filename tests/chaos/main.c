@@ -1,9 +1,9 @@
-/* rivulet-chaos: kills, or freezes, a real worker or the real coordinator at every named failpoint, and looks at what
- * becomes of the run (points.h, cluster.h, mean_check.h).
+/* rivulet-chaos: kills, or freezes, a real worker or the real coordinator at every named failpoint,
+ * and looks at what becomes of the run (points.h, cluster.h, mean_check.h).
  *
- * One cluster serves several points, one after the other, until its run is nearly over; then it must end well, and all
- * that was averaged in it must have been the mean. A cluster is a child process: a check that fails ends it, and the
- * next points get a new one. */
+ * One cluster serves several points, one after the other, until its run is nearly over; then it
+ * must end well, and all that was averaged in it must have been the mean. A cluster is a child
+ * process: a check that fails ends it, and the next points get a new one. */
 #include "base/clock.h"
 #include "base/event.h"
 #include "base/file.h"
@@ -95,7 +95,7 @@ struct chaos {
 	char dir[DIR_BYTES], said[DIR_BYTES + 16];
 };
 
-/* ---- in the child: one cluster ----------------------------------------------------------------------------------- */
+/* ---- in the child: one cluster ---- */
 
 static void tell(int fd, const struct message *m) {
 	if (write(fd, m, sizeof *m) != sizeof *m)
@@ -157,7 +157,7 @@ static _Noreturn void be_a_cluster(struct chaos *k, int fd) {
 	_exit(0);
 }
 
-/* ---- what is shown ----------------------------------------------------------------------------------------------- */
+/* ---- what is shown ---- */
 
 static const char *action_of(const struct entry *e) {
 	static const char *const names[] = {
@@ -193,7 +193,7 @@ static void read_what_it_said(const struct chaos *k, char why[WHY_BYTES]) {
 	free(text);
 }
 
-/* ---- the program: one cluster after the other -------------------------------------------------------------------- */
+/* ---- the program: one cluster after the other ---- */
 
 static void take(struct chaos *k, const struct message *m) {
 	struct entry *e = &k->entries[m->entry];
@@ -234,8 +234,8 @@ static void fail_entry(struct chaos *k, struct entry *e, const char *why) {
 	show_point(k, e, why);
 }
 
-/* The point that was under way; or, when the end of the run was not right, all that the run has served; or, when it did
- * not even begin, the next one. */
+/* The point that was under way; or, when the end of the run was not right, all that the run has
+ * served; or, when it did not even begin, the next one. */
 static void blame(struct chaos *k) {
 	char why[WHY_BYTES];
 	bool running = any_running(k), any = running;
@@ -290,7 +290,7 @@ static void show_table(const struct chaos *k) {
 				 k->rounds, k->n_clusters, k->contributions, k->by_later_attempts, k->n, passed);
 }
 
-/* ---- which points ------------------------------------------------------------------------------------------------ */
+/* ---- which points ---- */
 
 static bool is_wanted(const struct chaos_options *o, const struct point_job *job) {
 	const char *name = job->point->name;

@@ -34,7 +34,7 @@ struct dump {
 	size_t n_params, n;
 };
 
-/* ---- dumps ------------------------------------------------------------------------------------------------------- */
+/* ---- dumps ---- */
 
 static enum rv_err load_dump(const struct checker *c, const char *kind, uint64_t round, uint32_t member, uint64_t which,
 							 struct dump *out, struct rv_errtext *et) {
@@ -74,14 +74,15 @@ static enum rv_err load_contributions(const struct checker *c, struct dump *dump
 	return RV_OK;
 }
 
-/* ---- the mean ---------------------------------------------------------------------------------------------------- */
+/* ---- the mean ---- */
 
 struct sums {
 	float *mean, *x; /* a chunk each */
 	uint8_t *encoded;
 };
 
-/* How much each contribution to a chunk counts: its weight, less where its norm is beyond the limit (outer/merge.h). */
+/* How much each contribution to a chunk counts: its weight, less where its norm is beyond the limit
+ * (outer/merge.h). */
 static enum rv_err factors_of(const struct global_config *g, const struct dump *dumps, size_t at, size_t n,
 							  const uint32_t *weights, int n_in, const struct sums *s, float *factors,
 							  struct rv_errtext *et) {
@@ -143,7 +144,7 @@ static enum rv_err mean_of_round(const struct checker *c, const struct global_co
 	return RV_OK;
 }
 
-/* ---- what was reduced and committed ------------------------------------------------------------------------------ */
+/* ---- what was reduced and committed ---- */
 
 /* Whoever died before it had everything has no dump. */
 static enum rv_err compare_reduced(const struct checker *c, const uint8_t *mean, size_t n, struct rv_errtext *et) {
@@ -220,7 +221,7 @@ static enum rv_err check_mean(const struct checker *c, const struct core_record 
 	return e;
 }
 
-/* ---- records ----------------------------------------------------------------------------------------------------- */
+/* ---- records ---- */
 
 static bool same_participants(const struct core_record *roster, const struct core_record *commit) {
 	return roster->round == commit->round && roster->attempt == commit->attempt &&

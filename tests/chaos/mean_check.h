@@ -1,8 +1,9 @@
-/* mean_check.h: is what was averaged the mean of what was given? After a run, from the coordinator's store (who took
- * part in what was committed) and the workers' dumps (worker/session/mean_dump.h): every committed round's contributions are
- * decoded, averaged in fp32 in roster order with the roster's weights, encoded once, and compared byte for byte with
- * what each worker reduced, and by digest and chain with what was committed. The sums here are written again, not the
- * product's. */
+/* mean_check.h: is what was averaged the mean of what was given? After a run, from the
+ * coordinator's store (who took part in what was committed) and the workers' dumps
+ * (worker/session/mean_dump.h): every committed round's contributions are decoded, averaged in fp32
+ * in roster order with the roster's weights, encoded once, and compared byte for byte with what
+ * each worker reduced, and by digest and chain with what was committed. The sums here are written
+ * again, not the product's. */
 #ifndef TESTS_CHAOS_MEAN_CHECK_H
 #define TESTS_CHAOS_MEAN_CHECK_H
 
@@ -20,8 +21,8 @@ struct mean_check {
 	struct rv_hash chain[MEAN_CHECK_MAX_ROUNDS + 1]; /* state_hash(round), up to `rounds` */
 };
 
-/* `store`: the store's file, of a coordinator that was stopped. RV_E_CORRUPT names the round and what does not agree;
- * RV_E_NOTFOUND: a participant's contribution was not dumped. */
+/* `store`: the store's file, of a coordinator that was stopped. RV_E_CORRUPT names the round and
+ * what does not agree; RV_E_NOTFOUND: a participant's contribution was not dumped. */
 enum rv_err mean_check(const char *store, const char *dump_dir, struct mean_check *out, struct rv_errtext *et);
 
 #endif

@@ -21,9 +21,10 @@ enum {
 	NO_WORKER = -1
 };
 
-/* ---- the jobs ---------------------------------------------------------------------------------------------------- */
+/* ---- the jobs ---- */
 
-/* What is not WAY_ROUND, second time. A name that ends with '.' stands for all that begin with it. */
+/* What is not WAY_ROUND, second time. A name that ends with '.' stands for all that begin with
+ * it. */
 static const struct {
 	const char *name;
 	enum point_way way;
@@ -90,8 +91,8 @@ static struct point_job job_of(const struct rv_failpoint_info *p, enum point_los
 	return job;
 }
 
-/* Rounds that are taken back are another test's (tests/e2e/test_e2e_rollback_killed.c): here every round has one
- * mean. */
+/* Rounds that are taken back are another test's (tests/e2e/test_e2e_rollback_killed.c): here every
+ * round has one mean. */
 static bool is_elsewhere(const struct rv_failpoint_info *p) {
 	return strncmp(p->name, "rollback", strlen("rollback")) == 0;
 }
@@ -120,7 +121,7 @@ static void plan_of(const struct point_job *job, char out[ENV_BYTES]) {
 		ENV_BYTES - 1);
 }
 
-/* ---- a worker is brought to its point ---------------------------------------------------------------------------- */
+/* ---- a worker is brought to its point ---- */
 
 /* Its state, but not its membership. */
 static void remove_state(const struct cluster *c, int i) {
@@ -176,7 +177,8 @@ static void wait_killed(struct e2e_process *p) {
 	assert_int_equal(e2e_wait_exit(p), EXITED_KILLED);
 }
 
-/* Everybody else commits: the next round, and some more. When the first of them was: since the point was reached. */
+/* Everybody else commits: the next round, and some more. When the first of them was: since the
+ * point was reached. */
 static double others_go_on(struct cluster *c, int victim, double hit_s) {
 	int64_t from = cluster_round(c, NO_WORKER);
 	cluster_wait_round(c, from + 1, victim);
@@ -222,7 +224,7 @@ static void run_worker_point(struct cluster *c, const struct point_job *job, str
 		let_go_on(c, job, victim);
 }
 
-/* ---- the coordinator --------------------------------------------------------------------------------------------- */
+/* ---- the coordinator ---- */
 
 static void operate(struct cluster *c, enum point_way way, int status) {
 	char dir[E2E_PATH + 16], file[E2E_PATH + 16];
@@ -245,9 +247,9 @@ static void wait_coordinator_lost(struct cluster *c, const struct point_job *job
 	e2e_signal(&c->e.coordinator, SIGCONT);
 }
 
-/* Document numbers become durable when something is to be announced before anything else is: after a start between two
- * rounds, but not after one in the middle of an all-reduce. So where it goes on without coming to the point, it is
- * killed just after a commit and started again. */
+/* Document numbers become durable when something is to be announced before anything else is: after
+ * a start between two rounds, but not after one in the middle of an all-reduce. So where it goes on
+ * without coming to the point, it is killed just after a commit and started again. */
 static void wait_for_hit_or_start_again(struct cluster *c, const struct point_job *job, const char *plan, int before) {
 	char what[96];
 	snprintf(what, sizeof what, "%s is reached", job->point->name);
@@ -291,7 +293,7 @@ static void run_coordinator_point(struct cluster *c, const struct point_job *job
 	operate(c, job->way, 0);
 }
 
-/* ---- the two entrances ------------------------------------------------------------------------------------------- */
+/* ---- the two entrances ---- */
 
 void point_run(struct cluster *c, const struct point_job *job, struct rv_rng *rng, struct point_result *out) {
 	double start_s = cluster_now_s();

@@ -1,4 +1,5 @@
-/* points.h: what is done with one failpoint in a running cluster, and what must be true afterwards. */
+/* points.h: what is done with one failpoint in a running cluster, and what must be true
+ * afterwards. */
 #ifndef TESTS_CHAOS_POINTS_H
 #define TESTS_CHAOS_POINTS_H
 
@@ -42,8 +43,8 @@ struct point_result {
 /* Kill jobs for all points in the order of the table, then others for some; returns how many. */
 int points_all(struct point_job *out, int cap);
 
-/* The process is lost there, the others go on, it comes back, takes part again. All but WAY_END. Faults end the
- * process. */
+/* The process is lost there, the others go on, it comes back, takes part again. All but WAY_END.
+ * Faults end the process. */
 void point_run(struct cluster *c, const struct point_job *job, struct rv_rng *rng, struct point_result *out);
 /* WAY_END: the same in the last round; cluster_finish comes next. */
 void point_run_end(struct cluster *c, const struct point_job *job, struct rv_rng *rng, struct point_result *out);

@@ -1,5 +1,5 @@
-/* test_chaos_failpoint.c: base/failpoint.h as a program with failpoints has it: each action in a child process; and no
- * name of a point is in a program that is installed. */
+/* test_chaos_failpoint.c: base/failpoint.h as a program with failpoints has it: each action in a
+ * child process; and no name of a point is in a program that is installed. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -29,7 +29,8 @@ static void reach_points(void) {
 		_exit(FAULT);
 }
 
-/* Status of a child that reaches the points under this plan; `signal` when it stops or dies of one. */
+/* Status of a child that reaches the points under this plan; `signal` when it stops or dies of
+ * one. */
 static int outcome(const char *plan, int *signal) {
 	int raw;
 	pid_t pid = fork();

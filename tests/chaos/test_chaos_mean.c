@@ -1,5 +1,5 @@
-/* test_chaos_mean.c: the check of means (mean_check.h) accepts a run that is right, and finds each way in which a mean
- * can be wrong: a check that cannot fail is none. */
+/* test_chaos_mean.c: the check of means (mean_check.h) accepts a run that is right, and finds each
+ * way in which a mean can be wrong: a check that cannot fail is none. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -13,8 +13,8 @@ struct browser_seen {
 
 /* Skips the test where there is no Chromium, with a message. */
 void browser_need(void);
-/* Loads DIR/FILE in a window of that width; no name resolves. Fails the test when the browser does. DIR gets dom, stderr
- * and profile. */
+/* Loads DIR/FILE in a window of that width; no name resolves. Fails the test when the browser does.
+ * DIR gets dom, stderr and profile. */
 void browser_look(const char *dir, const char *file, int width, bool dark, struct browser_seen *out);
 
 #endif

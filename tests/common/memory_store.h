@@ -1,6 +1,6 @@
-/* memory_store.h: the coordinator's store in memory, a second one behind coordinator/store/store.h: for tests, fuzzers
- * and the simulator. Records are kept as the bytes that a file would hold; what is appended is there until
- * memory_store_release(). */
+/* memory_store.h: the coordinator's store in memory, a second one behind coordinator/store/store.h:
+ * for tests, fuzzers and the simulator. Records are kept as the bytes that a file would hold; what
+ * is appended is there until memory_store_release(). */
 #ifndef RV_TESTS_COMMON_MEMORY_STORE_H
 #define RV_TESTS_COMMON_MEMORY_STORE_H
 

@@ -19,7 +19,7 @@ enum { START_TRIES = 3000, START_PAUSE_MS = 10, ARGS_MAX = 16, LISTENS = -1, REQ
 
 static const char program[] = COORDINATOR_PROGRAM;
 
-/* ---- processes --------------------------------------------------------------------------------------------------- */
+/* ---- processes ---- */
 
 static pid_t spawn(const char *const *args, int out_fd) {
 	const char *argv[ARGS_MAX] = {program};
@@ -158,7 +158,7 @@ void coordinator_invite(const struct coordinator *c, struct invite *out) {
 	assert_int_equal(invite_parse(text, out, &et), RV_OK);
 }
 
-/* ---- clients ----------------------------------------------------------------------------------------------------- */
+/* ---- clients ---- */
 
 static void connect_as_identity(struct client *k, const struct coordinator *c, const uint8_t *server_key) {
 	struct rv_errtext et = {0};

@@ -1,4 +1,5 @@
-/* coordinator_process.h: a real rivulet-coordinator in a directory of its own, and clients that talk to it over TLS. */
+/* coordinator_process.h: a real rivulet-coordinator in a directory of its own, and clients that
+ * talk to it over TLS. */
 #ifndef RV_TESTS_COORDINATOR_PROCESS_H
 #define RV_TESTS_COORDINATOR_PROCESS_H
 
@@ -18,17 +19,20 @@ struct coordinator {
 	uint8_t key[NET_KEY_BYTES];
 };
 
-/* Makes a run with these lines of configuration in a fresh directory, and starts the coordinator. */
+/* Makes a run with these lines of configuration in a fresh directory, and starts the
+ * coordinator. */
 void coordinator_make(struct coordinator *c, const char *config);
 void coordinator_start(struct coordinator *c);
-/* False when it ended instead, with *exit_status (negative: a signal); what it said is in DIR/log. */
+/* False when it ended instead, with *exit_status (negative: a signal); what it said is in
+ * DIR/log. */
 bool coordinator_try_start(struct coordinator *c, int *exit_status);
 void coordinator_kill(struct coordinator *c); /* -9 */
 /* SIGTERM; returns the exit status. */
 int coordinator_stop(struct coordinator *c);
 /* Stops it and removes the directory. */
 void coordinator_remove(struct coordinator *c);
-/* Runs `rivulet-coordinator ARGS...` (NULL-terminated) and returns its exit status; stdout and stderr into `out`. */
+/* Runs `rivulet-coordinator ARGS...` (NULL-terminated) and returns its exit status; stdout and
+ * stderr into `out`. */
 int coordinator_command(char *out, size_t cap, const char *const *args);
 void coordinator_invite(const struct coordinator *c, struct invite *out);
 
@@ -45,7 +49,8 @@ struct answer {
 	uint8_t body[IDENTITY_SIGNED_MAX_BYTES];
 	char text[RV_ERRTEXT_BYTES];
 };
-/* `who` determines the identity. Connects to where `c` listens now; `server_key` NULL: the run's. */
+/* `who` determines the identity. Connects to where `c` listens now; `server_key` NULL: the
+ * run's. */
 void client_init(struct client *k, const struct coordinator *c, uint32_t who, const uint8_t *server_key);
 void client_init_operator(struct client *k, const struct coordinator *c); /* with the run's key */
 void client_release(struct client *k);

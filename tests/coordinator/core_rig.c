@@ -53,7 +53,8 @@ const struct document *rig_doc(const struct rig *r) {
 	return core_document(r->core);
 }
 
-/* What two documents must share when they are of the same records: all that does not depend on who is alive. */
+/* What two documents must share when they are of the same records: all that does not depend on who
+ * is alive. */
 static void check_same_facts(const struct document *a, const struct document *b) {
 	assert_int_equal(a->round, b->round);
 	assert_memory_equal(&a->chain, &b->chain, sizeof a->chain);

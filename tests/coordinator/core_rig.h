@@ -1,5 +1,6 @@
-/* core_rig.h: a coordinator core on a bench: virtual time, records made durable at once (or held back), and a twin that
- * replays every record the moment it is durable and must then announce the same. */
+/* core_rig.h: a coordinator core on a bench: virtual time, records made durable at once (or held
+ * back), and a twin that replays every record the moment it is durable and must then announce the
+ * same. */
 #ifndef RV_TESTS_COORDINATOR_CORE_RIG_H
 #define RV_TESTS_COORDINATOR_CORE_RIG_H
 
@@ -29,13 +30,15 @@ void rig_key(uint32_t who, uint8_t key[NET_KEY_BYTES]);
 void rig_join(struct rig *r, int n);
 /* rig_init, rig_start and rig_join of n workers. */
 void rig_open(struct rig *r, uint32_t min_workers, int n);
-/* Makes every waiting record durable, checks the twin and the document (it decodes, its seq grows). */
+/* Makes every waiting record durable, checks the twin and the document (it decodes, its seq
+ * grows). */
 void rig_pump(struct rig *r);
 /* The coordinator is killed and started again from its records. */
 void rig_restart(struct rig *r);
 void rig_wait(struct rig *r, int64_t us);
 
-/* A report of worker `who` about the current round and attempt; boot 1. Change it, then rig_send. */
+/* A report of worker `who` about the current round and attempt; boot 1. Change it, then
+ * rig_send. */
 struct report rig_report(const struct rig *r, uint32_t who, enum worker_phase phase);
 void rig_send(struct rig *r, uint32_t who, const struct report *rep);
 /* Both at once. VOTED votes rig_digest(round). */

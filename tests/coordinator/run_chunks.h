@@ -1,4 +1,5 @@
-/* run_chunks.h: how many chunks a run of this configuration exchanges in a round: what its workers must report. */
+/* run_chunks.h: how many chunks a run of this configuration exchanges in a round: what its workers
+ * must report. */
 #ifndef RV_TESTS_COORDINATOR_RUN_CHUNKS_H
 #define RV_TESTS_COORDINATOR_RUN_CHUNKS_H
 

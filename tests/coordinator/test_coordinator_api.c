@@ -1,4 +1,5 @@
-/* The coordinator's API over real TLS: what it serves, and what it refuses, by a named error and without harm. */
+/* The coordinator's API over real TLS: what it serves, and what it refuses, by a named error and
+ * without harm. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,7 +50,7 @@ static struct report a_report(const struct document *d, uint64_t seq, enum worke
 	return rep;
 }
 
-/* ---- what it serves ---------------------------------------------------------------------------------------------- */
+/* ---- what it serves ---- */
 
 static void test_a_round_by_hand(void **state) {
 	struct coordinator *c = *state;
@@ -148,7 +149,7 @@ static void test_pages_for_people(void **state) {
 	client_release(&k);
 }
 
-/* ---- what it refuses --------------------------------------------------------------------------------------------- */
+/* ---- what it refuses ---- */
 
 static void test_joins_that_are_refused(void **state) {
 	struct coordinator *c = *state;
@@ -245,7 +246,7 @@ static void test_oversized_bodies(void **state) {
 	free(junk);
 }
 
-/* ---- below HTTP -------------------------------------------------------------------------------------------------- */
+/* ---- below HTTP ---- */
 
 static int tcp_connect(const struct coordinator *c) {
 	struct sockaddr_storage sa;
@@ -259,9 +260,8 @@ static int tcp_connect(const struct coordinator *c) {
 
 static char raw_reply[RAW_REPLY_BYTES];
 
-/* Sends `text` over TLS without a client certificate; the status of the reply (in raw_reply), 0: none, -1: no
- * handshake.
- */
+/* Sends `text` over TLS without a client certificate; the status of the reply (in raw_reply), 0:
+ * none, -1: no handshake. */
 static int raw_request(const struct coordinator *c, int max_version, const char *text) {
 	char *reply = raw_reply;
 	SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
@@ -320,7 +320,8 @@ static void test_head_is_get_without_the_body(void **state) {
 	assert_int_equal(raw_request(c, TLS1_3_VERSION, "HEAD /v1/document HTTP/1.1\r\n" ENDING), 401);
 }
 
-/* GET / as a client that knows only these signature algorithms; the certificate's kind of key must be `kind`. */
+/* GET / as a client that knows only these signature algorithms; the certificate's kind of key must
+ * be `kind`. */
 static void check_offer(const struct coordinator *c, const char *sigalgs, int kind) {
 	static const char text[] = "GET / HTTP/1.1\r\n" ENDING;
 	char reply[64] = "";
@@ -368,7 +369,8 @@ static void test_old_tls_and_plain_text(void **state) {
 	assert_int_equal(raw_request(c, TLS1_3_VERSION, "GET / HTTP/1.1\r\n" ENDING), 200);
 }
 
-/* More silent connections than may be open: the oldest give way, and everybody is served meanwhile. */
+/* More silent connections than may be open: the oldest give way, and everybody is served
+ * meanwhile. */
 static void test_many_connections(void **state) {
 	struct coordinator *c = *state;
 	int fds[300];

@@ -1,6 +1,6 @@
-/* What one invited member can do to a real coordinator over TLS: it lies in its reports, moves, floods, and holds every
- * connection. Meanwhile the run, its operator, newcomers and the dashboard must be served, and the store must open.
- * What each attack reached is printed. */
+/* What one invited member can do to a real coordinator over TLS: it lies in its reports, moves,
+ * floods, and holds every connection. Meanwhile the run, its operator, newcomers and the dashboard
+ * must be served, and the store must open. What each attack reached is printed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,7 +49,7 @@ static int tear_down(void **state) {
 	return 0;
 }
 
-/* ---- what the tests are made of ---------------------------------------------------------------------------------- */
+/* ---- what the tests are made of ---- */
 
 static struct report a_report(struct scene *s, enum worker_phase phase) {
 	struct report rep = {.boot = 1,
@@ -139,7 +139,8 @@ static void restart(struct scene *s) {
 	client_init(&s->evil, &s->c, GHOST, NULL);
 }
 
-/* An honest worker joins and is ready; returns whether round 0 is averaged with it, of the run's number of chunks. */
+/* An honest worker joins and is ready; returns whether round 0 is averaged with it, of the run's
+ * number of chunks. */
 static bool honest_worker_gets_on(struct scene *s) {
 	struct client k;
 	struct invite in;
@@ -159,7 +160,7 @@ static bool honest_worker_gets_on(struct scene *s) {
 	return on;
 }
 
-/* ---- lies -------------------------------------------------------------------------------------------------------- */
+/* ---- lies ---- */
 
 static void claim_tokens(struct report *rep) {
 	rep->tokens = UINT64_C(1) << 62;
@@ -227,7 +228,7 @@ static void test_a_claim_is_called_a_claim(void **state) {
 	assert_non_null(strstr(status, "member 0 claims to be in round 9"));
 }
 
-/* ---- addresses --------------------------------------------------------------------------------------------------- */
+/* ---- addresses ---- */
 
 /* Row 19. */
 static void test_an_address_is_the_one_seen(void **state) {
@@ -267,7 +268,7 @@ static void test_moves_are_not_stored_at_the_movers_pace(void **state) {
 	assert_true(log_bytes < 10000);
 }
 
-/* ---- floods ------------------------------------------------------------------------------------------------------ */
+/* ---- floods ---- */
 
 struct flood {
 	struct client k[POLL_CLIENTS];

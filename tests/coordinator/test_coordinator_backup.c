@@ -1,5 +1,6 @@
-/* backup and restore, with the real program: a run goes on from its backup, with its key and its members; an older
- * state replaces a newer one only when forced; kill -9 leaves a whole backup or none. */
+/* backup and restore, with the real program: a run goes on from its backup, with its key and its
+ * members; an older state replaces a newer one only when forced; kill -9 leaves a whole backup or
+ * none. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -358,7 +359,8 @@ static void test_only_an_empty_file_is_written(void **state) {
 	assert_int_equal(client_ask(&s->k, "/v1/admin/copy", path, strlen(path))->status, 403); /* a member */
 }
 
-/* The program is killed after a random number of microseconds, while it makes a backup over an older one. */
+/* The program is killed after a random number of microseconds, while it makes a backup over an
+ * older one. */
 static void test_killed_while_it_is_made(void **state) {
 	struct scene *s = *state;
 	struct rv_rng rng = rv_rng_of(5, 1);

@@ -1,4 +1,5 @@
-/* The file of a backup: whatever byte of it differs, it is refused; so is what has no seal, and a newer version. */
+/* The file of a backup: whatever byte of it differs, it is refused; so is what has no seal, and a
+ * newer version. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* The program as people use it: help, precise errors, invitations and status while it runs and while it does not. */
+/* The program as people use it: help, precise errors, invitations and status while it runs and
+ * while it does not. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -68,7 +69,8 @@ static void test_bad_command_lines(void **state) {
 	expect("MEMBER");
 	assert_int_equal(RUN("new-run", "--dir", "/x", "--n-embd", "130", "--n-head", "4"), 2);
 	expect("n-embd");
-	/* What only a model's family knows, and how it is cut: as `rivulet config` and workers say it. */
+	/* What only a model's family knows, and how it is cut: as `rivulet config` and workers say
+	 * it. */
 	assert_int_equal(RUN("new-run", "--dir", "/x", "--model", "llama", "--n-embd", "12", "--n-head", "4"), 2);
 	expect("rotary embedding");
 	assert_int_equal(RUN("new-run", "--dir", "/x", "--tied=no"), 2);

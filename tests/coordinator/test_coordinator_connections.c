@@ -1,5 +1,5 @@
-/* The connections of the web server, over sockets of this process: no memory is no crash, and no address has them all.
- */
+/* The connections of the web server, over sockets of this process: no memory is no crash, and no
+ * address has them all. */
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -131,8 +131,8 @@ static void test_slow_ones_are_ended(void **state) {
 	expect_end(s, 0);
 }
 
-/* The connection is given up and not counted, and the next one works. (libevent itself is not safe against every
- * allocation that fails: this is the largest one.) */
+/* The connection is given up and not counted, and the next one works. (libevent itself is not safe
+ * against every allocation that fails: this is the largest one.) */
 static void test_no_memory_is_no_crash(void **state) {
 	struct scene *s = *state;
 	out_of_memory = true;

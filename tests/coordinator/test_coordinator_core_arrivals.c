@@ -1,5 +1,5 @@
-/* OPEN: a round waits a little for who is catching up and nearly there, once everybody else is ready, and
- * for how long. */
+/* OPEN: a round waits a little for who is catching up and nearly there, once everybody else is
+ * ready, and for how long. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -132,8 +132,8 @@ static void test_waits_add_up(void **state) {
 	rig_release(&r);
 }
 
-/* As long as the exchange took: a line that carries this may need as long for its result. Grace ends it all
- * the same. */
+/* As long as the exchange took: a line that carries this may need as long for its result. Grace
+ * ends it all the same. */
 static void test_as_long_as_an_exchange(void **state) {
 	(void)state;
 	struct rig r;
@@ -178,7 +178,8 @@ static void expect_no_wait(struct rig *r) {
 	others_commit(r);
 }
 
-/* Far behind, fetching a snapshot, of another size or term, without an address that others know, or silent. */
+/* Far behind, fetching a snapshot, of another size or term, without an address that others know, or
+ * silent. */
 static void test_who_is_not_nearly_there(void **state) {
 	(void)state;
 	struct rig r;
@@ -202,8 +203,8 @@ static void test_who_is_not_nearly_there(void **state) {
 	rig_release(&r);
 }
 
-/* The line of a worker was cut, or its process killed: until the first round has come over its links they may be dead,
- * and the time for such waits would be used up before its first byte. */
+/* The line of a worker was cut, or its process killed: until the first round has come over its
+ * links they may be dead, and the time for such waits would be used up before its first byte. */
 static void test_who_has_just_come_back(void **state) {
 	(void)state;
 	struct rig r;
@@ -241,8 +242,8 @@ static void test_who_was_left_out(void **state) {
 	rig_release(&r);
 }
 
-/* It has the state, and trains the round again: people hear of it, nobody waits, and it is welcome as soon as it is
- * ready. */
+/* It has the state, and trains the round again: people hear of it, nobody waits, and it is welcome
+ * as soon as it is ready. */
 static void test_who_has_nothing_to_give(void **state) {
 	(void)state;
 	struct rig r;

@@ -1,5 +1,5 @@
-/* Members that cost the others attempts or waiting: they stay out, or are not waited for, for longer and longer; who is
- * only slandered is not. And rounds whose rosters come to nothing. */
+/* Members that cost the others attempts or waiting: they stay out, or are not waited for, for
+ * longer and longer; who is only slandered is not. And rounds whose rosters come to nothing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,7 +44,8 @@ static void vote_of_all_in_it(struct rig *r) {
 	assert_int_equal(rig_doc(r)->round, round + 1);
 }
 
-/* A round; whenever BAD is on its roster, `accusers` of the others get nothing from it. Returns whether it was. */
+/* A round; whenever BAD is on its roster, `accusers` of the others get nothing from it. Returns
+ * whether it was. */
 static bool spoiled_round(struct rig *r, int accusers) {
 	freeze(r, WORKERS);
 	bool is_in = in_roster(r, BAD);
@@ -263,7 +264,8 @@ static void test_who_accuses_is_not_overdue(void **state) {
 	rig_release(&r);
 }
 
-/* What it delivers is whole, and it never votes: no accusation that is not weighed puts its end off. */
+/* What it delivers is whole, and it never votes: no accusation that is not weighed puts its end
+ * off. */
 static void test_who_accuses_itself_is_overdue(void **state) {
 	static const uint64_t nobody_else[] = {1 << BAD, 1ull << 63};
 	(void)state;
@@ -317,8 +319,8 @@ static void test_an_overdue_one_that_is_needed_opens_the_round_again(void **stat
 
 /* ---- rounds that are opened again ---- */
 
-/* An owner sends everybody else another mean, when it is in the roster, but for `favoured`, which gets its own. Returns
- * the rosters until the commit, or until `seconds` are over. */
+/* An owner sends everybody else another mean, when it is in the roster, but for `favoured`, which
+ * gets its own. Returns the rosters until the commit, or until `seconds` are over. */
 static int rosters_with_a_favourite(struct rig *r, uint32_t liar, uint32_t favoured, int seconds) {
 	int rosters = 0;
 	uint32_t attempt = 0;
@@ -371,7 +373,8 @@ static void test_rosters_are_not_opened_again_all_the_time(void **state) {
 	rig_release(&r);
 }
 
-/* Two indices of the members in `apart` that are on the roster, other ones in each attempt; false: there are no two. */
+/* Two indices of the members in `apart` that are on the roster, other ones in each attempt; false:
+ * there are no two. */
 static bool two_of(const struct document *d, uint64_t apart, int of[2]) {
 	uint32_t at[NET_MAX_MEMBERS], n = 0;
 	for (uint32_t i = 0; i < d->n_members; i++)
@@ -385,8 +388,8 @@ static bool two_of(const struct document *d, uint64_t apart, int of[2]) {
 	return true;
 }
 
-/* Reports of all `n`, in this second. Of the members in `apart` no two reach each other: two of a roster accuse each
- * other, and then nobody has a result. */
+/* Reports of all `n`, in this second. Of the members in `apart` no two reach each other: two of a
+ * roster accuse each other, and then nobody has a result. */
 static void report_with_some_apart(struct rig *r, int n, uint64_t apart) {
 	struct document d = *rig_doc(r);
 	int of[2] = {-1, -1};
@@ -415,8 +418,9 @@ static int rosters_with_some_apart(struct rig *r, int n, uint64_t apart, int sec
 	return rosters;
 }
 
-/* 0, 1 and 2 come to be behind routers, after 5 and 6 did not reach each other for a while: of five that are needed one
- * may be among the first three, and it must be 5 and 6 that come back. Which rosters are in vain is learned at once. */
+/* 0, 1 and 2 come to be behind routers, after 5 and 6 did not reach each other for a while: of five
+ * that are needed one may be among the first three, and it must be 5 and 6 that come back. Which
+ * rosters are in vain is learned at once. */
 static void test_who_is_behind_a_router_is_soon_known(void **state) {
 	(void)state;
 	enum { N = 7, ROUTERS = 1 << 0 | 1 << 1 | 1 << 2, FOR_A_WHILE = 1 << 5 | 1 << 6 };
@@ -432,7 +436,8 @@ static void test_who_is_behind_a_router_is_soon_known(void **state) {
 	rig_release(&r);
 }
 
-/* Two of more pairs than are remembered, each time others: that is learned from until it has been enough. */
+/* Two of more pairs than are remembered, each time others: that is learned from until it has been
+ * enough. */
 static void test_who_is_apart_and_needed_is_not_tried_all_the_time(void **state) {
 	(void)state;
 	enum { N = 13, PAIRS = N * (N - 1) / 2, LESSONS = 64 };
@@ -463,7 +468,8 @@ static void test_rosters_leave_one_out_in_turn(void **state) {
 
 enum { GHOST = 3, GRACE_S = 5 };
 
-/* All are ready at once, but GHOST after so many seconds (-1: never). Returns how long the round waited. */
+/* All are ready at once, but GHOST after so many seconds (-1: never). Returns how long the round
+ * waited. */
 static int wait_for(struct rig *r, int ready_after_s) {
 	rig_say_all(r, WORKERS, WORKER_TRAINING);
 	uint64_t round = rig_doc(r)->round;

@@ -128,7 +128,8 @@ static void test_ban(void **state) {
 	rig_release(&r);
 }
 
-/* A ban in the middle of an all-reduce: the others go on without it, and its vote does not count. */
+/* A ban in the middle of an all-reduce: the others go on without it, and its vote does not
+ * count. */
 static void test_ban_of_a_participant(void **state) {
 	(void)state;
 	struct rig r;
@@ -216,7 +217,8 @@ static int count_twice(struct rig *r) {
 	return n;
 }
 
-/* Both report in turn: the earlier one is told which one is followed, as often as it goes on; the operator once. */
+/* Both report in turn: the earlier one is told which one is followed, as often as it goes on; the
+ * operator once. */
 static void test_two_processes_with_one_key(void **state) {
 	(void)state;
 	struct rig r;
@@ -235,7 +237,8 @@ static void test_two_processes_with_one_key(void **state) {
 	rig_release(&r);
 }
 
-/* A worker was killed and is back at once. What its former process had sent may come late, and in bits. */
+/* A worker was killed and is back at once. What its former process had sent may come late, and in
+ * bits. */
 static void test_former_process_is_heard_late(void **state) {
 	(void)state;
 	struct rig r;
@@ -253,8 +256,8 @@ static void test_former_process_is_heard_late(void **state) {
 	rig_release(&r);
 }
 
-/* It is back with a clock that was set back: never told to end, whatever of its former process still comes; and where
- * that has hung up it is believed at once. */
+/* It is back with a clock that was set back: never told to end, whatever of its former process
+ * still comes; and where that has hung up it is believed at once. */
 static void test_clock_set_back(void **state) {
 	(void)state;
 	struct rig r;
@@ -279,8 +282,8 @@ static void test_clock_set_back(void **state) {
 	rig_release(&r);
 }
 
-/* The clock was set back, and what the former process said comes once more: neither its later boot, nor that the present
- * one is silent, nor a process in between makes it news. */
+/* The clock was set back, and what the former process said comes once more: neither its later boot,
+ * nor that the present one is silent, nor a process in between makes it news. */
 static void test_repeated_reports_of_a_former_process(void **state) {
 	(void)state;
 	struct rig r;
@@ -309,7 +312,8 @@ static void test_repeated_reports_of_a_former_process(void **state) {
 	rig_release(&r);
 }
 
-/* Which of two was there first is known: a connection that drops does not bring the former one back. */
+/* Which of two was there first is known: a connection that drops does not bring the former one
+ * back. */
 static void test_hung_up_does_not_bring_back(void **state) {
 	(void)state;
 	struct rig r;
@@ -341,7 +345,8 @@ static void test_report_refusals(void **state) {
 	rig_release(&r);
 }
 
-/* While a record is not durable, nothing of it can be seen, and numbers run out rather than being used unsaved. */
+/* While a record is not durable, nothing of it can be seen, and numbers run out rather than being
+ * used unsaved. */
 static void test_persist_before_announce(void **state) {
 	(void)state;
 	struct rig r;

@@ -1,4 +1,5 @@
-/* The ownership map: it covers every chunk once, follows what lines carry, and survivors keep what they own. */
+/* The ownership map: it covers every chunk once, follows what lines carry, and survivors keep what
+ * they own. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -185,7 +186,8 @@ static void test_equal_or_unknown_rates_give_equal_shares(void **state) {
 	}
 }
 
-/* Four workers, one with a tenth of the line: by the model 15 C / r with equal parts, 10 C / r without. */
+/* Four workers, one with a tenth of the line: by the model 15 C / r with equal parts, 10 C / r
+ * without. */
 static void test_a_slow_line_owns_nothing_and_the_others_all(void **state) {
 	(void)state;
 	static const uint32_t none[NET_MAX_MEMBERS];

@@ -1,7 +1,8 @@
-/* Random histories. Two cores fed the same announce the same; a twin that replays each record announces the same facts;
- * every document is valid and its number grows; a round is committed once. First anything at all is reported; then
- * workers that follow the documents, with deaths, restarts of them and of the coordinator, and accusations: once the
- * faults end, the run ends too. */
+/* Random histories. Two cores fed the same announce the same; a twin that replays each record
+ * announces the same facts; every document is valid and its number grows; a round is committed
+ * once. First anything at all is reported; then workers that follow the documents, with deaths,
+ * restarts of them and of the coordinator, and accusations: once the faults end, the run ends
+ * too. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +16,7 @@
 
 enum { WORKERS = 5, SEEDS = 30, STEPS = 600 };
 
-/* ---- anything at all --------------------------------------------------------------------------------------------- */
+/* ---- anything at all ---- */
 
 static struct report any_report(struct rv_rng *rng, const struct rig *r, uint32_t who) {
 	struct report rep = rig_report(r, who, (enum worker_phase)(1 + rv_rng_below(rng, 6)));
@@ -76,7 +77,7 @@ static void test_anything_at_all(void **state) {
 		any_history(seed, 1 + (uint32_t)(seed % 4));
 }
 
-/* ---- workers that follow the documents --------------------------------------------------------------------------- */
+/* ---- workers that follow the documents ---- */
 
 struct worker {
 	bool running;

@@ -1,5 +1,5 @@
-/* A committed round that nobody's disk holds any more: it is noticed, nothing is taken back by itself, and the
- * operator's rollback begins a term in which nothing of the old one counts. */
+/* A committed round that nobody's disk holds any more: it is noticed, nothing is taken back by
+ * itself, and the operator's rollback begins a term in which nothing of the old one counts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -127,8 +127,9 @@ static void test_a_rollback_begins_a_term(void **state) {
 	rig_release(&r);
 }
 
-/* All who held the last round have come back without it. Member 2 did not hold it, but has proven more than they have
- * left; it is away for a moment. (Simulator seed 20303983: the run went back to round 0.) */
+/* All who held the last round have come back without it. Member 2 did not hold it, but has proven
+ * more than they have left; it is away for a moment. (Simulator seed 20303983: the run went back to
+ * round 0.) */
 static void test_who_is_away_with_a_better_state_needs_force(void **state) {
 	(void)state;
 	struct rig r;
@@ -194,7 +195,8 @@ static void test_absent_holders_need_force(void **state) {
 	rig_release(&r);
 }
 
-/* The last holder is back, with an entry that it cannot prove alone: the others are given the time to take it. */
+/* The last holder is back, with an entry that it cannot prove alone: the others are given the time
+ * to take it. */
 static void test_who_has_just_come_back_is_waited_for(void **state) {
 	(void)state;
 	struct rig r;
@@ -213,8 +215,9 @@ static void test_who_has_just_come_back_is_waited_for(void **state) {
 	rig_release(&r);
 }
 
-/* Member 1 alone made the last round, and lost an entry before it, which member 0 has; so what it holds it can prove only
- * when it has that one. (Simulator seed 24009110: the two did not reach each other, and the round was taken back.) */
+/* Member 1 alone made the last round, and lost an entry before it, which member 0 has; so what it
+ * holds it can prove only when it has that one. (Simulator seed 24009110: the two did not reach
+ * each other, and the round was taken back.) */
 static void test_who_is_behind_may_hold_more(void **state) {
 	(void)state;
 	struct rig r;
@@ -236,7 +239,8 @@ static void test_who_is_behind_may_hold_more(void **state) {
 	rig_release(&r);
 }
 
-/* Worker 2 took no part in the last round, but has fetched it: a coordinator that starts again cannot know. */
+/* Worker 2 took no part in the last round, but has fetched it: a coordinator that starts again
+ * cannot know. */
 static void test_who_has_not_reported_since_the_restart_may_hold(void **state) {
 	(void)state;
 	struct rig r;
@@ -279,10 +283,10 @@ static void report_as(struct rig *r, uint64_t boot, uint64_t seq, uint64_t round
 	rig_pump(r);
 }
 
-/* Its clock was set back with a restart, and one report that its former process sent rounds ago comes late. Of the
- * reports of the present one nothing counts for a while then; and this coordinator is frozen, which makes the while
- * longer than the time after which a loss is a loss. (Simulator seed 1795398855222: the run went back to a round that
- * it had.) */
+/* Its clock was set back with a restart, and one report that its former process sent rounds ago
+ * comes late. Of the reports of the present one nothing counts for a while then; and this
+ * coordinator is frozen, which makes the while longer than the time after which a loss is a loss.
+ * (Simulator seed 1795398855222: the run went back to a round that it had.) */
 static void test_a_late_report_is_no_loss(void **state) {
 	(void)state;
 	enum { SET_BACK = 50 * RIG_S, LATTER = 60 * RIG_S };
@@ -339,7 +343,8 @@ static void test_nothing_is_said_before_members_could_report(void **state) {
 	rig_release(&r);
 }
 
-/* A process of the old term, frozen since: its word on a round of the same number is of another history. */
+/* A process of the old term, frozen since: its word on a round of the same number is of another
+ * history. */
 static void test_votes_of_another_term_do_not_count(void **state) {
 	(void)state;
 	struct rig r;
@@ -440,8 +445,8 @@ static void vouch(struct rig *r, uint8_t flavour) {
 		rig_send(r, i, &rep[i]);
 }
 
-/* Commits, snapshots and rollbacks in any order: the rig checks that documents follow from their digests, and a twin that
- * replays the records says the same. */
+/* Commits, snapshots and rollbacks in any order: the rig checks that documents follow from their
+ * digests, and a twin that replays the records says the same. */
 static void test_any_sequence(void **state) {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 60; seed++) {
@@ -489,7 +494,8 @@ static void long_run(struct rig *r, uint64_t rounds, uint64_t every) {
 	}
 }
 
-/* Between the first known round and the snapshot after it there is no way back, and the operator hears so. */
+/* Between the first known round and the snapshot after it there is no way back, and the operator
+ * hears so. */
 static void test_before_the_earliest_snapshot(void **state) {
 	(void)state;
 	struct rig r;

@@ -111,7 +111,8 @@ static void test_grace(void **state) {
 	rig_release(&r);
 }
 
-/* Frozen while it trains: not waited for as long as a dead one would be, and welcome in the next round. */
+/* Frozen while it trains: not waited for as long as a dead one would be, and welcome in the next
+ * round. */
 static void test_silent(void **state) {
 	(void)state;
 	struct rig r;
@@ -134,8 +135,8 @@ static void test_silent(void **state) {
 	rig_release(&r);
 }
 
-/* Its connection was closed from its end, and no other came: its process is gone. One that listens again is waited
- * for. */
+/* Its connection was closed from its end, and no other came: its process is gone. One that listens
+ * again is waited for. */
 static void test_hung_up(void **state) {
 	(void)state;
 	struct rig r;
@@ -185,7 +186,8 @@ static void test_not_waited_for(void **state) {
 	rig_release(&r);
 }
 
-/* Reports of round 0 after its commit: SYNCING while it applies the result that it holds, or because it lacks it. */
+/* Reports of round 0 after its commit: SYNCING while it applies the result that it holds, or
+ * because it lacks it. */
 static void say_after_commit(struct rig *r, uint32_t who, bool holds) {
 	struct report rep = rig_report(r, who, WORKER_SYNCING);
 	rep.round = 0;
@@ -195,9 +197,9 @@ static void say_after_commit(struct rig *r, uint32_t who, bool holds) {
 	rig_send(r, who, &rep);
 }
 
-/* Took part in the last commit, and has come back without its result: it is behind, as anybody is, and named to those
- * who have the state. Else two behind routers, whom it cannot dial, would never dial it, and the run would wait for it
- * for ever. (Simulator seed 7012011.) */
+/* Took part in the last commit, and has come back without its result: it is behind, as anybody is,
+ * and named to those who have the state. Else two behind routers, whom it cannot dial, would never
+ * dial it, and the run would wait for it for ever. (Simulator seed 7012011.) */
 static void test_who_lost_the_last_result_is_behind(void **state) {
 	(void)state;
 	struct rig r;
@@ -258,7 +260,8 @@ static void test_a_majority_cannot_change_the_size(void **state) {
 	rig_release(&r);
 }
 
-/* More than a contribution can stand for counts as the most: in the records, and so in weights and totals. */
+/* More than a contribution can stand for counts as the most: in the records, and so in weights and
+ * totals. */
 static void test_tokens_are_bounded(void **state) {
 	(void)state;
 	struct rig r;
@@ -274,7 +277,8 @@ static void test_tokens_are_bounded(void **state) {
 	rig_release(&r);
 }
 
-/* What a worker may have kept of rounds that it missed counts, up to a limit; beyond what all rounds give it is named. */
+/* What a worker may have kept of rounds that it missed counts, up to a limit; beyond what all
+ * rounds give it is named. */
 static void test_missed_rounds_add_tokens(void **state) {
 	(void)state;
 	struct rig r;
@@ -392,7 +396,8 @@ static void check_weights(const uint64_t tokens[3], const uint32_t weights[3]) {
 	rig_release(&r);
 }
 
-/* The coordinator was stopped for long: nobody is dead for that, until it has listened again for liveness_us. */
+/* The coordinator was stopped for long: nobody is dead for that, until it has listened again for
+ * liveness_us. */
 static void test_own_absence_is_forgiven(void **state) {
 	(void)state;
 	struct rig r;
@@ -445,7 +450,8 @@ static void test_addresses_follow(void **state) {
 	rig_release(&r);
 }
 
-/* A worker that moves all the time, or says so, is recorded at a pace that is not its own; the last place counts. */
+/* A worker that moves all the time, or says so, is recorded at a pace that is not its own; the last
+ * place counts. */
 static void test_moves_are_paced(void **state) {
 	(void)state;
 	struct rig r;

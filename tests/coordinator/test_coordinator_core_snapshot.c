@@ -63,7 +63,8 @@ static void sync_from(struct rig *r, uint32_t who, uint64_t round) {
 	rig_send(r, who, &rep);
 }
 
-/* The earlier digests are listed as records tell them; what is to be kept of them, as the members that fetch say. */
+/* The earlier digests are listed as records tell them; what is to be kept of them, as the members
+ * that fetch say. */
 static void test_documents_reach_back_before_the_snapshot(void **state) {
 	(void)state;
 	struct rig r;
@@ -120,7 +121,8 @@ static void test_what_members_still_fetch_is_named(void **state) {
 	rig_release(&r);
 }
 
-/* Half is not a majority; rounds in the future or behind the snapshot, and those who took part in nothing, do not count. */
+/* Half is not a majority; rounds in the future or behind the snapshot, and those who took part in
+ * nothing, do not count. */
 static void test_what_does_not_count(void **state) {
 	(void)state;
 	struct rig r;
@@ -196,7 +198,8 @@ static void test_a_split_is_told_once(void **state) {
 	rig_release(&r);
 }
 
-/* Until it says otherwise, whoever holds other weights than the majority is in no roster and no donor. */
+/* Until it says otherwise, whoever holds other weights than the majority is in no roster and no
+ * donor. */
 static void test_the_diverged_take_no_part(void **state) {
 	(void)state;
 	struct rig r;
@@ -235,8 +238,9 @@ static void say_empty(struct rig *r, uint32_t who) {
 	rig_send(r, who, &rep);
 }
 
-/* The run stands still at round 3: one holds its state, the other, of the last two, has lost it and does not get it. At
- * first both count as ever; after a while the word of the one that has the state is enough. */
+/* The run stands still at round 3: one holds its state, the other, of the last two, has lost it and
+ * does not get it. At first both count as ever; after a while the word of the one that has the
+ * state is enough. */
 static void test_who_lost_the_state_is_no_elector_for_ever(void **state) {
 	(void)state;
 	struct rig r;
@@ -258,7 +262,8 @@ static void test_who_lost_the_state_is_no_elector_for_ever(void **state) {
 	rig_release(&r);
 }
 
-/* It trains the round again for minutes: the run waits for it, but its state is there, and one word is not enough. */
+/* It trains the round again for minutes: the run waits for it, but its state is there, and one word
+ * is not enough. */
 static void test_who_trains_again_holds_the_state(void **state) {
 	(void)state;
 	struct rig r;

@@ -98,7 +98,8 @@ static void test_mutual_tie_higher_index_loses(void **state) {
 	rig_release(&r);
 }
 
-/* One sleeps; everybody stalls for want of its data and accuses everybody. Only the sleeper goes. */
+/* One sleeps; everybody stalls for want of its data and accuses everybody. Only the sleeper
+ * goes. */
 static void test_stalls_behind_the_dead_one_are_not_believed(void **state) {
 	(void)state;
 	struct rig r;
@@ -140,7 +141,8 @@ static void test_nonsense_is_ignored(void **state) {
 	rig_release(&r);
 }
 
-/* Two that cannot reach each other, and both are needed: the attempt is held, without a record or a document more. */
+/* Two that cannot reach each other, and both are needed: the attempt is held, without a record or a
+ * document more. */
 static void test_held_below_min_workers(void **state) {
 	(void)state;
 	struct rig r;
@@ -186,7 +188,8 @@ static void commit_with(struct rig *r, int n) {
 	rig_say_all(r, n, WORKER_READY);
 }
 
-/* 1 and 3 do not reach each other; the others, which wait for what these owe each other, accuse them later or not. */
+/* 1 and 3 do not reach each other; the others, which wait for what these owe each other, accuse
+ *   them later or not. */
 static void part(struct rig *r) {
 	const struct document *d = rig_doc(r);
 	int one = document_find(d, 1), three = document_find(d, 3);
@@ -196,7 +199,8 @@ static void part(struct rig *r) {
 	rig_wait(r, RIG_S);
 }
 
-/* Two attempts are lost to it; then one of them is left out, and said, until it is tried again rounds later. */
+/* Two attempts are lost to it; then one of them is left out, and said, until it is tried again
+ * rounds later. */
 static void test_a_pair_that_is_apart(void **state) {
 	(void)state;
 	struct rig r;
@@ -228,8 +232,8 @@ static struct notice notice_of(const struct rig *r, uint32_t who) {
 	return n;
 }
 
-/* Both hear of it, with the other's number, and who is left out that it is; nobody else does. When they have met it is
- * over. */
+/* Both hear of it, with the other's number, and who is left out that it is; nobody else does. When
+ * they have met it is over. */
 static void test_a_pair_that_is_apart_hears_of_it(void **state) {
 	(void)state;
 	struct rig r;
@@ -315,7 +319,8 @@ static void test_one_liar_holds_nobody_up(void **state) {
 			hold_up(n, liar, 30);
 }
 
-/* It accuses one after the other: whom it put away is heard of again, and it is not believed twice. */
+/* It accuses one after the other: whom it put away is heard of again, and it is not believed
+ * twice. */
 static void test_a_liar_is_not_believed_twice_in_a_round(void **state) {
 	(void)state;
 	struct rig r;

@@ -61,7 +61,8 @@ static void test_votes_of_other_attempts_and_rounds_do_not_count(void **state) {
 	rig_release(&r);
 }
 
-/* The dead one delivered its part: the survivors hold the whole result, and its contribution counts. */
+/* The dead one delivered its part: the survivors hold the whole result, and its contribution
+ * counts. */
 static void test_death_after_the_gather_costs_no_attempt(void **state) {
 	(void)state;
 	struct rig r;
@@ -78,7 +79,8 @@ static void test_death_after_the_gather_costs_no_attempt(void **state) {
 	rig_release(&r);
 }
 
-/* Worker 2 is silent and left out; then worker 1 restarts, so that the round opens again, and has all three. */
+/* Worker 2 is silent and left out; then worker 1 restarts, so that the round opens again, and has
+ * all three. */
 static void left_out_and_back(struct rig *r) {
 	rig_reducing(r, 2, 3);
 	pass_without(r, 3, 2);
@@ -104,7 +106,8 @@ static void silence_after_the_votes(struct rig *r) {
 	}
 }
 
-/* Peers still hold what it gave to the first attempt, but it was told since that it does not count. */
+/* Peers still hold what it gave to the first attempt, but it was told since that it does not
+ * count. */
 static void test_who_was_left_out_does_not_count_unawares(void **state) {
 	(void)state;
 	for (int restarted = 0; restarted < 2; restarted++) {
@@ -206,7 +209,8 @@ static void test_restarted_participant_may_vote(void **state) {
 	rig_release(&r);
 }
 
-/* It has the result on its disk, but died before it had given its part of it: nobody else can finish. */
+/* It has the result on its disk, but died before it had given its part of it: nobody else can
+ * finish. */
 static void test_a_vote_of_another_process_does_not_hold_the_run(void **state) {
 	(void)state;
 	struct rig r;
@@ -255,7 +259,8 @@ static void test_a_tie_is_no_majority(void **state) {
 	rig_release(&r);
 }
 
-/* Too few agree: the round is open again, and everyone may try once more under a new attempt number. */
+/* Too few agree: the round is open again, and everyone may try once more under a new attempt
+ * number. */
 static void test_disagreement_below_min_workers_reopens(void **state) {
 	(void)state;
 	struct rig r;
@@ -286,7 +291,8 @@ static void test_held_below_min_workers(void **state) {
 	rig_release(&r);
 }
 
-/* One vote of four is not enough of a disk to put a round on, when the operator wants three workers. */
+/* One vote of four is not enough of a disk to put a round on, when the operator wants three
+ * workers. */
 static void test_quorum(void **state) {
 	(void)state;
 	struct rig r;

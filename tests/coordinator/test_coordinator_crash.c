@@ -1,5 +1,6 @@
-/* kill -9 of the real coordinator at random moments: whatever it had acknowledged or announced is there afterwards, and
- * the run goes on. Workers are played by hand over TLS; requests are under way when it dies. */
+/* kill -9 of the real coordinator at random moments: whatever it had acknowledged or announced is
+ * there afterwards, and the run goes on. Workers are played by hand over TLS; requests are under
+ * way when it dies. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -162,7 +163,8 @@ static void test_nothing_acknowledged_is_lost(void **state) {
 	coordinator_remove(&w.c);
 }
 
-/* A join whose answer was never seen is repeated with the same token, and gives one member, not two. */
+/* A join whose answer was never seen is repeated with the same token, and gives one member, not
+ * two. */
 static void test_join_cut_short(void **state) {
 	(void)state;
 	struct coordinator c;

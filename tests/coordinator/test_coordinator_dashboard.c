@@ -1,6 +1,6 @@
-/* The dashboard in a real browser, over a service that has committed rounds: the curve is drawn in a narrow window and
- * a wide one, light and dark, the pointer shows a round's figures, nothing is wider than the screen, nothing complains on the
- * console. Skipped where there is no Chromium. */
+/* The dashboard in a real browser, over a service that has committed rounds: the curve is drawn in
+ * a narrow window and a wide one, light and dark, the pointer shows a round's figures, nothing is
+ * wider than the screen, nothing complains on the console. Skipped where there is no Chromium. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -54,8 +54,8 @@ static void put_json(FILE *f, const char *name, json_t *value) {
 	json_decref(value);
 }
 
-/* The page that the coordinator serves, with the coordinator's replies where it would ask for them, and then a pointer on
- * the first mark. */
+/* The page that the coordinator serves, with the coordinator's replies where it would ask for them,
+ * and then a pointer on the first mark. */
 static void write_page(const struct service *s) {
 	char path[sizeof dir + 16], *chart = service_loss_chart(s, 300);
 	assert_non_null(chart);

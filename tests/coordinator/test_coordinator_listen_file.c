@@ -1,5 +1,5 @@
-/* Where programs on this machine find the coordinator: written when it is news, and only then; and once there is
- * room. */
+/* Where programs on this machine find the coordinator: written when it is news, and only then; and
+ * once there is room. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -12,7 +12,8 @@
 
 static const char SITE[] = "203.0.113.7"; /* where the coordinator is advertised */
 
-/* Seen at `host` by the coordinator's end `own`, it states `stated`, and is announced as `expected`. */
+/* Seen at `host` by the coordinator's end `own`, it states `stated`, and is announced as
+ * `expected`. */
 static void check(const char *host, const char *own, const char *site, const char *stated, const char *expected,
 				  bool replaced) {
 	struct member_sight sight = {.host = ""};

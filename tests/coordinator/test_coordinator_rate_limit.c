@@ -1,4 +1,5 @@
-/* The token buckets: a burst, then a pace; addresses do not disturb each other; the table never overflows. */
+/* The token buckets: a burst, then a pace; addresses do not disturb each other; the table never
+ * overflows. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

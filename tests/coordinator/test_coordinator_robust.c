@@ -1,4 +1,5 @@
-/* What is usual among a few figures of which one or two are wrong, and what owners measure put together. */
+/* What is usual among a few figures of which one or two are wrong, and what owners measure put
+ * together. */
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>

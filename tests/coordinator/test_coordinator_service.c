@@ -1,5 +1,5 @@
-/* The service over a store that fails on demand: nothing undurable is ever said; a full disk passes; other faults are
- * final. And what people see. */
+/* The service over a store that fails on demand: nothing undurable is ever said; a full disk
+ * passes; other faults are final. And what people see. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -249,8 +249,8 @@ static void test_status(void **state) {
 	assert_true(b->store.stats[b->store.n_commits - 1].tx_bytes > 0);
 }
 
-/* One of three claims all that a report can hold: it is shown within bounds, the round's figures are those of the
- * others, and the totals are what the configuration allows. */
+/* One of three claims all that a report can hold: it is shown within bounds, the round's figures
+ * are those of the others, and the totals are what the configuration allows. */
 static void test_a_liar_does_not_move_the_figures(void **state) {
 	struct bench *b = *state;
 	struct join_reply reply;
@@ -291,7 +291,8 @@ static char *status_text(const struct bench *b, bool details) {
 	return text;
 }
 
-/* Where members are is the operator's knowledge: not in the table, not in the news, not in the metrics. */
+/* Where members are is the operator's knowledge: not in the table, not in the news, not in the
+ * metrics. */
 static void test_no_address_is_for_everybody(void **state) {
 	struct bench *b = *state;
 	struct join_reply reply;
@@ -388,7 +389,8 @@ static void test_status_is_whole_before_anything_happened(void **state) {
 	json_decref(s);
 }
 
-/* A round has one number, in every event and in the table of workers; how many are committed is said beside it. */
+/* A round has one number, in every event and in the table of workers; how many are committed is
+ * said beside it. */
 static void test_a_round_has_one_number(void **state) {
 	struct bench *b = *state;
 	struct join_reply reply;
@@ -453,7 +455,8 @@ static void test_a_worker_that_has_finished_is_not_stopped(void **state) {
 	assert_false(was_told(b, "was stopped"));
 }
 
-/* One of two dies in the all-reduce: the attempt is held for it, and people hear why nothing moves. */
+/* One of two dies in the all-reduce: the attempt is held for it, and people hear why nothing
+ * moves. */
 static void test_an_all_reduce_that_waits_is_told(void **state) {
 	struct bench *b = *state;
 	struct join_reply reply;
@@ -504,7 +507,8 @@ static json_t *not_held(const struct bench *b) {
 	return o;
 }
 
-/* Those who have the last state have exited: that is how a run ends, and no reason to take rounds back. */
+/* Those who have the last state have exited: that is how a run ends, and no reason to take rounds
+ * back. */
 static void test_who_is_late_for_the_end(void **state) {
 	struct bench *b = *state;
 	struct join_reply reply;
@@ -637,7 +641,8 @@ static void test_a_disk_that_takes_nothing(void **state) {
 	assert_true(was_told(b, "member 0 it's \"me\" stores everything again"));
 }
 
-/* Of four members the last one has other text, is far too large and points away; all owners but it say so. */
+/* Of four members the last one has other text, is far too large and points away; all owners but it
+ * say so. */
 static void one_is_unlike_the_others(struct report *rep, uint8_t who) {
 	rep->loss = who == 4 ? 5.5f : 1.5f + 0.01f * (float)who;
 	if (rep->phase != WORKER_VOTED)
@@ -710,7 +715,8 @@ static void test_ban(void **state) {
 	assert_true(service_is_member(b->service, key));
 }
 
-/* It was refused for want of room, and is made durable as soon as there is some: before a join is answered. */
+/* It was refused for want of room, and is made durable as soon as there is some: before a join is
+ * answered. */
 static void test_ban_on_a_full_disk(void **state) {
 	struct bench *b = *state;
 	struct join_reply reply;

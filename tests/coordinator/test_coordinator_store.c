@@ -1,4 +1,5 @@
-/* The store: what it acknowledged is there after the file is opened again; tokens are spent once; damage is named. */
+/* The store: what it acknowledged is there after the file is opened again; tokens are spent once;
+ * damage is named. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -191,7 +192,8 @@ static void test_commits_for_people(void **state) {
 	assert_int_equal(tokens, 600);
 }
 
-/* Numbers that no column takes are stored as the nearest that it takes; they do not keep the store from being opened. */
+/* Numbers that no column takes are stored as the nearest that it takes; they do not keep the store
+ * from being opened. */
 static void test_numbers_that_no_column_takes(void **state) {
 	struct place *p = *state;
 	struct rv_errtext et = {0};

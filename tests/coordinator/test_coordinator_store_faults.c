@@ -1,6 +1,7 @@
-/* The store on a disk that fails: a shim between SQLite and the file system refuses the k-th write or fsync, for every
- * k that matters. What was acknowledged stays; what was refused is absent or whole; a full disk may be tried again. The
- * shim has no shared-memory methods, so it also shows that the store needs none. */
+/* The store on a disk that fails: a shim between SQLite and the file system refuses the k-th write
+ * or fsync, for every k that matters. What was acknowledged stays; what was refused is absent or
+ * whole; a full disk may be tried again. The shim has no shared-memory methods, so it also shows
+ * that the store needs none. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,9 +20,10 @@
 
 enum { FAULTS_MAX = 200, APPENDS = 6 };
 
-/* ---- the shim ---------------------------------------------------------------------------------------------------- */
+/* ---- the shim ---- */
 
-/* The plan of one trial. SQLite's interface has no place for it, so it is the one global of this test. */
+/* The plan of one trial. SQLite's interface has no place for it, so it is the one global of this
+ * test. */
 static struct {
 	int calls_left; /* writes and fsyncs that still succeed; negative: all */
 	int code;       /* what the others return */
@@ -117,7 +119,7 @@ static void use_shim(sqlite3_vfs *shim) {
 	assert_int_equal(sqlite3_vfs_register(shim, 1), SQLITE_OK);
 }
 
-/* ---- trials ------------------------------------------------------------------------------------------------------ */
+/* ---- trials ---- */
 
 static const uint8_t run_id[NET_RUN_ID_BYTES] = "0123456789abcdef";
 
@@ -288,7 +290,8 @@ static bool says(FILE *f, const char *words) {
 	return false;
 }
 
-/* A coordinator that is started on a full disk serves, and writes what it could not write when it is started again. */
+/* A coordinator that is started on a full disk serves, and writes what it could not write when it
+ * is started again. */
 static void test_a_run_opens_on_a_full_disk(void **state) {
 	(void)state;
 	static const struct address at = {.host = "example.org", .port = 7433};

@@ -1,5 +1,6 @@
-/* drip_worker.c: a worker whose links to its peers give one byte a second from its third all-reduce on, while it speaks
- * to the coordinator as ever: nothing but the lack of progress gives it away. Linked in place of what it wraps. */
+/* drip_worker.c: a worker whose links to its peers give one byte a second from its third all-reduce
+ * on, while it speaks to the coordinator as ever: nothing but the lack of progress gives it away.
+ * Linked in place of what it wraps. */
 #include "base/clock.h"
 #include "net/reduce/reduce.h"
 

@@ -250,7 +250,8 @@ static void wait_for_file(const char *path, struct e2e_process *p) {
 	fail_msg("%s was not written", path);
 }
 
-/* A port that nobody else is given while the coordinator is away: bound by this process too, which never listens. */
+/* A port that nobody else is given while the coordinator is away: bound by this process too, which
+ * never listens. */
 static void keep_port(struct e2e *e) {
 	const int yes = 1;
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};

@@ -1,8 +1,9 @@
-/* e2e.h: real processes over TLS on loopback, for tests: a coordinator, workers, the lab; their logs; their ends.
+/* e2e.h: real processes over TLS on loopback, for tests: a coordinator, workers, the lab; their
+ * logs; their ends.
  *
- * Everything lives in one temporary directory that goes away. Children die with the test (PR_SET_PDEATHSIG) and are
- * only ever signalled by pid. Waiting means polling a log or a file, with a deadline that fails the test.
- */
+ * Everything lives in one temporary directory that goes away. Children die with the test
+ * (PR_SET_PDEATHSIG) and are only ever signalled by pid. Waiting means polling a log or a file,
+ * with a deadline that fails the test. */
 #ifndef TESTS_E2E_E2E_H
 #define TESTS_E2E_E2E_H
 
@@ -11,9 +12,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* For a run.conf: nobody is to be left out of a round, however slow the machine, so the lab can say what the end is. */
+/* For a run.conf: nobody is to be left out of a round, however slow the machine, so the lab can say
+ * what the end is. */
 #define E2E_PATIENT "grace-ms = 600000\nsilence-ms = 60000\n"
-/* Where somebody is lost: who gives nothing for ten seconds is done without, and nobody who is merely slow. */
+/* Where somebody is lost: who gives nothing for ten seconds is done without, and nobody who is
+ * merely slow. */
 #define E2E_STEADY "grace-ms = 600000\nsilence-ms = 10000\n"
 
 /* The worker that stops at the gate (gated_worker.c); so does rivulet-worker-failpoint. */
@@ -27,7 +30,8 @@ struct e2e_process {
 	char log[E2E_PATH];
 };
 
-/* Where processes run: the network namespace (its path; "": the test's own) and their address there. */
+/* Where processes run: the network namespace (its path; "": the test's own) and their address
+ * there. */
 struct e2e_site {
 	char name_space[64];
 	char host[32];
@@ -50,8 +54,8 @@ struct e2e {
 	int n_workers;
 };
 
-/* Makes the directory, a text, the run (`config`: lines of run.conf), starts the coordinator, makes `n_workers` links.
- */
+/* Makes the directory, a text, the run (`config`: lines of run.conf), starts the coordinator, makes
+ * `n_workers` links. */
 void e2e_open(struct e2e *e, const char *config, int n_workers);
 /* The same, not on loopback: n_workers + 1 sites, borrowed. */
 void e2e_open_at(struct e2e *e, const struct e2e_site *sites, const char *config, int n_workers);
@@ -62,18 +66,21 @@ int e2e_teardown(void **state); /* of a test whose *state is its struct e2e, or 
 void e2e_path(const struct e2e *e, const char *name, char out[E2E_PATH]);
 
 void e2e_start_coordinator(struct e2e *e); /* on the port it had before, if it had one */
-/* Starts worker i and waits until it has joined, so that member numbers are the same every time. The first start uses
- * its link. `program`: NULL for rivulet-worker. `env`: NULL or one "NAME=value". */
+/* Starts worker i and waits until it has joined, so that member numbers are the same every time.
+ * The first start uses its link. `program`: NULL for rivulet-worker. `env`: NULL or one
+ * "NAME=value". */
 void e2e_start_worker(struct e2e *e, int i, const char *program, const char *env);
 void e2e_launch_worker(struct e2e *e, int i); /* without waiting for its join */
 void e2e_launch_worker_as(struct e2e *e, int i, const char *program, const char *env);
-/* Worker i, which does not run, is somebody new from now on: its directory is removed and its link is a fresh one. */
+/* Worker i, which does not run, is somebody new from now on: its directory is removed and its link
+ * is a fresh one. */
 void e2e_renew_worker(struct e2e *e, int i);
 void e2e_start_workers(struct e2e *e, int n);
 void e2e_start_gated_workers(struct e2e *e, int n); /* the same, of E2E_GATED */
-/* Gated workers begin no inner step of `round` or a later one, wherever they are, until a later round is said or the
- * gate is opened: a run that cannot do without one of them commits no such round. What a test wants to happen before
- * the run is over, or before it has moved on too far, it does behind a gate. */
+/* Gated workers begin no inner step of `round` or a later one, wherever they are, until a later
+ * round is said or the gate is opened: a run that cannot do without one of them commits no such
+ * round. What a test wants to happen before the run is over, or before it has moved on too far, it
+ * does behind a gate. */
 void e2e_gate_at(struct e2e *e, int64_t round);
 void e2e_open_gate(struct e2e *e);
 void e2e_worker_dir(const struct e2e *e, int i, char out[E2E_PATH]);
@@ -86,19 +93,22 @@ int e2e_wait_exit(struct e2e_process *p);
 void e2e_assert_exit(struct e2e_process *p, int status);
 /* It has ended, and nobody has waited for it yet. */
 bool e2e_has_ended(const struct e2e_process *p);
-/* Runs a program of ours to its end, which must be this exit status; its output goes to DIR/NAME.log. `argv` ends with
- * NULL; argv[0] is the program's name. `status` -1: any. Returns it. */
+/* Runs a program of ours to its end, which must be this exit status; its output goes to
+ * DIR/NAME.log. `argv` ends with NULL; argv[0] is the program's name. `status` -1: any. Returns
+ * it. */
 int e2e_run(struct e2e *e, const char *name, const char *const *argv, int status);
 
-/* What `rivulet-coordinator status` says of the run, as the coordinator serves. The caller's reference. */
+/* What `rivulet-coordinator status` says of the run, as the coordinator serves. The caller's
+ * reference. */
 json_t *e2e_status(struct e2e *e);
 
-/* The first event `name` in a log, from line `*from` on, whose integer `key` is >= `at_least` (key NULL: any); waits
- * for it. *from (NULL: 0) moves past it. The caller's reference. */
+/* The first event `name` in a log, from line `*from` on, whose integer `key` is >= `at_least` (key
+ * NULL: any); waits for it. *from (NULL: 0) moves past it. The caller's reference. */
 json_t *e2e_wait_event(const struct e2e_process *p, const char *name, const char *key, int64_t at_least, long *from);
 /* The same without waiting: NULL when it is not there. */
 json_t *e2e_find_event(const char *log, const char *name, const char *key, int64_t at_least, long *from);
-/* The last line of that kind in DIR/metrics.jsonl. The caller's reference; fails the test when there is none. */
+/* The last line of that kind in DIR/metrics.jsonl. The caller's reference; fails the test when
+ * there is none. */
 json_t *e2e_metrics(const char *dir, const char *kind);
 const char *e2e_text(const json_t *object, const char *key);
 int64_t e2e_int(const json_t *object, const char *key);

@@ -1,10 +1,10 @@
-/* faulty_worker.c: the real worker on a machine that computes wrongly, put in by the linker (--wrap). It exists for
- * tests only.
+/* faulty_worker.c: the real worker on a machine that computes wrongly, put in by the linker
+ * (--wrap). It exists for tests only.
  *
- * RIVULET_FAULTY=VALUE@STEP (replica_step_over): the inner step that makes STEP global steps leaves VALUE (nan, inf,
- * 3e31) in a parameter, once; with a * behind, so does each one from there on. With :FILE behind, the round is trained
- * again when FILE is there, so that a test sees what is said in between.
- */
+ * RIVULET_FAULTY=VALUE@STEP (replica_step_over): the inner step that makes STEP global steps leaves
+ * VALUE (nan, inf, 3e31) in a parameter, once; with a * behind, so does each one from there on.
+ * With :FILE behind, the round is trained again when FILE is there, so that a test sees what is
+ * said in between. */
 #include "train/replica.h"
 
 #include <inttypes.h>

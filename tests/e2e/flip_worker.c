@@ -1,6 +1,8 @@
-/* flip_worker.c: the real worker, with a bit that flips put in by the linker (--wrap). It exists for tests only.
+/* flip_worker.c: the real worker, with a bit that flips put in by the linker (--wrap). It exists
+ * for tests only.
  *
- * RIVULET_FLIP=ROUND (global_apply): one bit of theta flips, once, as soon as it holds the state of that round. */
+ * RIVULET_FLIP=ROUND (global_apply): one bit of theta flips, once, as soon as it holds the state of
+ * that round. */
 #include "outer/global.h"
 
 #include <stdio.h>

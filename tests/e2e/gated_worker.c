@@ -1,10 +1,10 @@
-/* gated_worker.c: the real worker, whose training stops at a gate, put in by the linker (--wrap). It exists for tests
- * only.
+/* gated_worker.c: the real worker, whose training stops at a gate, put in by the linker (--wrap).
+ * It exists for tests only.
  *
- * RIVULET_GATE=FILE (replica_step_over): FILE holds a number; no inner step is done that begins at so many global steps
- * or more, until it holds a larger one or is gone. All else goes on, heartbeats too: the run waits for it, as for a
- * slow machine, however long a test takes to do what it wants done in the meantime.
- */
+ * RIVULET_GATE=FILE (replica_step_over): FILE holds a number; no inner step is done that begins at
+ * so many global steps or more, until it holds a larger one or is gone. All else goes on,
+ * heartbeats too: the run waits for it, as for a slow machine, however long a test takes to do what
+ * it wants done in the meantime. */
 #include "train/replica.h"
 
 #include <inttypes.h>

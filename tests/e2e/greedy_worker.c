@@ -1,5 +1,5 @@
-/* greedy_worker.c: the real worker, which asks every peer for the run's state without end and throws it away, by the
- * linker (--wrap). It exists for tests only. */
+/* greedy_worker.c: the real worker, which asks every peer for the run's state without end and
+ * throws it away, by the linker (--wrap). It exists for tests only. */
 #include "worker/transfer/fetcher.h"
 
 enum { WINDOW = 16, ROUNDS = 64 };

@@ -10,7 +10,8 @@
 
 #include <cmocka.h>
 
-/* Rounds that worker 0 may see in one life: where its storage thread comes to a point late, the run waits for that. */
+/* Rounds that worker 0 may see in one life: where its storage thread comes to a point late, the run
+ * waits for that. */
 enum { ROUNDS_OF_A_LIFE = 8 };
 
 void e2e_die_often(struct e2e *e, const char *const *failpoints, size_t n) {

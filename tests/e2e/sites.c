@@ -1,5 +1,5 @@
-/* sites.c: see sites.h. Namespaces are named rvnet<pid>-<i>: what a killed test left behind bench/realnet/shaped.py
- * removes, and the next test too. */
+/* sites.c: see sites.h. Namespaces are named rvnet<pid>-<i>: what a killed test left behind
+ * bench/realnet/shaped.py removes, and the next test too. */
 #include "sites.h"
 
 #include <dirent.h>
@@ -18,7 +18,7 @@
 #define NETNS_DIR "/var/run/netns"
 enum { LINE_BYTES = 64, ARGS_MAX = SITES_MAX + 4 };
 
-/* ---- the program ip ---------------------------------------------------------------------------------------------- */
+/* ---- the program ip ---- */
 
 /* Runs it; its complaints go nowhere. */
 static bool ip(const char *const *argv) {
@@ -57,7 +57,7 @@ static bool set_up_device(const struct sites *s, int at) {
 		   ip((const char *const[]){"ip", "-n", name, "link", "set", "wan0", "mtu", "1500", "up", NULL});
 }
 
-/* ---- the relay --------------------------------------------------------------------------------------------------- */
+/* ---- the relay ---- */
 
 static void run_relay(const struct sites *s, int delay_ms, const int in[2], const int out[2]) {
 	char program[E2E_PATH], delay[16];
@@ -124,7 +124,7 @@ void sites_rate(struct sites *s, int at, long bits_per_s) {
 	assert_true(answers(s, "ok"));
 }
 
-/* ---- life -------------------------------------------------------------------------------------------------------- */
+/* ---- life ---- */
 
 static bool make(struct sites *s, int n, int delay_ms, const char **why) {
 	for (s->n = 0; s->n < n; s->n++) {

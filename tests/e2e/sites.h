@@ -1,6 +1,6 @@
-/* sites.h: hosts in network namespaces of their own, joined by shaped_net (bench/shaped_net.c), for tests of hosts that
- * vanish without a word. Needs root, /dev/net/tun and iproute2: where these are missing a test is skipped.
- */
+/* sites.h: hosts in network namespaces of their own, joined by shaped_net (bench/shaped_net.c), for
+ * tests of hosts that vanish without a word. Needs root, /dev/net/tun and iproute2: where these are
+ * missing a test is skipped. */
 #ifndef TESTS_E2E_SITES_H
 #define TESTS_E2E_SITES_H
 
@@ -19,8 +19,8 @@ struct sites {
 	FILE *commands, *answers;
 };
 
-/* n sites with unlimited lines, delay_ms one way between any two. False: they cannot be made here; `why` says it in one
- * line. */
+/* n sites with unlimited lines, delay_ms one way between any two. False: they cannot be made here;
+ * `why` says it in one line. */
 bool sites_open(struct sites *s, int n, int delay_ms, char why[256]);
 /* Whether sites can be made here; where not, the reason is printed. */
 bool sites_possible(void);

@@ -1,5 +1,5 @@
-/* spoiler_worker.c: the real worker, whose means begin with a scale that is NaN, by the linker (--wrap). It exists for
- * tests only. Everybody gets the same bytes, so all would vote for them. */
+/* spoiler_worker.c: the real worker, whose means begin with a scale that is NaN, by the linker
+ * (--wrap). It exists for tests only. Everybody gets the same bytes, so all would vote for them. */
 #include "outer/merge.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* test_e2e_attacks.c: strangers, liars and broken members against real processes: each is refused with a named error,
- * and the run goes on as if nothing had been. */
+/* test_e2e_attacks.c: strangers, liars and broken members against real processes: each is refused
+ * with a named error, and the run goes on as if nothing had been. */
 #include "ends.h"
 
 #include "base/clock.h"

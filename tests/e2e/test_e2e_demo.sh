@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# test_e2e_demo.sh BIN: the demo itself, small: its table and report, what it says when a port is taken or the output directory is not
-# its own, and that Ctrl-C leaves no process. Every wait is bounded; everything is made under one temporary directory.
+# test_e2e_demo.sh BIN: the demo itself, small: its table and report, what it says when a port is
+# taken or the output directory is not its own, and that Ctrl-C leaves no process. Every wait is
+# bounded; everything is made under one temporary directory.
 set -euo pipefail
 export RIVULET_BIN=$1
 top=$(cd "$(dirname "$0")/../.." && pwd)
@@ -62,7 +63,8 @@ kill "$holder" && wait "$holder" || fail "the coordinator ended with $?"
 holder=
 echo "ok: a port that is taken is named"
 
-# A terminal's Ctrl-C is SIGINT; a background job of a shell would ignore it, so the demo gets it with its default action.
+# A terminal's Ctrl-C is SIGINT; a background job of a shell would ignore it, so the demo gets it
+# with its default action.
 interrupt() { # NAME WHEN ARGS...: runs the demo, and ends it when a command succeeds
 	local name=$1 when=$2 status=0
 	shift 2

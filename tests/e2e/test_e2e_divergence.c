@@ -1,6 +1,7 @@
-/* test_e2e_divergence.c: a bit of one real worker's theta flips. The next look at the full hashes names that worker and
- * nobody else; it takes the state of its peers, takes part again, and all end with the same bits. And a worker whose
- * own weights are unusable (not finite, too large): nothing of them reaches the others. */
+/* test_e2e_divergence.c: a bit of one real worker's theta flips. The next look at the full hashes
+ * names that worker and nobody else; it takes the state of its peers, takes part again, and all end
+ * with the same bits. And a worker whose own weights are unusable (not finite, too large): nothing
+ * of them reaches the others. */
 #include "ends.h"
 
 #include <setjmp.h>
@@ -84,9 +85,9 @@ static int count(const struct e2e_process *p, const char *name) {
 	return n;
 }
 
-/* Steps 8 to 11 are round 2's. Behind its last one the weights are looked at before they are given; before that, no
- * batch has a finite loss any more. The worker and the coordinator say so; the round is trained again when there is
- * `go_on`. */
+/* Steps 8 to 11 are round 2's. Behind its last one the weights are looked at before they are given;
+ * before that, no batch has a finite loss any more. The worker and the coordinator say so; the
+ * round is trained again when there is `go_on`. */
 static void open_faulty(struct e2e *e, const char *config, const char *fault, char go_on[E2E_PATH]) {
 	char env[E2E_PATH + 64];
 	e2e_open(e, config, WORKERS);

@@ -1,5 +1,6 @@
-/* test_e2e_drip.c: a peer that sends one byte a second, and tells the coordinator all the while that it is well: it is
- * the missing progress that counts, so the others take the round up again without it, and go on. */
+/* test_e2e_drip.c: a peer that sends one byte a second, and tells the coordinator all the while
+ * that it is well: it is the missing progress that counts, so the others take the round up again
+ * without it, and go on. */
 #include "e2e.h"
 #include "rounds.h"
 

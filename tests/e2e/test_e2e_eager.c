@@ -1,6 +1,7 @@
-/* test_e2e_eager.c: real workers whose outer steps come one whole round late (updates = eager, delayed), so that the
- * all-reduce of a round runs while all inner steps of the next go on: the bits of the lab, also when one is killed at
- * every delicate moment of it, or stopped and started; and with a worker that comes late or loses what was its own. */
+/* test_e2e_eager.c: real workers whose outer steps come one whole round late (updates = eager,
+ * delayed), so that the all-reduce of a round runs while all inner steps of the next go on: the
+ * bits of the lab, also when one is killed at every delicate moment of it, or stopped and started;
+ * and with a worker that comes late or loses what was its own. */
 #include "ends.h"
 #include "interruptions.h"
 #include "rounds.h"
@@ -69,8 +70,8 @@ static void stopped_and_started_it_ends_in_the_labs_bits(void **state) {
 	e2e_assert_lab_and_replay(&e, WORKERS);
 }
 
-/* Both vote, and neither process that did lives to do the outer step: what later ones do, from their disks, is replayed
- * all the same. */
+/* Both vote, and neither process that did lives to do the outer step: what later ones do, from
+ * their disks, is replayed all the same. */
 static void all_killed_between_vote_and_outer_step_are_replayed(void **state) {
 	static struct e2e e;
 	char chain[65], full[65];
@@ -118,7 +119,8 @@ static void all_killed_at_once_again_and_again_are_replayed(void **state) {
 	check_all_interrupted(state, SIGKILL, 128 + SIGKILL);
 }
 
-/* One is killed and comes back, with its files or without its replica; one comes when rounds have passed. */
+/* One is killed and comes back, with its files or without its replica; one comes when rounds have
+ * passed. */
 static void check_replay(void **state, bool loses_its_own) {
 	static struct e2e e;
 	char chain[65], full[65], dir[E2E_PATH], path[E2E_PATH + 32];

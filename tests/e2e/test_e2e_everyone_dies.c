@@ -1,6 +1,6 @@
-/* test_e2e_everyone_dies.c: the power goes everywhere at once, and what is on the disks has suffered: a torn replica, a
- * snapshot that is gone, a torn log entry. Everybody starts again, says what it goes on from, and the run ends in one
- * state; `rivulet checkpoint` agrees. */
+/* test_e2e_everyone_dies.c: the power goes everywhere at once, and what is on the disks has
+ * suffered: a torn replica, a snapshot that is gone, a torn log entry. Everybody starts again, says
+ * what it goes on from, and the run ends in one state; `rivulet checkpoint` agrees. */
 #include "ends.h"
 
 #include <dirent.h>

@@ -1,6 +1,6 @@
-/* test_e2e_failure.c: workers that die or freeze, in the middle of an all-reduce and elsewhere; the others go on, and
- * whoever comes back or comes new catches up from peers. How long detection and commit took is printed, not asserted.
- */
+/* test_e2e_failure.c: workers that die or freeze, in the middle of an all-reduce and elsewhere; the
+ * others go on, and whoever comes back or comes new catches up from peers. How long detection and
+ * commit took is printed, not asserted. */
 #include "e2e.h"
 #include "rounds.h"
 
@@ -64,7 +64,8 @@ static void killed_below_min_workers(void **state) {
 	e2e_assert_same_chain(&e, (const int[]){0, 1, 2}, 3, 6);
 }
 
-/* All would commit it, and nobody could apply it: its owner is refused, and the others go on without it. */
+/* All would commit it, and nobody could apply it: its owner is refused, and the others go on
+ * without it. */
 static void a_mean_that_nobody_can_decode(void **state) {
 	static struct e2e e;
 	*state = &e;
@@ -115,7 +116,8 @@ static void frozen_for_some_rounds_and_thawed(void **state) {
 	e2e_assert_no_state_was_wrong(&e, 4);
 }
 
-/* It cannot keep a round's log: so it does not vote, says so, and the others go on; it still follows and trains. */
+/* It cannot keep a round's log: so it does not vote, says so, and the others go on; it still
+ * follows and trains. */
 static int count_events(const struct e2e_process *p, const char *name) {
 	int n = 0;
 	long from = 0;
@@ -139,8 +141,8 @@ static void wait_for_storage_status(struct e2e *e, size_t member, bool fails) {
 	fail_msg("the status never says so");
 }
 
-/* It goes on from memory, says so once for each thing that it cannot store, and again when it can. The operator sees
- * it, and that it is over. */
+/* It goes on from memory, says so once for each thing that it cannot store, and again when it can.
+ * The operator sees it, and that it is over. */
 static void a_worker_whose_disk_is_full(void **state) {
 	static struct e2e e;
 	*state = &e;

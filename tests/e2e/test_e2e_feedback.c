@@ -1,6 +1,6 @@
-/* test_e2e_feedback.c: real workers whose contributions lose something and make up for it later: rounded, sparse,
- * with error feedback, means encoded otherwise: the bits of the lab, also when a worker is stopped and comes
- * back, and on a replay of what they recorded. */
+/* test_e2e_feedback.c: real workers whose contributions lose something and make up for it later:
+ * rounded, sparse, with error feedback, means encoded otherwise: the bits of the lab, also when a
+ * worker is stopped and comes back, and on a replay of what they recorded. */
 #include "ends.h"
 #include "interruptions.h"
 

@@ -1,7 +1,8 @@
-/* test_e2e_half_open.c: hosts that vanish without a word: their packets are dropped, so nobody gets a FIN or a RST of
- * them, and every connection to them stays half open. First a worker's in the middle of an all-reduce: the others find
- * out, commit without it the mean of what is left, close its links, and welcome it when it is back. Then the
- * coordinator's. How long things took is printed, not asserted. */
+/* test_e2e_half_open.c: hosts that vanish without a word: their packets are dropped, so nobody gets
+ * a FIN or a RST of them, and every connection to them stays half open. First a worker's in the
+ * middle of an all-reduce: the others find out, commit without it the mean of what is left, close
+ * its links, and welcome it when it is back. Then the coordinator's. How long things took is
+ * printed, not asserted. */
 #include "rounds.h"
 #include "sites.h"
 
@@ -61,7 +62,8 @@ static void vanish(struct e2e_process *p, int site) {
 	e2e_assert_exit(p, 128 + SIGKILL);
 }
 
-/* Connections of the process to that site which it has a descriptor for: the only process in its namespace. */
+/* Connections of the process to that site which it has a descriptor for: the only process in its
+ * namespace. */
 static int sockets_to(const struct e2e_process *p, int site) {
 	char path[64], line[512];
 	unsigned a, b, c, d, remote, state, inode;
@@ -88,7 +90,8 @@ static void wait_for_sockets(const struct e2e_process *p, int site, int at_most,
 	}
 }
 
-/* Every committed round is the mean of what its participants gave, byte for byte, on all who took part. */
+/* Every committed round is the mean of what its participants gave, byte for byte, on all who took
+ * part. */
 static void assert_means(void) {
 	static struct mean_check mean;
 	char store[E2E_PATH + 32];

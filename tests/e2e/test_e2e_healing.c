@@ -1,6 +1,6 @@
-/* test_e2e_healing.c: a worker is cut off until the others have gone on without it, or gets another address, in a run
- * whose rounds are nearly all exchange: it takes part again. How long it took is printed, not asserted; bench/heal.sh
- * measures it. */
+/* test_e2e_healing.c: a worker is cut off until the others have gone on without it, or gets another
+ * address, in a run whose rounds are nearly all exchange: it takes part again. How long it took is
+ * printed, not asserted; bench/heal.sh measures it. */
 #include "rounds.h"
 #include "sites.h"
 

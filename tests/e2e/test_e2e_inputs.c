@@ -1,5 +1,6 @@
-/* test_e2e_inputs.c: what a run can start from: weights of another run, which a worker without them gets from its
- * peers; a tokenizer that makes tokens of the text. With a Llama, and memory saved by computing again. */
+/* test_e2e_inputs.c: what a run can start from: weights of another run, which a worker without them
+ * gets from its peers; a tokenizer that makes tokens of the text. With a Llama, and memory saved by
+ * computing again. */
 #include "ends.h"
 
 #include <setjmp.h>
@@ -105,7 +106,8 @@ static void damage_base0(const struct e2e *e, int i) {
 	assert_int_equal(fclose(f), 0);
 }
 
-/* Its logs must not be replayed onto weights drawn from the seed: the snapshot comes from the peer again. */
+/* Its logs must not be replayed onto weights drawn from the seed: the snapshot comes from the peer
+ * again. */
 static void restart_with_a_damaged_base0(struct e2e *e, int i) {
 	json_decref(e2e_wait_event(&e->workers[i], "round", NULL, 0, NULL));
 	e2e_signal(&e->workers[i], SIGTERM);
@@ -175,7 +177,8 @@ static void weights_of_another_run_are_refused(void **state) {
 	json_decref(failed);
 }
 
-/* A model for which no machine has memory: the worker says so before it takes any, or opens its text. */
+/* A model for which no machine has memory: the worker says so before it takes any, or opens its
+ * text. */
 static void a_run_that_cannot_fit_is_refused(void **state) {
 	(void)state;
 	static const char huge[] = "n-layer = 20\nn-head = 2\nn-embd = 16384\ncontext = 32\nbatch = 2\n"

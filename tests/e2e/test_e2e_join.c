@@ -1,5 +1,5 @@
-/* test_e2e_join.c: workers that join while the run goes on, and one that was killed and comes back. (Several donors, of
- * whom one lies and one is killed: tests/sim/planted.) */
+/* test_e2e_join.c: workers that join while the run goes on, and one that was killed and comes back.
+ * (Several donors, of whom one lies and one is killed: tests/sim/planted.) */
 #include "rounds.h"
 
 #include <setjmp.h>
@@ -10,7 +10,8 @@
 
 #include <cmocka.h>
 
-/* 0.4 M parameters: a snapshot of 14 pieces, as much as 8 log entries: later than that a joiner takes a snapshot. */
+/* 0.4 M parameters: a snapshot of 14 pieces, as much as 8 log entries: later than that a joiner
+ * takes a snapshot. */
 #define MODEL                                                                                                          \
 	"n-layer = 2\nn-head = 2\nn-embd = 128\ncontext = 16\nbatch = 1\ndata-shards = 4\n"                                \
 	"min-workers = 4\nsteps-per-round = 1\nrounds = 100000\nsnapshot-every = 4\n"
@@ -39,8 +40,8 @@ static void assert_same_chain(struct e2e *e, int a, int b, int64_t round) {
 	e2e_assert_same_chain(e, (const int[]){a, b}, 2, round);
 }
 
-/* Behind a router that nothing is forwarded through, the address that the coordinator hands out leads nowhere. The one
- * that has the state dials the one that needs it. */
+/* Behind a router that nothing is forwarded through, the address that the coordinator hands out
+ * leads nowhere. The one that has the state dials the one that needs it. */
 static void from_a_donor_that_cannot_be_dialed(void **state) {
 	static struct e2e e;
 	*state = &e;
@@ -69,7 +70,8 @@ static void the_same_identity_is_welcome_at_once(void **state) {
 	assert_same_chain(&e, 0, 3, before + 3);
 }
 
-/* Until the coordinator has a report that the member made when some of its snapshot had come: so all keep that snapshot. */
+/* Until the coordinator has a report that the member made when some of its snapshot had come: so
+ * all keep that snapshot. */
 static void wait_until_it_fetches(struct e2e *e, size_t member) {
 	int64_t got = 0;
 	for (int tries = 0; got < 1 << 16 && tries < 10 * E2E_WAIT_S; tries++) {
@@ -80,8 +82,8 @@ static void wait_until_it_fetches(struct e2e *e, size_t member) {
 	assert_in_range(got, 1 << 16, INT64_MAX);
 }
 
-/* A snapshot takes some seconds on the joiner's line, and before it has come there are newer ones: it is frozen
- * meanwhile. */
+/* A snapshot takes some seconds on the joiner's line, and before it has come there are newer ones:
+ * it is frozen meanwhile. */
 static void check_long_snapshot(void **state, const char *run) {
 	static struct e2e e;
 	*state = &e;
@@ -114,8 +116,8 @@ static void check_long_snapshot(void **state, const char *run) {
 	assert_null(e2e_find_event(e.workers[2].log, "starving", NULL, 0, NULL));
 }
 
-/* The state and all entries that this run ever makes are 2.6 MB; 1.1 GB left one donor in 8 s before there were budgets.
- * Whoever joins honestly is not held up. */
+/* The state and all entries that this run ever makes are 2.6 MB; 1.1 GB left one donor in 8 s
+ * before there were budgets. Whoever joins honestly is not held up. */
 static void who_fetches_for_ever_is_given_two_states(void **state) {
 	enum { PARAMETERS = 430000, STATE_BYTES = (8 + 4) * PARAMETERS, ROUNDS = 12 };
 	static struct e2e e;
@@ -140,7 +142,8 @@ static void a_snapshot_takes_longer_than_the_next_one(void **state) {
 	check_long_snapshot(state, snapshots_all_the_time);
 }
 
-/* With fragments log entries are so small that they are tried first; but the first ones nobody keeps. */
+/* With fragments log entries are so small that they are tried first; but the first ones nobody
+ * keeps. */
 static void a_snapshot_takes_longer_than_the_next_one_and_no_log_leads_to_it(void **state) {
 	check_long_snapshot(state, snapshots_and_fragments);
 }

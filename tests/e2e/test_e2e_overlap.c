@@ -1,6 +1,6 @@
-/* test_e2e_overlap.c: real workers that train ahead while a round is averaged: the bits of the lab, also when one of
- * them is killed at every delicate moment of it and comes back; and it says how much of the exchange training went on
- * in. */
+/* test_e2e_overlap.c: real workers that train ahead while a round is averaged: the bits of the lab,
+ * also when one of them is killed at every delicate moment of it and comes back; and it says how
+ * much of the exchange training went on in. */
 #include "ends.h"
 #include "interruptions.h"
 
@@ -15,7 +15,8 @@ enum { WORKERS = 2 };
 #define RUN                                                                                                            \
 	"n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 2\nmin-workers = 2\n"                \
 	"steps-per-round = 5\nsnapshot-every = 3\n" E2E_PATIENT
-/* Each round a third of the vector, of which a worker keeps half: what is in theta_local matters for long. */
+/* Each round a third of the vector, of which a worker keeps half: what is in theta_local matters
+ * for long. */
 #define STREAMING "fragments = 3\nmix = 0.5\n"
 
 static void check_a_run(void **state, const char *config) {

@@ -1,5 +1,5 @@
-/* test_e2e_reach.c: where members are. The pages that everybody may read do not tell it; who cannot be reached is told,
- * with what helps. */
+/* test_e2e_reach.c: where members are. The pages that everybody may read do not tell it; who cannot
+ * be reached is told, with what helps. */
 #include "rounds.h"
 
 #include <ctype.h>
@@ -20,7 +20,7 @@ static const char run_of_three[] = "n-layer = 1\nn-head = 2\nn-embd = 32\ncontex
 								   "min-workers = 2\nsteps-per-round = 2\nrounds = 100000\nsnapshot-every = 4\n"
 								   "grace-ms = 2000\nsilence-ms = 1000\n";
 
-/* ---- pages ---------------------------------------------------------------------------------------------------------- */
+/* ---- pages ---- */
 
 struct page {
 	char text[PAGE_BYTES];
@@ -54,7 +54,7 @@ static void get(const struct e2e *e, const char *path, struct page *p) {
 	curl_easy_cleanup(c);
 }
 
-/* ---- what they must not hold ---------------------------------------------------------------------------------------- */
+/* ---- what they must not hold ---- */
 
 static bool is_word(int c) {
 	return isalnum(c) || c == '_' || c == '.';
@@ -173,7 +173,7 @@ static void public_pages_do_not_tell_where_members_are(void **state) {
 	json_decref(status);
 }
 
-/* ---- who cannot be reached ------------------------------------------------------------------------------------------ */
+/* ---- who cannot be reached ---- */
 
 static bool says_apart(struct e2e *e, int i, int64_t other) {
 	bool found = false;

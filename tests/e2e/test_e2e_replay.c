@@ -1,4 +1,5 @@
-/* A real run with deaths, a restart and a late worker, done again in one process from its traces: the same bits. */
+/* A real run with deaths, a restart and a late worker, done again in one process from its traces:
+ * the same bits. */
 #include "ends.h"
 #include "rounds.h"
 
@@ -45,8 +46,8 @@ static void kill_worker(struct e2e *e, int worker) {
 	e2e_assert_exit(&e->workers[worker], 128 + SIGKILL);
 }
 
-/* One is killed and comes back, with its files or without the shared state; one comes when rounds have passed. All are
- * in before the run goes on to its end. */
+/* One is killed and comes back, with its files or without the shared state; one comes when rounds
+ * have passed. All are in before the run goes on to its end. */
 static void check_a_run(void **state, const char *run, bool loses_state) {
 	static struct e2e e;
 	char chain[65], full[65];
@@ -80,8 +81,8 @@ static void a_run_with_steps_ahead(void **state) {
 	check_a_run(state, overlapped, false);
 }
 
-/* The replica of a snapshot is on its way to a slow disk, and that of the next encoding behind it: the one before both is
- * left. */
+/* The replica of a snapshot is on its way to a slow disk, and that of the next encoding behind it:
+ * the one before both is left. */
 static void two_copies_were_lost(void **state) {
 	static struct e2e e;
 	char chain[65], full[65], dir[E2E_PATH];
@@ -139,7 +140,8 @@ static void fragments_of_late_workers_are_discarded(void **state) {
 	check_a_run(state, discarding, false);
 }
 
-/* Its replica on disk is ahead of what it starts from, and is written anew: it evaluates again all the same. */
+/* Its replica on disk is ahead of what it starts from, and is written anew: it evaluates again all
+ * the same. */
 static void the_first_participant_went_back_and_evaluates(void **state) {
 	static struct e2e e;
 	char chain[65], full[65], dir[E2E_PATH];

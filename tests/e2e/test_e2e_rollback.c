@@ -1,6 +1,6 @@
-/* test_e2e_rollback.c: committed rounds that are on nobody's disk any more: the run says so and holds; the operator
- * takes them back; it goes on and ends in the same bits for all. Also under a coordinator that was restored from an old
- * copy. */
+/* test_e2e_rollback.c: committed rounds that are on nobody's disk any more: the run says so and
+ * holds; the operator takes them back; it goes on and ends in the same bits for all. Also under a
+ * coordinator that was restored from an old copy. */
 #include "ends.h"
 
 #include <dirent.h>
@@ -17,7 +17,8 @@
 
 enum { N = 3, TOKENS_PER_ROUND = 4 * 2 * 32 * N };
 
-/* No snapshot before the end: every round's log is kept, so that a test can choose what a disk proves. */
+/* No snapshot before the end: every round's log is kept, so that a test can choose what a disk
+ * proves. */
 static const char slow_enough[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 3\n"
 								  "min-workers = 3\nsteps-per-round = 4\nrounds = 24\nsnapshot-every = 64\n"
 								  "grace-ms = 60000\nsilence-ms = 3000\n";
@@ -113,7 +114,8 @@ static void a_round_that_is_on_no_disk_any_more(void **state) {
 	e2e_start_coordinator(&e);
 	e2e_start_workers(&e, N);
 	expect_told(&e, "state_lost", "came back without it");
-	/* Worker 1 has log 4, but nothing after it says that round 4 was committed: the document does. */
+	/* Worker 1 has log 4, but nothing after it says that round 4 was committed: the document
+	 * does. */
 	expect_told(&e, "rollback_possible", "--to-round 5");
 	roll_back(&e, "7", false, 1);
 	roll_back(&e, "5", false, 0);
@@ -162,7 +164,8 @@ static void put_in_the_way(const struct e2e *e, int i) {
 	assert_int_equal(fclose(f), 0);
 }
 
-/* The worker ends, and says why; when it starts again it knows nothing of the new term, and does it all again. */
+/* The worker ends, and says why; when it starts again it knows nothing of the new term, and does it
+ * all again. */
 static void expect_to_be_in_the_way(struct e2e *e, int i) {
 	char path[2 * E2E_PATH];
 	path_in_the_way(e, i, path);
@@ -181,7 +184,8 @@ static int64_t coordinators_round(struct e2e *e) {
 	return round;
 }
 
-/* A copy of the coordinator's directory from before is restored under workers that are ahead of it. */
+/* A copy of the coordinator's directory from before is restored under workers that are ahead of
+ * it. */
 static void an_old_copy_is_restored(void **state) {
 	static struct e2e e;
 	char chain[65], full[65], dir[E2E_PATH + 16], file[E2E_PATH + 16];
@@ -283,7 +287,8 @@ static void bring_it_back(struct e2e *e) {
 	}
 }
 
-/* The copy is so old that no disk proves its round: nothing of what was trained since is lost for that. */
+/* The copy is so old that no disk proves its round: nothing of what was trained since is lost for
+ * that. */
 static void no_disk_goes_back_as_far_as_the_copy(void **state) {
 	static struct e2e e;
 	char to_round[24], out[E2E_PATH + 16];
@@ -330,8 +335,8 @@ static void expect_no_replay(struct e2e *e) {
 	assert_non_null(strstr(text, "rolled the run back to round 20"));
 }
 
-/* One that was about to exit when it went on may be gone before it hears of it: then it follows when it is started
- * again. */
+/* One that was about to exit when it went on may be gone before it hears of it: then it follows
+ * when it is started again. */
 static void wait_for_rollback(struct e2e *e, int i) {
 	json_t *found = NULL;
 	for (int tries = 0; !found && tries < 2000; tries++) {
@@ -346,8 +351,8 @@ static void wait_for_rollback(struct e2e *e, int i) {
 	json_decref(found);
 }
 
-/* One is about to write its weights, one has just written them, one has gone: all follow, and nothing of the end that
- * was taken back counts. */
+/* One is about to write its weights, one has just written them, one has gone: all follow, and
+ * nothing of the end that was taken back counts. */
 static void who_has_finished_follows(void **state) {
 	static struct e2e e;
 	char chain[65], full[65];

@@ -1,6 +1,7 @@
-/* test_e2e_rollback_killed.c: the operator takes rounds back, and the coordinator is killed at each step of making that
- * durable: it has happened, or it has not, and is done again. Then the workers are killed at each step of following:
- * they follow when they are started again, and all end in the same bits. */
+/* test_e2e_rollback_killed.c: the operator takes rounds back, and the coordinator is killed at each
+ * step of making that durable: it has happened, or it has not, and is done again. Then the workers
+ * are killed at each step of following: they follow when they are started again, and all end in the
+ * same bits. */
 #include "ends.h"
 #include "rounds.h"
 
@@ -61,7 +62,8 @@ static bool has_begun(const struct e2e *e, int64_t term) {
 	return told != NULL;
 }
 
-/* The first round that worker 0 has entered since line *from of its log; the run goes on for some more, and waits. */
+/* The first round that worker 0 has entered since line *from of its log; the run goes on for some
+ * more, and waits. */
 static int64_t next_round(struct e2e *e, long *from) {
 	e2e_gate_at(e, e2e_latest_round(e, 0) + AHEAD);
 	json_t *j = e2e_wait_event(&e->workers[0], "round", NULL, 0, from);

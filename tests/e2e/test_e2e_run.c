@@ -1,4 +1,5 @@
-/* test_e2e_run.c: whole runs without faults: the same bits as in one process, and the bytes on the wire. */
+/* test_e2e_run.c: whole runs without faults: the same bits as in one process, and the bytes on the
+ * wire. */
 #include "ends.h"
 
 #include <setjmp.h>
@@ -42,8 +43,8 @@ static void with_another_inner_optimizer_too(void **state) {
 	ends_as_in_one_process(state, other_inner_run);
 }
 
-/* One of them may send little, less than the others do on the busiest machine: it owns less of the vector, and the
- * result is the lab's all the same. */
+/* One of them may send little, less than the others do on the busiest machine: it owns less of the
+ * vector, and the result is the lab's all the same. */
 static void ownership_by_bandwidth_end_in_the_same_bits(void **state) {
 	static struct e2e e;
 	*state = &e;

@@ -1,5 +1,6 @@
-/* test_e2e_settings.c: a volunteer's story: what is said once holds after Ctrl-C and the restart that the program itself
- * proposes; what goes wrong costs no place; the last words of a run that is done say so. */
+/* test_e2e_settings.c: a volunteer's story: what is said once holds after Ctrl-C and the restart
+ * that the program itself proposes; what goes wrong costs no place; the last words of a run that is
+ * done say so. */
 #include "e2e.h"
 
 #include <setjmp.h>
@@ -135,7 +136,8 @@ static json_t *last_event(const struct e2e_process *p) {
 	return j;
 }
 
-/* Whoever ends first: the last words are about the run, not about a peer or a coordinator that has gone. */
+/* Whoever ends first: the last words are about the run, not about a peer or a coordinator that has
+ * gone. */
 static void the_last_words_are_about_the_run(void **state) {
 	static struct e2e e;
 	*state = &e;

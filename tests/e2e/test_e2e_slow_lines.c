@@ -1,7 +1,6 @@
-/* test_e2e_slow_lines.c: real workers behind lines of 10 and of 1 Mbit/s, with the timeouts that a run has by default,
- * in rounds that last longer than any of them: all rounds are committed, over everybody, and nobody is put away for
- * being slow.
- */
+/* test_e2e_slow_lines.c: real workers behind lines of 10 and of 1 Mbit/s, with the timeouts that a
+ * run has by default, in rounds that last longer than any of them: all rounds are committed, over
+ * everybody, and nobody is put away for being slow. */
 #include "ends.h"
 #include "sites.h"
 

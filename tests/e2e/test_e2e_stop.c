@@ -1,5 +1,5 @@
-/* test_e2e_stop.c: everybody stops and starts again; the coordinator is killed: the run ends in the same bits as one
- * that nothing happened to, and no process is left. */
+/* test_e2e_stop.c: everybody stops and starts again; the coordinator is killed: the run ends in the
+ * same bits as one that nothing happened to, and no process is left. */
 #include "ends.h"
 
 #include <setjmp.h>
@@ -99,7 +99,8 @@ static long file_bytes(const char *path) {
 	return (long)st.st_size;
 }
 
-/* Killed between the weights and the last line of its metrics: the next start writes that line, and only one. */
+/* Killed between the weights and the last line of its metrics: the next start writes that line, and
+ * only one. */
 static void the_end_is_written_once_whenever_it_was_killed(void **state) {
 	static struct e2e e;
 	char chain[65], full[65], dir[E2E_PATH], metrics[E2E_PATH + 32];

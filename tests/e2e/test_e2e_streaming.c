@@ -1,5 +1,6 @@
-/* test_e2e_streaming.c: rounds that exchange fragments in turn (Streaming DiLoCo), among real processes: the same bits
- * as in one, straight through or stopped in between; and the bytes of a fragment only. */
+/* test_e2e_streaming.c: rounds that exchange fragments in turn (Streaming DiLoCo), among real
+ * processes: the same bits as in one, straight through or stopped in between; and the bytes of a
+ * fragment only. */
 #include "ends.h"
 
 #include <setjmp.h>
@@ -67,7 +68,8 @@ static void trimmed_means_end_as_in_the_lab(void **state) {
 	the_same_bits(state, 2, "0", "merge = trimmed_mean\ntrim-share = 0.34\nweight-by-tokens = yes\ncodec = int16\n");
 }
 
-/* theta_local is not theta where a round begins: what a stopped worker takes up again is its own. */
+/* theta_local is not theta where a round begins: what a stopped worker takes up again is its
+ * own. */
 static void stopped_and_started_again_is_straight_through(void **state) {
 	static struct e2e e;
 	*state = &e;

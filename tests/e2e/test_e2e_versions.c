@@ -1,5 +1,5 @@
-/* test_e2e_versions.c: programs of this release and of a later one (versions 1 and 2 of the control plane) in one run,
- * in both directions: it ends in the same bits for all. */
+/* test_e2e_versions.c: programs of this release and of a later one (versions 1 and 2 of the control
+ * plane) in one run, in both directions: it ends in the same bits for all. */
 #include "ends.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
-/* test_e2e_volunteer.c: what a person does with a worker, right or wrong: a text that is not there, Ctrl-C at any time,
- * twice, before the join; and what the worker says. */
+/* test_e2e_volunteer.c: what a person does with a worker, right or wrong: a text that is not there,
+ * Ctrl-C at any time, twice, before the join; and what the worker says. */
 #include "e2e.h"
 
 #include <netinet/in.h>

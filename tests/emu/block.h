@@ -1,7 +1,8 @@
 // block.h: a block of CUDA threads: where each is, barriers, and what a warp does together.
 //
-// Stricter than the hardware where a strict kernel loses nothing: a block is a number of whole warps; every thread of
-// the block reaches every barrier, at the same place in the source; every lane of a warp takes part in every shuffle.
+// Stricter than the hardware where a strict kernel loses nothing: a block is a number of whole
+// warps; every thread of the block reaches every barrier, at the same place in the source; every
+// lane of a warp takes part in every shuffle.
 #ifndef RV_TESTS_EMU_BLOCK_H
 #define RV_TESTS_EMU_BLOCK_H
 
@@ -39,7 +40,8 @@ struct shared_region {
 	char *begin, *end;
 };
 
-// A copy of 16 bytes into shared memory that cp.async has started and no wait has completed; from NULL: zeroes.
+// A copy of 16 bytes into shared memory that cp.async has started and no wait has completed; from
+// NULL: zeroes.
 struct async_copy {
 	shared_region region;
 	char *to;

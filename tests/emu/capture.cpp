@@ -1,4 +1,5 @@
-// capture.cpp: captures of streams and the graphs they become, and what CUDA forbids while a stream captures.
+// capture.cpp: captures of streams and the graphs they become, and what CUDA forbids while a stream
+// captures.
 #include "tests/emu/host.h"
 
 #include <cstdio>

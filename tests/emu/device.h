@@ -1,5 +1,6 @@
-// device.h: the language of a .cu file, for g++: qualifiers, thread indices, vectors, barriers, shuffles, bf16, maths.
-// Only what kernels/cuda/ uses. Every barrier and shuffle knows the source line it is called from.
+// device.h: the language of a .cu file, for g++: qualifiers, thread indices, vectors, barriers,
+// shuffles, bf16, maths. Only what kernels/cuda/ uses. Every barrier and shuffle knows the source
+// line it is called from.
 #ifndef RV_TESTS_EMU_DEVICE_H
 #define RV_TESTS_EMU_DEVICE_H
 

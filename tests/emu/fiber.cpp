@@ -49,7 +49,8 @@ static void *take_stack() {
 }
 
 #ifdef __x86_64__
-// Saves what a call must keep on the current stack, its pointer in *save, and takes the other stack up the same way.
+// Saves what a call must keep on the current stack, its pointer in *save, and takes the other stack
+// up the same way.
 extern "C" void emu_switch(void **save, void *to);
 asm(R"(
 	.text
@@ -76,8 +77,8 @@ emu_switch:
 
 enum { SAVED_REGISTERS = 6 };
 
-// A stack as emu_switch leaves one: zeroes for the registers, then `start` as the address to return to, above which the
-// stack is aligned as after a call.
+// A stack as emu_switch leaves one: zeroes for the registers, then `start` as the address to return
+// to, above which the stack is aligned as after a call.
 static void *new_context(void *stack, void (*start)()) {
 	void **top = reinterpret_cast<void **>(static_cast<char *>(stack) + stack_bytes);
 	*--top = nullptr;

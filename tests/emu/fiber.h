@@ -1,5 +1,5 @@
-// fiber.h: stackful coroutines, resumed by one scheduler and yielding to it. Stacks are kept for the next fiber, end in
-// a page that faults, and AddressSanitizer is told of every switch.
+// fiber.h: stackful coroutines, resumed by one scheduler and yielding to it. Stacks are kept for
+// the next fiber, end in a page that faults, and AddressSanitizer is told of every switch.
 #ifndef RV_TESTS_EMU_FIBER_H
 #define RV_TESTS_EMU_FIBER_H
 
@@ -14,8 +14,8 @@ struct fiber {
 	void *asan_stack = nullptr; // AddressSanitizer's copy of its frames
 };
 
-// Starts `f`, or goes on where it yielded; returns when it yields or ends. A fiber runs `entry`, which ends with
-// fiber_exit().
+// Starts `f`, or goes on where it yielded; returns when it yields or ends. A fiber runs `entry`,
+// which ends with fiber_exit().
 void fiber_resume(fiber *f, void (*entry)());
 // To be called inside the fiber that runs now.
 void fiber_yield();

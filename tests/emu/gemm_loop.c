@@ -1,5 +1,5 @@
-/* gemm_loop.c: the matrix product of kernels/cuda/gemm.h as loops, in place of cuBLASLt. Enqueued like a kernel, so
- * that lazy streams see it. TEST ONLY. */
+/* gemm_loop.c: the matrix product of kernels/cuda/gemm.h as loops, in place of cuBLASLt. Enqueued
+ * like a kernel, so that lazy streams see it. TEST ONLY. */
 #include "kernels/cuda/gemm.h"
 
 #include "tests/emu/runtime.h"

@@ -1,4 +1,5 @@
-// host.h: what the files of the emulator's host side share: the device's memory, its streams, and what captures forbid.
+// host.h: what the files of the emulator's host side share: the device's memory, its streams, and
+// what captures forbid.
 #ifndef RV_TESTS_EMU_HOST_H
 #define RV_TESTS_EMU_HOST_H
 
@@ -61,21 +62,23 @@ emu_stream *stream_of(cudaStream_t s);
 void run_until(emu_stream *s, uint64_t count);
 void run_all(emu_stream *s);
 void run_everything();
-// Runs `w` in the order of the stream, or keeps it where the stream captures. Returns what CUDA would.
+// Runs `w` in the order of the stream, or keeps it where the stream captures. Returns what CUDA
+// would.
 cudaError_t enqueue(cudaStream_t stream, work w);
 
 // capture.cpp
 // Spoils the stream's capture if it has one. Returns whether it had.
 bool spoils(emu_stream *s);
-// What calls that no capture sees do to captures, as CUDA documents for cudaThreadExchangeStreamCaptureMode: an error,
-// and captures that are spoilt, or success. A relaxed capture of this thread permits them; none of ours has a reason
-// to, so they end the process. `call` names it.
+// What calls that no capture sees do to captures, as CUDA documents for
+// cudaThreadExchangeStreamCaptureMode: an error, and captures that are spoilt, or success. A
+// relaxed capture of this thread permits them; none of ours has a reason to, so they end the
+// process. `call` names it.
 cudaError_t unsafe_in_capture(const char *call);
 // Synchronizing or querying something that a stream's capture is a part of.
 cudaError_t forbidden_in_capture();
 
-// refusals.cpp
-// The error that `call` returns instead of doing anything: of a broken device, or one that a test asked for.
+// refusals.cpp The error that `call` returns instead of doing anything: of a broken device, or one
+// that a test asked for.
 cudaError_t refused(emu_call call);
 // The error of every call on a device that is broken.
 cudaError_t broken();

@@ -8,7 +8,8 @@
 
 namespace emu {
 
-// `body` is what one thread of the grid runs. Returns what cudaGetLastError would behind the launch.
+// `body` is what one thread of the grid runs. Returns what cudaGetLastError would behind the
+// launch.
 cudaError_t launch(const char *kernel, dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
 				   std::function<void()> body);
 

@@ -1,4 +1,5 @@
-/* no_vendor.c: vendor.h in the emulator, which has none of NVIDIA's libraries: they would need a device. */
+/* no_vendor.c: vendor.h in the emulator, which has none of NVIDIA's libraries: they would need a
+ * device. */
 #include "kernels/cuda/vendor/vendor.h"
 
 static const char none[] = "the emulator has no libraries of NVIDIA";

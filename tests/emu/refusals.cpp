@@ -1,4 +1,5 @@
-// refusals.cpp: calls of the runtime that fail because a test says so (emu_refuse), and devices that break (emu_break).
+// refusals.cpp: calls of the runtime that fail because a test says so (emu_refuse), and devices
+// that break (emu_break).
 #include "tests/emu/host.h"
 
 namespace {

@@ -1,29 +1,35 @@
-/* runtime.h: the part of the CUDA runtime API that kernels/cuda/ uses, as the emulator has it. TEST ONLY.
+/* runtime.h: the part of the CUDA runtime API that kernels/cuda/ uses, as the emulator has it. TEST
+ * ONLY.
  *
- * The emulator runs the .cu files that ship, compiled as C++, on the CPU: one OS thread, the threads of a block as
- * fibers (emu/block.h), one block after the other. What it is for: running every kernel in CI without a GPU, in orders
- * of threads and streams that a GPU might choose, under AddressSanitizer, and with every access to shared memory
- * checked (emu/shared.h). What it cannot show: speed, and races between blocks through global memory.
+ * The emulator runs the .cu files that ship, compiled as C++, on the CPU: one OS thread, the
+ * threads of a block as fibers (emu/block.h), one block after the other. What it is for: running
+ * every kernel in CI without a GPU, in orders of threads and streams that a GPU might choose, under
+ * AddressSanitizer, and with every access to shared memory checked (emu/shared.h). What it cannot
+ * show: speed, and races between blocks through global memory.
  *
- * Streams      EAGER: work runs when it is enqueued. LAZY: work runs only when something waits for it (a synchronize,
- *              or an event that another stream waits for), so that a wait that was forgotten shows as stale data.
- *              Copies from and to host memory are as late as all else: as for pinned memory, the host must wait.
- * Graphs       a stream that captures keeps what it is given instead of running it; a graph runs it again, with the
- *              arguments (pointers, not what they point to) of the capture. Cross-stream captures are not emulated.
- * Captures     follow CUDA's programming guide (CUDA graphs, stream capture) and cudaThreadExchangeStreamCaptureMode. Waiting for
- *              or querying the stream or the device, an event, or a second capture returns an error and spoils the
- *              capture; what is enqueued later is refused. Allocating, freeing, registering memory, and waiting for or
- *              querying anything else is an error under a Global capture, or a ThreadLocal one of the calling thread.
- *              A Relaxed capture of the calling thread permits it; but a graph does not repeat it: the emulator
- *              reports a fault.
- * Time         a clock of the device, which cudaEventElapsedTime reads: a launch takes 1 us, all else what emu_spend
- *              says.
- * Failures     emu_refuse makes a call fail; emu_break makes the device return one error for ever, as a device does
- *              behind a kernel that accessed memory out of bounds.
+ * Streams      EAGER: work runs when it is enqueued. LAZY: work runs only when something waits for
+ *              it (a synchronize, or an event that another stream waits for), so that a wait that
+ *              was forgotten shows as stale data. Copies from and to host memory are as late as all
+ *              else: as for pinned memory, the host must wait.
+ * Graphs       a stream that captures keeps what it is given instead of running it; a graph runs
+ *              it again, with the arguments (pointers, not what they point to) of the capture.
+ *              Cross-stream captures are not emulated.
+ * Captures     follow CUDA's programming guide (CUDA graphs, stream capture) and
+ *              cudaThreadExchangeStreamCaptureMode. Waiting for or querying the stream or the
+ *              device, an event, or a second capture returns an error and spoils the capture; what
+ *              is enqueued later is refused. Allocating, freeing, registering memory, and waiting
+ *              for or querying anything else is an error under a Global capture, or a ThreadLocal
+ *              one of the calling thread. A Relaxed capture of the calling thread permits it; but a
+ *              graph does not repeat it: the emulator reports a fault.
+ * Time         a clock of the device, which cudaEventElapsedTime reads: a launch takes 1 us, all
+ *              else what emu_spend says.
+ * Failures     emu_refuse makes a call fail; emu_break makes the device return one error for ever,
+ *              as a device does behind a kernel that accessed memory out of bounds.
  * Memory       device memory is host memory, filled with NaN bytes when allocated.
- * Faults       print one line - kernel, block, thread, source line, and what is wrong - and end the process with
- *              status EMU_FAULT_STATUS.
+ * Faults       print one line - kernel, block, thread, source line, and what is wrong - and end
+ *              the process with status EMU_FAULT_STATUS.
  * Threads      one OS thread at a time; calls from several take turns (one lock around every call).
+ *
  *
  * C and C++. */
 #ifndef RV_TESTS_EMU_RUNTIME_H
@@ -62,8 +68,8 @@ enum emu_call { EMU_MALLOC, EMU_BEGIN_CAPTURE, EMU_END_CAPTURE, EMU_INSTANTIATE,
 /* Applies to what is launched from now on. */
 void emu_configure(const struct emu_options *options);
 struct emu_counters emu_count(void);
-/* Makes the device's memory so large from now on: EMU_MEMORY_BYTES at the start, or what the environment variable
- * RIVULET_EMU_MEMORY_BYTES says. What is allocated stays. */
+/* Makes the device's memory so large from now on: EMU_MEMORY_BYTES at the start, or what the
+ * environment variable RIVULET_EMU_MEMORY_BYTES says. What is allocated stays. */
 #define EMU_MEMORY_BYTES ((size_t)4 << 30)
 void emu_limit_memory(size_t bytes);
 
@@ -114,8 +120,8 @@ cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device);
 cudaError_t cudaMemGetInfo(size_t *available, size_t *total);
 
-/* 256-byte aligned; limited in all (emu_limit_memory), so that running out can be tested. Pinned memory is the host's:
- * it does not count. */
+/* 256-byte aligned; limited in all (emu_limit_memory), so that running out can be tested. Pinned
+ * memory is the host's: it does not count. */
 cudaError_t cudaMalloc(void **out, size_t bytes);
 cudaError_t cudaFree(void *p); /* waits for all streams first */
 cudaError_t cudaMallocHost(void **out, size_t bytes);
@@ -148,17 +154,19 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t s);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph);
 
-/* What a library would do on the device: work(arg), in the order of the stream, arg being a copy of the bytes given:
- * once for each launch when it was captured. */
+/* What a library would do on the device: work(arg), in the order of the stream, arg being a copy of
+ * the bytes given: once for each launch when it was captured. */
 cudaError_t emu_enqueue(cudaStream_t s, void (*work)(const void *arg), const void *arg, size_t bytes);
 /* Lets the device's clock advance when the stream comes there. */
 cudaError_t emu_spend(cudaStream_t s, float ms);
-/* Returns whether the calling thread captures: for stand-ins of libraries, which must not query a device then. */
+/* Returns whether the calling thread captures: for stand-ins of libraries, which must not query a
+ * device then. */
 bool emu_thread_captures(void);
-/* The next `times` calls of `call` return `error` and do nothing; a capture ends all the same. cudaErrorIllegalAddress
- * breaks the device, as its cause would. */
+/* The next `times` calls of `call` return `error` and do nothing; a capture ends all the same.
+ * cudaErrorIllegalAddress breaks the device, as its cause would. */
 void emu_refuse(enum emu_call call, cudaError_t error, int times);
-/* Makes all that enqueues, waits, allocates or asks for the last error return `error`; cudaSuccess mends the device. */
+/* Makes all that enqueues, waits, allocates or asks for the last error return `error`; cudaSuccess
+ * mends the device. */
 void emu_break(cudaError_t error);
 
 cudaError_t cudaGetLastError(void);

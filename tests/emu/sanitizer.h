@@ -1,4 +1,5 @@
-// sanitizer.h: EMU_ASAN where AddressSanitizer is compiled in, by gcc's or clang's way of saying so.
+// sanitizer.h: EMU_ASAN where AddressSanitizer is compiled in, by gcc's or clang's way of saying
+// so.
 #ifndef RV_TESTS_EMU_SANITIZER_H
 #define RV_TESTS_EMU_SANITIZER_H
 

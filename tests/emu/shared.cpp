@@ -1,5 +1,5 @@
-// shared.cpp: see shared.h. Every two bytes of shared memory (the smallest element that kernels keep there is a bf16)
-// have a cell that says who touched them last.
+// shared.cpp: see shared.h. Every two bytes of shared memory (the smallest element that kernels
+// keep there is a bf16) have a cell that says who touched them last.
 #include "tests/emu/shared.h"
 
 #include <vector>
@@ -41,7 +41,8 @@ touch touch_now() {
 	return {self->linear, block_epoch(), warp_epoch(self->warp)};
 }
 
-// Does a barrier lie between `t` and what the running thread does now? (`several`: t stands for lanes of its warp.)
+// Does a barrier lie between `t` and what the running thread does now? (`several`: t stands for
+// lanes of its warp.)
 bool ordered(const touch &t, bool several) {
 	if (t.thread == nobody || t.block_epoch != block_epoch())
 		return true;

@@ -1,9 +1,10 @@
 // shared.h: the shared memory of a block, every access checked.
 //
-// A kernel sees it through emu::shared<T>, which stands where device code has T *. Found, with kernel, block, thread
-// and line: access out of the array's bounds; reading what nobody wrote; misaligned vectors; and races: two threads
-// touch the same element, at least one writes, and no barrier (of the block, or of the warp that both are in) lies
-// between. Races are found in any order of threads, because what is checked is the barrier, not the value.
+// A kernel sees it through emu::shared<T>, which stands where device code has T *. Found, with
+// kernel, block, thread and line: access out of the array's bounds; reading what nobody wrote;
+// misaligned vectors; and races: two threads touch the same element, at least one writes, and no
+// barrier (of the block, or of the warp that both are in) lies between. Races are found in any
+// order of threads, because what is checked is the barrier, not the value.
 #ifndef RV_TESTS_EMU_SHARED_H
 #define RV_TESTS_EMU_SHARED_H
 

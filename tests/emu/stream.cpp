@@ -1,4 +1,5 @@
-// stream.cpp: the emulator's device and its streams: what is enqueued, when it runs, and events (emu/runtime.h).
+// stream.cpp: the emulator's device and its streams: what is enqueued, when it runs, and events
+// (emu/runtime.h).
 #include "tests/emu/block.h"
 #include "tests/emu/host.h"
 #include "tests/emu/launch.h"
@@ -6,8 +7,8 @@
 #include <cstddef>
 #include <cstring>
 
-// The point of a stream that it was last recorded at, and the clock when the stream came there. Shared with the waits
-// for it: an event may be destroyed, or recorded anew, before they run.
+// The point of a stream that it was last recorded at, and the clock when the stream came there.
+// Shared with the waits for it: an event may be destroyed, or recorded anew, before they run.
 struct emu_event {
 	emu_stream *stream = nullptr;
 	uint64_t at = 0;
@@ -25,7 +26,8 @@ emu_stream *stream_of(cudaStream_t s) {
 	return s ? s : &device.default_stream;
 }
 
-// A stream that waits for itself, through others, would be a loop of waits; CUDA's order of enqueueing allows none.
+// A stream that waits for itself, through others, would be a loop of waits; CUDA's order of
+// enqueueing allows none.
 void run_until(emu_stream *s, uint64_t count) {
 	while (s->done < count) {
 		work next = std::move(s->queue.front());
@@ -125,7 +127,8 @@ cudaError_t cudaStreamDestroy(cudaStream_t s) {
 	return cudaStreamSynchronize(s);
 }
 
-// Waiting for a stream, or asking how far it is: neither for one that captures, nor while this thread captures another.
+// Waiting for a stream, or asking how far it is: neither for one that captures, nor while this
+// thread captures another.
 static cudaError_t may_wait(const char *call, emu_stream *s) {
 	if (spoils(s))
 		return cudaErrorStreamCaptureUnsupported;

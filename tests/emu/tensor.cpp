@@ -11,7 +11,8 @@ static float high(uint32_t pair) {
 	return __uint_as_float(pair & 0xffff0000u);
 }
 
-// Lane 4 g + q holds columns 2 q and 2 q + 1 (and 8 more) of rows g and g + 8 of a; of column g of b the same of rows.
+// Lane 4 g + q holds columns 2 q and 2 q + 1 (and 8 more) of rows g and g + 8 of a; of column g of
+// b the same of rows.
 void mma_warp(void **args) {
 	float a[16][16], b[16][8];
 	for (unsigned lane = 0; lane < warp_size; lane++) {

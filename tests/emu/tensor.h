@@ -1,5 +1,6 @@
-// tensor.h: the emulated twins of kernels/cuda/ptx.cuh: tensor-core products and asynchronous copies, with fragments
-// laid out among the lanes as the PTX ISA says (sections mma.m16n8k16, ldmatrix, cp.async).
+// tensor.h: the emulated twins of kernels/cuda/ptx.cuh: tensor-core products and asynchronous
+// copies, with fragments laid out among the lanes as the PTX ISA says (sections mma.m16n8k16,
+// ldmatrix, cp.async).
 #ifndef RV_TESTS_EMU_TENSOR_H
 #define RV_TESTS_EMU_TENSOR_H
 
@@ -20,8 +21,8 @@ struct ldmatrix_arg {
 	uint32_t *out;
 };
 
-// Four 8 x 8 matrices: lanes 8 i .. 8 i + 7 point at the rows of matrix i; each lane gets two neighbouring elements of
-// a row (`transposed`: of a column) of each.
+// Four 8 x 8 matrices: lanes 8 i .. 8 i + 7 point at the rows of matrix i; each lane gets two
+// neighbouring elements of a row (`transposed`: of a column) of each.
 void ldmatrix_warp(void **args);
 void ldmatrix_transposed_warp(void **args);
 

@@ -1,13 +1,12 @@
-/* export_model.c: writes a small model of random weights in every form that Rivulet exports, with the logits that our
- * own forward pass gives for what was written and read back: export_model DIR KEY=VALUE... (options of a run). Readers
- * that know only the published layouts (check_export.py) compare. A `vocab` above 256 gets a tokenizer of TRAINED
- * tokens, trained on the spot.
+/* export_model.c: writes a small model of random weights in every form that Rivulet exports, with
+ * the logits that our own forward pass gives for what was written and read back: export_model DIR
+ * KEY=VALUE... (options of a run). Readers that know only the published layouts (check_export.py)
+ * compare. A `vocab` above 256 gets a tokenizer of TRAINED tokens, trained on the spot.
  *
  *   DIR/hf, DIR/hf-bf16        Hugging Face directories, the second in several files
  *   DIR/{fp32,bf16,fp16}.gguf  for llama.cpp
  *   DIR/tokenizer.json         when there is one
- *   DIR/tokens.i32, DIR/{hf,hf-bf16}.logits   (context), (context, vocab)
- */
+ *   DIR/tokens.i32, DIR/{hf,hf-bf16}.logits   (context), (context, vocab) */
 #include "base/assert.h"
 #include "base/file.h"
 #include "base/rng.h"

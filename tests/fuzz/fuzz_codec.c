@@ -1,5 +1,5 @@
-/* fuzz_codec.c: an encoded chunk from a peer: codec, element count, bytes. What is accepted is finite, and
- * is the one encoding of what it decodes to. */
+/* fuzz_codec.c: an encoded chunk from a peer: codec, element count, bytes. What is accepted is
+ * finite, and is the one encoding of what it decodes to. */
 #include "outer/codec.h"
 
 #include "tests/fuzz/fuzz.h"

@@ -1,5 +1,5 @@
-/* fuzz_control.c: joins, reports, notices and documents. The first byte chooses the message. Encodings are canonical: what is
- * accepted encodes back to the same bytes. */
+/* fuzz_control.c: joins, reports, notices and documents. The first byte chooses the message.
+ * Encodings are canonical: what is accepted encodes back to the same bytes. */
 #include "net/control/control.h"
 
 #include "tests/fuzz/fuzz.h"

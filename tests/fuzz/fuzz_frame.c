@@ -1,5 +1,6 @@
-/* fuzz_frame.c: a peer's byte stream: headers, then bodies by type. The header's check is made right before it is
- * judged, since no search finds a BLAKE2b value; the header as it came is judged too. */
+/* fuzz_frame.c: a peer's byte stream: headers, then bodies by type. The header's check is made
+ * right before it is judged, since no search finds a BLAKE2b value; the header as it came is judged
+ * too. */
 #include "net/mesh/frame.h"
 
 #include "base/bytes.h"

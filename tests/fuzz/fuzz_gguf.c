@@ -1,5 +1,5 @@
-/* fuzz_gguf.c: the header of a GGUF file from anywhere, as `rivulet inspect` reads it. What is accepted can be shown.
- */
+/* fuzz_gguf.c: the header of a GGUF file from anywhere, as `rivulet inspect` reads it. What is
+ * accepted can be shown. */
 #include "lab/inspect/inspect.h"
 
 #include "tests/fuzz/fuzz.h"

@@ -1,5 +1,5 @@
-/* fuzz_hf_config.c: a config.json from anywhere. What is accepted is a configuration within its bounds; written,
- * read and written again it is the same. */
+/* fuzz_hf_config.c: a config.json from anywhere. What is accepted is a configuration within its
+ * bounds; written, read and written again it is the same. */
 #include "train/files/hf_config.h"
 #include "train/model/model.h"
 

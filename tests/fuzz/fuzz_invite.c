@@ -1,5 +1,5 @@
-/* fuzz_invite.c: invite links and addresses, as people paste them. What is accepted formats to a text that parses back
- * to the same. */
+/* fuzz_invite.c: invite links and addresses, as people paste them. What is accepted formats to a
+ * text that parses back to the same. */
 #include "net/invite.h"
 
 #include "net/control/fields.h"

@@ -1,6 +1,7 @@
-/* fuzz_lab_checkpoint.c: the checkpoint of a lab run. The first byte of the input says what the rest is: a whole file,
- * or what is laid over a part of a valid one, whose hashes are then made right, since no search finds a BLAKE2b value.
- * What is accepted saves again as the same bytes; what is refused says why. */
+/* fuzz_lab_checkpoint.c: the checkpoint of a lab run. The first byte of the input says what the
+ * rest is: a whole file, or what is laid over a part of a valid one, whose hashes are then made
+ * right, since no search finds a BLAKE2b value. What is accepted saves again as the same bytes;
+ * what is refused says why. */
 #include "lab/methods/methods.h"
 #include "lab/run/checkpoint_header.h"
 
@@ -67,8 +68,8 @@ static void check_load(struct lab_run *r, const uint8_t *bytes, size_t n) {
 	free(again);
 }
 
-/* A run and its checkpoint: made once, for the input is a file, not a run. A load that is accepted sets all that a save
- * writes, so no execution sees what an earlier one has loaded. */
+/* A run and its checkpoint: made once, for the input is a file, not a run. A load that is accepted
+ * sets all that a save writes, so no execution sees what an earlier one has loaded. */
 struct subject {
 	struct lab_run *run;
 	size_t n, replica_bytes;

@@ -1,4 +1,5 @@
-/* fuzz_options.c: config text. What is accepted prints as canonical text that parses back to the same struct. */
+/* fuzz_options.c: config text. What is accepted prints as canonical text that parses back to the
+ * same struct. */
 #include "base/options.h"
 
 #include "tests/base/demo_options.h"

@@ -1,5 +1,5 @@
-/* fuzz_record.c: a coordinator's stored records, one after the other, each with a 16-bit length, replayed into a core.
- * A damaged store is refused with a text; it never brings the core down. */
+/* fuzz_record.c: a coordinator's stored records, one after the other, each with a 16-bit length,
+ * replayed into a core. A damaged store is refused with a text; it never brings the core down. */
 #include "coordinator/store/record.h"
 
 #include "tests/fuzz/fuzz.h"

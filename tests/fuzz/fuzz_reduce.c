@@ -1,6 +1,6 @@
-/* fuzz_reduce.c: the all-reduce core among hostile participants: any message, in any order, links that come and go,
- * time that jumps. The core asserts its own invariants; here: what it sends has the right size, and what it accepted as
- * done is whole. */
+/* fuzz_reduce.c: the all-reduce core among hostile participants: any message, in any order, links
+ * that come and go, time that jumps. The core asserts its own invariants; here: what it sends has
+ * the right size, and what it accepted as done is whole. */
 #include "net/reduce/reduce.h"
 
 #include "base/bytes.h"

@@ -1,5 +1,6 @@
-/* fuzz_replica_state.c: a replica's own state file. The hash over it is made right before a second try, since no search
- * finds a BLAKE2b value. What is accepted saves as the same bytes; what is refused leaves the replica as it was. */
+/* fuzz_replica_state.c: a replica's own state file. The hash over it is made right before a second
+ * try, since no search finds a BLAKE2b value. What is accepted saves as the same bytes; what is
+ * refused leaves the replica as it was. */
 #include "train/replica.h"
 
 #include "tests/fuzz/fuzz.h"
@@ -37,8 +38,8 @@ static struct replica *make_replica(void) {
 	return r;
 }
 
-/* A replica and its state files: made once, for the input is a file, not a model. Every execution begins and ends with
- * the replica in the state `valid`. */
+/* A replica and its state files: made once, for the input is a file, not a model. Every execution
+ * begins and ends with the replica in the state `valid`. */
 struct subject {
 	struct replica *replica;
 	size_t n;

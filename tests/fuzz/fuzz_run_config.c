@@ -1,5 +1,5 @@
-/* fuzz_run_config.c: a run's configuration, as a coordinator hands it to a worker. What is accepted prints as text that
- * parses back to the same bytes, and no field can make a size overflow. */
+/* fuzz_run_config.c: a run's configuration, as a coordinator hands it to a worker. What is accepted
+ * prints as text that parses back to the same bytes, and no field can make a size overflow. */
 #include "base/run_config.h"
 
 #include "tests/fuzz/fuzz.h"

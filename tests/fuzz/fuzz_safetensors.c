@@ -1,4 +1,5 @@
-/* fuzz_safetensors.c: a weights file from anywhere. The tensors that are accepted lie in the file and can be read. */
+/* fuzz_safetensors.c: a weights file from anywhere. The tensors that are accepted lie in the file
+ * and can be read. */
 #include "train/files/safetensors.h"
 
 #include "tests/fuzz/fuzz.h"

@@ -1,10 +1,11 @@
-/* fuzz_service.c: the coordinator behind its web server among hostile workers: requests in any order from several keys,
- * time that jumps, a store that is sometimes full, restarts, an operator who bans and takes rounds back. The input is a
- * byte that chooses the run's configuration, then steps: a byte for who does what, and its arguments. Reports follow
- * from the document as an honest worker's do, as far as the input does not say otherwise, so that rounds are committed;
- * they also come bent, and as the fuzzer's bytes. After every step the document must decode and follow from the last
- * one; at the end a coordinator rebuilt from the stored records must stand where this one stood (service_world.h). What
- * takes long is looked at in one execution of four. */
+/* fuzz_service.c: the coordinator behind its web server among hostile workers: requests in any
+ * order from several keys, time that jumps, a store that is sometimes full, restarts, an operator
+ * who bans and takes rounds back. The input is a byte that chooses the run's configuration, then
+ * steps: a byte for who does what, and its arguments. Reports follow from the document as an honest
+ * worker's do, as far as the input does not say otherwise, so that rounds are committed; they also
+ * come bent, and as the fuzzer's bytes. After every step the document must decode and follow from
+ * the last one; at the end a coordinator rebuilt from the stored records must stand where this one
+ * stood (service_world.h). What takes long is looked at in one execution of four. */
 #include "tests/fuzz/service_world.h"
 
 #include "base/chain.h"
@@ -14,7 +15,7 @@
 
 enum { REQUEST_BYTES = 512, REPLY_BYTES = NET_MAX_CONFIG_BYTES + 512 };
 
-/* ---- requests ---------------------------------------------------------------------------------------------------- */
+/* ---- requests ---- */
 
 static void send_join(struct world *w, unsigned who, const void *body, size_t n) {
 	static uint8_t bytes[REPLY_BYTES];
@@ -59,7 +60,7 @@ static size_t join_body(unsigned who, uint8_t how, uint8_t body[REQUEST_BYTES]) 
 	return rv_writer_len(&b);
 }
 
-/* ---- reports ----------------------------------------------------------------------------------------------------- */
+/* ---- reports ---- */
 
 /* One of a few, so that votes can agree. */
 static struct rv_hash made_up(uint64_t choice) {
@@ -169,7 +170,7 @@ static void set_fact(struct report *says, uint8_t which, uint8_t v) {
 		says->loss = says->tokens_per_s = (float)wide(v);
 }
 
-/* ---- steps ------------------------------------------------------------------------------------------------------- */
+/* ---- steps ---- */
 
 static void joins(struct world *w, unsigned who, struct rv_reader *r) {
 	uint8_t body[REQUEST_BYTES];

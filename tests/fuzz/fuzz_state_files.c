@@ -1,6 +1,7 @@
-/* fuzz_state_files.c: snapshot, log and replica files, and pieces as peers send them. The first byte chooses the kind and
- * whether rounds exchange fragments; the rest is tried as a file, and laid over the front of a valid one whose checks
- * are then made right, since no search finds a BLAKE2b value; pieces are laid over a valid zstd frame. */
+/* fuzz_state_files.c: snapshot, log and replica files, and pieces as peers send them. The first
+ * byte chooses the kind and whether rounds exchange fragments; the rest is tried as a file, and
+ * laid over the front of a valid one whose checks are then made right, since no search finds a
+ * BLAKE2b value; pieces are laid over a valid zstd frame. */
 #include "worker/state/state_file.h"
 
 #include "tests/fuzz/fuzz.h"

@@ -1,4 +1,5 @@
-/* fuzz_tokenize_state.c: a tokens.json that somebody has written. What is accepted is written back and read again. */
+/* fuzz_tokenize_state.c: a tokens.json that somebody has written. What is accepted is written back
+ * and read again. */
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/memory_dir.h"
 #include "train/text/tokenizer/tokenize_job.h"

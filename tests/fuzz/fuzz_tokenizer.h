@@ -9,8 +9,8 @@
 
 static const char fuzz_text[] = "It's 2026:  \xc3\xa4\xe4\xbd\xa0 \xff\xf0\x9f\x98\x80\r\n\tabc<|endoftext|>aaaaaaa";
 
-/* Text that is encoded, or refused with a reason (a pattern that takes too long), decodes to itself, unless the
- * tokenizer normalizes. */
+/* Text that is encoded, or refused with a reason (a pattern that takes too long), decodes to
+ * itself, unless the tokenizer normalizes. */
 static inline void fuzz_round_trip(const struct tokenizer *t, const uint8_t *text, size_t n) {
 	struct encoder *e;
 	RV_ASSERT(encoder_new(t, &e, NULL) == RV_OK);

@@ -1,4 +1,5 @@
-/* fuzz_tokenizer_json.c: a tokenizer.json from a stranger. What is accepted encodes and decodes without loss. */
+/* fuzz_tokenizer_json.c: a tokenizer.json from a stranger. What is accepted encodes and decodes
+ * without loss. */
 #include "tests/fuzz/fuzz_tokenizer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

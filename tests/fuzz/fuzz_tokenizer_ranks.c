@@ -1,5 +1,6 @@
-/* fuzz_tokenizer_ranks.c: a tiktoken file and its pattern from a stranger: input is PATTERN, a zero byte, and what
- * follows the ranks of the 256 bytes. What is accepted encodes and decodes without loss. */
+/* fuzz_tokenizer_ranks.c: a tiktoken file and its pattern from a stranger: input is PATTERN, a zero
+ * byte, and what follows the ranks of the 256 bytes. What is accepted encodes and decodes without
+ * loss. */
 #include "tests/fuzz/fuzz_tokenizer.h"
 
 #include <sodium/utils.h>

@@ -1,13 +1,15 @@
-/* fuzz_tokenizer_text.c: any bytes as text: it comes back. One text in eight makes a vocabulary of its own, which is
- * written, loaded, and encodes it; that takes twenty times as long as the rest, so the others share a few that are made
- * once. The sum of the bytes says which: a mutation chooses anew, so the corpus does not fill with slow ones. */
+/* fuzz_tokenizer_text.c: any bytes as text: it comes back. One text in eight makes a vocabulary of
+ * its own, which is written, loaded, and encodes it; that takes twenty times as long as the rest,
+ * so the others share a few that are made once. The sum of the bytes says which: a mutation chooses
+ * anew, so the corpus does not fill with slow ones. */
 #include "tests/fuzz/fuzz_tokenizer.h"
 #include "train/text/tokenizer/trainer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* As large a vocabulary as there are pairs for, up to a few merges: what a refusal says is enough is. */
+/* As large a vocabulary as there are pairs for, up to a few merges: what a refusal says is enough
+ * is. */
 static char *make_vocabulary(const struct piece_counts *counts) {
 	enum { MOST_MERGES = 24 };
 	char *json = NULL;

@@ -1,5 +1,5 @@
-/* fuzz_weights_index.c: model.safetensors.index.json from anywhere. What is accepted names plain files only, each once,
- * and counts every tensor. */
+/* fuzz_weights_index.c: model.safetensors.index.json from anywhere. What is accepted names plain
+ * files only, each once, and counts every tensor. */
 #include "train/files/weights_set.h"
 
 #include "tests/fuzz/fuzz.h"

@@ -1,5 +1,5 @@
-/* make_corpus.c: writes the binary seeds of the corpora with the encoders themselves: make_corpus DIR. Run it when a
- * format changes, look at the difference, commit. */
+/* make_corpus.c: writes the binary seeds of the corpora with the encoders themselves: make_corpus
+ * DIR. Run it when a format changes, look at the difference, commit. */
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/chain.h"
@@ -235,7 +235,8 @@ static void make_codec(struct seeds *s, const struct codec *codec, uint8_t choic
 	seed_end(s, "codec", name);
 }
 
-/* Tensor 0 has rows of two numbers; tensor 1 is a vector of four: rows of one (safetensors), or one row (GGUF). */
+/* Tensor 0 has rows of two numbers; tensor 1 is a vector of four: rows of one (safetensors), or one
+ * row (GGUF). */
 static void fill_weights(const void *ctx, int i, size_t first, size_t n, float *out) {
 	const float *values = (const float *)ctx + 4 * (size_t)i;
 	if (i == 0)
@@ -325,7 +326,8 @@ static void make_gguf(struct seeds *s) {
 	gguf_writer_release(&g);
 }
 
-/* Bytes for fuzz_reduce.c: links up, both contributions to our chunks, time, sending, another attempt. */
+/* Bytes for fuzz_reduce.c: links up, both contributions to our chunks, time, sending, another
+ * attempt. */
 static void make_reduce(struct seeds *s) {
 	seed_begin(s);
 	rv_write_bytes(&s->w, "\x00\x01", 2); /* both links up */

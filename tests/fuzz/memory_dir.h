@@ -1,5 +1,5 @@
-/* memory_dir.h: a directory in memory, the process' own, for what reads several files or replaces one. On a disk the
- * making, syncing and removing of files takes most of an execution's time. */
+/* memory_dir.h: a directory in memory, the process' own, for what reads several files or replaces
+ * one. On a disk the making, syncing and removing of files takes most of an execution's time. */
 #ifndef RV_TESTS_FUZZ_MEMORY_DIR_H
 #define RV_TESTS_FUZZ_MEMORY_DIR_H
 

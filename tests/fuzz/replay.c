@@ -1,6 +1,6 @@
-/* replay.c: runs a fuzzer over the files of the directories named on the command line, in builds without libFuzzer.
- * Each file is also given cut at every length up to CUTS_MAX, and with each of its first bytes flipped, which keeps a
- * small corpus sharp. */
+/* replay.c: runs a fuzzer over the files of the directories named on the command line, in builds
+ * without libFuzzer. Each file is also given cut at every length up to CUTS_MAX, and with each of
+ * its first bytes flipped, which keeps a small corpus sharp. */
 #include "base/file.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -46,7 +46,7 @@ static void add_tokens(struct store *s) {
 	}
 }
 
-/* ---- documents --------------------------------------------------------------------------------------------------- */
+/* ---- documents ---- */
 
 static void read_document(struct world *w, struct document *out) {
 	const uint8_t *p = NULL;
@@ -71,7 +71,8 @@ static struct seen seen_in(const struct document *d) {
 	return (struct seen){d->seq, d->term, d->round, d->snapshot_round, d->attempt};
 }
 
-/* Rounds are only taken back by a later term, attempts and snapshots only by a later round or term. */
+/* Rounds are only taken back by a later term, attempts and snapshots only by a later round or
+ * term. */
 static void check_order(const struct seen *before, const struct document *d) {
 	RV_ASSERT(d->seq >= before->seq && d->term >= before->term);
 	if (d->term != before->term)
@@ -125,7 +126,7 @@ void world_look_closely(struct world *w, bool details) {
 	free(metrics);
 }
 
-/* ---- joins ------------------------------------------------------------------------------------------------------- */
+/* ---- joins ---- */
 
 void world_look_at_reply(const void *p, size_t n, const uint8_t key[NET_KEY_BYTES]) {
 	static struct join_reply reply;
@@ -140,7 +141,7 @@ void world_look_at_reply(const void *p, size_t n, const uint8_t key[NET_KEY_BYTE
 	memcpy(last + NET_KEY_BYTES, reply.ticket, NET_SIG_BYTES);
 }
 
-/* ---- life -------------------------------------------------------------------------------------------------------- */
+/* ---- life ---- */
 
 static struct service *make_service(struct world *w) {
 	struct service_config cfg = {.run = run_key(), .config = w->config, .store = &w->store.store};

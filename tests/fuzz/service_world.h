@@ -1,8 +1,8 @@
-/* service_world.h: a coordinator among hostile workers, for fuzz_service.c: the service over a store in memory that is
- * sometimes full, and what must hold of the documents that it announces.
+/* service_world.h: a coordinator among hostile workers, for fuzz_service.c: the service over a
+ * store in memory that is sometimes full, and what must hold of the documents that it announces.
  *
- * There is one world, begun anew by every execution; of earlier ones nothing is left but memory, and tickets that were
- * found to be signed well. */
+ * There is one world, begun anew by every execution; of earlier ones nothing is left but memory,
+ * and tickets that were found to be signed well. */
 #ifndef RV_TESTS_FUZZ_SERVICE_WORLD_H
 #define RV_TESTS_FUZZ_SERVICE_WORLD_H
 
@@ -46,8 +46,8 @@ void world_look(struct world *w);
 void world_look_closely(struct world *w, bool details);
 /* The reply to a join is whole, for this run, and its ticket is signed. */
 void world_look_at_reply(const void *p, size_t n, const uint8_t key[NET_KEY_BYTES]);
-/* The service ends, and another one is made of the records: what was announced is what they say. Nothing happens more
- * than WORLD_RESTARTS_MAX times: it takes as long as ten reports. */
+/* The service ends, and another one is made of the records: what was announced is what they say.
+ * Nothing happens more than WORLD_RESTARTS_MAX times: it takes as long as ten reports. */
 void world_restart(struct world *w);
 
 #endif

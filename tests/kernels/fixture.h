@@ -1,4 +1,5 @@
-/* fixture.h: `ref` and every variant of `cpu` side by side, arrays of reproducible numbers, and comparisons. */
+/* fixture.h: `ref` and every variant of `cpu` side by side, arrays of reproducible numbers, and
+ * comparisons. */
 #ifndef RV_TESTS_KERNELS_FIXTURE_H
 #define RV_TESTS_KERNELS_FIXTURE_H
 
@@ -20,7 +21,8 @@ struct variant {
 	enum dtype compute;
 };
 
-/* Calls body(ref, cpu, ctx) for every variant that this machine has, printing its name first; returns how many. */
+/* Calls body(ref, cpu, ctx) for every variant that this machine has, printing its name first;
+ * returns how many. */
 int for_each_variant(void (*body)(struct backend *ref, struct backend *cpu, const void *ctx), const void *ctx);
 /* The same with products in bf16. */
 int for_each_bf16_variant(void (*body)(struct backend *ref, struct backend *cpu, const void *ctx), const void *ctx);
@@ -28,12 +30,13 @@ int for_each_bf16_variant(void (*body)(struct backend *ref, struct backend *cpu,
 struct backend *open_variant(const struct variant *v);
 struct backend *open_ref(void);
 
-/* n floats, uniform in [-1, 1) * amplitude, a function of (seed, i) alone; free() them. Allocated to the byte, so that
- * AddressSanitizer sees every stray access. */
+/* n floats, uniform in [-1, 1) * amplitude, a function of (seed, i) alone; free() them. Allocated
+ * to the byte, so that AddressSanitizer sees every stray access. */
 float *random_floats(size_t n, uint64_t seed, float amplitude);
 float *zero_floats(size_t n);
 float *copy_floats(const float *src, size_t n);
-/* Rounds in place to values that bf16 holds: products of such numbers are the same in both dtypes. */
+/* Rounds in place to values that bf16 holds: products of such numbers are the same in both
+ * dtypes. */
 void round_to_bf16(float *x, size_t n);
 int32_t *random_tokens(size_t n, uint64_t seed, int below);
 static inline act_t *as_act(float *p) {
@@ -42,7 +45,8 @@ static inline act_t *as_act(float *p) {
 
 /* Fails the test naming `what`, the worst index and both values. NaN must meet NaN. */
 void check_close(const char *what, const float *got, const float *want, size_t n, double tolerance);
-/* The root mean square of got - want against that of want: errors that are random can be bounded closely by it. */
+/* The root mean square of got - want against that of want: errors that are random can be bounded
+ * closely by it. */
 void check_rms(const char *what, const float *got, const float *want, size_t n, double tolerance);
 /* The same bits. */
 void check_same(const char *what, const float *got, const float *want, size_t n);

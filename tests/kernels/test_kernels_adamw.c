@@ -1,5 +1,5 @@
-/* test_kernels_adamw.c: the optimizer and the gradient norm of `cpu` against `ref`, and `ref` against numbers worked
- * out by hand. */
+/* test_kernels_adamw.c: the optimizer and the gradient norm of `cpu` against `ref`, and `ref`
+ * against numbers worked out by hand. */
 #include "tests/kernels/fixture.h"
 
 #include <math.h>
@@ -39,8 +39,8 @@ static void adamw_equals_ref(void **state) {
 		for_each_variant(adamw_body, &sizes[i]);
 }
 
-/* Step 1 from zero moments moves every parameter by lr (1 + wd p) whatever its gradient is: mhat = g, sqrt(vhat) = |g|.
- */
+/* Step 1 from zero moments moves every parameter by lr (1 + wd p) whatever its gradient is: mhat =
+ * g, sqrt(vhat) = |g|. */
 static void first_step_is_the_sign(struct backend *ref, struct backend *cpu, const void *ctx) {
 	(void)ctx;
 	struct backend *be[2] = {ref, cpu};

@@ -4,8 +4,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* b, t, heads, kv_heads, head_dim: times around the query blocks (32, 16, 8) and the key block (128), head dimensions
- * that are no multiple of a vector or more than a slice (64, 128), and grouped heads. */
+/* b, t, heads, kv_heads, head_dim: times around the query blocks (32, 16, 8) and the key block
+ * (128), head dimensions that are no multiple of a vector or more than a slice (64, 128), and
+ * grouped heads. */
 static const struct attention_shape shapes[] = {
 	{1, 1, 1, 1, 1},    {1, 3, 2, 2, 8},    {2, 17, 3, 3, 16},  {1, 33, 2, 1, 33},  {2, 65, 4, 2, 64},
 	{1, 127, 2, 2, 7},  {1, 129, 1, 1, 40}, {1, 200, 6, 2, 24}, {3, 31, 4, 1, 100}, {1, 300, 1, 1, 16},

@@ -1,11 +1,13 @@
-/* test_kernels_attention_cached.c: attention over a cache gives attention_forward's rows, however the tokens come. */
+/* test_kernels_attention_cached.c: attention over a cache gives attention_forward's rows, however
+ * the tokens come. */
 #include "tests/kernels/fixture.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* Around a vector of keys (16, 8, 4), the few queries that are not packed (4), the queries of a task (32) and the block
- * of keys (64); head dimensions that are and are not whole tiles; grouped heads, also more than a task's queries. */
+/* Around a vector of keys (16, 8, 4), the few queries that are not packed (4), the queries of a
+ * task (32) and the block of keys (64); head dimensions that are and are not whole tiles; grouped
+ * heads, also more than a task's queries. */
 static const struct attention_shape shapes[] = {{1, 1, 1, 1, 2},     {1, 3, 2, 2, 6},     {1, 7, 4, 1, 8},
 												{1, 17, 6, 2, 64},   {1, 33, 2, 1, 80},   {1, 65, 3, 3, 17},
 												{1, 127, 4, 2, 128}, {1, 200, 2, 1, 130}, {1, 64, 8, 8, 1},
@@ -112,7 +114,8 @@ static void ref_in_parts_equals_ref(void **state) {
 	backend_close(ref);
 }
 
-/* Going back: a token fed again at an earlier position replaces what was there, and later rows are not looked at. */
+/* Going back: a token fed again at an earlier position replaces what was there, and later rows are
+ * not looked at. */
 static void rewind_body(struct backend *ref, struct backend *cpu, const void *ctx) {
 	(void)ref;
 	(void)ctx;

@@ -1,5 +1,5 @@
-/* test_kernels_gradients.c: every backward operation of `ref` against central differences of its forward: with
- * L = sum(weights * output), dL/dx by (L(x + h) - L(x - h)) / 2h. */
+/* test_kernels_gradients.c: every backward operation of `ref` against central differences of its
+ * forward: with L = sum(weights * output), dL/dx by (L(x + h) - L(x - h)) / 2h. */
 #include "tests/kernels/fixture.h"
 
 #include <math.h>
@@ -160,7 +160,8 @@ static void swiglu_gradients(void **state) {
 	backend_close(ref);
 }
 
-/* Two layers: a GELU after the first, so that the epilogues of both directions are used as a model uses them. */
+/* Two layers: a GELU after the first, so that the epilogues of both directions are used as a model
+ * uses them. */
 struct mlp {
 	float *x, *w1, *b1, *w2, *b2, *dout, *pre, *mid, *out;
 	struct linear_shape s1, s2;

@@ -52,7 +52,8 @@ static void norm_body(struct backend *ref, struct backend *cpu, const void *ctx)
 	for (int residual = 0; residual < 2; residual++) {
 		struct norm_arrays want = run(ref, k, a, residual ? b : NULL, w, bias, dout);
 		struct norm_arrays got = run(cpu, k, a, residual ? b : NULL, w, bias, dout);
-		/* One channel: the variance is 0 and any rounding of the mean is blown up by 1 / sqrt(eps). */
+		/* One channel: the variance is 0 and any rounding of the mean is blown up by 1 /
+		 * sqrt(eps). */
 		double loose = 1 + (double)k->offset;
 		check_close("sum", got.sum, want.sum, nc, TOL_EXACT);
 		check_close("mean", got.mean, want.mean, n, TOL_REDUCTION);

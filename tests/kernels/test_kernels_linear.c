@@ -4,7 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Around every border of the products: tiles of 14, 6 and 4 rows, panels of 32, 16 and 8 columns, blocks of 140 rows,
+/* Around every border of the products: tiles of 14, 6 and 4 rows, panels of 32, 16 and 8 columns,
+ * blocks of 140 rows,
  * 512 and 1024 of k, 64 and 256 columns. */
 static const struct linear_shape shapes[] = {
 	{1, 1, 1},     {3, 7, 17},     {17, 33, 3},     {33, 127, 129}, {127, 16, 64},  {150, 513, 70}, {5, 1030, 9},
@@ -32,8 +33,8 @@ static void release(struct linear_arrays *r) {
 		free(all[i]);
 }
 
-/* `exact`: inputs are rounded first, so that bf16 products are exact too; only then the epilogues' own inputs remain.
- */
+/* `exact`: inputs are rounded first, so that bf16 products are exact too; only then the epilogues'
+ * own inputs remain. */
 static void compare(struct backend *ref, struct backend *cpu, struct linear_shape s, bool exact) {
 	size_t no = (size_t)s.n * s.o, nc = (size_t)s.n * s.c, oc = (size_t)s.o * s.c;
 	float *x = random_floats(nc, 1, 1), *w = random_floats(oc, 2, 1), *bias = random_floats((size_t)s.o, 3, 1);
@@ -102,7 +103,8 @@ static void bf16_is_near_ref(void **state) {
 		for_each_bf16_variant(near_body, &shapes[i]);
 }
 
-/* 1 + 2^-8 lies half way between two bf16 and goes to the even one, 1; a little more goes up to 1 + 2^-7. */
+/* 1 + 2^-8 lies half way between two bf16 and goes to the even one, 1; a little more goes up to 1
+ *   + 2^-7. */
 static void rounding_body(struct backend *ref, struct backend *cpu, const void *ctx) {
 	(void)ref;
 	(void)ctx;
@@ -117,7 +119,8 @@ static void bf16_rounds_to_nearest_even(void **state) {
 	for_each_bf16_variant(rounding_body, NULL);
 }
 
-/* GELU alone, through a product with the 1 x 1 matrix 1: the whole range, both ends where it is 0 or x. */
+/* GELU alone, through a product with the 1 x 1 matrix 1: the whole range, both ends where it is 0
+ * or x. */
 static void gelu_body(struct backend *ref, struct backend *cpu, const void *ctx) {
 	(void)ctx;
 	enum { N = 4001 };

@@ -1,5 +1,5 @@
-/* test_kernels_normals.c: many normal values at once are rv_rng_normal's, to the bit, on every instruction set, for
- * every thread count and however they are divided; and they are normal. */
+/* test_kernels_normals.c: many normal values at once are rv_rng_normal's, to the bit, on every
+ * instruction set, for every thread count and however they are divided; and they are normal. */
 #include "tests/kernels/fixture.h"
 
 #include "kernels/cpu/cpu.h"
@@ -95,8 +95,8 @@ static int by_value(const void *a, const void *b) {
 	return (x > y) - (x < y);
 }
 
-/* Kolmogorov-Smirnov: the largest distance of the empirical distribution from the normal, against its 0.1 % quantile
- * 1.95 / sqrt(n); and four moments, within five standard errors. */
+/* Kolmogorov-Smirnov: the largest distance of the empirical distribution from the normal, against
+ * its 0.1 % quantile 1.95 / sqrt(n); and four moments, within five standard errors. */
 static void test_they_are_normal(void **state) {
 	(void)state;
 	float *x = malloc(LARGE * sizeof *x);

@@ -1,4 +1,5 @@
-/* test_kernels_rmsnorm.c: root mean square normalisation of `cpu` against `ref`, and against its definition. */
+/* test_kernels_rmsnorm.c: root mean square normalisation of `cpu` against `ref`, and against its
+ * definition. */
 #include "tests/kernels/fixture.h"
 
 #include <math.h>

@@ -22,7 +22,8 @@ static size_t qkv_count(struct attention_shape s) {
 	return (size_t)s.b * s.t * token_width(s);
 }
 
-/* (positions, head_dim/2, 2) to the byte, so that AddressSanitizer sees a read past the last position. */
+/* (positions, head_dim/2, 2) to the byte, so that AddressSanitizer sees a read past the last
+ * position. */
 static float *new_table(int positions, int head_dim) {
 	float *table = zero_floats((size_t)positions * head_dim);
 	for (int p = 0; p < positions; p++)
@@ -60,7 +61,8 @@ static void rope_equals_ref_and_its_inverse_undoes_it(void **state) {
 		for_each_variant(rope_body, &cases[i]);
 }
 
-/* A quarter turn of (1, 2 | 3, 4) is (-3, -4 | 1, 2): pairs are half a head apart, not neighbours. */
+/* A quarter turn of (1, 2 | 3, 4) is (-3, -4 | 1, 2): pairs are half a head apart, not
+ * neighbours. */
 static void values_body(struct backend *ref, struct backend *cpu, const void *ctx) {
 	(void)ctx;
 	const struct attention_shape s = {1, 1, 1, 1, 4};
@@ -78,7 +80,8 @@ static void pairs_are_half_a_head_apart(void **state) {
 	for_each_variant(values_body, NULL);
 }
 
-/* The last `T - first` tokens of a sequence alone, at position `first`, turn as they do within it. */
+/* The last `T - first` tokens of a sequence alone, at position `first`, turn as they do within
+ * it. */
 static void position_body(struct backend *ref, struct backend *cpu, const void *ctx) {
 	(void)ref;
 	(void)ctx;

@@ -37,7 +37,8 @@ static void swiglu_equals_ref(void **state) {
 		for_each_variant(swiglu_body, &cases[i]);
 }
 
-/* silu is 0 far left (never NaN from 0 * infinity), the identity far right, and its slope 1/2 at 0. */
+/* silu is 0 far left (never NaN from 0 * infinity), the identity far right, and its slope 1/2 at
+ * 0. */
 static void extremes_body(struct backend *ref, struct backend *cpu, const void *ctx) {
 	(void)ref;
 	(void)ctx;

@@ -1,5 +1,5 @@
-/* test_kernels_threads.c: a training step's operations in a row have the same bits on 1, 2 and 3 threads, twice in a
- * row, and when several backends run at once on threads of their own. */
+/* test_kernels_threads.c: a training step's operations in a row have the same bits on 1, 2 and 3
+ * threads, twice in a row, and when several backends run at once on threads of their own. */
 #include "tests/kernels/fixture.h"
 
 #include "kernels/cpu/cpu.h"
@@ -12,7 +12,8 @@ enum { B = 3, T = 70, HEADS = 4, KV = 2, HD = 24, C = HEADS * HD, QKV = (HEADS +
 enum { N_RESULTS = N * C * 4 + N * QKV * 2 + QKV * C + QKV + V * C + N + N + B * HEADS * T + 2 * C + 1 };
 enum { N_LLAMA_RESULTS = N * C * 5 + N * QKV * 2 + N + C + T * KV * HD * 2 };
 
-/* Every operation once, each on the results of those before it; all results one after the other in `r`. */
+/* Every operation once, each on the results of those before it; all results one after the other in
+ * `r`. */
 static void step(struct backend *be, float *r) {
 	const struct backend_ops *o = be->ops;
 	struct linear_shape up = {N, C, QKV};

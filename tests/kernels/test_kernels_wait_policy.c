@@ -1,5 +1,6 @@
-/* test_kernels_wait_policy.c: a program that does not say how threads wait is executed once more with threads that
- * sleep, under its own name and with its own arguments; one that says it is left alone. */
+/* test_kernels_wait_policy.c: a program that does not say how threads wait is executed once more
+ * with threads that sleep, under its own name and with its own arguments; one that says it is left
+ * alone. */
 #include "kernels/wait_policy.h"
 
 #include <setjmp.h>
@@ -16,7 +17,8 @@
 
 static const char *program;
 
-/* What the program says of itself when it is started with `name=value` and nothing else of the kind. */
+/* What the program says of itself when it is started with `name=value` and nothing else of the
+ * kind. */
 static void ask(const char *name, const char *value, char out[256]) {
 	int ends[2], status;
 	assert_int_equal(pipe(ends), 0);

@@ -12,7 +12,8 @@ struct lab_fixture {
 	struct lab_config cfg; /* to be changed before lab_fixture_start */
 };
 
-/* One layer of 16 channels, H = 3, 4 rounds, 4 workers on 4 shards, diloco with int8 and nesterov, on the cpu. */
+/* One layer of 16 channels, H = 3, 4 rounds, 4 workers on 4 shards, diloco with int8 and nesterov,
+ * on the cpu. */
 void lab_fixture_init(struct lab_fixture *f);
 void lab_fixture_release(struct lab_fixture *f);
 struct lab_run *lab_fixture_start(struct lab_fixture *f);

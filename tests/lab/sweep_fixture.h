@@ -1,4 +1,5 @@
-/* sweep_fixture.h: the options of a sweep whose cells are tiny runs on the text of a lab_fixture. */
+/* sweep_fixture.h: the options of a sweep whose cells are tiny runs on the text of a
+ * lab_fixture. */
 #ifndef RV_TESTS_LAB_SWEEP_FIXTURE_H
 #define RV_TESTS_LAB_SWEEP_FIXTURE_H
 

@@ -1,4 +1,5 @@
-/* Stop and resume is straight through, wherever it stops; a damaged or foreign checkpoint is refused. */
+/* Stop and resume is straight through, wherever it stops; a damaged or foreign checkpoint is
+ * refused. */
 #include "lab/methods/methods.h"
 #include "lab/run/checkpoint_header.h"
 #include "lab/run/checkpoint_pair.h"
@@ -27,7 +28,8 @@ static int teardown(void **state) {
 	return 0;
 }
 
-/* Ends the run when the count of all replicas' steps reaches `stop_at`: in the middle of a round, replicas apart. */
+/* Ends the run when the count of all replicas' steps reaches `stop_at`: in the middle of a round,
+ * replicas apart. */
 static enum rv_err stopping_step(struct lab_run *r, int i, struct step_stats *out, struct rv_errtext *et) {
 	enum rv_err e = participant_step(&r->participants[i], &r->global, r->rounds_done, out, et);
 	if (replica_global_step(r->replicas[i]) == (uint64_t)(4 + i % 2))
@@ -152,7 +154,8 @@ static void test_refuses_another_run(void **state) {
 	lab_run_free(loaded());
 }
 
-/* A model of another size would have a checkpoint of another size: what differs is said all the same. */
+/* A model of another size would have a checkpoint of another size: what differs is said all the
+ * same. */
 static void test_refuses_another_model(void **state) {
 	(void)state;
 	save_fresh();
@@ -298,7 +301,8 @@ static void test_the_one_before_a_damaged_version(void **state) {
 	lab_run_free(r);
 }
 
-/* A newest that cannot be read now is no damaged one: `link` stands in for it, and nothing takes its place. */
+/* A newest that cannot be read now is no damaged one: `link` stands in for it, and nothing takes
+ * its place. */
 static void refuses_to_tell(const char *link, const char *why) {
 	struct rv_errtext et = {0}, damage;
 	char newest[300], aside[300];

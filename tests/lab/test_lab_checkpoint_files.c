@@ -1,5 +1,5 @@
-/* test_lab_checkpoint_files.c: `rivulet checkpoint` on a worker's directory: what it lists, finds, takes and
- * removes. */
+/* test_lab_checkpoint_files.c: `rivulet checkpoint` on a worker's directory: what it lists, finds,
+ * takes and removes. */
 #include "lab/commands/commands.h"
 #include "lab/worker_files/checkpoint.h"
 #include "lab/worker_files/worker_rounds.h"

@@ -1,5 +1,5 @@
-/* What a codec does to an outer gradient: nothing (fp32), as much as its rounding allows (int8), fragment by fragment;
- * and a run records it. */
+/* What a codec does to an outer gradient: nothing (fp32), as much as its rounding allows (int8),
+ * fragment by fragment; and a run records it. */
 #include "lab/run/codec_loss.h"
 #include "tests/lab/lab_fixture.h"
 
@@ -45,7 +45,8 @@ static void test_fp32_loses_nothing(void **state) {
 	assert_true(fabs(loss.cosine - 1) < 1e-12);
 }
 
-/* Rounding to steps of A / 127, evenly spread: sqrt(1 / 12) of a step; of a cosine wave the norm is A / sqrt 2. */
+/* Rounding to steps of A / 127, evenly spread: sqrt(1 / 12) of a step; of a cosine wave the norm is
+ * A / sqrt 2. */
 static void test_int8_loses_its_rounding(void **state) {
 	(void)state;
 	start(&codec_int8, 1);

@@ -1,5 +1,5 @@
-/* Contributions that lose something: error feedback, top-k and SparseLoCo, on replicas with AdamW on
- * text. */
+/* Contributions that lose something: error feedback, top-k and SparseLoCo, on replicas with AdamW
+ * on text. */
 #include "lab/methods/averaging.h"
 #include "lab/methods/methods.h"
 #include "tests/lab/lab_fixture.h"
@@ -61,7 +61,8 @@ static void test_sparseloco_is_diloco_with_these_options(void **state) {
 	assert_hashes_equal(method, options);
 }
 
-/* One round against the equations in double: theta moves by the mean of what was sent, and what was not stays. */
+/* One round against the equations in double: theta moves by the mean of what was sent, and what was
+ * not stays. */
 static void test_sparseloco_is_its_equations(void **state) {
 	(void)state;
 	struct lab_round round;

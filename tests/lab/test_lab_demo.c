@@ -1,4 +1,5 @@
-/* DeMo: the cosine transform of tiles against its definition, and the method against its equations written out. */
+/* DeMo: the cosine transform of tiles against its definition, and the method against its equations
+ * written out. */
 #include "base/rng.h"
 #include "lab/methods/dct_tiles.h"
 #include "lab/methods/methods.h"
@@ -131,7 +132,8 @@ static void largest_plainly(const struct dct_tile *tile, const double *whole, do
 					c[order[k].place] * basis(h, order[k].place / w, i) * basis(w, order[k].place % w, j);
 }
 
-/* One worker, two steps: momentum, what is taken out of it, and the direction of theta, against the equations. */
+/* One worker, two steps: momentum, what is taken out of it, and the direction of theta, against the
+ * equations. */
 static void test_demo_is_its_equations(void **state) {
 	(void)state;
 	f.cfg.workers = 1;
@@ -188,7 +190,8 @@ static void test_demo_is_its_equations(void **state) {
 	lab_run_free(gradients);
 }
 
-/* Workers that read the same data are one worker. (The hash covers theta and every momentum: compare theta.) */
+/* Workers that read the same data are one worker. (The hash covers theta and every momentum:
+ * compare theta.) */
 static void test_identical_workers_are_one(void **state) {
 	(void)state;
 	f.cfg.run.data_shards = 1;

@@ -1,4 +1,5 @@
-/* What `rivulet eval` says is what the run's own evaluation says, and on any text what the definition says. */
+/* What `rivulet eval` says is what the run's own evaluation says, and on any text what the
+ * definition says. */
 #include "tests/lab/lab_fixture.h"
 
 #include "base/file.h"

@@ -1,5 +1,5 @@
-/* Exports: every round that a worker's files can prove, bit for bit; what cannot be proved is not there; and weights
- * from files, with the tokenizer that belongs to them. */
+/* Exports: every round that a worker's files can prove, bit for bit; what cannot be proved is not
+ * there; and weights from files, with the tokenizer that belongs to them. */
 #include "tests/lab/worker_dir.h"
 #include "tests/train/train_fixture.h"
 
@@ -148,7 +148,8 @@ static void test_all_that_was_tried_is_said(void **state) {
 	refused(-1, RV_E_CORRUPT, "rounds there are: none");
 }
 
-/* A file that cannot be opened at the moment (ELOOP here) is not damaged: nothing is told, and it is taken later. */
+/* A file that cannot be opened at the moment (ELOOP here) is not damaged: nothing is told, and it
+ * is taken later. */
 static void test_a_passing_fault_is_no_damage(void **state) {
 	(void)state;
 	char snapshot[400], aside[400];

@@ -60,7 +60,8 @@ static void test_writes_what_forward_passes_say(void **state) {
 	generator_free(g);
 }
 
-/* When the context is full, the next token follows from the latter half of it and what came since. */
+/* When the context is full, the next token follows from the latter half of it and what came
+ * since. */
 static void test_goes_on_past_the_context(void **state) {
 	(void)state;
 	int32_t text[3 * CONTEXT] = {'r', 'i'};

@@ -34,9 +34,10 @@ static float *result_theta(struct lab_fixture *f, size_t *n) {
 	return theta;
 }
 
-/* One worker with outer SGD(1) and exact encoding is plain training, for any H: Adam's state, the schedule and the data
- * cursor run on through the outer step. Rounding of theta - (theta - local) is all that may differ; a large eps keeps
- * Adam from amplifying it where a gradient is near zero. A step is of size lr = 0.01. */
+/* One worker with outer SGD(1) and exact encoding is plain training, for any H: Adam's state, the
+ * schedule and the data cursor run on through the outer step. Rounding of theta - (theta - local)
+ * is all that may differ; a large eps keeps Adam from amplifying it where a gradient is near zero.
+ * A step is of size lr = 0.01. */
 static void test_one_worker_is_plain_training(void **state) {
 	struct lab_fixture *f = *state;
 	size_t n;
@@ -72,7 +73,8 @@ static void test_ddp_of_one_is_replica_step(void **state) {
 	lab_run_free(b);
 }
 
-/* Workers that read the same shard are one worker, bit for bit. (The state hash covers theta and momentum.) */
+/* Workers that read the same shard are one worker, bit for bit. (The state hash covers theta and
+ * momentum.) */
 static void test_identical_workers_are_one(void **state) {
 	struct lab_fixture *f = *state;
 	f->cfg.run.data_shards = 1;
@@ -145,7 +147,8 @@ static void test_equal_tokens_weigh_equally(void **state) {
 	free(by_tokens);
 }
 
-/* int8 against fp32 after one round: the outer gradient is off by about a percent, theta by as much of the movement. */
+/* int8 against fp32 after one round: the outer gradient is off by about a percent, theta by as much
+ * of the movement. */
 static void test_int8_is_close_to_fp32(void **state) {
 	struct lab_fixture *f = *state;
 	size_t n;

@@ -15,7 +15,8 @@ static struct loaded_model_options model_in(const char *where) {
 		.where = where, .tokenizer = "", .dtype = RUN_DTYPE_AUTO, .max_batch = 1, .threads = 1};
 }
 
-/* A tokenizer beside the weights is the run's, or it is refused; that of others is taken for what it is. */
+/* A tokenizer beside the weights is the run's, or it is refused; that of others is taken for what
+ * it is. */
 static void tokenizer_beside_is_checked(struct lab_fixture *f, const char *weights, const struct model *trained,
 										const float *theta) {
 	char path[300];

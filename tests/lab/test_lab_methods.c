@@ -1,4 +1,5 @@
-/* Identities of the methods beside DiLoCo, on replicas with AdamW on text: what each is at the ends of its range. */
+/* Identities of the methods beside DiLoCo, on replicas with AdamW on text: what each is at the ends
+ * of its range. */
 #include "lab/methods/averaging.h"
 #include "lab/methods/methods.h"
 #include "tests/lab/lab_fixture.h"
@@ -56,7 +57,8 @@ static void test_papa_that_keeps_nothing_is_fedavg(void **state) {
 	assert_hashes_not_equal(fedavg, papa);
 }
 
-/* Worker 0 of the run that is configured is a worker alone: the same shard, and nobody ever moves it. */
+/* Worker 0 of the run that is configured is a worker alone: the same shard, and nobody ever moves
+ * it. */
 static void assert_left_alone(void) {
 	struct lab_run *together = finished();
 	f.cfg.workers = 1;
@@ -145,7 +147,8 @@ static void test_the_last_late_step_is_waited_for(void **state) {
 	assert_hashes_equal(diloco, eager);
 }
 
-/* After one round nothing shared has moved, and each worker has its own share of the step; after two it is made. */
+/* After one round nothing shared has moved, and each worker has its own share of the step; after
+ * two it is made. */
 static void late_rounds(const struct lab_method *m) {
 	struct lab_round round;
 	lab_fixture_outer(&f, "sgd", 1, 0);
@@ -293,7 +296,8 @@ static void fragments(int64_t count, int64_t overlap_steps, double mix) {
 	f.cfg.run.rounds = 9;
 }
 
-/* A worker alone whose every fragment is adopted as it is, at once, trains plainly, however it is cut. */
+/* A worker alone whose every fragment is adopted as it is, at once, trains plainly, however it is
+ * cut. */
 static void test_fragments_of_one_worker_are_plain_training(void **state) {
 	(void)state;
 	f.cfg.workers = 1;
@@ -361,8 +365,8 @@ static void test_identical_workers_stream_as_one(void **state) {
 	assert_hashes_equal(one, four);
 }
 
-/* While a round's exchange is under way the shared state is that of the round before; after the last round it is
- * not. */
+/* While a round's exchange is under way the shared state is that of the round before; after the
+ * last round it is not. */
 static void test_overlap_is_one_round_late_until_the_end(void **state) {
 	(void)state;
 	struct lab_round round;

@@ -1,5 +1,5 @@
-/* test_lab_pace.c: workers of different speeds: how many steps each takes, when a round closes and without whom, and
- * that training follows it. */
+/* test_lab_pace.c: workers of different speeds: how many steps each takes, when a round closes and
+ * without whom, and that training follows it. */
 #include "lab/methods/averaging.h"
 #include "tests/lab/lab_fixture.h"
 
@@ -129,7 +129,8 @@ static void test_waiting_changes_no_bit(void **state) {
 	assert_hashes_equal(alike, slow);
 }
 
-/* H_i steps each, from the round's place in the schedule; by tokens, they count in proportion to them. */
+/* H_i steps each, from the round's place in the schedule; by tokens, they count in proportion to
+ * them. */
 static void test_local_steps_and_their_weights(void **state) {
 	(void)state;
 	struct lab_round round;
@@ -156,7 +157,8 @@ static void test_local_steps_and_their_weights(void **state) {
 	lab_run_free(r);
 }
 
-/* A slow worker is late twice, keeps its steps, and takes part with all of them in the third round. */
+/* A slow worker is late twice, keeps its steps, and takes part with all of them in the third
+ * round. */
 static void test_a_late_worker_keeps_and_catches_up(void **state) {
 	(void)state;
 	struct lab_round round;

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# test_lab_perl_doc.sh SCRIPT: the demo's text is put together from a fixed list; what differs is named, what is missing refused.
+# test_lab_perl_doc.sh SCRIPT: the demo's text is put together from a fixed list; what differs is
+# named, what is missing refused.
 set -euo pipefail
 script=$1
 work=$(mktemp -d)

@@ -1,6 +1,6 @@
-/* test_lab_presets.c: the methods that are settings of DiLoCo: each is what its paper says, and what it is at the ends
- * of its range; and what contradicts a name is refused. On replicas with text; inner SGD where a paper's equation wants
- * it. */
+/* test_lab_presets.c: the methods that are settings of DiLoCo: each is what its paper says, and
+ * what it is at the ends of its range; and what contradicts a name is refused. On replicas with
+ * text; inner SGD where a paper's equation wants it. */
 #include "lab/methods/methods.h"
 #include "tests/lab/lab_fixture.h"
 
@@ -70,7 +70,8 @@ static void test_fedprox_without_mu_is_fedavg(void **state) {
 	assert_hashes_not_equal(fedavg, fedprox);
 }
 
-/* The stronger the pull, the nearer the replicas stay to theta; with H = 1 there is nothing to pull. */
+/* The stronger the pull, the nearer the replicas stay to theta; with H = 1 there is nothing to
+ * pull. */
 static void test_fedprox_holds_replicas(void **state) {
 	(void)state;
 	static const double mu[] = {0, 1, 10};
@@ -180,7 +181,8 @@ static void test_snoo_is_one_worker_with_nesterov(void **state) {
 	lab_run_free(start);
 }
 
-/* H = 1, inner SGD(eta), outer average: the mean of k gradients moves theta, as data-parallel SGD's does. */
+/* H = 1, inner SGD(eta), outer average: the mean of k gradients moves theta, as data-parallel SGD's
+ * does. */
 static void test_one_step_rounds_of_sgd_are_data_parallel(void **state) {
 	(void)state;
 	inner_sgd(0.1);
@@ -199,8 +201,8 @@ static void test_one_step_rounds_of_sgd_are_data_parallel(void **state) {
 	lab_run_free(start);
 }
 
-/* The same with outer Nesterov(alpha, mu): data-parallel SGD of alpha eta with that momentum, driven by hand on a ddp
- * replica whose own step gives the gradient. */
+/* The same with outer Nesterov(alpha, mu): data-parallel SGD of alpha eta with that momentum,
+ * driven by hand on a ddp replica whose own step gives the gradient. */
 static void test_one_step_rounds_with_nesterov_are_momentum_sgd(void **state) {
 	(void)state;
 	const double alpha = 0.7, mu = 0.9, eta = 0.1;

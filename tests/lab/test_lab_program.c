@@ -1,5 +1,5 @@
-/* The program `rivulet` itself: exit statuses, refusals, and Ctrl-C in the middle of a run that then goes on to the
- * same state as one that was left alone. */
+/* The program `rivulet` itself: exit statuses, refusals, and Ctrl-C in the middle of a run that
+ * then goes on to the same state as one that was left alone. */
 #include "tests/lab/lab_fixture.h"
 
 #include "lab/run/run_record.h"
@@ -126,7 +126,8 @@ static void test_check_starts_nothing(void **state) {
 	assert_int_not_equal(access(out, F_OK), 0);
 }
 
-/* The most that the options allow: more than 100 TB. What is refused in a given room: test_lab_sweep_grid.c. */
+/* The most that the options allow: more than 100 TB. What is refused in a given room:
+ * test_lab_sweep_grid.c. */
 static void test_what_cannot_fit_is_refused(void **state) {
 	(void)state;
 	char out[300];
@@ -184,7 +185,8 @@ static long long cut_last_line(const char *path) {
 	return strtoll(strstr(round, "\"wall_us\":") + strlen("\"wall_us\":"), NULL, 10);
 }
 
-/* What the record says of itself: the text by its content, the program as --version has it; its curve ends in its loss. */
+/* What the record says of itself: the text by its content, the program as --version has it; its
+ * curve ends in its loss. */
 static void test_the_record_says_of_what(void **state) {
 	(void)state;
 	char out[300], path[400], line[2048], sum[2048];
@@ -211,7 +213,8 @@ static void test_the_record_says_of_what(void **state) {
 	remove_run("a");
 }
 
-/* Killed when all was done but the last line: that then has what the first process has measured, and its time. */
+/* Killed when all was done but the last line: that then has what the first process has measured,
+ * and its time. */
 static void test_killed_before_the_last_line(void **state) {
 	(void)state;
 	char out[300], path[400];

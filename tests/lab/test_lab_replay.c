@@ -1,5 +1,5 @@
-/* test_lab_replay.c: traces of two workers that both stopped, in round 1, between their vote and the outer step: who
- * took part is in the vote of the attempt that counted. */
+/* test_lab_replay.c: traces of two workers that both stopped, in round 1, between their vote and
+ * the outer step: who took part is in the vote of the attempt that counted. */
 #include "lab/worker_files/replay.h"
 
 #include "base/hex.h"
@@ -106,7 +106,8 @@ static void make_trace(uint32_t member, const struct told *told, struct trace_re
 		fail_msg("%s", et.text);
 }
 
-/* The fault of making the replay, or of the first round that fails; RV_OK: it ended in the run's bits. */
+/* The fault of making the replay, or of the first round that fails; RV_OK: it ended in the run's
+ * bits. */
 static enum rv_err replay_all(const struct told told[WORKERS], struct rv_errtext *et) {
 	struct trace_record traces[WORKERS];
 	struct replay *p = NULL;
@@ -194,7 +195,8 @@ static void test_no_vote_of_that_attempt(void **state) {
 	fails((const struct told[]){other, other}, RV_E_NOTFOUND, "round 1: member 7 took part, and its trace is not here");
 }
 
-/* With mixed weights the outer step before cannot be done again once the others are a round further. */
+/* With mixed weights the outer step before cannot be done again once the others are a round
+ * further. */
 static void test_a_participant_that_starts_again_from_the_round_before(void **state) {
 	(void)state;
 	f.cfg.run.mix = 0.5;

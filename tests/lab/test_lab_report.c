@@ -1,4 +1,5 @@
-/* The report of a directory as the demo leaves it: four workers' files are one run, beside two of the lab. */
+/* The report of a directory as the demo leaves it: four workers' files are one run, beside two of
+ * the lab. */
 #include "tests/lab/lab_fixture.h"
 
 #include "lab/report/chart_csv.h"
@@ -120,7 +121,8 @@ static void test_counts_who_took_part(void **state) {
 	fixture_remove_dir(place);
 }
 
-/* The first participant's last evaluation is old and it never measured the end; another's file holds more rounds. */
+/* The first participant's last evaluation is old and it never measured the end; another's file
+ * holds more rounds. */
 static void test_a_result_is_of_the_end(void **state) {
 	(void)state;
 #define RUN(member)                                                                                                    \
@@ -240,7 +242,8 @@ static void test_a_run_counts_once(void **state) {
 	report_fixture_remove(place);
 }
 
-/* A file without a run line, lines that are no JSON, a damaged sweep.json, a cell that has not begun. */
+/* A file without a run line, lines that are no JSON, a damaged sweep.json, a cell that has not
+ * begun. */
 static void test_what_cannot_be_read_is_named_and_skipped(void **state) {
 	(void)state;
 	char place[256];

@@ -1,7 +1,7 @@
-/* The page in a real browser (Chromium, headless): everything is drawn, at a phone's width and a desk's, light and
- * dark, with hostile names in it, with scripts and without; where they run, the pointer shows numbers and the legend hides
- * lines; nothing is fetched, nothing complains on the console, nothing is wider than the screen. Skipped where there is no
- * Chromium. */
+/* The page in a real browser (Chromium, headless): everything is drawn, at a phone's width and a
+ * desk's, light and dark, with hostile names in it, with scripts and without; where they run, the
+ * pointer shows numbers and the legend hides lines; nothing is fetched, nothing complains on the
+ * console, nothing is wider than the screen. Skipped where there is no Chromium. */
 #include "tests/lab/lab_fixture.h"
 
 #include "lab/report/report_page.h"

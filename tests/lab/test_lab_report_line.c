@@ -1,4 +1,5 @@
-/* Wall-clock on a chosen line: what a run measured, put into the model, gives what the model's own tests know. */
+/* Wall-clock on a chosen line: what a run measured, put into the model, gives what the model's own
+ * tests know. */
 #include "tests/lab/lab_fixture.h"
 
 #include "lab/report/line.h"

@@ -1,5 +1,5 @@
-/* Colours stay with a method: over the figures of a page, when runs are added, in whatever order they are found; and they
- * can be told apart on a light and on a dark page. */
+/* Colours stay with a method: over the figures of a page, when runs are added, in whatever order
+ * they are found; and they can be told apart on a light and on a dark page. */
 #include "lab/methods/methods.h"
 #include "tests/lab/lab_fixture.h"
 
@@ -82,7 +82,8 @@ static void test_every_method_has_one(void **state) {
 	assert_int_equal(palette_hue_of("a method of tomorrow", 4), n_hues() - 1);
 }
 
-/* Of every line and dot of a page: those of data-parallel training have its colour, those of DiLoCo have theirs. */
+/* Of every line and dot of a page: those of data-parallel training have its colour, those of DiLoCo
+ * have theirs. */
 static void check_figures(const struct report *p) {
 	struct report_figures f;
 	const int ddp = palette_hue_of("ddp", 4), diloco = palette_hue_of("diloco", 4);

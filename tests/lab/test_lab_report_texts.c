@@ -1,5 +1,5 @@
-/* Runs are put together by what their text is: the same text under two paths is one configuration, two texts under one
- * path are two; nothing is compared across texts, or across held-out tokens. */
+/* Runs are put together by what their text is: the same text under two paths is one configuration,
+ * two texts under one path are two; nothing is compared across texts, or across held-out tokens. */
 #include "tests/lab/lab_fixture.h"
 
 #include "lab/report/report.h"

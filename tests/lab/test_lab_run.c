@@ -1,4 +1,5 @@
-/* A run of the lab: counts, bytes, chain; the result does not depend on how many replicas run at a time. */
+/* A run of the lab: counts, bytes, chain; the result does not depend on how many replicas run at a
+ * time. */
 #include "lab/methods/methods.h"
 #include "tests/lab/lab_fixture.h"
 
@@ -42,8 +43,8 @@ static void test_counts(void **state) {
 	lab_run_free(r);
 }
 
-/* Whatever replica computes for whom: a round's time is one worker's. What workers have taken is put there; what this
- * machine adds to it is far below. */
+/* Whatever replica computes for whom: a round's time is one worker's. What workers have taken is
+ * put there; what this machine adds to it is far below. */
 static void test_time_is_of_one_worker(void **state) {
 	struct lab_fixture *f = *state;
 	static const int64_t of_each_us = 1000LL * 1000 * RV_US_PER_S;
@@ -65,7 +66,8 @@ static void test_time_is_of_one_worker(void **state) {
 	assert_true(n_run >= 8);
 }
 
-/* Bytes by formula: int8 is a byte a parameter and four per 256; ddp four a parameter, at every step. */
+/* Bytes by formula: int8 is a byte a parameter and four per 256; ddp four a parameter, at every
+ * step. */
 static void test_bytes(void **state) {
 	struct lab_fixture *f = *state;
 	struct lab_run *r = lab_fixture_finished(f);

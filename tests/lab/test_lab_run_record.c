@@ -171,7 +171,8 @@ static void test_a_later_version_is_refused(void **state) {
 		strstr(et.text, "line 2: metrics of a later version than 1: read them with the release that wrote"));
 }
 
-/* The curve ends in the number of the end; one that was begun on other held-out tokens does not go on. */
+/* The curve ends in the number of the end; one that was begun on other held-out tokens does not go
+ * on. */
 static void test_a_curve_is_of_one_text(void **state) {
 	(void)state;
 	struct run_record r;

@@ -1,4 +1,5 @@
-/* From logits to tokens: the limits of temperature, top-k and top-p, and the frequencies in between. */
+/* From logits to tokens: the limits of temperature, top-k and top-p, and the frequencies in
+ * between. */
 #include "tests/lab/lab_fixture.h"
 
 #include "lab/model/sampler.h"

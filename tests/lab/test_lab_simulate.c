@@ -70,7 +70,8 @@ static void test_published_tables(void **state) {
 	assert_null(published_table_find("streaming"));
 }
 
-/* The published figures are points of the grid: a row whose every cell were ours would be off by nothing. */
+/* The published figures are points of the grid: a row whose every cell were ours would be off by
+ * nothing. */
 static void test_grid(void **state) {
 	(void)state;
 	assert_near(table_grid(0), 0.1, 1e-12);
@@ -126,7 +127,8 @@ static void test_diloco_formula(void **state) {
 	assert_near(utilisation(&r), compute_s / (compute_s + bits / 100e6 + 7 + 0.05), 1e-9);
 }
 
-/* What the line takes longer for is time: bytes are the payload's and their headers', whatever the line. */
+/* What the line takes longer for is time: bytes are the payload's and their headers', whatever the
+ * line. */
 static void test_unused_line_is_no_bytes(void **state) {
 	(void)state;
 	for (enum simulate_method m = 0; m < SIMULATE_METHODS; m++)

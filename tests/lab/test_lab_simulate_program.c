@@ -79,8 +79,9 @@ static void test_runs(void **state) {
 	check("--steps-per-round 1 --rate 1Gbit/s", 0, "\"streaming\"");
 }
 
-/* Rounds of 10 steps of 0.1 s, each with a quarter of 4 M bytes: 8 Mbit at 8 Mbit/s, 7 ways of 10 ms, 30 ms; as
- * `rivulet train --fragments 4 --steps-per-round 10 --overlap-steps 5` takes 1000 steps for a hundred rounds. */
+/* Rounds of 10 steps of 0.1 s, each with a quarter of 4 M bytes: 8 Mbit at 8 Mbit/s, 7 ways of 10
+ * ms, 30 ms; as `rivulet train --fragments 4 --steps-per-round 10 --overlap-steps 5` takes 1000
+ * steps for a hundred rounds. */
 static void test_a_fragment_a_round(void **state) {
 	(void)state;
 	static const char run[] = "--params 4M --layers 4 --step-time-ms 100 --workers 2 --steps-per-round 10 --rate 8mbit "

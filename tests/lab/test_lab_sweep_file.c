@@ -1,5 +1,5 @@
-/* The FILE of a sweep: sections over what is common, the command line over both, cells that sections share, and what is
- * refused, with its line. */
+/* The FILE of a sweep: sections over what is common, the command line over both, cells that
+ * sections share, and what is refused, with its line. */
 #include "lab/sweep/run.h"
 #include "tests/lab/sweep_fixture.h"
 

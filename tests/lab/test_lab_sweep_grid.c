@@ -1,4 +1,5 @@
-/* Cells of a sweep: the product of lists, names that depend on what decides a result and on nothing else, refusals. */
+/* Cells of a sweep: the product of lists, names that depend on what decides a result and on nothing
+ * else, refusals. */
 #include "base/option_value.h"
 #include "lab/commands/commands.h"
 #include "lab/sweep/memory.h"
@@ -163,7 +164,8 @@ static void test_the_command_gives_the_cell_back(void **state) {
 	assert_true(back.eval_replicas);
 }
 
-/* Cells with the same name have the same command: else one could not go on where the other was stopped. */
+/* Cells with the same name have the same command: else one could not go on where the other was
+ * stopped. */
 static void test_what_has_no_effect_is_not_in_the_command(void **state) {
 	(void)state;
 	static struct sweep_command a, b;
@@ -246,7 +248,8 @@ static void test_too_many_cells(void **state) {
 	refused(RV_E_RANGE, "more than 10000 cells");
 }
 
-/* What the help says of options is so: every one of train's is here, or is named as not being here. */
+/* What the help says of options is so: every one of train's is here, or is named as not being
+ * here. */
 static void test_the_help_names_what_is_not_here(void **state) {
 	(void)state;
 	struct rv_option train[TRAIN_OPTIONS_MAX], mine[SWEEP_OPTIONS_MAX];

@@ -1,4 +1,5 @@
-/* Cells as child processes: as many at a time as cores and memory allow, how they ended, and what reaches them. */
+/* Cells as child processes: as many at a time as cores and memory allow, how they ended, and what
+ * reaches them. */
 #include "tests/lab/lab_fixture.h"
 
 #include "lab/sweep/pool.h"

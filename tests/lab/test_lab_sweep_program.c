@@ -1,5 +1,5 @@
-/* `rivulet sweep` itself: cells trained side by side, a second sweep that runs nothing again, commands that make the
- * same runs elsewhere, a cell that fails, Ctrl-C. */
+/* `rivulet sweep` itself: cells trained side by side, a second sweep that runs nothing again,
+ * commands that make the same runs elsewhere, a cell that fails, Ctrl-C. */
 #include "tests/lab/lab_fixture.h"
 
 #include <signal.h>
@@ -117,7 +117,8 @@ static void test_cells_are_trained_once(void **state) {
 	assert_string_equal(first, output);
 }
 
-/* What --print says makes the same files, whatever directory it is said in, and a sweep takes them. */
+/* What --print says makes the same files, whatever directory it is said in, and a sweep takes
+ * them. */
 static void test_printed_commands_merge(void **state) {
 	(void)state;
 	char commands[OUTPUT_BYTES], command[COMMAND_BYTES], path[COMMAND_BYTES + 300];
@@ -224,7 +225,8 @@ static void test_a_cell_that_fails_does_not_stop_the_others(void **state) {
 	assert_int_equal(count(",failed,"), 1);
 }
 
-/* What no machine has memory for, more than 100 TB, is left out before anything starts; the others are trained. */
+/* What no machine has memory for, more than 100 TB, is left out before anything starts; the others
+ * are trained. */
 static void test_a_cell_that_cannot_fit_is_left_out(void **state) {
 	(void)state;
 	assert_int_equal(sweep("--sync-every 6 --workers 64 --n-layer 20 --n-embd 8,16384"), 1);
@@ -250,7 +252,8 @@ static void test_a_cell_that_dies_of_a_signal_says_so(void **state) {
 	assert_non_null(strstr(output, "its last line: "));
 }
 
-/* What a sweep finds in its directory and does not know, what has no effect in it, and what it need not train twice. */
+/* What a sweep finds in its directory and does not know, what has no effect in it, and what it need
+ * not train twice. */
 static void test_notices(void **state) {
 	(void)state;
 	assert_int_equal(sweep(""), 0);
@@ -284,8 +287,8 @@ static void read_results(void) {
 	assert_int_equal(run_shell(command), 0);
 }
 
-/* A printed command may be kept, and given again and again (a job that is requeued): it trains anew where the record
- * has a gap, and goes on where it has none. A checkpoint of another run stays. */
+/* A printed command may be kept, and given again and again (a job that is requeued): it trains anew
+ * where the record has a gap, and goes on where it has none. A checkpoint of another run stays. */
 static void a_kept_command_goes_on(const char *line) {
 	char command[COMMAND_BYTES];
 	snprintf(command, sizeof command, "%s --seed 4321 2>&1", line);
@@ -299,8 +302,8 @@ static void a_kept_command_goes_on(const char *line) {
 	assert_int_equal(count("\"event\":\"resumed\""), 1);
 }
 
-/* What was done of a cell counts only as far as its record tells of it: with lines that are lost from its end, its
- * middle, or altogether, it is trained again, and comes to the same. */
+/* What was done of a cell counts only as far as its record tells of it: with lines that are lost
+ * from its end, its middle, or altogether, it is trained again, and comes to the same. */
 static void test_a_record_with_a_gap_is_made_again(void **state) {
 	(void)state;
 	static const char cut[] = "cd %s/out && set -- */metrics.jsonl && sed -i 3,99d \"$1\" && : >\"$2\" && "

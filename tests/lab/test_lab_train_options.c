@@ -1,4 +1,5 @@
-/* The options of `rivulet train`: the table is whole, and what is wrong is refused before anything starts. */
+/* The options of `rivulet train`: the table is whole, and what is wrong is refused before anything
+ * starts. */
 #include "lab/methods/methods.h"
 #include "tests/lab/lab_fixture.h"
 

@@ -22,10 +22,12 @@ struct worker_dir {
 	size_t told_bytes;
 };
 
-/* run.conf of the test fixture's small model with `options` ("key = value\n"...), run.link, member.conf. */
+/* run.conf of the test fixture's small model with `options` ("key = value\n"...), run.link,
+ * member.conf. */
 void worker_dir_init(struct worker_dir *w, const char *options);
 void worker_dir_release(struct worker_dir *w); /* removes it */
-/* Plays up to `rounds`, each with a log entry of that attempt, and a snapshot every SNAPSHOT_EVERY rounds. */
+/* Plays up to `rounds`, each with a log entry of that attempt, and a snapshot every SNAPSHOT_EVERY
+ * rounds. */
 void worker_dir_play(struct worker_dir *w, uint64_t rounds, uint32_t attempt);
 /* A replica that trains in `round`. */
 void worker_dir_save_replica(struct worker_dir *w, uint64_t round);

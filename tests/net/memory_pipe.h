@@ -1,6 +1,7 @@
-/* memory_pipe.h: pipes within one process (net/mesh/pipe.h): what is written lies in the other end's buffer at once, of
- * which a part counts as acknowledged and the rest as on its way, as in a kernel whose reader is slow. Without sockets
- * nothing waits for a kernel, so a world on it runs as fast as the processor allows, and always the same way. */
+/* memory_pipe.h: pipes within one process (net/mesh/pipe.h): what is written lies in the other
+ * end's buffer at once, of which a part counts as acknowledged and the rest as on its way, as in a
+ * kernel whose reader is slow. Without sockets nothing waits for a kernel, so a world on it runs as
+ * fast as the processor allows, and always the same way. */
 #ifndef RV_TESTS_NET_MEMORY_PIPE_H
 #define RV_TESTS_NET_MEMORY_PIPE_H
 

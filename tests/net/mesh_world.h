@@ -1,8 +1,9 @@
-/* mesh_world.h: several meshes in one process over loopback or memory, driven by one loop under virtual time.
+/* mesh_world.h: several meshes in one process over loopback or memory, driven by one loop under
+ * virtual time.
  *
- * TLS is real, and so are the sockets unless the world is in memory (memory_pipe.h); the clock is not: it moves only when no socket had anything to say, so no test depends on how fast
- * the machine is. Timeouts are tested by moving it by hand.
- */
+ * TLS is real, and so are the sockets unless the world is in memory (memory_pipe.h); the clock is
+ * not: it moves only when no socket had anything to say, so no test depends on how fast the machine
+ * is. Timeouts are tested by moving it by hand. */
 #ifndef RV_TESTS_NET_MESH_WORLD_H
 #define RV_TESTS_NET_MESH_WORLD_H
 
@@ -12,7 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* For timeouts of the mesh that depend on acknowledgements: virtual time passes faster than the kernel sends them. */
+/* For timeouts of the mesh that depend on acknowledgements: virtual time passes faster than the
+ * kernel sends them. */
 #define WORLD_NEVER_US (INT64_C(3600) * 1000000)
 
 enum { WORLD_MAX_NODES = 6, WORLD_MAX_ACTORS = 64, WORLD_STEP_US = 1000, WORLD_MAX_STEPS = 60000 };
@@ -45,7 +47,8 @@ struct node {
 	bool drop_on_message;
 };
 
-/* Something else on the network: a proxy, an attacker. `step` moves what it can without blocking. */
+/* Something else on the network: a proxy, an attacker. `step` moves what it can without
+ * blocking. */
 struct actor {
 	void (*step)(void *self);
 	void *self;
@@ -63,7 +66,8 @@ struct world {
 	struct pipe_ops pipe;
 };
 
-/* n nodes that listen on 127.0.0.1, with default timeouts but silent_us, which is WORLD_NEVER_US; `tweak` (may be NULL) changes a node's config before. */
+/* n nodes that listen on 127.0.0.1, with default timeouts but silent_us, which is WORLD_NEVER_US;
+ * `tweak` (may be NULL) changes a node's config before. */
 void world_init(struct world *w, int n, void (*tweak)(struct peers_config *cfg, int node));
 /* The same without sockets. */
 void world_init_in_memory(struct world *w, int n, void (*tweak)(struct peers_config *cfg, int node));

@@ -1,4 +1,5 @@
-/* raw_client.h: a peer that does not play by the rules: TLS under full control of the test, over its own OpenSSL. */
+/* raw_client.h: a peer that does not play by the rules: TLS under full control of the test, over
+ * its own OpenSSL. */
 #ifndef RV_TESTS_NET_RAW_CLIENT_H
 #define RV_TESTS_NET_RAW_CLIENT_H
 

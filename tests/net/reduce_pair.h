@@ -1,4 +1,5 @@
-/* reduce_pair.h: one node of three (node 0), to which a test hands the messages of the other two by hand. */
+/* reduce_pair.h: one node of three (node 0), to which a test hands the messages of the other two by
+ * hand. */
 #ifndef RV_TESTS_NET_REDUCE_PAIR_H
 #define RV_TESTS_NET_REDUCE_PAIR_H
 

@@ -13,7 +13,8 @@
 
 static const uint64_t RUN_TAG = 0x1122334455667788;
 
-/* ---- codec: bytes, "averaged" by a fold that any change of order, weight or terms would show ---- */
+/* ---- codec: bytes, "averaged" by a fold that any change of order, weight or terms would show ----
+ * */
 
 static size_t codec_bytes(void *ctx, uint32_t chunk) {
 	return world_chunk_bytes(ctx, chunk);
@@ -204,7 +205,8 @@ void world_start(struct world *w, int n) {
 	}
 }
 
-/* The roster index of `peer` in the document that `node` has; the old rosters are supersets in the same order. */
+/* The roster index of `peer` in the document that `node` has; the old rosters are supersets in the
+ * same order. */
 static int index_for(const struct world *w, int node, int peer) {
 	if (w->nodes[node].attempt == w->doc.attempt)
 		return world_index_of(w, peer);
@@ -313,7 +315,8 @@ static bool try_event(struct world *w, unsigned e) {
 bool world_step(struct world *w) {
 	unsigned n = (unsigned)w->n_nodes, events = 2 * n * n + n;
 	unsigned first = (unsigned)rv_rng_below(&w->rng, events);
-	/* An odd stride coprime to the count visits all of them in an order that differs from step to step. */
+	/* An odd stride coprime to the count visits all of them in an order that differs from step to
+	 * step. */
 	unsigned stride = 1 + (unsigned)rv_rng_below(&w->rng, events - 1);
 	while (stride > 1) {
 		unsigned a = events, b = stride;

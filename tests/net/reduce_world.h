@@ -1,5 +1,6 @@
-/* reduce_world.h: a small platform for tests of the all-reduce: participants in one process, links as bounded FIFOs of
- * encoded frames, and a seed that decides every interleaving. No clock but `now_us`. */
+/* reduce_world.h: a small platform for tests of the all-reduce: participants in one process, links
+ * as bounded FIFOs of encoded frames, and a seed that decides every interleaving. No clock but
+ * `now_us`. */
 #ifndef RV_TESTS_NET_REDUCE_WORLD_H
 #define RV_TESTS_NET_REDUCE_WORLD_H
 
@@ -58,25 +59,28 @@ struct world {
 	bool up[WORLD_MAX_NODES][WORLD_MAX_NODES];                 /* symmetric */
 };
 
-/* Nodes have member numbers 3 i + 1, own vectors that depend on the member only, weights 1 + i % 3, and random ownership.
- * In worlds of every third seed a mean is encoded differently. Nobody has started, all links are up. */
+/* Nodes have member numbers 3 i + 1, own vectors that depend on the member only, weights 1 + i % 3,
+ * and random ownership. In worlds of every third seed a mean is encoded differently. Nobody has
+ * started, all links are up. */
 struct world *world_new(int n_nodes, uint32_t n_chunks, uint64_t seed);
 void world_free(struct world *w);
 
 /* Hands the current document to a node: reduce_init or reduce_restart. */
 void world_start(struct world *w, int node);
-/* Makes the document of the next attempt over the living: the dead ones' ranges are dealt out chunk by chunk. */
+/* Makes the document of the next attempt over the living: the dead ones' ranges are dealt out chunk
+ * by chunk. */
 void world_next_attempt(struct world *w);
-/* The node is gone; with `reset` the others' links break at once, else they just never hear from it again. */
+/* The node is gone; with `reset` the others' links break at once, else they just never hear from it
+ * again. */
 void world_kill(struct world *w, int node, bool reset);
 /* Breaks the link between two nodes (what is in flight is lost) and brings it back. */
 void world_flap(struct world *w, int a, int b);
 
-/* One random event: a frame is pulled or delivered, or a node that has not started yet starts. False: nothing can
- * happen without time passing. */
+/* One random event: a frame is pulled or delivered, or a node that has not started yet starts.
+ * False: nothing can happen without time passing. */
 bool world_step(struct world *w);
-/* Steps until nothing happens; lets time pass to the next deadline up to `ticks` times; stops when all living nodes are
- * done and idle. True when they are. */
+/* Steps until nothing happens; lets time pass to the next deadline up to `ticks` times; stops when
+ * all living nodes are done and idle. True when they are. */
 bool world_run(struct world *w, int ticks);
 /* One tick of everybody at the earliest deadline. */
 void world_pass_time(struct world *w);
@@ -86,7 +90,8 @@ int world_node_at(const struct world *w, int index);
 int world_index_of(const struct world *w, int node);             /* -1: not in the roster */
 size_t world_chunk_bytes(const struct world *w, uint32_t chunk); /* of a contribution */
 size_t world_mean_bytes(const struct world *w, uint32_t chunk);
-/* Asserts that every living node ended with the reference mean over the current document's roster. */
+/* Asserts that every living node ended with the reference mean over the current document's
+ * roster. */
 void world_check_result(const struct world *w);
 
 #endif

@@ -1,4 +1,5 @@
-/* tcp_proxy.h: a TCP relay in a test: it records what passes, changes a bit, or cuts the line. Never blocks. */
+/* tcp_proxy.h: a TCP relay in a test: it records what passes, changes a bit, or cuts the line.
+ * Never blocks. */
 #ifndef RV_TESTS_NET_TCP_PROXY_H
 #define RV_TESTS_NET_TCP_PROXY_H
 

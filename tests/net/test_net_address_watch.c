@@ -1,5 +1,6 @@
-/* This machine loses its address and gets another one: who notices, and how soon (net/address_watch.h,
- * http_client_drop_stranded). In a network namespace of the test's own; where none can be made, it is skipped. */
+/* This machine loses its address and gets another one: who notices, and how soon
+ * (net/address_watch.h, http_client_drop_stranded). In a network namespace of the test's own; where
+ * none can be made, it is skipped. */
 #include "net/address_watch.h"
 #include "net/http_client.h"
 #include "web_server.h"

@@ -1,4 +1,5 @@
-/* test_net_control.c: joins, reports and run documents: through bytes and back, cut anywhere, and every rule inside. */
+/* test_net_control.c: joins, reports and run documents: through bytes and back, cut anywhere, and
+ * every rule inside. */
 #include "net/control/control.h"
 
 #include "base/chain.h"
@@ -17,7 +18,8 @@
 
 static uint8_t buffer[NET_MAX_DOCUMENT_BYTES];
 
-/* What was decoded, encoded again, is what was decoded: `buffer`, n bytes. (Structs have padding, so bytes decide.) */
+/* What was decoded, encoded again, is what was decoded: `buffer`, n bytes. (Structs have padding,
+ * so bytes decide.) */
 #define ASSERT_SAME_BYTES(encode, message, n)                                                                          \
 	do {                                                                                                               \
 		static uint8_t again_[NET_MAX_DOCUMENT_BYTES];                                                                 \
@@ -221,7 +223,8 @@ static void test_a_report_of_another_version_is_refused(void **state) {
 	}
 }
 
-/* The encoder takes no such list: its count is written into the bytes, of a report whose list is empty. */
+/* The encoder takes no such list: its count is written into the bytes, of a report whose list is
+ * empty. */
 static void test_more_is_measured_than_there_can_be_members(void **state) {
 	(void)state;
 	enum { MEAN2_BYTES = 4, COUNT_BYTES = 2 };

@@ -112,7 +112,7 @@ static bool part_exists(struct scene *s, struct stat *st) {
 	return stat(part, st) == 0;
 }
 
-/* ---- tests ------------------------------------------------------------------------------------------------------- */
+/* ---- tests ---- */
 
 static void fetched_once_then_cached(void **state) {
 	(void)state;

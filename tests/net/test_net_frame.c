@@ -1,4 +1,5 @@
-/* test_net_frame.c: the peer link's header and bodies: bytes, and every way in which they can be wrong. */
+/* test_net_frame.c: the peer link's header and bodies: bytes, and every way in which they can be
+ * wrong. */
 #include "net/mesh/frame.h"
 
 #include "base/hex.h"

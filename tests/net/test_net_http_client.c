@@ -1,4 +1,5 @@
-/* The HTTPS client: replies, the pinned key, our certificate, limits, timeouts, and the wait of the event loop. */
+/* The HTTPS client: replies, the pinned key, our certificate, limits, timeouts, and the wait of the
+ * event loop. */
 #include "net/http_client.h"
 #include "web_server.h"
 
@@ -135,7 +136,7 @@ static void fetch(struct scene *s, const char *path, const char *body, size_t ma
 	until_calls(s, calls + 1);
 }
 
-/* ---- tests ------------------------------------------------------------------------------------------------------- */
+/* ---- tests ---- */
 
 static void posts_and_gets(void **state) {
 	(void)state;
@@ -257,7 +258,8 @@ static void silence_times_out_and_cancel_is_silent(void **state) {
 	free(other);
 }
 
-/* How long the kernel lets what was sent go unacknowledged, of our one connection to that port; -1: there is none. */
+/* How long the kernel lets what was sent go unacknowledged, of our one connection to that port; -1:
+ * there is none. */
 static int user_timeout_ms(uint16_t port) {
 	for (int fd = 3; fd < 1024; fd++) {
 		struct sockaddr_in peer;
@@ -270,7 +272,8 @@ static int user_timeout_ms(uint16_t port) {
 	return -1;
 }
 
-/* A request that waits sends nothing but keepalive probes: Linux's usual nine of them are more than half a minute. */
+/* A request that waits sends nothing but keepalive probes: Linux's usual nine of them are more than
+ * half a minute. */
 static void a_host_that_vanished_is_noticed_while_a_request_waits(void **state) {
 	(void)state;
 	struct scene s;
@@ -294,7 +297,8 @@ static void what_stays_unacknowledged_is_borne_for_as_long_as_was_set(void **sta
 	scene_release(&s);
 }
 
-/* A held request does not keep others waiting; the table of requests is bounded; callbacks may start requests. */
+/* A held request does not keep others waiting; the table of requests is bounded; callbacks may
+ * start requests. */
 static void many_at_once(void **state) {
 	(void)state;
 	struct scene s;
@@ -337,7 +341,8 @@ static void *wake(void *client) {
 	return NULL;
 }
 
-/* The wait ends for a readable fd, for a hang-up, and for a wakeup from another thread: never by its timeout here. */
+/* The wait ends for a readable fd, for a hang-up, and for a wakeup from another thread: never by
+ * its timeout here. */
 static void waits_for_files_and_wakeups(void **state) {
 	(void)state;
 	struct scene s;

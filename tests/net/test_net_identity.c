@@ -1,4 +1,5 @@
-/* Identities: key files, signatures, documents, tickets, and the certificates and pins made of them. */
+/* Identities: key files, signatures, documents, tickets, and the certificates and pins made of
+ * them. */
 #include "net/identity.h"
 #include "net/tls.h"
 
@@ -164,7 +165,8 @@ static void tickets_bind_everything(void **state) {
 	assert_false(ticket_verify(run.key, run_id, 3, member.key, ticket));
 }
 
-/* The pin is of the very SubjectPublicKeyInfo that stands in the certificate (as OpenSSL encodes it). */
+/* The pin is of the very SubjectPublicKeyInfo that stands in the certificate (as OpenSSL encodes
+ * it). */
 static void pin_is_of_the_certificates_key(void **state) {
 	(void)state;
 	struct identity id = identity_number(9);

@@ -1,4 +1,5 @@
-/* The rule of what may be on its way, over a simulated line: time is a number, a line is when it is free again. */
+/* The rule of what may be on its way, over a simulated line: time is a number, a line is when it is
+ * free again. */
 #include "net/mesh/pace_window.h"
 
 #include <setjmp.h>
@@ -124,7 +125,8 @@ static void run(struct sim *s, int64_t us) {
 	}
 }
 
-/* After 6 s to find the rate, the line is full and the queue in front of it short, whatever the line. */
+/* After 6 s to find the rate, the line is full and the queue in front of it short, whatever the
+ * line. */
 static void a_line_is_filled_and_its_queue_stays_short(void **state) {
 	(void)state;
 	static const double mbits[] = {0.5, 1, 10, 100, 1000};
@@ -139,14 +141,16 @@ static void a_line_is_filled_and_its_queue_stays_short(void **state) {
 				run(s, 10 * S);
 				double carried = (double)(s->delivered - before) / 10 / s->up_bytes_per_s;
 				assert_true(carried > 0.95 && carried < 1.01);
-				/* The window, less what is not queue; the slice that was begun last; what the rate is too high by. */
+				/* The window, less what is not queue; the slice that was begun last; what the rate
+				 * is too high by. */
 				double most_us = (PACE_EXTRA_BYTES + PACE_SLICE_LEAST_BYTES) * 1e6 / s->up_bytes_per_s + PACE_QUEUE_US +
 								 PACE_SLICE_US + 0.2 * (PACE_QUEUE_US + (double)s->rtt_us);
 				assert_true(s->worst_up_us < most_us);
 			}
 }
 
-/* One receiver of three has a thirtieth of our line: the others share the rest, and its own queue stays short. */
+/* One receiver of three has a thirtieth of our line: the others share the rest, and its own queue
+ * stays short. */
 static void a_slow_receiver_holds_only_itself_back(void **state) {
 	(void)state;
 	struct sim *s = sim_new(3, 30, 40000);
@@ -161,7 +165,8 @@ static void a_slow_receiver_holds_only_itself_back(void **state) {
 	assert_true(s->worst_down_us < 1.2 * PACE_QUEUE_US + bytes * 1e6 / s->links[1].down_bytes_per_s);
 }
 
-/* What an owner did not have to send says nothing about the line; what a full window did not bring does. */
+/* What an owner did not have to send says nothing about the line; what a full window did not bring
+ * does. */
 static void only_a_full_window_lowers_the_rate(void **state) {
 	(void)state;
 	struct pace_flow f = {0};

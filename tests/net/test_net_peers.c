@@ -1,4 +1,5 @@
-/* The mesh among honest workers: links come up, carry bulk and control, break, come back, and are counted. */
+/* The mesh among honest workers: links come up, carry bulk and control, break, come back, and are
+ * counted. */
 #include "mesh_world.h"
 #include "net/mesh/rate.h"
 #include "tcp_proxy.h"
@@ -33,7 +34,8 @@ static void dial_only_second(struct peers_config *cfg, int node) {
 		cfg->listen = NULL;
 }
 
-/* Two nodes, linked; node 0 dials node 1 through the proxy, which records what passes when `record`. */
+/* Two nodes, linked; node 0 dials node 1 through the proxy, which records what passes when
+ * `record`. */
 static void link_through(struct world *w, struct tcp_proxy *proxy, bool record) {
 	world_init(w, 2, NULL);
 	proxy_init(proxy, peers_port(w->nodes[1].peers));
@@ -56,7 +58,7 @@ static bool is_fatal(struct world *w, void *node) {
 	return n->fatals[0] + n->fatals[1] > 0;
 }
 
-/* ---- tests ------------------------------------------------------------------------------------------------------- */
+/* ---- tests ---- */
 
 static void five_link_up_and_stay(void **state) {
 	(void)state;
@@ -73,7 +75,8 @@ static void five_link_up_and_stay(void **state) {
 	assert_int_equal(count_fds(), fds);
 }
 
-/* Both dial: whichever of the two comes first, in the end there is one link, dialed by the lower key, on both sides. */
+/* Both dial: whichever of the two comes first, in the end there is one link, dialed by the lower
+ * key, on both sides. */
 static void both_dial_one_link_stays(void **state) {
 	(void)state;
 	struct world w;
@@ -91,7 +94,8 @@ static void both_dial_one_link_stays(void **state) {
 	world_release(&w);
 }
 
-/* Two nodes that dial each other, each through its own proxy, with both HELLOs on their way and held. */
+/* Two nodes that dial each other, each through its own proxy, with both HELLOs on their way and
+ * held. */
 struct crossing {
 	struct world w;
 	struct tcp_proxy proxy[2]; /* proxy[i]: dialed by node i */
@@ -210,7 +214,8 @@ static bool a_ping_came(struct world *w, void *ctx) {
 	return w->nodes[1].got_pings[0] > 0;
 }
 
-/* While nobody knows how fast the line is, slices are short: PING goes between those of one frame. */
+/* While nobody knows how fast the line is, slices are short: PING goes between those of one
+ * frame. */
 static void a_ping_overtakes_the_frame_under_way(void **state) {
 	(void)state;
 	struct world w;
@@ -239,8 +244,8 @@ static void awkward_sizes_arrive(void **state) {
 	world_release(&w);
 }
 
-/* What one side sends is what the other receives, to the byte, handshakes included; bulk costs little more than itself.
- */
+/* What one side sends is what the other receives, to the byte, handshakes included; bulk costs
+ * little more than itself. */
 static void bytes_are_counted_at_the_socket(void **state) {
 	(void)state;
 	struct world w;
@@ -280,7 +285,8 @@ struct cap_watch {
 	uint64_t from_bytes;
 };
 
-/* Checks at every step that no more has passed than the cap allows, a full bucket and a ping included. */
+/* Checks at every step that no more has passed than the cap allows, a full bucket and a ping
+ * included. */
 static bool watch_cap(struct world *w, void *ctx) {
 	const struct cap_watch *c = ctx;
 	double seconds = (double)(w->now_us - c->from_us) / 1e6;
@@ -363,7 +369,8 @@ static void parts_of_a_frame_are_told(void **state) {
 	world_release(&w);
 }
 
-/* It only ever dialed us: its address may be one that refuses always; but it does not come back either. */
+/* It only ever dialed us: its address may be one that refuses always; but it does not come back
+ * either. */
 static void who_refuses_and_does_not_dial_is_gone(void **state) {
 	(void)state;
 	struct world w;
@@ -401,7 +408,8 @@ static void killed_link_comes_back(void **state) {
 	proxy_release(&proxy);
 }
 
-/* kill -9 of a peer: the kernel closes its sockets and nobody listens any more: fatal, at the first redial. */
+/* kill -9 of a peer: the kernel closes its sockets and nobody listens any more: fatal, at the first
+ * redial. */
 static void dead_peer_is_fatal_at_the_redial(void **state) {
 	(void)state;
 	struct world w;
@@ -439,8 +447,8 @@ static void joiner_comes_in_by_its_ticket(void **state) {
 	world_release(&w);
 }
 
-/* A ban closes the link at once and lets the member in no more, neither by the roster nor by its ticket, until it is
- * taken back. Others are not touched. */
+/* A ban closes the link at once and lets the member in no more, neither by the roster nor by its
+ * ticket, until it is taken back. Others are not touched. */
 static void the_banned_are_out(void **state) {
 	(void)state;
 	struct world w;
@@ -507,7 +515,8 @@ static void changed_key_loses_its_link(void **state) {
 	world_release(&w);
 }
 
-/* A frozen peer's socket fills up: the link holds a bounded amount, and the rest of the world goes on. */
+/* A frozen peer's socket fills up: the link holds a bounded amount, and the rest of the world goes
+ * on. */
 static void frozen_peer_blocks_nobody(void **state) {
 	(void)state;
 	struct world w;
@@ -526,7 +535,8 @@ static void frozen_peer_blocks_nobody(void **state) {
 	world_release(&w);
 }
 
-/* What travels is encrypted: the payload is on no wire, in either direction, and neither is HELLO. */
+/* What travels is encrypted: the payload is on no wire, in either direction, and neither is
+ * HELLO. */
 static void wire_shows_nothing(void **state) {
 	(void)state;
 	struct world w;

@@ -1,6 +1,8 @@
-/* The mesh against peers that break the rules: each loses its own link, with a named error, and nothing else happens.
+/* The mesh against peers that break the rules: each loses its own link, with a named error, and
+ * nothing else happens.
  *
- * Node 0 and node 1 are honest and linked; the attacker talks to node 0. After every attack they are linked still. */
+ * Node 0 and node 1 are honest and linked; the attacker talks to node 0. After every attack they
+ * are linked still. */
 #include "mesh_world.h"
 #include "raw_client.h"
 
@@ -122,7 +124,7 @@ static void scene_thrown_out(struct scene *s, enum rv_err why, const char *words
 	assert_true(world_until(&s->w, closed, &s->c));
 }
 
-/* ---- TLS --------------------------------------------------------------------------------------------------------- */
+/* ---- TLS ---- */
 
 static void no_tls_at_all(void **state) {
 	(void)state;
@@ -196,7 +198,7 @@ static void other_alpn(void **state) {
 	}
 }
 
-/* ---- HELLO ------------------------------------------------------------------------------------------------------- */
+/* ---- HELLO ---- */
 
 static void unknown_key(void **state) {
 	(void)state;
@@ -334,7 +336,7 @@ static void large_frame_before_hello(void **state) {
 	scene_end(&s);
 }
 
-/* ---- frames on an open link -------------------------------------------------------------------------------------- */
+/* ---- frames on an open link ---- */
 
 static void garbage_frame(void **state) {
 	(void)state;
@@ -491,7 +493,7 @@ static void goodbye_is_cleaned(void **state) {
 	scene_end(&s);
 }
 
-/* ---- time and room ----------------------------------------------------------------------------------------------- */
+/* ---- time and room ---- */
 
 static void silent_connection_times_out(void **state) {
 	(void)state;
@@ -565,7 +567,7 @@ static void flood_of_connections(void **state) {
 	scene_end(&s);
 }
 
-/* ---- dialing ----------------------------------------------------------------------------------------------------- */
+/* ---- dialing ---- */
 
 /* Another worker answers at the address of the one we want. */
 static void wrong_key_answers(void **state) {
@@ -585,7 +587,8 @@ static void wrong_key_answers(void **state) {
 	scene_end(&s);
 }
 
-/* Refused dials come further and further apart, and never more often than the first pause allows. */
+/* Refused dials come further and further apart, and never more often than the first pause
+ * allows. */
 static void refused_dials_back_off(void **state) {
 	(void)state;
 	struct scene s;

@@ -1,5 +1,5 @@
-/* Links that stand but deliver nothing, members that move, and how often other people's addresses are dialed
- * (net/mesh/watch.c, net/mesh/dial.c). */
+/* Links that stand but deliver nothing, members that move, and how often other people's addresses
+ * are dialed (net/mesh/watch.c, net/mesh/dial.c). */
 #include "mesh_world.h"
 #include "net/address_watch.h"
 #include "tcp_proxy.h"
@@ -185,7 +185,8 @@ static void alternating_addresses_are_not_dialed_each_time(void **state) {
 		w.now_us += S / EACH;
 		world_step(&w);
 	}
-	/* 0.1, 0.2, 0.4 ... s between dials, as with one address; and four that a new address hurried. */
+	/* 0.1, 0.2, 0.4 ... s between dials, as with one address; and four that a new address
+	 * hurried. */
 	assert_in_range(v[0].dials + v[1].dials, 4, 9 + 4);
 	for (int i = 0; i < 2; i++)
 		close(v[i].fd);

@@ -1,4 +1,5 @@
-/* The token bucket in virtual time: never more than the cap over 10 s, and all of it when there is always something. */
+/* The token bucket in virtual time: never more than the cap over 10 s, and all of it when there is
+ * always something. */
 #include "base/rng.h"
 #include "net/mesh/rate.h"
 

@@ -1,4 +1,5 @@
-/* test_net_reduce.c: the all-reduce core: results, bytes, attempts, link losses, deaths, interleavings. */
+/* test_net_reduce.c: the all-reduce core: results, bytes, attempts, link losses, deaths,
+ * interleavings. */
 #include "reduce_pair.h"
 
 #include <string.h>
@@ -14,8 +15,8 @@ static struct reduce_info info_of(const struct world *w, int node) {
 	return reduce_info(w->nodes[node].reduce);
 }
 
-/* What a node sends when nothing goes wrong: its contribution to every chunk that it does not own, and every chunk that
- * it owns to everyone else. */
+/* What a node sends when nothing goes wrong: its contribution to every chunk that it does not own,
+ * and every chunk that it owns to everyone else. */
 static uint64_t expected_tx(const struct world *w, int node) {
 	uint64_t bytes = 0;
 	for (int g = 0; g < w->doc.n_ranges; g++)
@@ -82,8 +83,8 @@ static void test_link_losses_lose_nothing(void **state) {
 		}
 }
 
-/* Everything from the survivors' side of a death: they accuse the dead one and nobody else, the next attempt commits,
- * and its result is that of a run in which the dead one never was. */
+/* Everything from the survivors' side of a death: they accuse the dead one and nobody else, the
+ * next attempt commits, and its result is that of a run in which the dead one never was. */
 static void finish_without(struct world *w, int dead) {
 	if (world_run(w, 40))
 		return; /* the death came after every survivor held the result */
@@ -153,7 +154,8 @@ static void test_contributions_outlive_an_attempt(void **state) {
 		fresh += expected_tx(w, i);
 		resent += info_of(w, i).resent_bytes;
 	}
-	/* At most half a reduce and 1/N of a scatter for each: 3/4 + 1/4 x 3/4 of the payload, where 4/3 is a whole one. */
+	/* At most half a reduce and 1/N of a scatter for each: 3/4 + 1/4 x 3/4 of the payload, where
+	 * 4/3 is a whole one. */
 	assert_true(resent > 0);
 	assert_true(resent <= fresh * 70 / 100);
 	world_free(w);
@@ -292,7 +294,8 @@ static void test_other_rounds_and_attempts_are_ignored(void **state) {
 	world_free(p.w);
 }
 
-/* Nodes 0 and 1 of three; node 2 dies. What 1 sent in attempt 1 for a chunk that 0 inherits arrives late. */
+/* Nodes 0 and 1 of three; node 2 dies. What 1 sent in attempt 1 for a chunk that 0 inherits arrives
+ * late. */
 static void test_late_contributions_of_an_earlier_attempt_are_kept(void **state) {
 	(void)state;
 	struct pair p = pair_new(3);
@@ -328,8 +331,9 @@ static void test_a_restarted_member_contributes_anew(void **state) {
 	world_free(p.w);
 }
 
-/* Killed, but its socket still delivers: what was under way for a former roster comes behind the one that means its
- * successor, whose contribution is another. (Simulator seed 7001999: it was averaged, in a commit of all.) */
+/* Killed, but its socket still delivers: what was under way for a former roster comes behind the
+ * one that means its successor, whose contribution is another. (Simulator seed 7001999: it was
+ * averaged, in a commit of all.) */
 static void test_what_a_former_process_sent_late_is_void(void **state) {
 	(void)state;
 	struct pair p = pair_new(3);
@@ -399,8 +403,8 @@ static void test_a_mean_that_cannot_be_decoded_is_refused(void **state) {
 	world_free(p.w);
 }
 
-/* Out of memory, or our own values: nobody else is blamed, nobody's link is dropped, and the next attempt tries again.
- */
+/* Out of memory, or our own values: nobody else is blamed, nobody's link is dropped, and the next
+ * attempt tries again. */
 static void test_our_own_fault_blames_nobody(void **state) {
 	(void)state;
 	struct rv_errtext et = {0};
@@ -479,8 +483,8 @@ static void test_a_message_is_proof_of_a_link(void **state) {
 	world_free(p.w);
 }
 
-/* A peer whose process restarted on a link that we believe to be the same (its RESUME lacks the ack) gets everything
- * again that it says it lacks. */
+/* A peer whose process restarted on a link that we believe to be the same (its RESUME lacks the
+ * ack) gets everything again that it says it lacks. */
 static void test_a_peer_that_forgot_is_served_again(void **state) {
 	(void)state;
 	struct pair p = pair_new(3);

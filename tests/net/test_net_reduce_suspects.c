@@ -146,7 +146,8 @@ static void contribute(struct pair *p, int from) {
 	assert_int_equal(give(p, from, &m, NULL), RV_OK);
 }
 
-/* A peer that sends nothing of what it owes, and a PING with another count each second and a half. */
+/* A peer that sends nothing of what it owes, and a PING with another count each second and a
+ * half. */
 static void test_what_a_peer_says_of_itself_is_no_progress(void **state) {
 	(void)state;
 	struct pair p = pair_with_deadline();
@@ -157,7 +158,8 @@ static void test_what_a_peer_says_of_itself_is_no_progress(void **state) {
 	world_free(p.w);
 }
 
-/* An owner that waits for a third one's contribution is not to blame for the mean: the third one is. */
+/* An owner that waits for a third one's contribution is not to blame for the mean: the third one
+ * is. */
 static void test_an_owner_that_waits_is_borne_until_after_the_deadline(void **state) {
 	(void)state;
 	struct pair p = pair_with_deadline();
@@ -200,7 +202,8 @@ static void test_a_drip_ends_at_the_deadline(void **state) {
 	world_free(p.w);
 }
 
-/* Links that come and go start the clocks of silence and stall anew, and not that of the attempt. */
+/* Links that come and go start the clocks of silence and stall anew, and not that of the
+ * attempt. */
 static void test_a_new_link_does_not_move_the_deadline(void **state) {
 	(void)state;
 	struct pair p = pair_with_deadline();

@@ -1,4 +1,5 @@
-/* TLS over byte buffers: any cut of the bytes will do, every changed byte is noticed, and nothing grows without end. */
+/* TLS over byte buffers: any cut of the bytes will do, every changed byte is noticed, and nothing
+ * grows without end. */
 #include "net/mesh/stream.h"
 
 #include "net/tls.h"
@@ -34,8 +35,8 @@ static void pair_release(struct pair *p) {
 	}
 }
 
-/* Hands what `from` has to say to the other end, `step` bytes at a time; what comes out goes to `out` (or a handshake
- * goes on). */
+/* Hands what `from` has to say to the other end, `step` bytes at a time; what comes out goes to
+ * `out` (or a handshake goes on). */
 static enum stream_io carry(struct pair *p, int from, size_t step, uint8_t *out, size_t *out_bytes) {
 	struct stream *a = &p->end[from], *b = &p->end[1 - from];
 	enum stream_io io = STREAM_WAIT;
@@ -129,7 +130,8 @@ static void keys_are_renewed(void **state) {
 	pair_release(&p);
 }
 
-/* Key updates that want an answer, from a side that never takes one: the answers are bounded, then the stream ends. */
+/* Key updates that want an answer, from a side that never takes one: the answers are bounded, then
+ * the stream ends. */
 static void unread_answers_are_bounded(void **state) {
 	(void)state;
 	struct pair p;

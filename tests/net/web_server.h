@@ -1,4 +1,5 @@
-/* web_server.h: a small HTTP/1.1 server for tests: loopback, any port, its own thread, one more per connection. */
+/* web_server.h: a small HTTP/1.1 server for tests: loopback, any port, its own thread, one more per
+ * connection. */
 #ifndef RV_TESTS_NET_WEB_SERVER_H
 #define RV_TESTS_NET_WEB_SERVER_H
 

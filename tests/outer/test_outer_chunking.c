@@ -1,4 +1,5 @@
-/* How a vector is cut: the parts cover it, offsets agree with sizes, and the default is within its promise. */
+/* How a vector is cut: the parts cover it, offsets agree with sizes, and the default is within its
+ * promise. */
 #include "outer/global.h"
 #include "tests/outer/vectors.h"
 

@@ -1,4 +1,5 @@
-/* The registry of codecs, and means without a limit against a mean in double. (The limit: test_outer_merge.c) */
+/* The registry of codecs, and means without a limit against a mean in double. (The limit:
+ * test_outer_merge.c) */
 #include "outer/merge.h"
 #include "tests/outer/codec_checks.h"
 #include "tests/outer/vectors.h"
@@ -70,15 +71,16 @@ static void test_facts(void **state) {
 	}
 }
 
-/* How far one encoding may move a value in a block whose largest is `most`, in a chunk whose largest
- * is `largest`: by that where the codec's values are not known. */
+/* How far one encoding may move a value in a block whose largest is `most`, in a chunk whose
+ * largest is `largest`: by that where the codec's values are not known. */
 static double encoding_error(const struct codec *c, double most, double largest) {
 	if (codec_even_steps(c) > 0)
 		return most / (2 * codec_even_steps(c));
 	return codec_facts_of(c) & (CODEC_ROUNDS | CODEC_SPARSE) ? largest : 0;
 }
 
-/* Against the mean, in double, of the decoded contributions: only rounding and one encoding may differ. */
+/* Against the mean, in double, of the decoded contributions: only rounding and one encoding may
+ * differ. */
 static void check_mean(const struct codec *c, const uint32_t *weights, int n_in) {
 	double mean[N] = {0}, total = 0, largest = 0, most[(N + 255) / 256] = {0};
 	contribute(c, n_in, 100);
@@ -131,9 +133,9 @@ static void test_fp32_mean_is_this_loop(void **state) {
 	}
 }
 
-/* Equal contributions. Codes and levels: the mean is the contribution, byte for byte, for any number of them, because
- * rounding in the sum is far below what the scale keeps. Values as they are: exact for 1, 2 and 4; beyond, x+x+...+x
- * rounds on the way. */
+/* Equal contributions. Codes and levels: the mean is the contribution, byte for byte, for any
+ * number of them, because rounding in the sum is far below what the scale keeps. Values as they
+ * are: exact for 1, 2 and 4; beyond, x+x+...+x rounds on the way. */
 static void test_mean_of_equals(void **state) {
 	(void)state;
 	uint32_t weights[MAX_EQUAL];

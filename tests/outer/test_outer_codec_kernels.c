@@ -1,4 +1,5 @@
-/* Every instruction set's codec kernels give the same bytes as the portable loops, and write nothing past the end. */
+/* Every instruction set's codec kernels give the same bytes as the portable loops, and write
+ * nothing past the end. */
 #include "outer/codec_kernels.h"
 #include "outer/float_bits.h"
 #include "tests/outer/vectors.h"

@@ -1,5 +1,5 @@
-/* int8, int16 and int4: the properties that codec.h promises, at awkward sizes and at the ends of fp32; and what decode
- * refuses. */
+/* int8, int16 and int4: the properties that codec.h promises, at awkward sizes and at the ends of
+ * fp32; and what decode refuses. */
 #include "outer/codec.h"
 #include "outer/float_bits.h"
 #include "tests/outer/codec_checks.h"
@@ -239,8 +239,8 @@ static void test_any_bytes(void **state) {
 	assert_true(accepted > 1000);
 }
 
-/* The relative error of the whole vector on Gaussian values: 0.0070 measured with int8, 0.015 allowed to real outer
- * gradients; 2.7e-5 with int16, 0.119 with int4. */
+/* The relative error of the whole vector on Gaussian values: 0.0070 measured with int8, 0.015
+ * allowed to real outer gradients; 2.7e-5 with int16, 0.119 with int4. */
 static void test_error_on_gaussian(void **state) {
 	(void)state;
 	struct rv_rng r = rv_rng_of(5, 5);

@@ -1,5 +1,5 @@
-/* Codecs that keep the largest: the properties that codec_topk.h promises, at awkward sizes; which values are kept,
- * against a sort; and what decode refuses. */
+/* Codecs that keep the largest: the properties that codec_topk.h promises, at awkward sizes; which
+ * values are kept, against a sort; and what decode refuses. */
 #include "outer/codec_block.h"
 #include "outer/codec_topk.h"
 #include "tests/outer/codec_checks.h"
@@ -175,7 +175,8 @@ static void test_sizes(void **state) {
 /* Vectors written out by hand: the layout is a promise to other implementations. */
 static void test_known_bytes(void **state) {
 	(void)state;
-	/* Of 192 values 3 are kept by topk64: 2, -8 and 6, whose mean magnitude is 5.33: low 2, high 7. */
+	/* Of 192 values 3 are kept by topk64: 2, -8 and 6, whose mean magnitude is 5.33: low 2, high
+	 * 7. */
 	const uint8_t bytes[] = {0, 0, 0xe0, 0x40, 0, 0, 0, 0x40, 3, 0, 0x02, 0xf0, 0x03, 0xbf, 0x00, 0x1c};
 	memset(x, 0, sizeof x);
 	x[2] = 2;
@@ -191,8 +192,8 @@ static void test_known_bytes(void **state) {
 	assert_memory_equal(code, code2, sizeof bytes);
 }
 
-/* Nine like values and one of a hundred: the mean of the lower part is theirs, and the outlier is alone; a value that a
- * level would more than double stays behind. */
+/* Nine like values and one of a hundred: the mean of the lower part is theirs, and the outlier is
+ * alone; a value that a level would more than double stays behind. */
 static void test_levels(void **state) {
 	(void)state;
 	memset(x, 0, sizeof x);
@@ -214,7 +215,8 @@ static void test_refuses_what_is_not_finite(void **state) {
 
 /* ---- hostile bytes ---- */
 
-/* A valid encoding of 192 values in which 3 are sent (test_known_bytes), with some bytes replaced. */
+/* A valid encoding of 192 values in which 3 are sent (test_known_bytes), with some bytes
+ * replaced. */
 static void spoiled(const struct codec *c, size_t at, const void *bytes, size_t n, const char *why) {
 	memset(x, 0, sizeof x);
 	x[2] = 2;
@@ -250,8 +252,8 @@ static void test_refuses_corrupt_bytes(void **state) {
 	check_refused(c, code, 192, "levels"); /* a level, and nothing sent */
 }
 
-/* Whatever the bytes are: refused, or decoded to finite values that encode to the same bytes. Bits flipped in what is
- * valid: most is refused. */
+/* Whatever the bytes are: refused, or decoded to finite values that encode to the same bytes. Bits
+ * flipped in what is valid: most is refused. */
 static void test_any_bytes(void **state) {
 	(void)state;
 	struct rv_rng r = rv_rng_of(11, 11);

@@ -116,7 +116,8 @@ static void test_all_is_said_in_the_end(void **state) {
 	end(&w);
 }
 
-/* A round that is not committed with it changes nothing: the next one says the same as if it had not been. */
+/* A round that is not committed with it changes nothing: the next one says the same as if it had
+ * not been. */
 static void test_what_is_not_committed_was_not_said(void **state) {
 	(void)state;
 	struct world w, v;

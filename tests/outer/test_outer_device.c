@@ -1,6 +1,6 @@
-/* test_outer_device.c: the outer path of the CUDA backend, its kernels run by the emulator, against outer/: every byte
- * of the encoding and every bit of the outer step, at awkward sizes and with awkward values; streams as late as they
- * may run. */
+/* test_outer_device.c: the outer path of the CUDA backend, its kernels run by the emulator, against
+ * outer/: every byte of the encoding and every bit of the outer step, at awkward sizes and with
+ * awkward values; streams as late as they may run. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
-/* Eager updates as a shared and a private chain against the paper's form, in which every worker steps weights and
- * momentum of its own with D(t-1) + share (own(t) - own(t-1)): the same but for roundings, which are bounded; and what
- * is the same to the bit. */
+/* Eager updates as a shared and a private chain against the paper's form, in which every worker
+ * steps weights and momentum of its own with D(t-1) + share (own(t) - own(t-1)): the same but for
+ * roundings, which are bounded; and what is the same to the bit. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -115,8 +115,9 @@ static void direct_step(struct direct *w, int k, int t) {
 	}
 }
 
-/* One rounding of a weight below 1 in each of the shared steps, one for the start; `own` is known to a rounding of the
- * weight that it was taken from, and the chain makes at most 1 / (1 - mu) of each of these. */
+/* One rounding of a weight below 1 in each of the shared steps, one for the start; `own` is known
+ * to a rounding of the weight that it was taken from, and the chain makes at most 1 / (1 - mu) of
+ * each of these. */
 static double bound(int t) {
 	double each = 0.5 * (double)FLT_EPSILON, gain = f->run.outer_lr * (1 + 1 / (1 - f->run.outer_momentum));
 	return each * (t + 3 + 3 * gain);

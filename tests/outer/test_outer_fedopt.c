@@ -1,5 +1,5 @@
-/* adam, yogi and adagrad against a reference in double written from the equations of arXiv 2003.00295, algorithm 2, and
- * the properties that follow from them. */
+/* adam, yogi and adagrad against a reference in double written from the equations of arXiv
+ * 2003.00295, algorithm 2, and the properties that follow from them. */
 #include "outer/optimizer.h"
 #include "tests/outer/vectors.h"
 
@@ -81,8 +81,8 @@ static void test_states_start_at_tau_squared(void **state) {
 	}
 }
 
-/* beta1 = 0 and a tau that dwarfs every delta, v staying at tau^2: the denominator is 2 tau everywhere, so the step is
- * SGD's with lr / 2 tau. */
+/* beta1 = 0 and a tau that dwarfs every delta, v staying at tau^2: the denominator is 2 tau
+ * everywhere, so the step is SGD's with lr / 2 tau. */
 static void test_huge_tau_is_sgd(void **state) {
 	(void)state;
 	const struct outer_params p = {.lr = 2e4f, .beta2 = 0.999999f, .eps = 1e4f};
@@ -96,7 +96,8 @@ static void test_huge_tau_is_sgd(void **state) {
 	}
 }
 
-/* A tau that vanishes: adam and adagrad without momentum move by lr times the sign, adam's v being (1 - beta2) d^2. */
+/* A tau that vanishes: adam and adagrad without momentum move by lr times the sign, adam's v being
+ * (1 - beta2) d^2. */
 static void test_tiny_tau_is_the_sign(void **state) {
 	(void)state;
 	const struct outer_params p = {.lr = 1, .beta2 = 0, .eps = 1e-12f};
@@ -122,7 +123,8 @@ static void test_adagrad_only_grows(void **state) {
 	}
 }
 
-/* yogi's v moves towards d^2 by (1 - beta2) d^2, whatever the distance, and stays where it is when it is there. */
+/* yogi's v moves towards d^2 by (1 - beta2) d^2, whatever the distance, and stays where it is when
+ * it is there. */
 static void test_yogi_moves_by_the_sign(void **state) {
 	(void)state;
 	const float d = 0.5f, starts[] = {0.1f, 0.25f, 4};

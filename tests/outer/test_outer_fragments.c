@@ -12,7 +12,8 @@
 
 enum { CHUNK = 256 };
 
-/* Every chunk belongs to one fragment, chunks of a fragment ascend, and their lengths are those of its own chunking. */
+/* Every chunk belongs to one fragment, chunks of a fragment ascend, and their lengths are those of
+ * its own chunking. */
 static void check_cover(size_t n, uint32_t count, const struct fragment_layers *layers) {
 	struct chunking whole = chunking_of(n, CHUNK);
 	struct fragments f;

@@ -56,7 +56,8 @@ static void test_start(void **state) {
 	global_release(&g);
 }
 
-/* What a joiner checks of round 0: states as they start, whatever they start from, and not after a step. */
+/* What a joiner checks of round 0: states as they start, whatever they start from, and not after a
+ * step. */
 static void test_initial_states_are_known(void **state) {
 	(void)state;
 	enum { PIECES_MAX = 1 + GLOBAL_MAX_STATES };
@@ -151,7 +152,8 @@ static void test_apply(void **state) {
 	}
 }
 
-/* With two fragments every second round is a fragment's turn: after twice as many rounds it is where the whole is. */
+/* With two fragments every second round is a fragment's turn: after twice as many rounds it is
+ * where the whole is. */
 static void test_fragments_take_turns(void **state) {
 	(void)state;
 	for (int o = 0; outer_registry[o]; o++) {

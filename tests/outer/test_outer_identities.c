@@ -1,5 +1,6 @@
-/* Identities of the method on quadratics: workers minimise lambda_i/2 |x - c_i|^2 with plain SGD, H steps at a time;
- * the outer loop is the real one (encode, reduce_mean, apply). Each identity has its source or its one-line reason. */
+/* Identities of the method on quadratics: workers minimise lambda_i/2 |x - c_i|^2 with plain SGD, H
+ * steps at a time; the outer loop is the real one (encode, reduce_mean, apply). Each identity has
+ * its source or its one-line reason. */
 #include "outer/global.h"
 #include "tests/outer/vectors.h"
 
@@ -112,7 +113,8 @@ static void test_h1_is_data_parallel_sgd(void **state) {
 	free_harness(h);
 }
 
-/* H = 1, outer Nesterov(alpha, mu): torch.optim.SGD(lr = alpha eta, momentum = mu, nesterov=True). */
+/* H = 1, outer Nesterov(alpha, mu): torch.optim.SGD(lr = alpha eta, momentum = mu,
+ * nesterov=True). */
 static void test_h1_nesterov_is_torch_sgd(void **state) {
 	(void)state;
 	struct harness *h =
@@ -165,7 +167,8 @@ static void test_parameter_mean(void **state) {
 	free_harness(b);
 }
 
-/* One worker, outer SGD(alpha): Lookahead's slow weights (arXiv 1907.08610); alpha = 0 freezes them. */
+/* One worker, outer SGD(alpha): Lookahead's slow weights (arXiv 1907.08610); alpha = 0 freezes
+ * them. */
 static void test_lookahead(void **state) {
 	(void)state;
 	for (int frozen = 0; frozen < 2; frozen++) {
@@ -185,8 +188,8 @@ static void test_lookahead(void **state) {
 	}
 }
 
-/* Workers with the same data are one worker: bitwise with block scales for any number of them, with fp32 for 2 and
- * 4. */
+/* Workers with the same data are one worker: bitwise with block scales for any number of them, with
+ * fp32 for 2 and 4. */
 static void test_identical_workers_are_one(void **state) {
 	(void)state;
 	const struct codec *const codecs[] = {&codec_int8, &codec_int16, &codec_fp32, &codec_int4};
@@ -210,8 +213,9 @@ static void test_identical_workers_are_one(void **state) {
 		}
 }
 
-/* With H steps each, worker i contracts towards c_i by 1 - w_i, w_i = 1 - (1 - eta lambda_i)^H; so the fixed point of
- * the outer loop is sum w_i c_i / sum w_i, and not the minimum of the mean loss. Any outer optimizer ends there. */
+/* With H steps each, worker i contracts towards c_i by 1 - w_i, w_i = 1 - (1 - eta lambda_i)^H; so
+ * the fixed point of the outer loop is sum w_i c_i / sum w_i, and not the minimum of the mean loss.
+ * Any outer optimizer ends there. */
 static void check_drift(const struct codec *c, const struct outer_optimizer *o, struct outer_params p,
 						double tolerance) {
 	struct harness *h = new_harness(4, 10, c, o, p);
@@ -244,7 +248,8 @@ static void test_drift_fixed_point(void **state) {
 				0.01); /* contributions do not vanish: +-A/254 */
 }
 
-/* The same outer gradient in every round: theta moves by 1.33, 1.897, 2.407 Delta, through the codec as well. */
+/* The same outer gradient in every round: theta moves by 1.33, 1.897, 2.407 Delta, through the
+ * codec as well. */
 static void test_constant_delta(void **state) {
 	(void)state;
 	const double moves[] = {1.33, 1.897, 2.4073};

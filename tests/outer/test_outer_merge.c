@@ -1,5 +1,6 @@
-/* The aggregation rules. mean: whose contribution is scaled down and by how much, when it is the plain mean to the bit,
- * and what is measured. trimmed_mean: what is left out, and what it withstands. */
+/* The aggregation rules. mean: whose contribution is scaled down and by how much, when it is the
+ * plain mean to the bit, and what is measured. trimmed_mean: what is left out, and what it
+ * withstands. */
 #include "outer/merge.h"
 
 #include "base/hash.h"
@@ -20,8 +21,8 @@ static uint8_t in[MAX_IN][5 * N], out[5 * N], plain[5 * N];
 static const uint8_t *const ins[MAX_IN] = {in[0], in[1], in[2], in[3], in[4], in[5], in[6], in[7]};
 static const uint32_t ones[MAX_IN] = {1, 1, 1, 1, 1, 1, 1, 1};
 
-/* Contribution i is s[i] times integers that depend on i and the place alone, of about equal norms: the same on every
- * machine. */
+/* Contribution i is s[i] times integers that depend on i and the place alone, of about equal norms:
+ * the same on every machine. */
 static void contribute(const struct codec *c, const float *s, int n_in) {
 	for (int i = 0; i < n_in; i++) {
 		for (int k = 0; k < N; k++)
@@ -44,7 +45,8 @@ static double norm_of(const float *v) {
 	return sqrt(sum);
 }
 
-/* Nobody is beyond the limit, or there is none: the same bytes, whatever the codec and the weights. */
+/* Nobody is beyond the limit, or there is none: the same bytes, whatever the codec and the
+ * weights. */
 static void test_within_the_limit_nothing_changes(void **state) {
 	(void)state;
 	const float within[] = {1, 1.9f, 0.01f, -1.9f, 1, 1, 0.9f, 1};
@@ -58,8 +60,8 @@ static void test_within_the_limit_nothing_changes(void **state) {
 		}
 }
 
-/* One of four, far too large: it counts as if it had been sent `clip` times as large as the others, in its own
- * direction. */
+/* One of four, far too large: it counts as if it had been sent `clip` times as large as the others,
+ * in its own direction. */
 static void test_what_is_too_large_is_scaled_down(void **state) {
 	(void)state;
 	const float attack[] = {1, 1, 1, -100};
@@ -91,8 +93,8 @@ static double norm_in_lanes(const float *v) {
 	return sqrt(lanes[0]);
 }
 
-/* Written out, for fp32: of 0.75, 1, 1.2, 1.5, 77 the median is 1.2; a factor is one quotient and one product in
- * double, rounded to fp32 once. */
+/* Written out, for fp32: of 0.75, 1, 1.2, 1.5, 77 the median is 1.2; a factor is one quotient and
+ * one product in double, rounded to fp32 once. */
 static void test_the_mean_is_this_loop(void **state) {
 	(void)state;
 	const float s[] = {1, -77, 1.5f, 0.75f, 1.2f};
@@ -133,7 +135,8 @@ static void test_two_are_not_limited(void **state) {
 	}
 }
 
-/* Where most have nothing, one has nothing to say; where one has nothing, the others are not held back. */
+/* Where most have nothing, one has nothing to say; where one has nothing, the others are not held
+ * back. */
 static void test_norms_of_zero(void **state) {
 	(void)state;
 	const float all_zero[] = {0, 0, 0, 0}, one_speaks[] = {0, 0, 0, 5}, one_is_idle[] = {0, 1, 1, 1};
@@ -151,7 +154,8 @@ static void test_norms_of_zero(void **state) {
 	assert_memory_equal(out, plain, sizeof mean);
 }
 
-/* A contribution is limited first and weighed then: the median is that of members, not of weights. */
+/* A contribution is limited first and weighed then: the median is that of members, not of
+ * weights. */
 static void test_weights_do_not_move_the_limit(void **state) {
 	(void)state;
 	const float s[] = {1, 1, 1, 10};
@@ -222,7 +226,8 @@ static void trim(const struct codec *c, const struct codec *of_mean, double shar
 	free(exactly);
 }
 
-/* Written out: sort the members by their value, leave out both ends, and sum the others in roster order. */
+/* Written out: sort the members by their value, leave out both ends, and sum the others in roster
+ * order. */
 static float trimmed_plainly(const float *value, const uint32_t *weights, int n_in, int left_out) {
 	int order[MAX_IN];
 	bool counts[MAX_IN] = {false};
@@ -276,7 +281,8 @@ static void test_how_many_are_trimmed(void **state) {
 		assert_int_equal(merge_trimmed(rows[i].share, rows[i].n), rows[i].trimmed);
 }
 
-/* Of one or two values none is an extreme: the mean without a limit, whatever the codecs and weights, byte for byte. */
+/* Of one or two values none is an extreme: the mean without a limit, whatever the codecs and
+ * weights, byte for byte. */
 static void test_without_trimming_it_is_the_mean(void **state) {
 	(void)state;
 	const float s[] = {1, -2, 30, 0.5f};

@@ -1,4 +1,5 @@
-/* Outer optimizers: bit for bit the formula, any slicing the same, and the published sequence of Nesterov. */
+/* Outer optimizers: bit for bit the formula, any slicing the same, and the published sequence of
+ * Nesterov. */
 #include "outer/optimizer.h"
 #include "tests/outer/vectors.h"
 
@@ -114,7 +115,8 @@ static void test_any_slicing(void **state) {
 	}
 }
 
-/* Constant Delta, lr .7, momentum .9: theta has moved by 1.33, 1.897, 2.407... in total; each step tends to 7 Delta. */
+/* Constant Delta, lr .7, momentum .9: theta has moved by 1.33, 1.897, 2.407... in total; each step
+ * tends to 7 Delta. */
 static void test_constant_delta(void **state) {
 	(void)state;
 	const double per_step[] = {1.33, 1.897, 2.4073, 2.86657};
@@ -153,7 +155,8 @@ static void test_special_cases(void **state) {
 	assert_memory_equal(theta, theta2, 1000 * sizeof *theta);
 }
 
-/* Every round: Nesterov, bit for bit. Every N rounds: in sum Nesterov on their mean, from where they began. */
+/* Every round: Nesterov, bit for bit. Every N rounds: in sum Nesterov on their mean, from where
+ * they began. */
 static void test_delayed_nesterov(void **state) {
 	(void)state;
 	struct outer_params p = params;
@@ -204,8 +207,9 @@ static void step_twice(const struct outer_optimizer *o, const struct outer_param
 		o->step(out, vectors_of_state, gradient, 2, p);
 }
 
-/* The facts of base/outer_optimizers.def against the code: a parameter that an optimizer does not have changes nothing,
- * one that it has does; and what is linear moves twice as far by twice the gradient. */
+/* The facts of base/outer_optimizers.def against the code: a parameter that an optimizer does not
+ * have changes nothing, one that it has does; and what is linear moves twice as far by twice the
+ * gradient. */
 static void test_facts(void **state) {
 	(void)state;
 	const struct outer_params usual = {.lr = 0.5f, .momentum = 0.75f, .beta2 = 0.5f, .eps = 0.125f, .delay = 1};

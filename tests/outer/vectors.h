@@ -15,7 +15,8 @@ static const size_t awkward_sizes[] = {1,  3,   7,   8,   15,  16,  17,  31,   3
 
 enum { LARGEST_SIZE = 4099 };
 
-/* Like outer gradients: normal values, the scale of which changes from one run of 100 to the next. */
+/* Like outer gradients: normal values, the scale of which changes from one run of 100 to the
+ * next. */
 static inline void fill_normal(float *x, size_t n, uint64_t seed) {
 	struct rv_rng r = rv_rng_of(seed, 7);
 	for (size_t i = 0; i < n; i++)

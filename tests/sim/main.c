@@ -1,4 +1,5 @@
-/* rivulet-sim: runs universes of the simulator, one per seed; replays one; shrinks one that fails. */
+/* rivulet-sim: runs universes of the simulator, one per seed; replays one; shrinks one that
+ * fails. */
 #include "sim_kept.h"
 #include "sim_runner.h"
 

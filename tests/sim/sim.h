@@ -1,9 +1,12 @@
-/* sim.h: the deterministic simulator: a universe of one coordinator and 1 to 32 workers under virtual time.
+/* sim.h: the deterministic simulator: a universe of one coordinator and 1 to 32 workers under
+ * virtual time.
  *
- * The protocol cores and what a worker does with its replica (train/participant) are the real ones (coordinator/core, worker/session_core and worker/round, worker/recovery,
- * net/reduce, the encodings of net/control and net/frame, outer/global and a codec). Everything around them is here: an
- * event queue instead of a clock, a network of composable nodes, disks that tear, training that is a pure function of
- * (worker, round, step). One 64-bit seed decides everything, so a universe replays exactly.
+ * The protocol cores and what a worker does with its replica (train/participant) are the real ones
+ * (coordinator/core, worker/session_core and worker/round, worker/recovery, net/reduce, the
+ * encodings of net/control and net/frame, outer/global and a codec). Everything around them is
+ * here: an event queue instead of a clock, a network of composable nodes, disks that tear, training
+ * that is a pure function of (worker, round, step). One 64-bit seed decides everything, so a
+ * universe replays exactly.
  *
  * sim_options.c      a universe's size and shape from its seed
  * sim_plan.c         what will go wrong in it: a list of faults from its seed
@@ -82,8 +85,8 @@ enum sim_fault_kind {
 	FAULT_HTTP_DOUBLING, /* the copy comes a little later */
 	FAULT_HTTP_ECHO,     /* the copy comes seconds later, after newer ones */
 	FAULT_LIAR,          /* `host` gives wrong pieces of the run's state, now and then */
-	/* `host` withholds what it owes in all-reduces, and lies in PINGs; amount 0: contributions, 1: means, 2: gives each
-	 * peer another mean instead */
+	/* `host` withholds what it owes in all-reduces, and lies in PINGs; amount 0: contributions, 1:
+	 * means, 2: gives each peer another mean instead */
 	FAULT_WITHHOLDER,
 	FAULT_GHOST,    /* `host` reports that it trains, and does not */
 	FAULT_IMPOSTOR, /* `host` greets peers as the member that `peer` is */
@@ -197,8 +200,9 @@ struct sim_options {
 
 /* ---- virtual time (sim_queue.c) ---- */
 
-/* An event of a host's process: skipped when that process (life) is gone, postponed while the host is frozen. With host
- * SIM_NOBODY it is the universe's own. `arg` is NULL or from malloc; `fire` owns it. */
+/* An event of a host's process: skipped when that process (life) is gone, postponed while the host
+ * is frozen. With host SIM_NOBODY it is the universe's own. `arg` is NULL or from malloc; `fire`
+ * owns it. */
 typedef void sim_fire(struct sim *s, int host, void *arg);
 struct sim_event {
 	int64_t at_us;
@@ -264,8 +268,8 @@ struct sim_network {
 };
 void sim_network_init(struct sim *s);
 void sim_network_release(struct sim_network *net);
-/* What `from` sends does not reach `to` any more, or one fault less keeps it from there. Links lose nothing: it
- * waits. */
+/* What `from` sends does not reach `to` any more, or one fault less keeps it from there. Links lose
+ * nothing: it waits. */
 void sim_cut(struct sim *s, int from, int to, bool cut);
 void sim_cut_nothing(struct sim *s);
 /* The host's line has this share of its rate. */
@@ -303,8 +307,9 @@ struct sim_disk {
 	double slowness;      /* 1: none */
 	bool full, read_only; /* writes fail; removals too */
 };
-/* Writes a file (the data are copied) to a temporary one, syncs it, renames it, syncs the directory; then `done` (or
- * NULL) is called with `tag` in this life: the file is durable, or (!ok) the disk would not take it. */
+/* Writes a file (the data are copied) to a temporary one, syncs it, renames it, syncs the
+ * directory; then `done` (or NULL) is called with `tag` in this life: the file is durable, or (!ok)
+ * the disk would not take it. */
 typedef void disk_done(struct sim *s, int host, uint64_t tag, bool ok);
 void disk_write(struct sim *s, int host, enum file_kind kind, uint64_t round, const void *data, size_t n,
 				disk_done *done, uint64_t tag);
@@ -314,7 +319,8 @@ void disk_remove(struct sim_disk *d, enum file_kind kind, uint64_t round);
 void disk_sync(struct sim_disk *d); /* the directory: what was renamed and removed so far is durable */
 /* A fetched snapshot gets its name, durably. False: there is no part of that round. */
 bool disk_adopt(struct sim_disk *d, uint64_t round);
-/* The process died; with the machine (`power`), what was not synced is there, is not, or is torn. */
+/* The process died; with the machine (`power`), what was not synced is there, is not, or is
+ * torn. */
 void disk_crash(struct sim *s, int host, bool power);
 /* Damages the `which`-th file (modulo their number); false when there is none. */
 bool disk_rot(struct sim_disk *d, uint32_t which);
@@ -385,8 +391,8 @@ struct sim_progress {
 	int n;
 };
 
-/* The replica that participants have here (train/replica.h leaves it to who makes it): theta_local, and what it is made
- * of. */
+/* The replica that participants have here (train/replica.h leaves it to who makes it): theta_local,
+ * and what it is made of. */
 struct replica {
 	const struct sim *sim;
 	const struct sim_worker *worker;
@@ -455,8 +461,8 @@ struct sim_worker {
 	struct sim_disk disk;
 	double speed; /* of training */
 	bool dark;    /* power cut: nothing answers */
-	/* Bits flipped. Its theta or v is not the run's; since the state of which round; and the rounds (as bits) of which
-	 * this process has told its core such a full hash. */
+	/* Bits flipped. Its theta or v is not the run's; since the state of which round; and the rounds
+	 * (as bits) of which this process has told its core such a full hash. */
 	bool flipped;
 	uint64_t flipped_at, told_wrong;
 	/* A process has ended by itself with the run's end on this disk, at that round. */
@@ -520,7 +526,8 @@ struct sim_worker {
 void worker_start(struct sim *s, int host);
 /* Joined: its session begins. */
 void worker_open(struct sim *s, int host, uint32_t member);
-/* The process is gone. `silent`: nobody is told (power cut); else the kernel closes its connections. */
+/* The process is gone. `silent`: nobody is told (power cut); else the kernel closes its
+ * connections. */
 void worker_crash(struct sim *s, int host, bool silent);
 /* A person asks it to stop. */
 void worker_leave(struct sim *s, int host);
@@ -683,7 +690,8 @@ void oracle_record(struct sim *s, const struct core_record *rec);    /* became d
 void oracle_document(struct sim *s, const uint8_t *bytes, size_t n); /* is about to be announced */
 void oracle_applied(struct sim *s, int host);                        /* or loaded */
 void oracle_installed(struct sim *s, int host);
-/* Its state is not the run's, or was not when it told its full hash: it may take itself for wrong. */
+/* Its state is not the run's, or was not when it told its full hash: it may take itself for
+ * wrong. */
 bool oracle_is_wrong(const struct sim *s, int host);
 void oracle_full_hash(struct sim *s, int host, uint64_t round,
 					  const struct rv_hash *hash);                  /* is about to be told to the core */
@@ -696,7 +704,8 @@ void oracle_member(struct sim *s, int host, uint32_t member); /* was acknowledge
 void oracle_bytes(struct sim *s, int host);                   /* the all-reduce is over; calm universes only */
 /* The full hash of `g`: what the run's is where the bits are the same. */
 struct rv_hash oracle_full_hash_of(const struct sim *s, const struct global_state *g);
-/* Without the files of `host` the run's state can still be had from disks: a snapshot and every log entry since. */
+/* Without the files of `host` the run's state can still be had from disks: a snapshot and every log
+ * entry since. */
 bool oracle_others_hold_the_run(const struct sim *s, int host);
 void oracle_release(struct sim *s);
 
@@ -803,15 +812,15 @@ void sim_plan_of(const struct sim_options *opt, struct sim_plan *out); /* everyt
 /* "at 12.345 s w3 is frozen for 2.0 s" */
 void sim_fault_text(const struct sim_fault *f, char *out, size_t cap);
 
-/* Runs a universe to its end, with the chosen faults of `plan`; marks those that happened, and notes the commits.
- * False: `why` says what does not hold. */
+/* Runs a universe to its end, with the chosen faults of `plan`; marks those that happened, and
+ * notes the commits. False: `why` says what does not hold. */
 bool sim_run(const struct sim_options *opt, struct sim_plan *plan, bool verbose, struct sim_stats *stats,
 			 char why[1024]);
 
 /* sim_faults.c */
 void faults_start(struct sim *s);
-/* Something delicate begins at a host (a frame, a write) and lasts for a while: a fault may be aimed at it, the more
- * likely the more `weight` moments it counts for. */
+/* Something delicate begins at a host (a frame, a write) and lasts for a while: a fault may be
+ * aimed at it, the more likely the more `weight` moments it counts for. */
 void faults_aim(struct sim *s, int host, uint32_t weight, int64_t lasts_us);
 void faults_heal(struct sim *s);
 /* Something that planted faults may wait for begins at a host, and lasts so long. */
@@ -825,16 +834,17 @@ void expect_check(struct sim *s); /* at the end */
 /* The first violation stops the universe. */
 void sim_fail(struct sim *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void sim_say(const struct sim *s, int host, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* Uniform in [lo, hi); true with probability p. A function of the seed, the host, what it is for, the quarter of a
- * second, and how often it was asked in that: so a fault that is left out does not change everybody's luck for ever
- * after. */
+/* Uniform in [lo, hi); true with probability p. A function of the seed, the host, what it is for,
+ * the quarter of a second, and how often it was asked in that: so a fault that is left out does not
+ * change everybody's luck for ever after. */
 int64_t sim_between(struct sim *s, int host, enum sim_luck luck, int64_t lo, int64_t hi);
 bool sim_chance(struct sim *s, int host, enum sim_luck luck, double p);
 /* What a program that starts now speaks. */
 uint32_t sim_version(struct sim *s, int host);
 /* A pseudo-random value in [-1, 1) that depends on its arguments alone. */
 float sim_noise(uint64_t a, uint64_t b, uint64_t i);
-/* The full hash of the state of `round` is looked at: every snapshot_every rounds, and after the last. */
+/* The full hash of the state of `round` is looked at: every snapshot_every rounds, and after the
+ * last. */
 bool sim_is_checked(const struct sim *s, uint64_t round);
 /* Encoded bytes of what the round exchanges. */
 size_t sim_payload(const struct sim *s, uint64_t round);

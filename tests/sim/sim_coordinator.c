@@ -1,4 +1,5 @@
-/* sim_coordinator.c: the platform around coordinator/core: HTTP requests in, records to the store, documents out. */
+/* sim_coordinator.c: the platform around coordinator/core: HTTP requests in, records to the store,
+ * documents out. */
 #include "sim.h"
 
 #include "base/assert.h"

@@ -1,7 +1,8 @@
-/* sim_disk.c: a disk. A file is written as base/file.h does it: a temporary one, synced, renamed, then the directory is
- * synced, and only then the writer is told. A process that dies loses its temporary files. A machine that loses power
- * also loses what was renamed or removed since the last sync of the directory: each such name is there or is not, and a
- * new file may be torn. A damaged file is recognised when it is read, by its hash. */
+/* sim_disk.c: a disk. A file is written as base/file.h does it: a temporary one, synced, renamed,
+ * then the directory is synced, and only then the writer is told. A process that dies loses its
+ * temporary files. A machine that loses power also loses what was renamed or removed since the last
+ * sync of the directory: each such name is there or is not, and a new file may be torn. A damaged
+ * file is recognised when it is read, by its hash. */
 #include "sim.h"
 
 #include "base/assert.h"

@@ -1,5 +1,5 @@
-/* sim_expect.c: planted universes (tests/sim/planted) are tests: each demands of its end what the real processes did that
- * it stands for. */
+/* sim_expect.c: planted universes (tests/sim/planted) are tests: each demands of its end what the
+ * real processes did that it stands for. */
 #include "sim.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* sim_faults.c: carries the plan out: each fault at its time or its delicate moment, and its end; and healing. What a
- * fault does follows from the fault alone: no random numbers are drawn here. */
+/* sim_faults.c: carries the plan out: each fault at its time or its delicate moment, and its end;
+ * and healing. What a fault does follows from the fault alone: no random numbers are drawn here. */
 #include "sim.h"
 
 #include "base/assert.h"
@@ -97,7 +97,8 @@ static void cut_as_planned(struct sim *s, const struct sim_fault *f, bool cut) {
 		sim_cut(s, f->peer, f->host, cut);
 }
 
-/* Its kernel goes on sending what it wrote; most of it reaches `peer` when its successor is at work again. */
+/* Its kernel goes on sending what it wrote; most of it reaches `peer` when its successor is at work
+ * again. */
 static void die_behind_a_cut(struct sim *s, int nobody, void *arg) {
 	(void)nobody;
 	const struct sim_fault *f = fault_of(s, take_number(arg));
@@ -141,8 +142,8 @@ static void jump(struct sim *s, const struct sim_fault *f) {
 	sim_say(s, f->host, "its wall clock jumps by %.0f s", f->amount);
 }
 
-/* Of theta or v; what it becomes stays in the range of weights, as most flips do. Every other one is so small that an
- * outer step may round it away. */
+/* Of theta or v; what it becomes stays in the range of weights, as most flips do. Every other one
+ * is so small that an outer step may round it away. */
 static void flip_bit(const struct sim *s, const struct sim_fault *f, struct sim_worker *w) {
 	enum { MANTISSA_BITS = 23, LOW_BITS = 2, LARGEST = 16 };
 	uint64_t where = (uint64_t)(f->amount * 0x1p52);

@@ -1,4 +1,5 @@
-/* sim_fetch.c: what a worker's fetcher and donor (worker/transfer) stand on: the simulated disk, and links. */
+/* sim_fetch.c: what a worker's fetcher and donor (worker/transfer) stand on: the simulated disk,
+ * and links. */
 #include "sim.h"
 
 #include "base/assert.h"

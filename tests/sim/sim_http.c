@@ -1,6 +1,7 @@
-/* sim_http.c: what a worker's control client (worker/join/control_client.h) stands on: requests that the network may
- * lose, double and delay, and the clock. A lost request or answer is a connection that broke: the client hears of it
- * after a fifth of its timeout, for all times of a universe are about a fifth of the real ones. */
+/* sim_http.c: what a worker's control client (worker/join/control_client.h) stands on: requests
+ * that the network may lose, double and delay, and the clock. A lost request or answer is a
+ * connection that broke: the client hears of it after a fifth of its timeout, for all times of a
+ * universe are about a fifth of the real ones. */
 #include "sim.h"
 
 #include "base/assert.h"

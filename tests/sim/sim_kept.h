@@ -1,8 +1,8 @@
-/* sim_kept.h: a universe in a file (tests/sim/kept/): its options and faults as they are, so that it stays the same when
- * seeds come to mean something else (sim_options.c, sim_plan.c).
+/* sim_kept.h: a universe in a file (tests/sim/kept/): its options and faults as they are, so that
+ * it stays the same when seeds come to mean something else (sim_options.c, sim_plan.c).
  *
- * Text: `# why it is kept`, then one option a line (`rounds = 12`), then one fault a line (`fault = kind=killed host=3
- * at_us=28993000 ...`; what is 0 is left out). Every option is there, once. */
+ * Text: `# why it is kept`, then one option a line (`rounds = 12`), then one fault a line (`fault =
+ * kind=killed host=3 at_us=28993000 ...`; what is 0 is left out). Every option is there, once. */
 #ifndef RV_TESTS_SIM_KEPT_H
 #define RV_TESTS_SIM_KEPT_H
 

@@ -1,9 +1,11 @@
 /* sim_network.c: the network: nodes that take a packet and pass it on, later or not at all.
  *
- *   host -> up (rate) -> gate (who reaches whom) -> faults (HTTP only) -> delay -> route -> down (rate) -> host
+ *   host -> up (rate) -> gate (who reaches whom) -> faults (HTTP only) -> delay -> route ->
+ *   down (rate) -> host
  *
- * HTTP messages are like datagrams here: lost, doubled, overtaken (a lost reply is a broken connection to the client).
- * Link packets (TLS over TCP) arrive in order; where they do not arrive they wait. */
+ * HTTP messages are like datagrams here: lost, doubled, overtaken (a lost reply is a broken
+ * connection to the client). Link packets (TLS over TCP) arrive in order; where they do not arrive
+ * they wait. */
 #include "sim.h"
 
 #include "base/assert.h"

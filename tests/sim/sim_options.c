@@ -1,5 +1,5 @@
-/* sim_options.c: a universe's size and shape from its seed. Most are small, where a round is cheap and every pair of
- * faults meets soon; a few are as large as a run of 32 workers. */
+/* sim_options.c: a universe's size and shape from its seed. Most are small, where a round is cheap
+ * and every pair of faults meets soon; a few are as large as a run of 32 workers. */
 #include "sim.h"
 
 #include <stdio.h>
@@ -63,7 +63,8 @@ static void choose_feedback(struct sim_options *o) {
 	o->feedback = rv_rng_below(&r, 3) == 0 ? 0.9f : 0;
 }
 
-/* The limit on contributions in three of four universes; in half of all some contributions are beyond it. */
+/* The limit on contributions in three of four universes; in half of all some contributions are
+ * beyond it. */
 static void choose_clip(struct sim_options *o) {
 	enum { STREAM = 41 };
 	struct rv_rng r = rv_rng_of(o->seed, STREAM);
@@ -71,8 +72,9 @@ static void choose_clip(struct sim_options *o) {
 	o->loud = rv_rng_below(&r, 2) == 0;
 }
 
-/* One in ten: steps of no time, lines that carry a round's result in less than a round trip, many rounds. (Two at least
- * begin: one alone exchanges nothing, and is faster than anybody fetches one result after the other.) */
+/* One in ten: steps of no time, lines that carry a round's result in less than a round trip, many
+ * rounds. (Two at least begin: one alone exchanges nothing, and is faster than anybody fetches one
+ * result after the other.) */
 static void choose_haste(struct sim_options *o) {
 	enum { STREAM = 7 };
 	struct rv_rng r = rv_rng_of(o->seed, STREAM);

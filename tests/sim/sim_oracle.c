@@ -1,12 +1,15 @@
 /* sim_oracle.c: what must hold at every step, judged independently of the cores.
  *
- * - A document is announced only on durable facts, numbers only grow, and one number is one document.
- * - A round is committed once; its digest is that of the mean over the roster's contributions, computed here.
+ * - A document is announced only on durable facts, numbers only grow, and one number is one
+ *   document.
+ * - A round is committed once; its digest is that of the mean over the roster's contributions,
+ *   computed here.
  * - No inner step is counted in two commits of a fragment.
- * - A worker that applied round r, or installed a snapshot, has the run's state of that round, bit for bit; unless a bit of
- *   it was flipped: then it is named, and nobody else is; once the majority's full hash is known it contributes nothing
- *   before it has installed a snapshot; and it does not end so. (A low bit may fade: the outer step rounds it away. What
- *   was told of the state before, wrong, stays wrong, and the worker resyncs all the same.)
+ * - A worker that applied round r, or installed a snapshot, has the run's state of that round, bit
+ *   for bit; unless a bit of it was flipped: then it is named, and nobody else is; once the
+ *   majority's full hash is known it contributes nothing before it has installed a snapshot; and it
+ *   does not end so. (A low bit may fade: the outer step rounds it away. What was told of the state
+ *   before, wrong, stays wrong, and the worker resyncs all the same.)
  * - A member keeps its number. Bytes sent are those of the formula (when nothing went wrong). */
 #include "sim.h"
 

@@ -1,4 +1,5 @@
-/* sim_oracle_contribution.c: what a contribution must be made of, judged independently of the participant.
+/* sim_oracle_contribution.c: what a contribution must be made of, judged independently of the
+ * participant.
  *
  * - Its tokens are those of the steps in it.
  * - With late updates it is measured from where its steps began.
@@ -84,7 +85,8 @@ static const char *complaint(bool same, bool zero) {
 	return same ? "a residual that its process lost" : "a residual that its latest committed one did not leave";
 }
 
-/* What is encoded for a round that is committed already is given to nobody: a former process did. */
+/* What is encoded for a round that is committed already is given to nobody: a former process
+ * did. */
 static void check_residual(struct sim *s, int host) {
 	const struct participant *p = &s->workers[host].participant;
 	struct sim_residual *e = &s->oracle.residuals[host];

@@ -1,12 +1,14 @@
-/* sim_oracle_mesh.c: what the mesh owes: a link is with the member that it names, honest peers break no rule, a link that
- * can be is there soon, nobody is dialed without end, and a cap holds. */
+/* sim_oracle_mesh.c: what the mesh owes: a link is with the member that it names, honest peers
+ * break no rule, a link that can be is there soon, nobody is dialed without end, and a cap
+ * holds. */
 #include "sim.h"
 
 #include <string.h>
 
 enum {
 	LOOK_US = SIM_S / 2,
-	/* Both ends redial by then, whatever failed before: the longest pause, and a dial that nobody answers. */
+	/* Both ends redial by then, whatever failed before: the longest pause, and a dial that nobody
+	 * answers. */
 	LINKED_WITHIN_US = 40 * SIM_S,
 	STEADY_US = 7 * SIM_S,       /* a link that lived so long at both ends is redialed at once when it breaks, */
 	BACK_WITHIN_US = 12 * SIM_S, /* also over slow lines, when one end notices seconds later than the other */
@@ -39,7 +41,8 @@ static bool is_a_fault(const struct sim *s, enum rv_err why) {
 	return why == RV_E_PROTOCOL || why == RV_E_INVALID || why == RV_E_CORRUPT || (why == RV_E_AUTH && !s->had_impostor);
 }
 
-/* Where nothing goes wrong, a link is lost when both sides dialed, once, and when the peer is done. */
+/* Where nothing goes wrong, a link is lost when both sides dialed, once, and when the peer is
+ * done. */
 static void check_calm(struct sim *s, int host, int peer, const char *text) {
 	struct sim_worker *w = &s->workers[host];
 	bool newer = strstr(text, "newer link") != NULL;

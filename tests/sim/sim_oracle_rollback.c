@@ -1,5 +1,5 @@
-/* sim_oracle_rollback.c: committed rounds are taken back only when what they made can be had from no disk any more; and
- * then the run is what it was before them. */
+/* sim_oracle_rollback.c: committed rounds are taken back only when what they made can be had from
+ * no disk any more; and then the run is what it was before them. */
 #include "sim.h"
 
 #include "base/assert.h"

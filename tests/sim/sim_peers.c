@@ -1,5 +1,5 @@
-/* sim_peers.c: the shipped mesh in a worker, on the simulator's pipes, and what travels on it: the platform around
- * net/reduce, and the frames of the state transfer. */
+/* sim_peers.c: the shipped mesh in a worker, on the simulator's pipes, and what travels on it: the
+ * platform around net/reduce, and the frames of the state transfer. */
 #include "sim.h"
 
 #include "base/assert.h"
@@ -39,7 +39,8 @@ static const uint8_t *another_mean(const struct sim *s, const struct reduce_msg 
 	return bytes;
 }
 
-/* What the all-reduce has for a peer; a withholder's is what it lets out, with a PING that says that it waits. */
+/* What the all-reduce has for a peer; a withholder's is what it lets out, with a PING that says
+ * that it waits. */
 static bool pull_honestly(struct sim_worker *w, int index, bool bulk, struct reduce_msg *m) {
 	const struct sim *s = w->sim;
 	bool any = pull(w, index, bulk, m);

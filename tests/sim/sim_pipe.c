@@ -1,9 +1,11 @@
-/* sim_pipe.c: the network between workers as pipes (net/mesh/pipe.h) under virtual time: TCP as a mesh sees it.
+/* sim_pipe.c: the network between workers as pipes (net/mesh/pipe.h) under virtual time: TCP as a
+ * mesh sees it.
  *
- * Both ends of a connection have its number. It is asked for with SYN and granted with ACK; what is written goes in
- * segments, arrives in order, and is acknowledged a delay later; where the network loses something, it waits instead.
- * An end that is closed says so with FIN, and a packet for an end that does not exist is answered with RST. A machine
- * without power answers nothing: such a connection is half open until its other end notices. */
+ * Both ends of a connection have its number. It is asked for with SYN and granted with ACK; what is
+ * written goes in segments, arrives in order, and is acknowledged a delay later; where the network
+ * loses something, it waits instead. An end that is closed says so with FIN, and a packet for an
+ * end that does not exist is answered with RST. A machine without power answers nothing: such a
+ * connection is half open until its other end notices. */
 #include "sim.h"
 
 #include "base/assert.h"

@@ -1,5 +1,5 @@
-/* sim_plan.c: what will go wrong in a universe: a list of faults, a function of its options alone. Each says all about
- * itself, so any part of the list can be carried out without the rest. */
+/* sim_plan.c: what will go wrong in a universe: a list of faults, a function of its options alone.
+ * Each says all about itself, so any part of the list can be carried out without the rest. */
 #include "sim.h"
 
 #include <stdio.h>
@@ -85,8 +85,8 @@ static uint64_t draw_too_many(struct rv_rng *r, const struct sim_options *o) {
 	return set;
 }
 
-/* Only one of them can be in a roster, so with it the others must be enough; and they reach each other only by way of
- * one that can be dialed. */
+/* Only one of them can be in a roster, so with it the others must be enough; and they reach each
+ * other only by way of one that can be dialed. */
 static uint64_t draw_undialable(struct rv_rng *r, const struct sim_options *o) {
 	uint64_t set = 0;
 	uint64_t workers = (uint64_t)o->n_workers, most = workers - o->min_workers + 1;
@@ -219,7 +219,8 @@ static void plan_flips(struct sim_plan *p, const struct sim_options *o, struct r
 	}
 }
 
-/* Members that hold the others up, where these suffice. Drawn apart: what else happens in a universe stays the same. */
+/* Members that hold the others up, where these suffice. Drawn apart: what else happens in a
+ * universe stays the same. */
 static void plan_dishonest(struct sim_plan *p, const struct sim_options *o) {
 	enum { LEAST_WORKERS = 3, ONE_IN = 8 };
 	struct rv_rng r = rv_rng_of(o->seed, 5);
@@ -247,7 +248,8 @@ static void plan_impostor(struct sim_plan *p, const struct sim_options *o) {
 	f->peer = (uint8_t)((f->host + 1 + rv_rng_below(&r, (uint64_t)o->n_workers - 1)) % (uint64_t)o->n_workers);
 }
 
-/* A run whose only copy goes is rolled back: where not all can be dialed the copy that is left may be out of reach. */
+/* A run whose only copy goes is rolled back: where not all can be dialed the copy that is left may
+ * be out of reach. */
 static void spare_the_last_copy(struct sim_plan *p) {
 	bool spare = false;
 	for (int i = 0; i < p->n; i++)

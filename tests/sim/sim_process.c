@@ -1,5 +1,5 @@
-/* sim_process.c: a worker's process: it starts from what its disk proves, joins, and ends: killed, without power, asked
- * to, rolled back, or because the run is done. */
+/* sim_process.c: a worker's process: it starts from what its disk proves, joins, and ends: killed,
+ * without power, asked to, rolled back, or because the run is done. */
 #include "sim.h"
 
 #include "base/assert.h"
@@ -11,7 +11,7 @@ enum { HEARTBEAT_US = SIM_S, LINGER_US = 5 * SIM_S, GOODBYE_US = 2 * SIM_S };
 
 static const int64_t WALL_US = 1700000000 * (int64_t)SIM_S; /* the wall clocks when it all began */
 
-/* ---- starts --------------------------------------------------------------------------------------------------------- */
+/* ---- starts ---- */
 
 static uint64_t term_of(const struct sim_disk *d) {
 	const struct sim_file *f = disk_find(d, FILE_TERM, 0);
@@ -98,7 +98,7 @@ void worker_open(struct sim *s, int host, uint32_t member) {
 	mesh_open(s, host);
 }
 
-/* ---- ends ----------------------------------------------------------------------------------------------------------- */
+/* ---- ends ---- */
 
 static void end_session(struct sim_worker *w) {
 	blob_unref(w->found.reduced);
@@ -166,8 +166,8 @@ static void term_stored(struct sim *s, int host, uint64_t term, bool ok) {
 }
 
 static void exits(struct sim *s, int host, void *arg) {
-	/* A person starts a worker that was asked to stop when the time has come, one that gave up soon, and one that has
-	 * finished when those that are not done may need it. */
+	/* A person starts a worker that was asked to stop when the time has come, one that gave up
+	 * soon, and one that has finished when those that are not done may need it. */
 	enum { SOON_US = SIM_S, LOOKS_AFTER_US = 20 * SIM_S };
 	struct sim_worker *w = &s->workers[host];
 	uint64_t round, term;

@@ -1,5 +1,5 @@
-/* sim_queue.c: virtual time: a heap of events, ordered by time, then by the time at which they were due before their
- * host was frozen, then by when they were scheduled. */
+/* sim_queue.c: virtual time: a heap of events, ordered by time, then by the time at which they were
+ * due before their host was frozen, then by when they were scheduled. */
 #include "sim.h"
 
 #include "base/assert.h"
@@ -57,8 +57,8 @@ void sim_at(struct sim *s, int64_t at_us, int host, uint64_t life, sim_fire *fir
 	push(&s->queue, &ev);
 }
 
-/* The host is frozen, and may be frozen for longer than when others of its events were postponed: they must not
- * overtake this one, as what a link brings stays in order. */
+/* The host is frozen, and may be frozen for longer than when others of its events were postponed:
+ * they must not overtake this one, as what a link brings stays in order. */
 static void postpone(struct sim *s, const struct sim_event *ev) {
 	struct sim_event later = *ev;
 	later.at_us = s->frozen_until_us[ev->host];

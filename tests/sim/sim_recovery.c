@@ -1,5 +1,5 @@
-/* sim_recovery.c: the fake directory under worker/recovery and worker/checkpoint_goes, which decide what a disk proves
- * when a process starts, and which files go. */
+/* sim_recovery.c: the fake directory under worker/recovery and worker/checkpoint_goes, which decide
+ * what a disk proves when a process starts, and which files go. */
 #include "sim.h"
 
 #include "worker/state/checkpoint_goes.h"

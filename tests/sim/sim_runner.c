@@ -1,4 +1,5 @@
-/* sim_runner.c: seeds are dealt to processes in turn; each keeps its sums in memory that it shares with its parent. */
+/* sim_runner.c: seeds are dealt to processes in turn; each keeps its sums in memory that it shares
+ * with its parent. */
 #include "tests/sim/sim_runner.h"
 
 #include "base/clock.h"

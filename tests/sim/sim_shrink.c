@@ -1,5 +1,6 @@
-/* sim_shrink.c: a failing universe with as few faults as possible. Parts of the list are left out, first halves, then
- * ever smaller ones, as long as the universe still fails; what fails in the end may be another check than at first. */
+/* sim_shrink.c: a failing universe with as few faults as possible. Parts of the list are left out,
+ * first halves, then ever smaller ones, as long as the universe still fails; what fails in the end
+ * may be another check than at first. */
 #include "tests/sim/sim_runner.h"
 
 #include "base/clock.h"

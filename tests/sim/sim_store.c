@@ -1,5 +1,6 @@
-/* sim_store.c: the storage thread: jobs of the session core, and files that are fetched, one after the other. The steps
- * of a job are worker/store_job's; a process may die between any two of them. */
+/* sim_store.c: the storage thread: jobs of the session core, and files that are fetched, one after
+ * the other. The steps of a job are worker/store_job's; a process may die between any two of
+ * them. */
 #include "sim.h"
 
 #include "worker/state/checkpoint_goes.h"
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the queue ------------------------------------------------------------------------------------------------------ */
+/* ---- the queue ---- */
 
 static sim_fire begin_first;
 
@@ -66,7 +67,7 @@ void store_end(struct sim *s, int host) {
 	}
 }
 
-/* ---- steps of a job ------------------------------------------------------------------------------------------------- */
+/* ---- steps of a job ---- */
 
 static void go_on(struct sim *s, int host);
 
@@ -199,7 +200,7 @@ static void begin_first(struct sim *s, int host, void *arg) {
 	go_on(s, host);
 }
 
-/* ---- the session core's disk ---------------------------------------------------------------------------------------- */
+/* ---- the session core's disk ---- */
 
 static bool post(void *ctx, const struct store_job *j) {
 	struct sim_worker *w = ctx;

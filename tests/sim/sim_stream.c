@@ -1,5 +1,6 @@
-/* sim_stream.c: the simulator's stream (net/mesh/stream.h): each side states its key and a number that it never states
- * again, and then everything goes as it is. What TLS proves is taken for granted: nobody states another's key. */
+/* sim_stream.c: the simulator's stream (net/mesh/stream.h): each side states its key and a number
+ * that it never states again, and then everything goes as it is. What TLS proves is taken for
+ * granted: nobody states another's key. */
 #include "sim.h"
 
 #include "base/assert.h"
@@ -107,9 +108,8 @@ static bool exporter(const struct stream *s, const char *label, uint8_t *out, si
 	return true;
 }
 
-/* ---- signatures ----
- * Ed25519 costs more than all the rest of a universe. By the linker (--wrap) a signature is a hash of the key and what
- * is signed: nobody here makes one with another's key. */
+/* ---- signatures ---- Ed25519 costs more than all the rest of a universe. By the linker (--wrap) a
+ * signature is a hash of the key and what is signed: nobody here makes one with another's key. */
 
 static void seal(const uint8_t *key, const uint8_t *message, size_t n, uint8_t signature[NET_SIG_BYTES]) {
 	uint8_t sealed[NET_KEY_BYTES + 256];

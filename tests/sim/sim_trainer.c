@@ -1,5 +1,5 @@
-/* sim_trainer.c: the trainer thread: requests in the order in which they are made, each taking its time; a TRAIN stops
- * at a step boundary when another request wants the trainer. */
+/* sim_trainer.c: the trainer thread: requests in the order in which they are made, each taking its
+ * time; a TRAIN stops at a step boundary when another request wants the trainer. */
 #include "sim.h"
 
 #include "base/assert.h"
@@ -11,7 +11,7 @@ static struct sim *sim_of(void *ctx) {
 	return ((struct sim_worker *)ctx)->sim;
 }
 
-/* ---- requests ------------------------------------------------------------------------------------------------------- */
+/* ---- requests ---- */
 
 typedef void answer(struct sim *s, int host, const struct sim_request *rq);
 
@@ -82,7 +82,7 @@ static void push(void *ctx, const struct sim_request *rq) {
 	pump(w->sim, w->host);
 }
 
-/* ---- their ends ----------------------------------------------------------------------------------------------------- */
+/* ---- their ends ---- */
 
 static struct state_copy copy_of(const struct sim *s, const struct sim_worker *w, bool snapshot, bool replica) {
 	struct sim_copy *copy = sim_alloc(sizeof *copy);
@@ -203,7 +203,7 @@ static void step_ends(struct sim *s, int host, void *arg) {
 		work_until(s, host, s->now_us, request_ends);
 }
 
-/* ---- the session core's trainer ------------------------------------------------------------------------------------- */
+/* ---- the session core's trainer ---- */
 
 static void train(void *ctx, uint64_t round, uint64_t from, uint64_t steps) {
 	push(ctx, &(struct sim_request){.kind = WORK_TRAIN, .round = round, .from = from, .steps = steps});
@@ -253,7 +253,7 @@ const struct session_trainer_ops sim_trainer_ops = {.train = train,
 													.end = save,
 													.idle = idle};
 
-/* ---- a process' memory ---------------------------------------------------------------------------------------------- */
+/* ---- a process' memory ---- */
 
 void trainer_load(struct sim *s, int host, struct recovered *found) {
 	struct sim_worker *w = &s->workers[host];

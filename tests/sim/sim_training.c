@@ -1,5 +1,6 @@
-/* sim_training.c: the tiny replica of the participant (train/participant/participant.h): parameters, and which steps
- * they contain. A step is a pure function of the worker, its process and the step. */
+/* sim_training.c: the tiny replica of the participant (train/participant/participant.h):
+ * parameters, and which steps they contain. A step is a pure function of the worker, its process
+ * and the step. */
 #include "sim.h"
 
 #include "base/assert.h"
@@ -68,8 +69,8 @@ static enum rv_err step(struct replica *r, struct step_stats *out, struct rv_err
 	const int host = r->worker->host;
 	const uint64_t h = s->opt.steps_per_round, round = r->step / h, done = r->step % h;
 	const float times = 0.01f * loudness(s, host, round);
-	/* A step that is done again, by another process, does not come out the same: so what a former one sent is never
-	 * taken for its successor's unnoticed. */
+	/* A step that is done again, by another process, does not come out the same: so what a former
+	 * one sent is never taken for its successor's unnoticed. */
 	const uint64_t what = (uint64_t)host << 48 ^ r->worker->life << 32 ^ round << 16 ^ done;
 	(void)et;
 	for (size_t i = 0; i < s->opt.n_params; i++)
@@ -208,7 +209,8 @@ bool training_encode(struct sim *s, int host) {
 	return true;
 }
 
-/* Everyone makes the outer step at the same place among its inner steps, so that the run could be done again. */
+/* Everyone makes the outer step at the same place among its inner steps, so that the run could be
+ * done again. */
 static void check_place(struct sim *s, int host, const struct trainer_apply *a) {
 	const struct sim_worker *w = &s->workers[host];
 	bool latest = round_document(w->core)->round == a->round + 1;

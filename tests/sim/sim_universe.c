@@ -1,5 +1,5 @@
-/* sim_universe.c: a universe from a seed: its options, its birth, a safety phase with faults, then a liveness phase in
- * which everything is healed and the run must end in bounded virtual time. */
+/* sim_universe.c: a universe from a seed: its options, its birth, a safety phase with faults, then
+ * a liveness phase in which everything is healed and the run must end in bounded virtual time. */
 #include "sim.h"
 
 #include "base/assert.h"
@@ -46,7 +46,8 @@ void sim_say(const struct sim *s, int host, const char *fmt, ...) {
 	printf("\n");
 }
 
-/* Finalizer of splitmix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014). */
+/* Finalizer of splitmix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
+ * 2014). */
 static uint64_t mix(uint64_t x) {
 	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
 	x = (x ^ x >> 27) * 0x94d049bb133111ebu;

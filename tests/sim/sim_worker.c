@@ -1,4 +1,5 @@
-/* sim_worker.c: a worker's turns, its HTTP client, and what its session core says: the core's control. */
+/* sim_worker.c: a worker's turns, its HTTP client, and what its session core says: the core's
+ * control. */
 #include "sim.h"
 
 #include "base/assert.h"

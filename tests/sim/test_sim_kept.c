@@ -1,4 +1,5 @@
-/* test_sim_kept.c: universes that broke once (tests/sim/kept/, each says why) hold; and a file keeps all of one. */
+/* test_sim_kept.c: universes that broke once (tests/sim/kept/, each says why) hold; and a file
+ * keeps all of one. */
 #include "sim_kept.h"
 
 #include <dirent.h>

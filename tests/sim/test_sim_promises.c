@@ -1,5 +1,6 @@
-/* test_sim_promises.c: how long the run stands still, in virtual time, when a certain thing goes wrong and nothing
- * else: universes that differ in the moment at which it does. The oracle holds all the while, and all of them end. */
+/* test_sim_promises.c: how long the run stands still, in virtual time, when a certain thing goes
+ * wrong and nothing else: universes that differ in the moment at which it does. The oracle holds
+ * all the while, and all of them end. */
 #include "sim_runner.h"
 
 #include <setjmp.h>
@@ -71,7 +72,8 @@ static int64_t first_commit_after(const struct trial *t, int64_t at_us) {
 	return INT64_MAX;
 }
 
-/* The longest time without a commit that ends in (from, until]; that before the first one does not count. */
+/* The longest time without a commit that ends in (from, until]; that before the first one does not
+ * count. */
 static int64_t longest_gap(const struct trial *t, int64_t from_us, int64_t until_us) {
 	int64_t longest = 0;
 	for (int r = 1; r < ROUNDS; r++) {
@@ -137,8 +139,8 @@ static void a_third_at_once(void **state) {
 	lose_at_once(18, 6);
 }
 
-/* No round begins and none is committed below min_workers, but the one that all who are left hold; when enough are back
- * it goes on by itself. */
+/* No round begins and none is committed below min_workers, but the one that all who are left hold;
+ * when enough are back it goes on by itself. */
 static void below_min_workers(void **state) {
 	(void)state;
 	enum { AWAY_S = 100, SECONDS = 15 };
@@ -157,8 +159,9 @@ static void below_min_workers(void **state) {
 	}
 }
 
-/* A machine comes back with an empty disk, over a line of a fiftieth of the others': rounds go on as before, but for
- * one that may wait for it when it is nearly there, as long as for a silent member (decision 0024). */
+/* A machine comes back with an empty disk, over a line of a fiftieth of the others': rounds go on
+ * as before, but for one that may wait for it when it is nearly there, as long as for a silent
+ * member (decision 0024). */
 static void nobody_waits_for_a_joiner(void **state) {
 	(void)state;
 	enum { DOWN_S = 5, SETTLED_S = 10, WATCHED_S = 40, JOINER = 2, SILENT_S = 2 };
@@ -188,9 +191,10 @@ static int64_t run_with(uint64_t seed, enum sim_fault_kind kind, int host, doubl
 	return t.plan.committed_us[ROUNDS - 1] - t.plan.committed_us[0];
 }
 
-/* One of five holds the others up for the whole of 60 rounds. With doubling exclusion it is in six of them, of which
- * each costs what it takes to find it out: the stall time of 4 s; where it says that it waits, the deadline of an
- * attempt of 16 s and that; grace of 2 s. And as much again for what follows from an attempt that fails. */
+/* One of five holds the others up for the whole of 60 rounds. With doubling exclusion it is in six
+ * of them, of which each costs what it takes to find it out: the stall time of 4 s; where it says
+ * that it waits, the deadline of an attempt of 16 s and that; grace of 2 s. And as much again for
+ * what follows from an attempt that fails. */
 static void one_that_holds_the_others_up(void **state) {
 	(void)state;
 	enum { TIMES = 6, SEEDS = 5 };

@@ -1,4 +1,5 @@
-/* test_sim_queue.c: virtual time: events fire in their order, also those of a host that is frozen. */
+/* test_sim_queue.c: virtual time: events fire in their order, also those of a host that is
+ * frozen. */
 #include "sim.h"
 
 #include <stdlib.h>
@@ -74,8 +75,8 @@ static void freeze_at(struct sim *s, int64_t at_us, int64_t until_us) {
 	sim_at(s, at_us, SIM_NOBODY, 0, freeze, arg);
 }
 
-/* An event of before the second fault is postponed twice, one of after it once. (Simulator seed 7008172: a frame overtook
- * another of its link.) */
+/* An event of before the second fault is postponed twice, one of after it once. (Simulator seed
+ * 7008172: a frame overtook another of its link.) */
 static void test_a_host_that_is_frozen_again_keeps_the_order_of_its_events(void **state) {
 	struct sim *s = *state;
 	freeze_at(s, 10, 50);

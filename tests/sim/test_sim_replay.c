@@ -1,4 +1,5 @@
-/* test_sim_replay.c: a seed is a universe: run twice, every event is the same; and no two seeds are. */
+/* test_sim_replay.c: a seed is a universe: run twice, every event is the same; and no two seeds
+ * are. */
 #include "sim_runner.h"
 
 #include <stdlib.h>

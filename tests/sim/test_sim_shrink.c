@@ -1,4 +1,5 @@
-/* test_sim_shrink.c: a universe in which a planted bug shows is shrunk to faults that suffice, each of them needed. */
+/* test_sim_shrink.c: a universe in which a planted bug shows is shrunk to faults that suffice, each
+ * of them needed. */
 #include "sim_runner.h"
 
 #include "base/planted.h"

@@ -1,4 +1,5 @@
-/* Blocks: together the whole text; cut where the tokens do not notice; the same on any number of lanes. */
+/* Blocks: together the whole text; cut where the tokens do not notice; the same on any number of
+ * lanes. */
 #include "tests/tokenizer/tokenizer_fixture.h"
 
 #include "train/text/tokenizer/block_lanes.h"
@@ -10,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The bytes as ranks: what shows is where the pattern cuts... and a token for each two letters makes cuts matter. */
+/* The bytes as ranks: what shows is where the pattern cuts... and a token for each two letters
+ * makes cuts matter. */
 static char *ranks_of_pairs(void) {
 	enum { CAP = 256 * 16 + 26 * 26 * 16 };
 	char *text = malloc(CAP), base64[8];

@@ -1,4 +1,5 @@
-/* Merging: both ways give what the definition gives; a long run costs no more per byte than it must. */
+/* Merging: both ways give what the definition gives; a long run costs no more per byte than it
+ * must. */
 #include "tests/tokenizer/tokenizer_fixture.h"
 
 #include "base/rng.h"

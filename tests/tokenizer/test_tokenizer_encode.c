@@ -1,5 +1,5 @@
-/* Encoding and decoding with a tokenizer that the test trains itself, and with the bytes: the identity on any bytes,
- * the same with a warm cache and a cold one, special tokens. */
+/* Encoding and decoding with a tokenizer that the test trains itself, and with the bytes: the
+ * identity on any bytes, the same with a warm cache and a cold one, special tokens. */
 #include "tests/tokenizer/tokenizer_fixture.h"
 
 #include "base/rng.h"

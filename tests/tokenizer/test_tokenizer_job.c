@@ -1,4 +1,5 @@
-/* Tokenizing files: the tokens of the whole text in order, whatever the threads and wherever it was broken off. */
+/* Tokenizing files: the tokens of the whole text in order, whatever the threads and wherever it was
+ * broken off. */
 #include "tests/tokenizer/tokenizer_fixture.h"
 
 #include "train/text/tokenizer/shard.h"

@@ -1,5 +1,6 @@
-/* test_tokenizer_nfc.c: NFC of known examples; of every character there is and of random mixtures, against the hashes of
- * what tokenizers 0.23 makes of the same (make_nfc_hashes.py), whatever version of Unicode libunistring has. */
+/* test_tokenizer_nfc.c: NFC of known examples; of every character there is and of random mixtures,
+ * against the hashes of what tokenizers 0.23 makes of the same (make_nfc_hashes.py), whatever
+ * version of Unicode libunistring has. */
 #include "tests/tokenizer/tokenizer_fixture.h"
 
 #include "base/hex.h"

@@ -1,4 +1,5 @@
-/* Small vocabularies of every sort that is read: encodings equal those that make_reference.py has worked out. */
+/* Small vocabularies of every sort that is read: encodings equal those that make_reference.py has
+ * worked out. */
 #include "tests/tokenizer/tokenizer_fixture.h"
 
 #include "base/file.h"

@@ -1,4 +1,5 @@
-/* Cutting text into pieces: the known patterns by hand, White_Space, and patterns that are wrong or run away. */
+/* Cutting text into pieces: the known patterns by hand, White_Space, and patterns that are wrong or
+ * run away. */
 #include "tests/tokenizer/tokenizer_fixture.h"
 
 #include "train/text/tokenizer/patterns.h"
@@ -75,7 +76,8 @@ static void u180e_is_no_space(void **state) {
 	assert_pieces(pattern_gpt2, "a\xc2\x85\xe3\x80\x80\xe2\x80\x83 b", "a|\xc2\x85\xe3\x80\x80\xe2\x80\x83| b|");
 }
 
-/* U+1C89 and U+31350 are letters since Unicode 16 and 15, U+11F50 and U+10D40 digits since 15 and 16; U+1C8B is none. */
+/* U+1C89 and U+31350 are letters since Unicode 16 and 15, U+11F50 and U+10D40 digits since 15 and
+ * 16; U+1C8B is none. */
 static void classes_are_those_of_unicode_16(void **state) {
 	(void)state;
 	assert_pieces(pattern_gpt2, "a\xe1\xb2\x89z", "a\xe1\xb2\x89z|");

@@ -1,4 +1,5 @@
-/* `rivulet tokenizer train` and `rivulet tokenize` as programs: the same files from any number of threads, refusals. */
+/* `rivulet tokenizer train` and `rivulet tokenize` as programs: the same files from any number of
+ * threads, refusals. */
 #include "tests/tokenizer/tokenizer_fixture.h"
 
 #include "base/file.h"

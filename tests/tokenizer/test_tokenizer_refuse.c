@@ -1,5 +1,5 @@
-/* Files that are wrong: each is refused with a text that names the thing. A file that is right is changed in one place.
- */
+/* Files that are wrong: each is refused with a text that names the thing. A file that is right is
+ * changed in one place. */
 #include "tests/tokenizer/tokenizer_fixture.h"
 
 #include <jansson.h>

@@ -1,4 +1,5 @@
-/* Token files: there and back in both widths, byte by byte as llm.c has them; what is wrong is named. */
+/* Token files: there and back in both widths, byte by byte as llm.c has them; what is wrong is
+ * named. */
 #include "tests/tokenizer/tokenizer_fixture.h"
 
 #include "train/text/tokenizer/shard.h"

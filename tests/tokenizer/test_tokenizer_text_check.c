@@ -1,4 +1,5 @@
-/* What is not text is refused by name: by its ending, by its first bytes when the ending lies, by its control bytes. */
+/* What is not text is refused by name: by its ending, by its first bytes when the ending lies, by
+ * its control bytes. */
 #include "tests/tokenizer/tokenizer_fixture.h"
 
 #include "base/file.h"
@@ -143,7 +144,8 @@ static void garbage_is_refused_wherever_it_begins(void **state) {
 	is_refused("wide.txt", bytes, BIG, "NUL", "iconv");
 }
 
-/* Any language, Latin-1, old terminals' text, a log with a few NULs; and tokens, which look like garbage. */
+/* Any language, Latin-1, old terminals' text, a log with a few NULs; and tokens, which look like
+ * garbage. */
 static void text_and_tokens_are_accepted(void **state) {
 	(void)state;
 	static uint8_t bytes[BIG];

@@ -93,8 +93,8 @@ static void slow_merge(struct slow_word *w, uint64_t key, uint32_t into) {
 	w->n = kept;
 }
 
-/* Letters a to d are 64 to 67: '!' (33) is token 0. Ends early where two merges make the same token: there the
- * definition leaves a choice. */
+/* Letters a to d are 64 to 67: '!' (33) is token 0. Ends early where two merges make the same
+ * token: there the definition leaves a choice. */
 static void it_is_the_definition(void **state) {
 	(void)state;
 	enum { WORDS = 20, MERGES = 12 };

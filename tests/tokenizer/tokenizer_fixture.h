@@ -32,7 +32,8 @@ char *fixture_json(uint32_t vocab);
 /* The tokenizer of that, and an encoder for it. */
 void fixture_tokenizer(uint32_t vocab, struct tokenizer **t, struct encoder **e);
 
-/* The path of a file of real vocabularies and encodings (RIVULET_TOKENIZER_REFERENCE), or NULL after saying so. */
+/* The path of a file of real vocabularies and encodings (RIVULET_TOKENIZER_REFERENCE), or NULL
+ * after saying so. */
 const char *reference_file(const char *name, char path[static 512]);
 
 #endif

@@ -1,10 +1,12 @@
-/* faults.h: fallible calls that fail when a test says so: the N-th of them, once, or that and all later ones.
+/* faults.h: fallible calls that fail when a test says so: the N-th of them, once, or that and all
+ * later ones.
  *
- * Our own calls are caught by the linker (--wrap, the list is in CMakeLists.txt), in our libraries and nowhere else;
- * what libraries allocate, and what SQLite asks of the operating system, through the hooks that they have
- * (faults_hook_*; libevent's memory is left alone: it is not safe against every failure). What is left out is in
- * unwrapped.txt, with the reason; a test holds that against the libraries. Only calls of the thread that arms fail:
- * what plays the other side in a thread of its own is spared. */
+ * Our own calls are caught by the linker (--wrap, the list is in CMakeLists.txt), in our libraries
+ * and nowhere else; what libraries allocate, and what SQLite asks of the operating system, through
+ * the hooks that they have (faults_hook_*; libevent's memory is left alone: it is not safe against
+ * every failure). What is left out is in unwrapped.txt, with the reason; a test holds that against
+ * the libraries. Only calls of the thread that arms fail: what plays the other side in a thread of
+ * its own is spared. */
 #ifndef TESTS_TORTURE_FAULTS_H
 #define TESTS_TORTURE_FAULTS_H
 

@@ -1,5 +1,6 @@
-/* faults_env.c: a whole program in which the environment says which call fails: RIVULET_FAULT=N[+], the N-th, or that
- * and all later ones, from main() on; 0: none. At its end it appends "calls N" to the file RIVULET_FAULT_COUNT. */
+/* faults_env.c: a whole program in which the environment says which call fails: RIVULET_FAULT=N[+],
+ * the N-th, or that and all later ones, from main() on; 0: none. At its end it appends "calls N" to
+ * the file RIVULET_FAULT_COUNT. */
 #include "tests/torture/faults.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* faults_hit.h: the question that everything asks that can fail on demand. Inner part of faults.h. */
+/* faults_hit.h: the question that everything asks that can fail on demand. Inner part of
+ * faults.h. */
 #ifndef TESTS_TORTURE_FAULTS_HIT_H
 #define TESTS_TORTURE_FAULTS_HIT_H
 

@@ -1,4 +1,5 @@
-/* faults_hooks.c: what libraries allocate and ask of the operating system, through the hooks that they have. */
+/* faults_hooks.c: what libraries allocate and ask of the operating system, through the hooks that
+ * they have. */
 #include "tests/torture/faults.h"
 #include "tests/torture/faults_hit.h"
 
@@ -13,7 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The linker sends this file's own calls of malloc and so on to faults_wrap.c too: they fail there. */
+/* The linker sends this file's own calls of malloc and so on to faults_wrap.c too: they fail
+ * there. */
 static void *hooked_malloc(size_t n) {
 	return malloc(n);
 }
@@ -26,7 +28,7 @@ void faults_hook_jansson(void) {
 	json_set_alloc_funcs(hooked_malloc, hooked_free);
 }
 
-/* ---- SQLite ------------------------------------------------------------------------------------------------------ */
+/* ---- SQLite ---- */
 
 static sqlite3_mem_methods real_memory;
 

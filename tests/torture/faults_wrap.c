@@ -1,5 +1,6 @@
-/* faults_wrap.c: the calls that the linker sends here instead (-Wl,--wrap, CMakeLists.txt): each fails when told to, as
- * the real one would: NULL with errno, -1 with errno, the library's own code. */
+/* faults_wrap.c: the calls that the linker sends here instead (-Wl,--wrap, CMakeLists.txt): each
+ * fails when told to, as the real one would: NULL with errno, -1 with errno, the library's own
+ * code. */
 #include "tests/torture/faults_hit.h"
 
 #include <curl/curl.h>
@@ -34,8 +35,8 @@
 
 #define SITE __builtin_return_address(0)
 
-/* WRAP(result, name, (parameters), (arguments), errno, failed): when it shall fail, errno and `failed` are what is
- * seen. */
+/* WRAP(result, name, (parameters), (arguments), errno, failed): when it shall fail, errno and
+ * `failed` are what is seen. */
 #define WRAP(result, name, parameters, arguments, number, failed)                                                      \
 	WRAP_IF(faults_hit, result, name, parameters, arguments, number, failed)
 #define WRAP_REMOVAL(result, name, parameters, arguments, number, failed)                                              \
@@ -65,7 +66,7 @@
 		return failed;                                                                                                 \
 	}
 
-/* ---- memory ------------------------------------------------------------------------------------------------------ */
+/* ---- memory ---- */
 
 WRAP(void *, malloc, (size_t n), (n), ENOMEM, NULL)
 WRAP(void *, calloc, (size_t n, size_t size), (n, size), ENOMEM, NULL)
@@ -75,7 +76,7 @@ WRAP(char *, strdup, (const char *s), (s), ENOMEM, NULL)
 WRAP(char *, strndup, (const char *s, size_t n), (s, n), ENOMEM, NULL)
 WRAP(FILE *, open_memstream, (char **p, size_t *n), (p, n), ENOMEM, NULL)
 
-/* ---- files ------------------------------------------------------------------------------------------------------- */
+/* ---- files ---- */
 
 int __real_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...);
@@ -130,7 +131,7 @@ WRAP(char *, fgets, (char *p, int n, FILE *f), (p, n, f), EIO, NULL)
 WRAP(int, fflush, (FILE * f), (f), ENOSPC, EOF)
 WRAP_DONE(int, fclose, (FILE * f), (f), ENOSPC, EOF)
 
-/* ---- sockets and threads ----------------------------------------------------------------------------------------- */
+/* ---- sockets and threads ---- */
 
 WRAP(int, socket, (int domain, int type, int protocol), (domain, type, protocol), EMFILE, -1)
 WRAP(int, bind, (int fd, const struct sockaddr *a, socklen_t n), (fd, a, n), EADDRINUSE, -1)
@@ -152,7 +153,7 @@ WRAP(int, getaddrinfo, (const char *host, const char *port, const struct addrinf
 WRAP(int, pthread_create, (pthread_t * t, const pthread_attr_t *a, void *(*run)(void *), void *ctx), (t, a, run, ctx),
 	 EAGAIN, EAGAIN)
 
-/* ---- OpenSSL ----------------------------------------------------------------------------------------------------- */
+/* ---- OpenSSL ---- */
 
 WRAP(SSL_CTX *, SSL_CTX_new, (const SSL_METHOD *m), (m), ENOMEM, NULL)
 WRAP(int, SSL_CTX_use_certificate, (SSL_CTX * ctx, X509 *x), (ctx, x), ENOMEM, 0)
@@ -203,7 +204,7 @@ WRAP(int, X509_sign, (X509 * x, EVP_PKEY *k, const EVP_MD *md), (x, k, md), ENOM
 WRAP(EVP_PKEY *, EVP_PKEY_new_raw_private_key, (int type, ENGINE *e, const unsigned char *key, size_t n),
 	 (type, e, key, n), ENOMEM, NULL)
 
-/* ---- libcurl ----------------------------------------------------------------------------------------------------- */
+/* ---- libcurl ---- */
 
 WRAP(CURL *, curl_easy_init, (void), (), ENOMEM, NULL)
 WRAP(CURLM *, curl_multi_init, (void), (), ENOMEM, NULL)
@@ -216,7 +217,8 @@ WRAP(CURLcode, curl_easy_perform, (CURL * e), (e), ENOMEM, CURLE_OUT_OF_MEMORY)
 WRAP(CURLcode, curl_global_init, (long what), (what), ENOMEM, CURLE_FAILED_INIT)
 WRAP(struct curl_slist *, curl_slist_append, (struct curl_slist * l, const char *s), (l, s), ENOMEM, NULL)
 
-/* Its third argument is as wide as a pointer or a long, or a curl_off_t: the same on every 64-bit system. */
+/* Its third argument is as wide as a pointer or a long, or a curl_off_t: the same on every 64-bit
+ * system. */
 CURLcode __real_curl_easy_setopt(CURL *e, CURLoption option, ...);
 CURLcode __wrap_curl_easy_setopt(CURL *e, CURLoption option, ...);
 CURLcode __wrap_curl_easy_setopt(CURL *e, CURLoption option, ...) {
@@ -227,7 +229,7 @@ CURLcode __wrap_curl_easy_setopt(CURL *e, CURLoption option, ...) {
 	return faults_hit(SITE) ? CURLE_OUT_OF_MEMORY : __real_curl_easy_setopt(e, option, value);
 }
 
-/* ---- libevent ---------------------------------------------------------------------------------------------------- */
+/* ---- libevent ---- */
 
 WRAP(struct event_base *, event_base_new, (void), (), ENOMEM, NULL)
 WRAP(struct event *, event_new, (struct event_base * b, evutil_socket_t fd, short what, event_callback_fn f, void *ctx),
@@ -250,7 +252,7 @@ WRAP(int, evbuffer_add_reference,
 	 ENOMEM, -1)
 WRAP(unsigned char *, evbuffer_pullup, (struct evbuffer * b, ev_ssize_t n), (b, n), ENOMEM, NULL)
 
-/* ---- zstd -------------------------------------------------------------------------------------------------------- */
+/* ---- zstd ---- */
 
 #define ZSTD_NO_MEMORY ((size_t)-ZSTD_error_memory_allocation)
 WRAP(ZSTD_CCtx *, ZSTD_createCCtx, (void), (), ENOMEM, NULL)

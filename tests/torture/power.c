@@ -1,5 +1,5 @@
-/* power.c: see power.h. What is durable is remembered beside the files themselves: contents as of each file's last
- * fsync, names as of the directory's. */
+/* power.c: see power.h. What is durable is remembered beside the files themselves: contents as of
+ * each file's last fsync, names as of the directory's. */
 #include "tests/torture/power.h"
 
 #include "base/rng.h"
@@ -51,7 +51,7 @@ static struct {
 	struct names durable;
 } power;
 
-/* ---- files ------------------------------------------------------------------------------------------------------- */
+/* ---- files ---- */
 
 static uint8_t *contents_of(int fd, size_t *n) {
 	struct stat st;
@@ -105,7 +105,7 @@ static int node_named(const struct names *names, const char *text) {
 	return NO_NODE;
 }
 
-/* ---- what is left ------------------------------------------------------------------------------------------------ */
+/* ---- what is left ---- */
 
 enum fate { NOTHING, EVERYTHING, SOMETHING, FATES };
 
@@ -183,7 +183,7 @@ static void cut(void) {
 	_exit(CUT);
 }
 
-/* ---- the process of a trial -------------------------------------------------------------------------------------- */
+/* ---- the process of a trial ---- */
 
 void power_changes(void) {
 	if (power.on && ++power.changes == power.trial->cut_at)

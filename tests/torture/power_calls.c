@@ -1,5 +1,5 @@
-/* power_calls.c: what changes a disk, counted (power.h). These stand before the C library's, for our objects and for
- * the libraries that are linked with them. */
+/* power_calls.c: what changes a disk, counted (power.h). These stand before the C library's, for
+ * our objects and for the libraries that are linked with them. */
 #include "tests/torture/power.h"
 
 #include <stdio.h>

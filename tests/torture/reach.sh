@@ -1,6 +1,7 @@
 #!/bin/sh
-# reach.sh NM DIR OTHERS... -- LIBRARIES...: fails when LIBRARIES call something outside of them and OTHERS that neither
-# DIR/faults_wrap.c makes fail nor DIR/unwrapped.txt names: torture would pass it over in silence.
+# reach.sh NM DIR OTHERS... -- LIBRARIES...: fails when LIBRARIES call something outside of them and
+# OTHERS that neither DIR/faults_wrap.c makes fail nor DIR/unwrapped.txt names: torture would pass
+# it over in silence.
 set -eu
 nm=$1 dir=$2
 shift 2

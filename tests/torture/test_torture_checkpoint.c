@@ -1,6 +1,7 @@
-/* test_torture_checkpoint.c: a worker's state files, while every call that can fail fails in turn: written, they are
- * whole or not there, and what was acknowledged is found again; read, the state is the one of its round to the bit or
- * there is a fault or a notice, and nothing that a later start could have used is lost. */
+/* test_torture_checkpoint.c: a worker's state files, while every call that can fail fails in turn:
+ * written, they are whole or not there, and what was acknowledged is found again; read, the state
+ * is the one of its round to the bit or there is a fault or a notice, and nothing that a later
+ * start could have used is lost. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +32,7 @@ static int tear_down(void **state) {
 	return 0;
 }
 
-/* ---- writing ----------------------------------------------------------------------------------------------------- */
+/* ---- writing ---- */
 
 static void begin_writing(void *ctx) {
 	struct scene *scene = ctx;
@@ -54,7 +55,7 @@ static void writing(void **state) {
 	torture(&(struct torture){"checkpoint, written", begin_writing, run_writing, check, *state, TRIALS});
 }
 
-/* ---- reading ----------------------------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 static void begin_reading(void *ctx) {
 	struct scene *scene = ctx;

@@ -1,6 +1,6 @@
-/* test_torture_coordinator.c: the real coordinator at work, with clients over TLS, while every call of its own that can
- * fail fails in turn. It may refuse, break off a connection or end with a fault that it names; it never crashes, and
- * whatever it answered is true when it is started again. */
+/* test_torture_coordinator.c: the real coordinator at work, with clients over TLS, while every call
+ * of its own that can fail fails in turn. It may refuse, break off a connection or end with a fault
+ * that it names; it never crashes, and whatever it answered is true when it is started again. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -186,7 +186,7 @@ static void the_coordinator_at_work(void **state) {
 	coordinator_remove(&s.c);
 }
 
-/* ---- the operator's commands ------------------------------------------------------------------------------------- */
+/* ---- the operator's commands ---- */
 
 static int make_a_copy(struct scene *s, long nth) {
 	char text[1024], plan[32];
@@ -204,8 +204,8 @@ static int make_a_copy(struct scene *s, long nth) {
 	return rc;
 }
 
-/* Of a run that nobody serves: there is a copy, whole, or none and a reason. What is left of one that failed does not
- * keep the next from being made. */
+/* Of a run that nobody serves: there is a copy, whole, or none and a reason. What is left of one
+ * that failed does not keep the next from being made. */
 static void a_copy_of_the_run(void **state) {
 	(void)state;
 	static struct scene s;

@@ -1,6 +1,6 @@
-/* test_torture_net.c: identities, TLS, peer links and the HTTPS client, while every call that can fail fails in turn. A
- * fault has a text; a link that is lost is told of and heals when nothing fails any more; an answer is the right
- * one. */
+/* test_torture_net.c: identities, TLS, peer links and the HTTPS client, while every call that can
+ * fail fails in turn. A fault has a text; a link that is lost is told of and heals when nothing
+ * fails any more; an answer is the right one. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@
 
 enum { TRIALS = 100, MESH_TRIALS = 16, MESH_STEPS = 100, BULK = 3, BULK_BYTES = 1000, HEAL_TRIES = 60 };
 
-/* ---- identities and TLS ------------------------------------------------------------------------------------------ */
+/* ---- identities and TLS ---- */
 
 struct keys {
 	char dir[64], path[96];
@@ -82,7 +82,7 @@ static void identities_and_tls(void **state) {
 	assert_int_equal(rmdir(k.dir), 0);
 }
 
-/* ---- peer links -------------------------------------------------------------------------------------------------- */
+/* ---- peer links ---- */
 
 struct mesh {
 	struct world world;
@@ -158,7 +158,7 @@ static void peer_links(void **state) {
 	torture(&(struct torture){"peer links", begin_mesh, run_mesh, check_mesh, &m, MESH_TRIALS});
 }
 
-/* ---- the HTTPS client -------------------------------------------------------------------------------------------- */
+/* ---- the HTTPS client ---- */
 
 enum { FAULTY_MS = 3000, HEALED_MS = 60000 };
 

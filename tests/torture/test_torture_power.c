@@ -1,7 +1,7 @@
-/* test_torture_power.c: the power goes before every single change that real code makes to its disk (power.h): a
- * worker's state files, a state that is fetched and installed, a rollback, a membership; the coordinator's store and
- * its restore. Afterwards whatever was acknowledged is there, what is there is whole, and what was begun can be done
- * again. */
+/* test_torture_power.c: the power goes before every single change that real code makes to its disk
+ * (power.h): a worker's state files, a state that is fetched and installed, a rollback, a
+ * membership; the coordinator's store and its restore. Afterwards whatever was acknowledged is
+ * there, what is there is whole, and what was begun can be done again. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -68,7 +68,7 @@ static void ok(enum rv_err e, const struct rv_errtext *et) {
 		fail_msg("%s: %s", rv_err_name(e), et->text);
 }
 
-/* ---- a worker's state -------------------------------------------------------------------------------------------- */
+/* ---- a worker's state ---- */
 
 static void begin_state(void *ctx) {
 	struct state_scene *s = ctx;
@@ -92,7 +92,7 @@ static void state_files(void **state) {
 	state_scene_free(s);
 }
 
-/* ---- a vote that a killed process left --------------------------------------------------------------------------- */
+/* ---- a vote that a killed process left ---- */
 
 static void new_vote_path(const struct state_scene *s, char path[PATH_BYTES]) {
 	(void)snprintf(path, PATH_BYTES, "%s/new-vote", s->f->store.dir);
@@ -128,9 +128,9 @@ static uint32_t find_vote(struct state_scene *s) {
 	return attempt;
 }
 
-/* The former process is killed behind the rename, before it has synced the directory; its successor tells what it finds,
- * and goes on. (Simulator seed 22000241: the round was committed by that vote, and a power cut brought the former
- * attempt's back.) */
+/* The former process is killed behind the rename, before it has synced the directory; its successor
+ * tells what it finds, and goes on. (Simulator seed 22000241: the round was committed by that vote,
+ * and a power cut brought the former attempt's back.) */
 static void start_behind_a_rename(void *ctx, void *acknowledged) {
 	struct state_scene *s = ctx;
 	char from[PATH_BYTES], to[STATESTORE_PATH_BYTES];
@@ -156,7 +156,7 @@ static void a_vote_of_a_killed_process(void **state) {
 	state_scene_free(s);
 }
 
-/* ---- a rollback -------------------------------------------------------------------------------------------------- */
+/* ---- a rollback ---- */
 
 enum { BACK_TO = 3 };
 
@@ -197,7 +197,7 @@ static void rollback(void **state) {
 	state_scene_free(s);
 }
 
-/* ---- a state from peers ------------------------------------------------------------------------------------------ */
+/* ---- a state from peers ---- */
 
 enum { FETCHED = 4 };
 
@@ -264,7 +264,7 @@ static void joining(void **state) {
 	state_scene_free(j.s);
 }
 
-/* ---- a membership ------------------------------------------------------------------------------------------------ */
+/* ---- a membership ---- */
 
 struct home {
 	char dir[64], link[INVITE_MAX_BYTES];
@@ -342,7 +342,7 @@ static void membership(void **state) {
 	assert_int_equal(rmdir(h.dir), 0);
 }
 
-/* ---- the coordinator's store ------------------------------------------------------------------------------------- */
+/* ---- the coordinator's store ---- */
 
 struct place {
 	struct run_dir d;
@@ -449,12 +449,12 @@ static void store(void **state) {
 	close_place(&p);
 }
 
-/* ---- backup and restore ------------------------------------------------------------------------------------------ */
+/* ---- backup and restore ---- */
 
 enum { IN_BACKUP = 3, AT_THE_END = 6 };
 
-/* A run that went on after it was copied, and whose coordinator was killed: some of its store is in the log beside
- * it. */
+/* A run that went on after it was copied, and whose coordinator was killed: some of its store is in
+ * the log beside it. */
 static void begin_restore(void *ctx) {
 	const struct place *p = ctx;
 	static const uint8_t seed[IDENTITY_SEED_BYTES] = {7};
@@ -514,8 +514,8 @@ static void back_up_and_restore(void *ctx, void *acknowledged) {
 	a->restored = true;
 }
 
-/* The store is one of the two, whole; and the backup can be restored now. (The restored one has a record more:
- * CORE_SEQ.) */
+/* The store is one of the two, whole; and the backup can be restored now. (The restored one has a
+ * record more: CORE_SEQ.) */
 static void check_restore(void *ctx, const void *acknowledged) {
 	const struct place *p = ctx;
 	const struct stored *a = acknowledged;

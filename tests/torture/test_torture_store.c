@@ -1,6 +1,6 @@
-/* test_torture_store.c: the coordinator's store, its service and its backups, while every call that can fail fails in
- * turn. A fault has a text; what was acknowledged is there when the store is opened again; what is there can be
- * opened. */
+/* test_torture_store.c: the coordinator's store, its service and its backups, while every call that
+ * can fail fails in turn. A fault has a text; what was acknowledged is there when the store is
+ * opened again; what is there can be opened. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -68,7 +68,7 @@ static int tear_down(void **state) {
 	return 0;
 }
 
-/* ---- the store --------------------------------------------------------------------------------------------------- */
+/* ---- the store ---- */
 
 static struct core_record record(uint64_t id) {
 	struct core_record rec = {.id = id, .type = CORE_COMMIT, .round = id, .n_members = 1};
@@ -149,7 +149,7 @@ static void the_store(void **state) {
 	torture(&(struct torture){"store", begin, run_store, check_store, *state, TRIALS});
 }
 
-/* ---- the service ------------------------------------------------------------------------------------------------- */
+/* ---- the service ---- */
 
 static bool join(struct place *p, struct service *s, uint8_t who) {
 	char links[1][INVITE_MAX_BYTES];
@@ -250,7 +250,7 @@ static void the_service(void **state) {
 	torture(&(struct torture){"service", begin, run_service, check_service, *state, TRIALS});
 }
 
-/* ---- backup and restore ------------------------------------------------------------------------------------------ */
+/* ---- backup and restore ---- */
 
 static void make_run(void *ctx) {
 	struct place *p = ctx;

@@ -1,6 +1,7 @@
-/* test_torture_transfer.c: a state on its way from donors to a joiner, while every call of all of them that can fail
- * fails in turn, also on the storage thread: memory pressure, mostly. Nobody dies, no donor is accused of what was not
- * its fault, and when nothing fails any more the joiner has the state. */
+/* test_torture_transfer.c: a state on its way from donors to a joiner, while every call of all of
+ * them that can fail fails in turn, also on the storage thread: memory pressure, mostly. Nobody
+ * dies, no donor is accused of what was not its fault, and when nothing fails any more the joiner
+ * has the state. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
-/* test_torture_worker.c: the worker's side of the control plane and what it stores of its membership, while every call
- * that can fail fails in turn. It never gives up a request, and what is stored of a join is stored whole. */
+/* test_torture_worker.c: the worker's side of the control plane and what it stores of its
+ * membership, while every call that can fail fails in turn. It never gives up a request, and what
+ * is stored of a join is stored whole. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,7 +34,7 @@ static struct join_reply a_reply(const struct identity *run, const struct identi
 	return r;
 }
 
-/* ---- membership -------------------------------------------------------------------------------------------------- */
+/* ---- membership ---- */
 
 struct home {
 	char dir[64], link[INVITE_MAX_BYTES];
@@ -89,7 +90,7 @@ static void membership(void **state) {
 	assert_int_equal(rmdir(h.dir), 0);
 }
 
-/* ---- the control plane ------------------------------------------------------------------------------------------- */
+/* ---- the control plane ---- */
 
 struct plane {
 	struct identity run, worker;

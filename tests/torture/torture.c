@@ -78,7 +78,7 @@ void torture(const struct torture *t) {
 				  trials, injected, faults_sites());
 }
 
-/* ---- what scenarios share ---------------------------------------------------------------------------------------- */
+/* ---- what scenarios share ---- */
 
 bool torture_ok(enum rv_err e, struct rv_errtext *et) {
 	if (e != RV_OK && et->text[0] == '\0')

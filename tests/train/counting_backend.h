@@ -1,4 +1,5 @@
-/* counting_backend.h: a backend that counts what is allocated from it; otherwise it is another one. */
+/* counting_backend.h: a backend that counts what is allocated from it; otherwise it is another
+ * one. */
 #ifndef RV_TESTS_TRAIN_COUNTING_BACKEND_H
 #define RV_TESTS_TRAIN_COUNTING_BACKEND_H
 

@@ -1,6 +1,6 @@
-/* nccl_stand_in.h: an NCCL for tests without GPUs, written from its public documentation: ranks of one process meet in
- * each call, and the last one carries it out on the emulator's memory, in the order of ranks. It defines vendor_nccl().
- * One group at a time. */
+/* nccl_stand_in.h: an NCCL for tests without GPUs, written from its public documentation: ranks of
+ * one process meet in each call, and the last one carries it out on the emulator's memory, in the
+ * order of ranks. It defines vendor_nccl(). One group at a time. */
 #ifndef RV_TESTS_TRAIN_NCCL_STAND_IN_H
 #define RV_TESTS_TRAIN_NCCL_STAND_IN_H
 

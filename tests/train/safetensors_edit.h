@@ -1,4 +1,5 @@
-/* safetensors_edit.h: safetensors files as other tools would have written them: one is read, changed, written. */
+/* safetensors_edit.h: safetensors files as other tools would have written them: one is read,
+ * changed, written. */
 #ifndef RV_TESTS_TRAIN_SAFETENSORS_EDIT_H
 #define RV_TESTS_TRAIN_SAFETENSORS_EDIT_H
 

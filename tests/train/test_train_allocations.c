@@ -1,5 +1,6 @@
-/* test_train_allocations.c: once a replica has done one step, its steps and evaluations allocate nothing. Linked with
- * --wrap for the allocators, so that every call of ours is counted, whoever makes it. */
+/* test_train_allocations.c: once a replica has done one step, its steps and evaluations allocate
+ * nothing. Linked with --wrap for the allocators, so that every call of ours is counted, whoever
+ * makes it. */
 #include "tests/train/train_fixture.h"
 
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
-/* test_train_bf16.c: a small model trained with products in bf16 learns what it learns in fp32: its held-out loss after
- * training differs by less than training with another seed makes it differ. */
+/* test_train_bf16.c: a small model trained with products in bf16 learns what it learns in fp32: its
+ * held-out loss after training differs by less than training with another seed makes it differ. */
 #include "tests/train/train_fixture.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* test_train_comm.c: exchanges among threads: sums have the order that comm.h says, whoever comes first. */
+/* test_train_comm.c: exchanges among threads: sums have the order that comm.h says, whoever comes
+ * first. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -147,7 +148,8 @@ static void test_slices_cover_everything_once(void **state) {
 		}
 }
 
-/* More operations than the ring has room for, of all kinds, while members are in different places. */
+/* More operations than the ring has room for, of all kinds, while members are in different
+ * places. */
 static void storm(void *ctx, int i) {
 	struct world *w = ctx;
 	for (int k = 0; k < ROUNDS; k++) {

@@ -1,7 +1,7 @@
 /* test_train_data.c: who sees which byte, and when.
  *
- * To see where a sequence came from, the text encodes positions: each 4-byte word is a hash of its index, so that any
- * window of 8 bytes is found at one place only. */
+ * To see where a sequence came from, the text encodes positions: each 4-byte word is a hash of its
+ * index, so that any window of 8 bytes is found at one place only. */
 #include "tests/train/train_fixture.h"
 
 #include "base/rng.h"
@@ -61,7 +61,8 @@ static int teardown(void **state) {
 	return 0;
 }
 
-/* Position of the sequence in the text; asserts that inputs and targets are one run of it, shifted by one. */
+/* Position of the sequence in the text; asserts that inputs and targets are one run of it, shifted
+ * by one. */
 static uint64_t locate(const struct fixture *f, const int32_t *inputs, const int32_t *targets) {
 	uint8_t bytes[CONTEXT + 1];
 	for (int i = 0; i < CONTEXT; i++) {

@@ -1,5 +1,5 @@
-/* test_train_data_shards.c: a dataset of token shards: who sees which token, across files and across a stop; and what
- * names a dataset.
+/* test_train_data_shards.c: a dataset of token shards: who sees which token, across files and
+ * across a stop; and what names a dataset.
  *
  * Token i is i times an odd number modulo 2^20: a bijection, so a token says where it stands. */
 #include "tests/train/train_fixture.h"
@@ -88,8 +88,8 @@ static uint32_t read_train(const struct fixture *f, const struct dataset *d, uin
 	return locate(f, in, out);
 }
 
-/* Workers stop and start again in the middle of an epoch, with nothing but their cursor: after it no token was skipped
- * or seen twice, none of another's, and never a held-out one. */
+/* Workers stop and start again in the middle of an epoch, with nothing but their cursor: after it
+ * no token was skipped or seen twice, none of another's, and never a held-out one. */
 static void check_an_epoch(struct fixture *f, bool contiguous) {
 	uint8_t *owner = calloc(TOKENS, 1);
 	assert_non_null(owner);
@@ -135,8 +135,8 @@ static void test_an_epoch_across_stops_is_each_shard_once(void **state) {
 	check_an_epoch(*state, true);
 }
 
-/* A replica on shards: saved in the middle of an epoch and of a micro-batch's run, continued by another over files
- * opened again, bit for bit as if it had never stopped. */
+/* A replica on shards: saved in the middle of an epoch and of a micro-batch's run, continued by
+ * another over files opened again, bit for bit as if it had never stopped. */
 static void test_a_replica_resumes_on_shards(void **state) {
 	struct fixture *f = *state;
 	struct run_config run = fixture_config();

@@ -1,5 +1,5 @@
-/* test_train_decode.c: text one piece at a time over a cache gives the logits of the whole at once, for every family,
- * on every backend, however the tokens are split. */
+/* test_train_decode.c: text one piece at a time over a cache gives the logits of the whole at once,
+ * for every family, on every backend, however the tokens are split. */
 #include "tests/train/model_fixture.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
-/* test_train_device_memory.c: what a replica on the CUDA backend, emulated, takes of a device's memory: all of it before
- * the first step, as much as was planned, and where there is too little, a refusal that names what would fit. */
+/* test_train_device_memory.c: what a replica on the CUDA backend, emulated, takes of a device's
+ * memory: all of it before the first step, as much as was planned, and where there is too little, a
+ * refusal that names what would fit. */
 #include "tests/train/train_fixture.h"
 
 #include "kernels/cuda/cuda_backend.h"
@@ -58,7 +59,8 @@ static void one_step(struct replica *r) {
 	assert_int_equal(replica_step(r, &stats, NULL), RV_OK);
 }
 
-/* The weights of the replica on the CPU are other ones: of a step more. The GPU's stay what they are, to the bit. */
+/* The weights of the replica on the CPU are other ones: of a step more. The GPU's stay what they
+ * are, to the bit. */
 static void check_evaluation(const char *dtype) {
 	const struct run_config cfg = config_of("gpt2", dtype);
 	struct on_gpu g;
@@ -114,8 +116,8 @@ struct variant {
 	int batch, accum, devices, shards;
 };
 
-/* Micro-batches of one size and of two (three sequences in batches of two), on one device and on two, whose shares are
- * not the same. */
+/* Micro-batches of one size and of two (three sequences in batches of two), on one device and on
+ * two, whose shares are not the same. */
 static const struct variant variants[] = {
 	{"gpt2", "fp32", "adamw", RECOMPUTE_NONE, 2, 1, 1, 1},  {"gpt2", "bf16", "adamw", RECOMPUTE_BLOCK, 2, 3, 1, 1},
 	{"llama", "bf16", "adamw", RECOMPUTE_NONE, 3, 1, 1, 1}, {"llama", "fp32", "muon", RECOMPUTE_BLOCK, 2, 2, 1, 1},

@@ -1,5 +1,5 @@
-/* test_train_devices.c: one replica on several devices is what it is on one, to rounding, and the same bits every time.
- */
+/* test_train_devices.c: one replica on several devices is what it is on one, to rounding, and the
+ * same bits every time. */
 #include "tests/train/train_fixture.h"
 
 #include <math.h>
@@ -77,7 +77,8 @@ static void train_like_one(const char *model, const char *device) {
 	configured_like_one(config_of(model), device);
 }
 
-/* Its matrices lie across the slices of the devices: each has all of the gradient, and all of the momentum. */
+/* Its matrices lie across the slices of the devices: each has all of the gradient, and all of the
+ * momentum. */
 static void test_muon_as_one_device_to_rounding(void **state) {
 	(void)state;
 	static const char *const devices[] = {"cpu:2", "cpu:3"};

@@ -1,6 +1,6 @@
-/* test_train_emulated.c: replicas on the CUDA plugin, its kernels run by the emulator: they train as on the CPU, two of
- * them make one replica, and their outer gradient and outer step are the CPU's to the bit, so that both kinds share a
- * run. */
+/* test_train_emulated.c: replicas on the CUDA plugin, its kernels run by the emulator: they train
+ * as on the CPU, two of them make one replica, and their outer gradient and outer step are the
+ * CPU's to the bit, so that both kinds share a run. */
 #include "tests/train/train_fixture.h"
 
 #include "kernels/plugin.h"

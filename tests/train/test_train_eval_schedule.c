@@ -1,4 +1,5 @@
-/* test_train_eval_schedule.c: evaluations cost about a tenth of training, however long a round is. */
+/* test_train_eval_schedule.c: evaluations cost about a tenth of training, however long a round
+ * is. */
 #include "tests/train/train_fixture.h"
 
 #include "train/eval_schedule.h"
@@ -9,7 +10,8 @@ static void what_was_asked_for(void **state) {
 	assert_int_equal(eval_every_rounds(7, 1000, 10, 5), 7);
 }
 
-/* A forward pass is a third of a step: so many tokens trained between two are at least ten times what those cost. */
+/* A forward pass is a third of a step: so many tokens trained between two are at least ten times
+ * what those cost. */
 static void a_tenth_of_the_time(void **state) {
 	(void)state;
 	for (uint64_t round = 1; round < 2000000; round = round * 3 + 1) {

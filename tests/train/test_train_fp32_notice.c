@@ -1,4 +1,5 @@
-/* test_train_fp32_notice.c: fp32 on a GPU is logged once with its cost and what changes it; nothing else is. */
+/* test_train_fp32_notice.c: fp32 on a GPU is logged once with its cost and what changes it; nothing
+ * else is. */
 #include "tests/train/train_fixture.h"
 
 #include "train/fp32_notice.h"

@@ -1,5 +1,5 @@
-/* What cannot become a GGUF file is refused with a reason, and leaves no file. (The files themselves are read back in
- * tests/export.) */
+/* What cannot become a GGUF file is refused with a reason, and leaves no file. (The files
+ * themselves are read back in tests/export.) */
 #include "tests/train/train_fixture.h"
 
 #include "train/files/gguf.h"

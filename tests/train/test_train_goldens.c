@@ -1,6 +1,7 @@
-/* test_train_goldens.c: the model, the clipping, AdamW and the schedule against PyTorch, on every backend there is.
- * The goldens hold fp64 results rounded to fp32 (tests/goldens/make_goldens.py), so the tolerances bound our own
- * rounding. Errors are relative to the largest magnitude in the tensor. */
+/* test_train_goldens.c: the model, the clipping, AdamW and the schedule against PyTorch, on every
+ * backend there is. The goldens hold fp64 results rounded to fp32 (tests/goldens/make_goldens.py),
+ * so the tolerances bound our own rounding. Errors are relative to the largest magnitude in the
+ * tensor. */
 #include "tests/train/golden_file.h"
 #include "tests/train/train_fixture.h"
 
@@ -24,13 +25,15 @@ enum { KV_HEADS, INNER, GROUP_FIELDS };
 enum { THETA, FACTOR, LOW_FREQ, HIGH_FREQ, ORIGINAL_CONTEXT, ROPE_FIELDS };
 enum { PEAK_LR, MIN_RATIO, BETA1, BETA2, EPS, DECAY, CLIP, HYPER_FIELDS };
 
-/* Every code path that there is. An instruction set is a limit: with less than AVX2, avx2 means portable. */
+/* Every code path that there is. An instruction set is a limit: with less than AVX2, avx2 means
+ * portable. */
 static const struct variant {
 	const char *backend, *isa;
 } variants[] = {{"cpu", "auto"}, {"cpu", "avx2"}, {"cpu", "portable"}, {"ref", "auto"}};
 enum { VARIANTS = sizeof variants / sizeof variants[0] };
 
-/* A model family and its file; what its configurations say beyond the shape is filled in from the file. */
+/* A model family and its file; what its configurations say beyond the shape is filled in from the
+ * file. */
 struct family {
 	const char *name, *path;
 	void (*complete)(struct model_shape *s, const struct golden *g);

@@ -1,5 +1,6 @@
-/* test_train_graphs.c: steps on the CUDA backend, emulated, as CUDA graphs and without: the same bits, whenever streams
- * run what they are given; no wait but the step's own ones; and what a graph must not keep. */
+/* test_train_graphs.c: steps on the CUDA backend, emulated, as CUDA graphs and without: the same
+ * bits, whenever streams run what they are given; no wait but the step's own ones; and what a graph
+ * must not keep. */
 #include "tests/train/train_fixture.h"
 
 #include "kernels/cuda/cuda_backend.h"
@@ -56,7 +57,8 @@ struct outcome {
 	uint64_t graphs;
 };
 
-/* Steps, with an evaluation of other weights and new weights among them: what a graph did not see happening. */
+/* Steps, with an evaluation of other weights and new weights among them: what a graph did not see
+ * happening. */
 static void train(struct outcome *o, const struct run_config *cfg, bool graphs, enum emu_streams streams) {
 	struct fixture_run f;
 	struct on_gpu g;

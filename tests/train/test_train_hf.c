@@ -260,7 +260,8 @@ static void test_directory_gets_what_transformers_reads(void **state) {
 	fixture_remove_dir(dir);
 }
 
-/* Token shards name no tokenizer: none is made up for them. Another than the run's is not copied. */
+/* Token shards name no tokenizer: none is made up for them. Another than the run's is not
+ * copied. */
 static void test_only_what_made_the_tokens(void **state) {
 	(void)state;
 	char dir[256], given[400];

@@ -1,5 +1,5 @@
-/* test_train_inner.c: inner optimizers in a replica: SGD is its equation, Muon learns, all resume to the bit; and
- * FedProx's term, whose fixed points are known. */
+/* test_train_inner.c: inner optimizers in a replica: SGD is its equation, Muon learns, all resume
+ * to the bit; and FedProx's term, whose fixed points are known. */
 #include "tests/train/train_fixture.h"
 
 #include "train/inner.h"
@@ -15,7 +15,8 @@ static struct run_config config_of(const char *inner) {
 	return c;
 }
 
-/* Without decay, clipping and schedule a step is lr times something that does not depend on lr; decay adds lr wd p. */
+/* Without decay, clipping and schedule a step is lr times something that does not depend on lr;
+ * decay adds lr wd p. */
 static void test_sgd_is_its_equation(void **state) {
 	(void)state;
 	struct run_config cfg = config_of("sgd");
@@ -75,7 +76,8 @@ static void test_muon_learns_better_than_sgd(void **state) {
 	assert_true(muon < sgd - 0.1);
 }
 
-/* Muon's matrices move by its scale, not by AdamW's; all else moves as with AdamW, to the bit in the first step. */
+/* Muon's matrices move by its scale, not by AdamW's; all else moves as with AdamW, to the bit in
+ * the first step. */
 static void test_muon_is_adamw_outside_of_the_layers_matrices(void **state) {
 	(void)state;
 	static const char *const families[] = {"gpt2", "llama"};
@@ -132,8 +134,8 @@ static void test_resumed_is_straight(void **state) {
 
 /* ---- FedProx ---- */
 
-/* At the anchor the term is nothing: the first step has the same bits. Then the gradient differs by mu (theta -
- * anchor). */
+/* At the anchor the term is nothing: the first step has the same bits. Then the gradient differs by
+ * mu (theta - anchor). */
 static void test_the_proximal_term_is_its_gradient(void **state) {
 	(void)state;
 	static const char *const devices[] = {"cpu", "cpu:2"};
@@ -193,7 +195,8 @@ static void test_without_mu_there_is_no_term(void **state) {
 
 enum { QUADRATIC_N = 37, QUADRATIC_WORKERS = 3 };
 
-/* H steps of inner SGD on lambda/2 |x - c|^2 + mu/2 |x - theta|^2, by the operations that a replica uses. */
+/* H steps of inner SGD on lambda/2 |x - c|^2 + mu/2 |x - theta|^2, by the operations that a replica
+ * uses. */
 static void quadratic_round(struct backend *be, float *x, const float *theta, const float *c, float lambda, float mu,
 							float eta, int h) {
 	float g[QUADRATIC_N];
@@ -207,9 +210,9 @@ static void quadratic_round(struct backend *be, float *x, const float *theta, co
 	}
 }
 
-/* With a_i = lambda_i + mu: H steps move x by (1 - (1 - eta a_i)^H) (lambda_i / a_i) (c_i - theta), so many steps reach
- * (lambda c + mu theta) / (lambda + mu), and the mean of the workers comes to rest at sum w_i c_i / sum w_i with that
- * factor as w_i. mu = 0 gives the drift of FedAvg. */
+/* With a_i = lambda_i + mu: H steps move x by (1 - (1 - eta a_i)^H) (lambda_i / a_i) (c_i - theta),
+ * so many steps reach (lambda c + mu theta) / (lambda + mu), and the mean of the workers comes to
+ * rest at sum w_i c_i / sum w_i with that factor as w_i. mu = 0 gives the drift of FedAvg. */
 static void test_fixed_points_of_fedprox(void **state) {
 	(void)state;
 	const float lambda[QUADRATIC_WORKERS] = {0.5f, 1.5f, 4}, eta = 0.1f;

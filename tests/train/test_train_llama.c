@@ -1,5 +1,5 @@
-/* test_train_llama.c: what is Llama's own: the rotation's table, the shapes that cannot be packed, and the
- * configuration files of both families that Hugging Face's library has. */
+/* test_train_llama.c: what is Llama's own: the rotation's table, the shapes that cannot be packed,
+ * and the configuration files of both families that Hugging Face's library has. */
 #include "tests/train/train_fixture.h"
 
 #include "train/files/weights_names.h"
@@ -33,8 +33,8 @@ static void test_rotation_by_hand(void **state) {
 	const struct model_rope plain = {.theta = 10000}, linear = {10000, ROPE_LINEAR, 4, 0, 0, 0};
 	assert_turns(&plain, 8, (const double[]){1, 0.1, 0.01, 0.001});
 	assert_turns(&linear, 8, (const double[]){0.25, 0.025, 0.0025, 0.00025});
-	/* Llama 3.1's file, for a head of 8: wave lengths of 6.3, 167, 4443 and 118 thousand tokens, of which the third
-	 * lies between 8192/4 and 8192/1 and mixes: s = (8192 / 4443 - 1) / 3. */
+	/* Llama 3.1's file, for a head of 8: wave lengths of 6.3, 167, 4443 and 118 thousand tokens, of
+	 * which the third lies between 8192/4 and 8192/1 and mixes: s = (8192 / 4443 - 1) / 3. */
 	const struct model_rope llama3 = {500000, ROPE_LLAMA3, 8, 1, 4, 8192};
 	const double f2 = pow(500000, -0.5), s = (8192 * f2 / (2 * M_PI) - 1) / 3;
 	assert_turns(&llama3, 8,

@@ -1,4 +1,5 @@
-/* test_train_memory_available.c: what a process may take: of the machine, and of the cgroups around it. */
+/* test_train_memory_available.c: what a process may take: of the machine, and of the cgroups around
+ * it. */
 #include "tests/train/train_fixture.h"
 
 #include "train/memory/available.h"

@@ -1,4 +1,5 @@
-/* test_train_memory_plan.c: the plan against what is allocated, to the byte, and against a process's own peak. */
+/* test_train_memory_plan.c: the plan against what is allocated, to the byte, and against a
+ * process's own peak. */
 #include "tests/train/counting_backend.h"
 #include "tests/train/train_fixture.h"
 
@@ -101,7 +102,8 @@ static void test_roles_hold_what_they_should(void **state) {
 					 3 * 65536 * (size_t)(cfg.rounds * cfg.steps_per_round * cfg.batch * cfg.grad_accum));
 }
 
-/* A start, and with eager a momentum, of every worker's own: held, and written with its replica, twice. */
+/* A start, and with eager a momentum, of every worker's own: held, and written with its replica,
+ * twice. */
 static void test_late_updates_keep_vectors_of_their_own(void **state) {
 	(void)state;
 	struct run_config cfg = fixture_config();
@@ -270,7 +272,8 @@ static void report(const struct memory_plan *p, char said[EVENT_BYTES]) {
 	(void)fclose(f);
 }
 
-/* What a plan lists of a GPU's workspace, in numbers of a model that everybody knows: GPT-2 124M at 16 x 1024 tokens. */
+/* What a plan lists of a GPU's workspace, in numbers of a model that everybody knows: GPT-2 124M at
+ * 16 x 1024 tokens. */
 static void test_a_gpus_workspace(void **state) {
 	(void)state;
 	const struct device_choice gpu = {.backend = "cuda", .n = 1}, two = {.backend = "cuda", .n = 2};
@@ -319,7 +322,8 @@ static void test_the_largest_batch_is_advised(void **state) {
 	assert_fault(fit(&q, 0, memory_plan_total(&p), &et), RV_E_NOMEM, &et, want);
 }
 
-/* The host's memory: of all replicas of the lab, or of one worker, without the text, whose pages are taken back. */
+/* The host's memory: of all replicas of the lab, or of one worker, without the text, whose pages
+ * are taken back. */
 static void test_a_machine_that_is_too_small(void **state) {
 	(void)state;
 	struct run_config cfg = fixture_config();
@@ -353,7 +357,8 @@ static void test_a_machine_that_is_too_small(void **state) {
 	assert_null(strstr(et.text, "--workers"));
 }
 
-/* Everything is kept where that fits without swap; else blocks are computed again, where that fits. */
+/* Everything is kept where that fits without swap; else blocks are computed again, where that
+ * fits. */
 static void test_what_is_kept_follows_the_memory(void **state) {
 	(void)state;
 	struct run_config cfg = fixture_config();
@@ -397,7 +402,8 @@ static enum rv_err check(const struct memory_request *q, const struct memory_roo
 	return e;
 }
 
-/* Between memory, and memory and swap, it is only warned; so it is beyond, of the host, where that is asked for. */
+/* Between memory, and memory and swap, it is only warned; so it is beyond, of the host, where that
+ * is asked for. */
 static void test_short_of_memory(void **state) {
 	(void)state;
 	const struct device_choice gpu = {.backend = "cuda", .n = 1};

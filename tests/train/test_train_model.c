@@ -1,5 +1,6 @@
-/* test_train_model.c: what holds for every family: layout, initial weights, finite differences through the whole model,
- * learning, recomputation, models that only go forward. A new family is tested here by being registered. */
+/* test_train_model.c: what holds for every family: layout, initial weights, finite differences
+ * through the whole model, learning, recomputation, models that only go forward. A new family is
+ * tested here by being registered. */
 #include "base/presets.h"
 #include "tests/train/model_fixture.h"
 
@@ -31,7 +32,7 @@ static struct model *trainable(struct backend *be, const struct model_case *c) {
 	return fixture_model(be, c, &(struct model_options){.max_batch = CASE_BATCH});
 }
 
-/* ---- layout -------------------------------------------------------------------------------------------------------*/
+/* ---- layout ---- */
 
 static void check_layout(struct backend *be, const struct model_case *c) {
 	struct model *m = trainable(be, c);
@@ -81,7 +82,7 @@ static void test_spans_cover_the_block_and_follow_the_tensors(void **state) {
 	on_every_case("ref", check_spans);
 }
 
-/* ---- initial weights ----------------------------------------------------------------------------------------------*/
+/* ---- initial weights ---- */
 
 /* theta0 is part of a run: it must be these bits on every machine, compiler and backend. */
 static const struct golden_init {
@@ -170,7 +171,7 @@ static void test_initial_weights_have_the_spread_they_should(void **state) {
 	on_every_case("ref", check_spread);
 }
 
-/* ---- gradients ----------------------------------------------------------------------------------------------------*/
+/* ---- gradients ---- */
 
 static double total_loss(struct model *m, const float *params, struct model_batch *b) {
 	model_forward(m, params, b->tokens, CASE_BATCH, CASE_CONTEXT);
@@ -192,8 +193,8 @@ struct direction {
 	double difference, gradient;
 };
 
-/* The loss along a random direction of one tensor (mostly along its gradient, so that the difference is large): by a
- * central difference, and by the gradient. */
+/* The loss along a random direction of one tensor (mostly along its gradient, so that the
+ * difference is large): by a central difference, and by the gradient. */
 static void probe_tensor(struct model *m, const float *params, const float *grads, int i, struct model_batch *b,
 						 struct direction *d) {
 	const double h = 1.0 / 256;
@@ -340,7 +341,7 @@ static void test_smaller_batches_and_contexts_than_planned(void **state) {
 	on_every_case("ref", check_small_batches);
 }
 
-/* ---- refusals -----------------------------------------------------------------------------------------------------*/
+/* ---- refusals ---- */
 
 static void refuse(const struct model_ops *family, struct model_shape s, int max_batch, enum rv_err want,
 				   const char *needle) {
@@ -408,7 +409,8 @@ static void check_extent(const struct run_config *c) {
 	model_layout_release(&l);
 }
 
-/* Who makes a run computes what its workers will lay out: of every preset, and of shapes whose tensors have gaps. */
+/* Who makes a run computes what its workers will lay out: of every preset, and of shapes whose
+ * tensors have gaps. */
 static void test_extents_are_the_layouts(void **state) {
 	static const char *const odd[] = {
 		"n-layer = 3\nn-head = 3\nn-embd = 15\nvocab = 300\ncontext = 7\n",

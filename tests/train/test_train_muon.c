@@ -1,5 +1,5 @@
-/* test_train_muon.c: Muon's step against its equations in double, on both backends; what its iteration does to singular
- * values; awkward shapes. */
+/* test_train_muon.c: Muon's step against its equations in double, on both backends; what its
+ * iteration does to singular values; awkward shapes. */
 #include "tests/train/train_fixture.h"
 
 #include "base/rng.h"

@@ -1,5 +1,6 @@
-/* test_train_nccl.c: a replica on two emulated GPUs whose exchanges go through NCCL, whose place a stand-in takes: as
- * through the host, to the last bit; and wherever NCCL fails training goes on through the host, with the same bits. */
+/* test_train_nccl.c: a replica on two emulated GPUs whose exchanges go through NCCL, whose place a
+ * stand-in takes: as through the host, to the last bit; and wherever NCCL fails training goes on
+ * through the host, with the same bits. */
 #include "tests/train/train_fixture.h"
 
 #include "kernels/cuda/comm_nccl.h"

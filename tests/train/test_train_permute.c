@@ -34,7 +34,8 @@ static void test_huge_sizes_stay_inside(void **state) {
 	assert_int_not_equal(permute_index(n, 3, 0), permute_index(n, 3, n - 1));
 }
 
-/* About one position in n stays where it is in a random permutation; another key gives another order. */
+/* About one position in n stays where it is in a random permutation; another key gives another
+ * order. */
 static void test_order_is_scrambled_and_keyed(void **state) {
 	(void)state;
 	enum { N = 5000 };

@@ -1,4 +1,5 @@
-/* test_train_registries.c: the names that a run's configuration accepts are exactly those that a worker can look up. */
+/* test_train_registries.c: the names that a run's configuration accepts are exactly those that a
+ * worker can look up. */
 #include "base/run_config.h"
 #include "outer/codec.h"
 #include "outer/merge.h"

@@ -1,5 +1,5 @@
-/* test_train_replica.c: inner steps: they learn, they are deterministic, accumulation is a larger batch, and a step
- * that diverges changes nothing. */
+/* test_train_replica.c: inner steps: they learn, they are deterministic, accumulation is a larger
+ * batch, and a step that diverges changes nothing. */
 #include "tests/train/train_fixture.h"
 
 #include <math.h>
@@ -92,7 +92,8 @@ static void test_equal_replicas_stay_equal(void **state) {
 	}
 }
 
-/* Two micro-batches of 2 read the same sequences as one of 4; only the order of summation differs. */
+/* Two micro-batches of 2 read the same sequences as one of 4; only the order of summation
+ * differs. */
 static void test_accumulation_is_a_larger_batch(void **state) {
 	(void)state;
 	struct run_config large = fixture_config();
@@ -112,8 +113,8 @@ static void test_accumulation_is_a_larger_batch(void **state) {
 	fixture_run_release(&f);
 }
 
-/* n data-parallel workers: the mean over their shards. With one shard it is the plain step, bit for bit; a shard given
- * twice has the gradient of itself. */
+/* n data-parallel workers: the mean over their shards. With one shard it is the plain step, bit for
+ * bit; a shard given twice has the gradient of itself. */
 static void test_a_step_over_several_shards(void **state) {
 	(void)state;
 	struct fixture_run f;
@@ -172,8 +173,8 @@ static void test_setting_and_shifting_theta(void **state) {
 	fixture_run_release(&f);
 }
 
-/* Rounds of H steps between which the outer loop puts back what it took (one worker, outer SGD with rate 1) are
- * training straight through: moments, schedule and data go on where they were. */
+/* Rounds of H steps between which the outer loop puts back what it took (one worker, outer SGD with
+ * rate 1) are training straight through: moments, schedule and data go on where they were. */
 static void test_rounds_that_average_with_nobody_are_plain_training(void **state) {
 	(void)state;
 	struct fixture_run f;
@@ -206,7 +207,8 @@ static void *train_on_a_thread(void *arg) {
 	return NULL;
 }
 
-/* Replicas on threads of their own, each with its backend, over one dataset: as if one after the other. */
+/* Replicas on threads of their own, each with its backend, over one dataset: as if one after the
+ * other. */
 static void test_replicas_on_threads_do_not_disturb_each_other(void **state) {
 	(void)state;
 	enum { THREADS = 3, STEPS = 4 };

@@ -1,4 +1,5 @@
-/* test_train_replica_state.c: stop and resume equals straight through, bit for bit; damaged states are refused. */
+/* test_train_replica_state.c: stop and resume equals straight through, bit for bit; damaged states
+ * are refused. */
 #include "tests/train/train_fixture.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* test_train_run_tokenizer.c: a run's tokenizer is the file whose hash it has; everything else is refused with what to
- * do. And a dataset of text through it, from the option to the tokens. */
+/* test_train_run_tokenizer.c: a run's tokenizer is the file whose hash it has; everything else is
+ * refused with what to do. And a dataset of text through it, from the option to the tokens. */
 #include "tests/tokenizer/tokenizer_fixture.h"
 #include "tests/train/train_fixture.h"
 

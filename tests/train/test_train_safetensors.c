@@ -1,4 +1,5 @@
-/* The safetensors reader: what is well-formed comes out, everything else is refused with a reason. */
+/* The safetensors reader: what is well-formed comes out, everything else is refused with a
+ * reason. */
 #include "tests/train/train_fixture.h"
 
 #include "base/bytes.h"

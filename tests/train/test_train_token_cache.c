@@ -1,5 +1,5 @@
-/* test_train_token_cache.c: text is tokenized once, whoever asks and however often it was broken off; the cache heals
- * and stays within its bounds. */
+/* test_train_token_cache.c: text is tokenized once, whoever asks and however often it was broken
+ * off; the cache heals and stays within its bounds. */
 #include "tests/tokenizer/tokenizer_fixture.h"
 #include "tests/train/train_fixture.h"
 

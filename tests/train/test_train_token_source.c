@@ -1,4 +1,5 @@
-/* test_train_token_source.c: files of every sort as one run of tokens; what is wrong with them is named. */
+/* test_train_token_source.c: files of every sort as one run of tokens; what is wrong with them is
+ * named. */
 #include "tests/train/train_fixture.h"
 
 #include "train/text/token_source.h"
@@ -194,7 +195,8 @@ static void test_a_replaced_or_removed_file_stays_as_it_was(void **state) {
 	token_source_release(&s);
 }
 
-/* What `rivulet tokenize` writes beside the shards is not in the way; what it has not finished is no data. */
+/* What `rivulet tokenize` writes beside the shards is not in the way; what it has not finished is
+ * no data. */
 static void test_a_directory_that_tokenize_made(void **state) {
 	struct fixture *f = *state;
 	char dir[300], path[300];

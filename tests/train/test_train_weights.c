@@ -1,4 +1,5 @@
-/* Weights to a safetensors file and back, bit for bit; and files that are not what they should be. */
+/* Weights to a safetensors file and back, bit for bit; and files that are not what they should
+ * be. */
 #include "tests/train/train_fixture.h"
 
 #include "train/files/safetensors.h"

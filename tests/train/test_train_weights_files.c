@@ -1,5 +1,5 @@
-/* Weights as others write them: prefixes, redundant and ignored tensors, several files behind an index; and what must
- * be refused, with the tensor's name. */
+/* Weights as others write them: prefixes, redundant and ignored tensors, several files behind an
+ * index; and what must be refused, with the tensor's name. */
 #include "tests/train/safetensors_edit.h"
 #include "tests/train/train_fixture.h"
 
@@ -322,7 +322,8 @@ static void test_weights_outlive_the_tokenizer(void **state) {
 	assert_string_equal(warning.text, "");
 }
 
-/* A model of 2^36 parameters, says its config.json: the one tensor that there is decides before memory does. */
+/* A model of 2^36 parameters, says its config.json: the one tensor that there is decides before
+ * memory does. */
 static void test_claims_cost_no_memory(void **state) {
 	(void)state;
 	char path[400];

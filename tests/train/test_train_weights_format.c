@@ -1,4 +1,5 @@
-/* bf16 and fp16: every bit pattern decodes as the standards say, and encoding rounds to nearest even. */
+/* bf16 and fp16: every bit pattern decodes as the standards say, and encoding rounds to nearest
+ * even. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

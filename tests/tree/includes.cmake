@@ -1,7 +1,7 @@
-# includes.cmake: cmake -D ROOT=DIR -P includes.cmake: every include of a product folder points to its own room or
-# downwards: base < kernels, outer, net < train < worker, coordinator < lab, and within a folder as the lists below say; nothing
-# there includes tests or bench. The link lines of the libraries hold for what has a symbol; this holds for headers that
-# have none, too.
+# includes.cmake: cmake -D ROOT=DIR -P includes.cmake: every include of a product folder points to
+# its own room or downwards: base < kernels, outer, net < train < worker, coordinator < lab, and
+# within a folder as the lists below say; nothing there includes tests or bench. The link lines of
+# the libraries hold for what has a symbol; this holds for headers that have none, too.
 cmake_minimum_required(VERSION 3.22)
 
 set(base base)
@@ -23,7 +23,8 @@ set(net/control ${net} net/control)
 set(net/reduce ${net/control} net/reduce)
 set(net/mesh ${net/reduce} net/mesh)
 
-# Within train: tokens are made without a model, files know models and tokens, the memory plan knows the replica. No network.
+# Within train: tokens are made without a model, files know models and tokens, the memory plan knows
+# the replica. No network.
 set(train/text/tokenizer base train/text/tokenizer)
 set(train/text ${train/text/tokenizer} train/text)
 set(train/model base kernels outer train/model)
@@ -44,7 +45,8 @@ set(worker/mesh ${worker/transfer} worker/mesh)
 set(worker/session ${worker/mesh} worker/round worker/join worker/options worker/trainer worker/session)
 set(worker ${worker/session} worker)
 
-# Within coordinator: the core decides without I/O, the service keeps what it decides, people and programs ask the service.
+# Within coordinator: the core decides without I/O, the service keeps what it decides, people and
+# programs ask the service.
 set(below_coordinator ${base/chart} kernels outer net net/control)
 set(coordinator/core ${below_coordinator} coordinator/core)
 set(coordinator/store ${coordinator/core} coordinator/store)
@@ -54,7 +56,8 @@ set(coordinator/web ${coordinator/service} coordinator/web)
 set(coordinator/commands ${coordinator/web} coordinator/backup coordinator/commands)
 set(coordinator ${coordinator/commands} coordinator)
 
-# Within lab: a run is trained by methods, options choose them; tables, sweeps and reports are about runs.
+# Within lab: a run is trained by methods, options choose them; tables, sweeps and reports are about
+# runs.
 set(below_lab ${worker} ${coordinator/commands})
 set(lab/model ${below_lab} lab/model)
 set(lab/run ${lab/model} lab/run)

@@ -1,5 +1,6 @@
-# links.cmake: cmake -D ROOT=DIR -P links.cmake: every relative link of the README, the change log and docs/ leads to a
-# file or folder that is there, and every folder of the tree is in the README or the map of docs/architecture.md.
+# links.cmake: cmake -D ROOT=DIR -P links.cmake: every relative link of the README, the change log
+# and docs/ leads to a file or folder that is there, and every folder of the tree is in the README
+# or the map of docs/architecture.md.
 cmake_minimum_required(VERSION 3.22)
 
 set(n 0)

@@ -1,5 +1,5 @@
-/* round_driver.h: a round core, the document that it was shown last, and its time: what tests of one rule begin
- * with. */
+/* round_driver.h: a round core, the document that it was shown last, and its time: what tests of
+ * one rule begin with. */
 #ifndef TESTS_WORKER_ROUND_DRIVER_H
 #define TESTS_WORKER_ROUND_DRIVER_H
 
@@ -18,8 +18,8 @@ struct round_driver {
 /* *state: a struct round_driver whose core has memory, and is not begun. */
 int round_driver_setup(void **state);
 int round_driver_teardown(void **state);
-/* The core begins in `round` with so many steps of it, at chain_at(round). Member, H and heartbeat of `cfg` are filled
- * in. */
+/* The core begins in `round` with so many steps of it, at chain_at(round). Member, H and heartbeat
+ * of `cfg` are filled in. */
 void round_driver_start(struct round_driver *f, struct round_config cfg, uint64_t round, uint64_t steps_done);
 
 /* The next action is this; expect_action: of `round` (CANCEL_FETCH: of any). */

@@ -1,4 +1,5 @@
-/* round_fixture.h: a run as the coordinator would describe it, for the tests of the worker's round core. */
+/* round_fixture.h: a run as the coordinator would describe it, for the tests of the worker's round
+ * core. */
 #ifndef TESTS_WORKER_ROUND_FIXTURE_H
 #define TESTS_WORKER_ROUND_FIXTURE_H
 
@@ -6,7 +7,8 @@
 
 enum { FIXTURE_ROUNDS = 40, FIXTURE_CHUNKS = 12, FIXTURE_H = 5, FIXTURE_SELF = 2 };
 
-/* The committed digest of a round, state_hash(round), and the vouched full hash, of this one fictitious run. */
+/* The committed digest of a round, state_hash(round), and the vouched full hash, of this one
+ * fictitious run. */
 struct rv_hash digest_of(uint64_t round);
 struct rv_hash chain_at(uint64_t round);
 struct rv_hash full_at(uint64_t round);

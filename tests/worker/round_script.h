@@ -1,5 +1,5 @@
-/* round_script.h: a round of one worker, step by step, on a round driver: what it is shown, what it answers, and the
- * stretches that many tests begin with. */
+/* round_script.h: a round of one worker, step by step, on a round driver: what it is shown, what it
+ * answers, and the stretches that many tests begin with. */
 #ifndef TESTS_WORKER_ROUND_SCRIPT_H
 #define TESTS_WORKER_ROUND_SCRIPT_H
 

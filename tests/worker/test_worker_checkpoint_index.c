@@ -125,7 +125,8 @@ static void a_damaged_snapshot_gives_way_to_the_one_before(void **state) {
 	assert_reach(0, 9);
 }
 
-/* Left out of round 5, it then installed snapshot 6: its own entry of round 5 was never committed. */
+/* Left out of round 5, it then installed snapshot 6: its own entry of round 5 was never
+ * committed. */
 static void an_entry_that_was_never_committed_is_not_replayed(void **state) {
 	struct rv_hash other = rv_hash_of("another result", 14);
 	(void)state;

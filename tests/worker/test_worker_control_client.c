@@ -1,5 +1,5 @@
-/* test_worker_control_client.c: which documents are followed when the coordinator was away, and another store is served
- * when it is back. */
+/* test_worker_control_client.c: which documents are followed when the coordinator was away, and
+ * another store is served when it is back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -288,7 +288,8 @@ static bool is_held(const struct plane *p) {
 	return atomic_load(&p->held) > 0;
 }
 
-/* As when the machine's address has changed: what was asked for before is never answered, and nothing says so. */
+/* As when the machine's address has changed: what was asked for before is never answered, and
+ * nothing says so. */
 static void a_document_is_asked_for_again_when_a_report_is_answered_again(void **state) {
 	struct plane *p = *state;
 	const struct report r = {.boot = 1, .phase = WORKER_TRAINING, .n_chunks = 1, .addr = ":1"};

@@ -1,6 +1,6 @@
-/* test_worker_fetch_core.c: which piece is asked of whom, in virtual time: donors with rates, that die, lie, fall
- * silent, drip, have nothing, or hold another file. What has to come out: the right bytes, if one honest donor
- * stays. */
+/* test_worker_fetch_core.c: which piece is asked of whom, in virtual time: donors with rates, that
+ * die, lie, fall silent, drip, have nothing, or hold another file. What has to come out: the right
+ * bytes, if one honest donor stays. */
 #include "base/rng.h"
 #include "worker/transfer/fetch_core.h"
 

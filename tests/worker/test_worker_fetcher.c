@@ -1,5 +1,5 @@
-/* test_worker_fetcher.c: the fetcher over files that a test makes up: what it asks of them, and what it does without
- * memory. (With real files: test_worker_transfer.c.) */
+/* test_worker_fetcher.c: the fetcher over files that a test makes up: what it asks of them, and
+ * what it does without memory. (With real files: test_worker_transfer.c.) */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -116,7 +116,8 @@ static void answer_own(struct world *w) {
 	fetcher_on_done(w->fetcher, w->posted_to[0], &done);
 }
 
-/* It told that it had failed, and delivered the first file all the same: to a session that wanted nothing. */
+/* It told that it had failed, and delivered the first file all the same: to a session that wanted
+ * nothing. */
 static void no_memory_for_what_is_fetched_ahead_is_no_fault(void **state) {
 	struct world *w = *state;
 	const struct state_id ids[] = {id_of(STATE_KIND_SNAPSHOT, 4), id_of(STATE_KIND_LOG, 4)};
@@ -149,7 +150,8 @@ static void answers_of_a_dropped_file_are_void(void **state) {
 	assert_int_equal(w->delivered, 0);
 }
 
-/* It lay on the disk, unknown to the process: a round was taken back although this worker had its bytes. */
+/* It lay on the disk, unknown to the process: a round was taken back although this worker had its
+ * bytes. */
 static void what_is_written_when_nobody_waits_is_told(void **state) {
 	struct world *w = *state;
 	const struct state_id id = id_of(STATE_KIND_LOG, 4);

@@ -1,4 +1,5 @@
-/* test_worker_jobs.c: jobs run in order on their thread and are answered on the poster's; ending waits for them. */
+/* test_worker_jobs.c: jobs run in order on their thread and are answered on the poster's; ending
+ * waits for them. */
 #include "base/jobs.h"
 
 #include <pthread.h>

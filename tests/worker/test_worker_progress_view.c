@@ -40,7 +40,8 @@ static void rounds_caught_up_are_no_speed(void **state) {
 	shows(ROUNDS * STEPS_PER_ROUND, "step", "1 step/s  ETA 16:35"); /* 995 steps */
 }
 
-/* A joiner's round is 500 as soon as the state is there; its trainer's step is 0 until it has taken that over. */
+/* A joiner's round is 500 as soon as the state is there; its trainer's step is 0 until it has taken
+ * that over. */
 static void state_that_the_trainer_adopts_later_is_no_speed(void **state) {
 	(void)state;
 	memset(&line, 0, sizeof line);

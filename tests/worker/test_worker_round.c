@@ -1,5 +1,5 @@
-/* test_worker_round.c: a round of a worker that is in step with the run: from its opening to its commit, over several
- * attempts, and what it is not taken in by. */
+/* test_worker_round.c: a round of a worker that is in step with the run: from its opening to its
+ * commit, over several attempts, and what it is not taken in by. */
 #include "round_script.h"
 
 #include <setjmp.h>

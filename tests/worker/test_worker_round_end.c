@@ -1,4 +1,5 @@
-/* test_worker_round_end.c: the end of a run: the last outer step, and a state that the majority has vouched for. */
+/* test_worker_round_end.c: the end of a run: the last outer step, and a state that the majority has
+ * vouched for. */
 #include "round_script.h"
 
 #include <setjmp.h>

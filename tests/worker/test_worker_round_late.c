@@ -1,5 +1,5 @@
-/* test_worker_round_late.c: rounds that were committed without this worker, or with other bytes than its own: they are
- * fetched in order, and its progress is kept or not. */
+/* test_worker_round_late.c: rounds that were committed without this worker, or with other bytes
+ * than its own: they are fetched in order, and its progress is kept or not. */
 #include "round_script.h"
 
 #include <setjmp.h>
@@ -29,7 +29,8 @@ static void missed_rounds_are_fetched_in_order(void **state) {
 	expect_report(f, WORKER_TRAINING);
 }
 
-/* Starts again at the beginning of a round that commits meanwhile: was our former gradient in it? */
+/* Starts again at the beginning of a round that commits meanwhile: was our former gradient in
+ * it? */
 static bool participated_after_a_restart(struct round_driver *f, bool had_former, bool left_out) {
 	round_driver_start(f, (struct round_config){.had_former = had_former}, 3, 0);
 	if (left_out) {
@@ -66,7 +67,8 @@ static void late_training_goes_on_while_fetching_and_progress_is_kept(void **sta
 	assert_int_equal(expect_report(f, WORKER_TRAINING).tokens, 40);
 }
 
-/* A worker whose time is over contributes what it has; kept over a round that it missed, it has still had its time. */
+/* A worker whose time is over contributes what it has; kept over a round that it missed, it has
+ * still had its time. */
 static void time_that_is_up_ends_the_contribution(void **state) {
 	struct round_driver *f = *state;
 	show(f, RUN_OPEN, 0);

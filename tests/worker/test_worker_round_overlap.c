@@ -1,5 +1,5 @@
-/* test_worker_round_overlap.c: the round core with steps of the next round ahead: the outer step has one place among
- * them, in whatever order commit, steps, deaths and restarts come. */
+/* test_worker_round_overlap.c: the round core with steps of the next round ahead: the outer step
+ * has one place among them, in whatever order commit, steps, deaths and restarts come. */
 #include "round_driver.h"
 
 #include <setjmp.h>
@@ -111,8 +111,8 @@ static void an_early_commit_waits_for_the_steps_ahead(void **state) {
 	struct round_driver *f = *state;
 	see_an_early_commit(f);
 	expect_nothing(f);
-	/* It has the committed bytes, and trains: nobody has to bring it anything, nor to wait for it longer than for
-	 * others. */
+	/* It has the committed bytes, and trains: nobody has to bring it anything, nor to wait for it
+	 * longer than for others. */
 	expect_report(f, WORKER_TRAINING, 1);
 	trained_ahead(f, 0, AHEAD - 1);
 	expect_nothing(f);
@@ -353,7 +353,8 @@ static void or_discards_them_by_policy(void **state) {
 	expect_train(f, 1, 0, FIXTURE_H);
 }
 
-/* The others have committed a later round without it: nobody does its steps in that order any more. */
+/* The others have committed a later round without it: nobody does its steps in that order any
+ * more. */
 static void who_is_rounds_behind_does_not_wait(void **state) {
 	struct round_driver *f = *state;
 	see_an_early_commit(f);

@@ -1,6 +1,6 @@
-/* test_worker_round_random.c: the round core under random histories: documents skipped, actions that fail, stall or are
- * superseded, crashes with restart from what was on disk. A model of the platform checks every action (safety); then
- * the faults stop and the run must end (liveness). */
+/* test_worker_round_random.c: the round core under random histories: documents skipped, actions
+ * that fail, stall or are superseded, crashes with restart from what was on disk. A model of the
+ * platform checks every action (safety); then the faults stop and the run must end (liveness). */
 #include "round_fixture.h"
 
 #include "base/rng.h"

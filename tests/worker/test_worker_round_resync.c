@@ -1,5 +1,6 @@
-/* test_worker_round_resync.c: a worker whose state is not the run's, or may not be: it takes a snapshot, or is shown to
- * need none; and who holds the state helps the others out of a standstill. */
+/* test_worker_round_resync.c: a worker whose state is not the run's, or may not be: it takes a
+ * snapshot, or is shown to need none; and who holds the state helps the others out of a
+ * standstill. */
 #include "round_script.h"
 
 #include <setjmp.h>
@@ -83,8 +84,8 @@ static void a_full_hash_unlike_the_majoritys_resyncs(void **state) {
 	expect_next(f, ROUND_FETCH_LOG);
 }
 
-/* A run that starts from given weights: a worker without them asks a peer for the state of round 0, and the one with
- * them that has diverged does too. */
+/* A run that starts from given weights: a worker without them asks a peer for the state of round 0,
+ * and the one with them that has diverged does too. */
 static void the_first_state_may_come_from_a_peer(void **state) {
 	struct round_driver *f = *state;
 	round_driver_start(f, (struct round_config){.n_chunks = {FIXTURE_CHUNKS}, .theta0_from_peers = true}, 0, 0);
@@ -187,8 +188,9 @@ static void a_newer_snapshot_supersedes_the_fetch(void **state) {
 	expect_nothing(f);
 }
 
-/* Its contribution to round 6 is on its way when it finds that its state of round 6 is not the run's. What it trains of
- * that round after the snapshot is the same data again, and the round is committed with what it gave before. */
+/* Its contribution to round 6 is on its way when it finds that its state of round 6 is not the
+ * run's. What it trains of that round after the snapshot is the same data again, and the round is
+ * committed with what it gave before. */
 static void what_was_given_before_a_snapshot_is_not_given_again(void **state) {
 	struct round_driver *f = *state;
 	start_with(f, 6, 0, LATE_KEEP);
@@ -224,7 +226,8 @@ static void show_standstill(struct round_driver *f, uint64_t round) {
 	assert_int_equal(round_on_document(f->c, f->now, &d, NULL), RV_OK);
 }
 
-/* What the others cannot fetch is written anew from memory, and not before they had time; again after longer ones. */
+/* What the others cannot fetch is written anew from memory, and not before they had time; again
+ * after longer ones. */
 static void who_holds_the_state_in_a_standstill_writes_it_anew(void **state) {
 	struct round_driver *f = *state;
 	round_driver_start(f, (struct round_config){.n_chunks = {FIXTURE_CHUNKS}, .min_workers = 2}, 3, 0);

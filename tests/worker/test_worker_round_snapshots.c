@@ -1,6 +1,6 @@
-/* test_worker_round_snapshots.c: a joiner on a slow line: it stays with the snapshot whose fetch is under way while the
- * document reaches back to it, and goes on by log entries; who cannot be helped so takes the latest snapshot, and says
- * why. */
+/* test_worker_round_snapshots.c: a joiner on a slow line: it stays with the snapshot whose fetch is
+ * under way while the document reaches back to it, and goes on by log entries; who cannot be helped
+ * so takes the latest snapshot, and says why. */
 #include "base/chain.h"
 #include "round_driver.h"
 
@@ -21,7 +21,8 @@ static int setup(void **state) {
 	return 0;
 }
 
-/* The run is at `round`, with a snapshot of `snapshot`; the document lists digests from `from` on. */
+/* The run is at `round`, with a snapshot of `snapshot`; the document lists digests from `from`
+ * on. */
 static void show(struct round_driver *f, uint64_t round, uint64_t snapshot, uint64_t from) {
 	document_make(&f->doc, ++f->seq, RUN_OPEN, round, snapshot);
 	document_older(&f->doc, from);
@@ -202,10 +203,10 @@ static void a_fork_before_the_snapshot_is_seen(void **state) {
 	expect_action(f, ROUND_FETCH_SNAPSHOT, 12);
 }
 
-/* ---- against the clock ------------------------------------------------------------------------------------------- */
+/* ---- against the clock ---- */
 
-/* A log entry is 1, a snapshot LOGS_PER_SNAPSHOT, the line carries `per_round` while a round is made; each round is a snapshot.
- * Returned: the round in which it is in, 0: not within 300. */
+/* A log entry is 1, a snapshot LOGS_PER_SNAPSHOT, the line carries `per_round` while a round is
+ * made; each round is a snapshot. Returned: the round in which it is in, 0: not within 300. */
 static uint64_t joins_at(struct round_driver *f, double per_round, bool *starves) {
 	double left = 0;
 	struct round_action a = {0};

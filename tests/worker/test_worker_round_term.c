@@ -1,5 +1,5 @@
-/* test_worker_round_term.c: rounds that the operator took back, and what a worker's report says that its disk
- * proves. */
+/* test_worker_round_term.c: rounds that the operator took back, and what a worker's report says
+ * that its disk proves. */
 #include "round_driver.h"
 
 #include "base/chain.h"
@@ -98,7 +98,8 @@ static void expect_proven(struct round_driver *f, uint64_t round) {
 	assert_memory_equal(&r.proven_chain, &chain, sizeof chain);
 }
 
-/* Its own state; one round more when the log between is there and is, or may be, the committed one. */
+/* Its own state; one round more when the log between is there and is, or may be, the committed
+ * one. */
 static void what_the_disk_proves(void **state) {
 	struct round_driver *f = *state;
 	struct rv_hash digest = digest_of(5), other = digest_of(77), none = {0};
@@ -118,8 +119,8 @@ static void what_the_disk_proves(void **state) {
 	assert_memory_equal(&r.proven_chain, &none, sizeof none);
 }
 
-/* A worker that is too far behind for what documents list needs a snapshot: what was fetched on the word of a document is
- * the run's all the same, and a vote may be anything. */
+/* A worker that is too far behind for what documents list needs a snapshot: what was fetched on the
+ * word of a document is the run's all the same, and a vote may be anything. */
 static void what_the_disk_proves_of_before_the_snapshot(void **state) {
 	struct round_driver *f = *state;
 	struct rv_hash digest = digest_of(5);

@@ -1,5 +1,5 @@
-/* test_worker_round_unable.c: a worker that cannot give what it has trained: a gradient of no use, a disk that is full.
- * The others go on without it, and it comes back. */
+/* test_worker_round_unable.c: a worker that cannot give what it has trained: a gradient of no use,
+ * a disk that is full. The others go on without it, and it comes back. */
 #include "round_script.h"
 
 #include <setjmp.h>
@@ -85,7 +85,8 @@ static void a_full_disk_lets_the_others_go_on(void **state) {
 	assert_int_equal(expect_report(f, WORKER_VOTED).storage, 0);
 }
 
-/* It was left out, and the others are too few without it: it must come back when there may be room again. */
+/* It was left out, and the others are too few without it: it must come back when there may be room
+ * again. */
 static void a_disk_that_was_full_is_tried_again_in_the_next_attempt(void **state) {
 	struct round_driver *f = *state;
 	meet_a_full_disk(f);

@@ -1,4 +1,5 @@
-/* test_worker_session_core.c: the session core with four tables that only write down what they are asked for. */
+/* test_worker_session_core.c: the session core with four tables that only write down what they are
+ * asked for. */
 #include "round_fixture.h"
 #include "worker/session/core.h"
 
@@ -215,8 +216,8 @@ static void store(struct tables *t, enum rv_err e) {
 
 /* ---- a state that is being installed ---- */
 
-/* What the run vouches for changes while the trainer verifies and takes over a fetched snapshot: that one becomes this
- * worker's state first, and only then the next is asked for. */
+/* What the run vouches for changes while the trainer verifies and takes over a fetched snapshot:
+ * that one becomes this worker's state first, and only then the next is asked for. */
 static void test_a_snapshot_is_installed_before_another_is_wanted(void **state) {
 	struct tables *t = *state;
 	int snapshot;
@@ -362,7 +363,8 @@ static void test_a_hash_of_before_an_install_is_dropped(void **state) {
 	assert_int_equal(t->said[SESSION_SAYS_FULL_HASH], 0);
 }
 
-/* It was fetched, given up, and yet written: this worker can prove the round, and take part in the next one with it. */
+/* It was fetched, given up, and yet written: this worker can prove the round, and take part in the
+ * next one with it. */
 static void test_an_entry_that_is_stored_late_is_held(void **state) {
 	struct tables *t = *state;
 	begin_at(t, 5);

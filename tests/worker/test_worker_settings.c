@@ -1,4 +1,5 @@
-/* test_worker_settings.c: what a volunteer says once is kept: through a restart, until it is said otherwise. */
+/* test_worker_settings.c: what a volunteer says once is kept: through a restart, until it is said
+ * otherwise. */
 #include "tests/train/train_fixture.h"
 #include "worker/options/settings.h"
 

@@ -1,4 +1,5 @@
-/* test_worker_state_assembly.c: pieces in any order from anybody, restarts in the middle, disks that refuse. */
+/* test_worker_state_assembly.c: pieces in any order from anybody, restarts in the middle, disks
+ * that refuse. */
 #include "state_fixture.h"
 #include "worker/state/state_assembly.h"
 
@@ -220,7 +221,8 @@ static void where_the_disk_refuses_memory_takes_it(void **state) {
 	s->joiner->store = there;
 }
 
-/* Network file systems cannot promise room, and signals come at any time: neither is a full disk. */
+/* Network file systems cannot promise room, and signals come at any time: neither is a full
+ * disk. */
 static void a_disk_that_promises_no_room_is_used(void **state) {
 	struct scene *s = *state;
 	char path[STATESTORE_PATH_BYTES];

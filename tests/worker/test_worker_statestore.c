@@ -1,4 +1,5 @@
-/* test_worker_statestore.c: state files: recovery from snapshot and log, damage named and survived, retention. */
+/* test_worker_statestore.c: state files: recovery from snapshot and log, damage named and survived,
+ * retention. */
 #include "state_fixture.h"
 
 #include <setjmp.h>
@@ -332,7 +333,8 @@ static enum rv_err write_replica_to_a_full_disk(struct state_fixture *f, uint64_
 	return e;
 }
 
-/* After a rollback to round 4 the replica of round 7 would seem to prove whatever is voted for in rounds 4 to 6. */
+/* After a rollback to round 4 the replica of round 7 would seem to prove whatever is voted for in
+ * rounds 4 to 6. */
 static void a_replica_of_a_round_taken_back_does_not_stay(void **state) {
 	struct state_fixture *f = *state;
 	state_fixture_play(f, 4, 1);
@@ -391,7 +393,8 @@ static enum rv_err forget_all_from(struct state_fixture *f, uint64_t round, stru
 	return statestore_forget_from(&f->store, round, &(struct checkpoint_committed){.n = 0}, et);
 }
 
-/* More files than an index has places for, as somebody who kept them all may have: the oldest go all the same. */
+/* More files than an index has places for, as somebody who kept them all may have: the oldest go
+ * all the same. */
 static void pruning_sees_every_file(void **state) {
 	struct state_fixture *f = *state;
 	state_fixture_play(f, 9, 1);

@@ -1,4 +1,5 @@
-/* test_worker_store_job.c: which steps a job of the storage thread takes, and what a failing step means for the next. */
+/* test_worker_store_job.c: which steps a job of the storage thread takes, and what a failing step
+ * means for the next. */
 #include "worker/state/store_job.h"
 
 #include <setjmp.h>
@@ -15,7 +16,8 @@ static struct store_job copy(bool snapshot, bool replica) {
 							  .copy = {.handle = &any_copy, .has_snapshot = snapshot, .has_replica = replica}};
 }
 
-/* The job takes exactly these steps, of which `failing` (or none: STORE_STEP_END) fails; its end. */
+/* The job takes exactly these steps, of which `failing` (or none: STORE_STEP_END) fails; its
+ * end. */
 static enum rv_err take(struct store_thread *t, struct store_job *j, enum store_step failing, int n,
 						const enum store_step *steps) {
 	struct rv_errtext text = {.text = "refused"};
@@ -61,8 +63,8 @@ static struct store_job persist(struct blob *reduced) {
 	return (struct store_job){.kind = STORE_PERSIST, .reduced = reduced};
 }
 
-/* Entries were fetched that the disk did not take; it may hold those of attempts that failed, which what is written from
- * now on would seem to prove. */
+/* Entries were fetched that the disk did not take; it may hold those of attempts that failed, which
+ * what is written from now on would seem to prove. */
 static void test_entries_of_failed_attempts_go_before_anything_is_written(void **state) {
 	(void)state;
 	struct store_thread t = {.other_history = false};

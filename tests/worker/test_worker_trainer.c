@@ -1,5 +1,5 @@
-/* test_worker_trainer.c: the trainer does what the same calls on a replica and a shared state would do, whatever it is
- * asked in between. */
+/* test_worker_trainer.c: the trainer does what the same calls on a replica and a shared state would
+ * do, whatever it is asked in between. */
 #include "trainer_scene.h"
 
 #include <math.h>
@@ -22,8 +22,8 @@ static void rounds_are_what_they_are_by_hand(void **state) {
 	assert_int_equal(p.global_step, 3 * H);
 }
 
-/* Who was left out and discards takes all of theta; who keeps moves with it; who took part keeps what was not
- * exchanged. */
+/* Who was left out and discards takes all of theta; who keeps moves with it; who took part keeps
+ * what was not exchanged. */
 static void fragments_are_adopted_by_who_took_part(void **state) {
 	struct scene *s = *state;
 	const struct global_state *g = trainer_global(s->t);
@@ -102,7 +102,8 @@ static void a_round_without_steps_has_no_loss(void **state) {
 	assert_true(isfinite(trainer_progress(s->t).loss));
 }
 
-/* A millisecond is too little for a million steps, and enough for one: H by the worker's own speed. */
+/* A millisecond is too little for a million steps, and enough for one: H by the worker's own
+ * speed. */
 static void steps_end_when_their_time_is_up(void **state) {
 	struct scene *s = *state;
 	enum { MANY = 1000000 };

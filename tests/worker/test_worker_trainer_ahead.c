@@ -1,4 +1,5 @@
-/* test_worker_trainer_ahead.c: steps of the next round ahead of the outer step, of overlapped and of eager updates. */
+/* test_worker_trainer_ahead.c: steps of the next round ahead of the outer step, of overlapped and
+ * of eager updates. */
 #include "trainer_scene.h"
 
 #include <stdlib.h>
@@ -23,8 +24,8 @@ static void train_ahead(struct scene *s, uint64_t round, uint64_t from) {
 	assert_memory_equal(after.b, encoded.b, RV_HASH_BYTES);
 }
 
-/* Of one worker, whose share is all: its steps ahead begin where the next round will, so that they are not ahead at
- * all. */
+/* Of one worker, whose share is all: its steps ahead begin where the next round will, so that they
+ * are not ahead at all. */
 static bool is_eager(const struct scene *s) {
 	return s->run.cfg.updates == UPDATES_EAGER;
 }
@@ -40,7 +41,8 @@ static void steps_ahead_are_what_they_are_by_hand(void **state) {
 	assert_ended_as_by_hand(s, &want);
 }
 
-/* A process dies with steps ahead: the next one goes on from the copy of the encoding, and does them again. */
+/* A process dies with steps ahead: the next one goes on from the copy of the encoding, and does
+ * them again. */
 static void steps_ahead_are_not_saved_but_done_again(void **state) {
 	struct scene *s = *state;
 	struct rv_hash want = by_hand(s, OVERLAPPED_ROUNDS, is_eager(s) ? 0 : AHEAD);

@@ -1,5 +1,5 @@
-/* test_worker_trainer_copies.c: copies of the replica beside its training, and what is left of them when memory is
- * short. */
+/* test_worker_trainer_copies.c: copies of the replica beside its training, and what is left of them
+ * when memory is short. */
 #include "trainer_scene.h"
 
 #include "worker/trainer/copier.h"
@@ -61,7 +61,8 @@ void __wrap_copier_wait(struct copier *c) {
 	__real_copier_wait(c);
 }
 
-/* Training goes on while the storage thread still has the last copy, and uses its memory again when it has not. */
+/* Training goes on while the storage thread still has the last copy, and uses its memory again when
+ * it has not. */
 static void copies_of_the_replica_do_not_touch_each_other(void **state) {
 	struct scene *s = *state;
 	play_round(s, 0);
@@ -81,7 +82,8 @@ static void copies_of_the_replica_do_not_touch_each_other(void **state) {
 	assert_true(trainer_progress(s->t).copy_us <= trainer_progress(s->t).compute_us);
 }
 
-/* Training goes on while it is being copied, and what is copied is the state of the round's beginning all the same. */
+/* Training goes on while it is being copied, and what is copied is the state of the round's
+ * beginning all the same. */
 static void a_copy_is_of_the_moment_it_was_asked_for(void **state) {
 	struct scene *s = *state;
 	copies_are_slow = true;

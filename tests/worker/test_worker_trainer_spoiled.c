@@ -1,5 +1,5 @@
-/* test_worker_trainer_spoiled.c: a gradient or a parameter of no use: it is not given, the tensor is named, and the
- * round begins anew. */
+/* test_worker_trainer_spoiled.c: a gradient or a parameter of no use: it is not given, the tensor
+ * is named, and the round begins anew. */
 #include "trainer_scene.h"
 
 #include "train/replica_internal.h"

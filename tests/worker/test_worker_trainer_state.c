@@ -1,5 +1,5 @@
-/* test_worker_trainer_state.c: state from elsewhere: a snapshot that is installed, a replica that was saved and goes on
- * exactly, and the residual of error feedback in it. */
+/* test_worker_trainer_state.c: state from elsewhere: a snapshot that is installed, a replica that
+ * was saved and goes on exactly, and the residual of error feedback in it. */
 #include "trainer_scene.h"
 
 #include "base/hex.h"
@@ -22,7 +22,8 @@ static void theta0_is_installed_again(void **state) {
 						trainer_global(s->t)->cfg.n * sizeof(float));
 }
 
-/* A snapshot in a directory, to be opened again and again: trainer_install takes what it is given. */
+/* A snapshot in a directory, to be opened again and again: trainer_install takes what it is
+ * given. */
 static struct state_file *snapshot_of(const struct scene *s, const struct global_state *g, struct rv_hash *full) {
 	struct statestore store = {.cfg = g->cfg};
 	struct state_file *f = NULL;
@@ -94,8 +95,8 @@ static void a_saved_replica_goes_on_exactly(void **state) {
 	blob_unref(bytes);
 }
 
-/* A worker that was left out of a round has said nothing in it; one whose state comes from others knows nothing of what
- * it has said. */
+/* A worker that was left out of a round has said nothing in it; one whose state comes from others
+ * knows nothing of what it has said. */
 static void only_what_is_committed_leaves_a_residual(void **state) {
 	struct scene *s = *state;
 	play_round(s, 0);

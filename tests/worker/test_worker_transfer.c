@@ -1,6 +1,6 @@
-/* test_worker_transfer.c: donor and fetcher together, message by message, over real files: whole snapshots and logs from
- * several donors, a part that survives a restart, donors that lie, lack it or are asked for too much, the share of the
- * line that giving takes. */
+/* test_worker_transfer.c: donor and fetcher together, message by message, over real files: whole
+ * snapshots and logs from several donors, a part that survives a restart, donors that lie, lack it
+ * or are asked for too much, the share of the line that giving takes. */
 #include "transfer_world.h"
 
 #include <semaphore.h>
@@ -155,7 +155,8 @@ static void what_a_part_holds_is_not_fetched_again(void **state) {
 	assert_true(w->bytes <= manifest_bytes + total - done);
 }
 
-/* Stopping does not wait until a slow disk has taken what came in for a file that nobody wants any more. */
+/* Stopping does not wait until a slow disk has taken what came in for a file that nobody wants any
+ * more. */
 static void what_is_given_up_does_not_go_to_the_disk(void **state) {
 	struct transfer_world *w = *state;
 	struct state_id snapshot = transfer_id(w, STATE_KIND_SNAPSHOT, 4);
@@ -337,7 +338,8 @@ static void a_member_that_fetches_for_ever_meets_its_budget(void **state) {
 	assert_in_range(sent[0] - before, BUDGET_STATE - SLICE, BUDGET_STATE + 2 * SLICE);
 }
 
-/* Bytes given to `joiner`, who always wants more, in a second in which an all-reduce sends a megabyte. */
+/* Bytes given to `joiner`, who always wants more, in a second in which an all-reduce sends a
+ * megabyte. */
 static uint64_t given_beside_a_megabyte(struct transfer_world *w, uint32_t joiner, enum frame_fetch_kind kind) {
 	struct donor *d = w->donors[1];
 	struct peers_message m;
@@ -352,8 +354,8 @@ static uint64_t given_beside_a_megabyte(struct transfer_world *w, uint32_t joine
 	return donor_bytes(d) - before;
 }
 
-/* A tenth for a snapshot; for log entries as much again, or a member that lags gets them more slowly than the run makes
- * them, and lags for good. */
+/* A tenth for a snapshot; for log entries as much again, or a member that lags gets them more
+ * slowly than the run makes them, and lags for good. */
 static void an_all_reduce_leaves_it_a_share(void **state) {
 	struct transfer_world *w = *state;
 	struct donor *d = w->donors[1];

@@ -1,5 +1,5 @@
-/* trainer_scene.h: a trainer on a tiny run, the answers it has given, and the same run by hand: what the trainer does
- * must be what the same calls on a replica and a shared state do. */
+/* trainer_scene.h: a trainer on a tiny run, the answers it has given, and the same run by hand:
+ * what the trainer does must be what the same calls on a replica and a shared state do. */
 #ifndef RV_TESTS_WORKER_TRAINER_SCENE_H
 #define RV_TESTS_WORKER_TRAINER_SCENE_H
 
@@ -24,8 +24,8 @@ struct scene {
 	struct trainer_copy *copy;
 };
 
-/* *state: a scene of a plain run; one of int4 rounded at random with error feedback; one of eager updates; one that
- * exchanges a third of the parameters a round. */
+/* Set *state to a scene of a plain run; of int4 with error feedback; of eager updates; of a run
+ * that exchanges a third of the parameters a round. */
 int scene_setup(void **state);
 int scene_setup_feedback(void **state);
 int scene_setup_eager(void **state);
@@ -40,7 +40,8 @@ int scene_teardown(void **state);
 #define FEEDBACK(name)                                                                                                 \
 	{ #name " with error feedback", name, scene_setup_feedback, scene_teardown, NULL }
 
-/* A trainer of s->run as it is now, in the place of the one before; its state is the run's first. */
+/* A trainer of s->run as it is now, in the place of the one before; its state is the run's
+ * first. */
 void scene_new_trainer(struct scene *s);
 /* The same, going on from a replica that was saved: it finds nothing to say about it. */
 struct trainer_resumed scene_resume(struct scene *s, const struct state_replica_info *info, const struct blob *bytes);
@@ -52,14 +53,15 @@ void encode(struct scene *s, uint64_t round, bool want_replica);
 void train_and_encode(struct scene *s, uint64_t round, bool want_replica);
 
 size_t payload_bytes(struct scene *s);
-/* The trainer's own gradient as the round's result: a run of one worker. The caller releases `reduced`. */
+/* The trainer's own gradient as the round's result: a run of one worker. The caller releases
+ * `reduced`. */
 struct trainer_apply own_result(struct scene *s, enum participant_adopt adopt);
 /* Its outer step is done. */
 void apply_own_result(struct scene *s, enum participant_adopt adopt);
 void play_round(struct scene *s, uint64_t round);
 
-/* What that many rounds are by hand, as the full hash of their end; `ahead`: steps of the next round before a round's
- * outer step, but for the last one. */
+/* What that many rounds are by hand, as the full hash of their end; `ahead`: steps of the next
+ * round before a round's outer step, but for the last one. */
 struct rv_hash by_hand(struct scene *s, int rounds, int ahead);
 void assert_ended_as_by_hand(struct scene *s, const struct rv_hash *want);
 

@@ -1,5 +1,5 @@
-/* transfer_world.h: a joiner's fetcher and its donors, joined message by message, over real files, in a time that a
- * test makes pass. */
+/* transfer_world.h: a joiner's fetcher and its donors, joined message by message, over real files,
+ * in a time that a test makes pass. */
 #ifndef TESTS_WORKER_TRANSFER_WORLD_H
 #define TESTS_WORKER_TRANSFER_WORLD_H
 
@@ -29,13 +29,15 @@ struct transfer_world {
 	uint64_t bytes; /* of what was given */
 };
 
-/* Donors 1 to TRANSFER_DONORS have the state of some rounds, with a snapshot at 2 and 4; the joiner has nothing. */
+/* Donors 1 to TRANSFER_DONORS have the state of some rounds, with a snapshot at 2 and 4; the joiner
+ * has nothing. */
 struct transfer_world *transfer_world_new(void);
 void transfer_world_free(struct transfer_world *w);
 void transfer_open_fetcher(struct transfer_world *w); /* that of another process, over the same directory */
 /* The storage thread has done all there was. */
 void transfer_settle(struct transfer_world *w);
-/* Everybody says what he has to say, a slice each, and a millisecond passes. False: nobody had anything. */
+/* Everybody says what he has to say, a slice each, and a millisecond passes. False: nobody had
+ * anything. */
 bool transfer_say(struct transfer_world *w);
 bool transfer_step(struct transfer_world *w); /* the same, and the storage thread does its part */
 void transfer_until(struct transfer_world *w, int files);

@@ -40,13 +40,12 @@ static void explain(struct replica *r, const struct run_config *run, const float
 	const struct spoiled s = find_spoiled(&replica_model(r)->layout, reference, local);
 	if (s.n == 0)
 		return;
-	(void)rv_fail(
-		et, RV_E_RANGE,
-		"%zu parameters in %d tensors are unusable, the first is %s[%zu] = %g (%g when the round began). If "
-		"every worker logs this, lr = %g is too high or clip is missing; if only this one does, its "
-		"processor, GPU or memory makes mistakes (heat, overclocking)",
-		s.n, s.n_tensors, s.tensor->name, s.first - s.tensor->offset, (double)local[s.first],
-		(double)reference[s.first], run->lr);
+	(void)rv_fail(et, RV_E_RANGE,
+				  "%zu parameters in %d tensors are unusable, the first is %s[%zu] = %g (%g when the round began). If "
+				  "every worker logs this, lr = %g is too high or clip is missing; if only this one does, its "
+				  "processor, GPU or memory makes mistakes (heat, overclocking)",
+				  s.n, s.n_tensors, s.tensor->name, s.first - s.tensor->offset, (double)local[s.first],
+				  (double)reference[s.first], run->lr);
 }
 
 /* ---- the table ---- */

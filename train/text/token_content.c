@@ -8,7 +8,8 @@
 
 enum { TOKEN_BYTES = 4 };
 
-/* Packs tokens as they are hashed: one byte each of text, else four. Returns the number of bytes. */
+/* Packs tokens as they are hashed: one byte each of text, else four. Returns the number of
+ * bytes. */
 static size_t pack(const int32_t *tokens, size_t n, bool text, uint8_t *out) {
 	for (size_t i = 0; i < n; i++) {
 		const uint32_t v = (uint32_t)tokens[i];

@@ -143,7 +143,7 @@ static void start(struct call *k, const struct http_request *rq) {
 		failed(k, et.text);
 }
 
-/* ---- the run's configuration -------------------------------------------------------------------------------------- */
+/* ---- the run's configuration ---- */
 
 /* Ends if this is not the run's coordinator: a wrong link stays wrong. */
 static bool is_impostor(struct call *k, const struct http_reply *r) {

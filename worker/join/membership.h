@@ -1,8 +1,10 @@
 /* membership.h: what a worker's directory remembers of the join, so that the second start needs no
  * link.
  *
- *     identity.key   Ed25519 seed (net/identity.h)      run.link   the invite link, without the token; mode 0600
- *     member.conf    member number, ticket, name, data    run.conf   the run's configuration, as received
+ *     identity.key   Ed25519 seed (net/identity.h)      run.link   the invite link, without the
+ *                    token; mode 0600
+ *     member.conf    member number, ticket, name, data    run.conf   the run's configuration, as
+ *                    received
  *
  * run.conf is written last: if it exists, the worker is a member. */
 #ifndef RV_WORKER_JOIN_MEMBERSHIP_H

@@ -59,9 +59,10 @@ static float largest_magnitude(const float *x, size_t n) {
 	return most;
 }
 
-/* Returns the input that is no encoding, which merge_chunk does not name. If all are encodings, the sum overflowed, and
- * the sender of the largest value is to blame: without one above FLT_MAX / NET_MAX_WEIGHT_SUM = 2e31 there is no overflow, and no
- * outer gradient of a sane model comes near. */
+/* Returns the input that is no encoding, which merge_chunk does not name. If all are encodings, the
+ * sum overflowed, and the sender of the largest value is to blame: without one above FLT_MAX /
+ * NET_MAX_WEIGHT_SUM = 2e31 there is no overflow, and no outer gradient of a sane model comes
+ * near. */
 static int find_bad(struct allreduce *a, const uint8_t *const *in, int n_in, size_t n) {
 	float most = -1;
 	int largest = -1;

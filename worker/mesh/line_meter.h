@@ -1,9 +1,10 @@
 /* line_meter.h: measures the bandwidth of this worker's line by the bytes of its all-reduces.
  *
- * The meter takes, in each direction, the fastest window of some hundred milliseconds of an all-reduce, and returns the
- * median of the last few all-reduces, so that one outlier does not count. A line that was never the bottleneck carried
- * less than it can: the value is a lower bound, and grows once the line has more to carry (each round sends and receives
- * at least a whole vector, whatever the worker owns). Pure arithmetic; the caller brings the time and its counters. */
+ * The meter takes, in each direction, the fastest window of some hundred milliseconds of an
+ * all-reduce, and returns the median of the last few all-reduces, so that one outlier does not
+ * count. A line that was never the bottleneck carried less than it can: the value is a lower bound,
+ * and grows once the line has more to carry (each round sends and receives at least a whole vector,
+ * whatever the worker owns). Pure arithmetic; the caller brings the time and its counters. */
 #ifndef RV_WORKER_MESH_LINE_METER_H
 #define RV_WORKER_MESH_LINE_METER_H
 
@@ -27,7 +28,8 @@ struct line_meter {
 
 /* Marks the begin of an all-reduce; does nothing if one is under way. */
 void line_meter_begin(struct line_meter *m, int64_t now_us, struct line_counts at);
-/* Takes a sample; to be called at least every few hundred milliseconds while the all-reduce runs. */
+/* Takes a sample; to be called at least every few hundred milliseconds while the all-reduce
+ * runs. */
 void line_meter_sample(struct line_meter *m, int64_t now_us, struct line_counts at);
 /* Marks the end. An all-reduce that moved next to nothing is not counted. */
 void line_meter_end(struct line_meter *m, int64_t now_us, struct line_counts at);

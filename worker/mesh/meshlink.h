@@ -1,5 +1,5 @@
-/* meshlink.h: connects the peer links (net/mesh/peers.h) with their users: the all-reduce first, then state for joiners.
- * A peer's fault closes its link and has no other effect. One thread. */
+/* meshlink.h: connects the peer links (net/mesh/peers.h) with their users: the all-reduce first,
+ * then state for joiners. A peer's fault closes its link and has no other effect. One thread. */
 #ifndef RV_WORKER_MESH_MESHLINK_H
 #define RV_WORKER_MESH_MESHLINK_H
 

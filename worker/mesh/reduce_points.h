@@ -1,5 +1,5 @@
-/* reduce_points.h: the failpoints of what an all-reduce sends: the first, the middle and the last chunk of each kind,
- * by the ownership map of the attempt. Nothing without RV_FAILPOINTS. */
+/* reduce_points.h: the failpoints of what an all-reduce sends: the first, the middle and the last
+ * chunk of each kind, by the ownership map of the attempt. Nothing without RV_FAILPOINTS. */
 #ifndef RV_WORKER_MESH_REDUCE_POINTS_H
 #define RV_WORKER_MESH_REDUCE_POINTS_H
 

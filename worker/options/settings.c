@@ -59,7 +59,7 @@ static bool same(const struct rv_option *option, const struct worker_options *a,
 	return strcmp(x, y) == 0;
 }
 
-/* ---- reading ----------------------------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 static enum rv_err check_whole(const char *text, size_t n, struct rv_errtext *et) {
 	size_t end = sizeof END - 1;
@@ -102,7 +102,7 @@ enum rv_err settings_recall(void *opts, struct rv_errtext *et) {
 	return read_kept(dir, o, et);
 }
 
-/* ---- writing ----------------------------------------------------------------------------------------------------- */
+/* ---- writing ---- */
 
 struct text {
 	char at[SETTINGS_TEXT_BYTES];
@@ -147,7 +147,7 @@ enum rv_err settings_store(const struct worker_options *given, struct rv_errtext
 	return rv_file_write_atomic(path, text.at, text.n, SECRET_MODE, et);
 }
 
-/* ---- for people -------------------------------------------------------------------------------------------------- */
+/* ---- for people ---- */
 
 void settings_describe(const struct worker_options *now, char out[SETTINGS_SHOWN_BYTES]) {
 	const struct table t = kept_table();

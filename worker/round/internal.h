@@ -77,8 +77,8 @@ struct round_core {
 	struct round_reduce reduce;
 	struct round_fetch fetch;
 	struct round_snapshot snapshot;
-	/* The last PERSIST failed, and nothing has been stored since: reports state it, and the coordinator gives this
-	 * worker's part to others. */
+	/* The last PERSIST failed, and nothing has been stored since: reports state it, and the
+	 * coordinator gives this worker's part to others. */
 	bool cannot_store;
 	bool probing; /* a PROBE is outstanding */
 	int64_t probe_us;
@@ -114,10 +114,11 @@ void round_check(const struct round_core *c);
 
 /* Returns this worker's index in the current REDUCE document of the round it holds, or -1. */
 int round_roster_index(const struct round_core *c);
-/* Returns true if this worker holds, on disk, the result of the attempt that the current document names. */
+/* Returns true if this worker holds, on disk, the result of the attempt that the current document
+ * names. */
 bool round_has_vote(const struct round_core *c);
-/* Returns true if this worker's inner progress is in the committed mean of this round, and in doubt: to count it twice
- * would be worse than to lose it. */
+/* Returns true if this worker's inner progress is in the committed mean of this round, and in
+ * doubt: to count it twice would be worse than to lose it. */
 bool round_contributed(const struct round_core *c);
 
 /* Returns how many steps of the next round come before this round's outer step. */
@@ -127,14 +128,16 @@ bool round_ahead_action(struct round_core *c, struct round_action *out);
 
 /* ---- sync.c ---- */
 
-/* Returns true if the round is committed, its bytes have arrived, and its outer step follows the overlap or is under
- * way. */
+/* Returns true if the round is committed, its bytes have arrived, and its outer step follows the
+ * overlap or is under way. */
 bool round_is_entering(const struct round_core *c);
 /* Returns true if this worker's state is not that of the document. */
 bool round_is_behind(const struct round_core *c);
-/* Computes state_hash(round) from the document's digests; returns false if they do not reach back that far. */
+/* Computes state_hash(round) from the document's digests; returns false if they do not reach back
+ * that far. */
 bool round_chain_at(const struct document *d, uint64_t round, struct rv_hash *out);
-/* Returns the latest state that the disk can prove: this worker's, or with the held log entry applied. A zero chain: none. */
+/* Returns the latest state that the disk can prove: this worker's, or with the held log entry
+ * applied. A zero chain: none. */
 void round_proven(const struct round_core *c, uint64_t *round, struct rv_hash *chain);
 /* Returns report.needs_from. */
 uint64_t round_needs_from(const struct round_core *c);

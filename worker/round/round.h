@@ -1,35 +1,39 @@
-/* round.h: the worker's side of a round, as a state machine without I/O: no sockets, no clock, no threads, no
- * allocation.
+/* round.h: the worker's side of a round, as a state machine without I/O: no sockets, no clock, no
+ * threads, no allocation.
  *
- * In: the run document, and the results of the actions that the core asked for. Out: actions for the platform, and the
- * report by which the coordinator knows this worker's phase. The real worker, the simulator and the fuzzers drive the
- * same object.
+ * In: the run document, and the results of the actions that the core asked for. Out: actions for
+ * the platform, and the report by which the coordinator knows this worker's phase. The real worker,
+ * the simulator and the fuzzers drive the same object.
  *
  *   SYNCING -> TRAINING -> READY -> REDUCING -> VOTED -> (commit) -> TRAINING of the next round
  *
- * When a document names a later round with the digest that this worker voted for, the core applies the round. When the
- * worker did not take part, the core fetches the missed rounds' reduced bytes (log entries) or, if it is too far behind,
- * a snapshot and the log entries after it, from peers; verifies them against the document; and applies them. Documents reach back before their snapshot, so the core completes a fetch that is under way, and the log entries after
- * it, even if the run vouches for later snapshots; reports state what it needs (report.needs_from) so that donors keep
- * it. A joiner thus catches up whenever its bandwidth exceeds the rate of new state, no matter how often snapshots are
- * taken. `late` decides whether inner progress is kept. A worker never contributes to a round whose state it does not
- * hold.
+ * When a document names a later round with the digest that this worker voted for, the core applies
+ * the round. When the worker did not take part, the core fetches the missed rounds' reduced bytes
+ * (log entries) or, if it is too far behind, a snapshot and the log entries after it, from peers;
+ * verifies them against the document; and applies them. Documents reach back before their snapshot,
+ * so the core completes a fetch that is under way, and the log entries after it, even if the run
+ * vouches for later snapshots; reports state what it needs (report.needs_from) so that donors keep
+ * it. A joiner thus catches up whenever its bandwidth exceeds the rate of new state, no matter how
+ * often snapshots are taken. `late` decides whether inner progress is kept. A worker never
+ * contributes to a round whose state it does not hold.
  *
- * With overlap_steps (Streaming DiLoCo, arXiv 2501.18512, section 3.2) a worker that has encoded round r goes on with
- * that many inner steps of round r + 1 while r is reduced and voted on, and stops there if r is not committed yet. The
- * outer step of a round that it took part in is applied exactly after those steps, so all workers and the lab compute
- * the same bits; only if the run went on without this worker it does not wait for those steps. Between the commit and
- * the outer step it reports TRAINING of round r + 1: the committed bytes are on its disk, and it needs nothing from
- * peers. Late outer steps (delayed and eager updates, arXiv 2502.12996) are an overlap of all
- * H steps.
+ * With overlap_steps (Streaming DiLoCo, arXiv 2501.18512, section 3.2) a worker that has encoded
+ * round r goes on with that many inner steps of round r + 1 while r is reduced and voted on, and
+ * stops there if r is not committed yet. The outer step of a round that it took part in is applied
+ * exactly after those steps, so all workers and the lab compute the same bits; only if the run went
+ * on without this worker it does not wait for those steps. Between the commit and the outer step it
+ * reports TRAINING of round r + 1: the committed bytes are on its disk, and it needs nothing from
+ * peers. Late outer steps (delayed and eager updates, arXiv 2502.12996) are an overlap of all H
+ * steps.
  *
- * A bit that flips in theta or v changes no digest (the reduced bytes are right). Therefore each worker reports the full
- * hash of its state (round_on_full_hash) every snapshot_every rounds and after the last one. The coordinator vouches for
- * the hash that more than half of the last participants report, and names a member that has another; that member fetches
- * the snapshot and contributes nothing until it is installed. Its earlier contributions stay in the means. Two workers
- * that differ have no majority: neither is named, no snapshot is vouched for, the run goes on with two states that
- * differ in what flipped, and ends unverified. Remove the state of one of them to make it take the other's.
- */
+ * A bit that flips in theta or v changes no digest (the reduced bytes are right). Therefore each
+ * worker reports the full hash of its state (round_on_full_hash) every snapshot_every rounds and
+ * after the last one. The coordinator vouches for the hash that more than half of the last
+ * participants report, and names a member that has another; that member fetches the snapshot and
+ * contributes nothing until it is installed. Its earlier contributions stay in the means. Two
+ * workers that differ have no majority: neither is named, no snapshot is vouched for, the run goes
+ * on with two states that differ in what flipped, and ends unverified. Remove the state of one of
+ * them to make it take the other's. */
 #ifndef RV_WORKER_ROUND_ROUND_H
 #define RV_WORKER_ROUND_ROUND_H
 
@@ -47,36 +51,39 @@ struct round_config {
 	uint64_t term;            /* term of the platform's state, as it last stored it (ROUND_ROLLBACK); 0 at first */
 	uint64_t steps_per_round; /* H */
 	uint64_t overlap_steps;   /* steps of the next round before a round's outer step, at most H; none before the last */
-	/* Steps ahead begin from a start of their own (outer/eager.h), which takes the contribution out of theta_local. If its
-	 * round is committed without it, it is lost, and LATE_KEEP keeps the steps ahead; a member that a roster leaves out
-	 * before that begins with none. */
+	/* Steps ahead begin from a start of their own (outer/eager.h), which takes the contribution out
+	 * of theta_local. If its round is committed without it, it is lost, and LATE_KEEP keeps the
+	 * steps ahead; a member that a roster leaves out before that begins with none. */
 	bool gives_away;
-	/* Round r exchanges fragment r mod n_fragments (0: 1), which has so many chunks in this worker's vector: a REDUCE
-	 * document of another size is refused (0: not checked). */
+	/* Round r exchanges fragment r mod n_fragments (0: 1), which has so many chunks in this
+	 * worker's vector: a REDUCE document of another size is refused (0: not checked). */
 	uint32_t n_fragments, n_chunks[NET_MAX_FRAGMENTS];
-	/* An earlier process of this member may have contributed to any round up to that of the first document that this one
-	 * sees, with steps that are done again, or are in theta_local (fragments, mixing). It counts as having done so until
-	 * a roster of such a round without this member is seen. */
+	/* An earlier process of this member may have contributed to any round up to that of the first
+	 * document that this one sees, with steps that are done again, or are in theta_local
+	 * (fragments, mixing). It counts as having done so until a roster of such a round without this
+	 * member is seen. */
 	bool had_former;
 	enum late_policy late;
-	/* The state of round 0 cannot be made here: it is fetched like any snapshot, without `expect`; the platform knows what
-	 * it must be. */
+	/* The state of round 0 cannot be made here: it is fetched like any snapshot, without `expect`;
+	 * the platform knows what it must be. */
 	bool theta0_from_peers;
-	/* Log entries that are as many bytes as a snapshot. A worker that is that many rounds behind fetches the snapshot, else
-	 * log entries. 0: log entries as long as documents list their digests. */
+	/* Log entries that are as many bytes as a snapshot. A worker that is that many rounds behind
+	 * fetches the snapshot, else log entries. 0: log entries as long as documents list their
+	 * digests. */
 	uint32_t logs_per_snapshot;
 	uint32_t min_workers; /* of the run; 0: not known, and no KEEP_SNAPSHOT */
 	int64_t heartbeat_us; /* longest time between reports; also the pause after a fetch that failed */
 };
 
-/* Actions for the platform. At most one of each kind is outstanding; a later one of the same kind supersedes it.
- * APPLY, and the installation of a fetched snapshot, stop a TRAIN that is under way at a step boundary: the platform calls
- * round_on_trained with what was done before it calls round_on_applied or round_on_fetched. */
+/* Actions for the platform. At most one of each kind is outstanding; a later one of the same kind
+ * supersedes it. APPLY, and the installation of a fetched snapshot, stop a TRAIN that is under way
+ * at a step boundary: the platform calls round_on_trained with what was done before it calls
+ * round_on_applied or round_on_fetched. */
 enum round_action_type {
 	ROUND_NONE,
-	/* Do `steps` inner steps of `round`, from its step `from` on, then round_on_trained; stop at a step boundary when
-	 * superseded. Steps of the round after the one that is held are ahead, while that is reduced; what ENCODE made stays
-	 * unchanged. */
+	/* Do `steps` inner steps of `round`, from its step `from` on, then round_on_trained; stop at a
+	 * step boundary when superseded. Steps of the round after the one that is held are ahead, while
+	 * that is reduced; what ENCODE made stays unchanged. */
 	ROUND_TRAIN,
 	ROUND_ENCODE,         /* encode the outer gradient of `round`, then round_on_encoded */
 	ROUND_REDUCE_START,   /* run the all-reduce of the current document, the first attempt that names this worker */
@@ -84,23 +91,25 @@ enum round_action_type {
 	ROUND_REDUCE_STOP,    /* drop it: the round is committed, or its roster leaves this worker out */
 	ROUND_PERSIST,        /* write the reduced bytes of `round` durably, compute the digest, then round_on_persisted */
 	ROUND_APPLY,          /* outer step of `round` with the bytes persisted or fetched for it, then round_on_applied */
-	ROUND_FETCH_SNAPSHOT, /* get the full state at `round` from other members, check `expect`, install it: theta_local =
-						   * theta. made_here (round 0, unless theta0_from_peers): install theta0, nothing to fetch */
+	/* get the full state at `round` from other members, check `expect`, install it: theta_local =
+	 * theta. made_here (round 0, unless theta0_from_peers): install theta0, nothing to fetch */
+	ROUND_FETCH_SNAPSHOT,
 	ROUND_FETCH_LOG, /* get the reduced bytes of `round`, check that their digest is `expect`, keep them for APPLY */
 	ROUND_CANCEL_FETCH,
-	/* The run stands still because others have lacked the state for a while: perhaps what they need is damaged on this
-	 * worker's disk, or on no disk. Write the state at `round`, which is in memory, as a snapshot, then call
-	 * round_on_full_hash: the coordinator lets joiners start there (coordinator/core/standstill.c). Repeated after four
-	 * times as long, in case the disk was full. */
+	/* The run stands still because others have lacked the state for a while: perhaps what they need
+	 * is damaged on this worker's disk, or on no disk. Write the state at `round`, which is in
+	 * memory, as a snapshot, then call round_on_full_hash: the coordinator lets joiners start there
+	 * (coordinator/core/standstill.c). Repeated after four times as long, in case the disk was
+	 * full. */
 	ROUND_KEEP_SNAPSHOT,
 	ROUND_PROBE, /* a PERSIST has failed: try, each heartbeat, whether the disk has room now, then round_on_storage */
-	/* The run is done: save and exit 0. Asked for when the end state is verified, or when no majority has reported its hash
-	 * for a while (see round_end_verified). */
+	/* The run is done: save and exit 0. Asked for when the end state is verified, or when no
+	 * majority has reported its hash for a while (see round_end_verified). */
 	ROUND_FINISH,
-	/* The operator has taken committed rounds back: `term` began with `round`. Remove later states from the disk
-	 * (statestore_rewind), store the term, and start again from the disk with a new core and a new boot, so that no vote
-	 * or contribution from before can count in the new term. This core asks for no further action and sends no further
-	 * report. */
+	/* The operator has taken committed rounds back: `term` began with `round`. Remove later states
+	 * from the disk (statestore_rewind), store the term, and start again from the disk with a new
+	 * core and a new boot, so that no vote or contribution from before can count in the new term.
+	 * This core asks for no further action and sends no further report. */
 	ROUND_ROLLBACK
 };
 
@@ -113,83 +122,91 @@ struct round_action {
 	struct rv_hash expect; /* FETCH_SNAPSHOT: full hash; FETCH_LOG, APPLY: digest */
 	struct rv_hash chain;  /* FETCH_SNAPSHOT: state_hash(round) */
 	enum late_policy late; /* APPLY: what to do with inner progress (KEEP: add theta's movement to theta_local) */
-	/* APPLY: this worker's gradient is in the mean, and `late` does not matter: theta_local becomes theta in what the
-	 * round exchanged, except what the run mixes (participant_mix, train/participant/participant.h); steps ahead are
-	 * the next round's. */
+	/* APPLY: this worker's gradient is in the mean, and `late` does not matter: theta_local becomes
+	 * theta in what the round exchanged, except what the run mixes (participant_mix,
+	 * train/participant/participant.h); steps ahead are the next round's. */
 	bool participated;
 };
 
 struct round_core; /* opaque: round_core_size() bytes of the caller's memory */
 size_t round_core_size(void);
 
-/* Initializes a core. `round`, `chain`: the state that the platform holds (0 and the chain's start if new, else from the
- * checkpoint). `steps_done`: inner steps of that round already done. `boot` as in struct report. */
+/* Initializes a core. `round`, `chain`: the state that the platform holds (0 and the chain's start
+ * if new, else from the checkpoint). `steps_done`: inner steps of that round already done. `boot`
+ * as in struct report. */
 struct round_core *round_core_init(void *memory, const struct round_config *cfg, uint64_t boot, uint64_t round,
 								   const struct rv_hash *chain, uint64_t steps_done, int64_t now_us);
 
-/* Records, right after init, that the platform holds no state at all: a snapshot is fetched first. */
+/* Records, right after init, that the platform holds no state at all: a snapshot is fetched
+ * first. */
 void round_lacks_state(struct round_core *c);
 
-/* Records, right after init, that an earlier process fetched a part of the snapshot of `round`. Its fetch continues if the
- * document still names that snapshot. */
+/* Records, right after init, that an earlier process fetched a part of the snapshot of `round`. Its
+ * fetch continues if the document still names that snapshot. */
 void round_has_part(struct round_core *c, uint64_t round);
 
-/* Takes a verified, decoded document; ignores one that is not newer (seq). RV_E_CORRUPT: it contradicts what this worker
- * knows. If its chain does not continue this worker's, or its vouched full hash differs, the core adopts the document and
- * resyncs from its snapshot; otherwise (another run, a chain that does not follow from its own digests, a round before
- * the one held) it refuses the document. RV_E_PROTOCOL: a vector of another size; refused. */
+/* Takes a verified, decoded document; ignores one that is not newer (seq). RV_E_CORRUPT: it
+ * contradicts what this worker knows. If its chain does not continue this worker's, or its vouched
+ * full hash differs, the core adopts the document and resyncs from its snapshot; otherwise (another
+ * run, a chain that does not follow from its own digests, a round before the one held) it refuses
+ * the document. RV_E_PROTOCOL: a vector of another size; refused. */
 enum rv_err round_on_document(struct round_core *c, int64_t now_us, const struct document *d, struct rv_errtext *et);
-/* Returns true if `d` is older than what this worker has already followed: the coordinator was restored from an old
- * backup. round_on_document() refuses such a document. */
+/* Returns true if `d` is older than what this worker has already followed: the coordinator was
+ * restored from an old backup. round_on_document() refuses such a document. */
 bool round_knows_later(const struct round_core *c, const struct document *d);
-/* Reports the totals of the contribution to `round` (including progress that a late APPLY kept) or, for the round after
- * the one held, of the steps ahead. May be called at every step. */
+/* Reports the totals of the contribution to `round` (including progress that a late APPLY kept) or,
+ * for the round after the one held, of the steps ahead. May be called at every step. */
 void round_on_trained(struct round_core *c, int64_t now_us, uint64_t round, uint64_t steps_done, uint64_t tokens);
-/* Reports, after a round_on_trained of `round` with at least one step, that run_config.round_ms is over: the contribution
- * has fewer steps than H. */
+/* Reports, after a round_on_trained of `round` with at least one step, that run_config.round_ms is
+ * over: the contribution has fewer steps than H. */
 void round_on_time_up(struct round_core *c, uint64_t round);
 /* Reports the end of ENCODE. !ok: as round_on_spoiled. */
 void round_on_encoded(struct round_core *c, int64_t now_us, uint64_t round, bool ok);
-/* Reports that theta_local is unusable (NaN, or too large to be averaged) and that the platform has replaced it by theta:
- * the round is trained again. Until that is encoded reports state SYNCING, so that rounds do not wait for it. */
+/* Reports that theta_local is unusable (NaN, or too large to be averaged) and that the platform has
+ * replaced it by theta: the round is trained again. Until that is encoded reports state SYNCING, so
+ * that rounds do not wait for it. */
 void round_on_spoiled(struct round_core *c, int64_t now_us, uint64_t round);
 void round_on_reduced(struct round_core *c, int64_t now_us, uint64_t round, uint32_t attempt);
-/* Reports the end of PERSIST; also called right after init for a log entry of `round` found on disk, which is this
- * worker's vote again and need not be fetched. !ok (disk full): retried each heartbeat; meanwhile reports state LEAVING,
- * so that rounds do not wait. Until something is stored again reports carry REPORT_STORAGE_ROUNDS, and the coordinator
- * begins no round with this worker. */
+/* Reports the end of PERSIST; also called right after init for a log entry of `round` found on
+ * disk, which is this worker's vote again and need not be fetched. !ok (disk full): retried each
+ * heartbeat; meanwhile reports state LEAVING, so that rounds do not wait. Until something is stored
+ * again reports carry REPORT_STORAGE_ROUNDS, and the coordinator begins no round with this
+ * worker. */
 void round_on_persisted(struct round_core *c, int64_t now_us, uint64_t round, uint32_t attempt,
 						const struct rv_hash *digest, bool ok);
 /* Answers PROBE. */
 void round_on_storage(struct round_core *c, int64_t now_us, bool ok);
-/* Reports the end of APPLY. !ok: the bytes do not match their digest or cannot be decoded: they are fetched again, then a
- * snapshot is. */
+/* Reports the end of APPLY. !ok: the bytes do not match their digest or cannot be decoded: they are
+ * fetched again, then a snapshot is. */
 void round_on_applied(struct round_core *c, int64_t now_us, uint64_t round, const struct rv_hash *chain, bool ok);
-/* Ends a fetch, unless it is cancelled or superseded. The platform decides which donors it asks and for how long; it looks
- * at its own disk first (an earlier process may have left what the document names). ok: a snapshot is installed. !ok: the
- * core asks again after a pause. */
+/* Ends a fetch, unless it is cancelled or superseded. The platform decides which donors it asks and
+ * for how long; it looks at its own disk first (an earlier process may have left what the document
+ * names). ok: a snapshot is installed. !ok: the core asks again after a pause. */
 void round_on_fetched(struct round_core *c, int64_t now_us, enum round_action_type kind, uint64_t round, bool ok);
-/* A log entry that was wanted once, of a digest that a signed document committed, is on this worker's disk, although
- * nothing waits for it. Returns true if it proves the round that this worker is in. */
+/* A log entry that was wanted once, of a digest that a signed document committed, is on this
+ * worker's disk, although nothing waits for it. Returns true if it proves the round that this
+ * worker is in. */
 bool round_on_stored_late(struct round_core *c, uint64_t round, const struct rv_hash *digest);
-/* Reports, at any time while it is true, that no reachable donor has the file being fetched. If the file is older than the
- * document's snapshot, this worker fetches that snapshot instead. */
+/* Reports, at any time while it is true, that no reachable donor has the file being fetched. If the
+ * file is older than the document's snapshot, this worker fetches that snapshot instead. */
 void round_on_lacking(struct round_core *c, int64_t now_us);
-/* Sets *out to what is fetched after `a` (a FETCH action) if nothing new happens, so that it can be fetched ahead. Returns
- * false if nothing is. */
+/* Sets *out to what is fetched after `a` (a FETCH action) if nothing new happens, so that it can be
+ * fetched ahead. Returns false if nothing is. */
 bool round_fetch_after(const struct round_core *c, const struct round_action *a, struct round_action *out);
-/* Takes the full hash of the state that this worker held at `round`, at most the round it holds now: it is reported, and
- * compared with the hash that a majority vouches for. RV_E_CORRUPT: they differ; the worker resyncs from that snapshot. */
+/* Takes the full hash of the state that this worker held at `round`, at most the round it holds
+ * now: it is reported, and compared with the hash that a majority vouches for. RV_E_CORRUPT: they
+ * differ; the worker resyncs from that snapshot. */
 enum rv_err round_on_full_hash(struct round_core *c, uint64_t round, const struct rv_hash *hash, struct rv_errtext *et);
-/* Takes the peers that the all-reduce of `attempt` finds silent: a set of indices into its roster. */
+/* Takes the peers that the all-reduce of `attempt` finds silent: a set of indices into its
+ * roster. */
 void round_on_suspects(struct round_core *c, int64_t now_us, uint32_t attempt, uint64_t suspects);
 /* Stops what is under way; reports state LEAVING from now on. */
 void round_leave(struct round_core *c, int64_t now_us);
 
 /* Sets *out to the next action; returns false if there is nothing new to do. */
 bool round_next_action(struct round_core *c, int64_t now_us, struct round_action *out);
-/* Returns true if a report is due (a change, or the heartbeat), and fills its protocol fields, not `addr` nor the fields
- * for people. */
+/* Returns true if a report is due (a change, or the heartbeat), and fills its protocol fields, not
+ * `addr` nor the fields for people. */
 bool round_next_report(struct round_core *c, int64_t now_us, struct report *out);
 /* Returns when next_action and next_report must be called again, at the latest. */
 int64_t round_deadline_us(const struct round_core *c);
@@ -197,12 +214,14 @@ const struct document *round_document(const struct round_core *c); /* latest, or
 enum worker_phase round_phase(const struct round_core *c);
 uint64_t round_round(const struct round_core *c);
 uint64_t round_boot(const struct round_core *c); /* as in its reports */
-/* Returns true if no member in the document can give what this worker must fetch: the others have gone. */
+/* Returns true if no member in the document can give what this worker must fetch: the others have
+ * gone. */
 bool round_lacks_donors(const struct round_core *c);
-/* Returns true if this worker, not in a round yet, falls further behind than documents reach back: its bandwidth is below
- * the rate of new state. */
+/* Returns true if this worker, not in a round yet, falls further behind than documents reach back:
+ * its bandwidth is below the rate of new state. */
 bool round_starves(const struct round_core *c);
-/* Returns true if the run is done and a majority vouches for this worker's full hash of the last state. */
+/* Returns true if the run is done and a majority vouches for this worker's full hash of the last
+ * state. */
 bool round_end_verified(const struct round_core *c);
 
 #endif

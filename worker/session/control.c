@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* ---- reports -------------------------------------------------------------------------------------------------------- */
+/* ---- reports ---- */
 
 static void fill_for_people(struct session *s, struct report *r) {
 	struct trainer_progress p = trainer_progress(s->trainer);
@@ -87,7 +87,7 @@ static void tell(void *ctx, const struct session_event *e) {
 
 const struct session_control_ops session_control_ops = {.report = report, .reported = reported, .tell = tell};
 
-/* ---- documents ------------------------------------------------------------------------------------------------------ */
+/* ---- documents ---- */
 
 void session_on_document(void *ctx, const struct document *d) {
 	struct session *s = ctx;

@@ -5,7 +5,7 @@
 #include "base/assert.h"
 #include "base/planted.h"
 
-/* ---- stopping ------------------------------------------------------------------------------------------------------- */
+/* ---- stopping ---- */
 
 static bool is_going(const struct session_core *c) {
 	return c->phase >= SESSION_SAVING;
@@ -67,7 +67,7 @@ void session_roll_back(struct session_core *c, int64_t now_us, const struct roun
 		begin_saving(c, WHY_ROLLED_BACK);
 }
 
-/* ---- the end of the run --------------------------------------------------------------------------------------------- */
+/* ---- the end of the run ---- */
 
 void session_finish(struct session_core *c, int64_t now_us) {
 	RV_ASSERT(c->phase == SESSION_RUNNING && round_round(c->round) == c->cfg.rounds);

@@ -16,7 +16,7 @@ struct posted {
 	struct store_job store;
 };
 
-/* ---- on the storage thread ------------------------------------------------------------------------------------------ */
+/* ---- on the storage thread ---- */
 
 static enum rv_err forget(const struct statestore *store, const struct store_job *j, struct rv_errtext *et) {
 	const struct checkpoint_committed committed = {j->committed_from, j->n_committed, j->committed};
@@ -108,7 +108,7 @@ static void run(struct job *job) {
 	}
 }
 
-/* ---- on the event loop ---------------------------------------------------------------------------------------------- */
+/* ---- on the event loop ---- */
 
 static void done(struct job *job) {
 	struct posted *p = JOB_OWNER(job, struct posted, job);

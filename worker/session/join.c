@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- the coordinator's answers ----------------------------------------------------------------------------------- */
+/* ---- the coordinator's answers ---- */
 
 static void send_join(struct session *s) {
 	struct join_request rq = {
@@ -93,7 +93,7 @@ static void on_away(void *ctx, bool away, const char *text) {
 		session_coordinator_back(s);
 }
 
-/* ---- opening ----------------------------------------------------------------------------------------------------- */
+/* ---- opening ---- */
 
 static enum rv_err open_events(struct session *s, struct rv_errtext *et) {
 	struct rv_events_config cfg = {.out = stdout,

@@ -16,7 +16,7 @@ static void allow(void *ctx, const struct document *d) {
 	session_count_roster(s, d);
 }
 
-/* ---- the all-reduce ------------------------------------------------------------------------------------------------- */
+/* ---- the all-reduce ---- */
 
 static struct line_counts line_counts_of(const struct session *s) {
 	struct peers_traffic t = peers_total(meshlink_peers(s->mesh));
@@ -94,7 +94,7 @@ struct session_seen session_see(struct session *s, int64_t now_us) {
 	return seen;
 }
 
-/* ---- state from peers ----------------------------------------------------------------------------------------------- */
+/* ---- state from peers ---- */
 
 static enum rv_err want(void *ctx, const struct state_id *ids, int n, struct rv_errtext *et) {
 	struct session *s = ctx;
@@ -148,7 +148,7 @@ enum rv_err session_check_initial(void *ctx, const struct rv_hash *manifest, str
 const struct fetcher_owner session_fetcher_owner = {
 	.on_file = on_file, .on_failed = on_failed, .on_bad_donor = on_bad_donor};
 
-/* ---- state to peers ------------------------------------------------------------------------------------------------- */
+/* ---- state to peers ---- */
 
 static void forget(void *ctx, enum state_kind kind, uint64_t round) {
 	donor_forget(((struct session *)ctx)->donor, kind, round);

@@ -37,7 +37,7 @@ static enum rv_err fault_of(const struct session *s, struct rv_errtext *et) {
 	return s->fault;
 }
 
-/* ---- signals -------------------------------------------------------------------------------------------------------- */
+/* ---- signals ---- */
 
 static void begin_stop(struct session *s, int64_t now_us) {
 	s->signals.told = true;
@@ -62,7 +62,7 @@ static void take_signals(struct session *s, int64_t now_us) {
 		session_fail(s, RV_E_CANCELLED, "stopped at once; the state of the last saved round is kept");
 }
 
-/* ---- the loop ------------------------------------------------------------------------------------------------------- */
+/* ---- the loop ---- */
 
 static int64_t earlier(int64_t a, int64_t b) {
 	return a < b ? a : b;
@@ -126,7 +126,7 @@ static enum rv_err loop(struct session *s, struct rv_errtext *et) {
 	return e;
 }
 
-/* ---- a rollback ----------------------------------------------------------------------------------------------------- */
+/* ---- a rollback ---- */
 
 static bool was_rolled_back(const struct session *s, uint64_t *round, uint64_t *term) {
 	return session_is_up(s) && session_core_rolled_back(s->core, round, term);
@@ -149,7 +149,7 @@ static enum rv_err forget_given_up(struct session *s, uint64_t round, uint64_t t
 	return RV_OK;
 }
 
-/* ---- from the link to the end --------------------------------------------------------------------------------------- */
+/* ---- from the link to the end ---- */
 
 /* Logs, before the program's last line with the fault, that the place in the run is kept. */
 static void tell_place_kept(struct session *s) {

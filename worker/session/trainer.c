@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* ---- requests ------------------------------------------------------------------------------------------------------- */
+/* ---- requests ---- */
 
 static struct trainer *trainer_of(void *ctx) {
 	return ((struct session *)ctx)->trainer;
@@ -61,7 +61,7 @@ const struct session_trainer_ops session_trainer_ops = {.train = train,
 														.end = end,
 														.idle = idle};
 
-/* ---- answers -------------------------------------------------------------------------------------------------------- */
+/* ---- answers ---- */
 
 /* The copies, with the sums that go into the replica's file. */
 static struct state_copy copy_of(struct session *s, struct trainer_copy *made) {

@@ -157,7 +157,8 @@ bool checkpoint_is_at_hand(const struct checkpoint_index *x, uint64_t round) {
 
 /* ---- retention ---- */
 
-/* The `n`th newest whole snapshot at or before `round`, or the oldest of them; false: there is none. */
+/* The `n`th newest whole snapshot at or before `round`, or the oldest of them; false: there is
+ * none. */
 static bool nth_snapshot_before(const struct checkpoint_index *x, uint64_t round, uint64_t n, uint64_t *out) {
 	bool found = false;
 	RV_ASSERT(n > 0);

@@ -1,4 +1,5 @@
-/* document_files.h: reads from a run document which state files joiners may ask for, and which digests are committed. */
+/* document_files.h: reads from a run document which state files joiners may ask for, and which
+ * digests are committed. */
 #ifndef RV_WORKER_STATE_DOCUMENT_FILES_H
 #define RV_WORKER_STATE_DOCUMENT_FILES_H
 

@@ -55,8 +55,8 @@ static bool load_log(const struct recovery *r, uint64_t round, struct state_log_
 	return true;
 }
 
-/* Writes a snapshot that the killed process did not write: its hash will be reported, and if it is vouched for, joiners
- * ask for the file. */
+/* Writes a snapshot that the killed process did not write: its hash will be reported, and if it is
+ * vouched for, joiners ask for the file. */
 static void keep_snapshot(const struct recovery *r) {
 	const struct checkpoint_file *known = checkpoint_index_find(r->x, STATE_KIND_SNAPSHOT, r->g->round);
 	struct rv_errtext et = {0};

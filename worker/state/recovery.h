@@ -1,8 +1,10 @@
-/* recovery.h: rebuilds the shared state from a worker's files when its process starts: the snapshot that it begins with,
- * the log entries that follow, the replacement of a damaged file, and the vote that the worker holds.
+/* recovery.h: rebuilds the shared state from a worker's files when its process starts: the snapshot
+ * that it begins with, the log entries that follow, the replacement of a damaged file, and the vote
+ * that the worker holds.
  *
- * No I/O of its own: files are read and written through `struct recovery_files`, so that the state store
- * (worker/state/statestore_recover.c) and the simulator run the same code. The operations may block. */
+ * No I/O of its own: files are read and written through `struct recovery_files`, so that the state
+ * store (worker/state/statestore_recover.c) and the simulator run the same code. The operations may
+ * block. */
 #ifndef RV_WORKER_STATE_RECOVERY_H
 #define RV_WORKER_STATE_RECOVERY_H
 
@@ -13,18 +15,20 @@
 /* Whether the state that recovery gets is theta0 of the run. */
 enum statestore_theta0 {
 	THETA0_OF_SEED, /* yes: any member makes the same */
-	/* yes, and other members fetch it from this directory: snapshot 0 is written if there is no snapshot */
+	/* yes, and other members fetch it from this directory: snapshot 0 is written if there is no
+	 * snapshot */
 	THETA0_GIVEN,
 	THETA0_IS_LACKED /* no: a snapshot is needed, and nothing is replayed without one */
 };
 
 /* The result of recovery. */
 struct recovered {
-	/* THETA0_IS_LACKED, and no usable snapshot: *g is unspecified, and the other fields are empty. */
+	/* THETA0_IS_LACKED, and no usable snapshot: *g is unspecified, and the other fields are
+	 * empty. */
 	bool lacks_state;
 	struct checkpoint_start start; /* *g was made from it and the entries [start.round, g->round) */
-	/* A log entry of round g->round: a vote, perhaps not committed; or the outer step that the replica waits for
-	 * (attempt 0: committed). */
+	/* A log entry of round g->round: a vote, perhaps not committed; or the outer step that the
+	 * replica waits for (attempt 0: committed). */
 	bool has_log;
 	struct state_log_info log;
 	struct blob *reduced; /* has_log: its reduced bytes, one reference */
@@ -37,8 +41,8 @@ struct recovered {
 	const uint8_t *replica_payload; /* in it */
 };
 
-/* The directory, as recovery needs it. set_aside() gets every refused file, except the replica, which load_replica() sets
- * aside itself. */
+/* The directory, as recovery needs it. set_aside() gets every refused file, except the replica,
+ * which load_replica() sets aside itself. */
 struct recovery_files {
 	void *ctx;
 	/* Checks the whole snapshot, then fills *g and *full_hash; a fault leaves *g unchanged. */
@@ -60,9 +64,9 @@ struct recovery_config {
 	struct checkpoint_schedule schedule;
 };
 
-/* Brings *g (at theta0, round 0) to the latest round that the files in `x` prove committed; one less if the replica waits
- * for that outer step. Marks damaged files in `x`. Fails only if theta0 was given and cannot be written, with the fault of
- * write_snapshot(). */
+/* Brings *g (at theta0, round 0) to the latest round that the files in `x` prove committed; one
+ * less if the replica waits for that outer step. Marks damaged files in `x`. Fails only if theta0
+ * was given and cannot be written, with the fault of write_snapshot(). */
 enum rv_err recovery_run(const struct recovery_files *files, const struct recovery_config *cfg,
 						 struct checkpoint_index *x, struct global_state *g, struct recovered *out,
 						 struct rv_errtext *et);

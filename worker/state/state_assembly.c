@@ -1,5 +1,6 @@
-/* state_assembly.c: see state_assembly.h. A snapshot is put together in a file of its final layout, so that finishing it is
- * a rename; a log entry as the bare reduced bytes, which are packed when it is finished. */
+/* state_assembly.c: see state_assembly.h. A snapshot is put together in a file of its final layout,
+ * so that finishing it is a rename; a log entry as the bare reduced bytes, which are packed when it
+ * is finished. */
 #include "worker/state/state_assembly.h"
 
 #include "base/assert.h"
@@ -135,8 +136,8 @@ static void remove_other_parts(const struct state_assembly *a) {
 	closedir(d);
 }
 
-/* 0, or an errno. Where a file system cannot promise room, the file gets its length, and room shows as it is
- * written. */
+/* 0, or an errno. Where a file system cannot promise room, the file gets its length, and room shows
+ * as it is written. */
 static int take_room(int fd, uint64_t bytes) {
 	int failed;
 	do

@@ -261,7 +261,8 @@ static enum rv_err load_pieces(struct state_file *f, struct global_state *into, 
 	return RV_OK;
 }
 
-/* Into memory of its own, which takes the place of the old when all of it is there: a disk may fail in the middle. */
+/* Into memory of its own, which takes the place of the old when all of it is there: a disk may fail
+ * in the middle. */
 enum rv_err state_file_load_snapshot(struct state_file *f, struct global_state *into, struct rv_errtext *et) {
 	RV_ASSERT(f->id.kind == STATE_KIND_SNAPSHOT && into->cfg.n == f->cfg->n);
 	struct global_state fresh;

@@ -1,13 +1,16 @@
 /* state_format.h: the bytes of the files snapshot-R.rvs, log-R.rvl and replica.rvp. No I/O.
  *
- *     snapshot     header (192) | manifest: a hash per piece | theta (n floats) | outer states (n floats each)
- *     log      header (192) | index: 4 bytes per piece | manifest: a hash per chunk | pieces as they are stored
+ *     snapshot     header (192) | manifest: a hash per piece | theta (n floats) | outer states (n
+ *                  floats each)
+ *     log      header (192) | index: 4 bytes per piece | manifest: a hash per chunk | pieces as
+ *              they are stored
  *     replica  header (192) | replica_save() bytes
  *
- * Little-endian. Pieces and manifests are those of state_pieces.h, stored pieces those of state_packing.h. Every header
- * ends with a hash of itself. The rest is covered too: the snapshot's manifest makes the full hash, the log's makes the
- * digest, the header holds the index's hash, and the manifest those of the pieces. Decoding trusts nothing: every size and
- * count follows from the run's configuration and must match. */
+ * Little-endian. Pieces and manifests are those of state_pieces.h, stored pieces those of
+ * state_packing.h. Every header ends with a hash of itself. The rest is covered too: the snapshot's
+ * manifest makes the full hash, the log's makes the digest, the header holds the index's hash, and
+ * the manifest those of the pieces. Decoding trusts nothing: every size and count follows from the
+ * run's configuration and must match. */
 #ifndef RV_WORKER_STATE_STATE_FORMAT_H
 #define RV_WORKER_STATE_STATE_FORMAT_H
 
@@ -44,7 +47,8 @@ size_t state_file_max_bytes(const struct global_config *c, enum state_kind kind,
 
 void state_snapshot_header(const struct global_config *c, const struct state_snapshot_info *info,
 						   uint8_t out[STATE_HEADER_BYTES]);
-/* Reads and checks a header, as do the other *_header_load. RV_E_CORRUPT, RV_E_UNSUPPORTED (of another version). */
+/* Reads and checks a header, as do the other *_header_load. RV_E_CORRUPT, RV_E_UNSUPPORTED (of
+ * another version). */
 enum rv_err state_snapshot_header_load(const struct global_config *c, const uint8_t header[STATE_HEADER_BYTES],
 									   struct state_snapshot_info *info, struct rv_errtext *et);
 
@@ -54,8 +58,8 @@ void state_log_header(const struct global_config *c, const struct state_log_info
 enum rv_err state_log_header_load(const struct global_config *c, const uint8_t header[STATE_HEADER_BYTES],
 								  struct state_log_info *info, struct rv_hash *index_hash, struct rv_errtext *et);
 void state_index_write(const struct state_stored *pieces, uint32_t n, uint8_t *out);
-/* Reads the index of the log of `round` into `pieces` (state_pieces() of them) and checks each. *stored_bytes: their sum.
- * RV_E_CORRUPT. */
+/* Reads the index of the log of `round` into `pieces` (state_pieces() of them) and checks each.
+ * *stored_bytes: their sum. RV_E_CORRUPT. */
 enum rv_err state_index_load(const struct global_config *c, uint64_t round, const struct rv_hash *index_hash,
 							 const uint8_t *index, struct state_stored *pieces, uint64_t *stored_bytes,
 							 struct rv_errtext *et);
@@ -65,8 +69,8 @@ void state_replica_header(const struct global_config *c, const struct state_repl
 /* Reads the header alone. RV_E_CORRUPT, RV_E_UNSUPPORTED. */
 enum rv_err state_replica_header_load(const struct global_config *c, const uint8_t header[STATE_HEADER_BYTES],
 									  struct state_replica_info *info, struct rv_errtext *et);
-/* Reads the header of a replica file; *payload (info->payload_bytes) borrows from `file`, and replica_load() checks it.
- * RV_E_CORRUPT, RV_E_UNSUPPORTED. */
+/* Reads the header of a replica file; *payload (info->payload_bytes) borrows from `file`, and
+ * replica_load() checks it. RV_E_CORRUPT, RV_E_UNSUPPORTED. */
 enum rv_err state_replica_load(const struct global_config *c, const uint8_t *file, size_t n,
 							   struct state_replica_info *info, const uint8_t **payload, struct rv_errtext *et);
 

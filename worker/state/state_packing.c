@@ -9,7 +9,8 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
-/* Reduced int8 gradients gain from entropy coding only; higher levels search for repetitions that are not there. */
+/* Reduced int8 gradients gain from entropy coding only; higher levels search for repetitions that
+ * are not there. */
 enum { LEVEL = 1 };
 
 struct state_packer {

@@ -1,16 +1,19 @@
-/* state_pieces.h: the shared state of a round, and the reduced bytes of a round, as numbered pieces that can each be
- * checked alone, so that a joiner fetches them from several peers at once. Pure: no I/O, no allocation.
+/* state_pieces.h: the shared state of a round, and the reduced bytes of a round, as numbered pieces
+ * that can each be checked alone, so that a joiner fetches them from several peers at once. Pure:
+ * no I/O, no allocation.
  *
- * A *manifest* is the list of hashes that the committed hash is made of: of a snapshot, the piece hashes of
- * global_full_hash_of(); of a log entry, the chunk hashes of global_digest_of(). It is checked against the hash in the
- * signed document; then every piece is checked against the manifest. So a bad donor is known by its first bad piece, and
- * the pieces of others stay valid.
+ * A *manifest* is the list of hashes that the committed hash is made of: of a snapshot, the piece
+ * hashes of global_full_hash_of(); of a log entry, the chunk hashes of global_digest_of(). It is
+ * checked against the hash in the signed document; then every piece is checked against the
+ * manifest. So a bad donor is known by its first bad piece, and the pieces of others stay valid.
  *
  *     snapshot piece   GLOBAL_PIECE_ELEMS floats of theta or of an outer state: at most 256 KiB
- *     log piece    whole chunks of what the round exchanged, encoded: as many as fit 256 KiB (at least one)
+ *     log piece    whole chunks of what the round exchanged, encoded: as many as fit 256 KiB (at
+ *                  least one)
  *
- * Every count and size follows from the run's configuration and the round, which determines the fragment that a log entry
- * holds (outer/fragments.h): a donor cannot choose any. The sizes of a snapshot do not depend on its round. */
+ * Every count and size follows from the run's configuration and the round, which determines the
+ * fragment that a log entry holds (outer/fragments.h): a donor cannot choose any. The sizes of a
+ * snapshot do not depend on its round. */
 #ifndef RV_WORKER_STATE_STATE_PIECES_H
 #define RV_WORKER_STATE_STATE_PIECES_H
 
@@ -40,7 +43,8 @@ void state_manifest_of(const struct global_config *c, enum state_kind kind, uint
 /* Checks that id->expect is made of these hashes, else RV_E_CORRUPT. */
 enum rv_err state_manifest_check(const struct global_config *c, const struct state_id *id,
 								 const struct rv_hash *manifest, struct rv_errtext *et);
-/* Checks piece i of what `id` names (kind, round); `bytes` as from state_piece_at(). RV_E_CORRUPT names the piece. */
+/* Checks piece i of what `id` names (kind, round); `bytes` as from state_piece_at(). RV_E_CORRUPT
+ * names the piece. */
 enum rv_err state_piece_check(const struct global_config *c, const struct state_id *id, const struct rv_hash *manifest,
 							  uint32_t i, const void *piece, size_t bytes, struct rv_errtext *et);
 

@@ -1,12 +1,15 @@
-/* statestore.h: the state files in a worker's directory: written whole or not at all, found again at start.
+/* statestore.h: the state files in a worker's directory: written whole or not at all, found again
+ * at start.
  *
- *     snapshot-R.rvs   theta and outer state at round R     log-R.rvl   reduced bytes of round R     replica.rvp   the worker's own
+ *     snapshot-R.rvs   theta and outer state at round R     log-R.rvl   reduced bytes of round R  
+ *                        replica.rvp   the worker's own
  *     given-up-E/   snapshots and log entries that a rollback took back
  *
- * The shared state of any round is a snapshot (or theta0) plus the log entries since, replayed through global_apply.
- * checkpoint_index.h decides which files prove what and which may go. Files are checked when read; a damaged one is
- * named, set aside as NAME.damaged, and the one before it used. Functions block on the disk: the storage thread calls
- * them, or the start before the event loop. The store itself is read-only after init. */
+ * The shared state of any round is a snapshot (or theta0) plus the log entries since, replayed
+ * through global_apply. checkpoint_index.h decides which files prove what and which may go. Files
+ * are checked when read; a damaged one is named, set aside as NAME.damaged, and the one before it
+ * used. Functions block on the disk: the storage thread calls them, or the start before the event
+ * loop. The store itself is read-only after init. */
 #ifndef RV_WORKER_STATE_STATESTORE_H
 #define RV_WORKER_STATE_STATESTORE_H
 
@@ -23,8 +26,8 @@ struct statestore {
 	enum statestore_theta0 theta0;
 	struct global_config cfg;
 	struct checkpoint_schedule schedule; /* of the run */
-	/* H of a run with overlap-steps: a replica with that many steps of its round waits for the outer step. 0: none
-	 * waits. */
+	/* H of a run with overlap-steps: a replica with that many steps of its round waits for the
+	 * outer step. 0: none waits. */
 	uint64_t waits_at_steps;
 	struct checkpoint_policy policy;
 	/* Called for every unusable file. May be NULL. */
@@ -46,12 +49,13 @@ enum rv_err statestore_probe(const struct statestore *s, struct rv_errtext *et);
 /* Writes a log entry. info->digest is filled whatever is returned. */
 enum rv_err statestore_write_log(const struct statestore *s, struct state_log_info *info, const uint8_t *payload,
 								 struct rv_errtext *et);
-/* Writes the replica. If that fails, the old file stays, unless it is of a later round: that one was taken back and would
- * seem to prove later votes. */
+/* Writes the replica. If that fails, the old file stays, unless it is of a later round: that one
+ * was taken back and would seem to prove later votes. */
 enum rv_err statestore_write_replica(const struct statestore *s, const struct state_replica_info *info,
 									 const uint8_t *payload, struct rv_errtext *et);
 
-/* Renames snapshot-R.part, complete and installed, to snapshot-R.rvs. RV_E_NOTFOUND: there is none. */
+/* Renames snapshot-R.part, complete and installed, to snapshot-R.rvs. RV_E_NOTFOUND: there is
+ * none. */
 enum rv_err statestore_adopt(const struct statestore *s, uint64_t round, struct rv_errtext *et);
 /* Removes a file; RV_OK also if there is none. RV_E_IO. */
 enum rv_err statestore_remove(const struct statestore *s, enum statestore_file kind, uint64_t round,
@@ -59,21 +63,23 @@ enum rv_err statestore_remove(const struct statestore *s, enum statestore_file k
 
 /* ---- reading ---- */
 
-/* Opens a snapshot or a log entry whose header names `round`. The faults of state_file_open(); the text names the file. */
+/* Opens a snapshot or a log entry whose header names `round`. The faults of state_file_open(); the
+ * text names the file. */
 enum rv_err statestore_open(const struct statestore *s, enum state_kind kind, uint64_t round, struct state_file **out,
 							struct rv_errtext *et);
-/* Reads the replica. *file: one reference, from which *payload borrows. RV_E_NOTFOUND, RV_E_CORRUPT, RV_E_UNSUPPORTED,
- * RV_E_IO, RV_E_NOMEM. */
+/* Reads the replica. *file: one reference, from which *payload borrows. RV_E_NOTFOUND,
+ * RV_E_CORRUPT, RV_E_UNSUPPORTED, RV_E_IO, RV_E_NOMEM. */
 enum rv_err statestore_read_replica(const struct statestore *s, struct state_replica_info *info, struct blob **file,
 									const uint8_t **payload, struct rv_errtext *et);
-/* Lists the files by names and headers. Needs no lock: files that vanish meanwhile are left out. RV_E_IO: the directory
- * cannot be read. */
+/* Lists the files by names and headers. Needs no lock: files that vanish meanwhile are left out.
+ * RV_E_IO: the directory cannot be read. */
 enum rv_err statestore_scan(const struct statestore *s, struct checkpoint_index *out, struct rv_errtext *et);
 
 /* ---- recovery ---- */
 
-/* Removes temporary files of a killed process and makes the others durable; then brings *g (at theta0, round 0) to the
- * latest round that the files prove committed (recovery_run()). Sets damaged files aside. RV_E_NOMEM, RV_E_IO. */
+/* Removes temporary files of a killed process and makes the others durable; then brings *g (at
+ * theta0, round 0) to the latest round that the files prove committed (recovery_run()). Sets
+ * damaged files aside. RV_E_NOMEM, RV_E_IO. */
 enum rv_err statestore_recover(const struct statestore *s, struct global_state *g, struct recovered *out,
 							   struct rv_errtext *et);
 
@@ -81,7 +87,8 @@ enum rv_err statestore_recover(const struct statestore *s, struct global_state *
 
 /* Removes the files that s->policy does not keep, except those that joiners need. */
 enum rv_err statestore_prune(const struct statestore *s, const struct checkpoint_named *named, struct rv_errtext *et);
-/* Finds a snapshot of which an earlier process fetched a part (state_assembly.h). Returns false if there is none. */
+/* Finds a snapshot of which an earlier process fetched a part (state_assembly.h). Returns false if
+ * there is none. */
 bool statestore_find_part(const struct statestore *s, uint64_t *round);
 /* The fate of the files that a rollback gives up. */
 enum statestore_given_up_kind {
@@ -94,16 +101,18 @@ struct statestore_given_up {
 	enum statestore_given_up_kind what;
 	char dir[STATESTORE_PATH_BYTES];
 };
-/* Sets aside what a rollback to `round` gives up (log entries from `round` on, snapshots after it) in given-up-E, where
- * E is the `term` that ends, with run.conf and run.link, so that tools can read it: it may be the last copy of that
- * training. One such set is kept: the one with the snapshot of the latest round. The replica stays: Adam's moments and
- * the position in the data are this worker's own. Durable if it returns RV_OK; otherwise files of the old term may be
- * left, and the caller must repeat the call with the same arguments. RV_E_FULL, RV_E_IO. */
+/* Sets aside what a rollback to `round` gives up (log entries from `round` on, snapshots after it)
+ * in given-up-E, where E is the `term` that ends, with run.conf and run.link, so that tools can
+ * read it: it may be the last copy of that training. One such set is kept: the one with the
+ * snapshot of the latest round. The replica stays: Adam's moments and the position in the data are
+ * this worker's own. Durable if it returns RV_OK; otherwise files of the old term may be left, and
+ * the caller must repeat the call with the same arguments. RV_E_FULL, RV_E_IO. */
 enum rv_err statestore_rewind(const struct statestore *s, uint64_t round, uint64_t term,
 							  struct statestore_given_up *out, struct rv_errtext *et);
-/* Removes the files of a wrong history: log entries from `round` on, snapshots after it, the replica, and entries before
- * it that nothing proves. `committed` entries stay: they may be the last copies. Unless it returns RV_OK, the caller must
- * not store a later state beside them, which would seem to prove them. */
+/* Removes the files of a wrong history: log entries from `round` on, snapshots after it, the
+ * replica, and entries before it that nothing proves. `committed` entries stay: they may be the
+ * last copies. Unless it returns RV_OK, the caller must not store a later state beside them, which
+ * would seem to prove them. */
 enum rv_err statestore_forget_from(const struct statestore *s, uint64_t round,
 								   const struct checkpoint_committed *committed, struct rv_errtext *et);
 

@@ -1,7 +1,9 @@
-/* statestore_given_up.c: what a rollback gives up is set aside, in a directory of the state: a person may want it back.
+/* statestore_given_up.c: what a rollback gives up is set aside, in a directory of the state: a
+ * person may want it back.
  *
- * Any step of it may be the last one before a crash. As long as the new term is not stored all is done again with the
- * same arguments: the directory of the set, once made, says that it is the one to go on with. */
+ * Any step of it may be the last one before a crash. As long as the new term is not stored all is
+ * done again with the same arguments: the directory of the set, once made, says that it is the one
+ * to go on with. */
 #include "worker/state/statestore_internal.h"
 
 #include "base/file.h"

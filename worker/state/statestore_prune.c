@@ -21,8 +21,8 @@ static enum rv_err move_file(const char *from_dir, const char *to_dir, const cha
 	return rv_fail_errno(et, errno, "%s: cannot be set aside as %s", from, to);
 }
 
-/* Removes files, or moves them to the directory `into`, by name: there may be more than an index lists. A file that fails
- * does not keep the others; the first fault is returned. */
+/* Removes files, or moves them to the directory `into`, by name: there may be more than an index
+ * lists. A file that fails does not keep the others; the first fault is returned. */
 static enum rv_err take_those(const struct statestore *s, goes *which, const void *ctx, const char *into,
 							  struct rv_errtext *et) {
 	DIR *d = opendir(s->dir);

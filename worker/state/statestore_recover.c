@@ -48,8 +48,8 @@ static void not_written(void *ctx, enum rv_err why, const struct rv_errtext *tex
 		s->notice(s->notice_ctx, why, text->text);
 }
 
-/* Syncs the directory first: a power cut may still undo the rename of a process that was killed before its sync, and what
- * is found here is reported, above all as a vote. */
+/* Syncs the directory first: a power cut may still undo the rename of a process that was killed
+ * before its sync, and what is found here is reported, above all as a vote. */
 static enum rv_err recover(const struct statestore *s, struct checkpoint_index *x, struct global_state *g,
 						   struct recovered *out, struct rv_errtext *et) {
 	struct statestore copy = *s;

@@ -3,7 +3,7 @@
 
 #include "base/assert.h"
 
-/* ---- a copy: the replica, the snapshot, then retention -------------------------------------------------------------- */
+/* ---- a copy: the replica, the snapshot, then retention ---- */
 
 static enum store_step after_replica(const struct store_job *j) {
 	return j->copy.has_snapshot ? STORE_STEP_SNAPSHOT : STORE_STEP_END;
@@ -31,7 +31,7 @@ static enum store_step begin_copy(const struct store_thread *t, struct store_job
 	return must_go ? STORE_STEP_REMOVE_REPLICA : begin_copies(t, j);
 }
 
-/* ---- all kinds ------------------------------------------------------------------------------------------------------ */
+/* ---- all kinds ---- */
 
 static void note_stale(struct store_thread *t, uint64_t round) {
 	uint64_t end = t->n_stale > 0 ? t->stale + t->n_stale : 0;

@@ -1,9 +1,11 @@
-/* store_job.h: a job of the storage thread, as a state machine without I/O: what it writes and removes, in which order,
- * and what a failure of one step means for the next. The storage thread executes the steps (worker/session/disk.c), and so
- * does the simulator, which may end the process between any two of them.
+/* store_job.h: a job of the storage thread, as a state machine without I/O: what it writes and
+ * removes, in which order, and what a failure of one step means for the next. The storage thread
+ * executes the steps (worker/session/disk.c), and so does the simulator, which may end the process
+ * between any two of them.
  *
- * A job is posted by the session core (worker/session/core.h), belongs to the storage thread until its last step is
- * done, and returns as the answer. Jobs are executed in the order in which they were posted. */
+ * A job is posted by the session core (worker/session/core.h), belongs to the storage thread until
+ * its last step is done, and returns as the answer. Jobs are executed in the order in which they
+ * were posted. */
 #ifndef RV_WORKER_STATE_STORE_JOB_H
 #define RV_WORKER_STATE_STORE_JOB_H
 
@@ -69,10 +71,11 @@ struct store_job {
 	struct rv_hash full_hash; /* COPY with a snapshot, EXPORT */
 };
 
-/* State that the storage thread keeps from job to job: what could not be removed. An entry or a copy stored beside it would
- * seem to prove it.
+/* State that the storage thread keeps from job to job: what could not be removed. An entry or a
+ * copy stored beside it would seem to prove it.
  *  - Files of another history: no copy is stored until an INSTALLED succeeds.
- *  - Log entries [stale, stale + n_stale), of attempts that failed: they go before the next entry or copy is written. */
+ *  - Log entries [stale, stale + n_stale), of attempts that failed: they go before the next entry
+ *    or copy is written. */
 struct store_thread {
 	bool other_history;
 	uint64_t stale, n_stale;

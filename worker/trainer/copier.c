@@ -1,4 +1,5 @@
-/* copier.c: slices of what is to be copied are taken under a mutex, by the thread and by who waits for it. */
+/* copier.c: slices of what is to be copied are taken under a mutex, by the thread and by who waits
+ * for it. */
 #include "worker/trainer/copier.h"
 
 #include "base/assert.h"

@@ -1,5 +1,5 @@
-/* internal.h: shared by trainer.c (requests and answers, on the event loop's thread) and work.c (the
- * work itself, on the trainer thread). */
+/* internal.h: shared by trainer.c (requests and answers, on the event loop's thread) and work.c
+ * (the work itself, on the trainer thread). */
 #ifndef RV_WORKER_TRAINER_INTERNAL_H
 #define RV_WORKER_TRAINER_INTERNAL_H
 
@@ -13,7 +13,8 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-/* One request: made by the event loop, worked on by the trainer thread, answered and freed by the event loop. */
+/* One request: made by the event loop, worked on by the trainer thread, answered and freed by the
+ * event loop. */
 struct request {
 	struct job job;
 	struct trainer *t; /* NULL: a spare one, free */
@@ -26,7 +27,8 @@ struct request {
 	uint64_t max_tokens; /* EVALUATE */
 };
 
-/* Requests that may be under way if memory is short: one of each kind, one more evaluation and one more save. */
+/* Requests that may be under way if memory is short: one of each kind, one more evaluation and one
+ * more save. */
 enum { TRAINER_SPARE = 8 };
 
 struct trainer {
@@ -51,9 +53,11 @@ struct trainer {
 };
 
 void trainer_work(struct request *rq);
-/* Copies the participant's counts to t->progress; a new round's sums begin. `begins`: a new contribution begins too. */
+/* Copies the participant's counts to t->progress; a new round's sums begin. `begins`: a new
+ * contribution begins too. */
 void trainer_show_round(struct trainer *t, bool begins);
-/* Waits until the state is no longer being copied and may be changed. `trainer`: a struct trainer. */
+/* Waits until the state is no longer being copied and may be changed. `trainer`: a struct
+ * trainer. */
 void trainer_settle(void *trainer);
 
 #endif

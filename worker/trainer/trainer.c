@@ -27,8 +27,8 @@ static enum rv_err open_global(struct trainer *t, const struct trainer_config *c
 	return participant_init(&t->participant, &participant_replica, t->replica, &t->run, &t->global, et);
 }
 
-/* Memory for the first copies, touched before training begins: fresh pages cost many times what copying does. Without
- * it they are taken when they are needed. */
+/* Memory for the first copies, touched before training begins: fresh pages cost many times what
+ * copying does. Without it they are taken when they are needed. */
 static struct blob *touched(size_t bytes) {
 	struct blob *b = blob_new(bytes);
 	if (b)

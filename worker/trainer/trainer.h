@@ -1,9 +1,10 @@
-/* trainer.h: the training side of a worker: backend, data, replica, the shared state, and the thread that works on
- * them.
+/* trainer.h: the training side of a worker: backend, data, replica, the shared state, and the
+ * thread that works on them.
  *
- * The event loop makes requests (one outstanding of a kind) and gets the answers through callbacks from trainer_reap(),
- * on its own thread. Requests run in order; a TRAIN under way stops at the next step boundary when another request comes.
- * While the trainer is idle the owner may read its shared state and encoded vector. */
+ * The event loop makes requests (one outstanding of a kind) and gets the answers through callbacks
+ * from trainer_reap(), on its own thread. Requests run in order; a TRAIN under way stops at the
+ * next step boundary when another request comes. While the trainer is idle the owner may read its
+ * shared state and encoded vector. */
 #ifndef RV_WORKER_TRAINER_TRAINER_H
 #define RV_WORKER_TRAINER_TRAINER_H
 
@@ -30,8 +31,9 @@ struct trainer_config {
 	const float *initial_theta; /* (n), copied; NULL: theta0 is drawn from the run's seed */
 };
 
-/* Copies taken at a round boundary, for the storage thread, which frees them with trainer_copy_free. They are not complete
- * when handed over: call trainer_copy_wait before reading the bytes, on any thread. */
+/* Copies taken at a round boundary, for the storage thread, which frees them with
+ * trainer_copy_free. They are not complete when handed over: call trainer_copy_wait before reading
+ * the bytes, on any thread. */
 struct trainer_copy {
 	pthread_mutex_t lock;
 	pthread_cond_t is_copied;
@@ -77,19 +79,21 @@ enum trainer_work {
 struct trainer_answer {
 	enum trainer_work work;
 	uint64_t round;
-	/* TRAIN, RV_E_RANGE: the loss is repeatedly not finite. ENCODE, RV_E_RANGE: the outer gradient is not finite, or too
-	 * large to be averaged. After either, in the shared state's round, theta_local is theta again, and no step is done;
-	 * after any other fault of TRAIN, and one of steps ahead, training cannot continue. APPLY, RV_OK: the shared state is
-	 * at round + 1. EVALUATE: RV_E_CANCELLED: trainer_end was called; otherwise the faults of replica_eval. */
+	/* TRAIN, RV_E_RANGE: the loss is repeatedly not finite. ENCODE, RV_E_RANGE: the outer gradient
+	 * is not finite, or too large to be averaged. After either, in the shared state's round,
+	 * theta_local is theta again, and no step is done; after any other fault of TRAIN, and one of
+	 * steps ahead, training cannot continue. APPLY, RV_OK: the shared state is at round + 1.
+	 * EVALUATE: RV_E_CANCELLED: trainer_end was called; otherwise the faults of replica_eval. */
 	enum rv_err err;
 	struct rv_errtext text;
-	/* TRAIN: its first step; the totals of the contribution to `round` or, for the next round, of the steps ahead. */
+	/* TRAIN: its first step; the totals of the contribution to `round` or, for the next round, of
+	 * the steps ahead. */
 	uint64_t from, steps_done, tokens;
 	double loss; /* EVALUATE */
 	bool last;
-	/* Passes to the owner. ENCODE: of the replica, if requested and encoded; else NULL. APPLY, SAVE, COPY_SNAPSHOT: NULL
-	 * if there is no memory for the struct. SAVE: without replica_bytes also if steps ahead are in theta_local: the copy
-	 * made at the encoding is the one to save. */
+	/* Passes to the owner. ENCODE: of the replica, if requested and encoded; else NULL. APPLY,
+	 * SAVE, COPY_SNAPSHOT: NULL if there is no memory for the struct. SAVE: without replica_bytes
+	 * also if steps ahead are in theta_local: the copy made at the encoding is the one to save. */
 	struct trainer_copy *copy;
 };
 struct trainer_owner {
@@ -113,12 +117,13 @@ struct trainer_resumed {
 struct trainer_resumed trainer_resume(struct trainer *t, const struct recovered *found,
 									  void (*notice)(void *, const char *), void *ctx);
 
-/* Trains steps [from, from + steps) of `round`: that of the shared state, or the next one, ahead. */
+/* Trains steps [from, from + steps) of `round`: that of the shared state, or the next one,
+ * ahead. */
 void trainer_train(struct trainer *t, uint64_t round, uint64_t from, uint64_t steps);
 void trainer_encode(struct trainer *t, uint64_t round, bool want_replica);
 void trainer_apply(struct trainer *t, const struct trainer_apply *rq);
-/* Installs a full state, checked against `expect` (all zero: against the run's init_hash). `snapshot` is taken over;
- * NULL: theta0. */
+/* Installs a full state, checked against `expect` (all zero: against the run's init_hash).
+ * `snapshot` is taken over; NULL: theta0. */
 void trainer_install(struct trainer *t, uint64_t round, struct state_file *snapshot, const struct rv_hash *expect);
 /* Copies the shared state, after earlier requests. */
 void trainer_copy_snapshot(struct trainer *t);

@@ -69,7 +69,8 @@ static enum rv_err one_step(struct trainer *t, uint64_t round, struct rv_errtext
 	return RV_OK;
 }
 
-/* The contribution has at least one step, and one more like these would end after the run's round_ms. */
+/* The contribution has at least one step, and one more like these would end after the run's
+ * round_ms. */
 static bool time_is_up(struct trainer *t) {
 	pthread_mutex_lock(&t->lock);
 	struct trainer_progress *p = &t->progress;
@@ -103,8 +104,8 @@ static void work_train(struct request *rq) {
 
 /* ---- copies for the storage thread ---- */
 
-/* Memory of the last copy, touched already, when the storage thread has done with it: fresh pages cost more than the
- * copying. NULL: there is none. */
+/* Memory of the last copy, touched already, when the storage thread has done with it: fresh pages
+ * cost more than the copying. NULL: there is none. */
 static struct blob *copy_buffer(struct blob **spare, size_t bytes) {
 	if (*spare && (blob_is_shared(*spare) || (*spare)->bytes != bytes)) {
 		blob_unref(*spare);
@@ -194,7 +195,8 @@ static struct trainer_copy *new_copy(void) {
 	return s;
 }
 
-/* Vectors in the host's memory are copied while training goes on: until the first change of any of them. */
+/* Vectors in the host's memory are copied while training goes on: until the first change of any of
+ * them. */
 static void take_copy(struct request *rq, bool snapshot, bool replica) {
 	struct trainer *t = rq->t;
 	int64_t started_us = rv_clock_monotonic_us();
@@ -269,7 +271,8 @@ static enum rv_err install_theta0(struct trainer *t, struct rv_errtext *et) {
 	return RV_OK;
 }
 
-/* No document can vouch for round 0: its snapshot is what the run's init_hash says, and nothing else. */
+/* No document can vouch for round 0: its snapshot is what the run's init_hash says, and nothing
+ * else. */
 static enum rv_err check_initial(const struct trainer *t, struct state_file *snapshot, struct rv_errtext *et) {
 	struct global_state read, made = {.round = 0};
 	char hex[2 * RV_HASH_BYTES + 1] = "";

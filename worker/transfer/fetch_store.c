@@ -53,7 +53,7 @@ static void part_free(struct part *p) {
 	free(p);
 }
 
-/* ---- on the storage thread ------------------------------------------------------------------------------------------ */
+/* ---- on the storage thread ---- */
 
 static size_t manifest_bytes_of(const struct part *p) {
 	return (size_t)state_manifest_hashes(&p->s->store->cfg, p->id.kind, p->id.round) * RV_HASH_BYTES;
@@ -167,7 +167,7 @@ static void run_job(struct job *job) {
 		j->what.err = j->what.step == FETCHER_PIECE ? put(j) : set_manifest(j);
 }
 
-/* ---- back on the event loop ----------------------------------------------------------------------------------------- */
+/* ---- back on the event loop ---- */
 
 static void job_done(struct job *job) {
 	struct part_job *j = JOB_OWNER(job, struct part_job, job);

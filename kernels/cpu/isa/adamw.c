@@ -5,8 +5,7 @@
  *
  * Measured (bench_kernels, two Zen 5 cores, 32M parameters): 68 GB/s where a triad of three arrays
  * does 36 (its stores miss the cache and are read first; ours were just loaded); sum of squares 47
- * GB/s where plain reading does 42.
- */
+ * GB/s where plain reading does 42. */
 #include "kernels/cpu/isa/isa.h"
 
 void ISA(adamw)(float *p, const float *g, float *m, float *v, size_t n, const struct adamw_consts *a) {

@@ -21,8 +21,7 @@
  * what memory costs although rows are asked for ahead.
  *
  * Layouts: hd = head_dim, hp = hd rounded up to VL. Rows (operand A): (slices of ROW_WORDS words,
- * tokens, ROW_WORDS). Panels (operand B): (panels, words of k, TILE_COLS).
- */
+ * tokens, ROW_WORDS). Panels (operand B): (panels, words of k, TILE_COLS). */
 #ifndef RV_KERNELS_CPU_ISA_ATTENTION_BLOCKS_H
 #define RV_KERNELS_CPU_ISA_ATTENTION_BLOCKS_H
 

@@ -10,8 +10,7 @@
  *
  * Measured (one Zen 5 core of a machine busy with other work): one token over 512 positions in the
  * second-level cache 61 GB/s, over 96 MB in memory the rate of plain reading; a prompt of 512
- * tokens 140 to 155 GFLOP/s of a peak of 250, where attention_forward does 200.
- */
+ * tokens 140 to 155 GFLOP/s of a peak of 250, where attention_forward does 200. */
 #include "kernels/cpu/isa/word_fp32.h"
 
 #include "kernels/cpu/isa/pack.h"

@@ -2,8 +2,7 @@
  * included one of the word_*.h.
  *
  * The idea: copy both operands into panels in exactly the order in which the tile reads them, so
- * that the inner loop is sequential loads and multiply-adds whatever the transposes were.
- */
+ * that the inner loop is sequential loads and multiply-adds whatever the transposes were. */
 #ifndef RV_KERNELS_CPU_ISA_GEMM_PANELS_H
 #define RV_KERNELS_CPU_ISA_GEMM_PANELS_H
 

@@ -4,8 +4,7 @@
  * Nothing here starts a thread or allocates: kernels/cpu/cpu_*.c cut an operation into tasks, hand
  * out workspaces and call these on each task. All matrices are dense row-major fp32 unless a row
  * distance `ld` is given. ISA_KERNELS below is the one list: it makes the table's fields, the
- * prototypes and the three tables.
- */
+ * prototypes and the three tables. */
 #ifndef RV_KERNELS_CPU_ISA_KERNELS_H
 #define RV_KERNELS_CPU_ISA_KERNELS_H
 

@@ -6,8 +6,7 @@
  * tails (3 of 10^11) are drawn alone.
  *
  * Measured (x86-64 with AVX-512, one core, ns a value; one at a time: 46): 8 with avx512, 13 avx2,
- * 19 portable.
- */
+ * 19 portable. */
 #include "base/rng.h"
 #include "base/rng_inline.h"
 #include "kernels/cpu/isa/isa.h"

@@ -3,8 +3,7 @@
  * The idea: one pass per operation over data that the matrix product before it has just left in
  * cache. GELU is x * sigmoid(2u) with u the cubic of Hendrycks & Gimpel, so one exponential and one
  * division; its derivative reuses the same sigmoid. Bytes moved per element: bias + GELU 12 (read
- * pre, write pre and y), GELU gradient 12, column sums 4.
- */
+ * pre, write pre and y), GELU gradient 12, column sums 4. */
 #include "kernels/cpu/isa/isa.h"
 
 static const float two_sqrt_2_over_pi = 1.5957691216057308f, cubic = 0.044715f;

@@ -5,8 +5,7 @@
  * moved per pair of channels.
  *
  * Measured (bench_kernels, one Zen 5 core, 2048 tokens of 6 heads of 64): 34 GB/s, where a triad
- * does 45.
- */
+ * does 45. */
 #include "kernels/cpu/isa/isa.h"
 
 #if defined(__AVX512F__)

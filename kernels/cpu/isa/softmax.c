@@ -6,8 +6,7 @@
  * per logit beyond the product's own.
  *
  * Measured (bench_kernels, two Zen 5 cores, V 256): the whole classifier, three products and this,
- * 427 GFLOP/s of 500.
- */
+ * 427 GFLOP/s of 500. */
 #include "kernels/cpu/isa/isa.h"
 
 #include <math.h>

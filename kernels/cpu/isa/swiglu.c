@@ -4,8 +4,7 @@
  * output, backward 20.
  *
  * Measured (bench_kernels, one Zen 5 core, 2048 x 768): 25 GB/s forward, 32 backward, where a triad
- * does 49: the exponential and the division bind on one core.
- */
+ * does 49: the exponential and the division bind on one core. */
 #include "kernels/cpu/isa/isa.h"
 
 void ISA(swiglu_rows)(float *out, const float *gate_up, int n, int f) {

@@ -4,8 +4,7 @@
  * Per step of k it loads nv vectors of B once and broadcasts mr values of A, so 2 * mr * nv * VL
  * operations cost mr + nv loads. 14 x 2 vectors fill the 32 registers of AVX-512, 6 x 2 the 16 of
  * AVX2. A is read as a[i * a_i + k * a_k]: packed panels and transposed blocks have a_i = 1; blocks
- * written by a tile have a_k = 1.
- */
+ * written by a tile have a_k = 1. */
 #ifndef RV_KERNELS_CPU_ISA_TILE_H
 #define RV_KERNELS_CPU_ISA_TILE_H
 

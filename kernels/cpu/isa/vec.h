@@ -2,8 +2,8 @@
  *
  * Every file of this folder is compiled once per instruction set (see kernels/CMakeLists.txt), with
  * RV_ISA naming it: avx512, avx2 or portable. Kernels are written once, over `vf` (VL floats) and
- * the few operations below; only here are operations without a GCC vector extension, as intrinsics.
- */
+ * the few operations below; only here are operations without a GCC vector extension, as
+ * intrinsics. */
 #ifndef RV_KERNELS_CPU_ISA_VEC_H
 #define RV_KERNELS_CPU_ISA_VEC_H
 
@@ -143,8 +143,7 @@ RV_ALWAYS_INLINE vf vkeep_from(vf v, int first, vf fill) {
 /* Returns 2^x with a relative error below 2e-7, 0 below 2^-126; x < 128. NaN stays NaN.
  *
  * x = k + r with k a whole number and |r| <= 1/2; 2^r is a polynomial fitted to a minimax error of
- * 9e-8.
- */
+ * 9e-8. */
 RV_ALWAYS_INLINE vf vexp2_fraction(vf r) {
 	vf p = vset1(0x1.5bba14p-10f);
 	p = vfma(p, r, vset1(0x1.3cea88p-7f));
@@ -196,8 +195,7 @@ RV_ALWAYS_INLINE vd vload_wide(const float *p) {
  *
  * x = k ln 2 + r with k a whole number and |r| <= ln 2 / 2. k comes from adding 1.5 * 2^23, which
  * rounds to a whole number in the low bits of the mantissa; ln 2 is split so that k * ln2_hi is
- * exact. e^r - 1 - r is r^2 times a polynomial fitted to a minimax error of 3e-9.
- */
+ * exact. e^r - 1 - r is r^2 times a polynomial fitted to a minimax error of 3e-9. */
 RV_ALWAYS_INLINE vf vexp(vf x) {
 	const vf magic = vset1(0x1.8p23f), log2_e = vset1(0x1.715476p0f);
 	const vf ln2_hi = vset1(-0x1.62e4p-1f), ln2_lo = vset1(-0x1.7f7d1cp-20f);

@@ -7,8 +7,7 @@
  *   VENDOR_HANDLE(type)             a pointer to what only the library knows
  *   VENDOR_STRUCT(type, bytes)      a struct, its size
  *   VENDOR_FIELD(type, field, at)   a field of it, its offset in bytes
- *   VENDOR_FUNCTION(result, name, parameters)
- */
+ *   VENDOR_FUNCTION(result, name, parameters) */
 #ifndef VENDOR_VALUE
 #define VENDOR_VALUE(name, value)
 #endif

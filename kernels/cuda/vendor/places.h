@@ -6,8 +6,7 @@
  *   3. the toolkits beside `nvcc` in PATH, /usr/local/cuda, /usr/local/cuda-* (newest first) and
  *      /opt/cuda: the same
  *   4. a Python's packages (python.h): site-packages/nvidia/NAME/lib, where pip puts NVIDIA's
- *      wheels, and the lib folder of its prefix, where conda does
- */
+ *      wheels, and the lib folder of its prefix, where conda does */
 #ifndef RV_CUDA_VENDOR_PLACES_H
 #define RV_CUDA_VENDOR_PLACES_H
 

@@ -4,8 +4,7 @@
  * pyvenv.cfg, else PREFIX/lib/python3.N/site-packages of the file that its links lead to, Debian's
  * dist-packages, and the user's own in ~/.local. If that gives no folder (pyenv and others put a
  * script of that name in PATH) the interpreter is run, without a shell, and killed after
- * env->python_timeout_ms.
- */
+ * env->python_timeout_ms. */
 #ifndef RV_CUDA_VENDOR_PYTHON_H
 #define RV_CUDA_VENDOR_PYTHON_H
 

@@ -9,8 +9,7 @@
  *             where one is missing (seen: 9.19 aborts). For attention it also opens NVRTC, NVRTC's
  *             builtins and cuBLASLt of the CUDA that it was built with. All of them are opened here
  *             first, from wherever they lie, so that it finds them; if one is missing cuDNN counts
- *             as missing.
- */
+ *             as missing. */
 #ifndef RV_CUDA_VENDOR_SET_H
 #define RV_CUDA_VENDOR_SET_H
 

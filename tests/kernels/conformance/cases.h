@@ -1,4 +1,5 @@
-/* cases.h: the operations of kernels/backend.h, each over sizes that are awkward for vectors, warps and tiles. */
+/* cases.h: the operations of kernels/backend.h, each over sizes that are awkward for vectors, warps
+ * and tiles. */
 #ifndef RV_TESTS_KERNELS_CASES_H
 #define RV_TESTS_KERNELS_CASES_H
 
@@ -18,7 +19,8 @@ extern const struct conformance_case cases_norm[], cases_pointwise[], cases_embe
 	cases_head[], cases_optimizer[];
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
-/* Runs what follows with `s` set to each side in turn; the backend's time counts as the operation `name`. */
+/* Runs what follows with `s` set to each side in turn; the backend's time counts as the operation
+ * `name`. */
 #define ON_BOTH(d, s, name) for (struct duo_side s = duo_first((d), (name)); s.be; duo_next(&s))
 
 #endif

@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-/* b, t, heads, kv_heads, head_dim: around tiles of 64 rows, warps of 16 and 32, with heads shared and not; head
- * dimensions that tensor cores take (32, 64, 128) and others. */
+/* b, t, heads, kv_heads, head_dim: around tiles of 64 rows, warps of 16 and 32, with heads shared
+ * and not; head dimensions that tensor cores take (32, 64, 128) and others. */
 static const struct attention_shape sizes[] = {
 	{1, 1, 1, 1, 1},
 	{1, 3, 2, 2, 8},
@@ -23,7 +23,8 @@ static const struct attention_shape sizes[] = {
 	{2, 31, 4, 1, 96},
 	{2, 128, 2, 1, 32},
 	{1, 1023, 1, 1, 32},
-	/* GPT-2 124M and 1558M; a length that is no multiple of a tile; shared heads, as Llama has them */
+	/* GPT-2 124M and 1558M; a length that is no multiple of a tile; shared heads, as Llama has
+	 * them */
 	{4, 1024, 12, 12, 64},
 	{2, 1024, 25, 25, 64},
 	{2, 1000, 12, 12, 64},
@@ -51,7 +52,8 @@ static void attention(struct duo *d, int size) {
 	ON_BOTH(d, s, "backward")
 	s.be->ops->attention_backward(s.be, duo_act(s, dqkv), duo_act(s, dout), duo_act(s, qkv), duo_act(s, out),
 								  duo_f32(s, lse), k);
-	/* One of 33,000 elements was seen at 2.06 % (2 x 128 tokens, 2 heads of 32); of ten million, a third more. */
+	/* One of 33,000 elements was seen at 2.06 % (2 x 128 tokens, 2 heads of 32); of ten million, a
+	 * third more. */
 	duo_check(d, dqkv, duo_tolerance(d, TOL_ATTENTION, 4e-2));
 }
 

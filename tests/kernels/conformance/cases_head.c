@@ -19,7 +19,8 @@ static const struct {
 			 {3000, 768, 50257, 50304}};
 enum { LARGE = 2, LARGE_LOGITS = 1 };
 
-/* Keeps logits of many channels near 1, as those of a model are: of large ones bf16 loses the probabilities. */
+/* Keeps logits of many channels near 1, as those of a model are: of large ones bf16 loses the
+ * probabilities. */
 static float wte_amplitude(int c) {
 	return c < 256 ? 1 : 0.05f;
 }

@@ -9,7 +9,8 @@ static const struct linear_shape sizes[] = {{1, 1, 1},
 											{64, 96, 32},
 											{1023, 7, 16},
 											{7, 1023, 17},
-											/* the four layers of a block of GPT-2 124M, and a wide one of 1558M */
+											/* the four layers of a block of GPT-2 124M, and a wide
+											 * one of 1558M */
 											{4096, 768, 2304},
 											{4096, 768, 768},
 											{4096, 768, 3072},

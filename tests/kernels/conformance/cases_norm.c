@@ -5,7 +5,8 @@ struct norm_size {
 	int n, c;
 };
 
-/* Rows of single elements and of vectors; shorter than a warp; of several warps; longer than one run per thread. */
+/* Rows of single elements and of vectors; shorter than a warp; of several warps; longer than one
+ * run per thread. */
 static const struct norm_size sizes[] = {
 	{1, 1},    {3, 7},    {17, 33},   {7, 64},    {33, 127},   {65, 96},    {3, 1023}, {9, 2112},
 	{3, 4095}, {2, 8192}, {127, 256}, {1023, 17}, {4096, 768}, {2048, 1600}}; /* the last two: GPT-2 124M and 1558M */
@@ -57,7 +58,8 @@ static void backward(struct duo_side s, struct norm_arrays x, struct norm_size k
 		s.be->ops->rmsnorm_backward(s.be, dx, dw, dout, a, w, rstd, k.n, k.c);
 }
 
-/* A bf16 sum is the rounded one, and the norm is of that: one channel, or nearly equal ones, can lose all digits. */
+/* A bf16 sum is the rounded one, and the norm is of that: one channel, or nearly equal ones, can
+ * lose all digits. */
 static void check_forward(struct duo *d, struct norm_arrays x, bool layer, bool residual) {
 	double statistics = residual ? duo_tolerance(d, TOL_REDUCTION, 1e-2) : TOL_REDUCTION;
 	if (residual)

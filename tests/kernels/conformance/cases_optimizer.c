@@ -22,7 +22,8 @@ static void adamw(struct duo *d, int size) {
 	duo_check(d, v, TOL_ELEMENTWISE);
 }
 
-/* After a step, products see the new weights: with bf16 activations, those of the copy that the step keeps. */
+/* After a step, products see the new weights: with bf16 activations, those of the copy that the
+ * step keeps. */
 static void adamw_weights(struct duo *d, int size) {
 	struct linear_shape k = {31, 5, (int)(sizes[size] / 5 + 1)};
 	size_t n = (size_t)k.o * k.c;

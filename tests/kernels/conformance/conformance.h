@@ -10,8 +10,8 @@ struct conformance_count {
 	uint64_t digest;   /* of everything that the backend computed in the last conformance_run */
 };
 
-/* Runs every case on `be`: all its sizes but those of GPT-2, or only the light ones. Fails the test on the first
- * difference, after a line that says what ran. */
+/* Runs every case on `be`: all its sizes but those of GPT-2, or only the light ones. Fails the test
+ * on the first difference, after a line that says what ran. */
 void conformance_run(struct backend *be, bool all_sizes, struct conformance_count *count);
 
 /* Returns case i of all, or NULL past the last. Borrowed. */
@@ -24,7 +24,8 @@ struct conformance_row {
 	struct duo_findings warm;    /* of further ones, timed alone */
 };
 
-/* Runs size i of a case once to compare, and again to time each call `repetitions` times (0: not). Differences are counted, not fatal. */
+/* Runs size i of a case once to compare, and again to time each call `repetitions` times (0: not).
+ * Differences are counted, not fatal. */
 void conformance_measure(struct duo *d, const struct conformance_case *c, int size, int repetitions,
 						 struct conformance_row *out);
 

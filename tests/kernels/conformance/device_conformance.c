@@ -1,6 +1,7 @@
-/* device_conformance.c: operations of a device's backend against the reference, one JSON line per operation and size:
- * the largest error as a share of its limit, and the time of each call. Not of CTest: bench/gpu/ runs it, each operation
- * in a process of its own. The sizes of GPT-2 are held against `cpu` in fp32, the others against `ref`.
+/* device_conformance.c: operations of a device's backend against the reference, one JSON line per
+ * operation and size: the largest error as a share of its limit, and the time of each call. Not of
+ * CTest: bench/gpu/ runs it, each operation in a process of its own. The sizes of GPT-2 are held
+ * against `cpu` in fp32, the others against `ref`.
  *
  * Exit status: 0 all within their limits, 1 something was not, 77 there is no such device. */
 #include "base/program.h"

@@ -27,7 +27,7 @@ void duo_shape(struct duo *d, const char *format, ...) {
 	va_end(args);
 }
 
-/* ---- both sides ---------------------------------------------------------------------------------------------------- */
+/* ---- both sides ---- */
 
 static double now_ms(void) {
 	struct timespec t;
@@ -73,7 +73,7 @@ void duo_next(struct duo_side *s) {
 		s->be = NULL;
 }
 
-/* ---- arrays -------------------------------------------------------------------------------------------------------- */
+/* ---- arrays ---- */
 
 void duo_clear(struct duo *d) {
 	for (int i = 0; i < d->n_arrays; i++) {
@@ -169,7 +169,7 @@ float *duo_f32(struct duo_side s, int array) {
 	return pointer(s, array, false);
 }
 
-/* ---- comparing ----------------------------------------------------------------------------------------------------- */
+/* ---- comparing ---- */
 
 static double rms_of(const float *x, size_t n) {
 	double squares = 0;

@@ -1,6 +1,6 @@
-/* duo.h: one call of an operation on two backends: `ref`, whose memory is the host's, and the one under test, whose
- * memory may be a device's and whose activations may be bf16. An array exists on both; a case fills it, calls the
- * operation on each side with its pointers, and compares. */
+/* duo.h: one call of an operation on two backends: `ref`, whose memory is the host's, and the one
+ * under test, whose memory may be a device's and whose activations may be bf16. An array exists on
+ * both; a case fills it, calls the operation on each side with its pointers, and compares. */
 #ifndef RV_TESTS_KERNELS_DUO_H
 #define RV_TESTS_KERNELS_DUO_H
 
@@ -8,12 +8,12 @@
 
 enum { DUO_ARRAYS_MAX = 16, DUO_PARTS_MAX = 8, DUO_TEXT_BYTES = 160 };
 
-/* DUO_TEST: the first difference fails the test. DUO_MEASURE: differences are counted, and the worst is kept.
- * DUO_TIME: the backend under test alone is called; nothing is compared. */
+/* DUO_TEST: the first difference fails the test. DUO_MEASURE: differences are counted, and the
+ * worst is kept. DUO_TIME: the backend under test alone is called; nothing is compared. */
 enum duo_mode { DUO_TEST, DUO_MEASURE, DUO_TIME };
 
-/* Activations are in the backend's type, parameters and statistics in fp32. DUO_WEIGHT: fp32 of numbers that a bf16
- * backend's rounding of its products' operands does not change. */
+/* Activations are in the backend's type, parameters and statistics in fp32. DUO_WEIGHT: fp32 of
+ * numbers that a bf16 backend's rounding of its products' operands does not change. */
 enum duo_kind { DUO_ACT, DUO_F32, DUO_WEIGHT };
 
 struct duo_array {
@@ -64,7 +64,8 @@ struct duo_side {
 };
 
 void duo_init(struct duo *d, struct backend *ref, struct backend *be);
-/* Starts a case in that mode, in DUO_TIME with so many calls for one (>= 1): forgets what the last one found. */
+/* Starts a case in that mode, in DUO_TIME with so many calls for one (>= 1): forgets what the last
+ * one found. */
 void duo_begin(struct duo *d, enum duo_mode mode, int repetitions);
 /* The sides of one call, `part`: a name that outlives the duo. Used by ON_BOTH. */
 struct duo_side duo_first(struct duo *d, const char *part);
@@ -74,8 +75,8 @@ void duo_shape(struct duo *d, const char *format, ...) __attribute__((format(pri
 /* Frees the arrays of a case, so that the next can begin. */
 void duo_clear(struct duo *d);
 
-/* An array of n random numbers in [-amplitude, amplitude), the same on both sides: rounded to what the backend's type
- * holds. Returns its number. */
+/* An array of n random numbers in [-amplitude, amplitude), the same on both sides: rounded to what
+ * the backend's type holds. Returns its number. */
 int duo_random(struct duo *d, const char *name, enum duo_kind kind, size_t n, float amplitude);
 /* The same of given numbers. */
 int duo_given(struct duo *d, const char *name, enum duo_kind kind, const float *values, size_t n);
@@ -83,8 +84,8 @@ int duo_given(struct duo *d, const char *name, enum duo_kind kind, const float *
 act_t *duo_act(struct duo_side s, int array);
 float *duo_f32(struct duo_side s, int array);
 
-/* ref's and the backend's contents agree: |got - want| <= tolerance * (|want| + rms(want)), where for activations of a
- * bf16 backend the rounding of one store comes on top. */
+/* ref's and the backend's contents agree: |got - want| <= tolerance * (|want| + rms(want)), where
+ * for activations of a bf16 backend the rounding of one store comes on top. */
 void duo_check(struct duo *d, int array, double tolerance);
 /* The same of numbers on the host, which count in the digest. */
 void duo_check_host(struct duo *d, const char *name, const float *got, const float *want, size_t n, double tolerance);

@@ -1,5 +1,5 @@
-/* test_kernels_conformance_cpu.c: the cases that every backend has to pass, on `cpu`: what they ask is what the host
- * can do. */
+/* test_kernels_conformance_cpu.c: the cases that every backend has to pass, on `cpu`: what they ask
+ * is what the host can do. */
 #include "tests/kernels/conformance/conformance.h"
 
 static void body(struct backend *ref, struct backend *cpu, const void *ctx) {

@@ -1,6 +1,7 @@
-/* test_kernels_conformance_emulated.c: the CUDA backend, its kernels run by the emulator (tests/emu/runtime.h),
- * against `ref`: in fp32 and bf16, with the threads of a block in several orders, and with streams that run at once or
- * as late as they may. `--long`: all sizes in every way, several seeds. */
+/* test_kernels_conformance_emulated.c: the CUDA backend, its kernels run by the emulator
+ * (tests/emu/runtime.h), against `ref`: in fp32 and bf16, with the threads of a block in several
+ * orders, and with streams that run at once or as late as they may. `--long`: all sizes in every
+ * way, several seeds. */
 #include "kernels/cuda/cuda_backend.h"
 #include "tests/emu/runtime.h"
 #include "tests/emu/sanitizer.h"
@@ -48,8 +49,9 @@ static uint64_t run(enum dtype compute, int way, bool all_sizes) {
 	return count.digest;
 }
 
-/* What is right has the same bits whichever thread comes first: a difference is a race, if only in global memory, which
- * the emulator does not watch. All sizes once where a fiber costs little, the light ones alone under a sanitizer. */
+/* What is right has the same bits whichever thread comes first: a difference is a race, if only in
+ * global memory, which the emulator does not watch. All sizes once where a fiber costs little, the
+ * light ones alone under a sanitizer. */
 static void run_ways(enum dtype compute) {
 	uint64_t first = run(compute, 0, long_run);
 	for (int i = 1; i < COUNT(ways); i++)

@@ -1,5 +1,5 @@
-/* test_kernels_conformance_measure.c: what device_conformance reports: a damaged operation is measured, named, and does
- * not keep the following sizes from being measured. */
+/* test_kernels_conformance_measure.c: what device_conformance reports: a damaged operation is
+ * measured, named, and does not keep the following sizes from being measured. */
 #include "tests/kernels/conformance/conformance.h"
 
 #include <math.h>

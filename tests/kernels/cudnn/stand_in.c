@@ -44,8 +44,8 @@ static bool fails(enum stand_in_failure kind) {
 
 /* ---- attributes ---- */
 
-/* Attribute `name` of descriptors of type `of`: the type and number of its values, where they go, and where their
- * number. */
+/* Attribute `name` of descriptors of type `of`: the type and number of its values, where they go,
+ * and where their number. */
 static const struct attribute {
 	int name, of, type;
 	size_t value_bytes;

@@ -1,11 +1,12 @@
-/* stand_in.h: a cuDNN for tests without a GPU, written from NVIDIA's documentation of the graph API: descriptors,
- * attributes with their types, finalizing, plans, variant packs and execution. It defines vendor_cudnn(), so that a test
- * that links it has cuDNN in the emulator.
+/* stand_in.h: a cuDNN for tests without a GPU, written from NVIDIA's documentation of the graph
+ * API: descriptors, attributes with their types, finalizing, plans, variant packs and execution. It
+ * defines vendor_cudnn(), so that a test that links it has cuDNN in the emulator.
  *
- * A plan's graph is executed operation by operation (stand_in_graph.c) on the emulator's memory, in the order of its
- * streams, with tensors read and written at the dims and strides that they were declared with and virtual ones rounded to
- * their type: what comes out is what the graph says, nothing knows that it is attention. What NVIDIA documents of
- * versions is done: before 9.6 the sums of dq are added to what their memory holds. One thread at a time. */
+ * A plan's graph is executed operation by operation (stand_in_graph.c) on the emulator's memory, in
+ * the order of its streams, with tensors read and written at the dims and strides that they were
+ * declared with and virtual ones rounded to their type: what comes out is what the graph says,
+ * nothing knows that it is attention. What NVIDIA documents of versions is done: before 9.6 the
+ * sums of dq are added to what their memory holds. One thread at a time. */
 #ifndef RV_TESTS_KERNELS_CUDNN_STAND_IN_H
 #define RV_TESTS_KERNELS_CUDNN_STAND_IN_H
 
@@ -31,8 +32,8 @@ struct stand_in {
 	enum stand_in_failure fails;
 	int fails_after; /* so many calls of that kind succeed first */
 	int64_t workspace_bytes;
-	/* Computes wrongly: of tensor `spoiled` (an enum sdpa_tensor; 0: none) elements of tokens from `spoiled_from` on are
-	 * multiplied by `spoiled_by`. */
+	/* Computes wrongly: of tensor `spoiled` (an enum sdpa_tensor; 0: none) elements of tokens from
+	 * `spoiled_from` on are multiplied by `spoiled_by`. */
 	int64_t spoiled, spoiled_from;
 	float spoiled_by;
 	/* What was done. */

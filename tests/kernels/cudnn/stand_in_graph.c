@@ -1,4 +1,5 @@
-/* stand_in_graph.c: carries out a graph of operations, one behind the other, on host memory; see stand_in.h. */
+/* stand_in_graph.c: carries out a graph of operations, one behind the other, on host memory; see
+ * stand_in.h. */
 #include "kernels/cuda/sdpa_graph.h"
 #include "tests/kernels/cudnn/stand_in_internal.h"
 
@@ -92,7 +93,8 @@ static void write_at(const struct place *p, const struct desc *t, size_t at, flo
 		((float *)p->memory)[at] = x;
 }
 
-/* The element of t at an index of a tensor of `dims`: dims of 1 are repeated, and heads are shared by groups. */
+/* The element of t at an index of a tensor of `dims`: dims of 1 are repeated, and heads are shared
+ * by groups. */
 static size_t offset(const struct desc *t, const index4 i, const int64_t dims[DIMS]) {
 	int64_t at = 0;
 	for (int k = 0; k < DIMS; k++)

@@ -1,4 +1,5 @@
-/* stand_in_internal.h: the stand-in's descriptors (stand_in.c) as its interpreter (stand_in_graph.c) reads them. */
+/* stand_in_internal.h: the stand-in's descriptors (stand_in.c) as its interpreter
+ * (stand_in_graph.c) reads them. */
 #ifndef RV_TESTS_KERNELS_CUDNN_STAND_IN_INTERNAL_H
 #define RV_TESTS_KERNELS_CUDNN_STAND_IN_INTERNAL_H
 

@@ -1,6 +1,7 @@
-/* test_kernels_sdpa.c: attention by cuDNN, whose place a stand-in takes (stand_in.h), on the emulated CUDA backend: the
- * graphs compute attention; versions, shapes and addresses that cuDNN gets wrong are not asked of it; and whatever fails
- * or is computed wrongly is done by our own kernels, for good, with one line that says why. */
+/* test_kernels_sdpa.c: attention by cuDNN, whose place a stand-in takes (stand_in.h), on the
+ * emulated CUDA backend: the graphs compute attention; versions, shapes and addresses that cuDNN
+ * gets wrong are not asked of it; and whatever fails or is computed wrongly is done by our own
+ * kernels, for good, with one line that says why. */
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/sdpa_graph.h"
 #include "tests/emu/runtime.h"
@@ -227,7 +228,8 @@ static void odd_head_sizes_are_not_asked(void **state) {
 	assert_non_null(strstr(l.text, "multiples of 8"));
 }
 
-/* lse of a layer begins where that of the layer below ends: at a multiple of 16 bytes only with four rows. */
+/* lse of a layer begins where that of the layer below ends: at a multiple of 16 bytes only with
+ * four rows. */
 static void addresses_are_checked(void **state) {
 	(void)state;
 	struct scene s;
@@ -253,7 +255,8 @@ static void addresses_are_checked(void **state) {
 	scene_close(&s);
 }
 
-/* The stand-in adds to them as cuDNN did before 9.6: what the emulator's memory holds at first is NaN. */
+/* The stand-in adds to them as cuDNN did before 9.6: what the emulator's memory holds at first is
+ * NaN. */
 static void sums_are_zeroed_where_a_version_needs_it(void **state) {
 	(void)state;
 	struct attention_shape whole = usual;
@@ -291,7 +294,8 @@ static void a_missing_library_is_no_fault(void **state) {
 
 /* ---- failures ---- */
 
-/* A call fails, at once or when it has worked twice: attention is right all the same, and cuDNN is asked no more. */
+/* A call fails, at once or when it has worked twice: attention is right all the same, and cuDNN is
+ * asked no more. */
 static void check_failure(enum stand_in_failure kind, int after, const char *words) {
 	struct scene s;
 	struct logged l;
@@ -457,7 +461,8 @@ static void the_comparison_keeps_no_memory(void **state) {
 	assert_int_equal(emu_count().device_bytes, before);
 }
 
-/* On a device that is full the memory of cuDNN's sums, which is there already, serves the comparison. */
+/* On a device that is full the memory of cuDNN's sums, which is there already, serves the
+ * comparison. */
 static void the_comparison_borrows_memory(void **state) {
 	(void)state;
 	struct scene s;
@@ -540,8 +545,8 @@ static void check_pass(struct scene *s, struct pass *p) {
 	check_backward(s);
 }
 
-/* The first pass makes plans, whose memory is part of a graph's key; the second one runs plainly under the new key; the
- * third one is captured. */
+/* The first pass makes plans, whose memory is part of a graph's key; the second one runs plainly
+ * under the new key; the third one is captured. */
 static void a_graph_repeats_what_was_proven(void **state) {
 	(void)state;
 	struct scene s;
@@ -588,7 +593,8 @@ static void a_failure_in_a_capture_falls_back(void **state) {
 	scene_close(&s);
 }
 
-/* What is met in a capture for the first time is neither planned nor compared there: our own kernels are captured. */
+/* What is met in a capture for the first time is neither planned nor compared there: our own
+ * kernels are captured. */
 static void nothing_is_proven_in_a_capture(void **state) {
 	(void)state;
 	struct scene s;

@@ -1,4 +1,5 @@
-/* test_kernels_sdpa_faults.c: each row of the table of cuDNN's documented faults, at both of its edges. */
+/* test_kernels_sdpa_faults.c: each row of the table of cuDNN's documented faults, at both of its
+ * edges. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -172,8 +172,8 @@ static bool missing_synchronize(bool planted) {
 	return right;
 }
 
-// A graph copies tokens to the device. It is to take them from where the next ones are staged, not from the array that
-// they were in when it was captured.
+// A graph copies tokens to the device. It is to take them from where the next ones are staged, not
+// from the array that they were in when it was captured.
 static bool graph_keeps_the_first_tokens(bool planted) {
 	float *out = new_floats(), staged[N] = {}, first[N] = {}, second[N] = {};
 	cudaStream_t s;

@@ -1,4 +1,5 @@
-/* buggy.h: kernels with one bug each, and the same without it, to see that the emulator finds every kind. */
+/* buggy.h: kernels with one bug each, and the same without it, to see that the emulator finds every
+ * kind. */
 #ifndef RV_TESTS_KERNELS_EMU_BUGGY_H
 #define RV_TESTS_KERNELS_EMU_BUGGY_H
 
@@ -8,8 +9,8 @@
 extern "C" {
 #endif
 
-/* Each runs a kernel, or a few calls of the runtime, right or with its bug, and returns whether the result is right.
- * What the emulator finds by itself ends the process. */
+/* Each runs a kernel, or a few calls of the runtime, right or with its bug, and returns whether the
+ * result is right. What the emulator finds by itself ends the process. */
 struct buggy {
 	const char *name;
 	bool (*run)(bool planted);

@@ -14,7 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The child's own side: an abort leaves no core file, and CMocka does not take it for the test's. */
+/* The child's own side: an abort leaves no core file, and CMocka does not take it for the
+ * test's. */
 static void be_child(int stderr_to, int (*body)(const void *ctx), const void *ctx) {
 	const struct rlimit none = {0, 0};
 	(void)setrlimit(RLIMIT_CORE, &none);

@@ -1,4 +1,5 @@
-/* child.h: code that may end its process, run in a child of the test, whose status and stderr are read. */
+/* child.h: code that may end its process, run in a child of the test, whose status and stderr are
+ * read. */
 #ifndef RV_TESTS_KERNELS_EMU_CHILD_H
 #define RV_TESTS_KERNELS_EMU_CHILD_H
 

@@ -1,5 +1,5 @@
-/* test_kernels_capture.c: what the emulator makes of calls that have no place in a capture: CUDA's own error where CUDA
- * documents one, and a fault where CUDA would let them pass. */
+/* test_kernels_capture.c: what the emulator makes of calls that have no place in a capture: CUDA's
+ * own error where CUDA documents one, and a fault where CUDA would let them pass. */
 #include "tests/emu/runtime.h"
 #include "tests/kernels/emu/child.h"
 
@@ -127,8 +127,8 @@ static void test_a_relaxed_capture_makes_them_faults(void **state) {
 	}
 }
 
-/* Makes the call while `mode` captures, from this thread or another. Returns its error, and in *ended that of the
- * capture's end. */
+/* Makes the call while `mode` captures, from this thread or another. Returns its error, and in
+ * *ended that of the capture's end. */
 struct attempt {
 	struct world w;
 	const struct unseen *u;

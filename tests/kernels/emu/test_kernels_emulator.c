@@ -1,5 +1,6 @@
-/* test_kernels_emulator.c: the emulator finds planted bugs, in every order of threads, and finds none where there is
- * none. A bug that it finds ends the process that runs the kernel: a child of this one, whose words are read. */
+/* test_kernels_emulator.c: the emulator finds planted bugs, in every order of threads, and finds
+ * none where there is none. A bug that it finds ends the process that runs the kernel: a child of
+ * this one, whose words are read. */
 #include "tests/emu/runtime.h"
 #include "tests/emu/sanitizer.h"
 #include "tests/kernels/emu/buggy.h"

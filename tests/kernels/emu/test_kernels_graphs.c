@@ -1,6 +1,7 @@
-/* test_kernels_graphs.c: micro-batches of the CUDA backend when graphs fail: each failure of a capture, of making a graph
- * and of launching one ends in plain launches with the same result, is logged once, and is tried once more; errors of
- * captures are ignored in a spoilt capture alone; a broken device is a fault. */
+/* test_kernels_graphs.c: micro-batches of the CUDA backend when graphs fail: each failure of a
+ * capture, of making a graph and of launching one ends in plain launches with the same result, is
+ * logged once, and is tried once more; errors of captures are ignored in a spoilt capture alone; a
+ * broken device is a fault. */
 #include "kernels/cuda/cuda_backend.h"
 #include "tests/emu/runtime.h"
 #include "tests/kernels/emu/child.h"
@@ -149,8 +150,8 @@ static void test_failures_are_counted_in_a_row(void **state) {
 
 /* ---- captures that become unfit ---- */
 
-/* The pass wants more scratch memory in its third call, which is captured: nothing is allocated there. The plain call
- * behind it grows the memory, which drops all graphs. */
+/* The pass wants more scratch memory in its third call, which is captured: nothing is allocated
+ * there. The plain call behind it grows the memory, which drops all graphs. */
 static int grow_in_a_capture(const void *ctx) {
 	struct counted c;
 	(void)ctx;
@@ -310,7 +311,8 @@ static void test_a_broken_device_is_no_failed_graph(void **state) {
 	}
 }
 
-/* A device that returns an error for everything has no spoilt capture: its errors are not ignored. */
+/* A device that returns an error for everything has no spoilt capture: its errors are not
+ * ignored. */
 static void test_a_broken_device_has_no_spoilt_capture(void **state) {
 	(void)state;
 	cudaStream_t stream;

@@ -1,10 +1,12 @@
-/* cublaslt_stand_in.h: a stand-in for cuBLASLt, written from NVIDIA's documentation of it, that computes on the emulator's
- * device (tests/emu): a shared library with NVIDIA's names, and the switches and counters of its tests.
+/* cublaslt_stand_in.h: a stand-in for cuBLASLt, written from NVIDIA's documentation of it, that
+ * computes on the emulator's device (tests/emu): a shared library with NVIDIA's names, and the
+ * switches and counters of its tests.
  *
- * Products are column-major, d = epilogue(alpha op(a) op(b) + beta c), with the documented epilogues, types, leading
- * dimensions and alignments. It offers the algorithms of enum stand_in_algorithm, as far as the preferences (alignment,
- * workspace, reduction schemes) allow. What the documentation forbids is refused with the status that it names.
- * Objects know whether they are alive. One thread at a time. */
+ * Products are column-major, d = epilogue(alpha op(a) op(b) + beta c), with the documented
+ * epilogues, types, leading dimensions and alignments. It offers the algorithms of enum
+ * stand_in_algorithm, as far as the preferences (alignment, workspace, reduction schemes) allow.
+ * What the documentation forbids is refused with the status that it names. Objects know whether
+ * they are alive. One thread at a time. */
 #ifndef RV_TESTS_KERNELS_CUBLASLT_STAND_IN_H
 #define RV_TESTS_KERNELS_CUBLASLT_STAND_IN_H
 
@@ -45,7 +47,8 @@ struct cublaslt_stand_in_counts {
 	int objects; /* alive now: handles, descriptors, layouts, preferences */
 };
 
-/* Both at once: new options, and counts from 0 (objects: as they are). NULL: no failures, all algorithms as fast. */
+/* Both at once: new options, and counts from 0 (objects: as they are). NULL: no failures, all
+ * algorithms as fast. */
 void cublaslt_stand_in_reset(const struct cublaslt_stand_in_options *options);
 struct cublaslt_stand_in_counts cublaslt_stand_in_count(void);
 

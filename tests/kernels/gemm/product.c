@@ -132,7 +132,8 @@ void product_release(struct product_case *p) {
 }
 
 static void check_matrix(const struct gemm_call *c, const char *name, const void *got, const double *want) {
-	/* bf16 rounds once in the library, and once more where the epilogue is a kernel behind the product. */
+	/* bf16 rounds once in the library, and once more where the epilogue is a kernel behind the
+	 * product. */
 	double scale = 1, limit = c->out == DTYPE_BF16 ? 0.02 : 4e-6;
 	for (size_t at = 0; at < (size_t)c->m * (size_t)c->ldd; at++)
 		scale = fmax(scale, fabs(want[at]));

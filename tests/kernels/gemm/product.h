@@ -1,5 +1,5 @@
-/* product.h: one matrix product as a test makes it: operands on the emulated device, run by gemm.h, and held against the
- * same product in fp64. */
+/* product.h: one matrix product as a test makes it: operands on the emulated device, run by gemm.h,
+ * and held against the same product in fp64. */
 #ifndef RV_TESTS_KERNELS_PRODUCT_H
 #define RV_TESTS_KERNELS_PRODUCT_H
 
@@ -24,8 +24,8 @@ struct product_case {
 /* Numbers in [-1, 1), a function of the kind alone. */
 void product_init(struct product_case *p, const struct product_kind *k);
 void product_release(struct product_case *p);
-/* Waits for `stream`, then fails the test where d or aux differ from what is expected by more than rounding, or where
- * what lies between rows was written. */
+/* Waits for `stream`, then fails the test where d or aux differ from what is expected by more than
+ * rounding, or where what lies between rows was written. */
 void product_check(const struct product_case *p, cudaStream_t stream);
 /* All of the above, by gemm_run, which must accept the call. */
 void product_run(struct gemm *g, cudaStream_t stream, const struct product_kind *k);

@@ -1,5 +1,6 @@
-/* test_kernels_gemm.c: matrix products by gemm_cublaslt.c on a stand-in for cuBLASLt, and by our own kernel, against
- * fp64: layouts, types, epilogues, alignments; and which of the library's algorithms is taken. */
+/* test_kernels_gemm.c: matrix products by gemm_cublaslt.c on a stand-in for cuBLASLt, and by our
+ * own kernel, against fp64: layouts, types, epilogues, alignments; and which of the library's
+ * algorithms is taken. */
 #include "kernels/cuda/launch_product.h"
 #include "tests/emu/runtime.h"
 #include "tests/kernels/gemm/cublaslt_stand_in.h"
@@ -130,7 +131,8 @@ static void test_large_products_by_our_own_kernel(void **state) {
 
 /* ---- plans ---- */
 
-/* Pointers that are aligned to 16 bytes or more share a plan; less aligned ones have plans of their own. */
+/* Pointers that are aligned to 16 bytes or more share a plan; less aligned ones have plans of their
+ * own. */
 static void test_plans_are_kept_by_16_byte_alignment(void **state) {
 	(void)state;
 	struct gemm *g = open_with(NULL);
@@ -157,7 +159,8 @@ static void test_more_shapes_than_plans(void **state) {
 	close_all(g);
 }
 
-/* Sums of bf16 products of many terms: what adds its parts in bf16 is off by several units in the last place. */
+/* Sums of bf16 products of many terms: what adds its parts in bf16 is off by several units in the
+ * last place. */
 static void test_partial_sums_are_fp32(void **state) {
 	(void)state;
 	const struct product_kind k = {.m = 8, .n = 8, .k = 4096, .in = DTYPE_BF16, .out = DTYPE_BF16};

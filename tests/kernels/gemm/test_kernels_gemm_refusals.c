@@ -1,5 +1,6 @@
-/* test_kernels_gemm_refusals.c: whatever cuBLASLt (a stand-in) refuses, at whatever point, products are right, the
- * library's text is logged once, and nothing is chosen while a stream captures; a broken device is a fault. */
+/* test_kernels_gemm_refusals.c: whatever cuBLASLt (a stand-in) refuses, at whatever point, products
+ * are right, the library's text is logged once, and nothing is chosen while a stream captures; a
+ * broken device is a fault. */
 #include "kernels/cuda/cuda_backend.h"
 #include "tests/emu/runtime.h"
 #include "tests/kernels/emu/child.h"
@@ -130,7 +131,8 @@ static void test_products_are_right_whatever_is_refused(void **state) {
 
 enum { N = 32, TOKENS = 4 };
 
-/* A pass that adds one to y and multiplies: c = a b, of rows that depend on how often it was called before. */
+/* A pass that adds one to y and multiplies: c = a b, of rows that depend on how often it was called
+ * before. */
 struct multiplying {
 	struct backend *be;
 	float *a, *b, *c, *y;
@@ -195,7 +197,8 @@ static int new_shape_in_a_capture(const void *ctx) {
 	m.be->ops->close(m.be);
 	(void)fprintf(stderr, "queries %d, %d in captures; %d runs in captures; %d calls, %d graphs\n", c.queries,
 				  c.queries_in_capture, c.runs_in_capture, m.calls, (int)graphs);
-	/* Calls: plain, captured in vain, plain, captured. The one run in a capture is the graph's own. */
+	/* Calls: plain, captured in vain, plain, captured. The one run in a capture is the graph's
+	 * own. */
 	return right && c.queries == 2 && c.queries_in_capture == 0 && c.runs_in_capture == 1 && m.calls == 4 && graphs == 4
 			   ? 0
 			   : 1;
@@ -209,7 +212,8 @@ static void test_nothing_is_chosen_in_a_capture(void **state) {
 	assert_int_equal(child_count(o.text, "a product in it has no algorithm yet"), 1);
 }
 
-/* Without a backend: gemm_run enqueues nothing and allocates nothing, and runs the same call later. */
+/* Without a backend: gemm_run enqueues nothing and allocates nothing, and runs the same call
+ * later. */
 static void test_gemm_run_refuses_in_a_capture(void **state) {
 	(void)state;
 	struct product_case p;

@@ -1,6 +1,6 @@
 #!/bin/sh
-# compile.sh LOG NVCC ARGS...: runs nvcc; its output (registers and spills: -Xptxas -v) goes to LOG, and to the terminal
-# when it fails.
+# compile.sh LOG NVCC ARGS...: runs nvcc; its output (registers and spills: -Xptxas -v) goes to LOG,
+# and to the terminal when it fails.
 log=$1
 shift
 if ! "$@" >"$log" 2>&1; then

@@ -1,6 +1,7 @@
 #!/bin/sh
-# needs.sh PLUGIN: fails when PLUGIN needs a shared library that is no part of glibc, carries a search path, or exports
-# more than its one symbol. 77 (skipped): it is not built, for nvcc takes minutes; ./dev build builds it.
+# needs.sh PLUGIN: fails when PLUGIN needs a shared library that is no part of glibc, carries a
+# search path, or exports more than its one symbol. 77 (skipped): it is not built, for nvcc takes
+# minutes; ./dev build builds it.
 set -eu
 if [ ! -f "$1" ]; then
 	echo "skipped: $1 is not built"

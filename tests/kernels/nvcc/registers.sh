@@ -1,6 +1,7 @@
 #!/bin/sh
-# registers.sh LOG...: from what `nvcc -Xptxas -v` said, a table of every kernel's registers, shared memory and spills by
-# architecture. Fails when a kernel spills registers to memory, or when the logs name no kernel at all.
+# registers.sh LOG...: from what `nvcc -Xptxas -v` said, a table of every kernel's registers, shared
+# memory and spills by architecture. Fails when a kernel spills registers to memory, or when the
+# logs name no kernel at all.
 set -eu
 cat "$@" | c++filt | awk '
 	/Compiling entry function/ {

@@ -1,9 +1,10 @@
-/* stand_in_driver.c: a libcuda.so.1 for machines that have none: there is no device, and modules load without being
- * run.
+/* stand_in_driver.c: a libcuda.so.1 for machines that have none: there is no device, and modules
+ * load without being run.
  *
- * cuDNN chooses an engine for a graph and compiles its kernel on the host; only then does it hand the module to the
- * driver. With this in the driver's place that hand-over succeeds, so that a plan is made as far as it can be without a
- * GPU. Nothing can be launched: what needs a device says that there is none (stand_in_refusals.c). */
+ * cuDNN chooses an engine for a graph and compiles its kernel on the host; only then does it hand
+ * the module to the driver. With this in the driver's place that hand-over succeeds, so that a plan
+ * is made as far as it can be without a GPU. Nothing can be launched: what needs a device says that
+ * there is none (stand_in_refusals.c). */
 #include <cuda.h>
 #include <dlfcn.h>
 #include <stddef.h>

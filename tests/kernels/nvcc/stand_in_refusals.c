@@ -1,5 +1,6 @@
-/* stand_in_refusals.c: entry points of the driver that cuDNN looks up when it starts, and that need a device: each says
- * that there is none. Without cuda.h, for their arguments do not matter. See stand_in_driver.c. */
+/* stand_in_refusals.c: entry points of the driver that cuDNN looks up when it starts, and that need
+ * a device: each says that there is none. Without cuda.h, for their arguments do not matter. See
+ * stand_in_driver.c. */
 enum { NO_DEVICE = 100 };
 
 #pragma GCC visibility push(default)

@@ -1,6 +1,7 @@
-/* test_plugin_libraries.c: the plugin that ships, loaded as the programs load it, says in one line which of NVIDIA's
- * libraries are on this machine, whatever they are; to threads that ask at the same time, too. Skipped (77) where the
- * plugin is not built, or was built with other sources: the build makes it only when asked. */
+/* test_plugin_libraries.c: the plugin that ships, loaded as the programs load it, says in one line
+ * which of NVIDIA's libraries are on this machine, whatever they are; to threads that ask at the
+ * same time, too. Skipped (77) where the plugin is not built, or was built with other sources: the
+ * build makes it only when asked. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
-/* test_sdpa_plans.c: cuDNN accepts our graphs of attention, has an engine for each, compiles it, and makes the plan:
- * without a GPU, for devices that are only described. The driver is stand_in_driver.c: that the compiled kernel runs is
- * ./dev gpu's to show. */
+/* test_sdpa_plans.c: cuDNN accepts our graphs of attention, has an engine for each, compiles it,
+ * and makes the plan: without a GPU, for devices that are only described. The driver is
+ * stand_in_driver.c: that the compiled kernel runs is ./dev gpu's to show. */
 #include "kernels/cuda/sdpa_faults.h"
 #include "kernels/cuda/sdpa_graph.h"
 
@@ -15,8 +15,9 @@
 
 enum { LEAST_SM = 80 };
 
-/* By compute capability; the figures are public ones of an RTX 2080 Ti, A100, RTX 3080, RTX 4090, H100, B200 and RTX 5090.
- * A plan takes 0.6 s to make: each device has some of the shapes, each shape is for two devices at least. */
+/* By compute capability; the figures are public ones of an RTX 2080 Ti, A100, RTX 3080, RTX 4090,
+ * H100, B200 and RTX 5090. A plan takes 0.6 s to make: each device has some of the shapes, each
+ * shape is for two devices at least. */
 static const struct device {
 	const char *name;
 	int sm, multiprocessors, shared_per_sm, shared_optin, l2_bytes;
@@ -64,7 +65,8 @@ static void load(struct cudnn_api *api) {
 #include "kernels/cuda/vendor/cudnn.def"
 }
 
-/* Makes the plan where our table of cuDNN's faults allows it, as sdpa.c does. Returns whether there is one. */
+/* Makes the plan where our table of cuDNN's faults allows it, as sdpa.c does. Returns whether there
+ * is one. */
 static bool has_plan(const struct cudnn_api *api, const struct device *d, const char *json,
 					 struct attention_shape shape, bool backward, const char **why) {
 	const struct sdpa_question q = {api->cudnnGetVersion(), d->sm, backward, shape};

@@ -1,10 +1,11 @@
 #!/bin/sh
-# toolkit.sh SOURCE NVCC LIBRARY...: configures SOURCE as where the CUDA toolkit has none of the LIBRARYs (cublasLt, cudnn,
-# nccl), and compiles the C files of the plugin. A header of these libraries that is included ends the compilation; CMake
-# takes a library for missing whose place in the cache is OFF. The plugin must be a target all the same, for every card that
-# nvcc knows of those in the list below, and its link line must name none of NVIDIA's libraries but the static runtime.
-# toolkit.sh SOURCE OFF: the same where there is no nvcc: the programs can be built, and one line says why no plugin can.
-# Changes nothing outside a temporary folder.
+# toolkit.sh SOURCE NVCC LIBRARY...: configures SOURCE as where the CUDA toolkit has none of the
+# LIBRARYs (cublasLt, cudnn, nccl), and compiles the C files of the plugin. A header of these
+# libraries that is included ends the compilation; CMake takes a library for missing whose place in
+# the cache is OFF. The plugin must be a target all the same, for every card that nvcc knows of
+# those in the list below, and its link line must name none of NVIDIA's libraries but the static
+# runtime. toolkit.sh SOURCE OFF: the same where there is no nvcc: the programs can be built, and
+# one line says why no plugin can. Changes nothing outside a temporary folder.
 set -eu
 source=$1 nvcc=$2
 shift 2

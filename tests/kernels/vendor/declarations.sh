@@ -1,7 +1,8 @@
 #!/bin/sh
-# declarations.sh ROOT CC HEADER LIST FOLDER...: compiles declarations.c for kernels/cuda/vendor/LIST with NVIDIA's
-# HEADER, which is in one of the FOLDERs or where the compiler looks by itself. A LIST in which one value, one size, one
-# offset and one parameter were changed must not compile. 77 (skipped): the header is not installed.
+# declarations.sh ROOT CC HEADER LIST FOLDER...: compiles declarations.c for
+# kernels/cuda/vendor/LIST with NVIDIA's HEADER, which is in one of the FOLDERs or where the
+# compiler looks by itself. A LIST in which one value, one size, one offset and one parameter were
+# changed must not compile. 77 (skipped): the header is not installed.
 set -eu
 root=$1 cc=$2 header=$3 list=$4
 shift 4

@@ -1,5 +1,5 @@
-/* fake_versions.c: versions that the fake libraries give: of CUDA 12 where the file's name ends in .12, else of CUDA 13;
- * cuDNN's is of the CUDA that FAKE_CUDNN_CUDART names, or of 13.0. */
+/* fake_versions.c: versions that the fake libraries give: of CUDA 12 where the file's name ends in
+ * .12, else of CUDA 13; cuDNN's is of the CUDA that FAKE_CUDNN_CUDART names, or of 13.0. */
 #include <dlfcn.h>
 #include <stddef.h>
 #include <stdlib.h>

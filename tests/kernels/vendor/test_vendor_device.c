@@ -1,5 +1,6 @@
-/* test_vendor_device.c: --device on a machine with a GPU whose libraries are missing: the GPU is taken, multiplies by our
- * own kernel, and the line for the log says how to install them, to its end. */
+/* test_vendor_device.c: --device on a machine with a GPU whose libraries are missing: the GPU is
+ * taken, multiplies by our own kernel, and the line for the log says how to install them, to its
+ * end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* test_vendor_library.c: which file is loaded where several could be, and what is said of those that cannot be. */
+/* test_vendor_library.c: which file is loaded where several could be, and what is said of those
+ * that cannot be. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -135,7 +136,8 @@ static void test_what_cannot_be_used_is_passed_over(void **state) {
 	assert_refused(t, RV_E_UNSUPPORTED, tree_at(t, places[2]), "librivulet_is_nowhere.so.1: cannot open");
 }
 
-/* What the loader finds goes before all else: CTest has put the fakes' folder into LD_LIBRARY_PATH. */
+/* What the loader finds goes before all else: CTest has put the fakes' folder into
+ * LD_LIBRARY_PATH. */
 static void test_loader_first(void **state) {
 	struct tree *t = *state;
 	char home[PLACE_BYTES], path[PLACE_BYTES], python[PLACE_BYTES];

@@ -1,5 +1,5 @@
-/* test_vendor_places.c: the folders in which NVIDIA's libraries are looked for, and their order; a Python's among them,
- * whatever that Python is. */
+/* test_vendor_places.c: the folders in which NVIDIA's libraries are looked for, and their order; a
+ * Python's among them, whatever that Python is. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -174,7 +174,8 @@ static void test_system_python(void **state) {
 				  "usr/lib64/python3.11/site-packages", "usr/local/lib/python3.11/dist-packages");
 }
 
-/* RIVULET_PYTHON before PATH: a path, or a name that is looked for in PATH; python3 before python. */
+/* RIVULET_PYTHON before PATH: a path, or a name that is looked for in PATH; python3 before
+ * python. */
 static void test_which_python(void **state) {
 	struct tree *t = *state;
 	static const char *const programs[] = {"one/bin/python", "two/bin/python3", "three/bin/python3.9"};
@@ -205,7 +206,8 @@ static void test_which_python(void **state) {
 	ASSERT_PLACES(t, &l, "one/lib/python3.1/site-packages");
 }
 
-/* A script says nothing by where it lies, so it is asked. It gets the question as one argument, and no shell. */
+/* A script says nothing by where it lies, so it is asked. It gets the question as one argument, and
+ * no shell. */
 static void test_python_that_is_a_script(void **state) {
 	struct tree *t = *state;
 	struct place_list l = {.n = 0};

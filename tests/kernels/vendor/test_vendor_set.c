@@ -1,5 +1,5 @@
-/* test_vendor_set.c: which of NVIDIA's libraries go together, and the line that says what is there and how to get the
- * rest. The libraries are fakes of the right names and functions. */
+/* test_vendor_set.c: which of NVIDIA's libraries go together, and the line that says what is there
+ * and how to get the rest. The libraries are fakes of the right names and functions. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

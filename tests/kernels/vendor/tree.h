@@ -1,4 +1,5 @@
-/* tree.h: a temporary folder that stands for a machine's file system, and the fake libraries that are put into it. */
+/* tree.h: a temporary folder that stands for a machine's file system, and the fake libraries that
+ * are put into it. */
 #ifndef RV_TEST_VENDOR_TREE_H
 #define RV_TEST_VENDOR_TREE_H
 

@@ -1,4 +1,5 @@
-/* without_cublaslt.c: vendor.h on a machine that has a GPU (the emulator's) and none of NVIDIA's libraries. */
+/* without_cublaslt.c: vendor.h on a machine that has a GPU (the emulator's) and none of NVIDIA's
+ * libraries. */
 #include "kernels/cuda/vendor/vendor.h"
 
 #include "kernels/cuda/vendor/vendor_set.h"
