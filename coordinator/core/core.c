@@ -302,6 +302,7 @@ void core_step(struct core *c, int64_t now_us) {
 	decide(c);
 	core_apply_ahead(c);
 	core_publish(c);
+	core_check(c);
 }
 
 void core_tick(struct core *c, int64_t now_us) {

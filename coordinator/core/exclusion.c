@@ -16,11 +16,13 @@
  *
  * The first is part of the records of rosters and commits, so it survives a restart and adds no
  * record; a restart forgets the second, at the price of a grace time. */
+#include "base/assert.h"
 #include "coordinator/core/internal.h"
 
 enum { LEVEL_MAX = 7, WAITED_SHARE = 2 };
 
 static uint64_t rounds_of(const struct core_level *l) {
+	RV_ASSERT(l->level > 0 && l->level <= LEVEL_MAX);
 	return 1ull << (l->level - 1);
 }
 
@@ -28,6 +30,7 @@ static void raise_level(struct core_level *l, uint64_t from_round) {
 	if (l->level < LEVEL_MAX)
 		l->level++;
 	l->until_round = from_round + rounds_of(l);
+	RV_ASSERT(l->until_round > from_round);
 }
 
 static void lower_level(struct core_level *l) {
@@ -38,6 +41,7 @@ static void lower_level(struct core_level *l) {
 /* ---- blamed ---- */
 
 void core_blame(struct core *c, uint64_t members) {
+	RV_ASSERT((members & ~core_first(c->n_members)) == 0);
 	for (uint32_t i = 0; i < (uint32_t)c->n_members; i++)
 		if (members & core_bit(i))
 			raise_level(&c->members[i].blame, c->round);
@@ -78,6 +82,7 @@ uint64_t core_without_excluded(const struct core *c, uint64_t ready) {
 		if (worst < 0)
 			return ready;
 		ready &= ~core_bit((uint32_t)worst);
+		RV_ASSERT(core_count(ready) >= (int)c->cfg.min_workers);
 	}
 	return ready;
 }
@@ -97,6 +102,7 @@ void core_forget_waits(struct core *c) {
 }
 
 void core_count_waits(struct core *c, uint64_t roster) {
+	RV_ASSERT((roster & ~core_first(c->n_members)) == 0);
 	bool long_one = c->now_us - c->ready_since_us >= c->cfg.grace_us / WAITED_SHARE && c->cfg.grace_us > 0;
 	uint64_t came = roster | core_contributors(c); /* in time, though another decision may have left it out */
 	for (uint32_t i = 0; i < (uint32_t)c->n_members; i++) {

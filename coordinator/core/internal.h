@@ -467,4 +467,11 @@ void core_publish(struct core *c);
 /* Makes the document of a core that was just made or rebuilt. */
 void core_republish(struct core *c);
 
+/* ---- invariants.c ---- */
+
+/* Asserts what must hold of the state after every record and every step. */
+void core_check(const struct core *c);
+/* Asserts that the ranges of the roster cover its chunks exactly, in order, each with an owner. */
+void core_check_ranges(const struct core_roster *r);
+
 #endif

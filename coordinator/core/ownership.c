@@ -25,10 +25,12 @@ uint16_t core_ownership_split(uint32_t n_chunks, int n, const uint64_t *rates, s
 	uint32_t share[NET_MAX_MEMBERS], first = 0;
 	uint16_t n_ranges = 0;
 	core_shares(n_chunks, n, rates, none, share);
+	RV_ASSERT(n > 0 && n <= NET_MAX_MEMBERS);
 	for (int i = 0; i < n; i++) {
 		n_ranges = append(out, n_ranges, first, share[i], (uint16_t)i);
 		first += share[i];
 	}
+	RV_ASSERT(first == n_chunks);
 	return n_ranges;
 }
 
@@ -47,8 +49,10 @@ struct deal {
 static uint16_t deal_range(struct deal *d, struct owner_range *out, uint16_t n_out, const struct owner_range *free) {
 	uint32_t first = free->first, left = free->count;
 	while (left > 0) {
-		while (d->more[d->heir] == 0)
+		while (d->more[d->heir] == 0) {
 			d->heir++;
+			RV_ASSERT(d->heir < NET_MAX_MEMBERS);
+		}
 		uint32_t take = left < d->more[d->heir] ? left : d->more[d->heir];
 		n_out = append(out, n_out, first, take, (uint16_t)d->heir);
 		d->more[d->heir] -= take;
@@ -59,6 +63,7 @@ static uint16_t deal_range(struct deal *d, struct owner_range *out, uint16_t n_o
 }
 
 static uint16_t new_index(uint64_t keep, uint16_t old) {
+	RV_ASSERT(keep & core_bit(old));
 	return (uint16_t)core_count(keep & core_first(old));
 }
 
@@ -74,8 +79,10 @@ static void plan_deal(const struct owner_range *ranges, uint16_t n_ranges, uint6
 			have[new_index(keep, i)] = owned[i];
 	}
 	core_shares(n_chunks, n, rates, have, d->more);
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n; i++) {
+		RV_ASSERT(d->more[i] >= have[i]); /* a survivor keeps what it has */
 		d->more[i] -= have[i];
+	}
 }
 
 uint16_t core_ownership_hand_over(struct owner_range *ranges, uint16_t n_ranges, uint64_t keep, const uint64_t *rates) {

@@ -12,6 +12,7 @@ static struct core_past_round *at(struct core *c, uint64_t round) {
 
 void core_past_commit(struct core *c, const struct core_record *rec) {
 	struct core_past_round *p = at(c, c->round);
+	RV_ASSERT(rec->round == c->round && c->past.first <= c->round);
 	*p = (struct core_past_round){.chain = c->chain, .digest = rec->digest};
 	for (int i = 0; i < rec->n_members; i++)
 		p->participants |= core_bit(rec->members[i]);
@@ -89,8 +90,11 @@ bool core_past_return(struct core *c, uint64_t round) {
 	for (uint64_t r = snapshot.round; r < round; r++)
 		c->log[r - snapshot.round] = at(c, r)->digest;
 	c->last_commit = round > c->past.first ? at(c, round - 1)->participants : 0;
+	RV_ASSERT(round <= c->round && snapshot.round <= round);
 	c->past.n_snapshots = n;
 	c->round = round;
 	c->chain = chain;
+	const struct rv_hash end = core_chain_at(c, round);
+	RV_ASSERT(rv_hash_equal(&end, &c->chain));
 	return true;
 }

@@ -105,9 +105,9 @@ static enum rv_err apply_member(struct core *c, const struct core_record *rec, s
 	return RV_OK;
 }
 
-/* Returns true if the participants ascend and are members. */
+/* Returns true if the participants ascend, and they and those that are blamed are members. */
 static bool valid_participants(const struct core *c, const struct core_record *rec) {
-	if (rec->n_members > NET_MAX_MEMBERS)
+	if (rec->n_members > NET_MAX_MEMBERS || (rec->blamed & ~core_first(c->n_members)) != 0)
 		return false;
 	for (int i = 0; i < rec->n_members; i++)
 		if (rec->members[i] >= (uint32_t)c->n_members || (i > 0 && rec->members[i] <= rec->members[i - 1]))
@@ -154,6 +154,8 @@ static void set_roster(struct core *c, const struct core_record *rec) {
 		r->n_ranges = core_ownership_split(rec->n_chunks, rec->n_members, rates, r->ranges);
 	r->n = rec->n_members;
 	r->n_chunks = rec->n_chunks;
+	if (r->n > 0)
+		core_check_ranges(r);
 	memcpy(r->members, rec->members, sizeof r->members);
 	memcpy(r->tokens, rec->tokens, sizeof r->tokens);
 	memcpy(r->boots, rec->boots, sizeof r->boots);
@@ -178,7 +180,7 @@ static enum rv_err apply_roster(struct core *c, const struct core_record *rec, s
 	if (rec->round != c->round || rec->round == c->cfg.final_round || rec->attempt != c->attempt + 1)
 		return corrupt(et, rec, "not the next attempt of the current round");
 	if (!valid_participants(c, rec))
-		return corrupt(et, rec, "its participants do not ascend, or are not members");
+		return corrupt(et, rec, "its participants do not ascend, or it names a number that no member has");
 	if (rec->n_chunks != core_chunks(c, c->round))
 		return corrupt(et, rec, "another number of chunks than the run's");
 	c->attempt = rec->attempt;
@@ -208,6 +210,8 @@ static enum rv_err apply_commit(struct core *c, const struct core_record *rec, s
 		return corrupt(et, rec, "not the attempt that is under way");
 	if (rec->n_members != r->n || memcmp(rec->members, r->members, r->n * sizeof r->members[0]) != 0)
 		return corrupt(et, rec, "other participants than the roster's");
+	if (!valid_participants(c, rec))
+		return corrupt(et, rec, "it names a number that no member has");
 	struct rv_hash chain = rv_chain_next(&c->chain, &rec->digest);
 	if (!rv_hash_equal(&chain, &rec->chain))
 		return corrupt(et, rec, "its state hash does not follow from its digest");
@@ -244,6 +248,8 @@ static enum rv_err apply_snapshot(struct core *c, const struct core_record *rec,
 	c->snapshot_round = rec->round;
 	c->snapshot_hash = rec->digest;
 	c->snapshot_chain = chain;
+	const struct rv_hash end = core_chain_at(c, c->round);
+	RV_ASSERT(rv_hash_equal(&end, &c->chain)); /* what is left of the log leads from the snapshot to here */
 	core_past_snapshot(c, rec->round, &rec->digest);
 	return RV_OK;
 }
@@ -276,9 +282,11 @@ enum rv_err core_apply(struct core *c, const struct core_record *rec, struct rv_
 	default:
 		e = corrupt(et, rec, "an unknown type");
 	}
-	if (e == RV_OK && rec->doc_seq > c->seq_durable)
-		c->seq_durable = rec->doc_seq;
-	return e;
+	if (e != RV_OK)
+		return e;
+	c->seq_durable = rec->doc_seq > c->seq_durable ? rec->doc_seq : c->seq_durable;
+	core_check(c);
+	return RV_OK;
 }
 
 /* Known from before the restart: given time to report, and left as the records say. */

@@ -1,5 +1,6 @@
 /* rollback.c: whether the state of the current round is still on a member's disk, by the reports;
  * and the operator's way back if it is not. */
+#include "base/assert.h"
 #include "coordinator/core/internal.h"
 
 /* Returns true if the disk of `m` proves the state `chain` of `round`, whatever term it works
@@ -266,6 +267,7 @@ enum rv_err core_rollback(struct core *c, int64_t now_us, uint64_t to_round, boo
 		return rv_fail(et, RV_E_BUSY, "rollback: another decision is just being made durable: try again");
 	struct core_record *rec = core_push(c, CORE_ROLLBACK);
 	rec->term = latest_term(c) + 1;
+	RV_ASSERT(rec->term > c->term && rec->term <= NET_MAX_TERM && to_round <= c->round);
 	rec->round = to_round;
 	(void)core_past_chain(c, to_round, &rec->chain);
 	return RV_OK;
@@ -273,12 +275,13 @@ enum rv_err core_rollback(struct core *c, int64_t now_us, uint64_t to_round, boo
 
 const char *core_apply_rollback(struct core *c, const struct core_record *rec) {
 	struct rv_hash chain;
-	if (rec->term <= c->term)
-		return "not a later term";
+	if (rec->term <= c->term || rec->term > NET_MAX_TERM)
+		return "not a later term, or one past the last that there can be";
 	if (!core_past_chain(c, rec->round, &chain) || !rv_hash_equal(&chain, &rec->chain))
 		return "its state hash is not that of the round";
 	if (!core_past_return(c, rec->round))
 		return "so far back is not known";
+	RV_ASSERT(c->round == rec->round && rv_hash_equal(&c->chain, &rec->chain));
 	c->term = rec->term;
 	c->term_round = rec->round;
 	c->attempt = 0;

@@ -1,4 +1,5 @@
 /* roster.c: OPEN: which members take part in the round, and with what weight. */
+#include "base/assert.h"
 #include "base/weights.h"
 #include "coordinator/core/internal.h"
 
@@ -8,6 +9,8 @@ uint64_t core_line_rate(const struct report *rep) {
 }
 
 static void freeze(struct core *c, uint64_t ready) {
+	RV_ASSERT(ready != 0 && (ready & ~core_contributors(c)) == 0); /* each has its contribution of this round */
+	RV_ASSERT(c->roster.n == 0 && c->n_queue == 0 && c->round < c->cfg.final_round);
 	struct core_record *rec = core_push(c, CORE_ROSTER);
 	rec->attempt = c->attempt + 1;
 	rec->n_chunks = core_chunks(c, c->round);
@@ -21,6 +24,7 @@ static void freeze(struct core *c, uint64_t ready) {
 		rec->rates[rec->n_members] = core_line_rate(&c->members[i].last);
 		rec->n_members++;
 	}
+	RV_ASSERT(rec->n_members == core_count(ready));
 }
 
 /* Returns the members that are not ready, and worth waiting for. */
@@ -70,4 +74,6 @@ void core_decide_roster(struct core *c) {
 void core_weigh(struct core *c) {
 	struct core_roster *r = &c->roster;
 	rv_weights(r->tokens, r->n, c->cfg.weight_by_tokens, r->weights);
+	for (int i = 0; i < r->n; i++)
+		RV_ASSERT(r->weights[i] > 0 && r->weights[i] <= NET_MAX_WEIGHT_SUM);
 }

@@ -85,6 +85,8 @@ void core_decide_snapshot(struct core *c) {
 		name_split(c, electors);
 		return;
 	}
+	RV_ASSERT(best->last.full_round > c->snapshot_round && best->last.full_round <= c->round);
+	RV_ASSERT(core_count(agreeing(c, best, electors)) * 2 > core_count(electors));
 	struct core_record *rec = core_push(c, CORE_SNAPSHOT);
 	rec->round = best->last.full_round;
 	rec->digest = best->last.full_hash;

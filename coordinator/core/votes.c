@@ -35,6 +35,7 @@ uint64_t core_missed(const struct core *c) {
 }
 
 void core_take_vote(struct core *c, uint32_t i) {
+	RV_ASSERT(i < c->roster.n);
 	const struct report *rep = &c->members[c->roster.members[i]].last;
 	if (rep->term != c->term || rep->round != c->round || rep->attempt != c->attempt)
 		return;
@@ -100,6 +101,8 @@ static void put_blame(struct core *c, struct core_record *rec, uint64_t except) 
 }
 
 static void commit(struct core *c, const struct rv_hash *digest) {
+	RV_ASSERT(c->roster.n > 0 && c->n_queue == 0 && c->round < c->cfg.final_round);
+	RV_ASSERT(core_count(voters(c)) >= quorum(c)); /* so many have the result on their disks */
 	struct core_record *rec = core_push(c, CORE_COMMIT);
 	rec->attempt = c->attempt;
 	rec->digest = *digest;
@@ -126,6 +129,7 @@ static void say_all(struct core *c, enum core_event_type type, uint64_t set) {
 /* Starts attempt a+1 over `keep`, or opens the round again; or does nothing, if waiting may
  * help. */
 static void go_on_with(struct core *c, uint64_t keep, bool waiting_may_help) {
+	RV_ASSERT((keep & ~core_first(c->roster.n)) == 0 && c->n_queue == 0);
 	bool enough = core_count(keep) >= (int)c->cfg.min_workers;
 	bool others = core_count(core_contributors(c)) >= (int)c->cfg.min_workers;
 	if (!enough && waiting_may_help && !others)
@@ -135,6 +139,7 @@ static void go_on_with(struct core *c, uint64_t keep, bool waiting_may_help) {
 	rec->n_chunks = core_chunks(c, c->round);
 	if (enough)
 		push_participants(rec, &c->roster, keep);
+	RV_ASSERT(rec->n_members == 0 || rec->n_members == core_count(keep));
 	put_blame(c, rec, keep);
 }
 

@@ -408,8 +408,8 @@ static void test_replay_refuses_what_cannot_be(void **state) {
 	const struct core_record roster = *rig_last(&r, CORE_ROSTER);
 	rig_say_all(&r, 2, WORKER_VOTED);
 	struct core_record commit = *rig_last(&r, CORE_COMMIT);
-	struct core_record bad[10];
-	for (int i = 0; i < 10; i++)
+	struct core_record bad[12];
+	for (int i = 0; i < 12; i++)
 		bad[i] = commit;
 	bad[0].id++;                 /* a gap */
 	bad[1].round = 1;            /* a round skipped */
@@ -425,7 +425,11 @@ static void test_replay_refuses_what_cannot_be(void **state) {
 	bad[9].id = commit.id;
 	bad[9].attempt = 2;
 	bad[9].n_chunks = 7;
-	for (int i = 0; i < 10; i++) {
+	bad[10] = bad[9]; /* blames a number that no member has */
+	bad[10].n_chunks = RIG_CHUNKS;
+	bad[10].blamed = 1ull << 40;
+	bad[11].blamed = 1ull << 40;
+	for (int i = 0; i < 12; i++) {
 		struct core *c = core_init(malloc(core_size()), &r.cfg, 0);
 		for (uint64_t id = 1; id < commit.id; id++)
 			assert_int_equal(core_replay(c, &r.last[id], &et), RV_OK);

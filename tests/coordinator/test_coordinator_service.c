@@ -555,7 +555,7 @@ static void test_no_round_is_advised_that_nobody_has_proven(void **state) {
 	assert_string_equal(json_string_value(json_object_get(o, "command")), "");
 	json_decref(o);
 	assert_int_equal(service_rollback(b->service, b->now_us, 1, false, text, &et), RV_E_INVALID);
-	assert_non_null(strstr(et.text, "nothing is left to go on from"));
+	assert_non_null(strstr(et.text, "no state is left to go on from"));
 	assert_int_equal(service_rollback(b->service, b->now_us, 1, true, text, &et), RV_OK);
 	assert_non_null(strstr(text, "no present member has proven round 1"));
 	assert_non_null(strstr(text, "rounds aside"));
