@@ -8,10 +8,10 @@
  *      |                                  ^
  *      +---- asked to stop, gave up, rolled back
  *
- * rivulet-worker (worker/session_ops.c) and the simulator (tests/sim) link this object and differ
- * in the tables only. Operations are called from inside session_core_* and must not call back into
- * it: the platform answers later, through session_core_on_*(), in the order in which the operations
- * were called.
+ * rivulet-worker (worker/session/{trainer,disk,links,control}.c) and the simulator (tests/sim) link
+ * this object and differ in the tables only. Operations are called from inside session_core_* and
+ * must not call back into it: the platform answers later, through session_core_on_*(), in the order
+ * in which the operations were called.
  *
  * The answers of the trainer come in the order of its requests; a TRAIN that another request stops
  * is answered before that request. The answers of the disk come in the order of its jobs. */
