@@ -13,7 +13,7 @@
  * Attempts: when a participant dies, the coordinator publishes attempt a+1 over the survivors.
  * Contributions depend only on (round, member, chunk), so those that an owner holds stay valid:
  * reduce_restart() keeps them and announces them to their senders (RESUME), which then send only
- * what is missing. Reduced chunks of the old attempt are void: their mean had other terms.
+ * what is missing. Reduced chunks of the old attempt are void: other contributions.
  *
  * The platform pulls: when the link to participant i can take a message, it calls reduce_send(r,
  * now, i, &m). So the core has no queue, and control (RESUME, PING) always goes before bulk. One

@@ -273,6 +273,23 @@ static void a_damaged_replica_is_named(void **state) {
 	release(&found);
 }
 
+/* Its version is checked before its header's hash. */
+static void a_replica_of_a_newer_version_is_kept_aside(void **state) {
+	struct state_fixture *f = *state;
+	char path[STATESTORE_PATH_BYTES + 16];
+	state_fixture_play(f, 3, 1);
+	state_fixture_save_replica(f, 3);
+	damage(f, STATE_FILE_REPLICA, 0, 8); /* behind the magic: the version */
+	struct recovered found = recover_to(f, 2);
+	assert_false(found.has_replica);
+	assert_non_null(strstr(f->notice, "use the release that wrote it"));
+	statestore_path(&f->store, STATE_FILE_REPLICA, 0, path);
+	assert_int_not_equal(access(path, F_OK), 0);
+	strcat(path, ".damaged");
+	assert_int_equal(access(path, F_OK), 0);
+	release(&found);
+}
+
 static enum rv_err open_and_verify(struct state_fixture *f, enum state_kind kind, uint64_t round) {
 	struct rv_errtext et = {0};
 	struct state_file *file;
@@ -617,6 +634,7 @@ int main(void) {
 		T(given_weights_are_written_again_when_no_snapshot_is_whole),
 		T(a_damaged_entry_ends_the_replay_and_is_named),
 		T(a_damaged_replica_is_named),
+		T(a_replica_of_a_newer_version_is_kept_aside),
 		T(more_than_a_replica_is_not_read),
 		T(a_replica_of_a_round_taken_back_does_not_stay),
 		T(no_damage_passes),

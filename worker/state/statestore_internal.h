@@ -17,8 +17,8 @@ typedef void statestore_bad_header(const struct statestore *s, enum statestore_f
 								   enum rv_err why, const struct rv_errtext *text);
 enum rv_err statestore_scan_with(const struct statestore *s, struct checkpoint_index *out, statestore_bad_header *bad,
 								 struct rv_errtext *et);
-/* Logs that the file is unusable, and sets it aside if it is damaged (RV_E_CORRUPT), not if the
- * disk or this program cannot read it. */
+/* Logs that the file is unusable, and sets it aside if it is damaged (RV_E_CORRUPT) or a replica of
+ * a newer version, not if the disk or this program cannot read it. */
 void statestore_set_aside(const struct statestore *s, enum statestore_file kind, uint64_t round, enum rv_err why,
 						  const struct rv_errtext *text);
 /* Removes temporary files of a killed process. */

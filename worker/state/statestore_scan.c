@@ -173,7 +173,9 @@ void statestore_set_aside(const struct statestore *s, enum statestore_file kind,
 	statestore_path(s, kind, round, path);
 	snprintf(aside, sizeof aside, "%s" DAMAGED, path);
 	bool named = strncmp(text->text, path, strlen(path)) == 0; /* the text begins with it */
-	bool moved = why == RV_E_CORRUPT && rename(path, aside) == 0;
+	/* The replica has one name: what is saved next would replace that of a newer release. */
+	bool keep = why == RV_E_CORRUPT || (why == RV_E_UNSUPPORTED && kind == STATE_FILE_REPLICA);
+	bool moved = keep && rename(path, aside) == 0;
 	snprintf(notice, sizeof notice, "%s cannot be used: %s%s%s", path,
 			 named ? text->text + strlen(path) + 2 : text->text, moved ? "; it is kept as " : "", moved ? aside : "");
 	if (s->notice)
