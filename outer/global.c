@@ -179,18 +179,21 @@ enum rv_err global_check_sent(const struct global_state *g, const uint8_t *sent,
 	const struct chunking c = global_round_chunks(&g->cfg, g->round);
 	const struct codec *codec = global_sent(&g->cfg);
 	const struct codec_kernels *k = codec_kernels_best();
+	float *values = new_vector(c.chunk_elems); /* not g->scratch: participants that share `g` check at once */
+	enum rv_err e = values ? RV_OK : rv_fail(et, RV_E_NOMEM, "no memory to check a contribution");
 	RV_ASSERT(float_is_finite(GLOBAL_SENT_MAX * (float)RV_WEIGHT_SUM_MAX));
-	for (uint32_t i = 0; i < c.n_chunks; i++) {
+	for (uint32_t i = 0; e == RV_OK && i < c.n_chunks; i++) {
 		size_t n = chunking_len(&c, i), at = global_round_chunk_at(&g->cfg, g->round, i);
-		RV_TRY(codec->decode(codec, sent + chunking_offset_bytes(&c, codec, i), n, g->scratch, et));
-		uint32_t most = k->absmax_bits(g->scratch, n);
+		e = codec->decode(codec, sent + chunking_offset_bytes(&c, codec, i), n, values, et);
+		uint32_t most = e == RV_OK ? k->absmax_bits(values, n) : 0;
 		if (most > float_bits(GLOBAL_SENT_MAX))
-			return rv_fail(et, RV_E_RANGE,
-						   "parameters %zu to %zu: the outer gradient has a value of %g, too large to be averaged (at "
-						   "most %g)",
-						   at, at + n - 1, (double)float_of_bits(most), (double)GLOBAL_SENT_MAX);
+			e = rv_fail(et, RV_E_RANGE,
+						"parameters %zu to %zu: the outer gradient has a value of %g, too large to be averaged (at "
+						"most %g)",
+						at, at + n - 1, (double)float_of_bits(most), (double)GLOBAL_SENT_MAX);
 	}
-	return RV_OK;
+	free(values);
+	return e;
 }
 
 static void digest_begin(struct rv_hasher *h, uint64_t round) {

@@ -99,7 +99,7 @@ enum rv_err global_diverged(const struct global_state *g, const float *theta_loc
  * (base/weights.h). Outer gradients of sane models are far smaller. */
 #define GLOBAL_SENT_MAX 1e31f
 /* Checks `sent`, an encoded contribution to g->round. RV_E_RANGE: a value is larger: its owner
- * could not average it, and would conclude that the sender breaks the protocol. */
+ * could not average it, and would conclude that the sender breaks the protocol. RV_E_NOMEM. */
 enum rv_err global_check_sent(const struct global_state *g, const uint8_t *sent, struct rv_errtext *et);
 
 /* Returns the digest that workers vote with: H("rivulet round" | round | H(chunk 0) | H(chunk 1)
