@@ -138,7 +138,7 @@ static void copy(struct buffers *b, size_t at, size_t n, uint8_t *code) {
 }
 
 static void apply(struct buffers *b) {
-	struct rv_hash digest = {{0}};
+	const struct rv_hash digest = {{1}}; /* any but zero, which means none: its own cost is not measured */
 	(void)global_apply(&b->g, b->code, &digest, NULL);
 }
 

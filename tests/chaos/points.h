@@ -13,7 +13,7 @@ enum point_way {
 	WAY_JOIN,     /* somebody new joins */
 	WAY_LOG,      /* a worker comes back after some rounds */
 	WAY_SNAPSHOT, /* a worker comes back without its state */
-	WAY_LEAVE,    /* a worker is told to stop */
+	WAY_LEAVE,    /* a worker gets SIGTERM */
 	WAY_RESUME,   /* another worker dies in the middle of the same all-reduce */
 	WAY_END,      /* the run ends */
 	WAY_INVITE,   /* the operator makes an invite */

@@ -15,7 +15,7 @@ void e2e_die_without_loss(struct e2e *e);
 /* And at others: it may be that its contribution counts, and the replica that it was made from
  * never came to the disk. The run wants some 100 rounds. */
 void e2e_die_anywhere(struct e2e *e);
-/* Starts both; worker 0 is told to stop, wherever it is, when worker 1 has seen round `every`, and
+/* Starts both; worker 0 gets SIGTERM, in any phase, when worker 1 has seen round `every`, and
  * is started again; so many times, each `every` rounds later. */
 void e2e_stop_and_start(struct e2e *e, int64_t every, int times);
 

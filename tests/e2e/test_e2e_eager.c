@@ -100,7 +100,7 @@ static void check_all_interrupted(void **state, int signal, int status) {
 		json_decref(e2e_wait_event(&e.workers[1], "round", "round", round, NULL));
 		for (int i = 0; i < WORKERS; i++)
 			e2e_signal(&e.workers[i], signal);
-		e2e_gate_at(&e, round + 8 + AHEAD); /* who is told to stop comes to the end of its step */
+		e2e_gate_at(&e, round + 8 + AHEAD); /* a worker that gets the signal ends its step first */
 		for (int i = 0; i < WORKERS; i++)
 			e2e_assert_exit(&e.workers[i], status);
 		for (int i = 0; i < WORKERS; i++)

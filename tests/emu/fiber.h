@@ -1,5 +1,5 @@
 // fiber.h: stackful coroutines, resumed by one scheduler and yielding to it. Stacks are kept for
-// the next fiber, end in a page that faults, and AddressSanitizer is told of every switch.
+// the next fiber, end in a page that faults, and every switch is announced to AddressSanitizer.
 #ifndef RV_TESTS_EMU_FIBER_H
 #define RV_TESTS_EMU_FIBER_H
 

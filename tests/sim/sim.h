@@ -268,7 +268,7 @@ struct sim_network {
 };
 void sim_network_init(struct sim *s);
 void sim_network_release(struct sim_network *net);
-/* What `from` sends does not reach `to` any more, or one fault less keeps it from there. Links lose
+/* Cuts the way from `from` to `to`, or takes one such cut back. Links lose
  * nothing: it waits. */
 void sim_cut(struct sim *s, int from, int to, bool cut);
 void sim_cut_nothing(struct sim *s);
@@ -526,7 +526,7 @@ struct sim_worker {
 void worker_start(struct sim *s, int host);
 /* Joined: its session begins. */
 void worker_open(struct sim *s, int host, uint32_t member);
-/* The process is gone. `silent`: nobody is told (power cut); else the kernel closes its
+/* Ends the process. `silent`: peers learn nothing (power cut); else the kernel closes its
  * connections. */
 void worker_crash(struct sim *s, int host, bool silent);
 /* A person asks it to stop. */

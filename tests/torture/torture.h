@@ -8,7 +8,7 @@
 
 /* With no fault, then with the first, the second, ... fallible call failing, once and from then on,
  * until all have. `limit`: at most so many trials a mode, evenly spread (RIVULET_TORTURE_ALL=1 in
- * the environment: all of them). After each trial, with nothing failing any more, `check` looks at
+ * the environment: all of them). After each trial, with no call failing, `check` looks at
  * what is left; it, and `run`, fail the test by CMocka. File descriptors that are open after a
  * trial and were not before fail it, too. Prints what was done. */
 struct torture {
