@@ -52,6 +52,14 @@ static double half_bar(const struct chart_series *s, int i) {
 	return s->sd && isfinite(s->sd[i]) ? s->sd[i] : 0;
 }
 
+static void drop_fractions(struct axis *a) {
+	int n = 0;
+	for (int i = 0; i < a->n_ticks; i++)
+		if (fabs(a->ticks[i] - round(a->ticks[i])) < 1e-9)
+			a->ticks[n++] = round(a->ticks[i]);
+	a->n_ticks = n;
+}
+
 /* Finds the ranges; returns false if there is nothing to show. */
 static bool find_ranges(struct plot *p) {
 	const struct line_chart *c = p->chart;
@@ -76,6 +84,8 @@ static bool find_ranges(struct plot *p) {
 	}
 	p->x = axis_of(c->x_log || c->x_tight ? x0 : fmin(x0, 0), x1, c->x_log, (p->right - LEFT) / TICK_PITCH, LEFT,
 				   p->right);
+	if (c->x_whole)
+		drop_fractions(&p->x);
 	p->y = axis_of(y0, y1, false, 6, p->bottom, TOP);
 	return true;
 }

@@ -51,6 +51,7 @@ struct line_chart {
 	const char *x_column; /* name of x in CSV */
 	bool x_log;
 	bool x_tight; /* a linear axis begins at the first point, not at 0 */
+	bool x_whole; /* only whole numbers have ticks */
 	chart_format *format_x, *format_y;
 	struct chart_series series[CHART_MAX_SERIES];
 	int n_series;

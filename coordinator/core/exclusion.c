@@ -10,7 +10,8 @@
  *            restarted process cost nothing: a lying owner can bring each of these on an honest
  *            member. It stays out only while enough others are left, and not of a round that was
  *            opened again: rosters without it have failed there, and it may be needed (two of the
- *            others may not reach each other).
+ *            others may not reach each other). A round that needs it because another member trains
+ *            the round again waits for that one first, until grace is over (roster.c).
  *   awaited  a member for which an open round waited in vain, until grace was over or nearly so,
  *            is not waited for in that many rounds. It takes part in them if it is ready in time.
  *

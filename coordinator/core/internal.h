@@ -281,6 +281,9 @@ int64_t core_moves_at(const struct core_member *m);
 void core_count_move(struct core_member *m, int64_t now_us);
 /* Returns true if a freeze waits for `member`: it trains this round, or is about to. */
 bool core_waited_for(const struct core *c, uint32_t member);
+/* Returns true if `member` is core_spoiled, and a round that would need an excluded member waits
+ * for it instead. */
+bool core_trains_again(const struct core *c, uint32_t member);
 /* Returns the set of available members with core_contributes. */
 uint64_t core_contributors(const struct core *c);
 /* Call it before c->now_us becomes `now_us`. Counts members that were alive as having reported now,

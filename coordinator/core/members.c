@@ -102,21 +102,29 @@ bool core_about_to(const struct core *c, uint32_t member) {
 	return took_part && before && (rep->phase != WORKER_SYNCING || proves);
 }
 
-bool core_waited_for(const struct core *c, uint32_t member) {
-	const struct core_member *m = &c->members[member];
-	if (!core_available(c, m))
-		return false;
-	if (!core_stores(m) || core_is_excluded(c, m) || core_waits_no_more(c, m))
+/* Returns true if a round would have `m` once it is ready, and may wait for that. */
+static bool is_worth_waiting(const struct core *c, const struct core_member *m) {
+	if (!core_available(c, m) || !core_stores(m) || core_is_excluded(c, m) || core_waits_no_more(c, m))
 		return false;
 	if (!m->reported)
 		return true; /* awaited since the coordinator's restart */
 	if (c->now_us >= core_silent_at(c, m))
 		return false; /* frozen or gone, most likely while it trained: no peer accuses it then */
-	if (!core_right_size(c, m))
+	return core_right_size(c, m);
+}
+
+bool core_waited_for(const struct core *c, uint32_t member) {
+	const struct core_member *m = &c->members[member];
+	if (!is_worth_waiting(c, m))
 		return false;
-	if (m->last.term < c->term)
-		return true; /* it goes back, and is about to come again */
+	if (!m->reported || m->last.term < c->term)
+		return true; /* it is about to come, or goes back and comes again */
 	return core_in_sync(c, m) || core_about_to(c, member);
+}
+
+bool core_trains_again(const struct core *c, uint32_t member) {
+	const struct core_member *m = &c->members[member];
+	return core_spoiled(c, m) && is_worth_waiting(c, m);
 }
 
 uint64_t core_contributors(const struct core *c) {

@@ -27,18 +27,28 @@ static void freeze(struct core *c, uint64_t ready) {
 	RV_ASSERT(rec->n_members == core_count(ready));
 }
 
-/* Returns the members that are not ready, and worth waiting for. */
-static uint64_t not_ready(const struct core *c) {
+/* Returns true if a roster of `roster` has an excluded member because the others that are ready are
+ * too few. */
+static bool needs_excluded(const struct core *c, uint64_t roster) {
+	for (int i = 0; i < c->n_members && c->reopened == 0; i++)
+		if ((roster & core_bit((uint32_t)i)) && core_is_excluded(c, &c->members[i]))
+			return true;
+	return false;
+}
+
+/* Returns the members that are not ready, and worth waiting for before `roster` is frozen. */
+static uint64_t not_ready(const struct core *c, uint64_t roster) {
 	uint64_t set = 0, ready = core_contributors(c);
+	bool needed = needs_excluded(c, roster);
 	for (uint32_t i = 0; i < (uint32_t)c->n_members; i++)
-		if (!(ready & core_bit(i)) && core_waited_for(c, i))
+		if (!(ready & core_bit(i)) && (core_waited_for(c, i) || (needed && core_trains_again(c, i))))
 			set |= core_bit(i);
 	return set;
 }
 
 /* Returns true if all members worth waiting for are ready, or the grace time is over. */
-static bool waited_long_enough(struct core *c) {
-	uint64_t others = not_ready(c);
+static bool waited_long_enough(struct core *c, uint64_t roster) {
+	uint64_t others = not_ready(c, roster);
 	bool in_grace = c->now_us - c->ready_since_us < c->cfg.grace_us, all = others == 0;
 	c->waited_for |= others;
 	if (in_grace && all && core_waits_for_arrivals(c))
@@ -67,7 +77,7 @@ void core_decide_roster(struct core *c) {
 	}
 	if (c->ready_since_us == INT64_MAX)
 		c->ready_since_us = c->now_us;
-	if (waited_long_enough(c) && c->now_us >= core_reopened_until_us(c) && !beyond_log(c))
+	if (waited_long_enough(c, ready) && c->now_us >= core_reopened_until_us(c) && !beyond_log(c))
 		freeze(c, core_without_apart(c, ready));
 }
 

@@ -7,11 +7,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Writes the text of a tick; none between rounds. */
 static void round_text(double v, char out[CHART_TEXT_BYTES]) {
 	(void)snprintf(out, CHART_TEXT_BYTES, "%.0f", v);
-	if (v != round(v))
-		out[0] = '\0';
 }
 
 static void tell_round(const void *of, int i, FILE *out) {
@@ -37,6 +34,7 @@ char *service_loss_chart(const struct service *s, int width) {
 								 .title = "Training loss by round",
 								 .x_label = "round",
 								 .x_tight = true,
+								 .x_whole = true,
 								 .format_x = round_text,
 								 .format_y = chart_plain,
 								 .n_series = 1,

@@ -157,6 +157,41 @@ static void test_who_is_needed_takes_part_all_the_same(void **state) {
 	rig_release(&r);
 }
 
+/* It trains the round again: its contribution was unusable. */
+static void say_spoiled(struct rig *r, uint32_t who) {
+	struct report rep = rig_report(r, who, WORKER_SYNCING);
+	rep.proven_round = rig_doc(r)->round;
+	rep.proven_chain = rig_doc(r)->chain;
+	rig_send(r, who, &rep);
+}
+
+/* BAD is excluded, and of the three that are needed one trains the round again: that one is waited
+ * for, not longer than grace, and no longer once that was in vain. */
+static void test_a_round_waits_for_another_rather_than_take_who_is_excluded(void **state) {
+	(void)state;
+	for (int comes = 0; comes < 2; comes++) {
+		struct rig r;
+		open_run(&r, 3, WORKERS);
+		assert_true(spoiled_round(&r, 2));
+		assert_true(spoiled_round(&r, 2)); /* out of rounds 1 and 2 */
+		rig_say_all(&r, WORKERS, WORKER_TRAINING);
+		say_spoiled(&r, 2);
+		rig_say(&r, 0, WORKER_READY);
+		rig_say(&r, 1, WORKER_READY);
+		rig_say(&r, BAD, WORKER_READY);
+		rig_wait(&r, 4 * RIG_S);
+		assert_int_not_equal(rig_doc(&r)->phase, RUN_REDUCE);
+		if (comes)
+			rig_say(&r, 2, WORKER_READY);
+		else
+			rig_wait(&r, 2 * RIG_S);
+		assert_int_equal(rig_doc(&r)->phase, RUN_REDUCE);
+		assert_int_equal(in_roster(&r, BAD), !comes);
+		assert_int_equal(rig_saw(&r, CORE_EVENT_IN_VAIN, 2), !comes);
+		rig_release(&r);
+	}
+}
+
 static void test_of_two_that_accuse_each_other_neither_is_to_blame(void **state) {
 	(void)state;
 	for (int mutual = 0; mutual < 2; mutual++) {
@@ -527,6 +562,7 @@ int main(void) {
 		cmocka_unit_test(test_one_accuser_alone_excludes_nobody_for_longer),
 		cmocka_unit_test(test_another_digest_excludes_nobody_for_longer),
 		cmocka_unit_test(test_who_is_needed_takes_part_all_the_same),
+		cmocka_unit_test(test_a_round_waits_for_another_rather_than_take_who_is_excluded),
 		cmocka_unit_test(test_of_two_that_accuse_each_other_neither_is_to_blame),
 		cmocka_unit_test(test_deadline_follows_the_slowest_line),
 		cmocka_unit_test(test_a_later_attempt_has_twice_the_time),

@@ -16,12 +16,13 @@
 #include "tests/common/browser.h"
 #include "tests/common/memory_store.h"
 
-enum { ROUNDS = 40, UNKNOWN = 7 /* the loss of that round */ };
+enum { ROUNDS = 40, MEMBERS = 3, UNKNOWN = 7 /* the loss of that round */ };
 
 static char dir[] = "/tmp/rivulet-dashboard-XXXXXX";
 static struct browser_seen seen;
 
-static struct service *new_service(void) {
+/* After so many rounds; MEMBERS have joined. */
+static struct service *new_service(int rounds) {
 	static struct identity run;
 	static struct memory_store store;
 	const uint8_t seed[IDENTITY_SEED_BYTES] = {3};
@@ -32,9 +33,14 @@ static struct service *new_service(void) {
 	const struct service_config cfg = {.run = &run, .config = "rounds = 100\n", .store = &store.store};
 	if (service_new(&cfg, 1000000, &s, &et) != RV_OK)
 		fail_msg("%s", et.text);
+	for (uint32_t m = 0; m < MEMBERS; m++) {
+		struct core_record rec = {
+			.id = m + 1, .type = CORE_MEMBER, .doc_seq = 1, .member = m, .key = {(uint8_t)(m + 1)}};
+		assert_int_equal(service_replay(s, &rec, &et), RV_OK);
+	}
 	store.stats = calloc(ROUNDS, sizeof *store.stats);
 	assert_non_null(store.stats);
-	for (int i = 0; i < ROUNDS; i++)
+	for (int i = 0; i < rounds; i++)
 		store.stats[store.n_commits++] = (struct commit_stats){.round = (uint64_t)i,
 															   .participants = 3,
 															   .tokens = 40,
@@ -54,6 +60,19 @@ static void put_json(FILE *f, const char *name, json_t *value) {
 	json_decref(value);
 }
 
+/* Member 0 has left when the run was done, member 1 before, member 2 is silent. */
+static json_t *status_with_leavers(const struct service *s) {
+	json_t *status = service_status(s, 2000000, false), *members = json_object_get(status, "members");
+	assert_int_equal(json_array_size(members), MEMBERS);
+	for (size_t i = 0; i < MEMBERS; i++) {
+		json_t *m = json_array_get(members, i);
+		(void)json_object_set_new(m, "phase", json_string(i < 2 ? "leaving" : "training"));
+		(void)json_object_set_new(m, "silent_s", json_real(60));
+		(void)json_object_set_new(m, "round", json_integer(i == 0 ? 100 : 7));
+	}
+	return status;
+}
+
 /* The page that the coordinator serves, with the coordinator's replies where it would ask for them,
  * and then a pointer on the first mark. */
 static void write_page(const struct service *s) {
@@ -63,7 +82,7 @@ static void write_page(const struct service *s) {
 	FILE *f = fopen(path, "w");
 	assert_non_null(f);
 	(void)fputs("<!DOCTYPE html><script>\n", f);
-	put_json(f, "told", service_status(s, 2000000, false));
+	put_json(f, "told", status_with_leavers(s));
 	put_json(f, "picture", json_string(chart));
 	(void)fputs(
 		"window.fetch = async url => ({ ok: true, json: async () => told, text: async () => picture });\n"
@@ -72,6 +91,8 @@ static void write_page(const struct service *s) {
 		"	mark.dispatchEvent(new PointerEvent('pointermove', { bubbles: true, clientX: box.x, clientY: box.y }));\n"
 		"	const root = document.documentElement, line = document.querySelector('polyline');\n"
 		"	root.dataset.overflow = root.scrollWidth - root.clientWidth;\n"
+		"	root.dataset.members = [...document.querySelectorAll('#workers tr')].map(tr => tr.className + ':' +\n"
+		"		tr.children[1].textContent).join();\n"
 		"	root.dataset.drawn = line.getBoundingClientRect().width > root.clientWidth / 2;\n"
 		"}, 3000);\n</script>\n",
 		f);
@@ -85,6 +106,7 @@ static void look(int width, bool dark) {
 	assert_null(strstr(seen.complaints, "CONSOLE"));
 	assert_non_null(strstr(seen.dom, "data-overflow=\"0\""));
 	assert_non_null(strstr(seen.dom, "data-drawn=\"true\""));
+	assert_non_null(strstr(seen.dom, "data-members=\"left:done,left:left,gone:silent for 1 min 0 s\""));
 	assert_non_null(strstr(seen.dom, ">round 0: loss 5.0000, 3 participants, 2.50 s</div>"));
 	assert_null(strstr(seen.dom, "round 7: ")); /* its loss is not known */
 	assert_non_null(strstr(seen.dom, "round 8: loss 4.6000"));
@@ -93,11 +115,27 @@ static void look(int width, bool dark) {
 static void test_the_page_draws_the_curve(void **state) {
 	(void)state;
 	browser_need();
-	struct service *s = new_service();
+	struct service *s = new_service(ROUNDS);
 	write_page(s);
 	service_free(s);
 	look(500, false);
 	look(1280, true);
+}
+
+/* No tick between rounds, and so none without a number. */
+static void test_the_axis_has_whole_rounds_only(void **state) {
+	(void)state;
+	for (int rounds = 2; rounds <= 12; rounds++) {
+		struct service *s = new_service(rounds);
+		char *chart = service_loss_chart(s, 1280), last[16];
+		assert_non_null(chart);
+		snprintf(last, sizeof last, ">%d</text>", rounds - 1);
+		assert_non_null(strstr(chart, ">0</text>"));
+		assert_null(strstr(chart, "></text>"));
+		assert_true(strstr(chart, last) != NULL || rounds > 4);
+		free(chart);
+		service_free(s);
+	}
 }
 
 static int set_up(void **state) {
@@ -113,6 +151,7 @@ static int tear_down(void **state) {
 }
 
 int main(void) {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_page_draws_the_curve)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_page_draws_the_curve),
+									   cmocka_unit_test(test_the_axis_has_whole_rounds_only)};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }
