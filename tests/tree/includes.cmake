@@ -8,14 +8,14 @@ set(base base)
 set(base/chart base base/chart)
 set(outer base outer)
 
-# Within kernels: each backend stands on the shared declarations; backend.c lists the backends.
+# Within kernels: each backend stands on the shared declarations; `backends` lists them.
 set(kernels base kernels)
 set(kernels/ref ${kernels} kernels/ref)
 set(kernels/cpu/isa ${kernels} kernels/cpu/isa)
 set(kernels/cpu ${kernels/cpu/isa} kernels/cpu)
 set(kernels/cuda/vendor ${kernels} kernels/cuda/vendor)
 set(kernels/cuda ${kernels/cuda/vendor} kernels/cuda)
-set(kernels/backend.c ${kernels} kernels/ref kernels/cpu)
+set(kernels/backends ${kernels} kernels/ref kernels/cpu kernels/backends)
 
 # Within net: control documents and the all-reduce do no I/O, the mesh carries frames between peers.
 set(net base net)

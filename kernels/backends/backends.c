@@ -1,4 +1,4 @@
-/* backend.c: the registry of backends, and opening one by name. */
+/* backends.c: the registry of backends, and opening one by name. */
 #include "kernels/backend.h"
 
 #include "base/assert.h"
