@@ -1,15 +1,11 @@
 /* test_attack_poison.c: one of four workers is malicious (evil_worker.c): what it does to the run
  * without a limit on contributions, and with the default one; and who is named. Real processes on
  * loopback, a run of ten short rounds. */
+#include "tests/common/check.h"
 #include "tests/e2e/ends.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { WORKERS = 4, EVIL = 3 };
 

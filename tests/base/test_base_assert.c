@@ -1,17 +1,11 @@
 /* A failed assertion says where and aborts; one that holds evaluates its condition once. */
 #include "base/assert.h"
+#include "tests/common/check.h"
 
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 static void failure_names_the_place_and_aborts(void **state) {
 	(void)state;

@@ -1,15 +1,9 @@
 /* Cursors: little-endian layout, round trips, and truncation at every byte. */
 #include "base/bytes.h"
+#include "tests/common/check.h"
 
 #include <math.h>
 #include <string.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 static void layout_is_little_endian(void **state) {
 	(void)state;

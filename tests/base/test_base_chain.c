@@ -2,15 +2,9 @@
 #include "base/chain.h"
 
 #include "base/hex.h"
+#include "tests/common/check.h"
 
 #include <string.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 static void links_match_the_definition(void **state) {
 	(void)state;

@@ -2,19 +2,13 @@
  * numbers that are. */
 #include "base/chart/axis.h"
 #include "base/chart/chart.h"
+#include "tests/common/check.h"
 
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 static void test_linear_axis(void **state) {
 	(void)state;

@@ -1,12 +1,6 @@
 /* The clocks: one never goes back, the other says today. */
 #include "base/clock.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/common/check.h"
 
 static void monotonic_never_goes_back(void **state) {
 	(void)state;

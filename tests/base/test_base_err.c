@@ -1,15 +1,9 @@
 /* Fault texts: formatting, context, errno mapping, cutting at the limit. */
 #include "base/err.h"
+#include "tests/common/check.h"
 
 #include <errno.h>
 #include <string.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 static void fail_formats_and_returns(void **state) {
 	(void)state;

@@ -1,6 +1,7 @@
 /* Events: JSON that parses, text without escapes, levels, the log file, a full disk, threads, a
  * terminal's progress line. */
 #include "base/event.h"
+#include "tests/common/check.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -9,13 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 struct sink {
 	char *text;
@@ -28,8 +22,7 @@ static struct sink sink_open(bool json, enum rv_level level, const char *log_pat
 	struct sink s = {.file = tmpfile()};
 	assert_non_null(s.file);
 	struct rv_events_config cfg = {.out = s.file, .json = json, .level = level, .log_path = log_path};
-	struct rv_errtext et = {0};
-	assert_int_equal(rv_events_new(&cfg, &s.ev, &et), RV_OK);
+	assert_ok(rv_events_new(&cfg, &s.ev, &et));
 	return s;
 }
 

@@ -1,5 +1,6 @@
 /* Files: whole or not there, also when the disk is full; limits; directories and their locks. */
 #include "base/file.h"
+#include "tests/common/check.h"
 
 #include <dirent.h>
 #include <signal.h>
@@ -10,13 +11,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 struct place {
 	char dir[64];

@@ -1,13 +1,8 @@
 /* test_base_fp32_cost.c: the estimate of what fp32 costs on a GPU, where the review has numbers,
  * and its text. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/fp32_cost.h"
+#include "tests/common/check.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,15 +2,9 @@
 #include "base/hash.h"
 
 #include "base/hex.h"
+#include "tests/common/check.h"
 
 #include <string.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 static void check(const struct rv_hash *h, const char *want) {
 	char hex[2 * RV_HASH_BYTES + 1];

@@ -1,14 +1,8 @@
 /* Hex and base64url: known texts, every length, and strict refusal of everything else. */
 #include "base/hex.h"
+#include "tests/common/check.h"
 
 #include <string.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 static void hex_known_and_back(void **state) {
 	(void)state;

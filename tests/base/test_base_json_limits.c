@@ -1,11 +1,7 @@
 /* What a JSON text would take is counted outside of strings, whether or not it is valid. */
 #include "base/json_limits.h"
+#include "tests/common/check.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 #include <string.h>
 
 static enum rv_err check(const char *text, size_t containers, size_t values, struct rv_errtext *et) {

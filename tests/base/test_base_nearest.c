@@ -1,14 +1,8 @@
 /* "Did you mean": near names are found, far ones are not. */
 #include "base/options.h"
+#include "tests/common/check.h"
 
 #include <string.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 static const char *const names[] = {"inner-lr", "outer-lr", "rounds", "silence-ms", "lr", "data"};
 

@@ -2,16 +2,10 @@
 #include "base/option_value.h"
 
 #include "tests/base/demo_options.h"
+#include "tests/common/check.h"
 
 #include <math.h>
 #include <string.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 static enum rv_err set(struct demo *d, const char *name, const char *text, struct rv_errtext *et) {
 	return rv_options_set(demo_options, d, name, text, et);

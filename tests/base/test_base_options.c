@@ -3,15 +3,9 @@
 
 #include "base/rng.h"
 #include "tests/base/demo_options.h"
+#include "tests/common/check.h"
 
 #include <string.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 static void defaults_fill_the_struct(void **state) {
 	(void)state;

@@ -1,16 +1,10 @@
 /* --help: groups in order, defaults, ranges, choices, wrapped lines. */
 #include "base/options.h"
 #include "tests/base/demo_options.h"
+#include "tests/common/check.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 static char *help_text(void) {
 	char *text = NULL;

@@ -4,17 +4,11 @@
 
 #include "base/file.h"
 #include "tests/base/demo_options.h"
+#include "tests/common/check.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 static enum rv_err parse(const char *text, struct demo *d, struct rv_errtext *et) {
 	rv_options_defaults(demo_options, d);
@@ -24,18 +18,17 @@ static enum rv_err parse(const char *text, struct demo *d, struct rv_errtext *et
 static void lines_comments_and_quotes(void **state) {
 	(void)state;
 	struct demo d;
-	struct rv_errtext et = {0};
 	const char *text = "# a comment\n\n  rounds = 7   # why seven\n\tlr=1e-3\r\nname = \"a # \\\"b\\\\\" # quoted\n"
 					   "link = https://x/y#sha256=00\nresume = no";
-	assert_int_equal(parse(text, &d, &et), RV_OK);
+	assert_ok(parse(text, &d, &et));
 	assert_int_equal(d.rounds, 7);
 	assert_true(d.lr == 1e-3);
 	assert_string_equal(d.name, "a # \"b\\");
 	assert_string_equal(d.link, "https://x/y#sha256=00");
 	assert_false(d.resume);
-	assert_int_equal(parse("", &d, &et), RV_OK);
-	assert_int_equal(parse("\n\n#", &d, &et), RV_OK);
-	assert_int_equal(parse("name =\nlink = #nothing", &d, &et), RV_OK);
+	assert_ok(parse("", &d, &et));
+	assert_ok(parse("\n\n#", &d, &et));
+	assert_ok(parse("name =\nlink = #nothing", &d, &et));
 	assert_string_equal(d.link, "");
 }
 

@@ -1,14 +1,10 @@
 /* test_base_order.c: the value at a place, against a sort. */
 #include "base/order.h"
 #include "base/rng.h"
+#include "tests/common/check.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 enum { MOST = 64 };
 

@@ -1,17 +1,12 @@
 /* parallel_run: every iteration once, never more at a time than asked, the tick on the caller's
  * thread. */
 #include "base/parallel.h"
+#include "tests/common/check.h"
 
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 enum { MANY = 200 };
 

@@ -3,17 +3,11 @@
 #include "base/program.h"
 
 #include "tests/base/demo_options.h"
+#include "tests/common/check.h"
 
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 static enum rv_err check_demo(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	const struct demo *d = opts;

@@ -1,14 +1,8 @@
 /* The progress line as text: percent, rate, ETA, awkward totals, narrow terminals. */
 #include "base/progress.h"
+#include "tests/common/check.h"
 
 #include <string.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 enum { S = 1000000 };
 

@@ -1,16 +1,10 @@
 /* Philox against Random123's known answers; the normal against an independent implementation of AS
  * 241, bit for bit reproducible, in its tails too; moments. */
 #include "base/rng.h"
+#include "tests/common/check.h"
 
 #include <math.h>
 #include <string.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 static void philox_known_answers(void **state) {
 	(void)state;

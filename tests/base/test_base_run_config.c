@@ -1,15 +1,10 @@
 /* test_base_run_config.c: the defaults, the bounds of every field, what spans fields, and the
  * canonical text. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/presets.h"
 #include "base/run_config.h"
 #include "base/run_config_idle.h"
+#include "tests/common/check.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -23,9 +18,8 @@ static void assert_fault(enum rv_err got, enum rv_err want, const struct rv_errt
 static void test_defaults_are_valid_and_the_demo(void **state) {
 	(void)state;
 	struct run_config c;
-	struct rv_errtext et = {0};
 	run_config_defaults(&c);
-	assert_int_equal(run_config_validate(&c, &et), RV_OK);
+	assert_ok(run_config_validate(&c, &et));
 	assert_int_equal(c.model, MODEL_gpt2);
 	assert_int_equal(c.steps_per_round, 30);
 	assert_true(c.rounds >= 30);
@@ -130,14 +124,13 @@ static void test_resolved_is_what_auto_meant(void **state) {
 static void test_canonical_text_parses_back_to_the_same_run(void **state) {
 	(void)state;
 	struct run_config c, parsed;
-	struct rv_errtext et = {0};
 	run_config_defaults(&c);
 	c.lr = 1.0 / 3;
 	c.seed = 9007199254740991;
 	c.weight_by_tokens = true;
 	char text[8192], again[8192];
 	assert_true(rv_options_print(run_config_options, &c, text, sizeof text) < sizeof text);
-	assert_int_equal(run_config_parse(&parsed, "run.conf", text, &et), RV_OK);
+	assert_ok(run_config_parse(&parsed, "run.conf", text, &et));
 	assert_true(parsed.lr == c.lr);
 	assert_int_equal(parsed.seed, c.seed);
 	rv_options_print(run_config_options, &parsed, again, sizeof again);

@@ -1,13 +1,8 @@
 /* Options that a run has no use for are found, with what they belong to; those that it has are
  * not. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/run_config_idle.h"
+#include "tests/common/check.h"
 
 #include <string.h>
 

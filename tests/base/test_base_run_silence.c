@@ -1,13 +1,8 @@
 /* What follows from silence-ms: the values, their bounds, and that --help and --check state the
  * same ones. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/run_silence.h"
+#include "tests/common/check.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* Signals arrive as reads; a second one is a second read; closing gives them their deadly meaning
  * back. */
 #include "base/signals.h"
+#include "tests/common/check.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -8,18 +9,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 static void signals_are_read_not_handled(void **state) {
 	(void)state;
 	int fd;
-	struct rv_errtext et = {0};
-	assert_int_equal(rv_signals_open(&fd, &et), RV_OK);
+	assert_ok(rv_signals_open(&fd, &et));
 	assert_int_equal(rv_signals_take(fd), 0);
 	assert_int_equal(kill(getpid(), SIGTERM), 0);
 	struct pollfd p = {.fd = fd, .events = POLLIN};

@@ -2,12 +2,7 @@
  * fp32. */
 #include "base/rng.h"
 #include "base/weights.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "tests/common/check.h"
 
 static void check(const uint64_t *tokens, int n, bool by_tokens, const uint32_t *want) {
 	uint32_t got[8];

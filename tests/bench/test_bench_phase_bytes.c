@@ -1,13 +1,7 @@
 /* test_bench_phase_bytes.c: the bytes that phase_backend counts, for activations of 4 bytes and of
  * 2. */
 #include "bench/phase_backend.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/common/check.h"
 
 static void no_close(struct backend *be) {
 	(void)be;

@@ -3,19 +3,16 @@
 
 #include "base/hex.h"
 #include "net/limits.h"
+#include "tests/common/check.h"
 #include "tests/e2e/ends.h"
 
 #include <dirent.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 #define WORKER      "rivulet-worker-failpoint"
 #define COORDINATOR "rivulet-coordinator-failpoint"
@@ -271,7 +268,6 @@ static void assert_bounded_on_disk(const struct cluster *c, int i) {
 void cluster_finish(struct cluster *c, struct mean_check *mean) {
 	char chain[65], state[65], store[E2E_PATH + 32];
 	int all[CLUSTER_MAX_WORKERS];
-	struct rv_errtext et = {0};
 	for (int i = 0; i < c->n; i++)
 		all[i] = i;
 	c->may_end = UINT32_MAX;
@@ -284,7 +280,6 @@ void cluster_finish(struct cluster *c, struct mean_check *mean) {
 	e2e_signal(&c->e.coordinator, SIGTERM);
 	assert_int_equal(e2e_wait_exit(&c->e.coordinator), 0);
 	snprintf(store, sizeof store, "%s/coordinator/store.db", c->e.dir);
-	if (mean_check(store, c->dumps, mean, &et) != RV_OK)
-		fail_msg("%s", et.text);
+	assert_ok(mean_check(store, c->dumps, mean, &et));
 	compare_with_store(c, mean);
 }

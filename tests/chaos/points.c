@@ -1,16 +1,13 @@
 /* points.c: see points.h. */
 #include "tests/chaos/points.h"
+#include "tests/common/check.h"
 
 #include <dirent.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum {
 	ENV_BYTES = 128,

@@ -1,20 +1,16 @@
 /* test_chaos_failpoint.c: base/failpoint.h as a program with failpoints has it: each action in a
  * child process; and no name of a point is in a program that is installed. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/failpoint.h"
 #include "base/file.h"
+#include "tests/common/check.h"
 
 enum { EXIT_STATUS = 70, EXIT_USAGE = 64, NOT_REACHED = 3, FAULT = 4, MAX_PROGRAM_BYTES = 1 << 28 };
 

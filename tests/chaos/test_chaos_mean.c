@@ -1,16 +1,10 @@
 /* test_chaos_mean.c: the check of means (mean_check.h) accepts a run that is right, and finds each
  * way in which a mean can be wrong: a check that cannot fail is none. */
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "base/bytes.h"
 #include "base/chain.h"
@@ -19,6 +13,7 @@
 #include "coordinator/store/sqlite.h"
 #include "outer/global.h"
 #include "tests/chaos/mean_check.h"
+#include "tests/common/check.h"
 #include "train/model/model.h"
 #include "worker/session/mean_dump.h"
 
@@ -46,7 +41,6 @@ static void put(const struct made *m, const char *kind, uint64_t round, uint32_t
 				const uint8_t *vector) {
 	static uint8_t file[MEAN_DUMP_HEADER_BYTES + BYTES_MAX];
 	char path[PATH_BYTES];
-	struct rv_errtext et = {0};
 	struct rv_writer w = rv_writer_of(file, sizeof file);
 	rv_write_bytes(&w, MEAN_DUMP_MAGIC, 8);
 	rv_write_u64(&w, m->n);
@@ -56,7 +50,7 @@ static void put(const struct made *m, const char *kind, uint64_t round, uint32_t
 	rv_write_u64(&w, m->bytes);
 	rv_write_bytes(&w, vector, m->bytes);
 	(void)snprintf(path, sizeof path, "%s/%s-%" PRIu64 "-%u-%" PRIu64, m->dir, kind, round, member, which);
-	assert_int_equal(rv_file_write_atomic(path, file, rv_writer_len(&w), 0600, &et), RV_OK);
+	assert_ok(rv_file_write_atomic(path, file, rv_writer_len(&w), 0600, &et));
 }
 
 static void give(struct made *m, uint64_t round) {
@@ -91,7 +85,6 @@ static void reduce(struct made *m, enum plant plant) {
 
 static void commit(struct made *m, struct store *s, uint64_t round, enum plant plant) {
 	struct global_state names = {.cfg = m->g};
-	struct rv_errtext et = {0};
 	struct core_record rec = {.id = 2 * round + 1,
 							  .type = CORE_ROSTER,
 							  .round = round,
@@ -103,14 +96,14 @@ static void commit(struct made *m, struct store *s, uint64_t round, enum plant p
 		rec.tokens[i] = (const uint64_t[]){20, 10, 30}[i];
 		rec.boots[i] = 100 + i + (plant == OTHER_BOOT);
 	}
-	assert_int_equal(s->ops->append(s, &rec, NULL, &et), RV_OK);
+	assert_ok(s->ops->append(s, &rec, NULL, &et));
 	rec.id++;
 	rec.type = CORE_COMMIT;
 	rec.n_members = plant == OTHER_ROSTER ? MEMBERS - 1 : MEMBERS;
 	rec.digest = global_digest(&names, round, m->reduced);
 	m->chain = rv_chain_next(plant == CHAIN ? &rec.digest : &m->chain, &rec.digest);
 	rec.chain = m->chain;
-	assert_int_equal(s->ops->append(s, &rec, NULL, &et), RV_OK);
+	assert_ok(s->ops->append(s, &rec, NULL, &et));
 }
 
 /* The model's layers, where fragments need them. */
@@ -118,27 +111,25 @@ static void configure(struct made *m, const char *config_text, const struct run_
 	const struct model_shape shape = model_shape_of(run);
 	const struct model_ops *family = model_family(run);
 	struct model_layout layout;
-	struct rv_errtext et = {0};
 	struct rv_hash run_hash = rv_run_hash(run_id, config_text);
-	assert_int_equal(model_layout_init(&layout, family, &shape, NULL, &et), RV_OK);
+	assert_ok(model_layout_init(&layout, family, &shape, NULL, &et));
 	m->n = run->fragments > 1 ? layout.n_params : N_WHOLE;
 	assert_true(m->n <= N_MAX);
-	assert_int_equal(global_config_of(run, m->n, &layout.layers, &run_hash, &m->g, &et), RV_OK);
+	assert_ok(global_config_of(run, m->n, &layout.layers, &run_hash, &m->g, &et));
 	m->chain = rv_chain_start(&run_hash);
 	model_layout_release(&layout);
 }
 
 static void make_run(struct made *m, const char *config_text, enum plant plant) {
 	struct run_config run;
-	struct rv_errtext et = {0};
 	struct store *s;
 	(void)snprintf(m->dir, sizeof m->dir, "/tmp/rivulet-mean-XXXXXX");
 	assert_non_null(mkdtemp(m->dir));
 	(void)snprintf(m->store, sizeof m->store, "%s/store.db", m->dir);
-	assert_int_equal(run_config_parse(&run, "test", config_text, &et), RV_OK);
+	assert_ok(run_config_parse(&run, "test", config_text, &et));
 	configure(m, config_text, &run);
-	assert_int_equal(sqlite_store_create(m->store, run_id, config_text, &et), RV_OK);
-	assert_int_equal(sqlite_store_open(m->store, &s, &et), RV_OK);
+	assert_ok(sqlite_store_create(m->store, run_id, config_text, &et));
+	assert_ok(sqlite_store_open(m->store, &s, &et));
 	for (uint64_t round = 0; round < ROUNDS; round++) {
 		enum plant now = round + 1 == ROUNDS ? plant : NOTHING; /* a run that was right before */
 		m->c = global_round_chunks(&m->g, round);

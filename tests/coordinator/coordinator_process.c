@@ -1,10 +1,9 @@
 /* coordinator_process.c: see coordinator_process.h. */
 #include "tests/coordinator/coordinator_process.h"
+#include "tests/common/check.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +11,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { START_TRIES = 3000, START_PAUSE_MS = 10, ARGS_MAX = 16, LISTENS = -1, REQUEST_TIMEOUT_MS = 60000 };
 
@@ -57,7 +54,6 @@ static void listen_path(const struct coordinator *c, char out[96]) {
 /* DIR/listen appears when the port is open. Otherwise the status with which it ended (waitpid). */
 static int await_listen(struct coordinator *c) {
 	char path[96], text[NET_ADDR_BYTES] = "";
-	struct rv_errtext et = {0};
 	listen_path(c, path);
 	for (int i = 0; i < START_TRIES; i++) {
 		FILE *f = fopen(path, "r");
@@ -65,7 +61,7 @@ static int await_listen(struct coordinator *c) {
 			assert_non_null(fgets(text, sizeof text, f));
 			(void)fclose(f);
 			text[strcspn(text, "\n")] = '\0';
-			assert_int_equal(address_parse(text, &c->at, &et), RV_OK);
+			assert_ok(address_parse(text, &c->at, &et));
 			return LISTENS;
 		}
 		int status;
@@ -150,22 +146,20 @@ void coordinator_remove(struct coordinator *c) {
 
 void coordinator_invite(const struct coordinator *c, struct invite *out) {
 	char text[1024];
-	struct rv_errtext et = {0};
 	int rc = coordinator_command(text, sizeof text, (const char *const[]){"invite", "--dir", c->dir, NULL});
 	if (rc != 0)
 		fail_msg("invite: %s", text);
 	text[strcspn(text, "\n")] = '\0';
-	assert_int_equal(invite_parse(text, out, &et), RV_OK);
+	assert_ok(invite_parse(text, out, &et));
 }
 
 /* ---- clients ---- */
 
 static void connect_as_identity(struct client *k, const struct coordinator *c, const uint8_t *server_key) {
-	struct rv_errtext et = {0};
 	struct http_client_config cfg = {.server = c->at, .identity = &k->id, .connect_timeout_ms = c->timeout_ms};
 	k->timeout_ms = c->timeout_ms > 0 ? c->timeout_ms : REQUEST_TIMEOUT_MS;
 	memcpy(cfg.server_key, server_key != NULL ? server_key : c->key, sizeof cfg.server_key);
-	assert_int_equal(http_client_new(&cfg, &k->http, &et), RV_OK);
+	assert_ok(http_client_new(&cfg, &k->http, &et));
 }
 
 void client_init(struct client *k, const struct coordinator *c, uint32_t who, const uint8_t *server_key) {
@@ -177,9 +171,8 @@ void client_init(struct client *k, const struct coordinator *c, uint32_t who, co
 
 void client_init_operator(struct client *k, const struct coordinator *c) {
 	char path[96];
-	struct rv_errtext et = {0};
 	(void)snprintf(path, sizeof path, "%s/run.key", c->dir);
-	assert_int_equal(identity_load(path, &k->id, &et), RV_OK);
+	assert_ok(identity_load(path, &k->id, &et));
 	connect_as_identity(k, c, NULL);
 }
 
@@ -213,7 +206,6 @@ static void on_done(void *ctx, const struct http_reply *r) {
 const struct answer *client_ask(struct client *k, const char *path, const void *body, size_t n) {
 	static struct answer answer;
 	struct call call = {.answer = &answer};
-	struct rv_errtext et = {0};
 	struct http_request rq = {.path = path,
 							  .body = body,
 							  .body_bytes = n,
@@ -221,9 +213,9 @@ const struct answer *client_ask(struct client *k, const char *path, const void *
 							  .timeout_ms = k->timeout_ms,
 							  .done = on_done,
 							  .ctx = &call};
-	assert_int_equal(http_client_start(k->http, &rq, NULL, &et), RV_OK);
+	assert_ok(http_client_start(k->http, &rq, NULL, &et));
 	while (!call.done)
-		assert_int_equal(http_client_poll(k->http, NULL, 0, 1000000, &et), RV_OK);
+		assert_ok(http_client_poll(k->http, NULL, 0, 1000000, &et));
 	return &answer;
 }
 
@@ -231,7 +223,6 @@ int client_join(struct client *k, const struct coordinator *c, const struct invi
 	struct join_request rq = {.protocol = CONTROL_VERSION, .name = "tester", .software = "test"};
 	uint8_t body[512];
 	struct rv_writer w = rv_writer_of(body, sizeof body);
-	struct rv_errtext et = {0};
 	memcpy(rq.run_id, c->run_id, sizeof rq.run_id);
 	if (in != NULL) {
 		rq.has_token = in->has_token;
@@ -241,7 +232,7 @@ int client_join(struct client *k, const struct coordinator *c, const struct invi
 	assert_false(w.failed);
 	const struct answer *a = client_ask(k, "/v1/join", body, rv_writer_len(&w));
 	if (a->status == 200 && out != NULL)
-		assert_int_equal(join_reply_decode(a->body, a->n, out, &et), RV_OK);
+		assert_ok(join_reply_decode(a->body, a->n, out, &et));
 	return a->status;
 }
 

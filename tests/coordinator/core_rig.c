@@ -1,15 +1,12 @@
 /* core_rig.c: see core_rig.h. */
 #include "tests/coordinator/core_rig.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/chain.h"
+#include "tests/common/check.h"
 
 static struct core *new_core(const struct rig *r) {
 	return core_init(malloc(core_size()), &r->cfg, r->now_us);
@@ -124,11 +121,10 @@ void rig_restart(struct rig *r) {
 	r->twin = dead;
 	/* The twin was rebuilt at some earlier time; its members are awaited from now on. */
 	struct core *fresh = new_core(r), *fresh_twin = new_core(r);
-	struct rv_errtext et = {0};
 	assert_true(r->n_records < RIG_RECORDS_KEPT);
 	for (uint64_t id = 1; id <= (uint64_t)r->n_records; id++) {
-		assert_int_equal(core_replay(fresh, &r->last[id], &et), RV_OK);
-		assert_int_equal(core_replay(fresh_twin, &r->last[id], &et), RV_OK);
+		assert_ok(core_replay(fresh, &r->last[id], &et));
+		assert_ok(core_replay(fresh_twin, &r->last[id], &et));
 	}
 	free(r->core);
 	free(r->twin);

@@ -1,20 +1,16 @@
 /* The coordinator's API over real TLS: what it serves, and what it refuses, by a named error and
  * without harm. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <openssl/evp.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 
+#include "tests/common/check.h"
 #include "tests/coordinator/coordinator_process.h"
 #include "tests/coordinator/run_chunks.h"
 
@@ -103,7 +99,6 @@ static void test_long_poll(void **state) {
 	struct coordinator *c = *state;
 	struct client waiting, k;
 	struct invite in;
-	struct rv_errtext et = {0};
 	struct late late = {.done = false};
 	static struct document d;
 	char path[64];
@@ -120,14 +115,14 @@ static void test_long_poll(void **state) {
 	(void)snprintf(path, sizeof path, "/v1/document?after=%llu", (unsigned long long)d.seq);
 	struct http_request rq = {
 		.path = path, .max_reply_bytes = IDENTITY_SIGNED_MAX_BYTES, .timeout_ms = 60000, .done = on_late, .ctx = &late};
-	assert_int_equal(http_client_start(waiting.http, &rq, NULL, &et), RV_OK);
+	assert_ok(http_client_start(waiting.http, &rq, NULL, &et));
 	for (int i = 0; i < 20; i++)
-		assert_int_equal(http_client_poll(waiting.http, NULL, 0, 10000, &et), RV_OK);
+		assert_ok(http_client_poll(waiting.http, NULL, 0, 10000, &et));
 	assert_false(late.done);
 	rep = a_report(&d, 2, WORKER_TRAINING);
 	assert_int_equal(client_report(&k, &rep), 204); /* a donor more: news */
 	while (!late.done)
-		assert_int_equal(http_client_poll(waiting.http, NULL, 0, 1000000, &et), RV_OK);
+		assert_ok(http_client_poll(waiting.http, NULL, 0, 1000000, &et));
 	assert_int_equal(late.status, 200);
 	client_release(&waiting);
 	client_release(&k);

@@ -1,20 +1,16 @@
 /* What one invited member can do to a real coordinator over TLS: it lies in its reports, moves,
  * floods, and holds every connection. Meanwhile the run, its operator, newcomers and the dashboard
  * must be served, and the store must open. What each attack reached is printed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 
-#include <cmocka.h>
 #include <sqlite3.h>
 
 #include "base/clock.h"
+#include "tests/common/check.h"
 #include "tests/coordinator/coordinator_process.h"
 #include "tests/coordinator/run_chunks.h"
 
@@ -71,12 +67,11 @@ static void learn(struct scene *s, struct client *k) {
 	char path[64];
 	const uint8_t *bytes;
 	size_t n;
-	struct rv_errtext et = {0};
 	(void)snprintf(path, sizeof path, "/v1/document?version=%d", (int)CONTROL_VERSION);
 	const struct answer *a = client_ask(k, path, NULL, 0);
 	assert_int_equal(a->status, 200);
-	assert_int_equal(signed_open(s->c.key, IDENTITY_DOCUMENT_DOMAIN, a->body, a->n, &bytes, &n, &et), RV_OK);
-	assert_int_equal(document_decode(bytes, n, &s->d, &et), RV_OK);
+	assert_ok(signed_open(s->c.key, IDENTITY_DOCUMENT_DOMAIN, a->body, a->n, &bytes, &n, &et));
+	assert_ok(document_decode(bytes, n, &s->d, &et));
 }
 
 /* Its answer is not looked at: attacks are refused, delayed or taken. */
@@ -342,20 +337,19 @@ static void test_members_together_lock_nobody_out(void **state) {
 	struct flood f = {.ended = 0};
 	struct invite in;
 	struct client k;
-	struct rv_errtext et = {0};
 	assert_int_equal(
 		coordinator_command(out, sizeof out, (const char *const[]){"invite", "--dir", s->c.dir, "--count", "43", NULL}),
 		0);
 	char *line = out;
 	for (uint32_t i = 0; i < MEMBERS; i++, line += strlen(line) + 1) {
 		line[strcspn(line, "\n")] = '\0';
-		assert_int_equal(invite_parse(line, &in, &et), RV_OK);
+		assert_ok(invite_parse(line, &in, &et));
 		client_init(&many[i], &s->c, 1000 + i, NULL);
 		assert_int_equal(client_join(&many[i], &s->c, &in, NULL), 200);
 		for (int poll = 0; poll < 6; poll++)
 			(void)start_poll(&many[i], 1000000, &f);
 		for (int turn = 0; turn < 8; turn++)
-			assert_int_equal(http_client_poll(many[i].http, NULL, 0, 1000, &et), RV_OK);
+			assert_ok(http_client_poll(many[i].http, NULL, 0, 1000, &et));
 	}
 	client_init(&k, &s->c, NEWCOMER, NULL);
 	const struct answer *a = client_ask(&k, "/", NULL, 0);

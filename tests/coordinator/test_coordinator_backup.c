@@ -3,11 +3,7 @@
  * none. */
 #include <dirent.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,10 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/file.h"
 #include "base/rng.h"
+#include "tests/common/check.h"
 #include "tests/coordinator/coordinator_process.h"
 #include "tests/coordinator/run_chunks.h"
 
@@ -301,8 +296,7 @@ static pid_t start_backup(const struct scene *s) {
 }
 
 static void write_text(const char *path) {
-	struct rv_errtext et = {0};
-	assert_int_equal(rv_file_write_atomic(path, "mine", 4, 0600, &et), RV_OK);
+	assert_ok(rv_file_write_atomic(path, "mine", 4, 0600, &et));
 }
 
 /* What is beside it: a file of somebody, and what a killed backup left. */

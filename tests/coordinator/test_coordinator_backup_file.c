@@ -1,19 +1,14 @@
 /* The file of a backup: whatever byte of it differs, it is refused; so is what has no seal, and a
  * newer version. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/file.h"
 #include "base/hash.h"
 #include "coordinator/backup/backup_file.h"
+#include "tests/common/check.h"
 
 enum { PAGES_BYTES = 1536, ALL_BYTES = PAGES_BYTES + BACKUP_FILE_SEAL_BYTES, STRIDE = 13 };
 enum { VERSION_AT = PAGES_BYTES + IDENTITY_SEED_BYTES, HASH_AT = ALL_BYTES - RV_HASH_BYTES };
@@ -26,11 +21,10 @@ struct place {
 /* Makes the backup of `n` of p->bytes. */
 static void seal(const struct place *p, size_t n) {
 	struct rv_file_writer w;
-	struct rv_errtext et = {0};
-	assert_int_equal(rv_file_writer_begin(&w, p->sealed, 0600, &et), RV_OK);
-	assert_int_equal(rv_file_writer_write(&w, p->bytes, n, &et), RV_OK);
-	assert_int_equal(backup_file_seal(&w, p->seed, &et), RV_OK);
-	assert_int_equal(rv_file_writer_commit(&w, &et), RV_OK);
+	assert_ok(rv_file_writer_begin(&w, p->sealed, 0600, &et));
+	assert_ok(rv_file_writer_write(&w, p->bytes, n, &et));
+	assert_ok(backup_file_seal(&w, p->seed, &et));
+	assert_ok(rv_file_writer_commit(&w, &et));
 }
 
 static int set_up(void **state) {
@@ -57,12 +51,11 @@ static int tear_down(void **state) {
 }
 
 static void assert_opens(const struct place *p) {
-	struct rv_errtext et = {0};
 	uint8_t *got = NULL, seed[IDENTITY_SEED_BYTES];
 	size_t n = 0;
-	assert_int_equal(backup_file_open(p->sealed, p->to, seed, &et), RV_OK);
+	assert_ok(backup_file_open(p->sealed, p->to, seed, &et));
 	assert_memory_equal(seed, p->seed, sizeof seed);
-	assert_int_equal(rv_file_read(p->to, ALL_BYTES, &got, &n, &et), RV_OK);
+	assert_ok(rv_file_read(p->to, ALL_BYTES, &got, &n, &et));
 	assert_int_equal(n, PAGES_BYTES);
 	assert_memory_equal(got, p->bytes, n);
 	free(got);
@@ -124,12 +117,11 @@ static void test_a_newer_version_is_refused(void **state) {
 	const struct place *p = *state;
 	uint8_t *bytes = NULL;
 	size_t n = 0;
-	struct rv_errtext et = {0};
-	assert_int_equal(rv_file_read(p->sealed, ALL_BYTES, &bytes, &n, &et), RV_OK);
+	assert_ok(rv_file_read(p->sealed, ALL_BYTES, &bytes, &n, &et));
 	bytes[VERSION_AT] = BACKUP_FILE_VERSION + 1;
 	struct rv_hash hash = rv_hash_of(bytes, HASH_AT);
 	memcpy(bytes + HASH_AT, hash.b, RV_HASH_BYTES);
-	assert_int_equal(rv_file_write_atomic(p->sealed, bytes, n, 0600, &et), RV_OK);
+	assert_ok(rv_file_write_atomic(p->sealed, bytes, n, 0600, &et));
 	free(bytes);
 	assert_refused(p, RV_E_UNSUPPORTED,
 				   "version 2, this program reads version 1: restore it with the release that made");

@@ -1,17 +1,12 @@
 /* The program as people use it: help, precise errors, invitations and status while it runs and
  * while it does not. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/common/check.h"
 #include "tests/coordinator/coordinator_process.h"
 
 enum { OUT_BYTES = 65536 };

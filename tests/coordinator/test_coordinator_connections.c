@@ -1,15 +1,10 @@
 /* The connections of the web server, over sockets of this process: no memory is no crash, and no
  * address has them all. */
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <event2/event.h>
 #include <openssl/ssl.h>
 
@@ -18,6 +13,7 @@
 #include "net/address.h"
 #include "net/identity.h"
 #include "net/tls.h"
+#include "tests/common/check.h"
 
 enum { MAX = 40, PER_HOST = MAX / 4, MADE_MAX = 64, END_MS = 60000 };
 

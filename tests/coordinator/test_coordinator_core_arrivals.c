@@ -1,12 +1,7 @@
 /* OPEN: a round waits a little for who is catching up and nearly there, once everybody else is
  * ready, and for how long. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "tests/common/check.h"
 #include "tests/coordinator/core_rig.h"
 
 enum { JOINER = 2, SILENT_S = 3, SHARE = 16 };

@@ -1,12 +1,7 @@
 /* Members that cost the others attempts or waiting: they stay out, or are not waited for, for
  * longer and longer; who is only slandered is not. And rounds whose rosters come to nothing. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "tests/common/check.h"
 #include "tests/coordinator/core_rig.h"
 
 enum { WORKERS = 4, BAD = 3, ROUNDS = 40 };

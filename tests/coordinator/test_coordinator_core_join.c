@@ -1,13 +1,8 @@
 /* Joins, tokens, bans, stale reports, durability before announcement, and replay's refusals. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/common/check.h"
 #include "tests/coordinator/core_rig.h"
 
 static struct join_request request(const struct rig *r, uint8_t token) {
@@ -133,12 +128,11 @@ static void test_ban(void **state) {
 static void test_ban_of_a_participant(void **state) {
 	(void)state;
 	struct rig r;
-	struct rv_errtext et = {0};
 	rig_open(&r, 2, 3);
 	rig_say_all(&r, 3, WORKER_TRAINING);
 	rig_say_all(&r, 3, WORKER_READY);
 	rig_say(&r, 1, WORKER_VOTED);
-	assert_int_equal(core_ban(r.core, r.now_us, 1, true, &et), RV_OK);
+	assert_ok(core_ban(r.core, r.now_us, 1, true, &et));
 	rig_pump(&r);
 	rig_expect(&r, RUN_REDUCE, 0, 2);
 	RIG_EXPECT_MEMBERS(&r, 0, 2);
@@ -150,30 +144,29 @@ static void test_stale_reports_are_ignored(void **state) {
 	struct rig r;
 	struct core_member_view views[NET_MAX_MEMBERS];
 	uint8_t key[NET_KEY_BYTES];
-	struct rv_errtext et = {0};
 	rig_open(&r, 1, 1);
 	rig_key(0, key);
 	struct report rep = rig_report(&r, 0, WORKER_TRAINING);
 	rep.boot = 50;
 	rep.seq = 10;
 	rep.inner_step = 1;
-	assert_int_equal(core_report(r.core, r.now_us, key, &rep, &et), RV_OK);
+	assert_ok(core_report(r.core, r.now_us, key, &rep, &et));
 	struct report older = rep;
 	older.seq = 10;
 	older.inner_step = 2;
-	assert_int_equal(core_report(r.core, r.now_us, key, &older, &et), RV_OK);
+	assert_ok(core_report(r.core, r.now_us, key, &older, &et));
 	older.seq = 9;
-	assert_int_equal(core_report(r.core, r.now_us, key, &older, &et), RV_OK);
+	assert_ok(core_report(r.core, r.now_us, key, &older, &et));
 	older.boot = 49;
 	older.seq = 1000;
-	assert_int_equal(core_report(r.core, r.now_us, key, &older, &et), RV_OK);
+	assert_ok(core_report(r.core, r.now_us, key, &older, &et));
 	assert_int_equal(core_members(r.core, views), 1);
 	assert_int_equal(views[0].last.inner_step, 1);
 	struct report newer = rep;
 	newer.boot = 51;
 	newer.seq = 1;
 	newer.inner_step = 3;
-	assert_int_equal(core_report(r.core, r.now_us, key, &newer, &et), RV_OK);
+	assert_ok(core_report(r.core, r.now_us, key, &newer, &et));
 	(void)core_members(r.core, views);
 	assert_int_equal(views[0].last.inner_step, 3);
 	/* The machine's clock was set back, and the member had been silent: it is believed. */
@@ -181,7 +174,7 @@ static void test_stale_reports_are_ignored(void **state) {
 	rig_wait(&r, 11 * RIG_S);
 	older.boot = 3;
 	older.inner_step = 4;
-	assert_int_equal(core_report(r.core, r.now_us, key, &older, &et), RV_OK);
+	assert_ok(core_report(r.core, r.now_us, key, &older, &et));
 	(void)core_members(r.core, views);
 	assert_int_equal(views[0].last.inner_step, 4);
 	rig_release(&r);
@@ -242,14 +235,12 @@ static void test_two_processes_with_one_key(void **state) {
 static void test_former_process_is_heard_late(void **state) {
 	(void)state;
 	struct rig r;
-	struct rv_errtext et = {0};
 	rig_open(&r, 1, 1);
-	assert_int_equal(report_of(&r, FORMER, 1, &et), RV_OK);
+	assert_ok(report_of(&r, FORMER, 1, &et));
 	for (uint64_t seq = 1; seq <= 20; seq++) {
 		rig_wait(&r, RIG_S);
-		assert_int_equal(report_of(&r, LATTER, seq, &et), RV_OK);
-		assert_int_equal(report_of(&r, FORMER, seq < 4 ? seq : 3, &et),
-						 RV_OK); /* three, of which one again and again */
+		assert_ok(report_of(&r, LATTER, seq, &et));
+		assert_ok(report_of(&r, FORMER, seq < 4 ? seq : 3, &et)); /* three, of which one again and again */
 		assert_int_equal(followed_boot(&r), LATTER);
 	}
 	assert_int_equal(count_twice(&r), 0);
@@ -261,22 +252,21 @@ static void test_former_process_is_heard_late(void **state) {
 static void test_clock_set_back(void **state) {
 	(void)state;
 	struct rig r;
-	struct rv_errtext et = {0};
 	uint8_t key[NET_KEY_BYTES];
 	rig_key(0, key);
 	rig_open(&r, 1, 1);
-	assert_int_equal(report_of(&r, LATTER, 1, &et), RV_OK);
+	assert_ok(report_of(&r, LATTER, 1, &et));
 	for (uint64_t seq = 1; seq <= 8; seq++) {
 		rig_wait(&r, RIG_S);
-		assert_int_equal(report_of(&r, FORMER, seq, &et), RV_OK);
+		assert_ok(report_of(&r, FORMER, seq, &et));
 		if (seq < 3)
-			assert_int_equal(report_of(&r, LATTER, seq + 1, &et), RV_OK); /* was under way when it died */
+			assert_ok(report_of(&r, LATTER, seq + 1, &et)); /* was under way when it died */
 	}
 	assert_int_equal(followed_boot(&r), LATTER);
 	rig_wait(&r, RIG_S);
 	core_listens(r.core, r.now_us, key, false);
 	core_listens(r.core, r.now_us, key, true);
-	assert_int_equal(report_of(&r, FORMER, 9, &et), RV_OK);
+	assert_ok(report_of(&r, FORMER, 9, &et));
 	assert_int_equal(followed_boot(&r), FORMER);
 	assert_int_equal(count_twice(&r), 0);
 	rig_release(&r);
@@ -287,27 +277,26 @@ static void test_clock_set_back(void **state) {
 static void test_repeated_reports_of_a_former_process(void **state) {
 	(void)state;
 	struct rig r;
-	struct rv_errtext et = {0};
 	const uint64_t third = FORMER + RIG_S;
 	rig_open(&r, 1, 1);
 	for (uint64_t seq = 1; seq <= 5; seq++)
-		assert_int_equal(report_of(&r, LATTER, seq, &et), RV_OK);
+		assert_ok(report_of(&r, LATTER, seq, &et));
 	rig_wait(&r, 11 * RIG_S);
-	assert_int_equal(report_of(&r, FORMER, 1, &et), RV_OK);
+	assert_ok(report_of(&r, FORMER, 1, &et));
 	assert_int_equal(followed_boot(&r), FORMER);
 	for (uint64_t seq = 1; seq <= 5; seq++) {
-		assert_int_equal(report_of(&r, LATTER, seq, &et), RV_OK);
-		assert_int_equal(report_of(&r, FORMER, 1 + seq, &et), RV_OK);
+		assert_ok(report_of(&r, LATTER, seq, &et));
+		assert_ok(report_of(&r, FORMER, 1 + seq, &et));
 		assert_int_equal(followed_boot(&r), FORMER);
 	}
-	assert_int_equal(report_of(&r, third, 1, &et), RV_OK);
+	assert_ok(report_of(&r, third, 1, &et));
 	assert_int_equal(followed_boot(&r), third);
 	rig_wait(&r, 11 * RIG_S);
-	assert_int_equal(report_of(&r, LATTER, 4, &et), RV_OK);
-	assert_int_equal(report_of(&r, FORMER, 6, &et), RV_OK);
+	assert_ok(report_of(&r, LATTER, 4, &et));
+	assert_ok(report_of(&r, FORMER, 6, &et));
 	assert_int_equal(followed_boot(&r), third);
 	assert_int_equal(count_twice(&r), 0);
-	assert_int_equal(report_of(&r, LATTER, 6, &et), RV_OK); /* it lives */
+	assert_ok(report_of(&r, LATTER, 6, &et)); /* it lives */
 	assert_int_equal(followed_boot(&r), LATTER);
 	rig_release(&r);
 }
@@ -317,15 +306,14 @@ static void test_repeated_reports_of_a_former_process(void **state) {
 static void test_hung_up_does_not_bring_back(void **state) {
 	(void)state;
 	struct rig r;
-	struct rv_errtext et = {0};
 	uint8_t key[NET_KEY_BYTES];
 	rig_key(0, key);
 	rig_open(&r, 1, 1);
-	assert_int_equal(report_of(&r, FORMER, 1, &et), RV_OK);
-	assert_int_equal(report_of(&r, LATTER, 1, &et), RV_OK);
+	assert_ok(report_of(&r, FORMER, 1, &et));
+	assert_ok(report_of(&r, LATTER, 1, &et));
 	rig_wait(&r, RIG_S);
 	core_listens(r.core, r.now_us, key, false);
-	assert_int_equal(report_of(&r, FORMER, 2, &et), RV_OK);
+	assert_ok(report_of(&r, FORMER, 2, &et));
 	assert_int_equal(followed_boot(&r), LATTER);
 	rig_release(&r);
 }

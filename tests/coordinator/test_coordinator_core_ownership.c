@@ -1,14 +1,9 @@
 /* The ownership map: it covers every chunk once, follows what lines carry, and survivors keep what
  * they own. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/rng.h"
 #include "coordinator/core/internal.h"
+#include "tests/common/check.h"
 
 enum { CHUNKS_MAX = 5000 };
 

@@ -3,15 +3,10 @@
  * once. First anything at all is reported; then workers that follow the documents, with deaths,
  * restarts of them and of the coordinator, and accusations: once the faults end, the run ends
  * too. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/rng.h"
+#include "tests/common/check.h"
 #include "tests/coordinator/core_rig.h"
 
 enum { WORKERS = 5, SEEDS = 30, STEPS = 600 };

@@ -1,15 +1,10 @@
 /* A committed round that nobody's disk holds any more: it is noticed, nothing is taken back by
  * itself, and the operator's rollback begins a term in which nothing of the old one counts. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/chain.h"
 #include "base/rng.h"
+#include "tests/common/check.h"
 #include "tests/coordinator/core_rig.h"
 
 enum { N = 3 };
@@ -272,14 +267,13 @@ static void test_who_has_not_reported_since_the_restart_may_hold(void **state) {
 /* A report of worker 0's process `boot`, whose disk proves no more than `round`. */
 static void report_as(struct rig *r, uint64_t boot, uint64_t seq, uint64_t round) {
 	uint8_t key[NET_KEY_BYTES];
-	struct rv_errtext et = {0};
 	struct report rep = rig_report(r, 0, WORKER_SYNCING);
 	rep.boot = boot;
 	rep.seq = seq;
 	rep.round = rep.proven_round = round;
 	rep.proven_chain = chain_at(r, round);
 	rig_key(0, key);
-	assert_int_equal(core_report(r->core, r->now_us, key, &rep, &et), RV_OK);
+	assert_ok(core_report(r->core, r->now_us, key, &rep, &et));
 	rig_pump(r);
 }
 

@@ -1,13 +1,8 @@
 /* OPEN: when the run waits, when the roster is frozen, over whom and with what weights. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/common/check.h"
 #include "tests/coordinator/core_rig.h"
 
 static void test_waits_for_min_workers(void **state) {

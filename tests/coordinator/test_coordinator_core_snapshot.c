@@ -1,13 +1,8 @@
 /* Snapshots: a majority of the last participants vouches; the log never outgrows the document. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/chain.h"
+#include "tests/common/check.h"
 #include "tests/coordinator/core_rig.h"
 
 static struct rv_hash full_hash(uint64_t round, uint8_t flavour) {

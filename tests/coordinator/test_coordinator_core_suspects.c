@@ -1,12 +1,7 @@
 /* Accusations: gathered, weighed, and followed by a commit or by the next attempt. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/common/check.h"
 #include "tests/coordinator/core_rig.h"
 
 static void accuse(struct rig *r, uint32_t who, enum worker_phase phase, uint64_t suspects) {

@@ -1,12 +1,7 @@
 /* REDUCE: commits, deaths, disagreement, restarts, and a run that falls below min_workers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/common/check.h"
 #include "tests/coordinator/core_rig.h"
 
 /* Time passes; worker `dead` and later ones are silent, all others repeat that they reduce. */
@@ -333,11 +328,10 @@ static void test_reopened_when_others_stand_ready(void **state) {
 	rig_reducing(&r, 2, 2);
 	uint8_t key[NET_KEY_BYTES];
 	uint32_t member;
-	struct rv_errtext et = {0};
 	struct join_request rq = {.protocol = CONTROL_VERSION, .has_token = true, .token = {77}};
 	memcpy(rq.run_id, r.cfg.run_id, sizeof rq.run_id);
 	rig_key(2, key);
-	assert_int_equal(core_join(r.core, r.now_us, key, &rq, true, &member, &et), RV_OK);
+	assert_ok(core_join(r.core, r.now_us, key, &rq, true, &member, &et));
 	rig_pump(&r);
 	pass_without(&r, 2, 1);
 	rig_expect(&r, RUN_REDUCE, 0, 1);

@@ -1,15 +1,10 @@
 /* kill -9 of the real coordinator at random moments: whatever it had acknowledged or announced is
  * there afterwards, and the run goes on. Workers are played by hand over TLS; requests are under
  * way when it dies. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/rng.h"
+#include "tests/common/check.h"
 #include "tests/coordinator/coordinator_process.h"
 #include "tests/coordinator/run_chunks.h"
 
@@ -101,7 +96,6 @@ static void ignore(void *ctx, const struct http_reply *r) {
 /* Dies with requests in its hands. */
 static void die(struct world *w) {
 	uint8_t body[WORKERS][NET_MAX_REPORT_BYTES];
-	struct rv_errtext et = {0};
 	for (uint32_t i = 0; i < WORKERS; i++) {
 		struct report rep = next_report(w, i);
 		struct rv_writer wr = rv_writer_of(body[i], sizeof body[i]);
@@ -111,11 +105,10 @@ static void die(struct world *w) {
 								  .body_bytes = rv_writer_len(&wr),
 								  .max_reply_bytes = 4096,
 								  .done = ignore};
-		assert_int_equal(http_client_start(w->k[i].http, &rq, NULL, &et), RV_OK);
+		assert_ok(http_client_start(w->k[i].http, &rq, NULL, &et));
 	}
 	for (uint64_t n = rv_rng_below(&w->rng, 12); n > 0; n--)
-		assert_int_equal(http_client_poll(w->k[n % WORKERS].http, NULL, 0, (int64_t)rv_rng_below(&w->rng, 1500), &et),
-						 RV_OK);
+		assert_ok(http_client_poll(w->k[n % WORKERS].http, NULL, 0, (int64_t)rv_rng_below(&w->rng, 1500), &et));
 	coordinator_kill(&w->c);
 }
 
@@ -169,7 +162,6 @@ static void test_join_cut_short(void **state) {
 	(void)state;
 	struct coordinator c;
 	struct rv_rng rng = rv_rng_of(7, 7);
-	struct rv_errtext et = {0};
 	coordinator_make(&c, "rounds = 5\n");
 	for (uint32_t who = 0; who < 6; who++) {
 		struct client k;
@@ -188,9 +180,9 @@ static void test_join_cut_short(void **state) {
 									.body_bytes = rv_writer_len(&w),
 									.max_reply_bytes = 65536,
 									.done = ignore};
-		assert_int_equal(http_client_start(k.http, &http, NULL, &et), RV_OK);
+		assert_ok(http_client_start(k.http, &http, NULL, &et));
 		for (uint64_t n = rv_rng_below(&rng, 12); n > 0; n--)
-			assert_int_equal(http_client_poll(k.http, NULL, 0, (int64_t)rv_rng_below(&rng, 2000), &et), RV_OK);
+			assert_ok(http_client_poll(k.http, NULL, 0, (int64_t)rv_rng_below(&rng, 2000), &et));
 		coordinator_kill(&c);
 		client_release(&k);
 		coordinator_start(&c);

@@ -1,19 +1,14 @@
 /* The dashboard in a real browser, over a service that has committed rounds: the curve is drawn in
  * a narrow window and a wide one, light and dark, the pointer shows a round's figures, nothing is
  * wider than the screen, nothing complains on the console. Skipped where there is no Chromium. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "coordinator/service/service.h"
 #include "coordinator/web/dashboard.h"
 #include "tests/common/browser.h"
+#include "tests/common/check.h"
 #include "tests/common/memory_store.h"
 
 enum { ROUNDS = 40, MEMBERS = 3, UNKNOWN = 7 /* the loss of that round */ };
@@ -27,16 +22,14 @@ static struct service *new_service(int rounds) {
 	static struct memory_store store;
 	const uint8_t seed[IDENTITY_SEED_BYTES] = {3};
 	struct service *s = NULL;
-	struct rv_errtext et = {0};
 	identity_of_seed(seed, &run);
 	memory_store_init(&store);
 	const struct service_config cfg = {.run = &run, .config = "rounds = 100\n", .store = &store.store};
-	if (service_new(&cfg, 1000000, &s, &et) != RV_OK)
-		fail_msg("%s", et.text);
+	assert_ok(service_new(&cfg, 1000000, &s, &et));
 	for (uint32_t m = 0; m < MEMBERS; m++) {
 		struct core_record rec = {
 			.id = m + 1, .type = CORE_MEMBER, .doc_seq = 1, .member = m, .key = {(uint8_t)(m + 1)}};
-		assert_int_equal(service_replay(s, &rec, &et), RV_OK);
+		assert_ok(service_replay(s, &rec, &et));
 	}
 	store.stats = calloc(ROUNDS, sizeof *store.stats);
 	assert_non_null(store.stats);
@@ -47,7 +40,7 @@ static struct service *new_service(int rounds) {
 															   .loss = i == UNKNOWN ? 0 : 5 - 0.05 * i,
 															   .duration_us = 2500000,
 															   .wall_us = 1000000 * (i + 1)};
-	assert_int_equal(service_load(s, &et), RV_OK);
+	assert_ok(service_load(s, &et));
 	memory_store_release(&store); /* it has what it needs */
 	return s;
 }

@@ -1,22 +1,17 @@
 /* Where programs on this machine find the coordinator: written when it is news, and only then; and
  * once there is room. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/clock.h"
 #include "base/event.h"
 #include "base/file.h"
 #include "coordinator/web/listen_file.h"
 #include "coordinator/web/listen_notice.h"
+#include "tests/common/check.h"
 
 static const struct address here = {.host = "127.0.0.1", .port = 7433}, there = {.host = "::1", .port = 7433};
 
@@ -28,8 +23,7 @@ static ino_t inode_of(const char *path) {
 
 static void assert_says(const char *path, const struct address *at) {
 	struct address got;
-	struct rv_errtext et = {0};
-	assert_int_equal(listen_file_read(path, &got, &et), RV_OK);
+	assert_ok(listen_file_read(path, &got, &et));
 	assert_string_equal(got.host, at->host);
 	assert_int_equal(got.port, at->port);
 }
@@ -58,8 +52,7 @@ static void test_what_is_right_stays(void **state) {
 static void assert_said_once(const char *log) {
 	uint8_t *text = NULL;
 	size_t n = 0;
-	struct rv_errtext et = {0};
-	assert_int_equal(rv_file_read(log, 4096, &text, &n, &et), RV_OK);
+	assert_ok(rv_file_read(log, 4096, &text, &n, &et));
 	const char *first = strstr((const char *)text, "\"listen_file\"");
 	assert_non_null(first);
 	assert_null(strstr(first + 1, "\"listen_file\""));
@@ -71,14 +64,13 @@ static void test_what_is_owed_is_written(void **state) {
 	(void)state;
 	enum { PAUSE_US = LISTEN_NOTICE_PAUSE_S * RV_US_PER_S };
 	char dir[] = "/tmp/rivulet-listen-XXXXXX", sub[64], path[80], log[64];
-	struct rv_errtext et = {0};
 	assert_non_null(mkdtemp(dir));
 	(void)snprintf(sub, sizeof sub, "%s/run", dir);
 	(void)snprintf(path, sizeof path, "%s/listen", sub);
 	(void)snprintf(log, sizeof log, "%s/log", dir);
 	struct listen_notice n = {.path = path, .at = here, .owed = true};
 	const struct rv_events_config ec = {.out = stdout, .json = true, .level = RV_INFO, .log_path = log};
-	assert_int_equal(rv_events_new(&ec, &n.events, &et), RV_OK);
+	assert_ok(rv_events_new(&ec, &n.events, &et));
 	listen_notice_tick(&n, PAUSE_US);
 	assert_true(n.owed);
 	assert_int_equal(mkdir(sub, 0700), 0);

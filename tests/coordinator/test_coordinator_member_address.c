@@ -1,14 +1,9 @@
 /* At which address a member is announced, whatever it states. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "coordinator/service/member_address.h"
+#include "tests/common/check.h"
 
 static const char SITE[] = "203.0.113.7"; /* where the coordinator is advertised */
 

@@ -1,13 +1,8 @@
 /* Numbers in query strings and form bodies. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "coordinator/web/query.h"
+#include "tests/common/check.h"
 
 static void expect_number(const char *text, const char *name, uint64_t want) {
 	uint64_t got = 12345;

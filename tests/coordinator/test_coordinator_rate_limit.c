@@ -1,14 +1,9 @@
 /* The token buckets: a burst, then a pace; addresses do not disturb each other; the table never
  * overflows. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
 #include "coordinator/web/rate_limit.h"
+#include "tests/common/check.h"
 
 #define S 1000000ll
 

@@ -1,13 +1,8 @@
 /* The bytes of a record: what is written is read; whatever is cut short or too long is refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "coordinator/store/record.h"
+#include "tests/common/check.h"
 
 /* Every byte of every field differs from zero. */
 static struct core_record full_record(uint16_t n_members) {

@@ -1,12 +1,7 @@
 /* How often a member's reports are taken. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "coordinator/service/report_pace.h"
+#include "tests/common/check.h"
 
 enum { SECOND_US = 1000000 };
 

@@ -2,15 +2,10 @@
  * together. */
 #include <float.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "coordinator/service/contributions.h"
 #include "coordinator/service/robust.h"
+#include "tests/common/check.h"
 
 static void near(double got, double want) {
 	assert_true(fabs(got - want) <= 1e-9 * fmax(1, fabs(want)));

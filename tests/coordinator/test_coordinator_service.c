@@ -1,16 +1,11 @@
 /* The service over a store that fails on demand: nothing undurable is ever said; a full disk
  * passes; other faults are final. And what people see. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "coordinator/service/service.h"
 #include "coordinator/web/dashboard.h"
+#include "tests/common/check.h"
 #include "tests/common/memory_store.h"
 #include "tests/coordinator/run_chunks.h"
 
@@ -33,7 +28,6 @@ struct bench {
 static int set_up(void **state) {
 	struct bench *b = calloc(1, sizeof *b);
 	uint8_t seed[IDENTITY_SEED_BYTES] = {3};
-	struct rv_errtext et = {0};
 	*state = b;
 	identity_of_seed(seed, &b->run);
 	memory_store_init(&b->store);
@@ -44,8 +38,7 @@ static int set_up(void **state) {
 								 .config = "rounds = 4\nmin-workers = 2\nsilence-ms = 4000\n",
 								 .store = &b->store.store,
 								 .advertise = {.host = "train.example.org", .port = 7433}};
-	if (service_new(&cfg, b->now_us, &b->service, &et) != RV_OK)
-		fail_msg("%s", et.text);
+	assert_ok(service_new(&cfg, b->now_us, &b->service, &et));
 	return 0;
 }
 
@@ -83,9 +76,8 @@ static void document(struct bench *b, struct document *out) {
 	size_t n, bytes_n;
 	const uint8_t *bytes, *p = NULL;
 	assert_int_equal(service_document(b->service, CONTROL_VERSION, &p, &n, NULL), RV_OK);
-	struct rv_errtext et = {0};
-	assert_int_equal(signed_open(b->run.key, IDENTITY_DOCUMENT_DOMAIN, p, n, &bytes, &bytes_n, &et), RV_OK);
-	assert_int_equal(document_decode(bytes, bytes_n, out, &et), RV_OK);
+	assert_ok(signed_open(b->run.key, IDENTITY_DOCUMENT_DOMAIN, p, n, &bytes, &bytes_n, &et));
+	assert_ok(document_decode(bytes, bytes_n, out, &et));
 	assert_int_equal(out->seq, service_document_seq(b->service));
 }
 

@@ -1,15 +1,10 @@
 /* The status as text and as lines for programs. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "coordinator/commands/status_view.h"
+#include "tests/common/check.h"
 
 enum { WIDE = 200 };
 

@@ -1,19 +1,15 @@
 /* The store: what it acknowledged is there after the file is opened again; tokens are spent once;
  * damage is named. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <sqlite3.h>
 
 #include "coordinator/store/sqlite.h"
+#include "tests/common/check.h"
 
 enum { PAGE_BYTES = 4096 }; /* SQLite's, as the store leaves it */
 
@@ -26,13 +22,12 @@ static const uint8_t run_id[NET_RUN_ID_BYTES] = "0123456789abcdef";
 
 static int set_up(void **state) {
 	struct place *p = calloc(1, sizeof *p);
-	struct rv_errtext et = {0};
 	*state = p;
 	(void)snprintf(p->dir, sizeof p->dir, "/tmp/rivulet-store-XXXXXX");
 	assert_non_null(mkdtemp(p->dir));
 	(void)snprintf(p->path, sizeof p->path, "%s/store.db", p->dir);
-	assert_int_equal(sqlite_store_create(p->path, run_id, "rounds = 3\n", &et), RV_OK);
-	assert_int_equal(sqlite_store_open(p->path, &p->store, &et), RV_OK);
+	assert_ok(sqlite_store_create(p->path, run_id, "rounds = 3\n", &et));
+	assert_ok(sqlite_store_open(p->path, &p->store, &et));
 	return 0;
 }
 
@@ -49,11 +44,9 @@ static int tear_down(void **state) {
 }
 
 static void reopen(struct place *p) {
-	struct rv_errtext et = {0};
 	store_close(p->store);
 	p->store = NULL;
-	if (sqlite_store_open(p->path, &p->store, &et) != RV_OK)
-		fail_msg("%s", et.text);
+	assert_ok(sqlite_store_open(p->path, &p->store, &et));
 }
 
 /* Changes the closed file behind the store's back. */
@@ -92,8 +85,7 @@ static enum rv_err see(void *ctx, const struct core_record *rec, struct rv_errte
 
 static struct seen records_of(struct place *p) {
 	struct seen s = {0};
-	struct rv_errtext et = {0};
-	assert_int_equal(p->store->ops->each(p->store, see, &s, &et), RV_OK);
+	assert_ok(p->store->ops->each(p->store, see, &s, &et));
 	return s;
 }
 
@@ -133,15 +125,14 @@ static void test_records_are_kept_in_order(void **state) {
 /* The same number again is a fault, and the whole transaction is undone. */
 static void test_append_is_all_or_nothing(void **state) {
 	struct place *p = *state;
-	struct rv_errtext et = {0};
 	struct rv_hash hash = {.b = {7}};
 	bool valid = false;
-	assert_int_equal(p->store->ops->token_add(p->store, &hash, 1, &et), RV_OK);
+	assert_ok(p->store->ops->token_add(p->store, &hash, 1, &et));
 	struct core_record rec = {.id = 1, .type = CORE_SEQ};
 	assert_int_equal(append(p, &rec, NULL), RV_OK);
 	rec = member_record(1, 7);
 	assert_int_equal(append(p, &rec, NULL), RV_E_IO);
-	assert_int_equal(p->store->ops->token_valid(p->store, &hash, &valid, &et), RV_OK);
+	assert_ok(p->store->ops->token_valid(p->store, &hash, &valid, &et));
 	assert_true(valid);
 	rec = member_record(2, 7);
 	assert_int_equal(append(p, &rec, NULL), RV_OK); /* it goes on */
@@ -150,29 +141,27 @@ static void test_append_is_all_or_nothing(void **state) {
 
 static void test_tokens_are_spent_once(void **state) {
 	struct place *p = *state;
-	struct rv_errtext et = {0};
 	struct rv_hash hash = {.b = {7}}, other = {.b = {8}};
 	bool valid = true;
-	assert_int_equal(p->store->ops->token_valid(p->store, &hash, &valid, &et), RV_OK);
+	assert_ok(p->store->ops->token_valid(p->store, &hash, &valid, &et));
 	assert_false(valid);
-	assert_int_equal(p->store->ops->token_add(p->store, &hash, 1, &et), RV_OK);
+	assert_ok(p->store->ops->token_add(p->store, &hash, 1, &et));
 	reopen(p);
-	assert_int_equal(p->store->ops->token_valid(p->store, &hash, &valid, &et), RV_OK);
+	assert_ok(p->store->ops->token_valid(p->store, &hash, &valid, &et));
 	assert_true(valid);
 	struct core_record rec = member_record(1, 7);
 	assert_int_equal(append(p, &rec, NULL), RV_OK);
-	assert_int_equal(p->store->ops->token_valid(p->store, &hash, &valid, &et), RV_OK);
+	assert_ok(p->store->ops->token_valid(p->store, &hash, &valid, &et));
 	assert_false(valid);
 	reopen(p);
-	assert_int_equal(p->store->ops->token_valid(p->store, &hash, &valid, &et), RV_OK);
+	assert_ok(p->store->ops->token_valid(p->store, &hash, &valid, &et));
 	assert_false(valid);
-	assert_int_equal(p->store->ops->token_valid(p->store, &other, &valid, &et), RV_OK);
+	assert_ok(p->store->ops->token_valid(p->store, &other, &valid, &et));
 	assert_false(valid);
 }
 
 static void test_commits_for_people(void **state) {
 	struct place *p = *state;
-	struct rv_errtext et = {0};
 	struct commit_stats stats = {.attempt = 2, .participants = 3, .tokens = 100, .loss = 2.5, .tx_bytes = 7};
 	struct commit_stats got[4];
 	uint64_t tokens = 0;
@@ -183,12 +172,12 @@ static void test_commits_for_people(void **state) {
 		assert_int_equal(append(p, &rec, &stats), RV_OK);
 	}
 	reopen(p);
-	assert_int_equal(p->store->ops->commits(p->store, got, 4, &n, &et), RV_OK);
+	assert_ok(p->store->ops->commits(p->store, got, 4, &n, &et));
 	assert_int_equal(n, 4);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(got[i].round, i + 2);
 	assert_true(got[3].loss == 2.5 && got[3].tx_bytes == 7 && got[3].attempt == 2 && got[3].participants == 3);
-	assert_int_equal(p->store->ops->total_tokens(p->store, &tokens, &et), RV_OK);
+	assert_ok(p->store->ops->total_tokens(p->store, &tokens, &et));
 	assert_int_equal(tokens, 600);
 }
 
@@ -196,7 +185,6 @@ static void test_commits_for_people(void **state) {
  * from being opened. */
 static void test_numbers_that_no_column_takes(void **state) {
 	struct place *p = *state;
-	struct rv_errtext et = {0};
 	uint64_t tokens = 1;
 	for (uint64_t r = 0; r < 2; r++) {
 		struct core_record rec = {.id = r + 1, .type = CORE_COMMIT, .round = r};
@@ -205,7 +193,7 @@ static void test_numbers_that_no_column_takes(void **state) {
 		assert_int_equal(append(p, &rec, &stats), RV_OK);
 	}
 	reopen(p);
-	assert_int_equal(p->store->ops->total_tokens(p->store, &tokens, &et), RV_OK);
+	assert_ok(p->store->ops->total_tokens(p->store, &tokens, &et));
 	assert_int_equal(tokens, 0); /* not known */
 }
 

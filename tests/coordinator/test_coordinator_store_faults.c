@@ -2,21 +2,17 @@
  * or fsync, for every k that matters. What was acknowledged stays; what was refused is absent or
  * whole; a full disk may be tried again. The shim has no shared-memory methods, so it also shows
  * that the store needs none. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <sqlite3.h>
 
 #include "base/event.h"
 #include "coordinator/commands/opened_run.h"
 #include "coordinator/store/sqlite.h"
+#include "tests/common/check.h"
 
 enum { FAULTS_MAX = 200, APPENDS = 6 };
 
@@ -128,11 +124,10 @@ struct place {
 };
 
 static void make_place(struct place *p) {
-	struct rv_errtext et = {0};
 	(void)snprintf(p->dir, sizeof p->dir, "/tmp/rivulet-store-XXXXXX");
 	assert_non_null(mkdtemp(p->dir));
 	(void)snprintf(p->path, sizeof p->path, "%s/store.db", p->dir);
-	assert_int_equal(sqlite_store_create(p->path, run_id, "rounds = 3\n", &et), RV_OK);
+	assert_ok(sqlite_store_create(p->path, run_id, "rounds = 3\n", &et));
 }
 
 static void remove_place(const struct place *p) {

@@ -1,14 +1,13 @@
 /* e2e.c: see e2e.h. */
 #include "e2e.h"
+#include "tests/common/check.h"
 
 #include <fcntl.h>
 #include <ftw.h>
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +18,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { ARGS_MAX = 32, POLL_MS = 20, TEXT_BYTES = 1 << 20 };
 

@@ -1,12 +1,8 @@
 /* ends.c: see ends.h. */
 #include "ends.h"
+#include "tests/common/check.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 void e2e_assert_same_end(struct e2e *e, const int *workers, int n, char chain[65], char state[65]) {
 	for (int k = 0; k < n; k++) {

@@ -1,14 +1,10 @@
 /* interruptions.c: see interruptions.h. */
 #include "interruptions.h"
 #include "rounds.h"
+#include "tests/common/check.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 /* Rounds that worker 0 may see in one life: where its storage thread comes to a point late, the run
  * waits for that. */

@@ -1,13 +1,9 @@
 /* rounds.c: see rounds.h. */
 #include "rounds.h"
+#include "tests/common/check.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 /* What worker i told of `round`, or NULL; the caller's. */
 static json_t *round_of(const struct e2e *e, int i, int64_t round) {

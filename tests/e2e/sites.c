@@ -1,19 +1,16 @@
 /* sites.c: see sites.h. Namespaces are named rvnet<pid>-<i>: what a killed test left behind
  * bench/realnet/shaped.py removes, and the next test too. */
 #include "sites.h"
+#include "tests/common/check.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define NETNS_DIR "/var/run/netns"
 enum { LINE_BYTES = 64, ARGS_MAX = SITES_MAX + 4 };

@@ -7,18 +7,14 @@
 #include "base/hex.h"
 #include "net/http_client.h"
 #include "net/invite.h"
+#include "tests/common/check.h"
 #include "tests/net/raw_client.h"
 
 #include <openssl/ssl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* Three are needed, two are there: it waits, until the tests are through. */
 static const char three_workers[] = "n-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\n"

@@ -1,13 +1,8 @@
 /* test_e2e_device.c: workers on GPUs and on processors share a run: the GPU's is the CUDA plugin,
  * its kernels run by the emulator. One of them, one on two of these devices, and one on the CPU end
  * with the same bits, and a replay computes each on what it had. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "tests/common/check.h"
 #include "tests/e2e/ends.h"
 
 #include <signal.h>

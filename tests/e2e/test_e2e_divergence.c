@@ -3,15 +3,11 @@
  * with the same bits. And a worker whose own weights are unusable (not finite, too large): nothing
  * of them reaches the others. */
 #include "ends.h"
+#include "tests/common/check.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-
-#include <cmocka.h>
 
 /* Nobody is left out, however slow the machine: the run even waits for the one that is wrong. */
 static const char run[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\n"

@@ -3,12 +3,7 @@
  * without it, and go on. */
 #include "e2e.h"
 #include "rounds.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "tests/common/check.h"
 
 enum { DRIPS = 3, ROUNDS_ON = 2 };
 

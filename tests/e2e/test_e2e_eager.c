@@ -5,14 +5,10 @@
 #include "ends.h"
 #include "interruptions.h"
 #include "rounds.h"
+#include "tests/common/check.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 enum { WORKERS = 2, AHEAD = 4 };
 

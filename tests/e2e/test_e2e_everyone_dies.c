@@ -2,19 +2,15 @@
  * suffered: a torn replica, a snapshot that is gone, a torn log entry. Everybody starts again, says
  * what it goes on from, and the run ends in one state; `rivulet checkpoint` agrees. */
 #include "ends.h"
+#include "tests/common/check.h"
 
 #include <dirent.h>
 #include <inttypes.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { WORKERS = 3 };
 

@@ -3,16 +3,12 @@
  * commit took is printed, not asserted. */
 #include "e2e.h"
 #include "rounds.h"
+#include "tests/common/check.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 /* Endless: the tests stop it. About 120 chunks. */
 static const char endless[] = "n-layer = 2\nn-head = 2\nn-embd = 64\ncontext = 32\nbatch = 2\ndata-shards = 4\n"

@@ -3,12 +3,7 @@
  * worker is stopped and comes back, and on a replay of what they recorded. */
 #include "ends.h"
 #include "interruptions.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "tests/common/check.h"
 
 enum { WORKERS = 2 };
 

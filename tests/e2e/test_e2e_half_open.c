@@ -7,16 +7,12 @@
 #include "sites.h"
 
 #include "tests/chaos/mean_check.h"
+#include "tests/common/check.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 #define WORKER "rivulet-worker-failpoint"
 enum { WORKERS = 4, LOST = 3, SITES = WORKERS + 1, DELAY_MS = 5, SKIPPED = 77, CONTROL_SOCKETS = 3 };
@@ -95,12 +91,10 @@ static void wait_for_sockets(const struct e2e_process *p, int site, int at_most,
 static void assert_means(void) {
 	static struct mean_check mean;
 	char store[E2E_PATH + 32];
-	struct rv_errtext et = {0};
 	e2e_signal(&w.e.coordinator, SIGTERM);
 	e2e_assert_exit(&w.e.coordinator, 0);
 	snprintf(store, sizeof store, "%s/coordinator/store.db", w.e.dir);
-	if (mean_check(store, w.dumps, &mean, &et) != RV_OK)
-		fail_msg("%s", et.text);
+	assert_ok(mean_check(store, w.dumps, &mean, &et));
 	assert_true(mean.rounds > 3);
 	print_message("%d rounds are the mean of what was given, %d of them of a later attempt\n", (int)mean.rounds,
 				  (int)mean.by_later_attempts);

@@ -3,12 +3,7 @@
  * printed, not asserted; bench/heal.sh measures it. */
 #include "rounds.h"
 #include "sites.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "tests/common/check.h"
 
 enum { WORKERS = 4, CUT_OFF = 3, SITES = WORKERS + 1, DELAY_MS = 20, LINE_BITS_PER_S = 5000000, SKIPPED = 77 };
 

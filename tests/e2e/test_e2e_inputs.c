@@ -2,16 +2,12 @@
  * gets from its peers; a tokenizer that makes tokens of the text. With a Llama, and memory saved by
  * computing again. */
 #include "ends.h"
+#include "tests/common/check.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-
-#include <cmocka.h>
 
 static const char one_worker[] = "model = llama\nn-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\n"
 								 "data-shards = 1\nmin-workers = 1\nsteps-per-round = 2\nrounds = 2\n" E2E_PATIENT;

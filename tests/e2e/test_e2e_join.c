@@ -1,14 +1,10 @@
 /* test_e2e_join.c: workers that join while the run goes on, and one that was killed and comes back.
  * (Several donors, of whom one lies and one is killed: tests/sim/planted.) */
 #include "rounds.h"
+#include "tests/common/check.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* 0.4 M parameters: a snapshot of 14 pieces, as much as 8 log entries: later than that a joiner
  * takes a snapshot. */

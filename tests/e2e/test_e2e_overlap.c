@@ -3,12 +3,7 @@
  * much of the exchange training went on in. */
 #include "ends.h"
 #include "interruptions.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "tests/common/check.h"
 
 enum { WORKERS = 2 };
 

@@ -1,18 +1,14 @@
 /* test_e2e_reach.c: where members are. The pages that everybody may read do not tell it; who cannot
  * be reached is told, with what helps. */
 #include "rounds.h"
+#include "tests/common/check.h"
 
 #include <ctype.h>
 #include <curl/curl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { WORKERS = 3, PAGE_BYTES = 4 << 20, NEEDLE_BYTES = 80, UNREACHABLE_ROUNDS = 3 };
 

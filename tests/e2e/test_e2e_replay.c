@@ -2,16 +2,12 @@
  * the same bits. */
 #include "ends.h"
 #include "rounds.h"
+#include "tests/common/check.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 static const char config[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
 							 "min-workers = 2\nsteps-per-round = 6\nrounds = 150\nsnapshot-every = 10\n" E2E_STEADY;

@@ -2,18 +2,14 @@
  * holds; the operator takes them back; it goes on and ends in the same bits for all. Also under a
  * coordinator that was restored from an old copy. */
 #include "ends.h"
+#include "tests/common/check.h"
 
 #include <dirent.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { N = 3, TOKENS_PER_ROUND = 4 * 2 * 32 * N };
 

@@ -4,15 +4,11 @@
  * same bits. */
 #include "ends.h"
 #include "rounds.h"
+#include "tests/common/check.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { N = 3, KILLED = 128 + SIGKILL, TRIES = 100, AHEAD = 3 };
 

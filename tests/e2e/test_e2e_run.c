@@ -1,12 +1,7 @@
 /* test_e2e_run.c: whole runs without faults: the same bits as in one process, and the bytes on the
  * wire. */
 #include "ends.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "tests/common/check.h"
 
 static const char small_run[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
 								"min-workers = 4\nsteps-per-round = 5\nrounds = 6\nsnapshot-every = 2\n" E2E_PATIENT;

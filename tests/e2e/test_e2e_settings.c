@@ -2,17 +2,13 @@
  * that the program itself proposes; what goes wrong costs no place; the last words of a run that is
  * done say so. */
 #include "e2e.h"
+#include "tests/common/check.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static const char alone[] = "n-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 1\n"
 							"min-workers = 1\nsteps-per-round = 2\nrounds = 100000\nsnapshot-every = 4\n" E2E_PATIENT;

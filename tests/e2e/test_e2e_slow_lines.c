@@ -3,12 +3,7 @@
  * everybody, and nobody is put away for being slow. */
 #include "ends.h"
 #include "sites.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "tests/common/check.h"
 
 enum { WORKERS = 3, ROUNDS = 2, DELAY_MS = 20, SKIPPED = 77 };
 

@@ -1,16 +1,12 @@
 /* test_e2e_stop.c: everybody stops and starts again; the coordinator is killed: the run ends in the
  * same bits as one that nothing happened to, and no process is left. */
 #include "ends.h"
+#include "tests/common/check.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 /* All four in every round, however slow the machine: so the lab can say what the end must be. */
 static const char patient_run[] =

@@ -2,14 +2,10 @@
  * processes: the same bits as in one, straight through or stopped in between; and the bytes of a
  * fragment only. */
 #include "ends.h"
+#include "tests/common/check.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 enum { WORKERS = 3 };
 

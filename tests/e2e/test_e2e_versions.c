@@ -1,14 +1,10 @@
 /* test_e2e_versions.c: programs of this release and of a later one (versions 1 and 2 of the control
  * plane) in one run, in both directions: it ends in the same bits for all. */
 #include "ends.h"
+#include "tests/common/check.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 static const char three_workers[] =
 	"n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 3\n"

@@ -1,20 +1,16 @@
 /* test_e2e_volunteer.c: what a person does with a worker, right or wrong: a text that is not there,
  * Ctrl-C at any time, twice, before the join; and what the worker says. */
 #include "e2e.h"
+#include "tests/common/check.h"
 
 #include <netinet/in.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 /* Two are needed. */
 static const char pair[] = "n-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 2\n"

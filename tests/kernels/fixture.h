@@ -3,14 +3,8 @@
 #ifndef RV_TESTS_KERNELS_FIXTURE_H
 #define RV_TESTS_KERNELS_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "kernels/backend.h"
+#include "tests/common/check.h"
 #include "tests/kernels/tolerances.h"
 
 /* One way to run `cpu`. `own_gemm`: our own matrix product even where oneDNN would be used. */

@@ -1,12 +1,7 @@
 /* test_kernels_device.c: what --device may say, and what becomes of it where there is no GPU. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "kernels/device.h"
+#include "tests/common/check.h"
 
 #include <stdlib.h>
 #include <string.h>

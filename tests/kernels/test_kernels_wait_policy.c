@@ -2,18 +2,13 @@
  * with threads that sleep, under its own name and with its own arguments; one that says it is left
  * alone. */
 #include "kernels/wait_policy.h"
+#include "tests/common/check.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static const char *program;
 

@@ -3,14 +3,10 @@
 #include "lab/worker_files/replay.h"
 
 #include "base/hex.h"
+#include "tests/common/check.h"
 #include "tests/lab/lab_fixture.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 enum { WORKERS = 2, ROUNDS = 3, STEPS = 3, STOPPED_IN = 1, MAX_VOTES = 3 };
 
@@ -92,7 +88,6 @@ static void write_round(struct trace *t, uint32_t member, uint64_t round, const 
 
 static void make_trace(uint32_t member, const struct told *told, struct trace_record *out) {
 	const struct trace_start start = {.member = member, .boot = 100 + member, .threads = 1, .dtype = "fp32"};
-	struct rv_errtext et = {0};
 	struct trace *t;
 	char path[300];
 	snprintf(path, sizeof path, "%s/trace-%u", f.dir, member);
@@ -102,8 +97,7 @@ static void make_trace(uint32_t member, const struct told *told, struct trace_re
 	for (uint64_t round = 0; round < ROUNDS; round++)
 		write_round(t, member, round, told);
 	trace_close(t);
-	if (trace_read(path, out, &et) != RV_OK)
-		fail_msg("%s", et.text);
+	assert_ok(trace_read(path, out, &et));
 }
 
 /* The fault of making the replay, or of the first round that fails; RV_OK: it ended in the run's
@@ -130,9 +124,7 @@ static enum rv_err replay_all(const struct told told[WORKERS], struct rv_errtext
 }
 
 static void replays(const struct told told[WORKERS]) {
-	struct rv_errtext et = {0};
-	if (replay_all(told, &et) != RV_OK)
-		fail_msg("%s", et.text);
+	assert_ok(replay_all(told, &et));
 }
 
 static void fails(const struct told told[WORKERS], enum rv_err kind, const char *why) {

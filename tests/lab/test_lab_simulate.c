@@ -1,14 +1,9 @@
 /* The utilisation model: the published tables, its limits, and its inverse. */
 #include "lab/simulate/tables.h"
+#include "tests/common/check.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* 24 layers, 1B parameters, 0.1 s a step, 16 bits. */
 static struct simulate_run published_run(enum simulate_method m) {

@@ -1,14 +1,10 @@
 /* `rivulet simulate` itself: what it prints, for people and for programs, and what it refuses. */
+#include "tests/common/check.h"
+
 #include <jansson.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
-
-#include <cmocka.h>
 
 enum { OUTPUT_BYTES = 64 << 10 };
 

@@ -63,15 +63,13 @@ static void open_events(struct worker_dir *w) {
 
 void worker_dir_init(struct worker_dir *w, const char *options) {
 	struct worker_rounds rounds;
-	struct rv_errtext et = {0};
 	*w = (struct worker_dir){.g = {.round = 0}};
 	open_events(w);
 	fixture_make_dir(w->dir, sizeof w->dir);
 	write_link(w);
 	write_config(w, options);
 	write_text(w, "member.conf", "member = 3\nticket = secret\nname = anna\n");
-	if (worker_rounds_open(w->dir, &rounds, &et) != RV_OK)
-		fail_msg("%s", et.text);
+	assert_ok(worker_rounds_open(w->dir, &rounds, &et));
 	w->store = rounds.store;
 	begin(w, &rounds.run);
 	worker_rounds_release(&rounds);

@@ -1,16 +1,11 @@
 /* mesh_world.c: see mesh_world.h. */
 #include "mesh_world.h"
+#include "tests/common/check.h"
 
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 static const uint64_t the_round = 7;
 

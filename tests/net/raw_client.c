@@ -2,6 +2,7 @@
 #include "raw_client.h"
 
 #include "net/tls.h"
+#include "tests/common/check.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -14,11 +15,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 
 static void use_identity(SSL_CTX *ctx, const struct identity *id) {
 	struct tls_pem pem;

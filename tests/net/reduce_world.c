@@ -2,14 +2,10 @@
 #include "reduce_world.h"
 
 #include "base/assert.h"
+#include "tests/common/check.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 
 static const uint64_t RUN_TAG = 0x1122334455667788;
 

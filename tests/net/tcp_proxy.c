@@ -1,5 +1,6 @@
 /* tcp_proxy.c: see tcp_proxy.h. */
 #include "tcp_proxy.h"
+#include "tests/common/check.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -8,11 +9,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 
 static struct sockaddr_in loopback(uint16_t port) {
 	struct sockaddr_in sa = {.sin_family = AF_INET, .sin_port = htons(port)};

@@ -1,11 +1,6 @@
 /* Which range an address is of, and who may dial it (net/address_reach.h). */
 #include "net/address_reach.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "tests/common/check.h"
 
 static struct address parsed(const char *text) {
 	struct address a;

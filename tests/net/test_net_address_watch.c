@@ -3,6 +3,7 @@
  * none can be made, it is skipped. */
 #include "net/address_watch.h"
 #include "net/http_client.h"
+#include "tests/common/check.h"
 #include "web_server.h"
 
 #include <arpa/inet.h>
@@ -13,12 +14,6 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #define FIRST  "127.0.0.1"
 #define SECOND "10.9.9.9"
@@ -77,10 +72,8 @@ static void note(void *ctx, const struct http_reply *reply) {
 
 static void ask(struct http_client *c, const char *path, struct outcome *out) {
 	const struct http_request rq = {.path = path, .max_reply_bytes = 1000, .done = note, .ctx = out};
-	struct rv_errtext et = {0};
 	*out = (struct outcome){0};
-	if (http_client_start(c, &rq, NULL, &et) != RV_OK)
-		fail_msg("%s", et.text);
+	assert_ok(http_client_start(c, &rq, NULL, &et));
 }
 
 static void poll_until_done(struct http_client *c, const struct outcome *out) {

@@ -4,17 +4,13 @@
 
 #include "base/chain.h"
 #include "base/rng.h"
+#include "tests/common/check.h"
 
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 
 static uint8_t buffer[NET_MAX_DOCUMENT_BYTES];
 

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/hex.h"
+#include "tests/common/check.h"
 
 #include <ftw.h>
 #include <sodium.h>
@@ -12,12 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 enum { FILE_BYTES = 300000 };
 static uint8_t file[FILE_BYTES], other_file[FILE_BYTES];

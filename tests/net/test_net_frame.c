@@ -3,15 +3,11 @@
 #include "net/mesh/frame.h"
 
 #include "base/hex.h"
+#include "tests/common/check.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 
 static const uint64_t TAG = 0x0807060504030201;
 

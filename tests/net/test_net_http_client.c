@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "mesh_world.h"
+#include "tests/common/check.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -12,12 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 struct outcome {
 	int calls;
@@ -68,10 +63,8 @@ static void handle(void *ctx, const struct web_request *rq, struct web_reply *re
 
 static void client_new(struct scene *s, const uint8_t key[NET_KEY_BYTES], uint16_t port) {
 	struct http_client_config cfg = {.server = {.host = "127.0.0.1", .port = port}, .identity = &s->worker};
-	struct rv_errtext et = {0};
 	memcpy(cfg.server_key, key, NET_KEY_BYTES);
-	if (http_client_new(&cfg, &s->c, &et) != RV_OK)
-		fail_msg("%s", et.text);
+	assert_ok(http_client_new(&cfg, &s->c, &et));
 }
 
 static void scene_init(struct scene *s) {
@@ -93,7 +86,6 @@ static void done(void *ctx, const struct http_reply *reply);
 static uint32_t start(struct http_client *c, const char *path, const char *body, size_t max, int64_t timeout_ms,
 					  struct outcome *out) {
 	uint32_t id = 0;
-	struct rv_errtext et = {0};
 	struct http_request rq = {.path = path,
 							  .body = body,
 							  .body_bytes = body != NULL ? strlen(body) : 0,
@@ -101,8 +93,7 @@ static uint32_t start(struct http_client *c, const char *path, const char *body,
 							  .timeout_ms = timeout_ms,
 							  .done = done,
 							  .ctx = out};
-	if (http_client_start(c, &rq, &id, &et) != RV_OK)
-		fail_msg("%s", et.text);
+	assert_ok(http_client_start(c, &rq, &id, &et));
 	assert_int_not_equal(id, 0);
 	return id;
 }

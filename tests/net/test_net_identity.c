@@ -4,6 +4,7 @@
 #include "net/tls.h"
 
 #include "base/hex.h"
+#include "tests/common/check.h"
 
 #include <fcntl.h>
 #include <openssl/ssl.h>
@@ -13,12 +14,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 static char dir[64], path[96];
 

@@ -2,14 +2,9 @@
 #include "net/invite.h"
 
 #include "base/hex.h"
+#include "tests/common/check.h"
 
 #include <string.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #define RUN   "00112233445566778899aabbccddeeff"
 #define KEY   "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"

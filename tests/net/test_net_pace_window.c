@@ -1,14 +1,9 @@
 /* The rule of what may be on its way, over a simulated line: time is a number, a line is when it is
  * free again. */
 #include "net/mesh/pace_window.h"
+#include "tests/common/check.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { LINKS = 8, FLIGHTS = 1 << 12, PACKET_BYTES = 1448, MOST_PACKETS = 32, PUMP_US = 5000, S = 1000 * 1000 };
 

@@ -3,16 +3,11 @@
 #include "mesh_world.h"
 #include "net/mesh/rate.h"
 #include "tcp_proxy.h"
+#include "tests/common/check.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 static void queue_bulk(struct node *n, uint32_t to, uint32_t frames, uint32_t bytes, uint8_t salt) {
 	free(n->bulk_body);

@@ -5,17 +5,12 @@
  * are linked still. */
 #include "mesh_world.h"
 #include "raw_client.h"
+#include "tests/common/check.h"
 
 #include <openssl/ssl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 enum { ATTACKER = 2 }; /* its member number, where it has one */
 

@@ -3,6 +3,7 @@
 #include "mesh_world.h"
 #include "net/address_watch.h"
 #include "tcp_proxy.h"
+#include "tests/common/check.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -11,12 +12,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 enum { MS = 1000, S = 1000 * MS, SILENT_US = 800 * MS, BULK_BYTES = 66560, MANY_FRAMES = 1000 };
 

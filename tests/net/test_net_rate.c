@@ -2,14 +2,9 @@
  * always something. */
 #include "base/rng.h"
 #include "net/mesh/rate.h"
+#include "tests/common/check.h"
 
 #include <stdlib.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 enum { STEP_US = 1000, RUN_STEPS = 40000, WINDOW_STEPS = 10000 };
 static const int64_t rates[] = {12500, 125000, 2500000, 125000000, RATE_MAX_BYTES_PER_S};

@@ -1,13 +1,9 @@
 /* test_net_reduce.c: the all-reduce core: results, bytes, attempts, link losses, deaths,
  * interleavings. */
 #include "reduce_pair.h"
+#include "tests/common/check.h"
 
 #include <string.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 
 enum { SEEDS = 40 };
 
@@ -273,22 +269,21 @@ static void test_a_repeated_chunk_must_be_the_same(void **state) {
 static void test_other_rounds_and_attempts_are_ignored(void **state) {
 	(void)state;
 	struct pair p = pair_new(9);
-	struct rv_errtext et = {0};
 	struct reduce_msg m = chunk_msg(&p, REDUCE_SCATTER, 1, 1); /* would be a violation in our round */
 	m.round++;
-	assert_int_equal(give(&p, 1, &m, &et), RV_OK);
+	assert_ok(give(&p, 1, &m, &et));
 	m.round -= 2;
-	assert_int_equal(give(&p, 1, &m, &et), RV_OK);
+	assert_ok(give(&p, 1, &m, &et));
 	struct reduce_msg gather = chunk_msg(&p, REDUCE_GATHER, 1, 1);
 	gather.attempt = 2;
-	assert_int_equal(give(&p, 1, &gather, &et), RV_OK);
+	assert_ok(give(&p, 1, &gather, &et));
 	struct reduce_msg scatter = chunk_msg(&p, REDUCE_SCATTER, 1, 1);
 	scatter.attempt = 2;
-	assert_int_equal(give(&p, 1, &scatter, &et), RV_OK);
+	assert_ok(give(&p, 1, &scatter, &et));
 	static const uint8_t nonsense[2] = {0xff, 0xff};
 	struct reduce_msg resume = resume_with(&p, nonsense, 2);
 	resume.attempt = 2;
-	assert_int_equal(give(&p, 1, &resume, &et), RV_OK);
+	assert_ok(give(&p, 1, &resume, &et));
 	assert_int_equal(reduce_info(p.r).ignored_messages, 5);
 	assert_int_equal(reduce_suspects(p.r), 0);
 	world_free(p.w);
@@ -299,15 +294,14 @@ static void test_other_rounds_and_attempts_are_ignored(void **state) {
 static void test_late_contributions_of_an_earlier_attempt_are_kept(void **state) {
 	(void)state;
 	struct pair p = pair_new(3);
-	struct rv_errtext et = {0};
 	struct reduce_msg first = chunk_msg(&p, REDUCE_SCATTER, 1, 0), late = chunk_msg(&p, REDUCE_SCATTER, 1, 2);
-	assert_int_equal(give(&p, 1, &first, &et), RV_OK);
+	assert_ok(give(&p, 1, &first, &et));
 	assert_int_equal(reduce_info(p.r).chunks_reduced, 0);
 	p.w->nodes[2].alive = false;
 	world_next_attempt(p.w);
 	world_start(p.w, 0);
 	assert_int_equal(reduce_info(p.r).chunks_reduced, 1); /* complete without another byte */
-	assert_int_equal(give(&p, 1, &late, &et), RV_OK);
+	assert_ok(give(&p, 1, &late, &et));
 	assert_int_equal(reduce_info(p.r).chunks_reduced, 2);
 	world_free(p.w);
 }
@@ -315,9 +309,8 @@ static void test_late_contributions_of_an_earlier_attempt_are_kept(void **state)
 static void test_a_restarted_member_contributes_anew(void **state) {
 	(void)state;
 	struct pair p = pair_new(3);
-	struct rv_errtext et = {0};
 	struct reduce_msg m = chunk_msg(&p, REDUCE_SCATTER, 1, 0);
-	assert_int_equal(give(&p, 1, &m, &et), RV_OK);
+	assert_ok(give(&p, 1, &m, &et));
 	p.w->nodes[2].alive = false;
 	world_next_attempt(p.w);
 	p.w->doc.members[1].boot = 99;
@@ -326,7 +319,7 @@ static void test_a_restarted_member_contributes_anew(void **state) {
 	uint8_t other[WORLD_CHUNK_BYTES] = {1, 2, 3};
 	m.data = other;
 	m.attempt = 2;
-	assert_int_equal(give(&p, 1, &m, &et), RV_OK);
+	assert_ok(give(&p, 1, &m, &et));
 	assert_int_equal(reduce_info(p.r).chunks_reduced, 1);
 	world_free(p.w);
 }
@@ -337,22 +330,21 @@ static void test_a_restarted_member_contributes_anew(void **state) {
 static void test_what_a_former_process_sent_late_is_void(void **state) {
 	(void)state;
 	struct pair p = pair_new(3);
-	struct rv_errtext et = {0};
 	struct reduce_msg late = chunk_msg(&p, REDUCE_SCATTER, 1, 0), anew = late;
 	uint8_t other[WORLD_CHUNK_BYTES] = {1, 2, 3};
 	p.w->nodes[2].alive = false;
 	world_next_attempt(p.w);
 	p.w->doc.members[1].boot = 99;
 	world_start(p.w, 0);
-	assert_int_equal(give(&p, 1, &late, &et), RV_OK);
+	assert_ok(give(&p, 1, &late, &et));
 	assert_int_equal(reduce_info(p.r).chunks_reduced, 0);
 	assert_int_equal(reduce_info(p.r).ignored_messages, 1);
 	world_next_attempt(p.w);
 	world_start(p.w, 0);
 	anew.data = other;
 	anew.attempt = 2; /* of the same process since: welcome, though an attempt late */
-	assert_int_equal(give(&p, 1, &late, &et), RV_OK);
-	assert_int_equal(give(&p, 1, &anew, &et), RV_OK);
+	assert_ok(give(&p, 1, &late, &et));
+	assert_ok(give(&p, 1, &anew, &et));
 	assert_int_equal(reduce_info(p.r).chunks_reduced, 1);
 	assert_int_equal(reduce_info(p.r).ignored_messages, 2);
 	world_free(p.w);
@@ -407,7 +399,6 @@ static void test_a_mean_that_cannot_be_decoded_is_refused(void **state) {
  * attempt tries again. */
 static void test_our_own_fault_blames_nobody(void **state) {
 	(void)state;
-	struct rv_errtext et = {0};
 	for (int last = 0; last < 2; last++) {
 		struct pair p = give_both(WORLD_OUT_OF_MEMORY, last == 1, RV_OK);
 		assert_int_equal(reduce_suspects(p.r), 0);
@@ -422,7 +413,7 @@ static void test_our_own_fault_blames_nobody(void **state) {
 	p.w->nodes[0].own[0] = WORLD_HUGE;
 	for (int from = 1; from <= 2; from++) {
 		struct reduce_msg m = chunk_msg(&p, REDUCE_SCATTER, from, 0);
-		assert_int_equal(give(&p, from, &m, &et), RV_OK);
+		assert_ok(give(&p, from, &m, &et));
 	}
 	assert_int_equal(reduce_suspects(p.r), 0);
 	world_free(p.w);

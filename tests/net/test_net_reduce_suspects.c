@@ -1,12 +1,8 @@
 /* test_net_reduce_suspects.c: whom the all-reduce accuses, when, and whom it does not. */
 #include "reduce_pair.h"
+#include "tests/common/check.h"
 
 #include <string.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 
 enum { NO_PING = -1 };
 

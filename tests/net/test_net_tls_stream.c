@@ -3,15 +3,10 @@
 #include "net/mesh/stream.h"
 
 #include "net/tls.h"
+#include "tests/common/check.h"
 
 #include <openssl/ssl.h>
 #include <string.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 struct pair {
 	void *shared[2];

@@ -2,6 +2,7 @@
 #include "web_server.h"
 
 #include "net/tls.h"
+#include "tests/common/check.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -17,11 +18,6 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 
 struct connection {
 	struct web_server *server;

@@ -2,15 +2,12 @@
 #include "tests/outer/codec_checks.h"
 
 #include "base/registries.h"
+#include "tests/common/check.h"
 #include "tests/outer/vectors.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static void *allocate(size_t bytes) {
 	void *p = malloc(bytes > 0 ? bytes : 1);

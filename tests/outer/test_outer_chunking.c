@@ -1,12 +1,8 @@
 /* How a vector is cut: the parts cover it, offsets agree with sizes, and the default is within its
  * promise. */
 #include "outer/global.h"
+#include "tests/common/check.h"
 #include "tests/outer/vectors.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 
 static void check_cover(size_t n, size_t elems) {
 	struct chunking c = chunking_of(n, elems);

@@ -1,15 +1,12 @@
 /* The registry of codecs, and means without a limit against a mean in double. (The limit:
  * test_outer_merge.c) */
 #include "outer/merge.h"
+#include "tests/common/check.h"
 #include "tests/outer/codec_checks.h"
 #include "tests/outer/vectors.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { N = 1023, MAX_IN = 16, MAX_EQUAL = 64 };
 

@@ -1,14 +1,11 @@
 /* fp32: the values come back bit for bit, and what is not finite is refused both ways. */
 #include "outer/codec.h"
+#include "tests/common/check.h"
 #include "tests/outer/codec_checks.h"
 #include "tests/outer/vectors.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const struct codec *const c = &codec_fp32;
 

@@ -2,13 +2,10 @@
  * nothing past the end. */
 #include "outer/codec_kernels.h"
 #include "outer/float_bits.h"
+#include "tests/common/check.h"
 #include "tests/outer/vectors.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { GUARD = 32, CAP = LARGEST_SIZE + GUARD };
 

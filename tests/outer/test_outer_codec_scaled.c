@@ -2,17 +2,14 @@
  * fp32; and what decode refuses. */
 #include "outer/codec.h"
 #include "outer/float_bits.h"
+#include "tests/common/check.h"
 #include "tests/outer/codec_checks.h"
 #include "tests/outer/vectors.h"
 
 #include <float.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { BYTES_CAP = LARGEST_SIZE * 3 };
 

@@ -2,16 +2,13 @@
  * values are kept, against a sort; and what decode refuses. */
 #include "outer/codec_block.h"
 #include "outer/codec_topk.h"
+#include "tests/common/check.h"
 #include "tests/outer/codec_checks.h"
 #include "tests/outer/vectors.h"
 
 #include <float.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const struct codec codec_everything = RV_TOPK_CODEC("everything", 250, TOPK_GROUP);
 

@@ -1,13 +1,10 @@
 /* A worker's contribution with error feedback: nothing is lost, nothing counts twice. */
 #include "outer/contribution.h"
 #include "outer/float_bits.h"
+#include "tests/common/check.h"
 #include "tests/outer/vectors.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { N = 9000, ROUNDS = 12 };
 

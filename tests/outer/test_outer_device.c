@@ -1,18 +1,13 @@
 /* test_outer_device.c: the outer path of the CUDA backend, its kernels run by the emulator, against
  * outer/: every byte of the encoding and every bit of the outer step, at awkward sizes and with
  * awkward values; streams as late as they may run. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/rng.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "outer/codec.h"
 #include "outer/global.h"
 #include "outer/optimizer.h"
+#include "tests/common/check.h"
 #include "tests/emu/runtime.h"
 
 #include <float.h>

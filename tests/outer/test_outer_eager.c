@@ -1,15 +1,10 @@
 /* Eager updates as a shared and a private chain against the paper's form, in which every worker
  * steps weights and momentum of its own with D(t-1) + share (own(t) - own(t-1)): the same but for
  * roundings, which are bounded; and what is the same to the bit. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/rng.h"
 #include "outer/eager.h"
+#include "tests/common/check.h"
 
 #include <float.h>
 #include <math.h>

@@ -1,13 +1,10 @@
 /* adam, yogi and adagrad against a reference in double written from the equations of arXiv
  * 2003.00295, algorithm 2, and the properties that follow from them. */
 #include "outer/optimizer.h"
+#include "tests/common/check.h"
 #include "tests/outer/vectors.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { N = 100, STEPS = 40 };
 

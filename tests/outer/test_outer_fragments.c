@@ -1,14 +1,10 @@
 /* Fragments cover the vector once, layer by layer, and each is a vector of its own. */
 #include "outer/codec.h"
 #include "outer/fragments.h"
+#include "tests/common/check.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { CHUNK = 256 };
 

@@ -2,14 +2,11 @@
 #include "outer/global.h"
 
 #include "base/chain.h"
+#include "tests/common/check.h"
 #include "tests/outer/vectors.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { N = 3000, CHUNK = 512, BYTES_CAP = 5 * N };
 

@@ -2,14 +2,11 @@
  * steps at a time; the outer loop is the real one (encode, reduce_mean, apply). Each identity has
  * its source or its one-line reason. */
 #include "outer/global.h"
+#include "tests/common/check.h"
 #include "tests/outer/vectors.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { N = 700, CHUNK = 256, MAX_WORKERS = 8, BYTES_CAP = 4 * N + 64 };
 

@@ -5,14 +5,11 @@
 
 #include "base/hash.h"
 #include "base/hex.h"
+#include "tests/common/check.h"
 #include "tests/outer/vectors.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { N = 4099, MAX_IN = 8 };
 

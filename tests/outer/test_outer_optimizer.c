@@ -1,14 +1,11 @@
 /* Outer optimizers: bit for bit the formula, any slicing the same, and the published sequence of
  * Nesterov. */
 #include "outer/optimizer.h"
+#include "tests/common/check.h"
 #include "tests/outer/vectors.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { MAX_STATES = 2, DELAY = 3 };
 

@@ -54,9 +54,7 @@ static void is_refused(const char *name, const void *bytes, size_t n, const char
 }
 
 static void is_accepted(const char *name, const void *bytes, size_t n) {
-	struct rv_errtext et = {0};
-	if (open_as_text(name, bytes, n, &et) != RV_OK)
-		fail_msg("%s", et.text);
+	assert_ok(open_as_text(name, bytes, n, &et));
 }
 
 static const char prose[] = "It was a bright cold day in April, and the clocks were striking thirteen.\n";

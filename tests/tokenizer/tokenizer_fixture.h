@@ -2,23 +2,10 @@
 #ifndef RV_TESTS_TOKENIZER_TOKENIZER_FIXTURE_H
 #define RV_TESTS_TOKENIZER_TOKENIZER_FIXTURE_H
 
+#include "tests/common/check.h"
 #include "train/text/tokenizer/tokenizer.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#define assert_ok(expr)                                                                                                \
-	do {                                                                                                               \
-		struct rv_errtext et = {0};                                                                                    \
-		enum rv_err e_ = (expr);                                                                                       \
-		if (e_ != RV_OK)                                                                                               \
-			fail_msg("%s: %s", #expr, et.text);                                                                        \
-	} while (0)
 
 /* Tokens of a text; the caller releases them. */
 struct token_list encode_text(struct encoder *e, const void *text, size_t n, enum specials specials);

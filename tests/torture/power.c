@@ -3,13 +3,11 @@
 #include "tests/torture/power.h"
 
 #include "base/rng.h"
+#include "tests/common/check.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +15,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { NODES = 256, NAMES = 128, SECTOR = 512, FILE_MAX = 1 << 24, CUT = 77, ENDED = 78, NO_NODE = -1 };
 

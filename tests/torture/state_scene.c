@@ -1,16 +1,12 @@
 /* state_scene.c: see state_scene.h. */
 #include "tests/torture/state_scene.h"
 
+#include "tests/common/check.h"
 #include "tests/torture/torture.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { LOG_TRIES = 2 };
 

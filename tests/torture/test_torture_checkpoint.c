@@ -2,13 +2,8 @@
  * written, they are whole or not there, and what was acknowledged is found again; read, the state
  * is the one of its round to the bit or there is a fault or a notice, and nothing that a later
  * start could have used is lost. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "tests/common/check.h"
 #include "tests/torture/state_scene.h"
 #include "tests/torture/torture.h"
 

@@ -2,22 +2,18 @@
  * fail fails in turn. A fault has a text; a link that is lost is told of and heals when nothing
  * fails any more; an answer is the right one. */
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <openssl/ssl.h>
 
 #include "base/clock.h"
 #include "net/address.h"
 #include "net/http_client.h"
 #include "net/tls.h"
+#include "tests/common/check.h"
 #include "tests/net/mesh_world.h"
 #include "tests/net/web_server.h"
 #include "tests/torture/torture.h"

@@ -2,22 +2,17 @@
  * (power.h): a worker's state files, a state that is fetched and installed, a rollback, a
  * membership; the coordinator's store and its restore. Afterwards whatever was acknowledged is
  * there, what is there is whole, and what was begun can be done again. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/chain.h"
 #include "coordinator/backup/backup.h"
 #include "coordinator/store/run_dir.h"
 #include "coordinator/store/sqlite.h"
+#include "tests/common/check.h"
 #include "tests/torture/power.h"
 #include "tests/torture/state_scene.h"
 #include "tests/torture/torture.h"

@@ -1,21 +1,16 @@
 /* test_torture_store.c: the coordinator's store, its service and its backups, while every call that
  * can fail fails in turn. A fault has a text; what was acknowledged is there when the store is
  * opened again; what is there can be opened. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "coordinator/backup/backup.h"
 #include "coordinator/service/service.h"
 #include "coordinator/store/run_dir.h"
 #include "coordinator/store/sqlite.h"
+#include "tests/common/check.h"
 #include "tests/torture/torture.h"
 
 enum { RECORDS = 4, TRIALS = 120, PATH_BYTES = 512 };
@@ -49,9 +44,8 @@ static int set_up(void **state) {
 	struct place *p = calloc(1, sizeof *p);
 	char dir[64] = "/dev/shm/rivulet-torture-XXXXXX"; /* memory: what a power cut would take is another test's */
 	uint8_t seed[IDENTITY_SEED_BYTES] = {7};
-	struct rv_errtext et = {0};
 	assert_non_null(mkdtemp(dir));
-	assert_int_equal(run_dir_of(dir, &p->d, &et), RV_OK);
+	assert_ok(run_dir_of(dir, &p->d, &et));
 	(void)snprintf(p->copy, sizeof p->copy, "%s/copy.db", dir);
 	(void)snprintf(p->backup, sizeof p->backup, "%s/backup", dir);
 	identity_of_seed(seed, &p->run);
@@ -255,13 +249,12 @@ static void the_service(void **state) {
 static void make_run(void *ctx) {
 	struct place *p = ctx;
 	struct store *s = NULL;
-	struct rv_errtext et = {0};
 	begin(p);
-	assert_int_equal(sqlite_store_create(p->d.store, run_id, config, &et), RV_OK);
-	assert_int_equal(sqlite_store_open(p->d.store, &s, &et), RV_OK);
+	assert_ok(sqlite_store_create(p->d.store, run_id, config, &et));
+	assert_ok(sqlite_store_open(p->d.store, &s, &et));
 	struct core_record rec = {.id = 1, .type = CORE_MEMBER, .member = 0, .name = "first", .doc_seq = 7};
-	assert_int_equal(s->ops->append(s, &rec, NULL, &et), RV_OK);
-	assert_int_equal(s->ops->copy(s, p->copy, &et), RV_OK);
+	assert_ok(s->ops->append(s, &rec, NULL, &et));
+	assert_ok(s->ops->copy(s, p->copy, &et));
 	store_close(s);
 	FILE *f = fopen(p->d.key, "wb");
 	assert_non_null(f);

@@ -2,13 +2,8 @@
  * them that can fail fails in turn, also on the storage thread: memory pressure, mostly. Nobody
  * dies, no donor is accused of what was not its fault, and when nothing fails any more the joiner
  * has the state. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "tests/common/check.h"
 #include "tests/torture/torture.h"
 #include "tests/worker/transfer_world.h"
 

@@ -1,19 +1,14 @@
 /* test_torture_worker.c: the worker's side of the control plane and what it stores of its
  * membership, while every call that can fail fails in turn. It never gives up a request, and what
  * is stored of a join is stored whole. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/chain.h"
 #include "base/clock.h"
+#include "tests/common/check.h"
 #include "tests/net/web_server.h"
 #include "tests/torture/torture.h"
 #include "worker/join/control_http.h"

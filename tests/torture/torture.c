@@ -1,19 +1,14 @@
 /* torture.c: trial after trial; see torture.h. */
 #include "tests/torture/torture.h"
+#include "tests/common/check.h"
 
 #include <dirent.h>
 #include <ftw.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { CLOSE_TRIES = 400, CLOSE_PAUSE_US = 5000 };
 

@@ -15,11 +15,9 @@ static enum rv_err counting_alloc(struct backend *be, size_t bytes, void **out, 
 
 void counting_backend_open(struct counting_backend *c, const char *name, int threads) {
 	struct backend_options opt = {.threads = threads, .compute = DTYPE_F32, .isa = "auto"};
-	struct rv_errtext et = {0};
 	RV_ASSERT(!counted);
 	*c = (struct counting_backend){.calls = 0};
-	if (backend_open(name, &opt, &c->be, &et) != RV_OK)
-		fail_msg("%s", et.text);
+	assert_ok(backend_open(name, &opt, &c->be, &et));
 	c->inner = c->be->ops;
 	c->ops = *c->inner;
 	c->ops.alloc = counting_alloc;

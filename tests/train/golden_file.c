@@ -35,11 +35,9 @@ static void read_record(struct rv_reader *r, struct record *out) {
 }
 
 struct golden *golden_open(const char *path) {
-	struct rv_errtext et = {0};
 	uint8_t *bytes;
 	size_t n;
-	if (rv_file_read(path, MAX_BYTES, &bytes, &n, &et) != RV_OK)
-		fail_msg("%s", et.text);
+	assert_ok(rv_file_read(path, MAX_BYTES, &bytes, &n, &et));
 	struct golden *g = calloc(1, sizeof *g);
 	assert_non_null(g);
 	struct rv_reader r = rv_reader_of(bytes, n);

@@ -1,13 +1,8 @@
 /* test_train_comm.c: exchanges among threads: sums have the order that comm.h says, whoever comes
  * first. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/rng.h"
+#include "tests/common/check.h"
 #include "train/comm.h"
 #include "train/team.h"
 

@@ -29,9 +29,7 @@ static enum rv_err open_as(const char *path, uint32_t n_shards, uint32_t holdout
 
 static struct dataset *open_dataset(const char *path, uint64_t seed) {
 	struct dataset *d = NULL;
-	struct rv_errtext et = {0};
-	if (open_as(path, SHARDS, EVERY, CONTEXT, seed, &d, &et) != RV_OK)
-		fail_msg("%s", et.text);
+	assert_ok(open_as(path, SHARDS, EVERY, CONTEXT, seed, &d, &et));
 	return d;
 }
 
@@ -251,9 +249,8 @@ static void test_faults_name_the_path_or_the_limit(void **state) {
 
 static void test_the_longest_context_fits_a_block(void **state) {
 	struct fixture *f = *state;
-	struct rv_errtext et = {0};
 	struct dataset *d;
-	assert_int_equal(open_as(f->path, 1, 2, DATA_BLOCK - 1, 1, &d, &et), RV_OK);
+	assert_ok(open_as(f->path, 1, 2, DATA_BLOCK - 1, 1, &d, &et));
 	int32_t *in = malloc(DATA_BLOCK * sizeof *in), *out = malloc(DATA_BLOCK * sizeof *out);
 	assert_true(in && out);
 	dataset_heldout_sequence(d, 0, in, out, NULL);

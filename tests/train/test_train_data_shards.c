@@ -64,9 +64,7 @@ static struct dataset_config config_of(const struct fixture *f) {
 
 static struct dataset *open_config(const struct dataset_config *cfg) {
 	struct dataset *d;
-	struct rv_errtext et = {0};
-	if (dataset_open(cfg, &d, &et) != RV_OK)
-		fail_msg("%s", et.text);
+	assert_ok(dataset_open(cfg, &d, &et));
 	return d;
 }
 
@@ -82,9 +80,7 @@ static uint32_t locate(const struct fixture *f, const int32_t *inputs, const int
 
 static uint32_t read_train(const struct fixture *f, const struct dataset *d, uint32_t shard, uint64_t cursor) {
 	int32_t in[CONTEXT], out[CONTEXT];
-	struct rv_errtext et = {0};
-	if (dataset_train_sequence(d, shard, cursor, in, out, &et) != RV_OK)
-		fail_msg("%s", et.text);
+	assert_ok(dataset_train_sequence(d, shard, cursor, in, out, &et));
 	return locate(f, in, out);
 }
 

@@ -42,9 +42,7 @@ static enum rv_err gpu_open(struct on_gpu *g, const struct run_config *cfg, cons
 
 static void gpu_init(struct on_gpu *g, const struct run_config *cfg) {
 	const struct replica_options o = {.n_shards = (uint32_t)cfg->data_shards};
-	struct rv_errtext et = {0};
-	if (gpu_open(g, cfg, &o, 1, &et) != RV_OK)
-		fail_msg("%s", et.text);
+	assert_ok(gpu_open(g, cfg, &o, 1, &et));
 }
 
 static void gpu_release(struct on_gpu *g) {

@@ -21,9 +21,7 @@ static enum rv_err try_several(struct several *s, struct fixture_run *f, const c
 }
 
 static void several_init(struct several *s, struct fixture_run *f, const char *device) {
-	struct rv_errtext et = {0};
-	if (try_several(s, f, device, &et) != RV_OK)
-		fail_msg("%s", et.text);
+	assert_ok(try_several(s, f, device, &et));
 }
 
 static void several_release(struct several *s) {

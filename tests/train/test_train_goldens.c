@@ -51,9 +51,8 @@ struct fixture {
 };
 
 static float *alloc_params(struct backend *be, size_t n) {
-	struct rv_errtext et = {0};
 	void *p;
-	assert_int_equal(be->ops->alloc(be, n * sizeof(float), &p, &et), RV_OK);
+	assert_ok(be->ops->alloc(be, n * sizeof(float), &p, &et));
 	return p;
 }
 
@@ -82,11 +81,9 @@ static const struct family families[] = {{"gpt2", GOLDENS_DIR "/gpt2_tiny.bin", 
 enum { FAMILIES = sizeof families / sizeof families[0] };
 
 static void fixture_init(struct fixture *f, const struct family *family, const struct variant *variant) {
-	struct rv_errtext et = {0};
 	struct backend_options opt = {.threads = 2, .compute = DTYPE_F32, .isa = variant->isa};
 	snprintf(f->name, sizeof f->name, "%s, %s %s", family->name, variant->backend, variant->isa);
-	if (backend_open(variant->backend, &opt, &f->be, &et) != RV_OK)
-		fail_msg("%s", et.text);
+	assert_ok(backend_open(variant->backend, &opt, &f->be, &et));
 	f->golden = golden_open(family->path);
 	f->shape = golden_i32(f->golden, "shape", SHAPE_FIELDS);
 	f->hyper = golden_f32(f->golden, "hyper", HYPER_FIELDS);
@@ -99,9 +96,8 @@ static void fixture_init(struct fixture *f, const struct family *family, const s
 	family->complete(&s, f->golden);
 	const struct model_options options = {.max_batch = f->shape[BATCH]};
 	const struct model_ops *ops = NULL;
-	assert_int_equal(model_family_find(family->name, &ops, &et), RV_OK);
-	if (model_new(ops, &s, &options, f->be, &f->model, &et) != RV_OK)
-		fail_msg("%s", et.text);
+	assert_ok(model_family_find(family->name, &ops, &et));
+	assert_ok(model_new(ops, &s, &options, f->be, &f->model, &et));
 	size_t n = f->model->layout.n_params;
 	f->params = alloc_params(f->be, n);
 	f->grads = alloc_params(f->be, n);

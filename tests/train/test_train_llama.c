@@ -54,11 +54,9 @@ static void test_far_positions_are_exact(void **state) {
 /* ---- shapes */
 
 static struct model_shape resolved(struct model_shape s) {
-	struct rv_errtext et = {0};
 	struct model_layout l;
 	struct model_shape out;
-	if (model_layout_init(&l, &model_llama, &s, &out, &et) != RV_OK)
-		fail_msg("%s", et.text);
+	assert_ok(model_layout_init(&l, &model_llama, &s, &out, &et));
 	model_layout_release(&l);
 	return out;
 }
@@ -87,12 +85,11 @@ static void test_usual_sizes(void **state) {
 
 static void test_q_k_v_and_gate_up_are_packed(void **state) {
 	(void)state;
-	struct rv_errtext et = {0};
 	struct model_layout l;
 	struct model_shape s = small;
 	s.n_kv_head = 1;
 	s.n_inner = 40;
-	assert_int_equal(model_layout_init(&l, &model_llama, &s, NULL, &et), RV_OK);
+	assert_ok(model_layout_init(&l, &model_llama, &s, NULL, &et));
 	static const char *const pairs[][2] = {
 		{"model.layers.0.self_attn.q_proj.weight", "model.layers.0.self_attn.k_proj.weight"},
 		{"model.layers.0.self_attn.k_proj.weight", "model.layers.0.self_attn.v_proj.weight"},
@@ -226,9 +223,8 @@ static void test_llama_configs_that_compute_something_else_are_refused(void **st
 	};
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
 		reject(&model_llama, bad[i].text, bad[i].err, bad[i].needle);
-	struct rv_errtext et = {0};
 	struct run_config c; /* no heads: a range that the options have, not a division by zero */
-	assert_int_equal(parse(&model_llama, "{\"num_attention_heads\":0}", &c, &et), RV_OK);
+	assert_ok(parse(&model_llama, "{\"num_attention_heads\":0}", &c, &et));
 	assert_int_equal(c.n_head, 0);
 }
 
@@ -248,18 +244,16 @@ static void test_gpt2_config(void **state) {
 
 /* What is written is read again as the same model. */
 static void check_round_trip(const struct model_ops *family, const struct run_config *c) {
-	struct rv_errtext et = {0};
 	struct run_config back;
 	json_t *json = family->config_to_hf(c);
 	assert_non_null(json);
 	assert_string_equal(json_string_value(json_object_get(json, "model_type")), family->name);
 	run_config_defaults(&back);
-	if (family->config_from_hf(json, &back, &et) != RV_OK)
-		fail_msg("%s", et.text);
+	assert_ok(family->config_from_hf(json, &back, &et));
 	json_decref(json);
 	struct model_shape a = model_shape_of(c), b = model_shape_of(&back);
-	assert_int_equal(family->rules->resolve(&a, &et), RV_OK);
-	assert_int_equal(family->rules->resolve(&b, &et), RV_OK);
+	assert_ok(family->rules->resolve(&a, &et));
+	assert_ok(family->rules->resolve(&b, &et));
 	assert_true(a.n_layer == b.n_layer && a.n_head == b.n_head && a.n_kv_head == b.n_kv_head && a.n_embd == b.n_embd);
 	assert_true(a.n_inner == b.n_inner && a.vocab == b.vocab && a.context == b.context && a.tied == b.tied);
 	assert_true(a.norm_eps == b.norm_eps && a.rope.scaling == b.rope.scaling && a.rope.theta == b.rope.theta);

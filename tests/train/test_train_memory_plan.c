@@ -28,22 +28,18 @@ static const struct device_choice cpu = {.backend = "cpu", .n = 1}, ref = {.back
 
 static struct memory_plan plan_of(const struct memory_request *q) {
 	struct memory_plan p;
-	struct rv_errtext et = {0};
-	if (memory_plan_make(q, &p, &et) != RV_OK)
-		fail_msg("%s", et.text);
+	assert_ok(memory_plan_make(q, &p, &et));
 	return p;
 }
 
 static void check_replica(const struct run_config *cfg, enum recompute recompute) {
 	struct fixture_run f;
 	struct counting_backend c;
-	struct rv_errtext et = {0};
 	struct replica *r;
 	fixture_run_init(&f, cfg, "ref");
 	counting_backend_open(&c, "ref", 1);
 	const struct replica_options options = {.n_shards = (uint32_t)cfg->data_shards, .recompute = recompute};
-	if (replica_new(cfg, f.data, &options, c.be, &r, &et) != RV_OK)
-		fail_msg("%s", et.text);
+	assert_ok(replica_new(cfg, f.data, &options, c.be, &r, &et));
 	struct memory_plan p = plan_of(&(struct memory_request){
 		.run = cfg, .device = &ref, .recompute = recompute, .role = MEMORY_REPLICA, .replicas = 1, .parallel = 1});
 	assert_int_equal(p.n_params, replica_n_params(r));

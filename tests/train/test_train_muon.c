@@ -21,9 +21,7 @@ enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 static struct backend *open_backend(const char *name, enum dtype compute) {
 	const struct backend_options opt = {.threads = 1, .compute = compute, .isa = "auto"};
 	struct backend *be;
-	struct rv_errtext et = {0};
-	if (backend_open(name, &opt, &be, &et) != RV_OK)
-		fail_msg("%s", et.text);
+	assert_ok(backend_open(name, &opt, &be, &et));
 	return be;
 }
 

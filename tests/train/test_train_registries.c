@@ -4,16 +4,12 @@
 #include "outer/codec.h"
 #include "outer/merge.h"
 #include "outer/optimizer.h"
+#include "tests/common/check.h"
 #include "train/inner.h"
 #include "train/model/model.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { NAMES_BYTES = 256 };
 

@@ -9,17 +9,13 @@
 
 static float step(struct replica *r) {
 	struct step_stats stats;
-	struct rv_errtext et = {0};
-	if (replica_step(r, &stats, &et) != RV_OK)
-		fail_msg("%s", et.text);
+	assert_ok(replica_step(r, &stats, &et));
 	return stats.loss;
 }
 
 static double eval(struct replica *r, const float *theta, int batches) {
-	struct rv_errtext et = {0};
 	double loss = 0;
-	if (replica_eval(r, theta, batches, &loss, &et) != RV_OK)
-		fail_msg("%s", et.text);
+	assert_ok(replica_eval(r, theta, batches, &loss, &et));
 	return loss;
 }
 
@@ -68,8 +64,7 @@ static void test_statistics_of_a_step(void **state) {
 	struct fixture_run f;
 	fixture_run_init(&f, NULL, "ref");
 	struct step_stats stats;
-	struct rv_errtext et = {0};
-	assert_int_equal(replica_step(f.replica, &stats, &et), RV_OK);
+	assert_ok(replica_step(f.replica, &stats, &et));
 	assert_int_equal(stats.tokens, f.cfg.batch * f.cfg.context);
 	assert_float_equal(stats.lr, (float)(f.cfg.lr / 2), 1e-9); /* first of two warm-up steps */
 	assert_true(stats.grad_norm > 0 && isfinite(stats.grad_norm));
@@ -122,16 +117,15 @@ static void test_a_step_over_several_shards(void **state) {
 	struct replica *own = fixture_replica(&f, &f.cfg), *both = fixture_replica(&f, &f.cfg);
 	static const uint32_t zero = 0, zero_twice[] = {0, 0}, all[] = {0, 1};
 	struct step_stats plain, stats;
-	struct rv_errtext et = {0};
-	assert_int_equal(replica_step(f.replica, &plain, &et), RV_OK);
-	assert_int_equal(replica_step_shards(own, &zero, 1, &stats, &et), RV_OK);
+	assert_ok(replica_step(f.replica, &plain, &et));
+	assert_ok(replica_step_shards(own, &zero, 1, &stats, &et));
 	assert_same_theta(f.replica, own);
 	assert_true(plain.loss == stats.loss);
-	assert_int_equal(replica_step_shards(both, zero_twice, 2, &stats, &et), RV_OK);
+	assert_ok(replica_step_shards(both, zero_twice, 2, &stats, &et));
 	assert_float_equal(stats.loss, plain.loss, 1e-6);
 	assert_float_equal(stats.grad_norm, plain.grad_norm, 1e-5);
 	assert_int_equal(stats.tokens, 2 * plain.tokens);
-	assert_int_equal(replica_step_shards(both, all, 2, &stats, &et), RV_OK);
+	assert_ok(replica_step_shards(both, all, 2, &stats, &et));
 	assert_true(stats.loss != step(own));
 	replica_free(own);
 	replica_free(both);
@@ -143,10 +137,9 @@ static void test_learning_rate_follows_the_global_step(void **state) {
 	struct fixture_run f;
 	fixture_run_init(&f, NULL, "ref");
 	struct step_stats stats;
-	struct rv_errtext et = {0};
 	uint64_t last = (uint64_t)(f.cfg.steps_per_round * f.cfg.rounds) - 1;
 	replica_set_global_step(f.replica, last); /* a joiner enters late: its own Adam state starts fresh */
-	assert_int_equal(replica_step(f.replica, &stats, &et), RV_OK);
+	assert_ok(replica_step(f.replica, &stats, &et));
 	assert_float_equal(stats.lr, (float)(f.cfg.lr * f.cfg.min_lr_ratio), 1e-9);
 	assert_int_equal(replica_global_step(f.replica), last + 1);
 	fixture_run_release(&f);

@@ -48,10 +48,9 @@ static void assert_refused(struct fixture *f, struct replica *r, size_t n, const
 
 static void test_resuming_is_going_straight_through(void **state) {
 	struct fixture *f = *state;
-	struct rv_errtext et = {0};
 	struct replica *resumed = fixture_replica(&f->run, &f->run.cfg);
 	fixture_steps(resumed, 1); /* whatever it did before is forgotten */
-	assert_int_equal(replica_load(resumed, f->state, f->bytes, &et), RV_OK);
+	assert_ok(replica_load(resumed, f->state, f->bytes, &et));
 	assert_int_equal(replica_global_step(resumed), 3);
 	fixture_steps(f->run.replica, 4);
 	fixture_steps(resumed, 4);

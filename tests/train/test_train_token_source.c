@@ -61,18 +61,16 @@ static void write_headerless(const struct fixture *f, const char *name, size_t f
 static void assert_tokens(const struct fixture *f, const char *name) {
 	char path[300];
 	struct token_source s;
-	struct rv_errtext et = {0};
 	int32_t *got = malloc(sizeof f->tokens);
 	assert_non_null(got);
 	in_dir(f, name, path);
-	if (token_source_open(&s, path, VOCAB, &et) != RV_OK)
-		fail_msg("%s", et.text);
+	assert_ok(token_source_open(&s, path, VOCAB, &et));
 	assert_false(token_source_is_text(&s));
 	assert_int_equal(s.n_tokens, TOKENS);
-	assert_int_equal(token_source_read(&s, 0, TOKENS, got, &et), RV_OK);
+	assert_ok(token_source_read(&s, 0, TOKENS, got, &et));
 	assert_memory_equal(got, f->tokens, sizeof f->tokens);
 	for (size_t at = 0; at + 7 < TOKENS; at += 61) {
-		assert_int_equal(token_source_read(&s, at, 7, got, &et), RV_OK);
+		assert_ok(token_source_read(&s, at, 7, got, &et));
 		assert_memory_equal(got, f->tokens + at, 7 * sizeof *got);
 	}
 	token_source_release(&s);

@@ -43,10 +43,9 @@ static int teardown(void **state) {
 static void test_round_trip(void **state) {
 	struct saved *s = *state;
 	struct run_config cfg;
-	struct rv_errtext et = {0};
-	assert_int_equal(weights_load(s->path, &model_gpt2, s->layout, s->params, &et), RV_OK);
+	assert_ok(weights_load(s->path, &model_gpt2, s->layout, s->params, &et));
 	assert_memory_equal(s->params, replica_theta(s->run.replica), s->layout->n_params * sizeof *s->params);
-	assert_int_equal(weights_load_config(s->path, &cfg, &et), RV_OK);
+	assert_ok(weights_load_config(s->path, &cfg, &et));
 	char want[4096], got[4096];
 	rv_options_print(run_config_options, &s->run.cfg, want, sizeof want);
 	rv_options_print(run_config_options, &cfg, got, sizeof got);

@@ -1,13 +1,8 @@
 /* bf16 and fp16: every bit pattern decodes as the standards say, and encoding rounds to nearest
  * even. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/rng.h"
+#include "tests/common/check.h"
 #include "train/files/weights_format.h"
 
 #include <math.h>

@@ -84,17 +84,14 @@ static void write_text(const char *dir, char *path, size_t cap) {
 }
 
 void fixture_run_init(struct fixture_run *f, const struct run_config *cfg, const char *backend) {
-	struct rv_errtext et = {0};
 	*f = (struct fixture_run){.cfg = cfg ? *cfg : fixture_config()};
 	fixture_make_dir(f->dir, sizeof f->dir);
 	char path[300];
 	write_text(f->dir, path, sizeof path);
 	const struct dataset_config data = dataset_config_of(&f->cfg, path);
-	if (dataset_open(&data, &f->data, &et) != RV_OK)
-		fail_msg("%s", et.text);
+	assert_ok(dataset_open(&data, &f->data, &et));
 	struct backend_options opt = {.threads = 1, .compute = DTYPE_F32, .isa = "auto"};
-	if (backend_open(backend, &opt, &f->be, &et) != RV_OK)
-		fail_msg("%s", et.text);
+	assert_ok(backend_open(backend, &opt, &f->be, &et));
 	f->replica = fixture_replica(f, &f->cfg);
 }
 
@@ -116,10 +113,8 @@ struct replica *fixture_replica(struct fixture_run *f, const struct run_config *
 
 void fixture_steps(struct replica *r, int n) {
 	struct step_stats stats;
-	struct rv_errtext et = {0};
 	for (int i = 0; i < n; i++)
-		if (replica_step(r, &stats, &et) != RV_OK)
-			fail_msg("%s", et.text);
+		assert_ok(replica_step(r, &stats, &et));
 }
 
 float *fixture_copy_theta(struct replica *r) {

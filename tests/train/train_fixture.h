@@ -2,15 +2,9 @@
 #ifndef RV_TESTS_TRAIN_TRAIN_FIXTURE_H
 #define RV_TESTS_TRAIN_TRAIN_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "base/run_config.h"
 #include "kernels/backend.h"
+#include "tests/common/check.h"
 #include "train/replica.h"
 #include "train/text/data.h"
 

@@ -1,12 +1,8 @@
 /* round_driver.c: see round_driver.h. */
 #include "round_driver.h"
+#include "tests/common/check.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 int round_driver_setup(void **state) {
 	struct round_driver *f = calloc(1, sizeof *f);

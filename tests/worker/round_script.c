@@ -1,11 +1,6 @@
 /* round_script.c: see round_script.h. */
 #include "round_script.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "tests/common/check.h"
 
 int round_script_setup(void **state) {
 	round_driver_setup(state);

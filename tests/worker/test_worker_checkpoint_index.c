@@ -2,13 +2,9 @@
 #include "worker/state/checkpoint_index.h"
 
 #include "base/chain.h"
+#include "tests/common/check.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 static struct checkpoint_index *x;
 

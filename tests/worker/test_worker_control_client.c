@@ -1,17 +1,12 @@
 /* test_worker_control_client.c: which documents are followed when the coordinator was away, and
  * another store is served when it is back. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/clock.h"
+#include "tests/common/check.h"
 #include "tests/net/web_server.h"
 #include "worker/join/control_http.h"
 

@@ -1,16 +1,11 @@
 /* test_worker_copier.c: everything is copied, once, before `done` is called, whoever copies. */
+#include "tests/common/check.h"
 #include "worker/trainer/copier.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { PARTS = 5, ROUNDS = 40 };
 static const size_t sizes[PARTS] = {3u << 20, 0, 1, (1u << 20) + 7, 0};

@@ -1,11 +1,6 @@
 /* How much of the state one member may be given (worker/transfer/donor_budget.h). */
+#include "tests/common/check.h"
 #include "worker/transfer/donor_budget.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 enum { STATE = 1000 * 1000, ENTRY = 10 * 1000, WHO = 7 };
 static const int64_t second_us = 1000 * 1000, hour_us = 3600 * 1000 * (int64_t)1000;

@@ -2,15 +2,11 @@
  * die, lie, fall silent, drip, have nothing, or hold another file. What has to come out: the right
  * bytes, if one honest donor stays. */
 #include "base/rng.h"
+#include "tests/common/check.h"
 #include "worker/transfer/fetch_core.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum {
 	N = 3 * GLOBAL_PIECE_ELEMS + 1000, /* 4 pieces a vector, 8 of a snapshot */

@@ -1,15 +1,10 @@
 /* test_worker_fetcher.c: the fetcher over files that a test makes up: what it asks of them, and
  * what it does without memory. (With real files: test_worker_transfer.c.) */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "state_fixture.h"
+#include "tests/common/check.h"
 #include "worker/transfer/fetcher.h"
 
 enum { FILES = 8 };

@@ -1,14 +1,10 @@
 /* test_worker_jobs.c: jobs run in order on their thread and are answered on the poster's; ending
  * waits for them. */
 #include "base/jobs.h"
+#include "tests/common/check.h"
 
 #include <pthread.h>
 #include <semaphore.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 enum { N = 1000 };
 

@@ -1,11 +1,6 @@
 /* test_worker_line_meter.c: what a line carries: the fastest window, the median of rounds, caps. */
+#include "tests/common/check.h"
 #include "worker/mesh/line_meter.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 enum { MS = 1000, S = 1000000 };
 

@@ -1,12 +1,7 @@
 /* A set of members as people read it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/common/check.h"
 #include "worker/session/member_set.h"
 
 static void sets_are_read_as_sentences(void **state) {

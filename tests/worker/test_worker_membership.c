@@ -1,16 +1,12 @@
 /* test_worker_membership.c: what a worker remembers of its join, and what it refuses to believe. */
+#include "tests/common/check.h"
 #include "worker/join/membership.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 struct scene {
 	char dir[64];

@@ -37,9 +37,7 @@ static int teardown(void **state) {
 }
 
 static void is_fine(void) {
-	struct rv_errtext et = {0};
-	if (worker_options_check_files(&scene.o, &scene.args, &et) != RV_OK)
-		fail_msg("%s", et.text);
+	assert_ok(worker_options_check_files(&scene.o, &scene.args, &et));
 }
 
 static void fails_with(enum rv_err want, const char *part) {
@@ -108,12 +106,10 @@ static void run_refuses(const struct run_config *run, const char *tokenizer, enu
 static void text_is_held_against_the_run(void **state) {
 	(void)state;
 	struct run_config run = fixture_config();
-	struct rv_errtext et = {0};
 	run.vocab = 256;
 	run.holdout_every = 2;
 	run.data_shards = 1;
-	if (input_check_run_data(&run, scene.o.data, "", &et) != RV_OK)
-		fail_msg("%s", et.text);
+	assert_ok(input_check_run_data(&run, scene.o.data, "", &et));
 	run.data_shards = 2;
 	run_refuses(&run, "", RV_E_RANGE, "data-shards = 2");
 	run.data_shards = 1;

@@ -1,13 +1,9 @@
 /* test_worker_progress_view.c: the time left that a worker shows is that of its own training. */
 #include "base/progress.h"
+#include "tests/common/check.h"
 #include "worker/session/progress_view.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { S = 1000000, STEPS_PER_ROUND = 10, RUN_ROUND = 500, ROUNDS = 600 };
 

@@ -1,12 +1,7 @@
 /* test_worker_round.c: a round of a worker that is in step with the run: from its opening to its
  * commit, over several attempts, and what it is not taken in by. */
 #include "round_script.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "tests/common/check.h"
 
 static void a_round_from_open_to_commit(void **state) {
 	struct round_driver *f = *state;

@@ -1,12 +1,7 @@
 /* test_worker_round_end.c: the end of a run: the last outer step, and a state that the majority has
  * vouched for. */
 #include "round_script.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "tests/common/check.h"
 
 static void done_applies_the_last_round_first(void **state) {
 	struct round_driver *f = *state;

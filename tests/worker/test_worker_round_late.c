@@ -1,12 +1,7 @@
 /* test_worker_round_late.c: rounds that were committed without this worker, or with other bytes
  * than its own: they are fetched in order, and its progress is kept or not. */
 #include "round_script.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "tests/common/check.h"
 
 static void missed_rounds_are_fetched_in_order(void **state) {
 	struct round_driver *f = *state;

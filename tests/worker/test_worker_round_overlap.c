@@ -1,12 +1,7 @@
 /* test_worker_round_overlap.c: the round core with steps of the next round ahead: the outer step
  * has one place among them, in whatever order commit, steps, deaths and restarts come. */
 #include "round_driver.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "tests/common/check.h"
 
 enum { EVERYBODY = 0xf, WITHOUT_US = 0x3, AHEAD = 2, TOKENS = 100 };
 

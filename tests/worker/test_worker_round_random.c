@@ -4,14 +4,10 @@
 #include "round_fixture.h"
 
 #include "base/rng.h"
+#include "tests/common/check.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { SEEDS = 300, STEPS = 3000, HEARTBEAT_US = 1000, MAX_CALM_STEPS = 20000 };
 

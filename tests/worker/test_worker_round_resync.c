@@ -2,13 +2,9 @@
  * snapshot, or is shown to need none; and who holds the state helps the others out of a
  * standstill. */
 #include "round_script.h"
+#include "tests/common/check.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static void a_fork_resyncs_from_the_snapshot(void **state) {
 	struct round_driver *f = *state;

@@ -3,12 +3,7 @@
  * so takes the latest snapshot, and says why. */
 #include "base/chain.h"
 #include "round_driver.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "tests/common/check.h"
 
 enum { OTHERS = 3, LOGS_PER_SNAPSHOT = 4 };
 

@@ -3,13 +3,9 @@
 #include "round_driver.h"
 
 #include "base/chain.h"
+#include "tests/common/check.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { EVERYBODY = 0xf };
 

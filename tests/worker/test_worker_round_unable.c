@@ -1,12 +1,7 @@
 /* test_worker_round_unable.c: a worker that cannot give what it has trained: a gradient of no use,
  * a disk that is full. The others go on without it, and it comes back. */
 #include "round_script.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "tests/common/check.h"
 
 static void a_gradient_that_is_not_finite_is_trained_again(void **state) {
 	struct round_driver *f = *state;

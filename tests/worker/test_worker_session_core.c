@@ -1,15 +1,11 @@
 /* test_worker_session_core.c: the session core with four tables that only write down what they are
  * asked for. */
 #include "round_fixture.h"
+#include "tests/common/check.h"
 #include "worker/session/core.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { H_ROUNDS = FIXTURE_ROUNDS, LINGER_US = 5000000, GOODBYE_US = 2000000, MAX_JOBS = 16 };
 

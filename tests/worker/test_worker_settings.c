@@ -18,9 +18,7 @@ struct scene {
 static struct scene scene;
 
 static void set(const char *name, const char *value) {
-	struct rv_errtext et = {0};
-	if (rv_options_set(worker_options_table, &scene.o, name, value, &et) != RV_OK)
-		fail_msg("%s", et.text);
+	assert_ok(rv_options_set(worker_options_table, &scene.o, name, value, &et));
 }
 
 static int setup(void **state) {
@@ -40,18 +38,14 @@ static int teardown(void **state) {
 }
 
 static void store(void) {
-	struct rv_errtext et = {0};
-	if (settings_store(&scene.o, &et) != RV_OK)
-		fail_msg("%s", et.text);
+	assert_ok(settings_store(&scene.o, &et));
 }
 
 /* As the next start finds them, when it says only --dir. */
 static void start_again(void) {
-	struct rv_errtext et = {0};
 	rv_options_defaults(worker_options_table, &scene.o);
 	set("dir", scene.dir);
-	if (settings_recall(&scene.o, &et) != RV_OK)
-		fail_msg("%s", et.text);
+	assert_ok(settings_recall(&scene.o, &et));
 	assert_string_equal(scene.o.dir, scene.dir);
 }
 

@@ -1,20 +1,16 @@
 /* test_worker_state_assembly.c: pieces in any order from anybody, restarts in the middle, disks
  * that refuse. */
 #include "state_fixture.h"
+#include "tests/common/check.h"
 #include "worker/state/state_assembly.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 /* What the file system says to the first requests for room (0: nothing in its way). */
 static int no_room[2], n_no_room;

@@ -1,12 +1,9 @@
 /* test_worker_state_packing.c: pieces come back as they were, and nothing else passes. */
+#include "tests/common/check.h"
 #include "worker/state/state_packing.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <zstd.h>
 
 enum { BYTES = 100000 };

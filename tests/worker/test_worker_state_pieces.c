@@ -1,13 +1,9 @@
 /* test_worker_state_pieces.c: pieces tile the payload, and a manifest lets no bit through. */
+#include "tests/common/check.h"
 #include "worker/state/state_pieces.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static struct global_config config(size_t n, size_t chunk_elems, const struct codec *codec) {
 	struct global_config c = {

@@ -1,19 +1,15 @@
 /* test_worker_statestore.c: state files: recovery from snapshot and log, damage named and survived,
  * retention. */
 #include "state_fixture.h"
+#include "tests/common/check.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static int setup(void **state) {
 	*state = state_fixture_new();
@@ -48,9 +44,8 @@ static void damage(struct state_fixture *f, enum statestore_file kind, uint64_t 
 static struct recovered recover_to(struct state_fixture *f, uint64_t round) {
 	struct global_state g;
 	struct recovered found;
-	struct rv_errtext et = {0};
 	assert_int_equal(state_fixture_theta0(f, &g), RV_OK);
-	assert_int_equal(statestore_recover(&f->store, &g, &found, &et), RV_OK);
+	assert_ok(statestore_recover(&f->store, &g, &found, &et));
 	assert_int_equal(g.round, round);
 	struct rv_hash full = global_full_hash(&g);
 	assert_memory_equal(full.b, f->full[round].b, RV_HASH_BYTES);

@@ -1,13 +1,9 @@
 /* test_worker_store_job.c: which steps a job of the storage thread takes, and what a failing step
  * means for the next. */
+#include "tests/common/check.h"
 #include "worker/state/store_job.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static int any_copy; /* what a handle points to: never looked into */
 

@@ -1,15 +1,11 @@
 /* test_worker_transfer.c: donor and fetcher together, message by message, over real files: whole
  * snapshots and logs from several donors, a part that survives a restart, donors that lie, lack it
  * or are asked for too much, the share of the line that giving takes. */
+#include "tests/common/check.h"
 #include "transfer_world.h"
 
 #include <semaphore.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 enum { MS = TRANSFER_MS, S = 1000 * MS };
 

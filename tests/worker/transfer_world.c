@@ -1,14 +1,10 @@
 /* transfer_world.c: see transfer_world.h. */
 #include "transfer_world.h"
+#include "tests/common/check.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 static void on_file(void *ctx, const struct fetched *what, bool late) {
 	struct transfer_world *w = ctx;

@@ -1,13 +1,8 @@
 /* test_kernels_sdpa_faults.c: each row of the table of cuDNN's documented faults, at both of its
  * edges. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "kernels/cuda/sdpa_faults.h"
+#include "tests/common/check.h"
 
 #include <string.h>
 

@@ -1,14 +1,9 @@
 /* test_kernels_capture.c: what the emulator makes of calls that have no place in a capture: CUDA's
  * own error where CUDA documents one, and a fault where CUDA would let them pass. */
+#include "tests/common/check.h"
 #include "tests/emu/runtime.h"
 #include "tests/kernels/emu/child.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/wait.h>

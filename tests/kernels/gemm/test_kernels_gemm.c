@@ -2,16 +2,11 @@
  * own kernel, against fp64: layouts, types, epilogues, alignments; and which of the library's
  * algorithms is taken. */
 #include "kernels/cuda/launch_product.h"
+#include "tests/common/check.h"
 #include "tests/emu/runtime.h"
 #include "tests/kernels/gemm/cublaslt_stand_in.h"
 #include "tests/kernels/gemm/product.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,18 +2,13 @@
  * are right, the library's text is logged once, and nothing is chosen while a stream captures; a
  * broken device is a fault. */
 #include "kernels/cuda/cuda_backend.h"
+#include "tests/common/check.h"
 #include "tests/emu/runtime.h"
 #include "tests/kernels/emu/child.h"
 #include "tests/kernels/gemm/cublaslt_stand_in.h"
 #include "tests/kernels/gemm/product.h"
 #include "tests/kernels/gemm/vendor_stand_in.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

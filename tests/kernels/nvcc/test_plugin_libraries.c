@@ -2,14 +2,9 @@
  * which of NVIDIA's libraries are on this machine, whatever they are; to threads that ask at the
  * same time, too. Skipped (77) where the plugin is not built, or was built with other sources: the
  * build makes it only when asked. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "kernels/plugin.h"
+#include "tests/common/check.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -26,11 +21,9 @@ static void *ask(void *plugin) {
 static void test_line(void **state) {
 	(void)state;
 	const struct backend_plugin *p = NULL;
-	struct rv_errtext et = {0};
 	pthread_t threads[THREADS];
 	void *said[THREADS];
-	if (plugin_cuda(&p, &et) != RV_OK)
-		fail_msg("%s", et.text);
+	assert_ok(plugin_cuda(&p, &et));
 	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, ask, (void *)(uintptr_t)p), 0);
 	for (int i = 0; i < THREADS; i++)

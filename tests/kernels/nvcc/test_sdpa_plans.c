@@ -3,15 +3,11 @@
  * stand_in_driver.c: that the compiled kernel runs is ./dev gpu's to show. */
 #include "kernels/cuda/sdpa_faults.h"
 #include "kernels/cuda/sdpa_graph.h"
+#include "tests/common/check.h"
 
 #include <dlfcn.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { LEAST_SM = 80 };
 

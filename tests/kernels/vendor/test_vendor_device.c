@@ -1,14 +1,9 @@
 /* test_vendor_device.c: --device on a machine with a GPU whose libraries are missing: the GPU is
  * taken, multiplies by our own kernel, and the line for the log says how to install them, to its
  * end. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "kernels/device.h"
+#include "tests/common/check.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,12 +13,10 @@ static void check_product(const struct device_choice *choice) {
 	const struct backend_options options = {.threads = 1, .compute = DTYPE_F32};
 	const float a[4] = {1, 2, 3, 4}, b[4] = {5, 6, 7, 8};
 	struct backend *be;
-	struct rv_errtext et = {0};
 	float *on_device[3], c[4] = {0};
-	if (device_open(choice, 0, &options, &be, &et) != RV_OK)
-		fail_msg("%s", et.text);
+	assert_ok(device_open(choice, 0, &options, &be, &et));
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(be->ops->alloc(be, sizeof a, (void **)&on_device[i], &et), RV_OK);
+		assert_ok(be->ops->alloc(be, sizeof a, (void **)&on_device[i], &et));
 	be->ops->upload(be, on_device[0], a, sizeof a);
 	be->ops->upload(be, on_device[1], b, sizeof b);
 	be->ops->product(be, on_device[2], on_device[0], on_device[1], (struct product_shape){.m = 2, .n = 2, .k = 2});
@@ -35,8 +28,7 @@ static void check_product(const struct device_choice *choice) {
 static void test_without_cublaslt(void **state) {
 	(void)state;
 	struct device_choice c;
-	struct rv_errtext et = {0};
-	assert_int_equal(device_choose("auto", &c, &et), RV_OK);
+	assert_ok(device_choose("auto", &c, &et));
 	assert_string_equal(c.backend, "cuda");
 	assert_string_equal(c.why_not_gpu, "");
 	assert_true(device_has_gpu());

@@ -1,13 +1,8 @@
 /* test_vendor_library.c: which file is loaded where several could be, and what is said of those
  * that cannot be. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "kernels/cuda/vendor/library.h"
+#include "tests/common/check.h"
 #include "tree.h"
 
 #include <dlfcn.h>
@@ -43,10 +38,8 @@ static void assert_loads(struct tree *t, const char *want) {
 	struct library_search s = library_search_with(&t->env);
 	struct library_found found;
 	struct functions f = {NULL};
-	struct rv_errtext et = {0};
 	int version = 0;
-	if (library_load(&s, &wanted, &f, &found, &et) != RV_OK)
-		fail_msg("%s", et.text);
+	assert_ok(library_load(&s, &wanted, &f, &found, &et));
 	assert_string_equal(found.path, tree_at(t, want));
 	assert_int_equal(f.version(&version), 0);
 	assert_int_equal(version, 22809);

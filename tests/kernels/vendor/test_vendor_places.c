@@ -1,13 +1,8 @@
 /* test_vendor_places.c: the folders in which NVIDIA's libraries are looked for, and their order; a
  * Python's among them, whatever that Python is. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "kernels/cuda/vendor/python.h"
+#include "tests/common/check.h"
 #include "tree.h"
 
 #include <errno.h>

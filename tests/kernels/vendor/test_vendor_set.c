@@ -1,13 +1,8 @@
 /* test_vendor_set.c: which of NVIDIA's libraries go together, and the line that says what is there
  * and how to get the rest. The libraries are fakes of the right names and functions. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "kernels/cuda/vendor/vendor_set.h"
+#include "tests/common/check.h"
 #include "tree.h"
 
 #include <dlfcn.h>

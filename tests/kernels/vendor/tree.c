@@ -1,12 +1,6 @@
 /* tree.c: see tree.h. */
 #include "tree.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/common/check.h"
 
 #include <errno.h>
 #include <ftw.h>
