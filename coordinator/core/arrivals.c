@@ -7,9 +7,9 @@
  * or come back, is waited for from its first round on: until then nothing shows that its links
  * carry anything, and the wait may be used up before its first byte. So all arrivals together cost
  * the others at most a sixteenth of their time, whether they get in or not. */
-#include "coordinator/core/internal.h"
-
+#include "base/assert.h"
 #include "base/planted.h"
+#include "coordinator/core/internal.h"
 
 enum {
 	ARRIVAL_ROUNDS = 8, /* most rounds behind for a member that counts as catching up */
@@ -59,6 +59,7 @@ static int64_t left_us(const struct core *c) {
 	int64_t used_us = a->since_us != INT64_MAX ? c->now_us - a->since_us : 0;
 	int64_t back_us = (c->now_us - a->counted_us) / ARRIVAL_SHARE;
 	int64_t most = most_us(c);
+	RV_ASSERT(used_us >= 0 && back_us >= 0 && most > 0);
 	return a->left_us < most - back_us ? a->left_us + back_us - used_us : most - used_us;
 }
 
@@ -80,6 +81,7 @@ void core_end_arrivals(struct core *c) {
 bool core_waits_for_arrivals(struct core *c) {
 	struct core_arrivals *a = &c->arrivals;
 	int64_t left = left_us(c);
+	RV_ASSERT(c->roster.n == 0 && left <= most_us(c)); /* an open round waits, within its budget */
 	a->used_up = a->used_up && left < most_us(c);
 	if (RV_BUG("leave-behind") || left <= 0 || a->used_up || !any_arrives(c)) {
 		core_end_arrivals(c);

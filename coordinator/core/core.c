@@ -62,6 +62,7 @@ static bool said_before(struct core *c, const struct core_event *ev) {
 }
 
 static void put_event(struct core *c, const struct core_event *ev) {
+	RV_ASSERT(ev->type > 0 && ev->type < CORE_EVENT_COUNT && ev->member <= NET_MAX_MEMBERS);
 	c->events[(c->events_first + c->n_events) % CORE_EVENTS] = *ev;
 	if (c->n_events < CORE_EVENTS)
 		c->n_events++;
@@ -70,6 +71,7 @@ static void put_event(struct core *c, const struct core_event *ev) {
 }
 
 void core_say(struct core *c, enum core_event_type type, uint32_t member, uint64_t round) {
+	RV_ASSERT(member < (uint32_t)c->n_members || member == NET_MAX_MEMBERS);
 	struct core_event ev = {.type = (uint8_t)type, .member = member, .round = round};
 	if (type == CORE_EVENT_SUSPECTED || type == CORE_EVENT_LOST || type == CORE_EVENT_DISAGREED ||
 		type == CORE_EVENT_OVERDUE)
@@ -79,6 +81,7 @@ void core_say(struct core *c, enum core_event_type type, uint32_t member, uint64
 }
 
 void core_say_pair(struct core *c, uint32_t member, uint32_t other) {
+	RV_ASSERT(other < member && member < (uint32_t)c->n_members); /* the higher number is left out */
 	put_event(
 		c, &(struct core_event){
 			   .type = CORE_EVENT_APART, .member = member, .round = c->round, .attempt = c->attempt, .other = other});
@@ -142,6 +145,7 @@ static enum rv_err admit(struct core *c, const uint8_t key[NET_KEY_BYTES], const
 					   "join: the run has had %d members, the most there can be; %d of them are banned, whose numbers "
 					   "are not given again",
 					   (int)NET_MAX_MEMBERS, count_banned(c));
+	RV_ASSERT(core_find_member(c, key) < 0 && core_find_pending(c, key) < 0);
 	struct core_record *rec = core_push(c, CORE_MEMBER);
 	rec->member = *member = (uint32_t)number;
 	memcpy(rec->key, key, sizeof rec->key);
@@ -165,6 +169,7 @@ enum rv_err core_join(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_
 		*member = (uint32_t)known;
 	else
 		RV_TRY(admit(c, key, rq, token_ok, member, et));
+	RV_ASSERT(*member < (uint32_t)(c->n_members + core_count_pending_joins(c)));
 	core_step(c, now_us);
 	return RV_OK;
 }
@@ -236,6 +241,7 @@ enum rv_err core_report(struct core *c, int64_t now_us, const uint8_t key[NET_KE
 		return rv_fail(et, RV_E_INVALID, "report: addr '%s' has no host", rep->addr);
 	if (core_is_stale(c, m, rep, now_us))
 		return core_stale_report(c, (uint32_t)member, rep, now_us, et);
+	RV_ASSERT(!m->reported || rep->boot != m->last.boot || rep->seq > m->last.seq); /* seq never goes back */
 	core_follow(m, rep);
 	core_note_arrival(c, m, rep, now_us);
 	m->last = *rep;
@@ -245,7 +251,7 @@ enum rv_err core_report(struct core *c, int64_t now_us, const uint8_t key[NET_KE
 	m->awaited = m->distrusted = false;
 	memcpy(m->want_addr, rep->addr, sizeof m->want_addr);
 	say_what_is_wrong(c, (uint32_t)member);
-	int index = roster_index(c, (uint32_t)member);
+	int index = roster_index(c, (uint32_t)member); /* votes count from the roster only */
 	if (index >= 0)
 		core_take_vote(c, (uint32_t)index);
 	core_step(c, now_us);
@@ -279,6 +285,7 @@ static void record_members(struct core *c) {
 
 /* Makes one decision at a time: its grounds must not change before it is durable. */
 static void decide(struct core *c) {
+	RV_ASSERT(c->roster.n == 0 || c->round < c->cfg.final_round);
 	if (c->n_queue == 0)
 		record_members(c);
 	if (c->n_queue == 0)
@@ -291,6 +298,7 @@ static void decide(struct core *c) {
 	}
 	core_weigh_suspects(c);
 	core_decide_reduce(c);
+	RV_ASSERT(c->n_queue <= 1);
 }
 
 void core_step(struct core *c, int64_t now_us) {
@@ -313,6 +321,7 @@ void core_tick(struct core *c, int64_t now_us) {
 static int64_t earlier(const struct core *c, int64_t best, int64_t since_us, int64_t after_us) {
 	if (since_us > INT64_MAX - after_us)
 		return best;
+	RV_ASSERT(best > c->now_us);
 	int64_t at = since_us + after_us;
 	return at > c->now_us && at < best ? at : best;
 }

@@ -14,6 +14,7 @@
  * data (net/reduce/suspects.c), and accusations are weighed as ever. A participant that has not
  * voted two withheld_us later, though another has, and accuses none, holds the attempt up by
  * itself: it counts as dead until it reports again. */
+#include "base/assert.h"
 #include "base/capped.h"
 #include "base/order.h"
 #include "coordinator/core/internal.h"
@@ -31,6 +32,7 @@ enum {
 
 static uint64_t slowest_rate(const struct core_roster *r) {
 	uint64_t rates[NET_MAX_MEMBERS];
+	RV_ASSERT(r->n > 0 && r->n <= NET_MAX_MEMBERS);
 	for (int i = 0; i < r->n; i++)
 		rates[i] = r->rates[i] > 0 ? r->rates[i] : RATE_UNKNOWN;
 	uint64_t slowest = rv_nth_u64(rates, r->n, 0), least = rv_nth_u64(rates, r->n, r->n / 2) / MEDIAN_SHARE;
@@ -43,6 +45,7 @@ uint32_t core_attempt_ms(const struct core *c) {
 	uint64_t bytes = rv_mul_capped(PAYLOADS * GENEROUS, rv_mul_capped(r->n_chunks, c->cfg.chunk_bytes));
 	uint64_t ms = rv_mul_capped(bytes, 1000) / slowest_rate(r);
 	ms = rv_add_capped(ms, WITHHELD_TIMES * (uint64_t)c->cfg.withheld_us / US_PER_MS);
+	RV_ASSERT(c->attempt > 0);
 	uint32_t doublings = c->attempt - 1 < DOUBLINGS_MAX ? c->attempt - 1 : DOUBLINGS_MAX;
 	ms = rv_mul_capped(ms, 1ull << doublings);
 	return ms < NET_MAX_DEADLINE_MS ? (uint32_t)ms : NET_MAX_DEADLINE_MS;
@@ -70,6 +73,7 @@ bool core_end_overdue(struct core *c) {
 	for (uint32_t i = 0; i < c->roster.n; i++) {
 		if (!(set & core_bit(i)) || accuses(c, i))
 			continue;
+		RV_ASSERT(!(c->roster.voted & core_bit(i)) && !c->members[c->roster.members[i]].distrusted);
 		any = true;
 		c->members[c->roster.members[i]].distrusted = true;
 		c->blamed |= core_bit(c->roster.members[i]);

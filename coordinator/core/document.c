@@ -1,5 +1,6 @@
 /* document.c: the document for the workers: the current state, compared with the last document.
  * There is a new one only if something in it changed and its number is durable. */
+#include "base/assert.h"
 #include "coordinator/core/internal.h"
 
 #include <string.h>
@@ -41,6 +42,7 @@ static bool is_donor(const struct core *c, uint32_t member) {
 
 static void put_roster(const struct core *c, struct document *d) {
 	const struct core_roster *r = &c->roster;
+	RV_ASSERT(r->n > 0 && c->attempt > 0 && c->round < c->cfg.final_round);
 	d->attempt = c->attempt;
 	d->n_members = r->n;
 	for (int i = 0; i < r->n; i++) {
@@ -123,6 +125,7 @@ static void put_kept(const struct core *c, struct document *d) {
 		if (wanted)
 			keep_snapshot(d, snapshot->round, &snapshot->hash);
 	}
+	RV_ASSERT(from <= d->snapshot_round);
 	d->n_kept_rounds = (uint16_t)(d->snapshot_round - from);
 }
 
@@ -132,6 +135,7 @@ static void put_older(const struct core *c, struct document *d) {
 	uint64_t room = NET_MAX_LOG_DIGESTS - d->n_log;
 	d->n_older = (uint16_t)(known < room ? known : room);
 	(void)core_past_chain(c, document_reaches_to(d), &d->older_chain);
+	RV_ASSERT(d->n_log + d->n_older <= NET_MAX_LOG_DIGESTS);
 	for (uint64_t i = 0; i < d->n_older; i++)
 		d->older[i] = *core_past_digest(c, document_reaches_to(d) + i);
 }
@@ -161,6 +165,8 @@ static void build(const struct core *c, struct document *d) {
 	else
 		put_donors(c, d);
 	put_syncing(c, d);
+	RV_ASSERT(d->n_kept_rounds <= d->n_older && d->n_members <= c->n_members);
+	RV_ASSERT((d->phase == RUN_REDUCE) == (d->attempt > 0) && (d->phase == RUN_DONE) == (d->round == d->final_round));
 }
 
 static bool same_kept(const struct document *a, const struct document *b) {
@@ -196,6 +202,7 @@ void core_publish(struct core *c) {
 	build(c, &c->scratch);
 	if (same(&c->scratch, &c->doc))
 		return;
+	RV_ASSERT(c->scratch.term > c->doc.term || c->scratch.round >= c->doc.round); /* only a rollback goes back */
 	uint64_t seq = c->doc.seq + 1;
 	if (seq < c->seq_durable) {
 		c->doc = c->scratch;

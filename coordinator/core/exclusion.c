@@ -35,6 +35,7 @@ static void raise_level(struct core_level *l, uint64_t from_round) {
 }
 
 static void lower_level(struct core_level *l) {
+	RV_ASSERT(l->level <= LEVEL_MAX);
 	if (l->level > 0)
 		l->level--;
 }
@@ -49,6 +50,7 @@ void core_blame(struct core *c, uint64_t members) {
 }
 
 void core_absolve(struct core *c, uint64_t members) {
+	RV_ASSERT((members & (c->spoilers | ~core_first(c->n_members))) == 0); /* none of the blamed */
 	for (uint32_t i = 0; i < (uint32_t)c->n_members; i++)
 		if (members & core_bit(i))
 			lower_level(&c->members[i].blame);
@@ -61,6 +63,7 @@ void core_forget_blame(struct core *c) {
 }
 
 void core_say_blamed(struct core *c, uint64_t members) {
+	RV_ASSERT((members & ~c->rostered) == 0);
 	for (uint32_t i = 0; i < (uint32_t)c->n_members; i++) {
 		struct core_level after = c->members[i].blame;
 		raise_level(&after, c->round);
@@ -111,6 +114,7 @@ void core_count_waits(struct core *c, uint64_t roster) {
 		if (roster & core_bit(i)) {
 			lower_level(l);
 		} else if (long_one && (c->waited_for & ~came & core_bit(i))) {
+			RV_ASSERT(!core_waits_no_more(c, &c->members[i])); /* or no round had waited for it */
 			raise_level(l, c->round + 1);
 			core_say(c, CORE_EVENT_IN_VAIN, i, l->until_round);
 		}

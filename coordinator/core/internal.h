@@ -185,6 +185,11 @@ struct core {
 	bool ahead; /* planted bug only: queue[0] has been applied already */
 
 	struct document doc, scratch;
+	/* What core_check saw last: none of it goes back, but for the round by a rollback. */
+	struct core_progress {
+		uint64_t term, round, seq, seq_durable, next_id;
+		uint32_t attempt;
+	} checked;
 	uint64_t seq_durable; /* documents below may be announced */
 	uint64_t seq_planned; /* ... once the queue is durable */
 
@@ -472,8 +477,9 @@ void core_republish(struct core *c);
 
 /* ---- invariants.c ---- */
 
-/* Asserts what must hold of the state after every record and every step. */
-void core_check(const struct core *c);
+/* Asserts what must hold of the state after every record and every step, and that nothing has gone
+ * back since the last call. */
+void core_check(struct core *c);
 /* Asserts that the ranges of the roster cover its chunks exactly, in order, each with an owner. */
 void core_check_ranges(const struct core_roster *r);
 

@@ -14,7 +14,48 @@ static void check_round(const struct core *c) {
 	RV_ASSERT(c->snapshot_round <= c->round && c->round - c->snapshot_round <= NET_MAX_LOG_DIGESTS);
 	RV_ASSERT(c->term <= NET_MAX_TERM && c->term_round <= c->round && (c->term > 0 || c->term_round == 0));
 	RV_ASSERT(c->past.first <= c->round && c->round - c->past.first <= CORE_PAST_ROUNDS);
-	RV_ASSERT(c->past.n_snapshots >= 0 && c->past.n_snapshots <= CORE_PAST_SNAPSHOTS);
+	const int n = c->past.n_snapshots;
+	RV_ASSERT(n >= 0 && n <= CORE_PAST_SNAPSHOTS);
+	RV_ASSERT(c->snapshot_round == (n > 0 ? c->past.snapshots[n - 1].round : 0));
+	RV_ASSERT(c->snapshot_round > 0 || rv_hash_is_zero(&c->snapshot_hash));
+}
+
+/* Terms, rounds, attempts and numbers go on from what was seen last; a rollback begins a term. */
+static void check_progress(struct core *c) {
+	const struct core_progress *was = &c->checked;
+	RV_ASSERT(c->term >= was->term && (c->term > was->term || c->round >= was->round));
+	RV_ASSERT(c->term > was->term || c->round > was->round || c->attempt >= was->attempt);
+	RV_ASSERT(c->doc.seq >= was->seq && c->seq_durable >= was->seq_durable && c->next_id >= was->next_id);
+	RV_ASSERT(c->doc.seq <= c->seq_durable); /* no document is announced before its number is durable */
+	c->checked = (struct core_progress){.term = c->term,
+										.round = c->round,
+										.seq = c->doc.seq,
+										.seq_durable = c->seq_durable,
+										.next_id = c->next_id,
+										.attempt = c->attempt};
+}
+
+/* The open round waits, the one that is reduced does not, and nothing has begun in the future. */
+static void check_times(const struct core *c) {
+	const bool open = c->roster.n == 0;
+	RV_ASSERT(c->ready_since_us == INT64_MAX || (open && c->ready_since_us <= c->now_us));
+	RV_ASSERT(c->accused_since_us == INT64_MAX || (!open && c->accused_since_us <= c->now_us));
+	RV_ASSERT(c->arrivals.since_us == INT64_MAX || (open && c->arrivals.since_us <= c->now_us));
+	RV_ASSERT(c->attempt_since_us <= c->now_us && c->reduce_since_us <= c->now_us && c->exchange_us >= 0);
+	RV_ASSERT(c->reopened <= c->attempt && c->in_vain <= c->reopened && c->parted <= NET_MAX_MEMBERS);
+}
+
+static void check_members(const struct core *c) {
+	for (int i = 0; i < c->n_members; i++) {
+		const struct core_member *m = &c->members[i];
+		RV_ASSERT(m->told_us <= m->heard_us && m->heard_us <= c->now_us);
+		RV_ASSERT(!m->reported || m->last.tokens <= core_most_tokens(c));
+		RV_ASSERT(m->put_away == 0 || m->put_away_round <= c->round);
+	}
+	for (int i = 0; i < c->n_pairs; i++) {
+		const struct core_pair *p = &c->pairs[i];
+		RV_ASSERT(p->a < p->b && p->b < (uint32_t)c->n_members && p->strikes > 0);
+	}
 }
 
 /* Sets name members only. */
@@ -29,7 +70,7 @@ static void check_sets(const struct core *c) {
 /* The roster is that of the attempt under way: its participants ascend, and votes are theirs. */
 static void check_roster(const struct core *c) {
 	const struct core_roster *r = &c->roster;
-	RV_ASSERT(r->n <= c->n_members);
+	RV_ASSERT(r->n <= c->n_members && (c->attempt > 0 || r->n == 0));
 	if (r->n == 0)
 		return;
 	RV_ASSERT(c->attempt > 0 && c->round < c->cfg.final_round && r->n_chunks == core_chunks(c, c->round));
@@ -41,17 +82,31 @@ static void check_roster(const struct core *c) {
 	RV_ASSERT(is_subset(r->voted, r->taking_part));
 }
 
-/* Decisions that wait to be durable have consecutive numbers, and the last ones. */
+/* Records that wait to be durable have consecutive numbers, and the last ones. One of them at most
+ * decides, and what it decides about has not changed since. */
 static void check_queue(const struct core *c) {
+	int decisions = 0;
 	RV_ASSERT(c->n_queue >= 0 && c->n_queue <= CORE_QUEUE);
-	for (int i = 0; i < c->n_queue; i++)
-		RV_ASSERT(c->queue[i].id + (uint64_t)(c->n_queue - i) == c->next_id);
+	for (int i = 0; i < c->n_queue; i++) {
+		const struct core_record *rec = &c->queue[i];
+		bool ahead = c->ahead && i == 0;
+		RV_ASSERT(rec->id + (uint64_t)(c->n_queue - i) == c->next_id);
+		decisions += rec->type != CORE_MEMBER && rec->type != CORE_SEQ;
+		if (!ahead && rec->type == CORE_ROSTER)
+			RV_ASSERT(rec->round == c->round && rec->attempt == c->attempt + 1);
+		if (!ahead && rec->type == CORE_COMMIT)
+			RV_ASSERT(rec->round == c->round && rec->attempt == c->attempt && rec->n_members == c->roster.n);
+	}
+	RV_ASSERT(decisions <= 1);
 	RV_ASSERT(c->n_pairs >= 0 && c->n_pairs <= CORE_PAIRS && c->n_events >= 0 && c->n_events <= CORE_EVENTS);
 }
 
-void core_check(const struct core *c) {
+void core_check(struct core *c) {
 	check_sets(c);
 	check_round(c);
+	check_progress(c);
+	check_times(c);
+	check_members(c);
 	check_roster(c);
 	check_queue(c);
 }

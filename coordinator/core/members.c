@@ -1,4 +1,5 @@
 /* members.c: the state of the members, from their last reports and the time. */
+#include "base/assert.h"
 #include "base/clock.h"
 #include "coordinator/core/internal.h"
 
@@ -66,6 +67,7 @@ int64_t core_moves_at(const struct core_member *m) {
 }
 
 void core_count_move(struct core_member *m, int64_t now_us) {
+	RV_ASSERT(now_us >= core_moves_at(m));
 	m->moved_until_us = (m->moved_until_us > now_us ? m->moved_until_us : now_us) + MOVE_EVERY_US;
 }
 
@@ -91,10 +93,12 @@ void core_listens(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTE
 
 int64_t core_silent_at(const struct core *c, const struct core_member *m) {
 	int64_t at = m->heard_us + c->cfg.silent_us, gone_at = m->hung_up_us + c->cfg.silent_us / HUNG_UP_SHARE;
+	RV_ASSERT(at > m->heard_us); /* a report is waited on for a while */
 	return m->hung_up && m->heard_us <= m->hung_up_us && gone_at < at ? gone_at : at;
 }
 
 bool core_about_to(const struct core *c, uint32_t member) {
+	RV_ASSERT(member < (uint32_t)c->n_members);
 	const struct report *rep = &c->members[member].last;
 	bool took_part = (c->last_commit & core_bit(member)) != 0;
 	bool before = rep->term == c->term && rep->round + 1 == c->round;
@@ -157,6 +161,7 @@ void core_watch_liveness(struct core *c) {
 		if (alive == m->was_alive)
 			continue;
 		m->was_alive = alive;
+		RV_ASSERT(!alive || core_available(c, m) || m->banned);
 		if (alive)
 			core_say(c, CORE_EVENT_ALIVE, (uint32_t)i, c->round);
 		else if (left)

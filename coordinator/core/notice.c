@@ -1,5 +1,6 @@
 /* notice.c: why a member's training does not count, for the person who runs it. Reads, and decides
  * nothing. */
+#include "base/assert.h"
 #include "coordinator/core/internal.h"
 
 static void note_apart(const struct core *c, uint32_t member, struct notice *out) {
@@ -30,6 +31,7 @@ bool core_notice(const struct core *c, const uint8_t key[NET_KEY_BYTES], struct 
 	if (member < 0 || c->members[member].banned)
 		return false;
 	note_apart(c, (uint32_t)member, out);
+	RV_ASSERT((out->kind == NOTICE_APART) == (out->n_others > 0));
 	if (out->kind == NOTICE_NONE)
 		note_not_counted(c, (uint32_t)member, out);
 	return out->kind != NOTICE_NONE;

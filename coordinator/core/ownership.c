@@ -36,8 +36,10 @@ uint16_t core_ownership_split(uint32_t n_chunks, int n, const uint64_t *rates, s
 
 void core_ownership_count(const struct owner_range *ranges, uint16_t n_ranges, uint32_t owned[NET_MAX_MEMBERS]) {
 	memset(owned, 0, NET_MAX_MEMBERS * sizeof owned[0]);
-	for (int i = 0; i < n_ranges; i++)
+	for (int i = 0; i < n_ranges; i++) {
+		RV_ASSERT(ranges[i].owner < NET_MAX_MEMBERS && ranges[i].count > 0);
 		owned[ranges[i].owner] += ranges[i].count;
+	}
 }
 
 /* Deals the free chunks, laid end to end, to the heirs in their order; `heir` is next. */
@@ -53,6 +55,7 @@ static uint16_t deal_range(struct deal *d, struct owner_range *out, uint16_t n_o
 			d->heir++;
 			RV_ASSERT(d->heir < NET_MAX_MEMBERS);
 		}
+		RV_ASSERT(d->more[d->heir] > 0);
 		uint32_t take = left < d->more[d->heir] ? left : d->more[d->heir];
 		n_out = append(out, n_out, first, take, (uint16_t)d->heir);
 		d->more[d->heir] -= take;
@@ -98,6 +101,9 @@ uint16_t core_ownership_hand_over(struct owner_range *ranges, uint16_t n_ranges,
 		else
 			n_out = deal_range(&d, out, n_out, g);
 	}
+	while (d.heir < NET_MAX_MEMBERS && d.more[d.heir] == 0)
+		d.heir++;
+	RV_ASSERT(d.heir == NET_MAX_MEMBERS); /* each heir has all that it was to get */
 	for (int i = 0; i < n_out; i++)
 		ranges[i] = out[i];
 	return n_out;

@@ -5,6 +5,7 @@
  *
  * Pairs are volatile: a coordinator that starts again finds them anew, at the price of two
  * attempts. */
+#include "base/assert.h"
 #include "coordinator/core/internal.h"
 
 enum { STRIKES = 2, APART_ROUNDS = 8 };
@@ -17,6 +18,7 @@ static struct core_pair *find(struct core *c, uint32_t a, uint32_t b) {
 }
 
 static void forget(struct core *c, int i) {
+	RV_ASSERT(i >= 0 && i < c->n_pairs);
 	c->pairs[i] = c->pairs[--c->n_pairs];
 }
 
@@ -28,12 +30,14 @@ static struct core_pair *add(struct core *c, uint32_t a, uint32_t b) {
 			oldest = i;
 	if (c->n_pairs == CORE_PAIRS)
 		forget(c, oldest);
+	RV_ASSERT(a < b && b < (uint32_t)c->n_members && c->n_pairs < CORE_PAIRS && find(c, a, b) == NULL);
 	struct core_pair *p = &c->pairs[c->n_pairs++];
 	*p = (struct core_pair){.a = a, .b = b};
 	return p;
 }
 
 void core_pair_strike(struct core *c, uint32_t i, uint32_t j) {
+	RV_ASSERT(i < j && j < c->roster.n);
 	uint32_t x = c->roster.members[i], y = c->roster.members[j];
 	uint32_t a = x < y ? x : y, b = x < y ? y : x;
 	struct core_pair *p = find(c, a, b);
@@ -62,6 +66,7 @@ uint64_t core_apart_from(const struct core *c, uint32_t member, uint64_t *until_
 		if (p->round + APART_ROUNDS > *until_round)
 			*until_round = p->round + APART_ROUNDS;
 	}
+	RV_ASSERT((set & core_bit(member)) == 0 && (set != 0) == (*until_round != 0));
 	return set;
 }
 
@@ -108,6 +113,7 @@ uint64_t core_without_apart(const struct core *c, uint64_t ready) {
 		if (most == 0)
 			return ready;
 		ready &= ~core_bit(worst);
+		RV_ASSERT(core_count(ready) >= (int)c->cfg.min_workers);
 	}
 	return ready;
 }

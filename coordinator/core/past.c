@@ -7,6 +7,7 @@
 #include <string.h>
 
 static struct core_past_round *at(struct core *c, uint64_t round) {
+	RV_ASSERT(round >= c->past.first && round <= c->round);
 	return &c->past.rounds[round % CORE_PAST_ROUNDS];
 }
 
@@ -16,6 +17,7 @@ void core_past_commit(struct core *c, const struct core_record *rec) {
 	*p = (struct core_past_round){.chain = c->chain, .digest = rec->digest};
 	for (int i = 0; i < rec->n_members; i++)
 		p->participants |= core_bit(rec->members[i]);
+	RV_ASSERT(core_count(p->participants) == rec->n_members);
 	if (c->round + 1 - c->past.first > CORE_PAST_ROUNDS)
 		c->past.first = c->round + 1 - CORE_PAST_ROUNDS;
 }
@@ -25,6 +27,7 @@ static void drop_useless_snapshots(struct core_past *p) {
 	int n = 0;
 	while (n < p->n_snapshots && p->snapshots[n].round < p->first)
 		n++;
+	RV_ASSERT(n <= p->n_snapshots);
 	p->n_snapshots -= n;
 	memmove(&p->snapshots[0], &p->snapshots[n], (size_t)p->n_snapshots * sizeof p->snapshots[0]);
 }
@@ -35,6 +38,7 @@ void core_past_snapshot(struct core *c, uint64_t round, const struct rv_hash *ha
 		drop_useless_snapshots(p);
 	RV_ASSERT(p->n_snapshots <
 			  CORE_PAST_SNAPSHOTS); /* they ascend: one per known round, and one of the current round */
+	RV_ASSERT(p->n_snapshots == 0 || p->snapshots[p->n_snapshots - 1].round < round);
 	p->snapshots[p->n_snapshots++] = (struct core_past_snapshot){.round = round, .hash = *hash};
 }
 

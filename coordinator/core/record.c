@@ -11,7 +11,7 @@
 /* ---- the queue ---- */
 
 struct core_record *core_push(struct core *c, enum core_record_type type) {
-	RV_ASSERT(c->n_queue < CORE_QUEUE);
+	RV_ASSERT(c->n_queue < CORE_QUEUE && type >= CORE_MEMBER && type <= CORE_ROLLBACK);
 	struct core_record *rec = &c->queue[c->n_queue++];
 	memset(rec, 0, sizeof *rec);
 	rec->id = c->next_id++;
@@ -20,6 +20,7 @@ struct core_record *core_push(struct core *c, enum core_record_type type) {
 	if (c->seq_planned < c->doc.seq + CORE_SEQ_BLOCK / 2)
 		c->seq_planned = c->doc.seq + CORE_SEQ_BLOCK;
 	rec->doc_seq = c->seq_planned;
+	RV_ASSERT(rec->doc_seq > c->doc.seq + 1 && rec->doc_seq >= c->seq_durable); /* numbers for what it changes */
 	return rec;
 }
 
@@ -64,6 +65,7 @@ void core_persisted(struct core *c, uint64_t record_id, int64_t now_us) {
 	if (!c->ahead)
 		apply_own(c, &rec);
 	c->ahead = false;
+	RV_ASSERT(c->seq_durable >= rec.doc_seq && c->seq_durable <= c->seq_planned);
 	core_step(c, now_us);
 }
 
@@ -102,6 +104,7 @@ static enum rv_err apply_member(struct core *c, const struct core_record *rec, s
 		core_pairs_forget(c, rec->member);
 	memcpy(m->addr, rec->addr, sizeof m->addr);
 	m->banned = rec->banned;
+	RV_ASSERT(core_find_member(c, rec->key) == (int)rec->member); /* a key is one member's only */
 	return RV_OK;
 }
 
@@ -126,6 +129,7 @@ static uint64_t kept_indices(const struct core_roster *r, const struct core_reco
 		at++;
 	}
 	*subset = at == rec->n_members;
+	RV_ASSERT(core_count(keep) == at && at <= r->n);
 	return keep;
 }
 
@@ -137,8 +141,10 @@ static void note_owners(struct core *c) {
 	core_ownership_count(r->ranges, r->n_ranges, owned);
 	memset(c->owned, 0, sizeof c->owned);
 	c->owned_of = r->n_chunks;
+	uint32_t sum = 0;
 	for (int i = 0; i < r->n; i++)
-		c->owned[r->members[i]] = owned[i];
+		sum += c->owned[r->members[i]] = owned[i];
+	RV_ASSERT(sum == r->n_chunks); /* each chunk has one owner, who is in the roster */
 }
 
 static void set_roster(struct core *c, const struct core_record *rec) {
@@ -174,6 +180,7 @@ static void note_left_out(struct core *c, const struct core_record *rec) {
 	if (now != 0) /* a roster of none leaves no member out */
 		c->left_out |= c->rostered & ~now;
 	c->rostered |= now;
+	RV_ASSERT(core_count(now) == c->roster.n && (c->left_out & ~c->rostered) == 0);
 }
 
 static enum rv_err apply_roster(struct core *c, const struct core_record *rec, struct rv_errtext *et) {
@@ -183,6 +190,7 @@ static enum rv_err apply_roster(struct core *c, const struct core_record *rec, s
 		return corrupt(et, rec, "its participants do not ascend, or it names a number that no member has");
 	if (rec->n_chunks != core_chunks(c, c->round))
 		return corrupt(et, rec, "another number of chunks than the run's");
+	RV_ASSERT(rec->attempt > c->attempt && rec->blamed == (rec->blamed & core_first(c->n_members)));
 	c->attempt = rec->attempt;
 	if (rec->attempt == 1)
 		c->reduce_since_us = c->now_us;
@@ -230,6 +238,7 @@ static enum rv_err apply_commit(struct core *c, const struct core_record *rec, s
 	c->last_commit = c->seen_holding = 0;
 	for (int i = 0; i < r->n; i++)
 		c->last_commit |= core_bit(r->members[i]);
+	RV_ASSERT(c->round == rec->round + 1 && core_count(c->last_commit) == r->n);
 	c->attempt = 0;
 	c->exchange_us = c->now_us - c->reduce_since_us;
 	c->roster.n = 0;
@@ -244,6 +253,7 @@ static enum rv_err apply_snapshot(struct core *c, const struct core_record *rec,
 	if (!rv_hash_equal(&chain, &rec->chain))
 		return corrupt(et, rec, "its state hash is not that of the log");
 	uint64_t dropped = rec->round - c->snapshot_round, left = c->round - rec->round;
+	RV_ASSERT(dropped > 0 && dropped + left <= NET_MAX_LOG_DIGESTS);
 	memmove(c->log, c->log + dropped, left * sizeof c->log[0]);
 	c->snapshot_round = rec->round;
 	c->snapshot_hash = rec->digest;
@@ -291,6 +301,7 @@ enum rv_err core_apply(struct core *c, const struct core_record *rec, struct rv_
 
 /* Known from before the restart: given time to report, and left as the records say. */
 static void await(const struct core *c, struct core_member *m) {
+	RV_ASSERT(!m->reported); /* no report comes between the records */
 	m->awaited = m->from_before = true;
 	m->heard_us = c->now_us;
 	memcpy(m->want_addr, m->addr, sizeof m->want_addr);
@@ -303,6 +314,7 @@ enum rv_err core_replay(struct core *c, const struct core_record *rec, struct rv
 		return corrupt(et, rec, "a record is missing before it, or it is there twice");
 	RV_TRY(core_apply(c, rec, et));
 	c->next_id++;
+	RV_ASSERT(c->seq_planned <= c->seq_durable && c->roster.voted == 0); /* votes are not durable */
 	c->seq_planned = c->seq_durable;
 	for (int i = 0; i < c->n_members; i++)
 		await(c, &c->members[i]);

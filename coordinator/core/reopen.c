@@ -13,6 +13,7 @@
  * follow leave one member out, in turn, if enough are left; first the one without which the last
  * such round was committed. That is no blame: an owner that lies only while another takes part
  * would bring it on that one. */
+#include "base/assert.h"
 #include "coordinator/core/internal.h"
 
 enum { FIRST_SHARE = 4, DOUBLINGS_MAX = 6, LESSONS_MAX = CORE_PAIRS };
@@ -25,6 +26,7 @@ int64_t core_reopened_until_us(const struct core *c) {
 }
 
 bool core_splits(struct core *c, int best, int votes) {
+	RV_ASSERT(best <= votes && votes <= c->roster.n);
 	if (2 * best > core_count(c->rostered) || votes < 3 || c->split_rosters > (uint32_t)c->n_members)
 		return false;
 	c->split_rosters++;
@@ -34,6 +36,7 @@ bool core_splits(struct core *c, int best, int votes) {
 
 /* Returns the member of `ready` to leave out after c->split_rosters; NET_MAX_MEMBERS: none. */
 static uint32_t next_in_turn(const struct core *c, uint64_t ready) {
+	RV_ASSERT(ready != 0);
 	bool again = c->parted < NET_MAX_MEMBERS && (ready & core_bit(c->parted));
 	if (c->split_rosters == 0)
 		return NET_MAX_MEMBERS;
@@ -48,6 +51,7 @@ static uint32_t next_in_turn(const struct core *c, uint64_t ready) {
 
 uint64_t core_without_next(const struct core *c, uint64_t ready) {
 	uint32_t who = core_count(ready) > (int)c->cfg.min_workers ? next_in_turn(c, ready) : NET_MAX_MEMBERS;
+	RV_ASSERT(who == NET_MAX_MEMBERS || (ready & core_bit(who)));
 	return who < NET_MAX_MEMBERS ? ready & ~core_bit(who) : ready;
 }
 
@@ -56,11 +60,13 @@ void core_note_reopened(struct core *c) {
 	c->in_vain = c->learned ? 1 : c->in_vain + 1;
 	c->learned = false;
 	c->reopened_us = c->now_us;
+	RV_ASSERT(c->in_vain > 0 && c->in_vain <= c->reopened && c->reopened <= c->attempt);
 }
 
 void core_note_lesson(struct core *c) {
 	if (c->lessons == LESSONS_MAX)
 		return;
+	RV_ASSERT(c->lessons < LESSONS_MAX && c->roster.n > 0); /* rosters teach, open rounds do not */
 	c->lessons++;
 	c->learned = true;
 }

@@ -13,6 +13,7 @@
  *
  * A machine that was cloned while it runs (a snapshot of its memory) has the same boot: such a pair
  * is not noticed here, and those of its reports with the higher seq count. */
+#include "base/assert.h"
 #include "base/clock.h"
 #include "coordinator/core/internal.h"
 
@@ -61,6 +62,7 @@ void core_follow(struct core_member *m, const struct report *rep) {
 	if (m->reported && !report_same_process(rep->boot, m->last.boot)) {
 		memmove(&m->formers[1], &m->formers[0], (CORE_FORMERS - 1) * sizeof m->formers[0]);
 		m->formers[0] = (struct core_former){.boot = m->last.boot, .seq = m->last.seq};
+		RV_ASSERT(find_former(m, m->last.boot) == &m->formers[0]);
 		m->rival = (struct core_rival){0};
 		m->was_here = false;
 	}
@@ -77,6 +79,7 @@ static void meet(const struct core *c, struct core_rival *r, const struct report
 
 /* Counts a report; returns true if its process lives beside the followed one. */
 static bool lives(struct core_rival *r, const struct report *rep, int64_t now_us) {
+	RV_ASSERT(r->boot != 0 && report_same_process(rep->boot, r->boot));
 	bool news = rep->boot > r->boot || (rep->boot == r->boot && rep->seq > r->seq);
 	if (!news)
 		return false;
@@ -105,6 +108,7 @@ enum rv_err core_stale_report(struct core *c, uint32_t member, const struct repo
 							  struct rv_errtext *et) {
 	struct core_member *m = &c->members[member];
 	struct core_rival *r = &m->rival;
+	RV_ASSERT(m->reported && member < (uint32_t)c->n_members); /* what is stale is older than a report */
 	if (report_same_process(rep->boot, m->last.boot) || is_repeated(m, rep))
 		return RV_OK;
 	if (r->boot == 0 || !report_same_process(rep->boot, r->boot)) {

@@ -143,6 +143,8 @@ static enum core_state_kept who_kept(const struct core *c, struct core_kept *out
 		else if (is_catching_up(c, m, out))
 			out->behind |= core_bit((uint32_t)i);
 	}
+	RV_ASSERT((out->absent & out->behind) == 0 && ((out->absent | out->behind) & ~out->last_held) == 0);
+	RV_ASSERT(!out->has_best || (out->best_round < c->round && out->best_held != 0));
 	*unheld = c->round > 0 && anybody && !unknown && holders(c, c->round, &c->chain) == 0;
 	return (out->absent | out->behind) != 0 ? CORE_STATE_ABSENT : CORE_STATE_LOST;
 }
@@ -269,7 +271,8 @@ enum rv_err core_rollback(struct core *c, int64_t now_us, uint64_t to_round, boo
 	rec->term = latest_term(c) + 1;
 	RV_ASSERT(rec->term > c->term && rec->term <= NET_MAX_TERM && to_round <= c->round);
 	rec->round = to_round;
-	(void)core_past_chain(c, to_round, &rec->chain);
+	bool known = core_past_chain(c, to_round, &rec->chain);
+	RV_ASSERT(known); /* check_target */
 	return RV_OK;
 }
 

@@ -18,13 +18,15 @@ static void freeze(struct core *c, uint64_t ready) {
 	for (int i = 0; i < c->n_members; i++) {
 		if (!(ready & core_bit((uint32_t)i)))
 			continue;
+		RV_ASSERT(core_available(c, &c->members[i]) && !c->members[i].banned);
+		RV_ASSERT(c->members[i].last.tokens <= core_most_tokens(c));
 		rec->members[rec->n_members] = (uint32_t)i;
 		rec->tokens[rec->n_members] = c->members[i].last.tokens;
 		rec->boots[rec->n_members] = c->members[i].last.boot;
 		rec->rates[rec->n_members] = core_line_rate(&c->members[i].last);
 		rec->n_members++;
 	}
-	RV_ASSERT(rec->n_members == core_count(ready));
+	RV_ASSERT(rec->n_members == core_count(ready) && rec->n_members >= c->cfg.min_workers);
 }
 
 /* Returns true if a roster of `roster` has an excluded member because the others that are ready are
@@ -39,6 +41,7 @@ static bool needs_excluded(const struct core *c, uint64_t roster) {
 /* Returns the members that are not ready, and worth waiting for before `roster` is frozen. */
 static uint64_t not_ready(const struct core *c, uint64_t roster) {
 	uint64_t set = 0, ready = core_contributors(c);
+	RV_ASSERT((roster & ~ready) == 0);
 	bool needed = needs_excluded(c, roster);
 	for (uint32_t i = 0; i < (uint32_t)c->n_members; i++)
 		if (!(ready & core_bit(i)) && (core_waited_for(c, i) || (needed && core_trains_again(c, i))))
@@ -48,6 +51,7 @@ static uint64_t not_ready(const struct core *c, uint64_t roster) {
 
 /* Returns true if all members worth waiting for are ready, or the grace time is over. */
 static bool waited_long_enough(struct core *c, uint64_t roster) {
+	RV_ASSERT(c->ready_since_us <= c->now_us); /* grace has begun */
 	uint64_t others = not_ready(c, roster);
 	bool in_grace = c->now_us - c->ready_since_us < c->cfg.grace_us, all = others == 0;
 	c->waited_for |= others;
@@ -59,6 +63,7 @@ static bool waited_long_enough(struct core *c, uint64_t roster) {
 
 /* Returns true if the round's digest would not fit into the document. */
 static bool beyond_log(struct core *c) {
+	RV_ASSERT(c->round >= c->snapshot_round);
 	if (c->round - c->snapshot_round < NET_MAX_LOG_DIGESTS)
 		return false;
 	if (c->no_snapshot_said != c->round)
@@ -68,6 +73,7 @@ static bool beyond_log(struct core *c) {
 }
 
 void core_decide_roster(struct core *c) {
+	RV_ASSERT(c->roster.n == 0 && c->n_queue == 0 && c->round < c->cfg.final_round);
 	uint64_t ready = core_without_next(c, core_without_excluded(c, core_contributors(c)));
 	if (core_count(ready) < (int)c->cfg.min_workers) {
 		c->ready_since_us = INT64_MAX;
@@ -84,6 +90,10 @@ void core_decide_roster(struct core *c) {
 void core_weigh(struct core *c) {
 	struct core_roster *r = &c->roster;
 	rv_weights(r->tokens, r->n, c->cfg.weight_by_tokens, r->weights);
-	for (int i = 0; i < r->n; i++)
-		RV_ASSERT(r->weights[i] > 0 && r->weights[i] <= NET_MAX_WEIGHT_SUM);
+	uint64_t sum = 0;
+	for (int i = 0; i < r->n; i++) {
+		RV_ASSERT(r->weights[i] > 0);
+		sum += r->weights[i];
+	}
+	RV_ASSERT(sum <= NET_MAX_WEIGHT_SUM && (c->cfg.weight_by_tokens || sum == r->n));
 }

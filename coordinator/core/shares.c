@@ -43,6 +43,7 @@ struct plan {
 
 /* Returns the time at which owner `i` with `k` chunks is done. */
 static uint64_t done_at(const struct plan *p, int i, uint32_t k) {
+	RV_ASSERT(p->rate[i] >= 1 && p->rate[i] <= RATE_ONE && k <= p->n_chunks + 1);
 	uint64_t chunks = p->n_chunks + (uint64_t)(p->n - 2) * k;
 	return chunks * RATE_ONE * TIME_ONE / p->rate[i];
 }
@@ -95,7 +96,9 @@ static void fill(const struct plan *p, uint32_t *share) {
 		else
 			low = middle;
 	}
-	for (uint64_t sum = fill_up_to(p, low, share); sum < p->n_chunks; sum++)
+	uint64_t sum = fill_up_to(p, low, share);
+	RV_ASSERT(sum <= p->n_chunks);
+	for (; sum < p->n_chunks; sum++)
 		share[first_with_one_more(p, share)]++;
 }
 
@@ -126,8 +129,10 @@ static void scale_rates(struct plan *p, const uint64_t *rates) {
 /* Splits the chunks that are not kept in equal parts. */
 static void share_equally(uint32_t n_chunks, int n, const uint32_t *have, uint32_t *share) {
 	uint64_t free = n_chunks;
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n; i++) {
+		RV_ASSERT(have[i] <= free);
 		free -= have[i];
+	}
 	for (int i = 0; i < n; i++)
 		share[i] = have[i] + (uint32_t)(free * (uint64_t)(i + 1) / (uint64_t)n - free * (uint64_t)i / (uint64_t)n);
 }

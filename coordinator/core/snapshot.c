@@ -22,6 +22,7 @@ static bool vouches(const struct core *c, const struct core_member *m) {
 /* Returns the members of `electors` that report the same full hash as `m`. */
 static uint64_t agreeing(const struct core *c, const struct core_member *m, uint64_t electors) {
 	uint64_t set = 0;
+	RV_ASSERT(vouches(c, m));
 	for (int j = 0; j < c->n_members; j++) {
 		const struct core_member *o = &c->members[j];
 		if ((electors & core_bit((uint32_t)j)) && vouches(c, o) && o->last.full_round == m->last.full_round &&
@@ -72,6 +73,7 @@ static void name_split(struct core *c, uint64_t electors) {
 void core_decide_snapshot(struct core *c) {
 	name_diverged(c);
 	uint64_t electors = electors_now(c);
+	RV_ASSERT(c->n_queue == 0 && (electors & ~core_first(c->n_members)) == 0);
 	const struct core_member *best = NULL;
 	for (int i = 0; i < c->n_members; i++) {
 		const struct core_member *m = &c->members[i];

@@ -4,6 +4,7 @@
  * Then the electors of a snapshot are those that can have a vote: the last participants that are
  * present without the state have none, others that hold it do. Absent members are waited for as
  * ever. */
+#include "base/assert.h"
 #include "coordinator/core/internal.h"
 
 enum { STILL_LIVENESS = 4 }; /* liveness times that it lasts before it counts */
@@ -24,6 +25,7 @@ static uint64_t holders_here(const struct core *c) {
 
 void core_watch_standstill(struct core *c) {
 	int holders = core_count(holders_here(c));
+	RV_ASSERT(holders <= core_count_available(c));
 	bool still = c->round > 0 && c->roster.n == 0 && holders > 0 && holders < (int)c->cfg.min_workers &&
 				 holders < core_count_available(c);
 	if (!still)
@@ -41,5 +43,6 @@ uint64_t core_electors_standing_still(const struct core *c) {
 	for (int i = 0; i < c->n_members; i++)
 		if (core_available(c, &c->members[i]) && c->members[i].reported && !(holders & core_bit((uint32_t)i)))
 			electors &= ~core_bit((uint32_t)i);
+	RV_ASSERT((holders & ~electors) == 0); /* each holder has a vote */
 	return electors;
 }

@@ -10,6 +10,7 @@
  * these: else one liar would put away all others, in each attempt, and hold the run up for ever.
  * Nor can it do so one by one: those that its accusation alone put away in this round, and that
  * report again, count too. */
+#include "base/assert.h"
 #include "coordinator/core/internal.h"
 
 enum { AGREED_SHARE = 4 };
@@ -26,6 +27,7 @@ static uint64_t read_accusations(const struct core *c, uint64_t accused[NET_MAX_
 		accused[i] = speaks ? rep->suspects & present & ~core_bit(i) : 0;
 		any |= accused[i];
 	}
+	RV_ASSERT((any & ~present) == 0); /* participants only, and none that is missed already */
 	return any;
 }
 
@@ -33,6 +35,7 @@ static int count_accusers(const uint64_t accused[NET_MAX_MEMBERS], int n, uint32
 	int count = 0;
 	for (int i = 0; i < n; i++)
 		count += (accused[i] & core_bit(of)) != 0;
+	RV_ASSERT((accused[of] & core_bit(of)) == 0 && count < n); /* no participant accuses itself */
 	return count;
 }
 
@@ -40,6 +43,7 @@ static int count_accusers(const uint64_t accused[NET_MAX_MEMBERS], int n, uint32
  * waits. */
 static uint64_t answering(const struct core *c) {
 	uint64_t set = 0;
+	RV_ASSERT(c->accused_since_us <= c->now_us);
 	for (uint32_t i = 0; i < c->roster.n; i++) {
 		const struct core_member *m = &c->members[c->roster.members[i]];
 		if (m->reported && m->heard_us >= c->accused_since_us)
@@ -55,6 +59,7 @@ static bool by_majority(const struct core *c, int accusers) {
 /* Counts the live members that the accusation of `m` alone put away in this round. */
 static int wrongly_put_away(const struct core *c, const struct core_member *m) {
 	int n = 0;
+	RV_ASSERT((m->put_away & ~core_first(c->n_members)) == 0);
 	for (uint32_t i = 0; i < (uint32_t)c->n_members && m->put_away_round == c->round; i++)
 		n += (m->put_away & core_bit(i)) != 0 && core_alive(c, &c->members[i]);
 	return n;
@@ -85,6 +90,7 @@ static int against(const struct core *c, const uint64_t accused[NET_MAX_MEMBERS]
 		weight += wrongly_put_away(c, &c->members[c->roster.members[of]]);
 	if (by_majority(c, accusers))
 		weight = accusers + 2 * NET_MAX_MEMBERS;
+	RV_ASSERT(weight >= accusers && accusers <= NET_MAX_MEMBERS); /* so accusers decide between equal weights only */
 	return weight * (NET_MAX_MEMBERS + 1) + accusers;
 }
 
@@ -100,6 +106,7 @@ static uint32_t worst_of(const struct core *c, const uint64_t accused[NET_MAX_ME
 			worst = i;
 		}
 	}
+	RV_ASSERT(worst < c->roster.n && *most >= 0);
 	return worst;
 }
 
@@ -107,6 +114,7 @@ static uint32_t worst_of(const struct core *c, const uint64_t accused[NET_MAX_ME
  * another alone. */
 static void note_pairs(struct core *c, const uint64_t accused[NET_MAX_MEMBERS]) {
 	int n = c->roster.n, most = 0, accusers[NET_MAX_MEMBERS];
+	RV_ASSERT(n > 0 && n <= NET_MAX_MEMBERS);
 	for (int i = 0; i < n; i++) {
 		accusers[i] = count_accusers(accused, n, (uint32_t)i);
 		most = accusers[i] > most ? accusers[i] : most;
@@ -135,6 +143,7 @@ static void distrust(struct core *c, uint64_t accused[NET_MAX_MEMBERS]) {
 		uint32_t worst = worst_of(c, accused, &weight);
 		if (weight == 0 || weight < most)
 			return;
+		RV_ASSERT(!c->members[c->roster.members[worst]].distrusted); /* each of them once */
 		most = weight;
 		note_put_away(c, accused, worst);
 		if (is_to_blame(c, accused, worst))
@@ -188,6 +197,7 @@ void core_weigh_suspects(struct core *c) {
 	c->gather_us = gather_us(c, accused, any);
 	if (c->now_us - c->accused_since_us < c->gather_us || is_unclear(c, accused))
 		return;
+	RV_ASSERT(c->gather_us <= c->cfg.suspect_gather_us && c->roster.n > 1);
 	note_pairs(c, accused);
 	distrust(c, accused);
 	c->accused_since_us = INT64_MAX;

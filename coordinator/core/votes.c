@@ -11,6 +11,7 @@
 /* Returns true if participant `i` still has the outer gradient that the roster was frozen with, or
  * a vote for this attempt. */
 static bool keeps_contribution(const struct core *c, uint32_t i) {
+	RV_ASSERT(i < c->roster.n);
 	const struct core_member *m = &c->members[c->roster.members[i]];
 	if (!m->reported || m->last.phase == WORKER_LEAVING)
 		return true; /* no report since the restart, or leaving: not a question of its contribution */
@@ -31,11 +32,12 @@ uint64_t core_missed(const struct core *c) {
 	for (uint32_t i = 0; i < c->roster.n; i++)
 		if (!core_available(c, &c->members[c->roster.members[i]]))
 			set |= core_bit(i);
+	RV_ASSERT((set & ~core_first(c->roster.n)) == 0);
 	return set;
 }
 
 void core_take_vote(struct core *c, uint32_t i) {
-	RV_ASSERT(i < c->roster.n);
+	RV_ASSERT(i < c->roster.n && c->members[c->roster.members[i]].reported);
 	const struct report *rep = &c->members[c->roster.members[i]].last;
 	if (rep->term != c->term || rep->round != c->round || rep->attempt != c->attempt)
 		return;
@@ -69,12 +71,14 @@ static uint64_t majority(const struct core *c, uint64_t votes) {
 		if (core_count(same) > core_count(best))
 			best = same;
 	}
+	RV_ASSERT((best & ~votes) == 0 && (best != 0) == (votes != 0));
 	return best;
 }
 
 /* Returns the fewest members that have a committed round on disk. */
 static int quorum(const struct core *c) {
 	int half = (c->roster.n + 1) / 2;
+	RV_ASSERT(half > 0 && c->cfg.min_workers > 0);
 	return (int)c->cfg.min_workers < half ? (int)c->cfg.min_workers : half;
 }
 
@@ -88,6 +92,7 @@ static void push_participants(struct core_record *rec, const struct core_roster 
 		rec->rates[rec->n_members] = r->rates[i];
 		rec->n_members++;
 	}
+	RV_ASSERT(rec->n_members == core_count(keep));
 }
 
 /* Sets the members that this attempt is blamed on, but for those in `except` (roster indices). */
@@ -96,6 +101,7 @@ static void put_blame(struct core *c, struct core_record *rec, uint64_t except) 
 	for (uint32_t i = 0; i < c->roster.n; i++)
 		if (except & core_bit(i))
 			rec->blamed &= ~core_bit(c->roster.members[i]);
+	RV_ASSERT((rec->blamed & ~c->rostered) == 0); /* blame is for participants of this round */
 	c->blamed = 0;
 	core_say_blamed(c, rec->blamed);
 }
@@ -103,6 +109,8 @@ static void put_blame(struct core *c, struct core_record *rec, uint64_t except) 
 static void commit(struct core *c, const struct rv_hash *digest) {
 	RV_ASSERT(c->roster.n > 0 && c->n_queue == 0 && c->round < c->cfg.final_round);
 	RV_ASSERT(core_count(voters(c)) >= quorum(c)); /* so many have the result on their disks */
+	for (uint32_t i = 0; i < c->roster.n; i++)
+		RV_ASSERT(!(voters(c) & core_bit(i)) || rv_hash_equal(&c->roster.digests[i], digest));
 	struct core_record *rec = core_push(c, CORE_COMMIT);
 	rec->attempt = c->attempt;
 	rec->digest = *digest;
@@ -139,7 +147,7 @@ static void go_on_with(struct core *c, uint64_t keep, bool waiting_may_help) {
 	rec->n_chunks = core_chunks(c, c->round);
 	if (enough)
 		push_participants(rec, &c->roster, keep);
-	RV_ASSERT(rec->n_members == 0 || rec->n_members == core_count(keep));
+	RV_ASSERT(rec->n_members == 0 || rec->n_members >= c->cfg.min_workers);
 	put_blame(c, rec, keep);
 }
 
@@ -156,6 +164,7 @@ static uint64_t unaware(const struct core *c) {
 
 static void all_present_voted(struct core *c, uint64_t missed, bool overdue) {
 	uint64_t votes = voters(c), best = majority(c, votes);
+	RV_ASSERT((core_first(c->roster.n) & ~missed & ~votes) == 0); /* each present participant has voted */
 	if (best == votes && core_count(votes) >= quorum(c) && unaware(c) == 0) {
 		commit(c, &c->roster.digests[__builtin_ctzll(votes)]);
 		return;
@@ -182,6 +191,7 @@ static uint64_t successors(const struct core *c) {
 }
 
 void core_decide_reduce(struct core *c) {
+	RV_ASSERT(c->roster.n > 0 && c->attempt > 0 && c->n_queue == 0);
 	RV_ASSERT(c->roster.n_chunks == core_chunks(c, c->round)); /* core_apply() refuses any other */
 	bool overdue = core_end_overdue(c);
 	uint64_t missed = core_missed(c);

@@ -37,14 +37,14 @@ struct link {
 	int64_t deadline_us; /* CONNECTING .. GREETING: time to give up */
 	int64_t opened_us;   /* OPEN: time when it opened */
 	bool was_open;
-	bool dialed_beside;   /* OPEN: the other side dialed, and was refused in favour of this link */
-	int64_t last_rx_us;   /* OPEN: time of the last whole frame, or PEERS_PART_BYTES of one */
-	size_t part_rx;       /* OPEN: bytes since then */
-	int64_t alive_us;     /* OPEN: last time when bytes came, or were delivered, or none had to be */
-	uint64_t greeting_rx; /* bytes fed before OPEN */
-	struct peers_traffic traffic, counted, credited; /* counted: in the mesh's totals; credited: in its member's */
-	bool bulk_pending;                               /* the pending bytes hold bulk: under a cap they wait for tokens */
-	int poll_slot;                                   /* index in the owner's fds; -1: none */
+	bool dialed_beside;           /* OPEN: the other side dialed, and was refused in favour of this link */
+	int64_t last_rx_us;           /* OPEN: time of the last whole frame, or PEERS_PART_BYTES of one */
+	size_t part_rx;               /* OPEN: bytes since then */
+	int64_t alive_us;             /* OPEN: last time when bytes came, or were delivered, or none had to be */
+	uint64_t greeting_rx;         /* bytes fed before OPEN */
+	struct peers_traffic traffic; /* that is not in the mesh's totals yet */
+	bool bulk_pending;            /* the pending bytes hold bulk: under a cap they wait for tokens */
+	int poll_slot;                /* index in the owner's fds; -1: none */
 
 	struct pace_flow flow;  /* of this link alone */
 	size_t window, waiting; /* bytes that may be on the way; bytes that are */

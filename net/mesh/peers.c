@@ -138,20 +138,12 @@ struct link *peers_add_link(struct peers *p, int fd, enum frame_role role) {
 	return l;
 }
 
-static void add_traffic(struct peers_traffic *to, const struct peers_traffic *now, const struct peers_traffic *before) {
-	to->tx_bytes += now->tx_bytes - before->tx_bytes;
-	to->rx_bytes += now->rx_bytes - before->rx_bytes;
-	to->tx_frames += now->tx_frames - before->tx_frames;
-	to->rx_frames += now->rx_frames - before->rx_frames;
-}
-
 void peers_count(struct peers *p, struct link *l) {
-	add_traffic(&p->total, &l->traffic, &l->counted);
-	l->counted = l->traffic;
-	if (l->member == LINK_NOBODY)
-		return;
-	add_traffic(&p->members[l->member].traffic, &l->traffic, &l->credited);
-	l->credited = l->traffic;
+	p->total.tx_bytes += l->traffic.tx_bytes;
+	p->total.rx_bytes += l->traffic.rx_bytes;
+	p->total.tx_frames += l->traffic.tx_frames;
+	p->total.rx_frames += l->traffic.rx_frames;
+	l->traffic = (struct peers_traffic){0};
 }
 
 /* Reports the end of a dead link, and leaves no pointer to it. */
@@ -195,13 +187,6 @@ void peers_reap(struct peers *p) {
 			found = true;
 		}
 	}
-}
-
-void peers_drop(struct peers *p, uint32_t member, bool fatal, enum rv_err why, const char *text) {
-	RV_ASSERT(member < NET_MAX_MEMBERS);
-	if (p->members[member].link != NULL)
-		link_kill(p->members[member].link, fatal, why, "%s", text);
-	peers_reap(p);
 }
 
 /* ---- the loop ---- */
@@ -350,9 +335,4 @@ bool peers_linked(const struct peers *p, uint32_t member) {
 
 struct peers_traffic peers_total(const struct peers *p) {
 	return p->total;
-}
-
-struct peers_traffic peers_traffic_of(const struct peers *p, uint32_t member) {
-	RV_ASSERT(member < NET_MAX_MEMBERS);
-	return p->members[member].traffic;
 }

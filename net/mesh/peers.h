@@ -128,9 +128,6 @@ void peers_allow(struct peers *p, int64_t now_us, const struct member_ref *membe
 /* Sets the members that the operator removed, a set of member numbers; replaces the earlier set.
  * Closes their links, does not dial them, and refuses their HELLO whatever their ticket says. */
 void peers_ban(struct peers *p, int64_t now_us, uint64_t banned);
-/* Closes the link to `member`, if any, sending it `text`; on_link_down is called. It may be dialed
- * again. */
-void peers_drop(struct peers *p, uint32_t member, bool fatal, enum rv_err why, const char *text);
 bool peers_linked(const struct peers *p, uint32_t member);
 
 /* ---- the network (net/mesh/watch.c) ---- */
@@ -158,6 +155,5 @@ struct peers_traffic {
 	uint64_t tx_frames, rx_frames;
 };
 struct peers_traffic peers_total(const struct peers *p);
-struct peers_traffic peers_traffic_of(const struct peers *p, uint32_t member);
 
 #endif

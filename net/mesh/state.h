@@ -36,7 +36,6 @@ struct peer {
 	int64_t hurry_us;  /* time before which a new address hurries no dial */
 	bool missed;       /* on_link_down was called, and neither a new link nor a refusal came since */
 	int64_t missed_us; /* time of that call */
-	struct peers_traffic traffic;
 };
 
 /* The flow of all links together, and so how much may be on its way. */
@@ -86,8 +85,7 @@ void peers_reap(struct peers *p);
 struct link *peers_add_link(struct peers *p, int fd, enum frame_role role);
 /* Sets the options of a connected pipe. */
 void peers_tune(struct peers *p, int fd);
-/* Adds the bytes and frames that `l` counted since the last call to its member's and the mesh's
- * totals. */
+/* Moves the bytes and frames that `l` has counted to the mesh's totals. */
 void peers_count(struct peers *p, struct link *l);
 
 /* io.c */

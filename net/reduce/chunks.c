@@ -29,16 +29,20 @@ static bool complete(const struct reduce *r, uint32_t chunk) {
 }
 
 static void mark_reduced(struct reduce *r, int64_t now_us, uint32_t chunk) {
+	RV_ASSERT(chunk < r->cfg.n_chunks && !reduce_bit(r->reduced, chunk)); /* once */
 	reduce_bit_set(r->reduced, chunk);
 	r->n_reduced++;
-	if (r->n_reduced == r->cfg.n_chunks)
-		r->info.finished_us = now_us;
+	if (r->n_reduced < r->cfg.n_chunks)
+		return;
+	r->info.finished_us = now_us;
+	reduce_check_chunks(r);
 }
 
 /* The contribution of the member at `index` spoils the mean: it is void, and its sender is refused
  * from now on. */
 static void void_contribution(struct reduce *r, int index, uint32_t chunk) {
 	uint32_t m = r->members[index];
+	RV_ASSERT(index != r->self && r->owner[chunk] == r->self && reduce_bit(r->held[m], chunk));
 	r->held[m][chunk >> 3] &= (uint8_t) ~(1u << (chunk & 7));
 	r->peers[m].owes_scatter++;
 	r->peers[m].bad = true;
@@ -51,10 +55,12 @@ static enum rv_err reduce_own_chunk(struct reduce *r, int64_t now_us, uint32_t c
 	const uint8_t *in[NET_MAX_MEMBERS];
 	size_t offset = reduce_chunk_offset(r, REDUCE_SCATTER, chunk);
 	uint8_t *mean = r->mem.reduced + reduce_chunk_offset(r, REDUCE_GATHER, chunk);
+	RV_ASSERT(r->owner[chunk] == r->self && complete(r, chunk) && r->n_order < r->n_own);
 	for (int i = 0; i < r->n_members; i++)
 		in[i] = (i == r->self ? r->mem.own : r->mem.held[r->members[i]]) + offset;
 	*bad = -1;
 	enum rv_err e = r->cfg.codec.reduce(r->cfg.codec.ctx, chunk, in, r->weights, r->n_members, mean, bad, et);
+	RV_ASSERT(*bad >= -1 && *bad < r->n_members);
 	RV_ASSERT(e != RV_E_CORRUPT || *bad != r->self); /* we encoded that ourselves */
 	if (e != RV_OK) {
 		if (*bad >= 0 && *bad != r->self)
@@ -69,6 +75,8 @@ static enum rv_err reduce_own_chunk(struct reduce *r, int64_t now_us, uint32_t c
 
 static void count_debts(struct reduce *r, uint32_t chunk) {
 	bool ours = r->owner[chunk] == r->self;
+	RV_ASSERT(r->owner[chunk] < r->n_members);
+	r->n_own += ours;
 	if (!ours) {
 		reduce_peer_at(r, r->owner[chunk])->owes_gather++;
 		return;
@@ -82,7 +90,7 @@ static void count_debts(struct reduce *r, uint32_t chunk) {
 void reduce_chunks_begin(struct reduce *r, int64_t now_us) {
 	memset(r->reduced, 0, r->bitmap_bytes);
 	r->n_reduced = 0;
-	r->n_order = 0;
+	r->n_order = r->n_own = 0;
 	r->n_waiting = 0;
 	for (uint32_t c = 0; c < r->cfg.n_chunks; c++)
 		count_debts(r, c);
@@ -90,6 +98,7 @@ void reduce_chunks_begin(struct reduce *r, int64_t now_us) {
 	for (uint32_t c = 0; c < r->cfg.n_chunks; c++)
 		if (r->owner[c] == r->self && complete(r, c))
 			(void)reduce_own_chunk(r, now_us, c, &bad, NULL); /* a fault has made its sender a suspect */
+	reduce_check_chunks(r);
 }
 
 static bool same_bytes(const uint8_t *vector, size_t offset, const struct reduce_msg *msg) {
@@ -106,14 +115,17 @@ enum rv_err reduce_chunks_contribute(struct reduce *r, int64_t now_us, uint32_t 
 			return rv_fail(et, RV_E_PROTOCOL, "scatter: member %u sent chunk %u twice, with different bytes", m, c);
 		return RV_OK;
 	}
+	RV_ASSERT(r->mem.held[m] != NULL && m != r->members[r->self]);
 	memcpy(r->mem.held[m] + offset, msg->data, msg->data_bytes);
 	reduce_bit_set(r->held[m], c);
 	if (r->owner[c] != r->self)
 		return RV_OK; /* of another attempt's map: ours to reduce, perhaps, in the next one */
+	RV_ASSERT(r->peers[m].owes_scatter > 0 && !reduce_bit(r->reduced, c)); /* it was owed */
 	r->peers[m].owes_scatter--;
 	r->peers[m].progress_us = now_us;
 	if (!complete(r, c))
 		return RV_OK;
+	RV_ASSERT(r->n_waiting > 0);
 	r->n_waiting--;
 	int bad;
 	enum rv_err e = reduce_own_chunk(r, now_us, c, &bad, et);
@@ -138,6 +150,7 @@ enum rv_err reduce_chunks_adopt(struct reduce *r, int64_t now_us, uint32_t m, co
 	if (e != RV_OK)
 		return rv_fail_context(et, e, "gather: member %u reduced chunk %u to bytes that cannot be decoded", m, c);
 	memcpy(r->mem.reduced + offset, msg->data, msg->data_bytes);
+	RV_ASSERT(r->owner[c] != r->self && r->members[r->owner[c]] == m && r->peers[m].owes_gather > 0);
 	r->peers[m].owes_gather--;
 	r->peers[m].progress_us = now_us;
 	mark_reduced(r, now_us, c);
@@ -146,6 +159,7 @@ enum rv_err reduce_chunks_adopt(struct reduce *r, int64_t now_us, uint32_t m, co
 
 void reduce_chunks_resume(struct reduce *r, int index) {
 	const uint8_t *held = r->held[r->members[index]];
+	RV_ASSERT(index != r->self && index < r->n_members);
 	memset(r->resume, 0, r->bitmap_bytes);
 	for (uint32_t c = 0; c < r->cfg.n_chunks; c++) {
 		bool ours = r->owner[c] == r->self && reduce_bit(held, c);

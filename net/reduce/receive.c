@@ -59,6 +59,7 @@ static enum rv_err receive_resume(struct reduce *r, int64_t now_us, int from, co
 	if (m->data_bytes != r->bitmap_bytes)
 		return rv_fail(et, RV_E_PROTOCOL, "resume: bitmap of %u bytes, must be %zu", m->data_bytes, r->bitmap_bytes);
 	RV_TRY(reduce_chunks_check_resume(r, from, m->data, et));
+	RV_ASSERT(p->up); /* reduce_receive */
 	bool ack = (m->flags & REDUCE_RESUME_ACK) != 0;
 	p->heard = true;
 	if (!ack || !p->flowing) {
@@ -125,5 +126,6 @@ enum rv_err reduce_receive(struct reduce *r, int64_t now_us, int from, const str
 	enum rv_err e = receive(r, now_us, from, m, et);
 	if (e != RV_OK)
 		p->bad = true;
+	reduce_check(r);
 	return e;
 }

@@ -55,7 +55,7 @@ static void adopt_ownership_map(struct reduce *r, const struct document *d) {
 		memset(r->owner + g->first, g->owner, g->count);
 		next += g->count;
 	}
-	RV_ASSERT(next == r->cfg.n_chunks);
+	RV_ASSERT(next == r->cfg.n_chunks); /* each chunk has an owner */
 }
 
 /* A member that restarted has another contribution now: what its former process sent is void, and
@@ -63,6 +63,7 @@ static void adopt_ownership_map(struct reduce *r, const struct document *d) {
 static void adopt_boot(struct reduce *r, const struct member_ref *m) {
 	struct reduce_peer *p = &r->peers[m->member];
 	bool known = p->boot_attempt != 0 && p->boot == m->boot;
+	RV_ASSERT(p->boot_attempt < r->attempt);
 	if (known || RV_BUG("former-process"))
 		return;
 	memset(r->held[m->member], 0, r->bitmap_bytes);
@@ -73,17 +74,22 @@ static void adopt_boot(struct reduce *r, const struct member_ref *m) {
 static void adopt_roster(struct reduce *r, const struct document *d) {
 	RV_ASSERT(d->phase == RUN_REDUCE && d->n_chunks == r->cfg.n_chunks);
 	RV_ASSERT(d->n_members >= 1 && d->n_members <= NET_MAX_MEMBERS);
+	RV_ASSERT(d->round == r->round && d->attempt > r->attempt);
+	uint64_t weights = 0;
 	r->attempt = d->attempt;
 	r->n_members = d->n_members;
 	r->self = document_find(d, r->cfg.self_member);
 	RV_ASSERT(r->self >= 0);
 	for (int i = 0; i < d->n_members; i++) {
 		RV_ASSERT(d->members[i].member < NET_MAX_MEMBERS && d->members[i].weight > 0);
+		RV_ASSERT(i == 0 || d->members[i].member > d->members[i - 1].member);
 		r->members[i] = d->members[i].member;
 		r->weights[i] = d->members[i].weight;
 		RV_ASSERT(i == r->self || r->mem.held[r->members[i]] != NULL);
+		weights += d->members[i].weight;
 		adopt_boot(r, &d->members[i]);
 	}
+	RV_ASSERT(weights <= NET_MAX_WEIGHT_SUM);
 }
 
 /* What a peer said about the previous attempt is void; the link and its verdicts stay, and so does
@@ -107,8 +113,10 @@ static void begin_peer(struct reduce_peer *p, bool is_new, int64_t now_us) {
 
 static uint64_t roster_set(const struct reduce *r) {
 	uint64_t set = 0;
-	for (int i = 0; i < r->n_members; i++)
+	for (int i = 0; i < r->n_members; i++) {
+		RV_ASSERT(!(set >> r->members[i] & 1));
 		set |= UINT64_C(1) << r->members[i];
+	}
 	return set;
 }
 
@@ -144,19 +152,6 @@ void reduce_restart(struct reduce *r, const struct document *d, int64_t now_us) 
 
 bool reduce_done(const struct reduce *r) {
 	return r->n_reduced == r->cfg.n_chunks;
-}
-
-bool reduce_idle(const struct reduce *r) {
-	if (!reduce_done(r))
-		return false;
-	for (int i = 0; i < r->n_members; i++) {
-		const struct reduce_peer *p = &r->peers[r->members[i]];
-		if (i == r->self || p->bad)
-			continue;
-		if (!p->flowing || p->resume_due || reduce_has_bulk(r, i))
-			return false;
-	}
-	return true;
 }
 
 struct reduce_info reduce_info(const struct reduce *r) {

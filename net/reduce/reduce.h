@@ -137,8 +137,6 @@ int64_t reduce_deadline_us(const struct reduce *r); /* INT64_MAX: none */
 /* Returns true if all chunks are reduced and held: the vote may be cast. The links must stay until
  * the commit, because others may still need chunks of the gather. */
 bool reduce_done(const struct reduce *r);
-/* Returns true if done and nothing is left to send. */
-bool reduce_idle(const struct reduce *r);
 uint64_t reduce_suspects(const struct reduce *r); /* set of roster indices */
 uint32_t reduce_member(const struct reduce *r, int index);
 

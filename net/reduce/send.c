@@ -30,10 +30,6 @@ static uint32_t next_gather(const struct reduce *r, int to) {
 	return NO_CHUNK;
 }
 
-bool reduce_has_bulk(const struct reduce *r, int index) {
-	return next_scatter(r, index) != NO_CHUNK || next_gather(r, index) != NO_CHUNK;
-}
-
 /* Returns true if `m` was sent this chunk before. A contribution is the same for every receiver; a
  * mean is not. */
 static bool was_sent(const struct reduce *r, uint32_t m, uint8_t type, uint32_t chunk) {
@@ -54,6 +50,9 @@ static void count_sent(struct reduce *r, uint32_t m, const struct reduce_msg *ms
 }
 
 static void make_chunk(struct reduce *r, int to, uint8_t type, uint32_t chunk, struct reduce_msg *out) {
+	RV_ASSERT(r->owner[chunk] == (type == REDUCE_SCATTER ? to : r->self)); /* no owner gets its own means */
+	RV_ASSERT(type == REDUCE_SCATTER || reduce_bit(r->reduced, chunk));
+	RV_ASSERT(!reduce_bit(r->delivered[r->members[to]], chunk));
 	const uint8_t *vector = type == REDUCE_SCATTER ? r->mem.own : r->mem.reduced;
 	out->type = type;
 	out->chunk = chunk;
@@ -67,6 +66,7 @@ static void make_chunk(struct reduce *r, int to, uint8_t type, uint32_t chunk, s
 static bool make_bulk(struct reduce *r, int to, struct reduce_msg *out) {
 	struct reduce_peer *p = reduce_peer_at(r, to);
 	uint32_t chunk = next_scatter(r, to);
+	RV_ASSERT(p->flowing && to != r->self);
 	p->scatter_next = chunk == NO_CHUNK ? r->cfg.n_chunks : chunk + 1;
 	if (chunk != NO_CHUNK) {
 		make_chunk(r, to, REDUCE_SCATTER, chunk, out);
@@ -109,6 +109,8 @@ static bool send_next(struct reduce *r, int64_t now_us, int to, bool with_bulk, 
 		return false;
 	p->ping_due = false;
 	p->sent_us = now_us;
+	RV_ASSERT(out->type >= REDUCE_SCATTER && out->type <= REDUCE_PING && out->waiting <= r->cfg.n_chunks);
+	reduce_check(r);
 	return true;
 }
 

@@ -51,12 +51,20 @@ struct reduce {
 	uint8_t *held[NET_MAX_MEMBERS];      /* bitmap: mem.held[m] holds m's contribution (any attempt of the round) */
 	uint8_t *delivered[NET_MAX_MEMBERS]; /* bitmap: own chunks that m no longer needs */
 	uint8_t *sent[NET_MAX_MEMBERS];      /* bitmap: own chunks that went out to m, in any attempt */
+	uint32_t n_own;                      /* own chunks */
 	uint32_t n_order, n_reduced;
 	uint32_t n_waiting; /* own chunks that lack contributions */
 	int64_t due_us;     /* when this attempt's debts must be paid; INT64_MAX: no deadline is known */
 	struct reduce_peer peers[NET_MAX_MEMBERS]; /* by member number */
 	struct reduce_info info;
 };
+
+/* ---- invariants.c ---- */
+
+/* Asserts that debts, counters and cursors agree: a pass over the roster. */
+void reduce_check(const struct reduce *r);
+/* Asserts the same chunk by chunk, from the bitmaps: at the start of an attempt and at its end. */
+void reduce_check_chunks(const struct reduce *r);
 
 static inline bool reduce_bit(const uint8_t *map, uint32_t chunk) {
 	return (map[chunk >> 3] >> (chunk & 7)) & 1;
@@ -92,10 +100,5 @@ enum rv_err reduce_chunks_adopt(struct reduce *r, int64_t now_us, uint32_t m, co
 void reduce_chunks_resume(struct reduce *r, int index);
 /* Checks `map`, sent by the peer at `index`. RV_E_PROTOCOL: it claims the impossible. */
 enum rv_err reduce_chunks_check_resume(const struct reduce *r, int index, const uint8_t *map, struct rv_errtext *et);
-
-/* ---- send.c ---- */
-
-/* Returns true if data (not control) waits for the peer at `index`. */
-bool reduce_has_bulk(const struct reduce *r, int index);
 
 #endif

@@ -25,6 +25,7 @@ static bool waits_for_another(const struct reduce_peer *p) {
 
 /* When the peer, which owes something, is stalled unless more arrives. */
 static int64_t stall_at_us(const struct reduce *r, const struct reduce_peer *p) {
+	RV_ASSERT(owes(p));
 	int64_t at = p->progress_us + r->cfg.stall_us;
 	if (waits_for_another(p))
 		return r->due_us == INT64_MAX ? at + r->cfg.stall_us : r->due_us + r->cfg.stall_us;
@@ -57,6 +58,7 @@ void reduce_link_down(struct reduce *r, int64_t now_us, int peer, bool fatal) {
 	p->up = false;
 	p->flowing = false;
 	p->lost = p->lost || fatal;
+	reduce_check(r);
 }
 
 void reduce_part(struct reduce *r, int64_t now_us, int from, bool bulk) {
@@ -109,6 +111,7 @@ void reduce_tick(struct reduce *r, int64_t now_us) {
 		p->silent = p->silent || now_us - p->heard_us >= r->cfg.silence_us;
 		p->stalled = owes(p) && now_us >= stall_at_us(r, p);
 	}
+	reduce_check(r);
 }
 
 /* Perhaps not its fault. */
@@ -132,5 +135,6 @@ uint64_t reduce_suspects(const struct reduce *r) {
 		else if (p->lost || p->bad || p->silent || p->stalled)
 			sure |= UINT64_C(1) << i;
 	}
+	RV_ASSERT(((sure | perhaps) >> r->self & 1) == 0 && (sure & perhaps) == 0);
 	return sure != 0 ? sure : perhaps;
 }

@@ -50,8 +50,8 @@ static enum rv_err on_message(void *ctx, uint32_t member, const struct frame_hea
 			n->bad_body = true;
 		n->got_bulk[member]++;
 	}
-	if (n->drop_on_message)
-		peers_drop(n->peers, member, false, RV_E_CANCELLED, "dropped in a callback");
+	if (n->ban_on_message)
+		peers_ban(n->peers, n->world->now_us, UINT64_C(1) << member);
 	return RV_OK;
 }
 

@@ -44,7 +44,7 @@ struct node {
 	enum rv_err trouble_why;
 	char trouble_text[RV_ERRTEXT_BYTES];
 	enum rv_err answer; /* what on_message returns */
-	bool drop_on_message;
+	bool ban_on_message;
 };
 
 /* Something else on the network: a proxy, an attacker. `step` moves what it can without

@@ -350,8 +350,7 @@ void world_pass_time(struct world *w) {
 static bool settled(const struct world *w) {
 	for (int i = 0; i < w->n_nodes; i++) {
 		const struct world_node *node = &w->nodes[i];
-		if (node->alive &&
-			(node->attempt != w->doc.attempt || !reduce_done(node->reduce) || !reduce_idle(node->reduce)))
+		if (node->alive && (node->attempt != w->doc.attempt || !reduce_done(node->reduce)))
 			return false;
 	}
 	return true;
