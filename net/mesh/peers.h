@@ -18,8 +18,8 @@
  * bytes arrive. Both sides dial; when two links of a pair meet, the one dialed by the lower key
  * stays. A peer that breaks a rule loses its own link only; the text names the rule.
  *
- * Not thread-safe. Callbacks run inside peers_handle, peers_pump, peers_allow and peers_drop; they
- * may call peers_allow, peers_drop and the getters, not peers_handle, peers_pump or peers_free. */
+ * Not thread-safe. Callbacks run inside peers_handle, peers_pump, peers_allow and peers_ban; they
+ * may call peers_allow, peers_ban and the getters, not peers_handle, peers_pump or peers_free. */
 #ifndef RV_NET_MESH_PEERS_H
 #define RV_NET_MESH_PEERS_H
 
