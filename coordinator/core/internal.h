@@ -185,7 +185,7 @@ struct core {
 	bool ahead; /* planted bug only: queue[0] has been applied already */
 
 	struct document doc, scratch;
-	/* What core_check saw last: none of it goes back, but for the round by a rollback. */
+	/* State at the last core_check: none of it goes back, but for the round by a rollback. */
 	struct core_progress {
 		uint64_t term, round, seq, seq_durable, next_id;
 		uint32_t attempt;

@@ -24,7 +24,7 @@ void reduce_check(const struct reduce *r) {
 	RV_ASSERT(r->n_order <= r->n_own && r->n_own <= r->cfg.n_chunks && r->n_order <= r->n_reduced);
 	/* Each chunk of another owner is here, or that owner owes it. */
 	RV_ASSERT(means + (r->n_reduced - r->n_order) == r->cfg.n_chunks - r->n_own);
-	/* An own chunk waits exactly while a contribution to it is owed; it is merged once it waits no more. */
+	/* An own chunk waits exactly while a contribution to it is owed, and is merged when none is. */
 	RV_ASSERT(r->n_waiting <= r->n_own - r->n_order && (r->n_waiting == 0) == (contributions == 0));
 	RV_ASSERT(contributions >= r->n_waiting);
 	RV_ASSERT((r->info.finished_us != 0) <= (r->n_reduced == r->cfg.n_chunks));
