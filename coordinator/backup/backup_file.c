@@ -13,9 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SECRET_MODE = 0600, PIECE_BYTES = 1 << 16, LEAST_PAGE_BYTES = 512, MAGIC_BYTES = 8 };
+enum { SECRET_MODE = 0600, PIECE_BYTES = 1 << 16, LEAST_PAGE_BYTES = 512 };
 enum { HASHED_BYTES = BACKUP_FILE_SEAL_BYTES - RV_HASH_BYTES /* of the seal */ };
-static const char MAGIC[MAGIC_BYTES] = {'R', 'V', 'B', 'K', 'S', 'E', 'A', 'L'};
 #define NEXT_STEP "nothing was restored: fetch the file again from where it was made, or use another"
 
 /* A file that is read from its start. */
@@ -78,7 +77,7 @@ enum rv_err backup_file_seal(struct rv_file_writer *w, const uint8_t seed[IDENTI
 	RV_TRY(pass(&s, s.bytes, NULL, &h, et));
 	rv_write_bytes(&to, seed, IDENTITY_SEED_BYTES);
 	rv_write_u32(&to, BACKUP_FILE_VERSION);
-	rv_write_bytes(&to, MAGIC, sizeof MAGIC);
+	rv_write_bytes(&to, BACKUP_FILE_MAGIC, BACKUP_FILE_MAGIC_BYTES);
 	rv_hash_update(&h, seal, HASHED_BYTES);
 	rv_hash_final(&h, &hash);
 	rv_write_bytes(&to, hash.b, RV_HASH_BYTES);
@@ -91,7 +90,7 @@ enum rv_err backup_file_seal(struct rv_file_writer *w, const uint8_t seed[IDENTI
 static enum rv_err check_seal(const struct source *s, const uint8_t seal[BACKUP_FILE_SEAL_BYTES], struct rv_hasher *h,
 							  uint8_t seed[IDENTITY_SEED_BYTES], struct rv_errtext *et) {
 	struct rv_hash hash, want;
-	char magic[MAGIC_BYTES];
+	char magic[BACKUP_FILE_MAGIC_BYTES];
 	struct rv_reader r = rv_reader_of(seal, BACKUP_FILE_SEAL_BYTES);
 	rv_read_copy(&r, seed, IDENTITY_SEED_BYTES);
 	uint32_t version = rv_read_u32(&r);
@@ -101,7 +100,7 @@ static enum rv_err check_seal(const struct source *s, const uint8_t seal[BACKUP_
 	rv_hash_final(h, &hash);
 	if (!rv_hash_equal(&hash, &want))
 		return rv_fail(et, RV_E_CORRUPT, "%s: %s; " NEXT_STEP, s->path,
-					   memcmp(magic, MAGIC, sizeof magic) == 0
+					   memcmp(magic, BACKUP_FILE_MAGIC, sizeof magic) == 0
 						   ? "damaged: it does not match its hash"
 						   : "it has no seal at its end: it is no backup, or cut off");
 	if (version != BACKUP_FILE_VERSION)

@@ -8,7 +8,12 @@
 #include "base/file.h"
 #include "net/identity.h"
 
-enum { BACKUP_FILE_VERSION = 1, BACKUP_FILE_SEAL_BYTES = IDENTITY_SEED_BYTES + 4 + 8 + 32 };
+#define BACKUP_FILE_MAGIC "RVBKSEAL"
+enum {
+	BACKUP_FILE_MAGIC_BYTES = 8,
+	BACKUP_FILE_VERSION = 1,
+	BACKUP_FILE_SEAL_BYTES = IDENTITY_SEED_BYTES + 4 + 8 + 32
+};
 
 /* Appends the seal to the SQLite file that `w` already holds. RV_E_FULL, RV_E_IO, RV_E_NOMEM. */
 enum rv_err backup_file_seal(struct rv_file_writer *w, const uint8_t seed[IDENTITY_SEED_BYTES], struct rv_errtext *et);

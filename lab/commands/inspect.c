@@ -40,7 +40,8 @@ const struct rv_command inspect_command = {
 	.details =
 		"Safetensors and GGUF files, Hugging Face directories and config.json, tokenizers (tokenizer.json, tiktoken\n"
 		"ranks), token shards, directories of runs, workers, coordinators and sweeps, run.conf, checkpoints, metrics,\n"
-		"traces. A table on a terminal, else a line of JSON for each. init-hash and tokenizer-hash are those of a "
+		"traces, a coordinator's store.db and backups. A table on a terminal, else a line of JSON for each. init-hash "
+		"and tokenizer-hash are those of a "
 		"run's\n"
 		"configuration.",
 	.run = run_inspect,

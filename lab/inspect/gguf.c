@@ -1,5 +1,6 @@
 /* gguf.c: a GGUF file up to its tensors: metadata and the tensor table. (ggml: docs/gguf.md) */
 #include "lab/inspect/inspect.h"
+#include "lab/worker_files/facts.h"
 
 #include "base/bytes.h"
 #include "train/text/tokenizer/mapped_file.h"
@@ -159,9 +160,8 @@ enum rv_err inspect_gguf_header(const uint8_t *bytes, size_t n, json_t *facts, s
 	json_t *tensors = json_array();
 	for (uint64_t i = 0; i < n_tensors && !r.failed; i++)
 		json_array_append_new(tensors, read_tensor(&r, &elems));
-	json_object_set_new(facts, "tensor_count", json_integer((json_int_t)n_tensors));
-	json_object_set_new(facts, "parameters", json_integer((json_int_t)elems));
-	json_object_set_new(facts, "tensors", tensors);
+	facts_put(facts, "{sI sI so}", "tensor_count", (json_int_t)n_tensors, "parameters", (json_int_t)elems, "tensors",
+			  tensors);
 	return r.failed ? rv_fail(et, RV_E_CORRUPT, "its table of tensors ends in the middle, or has a tensor of no size")
 					: RV_OK;
 }

@@ -43,6 +43,7 @@ static const struct kind kind_safetensors = {"safetensors", inspect_safetensors}
 						 kind_coordinator = {"coordinator's directory", inspect_coordinator},
 						 kind_sweep = {"sweep's directory", inspect_sweep},
 						 kind_cell = {"cell of a sweep", inspect_sweep_cell},
+						 kind_store = {"coordinator's store", inspect_store},
 						 kind_trace = {"worker's trace", inspect_trace};
 
 static bool ends_with(const char *text, const char *end) {
@@ -129,6 +130,8 @@ static enum rv_err kind_of_file(const char *path, const uint8_t *head, size_t n,
 	bool state = begins(head, n, "RVSNAP") || begins(head, n, "RVLOG") || begins(head, n, "RVREPL");
 	if (begins(head, n, "GGUF"))
 		*out = &kind_gguf;
+	else if (begins(head, n, "SQLite format 3"))
+		*out = &kind_store;
 	else if (state || begins(head, n, "rivuletL"))
 		*out = &kind_state;
 	else if (is_llmc_magic(head, n) || ends_with(path, ".bin"))

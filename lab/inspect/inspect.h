@@ -34,6 +34,8 @@ enum rv_err inspect_state_file(const char *path, json_t *facts, struct rv_errtex
 /* Reads run.conf of a worker, of the lab, or for new-run (ours.c). */
 enum rv_err inspect_run_conf(const char *path, json_t *facts, struct rv_errtext *et);
 enum rv_err inspect_coordinator(const char *path, json_t *facts, struct rv_errtext *et);
+/* Reads a store.db, or a backup: both are SQLite files. */
+enum rv_err inspect_store(const char *path, json_t *facts, struct rv_errtext *et);
 enum rv_err inspect_sweep(const char *path, json_t *facts, struct rv_errtext *et);
 enum rv_err inspect_sweep_cell(const char *path, json_t *facts, struct rv_errtext *et);
 enum rv_err inspect_trace(const char *path, json_t *facts, struct rv_errtext *et);

@@ -1,18 +1,25 @@
 /* ours.c: other files of Rivulet: configurations, a coordinator's directory, sweeps, traces. */
 #include "lab/inspect/inspect.h"
 
+#include "base/bytes.h"
 #include "base/file.h"
 #include "base/json_limits.h"
 #include "base/option_value.h"
+#include "coordinator/backup/backup_file.h"
+#include "coordinator/store/schema.h"
 #include "lab/options/train_options.h"
 #include "lab/report/clean_text.h"
+#include "lab/worker_files/facts.h"
 #include "lab/worker_files/trace_read.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum {
 	LISTEN_BYTES_MAX = 512,
@@ -88,6 +95,57 @@ enum rv_err inspect_coordinator(const char *path, json_t *facts, struct rv_errte
 	return RV_OK;
 }
 
+/* ---- a store, alone or in a backup ---- */
+
+/* An SQLite file has its user_version and application_id, big-endian, at bytes 60 and 68
+ * (sqlite.org/fileformat2.html, section 1.3); a backup ends with coordinator/backup/backup_file.h's
+ * seal, whose secret key is not read. */
+enum {
+	SQLITE_HEADER_BYTES = 100,
+	SQLITE_VERSION_AT = 60,
+	SQLITE_APPLICATION_AT = 68,
+	SEAL_END_BYTES = BACKUP_FILE_SEAL_BYTES - IDENTITY_SEED_BYTES
+};
+
+static uint32_t big_endian(const uint8_t *at) {
+	return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+static enum rv_err read_ends(const char *path, uint8_t head[SQLITE_HEADER_BYTES], uint8_t seal[SEAL_END_BYTES],
+							 struct rv_errtext *et) {
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return rv_fail_errno(et, errno, "%s: cannot open for reading", path);
+	const off_t end = lseek(fd, 0, SEEK_END);
+	const bool ok = end >= SQLITE_HEADER_BYTES && rv_read_at(fd, head, SQLITE_HEADER_BYTES, 0) == SQLITE_HEADER_BYTES &&
+					rv_read_at(fd, seal, SEAL_END_BYTES, (uint64_t)end - SEAL_END_BYTES) == SEAL_END_BYTES;
+	(void)close(fd);
+	return ok ? RV_OK : rv_fail(et, RV_E_CORRUPT, "%s: cut short, or it cannot be read", path);
+}
+
+enum rv_err inspect_store(const char *path, json_t *facts, struct rv_errtext *et) {
+	uint8_t head[SQLITE_HEADER_BYTES], seal[SEAL_END_BYTES];
+	RV_TRY(read_ends(path, head, seal, et));
+	if (big_endian(head + SQLITE_APPLICATION_AT) != STORE_APPLICATION_ID)
+		return rv_fail(et, RV_E_INVALID, "%s: an SQLite file, but not a store or a backup of rivulet-coordinator",
+					   path);
+	struct rv_reader r = rv_reader_of(seal, sizeof seal);
+	const uint32_t sealed = rv_read_u32(&r);
+	const bool backup =
+		memcmp(rv_read_span(&r, BACKUP_FILE_MAGIC_BYTES), BACKUP_FILE_MAGIC, BACKUP_FILE_MAGIC_BYTES) == 0;
+	facts_put(facts, "{ss}", "sort",
+			  backup ? "backup of a run, with its secret key" : "store of a run: members, tokens and commits");
+	facts_put_version(facts, big_endian(head + SQLITE_VERSION_AT), STORE_SCHEMA_VERSION);
+	if (backup && sealed > BACKUP_FILE_VERSION)
+		facts_put_version(facts, sealed, BACKUP_FILE_VERSION);
+	json_object_set_new(facts, "next",
+						backup ? json_sprintf("rivulet-coordinator restore %s --dir DIR", path)
+							   : json_sprintf("rivulet-coordinator status --dir %.*s",
+											  (int)(strrchr(path, '/') ? strrchr(path, '/') - path : 1),
+											  strrchr(path, '/') ? path : "."));
+	return RV_OK;
+}
+
 /* ---- sweeps ---- */
 
 /* Writes the second of a line's values. */
@@ -154,11 +212,8 @@ enum rv_err inspect_trace(const char *path, json_t *facts, struct rv_errtext *et
 		starts += t.events[i].kind == TRACE_START;
 		applied += t.events[i].kind == TRACE_APPLY;
 	}
-	json_object_set_new(facts, "member", json_integer(t.member));
-	json_object_set_new(facts, "threads", json_integer(t.threads));
-	json_object_set_new(facts, "events", json_integer(t.n));
-	json_object_set_new(facts, "starts", json_integer(starts));
-	json_object_set_new(facts, "rounds_applied", json_integer(applied));
+	facts_put(facts, "{sI si si sI sI}", "member", (json_int_t)t.member, "threads", t.threads, "events", t.n, "starts",
+			  starts, "rounds_applied", applied);
 	trace_record_release(&t);
 	return RV_OK;
 }

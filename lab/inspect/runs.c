@@ -7,6 +7,8 @@
 #include "lab/run/run_record.h"
 #include "lab/worker_files/worker_rounds.h"
 #include "train/metrics.h"
+#include "worker/join/membership.h"
+#include "worker/state/state_format.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,12 +18,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* An empty text says nothing: it is left out. */
-static void put_known(json_t *facts, const char *key, const char *text) {
-	if (text[0])
-		json_object_set_new(facts, key, json_string(text));
-}
 
 /* ---- a worker's directory ---- */
 
@@ -34,19 +30,16 @@ static json_t *snapshots_of(const struct worker_rounds *w) {
 
 enum rv_err inspect_worker(const char *path, json_t *facts, struct rv_errtext *et) {
 	struct worker_rounds w;
-	struct worker_member member;
+	struct membership member;
 	char rounds[512];
 	RV_TRY(worker_rounds_open(path, &w, et));
 	worker_rounds_print(&w, rounds, sizeof rounds);
-	if (worker_rounds_member(path, &member)) {
-		json_object_set_new(facts, "member", json_integer(member.number));
-		put_known(facts, "name", member.name);
-	}
+	if (membership_read_member(path, &member, NULL) == RV_OK)
+		facts_put(facts, "{sI ss}", "member", (json_int_t)member.member, "name",
+				  member.name[0] ? member.name : "(none)");
 	inspect_put_model(facts, &w.run);
-	json_object_set_new(facts, "rounds_of_the_run", json_integer(w.run.rounds));
-	json_object_set_new(facts, "rounds_to_export", json_string(rounds));
-	json_object_set_new(facts, "snapshots", snapshots_of(&w));
-	json_object_set_new(facts, "log_entries", json_integer(w.index->logs.n));
+	facts_put(facts, "{sI ss so si}", "rounds_of_the_run", (json_int_t)w.run.rounds, "rounds_to_export", rounds,
+			  "snapshots", snapshots_of(&w), "log_entries", w.index->logs.n);
 	facts_put_hash(facts, "run_hash", &w.store.cfg.run_hash);
 	worker_rounds_release(&w);
 	return RV_OK;
@@ -59,7 +52,7 @@ enum { STATE_MAGIC_BYTES = 8, STATE_HEAD_BYTES = 64 };
 static void put_state(struct rv_reader *r, const char *sort, json_t *facts) {
 	struct rv_hash run;
 	json_object_set_new(facts, "sort", json_string(sort));
-	json_object_set_new(facts, "version", json_integer(rv_read_u32(r)));
+	facts_put_version(facts, rv_read_u32(r), STATE_VERSION);
 	(void)rv_read_u32(r);
 	rv_read_copy(r, run.b, RV_HASH_BYTES);
 	json_object_set_new(facts, "round", json_integer((json_int_t)rv_read_u64(r)));
@@ -71,13 +64,9 @@ static enum rv_err put_checkpoint(const char *path, json_t *facts, struct rv_err
 	char method[CHECKPOINT_METHOD_BYTES + 1] = "";
 	RV_TRY(checkpoint_header_read(path, &h, et));
 	memcpy(method, h.method, CHECKPOINT_METHOD_BYTES);
-	json_object_set_new(facts, "sort", json_string("checkpoint of the lab"));
-	json_object_set_new(facts, "version", json_integer(CHECKPOINT_VERSION));
-	json_object_set_new(facts, "method", json_string(method));
-	json_object_set_new(facts, "workers", json_integer(h.workers));
-	json_object_set_new(facts, "threads", json_integer(h.threads));
-	json_object_set_new(facts, "round", json_integer((json_int_t)h.rounds_done));
-	json_object_set_new(facts, "tokens", json_integer((json_int_t)h.tokens_done));
+	facts_put(facts, "{ss si ss sI sI sI sI}", "sort", "checkpoint of the lab", "version", CHECKPOINT_VERSION, "method",
+			  method, "workers", (json_int_t)h.workers, "threads", (json_int_t)h.threads, "round",
+			  (json_int_t)h.rounds_done, "tokens", (json_int_t)h.tokens_done);
 	facts_put_hash(facts, "run_hash", &h.run_hash);
 	return RV_OK;
 }
@@ -103,6 +92,11 @@ enum rv_err inspect_state_file(const char *path, json_t *facts, struct rv_errtex
 
 /* ---- metrics ---- */
 
+/* Returns NULL, which is left out, for an empty text: it says nothing. */
+static const char *known(const char *text) {
+	return text[0] ? text : NULL;
+}
+
 static json_t *number_or_null(double v) {
 	return isfinite(v) ? json_real(v) : json_null();
 }
@@ -116,20 +110,12 @@ enum rv_err inspect_metrics(const char *path, json_t *facts, struct rv_errtext *
 	struct run_record r;
 	RV_TRY(run_record_read(file, &r, et));
 	struct record_totals t = run_record_totals(&r);
-	json_object_set_new(facts, "name", json_string(r.name));
-	put_known(facts, "role", r.role);
-	put_known(facts, "program", r.program);
-	put_known(facts, "data", r.data);
-	put_known(facts, "method", r.method);
-	put_known(facts, "codec", r.codec);
-	json_object_set_new(facts, "workers", json_integer(r.workers));
-	json_object_set_new(facts, "parameters", json_integer((json_int_t)r.n_params));
-	json_object_set_new(facts, "rounds", json_integer((json_int_t)t.rounds));
-	json_object_set_new(facts, "steps", json_integer((json_int_t)t.steps));
-	json_object_set_new(facts, "tokens", json_integer((json_int_t)t.tokens));
-	json_object_set_new(facts, "bytes_sent", number_or_null(t.bytes_sent));
-	json_object_set_new(facts, "heldout_loss", number_or_null(t.loss));
-	json_object_set_new(facts, "ended", json_boolean(r.ended));
+	facts_put(facts, "{ss ss* ss* ss* ss* ss*}", "name", r.name, "role", known(r.role), "program", known(r.program),
+			  "data", known(r.data), "method", known(r.method), "codec", known(r.codec));
+	facts_put(facts, "{sI sI sI sI sI so so sb}", "workers", (json_int_t)r.workers, "parameters",
+			  (json_int_t)r.n_params, "rounds", (json_int_t)t.rounds, "steps", (json_int_t)t.steps, "tokens",
+			  (json_int_t)t.tokens, "bytes_sent", number_or_null(t.bytes_sent), "heldout_loss", number_or_null(t.loss),
+			  "ended", (int)r.ended);
 	if (r.diverged_round > 0)
 		json_object_set_new(facts, "diverged_in_round", json_integer((json_int_t)r.diverged_round));
 	json_object_set_new(facts, "lines_not_json", json_integer(r.skipped_lines));

@@ -31,9 +31,8 @@ enum rv_err inspect_tokenizer(const char *path, json_t *facts, struct rv_errtext
 	enum rv_err e = tokenizer_load(path, text, n, "auto", &t, et);
 	if (e == RV_OK) {
 		uint32_t end = tokenizer_end_of_text(t);
-		json_object_set_new(facts, "sort", json_string(tokenizer_kind(t)));
-		json_object_set_new(facts, "vocab", json_integer(tokenizer_vocab(t)));
-		json_object_set_new(facts, "end_of_text", end == TOKENIZER_NO_TOKEN ? json_null() : json_integer(end));
+		facts_put(facts, "{ss sI so}", "sort", tokenizer_kind(t), "vocab", (json_int_t)tokenizer_vocab(t),
+				  "end_of_text", end == TOKENIZER_NO_TOKEN ? json_null() : json_integer(end));
 		if (strcmp(tokenizer_kind(t), "huggingface") == 0)
 			put_added(text, n, facts);
 		facts_put_hash(facts, "tokenizer-hash", tokenizer_hash(t));
@@ -55,24 +54,20 @@ static enum rv_err put_range(const struct shard *s, json_t *facts, struct rv_err
 			most = ids[i] > most ? ids[i] : most;
 		}
 	}
-	if (s->n_tokens == 0)
-		return RV_OK;
-	json_object_set_new(facts, "least_id", json_integer(least));
-	json_object_set_new(facts, "largest_id", json_integer(most));
+	if (s->n_tokens > 0)
+		facts_put(facts, "{si si}", "least_id", (int)least, "largest_id", (int)most);
 	return RV_OK;
 }
 
 enum rv_err inspect_shard(const char *path, json_t *facts, struct rv_errtext *et) {
 	struct shard s;
 	RV_TRY(shard_open(&s, path, et));
-	bool header = s.tokens_at > 0;
+	const bool header = s.tokens_at > 0, narrow = s.token_bytes == 2;
 	json_object_set_new(facts, "header", header ? json_string("llm.c") : json_null());
-	if (header) {
-		json_object_set_new(facts, "magic", json_integer(s.token_bytes == 2 ? SHARD_MAGIC_U16 : SHARD_MAGIC_U32));
-		json_object_set_new(facts, "version", json_integer(s.token_bytes == 2 ? SHARD_VERSION_U16 : SHARD_VERSION_U32));
-	}
-	json_object_set_new(facts, "bits", json_integer(8 * s.token_bytes));
-	json_object_set_new(facts, "tokens", json_integer((json_int_t)s.n_tokens));
+	if (header)
+		facts_put(facts, "{sI si}", "magic", (json_int_t)(narrow ? SHARD_MAGIC_U16 : SHARD_MAGIC_U32), "version",
+				  narrow ? SHARD_VERSION_U16 : SHARD_VERSION_U32);
+	facts_put(facts, "{si sI}", "bits", 8 * (int)s.token_bytes, "tokens", (json_int_t)s.n_tokens);
 	enum rv_err e = put_range(&s, facts, et);
 	shard_close(&s);
 	return e;

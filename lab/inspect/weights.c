@@ -29,10 +29,8 @@ static void add_tensors(struct totals *t, const struct safetensors *s) {
 }
 
 static void put_totals(json_t *facts, struct totals *t) {
-	json_object_set_new(facts, "tensor_count", json_integer((json_int_t)json_array_size(t->tensors)));
-	json_object_set_new(facts, "parameters", json_integer((json_int_t)t->elems));
-	json_object_set_new(facts, "bytes", json_integer((json_int_t)t->bytes));
-	json_object_set_new(facts, "tensors", t->tensors);
+	facts_put(facts, "{sI sI sI so}", "tensor_count", (json_int_t)json_array_size(t->tensors), "parameters",
+			  (json_int_t)t->elems, "bytes", (json_int_t)t->bytes, "tensors", t->tensors);
 }
 
 /* Adds every file of the set, and the round of its weights in their run. */

@@ -139,21 +139,50 @@ void checkpoint_header_write(const struct checkpoint_header *h, struct rv_writer
 	rv_write_bytes(w, sum.b, sizeof sum.b);
 }
 
-static enum rv_err parse(const uint8_t bytes[static CHECKPOINT_HEADER_BYTES], struct checkpoint_header *h,
-						 struct rv_errtext *et) {
-	struct rv_reader in = rv_reader_of(bytes, CHECKPOINT_HEADER_BYTES);
+static enum rv_err other_version(uint32_t version, struct rv_errtext *et) {
+	return rv_fail(et, RV_E_UNSUPPORTED,
+				   "version %" PRIu32 "; this program reads %d; finish it with the program that wrote it, or "
+				   "remove it: the same command trains anew",
+				   version, CHECKPOINT_VERSION);
+}
+
+/* Returns the version if it is a newer one whose header may have another length, and so another
+ * place for its hash; else 0. A header that is whole with this program's version instead is damaged
+ * in its version. */
+static uint32_t newer_version(const uint8_t *bytes, size_t n) {
+	enum { VERSION_AT = MAGIC_BYTES, BEFORE_HASH = CHECKPOINT_HEADER_BYTES - RV_HASH_BYTES, VERSIONS_PLAUSIBLE = 1000 };
+	uint8_t as_ours[BEFORE_HASH];
+	struct rv_reader in = rv_reader_of(bytes, n);
+	struct rv_writer version_of = rv_writer_of(as_ours + VERSION_AT, sizeof(uint32_t));
+	(void)rv_read_span(&in, VERSION_AT);
+	const uint32_t version = rv_read_u32(&in);
+	if (!rv_reader_ok(&in) || version <= CHECKPOINT_VERSION || version > VERSIONS_PLAUSIBLE)
+		return 0;
+	if (n < CHECKPOINT_HEADER_BYTES)
+		return version;
+	memcpy(as_ours, bytes, sizeof as_ours);
+	rv_write_u32(&version_of, CHECKPOINT_VERSION);
+	const struct rv_hash sum = rv_hash_of(as_ours, sizeof as_ours);
+	return memcmp(bytes + BEFORE_HASH, sum.b, sizeof sum.b) == 0 ? 0 : version;
+}
+
+static enum rv_err parse(const uint8_t *bytes, size_t n, struct checkpoint_header *h, struct rv_errtext *et) {
+	struct rv_reader in = rv_reader_of(bytes, n);
 	const size_t summed = CHECKPOINT_HEADER_BYTES - RV_HASH_BYTES;
-	const struct rv_hash sum = rv_hash_of(bytes, summed);
-	if (memcmp(rv_read_span(&in, sizeof magic), magic, sizeof magic) != 0)
+	const uint8_t *begin = rv_read_span(&in, sizeof magic);
+	if (begin && memcmp(begin, magic, sizeof magic) != 0)
 		return rv_fail(et, RV_E_CORRUPT, "not a checkpoint of the lab");
+	const uint32_t newer = newer_version(bytes, n);
+	if (newer > 0)
+		return other_version(newer, et);
+	if (n < CHECKPOINT_HEADER_BYTES)
+		return rv_fail(et, RV_E_CORRUPT, "only %zu bytes", n);
+	const struct rv_hash sum = rv_hash_of(bytes, summed);
 	if (memcmp(bytes + summed, sum.b, sizeof sum.b) != 0)
 		return rv_fail(et, RV_E_CORRUPT, "damaged: its header's hash does not match");
-	uint32_t version = rv_read_u32(&in); /* after the hash: a damaged one is no other version */
+	const uint32_t version = rv_read_u32(&in);
 	if (version != CHECKPOINT_VERSION)
-		return rv_fail(et, RV_E_UNSUPPORTED,
-					   "version %" PRIu32 "; this program reads %d; finish it with the program that wrote it, or "
-					   "remove it: the same command trains anew",
-					   version, CHECKPOINT_VERSION);
+		return other_version(version, et);
 	rv_read_copy(&in, h->method, sizeof h->method);
 	h->workers = rv_read_u32(&in);
 	h->threads = rv_read_u32(&in);
@@ -178,9 +207,7 @@ enum rv_err checkpoint_header_read(const char *path, struct checkpoint_header *h
 	(void)fclose(f);
 	if (fault)
 		return rv_fail_errno(et, fault, "%s: cannot read", path);
-	if (n < sizeof bytes)
-		return rv_fail(et, RV_E_CORRUPT, "%s: only %zu bytes", path, n);
-	enum rv_err e = parse(bytes, h, et);
+	enum rv_err e = parse(bytes, n, h, et);
 	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s", path);
 }
 

@@ -2,7 +2,8 @@
  *
  * Little-endian: "rivuletL", u32 version, method (16 bytes, NUL-padded), u32 workers, u32 threads,
  * run hash, hash of the configuration, identity of the data, u64 rounds done, tokens done, bytes
- * sent, steps of all replicas, BLAKE2b-256 of everything before. */
+ * sent, steps of all replicas, BLAKE2b-256 of everything before. Every version begins with the same
+ * name and version. */
 #ifndef RV_LAB_CHECKPOINT_HEADER_H
 #define RV_LAB_CHECKPOINT_HEADER_H
 

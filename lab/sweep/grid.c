@@ -17,6 +17,10 @@
 #define FIELD_SIZE(f) sizeof(((struct sweep_options *)0)->f)
 
 static const struct rv_option own_options[] = {
+	{"preset", RV_OPT_STRING, FIELD(preset), FIELD_SIZE(preset), "", 0, 0, NULL,
+	 "The shape of a well-known model, of those in `rivulet train --help`; given options and FILE's lines override it. "
+	 "Empty: none.",
+	 "Sweep"},
 	{"sync-every", RV_OPT_STRING, FIELD(sync_every), FIELD_SIZE(sync_every), "", 1, 0, NULL,
 	 "H, or several: another name of steps-per-round.", "Sweep"},
 	{"total-steps", RV_OPT_INT, FIELD(total_steps), 0, "0", 0, 1e9, NULL,
@@ -105,6 +109,8 @@ void sweep_options_fill(struct sweep_options *o, const struct sweep_options *fil
 		o->jobs = file->jobs;
 	if (!o->out[0])
 		memcpy(o->out, file->out, sizeof o->out);
+	if (!o->preset[0])
+		memcpy(o->preset, file->preset, sizeof o->preset);
 	if (o->replicas_mode == SWEEP_REPLICAS_AUTO)
 		o->replicas_mode = file->replicas_mode;
 	memcpy(o->section, file->section, sizeof o->section);
@@ -176,7 +182,16 @@ static bool is_list(const struct rv_option *opt, const char *text) {
 	return !is_common(opt->name) && strchr(text, ',') != NULL;
 }
 
+static enum rv_err set_preset(struct sweep_grid *g, const char *name, struct rv_errtext *et) {
+	const struct rv_preset *preset;
+	if (!name[0])
+		return RV_OK;
+	RV_TRY(rv_preset_find(model_presets, name, &preset, et));
+	return rv_options_parse_text(g->table, &g->base, preset->name, preset->text, et);
+}
+
 static enum rv_err set_scalars(struct sweep_grid *g, const struct sweep_options *o, struct rv_errtext *et) {
+	RV_TRY(set_preset(g, o->preset, et));
 	for (int i = 0; g->table[i].name; i++)
 		if (o->values[i][0] && !is_list(&g->table[i], o->values[i]))
 			RV_TRY(rv_option_value_parse(&g->table[i], &g->base, o->values[i], et));

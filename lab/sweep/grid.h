@@ -32,7 +32,7 @@ enum sweep_replicas { SWEEP_REPLICAS_AUTO, SWEEP_REPLICAS_FIXED_TOKENS, SWEEP_RE
 struct sweep_options {
 	char values[TRAIN_OPTIONS_MAX][SWEEP_LIST_BYTES]; /* of train's option i; "": not given. Zero before defaults */
 	char sync_every[SWEEP_LIST_BYTES];                /* another name of steps-per-round */
-	char out[400];
+	char out[400], preset[32];
 	int replicas_mode;   /* enum sweep_replicas */
 	int64_t total_steps; /* of each worker; rounds follows from it. 0: rounds is given */
 	int64_t jobs;

@@ -12,13 +12,8 @@
 
 static void add_row(json_t *rows, const char *name, json_t *round, uint64_t bytes, size_t n_params, const char *state) {
 	double per_parameter = floor((double)bytes / (double)n_params * 1000 + 0.5) / 1000;
-	json_t *row = json_object();
-	json_object_set_new(row, "file", json_string(name));
-	json_object_set_new(row, "round", round);
-	json_object_set_new(row, "bytes", json_integer((json_int_t)bytes));
-	json_object_set_new(row, "bytes_per_parameter", json_real(per_parameter));
-	json_object_set_new(row, "state", json_string(state));
-	json_array_append_new(rows, row);
+	json_array_append_new(rows, json_pack("{ss so sI sf ss}", "file", name, "round", round, "bytes", (json_int_t)bytes,
+										  "bytes_per_parameter", per_parameter, "state", state));
 }
 
 /* Returns the text without the path, which the row has already. */

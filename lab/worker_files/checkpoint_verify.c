@@ -175,13 +175,10 @@ enum rv_err checkpoint_verify_listed(struct worker_rounds *w, int64_t round, jso
 		replay_one(&v, round, *facts);
 	}
 	worker_rounds_print(w, rounds, sizeof rounds);
-	json_object_set_new(*facts, "rounds", json_string(rounds));
-	json_object_set_new(*facts, "files_read", json_integer((json_int_t)v.files));
-	json_object_set_new(*facts, "bytes_read", json_integer((json_int_t)v.bytes));
-	json_object_set_new(*facts, "rounds_replayed", json_integer((json_int_t)v.rounds));
-	json_object_set_new(*facts, "snapshots_compared", json_integer((json_int_t)v.snapshots_compared));
 	size_t damaged = json_array_size(v.damage);
-	json_object_set_new(*facts, "damage", v.damage);
+	facts_put(*facts, "{ss sI sI sI sI so}", "rounds", rounds, "files_read", (json_int_t)v.files, "bytes_read",
+			  (json_int_t)v.bytes, "rounds_replayed", (json_int_t)v.rounds, "snapshots_compared",
+			  (json_int_t)v.snapshots_compared, "damage", v.damage);
 	if (damaged == 0)
 		return RV_OK;
 	return rv_fail(et, RV_E_CORRUPT, "%s: %zu fault%s found: %s", w->store.dir, damaged, damaged == 1 ? "" : "s",

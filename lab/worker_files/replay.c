@@ -32,7 +32,7 @@ struct player {
 struct committed {
 	const struct trace_roster *roster;
 	struct rv_hash chain;
-	uint32_t attempt; /* that counted; 0: the members that applied it had fetched it */
+	uint64_t attempt; /* that counted; 0: the members that applied it had fetched it */
 };
 
 struct replay {
@@ -82,11 +82,12 @@ static enum rv_err note_vote(struct replay *p, const struct trace_event *e, uint
 		return RV_OK;
 	if (c->roster && !same_roster(c->roster, e->roster) && c->attempt > 0)
 		return rv_fail(et, RV_E_INVALID,
-					   "round %" PRIu64 ", attempt %u: member %u recorded other participants than the others", e->round,
-					   e->attempt, member);
+					   "round %" PRIu64 ", attempt %" PRIu64 ": member %u recorded other participants than the others",
+					   e->round, e->attempt, member);
 	if (c->roster && !same_roster(c->roster, e->roster))
 		return rv_fail(et, RV_E_NOTFOUND,
-					   "round %" PRIu64 ": attempts %u and %u had other participants, and no trace that is here says "
+					   "round %" PRIu64 ": attempts %u and %" PRIu64
+					   " had other participants, and no trace that is here says "
 					   "which of them counted: give the directories of all workers",
 					   e->round, c->roster->attempt, e->attempt);
 	c->roster = e->roster;

@@ -6,8 +6,39 @@
 
 #include <inttypes.h>
 #include <jansson.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+
+static const char *const kinds[] = {
+	[TRACE_START] = "start",     [TRACE_TRAIN] = "train", [TRACE_ENCODE] = "encode",     [TRACE_APPLY] = "apply",
+	[TRACE_INSTALL] = "install", [TRACE_SAVE] = "save",   [TRACE_ROLLBACK] = "rollback", [TRACE_VOTE] = "vote"};
+enum { KINDS = sizeof kinds / sizeof kinds[0] };
+
+/* The counts and flags of each kind of line, beside `round`; all must be there. */
+static const struct value {
+	enum trace_kind kind;
+	const char *key;
+	enum { COUNT, FLAG } type;
+	size_t offset; /* in trace_event: a uint64_t, or a bool */
+} values[] = {
+	{TRACE_START, "boot", COUNT, offsetof(struct trace_event, boot)},
+	{TRACE_START, "saved", FLAG, offsetof(struct trace_event, saved)},
+	{TRACE_START, "exact", FLAG, offsetof(struct trace_event, exact)},
+	{TRACE_START, "saved_round", COUNT, offsetof(struct trace_event, from)},
+	{TRACE_START, "saved_steps", COUNT, offsetof(struct trace_event, to)},
+	{TRACE_TRAIN, "from", COUNT, offsetof(struct trace_event, from)},
+	{TRACE_TRAIN, "to", COUNT, offsetof(struct trace_event, to)},
+	{TRACE_ENCODE, "boot", COUNT, offsetof(struct trace_event, boot)},
+	{TRACE_ENCODE, "ok", FLAG, offsetof(struct trace_event, ok)},
+	{TRACE_ENCODE, "copy", FLAG, offsetof(struct trace_event, copy)},
+	{TRACE_APPLY, "attempt", COUNT, offsetof(struct trace_event, attempt)},
+	{TRACE_APPLY, "participated", FLAG, offsetof(struct trace_event, participated)},
+	{TRACE_APPLY, "keep", FLAG, offsetof(struct trace_event, keep)},
+	{TRACE_APPLY, "copy", FLAG, offsetof(struct trace_event, copy)},
+	{TRACE_SAVE, "steps", COUNT, offsetof(struct trace_event, to)},
+	{TRACE_VOTE, "attempt", COUNT, offsetof(struct trace_event, attempt)},
+};
 
 static bool take_count(const json_t *line, const char *key, uint64_t *out) {
 	const json_t *v = json_object_get(line, key);
@@ -22,11 +53,20 @@ static bool take_flag(const json_t *line, const char *key, bool *out) {
 	return json_is_boolean(v);
 }
 
+static bool take_values(const json_t *line, struct trace_event *e) {
+	for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+		const struct value *v = &values[i];
+		void *to = (char *)e + v->offset;
+		if (v->kind == e->kind && !(v->type == COUNT ? take_count(line, v->key, to) : take_flag(line, v->key, to)))
+			return false;
+	}
+	return true;
+}
+
 static bool take_kind(const json_t *line, enum trace_kind *out) {
-	static const char *const names[] = {"start", "train", "encode", "apply", "install", "save", "rollback", "vote"};
 	const char *name = json_string_value(json_object_get(line, "event"));
-	for (size_t i = 0; name && i < sizeof names / sizeof names[0]; i++)
-		if (strcmp(name, names[i]) == 0) {
+	for (int i = 0; name && i < KINDS; i++)
+		if (strcmp(name, kinds[i]) == 0) {
 			*out = (enum trace_kind)i;
 			return true;
 		}
@@ -44,43 +84,25 @@ static bool take_member(const json_t *entry, struct trace_roster *r) {
 	return true;
 }
 
-/* Returns an index into t->rosters + 1; 0: malformed, or no memory. */
-static int take_roster(const json_t *line, const struct trace_event *e, struct trace_record *t) {
+/* Adds the roster of a vote to the event, which owns it; false: malformed, or no memory. */
+static bool take_roster(const json_t *line, struct trace_event *e) {
 	const json_t *list = json_object_get(line, "roster");
 	size_t n = json_array_size(list);
-	if (n == 0 || n > NET_MAX_MEMBERS)
-		return 0;
-	if ((t->n_rosters & (t->n_rosters - 1)) == 0) {
-		struct trace_roster *grown = realloc(t->rosters, (size_t)(t->n_rosters ? 2 * t->n_rosters : 1) * sizeof *grown);
-		if (!grown)
-			return 0;
-		t->rosters = grown;
-	}
-	struct trace_roster *r = &t->rosters[t->n_rosters++];
-	*r = (struct trace_roster){.round = e->round, .attempt = e->attempt};
+	struct trace_roster *r = n > 0 && n <= NET_MAX_MEMBERS && e->attempt > 0 ? calloc(1, sizeof *r) : NULL;
+	if (!r)
+		return false;
+	e->roster = r;
+	r->round = e->round;
+	r->attempt = (uint32_t)e->attempt;
 	for (size_t i = 0; i < n; i++)
 		if (!take_member(json_array_get(list, i), r))
-			return 0;
-	return t->n_rosters;
-}
-
-static bool take_attempt(const json_t *line, struct trace_event *e) {
-	uint64_t attempt;
-	if (!take_count(line, "attempt", &attempt) || attempt > UINT32_MAX)
-		return false;
-	e->attempt = (uint32_t)attempt;
+			return false;
 	return true;
 }
 
-static bool take_vote(const json_t *line, struct trace_event *e, struct trace_record *t, int *roster) {
-	return take_attempt(line, e) && e->attempt > 0 && (*roster = take_roster(line, e, t)) > 0;
-}
-
-static bool take_apply(const json_t *line, struct trace_event *e) {
+static bool take_chain(const json_t *line, struct trace_event *e) {
 	const char *chain = json_string_value(json_object_get(line, "chain"));
-	return take_attempt(line, e) && take_flag(line, "participated", &e->participated) &&
-		   take_flag(line, "keep", &e->keep) && take_flag(line, "copy", &e->copy) && chain &&
-		   rv_hex_decode(chain, e->chain.b, RV_HASH_BYTES);
+	return chain && rv_hex_decode(chain, e->chain.b, RV_HASH_BYTES);
 }
 
 static bool take_dtype(const json_t *line, struct trace_record *t) {
@@ -109,90 +131,78 @@ static bool take_device(const json_t *line, struct trace_record *t) {
 	return true;
 }
 
-static bool take_start(const json_t *line, struct trace_event *e, struct trace_record *t) {
+static bool take_start(const json_t *line, struct trace_record *t) {
 	uint64_t member, threads;
 	if (!take_count(line, "member", &member) || member >= NET_MAX_MEMBERS || !take_count(line, "threads", &threads))
 		return false;
 	t->member = (uint32_t)member;
 	t->threads = threads < 1 || threads > 256 ? 1 : (int)threads;
-	return take_dtype(line, t) && take_device(line, t) && take_count(line, "boot", &e->boot) &&
-		   take_flag(line, "saved", &e->saved) && take_flag(line, "exact", &e->exact) &&
-		   take_count(line, "saved_round", &e->from) && take_count(line, "saved_steps", &e->to);
+	return take_dtype(line, t) && take_device(line, t);
 }
 
-static bool take_event(const json_t *line, struct trace_event *e, struct trace_record *t, int *roster) {
+static bool take_event(const json_t *line, struct trace_event *e, struct trace_record *t) {
 	*e = (struct trace_event){0};
-	*roster = 0;
-	if (!take_kind(line, &e->kind) || !take_count(line, "round", &e->round))
+	if (!take_kind(line, &e->kind) || !take_count(line, "round", &e->round) || !take_values(line, e) ||
+		e->attempt > UINT32_MAX)
 		return false;
 	switch (e->kind) {
 	case TRACE_START:
-		return take_start(line, e, t);
+		return take_start(line, t);
 	case TRACE_TRAIN:
-		return take_count(line, "from", &e->from) && take_count(line, "to", &e->to) && e->from <= e->to;
-	case TRACE_ENCODE:
-		return take_count(line, "boot", &e->boot) && take_flag(line, "ok", &e->ok) && take_flag(line, "copy", &e->copy);
+		return e->from <= e->to;
 	case TRACE_APPLY:
-		return take_apply(line, e);
-	case TRACE_INSTALL:
-	case TRACE_ROLLBACK:
-		return true;
-	case TRACE_SAVE:
-		return take_count(line, "steps", &e->to);
+		return take_chain(line, e);
 	case TRACE_VOTE:
-		return take_vote(line, e, t, roster);
+		return take_roster(line, e);
+	default:
+		return true;
 	}
-	return false;
 }
 
-/* Events with `rosters`, the index of take_roster for each, which become pointers when all are
- * read. */
-struct reading {
-	struct trace_record *t;
-	int *rosters;
-};
-
-static enum rv_err add_event(struct reading *r, const struct trace_event *e, int roster, struct rv_errtext *et) {
-	struct trace_record *t = r->t;
+/* Makes room for one more event. */
+static enum rv_err grow(struct trace_record *t, struct rv_errtext *et) {
 	if (t->n == TRACE_MAX_EVENTS)
 		return rv_fail(et, RV_E_RANGE, "more than %d events", TRACE_MAX_EVENTS);
-	if ((t->n & (t->n - 1)) == 0) {
-		size_t cap = (size_t)(t->n ? 2 * t->n : 1);
-		struct trace_event *events = realloc(t->events, cap * sizeof *events);
-		if (events)
-			t->events = events;
-		int *rosters = realloc(r->rosters, cap * sizeof *rosters);
-		if (rosters)
-			r->rosters = rosters;
-		if (!events || !rosters)
-			return rv_fail(et, RV_E_NOMEM, "no memory for its events");
-	}
-	t->events[t->n] = *e;
-	r->rosters[t->n++] = roster;
+	if ((t->n & (t->n - 1)) != 0)
+		return RV_OK;
+	struct trace_event *events = realloc(t->events, (size_t)(t->n ? 2 * t->n : 1) * sizeof *events);
+	if (!events)
+		return rv_fail(et, RV_E_NOMEM, "no memory for its events");
+	t->events = events;
 	return RV_OK;
 }
 
-static enum rv_err parse_lines(struct reading *r, const char *at, struct rv_errtext *et) {
-	for (int number = 1; *at; number++) {
-		const char *end = strchr(at, '\n');
-		if (!end)
-			return RV_OK; /* torn */
-		struct trace_event e;
-		int roster;
+/* Refuses what a newer release has written, whatever its lines are. Lines without a version are of
+ * the first one. */
+static enum rv_err check_version(const json_t *line, int number, struct rv_errtext *et) {
+	uint64_t version = 0;
+	if (!take_count(line, "version", &version) || version <= TRACE_VERSION)
+		return RV_OK;
+	return rv_fail(et, RV_E_UNSUPPORTED,
+				   "line %d: version %" PRIu64 " of the trace, this program reads version %d: use the release that "
+				   "wrote it, or a later one",
+				   number, version, TRACE_VERSION);
+}
+
+static enum rv_err parse_line(const json_t *line, int number, struct trace_record *t, struct rv_errtext *et) {
+	RV_TRY(check_version(line, number, et));
+	RV_TRY(grow(t, et));
+	struct trace_event *e = &t->events[t->n++];
+	return take_event(line, e, t) ? RV_OK : rv_fail(et, RV_E_CORRUPT, "line %d is no event of a trace", number);
+}
+
+/* Skips a line that is not JSON: a crash tore it, and the next process has ended it. */
+static enum rv_err parse_lines(struct trace_record *t, const char *at, struct rv_errtext *et) {
+	enum rv_err e = RV_OK;
+	const char *end;
+	for (int number = 1; e == RV_OK && (end = strchr(at, '\n')); number++) {
 		json_t *line = json_loadb(at, (size_t)(end - at), 0, NULL);
-		bool ok = line && take_event(line, &e, r->t, &roster);
-		bool torn_before = !line; /* a line that a crash tore, and the next process has ended */
+		if (line)
+			e = parse_line(line, number, t, et);
 		json_decref(line);
-		if (!ok && !torn_before)
-			return rv_fail(et, RV_E_CORRUPT, "line %d is no event of a trace", number);
-		if (ok) {
-			enum rv_err err = add_event(r, &e, roster, et);
-			if (err != RV_OK)
-				return err;
-		}
 		at = end + 1;
 	}
-	return RV_OK;
+	return e;
 }
 
 enum rv_err trace_read(const char *path, struct trace_record *out, struct rv_errtext *et) {
@@ -200,14 +210,10 @@ enum rv_err trace_read(const char *path, struct trace_record *out, struct rv_err
 	size_t n;
 	*out = (struct trace_record){0};
 	RV_TRY(rv_file_read(path, TRACE_MAX_FILE_BYTES, &text, &n, et));
-	struct reading r = {.t = out};
-	enum rv_err e = parse_lines(&r, (const char *)text, et);
+	enum rv_err e = parse_lines(out, (const char *)text, et);
 	free(text);
 	if (e == RV_OK && (out->n == 0 || out->events[0].kind != TRACE_START))
 		e = rv_fail(et, RV_E_CORRUPT, "does not begin with the start of a worker");
-	for (int i = 0; e == RV_OK && i < out->n; i++)
-		out->events[i].roster = r.rosters[i] > 0 ? &out->rosters[r.rosters[i] - 1] : NULL;
-	free(r.rosters);
 	if (e == RV_OK)
 		return RV_OK;
 	trace_record_release(out);
@@ -215,7 +221,8 @@ enum rv_err trace_read(const char *path, struct trace_record *out, struct rv_err
 }
 
 void trace_record_release(struct trace_record *t) {
+	for (int i = 0; i < t->n; i++)
+		free(t->events[i].roster);
 	free(t->events);
-	free(t->rosters);
 	*t = (struct trace_record){0};
 }

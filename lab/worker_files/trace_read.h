@@ -23,15 +23,15 @@ enum trace_kind {
 struct trace_event {
 	enum trace_kind kind;
 	uint64_t round;
-	uint64_t from, to;       /* TRAIN; START: round and steps of the saved replica; SAVE: to = steps */
-	uint64_t boot;           /* START, ENCODE */
-	bool saved, exact;       /* START */
-	bool ok;                 /* ENCODE */
-	bool participated, keep; /* APPLY */
-	bool copy;               /* APPLY, ENCODE */
-	struct rv_hash chain;    /* APPLY: of the state after it */
-	uint32_t attempt;        /* VOTE; APPLY: of this worker's vote whose result it is; 0: fetched, not known */
-	const struct trace_roster *roster; /* VOTE */
+	uint64_t from, to;           /* TRAIN; START: round and steps of the saved replica; SAVE: to = steps */
+	uint64_t boot;               /* START, ENCODE */
+	bool saved, exact;           /* START */
+	bool ok;                     /* ENCODE */
+	bool participated, keep;     /* APPLY */
+	bool copy;                   /* APPLY, ENCODE */
+	struct rv_hash chain;        /* APPLY: of the state after it */
+	uint64_t attempt;            /* VOTE; APPLY: of this worker's vote whose result it is; 0: fetched, not known */
+	struct trace_roster *roster; /* VOTE; owned */
 };
 
 struct trace_record {
@@ -43,12 +43,11 @@ struct trace_record {
 	bool device_changed;
 	struct trace_event *events;
 	int n;
-	struct trace_roster *rosters; /* owned: what events point to */
-	int n_rosters;
 };
 
-/* Reads a trace; the caller releases *out. RV_E_NOTFOUND, RV_E_RANGE (too large), RV_E_CORRUPT
- * names file and line. A torn last line is ignored. On a fault there is nothing to release. */
+/* Reads a trace; the caller releases *out. RV_E_NOTFOUND, RV_E_RANGE (too large); RV_E_CORRUPT and
+ * RV_E_UNSUPPORTED (of a newer version) name file and line. A torn last line is ignored. On a fault
+ * there is nothing to release. */
 enum rv_err trace_read(const char *path, struct trace_record *out, struct rv_errtext *et);
 void trace_record_release(struct trace_record *t);
 

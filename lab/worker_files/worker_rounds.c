@@ -29,31 +29,6 @@ bool worker_rounds_is_worker(const char *dir) {
 	return access(conf, F_OK) == 0 && access(link, F_OK) == 0;
 }
 
-/* Writes the value of `key = ` in a text of options, or "". */
-static void value_of(const char *text, const char *key, char *out, size_t cap) {
-	size_t n = strlen(key);
-	out[0] = '\0';
-	for (const char *line = text; line; line = strchr(line, '\n')) {
-		line += *line == '\n';
-		if (strncmp(line, key, n) == 0 && strncmp(line + n, " = ", 3) == 0) {
-			snprintf(out, cap, "%.*s", (int)strcspn(line + n + 3, "\n"), line + n + 3);
-			return;
-		}
-	}
-}
-
-bool worker_rounds_member(const char *dir, struct worker_member *out) {
-	enum { MEMBER_FILE_MAX = 16384 };
-	char *text, number[24];
-	if (read_text(dir, "member.conf", MEMBER_FILE_MAX, &text, NULL) != RV_OK)
-		return false;
-	value_of(text, "member", number, sizeof number);
-	value_of(text, "name", out->name, sizeof out->name);
-	free(text);
-	out->number = strtoll(number, NULL, 10);
-	return number[0] != '\0';
-}
-
 static enum rv_err read_run_id(const char *dir, uint8_t out[static NET_RUN_ID_BYTES], struct rv_errtext *et) {
 	char *text;
 	struct invite invite;

@@ -23,12 +23,6 @@ struct worker_rounds {
 
 /* Returns true if `dir` is a worker's: it has run.conf and run.link. */
 bool worker_rounds_is_worker(const char *dir);
-struct worker_member {
-	int64_t number;
-	char name[64];
-};
-/* Returns false if member.conf, which only its owner may read, cannot be read. */
-bool worker_rounds_member(const char *dir, struct worker_member *out);
 /* Opens a directory. RV_E_NOTFOUND, RV_E_IO, RV_E_NOMEM, RV_E_CORRUPT name the file. On a fault *w
  * is released. */
 enum rv_err worker_rounds_open(const char *dir, struct worker_rounds *w, struct rv_errtext *et);

@@ -226,6 +226,22 @@ static void test_refuses_another_version(void **state) {
 			"version 2; this program reads 1; finish it with the program that wrote it, or remove it");
 }
 
+/* A release whose header is longer has its hash elsewhere; one whose header is shorter may end
+ * before ours. */
+static void test_a_newer_header_is_not_damage(void **state) {
+	(void)state;
+	uint8_t bytes[CHECKPOINT_HEADER_BYTES + 100];
+	memset(bytes, 7, sizeof bytes);
+	memcpy(bytes, "rivuletL\x03\0\0", 12);
+	fixture_write(f.dir, "checkpoint", bytes, sizeof bytes, path, sizeof path);
+	refused(RV_E_UNSUPPORTED, "version 3; this program reads 1; finish it with the program that wrote it");
+	fixture_write(f.dir, "checkpoint", bytes, 60, path, sizeof path);
+	refused(RV_E_UNSUPPORTED, "version 3; this program reads 1; finish it with the program that wrote it");
+	memset(bytes + VERSION_AT, 0xee, 4);
+	fixture_write(f.dir, "checkpoint", bytes, sizeof bytes, path, sizeof path);
+	refused(RV_E_CORRUPT, "damaged: its header's hash does not match");
+}
+
 /* ---- the one before it ---- */
 
 /* One bit of the byte at `at`; of the one in the middle, where that is 0. */
@@ -366,6 +382,7 @@ int main(void) {
 		TEST(test_refuses_another_text),
 		TEST(test_refuses_damage),
 		TEST(test_refuses_another_version),
+		TEST(test_a_newer_header_is_not_damage),
 		TEST(test_the_one_before_a_damaged_one),
 		TEST(test_the_one_before_a_damaged_version),
 		TEST(test_one_that_cannot_be_read_stays),

@@ -2,13 +2,18 @@
 #include "tests/lab/worker_dir.h"
 #include "tests/train/train_fixture.h"
 
+#include "base/file.h"
 #include "base/hex.h"
+#include "coordinator/backup/backup_file.h"
+#include "coordinator/store/schema.h"
+#include "coordinator/store/sqlite.h"
 #include "lab/commands/commands.h"
 #include "lab/inspect/inspect.h"
 #include "train/files/gguf.h"
 #include "train/metrics.h"
 #include "train/text/tokenizer/shard.h"
 #include "worker/session/trace.h"
+#include "worker/state/state_format.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -184,7 +189,7 @@ static void test_worker(void **state) {
 	assert_int_equal(json_array_size(json_object_get(facts, "snapshots")), 2);
 	assert_int_equal(number(facts, "log_entries"), 9);
 	char *text = json_dumps(facts, 0);
-	assert_null(strstr(text, "secret"));
+	assert_null(strstr(text, "U2VjcmV0"));
 	free(text);
 	json_decref(facts);
 	const struct {
@@ -196,9 +201,78 @@ static void test_worker(void **state) {
 		facts = facts_of(path, "state file");
 		assert_string_equal(string(facts, "sort"), files[i].sort);
 		assert_int_equal(number(facts, "round"), files[i].round);
+		assert_int_equal(number(facts, "version"), STATE_VERSION);
+		assert_null(json_object_get(facts, "remark"));
 		json_decref(facts);
 	}
+	worker_dir_damage(&w, "snapshot-8.rvs", 9); /* a bit of its version: 257 or more */
+	snprintf(path, sizeof path, "%s/snapshot-8.rvs", w.dir);
+	facts = facts_of(path, "state file");
+	assert_true(number(facts, "version") > STATE_VERSION);
+	assert_non_null(strstr(string(facts, "remark"), "a newer version: this program reads version 1; use the release"));
+	json_decref(facts);
 	worker_dir_release(&w);
+}
+
+static void test_a_worker_without_a_name(void **state) {
+	(void)state;
+	static const char member[] =
+		"member = 3\nticket = " WORKER_DIR_TICKET "\nname = \"\"\n"; /* as a worker writes it */
+	struct worker_dir w;
+	char path[400];
+	worker_dir_init(&w, "");
+	fixture_write(w.dir, "member.conf", (const uint8_t *)member, sizeof member - 1, path, sizeof path);
+	json_t *facts = facts_of(w.dir, "worker's directory");
+	assert_string_equal(string(facts, "name"), "(none)");
+	json_decref(facts);
+	worker_dir_release(&w);
+}
+
+/* Writes the store of a new run, and a backup of it, which is the store and its seal. */
+static void write_store(char store[400], char backup[400]) {
+	static const uint8_t run_id[NET_RUN_ID_BYTES] = {1}, seed[IDENTITY_SEED_BYTES] = "secret";
+	struct rv_file_writer w;
+	uint8_t *bytes;
+	size_t n;
+	snprintf(store, 400, "%s/store.db", dir);
+	snprintf(backup, 400, "%s/run.backup", dir);
+	assert_int_equal(sqlite_store_create(store, run_id, "rounds = 3\n", &et), RV_OK);
+	assert_int_equal(rv_file_read(store, 1 << 20, &bytes, &n, &et), RV_OK);
+	assert_int_equal(rv_file_writer_begin(&w, backup, 0600, &et), RV_OK);
+	assert_int_equal(rv_file_writer_write(&w, bytes, n, &et), RV_OK);
+	assert_int_equal(backup_file_seal(&w, seed, &et), RV_OK);
+	assert_int_equal(rv_file_writer_commit(&w, &et), RV_OK);
+	free(bytes);
+}
+
+static void test_a_store_and_its_backup(void **state) {
+	(void)state;
+	char store[400], backup[400];
+	json_t *facts;
+	write_store(store, backup);
+	facts = facts_of("store.db", "coordinator's store");
+	assert_non_null(strstr(string(facts, "sort"), "store of a run"));
+	assert_int_equal(number(facts, "version"), STORE_SCHEMA_VERSION);
+	assert_non_null(strstr(string(facts, "next"), "rivulet-coordinator status --dir "));
+	json_decref(facts);
+	facts = facts_of("run.backup", "coordinator's store");
+	assert_non_null(strstr(string(facts, "sort"), "backup of a run"));
+	assert_non_null(strstr(string(facts, "next"), "rivulet-coordinator restore "));
+	assert_null(json_object_get(facts, "remark"));
+	char *text = json_dumps(facts, 0);
+	assert_null(strstr(text, "736563726574")); /* "secret" */
+	free(text);
+	json_decref(facts);
+	FILE *f = fopen(store, "r+b");
+	assert_true(f && fseek(f, 63, SEEK_SET) == 0 && fputc(STORE_SCHEMA_VERSION + 1, f) != EOF && fclose(f) == 0);
+	facts = facts_of("store.db", "coordinator's store");
+	assert_non_null(strstr(string(facts, "remark"), "a newer version: this program reads version 1"));
+	json_decref(facts);
+	f = fopen(store, "r+b");
+	assert_true(f && fseek(f, 68, SEEK_SET) == 0 && fputc(1, f) != EOF && fclose(f) == 0);
+	assert_fault(inspect_path(store, &facts, &et), RV_E_INVALID, &et, "not a store or a backup of rivulet-coordinator");
+	assert_int_equal(truncate(store, 50), 0);
+	assert_fault(inspect_path(store, &facts, &et), RV_E_CORRUPT, &et, "cut short");
 }
 
 static void write_text(const char *name, const char *text, char path[400]) {
@@ -325,6 +399,8 @@ int main(void) {
 		TEST(test_tokens),
 		TEST(test_metrics),
 		TEST(test_worker),
+		TEST(test_a_worker_without_a_name),
+		TEST(test_a_store_and_its_backup),
 		TEST(test_what_is_nothing),
 		TEST(test_configurations),
 		TEST(test_directories),

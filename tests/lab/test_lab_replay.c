@@ -1,5 +1,6 @@
 /* test_lab_replay.c: traces of two workers that both stopped, in round 1, between their vote and
  * the outer step: who took part is in the vote of the attempt that counted. */
+#include "base/file.h"
 #include "lab/worker_files/replay.h"
 
 #include "base/hex.h"
@@ -7,6 +8,7 @@
 #include "tests/lab/lab_fixture.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum { WORKERS = 2, ROUNDS = 3, STEPS = 3, STOPPED_IN = 1, MAX_VOTES = 3 };
 
@@ -226,6 +228,30 @@ static void test_lines_that_are_none(void **state) {
 	}
 }
 
+/* A later release may write fields and events that this one does not know: its version is read
+ * before them. */
+static void test_a_newer_trace_is_refused_by_its_version(void **state) {
+	static const char newer[] = "{\"event\":\"start\",\"version\":2,\"members\":[]}\n";
+	const struct trace_start start = {.member = 1, .boot = 1, .threads = 1, .dtype = "fp32"};
+	struct trace_record record;
+	struct rv_errtext et = {0};
+	struct trace *t;
+	uint8_t *text;
+	size_t n;
+	char path[300];
+	(void)state;
+	snprintf(path, sizeof path, "%s/newer", f.dir);
+	assert_int_equal(trace_open(path, &t, NULL), RV_OK);
+	assert_int_equal(trace_write_start(t, &start, NULL), RV_OK);
+	trace_close(t);
+	assert_int_equal(rv_file_read(path, 1 << 16, &text, &n, NULL), RV_OK);
+	assert_non_null(strstr((const char *)text, "\"version\":1,"));
+	free(text);
+	append(path, newer);
+	assert_fault(trace_read(path, &record, &et), RV_E_UNSUPPORTED, &et,
+				 "newer: line 2: version 2 of the trace, this program reads version 1: use the release that wrote it");
+}
+
 static void write_starts(const char *path, const char *const *dtypes, int n) {
 	struct trace *t;
 	(void)remove(path);
@@ -308,6 +334,7 @@ static void test_a_trace_names_the_device_of_its_worker(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_newer_trace_is_refused_by_its_version),
 		cmocka_unit_test(test_a_later_process_names_the_attempt_of_its_vote),
 		cmocka_unit_test(test_the_attempt_that_counted_is_taken),
 		cmocka_unit_test(test_an_attempt_that_nobody_names),

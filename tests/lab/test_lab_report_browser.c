@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FRAMES = 3, ROWS = 5 + REPORT_FIXTURE_HOSTILE };
+enum { FRAMES = 4, ROWS = 5 + REPORT_FIXTURE_HOSTILE };
 
 static char dir[256];
 static struct browser_seen seen;
@@ -64,6 +64,9 @@ static void check_frame(const char *line, bool dark) {
 	assert_int_equal(value_of(line, "rows"), ROWS);
 	assert_int_equal(value_of(line, "downloads"), figures + 2);
 	assert_int_equal(value_of(line, "overflow"), 0);
+	assert_true(value_of(line, "hidden") > 0); /* the table is wider than its place, and shows it: */
+	assert_int_equal(value_of(line, "shadows"), 2);
+	assert_true(value_of(line, "scrollbar") > 0);
 	assert_int_equal(value_of(line, "strangers"), 0);
 	assert_int_equal(value_of(line, "requests"), 0);
 	assert_int_equal(value_of(line, "dark"), dark);

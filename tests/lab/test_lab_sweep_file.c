@@ -121,6 +121,21 @@ static void test_what_neither_gives(void **state) {
 	assert_int_equal(file.parts[0].jobs, 3);
 }
 
+static void test_a_preset_is_under_what_is_given(void **state) {
+	(void)state;
+	set("rounds", "2");
+	set("context", "32");
+	open_all("preset = llama-nano\n[a]\nseed = 1\n[b]\npreset = nano\nvocab = 300\n");
+	assert_int_equal(sweep.n_cells, 2);
+	const struct run_config *a = &sweep.cells[0].opts.run, *b = &sweep.cells[1].opts.run;
+	assert_true(a->model != b->model && a->n_inner == 384 && b->n_inner == 0);
+	assert_true(a->n_layer == 1 && a->context == 32); /* as the command line has them */
+	assert_true(a->vocab == 256 && b->vocab == 300);
+	sweep_release(&sweep);
+	sweep_file_release(&file);
+	refused("preset = llama-nani\n", RV_E_INVALID, "preset llama-nani: unknown; did you mean llama-nano?");
+}
+
 static void test_what_is_refused(void **state) {
 	(void)state;
 	refused("rounds = 2\n\n[a\n", RV_E_INVALID, "plan.sweep:3: a section is [name]");
@@ -142,6 +157,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_a_shared_cell_is_there_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_the_command_line_wins, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_what_neither_gives, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_preset_is_under_what_is_given, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_what_is_refused, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

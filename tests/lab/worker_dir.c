@@ -68,7 +68,7 @@ void worker_dir_init(struct worker_dir *w, const char *options) {
 	fixture_make_dir(w->dir, sizeof w->dir);
 	write_link(w);
 	write_config(w, options);
-	write_text(w, "member.conf", "member = 3\nticket = secret\nname = anna\n");
+	write_text(w, "member.conf", "member = 3\nticket = " WORKER_DIR_TICKET "\nname = anna\n");
 	assert_ok(worker_rounds_open(w->dir, &rounds, &et));
 	w->store = rounds.store;
 	begin(w, &rounds.run);

@@ -9,6 +9,20 @@
 #include <stdint.h>
 #include <stdio.h>
 
+/* The secret of member.conf: 64 bytes in base64url. */
+#define WORKER_DIR_TICKET                                                                                              \
+	"U2VjcmV0"                                                                                                         \
+	"U2VjcmV0"                                                                                                         \
+	"U2VjcmV0"                                                                                                         \
+	"U2VjcmV0"                                                                                                         \
+	"U2VjcmV0"                                                                                                         \
+	"U2VjcmV0"                                                                                                         \
+	"U2VjcmV0"                                                                                                         \
+	"U2VjcmV0"                                                                                                         \
+	"U2VjcmV0"                                                                                                         \
+	"U2VjcmV0"                                                                                                         \
+	"AAAAAA"
+
 enum { WORKER_DIR_ROUNDS = 12, WORKER_DIR_SNAPSHOT_EVERY = 4 };
 
 struct worker_dir {

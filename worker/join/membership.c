@@ -93,6 +93,15 @@ static enum rv_err parse_member(const char *dir, const char *text, struct member
 	return RV_OK;
 }
 
+enum rv_err membership_read_member(const char *dir, struct membership *m, struct rv_errtext *et) {
+	enum { MEMBER_FILE_MAX = 4096 };
+	char *text;
+	RV_TRY(read_text(dir, "member.conf", MEMBER_FILE_MAX, &text, et));
+	enum rv_err e = parse_member(dir, text, m, et);
+	free(text);
+	return e;
+}
+
 static enum rv_err load_config(const char *dir, struct membership *m, struct rv_errtext *et) {
 	char path[PATH_BYTES], *text;
 	path_in(dir, "run.conf", path);
@@ -109,7 +118,7 @@ static enum rv_err load_config(const char *dir, struct membership *m, struct rv_
 }
 
 enum rv_err membership_load(const char *dir, const char *link, struct membership *m, struct rv_errtext *et) {
-	char path[PATH_BYTES], *text;
+	char path[PATH_BYTES];
 	*m = (struct membership){0};
 	RV_TRY(load_link(dir, link, m, et));
 	path_in(dir, "identity.key", path);
@@ -121,28 +130,23 @@ enum rv_err membership_load(const char *dir, const char *link, struct membership
 	if (e == RV_E_NOTFOUND)
 		return RV_OK; /* not joined yet */
 	RV_TRY(e);
-	RV_TRY(read_text(dir, "member.conf", 4096, &text, et));
-	e = parse_member(dir, text, m, et);
-	free(text);
-	if (e != RV_OK)
+	e = membership_read_member(dir, m, et);
+	if (e == RV_E_INVALID || e == RV_E_RANGE || e == RV_E_CORRUPT)
 		return rv_fail_context(
 			et, e,
 			"the stored answer of the coordinator is damaged; remove member.conf and run.conf, and start with "
 			"--data as at first: it says so again");
+	RV_TRY(e);
 	m->joined = true;
 	return RV_OK;
 }
 
 void membership_print_kept(const char *dir, FILE *out) {
 	struct membership m = {.member = 0};
-	char *text;
-	if (read_text(dir, "member.conf", 4096, &text, NULL) != RV_OK)
-		return;
-	if (parse_member(dir, text, &m, NULL) == RV_OK)
+	if (membership_read_member(dir, &m, NULL) == RV_OK)
 		(void)fprintf(
 			out, "# used where these are empty, from %s/member.conf:\n# name = %s\n# data = %s\n# tokenizer = %s\n",
 			dir, m.name, m.data, m.tokenizer);
-	free(text);
 }
 
 /* ---- storing ---- */

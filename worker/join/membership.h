@@ -37,6 +37,9 @@ struct membership {
  * the stored run, possibly with a new address. RV_E_INVALID: neither a link nor a stored one, or
  * another run. */
 enum rv_err membership_load(const char *dir, const char *link, struct membership *m, struct rv_errtext *et);
+/* Reads member, ticket, term, name, data and tokenizer from DIR/member.conf, which only its owner
+ * may read. RV_E_NOTFOUND, RV_E_IO; RV_E_INVALID, RV_E_RANGE, RV_E_CORRUPT: it is damaged. */
+enum rv_err membership_read_member(const char *dir, struct membership *m, struct rv_errtext *et);
 /* Checks the coordinator's answer (run id, run hash, ticket, configuration) and stores it.
  * RV_E_PROTOCOL, RV_E_CORRUPT, RV_E_AUTH and the faults of run_config_parse: the answer is not of
  * this run; RV_E_FULL, RV_E_IO: storing failed. */

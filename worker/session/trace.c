@@ -46,15 +46,15 @@ static json_t *whole(uint64_t v) {
 }
 
 enum rv_err trace_write_start(struct trace *t, const struct trace_start *s, struct rv_errtext *et) {
-	return rv_json_lines_write(t->lines,
-							   json_pack("{ss so so so sb sb so so si ss so so so}", "event", "start", "member",
-										 whole(s->member), "boot", whole(s->boot), "round", whole(s->round), "saved",
-										 (int)s->saved, "exact", (int)s->exact, "saved_round", whole(s->saved_round),
-										 "saved_steps", whole(s->saved_steps), "threads", s->threads, "dtype", s->dtype,
-										 "device", s->device ? json_string(s->device) : json_null(), "program",
-										 json_sprintf("rivulet %s", rv_version()), "data",
-										 s->data && s->data[0] ? json_string(s->data) : json_null()),
-							   et);
+	return rv_json_lines_write(
+		t->lines,
+		json_pack("{ss si so so so sb sb so so si ss so so so}", "event", "start", "version", TRACE_VERSION, "member",
+				  whole(s->member), "boot", whole(s->boot), "round", whole(s->round), "saved", (int)s->saved, "exact",
+				  (int)s->exact, "saved_round", whole(s->saved_round), "saved_steps", whole(s->saved_steps), "threads",
+				  s->threads, "dtype", s->dtype, "device", s->device ? json_string(s->device) : json_null(), "program",
+				  json_sprintf("rivulet %s", rv_version()), "data",
+				  s->data && s->data[0] ? json_string(s->data) : json_null()),
+		et);
 }
 
 enum rv_err trace_write_train(struct trace *t, uint64_t round, uint64_t from, uint64_t to, struct rv_errtext *et) {

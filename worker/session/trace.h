@@ -14,6 +14,8 @@
 #include <stdint.h>
 
 #define TRACE_FILE "trace.jsonl"
+/* The version of the lines; each `start` names it, as another release may append to the file. */
+enum { TRACE_VERSION = 1 };
 
 struct trace;
 

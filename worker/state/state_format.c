@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { SNAPSHOT_VERSION = 1, LOG_VERSION = 1, REPLICA_VERSION = 1, MAGIC_BYTES = 8 };
+enum { MAGIC_BYTES = 8 };
 
 static const char snapshot_magic[MAGIC_BYTES] = "RVSNAP", log_magic[MAGIC_BYTES] = "RVLOG",
 				  replica_magic[MAGIC_BYTES] = "RVREPL";
@@ -71,7 +71,7 @@ size_t state_file_max_bytes(const struct global_config *c, enum state_kind kind,
 
 void state_snapshot_header(const struct global_config *c, const struct state_snapshot_info *info,
 						   uint8_t out[STATE_HEADER_BYTES]) {
-	struct rv_writer w = begin(out, snapshot_magic, SNAPSHOT_VERSION, c);
+	struct rv_writer w = begin(out, snapshot_magic, STATE_VERSION, c);
 	rv_write_u64(&w, info->round);
 	rv_write_bytes(&w, info->chain.b, RV_HASH_BYTES);
 	rv_write_bytes(&w, info->full_hash.b, RV_HASH_BYTES);
@@ -83,7 +83,7 @@ void state_snapshot_header(const struct global_config *c, const struct state_sna
 enum rv_err state_snapshot_header_load(const struct global_config *c, const uint8_t header[STATE_HEADER_BYTES],
 									   struct state_snapshot_info *info, struct rv_errtext *et) {
 	struct rv_reader r = rv_reader_of(header, STATE_HEADER_BYTES);
-	RV_TRY(read_begin(&r, snapshot_magic, SNAPSHOT_VERSION, c, et));
+	RV_TRY(read_begin(&r, snapshot_magic, STATE_VERSION, c, et));
 	info->round = rv_read_u64(&r);
 	rv_read_copy(&r, info->chain.b, RV_HASH_BYTES);
 	rv_read_copy(&r, info->full_hash.b, RV_HASH_BYTES);
@@ -99,7 +99,7 @@ enum rv_err state_snapshot_header_load(const struct global_config *c, const uint
 void state_log_header(const struct global_config *c, const struct state_log_info *info, const uint8_t *index,
 					  uint8_t out[STATE_HEADER_BYTES]) {
 	struct rv_hash index_hash = rv_hash_of(index, state_index_bytes(c, STATE_KIND_LOG, info->round));
-	struct rv_writer w = begin(out, log_magic, LOG_VERSION, c);
+	struct rv_writer w = begin(out, log_magic, STATE_VERSION, c);
 	rv_write_u64(&w, info->round);
 	rv_write_u32(&w, info->attempt);
 	rv_write_u32(&w, c->codec->id);
@@ -113,7 +113,7 @@ void state_log_header(const struct global_config *c, const struct state_log_info
 enum rv_err state_log_header_load(const struct global_config *c, const uint8_t header[STATE_HEADER_BYTES],
 								  struct state_log_info *info, struct rv_hash *index_hash, struct rv_errtext *et) {
 	struct rv_reader r = rv_reader_of(header, STATE_HEADER_BYTES);
-	RV_TRY(read_begin(&r, log_magic, LOG_VERSION, c, et));
+	RV_TRY(read_begin(&r, log_magic, STATE_VERSION, c, et));
 	info->round = rv_read_u64(&r);
 	info->attempt = rv_read_u32(&r);
 	uint32_t codec = rv_read_u32(&r);
@@ -160,7 +160,7 @@ enum rv_err state_index_load(const struct global_config *c, uint64_t round, cons
 
 void state_replica_header(const struct global_config *c, const struct state_replica_info *info,
 						  uint8_t out[STATE_HEADER_BYTES]) {
-	struct rv_writer w = begin(out, replica_magic, REPLICA_VERSION, c);
+	struct rv_writer w = begin(out, replica_magic, STATE_VERSION, c);
 	rv_write_u64(&w, info->round);
 	rv_write_bytes(&w, info->chain.b, RV_HASH_BYTES);
 	rv_write_u64(&w, info->steps_done);
@@ -175,7 +175,7 @@ void state_replica_header(const struct global_config *c, const struct state_repl
 enum rv_err state_replica_header_load(const struct global_config *c, const uint8_t header[STATE_HEADER_BYTES],
 									  struct state_replica_info *info, struct rv_errtext *et) {
 	struct rv_reader r = rv_reader_of(header, STATE_HEADER_BYTES);
-	RV_TRY(read_begin(&r, replica_magic, REPLICA_VERSION, c, et));
+	RV_TRY(read_begin(&r, replica_magic, STATE_VERSION, c, et));
 	info->round = rv_read_u64(&r);
 	rv_read_copy(&r, info->chain.b, RV_HASH_BYTES);
 	info->steps_done = rv_read_u64(&r);

@@ -17,7 +17,7 @@
 #include "worker/state/state_packing.h"
 #include "worker/state/state_pieces.h"
 
-enum { STATE_HEADER_BYTES = 192, STATE_INDEX_ENTRY_BYTES = 4 };
+enum { STATE_VERSION = 1 /* of all three */, STATE_HEADER_BYTES = 192, STATE_INDEX_ENTRY_BYTES = 4 };
 
 struct state_snapshot_info {
 	uint64_t round;
