@@ -166,6 +166,41 @@ bool ticket_verify(const uint8_t run_key[NET_KEY_BYTES], const uint8_t run_id[NE
 	return identity_verify(run_key, message, sizeof message, ticket);
 }
 
+enum { PAIR_SIGNED_BYTES = 13 + NET_RUN_ID_BYTES + 8 + 8 + 2 * (4 + NET_KEY_BYTES) };
+static const char pair_domain[] = "rivulet pair";
+_Static_assert(sizeof pair_domain == 13, "see PAIR_SIGNED_BYTES");
+
+static void pair_message(const uint8_t run_id[NET_RUN_ID_BYTES], uint64_t term, uint64_t round,
+						 const struct pair_end *a, const struct pair_end *b, uint8_t out[PAIR_SIGNED_BYTES]) {
+	const struct pair_end *ends[] = {a->member < b->member ? a : b, a->member < b->member ? b : a};
+	struct rv_writer w = rv_writer_of(out, PAIR_SIGNED_BYTES);
+	rv_write_bytes(&w, pair_domain, sizeof pair_domain);
+	rv_write_bytes(&w, run_id, NET_RUN_ID_BYTES);
+	rv_write_u64(&w, term);
+	rv_write_u64(&w, round);
+	for (int i = 0; i < 2; i++) {
+		rv_write_u32(&w, ends[i]->member);
+		rv_write_bytes(&w, ends[i]->key, NET_KEY_BYTES);
+	}
+	RV_ASSERT(!w.failed && rv_writer_len(&w) == PAIR_SIGNED_BYTES);
+}
+
+void pair_ticket_sign(const struct identity *run, const uint8_t run_id[NET_RUN_ID_BYTES], uint64_t term, uint64_t round,
+					  const struct pair_end *a, const struct pair_end *b, uint8_t ticket[NET_SIG_BYTES]) {
+	uint8_t message[PAIR_SIGNED_BYTES];
+	RV_ASSERT(a->member != b->member);
+	pair_message(run_id, term, round, a, b, message);
+	identity_sign(run, message, sizeof message, ticket);
+}
+
+bool pair_ticket_verify(const uint8_t run_key[NET_KEY_BYTES], const uint8_t run_id[NET_RUN_ID_BYTES], uint64_t term,
+						uint64_t round, const struct pair_end *a, const struct pair_end *b,
+						const uint8_t ticket[NET_SIG_BYTES]) {
+	uint8_t message[PAIR_SIGNED_BYTES];
+	pair_message(run_id, term, round, a, b, message);
+	return a->member != b->member && identity_verify(run_key, message, sizeof message, ticket);
+}
+
 void identity_short(const uint8_t key[NET_KEY_BYTES], char out[IDENTITY_SHORT_BYTES]) {
 	rv_hex_encode(key, (IDENTITY_SHORT_BYTES - 1) / 2, out);
 }

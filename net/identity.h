@@ -61,6 +61,24 @@ void ticket_sign(const struct identity *run, const uint8_t run_id[NET_RUN_ID_BYT
 bool ticket_verify(const uint8_t run_key[NET_KEY_BYTES], const uint8_t run_id[NET_RUN_ID_BYTES], uint32_t member,
 				   const uint8_t key[NET_KEY_BYTES], const uint8_t ticket[NET_SIG_BYTES]);
 
+/* ---- pair tickets ---- */
+
+/* One of the two members of a pair. */
+struct pair_end {
+	uint32_t member;
+	uint8_t key[NET_KEY_BYTES];
+};
+/* Signs, with the run key, that two members may meet through a relay while `round` of `term` is
+ * open or soon after: Ed25519 over "rivulet pair" NUL | run id | term u64 | round u64 | lower
+ * member u32 | its key | higher member u32 | its key. The order of `a` and `b` is the same to it;
+ * they differ (asserted). */
+void pair_ticket_sign(const struct identity *run, const uint8_t run_id[NET_RUN_ID_BYTES], uint64_t term, uint64_t round,
+					  const struct pair_end *a, const struct pair_end *b, uint8_t ticket[NET_SIG_BYTES]);
+/* Returns false also if both ends are one member. */
+bool pair_ticket_verify(const uint8_t run_key[NET_KEY_BYTES], const uint8_t run_id[NET_RUN_ID_BYTES], uint64_t term,
+						uint64_t round, const struct pair_end *a, const struct pair_end *b,
+						const uint8_t ticket[NET_SIG_BYTES]);
+
 enum { IDENTITY_SHORT_BYTES = 17 };
 /* Writes the first 8 bytes of a key as hex, for people. */
 void identity_short(const uint8_t key[NET_KEY_BYTES], char out[IDENTITY_SHORT_BYTES]);

@@ -18,6 +18,7 @@ enum {
 	NET_MAX_LOG_DIGESTS = 64,          /* committed rounds that a document lists */
 	NET_MAX_KEPT_SNAPSHOTS = 4,        /* earlier snapshots that a document asks donors to keep */
 	NET_MAX_SYNCING = 16,              /* members behind that a document names, to be dialed */
+	NET_MAX_RELAYS = 8,                /* that a document lists */
 	NET_MAX_TERM = 1 << 20,            /* rollbacks of a run */
 	NET_MAX_DEADLINE_MS = 604800000,   /* of one attempt of an all-reduce: a week */
 	NET_MAX_CONFIG_BYTES = 16384,      /* a run's configuration text */
@@ -29,6 +30,20 @@ enum {
 	NET_KEY_BYTES = 32,
 	NET_SIG_BYTES = 64,
 	NET_TOKEN_BYTES = 16,
+	/* A relay (net/relay/): frames of a station, its tables, and how long it waits. */
+	NET_MAX_RELAY_FRAME_BYTES = 512, /* head included */
+	NET_RELAY_MEMBERS = 256,         /* whose bytes of the day are counted, each with a station at most */
+	NET_RELAY_LINKS = 512,           /* calls that wait, and pairs whose bytes are forwarded */
+	NET_RELAY_STRANGERS = 256,       /* connections that have shown neither a ticket nor a token; the oldest goes */
+	NET_RELAY_STRANGERS_PER_ADDRESS = 64, /* of these; the newest goes */
+	NET_RELAY_GREETING_MS = 5000,         /* until a connection has shown a ticket or a token */
+	NET_RELAY_TOKEN_MS = 10000,           /* until both ends of a call have shown their tokens */
+	NET_RELAY_IDLE_MS = 60000,            /* without a byte, after which a link of a relay or a station is closed */
+	NET_RELAY_BUFFER_BYTES = 1 << 16,     /* each way of a link */
+	NET_RELAY_ROUNDS_BEHIND = 2,          /* of a pair ticket, behind the newest one that the relay has seen */
+	NET_RELAY_CALLS_BURST = 128,          /* calls of a member at once: to every other one, twice */
+	NET_RELAY_FRAMES_BURST = 256,         /* frames of a station at once; then NET_RELAY_FRAMES_PER_S */
+	NET_RELAY_FRAMES_PER_S = 8,
 	NET_RUN_ID_BYTES = RV_RUN_ID_BYTES
 };
 

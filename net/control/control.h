@@ -130,6 +130,9 @@ struct report {
 	uint16_t n_measured;
 	struct report_measured measured[NET_MAX_MEMBERS];
 	float mean2; /* sum of squares of the mean, over the same chunks */
+	/* The relay at which it has a station: its place in the document's `relays`, counted from 1; 0:
+	 * none. The coordinator takes a place that is not in the list as 0. */
+	uint8_t relay;
 };
 
 /* A message in the reply to a report, for the person who runs the worker: it decides nothing. 200
@@ -156,6 +159,25 @@ struct notice {
 	uint32_t others[NOTICE_MAX_OTHERS];
 };
 
+/* POST /v1/pair-tickets: the peers with which the sender wants to meet through a relay. */
+struct pair_request {
+	uint64_t peers; /* set of member numbers */
+};
+/* The reply: a pair ticket (net/identity.h) for the sender and each of those peers that is live and
+ * not banned. A relay takes it while no ticket of a later term, or of a round more than
+ * NET_RELAY_ROUNDS_BEHIND later, was shown to it. */
+struct pair_ticket {
+	uint32_t peer;
+	uint8_t signature[NET_SIG_BYTES];
+};
+struct pair_reply {
+	uint64_t term, round;
+	uint8_t n;
+	struct pair_ticket tickets[NET_MAX_MEMBERS]; /* `peer` ascends */
+};
+/* The reply's bytes at most: its head, term, round, n, and a ticket for every other member. */
+enum { PAIR_REPLY_MAX_BYTES = 8 + 8 + 8 + 1 + NET_MAX_MEMBERS * (4 + NET_SIG_BYTES) };
+
 /* Returns true for two boots of one process: it adds one for each snapshot that it installs, and no
  * two processes start within a millisecond. */
 bool report_same_process(uint64_t boot_a, uint64_t boot_b);
@@ -175,6 +197,13 @@ struct member_ref {
 	uint64_t
 		boot; /* REDUCE: of the process that holds its contribution (report.boot): what a former one sent is void */
 	uint8_t key[NET_KEY_BYTES]; /* Ed25519: the only thing that authenticates it */
+	char addr[NET_ADDR_BYTES];
+	uint8_t relay; /* the one at which it has a station: place in `relays`, counted from 1; 0: none */
+};
+
+/* A relay (net/relay/): a server that forwards between members that do not reach each other. */
+struct relay_ref {
+	uint8_t key[NET_KEY_BYTES]; /* of its TLS certificate */
 	char addr[NET_ADDR_BYTES];
 };
 
@@ -235,6 +264,9 @@ struct document {
 	 * ascending; no weight, no boot. */
 	uint16_t n_syncing;
 	struct member_ref syncing[NET_MAX_SYNCING];
+	/* In the operator's order; a member has its station at one that it chose. */
+	uint8_t n_relays;
+	struct relay_ref relays[NET_MAX_RELAYS];
 	/* REDUCE only. */
 	uint32_t deadline_ms; /* how long this attempt may take, from when this is read; 0: no limit */
 	uint32_t n_chunks;
@@ -259,6 +291,11 @@ void notice_encode(const struct notice *m, struct rv_writer *w);
 enum rv_err notice_decode(const void *p, size_t n, struct notice *out, struct rv_errtext *et);
 void document_encode(const struct document *m, uint32_t version, struct rv_writer *w);
 enum rv_err document_decode(const void *p, size_t n, struct document *out, struct rv_errtext *et);
+
+void pair_request_encode(const struct pair_request *m, uint32_t version, struct rv_writer *w);
+enum rv_err pair_request_decode(const void *p, size_t n, struct pair_request *out, struct rv_errtext *et);
+void pair_reply_encode(const struct pair_reply *m, uint32_t version, struct rv_writer *w);
+enum rv_err pair_reply_decode(const void *p, size_t n, struct pair_reply *out, struct rv_errtext *et);
 
 /* Returns the index of `member` in d->members, or -1. */
 int document_find(const struct document *d, uint32_t member);

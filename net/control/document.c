@@ -2,15 +2,17 @@
  *
  * Order on the wire: head, run, snapshot, log, the banned, members; in phase REDUCE also the
  * ownership map; the term, the digests before the snapshot, what is to be kept of them, the members
- * that are behind, the deadline of the attempt. */
+ * that are behind, the deadline of the attempt, the relays. */
 #include "net/control/control.h"
 #include "net/control/fields.h"
 
 static const char WHAT[] = "document";
 
 _Static_assert(NET_MAX_MEMBERS <= 64, "a set of members fits into 64 bits");
-_Static_assert(512 + NET_MAX_SYNCING * (4 + NET_KEY_BYTES + 2 + NET_ADDR_BYTES) + NET_MAX_LOG_DIGESTS * RV_HASH_BYTES +
-					   NET_MAX_MEMBERS * (4 + 4 + 8 + NET_KEY_BYTES + 2 + NET_ADDR_BYTES) + NET_MAX_RANGES * 10 +
+_Static_assert(512 + NET_MAX_SYNCING * (4 + NET_KEY_BYTES + 2 + NET_ADDR_BYTES + 1) +
+					   NET_MAX_LOG_DIGESTS * RV_HASH_BYTES +
+					   NET_MAX_MEMBERS * (4 + 4 + 8 + NET_KEY_BYTES + 2 + NET_ADDR_BYTES + 1) + NET_MAX_RANGES * 10 +
+					   NET_MAX_RELAYS * (NET_KEY_BYTES + 2 + NET_ADDR_BYTES) +
 					   NET_MAX_KEPT_SNAPSHOTS * (8 + RV_HASH_BYTES) + NET_SIG_BYTES <=
 				   NET_MAX_DOCUMENT_BYTES,
 			   "the largest document fits");
@@ -48,6 +50,15 @@ static void write_syncing(const struct document *m, struct rv_writer *w) {
 		rv_write_u32(w, m->syncing[i].member);
 		rv_write_bytes(w, m->syncing[i].key, NET_KEY_BYTES);
 		rv_write_str(w, m->syncing[i].addr);
+		rv_write_u8(w, m->syncing[i].relay);
+	}
+}
+
+static void write_relays(const struct document *m, struct rv_writer *w) {
+	rv_write_u8(w, m->n_relays);
+	for (int i = 0; i < m->n_relays; i++) {
+		rv_write_bytes(w, m->relays[i].key, NET_KEY_BYTES);
+		rv_write_str(w, m->relays[i].addr);
 	}
 }
 
@@ -75,6 +86,7 @@ void document_encode(const struct document *m, uint32_t version, struct rv_write
 		rv_write_u64(w, m->members[i].boot);
 		rv_write_bytes(w, m->members[i].key, NET_KEY_BYTES);
 		rv_write_str(w, m->members[i].addr);
+		rv_write_u8(w, m->members[i].relay);
 	}
 	if (m->phase == RUN_REDUCE)
 		write_ownership_map(m, w);
@@ -83,6 +95,7 @@ void document_encode(const struct document *m, uint32_t version, struct rv_write
 	write_older(m, w);
 	write_syncing(m, w);
 	rv_write_u32(w, m->deadline_ms);
+	write_relays(m, w);
 }
 
 static void read_hash(struct rv_reader *r, struct rv_hash *h) {
@@ -130,6 +143,18 @@ static enum rv_err read_members(struct rv_reader *r, struct document *out, struc
 		m->boot = rv_read_u64(r);
 		rv_read_copy(r, m->key, NET_KEY_BYTES);
 		rv_read_str(r, m->addr, sizeof m->addr);
+		m->relay = rv_read_u8(r);
+	}
+	return RV_OK;
+}
+
+static enum rv_err read_relays(struct rv_reader *r, struct document *out, struct rv_errtext *et) {
+	out->n_relays = rv_read_u8(r);
+	if (out->n_relays > NET_MAX_RELAYS)
+		return rv_fail(et, RV_E_INVALID, "%s: n_relays = %u, at most %d", WHAT, out->n_relays, (int)NET_MAX_RELAYS);
+	for (int i = 0; i < out->n_relays; i++) {
+		rv_read_copy(r, out->relays[i].key, NET_KEY_BYTES);
+		rv_read_str(r, out->relays[i].addr, sizeof out->relays[i].addr);
 	}
 	return RV_OK;
 }
@@ -143,6 +168,7 @@ static enum rv_err read_syncing(struct rv_reader *r, struct document *out, struc
 		m->member = rv_read_u32(r);
 		rv_read_copy(r, m->key, NET_KEY_BYTES);
 		rv_read_str(r, m->addr, sizeof m->addr);
+		m->relay = rv_read_u8(r);
 	}
 	return RV_OK;
 }
@@ -192,6 +218,17 @@ static enum rv_err check_kept(const struct document *d, struct rv_errtext *et) {
 	return RV_OK;
 }
 
+/* Checks how a member can be reached: its address, and the relay of its station. */
+static enum rv_err check_reach(const struct document *d, const struct member_ref *m, const char *list, int i,
+							   struct rv_errtext *et) {
+	const char *why = control_addr_invalid(m->addr, false);
+	if (why != NULL)
+		return rv_fail(et, RV_E_INVALID, "%s: %s[%d].addr '%s': %s", WHAT, list, i, m->addr, why);
+	if (m->relay > d->n_relays)
+		return rv_fail(et, RV_E_INVALID, "%s: %s[%d].relay = %u of %u relays", WHAT, list, i, m->relay, d->n_relays);
+	return RV_OK;
+}
+
 static enum rv_err check_members(const struct document *d, struct rv_errtext *et) {
 	bool reduce = d->phase == RUN_REDUCE;
 	uint64_t weight_sum = 0;
@@ -204,9 +241,7 @@ static enum rv_err check_members(const struct document *d, struct rv_errtext *et
 						   (int)NET_MAX_MEMBERS);
 		if (reduce != (m->weight != 0))
 			return rv_fail(et, RV_E_INVALID, "%s: members[%d].weight = %u in phase %u", WHAT, i, m->weight, d->phase);
-		const char *why = control_addr_invalid(m->addr, false);
-		if (why != NULL)
-			return rv_fail(et, RV_E_INVALID, "%s: members[%d].addr '%s': %s", WHAT, i, m->addr, why);
+		RV_TRY(check_reach(d, m, "members", i, et));
 		weight_sum += m->weight;
 	}
 	if (weight_sum > NET_MAX_WEIGHT_SUM)
@@ -223,9 +258,16 @@ static enum rv_err check_syncing(const struct document *d, struct rv_errtext *et
 						   (int)NET_MAX_MEMBERS);
 		if (document_find(d, m->member) >= 0)
 			return rv_fail(et, RV_E_INVALID, "%s: syncing[%d] = %u is in members", WHAT, i, m->member);
-		const char *why = control_addr_invalid(m->addr, false);
+		RV_TRY(check_reach(d, m, "syncing", i, et));
+	}
+	return RV_OK;
+}
+
+static enum rv_err check_relays(const struct document *d, struct rv_errtext *et) {
+	for (int i = 0; i < d->n_relays; i++) {
+		const char *why = control_addr_invalid(d->relays[i].addr, false);
 		if (why != NULL)
-			return rv_fail(et, RV_E_INVALID, "%s: syncing[%d].addr '%s': %s", WHAT, i, m->addr, why);
+			return rv_fail(et, RV_E_INVALID, "%s: relays[%d].addr '%s': %s", WHAT, i, d->relays[i].addr, why);
 	}
 	return RV_OK;
 }
@@ -278,11 +320,13 @@ enum rv_err document_decode(const void *p, size_t n, struct document *out, struc
 	RV_TRY(read_older(&r, out, et));
 	RV_TRY(read_syncing(&r, out, et));
 	out->deadline_ms = rv_read_u32(&r);
+	RV_TRY(read_relays(&r, out, et));
 	RV_TRY(control_read_end(&r, WHAT, et));
 	RV_TRY(check_round(out, et));
 	RV_TRY(check_kept(out, et));
 	RV_TRY(check_members(out, et));
 	RV_TRY(check_syncing(out, et));
+	RV_TRY(check_relays(out, et));
 	return out->phase == RUN_REDUCE ? check_ownership_map(out, et) : RV_OK;
 }
 

@@ -9,13 +9,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The first four bytes of a message: "RVjq", "RVja", "RVrp", "RVnt", "RVdc". */
+/* The first four bytes of a message: "RVjq", "RVja", "RVrp", "RVnt", "RVdc", "RVpq",
+ * "RVpa". */
 enum control_tag {
 	CONTROL_TAG_JOIN_REQUEST = 0x716a5652,
 	CONTROL_TAG_JOIN_REPLY = 0x616a5652,
 	CONTROL_TAG_REPORT = 0x70725652,
 	CONTROL_TAG_NOTICE = 0x746e5652,
-	CONTROL_TAG_DOCUMENT = 0x63645652
+	CONTROL_TAG_DOCUMENT = 0x63645652,
+	CONTROL_TAG_PAIR_REQUEST = 0x71705652,
+	CONTROL_TAG_PAIR_REPLY = 0x61705652
 };
 
 /* Writes tag and version, 8 bytes. */

@@ -53,6 +53,7 @@ void report_encode(const struct report *m, uint32_t version, struct rv_writer *w
 	rv_write_u64(w, m->needs_from);
 	rv_write_u8(w, m->storage);
 	write_measured(m, w);
+	rv_write_u8(w, m->relay);
 }
 
 static void read_fields(struct rv_reader *r, struct report *out) {
@@ -122,6 +123,7 @@ enum rv_err report_decode(const void *p, size_t n, struct report *out, struct rv
 	RV_TRY(control_read_head_spoken(&r, CONTROL_TAG_REPORT, WHAT, &out->version, et));
 	read_fields(&r, out);
 	read_measured(&r, out);
+	out->relay = rv_read_u8(&r);
 	RV_TRY(control_read_end(&r, WHAT, et));
 	if (out->phase < WORKER_SYNCING || out->phase > WORKER_LEAVING)
 		return rv_fail(et, RV_E_INVALID, "%s: phase = %u, must be 1..%d", WHAT, out->phase, (int)WORKER_LEAVING);
@@ -141,6 +143,8 @@ enum rv_err report_decode(const void *p, size_t n, struct report *out, struct rv
 		return rv_fail(et, RV_E_INVALID, "%s: addr '%s': %s", WHAT, out->addr, why);
 	if (!isfinite(out->loss) || !isfinite(out->tokens_per_s))
 		return rv_fail(et, RV_E_INVALID, "%s: loss or tokens_per_s is not finite", WHAT);
+	if (out->relay > NET_MAX_RELAYS)
+		return rv_fail(et, RV_E_INVALID, "%s: relay = %u, at most %d", WHAT, out->relay, (int)NET_MAX_RELAYS);
 	why = measured_invalid(out);
 	if (why != NULL)
 		return rv_fail(et, RV_E_INVALID, "%s: %s", WHAT, why);

@@ -1,5 +1,5 @@
-/* fuzz_control.c: joins, reports, notices and documents. The first byte chooses the message.
- * Encodings are canonical: what is accepted encodes back to the same bytes. */
+/* fuzz_control.c: joins, reports, notices, documents and pair tickets. The first byte chooses the
+ * message. Encodings are canonical: what is accepted encodes back to the same bytes. */
 #include "net/control/control.h"
 
 #include "tests/fuzz/fuzz.h"
@@ -13,6 +13,8 @@ union message {
 	struct report report;
 	struct notice notice;
 	struct document document;
+	struct pair_request pair_request;
+	struct pair_reply pair_reply;
 };
 
 static enum rv_err decode(int kind, const uint8_t *p, size_t n, union message *m, struct rv_errtext *et) {
@@ -25,6 +27,10 @@ static enum rv_err decode(int kind, const uint8_t *p, size_t n, union message *m
 		return report_decode(p, n, &m->report, et);
 	case 4:
 		return notice_decode(p, n, &m->notice, et);
+	case 5:
+		return pair_request_decode(p, n, &m->pair_request, et);
+	case 6:
+		return pair_reply_decode(p, n, &m->pair_reply, et);
 	default:
 		return document_decode(p, n, &m->document, et);
 	}
@@ -43,6 +49,12 @@ static void encode(int kind, const union message *m, struct rv_writer *w) {
 		return;
 	case 4:
 		notice_encode(&m->notice, w);
+		return;
+	case 5:
+		pair_request_encode(&m->pair_request, CONTROL_VERSION, w);
+		return;
+	case 6:
+		pair_reply_encode(&m->pair_reply, CONTROL_VERSION, w);
 		return;
 	default:
 		document_encode(&m->document, m->document.version, w);

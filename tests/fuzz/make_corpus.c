@@ -7,6 +7,7 @@
 #include "coordinator/store/record.h"
 #include "net/control/control.h"
 #include "net/mesh/frame.h"
+#include "net/relay/wire.h"
 #include "outer/codec.h"
 #include "train/files/gguf_writer.h"
 #include "train/files/safetensors.h"
@@ -128,6 +129,43 @@ static void make_notices(struct seeds *s) {
 	seed_end(s, "control", "notice_not_counted");
 }
 
+static void make_pairs(struct seeds *s) {
+	struct pair_reply reply = {.term = 1, .round = 7, .n = 2, .tickets = {{.peer = 1}, {.peer = 3}}};
+	fill(reply.tickets[0].signature, NET_SIG_BYTES, 1);
+	fill(reply.tickets[1].signature, NET_SIG_BYTES, 2);
+	seed_begin(s);
+	rv_write_u8(&s->w, 5);
+	pair_request_encode(&(struct pair_request){.peers = 10}, CONTROL_VERSION, &s->w);
+	seed_end(s, "control", "pair_request");
+	seed_begin(s);
+	rv_write_u8(&s->w, 6);
+	pair_reply_encode(&reply, CONTROL_VERSION, &s->w);
+	seed_end(s, "control", "pair_reply");
+}
+
+/* One stream with a frame of every type. */
+static void make_relay(struct seeds *s) {
+	const struct relay_frame frames[] = {
+		{.type = RELAY_HELLO, .hello = {.version = RELAY_VERSION, .member = 3, .listen_port = 7434}},
+		{.type = RELAY_PING, .number = 5},
+		{.type = RELAY_CALL, .call = {.peer = 4, .term = 1, .round = 9}},
+		{.type = RELAY_LEAVE},
+		{.type = RELAY_SEEN, .seen = {.at = {"203.0.113.5", 7434}}},
+		{.type = RELAY_PONG, .number = 5},
+		{.type = RELAY_RING, .ring = {.peer = 4, .role = RELAY_CALLED, .token = {1, 2}}},
+		{.type = RELAY_REFUSED, .refused = {.peer = 4, .reason = RELAY_REFUSE_STALE, .wait_ms = 1000}}};
+	const struct relay_preamble preamble = {.kind = RELAY_DATA, .token = {7}};
+	uint8_t bytes[NET_MAX_RELAY_FRAME_BYTES];
+	seed_begin(s);
+	for (size_t i = 0; i < sizeof frames / sizeof frames[0]; i++)
+		rv_write_bytes(&s->w, bytes, relay_frame_encode(&frames[i], bytes));
+	seed_end(s, "relay", "frames");
+	seed_begin(s);
+	relay_preamble_encode(&preamble, bytes);
+	rv_write_bytes(&s->w, bytes, RELAY_PREAMBLE_BYTES);
+	seed_end(s, "relay", "preamble");
+}
+
 static void make_document(struct seeds *s, const struct document *d, const char *name) {
 	seed_begin(s);
 	rv_write_u8(&s->w, 3);
@@ -154,6 +192,9 @@ static void make_documents(struct seeds *s) {
 		(void)snprintf(d->members[i].addr, sizeof d->members[i].addr, "10.0.0.%u:7434", (unsigned)(i + 1));
 		fill(d->members[i].key, sizeof d->members[i].key, (uint8_t)(10 + i));
 	}
+	d->n_relays = 1;
+	d->members[1].relay = 1;
+	(void)snprintf(d->relays[0].addr, sizeof d->relays[0].addr, "[2001:db8::1]:7435");
 	d->term = 2;
 	d->term_round = 3;
 	d->n_older = d->n_kept_rounds = 2;
@@ -391,6 +432,8 @@ int main(int argc, char **argv) {
 	make_joins(s);
 	make_reports(s);
 	make_notices(s);
+	make_pairs(s);
+	make_relay(s);
 	make_documents(s);
 	make_frames(s);
 	static const size_t sizes[] = {1, 7, 257, 600, CODEC_VALUES_MAX};

@@ -160,7 +160,8 @@ static struct report a_report(void) {
 						   .storage = REPORT_STORAGE_FETCHED | REPORT_STORAGE_FULL,
 						   .n_measured = 2,
 						   .measured = {{0.5f, -0.25f, 6}, {FLT_MAX, -FLT_MAX, 0}},
-						   .mean2 = 0.75f};
+						   .mean2 = 0.75f,
+						   .relay = NET_MAX_RELAYS};
 }
 
 static enum rv_err report_through_bytes(const struct report *in, struct report *out, struct rv_errtext *et) {
@@ -252,6 +253,7 @@ static void test_report_rules(void **state) {
 	REPORT_REFUSED(m.tokens_per_s = INFINITY, "finite");
 	REPORT_REFUSED(m.storage = REPORT_STORAGE_FULL, "storage = 8");
 	REPORT_REFUSED(m.storage = 16, "storage = 16");
+	REPORT_REFUSED(m.relay = NET_MAX_RELAYS + 1, "relay = 9");
 	REPORT_REFUSED((m.phase = WORKER_READY, m.attempt = 0), "without a vote");
 	REPORT_REFUSED(m.mean2 = -1, "mean2");
 	REPORT_REFUSED(m.mean2 = NAN, "mean2");
@@ -278,38 +280,42 @@ static struct document doc_in, doc_out;
 
 static struct document *a_document(void) {
 	struct document *d = &doc_in;
-	*d = (struct document){.seq = 9,
-						   .term = 2,
-						   .term_round = 3,
-						   .phase = RUN_REDUCE,
-						   .round = 7,
-						   .attempt = 2,
-						   .deadline_ms = 61000,
-						   .final_round = 30,
-						   .run_hash = hash_of_int(1),
-						   .chain = hash_of_int(2),
-						   .snapshot_round = 4,
-						   .snapshot_hash = hash_of_int(3),
-						   .snapshot_chain = hash_of_int(4),
-						   .n_log = 3,
-						   .log = {hash_of_int(5), hash_of_int(6), hash_of_int(7)},
-						   .n_older = 3,
-						   .older_chain = hash_of_int(8),
-						   .older = {hash_of_int(9), hash_of_int(10), hash_of_int(11)},
-						   .n_kept_rounds = 2,
-						   .n_kept_snapshots = 2,
-						   .kept_snapshots = {{2, hash_of_int(12)}, {3, hash_of_int(13)}},
-						   .banned = UINT64_C(0x8000000000000002),
-						   .n_members = 3,
-						   .n_chunks = 10,
-						   .n_ranges = 3,
-						   .ranges = {{0, 4, 2}, {4, 1, 0}, {5, 5, 2}},
-						   .n_syncing = 2,
-						   .syncing = {{.member = 3, .addr = "[::1]:1"}, {.member = 63, .addr = "127.0.0.1:4001"}}};
+	*d = (struct document){
+		.seq = 9,
+		.term = 2,
+		.term_round = 3,
+		.phase = RUN_REDUCE,
+		.round = 7,
+		.attempt = 2,
+		.deadline_ms = 61000,
+		.final_round = 30,
+		.run_hash = hash_of_int(1),
+		.chain = hash_of_int(2),
+		.snapshot_round = 4,
+		.snapshot_hash = hash_of_int(3),
+		.snapshot_chain = hash_of_int(4),
+		.n_log = 3,
+		.log = {hash_of_int(5), hash_of_int(6), hash_of_int(7)},
+		.n_older = 3,
+		.older_chain = hash_of_int(8),
+		.older = {hash_of_int(9), hash_of_int(10), hash_of_int(11)},
+		.n_kept_rounds = 2,
+		.n_kept_snapshots = 2,
+		.kept_snapshots = {{2, hash_of_int(12)}, {3, hash_of_int(13)}},
+		.banned = UINT64_C(0x8000000000000002),
+		.n_members = 3,
+		.n_chunks = 10,
+		.n_ranges = 3,
+		.ranges = {{0, 4, 2}, {4, 1, 0}, {5, 5, 2}},
+		.n_syncing = 2,
+		.syncing = {{.member = 3, .addr = "[::1]:1"}, {.member = 63, .addr = "127.0.0.1:4001", .relay = 2}},
+		.n_relays = 2,
+		.relays = {{.key = {1}, .addr = "relay.example:7435"}, {.key = {2}, .addr = "[::1]:7435"}}};
 	for (uint32_t i = 0; i < 3; i++) {
 		d->members[i] =
 			(struct member_ref){.member = 5 * i, .weight = i + 1, .boot = 100 + i, .addr = "127.0.0.1:4000"};
 		memset(d->members[i].key, (int)i + 1, NET_KEY_BYTES);
+		d->members[i].relay = (uint8_t)i;
 	}
 	return d;
 }
@@ -330,6 +336,11 @@ static void test_document(void **state) {
 	assert_int_equal(doc_out.n_syncing, 2);
 	assert_int_equal(doc_out.syncing[1].member, 63);
 	assert_string_equal(doc_out.syncing[1].addr, "127.0.0.1:4001");
+	assert_int_equal(doc_out.syncing[1].relay, 2);
+	assert_int_equal(doc_out.members[1].relay, 1);
+	assert_int_equal(doc_out.n_relays, 2);
+	assert_string_equal(doc_out.relays[0].addr, "relay.example:7435");
+	assert_int_equal(doc_out.relays[1].key[0], 2);
 	assert_int_equal(doc_out.ranges[2].owner, 2);
 	assert_true(doc_out.banned == UINT64_C(0x8000000000000002));
 	for (size_t cut = 0; cut < n; cut++)
@@ -370,6 +381,11 @@ static void test_the_largest_document_fits(void **state) {
 	d->n_older = d->n_kept_rounds = d->n_kept_snapshots = 0;
 	d->n_members = NET_MAX_MEMBERS;
 	d->n_syncing = 0; /* all are in members */
+	d->n_relays = NET_MAX_RELAYS;
+	for (int i = 0; i < NET_MAX_RELAYS; i++) {
+		memset(d->relays[i].addr, 'a', NET_ADDR_BYTES - 1);
+		memcpy(d->relays[i].addr + NET_ADDR_BYTES - 7, ":65535", 7);
+	}
 	for (uint32_t i = 0; i < NET_MAX_MEMBERS; i++) {
 		d->members[i] = (struct member_ref){.member = i, .weight = 1};
 		memset(d->members[i].addr, 'a', NET_ADDR_BYTES - 1);
@@ -430,6 +446,9 @@ static void test_document_rules(void **state) {
 	DOCUMENT_REFUSED(d->syncing[1].member = NET_MAX_MEMBERS, "syncing[1] = 64");
 	DOCUMENT_REFUSED(d->syncing[0].member = 5, "syncing[0] = 5 is in members");
 	DOCUMENT_REFUSED(strcpy(d->syncing[0].addr, "nowhere"), "syncing[0].addr");
+	DOCUMENT_REFUSED(strcpy(d->relays[1].addr, ":7435"), "relays[1].addr");
+	DOCUMENT_REFUSED(d->n_relays = 1, "members[2].relay = 2 of 1");
+	DOCUMENT_REFUSED(d->syncing[0].relay = 3, "syncing[0].relay = 3 of 2");
 	DOCUMENT_REFUSED(d->n_chunks = 0, "n_chunks = 0");
 	DOCUMENT_REFUSED(d->n_chunks = NET_MAX_CHUNKS + 1, "n_chunks");
 	DOCUMENT_REFUSED(d->n_chunks = 11, "ranges end at 10 of 11");
@@ -549,12 +568,56 @@ static void test_notices_that_are_not_known(void **state) {
 	assert_int_equal(notice_decode(buffer, NOTICE_MAX_BYTES, &out, NULL), RV_E_INVALID);
 }
 
+/* ---- pair tickets ---- */
+
+static void test_pair_tickets(void **state) {
+	(void)state;
+	const struct pair_request rq = {.peers = 6};
+	struct pair_request rq_out;
+	struct rv_writer w = rv_writer_of(buffer, sizeof buffer);
+	pair_request_encode(&rq, CONTROL_VERSION, &w);
+	assert_int_equal(pair_request_decode(buffer, 16, &rq_out, NULL), RV_OK);
+	assert_true(rq_out.peers == 6);
+	assert_int_equal(pair_request_decode(buffer, 15, &rq_out, NULL), RV_E_INVALID);
+	struct pair_reply in = {.term = 1, .round = 2, .n = 2, .tickets = {{.peer = 1}, {.peer = 63}}}, out;
+	memset(in.tickets[1].signature, 7, NET_SIG_BYTES);
+	w = rv_writer_of(buffer, PAIR_REPLY_MAX_BYTES);
+	pair_reply_encode(&in, CONTROL_VERSION, &w);
+	size_t n = rv_writer_len(&w);
+	assert_int_equal(pair_reply_decode(buffer, n, &out, NULL), RV_OK);
+	assert_memory_equal(&in, &out, sizeof in);
+	for (size_t cut = 0; cut < n; cut++)
+		assert_int_equal(pair_reply_decode(buffer, cut, &out, NULL), RV_E_INVALID);
+	assert_int_equal(pair_reply_decode(buffer, n + 1, &out, NULL), RV_E_INVALID);
+	buffer[24] = NET_MAX_MEMBERS + 1;
+	assert_int_equal(pair_reply_decode(buffer, sizeof buffer, &out, NULL), RV_E_INVALID);
+}
+
+/* Encodes a reply with these two peers; returns what the decoder finds. */
+static enum rv_err decode_peers(uint32_t first, uint32_t second) {
+	const struct pair_reply in = {.n = 2, .tickets = {{.peer = first}, {.peer = second}}};
+	struct pair_reply out;
+	struct rv_writer w = rv_writer_of(buffer, PAIR_REPLY_MAX_BYTES);
+	pair_reply_encode(&in, CONTROL_VERSION, &w);
+	return pair_reply_decode(buffer, rv_writer_len(&w), &out, NULL);
+}
+
+static void test_peers_of_tickets_ascend(void **state) {
+	(void)state;
+	assert_int_equal(decode_peers(0, 1), RV_OK);
+	assert_int_equal(decode_peers(1, 1), RV_E_INVALID);
+	assert_int_equal(decode_peers(2, 1), RV_E_INVALID);
+	assert_int_equal(decode_peers(0, NET_MAX_MEMBERS), RV_E_INVALID);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_join_request),
 		cmocka_unit_test(test_a_request_of_another_version_is_readable_enough_to_refuse),
 		cmocka_unit_test(test_common_version),
 		cmocka_unit_test(test_join_reply),
+		cmocka_unit_test(test_pair_tickets),
+		cmocka_unit_test(test_peers_of_tickets_ascend),
 		cmocka_unit_test(test_report),
 		cmocka_unit_test(test_a_report_of_another_version_is_refused),
 		cmocka_unit_test(test_report_rules),

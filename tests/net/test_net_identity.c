@@ -145,6 +145,29 @@ static void documents_open_only_as_signed(void **state) {
 	assert_int_equal(n, 0);
 }
 
+static void pair_tickets_bind_everything(void **state) {
+	(void)state;
+	struct identity run = {0};
+	const uint8_t seed[IDENTITY_SEED_BYTES] = {1};
+	identity_of_seed(seed, &run);
+	const uint8_t run_id[NET_RUN_ID_BYTES] = {5}, other_id[NET_RUN_ID_BYTES] = {6};
+	const struct pair_end a = {2, {1}}, b = {7, {2}}, c = {7, {3}}, d = {8, {2}}, a_again = {2, {2}};
+	uint8_t ticket[NET_SIG_BYTES];
+	pair_ticket_sign(&run, run_id, 1, 9, &b, &a, ticket);
+	assert_true(pair_ticket_verify(run.key, run_id, 1, 9, &a, &b, ticket));
+	assert_true(pair_ticket_verify(run.key, run_id, 1, 9, &b, &a, ticket));
+	assert_false(pair_ticket_verify(run.key, run_id, 2, 9, &a, &b, ticket));
+	assert_false(pair_ticket_verify(run.key, run_id, 1, 10, &a, &b, ticket));
+	assert_false(pair_ticket_verify(run.key, run_id, 1, 9, &a, &c, ticket));
+	assert_false(pair_ticket_verify(run.key, run_id, 1, 9, &a, &d, ticket));
+	assert_false(pair_ticket_verify(run.key, run_id, 1, 9, &a, &a_again, ticket));
+	assert_false(pair_ticket_verify(run.key, other_id, 1, 9, &a, &b, ticket));
+	assert_false(pair_ticket_verify(a.key, run_id, 1, 9, &a, &b, ticket));
+	ticket[0] ^= 1;
+	assert_false(pair_ticket_verify(run.key, run_id, 1, 9, &a, &b, ticket));
+	identity_release(&run);
+}
+
 static void tickets_bind_everything(void **state) {
 	(void)state;
 	struct identity run = identity_number(1), member = identity_number(2);
@@ -207,6 +230,7 @@ int main(void) {
 		cmocka_unit_test(known_public_key),
 		cmocka_unit_test(documents_open_only_as_signed),
 		cmocka_unit_test(tickets_bind_everything),
+		cmocka_unit_test(pair_tickets_bind_everything),
 		cmocka_unit_test(pin_is_of_the_certificates_key),
 		cmocka_unit_test(pem_is_text_of_both),
 	};

@@ -17,11 +17,13 @@ set(kernels/cuda/vendor ${kernels} kernels/cuda/vendor)
 set(kernels/cuda ${kernels/cuda/vendor} kernels/cuda)
 set(kernels/backends ${kernels} kernels/ref kernels/cpu kernels/backends)
 
-# Within net: control documents and the all-reduce do no I/O, the mesh carries frames between peers.
+# Within net: control documents, the all-reduce and the relay do no I/O, the mesh carries frames
+# between peers.
 set(net base net)
+set(net/relay ${net} net/relay)
 set(net/control ${net} net/control)
 set(net/reduce ${net/control} net/reduce)
-set(net/mesh ${net/reduce} net/mesh)
+set(net/mesh ${net/reduce} net/relay net/mesh)
 
 # Within train: tokens are made without a model, files know models and tokens, the memory plan knows
 # the replica. No network.
@@ -47,7 +49,7 @@ set(worker ${worker/session} worker)
 
 # Within coordinator: the core decides without I/O, the service keeps what it decides, people and
 # programs ask the service.
-set(below_coordinator ${base/chart} kernels outer net net/control)
+set(below_coordinator ${base/chart} kernels outer net net/control net/relay)
 set(coordinator/core ${below_coordinator} coordinator/core)
 set(coordinator/store ${coordinator/core} coordinator/store)
 set(coordinator/service ${coordinator/store} coordinator/service)

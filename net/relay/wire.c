@@ -1,0 +1,216 @@
+/* wire.c: see wire.h. */
+#include "net/relay/wire.h"
+
+#include "base/assert.h"
+#include "base/bytes.h"
+
+#include <string.h>
+
+static const char magic[8] = {'R', 'V', 'L', 'R', 'E', 'L', 'A', 'Y'};
+
+/* ---- frames ---- */
+
+static void write_seen(struct rv_writer *w, const struct relay_seen *m) {
+	rv_write_bytes(w, m->nonce, sizeof m->nonce);
+	rv_write_u16(w, m->at.port);
+	rv_write_str(w, m->at.host);
+}
+
+static void write_body(struct rv_writer *w, const struct relay_frame *m) {
+	switch (m->type) {
+	case RELAY_HELLO:
+		rv_write_u32(w, m->hello.version);
+		rv_write_bytes(w, m->hello.run_id, NET_RUN_ID_BYTES);
+		rv_write_u32(w, m->hello.member);
+		rv_write_bytes(w, m->hello.ticket, NET_SIG_BYTES);
+		rv_write_u16(w, m->hello.listen_port);
+		return;
+	case RELAY_PING:
+	case RELAY_PONG:
+		rv_write_u64(w, m->number);
+		return;
+	case RELAY_CALL:
+		rv_write_u32(w, m->call.peer);
+		rv_write_u64(w, m->call.term);
+		rv_write_u64(w, m->call.round);
+		rv_write_bytes(w, m->call.ticket, NET_SIG_BYTES);
+		return;
+	case RELAY_SEEN:
+		write_seen(w, &m->seen);
+		return;
+	case RELAY_RING:
+		rv_write_u32(w, m->ring.peer);
+		rv_write_u8(w, m->ring.role);
+		rv_write_bytes(w, m->ring.token, NET_TOKEN_BYTES);
+		return;
+	case RELAY_REFUSED:
+		rv_write_u32(w, m->refused.peer);
+		rv_write_u8(w, m->refused.reason);
+		rv_write_u32(w, m->refused.wait_ms);
+		return;
+	default:
+		RV_ASSERT(m->type == RELAY_LEAVE);
+	}
+}
+
+size_t relay_frame_encode(const struct relay_frame *m, uint8_t out[NET_MAX_RELAY_FRAME_BYTES]) {
+	struct rv_writer body = rv_writer_of(out + RELAY_HEAD_BYTES, NET_MAX_RELAY_FRAME_BYTES - RELAY_HEAD_BYTES);
+	write_body(&body, m);
+	RV_ASSERT(!body.failed);
+	struct rv_writer head = rv_writer_of(out, RELAY_HEAD_BYTES);
+	rv_write_u8(&head, m->type);
+	rv_write_u16(&head, (uint16_t)rv_writer_len(&body));
+	return RELAY_HEAD_BYTES + rv_writer_len(&body);
+}
+
+bool relay_frame_of_worker(uint8_t type) {
+	return type >= RELAY_HELLO && type <= RELAY_LEAVE;
+}
+
+static void read_seen(struct rv_reader *r, struct relay_seen *m) {
+	rv_read_copy(r, m->nonce, sizeof m->nonce);
+	m->at.port = rv_read_u16(r);
+	rv_read_str(r, m->at.host, sizeof m->at.host);
+}
+
+static void read_hello(struct rv_reader *r, struct relay_hello *m) {
+	m->version = rv_read_u32(r);
+	rv_read_copy(r, m->run_id, NET_RUN_ID_BYTES);
+	m->member = rv_read_u32(r);
+	rv_read_copy(r, m->ticket, NET_SIG_BYTES);
+	m->listen_port = rv_read_u16(r);
+}
+
+/* Returns false if the type is not known. */
+static bool read_body(struct rv_reader *r, struct relay_frame *m) {
+	switch (m->type) {
+	case RELAY_HELLO:
+		read_hello(r, &m->hello);
+		return true;
+	case RELAY_PING:
+	case RELAY_PONG:
+		m->number = rv_read_u64(r);
+		return true;
+	case RELAY_CALL:
+		m->call.peer = rv_read_u32(r);
+		m->call.term = rv_read_u64(r);
+		m->call.round = rv_read_u64(r);
+		rv_read_copy(r, m->call.ticket, NET_SIG_BYTES);
+		return true;
+	case RELAY_SEEN:
+		read_seen(r, &m->seen);
+		return true;
+	case RELAY_RING:
+		m->ring.peer = rv_read_u32(r);
+		m->ring.role = rv_read_u8(r);
+		rv_read_copy(r, m->ring.token, NET_TOKEN_BYTES);
+		return true;
+	case RELAY_REFUSED:
+		m->refused.peer = rv_read_u32(r);
+		m->refused.reason = rv_read_u8(r);
+		m->refused.wait_ms = rv_read_u32(r);
+		return true;
+	default:
+		return m->type == RELAY_LEAVE;
+	}
+}
+
+static bool is_numeric(const struct address *a) {
+	struct sockaddr_storage sa;
+	socklen_t n;
+	return a->host[0] != '\0' && address_to_socket(a, &sa, &n);
+}
+
+/* Returns NULL, or the violated condition. */
+static const char *invalid(const struct relay_frame *m) {
+	switch (m->type) {
+	case RELAY_HELLO:
+		return m->hello.member >= NET_MAX_MEMBERS ? "hello: the member's number is too large" : NULL;
+	case RELAY_CALL:
+		return m->call.peer >= NET_MAX_MEMBERS ? "call: the peer's number is too large" : NULL;
+	case RELAY_SEEN:
+		return m->seen.at.port == 0 || !is_numeric(&m->seen.at) ? "seen: not a numeric address with a port" : NULL;
+	case RELAY_RING:
+		if (m->ring.role != RELAY_CALLER && m->ring.role != RELAY_CALLED)
+			return "ring: the role is neither caller nor called";
+		return m->ring.peer >= NET_MAX_MEMBERS ? "ring: the peer's number is too large" : NULL;
+	case RELAY_REFUSED:
+		if (m->refused.reason < RELAY_REFUSE_TICKET || m->refused.reason >= RELAY_REFUSALS)
+			return "refused: the reason is not known";
+		return m->refused.peer >= NET_MAX_MEMBERS ? "refused: the peer's number is too large" : NULL;
+	default:
+		return NULL;
+	}
+}
+
+enum rv_err relay_frame_decode(const void *p, size_t n, struct relay_frame *out, size_t *used, struct rv_errtext *et) {
+	struct rv_reader head = rv_reader_of(p, n);
+	*used = 0;
+	memset(out, 0, sizeof *out);
+	if (n < RELAY_HEAD_BYTES)
+		return RV_OK;
+	out->type = rv_read_u8(&head);
+	size_t body_bytes = rv_read_u16(&head);
+	if (body_bytes > NET_MAX_RELAY_FRAME_BYTES - RELAY_HEAD_BYTES)
+		return rv_fail(et, RV_E_INVALID, "relay: a frame of type %u with %zu bytes, at most %d", out->type, body_bytes,
+					   (int)(NET_MAX_RELAY_FRAME_BYTES - RELAY_HEAD_BYTES));
+	if (rv_reader_left(&head) < body_bytes)
+		return RV_OK;
+	struct rv_reader body = rv_reader_of(head.at, body_bytes);
+	if (!read_body(&body, out))
+		return rv_fail(et, RV_E_INVALID, "relay: a frame of type %u, which is not known", out->type);
+	if (out->type == RELAY_HELLO && !body.failed && out->hello.version != RELAY_VERSION)
+		return rv_fail(et, RV_E_PROTOCOL, "relay: hello of version %u, this program speaks %d", out->hello.version,
+					   (int)RELAY_VERSION);
+	if (!rv_reader_done(&body))
+		return rv_fail(et, RV_E_INVALID, "relay: a frame of type %u with a body of %zu bytes", out->type, body_bytes);
+	const char *why = invalid(out);
+	if (why != NULL)
+		return rv_fail(et, RV_E_INVALID, "relay: %s", why);
+	*used = RELAY_HEAD_BYTES + body_bytes;
+	return RV_OK;
+}
+
+/* ---- refusals ---- */
+
+static const struct {
+	const char *name, *text;
+} refusals[RELAY_REFUSALS] = {
+	{"unknown", "for a reason that this program does not know"},
+	{"ticket", "the pair ticket is not the run's for these two members"},
+	{"stale", "the pair ticket is of an earlier round"},
+	{"absent", "the peer is not connected to this relay"},
+	{"banned", "the operator banned one of the two"},
+	{"budget", "one of the two has sent as many bytes today as the relay allows a member"},
+	{"rate", "too many calls: wait a little"},
+	{"full", "the relay forwards as many links as it can"},
+};
+
+const char *relay_refusal_name(uint8_t reason) {
+	return refusals[reason < RELAY_REFUSALS ? reason : 0].name;
+}
+
+const char *relay_refusal_text(uint8_t reason) {
+	return refusals[reason < RELAY_REFUSALS ? reason : 0].text;
+}
+
+/* ---- preambles ---- */
+
+void relay_preamble_encode(const struct relay_preamble *m, uint8_t out[RELAY_PREAMBLE_BYTES]) {
+	struct rv_writer w = rv_writer_of(out, RELAY_PREAMBLE_BYTES);
+	rv_write_bytes(&w, magic, sizeof magic);
+	rv_write_u8(&w, m->kind);
+	rv_write_bytes(&w, m->token, NET_TOKEN_BYTES);
+	RV_ASSERT(!w.failed && rv_writer_len(&w) == RELAY_PREAMBLE_BYTES);
+}
+
+enum rv_err relay_preamble_decode(const uint8_t in[RELAY_PREAMBLE_BYTES], struct relay_preamble *out,
+								  struct rv_errtext *et) {
+	if (memcmp(in, magic, sizeof magic) != 0)
+		return rv_fail(et, RV_E_INVALID, "relay: a preamble that does not begin with RVLRELAY");
+	out->kind = in[sizeof magic];
+	memcpy(out->token, in + sizeof magic + 1, NET_TOKEN_BYTES);
+	if (out->kind != RELAY_REFLECT && out->kind != RELAY_DATA)
+		return rv_fail(et, RV_E_INVALID, "relay: a preamble of kind %u, which is not known", out->kind);
+	return RV_OK;
+}
