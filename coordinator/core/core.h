@@ -93,6 +93,7 @@ struct core_record {
 	uint32_t members[NET_MAX_MEMBERS];
 	uint64_t tokens[NET_MAX_MEMBERS]; /* ROSTER, COMMIT: tokens of each contribution */
 	uint64_t boots[NET_MAX_MEMBERS];  /* ROSTER: the process that holds each contribution (report.boot) */
+	uint64_t owners;                  /* ROSTER: set of those of `members` that may own chunks, by member number */
 	uint64_t rates[NET_MAX_MEMBERS];  /* ROSTER: bandwidth of its line, bytes/s; 0: not known */
 	uint64_t blamed;                  /* ROSTER, COMMIT: set of members that spoiled the attempt before, or this one */
 };

@@ -1,11 +1,11 @@
 /* deadline.c: REDUCE: how long an attempt may take, and which participants hold it up without an
  * accusation.
  *
- * An owner of k of C chunks moves C + (n - 2) k chunks in each direction (shares.c), and k is at
- * most 2 C / n: less than three payloads. So an attempt is allowed
+ * An owner of k of C chunks moves C + (n - 2) k chunks in each direction (shares.c), and with m
+ * owners k is at most 2 C / m: less than 1 + 2 n / m payloads. So an attempt is allowed
  *
- *     4 x withheld_us + 3 x 3 payloads / (what the slowest line of the roster carries),  twice as
- *       long in each later one
+ *     4 x withheld_us + 3 (1 + 2 n / m) payloads / (what the slowest line of the roster carries),
+ *       twice as long in each later one
  *
  * with the rates of the roster's record: a restarted coordinator sets the same. A member may lie
  * about its line, so none counts as slower than a sixteenth of the median.
@@ -21,7 +21,6 @@
 
 enum {
 	WITHHELD_TIMES = 4,
-	PAYLOADS = 3,
 	GENEROUS = 3,
 	RATE_UNKNOWN = 125000, /* bytes/s: 1 Mbit/s */
 	RATE_LEAST = 8000,
@@ -42,7 +41,8 @@ static uint64_t slowest_rate(const struct core_roster *r) {
 
 uint32_t core_attempt_ms(const struct core *c) {
 	const struct core_roster *r = &c->roster;
-	uint64_t bytes = rv_mul_capped(PAYLOADS * GENEROUS, rv_mul_capped(r->n_chunks, c->cfg.chunk_bytes));
+	uint64_t payloads = 1 + (uint64_t)((CORE_SHARE_MOST * r->n + r->n_owners - 1) / r->n_owners);
+	uint64_t bytes = rv_mul_capped(payloads * GENEROUS, rv_mul_capped(r->n_chunks, c->cfg.chunk_bytes));
 	uint64_t ms = rv_mul_capped(bytes, 1000) / slowest_rate(r);
 	ms = rv_add_capped(ms, WITHHELD_TIMES * (uint64_t)c->cfg.withheld_us / US_PER_MS);
 	RV_ASSERT(c->attempt > 0);

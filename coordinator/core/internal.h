@@ -11,7 +11,7 @@
  * votes.c    REDUCE: votes, commit, the next attempt
  * deadline.c REDUCE: how long an attempt may take
  * suspects.c REDUCE: accusations
- * pairs.c    ... between two that do not reach each other
+ * pairs.c    which members reach each other, and so which can own chunks
  * notice.c   the notice in a reply to a member's report
  * ownership.c   which member owns which chunks
  * shares.c   ... and how many
@@ -99,6 +99,7 @@ struct core_roster {
 	uint64_t boots[NET_MAX_MEMBERS];
 	uint64_t rates[NET_MAX_MEMBERS];
 	uint32_t weights[NET_MAX_MEMBERS];
+	int n_owners; /* number of those that may own chunks */
 	uint16_t n_ranges;
 	struct owner_range ranges[NET_MAX_RANGES];
 	/* Volatile. Sets of roster indices. */
@@ -169,6 +170,7 @@ struct core {
 	struct core_pair pairs[CORE_PAIRS];
 	/* Volatile. */
 	uint64_t blamed;        /* members that this attempt will be blamed on */
+	bool owners_apart;      /* an owner cannot be linked with all, and others can: the next attempt has those */
 	uint64_t waited_for;    /* members for which the open round has waited */
 	int64_t reopened_us;    /* time of the last roster of none */
 	uint32_t in_vain;       /* rosters of none in a row without a lesson (core_note_lesson) */
@@ -392,15 +394,21 @@ uint64_t core_electors_standing_still(const struct core *c);
 /* Counts a strike of participants `i` and `j` (roster indices), which are at odds with each other
  * only. */
 void core_pair_strike(struct core *c, uint32_t i, uint32_t j);
-/* Ends the pairs that have been in one all-reduce to its end. */
+/* Ends the pairs that have exchanged data in an all-reduce to its end. */
 void core_pairs_met(struct core *c, const struct core_record *commit);
 /* Forgets the pairs of `member`, whose address has changed: it may be reachable there. */
 void core_pairs_forget(struct core *c, uint32_t member);
-/* Returns `ready` without one of each pair that do not reach each other, if at least min_workers
- * are left. */
+/* Returns `ready` without the fewest that must be left out for one of the rest to be linked with
+ * all others, if at least min_workers are left. */
 uint64_t core_without_apart(const struct core *c, uint64_t ready);
-/* Returns the members that `member` does not reach, nor they it, until they meet in a round;
- * *until_round: the round that tries again. */
+/* Returns the members of a roster that may own chunks: those that are linked with all others, as
+ * far as is known; the whole roster if there are none. */
+uint64_t core_owners(const struct core *c, uint64_t roster);
+/* Returns true if a participant accuses one that it is known to be apart from, and other members
+ * can own the chunks. `accused`: by roster index, sets of indices. */
+bool core_blames_its_owners(const struct core *c, const uint64_t accused[NET_MAX_MEMBERS]);
+/* Returns the members that `member` does not reach, nor they it; *until_round: where attempts have
+ * shown it, the round that tries again; else 0. */
 uint64_t core_apart_from(const struct core *c, uint32_t member, uint64_t *until_round);
 /* Returns true if, were all present members ready, a round would begin without `member` for that
  * reason. */
@@ -448,25 +456,29 @@ int64_t core_arrival_deadline_us(const struct core *c);
 
 /* ---- ownership.c ---- */
 
-/* Splits `n_chunks` among `n` owners, whose lines carry `rates` (core_shares); returns the number
- * of ranges. */
-uint16_t core_ownership_split(uint32_t n_chunks, int n, const uint64_t *rates, struct owner_range out[NET_MAX_RANGES]);
-/* Hands the chunks of the owners that are not in `keep` (set of old indices) to the others;
- * renumbers owners to the new roster, whose rates these are. In place; returns the number of
- * ranges. */
-uint16_t core_ownership_hand_over(struct owner_range *ranges, uint16_t n_ranges, uint64_t keep, const uint64_t *rates);
+/* Splits `n_chunks` among the `owners` (set of indices, not empty) of a roster of `n`, whose lines
+ * carry `rates` (core_shares); returns the number of ranges. */
+uint16_t core_ownership_split(uint32_t n_chunks, int n, uint64_t owners, const uint64_t *rates,
+							  struct owner_range out[NET_MAX_RANGES]);
+/* Hands the chunks of those that are not in `keep` (set of old indices), or no longer in `owners`,
+ * to the owners; renumbers them to the new roster, whose owners and rates these are. In place;
+ * returns the number of ranges. */
+uint16_t core_ownership_hand_over(struct owner_range *ranges, uint16_t n_ranges, uint64_t keep, uint64_t owners,
+								  const uint64_t *rates);
 /* Counts the chunks of each owner. */
 void core_ownership_count(const struct owner_range *ranges, uint16_t n_ranges, uint32_t owned[NET_MAX_MEMBERS]);
 
 /* ---- shares.c ---- */
 
-/* The most equal parts that a member owns, unless it has more already: an owner holds all
+/* The most equal parts that an owner has, unless it has more already: an owner holds all
  * contributions to its chunks, so this bounds its memory. */
 enum { CORE_SHARE_MOST = 2 };
-/* Sets how many of `n_chunks` each of `n` owners should own, at least have[i]. `rates`: bytes/s of
- * the slower direction of each owner's line, 0: not known. Equal parts if the rates are (about)
- * equal, all unknown, or make no difference. */
-void core_shares(uint32_t n_chunks, int n, const uint64_t *rates, const uint32_t *have, uint32_t *share);
+/* Sets how many of `n_chunks` each of a roster of `n` should own: an owner (`owners`: set of
+ * indices, not empty) at least have[i], the others none. `rates`: bytes/s of the slower direction
+ * of each one's line, 0: not known. Equal parts if the rates are (about) equal, all unknown, or
+ * make no difference. */
+void core_shares(uint32_t n_chunks, int n, uint64_t owners, const uint64_t *rates, const uint32_t *have,
+				 uint32_t *share);
 
 /* ---- document.c ---- */
 

@@ -20,11 +20,12 @@ static uint16_t append(struct owner_range *ranges, uint16_t n, uint32_t first, u
 	return (uint16_t)(n + 1);
 }
 
-uint16_t core_ownership_split(uint32_t n_chunks, int n, const uint64_t *rates, struct owner_range out[NET_MAX_RANGES]) {
+uint16_t core_ownership_split(uint32_t n_chunks, int n, uint64_t owners, const uint64_t *rates,
+							  struct owner_range out[NET_MAX_RANGES]) {
 	static const uint32_t none[NET_MAX_MEMBERS];
 	uint32_t share[NET_MAX_MEMBERS], first = 0;
 	uint16_t n_ranges = 0;
-	core_shares(n_chunks, n, rates, none, share);
+	core_shares(n_chunks, n, owners, rates, none, share);
 	RV_ASSERT(n > 0 && n <= NET_MAX_MEMBERS);
 	for (int i = 0; i < n; i++) {
 		n_ranges = append(out, n_ranges, first, share[i], (uint16_t)i);
@@ -70,33 +71,39 @@ static uint16_t new_index(uint64_t keep, uint16_t old) {
 	return (uint16_t)core_count(keep & core_first(old));
 }
 
-/* Sets the chunks that each survivor gets beyond those that it keeps. */
-static void plan_deal(const struct owner_range *ranges, uint16_t n_ranges, uint64_t keep, const uint64_t *rates,
-					  struct deal *d) {
+/* Returns true if the survivor `old` of a roster is still an owner. */
+static bool still_owns(uint64_t keep, uint64_t owners, uint16_t old) {
+	return (keep & core_bit(old)) && (owners & core_bit(new_index(keep, old)));
+}
+
+/* Sets the chunks that each owner gets beyond those that it keeps. */
+static void plan_deal(const struct owner_range *ranges, uint16_t n_ranges, uint64_t keep, uint64_t owners,
+					  const uint64_t *rates, struct deal *d) {
 	uint32_t owned[NET_MAX_MEMBERS], have[NET_MAX_MEMBERS] = {0}, n_chunks = 0;
 	int n = core_count(keep);
 	core_ownership_count(ranges, n_ranges, owned);
 	for (uint16_t i = 0; i < NET_MAX_MEMBERS; i++) {
 		n_chunks += owned[i];
-		if (keep & core_bit(i))
+		if (still_owns(keep, owners, i))
 			have[new_index(keep, i)] = owned[i];
 	}
-	core_shares(n_chunks, n, rates, have, d->more);
+	core_shares(n_chunks, n, owners, rates, have, d->more);
 	for (int i = 0; i < n; i++) {
-		RV_ASSERT(d->more[i] >= have[i]); /* a survivor keeps what it has */
+		RV_ASSERT(d->more[i] >= have[i]); /* an owner keeps what it has */
 		d->more[i] -= have[i];
 	}
 }
 
-uint16_t core_ownership_hand_over(struct owner_range *ranges, uint16_t n_ranges, uint64_t keep, const uint64_t *rates) {
+uint16_t core_ownership_hand_over(struct owner_range *ranges, uint16_t n_ranges, uint64_t keep, uint64_t owners,
+								  const uint64_t *rates) {
 	struct owner_range out[NET_MAX_RANGES];
 	struct deal d = {.heir = 0};
 	RV_ASSERT(keep != 0);
-	plan_deal(ranges, n_ranges, keep, rates, &d);
+	plan_deal(ranges, n_ranges, keep, owners, rates, &d);
 	uint16_t n_out = 0;
 	for (int i = 0; i < n_ranges; i++) {
 		const struct owner_range *g = &ranges[i];
-		if (keep & core_bit(g->owner))
+		if (still_owns(keep, owners, g->owner))
 			n_out = append(out, n_out, g->first, g->count, new_index(keep, g->owner));
 		else
 			n_out = deal_range(&d, out, n_out, g);

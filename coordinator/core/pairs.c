@@ -1,14 +1,31 @@
-/* pairs.c: two workers that do not reach each other, though all others reach both: each is behind a
- * router that forwards nothing. In one roster they cost an attempt every time, so after two such
- * attempts one of them is left out for some rounds, if enough others are ready; then it is tried
- * again. Its training goes on meanwhile.
+/* pairs.c: members that do not reach each other, each behind a router that forwards nothing, and
+ * which members can own chunks in spite of that.
  *
- * Pairs are volatile: a coordinator that starts again finds them anew, at the price of two
- * attempts. */
+ * Participants exchange data only where one of the two owns chunks. So an owner is one that is
+ * linked with all others of the roster; two that are apart take part as long as neither owns
+ * anything. Only where nobody is linked with all, some are left out for some rounds, and then tried
+ * again; their training goes on meanwhile.
+ *
+ * Members report whom they are linked with, and whom they have tried to reach for seconds in vain;
+ * a link counts if either side reports it. What reports do not show is learnt from accusations: two
+ * attempts that a pair has cost, of which not both report a link. Both are volatile: a coordinator
+ * that starts again learns them anew. */
 #include "base/assert.h"
 #include "coordinator/core/internal.h"
 
 enum { STRIKES = 2, APART_ROUNDS = 8 };
+
+/* Returns how many of the two report that they are linked. */
+static int count_open(const struct core *c, uint32_t a, uint32_t b) {
+	return path_is_open(c->members[a].last.paths[b]) + path_is_open(c->members[b].last.paths[a]);
+}
+
+/* Returns true if one of the two has tried to reach the other for long, and neither is linked with
+ * the other. */
+static bool report_apart(const struct core *c, uint32_t a, uint32_t b) {
+	bool tried = c->members[a].last.paths[b] == PATH_APART || c->members[b].last.paths[a] == PATH_APART;
+	return tried && count_open(c, a, b) == 0;
+}
 
 static struct core_pair *find(struct core *c, uint32_t a, uint32_t b) {
 	for (int i = 0; i < c->n_pairs; i++)
@@ -41,6 +58,8 @@ void core_pair_strike(struct core *c, uint32_t i, uint32_t j) {
 	uint32_t x = c->roster.members[i], y = c->roster.members[j];
 	uint32_t a = x < y ? x : y, b = x < y ? y : x;
 	struct core_pair *p = find(c, a, b);
+	if (count_open(c, a, b) == 2) /* they are linked: one of them withholds, or is slow */
+		return;
 	if (p == NULL)
 		p = add(c, a, b);
 	p->strikes++;
@@ -52,12 +71,31 @@ void core_pair_strike(struct core *c, uint32_t i, uint32_t j) {
 }
 
 static bool is_apart(const struct core *c, const struct core_pair *p) {
-	return p->strikes >= STRIKES && c->round >= p->round && c->round - p->round < APART_ROUNDS;
+	bool recent = c->round >= p->round && c->round - p->round < APART_ROUNDS;
+	return p->strikes >= STRIKES && recent && count_open(c, p->a, p->b) < 2;
+}
+
+/* Returns the members of `set` that `member` cannot exchange data with. */
+static uint64_t apart_within(const struct core *c, uint32_t member, uint64_t set) {
+	uint64_t apart = 0;
+	for (uint32_t i = 0; i < (uint32_t)c->n_members; i++)
+		if (i != member && (set & core_bit(i)) && report_apart(c, member, i))
+			apart |= core_bit(i);
+	for (int i = 0; i < c->n_pairs; i++) {
+		const struct core_pair *p = &c->pairs[i];
+		if (is_apart(c, p) && (p->a == member || p->b == member))
+			apart |= set & core_bit(p->a == member ? p->b : p->a);
+	}
+	return apart;
 }
 
 uint64_t core_apart_from(const struct core *c, uint32_t member, uint64_t *until_round) {
 	uint64_t set = 0;
 	*until_round = 0;
+	for (uint32_t i = 0; i < (uint32_t)c->n_members; i++)
+		if (core_available(c, &c->members[i]))
+			set |= core_bit(i);
+	set = (set & core_bit(member)) ? apart_within(c, member, set) : 0;
 	for (int i = 0; i < c->n_pairs; i++) {
 		const struct core_pair *p = &c->pairs[i];
 		if (p->strikes < STRIKES || (p->a != member && p->b != member))
@@ -66,7 +104,7 @@ uint64_t core_apart_from(const struct core *c, uint32_t member, uint64_t *until_
 		if (p->round + APART_ROUNDS > *until_round)
 			*until_round = p->round + APART_ROUNDS;
 	}
-	RV_ASSERT((set & core_bit(member)) == 0 && (set != 0) == (*until_round != 0));
+	RV_ASSERT((set & core_bit(member)) == 0);
 	return set;
 }
 
@@ -74,9 +112,12 @@ void core_pairs_met(struct core *c, const struct core_record *commit) {
 	uint64_t set = 0;
 	for (int i = 0; i < commit->n_members; i++)
 		set |= core_bit(commit->members[i]);
-	for (int i = c->n_pairs - 1; i >= 0; i--)
-		if ((set & core_bit(c->pairs[i].a)) && (set & core_bit(c->pairs[i].b)))
+	for (int i = c->n_pairs - 1; i >= 0; i--) {
+		uint32_t a = c->pairs[i].a, b = c->pairs[i].b;
+		bool exchanged = c->owned[a] > 0 || c->owned[b] > 0;
+		if ((set & core_bit(a)) && (set & core_bit(b)) && exchanged)
 			forget(c, i);
+	}
 }
 
 void core_pairs_forget(struct core *c, uint32_t member) {
@@ -85,37 +126,41 @@ void core_pairs_forget(struct core *c, uint32_t member) {
 			forget(c, i);
 }
 
-/* Counts the attempts that a member of `set` has cost by not reaching others in it. */
-static int count_strikes(const struct core *c, uint32_t member, uint64_t set) {
-	int n = 0;
-	for (int i = 0; i < c->n_pairs; i++) {
-		const struct core_pair *p = &c->pairs[i];
-		bool both = (set & core_bit(p->a)) && (set & core_bit(p->b));
-		n += both && is_apart(c, p) && (p->a == member || p->b == member) ? p->strikes : 0;
+/* Everybody in the result is linked with one of them at least, who can own all chunks: the member
+ * that is linked with the most; of several, the lowest number. */
+uint64_t core_without_apart(const struct core *c, uint64_t ready) {
+	uint64_t best = 0;
+	for (uint32_t i = 0; i < (uint32_t)c->n_members; i++) {
+		uint64_t set = (ready & core_bit(i)) ? ready & ~apart_within(c, i, ready) : 0;
+		best = core_count(set) > core_count(best) ? set : best;
 	}
-	return n;
+	return core_count(best) >= (int)c->cfg.min_workers ? best : ready;
 }
 
-/* Takes out the member that has cost most first; of several, the highest number. A pair that was
- * blamed wrongly, during another fault, costs nothing later; so failed attempts add up against the
- * members that cause them. */
-uint64_t core_without_apart(const struct core *c, uint64_t ready) {
-	while (core_count(ready) > (int)c->cfg.min_workers) {
-		uint32_t worst = 0;
-		int most = 0;
-		for (uint32_t i = 0; i < (uint32_t)c->n_members; i++) {
-			int n = (ready & core_bit(i)) != 0 ? count_strikes(c, i, ready) : 0;
-			if (n > 0 && n >= most) {
-				most = n;
-				worst = i;
-			}
-		}
-		if (most == 0)
-			return ready;
-		ready &= ~core_bit(worst);
-		RV_ASSERT(core_count(ready) >= (int)c->cfg.min_workers);
-	}
-	return ready;
+/* Returns those of `roster` that are linked with all others in it, as far as is known. */
+static uint64_t linked_with_all(const struct core *c, uint64_t roster) {
+	uint64_t set = 0;
+	for (uint32_t i = 0; i < (uint32_t)c->n_members; i++)
+		if ((roster & core_bit(i)) && apart_within(c, i, roster) == 0)
+			set |= core_bit(i);
+	return set;
+}
+
+uint64_t core_owners(const struct core *c, uint64_t roster) {
+	uint64_t set = linked_with_all(c, roster);
+	return set != 0 ? set : roster;
+}
+
+bool core_blames_its_owners(const struct core *c, const uint64_t accused[NET_MAX_MEMBERS]) {
+	const struct core_roster *r = &c->roster;
+	uint64_t roster = 0, missed = core_missed(c);
+	bool any = false;
+	for (uint32_t i = 0; i < r->n; i++)
+		roster |= missed & core_bit(i) ? 0 : core_bit(r->members[i]);
+	for (uint32_t i = 0; i < r->n; i++)
+		for (uint32_t j = 0; j < r->n; j++)
+			any |= (accused[i] & core_bit(j)) && (apart_within(c, r->members[i], roster) & core_bit(r->members[j]));
+	return any && linked_with_all(c, roster) != 0;
 }
 
 bool core_left_out_apart(const struct core *c, uint32_t member) {

@@ -10,8 +10,8 @@
  * and all are done after max t_i. With sum k_i = C the least T with t_i <= T for all is found by
  * filling every owner up to T: k_i(T) = (T r_i - C) / (n - 2), which grows with T (bisection). No
  * owner takes less than C / r_i, whatever it owns: an owner that is slower than that owns nothing,
- * still sends and receives C chunks, and so is measured again in every round. With n <= 2 the
- * shares do not matter.
+ * still sends and receives C chunks, and so is measured again in every round. Nor does a member own
+ * anything that cannot be linked with all others (pairs.c). With n <= 2 the shares do not matter.
  *
  * Integers only: rates as parts of 4,096 of the fastest, T in 1/4,096 of the time that a chunk
  * takes the fastest. Chunks left when T is rounded down go, one by one, to the owner that is done
@@ -126,27 +126,34 @@ static void scale_rates(struct plan *p, const uint64_t *rates) {
 	}
 }
 
-/* Splits the chunks that are not kept in equal parts. */
-static void share_equally(uint32_t n_chunks, int n, const uint32_t *have, uint32_t *share) {
-	uint64_t free = n_chunks;
+/* Splits the chunks that are not kept in equal parts, one for each owner. */
+static void share_equally(uint32_t n_chunks, int n, uint64_t owners, const uint32_t *have, uint32_t *share) {
+	uint64_t free = n_chunks, parts = (uint64_t)core_count(owners), part = 0;
 	for (int i = 0; i < n; i++) {
 		RV_ASSERT(have[i] <= free);
 		free -= have[i];
 	}
-	for (int i = 0; i < n; i++)
-		share[i] = have[i] + (uint32_t)(free * (uint64_t)(i + 1) / (uint64_t)n - free * (uint64_t)i / (uint64_t)n);
+	for (int i = 0; i < n; i++) {
+		share[i] = have[i];
+		if (!(owners & core_bit((uint32_t)i)))
+			continue;
+		share[i] += (uint32_t)(free * (part + 1) / parts - free * part / parts);
+		part++;
+	}
 }
 
-void core_shares(uint32_t n_chunks, int n, const uint64_t *rates, const uint32_t *have, uint32_t *share) {
+void core_shares(uint32_t n_chunks, int n, uint64_t owners, const uint64_t *rates, const uint32_t *have,
+				 uint32_t *share) {
 	RV_ASSERT(n > 0 && n <= NET_MAX_MEMBERS && n_chunks > 0);
-	share_equally(n_chunks, n, have, share);
+	RV_ASSERT(owners != 0 && (owners & ~core_first(n)) == 0);
+	share_equally(n_chunks, n, owners, have, share);
 	if (n <= 2 || median_of_known(rates, n) == 0)
 		return;
 	struct plan p = {.n_chunks = n_chunks, .n = n, .have = have};
 	uint32_t unequal[NET_MAX_MEMBERS];
-	uint32_t most = CORE_SHARE_MOST * ((n_chunks + (uint32_t)n - 1) / (uint32_t)n);
+	uint32_t parts = (uint32_t)core_count(owners), most = CORE_SHARE_MOST * ((n_chunks + parts - 1) / parts);
 	for (int i = 0; i < n; i++)
-		p.most[i] = have[i] > most ? have[i] : most;
+		p.most[i] = have[i] > most || !(owners & core_bit((uint32_t)i)) ? have[i] : most;
 	scale_rates(&p, rates);
 	fill(&p, unequal);
 	if (all_done_at(&p, unequal) / WORTH_PERCENT < all_done_at(&p, share) / 100)

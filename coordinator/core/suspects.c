@@ -9,7 +9,10 @@
  * participant that accuses several that report meanwhile is distrusted at least as much as each of
  * these: else one liar would put away all others, in each attempt, and hold the run up for ever.
  * Nor can it do so one by one: those that its accusation alone put away in this round, and that
- * report again, count too. */
+ * report again, count too.
+ *
+ * Nobody is distrusted where an accuser is known to be apart from the accused, and other members
+ * can own their chunks: the next attempt has the same participants and those owners (pairs.c). */
 #include "base/assert.h"
 #include "coordinator/core/internal.h"
 
@@ -199,6 +202,8 @@ void core_weigh_suspects(struct core *c) {
 		return;
 	RV_ASSERT(c->gather_us <= c->cfg.suspect_gather_us && c->roster.n > 1);
 	note_pairs(c, accused);
-	distrust(c, accused);
+	c->owners_apart = core_blames_its_owners(c, accused);
+	if (!c->owners_apart)
+		distrust(c, accused);
 	c->accused_since_us = INT64_MAX;
 }

@@ -134,6 +134,15 @@ static void say_all(struct core *c, enum core_event_type type, uint64_t set) {
 			core_say(c, type, c->roster.members[i], c->round);
 }
 
+/* Returns the members at these indices of the roster. */
+static uint64_t members_at(const struct core_roster *r, uint64_t indices) {
+	uint64_t set = 0;
+	for (uint32_t i = 0; i < r->n; i++)
+		if (indices & core_bit(i))
+			set |= core_bit(r->members[i]);
+	return set;
+}
+
 /* Starts attempt a+1 over `keep`, or opens the round again; or does nothing, if waiting may
  * help. */
 static void go_on_with(struct core *c, uint64_t keep, bool waiting_may_help) {
@@ -145,8 +154,10 @@ static void go_on_with(struct core *c, uint64_t keep, bool waiting_may_help) {
 	struct core_record *rec = core_push(c, CORE_ROSTER);
 	rec->attempt = c->attempt + 1;
 	rec->n_chunks = core_chunks(c, c->round);
-	if (enough)
+	if (enough) {
 		push_participants(rec, &c->roster, keep);
+		rec->owners = core_owners(c, members_at(&c->roster, keep));
+	}
 	RV_ASSERT(rec->n_members == 0 || rec->n_members >= c->cfg.min_workers);
 	put_blame(c, rec, keep);
 }
@@ -197,7 +208,9 @@ void core_decide_reduce(struct core *c) {
 	uint64_t missed = core_missed(c);
 	uint64_t present = core_first(c->roster.n) & ~missed;
 	say_lost(c);
-	if ((present & ~voters(c)) == 0)
+	if (c->owners_apart)
+		go_on_with(c, present, false);
+	else if ((present & ~voters(c)) == 0)
 		all_present_voted(c, missed, overdue);
 	else if (missed != 0)
 		go_on_with(c, present, !overdue && lost(c) == 0 && (missed & successors(c)) == 0);

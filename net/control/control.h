@@ -69,6 +69,18 @@ enum worker_phase {
 	WORKER_LEAVING      /* leaves: rounds no longer wait for it */
 };
 
+/* How a worker and another member meet, as the worker sees it. */
+enum path_kind {
+	PATH_NONE,     /* not linked, and not tried for long: nothing is known */
+	PATH_APART,    /* not linked, though both have tried for seconds */
+	PATH_DIALED,   /* linked: this worker dialed the other */
+	PATH_ACCEPTED, /* linked: the other dialed this worker */
+	PATH_KINDS
+};
+static inline bool path_is_open(uint8_t path) {
+	return path >= PATH_DIALED;
+}
+
 /* Kinds of data that a worker cannot store at present: report.storage. */
 enum {
 	REPORT_STORAGE_ROUNDS = 1,      /* results of rounds: it cannot vote, and is in no roster */
@@ -118,6 +130,8 @@ struct report {
 	/* Best measured bandwidth of its line in the last all-reduces, or its cap; 0: not known.
 	 * Decides ownership, never the mean. */
 	uint64_t up_bytes_per_s, down_bytes_per_s;
+	/* enum path_kind, by member number. Decides ownership: an owner is linked with everybody. */
+	uint8_t paths[NET_MAX_MEMBERS];
 	/* For people; never decides anything. */
 	uint64_t inner_step; /* global inner steps done */
 	float loss;          /* mean of the last steps; never NaN: 0 if unknown */
@@ -150,10 +164,10 @@ enum notice_reason {
 };
 enum { NOTICE_VERSION = 1, NOTICE_MAX_OTHERS = 8, NOTICE_MAX_BYTES = 64 };
 struct notice {
-	uint8_t kind;   /* enum notice_kind */
-	uint8_t reason; /* NOT_COUNTED: enum notice_reason; else 0 */
-	bool left_out;  /* APART: rounds begin without it, if enough others are ready; false: without one of `others` */
-	uint64_t round; /* open round */
+	uint8_t kind;         /* enum notice_kind */
+	uint8_t reason;       /* NOT_COUNTED: enum notice_reason; else 0 */
+	bool left_out;        /* APART: rounds begin without it, if enough others are ready */
+	uint64_t round;       /* open round */
 	uint64_t until_round; /* APART: round that tries it again */
 	uint8_t n_others;     /* APART: 1..NOTICE_MAX_OTHERS, the lowest numbers; else 0 */
 	uint32_t others[NOTICE_MAX_OTHERS];

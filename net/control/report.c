@@ -18,6 +18,13 @@ static void write_measured(const struct report *m, struct rv_writer *w) {
 	rv_write_f32(w, m->mean2);
 }
 
+static uint8_t count_paths(const struct report *m) {
+	uint8_t n = NET_MAX_MEMBERS;
+	while (n > 0 && m->paths[n - 1] == PATH_NONE)
+		n--;
+	return n;
+}
+
 bool report_same_process(uint64_t boot_a, uint64_t boot_b) {
 	enum { APART_US = 1000 };
 	return (boot_a > boot_b ? boot_a - boot_b : boot_b - boot_a) < APART_US;
@@ -52,6 +59,9 @@ void report_encode(const struct report *m, uint32_t version, struct rv_writer *w
 	rv_write_bytes(w, m->proven_chain.b, RV_HASH_BYTES);
 	rv_write_u64(w, m->needs_from);
 	rv_write_u8(w, m->storage);
+	uint8_t n_paths = count_paths(m);
+	rv_write_u8(w, n_paths);
+	rv_write_bytes(w, m->paths, n_paths);
 	write_measured(m, w);
 	rv_write_u8(w, m->relay);
 }
@@ -84,6 +94,21 @@ static void read_fields(struct rv_reader *r, struct report *out) {
 	rv_read_copy(r, out->proven_chain.b, RV_HASH_BYTES);
 	out->needs_from = rv_read_u64(r);
 	out->storage = rv_read_u8(r);
+}
+
+static void read_paths(struct rv_reader *r, struct report *out) {
+	uint8_t n = rv_read_u8(r);
+	if (n > NET_MAX_MEMBERS)
+		r->failed = true;
+	else
+		rv_read_copy(r, out->paths, n);
+}
+
+static bool paths_are_valid(const struct report *m) {
+	for (int i = 0; i < NET_MAX_MEMBERS; i++)
+		if (m->paths[i] >= PATH_KINDS)
+			return false;
+	return true;
 }
 
 static void read_measured(struct rv_reader *r, struct report *out) {
@@ -122,6 +147,7 @@ enum rv_err report_decode(const void *p, size_t n, struct report *out, struct rv
 	struct rv_reader r = rv_reader_of(p, n);
 	RV_TRY(control_read_head_spoken(&r, CONTROL_TAG_REPORT, WHAT, &out->version, et));
 	read_fields(&r, out);
+	read_paths(&r, out);
 	read_measured(&r, out);
 	out->relay = rv_read_u8(&r);
 	RV_TRY(control_read_end(&r, WHAT, et));
@@ -138,6 +164,8 @@ enum rv_err report_decode(const void *p, size_t n, struct report *out, struct rv
 	if (out->storage > (REPORT_STORAGE_KINDS | REPORT_STORAGE_FULL) || out->storage == REPORT_STORAGE_FULL)
 		return rv_fail(et, RV_E_INVALID, "%s: storage = %u, which is no set of things that cannot be stored", WHAT,
 					   out->storage);
+	if (!paths_are_valid(out))
+		return rv_fail(et, RV_E_INVALID, "%s: a path is of an unknown kind, must be 0..%d", WHAT, (int)PATH_KINDS - 1);
 	const char *why = control_addr_invalid(out->addr, true);
 	if (why != NULL)
 		return rv_fail(et, RV_E_INVALID, "%s: addr '%s': %s", WHAT, out->addr, why);

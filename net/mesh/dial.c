@@ -185,6 +185,8 @@ static void want(struct peers *p, const struct member_ref *ref, bool was_wanted)
 	peer->boot = ref->boot != 0 ? ref->boot : peer->boot;
 	if (moved)
 		tell_not_dialed(p, ref->member, &addr);
+	if (!was_wanted)
+		peer->alone_us = p->now_us;
 	if (moved || !was_wanted) {
 		peer->addr = addr;
 		peer->reached = peer->reached && !moved;

@@ -9,7 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MS = 1000, S = 1000 * MS, TROUBLE_WINDOW_US = 10 * S, TROUBLES_PER_WINDOW = 30 };
+enum {
+	MS = 1000,
+	S = 1000 * MS,
+	TROUBLE_WINDOW_US = 10 * S,
+	TROUBLES_PER_WINDOW = 30,
+	APART_US = 3 * S /* two that can meet are linked within this, as a rule: some dials of both, and their pauses */
+};
 
 /* ---- life ---- */
 
@@ -151,6 +157,7 @@ static void mourn(struct peers *p, struct link *l) {
 	struct peer *peer = l->member != LINK_NOBODY ? &p->members[l->member] : NULL;
 	if (peer != NULL && peer->link == l) {
 		peer->link = NULL;
+		peer->alone_us = p->now_us;
 		peers_dial_again(p, (uint32_t)l->member, l->fatal ? 0 : p->now_us - l->opened_us);
 		p->cfg.owner.on_link_down(p->cfg.owner.ctx, (uint32_t)l->member, l->fatal, l->why, l->reason.text);
 		return;
@@ -331,6 +338,13 @@ uint16_t peers_port(const struct peers *p) {
 bool peers_linked(const struct peers *p, uint32_t member) {
 	RV_ASSERT(member < NET_MAX_MEMBERS);
 	return p->members[member].link != NULL && p->members[member].link->state == LINK_OPEN;
+}
+
+enum path_kind peers_path(const struct peers *p, uint32_t member) {
+	const struct peer *peer = &p->members[member];
+	if (peers_linked(p, member))
+		return peer->link->role == FRAME_DIALER ? PATH_DIALED : PATH_ACCEPTED;
+	return peer->wanted && p->now_us - peer->alone_us >= APART_US ? PATH_APART : PATH_NONE;
 }
 
 struct peers_traffic peers_total(const struct peers *p) {

@@ -129,6 +129,8 @@ void peers_allow(struct peers *p, int64_t now_us, const struct member_ref *membe
  * Closes their links, does not dial them, and refuses their HELLO whatever their ticket says. */
 void peers_ban(struct peers *p, int64_t now_us, uint64_t banned);
 bool peers_linked(const struct peers *p, uint32_t member);
+/* Returns how this worker and `member` meet. PATH_APART: wanted for some seconds without a link. */
+enum path_kind peers_path(const struct peers *p, uint32_t member);
 
 /* ---- the network (net/mesh/watch.c) ---- */
 

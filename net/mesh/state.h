@@ -36,6 +36,7 @@ struct peer {
 	int64_t hurry_us;  /* time before which a new address hurries no dial */
 	bool missed;       /* on_link_down was called, and neither a new link nor a refusal came since */
 	int64_t missed_us; /* time of that call */
+	int64_t alone_us;  /* time since which it is wanted and there is no link */
 };
 
 /* The flow of all links together, and so how much may be on its way. */

@@ -49,10 +49,12 @@ static void lay_out_flags(struct reduce *r) {
 
 static void adopt_ownership_map(struct reduce *r, const struct document *d) {
 	uint32_t next = 0;
+	memset(r->owns, 0, sizeof r->owns);
 	for (int i = 0; i < d->n_ranges; i++) {
 		const struct owner_range *g = &d->ranges[i];
 		RV_ASSERT(g->first == next && g->count <= r->cfg.n_chunks - next && g->owner < d->n_members);
 		memset(r->owner + g->first, g->owner, g->count);
+		r->owns[g->owner] = r->owns[g->owner] || g->count > 0;
 		next += g->count;
 	}
 	RV_ASSERT(next == r->cfg.n_chunks); /* each chunk has an owner */

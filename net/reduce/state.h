@@ -42,6 +42,7 @@ struct reduce {
 	uint32_t attempt;
 	int n_members, self; /* roster index */
 	uint32_t members[NET_MAX_MEMBERS], weights[NET_MAX_MEMBERS];
+	bool owns[NET_MAX_MEMBERS]; /* by roster index: any chunk */
 	/* chunks: views into mem.flags */
 	size_t bitmap_bytes;
 	uint32_t *order;                     /* (n_chunks) own chunks in the order in which they were reduced */
@@ -77,6 +78,12 @@ static inline void reduce_bit_set(uint8_t *map, uint32_t chunk) {
 /* Returns the peer at a roster index. */
 static inline struct reduce_peer *reduce_peer_at(struct reduce *r, int index) {
 	return &r->peers[r->members[index]];
+}
+
+/* Returns true if data passes between this participant and the one at `index`: one of them owns
+ * chunks. Others owe each other nothing, not even a link. */
+static inline bool reduce_deals_with(const struct reduce *r, int index) {
+	return index != r->self && (r->owns[index] || r->owns[r->self]);
 }
 
 /* ---- chunks.c: contributions, means, bitmaps ---- */

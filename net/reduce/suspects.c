@@ -2,7 +2,8 @@
  *
  * A suspect is: refused or reset (until its link is up again), caught breaking the protocol, silent
  * for silence_us, or stalled: it answers and owes us something, and bytes of it do not arrive. What
- * a peer says of itself is no progress.
+ * a peer says of itself is no progress. Where neither side owns chunks nothing is owed, and the
+ * peer is a suspect only if it breaks the protocol: the two may be unable to reach each other.
  *
  * - A contribution is owed at once: some bytes of it within stall_us, all of it by the deadline.
  * - A mean is owed once its owner holds all contributions. From its PING that states so, as above.
@@ -77,7 +78,7 @@ int64_t reduce_deadline_us(const struct reduce *r) {
 		if (i == r->self || p->bad)
 			continue;
 		int64_t ping = p->up && !p->ping_due ? p->sent_us + r->cfg.ping_interval_us : INT64_MAX;
-		int64_t silence = !p->silent ? p->heard_us + r->cfg.silence_us : INT64_MAX;
+		int64_t silence = !p->silent && reduce_deals_with(r, i) ? p->heard_us + r->cfg.silence_us : INT64_MAX;
 		int64_t stall = owes(p) && !p->stalled ? stall_at_us(r, p) : INT64_MAX;
 		int64_t first = ping < silence ? ping : silence;
 		first = first < stall ? first : stall;
@@ -130,9 +131,10 @@ uint64_t reduce_suspects(const struct reduce *r) {
 		const struct reduce_peer *p = &r->peers[r->members[i]];
 		if (i == r->self)
 			continue;
-		if (stalled_by_another(p))
+		bool missing = reduce_deals_with(r, i) && (p->lost || p->silent || p->stalled);
+		if (missing && stalled_by_another(p))
 			perhaps |= UINT64_C(1) << i;
-		else if (p->lost || p->bad || p->silent || p->stalled)
+		else if (missing || p->bad)
 			sure |= UINT64_C(1) << i;
 	}
 	RV_ASSERT(((sure | perhaps) >> r->self & 1) == 0 && (sure & perhaps) == 0);

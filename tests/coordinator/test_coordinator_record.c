@@ -83,7 +83,7 @@ static void test_other_versions_and_counts_are_refused(void **state) {
 	assert_non_null(
 		strstr(et.text, "version 2, this program reads version 1: use the release that wrote it, or a later"));
 	bytes[0] = 1;
-	bytes[n - 8 - 2] = NET_MAX_MEMBERS + 1;
+	bytes[n - 16 - 2] = NET_MAX_MEMBERS + 1;
 	assert_int_equal(record_decode(bytes, n, &out, &et), RV_E_CORRUPT);
 }
 

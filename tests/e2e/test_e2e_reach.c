@@ -199,6 +199,8 @@ static void who_cannot_be_reached_is_told_what_helps(void **state) {
 		json_decref(j);
 	}
 	assert_true(says_apart(&e, 1, 2) && says_apart(&e, 2, 1));
+	json_t *round = e2e_wait_event(&e.workers[2], "round", "participants", WORKERS, NULL); /* all the same */
+	json_decref(round);
 	assert_null(e2e_find_event(e.workers[0].log, "apart", NULL, 0, NULL));
 	e2e_signal(&e.workers[2], SIGINT);
 	e2e_assert_exit(&e.workers[2], 0);

@@ -242,6 +242,27 @@ static void test_a_ping_says_what_we_wait_for(void **state) {
 	world_free(p.w);
 }
 
+/* Peers 0 and 1 own nothing: they owe each other nothing, whether they are linked or not. Peer 2,
+ * who owns all, is accused as ever. */
+static void test_two_that_own_nothing_do_not_accuse_each_other(void **state) {
+	(void)state;
+	struct pair p = {.w = world_new(3, 9, 3)};
+	p.w->doc.ranges[0] = (struct owner_range){.first = 0, .count = 9, .owner = 2};
+	p.w->doc.n_ranges = 1;
+	world_start(p.w, 0);
+	p.r = p.w->nodes[0].reduce;
+	reduce_link_up(p.r, p.w->now_us, 2);
+	pass_saying(&p, 2 * WORLD_SILENCE_US, NO_PING, 0);
+	assert_int_equal(reduce_suspects(p.r) & 2, 0);
+	reduce_link_up(p.r, p.w->now_us, 1);
+	reduce_link_down(p.r, p.w->now_us, 1, true);
+	assert_int_equal(reduce_suspects(p.r) & 2, 0);
+	p.w->now_us += WORLD_SILENCE_US;
+	reduce_tick(p.r, p.w->now_us);
+	assert_int_equal(reduce_suspects(p.r), 4);
+	world_free(p.w);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_silence_is_suspicious_and_ends),
@@ -257,6 +278,7 @@ int main(void) {
 		cmocka_unit_test(test_a_new_link_does_not_move_the_deadline),
 		cmocka_unit_test(test_own_absence_moves_the_deadline),
 		cmocka_unit_test(test_a_ping_says_what_we_wait_for),
+		cmocka_unit_test(test_two_that_own_nothing_do_not_accuse_each_other),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -89,8 +89,7 @@ static uint64_t draw_too_many(struct rv_rng *r, const struct sim_options *o) {
  * other only by way of one that can be dialed. */
 static uint64_t draw_undialable(struct rv_rng *r, const struct sim_options *o) {
 	uint64_t set = 0;
-	uint64_t workers = (uint64_t)o->n_workers, most = workers - o->min_workers + 1;
-	most = most < workers ? most : workers - 1;
+	uint64_t workers = (uint64_t)o->n_workers, most = workers - 1; /* one that all others reach owns everything */
 	for (uint64_t n = most > 0 ? 1 + rv_rng_below(r, most) : 0; n > 0; n--)
 		set |= 1ull << draw_worker(r, o);
 	return set;

@@ -23,6 +23,8 @@ static void send_report(void *ctx, struct report *rep) {
 	pipe_address(w->host, rep->addr);
 	rep->up_bytes_per_s = measured(s, w->host, s->net.up[w->host].bytes_per_s);
 	rep->down_bytes_per_s = measured(s, w->host, s->net.down[w->host].bytes_per_s);
+	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++)
+		rep->paths[m] = (uint8_t)peers_path(w->mesh, m);
 	control_client_report(w->control, rep);
 }
 

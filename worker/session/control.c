@@ -13,7 +13,8 @@
 
 static void fill_for_people(struct session *s, struct report *r) {
 	struct trainer_progress p = trainer_progress(s->trainer);
-	struct peers_traffic traffic = peers_total(meshlink_peers(s->mesh));
+	const struct peers *mesh = meshlink_peers(s->mesh);
+	struct peers_traffic traffic = peers_total(mesh);
 	r->inner_step = p.global_step;
 	r->loss = isfinite(p.loss) ? p.loss : 0;
 	r->tokens_per_s = p.tokens_per_s;
@@ -21,12 +22,14 @@ static void fill_for_people(struct session *s, struct report *r) {
 	r->rx_bytes = traffic.rx_bytes;
 	r->up_bytes_per_s = line_meter_up(&s->line, s->opt->max_up);
 	r->down_bytes_per_s = line_meter_down(&s->line, s->opt->max_down);
+	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++)
+		r->paths[m] = (uint8_t)peers_path(mesh, m);
 	r->compute_us = (uint64_t)p.compute_us;
 	r->reduce_us = (uint64_t)s->sums.reduce_us;
 	if (s->opt->advertised[0])
 		snprintf(r->addr, sizeof r->addr, "%s", s->opt->advertised);
 	else
-		snprintf(r->addr, sizeof r->addr, ":%u", peers_port(meshlink_peers(s->mesh)));
+		snprintf(r->addr, sizeof r->addr, ":%u", peers_port(mesh));
 }
 
 static float within_float(double v) {

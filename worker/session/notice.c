@@ -26,7 +26,7 @@ static void tell_apart(struct session *s, const struct notice *n) {
 		"--listen :%u; if the router forwards another port, add --advertise :PORT",
 		others, s->member.member,
 		n->left_out ? "rounds leave this one out if enough others are ready, and what it trains then is not counted"
-					: "rounds leave one of the others out",
+					: "rounds go on with both as long as other members reach them, which then send more",
 		peers_port(meshlink_peers(s->mesh)), peers_port(meshlink_peers(s->mesh)));
 }
 

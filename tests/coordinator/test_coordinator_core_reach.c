@@ -1,0 +1,159 @@
+/* Which members own chunks and which are on the roster when some cannot be linked, as their reports
+ * say (coordinator/core/pairs.c). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/coordinator/core_rig.h"
+
+/* Sends a report of member `i` of 0..n-1, which is linked with the set `linked`, and has tried the
+ * others in vain. */
+static void say_linked(struct rig *r, uint32_t i, enum worker_phase phase, int n, uint64_t linked) {
+	struct report rep = rig_report(r, i, phase);
+	for (uint32_t j = 0; j < (uint32_t)n; j++)
+		if (j != i)
+			rep.paths[j] = linked >> j & 1 ? PATH_ACCEPTED : PATH_APART;
+	rig_send(r, i, &rep);
+}
+
+/* Sends READY of members 0..n-1: linked[i] is the set that member i is linked with. */
+static void ready_with(struct rig *r, int n, const uint64_t *linked) {
+	rig_say_all(r, n, WORKER_TRAINING);
+	for (uint32_t i = 0; i < (uint32_t)n; i++)
+		say_linked(r, i, WORKER_READY, n, linked[i]);
+}
+
+static uint64_t owners(const struct rig *r) {
+	const struct document *d = rig_doc(r);
+	uint64_t set = 0;
+	for (int i = 0; i < d->n_ranges; i++)
+		set |= 1ull << d->members[d->ranges[i].owner].member;
+	return set;
+}
+
+/* 2 and 3 are behind routers: they take part from the first attempt on, and own nothing. */
+static void test_two_that_nobody_can_dial(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, 2, 4);
+	ready_with(&r, 4, (const uint64_t[]){0xe, 0xd, 0x3, 0x3});
+	rig_expect(&r, RUN_REDUCE, 0, 1);
+	RIG_EXPECT_MEMBERS(&r, 0, 1, 2, 3);
+	assert_int_equal(owners(&r), 0x3);
+	rig_say_all(&r, 4, WORKER_VOTED);
+	rig_expect(&r, RUN_OPEN, 1, 0);
+	rig_release(&r);
+}
+
+/* All but 0 are behind routers. */
+static void test_one_owner_for_all(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, 2, 5);
+	ready_with(&r, 5, (const uint64_t[]){0x1e, 0x1, 0x1, 0x1, 0x1});
+	RIG_EXPECT_MEMBERS(&r, 0, 1, 2, 3, 4);
+	assert_int_equal(owners(&r), 0x1);
+	rig_release(&r);
+}
+
+/* A link counts if one side reports it: the other's report may be older. */
+static void test_one_side_suffices(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, 2, 3);
+	ready_with(&r, 3, (const uint64_t[]){0x6, 0x4, 0x0});
+	assert_int_equal(owners(&r), 0x7);
+	rig_release(&r);
+}
+
+/* 0, 1 and 2 are linked with each other; 3 and 4 with 1 only. Without 1 there is no owner for
+ * all. */
+static void test_the_largest_group_with_an_owner(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, 2, 6);
+	ready_with(&r, 6, (const uint64_t[]){0x6, 0x1d, 0x3, 0x2, 0x2, 0x0});
+	RIG_EXPECT_MEMBERS(&r, 0, 1, 2, 3, 4); /* 5 reaches nobody */
+	assert_int_equal(owners(&r), 0x2);
+	struct core_member_view views[NET_MAX_MEMBERS];
+	assert_int_equal(core_members(r.core, views), 6);
+	assert_true(views[5].left_out && views[5].apart == 0x1f);
+	assert_true(!views[3].left_out && views[3].apart == 0x35);
+	rig_release(&r);
+}
+
+/* Nobody is linked, and all are needed: the round is tried with all. */
+static void test_nobody_is_linked(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, 3, 3);
+	ready_with(&r, 3, (const uint64_t[]){0, 0, 0});
+	RIG_EXPECT_MEMBERS(&r, 0, 1, 2);
+	assert_int_equal(owners(&r), 0x7);
+	rig_release(&r);
+}
+
+/* An owner dies: its chunks go to the other one, not to those that own nothing; and a coordinator
+ * that starts again finds the same map in its records. */
+static void test_an_owner_dies(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, 2, 4);
+	static const uint64_t linked[] = {0xe, 0xd, 0x3, 0x3};
+	ready_with(&r, 4, linked);
+	for (int s = 0; s < 30 && rig_doc(&r)->attempt == 1; s++) {
+		for (uint32_t i = 1; i < 4; i++)
+			say_linked(&r, i, WORKER_REDUCING, 4, linked[i]);
+		rig_wait(&r, RIG_S);
+	}
+	rig_expect(&r, RUN_REDUCE, 0, 2);
+	RIG_EXPECT_MEMBERS(&r, 1, 2, 3);
+	assert_int_equal(owners(&r), 0x2);
+	struct document before = *rig_doc(&r);
+	rig_restart(&r);
+	assert_int_equal(rig_doc(&r)->n_ranges, before.n_ranges);
+	assert_memory_equal(rig_doc(&r)->ranges, before.ranges, before.n_ranges * sizeof before.ranges[0]);
+	rig_release(&r);
+}
+
+/* Nothing is known when the roster is frozen; then 2 and 3 accuse each other, and report that they
+ * are apart. All are needed, and stay: the next attempt has other owners, and nobody is blamed. */
+static void test_owners_that_turn_out_to_be_apart(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, 4, 4);
+	rig_say_all(&r, 4, WORKER_TRAINING);
+	rig_say_all(&r, 4, WORKER_READY);
+	assert_int_equal(owners(&r), 0xf);
+	for (uint32_t i = 0; i < 4; i++) {
+		struct report rep = rig_report(&r, i, WORKER_REDUCING);
+		for (uint32_t j = 0; j < 4; j++)
+			rep.paths[j] = i >= 2 && j >= 2 ? PATH_APART : PATH_DIALED;
+		rep.suspects = i == 2 ? 8 : i == 3 ? 4 : 0;
+		rig_send(&r, i, &rep);
+	}
+	rig_wait(&r, 2 * RIG_S);
+	rig_expect(&r, RUN_REDUCE, 0, 2);
+	RIG_EXPECT_MEMBERS(&r, 0, 1, 2, 3);
+	assert_int_equal(owners(&r), 0x3);
+	assert_false(rig_saw(&r, CORE_EVENT_SUSPECTED, 2) || rig_saw(&r, CORE_EVENT_SUSPECTED, 3));
+	rig_say_all(&r, 4, WORKER_VOTED);
+	rig_expect(&r, RUN_OPEN, 1, 0);
+	rig_release(&r);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_two_that_nobody_can_dial),
+		cmocka_unit_test(test_one_owner_for_all),
+		cmocka_unit_test(test_one_side_suffices),
+		cmocka_unit_test(test_the_largest_group_with_an_owner),
+		cmocka_unit_test(test_nobody_is_linked),
+		cmocka_unit_test(test_an_owner_dies),
+		cmocka_unit_test(test_owners_that_turn_out_to_be_apart),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
