@@ -3,7 +3,6 @@
  * each step an all-reduce of fp32 gradients. */
 #include "lab/methods/averaging.h"
 #include "lab/methods/methods.h"
-#include "lab/methods/preset.h"
 #include "lab/run/lab_run.h"
 
 #include "train/metrics.h"
@@ -49,17 +48,12 @@ static struct rv_hash state_hash(struct lab_run *r) {
 	return out;
 }
 
-static enum rv_err check(const struct run_config *c, int workers, struct rv_errtext *et) {
-	(void)workers;
-	return preset_check_no_prox("ddp", c, et);
-}
-
 const struct lab_method lab_method_ddp = {
 	.name = "ddp",
 	.codec = "fp32",
 	.outer = "none",
 	.idle = {&idle_outer_loop, &idle_feedback},
-	.check = check,
+	.no_prox = true,
 	.n_replicas = n_replicas,
 	.round = ddp_round,
 	.theta = theta,

@@ -15,7 +15,6 @@
 #include "lab/methods/averaging.h"
 #include "lab/methods/dct_tiles.h"
 #include "lab/methods/methods.h"
-#include "lab/methods/preset.h"
 
 #include "base/clock.h"
 #include "outer/topk_select.h"
@@ -37,10 +36,10 @@ static void configure(struct lab_config *c) {
 
 static enum rv_err check(const struct run_config *c, int workers, struct rv_errtext *et) {
 	(void)workers;
-	if (c->inner != INNER_adamw)
-		return rv_fail(et, RV_E_INVALID, "method demo has no inner optimizer: leave out inner = %s, or --method diloco",
-					   inner_facts[c->inner].name);
-	return preset_check_no_prox("demo", c, et);
+	if (c->inner == INNER_adamw)
+		return RV_OK;
+	return rv_fail(et, RV_E_INVALID, "method demo has no inner optimizer: leave out inner = %s, or --method diloco",
+				   inner_facts[c->inner].name);
 }
 
 /* ---- memory ---- */
@@ -204,6 +203,7 @@ const struct lab_method lab_method_demo = {
 	.codec = "dct32",
 	.outer = "sign",
 	.idle = {&idle_outer_loop, &idle_inner},
+	.no_prox = true,
 	.configure = configure,
 	.check = check,
 	.n_replicas = averaging_replicas,

@@ -3,19 +3,12 @@
  * step that is under way: --eager-share, 1 / workers if it is 0. Real workers do it with
  * updates = eager. */
 #include "lab/methods/methods.h"
-#include "lab/methods/preset.h"
 #include "lab/methods/synchronous.h"
 
 static void configure(struct lab_config *c) {
-	preset_updates(c, UPDATES_EAGER);
 	if (c->run.eager_share == 0)
 		c->run.eager_share = 1.0 / c->workers;
 }
 
-static enum rv_err check(const struct run_config *c, int workers, struct rv_errtext *et) {
-	(void)workers;
-	return preset_check_updates("eager", c, UPDATES_EAGER, et);
-}
-
 const struct lab_method lab_method_eager = {
-	.name = "eager", .configure = configure, .check = check, SYNCHRONOUS_METHOD};
+	.name = "eager", .updates = UPDATES_EAGER, .configure = configure, SYNCHRONOUS_METHOD};

@@ -14,13 +14,13 @@ static bool is_adaptive(int outer) {
 
 static void configure(struct lab_config *c) {
 	if (!is_adaptive(c->run.outer))
-		preset_outer(c, OUTER_adam);
+		c->run.outer = OUTER_adam;
 }
 
 static enum rv_err check(const struct run_config *c, int workers, struct rv_errtext *et) {
 	(void)workers;
 	if (!is_adaptive(c->outer))
-		RV_TRY(preset_check_outer("fedopt", c, OUTER_adam, et));
+		RV_TRY(method_check_outer(&lab_method_fedopt, c, OUTER_adam, et));
 	if (c->outer_lr > LARGEST_LR)
 		return rv_fail(et, RV_E_RANGE,
 					   "method fedopt with outer-lr = %g: %s moves every parameter by about that much in a round; give "

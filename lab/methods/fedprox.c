@@ -4,20 +4,15 @@
  * The replica computes the term (replica_set_anchor). Real workers do it with outer = average and
  * prox-mu. */
 #include "lab/methods/methods.h"
-#include "lab/methods/preset.h"
 #include "lab/methods/synchronous.h"
-
-static void configure(struct lab_config *c) {
-	preset_outer(c, OUTER_average);
-}
 
 static enum rv_err check(const struct run_config *c, int workers, struct rv_errtext *et) {
 	(void)workers;
-	if (c->prox_mu <= 0)
-		return rv_fail(et, RV_E_INVALID,
-					   "method fedprox with prox-mu = 0 is fedavg: give --prox-mu (the paper tries 0.001 to 1)");
-	return preset_check_outer("fedprox", c, OUTER_average, et);
+	if (c->prox_mu > 0)
+		return RV_OK;
+	return rv_fail(et, RV_E_INVALID,
+				   "method fedprox with prox-mu = 0 is fedavg: give --prox-mu (the paper tries 0.001 to 1)");
 }
 
 const struct lab_method lab_method_fedprox = {
-	.name = "fedprox", .configure = configure, .check = check, SYNCHRONOUS_METHOD};
+	.name = "fedprox", .prescribes_outer = true, .prescribed_outer = OUTER_average, .check = check, SYNCHRONOUS_METHOD};

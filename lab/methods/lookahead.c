@@ -4,21 +4,18 @@
  * This is an outer sgd; alpha = 0 freezes theta, alpha = 1 is plain training. If it is not given,
  * alpha is the paper's 0.5. */
 #include "lab/methods/methods.h"
-#include "lab/methods/preset.h"
 #include "lab/methods/synchronous.h"
 
 #define USUAL_ALPHA 0.5
 
 static void configure(struct lab_config *c) {
-	preset_outer(c, OUTER_sgd);
 	if (c->run.outer_lr == RUN_CONFIG_AUTO)
 		c->run.outer_lr = USUAL_ALPHA;
 }
 
-static enum rv_err check(const struct run_config *c, int workers, struct rv_errtext *et) {
-	RV_TRY(preset_check_alone("lookahead", workers, et));
-	return preset_check_outer("lookahead", c, OUTER_sgd, et);
-}
-
-const struct lab_method lab_method_lookahead = {
-	.name = "lookahead", .configure = configure, .check = check, SYNCHRONOUS_METHOD};
+const struct lab_method lab_method_lookahead = {.name = "lookahead",
+												.alone = true,
+												.prescribes_outer = true,
+												.prescribed_outer = OUTER_sgd,
+												.configure = configure,
+												SYNCHRONOUS_METHOD};

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define LAB_METHOD(name, light, dark, about) &lab_method_##name,
-const struct lab_method *const lab_methods[] = {
+const struct lab_method *const lab_methods[N_METHODS + 1] = {
 #include "lab/methods/methods.def"
 	NULL};
 #undef LAB_METHOD

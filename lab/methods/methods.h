@@ -8,7 +8,14 @@
 #define LAB_METHOD(name, light, dark, about) extern const struct lab_method lab_method_##name;
 #include "lab/methods/methods.def"
 #undef LAB_METHOD
-extern const struct lab_method *const lab_methods[];        /* NULL-terminated */
+#define LAB_METHOD(name, light, dark, about) METHOD_##name,
+/* Places in lab_methods, and of the choices of --method. */
+enum lab_method_choice {
+#include "lab/methods/methods.def"
+	N_METHODS
+};
+#undef LAB_METHOD
+extern const struct lab_method *const lab_methods[N_METHODS + 1]; /* NULL-terminated */
 const struct lab_method *lab_method_find(const char *name); /* NULL: there is none */
 
 #endif

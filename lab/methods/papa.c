@@ -3,16 +3,7 @@
  * mean. mix = 0 is FedAvg, mix = 1 leaves the replicas alone. They exchange outer gradients against
  * the last mean, so that every codec serves. */
 #include "lab/methods/methods.h"
-#include "lab/methods/preset.h"
 #include "lab/methods/synchronous.h"
 
-static void configure(struct lab_config *c) {
-	preset_outer(c, OUTER_average);
-}
-
-static enum rv_err check(const struct run_config *c, int workers, struct rv_errtext *et) {
-	(void)workers;
-	return preset_check_outer("papa", c, OUTER_average, et);
-}
-
-const struct lab_method lab_method_papa = {.name = "papa", .configure = configure, .check = check, SYNCHRONOUS_METHOD};
+const struct lab_method lab_method_papa = {
+	.name = "papa", .prescribes_outer = true, .prescribed_outer = OUTER_average, SYNCHRONOUS_METHOD};

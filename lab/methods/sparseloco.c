@@ -13,7 +13,6 @@
  * (int8). */
 #include "lab/methods/averaging.h"
 #include "lab/methods/methods.h"
-#include "lab/methods/preset.h"
 #include "lab/methods/synchronous.h"
 
 #define USUAL_BETA 0.95
@@ -31,7 +30,6 @@ static void configure(struct lab_config *c) {
 	if (run->error_feedback == 0)
 		run->error_feedback = USUAL_BETA;
 	run->mean_codec = MEAN_CODEC_fp32;
-	preset_outer(c, OUTER_sgd);
 }
 
 static enum rv_err check(const struct run_config *c, int workers, struct rv_errtext *et) {
@@ -47,7 +45,7 @@ static enum rv_err check(const struct run_config *c, int workers, struct rv_errt
 		return rv_fail(et, RV_E_INVALID,
 					   "method sparseloco with mean-codec = %s: no mean is sent; for means use --method diloco",
 					   codec_facts[run_config_mean_codec(c)].name);
-	return preset_check_outer("sparseloco", c, OUTER_sgd, et);
+	return RV_OK;
 }
 
 static enum rv_err sparseloco_round(struct lab_run *r, struct lab_round *out, struct rv_errtext *et) {
@@ -60,6 +58,8 @@ const struct lab_method lab_method_sparseloco = {
 	.name = "sparseloco",
 	.averages = true,
 	.synchronous = true,
+	.prescribes_outer = true,
+	.prescribed_outer = OUTER_sgd,
 	.configure = configure,
 	.check = check,
 	.n_replicas = averaging_replicas,

@@ -1,6 +1,7 @@
 /* idle.c: see idle.h. */
 #include "lab/options/idle.h"
 #include "lab/methods/methods.h"
+#include "lab/methods/preset.h"
 
 #include "base/option_value.h"
 #include "base/run_config_idle.h"
@@ -14,23 +15,22 @@ static bool is_one_of(const char *name, const char *const *names) {
 	return false;
 }
 
-const char *method_idle(const char *method, const char *name) {
-	const struct lab_method *m = lab_method_find(method);
+const char *method_idle(const struct lab_method *m, const char *name) {
 	for (int i = 0; m && i < METHOD_MAX_IDLE && m->idle[i]; i++)
 		if (is_one_of(name, m->idle[i]->names))
 			return m->idle[i]->belongs;
 	return NULL;
 }
 
-const char *method_settles(const char *method, int workers, const char *name, const char *value) {
-	struct lab_config c = {.method = lab_method_find(method), .workers = workers};
+const char *method_settles(const struct lab_method *m, int workers, const char *name, const char *value) {
+	struct lab_config c = {.method = m, .workers = workers};
 	struct run_config usual;
 	char settled[RV_OPTION_TEXT_BYTES], otherwise[RV_OPTION_TEXT_BYTES];
-	if (!c.method || !c.method->configure)
+	if (!m)
 		return NULL;
 	run_config_defaults(&c.run);
 	usual = c.run;
-	c.method->configure(&c);
+	method_configure(&c);
 	for (const struct rv_option *o = run_config_options; o->name; o++) {
 		if (strcmp(o->name, name) != 0)
 			continue;
@@ -51,7 +51,7 @@ const char *train_idle(const void *ctx, const char *name, struct idle_text *room
 	const bool trims = merge_least[t->run.merge] > 1; /* it needs a number of workers */
 	const bool quorum = (strcmp(name, "min-workers") == 0 && !trims) || strcmp(name, "grace-ms") == 0;
 	const bool on_time = t->opts->drop_sync <= 0 && !t->opts->speeds[0];
-	const char *belongs = method_idle(t->opts->method, name);
+	const char *belongs = method_idle(lab_methods[t->opts->method], name);
 	if (belongs)
 		return belongs;
 	if (on_time && strcmp(name, "late") == 0)

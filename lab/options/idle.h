@@ -6,12 +6,12 @@
 #include "base/run_config_idle.h"
 #include "lab/options/train_options.h"
 
-/* Returns what option `name` belongs to if the method ignores it, whatever its value; NULL if it
- * has an effect or there is no such method. */
-const char *method_idle(const char *method, const char *name);
+/* Returns what option `name` belongs to if the method (NULL: none that is known) ignores it,
+ * whatever its value; NULL if it has an effect. */
+const char *method_idle(const struct lab_method *m, const char *name);
 /* Returns the general default of option `name` if `value` is what the method sets in its place;
  * else NULL. */
-const char *method_settles(const char *method, int workers, const char *name, const char *value);
+const char *method_settles(const struct lab_method *m, int workers, const char *name, const char *value);
 
 /* The options of a run, for rv_options_idle. */
 struct train_idle {

@@ -9,6 +9,7 @@
 #include "base/option_value.h"
 #include "base/parallel.h"
 #include "lab/methods/pace.h"
+#include "lab/methods/preset.h"
 #include "lab/options/idle.h"
 #include "lab/run/text_source.h"
 #include "net/download.h"
@@ -31,7 +32,7 @@ static const char methods[] =
 #undef LAB_METHOD
 
 static const struct rv_option own_options[] = {
-	{"method", RV_OPT_ENUM, FIELD(method), FIELD_SIZE(method), "diloco", 0, 0, methods + 1, "How workers are joined.",
+	{"method", RV_OPT_CHOICE, FIELD(method), 0, "diloco", 0, 0, methods + 1, "How workers are joined.",
 	 "Lab"},
 	{"drop-sync", RV_OPT_DOUBLE, FIELD(drop_sync), 0, "0", 0, 1, NULL,
 	 "Probability that a worker misses a round's averaging; `late` decides what becomes of its progress.", "Lab"},
@@ -115,7 +116,7 @@ static int cores(void) {
 
 /* One replica computes what all workers would. */
 static bool is_ddp(const struct train_options *o) {
-	return !lab_method_find(o->method)->averages;
+	return !lab_methods[o->method]->averages;
 }
 
 static bool splits_batch(const struct train_options *o) {
@@ -127,7 +128,7 @@ struct lab_config train_options_resolve(const struct train_options *o) {
 	int parallel = o->parallel > 0 ? (int)o->parallel : cores() / threads;
 	struct lab_config c = {
 		.run = o->run,
-		.method = lab_method_find(o->method),
+		.method = lab_methods[o->method],
 		.workers = (int)o->workers,
 		.threads = threads,
 		.parallel = parallel > 0 ? parallel : 1,
@@ -142,8 +143,7 @@ struct lab_config train_options_resolve(const struct train_options *o) {
 	(void)pace_parse_speeds(o->speeds, c.speeds, NULL);
 	if (splits_batch(o))
 		c.run.batch /= o->workers;
-	if (c.method->configure)
-		c.method->configure(&c);
+	method_configure(&c);
 	(void)device_parse(o->device, &c.device, NULL);
 	if (o->run_hash[0])
 		(void)rv_hex_decode(o->run_hash, c.run_hash.b, RV_HASH_BYTES);
@@ -153,9 +153,8 @@ struct lab_config train_options_resolve(const struct train_options *o) {
 }
 
 static struct lab_config configured_by_method(const struct train_options *o) {
-	struct lab_config c = {.run = o->run, .method = lab_method_find(o->method), .workers = (int)o->workers};
-	if (c.method->configure)
-		c.method->configure(&c);
+	struct lab_config c = {.run = o->run, .method = lab_methods[o->method], .workers = (int)o->workers};
+	method_configure(&c);
 	return c;
 }
 
@@ -165,7 +164,7 @@ struct train_options train_options_as_run(const struct train_options *o) {
 	for (const struct rv_option *opt = run_config_options; opt->name; opt++) {
 		char value[RV_OPTION_TEXT_BYTES];
 		rv_option_value_print(opt, &run, value);
-		if (!method_idle(o->method, opt->name))
+		if (!method_idle(lab_methods[o->method], opt->name))
 			(void)rv_option_value_parse(opt, &out.run, value, NULL);
 	}
 	return out;
@@ -178,7 +177,7 @@ static enum rv_err check_round(const struct train_options *o, const struct lab_m
 	if (streams && !m->synchronous)
 		return rv_fail(et, RV_E_INVALID,
 					   "fragments, overlap-steps and updates belong to --method diloco and its kind, not to %s",
-					   o->method);
+					   m->name);
 	if ((o->drop_sync > 0 || o->speeds[0]) && (run_config_overlap(&configured.run) > 0 || !m->synchronous))
 		return rv_fail(et, RV_E_INVALID,
 					   "%s belongs to --method diloco and its kind, without overlap-steps and with updates = waited",
@@ -208,7 +207,7 @@ bool train_options_only_warm_up(const struct train_options *o, struct rv_errtext
 }
 
 static enum rv_err check_method(const struct train_options *o, struct rv_errtext *et) {
-	const struct lab_method *m = lab_method_find(o->method);
+	const struct lab_method *m = lab_methods[o->method];
 	double speeds[LAB_MAX_WORKERS];
 	RV_TRY(check_round(o, m, et));
 	RV_TRY(pace_parse_speeds(o->speeds, speeds, et));
@@ -225,7 +224,7 @@ static enum rv_err check_method(const struct train_options *o, struct rv_errtext
 		return rv_fail(et, RV_E_RANGE,
 					   "replicas-mode fixed-tokens: batch = %" PRId64 " is not a multiple of workers = %" PRId64,
 					   o->run.batch, o->workers);
-	return m->check ? m->check(&o->run, (int)o->workers, et) : RV_OK;
+	return method_check(m, &o->run, (int)o->workers, et);
 }
 
 enum rv_err train_options_check(const void *opts, const struct rv_args *args, struct rv_errtext *et) {

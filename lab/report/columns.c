@@ -21,17 +21,12 @@ static void method_text(const struct report_group *g, char out[CELL_TEXT_BYTES])
 	put(g->runs[0].evals_of->record.method, out);
 }
 
-/* Data-parallel training has neither an outer optimizer nor a codec. */
-static bool is_ddp(const struct report_group *g) {
-	return strcmp(g->runs[0].evals_of->record.method, "ddp") == 0;
-}
-
 static void outer_text(const struct report_group *g, char out[CELL_TEXT_BYTES]) {
-	put(is_ddp(g) ? "" : report_fact_had(&g->runs[0], "outer"), out);
+	put(report_is_data_parallel(&g->runs[0]) ? "" : report_fact_had(&g->runs[0], "outer"), out);
 }
 
 static void codec_text(const struct report_group *g, char out[CELL_TEXT_BYTES]) {
-	put(is_ddp(g) ? "" : g->runs[0].evals_of->record.codec, out);
+	put(report_is_data_parallel(&g->runs[0]) ? "" : g->runs[0].evals_of->record.codec, out);
 }
 
 static void mode_text(const struct report_group *g, char out[CELL_TEXT_BYTES]) {

@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/chart/chart.h"
+#include "lab/methods/methods.h"
 #include "train/metrics.h"
 
 #include <math.h>
@@ -10,6 +11,15 @@
 #include <string.h>
 
 /* ---- which runs belong together ---- */
+
+const struct lab_method *report_method(const struct report_run *r) {
+	return lab_method_find(r->evals_of->record.method);
+}
+
+bool report_is_data_parallel(const struct report_run *r) {
+	const struct lab_method *m = report_method(r);
+	return m && !m->averages;
+}
 
 static bool in_sweep(const struct report_run *r) {
 	return r->facts.in_sweep;
@@ -291,7 +301,7 @@ const struct report_group *report_baseline(const struct report *p, const struct 
 	for (int i = 0; i < p->n_groups; i++) {
 		const struct report_group *g = &p->groups[i];
 		const struct run_record *r = &g->runs[0].evals_of->record;
-		if (strcmp(r->method, "ddp") != 0 || r->workers <= 1 || !isfinite(g->loss.mean))
+		if (!report_is_data_parallel(&g->runs[0]) || r->workers <= 1 || !isfinite(g->loss.mean))
 			continue;
 		if (of && !same_task(g, of))
 			continue;
@@ -329,7 +339,7 @@ double report_over_formula(const struct report_group *g) {
 
 double report_steps_per_sync(const struct report_group *g) {
 	const struct report_run *r = &g->runs[0];
-	if (strcmp(r->evals_of->record.method, "ddp") == 0)
+	if (report_is_data_parallel(r))
 		return 1;
 	return (double)r->evals_of->record.steps_per_round * report_fact_number(&r->facts, "fragments", 1);
 }

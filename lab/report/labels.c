@@ -53,7 +53,7 @@ static void count_value(struct varying *v, const char *name, const char *value) 
 /* Returns the value as given: what a method settles follows from its name, and counts as the usual
  * value. */
 static const char *as_given(const struct report_run *r, const char *name, const char *value) {
-	const char *usual = method_settles(r->evals_of->record.method, (int)r->evals_of->record.workers, name, value);
+	const char *usual = method_settles(report_method(r), (int)r->evals_of->record.workers, name, value);
 	return usual ? usual : value;
 }
 
@@ -134,9 +134,7 @@ static bool is_told(struct varying *v, const char *name, const char *value) {
 static void label_cell(const struct report_run *r, struct varying *v, bool with_h, char label[REPORT_LABEL_BYTES]) {
 	static const char *const plain[] = {"method", "outer", "codec", NULL};
 	static const char *const later[] = {"method", "outer", "codec", "workers", "steps-per-round", NULL};
-	static const char ddp[] = "ddp"; /* has no H */
-	const char *method = r->evals_of->record.method;
-	const bool synchronous = strcmp(method, ddp) == 0;
+	const struct lab_method *method = report_method(r);
 	const bool h_varies = varies(v, "steps-per-round");
 	const char *const *name;
 	label[0] = '\0';
@@ -154,7 +152,7 @@ static void label_cell(const struct report_run *r, struct varying *v, bool with_
 			append(label, c.name, c.value);
 	if (label[0] == '\0')
 		append(label, "", r->evals_of->record.method);
-	if (with_h && h_varies && !synchronous && report_fact(&r->facts, "steps-per-round"))
+	if (with_h && h_varies && !report_is_data_parallel(r) && report_fact(&r->facts, "steps-per-round"))
 		append(label, "H", report_fact(&r->facts, "steps-per-round"));
 }
 

@@ -1,6 +1,7 @@
 /* line.c: see line.h. */
 #include "lab/report/line.h"
 
+#include "lab/methods/methods.h"
 #include "lab/simulate/simulate.h"
 
 #include <math.h>
@@ -22,10 +23,9 @@ void report_line_text(const struct report_line *l, char out[REPORT_LINE_TEXT_BYT
 }
 
 /* Exchanges have a whole round to hide behind. */
-static bool is_late(const char *method, const struct report_facts *f) {
+static bool is_late(const struct lab_method *m, const struct report_facts *f) {
 	const char *updates = report_fact(f, "updates");
-	bool by_method = strcmp(method, "eager") == 0 || strcmp(method, "delayed") == 0;
-	return by_method || (updates && updates[0] && strcmp(updates, "waited") != 0);
+	return (m && m->updates != UPDATES_WAITED) || (updates && updates[0] && strcmp(updates, "waited") != 0);
 }
 
 static int clamp(double v, int low, int high) {
@@ -36,11 +36,12 @@ static int clamp(double v, int low, int high) {
 static void put_schedule(struct simulate_run *s, const struct run_record *r, const struct report_facts *f) {
 	int fragments = clamp(report_fact_number(f, "fragments", 1), 1, SIMULATE_MAX_LAYERS);
 	int overlap = clamp(report_fact_number(f, "overlap-steps", 0), 0, (int)r->steps_per_round);
-	s->method = strcmp(r->method, "ddp") == 0 ? SIMULATE_DDP : SIMULATE_DILOCO;
+	const struct lab_method *m = lab_method_find(r->method);
+	s->method = m && !m->averages ? SIMULATE_DDP : SIMULATE_DILOCO;
 	s->steps_per_round = (int)r->steps_per_round;
 	s->layers = clamp(report_fact_number(f, "n-layer", LAYERS_USUAL), fragments, SIMULATE_MAX_LAYERS);
 	s->layerwise = s->method == SIMULATE_DDP;
-	if (is_late(r->method, f))
+	if (is_late(m, f))
 		overlap = s->steps_per_round;
 	if (s->method == SIMULATE_DDP || (fragments == 1 && overlap == 0))
 		return;

@@ -1,6 +1,8 @@
 /* palette.c: see palette.h. */
 #include "lab/report/palette.h"
 
+#include "lab/methods/methods.h"
+
 #include <string.h>
 
 /* Any two are at least 25 apart in CIELAB, on either page; contrast to the page is at least 3 (WCAG
@@ -16,7 +18,8 @@ const struct palette_hue palette_hues[] = {
 static const uint32_t text_colors[] = {0x1c2128, 0xe6edf3}, page_colors[] = {0xffffff, 0x0d1117};
 
 int palette_hue_of(const char *method, uint32_t workers) {
-	const char *name = strcmp(method, "ddp") == 0 && workers == 1 ? "one worker" : method;
+	const struct lab_method *m = lab_method_find(method);
+	const char *name = m && !m->averages && workers == 1 ? "one worker" : method;
 	int i = 0;
 	while (palette_hues[i].method && strcmp(palette_hues[i].method, name) != 0)
 		i++;

@@ -11,6 +11,7 @@
 
 #include "lab/report/facts.h"
 #include "lab/report/line.h"
+#include "lab/run/lab_run.h"
 #include "lab/run/run_record.h"
 
 #include <stdio.h>
@@ -110,6 +111,10 @@ double report_against_baseline(const struct report *p, const struct report_group
 /* How many times fewer bytes than data-parallel training with fp32 gradients; NaN: does not
  * apply. */
 double report_fewer_bytes(const struct report_group *g);
+/* The method by which the run was trained; NULL: none that this program knows. */
+const struct lab_method *report_method(const struct report_run *r);
+/* Whether gradients are averaged at every step: no outer optimizer, codec or H. */
+bool report_is_data_parallel(const struct report_run *r);
 /* The outer optimizer, or codec, that the run had: a method may choose another than was asked for.
  * NULL: not known. */
 const char *report_fact_had(const struct report_run *r, const char *name);

@@ -57,10 +57,16 @@ struct lab_method {
 	 * and merging are possible. */
 	bool synchronous;
 	const struct method_idle *idle[METHOD_MAX_IDLE]; /* the first that names an option counts; NULL: no more */
-	/* Sets the options that the method prescribes; NULL: none. */
+	/* What the method prescribes (lab/methods/preset.h). */
+	bool prescribes_outer;
+	enum outer_choice prescribed_outer;
+	enum run_updates updates; /* UPDATES_WAITED: the configuration's */
+	bool alone;               /* of one worker */
+	bool no_prox;             /* workers never leave the shared weights, to which prox-mu pulls */
+	/* Sets further options that the method prescribes; NULL: none. */
 	void (*configure)(struct lab_config *c);
-	/* Refuses configurations that the method cannot run, before configure, with the remedy; NULL:
-	 * none. */
+	/* Refuses further configurations that the method cannot run, before configure, with the remedy;
+	 * NULL: none. */
 	enum rv_err (*check)(const struct run_config *c, int workers, struct rv_errtext *et);
 	int (*n_replicas)(int workers);
 	/* Returns how many vectors of n floats the method keeps in lab_run.extra, part of a checkpoint;

@@ -335,7 +335,7 @@ static void name_run(const struct rv_option *table, const struct train_options *
  * to evaluate. */
 static struct train_options whatever_h(const struct train_options *o) {
 	struct train_options out = *o;
-	if (lab_method_find(o->method)->averages)
+	if (lab_methods[o->method]->averages)
 		return out;
 	out.run.rounds *= out.run.steps_per_round;
 	out.run.steps_per_round = 1;

@@ -30,7 +30,7 @@ void sweep_row_of_cell(const struct sweep_cell *c, struct sweep_row *row) {
 							  .wall_s = NAN};
 	memcpy(row->id, c->id, sizeof row->id);
 	memcpy(row->label, c->label, sizeof row->label);
-	memcpy(row->method, c->opts.method, sizeof row->method);
+	snprintf(row->method, sizeof row->method, "%s", cfg.method->name);
 	snprintf(row->outer, sizeof row->outer, "%s",
 			 cfg.method->outer ? cfg.method->outer : outer_facts[cfg.run.outer].name);
 	snprintf(row->codec, sizeof row->codec, "%s",

@@ -1,5 +1,6 @@
 /* Contributions that lose something: error feedback, top-k and SparseLoCo, on replicas with AdamW
  * on text. */
+#include "lab/methods/preset.h"
 #include "lab/methods/averaging.h"
 #include "lab/methods/methods.h"
 #include "tests/lab/lab_fixture.h"
@@ -32,7 +33,7 @@ static void codec(const char *name, double feedback) {
 
 static void sparseloco(void) {
 	f.cfg.method = &lab_method_sparseloco;
-	f.cfg.method->configure(&f.cfg);
+	method_configure(&f.cfg);
 }
 
 /* Identity 12: everything kept, alpha = 1. */
@@ -106,17 +107,17 @@ static void test_sparseloco_refuses_what_it_is_not(void **state) {
 	struct rv_errtext et = {0};
 	const struct lab_method *m = &lab_method_sparseloco;
 	codec("int4", 0);
-	assert_int_equal(m->check(&f.cfg.run, 4, &et), RV_E_INVALID);
+	assert_int_equal(method_check(m, &f.cfg.run, 4, &et), RV_E_INVALID);
 	assert_non_null(strstr(et.text, "--method diloco --error-feedback"));
 	codec("topk32", 0.5);
-	assert_int_equal(m->check(&f.cfg.run, 4, &et), RV_OK);
+	assert_int_equal(method_check(m, &f.cfg.run, 4, &et), RV_OK);
 	f.cfg.run.mean_codec = MEAN_CODEC_int8; /* what `new-run` writes for auto */
-	assert_int_equal(m->check(&f.cfg.run, 4, &et), RV_OK);
+	assert_int_equal(method_check(m, &f.cfg.run, 4, &et), RV_OK);
 	f.cfg.run.mean_codec = MEAN_CODEC_int4;
-	assert_int_equal(m->check(&f.cfg.run, 4, &et), RV_E_INVALID);
+	assert_int_equal(method_check(m, &f.cfg.run, 4, &et), RV_E_INVALID);
 	f.cfg.run.mean_codec = MEAN_CODEC_auto;
 	f.cfg.run.outer = OUTER_adam;
-	assert_int_equal(m->check(&f.cfg.run, 4, &et), RV_E_INVALID);
+	assert_int_equal(method_check(m, &f.cfg.run, 4, &et), RV_E_INVALID);
 }
 
 static void test_bytes(void **state) {

@@ -1,6 +1,7 @@
 /* DeMo: the cosine transform of tiles against its definition, and the method against its equations
  * written out. */
 #include "base/rng.h"
+#include "lab/methods/preset.h"
 #include "lab/methods/dct_tiles.h"
 #include "lab/methods/methods.h"
 #include "tests/lab/lab_fixture.h"
@@ -16,7 +17,7 @@ static int setup(void **state) {
 	(void)state;
 	lab_fixture_init(&f);
 	f.cfg.method = &lab_method_demo;
-	f.cfg.method->configure(&f.cfg);
+	method_configure(&f.cfg);
 	f.cfg.run.lr = 0.003;
 	return 0;
 }

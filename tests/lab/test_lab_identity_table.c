@@ -1,6 +1,7 @@
 /* test_lab_identity_table.c: every method of lab/methods/methods.def has a row: something else that
  * it must be, bit for bit, at one end of its range, and the test that proves what sets it apart.
  * Both sides of each row are run. A method without a row fails. */
+#include "lab/methods/preset.h"
 #include "lab/methods/methods.h"
 #include "tests/lab/lab_fixture.h"
 
@@ -30,8 +31,7 @@ static int teardown(void **state) {
 
 static void use(const struct lab_method *m) {
 	f.cfg.method = m;
-	if (m->configure)
-		m->configure(&f.cfg);
+	method_configure(&f.cfg);
 }
 
 static void diloco_with(const char *outer, double lr, double momentum) {

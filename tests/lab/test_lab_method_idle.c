@@ -90,10 +90,10 @@ static void test_names_are_options(void **state) {
 		while (option->name && strcmp(option->name, names[i]) != 0)
 			option++;
 		assert_non_null(option->name);
-		assert_true(method_idle("ddp", names[i]) || method_idle("demo", names[i]));
+		assert_true(method_idle(&lab_method_ddp, names[i]) || method_idle(&lab_method_demo, names[i]));
 	}
-	assert_null(method_idle("nonesuch", "outer"));
-	assert_null(method_idle("diloco", "outer"));
+	assert_null(method_idle(NULL, "outer"));
+	assert_null(method_idle(&lab_method_diloco, "outer"));
 }
 
 /* ---- sweeps ---- */
@@ -164,16 +164,16 @@ static void test_cells_that_differ_in_nothing_that_counts_are_one(void **state) 
 
 static void test_what_a_method_settles(void **state) {
 	(void)state;
-	assert_string_equal(method_settles("eager", 2, "updates", "eager"), "waited");
-	assert_string_equal(method_settles("fedavg", 2, "outer", "average"), "nesterov");
-	assert_string_equal(method_settles("eager", 2, "eager-share", "0.5"), "0");
-	assert_null(method_settles("eager", 2, "eager-share", "0.25"));
-	assert_null(method_settles("diloco", 2, "outer", "nesterov")); /* everybody's default */
-	assert_null(method_settles("eager", 2, "outer", "nesterov"));
-	assert_null(method_settles("fedopt", 2, "outer", "yogi")); /* somebody's choice */
-	assert_null(method_settles("eager", 2, "method", "eager"));
-	assert_null(method_settles("fedavg", 2, "tied", "yes")); /* the default, written as run.conf has it */
-	assert_null(method_settles("no such", 2, "updates", "eager"));
+	assert_string_equal(method_settles(&lab_method_eager, 2, "updates", "eager"), "waited");
+	assert_string_equal(method_settles(&lab_method_fedavg, 2, "outer", "average"), "nesterov");
+	assert_string_equal(method_settles(&lab_method_eager, 2, "eager-share", "0.5"), "0");
+	assert_null(method_settles(&lab_method_eager, 2, "eager-share", "0.25"));
+	assert_null(method_settles(&lab_method_diloco, 2, "outer", "nesterov")); /* everybody's default */
+	assert_null(method_settles(&lab_method_eager, 2, "outer", "nesterov"));
+	assert_null(method_settles(&lab_method_fedopt, 2, "outer", "yogi")); /* somebody's choice */
+	assert_null(method_settles(&lab_method_eager, 2, "method", "eager"));
+	assert_null(method_settles(&lab_method_fedavg, 2, "tied", "yes")); /* the default, written as run.conf has it */
+	assert_null(method_settles(NULL, 2, "updates", "eager"));
 }
 
 int main(void) {

@@ -1,5 +1,6 @@
 /* Identities of the methods beside DiLoCo, on replicas with AdamW on text: what each is at the ends
  * of its range. */
+#include "lab/methods/preset.h"
 #include "lab/methods/averaging.h"
 #include "lab/methods/methods.h"
 #include "tests/lab/lab_fixture.h"
@@ -28,8 +29,7 @@ static int teardown(void **state) {
 static void method(const struct lab_method *m, double mix) {
 	f.cfg.method = m;
 	f.cfg.run.mix = mix;
-	if (m->configure)
-		m->configure(&f.cfg);
+	method_configure(&f.cfg);
 }
 
 static float *copy(const float *theta) {

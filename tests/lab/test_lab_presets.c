@@ -1,6 +1,7 @@
 /* test_lab_presets.c: the methods that are settings of DiLoCo: each is what its paper says, and
  * what it is at the ends of its range; and what contradicts a name is refused. On replicas with
  * text; inner SGD where a paper's equation wants it. */
+#include "lab/methods/preset.h"
 #include "lab/methods/methods.h"
 #include "tests/lab/lab_fixture.h"
 
@@ -26,8 +27,7 @@ static int teardown(void **state) {
 static void method(const struct lab_method *m, int workers) {
 	f.cfg.method = m;
 	f.cfg.workers = workers;
-	if (m->configure)
-		m->configure(&f.cfg);
+	method_configure(&f.cfg);
 }
 
 static struct rv_hash diloco(const char *name, double lr, double momentum) {
@@ -284,7 +284,7 @@ static void test_resumed_with_every_inner_optimizer(void **state) {
 
 static void refused(const struct lab_method *m, int workers, enum rv_err want, const char *why) {
 	struct rv_errtext et = {0};
-	assert_fault(m->check(&f.cfg.run, workers, &et), want, &et, why);
+	assert_fault(method_check(m, &f.cfg.run, workers, &et), want, &et, why);
 }
 
 static void test_what_contradicts_a_name(void **state) {

@@ -1,5 +1,6 @@
 /* A run of the lab: counts, bytes, chain; the result does not depend on how many replicas run at a
  * time. */
+#include "lab/methods/preset.h"
 #include "lab/methods/methods.h"
 #include "tests/lab/lab_fixture.h"
 
@@ -52,7 +53,7 @@ static void test_time_is_of_one_worker(void **state) {
 	for (int i = 0; lab_methods[i]; i++) {
 		f->cfg.method = lab_methods[i];
 		f->cfg.workers = lab_methods[i]->n_replicas(4) == 4 || lab_methods[i] == &lab_method_ddp ? 4 : 1;
-		if (lab_methods[i]->check && lab_methods[i]->check(&f->cfg.run, 4, NULL) != RV_OK)
+		if (method_check(lab_methods[i], &f->cfg.run, 4, NULL) != RV_OK)
 			continue;
 		struct lab_run *r = lab_fixture_start(f);
 		struct lab_round round;
