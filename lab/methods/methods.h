@@ -16,6 +16,6 @@ enum lab_method_choice {
 };
 #undef LAB_METHOD
 extern const struct lab_method *const lab_methods[N_METHODS + 1]; /* NULL-terminated */
-const struct lab_method *lab_method_find(const char *name); /* NULL: there is none */
+const struct lab_method *lab_method_find(const char *name);       /* NULL: there is none */
 
 #endif

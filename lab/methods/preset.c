@@ -34,10 +34,11 @@ enum rv_err method_check(const struct lab_method *m, const struct run_config *c,
 		return rv_fail(et, RV_E_RANGE, "method %s is of one worker: give --workers 1, or --method diloco for %d",
 					   m->name, workers);
 	if (m->no_prox && c->prox_mu != 0)
-		return rv_fail(et, RV_E_INVALID,
-					   "prox-mu pulls to the shared weights of a round, and workers of method %s never leave them: give "
-					   "--prox-mu 0, or --method fedprox",
-					   m->name);
+		return rv_fail(
+			et, RV_E_INVALID,
+			"prox-mu pulls to the shared weights of a round, and workers of method %s never leave them: give "
+			"--prox-mu 0, or --method fedprox",
+			m->name);
 	if (m->prescribes_outer)
 		RV_TRY(method_check_outer(m, c, m->prescribed_outer, et));
 	RV_TRY(check_updates(m, c, et));

@@ -32,8 +32,7 @@ static const char methods[] =
 #undef LAB_METHOD
 
 static const struct rv_option own_options[] = {
-	{"method", RV_OPT_CHOICE, FIELD(method), 0, "diloco", 0, 0, methods + 1, "How workers are joined.",
-	 "Lab"},
+	{"method", RV_OPT_CHOICE, FIELD(method), 0, "diloco", 0, 0, methods + 1, "How workers are joined.", "Lab"},
 	{"drop-sync", RV_OPT_DOUBLE, FIELD(drop_sync), 0, "0", 0, 1, NULL,
 	 "Probability that a worker misses a round's averaging; `late` decides what becomes of its progress.", "Lab"},
 	{"speeds", RV_OPT_STRING, FIELD(speeds), FIELD_SIZE(speeds), "", 0, 0, NULL,

@@ -14,7 +14,7 @@ enum { REPLICAS_FIXED_STEPS, REPLICAS_FIXED_TOKENS }; /* replicas-mode */
 
 struct train_options {
 	struct run_config run; /* first: run_config's table is used unchanged */
-	int method; /* enum lab_method_choice */
+	int method;            /* enum lab_method_choice */
 	int64_t workers;
 	char data[512], out[512], name[64];
 	struct run_files files;

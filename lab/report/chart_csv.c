@@ -2,7 +2,20 @@
 #include "lab/report/chart_csv.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+
+char *chart_csv_text_of(csv_writer *write, const void *what, size_t *n) {
+	char *text = NULL;
+	FILE *f = open_memstream(&text, n);
+	if (!f)
+		return NULL;
+	write(what, f);
+	if (fclose(f) == 0)
+		return text;
+	free(text);
+	return NULL;
+}
 
 /* Spreadsheets compute what begins with one of these, white space before it or not. */
 void chart_csv_text(const char *text, FILE *out) {
@@ -21,7 +34,8 @@ void chart_csv_number(double v, FILE *out) {
 		(void)fprintf(out, "%.9g", v);
 }
 
-void chart_csv_lines(const struct line_chart *c, FILE *out) {
+void chart_csv_lines(const void *chart, FILE *out) {
+	const struct line_chart *c = chart;
 	(void)fprintf(out, "series,%s,loss,loss_sd\r\n", c->x_column);
 	for (int k = 0; k < c->n_series; k++)
 		for (int i = 0; i < c->series[k].n; i++) {
@@ -37,7 +51,8 @@ void chart_csv_lines(const struct line_chart *c, FILE *out) {
 		}
 }
 
-void chart_csv_bars(const struct bar_chart *c, FILE *out) {
+void chart_csv_bars(const void *chart, FILE *out) {
+	const struct bar_chart *c = chart;
 	(void)fputs("name", out);
 	for (int k = 0; k < c->n_parts; k++)
 		(void)fprintf(out, ",%s_s", c->part_names[k]);
@@ -52,7 +67,8 @@ void chart_csv_bars(const struct bar_chart *c, FILE *out) {
 	}
 }
 
-void chart_csv_dots(const struct dot_chart *c, FILE *out) {
+void chart_csv_dots(const void *chart, FILE *out) {
+	const struct dot_chart *c = chart;
 	(void)fputs("configuration,loss,loss_sd,told\r\n", out);
 	for (int i = 0; i < c->n_dots; i++) {
 		chart_csv_text(c->dots[i].label, out);

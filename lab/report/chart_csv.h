@@ -5,9 +5,11 @@
 
 #include "base/chart/chart.h"
 
-void chart_csv_lines(const struct line_chart *c, FILE *out);
-void chart_csv_bars(const struct bar_chart *c, FILE *out);
-void chart_csv_dots(const struct dot_chart *c, FILE *out);
+/* Writes a table of `what`, whose type the function says. */
+typedef void csv_writer(const void *what, FILE *out);
+csv_writer chart_csv_lines, chart_csv_bars, chart_csv_dots; /* struct line_chart, bar_chart, dot_chart */
+/* Returns the table as text, which the caller frees; NULL: no memory. */
+char *chart_csv_text_of(csv_writer *write, const void *what, size_t *n);
 /* In quotes; what a spreadsheet would take for a formula gets an apostrophe in front. */
 void chart_csv_text(const char *text, FILE *out);
 /* Nothing for what is not finite. */

@@ -37,10 +37,6 @@ static struct report_member member_of(const struct run_record *r) {
 		m.least_participants = n > 0 && n < m.least_participants ? n : m.least_participants;
 		m.most_participants = n > m.most_participants ? n : m.most_participants;
 	}
-	m.delta_cosine = run_record_mean(r, offsetof(struct record_round, delta_cosine));
-	m.delta_norm = run_record_mean(r, offsetof(struct record_round, delta_norm));
-	m.codec_error = run_record_mean(r, offsetof(struct record_round, codec_error));
-	m.codec_cosine = run_record_mean(r, offsetof(struct record_round, codec_cosine));
 	free(m.record.rounds);
 	m.record.rounds = NULL;
 	m.record.n_rounds = 0;
@@ -317,6 +313,21 @@ static void find_data(struct report_run *run) {
 		snprintf(run->data, sizeof run->data, "%s%s", first[0] ? "" : path ? path : "", first);
 }
 
+static struct report_values values_of(const struct report_run *run) {
+	const struct report_member *m = run->evals_of;
+	return (struct report_values){.loss = m->record.diverged_round > 0 ? NAN : run->totals.loss,
+								  .average_loss = m->record.average_loss,
+								  .replica_loss = m->record.replica_loss,
+								  .delta_cosine = m->totals.delta_cosine,
+								  .delta_norm = m->totals.delta_norm,
+								  .codec_error = m->totals.codec_error,
+								  .codec_cosine = m->totals.codec_cosine,
+								  .bytes_sent = run->totals.bytes_sent,
+								  .tokens = (double)run->totals.tokens,
+								  .wall_s = run->timing.step_wall_s * (double)run->totals.steps,
+								  .utilisation = run->timing.utilisation};
+}
+
 static void summarise(struct report_run *run, const struct report_line *line) {
 	qsort(run->members, (size_t)run->n_members, sizeof *run->members, by_member);
 	run->evals_of = &run->members[0];
@@ -336,6 +347,7 @@ static void summarise(struct report_run *run, const struct report_line *line) {
 	run->totals.bytes_sent = sent;
 	run->totals.formula_bytes = formula;
 	run->timing = report_line_apply(line, &run->whole->record, &run->whole->totals, &run->facts);
+	run->values = values_of(run);
 	find_data(run);
 	if (is_worker(&run->evals_of->record))
 		label_workers(run);

@@ -5,6 +5,7 @@
 #include "lab/run/loss_text.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 /* ---- texts ---- */
@@ -69,44 +70,23 @@ static void diverged_text(const struct report_group *g, char out[CELL_TEXT_BYTES
 
 /* ---- numbers ---- */
 
-static struct report_spread alone(double v) {
-	return (struct report_spread){.mean = v, .sd = NAN, .n = 1};
-}
-
-#define SPREAD(function, field)                                                                                        \
-	static struct report_spread function(const struct report *p, const struct report_group *g) {                       \
+#define NUMBER(function, expression)                                                                                   \
+	static double function(const struct report *p, const struct report_group *g) {                                     \
 		(void)p;                                                                                                       \
-		return g->field;                                                                                               \
+		return expression;                                                                                             \
 	}
-SPREAD(loss_of, loss)
-SPREAD(average_of, average_loss)
-SPREAD(replica_of, replica_loss)
-SPREAD(cosine_of, delta_cosine)
-SPREAD(norm_of, delta_norm)
-SPREAD(codec_error_of, codec_error)
-SPREAD(codec_cosine_of, codec_cosine)
-SPREAD(bytes_of, bytes_sent)
-SPREAD(tokens_of, tokens)
-SPREAD(wall_of, wall_s)
-SPREAD(utilisation_of, utilisation)
-
-#define ALONE(function, expression)                                                                                    \
-	static struct report_spread function(const struct report *p, const struct report_group *g) {                       \
-		(void)p;                                                                                                       \
-		return alone(expression);                                                                                      \
-	}
-ALONE(eval_tokens_of,
-	  g->runs[0].evals_of->record.eval_tokens > 0 ? (double)g->runs[0].evals_of->record.eval_tokens : NAN)
-ALONE(threads_of, g->runs[0].evals_of->record.threads > 0 ? (double)g->runs[0].evals_of->record.threads : NAN)
-ALONE(h_of, report_steps_per_sync(g))
-ALONE(workers_of, g->runs[0].evals_of->record.workers)
-ALONE(runs_of, g->n_runs)
-ALONE(perplexity_of, exp(g->loss.mean))
-ALONE(bits_per_byte, p->on_bytes ? g->loss.mean / M_LN2 : NAN)
-ALONE(bits_per_token, p->on_bytes ? NAN : g->loss.mean / M_LN2)
-ALONE(against_of, report_against_baseline(p, g) * 100)
-ALONE(over_formula_of, report_over_formula(g) * 100)
-ALONE(fewer_of, report_fewer_bytes(g))
+NUMBER(eval_tokens_of,
+	   g->runs[0].evals_of->record.eval_tokens > 0 ? (double)g->runs[0].evals_of->record.eval_tokens : NAN)
+NUMBER(threads_of, g->runs[0].evals_of->record.threads > 0 ? (double)g->runs[0].evals_of->record.threads : NAN)
+NUMBER(h_of, report_steps_per_sync(g))
+NUMBER(workers_of, g->runs[0].evals_of->record.workers)
+NUMBER(runs_of, g->n_runs)
+NUMBER(perplexity_of, exp(g->loss.mean))
+NUMBER(bits_per_byte, p->on_bytes ? g->loss.mean / M_LN2 : NAN)
+NUMBER(bits_per_token, p->on_bytes ? NAN : g->loss.mean / M_LN2)
+NUMBER(against_of, report_against_baseline(p, g) * 100)
+NUMBER(over_formula_of, report_over_formula(g) * 100)
+NUMBER(fewer_of, report_fewer_bytes(g))
 
 static void print_loss(double v, char out[CHART_TEXT_BYTES]) {
 	memcpy(out, loss_text(v).text, CHART_TEXT_BYTES);
@@ -137,57 +117,53 @@ void report_header_text(const struct report_column *c, const struct report *p, c
 		put(c->header, out);
 }
 
+#define SPREAD_OF(value) .spread = offsetof(struct report_group, value)
+
 const struct report_column report_columns[] = {
 	{.name = "configuration", .header = "run", .text = label_text},
-	{.name = "steps_between_exchanges", .header = "H", .number = h_of, .format = "%.0f", .is_count = true},
-	{.name = "loss", .header = "held-out loss", .write_header = loss_header, .number = loss_of, .print = print_loss},
-	{.name = "heldout_tokens", .number = eval_tokens_of, .format = "%.0f", .is_count = true},
+	{.name = "steps_between_exchanges", .header = "H", .number = h_of, .format = "%.0f"},
+	{.name = "loss", .header = "held-out loss", .write_header = loss_header, SPREAD_OF(loss), .print = print_loss},
+	{.name = "heldout_tokens", .number = eval_tokens_of, .format = "%.0f"},
 	{.name = "against_data_parallel_percent",
 	 .header = "loss vs data-parallel",
 	 .number = against_of,
-	 .format = "%+.1f %%",
-	 .is_count = true},
-	{.name = "bytes_sent", .header = "sent per worker", .number = bytes_of, .print = chart_bytes},
-	{.name = "fewer_bytes_than_fp32_data_parallel",
-	 .header = "fewer bytes",
-	 .number = fewer_of,
-	 .format = "%.0f×",
-	 .is_count = true},
-	{.name = "line_wall_s", .header = "wall-clock on the line", .number = wall_of, .print = chart_seconds},
-	{.name = "line_utilisation", .header = "compute utilisation", .number = utilisation_of, .format = "%.3f"},
-	{.name = "threads", .number = threads_of, .format = "%.0f", .is_count = true},
-	{.name = "workers", .header = "workers", .number = workers_of, .format = "%.0f", .is_count = true},
+	 .format = "%+.1f %%"},
+	{.name = "bytes_sent", .header = "sent per worker", SPREAD_OF(bytes_sent), .print = chart_bytes},
+	{.name = "fewer_bytes_than_fp32_data_parallel", .header = "fewer bytes", .number = fewer_of, .format = "%.0f×"},
+	{.name = "line_wall_s", .header = "wall-clock on the line", SPREAD_OF(wall_s), .print = chart_seconds},
+	{.name = "line_utilisation", .header = "compute utilisation", SPREAD_OF(utilisation), .format = "%.3f"},
+	{.name = "threads", .number = threads_of, .format = "%.0f"},
+	{.name = "workers", .header = "workers", .number = workers_of, .format = "%.0f"},
 	{.name = "method", .header = "method", .text = method_text},
 	{.name = "outer", .header = "outer", .text = outer_text},
 	{.name = "codec", .header = "codec", .text = codec_text},
 	{.name = "replicas_mode", .header = "replicas' batch", .text = mode_text},
-	{.name = "runs", .header = "seeds", .number = runs_of, .format = "%.0f", .is_count = true},
+	{.name = "runs", .header = "seeds", .number = runs_of, .format = "%.0f"},
 	{.name = "seeds", .text = seeds_text},
 	{.name = "diverged", .header = "diverged", .text = diverged_text},
 	{.name = "unfinished", .header = "unfinished", .text = unfinished_text},
-	{.name = "tokens", .header = "tokens", .number = tokens_of, .print = chart_si},
-	{.name = "perplexity", .header = "perplexity", .number = perplexity_of, .print = print_large, .is_count = true},
-	{.name = "bits_per_byte", .header = "bits per byte", .number = bits_per_byte, .format = "%.4f", .is_count = true},
-	{.name = "bits_per_token",
-	 .header = "bits per token",
-	 .number = bits_per_token,
-	 .format = "%.4f",
-	 .is_count = true},
-	{.name = "average_loss", .header = "replicas' mean: loss", .number = average_of, .format = "%.4f"},
-	{.name = "replica_loss", .header = "one replica: loss", .number = replica_of, .format = "%.4f"},
-	{.name = "over_formula_percent",
-	 .header = "over the formula",
-	 .number = over_formula_of,
-	 .format = "%+.2f %%",
-	 .is_count = true},
-	{.name = "delta_cosine", .header = "cosine of outer gradients", .number = cosine_of, .format = "%.3f"},
-	{.name = "delta_norm", .header = "norm of outer gradients", .number = norm_of, .format = "%.3g"},
-	{.name = "codec_error", .header = "relative error of the codec", .number = codec_error_of, .format = "%.4f"},
-	{.name = "codec_cosine", .number = codec_cosine_of, .format = "%.6f"},
+	{.name = "tokens", .header = "tokens", SPREAD_OF(tokens), .print = chart_si},
+	{.name = "perplexity", .header = "perplexity", .number = perplexity_of, .print = print_large},
+	{.name = "bits_per_byte", .header = "bits per byte", .number = bits_per_byte, .format = "%.4f"},
+	{.name = "bits_per_token", .header = "bits per token", .number = bits_per_token, .format = "%.4f"},
+	{.name = "average_loss", .header = "replicas' mean: loss", SPREAD_OF(average_loss), .format = "%.4f"},
+	{.name = "replica_loss", .header = "one replica: loss", SPREAD_OF(replica_loss), .format = "%.4f"},
+	{.name = "over_formula_percent", .header = "over the formula", .number = over_formula_of, .format = "%+.2f %%"},
+	{.name = "delta_cosine", .header = "cosine of outer gradients", SPREAD_OF(delta_cosine), .format = "%.3f"},
+	{.name = "delta_norm", .header = "norm of outer gradients", SPREAD_OF(delta_norm), .format = "%.3g"},
+	{.name = "codec_error", .header = "relative error of the codec", SPREAD_OF(codec_error), .format = "%.4f"},
+	{.name = "codec_cosine", SPREAD_OF(codec_cosine), .format = "%.6f"},
 	{.name = "data", .text = data_text},
 	{.name = "program", .text = program_text},
 	{.name = NULL},
 };
+
+static struct report_spread number_of(const struct report_column *c, const struct report *p,
+									  const struct report_group *g) {
+	if (c->number)
+		return (struct report_spread){.mean = c->number(p, g), .sd = NAN};
+	return *(const struct report_spread *)((const char *)g + c->spread);
+}
 
 static void number_text(const struct report_column *c, double v, char out[CHART_TEXT_BYTES]) {
 	if (c->print)
@@ -203,7 +179,7 @@ void report_cell_text(const struct report_column *c, const struct report *p, con
 	if (c->text) {
 		c->text(g, out);
 	} else {
-		struct report_spread s = c->number(p, g);
+		const struct report_spread s = number_of(c, p, g);
 		out[0] = '\0';
 		if (isfinite(s.mean)) {
 			number_text(c, s.mean, mean);
@@ -213,7 +189,8 @@ void report_cell_text(const struct report_column *c, const struct report *p, con
 		}
 	}
 	if (out[0] == '\0')
-		snprintf(out, CELL_TEXT_BYTES, "%s", c->number == loss_of && g->n_diverged == g->n_runs ? "diverged" : "–");
+		snprintf(out, CELL_TEXT_BYTES, "%s",
+				 c->spread == offsetof(struct report_group, loss) && g->n_diverged == g->n_runs ? "diverged" : "–");
 }
 
 bool report_column_used(const struct report_column *c, const struct report *p) {
@@ -235,17 +212,18 @@ static void csv_cell(const struct report_column *c, const struct report *p, cons
 		chart_csv_text(text, out);
 		return;
 	}
-	struct report_spread s = c->number(p, g);
+	const struct report_spread s = number_of(c, p, g);
 	chart_csv_number(s.mean, out);
-	if (c->is_count)
+	if (c->number)
 		return;
 	(void)fputc(',', out);
 	chart_csv_number(s.sd, out);
 }
 
-void report_csv_configurations(const struct report *p, FILE *out) {
+void report_csv_configurations(const void *report, FILE *out) {
+	const struct report *p = report;
 	for (const struct report_column *c = report_columns; c->name; c++)
-		(void)fprintf(out, c->text || c->is_count ? "%s%s" : "%s%s,%s_sd", c > report_columns ? "," : "", c->name,
+		(void)fprintf(out, !c->spread ? "%s%s" : "%s%s,%s_sd", c > report_columns ? "," : "", c->name,
 					  c->name); /* NOLINT: both formats are constants */
 	(void)fputs("\r\n", out);
 	for (int i = 0; i < p->n_groups; i++) {
@@ -265,34 +243,31 @@ static const char *state_of(const struct report_member *m) {
 static void csv_run(const struct report_group *g, const struct report_run *r, FILE *out) {
 	const struct report_member *m = r->evals_of;
 	const char *seed = report_fact(&r->facts, "seed");
+	const struct report_values *v = &r->values;
 	const double numbers[] = {(double)r->totals.rounds,
-							  (double)r->totals.tokens,
-							  m->record.diverged_round > 0 ? NAN : r->totals.loss,
-							  m->record.average_loss,
-							  m->record.replica_loss,
-							  r->totals.bytes_sent,
-							  m->delta_cosine,
-							  m->delta_norm,
-							  m->codec_error,
-							  m->codec_cosine,
+							  v->tokens,
+							  v->loss,
+							  v->average_loss,
+							  v->replica_loss,
+							  v->bytes_sent,
+							  v->delta_cosine,
+							  v->delta_norm,
+							  v->codec_error,
+							  v->codec_cosine,
 							  (double)m->record.eval_tokens,
 							  m->record.threads,
 							  r->totals.compute_s,
 							  r->totals.reduce_s,
 							  r->totals.idle_s,
 							  m->record.wall_s,
-							  r->timing.step_wall_s * (double)r->totals.steps,
-							  r->timing.utilisation};
-	chart_csv_text(g->label, out);
-	(void)fputc(',', out);
-	chart_csv_text(r->directory, out);
-	(void)fputc(',', out);
-	chart_csv_text(seed ? seed : "", out);
-	(void)fputc(',', out);
-	chart_csv_text(r->data, out);
-	(void)fputc(',', out);
-	chart_csv_text(m->record.program, out);
-	(void)fprintf(out, ",%d,%s", r->n_members, state_of(m));
+							  v->wall_s,
+							  v->utilisation};
+	const char *const texts[] = {g->label, r->directory, seed ? seed : "", r->data, m->record.program};
+	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+		chart_csv_text(texts[i], out);
+		(void)fputc(',', out);
+	}
+	(void)fprintf(out, "%d,%s", r->n_members, state_of(m));
 	for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
 		(void)fputc(',', out);
 		chart_csv_number(numbers[i], out);
@@ -300,7 +275,8 @@ static void csv_run(const struct report_group *g, const struct report_run *r, FI
 	(void)fputs("\r\n", out);
 }
 
-void report_csv_runs(const struct report *p, FILE *out) {
+void report_csv_runs(const void *report, FILE *out) {
+	const struct report *p = report;
 	(void)fputs("configuration,directory,seed,data,program,records,state,rounds,tokens,loss,average_loss,replica_loss,"
 				"bytes_sent,"
 				"delta_cosine,delta_norm,codec_error,codec_cosine,heldout_tokens,threads,compute_s,reduce_s,idle_s,"

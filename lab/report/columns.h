@@ -3,6 +3,7 @@
 #define RV_LAB_REPORT_COLUMNS_H
 
 #include "base/chart/chart.h"
+#include "lab/report/chart_csv.h"
 #include "lab/report/report.h"
 
 enum { CELL_TEXT_BYTES = 192 };
@@ -12,12 +13,13 @@ struct report_column {
 	const char *header; /* in the page; NULL: not shown there */
 	/* Writes the page's header where that depends on the runs; NULL: `header`. */
 	void (*write_header)(const struct report *p, char out[CELL_TEXT_BYTES]);
-	/* One of the two: the text ("": none), or the number and its standard deviation (NaN: none). */
+	/* One of three: the text ("": none), a number, which has no deviation (NaN: none), or a mean over
+	 * runs and its deviation: the offset of a report_spread in report_group. */
 	void (*text)(const struct report_group *g, char out[CELL_TEXT_BYTES]);
-	struct report_spread (*number)(const struct report *p, const struct report_group *g);
+	double (*number)(const struct report *p, const struct report_group *g);
+	size_t spread;
 	const char *format;  /* of a number in the page, unless there is a */
 	chart_format *print; /* function for it */
-	bool is_count;       /* as it is, without a deviation, in CSV too */
 };
 
 /* Ends with name == NULL. */
@@ -31,8 +33,7 @@ void report_header_text(const struct report_column *c, const struct report *p, c
 /* Returns false if no configuration has a value in it. */
 bool report_column_used(const struct report_column *c, const struct report *p);
 
-/* A line for each configuration, and for each run. */
-void report_csv_configurations(const struct report *p, FILE *out);
-void report_csv_runs(const struct report *p, FILE *out);
+/* A line for each configuration, and for each run, of a struct report. */
+csv_writer report_csv_configurations, report_csv_runs;
 
 #endif

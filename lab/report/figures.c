@@ -123,8 +123,7 @@ static void put_point(struct chart_series *s, double *numbers, int cap, double x
 static double final_x(const struct report_group *g, enum against against) {
 	return against == AGAINST_H       ? report_steps_per_sync(g)
 		   : against == AGAINST_BYTES ? g->bytes_sent.mean
-		   : against == AGAINST_WALL  ? g->wall_s.mean
-									  : g->tokens.mean;
+									  : g->wall_s.mean;
 }
 
 static struct chart_series final_series(const struct report *p, int first, enum against against, double **numbers) {
@@ -318,12 +317,8 @@ static enum rv_err add_figure(const struct report *p, const struct figure_plan *
 	return RV_OK;
 }
 
-struct placed {
-	const struct report_group *group;
-};
-
 static int by_final_loss(const void *a, const void *b) {
-	const struct report_group *x = ((const struct placed *)a)->group, *y = ((const struct placed *)b)->group;
+	const struct report_group *x = *(const struct report_group *const *)a, *y = *(const struct report_group *const *)b;
 	const bool x_known = isfinite(x->loss.mean), y_known = isfinite(y->loss.mean);
 	if (x_known != y_known)
 		return x_known ? -1 : 1;
@@ -349,7 +344,7 @@ static void write_dot(const struct report *p, const struct report_group *g, stru
 /* Every configuration by its loss: where methods are many, lines in a plane do not tell them
  * apart. */
 static enum rv_err add_dots(const struct report *p, struct report_figures *f, struct rv_errtext *et) {
-	struct placed *sorted = calloc((size_t)p->n_groups, sizeof *sorted);
+	const struct report_group **sorted = calloc((size_t)p->n_groups, sizeof *sorted);
 	const struct report_group *baseline = report_baseline(p, NULL);
 	f->dot_list = calloc(REPORT_MAX_DOTS, sizeof *f->dot_list);
 	if (!sorted || !f->dot_list) {
@@ -357,7 +352,7 @@ static enum rv_err add_dots(const struct report *p, struct report_figures *f, st
 		return rv_fail(et, RV_E_NOMEM, "no memory for the figures");
 	}
 	for (int i = 0; i < p->n_groups; i++)
-		sorted[i].group = &p->groups[i];
+		sorted[i] = &p->groups[i];
 	qsort(sorted, (size_t)p->n_groups, sizeof *sorted, by_final_loss);
 	f->dots = (struct dot_chart){.id = "loss-of-each",
 								 .title = "Held-out loss at the end, of each configuration",
@@ -368,7 +363,7 @@ static enum rv_err add_dots(const struct report *p, struct report_figures *f, st
 								 .reference = baseline ? baseline->loss.mean : NAN,
 								 .most = most_shown(p)};
 	for (int i = 0; i < f->dots.n_dots; i++)
-		write_dot(p, sorted[i].group, &f->dot_list[i]);
+		write_dot(p, sorted[i], &f->dot_list[i]);
 	free(sorted);
 	return RV_OK;
 }

@@ -7,6 +7,7 @@
 #include "train/metrics.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,55 +113,14 @@ static void found_with_first(struct report *p) {
 
 /* ---- numbers ---- */
 
-enum quantity {
-	LOSS,
-	AVERAGE_LOSS,
-	REPLICA_LOSS,
-	COSINE,
-	NORM,
-	CODEC_ERROR,
-	CODEC_COSINE,
-	BYTES,
-	TOKENS,
-	WALL,
-	UTILISATION
-};
-
-static double quantity_of(const struct report_run *r, enum quantity q) {
-	const struct report_member *m = r->evals_of;
-	switch (q) {
-	case LOSS:
-		return m->record.diverged_round > 0 ? NAN : r->totals.loss;
-	case AVERAGE_LOSS:
-		return m->record.average_loss;
-	case REPLICA_LOSS:
-		return m->record.replica_loss;
-	case COSINE:
-		return m->delta_cosine;
-	case NORM:
-		return m->delta_norm;
-	case CODEC_ERROR:
-		return m->codec_error;
-	case CODEC_COSINE:
-		return m->codec_cosine;
-	case BYTES:
-		return r->totals.bytes_sent;
-	case TOKENS:
-		return (double)r->totals.tokens;
-	case WALL:
-		return r->timing.step_wall_s * (double)r->totals.steps;
-	default:
-		return r->timing.utilisation;
-	}
-}
-
-/* Runs that go on are compared with none that have ended. */
-static struct report_spread spread_of(const struct report_group *g, enum quantity q) {
+/* Returns the spread of a field of report_values (its offset). Runs that go on are compared with
+ * none that have ended. */
+static struct report_spread spread_of(const struct report_group *g, size_t value) {
 	struct report_spread s = {0};
 	double sum = 0, squares = 0;
 	for (int pass = 0; pass < 2; pass++)
 		for (int i = 0; i < g->n_runs; i++) {
-			double v = quantity_of(&g->runs[i], q);
+			double v = *(const double *)((const char *)&g->runs[i].values + value);
 			if (!isfinite(v) || (g->n_ended > 0 && !g->runs[i].evals_of->record.ended))
 				continue;
 			if (pass == 0) {
@@ -185,17 +145,9 @@ static void measure(struct report_group *g) {
 		if (round > 0 && (g->diverged_round == 0 || round < g->diverged_round))
 			g->diverged_round = round;
 	}
-	g->loss = spread_of(g, LOSS);
-	g->average_loss = spread_of(g, AVERAGE_LOSS);
-	g->replica_loss = spread_of(g, REPLICA_LOSS);
-	g->delta_cosine = spread_of(g, COSINE);
-	g->delta_norm = spread_of(g, NORM);
-	g->codec_error = spread_of(g, CODEC_ERROR);
-	g->codec_cosine = spread_of(g, CODEC_COSINE);
-	g->bytes_sent = spread_of(g, BYTES);
-	g->tokens = spread_of(g, TOKENS);
-	g->wall_s = spread_of(g, WALL);
-	g->utilisation = spread_of(g, UTILISATION);
+#define VALUE(name) g->name = spread_of(g, offsetof(struct report_values, name));
+	REPORT_VALUES(VALUE)
+#undef VALUE
 }
 
 /* A series that was there before, or a new one. */

@@ -15,8 +15,10 @@ extern const char report_css[]; /* report_page.S */
 
 /* ---- downloads ---- */
 
-/* What `csv` holds; takes it over. */
-static void print_download(const char *name, char *csv, size_t n, FILE *out) {
+/* A link that holds the table. */
+static void print_download(const char *name, csv_writer *write, const void *what, FILE *out) {
+	size_t n = 0;
+	char *csv = chart_csv_text_of(write, what, &n);
 	size_t cap = sodium_base64_ENCODED_LEN(n, sodium_base64_VARIANT_ORIGINAL);
 	char *text = csv ? malloc(cap) : NULL;
 	if (text) {
@@ -26,18 +28,6 @@ static void print_download(const char *name, char *csv, size_t n, FILE *out) {
 	}
 	free(text);
 	free(csv);
-}
-
-static void download_table(const struct report *p, const char *name, void (*write)(const struct report *p, FILE *out),
-						   FILE *out) {
-	char *csv = NULL;
-	size_t n = 0;
-	FILE *f = open_memstream(&csv, &n);
-	if (!f)
-		return;
-	write(p, f);
-	(void)fclose(f);
-	print_download(name, csv, n, out);
 }
 
 /* ---- the table ---- */
@@ -78,9 +68,9 @@ static void print_table(const struct report *p, FILE *out) {
 	(void)fputs("</tbody></table></div>\n<p>", out);
 	if (p->n_groups > MAX_ROWS)
 		(void)fprintf(out, "%d of %d configurations; all are in the files. ", MAX_ROWS, p->n_groups);
-	download_table(p, "configurations", report_csv_configurations, out);
+	print_download("configurations", report_csv_configurations, p, out);
 	(void)fputs(" · ", out);
-	download_table(p, "runs", report_csv_runs, out);
+	print_download("runs", report_csv_runs, p, out);
 	(void)fputs("</p>\n", out);
 }
 
@@ -90,6 +80,11 @@ static void open_figure(const char *id, const char *title, const char *unit, FIL
 	(void)fprintf(out, "<figure id=\"%s\"><figcaption>", id);
 	chart_print_text(title, out);
 	(void)fprintf(out, " <span>%s</span></figcaption>\n", unit);
+}
+
+static void close_figure(const char *id, csv_writer *write, const void *chart, FILE *out) {
+	print_download(id, write, chart, out);
+	(void)fputs("</p></figure>\n", out);
 }
 
 /* Names in full. */
@@ -121,8 +116,6 @@ static void print_marks(const struct line_chart *c, FILE *out) {
 }
 
 static void print_lines(const struct line_chart *c, int n_all, FILE *out) {
-	char *csv = NULL;
-	size_t n = 0;
 	open_figure(c->id, c->title, c->y_label, out);
 	chart_print_lines(c, out);
 	print_legend(c, out);
@@ -133,37 +126,21 @@ static void print_lines(const struct line_chart *c, int n_all, FILE *out) {
 					  "%d of %d lines: of each method, outer optimizer, codec and number of workers the best at "
 					  "the end, then the second best. ",
 					  c->n_series, n_all);
-	FILE *f = open_memstream(&csv, &n);
-	if (f) {
-		chart_csv_lines(c, f);
-		(void)fclose(f);
-		print_download(c->id, csv, n, out);
-	}
-	(void)fputs("</p></figure>\n", out);
+	close_figure(c->id, chart_csv_lines, c, out);
 }
 
 static void print_dots(const struct report *p, const struct dot_chart *c, FILE *out) {
-	char *csv = NULL;
-	size_t n = 0;
-	(void)fprintf(out, "<figure id=\"%s\"><figcaption>%s <span>%s</span></figcaption>\n", c->id, c->title, c->label);
+	open_figure(c->id, c->title, c->label, out);
 	chart_print_dots(c, out);
 	(void)fputs("<p>", out);
 	if (isfinite(c->reference))
 		(void)fputs("Dashed: the best data-parallel one. ", out);
 	if (p->n_groups > c->n_dots)
 		(void)fprintf(out, "The best %d of %d; all are in the table. ", c->n_dots, p->n_groups);
-	FILE *f = open_memstream(&csv, &n);
-	if (f) {
-		chart_csv_dots(c, f);
-		(void)fclose(f);
-		print_download(c->id, csv, n, out);
-	}
-	(void)fputs("</p></figure>\n", out);
+	close_figure(c->id, chart_csv_dots, c, out);
 }
 
 static void print_bars(const struct report_figures *p, FILE *out) {
-	char *csv = NULL;
-	size_t n = 0;
 	if (p->bars.n_bars == 0)
 		return;
 	open_figure(p->bars.id, p->bars.title, "", out);
@@ -171,13 +148,7 @@ static void print_bars(const struct report_figures *p, FILE *out) {
 	(void)fputs("<p>", out);
 	if (p->n_all_bars > p->bars.n_bars)
 		(void)fprintf(out, "The first %d of %d; all are in runs.csv. ", p->bars.n_bars, p->n_all_bars);
-	FILE *f = open_memstream(&csv, &n);
-	if (f) {
-		chart_csv_bars(&p->bars, f);
-		(void)fclose(f);
-		print_download(p->bars.id, csv, n, out);
-	}
-	(void)fputs("</p></figure>\n", out);
+	close_figure(p->bars.id, chart_csv_bars, &p->bars, out);
 }
 
 /* ---- the page ---- */

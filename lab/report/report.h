@@ -32,9 +32,26 @@ struct report_member {
 	double ddp_bytes;       /* run_record_ddp_bytes */
 	int n_rounds;           /* that are in its file */
 	uint64_t least_participants, most_participants;
-	/* Means over the rounds that have them; NaN: none has. */
-	double delta_cosine, delta_norm, codec_error, codec_cosine;
 };
+
+/* What a run comes to; NaN: not known. wall_s and utilisation: on the chosen line. */
+#define REPORT_VALUES(X)                                                                                               \
+	X(loss)                                                                                                            \
+	X(average_loss)                                                                                                    \
+	X(replica_loss)                                                                                                    \
+	X(delta_cosine)                                                                                                    \
+	X(delta_norm)                                                                                                      \
+	X(codec_error)                                                                                                     \
+	X(codec_cosine)                                                                                                    \
+	X(bytes_sent)                                                                                                      \
+	X(tokens)                                                                                                          \
+	X(wall_s)                                                                                                          \
+	X(utilisation)
+#define VALUE(name) double name;
+struct report_values {
+	REPORT_VALUES(VALUE)
+};
+#undef VALUE
 
 struct report_run {
 	char label[REPORT_LABEL_BYTES];    /* "Rivulet, 4 workers", "data-parallel" */
@@ -50,6 +67,7 @@ struct report_run {
 	char data[REPORT_DATA_BYTES];
 	struct rv_hash config, series; /* equal where the runs are of one configuration, of one series */
 	struct report_timing timing;   /* on the chosen line */
+	struct report_values values;   /* of `evals_of` and `totals` */
 	int found;                     /* how many were before it */
 };
 
@@ -68,8 +86,9 @@ struct report_group {
 	int n_diverged;          /* whose numbers stopped being finite: they have no loss */
 	uint64_t diverged_round; /* the first round in which one did, counted from 1 */
 	int series;              /* number of the series; ascending, not without gaps */
-	struct report_spread loss, average_loss, replica_loss, delta_cosine, delta_norm, codec_error, codec_cosine;
-	struct report_spread bytes_sent, tokens, wall_s, utilisation; /* the last two: on the chosen line */
+#define VALUE(name) struct report_spread name;
+	REPORT_VALUES(VALUE) /* of its runs' values */
+#undef VALUE
 };
 
 struct report {

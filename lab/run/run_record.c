@@ -203,8 +203,26 @@ static void take_counts_of_end(const struct run_record *r, struct record_totals 
 	t->formula_bytes = fmax(t->formula_bytes, r->end.formula_bytes);
 }
 
+/* Returns the mean of a field of record_round (its offset) over the rounds that have it. */
+static double mean_of(const struct run_record *r, size_t field) {
+	double sum = 0;
+	int n = 0;
+	for (int i = 0; i < r->n_rounds; i++) {
+		double v = *(const double *)((const char *)&r->rounds[i] + field);
+		if (isfinite(v)) {
+			sum += v;
+			n++;
+		}
+	}
+	return n > 0 ? sum / n : NAN;
+}
+
 struct record_totals run_record_totals(const struct run_record *r) {
-	struct record_totals t = {.loss = NAN};
+	struct record_totals t = {.loss = NAN,
+							  .delta_norm = mean_of(r, offsetof(struct record_round, delta_norm)),
+							  .delta_cosine = mean_of(r, offsetof(struct record_round, delta_cosine)),
+							  .codec_error = mean_of(r, offsetof(struct record_round, codec_error)),
+							  .codec_cosine = mean_of(r, offsetof(struct record_round, codec_cosine))};
 	for (int i = 0; i < r->n_rounds; i++) {
 		t.compute_s += r->rounds[i].compute_s;
 		t.reduce_s += r->rounds[i].reduce_s;
@@ -228,19 +246,6 @@ struct record_totals run_record_totals(const struct run_record *r) {
 	if (r->ended && isfinite(r->final_loss))
 		t.loss = r->final_loss;
 	return t;
-}
-
-double run_record_mean(const struct run_record *r, size_t field) {
-	double sum = 0;
-	int n = 0;
-	for (int i = 0; i < r->n_rounds; i++) {
-		double v = *(const double *)((const char *)&r->rounds[i] + field);
-		if (isfinite(v)) {
-			sum += v;
-			n++;
-		}
-	}
-	return n > 0 ? sum / n : NAN;
 }
 
 double run_record_ddp_bytes(const struct run_record *r) {

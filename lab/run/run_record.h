@@ -68,11 +68,9 @@ struct record_totals {
 	double modelled_s; /* modelled time of computing; 0: no model */
 	uint64_t rounds, steps, tokens;
 	double loss; /* at the end; before it, of the latest evaluation; NaN: not measured */
+	double delta_norm, delta_cosine, codec_error, codec_cosine; /* means over the rounds that have them; NaN: none */
 };
 struct record_totals run_record_totals(const struct run_record *r);
-/* Returns the mean of a field of record_round (its offset; a double) over the rounds that have it;
- * NaN: none has. */
-double run_record_mean(const struct run_record *r, size_t field);
 /* Returns the bytes that data-parallel training with fp32 gradients would have sent per worker for
  * the same steps. */
 double run_record_ddp_bytes(const struct run_record *r);

@@ -54,10 +54,10 @@ void sweep_row_update(struct sweep_row *row, const char *dir) {
 	row->loss = t.loss;
 	row->average_loss = r.average_loss;
 	row->replica_loss = r.replica_loss;
-	row->delta_cosine = run_record_mean(&r, offsetof(struct record_round, delta_cosine));
-	row->delta_norm = run_record_mean(&r, offsetof(struct record_round, delta_norm));
-	row->codec_error = run_record_mean(&r, offsetof(struct record_round, codec_error));
-	row->codec_cosine = run_record_mean(&r, offsetof(struct record_round, codec_cosine));
+	row->delta_cosine = t.delta_cosine;
+	row->delta_norm = t.delta_norm;
+	row->codec_error = t.codec_error;
+	row->codec_cosine = t.codec_cosine;
 	row->wall_s = r.wall_s;
 	memcpy(row->data, r.data, sizeof row->data);
 	memcpy(row->program, r.program, sizeof row->program);

@@ -1,8 +1,8 @@
 /* Contributions that lose something: error feedback, top-k and SparseLoCo, on replicas with AdamW
  * on text. */
-#include "lab/methods/preset.h"
 #include "lab/methods/averaging.h"
 #include "lab/methods/methods.h"
+#include "lab/methods/preset.h"
 #include "tests/lab/lab_fixture.h"
 
 #include <math.h>

@@ -1,9 +1,9 @@
 /* DeMo: the cosine transform of tiles against its definition, and the method against its equations
  * written out. */
 #include "base/rng.h"
-#include "lab/methods/preset.h"
 #include "lab/methods/dct_tiles.h"
 #include "lab/methods/methods.h"
+#include "lab/methods/preset.h"
 #include "tests/lab/lab_fixture.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
 /* test_lab_identity_table.c: every method of lab/methods/methods.def has a row: something else that
  * it must be, bit for bit, at one end of its range, and the test that proves what sets it apart.
  * Both sides of each row are run. A method without a row fails. */
-#include "lab/methods/preset.h"
 #include "lab/methods/methods.h"
+#include "lab/methods/preset.h"
 #include "tests/lab/lab_fixture.h"
 
 #include <stdio.h>

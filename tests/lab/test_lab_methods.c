@@ -1,8 +1,8 @@
 /* Identities of the methods beside DiLoCo, on replicas with AdamW on text: what each is at the ends
  * of its range. */
-#include "lab/methods/preset.h"
 #include "lab/methods/averaging.h"
 #include "lab/methods/methods.h"
+#include "lab/methods/preset.h"
 #include "tests/lab/lab_fixture.h"
 #include "train/metrics.h"
 

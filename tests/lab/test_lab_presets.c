@@ -1,8 +1,8 @@
 /* test_lab_presets.c: the methods that are settings of DiLoCo: each is what its paper says, and
  * what it is at the ends of its range; and what contradicts a name is refused. On replicas with
  * text; inner SGD where a paper's equation wants it. */
-#include "lab/methods/preset.h"
 #include "lab/methods/methods.h"
+#include "lab/methods/preset.h"
 #include "tests/lab/lab_fixture.h"
 
 #include <math.h>

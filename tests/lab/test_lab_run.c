@@ -1,7 +1,7 @@
 /* A run of the lab: counts, bytes, chain; the result does not depend on how many replicas run at a
  * time. */
-#include "lab/methods/preset.h"
 #include "lab/methods/methods.h"
+#include "lab/methods/preset.h"
 #include "tests/lab/lab_fixture.h"
 
 #include "base/clock.h"
