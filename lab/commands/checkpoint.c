@@ -2,6 +2,7 @@
 #include "lab/worker_files/checkpoint.h"
 #include "lab/commands/commands.h"
 #include "lab/inspect/inspect.h"
+#include "lab/run/console.h"
 #include "lab/worker_files/worker_rounds.h"
 
 #include <stdio.h>
@@ -37,8 +38,7 @@ enum { VERBS = sizeof verbs / sizeof verbs[0] };
 static enum rv_err export_state(const struct checkpoint_options *o, const struct rv_args *args, json_t **facts,
 								struct rv_errtext *et) {
 	struct rv_events *events;
-	const struct rv_events_config cfg = {.out = stderr, .json = !isatty(STDERR_FILENO), .level = RV_INFO};
-	RV_TRY(rv_events_new(&cfg, &events, et));
+	RV_TRY(console_events(stderr, &events, et));
 	enum rv_err e = checkpoint_export(args->at[1], o->round, args->at[2], events, facts, et);
 	rv_events_free(events);
 	return e;

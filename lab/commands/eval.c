@@ -1,11 +1,9 @@
 /* eval.c: `rivulet eval`: the loss of given weights on text. */
-#include "base/clock.h"
-#include "base/event.h"
 #include "base/file.h"
-#include "base/signals.h"
 #include "kernels/device.h"
 #include "lab/commands/commands.h"
 #include "lab/model/evaluation.h"
+#include "lab/run/console.h"
 #include "lab/run/text_source.h"
 #include "train/text/tokenizer/shard.h"
 #include "train/text/tokenizer/text_check.h"
@@ -14,7 +12,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum split { SPLIT_AUTO, SPLIT_HELDOUT, SPLIT_ALL };
 
@@ -55,14 +52,12 @@ static const struct rv_option options[] = {
 struct session {
 	const struct eval_options *opts;
 	struct loaded_model *model;
-	struct rv_events *events; /* on stderr: stdout is the result's */
-	int signals;
+	struct console console; /* on stderr: stdout is the result's */
 };
 
 static bool tick(void *ctx, uint64_t done_tokens, uint64_t all_tokens) {
 	struct session *s = ctx;
-	rv_progress(s->events, rv_clock_monotonic_us(), "eval", done_tokens, all_tokens, "token", "");
-	return rv_signals_take(s->signals) == 0;
+	return console_progress(&s->console, "eval", done_tokens, all_tokens, "token", "");
 }
 
 static enum rv_err read_shard(const char *path, uint32_t vocab, struct token_list *out, struct rv_errtext *et) {
@@ -125,7 +120,7 @@ static enum rv_err evaluate_heldout(struct session *s, struct evaluation *out, s
 		return rv_fail(et, RV_E_INVALID,
 					   "--split heldout: these weights are not of a Rivulet run, so the held-out text is unknown; "
 					   "use --split all");
-	RV_TRY(text_source_open(s->opts->data, &m->cfg, t, s->events, s->signals, &data, et));
+	RV_TRY(text_source_open(s->opts->data, &m->cfg, t, s->console.events, s->console.signals, &data, et));
 	enum rv_err e = evaluation_heldout(m, data, (uint64_t)s->opts->tokens, tick, s, out, et);
 	dataset_close(data);
 	return e;
@@ -154,25 +149,22 @@ static enum rv_err evaluate(struct session *s, const char *where, struct rv_errt
 											   .device = o->device};
 	RV_TRY(loaded_model_open(&model, &s->model, et));
 	if (s->model->why_not_gpu[0])
-		rv_event(s->events, RV_INFO, "no_gpu", RV_FIELDS(rv_field_str("why", s->model->why_not_gpu)), "on the CPU: %s",
-				 s->model->why_not_gpu);
+		rv_event(s->console.events, RV_INFO, "no_gpu", RV_FIELDS(rv_field_str("why", s->model->why_not_gpu)),
+				 "on the CPU: %s", s->model->why_not_gpu);
 	bool all = o->split == SPLIT_ALL || (o->split == SPLIT_AUTO && !s->model->of_a_run);
 	struct evaluation v;
 	RV_TRY(all ? evaluate_all(s, &v, et) : evaluate_heldout(s, &v, et));
-	rv_progress_clear(s->events);
+	rv_progress_clear(s->console.events);
 	return print_result(where, all ? "all" : "heldout", &v, et);
 }
 
 static enum rv_err run_eval(void *opts, const struct rv_args *args, struct rv_errtext *et) {
-	struct session s = {.opts = opts, .signals = -1};
-	const struct rv_events_config events = {.out = stderr, .json = !isatty(STDERR_FILENO), .level = RV_INFO};
-	RV_TRY(rv_signals_open(&s.signals, et));
-	enum rv_err e = rv_events_new(&events, &s.events, et);
+	struct session s = {.opts = opts};
+	enum rv_err e = console_open(&s.console, stderr, et);
 	if (e == RV_OK)
 		e = evaluate(&s, args->at[0], et);
 	loaded_model_close(s.model);
-	rv_events_free(s.events);
-	rv_signals_close(s.signals);
+	console_close(&s.console);
 	return e;
 }
 

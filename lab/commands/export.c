@@ -1,8 +1,8 @@
 /* export.c: `rivulet export`: weights in the formats of other programs. */
-#include "base/event.h"
 #include "base/file.h"
 #include "base/hex.h"
 #include "lab/commands/commands.h"
+#include "lab/run/console.h"
 #include "lab/worker_files/export_source.h"
 #include "train/files/gguf.h"
 
@@ -11,7 +11,6 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum form { FORM_AUTO, FORM_HF, FORM_GGUF };
 
@@ -93,11 +92,10 @@ static uint64_t count_params(const struct model_layout *l) {
 static enum rv_err say(const struct export_options *o, const struct export_source *s, const char *written,
 					   const char *warning, struct rv_errtext *et) {
 	struct rv_events *events;
-	const struct rv_events_config cfg = {.out = stdout, .json = !isatty(STDOUT_FILENO), .level = RV_INFO};
 	char state[2 * RV_HASH_BYTES + 1];
 	static const char *const dtypes[] = {[WEIGHTS_F32] = "fp32", [WEIGHTS_BF16] = "bf16", [WEIGHTS_F16] = "fp16"};
 	uint64_t n = count_params(&s->layout);
-	RV_TRY(rv_events_new(&cfg, &events, et));
+	RV_TRY(console_events(stdout, &events, et));
 	rv_hex_encode(s->origin.state.b, RV_HASH_BYTES, state);
 	rv_event(events, RV_INFO, "exported",
 			 RV_FIELDS(rv_field_str("out", written), rv_field_str("format", is_gguf(o) ? "gguf" : "hf"),
@@ -116,8 +114,7 @@ static enum rv_err say(const struct export_options *o, const struct export_sourc
 static enum rv_err open_source(const char *where, const struct export_options *o, struct export_source *s,
 							   struct rv_errtext *et) {
 	struct rv_events *events;
-	const struct rv_events_config cfg = {.out = stderr, .json = !isatty(STDERR_FILENO), .level = RV_INFO};
-	RV_TRY(rv_events_new(&cfg, &events, et));
+	RV_TRY(console_events(stderr, &events, et));
 	enum rv_err e = export_source_open(where, o->round, o->tokenizer, events, s, et);
 	rv_events_free(events);
 	return e;

@@ -1,11 +1,9 @@
 /* replay.c: `rivulet replay`: repeats in one process what real workers did. */
 #include "lab/worker_files/replay.h"
-#include "base/clock.h"
-#include "base/event.h"
 #include "base/hex.h"
-#include "base/signals.h"
 #include "lab/commands/commands.h"
 #include "lab/methods/methods.h"
+#include "lab/run/console.h"
 #include "lab/run/lab_run.h"
 #include "lab/run/text_source.h"
 #include "lab/worker_files/worker_rounds.h"
@@ -16,7 +14,6 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct replay_options {
 	char data[512], tokenizer[512], init[512];
@@ -40,8 +37,7 @@ static const struct rv_option options[] = {
 
 struct session {
 	const struct replay_options *opts;
-	struct rv_events *events;
-	int signals;
+	struct console console;
 	struct trace_record traces[LAB_MAX_WORKERS];
 	uint32_t members[LAB_MAX_WORKERS];
 	enum dtype dtypes[LAB_MAX_WORKERS];
@@ -132,7 +128,7 @@ static enum rv_err new_run(struct session *s, struct rv_errtext *et) {
 	RV_TRY(choose_devices(s, et));
 	RV_TRY(choose_dtypes(s, &cfg, et));
 	RV_TRY(run_tokenizer_open(run, o->tokenizer, &s->tokenizer, et));
-	RV_TRY(text_source_open(o->data, run, s->tokenizer, s->events, s->signals, &s->data, et));
+	RV_TRY(text_source_open(o->data, run, s->tokenizer, s->console.events, s->console.signals, &s->data, et));
 	if (run->init_hash[0] && !o->init[0])
 		return rv_fail(et, RV_E_INVALID, "the run started from given weights: name them with --init");
 	if (o->init[0])
@@ -153,9 +149,8 @@ static enum rv_err open_all(struct session *s, const struct rv_args *args, struc
 
 static enum rv_err replay_all(struct session *s, struct rv_errtext *et) {
 	for (uint64_t round = 0; round < replay_rounds(s->replay); round++) {
-		if (rv_signals_take(s->signals) != 0)
+		if (!console_progress(&s->console, "replay", round, replay_rounds(s->replay), "round", ""))
 			return rv_fail(et, RV_E_CANCELLED, "stopped in round %" PRIu64, round);
-		rv_progress(s->events, rv_clock_monotonic_us(), "replay", round, replay_rounds(s->replay), "round", "");
 		RV_TRY(replay_round(s->replay, et));
 	}
 	return RV_OK;
@@ -167,8 +162,8 @@ static void print_result(struct session *s) {
 	struct rv_hash full = global_full_hash(g);
 	rv_hex_encode(g->chain.b, RV_HASH_BYTES, chain);
 	rv_hex_encode(full.b, RV_HASH_BYTES, state);
-	rv_progress_clear(s->events);
-	rv_event(s->events, RV_INFO, "replayed",
+	rv_progress_clear(s->console.events);
+	rv_event(s->console.events, RV_INFO, "replayed",
 			 RV_FIELDS(rv_field_int("rounds", (int64_t)g->round), rv_field_int("workers", s->n),
 					   rv_field_int("steps", (int64_t)atomic_load(&s->run->steps_done)), rv_field_str("chain", chain),
 					   rv_field_str("state", state)),
@@ -182,11 +177,7 @@ static enum rv_err run_replay(void *opts, const struct rv_args *args, struct rv_
 	if (!s)
 		return rv_fail(et, RV_E_NOMEM, "no memory for a replay");
 	s->opts = opts;
-	s->signals = -1;
-	const struct rv_events_config events = {.out = stdout, .json = !isatty(STDOUT_FILENO), .level = RV_INFO};
-	enum rv_err e = rv_signals_open(&s->signals, et);
-	if (e == RV_OK)
-		e = rv_events_new(&events, &s->events, et);
+	enum rv_err e = console_open(&s->console, stdout, et);
 	if (e == RV_OK)
 		e = open_all(s, args, et);
 	if (e == RV_OK)
@@ -200,9 +191,7 @@ static enum rv_err run_replay(void *opts, const struct rv_args *args, struct rv_
 	worker_rounds_release(&s->first);
 	for (int i = 0; i < s->n; i++)
 		trace_record_release(&s->traces[i]);
-	rv_events_free(s->events);
-	if (s->signals >= 0)
-		rv_signals_close(s->signals);
+	console_close(&s->console);
 	free(s);
 	return e;
 }

@@ -8,11 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ALL = 0 };
+enum { ALL = 0, NO_TABLE = 0 };
 enum print_format { FORMAT_AUTO, FORMAT_TEXT, FORMAT_JSON };
 
 struct simulate_options {
-	char table[32], solve[64];
+	char solve[64];
+	int table;  /* NO_TABLE, or 1 + its place in published_tables */
 	int method; /* ALL, or 1 + enum simulate_method */
 	int format; /* enum print_format */
 	char params[32], rate[32];
@@ -57,8 +58,8 @@ static const struct rv_option options[] = {
 	 "Line"},
 	{"solve", RV_OPT_STRING, FIELD(solve), CAP(solve), "", 0, 0, NULL,
 	 "utilisation=X, X between 0 and 1: the line rate that this needs.", "Question"},
-	{"table", RV_OPT_STRING, FIELD(table), CAP(table), "", 0, 0, NULL,
-	 "Print a published table beside our figures: streaming-diloco, scaling-laws.", "Question"},
+	{"table", RV_OPT_CHOICE, FIELD(table), 0, "none", 0, 0, "none|streaming-diloco|scaling-laws",
+	 "Print a published table beside our figures.", "Question"},
 	{"format", RV_OPT_CHOICE, FIELD(format), 0, "auto", 0, 0, "auto|text|json",
 	 "auto: text on a terminal, JSON lines otherwise.", "Output"},
 	{.name = NULL},
@@ -113,22 +114,6 @@ static enum rv_err plan_run(const struct simulate_options *o, enum simulate_meth
 	return simulate_check(r, et);
 }
 
-static enum rv_err plan_table(const struct simulate_options *o, struct plan *p, struct rv_errtext *et) {
-	const char *names[8];
-	int n = 0;
-	for (const struct published_table *t = published_tables; t->name; t++)
-		names[n++] = t->name;
-	p->table = published_table_find(o->table);
-	const char *nearest = rv_nearest_name(o->table, names, n);
-	if (!p->table)
-		return rv_fail(et, RV_E_NOTFOUND, "table = %s: must be streaming-diloco or scaling-laws%s%s%s", o->table,
-					   nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
-	if (o->solve[0])
-		return rv_fail(et, RV_E_INVALID, "solve = %s: a table has its own targets; leave --table or --solve out",
-					   o->solve);
-	return RV_OK;
-}
-
 /* Refuses --fragments for diloco, which `rivulet train` allows: that is method streaming here. */
 static enum rv_err check_streaming_only(const struct simulate_options *o, struct rv_errtext *et) {
 	bool fragments = o->fragments > 0;
@@ -143,8 +128,13 @@ static enum rv_err check_streaming_only(const struct simulate_options *o, struct
 
 static enum rv_err plan_make(const struct simulate_options *o, struct plan *p, struct rv_errtext *et) {
 	memset(p, 0, sizeof *p);
-	if (o->table[0])
-		return plan_table(o, p, et);
+	if (o->table != NO_TABLE && o->solve[0])
+		return rv_fail(et, RV_E_INVALID, "solve = %s: a table has its own targets; leave --table or --solve out",
+					   o->solve);
+	if (o->table != NO_TABLE) {
+		p->table = &published_tables[o->table - 1];
+		return RV_OK;
+	}
 	if (o->solve[0])
 		RV_TRY(read_solve(o, &p->utilisation, et));
 	RV_TRY(check_streaming_only(o, et));

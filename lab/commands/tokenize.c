@@ -1,15 +1,13 @@
 /* tokenize.c: `rivulet tokenize`: text files to token files, once, on all cores. */
-#include "base/clock.h"
 #include "base/file.h"
-#include "base/signals.h"
 #include "lab/commands/commands.h"
+#include "lab/run/console.h"
 #include "train/text/tokenizer/block_lanes.h"
 #include "train/text/tokenizer/shard.h"
 #include "train/text/tokenizer/tokenize_job.h"
 
 #include <inttypes.h>
 #include <string.h>
-#include <unistd.h>
 
 struct tokenize_options {
 	char tokenizer[512], pattern[4096], data[512], out[400], separator[128];
@@ -40,8 +38,8 @@ static const struct rv_option options[] = {
 
 struct session {
 	const struct tokenize_options *opts;
-	struct rv_events *events;
-	int signals, lock;
+	struct console console;
+	int lock;
 	struct tokenizer *tokenizer;
 	struct data_files files;
 	struct text_blocks blocks;
@@ -51,8 +49,7 @@ static bool tick(void *ctx, uint64_t bytes_done, uint64_t shards) {
 	struct session *s = ctx;
 	char note[48];
 	(void)snprintf(note, sizeof note, "%" PRIu64 " files written", shards);
-	rv_progress(s->events, rv_clock_monotonic_us(), "tokenize", bytes_done, s->files.bytes, "byte", note);
-	return rv_signals_take(s->signals) == 0;
+	return console_progress(&s->console, "tokenize", bytes_done, s->files.bytes, "byte", note);
 }
 
 static enum rv_err choose_separator(const struct session *s, uint32_t *id, struct rv_errtext *et) {
@@ -70,9 +67,7 @@ static enum rv_err choose_separator(const struct session *s, uint32_t *id, struc
 
 static enum rv_err open_session(struct session *s, struct rv_errtext *et) {
 	const struct tokenize_options *o = s->opts;
-	const struct rv_events_config events = {.out = stdout, .json = !isatty(STDOUT_FILENO), .level = RV_INFO};
-	RV_TRY(rv_signals_open(&s->signals, et));
-	RV_TRY(rv_events_new(&events, &s->events, et));
+	RV_TRY(console_open(&s->console, stdout, et));
 	RV_TRY(tokenizer_open(o->tokenizer, o->pattern, &s->tokenizer, et));
 	RV_TRY(data_files_init_text(&s->files, o->data, et));
 	RV_TRY(text_blocks_init(&s->blocks, &s->files, et));
@@ -84,11 +79,9 @@ static void close_session(struct session *s) {
 	text_blocks_release(&s->blocks);
 	data_files_release(&s->files);
 	tokenizer_free(s->tokenizer);
-	rv_events_free(s->events);
 	if (s->lock >= 0)
 		rv_dir_unlock(s->lock);
-	if (s->signals >= 0)
-		rv_signals_close(s->signals);
+	console_close(&s->console);
 }
 
 static enum rv_err tokenize(struct session *s, struct tokenize_state *done, struct rv_errtext *et) {
@@ -106,15 +99,15 @@ static enum rv_err tokenize(struct session *s, struct tokenize_state *done, stru
 
 static enum rv_err run_tokenize(void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	(void)args;
-	struct session s = {.opts = opts, .signals = -1, .lock = -1};
+	struct session s = {.opts = opts, .lock = -1};
 	struct tokenize_state done = {0};
 	enum rv_err e = open_session(&s, et);
 	if (e == RV_OK)
 		e = tokenize(&s, &done, et);
-	if (s.events)
-		rv_progress_clear(s.events);
+	if (s.console.events)
+		rv_progress_clear(s.console.events);
 	if (e == RV_OK)
-		rv_event(s.events, RV_INFO, "done",
+		rv_event(s.console.events, RV_INFO, "done",
 				 RV_FIELDS(rv_field_int("tokens", (int64_t)done.tokens), rv_field_int("files", (int64_t)done.shards)),
 				 "%s: %" PRIu64 " tokens in %" PRIu64 " files, %.3f bytes per token", s.opts->out, done.tokens,
 				 done.shards, (double)s.files.bytes / (double)(done.tokens > 0 ? done.tokens : 1));

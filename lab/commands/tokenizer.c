@@ -1,17 +1,14 @@
 /* tokenizer.c: `rivulet tokenizer train`: a byte-level BPE vocabulary from text. */
 #include "train/text/tokenizer/tokenizer.h"
-#include "base/clock.h"
-#include "base/event.h"
 #include "base/file.h"
-#include "base/signals.h"
 #include "lab/commands/commands.h"
+#include "lab/run/console.h"
 #include "train/text/tokenizer/block_lanes.h"
 #include "train/text/tokenizer/trainer.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct tokenizer_options {
 	char data[512], out[512];
@@ -33,8 +30,8 @@ static const struct rv_option options[] = {
 
 struct session {
 	const struct tokenizer_options *opts;
-	struct rv_events *events;
-	int signals, lanes;
+	struct console console;
+	int lanes;
 	struct data_files files;
 	struct text_blocks blocks;
 	struct piece_counter *counters[BLOCK_LANES_MAX];
@@ -50,14 +47,12 @@ static enum rv_err count_block(void *ctx, int lane, uint64_t index, const struct
 
 static bool count_tick(void *ctx, uint64_t bytes_done) {
 	struct session *s = ctx;
-	rv_progress(s->events, rv_clock_monotonic_us(), "count", bytes_done, s->files.bytes, "byte", "");
-	return rv_signals_take(s->signals) == 0;
+	return console_progress(&s->console, "count", bytes_done, s->files.bytes, "byte", "");
 }
 
 static bool merge_tick(void *ctx, uint32_t tokens, uint32_t wanted) {
 	struct session *s = ctx;
-	rv_progress(s->events, rv_clock_monotonic_us(), "merge", tokens, wanted, "token", "");
-	return rv_signals_take(s->signals) == 0;
+	return console_progress(&s->console, "merge", tokens, wanted, "token", "");
 }
 
 static enum rv_err count_pieces(struct session *s, struct rv_errtext *et) {
@@ -76,9 +71,7 @@ static enum rv_err count_pieces(struct session *s, struct rv_errtext *et) {
 
 static enum rv_err train(struct session *s, struct rv_errtext *et) {
 	char *json;
-	const struct rv_events_config events = {.out = stdout, .json = !isatty(STDOUT_FILENO), .level = RV_INFO};
-	RV_TRY(rv_signals_open(&s->signals, et));
-	RV_TRY(rv_events_new(&events, &s->events, et));
+	RV_TRY(console_open(&s->console, stdout, et));
 	RV_TRY(data_files_init_text(&s->files, s->opts->data, et));
 	RV_TRY(text_blocks_init(&s->blocks, &s->files, et));
 	RV_TRY(count_pieces(s, et));
@@ -94,9 +87,7 @@ static void close_session(struct session *s) {
 	piece_counts_release(&s->counts);
 	text_blocks_release(&s->blocks);
 	data_files_release(&s->files);
-	rv_events_free(s->events);
-	if (s->signals >= 0)
-		rv_signals_close(s->signals);
+	console_close(&s->console);
 }
 
 static enum rv_err run_tokenizer(void *opts, const struct rv_args *args, struct rv_errtext *et) {
@@ -105,13 +96,12 @@ static enum rv_err run_tokenizer(void *opts, const struct rv_args *args, struct 
 	if (!s)
 		return rv_fail(et, RV_E_NOMEM, "no memory to train a tokenizer");
 	s->opts = opts;
-	s->signals = -1;
 	s->lanes = block_lanes_choose((int)s->opts->threads);
 	enum rv_err e = train(s, et);
-	if (s->events)
-		rv_progress_clear(s->events);
+	if (s->console.events)
+		rv_progress_clear(s->console.events);
 	if (e == RV_OK)
-		rv_event(s->events, RV_INFO, "done",
+		rv_event(s->console.events, RV_INFO, "done",
 				 RV_FIELDS(rv_field_int("tokens", s->opts->vocab), rv_field_int("pieces", (int64_t)s->counts.n)),
 				 "%s: %" PRId64 " tokens from %" PRIu64 " bytes of text with %zu different pieces", s->opts->out,
 				 s->opts->vocab, s->files.bytes, s->counts.n);

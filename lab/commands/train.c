@@ -1,16 +1,15 @@
 /* train.c: `rivulet train`: one run, with its directory, its record, its progress and its
  * interruptions. */
 #include "base/clock.h"
-#include "base/event.h"
 #include "base/file.h"
 #include "base/hex.h"
-#include "base/signals.h"
 #include "base/version.h"
 #include "lab/commands/commands.h"
 #include "lab/options/idle.h"
 #include "lab/options/train_difference.h"
 #include "lab/options/train_options.h"
 #include "lab/run/checkpoint_pair.h"
+#include "lab/run/console.h"
 #include "lab/run/lab_memory.h"
 #include "lab/run/loss_text.h"
 #include "lab/run/record_gap.h"
@@ -28,15 +27,14 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { CONFIG_TEXT_BYTES = 16384 };
 
 struct session {
 	const struct train_options *opts;
 	struct rv_option *table;
-	struct rv_events *events;
-	int signals, lock;
+	struct console console;
+	int lock;
 	struct tokenizer *tokenizer; /* NULL: bytes */
 	struct dataset *data;
 	struct lab_run *run;
@@ -65,16 +63,15 @@ static const char *run_name(const struct train_options *o) {
 /* Draws the progress line while replicas train, and watches for Ctrl-C. */
 static void tick(void *ctx) {
 	struct session *s = ctx;
-	if (rv_signals_take(s->signals) != 0)
-		lab_run_stop(s->run);
 	const struct run_config *c = &s->run->cfg.run;
 	uint64_t per_replica = (uint64_t)c->rounds * (uint64_t)c->steps_per_round;
 	char note[96];
 	int n = snprintf(note, sizeof note, "round %" PRIu64 "/%" PRId64, s->run->rounds_done + 1, c->rounds);
 	if (!isnan(s->heldout))
 		snprintf(note + n, sizeof note - (size_t)n, "  held-out %s", loss_text(s->heldout).text);
-	rv_progress(s->events, rv_clock_monotonic_us(), run_name(s->opts), atomic_load(&s->run->steps_done),
-				per_replica * (uint64_t)s->run->n_replicas, "step", note);
+	if (!console_progress(&s->console, run_name(s->opts), atomic_load(&s->run->steps_done),
+						  per_replica * (uint64_t)s->run->n_replicas, "step", note))
+		lab_run_stop(s->run);
 }
 
 static enum rv_err write_config(const struct session *s, struct rv_errtext *et) {
@@ -118,52 +115,54 @@ static enum rv_err choose_device(struct session *s, struct lab_config *c, struct
 	if (strcmp(c->device.backend, "cuda") == 0 && s->opts->parallel == 0)
 		c->parallel = 1;
 	if (c->device.why_not_gpu[0])
-		rv_event(s->events, RV_INFO, "no_gpu", RV_FIELDS(rv_field_str("why", c->device.why_not_gpu)), "on the CPU: %s",
-				 c->device.why_not_gpu);
+		rv_event(s->console.events, RV_INFO, "no_gpu", RV_FIELDS(rv_field_str("why", c->device.why_not_gpu)),
+				 "on the CPU: %s", c->device.why_not_gpu);
 	const char *libraries = device_libraries(&c->device);
 	if (libraries)
-		rv_event(s->events, RV_INFO, "gpu_libraries", RV_FIELDS(rv_field_str("found", libraries)), "GPU libraries: %s",
-				 libraries);
+		rv_event(s->console.events, RV_INFO, "gpu_libraries", RV_FIELDS(rv_field_str("found", libraries)),
+				 "GPU libraries: %s", libraries);
 	return RV_OK;
 }
 
-static void warn_of_shared_text(struct session *s) {
-	struct rv_errtext what = {0};
-	if (train_options_share_text(s->opts, &what))
-		rv_event(s->events, RV_WARN, "shared_text", RV_FIELDS(rv_field_str("text", what.text)), "%s", what.text);
+static bool has_idle_options(const struct train_options *o, struct rv_errtext *what) {
+	return train_idle_text(o, what) > 0;
 }
 
-static void warn_of_warm_up(struct session *s) {
-	struct rv_errtext what = {0};
-	if (train_options_only_warm_up(s->opts, &what))
-		rv_event(s->events, RV_WARN, "only_warm_up", RV_FIELDS(rv_field_str("text", what.text)), "%s", what.text);
-}
-
-static void warn_of_idle_options(struct session *s) {
-	struct rv_errtext what = {0};
-	if (train_idle_text(s->opts, &what) > 0)
-		rv_event(s->events, RV_WARN, "no_effect", RV_FIELDS(rv_field_str("text", what.text)), "%s", what.text);
+/* Warns of options that are likely mistakes, or have no effect. */
+static void warn_of_options(struct session *s) {
+	static const struct {
+		const char *event;
+		bool (*is_true)(const struct train_options *o, struct rv_errtext *what);
+	} notices[] = {{"shared_text", train_options_share_text},
+				   {"only_warm_up", train_options_only_warm_up},
+				   {"no_effect", has_idle_options}};
+	for (size_t i = 0; i < sizeof notices / sizeof notices[0]; i++) {
+		struct rv_errtext what = {0};
+		if (notices[i].is_true(s->opts, &what))
+			rv_event(s->console.events, RV_WARN, notices[i].event, RV_FIELDS(rv_field_str("text", what.text)), "%s",
+					 what.text);
+	}
 }
 
 /* Plans the run and checks that it fits this machine, before its text is opened, which may take
  * long. */
 static enum rv_err plan_run(struct session *s, struct lab_config *cfg, struct rv_errtext *et) {
 	*cfg = train_options_resolve(s->opts);
-	warn_of_shared_text(s);
-	warn_of_warm_up(s);
-	warn_of_idle_options(s);
+	warn_of_options(s);
 	RV_TRY(choose_device(s, cfg, et));
-	fp32_notice(s->events, &cfg->run, &cfg->device, "--dtype auto, the default, or bf16 uses them");
+	fp32_notice(s->console.events, &cfg->run, &cfg->device, "--dtype auto, the default, or bf16 uses them");
 	const struct memory_room room = memory_room_now(&cfg->device);
-	return lab_memory_check(cfg, &room, (enum memory_short)s->opts->short_of_memory, s->events, et);
+	const struct memory_request q = lab_memory_request(cfg, 0);
+	return memory_check(&q, &room, (enum memory_short)s->opts->short_of_memory, s->console.events, et);
 }
 
 static enum rv_err new_run(struct session *s, struct lab_config *cfg, struct rv_errtext *et) {
 	const struct train_options *o = s->opts;
 	float *theta = NULL;
 	size_t n;
-	RV_TRY(lab_memory_plan(cfg, dataset_mapped_bytes(s->data), &s->memory, et));
-	memory_report_plan(s->events, &s->memory);
+	const struct memory_request q = lab_memory_request(cfg, dataset_mapped_bytes(s->data));
+	RV_TRY(memory_plan_make(&q, &s->memory, et));
+	memory_report_plan(s->console.events, &s->memory);
 	if (o->files.init[0])
 		RV_TRY(initial_weights_load(o->files.init, &o->run, &theta, &n, et));
 	cfg->initial_theta = theta;
@@ -175,7 +174,7 @@ static enum rv_err new_run(struct session *s, struct lab_config *cfg, struct rv_
 static void warn_of_lost_rounds(struct session *s) {
 	struct rv_errtext what = {0};
 	if (record_gap(s->opts->out, &what))
-		rv_event(s->events, RV_WARN, "record_gap", RV_FIELDS(rv_field_str("text", what.text)),
+		rv_event(s->console.events, RV_WARN, "record_gap", RV_FIELDS(rv_field_str("text", what.text)),
 				 "%s: curves and means over rounds will lack them; --on-record-gap anew trains from the beginning",
 				 what.text);
 }
@@ -188,7 +187,7 @@ static enum rv_err forget_gap(struct session *s, struct rv_errtext *et) {
 		return RV_OK;
 	RV_TRY(record_gap_forget(s->run, s->opts->out, &why, et));
 	if (why.text[0])
-		rv_event(s->events, RV_WARN, "anew", RV_FIELDS(rv_field_str("why", why.text)),
+		rv_event(s->console.events, RV_WARN, "anew", RV_FIELDS(rv_field_str("why", why.text)),
 				 "%s: training from the beginning", why.text);
 	return RV_OK;
 }
@@ -212,10 +211,10 @@ static enum rv_err resume(struct session *s, bool *resumed, struct rv_errtext *e
 	if (!*resumed)
 		return RV_OK;
 	if (damage.text[0])
-		rv_event(s->events, RV_WARN, "damaged", RV_FIELDS(rv_field_str("error", rv_err_name(RV_E_CORRUPT))), "%s",
-				 damage.text);
+		rv_event(s->console.events, RV_WARN, "damaged", RV_FIELDS(rv_field_str("error", rv_err_name(RV_E_CORRUPT))),
+				 "%s", damage.text);
 	s->started_us -= s->run->wall_us;
-	rv_event(s->events, RV_INFO, "resumed", RV_FIELDS(rv_field_int("round", (int64_t)s->run->rounds_done)),
+	rv_event(s->console.events, RV_INFO, "resumed", RV_FIELDS(rv_field_int("round", (int64_t)s->run->rounds_done)),
 			 "%s: continuing after round %" PRIu64, s->opts->out, s->run->rounds_done);
 	warn_of_lost_rounds(s);
 	return RV_OK;
@@ -230,7 +229,7 @@ static enum rv_err open_run(struct session *s, struct rv_errtext *et) {
 	RV_TRY(rv_dir_make(o->out, 0755, et));
 	RV_TRY(rv_dir_lock(o->out, &s->lock, et));
 	RV_TRY(run_tokenizer_open(&o->run, o->files.tokenizer, &s->tokenizer, et));
-	RV_TRY(text_source_open(o->data, &o->run, s->tokenizer, s->events, s->signals, &s->data, et));
+	RV_TRY(text_source_open(o->data, &o->run, s->tokenizer, s->console.events, s->console.signals, &s->data, et));
 	RV_TRY(dataset_content(s->data, &s->content, et));
 	RV_TRY(new_run(s, &cfg, et));
 	s->run->tick = tick;
@@ -269,7 +268,8 @@ static enum rv_err save_weights(struct session *s, struct rv_errtext *et) {
 	source.warning = &warning;
 	RV_TRY(weights_save_directory(s->opts->out, &source, et));
 	if (warning.text[0])
-		rv_event(s->events, RV_WARN, "no_tokenizer", RV_FIELDS(rv_field_str("text", warning.text)), "%s", warning.text);
+		rv_event(s->console.events, RV_WARN, "no_tokenizer", RV_FIELDS(rv_field_str("text", warning.text)), "%s",
+				 warning.text);
 	return RV_OK;
 }
 
@@ -280,9 +280,9 @@ static enum rv_err diverged(struct session *s, uint64_t round, int worker, struc
 	const struct rv_errtext why = *et;
 	const uint64_t step = worker >= 0 ? replica_global_step(r->replicas[worker]) : lab_run_steps(r);
 	const struct metrics_diverged line = {.round = round, .worker = worker, .step = step, .wall_us = wall_us(s)};
-	rv_progress_clear(s->events);
+	rv_progress_clear(s->console.events);
 	RV_TRY(metrics_write_diverged(s->metrics, &line, et));
-	rv_event(s->events, RV_ERROR, "diverged",
+	rv_event(s->console.events, RV_ERROR, "diverged",
 			 RV_FIELDS(rv_field_int("round", (int64_t)round), rv_field_int("worker", worker),
 					   rv_field_int("step", (int64_t)step), rv_field_str("why", why.text)),
 			 "round %3" PRIu64 "/%" PRId64 "  diverged", round, r->cfg.run.rounds);
@@ -362,7 +362,7 @@ static enum rv_err record_round(struct session *s, const struct lab_round *done,
 	const bool due = evaluation_is_due(s);
 	if (due)
 		RV_TRY(evaluate(s, et));
-	rv_event(s->events, RV_INFO, "round",
+	rv_event(s->console.events, RV_INFO, "round",
 			 RV_FIELDS(rv_field_int("round", (int64_t)r->rounds_done), rv_field_int("tokens", (int64_t)r->tokens_done),
 					   rv_field_double("train_loss", done->train_loss),
 					   rv_field_double("heldout_loss", due ? s->heldout : NAN),
@@ -393,7 +393,7 @@ static void warn_of_guessing(struct session *s) {
 	const struct run_config *c = &s->run->cfg.run;
 	const double guessing = log((double)c->vocab), clearly = 1.1;
 	if (s->heldout > clearly * guessing)
-		rv_event(s->events, RV_WARN, "worse_than_guessing", RV_FIELDS(rv_field_double("guessing", guessing)),
+		rv_event(s->console.events, RV_WARN, "worse_than_guessing", RV_FIELDS(rv_field_double("guessing", guessing)),
 				 "a held-out loss of %s is worse than guessing, ln %" PRId64
 				 " = %.4f: training has failed; lower lr (now %g) or outer-lr, warm up longer, or set clip",
 				 loss_text(s->heldout).text, c->vocab, guessing, c->lr);
@@ -419,8 +419,8 @@ static enum rv_err finish(struct session *s, struct rv_errtext *et) {
 	char chain[2 * RV_HASH_BYTES + 1], state[2 * RV_HASH_BYTES + 1];
 	rv_hex_encode(end.chain.b, RV_HASH_BYTES, chain);
 	rv_hex_encode(end.state.b, RV_HASH_BYTES, state);
-	rv_progress_clear(s->events);
-	rv_event(s->events, RV_INFO, "done",
+	rv_progress_clear(s->console.events);
+	rv_event(s->console.events, RV_INFO, "done",
 			 RV_FIELDS(rv_field_double("heldout_loss", s->heldout), rv_field_int("tokens", (int64_t)r->tokens_done),
 					   rv_field_int("bytes_sent", (int64_t)r->bytes_sent)),
 			 "done: held-out %s nats per %s (perplexity %s) over %" PRIu64 " tokens  %.2f Mtokens%s",
@@ -428,15 +428,15 @@ static enum rv_err finish(struct session *s, struct rv_errtext *et) {
 			 perplexity_text(s->heldout).text, eval_tokens(s), (double)r->tokens_done * 1e-6, sent_text(r).text);
 	warn_of_guessing(s);
 	if (!rv_hash_is_zero(&end.chain))
-		rv_event(s->events, RV_INFO, "chain", RV_FIELDS(rv_field_str("chain", chain)), "chain %s", chain);
-	rv_event(s->events, RV_INFO, "state", RV_FIELDS(rv_field_str("state", state)), "state %s", state);
-	memory_report_peak(s->events, &s->memory);
+		rv_event(s->console.events, RV_INFO, "chain", RV_FIELDS(rv_field_str("chain", chain)), "chain %s", chain);
+	rv_event(s->console.events, RV_INFO, "state", RV_FIELDS(rv_field_str("state", state)), "state %s", state);
+	memory_report_peak(s->console.events, &s->memory);
 	return RV_OK;
 }
 
 /* Saves the run after Ctrl-C and reports how to continue. */
 static enum rv_err save_stopped(struct session *s, struct rv_errtext *et) {
-	rv_progress_clear(s->events);
+	rv_progress_clear(s->console.events);
 	RV_TRY(save(s, et));
 	RV_TRY(save_weights(s, et));
 	return rv_fail(et, RV_E_CANCELLED, "stopped in round %" PRIu64 "; saved in %s; the same command continues it",
@@ -448,11 +448,9 @@ static void close_session(struct session *s) {
 	lab_run_free(s->run);
 	dataset_close(s->data);
 	tokenizer_free(s->tokenizer);
-	rv_events_free(s->events);
 	if (s->lock >= 0)
 		rv_dir_unlock(s->lock);
-	if (s->signals >= 0)
-		rv_signals_close(s->signals);
+	console_close(&s->console);
 }
 
 static enum rv_err run_train(void *opts, const struct rv_args *args, struct rv_errtext *et) {
@@ -460,11 +458,8 @@ static enum rv_err run_train(void *opts, const struct rv_args *args, struct rv_e
 	struct rv_option table[TRAIN_OPTIONS_MAX];
 	train_options_table(table, TRAIN_OPTIONS_MAX);
 	struct session s = {
-		.opts = opts, .table = table, .signals = -1, .lock = -1, .started_us = rv_clock_monotonic_us(), .heldout = NAN};
-	const struct rv_events_config events = {.out = stdout, .json = !isatty(STDOUT_FILENO), .level = RV_INFO};
-	enum rv_err e = rv_signals_open(&s.signals, et);
-	if (e == RV_OK)
-		e = rv_events_new(&events, &s.events, et);
+		.opts = opts, .table = table, .lock = -1, .started_us = rv_clock_monotonic_us(), .heldout = NAN};
+	enum rv_err e = console_open(&s.console, stdout, et);
 	if (e == RV_OK)
 		e = open_run(&s, et);
 	if (e == RV_OK)

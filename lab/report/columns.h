@@ -13,8 +13,8 @@ struct report_column {
 	const char *header; /* in the page; NULL: not shown there */
 	/* Writes the page's header where that depends on the runs; NULL: `header`. */
 	void (*write_header)(const struct report *p, char out[CELL_TEXT_BYTES]);
-	/* One of three: the text ("": none), a number, which has no deviation (NaN: none), or a mean over
-	 * runs and its deviation: the offset of a report_spread in report_group. */
+	/* One of three: the text ("": none); a number, which has no deviation (NaN: none); or a mean
+	 * over runs and its deviation: the offset of a report_spread in report_group. */
 	void (*text)(const struct report_group *g, char out[CELL_TEXT_BYTES]);
 	double (*number)(const struct report *p, const struct report_group *g);
 	size_t spread;

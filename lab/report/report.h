@@ -34,7 +34,7 @@ struct report_member {
 	uint64_t least_participants, most_participants;
 };
 
-/* What a run comes to; NaN: not known. wall_s and utilisation: on the chosen line. */
+/* Results of a run; NaN: not known. wall_s and utilisation are on the chosen line. */
 #define REPORT_VALUES(X)                                                                                               \
 	X(loss)                                                                                                            \
 	X(average_loss)                                                                                                    \

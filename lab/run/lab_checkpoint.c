@@ -42,47 +42,65 @@ static float *global_vector(const struct lab_run *r, size_t k) {
 	return k == 0 ? r->global.theta : r->global.state[k - 1];
 }
 
-static void write_measured(const struct lab_run *r, struct rv_writer *w) {
-	rv_write_f64(w, r->average_loss);
-	rv_write_f64(w, r->replica_loss);
-	rv_write_u64(w, (uint64_t)r->wall_us);
+/* A pass over the fields of a checkpoint, which writes them or reads them. */
+struct pass {
+	struct rv_writer *to; /* NULL: reads */
+	struct rv_reader *from;
+};
+
+/* Passes a number of 8 bytes. */
+static void pass_word(const struct pass *p, void *at) {
+	uint64_t word;
+	memcpy(&word, at, sizeof word);
+	if (p->to)
+		rv_write_u64(p->to, word);
+	else
+		word = rv_read_u64(p->from);
+	memcpy(at, &word, sizeof word);
 }
 
-static void write_global(const struct lab_run *r, struct rv_writer *w) {
+static void pass_bytes(const struct pass *p, void *at, size_t n) {
+	if (p->to)
+		rv_write_bytes(p->to, at, n);
+	else
+		rv_read_copy(p->from, at, n);
+}
+
+static void pass_run(struct lab_run *r, const struct pass *p) {
+	pass_word(p, &r->average_loss);
+	pass_word(p, &r->replica_loss);
+	pass_word(p, &r->wall_us);
 	if (global_vectors(r) == 0)
 		return;
-	rv_write_u64(w, r->global.round);
-	rv_write_bytes(w, r->global.chain.b, RV_HASH_BYTES);
+	pass_word(p, &r->global.round);
+	pass_bytes(p, r->global.chain.b, RV_HASH_BYTES);
 	for (size_t k = 0; k < global_vectors(r); k++)
-		rv_write_bytes(w, global_vector(r, k), r->global.cfg.n * sizeof(float));
-	rv_write_bytes(w, r->reduced, global_max_payload_bytes(&r->global.cfg));
+		pass_bytes(p, global_vector(r, k), r->global.cfg.n * sizeof(float));
+	pass_bytes(p, r->reduced, global_max_payload_bytes(&r->global.cfg));
 }
 
-static void write_worker(struct lab_run *r, int i, struct rv_writer *w) {
-	const struct lab_worker_sums *s = &r->sums[i];
-	const struct participant *p = &r->participants[i];
-	size_t n = replica_state_bytes(r->replicas[i]);
-	rv_write_f64(w, s->loss);
-	rv_write_u64(w, s->steps);
-	rv_write_u64(w, s->tokens);
-	rv_write_u64(w, (uint64_t)s->compute_us);
-	rv_write_u64(w, p->steps_done);
-	rv_write_u64(w, p->tokens);
-	rv_write_u64(w, p->ahead);
-	rv_write_u64(w, p->ahead_tokens);
-	rv_write_u64(w, n);
-	RV_ASSERT((size_t)(w->end - w->at) >= n);
-	replica_save(r->replicas[i], w->at);
-	w->at += n;
+static void pass_worker(struct lab_run *r, int i, const struct pass *p) {
+	struct lab_worker_sums *s = &r->sums[i];
+	struct participant *w = &r->participants[i];
+	void *const words[] = {&s->loss,       &s->steps,  &s->tokens, &s->compute_us,
+						   &w->steps_done, &w->tokens, &w->ahead,  &w->ahead_tokens};
+	for (size_t k = 0; k < sizeof words / sizeof words[0]; k++)
+		pass_word(p, words[k]);
 }
 
 static void write_all(struct lab_run *r, struct rv_writer *w) {
 	const struct checkpoint_header h = checkpoint_header_of(r);
+	const struct pass writes = {.to = w};
 	checkpoint_header_write(&h, w);
-	write_measured(r, w);
-	write_global(r, w);
-	for (int i = 0; i < r->n_replicas; i++)
-		write_worker(r, i, w);
+	pass_run(r, &writes);
+	for (int i = 0; i < r->n_replicas; i++) {
+		size_t n = replica_state_bytes(r->replicas[i]);
+		pass_worker(r, i, &writes);
+		rv_write_u64(w, n);
+		RV_ASSERT((size_t)(w->end - w->at) >= n);
+		replica_save(r->replicas[i], w->at);
+		w->at += n;
+	}
 	struct rv_hash sum = rv_hash_of(w->begin, rv_writer_len(w));
 	rv_write_bytes(w, sum.b, sizeof sum.b);
 }
@@ -100,34 +118,10 @@ enum rv_err lab_run_save(struct lab_run *r, const char *path, struct rv_errtext 
 	return e;
 }
 
-static void read_measured(struct lab_run *r, struct rv_reader *in) {
-	r->average_loss = rv_read_f64(in);
-	r->replica_loss = rv_read_f64(in);
-	r->wall_us = (int64_t)rv_read_u64(in);
-}
-
-static void read_global(struct lab_run *r, struct rv_reader *in) {
-	if (global_vectors(r) == 0)
-		return;
-	r->global.round = rv_read_u64(in);
-	rv_read_copy(in, r->global.chain.b, RV_HASH_BYTES);
-	for (size_t k = 0; k < global_vectors(r); k++)
-		rv_read_copy(in, global_vector(r, k), r->global.cfg.n * sizeof(float));
-	rv_read_copy(in, r->reduced, global_max_payload_bytes(&r->global.cfg));
-}
-
 static enum rv_err read_worker(struct lab_run *r, int i, struct rv_reader *in, struct rv_errtext *et) {
-	struct lab_worker_sums *s = &r->sums[i];
 	struct participant *p = &r->participants[i];
-	s->loss = rv_read_f64(in);
-	s->steps = rv_read_u64(in);
-	s->tokens = rv_read_u64(in);
-	s->compute_us = (int64_t)rv_read_u64(in);
+	pass_worker(r, i, &(struct pass){.from = in});
 	p->round = r->global.round;
-	p->steps_done = rv_read_u64(in);
-	p->tokens = rv_read_u64(in);
-	p->ahead = rv_read_u64(in);
-	p->ahead_tokens = rv_read_u64(in);
 	p->gave_away = p->ahead > 0 && eager_is_on(&p->eager);
 	size_t n = rv_read_u64(in);
 	const uint8_t *state = rv_read_span(in, n);
@@ -147,8 +141,7 @@ static enum rv_err read_all(struct lab_run *r, const struct checkpoint_header *h
 	r->tokens_done = h->tokens_done;
 	r->bytes_sent = h->bytes_sent;
 	atomic_store(&r->steps_done, h->steps_done);
-	read_measured(r, &in);
-	read_global(r, &in);
+	pass_run(r, &(struct pass){.from = &in});
 	for (int i = 0; i < r->n_replicas; i++)
 		RV_TRY(read_worker(r, i, &in, et));
 	if (!rv_reader_done(&in) || r->rounds_done > (uint64_t)r->cfg.run.rounds)

@@ -57,7 +57,7 @@ struct lab_method {
 	 * and merging are possible. */
 	bool synchronous;
 	const struct method_idle *idle[METHOD_MAX_IDLE]; /* the first that names an option counts; NULL: no more */
-	/* What the method prescribes (lab/methods/preset.h). */
+	/* Options that the method prescribes (lab/methods/preset.h). */
 	bool prescribes_outer;
 	enum outer_choice prescribed_outer;
 	enum run_updates updates; /* UPDATES_WAITED: the configuration's */

@@ -4,14 +4,13 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 
 const double table_utilisations[TABLE_UTILISATIONS] = {0.50, 0.80, 0.90, 0.95, 0.99};
 
 #define MODEL_10B                                                                                                      \
 	{ "10B", 48, 10e9, 0.8 }
 
-const struct published_table published_tables[] = {
+const struct published_table published_tables[PUBLISHED_TABLES] = {
 	{.name = "streaming-diloco",
 	 .source = "Streaming DiLoCo, arXiv 2501.18512, table 4 (H = 100)",
 	 .n_rows = 5,
@@ -47,15 +46,7 @@ const struct published_table published_tables[] = {
 					{{3.0, 11.0, 23.3, 41.0, 126.5}},
 					{{1.4, 6.2, 13.3, 23.3, 86.8}},
 					{{0.5, 2.0, 4.3, 9.1, 41.0}}}},
-	{.name = NULL},
 };
-
-const struct published_table *published_table_find(const char *name) {
-	for (const struct published_table *t = published_tables; t->name; t++)
-		if (strcmp(t->name, name) == 0)
-			return t;
-	return NULL;
-}
 
 double table_grid(int i) {
 	return pow(10, -1 + 4.0 * i / (TABLE_GRID_POINTS - 1));

@@ -41,9 +41,8 @@ struct published_table {
 	double gbit_per_s[TABLE_MAX_ROWS][TABLE_MAX_MODELS][TABLE_UTILISATIONS];
 };
 
-/* The tables, ended by name == NULL. */
-extern const struct published_table published_tables[];
-const struct published_table *published_table_find(const char *name); /* NULL: none */
+enum { TABLE_STREAMING_DILOCO, TABLE_SCALING_LAWS, PUBLISHED_TABLES };
+extern const struct published_table published_tables[PUBLISHED_TABLES];
 
 /* One cell, in Gbit/s. */
 struct table_cell {

@@ -2,12 +2,12 @@
 #include "lab/sweep/run.h"
 
 #include "base/clock.h"
-#include "base/event.h"
 #include "base/file.h"
 #include "base/option_value.h"
 #include "base/signals.h"
 #include "base/version.h"
 #include "lab/report/clean_text.h"
+#include "lab/run/console.h"
 #include "lab/run/record_gap.h"
 #include "lab/sweep/memory.h"
 #include "lab/sweep/notices.h"
@@ -22,7 +22,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
 	POLL_MS = 200,
@@ -79,10 +78,10 @@ static enum rv_err write_config(const struct sweep *s, int i, struct rv_errtext 
 
 struct runner {
 	struct sweep *s;
-	struct rv_events *events;
+	struct console console;
 	struct sweep_pool pool;
 	char program[PATH_MAX];
-	int signals, n_signals;
+	int n_signals;
 	int next; /* next cell to consider */
 	int n_failed, first_failed;
 	int n_too_large, first_too_large;
@@ -99,7 +98,7 @@ static int cores(void) {
 static void tell_of_gap(const struct runner *r, int i, const char *dir) {
 	struct rv_errtext what = {0};
 	if (record_gap(dir, &what))
-		rv_event(r->events, RV_WARN, "cell_again",
+		rv_event(r->console.events, RV_WARN, "cell_again",
 				 RV_FIELDS(rv_field_str("id", r->s->cells[i].id), rv_field_str("why", what.text)),
 				 "%.8s  trained anew: %s", r->s->cells[i].id, what.text);
 }
@@ -148,7 +147,7 @@ static void leave_out_what_cannot_fit(struct runner *r, const struct memory_room
 		row->state = SWEEP_FAILED;
 		if (r->n_too_large++ == 0)
 			r->first_too_large = i;
-		rv_event(r->events, RV_ERROR, "cell_too_large",
+		rv_event(r->console.events, RV_ERROR, "cell_too_large",
 				 RV_FIELDS(rv_field_str("id", row->id), rv_field_str("why", why.text)), "%.8s  left out: %s  (%s)",
 				 row->id, why.text, row->label);
 	}
@@ -191,7 +190,7 @@ static void cell_ended(struct runner *r, int i, int status) {
 	row->state = SWEEP_WAITING;
 	sweep_row_update(row, r->s->opts->out);
 	if (row->state == SWEEP_DONE) {
-		rv_event(r->events, RV_INFO, "cell",
+		rv_event(r->console.events, RV_INFO, "cell",
 				 RV_FIELDS(rv_field_str("id", row->id), rv_field_double("loss", row->loss),
 						   rv_field_int("bytes_sent", (int64_t)row->bytes_sent)),
 				 "%.8s  held-out %.4f  %.3f MB sent  %s", row->id, row->loss, (double)row->bytes_sent * 1e-6,
@@ -199,7 +198,7 @@ static void cell_ended(struct runner *r, int i, int status) {
 		return;
 	}
 	if (row->state == SWEEP_DIVERGED) {
-		rv_event(r->events, RV_WARN, "cell_diverged",
+		rv_event(r->console.events, RV_WARN, "cell_diverged",
 				 RV_FIELDS(rv_field_str("id", row->id), rv_field_int("round", (int64_t)row->diverged_round)),
 				 "%.8s  diverged in round %" PRIu64 "  %s", row->id, row->diverged_round, row->label);
 		return;
@@ -212,7 +211,7 @@ static void cell_ended(struct runner *r, int i, int status) {
 	char why[WHY_BYTES], how[HOW_BYTES];
 	read_why(r->s->opts->out, row->id, why);
 	print_how(status, how);
-	rv_event(r->events, RV_ERROR, "cell_failed",
+	rv_event(r->console.events, RV_ERROR, "cell_failed",
 			 RV_FIELDS(rv_field_str("id", row->id), rv_field_int("status", status), rv_field_str("how", how),
 					   rv_field_str("why", why)),
 			 "%.8s  %s: %s  (%s; %s/%s/train.log)", row->id, how, why, row->label, r->s->opts->out, row->id);
@@ -247,11 +246,11 @@ static void show_progress(struct runner *r) {
 		r->looked_us = now_us;
 	char note[64];
 	snprintf(note, sizeof note, "%d/%d cells, %d running", n_done, r->s->n_cells, r->pool.n_running);
-	rv_progress(r->events, now_us, "sweep", done, total, "step", note);
+	rv_progress(r->console.events, now_us, "sweep", done, total, "step", note);
 }
 
 static void take_signals(struct runner *r) {
-	while (rv_signals_take(r->signals) != 0)
+	while (rv_signals_take(r->console.signals) != 0)
 		sweep_pool_signal(&r->pool, r->n_signals++ == 0 ? SIGTERM : SIGKILL);
 }
 
@@ -271,11 +270,11 @@ static enum rv_err run_cells(struct runner *r, struct rv_errtext *et) {
 		else
 			sweep_pool_signal(&r->pool, SIGTERM);
 		show_progress(r);
-		struct pollfd fd = {.fd = r->signals, .events = POLLIN};
+		struct pollfd fd = {.fd = r->console.signals, .events = POLLIN};
 		(void)poll(&fd, 1, POLL_MS);
 		take_signals(r);
 	}
-	rv_progress_clear(r->events);
+	rv_progress_clear(r->console.events);
 	return e;
 }
 
@@ -324,21 +323,18 @@ static int jobs_of(const struct sweep *s) {
 }
 
 enum rv_err sweep_run(struct sweep *s, struct rv_errtext *et) {
-	struct runner r = {.s = s, .signals = -1};
+	struct runner r = {.s = s};
 	const struct memory_room room = {.device = SIZE_MAX, .host = memory_available(""), .swap = swap_available("")};
 	int lock = -1;
 	r.pool = (struct sweep_pool){.jobs = jobs_of(s), .memory_bytes = room.host / 100 * MEMORY_SHARE_PERCENT};
 	sweep_own_program(r.program);
-	const struct rv_events_config events = {.out = stdout, .json = !isatty(STDOUT_FILENO), .level = RV_INFO};
-	enum rv_err e = rv_dir_make(s->opts->out, 0755, et);
+	enum rv_err e = console_open(&r.console, stdout, et);
+	if (e == RV_OK)
+		e = rv_dir_make(s->opts->out, 0755, et);
 	if (e == RV_OK)
 		e = rv_dir_lock(s->opts->out, &lock, et);
-	if (e == RV_OK)
-		e = rv_signals_open(&r.signals, et);
-	if (e == RV_OK)
-		e = rv_events_new(&events, &r.events, et);
 	if (e == RV_OK) {
-		sweep_notices(s, r.events);
+		sweep_notices(s, r.console.events);
 		leave_out_what_cannot_fit(&r, &room);
 		e = describe_done(s, et);
 	}
@@ -348,9 +344,7 @@ enum rv_err sweep_run(struct sweep *s, struct rv_errtext *et) {
 		e = sweep_write_summary(s, et);
 	if (e == RV_OK)
 		e = outcome(&r, et);
-	rv_events_free(r.events);
-	if (r.signals >= 0)
-		rv_signals_close(r.signals);
+	console_close(&r.console);
 	if (lock >= 0)
 		rv_dir_unlock(lock);
 	return e;

@@ -3,6 +3,7 @@
 
 #include "base/run_config_idle.h"
 #include "lab/commands/commands.h"
+#include "lab/methods/methods.h"
 #include "lab/options/idle.h"
 #include "lab/sweep/run.h"
 

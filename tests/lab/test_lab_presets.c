@@ -290,16 +290,16 @@ static void refused(const struct lab_method *m, int workers, enum rv_err want, c
 static void test_what_contradicts_a_name(void **state) {
 	(void)state;
 	lab_fixture_outer(&f, "nesterov", 0.7, 0.9);
-	assert_int_equal(lab_method_fedavg.check(&f.cfg.run, 4, NULL), RV_OK);
-	assert_int_equal(lab_method_papa.check(&f.cfg.run, 4, NULL), RV_OK);
-	assert_int_equal(lab_method_snoo.check(&f.cfg.run, 1, NULL), RV_OK);
+	assert_int_equal(method_check(&lab_method_fedavg, &f.cfg.run, 4, NULL), RV_OK);
+	assert_int_equal(method_check(&lab_method_papa, &f.cfg.run, 4, NULL), RV_OK);
+	assert_int_equal(method_check(&lab_method_snoo, &f.cfg.run, 1, NULL), RV_OK);
 	refused(&lab_method_fedprox, 4, RV_E_INVALID, "give --prox-mu");
 	refused(&lab_method_lookahead, 4, RV_E_RANGE, "--workers 1");
 	refused(&lab_method_snoo, 2, RV_E_RANGE, "--workers 1");
 	refused(&lab_method_fedopt, 4, RV_E_RANGE, "--outer-lr 0.001 to 0.01");
 	refused(&lab_method_easgd, 8, RV_E_RANGE, "mix = 0.875 or more");
 	lab_fixture_outer(&f, "yogi", 0.01, 0.9);
-	assert_int_equal(lab_method_fedopt.check(&f.cfg.run, 4, NULL), RV_OK);
+	assert_int_equal(method_check(&lab_method_fedopt, &f.cfg.run, 4, NULL), RV_OK);
 	refused(&lab_method_fedavg, 4, RV_E_INVALID, "--method diloco");
 	refused(&lab_method_papa, 4, RV_E_INVALID, "outer = yogi");
 	refused(&lab_method_lookahead, 1, RV_E_INVALID, "outer = yogi");
