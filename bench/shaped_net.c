@@ -4,11 +4,12 @@
  *
  *     shaped_net RATE_BITS_PER_S DELAY_MS NAMESPACE...      (root; rate 0: unlimited)
  *
- * Site i is the i-th namespace (from 1) and gets the device wan0, to be given the address
- * 10.86.0.i/16, or any other 10.86.x.i (the last byte names the site), and MTU 1500. Site 1 is
- * where the coordinator is: its line is unlimited. A line is a virtual clock per direction: a
- * packet leaves when what came before it has left; more than `buffer` of queue drops (a home
- * router's, drop-tail). Between the sender's uplink and the receiver's downlink lies the delay.
+ * Site i is the i-th namespace (from 1) and gets the device wan0, to be given MTU 1500 and
+ * addresses whose last byte is i: in 10.86.0.0/16, in 11.86.0.0/16 (a public range, for homes with
+ * routers) or in 2a11:86::/32. Site 1 is where the coordinator is: its line is unlimited. A line is
+ * a virtual clock per direction: a packet leaves when what came before it has left; more than
+ * `buffer` of queue drops (a home router's, drop-tail). Between the sender's uplink and the
+ * receiver's downlink lies the delay.
  * "ready" is printed once; SIGTERM ends it, and with it the devices.
  *
  * Commands on stdin, one a line; each is answered by one line ("ok", or what is wrong):
@@ -167,11 +168,21 @@ static int64_t pass(struct line *l, int64_t now, uint16_t bytes, int64_t buffer_
 	return l->free_ns;
 }
 
-/* Carries a packet from the uplink of `from` to the site that the IPv4 destination's last byte
- * names. */
+/* Returns the index of the site that the last byte of a packet's destination names; -1: the
+ * destination is in none of the ranges. */
+static int destination(const struct packet *p) {
+	static const uint8_t range6[] = {0x2a, 0x11, 0x00, 0x86};
+	const uint8_t *d = p->data;
+	if (p->bytes >= 20 && d[0] >> 4 == 4 && (d[16] == 10 || d[16] == 11) && d[17] == 86)
+		return d[19] - 1;
+	if (p->bytes >= 40 && d[0] >> 4 == 6 && memcmp(d + 24, range6, sizeof range6) == 0)
+		return d[39] - 1;
+	return -1;
+}
+
+/* Carries a packet from the uplink of `from` to the site of its destination. */
 static void carry(struct net *net, struct site *from, struct packet *p, int64_t now) {
-	bool ours = p->bytes >= 20 && p->data[0] >> 4 == 4 && p->data[16] == 10 && p->data[17] == 86;
-	int to = ours ? p->data[19] - 1 : -1;
+	int to = destination(p);
 	if (to < 0 || to >= net->n) {
 		give_packet(net, p);
 		return;
