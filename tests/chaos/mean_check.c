@@ -9,8 +9,8 @@
 #include "coordinator/store/sqlite.h"
 #include "outer/codec_kernels.h"
 #include "outer/global.h"
+#include "tests/chaos/mean_dump.h"
 #include "train/model/model.h"
-#include "worker/session/mean_dump.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* mean_check.h: is what was averaged the mean of what was given? After a run, from the
  * coordinator's store (who took part in what was committed) and the workers' dumps
- * (worker/session/mean_dump.h): every committed round's contributions are decoded, averaged in fp32
+ * (mean_dump.h): every committed round's contributions are decoded, averaged in fp32
  * in roster order with the roster's weights, encoded once, and compared byte for byte with what
  * each worker reduced, and by digest and chain with what was committed. The sums here are written
  * again, not the product's. */

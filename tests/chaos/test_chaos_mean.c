@@ -13,9 +13,9 @@
 #include "coordinator/store/sqlite.h"
 #include "outer/global.h"
 #include "tests/chaos/mean_check.h"
+#include "tests/chaos/mean_dump.h"
 #include "tests/common/check.h"
 #include "train/model/model.h"
-#include "worker/session/mean_dump.h"
 
 enum { N_WHOLE = 1500, N_MAX = 8000, MEMBERS = 3, ROUNDS = 4, BYTES_MAX = 4 * N_MAX + 64, PATH_BYTES = 128 };
 

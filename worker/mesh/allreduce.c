@@ -4,7 +4,6 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
-#include "worker/mesh/reduce_points.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -27,7 +26,6 @@ struct allreduce {
 	uint64_t round;
 	uint32_t attempt;
 	int n_members; /* of its roster */
-	REDUCE_POINTS_FIELD
 };
 
 /* ---- the codec ---- */
@@ -157,7 +155,6 @@ static void adopt(struct allreduce *a, const struct document *d) {
 	a->attempt = d->attempt;
 	a->n_members = d->n_members;
 	a->measured = (struct merge_measured){.values = a->measured.values};
-	REDUCE_POINTS_BEGIN(&a->points, d, a->cfg.self_member);
 }
 
 enum rv_err allreduce_start(struct allreduce *a, int64_t now_us, const struct document *d, const uint8_t *own,
@@ -217,10 +214,7 @@ void allreduce_part(struct allreduce *a, int64_t now_us, uint32_t member, bool b
 
 bool allreduce_send(struct allreduce *a, int64_t now_us, uint32_t member, struct reduce_msg *out) {
 	int to = index_of(a, member);
-	bool any = to >= 0 && reduce_send(a->core, now_us, to, out);
-	if (any)
-		REDUCE_POINTS_SENDING(&a->points, out);
-	return any;
+	return to >= 0 && reduce_send(a->core, now_us, to, out);
 }
 
 bool allreduce_send_control(struct allreduce *a, int64_t now_us, uint32_t member, struct reduce_msg *out) {

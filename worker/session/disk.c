@@ -5,7 +5,6 @@
 #include "base/assert.h"
 #include "base/failpoint.h"
 #include "train/files/weights.h"
-#include "worker/session/mean_dump.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -128,7 +127,6 @@ static bool post(void *ctx, const struct store_job *j) {
 	*p = (struct posted){.job = {.run = run, .done = done}, .s = s, .store = *j};
 	if (j->kind == STORE_PERSIST) {
 		session_trace_vote(s);
-		MEAN_DUMP_REDUCED(s, j->log.round, j->log.attempt);
 		RV_FAILPOINT("persist.before");
 	}
 	jobs_post(s->storage, &p->job);

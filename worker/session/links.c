@@ -4,7 +4,6 @@
 #include "base/failpoint.h"
 #include "base/hex.h"
 #include "train/files/weights.h"
-#include "worker/session/mean_dump.h"
 #include "worker/transfer/donor_store.h"
 
 #include <string.h>
@@ -27,7 +26,6 @@ static enum rv_err begin_reduce(void *ctx, const struct document *d, struct rv_e
 	struct session *s = ctx;
 	int64_t now_us = rv_clock_monotonic_us();
 	RV_FAILPOINT("reduce.start");
-	MEAN_DUMP_CONTRIBUTION(s, d->round);
 	RV_TRY(allreduce_start(s->reduce, now_us, d, trainer_encoded(s->trainer), et));
 	session_trace_attempt(s, d);
 	s->sums.reduce_started_us = now_us;
