@@ -430,23 +430,9 @@ struct sim_task {
 	struct sim_task *next;
 };
 
-enum sim_request_kind {
-	WORK_TRAIN,
-	WORK_ENCODE,
-	WORK_APPLY,
-	WORK_INSTALL,
-	WORK_EVALUATE,
-	WORK_SAVE,
-	WORK_COPY_SNAPSHOT
-};
-/* What waits for the trainer thread. */
 struct sim_request {
-	enum sim_request_kind kind;
-	bool begun, stopped; /* TRAIN: another request wants the trainer */
-	uint64_t round, from, steps;
-	struct trainer_apply apply; /* APPLY: one reference to its bytes */
-	uint8_t *snapshot;          /* INSTALL: a snapshot file; NULL: theta0 */
-	bool want_replica, last;
+	bool begun, stopped;          /* TRAIN: another request wants the trainer */
+	struct trainer_request asked; /* APPLY: one reference to its bytes; INSTALL: a snapshot file */
 };
 enum { SIM_MAX_REQUESTS = 12 };
 
@@ -559,7 +545,7 @@ void training_step(struct sim *s, int host, uint64_t round);
 bool training_time_is_up(const struct sim *s, const struct sim_worker *w);
 /* Whatever is encoded next; false: it comes to nothing. */
 bool training_encode(struct sim *s, int host);
-void training_apply(struct sim *s, int host, const struct trainer_apply *a);
+void training_apply(struct sim *s, int host, const struct trainer_request *a);
 /* How many steps of the next round come before the outer step of `round`. */
 uint64_t training_overlap(const struct sim *s, uint64_t round);
 

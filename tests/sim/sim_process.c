@@ -87,8 +87,7 @@ void worker_open(struct sim *s, int host, uint32_t member) {
 								  .boot = w->boot,
 								  .at_round = w->global.round,
 								  .chain = w->global.chain,
-								  .steps_done = w->participant.steps_done,
-								  .tokens = w->participant.tokens,
+								  .progress = participant_progress(&w->participant),
 								  .found = &w->found};
 	start.has_part = recovery_find_part(&w->disk, &start.part_round);
 	fetch_open(s, host);

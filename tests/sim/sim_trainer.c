@@ -7,10 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct sim *sim_of(void *ctx) {
-	return ((struct sim_worker *)ctx)->sim;
-}
-
 /* ---- requests ---- */
 
 typedef void answer(struct sim *s, int host, const struct sim_request *rq);
@@ -37,18 +33,18 @@ static int64_t step_us(const struct sim *s, const struct sim_worker *w) {
 static void begin_train(struct sim *s, int host, const struct sim_request *rq) {
 	struct sim_worker *w = &s->workers[host];
 	const struct participant *p = &w->participant;
-	bool ahead = rq->round == w->global.round + 1;
+	bool ahead = rq->asked.round == w->global.round + 1;
 	uint64_t most = ahead ? training_overlap(s, w->global.round) : s->opt.steps_per_round;
-	RV_ASSERT(rq->steps > 0);
-	if ((rq->round != w->global.round && !ahead) || rq->from != (ahead ? p->ahead : p->steps_done) ||
-		rq->from + rq->steps > most)
+	RV_ASSERT(rq->asked.steps > 0);
+	if ((rq->asked.round != w->global.round && !ahead) || rq->asked.from != (ahead ? p->ahead : p->steps_done) ||
+		rq->asked.from + rq->asked.steps > most)
 		sim_fail(s, "w%d: asked for %llu steps of round %llu from step %llu on, after %llu, and %llu ahead", host,
-				 (unsigned long long)rq->steps, (unsigned long long)rq->round, (unsigned long long)rq->from,
-				 (unsigned long long)p->steps_done, (unsigned long long)p->ahead);
+				 (unsigned long long)rq->asked.steps, (unsigned long long)rq->asked.round,
+				 (unsigned long long)rq->asked.from, (unsigned long long)p->steps_done, (unsigned long long)p->ahead);
 	if (s->failed)
 		return;
-	participant_begin(&w->participant, &w->global, rq->round);
-	w->steps_left = rq->steps;
+	participant_begin(&w->participant, &w->global, rq->asked.round);
+	w->steps_left = rq->asked.steps;
 	work_until(s, host, s->now_us + step_us(s, w), step_ends);
 }
 
@@ -58,9 +54,10 @@ static void pump(struct sim *s, int host) {
 	if (w->n_requests == 0 || rq->begun)
 		return;
 	rq->begun = true;
-	if (rq->kind == WORK_TRAIN && !rq->stopped)
+	if (rq->asked.work == TRAINER_TRAIN && !rq->stopped)
 		begin_train(s, host, rq);
-	else if (rq->kind == WORK_TRAIN || rq->kind == WORK_SAVE || rq->kind == WORK_COPY_SNAPSHOT)
+	else if (rq->asked.work == TRAINER_TRAIN || rq->asked.work == TRAINER_SAVE || rq->asked.work == TRAINER_END ||
+			 rq->asked.work == TRAINER_COPY_SNAPSHOT)
 		work_until(s, host, s->now_us, request_ends);
 	else
 		work_until(s, host, s->now_us + sim_between(s, host, LUCK_WORK, SIM_MS, 20 * SIM_MS), request_ends);
@@ -71,15 +68,8 @@ static void stop_training(struct sim *s, int host) {
 	struct sim_worker *w = &s->workers[host];
 	for (int i = 0; i < w->n_requests; i++)
 		w->requests[i].stopped = true;
-	if (w->n_requests > 0 && w->requests[0].kind == WORK_TRAIN)
+	if (w->n_requests > 0 && w->requests[0].asked.work == TRAINER_TRAIN)
 		work_until(s, host, s->now_us, request_ends);
-}
-
-static void push(void *ctx, const struct sim_request *rq) {
-	struct sim_worker *w = ctx;
-	RV_ASSERT(w->n_requests < SIM_MAX_REQUESTS);
-	w->requests[w->n_requests++] = *rq;
-	pump(w->sim, w->host);
 }
 
 /* ---- their ends ---- */
@@ -96,42 +86,49 @@ static struct state_copy copy_of(const struct sim *s, const struct sim_worker *w
 		.handle = copy, .has_snapshot = snapshot, .has_replica = replica, .snapshot_round = w->global.round};
 }
 
+static struct trainer_answer answer_to(const struct sim_request *rq) {
+	return (struct trainer_answer){.work = rq->asked.work, .round = rq->asked.round, .last = rq->asked.last};
+}
+
+static void give(struct sim *s, int host, struct trainer_answer *a) {
+	struct sim_worker *w = &s->workers[host];
+	a->progress = participant_progress(&w->participant);
+	a->chain = w->global.chain;
+	session_core_on_answer(w->session, s->now_us, a);
+}
+
 static void answer_train(struct sim *s, int host, const struct sim_request *rq) {
 	struct sim_worker *w = &s->workers[host];
-	const struct participant *p = &w->participant;
-	bool ahead = rq->round != w->global.round;
-	const struct session_trained t = {.round = rq->round,
-									  .steps_done = ahead ? p->ahead : p->steps_done,
-									  .tokens = ahead ? p->ahead_tokens : p->tokens,
-									  .time_up = !ahead && p->steps_done > 0 && training_time_is_up(s, w),
-									  .text = ""};
-	session_core_on_trained(w->session, s->now_us, &t);
+	struct trainer_answer a = answer_to(rq);
+	bool ahead = rq->asked.round != w->global.round;
+	a.time_up = !ahead && w->participant.steps_done > 0 && training_time_is_up(s, w);
+	give(s, host, &a);
 }
 
 static void answer_encode(struct sim *s, int host, const struct sim_request *rq) {
-	struct sim_worker *w = &s->workers[host];
-	bool ok = training_encode(s, host);
-	struct state_copy copy = {.handle = NULL};
-	bool copied = ok && rq->want_replica;
-	if (copied)
-		copy = copy_of(s, w, false, true);
-	session_core_on_encoded(w->session, s->now_us, rq->round, ok ? RV_OK : RV_E_RANGE, "spoiled",
-							copied ? &copy : NULL);
+	struct trainer_answer a = answer_to(rq);
+	a.err = training_encode(s, host) ? RV_OK : RV_E_RANGE;
+	a.has_copy = a.err == RV_OK && rq->asked.want_replica;
+	if (a.has_copy)
+		a.copy = copy_of(s, &s->workers[host], false, true);
+	give(s, host, &a);
 }
 
 static void answer_apply(struct sim *s, int host, const struct sim_request *rq) {
-	struct sim_worker *w = &s->workers[host];
-	training_apply(s, host, &rq->apply);
+	struct trainer_answer a = answer_to(rq);
+	training_apply(s, host, &rq->asked);
 	if (s->failed)
 		return;
-	const struct state_copy copy = copy_of(s, w, rq->apply.want_snapshot, rq->apply.want_replica);
-	session_core_on_applied(w->session, s->now_us, rq->round, RV_OK, &w->global.chain, &copy);
+	a.has_copy = true;
+	a.copy = copy_of(s, &s->workers[host], rq->asked.want_snapshot, rq->asked.want_replica);
+	give(s, host, &a);
 }
 
 static void answer_install(struct sim *s, int host, const struct sim_request *rq) {
 	struct sim_worker *w = &s->workers[host];
-	if (rq->snapshot != NULL) {
-		files_read_snapshot(s, rq->snapshot, &w->global);
+	struct trainer_answer a = answer_to(rq);
+	if (rq->asked.snapshot != NULL) {
+		files_read_snapshot(s, rq->asked.snapshot, &w->global);
 	} else {
 		global_release(&w->global);
 		RV_ASSERT(global_init(&w->global, &s->global_config, s->theta0, NULL) == RV_OK);
@@ -139,48 +136,41 @@ static void answer_install(struct sim *s, int host, const struct sim_request *rq
 	participant_start_over(&w->participant, &w->global);
 	oracle_loses_residual(s, host);
 	oracle_installed(s, host);
-	session_core_on_installed(w->session, s->now_us, rq->round, RV_OK);
+	give(s, host, &a);
 }
 
 static void answer_evaluate(struct sim *s, int host, const struct sim_request *rq) {
-	session_core_on_evaluated(s->workers[host].session, s->now_us, rq->last);
+	struct trainer_answer a = answer_to(rq);
+	give(s, host, &a);
 }
 
 /* What was copied at the encoding is what to save where steps ahead are in theta_local. */
-static void answer_save(struct sim *s, int host, const struct sim_request *rq) {
+static void answer_copy(struct sim *s, int host, const struct sim_request *rq) {
 	struct sim_worker *w = &s->workers[host];
-	(void)rq;
-	const struct state_copy copy = copy_of(s, w, false, participant_can_be_saved(&w->participant));
-	session_core_on_saved(w->session, s->now_us, &copy);
-}
-
-static void answer_copy_snapshot(struct sim *s, int host, const struct sim_request *rq) {
-	struct sim_worker *w = &s->workers[host];
-	(void)rq;
-	const struct state_copy copy = copy_of(s, w, true, false);
-	session_core_on_snapshot(w->session, s->now_us, &copy);
+	struct trainer_answer a = answer_to(rq);
+	bool snapshot = rq->asked.work == TRAINER_COPY_SNAPSHOT;
+	a.has_copy = true;
+	a.copy = copy_of(s, w, snapshot, !snapshot && participant_can_be_saved(&w->participant));
+	give(s, host, &a);
 }
 
 static void release(struct sim_request *rq) {
-	blob_unref(rq->apply.reduced);
-	free(rq->snapshot);
+	blob_unref(rq->asked.reduced);
+	free(rq->asked.snapshot);
 }
 
 static void request_ends(struct sim *s, int host, void *arg) {
-	static answer *const answers[] = {[WORK_TRAIN] = answer_train,
-									  [WORK_ENCODE] = answer_encode,
-									  [WORK_APPLY] = answer_apply,
-									  [WORK_INSTALL] = answer_install,
-									  [WORK_EVALUATE] = answer_evaluate,
-									  [WORK_SAVE] = answer_save,
-									  [WORK_COPY_SNAPSHOT] = answer_copy_snapshot};
+	static answer *const answers[TRAINER_WORKS] = {
+		[TRAINER_TRAIN] = answer_train,     [TRAINER_ENCODE] = answer_encode,     [TRAINER_APPLY] = answer_apply,
+		[TRAINER_INSTALL] = answer_install, [TRAINER_EVALUATE] = answer_evaluate, [TRAINER_SAVE] = answer_copy,
+		[TRAINER_END] = answer_copy,        [TRAINER_COPY_SNAPSHOT] = answer_copy};
 	struct sim_worker *w = &s->workers[host];
 	if (!is_current(s, host, arg))
 		return;
 	struct sim_request rq = w->requests[0];
 	RV_ASSERT(w->n_requests > 0 && rq.begun);
 	memmove(w->requests, w->requests + 1, (size_t)--w->n_requests * sizeof rq);
-	answers[rq.kind](s, host, &rq);
+	answers[rq.asked.work](s, host, &rq);
 	release(&rq);
 	pump(s, host);
 	worker_turn(s, host);
@@ -195,8 +185,8 @@ static void step_ends(struct sim *s, int host, void *arg) {
 		work_until(s, host, s->now_us + s->opt.step_us, step_ends);
 		return;
 	}
-	training_step(s, host, rq->round);
-	bool time_up = rq->round == w->global.round && training_time_is_up(s, w);
+	training_step(s, host, rq->asked.round);
+	bool time_up = rq->asked.round == w->global.round && training_time_is_up(s, w);
 	if (--w->steps_left > 0 && !time_up)
 		work_until(s, host, s->now_us + step_us(s, w), step_ends);
 	else
@@ -205,53 +195,24 @@ static void step_ends(struct sim *s, int host, void *arg) {
 
 /* ---- the session core's trainer ---- */
 
-static void train(void *ctx, uint64_t round, uint64_t from, uint64_t steps) {
-	push(ctx, &(struct sim_request){.kind = WORK_TRAIN, .round = round, .from = from, .steps = steps});
-}
-
-static void encode(void *ctx, uint64_t round, bool want_replica) {
-	push(ctx, &(struct sim_request){.kind = WORK_ENCODE, .round = round, .want_replica = want_replica});
-}
-
-static void apply(void *ctx, const struct trainer_apply *rq) {
-	struct sim_request copy = {.kind = WORK_APPLY, .round = rq->round, .apply = *rq};
-	stop_training(sim_of(ctx), ((struct sim_worker *)ctx)->host);
-	blob_ref(copy.apply.reduced);
-	push(ctx, &copy);
-}
-
-static void install(void *ctx, uint64_t round, void *snapshot, const struct rv_hash *expect) {
-	(void)expect; /* every piece of it was checked */
-	stop_training(sim_of(ctx), ((struct sim_worker *)ctx)->host);
-	push(ctx, &(struct sim_request){.kind = WORK_INSTALL, .round = round, .snapshot = snapshot});
-}
-
-static void copy_snapshot(void *ctx) {
-	push(ctx, &(struct sim_request){.kind = WORK_COPY_SNAPSHOT});
-}
-
-static void evaluate(void *ctx, bool last) {
-	push(ctx, &(struct sim_request){.kind = WORK_EVALUATE, .last = last});
-}
-
-static void save(void *ctx) {
-	stop_training(sim_of(ctx), ((struct sim_worker *)ctx)->host);
-	push(ctx, &(struct sim_request){.kind = WORK_SAVE});
+/* The `expect` of an INSTALL is not looked at: every piece of the snapshot was checked. */
+static void request(void *ctx, const struct trainer_request *asked) {
+	struct sim_worker *w = ctx;
+	const enum trainer_work work = asked->work;
+	if (work == TRAINER_APPLY || work == TRAINER_INSTALL || work == TRAINER_SAVE || work == TRAINER_END)
+		stop_training(w->sim, w->host);
+	if (work == TRAINER_APPLY)
+		blob_ref(asked->reduced);
+	RV_ASSERT(w->n_requests < SIM_MAX_REQUESTS);
+	w->requests[w->n_requests++] = (struct sim_request){.asked = *asked};
+	pump(w->sim, w->host);
 }
 
 static bool idle(void *ctx) {
 	return ((struct sim_worker *)ctx)->n_requests == 0;
 }
 
-const struct session_trainer_ops sim_trainer_ops = {.train = train,
-													.encode = encode,
-													.apply = apply,
-													.install = install,
-													.copy_snapshot = copy_snapshot,
-													.evaluate = evaluate,
-													.save = save,
-													.end = save,
-													.idle = idle};
+const struct session_trainer_ops sim_trainer_ops = {.request = request, .idle = idle};
 
 /* ---- a process' memory ---- */
 

@@ -211,7 +211,7 @@ bool training_encode(struct sim *s, int host) {
 
 /* Everyone makes the outer step at the same place among its inner steps, so that the run could be
  * done again. */
-static void check_place(struct sim *s, int host, const struct trainer_apply *a) {
+static void check_place(struct sim *s, int host, const struct trainer_request *a) {
 	const struct sim_worker *w = &s->workers[host];
 	bool latest = round_document(w->core)->round == a->round + 1;
 	bool whole = w->participant.steps_done == s->opt.steps_per_round;
@@ -230,7 +230,7 @@ static void count_outer_step(struct sim *s, const struct sim_worker *w, enum par
 		!moved_on && how == PARTICIPANT_KEEP && w->replica.progress[p->round % s->opt.fragments].n > 0;
 }
 
-void training_apply(struct sim *s, int host, const struct trainer_apply *a) {
+void training_apply(struct sim *s, int host, const struct trainer_request *a) {
 	struct sim_worker *w = &s->workers[host];
 	bool begins;
 	check_place(s, host, a);
@@ -238,7 +238,7 @@ void training_apply(struct sim *s, int host, const struct trainer_apply *a) {
 	if (a->adopt == PARTICIPANT_ADOPT)
 		oracle_adopts(s, host, a->round);
 	if (a->round == w->global.round &&
-		participant_apply(&w->participant, &w->global, a->reduced->data, &a->digest, a->adopt, &begins, NULL) == RV_OK)
+		participant_apply(&w->participant, &w->global, a->reduced->data, &a->expect, a->adopt, &begins, NULL) == RV_OK)
 		oracle_applied(s, host);
 	else
 		sim_fail(s, "w%d: asked to apply round %llu, whose bytes it does not hold", host, (unsigned long long)a->round);

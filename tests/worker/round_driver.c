@@ -26,13 +26,44 @@ void round_driver_start(struct round_driver *f, struct round_config cfg, uint64_
 	cfg.member = FIXTURE_SELF;
 	cfg.steps_per_round = FIXTURE_H;
 	cfg.heartbeat_us = DRIVER_HEARTBEAT_US;
-	f->c = round_core_init(f->c, &cfg, 77, round, &chain, steps_done, f->now);
+	f->progress = (struct participant_progress){.steps_done = steps_done};
+	f->c = round_core_init(f->c, &cfg, 77, round, &chain, &f->progress, f->now);
+}
+
+void driver_trained(struct round_driver *f, uint64_t round, uint64_t steps, uint64_t tokens) {
+	if (round == round_round(f->c)) {
+		f->progress = (struct participant_progress){.steps_done = steps, .tokens = tokens};
+	} else {
+		f->progress.ahead = steps;
+		f->progress.ahead_tokens = tokens;
+	}
+	round_on_trained(f->c, round, &f->progress);
+}
+
+/* As train/participant/participant.h has it. */
+static void adopt(struct round_driver *f) {
+	struct participant_progress *p = &f->progress;
+	bool gave_away = f->gives_away && p->ahead > 0;
+	if (f->apply.participated || (f->apply.late == LATE_KEEP && gave_away))
+		*p = (struct participant_progress){.steps_done = p->ahead, .tokens = p->ahead_tokens};
+	else if (f->apply.late == LATE_KEEP)
+		*p = (struct participant_progress){.steps_done = p->steps_done, .tokens = p->tokens + p->ahead_tokens};
+	else
+		*p = (struct participant_progress){0};
+}
+
+void driver_applied(struct round_driver *f, uint64_t round, const struct rv_hash *chain, bool ok) {
+	if (ok)
+		adopt(f);
+	round_on_applied(f->c, round, chain, &f->progress, ok);
 }
 
 struct round_action expect_next(struct round_driver *f, enum round_action_type type) {
 	struct round_action a = {0};
 	assert_true(round_next_action(f->c, f->now, &a));
 	assert_int_equal(a.type, type);
+	if (type == ROUND_APPLY)
+		f->apply = a;
 	return a;
 }
 

@@ -11,7 +11,9 @@ struct round_driver {
 	struct round_core *c;
 	struct document doc;
 	bool gives_away; /* round_config.gives_away, for who begins again with it */
-	uint64_t seq;    /* of doc */
+	struct participant_progress progress;
+	struct round_action apply; /* the last APPLY that was expected */
+	uint64_t seq;              /* of doc */
 	int64_t now;
 };
 
@@ -21,6 +23,11 @@ int round_driver_teardown(void **state);
 /* The core begins in `round` with so many steps of it, at chain_at(round). Member, H and heartbeat
  * of `cfg` are filled in. */
 void round_driver_start(struct round_driver *f, struct round_config cfg, uint64_t round, uint64_t steps_done);
+
+/* The trainer has done that many steps in all of `round`, the core's or the next one. */
+void driver_trained(struct round_driver *f, uint64_t round, uint64_t steps, uint64_t tokens);
+/* The trainer has ended the last APPLY; its progress is what a participant has then. */
+void driver_applied(struct round_driver *f, uint64_t round, const struct rv_hash *chain, bool ok);
 
 /* The next action is this; expect_action: of `round` (CANCEL_FETCH: of any). */
 struct round_action expect_next(struct round_driver *f, enum round_action_type type);

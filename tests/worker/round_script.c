@@ -17,7 +17,7 @@ enum rv_err show_attempt(struct round_driver *f, enum run_phase phase, uint64_t 
 	document_make(&f->doc, ++f->seq, phase, round, 0);
 	f->doc.attempt = attempt;
 	document_members(&f->doc, members);
-	return round_on_document(f->c, f->now, &f->doc, NULL);
+	return round_on_document(f->c, &f->doc, NULL);
 }
 
 enum rv_err show(struct round_driver *f, enum run_phase phase, uint64_t round) {
@@ -38,16 +38,16 @@ void assert_hash(struct rv_hash a, struct rv_hash b) {
 void make_ready(struct round_driver *f, uint64_t round) {
 	assert_int_equal(show(f, RUN_OPEN, round), RV_OK);
 	assert_int_equal(expect_action(f, ROUND_TRAIN, round).steps, FIXTURE_H);
-	round_on_trained(f->c, f->now, round, FIXTURE_H, 100);
+	driver_trained(f, round, FIXTURE_H, 100);
 	expect_action(f, ROUND_ENCODE, round);
-	round_on_encoded(f->c, f->now, round, true);
+	round_on_encoded(f->c, round, true);
 	expect_nothing(f);
 }
 
 void reduce_and_vote(struct round_driver *f, uint64_t round, struct rv_hash digest) {
 	assert_int_equal(show(f, RUN_REDUCE, round), RV_OK);
 	expect_action(f, ROUND_REDUCE_START, round);
-	round_on_reduced(f->c, f->now, round, 1);
+	round_on_reduced(f->c, round, 1);
 	expect_action(f, ROUND_PERSIST, round);
 	round_on_persisted(f->c, f->now, round, 1, &digest, true);
 	expect_nothing(f);
@@ -55,5 +55,5 @@ void reduce_and_vote(struct round_driver *f, uint64_t round, struct rv_hash dige
 
 void apply_ok(struct round_driver *f, uint64_t round) {
 	struct rv_hash chain = chain_at(round + 1);
-	round_on_applied(f->c, f->now, round, &chain, true);
+	driver_applied(f, round, &chain, true);
 }

@@ -62,9 +62,9 @@ static void each_round_has_the_size_of_its_fragment(void **state) {
 		assert_int_equal(expect_report(f, WORKER_SYNCING).n_chunks, cfg.n_chunks[round % 3]);
 		document_make(&f->doc, ++f->seq, RUN_REDUCE, round, 0);
 		f->doc.n_chunks = cfg.n_chunks[round % 3] + 1;
-		assert_int_equal(round_on_document(f->c, f->now, &f->doc, NULL), RV_E_PROTOCOL);
+		assert_int_equal(round_on_document(f->c, &f->doc, NULL), RV_E_PROTOCOL);
 		f->doc.n_chunks = cfg.n_chunks[round % 3];
-		assert_int_equal(round_on_document(f->c, f->now, &f->doc, NULL), RV_OK);
+		assert_int_equal(round_on_document(f->c, &f->doc, NULL), RV_OK);
 	}
 }
 
@@ -93,9 +93,9 @@ static void a_later_attempt_supersedes_the_vote(void **state) {
 	show_attempt(f, RUN_REDUCE, 0, 2, 0x7);
 	expect_next(f, ROUND_REDUCE_RESTART);
 	assert_int_equal(expect_report(f, WORKER_REDUCING).attempt, 2);
-	round_on_reduced(f->c, f->now, 0, 1); /* stale */
+	round_on_reduced(f->c, 0, 1); /* stale */
 	expect_nothing(f);
-	round_on_reduced(f->c, f->now, 0, 2);
+	round_on_reduced(f->c, 0, 2);
 	expect_next(f, ROUND_PERSIST);
 	round_on_persisted(f->c, f->now, 0, 2, &right, true);
 	assert_hash(expect_report(f, WORKER_VOTED).digest, right);
@@ -134,13 +134,13 @@ static void a_roster_of_our_former_process_is_not_ours(void **state) {
 	document_make(&f->doc, ++f->seq, RUN_REDUCE, 0, 0);
 	document_members(&f->doc, EVERYBODY);
 	f->doc.members[FIXTURE_SELF].boot = 76;
-	round_on_document(f->c, f->now, &f->doc, NULL);
+	round_on_document(f->c, &f->doc, NULL);
 	expect_nothing(f);
 	expect_report(f, WORKER_READY);
 	f->doc.seq = ++f->seq;
 	f->doc.attempt++;
 	f->doc.members[FIXTURE_SELF].boot = 77;
-	round_on_document(f->c, f->now, &f->doc, NULL);
+	round_on_document(f->c, &f->doc, NULL);
 	expect_next(f, ROUND_REDUCE_START);
 }
 
@@ -173,11 +173,11 @@ static void suspects_are_reported_for_the_current_attempt_only(void **state) {
 	show(f, RUN_REDUCE, 0);
 	expect_next(f, ROUND_REDUCE_START);
 	expect_report(f, WORKER_REDUCING);
-	round_on_suspects(f->c, f->now, 1, 0x8);
+	round_on_suspects(f->c, 1, 0x8);
 	assert_int_equal(expect_report(f, WORKER_REDUCING).suspects, 0x8);
 	show_attempt(f, RUN_REDUCE, 0, 2, 0x7);
 	expect_next(f, ROUND_REDUCE_RESTART);
-	round_on_suspects(f->c, f->now, 1, 0x8);
+	round_on_suspects(f->c, 1, 0x8);
 	assert_int_equal(expect_report(f, WORKER_REDUCING).suspects, 0);
 }
 
@@ -186,7 +186,7 @@ static void leaving_stops_everything(void **state) {
 	make_ready(f, 0);
 	show(f, RUN_REDUCE, 0);
 	expect_next(f, ROUND_REDUCE_START);
-	round_leave(f->c, f->now);
+	round_leave(f->c);
 	expect_next(f, ROUND_REDUCE_STOP);
 	expect_nothing(f);
 	expect_report(f, WORKER_LEAVING);
@@ -200,13 +200,13 @@ static void contradictions_are_refused(void **state) {
 	assert_int_equal(show(f, RUN_OPEN, 5), RV_OK);
 	document_make(&f->doc, ++f->seq, RUN_OPEN, 6, 0);
 	f->doc.run_hash.b[0] ^= 1;
-	assert_int_equal(round_on_document(f->c, f->now, &f->doc, NULL), RV_E_CORRUPT);
+	assert_int_equal(round_on_document(f->c, &f->doc, NULL), RV_E_CORRUPT);
 	document_make(&f->doc, ++f->seq, RUN_OPEN, 6, 0);
 	f->doc.log[2].b[0] ^= 1;
-	assert_int_equal(round_on_document(f->c, f->now, &f->doc, NULL), RV_E_CORRUPT);
+	assert_int_equal(round_on_document(f->c, &f->doc, NULL), RV_E_CORRUPT);
 	document_make(&f->doc, ++f->seq, RUN_REDUCE, 5, 0);
 	f->doc.n_chunks++;
-	assert_int_equal(round_on_document(f->c, f->now, &f->doc, NULL), RV_E_PROTOCOL);
+	assert_int_equal(round_on_document(f->c, &f->doc, NULL), RV_E_PROTOCOL);
 	assert_int_equal(round_document(f->c)->round, 5);
 	expect_next(f, ROUND_TRAIN);
 }

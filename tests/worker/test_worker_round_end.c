@@ -46,7 +46,7 @@ static void who_is_alone_at_the_end_lacks_donors_or_not(void **state) {
 static enum rv_err show_vouched_end(struct round_driver *f) {
 	document_make(&f->doc, ++f->seq, RUN_DONE, FIXTURE_ROUNDS, FIXTURE_ROUNDS);
 	document_members(&f->doc, EVERYBODY);
-	return round_on_document(f->c, f->now, &f->doc, NULL);
+	return round_on_document(f->c, &f->doc, NULL);
 }
 
 static void a_verified_end_finishes_at_once(void **state) {

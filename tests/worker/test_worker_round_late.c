@@ -51,12 +51,12 @@ static void late_training_goes_on_while_fetching_and_progress_is_kept(void **sta
 	expect_next(f, ROUND_TRAIN);
 	show(f, RUN_OPEN, 1);
 	expect_next(f, ROUND_FETCH_LOG);
-	round_on_trained(f->c, f->now, 0, 3, 30);
+	driver_trained(f, 0, 3, 30);
 	round_on_fetched(f->c, f->now, ROUND_FETCH_LOG, 0, true);
 	struct round_action a = expect_next(f, ROUND_APPLY);
 	assert_int_equal(a.late, LATE_KEEP);
 	assert_false(a.participated);
-	round_on_trained(f->c, f->now, 0, 4, 40); /* stopped at a step boundary */
+	driver_trained(f, 0, 4, 40); /* stopped at a step boundary */
 	apply_ok(f, 0);
 	assert_int_equal(expect_next(f, ROUND_TRAIN).steps, FIXTURE_H - 4);
 	assert_int_equal(expect_report(f, WORKER_TRAINING).tokens, 40);
@@ -70,12 +70,12 @@ static void time_that_is_up_ends_the_contribution(void **state) {
 	expect_next(f, ROUND_TRAIN);
 	round_on_time_up(f->c, 0); /* not before a step */
 	expect_nothing(f);
-	round_on_trained(f->c, f->now, 0, 2, 20);
+	driver_trained(f, 0, 2, 20);
 	round_on_time_up(f->c, 1); /* of no round of ours */
 	expect_nothing(f);
 	round_on_time_up(f->c, 0);
 	assert_int_equal(expect_next(f, ROUND_ENCODE).round, 0);
-	round_on_encoded(f->c, f->now, 0, true);
+	round_on_encoded(f->c, 0, true);
 	expect_nothing(f);
 	struct report r = expect_report(f, WORKER_READY);
 	assert_int_equal(r.tokens, 20);
@@ -85,10 +85,10 @@ static void time_that_is_up_ends_the_contribution(void **state) {
 	expect_next(f, ROUND_APPLY);
 	apply_ok(f, 0);
 	assert_int_equal(expect_next(f, ROUND_TRAIN).steps, FIXTURE_H - 2);
-	round_on_trained(f->c, f->now, 1, 2, 20);
+	driver_trained(f, 1, 2, 20);
 	round_on_time_up(f->c, 1);
 	expect_next(f, ROUND_ENCODE);
-	round_on_encoded(f->c, f->now, 1, false); /* not finite: from theta, with new time */
+	round_on_encoded(f->c, 1, false); /* not finite: from theta, with new time */
 	assert_int_equal(expect_next(f, ROUND_TRAIN).steps, FIXTURE_H);
 }
 

@@ -10,7 +10,7 @@ static void start_with(struct round_driver *f, uint64_t round, uint64_t steps_do
 					   enum late_policy late) {
 	round_driver_start(f, (struct round_config){.overlap_steps = ahead, .gives_away = f->gives_away, .late = late},
 					   round, steps_done);
-	round_on_trained(f->c, f->now, round, steps_done, steps_done == FIXTURE_H ? TOKENS : 0);
+	driver_trained(f, round, steps_done, steps_done == FIXTURE_H ? TOKENS : 0);
 }
 
 static int setup(void **state) {
@@ -23,7 +23,7 @@ static void show_attempt(struct round_driver *f, uint64_t round, uint32_t attemp
 	document_make(&f->doc, ++f->seq, attempt > 0 ? RUN_REDUCE : RUN_OPEN, round, 0);
 	f->doc.attempt = attempt;
 	document_members(&f->doc, members);
-	assert_int_equal(round_on_document(f->c, f->now, &f->doc, NULL), RV_OK);
+	assert_int_equal(round_on_document(f->c, &f->doc, NULL), RV_OK);
 }
 
 static void open_round(struct round_driver *f, uint64_t round) {
@@ -50,9 +50,9 @@ static struct report expect_report(struct round_driver *f, enum worker_phase pha
 static void make_ready(struct round_driver *f, uint64_t round, uint64_t from) {
 	open_round(f, round);
 	expect_train(f, round, from, FIXTURE_H - from);
-	round_on_trained(f->c, f->now, round, FIXTURE_H, TOKENS);
+	driver_trained(f, round, FIXTURE_H, TOKENS);
 	expect_action(f, ROUND_ENCODE, round);
-	round_on_encoded(f->c, f->now, round, true);
+	round_on_encoded(f->c, round, true);
 	expect_train(f, round + 1, 0, AHEAD);
 	expect_nothing(f);
 	assert_int_equal(expect_report(f, WORKER_READY, round).tokens, TOKENS);
@@ -68,7 +68,7 @@ static void reduce_and_vote(struct round_driver *f, uint64_t round, uint32_t att
 	show_attempt(f, round, attempt, EVERYBODY);
 	expect_action(f, first, round);
 	expect_report(f, WORKER_REDUCING, round);
-	round_on_reduced(f->c, f->now, round, attempt);
+	round_on_reduced(f->c, round, attempt);
 	expect_action(f, ROUND_PERSIST, round);
 	persisted(f, round, attempt, round);
 	expect_nothing(f);
@@ -76,7 +76,7 @@ static void reduce_and_vote(struct round_driver *f, uint64_t round, uint32_t att
 }
 
 static void trained_ahead(struct round_driver *f, uint64_t round, uint64_t steps) {
-	round_on_trained(f->c, f->now, round + 1, steps, 10 * steps);
+	driver_trained(f, round + 1, steps, 10 * steps);
 }
 
 static void expect_apply(struct round_driver *f, uint64_t round, bool participated) {
@@ -89,7 +89,7 @@ static void expect_apply(struct round_driver *f, uint64_t round, bool participat
 
 static void applied(struct round_driver *f, uint64_t round) {
 	struct rv_hash chain = chain_at(round + 1);
-	round_on_applied(f->c, f->now, round, &chain, true);
+	driver_applied(f, round, &chain, true);
 }
 
 /* Round 0 with our vote is committed while its steps ahead are under way. */
@@ -129,7 +129,7 @@ static void steps_ahead_wait_for_a_late_commit(void **state) {
 	f->now += 3600 * (int64_t)1000000;
 	expect_nothing(f);
 	document_make(&f->doc, ++f->seq, RUN_WAITING, 0, 0);
-	round_on_document(f->c, f->now, &f->doc, NULL);
+	round_on_document(f->c, &f->doc, NULL);
 	expect_nothing(f);
 	reduce_and_vote(f, 0, 1, ROUND_REDUCE_START);
 	open_round(f, 1);
@@ -138,9 +138,9 @@ static void steps_ahead_wait_for_a_late_commit(void **state) {
 	applied(f, 0);
 	open_round(f, 1);
 	expect_train(f, 1, AHEAD, FIXTURE_H - AHEAD);
-	round_on_trained(f->c, f->now, 1, FIXTURE_H, TOKENS);
+	driver_trained(f, 1, FIXTURE_H, TOKENS);
 	expect_action(f, ROUND_ENCODE, 1);
-	round_on_encoded(f->c, f->now, 1, true);
+	round_on_encoded(f->c, 1, true);
 	expect_train(f, 2, 0, AHEAD);
 	assert_int_equal(expect_report(f, WORKER_READY, 1).tokens, TOKENS);
 }
@@ -150,9 +150,9 @@ static void a_round_may_be_overlapped_as_a_whole(void **state) {
 	start_with(f, 0, 0, FIXTURE_H, LATE_KEEP);
 	open_round(f, 0);
 	expect_train(f, 0, 0, FIXTURE_H);
-	round_on_trained(f->c, f->now, 0, FIXTURE_H, TOKENS);
+	driver_trained(f, 0, FIXTURE_H, TOKENS);
 	expect_action(f, ROUND_ENCODE, 0);
-	round_on_encoded(f->c, f->now, 0, true);
+	round_on_encoded(f->c, 0, true);
 	expect_train(f, 1, 0, FIXTURE_H);
 	reduce_and_vote(f, 0, 1, ROUND_REDUCE_START);
 	trained_ahead(f, 0, FIXTURE_H);
@@ -170,13 +170,13 @@ static void the_last_round_waits_for_no_steps(void **state) {
 	start_with(f, last, 0, AHEAD, LATE_KEEP);
 	open_round(f, last);
 	expect_train(f, last, 0, FIXTURE_H);
-	round_on_trained(f->c, f->now, last, FIXTURE_H, TOKENS);
+	driver_trained(f, last, FIXTURE_H, TOKENS);
 	expect_action(f, ROUND_ENCODE, last);
-	round_on_encoded(f->c, f->now, last, true);
+	round_on_encoded(f->c, last, true);
 	expect_nothing(f);
 	reduce_and_vote(f, last, 1, ROUND_REDUCE_START);
 	document_make(&f->doc, ++f->seq, RUN_DONE, last + 1, 0);
-	assert_int_equal(round_on_document(f->c, f->now, &f->doc, NULL), RV_OK);
+	assert_int_equal(round_on_document(f->c, &f->doc, NULL), RV_OK);
 	expect_action(f, ROUND_REDUCE_STOP, last);
 	expect_apply(f, last, true);
 }
@@ -187,7 +187,7 @@ static void below_min_workers_a_commit_finds_its_place_all_the_same(void **state
 	reduce_and_vote(f, 0, 1, ROUND_REDUCE_START);
 	document_make(&f->doc, ++f->seq, RUN_WAITING, 1, 0);
 	document_members(&f->doc, WITHOUT_US);
-	assert_int_equal(round_on_document(f->c, f->now, &f->doc, NULL), RV_OK);
+	assert_int_equal(round_on_document(f->c, &f->doc, NULL), RV_OK);
 	expect_action(f, ROUND_REDUCE_STOP, 0);
 	trained_ahead(f, 0, AHEAD);
 	expect_apply(f, 0, true);
@@ -217,7 +217,7 @@ static void a_minority_trains_ahead_while_it_fetches(void **state) {
 	make_ready(f, 0, 0);
 	show_attempt(f, 0, 1, EVERYBODY);
 	expect_action(f, ROUND_REDUCE_START, 0);
-	round_on_reduced(f->c, f->now, 0, 1);
+	round_on_reduced(f->c, 0, 1);
 	expect_action(f, ROUND_PERSIST, 0);
 	persisted(f, 0, 1, 99);
 	open_round(f, 1);
@@ -240,7 +240,7 @@ static void damaged_bytes_are_fetched_and_the_place_stays(void **state) {
 	open_round(f, 1);
 	expect_action(f, ROUND_REDUCE_STOP, 0);
 	expect_apply(f, 0, true);
-	round_on_applied(f->c, f->now, 0, &chain, false);
+	driver_applied(f, 0, &chain, false);
 	expect_action(f, ROUND_FETCH_LOG, 0);
 	expect_report(f, WORKER_SYNCING, 0);
 	round_on_fetched(f->c, f->now, ROUND_FETCH_LOG, 0, true);
@@ -258,9 +258,10 @@ static void another_state_begins_without_steps_ahead(void **state) {
 	document_members(&f->doc, EVERYBODY);
 	struct rv_hash bad = full_at(60);
 	(void)round_on_full_hash(f->c, 5, &bad, NULL);
-	assert_int_equal(round_on_document(f->c, f->now, &f->doc, NULL), RV_E_CORRUPT);
+	assert_int_equal(round_on_document(f->c, &f->doc, NULL), RV_E_CORRUPT);
 	expect_action(f, ROUND_FETCH_SNAPSHOT, 5);
 	trained_ahead(f, 6, 2);
+	f->progress = (struct participant_progress){0};
 	round_on_fetched(f->c, f->now, ROUND_FETCH_SNAPSHOT, 5, true);
 	expect_action(f, ROUND_FETCH_LOG, 5);
 	round_on_fetched(f->c, f->now, ROUND_FETCH_LOG, 5, true);
@@ -287,7 +288,7 @@ static void who_was_left_out_gives_all_its_steps_to_the_next_round(void **state)
 	struct round_driver *f = *state;
 	left_out(f);
 	expect_action(f, ROUND_ENCODE, 1);
-	round_on_encoded(f->c, f->now, 1, true);
+	round_on_encoded(f->c, 1, true);
 	assert_int_equal(expect_report(f, WORKER_READY, 1).tokens, TOKENS + 10);
 	expect_train(f, 2, 0, AHEAD);
 }
@@ -314,7 +315,7 @@ static void who_has_not_begun_with_steps_ahead_keeps_all(void **state) {
 	expect_apply(f, 0, false);
 	applied(f, 0);
 	expect_action(f, ROUND_ENCODE, 1);
-	round_on_encoded(f->c, f->now, 1, true);
+	round_on_encoded(f->c, 1, true);
 	assert_int_equal(expect_report(f, WORKER_READY, 1).tokens, TOKENS);
 }
 
@@ -326,9 +327,9 @@ static void who_is_left_out_before_it_goes_ahead_does_not(void **state) {
 	open_round(f, 0);
 	expect_train(f, 0, 0, FIXTURE_H);
 	show_attempt(f, 0, 1, WITHOUT_US);
-	round_on_trained(f->c, f->now, 0, FIXTURE_H, TOKENS);
+	driver_trained(f, 0, FIXTURE_H, TOKENS);
 	expect_action(f, ROUND_ENCODE, 0);
-	round_on_encoded(f->c, f->now, 0, true);
+	round_on_encoded(f->c, 0, true);
 	expect_nothing(f);
 	open_round(f, 1);
 	expect_action(f, ROUND_FETCH_LOG, 0);
@@ -336,7 +337,7 @@ static void who_is_left_out_before_it_goes_ahead_does_not(void **state) {
 	expect_apply(f, 0, false);
 	applied(f, 0);
 	expect_action(f, ROUND_ENCODE, 1);
-	round_on_encoded(f->c, f->now, 1, true);
+	round_on_encoded(f->c, 1, true);
 	assert_int_equal(expect_report(f, WORKER_READY, 1).tokens, TOKENS);
 	expect_train(f, 2, 0, AHEAD);
 }
@@ -389,7 +390,7 @@ static void a_restart_before_the_commit_votes_and_trains_the_steps_again(void **
 	show_attempt(f, 3, 1, EVERYBODY);
 	expect_report(f, WORKER_VOTED, 3);
 	expect_action(f, ROUND_ENCODE, 3);
-	round_on_encoded(f->c, f->now, 3, true);
+	round_on_encoded(f->c, 3, true);
 	expect_train(f, 4, 0, AHEAD);
 	trained_ahead(f, 3, AHEAD);
 	expect_nothing(f);
@@ -423,7 +424,7 @@ static void a_restart_without_the_rounds_steps_makes_the_outer_step_at_once(void
 static void leaving_asks_for_no_steps(void **state) {
 	struct round_driver *f = *state;
 	see_an_early_commit(f);
-	round_leave(f->c, f->now);
+	round_leave(f->c);
 	trained_ahead(f, 0, AHEAD);
 	expect_nothing(f);
 	expect_report(f, WORKER_LEAVING, 1);

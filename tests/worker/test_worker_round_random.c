@@ -48,6 +48,10 @@ static bool fault(struct world *w, uint64_t percent) {
 	return !w->calm && chance(w, percent);
 }
 
+static struct participant_progress progress_of(const struct world *w) {
+	return (struct participant_progress){w->steps, w->steps * 10, w->ahead, w->ahead * 10};
+}
+
 static void boot(struct world *w) {
 	struct round_config cfg = {.member = FIXTURE_SELF,
 							   .steps_per_round = FIXTURE_H,
@@ -60,7 +64,8 @@ static void boot(struct world *w) {
 	w->ahead = 0;
 	w->encoded = w->reducing = false;
 	w->train = w->trainer_job = w->fetch = w->persist = (struct round_action){0};
-	w->c = round_core_init(w->c, &cfg, (uint64_t)w->now, w->disk_round, &chain, w->steps, w->now);
+	const struct participant_progress progress = progress_of(w);
+	w->c = round_core_init(w->c, &cfg, (uint64_t)w->now, w->disk_round, &chain, &progress, w->now);
 	if (w->disk_log)
 		round_on_persisted(w->c, w->now, w->disk_log_round, w->disk_log_attempt, &w->disk_log_digest, true);
 }
@@ -79,7 +84,7 @@ static void announce(struct world *w) {
 		members |= UINT64_C(1) << FIXTURE_SELF;
 	document_members(&w->doc, members);
 	if (!fault(w, 30))
-		assert_int_equal(round_on_document(w->c, w->now, &w->doc, NULL), RV_OK);
+		assert_int_equal(round_on_document(w->c, &w->doc, NULL), RV_OK);
 }
 
 /* In calm weather it waits for us, as long as we make progress; otherwise it goes its own way. */
@@ -216,7 +221,8 @@ static void finish_training(struct world *w) {
 	uint64_t round = w->train.round;
 	if (*done == w->train.from + w->train.steps)
 		w->train = (struct round_action){0};
-	round_on_trained(w->c, w->now, round, *done, *done * 10);
+	const struct participant_progress progress = progress_of(w);
+	round_on_trained(w->c, round, &progress);
 }
 
 static void finish_trainer_job(struct world *w) {
@@ -231,7 +237,7 @@ static void finish_trainer_job(struct world *w) {
 			w->disk_steps = FIXTURE_H;
 			w->disk_steps_round = a.round;
 		}
-		round_on_encoded(w->c, w->now, a.round, w->encoded);
+		round_on_encoded(w->c, a.round, w->encoded);
 	} else if (a.type == ROUND_APPLY) {
 		struct rv_hash chain = chain_at(a.round + 1);
 		w->train = (struct round_action){0};
@@ -243,7 +249,8 @@ static void finish_trainer_job(struct world *w) {
 		} else {
 			w->disk_log = false;
 		}
-		round_on_applied(w->c, w->now, a.round, &chain, ok);
+		const struct participant_progress progress = progress_of(w);
+		round_on_applied(w->c, a.round, &chain, &progress, ok);
 	}
 }
 
@@ -280,7 +287,7 @@ static void finish_reduce(struct world *w) {
 		}
 		round_on_persisted(w->c, w->now, round, w->persist_attempt, &digest, ok);
 	} else if (w->reducing) {
-		round_on_reduced(w->c, w->now, w->disk_round, w->reduce_attempt);
+		round_on_reduced(w->c, w->disk_round, w->reduce_attempt);
 	}
 }
 

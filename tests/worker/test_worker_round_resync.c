@@ -11,11 +11,11 @@ static void a_fork_resyncs_from_the_snapshot(void **state) {
 	struct rv_hash wrong = digest_of(5);
 	const struct round_config cfg = {
 		.member = FIXTURE_SELF, .steps_per_round = FIXTURE_H, .heartbeat_us = DRIVER_HEARTBEAT_US};
-	f->c = round_core_init(f->c, &cfg, 1, 6, &wrong, 0, f->now);
+	f->c = round_core_init(f->c, &cfg, 1, 6, &wrong, &f->progress, f->now);
 	document_make(&f->doc, 1, RUN_OPEN, 7, 4);
 	document_members(&f->doc, EVERYBODY);
 	struct rv_errtext et = {0};
-	assert_int_equal(round_on_document(f->c, f->now, &f->doc, &et), RV_E_CORRUPT);
+	assert_int_equal(round_on_document(f->c, &f->doc, &et), RV_E_CORRUPT);
 	assert_non_null(strstr(et.text, "round 6"));
 	struct round_action a = expect_next(f, ROUND_FETCH_SNAPSHOT);
 	struct rv_hash full = full_at(4);
@@ -30,7 +30,7 @@ static void too_far_behind_needs_a_snapshot(void **state) {
 	struct round_driver *f = *state;
 	document_make(&f->doc, 1, RUN_OPEN, 12, 10);
 	document_members(&f->doc, EVERYBODY);
-	assert_int_equal(round_on_document(f->c, f->now, &f->doc, NULL), RV_OK);
+	assert_int_equal(round_on_document(f->c, &f->doc, NULL), RV_OK);
 	assert_int_equal(expect_next(f, ROUND_FETCH_SNAPSHOT).round, 10);
 	uint64_t before = expect_report(f, WORKER_SYNCING).boot;
 	round_on_fetched(f->c, f->now, ROUND_FETCH_SNAPSHOT, 10, true);
@@ -53,7 +53,7 @@ static void a_fork_before_any_snapshot_starts_from_theta0(void **state) {
 		expect_next(f, ROUND_FETCH_LOG);
 		round_on_fetched(f->c, f->now, ROUND_FETCH_LOG, 2, true);
 		expect_next(f, ROUND_APPLY);
-		round_on_applied(f->c, f->now, 2, &full, false);
+		driver_applied(f, 2, &full, false);
 	}
 	struct round_action a = expect_next(f, ROUND_FETCH_SNAPSHOT);
 	assert_int_equal(a.round, 0);
@@ -68,7 +68,7 @@ static void a_full_hash_unlike_the_majoritys_resyncs(void **state) {
 	start_with(f, 6, 0, LATE_KEEP);
 	document_make(&f->doc, 1, RUN_OPEN, 6, 5);
 	document_members(&f->doc, EVERYBODY);
-	round_on_document(f->c, f->now, &f->doc, NULL);
+	round_on_document(f->c, &f->doc, NULL);
 	struct rv_hash good = full_at(5), bad = full_at(6);
 	assert_int_equal(round_on_full_hash(f->c, 5, &good, NULL), RV_OK);
 	expect_next(f, ROUND_TRAIN);
@@ -108,7 +108,7 @@ static void an_earlier_full_hash_is_compared_too(void **state) {
 	assert_int_equal(round_on_full_hash(f->c, 6, &later, NULL), RV_OK);
 	document_make(&f->doc, ++f->seq, RUN_OPEN, 6, 5);
 	document_members(&f->doc, EVERYBODY);
-	assert_int_equal(round_on_document(f->c, f->now, &f->doc, NULL), RV_E_CORRUPT);
+	assert_int_equal(round_on_document(f->c, &f->doc, NULL), RV_E_CORRUPT);
 	expect_next(f, ROUND_FETCH_SNAPSHOT);
 	assert_int_equal(expect_report(f, WORKER_SYNCING).full_round, 6);
 }
@@ -129,7 +129,7 @@ static void a_vote_for_the_last_step_to_a_snapshot_needs_no_snapshot(void **stat
 	reduce_and_vote(f, 4, digest_of(4));
 	document_make(&f->doc, ++f->seq, RUN_OPEN, 6, 5);
 	document_members(&f->doc, EVERYBODY);
-	assert_int_equal(round_on_document(f->c, f->now, &f->doc, NULL), RV_OK);
+	assert_int_equal(round_on_document(f->c, &f->doc, NULL), RV_OK);
 	expect_next(f, ROUND_REDUCE_STOP);
 	assert_hash(expect_next(f, ROUND_APPLY).expect, digest_of(4));
 	apply_ok(f, 4);
@@ -143,7 +143,7 @@ static void a_vote_that_lost_does_not_lead_to_the_snapshot(void **state) {
 	reduce_and_vote(f, 4, digest_of(40));
 	document_make(&f->doc, ++f->seq, RUN_OPEN, 5, 5);
 	document_members(&f->doc, EVERYBODY);
-	round_on_document(f->c, f->now, &f->doc, NULL);
+	round_on_document(f->c, &f->doc, NULL);
 	expect_next(f, ROUND_REDUCE_STOP);
 	assert_int_equal(expect_next(f, ROUND_FETCH_SNAPSHOT).round, 5);
 }
@@ -153,7 +153,7 @@ static void a_new_snapshot_forgets_the_vote_on_the_old_history(void **state) {
 	start_with(f, 5, 0, LATE_KEEP);
 	document_make(&f->doc, 1, RUN_OPEN, 5, 5);
 	document_members(&f->doc, EVERYBODY);
-	assert_int_equal(round_on_document(f->c, f->now, &f->doc, NULL), RV_OK);
+	assert_int_equal(round_on_document(f->c, &f->doc, NULL), RV_OK);
 	struct rv_hash digest = digest_of(5), bad = full_at(6);
 	round_on_persisted(f->c, f->now, 5, 1, &digest, true);
 	assert_int_equal(round_on_full_hash(f->c, 5, &bad, NULL), RV_E_CORRUPT);
@@ -161,7 +161,7 @@ static void a_new_snapshot_forgets_the_vote_on_the_old_history(void **state) {
 	round_on_fetched(f->c, f->now, ROUND_FETCH_SNAPSHOT, 5, true);
 	document_make(&f->doc, 2, RUN_OPEN, 6, 5);
 	document_members(&f->doc, EVERYBODY);
-	assert_int_equal(round_on_document(f->c, f->now, &f->doc, NULL), RV_OK);
+	assert_int_equal(round_on_document(f->c, &f->doc, NULL), RV_OK);
 	assert_int_equal(expect_next(f, ROUND_FETCH_LOG).round, 5); /* not APPLY: the log went with the old history */
 }
 
@@ -170,13 +170,13 @@ static void a_newer_snapshot_supersedes_the_fetch(void **state) {
 	struct round_action next;
 	document_make(&f->doc, 1, RUN_OPEN, 12, 10);
 	document_members(&f->doc, EVERYBODY);
-	assert_int_equal(round_on_document(f->c, f->now, &f->doc, NULL), RV_OK);
+	assert_int_equal(round_on_document(f->c, &f->doc, NULL), RV_OK);
 	struct round_action a = expect_next(f, ROUND_FETCH_SNAPSHOT);
 	assert_hash(a.chain, chain_at(10));
 	assert_true(round_fetch_after(f->c, &a, &next) && next.round == 10);
 	document_make(&f->doc, 2, RUN_OPEN, 15, 15);
 	document_members(&f->doc, EVERYBODY);
-	assert_int_equal(round_on_document(f->c, f->now, &f->doc, NULL), RV_OK);
+	assert_int_equal(round_on_document(f->c, &f->doc, NULL), RV_OK);
 	a = expect_next(f, ROUND_FETCH_SNAPSHOT);
 	assert_int_equal(a.round, 15);
 	assert_false(round_fetch_after(f->c, &a, &next));
@@ -197,7 +197,7 @@ static void what_was_given_before_a_snapshot_is_not_given_again(void **state) {
 	document_members(&f->doc, EVERYBODY);
 	struct rv_hash bad = full_at(60);
 	assert_int_equal(round_on_full_hash(f->c, 6, &bad, NULL), RV_OK);
-	assert_int_equal(round_on_document(f->c, f->now, &f->doc, NULL), RV_E_CORRUPT);
+	assert_int_equal(round_on_document(f->c, &f->doc, NULL), RV_E_CORRUPT);
 	expect_next(f, ROUND_REDUCE_STOP);
 	expect_next(f, ROUND_FETCH_SNAPSHOT);
 	round_on_fetched(f->c, f->now, ROUND_FETCH_SNAPSHOT, 6, true);
@@ -219,7 +219,7 @@ static void show_standstill(struct round_driver *f, uint64_t round) {
 	document_members(&d, UINT64_C(1) << FIXTURE_SELF);
 	d.n_syncing = 1;
 	d.syncing[0] = (struct member_ref){.member = 5, .addr = "127.0.0.1:1"};
-	assert_int_equal(round_on_document(f->c, f->now, &d, NULL), RV_OK);
+	assert_int_equal(round_on_document(f->c, &d, NULL), RV_OK);
 }
 
 /* What the others cannot fetch is written anew from memory, and not before they had time; again

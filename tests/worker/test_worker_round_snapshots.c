@@ -23,7 +23,7 @@ static void show(struct round_driver *f, uint64_t round, uint64_t snapshot, uint
 	document_older(&f->doc, from);
 	f->doc.final_round = 1000;
 	document_members(&f->doc, OTHERS);
-	assert_int_equal(round_on_document(f->c, f->now, &f->doc, NULL), RV_OK);
+	assert_int_equal(round_on_document(f->c, &f->doc, NULL), RV_OK);
 }
 
 static void expect_needs(struct round_driver *f, uint64_t from) {
@@ -39,7 +39,7 @@ static void fetched(struct round_driver *f, enum round_action_type kind, uint64_
 static void apply(struct round_driver *f, uint64_t round) {
 	expect_action(f, ROUND_APPLY, round);
 	struct rv_hash chain = chain_at(round + 1);
-	round_on_applied(f->c, f->now, round, &chain, true);
+	driver_applied(f, round, &chain, true);
 }
 
 static void fetch_and_apply(struct round_driver *f, uint64_t round) {
@@ -87,10 +87,10 @@ static void a_snapshot_that_nobody_has_any_more_is_given_up(void **state) {
 	struct round_driver *f = *state;
 	show(f, 10, 10, 0);
 	expect_action(f, ROUND_FETCH_SNAPSHOT, 10);
-	round_on_lacking(f->c, f->now); /* of the latest snapshot: somebody will have it */
+	round_on_lacking(f->c); /* of the latest snapshot: somebody will have it */
 	show(f, 13, 12, 4);
 	expect_nothing(f);
-	round_on_lacking(f->c, f->now);
+	round_on_lacking(f->c);
 	expect_action(f, ROUND_FETCH_SNAPSHOT, 12);
 	assert_false(round_starves(f->c));
 	fetched(f, ROUND_FETCH_SNAPSHOT, 12);
@@ -105,13 +105,13 @@ static void log_entries_that_nobody_has_any_more_need_the_snapshot(void **state)
 	fetched(f, ROUND_FETCH_SNAPSHOT, 10);
 	show(f, 13, 12, 4);
 	expect_action(f, ROUND_FETCH_LOG, 10);
-	round_on_lacking(f->c, f->now);
+	round_on_lacking(f->c);
 	expect_action(f, ROUND_CANCEL_FETCH, 0);
 	expect_action(f, ROUND_FETCH_SNAPSHOT, 12);
 	show(f, 15, 14, 6); /* and that is fetched to its end */
 	expect_nothing(f);
 	expect_needs(f, 12);
-	round_on_lacking(f->c, f->now); /* it is gone, too */
+	round_on_lacking(f->c); /* it is gone, too */
 	expect_action(f, ROUND_FETCH_SNAPSHOT, 14);
 	assert_false(round_starves(f->c));
 	show(f, 17, 16, 6);
@@ -127,9 +127,9 @@ static void log_entries_are_fetched_while_they_are_less_than_a_snapshot(void **s
 	expect_action(f, ROUND_FETCH_SNAPSHOT, 10);
 	fetched(f, ROUND_FETCH_SNAPSHOT, 10);
 	expect_action(f, ROUND_TRAIN, 10);
-	round_on_trained(f->c, f->now, 10, FIXTURE_H, 1);
+	driver_trained(f, 10, FIXTURE_H, 1);
 	expect_action(f, ROUND_ENCODE, 10);
-	round_on_encoded(f->c, f->now, 10, true);
+	round_on_encoded(f->c, 10, true);
 	show(f, 10 + LOGS_PER_SNAPSHOT, 10 + LOGS_PER_SNAPSHOT, 0); /* it was away */
 	expect_action(f, ROUND_FETCH_LOG, 10);
 	show(f, 11 + LOGS_PER_SNAPSHOT, 11 + LOGS_PER_SNAPSHOT, 0); /* nothing came in all that time */
@@ -158,7 +158,7 @@ static void a_part_of_a_former_process_is_gone_on_with(void **state) {
 	f->doc.kept_snapshots[0] = (struct kept_snapshot){.round = 8, .hash = full_at(8)};
 	f->doc.kept_snapshots[1] = (struct kept_snapshot){.round = 10, .hash = hash};
 	document_members(&f->doc, OTHERS);
-	assert_int_equal(round_on_document(f->c, f->now, &f->doc, NULL), RV_OK);
+	assert_int_equal(round_on_document(f->c, &f->doc, NULL), RV_OK);
 	struct round_action a = expect_action(f, ROUND_FETCH_SNAPSHOT, 10);
 	assert_memory_equal(&a.expect, &hash, sizeof hash);
 }
@@ -175,7 +175,7 @@ static void older_digests_must_lead_to_the_snapshot(void **state) {
 	document_make(&f->doc, ++f->seq, RUN_OPEN, 13, 12);
 	document_older(&f->doc, 4);
 	f->doc.older[2].b[0] ^= 1;
-	assert_int_equal(round_on_document(f->c, f->now, &f->doc, NULL), RV_E_CORRUPT);
+	assert_int_equal(round_on_document(f->c, &f->doc, NULL), RV_E_CORRUPT);
 	expect_nothing(f);
 }
 
@@ -194,7 +194,7 @@ static void a_fork_before_the_snapshot_is_seen(void **state) {
 	f->doc.snapshot_chain = other;
 	f->doc.chain = rv_chain_next(&other, &f->doc.log[0]);
 	document_members(&f->doc, OTHERS);
-	assert_int_equal(round_on_document(f->c, f->now, &f->doc, &et), RV_E_CORRUPT);
+	assert_int_equal(round_on_document(f->c, &f->doc, &et), RV_E_CORRUPT);
 	expect_action(f, ROUND_FETCH_SNAPSHOT, 12);
 }
 
@@ -217,8 +217,9 @@ static uint64_t joins_at(struct round_driver *f, double per_round, bool *starves
 				left = next.type == ROUND_FETCH_SNAPSHOT ? LOGS_PER_SNAPSHOT : 1;
 				a = next;
 				if (a.type == ROUND_APPLY) {
+					f->apply = a;
 					struct rv_hash chain = chain_at(a.round + 1);
-					round_on_applied(f->c, f->now, a.round, &chain, true);
+					driver_applied(f, a.round, &chain, true);
 				}
 				if (a.type == ROUND_TRAIN)
 					return round;

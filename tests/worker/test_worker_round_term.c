@@ -19,7 +19,7 @@ static enum rv_err show(struct round_driver *f, uint64_t round, uint64_t term, u
 	document_members(&f->doc, EVERYBODY);
 	f->doc.term = term;
 	f->doc.term_round = term_round;
-	return round_on_document(f->c, f->now, &f->doc, et);
+	return round_on_document(f->c, &f->doc, et);
 }
 
 static enum round_action_type next(struct round_driver *f, struct round_action *a) {
@@ -125,7 +125,7 @@ static void what_the_disk_proves_of_before_the_snapshot(void **state) {
 		round_on_persisted(f->c, f->now, 5, attempt, &digest, true);
 		document_make(&f->doc, ++f->seq, RUN_OPEN, 20, 20);
 		document_members(&f->doc, EVERYBODY);
-		assert_int_equal(round_on_document(f->c, f->now, &f->doc, NULL), RV_OK);
+		assert_int_equal(round_on_document(f->c, &f->doc, NULL), RV_OK);
 		expect_proven(f, attempt == 0 ? 6 : 5);
 	}
 }

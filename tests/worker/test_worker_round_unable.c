@@ -7,22 +7,22 @@ static void a_gradient_that_is_not_finite_is_trained_again(void **state) {
 	struct round_driver *f = *state;
 	show(f, RUN_OPEN, 0);
 	expect_next(f, ROUND_TRAIN);
-	round_on_trained(f->c, f->now, 0, FIXTURE_H, 9);
+	driver_trained(f, 0, FIXTURE_H, 9);
 	expect_next(f, ROUND_ENCODE);
-	round_on_encoded(f->c, f->now, 0, false);
+	round_on_encoded(f->c, 0, false);
 	struct report r = expect_report(f, WORKER_SYNCING); /* nobody waits for it */
 	struct rv_hash chain = chain_at(0);
 	assert_int_equal(r.proven_round, 0);
 	assert_memory_equal(&r.proven_chain, &chain, sizeof chain);
 	assert_int_equal(expect_next(f, ROUND_TRAIN).steps, FIXTURE_H);
-	round_on_trained(f->c, f->now, 0, 2, 9);
-	round_on_spoiled(f->c, f->now, 1); /* no round of ours */
+	driver_trained(f, 0, 2, 9);
+	round_on_spoiled(f->c, 1); /* no round of ours */
 	expect_nothing(f);
-	round_on_spoiled(f->c, f->now, 0); /* again, while it trains */
+	round_on_spoiled(f->c, 0); /* again, while it trains */
 	assert_int_equal(expect_next(f, ROUND_TRAIN).steps, FIXTURE_H);
-	round_on_trained(f->c, f->now, 0, FIXTURE_H, 9);
+	driver_trained(f, 0, FIXTURE_H, 9);
 	expect_next(f, ROUND_ENCODE);
-	round_on_encoded(f->c, f->now, 0, true);
+	round_on_encoded(f->c, 0, true);
 	expect_report(f, WORKER_READY);
 }
 
@@ -34,7 +34,7 @@ static void a_gradient_of_no_use_leaves_the_state_proven(void **state) {
 	round_on_persisted(f->c, f->now, 3, 1, &digest, true);
 	show(f, RUN_OPEN, 3);
 	expect_next(f, ROUND_ENCODE);
-	round_on_encoded(f->c, f->now, 3, false);
+	round_on_encoded(f->c, 3, false);
 	struct report r = expect_report(f, WORKER_SYNCING);
 	assert_int_equal(r.proven_round, 3);
 	assert_memory_equal(&r.proven_chain, &held, sizeof held);
@@ -47,9 +47,9 @@ static void a_gradient_of_no_use_is_late(void **state) {
 	struct round_driver *f = *state;
 	show(f, RUN_OPEN, 0);
 	expect_next(f, ROUND_TRAIN);
-	round_on_spoiled(f->c, f->now, 0);
+	round_on_spoiled(f->c, 0);
 	expect_next(f, ROUND_TRAIN);
-	round_on_trained(f->c, f->now, 0, 1, 9);
+	driver_trained(f, 0, 1, 9);
 	show(f, RUN_OPEN, 1); /* committed without it */
 	expect_next(f, ROUND_FETCH_LOG);
 	round_on_fetched(f->c, f->now, ROUND_FETCH_LOG, 0, true);
@@ -63,7 +63,7 @@ static void meet_a_full_disk(struct round_driver *f) {
 	make_ready(f, 0);
 	show(f, RUN_REDUCE, 0);
 	expect_next(f, ROUND_REDUCE_START);
-	round_on_reduced(f->c, f->now, 0, 1);
+	round_on_reduced(f->c, 0, 1);
 	expect_next(f, ROUND_PERSIST);
 	round_on_persisted(f->c, f->now, 0, 1, &(struct rv_hash){0}, false);
 }

@@ -25,34 +25,17 @@ struct tables {
 
 /* ---- the tables ---- */
 
-static void on_train(void *ctx, uint64_t round, uint64_t from, uint64_t steps) {
-	(void)ctx, (void)round, (void)from, (void)steps;
-}
-
-static void on_encode(void *ctx, uint64_t round, bool want_replica) {
-	(void)ctx, (void)round, (void)want_replica;
-}
-
-static void on_apply(void *ctx, const struct trainer_apply *rq) {
-	((struct tables *)ctx)->applied = rq->round;
-}
-
-static void on_install(void *ctx, uint64_t round, void *snapshot, const struct rv_hash *expect) {
-	(void)round, (void)snapshot, (void)expect;
-	((struct tables *)ctx)->installs++;
+static void on_request(void *ctx, const struct trainer_request *rq) {
+	struct tables *t = ctx;
+	t->installs += rq->work == TRAINER_INSTALL;
+	t->evaluations += rq->work == TRAINER_EVALUATE;
+	t->ends += rq->work == TRAINER_END || rq->work == TRAINER_SAVE;
+	if (rq->work == TRAINER_APPLY)
+		t->applied = rq->round;
 }
 
 static void on_nothing(void *ctx) {
 	(void)ctx;
-}
-
-static void on_evaluate(void *ctx, bool last) {
-	(void)last;
-	((struct tables *)ctx)->evaluations++;
-}
-
-static void on_end(void *ctx) {
-	((struct tables *)ctx)->ends++;
 }
 
 static bool is_idle(void *ctx) {
@@ -127,21 +110,20 @@ static void on_event(void *ctx, const struct session_event *e) {
 	((struct tables *)ctx)->said[e->type]++;
 }
 
-static const struct session_ops ops = {
-	.trainer = {on_train, on_encode, on_apply, on_install, on_nothing, on_evaluate, on_end, on_end, is_idle},
-	.disk = {on_post, on_release, is_idle},
-	.links = {.allow = on_document,
-			  .reduce_start = on_reduce,
-			  .reduce_restart = on_document,
-			  .reduce_stop = on_nothing,
-			  .result = on_result,
-			  .want = on_want,
-			  .nowhere = is_nowhere,
-			  .forget = on_forget,
-			  .forget_all = on_nothing,
-			  .askers = askers_of,
-			  .given_bytes = given_of},
-	.control = {on_report, was_heard, on_event}};
+static const struct session_ops ops = {.trainer = {on_request, is_idle},
+									   .disk = {on_post, on_release, is_idle},
+									   .links = {.allow = on_document,
+												 .reduce_start = on_reduce,
+												 .reduce_restart = on_document,
+												 .reduce_stop = on_nothing,
+												 .result = on_result,
+												 .want = on_want,
+												 .nowhere = is_nowhere,
+												 .forget = on_forget,
+												 .forget_all = on_nothing,
+												 .askers = askers_of,
+												 .given_bytes = given_of},
+									   .control = {on_report, was_heard, on_event}};
 
 /* ---- the session ---- */
 
@@ -183,6 +165,10 @@ static void begin_at(struct tables *t, uint64_t round) {
 	(void)session_core_init(t->c, &cfg, &with_ctx, &start, t->now);
 }
 
+static void answer(struct tables *t, struct trainer_answer a) {
+	session_core_on_answer(t->c, t->now, &a);
+}
+
 static void turn(struct tables *t, int64_t later_us) {
 	const struct session_seen seen = {.reducing = false};
 	t->now += later_us;
@@ -195,7 +181,7 @@ static void follow(struct tables *t, uint64_t seq, enum run_phase phase, uint64_
 	assert_non_null(d);
 	document_make(d, seq, phase, round, snapshot);
 	document_members(d, members);
-	assert_true(session_core_on_document(t->c, t->now, d));
+	assert_true(session_core_on_document(t->c, d));
 	free(d);
 	turn(t, 1);
 }
@@ -227,7 +213,7 @@ static void test_a_snapshot_is_installed_before_another_is_wanted(void **state) 
 	follow(t, 2, RUN_OPEN, 28, 28, 1);
 	turn(t, 100000);
 	assert_int_equal(t->wishes, 1); /* not snapshot 28: the trainer is about to hold snapshot 20 */
-	session_core_on_installed(t->c, t->now, 20, RV_OK);
+	answer(t, (struct trainer_answer){.work = TRAINER_INSTALL, .round = 20, .err = RV_OK});
 	assert_int_equal(round_round(session_core_round(t->c)), 20);
 	assert_int_equal(t->jobs[0].kind, STORE_INSTALLED);
 	turn(t, 100000);
@@ -242,7 +228,7 @@ static void test_a_refused_snapshot_is_removed_and_wanted_again(void **state) {
 	follow(t, 1, RUN_OPEN, 20, 20, 1);
 	const struct state_id id = {.kind = STATE_KIND_SNAPSHOT, .round = 20, .expect = full_at(20), .chain = chain_at(20)};
 	session_core_on_fetched(t->c, t->now, &id, &snapshot, NULL, "");
-	session_core_on_installed(t->c, t->now, 20, RV_E_CORRUPT);
+	answer(t, (struct trainer_answer){.work = TRAINER_INSTALL, .round = 20, .err = RV_E_CORRUPT});
 	assert_int_equal(t->jobs[0].kind, STORE_REFUSED);
 	turn(t, 100000);
 	assert_int_equal(t->wishes, 2);
@@ -285,7 +271,7 @@ static void test_it_ends_when_all_is_stored(void **state) {
 	assert_int_equal(t->ends, 1);
 	int any;
 	const struct state_copy copy = {.handle = &any, .has_replica = true};
-	session_core_on_saved(t->c, t->now, &copy);
+	answer(t, (struct trainer_answer){.work = TRAINER_END, .has_copy = true, .copy = copy});
 	t->busy = true;
 	turn(t, 10 * GOODBYE_US);
 	assert_int_equal(session_core_phase(t->c), SESSION_LEAVING);
@@ -302,7 +288,8 @@ static void test_three_spoiled_contributions_are_enough(void **state) {
 	follow(t, 1, RUN_OPEN, 3, 0, 1);
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(session_core_phase(t->c), SESSION_RUNNING);
-		session_core_on_encoded(t->c, t->now, 3, RV_E_RANGE, "not finite", NULL);
+		answer(t,
+			   (struct trainer_answer){.work = TRAINER_ENCODE, .round = 3, .err = RV_E_RANGE, .text = {"not finite"}});
 	}
 	assert_int_equal(session_core_phase(t->c), SESSION_SAVING);
 	assert_int_equal(session_core_fault(t->c, &text), RV_E_RANGE);
@@ -318,14 +305,14 @@ static void test_a_failing_disk_is_told_once_and_reported(void **state) {
 	begin_at(t, 3);
 	follow(t, 1, RUN_OPEN, 3, 0, 1);
 	for (int i = 0; i < 3; i++) {
-		session_core_on_snapshot(t->c, t->now, &copy);
+		answer(t, (struct trainer_answer){.work = TRAINER_COPY_SNAPSHOT, .has_copy = true, .copy = copy});
 		store(t, RV_E_FULL);
 	}
 	assert_int_equal(t->said[SESSION_SAYS_STORAGE_FAILS], 1);
 	assert_true(session_core_storage_fails(t->c));
 	turn(t, 2000);
 	assert_int_equal(t->storage, REPORT_STORAGE_CHECKPOINTS | REPORT_STORAGE_FULL);
-	session_core_on_snapshot(t->c, t->now, &copy);
+	answer(t, (struct trainer_answer){.work = TRAINER_COPY_SNAPSHOT, .has_copy = true, .copy = copy});
 	store(t, RV_OK);
 	assert_int_equal(t->said[SESSION_SAYS_STORAGE_WORKS], 1);
 	turn(t, 2000);
@@ -339,7 +326,7 @@ static void test_a_job_that_finds_no_memory_failed(void **state) {
 	begin_at(t, 3);
 	follow(t, 1, RUN_OPEN, 3, 0, 1);
 	t->refuses_jobs = true;
-	session_core_on_snapshot(t->c, t->now, &copy);
+	answer(t, (struct trainer_answer){.work = TRAINER_COPY_SNAPSHOT, .has_copy = true, .copy = copy});
 	assert_int_equal(t->said[SESSION_SAYS_STORAGE_FAILS], 1);
 	assert_int_equal(t->said[SESSION_SAYS_FULL_HASH], 0); /* it was not computed */
 }
@@ -351,10 +338,10 @@ static void test_a_hash_of_before_an_install_is_dropped(void **state) {
 	const struct state_copy copy = {.handle = &any, .has_snapshot = true, .snapshot_round = 0};
 	begin_at(t, 0);
 	follow(t, 1, RUN_OPEN, 20, 20, 1);
-	session_core_on_snapshot(t->c, t->now, &copy);
+	answer(t, (struct trainer_answer){.work = TRAINER_COPY_SNAPSHOT, .has_copy = true, .copy = copy});
 	const struct state_id id = {.kind = STATE_KIND_SNAPSHOT, .round = 20, .expect = full_at(20), .chain = chain_at(20)};
 	session_core_on_fetched(t->c, t->now, &id, &snapshot, NULL, "");
-	session_core_on_installed(t->c, t->now, 20, RV_OK);
+	answer(t, (struct trainer_answer){.work = TRAINER_INSTALL, .round = 20, .err = RV_OK});
 	store(t, RV_OK);
 	assert_int_equal(t->said[SESSION_SAYS_FULL_HASH], 0);
 }

@@ -13,12 +13,12 @@ static void rounds_are_what_they_are_by_hand(void **state) {
 		play_round(s, r);
 	assert_ended_as_by_hand(s, &want);
 	assert_non_null(s->copy);
-	assert_true(s->copy->has_snapshot);
+	assert_true(s->copy_is.has_snapshot);
 	struct rv_hash full = global_full_hash(&s->copy->snapshot);
 	assert_memory_equal(full.b, want.b, RV_HASH_BYTES);
 	struct trainer_progress p = trainer_progress(s->t);
 	assert_int_equal(p.round, 3);
-	assert_int_equal(p.steps_done, 0);
+	assert_int_equal(p.done.steps_done, 0);
 	assert_int_equal(p.global_step, 3 * H);
 }
 
@@ -53,13 +53,13 @@ static void fragments_are_adopted_by_who_took_part(void **state) {
 static void an_outer_step_stops_training_at_a_step_boundary(void **state) {
 	struct scene *s = *state;
 	train_and_encode(s, 0, false);
-	struct trainer_apply rq = own_result(s, PARTICIPANT_ADOPT);
-	trainer_train(s->t, 0, H, 1000000); /* far too many: it must be stopped */
-	trainer_apply(s->t, &rq);
+	struct trainer_request rq = own_result(s, PARTICIPANT_ADOPT);
+	ask_train(s, 0, H, 1000000); /* far too many: it must be stopped */
+	trainer_request(s->t, &rq);
 	blob_unref(rq.reduced);
 	wait_for(s, &s->applied, 1);
 	assert_int_equal(s->trained, 2);
-	assert_true(s->steps_done < 1000000);
+	assert_true(s->progress.steps_done < 1000000);
 }
 
 static void late_progress_is_kept_or_not(void **state) {
@@ -69,7 +69,7 @@ static void late_progress_is_kept_or_not(void **state) {
 		train_and_encode(s, round, false);
 		apply_own_result(s, keep ? PARTICIPANT_KEEP : PARTICIPANT_ADOPT);
 		struct trainer_progress p = trainer_progress(s->t);
-		assert_int_equal(p.steps_done, keep ? H : 0);
+		assert_int_equal(p.done.steps_done, keep ? H : 0);
 		assert_int_equal(p.global_step, (round + 1) * H + (keep ? H : 0));
 	}
 	/* theta_local = theta + what was kept: not theta. */
@@ -81,9 +81,9 @@ static void damaged_bytes_change_nothing(void **state) {
 	struct scene *s = *state;
 	train_and_encode(s, 0, false);
 	struct rv_hash before = global_full_hash(trainer_global(s->t));
-	struct trainer_apply rq = own_result(s, PARTICIPANT_ADOPT);
+	struct trainer_request rq = own_result(s, PARTICIPANT_ADOPT);
 	rq.reduced->data[rq.reduced->bytes - 1] ^= 1;
-	trainer_apply(s->t, &rq);
+	trainer_request(s->t, &rq);
 	blob_unref(rq.reduced);
 	wait_for(s, &s->applied, 1);
 	assert_int_equal(s->err, RV_E_CORRUPT);
@@ -110,30 +110,29 @@ static void steps_end_when_their_time_is_up(void **state) {
 	s->run.cfg.round_ms = 1;
 	s->run.cfg.steps_per_round = MANY;
 	scene_new_trainer(s);
-	trainer_train(s->t, 0, 0, MANY);
+	ask_train(s, 0, 0, MANY);
 	wait_for(s, &s->trained, 1);
-	uint64_t steps = s->steps_done;
+	uint64_t steps = s->progress.steps_done;
 	assert_in_range(steps, 1, MANY - 1);
-	assert_true(trainer_progress(s->t).time_up);
-	assert_int_equal(s->tokens, steps * (uint64_t)(s->run.cfg.batch * s->run.cfg.context));
-	trainer_train(s->t, 0, steps, MANY - steps); /* as after a round that it missed: no more of them */
+	assert_true(s->time_up);
+	assert_int_equal(s->progress.tokens, steps * (uint64_t)(s->run.cfg.batch * s->run.cfg.context));
+	ask_train(s, 0, steps, MANY - steps); /* as after a round that it missed: no more of them */
 	wait_for(s, &s->trained, 2);
-	assert_int_equal(s->steps_done, steps);
+	assert_int_equal(s->progress.steps_done, steps);
 	encode(s, 0, false);
 	apply_own_result(s, PARTICIPANT_ADOPT);
 	struct trainer_progress p = trainer_progress(s->t);
-	assert_false(p.time_up);
 	assert_int_equal(p.global_step, MANY);
-	trainer_train(s->t, 1, 0, MANY);
+	ask_train(s, 1, 0, MANY);
 	wait_for(s, &s->trained, 3);
-	assert_in_range(s->steps_done, 1, MANY - 1);
+	assert_in_range(s->progress.steps_done, 1, MANY - 1);
 }
 
 static void held_out_loss_is_the_replicas(void **state) {
 	struct scene *s = *state;
 	double want;
 	assert_int_equal(replica_eval(s->run.replica, NULL, 2, &want, NULL), RV_OK);
-	trainer_evaluate(s->t, 2, false);
+	ask_evaluate(s, 2, false);
 	wait_for(s, &s->evaluated, 1);
 	assert_int_equal(s->err, RV_OK);
 	assert_true(s->loss == want);
@@ -141,9 +140,9 @@ static void held_out_loss_is_the_replicas(void **state) {
 
 static void a_stop_ends_an_evaluation(void **state) {
 	struct scene *s = *state;
-	trainer_evaluate(s->t, 0, false);
-	trainer_end(s->t);
-	trainer_evaluate(s->t, 0, false);
+	ask_evaluate(s, 0, false);
+	ask(s, TRAINER_END);
+	ask_evaluate(s, 0, false);
 	wait_for(s, &s->evaluated, 2);
 	assert_int_equal(s->err, RV_E_CANCELLED);
 	assert_int_equal(s->saved, 1);
@@ -154,8 +153,8 @@ static void evaluations_go_on_after_a_save(void **state) {
 	struct scene *s = *state;
 	double want;
 	assert_int_equal(replica_eval(s->run.replica, NULL, 2, &want, NULL), RV_OK);
-	trainer_save(s->t);
-	trainer_evaluate(s->t, 2, false);
+	ask(s, TRAINER_SAVE);
+	ask_evaluate(s, 2, false);
 	wait_for(s, &s->evaluated, 1);
 	assert_int_equal(s->saved, 1);
 	assert_int_equal(s->err, RV_OK);
@@ -165,7 +164,7 @@ static void evaluations_go_on_after_a_save(void **state) {
 static void an_evaluation_that_fails_says_why(void **state) {
 	struct scene *s = *state;
 	trainer_global(s->t)->theta[3] = NAN;
-	trainer_evaluate(s->t, 1, false);
+	ask_evaluate(s, 1, false);
 	wait_for(s, &s->evaluated, 1);
 	assert_int_equal(s->err, RV_E_RANGE);
 	assert_non_null(strstr(s->said, "held-out loss"));

@@ -10,14 +10,14 @@ enum { AHEAD = 3, OVERLAPPED_ROUNDS = 3 };
 /* From its step `from` on to the steps ahead; what was encoded stays as it was. */
 static void train_ahead(struct scene *s, uint64_t round, uint64_t from) {
 	if (from < H)
-		trainer_train(s->t, round, from, H - from);
+		ask_train(s, round, from, H - from);
 	encode(s, round, true);
 	struct rv_hash encoded = rv_hash_of(trainer_encoded(s->t), payload_bytes(s));
 	if (round + 1 < OVERLAPPED_ROUNDS) {
-		trainer_train(s->t, round + 1, 0, AHEAD);
+		ask_train(s, round + 1, 0, AHEAD);
 		wait_for(s, &s->trained, s->trained + 1);
-		assert_int_equal(s->steps_done, AHEAD);
-		assert_int_equal(trainer_progress(s->t).steps_done, H);
+		assert_int_equal(s->progress.ahead, AHEAD);
+		assert_int_equal(trainer_progress(s->t).done.steps_done, H);
 		assert_int_equal(trainer_progress(s->t).global_step, (round + 1) * H + AHEAD);
 	}
 	struct rv_hash after = rv_hash_of(trainer_encoded(s->t), payload_bytes(s));
@@ -36,7 +36,7 @@ static void steps_ahead_are_what_they_are_by_hand(void **state) {
 	for (uint64_t r = 0; r < OVERLAPPED_ROUNDS; r++) {
 		train_ahead(s, r, r > 0 ? AHEAD : 0);
 		apply_own_result(s, PARTICIPANT_ADOPT);
-		assert_int_equal(trainer_progress(s->t).steps_done, r + 1 < OVERLAPPED_ROUNDS ? AHEAD : 0);
+		assert_int_equal(trainer_progress(s->t).done.steps_done, r + 1 < OVERLAPPED_ROUNDS ? AHEAD : 0);
 	}
 	assert_ended_as_by_hand(s, &want);
 }
@@ -50,13 +50,13 @@ static void steps_ahead_are_not_saved_but_done_again(void **state) {
 	struct state_replica_info info = s->copy->replica;
 	struct blob *bytes = blob_ref(s->copy->replica_bytes);
 	replica_seal(bytes->data, info.payload_bytes);
-	trainer_save(s->t);
+	ask(s, TRAINER_SAVE);
 	wait_for(s, &s->saved, 1);
 	assert_null(s->copy->replica_bytes);
-	assert_int_equal(s->copy->err, RV_OK);
+	assert_int_equal(s->copy_is.err, RV_OK);
 
 	assert_true(scene_resume(s, &info, bytes).exact);
-	assert_int_equal(trainer_progress(s->t).steps_done, H);
+	assert_int_equal(trainer_progress(s->t).done.steps_done, H);
 	for (uint64_t r = 0; r < OVERLAPPED_ROUNDS; r++) {
 		train_ahead(s, r, r > 0 ? AHEAD : H);
 		apply_own_result(s, PARTICIPANT_ADOPT);
@@ -68,14 +68,14 @@ static void steps_ahead_are_not_saved_but_done_again(void **state) {
 static void steps_ahead_of_a_late_worker_are_kept_or_not(void **state) {
 	struct scene *s = *state;
 	train_ahead(s, 0, 0);
-	uint64_t tokens = trainer_progress(s->t).tokens, per_step = tokens / H;
+	uint64_t tokens = trainer_progress(s->t).done.tokens, per_step = tokens / H;
 	apply_own_result(s, PARTICIPANT_KEEP);
-	assert_int_equal(trainer_progress(s->t).steps_done, H);
-	assert_int_equal(trainer_progress(s->t).tokens, tokens + AHEAD * per_step);
+	assert_int_equal(trainer_progress(s->t).done.steps_done, H);
+	assert_int_equal(trainer_progress(s->t).done.tokens, tokens + AHEAD * per_step);
 	train_ahead(s, 1, H);
 	apply_own_result(s, PARTICIPANT_DISCARD);
-	assert_int_equal(trainer_progress(s->t).steps_done, 0);
-	assert_int_equal(trainer_progress(s->t).tokens, 0);
+	assert_int_equal(trainer_progress(s->t).done.steps_done, 0);
+	assert_int_equal(trainer_progress(s->t).done.tokens, 0);
 	const struct global_state *g = trainer_global(s->t);
 	assert_memory_equal(replica_theta(trainer_replica(s->t)), g->theta, g->cfg.n * sizeof(float));
 }
@@ -87,23 +87,23 @@ static void steps_ahead_of_who_gave_its_steps_away(void **state) {
 	size_t bytes = g->cfg.n * sizeof(float);
 	float *local = malloc(bytes), *before = malloc(bytes);
 	train_ahead(s, 0, 0);
-	uint64_t per_step = trainer_progress(s->t).tokens / H;
+	uint64_t per_step = trainer_progress(s->t).done.tokens / H;
 	memcpy(local, replica_theta(trainer_replica(s->t)), bytes);
 	apply_own_result(s, PARTICIPANT_KEEP);
-	assert_int_equal(trainer_progress(s->t).steps_done, AHEAD);
-	assert_int_equal(trainer_progress(s->t).tokens, AHEAD * per_step);
+	assert_int_equal(trainer_progress(s->t).done.steps_done, AHEAD);
+	assert_int_equal(trainer_progress(s->t).done.tokens, AHEAD * per_step);
 	assert_memory_equal(replica_theta(trainer_replica(s->t)), local, bytes);
-	trainer_train(s->t, 1, AHEAD, H - AHEAD);
+	ask_train(s, 1, AHEAD, H - AHEAD);
 	encode(s, 1, false);
 	memcpy(local, replica_theta(trainer_replica(s->t)), bytes);
 	memcpy(before, g->theta, bytes);
 	apply_own_result(s, PARTICIPANT_KEEP);
-	assert_int_equal(trainer_progress(s->t).steps_done, H);
+	assert_int_equal(trainer_progress(s->t).done.steps_done, H);
 	for (size_t i = 0; i < g->cfg.n; i++)
 		assert_true(replica_theta(trainer_replica(s->t))[i] == local[i] + (g->theta[i] - before[i]));
 	train_ahead(s, 2, H);
 	apply_own_result(s, PARTICIPANT_DISCARD);
-	assert_int_equal(trainer_progress(s->t).steps_done, 0);
+	assert_int_equal(trainer_progress(s->t).done.steps_done, 0);
 	assert_memory_equal(replica_theta(trainer_replica(s->t)), g->theta, bytes);
 	free(local);
 	free(before);

@@ -89,11 +89,11 @@ static void a_copy_is_of_the_moment_it_was_asked_for(void **state) {
 	copies_are_slow = true;
 	s->leaves_copies = true;
 	play_round(s, 0);
-	trainer_train(s->t, 1, 0, H);
+	ask_train(s, 1, 0, H);
 	wait_for(s, &s->trained, 2);
 	copies_are_slow = false;
 	s->leaves_copies = false;
-	assert_int_equal(s->steps_done, H);
+	assert_int_equal(s->progress.steps_done, H);
 	trainer_copy_wait(s->copy);
 	size_t n = trainer_global(s->t)->cfg.n;
 	uint8_t *bytes = s->copy->replica_bytes->data;
@@ -112,11 +112,11 @@ static void requests_need_no_memory(void **state) {
 	struct scene *s = *state;
 	for (int i = 1; i <= 2; i++) {
 		no_small_memory = true;
-		trainer_train(s->t, 0, trainer_progress(s->t).steps_done, 1);
-		trainer_encode(s->t, 0, false);
-		trainer_evaluate(s->t, 1, false);
-		trainer_evaluate(s->t, 1, false);
-		trainer_save(s->t);
+		ask_train(s, 0, trainer_progress(s->t).done.steps_done, 1);
+		ask_encode(s, 0, false);
+		ask_evaluate(s, 1, false);
+		ask_evaluate(s, 1, false);
+		ask(s, TRAINER_SAVE);
 		no_small_memory = false;
 		wait_for(s, &s->saved, i);
 		assert_int_equal(s->trained, i);
@@ -130,15 +130,15 @@ static void requests_need_no_memory(void **state) {
 static void a_copy_without_memory_is_told(void **state) {
 	struct scene *s = *state;
 	play_round(s, 0);
-	assert_int_equal(s->copy->err, RV_OK);
+	assert_int_equal(s->copy_is.err, RV_OK);
 	struct blob *snapshot = blob_ref(s->copy->snapshot_bytes), *replica = blob_ref(s->copy->replica_bytes);
 	no_large_memory = true;
-	trainer_save(s->t);
+	ask(s, TRAINER_SAVE);
 	wait_for(s, &s->saved, 1);
 	no_large_memory = false;
 	assert_null(s->copy->replica_bytes);
-	assert_int_equal(s->copy->err, RV_E_NOMEM);
-	assert_non_null(strstr(s->copy->text.text, "round 1"));
+	assert_int_equal(s->copy_is.err, RV_E_NOMEM);
+	assert_non_null(strstr(s->copy_is.text.text, "round 1"));
 	blob_unref(snapshot);
 	blob_unref(replica);
 }

@@ -19,7 +19,7 @@ static void expect_a_fresh_round(struct scene *s, const char *text) {
 		fail_msg("'%s' does not name %s", s->said, text);
 	assert_memory_equal(replica_theta(trainer_replica(s->t)), g->theta, g->cfg.n * sizeof *g->theta);
 	struct trainer_progress p = trainer_progress(s->t);
-	assert_int_equal(p.steps_done, 0);
+	assert_int_equal(p.done.steps_done, 0);
 	assert_int_equal(p.global_step, g->round * H);
 }
 
@@ -29,14 +29,14 @@ static void a_gradient_of_no_use_is_not_given(void **state) {
 	const struct model_layout *l = &replica_model(trainer_replica(s->t))->layout;
 	const struct model_tensor *victim = &l->tensors[l->n_tensors / 2];
 	for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
-		trainer_train(s->t, 0, 0, H);
+		ask_train(s, 0, 0, H);
 		wait_for(s, &s->trained, s->trained + 1);
 		spoil(s, victim->offset + 3, values[i]);
 		encode(s, 0, true);
 		assert_null(s->copy);
 		expect_a_fresh_round(s, victim->name);
 	}
-	trainer_train(s->t, 0, 0, H);
+	ask_train(s, 0, 0, H);
 	wait_for(s, &s->trained, s->trained + 1);
 	spoil(s, 0, 9e30f); /* not so large that a mean could overflow */
 	encode(s, 0, false);
@@ -48,13 +48,13 @@ static void a_parameter_of_no_use_begins_the_round_anew(void **state) {
 	struct scene *s = *state;
 	const struct model_layout *l = &replica_model(trainer_replica(s->t))->layout;
 	struct replica_part *p = &trainer_replica(s->t)->parts[0];
-	trainer_train(s->t, 0, 0, 1);
+	ask_train(s, 0, 0, 1);
 	wait_for(s, &s->trained, 1);
 	spoil(s, l->tensors[0].offset, NAN);
 	p->v[5] = INFINITY;
-	trainer_train(s->t, 0, 1, H - 1);
+	ask_train(s, 0, 1, H - 1);
 	wait_for(s, &s->trained, 2);
-	assert_int_equal(s->steps_done, 0);
+	assert_int_equal(s->progress.steps_done, 0);
 	expect_a_fresh_round(s, l->tensors[0].name);
 	assert_true(p->v[5] == 0);
 	assert_true(trainer_replica(s->t)->adam_steps == 0);

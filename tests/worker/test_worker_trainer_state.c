@@ -13,7 +13,7 @@ static void theta0_is_installed_again(void **state) {
 	struct scene *s = *state;
 	struct rv_hash theta0 = global_full_hash(trainer_global(s->t));
 	play_round(s, 0);
-	trainer_install(s->t, 0, NULL, &(struct rv_hash){0});
+	ask_install(s, 0, NULL, &(struct rv_hash){0});
 	wait_for(s, &s->installed, 1);
 	assert_int_equal(s->err, RV_OK);
 	struct rv_hash now = global_full_hash(trainer_global(s->t));
@@ -39,7 +39,7 @@ static struct state_file *snapshot_of(const struct scene *s, const struct global
 static void install(struct scene *s, const struct global_state *g, const struct rv_hash *expect, enum rv_err want) {
 	struct rv_hash full;
 	struct state_file *snapshot = snapshot_of(s, g, &full);
-	trainer_install(s->t, g->round, snapshot, expect);
+	ask_install(s, g->round, snapshot, expect);
 	wait_for(s, &s->installed, s->installed + 1);
 	assert_int_equal(s->err, want);
 }
@@ -78,17 +78,17 @@ static void initial_weights_of_a_peer_are_checked(void **state) {
 static void a_saved_replica_goes_on_exactly(void **state) {
 	struct scene *s = *state;
 	struct rv_hash want = by_hand(s, 1, 0);
-	trainer_train(s->t, 0, 0, H);
-	trainer_save(s->t); /* stops it at some step */
+	ask_train(s, 0, 0, H);
+	ask(s, TRAINER_SAVE); /* stops it at some step */
 	wait_for(s, &s->saved, 1);
 	struct state_replica_info info = s->copy->replica;
 	replica_seal(s->copy->replica_bytes->data, info.payload_bytes);
 	struct blob *bytes = blob_ref(s->copy->replica_bytes);
 
 	scene_resume(s, &info, bytes);
-	assert_int_equal(trainer_progress(s->t).steps_done, info.steps_done);
+	assert_int_equal(trainer_progress(s->t).done.steps_done, info.steps_done);
 	if (info.steps_done < H)
-		trainer_train(s->t, 0, info.steps_done, H - info.steps_done);
+		ask_train(s, 0, info.steps_done, H - info.steps_done);
 	encode(s, 0, false);
 	apply_own_result(s, PARTICIPANT_ADOPT);
 	assert_ended_as_by_hand(s, &want);

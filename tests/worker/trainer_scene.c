@@ -23,22 +23,24 @@ static void keep_copy(struct scene *s, struct trainer_copy *copy) {
 static void answered(void *ctx, const struct trainer_answer *a) {
 	struct scene *s = ctx;
 	int *const counts[] = {
-		[TRAINER_TRAIN] = &s->trained,       [TRAINER_ENCODE] = &s->encoded,     [TRAINER_APPLY] = &s->applied,
-		[TRAINER_INSTALL] = &s->installed,   [TRAINER_EVALUATE] = &s->evaluated, [TRAINER_SAVE] = &s->saved,
-		[TRAINER_COPY_SNAPSHOT] = &s->copied};
+		[TRAINER_TRAIN] = &s->trained,        [TRAINER_ENCODE] = &s->encoded,     [TRAINER_APPLY] = &s->applied,
+		[TRAINER_INSTALL] = &s->installed,    [TRAINER_EVALUATE] = &s->evaluated, [TRAINER_SAVE] = &s->saved,
+		[TRAINER_COPY_SNAPSHOT] = &s->copied, [TRAINER_END] = &s->saved};
 	*counts[a->work] += 1;
 	if (a->work == TRAINER_TRAIN || a->work == TRAINER_ENCODE || a->work == TRAINER_EVALUATE)
 		snprintf(s->said, sizeof s->said, "%s", a->text.text);
 	if (a->work == TRAINER_TRAIN) {
-		s->steps_done = a->steps_done;
-		s->tokens = a->tokens;
+		s->progress = a->progress;
+		s->time_up = a->time_up;
 	}
 	if (a->work == TRAINER_EVALUATE)
 		s->loss = a->loss;
-	if (a->work != TRAINER_SAVE && a->work != TRAINER_COPY_SNAPSHOT)
+	if (a->work != TRAINER_SAVE && a->work != TRAINER_END && a->work != TRAINER_COPY_SNAPSHOT)
 		s->err = a->err;
-	if (a->copy || a->work == TRAINER_APPLY || a->work == TRAINER_SAVE)
-		keep_copy(s, a->copy);
+	if (!a->has_copy)
+		return;
+	keep_copy(s, a->copy.handle);
+	s->copy_is = a->copy;
 }
 
 void wait_for(struct scene *s, const int *count, int n) {
@@ -46,6 +48,31 @@ void wait_for(struct scene *s, const int *count, int n) {
 		sem_wait(&s->finished);
 		trainer_reap(s->t);
 	}
+}
+
+/* ---- requests ---- */
+
+void ask(struct scene *s, enum trainer_work work) {
+	trainer_request(s->t, &(struct trainer_request){.work = work});
+}
+
+void ask_train(struct scene *s, uint64_t round, uint64_t from, uint64_t steps) {
+	trainer_request(s->t,
+					&(struct trainer_request){.work = TRAINER_TRAIN, .round = round, .from = from, .steps = steps});
+}
+
+void ask_encode(struct scene *s, uint64_t round, bool want_replica) {
+	trainer_request(s->t,
+					&(struct trainer_request){.work = TRAINER_ENCODE, .round = round, .want_replica = want_replica});
+}
+
+void ask_install(struct scene *s, uint64_t round, struct state_file *snapshot, const struct rv_hash *expect) {
+	trainer_request(s->t, &(struct trainer_request){
+							  .work = TRAINER_INSTALL, .round = round, .snapshot = snapshot, .expect = *expect});
+}
+
+void ask_evaluate(struct scene *s, uint64_t max_tokens, bool last) {
+	trainer_request(s->t, &(struct trainer_request){.work = TRAINER_EVALUATE, .max_tokens = max_tokens, .last = last});
 }
 
 /* ---- its life ---- */
@@ -125,13 +152,13 @@ int scene_teardown(void **state) {
 /* ---- rounds of one worker ---- */
 
 void encode(struct scene *s, uint64_t round, bool want_replica) {
-	trainer_encode(s->t, round, want_replica);
+	ask_encode(s, round, want_replica);
 	wait_for(s, &s->encoded, s->encoded + 1);
 }
 
 void train_and_encode(struct scene *s, uint64_t round, bool want_replica) {
-	uint64_t from = trainer_progress(s->t).steps_done; /* H where they are kept: H more */
-	trainer_train(s->t, round, from, H);
+	uint64_t from = trainer_progress(s->t).done.steps_done; /* H where they are kept: H more */
+	ask_train(s, round, from, H);
 	encode(s, round, want_replica);
 }
 
@@ -140,21 +167,22 @@ size_t payload_bytes(struct scene *s) {
 	return state_payload_bytes(&g->cfg, STATE_KIND_LOG, g->round);
 }
 
-struct trainer_apply own_result(struct scene *s, enum participant_adopt adopt) {
+struct trainer_request own_result(struct scene *s, enum participant_adopt adopt) {
 	const struct global_state *g = trainer_global(s->t);
 	struct blob *reduced = blob_new(payload_bytes(s));
 	memcpy(reduced->data, trainer_encoded(s->t), payload_bytes(s));
-	return (struct trainer_apply){.round = g->round,
-								  .reduced = reduced,
-								  .digest = global_digest(g, g->round, reduced->data),
-								  .adopt = adopt,
-								  .want_snapshot = true,
-								  .want_replica = true};
+	return (struct trainer_request){.work = TRAINER_APPLY,
+									.round = g->round,
+									.reduced = reduced,
+									.expect = global_digest(g, g->round, reduced->data),
+									.adopt = adopt,
+									.want_snapshot = true,
+									.want_replica = true};
 }
 
 void apply_own_result(struct scene *s, enum participant_adopt adopt) {
-	struct trainer_apply rq = own_result(s, adopt);
-	trainer_apply(s->t, &rq);
+	struct trainer_request rq = own_result(s, adopt);
+	trainer_request(s->t, &rq);
 	blob_unref(rq.reduced);
 	wait_for(s, &s->applied, s->applied + 1);
 	assert_int_equal(s->err, RV_OK);

@@ -17,11 +17,13 @@ struct scene {
 	bool leaves_copies; /* a copy is kept without waiting for the end of its copy */
 	/* Answers. */
 	int trained, encoded, applied, installed, evaluated, saved, copied;
-	uint64_t steps_done, tokens;
+	struct participant_progress progress; /* of the last TRAIN */
+	bool time_up;
 	enum rv_err err;
 	double loss;
 	char said[RV_ERRTEXT_BYTES]; /* of the last training, encoding or evaluation */
 	struct trainer_copy *copy;
+	struct state_copy copy_is; /* what the copy holds */
 };
 
 /* Set *state to a scene of a plain run; of int4 with error feedback; of eager updates; of a run
@@ -46,6 +48,12 @@ void scene_new_trainer(struct scene *s);
 /* The same, going on from a replica that was saved: it finds nothing to say about it. */
 struct trainer_resumed scene_resume(struct scene *s, const struct state_replica_info *info, const struct blob *bytes);
 
+/* Make requests of the trainer. */
+void ask(struct scene *s, enum trainer_work work); /* SAVE, END, COPY_SNAPSHOT */
+void ask_train(struct scene *s, uint64_t round, uint64_t from, uint64_t steps);
+void ask_encode(struct scene *s, uint64_t round, bool want_replica);
+void ask_install(struct scene *s, uint64_t round, struct state_file *snapshot, const struct rv_hash *expect);
+void ask_evaluate(struct scene *s, uint64_t max_tokens, bool last);
 /* Until so many answers of that kind (one of the counts above) have come. */
 void wait_for(struct scene *s, const int *count, int n);
 /* Encodes, and waits for it; the steps before it are all H. */
@@ -55,7 +63,7 @@ void train_and_encode(struct scene *s, uint64_t round, bool want_replica);
 size_t payload_bytes(struct scene *s);
 /* The trainer's own gradient as the round's result: a run of one worker. The caller releases
  * `reduced`. */
-struct trainer_apply own_result(struct scene *s, enum participant_adopt adopt);
+struct trainer_request own_result(struct scene *s, enum participant_adopt adopt);
 /* Its outer step is done. */
 void apply_own_result(struct scene *s, enum participant_adopt adopt);
 void play_round(struct scene *s, uint64_t round);

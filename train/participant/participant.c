@@ -153,7 +153,7 @@ bool participant_adopt(struct participant *p, struct global_state *g, const floa
 	if (!moved_on)
 		follow_theta(p, g, before, how);
 	p->gave_away = false;
-	begin_round(p, moved_on ? PARTICIPANT_ADOPT : how);
+	begin_round(p, moved_on && !RV_BUG("count-given-steps") ? PARTICIPANT_ADOPT : how);
 	return moved_on || how != PARTICIPANT_KEEP;
 }
 
@@ -223,6 +223,10 @@ void participant_resume(struct participant *p, const struct global_state *g, boo
 		participant_encode(p, g, NULL) != RV_OK)
 		p->contribution.has_next = false; /* it was never sent */
 	set_step(p, p->round, steps_done);
+}
+
+struct participant_progress participant_progress(const struct participant *p) {
+	return (struct participant_progress){p->steps_done, p->tokens, p->ahead, p->ahead_tokens};
 }
 
 bool participant_can_be_saved(const struct participant *p) {

@@ -30,6 +30,7 @@
 #include "outer/eager.h"
 #include "outer/global.h"
 #include "train/outer_device.h"
+#include "train/participant/progress.h"
 #include "train/replica.h"
 
 #include <stdbool.h>
@@ -143,6 +144,8 @@ void participant_spoiled(struct participant *p, const struct global_state *g, st
  * starts over. */
 void participant_resume(struct participant *p, const struct global_state *g, bool exact, uint64_t steps_done,
 						uint64_t tokens);
+/* Returns what theta_local contains. */
+struct participant_progress participant_progress(const struct participant *p);
 /* Returns true if the replica, saved now, can be resumed: steps ahead cannot
  * (docs/decisions/0019). */
 bool participant_can_be_saved(const struct participant *p);

@@ -92,20 +92,20 @@ uint64_t round_overlap(const struct round_core *c) {
 /* Returns true if the round is averaged without this worker, whose encoded contribution, not given
  * away yet, counts in the next one. */
 static bool holds_on(const struct round_core *c) {
-	return c->cfg.gives_away && c->ahead == 0 && round_leaves_us_out(c);
+	return c->cfg.gives_away && c->progress.ahead == 0 && round_leaves_us_out(c);
 }
 
 bool round_ahead_action(struct round_core *c, struct round_action *out) {
-	bool whole = c->steps_done == c->cfg.steps_per_round;
+	bool whole = c->progress.steps_done == c->cfg.steps_per_round;
 	if (holds_on(c))
 		return false;
-	if (c->trainer != TRAINER_IDLE || !whole || c->ahead >= round_overlap(c))
+	if (c->trainer != TRAINER_IDLE || !whole || c->progress.ahead >= round_overlap(c))
 		return false;
-	return train(c, c->round + 1, c->ahead, round_overlap(c), out);
+	return train(c, c->round + 1, c->progress.ahead, round_overlap(c), out);
 }
 
 static bool train_action(struct round_core *c, struct round_action *out) {
-	bool whole = c->steps_done == c->cfg.steps_per_round || c->time_up;
+	bool whole = c->progress.steps_done == c->cfg.steps_per_round || c->time_up;
 	if (c->trainer != TRAINER_IDLE)
 		return false;
 	if (whole && !c->encoded) {
@@ -114,7 +114,7 @@ static bool train_action(struct round_core *c, struct round_action *out) {
 	}
 	if (c->doc.phase == RUN_WAITING)
 		return false;
-	return whole ? round_ahead_action(c, out) : train(c, c->round, c->steps_done, c->cfg.steps_per_round, out);
+	return whole ? round_ahead_action(c, out) : train(c, c->round, c->progress.steps_done, c->cfg.steps_per_round, out);
 }
 
 bool round_end_verified(const struct round_core *c) {

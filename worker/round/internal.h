@@ -59,16 +59,15 @@ struct round_core {
 	/* This worker's state. */
 	uint64_t round;
 	struct rv_hash chain;
-	uint64_t steps_done, tokens;
-	bool time_up;                 /* these steps are all, whatever H is */
-	uint64_t ahead, ahead_tokens; /* steps of the next round, trained since this one's H were done */
-	bool spoiled;                 /* its first contribution was unusable, and there is no other yet */
-	bool encoded;                 /* the platform holds the encoded outer gradient of `round` */
-	uint64_t former_until;        /* round of the first document: no earlier process contributed to a later one */
-	uint64_t reduced_until;       /* one more than the last round that this process has begun to reduce; 0: none */
-	bool contributed;             /* peers may have it, and no roster has left this worker out since */
-	bool diverged;                /* this worker's state is not the run's: only a snapshot can help */
-	int apply_failures;           /* of this round */
+	struct participant_progress progress; /* as the trainer last reported it */
+	bool time_up;                         /* these steps are all, whatever H is */
+	bool spoiled;                         /* its first contribution was unusable, and there is no other yet */
+	bool encoded;                         /* the platform holds the encoded outer gradient of `round` */
+	uint64_t former_until;  /* round of the first document: no earlier process contributed to a later one */
+	uint64_t reduced_until; /* one more than the last round that this process has begun to reduce; 0: none */
+	bool contributed;       /* peers may have it, and no roster has left this worker out since */
+	bool diverged;          /* this worker's state is not the run's: only a snapshot can help */
+	int apply_failures;     /* of this round */
 	int n_full;
 	struct round_full full[ROUND_FULL_HASHES]; /* of this worker's state, the latest first */
 
@@ -147,7 +146,8 @@ bool round_sync_action(struct round_core *c, int64_t now_us, struct round_action
 bool round_fetch_cancel(struct round_core *c, struct round_action *out);
 /* Returns true if the document is the roster of this worker's round and leaves it out. */
 bool round_leaves_us_out(const struct round_core *c);
-/* Adopts the state at `round`: a new round begins, with the present steps_done and tokens. */
-void round_enter(struct round_core *c, uint64_t round, const struct rv_hash *chain);
+/* Adopts the state at `round`: a new round begins, with `progress`. */
+void round_enter(struct round_core *c, uint64_t round, const struct rv_hash *chain,
+				 const struct participant_progress *progress);
 
 #endif

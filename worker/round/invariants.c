@@ -5,9 +5,9 @@
 #include "base/assert.h"
 
 static void check_progress(const struct round_core *c) {
-	RV_ASSERT(c->steps_done <= c->cfg.steps_per_round);
-	RV_ASSERT(c->ahead <= c->cfg.overlap_steps);
-	RV_ASSERT(!c->time_up || c->steps_done > 0);
+	RV_ASSERT(c->progress.steps_done <= c->cfg.steps_per_round);
+	RV_ASSERT(c->progress.ahead <= c->cfg.overlap_steps);
+	RV_ASSERT(!c->time_up || c->progress.steps_done > 0);
 	RV_ASSERT(!c->encoded || !c->spoiled);
 	RV_ASSERT(c->trainer != TRAINER_ENCODING || !c->encoded);
 }

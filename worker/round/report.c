@@ -27,7 +27,7 @@ static void fill(const struct round_core *c, struct report *r) {
 	r->phase = (uint8_t)round_phase(c);
 	bool entering = round_is_entering(c);
 	r->round = entering ? c->round + 1 : c->round;
-	r->tokens = entering ? c->ahead_tokens : c->tokens;
+	r->tokens = entering ? c->progress.ahead_tokens : c->progress.tokens;
 	r->n_chunks = round_chunks(c, r->round);
 	bool reducing = r->phase == WORKER_REDUCING, voted = r->phase == WORKER_VOTED;
 	if (reducing || voted) {

@@ -15,7 +15,8 @@ size_t round_core_size(void) {
 }
 
 struct round_core *round_core_init(void *memory, const struct round_config *cfg, uint64_t boot, uint64_t round,
-								   const struct rv_hash *chain, uint64_t steps_done, int64_t now_us) {
+								   const struct rv_hash *chain, const struct participant_progress *progress,
+								   int64_t now_us) {
 	RV_ASSERT(cfg->steps_per_round > 0 && cfg->member < NET_MAX_MEMBERS);
 	RV_ASSERT(cfg->heartbeat_us > 0 && cfg->overlap_steps <= cfg->steps_per_round);
 	RV_ASSERT(cfg->n_fragments <= NET_MAX_FRAGMENTS);
@@ -25,9 +26,9 @@ struct round_core *round_core_init(void *memory, const struct round_config *cfg,
 	c->boot = boot;
 	c->round = round;
 	c->chain = *chain;
-	c->steps_done = steps_done < cfg->steps_per_round ? steps_done : cfg->steps_per_round;
+	c->progress = *progress;
 	/* An earlier process may have delivered these steps, or those of earlier rounds. */
-	c->contributed = steps_done > 0 || (cfg->had_former && !RV_BUG("double-count-fragment"));
+	c->contributed = progress->steps_done > 0 || (cfg->had_former && !RV_BUG("double-count-fragment"));
 	c->sent_us = now_us;
 	return c;
 }
@@ -111,8 +112,7 @@ static enum rv_err check_own_state(struct round_core *c, struct rv_errtext *et) 
 	return RV_OK;
 }
 
-enum rv_err round_on_document(struct round_core *c, int64_t now_us, const struct document *d, struct rv_errtext *et) {
-	(void)now_us;
+enum rv_err round_on_document(struct round_core *c, const struct document *d, struct rv_errtext *et) {
 	if (c->next_term != 0 || (c->has_doc && d->seq <= c->doc.seq && d->term == c->cfg.term))
 		return RV_OK;
 	if (c->has_doc)
@@ -135,29 +135,19 @@ enum rv_err round_on_document(struct round_core *c, int64_t now_us, const struct
 
 /* ---- the trainer ---- */
 
-static uint64_t least(uint64_t a, uint64_t b) {
-	return a < b ? a : b;
-}
-
-void round_on_trained(struct round_core *c, int64_t now_us, uint64_t round, uint64_t steps_done, uint64_t tokens) {
-	(void)now_us;
-	if (round == c->round) {
-		c->steps_done = least(steps_done, c->cfg.steps_per_round);
-		c->tokens = tokens;
-	} else if (round == c->round + 1 && c->steps_done == c->cfg.steps_per_round) {
-		c->ahead = least(steps_done, round_overlap(c));
-		c->ahead_tokens = tokens;
-	} else {
+void round_on_trained(struct round_core *c, uint64_t round, const struct participant_progress *progress) {
+	if (round != c->round && (round != c->round + 1 || c->progress.steps_done != c->cfg.steps_per_round))
 		return;
-	}
-	uint64_t left = round == c->round ? c->cfg.steps_per_round - c->steps_done : round_overlap(c) - c->ahead;
-	if (c->trainer == TRAINER_TRAINING && left == 0)
+	c->progress = *progress;
+	bool done =
+		round == c->round ? progress->steps_done == c->cfg.steps_per_round : progress->ahead == round_overlap(c);
+	if (c->trainer == TRAINER_TRAINING && done)
 		c->trainer = TRAINER_IDLE;
 	round_check(c);
 }
 
 void round_on_time_up(struct round_core *c, uint64_t round) {
-	if (round != c->round || c->steps_done == 0)
+	if (round != c->round || c->progress.steps_done == 0)
 		return;
 	c->time_up = true;
 	if (c->trainer == TRAINER_TRAINING)
@@ -165,40 +155,25 @@ void round_on_time_up(struct round_core *c, uint64_t round) {
 	round_check(c);
 }
 
-void round_on_encoded(struct round_core *c, int64_t now_us, uint64_t round, bool ok) {
+void round_on_encoded(struct round_core *c, uint64_t round, bool ok) {
 	if (round != c->round || c->trainer != TRAINER_ENCODING)
 		return;
 	c->trainer = TRAINER_IDLE;
 	c->encoded = ok;
 	c->spoiled = false;
 	if (!ok)
-		round_on_spoiled(c, now_us, round);
+		round_on_spoiled(c, round);
 	round_check(c);
 }
 
-void round_on_spoiled(struct round_core *c, int64_t now_us, uint64_t round) {
-	(void)now_us;
+void round_on_spoiled(struct round_core *c, uint64_t round) {
 	if (round != c->round)
 		return;
 	if (c->trainer == TRAINER_TRAINING)
 		c->trainer = TRAINER_IDLE;
-	c->steps_done = c->tokens = 0;
+	c->progress = (struct participant_progress){0};
 	c->time_up = false;
 	c->spoiled = true;
-}
-
-/* Sets the progress with which the contribution to the next round begins. */
-static void carry_progress(struct round_core *c) {
-	bool late = !round_contributed(c), keep = c->cfg.late == LATE_KEEP;
-	bool gave_away = c->cfg.gives_away && c->ahead > 0 && !RV_BUG("count-given-steps");
-	if (!late || (keep && gave_away)) {
-		c->steps_done = c->ahead;
-		c->tokens = c->ahead_tokens;
-	} else if (keep) {
-		c->tokens += c->ahead_tokens;
-	} else {
-		c->steps_done = c->tokens = 0;
-	}
 }
 
 static void apply_failed(struct round_core *c) {
@@ -207,8 +182,8 @@ static void apply_failed(struct round_core *c) {
 		c->diverged = true;
 }
 
-void round_on_applied(struct round_core *c, int64_t now_us, uint64_t round, const struct rv_hash *chain, bool ok) {
-	(void)now_us;
+void round_on_applied(struct round_core *c, uint64_t round, const struct rv_hash *chain,
+					  const struct participant_progress *progress, bool ok) {
 	if (round != c->round || c->trainer != TRAINER_APPLYING)
 		return;
 	c->trainer = TRAINER_IDLE;
@@ -217,8 +192,7 @@ void round_on_applied(struct round_core *c, int64_t now_us, uint64_t round, cons
 		return;
 	}
 	struct rv_hash expect = rv_chain_next(&c->chain, &c->log.digest);
-	carry_progress(c);
-	round_enter(c, round + 1, chain);
+	round_enter(c, round + 1, chain, progress);
 	c->snapshot.wanted = c->older_is_gone = false;
 	c->by_log = round + 1 < c->doc.snapshot_round;
 	c->starves = c->starves && round + 1 < c->doc.round;
@@ -228,8 +202,7 @@ void round_on_applied(struct round_core *c, int64_t now_us, uint64_t round, cons
 
 /* ---- the all-reduce ---- */
 
-void round_on_reduced(struct round_core *c, int64_t now_us, uint64_t round, uint32_t attempt) {
-	(void)now_us;
+void round_on_reduced(struct round_core *c, uint64_t round, uint32_t attempt) {
 	if (round == c->round && c->reduce.running && attempt == c->reduce.attempt)
 		c->reduce.done = true;
 	round_check(c);
@@ -266,8 +239,7 @@ void round_on_persisted(struct round_core *c, int64_t now_us, uint64_t round, ui
 	round_check(c);
 }
 
-void round_on_suspects(struct round_core *c, int64_t now_us, uint32_t attempt, uint64_t suspects) {
-	(void)now_us;
+void round_on_suspects(struct round_core *c, uint32_t attempt, uint64_t suspects) {
 	if (c->reduce.running && attempt == c->reduce.attempt)
 		c->reduce.suspects = suspects;
 	round_check(c);
@@ -295,8 +267,7 @@ void round_on_fetched(struct round_core *c, int64_t now_us, enum round_action_ty
 		c->full[c->n_full++] = (struct round_full){.round = round, .hash = f->expect};
 	c->trainer = TRAINER_IDLE;
 	c->log.held = false; /* the platform forgets later logs, perhaps of another history */
-	c->steps_done = c->tokens = 0;
-	round_enter(c, round, &f->snapshot_chain);
+	round_enter(c, round, &f->snapshot_chain, &(struct participant_progress){0});
 	c->by_log = round < c->doc.snapshot_round;
 }
 
@@ -322,8 +293,7 @@ enum rv_err round_on_full_hash(struct round_core *c, uint64_t round, const struc
 	return c->has_doc ? check_own_state(c, et) : RV_OK;
 }
 
-void round_leave(struct round_core *c, int64_t now_us) {
-	(void)now_us;
+void round_leave(struct round_core *c) {
 	c->leaving = true;
 	round_check(c);
 }

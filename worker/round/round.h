@@ -40,6 +40,7 @@
 #include "base/err.h"
 #include "base/hash.h"
 #include "net/control/control.h"
+#include "train/participant/progress.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -132,10 +133,11 @@ struct round_core; /* opaque: round_core_size() bytes of the caller's memory */
 size_t round_core_size(void);
 
 /* Initializes a core. `round`, `chain`: the state that the platform holds (0 and the chain's start
- * if new, else from the checkpoint). `steps_done`: inner steps of that round already done. `boot`
+ * if new, else from the checkpoint). `progress`: inner steps of that round already done. `boot`
  * as in struct report. */
 struct round_core *round_core_init(void *memory, const struct round_config *cfg, uint64_t boot, uint64_t round,
-								   const struct rv_hash *chain, uint64_t steps_done, int64_t now_us);
+								   const struct rv_hash *chain, const struct participant_progress *progress,
+								   int64_t now_us);
 
 /* Records, right after init, that the platform holds no state at all: a snapshot is fetched
  * first. */
@@ -150,23 +152,23 @@ void round_has_part(struct round_core *c, uint64_t round);
  * full hash differs, the core adopts the document and resyncs from its snapshot; otherwise (another
  * run, a chain that does not follow from its own digests, a round before the one held) it refuses
  * the document. RV_E_PROTOCOL: a vector of another size; refused. */
-enum rv_err round_on_document(struct round_core *c, int64_t now_us, const struct document *d, struct rv_errtext *et);
+enum rv_err round_on_document(struct round_core *c, const struct document *d, struct rv_errtext *et);
 /* Returns true if `d` is older than what this worker has already followed: the coordinator was
  * restored from an old backup. round_on_document() refuses such a document. */
 bool round_knows_later(const struct round_core *c, const struct document *d);
-/* Reports the totals of the contribution to `round` (including progress that a late APPLY kept) or,
- * for the round after the one held, of the steps ahead. May be called at every step. */
-void round_on_trained(struct round_core *c, int64_t now_us, uint64_t round, uint64_t steps_done, uint64_t tokens);
+/* Reports what theta_local contains after steps of `round`, the one held or the one after it. May
+ * be called at every step. */
+void round_on_trained(struct round_core *c, uint64_t round, const struct participant_progress *progress);
 /* Reports, after a round_on_trained of `round` with at least one step, that run_config.round_ms is
  * over: the contribution has fewer steps than H. */
 void round_on_time_up(struct round_core *c, uint64_t round);
 /* Reports the end of ENCODE. !ok: as round_on_spoiled. */
-void round_on_encoded(struct round_core *c, int64_t now_us, uint64_t round, bool ok);
+void round_on_encoded(struct round_core *c, uint64_t round, bool ok);
 /* Reports that theta_local is unusable (NaN, or too large to be averaged) and that the platform has
  * replaced it by theta: the round is trained again. Until that is encoded reports state SYNCING, so
  * that rounds do not wait for it. */
-void round_on_spoiled(struct round_core *c, int64_t now_us, uint64_t round);
-void round_on_reduced(struct round_core *c, int64_t now_us, uint64_t round, uint32_t attempt);
+void round_on_spoiled(struct round_core *c, uint64_t round);
+void round_on_reduced(struct round_core *c, uint64_t round, uint32_t attempt);
 /* Reports the end of PERSIST; also called right after init for a log entry of `round` found on
  * disk, which is this worker's vote again and need not be fetched. !ok (disk full): retried each
  * heartbeat; meanwhile reports state LEAVING, so that rounds do not wait. Until something is stored
@@ -176,9 +178,10 @@ void round_on_persisted(struct round_core *c, int64_t now_us, uint64_t round, ui
 						const struct rv_hash *digest, bool ok);
 /* Answers PROBE. */
 void round_on_storage(struct round_core *c, int64_t now_us, bool ok);
-/* Reports the end of APPLY. !ok: the bytes do not match their digest or cannot be decoded: they are
+/* Reports the end of APPLY; `progress`: what theta_local contains after it. !ok: the bytes do not match their digest or cannot be decoded: they are
  * fetched again, then a snapshot is. */
-void round_on_applied(struct round_core *c, int64_t now_us, uint64_t round, const struct rv_hash *chain, bool ok);
+void round_on_applied(struct round_core *c, uint64_t round, const struct rv_hash *chain,
+					  const struct participant_progress *progress, bool ok);
 /* Ends a fetch, unless it is cancelled or superseded. The platform decides which donors it asks and
  * for how long; it looks at its own disk first (an earlier process may have left what the document
  * names). ok: a snapshot is installed. !ok: the core asks again after a pause. */
@@ -189,7 +192,7 @@ void round_on_fetched(struct round_core *c, int64_t now_us, enum round_action_ty
 bool round_on_stored_late(struct round_core *c, uint64_t round, const struct rv_hash *digest);
 /* Reports, at any time while it is true, that no reachable donor has the file being fetched. If the
  * file is older than the document's snapshot, this worker fetches that snapshot instead. */
-void round_on_lacking(struct round_core *c, int64_t now_us);
+void round_on_lacking(struct round_core *c);
 /* Sets *out to what is fetched after `a` (a FETCH action) if nothing new happens, so that it can be
  * fetched ahead. Returns false if nothing is. */
 bool round_fetch_after(const struct round_core *c, const struct round_action *a, struct round_action *out);
@@ -199,9 +202,9 @@ bool round_fetch_after(const struct round_core *c, const struct round_action *a,
 enum rv_err round_on_full_hash(struct round_core *c, uint64_t round, const struct rv_hash *hash, struct rv_errtext *et);
 /* Takes the peers that the all-reduce of `attempt` finds silent: a set of indices into its
  * roster. */
-void round_on_suspects(struct round_core *c, int64_t now_us, uint32_t attempt, uint64_t suspects);
+void round_on_suspects(struct round_core *c, uint32_t attempt, uint64_t suspects);
 /* Stops what is under way; reports state LEAVING from now on. */
-void round_leave(struct round_core *c, int64_t now_us);
+void round_leave(struct round_core *c);
 
 /* Sets *out to the next action; returns false if there is nothing new to do. */
 bool round_next_action(struct round_core *c, int64_t now_us, struct round_action *out);

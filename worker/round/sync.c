@@ -52,17 +52,18 @@ static bool may_have_contributed(const struct round_core *c, uint64_t round) {
 	return (c->cfg.had_former && round <= c->former_until) || round < c->reduced_until;
 }
 
-void round_enter(struct round_core *c, uint64_t round, const struct rv_hash *chain) {
+void round_enter(struct round_core *c, uint64_t round, const struct rv_hash *chain,
+				 const struct participant_progress *progress) {
 	RV_ASSERT(!c->reduce.running || c->round != round);
 	c->round = round;
 	c->chain = *chain;
+	c->progress = *progress;
 	c->encoded = c->time_up = c->spoiled = false;
 	c->contributed = may_have_contributed(c, round) && !round_leaves_us_out(c);
 	c->apply_failures = 0;
 	c->reduce.persist_attempt = 0;
 	c->reduce.persist_failed = false;
 	c->log.held = c->log.held && c->log.round == round;
-	c->ahead = c->ahead_tokens = 0;
 }
 
 static bool snapshot_is_made_here(const struct round_core *c) {
@@ -86,7 +87,7 @@ static bool holds_next_log(const struct round_core *c) {
 static bool has_its_place(const struct round_core *c) {
 	if (RV_BUG("early-outer-step"))
 		return false;
-	return c->doc.round == c->round + 1 && round_overlap(c) > 0 && c->steps_done == c->cfg.steps_per_round &&
+	return c->doc.round == c->round + 1 && round_overlap(c) > 0 && c->progress.steps_done == c->cfg.steps_per_round &&
 		   round_contributed(c);
 }
 
@@ -220,8 +221,7 @@ static bool snapshot_action(struct round_core *c, int64_t now_us, struct round_a
 
 /* Records that no donor has the file; if it is older than the document's snapshot, that snapshot is
  * wanted instead. */
-void round_on_lacking(struct round_core *c, int64_t now_us) {
-	(void)now_us;
+void round_on_lacking(struct round_core *c) {
 	bool before = c->fetch.kind != ROUND_NONE && c->fetch.round < c->doc.snapshot_round;
 	c->older_is_gone |= before;
 	c->snapshot.wanted &= !before;
@@ -257,7 +257,7 @@ bool round_sync_action(struct round_core *c, int64_t now_us, struct round_action
 	if (needs_snapshot(c))
 		return snapshot_action(c, now_us, out);
 	const struct rv_hash *digest = next_digest(c);
-	bool waits = has_its_place(c) && c->ahead < round_overlap(c);
+	bool waits = has_its_place(c) && c->progress.ahead < round_overlap(c);
 	if (holds_next_log(c) && !waits)
 		return apply_action(c, digest, out);
 	if (c->trainer == TRAINER_APPLYING)

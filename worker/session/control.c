@@ -95,7 +95,7 @@ const struct session_control_ops session_control_ops = {.report = report, .repor
 void session_on_document(void *ctx, const struct document *d) {
 	struct session *s = ctx;
 	RV_FAILPOINT("document.received");
-	(void)session_core_on_document(s->core, rv_clock_monotonic_us(), d);
+	(void)session_core_on_document(s->core, d);
 }
 
 void session_on_older(void *ctx, const struct document *d, uint64_t seen) {

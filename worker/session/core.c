@@ -31,11 +31,10 @@ struct session_core *session_core_init(void *memory, const struct session_config
 	RV_ASSERT(cfg->linger_us >= 0 && cfg->goodbye_us >= 0);
 	*c = (struct session_core){.cfg = *cfg, .ops = *ops, .phase = SESSION_RUNNING};
 	c->round = round_core_init(start->round_memory, &start->round, start->boot, start->at_round, &start->chain,
-							   start->steps_done, now_us);
-	round_on_trained(c->round, now_us, start->at_round, start->steps_done, start->tokens);
+							   &start->progress, now_us);
 	take_found(c, start, now_us);
 	if (c->replica_ahead)
-		c->ops.trainer.save(c->ops.ctx); /* before any vote: the storage thread keeps the order */
+		session_ask(c, TRAINER_SAVE); /* before any vote: the storage thread keeps the order */
 	return c;
 }
 
@@ -69,9 +68,9 @@ void session_core_turn(struct session_core *c, int64_t now_us, const struct sess
 	if (c->phase == SESSION_ENDED)
 		return;
 	check(c);
-	session_see_reduce(c, now_us, seen);
+	session_see_reduce(c, seen);
 	session_act(c, now_us);
-	session_see_fetch(c, now_us);
+	session_see_fetch(c);
 	send_report(c, now_us);
 	session_check_end(c, now_us);
 	check(c);

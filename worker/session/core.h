@@ -13,8 +13,8 @@
  * must not call back into it: the platform answers later, through session_core_on_*(), in the order
  * in which the operations were called.
  *
- * The answers of the trainer come in the order of its requests; a TRAIN that another request stops
- * is answered before that request. The answers of the disk come in the order of its jobs. */
+ * The answers of the trainer come in the order of its requests, those of the disk in the order of
+ * its jobs. */
 #ifndef RV_WORKER_SESSION_CORE_H
 #define RV_WORKER_SESSION_CORE_H
 
@@ -22,7 +22,7 @@
 #include "worker/session/storage_health.h"
 #include "worker/state/recovery.h"
 #include "worker/state/store_job.h"
-#include "worker/trainer/apply.h"
+#include "worker/trainer/request.h"
 
 enum session_phase {
 	SESSION_RUNNING,
@@ -78,20 +78,7 @@ struct session_event {
 
 /* The replica, on its own thread. */
 struct session_trainer_ops {
-	/* Trains steps [from, from + steps) of `round`: that of the shared state, or the next one,
-	 * ahead. */
-	void (*train)(void *ctx, uint64_t round, uint64_t from, uint64_t steps);
-	/* Encodes the contribution. `want_replica`: the answer brings a copy of the replica. */
-	void (*encode)(void *ctx, uint64_t round, bool want_replica);
-	void (*apply)(void *ctx, const struct trainer_apply *rq);
-	/* Makes `snapshot` (the platform's type, taken over; NULL: theta0) the state if its full hash
-	 * is `expect`. */
-	void (*install)(void *ctx, uint64_t round, void *snapshot, const struct rv_hash *expect);
-	void (*copy_snapshot)(void *ctx);
-	/* Measures the held-out loss. `last`: at the end of the run. */
-	void (*evaluate)(void *ctx, bool last);
-	void (*save)(void *ctx); /* stops training, copies the replica */
-	void (*end)(void *ctx);  /* does the same without waiting for an evaluation */
+	void (*request)(void *ctx, const struct trainer_request *rq);
 	bool (*idle)(void *ctx); /* returns true if nothing is under way and all is answered */
 };
 
@@ -149,6 +136,7 @@ struct session_config {
 	bool saves_encodings;
 	int64_t eval_every; /* rounds; 0: never before the end */
 	bool eval_at_end;
+	uint64_t eval_tokens;
 	int64_t linger_us;  /* a finished worker stays for peers this long after it last gave them state */
 	int64_t goodbye_us; /* most time for the last report */
 };
@@ -160,7 +148,7 @@ struct session_start {
 	uint64_t boot;
 	uint64_t at_round; /* of the shared state */
 	struct rv_hash chain;
-	uint64_t steps_done, tokens;
+	struct participant_progress progress;
 	const struct recovered *found; /* the reference found->reduced is taken over */
 	bool has_part;                 /* an earlier process fetched a part of the snapshot of part_round */
 	uint64_t part_round;
@@ -177,32 +165,13 @@ void session_core_release(struct session_core *c);
 
 /* Takes a verified, decoded document. Returns true if it was adopted: it is newer and need not be
  * refused. */
-bool session_core_on_document(struct session_core *c, int64_t now_us, const struct document *d);
+bool session_core_on_document(struct session_core *c, const struct document *d);
 /* Takes a document older than what this worker has followed (`text`): the coordinator was restored
  * from an old backup. */
 void session_core_on_older(struct session_core *c, const struct document *d, const char *text);
 
-/* ---- the trainer's answers; `copy` is taken over ---- */
-
-struct session_trained {
-	uint64_t round, steps_done, tokens; /* totals: round_on_trained() */
-	bool time_up;                       /* the run's round_ms are over */
-	enum rv_err err; /* RV_E_RANGE: no finite loss; theta_local of the shared state's round is theta */
-	const char *text;
-};
-void session_core_on_trained(struct session_core *c, int64_t now_us, const struct session_trained *t);
-/* Answers encode(). !RV_OK: the contribution is unusable, and theta_local is theta. copy: NULL if
- * not wanted. */
-void session_core_on_encoded(struct session_core *c, int64_t now_us, uint64_t round, enum rv_err e, const char *text,
-							 const struct state_copy *copy);
-/* Answers apply(). RV_OK: the shared state is at round + 1. */
-void session_core_on_applied(struct session_core *c, int64_t now_us, uint64_t round, enum rv_err e,
-							 const struct rv_hash *chain, const struct state_copy *copy);
-void session_core_on_installed(struct session_core *c, int64_t now_us, uint64_t round, enum rv_err e);
-void session_core_on_evaluated(struct session_core *c, int64_t now_us, bool last);
-void session_core_on_saved(struct session_core *c, int64_t now_us, const struct state_copy *copy); /* save, end */
-void session_core_on_snapshot(struct session_core *c, int64_t now_us,
-							  const struct state_copy *copy); /* copy_snapshot */
+/* Takes the trainer's answer, and the copies in it. */
+void session_core_on_answer(struct session_core *c, int64_t now_us, const struct trainer_answer *a);
 
 /* Takes a finished job back from the disk, and calls disk.release. */
 void session_core_on_stored(struct session_core *c, int64_t now_us, struct store_job *j);

@@ -18,13 +18,13 @@ static void begin_saving(struct session_core *c, enum session_why why) {
 	c->phase = SESSION_SAVING;
 	c->why = why;
 	session_cancel_fetch(c);
-	c->ops.trainer.end(c->ops.ctx);
+	session_ask(c, TRAINER_END);
 }
 
 static void begin_stop(struct session_core *c, int64_t now_us, enum session_why why) {
 	c->stop_by_us = now_us + c->cfg.goodbye_us;
 	session_tell(c, &(struct session_event){.type = SESSION_SAYS_STOPPING, .n = why != WHY_DONE});
-	round_leave(c->round, now_us);
+	round_leave(c->round);
 	begin_saving(c, why);
 }
 
@@ -75,7 +75,7 @@ void session_finish(struct session_core *c, int64_t now_us) {
 	session_tell(c, &(struct session_event){
 						.type = SESSION_SAYS_DONE, .round = round_round(c->round), .n = round_end_verified(c->round)});
 	if (c->is_first && c->cfg.eval_at_end)
-		c->ops.trainer.evaluate(c->ops.ctx, true);
+		session_evaluate(c, true);
 	else
 		session_post(c, now_us, STORE_EXPORT);
 }

@@ -18,7 +18,9 @@ static enum round_action_type action_of(const struct state_id *id) {
 static void install(struct session_core *c, uint64_t round, void *snapshot, const struct rv_hash *expect) {
 	RV_ASSERT(!c->installing);
 	c->installing = !RV_BUG("act-while-installing");
-	c->ops.trainer.install(c->ops.ctx, round, snapshot, expect);
+	c->ops.trainer.request(
+		c->ops.ctx,
+		&(struct trainer_request){.work = TRAINER_INSTALL, .round = round, .snapshot = snapshot, .expect = *expect});
 }
 
 void session_fetch(struct session_core *c, int64_t now_us, const struct round_action *a) {
@@ -85,9 +87,9 @@ void session_core_on_stored_late(struct session_core *c, const struct state_id *
 		session_keep_result(c, log, id->round, 0);
 }
 
-void session_see_fetch(struct session_core *c, int64_t now_us) {
+void session_see_fetch(struct session_core *c) {
 	if (c->ops.links.nowhere(c->ops.ctx))
-		round_on_lacking(c->round, now_us);
+		round_on_lacking(c->round);
 	bool starves = round_starves(c->round);
 	if (starves && !c->told.starving)
 		session_tell(c, &(struct session_event){.type = SESSION_SAYS_STARVING,

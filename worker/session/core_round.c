@@ -70,9 +70,9 @@ static void refuse_document(struct session_core *c, const struct document *d, en
 		tell_text(c, SESSION_SAYS_REFUSED, e, et->text, d);
 }
 
-bool session_core_on_document(struct session_core *c, int64_t now_us, const struct document *d) {
+bool session_core_on_document(struct session_core *c, const struct document *d) {
 	struct rv_errtext et = {0};
-	enum rv_err e = round_on_document(c->round, now_us, d, &et);
+	enum rv_err e = round_on_document(c->round, d, &et);
 	const struct document *now = round_document(c->round);
 	bool adopted = now && now->seq == d->seq;
 	if (e != RV_OK && adopted)
@@ -132,27 +132,27 @@ static void stop_reduce(struct session_core *c) {
 	c->reduce = (struct session_reduce){.running = false};
 }
 
-static void see_suspects(struct session_core *c, int64_t now_us, uint64_t suspects) {
+static void see_suspects(struct session_core *c, uint64_t suspects) {
 	if (suspects == c->reduce.suspects)
 		return;
 	c->reduce.suspects = suspects;
-	round_on_suspects(c->round, now_us, c->reduce.attempt, suspects);
+	round_on_suspects(c->round, c->reduce.attempt, suspects);
 	session_tell(
 		c, &(struct session_event){
 			   .type = SESSION_SAYS_SUSPECTS, .round = c->reduce.round, .attempt = c->reduce.attempt, .set = suspects});
 	tell_missing(c);
 }
 
-void session_see_reduce(struct session_core *c, int64_t now_us, const struct session_seen *seen) {
+void session_see_reduce(struct session_core *c, const struct session_seen *seen) {
 	RV_ASSERT(seen->reducing == c->reduce.running);
 	if (!seen->reducing)
 		return;
 	RV_ASSERT(seen->reduce_round == c->reduce.round && seen->reduce_attempt == c->reduce.attempt);
-	see_suspects(c, now_us, seen->suspects);
+	see_suspects(c, seen->suspects);
 	if (!seen->reduced || c->reduce.complete)
 		return;
 	c->reduce.complete = true;
-	round_on_reduced(c->round, now_us, c->reduce.round, c->reduce.attempt);
+	round_on_reduced(c->round, c->reduce.round, c->reduce.attempt);
 }
 
 /* ---- actions ---- */
@@ -173,27 +173,38 @@ static void apply(struct session_core *c, const struct round_action *a) {
 	c->applying = (struct session_applying){.participated = a->participated,
 											.kept = a->late == LATE_KEEP && !a->participated,
 											.attempt = c->result.attempt};
-	const struct trainer_apply rq = {.round = a->round,
-									 .reduced = c->result.bytes,
-									 .digest = a->expect,
-									 .adopt = adopt_of(&c->applying),
-									 .want_snapshot = snapshot,
-									 .want_replica = has_its_places ? snapshot : !c->replica_posted};
-	c->ops.trainer.apply(c->ops.ctx, &rq);
+	const struct trainer_request rq = {.work = TRAINER_APPLY,
+									   .round = a->round,
+									   .reduced = c->result.bytes,
+									   .expect = a->expect,
+									   .adopt = adopt_of(&c->applying),
+									   .want_snapshot = snapshot,
+									   .want_replica = has_its_places ? snapshot : !c->replica_posted};
+	c->ops.trainer.request(c->ops.ctx, &rq);
 }
 
 static void keep_snapshot(struct session_core *c, const struct round_action *a) {
 	session_tell(c, &(struct session_event){.type = SESSION_SAYS_STANDSTILL, .round = a->round});
-	c->ops.trainer.copy_snapshot(c->ops.ctx);
+	session_ask(c, TRAINER_COPY_SNAPSHOT);
+}
+
+static void train(struct session_core *c, const struct round_action *a) {
+	const struct trainer_request rq = {.work = TRAINER_TRAIN, .round = a->round, .from = a->from, .steps = a->steps};
+	c->ops.trainer.request(c->ops.ctx, &rq);
+}
+
+static void encode(struct session_core *c, uint64_t round) {
+	const struct trainer_request rq = {.work = TRAINER_ENCODE, .round = round, .want_replica = c->cfg.saves_encodings};
+	c->ops.trainer.request(c->ops.ctx, &rq);
 }
 
 static void perform(struct session_core *c, int64_t now_us, const struct round_action *a) {
 	switch (a->type) {
 	case ROUND_TRAIN:
-		c->ops.trainer.train(c->ops.ctx, a->round, a->from, a->steps);
+		train(c, a);
 		break;
 	case ROUND_ENCODE:
-		c->ops.trainer.encode(c->ops.ctx, a->round, c->cfg.saves_encodings);
+		encode(c, a->round);
 		break;
 	case ROUND_REDUCE_START:
 		start_reduce(c);

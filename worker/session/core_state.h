@@ -68,10 +68,14 @@ struct session_core {
 
 /* ---- core_round.c ---- */
 void session_act(struct session_core *c, int64_t now_us);
-void session_see_reduce(struct session_core *c, int64_t now_us, const struct session_seen *seen);
+void session_see_reduce(struct session_core *c, const struct session_seen *seen);
 void session_tell(const struct session_core *c, const struct session_event *e);
 /* Passes on the full hash of the state that this worker holds, or held, at `round`. */
 void session_full_hash(struct session_core *c, uint64_t round, const struct rv_hash *hash);
+
+/* ---- core_trainer.c ---- */
+void session_ask(struct session_core *c, enum trainer_work work); /* SAVE, END, COPY_SNAPSHOT */
+void session_evaluate(struct session_core *c, bool last);
 
 /* ---- core_store.c ---- */
 void session_persist(struct session_core *c, int64_t now_us);
@@ -88,7 +92,7 @@ void session_post(struct session_core *c, int64_t now_us, enum store_kind kind);
 /* ---- core_fetch.c ---- */
 void session_fetch(struct session_core *c, int64_t now_us, const struct round_action *a);
 void session_cancel_fetch(struct session_core *c);
-void session_see_fetch(struct session_core *c, int64_t now_us);
+void session_see_fetch(struct session_core *c);
 
 /* ---- core_end.c ---- */
 /* Ends with a fault, after saving and after a last report, so that rounds do not wait for this

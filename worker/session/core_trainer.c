@@ -2,6 +2,17 @@
 #include "worker/session/core_state.h"
 
 #include "base/assert.h"
+#include "base/planted.h"
+
+void session_ask(struct session_core *c, enum trainer_work work) {
+	RV_ASSERT(work == TRAINER_SAVE || work == TRAINER_END || work == TRAINER_COPY_SNAPSHOT);
+	c->ops.trainer.request(c->ops.ctx, &(struct trainer_request){.work = work});
+}
+
+void session_evaluate(struct session_core *c, bool last) {
+	const struct trainer_request rq = {.work = TRAINER_EVALUATE, .max_tokens = c->cfg.eval_tokens, .last = last};
+	c->ops.trainer.request(c->ops.ctx, &rq);
+}
 
 /* Counts an unusable theta_local, which is theta again; gives up after SPOILED_MAX in a row. */
 static void count_spoiled(struct session_core *c, int64_t now_us, uint64_t round, const char *text) {
@@ -17,77 +28,87 @@ static void count_spoiled(struct session_core *c, int64_t now_us, uint64_t round
 	session_give_up(c, now_us, e, et.text);
 }
 
-void session_core_on_trained(struct session_core *c, int64_t now_us, const struct session_trained *t) {
-	bool again = t->err == RV_E_RANGE && t->round == round_round(c->round);
-	if (again) {
-		round_on_spoiled(c->round, now_us, t->round);
-		count_spoiled(c, now_us, t->round, t->text);
+static void trained(struct session_core *c, int64_t now_us, const struct trainer_answer *a) {
+	const uint64_t round = round_round(c->round);
+	if (a->err == RV_E_RANGE && a->round == round) {
+		round_on_spoiled(c->round, a->round);
+		count_spoiled(c, now_us, a->round, a->text.text);
 		return;
 	}
-	if (t->err != RV_OK) {
-		session_core_fail(c, t->err, t->text);
+	if (a->err != RV_OK) {
+		session_core_fail(c, a->err, a->text.text);
 		return;
 	}
-	RV_ASSERT(t->round == round_round(c->round) || t->round == round_round(c->round) + 1);
-	round_on_trained(c->round, now_us, t->round, t->steps_done, t->tokens);
-	if (t->time_up && t->round == round_round(c->round))
-		round_on_time_up(c->round, t->round);
+	RV_ASSERT(a->round == round || a->round == round + 1);
+	round_on_trained(c->round, a->round, &a->progress);
+	if (a->time_up && a->round == round)
+		round_on_time_up(c->round, a->round);
 }
 
-void session_core_on_encoded(struct session_core *c, int64_t now_us, uint64_t round, enum rv_err e, const char *text,
-							 const struct state_copy *copy) {
-	RV_ASSERT(e == RV_OK || !copy);
-	if (e != RV_OK)
-		count_spoiled(c, now_us, round, text);
+static void encoded(struct session_core *c, int64_t now_us, const struct trainer_answer *a) {
+	RV_ASSERT(a->err == RV_OK || !a->has_copy);
+	if (a->err != RV_OK)
+		count_spoiled(c, now_us, a->round, a->text.text);
 	else
 		c->spoiled = 0;
-	if (copy)
-		session_post_copy(c, now_us, copy);
-	round_on_encoded(c->round, now_us, round, e == RV_OK);
+	if (a->has_copy)
+		session_post_copy(c, now_us, &a->copy);
+	round_on_encoded(c->round, a->round, a->err == RV_OK);
 }
 
 /* Measures the held-out loss if it is due and this worker is the first of the roster. */
 static void evaluate_if_due(struct session_core *c, uint64_t rounds_done) {
 	bool due = c->cfg.eval_every > 0 && rounds_done % (uint64_t)c->cfg.eval_every == 0;
 	if (due && c->is_first && rounds_done < c->cfg.rounds)
-		c->ops.trainer.evaluate(c->ops.ctx, false);
+		session_evaluate(c, false);
 }
 
-void session_core_on_applied(struct session_core *c, int64_t now_us, uint64_t round, enum rv_err e,
-							 const struct rv_hash *chain, const struct state_copy *copy) {
-	RV_ASSERT(round == round_round(c->round));
-	round_on_applied(c->round, now_us, round, chain, e == RV_OK);
-	if (e != RV_OK)
+static void applied(struct session_core *c, int64_t now_us, const struct trainer_answer *a) {
+	RV_ASSERT(a->round == round_round(c->round));
+	round_on_applied(c->round, a->round, &a->chain, &a->progress, a->err == RV_OK);
+	if (a->err != RV_OK)
 		return;
-	RV_ASSERT(round_round(c->round) == round + 1);
-	session_post_copy(c, now_us, copy);
-	evaluate_if_due(c, round + 1);
+	RV_ASSERT(round_round(c->round) == a->round + 1 && a->has_copy);
+	session_post_copy(c, now_us, &a->copy);
+	evaluate_if_due(c, a->round + 1);
 }
 
-void session_core_on_installed(struct session_core *c, int64_t now_us, uint64_t round, enum rv_err e) {
+static void installed(struct session_core *c, int64_t now_us, const struct trainer_answer *a) {
+	const bool ok = a->err == RV_OK;
+	RV_ASSERT(c->installing || RV_BUG("act-while-installing"));
 	c->installing = false;
-	if (e == RV_OK) {
+	if (ok) {
 		c->history++;
 		c->lacks_state = false;
 		session_keep_result(c, NULL, 0, 0); /* perhaps of the history that this state replaces */
 		c->ops.links.forget_all(c->ops.ctx);
 	}
-	session_post_installed(c, now_us, round, e == RV_OK);
-	round_on_fetched(c->round, now_us, ROUND_FETCH_SNAPSHOT, round, e == RV_OK);
-	RV_ASSERT(e != RV_OK || c->phase >= SESSION_SAVING || round_round(c->round) == round);
+	session_post_installed(c, now_us, a->round, ok);
+	round_on_fetched(c->round, now_us, ROUND_FETCH_SNAPSHOT, a->round, ok);
+	RV_ASSERT(!ok || c->phase >= SESSION_SAVING || round_round(c->round) == a->round);
 }
 
-void session_core_on_evaluated(struct session_core *c, int64_t now_us, bool last) {
-	if (c->phase == SESSION_EXPORTING && last)
+static void evaluated(struct session_core *c, int64_t now_us, const struct trainer_answer *a) {
+	if (c->phase == SESSION_EXPORTING && a->last)
 		session_post(c, now_us, STORE_EXPORT);
 }
 
-void session_core_on_saved(struct session_core *c, int64_t now_us, const struct state_copy *copy) {
-	session_post_copy(c, now_us, copy);
+static void copied(struct session_core *c, int64_t now_us, const struct trainer_answer *a) {
+	RV_ASSERT(a->has_copy);
+	session_post_copy(c, now_us, &a->copy);
+}
+
+static void ended(struct session_core *c, int64_t now_us, const struct trainer_answer *a) {
+	copied(c, now_us, a);
 	if (c->phase == SESSION_SAVING)
 		c->phase = SESSION_LEAVING;
 }
 
-void session_core_on_snapshot(struct session_core *c, int64_t now_us, const struct state_copy *copy) {
-	session_post_copy(c, now_us, copy);
+void session_core_on_answer(struct session_core *c, int64_t now_us, const struct trainer_answer *a) {
+	static void (*const answers[TRAINER_WORKS])(struct session_core *, int64_t, const struct trainer_answer *) = {
+		[TRAINER_TRAIN] = trained,        [TRAINER_ENCODE] = encoded,     [TRAINER_APPLY] = applied,
+		[TRAINER_INSTALL] = installed,    [TRAINER_EVALUATE] = evaluated, [TRAINER_SAVE] = copied,
+		[TRAINER_COPY_SNAPSHOT] = copied, [TRAINER_END] = ended};
+	RV_ASSERT(a->work < TRAINER_WORKS);
+	answers[a->work](c, now_us, a);
 }

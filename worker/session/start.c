@@ -109,6 +109,7 @@ static struct session_config core_config_of(const struct session *s) {
 								   .saves_encodings = saves_encodings(run),
 								   .eval_every = session_eval_every(s),
 								   .eval_at_end = s->opt->eval_every != 0,
+								   .eval_tokens = (uint64_t)s->opt->eval_tokens,
 								   .linger_us = LINGER_US,
 								   .goodbye_us = GOODBYE_US};
 }
@@ -122,7 +123,6 @@ static enum rv_err open_core(struct session *s, uint64_t boot, const struct reco
 									.disk = session_disk_ops,
 									.links = session_links_ops,
 									.control = session_control_ops};
-	struct trainer_progress p = trainer_progress(s->trainer);
 	void *memory = malloc(session_core_size());
 	s->round_memory = malloc(round_core_size());
 	if (!memory || !s->round_memory) {
@@ -134,8 +134,7 @@ static enum rv_err open_core(struct session *s, uint64_t boot, const struct reco
 								  .boot = boot,
 								  .at_round = g->round,
 								  .chain = g->chain,
-								  .steps_done = p.steps_done,
-								  .tokens = p.tokens,
+								  .progress = trainer_progress(s->trainer).done,
 								  .found = found};
 	start.has_part = statestore_find_part(&s->store, &start.part_round);
 	s->core = session_core_init(memory, &cfg, &ops, &start, rv_clock_monotonic_us());

@@ -92,7 +92,7 @@ void session_trace_installed(struct session *s, uint64_t round) {
 
 void session_trace_saved(struct session *s, const struct trainer_copy *copy) {
 	struct rv_errtext et = {0};
-	if (s->trace.file && copy && copy->replica_bytes)
+	if (s->trace.file)
 		check(s, trace_write_save(s->trace.file, copy->replica.round, copy->replica.steps_done, &et), &et);
 }
 

@@ -13,23 +13,14 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-/* One request: made by the event loop, worked on by the trainer thread, answered and freed by the
- * event loop. */
+/* One request: made by the event loop, worked on by the trainer thread, answered by the event
+ * loop. */
 struct request {
 	struct job job;
-	struct trainer *t; /* NULL: a spare one, free */
+	struct trainer *t; /* NULL: free */
+	struct trainer_request asked;
 	struct trainer_answer answer;
-	uint64_t steps;              /* TRAIN */
-	struct trainer_apply apply;  /* APPLY */
-	bool want_replica;           /* ENCODE */
-	struct state_file *snapshot; /* INSTALL */
-	struct rv_hash expect;
-	uint64_t max_tokens; /* EVALUATE */
 };
-
-/* Requests that may be under way if memory is short: one of each kind, one more evaluation and one
- * more save. */
-enum { TRAINER_SPARE = 8 };
 
 struct trainer {
 	struct run_config run;
@@ -41,7 +32,7 @@ struct trainer {
 	struct replica *replica;
 	struct participant participant; /* used by the trainer thread only, except its encoded vector */
 	struct global_state global;
-	struct request spare[TRAINER_SPARE]; /* the event loop's: when there is no memory for a request */
+	struct request requests[TRAINER_MAX_REQUESTS]; /* the event loop's */
 	struct copier *copier;
 	/* The last copies: their memory is reused once no other reference is left. */
 	struct blob *spare_replica, *spare_snapshot;

@@ -122,7 +122,8 @@ struct trainer_resumed trainer_resume(struct trainer *t, const struct recovered 
 		found->has_replica && replica_load(t->replica, found->replica_payload, info->payload_bytes, &et) == RV_OK;
 	if (found->has_replica && !loaded)
 		notice(ctx, et.text);
-	bool exact = loaded && info->round == t->global.round && rv_hash_equal(&info->chain, &t->global.chain);
+	bool exact = loaded && info->round == t->global.round && rv_hash_equal(&info->chain, &t->global.chain) &&
+				 info->steps_done <= (uint64_t)t->run.steps_per_round;
 	participant_resume(&t->participant, &t->global, exact, info->steps_done, info->tokens);
 	trainer_show_round(t, false);
 	return (struct trainer_resumed){.saved = loaded, .exact = exact};
@@ -134,80 +135,36 @@ static void run_request(struct job *j) {
 	trainer_work(JOB_OWNER(j, struct request, job));
 }
 
-static bool is_spare(const struct request *rq) {
-	for (int i = 0; i < TRAINER_SPARE; i++)
-		if (rq == &rq->t->spare[i])
-			return true;
-	return false;
-}
-
-static struct request *new_request(struct trainer *t) {
-	struct request *rq = malloc(sizeof *rq);
-	for (int i = 0; !rq && i < TRAINER_SPARE; i++)
-		if (!t->spare[i].t)
-			rq = &t->spare[i];
-	return rq;
-}
-
 static void request_done(struct job *j) {
 	struct request *rq = JOB_OWNER(j, struct request, job);
 	rq->t->owner.answered(rq->t->owner.ctx, &rq->answer);
-	blob_unref(rq->apply.reduced);
-	state_file_free(rq->snapshot);
-	if (is_spare(rq))
-		rq->t = NULL;
-	else
-		free(rq);
+	blob_unref(rq->asked.reduced);
+	state_file_free(rq->asked.snapshot);
+	rq->t = NULL;
 }
 
-static void post(struct trainer *t, const struct request *rq) {
-	struct request *copy = new_request(t);
-	RV_ASSERT(copy != NULL);
-	*copy = *rq;
-	copy->t = t;
-	copy->job = (struct job){.run = run_request, .done = request_done};
-	jobs_post(t->jobs, &copy->job);
+static struct request *free_request(struct trainer *t) {
+	for (int i = 0; i < TRAINER_MAX_REQUESTS; i++)
+		if (!t->requests[i].t)
+			return &t->requests[i];
+	RV_UNREACHABLE("more requests than may be unanswered");
 }
 
-void trainer_train(struct trainer *t, uint64_t round, uint64_t from, uint64_t steps) {
-	atomic_store(&t->stop, false);
-	post(t, &(struct request){.answer = {.work = TRAINER_TRAIN, .round = round, .from = from}, .steps = steps});
-}
-
-void trainer_encode(struct trainer *t, uint64_t round, bool want_replica) {
-	post(t, &(struct request){.answer = {.work = TRAINER_ENCODE, .round = round}, .want_replica = want_replica});
-}
-
-void trainer_apply(struct trainer *t, const struct trainer_apply *rq) {
-	atomic_store(&t->stop, true);
-	struct request copy = {.answer = {.work = TRAINER_APPLY, .round = rq->round}, .apply = *rq};
-	blob_ref(copy.apply.reduced);
-	post(t, &copy);
-}
-
-void trainer_install(struct trainer *t, uint64_t round, struct state_file *snapshot, const struct rv_hash *expect) {
-	atomic_store(&t->stop, true);
-	struct request rq = {.answer = {.work = TRAINER_INSTALL, .round = round}, .snapshot = snapshot, .expect = *expect};
-	post(t, &rq);
-}
-
-void trainer_evaluate(struct trainer *t, uint64_t max_tokens, bool last) {
-	const struct trainer_answer answer = {.work = TRAINER_EVALUATE, .round = t->global.round, .last = last};
-	post(t, &(struct request){.answer = answer, .max_tokens = max_tokens});
-}
-
-void trainer_save(struct trainer *t) {
-	atomic_store(&t->stop, true);
-	post(t, &(struct request){.answer.work = TRAINER_SAVE});
-}
-
-void trainer_copy_snapshot(struct trainer *t) {
-	post(t, &(struct request){.answer.work = TRAINER_COPY_SNAPSHOT});
-}
-
-void trainer_end(struct trainer *t) {
-	atomic_store(&t->ending, true);
-	trainer_save(t);
+void trainer_request(struct trainer *t, const struct trainer_request *asked) {
+	struct request *rq = free_request(t);
+	const enum trainer_work work = asked->work;
+	bool stops = work == TRAINER_APPLY || work == TRAINER_INSTALL || work == TRAINER_SAVE || work == TRAINER_END;
+	RV_ASSERT(work < TRAINER_WORKS && (work == TRAINER_APPLY) == (asked->reduced != NULL));
+	RV_ASSERT(!asked->snapshot || work == TRAINER_INSTALL);
+	if (stops || work == TRAINER_TRAIN)
+		atomic_store(&t->stop, stops);
+	if (work == TRAINER_END)
+		atomic_store(&t->ending, true);
+	*rq = (struct request){.job = {.run = run_request, .done = request_done}, .t = t, .asked = *asked};
+	rq->answer = (struct trainer_answer){.work = work, .round = asked->round, .from = asked->from, .last = asked->last};
+	if (asked->reduced)
+		blob_ref(asked->reduced);
+	jobs_post(t->jobs, &rq->job);
 }
 
 void trainer_reap(struct trainer *t) {

@@ -11,14 +11,14 @@
 #include "base/run_config.h"
 #include "outer/global.h"
 #include "train/replica.h"
-#include "worker/state/blob.h"
 #include "worker/state/statestore.h"
-#include "worker/trainer/apply.h"
+#include "worker/trainer/request.h"
 
 #include <pthread.h>
 #include <stdbool.h>
 
 struct trainer;
+enum { TRAINER_MAX_REQUESTS = 16 }; /* one of each kind, and a few more evaluations and copies */
 
 struct trainer_config {
 	const struct run_config *run;
@@ -31,28 +31,25 @@ struct trainer_config {
 	const float *initial_theta; /* (n), copied; NULL: theta0 is drawn from the run's seed */
 };
 
-/* Copies taken at a round boundary, for the storage thread, which frees them with
- * trainer_copy_free. They are not complete when handed over: call trainer_copy_wait before reading
+/* The handle of an answer's state_copy: copies taken at a round boundary, for the storage thread,
+ * which frees them with trainer_copy_free. They are not complete when handed over: call trainer_copy_wait before reading
  * the bytes, on any thread. */
 struct trainer_copy {
 	pthread_mutex_t lock;
 	pthread_cond_t is_copied;
-	bool copied; /* under lock */
-	bool has_snapshot;
+	bool copied;                  /* under lock */
 	struct global_state snapshot; /* a view of snapshot_bytes; without scratch */
-	struct blob *snapshot_bytes;
+	struct blob *snapshot_bytes;  /* NULL: none */
 	struct state_replica_info replica;
 	struct blob *replica_bytes; /* still to be sealed (replica_seal). NULL: none */
-	enum rv_err err;            /* RV_E_NOMEM: a requested part is missing */
-	struct rv_errtext text;
 };
 void trainer_copy_wait(struct trainer_copy *s);
 void trainer_copy_free(struct trainer_copy *s); /* waits first; `s` may be NULL */
 
 struct trainer_progress {
-	uint64_t round, steps_done, tokens; /* of the contribution to `round` */
-	int64_t contribution_us;            /* time of these steps, in this process */
-	bool time_up;                       /* the run's round_ms are over: no further steps follow */
+	uint64_t round; /* of the contribution */
+	struct participant_progress done;
+	int64_t contribution_us; /* time of these steps, in this process */
 	uint64_t global_step;
 	float loss, lr; /* of the last step; NaN: none yet */
 	float grad_norm;
@@ -65,37 +62,6 @@ struct trainer_progress {
 	int64_t copy_us;       /* of compute_us: while training waited for copies for the storage thread */
 };
 
-/* The kinds of requests. */
-enum trainer_work {
-	TRAINER_TRAIN,
-	TRAINER_ENCODE,
-	TRAINER_APPLY,
-	TRAINER_INSTALL,
-	TRAINER_EVALUATE,
-	TRAINER_SAVE,
-	TRAINER_COPY_SNAPSHOT
-};
-/* The answer to a request. */
-struct trainer_answer {
-	enum trainer_work work;
-	uint64_t round;
-	/* TRAIN, RV_E_RANGE: the loss is repeatedly not finite. ENCODE, RV_E_RANGE: the outer gradient
-	 * is not finite, or too large to be averaged. After either, in the shared state's round,
-	 * theta_local is theta again, and no step is done; after any other fault of TRAIN, and one of
-	 * steps ahead, training cannot continue. APPLY, RV_OK: the shared state is at round + 1.
-	 * EVALUATE: RV_E_CANCELLED: trainer_end was called; otherwise the faults of replica_eval. */
-	enum rv_err err;
-	struct rv_errtext text;
-	/* TRAIN: its first step; the totals of the contribution to `round` or, for the next round, of
-	 * the steps ahead. */
-	uint64_t from, steps_done, tokens;
-	double loss; /* EVALUATE */
-	bool last;
-	/* Passes to the owner. ENCODE: of the replica, if requested and encoded; else NULL. APPLY,
-	 * SAVE, COPY_SNAPSHOT: NULL if there is no memory for the struct. SAVE: without replica_bytes
-	 * also if steps ahead are in theta_local: the copy made at the encoding is the one to save. */
-	struct trainer_copy *copy;
-};
 struct trainer_owner {
 	void *ctx;
 	void (*wake)(void *ctx); /* from the trainer thread */
@@ -117,22 +83,9 @@ struct trainer_resumed {
 struct trainer_resumed trainer_resume(struct trainer *t, const struct recovered *found,
 									  void (*notice)(void *, const char *), void *ctx);
 
-/* Trains steps [from, from + steps) of `round`: that of the shared state, or the next one,
- * ahead. */
-void trainer_train(struct trainer *t, uint64_t round, uint64_t from, uint64_t steps);
-void trainer_encode(struct trainer *t, uint64_t round, bool want_replica);
-void trainer_apply(struct trainer *t, const struct trainer_apply *rq);
-/* Installs a full state, checked against `expect` (all zero: against the run's init_hash).
- * `snapshot` is taken over; NULL: theta0. */
-void trainer_install(struct trainer *t, uint64_t round, struct state_file *snapshot, const struct rv_hash *expect);
-/* Copies the shared state, after earlier requests. */
-void trainer_copy_snapshot(struct trainer *t);
-/* Measures the shared theta's held-out loss, as replica_eval; the answer gives `last` back. */
-void trainer_evaluate(struct trainer *t, uint64_t max_tokens, bool last);
-/* Stops training, and copies the replica's state. */
-void trainer_save(struct trainer *t);
-/* Does the same and ends evaluation: one under way stops, later ones are refused. */
-void trainer_end(struct trainer *t);
+/* Makes a request: takes over rq->snapshot, a struct state_file, and refers to rq->reduced. At most
+ * TRAINER_MAX_REQUESTS are unanswered. */
+void trainer_request(struct trainer *t, const struct trainer_request *rq);
 
 void trainer_reap(struct trainer *t);
 bool trainer_idle(struct trainer *t);

@@ -18,8 +18,7 @@ static void show_counts(struct trainer *t) {
 	const struct participant *from = &t->participant;
 	struct trainer_progress *p = &t->progress;
 	p->round = from->round;
-	p->steps_done = from->steps_done;
-	p->tokens = from->tokens;
+	p->done = participant_progress(from);
 	p->global_step = replica_global_step(t->replica);
 }
 
@@ -74,9 +73,8 @@ static enum rv_err one_step(struct trainer *t, uint64_t round, struct rv_errtext
 static bool time_is_up(struct trainer *t) {
 	pthread_mutex_lock(&t->lock);
 	struct trainer_progress *p = &t->progress;
-	int64_t steps = (int64_t)p->steps_done, most_us = t->run.round_ms * RV_US_PER_MS;
-	p->time_up = most_us > 0 && steps > 0 && p->contribution_us + p->contribution_us / steps > most_us;
-	bool up = p->time_up;
+	int64_t steps = (int64_t)p->done.steps_done, most_us = t->run.round_ms * RV_US_PER_MS;
+	bool up = most_us > 0 && steps > 0 && p->contribution_us + p->contribution_us / steps > most_us;
 	pthread_mutex_unlock(&t->lock);
 	return up;
 }
@@ -90,16 +88,16 @@ static void spoil(struct trainer *t, struct rv_errtext *et) {
 static void work_train(struct request *rq) {
 	struct trainer *t = rq->t;
 	const struct participant *p = &t->participant;
-	const bool ahead = rq->answer.round != p->round;
+	const bool ahead = rq->asked.round != p->round;
 	RV_FAILPOINT("train.begin");
-	participant_begin(&t->participant, &t->global, rq->answer.round);
-	RV_ASSERT(rq->answer.from == (ahead ? p->ahead : p->steps_done));
-	for (uint64_t i = 0; i < rq->steps && rq->answer.err == RV_OK && !atomic_load(&t->stop) && !time_is_up(t); i++)
-		rq->answer.err = one_step(t, rq->answer.round, &rq->answer.text);
+	participant_begin(&t->participant, &t->global, rq->asked.round);
+	RV_ASSERT(rq->asked.from == (ahead ? p->ahead : p->steps_done));
+	for (uint64_t i = 0; i < rq->asked.steps && rq->answer.err == RV_OK && !atomic_load(&t->stop) && !time_is_up(t);
+		 i++)
+		rq->answer.err = one_step(t, rq->asked.round, &rq->answer.text);
 	if (rq->answer.err == RV_E_RANGE && !ahead)
 		spoil(t, &rq->answer.text);
-	rq->answer.steps_done = ahead ? p->ahead : p->steps_done;
-	rq->answer.tokens = ahead ? p->ahead_tokens : p->tokens;
+	rq->answer.time_up = !ahead && p->steps_done > 0 && time_is_up(t);
 }
 
 /* ---- copies for the storage thread ---- */
@@ -116,44 +114,49 @@ static struct blob *copy_buffer(struct blob **spare, size_t bytes) {
 	return *spare ? blob_ref(*spare) : NULL;
 }
 
-static void no_memory(struct trainer_copy *s, uint64_t round, size_t bytes) {
-	s->err = rv_fail(&s->text, RV_E_NOMEM, "no memory to copy the state of round %llu (%zu bytes)",
-					 (unsigned long long)round, bytes);
+static void no_memory(struct state_copy *copy, uint64_t round, size_t bytes) {
+	copy->err = rv_fail(&copy->text, RV_E_NOMEM, "no memory to copy the state of round %llu (%zu bytes)",
+						(unsigned long long)round, bytes);
+}
+
+static bool is_on_a_device(struct trainer *t) {
+	struct backend *be;
+	return replica_device_theta(t->replica, &be) != NULL;
 }
 
 /* Room for the snapshot, and what it is. */
-static void begin_snapshot(struct trainer_copy *s, struct trainer *t) {
+static void begin_snapshot(struct trainer *t, struct trainer_copy *s, struct state_copy *copy) {
 	const struct global_state *g = &t->global;
-	s->snapshot_bytes = copy_buffer(&t->spare_snapshot, state_payload_bytes(&g->cfg, STATE_KIND_SNAPSHOT, g->round));
-	s->has_snapshot = s->snapshot_bytes != NULL;
-	if (!s->has_snapshot) {
-		no_memory(s, g->round, state_payload_bytes(&g->cfg, STATE_KIND_SNAPSHOT, g->round));
+	const size_t bytes = state_payload_bytes(&g->cfg, STATE_KIND_SNAPSHOT, g->round);
+	s->snapshot_bytes = copy_buffer(&t->spare_snapshot, bytes);
+	if (!s->snapshot_bytes) {
+		no_memory(copy, g->round, bytes);
 		return;
 	}
 	float *to = (float *)(void *)s->snapshot_bytes->data;
 	s->snapshot = (struct global_state){.cfg = g->cfg, .theta = to, .round = g->round, .chain = g->chain};
 	for (int k = 0; k < g->cfg.optimizer->n_states; k++)
 		s->snapshot.state[k] = to + (size_t)(k + 1) * g->cfg.n;
+	copy->has_snapshot = true;
+	copy->snapshot_round = g->round;
 }
 
-static void begin_replica(struct trainer_copy *s, struct trainer *t) {
+static void begin_replica(struct trainer *t, struct trainer_copy *s, struct state_copy *copy) {
 	const struct participant *p = &t->participant;
 	s->replica_bytes = copy_buffer(&t->spare_replica, replica_state_bytes(t->replica));
 	if (!s->replica_bytes) {
-		no_memory(s, t->global.round, replica_state_bytes(t->replica));
+		no_memory(copy, t->global.round, replica_state_bytes(t->replica));
 		return;
 	}
 	replica_copy_head(t->replica, s->replica_bytes->data);
+	if (is_on_a_device(t))
+		replica_copy_vectors(t->replica, s->replica_bytes->data);
 	s->replica = (struct state_replica_info){.round = t->global.round,
 											 .chain = t->global.chain,
 											 .steps_done = p->steps_done,
 											 .tokens = p->tokens,
 											 .payload_bytes = s->replica_bytes->bytes};
-}
-
-static bool is_on_a_device(struct trainer *t) {
-	struct backend *be;
-	return replica_device_theta(t->replica, &be) != NULL;
+	copy->has_replica = true;
 }
 
 /* The replica first: an inner step waits for it, and an outer step for the snapshot. */
@@ -165,7 +168,7 @@ static int parts_of(struct trainer *t, const struct trainer_copy *s, struct copy
 		n_list = replica_vectors(t->replica, s->replica_bytes->data, list);
 	for (int i = 0; i < n_list; i++)
 		parts[n++] = (struct copy_part){list[i].to, list[i].from, list[i].bytes};
-	for (int k = -1; s->has_snapshot && k < g->cfg.optimizer->n_states; k++)
+	for (int k = -1; s->snapshot_bytes && k < g->cfg.optimizer->n_states; k++)
 		parts[n++] = (struct copy_part){k < 0 ? s->snapshot.theta : s->snapshot.state[k],
 										k < 0 ? g->theta : g->state[k], g->cfg.n * sizeof(float)};
 	return n;
@@ -186,10 +189,13 @@ void trainer_settle(void *trainer) {
 	count_time(t, &t->progress.copy_us, started_us);
 }
 
-static struct trainer_copy *new_copy(void) {
+static struct trainer_copy *new_copy(struct state_copy *out) {
 	struct trainer_copy *s = calloc(1, sizeof *s);
-	if (!s)
+	*out = (struct state_copy){.handle = s};
+	if (!s) {
+		out->err = rv_fail(&out->text, RV_E_NOMEM, "no memory for a copy of the state");
 		return NULL;
+	}
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->is_copied, NULL);
 	return s;
@@ -199,15 +205,15 @@ static struct trainer_copy *new_copy(void) {
  * them. */
 static void take_copy(struct request *rq, bool snapshot, bool replica) {
 	struct trainer *t = rq->t;
-	int64_t started_us = rv_clock_monotonic_us();
-	struct trainer_copy *s = rq->answer.copy = new_copy();
-	if (s && snapshot)
-		begin_snapshot(s, t);
-	if (s && replica)
-		begin_replica(s, t);
-	if (s && s->replica_bytes && is_on_a_device(t))
-		replica_copy_vectors(t->replica, s->replica_bytes->data);
+	struct state_copy *copy = &rq->answer.copy;
 	struct copy_part parts[COPIER_MAX_PARTS];
+	int64_t started_us = rv_clock_monotonic_us();
+	struct trainer_copy *s = new_copy(copy);
+	rq->answer.has_copy = true;
+	if (s && snapshot)
+		begin_snapshot(t, s, copy);
+	if (s && replica)
+		begin_replica(t, s, copy);
 	if (s)
 		copier_start(t->copier, parts, parts_of(t, s, parts), on_copied, s);
 	count_time(t, &t->progress.copy_us, started_us);
@@ -221,7 +227,6 @@ void trainer_show_round(struct trainer *t, bool begins) {
 	show_counts(t);
 	if (begins)
 		p->contribution_us = 0;
-	p->time_up = false;
 	p->last_round_loss = p->round_steps > 0 ? p->round_loss / (double)p->round_steps : NAN;
 	p->round_loss = 0;
 	p->round_steps = 0;
@@ -235,7 +240,7 @@ static void work_encode(struct request *rq) {
 	rq->answer.err = participant_encode(&t->participant, &t->global, &rq->answer.text);
 	if (rq->answer.err != RV_OK)
 		spoil(t, &rq->answer.text);
-	else if (rq->want_replica)
+	else if (rq->asked.want_replica)
 		take_copy(rq, false, true);
 	RV_FAILPOINT("encode.after");
 	count_time(t, &t->progress.compute_us, started_us);
@@ -243,15 +248,16 @@ static void work_encode(struct request *rq) {
 
 static void work_apply(struct request *rq) {
 	struct trainer *t = rq->t;
-	const struct trainer_apply *a = &rq->apply;
+	const struct trainer_request *a = &rq->asked;
 	int64_t started_us = rv_clock_monotonic_us();
 	bool begins;
 	RV_FAILPOINT("apply.before");
 	RV_ASSERT(a->round == t->global.round &&
 			  a->reduced->bytes == state_payload_bytes(&t->global.cfg, STATE_KIND_LOG, a->round));
-	rq->answer.err = participant_apply(&t->participant, &t->global, a->reduced->data, &a->digest, a->adopt, &begins,
+	rq->answer.err = participant_apply(&t->participant, &t->global, a->reduced->data, &a->expect, a->adopt, &begins,
 									   &rq->answer.text);
 	if (rq->answer.err == RV_OK) {
+		rq->answer.chain = t->global.chain;
 		trainer_show_round(t, begins);
 		take_copy(rq, a->want_snapshot, a->want_replica);
 		RV_FAILPOINT("apply.after");
@@ -295,21 +301,24 @@ static enum rv_err check_initial(const struct trainer *t, struct state_file *sna
 }
 
 /* Looked at as a whole before anything is changed. */
-static enum rv_err install_snapshot(struct trainer *t, const struct request *rq, struct rv_errtext *et) {
-	RV_TRY(state_file_verify(rq->snapshot, et));
-	if (rv_hash_is_zero(&rq->expect))
-		RV_TRY(check_initial(t, rq->snapshot, et));
-	else if (!rv_hash_equal(&state_file_id(rq->snapshot)->expect, &rq->expect))
+static enum rv_err install_snapshot(struct trainer *t, struct state_file *snapshot, const struct rv_hash *expect,
+									struct rv_errtext *et) {
+	RV_TRY(state_file_verify(snapshot, et));
+	if (rv_hash_is_zero(expect))
+		RV_TRY(check_initial(t, snapshot, et));
+	else if (!rv_hash_equal(&state_file_id(snapshot)->expect, expect))
 		return rv_fail(et, RV_E_CORRUPT, "the fetched state is whole, but not the one the run vouches for");
-	return state_file_load_snapshot(rq->snapshot, &t->global, et);
+	return state_file_load_snapshot(snapshot, &t->global, et);
 }
 
 static void work_install(struct request *rq) {
 	struct trainer *t = rq->t;
+	const struct trainer_request *a = &rq->asked;
 	trainer_settle(t);
 	outer_device_unpin(&t->participant.device); /* the shared state may get other memory */
 	RV_FAILPOINT("install.before");
-	rq->answer.err = rq->snapshot ? install_snapshot(t, rq, &rq->answer.text) : install_theta0(t, &rq->answer.text);
+	rq->answer.err = a->snapshot ? install_snapshot(t, a->snapshot, &a->expect, &rq->answer.text)
+								 : install_theta0(t, &rq->answer.text);
 	if (rq->answer.err != RV_OK)
 		return;
 	participant_start_over(&t->participant, &t->global);
@@ -317,29 +326,27 @@ static void work_install(struct request *rq) {
 	RV_FAILPOINT("install.after");
 }
 
+static void work_evaluate(struct request *rq) {
+	struct trainer *t = rq->t;
+	rq->answer.round = t->global.round;
+	rq->answer.err =
+		replica_eval(t->replica, t->global.theta, rq->asked.max_tokens, &rq->answer.loss, &rq->answer.text);
+}
+
+static void work_save(struct request *rq) {
+	take_copy(rq, false, participant_can_be_saved(&rq->t->participant));
+}
+
+static void work_copy_snapshot(struct request *rq) {
+	take_copy(rq, true, false);
+}
+
 void trainer_work(struct request *rq) {
-	switch (rq->answer.work) {
-	case TRAINER_TRAIN:
-		work_train(rq);
-		break;
-	case TRAINER_ENCODE:
-		work_encode(rq);
-		break;
-	case TRAINER_APPLY:
-		work_apply(rq);
-		break;
-	case TRAINER_INSTALL:
-		work_install(rq);
-		break;
-	case TRAINER_EVALUATE:
-		rq->answer.err =
-			replica_eval(rq->t->replica, rq->t->global.theta, rq->max_tokens, &rq->answer.loss, &rq->answer.text);
-		break;
-	case TRAINER_SAVE:
-		take_copy(rq, false, participant_can_be_saved(&rq->t->participant));
-		break;
-	case TRAINER_COPY_SNAPSHOT:
-		take_copy(rq, true, false);
-		break;
-	}
+	static void (*const work[TRAINER_WORKS])(struct request * rq) = {
+		[TRAINER_TRAIN] = work_train,       [TRAINER_ENCODE] = work_encode,
+		[TRAINER_APPLY] = work_apply,       [TRAINER_INSTALL] = work_install,
+		[TRAINER_EVALUATE] = work_evaluate, [TRAINER_SAVE] = work_save,
+		[TRAINER_END] = work_save,          [TRAINER_COPY_SNAPSHOT] = work_copy_snapshot};
+	work[rq->asked.work](rq);
+	rq->answer.progress = participant_progress(&rq->t->participant);
 }
