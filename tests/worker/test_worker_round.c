@@ -211,6 +211,24 @@ static void contradictions_are_refused(void **state) {
 	expect_next(f, ROUND_TRAIN);
 }
 
+/* A coordinator that was restored from a backup counts attempts again: it catches up by itself. */
+static void an_earlier_attempt_is_refused(void **state) {
+	struct round_driver *f = *state;
+	struct rv_errtext et = {0};
+	make_ready(f, 0);
+	assert_int_equal(show_attempt(f, RUN_REDUCE, 0, 2, EVERYBODY), RV_OK);
+	expect_action(f, ROUND_REDUCE_START, 0);
+	document_make(&f->doc, ++f->seq, RUN_REDUCE, 0, 0);
+	document_members(&f->doc, EVERYBODY);
+	assert_int_equal(round_on_document(f->c, &f->doc, &et), RV_E_CORRUPT);
+	assert_string_equal(et.text, "document 3 is of attempt 1 at round 0, and this worker knows attempt 2");
+	assert_true(round_knows_later(f->c, &f->doc));
+	assert_int_equal(show(f, RUN_OPEN, 0), RV_OK); /* the all-reduce goes on meanwhile */
+	assert_int_equal(show_attempt(f, RUN_REDUCE, 0, 1, EVERYBODY), RV_E_CORRUPT);
+	assert_int_equal(show_attempt(f, RUN_REDUCE, 0, 3, EVERYBODY), RV_OK);
+	expect_action(f, ROUND_REDUCE_RESTART, 0);
+}
+
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, round_script_setup, round_driver_teardown)
 	const struct CMUnitTest tests[] = {
@@ -229,6 +247,7 @@ int main(void) {
 		T(suspects_are_reported_for_the_current_attempt_only),
 		T(leaving_stops_everything),
 		T(contradictions_are_refused),
+		T(an_earlier_attempt_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

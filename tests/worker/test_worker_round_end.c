@@ -26,7 +26,7 @@ static void who_is_alone_at_the_end_lacks_donors_or_not(void **state) {
 	assert_false(round_lacks_donors(f->c));
 	make_ready(f, FIXTURE_ROUNDS - 1);
 	reduce_and_vote(f, FIXTURE_ROUNDS - 1, digest_of(FIXTURE_ROUNDS - 1));
-	show_attempt(f, RUN_DONE, FIXTURE_ROUNDS, 1, UINT64_C(1) << FIXTURE_SELF);
+	show_attempt(f, RUN_DONE, FIXTURE_ROUNDS, 0, UINT64_C(1) << FIXTURE_SELF);
 	assert_false(round_lacks_donors(f->c)); /* its own vote: nothing is fetched */
 	expect_next(f, ROUND_REDUCE_STOP);
 	expect_next(f, ROUND_APPLY);
@@ -34,7 +34,7 @@ static void who_is_alone_at_the_end_lacks_donors_or_not(void **state) {
 	apply_ok(f, FIXTURE_ROUNDS - 1);
 	assert_false(round_lacks_donors(f->c));
 	start_with(f, FIXTURE_ROUNDS - 1, 0, LATE_KEEP);
-	show_attempt(f, RUN_DONE, FIXTURE_ROUNDS, 1, UINT64_C(1) << FIXTURE_SELF);
+	show_attempt(f, RUN_DONE, FIXTURE_ROUNDS, 0, UINT64_C(1) << FIXTURE_SELF);
 	assert_true(round_lacks_donors(f->c));
 	expect_next(f, ROUND_FETCH_LOG); /* perhaps the own disk has it */
 	show(f, RUN_DONE, FIXTURE_ROUNDS);

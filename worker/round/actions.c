@@ -45,7 +45,7 @@ static bool reduce_is_void(const struct round_core *c) {
 
 static bool persist_action(struct round_core *c, int64_t now_us, struct round_action *out) {
 	struct round_reduce *r = &c->reduce;
-	RV_ASSERT(r->running && c->encoded);
+	RV_ASSERT(r->running && c->encoded && r->attempt == c->doc.attempt);
 	if (!r->done || r->persist_attempt == r->attempt || round_has_vote(c))
 		return false;
 	if (r->persist_failed && now_us < r->persist_retry_us)
@@ -69,6 +69,7 @@ static bool reduce_action(struct round_core *c, int64_t now_us, struct round_act
 		return persist_action(c, now_us, out);
 	if (!c->encoded || round_has_vote(c) || !roster_means_this_process(c))
 		return false;
+	RV_ASSERT(c->doc.round == c->round && (!r->running || r->attempt < c->doc.attempt));
 	enum round_action_type type = r->running ? ROUND_REDUCE_RESTART : ROUND_REDUCE_START;
 	*r = (struct round_reduce){.running = true, .attempt = c->doc.attempt};
 	c->contributed = true;
@@ -77,7 +78,8 @@ static bool reduce_action(struct round_core *c, int64_t now_us, struct round_act
 }
 
 static bool train(struct round_core *c, uint64_t round, uint64_t from, uint64_t to, struct round_action *out) {
-	RV_ASSERT(c->trainer == TRAINER_IDLE && from < to);
+	RV_ASSERT(c->trainer == TRAINER_IDLE && from < to && to <= c->cfg.steps_per_round);
+	RV_ASSERT(round == c->round ? !c->encoded : round == c->round + 1);
 	c->trainer = TRAINER_TRAINING;
 	*out = (struct round_action){.type = ROUND_TRAIN, .round = round, .from = from, .steps = to - from};
 	return true;
@@ -125,6 +127,7 @@ bool round_end_verified(const struct round_core *c) {
 /* Waits a while for the end state to be verified, against a bit that flipped after the last
  * snapshot. */
 static bool finish_action(struct round_core *c, int64_t now_us, struct round_action *out) {
+	RV_ASSERT(c->round == c->doc.round && !c->diverged);
 	if (c->finish_by_us == 0)
 		c->finish_by_us = now_us + FINISH_WAIT_HEARTBEATS * c->cfg.heartbeat_us;
 	if (!round_end_verified(c) && now_us < c->finish_by_us)
@@ -212,9 +215,9 @@ static bool next_action(struct round_core *c, int64_t now_us, struct round_actio
 }
 
 bool round_next_action(struct round_core *c, int64_t now_us, struct round_action *out) {
-	round_check(c);
+	round_check_invariants(c);
 	bool any = next_action(c, now_us, out);
 	RV_ASSERT(!any || out->type != ROUND_NONE);
-	round_check(c);
+	round_check_invariants(c);
 	return any;
 }

@@ -107,7 +107,7 @@ static inline uint32_t round_chunks(const struct round_core *c, uint64_t round) 
 /* ---- invariants.c ---- */
 
 /* Asserts what always holds, between two calls. */
-void round_check(const struct round_core *c);
+void round_check_invariants(const struct round_core *c);
 
 /* ---- actions.c ---- */
 

@@ -64,6 +64,9 @@ bool round_next_report(struct round_core *c, int64_t now_us, struct report *out)
 		return false;
 	RV_ASSERT(out->phase != WORKER_VOTED || (c->log.held && c->log.own && out->attempt == c->log.attempt));
 	RV_ASSERT(out->proven_round >= c->round && out->proven_round <= c->round + 1);
+	RV_ASSERT(!c->has_sent || out->boot > c->sent.boot || out->round + 1 >= c->sent.round); /* `entering`, once */
+	RV_ASSERT((out->phase == WORKER_VOTED || out->phase == WORKER_REDUCING) == (out->attempt > 0));
+	RV_ASSERT(out->full_round <= out->proven_round);
 	out->seq = ++c->seq;
 	c->sent = *out;
 	c->sent_us = now_us;

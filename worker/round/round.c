@@ -20,6 +20,7 @@ struct round_core *round_core_init(void *memory, const struct round_config *cfg,
 	RV_ASSERT(cfg->steps_per_round > 0 && cfg->member < NET_MAX_MEMBERS);
 	RV_ASSERT(cfg->heartbeat_us > 0 && cfg->overlap_steps <= cfg->steps_per_round);
 	RV_ASSERT(cfg->n_fragments <= NET_MAX_FRAGMENTS);
+	RV_ASSERT(progress->steps_done <= cfg->steps_per_round && progress->ahead == 0);
 	struct round_core *c = memory;
 	memset(c, 0, sizeof *c);
 	c->cfg = *cfg;
@@ -30,14 +31,17 @@ struct round_core *round_core_init(void *memory, const struct round_config *cfg,
 	/* An earlier process may have delivered these steps, or those of earlier rounds. */
 	c->contributed = progress->steps_done > 0 || (cfg->had_former && !RV_BUG("double-count-fragment"));
 	c->sent_us = now_us;
+	round_check_invariants(c);
 	return c;
 }
 
 void round_lacks_state(struct round_core *c) {
+	RV_ASSERT(!c->has_doc);
 	c->diverged = true;
 }
 
 void round_has_part(struct round_core *c, uint64_t round) {
+	RV_ASSERT(!c->has_doc && !c->has_part);
 	c->has_part = true;
 	c->part_round = round;
 }
@@ -55,15 +59,29 @@ static uint64_t latest_round(const struct round_core *c) {
 	return c->has_doc && c->doc.round > c->round ? c->doc.round : c->round;
 }
 
-bool round_knows_later(const struct round_core *c, const struct document *d) {
-	return d->term < c->cfg.term || (d->term == c->cfg.term && d->round < latest_round(c));
+/* Returns the latest attempt at `round`, as far as this worker knows; 0: none. */
+static uint32_t latest_attempt(const struct round_core *c, uint64_t round) {
+	uint32_t running = c->reduce.running && c->round == round ? c->reduce.attempt : 0;
+	uint32_t seen = c->has_doc && c->doc.round == round ? c->doc.attempt : 0;
+	return seen > running ? seen : running;
 }
 
-/* Refuses an earlier term or round, which is a mistake; a later term ends this core
+bool round_knows_later(const struct round_core *c, const struct document *d) {
+	if (d->term != c->cfg.term)
+		return d->term < c->cfg.term;
+	bool attempt_goes_back = d->phase == RUN_REDUCE && d->attempt < latest_attempt(c, d->round);
+	return d->round < latest_round(c) || attempt_goes_back;
+}
+
+/* Refuses an earlier term, round or attempt, which is a mistake; a later term ends this core
  * (ROUND_ROLLBACK). */
 static enum rv_err check_later(const struct round_core *c, const struct document *d, struct rv_errtext *et) {
 	if (!round_knows_later(c, d))
 		return RV_OK;
+	if (d->term == c->cfg.term && d->round >= latest_round(c))
+		return rv_fail(
+			et, RV_E_CORRUPT, "document %llu is of attempt %u at round %llu, and this worker knows attempt %u",
+			(unsigned long long)d->seq, d->attempt, (unsigned long long)d->round, latest_attempt(c, d->round));
 	return rv_fail(et, RV_E_CORRUPT,
 				   "document %llu is of round %llu (term %llu), and this worker knows round %llu (term %llu)",
 				   (unsigned long long)d->seq, (unsigned long long)d->round, (unsigned long long)d->term,
@@ -113,6 +131,7 @@ static enum rv_err check_own_state(struct round_core *c, struct rv_errtext *et) 
 }
 
 enum rv_err round_on_document(struct round_core *c, const struct document *d, struct rv_errtext *et) {
+	round_check_invariants(c);
 	if (c->next_term != 0 || (c->has_doc && d->seq <= c->doc.seq && d->term == c->cfg.term))
 		return RV_OK;
 	if (c->has_doc)
@@ -124,6 +143,7 @@ enum rv_err round_on_document(struct round_core *c, const struct document *d, st
 		return RV_OK;
 	}
 	RV_TRY(check_document(c, d, et));
+	RV_ASSERT(d->term == c->cfg.term && d->round >= latest_round(c));
 	if (!c->has_doc)
 		c->former_until = d->round;
 	c->doc = *d;
@@ -143,7 +163,7 @@ void round_on_trained(struct round_core *c, uint64_t round, const struct partici
 		round == c->round ? progress->steps_done == c->cfg.steps_per_round : progress->ahead == round_overlap(c);
 	if (c->trainer == TRAINER_TRAINING && done)
 		c->trainer = TRAINER_IDLE;
-	round_check(c);
+	round_check_invariants(c);
 }
 
 void round_on_time_up(struct round_core *c, uint64_t round) {
@@ -152,10 +172,11 @@ void round_on_time_up(struct round_core *c, uint64_t round) {
 	c->time_up = true;
 	if (c->trainer == TRAINER_TRAINING)
 		c->trainer = TRAINER_IDLE;
-	round_check(c);
+	round_check_invariants(c);
 }
 
 void round_on_encoded(struct round_core *c, uint64_t round, bool ok) {
+	round_check_invariants(c);
 	if (round != c->round || c->trainer != TRAINER_ENCODING)
 		return;
 	c->trainer = TRAINER_IDLE;
@@ -163,12 +184,13 @@ void round_on_encoded(struct round_core *c, uint64_t round, bool ok) {
 	c->spoiled = false;
 	if (!ok)
 		round_on_spoiled(c, round);
-	round_check(c);
+	round_check_invariants(c);
 }
 
 void round_on_spoiled(struct round_core *c, uint64_t round) {
 	if (round != c->round)
 		return;
+	RV_ASSERT(!c->encoded && !c->reduce.running);
 	if (c->trainer == TRAINER_TRAINING)
 		c->trainer = TRAINER_IDLE;
 	c->progress = (struct participant_progress){0};
@@ -177,6 +199,7 @@ void round_on_spoiled(struct round_core *c, uint64_t round) {
 }
 
 static void apply_failed(struct round_core *c) {
+	RV_ASSERT(c->log.held && c->apply_failures < APPLY_FAILURES_MAX);
 	c->log.held = false;
 	if (++c->apply_failures >= APPLY_FAILURES_MAX)
 		c->diverged = true;
@@ -184,6 +207,7 @@ static void apply_failed(struct round_core *c) {
 
 void round_on_applied(struct round_core *c, uint64_t round, const struct rv_hash *chain,
 					  const struct participant_progress *progress, bool ok) {
+	round_check_invariants(c);
 	if (round != c->round || c->trainer != TRAINER_APPLYING)
 		return;
 	c->trainer = TRAINER_IDLE;
@@ -205,7 +229,7 @@ void round_on_applied(struct round_core *c, uint64_t round, const struct rv_hash
 void round_on_reduced(struct round_core *c, uint64_t round, uint32_t attempt) {
 	if (round == c->round && c->reduce.running && attempt == c->reduce.attempt)
 		c->reduce.done = true;
-	round_check(c);
+	round_check_invariants(c);
 }
 
 static void note_storage(struct round_core *c, int64_t now_us, bool ok) {
@@ -216,11 +240,13 @@ static void note_storage(struct round_core *c, int64_t now_us, bool ok) {
 void round_on_storage(struct round_core *c, int64_t now_us, bool ok) {
 	c->probing = false;
 	note_storage(c, now_us, ok);
-	round_check(c);
+	round_check_invariants(c);
 }
 
 void round_on_persisted(struct round_core *c, int64_t now_us, uint64_t round, uint32_t attempt,
 						const struct rv_hash *digest, bool ok) {
+	round_check_invariants(c);
+	RV_ASSERT(!ok || !rv_hash_is_zero(digest));
 	note_storage(c, now_us, ok);
 	if (round != c->round)
 		return;
@@ -236,19 +262,20 @@ void round_on_persisted(struct round_core *c, int64_t now_us, uint64_t round, ui
 		r->persist_failed = !ok;
 		r->persist_retry_us = now_us + c->cfg.heartbeat_us;
 	}
-	round_check(c);
+	round_check_invariants(c);
 }
 
 void round_on_suspects(struct round_core *c, uint32_t attempt, uint64_t suspects) {
 	if (c->reduce.running && attempt == c->reduce.attempt)
 		c->reduce.suspects = suspects;
-	round_check(c);
+	round_check_invariants(c);
 }
 
 /* ---- catching up ---- */
 
 void round_on_fetched(struct round_core *c, int64_t now_us, enum round_action_type kind, uint64_t round, bool ok) {
 	struct round_fetch *f = &c->fetch;
+	RV_ASSERT(kind == ROUND_FETCH_SNAPSHOT || kind == ROUND_FETCH_LOG);
 	if (f->kind == ROUND_NONE || f->kind != kind || f->round != round)
 		return;
 	f->kind = ROUND_NONE;
@@ -256,6 +283,7 @@ void round_on_fetched(struct round_core *c, int64_t now_us, enum round_action_ty
 		f->retry_us = now_us + c->cfg.heartbeat_us;
 		return;
 	}
+	round_check_invariants(c);
 	if (kind == ROUND_FETCH_LOG) {
 		c->log = (struct round_log_entry){.held = true, .round = round, .digest = f->expect};
 		return;
@@ -269,6 +297,7 @@ void round_on_fetched(struct round_core *c, int64_t now_us, enum round_action_ty
 	c->log.held = false; /* the platform forgets later logs, perhaps of another history */
 	round_enter(c, round, &f->snapshot_chain, &(struct participant_progress){0});
 	c->by_log = round < c->doc.snapshot_round;
+	round_check_invariants(c);
 }
 
 bool round_on_stored_late(struct round_core *c, uint64_t round, const struct rv_hash *digest) {
@@ -283,6 +312,8 @@ bool round_on_stored_late(struct round_core *c, uint64_t round, const struct rv_
 enum rv_err round_on_full_hash(struct round_core *c, uint64_t round, const struct rv_hash *hash,
 							   struct rv_errtext *et) {
 	bool again = c->n_full > 0 && c->full[0].round == round;
+	RV_ASSERT(!rv_hash_is_zero(hash));
+	round_check_invariants(c);
 	if (c->diverged || round > c->round || (c->n_full > 0 && round < c->full[0].round))
 		return RV_OK;
 	if (!again) {
@@ -295,7 +326,7 @@ enum rv_err round_on_full_hash(struct round_core *c, uint64_t round, const struc
 
 void round_leave(struct round_core *c) {
 	c->leaving = true;
-	round_check(c);
+	round_check_invariants(c);
 }
 
 const struct document *round_document(const struct round_core *c) {

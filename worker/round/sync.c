@@ -54,7 +54,8 @@ static bool may_have_contributed(const struct round_core *c, uint64_t round) {
 
 void round_enter(struct round_core *c, uint64_t round, const struct rv_hash *chain,
 				 const struct participant_progress *progress) {
-	RV_ASSERT(!c->reduce.running || c->round != round);
+	RV_ASSERT(!c->reduce.running);
+	RV_ASSERT(progress->ahead == 0 && !rv_hash_is_zero(chain) && c->has_doc);
 	c->round = round;
 	c->chain = *chain;
 	c->progress = *progress;
@@ -74,6 +75,7 @@ static bool snapshot_is_made_here(const struct round_core *c) {
  * snapshot. */
 static const struct rv_hash *next_digest(const struct round_core *c) {
 	const struct rv_hash *listed = document_digest(&c->doc, c->round);
+	RV_ASSERT(listed != NULL || c->round + 1 == c->doc.snapshot_round || c->round >= c->doc.round);
 	return listed != NULL ? listed : &c->log.digest; /* it leads to the snapshot */
 }
 
@@ -156,6 +158,7 @@ static bool fetch_ensure(struct round_core *c, int64_t now_us, const struct roun
 		return round_fetch_cancel(c, out);
 	if (now_us < f->retry_us)
 		return round_fetch_cancel(c, out);
+	RV_ASSERT(want->round <= c->doc.round && (want->type == ROUND_FETCH_SNAPSHOT || want->round == c->round));
 	f->kind = want->type;
 	f->round = want->round;
 	f->expect = want->expect;
@@ -209,6 +212,7 @@ static bool snapshot_action(struct round_core *c, int64_t now_us, struct round_a
 		return false;
 	choose_snapshot(c);
 	const struct round_snapshot *b = &c->snapshot;
+	RV_ASSERT(b->wanted && b->round <= c->doc.snapshot_round);
 	if (b->round > 0 && rv_hash_is_zero(&b->hash))
 		return round_fetch_cancel(c, out); /* its hash comes with a later document */
 	struct round_action want = {.type = ROUND_FETCH_SNAPSHOT,
@@ -244,6 +248,7 @@ static bool apply_action(struct round_core *c, const struct rv_hash *digest, str
 		return true;
 	if (c->trainer == TRAINER_ENCODING || c->trainer == TRAINER_APPLYING)
 		return false;
+	RV_ASSERT(c->round < c->doc.round && holds_next_log(c) && rv_hash_equal(&c->log.digest, digest));
 	c->trainer = TRAINER_APPLYING;
 	*out = (struct round_action){.type = ROUND_APPLY,
 								 .round = c->round,

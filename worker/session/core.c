@@ -17,7 +17,8 @@ static void take_found(struct session_core *c, const struct session_start *start
 	if (start->has_part)
 		round_has_part(c->round, start->part_round);
 	if (found->has_log) {
-		c->result = (struct session_result){found->reduced, found->log.round, found->log.attempt};
+		RV_ASSERT(found->reduced);
+		c->result = (struct session_result){found->reduced, found->log};
 		round_on_persisted(c->round, now_us, found->log.round, found->log.attempt, &found->log.digest, true);
 	}
 	if (found->full_round > 0)
@@ -33,6 +34,7 @@ struct session_core *session_core_init(void *memory, const struct session_config
 	c->round = round_core_init(start->round_memory, &start->round, start->boot, start->at_round, &start->chain,
 							   &start->progress, now_us);
 	take_found(c, start, now_us);
+	session_check_invariants(c);
 	if (c->replica_ahead)
 		session_ask(c, TRAINER_SAVE); /* before any vote: the storage thread keeps the order */
 	return c;
@@ -49,31 +51,48 @@ static void send_report(struct session_core *c, int64_t now_us) {
 	struct report r;
 	if (!round_next_report(c->round, now_us, &r))
 		return;
-	RV_ASSERT(r.phase != WORKER_VOTED || c->result.bytes || r.round != round_round(c->round));
+	const struct session_result *vote = &c->result;
+	RV_ASSERT(r.phase != WORKER_VOTED || (vote->bytes && vote->log.round == r.round && vote->log.attempt == r.attempt));
+	RV_ASSERT(r.phase != WORKER_VOTED || rv_hash_equal(&vote->log.digest, &r.digest));
 	r.storage = storage_health_report(&c->health, r.storage);
 	c->ops.control.report(c->ops.ctx, &r);
 }
 
-/* Checks the invariants between two turns. */
-static void check(const struct session_core *c) {
+/* Checks that how it ends follows from why, and when. */
+static void check_end(const struct session_core *c) {
 	RV_ASSERT((c->phase >= SESSION_SAVING) == (c->why != WHY_NOT) || c->fault != RV_OK);
 	RV_ASSERT((c->why == WHY_ROLLED_BACK) == (c->next_term != 0));
-	RV_ASSERT(!c->result.bytes || c->result.round <= round_round(c->round));
-	RV_ASSERT(c->reduce.running || (!c->reduce.complete && c->reduce.suspects == 0));
 	RV_ASSERT(c->why != WHY_GIVEN_UP || c->fault != RV_OK);
+	RV_ASSERT(c->why != WHY_DONE || c->exported || c->asked);
+	RV_ASSERT(c->why != WHY_ASKED || c->asked);
 	RV_ASSERT(c->phase != SESSION_LINGERING || c->exported);
+	bool done = c->phase == SESSION_EXPORTING || c->phase == SESSION_LINGERING;
+	RV_ASSERT(!done || (round_round(c->round) == c->cfg.rounds && !c->installing));
+}
+
+void session_check_invariants(const struct session_core *c) {
+	const struct session_reduce *r = &c->reduce;
+	const uint64_t self = UINT64_C(1) << c->cfg.member;
+	check_end(c);
+	RV_ASSERT(!c->result.bytes || c->result.log.round <= round_round(c->round));
+	RV_ASSERT(!c->result.bytes || !rv_hash_is_zero(&c->result.log.digest));
+	RV_ASSERT(r->running ? r->attempt > 0 : !r->complete && r->suspects == 0);
+	RV_ASSERT(!r->running || r->round == round_round(c->round));
+	RV_ASSERT(!c->is_first || (c->roster & self) != 0);
+	RV_ASSERT(c->spoiled < SESSION_SPOILED_MAX || c->fault != RV_OK || c->why != WHY_NOT);
+	RV_ASSERT(!c->lacks_state || c->history == 0);
 }
 
 void session_core_turn(struct session_core *c, int64_t now_us, const struct session_seen *seen) {
 	if (c->phase == SESSION_ENDED)
 		return;
-	check(c);
+	session_check_invariants(c);
 	session_see_reduce(c, seen);
 	session_act(c, now_us);
 	session_see_fetch(c);
 	send_report(c, now_us);
 	session_check_end(c, now_us);
-	check(c);
+	session_check_invariants(c);
 }
 
 static int64_t earlier(int64_t a, int64_t b) {

@@ -22,6 +22,7 @@ static void begin_saving(struct session_core *c, enum session_why why) {
 }
 
 static void begin_stop(struct session_core *c, int64_t now_us, enum session_why why) {
+	RV_ASSERT(why != WHY_NOT && why != WHY_ROLLED_BACK);
 	c->stop_by_us = now_us + c->cfg.goodbye_us;
 	session_tell(c, &(struct session_event){.type = SESSION_SAYS_STOPPING, .n = why != WHY_DONE});
 	round_leave(c->round);
@@ -29,6 +30,7 @@ static void begin_stop(struct session_core *c, int64_t now_us, enum session_why 
 }
 
 void session_core_stop(struct session_core *c, int64_t now_us) {
+	session_check_invariants(c);
 	c->asked = true;
 	if (is_going(c))
 		return;
@@ -71,6 +73,7 @@ void session_roll_back(struct session_core *c, int64_t now_us, const struct roun
 
 void session_finish(struct session_core *c, int64_t now_us) {
 	RV_ASSERT(c->phase == SESSION_RUNNING && round_round(c->round) == c->cfg.rounds);
+	RV_ASSERT(!c->reduce.running && !c->exported);
 	c->phase = SESSION_EXPORTING;
 	session_tell(c, &(struct session_event){
 						.type = SESSION_SAYS_DONE, .round = round_round(c->round), .n = round_end_verified(c->round)});

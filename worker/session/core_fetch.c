@@ -16,7 +16,7 @@ static enum round_action_type action_of(const struct state_id *id) {
 }
 
 static void install(struct session_core *c, uint64_t round, void *snapshot, const struct rv_hash *expect) {
-	RV_ASSERT(!c->installing);
+	RV_ASSERT(!c->installing && c->phase != SESSION_ENDED);
 	c->installing = !RV_BUG("act-while-installing");
 	c->ops.trainer.request(
 		c->ops.ctx,
@@ -28,6 +28,7 @@ void session_fetch(struct session_core *c, int64_t now_us, const struct round_ac
 	struct round_action next;
 	struct state_id ids[2] = {id_of(a)};
 	int n = 1;
+	RV_ASSERT(c->phase == SESSION_RUNNING && !c->installing);
 	if (a->made_here) {
 		RV_ASSERT(a->type == ROUND_FETCH_SNAPSHOT && a->round == 0);
 		install(c, a->round, NULL, &a->expect);
@@ -49,6 +50,7 @@ void session_cancel_fetch(struct session_core *c) {
 void session_core_on_fetch_failed(struct session_core *c, int64_t now_us, const struct state_id *id, enum rv_err e,
 								  const char *text) {
 	RV_ASSERT(e != RV_OK);
+	session_check_invariants(c);
 	session_tell(c, &(struct session_event){
 						.type = SESSION_SAYS_FETCH_FAILED, .round = id->round, .id = id, .err = e, .text = text});
 	round_on_fetched(c->round, now_us, action_of(id), id->round, false);
@@ -63,10 +65,17 @@ static void note_in_memory(struct session_core *c, const char *warning) {
 		session_tell(c, &(struct session_event){.type = SESSION_SAYS_FETCHED_STORED});
 }
 
+/* Keeps the bytes for the next APPLY. They are of no attempt with this worker. */
+static void keep_fetched(struct session_core *c, const struct state_id *id, struct blob *log) {
+	const struct state_log_info info = {.round = id->round, .digest = id->expect};
+	session_keep_result(c, log, &info);
+}
+
 /* Keeps a log entry to be applied; installs a snapshot at once. */
 void session_core_on_fetched(struct session_core *c, int64_t now_us, const struct state_id *id, void *snapshot,
 							 struct blob *log, const char *warning) {
 	RV_ASSERT((id->kind == STATE_KIND_SNAPSHOT) == (snapshot != NULL) && (id->kind == STATE_KIND_LOG) == (log != NULL));
+	session_check_invariants(c);
 	note_in_memory(c, warning);
 	if (id->kind == STATE_KIND_SNAPSHOT) {
 		install(c, id->round, snapshot, &id->expect);
@@ -76,15 +85,16 @@ void session_core_on_fetched(struct session_core *c, int64_t now_us, const struc
 		session_post_lost(c, now_us, id->round);
 	c->ops.links.forget(c->ops.ctx, STATE_KIND_LOG, id->round);
 	if (id->round == round_round(c->round) && !RV_BUG("lose-what-was-fetched"))
-		session_keep_result(c, log, id->round, 0);
+		keep_fetched(c, id, log);
 	round_on_fetched(c->round, now_us, ROUND_FETCH_LOG, id->round, true);
 }
 
 void session_core_on_stored_late(struct session_core *c, const struct state_id *id, struct blob *log) {
 	RV_ASSERT(id->kind == STATE_KIND_LOG && log);
+	session_check_invariants(c);
 	c->ops.links.forget(c->ops.ctx, STATE_KIND_LOG, id->round);
 	if (!c->installing && round_on_stored_late(c->round, id->round, &id->expect))
-		session_keep_result(c, log, id->round, 0);
+		keep_fetched(c, id, log);
 }
 
 void session_see_fetch(struct session_core *c) {

@@ -72,6 +72,7 @@ static void refuse_document(struct session_core *c, const struct document *d, en
 
 bool session_core_on_document(struct session_core *c, const struct document *d) {
 	struct rv_errtext et = {0};
+	session_check_invariants(c);
 	enum rv_err e = round_on_document(c->round, d, &et);
 	const struct document *now = round_document(c->round);
 	bool adopted = now && now->seq == d->seq;
@@ -103,7 +104,8 @@ void session_full_hash(struct session_core *c, uint64_t round, const struct rv_h
 /* ---- the all-reduce ---- */
 
 static void enter_attempt(struct session_core *c, const struct document *d) {
-	RV_ASSERT(d->phase == RUN_REDUCE);
+	RV_ASSERT(d->phase == RUN_REDUCE && d->round == round_round(c->round));
+	RV_ASSERT(document_find(d, c->cfg.member) >= 0);
 	c->reduce = (struct session_reduce){.running = true, .round = d->round, .attempt = d->attempt};
 	tell_text(c, SESSION_SAYS_ATTEMPT, RV_OK, "", d);
 }
@@ -133,6 +135,7 @@ static void stop_reduce(struct session_core *c) {
 }
 
 static void see_suspects(struct session_core *c, uint64_t suspects) {
+	RV_ASSERT(c->reduce.running);
 	if (suspects == c->reduce.suspects)
 		return;
 	c->reduce.suspects = suspects;
@@ -149,6 +152,7 @@ void session_see_reduce(struct session_core *c, const struct session_seen *seen)
 		return;
 	RV_ASSERT(seen->reduce_round == c->reduce.round && seen->reduce_attempt == c->reduce.attempt);
 	see_suspects(c, seen->suspects);
+	RV_ASSERT(seen->reduced || !c->reduce.complete); /* chunks are counted once, and stay */
 	if (!seen->reduced || c->reduce.complete)
 		return;
 	c->reduce.complete = true;
@@ -169,10 +173,11 @@ static enum participant_adopt adopt_of(const struct session_applying *a) {
 static void apply(struct session_core *c, const struct round_action *a) {
 	bool snapshot = checkpoint_is_due(&c->cfg.schedule, a->round + 1);
 	bool has_its_places = c->cfg.saves_encodings && a->participated;
-	RV_ASSERT(c->result.bytes && c->result.round == a->round);
+	RV_ASSERT(c->result.bytes && c->result.log.round == a->round);
+	RV_ASSERT(rv_hash_equal(&c->result.log.digest, &a->expect)); /* the bytes are the committed ones */
 	c->applying = (struct session_applying){.participated = a->participated,
 											.kept = a->late == LATE_KEEP && !a->participated,
-											.attempt = c->result.attempt};
+											.attempt = c->result.log.attempt};
 	const struct trainer_request rq = {.work = TRAINER_APPLY,
 									   .round = a->round,
 									   .reduced = c->result.bytes,

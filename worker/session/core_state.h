@@ -22,8 +22,7 @@ struct session_reduce {
 /* The reduced bytes for the next APPLY. */
 struct session_result {
 	struct blob *bytes; /* NULL: none */
-	uint64_t round;
-	uint32_t attempt; /* the attempt whose result they are, a vote; 0: fetched */
+	struct state_log_info log;
 };
 
 struct session_told {
@@ -31,6 +30,8 @@ struct session_told {
 	bool no_weights, starving;
 	uint32_t missing;
 };
+
+enum { SESSION_SPOILED_MAX = 3 }; /* unusable contributions in a row */
 
 struct session_core {
 	struct session_config cfg;
@@ -66,6 +67,11 @@ struct session_core {
 	struct session_told told;
 };
 
+/* ---- core.c ---- */
+
+/* Asserts what always holds, between two calls of the platform. */
+void session_check_invariants(const struct session_core *c);
+
 /* ---- core_round.c ---- */
 void session_act(struct session_core *c, int64_t now_us);
 void session_see_reduce(struct session_core *c, const struct session_seen *seen);
@@ -79,8 +85,8 @@ void session_evaluate(struct session_core *c, bool last);
 
 /* ---- core_store.c ---- */
 void session_persist(struct session_core *c, int64_t now_us);
-/* Takes one more reference, and drops the one to the earlier result. */
-void session_keep_result(struct session_core *c, struct blob *bytes, uint64_t round, uint32_t attempt);
+/* Takes one more reference to the bytes of `log`, and drops the one to the earlier result. */
+void session_keep_result(struct session_core *c, struct blob *bytes, const struct state_log_info *log);
 /* Records that the fetched log entry of `round` could not be stored. */
 void session_post_lost(struct session_core *c, int64_t now_us, uint64_t round);
 /* Posts the fate of the part of the snapshot of `round`: adopted, or removed. */

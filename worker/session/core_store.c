@@ -35,6 +35,7 @@ static void post_or_answer(struct session_core *c, int64_t now_us, struct store_
 
 void session_post(struct session_core *c, int64_t now_us, enum store_kind kind) {
 	RV_ASSERT(kind == STORE_EXPORT || kind == STORE_PROBE);
+	RV_ASSERT(kind != STORE_EXPORT || c->phase == SESSION_EXPORTING);
 	struct store_job j = {.kind = kind};
 	post_or_answer(c, now_us, &j);
 }
@@ -62,6 +63,7 @@ void session_post_copy(struct session_core *c, int64_t now_us, const struct stat
 						  .history = c->history,
 						  .replica_ahead = c->replica_ahead};
 	RV_ASSERT(copy->handle || (!copy->has_snapshot && !copy->has_replica));
+	RV_ASSERT(!copy->has_snapshot || copy->snapshot_round <= round_round(c->round));
 	c->replica_posted |= copy->has_replica;
 	c->replica_ahead = false;
 	post_or_answer(c, now_us, &j);
@@ -70,7 +72,7 @@ void session_post_copy(struct session_core *c, int64_t now_us, const struct stat
 /* Copies the reduced bytes, as a later attempt may overwrite them during the write. The storage
  * thread has one at a time. */
 void session_persist(struct session_core *c, int64_t now_us) {
-	RV_ASSERT(c->reduce.running && c->reduce.complete);
+	RV_ASSERT(c->reduce.running && c->reduce.complete && c->reduce.round == round_round(c->round));
 	if (c->persist != PERSIST_IDLE) {
 		c->persist = PERSIST_AGAIN;
 		return;
@@ -89,10 +91,10 @@ void session_persist(struct session_core *c, int64_t now_us) {
 
 /* ---- answers ---- */
 
-void session_keep_result(struct session_core *c, struct blob *bytes, uint64_t round, uint32_t attempt) {
-	RV_ASSERT(!bytes || round == round_round(c->round));
+void session_keep_result(struct session_core *c, struct blob *bytes, const struct state_log_info *log) {
+	RV_ASSERT(log->round == round_round(c->round) && !rv_hash_is_zero(&log->digest));
 	struct blob *before = c->result.bytes;
-	c->result = (struct session_result){bytes ? blob_ref(bytes) : NULL, round, attempt};
+	c->result = (struct session_result){blob_ref(bytes), *log};
 	blob_unref(before);
 }
 
@@ -100,10 +102,10 @@ static void done_persist(struct session_core *c, int64_t now_us, struct store_jo
 	bool of_this_round = j->log.round == round_round(c->round);
 	bool again = c->persist == PERSIST_AGAIN;
 	bool ok = j->err == RV_OK || RV_BUG("vote-unstored");
-	RV_ASSERT(c->persist != PERSIST_IDLE);
+	RV_ASSERT(c->persist != PERSIST_IDLE && j->log.attempt > 0);
 	c->persist = PERSIST_IDLE;
 	if (ok && of_this_round)
-		session_keep_result(c, j->reduced, j->log.round, j->log.attempt);
+		session_keep_result(c, j->reduced, &j->log);
 	c->ops.links.forget(c->ops.ctx, STATE_KIND_LOG, j->log.round);
 	round_on_persisted(c->round, now_us, j->log.round, j->log.attempt, &j->log.digest, ok);
 	if (again && c->reduce.running && c->reduce.complete)
@@ -129,6 +131,7 @@ static void done_export(struct session_core *c, int64_t now_us, struct store_job
 		session_core_fail(c, j->err, j->text.text);
 		return;
 	}
+	RV_ASSERT(!c->exported && round_round(c->round) == c->cfg.rounds);
 	c->exported = true;
 	session_tell(c,
 				 &(struct session_event){.type = SESSION_SAYS_EXPORTED, .hash = &j->full_hash, .text = j->text.text});
@@ -178,6 +181,7 @@ static void finish_job(struct session_core *c, int64_t now_us, struct store_job 
 
 void session_core_on_stored(struct session_core *c, int64_t now_us, struct store_job *j) {
 	RV_ASSERT(j->kind < STORE_KINDS);
+	session_check_invariants(c);
 	if (c->phase != SESSION_ENDED)
 		finish_job(c, now_us, j);
 	c->ops.disk.release(c->ops.ctx, j);

@@ -5,6 +5,7 @@
 #include "base/planted.h"
 
 void session_ask(struct session_core *c, enum trainer_work work) {
+	RV_ASSERT(work != TRAINER_END || c->phase == SESSION_SAVING);
 	RV_ASSERT(work == TRAINER_SAVE || work == TRAINER_END || work == TRAINER_COPY_SNAPSHOT);
 	c->ops.trainer.request(c->ops.ctx, &(struct trainer_request){.work = work});
 }
@@ -14,14 +15,13 @@ void session_evaluate(struct session_core *c, bool last) {
 	c->ops.trainer.request(c->ops.ctx, &rq);
 }
 
-/* Counts an unusable theta_local, which is theta again; gives up after SPOILED_MAX in a row. */
+/* Counts an unusable theta_local, which is theta again; gives up after SESSION_SPOILED_MAX in a row. */
 static void count_spoiled(struct session_core *c, int64_t now_us, uint64_t round, const char *text) {
-	enum { SPOILED_MAX = 3 };
 	struct rv_errtext et = {0};
 	c->spoiled++;
 	session_tell(c,
 				 &(struct session_event){.type = SESSION_SAYS_SPOILED, .round = round, .n = c->spoiled, .text = text});
-	if (c->spoiled < SPOILED_MAX)
+	if (c->spoiled < SESSION_SPOILED_MAX)
 		return;
 	enum rv_err e = rv_fail(&et, RV_E_RANGE, "round %llu came to nothing %u times in a row: %.400s",
 							(unsigned long long)round, c->spoiled, text);
@@ -80,7 +80,7 @@ static void installed(struct session_core *c, int64_t now_us, const struct train
 	if (ok) {
 		c->history++;
 		c->lacks_state = false;
-		session_keep_result(c, NULL, 0, 0); /* perhaps of the history that this state replaces */
+		session_core_release(c); /* the result: perhaps of the history that this state replaces */
 		c->ops.links.forget_all(c->ops.ctx);
 	}
 	session_post_installed(c, now_us, a->round, ok);
@@ -110,5 +110,6 @@ void session_core_on_answer(struct session_core *c, int64_t now_us, const struct
 		[TRAINER_INSTALL] = installed,    [TRAINER_EVALUATE] = evaluated, [TRAINER_SAVE] = copied,
 		[TRAINER_COPY_SNAPSHOT] = copied, [TRAINER_END] = ended};
 	RV_ASSERT(a->work < TRAINER_WORKS);
+	session_check_invariants(c);
 	answers[a->work](c, now_us, a);
 }
