@@ -25,6 +25,7 @@ bool checkpoint_goes_by_rollback(enum statestore_file file, uint64_t round, uint
 }
 
 static bool is_committed(const struct checkpoint_committed *c, const struct checkpoint_file *log) {
+	RV_ASSERT(c->n == 0 || c->first + (uint64_t)c->n > c->first);
 	return log && log->has_hash && log->round >= c->first && log->round - c->first < (uint64_t)c->n &&
 		   rv_hash_equal(&log->hash, &c->digests[log->round - c->first]);
 }

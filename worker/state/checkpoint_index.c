@@ -44,6 +44,24 @@ static void check_order(const struct checkpoint_list *l, int i) {
 	RV_ASSERT(i + 1 == l->n || l->at[i].round < l->at[i + 1].round);
 }
 
+/* No two files of one round, in the order of rounds; a readable header has a hash. */
+static void check_list(const struct checkpoint_list *l) {
+	RV_ASSERT(l->n >= 0 && l->n <= CHECKPOINT_MAX_FILES);
+	for (int i = 0; i < l->n; i++) {
+		RV_ASSERT(i == 0 || l->at[i - 1].round < l->at[i].round);
+		RV_ASSERT(l->at[i].damaged || l->at[i].has_hash);
+		RV_ASSERT(l->at[i].has_hash == !rv_hash_is_zero(&l->at[i].hash));
+	}
+}
+
+void checkpoint_check_invariants(const struct checkpoint_index *x) {
+	check_list(&x->snapshots);
+	check_list(&x->logs);
+	for (int i = 0; i < x->snapshots.n; i++)
+		RV_ASSERT(x->snapshots.at[i].attempt == 0);
+	RV_ASSERT(!rv_hash_is_zero(&x->chain0));
+}
+
 static struct checkpoint_file *find(struct checkpoint_list *l, uint64_t round) {
 	int i = place_of(l, round);
 	return i < l->n && l->at[i].round == round ? &l->at[i] : NULL;
@@ -79,6 +97,8 @@ void checkpoint_index_add(struct checkpoint_index *x, enum state_kind kind, uint
 	struct checkpoint_file file = {.round = round, .attempt = attempt, .damaged = !hash, .has_hash = hash};
 	if (hash)
 		file.hash = *hash;
+	RV_ASSERT(kind == STATE_KIND_LOG || attempt == 0);
+	RV_ASSERT(!hash || !rv_hash_is_zero(hash));
 	struct checkpoint_file *known = find(l, round);
 	if (known)
 		*known = file;
@@ -99,6 +119,7 @@ bool checkpoint_start_before(const struct checkpoint_index *x, uint64_t round, s
 		const struct checkpoint_file *snapshot = &x->snapshots.at[i];
 		if (snapshot->round > round || snapshot->damaged)
 			continue;
+		RV_ASSERT(snapshot->has_hash);
 		*out = (struct checkpoint_start){.round = snapshot->round, .snapshot = true, .chain = snapshot->hash};
 		return true;
 	}
@@ -126,6 +147,7 @@ uint64_t checkpoint_reach(const struct checkpoint_index *x, const struct checkpo
 	struct rv_hash chain = from->chain;
 	uint64_t round = from->round, agreed = round;
 	RV_ASSERT(from->snapshot || from->round == 0);
+	checkpoint_check_invariants(x);
 	while (checkpoint_proved(x, round)) {
 		chain = rv_chain_next(&chain, &whole_log(x, round)->hash);
 		round++;
@@ -141,7 +163,7 @@ uint64_t checkpoint_reach(const struct checkpoint_index *x, const struct checkpo
 
 uint64_t checkpoint_goal(const struct checkpoint_index *x, const struct checkpoint_start *from) {
 	uint64_t reach = checkpoint_reach(x, from);
-	RV_ASSERT(reach >= from->round);
+	RV_ASSERT(reach >= from->round && (reach == from->round || whole_log(x, reach - 1)));
 	bool passes = x->replica_waits && x->replica_round >= from->round && x->replica_round + 1 == reach;
 	return passes ? x->replica_round : reach;
 }
@@ -176,6 +198,9 @@ static bool nth_snapshot_before(const struct checkpoint_index *x, uint64_t round
 struct checkpoint_keep checkpoint_retention(const struct checkpoint_index *x, const struct checkpoint_policy *policy,
 											const struct checkpoint_named *named) {
 	struct checkpoint_keep keep = {0, 0};
+	checkpoint_check_invariants(x);
+	RV_ASSERT(policy->keep_snapshots <= CHECKPOINT_MAX_KEEP && policy->keep_log <= CHECKPOINT_MAX_KEEP);
+	RV_ASSERT(named->logs_from <= named->vouched_round);
 	if (policy->keep_snapshots == 0 ||
 		!nth_snapshot_before(x, named->vouched_round, policy->keep_snapshots, &keep.snapshots_from))
 		return keep;
@@ -184,6 +209,7 @@ struct checkpoint_keep checkpoint_retention(const struct checkpoint_index *x, co
 	keep.logs_from = wanted_from < keep.snapshots_from ? wanted_from : keep.snapshots_from;
 	if (named->logs_from < keep.logs_from)
 		keep.logs_from = named->logs_from;
+	RV_ASSERT(keep.snapshots_from <= named->vouched_round);
 	RV_ASSERT(keep.logs_from <= keep.snapshots_from); /* what follows a snapshot that stays, stays */
 	if (RV_BUG("prune-early"))
 		keep.logs_from = end;
@@ -192,7 +218,7 @@ struct checkpoint_keep checkpoint_retention(const struct checkpoint_index *x, co
 
 bool checkpoint_keeps_snapshot(const struct checkpoint_keep *keep, const struct checkpoint_named *named,
 							   uint64_t round) {
-	RV_ASSERT(named->n_snapshots >= 0);
+	RV_ASSERT(named->n_snapshots >= 0 && named->n_snapshots <= CHECKPOINT_NAMED_SNAPSHOTS);
 	for (int i = 0; i < named->n_snapshots; i++)
 		if (named->snapshots[i] == round)
 			return true;

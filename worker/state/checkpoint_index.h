@@ -52,6 +52,8 @@ struct checkpoint_schedule {
 bool checkpoint_is_due(const struct checkpoint_schedule *s, uint64_t round);
 
 void checkpoint_index_init(struct checkpoint_index *x, bool theta0, const struct rv_hash *run_hash);
+/* Asserts what always holds of the list. */
+void checkpoint_check_invariants(const struct checkpoint_index *x);
 /* Adds a file, or replaces its entry. `attempt`: of a log entry. `hash` NULL: its header is
  * unreadable, and the file is damaged. */
 void checkpoint_index_add(struct checkpoint_index *x, enum state_kind kind, uint64_t round, uint32_t attempt,

@@ -81,7 +81,8 @@ static bool replay_one(const struct recovery *r) {
 		set_aside(r, STATE_KIND_LOG, round, e, &text);
 		return false;
 	}
-	RV_ASSERT(r->g->round == round + 1);
+	RV_ASSERT(r->g->round == round + 1 &&
+			  rv_hash_equal(&info.digest, &checkpoint_index_find(r->x, STATE_KIND_LOG, round)->hash));
 	if (!checkpoint_is_due(&r->cfg->schedule, r->g->round))
 		return true;
 	r->out->full_round = r->g->round;
@@ -97,6 +98,7 @@ static void replay(const struct recovery *r) {
 	while (r->g->round < goal)
 		if (!replay_one(r))
 			return;
+	RV_ASSERT(!r->out->has_log && !r->out->reduced);
 	if (checkpoint_is_at_hand(r->x, r->g->round))
 		r->out->has_log = load_log(r, r->g->round, &r->out->log, &r->out->reduced);
 }
@@ -113,5 +115,6 @@ enum rv_err recovery_run(const struct recovery_files *files, const struct recove
 	files->load_replica(files->ctx, out);
 	replay(&r);
 	RV_ASSERT(g->round >= out->start.round && (!out->has_log || out->log.round == g->round));
+	RV_ASSERT(out->full_round <= g->round && out->has_log == (out->reduced != NULL));
 	return RV_OK;
 }

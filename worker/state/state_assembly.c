@@ -35,6 +35,17 @@ struct state_assembly {
 	struct blob *payload;
 };
 
+/* Each piece is counted once; the file lies in one place. */
+static void check_invariants(const struct state_assembly *a) {
+	uint32_t held = 0;
+	for (uint32_t i = 0; i < a->n_pieces; i++)
+		held += a->held[i];
+	RV_ASSERT(held + a->left == a->n_pieces);
+	RV_ASSERT(a->has_manifest || held == 0);
+	RV_ASSERT(!a->memory || (a->fd < 0 && a->why.text[0] != '\0'));
+	RV_ASSERT(a->id.kind == STATE_KIND_SNAPSHOT ? !a->payload : a->payload && a->fd < 0 && !a->memory);
+}
+
 static void part_path(const struct state_assembly *a, char out[STATESTORE_PATH_BYTES]) {
 	statestore_path(a->store, STATE_FILE_PART, a->id.round, out);
 }
@@ -43,6 +54,8 @@ static void part_path(const struct state_assembly *a, char out[STATESTORE_PATH_B
 
 static enum rv_err write_at(const struct state_assembly *a, const void *data, size_t n, uint64_t at,
 							struct rv_errtext *et) {
+	RV_ASSERT(at + n <= state_file_max_bytes(&a->store->cfg, STATE_KIND_SNAPSHOT, a->id.round));
+	RV_ASSERT((a->memory != NULL) != (a->fd >= 0));
 	if (a->memory) {
 		memcpy(a->memory->data + at, data, n);
 		return RV_OK;
@@ -58,6 +71,7 @@ static bool read_at(const struct state_assembly *a, void *out, size_t n, uint64_
 
 static uint64_t place_of(const struct state_assembly *a, uint32_t i, size_t *bytes) {
 	const struct global_config *c = &a->store->cfg;
+	RV_ASSERT(a->id.kind == STATE_KIND_SNAPSHOT && i < a->n_pieces);
 	return state_prefix_bytes(c, STATE_KIND_SNAPSHOT, a->id.round) +
 		   state_piece_at(c, STATE_KIND_SNAPSHOT, a->id.round, i, bytes);
 }
@@ -76,6 +90,7 @@ static enum rv_err write_prefix(const struct state_assembly *a, struct rv_errtex
 
 /* From the disk into memory, with what is there: `why` the disk is left. */
 static enum rv_err move_to_memory(struct state_assembly *a, const struct rv_errtext *why, struct rv_errtext *et) {
+	RV_ASSERT(!a->memory && why->text[0] != '\0');
 	struct blob *memory = blob_new(state_file_max_bytes(&a->store->cfg, STATE_KIND_SNAPSHOT, a->id.round));
 	if (!memory)
 		return rv_fail(et, RV_E_NOMEM, "%s; and there is no memory for it", why->text);
@@ -196,6 +211,7 @@ enum rv_err state_assembly_new(const struct statestore *s, const struct state_id
 		state_assembly_free(a);
 		return e;
 	}
+	check_invariants(a);
 	*out = a;
 	return RV_OK;
 }
@@ -232,6 +248,7 @@ enum rv_err state_assembly_set_manifest(struct state_assembly *a, const struct r
 	const struct global_config *c = &a->store->cfg;
 	struct rv_errtext why = {0};
 	RV_ASSERT(!a->has_manifest);
+	check_invariants(a);
 	if (!rv_hash_is_zero(&a->id.expect))
 		RV_TRY(state_manifest_check(c, &a->id, manifest, et));
 	memcpy(a->manifest, manifest, state_manifest_hashes(c, a->id.kind, a->id.round) * sizeof *manifest);
@@ -262,12 +279,14 @@ enum rv_err state_assembly_put(struct state_assembly *a, uint32_t i, const struc
 	const struct global_config *c = &a->store->cfg;
 	size_t bytes;
 	RV_ASSERT(a->has_manifest && i < a->n_pieces);
+	check_invariants(a);
 	if (a->held[i])
 		return RV_OK;
 	(void)state_piece_at(c, a->id.kind, a->id.round, i, &bytes);
 	RV_TRY(state_unpack(a->packer, what, stored, a->piece, bytes, et));
 	RV_TRY(state_piece_check(c, &a->id, a->manifest, i, a->piece, bytes, et));
 	RV_TRY(keep_piece(a, i, bytes, et));
+	RV_ASSERT(a->left > 0);
 	a->held[i] = true;
 	a->left--;
 	return RV_OK;
@@ -321,6 +340,7 @@ static enum rv_err finish_log(struct state_assembly *a, struct state_file **out,
 enum rv_err state_assembly_finish(struct state_assembly *a, struct state_file **out, struct rv_errtext *warning,
 								  struct rv_errtext *et) {
 	RV_ASSERT(a->has_manifest && a->left == 0);
+	check_invariants(a);
 	*warning = (struct rv_errtext){0};
 	return a->id.kind == STATE_KIND_SNAPSHOT ? finish_snapshot(a, out, warning, et) : finish_log(a, out, warning, et);
 }

@@ -73,6 +73,7 @@ static void place_pieces(struct state_file *f) {
 		f->piece_at[i] = at;
 		at += f->pieces[i].bytes;
 	}
+	RV_ASSERT(at == f->bytes);
 }
 
 static enum rv_err read_index(struct state_file *f, const struct rv_hash *hash, struct rv_errtext *et) {
@@ -89,8 +90,9 @@ static enum rv_err read_index(struct state_file *f, const struct rv_hash *hash, 
 		e = state_index_load(f->cfg, f->id.round, hash, index, f->pieces, &stored_bytes, et);
 	free(index);
 	RV_TRY(e);
+	RV_TRY(check_size(f->bytes, state_prefix_bytes(f->cfg, STATE_KIND_LOG, f->id.round) + stored_bytes, et));
 	place_pieces(f);
-	return check_size(f->bytes, state_prefix_bytes(f->cfg, STATE_KIND_LOG, f->id.round) + stored_bytes, et);
+	return RV_OK;
 }
 
 static enum rv_err read_log_header(struct state_file *f, const uint8_t *header, struct rv_errtext *et) {
@@ -220,11 +222,13 @@ struct state_stored state_file_stored(const struct state_file *f, uint32_t i) {
 enum rv_err state_file_read_stored(struct state_file *f, uint32_t i, void *out, struct rv_errtext *et) {
 	size_t bytes;
 	RV_ASSERT(i < f->n_pieces);
+	RV_ASSERT(!f->pieces || f->piece_at[i] + f->pieces[i].bytes <= f->bytes);
 	if (f->pieces)
 		return read_at(f, out, f->pieces[i].bytes, f->piece_at[i], et);
 	const struct state_id *id = &f->id;
 	uint64_t at = state_prefix_bytes(f->cfg, id->kind, id->round);
 	at += state_piece_at(f->cfg, id->kind, id->round, i, &bytes);
+	RV_ASSERT(at + bytes <= f->bytes);
 	return read_at(f, out, bytes, at, et);
 }
 
@@ -272,6 +276,7 @@ enum rv_err state_file_load_snapshot(struct state_file *f, struct global_state *
 		global_release(&fresh);
 		return e;
 	}
+	RV_ASSERT(!rv_hash_is_zero(&f->id.chain));
 	fresh.round = f->id.round;
 	fresh.chain = f->id.chain;
 	global_release(into);

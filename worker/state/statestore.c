@@ -1,6 +1,7 @@
 /* statestore.c: the files in --dir: their names, how they are written and opened. */
 #include "worker/state/statestore_internal.h"
 
+#include "base/assert.h"
 #include "base/file.h"
 
 #include <errno.h>
@@ -132,6 +133,7 @@ static enum rv_err write_pieces(struct log_writer *l, const uint8_t *payload, st
 	for (uint32_t i = 0; i < state_pieces(l->cfg, STATE_KIND_LOG, l->round); i++) {
 		size_t bytes, at = state_piece_at(l->cfg, STATE_KIND_LOG, l->round, i, &bytes);
 		l->pieces[i] = state_pack(l->packer, payload + at, bytes, l->packed);
+		RV_ASSERT(l->pieces[i].bytes <= bytes);
 		const uint8_t *stored = l->pieces[i].encoding == STATE_RAW ? payload + at : l->packed;
 		RV_TRY(rv_file_writer_write(&l->file, stored, l->pieces[i].bytes, et));
 	}
@@ -145,6 +147,7 @@ static enum rv_err write_log(struct log_writer *l, const struct state_log_info *
 	RV_TRY(rv_file_writer_write(&l->file, l->prefix, prefix_bytes, et));
 	RV_TRY(write_pieces(l, payload, et));
 	uint8_t *index = l->prefix + STATE_HEADER_BYTES;
+	RV_ASSERT(info->round == l->round && !rv_hash_is_zero(&info->digest));
 	state_index_write(l->pieces, state_pieces(l->cfg, STATE_KIND_LOG, l->round), index);
 	state_log_header(l->cfg, info, index, l->prefix);
 	return rv_file_writer_patch(&l->file, l->prefix, prefix_bytes, 0, et);

@@ -6,6 +6,7 @@
  * to go on with. */
 #include "worker/state/statestore_internal.h"
 
+#include "base/assert.h"
 #include "base/file.h"
 
 #include <dirent.h>
@@ -195,6 +196,7 @@ enum rv_err statestore_rewind(const struct statestore *s, uint64_t round, uint64
 		set_path(s, term, out->dir);
 		return RV_OK;
 	}
+	RV_ASSERT(sets.older.has_snapshot && sets.older.snapshot >= sets.going.snapshot); /* nothing later is lost */
 	out->what = GIVEN_UP_REMOVED;
 	set_path(s, best_older(s, &sets.older), out->dir);
 	RV_TRY(statestore_take_from(s, round, NULL, et));

@@ -54,6 +54,7 @@ static enum store_step next(const struct store_thread *t, struct store_job *j) {
 static enum store_step after_remove_log(struct store_thread *t, struct store_job *j, enum rv_err e) {
 	if (e != RV_OK)
 		return j->kind == STORE_COPY && j->copy.has_snapshot ? STORE_STEP_HASH : STORE_STEP_END;
+	RV_ASSERT(t->n_stale > 0);
 	t->stale++;
 	t->n_stale--;
 	return next(t, j);
@@ -61,7 +62,7 @@ static enum store_step after_remove_log(struct store_thread *t, struct store_job
 
 void store_job_begin(struct store_thread *t, struct store_job *j) {
 	RV_ASSERT(j->kind < STORE_KINDS);
-	RV_ASSERT(j->kind != STORE_PERSIST || j->reduced);
+	RV_ASSERT((j->kind == STORE_PERSIST) == (j->reduced != NULL));
 	t->other_history |= j->after_lost_forget;
 	if (j->kind == STORE_LOST)
 		note_stale(t, j->round);
@@ -109,6 +110,8 @@ static enum store_step after(struct store_thread *t, struct store_job *j, enum r
 
 void store_job_did(struct store_thread *t, struct store_job *j, enum rv_err e, const struct rv_errtext *text) {
 	RV_ASSERT(j->step < STORE_STEP_END);
+	RV_ASSERT(j->step != STORE_STEP_LOG || t->n_stale == 0); /* it would seem to prove them */
+	RV_ASSERT((j->step != STORE_STEP_REPLICA && j->step != STORE_STEP_SNAPSHOT) || !t->other_history);
 	bool counts = j->step != STORE_STEP_REMOVE_REPLICA && !(j->step == STORE_STEP_PRUNE && j->err != RV_OK);
 	if (counts)
 		note(j, e, text);

@@ -89,6 +89,36 @@ struct fetch_core *fetch_core_init(void *memory, const struct fetch_core_config 
 	return c;
 }
 
+/* ---- what always holds ---- */
+
+static void check_file(const struct fetch_core *c, const struct fetch_file *f) {
+	RV_ASSERT(f->n_held + f->n_free <= f->n_pieces && f->first_free <= f->n_pieces);
+	RV_ASSERT(f->bytes_held <= state_payload_bytes(c->cfg.global, f->id.kind, f->id.round));
+	RV_ASSERT((f->n_held == f->n_pieces) ==
+			  (f->bytes_held == state_payload_bytes(c->cfg.global, f->id.kind, f->id.round)));
+	RV_ASSERT(f->has_manifest || f->n_held == 0);
+	RV_ASSERT(f->manifest_got <= f->manifest_asked && f->manifest_donor < NET_MAX_MEMBERS);
+}
+
+static void check_donor(const struct fetch_core *c, uint32_t member) {
+	const struct fetch_donor *d = &c->donors[member];
+	RV_ASSERT(d->n >= 0 && d->n <= FETCH_WINDOW_MAX && d->window <= FETCH_WINDOW_MAX);
+	RV_ASSERT(d->staging == FETCH_NOBODY || c->staging_of[d->staging] == (int8_t)member);
+	RV_ASSERT(d->got == 0 || (d->n > 0 && d->got < d->total && d->total <= c->piece_bytes));
+	RV_ASSERT(d->linked || d->n == 0);
+}
+
+void fetch_core_check_invariants(const struct fetch_core *c) {
+	RV_ASSERT(c->n_order >= 0 && c->n_order <= FETCH_FILES);
+	for (int i = 0; i < c->n_order; i++)
+		RV_ASSERT(c->files[c->order[i]].used && (i == 0 || c->order[i] != c->order[0]));
+	for (int i = 0; i < FETCH_FILES; i++)
+		if (c->files[i].used)
+			check_file(c, &c->files[i]);
+	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++)
+		check_donor(c, m);
+}
+
 /* ---- files ---- */
 
 static bool same_id(const struct state_id *a, const struct state_id *b) {
@@ -141,6 +171,7 @@ static bool is_in(const struct state_id *ids, int n, const struct state_id *id) 
 
 void fetch_core_want(struct fetch_core *c, int64_t now_us, const struct state_id *ids, int n, int slots[]) {
 	RV_ASSERT(n >= 0 && n <= FETCH_FILES);
+	fetch_core_check_invariants(c);
 	c->now_us = now_us;
 	for (int i = 0; i < FETCH_FILES; i++)
 		if (c->files[i].used && !is_in(ids, n, &c->files[i].id))
@@ -163,6 +194,7 @@ static size_t piece_bytes(const struct fetch_core *c, const struct fetch_file *f
 }
 
 void fetch_hold(struct fetch_core *c, struct fetch_file *f, uint32_t index) {
+	RV_ASSERT(f->copies[index] != FETCH_HELD && f->n_held < f->n_pieces);
 	f->n_free -= f->copies[index] == 0; /* its donor was given up */
 	f->copies[index] = FETCH_HELD;
 	f->n_held++;
@@ -289,6 +321,7 @@ void fetch_core_allow(struct fetch_core *c, int64_t now_us, uint64_t members) {
 
 void fetch_core_link_up(struct fetch_core *c, int64_t now_us, uint32_t member) {
 	RV_ASSERT(member < NET_MAX_MEMBERS);
+	fetch_core_check_invariants(c);
 	struct fetch_donor *d = &c->donors[member];
 	if (d->linked)
 		fetch_core_link_down(c, now_us, member);
@@ -302,6 +335,7 @@ void fetch_core_link_up(struct fetch_core *c, int64_t now_us, uint32_t member) {
 
 void fetch_core_link_down(struct fetch_core *c, int64_t now_us, uint32_t member) {
 	RV_ASSERT(member < NET_MAX_MEMBERS);
+	fetch_core_check_invariants(c);
 	struct fetch_donor *d = &c->donors[member];
 	c->now_us = now_us;
 	fetch_release_all(c, member);

@@ -161,6 +161,7 @@ static enum rv_err check_first(const struct fetch_core *c, const struct frame_pi
 enum rv_err fetch_core_piece(struct fetch_core *c, int64_t now_us, uint32_t member, const struct frame_piece *p,
 							 struct fetch_event *out, struct rv_errtext *et) {
 	RV_ASSERT(member < NET_MAX_MEMBERS);
+	fetch_core_check_invariants(c);
 	struct fetch_donor *d = &c->donors[member];
 	*out = (struct fetch_event){.slot = FETCH_NOBODY};
 	c->now_us = now_us;
@@ -186,6 +187,7 @@ enum rv_err fetch_core_piece(struct fetch_core *c, int64_t now_us, uint32_t memb
 enum rv_err fetch_core_none(struct fetch_core *c, int64_t now_us, uint32_t member, const struct frame_fetch *m,
 							struct fetch_event *out, struct rv_errtext *et) {
 	RV_ASSERT(member < NET_MAX_MEMBERS);
+	fetch_core_check_invariants(c);
 	struct fetch_donor *d = &c->donors[member];
 	*out = (struct fetch_event){.slot = FETCH_NOBODY};
 	c->now_us = now_us;

@@ -179,6 +179,7 @@ static bool ask_of_file(struct fetch_core *c, uint32_t member, int slot, struct 
 
 bool fetch_core_send(struct fetch_core *c, int64_t now_us, uint32_t member, struct frame_fetch *out) {
 	RV_ASSERT(member < NET_MAX_MEMBERS);
+	fetch_core_check_invariants(c);
 	struct fetch_donor *d = &c->donors[member];
 	c->now_us = now_us;
 	if (tell_to_forget(d, out))

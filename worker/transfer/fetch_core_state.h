@@ -66,6 +66,8 @@ static inline struct fetch_ask *fetch_ask_at(struct fetch_donor *d, int k) {
 }
 
 /* ---- fetch_core.c ---- */
+/* Asserts what always holds, between two calls. */
+void fetch_core_check_invariants(const struct fetch_core *c);
 uint32_t fetch_manifest_parts(const struct fetch_core *c, enum state_kind kind, uint64_t round);
 /* Returns the raw bytes of a piece or manifest part; 0: there is no such one. */
 uint32_t fetch_bytes_of(const struct fetch_core *c, const struct frame_fetch *what);
