@@ -242,4 +242,7 @@ void training_apply(struct sim *s, int host, const struct trainer_request *a) {
 		oracle_applied(s, host);
 	else
 		sim_fail(s, "w%d: asked to apply round %llu, whose bytes it does not hold", host, (unsigned long long)a->round);
+	if (a->adopt == PARTICIPANT_DISCARD && w->participant.steps_done > 0)
+		sim_fail(s, "w%d: discards its steps after round %llu, and counts %llu of them", host,
+				 (unsigned long long)a->round, (unsigned long long)w->participant.steps_done);
 }
