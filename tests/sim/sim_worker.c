@@ -38,24 +38,24 @@ static void tell(void *ctx, const struct session_event *e) {
 	struct sim_worker *w = ctx;
 	struct sim *s = w->sim;
 	switch (e->type) {
-	case SESSION_SAYS_WRONG_STATE:
+	case SESSION_LOGS_WRONG_STATE:
 		oracle_wrong_state(s, w->host, e->text);
 		break;
-	case SESSION_SAYS_REFUSED:
-	case SESSION_SAYS_OLD_STORE:
+	case SESSION_LOGS_REFUSED:
+	case SESSION_LOGS_OLD_STORE:
 		sim_fail(s, "w%d: document refused: %s", w->host, e->text);
 		break;
-	case SESSION_SAYS_FULL_HASH:
+	case SESSION_LOGS_FULL_HASH:
 		oracle_full_hash(s, w->host, e->round, e->hash);
 		break;
-	case SESSION_SAYS_STANDSTILL:
+	case SESSION_LOGS_STANDSTILL:
 		s->stats.standstills++;
 		break;
-	case SESSION_SAYS_DONE:
+	case SESSION_LOGS_DONE:
 		oracle_finished(s, w->host);
 		w->finished = true;
 		break;
-	case SESSION_SAYS_FETCHING:
+	case SESSION_LOGS_FETCHING:
 		sim_say(s, w->host, "fetches %s %llu", e->id->kind == STATE_KIND_SNAPSHOT ? "snapshot" : "log",
 				(unsigned long long)e->round);
 		break;
@@ -64,7 +64,7 @@ static void tell(void *ctx, const struct session_event *e) {
 	}
 }
 
-const struct session_control_ops sim_control_ops = {.report = send_report, .reported = was_heard, .tell = tell};
+const struct session_control_ops sim_control_ops = {.report = send_report, .reported = was_heard, .log = tell};
 
 /* ---- turns ---- */
 

@@ -301,6 +301,43 @@ static void a_document_is_asked_for_again_when_a_report_is_answered_again(void *
 	assert_true(control_client_reported(p->control));
 }
 
+/* ---- without a network ---- */
+
+static struct http_request asked;
+static char refusal[256];
+
+static enum rv_err keep_request(void *ctx, const struct http_request *rq, uint32_t *id, struct rv_errtext *et) {
+	(void)ctx, (void)et;
+	asked = *rq;
+	*id = 1;
+	return RV_OK;
+}
+
+static void keep_refusal(void *ctx, enum rv_err e, const char *text) {
+	(void)ctx;
+	assert_int_equal(e, RV_E_AUTH);
+	(void)snprintf(refusal, sizeof refusal, "%s", text);
+}
+
+static void expect_refusal(struct control_client *c, const char *body, const char *text) {
+	const struct http_reply reply = {.status = 403, .body = (const uint8_t *)body, .body_bytes = strlen(body)};
+	control_client_join(c, &(struct join_request){.protocol = CONTROL_VERSION_MIN});
+	control_client_tick(c, 1);
+	assert_string_equal(asked.path, "/v1/join");
+	asked.done(asked.ctx, &reply);
+	assert_string_equal(refusal, text);
+}
+
+static void a_refusal_names_what_was_asked_once(void **state) {
+	const struct control_client_config cfg = {
+		.ops = {.start = keep_request}, .owner = {.on_refused = keep_refusal}, .version = CONTROL_VERSION_MIN};
+	struct control_client *c = control_client_init(malloc(control_client_size()), &cfg);
+	(void)state;
+	expect_refusal(c, "join: the token is spent\n", "join: the coordinator answers 403: the token is spent");
+	expect_refusal(c, "joining is over\n", "join: the coordinator answers 403: joining is over");
+	free(c);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(an_older_store_is_told_and_a_later_term_of_it_followed, set_up, tear_down),
@@ -309,6 +346,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(what_is_known_is_not_told_again, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_document_is_asked_for_again_when_a_report_is_answered_again, set_up,
 										tear_down),
+		cmocka_unit_test(a_refusal_names_what_was_asked_once),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,7 +19,7 @@ struct tables {
 	int n_jobs;
 	bool refuses_jobs, busy;
 	uint64_t askers, given;
-	uint32_t said[SESSION_SAYS];
+	uint32_t said[SESSION_EVENTS];
 	uint8_t storage; /* of the last report */
 };
 
@@ -241,7 +241,7 @@ static void finish(struct tables *t) {
 	follow(t, 1, RUN_DONE, H_ROUNDS, H_ROUNDS, 1u << 5); /* another has parts of the state, and lacks it */
 	turn(t, 100 * LINGER_US);                            /* no majority has vouched for the end by then */
 	assert_int_equal(session_core_phase(t->c), SESSION_EXPORTING);
-	assert_int_equal(t->said[SESSION_SAYS_DONE], 1);
+	assert_int_equal(t->said[SESSION_LOGS_DONE], 1);
 	assert_int_equal(t->jobs[0].kind, STORE_EXPORT);
 	store(t, RV_OK);
 	assert_true(session_core_exported(t->c));
@@ -308,13 +308,13 @@ static void test_a_failing_disk_is_told_once_and_reported(void **state) {
 		answer(t, (struct trainer_answer){.work = TRAINER_COPY_SNAPSHOT, .has_copy = true, .copy = copy});
 		store(t, RV_E_FULL);
 	}
-	assert_int_equal(t->said[SESSION_SAYS_STORAGE_FAILS], 1);
+	assert_int_equal(t->said[SESSION_LOGS_STORAGE_FAILS], 1);
 	assert_true(session_core_storage_fails(t->c));
 	turn(t, 2000);
 	assert_int_equal(t->storage, REPORT_STORAGE_CHECKPOINTS | REPORT_STORAGE_FULL);
 	answer(t, (struct trainer_answer){.work = TRAINER_COPY_SNAPSHOT, .has_copy = true, .copy = copy});
 	store(t, RV_OK);
-	assert_int_equal(t->said[SESSION_SAYS_STORAGE_WORKS], 1);
+	assert_int_equal(t->said[SESSION_LOGS_STORAGE_WORKS], 1);
 	turn(t, 2000);
 	assert_int_equal(t->storage, 0);
 }
@@ -327,8 +327,8 @@ static void test_a_job_that_finds_no_memory_failed(void **state) {
 	follow(t, 1, RUN_OPEN, 3, 0, 1);
 	t->refuses_jobs = true;
 	answer(t, (struct trainer_answer){.work = TRAINER_COPY_SNAPSHOT, .has_copy = true, .copy = copy});
-	assert_int_equal(t->said[SESSION_SAYS_STORAGE_FAILS], 1);
-	assert_int_equal(t->said[SESSION_SAYS_FULL_HASH], 0); /* it was not computed */
+	assert_int_equal(t->said[SESSION_LOGS_STORAGE_FAILS], 1);
+	assert_int_equal(t->said[SESSION_LOGS_FULL_HASH], 0); /* it was not computed */
 }
 
 /* The hash of a state that was replaced meanwhile is not this worker's any more. */
@@ -343,7 +343,7 @@ static void test_a_hash_of_before_an_install_is_dropped(void **state) {
 	session_core_on_fetched(t->c, t->now, &id, &snapshot, NULL, "");
 	answer(t, (struct trainer_answer){.work = TRAINER_INSTALL, .round = 20, .err = RV_OK});
 	store(t, RV_OK);
-	assert_int_equal(t->said[SESSION_SAYS_FULL_HASH], 0);
+	assert_int_equal(t->said[SESSION_LOGS_FULL_HASH], 0);
 }
 
 /* It was fetched, given up, and yet written: this worker can prove the round, and take part in the

@@ -88,7 +88,7 @@ static void a_frame_that_does_not_say_its_size_is_refused(void **state) {
 	size_t n = ZSTD_compress2(c, stored, sizeof stored, piece, BYTES);
 	ZSTD_freeCCtx(c);
 	assert_false(ZSTD_isError(n));
-	refused(&(struct state_stored){STATE_ZSTD, (uint32_t)n}, BYTES, "no zstd frame that says its size");
+	refused(&(struct state_stored){STATE_ZSTD, (uint32_t)n}, BYTES, "no zstd frame that states its size");
 }
 
 static void more_or_less_than_a_frame_is_refused(void **state) {

@@ -121,10 +121,13 @@ static void not_ok(struct call *k, const struct http_reply *r, const char *what)
 		failed(k, r->text);
 		return;
 	}
-	const char *said = r->body ? (const char *)r->body : "";
-	int said_bytes = (int)strcspn(said, "\r\n");
+	const char *why = r->body ? (const char *)r->body : "";
+	const size_t n = strlen(what);
+	if (strncmp(why, what, n) == 0 && why[n] == ':') /* it begins with the same word */
+		why += n + 1 + strspn(why + n + 1, " ");
+	int why_bytes = (int)strcspn(why, "\r\n");
 	snprintf(text, sizeof text, "%s: the coordinator answers %d: %.*s", what, r->status,
-			 said_bytes < REFUSAL_SHOWN_BYTES ? said_bytes : REFUSAL_SHOWN_BYTES, said);
+			 why_bytes < REFUSAL_SHOWN_BYTES ? why_bytes : REFUSAL_SHOWN_BYTES, why);
 	if (!is_refusal(r->status)) {
 		failed(k, text);
 		return;

@@ -135,7 +135,7 @@ enum rv_err membership_load(const char *dir, const char *link, struct membership
 		return rv_fail_context(
 			et, e,
 			"the stored answer of the coordinator is damaged; remove member.conf and run.conf, and start with "
-			"--data as at first: it says so again");
+			"--data as at first: the coordinator sends it anew");
 	RV_TRY(e);
 	m->joined = true;
 	return RV_OK;

@@ -144,10 +144,10 @@ static void forgive_full_disk(struct round_core *c, int64_t now_us) {
 }
 
 static bool rollback_action(struct round_core *c, struct round_action *out) {
-	if (c->told_rollback)
+	if (c->asked_rollback)
 		return false;
 	RV_ASSERT(c->next_term > c->cfg.term);
-	c->told_rollback = true;
+	c->asked_rollback = true;
 	*out = (struct round_action){.type = ROUND_ROLLBACK, .round = c->next_term_round, .term = c->next_term};
 	return true;
 }

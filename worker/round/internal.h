@@ -91,7 +91,7 @@ struct round_core {
 	uint64_t kept_snapshot; /* round + 1 of the last KEEP_SNAPSHOT */
 	uint32_t kept_times;    /* KEEP_SNAPSHOT of that round */
 	uint64_t next_term, next_term_round; /* one that began after this worker's; 0: none */
-	bool told_rollback;
+	bool asked_rollback;
 	int64_t finish_by_us; /* the run is done: deadline for a majority's hash of the end state; 0: not yet */
 
 	bool has_sent;

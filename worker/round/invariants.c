@@ -62,7 +62,7 @@ static void check_document(const struct round_core *c) {
 
 void round_check_invariants(const struct round_core *c) {
 	RV_ASSERT(c->next_term == 0 || c->next_term > c->cfg.term);
-	RV_ASSERT(!c->told_rollback || c->next_term != 0);
+	RV_ASSERT(!c->asked_rollback || c->next_term != 0);
 	RV_ASSERT(!c->finished || c->has_doc);
 	RV_ASSERT(!c->has_sent || c->sent.seq == c->seq);
 	if (c->has_doc)

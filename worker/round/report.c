@@ -48,7 +48,7 @@ static void fill(const struct round_core *c, struct report *r) {
 }
 
 /* Returns true if the coordinator decides the same by both reports; tokens are not compared. */
-static bool says_the_same(const struct report *a, const struct report *b) {
+static bool reports_the_same(const struct report *a, const struct report *b) {
 	return a->phase == b->phase && a->round == b->round && a->attempt == b->attempt && a->suspects == b->suspects &&
 		   rv_hash_equal(&a->digest, &b->digest) && rv_hash_equal(&a->chain, &b->chain) &&
 		   a->proven_round == b->proven_round && rv_hash_equal(&a->proven_chain, &b->proven_chain) &&
@@ -60,7 +60,7 @@ bool round_next_report(struct round_core *c, int64_t now_us, struct report *out)
 	if (c->next_term != 0)
 		return false;
 	fill(c, out);
-	if (c->has_sent && now_us < c->sent_us + c->cfg.heartbeat_us && says_the_same(out, &c->sent))
+	if (c->has_sent && now_us < c->sent_us + c->cfg.heartbeat_us && reports_the_same(out, &c->sent))
 		return false;
 	RV_ASSERT(out->phase != WORKER_VOTED || (c->log.held && c->log.own && out->attempt == c->log.attempt));
 	RV_ASSERT(out->proven_round >= c->round && out->proven_round <= c->round + 1);

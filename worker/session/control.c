@@ -73,22 +73,22 @@ static void on_exported(struct session *s, const struct session_event *e) {
 	session_write_end(s, e->hash);
 }
 
-static void tell(void *ctx, const struct session_event *e) {
+static void log_event(void *ctx, const struct session_event *e) {
 	struct session *s = ctx;
-	session_tell_event(s, e);
-	if (e->type == SESSION_SAYS_DONE)
+	session_log_event(s, e);
+	if (e->type == SESSION_LOGS_DONE)
 		meshlink_expect_ends(s->mesh);
-	if (e->type == SESSION_SAYS_EXPORTED)
+	if (e->type == SESSION_LOGS_EXPORTED)
 		on_exported(s, e);
-	if (e->type == SESSION_SAYS_STOPPING)
+	if (e->type == SESSION_LOGS_STOPPING)
 		RV_FAILPOINT("leave.begin");
-	if (e->type != SESSION_SAYS_ROLLBACK)
+	if (e->type != SESSION_LOGS_ROLLBACK)
 		return;
 	session_write_rollback(s, e->round, e->term);
 	session_trace_rollback(s, e->round);
 }
 
-const struct session_control_ops session_control_ops = {.report = report, .reported = reported, .tell = tell};
+const struct session_control_ops session_control_ops = {.report = report, .reported = reported, .log = log_event};
 
 /* ---- documents ---- */
 

@@ -143,7 +143,7 @@ bool session_core_storage_fails(const struct session_core *c) {
 }
 
 uint32_t session_core_missing_workers(const struct session_core *c) {
-	return c->told.missing;
+	return c->logged.missing;
 }
 
 bool session_core_is_first(const struct session_core *c) {

@@ -36,30 +36,30 @@ enum session_phase {
 /* ---- events for the log ---- */
 
 enum session_event_type {
-	SESSION_SAYS_WRONG_STATE,    /* text: this worker's state is not the run's; it fetches a snapshot */
-	SESSION_SAYS_OLD_STORE,      /* text, document: the coordinator has an old copy of the run. Once */
-	SESSION_SAYS_REFUSED,        /* err, text: a document that contradicts what this worker knows */
-	SESSION_SAYS_ALONE,          /* round: the run is done, and no connected worker has what this one lacks */
-	SESSION_SAYS_NO_WEIGHTS,     /* no connected worker has the weights that the run starts from. Once */
-	SESSION_SAYS_STARVING,       /* document: the run moves faster than this worker catches up. Once */
-	SESSION_SAYS_MISSING,        /* n workers are missing for a round; 0: none. When it changes */
-	SESSION_SAYS_ATTEMPT,        /* document: the all-reduce of this attempt begins */
-	SESSION_SAYS_SUSPECTS,       /* round, attempt, set: silent participants. When it changes */
-	SESSION_SAYS_FETCHING,       /* id */
-	SESSION_SAYS_FETCH_FAILED,   /* id, err, text: stopped until it is wanted again */
-	SESSION_SAYS_IN_MEMORY,      /* text: a fetched file cannot be stored. Once */
-	SESSION_SAYS_FETCHED_STORED, /* fetched files are stored again */
-	SESSION_SAYS_FETCHED_OVER,   /* a checkpoint is stored: fetched files are not needed after a restart */
-	SESSION_SAYS_SPOILED,        /* round, n in a row, text: theta_local is unusable */
-	SESSION_SAYS_STANDSTILL,     /* round: the state is written again for workers that lack it */
-	SESSION_SAYS_STORAGE_FAILS,  /* kind, err, text. Once */
-	SESSION_SAYS_STORAGE_WORKS,  /* kind, n: failures before */
-	SESSION_SAYS_FULL_HASH,      /* round, hash: of this worker's state, before it is compared with the majority's */
-	SESSION_SAYS_DONE,           /* the run is done; n: not 0 if a majority vouches for the end state */
-	SESSION_SAYS_EXPORTED,       /* hash: the weights are stored; text: a warning, or empty */
-	SESSION_SAYS_STOPPING,       /* n: 0 if the run is done */
-	SESSION_SAYS_ROLLBACK,       /* round, term: the run was rolled back; this worker starts again there */
-	SESSION_SAYS
+	SESSION_LOGS_WRONG_STATE,    /* text: this worker's state is not the run's; it fetches a snapshot */
+	SESSION_LOGS_OLD_STORE,      /* text, document: the coordinator has an old copy of the run. Once */
+	SESSION_LOGS_REFUSED,        /* err, text: a document that contradicts what this worker knows */
+	SESSION_LOGS_ALONE,          /* round: the run is done, and no connected worker has what this one lacks */
+	SESSION_LOGS_NO_WEIGHTS,     /* no connected worker has the weights that the run starts from. Once */
+	SESSION_LOGS_STARVING,       /* document: the run moves faster than this worker catches up. Once */
+	SESSION_LOGS_MISSING,        /* n workers are missing for a round; 0: none. When it changes */
+	SESSION_LOGS_ATTEMPT,        /* document: the all-reduce of this attempt begins */
+	SESSION_LOGS_SUSPECTS,       /* round, attempt, set: silent participants. When it changes */
+	SESSION_LOGS_FETCHING,       /* id */
+	SESSION_LOGS_FETCH_FAILED,   /* id, err, text: stopped until it is wanted again */
+	SESSION_LOGS_IN_MEMORY,      /* text: a fetched file cannot be stored. Once */
+	SESSION_LOGS_FETCHED_STORED, /* fetched files are stored again */
+	SESSION_LOGS_FETCHED_OVER,   /* a checkpoint is stored: fetched files are not needed after a restart */
+	SESSION_LOGS_SPOILED,        /* round, n in a row, text: theta_local is unusable */
+	SESSION_LOGS_STANDSTILL,     /* round: the state is written again for workers that lack it */
+	SESSION_LOGS_STORAGE_FAILS,  /* kind, err, text. Once */
+	SESSION_LOGS_STORAGE_WORKS,  /* kind, n: failures before */
+	SESSION_LOGS_FULL_HASH,      /* round, hash: of this worker's state, before it is compared with the majority's */
+	SESSION_LOGS_DONE,           /* the run is done; n: not 0 if a majority vouches for the end state */
+	SESSION_LOGS_EXPORTED,       /* hash: the weights are stored; text: a warning, or empty */
+	SESSION_LOGS_STOPPING,       /* n: 0 if the run is done */
+	SESSION_LOGS_ROLLBACK,       /* round, term: the run was rolled back; this worker starts again there */
+	SESSION_EVENTS
 };
 
 struct session_event {
@@ -113,7 +113,7 @@ struct session_links_ops {
 struct session_control_ops {
 	void (*report)(void *ctx, struct report *r); /* fills the fields for people, and sends it until it is received */
 	bool (*reported)(void *ctx);                 /* returns true if the coordinator has received the last report */
-	void (*tell)(void *ctx, const struct session_event *e); /* logs `e`, which is valid until the return */
+	void (*log)(void *ctx, const struct session_event *e); /* logs `e`, which is valid until the return */
 };
 
 struct session_ops {

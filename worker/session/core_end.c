@@ -24,7 +24,7 @@ static void begin_saving(struct session_core *c, enum session_why why) {
 static void begin_stop(struct session_core *c, int64_t now_us, enum session_why why) {
 	RV_ASSERT(why != WHY_NOT && why != WHY_ROLLED_BACK);
 	c->stop_by_us = now_us + c->cfg.goodbye_us;
-	session_tell(c, &(struct session_event){.type = SESSION_SAYS_STOPPING, .n = why != WHY_DONE});
+	session_log(c, &(struct session_event){.type = SESSION_LOGS_STOPPING, .n = why != WHY_DONE});
 	round_leave(c->round);
 	begin_saving(c, why);
 }
@@ -59,7 +59,7 @@ void session_give_up(struct session_core *c, int64_t now_us, enum rv_err e, cons
 /* Ends without a last report: this core no longer reports. */
 void session_roll_back(struct session_core *c, int64_t now_us, const struct round_action *a) {
 	RV_ASSERT(c->why != WHY_ROLLED_BACK && a->term > 0);
-	session_tell(c, &(struct session_event){.type = SESSION_SAYS_ROLLBACK, .round = a->round, .term = a->term});
+	session_log(c, &(struct session_event){.type = SESSION_LOGS_ROLLBACK, .round = a->round, .term = a->term});
 	c->next_term = a->term;
 	c->next_term_round = a->round;
 	c->stop_by_us = now_us;
@@ -75,8 +75,8 @@ void session_finish(struct session_core *c, int64_t now_us) {
 	RV_ASSERT(c->phase == SESSION_RUNNING && round_round(c->round) == c->cfg.rounds);
 	RV_ASSERT(!c->reduce.running && !c->exported);
 	c->phase = SESSION_EXPORTING;
-	session_tell(c, &(struct session_event){
-						.type = SESSION_SAYS_DONE, .round = round_round(c->round), .n = round_end_verified(c->round)});
+	session_log(c, &(struct session_event){
+					   .type = SESSION_LOGS_DONE, .round = round_round(c->round), .n = round_end_verified(c->round)});
 	if (c->is_first && c->cfg.eval_at_end)
 		session_evaluate(c, true);
 	else

@@ -36,7 +36,7 @@ void session_fetch(struct session_core *c, int64_t now_us, const struct round_ac
 	}
 	if (round_fetch_after(c->round, a, &next))
 		ids[n++] = id_of(&next);
-	session_tell(c, &(struct session_event){.type = SESSION_SAYS_FETCHING, .round = a->round, .id = &ids[0]});
+	session_log(c, &(struct session_event){.type = SESSION_LOGS_FETCHING, .round = a->round, .id = &ids[0]});
 	enum rv_err e = c->ops.links.want(c->ops.ctx, ids, n, &et);
 	if (e != RV_OK)
 		session_core_on_fetch_failed(c, now_us, &ids[0], e, et.text);
@@ -51,8 +51,8 @@ void session_core_on_fetch_failed(struct session_core *c, int64_t now_us, const 
 								  const char *text) {
 	RV_ASSERT(e != RV_OK);
 	session_check_invariants(c);
-	session_tell(c, &(struct session_event){
-						.type = SESSION_SAYS_FETCH_FAILED, .round = id->round, .id = id, .err = e, .text = text});
+	session_log(c, &(struct session_event){
+					   .type = SESSION_LOGS_FETCH_FAILED, .round = id->round, .id = id, .err = e, .text = text});
 	round_on_fetched(c->round, now_us, action_of(id), id->round, false);
 }
 
@@ -60,9 +60,9 @@ void session_core_on_fetch_failed(struct session_core *c, int64_t now_us, const 
 static void note_in_memory(struct session_core *c, const char *warning) {
 	enum storage_change change = storage_health_note_fetched(&c->health, warning[0] != '\0');
 	if (change == STORAGE_BEGINS_TO_FAIL)
-		session_tell(c, &(struct session_event){.type = SESSION_SAYS_IN_MEMORY, .text = warning});
+		session_log(c, &(struct session_event){.type = SESSION_LOGS_IN_MEMORY, .text = warning});
 	if (change == STORAGE_WORKS_AGAIN)
-		session_tell(c, &(struct session_event){.type = SESSION_SAYS_FETCHED_STORED});
+		session_log(c, &(struct session_event){.type = SESSION_LOGS_FETCHED_STORED});
 }
 
 /* Keeps the bytes for the next APPLY. They are of no attempt with this worker. */
@@ -101,9 +101,9 @@ void session_see_fetch(struct session_core *c) {
 	if (c->ops.links.nowhere(c->ops.ctx))
 		round_on_lacking(c->round);
 	bool starves = round_starves(c->round);
-	if (starves && !c->told.starving)
-		session_tell(c, &(struct session_event){.type = SESSION_SAYS_STARVING,
-												.round = round_round(c->round),
-												.document = round_document(c->round)});
-	c->told.starving |= starves;
+	if (starves && !c->logged.starving)
+		session_log(c, &(struct session_event){.type = SESSION_LOGS_STARVING,
+											   .round = round_round(c->round),
+											   .document = round_document(c->round)});
+	c->logged.starving |= starves;
 }

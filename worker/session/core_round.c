@@ -4,42 +4,42 @@
 #include "base/assert.h"
 #include "base/planted.h"
 
-void session_tell(const struct session_core *c, const struct session_event *e) {
-	c->ops.control.tell(c->ops.ctx, e);
+void session_log(const struct session_core *c, const struct session_event *e) {
+	c->ops.control.log(c->ops.ctx, e);
 }
 
 /* ---- documents ---- */
 
-static void tell_text(const struct session_core *c, enum session_event_type type, enum rv_err e, const char *text,
-					  const struct document *d) {
-	session_tell(c, &(struct session_event){
-						.type = type, .round = round_round(c->round), .err = e, .text = text, .document = d});
+static void log_text(const struct session_core *c, enum session_event_type type, enum rv_err e, const char *text,
+					 const struct document *d) {
+	session_log(c, &(struct session_event){
+					   .type = type, .round = round_round(c->round), .err = e, .text = text, .document = d});
 }
 
 /* Logs that the others have finished and left: what this worker lacks is on their disks. */
-static void tell_if_alone(const struct session_core *c, const struct document *d) {
+static void log_if_alone(const struct session_core *c, const struct document *d) {
 	if (d->phase == RUN_DONE && round_round(c->round) < d->round && round_lacks_donors(c->round))
-		tell_text(c, SESSION_SAYS_ALONE, RV_OK, "", d);
+		log_text(c, SESSION_LOGS_ALONE, RV_OK, "", d);
 }
 
 /* Logs that no connected worker has the weights that the run starts from. */
-static void tell_if_lacking(struct session_core *c, const struct document *d) {
+static void log_if_lacking(struct session_core *c, const struct document *d) {
 	bool nobody = c->lacks_state && d->n_members == 0;
-	if (nobody && !c->told.no_weights)
-		tell_text(c, SESSION_SAYS_NO_WEIGHTS, RV_OK, "", d);
-	c->told.no_weights = nobody;
+	if (nobody && !c->logged.no_weights)
+		log_text(c, SESSION_LOGS_NO_WEIGHTS, RV_OK, "", d);
+	c->logged.no_weights = nobody;
 }
 
 /* Logs it once. A volunteer cannot mend it: the coordinator logs it too. */
-static void tell_old_store(struct session_core *c, const struct document *d, const char *text) {
-	if (c->told.old_store)
+static void log_old_store(struct session_core *c, const struct document *d, const char *text) {
+	if (c->logged.old_store)
 		return;
-	c->told.old_store = true;
-	tell_text(c, SESSION_SAYS_OLD_STORE, RV_OK, text, d);
+	c->logged.old_store = true;
+	log_text(c, SESSION_LOGS_OLD_STORE, RV_OK, text, d);
 }
 
 void session_core_on_older(struct session_core *c, const struct document *d, const char *text) {
-	tell_old_store(c, d, text);
+	log_old_store(c, d, text);
 }
 
 /* Returns how many members an all-reduce lacks to have `needed` that are not silent. */
@@ -49,25 +49,25 @@ static uint32_t missing_in_reduce(const struct session_core *c, const struct doc
 	return d->n_members < needed + silent ? needed + silent - d->n_members : 0;
 }
 
-static void tell_missing(struct session_core *c) {
+static void log_missing(struct session_core *c) {
 	const struct document *d = round_document(c->round);
 	uint32_t needed = c->cfg.min_workers, missing = 0;
 	if (d->phase == RUN_WAITING)
 		missing = needed > d->n_members ? needed - d->n_members : 1;
 	else if (d->phase == RUN_REDUCE)
 		missing = missing_in_reduce(c, d, needed);
-	if (missing == c->told.missing)
+	if (missing == c->logged.missing)
 		return;
-	c->told.missing = missing;
-	session_tell(c, &(struct session_event){.type = SESSION_SAYS_MISSING, .n = missing});
+	c->logged.missing = missing;
+	session_log(c, &(struct session_event){.type = SESSION_LOGS_MISSING, .n = missing});
 }
 
 static void refuse_document(struct session_core *c, const struct document *d, enum rv_err e,
 							const struct rv_errtext *et) {
 	if (round_knows_later(c->round, d))
-		tell_old_store(c, d, et->text);
+		log_old_store(c, d, et->text);
 	else
-		tell_text(c, SESSION_SAYS_REFUSED, e, et->text, d);
+		log_text(c, SESSION_LOGS_REFUSED, e, et->text, d);
 }
 
 bool session_core_on_document(struct session_core *c, const struct document *d) {
@@ -77,17 +77,17 @@ bool session_core_on_document(struct session_core *c, const struct document *d) 
 	const struct document *now = round_document(c->round);
 	bool adopted = now && now->seq == d->seq;
 	if (e != RV_OK && adopted)
-		tell_text(c, SESSION_SAYS_WRONG_STATE, e, et.text, d);
+		log_text(c, SESSION_LOGS_WRONG_STATE, e, et.text, d);
 	else if (e != RV_OK)
 		refuse_document(c, d, e, &et);
 	if (!adopted)
 		return false;
-	c->told.old_store = false;
+	c->logged.old_store = false;
 	c->ops.links.allow(c->ops.ctx, now);
 	session_note_roster(c, now);
-	tell_missing(c);
-	tell_if_alone(c, now);
-	tell_if_lacking(c, now);
+	log_missing(c);
+	log_if_alone(c, now);
+	log_if_lacking(c, now);
 	return true;
 }
 
@@ -95,10 +95,10 @@ bool session_core_on_document(struct session_core *c, const struct document *d) 
  * fetch a snapshot. */
 void session_full_hash(struct session_core *c, uint64_t round, const struct rv_hash *hash) {
 	struct rv_errtext et = {0};
-	session_tell(c, &(struct session_event){.type = SESSION_SAYS_FULL_HASH, .round = round, .hash = hash});
+	session_log(c, &(struct session_event){.type = SESSION_LOGS_FULL_HASH, .round = round, .hash = hash});
 	enum rv_err e = round_on_full_hash(c->round, round, hash, &et);
 	if (e != RV_OK)
-		tell_text(c, SESSION_SAYS_WRONG_STATE, e, et.text, NULL);
+		log_text(c, SESSION_LOGS_WRONG_STATE, e, et.text, NULL);
 }
 
 /* ---- the all-reduce ---- */
@@ -107,7 +107,7 @@ static void enter_attempt(struct session_core *c, const struct document *d) {
 	RV_ASSERT(d->phase == RUN_REDUCE && d->round == round_round(c->round));
 	RV_ASSERT(document_find(d, c->cfg.member) >= 0);
 	c->reduce = (struct session_reduce){.running = true, .round = d->round, .attempt = d->attempt};
-	tell_text(c, SESSION_SAYS_ATTEMPT, RV_OK, "", d);
+	log_text(c, SESSION_LOGS_ATTEMPT, RV_OK, "", d);
 }
 
 static void start_reduce(struct session_core *c) {
@@ -140,10 +140,10 @@ static void see_suspects(struct session_core *c, uint64_t suspects) {
 		return;
 	c->reduce.suspects = suspects;
 	round_on_suspects(c->round, c->reduce.attempt, suspects);
-	session_tell(
+	session_log(
 		c, &(struct session_event){
-			   .type = SESSION_SAYS_SUSPECTS, .round = c->reduce.round, .attempt = c->reduce.attempt, .set = suspects});
-	tell_missing(c);
+			   .type = SESSION_LOGS_SUSPECTS, .round = c->reduce.round, .attempt = c->reduce.attempt, .set = suspects});
+	log_missing(c);
 }
 
 void session_see_reduce(struct session_core *c, const struct session_seen *seen) {
@@ -189,7 +189,7 @@ static void apply(struct session_core *c, const struct round_action *a) {
 }
 
 static void keep_snapshot(struct session_core *c, const struct round_action *a) {
-	session_tell(c, &(struct session_event){.type = SESSION_SAYS_STANDSTILL, .round = a->round});
+	session_log(c, &(struct session_event){.type = SESSION_LOGS_STANDSTILL, .round = a->round});
 	session_ask(c, TRAINER_COPY_SNAPSHOT);
 }
 

@@ -25,7 +25,7 @@ struct session_result {
 	struct state_log_info log;
 };
 
-struct session_told {
+struct session_logged {
 	bool old_store; /* logged, and no document was followed since */
 	bool no_weights, starving;
 	uint32_t missing;
@@ -64,7 +64,7 @@ struct session_core {
 	bool forget_lost;    /* an INSTALLED could not be posted: the next job carries a mark */
 	uint32_t history;    /* states installed so far; a copy made before the last one is of another history */
 
-	struct session_told told;
+	struct session_logged logged;
 };
 
 /* ---- core.c ---- */
@@ -75,7 +75,7 @@ void session_check_invariants(const struct session_core *c);
 /* ---- core_round.c ---- */
 void session_act(struct session_core *c, int64_t now_us);
 void session_see_reduce(struct session_core *c, const struct session_seen *seen);
-void session_tell(const struct session_core *c, const struct session_event *e);
+void session_log(const struct session_core *c, const struct session_event *e);
 /* Passes on the full hash of the state that this worker holds, or held, at `round`. */
 void session_full_hash(struct session_core *c, uint64_t round, const struct rv_hash *hash);
 

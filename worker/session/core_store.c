@@ -118,7 +118,7 @@ static void done_copy(struct session_core *c, struct store_job *j) {
 	if (!j->copy.has_snapshot)
 		return;
 	if (j->err == RV_OK && storage_health_supersede_fetched(&c->health))
-		session_tell(c, &(struct session_event){.type = SESSION_SAYS_FETCHED_OVER});
+		session_log(c, &(struct session_event){.type = SESSION_LOGS_FETCHED_OVER});
 	if (j->history == c->history) /* else it is of a state that was replaced */
 		session_full_hash(c, j->copy.snapshot_round, &j->full_hash);
 	c->ops.links.forget(c->ops.ctx, STATE_KIND_SNAPSHOT, j->copy.snapshot_round);
@@ -133,8 +133,7 @@ static void done_export(struct session_core *c, int64_t now_us, struct store_job
 	}
 	RV_ASSERT(!c->exported && round_round(c->round) == c->cfg.rounds);
 	c->exported = true;
-	session_tell(c,
-				 &(struct session_event){.type = SESSION_SAYS_EXPORTED, .hash = &j->full_hash, .text = j->text.text});
+	session_log(c, &(struct session_event){.type = SESSION_LOGS_EXPORTED, .hash = &j->full_hash, .text = j->text.text});
 	if (c->phase != SESSION_EXPORTING)
 		return; /* asked to stop meanwhile */
 	c->phase = SESSION_LINGERING;
@@ -147,8 +146,8 @@ static void note_health(struct session_core *c, enum store_kind kind, const stru
 	struct session_event e = {.kind = kind, .err = j->err, .text = j->text.text, .n = times};
 	if (change == STORAGE_AS_BEFORE)
 		return;
-	e.type = change == STORAGE_BEGINS_TO_FAIL ? SESSION_SAYS_STORAGE_FAILS : SESSION_SAYS_STORAGE_WORKS;
-	session_tell(c, &e);
+	e.type = change == STORAGE_BEGINS_TO_FAIL ? SESSION_LOGS_STORAGE_FAILS : SESSION_LOGS_STORAGE_WORKS;
+	session_log(c, &e);
 }
 
 /* Logs that the disk works again, if the failure to store a round's result was logged. */

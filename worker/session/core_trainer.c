@@ -19,8 +19,8 @@ void session_evaluate(struct session_core *c, bool last) {
 static void count_spoiled(struct session_core *c, int64_t now_us, uint64_t round, const char *text) {
 	struct rv_errtext et = {0};
 	c->spoiled++;
-	session_tell(c,
-				 &(struct session_event){.type = SESSION_SAYS_SPOILED, .round = round, .n = c->spoiled, .text = text});
+	session_log(c,
+				&(struct session_event){.type = SESSION_LOGS_SPOILED, .round = round, .n = c->spoiled, .text = text});
 	if (c->spoiled < SESSION_SPOILED_MAX)
 		return;
 	enum rv_err e = rv_fail(&et, RV_E_RANGE, "round %llu came to nothing %u times in a row: %.400s",

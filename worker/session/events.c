@@ -136,7 +136,7 @@ static void fetched_over(struct session *s, const struct session_event *e) {
 
 void session_note_donations(struct session *s) {
 	uint64_t limited = donor_limited(s->donor);
-	for (uint64_t fresh = limited & ~s->told_limited; fresh != 0; fresh &= fresh - 1)
+	for (uint64_t fresh = limited & ~s->logged_limited; fresh != 0; fresh &= fresh - 1)
 		rv_event(
 			s->events, RV_WARN, "donation_limit",
 			RV_FIELDS(rv_field_int("member", __builtin_ctzll(fresh)),
@@ -144,7 +144,7 @@ void session_note_donations(struct session *s) {
 			"member %d has fetched two whole states of the run within an hour from this worker: further state is sent "
 			"slowly",
 			__builtin_ctzll(fresh));
-	s->told_limited = limited;
+	s->logged_limited = limited;
 }
 
 /* ---- the disk ---- */
@@ -174,7 +174,7 @@ static void storage_works(struct session *s, const struct session_event *e) {
 }
 
 /* Logs where the given-up files are and how to use them. */
-void session_tell_given_up(struct session *s, const struct statestore_given_up *g) {
+void session_log_given_up(struct session *s, const struct statestore_given_up *g) {
 	const char *dir = g->dir;
 	if (g->what == GIVEN_UP_KEPT)
 		rv_event(s->events, RV_WARN, "given_up", RV_FIELDS(rv_field_str("dir", dir)),
@@ -247,7 +247,7 @@ static void stopped_event(struct session *s) {
 			round_round(session_round(s)), s->member.config.rounds, dir);
 }
 
-static void tell_done(struct session *s) {
+static void log_done(struct session *s) {
 	const struct session_sums *sums = &s->sums;
 	const char *dir = s->opt->dir;
 	rv_event(s->events, RV_INFO, "done",
@@ -259,42 +259,42 @@ static void tell_done(struct session *s) {
 			 s->member.config.rounds, sums->given_rounds, sums->given_tokens, dir, dir);
 }
 
-void session_tell_end(struct session *s) {
+void session_log_end(struct session *s) {
 	uint64_t round, term;
 	bool up = session_is_up(s);
 	if (up && session_core_exported(s->core) && !session_core_rolled_back(s->core, &round, &term))
-		tell_done(s);
-	else if (s->signals.told)
+		log_done(s);
+	else if (s->signals.asked)
 		stopped_event(s);
 }
 
 /* ---- one by one ---- */
 
-typedef void teller(struct session *s, const struct session_event *e);
+typedef void logger(struct session *s, const struct session_event *e);
 
-void session_tell_event(struct session *s, const struct session_event *e) {
-	static teller *const tellers[SESSION_SAYS] = {[SESSION_SAYS_WRONG_STATE] = wrong_state,
-												  [SESSION_SAYS_OLD_STORE] = old_store,
-												  [SESSION_SAYS_REFUSED] = refused,
-												  [SESSION_SAYS_ALONE] = alone,
-												  [SESSION_SAYS_NO_WEIGHTS] = no_weights,
-												  [SESSION_SAYS_STARVING] = starving,
-												  [SESSION_SAYS_MISSING] = missing,
-												  [SESSION_SAYS_ATTEMPT] = attempt,
-												  [SESSION_SAYS_SUSPECTS] = suspects,
-												  [SESSION_SAYS_FETCHING] = fetching,
-												  [SESSION_SAYS_FETCH_FAILED] = fetch_failed,
-												  [SESSION_SAYS_IN_MEMORY] = in_memory,
-												  [SESSION_SAYS_FETCHED_STORED] = fetched_stored,
-												  [SESSION_SAYS_FETCHED_OVER] = fetched_over,
-												  [SESSION_SAYS_SPOILED] = spoiled,
-												  [SESSION_SAYS_STANDSTILL] = standstill,
-												  [SESSION_SAYS_STORAGE_FAILS] = storage_fails,
-												  [SESSION_SAYS_STORAGE_WORKS] = storage_works,
-												  [SESSION_SAYS_DONE] = done,
-												  [SESSION_SAYS_STOPPING] = stopping,
-												  [SESSION_SAYS_ROLLBACK] = rollback};
-	RV_ASSERT(e->type < SESSION_SAYS);
-	if (tellers[e->type])
-		tellers[e->type](s, e);
+void session_log_event(struct session *s, const struct session_event *e) {
+	static logger *const loggers[SESSION_EVENTS] = {[SESSION_LOGS_WRONG_STATE] = wrong_state,
+													[SESSION_LOGS_OLD_STORE] = old_store,
+													[SESSION_LOGS_REFUSED] = refused,
+													[SESSION_LOGS_ALONE] = alone,
+													[SESSION_LOGS_NO_WEIGHTS] = no_weights,
+													[SESSION_LOGS_STARVING] = starving,
+													[SESSION_LOGS_MISSING] = missing,
+													[SESSION_LOGS_ATTEMPT] = attempt,
+													[SESSION_LOGS_SUSPECTS] = suspects,
+													[SESSION_LOGS_FETCHING] = fetching,
+													[SESSION_LOGS_FETCH_FAILED] = fetch_failed,
+													[SESSION_LOGS_IN_MEMORY] = in_memory,
+													[SESSION_LOGS_FETCHED_STORED] = fetched_stored,
+													[SESSION_LOGS_FETCHED_OVER] = fetched_over,
+													[SESSION_LOGS_SPOILED] = spoiled,
+													[SESSION_LOGS_STANDSTILL] = standstill,
+													[SESSION_LOGS_STORAGE_FAILS] = storage_fails,
+													[SESSION_LOGS_STORAGE_WORKS] = storage_works,
+													[SESSION_LOGS_DONE] = done,
+													[SESSION_LOGS_STOPPING] = stopping,
+													[SESSION_LOGS_ROLLBACK] = rollback};
+	RV_ASSERT(e->type < SESSION_EVENTS);
+	if (loggers[e->type])
+		loggers[e->type](s, e);
 }

@@ -53,8 +53,8 @@ struct session_trace {
 /* A person asked to stop, by a signal. */
 struct session_signals {
 	int fd;
-	bool told;
-	int64_t told_us;
+	bool asked;
+	int64_t asked_us;
 };
 
 struct session {
@@ -89,7 +89,7 @@ struct session {
 	uint32_t done_attempt; /* of the all-reduce under way: the latest that was seen done */
 	struct session_trace trace;
 	struct session_sums sums;
-	uint64_t told_limited; /* set of members whose spent donation budget was logged */
+	uint64_t logged_limited; /* set of members whose spent donation budget was logged */
 	struct memory_plan memory;
 	char data_path[1024];
 	struct data_content content; /* hash of the text; "" before it is open */
@@ -177,10 +177,10 @@ void session_on_document(void *ctx, const struct document *d);
 void session_on_older(void *ctx, const struct document *d, uint64_t seen);
 
 /* ---- events.c ---- */
-void session_tell_event(struct session *s, const struct session_event *e);
+void session_log_event(struct session *s, const struct session_event *e);
 /* Logs the end of a run, or for a stopped worker what is saved and how to go on. */
-void session_tell_end(struct session *s);
-void session_tell_given_up(struct session *s, const struct statestore_given_up *g);
+void session_log_end(struct session *s);
+void session_log_given_up(struct session *s, const struct statestore_given_up *g);
 /* Logs, once, members that fetch more than a member needs. */
 void session_note_donations(struct session *s);
 

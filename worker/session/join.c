@@ -118,14 +118,14 @@ static enum rv_err open_control(struct session *s, struct rv_errtext *et) {
 	return control_client_new(s->http, s->member.invite.key, (uint64_t)rv_clock_wall_us(), &owner, &s->control, et);
 }
 
-static void tell_name(struct session *s) {
+static void log_name(struct session *s) {
 	if (s->opt->name[0] && s->member.name[0] && strcmp(s->opt->name, s->member.name) != 0)
 		rv_event(s->events, RV_WARN, "name", RV_FIELDS(rv_field_str("known_as", s->member.name)),
 				 "the run knows this worker as %s since it joined; --name %s only names its metrics from now on",
 				 s->member.name, s->opt->name);
 }
 
-static void tell_kept(struct session *s) {
+static void log_kept(struct session *s) {
 	char kept[SETTINGS_SHOWN_BYTES];
 	settings_describe(s->opt, kept);
 	if (kept[0])
@@ -144,7 +144,7 @@ enum rv_err session_open(struct session *s, const char *link, struct rv_errtext 
 	RV_TRY(rv_dir_make(s->opt->dir, 0755, et));
 	RV_TRY(rv_dir_lock(s->opt->dir, &s->lock_fd, et));
 	RV_TRY(membership_load(s->opt->dir, link, &s->member, et));
-	tell_kept(s);
+	log_kept(s);
 	RV_TRY(session_check_inputs(s, et));
 	RV_TRY(peers_check_listen(s->opt->listen, et));
 	if (s->member.joined)
@@ -152,7 +152,7 @@ enum rv_err session_open(struct session *s, const char *link, struct rv_errtext 
 	session_watch_addresses(s);
 	RV_TRY(open_control(s, et));
 	if (s->member.joined)
-		tell_name(s);
+		log_name(s);
 	else
 		control_client_ask_config(s->control);
 	return RV_OK;

@@ -14,7 +14,7 @@ static void name_others(const struct notice *n, char out[OTHERS_BYTES]) {
 		len += (size_t)snprintf(out + len, OTHERS_BYTES - len, "%s%u", i > 0 ? ", " : " ", n->others[i]);
 }
 
-static void tell_apart(struct session *s, const struct notice *n) {
+static void log_apart(struct session *s, const struct notice *n) {
 	char others[OTHERS_BYTES];
 	name_others(n, others);
 	rv_event(
@@ -46,7 +46,7 @@ static const char *not_counted(uint8_t reason) {
 void session_on_notice(void *ctx, const struct notice *n) {
 	struct session *s = ctx;
 	if (n->kind == NOTICE_APART)
-		tell_apart(s, n);
+		log_apart(s, n);
 	else if (n->kind == NOTICE_NOT_COUNTED)
 		rv_event(s->events, RV_WARN, "not_counted",
 				 RV_FIELDS(rv_field_int("round", (int64_t)n->round), rv_field_int("reason", n->reason)),

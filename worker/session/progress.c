@@ -34,7 +34,7 @@ void session_show_progress(struct session *s, int64_t now_us) {
 	uint64_t h = (uint64_t)s->member.config.steps_per_round, rounds = (uint64_t)s->member.config.rounds;
 	char note[160], loss[32] = "";
 	if (session_core_missing_workers(s->core) > 0) {
-		rv_progress_clear(s->events); /* the event says it; a bar would stand still */
+		rv_progress_clear(s->events); /* the event states it; a bar would stand still */
 		return;
 	}
 	if (show_fetch(s, now_us))

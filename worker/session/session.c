@@ -40,8 +40,8 @@ static enum rv_err fault_of(const struct session *s, struct rv_errtext *et) {
 /* ---- signals ---- */
 
 static void begin_stop(struct session *s, int64_t now_us) {
-	s->signals.told = true;
-	s->signals.told_us = now_us;
+	s->signals.asked = true;
+	s->signals.asked_us = now_us;
 	if (session_is_up(s)) {
 		session_core_stop(s->core, now_us);
 		return;
@@ -56,9 +56,9 @@ static void take_signals(struct session *s, int64_t now_us) {
 		any = true;
 	if (!any)
 		return;
-	if (!s->signals.told)
+	if (!s->signals.asked)
 		begin_stop(s, now_us);
-	else if (now_us - s->signals.told_us >= DELIBERATE_US)
+	else if (now_us - s->signals.asked_us >= DELIBERATE_US)
 		session_fail(s, RV_E_CANCELLED, "stopped at once; the state of the last saved round is kept");
 }
 
@@ -122,7 +122,7 @@ static enum rv_err loop(struct session *s, struct rv_errtext *et) {
 	}
 	enum rv_err e = fault_of(s, et);
 	if (e == RV_OK)
-		session_tell_end(s);
+		session_log_end(s);
 	return e;
 }
 
@@ -141,7 +141,7 @@ static enum rv_err forget_given_up(struct session *s, uint64_t round, uint64_t t
 	if (e != RV_OK)
 		return rv_fail_context(et, e,
 							   "the run was rolled back; remove what is in the way, and start this worker again");
-	session_tell_given_up(s, &given_up);
+	session_log_given_up(s, &given_up);
 	RV_FAILPOINT("rollback.rewound");
 	s->member.term = term;
 	RV_TRY(membership_store(s->opt->dir, &s->member, et));
@@ -152,7 +152,7 @@ static enum rv_err forget_given_up(struct session *s, uint64_t round, uint64_t t
 /* ---- from the link to the end ---- */
 
 /* Logs, before the program's last line with the fault, that the place in the run is kept. */
-static void tell_place_kept(struct session *s) {
+static void log_place_kept(struct session *s) {
 	if (s->joined_now && !session_is_up(s))
 		rv_event(
 			s->events, RV_WARN, "place_kept", RV_FIELDS(rv_field_int("member", s->member.member)),
@@ -161,10 +161,10 @@ static void tell_place_kept(struct session *s) {
 			s->member.member, s->opt->dir);
 }
 
-static void tell_fault(struct session *s, enum rv_err e, const struct rv_errtext *et) {
+static void log_fault(struct session *s, enum rv_err e, const struct rv_errtext *et) {
 	if (e == RV_OK || e == RV_E_CANCELLED || !s->events)
 		return;
-	tell_place_kept(s);
+	log_place_kept(s);
 	rv_event_in_log(s->events, RV_ERROR, "failed", RV_FIELDS(rv_field_str("error", rv_err_name(e))), "%s",
 					et ? et->text : "");
 }
@@ -194,8 +194,8 @@ static enum rv_err run_to_its_end(const struct worker_options *o, const char *li
 	bool rolled_back = was_rolled_back(s, &round, &term);
 	if (e == RV_OK && rolled_back)
 		e = forget_given_up(s, round, term, et);
-	*again = e == RV_OK && rolled_back && !s->signals.told;
-	tell_fault(s, e, et);
+	*again = e == RV_OK && rolled_back && !s->signals.asked;
+	log_fault(s, e, et);
 	if (e == RV_E_CANCELLED)
 		return e; /* the process ends now: threads in the middle of a step are not waited for */
 	session_release(s);

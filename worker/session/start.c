@@ -143,7 +143,7 @@ static enum rv_err open_core(struct session *s, uint64_t boot, const struct reco
 
 /* Logs the loss of this worker's share of outer steps and its momentum, which only its own file
  * had. */
-static void tell_lost_share(struct session *s, struct trainer_resumed resumed) {
+static void log_lost_share(struct session *s, struct trainer_resumed resumed) {
 	const struct global_state *g = trainer_global(s->trainer);
 	if (s->member.config.updates != UPDATES_EAGER || resumed.exact || g->round == 0)
 		return;
@@ -160,7 +160,7 @@ static enum statestore_theta0 theta0_of(const struct session *s) {
 }
 
 /* Logs what a restarted worker goes on from. */
-static void tell_recovered(struct session *s, const struct recovered *found) {
+static void log_recovered(struct session *s, const struct recovered *found) {
 	const struct global_state *g = trainer_global(s->trainer);
 	char from[64] = "the initial weights", own[128] = "no Adam state of its own";
 	const char *next = !found->has_log          ? ""
@@ -214,9 +214,9 @@ static enum rv_err recover(struct session *s, uint64_t boot, struct recovered *f
 	RV_FAILPOINT("recover.before");
 	RV_TRY(statestore_recover(&s->store, g, found, et));
 	RV_FAILPOINT("recover.after");
-	tell_recovered(s, found);
+	log_recovered(s, found);
 	struct trainer_resumed resumed = trainer_resume(s->trainer, found, on_replica_damage, s);
-	tell_lost_share(s, resumed);
+	log_lost_share(s, resumed);
 	session_trace_open(s);
 	session_trace_start(s, boot, found, resumed);
 	take_sums(s, found);

@@ -39,14 +39,14 @@ bool storage_health_fails(const struct storage_health *h) {
 }
 
 uint8_t storage_health_report(const struct storage_health *h, uint8_t rounds) {
-	static const uint8_t said[STORE_KINDS] = {[STORE_COPY] = REPORT_STORAGE_CHECKPOINTS,
+	static const uint8_t bits[STORE_KINDS] = {[STORE_COPY] = REPORT_STORAGE_CHECKPOINTS,
 											  [STORE_INSTALLED] = REPORT_STORAGE_FETCHED,
 											  [STORE_REFUSED] = REPORT_STORAGE_FETCHED,
 											  [STORE_EXPORT] = REPORT_STORAGE_CHECKPOINTS};
 	uint8_t set = rounds | (h->fetched_in_memory ? REPORT_STORAGE_FETCHED : 0);
 	bool full = false;
 	for (int kind = 0; kind < STORE_KINDS; kind++) {
-		set |= h->failed[kind] > 0 ? said[kind] : 0;
+		set |= h->failed[kind] > 0 ? bits[kind] : 0;
 		full = full || (h->failed[kind] > 0 && h->full[kind]);
 	}
 	return set != 0 && full ? set | REPORT_STORAGE_FULL : set;

@@ -57,11 +57,11 @@ struct state_stored state_pack(struct state_packer *p, const void *piece, size_t
 	return (struct state_stored){STATE_ZSTD, (uint32_t)n};
 }
 
-/* Exactly one frame, and it says that it holds `bytes`. */
+/* Exactly one frame, whose header states that it holds `bytes`. */
 static enum rv_err check_frame(const void *stored, size_t n, size_t bytes, struct rv_errtext *et) {
 	unsigned long long claimed = ZSTD_getFrameContentSize(stored, n);
 	if (claimed == ZSTD_CONTENTSIZE_ERROR || claimed == ZSTD_CONTENTSIZE_UNKNOWN)
-		return rv_fail(et, RV_E_CORRUPT, "a compressed piece is no zstd frame that says its size");
+		return rv_fail(et, RV_E_CORRUPT, "a compressed piece is no zstd frame that states its size");
 	if (claimed != bytes)
 		return rv_fail(et, RV_E_CORRUPT, "a compressed piece claims %llu bytes, must be %zu", claimed, bytes);
 	size_t frame = ZSTD_findFrameCompressedSize(stored, n);

@@ -243,7 +243,7 @@ enum rv_err statestore_open(const struct statestore *s, enum state_kind kind, ui
 	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s", path);
 }
 
-/* All of the file, which says itself how long it is: what its header does not account for is not
+/* All of the file, whose header states how long it is: what its header does not account for is not
  * read. */
 static enum rv_err load_replica(const struct statestore *s, const char *path, struct blob **out,
 								struct rv_errtext *et) {

@@ -2,7 +2,7 @@
  * person may want it back.
  *
  * Any step of it may be the last one before a crash. As long as the new term is not stored all is
- * done again with the same arguments: the directory of the set, once made, says that it is the one
+ * done again with the same arguments: the directory of the set, once made, marks it as the one
  * to go on with. */
 #include "worker/state/statestore_internal.h"
 

@@ -35,8 +35,8 @@ static enum rv_err take_those(const struct statestore *s, goes *which, const voi
 		uint64_t round;
 		if (!statestore_parse_name(e->d_name, &kind, &round) || !which(ctx, kind, round))
 			continue;
-		struct rv_errtext *told = first == RV_OK ? et : NULL;
-		enum rv_err failed = into ? move_file(s->dir, into, e->d_name, told) : statestore_remove(s, kind, round, told);
+		struct rv_errtext *text = first == RV_OK ? et : NULL;
+		enum rv_err failed = into ? move_file(s->dir, into, e->d_name, text) : statestore_remove(s, kind, round, text);
 		if (first == RV_OK)
 			first = failed;
 	}

@@ -277,7 +277,7 @@ static enum rv_err install_theta0(struct trainer *t, struct rv_errtext *et) {
 	return RV_OK;
 }
 
-/* No document can vouch for round 0: its snapshot is what the run's init_hash says, and nothing
+/* No document can vouch for round 0: its snapshot is what the run's init_hash names, and nothing
  * else. */
 static enum rv_err check_initial(const struct trainer *t, struct state_file *snapshot, struct rv_errtext *et) {
 	struct global_state read, made = {.round = 0};

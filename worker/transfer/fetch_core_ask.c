@@ -31,7 +31,7 @@ static bool probe(struct fetch_donor *d, struct frame_fetch *out) {
 	return true;
 }
 
-static bool tell_to_forget(struct fetch_donor *d, struct frame_fetch *out) {
+static bool ask_to_forget(struct fetch_donor *d, struct frame_fetch *out) {
 	if (!d->forgets || d->n == 0)
 		return false;
 	*out = fetch_ask_at(d, 0)->what;
@@ -182,7 +182,7 @@ bool fetch_core_send(struct fetch_core *c, int64_t now_us, uint32_t member, stru
 	fetch_core_check_invariants(c);
 	struct fetch_donor *d = &c->donors[member];
 	c->now_us = now_us;
-	if (tell_to_forget(d, out))
+	if (ask_to_forget(d, out))
 		return true;
 	if (c->n_order == 0)
 		return false;

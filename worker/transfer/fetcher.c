@@ -75,7 +75,7 @@ static bool post(struct fetcher *f, const struct part *p, const struct fetcher_j
 /* ---- what the core wants ---- */
 
 /* Gives the core the files that have parts, the one that is waited for first. */
-static void tell_wanted(struct fetcher *f) {
+static void want_parts(struct fetcher *f) {
 	struct state_id ids[FETCH_FILES];
 	struct part parts[FETCH_FILES];
 	int n = 0, slots[FETCH_FILES];
@@ -106,7 +106,7 @@ static void fail_part(struct fetcher *f, struct part *p, enum rv_err e, const ch
 	RV_ASSERT(e != RV_OK);
 	f->pause_until_us = RV_BUG("pause-fetching-for-ever") ? INT64_MAX : f->now_us + PAUSE_US;
 	give_up(f, p);
-	tell_wanted(f);
+	want_parts(f);
 	f->cfg.owner.on_failed(f->cfg.owner.ctx, &id, e, text);
 }
 
@@ -213,7 +213,7 @@ static enum rv_err open_core(struct fetcher *f, int64_t now_us, struct rv_errtex
 }
 
 static enum rv_err add_part(struct fetcher *f, const struct state_id *id, struct rv_errtext *et) {
-	struct part *p = &f->parts[f->parts[0].file ? 1 : 0]; /* tell_wanted says which */
+	struct part *p = &f->parts[f->parts[0].file ? 1 : 0]; /* want_parts decides which */
 	RV_ASSERT(!p->file);
 	void *file = f->cfg.ops.open(f->cfg.ops.ctx, id);
 	if (!file)
@@ -246,7 +246,7 @@ enum rv_err fetcher_want(struct fetcher *f, int64_t now_us, const struct state_i
 		if (!find_part(f, &ids[i]))
 			e = add_part(f, &ids[i], i == 0 ? et : NULL);
 	f->waits = n > 0 && find_part(f, &ids[0]); /* the file ahead may fail for lack of memory */
-	tell_wanted(f);
+	want_parts(f);
 	struct part *first = f->waits ? find_part(f, &ids[0]) : NULL;
 	if (first && first->finished)
 		deliver(f, first);
