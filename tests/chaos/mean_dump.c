@@ -1,4 +1,5 @@
-/* mean_dump.c: see mean_dump.h. The linker puts it between the worker and what it calls (--wrap). */
+/* mean_dump.c: see mean_dump.h. The linker puts it between the worker and what it calls
+ * (--wrap). */
 #include "mean_dump.h"
 
 #include "base/assert.h"

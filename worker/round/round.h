@@ -178,8 +178,8 @@ void round_on_persisted(struct round_core *c, int64_t now_us, uint64_t round, ui
 						const struct rv_hash *digest, bool ok);
 /* Answers PROBE. */
 void round_on_storage(struct round_core *c, int64_t now_us, bool ok);
-/* Reports the end of APPLY; `progress`: what theta_local contains after it. !ok: the bytes do not match their digest or cannot be decoded: they are
- * fetched again, then a snapshot is. */
+/* Reports the end of APPLY; `progress`: what theta_local contains after it. !ok: the bytes do not
+ * match their digest or cannot be decoded: they are fetched again, then a snapshot is. */
 void round_on_applied(struct round_core *c, uint64_t round, const struct rv_hash *chain,
 					  const struct participant_progress *progress, bool ok);
 /* Ends a fetch, unless it is cancelled or superseded. The platform decides which donors it asks and

@@ -15,7 +15,8 @@ void session_evaluate(struct session_core *c, bool last) {
 	c->ops.trainer.request(c->ops.ctx, &rq);
 }
 
-/* Counts an unusable theta_local, which is theta again; gives up after SESSION_SPOILED_MAX in a row. */
+/* Counts an unusable theta_local, which is theta again; gives up after SESSION_SPOILED_MAX in a
+ * row. */
 static void count_spoiled(struct session_core *c, int64_t now_us, uint64_t round, const char *text) {
 	struct rv_errtext et = {0};
 	c->spoiled++;

@@ -32,8 +32,8 @@ struct trainer_config {
 };
 
 /* The handle of an answer's state_copy: copies taken at a round boundary, for the storage thread,
- * which frees them with trainer_copy_free. They are not complete when handed over: call trainer_copy_wait before reading
- * the bytes, on any thread. */
+ * which frees them with trainer_copy_free. They are not complete when handed over: call
+ * trainer_copy_wait before reading the bytes, on any thread. */
 struct trainer_copy {
 	pthread_mutex_t lock;
 	pthread_cond_t is_copied;
