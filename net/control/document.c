@@ -5,6 +5,7 @@
  * that are behind, the deadline of the attempt, the relays. */
 #include "net/control/control.h"
 #include "net/control/fields.h"
+#include "net/control/layout.h"
 
 static const char WHAT[] = "document";
 
@@ -17,173 +18,89 @@ _Static_assert(512 + NET_MAX_SYNCING * (4 + NET_KEY_BYTES + 2 + NET_ADDR_BYTES +
 				   NET_MAX_DOCUMENT_BYTES,
 			   "the largest document fits");
 
-static void write_hash(struct rv_writer *w, const struct rv_hash *h) {
-	rv_write_bytes(w, h->b, RV_HASH_BYTES);
-}
+static const struct layout hash[] = {{.kind = LAYOUT_PLAIN, .bytes = RV_HASH_BYTES}, LAYOUT_LAST};
 
-static void write_ownership_map(const struct document *m, struct rv_writer *w) {
-	rv_write_u32(w, m->n_chunks);
-	rv_write_u16(w, m->n_ranges);
-	for (int i = 0; i < m->n_ranges; i++) {
-		rv_write_u32(w, m->ranges[i].first);
-		rv_write_u32(w, m->ranges[i].count);
-		rv_write_u16(w, m->ranges[i].owner);
-	}
-}
+static const struct layout participant[] = {
+	LAYOUT_FIELD(PLAIN, struct member_ref, member),
+	LAYOUT_FIELD(PLAIN, struct member_ref, weight),
+	LAYOUT_FIELD(PLAIN, struct member_ref, boot),
+	LAYOUT_FIELD(PLAIN, struct member_ref, key),
+	LAYOUT_FIELD(TEXT, struct member_ref, addr),
+	LAYOUT_FIELD(PLAIN, struct member_ref, relay),
+	LAYOUT_LAST,
+};
 
-static void write_older(const struct document *m, struct rv_writer *w) {
-	rv_write_u16(w, m->n_older);
-	write_hash(w, &m->older_chain);
-	for (int i = 0; i < m->n_older; i++)
-		write_hash(w, &m->older[i]);
-	rv_write_u16(w, m->n_kept_rounds);
-	rv_write_u16(w, m->n_kept_snapshots);
-	for (int i = 0; i < m->n_kept_snapshots; i++) {
-		rv_write_u64(w, m->kept_snapshots[i].round);
-		write_hash(w, &m->kept_snapshots[i].hash);
-	}
-}
+static const struct layout syncing[] = {
+	LAYOUT_FIELD(PLAIN, struct member_ref, member),
+	LAYOUT_FIELD(PLAIN, struct member_ref, key),
+	LAYOUT_FIELD(TEXT, struct member_ref, addr),
+	LAYOUT_FIELD(PLAIN, struct member_ref, relay),
+	LAYOUT_LAST,
+};
 
-static void write_syncing(const struct document *m, struct rv_writer *w) {
-	rv_write_u16(w, m->n_syncing);
-	for (int i = 0; i < m->n_syncing; i++) {
-		rv_write_u32(w, m->syncing[i].member);
-		rv_write_bytes(w, m->syncing[i].key, NET_KEY_BYTES);
-		rv_write_str(w, m->syncing[i].addr);
-		rv_write_u8(w, m->syncing[i].relay);
-	}
-}
+static const struct layout relay[] = {
+	LAYOUT_FIELD(PLAIN, struct relay_ref, key),
+	LAYOUT_FIELD(TEXT, struct relay_ref, addr),
+	LAYOUT_LAST,
+};
 
-static void write_relays(const struct document *m, struct rv_writer *w) {
-	rv_write_u8(w, m->n_relays);
-	for (int i = 0; i < m->n_relays; i++) {
-		rv_write_bytes(w, m->relays[i].key, NET_KEY_BYTES);
-		rv_write_str(w, m->relays[i].addr);
-	}
-}
+static const struct layout range[] = {
+	LAYOUT_FIELD(PLAIN, struct owner_range, first),
+	LAYOUT_FIELD(PLAIN, struct owner_range, count),
+	LAYOUT_FIELD(PLAIN, struct owner_range, owner),
+	LAYOUT_LAST,
+};
+
+static const struct layout kept[] = {
+	LAYOUT_FIELD(PLAIN, struct kept_snapshot, round),
+	LAYOUT_FIELD(PLAIN, struct kept_snapshot, hash),
+	LAYOUT_LAST,
+};
+
+static const struct layout head[] = {
+	LAYOUT_FIELD(PLAIN, struct document, run_id),
+	LAYOUT_FIELD(PLAIN, struct document, seq),
+	LAYOUT_FIELD(PLAIN, struct document, phase),
+	LAYOUT_FIELD(PLAIN, struct document, round),
+	LAYOUT_FIELD(PLAIN, struct document, attempt),
+	LAYOUT_FIELD(PLAIN, struct document, final_round),
+	LAYOUT_FIELD(PLAIN, struct document, run_hash),
+	LAYOUT_FIELD(PLAIN, struct document, chain),
+	LAYOUT_FIELD(PLAIN, struct document, snapshot_round),
+	LAYOUT_FIELD(PLAIN, struct document, snapshot_hash),
+	LAYOUT_FIELD(PLAIN, struct document, snapshot_chain),
+	LAYOUT_COUNTED(struct document, log, n_log, hash),
+	LAYOUT_FIELD(PLAIN, struct document, banned),
+	LAYOUT_COUNTED(struct document, members, n_members, participant),
+	LAYOUT_LAST,
+};
+
+static const struct layout ownership_map[] = {
+	LAYOUT_FIELD(PLAIN, struct document, n_chunks),
+	LAYOUT_COUNTED(struct document, ranges, n_ranges, range),
+	LAYOUT_LAST,
+};
+
+static const struct layout tail[] = {
+	LAYOUT_FIELD(PLAIN, struct document, term),
+	LAYOUT_FIELD(PLAIN, struct document, term_round),
+	LAYOUT_COUNT_OF(struct document, older, n_older),
+	LAYOUT_FIELD(PLAIN, struct document, older_chain),
+	LAYOUT_LIST_OF(struct document, older, n_older, hash),
+	LAYOUT_FIELD(PLAIN, struct document, n_kept_rounds),
+	LAYOUT_COUNTED(struct document, kept_snapshots, n_kept_snapshots, kept),
+	LAYOUT_COUNTED(struct document, syncing, n_syncing, syncing),
+	LAYOUT_FIELD(PLAIN, struct document, deadline_ms),
+	LAYOUT_COUNTED(struct document, relays, n_relays, relay),
+	LAYOUT_LAST,
+};
 
 void document_encode(const struct document *m, uint32_t version, struct rv_writer *w) {
 	control_write_head(w, CONTROL_TAG_DOCUMENT, version);
-	rv_write_bytes(w, m->run_id, sizeof m->run_id);
-	rv_write_u64(w, m->seq);
-	rv_write_u8(w, m->phase);
-	rv_write_u64(w, m->round);
-	rv_write_u32(w, m->attempt);
-	rv_write_u64(w, m->final_round);
-	write_hash(w, &m->run_hash);
-	write_hash(w, &m->chain);
-	rv_write_u64(w, m->snapshot_round);
-	write_hash(w, &m->snapshot_hash);
-	write_hash(w, &m->snapshot_chain);
-	rv_write_u16(w, m->n_log);
-	for (int i = 0; i < m->n_log; i++)
-		write_hash(w, &m->log[i]);
-	rv_write_u64(w, m->banned);
-	rv_write_u16(w, m->n_members);
-	for (int i = 0; i < m->n_members; i++) {
-		rv_write_u32(w, m->members[i].member);
-		rv_write_u32(w, m->members[i].weight);
-		rv_write_u64(w, m->members[i].boot);
-		rv_write_bytes(w, m->members[i].key, NET_KEY_BYTES);
-		rv_write_str(w, m->members[i].addr);
-		rv_write_u8(w, m->members[i].relay);
-	}
+	layout_write(head, m, w);
 	if (m->phase == RUN_REDUCE)
-		write_ownership_map(m, w);
-	rv_write_u64(w, m->term);
-	rv_write_u64(w, m->term_round);
-	write_older(m, w);
-	write_syncing(m, w);
-	rv_write_u32(w, m->deadline_ms);
-	write_relays(m, w);
-}
-
-static void read_hash(struct rv_reader *r, struct rv_hash *h) {
-	rv_read_copy(r, h->b, RV_HASH_BYTES);
-}
-
-static enum rv_err read_log(struct rv_reader *r, struct document *out, struct rv_errtext *et) {
-	out->n_log = rv_read_u16(r);
-	if (out->n_log > NET_MAX_LOG_DIGESTS)
-		return rv_fail(et, RV_E_INVALID, "%s: n_log = %u, at most %d", WHAT, out->n_log, (int)NET_MAX_LOG_DIGESTS);
-	for (int i = 0; i < out->n_log; i++)
-		read_hash(r, &out->log[i]);
-	return RV_OK;
-}
-
-static enum rv_err read_older(struct rv_reader *r, struct document *out, struct rv_errtext *et) {
-	out->n_older = rv_read_u16(r);
-	read_hash(r, &out->older_chain);
-	if (out->n_older > NET_MAX_LOG_DIGESTS - out->n_log || out->n_older > out->snapshot_round)
-		return rv_fail(et, RV_E_INVALID, "%s: n_older = %u before snapshot_round %llu, at most %d with the log's %u",
-					   WHAT, out->n_older, (unsigned long long)out->snapshot_round, (int)NET_MAX_LOG_DIGESTS,
-					   out->n_log);
-	for (int i = 0; i < out->n_older; i++)
-		read_hash(r, &out->older[i]);
-	out->n_kept_rounds = rv_read_u16(r);
-	out->n_kept_snapshots = rv_read_u16(r);
-	if (out->n_kept_rounds > out->n_older || out->n_kept_snapshots > NET_MAX_KEPT_SNAPSHOTS)
-		return rv_fail(et, RV_E_INVALID, "%s: n_kept_rounds = %u of %u, n_kept_snapshots = %u, at most %d", WHAT,
-					   out->n_kept_rounds, out->n_older, out->n_kept_snapshots, (int)NET_MAX_KEPT_SNAPSHOTS);
-	for (int i = 0; i < out->n_kept_snapshots; i++) {
-		out->kept_snapshots[i].round = rv_read_u64(r);
-		read_hash(r, &out->kept_snapshots[i].hash);
-	}
-	return RV_OK;
-}
-
-static enum rv_err read_members(struct rv_reader *r, struct document *out, struct rv_errtext *et) {
-	out->n_members = rv_read_u16(r);
-	if (out->n_members > NET_MAX_MEMBERS)
-		return rv_fail(et, RV_E_INVALID, "%s: n_members = %u, at most %d", WHAT, out->n_members, (int)NET_MAX_MEMBERS);
-	for (int i = 0; i < out->n_members; i++) {
-		struct member_ref *m = &out->members[i];
-		m->member = rv_read_u32(r);
-		m->weight = rv_read_u32(r);
-		m->boot = rv_read_u64(r);
-		rv_read_copy(r, m->key, NET_KEY_BYTES);
-		rv_read_str(r, m->addr, sizeof m->addr);
-		m->relay = rv_read_u8(r);
-	}
-	return RV_OK;
-}
-
-static enum rv_err read_relays(struct rv_reader *r, struct document *out, struct rv_errtext *et) {
-	out->n_relays = rv_read_u8(r);
-	if (out->n_relays > NET_MAX_RELAYS)
-		return rv_fail(et, RV_E_INVALID, "%s: n_relays = %u, at most %d", WHAT, out->n_relays, (int)NET_MAX_RELAYS);
-	for (int i = 0; i < out->n_relays; i++) {
-		rv_read_copy(r, out->relays[i].key, NET_KEY_BYTES);
-		rv_read_str(r, out->relays[i].addr, sizeof out->relays[i].addr);
-	}
-	return RV_OK;
-}
-
-static enum rv_err read_syncing(struct rv_reader *r, struct document *out, struct rv_errtext *et) {
-	out->n_syncing = rv_read_u16(r);
-	if (out->n_syncing > NET_MAX_SYNCING)
-		return rv_fail(et, RV_E_INVALID, "%s: n_syncing = %u, at most %d", WHAT, out->n_syncing, (int)NET_MAX_SYNCING);
-	for (int i = 0; i < out->n_syncing; i++) {
-		struct member_ref *m = &out->syncing[i];
-		m->member = rv_read_u32(r);
-		rv_read_copy(r, m->key, NET_KEY_BYTES);
-		rv_read_str(r, m->addr, sizeof m->addr);
-		m->relay = rv_read_u8(r);
-	}
-	return RV_OK;
-}
-
-static enum rv_err read_ownership_map(struct rv_reader *r, struct document *out, struct rv_errtext *et) {
-	out->n_chunks = rv_read_u32(r);
-	out->n_ranges = rv_read_u16(r);
-	if (out->n_ranges > NET_MAX_RANGES)
-		return rv_fail(et, RV_E_INVALID, "%s: n_ranges = %u, at most %d", WHAT, out->n_ranges, (int)NET_MAX_RANGES);
-	for (int i = 0; i < out->n_ranges; i++) {
-		out->ranges[i].first = rv_read_u32(r);
-		out->ranges[i].count = rv_read_u32(r);
-		out->ranges[i].owner = rv_read_u16(r);
-	}
-	return RV_OK;
+		layout_write(ownership_map, m, w);
+	layout_write(tail, m, w);
 }
 
 static enum rv_err check_round(const struct document *d, struct rv_errtext *et) {
@@ -206,6 +123,15 @@ static enum rv_err check_round(const struct document *d, struct rv_errtext *et) 
 	return RV_OK;
 }
 
+static enum rv_err check_older(const struct document *d, struct rv_errtext *et) {
+	if (d->n_older > NET_MAX_LOG_DIGESTS - d->n_log || d->n_older > d->snapshot_round)
+		return rv_fail(et, RV_E_INVALID, "%s: n_older = %u before snapshot_round %llu, at most %d with the log's %u",
+					   WHAT, d->n_older, (unsigned long long)d->snapshot_round, (int)NET_MAX_LOG_DIGESTS, d->n_log);
+	if (d->n_kept_rounds > d->n_older)
+		return rv_fail(et, RV_E_INVALID, "%s: n_kept_rounds = %u of %u", WHAT, d->n_kept_rounds, d->n_older);
+	return RV_OK;
+}
+
 static enum rv_err check_kept(const struct document *d, struct rv_errtext *et) {
 	uint64_t from = d->snapshot_round - d->n_kept_rounds;
 	for (int i = 0; i < d->n_kept_snapshots; i++) {
@@ -218,14 +144,18 @@ static enum rv_err check_kept(const struct document *d, struct rv_errtext *et) {
 	return RV_OK;
 }
 
-/* Checks how a member can be reached: its address, and the relay of its station. */
-static enum rv_err check_reach(const struct document *d, const struct member_ref *m, const char *list, int i,
-							   struct rv_errtext *et) {
-	const char *why = control_addr_invalid(m->addr, false);
-	if (why != NULL)
-		return rv_fail(et, RV_E_INVALID, "%s: %s[%d].addr '%s': %s", WHAT, list, i, m->addr, why);
+/* Checks entry `i` of a list: their numbers ascend, and each can be reached. */
+static enum rv_err check_ref(const struct document *d, const struct member_ref *list, int i, const char *name,
+							 struct rv_errtext *et) {
+	const struct member_ref *m = &list[i];
+	if (m->member >= NET_MAX_MEMBERS || (i > 0 && m->member <= list[i - 1].member))
+		return rv_fail(et, RV_E_INVALID, "%s: %s[%d] = %u: must ascend and stay below %d", WHAT, name, i, m->member,
+					   (int)NET_MAX_MEMBERS);
+	enum rv_err e = control_check_addr(m->addr, false, et);
+	if (e != RV_OK)
+		return rv_fail_context(et, e, "%s: %s[%d].addr", WHAT, name, i);
 	if (m->relay > d->n_relays)
-		return rv_fail(et, RV_E_INVALID, "%s: %s[%d].relay = %u of %u relays", WHAT, list, i, m->relay, d->n_relays);
+		return rv_fail(et, RV_E_INVALID, "%s: %s[%d].relay = %u of %u relays", WHAT, name, i, m->relay, d->n_relays);
 	return RV_OK;
 }
 
@@ -236,12 +166,9 @@ static enum rv_err check_members(const struct document *d, struct rv_errtext *et
 		return rv_fail(et, RV_E_INVALID, "%s: a roster without members", WHAT);
 	for (int i = 0; i < d->n_members; i++) {
 		const struct member_ref *m = &d->members[i];
-		if (m->member >= NET_MAX_MEMBERS || (i > 0 && m->member <= d->members[i - 1].member))
-			return rv_fail(et, RV_E_INVALID, "%s: members[%d] = %u: must ascend and stay below %d", WHAT, i, m->member,
-						   (int)NET_MAX_MEMBERS);
+		RV_TRY(check_ref(d, d->members, i, "members", et));
 		if (reduce != (m->weight != 0))
 			return rv_fail(et, RV_E_INVALID, "%s: members[%d].weight = %u in phase %u", WHAT, i, m->weight, d->phase);
-		RV_TRY(check_reach(d, m, "members", i, et));
 		weight_sum += m->weight;
 	}
 	if (weight_sum > NET_MAX_WEIGHT_SUM)
@@ -252,22 +179,18 @@ static enum rv_err check_members(const struct document *d, struct rv_errtext *et
 
 static enum rv_err check_syncing(const struct document *d, struct rv_errtext *et) {
 	for (int i = 0; i < d->n_syncing; i++) {
-		const struct member_ref *m = &d->syncing[i];
-		if (m->member >= NET_MAX_MEMBERS || (i > 0 && m->member <= d->syncing[i - 1].member))
-			return rv_fail(et, RV_E_INVALID, "%s: syncing[%d] = %u: must ascend and stay below %d", WHAT, i, m->member,
-						   (int)NET_MAX_MEMBERS);
-		if (document_find(d, m->member) >= 0)
-			return rv_fail(et, RV_E_INVALID, "%s: syncing[%d] = %u is in members", WHAT, i, m->member);
-		RV_TRY(check_reach(d, m, "syncing", i, et));
+		RV_TRY(check_ref(d, d->syncing, i, "syncing", et));
+		if (document_find(d, d->syncing[i].member) >= 0)
+			return rv_fail(et, RV_E_INVALID, "%s: syncing[%d] = %u is in members", WHAT, i, d->syncing[i].member);
 	}
 	return RV_OK;
 }
 
 static enum rv_err check_relays(const struct document *d, struct rv_errtext *et) {
 	for (int i = 0; i < d->n_relays; i++) {
-		const char *why = control_addr_invalid(d->relays[i].addr, false);
-		if (why != NULL)
-			return rv_fail(et, RV_E_INVALID, "%s: relays[%d].addr '%s': %s", WHAT, i, d->relays[i].addr, why);
+		enum rv_err e = control_check_addr(d->relays[i].addr, false, et);
+		if (e != RV_OK)
+			return rv_fail_context(et, e, "%s: relays[%d].addr", WHAT, i);
 	}
 	return RV_OK;
 }
@@ -291,38 +214,17 @@ static enum rv_err check_ownership_map(const struct document *d, struct rv_errte
 	return RV_OK;
 }
 
-static void read_run(struct rv_reader *r, struct document *out) {
-	rv_read_copy(r, out->run_id, sizeof out->run_id);
-	out->seq = rv_read_u64(r);
-	out->phase = rv_read_u8(r);
-	out->round = rv_read_u64(r);
-	out->attempt = rv_read_u32(r);
-	out->final_round = rv_read_u64(r);
-	read_hash(r, &out->run_hash);
-	read_hash(r, &out->chain);
-	out->snapshot_round = rv_read_u64(r);
-	read_hash(r, &out->snapshot_hash);
-	read_hash(r, &out->snapshot_chain);
-}
-
 enum rv_err document_decode(const void *p, size_t n, struct document *out, struct rv_errtext *et) {
 	*out = (struct document){0};
 	struct rv_reader r = rv_reader_of(p, n);
 	RV_TRY(control_read_head_spoken(&r, CONTROL_TAG_DOCUMENT, WHAT, &out->version, et));
-	read_run(&r, out);
-	RV_TRY(read_log(&r, out, et));
-	out->banned = rv_read_u64(&r);
-	RV_TRY(read_members(&r, out, et));
+	RV_TRY(layout_read(head, &r, out, WHAT, et));
 	if (out->phase == RUN_REDUCE)
-		RV_TRY(read_ownership_map(&r, out, et));
-	out->term = rv_read_u64(&r);
-	out->term_round = rv_read_u64(&r);
-	RV_TRY(read_older(&r, out, et));
-	RV_TRY(read_syncing(&r, out, et));
-	out->deadline_ms = rv_read_u32(&r);
-	RV_TRY(read_relays(&r, out, et));
+		RV_TRY(layout_read(ownership_map, &r, out, WHAT, et));
+	RV_TRY(layout_read(tail, &r, out, WHAT, et));
 	RV_TRY(control_read_end(&r, WHAT, et));
 	RV_TRY(check_round(out, et));
+	RV_TRY(check_older(out, et));
 	RV_TRY(check_kept(out, et));
 	RV_TRY(check_members(out, et));
 	RV_TRY(check_syncing(out, et));

@@ -1,9 +1,9 @@
 /* fields.c: heads and texts of the control messages. */
 #include "net/control/fields.h"
 
+#include "net/address.h"
 #include "net/control/control.h"
 
-#include <ctype.h>
 #include <string.h>
 
 void control_write_head(struct rv_writer *w, enum control_tag tag, uint32_t version) {
@@ -37,43 +37,14 @@ uint32_t control_version_common(uint32_t lowest, uint32_t highest) {
 	return best >= lowest && best >= CONTROL_VERSION_MIN ? best : 0;
 }
 
-static bool host_char(char c) {
-	return isalnum((unsigned char)c) || c == '-' || c == '.' || c == '_';
-}
-
-static bool ipv6_char(char c) {
-	return isxdigit((unsigned char)c) || c == ':' || c == '.' || c == '%';
-}
-
-static const char *port_invalid(const char *port) {
-	unsigned value = 0;
-	size_t n = strlen(port);
-	if (n < 1 || n > 5)
-		return "the port must have 1 to 5 digits";
-	for (size_t i = 0; i < n; i++) {
-		if (!isdigit((unsigned char)port[i]))
-			return "the port is not a number";
-		value = value * 10 + (unsigned)(port[i] - '0');
-	}
-	return value < 1 || value > 65535 ? "the port is not in 1..65535" : NULL;
-}
-
-const char *control_addr_invalid(const char *addr, bool host_optional) {
-	const char *colon = strrchr(addr, ':');
-	if (colon == NULL)
-		return "not of the form host:port";
-	const char *host = addr, *end = colon;
-	bool bracketed = end - host >= 2 && host[0] == '[' && end[-1] == ']';
-	if (bracketed) {
-		host++;
-		end--;
-	}
-	if (host == end && (bracketed || !host_optional))
-		return "the host is empty";
-	for (const char *p = host; p < end; p++)
-		if (bracketed ? !ipv6_char(*p) : !host_char(*p))
-			return "the host holds a character that no host name or address has";
-	return port_invalid(colon + 1);
+enum rv_err control_check_addr(const char *addr, bool host_optional, struct rv_errtext *et) {
+	struct address a;
+	RV_TRY(address_parse(addr, &a, et));
+	if (a.host[0] == '\0' && !host_optional)
+		return rv_fail(et, RV_E_INVALID, "address \"%s\": the host is empty", addr);
+	if (a.port == 0)
+		return rv_fail(et, RV_E_INVALID, "address \"%s\": port 0, must be 1 to 65535", addr);
+	return RV_OK;
 }
 
 /* Returns the length of the well-formed sequence at `p` (NUL-terminated text); 0: there is none. */

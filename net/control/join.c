@@ -1,49 +1,49 @@
 /* join.c: the encodings of join_request and join_reply. */
 #include "net/control/control.h"
 #include "net/control/fields.h"
+#include "net/control/layout.h"
 
+#include <sodium.h>
 #include <string.h>
 
 static const char REQUEST[] = "join request";
 static const char REPLY[] = "join reply";
 
+static const struct layout request[] = {
+	LAYOUT_FIELD(PLAIN, struct join_request, run_id),
+	LAYOUT_FIELD(BOOL, struct join_request, has_token),
+	LAYOUT_FIELD(PLAIN, struct join_request, token),
+	LAYOUT_FIELD(TEXT, struct join_request, name),
+	LAYOUT_FIELD(TEXT, struct join_request, software),
+	LAYOUT_FIELD(PLAIN, struct join_request, protocol_min),
+	LAYOUT_LAST,
+};
+
 void join_request_encode(const struct join_request *m, struct rv_writer *w) {
-	static const uint8_t no_token[NET_TOKEN_BYTES];
+	struct join_request known = *m;
+	if (!m->has_token)
+		memset(known.token, 0, sizeof known.token);
 	control_write_head(w, CONTROL_TAG_JOIN_REQUEST, m->protocol);
-	rv_write_bytes(w, m->run_id, sizeof m->run_id);
-	rv_write_u8(w, m->has_token);
-	rv_write_bytes(w, m->has_token ? m->token : no_token, NET_TOKEN_BYTES);
-	rv_write_str(w, m->name);
-	rv_write_str(w, m->software);
-	rv_write_u32(w, m->protocol_min);
+	layout_write(request, &known, w);
 }
 
 enum rv_err join_request_decode(const void *p, size_t n, struct join_request *out, struct rv_errtext *et) {
 	*out = (struct join_request){0};
 	struct rv_reader r = rv_reader_of(p, n);
 	RV_TRY(control_read_head(&r, CONTROL_TAG_JOIN_REQUEST, REQUEST, &out->protocol, et));
-	rv_read_copy(&r, out->run_id, sizeof out->run_id);
-	out->has_token = control_read_bool(&r);
-	rv_read_copy(&r, out->token, sizeof out->token);
-	rv_read_str(&r, out->name, sizeof out->name);
-	rv_read_str(&r, out->software, sizeof out->software);
-	out->protocol_min = rv_read_u32(&r);
+	RV_TRY(layout_read(request, &r, out, REQUEST, et));
 	if (out->protocol > control_version())
 		(void)rv_read_span(&r, rv_reader_left(&r)); /* what a later version has to add */
 	RV_TRY(control_read_end(&r, REQUEST, et));
 	if (out->protocol_min > out->protocol)
 		return rv_fail(et, RV_E_INVALID, "%s: versions %u to %u", REQUEST, out->protocol_min, out->protocol);
-	if (!out->has_token)
-		for (size_t i = 0; i < sizeof out->token; i++)
-			if (out->token[i] != 0)
-				return rv_fail(et, RV_E_INVALID, "%s: token is not zero though it is said to be absent", REQUEST);
+	if (!out->has_token && !sodium_is_zero(out->token, sizeof out->token))
+		return rv_fail(et, RV_E_INVALID, "%s: token is not zero though it is said to be absent", REQUEST);
 	const char *why = control_name_invalid(out->name);
 	if (why != NULL)
 		return rv_fail(et, RV_E_INVALID, "%s: name: %s", REQUEST, why);
 	why = control_name_invalid(out->software);
-	if (why != NULL)
-		return rv_fail(et, RV_E_INVALID, "%s: software: %s", REQUEST, why);
-	return RV_OK;
+	return why == NULL ? RV_OK : rv_fail(et, RV_E_INVALID, "%s: software: %s", REQUEST, why);
 }
 
 void join_reply_encode(const struct join_reply *m, uint32_t version, struct rv_writer *w) {

@@ -1,6 +1,7 @@
 /* pair.c: the encoding of a request for pair tickets, and of its reply. */
 #include "net/control/control.h"
 #include "net/control/fields.h"
+#include "net/control/layout.h"
 
 static const char REQUEST[] = "request for pair tickets", REPLY[] = "pair tickets";
 
@@ -18,30 +19,22 @@ enum rv_err pair_request_decode(const void *p, size_t n, struct pair_request *ou
 	return control_read_end(&r, REQUEST, et);
 }
 
+static const struct layout ticket[] = {
+	LAYOUT_FIELD(PLAIN, struct pair_ticket, peer),
+	LAYOUT_FIELD(PLAIN, struct pair_ticket, signature),
+	LAYOUT_LAST,
+};
+
+static const struct layout reply[] = {
+	LAYOUT_FIELD(PLAIN, struct pair_reply, term),
+	LAYOUT_FIELD(PLAIN, struct pair_reply, round),
+	LAYOUT_COUNTED(struct pair_reply, tickets, n, ticket),
+	LAYOUT_LAST,
+};
+
 void pair_reply_encode(const struct pair_reply *m, uint32_t version, struct rv_writer *w) {
 	control_write_head(w, CONTROL_TAG_PAIR_REPLY, version);
-	rv_write_u64(w, m->term);
-	rv_write_u64(w, m->round);
-	rv_write_u8(w, m->n);
-	for (int i = 0; i < m->n; i++) {
-		rv_write_u32(w, m->tickets[i].peer);
-		rv_write_bytes(w, m->tickets[i].signature, NET_SIG_BYTES);
-	}
-}
-
-static enum rv_err read_tickets(struct rv_reader *r, struct pair_reply *out, struct rv_errtext *et) {
-	out->n = rv_read_u8(r);
-	if (out->n > NET_MAX_MEMBERS)
-		return rv_fail(et, RV_E_INVALID, "%s: n = %u, at most %d", REPLY, out->n, (int)NET_MAX_MEMBERS);
-	for (int i = 0; i < out->n; i++) {
-		struct pair_ticket *t = &out->tickets[i];
-		t->peer = rv_read_u32(r);
-		rv_read_copy(r, t->signature, NET_SIG_BYTES);
-		if (t->peer >= NET_MAX_MEMBERS || (i > 0 && t->peer <= out->tickets[i - 1].peer && rv_reader_ok(r)))
-			return rv_fail(et, RV_E_INVALID, "%s: tickets[%d].peer = %u: must ascend and stay below %d", REPLY, i,
-						   t->peer, (int)NET_MAX_MEMBERS);
-	}
-	return RV_OK;
+	layout_write(reply, m, w);
 }
 
 enum rv_err pair_reply_decode(const void *p, size_t n, struct pair_reply *out, struct rv_errtext *et) {
@@ -49,8 +42,13 @@ enum rv_err pair_reply_decode(const void *p, size_t n, struct pair_reply *out, s
 	uint32_t version;
 	*out = (struct pair_reply){0};
 	RV_TRY(control_read_head_spoken(&r, CONTROL_TAG_PAIR_REPLY, REPLY, &version, et));
-	out->term = rv_read_u64(&r);
-	out->round = rv_read_u64(&r);
-	RV_TRY(read_tickets(&r, out, et));
-	return control_read_end(&r, REPLY, et);
+	RV_TRY(layout_read(reply, &r, out, REPLY, et));
+	RV_TRY(control_read_end(&r, REPLY, et));
+	for (int i = 0; i < out->n; i++) {
+		uint32_t peer = out->tickets[i].peer;
+		if (peer >= NET_MAX_MEMBERS || (i > 0 && peer <= out->tickets[i - 1].peer))
+			return rv_fail(et, RV_E_INVALID, "%s: tickets[%d].peer = %u: must ascend and stay below %d", REPLY, i, peer,
+						   (int)NET_MAX_MEMBERS);
+	}
+	return RV_OK;
 }

@@ -1,22 +1,61 @@
 /* report.c: the encoding of a worker's report. */
-#include "base/assert.h"
 #include "net/control/control.h"
 #include "net/control/fields.h"
+#include "net/control/layout.h"
 
 #include <math.h>
 
 static const char WHAT[] = "report";
 
-static void write_measured(const struct report *m, struct rv_writer *w) {
-	RV_ASSERT(m->n_measured <= NET_MAX_MEMBERS);
-	rv_write_u16(w, m->n_measured);
-	for (uint32_t i = 0; i < m->n_measured; i++) {
-		rv_write_f32(w, m->measured[i].norm2);
-		rv_write_f32(w, m->measured[i].dot);
-		rv_write_u32(w, m->measured[i].clipped);
-	}
-	rv_write_f32(w, m->mean2);
-}
+static const struct layout measured[] = {
+	LAYOUT_FIELD(PLAIN, struct report_measured, norm2),
+	LAYOUT_FIELD(PLAIN, struct report_measured, dot),
+	LAYOUT_FIELD(PLAIN, struct report_measured, clipped),
+	LAYOUT_LAST,
+};
+
+/* Behind these goes a byte: 1 if the proven round is the next one. */
+static const struct layout state[] = {
+	LAYOUT_FIELD(PLAIN, struct report, boot),
+	LAYOUT_FIELD(PLAIN, struct report, seq),
+	LAYOUT_FIELD(PLAIN, struct report, phase),
+	LAYOUT_FIELD(PLAIN, struct report, round),
+	LAYOUT_FIELD(PLAIN, struct report, attempt),
+	LAYOUT_FIELD(PLAIN, struct report, tokens),
+	LAYOUT_FIELD(PLAIN, struct report, n_chunks),
+	LAYOUT_FIELD(PLAIN, struct report, suspects),
+	LAYOUT_FIELD(PLAIN, struct report, digest),
+	LAYOUT_FIELD(PLAIN, struct report, chain),
+	LAYOUT_FIELD(PLAIN, struct report, full_round),
+	LAYOUT_FIELD(PLAIN, struct report, full_hash),
+	LAYOUT_FIELD(TEXT, struct report, addr),
+	LAYOUT_FIELD(PLAIN, struct report, inner_step),
+	LAYOUT_FIELD(PLAIN, struct report, loss),
+	LAYOUT_FIELD(PLAIN, struct report, tokens_per_s),
+	LAYOUT_FIELD(PLAIN, struct report, tx_bytes),
+	LAYOUT_FIELD(PLAIN, struct report, rx_bytes),
+	LAYOUT_FIELD(PLAIN, struct report, compute_us),
+	LAYOUT_FIELD(PLAIN, struct report, reduce_us),
+	LAYOUT_FIELD(PLAIN, struct report, term),
+	LAYOUT_FIELD(PLAIN, struct report, up_bytes_per_s),
+	LAYOUT_FIELD(PLAIN, struct report, down_bytes_per_s),
+	LAYOUT_LAST,
+};
+
+/* Behind these go the paths, but for the last ones that are PATH_NONE. */
+static const struct layout proof[] = {
+	LAYOUT_FIELD(PLAIN, struct report, proven_chain),
+	LAYOUT_FIELD(PLAIN, struct report, needs_from),
+	LAYOUT_FIELD(PLAIN, struct report, storage),
+	LAYOUT_LAST,
+};
+
+static const struct layout figures[] = {
+	LAYOUT_COUNTED(struct report, measured, n_measured, measured),
+	LAYOUT_FIELD(PLAIN, struct report, mean2),
+	LAYOUT_FIELD(PLAIN, struct report, relay),
+	LAYOUT_LAST,
+};
 
 static uint8_t count_paths(const struct report *m) {
 	uint8_t n = NET_MAX_MEMBERS;
@@ -32,68 +71,13 @@ bool report_same_process(uint64_t boot_a, uint64_t boot_b) {
 
 void report_encode(const struct report *m, uint32_t version, struct rv_writer *w) {
 	control_write_head(w, CONTROL_TAG_REPORT, version);
-	rv_write_u64(w, m->boot);
-	rv_write_u64(w, m->seq);
-	rv_write_u8(w, m->phase);
-	rv_write_u64(w, m->round);
-	rv_write_u32(w, m->attempt);
-	rv_write_u64(w, m->tokens);
-	rv_write_u32(w, m->n_chunks);
-	rv_write_u64(w, m->suspects);
-	rv_write_bytes(w, m->digest.b, RV_HASH_BYTES);
-	rv_write_bytes(w, m->chain.b, RV_HASH_BYTES);
-	rv_write_u64(w, m->full_round);
-	rv_write_bytes(w, m->full_hash.b, RV_HASH_BYTES);
-	rv_write_str(w, m->addr);
-	rv_write_u64(w, m->inner_step);
-	rv_write_f32(w, m->loss);
-	rv_write_f32(w, m->tokens_per_s);
-	rv_write_u64(w, m->tx_bytes);
-	rv_write_u64(w, m->rx_bytes);
-	rv_write_u64(w, m->compute_us);
-	rv_write_u64(w, m->reduce_us);
-	rv_write_u64(w, m->term);
-	rv_write_u64(w, m->up_bytes_per_s);
-	rv_write_u64(w, m->down_bytes_per_s);
+	layout_write(state, m, w);
 	rv_write_u8(w, m->proven_round > m->round);
-	rv_write_bytes(w, m->proven_chain.b, RV_HASH_BYTES);
-	rv_write_u64(w, m->needs_from);
-	rv_write_u8(w, m->storage);
+	layout_write(proof, m, w);
 	uint8_t n_paths = count_paths(m);
 	rv_write_u8(w, n_paths);
 	rv_write_bytes(w, m->paths, n_paths);
-	write_measured(m, w);
-	rv_write_u8(w, m->relay);
-}
-
-static void read_fields(struct rv_reader *r, struct report *out) {
-	out->boot = rv_read_u64(r);
-	out->seq = rv_read_u64(r);
-	out->phase = rv_read_u8(r);
-	out->round = rv_read_u64(r);
-	out->attempt = rv_read_u32(r);
-	out->tokens = rv_read_u64(r);
-	out->n_chunks = rv_read_u32(r);
-	out->suspects = rv_read_u64(r);
-	rv_read_copy(r, out->digest.b, RV_HASH_BYTES);
-	rv_read_copy(r, out->chain.b, RV_HASH_BYTES);
-	out->full_round = rv_read_u64(r);
-	rv_read_copy(r, out->full_hash.b, RV_HASH_BYTES);
-	rv_read_str(r, out->addr, sizeof out->addr);
-	out->inner_step = rv_read_u64(r);
-	out->loss = rv_read_f32(r);
-	out->tokens_per_s = rv_read_f32(r);
-	out->tx_bytes = rv_read_u64(r);
-	out->rx_bytes = rv_read_u64(r);
-	out->compute_us = rv_read_u64(r);
-	out->reduce_us = rv_read_u64(r);
-	out->term = rv_read_u64(r);
-	out->up_bytes_per_s = rv_read_u64(r);
-	out->down_bytes_per_s = rv_read_u64(r);
-	out->proven_round = out->round + control_read_bool(r);
-	rv_read_copy(r, out->proven_chain.b, RV_HASH_BYTES);
-	out->needs_from = rv_read_u64(r);
-	out->storage = rv_read_u8(r);
+	layout_write(figures, m, w);
 }
 
 static void read_paths(struct rv_reader *r, struct report *out) {
@@ -109,21 +93,6 @@ static bool paths_are_valid(const struct report *m) {
 		if (m->paths[i] >= PATH_KINDS)
 			return false;
 	return true;
-}
-
-static void read_measured(struct rv_reader *r, struct report *out) {
-	uint16_t n = rv_read_u16(r);
-	if (n > NET_MAX_MEMBERS) {
-		r->failed = true;
-		return;
-	}
-	out->n_measured = n;
-	for (uint32_t i = 0; i < n; i++) {
-		out->measured[i].norm2 = rv_read_f32(r);
-		out->measured[i].dot = rv_read_f32(r);
-		out->measured[i].clipped = rv_read_u32(r);
-	}
-	out->mean2 = rv_read_f32(r);
 }
 
 /* Returns NULL, or the fault in an owner's measurements. */
@@ -146,10 +115,11 @@ enum rv_err report_decode(const void *p, size_t n, struct report *out, struct rv
 	*out = (struct report){0};
 	struct rv_reader r = rv_reader_of(p, n);
 	RV_TRY(control_read_head_spoken(&r, CONTROL_TAG_REPORT, WHAT, &out->version, et));
-	read_fields(&r, out);
+	RV_TRY(layout_read(state, &r, out, WHAT, et));
+	out->proven_round = out->round + control_read_bool(&r);
+	RV_TRY(layout_read(proof, &r, out, WHAT, et));
 	read_paths(&r, out);
-	read_measured(&r, out);
-	out->relay = rv_read_u8(&r);
+	RV_TRY(layout_read(figures, &r, out, WHAT, et));
 	RV_TRY(control_read_end(&r, WHAT, et));
 	if (out->phase < WORKER_SYNCING || out->phase > WORKER_LEAVING)
 		return rv_fail(et, RV_E_INVALID, "%s: phase = %u, must be 1..%d", WHAT, out->phase, (int)WORKER_LEAVING);
@@ -166,14 +136,14 @@ enum rv_err report_decode(const void *p, size_t n, struct report *out, struct rv
 					   out->storage);
 	if (!paths_are_valid(out))
 		return rv_fail(et, RV_E_INVALID, "%s: a path is of an unknown kind, must be 0..%d", WHAT, (int)PATH_KINDS - 1);
-	const char *why = control_addr_invalid(out->addr, true);
-	if (why != NULL)
-		return rv_fail(et, RV_E_INVALID, "%s: addr '%s': %s", WHAT, out->addr, why);
+	enum rv_err e = control_check_addr(out->addr, true, et);
+	if (e != RV_OK)
+		return rv_fail_context(et, e, "%s: addr", WHAT);
 	if (!isfinite(out->loss) || !isfinite(out->tokens_per_s))
 		return rv_fail(et, RV_E_INVALID, "%s: loss or tokens_per_s is not finite", WHAT);
 	if (out->relay > NET_MAX_RELAYS)
 		return rv_fail(et, RV_E_INVALID, "%s: relay = %u, at most %d", WHAT, out->relay, (int)NET_MAX_RELAYS);
-	why = measured_invalid(out);
+	const char *why = measured_invalid(out);
 	if (why != NULL)
 		return rv_fail(et, RV_E_INVALID, "%s: %s", WHAT, why);
 	return RV_OK;

@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/hash.h"
+#include "net/control/layout.h"
 
 #include <string.h>
 
@@ -57,40 +58,15 @@ static uint64_t check_of(const uint8_t header[FRAME_HEADER_BYTES]) {
 	return rv_read_u64(&r);
 }
 
+/* The struct lies in memory as on the wire: frame.h asserts it. */
 void frame_header_encode(const struct frame_header *h, uint8_t out[FRAME_HEADER_BYTES]) {
-	struct rv_writer w = rv_writer_of(out, FRAME_HEADER_BYTES);
-	rv_write_u32(&w, h->magic);
-	rv_write_u16(&w, h->version);
-	rv_write_u8(&w, h->type);
-	rv_write_u8(&w, h->flags);
-	rv_write_u32(&w, h->body_bytes);
-	rv_write_u32(&w, h->chunk);
-	rv_write_u64(&w, h->round);
-	rv_write_u64(&w, h->run_tag);
-	rv_write_u32(&w, h->attempt);
-	rv_write_u32(&w, h->slice_at);
-	rv_write_u32(&w, h->whole_bytes);
-	rv_write_bytes(&w, h->reserved, sizeof h->reserved);
-	rv_write_u64(&w, check_of(out));
-	RV_ASSERT(!w.failed && rv_writer_len(&w) == FRAME_HEADER_BYTES);
+	memcpy(out, h, FRAME_CHECKED_BYTES);
+	uint64_t check = check_of(out);
+	memcpy(out + FRAME_CHECKED_BYTES, &check, sizeof check);
 }
 
 void frame_header_decode(const uint8_t in[FRAME_HEADER_BYTES], struct frame_header *h) {
-	struct rv_reader r = rv_reader_of(in, FRAME_HEADER_BYTES);
-	h->magic = rv_read_u32(&r);
-	h->version = rv_read_u16(&r);
-	h->type = rv_read_u8(&r);
-	h->flags = rv_read_u8(&r);
-	h->body_bytes = rv_read_u32(&r);
-	h->chunk = rv_read_u32(&r);
-	h->round = rv_read_u64(&r);
-	h->run_tag = rv_read_u64(&r);
-	h->attempt = rv_read_u32(&r);
-	h->slice_at = rv_read_u32(&r);
-	h->whole_bytes = rv_read_u32(&r);
-	rv_read_copy(&r, h->reserved, sizeof h->reserved);
-	h->check = rv_read_u64(&r);
-	RV_ASSERT(rv_reader_done(&r));
+	memcpy(h, in, FRAME_HEADER_BYTES);
 }
 
 static bool all_zero(const uint8_t *p, size_t n) {
@@ -186,47 +162,26 @@ void frame_hello_signed(const uint8_t exporter[FRAME_EXPORTER_BYTES], const uint
 	RV_ASSERT(!w.failed && rv_writer_len(&w) == FRAME_HELLO_SIGNED_BYTES);
 }
 
-static void write_zeros(struct rv_writer *w, size_t n) {
-	static const uint8_t zeros[8];
-	RV_ASSERT(n <= sizeof zeros);
-	rv_write_bytes(w, zeros, n);
-}
+static const struct layout hello_fields[] = {
+	LAYOUT_FIELD(PLAIN, struct frame_hello, protocol),  LAYOUT_FIELD(PLAIN, struct frame_hello, run_id),
+	LAYOUT_FIELD(PLAIN, struct frame_hello, role),      LAYOUT_PADDING(3),
+	LAYOUT_FIELD(PLAIN, struct frame_hello, member),    LAYOUT_FIELD(PLAIN, struct frame_hello, ticket),
+	LAYOUT_FIELD(PLAIN, struct frame_hello, signature), LAYOUT_LAST,
+};
 
 void frame_hello_encode(const struct frame_hello *m, uint8_t out[FRAME_HELLO_BYTES]) {
 	struct rv_writer w = rv_writer_of(out, FRAME_HELLO_BYTES);
-	rv_write_u32(&w, m->protocol);
-	rv_write_bytes(&w, m->run_id, sizeof m->run_id);
-	rv_write_u8(&w, m->role);
-	write_zeros(&w, 3);
-	rv_write_u32(&w, m->member);
-	rv_write_bytes(&w, m->ticket, sizeof m->ticket);
-	rv_write_bytes(&w, m->signature, sizeof m->signature);
+	layout_write(hello_fields, m, &w);
 	RV_ASSERT(!w.failed && rv_writer_len(&w) == FRAME_HELLO_BYTES);
-}
-
-/* Reads n <= 8 padding bytes; false when one is set. */
-static bool read_zeros(struct rv_reader *r, size_t n) {
-	uint8_t pad[8];
-	RV_ASSERT(n <= sizeof pad);
-	rv_read_copy(r, pad, n);
-	return all_zero(pad, n);
 }
 
 enum rv_err frame_hello_decode(const void *body, size_t n, struct frame_hello *out, struct rv_errtext *et) {
 	struct rv_reader r = rv_reader_of(body, n);
-	out->protocol = rv_read_u32(&r);
-	rv_read_copy(&r, out->run_id, sizeof out->run_id);
-	out->role = rv_read_u8(&r);
-	bool padded = read_zeros(&r, 3);
-	out->member = rv_read_u32(&r);
-	rv_read_copy(&r, out->ticket, sizeof out->ticket);
-	rv_read_copy(&r, out->signature, sizeof out->signature);
+	RV_TRY(layout_read(hello_fields, &r, out, "hello", et));
 	if (!rv_reader_done(&r))
 		return rv_fail(et, RV_E_INVALID, "hello: %zu bytes, must be %d", n, (int)FRAME_HELLO_BYTES);
 	if (out->role != FRAME_DIALER && out->role != FRAME_LISTENER)
 		return rv_fail(et, RV_E_INVALID, "hello: role = %u: must be 1 (dialer) or 2 (listener)", out->role);
-	if (!padded)
-		return rv_fail(et, RV_E_INVALID, "hello: padding is not zero");
 	if (out->member >= NET_MAX_MEMBERS)
 		return rv_fail(et, RV_E_INVALID, "hello: member = %u: must be below %d", out->member, (int)NET_MAX_MEMBERS);
 	return RV_OK;
@@ -234,24 +189,19 @@ enum rv_err frame_hello_decode(const void *body, size_t n, struct frame_hello *o
 
 /* ---- state transfer ---- */
 
-static void write_fetch(struct rv_writer *w, const struct frame_fetch *m, uint8_t encoding) {
-	rv_write_u8(w, m->kind);
-	rv_write_u8(w, m->part);
-	rv_write_u8(w, encoding);
-	write_zeros(w, 1);
-	rv_write_u32(w, m->index);
-}
+/* The fields with which FETCH, PIECE and NONE begin; only PIECE has an encoding. */
+static const struct layout piece_fields[] = {
+	LAYOUT_FIELD(PLAIN, struct frame_piece, of.kind),  LAYOUT_FIELD(PLAIN, struct frame_piece, of.part),
+	LAYOUT_FIELD(PLAIN, struct frame_piece, encoding), LAYOUT_PADDING(1),
+	LAYOUT_FIELD(PLAIN, struct frame_piece, of.index), LAYOUT_LAST,
+};
 
-/* Reads the fields with which FETCH, PIECE and NONE begin. */
-static enum rv_err read_fetch(struct rv_reader *r, const struct frame_header *h, struct frame_fetch *out,
-							  uint8_t *encoding, struct rv_errtext *et) {
+static enum rv_err read_fetch(struct rv_reader *r, const struct frame_header *h, struct frame_piece *piece,
+							  struct rv_errtext *et) {
 	const char *name = frame_type_name(h->type);
+	struct frame_fetch *out = &piece->of;
 	out->round = h->round;
-	out->kind = rv_read_u8(r);
-	out->part = rv_read_u8(r);
-	*encoding = rv_read_u8(r);
-	bool padded = read_zeros(r, 1);
-	out->index = rv_read_u32(r);
+	RV_TRY(layout_read(piece_fields, r, piece, name, et));
 	if (!rv_reader_ok(r))
 		return rv_fail(et, RV_E_INVALID, "%s: %u bytes, at least %d", name, h->body_bytes, (int)FRAME_FETCH_BYTES);
 	if (out->kind != FRAME_FETCH_SNAPSHOT && out->kind != FRAME_FETCH_LOG)
@@ -259,8 +209,6 @@ static enum rv_err read_fetch(struct rv_reader *r, const struct frame_header *h,
 	if (out->part > (h->type == FRAME_FETCH ? FRAME_PART_FORGET : FRAME_PART_MANIFEST))
 		return rv_fail(et, RV_E_INVALID, "%s: part = %u: must be 0 (piece) or 1 (manifest)%s", name, out->part,
 					   h->type == FRAME_FETCH ? " or 2 (forget)" : "");
-	if (!padded)
-		return rv_fail(et, RV_E_INVALID, "%s: padding is not zero", name);
 	return RV_OK;
 }
 
@@ -272,7 +220,7 @@ static struct frame_header state_header(enum frame_type type, uint64_t run_tag, 
 
 struct frame_header frame_fetch_encode(const struct frame_fetch *m, uint64_t run_tag, uint8_t body[FRAME_FETCH_BYTES]) {
 	struct rv_writer w = rv_writer_of(body, FRAME_FETCH_BYTES);
-	write_fetch(&w, m, 0);
+	layout_write(piece_fields, &(struct frame_piece){.of = *m}, &w);
 	RV_ASSERT(!w.failed && rv_writer_len(&w) == FRAME_FETCH_BYTES);
 	return state_header(FRAME_FETCH, run_tag, m->round, FRAME_FETCH_BYTES);
 }
@@ -286,23 +234,19 @@ struct frame_header frame_none_encode(const struct frame_fetch *m, uint64_t run_
 enum rv_err frame_fetch_decode(const struct frame_header *h, const void *body, struct frame_fetch *out,
 							   struct rv_errtext *et) {
 	struct rv_reader r = rv_reader_of(body, h->body_bytes);
-	uint8_t encoding;
-	RV_TRY(read_fetch(&r, h, out, &encoding, et));
-	if (!rv_reader_done(&r) || encoding != 0)
+	struct frame_piece piece;
+	RV_TRY(read_fetch(&r, h, &piece, et));
+	*out = piece.of;
+	if (!rv_reader_done(&r) || piece.encoding != 0)
 		return rv_fail(et, RV_E_INVALID, "%s: must be %d bytes, the third of them zero", frame_type_name(h->type),
 					   (int)FRAME_FETCH_BYTES);
 	return RV_OK;
 }
 
-enum rv_err frame_none_decode(const struct frame_header *h, const void *body, struct frame_fetch *out,
-							  struct rv_errtext *et) {
-	return frame_fetch_decode(h, body, out, et);
-}
-
 struct frame_header frame_piece_encode(const struct frame_piece *m, uint64_t run_tag, uint8_t body[FRAME_PIECE_BYTES]) {
 	RV_ASSERT(m->data_bytes > 0 && m->data_bytes <= NET_MAX_SLICE_BYTES);
 	struct rv_writer w = rv_writer_of(body, FRAME_PIECE_BYTES);
-	write_fetch(&w, &m->of, m->encoding);
+	layout_write(piece_fields, m, &w);
 	rv_write_u32(&w, m->offset);
 	rv_write_u32(&w, m->total);
 	RV_ASSERT(!w.failed && rv_writer_len(&w) == FRAME_PIECE_BYTES);
@@ -312,7 +256,7 @@ struct frame_header frame_piece_encode(const struct frame_piece *m, uint64_t run
 enum rv_err frame_piece_decode(const struct frame_header *h, const void *body, struct frame_piece *out,
 							   struct rv_errtext *et) {
 	struct rv_reader r = rv_reader_of(body, h->body_bytes);
-	RV_TRY(read_fetch(&r, h, &out->of, &out->encoding, et));
+	RV_TRY(read_fetch(&r, h, out, et));
 	out->offset = rv_read_u32(&r);
 	out->total = rv_read_u32(&r);
 	if (!rv_reader_ok(&r))

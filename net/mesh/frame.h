@@ -61,6 +61,7 @@ struct frame_header {
 	uint8_t reserved[12];
 	uint64_t check; /* first 8 bytes of BLAKE2b-256 over the 56 bytes before */
 };
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a header is copied as it lies in memory");
 _Static_assert(offsetof(struct frame_header, magic) == 0, "wire layout");
 _Static_assert(offsetof(struct frame_header, version) == 4, "wire layout");
 _Static_assert(offsetof(struct frame_header, type) == 6, "wire layout");
@@ -160,12 +161,11 @@ struct frame_piece {
 struct frame_header frame_fetch_encode(const struct frame_fetch *m, uint64_t run_tag, uint8_t body[FRAME_FETCH_BYTES]);
 struct frame_header frame_piece_encode(const struct frame_piece *m, uint64_t run_tag, uint8_t body[FRAME_PIECE_BYTES]);
 struct frame_header frame_none_encode(const struct frame_fetch *m, uint64_t run_tag, uint8_t body[FRAME_NONE_BYTES]);
+/* Takes FETCH and NONE, which gives back what was asked for. */
 enum rv_err frame_fetch_decode(const struct frame_header *h, const void *body, struct frame_fetch *out,
 							   struct rv_errtext *et);
 enum rv_err frame_piece_decode(const struct frame_header *h, const void *body, struct frame_piece *out,
 							   struct rv_errtext *et);
-enum rv_err frame_none_decode(const struct frame_header *h, const void *body, struct frame_fetch *out,
-							  struct rv_errtext *et);
 
 /* Makes the header of an all-reduce message: SCATTER, GATHER, RESUME, PING. The body is m->data. */
 struct frame_header frame_reduce_encode(const struct reduce_msg *m, uint64_t run_tag);

@@ -43,7 +43,7 @@ static void check_piece(const struct frame_header *h, const uint8_t *body) {
 static void check_none(const struct frame_header *h, const uint8_t *body) {
 	struct frame_fetch m;
 	uint8_t again[FRAME_NONE_BYTES];
-	if (frame_none_decode(h, body, &m, NULL) != RV_OK)
+	if (frame_fetch_decode(h, body, &m, NULL) != RV_OK)
 		return;
 	(void)frame_none_encode(&m, h->run_tag, again);
 	RV_ASSERT(memcmp(again, body, sizeof again) == 0);

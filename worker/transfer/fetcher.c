@@ -323,7 +323,7 @@ enum rv_err fetcher_receive(struct fetcher *f, int64_t now_us, uint32_t member, 
 		RV_TRY(frame_piece_decode(h, body, &piece, et));
 		RV_TRY(fetch_core_piece(f->core, now_us, member, &piece, &event, et));
 	} else {
-		RV_TRY(frame_none_decode(h, body, &none, et));
+		RV_TRY(frame_fetch_decode(h, body, &none, et));
 		RV_TRY(fetch_core_none(f->core, now_us, member, &none, &event, et));
 	}
 	on_event(f, member, &event);
