@@ -43,7 +43,7 @@ struct request {
 
 struct http_client {
 	CURLM *multi;
-	struct tls_pem pem;
+	struct identity identity;
 	char pin[TLS_PIN_BYTES];
 	char addr[NET_ADDR_BYTES];
 	const char *name;
@@ -64,21 +64,20 @@ enum rv_err http_client_new(const struct http_client_config *cfg, struct http_cl
 	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
 		return rv_fail(et, RV_E_UNSUPPORTED, "libcurl does not start");
 	struct http_client *c = calloc(1, sizeof *c);
-	enum rv_err e = RV_E_NOMEM;
+	enum rv_err e = RV_OK;
 	if (c == NULL) {
 		curl_global_cleanup();
-		return rv_fail(et, e, "no memory for the HTTPS client");
+		return rv_fail(et, RV_E_NOMEM, "no memory for the HTTPS client");
 	}
 	c->name = cfg->server_name != NULL ? cfg->server_name : "coordinator";
 	c->connect_timeout_ms = cfg->connect_timeout_ms > 0 ? cfg->connect_timeout_ms : DEFAULT_CONNECT_MS;
 	c->unacknowledged_ms = UNACKNOWLEDGED_MS;
+	c->identity = *cfg->identity;
 	tls_pin_of_key(cfg->server_key, c->pin);
 	if (!address_format(&cfg->server, c->addr))
 		e = rv_fail(et, RV_E_INVALID, "%s: the address is too long", c->name);
 	else if ((c->multi = curl_multi_init()) == NULL)
 		e = rv_fail(et, RV_E_NOMEM, "no memory for the HTTPS client");
-	else
-		e = tls_pem_make(cfg->identity, &c->pem, et);
 	if (e != RV_OK)
 		http_client_free(c);
 	else
@@ -108,7 +107,7 @@ void http_client_free(struct http_client *c) {
 	for (int i = 0; i < HTTP_MAX_REQUESTS; i++)
 		request_release(c, &c->requests[i]);
 	curl_multi_cleanup(c->multi);
-	tls_pem_release(&c->pem);
+	identity_release(&c->identity);
 	free(c);
 	curl_global_cleanup();
 }
@@ -150,18 +149,20 @@ static size_t take_reply(char *data, size_t size, size_t n, void *ctx) {
 			*(worst) = rc_;                                                                                            \
 	} while (0)
 
+/* Sets the client's certificate and key in libcurl's TLS context. */
+static CURLcode identify(CURL *easy, void *ssl_ctx, void *client) {
+	(void)easy;
+	return tls_identify(ssl_ctx, &((const struct http_client *)client)->identity) ? CURLE_OK : CURLE_SSL_CERTPROBLEM;
+}
+
 /* The pinned key is the whole of the trust: no authority, no name, no proxy, no environment. */
-static void set_trust(const struct http_client *c, CURL *easy, CURLcode *worst) {
-	struct curl_blob certificate = {c->pem.certificate, c->pem.certificate_bytes, CURL_BLOB_NOCOPY};
-	struct curl_blob key = {c->pem.key, c->pem.key_bytes, CURL_BLOB_NOCOPY};
+static void set_trust(struct http_client *c, CURL *easy, CURLcode *worst) {
 	SET(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_3, worst);
 	SET(easy, CURLOPT_SSL_VERIFYPEER, 0L, worst);
 	SET(easy, CURLOPT_SSL_VERIFYHOST, 0L, worst);
 	SET(easy, CURLOPT_PINNEDPUBLICKEY, c->pin, worst);
-	SET(easy, CURLOPT_SSLCERTTYPE, "PEM", worst);
-	SET(easy, CURLOPT_SSLKEYTYPE, "PEM", worst);
-	SET(easy, CURLOPT_SSLCERT_BLOB, &certificate, worst);
-	SET(easy, CURLOPT_SSLKEY_BLOB, &key, worst);
+	SET(easy, CURLOPT_SSL_CTX_FUNCTION, identify, worst);
+	SET(easy, CURLOPT_SSL_CTX_DATA, c, worst);
 	SET(easy, CURLOPT_SSL_SESSIONID_CACHE, 0L, worst);
 	SET(easy, CURLOPT_PROXY, "", worst);
 	SET(easy, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED, worst);

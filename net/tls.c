@@ -2,11 +2,9 @@
 #include "net/tls.h"
 
 #include <openssl/err.h>
-#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <sodium.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -23,10 +21,6 @@ const char *tls_error_text(void) {
 	const char *text = code != 0 ? ERR_reason_error_string(code) : NULL;
 	ERR_clear_error();
 	return text != NULL ? text : "TLS error without a reason";
-}
-
-static EVP_PKEY *private_key(const struct identity *id) {
-	return EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, id->secret, IDENTITY_SEED_BYTES);
 }
 
 /* Version 3, subject = issuer "rivulet", serial from `seed`, 1970 to the end of time (RFC 5280
@@ -46,16 +40,20 @@ static bool fill_certificate(X509 *x, const uint8_t seed[SERIAL_BYTES], EVP_PKEY
 		   X509_set_issuer_name(x, name) == 1 && X509_set_pubkey(x, key) == 1 && X509_sign(x, key, NULL) != 0;
 }
 
-static enum rv_err certificate_new(const struct identity *id, X509 **cert, EVP_PKEY **key, struct rv_errtext *et) {
-	*key = private_key(id);
-	*cert = X509_new();
-	if (*key != NULL && *cert != NULL && fill_certificate(*cert, id->key, *key))
-		return RV_OK;
-	X509_free(*cert);
-	EVP_PKEY_free(*key);
-	*cert = NULL;
-	*key = NULL;
-	return rv_fail(et, RV_E_UNSUPPORTED, "cannot make an Ed25519 certificate: %s", tls_error_text());
+/* Makes a certificate of `key`, which may be NULL, and uses both. */
+static bool use_certificate(SSL_CTX *ctx, const uint8_t seed[SERIAL_BYTES], EVP_PKEY *key) {
+	X509 *x = X509_new();
+	bool ok = key != NULL && x != NULL && fill_certificate(x, seed, key) && SSL_CTX_use_certificate(ctx, x) == 1 &&
+			  SSL_CTX_use_PrivateKey(ctx, key) == 1;
+	X509_free(x);
+	return ok;
+}
+
+bool tls_identify(SSL_CTX *ctx, const struct identity *id) {
+	EVP_PKEY *key = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, id->secret, IDENTITY_SEED_BYTES);
+	bool ok = use_certificate(ctx, id->key, key);
+	EVP_PKEY_free(key);
+	return ok;
 }
 
 /* Instead of a chain check: one certificate, with an Ed25519 key. Whose key it is, is asked after
@@ -95,30 +93,19 @@ static bool add_browser_certificate(SSL_CTX *ctx) {
 	uint8_t seed[SERIAL_BYTES];
 	randombytes_buf(seed, sizeof seed); /* browsers refuse a serial that they saw with another key */
 	EVP_PKEY *key = EVP_EC_gen("P-256");
-	X509 *x = X509_new();
-	bool ok = key != NULL && x != NULL && fill_certificate(x, seed, key) && SSL_CTX_use_certificate(ctx, x) == 1 &&
-			  SSL_CTX_use_PrivateKey(ctx, key) == 1 && SSL_CTX_set1_sigalgs_list(ctx, "ed25519:ECDSA+SHA256") == 1;
-	X509_free(x);
+	bool ok = use_certificate(ctx, seed, key) && SSL_CTX_set1_sigalgs_list(ctx, "ed25519:ECDSA+SHA256") == 1;
 	EVP_PKEY_free(key);
 	return ok;
 }
 
 enum rv_err tls_context_new(const struct identity *id, enum tls_clients clients, SSL_CTX **out, struct rv_errtext *et) {
-	X509 *cert;
-	EVP_PKEY *key;
-	RV_TRY(certificate_new(id, &cert, &key, et));
-	enum rv_err e = RV_OK;
-	SSL_CTX *ctx = SSL_CTX_new(TLS_method());
-	if (ctx == NULL || !configure(ctx, clients) || SSL_CTX_use_certificate(ctx, cert) != 1 ||
-		SSL_CTX_use_PrivateKey(ctx, key) != 1 || (clients == TLS_CLIENTS_MAY && !add_browser_certificate(ctx))) {
-		e = rv_fail(et, RV_E_UNSUPPORTED, "cannot set up TLS 1.3: %s", tls_error_text());
-		SSL_CTX_free(ctx);
-		ctx = NULL;
-	}
-	X509_free(cert);
-	EVP_PKEY_free(key);
-	*out = ctx;
-	return e;
+	*out = SSL_CTX_new(TLS_method());
+	if (*out != NULL && configure(*out, clients) && tls_identify(*out, id) &&
+		(clients != TLS_CLIENTS_MAY || add_browser_certificate(*out)))
+		return RV_OK;
+	SSL_CTX_free(*out);
+	*out = NULL;
+	return rv_fail(et, RV_E_UNSUPPORTED, "cannot set up TLS 1.3: %s", tls_error_text());
 }
 
 bool tls_peer_key(SSL *ssl, uint8_t key[NET_KEY_BYTES]) {
@@ -138,47 +125,4 @@ void tls_pin_of_key(const uint8_t key[NET_KEY_BYTES], char out[TLS_PIN_BYTES]) {
 	memcpy(out, prefix, sizeof prefix);
 	sodium_bin2base64(out + sizeof prefix - 1, TLS_PIN_BYTES - (sizeof prefix - 1), digest, sizeof digest,
 					  sodium_base64_VARIANT_ORIGINAL);
-}
-
-/* Takes what was written to the memory BIO, NUL-terminated. */
-static char *text_of_bio(BIO *bio, size_t *n) {
-	char *data;
-	long len = BIO_get_mem_data(bio, &data);
-	char *text = len > 0 ? malloc((size_t)len + 1) : NULL;
-	if (text == NULL)
-		return NULL;
-	memcpy(text, data, (size_t)len);
-	text[len] = '\0';
-	*n = (size_t)len;
-	return text;
-}
-
-enum rv_err tls_pem_make(const struct identity *id, struct tls_pem *out, struct rv_errtext *et) {
-	X509 *cert;
-	EVP_PKEY *key;
-	*out = (struct tls_pem){0};
-	RV_TRY(certificate_new(id, &cert, &key, et));
-	/* The secure-memory BIO wipes what it frees. */
-	BIO *cert_bio = BIO_new(BIO_s_mem()), *key_bio = BIO_new(BIO_s_secmem());
-	if (cert_bio != NULL && key_bio != NULL && PEM_write_bio_X509(cert_bio, cert) == 1 &&
-		PEM_write_bio_PrivateKey(key_bio, key, NULL, NULL, 0, NULL, NULL) == 1) {
-		out->certificate = text_of_bio(cert_bio, &out->certificate_bytes);
-		out->key = text_of_bio(key_bio, &out->key_bytes);
-	}
-	BIO_free(cert_bio);
-	BIO_free(key_bio);
-	X509_free(cert);
-	EVP_PKEY_free(key);
-	if (out->certificate != NULL && out->key != NULL)
-		return RV_OK;
-	tls_pem_release(out);
-	return rv_fail(et, RV_E_NOMEM, "cannot write the certificate as PEM: %s", tls_error_text());
-}
-
-void tls_pem_release(struct tls_pem *pem) {
-	if (pem->key != NULL)
-		sodium_memzero(pem->key, pem->key_bytes);
-	free(pem->key);
-	free(pem->certificate);
-	*pem = (struct tls_pem){0};
 }

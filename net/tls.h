@@ -28,6 +28,10 @@ enum tls_clients {
  * SSL_CTX_free(). RV_E_NOMEM, RV_E_UNSUPPORTED (with OpenSSL's text). */
 enum rv_err tls_context_new(const struct identity *id, enum tls_clients clients, SSL_CTX **out, struct rv_errtext *et);
 
+/* Makes a certificate of the identity, and lets `ctx` use it and its key. Returns false if OpenSSL
+ * refuses (tls_error_text), most likely without memory. */
+bool tls_identify(SSL_CTX *ctx, const struct identity *id);
+
 /* Copies the raw Ed25519 key of the other side after the handshake. Returns false if it showed
  * none. */
 bool tls_peer_key(SSL *ssl, uint8_t key[NET_KEY_BYTES]);
@@ -36,16 +40,6 @@ enum { TLS_PIN_BYTES = 64 };
 /* Writes "sha256//BASE64" of the key's SubjectPublicKeyInfo (RFC 8410), for libcurl's
  * CURLOPT_PINNEDPUBLICKEY. */
 void tls_pin_of_key(const uint8_t key[NET_KEY_BYTES], char out[TLS_PIN_BYTES]);
-
-/* Certificate and private key as PEM text (libcurl's CURLOPT_SSLCERT_BLOB, CURLOPT_SSLKEY_BLOB). */
-struct tls_pem {
-	char *certificate, *key; /* NUL-terminated */
-	size_t certificate_bytes, key_bytes;
-};
-/* Makes both texts; tls_pem_release frees them. RV_E_NOMEM; *out is then zero. */
-enum rv_err tls_pem_make(const struct identity *id, struct tls_pem *out, struct rv_errtext *et);
-/* Frees both texts and wipes the key. Harmless on a zeroed struct. */
-void tls_pem_release(struct tls_pem *pem);
 
 /* Returns the oldest error in OpenSSL's queue as a text ("no shared cipher", ...), never NULL, and
  * empties the queue. */

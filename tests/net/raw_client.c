@@ -9,28 +9,12 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <openssl/err.h>
-#include <openssl/pem.h>
 #include <openssl/rsa.h>
 #include <openssl/ssl.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-static void use_identity(SSL_CTX *ctx, const struct identity *id) {
-	struct tls_pem pem;
-	assert_int_equal(tls_pem_make(id, &pem, NULL), RV_OK);
-	BIO *cert_bio = BIO_new_mem_buf(pem.certificate, -1), *key_bio = BIO_new_mem_buf(pem.key, -1);
-	X509 *cert = PEM_read_bio_X509(cert_bio, NULL, NULL, NULL);
-	EVP_PKEY *key = PEM_read_bio_PrivateKey(key_bio, NULL, NULL, NULL);
-	assert_true(cert != NULL && key != NULL);
-	assert_int_equal(SSL_CTX_use_certificate(ctx, cert), 1);
-	assert_int_equal(SSL_CTX_use_PrivateKey(ctx, key), 1);
-	X509_free(cert);
-	EVP_PKEY_free(key);
-	BIO_free(cert_bio);
-	BIO_free(key_bio);
-	tls_pem_release(&pem);
-}
 
 static void use_rsa(SSL_CTX *ctx) {
 	EVP_PKEY *key = EVP_RSA_gen(2048);
@@ -62,7 +46,7 @@ void raw_open(struct raw_client *c, uint16_t port, const struct raw_options *o) 
 	assert_non_null(c->ctx);
 	SSL_CTX_set_max_proto_version(c->ctx, o->max_version);
 	if (o->id != NULL)
-		use_identity(c->ctx, o->id);
+		assert_true(tls_identify(c->ctx, o->id));
 	if (o->rsa)
 		use_rsa(c->ctx);
 	if (o->alpn != NULL)

@@ -207,20 +207,6 @@ static void pin_is_of_the_certificates_key(void **state) {
 	SSL_CTX_free(ctx);
 }
 
-static void pem_is_text_of_both(void **state) {
-	(void)state;
-	struct identity id = identity_number(9);
-	struct tls_pem pem;
-	assert_int_equal(tls_pem_make(&id, &pem, NULL), RV_OK);
-	assert_non_null(strstr(pem.certificate, "-----BEGIN CERTIFICATE-----"));
-	assert_non_null(strstr(pem.key, "-----BEGIN PRIVATE KEY-----"));
-	assert_int_equal(strlen(pem.key), pem.key_bytes);
-	assert_int_equal(strlen(pem.certificate), pem.certificate_bytes);
-	tls_pem_release(&pem);
-	assert_null(pem.key);
-	tls_pem_release(&pem);
-}
-
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(made_once_and_kept, dir_make, dir_remove),
@@ -232,7 +218,6 @@ int main(void) {
 		cmocka_unit_test(tickets_bind_everything),
 		cmocka_unit_test(pair_tickets_bind_everything),
 		cmocka_unit_test(pin_is_of_the_certificates_key),
-		cmocka_unit_test(pem_is_text_of_both),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

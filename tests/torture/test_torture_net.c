@@ -38,7 +38,6 @@ static void run_keys(void *ctx) {
 	struct keys *k = ctx;
 	struct identity again = {0};
 	struct rv_errtext et = {0};
-	struct tls_pem pem = {0};
 	SSL_CTX *tls = NULL;
 	bool created = false;
 	k->is_made = torture_ok(identity_load_or_create(k->path, &k->made, &created, &et), &et);
@@ -47,9 +46,6 @@ static void run_keys(void *ctx) {
 	assert_true(created);
 	if (torture_ok(identity_load(k->path, &again, &et), &et))
 		assert_memory_equal(again.key, k->made.key, NET_KEY_BYTES);
-	if (torture_ok(tls_pem_make(&k->made, &pem, &et), &et))
-		assert_int_equal(strlen(pem.key), pem.key_bytes);
-	tls_pem_release(&pem);
 	if (torture_ok(tls_context_new(&k->made, TLS_CLIENTS_MUST, &tls, &et), &et))
 		assert_non_null(tls);
 	SSL_CTX_free(tls);
