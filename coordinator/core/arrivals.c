@@ -42,13 +42,6 @@ static bool is_arriving(const struct core *c, const struct core_member *m) {
 		   goes_by_log(rep) && core_right_size(c, m) && c->now_us < core_silent_at(c, m);
 }
 
-static bool any_arrives(const struct core *c) {
-	for (int i = 0; i < c->n_members; i++)
-		if (is_arriving(c, &c->members[i]))
-			return true;
-	return false;
-}
-
 /* Returns the whole budget in microseconds. */
 static int64_t most_us(const struct core *c) {
 	return c->exchange_us > c->cfg.silent_us ? c->exchange_us : c->cfg.silent_us;
@@ -83,7 +76,7 @@ bool core_waits_for_arrivals(struct core *c) {
 	int64_t left = left_us(c);
 	RV_ASSERT(c->roster.n == 0 && left <= most_us(c)); /* an open round waits, within its budget */
 	a->used_up = a->used_up && left < most_us(c);
-	if (RV_BUG("leave-behind") || left <= 0 || a->used_up || !any_arrives(c)) {
+	if (RV_BUG("leave-behind") || left <= 0 || a->used_up || core_members_that(c, is_arriving) == 0) {
 		core_end_arrivals(c);
 		return false;
 	}

@@ -157,9 +157,7 @@ static void build(const struct core *c, struct document *d) {
 	memcpy(d->log, c->log, d->n_log * sizeof d->log[0]);
 	put_older(c, d);
 	put_kept(c, d);
-	d->banned = 0;
-	for (int i = 0; i < c->n_members; i++)
-		d->banned |= c->members[i].banned ? core_bit((uint32_t)i) : 0;
+	d->banned = core_members_that(c, core_is_banned);
 	if (d->phase == RUN_REDUCE)
 		put_roster(c, d);
 	else

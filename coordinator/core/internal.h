@@ -240,6 +240,14 @@ void core_say_pair(struct core *c, uint32_t member, uint32_t other); /* APART */
 
 /* ---- record.c ---- */
 
+/* Returns the set of the participants that a record names. */
+static inline uint64_t core_named(const struct core_record *rec) {
+	uint64_t set = 0;
+	for (int i = 0; i < rec->n_members; i++)
+		set |= core_bit(rec->members[i]);
+	return set;
+}
+
 /* Appends a record of `type` to the queue and returns it, with id, round and document numbers
  * filled in. */
 struct core_record *core_push(struct core *c, enum core_record_type type);
@@ -254,10 +262,20 @@ enum rv_err core_apply(struct core *c, const struct core_record *rec, struct rv_
 /* ---- members.c ---- */
 
 int core_find_member(const struct core *c, const uint8_t key[NET_KEY_BYTES]);
+/* Return the set of the members of which `is` is true; and of the participants, by roster index. */
+typedef bool core_is(const struct core *c, const struct core_member *m);
+uint64_t core_members_that(const struct core *c, core_is *is);
+uint64_t core_participants_that(const struct core *c, core_is *is);
 bool core_alive(const struct core *c, const struct core_member *m);
 /* Returns true if `m` is alive, and neither banned, nor distrusted by its peers, nor leaving. */
 bool core_available(const struct core *c, const struct core_member *m);
-int core_count_available(const struct core *c);
+static inline bool core_is_banned(const struct core *c, const struct core_member *m) {
+	(void)c;
+	return m->banned;
+}
+static inline int core_count_available(const struct core *c) {
+	return core_count(core_members_that(c, core_available));
+}
 /* Returns true if the disk of `m` takes results of rounds, as far as is known: else it cannot vote,
  * and no round begins with it. */
 bool core_stores(const struct core_member *m);

@@ -14,6 +14,22 @@ int core_find_member(const struct core *c, const uint8_t key[NET_KEY_BYTES]) {
 	return -1;
 }
 
+uint64_t core_members_that(const struct core *c, core_is *is) {
+	uint64_t set = 0;
+	for (int i = 0; i < c->n_members; i++)
+		if (is(c, &c->members[i]))
+			set |= core_bit((uint32_t)i);
+	return set;
+}
+
+uint64_t core_participants_that(const struct core *c, core_is *is) {
+	uint64_t set = 0;
+	for (int i = 0; i < c->roster.n; i++)
+		if (is(c, &c->members[c->roster.members[i]]))
+			set |= core_bit((uint32_t)i);
+	return set;
+}
+
 bool core_alive(const struct core *c, const struct core_member *m) {
 	return (m->reported || m->awaited) && !m->distrusted && c->now_us - m->heard_us < c->cfg.liveness_us;
 }
@@ -26,18 +42,12 @@ bool core_stores(const struct core_member *m) {
 	return !m->reported || !(m->last.storage & REPORT_STORAGE_ROUNDS);
 }
 
-int core_count_able(const struct core *c) {
-	int n = 0;
-	for (int i = 0; i < c->n_members; i++)
-		n += core_available(c, &c->members[i]) && core_stores(&c->members[i]);
-	return n;
+static bool is_able(const struct core *c, const struct core_member *m) {
+	return core_available(c, m) && core_stores(m);
 }
 
-int core_count_available(const struct core *c) {
-	int n = 0;
-	for (int i = 0; i < c->n_members; i++)
-		n += core_available(c, &c->members[i]);
-	return n;
+int core_count_able(const struct core *c) {
+	return core_count(core_members_that(c, is_able));
 }
 
 bool core_diverged(const struct core *c, const struct core_member *m) {
@@ -131,12 +141,12 @@ bool core_trains_again(const struct core *c, uint32_t member) {
 	return core_spoiled(c, m) && is_worth_waiting(c, m);
 }
 
+static bool is_contributor(const struct core *c, const struct core_member *m) {
+	return core_available(c, m) && core_contributes(c, m);
+}
+
 uint64_t core_contributors(const struct core *c) {
-	uint64_t set = 0;
-	for (int i = 0; i < c->n_members; i++)
-		if (core_available(c, &c->members[i]) && core_contributes(c, &c->members[i]))
-			set |= core_bit((uint32_t)i);
-	return set;
+	return core_members_that(c, is_contributor);
 }
 
 /* Called long after the last time and later than asked for, it was this process that did not run

@@ -109,9 +109,7 @@ uint64_t core_apart_from(const struct core *c, uint32_t member, uint64_t *until_
 }
 
 void core_pairs_met(struct core *c, const struct core_record *commit) {
-	uint64_t set = 0;
-	for (int i = 0; i < commit->n_members; i++)
-		set |= core_bit(commit->members[i]);
+	uint64_t set = core_named(commit);
 	for (int i = c->n_pairs - 1; i >= 0; i--) {
 		uint32_t a = c->pairs[i].a, b = c->pairs[i].b;
 		bool exchanged = c->owned[a] > 0 || c->owned[b] > 0;
@@ -164,9 +162,6 @@ bool core_blames_its_owners(const struct core *c, const uint64_t accused[NET_MAX
 }
 
 bool core_left_out_apart(const struct core *c, uint32_t member) {
-	uint64_t here = core_bit(member);
-	for (uint32_t i = 0; i < (uint32_t)c->n_members; i++)
-		if (core_available(c, &c->members[i]))
-			here |= core_bit(i);
+	uint64_t here = core_bit(member) | core_members_that(c, core_available);
 	return (core_without_apart(c, here) & core_bit(member)) == 0;
 }

@@ -14,9 +14,7 @@ static struct core_past_round *at(struct core *c, uint64_t round) {
 void core_past_commit(struct core *c, const struct core_record *rec) {
 	struct core_past_round *p = at(c, c->round);
 	RV_ASSERT(rec->round == c->round && c->past.first <= c->round);
-	*p = (struct core_past_round){.chain = c->chain, .digest = rec->digest};
-	for (int i = 0; i < rec->n_members; i++)
-		p->participants |= core_bit(rec->members[i]);
+	*p = (struct core_past_round){.chain = c->chain, .digest = rec->digest, .participants = core_named(rec)};
 	RV_ASSERT(core_count(p->participants) == rec->n_members);
 	if (c->round + 1 - c->past.first > CORE_PAST_ROUNDS)
 		c->past.first = c->round + 1 - CORE_PAST_ROUNDS;

@@ -183,11 +183,9 @@ static void set_roster(struct core *c, const struct core_record *rec) {
 }
 
 static void note_left_out(struct core *c, const struct core_record *rec) {
-	uint64_t now = 0;
+	uint64_t now = core_named(rec);
 	if (rec->attempt == 1)
 		c->rostered = c->left_out = 0;
-	for (int i = 0; i < rec->n_members; i++)
-		now |= core_bit(rec->members[i]);
 	if (now != 0) /* a roster of none leaves no member out */
 		c->left_out |= c->rostered & ~now;
 	c->rostered |= now;
@@ -219,13 +217,6 @@ static enum rv_err apply_roster(struct core *c, const struct core_record *rec, s
 	return RV_OK;
 }
 
-static uint64_t participants(const struct core_record *rec) {
-	uint64_t set = 0;
-	for (int i = 0; i < rec->n_members; i++)
-		set |= core_bit(rec->members[i]);
-	return set;
-}
-
 static enum rv_err apply_commit(struct core *c, const struct core_record *rec, struct rv_errtext *et) {
 	const struct core_roster *r = &c->roster;
 	if (rec->round != c->round || rec->attempt != c->attempt || r->n == 0)
@@ -243,15 +234,14 @@ static enum rv_err apply_commit(struct core *c, const struct core_record *rec, s
 	core_past_commit(c, rec);
 	core_pairs_met(c, rec);
 	core_blame(c, rec->blamed);
-	core_absolve(c, participants(rec) & ~(c->spoilers | rec->blamed));
-	core_close_reopened(c, participants(rec));
+	core_absolve(c, core_named(rec) & ~(c->spoilers | rec->blamed));
+	core_close_reopened(c, core_named(rec));
 	c->spoilers = 0;
 	c->log[n_log] = rec->digest;
 	c->chain = chain;
 	c->round++;
-	c->last_commit = c->seen_holding = 0;
-	for (int i = 0; i < r->n; i++)
-		c->last_commit |= core_bit(r->members[i]);
+	c->last_commit = core_named(rec);
+	c->seen_holding = 0;
 	RV_ASSERT(c->round == rec->round + 1 && core_count(c->last_commit) == r->n);
 	c->attempt = 0;
 	c->exchange_us = c->now_us - c->reduce_since_us;

@@ -29,8 +29,7 @@ uint64_t core_holders(const struct core *c, uint64_t round) {
 }
 
 /* Returns true if the member has not reported yet, so that it may hold the state of the round. */
-static bool may_hold(const struct core *c, uint32_t i) {
-	const struct core_member *m = &c->members[i];
+static bool may_hold(const struct core *c, const struct core_member *m) {
 	return core_available(c, m) && !m->reported;
 }
 
@@ -109,32 +108,19 @@ static bool claims_later(const struct core *c, const struct core_member *m) {
 	return is_here(c, m) && (m->last.round > c->round || m->last.term > c->term);
 }
 
-static bool anybody_ahead(const struct core *c) {
-	for (int i = 0; i < c->n_members; i++)
-		if (claims_later(c, &c->members[i]))
-			return true;
-	return false;
-}
-
 /* Returns true if most available members claim a later round or term: a single one may claim
  * anything. */
 static bool most_are_ahead(const struct core *c) {
-	int ahead = 0;
-	for (int i = 0; i < c->n_members; i++)
-		ahead += claims_later(c, &c->members[i]);
-	return 2 * ahead > core_count_available(c);
+	return 2 * core_count(core_members_that(c, claims_later)) > core_count_available(c);
 }
 
 /* Sets *unheld if no present member holds the state of the round; returns whether it is absent or
  * lost then. */
 static enum core_state_kept who_kept(const struct core *c, struct core_kept *out, bool *unheld) {
 	*out = (struct core_kept){.state = CORE_STATE_HELD, .round = c->round, .ahead = most_are_ahead(c)};
-	bool anybody = false, unknown = false;
 	find_best(c, out);
 	for (int i = 0; i < c->n_members; i++) {
 		const struct core_member *m = &c->members[i];
-		anybody |= is_here(c, m);
-		unknown |= may_hold(c, (uint32_t)i);
 		if (!may_have_held(c, (uint32_t)i))
 			continue;
 		out->last_held |= core_bit((uint32_t)i);
@@ -145,6 +131,7 @@ static enum core_state_kept who_kept(const struct core *c, struct core_kept *out
 	}
 	RV_ASSERT((out->absent & out->behind) == 0 && ((out->absent | out->behind) & ~out->last_held) == 0);
 	RV_ASSERT(!out->has_best || (out->best_round < c->round && out->best_held != 0));
+	bool anybody = core_members_that(c, is_here) != 0, unknown = core_members_that(c, may_hold) != 0;
 	*unheld = c->round > 0 && anybody && !unknown && holders(c, c->round, &c->chain) == 0;
 	return (out->absent | out->behind) != 0 ? CORE_STATE_ABSENT : CORE_STATE_LOST;
 }
@@ -219,7 +206,7 @@ static enum rv_err check_target(const struct core *c, uint64_t to_round, struct 
 			to, first);
 	if (latest_term(c) >= NET_MAX_TERM)
 		return rv_fail(et, RV_E_RANGE, "rollback: term %d is the last there can be", (int)NET_MAX_TERM);
-	if (to_round == c->round && !anybody_ahead(c))
+	if (to_round == c->round && core_members_that(c, claims_later) == 0)
 		return rv_fail(et, RV_E_INVALID,
 					   "rollback: the run is at round %llu already, and no member that is here is ahead of it", now);
 	return RV_OK;

@@ -47,10 +47,7 @@ static uint64_t electors_now(const struct core *c) {
 		return core_electors_standing_still(c);
 	if (c->round - c->snapshot_round < NET_MAX_LOG_DIGESTS)
 		return electors;
-	for (int i = 0; i < c->n_members; i++)
-		if (!core_available(c, &c->members[i]))
-			electors &= ~core_bit((uint32_t)i);
-	return electors;
+	return electors & core_members_that(c, core_available);
 }
 
 /* Logs that all electors vouch for the same round, and no majority of them for the same bits:

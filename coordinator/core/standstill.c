@@ -13,18 +13,16 @@ int64_t core_standstill_us(const struct core *c) {
 	return STILL_LIVENESS * c->cfg.liveness_us;
 }
 
-static uint64_t holders_here(const struct core *c) {
-	uint64_t set = 0;
-	for (int i = 0; i < c->n_members; i++) {
-		const struct core_member *m = &c->members[i];
-		if (core_available(c, m) && (core_in_sync(c, m) || core_spoiled(c, m)))
-			set |= core_bit((uint32_t)i);
-	}
-	return set;
+static bool holds_here(const struct core *c, const struct core_member *m) {
+	return core_available(c, m) && (core_in_sync(c, m) || core_spoiled(c, m));
+}
+
+static bool reports_here(const struct core *c, const struct core_member *m) {
+	return core_available(c, m) && m->reported;
 }
 
 void core_watch_standstill(struct core *c) {
-	int holders = core_count(holders_here(c));
+	int holders = core_count(core_members_that(c, holds_here));
 	RV_ASSERT(holders <= core_count_available(c));
 	bool still = c->round > 0 && c->roster.n == 0 && holders > 0 && holders < (int)c->cfg.min_workers &&
 				 holders < core_count_available(c);
@@ -39,10 +37,6 @@ bool core_stands_still(const struct core *c) {
 }
 
 uint64_t core_electors_standing_still(const struct core *c) {
-	uint64_t holders = holders_here(c), electors = c->last_commit | holders;
-	for (int i = 0; i < c->n_members; i++)
-		if (core_available(c, &c->members[i]) && c->members[i].reported && !(holders & core_bit((uint32_t)i)))
-			electors &= ~core_bit((uint32_t)i);
-	RV_ASSERT((holders & ~electors) == 0); /* each holder has a vote */
-	return electors;
+	uint64_t holders = core_members_that(c, holds_here);
+	return holders | (c->last_commit & ~core_members_that(c, reports_here));
 }

@@ -42,17 +42,10 @@ static int count_accusers(const uint64_t accused[NET_MAX_MEMBERS], int n, uint32
 	return count;
 }
 
-/* Returns those that have reported since the first accusation: reports come more often than this
- * waits. */
-static uint64_t answering(const struct core *c) {
-	uint64_t set = 0;
-	RV_ASSERT(c->accused_since_us <= c->now_us);
-	for (uint32_t i = 0; i < c->roster.n; i++) {
-		const struct core_member *m = &c->members[c->roster.members[i]];
-		if (m->reported && m->heard_us >= c->accused_since_us)
-			set |= core_bit(i);
-	}
-	return set;
+/* Returns true for those that have reported since the first accusation: reports come more often
+ * than this waits. */
+static bool answers(const struct core *c, const struct core_member *m) {
+	return m->reported && m->heard_us >= c->accused_since_us;
 }
 
 static bool by_majority(const struct core *c, int accusers) {
@@ -84,7 +77,7 @@ static void note_put_away(struct core *c, const uint64_t accused[NET_MAX_MEMBERS
  * accusers. */
 static int against(const struct core *c, const uint64_t accused[NET_MAX_MEMBERS], uint32_t of) {
 	int n = c->roster.n, accusers = count_accusers(accused, n, of);
-	uint64_t between = accused[of] & answering(c);
+	uint64_t between = accused[of] & core_participants_that(c, answers);
 	for (int i = 0; i < n; i++)
 		if (accused[i] & core_bit(of))
 			between |= core_bit((uint32_t)i);
@@ -168,7 +161,7 @@ static bool is_unclear(const struct core *c, const uint64_t accused[NET_MAX_MEMB
 		if (by_majority(c, count_accusers(accused, c->roster.n, i)))
 			return false;
 		int words = core_count(accused[i]) + wrongly_put_away(c, &c->members[c->roster.members[i]]);
-		doubtful |= words > 1 && (accused[i] & ~answering(c)) != 0;
+		doubtful |= words > 1 && (accused[i] & ~core_participants_that(c, answers)) != 0;
 	}
 	return doubtful && c->now_us - c->accused_since_us < core_unclear_us(c);
 }

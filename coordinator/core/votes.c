@@ -28,12 +28,7 @@ static uint64_t lost(const struct core *c) {
 }
 
 uint64_t core_missed(const struct core *c) {
-	uint64_t set = lost(c);
-	for (uint32_t i = 0; i < c->roster.n; i++)
-		if (!core_available(c, &c->members[c->roster.members[i]]))
-			set |= core_bit(i);
-	RV_ASSERT((set & ~core_first(c->roster.n)) == 0);
-	return set;
+	return lost(c) | (core_first(c->roster.n) & ~core_participants_that(c, core_available));
 }
 
 void core_take_vote(struct core *c, uint32_t i) {
@@ -51,11 +46,7 @@ void core_take_vote(struct core *c, uint32_t i) {
 
 /* Returns the participants whose votes count. */
 static uint64_t voters(const struct core *c) {
-	uint64_t set = c->roster.voted;
-	for (uint32_t i = 0; i < c->roster.n; i++)
-		if (c->members[c->roster.members[i]].banned)
-			set &= ~core_bit(i);
-	return set;
+	return c->roster.voted & ~core_participants_that(c, core_is_banned);
 }
 
 /* Returns the largest set of voters of one digest; of several, the one with the lowest index. */

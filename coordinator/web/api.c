@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 enum {
 	CHART_WIDTH_LEAST = 240, /* pixels */
@@ -36,7 +37,7 @@ enum {
 /* A document request that waits for news, or a report that comes too soon. */
 struct held {
 	struct api *api;
-	struct held *next, *prev;
+	LIST_ENTRY(held) link;
 	struct evhttp_request *rq;
 	uint8_t key[NET_KEY_BYTES]; /* the sender's */
 	bool is_report;             /* processed at until_us; the request has its bytes */
@@ -51,7 +52,7 @@ struct api {
 	uint8_t run_key[NET_KEY_BYTES];
 	void (*changed)(void *owner);
 	void *owner;
-	struct held *held;
+	LIST_HEAD(, held) held;
 	struct rate_limit refusals;
 	struct report_pace pace;
 	uint8_t buffer[JOIN_REPLY_MAX_BYTES];
@@ -113,22 +114,35 @@ static int status_of(enum rv_err e) {
 	}
 }
 
+/* Replies 204, or with the fault. */
+static void reply_result(struct evhttp_request *rq, enum rv_err e, const struct rv_errtext *et) {
+	if (e == RV_OK)
+		reply(rq, STATUS_NO_CONTENT, NULL, NULL, 0);
+	else
+		reply_text(rq, status_of(e), et->text);
+}
+
 /* ---- held document requests ---- */
 
-static void unlink_held(struct held *h) {
-	if (h->prev != NULL)
-		h->prev->next = h->next;
-	else
-		h->api->held = h->next;
-	if (h->next != NULL)
-		h->next->prev = h->prev;
+static void forget_held(struct held *h) {
+	LIST_REMOVE(h, link);
 	free(h);
 }
 
+/* Takes a request off the list, which its connection no longer ends. Returns it. */
+static struct evhttp_request *release_held(struct held *h) {
+	struct evhttp_request *rq = h->rq;
+	evhttp_connection_set_closecb(evhttp_request_get_connection(rq), NULL, NULL);
+	forget_held(h);
+	return rq;
+}
+
 static bool listens(const struct api *a, const uint8_t key[NET_KEY_BYTES]) {
-	for (const struct held *h = a->held; h != NULL; h = h->next)
+	const struct held *h;
+	LIST_FOREACH(h, &a->held, link) {
 		if (!h->is_report && memcmp(h->key, key, NET_KEY_BYTES) == 0)
 			return true;
+	}
 	return false;
 }
 
@@ -140,7 +154,7 @@ static void on_closed(struct evhttp_connection *ec, void *held) {
 	bool is_report = h->is_report;
 	(void)ec;
 	memcpy(key, h->key, sizeof key);
-	unlink_held(h);
+	forget_held(h);
 	if (is_report || listens(a, key))
 		return; /* an older connection, replaced by a newer one */
 	service_listens(a->service, rv_clock_monotonic_us(), key, false);
@@ -148,10 +162,8 @@ static void on_closed(struct evhttp_connection *ec, void *held) {
 }
 
 void api_end_waiting(struct api *a) {
-	while (a->held != NULL) {
-		evhttp_connection_set_closecb(evhttp_request_get_connection(a->held->rq), NULL, NULL);
-		unlink_held(a->held);
-	}
+	while (!LIST_EMPTY(&a->held))
+		(void)release_held(LIST_FIRST(&a->held));
 }
 
 static void send_document(struct api *a, struct evhttp_request *rq, uint32_t version) {
@@ -174,10 +186,8 @@ static struct held *hold(struct api *a, const struct request *q, int64_t until_u
 		reply_text(q->rq, STATUS_UNAVAILABLE, "no memory");
 		return NULL;
 	}
-	*h = (struct held){.api = a, .next = a->held, .rq = q->rq, .until_us = until_us};
-	if (a->held != NULL)
-		a->held->prev = h;
-	a->held = h;
+	*h = (struct held){.api = a, .rq = q->rq, .until_us = until_us};
+	LIST_INSERT_HEAD(&a->held, h, link);
 	memcpy(h->key, q->key, sizeof h->key);
 	evhttp_connection_set_closecb(evhttp_request_get_connection(q->rq), on_closed, h);
 	return h;
@@ -226,14 +236,12 @@ static bool is_due(const struct held *h, uint64_t seq, int64_t now_us) {
 /* Processes the delayed reports that are due, before the documents that they may change are
  * sent. */
 static void take_held_reports(struct api *a, int64_t now_us) {
-	for (struct held *h = a->held, *next; h != NULL; h = next) {
+	for (struct held *h = LIST_FIRST(&a->held), *next; h != NULL; h = next) {
 		uint8_t key[NET_KEY_BYTES];
-		next = h->next;
+		next = LIST_NEXT(h, link);
 		if (!h->is_report || !is_due(h, 0, now_us))
 			continue;
-		struct request q = request_of(h->rq, key, now_us);
-		evhttp_connection_set_closecb(evhttp_request_get_connection(q.rq), NULL, NULL);
-		unlink_held(h);
+		struct request q = request_of(release_held(h), key, now_us);
 		take_report(a, &q);
 	}
 }
@@ -241,15 +249,13 @@ static void take_held_reports(struct api *a, int64_t now_us) {
 void api_tick(struct api *a, int64_t now_us) {
 	take_held_reports(a, now_us);
 	uint64_t seq = service_document_seq(a->service);
-	for (struct held *h = a->held, *next; h != NULL; h = next) {
-		next = h->next;
+	for (struct held *h = LIST_FIRST(&a->held), *next; h != NULL; h = next) {
+		next = LIST_NEXT(h, link);
 		if (h->is_report || !is_due(h, seq, now_us))
 			continue;
-		struct evhttp_request *rq = h->rq;
 		bool news = seq > h->after;
 		uint32_t version = h->version;
-		evhttp_connection_set_closecb(evhttp_request_get_connection(rq), NULL, NULL);
-		unlink_held(h);
+		struct evhttp_request *rq = release_held(h);
 		if (news)
 			send_document(a, rq, version);
 		else
@@ -259,8 +265,10 @@ void api_tick(struct api *a, int64_t now_us) {
 
 int64_t api_deadline_us(const struct api *a) {
 	int64_t at = INT64_MAX;
-	for (const struct held *h = a->held; h != NULL; h = h->next)
+	const struct held *h;
+	LIST_FOREACH(h, &a->held, link) {
 		at = h->until_us < at ? h->until_us : at;
+	}
 	return at;
 }
 
@@ -434,10 +442,7 @@ static void serve_ban(struct api *a, const struct request *q) {
 		e = rv_fail(&et, RV_E_INVALID, "ban: member and banned=0|1 must be numbers");
 	else
 		e = service_ban(a->service, q->now_us, (uint32_t)member, banned == 1, &et);
-	if (e == RV_OK)
-		reply(q->rq, STATUS_NO_CONTENT, NULL, NULL, 0);
-	else
-		reply_text(q->rq, status_of(e), et.text);
+	reply_result(q->rq, e, &et);
 }
 
 static void serve_rollback(struct api *a, const struct request *q) {
@@ -463,10 +468,7 @@ static void serve_copy(struct api *a, const struct request *q) {
 	memcpy(path, q->body, q->n);
 	path[q->n] = '\0';
 	enum rv_err e = service_copy_store(a->service, path, &et);
-	if (e == RV_OK)
-		reply(q->rq, STATUS_NO_CONTENT, NULL, NULL, 0);
-	else
-		reply_text(q->rq, status_of(e), et.text);
+	reply_result(q->rq, e, &et);
 }
 
 /* ---- routes ---- */
@@ -559,6 +561,6 @@ enum rv_err api_new(struct service *service, struct connections *connections, co
 void api_free(struct api *a) {
 	if (a == NULL)
 		return;
-	RV_ASSERT(a->held == NULL);
+	RV_ASSERT(LIST_EMPTY(&a->held));
 	free(a);
 }

@@ -12,6 +12,7 @@
 #include <openssl/ssl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 
 enum {
@@ -26,7 +27,7 @@ enum {
 
 struct connection {
 	struct connections *all;
-	struct connection *next, *prev;
+	LIST_ENTRY(connection) link;
 	SSL *ssl;
 	int64_t deadline_us;
 	char host[NET_ADDR_BYTES]; /* "": not looked up yet */
@@ -39,19 +40,14 @@ struct connections {
 	SSL_CTX *ctx;
 	int ex_index;
 	int count, max;
-	struct connection *first;
+	LIST_HEAD(, connection) open; /* the newest first */
 	void (*on_full)(void *owner, bool full);
 	void *owner;
 };
 
 static void drop(struct connection *k) {
 	struct connections *c = k->all;
-	if (k->prev != NULL)
-		k->prev->next = k->next;
-	else
-		c->first = k->next;
-	if (k->next != NULL)
-		k->next->prev = k->prev;
+	LIST_REMOVE(k, link);
 	free(k);
 	if (c->count-- == c->max)
 		c->on_full(c->owner, false);
@@ -82,9 +78,9 @@ enum rv_err connections_new(SSL_CTX *ctx, int max, void (*on_full)(void *owner, 
 void connections_free(struct connections *c) {
 	if (c == NULL)
 		return;
-	while (c->first != NULL) { /* not yet freed by libevent */
-		(void)SSL_set_ex_data(c->first->ssl, c->ex_index, NULL);
-		drop(c->first);
+	while (!LIST_EMPTY(&c->open)) { /* not yet freed by libevent */
+		(void)SSL_set_ex_data(LIST_FIRST(&c->open)->ssl, c->ex_index, NULL);
+		drop(LIST_FIRST(&c->open));
 	}
 	(void)CRYPTO_free_ex_index(CRYPTO_EX_INDEX_SSL, c->ex_index);
 	free(c);
@@ -105,12 +101,22 @@ static void end(struct connection *k) {
 	k->ended = true;
 }
 
-/* Finds the oldest stranger from `host` (NULL: from anywhere). Returns how many there are. */
-static int find_strangers(const struct connections *c, const char *host, struct connection **oldest) {
+/* Selects open connections of one role; `host`, `key` NULL and `but` NULL: of any. */
+struct wanted {
+	enum connection_role role;
+	const char *host;
+	const uint8_t *key;
+	const struct connection *but;
+};
+
+/* Finds the oldest of these connections. Returns how many there are. */
+static int find(const struct connections *c, const struct wanted *w, struct connection **oldest) {
+	struct connection *k;
 	int n = 0;
 	*oldest = NULL;
-	for (struct connection *k = c->first; k != NULL; k = k->next) {
-		if (k->role != CONNECTION_STRANGER || k->ended || (host != NULL && strcmp(k->host, host) != 0))
+	LIST_FOREACH(k, &c->open, link) {
+		if (k->role != w->role || k->ended || k == w->but || (w->host != NULL && strcmp(k->host, w->host) != 0) ||
+			(w->key != NULL && memcmp(k->key, w->key, NET_KEY_BYTES) != 0))
 			continue;
 		*oldest = k; /* the list begins with the newest */
 		n++;
@@ -118,29 +124,14 @@ static int find_strangers(const struct connections *c, const char *host, struct 
 	return n;
 }
 
-/* Finds the oldest connection of the member with this key, other than `but`. Returns how many there
- * are. */
-static int find_of_member(const struct connections *c, const uint8_t *key, const struct connection *but,
-						  struct connection **oldest) {
-	int n = 0;
-	*oldest = NULL;
-	for (struct connection *k = c->first; k != NULL; k = k->next) {
-		if (k->role != CONNECTION_MEMBER || k->ended || k == but || memcmp(k->key, key, NET_KEY_BYTES) != 0)
-			continue;
-		*oldest = k;
-		n++;
-	}
-	return n;
-}
-
 /* Returns the oldest connection of the member that has most, or NULL: no member has any. */
 static struct connection *find_of_greediest(const struct connections *c) {
-	struct connection *victim = NULL, *oldest;
+	struct connection *k, *victim = NULL, *oldest;
 	int most = 0;
-	for (struct connection *k = c->first; k != NULL; k = k->next) {
+	LIST_FOREACH(k, &c->open, link) {
 		if (k->role != CONNECTION_MEMBER || k->ended)
 			continue;
-		int n = find_of_member(c, k->key, NULL, &oldest);
+		int n = find(c, &(struct wanted){.role = CONNECTION_MEMBER, .key = k->key}, &oldest);
 		victim = n > most ? oldest : victim;
 		most = n > most ? n : most;
 	}
@@ -148,9 +139,11 @@ static struct connection *find_of_greediest(const struct connections *c) {
 }
 
 static int count_open(const struct connections *c) {
+	const struct connection *k;
 	int n = 0;
-	for (const struct connection *k = c->first; k != NULL; k = k->next)
+	LIST_FOREACH(k, &c->open, link) {
 		n += !k->ended;
+	}
 	return n;
 }
 
@@ -175,11 +168,13 @@ static int most_of(int share, const struct connections *c) {
 /* Ends strangers' connections beyond the limit of their address, so that no address keeps others
  * out. */
 static void limit_hosts(const struct connections *c) {
-	struct connection *oldest;
+	struct connection *k, *oldest;
 	int per_host = c->max / PER_HOST_SHARE > PER_HOST_MIN ? c->max / PER_HOST_SHARE : PER_HOST_MIN;
-	for (struct connection *k = c->first; k != NULL; k = k->next)
-		if (k->host[0] == '\0' && look_up_host(k) && find_strangers(c, k->host, &oldest) > per_host)
+	LIST_FOREACH(k, &c->open, link) {
+		const struct wanted strangers = {.role = CONNECTION_STRANGER, .host = k->host};
+		if (k->host[0] == '\0' && look_up_host(k) && find(c, &strangers, &oldest) > per_host)
 			end(oldest);
+	}
 }
 
 /* Ends connections until as many places are free as are reserved for the operator. */
@@ -187,7 +182,7 @@ static void keep_reserve(const struct connections *c) {
 	int reserved = most_of(RESERVED_SHARE, c) < RESERVED_MAX ? most_of(RESERVED_SHARE, c) : RESERVED_MAX;
 	for (int excess = count_open(c) - (c->max - reserved); excess > 0; excess--) {
 		struct connection *stranger, *member = NULL;
-		if (find_strangers(c, NULL, &stranger) <= most_of(STRANGERS_SHARE, c))
+		if (find(c, &(struct wanted){.role = CONNECTION_STRANGER}, &stranger) <= most_of(STRANGERS_SHARE, c))
 			member = find_of_greediest(c);
 		struct connection *victim = member != NULL ? member : stranger;
 		if (victim == NULL)
@@ -202,11 +197,8 @@ static struct connection *add(struct connections *c, SSL *ssl) {
 		free(k);
 		return NULL;
 	}
-	*k = (struct connection){
-		.all = c, .next = c->first, .ssl = ssl, .deadline_us = rv_clock_monotonic_us() + FIRST_REQUEST_US};
-	if (c->first != NULL)
-		c->first->prev = k;
-	c->first = k;
+	*k = (struct connection){.all = c, .ssl = ssl, .deadline_us = rv_clock_monotonic_us() + FIRST_REQUEST_US};
+	LIST_INSERT_HEAD(&c->open, k, link);
 	if (++c->count == c->max)
 		c->on_full(c->owner, true);
 	limit_hosts(c);
@@ -255,7 +247,8 @@ void connections_touch(struct connections *c, struct evhttp_request *rq, enum co
 	if (role != CONNECTION_MEMBER)
 		return;
 	memcpy(k->key, key, sizeof k->key);
-	while (find_of_member(c, key, k, &oldest) >= CONNECTIONS_PER_MEMBER)
+	const struct wanted others = {.role = CONNECTION_MEMBER, .key = key, .but = k};
+	while (find(c, &others, &oldest) >= CONNECTIONS_PER_MEMBER)
 		end(oldest);
 }
 
@@ -266,9 +259,11 @@ bool connections_has_ended(const struct connections *c, struct evhttp_request *r
 
 void connections_sweep(struct connections *c, int64_t now_us) {
 	limit_hosts(c);
-	for (struct connection *k = c->first; k != NULL; k = k->next)
+	struct connection *k;
+	LIST_FOREACH(k, &c->open, link) {
 		if (now_us >= k->deadline_us)
 			end(k);
+	}
 }
 
 bool connections_key(struct evhttp_request *rq, uint8_t key[NET_KEY_BYTES]) {

@@ -15,7 +15,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-
 static void use_rsa(SSL_CTX *ctx) {
 	EVP_PKEY *key = EVP_RSA_gen(2048);
 	X509 *cert = X509_new();
