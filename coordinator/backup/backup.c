@@ -41,7 +41,7 @@ static enum rv_err read_record(void *ctx, const struct core_record *rec, struct 
 	return service_replay(r->service, rec, et);
 }
 
-/* Replays every record, as a coordinator that starts. */
+/* Fills *out from the store: replays every record, as a coordinator that starts. */
 static enum rv_err inspect(struct store *s, struct backup_info *out, struct rv_errtext *et) {
 	char config[NET_MAX_CONFIG_BYTES];
 	struct service_config cfg = {.config = config, .store = s};
@@ -66,7 +66,7 @@ static enum rv_err inspect_file(const char *path, struct backup_info *out, struc
 
 /* ---- files ---- */
 
-/* A file and what SQLite keeps beside it. */
+/* Removes a store: the file, and what SQLite keeps beside it. */
 static void remove_store(const char *path) {
 	static const char *const ends[] = {"", "-wal", "-journal", "-shm"};
 	char name[PATH_BYTES + 16];
@@ -137,7 +137,7 @@ static enum rv_err make_locked(const struct run_dir *d, const char *path, const 
 	return e;
 }
 
-/* The key's lock: backups of a run are made one after another. */
+/* Makes the backup under a lock on the key: backups of a run are made one after another. */
 enum rv_err backup_make(const struct run_dir *d, const char *path, const struct backup_source *from,
 						struct backup_info *out, struct rv_errtext *et) {
 	int lock = open(d->key, O_RDONLY | O_CLOEXEC);
@@ -151,8 +151,8 @@ enum rv_err backup_make(const struct run_dir *d, const char *path, const struct 
 
 /* ---- restoring ---- */
 
-/* Documents go on above whatever was announced after the backup was made, or after it was restored
- * before: no run announces 2^20 documents a second. */
+/* Appends a record that lets documents go on above whatever was announced after the backup was
+ * made, or after it was restored before: no run announces 2^20 documents a second. */
 static enum rv_err jump(struct store *s, const struct backup_info *info, struct rv_errtext *et) {
 	uint64_t by_clock = (uint64_t)(rv_clock_wall_us() / RV_US_PER_S) << 20, by_count = info->doc_seq + SEQ_JUMP;
 	struct core_record rec = {.id = info->last_id + 1,
@@ -193,7 +193,7 @@ static enum rv_err compare(const struct run_dir *d, const struct backup_info *is
 				   d->dir, is->round, is->facts, was->round, was->facts);
 }
 
-/* What the backup would replace. */
+/* Compares what the backup would replace, if anything, with the backup. */
 static enum rv_err check_existing(const struct run_dir *d, const struct backup_info *was, bool force,
 								  struct rv_errtext *et) {
 	struct backup_info is;
@@ -260,7 +260,7 @@ static enum rv_err restore_locked(const char *path, const struct run_dir *d, boo
 	return e;
 }
 
-/* A directory that was made for nothing: unless somebody has put something there. */
+/* Removes a directory that was made for nothing, unless it is no longer empty. */
 static void remove_empty(const char *dir) {
 	char lock[PATH_BYTES];
 	(void)snprintf(lock, sizeof lock, "%s/lock", dir);

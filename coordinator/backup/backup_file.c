@@ -86,7 +86,7 @@ enum rv_err backup_file_seal(struct rv_file_writer *w, const uint8_t seed[IDENTI
 	return e;
 }
 
-/* Takes the seal apart; `h` has hashed all that is before it. */
+/* Checks the seal and fills `seed` from it; `h` has hashed all that is before it. */
 static enum rv_err check_seal(const struct source *s, const uint8_t seal[BACKUP_FILE_SEAL_BYTES], struct rv_hasher *h,
 							  uint8_t seed[IDENTITY_SEED_BYTES], struct rv_errtext *et) {
 	struct rv_hash hash, want;

@@ -172,7 +172,8 @@ static enum rv_err put_run(struct sqlite_store *s, const char *key, const void *
 	return step(s, PUT_RUN, "writing a setting", et);
 }
 
-/* *n: bytes copied, 0 when there is no such key. RV_E_CORRUPT when there are more than cap. */
+/* Copies the value of `key` to `out`. *n: its bytes, 0 if there is no such key. RV_E_CORRUPT: more
+ * than `cap`. */
 static enum rv_err get_run(struct sqlite_store *s, const char *key, void *out, size_t cap, size_t *n,
 						   struct rv_errtext *et) {
 	sqlite3_stmt *st = s->prepared[GET_RUN];
@@ -207,7 +208,7 @@ static enum rv_err fill_new(struct sqlite_store *s, const uint8_t run_id[NET_RUN
 	return run_sql(s, "COMMIT", "making the tables", et);
 }
 
-/* What a creation leaves that fails, or was killed. */
+/* Removes what a creation leaves that fails, or was killed. */
 static void remove_unfinished(const char *fresh) {
 	static const char *const ends[] = {"", "-wal", "-journal"};
 	char name[STORE_FRESH_BYTES + 16];
@@ -217,7 +218,7 @@ static void remove_unfinished(const char *fresh) {
 	}
 }
 
-/* A store that is whole, all of it in the one file. */
+/* Makes a store that is whole, all of it in the one file. */
 static enum rv_err make_fresh(const char *fresh, const uint8_t run_id[NET_RUN_ID_BYTES], const char *config,
 							  struct rv_errtext *et) {
 	char wal[STORE_FRESH_BYTES + 16];
@@ -310,7 +311,7 @@ static enum rv_err check_empty(const char *path, struct rv_errtext *et) {
 			   : rv_fail(et, RV_E_INVALID, "%s: not an empty file: a copy replaces nothing", path);
 }
 
-/* VACUUM makes pages anew from whatever it finds, so damage is looked for before. */
+/* Copies the store, after a check of its pages: VACUUM makes pages anew from whatever it finds. */
 static enum rv_err copy(struct store *store, const char *path, struct rv_errtext *et) {
 	struct sqlite_store *s = of(store);
 	sqlite3_stmt *st = NULL;
@@ -354,12 +355,12 @@ static enum rv_err put_member(struct sqlite_store *s, const struct core_record *
 	return step(s, SPEND_TOKEN, "spending a token", et);
 }
 
-/* What the column of an unsigned number takes. */
+/* Returns `v`, or the most that a column takes. */
 static int64_t capped(uint64_t v) {
 	return v < INT64_MAX ? (int64_t)v : INT64_MAX;
 }
 
-/* SQLite would store NaN as NULL, which the column refuses. */
+/* Returns `v`, or 0 if it is not finite: SQLite stores NaN as NULL, which the column refuses. */
 static double real(double v) {
 	return isfinite(v) ? v : 0;
 }
@@ -380,7 +381,7 @@ static enum rv_err put_commit(struct sqlite_store *s, const struct commit_stats 
 	return step(s, PUT_COMMIT, "writing a commit", et);
 }
 
-/* They are taken back; the records still tell of them. */
+/* Drops the figures of commits that a rollback takes back; the records keep them. */
 static enum rv_err drop_commits(struct sqlite_store *s, uint64_t from_round, struct rv_errtext *et) {
 	(void)sqlite3_bind_int64(s->prepared[DROP_COMMITS], 1, (int64_t)from_round);
 	return step(s, DROP_COMMITS, "dropping commits", et);

@@ -69,7 +69,7 @@ struct store {
 	const struct store_ops *ops;
 };
 
-/* NULL is fine. */
+/* Closes the store and frees it; NULL is fine. */
 static inline void store_close(struct store *s) {
 	if (s != NULL)
 		s->ops->close(s);

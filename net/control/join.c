@@ -57,7 +57,8 @@ void join_reply_encode(const struct join_reply *m, uint32_t version, struct rv_w
 	rv_write_bytes(w, m->ticket, sizeof m->ticket);
 }
 
-/* Lines of printable text: the one place where line breaks and tabs may stand. */
+/* Returns NULL, or the violated condition: printable text. It alone may have line breaks and
+ * tabs. */
 static const char *config_invalid(const uint8_t *p, size_t n) {
 	for (size_t i = 0; i < n; i++)
 		if ((p[i] < 0x20 && p[i] != '\n' && p[i] != '\t') || p[i] == 0x7f)

@@ -75,8 +75,8 @@ static void gather(const uint8_t head[FRAME_HEADER_BYTES], const struct peers_me
 	RV_ASSERT(n == 0);
 }
 
-/* The first record gathers header and the start of the body; the rest of a long last part is
- * encrypted where it lies. */
+/* Gathers header and start of the body in the first record; encrypts the rest of a long last part
+ * where it lies. */
 enum rv_err link_put(struct link *l, const struct peers_message *m, struct rv_errtext *et) {
 	RV_ASSERT(m->header.body_bytes == m->part_bytes[0] + m->part_bytes[1]);
 	uint8_t head[FRAME_HEADER_BYTES], first[RECORD_BYTES];
@@ -140,7 +140,7 @@ static enum rv_err handshake(struct link *l, const struct link_handler *handler,
 	return handler->secured(handler->ctx, l, et);
 }
 
-/* The header is complete: judge it before room is made for the body. */
+/* Judges the header, which is complete, before it makes room for the body. */
 static enum rv_err take_header(struct link *l, struct rv_errtext *et) {
 	frame_header_decode(l->head, &l->header);
 	enum frame_link where = l->state == LINK_OPEN ? FRAME_LINK_OPEN : FRAME_LINK_GREETING;

@@ -99,7 +99,7 @@ enum rv_err link_put(struct link *l, const struct peers_message *m, struct rv_er
 /* Takes a copy of a frame of bulk, to be sent by link_put_slice. Asserts that none is left.
  * RV_E_NOMEM. */
 enum rv_err link_cut(struct link *l, const struct peers_message *m, struct rv_errtext *et);
-/* Whether some of it is left. */
+/* Returns true if some of it is left. */
 bool link_is_cut(const struct link *l);
 /* Encrypts about `bytes` more of it: all that is left if that is little more. */
 enum rv_err link_put_slice(struct link *l, size_t bytes, struct rv_errtext *et);
@@ -108,8 +108,8 @@ const char *link_slice_misplaced(const struct link *l);
 /* Return the offset in l->body of the body of l->header, and the bytes that l->body must have. */
 size_t link_body_at(const struct link *l);
 size_t link_body_room(const struct link *l);
-/* Call it once l->header and its body are here. Returns true if it is a whole frame, or the last
- * slice of one; then l->header becomes the whole's. */
+/* Joins l->header and its body, which are here, to what came before. Returns true for a whole frame
+ * or the last slice of one; then l->header becomes the whole's. */
 bool link_slice_joined(struct link *l);
 
 /* Makes the bytes that HELLO signs on this connection; `signer`: the role of the side that signs.
@@ -117,7 +117,7 @@ bool link_slice_joined(struct link *l);
 bool link_hello_signed(const struct link *l, const uint8_t run_id[NET_RUN_ID_BYTES], enum frame_role signer,
 					   uint8_t out[FRAME_HELLO_SIGNED_BYTES]);
 
-/* Marks it dead; the first reason stays. */
+/* Marks the link dead; the first reason stays. */
 void link_kill(struct link *l, bool fatal, enum rv_err why, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 /* Appends BYE with the reason, and close_notify, to the pending bytes, if the state allows it. */
 void link_put_bye(struct link *l, const char *text);

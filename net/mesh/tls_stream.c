@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* New traffic keys after so much of one's own plaintext: 2^22 full records, well under the 2^24.5
- * that AES-GCM bears (RFC 8446 section 5.5). A link of a long run gets there. */
+/* Plaintext of one's own after which there are new traffic keys: 2^22 full records, well under the
+ * 2^24.5 that AES-GCM bears (RFC 8446 section 5.5). A link of a long run gets there. */
 #define KEY_BYTES (UINT64_C(1) << 36)
 
 /* What the streams of a mesh share. */
@@ -62,7 +62,7 @@ static BIO_METHOD *new_method(void) {
 #define ALPN "rivulet/1"
 static const unsigned char alpn_wire[] = "\x09" ALPN;
 
-/* Listener: only our protocol, or the handshake fails (RFC 7301 section 3.2). */
+/* Lets a listener choose our protocol; any other fails the handshake (RFC 7301 section 3.2). */
 static int select_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_len, const unsigned char *in,
 					   unsigned in_len, void *arg) {
 	(void)ssl;
