@@ -37,7 +37,7 @@ static enum rv_err run_backup(void *opts, const struct rv_args *args, struct rv_
 	struct backup_info info;
 	struct operator_session *session = NULL;
 	RV_TRY(run_dir_find(o->dir, &d, et));
-	RV_TRY(operator_open(&d, NULL, &session, et));
+	RV_TRY(operator_open(o->dir, NULL, &session, et));
 	enum rv_err e = backup_make(&d, args->at[0], &(struct backup_source){copy_store, session}, &info, et);
 	operator_close(session);
 	RV_TRY(e);

@@ -50,13 +50,11 @@ static enum rv_err find_member(const json_t *status, const char *text, uint32_t 
 
 static enum rv_err set_banned(const struct ban_options *o, const struct rv_args *args, bool banned,
 							  struct rv_errtext *et) {
-	struct run_dir d;
 	struct operator_session *session = NULL;
 	json_t *status = NULL;
 	const char *name = "";
 	uint32_t member = 0;
-	RV_TRY(run_dir_find(o->dir, &d, et));
-	RV_TRY(operator_open(&d, NULL, &session, et));
+	RV_TRY(operator_open(o->dir, NULL, &session, et));
 	enum rv_err e = operator_status(session, &status, et);
 	if (e == RV_OK)
 		e = find_member(status, args->at[0], &member, &name, et);

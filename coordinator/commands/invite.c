@@ -24,14 +24,12 @@ static const struct rv_option options[] = {
 static enum rv_err run(void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	(void)args;
 	const struct invite_options *o = opts;
-	struct run_dir d;
 	struct address advertise;
 	struct operator_session *session = NULL;
 	char *links = NULL;
 	if (o->advertise[0] != '\0')
 		RV_TRY(address_parse(o->advertise, &advertise, et));
-	RV_TRY(run_dir_find(o->dir, &d, et));
-	RV_TRY(operator_open(&d, o->advertise[0] != '\0' ? &advertise : NULL, &session, et));
+	RV_TRY(operator_open(o->dir, o->advertise[0] != '\0' ? &advertise : NULL, &session, et));
 	enum rv_err e = operator_invite(session, (int)o->count, &links, et);
 	if (e == RV_OK)
 		(void)fputs(links, stdout);

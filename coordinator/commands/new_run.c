@@ -74,8 +74,7 @@ static enum rv_err check_files(const void *opts, const struct rv_args *args, str
 	return RV_OK;
 }
 
-static enum rv_err make(const struct new_run_options *o, const struct run_dir *d, const char *config,
-						struct rv_errtext *et) {
+static enum rv_err make(const struct run_dir *d, const char *config, struct rv_errtext *et) {
 	uint8_t run_id[NET_RUN_ID_BYTES];
 	char run_hex[2 * NET_RUN_ID_BYTES + 1], key_hex[2 * NET_KEY_BYTES + 1];
 	struct identity key = {0};
@@ -92,7 +91,6 @@ static enum rv_err make(const struct new_run_options *o, const struct run_dir *d
 				 "    rivulet-coordinator serve --dir %s --listen 0.0.0.0:7433 --advertise HOST:7433\n"
 				 "    rivulet-coordinator invite --dir %s --count 4\n",
 				 run_hex, d->dir, key_hex, d->key, d->dir, d->dir);
-	(void)o;
 	return RV_OK;
 }
 
@@ -106,7 +104,7 @@ static enum rv_err run(void *opts, const struct rv_args *args, struct rv_errtext
 	RV_TRY(run_dir_of(o->dir, &d, et));
 	RV_TRY(rv_dir_make(o->dir, DIR_MODE, et));
 	RV_TRY(rv_dir_lock(o->dir, &lock, et));
-	enum rv_err e = make(o, &d, config, et);
+	enum rv_err e = make(&d, config, et);
 	rv_dir_unlock(lock);
 	return e;
 }

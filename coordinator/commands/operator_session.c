@@ -115,15 +115,17 @@ static enum rv_err open_online(const struct run_dir *dir, struct operator_sessio
 
 /* ---- either way ---- */
 
-enum rv_err operator_open(const struct run_dir *dir, const struct address *advertise, struct operator_session **out,
+enum rv_err operator_open(const char *dir, const struct address *advertise, struct operator_session **out,
 						  struct rv_errtext *et) {
-	struct operator_session *o = calloc(1, sizeof *o);
+	struct run_dir d;
 	*out = NULL;
+	RV_TRY(run_dir_find(dir, &d, et));
+	struct operator_session *o = calloc(1, sizeof *o);
 	if (o == NULL)
 		return rv_fail(et, RV_E_NOMEM, "no memory");
-	enum rv_err e = opened_run_open(dir, 0, advertise, NULL, &o->run, et);
+	enum rv_err e = opened_run_open(&d, 0, advertise, NULL, &o->run, et);
 	if (e == RV_E_BUSY)
-		e = open_online(dir, o, et);
+		e = open_online(&d, o, et);
 	if (e != RV_OK)
 		operator_close(o);
 	else

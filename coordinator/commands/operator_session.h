@@ -19,9 +19,10 @@
 
 struct operator_session;
 
-/* Opens a session. `advertise`: for links made while the coordinator does not run; NULL: that of
- * the last `serve`. RV_E_BUSY: the directory is in use, but no coordinator answers. */
-enum rv_err operator_open(const struct run_dir *dir, const struct address *advertise, struct operator_session **out,
+/* Opens a session on the run in `dir` (run_dir_find). `advertise`: for links made while the
+ * coordinator does not run; NULL: that of the last `serve`. RV_E_BUSY: the directory is in use, but
+ * no coordinator answers. */
+enum rv_err operator_open(const char *dir, const struct address *advertise, struct operator_session **out,
 						  struct rv_errtext *et);
 void operator_close(struct operator_session *o); /* NULL is fine */
 /* Returns true if the coordinator runs and answers. */

@@ -27,11 +27,9 @@ static const struct rv_option options[] = {
 static enum rv_err run(void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	(void)args;
 	const struct rollback_options *o = opts;
-	struct run_dir d;
 	struct operator_session *session = NULL;
 	char *text = NULL;
-	RV_TRY(run_dir_find(o->dir, &d, et));
-	RV_TRY(operator_open(&d, NULL, &session, et));
+	RV_TRY(operator_open(o->dir, NULL, &session, et));
 	enum rv_err e = operator_rollback(session, (uint64_t)o->to_round, o->force, &text, et);
 	operator_close(session);
 	if (e == RV_OK)

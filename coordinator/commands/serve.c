@@ -6,7 +6,6 @@
 #include "base/signals.h"
 #include "coordinator/commands/opened_run.h"
 #include "coordinator/web/listen_file.h"
-#include "coordinator/web/listen_notice.h"
 #include "coordinator/web/listen_socket.h"
 #include "coordinator/web/server.h"
 

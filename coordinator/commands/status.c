@@ -52,11 +52,11 @@ static void show(struct view *v, const json_t *status, bool online) {
 	v->lines = status_view_print(status, online, rv_terminal_columns(STDOUT_FILENO), stdout);
 }
 
-static enum rv_err look(const struct run_dir *d, struct view *v, bool *done, bool *online, struct rv_errtext *et) {
+static enum rv_err look(const char *dir, struct view *v, bool *done, bool *online, struct rv_errtext *et) {
 	struct operator_session *session = NULL;
 	json_t *status = NULL;
 	*online = false;
-	RV_TRY(operator_open(d, NULL, &session, et));
+	RV_TRY(operator_open(dir, NULL, &session, et));
 	*online = operator_is_online(session);
 	enum rv_err e = operator_status(session, &status, et);
 	operator_close(session);
@@ -69,11 +69,11 @@ static enum rv_err look(const struct run_dir *d, struct view *v, bool *done, boo
 }
 
 /* Follows the run; waits for a coordinator that is being restarted. */
-static enum rv_err follow(const struct run_dir *d, struct view *v, struct rv_errtext *et) {
+static enum rv_err follow(const char *dir, struct view *v, struct rv_errtext *et) {
 	int64_t online_us = rv_clock_monotonic_us();
 	bool done = false, online = false;
 	for (;;) {
-		enum rv_err e = look(d, v, &done, &online, et);
+		enum rv_err e = look(dir, v, &done, &online, et);
 		int64_t now_us = rv_clock_monotonic_us();
 		bool transient = e == RV_E_BUSY || e == RV_E_CLOSED || e == RV_E_IO || e == RV_E_TIMEOUT;
 		if (done || (e != RV_OK && !transient))
@@ -85,7 +85,7 @@ static enum rv_err follow(const struct run_dir *d, struct view *v, struct rv_err
 					   ? e
 					   : rv_fail(et, RV_E_CLOSED,
 								 "the coordinator of %s does not run: `rivulet-coordinator serve --dir %s` continues",
-								 d->dir, d->dir);
+								 dir, dir);
 		const struct timespec pause = {.tv_sec = POLL_MS / 1000};
 		(void)nanosleep(&pause, NULL);
 	}
@@ -94,13 +94,11 @@ static enum rv_err follow(const struct run_dir *d, struct view *v, struct rv_err
 static enum rv_err run(void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	(void)args;
 	const struct status_options *o = opts;
-	struct run_dir d;
 	bool done = false, online = false;
 	struct view v = {.json = o->json || isatty(STDOUT_FILENO) == 0,
 					 .follow = o->follow,
 					 .redraws = rv_terminal_can_redraw(STDOUT_FILENO)};
-	RV_TRY(run_dir_find(o->dir, &d, et));
-	return o->follow ? follow(&d, &v, et) : look(&d, &v, &done, &online, et);
+	return o->follow ? follow(o->dir, &v, et) : look(o->dir, &v, &done, &online, et);
 }
 
 const struct rv_command cmd_status = {

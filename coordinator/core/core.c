@@ -345,6 +345,10 @@ int64_t core_deadline_us(const struct core *c) {
 	return earlier(c, at, c->accused_since_us, c->gather_us);
 }
 
+bool core_bans(const struct core *c, uint32_t member) {
+	return member < (uint32_t)c->n_members && c->members[member].banned;
+}
+
 /* ---- for people ---- */
 
 int core_members(const struct core *c, struct core_member_view out[NET_MAX_MEMBERS]) {

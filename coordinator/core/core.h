@@ -233,5 +233,9 @@ uint64_t core_most_tokens(const struct core *c);
  * known. */
 uint64_t core_line_rate(const struct report *rep);
 int core_members(const struct core *c, struct core_member_view out[NET_MAX_MEMBERS]);
+/* Returns the number of the member that has this key, -1: none. */
+int core_find_member(const struct core *c, const uint8_t key[NET_KEY_BYTES]);
+/* Returns true if the operator has banned the member. */
+bool core_bans(const struct core *c, uint32_t member);
 
 #endif

@@ -261,7 +261,6 @@ enum rv_err core_apply(struct core *c, const struct core_record *rec, struct rv_
 
 /* ---- members.c ---- */
 
-int core_find_member(const struct core *c, const uint8_t key[NET_KEY_BYTES]);
 /* Return the set of the members of which `is` is true; and of the participants, by roster index. */
 typedef bool core_is(const struct core *c, const struct core_member *m);
 uint64_t core_members_that(const struct core *c, core_is *is);

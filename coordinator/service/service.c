@@ -247,17 +247,16 @@ static enum rv_err place(struct service *s, uint32_t member, const struct member
 enum rv_err service_report(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES],
 						   const struct member_sight *sight, const void *body, size_t n, struct rv_errtext *et) {
 	struct report rep;
-	uint32_t member = 0;
 	RV_FAILPOINT("report.before");
 	RV_TRY(service_fault(s, et));
 	RV_TRY(report_decode(body, n, &rep, et));
 	RV_TRY(report_bounds_check(&s->run, &rep, et));
 	report_bounds_apply(&rep);
-	if (service_find_member(s, key, &member)) /* else the core gives the reason */
-		RV_TRY(place(s, member, sight, &rep, et));
+	int member = service_find_member(s, key);
+	if (member >= 0) /* else the core gives the reason */
+		RV_TRY(place(s, (uint32_t)member, sight, &rep, et));
 	RV_TRY(core_report(s->core, now_us, key, &rep, et));
-	if (service_find_member(s, key, &member))
-		service_watch_time(s, member, &rep, now_us);
+	service_watch_time(s, (uint32_t)member, &rep, now_us);
 	service_watch_storage(s, now_us);
 	service_watch_shards(s);
 	/* A report is not acknowledged as durable: it is repeated anyway. */
@@ -314,18 +313,9 @@ const char *service_run_config(const struct service *s) {
 	return s->config;
 }
 
-bool service_find_member(const struct service *s, const uint8_t key[NET_KEY_BYTES], uint32_t *member) {
-	struct core_member_view views[NET_MAX_MEMBERS];
-	int n = core_members(s->core, views), i = 0;
-	while (i < n && memcmp(views[i].key, key, NET_KEY_BYTES) != 0)
-		i++;
-	if (i < n && member != NULL)
-		*member = views[i].member;
-	return i < n && !views[i].banned;
-}
-
-bool service_is_member(const struct service *s, const uint8_t key[NET_KEY_BYTES]) {
-	return service_find_member(s, key, NULL);
+int service_find_member(const struct service *s, const uint8_t key[NET_KEY_BYTES]) {
+	int member = core_find_member(s->core, key);
+	return member >= 0 && core_bans(s->core, (uint32_t)member) ? -1 : member;
 }
 
 /* ---- the operator ---- */

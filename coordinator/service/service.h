@@ -71,9 +71,8 @@ uint64_t service_document_seq(const struct service *s);
 /* Returns the configuration that members agree on, as `key = value` lines: not secret, so that a
  * worker can check it before it spends its invite. */
 const char *service_run_config(const struct service *s);
-/* Returns true for a member of the run that is not banned; *member (may be NULL): its number. */
-bool service_find_member(const struct service *s, const uint8_t key[NET_KEY_BYTES], uint32_t *member);
-bool service_is_member(const struct service *s, const uint8_t key[NET_KEY_BYTES]);
+/* Returns the number of a member of the run that is not banned; -1: the key is not one's. */
+int service_find_member(const struct service *s, const uint8_t key[NET_KEY_BYTES]);
 
 /* Makes `count` tokens durable and writes one link each. RV_E_RANGE: not 1..SERVICE_INVITES_MAX. */
 enum rv_err service_invite(struct service *s, int count, char (*links)[INVITE_MAX_BYTES], struct rv_errtext *et);

@@ -122,15 +122,20 @@ static enum rv_err open_db(struct sqlite_store *s, const char *path, int flags, 
 				   "opening", et);
 }
 
+/* Runs a statement that gives a row; *st holds it until it is finalized, also after a fault. */
+static enum rv_err query(const struct sqlite_store *s, const char *text, const char *doing, sqlite3_stmt **st,
+						 struct rv_errtext *et) {
+	*st = NULL;
+	bool row = sqlite3_prepare_v2(s->db, text, -1, st, NULL) == SQLITE_OK && sqlite3_step(*st) == SQLITE_ROW;
+	return row ? RV_OK : fail(s, et, doing);
+}
+
 static enum rv_err read_pragma(const struct sqlite_store *s, const char *text, int *out, struct rv_errtext *et) {
-	sqlite3_stmt *st = NULL;
-	if (sqlite3_prepare_v2(s->db, text, -1, &st, NULL) != SQLITE_OK || sqlite3_step(st) != SQLITE_ROW) {
-		(void)sqlite3_finalize(st);
-		return fail(s, et, text);
-	}
-	*out = sqlite3_column_int(st, 0);
+	sqlite3_stmt *st;
+	enum rv_err e = query(s, text, text, &st, et);
+	*out = e == RV_OK ? sqlite3_column_int(st, 0) : 0;
 	(void)sqlite3_finalize(st);
-	return RV_OK;
+	return e;
 }
 
 static enum rv_err check_version(const struct sqlite_store *s, struct rv_errtext *et) {
@@ -286,18 +291,12 @@ static enum rv_err get(struct store *store, const char *name, char *out, size_t 
 /* ---- copies ---- */
 
 static enum rv_err check_pages(struct sqlite_store *s, struct rv_errtext *et) {
-	static const char fine[] = "ok";
-	sqlite3_stmt *st = NULL;
-	if (sqlite3_prepare_v2(s->db, "PRAGMA integrity_check(1)", -1, &st, NULL) != SQLITE_OK ||
-		sqlite3_step(st) != SQLITE_ROW) {
-		(void)sqlite3_finalize(st);
-		return fail(s, et, "checking the file");
-	}
-	const char *answer = (const char *)sqlite3_column_text(st, 0);
-	bool ok = answer != NULL && strcmp(answer, fine) == 0;
-	enum rv_err e = ok ? RV_OK
-					   : rv_fail(et, RV_E_CORRUPT, "%s is damaged (%s): it was not copied; restore an earlier backup",
-								 s->path, answer != NULL ? answer : "no answer");
+	sqlite3_stmt *st;
+	enum rv_err e = query(s, "PRAGMA integrity_check(1)", "checking the file", &st, et);
+	const char *answer = e == RV_OK ? (const char *)sqlite3_column_text(st, 0) : NULL;
+	if (e == RV_OK && (answer == NULL || strcmp(answer, "ok") != 0))
+		e = rv_fail(et, RV_E_CORRUPT, "%s is damaged (%s): it was not copied; restore an earlier backup", s->path,
+					answer != NULL ? answer : "no answer");
 	(void)sqlite3_finalize(st);
 	return e;
 }

@@ -350,9 +350,8 @@ static void serve_join(struct api *a, const struct request *q) {
 }
 
 static void serve_report(struct api *a, const struct request *q) {
-	uint32_t member = 0;
-	bool known = service_find_member(a->service, q->key, &member);
-	int64_t at_us = known ? report_pace_take(&a->pace, member, q->now_us) : q->now_us;
+	int member = service_find_member(a->service, q->key);
+	int64_t at_us = member >= 0 ? report_pace_take(&a->pace, (uint32_t)member, q->now_us) : q->now_us;
 	if (at_us <= q->now_us) {
 		take_report(a, q);
 		return;
@@ -392,7 +391,7 @@ static void serve_document(struct api *a, const struct request *q) {
 		reply_text(q->rq, STATUS_BAD_REQUEST, "document: after must be a number");
 	else if (version == 0)
 		refuse_version(q);
-	else if (!service_is_member(a->service, q->key))
+	else if (service_find_member(a->service, q->key) < 0)
 		reply_text(
 			q->rq, STATUS_FORBIDDEN,
 			"document: this worker is banned from the run, or its key is no member's: ask the run's operator to take "
@@ -526,7 +525,7 @@ static enum connection_role role_of(const struct api *a, const uint8_t *key) {
 		return CONNECTION_STRANGER;
 	if (memcmp(key, a->run_key, NET_KEY_BYTES) == 0)
 		return CONNECTION_OPERATOR;
-	return service_is_member(a->service, key) ? CONNECTION_MEMBER : CONNECTION_STRANGER;
+	return service_find_member(a->service, key) >= 0 ? CONNECTION_MEMBER : CONNECTION_STRANGER;
 }
 
 void api_serve(struct evhttp_request *rq, void *api) {

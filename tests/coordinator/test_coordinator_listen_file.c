@@ -10,7 +10,6 @@
 #include "base/event.h"
 #include "base/file.h"
 #include "coordinator/web/listen_file.h"
-#include "coordinator/web/listen_notice.h"
 #include "tests/common/check.h"
 
 static const struct address here = {.host = "127.0.0.1", .port = 7433}, there = {.host = "::1", .port = 7433};

@@ -27,7 +27,7 @@ static void send_join(struct world *w, unsigned who, const void *body, size_t n)
 	RV_ASSERT(e == RV_OK || et.text[0] != '\0');
 	if (e != RV_OK)
 		return;
-	RV_ASSERT(!reply.failed && service_is_member(w->service, key));
+	RV_ASSERT(!reply.failed && service_find_member(w->service, key) >= 0);
 	world_look_at_reply(bytes, rv_writer_len(&reply), key);
 }
 
