@@ -314,8 +314,8 @@ static enum rv_err check_empty(const char *path, struct rv_errtext *et) {
 static enum rv_err copy(struct store *store, const char *path, struct rv_errtext *et) {
 	struct sqlite_store *s = of(store);
 	sqlite3_stmt *st = NULL;
-	RV_TRY(check_empty(path, et));
 	RV_TRY(check_pages(s, et));
+	RV_TRY(check_empty(path, et)); /* last: a backup that was killed may be gone by then, and its file too */
 	bool done = sqlite3_prepare_v2(s->db, "VACUUM INTO ?", -1, &st, NULL) == SQLITE_OK &&
 				sqlite3_bind_text(st, 1, path, -1, SQLITE_STATIC) == SQLITE_OK && sqlite3_step(st) == SQLITE_DONE;
 	enum rv_err e = done ? RV_OK : fail(s, et, "copying it");
