@@ -146,11 +146,11 @@ void service_tell_record(struct service *s, const struct core_record *rec);
 void service_tell_events(struct service *s, int64_t now_us);
 /* Counts a join that was refused for this reason, and logs that now and then. */
 void service_note_refused_join(struct service *s, int64_t now_us, const char *why);
-void service_tell(struct service *s, enum rv_level level, const char *name, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
-/* Logs the same, with a `detail` only for the operator: an address, a path, a command with one. */
+/* Logs a sentence for people, and `detail` ("": none) for the operator only: an address, a path, a
+ * command with one. */
 void service_tell_operator(struct service *s, enum rv_level level, const char *name, const char *detail,
 						   const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+#define service_tell(s, level, name, ...) service_tell_operator(s, level, name, "", __VA_ARGS__)
 
 /* ---- not_held.c ---- */
 

@@ -126,12 +126,15 @@ void service_note_rollback(struct service *s, const struct core_record *rec, int
 
 /* ---- news ---- */
 
-__attribute__((format(printf, 5, 0))) static void tell(struct service *s, enum rv_level level, const char *name,
-													   const char *detail, const char *fmt, va_list ap) {
+void service_tell_operator(struct service *s, enum rv_level level, const char *name, const char *detail,
+						   const char *fmt, ...) {
 	struct news *n = &s->news[s->n_news++ % SERVICE_NEWS];
+	va_list ap;
 	n->wall_us = rv_clock_wall_us();
 	n->level = level;
+	va_start(ap, fmt);
 	(void)vsnprintf(n->text, sizeof n->text, fmt, ap);
+	va_end(ap);
 	(void)snprintf(n->detail, sizeof n->detail, "%s", detail);
 	if (s->cfg.events == NULL)
 		return;
@@ -139,21 +142,6 @@ __attribute__((format(printf, 5, 0))) static void tell(struct service *s, enum r
 		rv_event(s->cfg.events, level, name, RV_FIELDS(rv_field_str("detail", detail)), "%s (%s)", n->text, detail);
 	else
 		rv_event(s->cfg.events, level, name, RV_NO_FIELDS, "%s", n->text);
-}
-
-void service_tell(struct service *s, enum rv_level level, const char *name, const char *fmt, ...) {
-	va_list ap;
-	va_start(ap, fmt);
-	tell(s, level, name, "", fmt, ap);
-	va_end(ap);
-}
-
-void service_tell_operator(struct service *s, enum rv_level level, const char *name, const char *detail,
-						   const char *fmt, ...) {
-	va_list ap;
-	va_start(ap, fmt);
-	tell(s, level, name, detail, fmt, ap);
-	va_end(ap);
 }
 
 static void tell_roster(struct service *s, const struct core_record *rec) {

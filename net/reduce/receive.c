@@ -96,18 +96,14 @@ static enum rv_err receive_ping(struct reduce *r, int64_t now_us, int from, cons
 
 static enum rv_err receive(struct reduce *r, int64_t now_us, int from, const struct reduce_msg *m,
 						   struct rv_errtext *et) {
-	switch (m->type) {
-	case REDUCE_SCATTER:
-		return receive_scatter(r, now_us, from, m, et);
-	case REDUCE_GATHER:
-		return receive_gather(r, now_us, from, m, et);
-	case REDUCE_RESUME:
-		return receive_resume(r, now_us, from, m, et);
-	case REDUCE_PING:
-		return receive_ping(r, now_us, from, m, et);
-	default:
+	static enum rv_err (*const take[])(struct reduce *, int64_t, int, const struct reduce_msg *,
+									   struct rv_errtext *) = {[REDUCE_SCATTER] = receive_scatter,
+															   [REDUCE_GATHER] = receive_gather,
+															   [REDUCE_RESUME] = receive_resume,
+															   [REDUCE_PING] = receive_ping};
+	if (m->type < REDUCE_SCATTER || m->type > REDUCE_PING)
 		return rv_fail(et, RV_E_PROTOCOL, "all-reduce: unknown message type %u", m->type);
-	}
+	return take[m->type](r, now_us, from, m, et);
 }
 
 enum rv_err reduce_receive(struct reduce *r, int64_t now_us, int from, const struct reduce_msg *m,
