@@ -1,49 +1,33 @@
-/* rate_limit.c: see rate_limit.h. */
+/* rate_limit.c: a leaky bucket for each address (GCRA, ITU-T I.371): a failure uses its share of
+ * time, from now or from the end of what is used. */
 #include "coordinator/web/rate_limit.h"
 
 #include <stdio.h>
 #include <string.h>
 
-void rate_limit_init(struct rate_limit *r, double burst, double per_s) {
-	memset(r, 0, sizeof *r);
-	r->burst = burst;
-	r->per_s = per_s;
-}
-
-static double level(const struct rate_limit *r, const struct rate_slot *s, int64_t now_us) {
-	double tokens = s->tokens + (double)(now_us - s->at_us) / 1e6 * r->per_s;
-	return tokens < r->burst ? tokens : r->burst;
+void rate_limit_init(struct rate_limit *r, int burst, double per_s) {
+	*r = (struct rate_limit){.burst_us = (int64_t)(burst * 1e6 / per_s), .each_us = (int64_t)(1e6 / per_s)};
 }
 
 static int find(const struct rate_limit *r, const char *host) {
 	for (int i = 0; i < RATE_LIMIT_SLOTS; i++)
-		if (r->slots[i].host[0] != '\0' && strcmp(r->slots[i].host, host) == 0)
+		if (strcmp(r->slots[i].host, host) == 0)
 			return i;
 	return -1;
 }
 
 bool rate_limit_allows(const struct rate_limit *r, const char *host, int64_t now_us) {
 	int i = find(r, host);
-	return i < 0 || level(r, &r->slots[i], now_us) >= 1;
-}
-
-/* Returns a free slot, or the one that was quiet for longest. */
-static struct rate_slot *make_room(struct rate_limit *r) {
-	struct rate_slot *oldest = &r->slots[0];
-	for (int i = 0; i < RATE_LIMIT_SLOTS; i++) {
-		if (r->slots[i].host[0] == '\0')
-			return &r->slots[i];
-		if (r->slots[i].at_us < oldest->at_us)
-			oldest = &r->slots[i];
-	}
-	return oldest;
+	return i < 0 || r->slots[i].until_us + r->each_us <= now_us + r->burst_us;
 }
 
 void rate_limit_count(struct rate_limit *r, const char *host, int64_t now_us) {
-	int i = find(r, host);
-	struct rate_slot *s = i >= 0 ? &r->slots[i] : make_room(r);
-	double tokens = i >= 0 ? level(r, s, now_us) : r->burst;
+	int i = find(r, host), oldest = 0;
+	for (int k = 1; k < RATE_LIMIT_SLOTS; k++)
+		if (r->slots[k].until_us < r->slots[oldest].until_us)
+			oldest = k;
+	struct rate_slot *s = &r->slots[i >= 0 ? i : oldest];
+	int64_t until_us = i >= 0 && s->until_us > now_us ? s->until_us : now_us;
 	(void)snprintf(s->host, sizeof s->host, "%s", host);
-	s->tokens = tokens >= 1 ? tokens - 1 : 0;
-	s->at_us = now_us;
+	s->until_us = until_us + r->each_us;
 }

@@ -1,5 +1,5 @@
-/* rate_limit.h: limits failures by address: a token bucket each, in a fixed table (the address that
- * was quiet for longest makes room). */
+/* rate_limit.h: limits failures by address, in a fixed table: the address that may fail again first
+ * makes room. */
 #ifndef RV_COORDINATOR_RATE_LIMIT_H
 #define RV_COORDINATOR_RATE_LIMIT_H
 
@@ -12,16 +12,15 @@ enum { RATE_LIMIT_SLOTS = 256 };
 
 struct rate_slot {
 	char host[NET_ADDR_BYTES]; /* "": free */
-	double tokens;
-	int64_t at_us;
+	int64_t until_us;          /* time up to which its failures are paid for */
 };
 
 struct rate_limit {
-	double burst, per_s;
+	int64_t burst_us, each_us; /* time that all failures at once may use; that one uses */
 	struct rate_slot slots[RATE_LIMIT_SLOTS];
 };
 
-void rate_limit_init(struct rate_limit *r, double burst, double per_s);
+void rate_limit_init(struct rate_limit *r, int burst, double per_s);
 /* Returns false if `host` has failed too often; it may try again later. */
 bool rate_limit_allows(const struct rate_limit *r, const char *host, int64_t now_us);
 void rate_limit_count(struct rate_limit *r, const char *host, int64_t now_us);
