@@ -27,6 +27,11 @@ bool address_to_socket(const struct address *a, struct sockaddr_storage *out, so
  * empty host is copied unchanged. Blocks, for seconds at worst: only for the start of a program.
  * RV_E_NOTFOUND: the name service knows no such name, or does not answer. */
 enum rv_err address_resolve(const struct address *a, struct address *out, struct rv_errtext *et);
+/* Opens a non-blocking, close-on-exec TCP socket that listens at the numeric address `a`; its
+ * connections, which inherit its options, send without delay and have receive buffers of
+ * `receive_bytes` (0: the system's choice). *bound: with the actual port. Returns -1 with errno;
+ * EINVAL: the host is a name. */
+int address_listen(const struct address *a, int receive_bytes, int backlog, struct address *bound);
 /* Writes the numeric address of `sa`; an IPv4 address mapped into IPv6 becomes IPv4. */
 void address_of_socket(const struct sockaddr_storage *sa, struct address *out);
 

@@ -2,15 +2,11 @@
  * in /proc/net/tcp*, and the process that has it open. */
 #include "coordinator/web/listen_socket.h"
 
-#include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 enum { BACKLOG = 128, TCP_STATE_LISTEN = 0x0a };
@@ -97,7 +93,7 @@ static void describe_holder(uint16_t port, char *out, size_t cap) {
 
 /* ---- the socket ---- */
 
-static enum rv_err bind_failed(const struct address *at, int errno_value, struct rv_errtext *et) {
+static enum rv_err listen_failed(const struct address *at, int errno_value, struct rv_errtext *et) {
 	char holder[128];
 	const char *host = at->host[0] ? at->host : "all addresses";
 	if (errno_value == EADDRINUSE) {
@@ -105,6 +101,9 @@ static enum rv_err bind_failed(const struct address *at, int errno_value, struct
 		return rv_fail(et, RV_E_BUSY, "port %u on %s is taken by %s: stop it, or choose another port with --listen",
 					   at->port, host, holder);
 	}
+	if (errno_value == EINVAL)
+		return rv_fail(et, RV_E_INVALID, "%s: give a numeric address to listen on, such as 0.0.0.0 or 127.0.0.1",
+					   at->host);
 	if (errno_value == EACCES)
 		return rv_fail(et, RV_E_IO,
 					   "port %u on %s: ports below 1024 need privileges: choose a higher one with --listen", at->port,
@@ -114,37 +113,7 @@ static enum rv_err bind_failed(const struct address *at, int errno_value, struct
 	return rv_fail_errno(et, errno_value, "cannot listen on port %u of %s", at->port, host);
 }
 
-static enum rv_err bind_and_listen(int fd, const struct address *at, struct address *bound, struct rv_errtext *et) {
-	struct sockaddr_storage sa;
-	socklen_t n = 0;
-	int yes = 1, no = 0;
-	if (!address_to_socket(at, &sa, &n))
-		return rv_fail(et, RV_E_INVALID, "%s: give a numeric address to listen on, such as 0.0.0.0 or 127.0.0.1",
-					   at->host);
-	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-	/* Set for accepted sockets, which inherit it. Else a reply's body waits for the acknowledgement
-	 * of its head: 40 ms and a round trip for every document. */
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-	if (sa.ss_family == AF_INET6)
-		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
-	if (bind(fd, (struct sockaddr *)&sa, n) != 0 || listen(fd, BACKLOG) != 0)
-		return bind_failed(at, errno, et);
-	n = sizeof sa;
-	if (getsockname(fd, (struct sockaddr *)&sa, &n) != 0)
-		return rv_fail_errno(et, errno, "cannot read the port that was assigned");
-	address_of_socket(&sa, bound);
-	return RV_OK;
-}
-
 enum rv_err listen_socket_open(const struct address *at, int *fd, struct address *bound, struct rv_errtext *et) {
-	bool v6 = strchr(at->host, ':') != NULL || at->host[0] == '\0';
-	*fd = socket(v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (*fd < 0)
-		return rv_fail_errno(et, errno, "cannot make a socket");
-	enum rv_err e = bind_and_listen(*fd, at, bound, et);
-	if (e != RV_OK) {
-		(void)close(*fd);
-		*fd = -1;
-	}
-	return e;
+	*fd = address_listen(at, 0, BACKLOG, bound);
+	return *fd >= 0 ? RV_OK : listen_failed(at, errno, et);
 }

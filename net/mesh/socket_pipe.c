@@ -36,44 +36,20 @@ static int open_stream(int family) {
 	return socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 }
 
-/* Opens the listening socket; without IPv6, every address means every IPv4 address. */
-static int open_listener(const struct address *a, struct sockaddr_storage *sa, socklen_t *n) {
-	int fd = open_stream(sa->ss_family);
-	if (fd >= 0 || a->host[0] != '\0')
-		return fd;
-	struct address any4 = {.host = "0.0.0.0", .port = a->port};
-	(void)address_to_socket(&any4, sa, n);
-	return open_stream(sa->ss_family);
-}
-
 static enum rv_err start_listening(void *ctx, const char *listen_on, int receive_bytes, int *out_fd, uint16_t *port,
 								   struct rv_errtext *et) {
 	(void)ctx;
 	struct address a;
-	struct sockaddr_storage sa;
-	socklen_t n;
 	RV_TRY(address_parse(listen_on, &a, et));
-	if (!address_to_socket(&a, &sa, &n))
+	*out_fd = address_listen(&a, receive_bytes, BACKLOG, &a);
+	*port = a.port;
+	if (*out_fd >= 0)
+		return RV_OK;
+	if (errno == EINVAL)
 		return rv_fail(et, RV_E_INVALID, "listen \"%s\": the host must be a numeric address, or empty for all",
 					   listen_on);
-	int fd = open_listener(&a, &sa, &n);
-	if (fd < 0)
-		return rv_fail_errno(et, errno, "listen %s", listen_on);
-	set_int(fd, SOL_SOCKET, SO_REUSEADDR, 1);
-	limit_receive(fd, receive_bytes);
-	if (sa.ss_family == AF_INET6)
-		set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
-	if (bind(fd, (struct sockaddr *)&sa, n) != 0 || listen(fd, BACKLOG) != 0 ||
-		getsockname(fd, (struct sockaddr *)&sa, &n) != 0) {
-		int error = errno;
-		close(fd);
-		return rv_fail_errno(et, error, "cannot listen for peers on %s%s", listen_on,
-							 error == EADDRINUSE ? " (choose another port)" : "");
-	}
-	address_of_socket(&sa, &a);
-	*port = a.port;
-	*out_fd = fd;
-	return RV_OK;
+	return rv_fail_errno(et, errno, "cannot listen for peers on %s%s", listen_on,
+						 errno == EADDRINUSE ? " (choose another port)" : "");
 }
 
 static enum rv_err start_connecting(void *ctx, const struct address *to, int receive_bytes, int *out_fd,
