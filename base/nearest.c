@@ -49,3 +49,9 @@ const char *rv_nearest_name(const char *word, const char *const *names, int n) {
 	}
 	return best;
 }
+
+bool rv_name_is_one_of(const char *name, const char *const *names) {
+	while (*names && strcmp(*names, name) != 0)
+		names++;
+	return *names;
+}

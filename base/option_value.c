@@ -356,6 +356,15 @@ void rv_option_value_print(const struct rv_option *o, const void *opts, char out
 	RV_UNREACHABLE("option type");
 }
 
+bool rv_option_value_same(const struct rv_option *o, const void *a, const void *b) {
+	char x[RV_OPTION_TEXT_BYTES], y[RV_OPTION_TEXT_BYTES];
+	if (!rv_option_value_is_set(o, a) || !rv_option_value_is_set(o, b))
+		return rv_option_value_is_set(o, a) == rv_option_value_is_set(o, b);
+	rv_option_value_print(o, a, x);
+	rv_option_value_print(o, b, y);
+	return strcmp(x, y) == 0;
+}
+
 void rv_option_value_unset(const struct rv_option *o, void *opts) {
 	void *field = (char *)opts + o->offset;
 	RV_ASSERT(o->type != RV_OPT_BOOL);

@@ -18,6 +18,9 @@ enum rv_err rv_option_value_parse(const struct rv_option *o, void *opts, const c
  * Not for an unset one. */
 void rv_option_value_print(const struct rv_option *o, const void *opts, char out[static RV_OPTION_TEXT_BYTES]);
 
+/* Returns true if both structs have the same value of the option, or none. */
+bool rv_option_value_same(const struct rv_option *o, const void *a, const void *b);
+
 /* Marks a required option as having no value: empty text, INT64_MIN, NaN, place -1. A BOOL cannot
  * be required. */
 void rv_option_value_unset(const struct rv_option *o, void *opts);

@@ -79,5 +79,7 @@ void rv_options_help(const struct rv_option *table, FILE *out);
 /* Returns the nearest of `n` names within edit distance 3 (and less than half of `word`), or
  * NULL. */
 const char *rv_nearest_name(const char *word, const char *const *names, int n);
+/* Returns true if `name` is one of `names`, which end with NULL. */
+bool rv_name_is_one_of(const char *name, const char *const *names);
 
 #endif

@@ -69,13 +69,6 @@ const char *run_config_idle(const struct run_config *c, const char *name, struct
 	return NULL;
 }
 
-static bool same_value(const struct rv_option *o, const void *a, const void *b) {
-	char x[RV_OPTION_TEXT_BYTES], y[RV_OPTION_TEXT_BYTES];
-	rv_option_value_print(o, a, x);
-	rv_option_value_print(o, b, y);
-	return strcmp(x, y) == 0;
-}
-
 int rv_options_idle(const struct rv_option *table, const void *opts, const void *defaults, rv_idle_of *idle,
 					const void *ctx, struct rv_errtext *what) {
 	size_t at = 0;
@@ -85,7 +78,7 @@ int rv_options_idle(const struct rv_option *table, const void *opts, const void 
 		struct idle_text room;
 		const char *belongs = idle(ctx, o->name, &room);
 		char value[RV_OPTION_TEXT_BYTES];
-		if (!belongs || same_value(o, opts, defaults))
+		if (!belongs || rv_option_value_same(o, opts, defaults))
 			continue;
 		rv_option_value_print(o, opts, value);
 		if (at < sizeof what->text)

@@ -31,8 +31,8 @@ static const struct rv_option options[] = {
 	{.name = NULL},
 };
 
-static const char *const verbs[] = {"list", "verify", "export", "prune"};
-enum { VERBS = sizeof verbs / sizeof verbs[0] };
+static const char *const verbs[] = {"list", "verify", "export", "prune", NULL};
+enum { VERBS = sizeof verbs / sizeof verbs[0] - 1 };
 
 /* Exports the state. Reports damage on stderr: stdout is the result's. */
 static enum rv_err export_state(const struct checkpoint_options *o, const struct rv_args *args, json_t **facts,
@@ -69,13 +69,6 @@ static enum rv_err run_checkpoint(void *opts, const struct rv_args *args, struct
 	return e;
 }
 
-static bool is_verb(const char *word) {
-	for (int i = 0; i < VERBS; i++)
-		if (strcmp(word, verbs[i]) == 0)
-			return true;
-	return false;
-}
-
 /* Refuses options without an effect on the verb: a user who gives one expects an effect. */
 static enum rv_err check_options(const struct checkpoint_options *o, const char *verb, struct rv_errtext *et) {
 	bool prune = strcmp(verb, "prune") == 0, makes = strcmp(verb, "verify") == 0 || strcmp(verb, "export") == 0;
@@ -93,7 +86,7 @@ static enum rv_err check_options(const struct checkpoint_options *o, const char 
 static enum rv_err check(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	const struct checkpoint_options *o = opts;
 	const char *verb = args->at[0];
-	if (!is_verb(verb)) {
+	if (!rv_name_is_one_of(verb, verbs)) {
 		const char *near = rv_nearest_name(verb, verbs, VERBS);
 		return rv_fail(et, RV_E_INVALID, "checkpoint %s: must be list, verify, export or prune%s%s%s", verb,
 					   near ? "; did you mean " : "", near ? near : "", near ? "?" : "");

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/hex.h"
 #include "base/json_limits.h"
+#include "base/options.h"
 #include "lab/worker_files/worker_rounds.h"
 #include "train/files/weights.h"
 #include "train/metrics.h"
@@ -27,72 +28,86 @@ enum { HEAD_BYTES = 16, JSON_CONTAINERS = 3 << 20, JSON_VALUES = 12 << 20 };
 struct kind {
 	const char *name;
 	enum rv_err (*inspect)(const char *path, json_t *facts, struct rv_errtext *et);
+	const char *by; /* what identifies it */
 };
 
 /* ---- identification ---- */
 
-static const struct kind kind_safetensors = {"safetensors", inspect_safetensors}, kind_gguf = {"gguf", inspect_gguf},
-						 kind_shard = {"token shard", inspect_shard}, kind_metrics = {"metrics", inspect_metrics},
-						 kind_tokenizer = {"tokenizer", inspect_tokenizer},
-						 kind_config = {"model configuration", inspect_config},
-						 kind_index = {"index of safetensors files", inspect_index},
-						 kind_state = {"state file", inspect_state_file},
-						 kind_worker = {"worker's directory", inspect_worker},
-						 kind_model = {"model directory", inspect_model_directory},
-						 kind_run_conf = {"run's configuration", inspect_run_conf},
-						 kind_coordinator = {"coordinator's directory", inspect_coordinator},
-						 kind_sweep = {"sweep's directory", inspect_sweep},
-						 kind_cell = {"cell of a sweep", inspect_sweep_cell},
-						 kind_store = {"coordinator's store", inspect_store},
-						 kind_trace = {"worker's trace", inspect_trace};
+/* Directories by a file in them; the first that fits. */
+static const struct kind directories[] = {{"model directory", inspect_model_directory, WEIGHTS_FILE},
+										  {"model directory", inspect_model_directory, WEIGHTS_INDEX_FILE},
+										  {"model directory", inspect_model_directory, WEIGHTS_CONFIG_FILE},
+										  {"metrics", inspect_metrics, METRICS_FILE},
+										  {"coordinator's directory", inspect_coordinator, "store.db"},
+										  {"sweep's directory", inspect_sweep, INSPECT_SWEEP_FILE},
+										  {.name = NULL}};
+/* Files by their first bytes, or by the end of their names; the first that fits. */
+static const struct kind magics[] = {{"gguf", inspect_gguf, "GGUF"},
+									 {"coordinator's store", inspect_store, "SQLite format 3"},
+									 {"state file", inspect_state_file, "RVSNAP"},
+									 {"state file", inspect_state_file, "RVLOG"},
+									 {"state file", inspect_state_file, "RVREPL"},
+									 {"state file", inspect_state_file, "rivuletL"},
+									 {.name = NULL}};
+static const struct kind endings[] = {{"token shard", inspect_shard, ".bin"},
+									  {"worker's trace", inspect_trace, "/" TRACE_FILE},
+									  {"run's configuration", inspect_run_conf, ".conf"},
+									  {"metrics", inspect_metrics, ".jsonl"},
+									  {"safetensors", inspect_safetensors, ".safetensors"},
+									  {.name = NULL}};
+/* JSON files by a key. */
+static const struct kind json_files[] = {{"index of safetensors files", inspect_index, "weight_map"},
+										 {"cell of a sweep", inspect_sweep_cell, "axes"},
+										 {"model configuration", inspect_config, "model_type"},
+										 {"tokenizer", inspect_tokenizer, "model"},
+										 {.name = NULL}};
+/* Others: tiktoken's ranks have no magic number, but lines of base64 and a number. */
+static const struct kind kind_worker = {"worker's directory", inspect_worker, NULL},
+						 kind_shard = {"token shard", inspect_shard, NULL},
+						 kind_safetensors = {"safetensors", inspect_safetensors, NULL},
+						 kind_ranks = {"tokenizer", inspect_tokenizer, NULL};
 
-static bool ends_with(const char *text, const char *end) {
-	size_t n = strlen(text), k = strlen(end);
-	return n >= k && strcmp(text + n - k, end) == 0;
+/* The beginning of a file. */
+struct head {
+	uint8_t bytes[HEAD_BYTES];
+	size_t n;
+};
+
+static bool begins(const void *head, const char *magic) {
+	const struct head *h = head;
+	return h->n >= strlen(magic) && memcmp(h->bytes, magic, strlen(magic)) == 0;
 }
 
-static bool is_named(const char *path, const char *name) {
-	const char *slash = strrchr(path, '/');
-	return strcmp(slash ? slash + 1 : path, name) == 0;
+/* Returns true also for a path without directories that is `end` but for its slash. */
+static bool ends(const void *path, const char *end) {
+	size_t n = strlen(path), k = strlen(end);
+	return n >= k ? strcmp((const char *)path + n - k, end) == 0 : *end == '/' && strcmp(path, end + 1) == 0;
 }
 
-/* Returns true for keys and invitations. */
-static bool holds_a_secret(const char *path) {
-	static const char *const names[] = {"identity.key", "run.key", "run.link", "member.conf"};
-	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-		if (is_named(path, names[i]))
-			return true;
-	return false;
-}
-
-static bool begins(const uint8_t *head, size_t n, const char *magic) {
-	return n >= strlen(magic) && memcmp(head, magic, strlen(magic)) == 0;
-}
-
-static bool exists_in(const char *dir, const char *name) {
+static bool holds(const void *dir, const char *name) {
 	char path[PATH_MAX];
-	snprintf(path, sizeof path, "%s/%s", dir, name);
+	snprintf(path, sizeof path, "%s/%s", (const char *)dir, name);
 	return access(path, F_OK) == 0;
 }
 
+static bool has_key(const void *root, const char *key) {
+	return json_object_get(root, key) != NULL;
+}
+
+/* Returns the first kind whose `by` fits; NULL: none does. */
+static const struct kind *find(const struct kind *kinds, bool (*fits)(const void *of, const char *by), const void *of) {
+	while (kinds->name && !fits(of, kinds->by))
+		kinds++;
+	return kinds->name ? kinds : NULL;
+}
+
 static enum rv_err kind_of_directory(const char *path, const struct kind **out, struct rv_errtext *et) {
-	if (worker_rounds_is_worker(path))
-		*out = &kind_worker;
-	else if (exists_in(path, WEIGHTS_FILE) || exists_in(path, WEIGHTS_INDEX_FILE) ||
-			 exists_in(path, WEIGHTS_CONFIG_FILE))
-		*out = &kind_model;
-	else if (exists_in(path, METRICS_FILE))
-		*out = &kind_metrics;
-	else if (exists_in(path, "store.db"))
-		*out = &kind_coordinator;
-	else if (exists_in(path, INSPECT_SWEEP_FILE))
-		*out = &kind_sweep;
-	else
-		return rv_fail(et, RV_E_INVALID,
-					   "%s: neither a model's directory (%s, %s) nor a run's (%s) nor a worker's (run.conf, run.link) "
-					   "nor a coordinator's (store.db) nor a sweep's (%s); name one that is in it",
-					   path, WEIGHTS_FILE, WEIGHTS_CONFIG_FILE, METRICS_FILE, INSPECT_SWEEP_FILE);
-	return RV_OK;
+	*out = worker_rounds_is_worker(path) ? &kind_worker : find(directories, holds, path);
+	return *out ? RV_OK
+				: rv_fail(et, RV_E_INVALID,
+						  "%s: neither a model's directory (%s, %s) nor a run's (%s) nor a worker's (run.conf, "
+						  "run.link) nor a coordinator's (store.db) nor a sweep's (%s); name one that is in it",
+						  path, WEIGHTS_FILE, WEIGHTS_CONFIG_FILE, METRICS_FILE, INSPECT_SWEEP_FILE);
 }
 
 static enum rv_err kind_of_json(const char *path, const struct kind **out, struct rv_errtext *et) {
@@ -106,11 +121,7 @@ static enum rv_err kind_of_json(const char *path, const struct kind **out, struc
 	if (!root)
 		return e != RV_OK ? rv_fail_context(et, e, "%s", path)
 						  : rv_fail(et, RV_E_CORRUPT, "%s: line %d: %s", path, why.line, why.text);
-	*out = json_object_get(root, "weight_map")   ? &kind_index
-		   : json_object_get(root, "axes")       ? &kind_cell
-		   : json_object_get(root, "model_type") ? &kind_config
-		   : json_object_get(root, "model")      ? &kind_tokenizer
-												 : NULL;
+	*out = find(json_files, has_key, root);
 	json_decref(root);
 	return *out ? RV_OK
 				: rv_fail(
@@ -119,66 +130,60 @@ static enum rv_err kind_of_json(const char *path, const struct kind **out, struc
 					  path);
 }
 
-static bool is_llmc_magic(const uint8_t *head, size_t n) {
-	struct rv_reader r = rv_reader_of(head, n);
+static bool is_llmc_magic(const struct head *h) {
+	struct rv_reader r = rv_reader_of(h->bytes, h->n);
 	uint32_t magic = rv_read_u32(&r);
 	return magic == SHARD_MAGIC_U16 || magic == SHARD_MAGIC_U32;
 }
 
-static enum rv_err kind_of_file(const char *path, const uint8_t *head, size_t n, const struct kind **out,
+/* A safetensors file begins with the length of its JSON. */
+static bool is_safetensors(const struct head *h) {
+	return h->n > 8 && h->bytes[8] == '{' && h->bytes[7] == 0 && h->bytes[6] == 0;
+}
+
+static enum rv_err kind_of_file(const char *path, const struct head *h, const struct kind **out,
 								struct rv_errtext *et) {
-	bool state = begins(head, n, "RVSNAP") || begins(head, n, "RVLOG") || begins(head, n, "RVREPL");
-	if (begins(head, n, "GGUF"))
-		*out = &kind_gguf;
-	else if (begins(head, n, "SQLite format 3"))
-		*out = &kind_store;
-	else if (state || begins(head, n, "rivuletL"))
-		*out = &kind_state;
-	else if (is_llmc_magic(head, n) || ends_with(path, ".bin"))
-		*out = &kind_shard;
-	else if (holds_a_secret(path))
+	static const char *const secrets[] = {"identity.key", "run.key", "run.link", "member.conf", NULL};
+	const char *slash = strrchr(path, '/');
+	*out = is_llmc_magic(h) ? &kind_shard : find(magics, begins, h);
+	if (*out)
+		return RV_OK;
+	if (rv_name_is_one_of(slash ? slash + 1 : path, secrets))
 		return rv_fail(et, RV_E_INVALID, "%s: holds a secret, which is not shown", path);
-	else if (is_named(path, TRACE_FILE))
-		*out = &kind_trace;
-	else if (ends_with(path, ".conf"))
-		*out = &kind_run_conf;
-	else if (ends_with(path, ".jsonl"))
-		*out = &kind_metrics;
-	else if (ends_with(path, ".safetensors") || (n > 8 && head[8] == '{' && head[7] == 0 && head[6] == 0))
+	*out = find(endings, ends, path);
+	if (!*out && is_safetensors(h))
 		*out = &kind_safetensors;
-	else if (ends_with(path, ".json") || begins(head, n, "{"))
+	if (!*out && (ends(path, ".json") || begins(h, "{")))
 		return kind_of_json(path, out, et);
-	else
-		*out = &kind_tokenizer; /* tiktoken's ranks have no magic number: lines of base64 and a number */
+	*out = *out ? *out : &kind_ranks;
 	return RV_OK;
 }
 
-static enum rv_err read_head(const char *path, uint8_t head[HEAD_BYTES], size_t *n, struct rv_errtext *et) {
-	memset(head, 0, HEAD_BYTES);
+static enum rv_err read_head(const char *path, struct head *h, struct rv_errtext *et) {
+	*h = (struct head){.n = 0};
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return rv_fail_errno(et, errno, "%s: cannot open for reading", path);
-	ssize_t got = pread(fd, head, HEAD_BYTES, 0);
+	ssize_t got = pread(fd, h->bytes, HEAD_BYTES, 0);
 	int errno_read = errno;
 	(void)close(fd);
 	if (got < 0)
 		return rv_fail_errno(et, errno_read, "%s: cannot read", path);
-	*n = (size_t)got;
+	h->n = (size_t)got;
 	return RV_OK;
 }
 
 static enum rv_err kind_of(const char *path, const struct kind **out, struct rv_errtext *et) {
 	struct stat st;
-	uint8_t head[HEAD_BYTES];
-	size_t n = 0;
+	struct head h;
 	if (stat(path, &st) != 0)
 		return rv_fail_errno(et, errno, "%s", path);
 	if (S_ISDIR(st.st_mode))
 		return kind_of_directory(path, out, et);
 	if (!S_ISREG(st.st_mode))
 		return rv_fail(et, RV_E_INVALID, "%s: neither a file nor a directory", path);
-	RV_TRY(read_head(path, head, &n, et));
-	return kind_of_file(path, head, n, out, et);
+	RV_TRY(read_head(path, &h, et));
+	return kind_of_file(path, &h, out, et);
 }
 
 /* Moves the long list to the end of the object. */

@@ -38,14 +38,11 @@ static json_t *chosen_options(const struct rv_option *table, const struct train_
 	json_t *chosen = json_object();
 	rv_options_defaults(table, &usual);
 	for (; table->name; table++) {
-		char value[RV_OPTION_TEXT_BYTES], other[RV_OPTION_TEXT_BYTES] = "";
-		if (!rv_option_value_is_set(table, o))
+		char value[RV_OPTION_TEXT_BYTES];
+		if (!rv_option_value_is_set(table, o) || rv_option_value_same(table, o, &usual))
 			continue;
 		rv_option_value_print(table, o, value);
-		if (rv_option_value_is_set(table, &usual))
-			rv_option_value_print(table, &usual, other);
-		if (strcmp(value, other) != 0)
-			json_object_set_new(chosen, table->name, json_string(value));
+		json_object_set_new(chosen, table->name, json_string(value));
 	}
 	return chosen;
 }

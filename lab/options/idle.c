@@ -8,16 +8,9 @@
 
 #include <string.h>
 
-static bool is_one_of(const char *name, const char *const *names) {
-	for (; *names; names++)
-		if (strcmp(name, *names) == 0)
-			return true;
-	return false;
-}
-
 const char *method_idle(const struct lab_method *m, const char *name) {
 	for (int i = 0; m && i < METHOD_MAX_IDLE && m->idle[i]; i++)
-		if (is_one_of(name, m->idle[i]->names))
+		if (rv_name_is_one_of(name, m->idle[i]->names))
 			return m->idle[i]->belongs;
 	return NULL;
 }

@@ -43,12 +43,12 @@ void train_difference(const char *dir, const struct train_options *mine, char *o
 	const struct lab_config a = resolved(&theirs), b = resolved(mine);
 	for (const struct rv_option *o = table; o->name && used < cap; o++) {
 		char there[RV_OPTION_TEXT_BYTES], here[RV_OPTION_TEXT_BYTES];
-		if (!checkpoint_header_tells_apart(o->name, &a, &b) || !rv_option_value_is_set(o, &theirs))
+		if (!checkpoint_header_tells_apart(o->name, &a, &b) || !rv_option_value_is_set(o, &theirs) ||
+			rv_option_value_same(o, &theirs, mine))
 			continue;
 		rv_option_value_print(o, &theirs, there);
 		rv_option_value_print(o, mine, here);
-		if (strcmp(there, here) != 0)
-			used += (size_t)snprintf(out + used, cap - used, "%s%s %.*s there, %.*s here", used ? "; " : "", o->name,
-									 SHOWN_BYTES, there, SHOWN_BYTES, here);
+		used += (size_t)snprintf(out + used, cap - used, "%s%s %.*s there, %.*s here", used ? "; " : "", o->name,
+								 SHOWN_BYTES, there, SHOWN_BYTES, here);
 	}
 }

@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -121,9 +122,12 @@ static enum rv_err add_to_run(struct report *p, const char *dir, const struct re
 	return e;
 }
 
-static void skip(struct report *p, const char *why) {
+__attribute__((format(printf, 2, 3))) static void skip(struct report *p, const char *format, ...) {
 	if (p->n_skipped < REPORT_MAX_SKIPPED) {
-		snprintf(p->skipped[p->n_skipped], RV_ERRTEXT_BYTES, "%s", why);
+		va_list values;
+		va_start(values, format);
+		vsnprintf(p->skipped[p->n_skipped], RV_ERRTEXT_BYTES, format, values);
+		va_end(values);
 		clean_text(p->skipped[p->n_skipped]);
 	}
 	p->n_skipped++;
@@ -168,12 +172,12 @@ static enum rv_err add_directory(struct report *p, const char *dir, struct rv_er
 		return RV_OK;
 	}
 	if (run_record_read(path, &r, &why) != RV_OK) {
-		skip(p, why.text);
+		skip(p, "%s", why.text);
 		return RV_OK;
 	}
 	if (report_facts_read(dir, &facts, &why) != RV_OK) {
 		run_record_release(&r);
-		skip(p, why.text);
+		skip(p, "%s", why.text);
 		return RV_OK;
 	}
 	return add_record(p, dir, &file, &r, &facts, et);
@@ -181,9 +185,9 @@ static enum rv_err add_directory(struct report *p, const char *dir, struct rv_er
 
 /* ---- finding ---- */
 
-static bool has_metrics(const char *dir) {
+static bool holds(const char *dir, const char *file) {
 	char path[REPORT_PATH_BYTES + 32];
-	snprintf(path, sizeof path, "%s/" METRICS_FILE, dir);
+	snprintf(path, sizeof path, "%s/%s", dir, file);
 	return access(path, F_OK) == 0;
 }
 
@@ -194,12 +198,8 @@ static int no_dots(const struct dirent *d) {
 /* A cell of a sweep that has not begun is no fault of anybody, but its absence should be
  * noticed. */
 static void note_waiting(struct report *p, const char *dir) {
-	char path[REPORT_PATH_BYTES + 32], why[REPORT_PATH_BYTES + 96];
-	snprintf(path, sizeof path, "%s/sweep.json", dir);
-	if (access(path, F_OK) != 0)
-		return;
-	snprintf(why, sizeof why, "%s: no " METRICS_FILE ": this cell of a sweep has not begun", dir);
-	skip(p, why);
+	if (holds(dir, "sweep.json"))
+		skip(p, "%s: no " METRICS_FILE ": this cell of a sweep has not begun", dir);
 }
 
 static enum rv_err add_below(struct report *p, const char *path, int *n_found, struct rv_errtext *et) {
@@ -214,7 +214,7 @@ static enum rv_err add_below(struct report *p, const char *path, int *n_found, s
 		free(entries[i]);
 		if (e != RV_OK || !fits)
 			continue;
-		if (!has_metrics(dir)) {
+		if (!holds(dir, METRICS_FILE)) {
 			note_waiting(p, dir);
 			continue;
 		}
@@ -226,29 +226,21 @@ static enum rv_err add_below(struct report *p, const char *path, int *n_found, s
 }
 
 static enum rv_err add_path(struct report *p, const char *path, struct rv_errtext *et) {
-	char why[RV_ERRTEXT_BYTES];
 	int n_found = 0;
 	const int n_again = p->n_again;
 	if (strlen(path) >= REPORT_PATH_BYTES - 1) {
-		snprintf(why, sizeof why, "%.100s...: a path of %zu bytes, at most %d", path, strlen(path),
-				 REPORT_PATH_BYTES - 2);
-		skip(p, why);
+		skip(p, "%.100s...: a path of %zu bytes, at most %d", path, strlen(path), REPORT_PATH_BYTES - 2);
 		return RV_OK;
 	}
-	if (has_metrics(path)) {
+	if (holds(path, METRICS_FILE)) {
 		n_found++;
 		RV_TRY(add_directory(p, path, et));
 	}
 	RV_TRY(add_below(p, path, &n_found, et));
-	if (n_found == 0) {
-		snprintf(why, sizeof why, "%s: no " METRICS_FILE " in it, nor in a directory in it", path);
-		skip(p, why);
-	}
-	if (p->n_again > n_again) {
-		snprintf(why, sizeof why, "%s: %d of the runs here were named before: they count once", path,
-				 p->n_again - n_again);
-		skip(p, why);
-	}
+	if (n_found == 0)
+		skip(p, "%s: no " METRICS_FILE " in it, nor in a directory in it", path);
+	if (p->n_again > n_again)
+		skip(p, "%s: %d of the runs here were named before: they count once", path, p->n_again - n_again);
 	return RV_OK;
 }
 

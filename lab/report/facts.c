@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/json_limits.h"
+#include "base/options.h"
 #include "lab/report/clean_text.h"
 
 #include <jansson.h>
@@ -46,36 +47,36 @@ static void take_lines(struct report_facts *f, char *text) {
 	}
 }
 
-static enum rv_err read_conf(const char *dir, struct report_facts *f, struct rv_errtext *et) {
+/* Reads DIR/NAME; *text is NULL if there is none. */
+static enum rv_err read_file(const char *dir, const char *name, uint8_t **text, size_t *n, struct rv_errtext *et) {
 	char path[640];
-	uint8_t *bytes;
+	*text = NULL;
+	snprintf(path, sizeof path, "%s/%s", dir, name);
+	enum rv_err e = rv_file_read(path, FACTS_MAX_FILE_BYTES, text, n, et);
+	return e == RV_E_NOTFOUND ? RV_OK : e;
+}
+
+static enum rv_err read_conf(const char *dir, struct report_facts *f, struct rv_errtext *et) {
 	size_t n;
-	snprintf(path, sizeof path, "%s/run.conf", dir);
-	enum rv_err e = rv_file_read(path, FACTS_MAX_FILE_BYTES, &bytes, &n, et);
-	if (e == RV_E_NOTFOUND)
-		return RV_OK;
-	RV_TRY(e);
-	f->text = (char *)bytes; /* rv_file_read ends it with a NUL */
-	take_lines(f, f->text);
+	RV_TRY(read_file(dir, "run.conf", (uint8_t **)&f->text, &n, et)); /* rv_file_read ends it with a NUL */
+	if (f->text)
+		take_lines(f, f->text);
 	return RV_OK;
 }
 
 static enum rv_err read_sweep(const char *dir, struct report_facts *f, struct rv_errtext *et) {
-	char path[640];
 	uint8_t *bytes;
 	size_t n;
 	json_error_t why = {.text = ""};
-	snprintf(path, sizeof path, "%s/sweep.json", dir);
-	enum rv_err e = rv_file_read(path, FACTS_MAX_FILE_BYTES, &bytes, &n, et);
-	if (e == RV_E_NOTFOUND)
+	RV_TRY(read_file(dir, "sweep.json", &bytes, &n, et));
+	if (!bytes)
 		return RV_OK;
-	RV_TRY(e);
-	e = rv_json_check_limits(bytes, n, SWEEP_MAX_CONTAINERS, SWEEP_MAX_JSON_VALUES, et);
+	enum rv_err e = rv_json_check_limits(bytes, n, SWEEP_MAX_CONTAINERS, SWEEP_MAX_JSON_VALUES, et);
 	json_t *all = e == RV_OK ? json_loadb((const char *)bytes, n, 0, &why) : NULL;
 	free(bytes);
 	if (!all)
-		return rv_fail(et, RV_E_CORRUPT, "%s: not what a sweep writes%s%s; the same sweep writes it again", path,
-					   why.text[0] ? ": " : "", why.text);
+		return rv_fail(et, RV_E_CORRUPT, "%s/sweep.json: not what a sweep writes%s%s; the same sweep writes it again",
+					   dir, why.text[0] ? ": " : "", why.text);
 	const char *mode = json_string_value(json_object_get(all, "replicas_mode"));
 	f->in_sweep = json_is_object(all);
 	snprintf(f->replicas_mode, sizeof f->replicas_mode, "%s", mode ? mode : "");
@@ -131,11 +132,8 @@ bool report_fact_counts(const char *name) {
 	static const char *const no[] = {"seed",          "out",        "name",        "threads",       "parallel",
 									 "save-every",    "run-hash",   "device",      "backend",       "isa",
 									 "recompute",     "eval-every", "eval-tokens", "eval-replicas", "short-of-memory",
-									 "on-record-gap", "data"};
-	for (size_t i = 0; i < sizeof no / sizeof no[0]; i++)
-		if (strcmp(name, no[i]) == 0)
-			return false;
-	return true;
+									 "on-record-gap", "data",       NULL};
+	return !rv_name_is_one_of(name, no);
 }
 
 static bool is_rounds(const char *name) {

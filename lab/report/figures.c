@@ -160,27 +160,19 @@ static uint64_t round_of(const struct report_group *g, int i) {
 
 /* The runs of a configuration are evaluated after the same rounds; those that were not, or did not
  * get so far, are not in the mean. */
-static void mean_eval(const struct report_group *g, int i, enum against against, double out[3]) {
-	double x = 0, y = 0, squares = 0;
-	int n = 0;
+static struct report_spread mean_eval(const struct report_group *g, int i, enum against against, double *x) {
+	struct report_spread loss = {0}, at = {0};
 	const uint64_t round = round_of(g, i);
-	for (int pass = 0; pass < 2; pass++)
-		for (int k = 0; k < g->n_runs; k++) {
-			const struct report_run *r = &g->runs[k];
-			if (i >= r->evals_of->record.n_evals || r->evals_of->record.evals[i].round != round)
-				continue;
-			double loss = r->evals_of->record.evals[i].loss;
-			if (pass == 0) {
-				x += eval_x(r, i, against);
-				y += loss;
-				n++;
-			} else {
-				squares += (loss - y / n) * (loss - y / n);
-			}
-		}
-	out[0] = x / n;
-	out[1] = y / n;
-	out[2] = n > 1 ? sqrt(squares / (n - 1)) : NAN;
+	for (int k = 0; k < g->n_runs; k++) {
+		const struct report_run *r = &g->runs[k];
+		if (i >= r->evals_of->record.n_evals || r->evals_of->record.evals[i].round != round)
+			continue;
+		report_spread_add(&at, eval_x(r, i, against));
+		report_spread_add(&loss, r->evals_of->record.evals[i].loss);
+	}
+	report_spread_end(&loss);
+	*x = at.mean;
+	return loss;
 }
 
 static struct chart_series curve_of(const struct report_group *g, enum against against, double **numbers) {
@@ -190,9 +182,9 @@ static struct chart_series curve_of(const struct report_group *g, enum against a
 	*numbers = malloc((size_t)(cap > 0 ? cap : 1) * 3 * sizeof **numbers);
 	struct chart_series s = empty_series(g->label, *numbers, cap);
 	for (int i = 0; *numbers && i < cap; i++) {
-		double point[3];
-		mean_eval(g, i, against, point);
-		put_point(&s, *numbers, cap, point[0], point[1], point[2]);
+		double x;
+		const struct report_spread loss = mean_eval(g, i, against, &x);
+		put_point(&s, *numbers, cap, x, loss.mean, loss.sd);
 	}
 	return s;
 }

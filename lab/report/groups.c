@@ -113,27 +113,27 @@ static void found_with_first(struct report *p) {
 
 /* ---- numbers ---- */
 
+void report_spread_add(struct report_spread *s, double v) {
+	const double from = v - s->mean;
+	s->mean += from / ++s->n;
+	s->sd += from * (v - s->mean);
+}
+
+void report_spread_end(struct report_spread *s) {
+	s->mean = s->n > 0 ? s->mean : NAN;
+	s->sd = s->n > 1 ? sqrt(s->sd / (s->n - 1)) : NAN;
+}
+
 /* Returns the spread of a field of report_values (its offset). Runs that go on are compared with
  * none that have ended. */
 static struct report_spread spread_of(const struct report_group *g, size_t value) {
 	struct report_spread s = {0};
-	double sum = 0, squares = 0;
-	for (int pass = 0; pass < 2; pass++)
-		for (int i = 0; i < g->n_runs; i++) {
-			double v = *(const double *)((const char *)&g->runs[i].values + value);
-			if (!isfinite(v) || (g->n_ended > 0 && !g->runs[i].evals_of->record.ended))
-				continue;
-			if (pass == 0) {
-				sum += v;
-				s.n++;
-			} else {
-				squares += (v - s.mean) * (v - s.mean);
-			}
-			s.mean = sum / s.n;
-		}
-	if (s.n == 0)
-		s.mean = NAN;
-	s.sd = s.n > 1 ? sqrt(squares / (s.n - 1)) : NAN;
+	for (int i = 0; i < g->n_runs; i++) {
+		double v = *(const double *)((const char *)&g->runs[i].values + value);
+		if (isfinite(v) && (g->n_ended == 0 || g->runs[i].evals_of->record.ended))
+			report_spread_add(&s, v);
+	}
+	report_spread_end(&s);
 	return s;
 }
 

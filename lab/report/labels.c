@@ -98,17 +98,10 @@ static void append(char label[REPORT_LABEL_BYTES], const char *name, const char 
 	snprintf(label + n, REPORT_LABEL_BYTES - n, "%s%s%s%s", n > 0 ? " " : "", name, *name ? "=" : "", value);
 }
 
-static bool is_one_of(const char *name, const char *const *names) {
-	for (; *names; names++)
-		if (strcmp(name, *names) == 0)
-			return true;
-	return false;
-}
-
 /* Returns true for a value that means off, which needs no text beside cells that are on. */
 static bool is_off(const char *value) {
 	static const char *const words[] = {"0", "no", "none", "", NULL};
-	return is_one_of(value, words);
+	return rv_name_is_one_of(value, words);
 }
 
 const char *report_fact_had(const struct report_run *r, const char *name) {
@@ -147,7 +140,7 @@ static void label_cell(const struct report_run *r, struct varying *v, bool with_
 		append(label, "", r->facts.replicas_mode);
 	struct facts_cursor c = facts_begin(&r->facts);
 	while (facts_next(&c))
-		if (!follows(r, h_varies, c.name) && !method_idle(method, c.name) && !is_one_of(c.name, later) &&
+		if (!follows(r, h_varies, c.name) && !method_idle(method, c.name) && !rv_name_is_one_of(c.name, later) &&
 			report_fact_counts(c.name) && is_told(v, c.name, as_given(r, c.name, c.value)))
 			append(label, c.name, c.value);
 	if (label[0] == '\0')

@@ -78,6 +78,11 @@ struct report_spread {
 	int n;
 };
 
+/* Adds a value to *s, zero at first, whose `sd` is meanwhile the sum of squared distances from the
+ * mean (Welford 1962); then ends it: NaN where there are too few. */
+void report_spread_add(struct report_spread *s, double v);
+void report_spread_end(struct report_spread *s);
+
 struct report_group {
 	char label[REPORT_LABEL_BYTES];
 	char series_label[REPORT_LABEL_BYTES]; /* without H */

@@ -85,13 +85,6 @@ static struct rv_hash hash_alone(const struct hashed_option *o, const struct lab
 	return out;
 }
 
-static bool values_differ(const struct rv_option *o, const struct run_config *a, const struct run_config *b) {
-	char x[RV_OPTION_TEXT_BYTES], y[RV_OPTION_TEXT_BYTES];
-	rv_option_value_print(o, a, x);
-	rv_option_value_print(o, b, y);
-	return strcmp(x, y) != 0;
-}
-
 bool checkpoint_header_tells_apart(const char *option, const struct lab_config *a, const struct lab_config *b) {
 	for (int i = 0; i < OF_THE_LAB; i++) {
 		if (strcmp(of_the_lab[i].name, option) != 0)
@@ -101,7 +94,7 @@ bool checkpoint_header_tells_apart(const char *option, const struct lab_config *
 	}
 	for (const struct rv_option *o = run_config_options; o->name; o++)
 		if (strcmp(o->name, option) == 0)
-			return values_differ(o, &a->run, &b->run);
+			return !rv_option_value_same(o, &a->run, &b->run);
 	return false;
 }
 

@@ -23,13 +23,6 @@ void run_config_table(const struct rv_option *own, struct rv_option *table, int 
 	table[n] = (struct rv_option){.name = NULL};
 }
 
-static bool same_value(const struct rv_option *o, const struct run_config *a, const struct run_config *b) {
-	char x[RV_OPTION_TEXT_BYTES], y[RV_OPTION_TEXT_BYTES];
-	rv_option_value_print(o, a, x);
-	rv_option_value_print(o, b, y);
-	return strcmp(x, y) == 0;
-}
-
 /* Refuses options of the model that contradict the weights. */
 static enum rv_err check_asked(const char *init, const struct run_config *asked, const struct run_config *is,
 							   struct rv_errtext *et) {
@@ -37,7 +30,8 @@ static enum rv_err check_asked(const char *init, const struct run_config *asked,
 	run_config_defaults(&usual);
 	for (const struct rv_option *o = run_config_options; o->name; o++) {
 		char want[RV_OPTION_TEXT_BYTES], have[RV_OPTION_TEXT_BYTES];
-		if (strcmp(o->group, "Model") != 0 || same_value(o, asked, &usual) || same_value(o, asked, is))
+		if (strcmp(o->group, "Model") != 0 || rv_option_value_same(o, asked, &usual) ||
+			rv_option_value_same(o, asked, is))
 			continue;
 		rv_option_value_print(o, asked, want);
 		rv_option_value_print(o, is, have);

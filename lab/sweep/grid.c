@@ -42,25 +42,12 @@ static const struct rv_option own_options[] = {
 	{.name = NULL},
 };
 
-/* Returns true for options of train that the sweep sets itself, or that no cell has. */
-static bool is_the_sweeps(const char *name) {
-	static const char *const names[] = {"out",           "name",          "parallel",     "run-hash",
-										"eval-replicas", "replicas-mode", "on-record-gap"};
-	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-		if (strcmp(name, names[i]) == 0)
-			return true;
-	return false;
-}
-
-/* Returns true for options about where files are, how often they are saved and when they are
- * refused: equal for all cells, and not part of a cell's name. */
-static bool is_common(const char *name) {
-	static const char *const names[] = {"data", "tokenizer", "init", "save-every", "short-of-memory"};
-	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-		if (strcmp(name, names[i]) == 0)
-			return true;
-	return false;
-}
+/* Options of train that the sweep sets itself, or that no cell has. */
+static const char *const of_the_sweep[] = {"out",           "name",          "parallel",      "run-hash",
+										   "eval-replicas", "replicas-mode", "on-record-gap", NULL};
+/* Options about where files are, how often they are saved and when they are refused: equal for all
+ * cells, and not part of a cell's name. */
+static const char *const common[] = {"data", "tokenizer", "init", "save-every", "short-of-memory", NULL};
 
 static int table_find(const struct rv_option *table, const char *name) {
 	for (int i = 0; table[i].name; i++)
@@ -82,7 +69,7 @@ void sweep_options_table(struct rv_option *table, int cap) {
 	for (; own_options[n].name; n++)
 		table[n] = own_options[n];
 	for (int i = 0; train[i].name; i++) {
-		if (is_the_sweeps(train[i].name))
+		if (rv_name_is_one_of(train[i].name, of_the_sweep))
 			continue;
 		RV_ASSERT(n + 1 < cap);
 		table[n++] = (struct rv_option){.name = train[i].name,
@@ -179,7 +166,7 @@ static enum rv_err add_axis(struct sweep_grid *g, int option, const char *list, 
 /* Returns true if the value is a list. A path, which may hold commas, is the same for all cells:
  * never a list. */
 static bool is_list(const struct rv_option *opt, const char *text) {
-	return !is_common(opt->name) && strchr(text, ',') != NULL;
+	return !rv_name_is_one_of(opt->name, common) && strchr(text, ',') != NULL;
 }
 
 static enum rv_err set_preset(struct sweep_grid *g, const char *name, struct rv_errtext *et) {
@@ -289,17 +276,13 @@ static enum rv_err divide_work(const struct sweep_grid *g, struct train_options 
 
 /* Returns true if an option is part of a run's description. */
 static bool is_a_fact(const char *name) {
-	return !is_the_sweeps(name) && !is_common(name) && strcmp(name, "recompute") != 0;
+	return !rv_name_is_one_of(name, of_the_sweep) && !rv_name_is_one_of(name, common) && strcmp(name, "recompute") != 0;
 }
 
 bool sweep_cells_differ(const struct sweep_cell *a, const struct sweep_cell *b) {
-	for (const struct rv_option *o = a->grid->table; o->name; o++) {
-		char x[RV_OPTION_TEXT_BYTES], y[RV_OPTION_TEXT_BYTES];
-		rv_option_value_print(o, &a->opts, x);
-		rv_option_value_print(o, &b->opts, y);
-		if (is_a_fact(o->name) && strcmp(x, y) != 0)
+	for (const struct rv_option *o = a->grid->table; o->name; o++)
+		if (is_a_fact(o->name) && !rv_option_value_same(o, &a->opts, &b->opts))
 			return true;
-	}
 	return false;
 }
 
@@ -418,14 +401,13 @@ void sweep_cell_command(const struct sweep_cell *c, const char *program, const c
 	add_word(out, program, NULL);
 	add_word(out, "train", NULL);
 	for (int i = 0; g->table[i].name; i++) {
-		char value[RV_OPTION_TEXT_BYTES], fallback[RV_OPTION_TEXT_BYTES] = "", name[80];
+		char value[RV_OPTION_TEXT_BYTES], name[80];
 		const struct rv_option *opt = &g->table[i];
+		if (rv_option_value_same(opt, &mine, &defaults) || train_idle(&idle, opt->name, &room)) /* not chosen */
+			continue;
 		rv_option_value_print(opt, &mine, value);
-		if (rv_option_value_is_set(opt, &defaults))
-			rv_option_value_print(opt, &defaults, fallback);
 		snprintf(name, sizeof name, "--%s", opt->name);
-		if (strcmp(value, fallback) != 0 && !train_idle(&idle, opt->name, &room)) /* as the cell's name: not chosen */
-			add_word(out, name, value);
+		add_word(out, name, value);
 	}
 	out->words[out->n] = NULL;
 }

@@ -1,6 +1,7 @@
 /* summary.c: rows from metrics.jsonl, and their printing. */
 #include "lab/sweep/summary.h"
 
+#include "lab/report/chart_csv.h"
 #include "train/metrics.h"
 
 #include <inttypes.h>
@@ -76,13 +77,6 @@ bool sweep_row_is_complete(const struct sweep_row *row) {
 	return row->state == SWEEP_DONE || row->state == SWEEP_DIVERGED;
 }
 
-static void csv_number(double v, FILE *out) {
-	if (isfinite(v))
-		(void)fprintf(out, ",%.9g", v);
-	else
-		(void)fputc(',', out);
-}
-
 void sweep_summary_csv(const struct sweep_row *rows, int n, FILE *out) {
 	(void)fputs("id,state,method,workers,steps_per_round,rounds,replicas_mode,batch,outer,codec,seed,tokens,bytes_sent,"
 				"loss,average_loss,replica_loss,delta_cosine,delta_norm,codec_error,codec_cosine,wall_s,diverged_round,"
@@ -94,16 +88,20 @@ void sweep_summary_csv(const struct sweep_row *rows, int n, FILE *out) {
 			out, "%s,%s,%s,%" PRId64 ",%" PRId64 ",%" PRId64 ",%s,%" PRId64 ",%s,%s,%" PRId64 ",%" PRIu64 ",%" PRIu64,
 			r->id, state_name(r->state), r->method, r->workers, r->steps_per_round, r->rounds, r->replicas_mode,
 			r->batch, r->outer, r->codec, r->seed, r->tokens, r->bytes_sent);
-		csv_number(r->loss, out);
-		csv_number(r->average_loss, out);
-		csv_number(r->replica_loss, out);
-		csv_number(r->delta_cosine, out);
-		csv_number(r->delta_norm, out);
-		csv_number(r->codec_error, out);
-		csv_number(r->codec_cosine, out);
-		csv_number(r->wall_s, out);
-		csv_number(r->diverged_round > 0 ? (double)r->diverged_round : NAN, out);
-		csv_number(r->heldout_tokens > 0 ? (double)r->heldout_tokens : NAN, out);
+		const double numbers[] = {r->loss,
+								  r->average_loss,
+								  r->replica_loss,
+								  r->delta_cosine,
+								  r->delta_norm,
+								  r->codec_error,
+								  r->codec_cosine,
+								  r->wall_s,
+								  r->diverged_round > 0 ? (double)r->diverged_round : NAN,
+								  r->heldout_tokens > 0 ? (double)r->heldout_tokens : NAN};
+		for (size_t k = 0; k < sizeof numbers / sizeof numbers[0]; k++) {
+			(void)fputc(',', out);
+			chart_csv_number(numbers[k], out);
+		}
 		(void)fprintf(out, ",%s,%s,%s,\"%s\"\r\n", r->data, r->program, r->section,
 					  r->label); /* options' values hold no quotes */
 	}

@@ -6,6 +6,7 @@
 #include "train/replica.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,10 +20,15 @@ struct verification {
 	uint64_t files, bytes, rounds, snapshots_compared;
 };
 
-static void note_damage(struct verification *v, const char *text) {
+__attribute__((format(printf, 2, 3))) static void note_damage(struct verification *v, const char *format, ...) {
+	char text[RV_ERRTEXT_BYTES];
+	va_list values;
+	va_start(values, format);
+	vsnprintf(text, sizeof text, format, values);
+	va_end(values);
 	json_array_append_new(v->damage, json_string(text));
 	if (!v->first[0])
-		snprintf(v->first, sizeof v->first, "%s", text);
+		memcpy(v->first, text, sizeof text);
 }
 
 /* ---- files ---- */
@@ -45,7 +51,7 @@ static void verify_file(struct verification *v, enum state_kind kind, uint64_t r
 	v->files++;
 	if (e == RV_OK)
 		return;
-	note_damage(v, et.text);
+	note_damage(v, "%s", et.text);
 	checkpoint_index_damaged(v->w->index, kind, round);
 }
 
@@ -64,7 +70,7 @@ static void verify_files(struct verification *v) {
 	blob_unref(file);
 	v->files += e != RV_E_NOTFOUND;
 	if (e != RV_OK && e != RV_E_NOTFOUND)
-		note_damage(v, et.text);
+		note_damage(v, "%s", et.text);
 }
 
 /* ---- states ---- */
@@ -73,19 +79,16 @@ static void verify_files(struct verification *v) {
 static void compare_snapshot(struct verification *v, const struct global_state *g) {
 	const struct checkpoint_file *snapshot = checkpoint_index_find(v->w->index, STATE_KIND_SNAPSHOT, g->round);
 	struct state_file *f;
-	struct rv_errtext et = {0};
 	if (!snapshot || snapshot->damaged ||
 		statestore_open(&v->w->store, STATE_KIND_SNAPSHOT, g->round, &f, NULL) != RV_OK)
 		return;
 	struct rv_hash full = global_full_hash(g);
 	const struct state_id *id = state_file_id(f);
 	v->snapshots_compared++;
-	if (!rv_hash_equal(&id->chain, &g->chain) || !rv_hash_equal(&id->expect, &full)) {
-		(void)rv_fail(&et, RV_E_CORRUPT,
-					  "%s/snapshot-%" PRIu64 ".rvs: whole, but not the state that the log leads to: of another history",
-					  v->w->store.dir, g->round);
-		note_damage(v, et.text);
-	}
+	if (!rv_hash_equal(&id->chain, &g->chain) || !rv_hash_equal(&id->expect, &full))
+		note_damage(v,
+					"%s/snapshot-%" PRIu64 ".rvs: whole, but not the state that the log leads to: of another history",
+					v->w->store.dir, g->round);
 	state_file_free(f);
 }
 
@@ -93,18 +96,9 @@ static void compare_snapshot(struct verification *v, const struct global_state *
 static void note_fault(struct verification *v, enum rv_err e, const struct rv_errtext *why) {
 	struct rv_errtext et = {0};
 	if (e != RV_E_NOTFOUND)
-		note_damage(v, why->text);
+		note_damage(v, "%s", why->text);
 	else if (v->looks++ < LOOKS && worker_rounds_look_again(v->w, &et) != RV_OK)
-		note_damage(v, et.text);
-}
-
-/* Notes that the log contradicts the next snapshot. */
-static void note_contradiction(struct verification *v, uint64_t round) {
-	struct rv_errtext et = {0};
-	(void)rv_fail(&et, RV_E_CORRUPT,
-				  "%s: the log from round %" PRIu64 " on does not lead to the next snapshot: of another history",
-				  v->w->store.dir, round);
-	note_damage(v, et.text);
+		note_damage(v, "%s", et.text);
 }
 
 /* Replays from one start as far as its log goes; returns the round reached. */
@@ -127,7 +121,8 @@ static uint64_t replay_from(struct verification *v, const struct checkpoint_star
 	if (e != RV_OK)
 		note_fault(v, e, &et);
 	else if (checkpoint_proved(v->w->index, reach))
-		note_contradiction(v, reach);
+		note_damage(v, "%s: the log from round %" PRIu64 " on does not lead to the next snapshot: of another history",
+					v->w->store.dir, reach);
 	return reached;
 }
 
@@ -141,7 +136,7 @@ static void replay_all(struct verification *v) {
 
 static void on_damage(void *v, enum rv_err why, const char *text) {
 	(void)why;
-	note_damage(v, text);
+	note_damage(v, "%s", text);
 }
 
 /* Replays only `round`. Notes damage on the way to it even if an earlier snapshot makes it. */
@@ -152,7 +147,7 @@ static void replay_one(struct verification *v, int64_t round, json_t *facts) {
 	v->w->store.notice_ctx = v;
 	if (worker_rounds_replay(v->w, round, &g, &et) != RV_OK) {
 		if (json_array_size(v->damage) == 0)
-			note_damage(v, et.text);
+			note_damage(v, "%s", et.text);
 		snprintf(v->first, sizeof v->first, "%s", et.text); /* the text names all of the damage */
 		return;
 	}
