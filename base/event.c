@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { FIELDS_MAX = 32, SENTENCE_BYTES = 1024, REDRAW_US = 100000 };
+enum { FIELDS_MAX = 48, SENTENCE_BYTES = 1024, REDRAW_US = 100000 };
 
 struct rv_events {
 	pthread_mutex_t lock; /* guards everything below */

@@ -75,6 +75,8 @@ enum path_kind {
 	PATH_APART,    /* not linked, though both have tried for seconds */
 	PATH_DIALED,   /* linked: this worker dialed the other */
 	PATH_ACCEPTED, /* linked: the other dialed this worker */
+	PATH_PUNCHED,  /* linked: both dialed at one moment (TCP simultaneous open, RFC 9293 section 3.5) */
+	PATH_RELAYED,  /* linked: both dialed a relay, which forwards */
 	PATH_KINDS
 };
 static inline bool path_is_open(uint8_t path) {

@@ -15,16 +15,18 @@ enum {
 	HURRY_EVERY_US = 10 * 1000 * 1000,
 	DIAL_EVERY_US = 100 * 1000,
 	DIALS_AT_ONCE = 200,
-	FRESH_US = 1000 * 1000,      /* a link that received bytes within this is alive, whatever the roster says */
 	PROVEN_US = 1000 * 1000,     /* an address that answered before does so within this and some pauses */
 	STEADY_US = 5 * 1000 * 1000, /* a link that lived at least this long is redialed at once when it breaks */
+	/* Longest pause between dials beside a relayed link: an address that never answered gets 3
+	 * packets in it (TCP repeats the first after 1 and 3 s, and connect_us ends the dial). */
+	PROBE_MAX_US = 300 * 1000 * 1000,
+	AT_RELAY_US = 10 * 1000 * 1000, /* wait for the other side: a call's tokens live as long */
 	/* An address that never answered may refuse because a router does; but a live member behind it,
 	 * which lost the same link, has dialed this worker by then. */
 	REFUSED_US = 600 * 1000
 };
 
-/* Returns 0.75 to 1.25 of `us`: workers that lost the same peer do not come back in step. */
-static int64_t jittered(struct peers *p, int64_t us) {
+int64_t peers_jittered(struct peers *p, int64_t us) {
 	return (int64_t)((double)us * (0.75 + 0.5 * rv_rng_double(&p->rng)));
 }
 
@@ -32,13 +34,16 @@ static int64_t courtesy_us(const struct peers *p, const struct peer *peer) {
 	return peers_self_is_lower(p, peer->key) ? 0 : p->cfg.courtesy_us;
 }
 
+static bool is_relayed(const struct peer *peer) {
+	return peer->link != NULL && peer->link->path == PATH_RELAYED;
+}
+
 static bool is_dialable(const struct peers *p, const struct peer *peer) {
-	bool lacks_link = peer->link == NULL || peers_doubts(p, peer);
+	bool lacks_link = peer->link == NULL || peers_doubts(p, peer) || (is_relayed(peer) && !p->keeps_paths);
 	return peer->wanted && lacks_link && peer->dialing == NULL && address_is_dialable(&peer->addr, p->met);
 }
 
-/* Returns the time at which the budget allows the next dial. */
-static int64_t budget_us(const struct peers *p) {
+int64_t peers_dial_budget_us(const struct peers *p) {
 	return p->dials_us - (int64_t)(DIALS_AT_ONCE - 1) * DIAL_EVERY_US;
 }
 
@@ -47,10 +52,17 @@ static void pay_for_dial(struct peers *p) {
 }
 
 static void pause_dial(struct peers *p, struct peer *peer) {
-	peer->next_dial_us = p->now_us + jittered(p, peer->pause_us);
+	int64_t most_us = is_relayed(peer) ? PROBE_MAX_US : p->cfg.redial_max_us;
+	peer->next_dial_us = p->now_us + peers_jittered(p, peer->pause_us);
 	if (RV_BUG("redial-without-backoff"))
 		return;
-	peer->pause_us = 2 * peer->pause_us < p->cfg.redial_max_us ? 2 * peer->pause_us : p->cfg.redial_max_us;
+	peer->pause_us = 2 * peer->pause_us < most_us ? 2 * peer->pause_us : most_us;
+}
+
+void peers_probe_later(struct peers *p, uint32_t m) {
+	struct peer *peer = &p->members[m];
+	peer->pause_us = p->cfg.redial_max_us;
+	peer->next_dial_us = p->now_us + peers_jittered(p, peer->pause_us);
 }
 
 void peers_dial_failed(struct peers *p, uint32_t m, enum rv_err why, const char *text) {
@@ -64,11 +76,17 @@ void peers_dial_failed(struct peers *p, uint32_t m, enum rv_err why, const char 
 	p->cfg.owner.on_link_down(p->cfg.owner.ctx, m, true, why, text);
 }
 
-void peers_dial_again(struct peers *p, uint32_t m, int64_t lived_us) {
+void peers_dial_again(struct peers *p, uint32_t m, const struct link *l) {
 	struct peer *peer = &p->members[m];
-	peer->missed = true;
+	int64_t lived_us = l->fatal ? 0 : p->now_us - l->opened_us;
+	bool dials_find_out = l->path == PATH_DIALED || l->path == PATH_ACCEPTED || peer->reached;
+	peer->missed = dials_find_out; /* else a refusal is the router's */
 	peer->missed_us = p->now_us;
-	if (lived_us < STEADY_US) {
+	if (l->path == PATH_RELAYED)
+		peers_ask_again(p, m, lived_us);
+	else
+		peers_ask_soon(p, m);
+	if (lived_us < STEADY_US || !dials_find_out) {
 		pause_dial(p, peer);
 		return;
 	}
@@ -89,35 +107,54 @@ static int64_t connect_us(const struct peers *p, const struct peer *peer) {
 	return peer->reached && us < p->cfg.connect_us ? us : p->cfg.connect_us;
 }
 
-static void dial(struct peers *p, uint32_t m) {
-	struct peer *peer = &p->members[m];
-	struct rv_errtext et = {0};
+/* Of a pair that both dial, the lower key is the TLS client. */
+static enum frame_role role_in(const struct peers *p, const struct peer *peer, const struct route *to) {
+	bool is_client = to->kind == ROUTE_DIRECT || peers_self_is_lower(p, peer->key);
+	return is_client || RV_BUG("both-are-clients") ? FRAME_DIALER : FRAME_LISTENER;
+}
+
+struct link *peers_dial_route(struct peers *p, uint32_t m, const struct route *to, enum rv_err *why,
+							  struct rv_errtext *et) {
+	static const enum path_kind paths[] = {
+		[ROUTE_DIRECT] = PATH_DIALED, [ROUTE_PUNCH] = PATH_PUNCHED, [ROUTE_RELAY] = PATH_RELAYED};
+	const struct peer *peer = &p->members[m];
 	char label[LINK_LABEL_BYTES], addr[NET_ADDR_BYTES] = "";
 	int fd;
-	address_format(&peer->addr, addr);
-	snprintf(label, sizeof label, "member %u at %s", m, addr);
-	enum rv_err e = p->net.connect(p->net.ctx, &peer->addr, peers_receive_bytes(p), &fd, &et);
-	if (e != RV_OK) {
-		rv_fail_context(&et, e, "%s", label);
-		peers_trouble(p, NULL, e, et.text);
-		peers_dial_failed(p, m, e, et.text);
-		return;
+	address_format(&to->at, addr);
+	snprintf(label, sizeof label, "member %u %s %s", m, to->kind == ROUTE_RELAY ? "by the relay" : "at", addr);
+	*why = p->net.connect(p->net.ctx, to, peers_receive_bytes(p), &fd, et);
+	if (*why != RV_OK) {
+		rv_fail_context(et, *why, "%s", label);
+		peers_trouble(p, NULL, *why, et->text);
+		return NULL;
 	}
 	pay_for_dial(p);
-	struct link *l = peers_add_link(p, fd, FRAME_DIALER);
+	struct link *l = peers_add_link(p, fd, role_in(p, peer, to), paths[to->kind]);
 	if (l == NULL) {
-		pause_dial(p, peer);
-		return;
+		*why = rv_fail(et, RV_E_FULL, "the mesh has no room for another link");
+		return NULL;
 	}
 	memcpy(l->label, label, sizeof label);
 	l->member = (int)m;
-	l->deadline_us = p->now_us + connect_us(p, peer);
-	peer->dialing = l;
+	l->route = *to;
+	l->deadline_us = p->now_us + connect_us(p, peer) + (to->kind == ROUTE_RELAY ? AT_RELAY_US : 0);
+	return l;
+}
+
+static void dial(struct peers *p, uint32_t m) {
+	struct peer *peer = &p->members[m];
+	const struct route to = {.kind = ROUTE_DIRECT, .at = peer->addr};
+	struct rv_errtext et = {0};
+	enum rv_err e;
+	peer->dialing = peers_dial_route(p, m, &to, &e, &et);
+	if (peer->dialing == NULL)
+		peers_dial_failed(p, m, e, et.text);
 }
 
 void peers_dial_due(struct peers *p) {
 	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++)
-		if (is_dialable(p, &p->members[m]) && p->members[m].next_dial_us <= p->now_us && budget_us(p) <= p->now_us)
+		if (is_dialable(p, &p->members[m]) && p->members[m].next_dial_us <= p->now_us &&
+			peers_dial_budget_us(p) <= p->now_us)
 			dial(p, m);
 }
 
@@ -126,7 +163,8 @@ int64_t peers_dial_deadline_us(const struct peers *p) {
 	for (int m = 0; m < NET_MAX_MEMBERS; m++)
 		if (is_dialable(p, &p->members[m]) && p->members[m].next_dial_us < deadline)
 			deadline = p->members[m].next_dial_us;
-	return deadline > budget_us(p) ? deadline : budget_us(p);
+	int64_t budget_us = peers_dial_budget_us(p);
+	return deadline > budget_us ? deadline : budget_us;
 }
 
 /* ---- the roster ---- */
@@ -136,13 +174,16 @@ static void forget_links(struct peer *peer, const char *why) {
 		link_kill(peer->link, true, RV_E_AUTH, "%s", why);
 	if (peer->dialing != NULL)
 		link_kill(peer->dialing, false, RV_E_AUTH, "%s", why);
+	if (peer->calling != NULL)
+		link_kill(peer->calling, false, RV_E_AUTH, "%s", why);
+	peer->offered = false;
 }
 
 /* Doubts the link of a member that has moved or restarted, if nothing came on it recently: it may
  * be dead. */
 static void doubt(struct peers *p, struct peer *peer) {
 	const struct link *l = peer->link;
-	peer->doubted = l != NULL && l->state == LINK_OPEN && p->now_us - l->last_rx_us >= FRESH_US;
+	peer->doubted = l != NULL && l->state == LINK_OPEN && !peers_is_fresh(p, l);
 }
 
 static void hurry(struct peers *p, struct peer *peer) {
@@ -192,6 +233,8 @@ static void want(struct peers *p, const struct member_ref *ref, bool was_wanted)
 		peer->reached = peer->reached && !moved;
 		hurry(p, peer);
 	}
+	if (!was_wanted)
+		peers_ask_soon(p, ref->member);
 	if (restarted || (moved && had_addr))
 		doubt(p, peer);
 }

@@ -34,18 +34,32 @@ static enum rv_err say_hello(struct peers *p, struct link *l, struct rv_errtext 
 	return link_put(l, &m, et);
 }
 
+/* Returns true if `l` would replace a relayed link that delivers while paths are kept. Found out
+ * before HELLO is out, so that both ends keep the relayed one. */
+static bool is_too_soon(const struct peers *p, const struct link *l) {
+	int member = l->member != LINK_NOBODY ? l->member : member_of_key(p, l->key);
+	const struct link *open = member != LINK_NOBODY ? p->members[member].link : NULL;
+	return p->keeps_paths && l->path != PATH_RELAYED && open != NULL && open->path == PATH_RELAYED &&
+		   peers_is_fresh(p, open) && !peers_doubts(p, &p->members[member]);
+}
+
 enum rv_err peers_on_secured(void *ctx, struct link *l, struct rv_errtext *et) {
 	struct peers *p = ctx;
 	char name[IDENTITY_SHORT_BYTES], expected[IDENTITY_SHORT_BYTES];
 	identity_short(l->key, name);
 	if (memcmp(l->key, p->cfg.identity->key, NET_KEY_BYTES) == 0)
 		return rv_fail(et, RV_E_AUTH, "the other side has our own key: is the worker's directory in use twice?");
-	if (l->role == FRAME_DIALER) {
+	if (l->member != LINK_NOBODY) {
 		struct peer *peer = &p->members[l->member];
 		identity_short(peer->key, expected);
 		if (memcmp(l->key, peer->key, NET_KEY_BYTES) != 0)
 			return rv_fail(et, RV_E_AUTH, "key %s... answers there, the roster says %s...", name, expected);
-		peer->reached = true;
+		peer->reached = peer->reached || l->path == PATH_DIALED;
+	}
+	if (is_too_soon(p, l)) {
+		l->quiet = true;
+		link_kill(l, false, RV_E_CLOSED, "duplicate: the relayed link stays until this attempt is over");
+		return RV_OK;
 	}
 	return say_hello(p, l, et);
 }
@@ -95,8 +109,13 @@ static enum rv_err find_member(const struct peers *p, const struct link *l, cons
 /* Returns true if `l` replaces the open link `old` of the same pair. A dialer dials only without a
  * link, or if it doubts the one it has, so a second link from the same side, or one long after,
  * means that the old one is dead there. Otherwise both dialed at once, and the lower key's stays:
- * both sides decide the same. */
+ * both sides decide the same. A direct link replaces a relayed one. A relayed one replaces a link
+ * that was there when both took the relay's offer, since one of them lacked it. */
 static bool replaces(const struct peers *p, const struct link *l, const struct link *old) {
+	if (l->path == PATH_RELAYED)
+		return old->opened_us <= l->begun_us || peers_doubts(p, &p->members[old->member]);
+	if (old->path == PATH_RELAYED)
+		return true;
 	if (l->role == old->role || p->now_us - old->opened_us > p->cfg.connect_us + p->cfg.greeting_us)
 		return true;
 	if (old->dialed_beside) /* it dials again, so it does not have the link that it was referred to */
@@ -117,11 +136,11 @@ static void supersede(struct peers *p, struct peer *peer) {
 	p->cfg.owner.on_link_down(p->cfg.owner.ctx, member, old->fatal, old->why, old->reason.text);
 }
 
-/* Ends this worker's own dial to the same member if it would lose against `l`. Before its HELLO is
- * out the other side cannot have opened it, so then it may go in any case. */
-static void cancel_dial(struct peers *p, struct peer *peer, const struct link *l) {
-	struct link *mine = peer->dialing;
-	if (mine == NULL || mine == l)
+/* Ends this worker's own dial to the same member if it would lose against `l`: a relayed link loses
+ * against any other, and no direct one against a relayed one. Before its HELLO is out the other
+ * side cannot have opened it, so then it may go in any case. */
+static void cancel_dial(struct peers *p, struct link *mine, const struct link *l) {
+	if (mine == NULL || mine == l || (l->path == PATH_RELAYED && mine->path != PATH_RELAYED))
 		return;
 	if (mine->state < LINK_GREETING || !peers_self_is_lower(p, l->key)) {
 		mine->quiet = true;
@@ -133,19 +152,24 @@ static void promote(struct peers *p, struct link *l, uint32_t member) {
 	struct peer *peer = &p->members[member];
 	if (peer->dialing == l)
 		peer->dialing = NULL;
+	if (peer->calling == l)
+		peer->calling = NULL;
 	if (peer->link != NULL && peer->link->state == LINK_OPEN && !replaces(p, l, peer->link)) {
 		l->quiet = true;
-		peer->link->dialed_beside = l->role == FRAME_LISTENER;
+		peer->link->dialed_beside = l->path == PATH_ACCEPTED;
 		link_kill(l, false, RV_E_CLOSED, "duplicate: both sides dialed, the lower key's link stays");
 		return;
 	}
 	l->member = (int)member;
 	if (peer->link != NULL)
 		supersede(p, peer);
-	cancel_dial(p, peer, l);
+	cancel_dial(p, peer->dialing, l);
+	cancel_dial(p, peer->calling, l);
 	memcpy(peer->key, l->key, NET_KEY_BYTES);
 	peer->link = l;
-	peer->missed = peer->doubted = false;
+	peer->missed = peer->doubted = peer->offered = false;
+	if (l->path == PATH_RELAYED)
+		peers_probe_later(p, member);
 	l->state = LINK_OPEN;
 	l->was_open = true;
 	l->opened_us = l->last_rx_us = l->alive_us = p->now_us;
@@ -159,7 +183,7 @@ static enum rv_err on_hello(struct peers *p, struct link *l, const struct frame_
 	RV_TRY(frame_hello_decode(body, h->body_bytes, &hello, et));
 	RV_TRY(check_hello(p, l, &hello, et));
 	RV_TRY(find_member(p, l, &hello, &member, et));
-	if (l->role == FRAME_DIALER && (int)member != l->member)
+	if (l->member != LINK_NOBODY && (int)member != l->member)
 		return rv_fail(et, RV_E_AUTH, "hello: member %u answers, member %d was dialed", member, l->member);
 	promote(p, l, member);
 	return RV_OK;

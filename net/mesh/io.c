@@ -22,7 +22,7 @@ enum {
 /* ---- incoming connections ---- */
 
 static bool is_pending(const struct link *l) {
-	return l != NULL && l->role == FRAME_LISTENER && (l->state == LINK_TLS || l->state == LINK_GREETING);
+	return l != NULL && l->path == PATH_ACCEPTED && (l->state == LINK_TLS || l->state == LINK_GREETING);
 }
 
 static int pending_from(const struct peers *p, const char *host) {
@@ -51,10 +51,25 @@ static void evict_pending(struct peers *p) {
 		link_kill(victim, false, RV_E_FULL, "no hello yet, and %d newer connections wait too", PEERS_MAX_PENDING);
 }
 
+/* Starts TLS on a connection that came while this side dialed there as well: the
+ * lower key is the client, also if its packet was not the first. */
+static void begin_punched(struct peers *p, struct link *l, uint32_t member) {
+	struct rv_errtext et = {0};
+	peers_end_punch(p, member);
+	if (l->role == FRAME_LISTENER)
+		return;
+	l->member = (int)member;
+	enum rv_err e = link_start_tls(l, &et);
+	if (e != RV_OK)
+		link_kill(l, false, e, "%s", et.text);
+}
+
 static void admit(struct peers *p, int fd, const struct address *from) {
+	int punched = peers_punches_with(p, from);
+	bool is_client = punched != LINK_NOBODY && peers_self_is_lower(p, p->members[punched].key);
 	if (pending_from(p, NULL) >= PEERS_MAX_PENDING)
 		evict_pending(p);
-	struct link *l = peers_add_link(p, fd, FRAME_LISTENER);
+	struct link *l = peers_add_link(p, fd, is_client ? FRAME_DIALER : FRAME_LISTENER, PATH_ACCEPTED);
 	if (l == NULL)
 		return;
 	char text[NET_ADDR_BYTES];
@@ -62,6 +77,8 @@ static void admit(struct peers *p, int fd, const struct address *from) {
 	snprintf(l->label, sizeof l->label, "connection from %s", text);
 	memcpy(l->remote, from->host, sizeof l->remote);
 	l->deadline_us = p->now_us + p->cfg.greeting_us;
+	if (punched != LINK_NOBODY)
+		begin_punched(p, l, (uint32_t)punched);
 }
 
 void peers_accept(struct peers *p) {
@@ -182,7 +199,9 @@ void peers_flush(struct peers *p, struct link *l) {
 
 static void connected(struct peers *p, struct link *l) {
 	struct rv_errtext et = {0};
-	enum rv_err e = p->net.connected(p->net.ctx, l->fd, &et);
+	enum rv_err e = p->net.connected(p->net.ctx, l->fd, &l->route, &l->connect_events, &et);
+	if (e == RV_E_BUSY)
+		return;
 	if (e == RV_OK) {
 		peers_tune(p, l->fd);
 		l->deadline_us = p->now_us + p->cfg.greeting_us;

@@ -10,8 +10,8 @@
 
 enum { RECORD_BYTES = 1 << 14 }; /* plaintext of a TLS record, RFC 8446 section 5.1 */
 
-enum rv_err link_new(const struct stream_ops *kind, void *shared, int fd, enum frame_role role, uint64_t run_tag,
-					 struct link **out, struct rv_errtext *et) {
+enum rv_err link_new(const struct stream_ops *kind, void *shared, int fd, enum frame_role role, enum path_kind path,
+					 uint64_t run_tag, struct link **out, struct rv_errtext *et) {
 	struct link *l = calloc(1, sizeof *l);
 	*out = NULL;
 	if (l == NULL)
@@ -20,7 +20,9 @@ enum rv_err link_new(const struct stream_ops *kind, void *shared, int fd, enum f
 	l->fd = fd;
 	l->role = role;
 	l->run_tag = run_tag;
-	l->state = role == FRAME_DIALER ? LINK_CONNECTING : LINK_TLS;
+	l->path = path;
+	l->connect_events = POLLOUT;
+	l->state = path == PATH_ACCEPTED ? LINK_TLS : LINK_CONNECTING;
 	l->member = LINK_NOBODY;
 	l->poll_slot = -1;
 	enum rv_err e = kind->open(&l->stream, shared, role == FRAME_DIALER, et);
@@ -123,7 +125,7 @@ static enum rv_err fault_of(enum stream_io io, struct rv_errtext *et) {
 }
 
 enum rv_err link_start_tls(struct link *l, struct rv_errtext *et) {
-	RV_ASSERT(l->state == LINK_CONNECTING);
+	RV_ASSERT(l->state == LINK_CONNECTING || (l->state == LINK_TLS && l->role == FRAME_DIALER));
 	l->state = LINK_TLS;
 	enum stream_io io = l->kind->handshake(&l->stream, et);
 	return io == STREAM_WAIT ? RV_OK : fault_of(io, et);

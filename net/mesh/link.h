@@ -15,7 +15,7 @@ enum {
 };
 
 enum link_state {
-	LINK_CONNECTING, /* TCP connect of the dialer */
+	LINK_CONNECTING, /* TCP connect of a side that dialed, or its wait at a relay */
 	LINK_TLS,        /* handshake */
 	LINK_GREETING,   /* TLS is up, this side's HELLO is out, the other's is awaited */
 	LINK_OPEN,
@@ -27,7 +27,11 @@ struct link {
 	struct stream stream;
 	int fd; /* the pipe */
 	enum link_state state;
-	enum frame_role role;       /* this side's */
+	enum frame_role role;       /* this side's; of a pair that both dialed: the lower key is FRAME_DIALER */
+	enum path_kind path;        /* how it came about: an open one */
+	struct route route;         /* not PATH_ACCEPTED: the way that was dialed */
+	short connect_events;       /* CONNECTING: the poll events that the pipe waits for */
+	int64_t begun_us;           /* time when it was dialed or accepted */
 	int member;                 /* member that was dialed, or that the peer proved to be; LINK_NOBODY */
 	uint8_t key[NET_KEY_BYTES]; /* peer's key, from LINK_GREETING on */
 	uint64_t run_tag;
@@ -80,17 +84,18 @@ struct link_handler {
 						 struct rv_errtext *et);
 };
 
-/* Makes a link over the pipe `fd`, which it only remembers: LINK_CONNECTING as dialer, LINK_TLS as
- * listener. RV_E_NOMEM. */
-enum rv_err link_new(const struct stream_ops *kind, void *shared, int fd, enum frame_role role, uint64_t run_tag,
-					 struct link **out, struct rv_errtext *et);
+/* Makes a link over the pipe `fd`, which it only remembers: LINK_TLS if it was accepted, else
+ * LINK_CONNECTING. RV_E_NOMEM. */
+enum rv_err link_new(const struct stream_ops *kind, void *shared, int fd, enum frame_role role, enum path_kind path,
+					 uint64_t run_tag, struct link **out, struct rv_errtext *et);
 void link_free(struct link *l); /* NULL is fine */
 
 /* Takes ciphertext from the pipe; calls the handler for each frame that it completes. A fault ends
  * the link. */
 enum rv_err link_receive(struct link *l, const uint8_t *data, size_t n, const struct link_handler *handler,
 						 struct rv_errtext *et);
-/* Starts TLS once TCP is up: LINK_TLS, with the first flight pending. A fault ends the link. */
+/* Starts TLS once TCP is up: LINK_TLS, with the first flight of a client pending. A fault ends the
+ * link. */
 enum rv_err link_start_tls(struct link *l, struct rv_errtext *et);
 /* Encrypts one frame whole. Its header's body_bytes is the sum of its parts (asserted).
  * RV_E_CLOSED: the link is over. */

@@ -120,7 +120,7 @@ void peers_tune(struct peers *p, int fd) {
 	p->net.control_congestion(p->net.ctx, fd, congestion, p->congestion);
 }
 
-struct link *peers_add_link(struct peers *p, int fd, enum frame_role role) {
+struct link *peers_add_link(struct peers *p, int fd, enum frame_role role, enum path_kind path) {
 	struct rv_errtext et = {0};
 	struct link *l = NULL;
 	int slot = 0;
@@ -131,24 +131,31 @@ struct link *peers_add_link(struct peers *p, int fd, enum frame_role role) {
 		peers_trouble(p, NULL, RV_E_FULL, "a connection was closed: the mesh has all the links it can have");
 		return NULL;
 	}
-	enum rv_err e = link_new(p->stream, p->stream_shared, fd, role, p->run_tag, &l, &et);
+	enum rv_err e = link_new(p->stream, p->stream_shared, fd, role, path, p->run_tag, &l, &et);
 	if (e != RV_OK) {
 		p->net.close(p->net.ctx, fd);
 		peers_trouble(p, NULL, e, et.text);
 		return NULL;
 	}
+	l->begun_us = p->now_us;
 	p->links[slot] = l;
 	p->n_slots = slot < p->n_slots ? p->n_slots : slot + 1;
-	if (role == FRAME_LISTENER)
+	if (path == PATH_ACCEPTED)
 		peers_tune(p, fd);
 	return l;
 }
 
+static void add_traffic(struct peers_traffic *to, const struct peers_traffic *more) {
+	to->tx_bytes += more->tx_bytes;
+	to->rx_bytes += more->rx_bytes;
+	to->tx_frames += more->tx_frames;
+	to->rx_frames += more->rx_frames;
+}
+
 void peers_count(struct peers *p, struct link *l) {
-	p->total.tx_bytes += l->traffic.tx_bytes;
-	p->total.rx_bytes += l->traffic.rx_bytes;
-	p->total.tx_frames += l->traffic.tx_frames;
-	p->total.rx_frames += l->traffic.rx_frames;
+	add_traffic(&p->total, &l->traffic);
+	if (l->path == PATH_RELAYED)
+		add_traffic(&p->relayed, &l->traffic);
 	l->traffic = (struct peers_traffic){0};
 }
 
@@ -158,7 +165,7 @@ static void mourn(struct peers *p, struct link *l) {
 	if (peer != NULL && peer->link == l) {
 		peer->link = NULL;
 		peer->alone_us = p->now_us;
-		peers_dial_again(p, (uint32_t)l->member, l->fatal ? 0 : p->now_us - l->opened_us);
+		peers_dial_again(p, (uint32_t)l->member, l);
 		p->cfg.owner.on_link_down(p->cfg.owner.ctx, (uint32_t)l->member, l->fatal, l->why, l->reason.text);
 		return;
 	}
@@ -167,6 +174,10 @@ static void mourn(struct peers *p, struct link *l) {
 	if (peer != NULL && peer->dialing == l) {
 		peer->dialing = NULL;
 		peers_dial_failed(p, (uint32_t)l->member, l->why, l->reason.text);
+	}
+	if (peer != NULL && peer->calling == l) {
+		peer->calling = NULL;
+		peers_ask_again(p, (uint32_t)l->member, 0);
 	}
 }
 
@@ -206,7 +217,7 @@ static bool waits(const struct peers *p, const struct rate *r) {
  * it is ready anyway. */
 static short events_of(const struct peers *p, const struct link *l) {
 	if (l->state == LINK_CONNECTING)
-		return POLLOUT;
+		return l->connect_events;
 	bool writes = stream_pending(&l->stream) > 0 && !(l->bulk_pending && waits(p, &p->up));
 	bool reads = l->state != LINK_OPEN || !waits(p, &p->down);
 	return (short)((reads ? POLLIN : 0) | (writes ? POLLOUT : 0));
@@ -249,7 +260,7 @@ static int64_t earlier(int64_t a, int64_t b) {
 }
 
 int64_t peers_deadline_us(const struct peers *p) {
-	int64_t deadline = peers_dial_deadline_us(p);
+	int64_t deadline = earlier(peers_dial_deadline_us(p), peers_offers_deadline_us(p));
 	if (p->accept_again_us != 0)
 		deadline = earlier(deadline, p->accept_again_us);
 	deadline = earlier(deadline, peers_pace_deadline_us(p));
@@ -275,6 +286,8 @@ static void time_out(struct peers *p, struct link *l) {
 		return;
 	if (l->state == LINK_OPEN)
 		link_kill(l, false, RV_E_CANCELLED, "idle, and no longer in the roster");
+	else if (l->state == LINK_CONNECTING && l->connect_events == POLLIN)
+		link_kill(l, false, RV_E_TIMEOUT, "the other side did not come to the relay in time");
 	else
 		link_kill(l, false, RV_E_TIMEOUT, "%s", late[l->state]);
 }
@@ -324,6 +337,7 @@ void peers_handle(struct peers *p, int64_t now_us, const struct pollfd *fds, int
 		if (p->links[i] != NULL)
 			time_out(p, p->links[i]);
 	peers_dial_due(p);
+	peers_offers_due(p);
 	p->depth--;
 	peers_reap(p);
 	pump_all(p);
@@ -343,10 +357,14 @@ bool peers_linked(const struct peers *p, uint32_t member) {
 enum path_kind peers_path(const struct peers *p, uint32_t member) {
 	const struct peer *peer = &p->members[member];
 	if (peers_linked(p, member))
-		return peer->link->role == FRAME_DIALER ? PATH_DIALED : PATH_ACCEPTED;
+		return peer->link->path;
 	return peer->wanted && p->now_us - peer->alone_us >= APART_US ? PATH_APART : PATH_NONE;
 }
 
 struct peers_traffic peers_total(const struct peers *p) {
 	return p->total;
+}
+
+struct peers_traffic peers_relayed(const struct peers *p) {
+	return p->relayed;
 }

@@ -16,7 +16,9 @@
  * signed over the TLS exporter and the run id: a HELLO of another connection is worth nothing here.
  * Before HELLO is accepted only tiny frames are read; all of that has one deadline, however slowly
  * bytes arrive. Both sides dial; when two links of a pair meet, the one dialed by the lower key
- * stays. A peer that breaks a rule loses its own link only; the text names the rule.
+ * stays. If neither reaches the other, the owner finds another route, which both take: a relay sees
+ * ciphertext (net/mesh/offer.c). The lower key is the dialer and TLS client of such a link. A peer
+ * that breaks a rule loses its own link only; the text names the rule.
  *
  * Not thread-safe. Callbacks run inside peers_handle, peers_pump, peers_allow and peers_ban; they
  * may call peers_allow, peers_ban and the getters, not peers_handle, peers_pump or peers_free. */
@@ -77,6 +79,10 @@ struct peers_owner {
 	/* Logs what never became a link: refused keys, garbage, timeouts. At most 30 in 10 s. NULL: not
 	 * wanted. */
 	void (*on_trouble)(void *ctx, enum rv_err why, const char *text);
+	/* Asks for another route to a wanted member that has had no link for 2 s: peers_offer_route,
+	 * some time, at both ends. Asked again with pauses that double to redial_max_us, and at most
+	 * once a second over all members. NULL: the owner knows none. */
+	void (*on_unreached)(void *ctx, uint32_t member);
 };
 
 struct peers_config {
@@ -132,6 +138,15 @@ bool peers_linked(const struct peers *p, uint32_t member);
 /* Returns how this worker and `member` meet. PATH_APART: wanted for some seconds without a link. */
 enum path_kind peers_path(const struct peers *p, uint32_t member);
 
+/* ---- other routes (net/mesh/offer.c) ---- */
+
+/* Takes a route for one attempt to reach `member`. Returns false, and does nothing, if the member
+ * is not known or banned, its link delivers, or an attempt is under way. */
+bool peers_offer_route(struct peers *p, int64_t now_us, uint32_t member, const struct route *route);
+/* Members linked by a relay are dialed now and then, and a direct link replaces the relayed one;
+ * while `keeps` (an attempt of an all-reduce is under way), only one that delivers nothing. */
+void peers_keep_paths(struct peers *p, bool keeps);
+
 /* ---- the network (net/mesh/watch.c) ---- */
 
 /* Sets the narrowest addresses that may be dialed: the range of the coordinator's address, as this
@@ -157,5 +172,6 @@ struct peers_traffic {
 	uint64_t tx_frames, rx_frames;
 };
 struct peers_traffic peers_total(const struct peers *p);
+struct peers_traffic peers_relayed(const struct peers *p); /* the part of it over relayed links */
 
 #endif

@@ -11,7 +11,25 @@
 #include "net/address.h"
 
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
+
+/* One way to try to reach a member. */
+enum route_kind {
+	ROUTE_DIRECT, /* its address */
+	/* Its address, from this mesh's own port, at a moment at which it dials too: what each sends
+	 * opens the way through its own router for what the other sends. */
+	ROUTE_PUNCH,
+	ROUTE_RELAY /* a relay, which forwards between two that show the tokens of one call */
+};
+
+struct route {
+	enum route_kind kind;
+	struct address at;   /* the member's; of ROUTE_RELAY the relay's */
+	uint16_t local_port; /* ROUTE_PUNCH: port to dial from; 0: the mesh's own */
+	int64_t begin_us;    /* ROUTE_PUNCH: moment to dial at; 0: at once. The mesh waits for it, not the pipe */
+	uint8_t token[NET_TOKEN_BYTES]; /* ROUTE_RELAY */
+};
 
 /* Facts about a connection; zero: not known. */
 struct pipe_info {
@@ -30,12 +48,14 @@ struct pipe_ops {
 						  struct rv_errtext *et);
 	/* Returns a connection from the queue, or -1 with errno (EAGAIN: there is none). */
 	int (*accept)(void *ctx, int listener, struct address *from);
-	/* Starts to connect. RV_E_UNSUPPORTED: the host is a name, not a number; RV_E_NOTFOUND:
-	 * refused; RV_E_IO. */
-	enum rv_err (*connect)(void *ctx, const struct address *to, int receive_bytes, int *pipe, struct rv_errtext *et);
-	/* Reports how it ended, once the pipe is ready: RV_OK, RV_E_NOTFOUND (refused: nobody listens
-	 * there), RV_E_IO. */
-	enum rv_err (*connected)(void *ctx, int pipe, struct rv_errtext *et);
+	/* Starts to connect; the pipe waits for POLLOUT then. RV_E_UNSUPPORTED: the host is a name, not
+	 * a number; RV_E_NOTFOUND: refused; RV_E_IO. */
+	enum rv_err (*connect)(void *ctx, const struct route *to, int receive_bytes, int *pipe, struct rv_errtext *et);
+	/* Goes on connecting, once the pipe is ready for `*events`, the poll(2) events that it waits
+	 * for. RV_OK: it is connected; RV_E_BUSY: not yet, and *events says what it waits for now (the
+	 * relay's byte, which comes when the other side is there too); RV_E_NOTFOUND (refused: nobody
+	 * listens there); RV_E_CLOSED (the relay ended the call); RV_E_IO. */
+	enum rv_err (*connected)(void *ctx, int pipe, const struct route *to, short *events, struct rv_errtext *et);
 	/* Read and write as recv(2) and send(2): return bytes, 0 at the end of the input, or -1 with
 	 * errno (EAGAIN: not now). */
 	ssize_t (*read)(void *ctx, int pipe, void *out, size_t cap);

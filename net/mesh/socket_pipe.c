@@ -3,6 +3,7 @@
 #include "net/mesh/pipe.h"
 
 #include "net/address_watch.h"
+#include "net/mesh/socket_route.h"
 
 #include <errno.h>
 #include <linux/sockios.h>
@@ -27,15 +28,6 @@ static void set_int(int fd, int level, int option, int value) {
 	(void)setsockopt(fd, level, option, &value, sizeof value);
 }
 
-static void limit_receive(int fd, int bytes) {
-	if (bytes > 0)
-		set_int(fd, SOL_SOCKET, SO_RCVBUF, bytes);
-}
-
-static int open_stream(int family) {
-	return socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-}
-
 static enum rv_err start_listening(void *ctx, const char *listen_on, int receive_bytes, int *out_fd, uint16_t *port,
 								   struct rv_errtext *et) {
 	(void)ctx;
@@ -43,48 +35,17 @@ static enum rv_err start_listening(void *ctx, const char *listen_on, int receive
 	RV_TRY(address_parse(listen_on, &a, et));
 	*out_fd = address_listen(&a, receive_bytes, BACKLOG, &a);
 	*port = a.port;
-	if (*out_fd >= 0)
+	if (*out_fd >= 0) {
+		/* Only now: another program that listens on this port is still refused, but this one may
+		 * dial from it. */
+		set_int(*out_fd, SOL_SOCKET, SO_REUSEPORT, 1);
 		return RV_OK;
+	}
 	if (errno == EINVAL)
 		return rv_fail(et, RV_E_INVALID, "listen \"%s\": the host must be a numeric address, or empty for all",
 					   listen_on);
 	return rv_fail_errno(et, errno, "cannot listen for peers on %s%s", listen_on,
 						 errno == EADDRINUSE ? " (choose another port)" : "");
-}
-
-static enum rv_err start_connecting(void *ctx, const struct address *to, int receive_bytes, int *out_fd,
-									struct rv_errtext *et) {
-	(void)ctx;
-	struct sockaddr_storage sa;
-	socklen_t n;
-	if (!address_to_socket(to, &sa, &n) || to->host[0] == '\0' || to->port == 0)
-		return rv_fail(et, RV_E_UNSUPPORTED, "\"%s\" port %u: a peer's address must be numeric", to->host, to->port);
-	int fd = open_stream(sa.ss_family);
-	if (fd < 0)
-		return rv_fail_errno(et, errno, "socket");
-	limit_receive(fd, receive_bytes);
-	if (connect(fd, (struct sockaddr *)&sa, n) == 0 || errno == EINPROGRESS) {
-		*out_fd = fd;
-		return RV_OK;
-	}
-	int error = errno;
-	close(fd);
-	return error == ECONNREFUSED ? rv_fail(et, RV_E_NOTFOUND, "connection refused: nobody listens there")
-								 : rv_fail_errno(et, error, "connect");
-}
-
-static enum rv_err connected(void *ctx, int fd, struct rv_errtext *et) {
-	(void)ctx;
-	int error = 0;
-	socklen_t n = sizeof error;
-	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &n) != 0)
-		error = errno;
-	if (error == 0)
-		return RV_OK;
-	if (error == ECONNREFUSED)
-		return rv_fail(et, RV_E_NOTFOUND, "connection refused: nobody listens there");
-	rv_fail_errno(et, error, "connect");
-	return RV_E_IO;
 }
 
 static int accept_one(void *ctx, int listener, struct address *from) {
@@ -154,8 +115,8 @@ static void close_one(void *ctx, int fd) {
 
 const struct pipe_ops socket_pipe = {.listen = start_listening,
 									 .accept = accept_one,
-									 .connect = start_connecting,
-									 .connected = connected,
+									 .connect = socket_route_connect,
+									 .connected = socket_route_connected,
 									 .read = read_some,
 									 .write = write_some,
 									 .info = look,

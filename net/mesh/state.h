@@ -5,6 +5,7 @@
  *   pace.c   the pull of messages: what goes out next, and how much may be on its way
  *   greet.c  which peers may come in: HELLO both ways, and which link of a pair stays
  *   dial.c   the address book, dialing and redialing, and how often that may be
+ *   offer.c  routes that the owner finds: when it is asked for one, and what comes of it
  *   watch.c  which links still deliver; the network changes
  *
  * A link ends in two steps, so that no caller's link is freed: link_kill() marks it wherever the
@@ -27,7 +28,12 @@ struct peer {
 	uint8_t key[NET_KEY_BYTES];
 	struct address addr;
 	struct link *link;    /* open, or dead and not yet reaped */
-	struct link *dialing; /* outgoing, not yet open; becomes `link` */
+	struct link *dialing; /* outgoing to `addr`, not yet open; becomes `link` */
+	struct link *calling; /* outgoing by a route that the owner offered, not yet open; becomes `link` */
+	struct route offer;   /* that waits for its moment, offer.begin_us */
+	bool offered;         /* there is one */
+	int64_t ask_us;       /* time to ask the owner for a route */
+	int64_t ask_pause_us; /* pause after the next time */
 	int64_t next_dial_us;
 	int64_t pause_us;  /* pause after the next failed dial */
 	bool reached;      /* a dial to `addr` has come as far as its key: a refusal there means that it is gone */
@@ -62,6 +68,8 @@ struct peers {
 	int64_t accept_again_us; /* next accept after file descriptors ran out */
 	uint64_t run_tag;
 	enum address_reach met;   /* narrower addresses are not dialed */
+	bool keeps_paths;         /* no direct link replaces a relayed one that delivers */
+	int64_t asked_us;         /* time when the owner was last asked for a route */
 	int64_t dials_us;         /* time up to which the dials so far are paid for */
 	int64_t watched_us;       /* time of the last look at the links */
 	int64_t trouble_until_us; /* end of the window in which `troubles` were reported */
@@ -69,7 +77,7 @@ struct peers {
 	struct link *links[PEERS_MAX_LINKS]; /* NULL: free */
 	int n_slots;                         /* number of `links`, from the first, that were ever in use */
 	struct peer members[NET_MAX_MEMBERS];
-	struct peers_traffic total;
+	struct peers_traffic total, relayed; /* relayed: the part of `total` over relays */
 	struct rate up, down;
 	int up_turn, down_turn; /* index in `links` that is served first */
 	struct pace pace;
@@ -83,7 +91,7 @@ void peers_trouble(struct peers *p, const struct link *l, enum rv_err why, const
 void peers_reap(struct peers *p);
 /* Takes over a new pipe as a link. Returns NULL without room or memory: the pipe is closed and the
  * trouble reported. */
-struct link *peers_add_link(struct peers *p, int fd, enum frame_role role);
+struct link *peers_add_link(struct peers *p, int fd, enum frame_role role, enum path_kind path);
 /* Sets the options of a connected pipe. */
 void peers_tune(struct peers *p, int fd);
 /* Moves the bytes and frames that `l` has counted to the mesh's totals. */
@@ -121,12 +129,38 @@ void peers_dial_due(struct peers *p);
 int64_t peers_dial_deadline_us(const struct peers *p);
 /* Ends a dial to `m` that failed. */
 void peers_dial_failed(struct peers *p, uint32_t m, enum rv_err why, const char *text);
-/* Plans the next dial to `m` after an open link to it was lost. */
-void peers_dial_again(struct peers *p, uint32_t m, int64_t lived_us);
+/* Plans the next dial to `m` after the open link `l` to it was lost. */
+void peers_dial_again(struct peers *p, uint32_t m, const struct link *l);
+/* Plans the next dial beside a relayed link to `m`. */
+void peers_probe_later(struct peers *p, uint32_t m);
+/* Dials `m` by that route, which the budget pays for. Returns NULL if that failed at once: reported
+ * as trouble, with `why` and its text. */
+struct link *peers_dial_route(struct peers *p, uint32_t m, const struct route *to, enum rv_err *why,
+							  struct rv_errtext *et);
+/* Returns the time at which the budget allows the next dial. */
+int64_t peers_dial_budget_us(const struct peers *p);
+/* Returns 0.75 to 1.25 of `us`: workers that lost the same peer do not come back in step. */
+int64_t peers_jittered(struct peers *p, int64_t us);
 /* Lets `m` be dialed at once, as if no dial had failed. */
 void peers_dial_soon(struct peers *p, uint32_t m);
 
+/* offer.c */
+/* Dials by the routes whose moment has come, and asks the owner for others. */
+void peers_offers_due(struct peers *p);
+int64_t peers_offers_deadline_us(const struct peers *p);
+/* Plans when the owner is first asked for a route to `m`, which is wanted and has no link. */
+void peers_ask_soon(struct peers *p, uint32_t m);
+/* Plans when the owner is asked for another route to `m`, after one by such a route has ended. */
+void peers_ask_again(struct peers *p, uint32_t m, int64_t lived_us);
+/* Returns the member with which a punch from that address is under way or about to begin;
+ * LINK_NOBODY: none. */
+int peers_punches_with(const struct peers *p, const struct address *from);
+/* Ends a punch whose connection came to the listener instead. */
+void peers_end_punch(struct peers *p, uint32_t m);
+
 /* watch.c */
+/* Returns true if something came on this open link a moment ago. */
+bool peers_is_fresh(const struct peers *p, const struct link *l);
 /* Counts every link as alive if this program did not run for long (stopped, suspended): what came
  * meanwhile is still unread. Call it before peers_watch. */
 void peers_forgive_own_absence(struct peers *p);

@@ -10,8 +10,9 @@
 
 enum {
 	STUCK_US = 500 * 1000,
-	LOOKS = 8,       /* within silent_us, while something waits */
-	ABSENT_LOOKS = 2 /* missed: this program did not run */
+	FRESH_US = 1000 * 1000, /* a link that received bytes within this is alive, whatever the roster says */
+	LOOKS = 8,              /* within silent_us, while something waits */
+	ABSENT_LOOKS = 2        /* missed: this program did not run */
 };
 
 /* Returns how long bytes have waited while none was delivered and none came. */
@@ -23,6 +24,10 @@ bool peers_doubts(const struct peers *p, const struct peer *peer) {
 	if (peer->link == NULL || peer->link->state != LINK_OPEN)
 		return false;
 	return peer->doubted || silence_us(p, peer->link) >= p->cfg.silent_us / 2;
+}
+
+bool peers_is_fresh(const struct peers *p, const struct link *l) {
+	return l->state == LINK_OPEN && p->now_us - l->last_rx_us < FRESH_US;
 }
 
 int64_t peers_watch_deadline_us(const struct peers *p, const struct link *l) {
@@ -55,7 +60,7 @@ void peers_watch(struct peers *p, struct link *l) {
 	int64_t silent_us = silence_us(p, l);
 	if (silent_us >= p->cfg.silent_us)
 		link_kill(l, false, RV_E_TIMEOUT, "nothing was delivered or came for %.1f s", (double)silent_us * 1e-6);
-	else if (peer->link == l && !peers_doubts(p, peer))
+	else if (peer->link == l && l->path != PATH_RELAYED && !peers_doubts(p, peer))
 		end_dial_beside(peer);
 }
 
@@ -99,6 +104,8 @@ void peers_hurry(struct peers *p, int64_t now_us) {
 			continue;
 		if (peer->link != NULL)
 			peer->doubted = peer->doubted || silence_us(p, peer->link) >= STUCK_US;
+		else
+			peers_ask_soon(p, m);
 		peers_dial_soon(p, m);
 	}
 }

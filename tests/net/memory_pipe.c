@@ -67,23 +67,24 @@ static int listener_at(const struct memory_net *net, uint16_t port) {
 	return -1;
 }
 
-static enum rv_err op_connect(void *ctx, const struct address *to, int receive_bytes, int *pipe,
-							  struct rv_errtext *et) {
+static enum rv_err op_connect(void *ctx, const struct route *to, int receive_bytes, int *pipe, struct rv_errtext *et) {
 	(void)receive_bytes;
 	(void)et;
 	struct memory_net *net = ctx;
-	bool there = listener_at(net, to->port) >= 0;
+	bool there = listener_at(net, to->at.port) >= 0;
 	*pipe = add(net, (struct memory_end){.accepted = true, .connected = there, .refused = !there, .other = -1});
 	if (!there)
 		return RV_OK;
-	int theirs = add(net, (struct memory_end){.connected = true, .other = *pipe, .port = to->port});
+	int theirs = add(net, (struct memory_end){.connected = true, .other = *pipe, .port = to->at.port});
 	net->ends[*pipe].other = theirs;
 	net->ends[*pipe].in = buffer();
 	net->ends[theirs].in = buffer();
 	return RV_OK;
 }
 
-static enum rv_err op_connected(void *ctx, int pipe, struct rv_errtext *et) {
+static enum rv_err op_connected(void *ctx, int pipe, const struct route *to, short *events, struct rv_errtext *et) {
+	(void)to;
+	(void)events;
 	const struct memory_net *net = ctx;
 	if (net->ends[pipe].refused)
 		return rv_fail(et, RV_E_NOTFOUND, "connection refused: nobody listens there");

@@ -23,6 +23,7 @@
  * sim_trainer.c      the trainer thread: the session core's trainer
  * sim_training.c     the participant's tiny replica and its fake inner steps
  * sim_pipe.c         connections between workers: the mesh's pipes
+ * sim_relay.c        a relay between workers that do not reach each other
  * sim_stream.c       what protects them: a key stated, and nothing encrypted
  * sim_peers.c        the mesh in a worker, and what travels on it: the platform around net/reduce
  * sim_fetch.c        state transfer between workers
@@ -58,7 +59,8 @@
 enum {
 	SIM_MAX_WORKERS = 32,
 	SIM_COORDINATOR = SIM_MAX_WORKERS, /* its host */
-	SIM_HOSTS = SIM_MAX_WORKERS + 1,
+	SIM_RELAY,                         /* its host */
+	SIM_HOSTS,
 	SIM_NOBODY = -1,
 	SIM_MAX_ROUNDS = 64,
 	SIM_MAX_STEPS = 256, /* in one contribution */
@@ -67,6 +69,7 @@ enum {
 	SIM_MAX_FILES = 160,   /* on one disk */
 	SIM_MAX_FAULTS = 1024, /* in one plan */
 	SIM_MAX_ENDS = 4 * SIM_MAX_WORKERS,
+	SIM_MAX_RELAYED = 2 * SIM_MAX_WORKERS * SIM_MAX_WORKERS, /* calls at the relay */
 	SIM_MAX_EXPECTS = 16,
 	SIM_MS = 1000,
 	SIM_S = 1000000,
@@ -88,9 +91,10 @@ enum sim_fault_kind {
 	/* `host` withholds what it owes in all-reduces, and lies in PINGs; amount 0: contributions, 1:
 	 * means, 2: gives each peer another mean instead */
 	FAULT_WITHHOLDER,
-	FAULT_GHOST,    /* `host` reports that it trains, and does not */
-	FAULT_IMPOSTOR, /* `host` greets peers as the member that `peer` is */
-	FAULT_NAT,      /* `set` of workers that nobody can dial; never heals */
+	FAULT_GHOST,       /* `host` reports that it trains, and does not */
+	FAULT_IMPOSTOR,    /* `host` greets peers as the member that `peer` is */
+	FAULT_RELAY_DROPS, /* the relay does not tell of `amount`, a share, of the calls */
+	FAULT_NAT,         /* `set` of workers that nobody can dial; never heals */
 	/* at a time, or at a delicate moment of `host` */
 	FAULT_KILL,
 	FAULT_POWER_CUT,
@@ -113,8 +117,12 @@ enum sim_fault_kind {
 	FAULT_WIPE,      /* killed, and comes back with an empty disk */
 	FAULT_CLOCK,     /* the wall clock jumps by `amount` seconds; the process is started again */
 	FAULT_LEAVE,
-	FAULT_FLIP,     /* a bit of theta or v in memory */
-	FAULT_ROLLBACK, /* the operator takes the last `amount` rounds back. Planted only */
+	FAULT_FLIP,         /* a bit of theta or v in memory */
+	FAULT_RELAY,        /* killed */
+	FAULT_RELAY_CUT,    /* `host` and the relay do not reach each other */
+	FAULT_RELAY_BREAKS, /* the relay ends what it forwards for `host` */
+	FAULT_RELAY_SLOW,   /* its line */
+	FAULT_ROLLBACK,     /* the operator takes the last `amount` rounds back. Planted only */
 	SIM_FAULT_KINDS
 };
 extern const char *const sim_fault_names[SIM_FAULT_KINDS];
@@ -194,6 +202,7 @@ struct sim_options {
 	bool by_time;              /* slow workers end their steps of a round before H (run_config.round_ms) */
 	int64_t fault_interval_us; /* mean */
 	int64_t safety_us;         /* length of the safety phase */
+	bool relay;                /* there is one */
 	double capped;             /* share of its line that a worker may use for what it sends; 0: all */
 	size_t chunk_elems;
 };
@@ -229,6 +238,8 @@ void sim_queue_release(struct sim_queue *q);
 enum packet_kind {
 	PACKET_REQUEST, /* HTTP: may be lost, doubled, overtaken */
 	PACKET_REPLY,
+	PACKET_CALL, /* to the relay: a worker asks for another; from it: both are told. As HTTP */
+	PACKET_RING,
 	PACKET_SYN, /* of a connection (sim_pipe.c), as the rest: these arrive in order */
 	PACKET_ACK,
 	PACKET_RST,
@@ -497,6 +508,7 @@ struct sim_worker {
 	struct sim_link links[SIM_MAX_WORKERS];
 	struct sim_end *ends[SIM_MAX_ENDS]; /* of connections (sim_pipe.c) */
 	int n_ends;
+	int64_t asked_us;     /* when its mesh last asked for a route */
 	int reads_from;       /* host: whose bytes the mesh reads */
 	uint64_t expected_tx; /* bytes, when nothing goes wrong in this all-reduce */
 	bool lost_a_link;     /* since it began: what was on it is sent again */
@@ -601,6 +613,34 @@ void pipe_close_all(struct sim *s, int host, bool silent);
 void pipe_release(struct sim_worker *w);
 void pipe_address(int host, char out[NET_ADDR_BYTES]); /* "10.0.0.1:7000" */
 
+/* sim_relay.c */
+struct relayed_call {
+	uint64_t token; /* 0: none */
+	int host[2];
+	uint32_t number[2]; /* of their connections; 0: not there yet */
+	int64_t until_us;
+	bool joined;
+};
+struct sim_relay {
+	bool down;
+	double drops;
+	uint64_t next_token;
+	struct relayed_call calls[SIM_MAX_RELAYED];
+};
+void relay_receive(struct sim *s, const struct packet *p);
+/* `host` asks the relay for `peer`; the relay tells a worker of a call. */
+void relay_call(struct sim *s, int host, int peer);
+void relay_rings(struct sim *s, const struct packet *p);
+/* The other host of a call; SIM_NOBODY: there is no such call any more. */
+int relay_other_of(struct sim *s, uint64_t token, int host);
+/* Whose bytes arrive on the connection `number`, and on which they were written. */
+bool relay_writer_of(struct sim *s, uint32_t number, int *host, uint32_t *writer);
+/* The host of that connection has no power: the relay finds out after a while. */
+void relay_notices_end(struct sim *s, uint32_t number);
+void relay_crash(struct sim *s);
+void relay_start(struct sim *s);
+void relay_breaks(struct sim *s, int host);
+
 /* sim_stream.c */
 extern const struct stream_ops sim_stream;
 
@@ -702,6 +742,7 @@ void oracle_link_down(struct sim *s, int host, int peer, enum rv_err why, const 
 void oracle_trouble(struct sim *s, int host, enum rv_err why, const char *text); /* something that became no link */
 void oracle_mesh_start(struct sim *s);
 void oracle_dial(struct sim *s, int host, int peer);
+void oracle_asks(struct sim *s, int host); /* its mesh asks for another route */
 void oracle_written(struct sim *s, int host, size_t n);
 
 /* ---- the universe ---- */
@@ -714,6 +755,8 @@ struct sim_stats {
 	uint64_t overlapped;             /* outer steps behind steps of the next round */
 	uint64_t given_away;             /* ... that began from a start of their own */
 	uint64_t residuals;              /* contributions with a residual of earlier ones */
+	uint64_t calls, relayed_bytes;   /* of relays */
+	uint64_t commits_with_all;       /* whose roster has every worker */
 	uint64_t clipped;                /* chunks of committed contributions */
 	uint64_t named, resynced, faded; /* workers with a flipped bit */
 	uint64_t trace;                  /* a hash over all events: equal for equal seeds */
@@ -758,6 +801,7 @@ struct sim {
 	struct sim_queue queue;
 	struct sim_network net;
 	struct sim_coordinator coordinator;
+	struct sim_relay relay;
 	struct sim_worker workers[SIM_MAX_WORKERS];
 	struct sim_oracle oracle;
 	int64_t frozen_until_us[SIM_HOSTS], down_until_us[SIM_HOSTS];

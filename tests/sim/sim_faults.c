@@ -89,12 +89,13 @@ static void cut_partition(struct sim *s, uint64_t set, bool cut) {
 }
 
 static void cut_as_planned(struct sim *s, const struct sim_fault *f, bool cut) {
+	int peer = f->kind == FAULT_RELAY_CUT ? SIM_RELAY : f->peer;
 	if (f->kind == FAULT_PARTITION)
 		cut_partition(s, f->set, cut);
 	else
-		sim_cut(s, f->host, f->peer, cut);
-	if (f->kind == FAULT_PAIR)
-		sim_cut(s, f->peer, f->host, cut);
+		sim_cut(s, f->host, peer, cut);
+	if (f->kind == FAULT_PAIR || f->kind == FAULT_RELAY_CUT)
+		sim_cut(s, peer, f->host, cut);
 }
 
 /* Its kernel goes on sending what it wrote; most of it reaches `peer` when its successor is at work
@@ -183,8 +184,15 @@ static void end_fault(struct sim *s, int nobody, void *arg) {
 	case FAULT_PARTITION:
 	case FAULT_ONE_WAY:
 	case FAULT_PAIR:
+	case FAULT_RELAY_CUT:
 	case FAULT_POSTHUMOUS:
 		cut_as_planned(s, f, false);
+		break;
+	case FAULT_RELAY:
+		relay_start(s);
+		break;
+	case FAULT_RELAY_SLOW:
+		sim_network_slow(s, SIM_RELAY, 1);
 		break;
 	case FAULT_SLOW_LINE:
 		sim_network_slow(s, f->host, 1);
@@ -204,7 +212,14 @@ static bool begin_lasting(struct sim *s, int number) {
 	case FAULT_PARTITION:
 	case FAULT_ONE_WAY:
 	case FAULT_PAIR:
+	case FAULT_RELAY_CUT:
 		cut_as_planned(s, f, true);
+		break;
+	case FAULT_RELAY:
+		relay_crash(s);
+		break;
+	case FAULT_RELAY_SLOW:
+		sim_network_slow(s, SIM_RELAY, f->amount);
 		break;
 	case FAULT_POSTHUMOUS:
 		cut_as_planned(s, f, true);
@@ -248,6 +263,9 @@ static bool do_at_once(struct sim *s, const struct sim_fault *f) {
 		return true;
 	case FAULT_LINK:
 		break_link(s, f);
+		return true;
+	case FAULT_RELAY_BREAKS:
+		relay_breaks(s, f->host);
 		return true;
 	case FAULT_SPEED:
 		s->workers[f->host].speed = f->amount;
@@ -356,8 +374,12 @@ static void start_lasting(struct sim *s, int number) {
 		s->ghost = f->host;
 		s->stats.faults[f->kind]++;
 		break;
+	case FAULT_RELAY_DROPS:
+		s->relay.drops = f->amount;
+		s->stats.faults[f->kind]++;
+		break;
 	default:
-		s->net.undialable = f->set;
+		s->net.undialable |= f->set;
 		s->stats.faults[f->kind]++;
 	}
 }
@@ -393,6 +415,8 @@ void faults_heal(struct sim *s) {
 		worker_crash(s, s->impostor, false);
 	s->liar = s->withholder = s->ghost = s->impostor = SIM_NOBODY;
 	sim_cut_nothing(s);
+	relay_start(s);
+	s->relay.drops = 0;
 	for (int h = 0; h < SIM_HOSTS; h++)
 		sim_network_slow(s, h, 1);
 	s->coordinator.disk_slowness = 1;

@@ -60,6 +60,7 @@ static const struct field options[] = {
 	OPTION(by_time, FIELD_BOOL),
 	OPTION(fault_interval_us, FIELD_I64),
 	OPTION(safety_us, FIELD_I64),
+	OPTION(relay, FIELD_BOOL),
 	OPTION(capped, FIELD_DOUBLE),
 	OPTION(chunk_elems, FIELD_U64),
 };

@@ -105,6 +105,13 @@ static void choose_mesh(struct sim_options *o) {
 	o->capped = rv_rng_below(&r, 6) == 0 ? 0.15 + 0.5 * rv_rng_double(&r) : 0;
 }
 
+/* One in four has a relay. */
+static void choose_relay(struct sim_options *o) {
+	enum { STREAM = 45 };
+	struct rv_rng r = rv_rng_of(o->seed, STREAM);
+	o->relay = rv_rng_below(&r, 4) == 0 && !o->calm;
+}
+
 struct sim_options sim_options_of(uint64_t seed) {
 	struct rv_rng r = rv_rng_of(seed, 1);
 	struct sim_options o = {.seed = seed};
@@ -133,6 +140,7 @@ struct sim_options sim_options_of(uint64_t seed) {
 	choose_clip(&o);
 	choose_mesh(&o);
 	choose_feedback(&o);
+	choose_relay(&o);
 	return o;
 }
 
@@ -163,7 +171,7 @@ void sim_options_text(const struct sim_options *o, char *out, size_t cap) {
 	int n = snprintf(
 		out, cap,
 		"seed %llu: %d workers (at least %u), %llu rounds of %llu steps (%llu ahead%s) of %lld ms, %zu parameters, "
-		"%s%s, feedback %.1f, "
+		"%s%s%s, feedback %.1f, "
 		"%u fragments mixed by %g, late %s, clip %.2f%s, weights %s, ownership %s%s%s, a snapshot every %llu; delay "
 		"%lld+%lld "
 		"ms, lines "
@@ -173,8 +181,9 @@ void sim_options_text(const struct sim_options *o, char *out, size_t cap) {
 		!o->gives_away ? ""
 		: o->share > 0 ? ", eager"
 					   : ", delayed",
-		(long long)o->step_us / SIM_MS, o->n_params, o->codec->name, o->hasty ? ", hasty" : "", (double)o->feedback,
-		o->fragments, (double)o->mix, o->late == LATE_KEEP ? "keep" : "discard", o->clip, o->loud ? " and loud" : "",
+		(long long)o->step_us / SIM_MS, o->n_params, o->codec->name, o->hasty ? ", hasty" : "",
+		o->relay ? ", a relay" : "", (double)o->feedback, o->fragments, (double)o->mix,
+		o->late == LATE_KEEP ? "keep" : "discard", o->clip, o->loud ? " and loud" : "",
 		o->weight_by_tokens ? "tokens" : "equal", o->equal_ownership ? "equal" : "by line",
 		o->mixed ? ", mixed releases" : "", o->by_time ? ", steps by time" : "", (unsigned long long)o->snapshot_every,
 		(long long)o->delay_us / SIM_MS, (long long)o->jitter_us / SIM_MS, o->slowest_bytes_per_s / 1e3);

@@ -206,6 +206,7 @@ static void on_commit(struct sim *s, const struct core_record *rec) {
 	for (int i = 0; i < r->n; i++)
 		o->last_participants |= UINT64_C(1) << r->members[i];
 	s->stats.commits++;
+	s->stats.commits_with_all += r->n == s->opt.n_workers;
 	sim_say(s, SIM_COORDINATOR, "round %llu is committed in attempt %u over %d", round, rec->attempt, r->n);
 }
 

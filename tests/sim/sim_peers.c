@@ -151,6 +151,14 @@ static void on_trouble(void *ctx, enum rv_err why, const char *text) {
 	oracle_trouble(w->sim, w->host, why, text);
 }
 
+static void on_unreached(void *ctx, uint32_t member) {
+	struct sim_worker *w = ctx;
+	int peer = host_of(w->sim, member);
+	oracle_asks(w->sim, w->host);
+	if (peer != SIM_NOBODY && w->sim->opt.relay)
+		relay_call(w->sim, w->host, peer);
+}
+
 /* ---- the mesh's life and time ---- */
 
 void mesh_open(struct sim *s, int host) {
@@ -167,7 +175,8 @@ void mesh_open(struct sim *s, int host) {
 										 .on_part = on_part,
 										 .on_link_up = on_link_up,
 										 .on_link_down = on_link_down,
-										 .on_trouble = on_trouble},
+										 .on_trouble = on_trouble,
+										 .on_unreached = on_unreached},
 							   .silent_us = SILENT_US,
 							   .rng_seed = s->opt.seed + w->life,
 							   .pipe = &pipe,
@@ -180,6 +189,7 @@ void mesh_open(struct sim *s, int host) {
 		cfg.self_member = s->oracle.member_of[s->impersonated];
 	w->over_cap = 0;
 	w->wrote_us = s->now_us;
+	w->asked_us = 0;
 	memset(w->dials, 0, sizeof w->dials);
 	memset(w->replaced, 0, sizeof w->replaced);
 	if (peers_new(&cfg, &w->mesh, &et) != RV_OK)

@@ -33,7 +33,8 @@ struct sim_ack {
 /* One end of a connection. */
 struct sim_end {
 	uint32_t number;
-	int peer;                           /* host */
+	int peer;                           /* host; SIM_RELAY: a relayed one */
+	int who;                            /* whose bytes come: peer, or the host beyond the relay */
 	bool connected, accepted, finished; /* finished: nothing more will arrive */
 	int error;                          /* errno; 0: none */
 	uint8_t *in;                        /* [in_at, in_end) arrived, and is not read yet */
@@ -58,7 +59,7 @@ static struct sim_end *add(struct sim_worker *w, uint32_t number, int peer) {
 	struct sim_end *e = sim_alloc(sizeof *e);
 	RV_ASSERT(w->n_ends < SIM_MAX_ENDS);
 	e->number = number;
-	e->peer = peer;
+	e->peer = e->who = peer;
 	w->ends[w->n_ends++] = e;
 	return e;
 }
@@ -141,13 +142,17 @@ struct taken {
 
 /* What came was taken: the writer hears of it a delay later, or when it can be reached again. */
 static void confirm(struct sim *s, const struct packet *p) {
+	int writer = p->src;
+	uint32_t number = p->link;
+	if (p->src == SIM_RELAY && (p->upto == 0 || !relay_writer_of(s, p->link, &writer, &number)))
+		return;
 	const struct taken t = {.upto = p->upto, .sent_us = p->sent_us};
-	if (s->net.cut[p->dst][p->src] != 0) {
+	if (p->src != SIM_RELAY && s->net.cut[p->dst][p->src] != 0) {
 		send_packet(s, p->dst, p->src, PACKET_TAKEN, p->link, &t, sizeof t);
 		return;
 	}
 	int64_t back_us = s->opt.delay_us + sim_between(s, p->dst, LUCK_LINE, 0, s->opt.jitter_us + 1);
-	acknowledge(s, p->src, p->link, t.upto, s->now_us + back_us, t.sent_us);
+	acknowledge(s, writer, number, t.upto, s->now_us + back_us, t.sent_us);
 }
 
 /* ---- what arrives ---- */
@@ -248,7 +253,9 @@ void pipe_close_all(struct sim *s, int host, bool silent) {
 	struct sim_worker *w = &s->workers[host];
 	for (int i = 0; i < w->n_ends; i++) {
 		struct sim_end *e = w->ends[i];
-		if (silent)
+		if (silent && e->peer == SIM_RELAY)
+			relay_notices_end(s, e->number);
+		else if (silent)
 			break_at(s, e->peer, e->number, ETIMEDOUT, s->now_us + KEEPALIVE_US);
 		else if (e->error == 0)
 			send_packet(s, host, e->peer, PACKET_FIN, e->number, NULL, 0);
@@ -331,10 +338,23 @@ static int op_accept(void *ctx, int listener, struct address *from) {
 	return -1;
 }
 
-static enum rv_err op_connect(void *ctx, const struct address *to, int receive_bytes, int *pipe,
-							  struct rv_errtext *et) {
+static void connect_to_relay(struct sim_worker *w, const struct route *to, int *pipe) {
+	uint64_t token;
+	memcpy(&token, to->token, sizeof token);
+	struct sim_end *e = add(w, ++w->sim->next_link, SIM_RELAY);
+	e->accepted = true; /* it is nothing for accept */
+	e->who = relay_other_of(w->sim, token, w->host);
+	send_packet(w->sim, w->host, SIM_RELAY, PACKET_SYN, e->number, &token, sizeof token);
+	*pipe = (int)e->number;
+}
+
+static enum rv_err op_connect(void *ctx, const struct route *to, int receive_bytes, int *pipe, struct rv_errtext *et) {
 	struct sim_worker *w = ctx;
-	int peer = host_at(w->sim, to);
+	if (to->kind == ROUTE_RELAY) {
+		connect_to_relay(w, to, pipe);
+		return RV_OK;
+	}
+	int peer = host_at(w->sim, &to->at);
 	(void)receive_bytes;
 	(void)et;
 	uint32_t number = ++w->sim->next_link;
@@ -350,8 +370,23 @@ static enum rv_err op_connect(void *ctx, const struct address *to, int receive_b
 	return RV_OK;
 }
 
-static enum rv_err op_connected(void *ctx, int pipe, struct rv_errtext *et) {
-	const struct sim_end *e = find(ctx, (uint32_t)pipe);
+/* What the relay answers when the other side is there too. */
+static enum rv_err hear_relay(struct sim_end *e, struct rv_errtext *et) {
+	if (e->in_end > e->in_at)
+		e->in_at++;
+	else if (e->finished)
+		return rv_fail(et, RV_E_CLOSED, "the relay ended the call");
+	else
+		return RV_E_BUSY;
+	return RV_OK;
+}
+
+static enum rv_err op_connected(void *ctx, int pipe, const struct route *to, short *events, struct rv_errtext *et) {
+	struct sim_end *e = find(ctx, (uint32_t)pipe);
+	if (e->error == 0 && to->kind == ROUTE_RELAY) {
+		*events = POLLIN;
+		return hear_relay(e, et);
+	}
 	if (e->error == ECONNREFUSED)
 		return rv_fail(et, RV_E_NOTFOUND, "connection refused: nobody listens there");
 	return e->error == 0 ? RV_OK : rv_fail(et, RV_E_IO, "connect: %s", strerror(e->error));
@@ -361,7 +396,7 @@ static ssize_t op_read(void *ctx, int pipe, void *out, size_t cap) {
 	struct sim_worker *w = ctx;
 	struct sim_end *e = find(w, (uint32_t)pipe);
 	size_t n = e->in_end - e->in_at < cap ? e->in_end - e->in_at : cap;
-	w->reads_from = e->peer;
+	w->reads_from = e->who;
 	if (n > 0) {
 		memcpy(out, e->in + e->in_at, n);
 		e->in_at += n;

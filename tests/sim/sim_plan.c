@@ -12,6 +12,7 @@ const char *const sim_fault_names[SIM_FAULT_KINDS] = {[FAULT_HTTP_LOSS] = "http_
 													  [FAULT_WITHHOLDER] = "withholder",
 													  [FAULT_GHOST] = "ghost",
 													  [FAULT_IMPOSTOR] = "impostor",
+													  [FAULT_RELAY_DROPS] = "relay_drops",
 													  [FAULT_NAT] = "nat",
 													  [FAULT_KILL] = "killed",
 													  [FAULT_POWER_CUT] = "power_cut",
@@ -34,6 +35,10 @@ const char *const sim_fault_names[SIM_FAULT_KINDS] = {[FAULT_HTTP_LOSS] = "http_
 													  [FAULT_CLOCK] = "clock_jumped",
 													  [FAULT_LEAVE] = "left",
 													  [FAULT_FLIP] = "bit_flipped",
+													  [FAULT_RELAY] = "relay_killed",
+													  [FAULT_RELAY_CUT] = "relay_cut_off",
+													  [FAULT_RELAY_BREAKS] = "relay_breaks",
+													  [FAULT_RELAY_SLOW] = "relay_slow",
 													  [FAULT_ROLLBACK] = "rolled_back"};
 
 const char *const sim_on_names[SIM_ONS] = {"nothing", "roster",   "commit",  "rollback", "attempt",
@@ -247,6 +252,31 @@ static void plan_impostor(struct sim_plan *p, const struct sim_options *o) {
 	f->peer = (uint8_t)((f->host + 1 + rv_rng_below(&r, (uint64_t)o->n_workers - 1)) % (uint64_t)o->n_workers);
 }
 
+/* With a relay any workers may be behind routers, all of them too; and the relay has faults of its
+ * own. Drawn apart, as the next two. */
+static void plan_relay(struct sim_plan *p, const struct sim_options *o) {
+	enum { STREAM = 44, LEAST_US = SIM_S };
+	static const enum sim_fault_kind kinds[] = {FAULT_RELAY, FAULT_RELAY_CUT, FAULT_RELAY_BREAKS, FAULT_RELAY_SLOW};
+	struct rv_rng r = rv_rng_of(o->seed, STREAM);
+	uint64_t all = (1ull << o->n_workers) - 1;
+	if (!o->relay)
+		return;
+	append(p, FAULT_NAT)->set = rv_rng_below(&r, 3) == 0 ? all : 1 + rv_rng_below(&r, all);
+	if (rv_rng_below(&r, 3) == 0)
+		append(p, FAULT_RELAY_DROPS)->amount = 0.5 * rv_rng_double(&r);
+	int64_t at = (int64_t)rv_rng_below(&r, 10 * SIM_S);
+	while (at < o->safety_us && rv_rng_below(&r, 12) != 0) {
+		struct sim_fault *f = append(p, kinds[rv_rng_below(&r, sizeof kinds / sizeof kinds[0])]);
+		if (f == NULL)
+			return;
+		f->host = draw_worker(&r, o);
+		f->at_us = at;
+		f->lasts_us = LEAST_US + draw_while(&r);
+		f->amount = f->kind == FAULT_RELAY_SLOW ? 0.0005 + 0.05 * rv_rng_double(&r) : 0;
+		at += SIM_S + (int64_t)rv_rng_below(&r, 10 * SIM_S);
+	}
+}
+
 /* A run whose only copy goes is rolled back: where not all can be dialed the copy that is left may
  * be out of reach. */
 static void spare_the_last_copy(struct sim_plan *p) {
@@ -271,6 +301,7 @@ void sim_plan_of(const struct sim_options *o, struct sim_plan *p) {
 	plan_at_times(p, o, &r);
 	plan_dishonest(p, o);
 	plan_impostor(p, o);
+	plan_relay(p, o);
 	spare_the_last_copy(p);
 }
 

@@ -45,6 +45,8 @@ void sim_stats_add(struct sim_stats *sum, const struct sim_stats *one) {
 	sum->given_away += one->given_away;
 	sum->residuals += one->residuals;
 	sum->clipped += one->clipped;
+	sum->calls += one->calls;
+	sum->relayed_bytes += one->relayed_bytes;
 	sum->rollbacks += one->rollbacks;
 	sum->standstills += one->standstills;
 	sum->torn_writes += one->torn_writes;

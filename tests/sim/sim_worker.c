@@ -129,6 +129,7 @@ static void take_turns(struct sim *s, int host) {
 	} while (!s->failed && has_news(w, &before));
 	const struct document *d = round_document(w->core);
 	donor_set_round(w->donor, d != NULL ? d->round : 0, w->reduce != NULL && !reduce_done(w->reduce));
+	peers_keep_paths(w->mesh, w->reduce != NULL && !reduce_done(w->reduce));
 	peers_pump(w->mesh, s->now_us);
 	take_turn(s, host);
 }
@@ -150,6 +151,8 @@ void worker_turn(struct sim *s, int host) {
 void worker_receive(struct sim *s, const struct packet *p) {
 	if (p->kind == PACKET_REPLY)
 		http_receive(s, p->dst, p);
+	else if (p->kind == PACKET_RING)
+		relay_rings(s, p);
 	else
 		pipe_receive(s, p);
 	worker_turn(s, p->dst);
