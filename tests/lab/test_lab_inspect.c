@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/hex.h"
+#include "base/json_lines.h"
 #include "coordinator/backup/backup_file.h"
 #include "coordinator/store/schema.h"
 #include "coordinator/store/sqlite.h"
@@ -353,13 +354,13 @@ static void test_directories(void **state) {
 
 static void test_trace(void **state) {
 	(void)state;
-	struct trace *t;
+	struct rv_json_lines *t;
 	char path[400];
-	const struct trace_start start = {.member = 4, .boot = 9, .threads = 2, .dtype = "fp32"};
+	const struct trace_started start = {.member = 4, .boot = 9, .threads = 2, .dtype = "fp32"};
 	snprintf(path, sizeof path, "%s/" TRACE_FILE, dir);
-	assert_int_equal(trace_open(path, &t, &et), RV_OK);
-	assert_int_equal(trace_write_start(t, &start, &et), RV_OK);
-	trace_close(t);
+	assert_int_equal(rv_json_lines_open(path, true, &t, &et), RV_OK);
+	assert_int_equal(rv_json_lines_write(t, trace_start(&start), &et), RV_OK);
+	rv_json_lines_close(t);
 	json_t *facts = facts_of(TRACE_FILE, "worker's trace");
 	assert_int_equal(number(facts, "member"), 4);
 	assert_int_equal(number(facts, "starts"), 1);

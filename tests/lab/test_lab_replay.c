@@ -1,6 +1,7 @@
 /* test_lab_replay.c: traces of two workers that both stopped, in round 1, between their vote and
  * the outer step: who took part is in the vote of the attempt that counted. */
 #include "base/file.h"
+#include "base/json_lines.h"
 #include "lab/worker_files/replay.h"
 
 #include "base/hex.h"
@@ -52,53 +53,53 @@ static void append(const char *path, const char *line) {
 	assert_int_equal(fclose(file), 0);
 }
 
-static void write_restart(struct trace *t, uint32_t member, bool goes_back) {
+static void write_restart(struct rv_json_lines *t, uint32_t member, bool goes_back) {
 	const uint64_t before = STOPPED_IN - 1, round = goes_back ? before : STOPPED_IN;
-	const struct trace_start again = {.member = member,
-									  .boot = 200 + member,
-									  .round = round,
-									  .saved = true,
-									  .exact = true,
-									  .saved_round = round,
-									  .saved_steps = STEPS,
-									  .threads = 1,
-									  .dtype = "fp32"};
-	const struct trace_apply apply = {.round = before, .participated = true, .chain = chains[before], .attempt = 1};
-	assert_int_equal(trace_write_start(t, &again, NULL), RV_OK);
+	const struct trace_started again = {.member = member,
+										.boot = 200 + member,
+										.round = round,
+										.saved = true,
+										.exact = true,
+										.saved_round = round,
+										.saved_steps = STEPS,
+										.threads = 1,
+										.dtype = "fp32"};
+	const struct trace_applied apply = {.round = before, .participated = true, .chain = chains[before], .attempt = 1};
+	assert_int_equal(rv_json_lines_write(t, trace_start(&again), NULL), RV_OK);
 	if (!goes_back)
 		return;
-	assert_int_equal(trace_write_apply(t, &apply, NULL), RV_OK);
-	assert_int_equal(trace_write_train(t, STOPPED_IN, 0, STEPS, NULL), RV_OK);
+	assert_int_equal(rv_json_lines_write(t, trace_apply(&apply), NULL), RV_OK);
+	assert_int_equal(rv_json_lines_write(t, trace_train(STOPPED_IN, 0, STEPS), NULL), RV_OK);
 }
 
-static void write_round(struct trace *t, uint32_t member, uint64_t round, const struct told *told) {
+static void write_round(struct rv_json_lines *t, uint32_t member, uint64_t round, const struct told *told) {
 	const bool stops = round == STOPPED_IN;
 	const struct trace_roster usual = roster_of(round, 1, 1);
-	const struct trace_apply apply = {
+	const struct trace_applied apply = {
 		.round = round, .participated = true, .chain = chains[round], .attempt = stops ? told->attempt : 1};
 	uint64_t boot = (round > STOPPED_IN ? 200 : 100) + member;
-	assert_int_equal(trace_write_train(t, round, 0, STEPS, NULL), RV_OK);
-	assert_int_equal(trace_write_encode(t, round, boot, true, true, NULL), RV_OK);
+	assert_int_equal(rv_json_lines_write(t, trace_train(round, 0, STEPS), NULL), RV_OK);
+	assert_int_equal(rv_json_lines_write(t, trace_encode(round, boot, true, true), NULL), RV_OK);
 	for (int i = 0; stops && i < told->n; i++)
-		assert_int_equal(trace_write_vote(t, &told->votes[i], NULL), RV_OK);
+		assert_int_equal(rv_json_lines_write(t, trace_vote(&told->votes[i]), NULL), RV_OK);
 	if (!stops)
-		assert_int_equal(trace_write_vote(t, &usual, NULL), RV_OK);
+		assert_int_equal(rv_json_lines_write(t, trace_vote(&usual), NULL), RV_OK);
 	if (stops)
 		write_restart(t, member, told->goes_back);
-	assert_int_equal(trace_write_apply(t, &apply, NULL), RV_OK);
+	assert_int_equal(rv_json_lines_write(t, trace_apply(&apply), NULL), RV_OK);
 }
 
 static void make_trace(uint32_t member, const struct told *told, struct trace_record *out) {
-	const struct trace_start start = {.member = member, .boot = 100 + member, .threads = 1, .dtype = "fp32"};
-	struct trace *t;
+	const struct trace_started start = {.member = member, .boot = 100 + member, .threads = 1, .dtype = "fp32"};
+	struct rv_json_lines *t;
 	char path[300];
 	snprintf(path, sizeof path, "%s/trace-%u", f.dir, member);
 	(void)remove(path);
-	assert_int_equal(trace_open(path, &t, NULL), RV_OK);
-	assert_int_equal(trace_write_start(t, &start, NULL), RV_OK);
+	assert_int_equal(rv_json_lines_open(path, true, &t, NULL), RV_OK);
+	assert_int_equal(rv_json_lines_write(t, trace_start(&start), NULL), RV_OK);
 	for (uint64_t round = 0; round < ROUNDS; round++)
 		write_round(t, member, round, told);
-	trace_close(t);
+	rv_json_lines_close(t);
 	assert_ok(trace_read(path, out, &et));
 }
 
@@ -214,15 +215,15 @@ static void test_lines_that_are_none(void **state) {
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
-		const struct trace_start start = {.member = 1, .boot = 1, .threads = 1, .dtype = "fp32"};
+		const struct trace_started start = {.member = 1, .boot = 1, .threads = 1, .dtype = "fp32"};
 		struct trace_record record;
 		struct rv_errtext et = {0};
-		struct trace *t;
+		struct rv_json_lines *t;
 		char path[300];
 		snprintf(path, sizeof path, "%s/bad-%zu", f.dir, i);
-		assert_int_equal(trace_open(path, &t, NULL), RV_OK);
-		assert_int_equal(trace_write_start(t, &start, NULL), RV_OK);
-		trace_close(t);
+		assert_int_equal(rv_json_lines_open(path, true, &t, NULL), RV_OK);
+		assert_int_equal(rv_json_lines_write(t, trace_start(&start), NULL), RV_OK);
+		rv_json_lines_close(t);
 		append(path, lines[i]);
 		assert_fault(trace_read(path, &record, &et), RV_E_CORRUPT, &et, "line 2 is no event of a trace");
 	}
@@ -232,18 +233,18 @@ static void test_lines_that_are_none(void **state) {
  * before them. */
 static void test_a_newer_trace_is_refused_by_its_version(void **state) {
 	static const char newer[] = "{\"event\":\"start\",\"version\":2,\"members\":[]}\n";
-	const struct trace_start start = {.member = 1, .boot = 1, .threads = 1, .dtype = "fp32"};
+	const struct trace_started start = {.member = 1, .boot = 1, .threads = 1, .dtype = "fp32"};
 	struct trace_record record;
 	struct rv_errtext et = {0};
-	struct trace *t;
+	struct rv_json_lines *t;
 	uint8_t *text;
 	size_t n;
 	char path[300];
 	(void)state;
 	snprintf(path, sizeof path, "%s/newer", f.dir);
-	assert_int_equal(trace_open(path, &t, NULL), RV_OK);
-	assert_int_equal(trace_write_start(t, &start, NULL), RV_OK);
-	trace_close(t);
+	assert_int_equal(rv_json_lines_open(path, true, &t, NULL), RV_OK);
+	assert_int_equal(rv_json_lines_write(t, trace_start(&start), NULL), RV_OK);
+	rv_json_lines_close(t);
 	assert_int_equal(rv_file_read(path, 1 << 16, &text, &n, NULL), RV_OK);
 	assert_non_null(strstr((const char *)text, "\"version\":1,"));
 	free(text);
@@ -253,14 +254,14 @@ static void test_a_newer_trace_is_refused_by_its_version(void **state) {
 }
 
 static void write_starts(const char *path, const char *const *dtypes, int n) {
-	struct trace *t;
+	struct rv_json_lines *t;
 	(void)remove(path);
-	assert_int_equal(trace_open(path, &t, NULL), RV_OK);
+	assert_int_equal(rv_json_lines_open(path, true, &t, NULL), RV_OK);
 	for (int i = 0; i < n; i++) {
-		const struct trace_start start = {.member = 1, .boot = 1 + (uint64_t)i, .threads = 1, .dtype = dtypes[i]};
-		assert_int_equal(trace_write_start(t, &start, NULL), RV_OK);
+		const struct trace_started start = {.member = 1, .boot = 1 + (uint64_t)i, .threads = 1, .dtype = dtypes[i]};
+		assert_int_equal(rv_json_lines_write(t, trace_start(&start), NULL), RV_OK);
 	}
-	trace_close(t);
+	rv_json_lines_close(t);
 }
 
 static void test_a_trace_names_the_dtype_of_its_worker(void **state) {
@@ -298,15 +299,15 @@ static int teardown(void **state) {
 }
 
 static void write_device(const char *path, const char *first, const char *second) {
-	struct trace *t;
+	struct rv_json_lines *t;
 	(void)remove(path);
-	assert_int_equal(trace_open(path, &t, NULL), RV_OK);
+	assert_int_equal(rv_json_lines_open(path, true, &t, NULL), RV_OK);
 	for (int i = 0; i < 2; i++) {
-		const struct trace_start start = {
+		const struct trace_started start = {
 			.member = 1, .boot = 1 + (uint64_t)i, .threads = 1, .dtype = "bf16", .device = i ? second : first};
-		assert_int_equal(trace_write_start(t, &start, NULL), RV_OK);
+		assert_int_equal(rv_json_lines_write(t, trace_start(&start), NULL), RV_OK);
 	}
-	trace_close(t);
+	rv_json_lines_close(t);
 }
 
 static void test_a_trace_names_the_device_of_its_worker(void **state) {

@@ -593,7 +593,7 @@ void recovery_rewind(struct sim *s, int host, uint64_t round);
 
 /* sim_peers.c */
 extern const struct session_links_ops sim_links_ops;
-struct session_seen peers_seen(const struct sim_worker *w);
+struct session_reduce peers_seen(const struct sim_worker *w);
 /* Of a process that has joined. */
 void mesh_open(struct sim *s, int host);
 /* Reads, writes and times out whatever is due. */

@@ -388,12 +388,12 @@ const struct session_links_ops sim_links_ops = {.allow = allow,
 												.askers = askers,
 												.given_bytes = given_bytes};
 
-struct session_seen peers_seen(const struct sim_worker *w) {
+struct session_reduce peers_seen(const struct sim_worker *w) {
 	if (w->reduce == NULL)
-		return (struct session_seen){.reducing = false};
-	return (struct session_seen){.reducing = true,
-								 .reduced = reduce_done(w->reduce),
-								 .reduce_round = w->reduce_round,
-								 .reduce_attempt = w->reduce_attempt,
-								 .suspects = reduce_suspects(w->reduce)};
+		return (struct session_reduce){.running = false};
+	return (struct session_reduce){.running = true,
+								   .complete = reduce_done(w->reduce),
+								   .round = w->reduce_round,
+								   .attempt = w->reduce_attempt,
+								   .suspects = reduce_suspects(w->reduce)};
 }

@@ -104,21 +104,20 @@ static void set_timer(struct sim *s, int host) {
 
 static void take_turn(struct sim *s, int host) {
 	struct sim_worker *w = &s->workers[host];
-	const struct session_seen seen = peers_seen(w);
+	const struct session_reduce seen = peers_seen(w);
 	session_core_turn(w->session, s->now_us, &seen);
 }
 
 /* The all-reduce of a worker that is alone is done as soon as it begins. */
-static bool has_news(const struct sim_worker *w, const struct session_seen *before) {
-	const struct session_seen now = peers_seen(w);
-	return now.reduced != before->reduced || now.suspects != before->suspects ||
-		   now.reduce_attempt != before->reduce_attempt;
+static bool has_news(const struct sim_worker *w, const struct session_reduce *before) {
+	const struct session_reduce now = peers_seen(w);
+	return now.complete != before->complete || now.suspects != before->suspects || now.attempt != before->attempt;
 }
 
 static void take_turns(struct sim *s, int host) {
 	enum { MANY = 100 };
 	struct sim_worker *w = &s->workers[host];
-	struct session_seen before;
+	struct session_reduce before;
 	int turns = 0;
 	mesh_handle(s, host);
 	do {

@@ -206,6 +206,7 @@ static void fetch_snapshot(const struct joiner *j) {
 	static uint8_t piece[STATE_PIECE_MAX_BYTES];
 	struct state_assembly *a;
 	struct state_file *donated, *made;
+	struct blob *log;
 	struct rv_errtext et = {0}, warning;
 	ok(statestore_open(from, STATE_KIND_SNAPSHOT, FETCHED, &donated, &et), &et);
 	ok(state_assembly_new(to, state_file_id(donated), &a, &et), &et);
@@ -216,7 +217,7 @@ static void fetch_snapshot(const struct joiner *j) {
 		ok(state_file_read_stored(donated, i, piece, &et), &et);
 		ok(state_assembly_put(a, i, &stored, piece, &et), &et);
 	}
-	ok(state_assembly_finish(a, &made, &warning, &et), &et);
+	ok(state_assembly_finish(a, &made, &log, &warning, &et), &et);
 	assert_string_equal(warning.text, "");
 	state_file_free(made);
 	state_file_free(donated);

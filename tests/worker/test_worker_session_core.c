@@ -170,7 +170,7 @@ static void answer(struct tables *t, struct trainer_answer a) {
 }
 
 static void turn(struct tables *t, int64_t later_us) {
-	const struct session_seen seen = {.reducing = false};
+	const struct session_reduce seen = {.running = false};
 	t->now += later_us;
 	session_core_turn(t->c, t->now, &seen);
 }

@@ -81,12 +81,31 @@ static void give_all(struct scene *s) {
 	assert_int_equal(state_assembly_left(s->a), 0);
 }
 
-/* warned: the disk did not take it. */
+static void assert_is_the_donors(struct scene *s, const struct blob *log) {
+	struct blob *given;
+	assert_int_equal(state_file_load_log(s->from, &given, &s->et), RV_OK);
+	assert_int_equal(log->bytes, given->bytes);
+	assert_memory_equal(log->data, given->data, given->bytes);
+	blob_unref(given);
+}
+
+/* warned: the disk did not take it. Returns the file; NULL: a log entry that is in memory only. */
 static struct state_file *finish(struct scene *s, bool warned) {
-	struct state_file *f = NULL;
+	const struct state_id *id = state_file_id(s->from);
+	struct state_file *f;
+	struct blob *log;
 	struct rv_errtext warning;
-	assert_int_equal(state_assembly_finish(s->a, &f, &warning, &s->et), RV_OK);
+	assert_int_equal(state_assembly_finish(s->a, &f, &log, &warning, &s->et), RV_OK);
 	assert_int_equal(warning.text[0] != '\0', warned);
+	assert_int_equal(f != NULL, id->kind == STATE_KIND_SNAPSHOT);
+	assert_int_equal(log != NULL, id->kind == STATE_KIND_LOG);
+	if (log)
+		assert_is_the_donors(s, log);
+	blob_unref(log);
+	if (log && warned)
+		return NULL;
+	if (log)
+		assert_int_equal(statestore_open(&s->joiner->store, id->kind, id->round, &f, &s->et), RV_OK);
 	assert_int_equal(state_file_verify(f, &s->et), RV_OK);
 	assert_memory_equal(&state_file_id(f)->expect, &state_file_id(s->from)->expect, RV_HASH_BYTES);
 	return f;

@@ -91,8 +91,8 @@ void scene_new_trainer(struct scene *s) {
 		fail_msg("%s", et.text);
 }
 
-static void nothing(void *ctx, const char *text) {
-	(void)ctx;
+static void nothing(void *ctx, enum rv_err why, const char *text) {
+	(void)ctx, (void)why;
 	fail_msg("%s", text);
 }
 

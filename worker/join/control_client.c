@@ -137,12 +137,14 @@ static void not_ok(struct call *k, const struct http_reply *r, const char *what)
 	c->owner.on_refused(c->owner.ctx, RV_E_AUTH, text);
 }
 
-static void start(struct call *k, const struct http_request *rq) {
+static void start(struct call *k, struct http_request rq) {
 	const struct control_ops *ops = &k->c->ops;
 	struct rv_errtext et = {0};
 	RV_ASSERT(k->wanted && !k->under_way);
+	rq.ctx = k;
+	rq.timeout_ms = k == &k->c->document ? POLL_TIMEOUT_MS : REQUEST_TIMEOUT_MS;
 	k->under_way = true;
-	if (ops->start(ops->ctx, rq, &k->request, &et) != RV_OK)
+	if (ops->start(ops->ctx, &rq, &k->request, &et) != RV_OK)
 		failed(k, et.text);
 }
 
@@ -157,27 +159,29 @@ static bool is_impostor(struct call *k, const struct http_reply *r) {
 	return true;
 }
 
+/* Returns true if the answer is there. */
+static bool is_answered(struct call *k, const struct http_reply *r, const char *what) {
+	if (is_impostor(k, r))
+		return false;
+	bool ok = r->err == RV_OK && r->status == HTTP_OK;
+	if (!ok)
+		not_ok(k, r, what);
+	return ok;
+}
+
 static void config_done(void *ctx, const struct http_reply *r) {
 	struct call *k = ctx;
 	struct control_client *c = k->c;
-	if (is_impostor(k, r))
+	if (!is_answered(k, r, "configuration"))
 		return;
-	if (r->err != RV_OK || r->status != HTTP_OK) {
-		not_ok(k, r, "configuration");
-		return;
-	}
 	succeeded(k);
 	k->wanted = false;
 	c->owner.on_config(c->owner.ctx, r->body ? (const char *)r->body : "");
 }
 
 static void start_config(struct control_client *c) {
-	struct http_request rq = {.path = "/v1/config",
-							  .max_reply_bytes = NET_MAX_CONFIG_BYTES,
-							  .timeout_ms = REQUEST_TIMEOUT_MS,
-							  .done = config_done,
-							  .ctx = &c->config};
-	start(&c->config, &rq);
+	start(&c->config,
+		  (struct http_request){.path = "/v1/config", .max_reply_bytes = NET_MAX_CONFIG_BYTES, .done = config_done});
 }
 
 void control_client_ask_config(struct control_client *c) {
@@ -190,12 +194,8 @@ static void join_done(void *ctx, const struct http_reply *r) {
 	struct call *k = ctx;
 	struct control_client *c = k->c;
 	struct rv_errtext et = {0};
-	if (is_impostor(k, r))
+	if (!is_answered(k, r, "join"))
 		return;
-	if (r->err != RV_OK || r->status != HTTP_OK) {
-		not_ok(k, r, "join");
-		return;
-	}
 	if (join_reply_decode(r->body, r->body_bytes, &c->joined, &et) != RV_OK) {
 		failed(k, et.text);
 		return;
@@ -208,14 +208,11 @@ static void join_done(void *ctx, const struct http_reply *r) {
 static void start_join(struct control_client *c) {
 	struct rv_writer w = rv_writer_of(c->buffer, sizeof c->buffer);
 	join_request_encode(&c->join_request, &w);
-	struct http_request rq = {.path = "/v1/join",
-							  .body = c->buffer,
-							  .body_bytes = rv_writer_len(&w),
-							  .max_reply_bytes = NET_MAX_CONFIG_BYTES + REFUSAL_MAX_BYTES,
-							  .timeout_ms = REQUEST_TIMEOUT_MS,
-							  .done = join_done,
-							  .ctx = &c->join};
-	start(&c->join, &rq);
+	start(&c->join, (struct http_request){.path = "/v1/join",
+										  .body = c->buffer,
+										  .body_bytes = rv_writer_len(&w),
+										  .max_reply_bytes = NET_MAX_CONFIG_BYTES + REFUSAL_MAX_BYTES,
+										  .done = join_done});
 }
 
 void control_client_join(struct control_client *c, const struct join_request *rq) {
@@ -278,14 +275,11 @@ static void start_report(struct control_client *c) {
 	c->report_version = c->version; /* a document may change it before the answer comes */
 	report_encode(&c->latest, c->version, &w);
 	c->latest_changed = false;
-	struct http_request rq = {.path = "/v1/report",
-							  .body = c->buffer,
-							  .body_bytes = rv_writer_len(&w),
-							  .max_reply_bytes = REFUSAL_MAX_BYTES,
-							  .timeout_ms = REQUEST_TIMEOUT_MS,
-							  .done = report_done,
-							  .ctx = &c->report};
-	start(&c->report, &rq);
+	start(&c->report, (struct http_request){.path = "/v1/report",
+											.body = c->buffer,
+											.body_bytes = rv_writer_len(&w),
+											.max_reply_bytes = REFUSAL_MAX_BYTES,
+											.done = report_done});
 }
 
 void control_client_report(struct control_client *c, const struct report *r) {
@@ -351,12 +345,8 @@ static void start_document(struct control_client *c) {
 	int n = snprintf(path, sizeof path, "/v1/document?version=%u&least=%d", c->highest, (int)CONTROL_VERSION_MIN);
 	if (c->has_document && !c->afresh) /* else the current one, at once */
 		snprintf(path + n, sizeof path - (size_t)n, "&after=%" PRIu64, c->heard_seq);
-	struct http_request rq = {.path = path,
-							  .max_reply_bytes = IDENTITY_SIGNED_MAX_BYTES,
-							  .timeout_ms = POLL_TIMEOUT_MS,
-							  .done = document_done,
-							  .ctx = &c->document};
-	start(&c->document, &rq);
+	start(&c->document,
+		  (struct http_request){.path = path, .max_reply_bytes = IDENTITY_SIGNED_MAX_BYTES, .done = document_done});
 }
 
 void control_client_follow(struct control_client *c) {

@@ -85,7 +85,7 @@ static void log_event(void *ctx, const struct session_event *e) {
 	if (e->type != SESSION_LOGS_ROLLBACK)
 		return;
 	session_write_rollback(s, e->round, e->term);
-	session_trace_rollback(s, e->round);
+	session_trace(s, trace_rollback(e->round));
 }
 
 const struct session_control_ops session_control_ops = {.report = report, .reported = reported, .log = log_event};

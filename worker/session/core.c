@@ -83,7 +83,7 @@ void session_check_invariants(const struct session_core *c) {
 	RV_ASSERT(!c->lacks_state || c->history == 0);
 }
 
-void session_core_turn(struct session_core *c, int64_t now_us, const struct session_seen *seen) {
+void session_core_turn(struct session_core *c, int64_t now_us, const struct session_reduce *seen) {
 	if (c->phase == SESSION_ENDED)
 		return;
 	session_check_invariants(c);

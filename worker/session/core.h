@@ -188,13 +188,13 @@ void session_core_on_fetch_failed(struct session_core *c, int64_t now_us, const 
 								  const char *text);
 
 /* The state of the all-reduce, read from the links. */
-struct session_seen {
-	bool reducing, reduced; /* an all-reduce runs; all its chunks have arrived */
-	uint64_t reduce_round, suspects;
-	uint32_t reduce_attempt;
+struct session_reduce {
+	bool running, complete; /* complete: all its chunks have arrived */
+	uint64_t round, suspects;
+	uint32_t attempt;
 };
 /* Acts; to be called after every event, and at session_core_deadline_us(). */
-void session_core_turn(struct session_core *c, int64_t now_us, const struct session_seen *seen);
+void session_core_turn(struct session_core *c, int64_t now_us, const struct session_reduce *seen);
 int64_t session_core_deadline_us(const struct session_core *c, int64_t now_us);
 
 /* Saves, sends a last report and ends; a finished worker ends at once. */

@@ -58,7 +58,9 @@ void session_core_on_fetch_failed(struct session_core *c, int64_t now_us, const 
 
 /* Logs it once, not for every file. */
 static void note_in_memory(struct session_core *c, const char *warning) {
-	enum storage_change change = storage_health_note_fetched(&c->health, warning[0] != '\0');
+	uint32_t times;
+	enum rv_err e = warning[0] != '\0' ? RV_E_IO : RV_OK;
+	enum storage_change change = storage_health_note(&c->health, STORE_LOST, e, &times);
 	if (change == STORAGE_BEGINS_TO_FAIL)
 		session_log(c, &(struct session_event){.type = SESSION_LOGS_IN_MEMORY, .text = warning});
 	if (change == STORAGE_WORKS_AGAIN)

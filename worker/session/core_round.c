@@ -146,14 +146,14 @@ static void see_suspects(struct session_core *c, uint64_t suspects) {
 	log_missing(c);
 }
 
-void session_see_reduce(struct session_core *c, const struct session_seen *seen) {
-	RV_ASSERT(seen->reducing == c->reduce.running);
-	if (!seen->reducing)
+void session_see_reduce(struct session_core *c, const struct session_reduce *seen) {
+	RV_ASSERT(seen->running == c->reduce.running);
+	if (!seen->running)
 		return;
-	RV_ASSERT(seen->reduce_round == c->reduce.round && seen->reduce_attempt == c->reduce.attempt);
+	RV_ASSERT(seen->round == c->reduce.round && seen->attempt == c->reduce.attempt);
 	see_suspects(c, seen->suspects);
-	RV_ASSERT(seen->reduced || !c->reduce.complete); /* chunks are counted once, and stay */
-	if (!seen->reduced || c->reduce.complete)
+	RV_ASSERT(seen->complete || !c->reduce.complete); /* chunks are counted once, and stay */
+	if (!seen->complete || c->reduce.complete)
 		return;
 	c->reduce.complete = true;
 	round_on_reduced(c->round, c->reduce.round, c->reduce.attempt);

@@ -12,13 +12,6 @@ enum persist_state { PERSIST_IDLE, PERSIST_POSTED, PERSIST_AGAIN /* posted, and 
 /* The reason for SAVING and later phases. */
 enum session_why { WHY_NOT, WHY_DONE, WHY_ASKED, WHY_GIVEN_UP, WHY_ROLLED_BACK };
 
-/* The all-reduce, as last read from the links. */
-struct session_reduce {
-	bool running, complete;
-	uint64_t round, suspects;
-	uint32_t attempt;
-};
-
 /* The reduced bytes for the next APPLY. */
 struct session_result {
 	struct blob *bytes; /* NULL: none */
@@ -51,7 +44,7 @@ struct session_core {
 	uint64_t roster, done_members;       /* sets: of the latest roster; seen at the end of the run */
 	bool is_first;
 
-	struct session_reduce reduce;
+	struct session_reduce reduce; /* as last read from the links */
 	struct session_result result;
 	bool installing; /* the trainer installs a fetched state, even if another one is wanted meanwhile */
 	struct session_applying applying;
@@ -74,7 +67,7 @@ void session_check_invariants(const struct session_core *c);
 
 /* ---- core_round.c ---- */
 void session_act(struct session_core *c, int64_t now_us);
-void session_see_reduce(struct session_core *c, const struct session_seen *seen);
+void session_see_reduce(struct session_core *c, const struct session_reduce *seen);
 void session_log(const struct session_core *c, const struct session_event *e);
 /* Passes on the full hash of the state that this worker holds, or held, at `round`. */
 void session_full_hash(struct session_core *c, uint64_t round, const struct rv_hash *hash);

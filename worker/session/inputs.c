@@ -38,9 +38,14 @@ static void remember(const char *given, char *out, size_t cap) {
 	free(here);
 }
 
+/* Writes the path of the directory for downloads and tokens. */
+static void data_cache(const struct session *s, char out[SESSION_PATH_BYTES]) {
+	snprintf(out, SESSION_PATH_BYTES, "%s/data", s->opt->dir);
+}
+
 static enum rv_err check_text(struct session *s, struct rv_errtext *et) {
 	char cache[SESSION_PATH_BYTES];
-	session_data_cache(s, cache);
+	data_cache(s, cache);
 	struct download_config cfg = {.cache_dir = cache, .progress = show_download, .ctx = s};
 	RV_TRY(download(&cfg, s->member.data, s->data_path, et));
 	return input_check_data(s->data_path, et);
@@ -79,14 +84,10 @@ enum rv_err session_check_inputs(struct session *s, struct rv_errtext *et) {
 
 /* ---- once a member ---- */
 
-void session_data_cache(const struct session *s, char out[SESSION_PATH_BYTES]) {
-	snprintf(out, SESSION_PATH_BYTES, "%s/data", s->opt->dir);
-}
-
 static enum rv_err open_text(struct session *s, const struct tokenizer *tokenizer, struct dataset **out,
 							 struct rv_errtext *et) {
 	char cache[SESSION_PATH_BYTES];
-	session_data_cache(s, cache);
+	data_cache(s, cache);
 	struct dataset_config cfg = dataset_config_of(&s->member.config, s->data_path);
 	cfg.tokenizer = tokenizer;
 	cfg.cache_dir = cache;

@@ -45,7 +45,7 @@ struct session_sums {
 
 /* The part of the trace that describes the work under way. */
 struct session_trace {
-	struct trace *file;         /* NULL: it has ended */
+	struct rv_json_lines *file; /* NULL: it has ended */
 	struct trace_roster roster; /* of the attempt that the all-reduce runs, or ran last */
 	bool has_vote;              /* of that attempt */
 };
@@ -63,9 +63,9 @@ struct session {
 	int addresses_fd; /* -1: this system does not report changes */
 	int lock_fd;
 	int64_t started_us;
-	bool preflighted, joined_now; /* the run's configuration was checked before the join; this process joined */
-	bool owes_end;                /* no earlier process has written the end of the run into metrics */
-	bool over;                    /* a fault or a person ended the session before there was a core */
+	bool joined_now; /* this process joined */
+	bool owes_end;   /* no earlier process has written the end of the run into metrics */
+	bool over;       /* a fault or a person ended the session before there was a core */
 	enum rv_err fault;
 	struct rv_errtext fault_text;
 
@@ -132,10 +132,9 @@ enum rv_err session_check_shard(const struct session *s, int64_t data_shards, st
 /* Checks the caps. RV_E_RANGE: under one of them the others would suspect this worker. */
 enum rv_err session_check_caps(const struct session *s, const struct run_config *run, const struct global_config *g,
 							   struct rv_errtext *et);
-/* Checks the disk. RV_E_FULL: --dir has no room for the least that a member stores; RV_E_IO. */
-enum rv_err session_check_disk(const struct session *s, const struct run_config *run, struct rv_errtext *et);
-/* Checks everything that the run's configuration demands, before the join. The faults of the
- * functions above, of session_check_memory and of input_check_run_data. */
+/* Checks everything that the run's configuration demands, before the join. RV_E_FULL: the
+ * disk; RV_E_IO; the faults of the functions above, of session_check_memory and of
+ * input_check_run_data. */
 enum rv_err session_preflight(struct session *s, const struct run_config *run, struct rv_errtext *et);
 
 /* ---- inputs.c ---- */
@@ -152,8 +151,6 @@ enum rv_err session_open_inputs(struct session *s, struct session_inputs *in, st
 void session_release_inputs(struct session_inputs *in);
 /* Checks --init. RV_E_INVALID: the run does not start from given weights. */
 enum rv_err session_check_init(const struct session *s, const struct run_config *run, struct rv_errtext *et);
-/* Writes the path of the directory for downloads and tokens. */
-void session_data_cache(const struct session *s, char out[SESSION_PATH_BYTES]);
 
 /* ---- memory.c ---- */
 /* Sets c->recompute by --recompute; for auto by the memory that is free now. */
@@ -169,7 +166,7 @@ extern const struct session_disk_ops session_disk_ops;       /* disk.c */
 extern const struct session_links_ops session_links_ops;     /* links.c */
 extern const struct fetcher_owner session_fetcher_owner;     /* ctx to be filled in */
 extern const struct session_control_ops session_control_ops; /* control.c */
-struct session_seen session_see(struct session *s, int64_t now_us);
+struct session_reduce session_see(struct session *s, int64_t now_us);
 /* Checks a manifest against the run's init_hash (fetcher_config.check_initial). */
 enum rv_err session_check_initial(void *ctx, const struct rv_hash *manifest, struct rv_errtext *et);
 /* control_client_owner's */
@@ -189,18 +186,15 @@ void session_on_notice(void *ctx, const struct notice *n); /* control_client_own
 
 /* ---- trace_lines.c ---- */
 void session_trace_open(struct session *s);
+/* Writes `line` (worker/session/trace.h) and takes its reference; a fault ends the trace. */
+void session_trace(struct session *s, struct json_t *line);
 void session_trace_start(struct session *s, uint64_t boot, const struct recovered *found,
 						 struct trainer_resumed resumed);
 void session_trace_attempt(struct session *s, const struct document *d); /* the all-reduce runs it from now on */
 void session_trace_vote(struct session *s);                              /* its result is about to be stored */
-void session_trace_trained(struct session *s, uint64_t round, uint64_t from, uint64_t steps_done);
 /* Ends the trace: later work cannot be replayed from it. */
 void session_trace_end(struct session *s, const char *why);
-void session_trace_encoded(struct session *s, uint64_t round, bool ok, bool copy);
 void session_trace_applied(struct session *s, uint64_t round, bool copy);
-void session_trace_installed(struct session *s, uint64_t round);
-void session_trace_rollback(struct session *s, uint64_t round);
-void session_trace_saved(struct session *s, const struct trainer_copy *copy);
 
 /* ---- progress.c ---- */
 void session_show_progress(struct session *s, int64_t now_us);

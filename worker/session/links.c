@@ -74,18 +74,18 @@ static struct blob *result(void *ctx) {
 	return b;
 }
 
-struct session_seen session_see(struct session *s, int64_t now_us) {
+struct session_reduce session_see(struct session *s, int64_t now_us) {
 	if (!allreduce_running(s->reduce))
-		return (struct session_seen){.reducing = false};
+		return (struct session_reduce){.running = false};
 	allreduce_tick(s->reduce, now_us);
 	line_meter_sample(&s->line, now_us, line_counts_of(s));
-	const struct session_seen seen = {.reducing = true,
-									  .reduced = allreduce_done(s->reduce),
-									  .reduce_round = allreduce_round(s->reduce),
-									  .reduce_attempt = allreduce_attempt(s->reduce),
-									  .suspects = allreduce_suspects(s->reduce)};
-	if (seen.reduced && s->done_attempt != seen.reduce_attempt) {
-		s->done_attempt = seen.reduce_attempt;
+	const struct session_reduce seen = {.running = true,
+										.complete = allreduce_done(s->reduce),
+										.round = allreduce_round(s->reduce),
+										.attempt = allreduce_attempt(s->reduce),
+										.suspects = allreduce_suspects(s->reduce)};
+	if (seen.complete && s->done_attempt != seen.attempt) {
+		s->done_attempt = seen.attempt;
 		count_reduce_time(s, now_us);
 		RV_FAILPOINT("reduce.done");
 	}

@@ -2,21 +2,16 @@
  * the one step that helps. */
 #include "worker/session/internal.h"
 
+#include "worker/session/member_set.h"
+
 #include <inttypes.h>
-#include <stdio.h>
-
-enum { OTHERS_BYTES = 96 };
-
-/* Writes "member 1" or "members 1, 2". */
-static void name_others(const struct notice *n, char out[OTHERS_BYTES]) {
-	size_t len = (size_t)snprintf(out, OTHERS_BYTES, n->n_others == 1 ? "member" : "members");
-	for (int i = 0; i < n->n_others; i++)
-		len += (size_t)snprintf(out + len, OTHERS_BYTES - len, "%s%u", i > 0 ? ", " : " ", n->others[i]);
-}
 
 static void log_apart(struct session *s, const struct notice *n) {
-	char others[OTHERS_BYTES];
-	name_others(n, others);
+	char others[MEMBER_SET_TEXT_BYTES];
+	uint64_t set = 0;
+	for (int i = 0; i < n->n_others; i++)
+		set |= UINT64_C(1) << n->others[i];
+	member_set_text(set, others);
 	rv_event(
 		s->events, RV_WARN, "apart",
 		RV_FIELDS(rv_field_int("member", s->member.member), rv_field_str("others", others),

@@ -64,7 +64,8 @@ static uint64_t least_disk_bytes(const struct global_config *g) {
 	return snapshot + log + 2 * REPLICA_VECTORS * sizeof(float) * (uint64_t)g->n;
 }
 
-enum rv_err session_check_disk(const struct session *s, const struct run_config *run, struct rv_errtext *et) {
+/* Refuses a --dir without room for the least that a member stores. */
+static enum rv_err check_disk(const struct session *s, const struct run_config *run, struct rv_errtext *et) {
 	struct model_extent extent;
 	struct global_config g;
 	struct statvfs disk;
@@ -94,7 +95,7 @@ enum rv_err session_preflight(struct session *s, const struct run_config *run, s
 	RV_TRY(global_of(run, &extent, &g, et));
 	RV_TRY(session_check_caps(s, run, &g, et));
 	RV_TRY(check_memory(s, run, et));
-	RV_TRY(session_check_disk(s, run, et));
+	RV_TRY(check_disk(s, run, et));
 	enum rv_err e = input_check_run_data(run, s->data_path, s->member.tokenizer, et);
 	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "--data");
 }

@@ -5,6 +5,7 @@
 #include "base/failpoint.h"
 #include "base/file.h"
 #include "base/hex.h"
+#include "base/json_lines.h"
 #include "base/run_silence.h"
 #include "train/files/weights.h"
 #include "worker/transfer/donor_store.h"
@@ -55,10 +56,6 @@ static enum rv_err open_trainer(struct session *s, struct rv_errtext *et) {
 static void on_damage(void *ctx, enum rv_err why, const char *text) {
 	rv_event(((struct session *)ctx)->events, RV_WARN, "damaged", RV_FIELDS(rv_field_str("error", rv_err_name(why))),
 			 "%s", text);
-}
-
-static void on_replica_damage(void *ctx, const char *text) {
-	on_damage(ctx, RV_E_CORRUPT, text);
 }
 
 static uint32_t logs_per_snapshot(const struct global_config *g) {
@@ -215,7 +212,7 @@ static enum rv_err recover(struct session *s, uint64_t boot, struct recovered *f
 	RV_TRY(statestore_recover(&s->store, g, found, et));
 	RV_FAILPOINT("recover.after");
 	log_recovered(s, found);
-	struct trainer_resumed resumed = trainer_resume(s->trainer, found, on_replica_damage, s);
+	struct trainer_resumed resumed = trainer_resume(s->trainer, found, on_damage, s);
 	log_lost_share(s, resumed);
 	session_trace_open(s);
 	session_trace_start(s, boot, found, resumed);
@@ -355,7 +352,7 @@ void session_release(struct session *s) {
 	control_client_free(s->control);
 	http_client_free(s->http);
 	metrics_close(s->metrics);
-	trace_close(s->trace.file);
+	rv_json_lines_close(s->trace.file);
 	membership_release(&s->member);
 	session_unwatch_addresses(s);
 	if (s->lock_fd >= 0)

@@ -15,25 +15,19 @@ enum storage_change storage_health_note(struct storage_health *h, enum store_kin
 	return before == 0 ? STORAGE_BEGINS_TO_FAIL : STORAGE_AS_BEFORE;
 }
 
-enum storage_change storage_health_note_fetched(struct storage_health *h, bool in_memory) {
-	bool before = h->fetched_in_memory;
-	h->fetched_in_memory = in_memory;
-	if (in_memory == before)
-		return STORAGE_AS_BEFORE;
-	return in_memory ? STORAGE_BEGINS_TO_FAIL : STORAGE_WORKS_AGAIN;
-}
-
 bool storage_health_supersede_fetched(struct storage_health *h) {
-	uint32_t *installed = &h->failed[STORE_INSTALLED], *refused = &h->failed[STORE_REFUSED];
-	bool any = *installed > 0 || *refused > 0 || h->fetched_in_memory;
-	*installed = *refused = 0;
-	h->fetched_in_memory = false;
+	static const enum store_kind of_fetched[] = {STORE_INSTALLED, STORE_REFUSED, STORE_LOST};
+	bool any = false;
+	for (size_t i = 0; i < sizeof of_fetched / sizeof of_fetched[0]; i++) {
+		any = any || h->failed[of_fetched[i]] > 0;
+		h->failed[of_fetched[i]] = 0;
+	}
 	return any;
 }
 
 bool storage_health_fails(const struct storage_health *h) {
 	for (int kind = 0; kind < STORE_KINDS; kind++)
-		if (h->failed[kind] > 0)
+		if (h->failed[kind] > 0 && kind != STORE_LOST)
 			return true;
 	return false;
 }
@@ -42,8 +36,9 @@ uint8_t storage_health_report(const struct storage_health *h, uint8_t rounds) {
 	static const uint8_t bits[STORE_KINDS] = {[STORE_COPY] = REPORT_STORAGE_CHECKPOINTS,
 											  [STORE_INSTALLED] = REPORT_STORAGE_FETCHED,
 											  [STORE_REFUSED] = REPORT_STORAGE_FETCHED,
+											  [STORE_LOST] = REPORT_STORAGE_FETCHED,
 											  [STORE_EXPORT] = REPORT_STORAGE_CHECKPOINTS};
-	uint8_t set = rounds | (h->fetched_in_memory ? REPORT_STORAGE_FETCHED : 0);
+	uint8_t set = rounds;
 	bool full = false;
 	for (int kind = 0; kind < STORE_KINDS; kind++) {
 		set |= h->failed[kind] > 0 ? bits[kind] : 0;

@@ -9,19 +9,18 @@
 struct storage_health {
 	uint32_t failed[STORE_KINDS]; /* jobs since the last that did not fail */
 	bool full[STORE_KINDS];       /* the last one failed because the disk is full */
-	bool fetched_in_memory;       /* the last fetched file could not be stored */
 };
 
 enum storage_change { STORAGE_AS_BEFORE, STORAGE_BEGINS_TO_FAIL, STORAGE_WORKS_AGAIN };
 
-/* Counts how a job of this kind ended. *times: how often it had failed, if it works again. */
+/* Counts how a job of this kind ended; LOST: a fetched file, stored or kept in memory only. *times:
+ * how often it had failed, if it works again. */
 enum storage_change storage_health_note(struct storage_health *h, enum store_kind kind, enum rv_err e, uint32_t *times);
-/* Counts a fetched file, stored or kept in memory only. */
-enum storage_change storage_health_note_fetched(struct storage_health *h, bool in_memory);
 /* Records that a checkpoint is stored, which replaces what was fetched and not stored. Returns true
  * if there was such. */
 bool storage_health_supersede_fetched(struct storage_health *h);
-/* Returns true if the latest job of some kind failed: the disk lacks something. */
+/* Returns true if the latest job of some kind failed; what was fetched and is in memory only does
+ * not count. */
 bool storage_health_fails(const struct storage_health *h);
 /* Returns report.storage: `rounds`, the round core's part, and what else is not stored. */
 uint8_t storage_health_report(const struct storage_health *h, uint8_t rounds);

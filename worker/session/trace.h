@@ -1,6 +1,7 @@
-/* trace.h: writes what a worker does with its replica as lines of DIR/trace.jsonl, enough for
- * `rivulet replay` to repeat it in one process: the steps trained, the contributions encoded, the
- * rounds applied with their rosters, and each restart. docs/metrics.md describes the lines.
+/* trace.h: what a worker does with its replica as lines of DIR/trace.jsonl (base/json_lines.h),
+ * enough for `rivulet replay` to repeat it in one process: the steps trained, the contributions
+ * encoded, the rounds applied with their rosters, and each restart. docs/metrics.md describes the
+ * lines.
  *
  * A line is one write(): a killed process loses no line that it has written. One thread. */
 #ifndef RV_WORKER_SESSION_TRACE_H
@@ -17,7 +18,7 @@
 /* The version of the lines; each `start` names it, as another release may append to the file. */
 enum { TRACE_VERSION = 1 };
 
-struct trace;
+struct json_t; /* jansson */
 
 /* The members whose contributions an attempt averages, from its REDUCE document. */
 struct trace_roster {
@@ -31,14 +32,13 @@ struct trace_roster {
 };
 void trace_roster_of(const struct document *d, struct trace_roster *out);
 
-/* Opens the file for appending; a torn last line is ended first. RV_E_IO, RV_E_FULL, RV_E_NOMEM. */
-enum rv_err trace_open(const char *path, struct trace **out, struct rv_errtext *et);
-void trace_close(struct trace *t); /* NULL is fine */
+/* Each trace_*() makes a line, one reference, which rv_json_lines_write() takes; NULL: no
+ * memory. */
 
 /* The start of a process, in `round`. saved: the replica is the copy (round, steps) in replica.rvp;
  * exact: and it belongs to this very state, so theta_local is kept. Otherwise theta_local is the
  * shared theta. */
-struct trace_start {
+struct trace_started {
 	uint32_t member;
 	uint64_t boot, round;
 	bool saved, exact;
@@ -49,21 +49,19 @@ struct trace_start {
 	const char *device; /* device_kind; NULL: not known */
 	const char *data;   /* dataset_content; NULL: not known */
 };
-/* Each trace_write_*: RV_E_IO, RV_E_FULL name the file. */
-enum rv_err trace_write_start(struct trace *t, const struct trace_start *s, struct rv_errtext *et);
-/* Writes inner steps [from, to) of the contribution to `round`; steps of the round after the one
+struct json_t *trace_start(const struct trace_started *s);
+/* Inner steps [from, to) of the contribution to `round`; steps of the round after the one
  * held are ahead of the outer step (overlap-steps). */
-enum rv_err trace_write_train(struct trace *t, uint64_t round, uint64_t from, uint64_t to, struct rv_errtext *et);
-/* Writes an encoding. !ok: it was not finite, and theta_local is the shared theta again. copy: the
+struct json_t *trace_train(uint64_t round, uint64_t from, uint64_t to);
+/* An encoding. !ok: it was not finite, and theta_local is the shared theta again. copy: the
  * replica was copied for the disk. */
-enum rv_err trace_write_encode(struct trace *t, uint64_t round, uint64_t boot, bool ok, bool copy,
-							   struct rv_errtext *et);
-/* Writes that the result of an attempt is about to be stored, which makes it a vote: the process
- * that does the outer step with it, possibly a later one that knows no document of that round,
- * names the attempt. */
-enum rv_err trace_write_vote(struct trace *t, const struct trace_roster *r, struct rv_errtext *et);
+struct json_t *trace_encode(uint64_t round, uint64_t boot, bool ok, bool copy);
+/* The result of an attempt is about to be stored, which makes it a vote: the process that does the
+ * outer step with it, possibly a later one that knows no document of that round, names the
+ * attempt. */
+struct json_t *trace_vote(const struct trace_roster *r);
 /* The outer step. */
-struct trace_apply {
+struct trace_applied {
 	uint64_t round;
 	bool participated;    /* this worker's outer gradient is in the mean */
 	bool keep;            /* it is not, and theta_local was moved along, not replaced */
@@ -71,13 +69,12 @@ struct trace_apply {
 	struct rv_hash chain; /* of the state after it */
 	uint32_t attempt;     /* the attempt whose result it is, a vote of this worker; 0: fetched */
 };
-enum rv_err trace_write_apply(struct trace *t, const struct trace_apply *a, struct rv_errtext *et);
-/* Writes that a fetched state is installed: theta_local is the shared theta of `round`. */
-enum rv_err trace_write_install(struct trace *t, uint64_t round, struct rv_errtext *et);
-/* Writes that the operator took back `round` and later rounds; a process with that state
- * follows. */
-enum rv_err trace_write_rollback(struct trace *t, uint64_t round, struct rv_errtext *et);
-/* Writes that the replica was copied for the disk in the middle of `round`. */
-enum rv_err trace_write_save(struct trace *t, uint64_t round, uint64_t steps, struct rv_errtext *et);
+struct json_t *trace_apply(const struct trace_applied *a);
+/* A fetched state is installed: theta_local is the shared theta of `round`. */
+struct json_t *trace_install(uint64_t round);
+/* The operator took back `round` and later rounds; a process with that state follows. */
+struct json_t *trace_rollback(uint64_t round);
+/* The replica was copied for the disk in the middle of `round`. */
+struct json_t *trace_save(uint64_t round, uint64_t steps);
 
 #endif

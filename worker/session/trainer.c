@@ -23,16 +23,16 @@ const struct session_trainer_ops session_trainer_ops = {.request = request, .idl
 
 static void on_trained(struct session *s, const struct trainer_answer *a) {
 	const uint64_t round = round_round(session_round(s));
-	const struct participant_progress *p = &a->progress;
-	if (a->err == RV_OK)
-		session_trace_trained(s, a->round, a->from, a->round == round ? p->steps_done : p->ahead);
+	const uint64_t done = a->round == round ? a->progress.steps_done : a->progress.ahead;
+	if (a->err == RV_OK && done > a->from)
+		session_trace(s, trace_train(a->round, a->from, done));
 	else if (a->err == RV_E_RANGE && a->round == round)
 		session_trace_end(s, "batches were refused");
 }
 
 static void on_encoded(struct session *s, const struct trainer_answer *a) {
 	s->sums.own_tokens = a->progress.tokens;
-	session_trace_encoded(s, a->round, a->err == RV_OK, a->copy.has_replica);
+	session_trace(s, trace_encode(a->round, round_boot(session_round(s)), a->err == RV_OK, a->copy.has_replica));
 }
 
 static void on_applied(struct session *s, const struct trainer_answer *a) {
@@ -53,7 +53,7 @@ static void on_installed(struct session *s, const struct trainer_answer *a) {
 	}
 	rv_event(s->events, RV_INFO, "installed", RV_FIELDS(rv_field_int("round", (int64_t)a->round)),
 			 "holds the state of round %" PRIu64 ", verified", a->round);
-	session_trace_installed(s, a->round);
+	session_trace(s, trace_install(a->round));
 }
 
 static void on_evaluated(struct session *s, const struct trainer_answer *a) {
@@ -66,8 +66,9 @@ static void on_evaluated(struct session *s, const struct trainer_answer *a) {
 }
 
 static void on_saved(struct session *s, const struct trainer_answer *a) {
+	const struct trainer_copy *copy = a->copy.handle;
 	if (a->copy.has_replica)
-		session_trace_saved(s, a->copy.handle);
+		session_trace(s, trace_save(copy->replica.round, copy->replica.steps_done));
 }
 
 static void answered(void *ctx, const struct trainer_answer *a) {

@@ -298,7 +298,7 @@ static enum rv_err finish_snapshot(struct state_assembly *a, struct state_file *
 								   struct rv_errtext *et) {
 	if (a->memory) {
 		*warning = a->why;
-		return state_file_in_memory(&a->store->cfg, STATE_KIND_SNAPSHOT, blob_ref(a->memory), out, et);
+		return state_file_in_memory(&a->store->cfg, blob_ref(a->memory), out, et);
 	}
 	if (fsync(a->fd) != 0)
 		(void)rv_fail_errno(warning, errno, "%s/snapshot-%" PRIu64 ".part: cannot fsync", a->store->dir, a->id.round);
@@ -307,40 +307,23 @@ static enum rv_err finish_snapshot(struct state_assembly *a, struct state_file *
 	return state_file_of(&a->store->cfg, STATE_KIND_SNAPSHOT, fd, out, et);
 }
 
-/* A log entry that the disk does not take: the same file, its pieces raw. */
-static enum rv_err log_in_memory(const struct state_assembly *a, struct state_file **out, struct rv_errtext *et) {
-	const struct global_config *c = &a->store->cfg;
-	const struct state_log_info info = {.round = a->id.round, .digest = a->id.expect};
-	size_t index_bytes = state_index_bytes(c, STATE_KIND_LOG, a->id.round);
-	size_t prefix_bytes = state_prefix_bytes(c, STATE_KIND_LOG, a->id.round);
-	struct blob *file = blob_new(prefix_bytes + a->payload->bytes);
-	if (!file)
-		return rv_fail(et, RV_E_NOMEM, "no memory for the log of round %" PRIu64, a->id.round);
-	uint8_t *index = file->data + STATE_HEADER_BYTES;
-	for (uint32_t i = 0; i < a->n_pieces; i++) {
-		size_t bytes;
-		(void)state_piece_at(c, STATE_KIND_LOG, a->id.round, i, &bytes);
-		const struct state_stored raw = {STATE_RAW, (uint32_t)bytes};
-		state_index_write(&raw, 1, index + (size_t)i * STATE_INDEX_ENTRY_BYTES);
-	}
-	state_log_header(c, &info, index, file->data);
-	memcpy(index + index_bytes, a->manifest, prefix_bytes - STATE_HEADER_BYTES - index_bytes);
-	memcpy(file->data + prefix_bytes, a->payload->data, a->payload->bytes);
-	return state_file_in_memory(c, STATE_KIND_LOG, file, out, et);
-}
-
-static enum rv_err finish_log(struct state_assembly *a, struct state_file **out, struct rv_errtext *warning,
-							  struct rv_errtext *et) {
+/* Writes the entry; without the disk it stays in memory. */
+static void finish_log(const struct state_assembly *a, struct blob **out, struct rv_errtext *warning) {
 	struct state_log_info info = {.round = a->id.round, .attempt = 0};
-	if (statestore_write_log(a->store, &info, a->payload->data, warning) != RV_OK)
-		return log_in_memory(a, out, et);
-	return statestore_open(a->store, STATE_KIND_LOG, a->id.round, out, et);
+	(void)statestore_write_log(a->store, &info, a->payload->data, warning);
+	RV_ASSERT(rv_hash_equal(&info.digest, &a->id.expect));
+	*out = blob_ref(a->payload);
 }
 
-enum rv_err state_assembly_finish(struct state_assembly *a, struct state_file **out, struct rv_errtext *warning,
-								  struct rv_errtext *et) {
+enum rv_err state_assembly_finish(struct state_assembly *a, struct state_file **snapshot, struct blob **log,
+								  struct rv_errtext *warning, struct rv_errtext *et) {
 	RV_ASSERT(a->has_manifest && a->left == 0);
 	check_invariants(a);
 	*warning = (struct rv_errtext){0};
-	return a->id.kind == STATE_KIND_SNAPSHOT ? finish_snapshot(a, out, warning, et) : finish_log(a, out, warning, et);
+	*snapshot = NULL;
+	*log = NULL;
+	if (a->id.kind == STATE_KIND_SNAPSHOT)
+		return finish_snapshot(a, snapshot, warning, et);
+	finish_log(a, log, warning);
+	return RV_OK;
 }

@@ -38,11 +38,12 @@ uint32_t state_assembly_left(const struct state_assembly *a); /* pieces; all of 
 enum rv_err state_assembly_put(struct state_assembly *a, uint32_t i, const struct state_stored *what,
 							   const void *stored, struct rv_errtext *et);
 
-/* Opens the complete file (state_assembly_left() == 0) for reading and makes it durable: a snapshot
- * as snapshot-R.part, a log entry as log-R.rvl (of attempt 0: proved by a signed document). If the
- * disk cannot take it, it stays in memory and *warning states why; else *warning is empty. The
- * assembly is used up: free it. RV_E_NOMEM, RV_E_IO, RV_E_CORRUPT: *out is not set. */
-enum rv_err state_assembly_finish(struct state_assembly *a, struct state_file **out, struct rv_errtext *warning,
-								  struct rv_errtext *et);
+/* Makes the complete file (state_assembly_left() == 0) durable: a snapshot as snapshot-R.part,
+ * which is opened as *snapshot; a log entry as log-R.rvl (of attempt 0: proved by a signed
+ * document), whose reduced bytes are *log, one reference. The other one is NULL. If the disk cannot
+ * take it, it stays in memory and *warning states why; else *warning is empty. The assembly is used
+ * up: free it. RV_E_NOMEM, RV_E_IO, RV_E_CORRUPT: neither is set. */
+enum rv_err state_assembly_finish(struct state_assembly *a, struct state_file **snapshot, struct blob **log,
+								  struct rv_errtext *warning, struct rv_errtext *et);
 
 #endif

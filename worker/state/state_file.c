@@ -163,9 +163,9 @@ enum rv_err state_file_of(const struct global_config *c, enum state_kind kind, i
 	return open_source(c, kind, fd, NULL, out, et);
 }
 
-enum rv_err state_file_in_memory(const struct global_config *c, enum state_kind kind, struct blob *bytes,
-								 struct state_file **out, struct rv_errtext *et) {
-	return open_source(c, kind, -1, bytes, out, et);
+enum rv_err state_file_in_memory(const struct global_config *c, struct blob *bytes, struct state_file **out,
+								 struct rv_errtext *et) {
+	return open_source(c, STATE_KIND_SNAPSHOT, -1, bytes, out, et);
 }
 
 enum rv_err state_file_open(const struct global_config *c, enum state_kind kind, const char *path,
@@ -232,7 +232,8 @@ enum rv_err state_file_read_stored(struct state_file *f, uint32_t i, void *out, 
 	return read_at(f, out, bytes, at, et);
 }
 
-enum rv_err state_file_read_piece(struct state_file *f, uint32_t i, void *out, struct rv_errtext *et) {
+/* Reads piece i (state_piece_at() bytes), unpacked and checked against the manifest. */
+static enum rv_err read_piece(struct state_file *f, uint32_t i, void *out, struct rv_errtext *et) {
 	size_t bytes;
 	(void)state_piece_at(f->cfg, f->id.kind, f->id.round, i, &bytes);
 	struct state_stored what = state_file_stored(f, i);
@@ -251,7 +252,7 @@ enum rv_err state_file_verify(struct state_file *f, struct rv_errtext *et) {
 	uint8_t *piece = malloc(STATE_PIECE_MAX_BYTES);
 	enum rv_err e = piece ? RV_OK : no_memory(et);
 	for (uint32_t i = 0; e == RV_OK && i < f->n_pieces; i++)
-		e = state_file_read_piece(f, i, piece, et);
+		e = read_piece(f, i, piece, et);
 	free(piece);
 	return e;
 }
@@ -260,7 +261,7 @@ static enum rv_err load_pieces(struct state_file *f, struct global_state *into, 
 	for (uint32_t i = 0; i < f->n_pieces; i++) {
 		size_t n;
 		float *piece = (float *)(uintptr_t)global_piece(into, i, &n); /* *into is ours to change */
-		RV_TRY(state_file_read_piece(f, i, piece, et));
+		RV_TRY(read_piece(f, i, piece, et));
 	}
 	return RV_OK;
 }
@@ -291,7 +292,7 @@ enum rv_err state_file_load_log(struct state_file *f, struct blob **payload, str
 		return rv_fail(et, RV_E_NOMEM, "no memory for the reduced bytes of a round");
 	for (uint32_t i = 0; i < f->n_pieces; i++) {
 		size_t bytes, at = state_piece_at(f->cfg, STATE_KIND_LOG, f->id.round, i, &bytes);
-		enum rv_err e = state_file_read_piece(f, i, b->data + at, et);
+		enum rv_err e = read_piece(f, i, b->data + at, et);
 		if (e != RV_OK) {
 			blob_unref(b);
 			return e;

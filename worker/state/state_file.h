@@ -17,12 +17,12 @@ struct state_file;
  * another version); RV_E_IO, RV_E_NOMEM. The text does not name the file. */
 enum rv_err state_file_open(const struct global_config *c, enum state_kind kind, const char *path,
 							struct state_file **out, struct rv_errtext *et);
-/* Open a descriptor, or a file's bytes in memory, which are taken over whatever is returned. Faults
- * of state_file_open. */
+/* Open a descriptor, or the bytes of a snapshot in memory, which are taken over whatever is
+ * returned. Faults of state_file_open. */
 enum rv_err state_file_of(const struct global_config *c, enum state_kind kind, int fd, struct state_file **out,
 						  struct rv_errtext *et);
-enum rv_err state_file_in_memory(const struct global_config *c, enum state_kind kind, struct blob *bytes,
-								 struct state_file **out, struct rv_errtext *et);
+enum rv_err state_file_in_memory(const struct global_config *c, struct blob *bytes, struct state_file **out,
+								 struct rv_errtext *et);
 void state_file_free(struct state_file *f); /* NULL is fine */
 
 const struct state_id *state_file_id(const struct state_file *f);      /* LOG: without a chain */
@@ -35,9 +35,6 @@ const struct rv_hash *state_file_manifest(const struct state_file *f); /* state_
  * (truncated meanwhile). */
 struct state_stored state_file_stored(const struct state_file *f, uint32_t i);
 enum rv_err state_file_read_stored(struct state_file *f, uint32_t i, void *out, struct rv_errtext *et);
-/* Reads piece i (state_piece_at() bytes), unpacked and checked against the manifest. RV_E_CORRUPT,
- * RV_E_IO. */
-enum rv_err state_file_read_piece(struct state_file *f, uint32_t i, void *out, struct rv_errtext *et);
 
 /* Checks every piece (about 1 GB/s). RV_E_CORRUPT, RV_E_IO, RV_E_NOMEM. */
 enum rv_err state_file_verify(struct state_file *f, struct rv_errtext *et);

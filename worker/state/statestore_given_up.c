@@ -28,7 +28,8 @@ struct found {
 };
 
 struct sets {
-	struct found going, older;
+	struct found going, older; /* older: the set of an earlier rollback with the latest snapshot */
+	uint64_t older_term;
 	bool begun; /* the directory of what is going is there */
 };
 
@@ -54,8 +55,8 @@ static void note(struct found *f, enum statestore_file kind, uint64_t round) {
 	}
 }
 
-/* One of an earlier rollback. What cannot be read holds nothing. */
-static void note_older(const struct statestore *s, uint64_t term, struct found *f) {
+/* What cannot be read holds nothing. */
+static void look_into(const struct statestore *s, uint64_t term, struct found *f) {
 	char path[STATESTORE_PATH_BYTES];
 	set_path(s, term, path);
 	DIR *d = opendir(path);
@@ -68,6 +69,15 @@ static void note_older(const struct statestore *s, uint64_t term, struct found *
 			note(f, kind, round);
 	}
 	closedir(d);
+}
+
+static void note_older(const struct statestore *s, uint64_t term, struct sets *sets) {
+	struct found f = {.any = false};
+	look_into(s, term, &f);
+	if (f.has_snapshot && (!sets->older.has_snapshot || f.snapshot > sets->older.snapshot)) {
+		sets->older = f;
+		sets->older_term = term;
+	}
 }
 
 static enum rv_err find_sets(const struct statestore *s, uint64_t to, uint64_t term, struct sets *out,
@@ -83,7 +93,7 @@ static enum rv_err find_sets(const struct statestore *s, uint64_t to, uint64_t t
 		if (is_set(e->d_name, &number) && number == term)
 			out->begun = true;
 		else if (is_set(e->d_name, &number))
-			note_older(s, number, &out->older);
+			note_older(s, number, out);
 		else if (statestore_parse_name(e->d_name, &kind, &number) && checkpoint_goes_by_rollback(kind, number, to))
 			note(&out->going, kind, number);
 	}
@@ -125,24 +135,6 @@ static void remove_older(const struct statestore *s, uint64_t term) {
 			remove_set(s, number);
 	}
 	closedir(d);
-}
-
-/* The directory of the older set that has the latest snapshot. */
-static uint64_t best_older(const struct statestore *s, const struct found *latest) {
-	uint64_t best = 0, number;
-	DIR *d = opendir(s->dir);
-	if (!d)
-		return best;
-	for (struct dirent *e; (e = readdir(d));) {
-		struct found f = {.any = false};
-		if (!is_set(e->d_name, &number))
-			continue;
-		note_older(s, number, &f);
-		if (f.has_snapshot && f.snapshot == latest->snapshot)
-			best = number;
-	}
-	closedir(d);
-	return best;
 }
 
 /* ---- moving ---- */
@@ -191,14 +183,14 @@ enum rv_err statestore_rewind(const struct statestore *s, uint64_t round, uint64
 	if (sets.begun || !sets.older.has_snapshot || later) {
 		RV_TRY(set_aside(s, round, term, et));
 		struct found set = {.any = false};
-		note_older(s, term, &set);
+		look_into(s, term, &set);
 		out->what = set.has_snapshot ? GIVEN_UP_KEPT : set.any ? GIVEN_UP_KEPT_LOG : GIVEN_UP_NOTHING;
 		set_path(s, term, out->dir);
 		return RV_OK;
 	}
 	RV_ASSERT(sets.older.has_snapshot && sets.older.snapshot >= sets.going.snapshot); /* nothing later is lost */
 	out->what = GIVEN_UP_REMOVED;
-	set_path(s, best_older(s, &sets.older), out->dir);
+	set_path(s, sets.older_term, out->dir);
 	RV_TRY(statestore_take_from(s, round, NULL, et));
 	return statestore_sync(s, et);
 }

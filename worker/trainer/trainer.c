@@ -115,13 +115,13 @@ void trainer_copy_free(struct trainer_copy *s) {
 /* ---- resuming ---- */
 
 struct trainer_resumed trainer_resume(struct trainer *t, const struct recovered *found,
-									  void (*notice)(void *, const char *), void *ctx) {
+									  void (*notice)(void *ctx, enum rv_err why, const char *text), void *ctx) {
 	struct rv_errtext et = {0};
 	const struct state_replica_info *info = &found->replica;
 	bool loaded =
 		found->has_replica && replica_load(t->replica, found->replica_payload, info->payload_bytes, &et) == RV_OK;
 	if (found->has_replica && !loaded)
-		notice(ctx, et.text);
+		notice(ctx, RV_E_CORRUPT, et.text);
 	bool exact = loaded && info->round == t->global.round && rv_hash_equal(&info->chain, &t->global.chain) &&
 				 info->steps_done <= (uint64_t)t->run.steps_per_round;
 	participant_resume(&t->participant, &t->global, exact, info->steps_done, info->tokens);

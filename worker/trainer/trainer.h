@@ -81,7 +81,7 @@ struct trainer_resumed {
 	bool exact; /* and belongs to this very state: theta_local and the steps done too */
 };
 struct trainer_resumed trainer_resume(struct trainer *t, const struct recovered *found,
-									  void (*notice)(void *, const char *), void *ctx);
+									  void (*notice)(void *ctx, enum rv_err why, const char *text), void *ctx);
 
 /* Makes a request: takes over rq->snapshot, a struct state_file, and refers to rq->reduced. At most
  * TRAINER_MAX_REQUESTS are unanswered. */

@@ -33,7 +33,6 @@ struct donor_store {
 	const struct statestore *store;
 	struct open_file files[DONOR_FILES];
 	struct cached_piece pieces[DONOR_PIECES];
-	bool has_pieces;
 	uint64_t clock;   /* counts uses */
 	int64_t opens_us; /* when all opens so far have been paid for */
 	uint64_t donor[]; /* donor_size() bytes */
@@ -48,7 +47,6 @@ static void forget_pieces(struct donor_store *d) {
 		free(d->pieces[i].data);
 		d->pieces[i] = (struct cached_piece){0};
 	}
-	d->has_pieces = false;
 }
 
 static void close_file(struct open_file *f) {
@@ -144,7 +142,6 @@ static struct cached_piece *piece_of(struct donor_store *d, struct state_file *f
 		oldest->data = malloc(STATE_PIECE_MAX_BYTES);
 	if (!oldest->data)
 		return NULL;
-	d->has_pieces = true;
 	oldest->valid = state_file_read_stored(file, f->index, oldest->data, NULL) == RV_OK;
 	oldest->what = *f;
 	oldest->stored = state_file_stored(file, f->index);
@@ -187,9 +184,7 @@ static int64_t ready_us(void *ctx) {
 
 /* Frees the buffers while no peer asks. */
 static void idle(void *ctx) {
-	struct donor_store *d = ctx;
-	if (d->has_pieces)
-		forget_pieces(d);
+	forget_pieces(ctx);
 }
 
 enum rv_err donor_new(const struct donor_config *cfg, const struct statestore *store, struct donor **out,

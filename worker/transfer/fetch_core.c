@@ -275,7 +275,7 @@ void fetch_release(struct fetch_core *c, uint32_t member, struct fetch_ask *a) {
 		f->first_free = a->what.index;
 }
 
-void fetch_release_all(struct fetch_core *c, uint32_t member) {
+static void release_all(struct fetch_core *c, uint32_t member) {
 	struct fetch_donor *d = &c->donors[member];
 	for (int k = 0; k < d->n; k++)
 		fetch_release(c, member, fetch_ask_at(d, k));
@@ -307,7 +307,7 @@ void fetch_ban(struct fetch_core *c, uint32_t member) {
 	int doublings = d->offences < BAN_DOUBLINGS_MAX ? d->offences : BAN_DOUBLINGS_MAX;
 	d->offences++;
 	d->banned_until_us = c->now_us + ((int64_t)BAN_US << doublings);
-	fetch_release_all(c, member);
+	release_all(c, member);
 	for (int k = 0; k < d->n; k++)
 		fetch_ask_at(d, k)->slot = FETCH_NOBODY;
 	d->forgets = d->n > 1; /* the one at hand is answered */
@@ -338,7 +338,7 @@ void fetch_core_link_down(struct fetch_core *c, int64_t now_us, uint32_t member)
 	fetch_core_check_invariants(c);
 	struct fetch_donor *d = &c->donors[member];
 	c->now_us = now_us;
-	fetch_release_all(c, member);
+	release_all(c, member);
 	leave_staging(c, d);
 	d->n = d->first = 0;
 	d->got = 0;
@@ -359,7 +359,7 @@ void fetch_core_tick(struct fetch_core *c, int64_t now_us) {
 		if (d->n == 0 || d->silent || now_us < silent_at_us(c, d))
 			continue;
 		d->silent = true;
-		fetch_release_all(c, m);
+		release_all(c, m);
 	}
 }
 

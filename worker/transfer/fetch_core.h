@@ -36,14 +36,15 @@ struct fetch_core_config {
 	const struct global_config *global; /* borrowed */
 	uint32_t self_member;
 	int64_t stall_us; /* timeout of a silent donor, which then loses what it owes to others */
-	/* Checks a manifest; NULL: state_manifest_check does. */
-	enum rv_err (*check_manifest)(void *ctx, const struct state_id *id, const struct rv_hash *manifest,
-								  struct rv_errtext *et);
+	/* Checks the manifest of a snapshot without an expected hash (round 0 of a run that starts from
+	 * given weights). RV_E_CORRUPT: these cannot be its hashes. */
+	enum rv_err (*check_initial)(void *ctx, const struct rv_hash *manifest, struct rv_errtext *et);
+	void *check_ctx;
 	/* Decodes a piece of an encoding other than FRAME_RAW to exactly `out_bytes`; NULL: there are
 	 * no such encodings. Any fault but RV_E_NOMEM is the donor's. */
 	enum rv_err (*decode)(void *ctx, uint8_t encoding, const void *in, size_t in_bytes, void *out, size_t out_bytes,
 						  struct rv_errtext *et);
-	void *ctx;
+	void *decode_ctx;
 };
 
 /* Opaque: fetch_core_bytes() of the caller's memory, aligned as malloc does: some MiB (a piece for
@@ -79,17 +80,15 @@ void fetch_core_link_down(struct fetch_core *c, int64_t now_us, uint32_t member)
 
 enum fetch_event_type {
 	FETCH_NOTHING,
-	FETCH_MANIFEST,  /* the manifest of `slot` has passed its check: fetch_core_manifest() */
-	FETCH_PIECE,     /* piece `index` of `slot` has passed its check */
-	FETCH_BAD_DONOR, /* the member gave bytes other than the committed ones: text */
-	FETCH_LACKING    /* the member does not have `slot`, or not now */
+	FETCH_MANIFEST, /* the manifest of `slot` has passed its check: fetch_core_manifest() */
+	FETCH_PIECE,    /* piece `index` of `slot` has passed its check */
+	FETCH_BAD_DONOR /* the member gave bytes other than the committed ones: text */
 };
 struct fetch_event {
 	enum fetch_event_type type;
 	int slot;
 	/* PIECE. Pointers are valid until the next call. */
 	uint32_t index;
-	const uint8_t *data;   /* the piece itself: state_piece_at() bytes */
 	uint8_t encoding;      /* enum frame_encoding, of `stored` */
 	const uint8_t *stored; /* the piece as it came */
 	uint32_t stored_bytes;
@@ -104,7 +103,7 @@ bool fetch_core_send(struct fetch_core *c, int64_t now_us, uint32_t member, stru
 enum rv_err fetch_core_piece(struct fetch_core *c, int64_t now_us, uint32_t member, const struct frame_piece *p,
 							 struct fetch_event *out, struct rv_errtext *et);
 enum rv_err fetch_core_none(struct fetch_core *c, int64_t now_us, uint32_t member, const struct frame_fetch *m,
-							struct fetch_event *out, struct rv_errtext *et);
+							struct rv_errtext *et);
 
 /* Marks silent donors. Call it at the deadline, then fetch_core_send for every linked member. */
 void fetch_core_tick(struct fetch_core *c, int64_t now_us);

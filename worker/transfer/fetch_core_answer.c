@@ -31,15 +31,15 @@ static void bad_donor(uint32_t member, const struct state_id *id, struct fetch_e
 	out->type = FETCH_BAD_DONOR;
 }
 
-/* Stops asking this donor for this file for a while. Returns false if it already was so. */
-static bool note_lacking(struct fetch_core *c, struct fetch_donor *d, int slot) {
+/* Stops asking this donor for this file for a while, unless it already is so: by the first answer
+ * to what was asked together. */
+static void note_lacking(struct fetch_core *c, struct fetch_donor *d, int slot) {
 	if (c->now_us < d->lacks_until_us[slot])
-		return false;
+		return;
 	int64_t pause_us = d->lacks_pause_us[slot] * 2;
 	pause_us = pause_us < LACKS_US ? LACKS_US : pause_us > LACKS_MAX_US ? LACKS_MAX_US : pause_us;
 	d->lacks_pause_us[slot] = pause_us;
 	d->lacks_until_us[slot] = c->now_us + pause_us;
-	return true;
 }
 
 static void measure(struct fetch_core *c, struct fetch_donor *d, const struct fetch_ask *a) {
@@ -54,8 +54,8 @@ static void measure(struct fetch_core *c, struct fetch_donor *d, const struct fe
 }
 
 static enum rv_err check_manifest(const struct fetch_core *c, const struct fetch_file *f, struct rv_errtext *et) {
-	if (c->cfg.check_manifest)
-		return c->cfg.check_manifest(c->cfg.ctx, &f->id, f->manifest, et);
+	if (rv_hash_is_zero(&f->id.expect))
+		return c->cfg.check_initial(c->cfg.check_ctx, f->manifest, et);
 	return state_manifest_check(c->cfg.global, &f->id, f->manifest, et);
 }
 
@@ -88,7 +88,7 @@ static enum rv_err decode(struct fetch_core *c, const struct fetch_donor *d, con
 		return RV_OK;
 	if (!c->cfg.decode)
 		return rv_fail(et, RV_E_UNSUPPORTED, "a piece of encoding %u", d->encoding);
-	return c->cfg.decode(c->cfg.ctx, d->encoding, data, d->total, decoded, bytes, et);
+	return c->cfg.decode(c->cfg.decode_ctx, d->encoding, data, d->total, decoded, bytes, et);
 }
 
 static void piece(struct fetch_core *c, uint32_t member, const struct fetch_ask *a, const uint8_t *data, uint32_t bytes,
@@ -111,7 +111,6 @@ static void piece(struct fetch_core *c, uint32_t member, const struct fetch_ask 
 	fetch_hold(c, f, a->what.index);
 	out->type = FETCH_PIECE;
 	out->index = a->what.index;
-	out->data = raw;
 	out->encoding = d->encoding;
 	out->stored = data;
 	out->stored_bytes = d->total;
@@ -185,20 +184,17 @@ enum rv_err fetch_core_piece(struct fetch_core *c, int64_t now_us, uint32_t memb
 }
 
 enum rv_err fetch_core_none(struct fetch_core *c, int64_t now_us, uint32_t member, const struct frame_fetch *m,
-							struct fetch_event *out, struct rv_errtext *et) {
+							struct rv_errtext *et) {
 	RV_ASSERT(member < NET_MAX_MEMBERS);
 	fetch_core_check_invariants(c);
 	struct fetch_donor *d = &c->donors[member];
-	*out = (struct fetch_event){.slot = FETCH_NOBODY};
 	c->now_us = now_us;
 	RV_TRY(check_head(d, m, "NONE", et));
 	d->heard_us = now_us;
 	d->silent = false;
 	int slot = d->asks[d->first].slot;
-	if (slot >= 0 && note_lacking(c, d, slot)) { /* the first of those that were asked together */
-		out->type = FETCH_LACKING;
-		out->slot = slot;
-	}
+	if (slot >= 0)
+		note_lacking(c, d, slot);
 	for (int k = 0; slot >= 0 && k < d->n; k++)
 		if (fetch_ask_at(d, k)->slot == slot)
 			fetch_release(c, member, fetch_ask_at(d, k));

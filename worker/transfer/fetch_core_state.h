@@ -74,7 +74,6 @@ uint32_t fetch_bytes_of(const struct fetch_core *c, const struct frame_fetch *wh
 uint8_t *fetch_staging(const struct fetch_core *c, int i);
 /* Stops relying on this donor for `a`; the answer may still come. */
 void fetch_release(struct fetch_core *c, uint32_t member, struct fetch_ask *a);
-void fetch_release_all(struct fetch_core *c, uint32_t member);
 void fetch_hold(struct fetch_core *c, struct fetch_file *f, uint32_t index);
 /* Removes the oldest ask, which is answered. */
 void fetch_pop(struct fetch_core *c, uint32_t member);

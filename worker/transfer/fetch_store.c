@@ -118,22 +118,17 @@ static void run_open(struct part_job *j) {
 
 static void run_finish(struct part_job *j) {
 	struct part *p = j->part;
-	struct state_file *file;
+	struct fetched *whole = &p->whole;
+	struct state_file *snapshot;
 	j->what.incomplete = state_assembly_left(p->assembly) > 0;
 	if (j->what.incomplete)
 		return;
-	j->what.err = state_assembly_finish(p->assembly, &file, &p->whole.warning, &j->text);
+	j->what.err = state_assembly_finish(p->assembly, &snapshot, &whole->log, &whole->warning, &j->text);
 	if (j->what.err != RV_OK)
 		return;
 	state_assembly_free(p->assembly);
 	p->assembly = NULL;
-	if (p->id.kind == STATE_KIND_SNAPSHOT) {
-		RV_FAILPOINT("fetch.stored");
-		p->whole.snapshot = file;
-		return;
-	}
-	j->what.err = state_file_load_log(file, &p->whole.log, &j->text);
-	state_file_free(file);
+	whole->snapshot = snapshot;
 	RV_FAILPOINT("fetch.stored");
 }
 
@@ -237,8 +232,7 @@ static void *memory(void *ctx, size_t bytes) {
 static enum rv_err decode(void *ctx, uint8_t encoding, const void *in, size_t in_bytes, void *out, size_t out_bytes,
 						  struct rv_errtext *et) {
 	const struct fetch_store *s = ctx;
-	RV_TRY(state_stored_check(encoding, (uint32_t)in_bytes, out_bytes, et));
-	struct state_stored what = {.encoding = (enum state_encoding)encoding, .bytes = (uint32_t)in_bytes};
+	const struct state_stored what = {.encoding = (enum state_encoding)encoding, .bytes = (uint32_t)in_bytes};
 	return state_unpack(s->packer, &what, in, out, out_bytes, et);
 }
 

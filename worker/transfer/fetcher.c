@@ -178,27 +178,14 @@ void fetcher_on_done(struct fetcher *f, void *file, const struct fetcher_job *j)
 
 /* ---- what is wanted ---- */
 
-static enum rv_err check_manifest(void *ctx, const struct state_id *id, const struct rv_hash *manifest,
-								  struct rv_errtext *et) {
-	const struct fetcher *f = ctx;
-	if (rv_hash_is_zero(&id->expect)) /* the first state of a run from given weights: its owner knows */
-		return f->cfg.check_initial(f->cfg.owner.ctx, manifest, et);
-	return state_manifest_check(f->cfg.global, id, manifest, et);
-}
-
-static enum rv_err decode(void *ctx, uint8_t encoding, const void *in, size_t in_bytes, void *out, size_t out_bytes,
-						  struct rv_errtext *et) {
-	const struct fetcher *f = ctx;
-	return f->cfg.ops.decode(f->cfg.ops.ctx, encoding, in, in_bytes, out, out_bytes, et);
-}
-
 static enum rv_err open_core(struct fetcher *f, int64_t now_us, struct rv_errtext *et) {
 	const struct fetch_core_config cfg = {.global = f->cfg.global,
 										  .self_member = f->cfg.self_member,
 										  .stall_us = f->cfg.stall_us,
-										  .check_manifest = check_manifest,
-										  .decode = f->cfg.ops.decode ? decode : NULL,
-										  .ctx = f};
+										  .check_initial = f->cfg.check_initial,
+										  .check_ctx = f->cfg.owner.ctx,
+										  .decode = f->cfg.ops.decode,
+										  .decode_ctx = f->cfg.ops.ctx};
 	if (f->core)
 		return RV_OK;
 	void *memory = f->cfg.ops.memory(f->cfg.ops.ctx, fetch_core_bytes(&cfg));
@@ -319,13 +306,12 @@ enum rv_err fetcher_receive(struct fetcher *f, int64_t now_us, uint32_t member, 
 	f->now_us = now_us;
 	if (!f->core)
 		return rv_fail(et, RV_E_PROTOCOL, "a %s that was not asked for", frame_type_name(h->type));
-	if (h->type == FRAME_PIECE) {
-		RV_TRY(frame_piece_decode(h, body, &piece, et));
-		RV_TRY(fetch_core_piece(f->core, now_us, member, &piece, &event, et));
-	} else {
+	if (h->type == FRAME_NONE) {
 		RV_TRY(frame_fetch_decode(h, body, &none, et));
-		RV_TRY(fetch_core_none(f->core, now_us, member, &none, &event, et));
+		return fetch_core_none(f->core, now_us, member, &none, et);
 	}
+	RV_TRY(frame_piece_decode(h, body, &piece, et));
+	RV_TRY(fetch_core_piece(f->core, now_us, member, &piece, &event, et));
 	on_event(f, member, &event);
 	return RV_OK;
 }

@@ -90,8 +90,7 @@ struct fetcher_config {
 	uint64_t run_tag;
 	uint32_t self_member;
 	int64_t stall_us; /* as in fetch_core_config */
-	/* Checks the manifest of a snapshot without an expected hash (round 0 of a run that starts from
-	 * given weights). RV_E_CORRUPT: these cannot be its hashes. `ctx` is the owner's. */
+	/* As in fetch_core_config; `ctx` is the owner's. */
 	enum rv_err (*check_initial)(void *ctx, const struct rv_hash *manifest, struct rv_errtext *et);
 	struct fetcher_ops ops;
 	struct fetcher_owner owner;
