@@ -58,6 +58,9 @@ enum rv_err rv_options_parse_text(const struct rv_option *table, void *opts, con
  * errors. */
 enum rv_err rv_options_parse_file(const struct rv_option *table, const struct rv_preset *presets, void *opts,
 								  const char *path, struct rv_errtext *et);
+/* Reads the text of a config file of at most 64 KiB, NUL-terminated; the caller frees *text. A byte
+ * order mark becomes blanks. RV_E_NOTFOUND, RV_E_RANGE, RV_E_IO; RV_E_INVALID: it holds a NUL. */
+enum rv_err rv_options_read_file(const char *path, char **text, struct rv_errtext *et);
 /* Parses argv[1..]: `--name value`, `--name=value`, `--name` for bools (`--no-name` negates).
  * Wherever they are, `--preset NAME` is read first (presets NULL: there is no such option), then
  * `--config FILE`, whose line `preset = NAME`, wherever it stands, is read before its other lines

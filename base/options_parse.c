@@ -174,23 +174,26 @@ static enum rv_err parse_with_preset(const struct vocabulary *known, const struc
 	return each_line(source, text, take_setting, &s, et);
 }
 
-/* Returns the length of the UTF-8 byte order mark with which some editors begin every file. */
-static size_t mark_bytes(const uint8_t *text) {
-	static const char mark[] = "\xef\xbb\xbf";
-	return strncmp((const char *)text, mark, sizeof mark - 1) == 0 ? sizeof mark - 1 : 0;
+enum rv_err rv_options_read_file(const char *path, char **text, struct rv_errtext *et) {
+	static const char mark[] = "\xef\xbb\xbf"; /* of UTF-8, with which some editors begin every file */
+	size_t n;
+	enum rv_err e = rv_file_read(path, CONFIG_FILE_BYTES_MAX, (uint8_t **)text, &n, et);
+	if (e != RV_OK)
+		return rv_fail_context(et, e, "config file");
+	if (strlen(*text) != n) {
+		free(*text);
+		return rv_fail(et, RV_E_INVALID, "%s: not a text file (holds a NUL byte)", path);
+	}
+	if (strncmp(*text, mark, sizeof mark - 1) == 0)
+		memset(*text, ' ', sizeof mark - 1);
+	return RV_OK;
 }
 
 static enum rv_err parse_file(const struct vocabulary *known, const struct rv_preset *given, void *opts,
 							  const char *path, struct rv_errtext *et) {
-	uint8_t *text;
-	size_t n;
-	enum rv_err e = rv_file_read(path, CONFIG_FILE_BYTES_MAX, &text, &n, et);
-	if (e != RV_OK)
-		return rv_fail_context(et, e, "config file");
-	if (strlen((const char *)text) != n)
-		e = rv_fail(et, RV_E_INVALID, "%s: not a text file (holds a NUL byte)", path);
-	else
-		e = parse_with_preset(known, given, opts, path, (const char *)text + mark_bytes(text), et);
+	char *text;
+	RV_TRY(rv_options_read_file(path, &text, et));
+	enum rv_err e = parse_with_preset(known, given, opts, path, text, et);
 	free(text);
 	return e;
 }

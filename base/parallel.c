@@ -6,7 +6,14 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <time.h>
+
+int parallel_cores(void) {
+	cpu_set_t set;
+	int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+	return n < PARALLEL_MAX_THREADS ? n : PARALLEL_MAX_THREADS;
+}
 
 enum { TICK_NS = 100 * 1000 * 1000, NS_PER_S = 1000 * 1000 * 1000 };
 

@@ -8,6 +8,9 @@
 
 enum { PARALLEL_MAX_THREADS = 256 };
 
+/* Returns the processors that this process may use, at most PARALLEL_MAX_THREADS. */
+int parallel_cores(void);
+
 struct parallel_loop {
 	int n;       /* fn(ctx, 0) ... fn(ctx, n - 1) */
 	int threads; /* at most this many at a time, 1..PARALLEL_MAX_THREADS */

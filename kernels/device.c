@@ -2,9 +2,9 @@
 #include "kernels/device.h"
 
 #include "base/assert.h"
+#include "base/parallel.h"
 #include "kernels/plugin.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,11 +120,10 @@ bool device_has_gpu(void) {
 }
 
 static int share_of_threads(const struct device_choice *c, int threads) {
-	cpu_set_t set;
 	if (c->n == 1)
 		return threads;
 	if (threads == 0)
-		threads = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+		threads = parallel_cores();
 	return threads / c->n > 0 ? threads / c->n : 1;
 }
 

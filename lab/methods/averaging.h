@@ -45,6 +45,10 @@ int averaging_replicas(int workers);
 const float *averaging_theta(struct lab_run *r);
 struct rv_hash averaging_state_hash(struct lab_run *r);
 uint64_t averaging_payload_bytes(const struct lab_run *r);
+/* Sets the fields of a method that keeps everything there. */
+#define AVERAGING_METHOD                                                                                               \
+	.averages = true, .n_replicas = averaging_replicas, .theta = averaging_theta, .state_hash = averaging_state_hash,  \
+	.payload_bytes = averaging_payload_bytes
 /* Returns the bytes that each participant of the round under way sends in its all-reduce. */
 uint64_t averaging_bytes(const struct lab_run *r, int participants);
 

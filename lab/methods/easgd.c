@@ -48,13 +48,9 @@ static const struct method_idle idle_outer = {of_outer_optimizers,
 
 const struct lab_method lab_method_easgd = {
 	.name = "easgd",
-	.averages = true,
+	AVERAGING_METHOD,
 	.idle = {&idle_outer},
 	.configure = configure,
 	.check = check,
-	.n_replicas = averaging_replicas,
 	.round = easgd_round,
-	.theta = averaging_theta,
-	.state_hash = averaging_state_hash,
-	.payload_bytes = averaging_payload_bytes,
 };

@@ -56,15 +56,11 @@ static enum rv_err sparseloco_round(struct lab_run *r, struct lab_round *out, st
 
 const struct lab_method lab_method_sparseloco = {
 	.name = "sparseloco",
-	.averages = true,
+	AVERAGING_METHOD,
 	.synchronous = true,
 	.prescribes_outer = true,
 	.prescribed_outer = OUTER_sgd,
 	.configure = configure,
 	.check = check,
-	.n_replicas = averaging_replicas,
 	.round = sparseloco_round,
-	.theta = averaging_theta,
-	.state_hash = averaging_state_hash,
-	.payload_bytes = averaging_payload_bytes,
 };

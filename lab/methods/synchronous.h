@@ -12,9 +12,7 @@
 #include "lab/run/lab_run.h"
 
 /* Sets the fields of a method that is this and nothing else. */
-#define SYNCHRONOUS_METHOD                                                                                             \
-	.averages = true, .synchronous = true, .n_replicas = averaging_replicas, .round = synchronous_round,               \
-	.theta = averaging_theta, .state_hash = averaging_state_hash, .payload_bytes = averaging_payload_bytes
+#define SYNCHRONOUS_METHOD AVERAGING_METHOD, .synchronous = true, .round = synchronous_round
 
 /* Runs one round, as lab_run_round. RV_E_RANGE: it diverged. */
 enum rv_err synchronous_round(struct lab_run *r, struct lab_round *out, struct rv_errtext *et);

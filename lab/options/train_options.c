@@ -17,7 +17,6 @@
 
 #include <inttypes.h>
 #include <limits.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -107,12 +106,6 @@ static struct rv_hash nameless_run_hash(const struct run_config *c) {
 	return rv_run_hash(no_id, text);
 }
 
-static int cores(void) {
-	cpu_set_t set;
-	int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-	return n < PARALLEL_MAX_THREADS ? n : PARALLEL_MAX_THREADS;
-}
-
 /* One replica computes what all workers would. */
 static bool is_ddp(const struct train_options *o) {
 	return !lab_methods[o->method]->averages;
@@ -123,8 +116,8 @@ static bool splits_batch(const struct train_options *o) {
 }
 
 struct lab_config train_options_resolve(const struct train_options *o) {
-	int threads = o->threads > 0 ? (int)o->threads : is_ddp(o) ? cores() : 1;
-	int parallel = o->parallel > 0 ? (int)o->parallel : cores() / threads;
+	int threads = o->threads > 0 ? (int)o->threads : is_ddp(o) ? parallel_cores() : 1;
+	int parallel = o->parallel > 0 ? (int)o->parallel : parallel_cores() / threads;
 	struct lab_config c = {
 		.run = o->run,
 		.method = lab_methods[o->method],

@@ -42,13 +42,10 @@ static struct report_member member_of(const struct run_record *r) {
 	m.record.rounds = NULL;
 	m.record.n_rounds = 0;
 	thin_evals(&m.record);
-	clean_text(m.record.name);
-	clean_text(m.record.role);
-	clean_text(m.record.method);
-	clean_text(m.record.codec);
-	clean_text(m.record.outer);
-	clean_text(m.record.program);
-	clean_text(m.record.data);
+	char *const texts[] = {m.record.name,  m.record.role,    m.record.method, m.record.codec,
+						   m.record.outer, m.record.program, m.record.data};
+	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+		clean_text(texts[i]);
 	return m;
 }
 

@@ -2,13 +2,9 @@
  * first. */
 #include "lab/sweep/file.h"
 
-#include "base/file.h"
-
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { FILE_BYTES_MAX = 64 << 10 };
 
 /* A part of the text, from its first line on. */
 struct part {
@@ -139,22 +135,12 @@ static enum rv_err read_text(struct reader *r, const struct sweep_options *given
 	return parse_parts(r, given, out, et);
 }
 
-/* Skips the byte order mark with which some editors begin every file. */
-static const char *after_mark(const char *text) {
-	static const char mark[] = "\xef\xbb\xbf";
-	return strncmp(text, mark, sizeof mark - 1) == 0 ? text + sizeof mark - 1 : text;
-}
-
 static enum rv_err read_file(struct reader *r, const struct sweep_options *given, struct sweep_file *out,
 							 struct rv_errtext *et) {
-	uint8_t *text;
-	size_t n;
-	enum rv_err e = rv_file_read(r->path, FILE_BYTES_MAX, &text, &n, et);
-	if (e != RV_OK)
-		return rv_fail_context(et, e, "config file");
-	r->text = after_mark((const char *)text);
-	e = strlen((const char *)text) == n ? read_text(r, given, out, et)
-										: rv_fail(et, RV_E_INVALID, "%s: not a text file (holds a NUL byte)", r->path);
+	char *text;
+	RV_TRY(rv_options_read_file(r->path, &text, et));
+	r->text = text;
+	enum rv_err e = read_text(r, given, out, et);
 	free(text);
 	return e;
 }

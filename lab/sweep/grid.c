@@ -177,11 +177,17 @@ static enum rv_err set_preset(struct sweep_grid *g, const char *name, struct rv_
 	return rv_options_parse_text(g->table, &g->base, preset->name, preset->text, et);
 }
 
+/* Returns the list that was given for train's option i: sync-every is another name of
+ * steps-per-round. */
+static const char *given(const struct sweep_grid *g, const struct sweep_options *o, int i) {
+	return o->sync_every[0] && i == table_find(g->table, "steps-per-round") ? o->sync_every : o->values[i];
+}
+
 static enum rv_err set_scalars(struct sweep_grid *g, const struct sweep_options *o, struct rv_errtext *et) {
 	RV_TRY(set_preset(g, o->preset, et));
 	for (int i = 0; g->table[i].name; i++)
-		if (o->values[i][0] && !is_list(&g->table[i], o->values[i]))
-			RV_TRY(rv_option_value_parse(&g->table[i], &g->base, o->values[i], et));
+		if (given(g, o, i)[0] && !is_list(&g->table[i], given(g, o, i)))
+			RV_TRY(rv_option_value_parse(&g->table[i], &g->base, given(g, o, i), et));
 	RV_TRY(rv_options_check_required(g->table, &g->base, et));
 	if (g->base.threads == 0)
 		g->base.threads = 1; /* not this machine's: results of several machines merge */
@@ -192,8 +198,8 @@ static enum rv_err set_scalars(struct sweep_grid *g, const struct sweep_options 
 
 static enum rv_err set_axes(struct sweep_grid *g, const struct sweep_options *o, struct rv_errtext *et) {
 	for (int i = 0; g->table[i].name; i++)
-		if (is_list(&g->table[i], o->values[i]))
-			RV_TRY(add_axis(g, i, o->values[i], et));
+		if (is_list(&g->table[i], given(g, o, i)))
+			RV_TRY(add_axis(g, i, given(g, o, i), et));
 	return RV_OK;
 }
 
@@ -209,31 +215,23 @@ static enum rv_err same_length(const struct sweep_grid *g, const struct sweep_op
 	return RV_OK;
 }
 
+static enum rv_err fill_grid(struct sweep_grid *g, const struct sweep_options *o, struct rv_errtext *et) {
+	if (o->sync_every[0] && o->values[table_find(g->table, "steps-per-round")][0])
+		return rv_fail(et, RV_E_INVALID, "sync-every and steps-per-round are the same: give one of them");
+	if (o->total_steps > 0 && o->values[table_find(g->table, "rounds")][0])
+		return rv_fail(et, RV_E_INVALID, "total-steps and rounds: give one of them, the other follows from it");
+	RV_TRY(set_scalars(g, o, et));
+	RV_TRY(set_axes(g, o, et));
+	return same_length(g, o, et);
+}
+
 enum rv_err sweep_grid_make(const struct sweep_options *o, struct sweep_grid *g, struct rv_errtext *et) {
 	*g = (struct sweep_grid){
 		.n_cells = 1, .fixed_tokens = o->replicas_mode == SWEEP_REPLICAS_FIXED_TOKENS, .total_steps = o->total_steps};
 	memcpy(g->section, o->section, sizeof g->section);
 	train_options_table(g->table, TRAIN_OPTIONS_MAX);
 	rv_options_defaults(g->table, &g->base);
-	struct sweep_options *all = malloc(sizeof *all);
-	if (!all)
-		return rv_fail(et, RV_E_NOMEM, "no memory for a sweep");
-	*all = *o;
-	char *sync_every = all->values[table_find(g->table, "steps-per-round")];
-	enum rv_err e = RV_OK;
-	if (o->sync_every[0] && sync_every[0])
-		e = rv_fail(et, RV_E_INVALID, "sync-every and steps-per-round are the same: give one of them");
-	else if (o->sync_every[0])
-		memcpy(sync_every, o->sync_every, SWEEP_LIST_BYTES);
-	if (e == RV_OK && o->total_steps > 0 && all->values[table_find(g->table, "rounds")][0])
-		e = rv_fail(et, RV_E_INVALID, "total-steps and rounds: give one of them, the other follows from it");
-	if (e == RV_OK)
-		e = set_scalars(g, all, et);
-	if (e == RV_OK)
-		e = set_axes(g, all, et);
-	if (e == RV_OK)
-		e = same_length(g, all, et);
-	free(all);
+	enum rv_err e = fill_grid(g, o, et);
 	if (e != RV_OK)
 		sweep_grid_release(g);
 	return e;

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/option_value.h"
+#include "base/parallel.h"
 #include "base/signals.h"
 #include "base/version.h"
 #include "lab/report/clean_text.h"
@@ -18,7 +19,6 @@
 #include <jansson.h>
 #include <limits.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,11 +87,6 @@ struct runner {
 	int n_too_large, first_too_large;
 	int64_t looked_us;
 };
-
-static int cores(void) {
-	cpu_set_t set;
-	return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
 
 /* Reports a cell that lost a part of its record and will be trained anew (--on-record-gap): a
  * continued run would not write it again. */
@@ -318,7 +313,7 @@ static int jobs_of(const struct sweep *s) {
 	int64_t threads = 1;
 	for (int i = 0; i < s->n_grids; i++)
 		threads = s->grids[i].base.threads > threads ? s->grids[i].base.threads : threads;
-	int jobs = s->opts->jobs > 0 ? (int)s->opts->jobs : cores() / (int)threads;
+	int jobs = s->opts->jobs > 0 ? (int)s->opts->jobs : parallel_cores() / (int)threads;
 	return jobs < 1 ? 1 : jobs > SWEEP_POOL_MAX ? SWEEP_POOL_MAX : jobs;
 }
 

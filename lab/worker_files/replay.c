@@ -109,13 +109,19 @@ static enum rv_err check_round(const struct replay *p, uint64_t round, struct rv
 
 /* What was taken back was trained on all the same: moments and data positions are not those of one
  * line of rounds. */
-static enum rv_err refuse_rollback(const struct trace_record *t, struct rv_errtext *et) {
-	for (int k = 0; k < t->n; k++)
-		if (t->events[k].kind == TRACE_ROLLBACK)
-			return rv_fail(et, RV_E_UNSUPPORTED,
-						   "member %u: the operator rolled the run back to round %" PRIu64
-						   ": a run of which rounds were taken back cannot be replayed",
-						   t->member, t->events[k].round);
+static enum rv_err refuse_rollback(struct replay *p, const struct trace_event *e, uint32_t member,
+								   struct rv_errtext *et) {
+	(void)p;
+	return rv_fail(et, RV_E_UNSUPPORTED,
+				   "member %u: the operator rolled the run back to round %" PRIu64
+				   ": a run of which rounds were taken back cannot be replayed",
+				   member, e->round);
+}
+
+static enum rv_err note_round(struct replay *p, const struct trace_event *e, uint32_t member, struct rv_errtext *et) {
+	(void)member;
+	(void)et;
+	p->n_rounds = e->round >= p->n_rounds ? e->round + 1 : p->n_rounds;
 	return RV_OK;
 }
 
@@ -132,14 +138,8 @@ static enum rv_err note_all(struct replay *p, enum trace_kind kind, note_fn note
 }
 
 static enum rv_err collect_rounds(struct replay *p, struct rv_errtext *et) {
-	for (int i = 0; i < p->n; i++)
-		RV_TRY(refuse_rollback(p->players[i].trace, et));
-	for (int i = 0; i < p->n; i++)
-		for (int k = 0; k < p->players[i].trace->n; k++) {
-			const struct trace_event *e = &p->players[i].trace->events[k];
-			if (e->kind == TRACE_APPLY && e->round >= p->n_rounds)
-				p->n_rounds = e->round + 1;
-		}
+	RV_TRY(note_all(p, TRACE_ROLLBACK, refuse_rollback, et));
+	RV_TRY(note_all(p, TRACE_APPLY, note_round, et));
 	if (p->n_rounds > (uint64_t)p->run->cfg.run.rounds)
 		return rv_fail(et, RV_E_INVALID, "%" PRIu64 " rounds in a run of %" PRId64, p->n_rounds,
 					   p->run->cfg.run.rounds);

@@ -5,7 +5,6 @@
 #include "base/parallel.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -66,8 +65,7 @@ static void tick(void *ctx) {
 }
 
 int block_lanes_choose(int wanted) {
-	cpu_set_t set;
-	int n = wanted > 0 ? wanted : sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+	int n = wanted > 0 ? wanted : parallel_cores();
 	return n < BLOCK_LANES_MAX ? n : BLOCK_LANES_MAX;
 }
 
