@@ -51,6 +51,7 @@ KINDS = {
     "symmetric": Kind("random", "port"),
     "double": Kind("linux", "port", carrier=True),
     "upnp": Kind("linux", "port", upnp=True),
+    "double-upnp": Kind("linux", "port", upnp=True, carrier=True),
     "ipv6": Kind(filtering="port", v4=False, v6="firewall"),
     "dual": Kind("linux", "port", v6="firewall"),
 }

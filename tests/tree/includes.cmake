@@ -21,6 +21,7 @@ set(kernels/backends ${kernels} kernels/ref kernels/cpu kernels/backends)
 # between peers.
 set(net base net)
 set(net/relay ${net} net/relay)
+set(net/portmap ${net} net/portmap)
 set(net/control ${net} net/control)
 set(net/reduce ${net/control} net/reduce)
 set(net/mesh ${net/reduce} net/relay net/mesh)
@@ -44,7 +45,7 @@ set(worker/options ${worker/state} worker/options)
 set(worker/trainer ${worker/state} worker/trainer)
 set(worker/transfer ${worker/state} worker/transfer)
 set(worker/mesh ${worker/transfer} worker/mesh)
-set(worker/session ${worker/mesh} worker/round worker/join worker/options worker/trainer worker/session)
+set(worker/session ${worker/mesh} net/portmap worker/round worker/join worker/options worker/trainer worker/session)
 set(worker ${worker/session} worker)
 
 # Within coordinator: the core decides without I/O, the service keeps what it decides, people and

@@ -60,8 +60,14 @@ const struct rv_option worker_options_table[] = {
 	 "Computing"},
 	{"eval-tokens", RV_OPT_INT, FIELD(eval_tokens), 0, EVAL_TOKENS_DEFAULT, 0, 1e12, NULL, EVAL_TOKENS_HELP,
 	 "Computing"},
-	{"listen", RV_OPT_STRING, FIELD(listen), CAP(listen), ":0", 0, 0, NULL,
-	 "HOST:PORT on which to accept other workers; port 0: any free one.", "Network"},
+	{"listen", RV_OPT_STRING, FIELD(listen), CAP(listen), "", 0, 0, NULL,
+	 "HOST:PORT on which to accept other workers; port 0: any free one. Empty: port 7434 of all addresses, or the next "
+	 "free one.",
+	 "Network"},
+	{"map-port", RV_OPT_BOOL, FIELD(map_port), 0, "yes", 0, 0, NULL,
+	 "Asks your router to forward a port to this worker (PCP, NAT-PMP, UPnP), so that others can reach it; removed at "
+	 "the end. Not asked if the coordinator is on your own network, or with --advertise.",
+	 "Network"},
 	{"advertise", RV_OPT_STRING, FIELD(advertise), CAP(advertise), "", 0, 0, NULL,
 	 "HOST:PORT at which other workers reach this one (a name is looked up once, at the start); empty: the address "
 	 "that the coordinator sees, with the listening port.",
@@ -96,7 +102,7 @@ enum rv_err worker_options_check(const void *opts, const struct rv_args *args, s
 		return rv_fail(et, RV_E_INVALID, "dir: must not be empty");
 	struct device_choice device;
 	RV_TRY(device_parse(o->device, &device, et));
-	enum rv_err e = address_parse(o->listen, &a, et);
+	enum rv_err e = o->listen[0] ? address_parse(o->listen, &a, et) : RV_OK;
 	if (e != RV_OK)
 		return rv_fail_context(et, e, "listen");
 	if (!o->advertise[0])

@@ -18,7 +18,9 @@ struct worker_options {
 	int64_t threads;
 	char device[DEVICE_TEXT_BYTES];
 	int recompute, short_of_memory; /* enum worker_recompute, enum memory_short */
-	char listen[128], advertise[128];
+	char listen[128];               /* "": the usual port, or the next free one */
+	char advertise[128];
+	bool map_port;
 	char advertised[128];                 /* no option: advertise, looked up; "": none */
 	int64_t max_up, max_down, max_donate; /* bytes per second; 0: no cap */
 	char name[64];

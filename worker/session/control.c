@@ -29,7 +29,7 @@ static void fill_for_people(struct session *s, struct report *r) {
 	if (s->opt->advertised[0])
 		snprintf(r->addr, sizeof r->addr, "%s", s->opt->advertised);
 	else
-		snprintf(r->addr, sizeof r->addr, ":%u", peers_port(mesh));
+		snprintf(r->addr, sizeof r->addr, ":%u", session_outside_port(s));
 }
 
 static float within_float(double v) {

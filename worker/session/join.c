@@ -146,7 +146,7 @@ enum rv_err session_open(struct session *s, const char *link, struct rv_errtext 
 	RV_TRY(membership_load(s->opt->dir, link, &s->member, et));
 	log_kept(s);
 	RV_TRY(session_check_inputs(s, et));
-	RV_TRY(peers_check_listen(s->opt->listen, et));
+	RV_TRY(session_choose_listen(s, et));
 	if (s->member.joined)
 		RV_TRY(check_member(s, et));
 	session_watch_addresses(s);

@@ -1,11 +1,65 @@
-/* network.c: changes of the network: an address of this machine came or went, the coordinator is
- * reachable again; and which addresses of others may be dialed. */
+/* network.c: this worker's place in the network: where it listens, the port that its router forwards;
+ * an address of this machine came or went, the coordinator is reachable again; and which addresses of
+ * others may be dialed. */
 #include "worker/session/internal.h"
 
 #include "base/clock.h"
 #include "net/address_watch.h"
+#include "net/portmap/portmap.h"
 
+#include <stdio.h>
 #include <unistd.h>
+
+enum { USUAL_PORT = 7434, PORTS_TRIED = 64 };
+
+/* ---- where others reach it ---- */
+
+enum rv_err session_choose_listen(struct session *s, struct rv_errtext *et) {
+	(void)snprintf(s->listen, sizeof s->listen, "%s", s->opt->listen);
+	for (int port = USUAL_PORT; s->opt->listen[0] == '\0' && port < USUAL_PORT + PORTS_TRIED; port++) {
+		(void)snprintf(s->listen, sizeof s->listen, ":%d", port);
+		enum rv_err e = peers_check_listen(s->listen, et);
+		if (e != RV_E_BUSY)
+			return e;
+	}
+	return peers_check_listen(s->listen, et);
+}
+
+/* Asks the router only where a mapping can help: the run is on the internet, and peers may come in at
+ * any address. */
+static void map_port(struct session *s, const struct address *coordinator) {
+	struct address own;
+	struct rv_errtext et;
+	bool useful = s->opt->map_port && !s->opt->advertise[0] && address_reach(coordinator) == ADDRESS_PUBLIC &&
+				  address_parse(s->listen, &own, NULL) == RV_OK && own.host[0] == '\0';
+	if (!useful || s->portmap != NULL)
+		return;
+	if (portmap_start(peers_port(meshlink_peers(s->mesh)), &s->portmap, &et) != RV_OK)
+		rv_event(s->events, RV_WARN, "port_map", RV_NO_FIELDS, "%s", et.text);
+}
+
+static void log_mapping(struct session *s, const struct portmap_state *m) {
+	if (m->protocol == NULL)
+		rv_event(s->events, RV_INFO, "port_map", RV_FIELDS(rv_field_str("text", m->text)),
+				 "the router forwards no port to this worker (%s); others reach it only by what it dials itself",
+				 m->text);
+	else
+		rv_event(s->events, m->text[0] ? RV_WARN : RV_INFO, "port_map",
+				 RV_FIELDS(rv_field_str("protocol", m->protocol), rv_field_str("host", m->outside.host),
+						   rv_field_int("port", m->outside.port), rv_field_str("text", m->text)),
+				 "the router forwards its TCP port %u to this worker (%s)%s%s", m->outside.port, m->protocol,
+				 m->text[0] ? ", but " : "", m->text);
+}
+
+uint16_t session_outside_port(struct session *s) {
+	struct portmap_state m;
+	if (s->portmap != NULL && portmap_look(s->portmap, &m))
+		log_mapping(s, &m);
+	bool mapped = s->portmap != NULL && m.protocol != NULL && m.text[0] == '\0';
+	return mapped ? m.outside.port : peers_port(meshlink_peers(s->mesh));
+}
+
+/* ---- changes ---- */
 
 void session_watch_addresses(struct session *s) {
 	s->addresses_fd = address_watch_open();
@@ -27,6 +81,8 @@ void session_poll_addresses(struct session *s, int64_t now_us) {
 	if (s->addresses_fd < 0 || !address_watch_take(s->addresses_fd))
 		return;
 	http_client_drop_stranded(s->http);
+	if (s->portmap != NULL)
+		portmap_hurry(s->portmap);
 	hurry(s, now_us);
 }
 
@@ -38,6 +94,8 @@ void session_coordinator_back(struct session *s) {
  * the coordinator's is not of the network that all share. */
 void session_limit_reach(struct session *s) {
 	struct address met;
-	if (http_client_met(s->http, &met))
-		peers_set_reach(meshlink_peers(s->mesh), address_reach(&met));
+	if (!http_client_met(s->http, &met))
+		return;
+	peers_set_reach(meshlink_peers(s->mesh), address_reach(&met));
+	map_port(s, &met);
 }

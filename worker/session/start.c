@@ -7,6 +7,7 @@
 #include "base/hex.h"
 #include "base/json_lines.h"
 #include "base/run_silence.h"
+#include "net/portmap/portmap.h"
 #include "train/files/weights.h"
 #include "worker/transfer/donor_store.h"
 #include "worker/transfer/fetch_store.h"
@@ -262,7 +263,7 @@ static enum rv_err open_mesh(struct session *s, struct rv_errtext *et) {
 	struct meshlink_config cfg = {
 		.peers = {.identity = &s->member.identity,
 				  .self_member = s->member.member,
-				  .listen = s->opt->listen,
+				  .listen = s->listen,
 				  .max_up = s->opt->max_up,
 				  .max_down = s->opt->max_down,
 				  .silent_us = link_silent_us(&s->member.config),
@@ -355,6 +356,7 @@ void session_release(struct session *s) {
 	rv_json_lines_close(s->trace.file);
 	membership_release(&s->member);
 	session_unwatch_addresses(s);
+	portmap_stop(s->portmap);
 	if (s->lock_fd >= 0)
 		rv_dir_unlock(s->lock_fd);
 	rv_events_free(s->events);
