@@ -28,8 +28,8 @@ static enum rv_err fail(int code, struct rv_errtext *et) {
 	}
 }
 
-/* Waits for the answer to the request under way. The library sends it again after 250 ms, 500 ms, 1 s
- * and so on, for two minutes in all: this gives up before. */
+/* Waits for the answer to the request under way. The library sends it again after 250 ms, 500 ms, 1
+ * s and so on, for two minutes in all: this gives up before. */
 static int wait_for(natpmp_t *n, natpmpresp_t *answer) {
 	int result = NATPMP_TRYAGAIN;
 	for (int i = 0; i < TRIES && result == NATPMP_TRYAGAIN; i++) {

@@ -1,5 +1,5 @@
-/* pcp.c: MAP requests of PCP (RFC 6887 sections 7, 11 and 15), for one TCP port over IPv4. No library
- * in Debian speaks it. */
+/* pcp.c: MAP requests of PCP (RFC 6887 sections 7, 11 and 15), for one TCP port over IPv4. No
+ * library in Debian speaks it. */
 #include "net/portmap/protocol.h"
 
 #include "base/bytes.h"

@@ -1,8 +1,8 @@
 /* portmap.h: a TCP port of the home router, forwarded to this machine: asked for by PCP (RFC 6887),
  * NAT-PMP (RFC 6886) and UPnP IGD, whichever the router speaks, for as long as the object lives.
  *
- * A thread of its own talks to the router, because libraries for that wait. It asks again at half of
- * the lease, at portmap_hurry(), and every ten minutes while the router refuses. IPv4 only. */
+ * A thread of its own talks to the router, because libraries for that wait. It asks again at half
+ * of the lease, at portmap_hurry(), and every ten minutes while the router refuses. IPv4 only. */
 #ifndef RV_NET_PORTMAP_PORTMAP_H
 #define RV_NET_PORTMAP_PORTMAP_H
 
@@ -18,13 +18,13 @@ struct portmap_state {
 	bool asked;             /* the first attempt has ended */
 	const char *protocol;   /* "PCP", "NAT-PMP", "UPnP"; NULL: no mapping */
 	struct address outside; /* where the router accepts connections for this machine */
-	char text[192];         /* for people: the reason if there is no mapping, or if it is of no use */
+	char text[192];         /* for people: the reason if there is no mapping, or if it is useless */
 };
 
 /* Starts to ask for a mapping of TCP `port`. RV_E_NOMEM. */
 enum rv_err portmap_start(uint16_t port, struct portmap **out, struct rv_errtext *et);
-/* Removes the mapping, which takes up to some seconds if the router does not answer, and frees. NULL
- * is fine. */
+/* Removes the mapping, which takes up to some seconds if the router does not answer, and frees.
+ * NULL is fine. */
 void portmap_stop(struct portmap *p);
 /* Asks anew at once: the network has changed. Does not block. */
 void portmap_hurry(struct portmap *p);

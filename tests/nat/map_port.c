@@ -1,6 +1,6 @@
-/* map_port.c: map_port PROTOCOL PORT: asks the router for TCP PORT by one protocol ("PCP", "NAT-PMP",
- * "UPnP") or as a worker does ("any"), prints the result as a line, and removes the mapping when its
- * input ends. For tests of net/portmap with real routers. */
+/* map_port.c: map_port PROTOCOL PORT: asks the router for TCP PORT by one protocol ("PCP",
+ * "NAT-PMP", "UPnP") or as a worker does ("any"), prints the result as a line, and removes the
+ * mapping when its input ends. For tests of net/portmap with real routers. */
 #include "net/portmap/portmap.h"
 #include "net/portmap/protocol.h"
 

@@ -124,14 +124,14 @@ void session_unwatch_addresses(struct session *s);
 void session_poll_addresses(struct session *s, int64_t now_us);
 /* Dials again, because the coordinator is reached again after an outage. */
 void session_coordinator_back(struct session *s);
-/* Limits which addresses of a document may be dialed, by the coordinator's own; asks the router for a
- * port where that can help. */
+/* Limits which addresses of a document may be dialed, by the coordinator's own; asks the router for
+ * a port where that can help. */
 void session_limit_reach(struct session *s);
 /* Sets s->listen: --listen, or the usual port or the next free one. RV_E_BUSY: no such port is
  * free; RV_E_INVALID, RV_E_IO. */
 enum rv_err session_choose_listen(struct session *s, struct rv_errtext *et);
-/* Returns the port at which others reach this worker: that of the router's mapping, or the one that it
- * listens on. */
+/* Returns the port at which others reach this worker: that of the router's mapping, or the one that
+ * it listens on. */
 uint16_t session_outside_port(struct session *s);
 
 /* ---- preflight.c ---- */

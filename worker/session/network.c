@@ -1,6 +1,6 @@
-/* network.c: this worker's place in the network: where it listens, the port that its router forwards;
- * an address of this machine came or went, the coordinator is reachable again; and which addresses of
- * others may be dialed. */
+/* network.c: this worker's place in the network: where it listens, the port that its router
+ * forwards; an address of this machine came or went, the coordinator is reachable again; and which
+ * addresses of others may be dialed. */
 #include "worker/session/internal.h"
 
 #include "base/clock.h"
@@ -25,8 +25,8 @@ enum rv_err session_choose_listen(struct session *s, struct rv_errtext *et) {
 	return peers_check_listen(s->listen, et);
 }
 
-/* Asks the router only where a mapping can help: the run is on the internet, and peers may come in at
- * any address. */
+/* Asks the router only where a mapping can help: the run is on the internet, and peers may come in
+ * at any address. */
 static void map_port(struct session *s, const struct address *coordinator) {
 	struct address own;
 	struct rv_errtext et;
