@@ -197,11 +197,11 @@ class End:
             return await try_connect(s, other.where, other.host.name, silence_s, self.host.name) == "open"
 
 
-async def _either(one, other):
+async def either(one, other):
     return any(await asyncio.gather(one, other))
 
 
-async def _two_ends(reflectors, x, y, v6, then):
+async def two_ends(reflectors, x, y, v6, then):
     ends = End(x, v6), End(y, v6)
     try:
         await asyncio.gather(*(end.learn(reflectors) for end in ends))
@@ -217,24 +217,24 @@ async def can_dial(x, y, v6=False):
         port = fresh_port()
         with open_socket(a, fresh_port(), v6) as s, Service(b, port, lambda *_: b.name, v6):
             return await try_connect(s, (b.v6 if v6 else b.v4, port), b.name) == "open"
-    return await _either(dial(x, y), dial(y, x))
+    return await either(dial(x, y), dial(y, x))
 
 
 async def can_dial_learnt(reflectors, x, y, v6=False):
     """Returns whether one of them reaches the mapping that the other has learnt, which itself does nothing."""
     async def then(a, b):
-        return await _either(a.dial(b, fresh_port()), b.dial(a, fresh_port()))
-    return await _two_ends(reflectors, x, y, v6, then)
+        return await either(a.dial(b, fresh_port()), b.dial(a, fresh_port()))
+    return await two_ends(reflectors, x, y, v6, then)
 
 
 async def punch(a, b, attempts=5):
     """Both ends dial the mapping that the other has learnt, each from the port of its own: the SYN of one opens its
     router for the SYN of the other. Returns the number of attempts that it took; 0: no connection."""
     for attempt in range(1, attempts + 1):
-        if await _either(a.dial(b, a.port, ATTEMPT_S), b.dial(a, b.port, ATTEMPT_S)):
+        if await either(a.dial(b, a.port, ATTEMPT_S), b.dial(a, b.port, ATTEMPT_S)):
             return attempt
     return 0
 
 
 async def can_punch(reflectors, x, y, v6=False):
-    return await _two_ends(reflectors, x, y, v6, punch) > 0
+    return await two_ends(reflectors, x, y, v6, punch) > 0
