@@ -3,7 +3,7 @@
 
     homes.py BIN_DIR [--delay MS] [--rate MBIT] HOME... [-- COMMAND [ARGUMENT...]]
 
-HOME is KIND[+hairpin][+reset][+idle=SECONDS][*HOSTS][@CARRIER]; the kinds are in kinds.py. BIN_DIR has the program
+HOME is KIND[+hairpin][+reset][+claims][+idle=SECONDS][*HOSTS][@CARRIER]; the kinds are in kinds.py. BIN_DIR has the program
 shaped_net. Home 1 has the hosts h1a and (with *2) h1b, and the router r1; homes with the same @CARRIER share the router
 c<CARRIER>. Servers on the internet: coordinator, relay, and bystander, which drops and counts whatever is sent to it.
 Without a COMMAND, commands are read from stdin and each is answered by one line of JSON:
@@ -217,7 +217,8 @@ class Homes:
     def _start_upnp(self, home):
         conf = f"/run/upnp-{home.router}.conf"
         with open(conf, "w") as f:
-            f.write(UPNP_CONF.format(name=home.router, number=home.number, port=UPNP_HTTP_PORT))
+            more = f"ext_ip={home.public_v4()}\n" if home.kind.claims else ""
+            f.write(UPNP_CONF.format(name=home.router, number=home.number, port=UPNP_HTTP_PORT, more=more))
         with open(f"/run/upnp-{home.router}.log", "w") as log:
             self.start(["miniupnpd", "-d", "-f", conf, "-P", f"/run/upnp-{home.router}.pid"], home.router, stdout=log,
                        stderr=log)

@@ -36,6 +36,7 @@ class Kind:
     carrier: bool = False  # behind another router, which may serve several homes
     # Options, by +NAME:
     hairpin: bool = False  # of the carrier, where there is one
+    claims: bool = False  # a router with UPnP says that the carrier's address is its own
     reset: bool = False  # answers what it does not let in with RST, not with silence
     idle_s: int = 0  # a mapping and a connection are forgotten after that long; 0: not in a test's time
 
@@ -71,10 +72,10 @@ def parse(spec):
         key, _, value = option.partition("=")
         if key == "idle" and value.isdigit():
             kind = replace(kind, idle_s=int(value))
-        elif key in ("hairpin", "reset") and not value:
+        elif key in ("hairpin", "reset", "claims") and not value:
             kind = replace(kind, **{key: True})
         else:
-            raise ValueError(f"{spec}: '{option}' must be hairpin, reset or idle=SECONDS")
+            raise ValueError(f"{spec}: '{option}' must be hairpin, reset, claims or idle=SECONDS")
     if carrier and not kind.carrier:
         raise ValueError(f"{spec}: only a double home has a carrier")
     if hosts and (not hosts.isdigit() or not 1 <= int(hosts) <= 2 or not kind.router):
@@ -208,7 +209,7 @@ upnp_nat_chain=mapped
 upnp_nat_postrouting_chain=mapped_out
 lease_file=/run/leases-{name}
 ipv6_disable=yes
-system_uptime=yes
+{more}system_uptime=yes
 uuid=00000000-0000-4000-8000-0000000000{number:02x}
 allow 1024-65535 0.0.0.0/0 1024-65535
 deny 0-65535 0.0.0.0/0 0-65535

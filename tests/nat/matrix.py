@@ -13,7 +13,7 @@ from kinds import KINDS
 PROGRAMS = ("unshare", "ip", "nft", "conntrack", "miniupnpd", "upnpc")
 DELAY_MS = 30  # so that packets of two ends meet on their way, as in life
 TRIES = 3
-SHOWN = [*KINDS, "port-restricted+reset"]
+SHOWN = [*KINDS, "double-upnp+claims", "port-restricted+reset"]
 NEIGHBOURS = {"two hosts of one house": ("masquerade*2",) * 2, "one carrier, with hairpin": ("double+hairpin@1",) * 2,
               "one carrier, without": ("double@2",) * 2}
 

@@ -38,7 +38,7 @@ def _expected_v4(a, b):
     x, y = a.kind, b.kind
     if not (x.router and y.router):
         return "direct"
-    if x.upnp or y.upnp:
+    if any(k.upnp and not k.carrier for k in (x, y)):
         return "mapped"
     if any(k.mapping != "none" and _is_independent(k) and k.filtering == "none" for k in (x, y)):
         return "learnt"
@@ -72,15 +72,15 @@ def _drop(coroutine):
 
 
 async def map_port(host, port):
-    """Asks the router, by UPnP IGD, for the public port of the same number."""
+    """Asks the router, by UPnP IGD, for the public port of the same number. Returns whether it says that it is mapped."""
     where = f"http://192.168.1.1:{UPNP_HTTP_PORT}/rootDesc.xml"
     argv = ["ip", "netns", "exec", host.name, "upnpc", "-u", where, "-a", host.v4, str(port), str(port), "tcp"]
     for _ in range(50):  # the router may not have started
         child = await asyncio.create_subprocess_exec(*argv, stdout=asyncio.subprocess.PIPE,
                                                      stderr=asyncio.subprocess.STDOUT)
         text = (await child.communicate())[0].decode()
-        if "is redirected to internal" in text:
-            return
+        if "is redirected to internal" in text or "failed with code" in text:
+            return "is redirected to internal" in text
         await asyncio.sleep(0.1)
     raise RuntimeError(f"{host.name}: upnpc: {text}")
 
@@ -89,7 +89,8 @@ async def _can_dial_mapped(a, b):
     """Returns whether the host of a reaches a port that b's router maps."""
     (_, caller), (home, host) = a, b
     port = probe.fresh_port()
-    await map_port(host, port)
+    if not await map_port(host, port):
+        return False
     with probe.Service(host, port, lambda *_: host.name), probe.open_socket(caller, probe.fresh_port()) as s:
         return await probe.try_connect(s, (home.public_v4(), port), host.name) == "open"
 

@@ -44,6 +44,7 @@ TYPES = {
     "symmetric": Nat("port", False, "port", "silence"),
     "double": Nat("independent", False, "port", "silence"),
     "upnp": Nat("independent", True, "port", "silence"),
+    "double-upnp": Nat("independent", False, "port", "silence"),
     "ipv6": Nat("none", True, "port", "silence"),
     "dual": Nat("independent", True, "port", "silence"),
 }
@@ -134,7 +135,7 @@ class Routers(Scene):
         self.assertFalse(await self.is_reached(homes, cone, where[0], ports[0]))
         s, again = await reflectors.learn(sequential, ports[1], server=1)
         self.assertNotEqual(again[1], where[1][1])
-        await asyncio.sleep(2.5)
+        await asyncio.sleep(1.5)
         self.assertFalse(await self.is_reached(homes, idle, where[2], ports[2]))
         for s in [s, *(s for s, _ in kept)]:
             s.close()
@@ -201,6 +202,13 @@ class PortMapping(Scene):
         for name, (_, remove) in protocols.items():
             remove(homes, ports[name])
         self.assert_dialed(homes, host, ports, "silence")
+
+    def test_a_router_that_claims_its_carriers_address_maps_ports_that_nobody_reaches(self):
+        homes = self.open_homes("double-upnp+claims")
+        ports = {"UPnP IGD": fresh_port(), "NAT-PMP": fresh_port()}
+        self.add_upnp(homes, ports["UPnP IGD"])
+        self.add_natpmp(homes, ports["NAT-PMP"])
+        self.assert_dialed(homes, homes.host("h1a"), ports, "silence")
 
     def assert_dialed(self, homes, host, ports, what):
         """What a stranger gets from each of the ports of the router."""
