@@ -12,71 +12,73 @@ enum {
 	LEAST_BYTES = 65536
 };
 
+static uint64_t rate(uint64_t bytes, int64_t us) {
+	return (uint64_t)((double)bytes * 1e6 / (double)us);
+}
+
+static void begin(struct line_way *w, uint64_t bytes) {
+	w->began = w->window = bytes;
+	w->best = 0;
+}
+
+static void sample(struct line_way *w, uint64_t bytes, int64_t us) {
+	uint64_t now = rate(bytes - w->window, us);
+	w->best = now > w->best ? now : w->best;
+	w->window = bytes;
+}
+
+static void end(struct line_way *w, uint64_t bytes, int64_t us) {
+	uint64_t moved = bytes - w->began, whole = rate(moved, us), best = whole > w->best ? whole : w->best;
+	if (moved < LEAST_BYTES || best == 0)
+		return;
+	memmove(&w->rounds[1], &w->rounds[0], (LINE_METER_ROUNDS - 1) * sizeof w->rounds[0]);
+	w->rounds[0] = best;
+}
+
 void line_meter_begin(struct line_meter *m, int64_t now_us, struct line_counts at) {
 	if (m->running)
 		return;
 	m->running = true;
 	m->began_us = m->window_us = now_us;
-	m->began = m->window = at;
-	m->best_up = m->best_down = 0;
-}
-
-static uint64_t rate(uint64_t bytes, int64_t us) {
-	return (uint64_t)((double)bytes * 1e6 / (double)us);
-}
-
-static uint64_t larger(uint64_t a, uint64_t b) {
-	return a > b ? a : b;
+	begin(&m->up, at.tx_bytes);
+	begin(&m->down, at.rx_bytes);
 }
 
 void line_meter_sample(struct line_meter *m, int64_t now_us, struct line_counts at) {
 	int64_t us = now_us - m->window_us;
 	if (!m->running || us < WINDOW_US)
 		return;
-	m->best_up = larger(m->best_up, rate(at.tx_bytes - m->window.tx_bytes, us));
-	m->best_down = larger(m->best_down, rate(at.rx_bytes - m->window.rx_bytes, us));
+	sample(&m->up, at.tx_bytes, us);
+	sample(&m->down, at.rx_bytes, us);
 	m->window_us = now_us;
-	m->window = at;
-}
-
-static void remember(uint64_t values[LINE_METER_ROUNDS], uint64_t v) {
-	if (v == 0)
-		return;
-	memmove(&values[1], &values[0], (LINE_METER_ROUNDS - 1) * sizeof values[0]);
-	values[0] = v;
 }
 
 void line_meter_end(struct line_meter *m, int64_t now_us, struct line_counts at) {
+	int64_t us = now_us - m->began_us;
 	if (!m->running)
 		return;
 	line_meter_sample(m, now_us, at);
 	m->running = false;
-	int64_t us = now_us - m->began_us;
-	uint64_t tx = at.tx_bytes - m->began.tx_bytes, rx = at.rx_bytes - m->began.rx_bytes;
 	if (us < SHORTEST_US)
 		return;
-	if (tx >= LEAST_BYTES)
-		remember(m->up, larger(m->best_up, rate(tx, us)));
-	if (rx >= LEAST_BYTES)
-		remember(m->down, larger(m->best_down, rate(rx, us)));
+	end(&m->up, at.tx_bytes, us);
+	end(&m->down, at.rx_bytes, us);
 }
 
-/* Of an even number the larger one of the two in the middle. Those that are not there yet are 0. */
-static uint64_t median(const uint64_t values[LINE_METER_ROUNDS]) {
+/* Returns the median; of an even number the larger one of the two in the middle. Those that are not
+ * there yet are 0. */
+static uint64_t capped_median(const struct line_way *w, int64_t cap_bytes_per_s) {
 	int n = 0;
 	for (int i = 0; i < LINE_METER_ROUNDS; i++)
-		n += values[i] != 0;
-	return n > 0 ? rv_nth_u64(values, LINE_METER_ROUNDS, LINE_METER_ROUNDS - n + n / 2) : 0;
-}
-
-static uint64_t capped(uint64_t v, int64_t cap_bytes_per_s) {
+		n += w->rounds[i] != 0;
+	uint64_t v = n > 0 ? rv_nth_u64(w->rounds, LINE_METER_ROUNDS, LINE_METER_ROUNDS - n + n / 2) : 0;
 	return cap_bytes_per_s > 0 && v > (uint64_t)cap_bytes_per_s ? (uint64_t)cap_bytes_per_s : v;
 }
 
 uint64_t line_meter_up(const struct line_meter *m, int64_t cap_bytes_per_s) {
-	return capped(median(m->up), cap_bytes_per_s);
+	return capped_median(&m->up, cap_bytes_per_s);
 }
 
 uint64_t line_meter_down(const struct line_meter *m, int64_t cap_bytes_per_s) {
-	return capped(median(m->down), cap_bytes_per_s);
+	return capped_median(&m->down, cap_bytes_per_s);
 }

@@ -17,13 +17,17 @@ struct line_counts {
 	uint64_t tx_bytes, rx_bytes; /* since the start of the process */
 };
 
+/* One direction. */
+struct line_way {
+	uint64_t began, window;             /* bytes at began_us and window_us */
+	uint64_t best;                      /* bytes per second, in the all-reduce under way */
+	uint64_t rounds[LINE_METER_ROUNDS]; /* of the last all-reduces, latest first; 0: none */
+};
 /* A zeroed struct has measured nothing yet. */
 struct line_meter {
 	bool running;
 	int64_t began_us, window_us;
-	struct line_counts began, window;                        /* at those times */
-	uint64_t best_up, best_down;                             /* bytes per second, in the all-reduce under way */
-	uint64_t up[LINE_METER_ROUNDS], down[LINE_METER_ROUNDS]; /* of the last all-reduces, latest first; 0: none */
+	struct line_way up, down;
 };
 
 /* Marks the begin of an all-reduce; does nothing if one is under way. */

@@ -122,16 +122,11 @@ static void in_memory(struct session *s, const struct session_event *e) {
 			 "%s: fetched state is kept in memory; after a restart it is fetched again", e->text);
 }
 
-static void fetched_stored(struct session *s, const struct session_event *e) {
-	(void)e;
-	rv_event(s->events, RV_INFO, "storage_back", RV_FIELDS(rv_field_str("what", "fetched")),
-			 "fetched state is stored again");
-}
-
-static void fetched_over(struct session *s, const struct session_event *e) {
-	(void)e;
-	rv_event(s->events, RV_INFO, "storage_back", RV_FIELDS(rv_field_str("what", "fetched")),
-			 "a checkpoint is stored: what was fetched before is not needed after a restart");
+static void fetched_back(struct session *s, const struct session_event *e) {
+	rv_event(s->events, RV_INFO, "storage_back", RV_FIELDS(rv_field_str("what", "fetched")), "%s",
+			 e->type == SESSION_LOGS_FETCHED_STORED
+				 ? "fetched state is stored again"
+				 : "a checkpoint is stored: what was fetched before is not needed after a restart");
 }
 
 void session_note_donations(struct session *s) {
@@ -285,8 +280,8 @@ void session_log_event(struct session *s, const struct session_event *e) {
 													[SESSION_LOGS_FETCHING] = fetching,
 													[SESSION_LOGS_FETCH_FAILED] = fetch_failed,
 													[SESSION_LOGS_IN_MEMORY] = in_memory,
-													[SESSION_LOGS_FETCHED_STORED] = fetched_stored,
-													[SESSION_LOGS_FETCHED_OVER] = fetched_over,
+													[SESSION_LOGS_FETCHED_STORED] = fetched_back,
+													[SESSION_LOGS_FETCHED_OVER] = fetched_back,
 													[SESSION_LOGS_SPOILED] = spoiled,
 													[SESSION_LOGS_STANDSTILL] = standstill,
 													[SESSION_LOGS_STORAGE_FAILS] = storage_fails,

@@ -7,6 +7,18 @@
 
 enum { LOG_PIECE_BYTES = 1 << 18 };
 
+bool state_id_equal(const struct state_id *a, const struct state_id *b) {
+	return a->kind == b->kind && a->round == b->round && rv_hash_equal(&a->expect, &b->expect) &&
+		   rv_hash_equal(&a->chain, &b->chain);
+}
+
+bool state_id_is_in(const struct state_id *ids, int n, const struct state_id *id) {
+	for (int i = 0; i < n; i++)
+		if (state_id_equal(&ids[i], id))
+			return true;
+	return false;
+}
+
 /* ---- shapes ---- */
 
 static size_t vector_bytes(const struct global_config *c) {

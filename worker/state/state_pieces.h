@@ -31,6 +31,10 @@ struct state_id {
 	struct rv_hash chain;  /* SNAPSHOT: state_hash(round), from the same document */
 };
 
+bool state_id_equal(const struct state_id *a, const struct state_id *b);
+/* Returns true if one of ids[0..n) is `id`. */
+bool state_id_is_in(const struct state_id *ids, int n, const struct state_id *id);
+
 size_t state_payload_bytes(const struct global_config *c, enum state_kind kind, uint64_t round);
 uint32_t state_pieces(const struct global_config *c, enum state_kind kind, uint64_t round);
 /* Returns the offset of piece i in the payload; *bytes: its length. */

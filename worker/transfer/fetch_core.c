@@ -121,11 +121,6 @@ void fetch_core_check_invariants(const struct fetch_core *c) {
 
 /* ---- files ---- */
 
-static bool same_id(const struct state_id *a, const struct state_id *b) {
-	return a->kind == b->kind && a->round == b->round && rv_hash_equal(&a->expect, &b->expect) &&
-		   rv_hash_equal(&a->chain, &b->chain);
-}
-
 void fetch_manifest_restart(struct fetch_file *f) {
 	f->manifest_donor = FETCH_NOBODY;
 	f->manifest_asked = f->manifest_got = 0;
@@ -157,16 +152,9 @@ static void add_file(struct fetch_core *c, int slot, const struct state_id *id) 
 
 static int find_file(const struct fetch_core *c, const struct state_id *id) {
 	for (int i = 0; i < FETCH_FILES; i++)
-		if (c->files[i].used && same_id(&c->files[i].id, id))
+		if (c->files[i].used && state_id_equal(&c->files[i].id, id))
 			return i;
 	return -1;
-}
-
-static bool is_in(const struct state_id *ids, int n, const struct state_id *id) {
-	for (int i = 0; i < n; i++)
-		if (same_id(&ids[i], id))
-			return true;
-	return false;
 }
 
 void fetch_core_want(struct fetch_core *c, int64_t now_us, const struct state_id *ids, int n, int slots[]) {
@@ -174,7 +162,7 @@ void fetch_core_want(struct fetch_core *c, int64_t now_us, const struct state_id
 	fetch_core_check_invariants(c);
 	c->now_us = now_us;
 	for (int i = 0; i < FETCH_FILES; i++)
-		if (c->files[i].used && !is_in(ids, n, &c->files[i].id))
+		if (c->files[i].used && !state_id_is_in(ids, n, &c->files[i].id))
 			drop_file(c, i);
 	for (int i = 0; i < n; i++) {
 		int slot = find_file(c, &ids[i]);

@@ -48,23 +48,19 @@ void fetcher_release(struct fetcher *f) {
 	f->core = NULL;
 }
 
-static bool same_id(const struct state_id *a, const struct state_id *b) {
-	return a->kind == b->kind && a->round == b->round && rv_hash_equal(&a->expect, &b->expect);
-}
-
 static int slot_of(const struct fetcher *f, const struct part *p) {
 	return (int)(p - f->parts);
 }
 
 static struct part *find_part(struct fetcher *f, const struct state_id *id) {
 	for (int i = 0; i < FETCH_FILES; i++)
-		if (f->parts[i].file && same_id(&f->parts[i].id, id))
+		if (f->parts[i].file && state_id_equal(&f->parts[i].id, id))
 			return &f->parts[i];
 	return NULL;
 }
 
 static bool is_waited_for(const struct fetcher *f, const struct part *p) {
-	return f->waits && same_id(&p->id, &f->waited);
+	return f->waits && state_id_equal(&p->id, &f->waited);
 }
 
 static bool post(struct fetcher *f, const struct part *p, const struct fetcher_job *job) {
@@ -209,13 +205,6 @@ static enum rv_err add_part(struct fetcher *f, const struct state_id *id, struct
 	return RV_OK;
 }
 
-static bool is_in(const struct state_id *ids, int n, const struct state_id *id) {
-	for (int i = 0; i < n; i++)
-		if (same_id(&ids[i], id))
-			return true;
-	return false;
-}
-
 enum rv_err fetcher_want(struct fetcher *f, int64_t now_us, const struct state_id *ids, int n, struct rv_errtext *et) {
 	RV_ASSERT(n >= 0 && n <= FETCH_FILES);
 	f->now_us = now_us;
@@ -226,7 +215,7 @@ enum rv_err fetcher_want(struct fetcher *f, int64_t now_us, const struct state_i
 		f->waited = ids[0];
 	RV_TRY(open_core(f, now_us, et));
 	for (int i = 0; i < FETCH_FILES; i++)
-		if (f->parts[i].file && !is_in(ids, n, &f->parts[i].id))
+		if (f->parts[i].file && !state_id_is_in(ids, n, &f->parts[i].id))
 			give_up(f, &f->parts[i]);
 	enum rv_err e = RV_OK;
 	for (int i = 0; i < n && e == RV_OK; i++)
