@@ -10,6 +10,7 @@ int main(int argc, char **argv) {
 										  cmd_ban,
 										  cmd_unban,
 										  cmd_rollback,
+										  cmd_relay,
 										  cmd_backup,
 										  cmd_restore,
 										  {.run = NULL}};

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BACKLOG = 128, TCP_STATE_LISTEN = 0x0a };
+enum { BACKLOG = 1024, TCP_STATE_LISTEN = 0x0a }; /* many workers come back at once */
 
 /* ---- the holder of a port ---- */
 

@@ -1,0 +1,88 @@
+/* members.c: members of the run at a relay: their stations, and what they have sent today. */
+#include "base/assert.h"
+#include "base/clock.h"
+#include "net/identity.h"
+#include "net/relay/state.h"
+
+#include <string.h>
+
+#define DAY_US (INT64_C(86400) * RV_US_PER_S)
+
+struct relay_member *relay_find_member(struct relay_core *r, uint32_t number) {
+	for (int i = 0; i < NET_RELAY_MEMBERS; i++) {
+		struct relay_member *m = &r->members[i];
+		if (m->known && m->number == number && m->station != RELAY_NONE)
+			return m;
+	}
+	return NULL;
+}
+
+static int64_t day_of(const struct relay_core *r, int64_t now_us) {
+	return (now_us - r->start_us) / DAY_US;
+}
+
+uint32_t relay_next_day_ms(const struct relay_core *r, int64_t now_us) {
+	return (uint32_t)((DAY_US - (now_us - r->start_us) % DAY_US) / RV_US_PER_MS);
+}
+
+uint64_t relay_budget_left(struct relay_core *r, struct relay_member *m, int64_t now_us) {
+	if (m->day != day_of(r, now_us)) {
+		m->day = day_of(r, now_us);
+		m->bytes_today = 0;
+	}
+	if (r->cfg.bytes_per_day == 0)
+		return UINT64_MAX;
+	return m->bytes_today < r->cfg.bytes_per_day ? r->cfg.bytes_per_day - m->bytes_today : 0;
+}
+
+static bool may_join(const struct relay_core *r, const struct relay_connection *k, const struct relay_hello *m) {
+	bool right_run = !r->has_run || memcmp(r->run_id, m->run_id, NET_RUN_ID_BYTES) == 0;
+	return right_run && (r->banned >> m->member & 1) == 0 &&
+		   ticket_verify(r->cfg.run_key, m->run_id, m->member, k->key, m->ticket);
+}
+
+/* Returns the index of the member with this number and key, or of a free place for it; the table has
+ * more places than a run has members. */
+static int place_for(const struct relay_core *r, uint32_t number, const uint8_t key[NET_KEY_BYTES]) {
+	_Static_assert((int)NET_RELAY_MEMBERS >= (int)NET_MAX_MEMBERS, "every member of the run has a place");
+	int free = RELAY_NONE;
+	for (int i = 0; i < NET_RELAY_MEMBERS; i++) {
+		const struct relay_member *m = &r->members[i];
+		if (m->known && m->number == number && memcmp(m->key, key, NET_KEY_BYTES) == 0)
+			return i;
+		free = !m->known && free == RELAY_NONE ? i : free;
+	}
+	return free;
+}
+
+static void make_known(struct relay_member *m, uint32_t number, const uint8_t key[NET_KEY_BYTES]) {
+	if (m->known)
+		return;
+	*m = (struct relay_member){.known = true,
+							   .number = number,
+							   .station = RELAY_NONE,
+							   .calls_until_us = INT64_MIN / 2,
+							   .frames_until_us = INT64_MIN / 2};
+	memcpy(m->key, key, NET_KEY_BYTES);
+}
+
+void relay_take_hello(struct relay_core *r, int64_t now_us, int connection, const struct relay_hello *m) {
+	struct relay_connection *k = &r->connections[connection];
+	int place = may_join(r, k, m) ? place_for(r, m->member, k->key) : RELAY_NONE;
+	if (place == RELAY_NONE) {
+		r->totals.strangers_closed++;
+		relay_close(r, connection);
+		return;
+	}
+	memcpy(r->run_id, m->run_id, NET_RUN_ID_BYTES);
+	r->has_run = true;
+	make_known(&r->members[place], m->member, k->key);
+	if (r->members[place].station != RELAY_NONE)
+		relay_close(r, r->members[place].station);
+	relay_settle(r, connection, RELAY_STATION);
+	k->member = place;
+	k->deadline_us = now_us + NET_RELAY_IDLE_MS * RV_US_PER_MS;
+	r->members[place].station = connection;
+	r->totals.stations_now++;
+	relay_send(r, connection, &(struct relay_frame){.type = RELAY_SEEN, .seen = {.at = k->from}});
+}

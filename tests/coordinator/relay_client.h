@@ -1,0 +1,60 @@
+/* relay_client.h: a real `rivulet-coordinator relay`, and blocking clients of it: stations with
+ * TLS, data connections, reflections. */
+#ifndef RV_TESTS_RELAY_CLIENT_H
+#define RV_TESTS_RELAY_CLIENT_H
+
+#include "net/identity.h"
+#include "net/relay/wire.h"
+
+#include <openssl/types.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+enum { RELAY_TEST_ARGS_MAX = 8 };
+
+struct relay_process {
+	pid_t pid;
+	FILE *out; /* what it prints */
+	char dir[64];
+	uint16_t port;
+	uint8_t key[NET_KEY_BYTES];
+	struct identity run;
+	uint8_t run_id[NET_RUN_ID_BYTES];
+};
+
+/* Starts a relay on a free port of 127.0.0.1 with further options (NULL-terminated). */
+void relay_process_start(struct relay_process *p, const char *const *args);
+/* Ends it with SIGTERM, returns its exit status, and removes its directory. */
+int relay_process_stop(struct relay_process *p);
+/* Returns a line of /proc/PID/status, such as VmRSS, in KiB. */
+long relay_process_kib(const struct relay_process *p, const char *name);
+/* Returns the number of its TCP sockets whose local port is not the one that it listens on: those
+ * that it would have dialed. *accepted: the others. */
+int relay_process_dialed(const struct relay_process *p, int *accepted);
+
+int relay_connect(uint16_t port);
+/* Connects with this preamble. */
+int relay_data(uint16_t port, enum relay_preamble_kind kind, const uint8_t token[NET_TOKEN_BYTES]);
+
+struct relay_station {
+	int fd;
+	SSL_CTX *ctx;
+	SSL *ssl;
+	struct identity id;
+	uint32_t member;
+	uint8_t in[2 * NET_MAX_RELAY_FRAME_BYTES];
+	size_t n_in;
+};
+/* Opens a station as `member`, with a ticket signed by `signer`; false: the relay refused. */
+bool relay_station_open(struct relay_station *s, const struct relay_process *p, uint32_t member,
+						const struct identity *signer);
+void relay_station_close(struct relay_station *s);
+void relay_station_send(struct relay_station *s, const struct relay_frame *m);
+/* Waits for a frame; false: closed. */
+bool relay_station_read(struct relay_station *s, struct relay_frame *out);
+void relay_station_call(struct relay_station *s, const struct relay_process *p, const struct relay_station *peer,
+						uint64_t round);
+/* Calls, and returns both ends of the link, each after RELAY_GO. */
+void relay_link(struct relay_station *a, struct relay_station *b, const struct relay_process *p, int ends[2]);
+
+#endif

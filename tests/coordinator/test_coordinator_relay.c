@@ -1,0 +1,275 @@
+/* test_coordinator_relay.c: `rivulet-coordinator relay` as a process: bytes both ways in bounded
+ * memory, ends that close, break and do not read, strangers; it dials nobody. */
+#include "tests/coordinator/relay_client.h"
+
+#include "tests/common/check.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { MB = 1000 * 1000, BLOCK = 1 << 14, GROWTH_KIB = 4096, BLOCKED_MS = 1000 };
+
+struct world {
+	struct relay_process p;
+	struct relay_station a, b;
+	int ends[2];
+};
+
+static void open_world(struct world *w, const char *const *args) {
+	relay_process_start(&w->p, args);
+	assert_true(relay_station_open(&w->a, &w->p, 0, &w->p.run));
+	assert_true(relay_station_open(&w->b, &w->p, 1, &w->p.run));
+	relay_link(&w->a, &w->b, &w->p, w->ends);
+}
+
+static void close_world(struct world *w) {
+	relay_station_close(&w->a);
+	relay_station_close(&w->b);
+	for (int e = 0; e < 2; e++)
+		if (w->ends[e] >= 0)
+			(void)close(w->ends[e]);
+	assert_int_equal(relay_process_stop(&w->p), 0);
+}
+
+#define NO_ARGS ((const char *const[]){NULL})
+
+/* ---- what is sent: each byte follows from its place and a seed ---- */
+
+static uint8_t byte_at(uint64_t i, uint8_t seed) {
+	return (uint8_t)((i * UINT64_C(0x9e3779b97f4a7c15) >> 56) + seed);
+}
+
+static void fill(uint8_t *block, size_t n, uint64_t from, uint8_t seed) {
+	for (size_t i = 0; i < n; i++)
+		block[i] = byte_at(from + i, seed);
+}
+
+struct stream {
+	int fd;
+	uint64_t n, done; /* to be sent or read; what was */
+	uint8_t seed;
+	bool wrong;
+};
+
+static void *send_stream(void *stream) {
+	struct stream *s = stream;
+	uint8_t block[BLOCK];
+	while (s->done < s->n) {
+		size_t most = s->n - s->done < BLOCK ? (size_t)(s->n - s->done) : BLOCK;
+		fill(block, most, s->done, s->seed);
+		ssize_t n = send(s->fd, block, most, MSG_NOSIGNAL);
+		if (n <= 0)
+			return NULL;
+		s->done += (uint64_t)n;
+	}
+	return NULL;
+}
+
+/* Reads n bytes, or to the end. */
+static void *read_stream(void *stream) {
+	struct stream *s = stream;
+	uint8_t block[BLOCK], want[BLOCK];
+	while (s->done < s->n && !s->wrong) {
+		ssize_t n = recv(s->fd, block, s->n - s->done < BLOCK ? (size_t)(s->n - s->done) : BLOCK, 0);
+		if (n <= 0)
+			return NULL;
+		fill(want, (size_t)n, s->done, s->seed);
+		s->wrong = memcmp(block, want, (size_t)n) != 0;
+		s->done += (uint64_t)n;
+	}
+	return NULL;
+}
+
+static void assert_closed(int fd) {
+	uint8_t byte;
+	assert_true(recv(fd, &byte, 1, 0) <= 0);
+}
+
+/* ---- tests ---- */
+
+static void fifty_megabytes_each_way(void **state) {
+	(void)state;
+	struct world w;
+	open_world(&w, NO_ARGS);
+	long before = relay_process_kib(&w.p, "VmRSS");
+	struct stream s[4] = {{.fd = w.ends[0], .n = 50 * MB, .seed = 1},
+						  {.fd = w.ends[1], .n = 50 * MB, .seed = 1},
+						  {.fd = w.ends[1], .n = 50 * MB, .seed = 2},
+						  {.fd = w.ends[0], .n = 50 * MB, .seed = 2}};
+	pthread_t threads[4];
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, i % 2 == 0 ? send_stream : read_stream, &s[i]), 0);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+	for (int i = 0; i < 4; i++)
+		assert_true(s[i].done == s[i].n && !s[i].wrong);
+	long most = relay_process_kib(&w.p, "VmHWM");
+	print_message("RSS: %ld KiB before, at most %ld KiB\n", before, most);
+	assert_true(most - before < GROWTH_KIB);
+	int accepted;
+	assert_int_equal(relay_process_dialed(&w.p, &accepted), 0);
+	assert_int_equal(accepted, 5); /* the listener, two stations, two ends */
+	close_world(&w);
+}
+
+/* A sends as long as anything is taken; B does not read until then. */
+static void a_reader_that_does_not_read_stops_the_sender(void **state) {
+	(void)state;
+	struct world w;
+	uint8_t block[BLOCK];
+	uint64_t sent = 0;
+	open_world(&w, NO_ARGS);
+	long before = relay_process_kib(&w.p, "VmRSS");
+	struct pollfd writable = {.fd = w.ends[0], .events = POLLOUT};
+	while (sent < UINT64_C(200) * MB && poll(&writable, 1, BLOCKED_MS) > 0) {
+		fill(block, sizeof block, sent, 3);
+		ssize_t n = send(w.ends[0], block, sizeof block, MSG_DONTWAIT | MSG_NOSIGNAL);
+		sent += n > 0 ? (uint64_t)n : 0;
+	}
+	long most = relay_process_kib(&w.p, "VmHWM");
+	print_message("%llu bytes on the way, RSS: %ld KiB before, at most %ld KiB\n", (unsigned long long)sent, before,
+				  most);
+	assert_true(sent < UINT64_C(200) * MB && most - before < GROWTH_KIB);
+	struct stream in = {.fd = w.ends[1], .n = sent, .seed = 3};
+	(void)read_stream(&in);
+	assert_true(in.done == sent && !in.wrong);
+	close_world(&w);
+}
+
+static void a_half_closed_end_still_receives(void **state) {
+	(void)state;
+	struct world w;
+	open_world(&w, NO_ARGS);
+	struct stream out = {.fd = w.ends[0], .n = 1000, .seed = 1}, in = {.fd = w.ends[1], .n = 2000, .seed = 1};
+	(void)send_stream(&out);
+	assert_int_equal(shutdown(w.ends[0], SHUT_WR), 0);
+	(void)read_stream(&in);
+	assert_int_equal(in.done, 1000); /* then the end of the stream */
+	struct stream back = {.fd = w.ends[1], .n = 3 * MB, .seed = 2},
+				  received = {.fd = w.ends[0], .n = 4 * MB, .seed = 2};
+	pthread_t thread;
+	assert_int_equal(pthread_create(&thread, NULL, read_stream, &received), 0);
+	(void)send_stream(&back);
+	assert_int_equal(shutdown(w.ends[1], SHUT_WR), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(received.done, 3 * MB);
+	close_world(&w);
+}
+
+static void an_end_that_breaks_off_ends_the_other(void **state) {
+	(void)state;
+	struct world w;
+	const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
+	open_world(&w, NO_ARGS);
+	assert_int_equal(setsockopt(w.ends[0], SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
+	(void)close(w.ends[0]);
+	w.ends[0] = -1;
+	assert_closed(w.ends[1]);
+	(void)close(w.ends[1]);
+	relay_link(&w.b, &w.a, &w.p, w.ends); /* and a new call works */
+	assert_int_equal(send(w.ends[0], "x", 1, 0), 1);
+	char got;
+	assert_int_equal(recv(w.ends[1], &got, 1, 0), 1);
+	close_world(&w);
+}
+
+static void a_spent_budget_cuts_the_link(void **state) {
+	(void)state;
+	struct world w;
+	open_world(&w, (const char *const[]){"--relay-bytes-per-day", "1MB", NULL});
+	struct stream out = {.fd = w.ends[0], .n = 50 * MB, .seed = 1}, in = {.fd = w.ends[1], .n = 50 * MB, .seed = 1};
+	pthread_t thread;
+	assert_int_equal(pthread_create(&thread, NULL, send_stream, &out), 0);
+	(void)read_stream(&in);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_true(in.done <= MB && !in.wrong);
+	relay_station_call(&w.b, &w.p, &w.a, 1);
+	struct relay_frame m;
+	assert_true(relay_station_read(&w.b, &m));
+	assert_int_equal(m.type, RELAY_REFUSED);
+	assert_int_equal(m.refused.reason, RELAY_REFUSE_BUDGET);
+	close_world(&w);
+}
+
+static void strangers_get_nothing(void **state) {
+	(void)state;
+	struct world w;
+	struct relay_station other;
+	enum { CONNECTIONS = 10000, KEPT = 500 };
+	int kept[KEPT];
+	const uint8_t wrong[NET_TOKEN_BYTES] = {1};
+	open_world(&w, NO_ARGS);
+	int fd = relay_data(w.p.port, RELAY_DATA, wrong);
+	assert_closed(fd);
+	(void)close(fd);
+	fd = relay_connect(w.p.port);
+	assert_int_equal(send(fd, "GET / HTTP/1.1\r\nHost: relay\r\n\r\n", 31, 0), 31);
+	assert_closed(fd);
+	(void)close(fd);
+	assert_false(relay_station_open(&other, &w.p, 2, &other.id)); /* a ticket that it signed itself */
+	relay_station_close(&other);
+	long before = relay_process_kib(&w.p, "VmRSS");
+	for (int i = 0; i < CONNECTIONS; i++) {
+		if (i >= KEPT)
+			(void)close(kept[i % KEPT]);
+		kept[i % KEPT] = relay_connect(w.p.port);
+	}
+	long most = relay_process_kib(&w.p, "VmHWM");
+	print_message("%d connections, RSS: %ld KiB before, at most %ld KiB\n", CONNECTIONS, before, most);
+	assert_true(most - before < GROWTH_KIB);
+	assert_int_equal(send(w.ends[0], "x", 1, 0), 1); /* the link is not disturbed */
+	char got;
+	assert_int_equal(recv(w.ends[1], &got, 1, 0), 1);
+	for (int i = 0; i < KEPT; i++) { /* and all are closed, by their number or after their time */
+		assert_closed(kept[i]);
+		(void)close(kept[i]);
+	}
+	assert_true(relay_station_open(&other, &w.p, 2, &w.p.run));
+	relay_station_close(&other);
+	close_world(&w);
+}
+
+static void a_reflection_says_what_it_sees(void **state) {
+	(void)state;
+	struct relay_process p;
+	const uint8_t nonce[NET_TOKEN_BYTES] = {9, 8, 7};
+	uint8_t bytes[NET_MAX_RELAY_FRAME_BYTES];
+	struct sockaddr_storage own;
+	struct address at;
+	socklen_t n_own = sizeof own;
+	struct relay_frame m;
+	size_t used = 0, n = 0;
+	relay_process_start(&p, NO_ARGS);
+	int fd = relay_data(p.port, RELAY_REFLECT, nonce);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&own, &n_own), 0);
+	address_of_socket(&own, &at);
+	for (ssize_t k; (k = recv(fd, bytes + n, sizeof bytes - n, 0)) > 0;)
+		n += (size_t)k;
+	assert_ok(relay_frame_decode(bytes, n, &m, &used, &et));
+	assert_int_equal(used, n);
+	assert_int_equal(m.type, RELAY_SEEN);
+	assert_string_equal(m.seen.at.host, at.host);
+	assert_int_equal(m.seen.at.port, at.port);
+	assert_memory_equal(m.seen.nonce, nonce, NET_TOKEN_BYTES);
+	(void)close(fd);
+	assert_int_equal(relay_process_stop(&p), 0);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(fifty_megabytes_each_way),
+		cmocka_unit_test(a_reader_that_does_not_read_stops_the_sender),
+		cmocka_unit_test(a_half_closed_end_still_receives),
+		cmocka_unit_test(an_end_that_breaks_off_ends_the_other),
+		cmocka_unit_test(a_spent_budget_cuts_the_link),
+		cmocka_unit_test(strangers_get_nothing),
+		cmocka_unit_test(a_reflection_says_what_it_sees),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
