@@ -65,8 +65,15 @@ static void find_site(const struct address *advertise, struct rv_events *events,
 				 "--advertise: %s; workers on this machine are announced at addresses of this machine", why.text);
 }
 
-static enum rv_err load(struct opened_run *r, const struct address *advertise, struct rv_events *events,
-						struct rv_errtext *et) {
+static void list_relays(const struct run_relays *relays, struct service_config *cfg) {
+	cfg->n_relays = relays->n;
+	memcpy(cfg->relays, relays->at, sizeof cfg->relays);
+	if (relays->has_own)
+		memcpy(cfg->relays[0].key, cfg->run->key, NET_KEY_BYTES);
+}
+
+static enum rv_err load(struct opened_run *r, const struct address *advertise, const struct run_relays *relays,
+						struct rv_events *events, struct rv_errtext *et) {
 	struct service_config cfg = {.run = &r->key,
 								 .config = r->config,
 								 .dir = r->dir.dir,
@@ -77,18 +84,21 @@ static enum rv_err load(struct opened_run *r, const struct address *advertise, s
 	RV_TRY(r->store->ops->run(r->store, cfg.run_id, r->config, et));
 	RV_TRY(find_advertise(r, advertise, events, &cfg.advertise, et));
 	find_site(&cfg.advertise, events, cfg.site);
+	if (relays != NULL)
+		list_relays(relays, &cfg);
 	cfg.store = r->store;
 	RV_TRY(service_new(&cfg, rv_clock_monotonic_us(), &r->service, et));
 	return service_load(r->service, et);
 }
 
 enum rv_err opened_run_open(const struct run_dir *dir, int64_t patience_ms, const struct address *advertise,
-							struct rv_events *events, struct opened_run *out, struct rv_errtext *et) {
+							const struct run_relays *relays, struct rv_events *events, struct opened_run *out,
+							struct rv_errtext *et) {
 	memset(out, 0, sizeof *out);
 	out->dir = *dir;
 	out->lock = -1;
 	RV_TRY(take_lock(dir->dir, patience_ms, &out->lock, et));
-	enum rv_err e = load(out, advertise, events, et);
+	enum rv_err e = load(out, advertise, relays, events, et);
 	if (e != RV_OK)
 		opened_run_close(out);
 	return e;

@@ -123,7 +123,7 @@ enum rv_err operator_open(const char *dir, const struct address *advertise, stru
 	struct operator_session *o = calloc(1, sizeof *o);
 	if (o == NULL)
 		return rv_fail(et, RV_E_NOMEM, "no memory");
-	enum rv_err e = opened_run_open(&d, 0, advertise, NULL, &o->run, et);
+	enum rv_err e = opened_run_open(&d, 0, advertise, NULL, NULL, &o->run, et);
 	if (e == RV_E_BUSY)
 		e = open_online(&d, o, et);
 	if (e != RV_OK)

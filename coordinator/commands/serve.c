@@ -5,6 +5,7 @@
 #include "base/event.h"
 #include "base/signals.h"
 #include "coordinator/commands/opened_run.h"
+#include "coordinator/commands/relay_choice.h"
 #include "coordinator/web/listen_file.h"
 #include "coordinator/web/listen_socket.h"
 #include "coordinator/web/server.h"
@@ -20,6 +21,7 @@ struct serve_options {
 	char listen[NET_ADDR_BYTES], advertise[NET_ADDR_BYTES];
 	char log[RUN_PATH_BYTES];
 	int64_t max_connections;
+	struct relay_choice relay;
 };
 
 static const struct rv_option options[] = {
@@ -33,6 +35,19 @@ static const struct rv_option options[] = {
 	 "Connections open at once; a worker needs three.", "Coordinator"},
 	{"log", RV_OPT_STRING, offsetof(struct serve_options, log), RUN_PATH_BYTES, "", 0, 0, NULL,
 	 "A file for every event as a JSON line.", "Coordinator"},
+	{"relay", RV_OPT_BOOL, offsetof(struct serve_options, relay.own), 0, "true", 0, 0, NULL,
+	 "Forwards (ciphertext) between workers that do not reach each other, on a port of its own. --no-relay: does not.",
+	 "Relay"},
+	{"relay-listen", RV_OPT_STRING, offsetof(struct serve_options, relay.listen), NET_ADDR_BYTES, "", 0, 0, NULL,
+	 "Numeric address and port of the relay. None: the host of --listen, and port 7435, or any free one where that "
+	 "is taken or --listen has port 0. Workers reach it at the host of --advertise with this port.",
+	 "Relay"},
+	{"relay-bytes-per-day", RV_OPT_BYTES, offsetof(struct serve_options, relay.bytes_per_day), 0, RELAY_BYTES_PER_DAY,
+	 0, 9007199254740992.0, NULL, "Bytes that each member may send through it in 24 hours; 0: any number.", "Relay"},
+	{"relay-rate", RV_OPT_RATE, offsetof(struct serve_options, relay.bytes_per_s), 0, "0", RELAY_LEAST_RATE,
+	 RELAY_MOST_RATE, NULL, "Bandwidth for all that it forwards, such as 50mbit; 0: all there is.", "Relay"},
+	{"relay-at", RV_OPT_STRING, offsetof(struct serve_options, relay.at), RELAY_LIST_BYTES, "", 0, 0, NULL,
+	 "Other relays of the run, HOST:PORT=KEY as `rivulet-coordinator relay` prints it, several with commas.", "Relay"},
 	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };
 
@@ -66,8 +81,10 @@ static enum rv_err parse_addresses(const struct serve_options *o, struct address
 
 static enum rv_err check(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	(void)args;
+	const struct serve_options *o = opts;
 	struct address listen, advertise;
-	return parse_addresses(opts, &listen, &advertise, et);
+	RV_TRY(parse_addresses(o, &listen, &advertise, et));
+	return relay_choice_check(&o->relay, &listen, et);
 }
 
 static enum rv_err check_files(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
@@ -122,20 +139,29 @@ static enum rv_err open_and_serve(const struct serve_options *o, const struct ru
 								  struct rv_events *ev, struct rv_errtext *et) {
 	struct address listen, advertise, bound;
 	struct opened_run r;
-	struct server_config cfg = {.max_connections = (int)o->max_connections, .signal_fd = signal_fd, .listen_fd = -1};
+	struct run_relays relays;
+	struct server_config cfg = {.max_connections = (int)o->max_connections,
+								.signal_fd = signal_fd,
+								.listen_fd = -1,
+								.relay = {.listen_fd = -1}};
 	RV_TRY(parse_addresses(o, &listen, &advertise, et));
 	RV_TRY(listen_socket_open(&listen, &cfg.listen_fd, &bound, et));
 	if (advertise.port == 0)
 		advertise.port = bound.port;
-	enum rv_err e = opened_run_open(d, LOCK_PATIENCE_MS, &advertise, ev, &r, et);
+	enum rv_err e = relay_choice_open(&o->relay, &listen, &advertise, &cfg.relay, &relays, et);
+	if (e == RV_OK)
+		e = opened_run_open(d, LOCK_PATIENCE_MS, &advertise, &relays, ev, &r, et);
 	if (e != RV_OK) {
 		(void)close(cfg.listen_fd);
+		if (cfg.relay.listen_fd >= 0)
+			(void)close(cfg.relay.listen_fd);
 		return e;
 	}
 	const struct address local = local_of(&bound);
 	listen_file_clean(d->listen, &local);
 	cfg.service = r.service;
 	cfg.run = &r.key;
+	relay_choice_log(ev, &relays, &r.key);
 	e = serve_run(&r, &cfg, &bound, &advertise, ev, et);
 	opened_run_close(&r);
 	return e;
@@ -167,7 +193,8 @@ const struct rv_command cmd_serve = {
 	.help = "Coordinates the run until SIGINT or SIGTERM; kill -9 loses nothing either.",
 	.details =
 		"Workers and browsers use the same port (HTTPS, TLS 1.3, the run's key as certificate). DIR/listen holds\n"
-		"the address once it is open. Behind a router, forward the port and use --advertise.",
+		"the address once it is open. Behind a router, forward the port and use --advertise. Forward the relay's port\n"
+		"too: home routers often let no worker in, and then it carries what they exchange.",
 	.options = options,
 	.opts_bytes = sizeof(struct serve_options),
 	.check = check,

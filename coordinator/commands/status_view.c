@@ -49,6 +49,21 @@ static void print_head(const json_t *o, bool online, FILE *out) {
 	(void)fprintf(out, "%s\n", json_is_true(json_object_get(o, "store_full")) ? "  DISK FULL" : "");
 }
 
+/* Prints what the coordinator's relay has carried, once there was a call. */
+static void print_relay(const json_t *status, FILE *out) {
+	const json_t *o = json_object_get(status, "relay"), *n;
+	const char *reason;
+	double refused = 0;
+	char bytes[24];
+	json_object_foreach((json_t *)json_object_get(o, "refused"), reason, n) refused += json_number_value(n);
+	if (number(o, "calls") + refused == 0)
+		return;
+	(void)fprintf(out, "relay: %.0f pair%s of %.0f connected members, %s bytes forwarded", number(o, "links"),
+				  number(o, "links") == 1 ? "" : "s", number(o, "stations"),
+				  rv_short_number(number(o, "bytes"), bytes));
+	(void)fprintf(out, refused > 0 ? ", %.0f calls refused\n" : "\n", refused);
+}
+
 static void name_of(const json_t *m, char out[64]) {
 	if (string(m, "name")[0] != '\0')
 		(void)snprintf(out, 64, "%s", string(m, "name"));
@@ -279,6 +294,7 @@ int status_view_print(const json_t *status, bool online, int width, FILE *out) {
 		print_waiting(status, f);
 		print_not_held(status, f);
 		print_shared_text(status, f);
+		print_relay(status, f);
 	}
 	print_members(json_object_get(status, "members"), online, width, f);
 	if (fclose(f) != 0) {

@@ -64,6 +64,9 @@ struct core_config {
 	/* After the first accusation in an attempt, how long others are collected; a fourth of it if
 	 * all agree. */
 	int64_t suspect_gather_us;
+	/* For documents; the same as long as the process lives. */
+	uint8_t n_relays;
+	struct relay_ref relays[NET_MAX_RELAYS];
 };
 
 /* Durable facts, in the order they must become durable. Replaying all of them rebuilds the core. */

@@ -18,6 +18,7 @@ static struct member_ref ref(const struct core *c, uint32_t member, uint32_t wei
 	struct member_ref r = {.member = member, .weight = weight};
 	memcpy(r.key, m->key, sizeof r.key);
 	memcpy(r.addr, m->addr, sizeof r.addr);
+	r.relay = m->reported && m->last.relay <= c->cfg.n_relays ? m->last.relay : 0;
 	return r;
 }
 
@@ -157,6 +158,8 @@ static void build(const struct core *c, struct document *d) {
 	memcpy(d->log, c->log, d->n_log * sizeof d->log[0]);
 	put_older(c, d);
 	put_kept(c, d);
+	d->n_relays = c->cfg.n_relays;
+	memcpy(d->relays, c->cfg.relays, sizeof d->relays);
 	d->banned = core_members_that(c, core_is_banned);
 	if (d->phase == RUN_REDUCE)
 		put_roster(c, d);
@@ -181,14 +184,14 @@ static bool same_refs(const struct member_ref *a, int n_a, const struct member_r
 		return false;
 	for (int i = 0; i < n_a; i++) {
 		const struct member_ref *x = &a[i], *y = &b[i];
-		if (x->member != y->member || x->weight != y->weight || strcmp(x->addr, y->addr) != 0)
+		if (x->member != y->member || x->weight != y->weight || x->relay != y->relay || strcmp(x->addr, y->addr) != 0)
 			return false;
 	}
 	return true;
 }
 
 /* All but `seq`. What is a function of what is compared here is not compared again: the chain of
- * the log, the ownership map of (round, attempt), the key of a member. */
+ * the log, the ownership map of (round, attempt), the key of a member. The relays never change. */
 static bool same(const struct document *a, const struct document *b) {
 	return a->phase == b->phase && a->term == b->term && a->round == b->round && a->attempt == b->attempt &&
 		   a->snapshot_round == b->snapshot_round && rv_hash_equal(&a->snapshot_hash, &b->snapshot_hash) &&

@@ -22,8 +22,8 @@ struct relay_server_config {
 };
 
 struct relay_server;
-/* Makes a relay that runs with `base`; the caller frees it before `base`. RV_E_NOMEM, and the faults
- * of tls_context_new. */
+/* Makes a relay that runs with `base`; the caller frees it before `base`. RV_E_NOMEM, and the
+ * faults of tls_context_new. */
 enum rv_err relay_server_new(struct event_base *base, const struct relay_server_config *cfg, struct relay_server **out,
 							 struct rv_errtext *et);
 void relay_server_free(struct relay_server *s); /* NULL is fine */

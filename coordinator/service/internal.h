@@ -1,7 +1,7 @@
 /* internal.h: the state behind service.h, shared by service.c (requests, records), stats.c
  * (committed rounds, news), waiting.c (missing members), storage.c (failing disks), data_shards.c
- * (workers that read the same text), outliers.c (unusual members), status.c and metrics.c (output
- * for people). No other file includes it. */
+ * (workers that read the same text), outliers.c (unusual members), pair_tickets.c, relay.c (the
+ * coordinator's own), status.c and metrics.c (output for people). No other file includes it. */
 #ifndef RV_COORDINATOR_SERVICE_INTERNAL_H
 #define RV_COORDINATOR_SERVICE_INTERNAL_H
 
@@ -91,6 +91,7 @@ struct service {
 	uint64_t joins_refused, joins_refused_told; /* since the start; of these, those logged */
 	int64_t refused_told_us;
 	FILE *rounds;
+	const struct relay_totals *relay; /* NULL: none */
 
 	struct news news[SERVICE_NEWS]; /* ring */
 	uint64_t n_news;
@@ -105,6 +106,13 @@ void service_watch_waiting(struct service *s, int64_t now_us);
 double service_waiting_s(const struct service *s, int64_t now_us);
 /* Returns the members that neither take part nor are banned: a set of member numbers. */
 uint64_t service_missing(const struct service *s);
+
+/* ---- relay.c ---- */
+
+/* Returns the figures of the coordinator's relay, null if it has none. */
+json_t *service_relay_json(const struct service *s);
+/* Writes the same as metrics. */
+void service_relay_metrics(const struct service *s, FILE *f);
 
 /* ---- storage.c ---- */
 

@@ -161,6 +161,7 @@ char *service_metrics(const struct service *s, int64_t now_us) {
 	}
 	write_contributions(s, f);
 	write_outliers(s, f, n);
+	service_relay_metrics(s, f);
 	if (fclose(f) != 0) {
 		free(text);
 		return NULL;

@@ -46,6 +46,8 @@ static enum rv_err fill_core_config(const struct service *s, struct core_config 
 								.withheld_us = silence.withheld * RV_US_PER_MS,
 								.suspect_gather_us = silence.gather * RV_US_PER_MS};
 	memcpy(out->run_id, s->cfg.run_id, sizeof out->run_id);
+	out->n_relays = s->cfg.n_relays;
+	memcpy(out->relays, s->cfg.relays, sizeof out->relays);
 	for (uint32_t fragment = 0; fragment < fragments_count(&g.fragments); fragment++)
 		out->n_chunks[fragment] = global_round_chunks(&g, fragment).n_chunks;
 	out->chunk_bytes = chunk_bytes(&g);

@@ -21,6 +21,7 @@
 #include "net/address.h"
 #include "net/identity.h"
 #include "net/invite.h"
+#include "net/relay/relay_core.h"
 
 #include <jansson.h>
 
@@ -37,6 +38,9 @@ struct service_config {
 	struct address advertise; /* in invite links */
 	/* The advertised host as a number (member_address.h); "": unknown. */
 	char site[NET_ADDR_BYTES];
+	/* For documents. */
+	uint8_t n_relays;
+	struct relay_ref relays[NET_MAX_RELAYS];
 };
 
 struct service; /* opaque */
@@ -73,6 +77,16 @@ uint64_t service_document_seq(const struct service *s);
 const char *service_run_config(const struct service *s);
 /* Returns the number of a member of the run that is not banned; -1: the key is not one's. */
 int service_find_member(const struct service *s, const uint8_t key[NET_KEY_BYTES]);
+
+/* Handles POST /v1/pair-tickets: writes pair tickets for the holder of `key` and those of the
+ * requested peers that are live and not banned to `reply` (PAIR_REPLY_MAX_BYTES); none if the
+ * sender is not live. RV_E_INVALID, RV_E_PROTOCOL; RV_E_AUTH: not a member. */
+enum rv_err service_pair_tickets(const struct service *s, const uint8_t key[NET_KEY_BYTES], const void *body, size_t n,
+								 struct rv_writer *reply, struct rv_errtext *et);
+/* Shows these figures of the coordinator's own relay to people; borrowed, NULL: it has none. */
+void service_show_relay(struct service *s, const struct relay_totals *totals);
+/* Returns the set of banned members, as in the document. */
+uint64_t service_banned(const struct service *s);
 
 /* Makes `count` tokens durable and writes one link each. RV_E_RANGE: not 1..SERVICE_INVITES_MAX. */
 enum rv_err service_invite(struct service *s, int count, char (*links)[INVITE_MAX_BYTES], struct rv_errtext *et);

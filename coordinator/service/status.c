@@ -266,6 +266,8 @@ json_t *service_status(const struct service *s, int64_t now_us, bool details) {
 	set_real(o, "up_s", (double)(now_us - s->started_us) / 1e6);
 	set_int(o, "wall_us", (uint64_t)rv_clock_wall_us());
 	(void)json_object_set_new(o, "eta_s", eta_json(s, now_us));
+	(void)json_object_set_new(o, "relay", service_relay_json(s));
+	set_int(o, "relays", d->n_relays);
 	set_totals(s, o, views, n);
 	for (int i = 0; i < n; i++)
 		(void)json_array_append_new(members, member_json(s, &views[i], now_us, details));

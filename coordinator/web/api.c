@@ -19,6 +19,7 @@ enum {
 	CHART_WIDTH_LEAST = 240, /* pixels */
 	CHART_WIDTH_MOST = 2000,
 	REFUSALS_BURST = 20, /* joins with a wrong token, per address */
+	PAIRS_BURST = 4,     /* requests for pair tickets, per member; then one a second */
 	JOIN_REPLY_MAX_BYTES = NET_MAX_CONFIG_BYTES + 512,
 	COPY_PATH_BYTES = 4096, /* as long as the kernel takes */
 	STATUS_OK = 200,
@@ -53,7 +54,7 @@ struct api {
 	void (*changed)(void *owner);
 	void *owner;
 	LIST_HEAD(, held) held;
-	struct rate_limit refusals;
+	struct rate_limit refusals, pairs;
 	struct report_pace pace;
 	uint8_t buffer[JOIN_REPLY_MAX_BYTES];
 };
@@ -361,6 +362,24 @@ static void serve_report(struct api *a, const struct request *q) {
 		h->is_report = true;
 }
 
+/* Each ticket is a signature: a member asks for all that it needs at once. */
+static void serve_pair_tickets(struct api *a, const struct request *q) {
+	char who[NET_ADDR_BYTES];
+	struct rv_writer w = rv_writer_of(a->buffer, PAIR_REPLY_MAX_BYTES);
+	struct rv_errtext et = {0};
+	(void)snprintf(who, sizeof who, "%d", service_find_member(a->service, q->key));
+	if (!rate_limit_allows(&a->pairs, who, q->now_us)) {
+		reply_text(q->rq, STATUS_TOO_MANY, "too many requests for pair tickets: wait a second");
+		return;
+	}
+	rate_limit_count(&a->pairs, who, q->now_us);
+	enum rv_err e = service_pair_tickets(a->service, q->key, q->body, q->n, &w, &et);
+	if (e == RV_OK)
+		reply(q->rq, STATUS_OK, "application/octet-stream", a->buffer, rv_writer_len(&w));
+	else
+		reply_text(q->rq, status_of(e), et.text);
+}
+
 /* Returns the version for a document: "version=HIGHEST&least=LOWEST" that the worker speaks. 0:
  * none that we speak. Absent: the lowest of ours. */
 static uint32_t wanted_version(const char *query, size_t n) {
@@ -487,6 +506,7 @@ static const struct route {
 	{EVHTTP_REQ_GET, "/metrics", ANYONE, serve_metrics},
 	{EVHTTP_REQ_POST, "/v1/join", ANY_KEY, serve_join},
 	{EVHTTP_REQ_POST, "/v1/report", ANY_KEY, serve_report},
+	{EVHTTP_REQ_POST, "/v1/pair-tickets", ANY_KEY, serve_pair_tickets},
 	{EVHTTP_REQ_GET, "/v1/document", ANY_KEY, serve_document},
 	{EVHTTP_REQ_GET, "/v1/admin/status", RUN_KEY, serve_admin_status},
 	{EVHTTP_REQ_POST, "/v1/admin/invite", RUN_KEY, serve_invite},
@@ -554,6 +574,7 @@ enum rv_err api_new(struct service *service, struct connections *connections, co
 	a->changed = changed;
 	a->owner = owner;
 	rate_limit_init(&a->refusals, REFUSALS_BURST, 1);
+	rate_limit_init(&a->pairs, PAIRS_BURST, 1);
 	return RV_OK;
 }
 

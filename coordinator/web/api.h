@@ -6,6 +6,7 @@
  *   GET  /metrics            anyone       Prometheus text
  *   POST /v1/join            any key      join_request -> join_reply
  *   POST /v1/report          a member     report -> 204, or 200 and a notice
+ *   POST /v1/pair-tickets    a member     pair_request -> pair_reply; 429 more than one a second
  *   GET  /v1/document?after= a member     signed document; held until one is newer than `after`,
  *                                         or 204 after 20 s
  *   GET  /v1/admin/status    the run key  JSON with addresses and keys

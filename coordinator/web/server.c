@@ -13,6 +13,7 @@
 #include <event2/listener.h>
 #include <openssl/ssl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { SWEEP_US = RV_US_PER_S, IDLE_TIMEOUT_S = 60 };
@@ -26,6 +27,8 @@ struct server {
 	struct evhttp *http;
 	struct evconnlistener *listener; /* owned by http once bound */
 	struct api *api;
+	struct relay_server *relay; /* NULL: none */
+	uint64_t banned;            /* as the relay knows it */
 	bool full;
 	int64_t swept_us;
 };
@@ -44,11 +47,20 @@ static void arm_timer(struct server *s) {
 	(void)event_add(s->timer, &tv);
 }
 
+static void tell_relay_of_bans(struct server *s) {
+	uint64_t banned = service_banned(s->cfg.service);
+	if (s->relay == NULL || banned == s->banned)
+		return;
+	s->banned = banned;
+	relay_server_ban(s->relay, banned);
+}
+
 /* Moves the timer after a request was served. */
 static void on_changed(void *server) {
 	struct server *s = server;
 	if (service_fault(s->cfg.service, NULL) != RV_OK)
 		server_stop(s);
+	tell_relay_of_bans(s);
 	arm_timer(s);
 }
 
@@ -130,11 +142,25 @@ static enum rv_err make_events(struct server *s, struct rv_errtext *et) {
 	return RV_OK;
 }
 
+static enum rv_err make_relay(struct server *s, struct rv_errtext *et) {
+	struct relay_server_config relay = s->cfg.relay;
+	if (relay.listen_fd < 0)
+		return RV_OK;
+	relay.identity = s->cfg.run;
+	memcpy(relay.run_key, s->cfg.run->key, sizeof relay.run_key);
+	s->cfg.relay.listen_fd = -1; /* the relay closes it */
+	RV_TRY(relay_server_new(s->base, &relay, &s->relay, et));
+	service_show_relay(s->cfg.service, relay_server_totals(s->relay));
+	return RV_OK;
+}
+
 enum rv_err server_new(const struct server_config *cfg, struct server **out, struct rv_errtext *et) {
 	struct server *s = calloc(1, sizeof *s);
 	*out = NULL;
 	if (s == NULL) {
 		(void)close(cfg->listen_fd);
+		if (cfg->relay.listen_fd >= 0)
+			(void)close(cfg->relay.listen_fd);
 		return rv_fail(et, RV_E_NOMEM, "no memory for the web server");
 	}
 	s->cfg = *cfg;
@@ -148,6 +174,8 @@ enum rv_err server_new(const struct server_config *cfg, struct server **out, str
 		e = api_new(cfg->service, s->connections, cfg->run->key, on_changed, s, &s->api, et);
 	if (e == RV_OK)
 		e = make_http(s, et);
+	if (e == RV_OK)
+		e = make_relay(s, et);
 	if (e != RV_OK)
 		server_free(s);
 	else
@@ -181,8 +209,12 @@ void server_free(struct server *s) {
 	if (s->http != NULL)
 		evhttp_free(s->http);
 	api_free(s->api);
+	service_show_relay(s->cfg.service, NULL);
+	relay_server_free(s->relay);
 	if (s->cfg.listen_fd >= 0)
 		(void)close(s->cfg.listen_fd);
+	if (s->cfg.relay.listen_fd >= 0)
+		(void)close(s->cfg.relay.listen_fd);
 	if (s->timer != NULL)
 		event_free(s->timer);
 	if (s->signal != NULL)

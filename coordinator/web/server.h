@@ -3,6 +3,7 @@
 #ifndef RV_COORDINATOR_SERVER_H
 #define RV_COORDINATOR_SERVER_H
 
+#include "coordinator/relay/relay_server.h"
 #include "coordinator/service/service.h"
 #include "net/address.h"
 
@@ -11,7 +12,9 @@ struct server_config {
 	const struct identity *run; /* borrowed */
 	int listen_fd;              /* of listen_socket_open; the server closes it, also when server_new fails */
 	int max_connections;
-	int signal_fd;                               /* of rv_signals_open: a signal ends server_run; -1: none */
+	int signal_fd; /* of rv_signals_open: a signal ends server_run; -1: none */
+	/* The relay that the server runs beside itself; its key is the run's. listen_fd -1: none. */
+	struct relay_server_config relay;
 	void (*on_sweep)(void *ctx, int64_t now_us); /* about once a second; NULL: nothing */
 	void *ctx;
 };

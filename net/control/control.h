@@ -177,7 +177,8 @@ struct notice {
 
 /* POST /v1/pair-tickets: the peers with which the sender wants to meet through a relay. */
 struct pair_request {
-	uint64_t peers; /* set of member numbers */
+	uint32_t version; /* decoded: that of its encoding */
+	uint64_t peers;   /* set of member numbers */
 };
 /* The reply: a pair ticket (net/identity.h) for the sender and each of those peers that is live and
  * not banned. A relay takes it while no ticket of a later term, or of a round more than

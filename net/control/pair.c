@@ -12,9 +12,8 @@ void pair_request_encode(const struct pair_request *m, uint32_t version, struct 
 
 enum rv_err pair_request_decode(const void *p, size_t n, struct pair_request *out, struct rv_errtext *et) {
 	struct rv_reader r = rv_reader_of(p, n);
-	uint32_t version;
 	*out = (struct pair_request){0};
-	RV_TRY(control_read_head_spoken(&r, CONTROL_TAG_PAIR_REQUEST, REQUEST, &version, et));
+	RV_TRY(control_read_head_spoken(&r, CONTROL_TAG_PAIR_REQUEST, REQUEST, &out->version, et));
 	out->peers = rv_read_u64(&r);
 	return control_read_end(&r, REQUEST, et);
 }

@@ -41,8 +41,8 @@ static bool may_join(const struct relay_core *r, const struct relay_connection *
 		   ticket_verify(r->cfg.run_key, m->run_id, m->member, k->key, m->ticket);
 }
 
-/* Returns the index of the member with this number and key, or of a free place for it; the table has
- * more places than a run has members. */
+/* Returns the index of the member with this number and key, or of a free place for it; the table
+ * has more places than a run has members. */
 static int place_for(const struct relay_core *r, uint32_t number, const uint8_t key[NET_KEY_BYTES]) {
 	_Static_assert((int)NET_RELAY_MEMBERS >= (int)NET_MAX_MEMBERS, "every member of the run has a place");
 	int free = RELAY_NONE;

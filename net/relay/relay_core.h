@@ -70,8 +70,8 @@ size_t relay_allowance(struct relay_core *r, int64_t now_us, int connection);
 /* Counts bytes that were read from this end. A member whose budget is spent loses its links. */
 void relay_forwarded(struct relay_core *r, int64_t now_us, int connection, size_t n);
 
-/* Closes the stations and links of these members (a set of numbers), and refuses them until they are
- * not in the set of a later call. */
+/* Closes the stations and links of these members (a set of numbers), and refuses them until they
+ * are not in the set of a later call. */
 void relay_ban(struct relay_core *r, uint64_t members);
 /* Closes what has waited or been silent for too long. */
 void relay_tick(struct relay_core *r, int64_t now_us);

@@ -146,12 +146,15 @@ int relay_data(uint16_t port, enum relay_preamble_kind kind, const uint8_t token
 /* ---- stations ---- */
 
 bool relay_station_open(struct relay_station *s, const struct relay_process *p, uint32_t member,
-						const struct identity *signer) {
+						const struct identity *id, const struct identity *signer) {
 	const uint8_t seed[IDENTITY_SEED_BYTES] = {(uint8_t)member, 5};
 	uint8_t key[NET_KEY_BYTES];
 	struct relay_frame m = {.type = RELAY_HELLO, .hello = {.version = RELAY_VERSION, .member = member}};
 	*s = (struct relay_station){.member = member, .fd = relay_connect(p->port)};
-	identity_of_seed(seed, &s->id);
+	if (id != NULL)
+		s->id = *id;
+	else
+		identity_of_seed(seed, &s->id);
 	assert_ok(tls_context_new(&s->id, TLS_CLIENTS_MUST, &s->ctx, &et));
 	s->ssl = SSL_new(s->ctx);
 	assert_int_equal(SSL_set_fd(s->ssl, s->fd), 1);
@@ -203,8 +206,12 @@ void relay_station_call(struct relay_station *s, const struct relay_process *p, 
 }
 
 void relay_link(struct relay_station *a, struct relay_station *b, const struct relay_process *p, int ends[2]) {
-	struct relay_frame ring[2];
 	relay_station_call(a, p, b, 1);
+	relay_join(a, b, p, ends);
+}
+
+void relay_join(struct relay_station *a, struct relay_station *b, const struct relay_process *p, int ends[2]) {
+	struct relay_frame ring[2];
 	assert_true(relay_station_read(a, &ring[0]) && relay_station_read(b, &ring[1]));
 	for (int e = 0; e < 2; e++) {
 		assert_int_equal(ring[e].type, RELAY_RING);

@@ -45,16 +45,18 @@ struct relay_station {
 	uint8_t in[2 * NET_MAX_RELAY_FRAME_BYTES];
 	size_t n_in;
 };
-/* Opens a station as `member`, with a ticket signed by `signer`; false: the relay refused. */
+/* Opens a station as `member` with this identity (NULL: one that follows from the number) and a
+ * ticket signed by `signer`; false: the relay refused. */
 bool relay_station_open(struct relay_station *s, const struct relay_process *p, uint32_t member,
-						const struct identity *signer);
+						const struct identity *id, const struct identity *signer);
 void relay_station_close(struct relay_station *s);
 void relay_station_send(struct relay_station *s, const struct relay_frame *m);
 /* Waits for a frame; false: closed. */
 bool relay_station_read(struct relay_station *s, struct relay_frame *out);
 void relay_station_call(struct relay_station *s, const struct relay_process *p, const struct relay_station *peer,
 						uint64_t round);
-/* Calls, and returns both ends of the link, each after RELAY_GO. */
+/* Calls (relay_link), reads both RINGs, and returns both ends of the link, each after RELAY_GO. */
+void relay_join(struct relay_station *a, struct relay_station *b, const struct relay_process *p, int ends[2]);
 void relay_link(struct relay_station *a, struct relay_station *b, const struct relay_process *p, int ends[2]);
 
 #endif

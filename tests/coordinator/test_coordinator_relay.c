@@ -1,6 +1,8 @@
 /* test_coordinator_relay.c: `rivulet-coordinator relay` as a process: bytes both ways in bounded
  * memory, ends that close, break and do not read, strangers; it dials nobody. */
+#include "tests/coordinator/coordinator_process.h"
 #include "tests/coordinator/relay_client.h"
+#include "tests/coordinator/run_chunks.h"
 
 #include "tests/common/check.h"
 
@@ -23,8 +25,8 @@ struct world {
 
 static void open_world(struct world *w, const char *const *args) {
 	relay_process_start(&w->p, args);
-	assert_true(relay_station_open(&w->a, &w->p, 0, &w->p.run));
-	assert_true(relay_station_open(&w->b, &w->p, 1, &w->p.run));
+	assert_true(relay_station_open(&w->a, &w->p, 0, NULL, &w->p.run));
+	assert_true(relay_station_open(&w->b, &w->p, 1, NULL, &w->p.run));
 	relay_link(&w->a, &w->b, &w->p, w->ends);
 }
 
@@ -212,7 +214,7 @@ static void strangers_get_nothing(void **state) {
 	assert_int_equal(send(fd, "GET / HTTP/1.1\r\nHost: relay\r\n\r\n", 31, 0), 31);
 	assert_closed(fd);
 	(void)close(fd);
-	assert_false(relay_station_open(&other, &w.p, 2, &other.id)); /* a ticket that it signed itself */
+	assert_false(relay_station_open(&other, &w.p, 2, NULL, &other.id)); /* a ticket that it signed itself */
 	relay_station_close(&other);
 	long before = relay_process_kib(&w.p, "VmRSS");
 	for (int i = 0; i < CONNECTIONS; i++) {
@@ -230,7 +232,7 @@ static void strangers_get_nothing(void **state) {
 		assert_closed(kept[i]);
 		(void)close(kept[i]);
 	}
-	assert_true(relay_station_open(&other, &w.p, 2, &w.p.run));
+	assert_true(relay_station_open(&other, &w.p, 2, NULL, &w.p.run));
 	relay_station_close(&other);
 	close_world(&w);
 }
@@ -261,6 +263,139 @@ static void a_reflection_says_what_it_sees(void **state) {
 	assert_int_equal(relay_process_stop(&p), 0);
 }
 
+/* ---- the relay of `serve` ---- */
+
+enum { MEMBERS = 3 };
+
+struct run {
+	struct coordinator c;
+	struct client clients[MEMBERS];
+	struct join_reply joined[MEMBERS];
+	struct relay_station stations[MEMBERS];
+	struct relay_process relay; /* as the document names it */
+};
+
+static struct document document;
+
+static void report(struct run *r, int i, uint8_t relay, uint8_t phase) {
+	struct report rep = {
+		.boot = 1, .seq = 1, .phase = phase, .n_chunks = run_chunks("", 0), .addr = ":7000", .relay = relay};
+	assert_int_equal(client_report(&r->clients[i], &rep), 204);
+}
+
+/* Members 0 .. MEMBERS - 1 have joined; all but the last one are live, and have a station. */
+static void open_run(struct run *r) {
+	char path[96];
+	memset(r, 0, sizeof *r);
+	coordinator_make(&r->c, "rounds = 10\nmin-workers = 1\nsilence-ms = 3600000\n");
+	(void)snprintf(path, sizeof path, "%s/run.key", r->c.dir);
+	assert_ok(identity_load(path, &r->relay.run, &et));
+	for (int i = 0; i < MEMBERS; i++) {
+		struct invite in;
+		coordinator_invite(&r->c, &in);
+		client_init(&r->clients[i], &r->c, (uint32_t)i, NULL);
+		assert_int_equal(client_join(&r->clients[i], &r->c, &in, &r->joined[i]), 200);
+		if (i < MEMBERS - 1)
+			report(r, i, (uint8_t)(i + 1), WORKER_SYNCING);
+	}
+	assert_int_equal(client_document(&r->clients[0], &r->c, 0, &document), 200);
+	assert_int_equal(document.n_relays, 1);
+	struct address at;
+	assert_ok(address_parse(document.relays[0].addr, &at, &et));
+	assert_string_equal(at.host, "127.0.0.1");
+	r->relay.port = at.port;
+	memcpy(r->relay.run_id, r->c.run_id, NET_RUN_ID_BYTES);
+	memcpy(r->relay.key, document.relays[0].key, NET_KEY_BYTES);
+	assert_memory_equal(r->relay.key, r->c.key, NET_KEY_BYTES);
+	for (uint32_t i = 0; i < MEMBERS - 1; i++)
+		assert_true(relay_station_open(&r->stations[i], &r->relay, i, &r->clients[i].id, &r->relay.run));
+}
+
+static void close_run(struct run *r) {
+	for (int i = 0; i < MEMBERS; i++)
+		client_release(&r->clients[i]);
+	for (int i = 0; i < MEMBERS - 1; i++)
+		relay_station_close(&r->stations[i]);
+	coordinator_remove(&r->c);
+}
+
+/* Returns the status. */
+static int ask_for_tickets(struct run *r, int who, uint64_t peers, struct pair_reply *out) {
+	const struct pair_request rq = {.peers = peers};
+	uint8_t bytes[64];
+	struct rv_writer w = rv_writer_of(bytes, sizeof bytes);
+	pair_request_encode(&rq, CONTROL_VERSION, &w);
+	const struct answer *a = client_ask(&r->clients[who], "/v1/pair-tickets", bytes, rv_writer_len(&w));
+	if (a->status == 200)
+		assert_ok(pair_reply_decode(a->body, a->n, out, &et));
+	return a->status;
+}
+
+static void two_members_meet_by_a_ticket_of_the_coordinator(void **state) {
+	(void)state;
+	struct run r;
+	struct pair_reply reply;
+	int ends[2];
+	open_run(&r);
+	assert_int_equal(ask_for_tickets(&r, 0, UINT64_MAX, &reply), 200);
+	assert_int_equal(reply.n, 1); /* not for itself, nor for a member that never reported */
+	assert_int_equal(reply.tickets[0].peer, 1);
+	struct relay_frame call = {.type = RELAY_CALL, .call = {.peer = 1, .term = reply.term, .round = reply.round}};
+	memcpy(call.call.ticket, reply.tickets[0].signature, NET_SIG_BYTES);
+	relay_station_send(&r.stations[0], &call);
+	relay_join(&r.stations[0], &r.stations[1], &r.relay, ends);
+	assert_int_equal(send(ends[0], "x", 1, 0), 1);
+	char got, out[512], text[32];
+	assert_int_equal(recv(ends[1], &got, 1, 0), 1);
+	const struct answer *a = client_ask(&r.clients[0], "/metrics", NULL, 0);
+	const char *found = strstr((const char *)a->body, "rivulet_relay_links 1\n");
+	assert_true(a->status == 200 && found != NULL);
+	assert_non_null(strstr((const char *)a->body, "rivulet_relay_calls_refused_total{reason=\"budget\"} 0\n"));
+	a = client_ask(&r.clients[0], "/v1/status", NULL, 0);
+	assert_non_null(strstr((const char *)a->body, "\"relay\":{\"stations\":2,\"links\":1,"));
+	(void)snprintf(text, sizeof text, "%d", 1);
+	assert_int_equal(coordinator_command(out, sizeof out, (const char *const[]){"ban", "--dir", r.c.dir, text, NULL}),
+					 0);
+	assert_closed(ends[0]); /* by the ban */
+	assert_false(relay_station_read(&r.stations[1], &call));
+	assert_int_equal(ask_for_tickets(&r, 0, 2, &reply), 200);
+	assert_int_equal(reply.n, 0);
+	assert_int_equal(ask_for_tickets(&r, 1, 1, &reply), 403);
+	(void)close(ends[0]);
+	(void)close(ends[1]);
+	close_run(&r);
+}
+
+static void documents_say_where_stations_are(void **state) {
+	(void)state;
+	struct run r;
+	open_run(&r);
+	assert_int_equal(document.n_members + document.n_syncing, 2);
+	for (int i = 0; i < document.n_members; i++) /* member 1 reported a relay that is not listed */
+		assert_int_equal(document.members[i].relay, document.members[i].member == 0);
+	for (int i = 0; i < document.n_syncing; i++)
+		assert_int_equal(document.syncing[i].relay, document.syncing[i].member == 0);
+	uint64_t seq = document.seq;
+	struct report rep = {.boot = 1, .seq = 2, .phase = WORKER_SYNCING, .n_chunks = run_chunks("", 0), .addr = ":7000"};
+	assert_int_equal(client_report(&r.clients[0], &rep), 204); /* it leaves its relay: a new document */
+	assert_int_equal(client_document(&r.clients[0], &r.c, seq, &document), 200);
+	close_run(&r);
+}
+
+static void tickets_have_a_pace(void **state) {
+	(void)state;
+	struct run r;
+	struct pair_reply reply;
+	int status = 200, n = 0;
+	open_run(&r);
+	for (; status == 200 && n < 1000; n++)
+		status = ask_for_tickets(&r, 0, 2, &reply);
+	assert_int_equal(status, 429);
+	assert_int_equal(ask_for_tickets(&r, 1, 1, &reply), 200); /* for that member alone */
+	assert_int_equal(client_ask(&r.clients[1], "/v1/pair-tickets", "x", 1)->status, 400);
+	close_run(&r);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fifty_megabytes_each_way),
@@ -270,6 +405,9 @@ int main(void) {
 		cmocka_unit_test(a_spent_budget_cuts_the_link),
 		cmocka_unit_test(strangers_get_nothing),
 		cmocka_unit_test(a_reflection_says_what_it_sees),
+		cmocka_unit_test(two_members_meet_by_a_ticket_of_the_coordinator),
+		cmocka_unit_test(documents_say_where_stations_are),
+		cmocka_unit_test(tickets_have_a_pace),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -309,18 +309,18 @@ static void test_a_run_opens_on_a_full_disk(void **state) {
 	plan.code = SQLITE_FULL;
 	plan.write = true;
 	plan.sync = false;
-	assert_int_equal(opened_run_open(&d, 0, &at, NULL, &r, &et), RV_E_FULL); /* not to be served */
-	if (opened_run_open(&d, 0, &at, events, &r, &et) != RV_OK)
+	assert_int_equal(opened_run_open(&d, 0, &at, NULL, NULL, &r, &et), RV_E_FULL); /* not to be served */
+	if (opened_run_open(&d, 0, &at, NULL, events, &r, &et) != RV_OK)
 		fail_msg("on a full disk: %s", et.text);
 	assert_int_equal(service_fault(r.service, &et), RV_OK);
 	assert_true(says(said, "advertise_not_kept"));
 	opened_run_close(&r);
 
 	plan.calls_left = -1;
-	assert_int_equal(opened_run_open(&d, 0, &at, events, &r, &et), RV_OK);
+	assert_int_equal(opened_run_open(&d, 0, &at, NULL, events, &r, &et), RV_OK);
 	opened_run_close(&r);
 	plan.calls_left = 0; /* told the same again there is nothing to write */
-	assert_int_equal(opened_run_open(&d, 0, &at, NULL, &r, &et), RV_OK);
+	assert_int_equal(opened_run_open(&d, 0, &at, NULL, NULL, &r, &et), RV_OK);
 	opened_run_close(&r);
 	plan.calls_left = -1;
 	rv_events_free(events);

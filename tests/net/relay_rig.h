@@ -1,4 +1,5 @@
-/* relay_rig.h: a relay core under virtual time, members of a run with real keys, and what it did. */
+/* relay_rig.h: a relay core under virtual time, members of a run with real keys, and what it
+ * did. */
 #ifndef RV_TESTS_RELAY_RIG_H
 #define RV_TESTS_RELAY_RIG_H
 
