@@ -15,9 +15,11 @@ void rv_hash_init(struct rv_hasher *h) {
 	RV_ASSERT(rc == 0);
 }
 
-void rv_hash_init_domain(struct rv_hasher *h, const char *domain) {
-	rv_hash_init(h);
-	rv_hash_update(h, domain, strlen(domain) + 1);
+struct rv_hasher rv_hasher_of(const char *domain) {
+	struct rv_hasher h;
+	rv_hash_init(&h);
+	rv_hash_update(&h, domain, strlen(domain) + 1);
+	return h;
 }
 
 void rv_hash_update(struct rv_hasher *h, const void *data, size_t n) {
@@ -32,18 +34,18 @@ void rv_hash_u64(struct rv_hasher *h, uint64_t v) {
 	rv_hash_update(h, b, sizeof b);
 }
 
-void rv_hash_final(struct rv_hasher *h, struct rv_hash *out) {
-	int rc = crypto_generichash_blake2b_final(&h->st, out->b, RV_HASH_BYTES);
+struct rv_hash rv_hash_final(struct rv_hasher *h) {
+	struct rv_hash out;
+	int rc = crypto_generichash_blake2b_final(&h->st, out.b, RV_HASH_BYTES);
 	RV_ASSERT(rc == 0);
+	return out;
 }
 
 struct rv_hash rv_hash_of(const void *data, size_t n) {
 	struct rv_hasher h;
-	struct rv_hash out;
 	rv_hash_init(&h);
 	rv_hash_update(&h, data, n);
-	rv_hash_final(&h, &out);
-	return out;
+	return rv_hash_final(&h);
 }
 
 bool rv_hash_equal(const struct rv_hash *a, const struct rv_hash *b) {

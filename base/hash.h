@@ -21,14 +21,14 @@ struct rv_hasher {
 	crypto_generichash_blake2b_state st;
 };
 
-/* Hash incrementally: init or init_domain, update any number of times, final once. Never fail. */
+/* Hash incrementally: init or rv_hasher_of, update any number of times, final once. Never fail. */
 void rv_hash_init(struct rv_hasher *h);
-/* Starts with the NUL-terminated `domain` (its NUL included), so that hashes of different things
- * never collide. */
-void rv_hash_init_domain(struct rv_hasher *h, const char *domain);
+/* Returns a hasher that starts with the NUL-terminated `domain` (its NUL included), so that hashes
+ * of different things never collide. */
+struct rv_hasher rv_hasher_of(const char *domain);
 void rv_hash_update(struct rv_hasher *h, const void *data, size_t n);
 void rv_hash_u64(struct rv_hasher *h, uint64_t v); /* little-endian */
-void rv_hash_final(struct rv_hasher *h, struct rv_hash *out);
+struct rv_hash rv_hash_final(struct rv_hasher *h);
 /* Returns the hash of n bytes. */
 struct rv_hash rv_hash_of(const void *data, size_t n);
 bool rv_hash_equal(const struct rv_hash *a, const struct rv_hash *b);

@@ -34,31 +34,29 @@ static const struct unit rate_units[] = {
 };
 static const struct unit no_units[] = {{"", 1}, {NULL, 0}};
 
+/* A type of options: how its values are written, read and stored. */
+struct kind {
+	const char *takes;         /* for people; NULL: the choices */
+	const char *placeholder;   /* after `--name` in --help */
+	const struct unit *units;  /* NULL: a number has none */
+	const char *smallest_unit; /* for people */
+	/* Reads `text` into the field of the options' struct. */
+	enum rv_err (*parse)(const struct rv_option *o, const char *text, void *field, struct rv_errtext *et);
+	/* Writes the field's text into `out` (RV_OPTION_TEXT_BYTES). */
+	void (*print)(const struct rv_option *o, const void *field, char *out);
+};
+static const struct kind *kind_of(const struct rv_option *o);
+
 bool rv_option_has_choices(const struct rv_option *o) {
 	return o->type == RV_OPT_ENUM || o->type == RV_OPT_CHOICE;
 }
 
 const char *rv_option_type_text(const struct rv_option *o) {
-	switch (o->type) {
-	case RV_OPT_BOOL:
-		return "yes or no";
-	case RV_OPT_INT:
-		return "a whole number";
-	case RV_OPT_DOUBLE:
-		return "a number";
-	case RV_OPT_STRING:
-		return "text";
-	case RV_OPT_ENUM:
-	case RV_OPT_CHOICE:
-		return o->choices;
-	case RV_OPT_BYTES:
-		return "a size such as 4096, 64KiB or 1.5MB";
-	case RV_OPT_DURATION_MS:
-		return "a duration such as 500ms, 20s or 5m (a bare number is milliseconds)";
-	case RV_OPT_RATE:
-		return "a rate in bits or bytes a second such as 20mbit or 2.5MB, or 0 or unlimited for no limit";
-	}
-	RV_UNREACHABLE("option type");
+	return rv_option_has_choices(o) ? o->choices : kind_of(o)->takes;
+}
+
+const char *rv_option_placeholder(const struct rv_option *o) {
+	return kind_of(o)->placeholder;
 }
 
 static bool is_bounded(const struct rv_option *o) {
@@ -67,12 +65,8 @@ static bool is_bounded(const struct rv_option *o) {
 
 /* Writes a limit in the largest unit that shows it exactly in few digits. */
 static void limit_text(const struct rv_option *o, double v, char *out, size_t cap) {
-	const struct unit *units = o->type == RV_OPT_BYTES         ? byte_units
-							   : o->type == RV_OPT_DURATION_MS ? time_units
-							   : o->type == RV_OPT_RATE        ? rate_units
-															   : NULL;
 	const struct unit *best = &no_units[0];
-	for (const struct unit *u = units; u && u->name; u++) {
+	for (const struct unit *u = kind_of(o)->units; u && u->name; u++) {
 		bool shown = o->type == RV_OPT_RATE ? strstr(u->name, "bit") && !strchr(u->name, '/')
 											: u->scale < 1e3 || o->type == RV_OPT_DURATION_MS || strstr(u->name, "iB");
 		if (shown && u->scale >= best->scale && v != 0 && fmod(v, u->scale) == 0)
@@ -122,13 +116,13 @@ static bool read_decimal(const char *text, double *v, const char **end) {
 	return stop != text && isfinite(*v);
 }
 
-static enum rv_err parse_double(const struct rv_option *o, const char *text, double *out, struct rv_errtext *et) {
+static enum rv_err parse_double(const struct rv_option *o, const char *text, void *field, struct rv_errtext *et) {
 	const char *end;
 	double v;
 	if (!read_decimal(text, &v, &end) || *end)
 		return fail_malformed(o, text, et);
 	RV_TRY(check_range(o, v, text, et));
-	*out = v == 0 ? 0 : v; /* no negative zero: equal values have equal texts */
+	*(double *)field = v == 0 ? 0 : v; /* no negative zero: equal values have equal texts */
 	return RV_OK;
 }
 
@@ -145,15 +139,15 @@ static enum rv_err parse_whole(const struct rv_option *o, const char *text, int6
 	return RV_OK;
 }
 
-static enum rv_err parse_scaled(const struct rv_option *o, const struct unit *units, const char *text, int64_t *out,
-								struct rv_errtext *et) {
+/* Reads a number and one of the type's units. */
+static enum rv_err parse_scaled(const struct rv_option *o, const char *text, int64_t *out, struct rv_errtext *et) {
 	const char *end;
 	double v;
 	if (!read_decimal(text, &v, &end))
 		return fail_malformed(o, text, et);
 	while (*end == ' ')
 		end++;
-	const struct unit *u = units;
+	const struct unit *u = kind_of(o)->units;
 	while (u->name && strcmp(u->name, end) != 0)
 		u++;
 	if (!u->name)
@@ -163,9 +157,7 @@ static enum rv_err parse_scaled(const struct rv_option *o, const struct unit *un
 		return rv_fail(et, RV_E_RANGE, "%s = %.100s: does not fit in 63 bits", o->name, text);
 	if (v != trunc(v))
 		return rv_fail(et, RV_E_INVALID, "%s = %.100s: not a whole number of %s", o->name, text,
-					   o->type == RV_OPT_BYTES  ? "bytes"
-					   : o->type == RV_OPT_RATE ? "bytes a second"
-												: "milliseconds");
+					   kind_of(o)->smallest_unit);
 	*out = (int64_t)v;
 	return RV_OK;
 }
@@ -175,37 +167,36 @@ static bool is_no_rate(const char *text) {
 	return strcmp(text, "0") == 0 || strcmp(text, "unlimited") == 0 || strcmp(text, "none") == 0;
 }
 
-static enum rv_err parse_integer(const struct rv_option *o, const char *text, int64_t *out, struct rv_errtext *et) {
+static enum rv_err parse_integer(const struct rv_option *o, const char *text, void *field, struct rv_errtext *et) {
 	int64_t v = 0;
 	size_t sign = text[0] == '-' || text[0] == '+';
 	if (o->type == RV_OPT_RATE && is_no_rate(text))
 		text = "0";
 	if (!isdigit((unsigned char)text[sign]))
 		return fail_malformed(o, text, et);
-	bool all_digits = strspn(text + sign, "0123456789") == strlen(text + sign);
-	if (o->type == RV_OPT_RATE && strcmp(text, "0") != 0)
-		RV_TRY(parse_scaled(o, rate_units, text, &v, et));
-	else if (o->type == RV_OPT_INT || all_digits)
+	const bool all_digits = strspn(text + sign, "0123456789") == strlen(text + sign);
+	const bool is_bare = all_digits && (o->type != RV_OPT_RATE || strcmp(text, "0") == 0);
+	if (o->type == RV_OPT_INT || is_bare)
 		RV_TRY(parse_whole(o, text, &v, et));
 	else
-		RV_TRY(parse_scaled(o, o->type == RV_OPT_BYTES ? byte_units : time_units, text, &v, et));
+		RV_TRY(parse_scaled(o, text, &v, et));
 	RV_TRY(check_range(o, (double)v, text, et));
-	*out = v;
+	*(int64_t *)field = v;
 	return RV_OK;
 }
 
-static enum rv_err parse_bool(const struct rv_option *o, const char *text, bool *out, struct rv_errtext *et) {
+static enum rv_err parse_bool(const struct rv_option *o, const char *text, void *field, struct rv_errtext *et) {
 	static const char *const yes[] = {"yes", "true", "on", "1"}, *const no[] = {"no", "false", "off", "0"};
 	for (int i = 0; i < 4; i++) {
 		if (strcmp(text, yes[i]) == 0 || strcmp(text, no[i]) == 0) {
-			*out = strcmp(text, yes[i]) == 0;
+			*(bool *)field = strcmp(text, yes[i]) == 0;
 			return RV_OK;
 		}
 	}
 	return fail_malformed(o, text, et);
 }
 
-static enum rv_err parse_string(const struct rv_option *o, const char *text, char *out, struct rv_errtext *et) {
+static enum rv_err parse_string(const struct rv_option *o, const char *text, void *field, struct rv_errtext *et) {
 	size_t n = strlen(text), cap = o->cap < RV_OPTION_TEXT_BYTES ? o->cap : RV_OPTION_TEXT_BYTES;
 	if (n >= cap)
 		return rv_fail(et, RV_E_RANGE, "%s = %.60s...: %zu bytes, the limit is %zu", o->name, text, n, cap - 1);
@@ -216,8 +207,8 @@ static enum rv_err parse_string(const struct rv_option *o, const char *text, cha
 			return rv_fail(et, RV_E_INVALID, "%s: holds the control character 0x%02x at byte %td", o->name,
 						   (unsigned)(unsigned char)*c, c - text);
 	}
-	memset(out, 0, o->cap); /* padding too: equal values have equal bytes */
-	memcpy(out, text, n + 1);
+	memset(field, 0, o->cap); /* padding too: equal values have equal bytes */
+	memcpy(field, text, n + 1);
 	return RV_OK;
 }
 
@@ -262,98 +253,95 @@ static enum rv_err fail_choice(const struct rv_option *o, const char *text, stru
 	return rv_fail(et, RV_E_INVALID, "%s = %.100s: must be one of %s", o->name, text, o->choices);
 }
 
-static enum rv_err parse_enum(const struct rv_option *o, const char *text, char *out, struct rv_errtext *et) {
-	return find_choice(o->choices, text) >= 0 ? parse_string(o, text, out, et) : fail_choice(o, text, et);
+static enum rv_err parse_enum(const struct rv_option *o, const char *text, void *field, struct rv_errtext *et) {
+	return find_choice(o->choices, text) >= 0 ? parse_string(o, text, field, et) : fail_choice(o, text, et);
 }
 
-static enum rv_err parse_choice(const struct rv_option *o, const char *text, int *out, struct rv_errtext *et) {
+static enum rv_err parse_choice(const struct rv_option *o, const char *text, void *field, struct rv_errtext *et) {
 	const int place = find_choice(o->choices, text);
 	if (place < 0)
 		return fail_choice(o, text, et);
-	*out = place;
+	*(int *)field = place;
 	return RV_OK;
 }
 
-enum rv_err rv_option_value_parse(const struct rv_option *o, void *opts, const char *text, struct rv_errtext *et) {
-	void *field = (char *)opts + o->offset;
-	switch (o->type) {
-	case RV_OPT_BOOL:
-		return parse_bool(o, text, field, et);
-	case RV_OPT_DOUBLE:
-		return parse_double(o, text, field, et);
-	case RV_OPT_INT:
-	case RV_OPT_BYTES:
-	case RV_OPT_DURATION_MS:
-	case RV_OPT_RATE:
-		return parse_integer(o, text, field, et);
-	case RV_OPT_STRING:
-		return parse_string(o, text, field, et);
-	case RV_OPT_ENUM:
-		return parse_enum(o, text, field, et);
-	case RV_OPT_CHOICE:
-		return parse_choice(o, text, field, et);
-	}
-	RV_UNREACHABLE("option type");
+static void print_bool(const struct rv_option *o, const void *field, char *out) {
+	(void)o;
+	(void)snprintf(out, RV_OPTION_TEXT_BYTES, "%s", *(const bool *)field ? "yes" : "no");
+}
+
+static void print_integer(const struct rv_option *o, const void *field, char *out) {
+	(void)o;
+	(void)snprintf(out, RV_OPTION_TEXT_BYTES, "%" PRId64, *(const int64_t *)field);
 }
 
 /* Writes the fewest digits that read back as the same double. */
-static void print_double(double v, char *out, size_t cap) {
+static void print_double(const struct rv_option *o, const void *field, char *out) {
+	const double v = *(const double *)field;
+	(void)o;
 	for (int digits = 1; digits <= 17; digits++) {
-		(void)snprintf(out, cap, "%.*g", digits, v);
+		(void)snprintf(out, RV_OPTION_TEXT_BYTES, "%.*g", digits, v);
 		if (strtod(out, NULL) == v)
 			return;
 	}
 }
 
-static void print_choice(const struct rv_option *o, int place, char *out, size_t cap) {
+static void print_string(const struct rv_option *o, const void *field, char *out) {
+	(void)o;
+	(void)snprintf(out, RV_OPTION_TEXT_BYTES, "%s", (const char *)field);
+}
+
+static void print_choice(const struct rv_option *o, const void *field, char *out) {
 	const char *at = o->choices;
-	for (int i = 0; i < place; i++) {
+	for (int i = 0; i < *(const int *)field; i++) {
 		at += strcspn(at, "|");
 		RV_ASSERT(*at == '|');
 		at++;
 	}
-	(void)snprintf(out, cap, "%.*s", (int)strcspn(at, "|"), at);
+	(void)snprintf(out, RV_OPTION_TEXT_BYTES, "%.*s", (int)strcspn(at, "|"), at);
 }
 
 /* Writes a rate in the largest unit of bits that shows it exactly. */
-static void print_rate(int64_t bytes_per_s, char *out, size_t cap) {
-	static const char *const units[] = {"gbit", "mbit", "kbit"};
-	static const int64_t scales[] = {125000000, 125000, 125};
+static void print_rate(const struct rv_option *o, const void *field, char *out) {
+	static const struct unit units[] = {{"gbit", 125e6}, {"mbit", 125e3}, {"kbit", 125}};
+	const int64_t rate = *(const int64_t *)field;
+	(void)o;
 	for (int i = 0; i < 3; i++) {
-		if (bytes_per_s == 0 || bytes_per_s % scales[i] != 0)
+		const int64_t scale = (int64_t)units[i].scale;
+		if (rate == 0 || rate % scale != 0)
 			continue;
-		(void)snprintf(out, cap, "%" PRId64 "%s", bytes_per_s / scales[i], units[i]);
+		(void)snprintf(out, RV_OPTION_TEXT_BYTES, "%" PRId64 "%s", rate / scale, units[i].name);
 		return;
 	}
-	(void)snprintf(out, cap, bytes_per_s == 0 ? "unlimited" : "%" PRId64 "B/s", bytes_per_s);
+	(void)snprintf(out, RV_OPTION_TEXT_BYTES, rate == 0 ? "unlimited" : "%" PRId64 "B/s", rate);
+}
+
+static const struct kind kinds[] = {
+	[RV_OPT_BOOL] = {"yes or no", "", .parse = parse_bool, .print = print_bool},
+	[RV_OPT_INT] = {"a whole number", " N", .parse = parse_integer, .print = print_integer},
+	[RV_OPT_DOUBLE] = {"a number", " X", .parse = parse_double, .print = print_double},
+	[RV_OPT_STRING] = {"text", " TEXT", .parse = parse_string, .print = print_string},
+	[RV_OPT_ENUM] = {NULL, " NAME", .parse = parse_enum, .print = print_string},
+	[RV_OPT_CHOICE] = {NULL, " NAME", .parse = parse_choice, .print = print_choice},
+	[RV_OPT_BYTES] = {"a size such as 4096, 64KiB or 1.5MB", " SIZE", byte_units, "bytes", parse_integer,
+					  print_integer},
+	[RV_OPT_DURATION_MS] = {"a duration such as 500ms, 20s or 5m (a bare number is milliseconds)", " TIME", time_units,
+							"milliseconds", parse_integer, print_integer},
+	[RV_OPT_RATE] = {"a rate in bits or bytes a second such as 20mbit or 2.5MB, or 0 or unlimited for no limit",
+					 " RATE", rate_units, "bytes a second", parse_integer, print_rate},
+};
+
+static const struct kind *kind_of(const struct rv_option *o) {
+	RV_ASSERT((size_t)o->type < sizeof kinds / sizeof kinds[0]);
+	return &kinds[o->type];
+}
+
+enum rv_err rv_option_value_parse(const struct rv_option *o, void *opts, const char *text, struct rv_errtext *et) {
+	return kind_of(o)->parse(o, text, (char *)opts + o->offset, et);
 }
 
 void rv_option_value_print(const struct rv_option *o, const void *opts, char out[static RV_OPTION_TEXT_BYTES]) {
-	const void *field = (const char *)opts + o->offset;
-	switch (o->type) {
-	case RV_OPT_BOOL:
-		(void)snprintf(out, RV_OPTION_TEXT_BYTES, "%s", *(const bool *)field ? "yes" : "no");
-		return;
-	case RV_OPT_DOUBLE:
-		print_double(*(const double *)field, out, RV_OPTION_TEXT_BYTES);
-		return;
-	case RV_OPT_INT:
-	case RV_OPT_BYTES:
-	case RV_OPT_DURATION_MS:
-		(void)snprintf(out, RV_OPTION_TEXT_BYTES, "%" PRId64, *(const int64_t *)field);
-		return;
-	case RV_OPT_RATE:
-		print_rate(*(const int64_t *)field, out, RV_OPTION_TEXT_BYTES);
-		return;
-	case RV_OPT_STRING:
-	case RV_OPT_ENUM:
-		(void)snprintf(out, RV_OPTION_TEXT_BYTES, "%s", (const char *)field);
-		return;
-	case RV_OPT_CHOICE:
-		print_choice(o, *(const int *)field, out, RV_OPTION_TEXT_BYTES);
-		return;
-	}
-	RV_UNREACHABLE("option type");
+	kind_of(o)->print(o, (const char *)opts + o->offset, out);
 }
 
 bool rv_option_value_same(const struct rv_option *o, const void *a, const void *b) {

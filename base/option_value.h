@@ -34,5 +34,7 @@ void rv_option_range_text(const struct rv_option *o, char *out, size_t cap);
 
 /* Returns what the type takes, for people: "yes or no", "a whole number", ... */
 const char *rv_option_type_text(const struct rv_option *o);
+/* Returns the placeholder after `--name`, which shows what to write there: " N"; "" for bools. */
+const char *rv_option_placeholder(const struct rv_option *o);
 
 #endif

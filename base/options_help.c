@@ -6,30 +6,6 @@
 
 enum { HELP_WIDTH = 96, HELP_INDENT = 8 };
 
-/* Returns the placeholder after `--name`, which shows what to write there; "" for bools. */
-static const char *placeholder(const struct rv_option *o) {
-	switch (o->type) {
-	case RV_OPT_BOOL:
-		return "";
-	case RV_OPT_INT:
-		return " N";
-	case RV_OPT_DOUBLE:
-		return " X";
-	case RV_OPT_STRING:
-		return " TEXT";
-	case RV_OPT_ENUM:
-	case RV_OPT_CHOICE:
-		return " NAME";
-	case RV_OPT_BYTES:
-		return " SIZE";
-	case RV_OPT_DURATION_MS:
-		return " TIME";
-	case RV_OPT_RATE:
-		return " RATE";
-	}
-	return "";
-}
-
 static void print_wrapped(const char *text, FILE *out) {
 	int column = 0;
 	while (*text) {
@@ -59,7 +35,7 @@ static void print_option(const struct rv_option *o, FILE *out) {
 		n += snprintf(text + n, sizeof text - (size_t)n, "; one of %s", o->choices);
 	if (n > 0 && (size_t)n < sizeof text)
 		(void)snprintf(text + n, sizeof text - (size_t)n, "%s%s)", range[0] ? "; range: " : "", range);
-	(void)fprintf(out, "    --%s%s%s\n", o->type == RV_OPT_BOOL ? "[no-]" : "", o->name, placeholder(o));
+	(void)fprintf(out, "    --%s%s%s\n", o->type == RV_OPT_BOOL ? "[no-]" : "", o->name, rv_option_placeholder(o));
 	print_wrapped(text, out);
 }
 

@@ -286,22 +286,8 @@ static enum rv_err check_model(const struct run_config *c, struct rv_errtext *et
 }
 
 void run_config_take_model(struct run_config *c, const struct run_config *from) {
-	c->model = from->model;
-	c->n_layer = from->n_layer;
-	c->n_head = from->n_head;
-	c->n_embd = from->n_embd;
-	c->vocab = from->vocab;
-	c->context = from->context;
-	c->n_kv_head = from->n_kv_head;
-	c->n_inner = from->n_inner;
-	c->tied = from->tied;
-	c->norm_eps = from->norm_eps;
-	c->rope_theta = from->rope_theta;
-	c->rope_scaling = from->rope_scaling;
-	c->rope_factor = from->rope_factor;
-	c->rope_low_freq = from->rope_low_freq;
-	c->rope_high_freq = from->rope_high_freq;
-	c->rope_original_context = from->rope_original_context;
+	_Static_assert(offsetof(struct run_config, model) == 0, "the model's fields come first, and init_hash after them");
+	memcpy(c, from, offsetof(struct run_config, init_hash));
 }
 
 /* Refuses what is neither "" nor 64 hex digits. */

@@ -20,7 +20,8 @@ enum run_dtype { RUN_DTYPE_AUTO, RUN_DTYPE_FP32, RUN_DTYPE_BF16 };
 enum run_ownership { OWNERSHIP_BANDWIDTH, OWNERSHIP_EQUAL };
 
 struct run_config {
-	/* model; a family ignores fields that it does not have */
+	/* model, up to init_hash (run_config_take_model); a family ignores fields that it does not
+	 * have */
 	int model; /* enum model_choice: the family */
 	int64_t n_layer, n_head, n_embd, vocab, context;
 	int64_t n_kv_head; /* heads of keys and values (grouped-query attention); 0: n_head */

@@ -14,11 +14,13 @@ struct chunking chunking_of(size_t n, size_t chunk_elems) {
 	RV_ASSERT(chunk_elems > 0 && chunk_elems % CHUNK_GRAIN == 0);
 	size_t n_chunks = n / chunk_elems + (n % chunk_elems != 0);
 	RV_ASSERT(n_chunks <= UINT32_MAX);
+	RV_ASSERT(n_chunks == 0 || ((n_chunks - 1) * chunk_elems < n && n <= n_chunks * chunk_elems));
 	return (struct chunking){.n = n, .chunk_elems = chunk_elems, .n_chunks = (uint32_t)n_chunks};
 }
 
 size_t chunking_len(const struct chunking *c, uint32_t chunk) {
 	RV_ASSERT(chunk < c->n_chunks);
+	RV_ASSERT(chunk * c->chunk_elems < c->n);
 	size_t left = c->n - chunk * c->chunk_elems;
 	return left < c->chunk_elems ? left : c->chunk_elems;
 }

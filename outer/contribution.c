@@ -1,6 +1,7 @@
 /* contribution.c: see contribution.h. */
 #include "outer/contribution.h"
 
+#include "base/assert.h"
 #include "outer/elementwise.h"
 
 #include <stdlib.h>
@@ -57,6 +58,7 @@ RV_ELEMENTWISE(left, (const float *a, float *decoded, size_t n), (a, decoded, n)
 static enum rv_err encode_chunk(struct contribution *c, const struct global_state *g, const float *theta_local,
 								size_t at, size_t n, uint8_t *out, struct rv_errtext *et) {
 	const struct codec *codec = global_sent(&g->cfg);
+	RV_ASSERT(n <= g->cfg.chunks.chunk_elems && n <= g->cfg.n - at); /* the sizes of scratch and residual */
 	gradient(g->theta + at, theta_local + at, c->scratch, n);
 	add_residual(c->beta, c->residual + at, c->scratch, n);
 	RV_TRY(codec->encode(codec, c->scratch, n, out, et));
@@ -68,6 +70,7 @@ static enum rv_err encode_chunk(struct contribution *c, const struct global_stat
 enum rv_err contribution_encode(struct contribution *c, const struct global_state *g, uint64_t round,
 								const float *theta_local, uint8_t *out, struct rv_errtext *et) {
 	const struct chunking chunks = global_round_chunks(&g->cfg, round);
+	RV_ASSERT(round == g->round);
 	if (contribution_is_plain(c))
 		return global_encode_delta(g, theta_local, out, et);
 	c->has_next = false;
@@ -86,6 +89,7 @@ void contribution_commit(struct contribution *c, const struct global_config *g, 
 	const struct chunking chunks = global_round_chunks(g, round);
 	if (!c->residual)
 		return;
+	RV_ASSERT(!c->has_next || c->encoded <= round); /* rounds are encoded before they are committed, in order */
 	const bool known = c->has_next && c->encoded == round;
 	c->has_next = false;
 	for (uint32_t i = 0; i < chunks.n_chunks; i++) {

@@ -64,6 +64,8 @@ void eager_turn(struct eager *e, const struct global_state *g, const float *thet
 	const struct global_config *c = &g->cfg;
 	if (!e->start)
 		return;
+	RV_ASSERT(e->share >= 0 && e->share <= 1);
+	RV_ASSERT(e->share == 0 || e->n_states == c->optimizer->n_states);
 	for (uint32_t k = 0; k < c->chunks.n_chunks; k++) {
 		const size_t at = (size_t)k * c->chunks.chunk_elems, n = chunking_len(&c->chunks, k);
 		float *state[GLOBAL_MAX_STATES] = {0};

@@ -31,6 +31,19 @@ static enum rv_err check_none_empty(const struct fragments *f, struct rv_errtext
 	return RV_OK;
 }
 
+/* Asserts that the ranges cover the chunks in ascending order, each once, and that neighbours are of
+ * different fragments. */
+static void check_cover(const struct fragments *f, uint32_t n_chunks) {
+	uint32_t next = 0;
+	for (uint32_t i = 0; i < f->n_ranges; i++) {
+		RV_ASSERT(f->ranges[i].first == next && f->ranges[i].count > 0);
+		RV_ASSERT(f->ranges[i].fragment < f->n);
+		RV_ASSERT(i == 0 || f->ranges[i].fragment != f->ranges[i - 1].fragment);
+		next += f->ranges[i].count;
+	}
+	RV_ASSERT(next == n_chunks);
+}
+
 enum rv_err fragments_make(const struct chunking *whole, uint32_t n, const struct fragment_layers *layers,
 						   struct fragments *out, struct rv_errtext *et) {
 	RV_ASSERT(n >= 1 && n <= FRAGMENTS_MAX && layers->n <= FRAGMENTS_MAX_LAYERS);
@@ -48,6 +61,7 @@ enum rv_err fragments_make(const struct chunking *whole, uint32_t n, const struc
 		out->ranges[out->n_ranges].count = 1;
 		out->ranges[out->n_ranges++].fragment = fragment;
 	}
+	check_cover(out, whole->n_chunks);
 	return check_none_empty(out, et);
 }
 
@@ -71,6 +85,9 @@ struct chunking fragment_chunks(const struct fragments *f, const struct chunking
 		c.n_chunks += f->ranges[i].count;
 		c.n += (size_t)(f->ranges[i].count - 1) * whole->chunk_elems + chunking_len(whole, last);
 	}
+	RV_ASSERT(c.n_chunks > 0 && c.n_chunks < whole->n_chunks);
+	/* Every chunk but the last is whole, so that the fragment is an ordinary chunking. */
+	RV_ASSERT((c.n_chunks - 1) * c.chunk_elems < c.n && c.n <= c.n_chunks * c.chunk_elems);
 	return c;
 }
 

@@ -107,24 +107,46 @@ size_t global_max_sent_bytes(const struct global_config *c) {
 }
 
 size_t global_round_chunk_at(const struct global_config *c, uint64_t round, uint32_t i) {
-	return fragment_chunk(&c->fragments, fragment_of_round(&c->fragments, round), i) * c->chunks.chunk_elems;
+	const size_t at = fragment_chunk(&c->fragments, fragment_of_round(&c->fragments, round), i) * c->chunks.chunk_elems;
+	RV_ASSERT(at < c->n);
+	return at;
 }
 
-/* What always holds of a state: it is whole, and its chain has begun. */
+/* Returns where chunk i of round g->round begins in theta; `c` is the round's vector, of which
+ * `before` values lie in earlier chunks. Asserts that the round's chunks lie one behind the other
+ * there, and each within theta. */
+static size_t chunk_in_theta(const struct global_state *g, const struct chunking *c, uint32_t i, size_t before) {
+	const size_t at = global_round_chunk_at(&g->cfg, g->round, i), n = chunking_len(c, i);
+	RV_ASSERT(before == (size_t)i * c->chunk_elems && before + n <= c->n);
+	RV_ASSERT(at >= before && n <= g->cfg.n - at);
+	return at;
+}
+
+/* Asserts what always holds of a configuration: the chunks cut all n values, and none but the last
+ * ends within a block of either codec. */
+static void check_config(const struct global_config *c) {
+	RV_ASSERT(c->n > 0 && c->chunks.n == c->n);
+	RV_ASSERT(c->chunks.n_chunks > 0 && c->chunks.n_chunks <= GLOBAL_MAX_CHUNKS);
+	RV_ASSERT(c->chunks.chunk_elems % c->codec->block == 0);
+	RV_ASSERT(c->chunks.chunk_elems % global_sent(c)->block == 0);
+	RV_ASSERT(c->optimizer->n_states <= GLOBAL_MAX_STATES);
+}
+
+/* Asserts what always holds of a state: its vectors are those of its optimizer, and its chain has
+ * begun. */
 static void check_state(const struct global_state *g) {
-	RV_ASSERT(g->theta && g->cfg.n > 0);
+	check_config(&g->cfg);
+	RV_ASSERT(g->theta && g->scratch);
+	for (int k = 0; k < GLOBAL_MAX_STATES; k++)
+		RV_ASSERT((g->state[k] != NULL) == (k < g->cfg.optimizer->n_states));
 	RV_ASSERT(!rv_hash_is_zero(&g->chain));
-	for (int k = 0; k < g->cfg.optimizer->n_states; k++)
-		RV_ASSERT(g->state[k]);
 }
 
 enum rv_err global_init(struct global_state *g, const struct global_config *cfg, const float *theta0,
 						struct rv_errtext *et) {
-	RV_ASSERT(cfg->optimizer->n_states <= GLOBAL_MAX_STATES && cfg->chunks.n == cfg->n);
-	RV_ASSERT(cfg->chunks.chunk_elems % cfg->codec->block == 0);
-	RV_ASSERT(cfg->chunks.chunk_elems % global_sent(cfg)->block == 0);
 	*g = (struct global_state){0};
 	RV_TRY(check_chunks(cfg, et));
+	check_config(cfg);
 	g->cfg = *cfg;
 	enum rv_err e = allocate(g, et);
 	if (e != RV_OK) {
@@ -165,13 +187,16 @@ enum rv_err global_encode_delta(const struct global_state *g, const float *theta
 								struct rv_errtext *et) {
 	const struct chunking c = global_round_chunks(&g->cfg, g->round);
 	const struct codec *codec = global_sent(&g->cfg);
+	size_t done = 0;
 	for (uint32_t i = 0; i < c.n_chunks; i++) {
-		size_t at = global_round_chunk_at(&g->cfg, g->round, i), n = chunking_len(&c, i);
+		const size_t at = chunk_in_theta(g, &c, i, done), n = chunking_len(&c, i);
 		uint8_t *chunk = out + chunking_offset_bytes(&c, codec, i);
 		enum rv_err e = codec->encode_delta(codec, g->theta + at, theta_local + at, n, chunk, et);
 		if (e != RV_OK)
 			return global_diverged(g, theta_local, at, n, et);
+		done += n;
 	}
+	RV_ASSERT(done == c.n && chunking_total_bytes(&c, codec) <= global_max_sent_bytes(&g->cfg));
 	return RV_OK;
 }
 
@@ -196,51 +221,52 @@ enum rv_err global_check_sent(const struct global_state *g, const uint8_t *sent,
 	return e;
 }
 
-static void digest_begin(struct rv_hasher *h, uint64_t round) {
-	rv_hash_init_domain(h, "rivulet round");
-	rv_hash_u64(h, round);
+/* Returns the hasher of a round's digest, which takes the hashes of the chunks of `c`. */
+static struct rv_hasher digest_begin(const struct chunking *c, uint64_t round) {
+	struct rv_hasher h = rv_hasher_of("rivulet round");
+	RV_ASSERT(c->n_chunks > 0 && c->n_chunks <= GLOBAL_MAX_CHUNKS);
+	rv_hash_u64(&h, round);
+	return h;
 }
 
 struct rv_hash global_digest(const struct global_state *g, uint64_t round, const uint8_t *reduced) {
 	const struct chunking c = global_round_chunks(&g->cfg, round);
-	struct rv_hasher h;
-	RV_ASSERT(reduced && c.n_chunks > 0 && c.n_chunks <= GLOBAL_MAX_CHUNKS);
-	digest_begin(&h, round);
+	struct rv_hasher h = digest_begin(&c, round);
+	size_t at = 0;
 	for (uint32_t i = 0; i < c.n_chunks; i++) {
-		size_t at = chunking_offset_bytes(&c, g->cfg.codec, i);
-		struct rv_hash one = rv_hash_of(reduced + at, g->cfg.codec->encoded_bytes(g->cfg.codec, chunking_len(&c, i)));
+		const size_t bytes = g->cfg.codec->encoded_bytes(g->cfg.codec, chunking_len(&c, i));
+		RV_ASSERT(at == chunking_offset_bytes(&c, g->cfg.codec, i));
+		struct rv_hash one = rv_hash_of(reduced + at, bytes);
 		rv_hash_update(&h, one.b, sizeof one.b);
+		at += bytes;
 	}
-	struct rv_hash out;
-	rv_hash_final(&h, &out);
-	return out;
+	RV_ASSERT(at <= global_max_payload_bytes(&g->cfg));
+	return rv_hash_final(&h);
 }
 
 struct rv_hash global_digest_of(const struct global_config *c, uint64_t round, const struct rv_hash *chunk_hashes) {
-	struct rv_hasher h;
-	digest_begin(&h, round);
-	rv_hash_update(&h, chunk_hashes, global_round_chunks(c, round).n_chunks * sizeof *chunk_hashes);
-	struct rv_hash out;
-	rv_hash_final(&h, &out);
-	return out;
+	const struct chunking chunks = global_round_chunks(c, round);
+	struct rv_hasher h = digest_begin(&chunks, round);
+	rv_hash_update(&h, chunk_hashes, chunks.n_chunks * sizeof *chunk_hashes);
+	return rv_hash_final(&h);
 }
 
 /* Decodes chunk i of the round's vector, as `c` cuts it, into the scratch. */
 static enum rv_err decode_chunk(const struct global_state *g, const struct chunking *c, const uint8_t *reduced,
 								uint32_t i, struct rv_errtext *et) {
 	const uint8_t *bytes = reduced + chunking_offset_bytes(c, g->cfg.codec, i);
+	RV_ASSERT(chunking_len(c, i) <= g->cfg.chunks.chunk_elems); /* the size of the scratch */
 	enum rv_err e = g->cfg.codec->decode(g->cfg.codec, bytes, chunking_len(c, i), g->scratch, et);
 	if (e == RV_OK)
 		return RV_OK;
 	return rv_fail_context(et, e, "reduced chunk %u of round %llu", i, (unsigned long long)g->round);
 }
 
-static void step_chunk(struct global_state *g, const struct chunking *c, uint32_t i) {
-	size_t at = global_round_chunk_at(&g->cfg, g->round, i);
+static void step_chunk(struct global_state *g, const struct chunking *c, uint32_t i, size_t before) {
+	const size_t at = chunk_in_theta(g, c, i, before);
 	float *state[GLOBAL_MAX_STATES] = {0};
 	struct outer_params params = g->cfg.params;
 	params.turn = g->round / fragments_count(&g->cfg.fragments);
-	RV_ASSERT(i < c->n_chunks && at + chunking_len(c, i) <= g->cfg.n);
 	for (int k = 0; k < g->cfg.optimizer->n_states; k++)
 		state[k] = g->state[k] + at;
 	g->cfg.optimizer->step(g->theta + at, state, g->scratch, chunking_len(c, i), &params);
@@ -255,8 +281,11 @@ enum rv_err global_check(const struct global_state *g, const uint8_t *reduced, s
 
 void global_advance(struct global_state *g, const struct rv_hash *digest) {
 	RV_ASSERT(!rv_hash_is_zero(digest) && g->round < UINT64_MAX);
-	g->chain = rv_chain_next(&g->chain, digest);
+	const struct rv_hash before = g->chain;
+	check_state(g);
+	g->chain = rv_chain_next(&before, digest);
 	g->round++;
+	RV_ASSERT(!rv_hash_equal(&g->chain, &before));
 }
 
 /* Decodes twice, chunk by chunk: the first pass only checks. That reads a byte per parameter;
@@ -264,15 +293,19 @@ void global_advance(struct global_state *g, const struct rv_hash *digest) {
 enum rv_err global_apply(struct global_state *g, const uint8_t *reduced, const struct rv_hash *digest,
 						 struct rv_errtext *et) {
 	const struct chunking c = global_round_chunks(&g->cfg, g->round);
-	check_state(g);
-	RV_ASSERT(g->scratch && g->cfg.chunks.n == g->cfg.n);
+	const struct rv_hash next = rv_chain_next(&g->chain, digest);
+	const uint64_t round = g->round;
+	size_t done = 0;
 	RV_TRY(global_check(g, reduced, et));
 	for (uint32_t i = 0; i < c.n_chunks; i++) {
 		enum rv_err e = decode_chunk(g, &c, reduced, i, et);
 		RV_ASSERT(e == RV_OK);
-		step_chunk(g, &c, i);
+		step_chunk(g, &c, i, done);
+		done += chunking_len(&c, i);
 	}
+	RV_ASSERT(done == c.n);
 	global_advance(g, digest);
+	RV_ASSERT(g->round == round + 1 && rv_hash_equal(&g->chain, &next));
 	return RV_OK;
 }
 
@@ -287,42 +320,39 @@ uint32_t global_pieces(const struct global_config *c) {
 const float *global_piece(const struct global_state *g, uint32_t i, size_t *n) {
 	uint32_t per_vector = global_pieces_per_vector(&g->cfg), vector = i / per_vector;
 	size_t at = (size_t)(i % per_vector) * GLOBAL_PIECE_ELEMS, left = g->cfg.n - at;
-	RV_ASSERT(i < global_pieces(&g->cfg));
+	RV_ASSERT(i < global_pieces(&g->cfg) && at < g->cfg.n);
 	*n = left < GLOBAL_PIECE_ELEMS ? left : GLOBAL_PIECE_ELEMS;
 	return (vector == 0 ? g->theta : g->state[vector - 1]) + at;
 }
 
-static void full_hash_begin(struct rv_hasher *h, const struct global_config *c, uint64_t round,
-							const struct rv_hash *chain) {
-	rv_hash_init_domain(h, "rivulet state");
-	rv_hash_u64(h, round);
-	rv_hash_update(h, chain->b, sizeof chain->b);
-	rv_hash_u64(h, c->n);
+static struct rv_hasher full_hash_begin(const struct global_config *c, uint64_t round, const struct rv_hash *chain) {
+	struct rv_hasher h = rv_hasher_of("rivulet state");
+	rv_hash_u64(&h, round);
+	rv_hash_update(&h, chain->b, sizeof chain->b);
+	rv_hash_u64(&h, c->n);
+	return h;
 }
 
 struct rv_hash global_full_hash(const struct global_state *g) {
-	struct rv_hasher h;
+	struct rv_hasher h = full_hash_begin(&g->cfg, g->round, &g->chain);
+	size_t hashed = 0;
 	check_state(g);
-	full_hash_begin(&h, &g->cfg, g->round, &g->chain);
 	for (uint32_t i = 0; i < global_pieces(&g->cfg); i++) {
 		size_t n;
 		const float *piece = global_piece(g, i, &n);
 		struct rv_hash one = rv_hash_of(piece, n * sizeof *piece);
 		rv_hash_update(&h, one.b, sizeof one.b);
+		hashed += n;
 	}
-	struct rv_hash out;
-	rv_hash_final(&h, &out);
-	return out;
+	RV_ASSERT(hashed == g->cfg.n * (size_t)(1 + g->cfg.optimizer->n_states));
+	return rv_hash_final(&h);
 }
 
 struct rv_hash global_full_hash_of(const struct global_config *c, uint64_t round, const struct rv_hash *chain,
 								   const struct rv_hash *piece_hashes) {
-	struct rv_hasher h;
-	full_hash_begin(&h, c, round, chain);
+	struct rv_hasher h = full_hash_begin(c, round, chain);
 	rv_hash_update(&h, piece_hashes, global_pieces(c) * sizeof *piece_hashes);
-	struct rv_hash out;
-	rv_hash_final(&h, &out);
-	return out;
+	return rv_hash_final(&h);
 }
 
 /* Returns true if every state equals `state` in all pieces: n_states pieces as before the first

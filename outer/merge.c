@@ -56,7 +56,7 @@ static void check_weights(const uint32_t *weights, int n_in) {
 enum rv_err merge_chunk(const struct merge_rule *rule, const uint8_t *const *in, const uint32_t *weights, int n_in,
 						size_t n, float *scratch, uint8_t *out, struct merge_measured *measured,
 						struct rv_errtext *et) {
-	RV_ASSERT(n_in > 0 && n_in <= MERGE_MAX_INPUTS);
+	RV_ASSERT(n > 0 && n_in > 0 && n_in <= MERGE_MAX_INPUTS);
 	check_weights(weights, n_in);
 	const struct merge_ops *ops = rule->ops;
 	struct merge_inputs c = {.codec = rule->contributions, .in = in, .weights = weights, .n_in = n_in, .n = n};

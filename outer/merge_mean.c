@@ -1,5 +1,6 @@
 /* merge_mean.c: the weighted mean, with contributions limited by the median of their norms: see
  * merge.h. */
+#include "base/assert.h"
 #include "base/order.h"
 #include "outer/elementwise.h"
 #include "outer/merge.h"
@@ -28,6 +29,7 @@ static void limit_factors(const struct merge_inputs *c, double clip, float *fact
 		if (!(norm[i] > limit))
 			continue;
 		factors[i] = (float)(limit / norm[i] * (double)c->weights[i]);
+		RV_ASSERT(factors[i] >= 0 && factors[i] <= (float)c->weights[i]); /* a limit never adds */
 		if (clipped)
 			clipped[i]++;
 	}

@@ -1,4 +1,5 @@
 /* merge_trimmed_mean.c: the mean of each value without its extremes: see merge.h. */
+#include "base/assert.h"
 #include "outer/elementwise.h"
 #include "outer/merge.h"
 
@@ -61,6 +62,7 @@ static size_t trimmed_mean_vectors(int n_in) {
 static enum rv_err trimmed_mean_merge(const struct merge_inputs *c, const struct merge_params *p, float *work,
 									  float *mean, uint32_t *clipped, struct rv_errtext *et) {
 	const struct decoded d = {work, c->weights, c->n_in, merge_trimmed(p->trim_share, c->n_in), c->n};
+	RV_ASSERT(2 * d.trimmed < c->n_in); /* a value is left to divide by */
 	(void)clipped;
 	for (int i = 0; i < c->n_in; i++) {
 		enum rv_err e = c->codec->decode(c->codec, c->in[i], c->n, work + (size_t)i * c->n, et);

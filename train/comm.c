@@ -133,15 +133,8 @@ struct comm_slice comm_slice_of(size_t n, int size, int rank) {
 
 static enum rv_err start_by(const struct comm_ops *d, struct comm_member *m, const struct comm_op *op,
 							struct rv_errtext *et) {
-	switch (op->kind) {
-	case COMM_ALL_REDUCE:
-		return d->start_all_reduce(m, op->x, op->n, et);
-	case COMM_REDUCE:
-		return d->start_reduce(m, op->x, op->n, op->root, et);
-	case COMM_BROADCAST:
-		return d->start_broadcast(m, op->x, op->n, op->root, et);
-	}
-	return RV_OK;
+	return op->kind == COMM_REDUCE ? d->start_reduce(m, op->x, op->n, op->root, et)
+								   : d->start_broadcast(m, op->x, op->n, op->root, et);
 }
 
 /* Starts an operation, or after a failure only records it for comm_wait. */
@@ -183,10 +176,6 @@ static void start(struct comm *c, struct comm_op op) {
 	if (c->be->ops->alloc != host_backend_alloc)
 		op.x = stage(c, &op);
 	comm_host_post(c->group->host, c->rank, &op);
-}
-
-void comm_start_all_reduce(struct comm *c, float *x, size_t n) {
-	start(c, (struct comm_op){COMM_ALL_REDUCE, x, n, 0});
 }
 
 void comm_start_reduce(struct comm *c, float *x, size_t n, int root) {

@@ -38,9 +38,7 @@ static void reduce(const struct slot *s, int members) {
 	for (size_t at = 0; at < op->n; at += PIECE_ELEMS) {
 		size_t n = op->n - at < PIECE_ELEMS ? op->n - at : PIECE_ELEMS;
 		sum_piece(s, members, at, n, sum);
-		for (int m = 0; m < members; m++)
-			if (op->kind == COMM_ALL_REDUCE || m == op->root)
-				memcpy(s->ops[m].x + at, sum, n * sizeof *sum);
+		memcpy(s->ops[op->root].x + at, sum, n * sizeof *sum);
 	}
 }
 

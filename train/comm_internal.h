@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum comm_kind { COMM_ALL_REDUCE, COMM_REDUCE, COMM_BROADCAST };
+enum comm_kind { COMM_REDUCE, COMM_BROADCAST };
 
 /* One exchange. */
 struct comm_op {

@@ -11,44 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct metrics {
-	struct rv_json_lines *lines;
-	bool ended;
-};
-
-/* Reports whether `line` is one of metrics_write_end(). */
-static bool is_end(const json_t *line) {
-	const char *kind = json_string_value(json_object_get(line, "kind"));
+bool metrics_ended(const struct rv_json_lines *m) {
+	const char *kind = json_string_value(json_object_get(rv_json_lines_last(m), "kind"));
 	return kind && strcmp(kind, "end") == 0;
-}
-
-enum rv_err metrics_open(const char *path, bool append, struct metrics **out, struct rv_errtext *et) {
-	struct metrics *m = calloc(1, sizeof *m);
-	if (!m)
-		return rv_fail(et, RV_E_NOMEM, "no memory for metrics");
-	enum rv_err e = rv_json_lines_open(path, append, &m->lines, et);
-	if (e != RV_OK) {
-		free(m);
-		return e;
-	}
-	m->ended = is_end(rv_json_lines_last(m->lines));
-	*out = m;
-	return RV_OK;
-}
-
-bool metrics_ended(const struct metrics *m) {
-	return m->ended;
-}
-
-void metrics_close(struct metrics *m) {
-	if (!m)
-		return;
-	rv_json_lines_close(m->lines);
-	free(m);
-}
-
-enum rv_err metrics_sync(struct metrics *m, struct rv_errtext *et) {
-	return rv_json_lines_sync(m->lines, et);
 }
 
 /* Returns a number, or null for one that is not finite: JSON has no NaN. */
@@ -70,9 +35,9 @@ static json_t *whole(uint64_t v) {
 	return json_integer((json_int_t)v);
 }
 
-enum rv_err metrics_write_run(struct metrics *m, const struct metrics_run *r, struct rv_errtext *et) {
+enum rv_err metrics_write_run(struct rv_json_lines *m, const struct metrics_run *r, struct rv_errtext *et) {
 	return rv_json_lines_write(
-		m->lines,
+		m,
 		json_pack("{ss si ss ss ss ss ss so so so so so so so ss so so si so}", "kind", "run", "version",
 				  METRICS_VERSION, "name", r->name, "role", r->role, "method", r->method, "codec", r->codec, "outer",
 				  r->outer, "member", whole(r->member), "workers", whole(r->workers), "n_params", whole(r->n_params),
@@ -84,9 +49,9 @@ enum rv_err metrics_write_run(struct metrics *m, const struct metrics_run *r, st
 		et);
 }
 
-enum rv_err metrics_write_round(struct metrics *m, const struct metrics_round *r, struct rv_errtext *et) {
+enum rv_err metrics_write_round(struct rv_json_lines *m, const struct metrics_round *r, struct rv_errtext *et) {
 	return rv_json_lines_write(
-		m->lines,
+		m,
 		json_pack("{ss so so so so so so so so so so so so so so so so so so so so so so}", "kind", "round", "round",
 				  whole(r->round), "step", whole(r->step), "tokens", whole(r->tokens), "participants",
 				  whole(r->participants), "train_loss", real(r->train_loss), "lr", real(r->lr), "grad_norm",
@@ -101,17 +66,17 @@ enum rv_err metrics_write_round(struct metrics *m, const struct metrics_round *r
 		et);
 }
 
-enum rv_err metrics_write_eval(struct metrics *m, const struct metrics_eval *e, struct rv_errtext *et) {
-	return rv_json_lines_write(m->lines,
+enum rv_err metrics_write_eval(struct rv_json_lines *m, const struct metrics_eval *e, struct rv_errtext *et) {
+	return rv_json_lines_write(m,
 							   json_pack("{ss so so so so so so}", "kind", "eval", "round", whole(e->round), "step",
 										 whole(e->step), "tokens", whole(e->tokens), "loss", real(e->loss),
 										 "bytes_sent", whole(e->bytes_sent), "eval_tokens", whole(e->eval_tokens)),
 							   et);
 }
 
-enum rv_err metrics_write_end(struct metrics *m, const struct metrics_end *e, struct rv_errtext *et) {
+enum rv_err metrics_write_end(struct rv_json_lines *m, const struct metrics_end *e, struct rv_errtext *et) {
 	return rv_json_lines_write(
-		m->lines,
+		m,
 		json_pack("{ss so so so so so so so so so so so so}", "kind", "end", "round", whole(e->round), "step",
 				  whole(e->step), "tokens", whole(e->tokens), "loss", real(e->loss), "bytes_sent", whole(e->bytes_sent),
 				  "formula_bytes", whole(e->formula_bytes), "bytes_donated", whole(e->bytes_donated), "wall_us",
@@ -120,16 +85,16 @@ enum rv_err metrics_write_end(struct metrics *m, const struct metrics_end *e, st
 		et);
 }
 
-enum rv_err metrics_write_diverged(struct metrics *m, const struct metrics_diverged *d, struct rv_errtext *et) {
-	return rv_json_lines_write(m->lines,
+enum rv_err metrics_write_diverged(struct rv_json_lines *m, const struct metrics_diverged *d, struct rv_errtext *et) {
+	return rv_json_lines_write(m,
 							   json_pack("{ss so so so so}", "kind", "diverged", "round", whole(d->round), "worker",
 										 d->worker >= 0 ? json_integer(d->worker) : json_null(), "step", whole(d->step),
 										 "wall_us", json_integer(d->wall_us)),
 							   et);
 }
 
-enum rv_err metrics_write_rollback(struct metrics *m, const struct metrics_rollback *r, struct rv_errtext *et) {
-	return rv_json_lines_write(m->lines,
+enum rv_err metrics_write_rollback(struct rv_json_lines *m, const struct metrics_rollback *r, struct rv_errtext *et) {
+	return rv_json_lines_write(m,
 							   json_pack("{ss so so so so so so}", "kind", "rollback", "round", whole(r->round),
 										 "from_round", whole(r->from_round), "term", whole(r->term), "tokens",
 										 whole(r->tokens), "bytes_sent", whole(r->bytes_sent), "formula_bytes",

@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "base/hash.h"
+#include "base/json_lines.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -100,23 +101,16 @@ struct metrics_rollback {
 	uint64_t bytes_sent, formula_bytes; /* sent nevertheless */
 };
 
-struct metrics; /* opaque: an open file */
-
-/* Opens `path` to append (completing a torn line) or empty. Returns RV_E_IO, RV_E_FULL,
- * RV_E_NOMEM. */
-enum rv_err metrics_open(const char *path, bool append, struct metrics **out, struct rv_errtext *et);
-/* Reports whether the last line at opening was the run's end. */
-bool metrics_ended(const struct metrics *m);
-void metrics_close(struct metrics *m); /* NULL is fine */
-/* Flushes all lines to disk. Returns RV_E_IO or RV_E_FULL, naming the file. */
-enum rv_err metrics_sync(struct metrics *m, struct rv_errtext *et);
+/* Reports whether the last line was the run's end when the file was opened to append
+ * (rv_json_lines_open). */
+bool metrics_ended(const struct rv_json_lines *m);
 /* Each writes one whole line at once. Returns RV_E_IO or RV_E_FULL, naming the file. */
-enum rv_err metrics_write_run(struct metrics *m, const struct metrics_run *r, struct rv_errtext *et);
-enum rv_err metrics_write_round(struct metrics *m, const struct metrics_round *r, struct rv_errtext *et);
-enum rv_err metrics_write_eval(struct metrics *m, const struct metrics_eval *e, struct rv_errtext *et);
-enum rv_err metrics_write_rollback(struct metrics *m, const struct metrics_rollback *r, struct rv_errtext *et);
-enum rv_err metrics_write_diverged(struct metrics *m, const struct metrics_diverged *d, struct rv_errtext *et);
-enum rv_err metrics_write_end(struct metrics *m, const struct metrics_end *e, struct rv_errtext *et);
+enum rv_err metrics_write_run(struct rv_json_lines *m, const struct metrics_run *r, struct rv_errtext *et);
+enum rv_err metrics_write_round(struct rv_json_lines *m, const struct metrics_round *r, struct rv_errtext *et);
+enum rv_err metrics_write_eval(struct rv_json_lines *m, const struct metrics_eval *e, struct rv_errtext *et);
+enum rv_err metrics_write_rollback(struct rv_json_lines *m, const struct metrics_rollback *r, struct rv_errtext *et);
+enum rv_err metrics_write_diverged(struct rv_json_lines *m, const struct metrics_diverged *d, struct rv_errtext *et);
+enum rv_err metrics_write_end(struct rv_json_lines *m, const struct metrics_end *e, struct rv_errtext *et);
 
 enum { METRICS_MAX_FILE_BYTES = 256 << 20 };
 /* Reads `tokens` from the last line of a round up to `round`; 0 if there is none, or no file.

@@ -31,12 +31,9 @@ size_t replica_state_bytes(const struct replica *r) {
 }
 
 static struct rv_hash hash_state(const uint8_t *state, size_t n) {
-	struct rv_hasher h;
-	struct rv_hash hash;
-	rv_hash_init_domain(&h, "rivulet replica");
+	struct rv_hasher h = rv_hasher_of("rivulet replica");
 	rv_hash_update(&h, state, n);
-	rv_hash_final(&h, &hash);
-	return hash;
+	return rv_hash_final(&h);
 }
 
 void replica_copy_head(const struct replica *r, uint8_t *out) {

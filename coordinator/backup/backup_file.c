@@ -79,7 +79,7 @@ enum rv_err backup_file_seal(struct rv_file_writer *w, const uint8_t seed[IDENTI
 	rv_write_u32(&to, BACKUP_FILE_VERSION);
 	rv_write_bytes(&to, BACKUP_FILE_MAGIC, BACKUP_FILE_MAGIC_BYTES);
 	rv_hash_update(&h, seal, HASHED_BYTES);
-	rv_hash_final(&h, &hash);
+	hash = rv_hash_final(&h);
 	rv_write_bytes(&to, hash.b, RV_HASH_BYTES);
 	enum rv_err e = rv_file_writer_patch(w, seal, sizeof seal, s.bytes, et);
 	sodium_memzero(seal, sizeof seal);
@@ -97,7 +97,7 @@ static enum rv_err check_seal(const struct source *s, const uint8_t seal[BACKUP_
 	rv_read_copy(&r, magic, sizeof magic);
 	rv_read_copy(&r, want.b, RV_HASH_BYTES);
 	rv_hash_update(h, seal, HASHED_BYTES);
-	rv_hash_final(h, &hash);
+	hash = rv_hash_final(h);
 	if (!rv_hash_equal(&hash, &want))
 		return rv_fail(et, RV_E_CORRUPT, "%s: %s; " NEXT_STEP, s->path,
 					   memcmp(magic, BACKUP_FILE_MAGIC, sizeof magic) == 0

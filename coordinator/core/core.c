@@ -14,13 +14,10 @@ size_t core_size(void) {
 }
 
 struct rv_hash core_token_hash(const uint8_t run_id[NET_RUN_ID_BYTES], const uint8_t token[NET_TOKEN_BYTES]) {
-	struct rv_hasher h;
-	struct rv_hash out;
-	rv_hash_init_domain(&h, "rivulet token");
+	struct rv_hasher h = rv_hasher_of("rivulet token");
 	rv_hash_update(&h, run_id, NET_RUN_ID_BYTES);
 	rv_hash_update(&h, token, NET_TOKEN_BYTES);
-	rv_hash_final(&h, &out);
-	return out;
+	return rv_hash_final(&h);
 }
 
 struct core *core_init(void *memory, const struct core_config *cfg, int64_t now_us) {

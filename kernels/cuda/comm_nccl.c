@@ -97,11 +97,6 @@ static void begin(struct comm_member *m, float *x, size_t n) {
 	cuda_weights_changed(m->cu, x, n * sizeof *x);
 }
 
-static enum rv_err nccl_all_reduce(struct comm_member *m, float *x, size_t n, struct rv_errtext *et) {
-	begin(m, x, n);
-	return result_of(m, m->api->ncclAllReduce(x, x, n, ncclFloat32, ncclSum, m->comm, m->stream), "ncclAllReduce", et);
-}
-
 static enum rv_err nccl_reduce(struct comm_member *m, float *x, size_t n, int root, struct rv_errtext *et) {
 	begin(m, x, n);
 	return result_of(m, m->api->ncclReduce(x, x, n, ncclFloat32, ncclSum, root, m->comm, m->stream), "ncclReduce", et);
@@ -142,7 +137,6 @@ const struct comm_ops comm_nccl_ops = {
 	.group_id = nccl_group_id,
 	.join = nccl_join,
 	.leave = nccl_leave,
-	.start_all_reduce = nccl_all_reduce,
 	.start_reduce = nccl_reduce,
 	.start_broadcast = nccl_broadcast,
 	.wait = nccl_wait,

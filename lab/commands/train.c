@@ -38,7 +38,7 @@ struct session {
 	struct tokenizer *tokenizer; /* NULL: bytes */
 	struct dataset *data;
 	struct lab_run *run;
-	struct metrics *metrics;
+	struct rv_json_lines *metrics;
 	int64_t started_us;     /* of a continued run: as if it had never stopped */
 	uint64_t started_steps; /* of all replicas, when this process began: for the rate */
 	double heldout;         /* of the last evaluation; NaN: none in this process */
@@ -239,14 +239,14 @@ static enum rv_err open_run(struct session *s, struct rv_errtext *et) {
 	s->started_steps = atomic_load(&s->run->steps_done);
 	RV_TRY(write_config(s, et));
 	path_in(s, METRICS_FILE, path);
-	RV_TRY(metrics_open(path, resumed, &s->metrics, et));
+	RV_TRY(rv_json_lines_open(path, resumed, &s->metrics, et));
 	return write_run_line(s, et);
 }
 
 /* Saves a checkpoint, after the lines of its rounds are on the disk: a resumed run does not write
  * them again. */
 static enum rv_err save(struct session *s, struct rv_errtext *et) {
-	RV_TRY(metrics_sync(s->metrics, et));
+	RV_TRY(rv_json_lines_sync(s->metrics, et));
 	s->run->wall_us = wall_us(s);
 	return checkpoint_pair_save(s->run, s->opts->out, et);
 }
@@ -444,7 +444,7 @@ static enum rv_err save_stopped(struct session *s, struct rv_errtext *et) {
 }
 
 static void close_session(struct session *s) {
-	metrics_close(s->metrics);
+	rv_json_lines_close(s->metrics);
 	lab_run_free(s->run);
 	dataset_close(s->data);
 	tokenizer_free(s->tokenizer);

@@ -67,7 +67,7 @@ static enum rv_err put_files(const char *where, json_t *facts, struct rv_errtext
 static enum rv_err put_init_hash(const char *where, const struct run_config *c, json_t *facts, struct rv_errtext *et) {
 	struct model_layout layout;
 	float *params;
-	RV_TRY(weights_load_new(where, c, &layout, &params, et));
+	RV_TRY(weights_load(where, c, &layout, &params, et));
 	struct rv_hash h = weights_hash(params, layout.n_params);
 	facts_put_hash(facts, "init-hash", &h);
 	free(params);

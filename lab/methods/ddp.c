@@ -40,12 +40,9 @@ static const float *theta(struct lab_run *r) {
 }
 
 static struct rv_hash state_hash(struct lab_run *r) {
-	struct rv_hasher h;
-	struct rv_hash out;
-	rv_hash_init_domain(&h, "rivulet parameters");
+	struct rv_hasher h = rv_hasher_of("rivulet parameters");
 	rv_hash_update(&h, replica_theta(r->replicas[0]), payload_bytes(r));
-	rv_hash_final(&h, &out);
-	return out;
+	return rv_hash_final(&h);
 }
 
 const struct lab_method lab_method_ddp = {

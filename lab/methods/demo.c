@@ -185,16 +185,13 @@ static enum rv_err demo_round(struct lab_run *r, struct lab_round *out, struct r
 }
 
 static struct rv_hash state_hash(struct lab_run *r) {
-	struct rv_hasher h;
-	struct rv_hash out;
 	const size_t bytes = r->global.cfg.n * sizeof(float);
-	rv_hash_init_domain(&h, "rivulet demo");
+	struct rv_hasher h = rv_hasher_of("rivulet demo");
 	rv_hash_u64(&h, r->rounds_done);
 	rv_hash_update(&h, r->global.theta, bytes);
 	for (int i = 0; i < r->n_replicas; i++)
 		rv_hash_update(&h, momentum_of(r, i), bytes);
-	rv_hash_final(&h, &out);
-	return out;
+	return rv_hash_final(&h);
 }
 
 const struct lab_method lab_method_demo = {

@@ -32,7 +32,7 @@ static enum rv_err load_model(struct loaded_model *m, const char *where, const s
 							  struct rv_errtext *et) {
 	struct model_layout layout;
 	float *host;
-	RV_TRY(weights_load_new(where, &m->cfg, &layout, &host, et));
+	RV_TRY(weights_load(where, &m->cfg, &layout, &host, et));
 	enum rv_err e = take_params(m, options, host, layout.n_params, et);
 	free(host);
 	model_layout_release(&layout);

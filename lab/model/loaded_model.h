@@ -25,7 +25,7 @@ struct loaded_model_options {
 	const char *device;    /* as in kernels/device.h; of several the first; NULL: "cpu" */
 };
 
-/* Opens a model; the caller closes it. The faults of weights_load_new, device_choose, backend_open,
+/* Opens a model; the caller closes it. The faults of weights_load, device_choose, backend_open,
  * model_new and weights_tokenizer_open. */
 enum rv_err loaded_model_open(const struct loaded_model_options *o, struct loaded_model **out, struct rv_errtext *et);
 void loaded_model_close(struct loaded_model *m); /* NULL is fine */

@@ -286,15 +286,13 @@ static double result_of(const struct report_run *run) {
 static void find_data(struct report_run *run) {
 	const char *first = run->members[0].record.data, *path = report_fact(&run->facts, "data");
 	char hex[2 * RV_HASH_BYTES + 1];
-	struct rv_hasher h;
-	struct rv_hash all;
 	bool several = false;
-	rv_hash_init_domain(&h, "rivulet report texts");
+	struct rv_hasher h = rv_hasher_of("rivulet report texts");
 	for (int i = 0; i < run->n_members; i++) {
 		several |= strcmp(run->members[i].record.data, first) != 0;
 		rv_hash_update(&h, run->members[i].record.data, strlen(run->members[i].record.data) + 1);
 	}
-	rv_hash_final(&h, &all);
+	const struct rv_hash all = rv_hash_final(&h);
 	rv_hex_encode(all.b, sizeof all.b, hex);
 	if (several)
 		snprintf(run->data, sizeof run->data, "several:%s", hex);

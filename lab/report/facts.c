@@ -175,9 +175,7 @@ int report_facts_compare(const struct report_facts *a, const struct report_facts
 }
 
 struct rv_hash report_facts_hash(const struct report_facts *f, bool but_rounds) {
-	struct rv_hasher h;
-	struct rv_hash out;
-	rv_hash_init_domain(&h, "rivulet report facts");
+	struct rv_hasher h = rv_hasher_of("rivulet report facts");
 	struct facts_cursor c = facts_begin(f);
 	while (facts_next(&c)) {
 		if (!report_fact_counts(c.name) || (but_rounds && is_rounds(c.name)))
@@ -186,6 +184,5 @@ struct rv_hash report_facts_hash(const struct report_facts *f, bool but_rounds) 
 		rv_hash_update(&h, c.value, strlen(c.value) + 1);
 	}
 	rv_hash_update(&h, f->replicas_mode, strlen(f->replicas_mode) + 1);
-	rv_hash_final(&h, &out);
-	return out;
+	return rv_hash_final(&h);
 }

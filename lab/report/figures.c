@@ -47,15 +47,13 @@ struct line_of {
 static uint64_t kind_of(const struct report_group *g) {
 	const struct report_run *r = &g->runs[0];
 	const char *outer = report_fact_had(r, "outer");
-	struct rv_hasher h;
-	struct rv_hash out;
 	uint64_t kind;
-	rv_hash_init_domain(&h, "rivulet report kind");
+	struct rv_hasher h = rv_hasher_of("rivulet report kind");
 	rv_hash_update(&h, r->evals_of->record.method, strlen(r->evals_of->record.method) + 1);
 	rv_hash_update(&h, r->evals_of->record.codec, strlen(r->evals_of->record.codec) + 1);
 	rv_hash_update(&h, outer ? outer : "", outer ? strlen(outer) + 1 : 1);
 	rv_hash_u64(&h, r->evals_of->record.workers);
-	rv_hash_final(&h, &out);
+	const struct rv_hash out = rv_hash_final(&h);
 	memcpy(&kind, out.b, sizeof kind);
 	return kind;
 }

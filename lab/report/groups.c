@@ -34,8 +34,7 @@ static bool is_worker(const struct report_run *r) {
 static void identify(struct report_run *r, bool but_rounds, struct rv_hash *out) {
 	const struct run_record *record = &r->evals_of->record;
 	struct rv_hash facts = report_facts_hash(&r->facts, but_rounds);
-	struct rv_hasher h;
-	rv_hash_init_domain(&h, "rivulet report run");
+	struct rv_hasher h = rv_hasher_of("rivulet report run");
 	rv_hash_update(&h, facts.b, sizeof facts.b);
 	rv_hash_update(&h, record->method, strlen(record->method) + 1);
 	rv_hash_update(&h, record->role, strlen(record->role) + 1);
@@ -45,7 +44,7 @@ static void identify(struct report_run *r, bool but_rounds, struct rv_hash *out)
 	rv_hash_u64(&h, record->eval_tokens);
 	if (!r->facts.text)
 		rv_hash_u64(&h, (uint64_t)r->found);
-	rv_hash_final(&h, out);
+	*out = rv_hash_final(&h);
 }
 
 static double seed_of(const struct report_run *r) {

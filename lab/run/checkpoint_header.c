@@ -62,27 +62,21 @@ enum { OF_THE_LAB = sizeof of_the_lab / sizeof of_the_lab[0] };
 
 static struct rv_hash config_hash(const struct lab_config *c) {
 	char text[CONFIG_TEXT_BYTES];
-	struct rv_hasher h;
-	struct rv_hash out;
+	struct rv_hasher h = rv_hasher_of("rivulet lab run");
 	struct run_config run = c->run;
 	run.dtype = run_config_compute(&c->run, &c->device, c->isa) == DTYPE_BF16 ? RUN_DTYPE_BF16 : RUN_DTYPE_FP32;
 	size_t n = rv_options_print(run_config_options, &run, text, sizeof text);
 	RV_ASSERT(n < sizeof text);
-	rv_hash_init_domain(&h, "rivulet lab run");
 	hash_text(&h, text);
 	for (int i = 0; i < OF_THE_LAB; i++)
 		of_the_lab[i].hash(&h, c);
-	rv_hash_final(&h, &out);
-	return out;
+	return rv_hash_final(&h);
 }
 
 static struct rv_hash hash_alone(const struct hashed_option *o, const struct lab_config *c) {
-	struct rv_hasher h;
-	struct rv_hash out;
-	rv_hash_init_domain(&h, o->name);
+	struct rv_hasher h = rv_hasher_of(o->name);
 	o->hash(&h, c);
-	rv_hash_final(&h, &out);
-	return out;
+	return rv_hash_final(&h);
 }
 
 bool checkpoint_header_tells_apart(const char *option, const struct lab_config *a, const struct lab_config *b) {

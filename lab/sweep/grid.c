@@ -303,12 +303,10 @@ static void hash_facts(const struct rv_option *table, const struct train_options
 
 static void name_run(const struct rv_option *table, const struct train_options *opts, const struct data_content *data,
 					 char out[SWEEP_ID_BYTES]) {
-	struct rv_hasher h;
-	struct rv_hash hash;
-	rv_hash_init_domain(&h, "rivulet sweep");
+	struct rv_hasher h = rv_hasher_of("rivulet sweep");
 	hash_facts(table, opts, &h);
 	rv_hash_update(&h, data->text, strlen(data->text) + 1);
-	rv_hash_final(&h, &hash);
+	const struct rv_hash hash = rv_hash_final(&h);
 	rv_hex_encode(hash.b, SWEEP_ID_BYTES / 2, out);
 }
 

@@ -52,7 +52,7 @@ static enum rv_err take_file(struct export_source *s, const char *where, int64_t
 	if (round >= 0 && (uint64_t)round != s->origin.round)
 		return rv_fail(et, RV_E_NOTFOUND, "%s: holds round %" PRIu64 " only; a worker's directory has earlier rounds",
 					   where, s->origin.round);
-	return weights_load_new(where, &s->cfg, &s->layout, &s->params, et);
+	return weights_load(where, &s->cfg, &s->layout, &s->params, et);
 }
 
 static enum rv_err take_tokenizer(struct export_source *s, const char *where, const char *given,

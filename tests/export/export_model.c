@@ -74,18 +74,21 @@ static void write_tokenizer(const char *dir) {
 }
 
 /* What our forward pass makes of the exported weights. */
-static void write_logits(struct model *m, const char *dir, const char *export, const int32_t *tokens) {
+static void write_logits(struct model *m, const struct run_config *c, const char *dir, const char *export,
+						 const int32_t *tokens) {
 	char from[512], name[64];
 	int t = m->shape.context;
 	size_t n = (size_t)t * (size_t)m->shape.vocab;
-	float *params = malloc(m->layout.n_params * sizeof *params), *logits = malloc(n * sizeof *logits);
-	RV_ASSERT(params && logits);
+	struct model_layout layout;
+	float *params, *logits = malloc(n * sizeof *logits);
+	RV_ASSERT(logits);
 	snprintf(from, sizeof from, "%s/%s", dir, export);
 	snprintf(name, sizeof name, "%s.logits", export);
-	must(weights_load(from, m->ops, &m->layout, params, &et));
+	must(weights_load(from, c, &layout, &params, &et));
 	model_forward(m, params, tokens, 1, t);
-	model_logits(m, params, 0, t, logits);
+	m->ops->logits(m, params, 0, t, logits);
 	write_file(dir, name, logits, n * sizeof *logits);
+	model_layout_release(&layout);
 	free(params);
 	free(logits);
 }
@@ -133,8 +136,8 @@ int main(int argc, char **argv) {
 	for (int64_t i = 0; i < c.context; i++)
 		tokens[i] = (int32_t)(i * 37 % c.vocab);
 	write_file(argv[1], "tokens.i32", tokens, (size_t)c.context * sizeof *tokens);
-	write_logits(m, argv[1], "hf", tokens);
-	write_logits(m, argv[1], "hf-bf16", tokens);
+	write_logits(m, &c, argv[1], "hf", tokens);
+	write_logits(m, &c, argv[1], "hf-bf16", tokens);
 	free(tokens);
 	free(params);
 	model_free(m);

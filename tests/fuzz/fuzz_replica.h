@@ -8,11 +8,10 @@
 
 /* Makes the hash at the end of replica_save's n bytes right: no search finds a BLAKE2b value. */
 static inline void fuzz_seal_replica(uint8_t *state, size_t n) {
-	struct rv_hasher h;
 	struct rv_hash hash;
-	rv_hash_init_domain(&h, "rivulet replica");
+	struct rv_hasher h = rv_hasher_of("rivulet replica");
 	rv_hash_update(&h, state, n - RV_HASH_BYTES);
-	rv_hash_final(&h, &hash);
+	hash = rv_hash_final(&h);
 	memcpy(state + n - RV_HASH_BYTES, hash.b, RV_HASH_BYTES);
 }
 

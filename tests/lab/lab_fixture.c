@@ -3,7 +3,7 @@
 #include "lab/methods/methods.h"
 
 #include "base/rng.h"
-#include "train/files/weights.h"
+#include "train/files/weights_save.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -87,7 +87,7 @@ struct loaded_model *lab_fixture_reload(struct lab_fixture *f, struct lab_run *t
 										  .layout = &replica_model(trained->replicas[0])->layout,
 										  .params = trained->global.theta,
 										  .origin = {.round = trained->rounds_done, .step = lab_run_steps(trained)}};
-	assert_int_equal(weights_save_file(path, &source, NULL), RV_OK);
+	assert_int_equal(weights_save_files(f->dir, &source, NULL), RV_OK);
 	lab_run_free(trained);
 	const struct loaded_model_options o = {
 		.where = path, .tokenizer = "", .dtype = RUN_DTYPE_AUTO, .max_batch = max_batch, .threads = 1};

@@ -12,7 +12,7 @@ static uint64_t bytes_of(const char *method, uint32_t workers, uint64_t round) {
 	return round * metrics_allreduce_bytes(payload, workers);
 }
 
-static void write_round(struct metrics *m, const char *method, uint32_t workers, uint64_t round) {
+static void write_round(struct rv_json_lines *m, const char *method, uint32_t workers, uint64_t round) {
 	const struct metrics_round line = {.round = round,
 									   .step = round * STEPS,
 									   .tokens = round * STEPS * TOKENS * workers,
@@ -35,8 +35,8 @@ static void write_round(struct metrics *m, const char *method, uint32_t workers,
 
 void write_metrics(const char *path, const char *name, const char *role, const char *method, uint32_t member,
 				   uint32_t workers, uint64_t rounds) {
-	struct metrics *m;
-	assert_int_equal(metrics_open(path, false, &m, NULL), RV_OK);
+	struct rv_json_lines *m;
+	assert_int_equal(rv_json_lines_open(path, false, &m, NULL), RV_OK);
 	const struct metrics_run run = {.name = name,
 									.role = role,
 									.method = method,
@@ -58,5 +58,5 @@ void write_metrics(const char *path, const char *name, const char *role, const c
 									.loss = 4.5 / sqrt((double)rounds),
 									.wall_us = 1000000};
 	assert_int_equal(metrics_write_end(m, &end, NULL), RV_OK);
-	metrics_close(m);
+	rv_json_lines_close(m);
 }

@@ -9,6 +9,7 @@
 #include "train/files/hf_tokenizer.h"
 
 #include "base/hex.h"
+#include "train/files/weights_save.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -249,7 +250,7 @@ static void test_source_of_a_worker(void **state) {
 	assert_string_equal(s.tokenizer, "");
 	const struct weights_source out = {.cfg = &s.cfg, .layout = &s.layout, .params = s.params, .origin = s.origin};
 	snprintf(file, sizeof file, "%s/" WEIGHTS_FILE, w.dir);
-	assert_int_equal(weights_save_file(file, &out, &et), RV_OK);
+	assert_int_equal(weights_save_files(w.dir, &out, &et), RV_OK);
 	struct export_source again;
 	if (export_source_open(file, -1, "", w.events, &again, &et) != RV_OK)
 		fail_msg("%s", et.text);

@@ -42,7 +42,7 @@ static int likeliest_after(const int32_t *tokens, int n) {
 	float logits[VOCAB];
 	int best = 0;
 	model_forward(m->model, m->params, tokens, 1, n);
-	model_logits(m->model, m->params, n - 1, 1, logits);
+	m->model->ops->logits(m->model, m->params, n - 1, 1, logits);
 	for (int i = 0; i < VOCAB; i++)
 		if (logits[i] > logits[best])
 			best = i;

@@ -148,9 +148,9 @@ static void test_tokens(void **state) {
 static void test_metrics(void **state) {
 	(void)state;
 	char path[400];
-	struct metrics *m;
+	struct rv_json_lines *m;
 	snprintf(path, sizeof path, "%s/" METRICS_FILE, dir);
-	assert_int_equal(metrics_open(path, false, &m, &et), RV_OK);
+	assert_int_equal(rv_json_lines_open(path, false, &m, &et), RV_OK);
 	const struct metrics_run line = {.name = "r",
 									 .role = "lab",
 									 .method = "ddp",
@@ -161,7 +161,7 @@ static void test_metrics(void **state) {
 									 .device = "cpu",
 									 .data = "sha256:00"};
 	assert_int_equal(metrics_write_run(m, &line, &et), RV_OK);
-	metrics_close(m);
+	rv_json_lines_close(m);
 	json_t *facts = facts_of(METRICS_FILE, "metrics");
 	assert_string_equal(string(facts, "method"), "ddp");
 	assert_int_equal(number(facts, "parameters"), 99);

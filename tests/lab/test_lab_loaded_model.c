@@ -3,7 +3,7 @@
 
 #include "lab/model/loaded_model.h"
 #include "train/files/hf_tokenizer.h"
-#include "train/files/weights.h"
+#include "train/files/weights_save.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -37,7 +37,7 @@ static void tokenizer_beside_is_checked(struct lab_fixture *f, const char *weigh
 	loaded_model_close(m);
 	memset(cfg.tokenizer_hash, 'a', sizeof cfg.tokenizer_hash - 1);
 	const struct weights_source of_other = {.cfg = &cfg, .layout = &trained->layout, .params = theta};
-	assert_int_equal(weights_save_file(weights, &of_other, NULL), RV_OK);
+	assert_int_equal(weights_save_files(f->dir, &of_other, NULL), RV_OK);
 	assert_fault(loaded_model_open(&options, &m, &et), RV_E_INVALID, &et, "the run expects the file with hash");
 	free(text);
 }
@@ -52,8 +52,8 @@ static void test_predicts_the_same(void **state) {
 	snprintf(path, sizeof path, "%s/" WEIGHTS_FILE, f.dir);
 	const struct model *trained = replica_model(r->replicas[0]);
 	assert_int_equal(
-		weights_save_file(
-			path, &(struct weights_source){.cfg = &f.cfg.run, .layout = &trained->layout, .params = r->global.theta},
+		weights_save_files(
+			f.dir, &(struct weights_source){.cfg = &f.cfg.run, .layout = &trained->layout, .params = r->global.theta},
 			NULL),
 		RV_OK);
 

@@ -2,7 +2,7 @@
 #include "tests/lab/lab_fixture.h"
 
 #include "lab/run/run_files.h"
-#include "train/files/weights.h"
+#include "train/files/weights_save.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static int setup(void **state) {
 	snprintf(files.init, sizeof files.init, "%s/" WEIGHTS_FILE, f.dir);
 	const struct weights_source source = {
 		.cfg = &f.cfg.run, .layout = &replica_model(r->replicas[0])->layout, .params = r->global.theta};
-	assert_int_equal(weights_save_file(files.init, &source, NULL), RV_OK);
+	assert_int_equal(weights_save_files(f.dir, &source, NULL), RV_OK);
 	lab_run_free(r);
 	return 0;
 }

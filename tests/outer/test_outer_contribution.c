@@ -43,6 +43,7 @@ static void train(uint64_t round) {
 }
 
 static void encode(struct world *w, uint64_t round) {
+	w->g.round = round;
 	assert_int_equal(contribution_encode(&w->c, &w->g, round, local, out, NULL), RV_OK);
 }
 
@@ -126,6 +127,7 @@ static void test_what_is_not_committed_was_not_said(void **state) {
 		if (round == 3)
 			continue; /* others' round */
 		contribution_commit(&w.c, &w.g.cfg, round);
+		v.g.round = round;
 		assert_int_equal(contribution_encode(&v.c, &v.g, round, local, out2, NULL), RV_OK);
 		contribution_commit(&v.c, &v.g.cfg, round);
 		assert_memory_equal(out, out2, chunking_total_bytes(&w.g.cfg.chunks, &codec_topk64));

@@ -242,7 +242,7 @@ static void check_roster(struct sim *s, const struct document *d) {
 		rv_hash_u64(&h, d->ranges[i].first);
 		rv_hash_u64(&h, (uint64_t)d->ranges[i].count << 16 | d->ranges[i].owner);
 	}
-	rv_hash_final(&h, &hash);
+	hash = rv_hash_final(&h);
 	if (r == NULL || r->n != d->n_members) {
 		sim_fail(s, "the roster of round %llu attempt %u is announced before it is durable",
 				 (unsigned long long)d->round, d->attempt);

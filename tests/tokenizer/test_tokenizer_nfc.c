@@ -60,7 +60,7 @@ static void end_text(struct normals *w) {
 static void assert_hash(struct normals *w, const char *wanted) {
 	struct rv_hash h;
 	char hex[2 * RV_HASH_BYTES + 1];
-	rv_hash_final(&w->hasher, &h);
+	h = rv_hash_final(&w->hasher);
 	rv_hex_encode(h.b, RV_HASH_BYTES, hex);
 	assert_string_equal(hex, wanted);
 	byte_list_release(&w->out);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum { RANKS_MAX = 8 };
-enum kind { ALL_REDUCE, REDUCE, BROADCAST };
+enum kind { REDUCE, BROADCAST };
 
 struct ncclComm {
 	int rank;
@@ -73,12 +73,6 @@ static ncclResult_t meet(enum kind kind, float *x, size_t n, int root, struct nc
 	ncclResult_t result = group.round == round ? ncclRemoteError : ncclSuccess;
 	pthread_mutex_unlock(&group.lock);
 	return result;
-}
-
-static ncclResult_t all_reduce(const void *send, void *receive, size_t n, ncclDataType_t type, ncclRedOp_t op,
-							   ncclComm_t comm, cudaStream_t stream) {
-	(void)send, (void)type, (void)op, (void)stream;
-	return meet(ALL_REDUCE, receive, n, 0, comm);
 }
 
 static ncclResult_t reduce(const void *send, void *receive, size_t n, ncclDataType_t type, ncclRedOp_t op, int root,
@@ -154,7 +148,6 @@ static const struct nccl_api api = {
 	.ncclCommDestroy = destroy,
 	.ncclCommAbort = abort_comm,
 	.ncclCommGetAsyncError = async_error,
-	.ncclAllReduce = all_reduce,
 	.ncclReduce = reduce,
 	.ncclBroadcast = broadcast,
 };

@@ -81,7 +81,7 @@ static bool is_heldout(uint64_t position) {
 
 static void test_counts(void **state) {
 	struct fixture *f = *state;
-	assert_int_equal(dataset_tokens(f->data), BYTES);
+	assert_int_equal(dataset_mapped_bytes(f->data), BYTES);
 	assert_int_equal(dataset_heldout_sequences(f->data), BLOCKS / EVERY * PER_BLOCK);
 	uint64_t blocks = 0;
 	for (uint32_t s = 0; s < SHARDS; s++)
@@ -177,7 +177,7 @@ static void test_a_directory_is_the_concatenation_of_its_files(void **state) {
 	snprintf(path, sizeof path, "%s/fifo", dir);
 	assert_int_equal(mkfifo(path, 0600), 0);
 	struct dataset *d = open_dataset(dir, 1);
-	assert_int_equal(dataset_tokens(d), BYTES);
+	assert_int_equal(dataset_mapped_bytes(d), BYTES);
 	int32_t a[CONTEXT], a_out[CONTEXT], b[CONTEXT], b_out[CONTEXT];
 	for (uint64_t i = 0; i < dataset_train_sequences(d, 2); i++) {
 		dataset_train_sequence(f->data, 2, i, a, a_out, NULL);

@@ -34,7 +34,7 @@ static void check_case(struct backend *be, const struct model_case *c) {
 	float *params = fixture_block(be, m->layout.n_params), all[CASE_CONTEXT * CASE_VOCAB], got[CASE_VOCAB];
 	fixture_randomise(m, params);
 	model_forward(m, params, b.tokens, 1, CASE_CONTEXT);
-	model_logits(m, params, 0, CASE_CONTEXT, all);
+	m->ops->logits(m, params, 0, CASE_CONTEXT, all);
 	for (size_t s = 0; s < sizeof splits / sizeof splits[0]; s++) {
 		begin(m);
 		for (int i = 0; splits[s][i] > 0; i++) {

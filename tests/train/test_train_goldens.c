@@ -199,9 +199,9 @@ static void check_logits_loss_gradients(const struct family *family, const struc
 	float *logits = malloc(n * sizeof *logits);
 	assert_non_null(logits);
 	double worst = 0;
-	model_logits(f.model, f.params, 0, (int)f.tokens, logits);
+	f.model->ops->logits(f.model, f.params, 0, (int)f.tokens, logits);
 	assert_close(f.name, "logits", logits, golden_f32(f.golden, "logits", n), n, LOGITS_TOLERANCE, &worst);
-	model_logits(f.model, f.params, (int)f.tokens / 2, 1, logits); /* one row in the middle, as sampling does */
+	f.model->ops->logits(f.model, f.params, (int)f.tokens / 2, 1, logits); /* one row in the middle, as sampling does */
 	assert_close(f.name, "one row of logits", logits, golden_f32(f.golden, "logits", n) + half, (size_t)f.shape[VOCAB],
 				 LOGITS_TOLERANCE, &worst);
 	print_message("%s: largest error of logits %.2g, loss %.2g, gradients %.2g\n", f.name, worst,

@@ -34,35 +34,35 @@ static void assert_text(const char *want) {
 
 static void test_lines(void **state) {
 	(void)state;
-	struct metrics *m;
+	struct rv_json_lines *m;
 	const struct metrics_eval eval = {
 		.round = 2, .step = 8, .tokens = 512, .loss = 2.5, .bytes_sent = 7, .eval_tokens = 640};
-	assert_int_equal(metrics_open(path, false, &m, NULL), RV_OK);
+	assert_int_equal(rv_json_lines_open(path, false, &m, NULL), RV_OK);
 	assert_int_equal(metrics_write_eval(m, &eval, NULL), RV_OK);
-	metrics_close(m);
+	rv_json_lines_close(m);
 	const char line[] = "{\"kind\":\"eval\",\"round\":2,\"step\":8,\"tokens\":512,\"loss\":2.5,\"bytes_sent\":7,"
 						"\"eval_tokens\":640}\n";
 	assert_text(line);
-	assert_int_equal(metrics_open(path, true, &m, NULL), RV_OK);
+	assert_int_equal(rv_json_lines_open(path, true, &m, NULL), RV_OK);
 	assert_int_equal(metrics_write_eval(m, &eval, NULL), RV_OK);
-	metrics_close(m);
+	rv_json_lines_close(m);
 	char twice[2 * sizeof line];
 	snprintf(twice, sizeof twice, "%s%s", line, line);
 	assert_text(twice);
-	assert_int_equal(metrics_open(path, false, &m, NULL), RV_OK);
-	metrics_close(m);
+	assert_int_equal(rv_json_lines_open(path, false, &m, NULL), RV_OK);
+	rv_json_lines_close(m);
 	assert_text("");
 }
 
 /* The counter as it was when so many rounds were completed, also after an earlier rollback. */
 static void test_tokens_of_a_round(void **state) {
 	(void)state;
-	struct metrics *m;
+	struct rv_json_lines *m;
 	uint64_t tokens = 1;
 	static const uint64_t rounds[][2] = {{1, 10}, {2, 20}, {3, 30}, {2, 21}, {3, 31}};
 	assert_int_equal(metrics_tokens_at("/nonexistent/m", 3, &tokens, NULL), RV_OK);
 	assert_int_equal(tokens, 0);
-	assert_int_equal(metrics_open(path, false, &m, NULL), RV_OK);
+	assert_int_equal(rv_json_lines_open(path, false, &m, NULL), RV_OK);
 	for (int i = 0; i < 5; i++) {
 		const struct metrics_round r = {.round = rounds[i][0], .tokens = rounds[i][1]};
 		const struct metrics_rollback back = {.round = 1, .from_round = 3, .term = 1, .tokens = 10};
@@ -70,7 +70,7 @@ static void test_tokens_of_a_round(void **state) {
 			assert_int_equal(metrics_write_rollback(m, &back, NULL), RV_OK);
 		assert_int_equal(metrics_write_round(m, &r, NULL), RV_OK);
 	}
-	metrics_close(m);
+	rv_json_lines_close(m);
 	static const uint64_t wanted[] = {0, 10, 21, 31, 31};
 	for (uint64_t round = 0; round < 5; round++) {
 		assert_int_equal(metrics_tokens_at(path, round, &tokens, NULL), RV_OK);
@@ -80,42 +80,42 @@ static void test_tokens_of_a_round(void **state) {
 
 static void test_a_torn_line_is_ended(void **state) {
 	(void)state;
-	struct metrics *m;
+	struct rv_json_lines *m;
 	FILE *f = fopen(path, "w");
 	assert_non_null(f);
 	assert_true(fputs("{\"torn", f) >= 0);
 	assert_int_equal(fclose(f), 0);
 	for (int i = 0; i < 2; i++) { /* once is enough */
-		assert_int_equal(metrics_open(path, true, &m, NULL), RV_OK);
-		metrics_close(m);
+		assert_int_equal(rv_json_lines_open(path, true, &m, NULL), RV_OK);
+		rv_json_lines_close(m);
 		assert_text("{\"torn\n");
 	}
 }
 
 static bool ended_with(const char *text) {
-	struct metrics *m;
+	struct rv_json_lines *m;
 	FILE *f = fopen(path, "w");
 	assert_non_null(f);
 	assert_true(fputs(text, f) >= 0);
 	assert_int_equal(fclose(f), 0);
-	assert_int_equal(metrics_open(path, true, &m, NULL), RV_OK);
+	assert_int_equal(rv_json_lines_open(path, true, &m, NULL), RV_OK);
 	bool ended = metrics_ended(m);
-	metrics_close(m);
+	rv_json_lines_close(m);
 	return ended;
 }
 
 static void test_the_end_is_the_last_whole_line(void **state) {
 	(void)state;
-	struct metrics *m;
-	assert_int_equal(metrics_open(path, false, &m, NULL), RV_OK);
+	struct rv_json_lines *m;
+	assert_int_equal(rv_json_lines_open(path, false, &m, NULL), RV_OK);
 	assert_false(metrics_ended(m));
 	for (int i = 0; i < 100; i++) /* more than is looked at */
 		assert_int_equal(metrics_write_round(m, &(struct metrics_round){.round = 1}, NULL), RV_OK);
 	assert_int_equal(metrics_write_end(m, &(struct metrics_end){.round = 1}, NULL), RV_OK);
-	metrics_close(m);
-	assert_int_equal(metrics_open(path, true, &m, NULL), RV_OK);
+	rv_json_lines_close(m);
+	assert_int_equal(rv_json_lines_open(path, true, &m, NULL), RV_OK);
 	assert_true(metrics_ended(m));
-	metrics_close(m);
+	rv_json_lines_close(m);
 	assert_true(ended_with("{\"kind\":\"end\"}\n"));
 	assert_false(ended_with("{\"kind\":\"end\"}"));
 	assert_false(ended_with("{\"kind\":\"end\"}\n{\"kind\":\"round\"}\n"));
@@ -125,8 +125,8 @@ static void test_the_end_is_the_last_whole_line(void **state) {
 
 static void test_what_json_cannot_say_is_null(void **state) {
 	(void)state;
-	struct metrics *m;
-	assert_int_equal(metrics_open(path, false, &m, NULL), RV_OK);
+	struct rv_json_lines *m;
+	assert_int_equal(rv_json_lines_open(path, false, &m, NULL), RV_OK);
 	assert_int_equal(metrics_write_round(m, &(struct metrics_round){.round = 1, .train_loss = NAN}, NULL), RV_OK);
 	assert_int_equal(metrics_write_end(m, &(struct metrics_end){.loss = INFINITY, .state = {{0xab}}}, NULL), RV_OK);
 	assert_int_equal(
@@ -136,7 +136,7 @@ static void test_what_json_cannot_say_is_null(void **state) {
 				.name = "a\"b", .role = "lab", .method = "ddp", .codec = "fp32", .outer = "none", .device = "cpu"},
 			NULL),
 		RV_OK);
-	metrics_close(m);
+	rv_json_lines_close(m);
 	uint8_t *text;
 	size_t n;
 	assert_int_equal(rv_file_read(path, 1 << 16, &text, &n, NULL), RV_OK);
@@ -150,12 +150,12 @@ static void test_what_json_cannot_say_is_null(void **state) {
 
 static void test_faults(void **state) {
 	(void)state;
-	struct metrics *m;
+	struct rv_json_lines *m;
 	struct rv_errtext et = {0};
-	assert_fault(metrics_open("/nonexistent/m", false, &m, &et), RV_E_NOTFOUND, &et, "/nonexistent/m");
-	if (metrics_open("/dev/full", true, &m, &et) == RV_OK) {
+	assert_fault(rv_json_lines_open("/nonexistent/m", false, &m, &et), RV_E_NOTFOUND, &et, "/nonexistent/m");
+	if (rv_json_lines_open("/dev/full", true, &m, &et) == RV_OK) {
 		assert_fault(metrics_write_eval(m, &(struct metrics_eval){0}, &et), RV_E_FULL, &et, "/dev/full");
-		metrics_close(m);
+		rv_json_lines_close(m);
 	}
 }
 

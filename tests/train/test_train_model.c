@@ -279,8 +279,8 @@ static void check_forward_only(struct backend *be, const struct model_case *c) {
 	total_loss(full, params, &b);
 	total_loss(lean, params, &b2);
 	assert_memory_equal(b.losses, b2.losses, sizeof b.losses);
-	model_logits(full, params, 0, CASE_TOKENS, logits[0]);
-	model_logits(lean, params, 0, CASE_TOKENS, logits[1]);
+	full->ops->logits(full, params, 0, CASE_TOKENS, logits[0]);
+	lean->ops->logits(lean, params, 0, CASE_TOKENS, logits[1]);
 	assert_memory_equal(logits[0], logits[1], sizeof logits[0]);
 	assert_true(lean->memory_bytes < full->memory_bytes);
 	be->ops->free(be, params);
@@ -328,9 +328,9 @@ static void check_small_batches(struct backend *be, const struct model_case *c) 
 	struct model_batch b = model_batch_random();
 	float whole[3 * CASE_VOCAB], part[3 * CASE_VOCAB];
 	model_forward(large, params, b.tokens, CASE_BATCH, CASE_CONTEXT);
-	model_logits(large, params, 0, 3, whole);
+	large->ops->logits(large, params, 0, 3, whole);
 	model_forward(large, params, b.tokens, 1, 3); /* causal: the first three positions do not see the rest */
-	model_logits(large, params, 0, 3, part);
+	large->ops->logits(large, params, 0, 3, part);
 	assert_memory_equal(whole, part, sizeof whole);
 	be->ops->free(be, params);
 	model_free(large);

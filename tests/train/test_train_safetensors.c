@@ -1,5 +1,6 @@
 /* The safetensors reader: what is well-formed comes out, everything else is refused with a
  * reason. */
+#include "tests/train/find_tensor.h"
 #include "tests/train/train_fixture.h"
 
 #include "base/bytes.h"
@@ -64,8 +65,8 @@ static void test_reads(void **state) {
 	assert_string_equal(safetensors_at(f, 1)->name, "b");
 	assert_string_equal(safetensors_metadata(f, "k"), "v");
 	assert_null(safetensors_metadata(f, "no"));
-	assert_null(safetensors_find(f, "c"));
-	const struct safetensors_tensor *b = safetensors_find(f, "b");
+	assert_null(find_tensor(f, "c"));
+	const struct safetensors_tensor *b = find_tensor(f, "b");
 	assert_int_equal(b->n_dims, 2);
 	assert_int_equal(b->dims[1], 3);
 	assert_int_equal(safetensors_elems(b), 6);
@@ -74,7 +75,7 @@ static void test_reads(void **state) {
 	values[0] = values[1] = values[2] = 0;
 	assert_int_equal(safetensors_read_f32(f, b, 4, 2, values, NULL), RV_OK);
 	assert_true(values[0] == 1 && values[1] == 1 && values[2] == 0);
-	const struct safetensors_tensor *s = safetensors_find(f, "s");
+	const struct safetensors_tensor *s = find_tensor(f, "s");
 	assert_fault(safetensors_read_f32(f, s, 0, 1, values, &et), RV_E_UNSUPPORTED, &et, "'s' is I16");
 	safetensors_close(f);
 }

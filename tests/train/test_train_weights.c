@@ -1,9 +1,11 @@
 /* Weights to a safetensors file and back, bit for bit; and files that are not what they should
  * be. */
+#include "tests/train/find_tensor.h"
 #include "tests/train/train_fixture.h"
 
 #include "train/files/safetensors.h"
 #include "train/files/weights.h"
+#include "train/files/weights_save.h"
 #include "train/model/model.h"
 
 #include <stdio.h>
@@ -13,7 +15,6 @@ struct saved {
 	struct fixture_run run;
 	const struct model_layout *layout;
 	char path[300];
-	float *params;
 };
 
 static int setup(void **state) {
@@ -22,12 +23,10 @@ static int setup(void **state) {
 	fixture_run_init(&s->run, NULL, "ref");
 	s->layout = &replica_model(s->run.replica)->layout;
 	snprintf(s->path, sizeof s->path, "%s/" WEIGHTS_FILE, s->run.dir);
-	s->params = calloc(s->layout->n_params, sizeof *s->params);
-	assert_non_null(s->params);
 	const struct weights_origin origin = {.round = 3, .step = 12, .tokens = 999};
 	const struct weights_source source = {
 		.cfg = &s->run.cfg, .layout = s->layout, .params = replica_theta(s->run.replica), .origin = origin};
-	assert_int_equal(weights_save_file(s->path, &source, NULL), RV_OK);
+	assert_int_equal(weights_save_files(s->run.dir, &source, NULL), RV_OK);
 	*state = s;
 	return 0;
 }
@@ -35,7 +34,6 @@ static int setup(void **state) {
 static int teardown(void **state) {
 	struct saved *s = *state;
 	fixture_run_release(&s->run);
-	free(s->params);
 	free(s);
 	return 0;
 }
@@ -43,8 +41,12 @@ static int teardown(void **state) {
 static void test_round_trip(void **state) {
 	struct saved *s = *state;
 	struct run_config cfg;
-	assert_ok(weights_load(s->path, &model_gpt2, s->layout, s->params, &et));
-	assert_memory_equal(s->params, replica_theta(s->run.replica), s->layout->n_params * sizeof *s->params);
+	struct model_layout layout;
+	float *params;
+	assert_ok(weights_load(s->path, &s->run.cfg, &layout, &params, &et));
+	assert_memory_equal(params, replica_theta(s->run.replica), s->layout->n_params * sizeof *params);
+	free(params);
+	model_layout_release(&layout);
 	assert_ok(weights_load_config(s->path, &cfg, &et));
 	char want[4096], got[4096];
 	rv_options_print(run_config_options, &s->run.cfg, want, sizeof want);
@@ -61,7 +63,7 @@ static void test_file_is_as_the_ecosystem_has_it(void **state) {
 	assert_int_equal(safetensors_count(f), s->layout->n_tensors);
 	assert_string_equal(safetensors_metadata(f, "format"), "pt");
 	assert_string_equal(safetensors_metadata(f, "rivulet.round"), "3");
-	const struct safetensors_tensor *t = safetensors_find(f, "transformer.h.1.attn.c_attn.weight");
+	const struct safetensors_tensor *t = find_tensor(f, "transformer.h.1.attn.c_attn.weight");
 	assert_non_null(t);
 	assert_int_equal(t->n_dims, 2);
 	assert_int_equal(t->dims[0], 16); /* (in, out) */
@@ -72,9 +74,9 @@ static void test_file_is_as_the_ecosystem_has_it(void **state) {
 	for (int in = 0; in < 16; in++)
 		for (int out = 0; out < 48; out++)
 			assert_true(matrix[in * 48 + out] == flat[out * 16 + in]);
-	t = safetensors_find(f, "transformer.wte.weight");
+	t = find_tensor(f, "transformer.wte.weight");
 	assert_int_equal(t->dims[0], 256);
-	t = safetensors_find(f, "transformer.ln_f.bias");
+	t = find_tensor(f, "transformer.ln_f.bias");
 	assert_int_equal(t->n_dims, 1);
 	safetensors_close(f);
 }
@@ -83,29 +85,24 @@ static void test_other_shape_is_refused(void **state) {
 	struct saved *s = *state;
 	struct rv_errtext et = {0};
 	struct run_config cfg = s->run.cfg;
+	struct model_layout layout;
+	float *params;
 	cfg.n_embd = 32;
-	struct replica *other = fixture_replica(&s->run, &cfg);
-	const struct model_layout *layout = &replica_model(other)->layout;
-	float *params = calloc(layout->n_params, sizeof *params);
-	assert_fault(weights_load(s->path, &model_gpt2, layout, params, &et), RV_E_CORRUPT, &et, "is not of shape");
-	free(params);
-	replica_free(other);
+	assert_fault(weights_load(s->path, &cfg, &layout, &params, &et), RV_E_CORRUPT, &et, "is not of shape");
+	assert_null(params);
 	cfg = s->run.cfg;
 	cfg.n_layer = 3;
-	other = fixture_replica(&s->run, &cfg);
-	layout = &replica_model(other)->layout;
-	params = calloc(layout->n_params, sizeof *params);
-	assert_fault(weights_load(s->path, &model_gpt2, layout, params, &et), RV_E_CORRUPT, &et,
+	assert_fault(weights_load(s->path, &cfg, &layout, &params, &et), RV_E_CORRUPT, &et,
 				 "has no tensor 'h.2.ln_1.weight'");
-	free(params);
-	replica_free(other);
 }
 
 static void test_missing_file(void **state) {
 	struct saved *s = *state;
 	struct rv_errtext et = {0};
 	struct run_config cfg;
-	assert_fault(weights_load("/nonexistent/w", &model_gpt2, s->layout, s->params, &et), RV_E_NOTFOUND, &et,
+	struct model_layout layout;
+	float *params;
+	assert_fault(weights_load("/nonexistent/w", &s->run.cfg, &layout, &params, &et), RV_E_NOTFOUND, &et,
 				 "/nonexistent/w");
 	assert_fault(weights_load_config("/nonexistent/w", &cfg, &et), RV_E_NOTFOUND, &et, "/nonexistent/w");
 }

@@ -4,6 +4,7 @@
 #include "tests/train/train_fixture.h"
 
 #include "train/files/weights.h"
+#include "train/files/weights_save.h"
 #include "train/files/weights_set.h"
 
 #include <jansson.h>
@@ -35,7 +36,7 @@ static int setup(void **state) {
 	snprintf(file, sizeof file, "%s/" WEIGHTS_FILE, run.dir);
 	snprintf(out_dir, sizeof out_dir, "%s/out", run.dir);
 	struct weights_source w = source();
-	assert_int_equal(weights_save_file(file, &w, NULL), RV_OK);
+	assert_int_equal(weights_save_files(run.dir, &w, NULL), RV_OK);
 	return params ? 0 : -1;
 }
 
@@ -49,8 +50,11 @@ static int teardown(void **state) {
 }
 
 static enum rv_err load(const char *where) {
-	memset(params, 0xff, layout->n_params * sizeof *params);
-	return weights_load(where, &model_gpt2, layout, params, &et);
+	struct model_layout loaded;
+	free(params);
+	RV_TRY(weights_load(where, &run.cfg, &loaded, &params, &et));
+	model_layout_release(&loaded);
+	return RV_OK;
 }
 
 static void assert_loads(const char *where) {
@@ -146,7 +150,7 @@ static void test_refusals_name_the_tensor(void **state) {
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct weights_source w = source();
-		assert_int_equal(weights_save_file(file, &w, NULL), RV_OK);
+		assert_int_equal(weights_save_files(run.dir, &w, NULL), RV_OK);
 		edited_file(cases[i].change, cases[i].why);
 	}
 }
@@ -337,9 +341,9 @@ static void test_claims_cost_no_memory(void **state) {
 	run_config_defaults(&c);
 	if (weights_load_config(out_dir, &c, &et) != RV_OK)
 		fail_msg("%s", et.text);
-	assert_fault(weights_load_new(out_dir, &c, &l, &block, &et), RV_E_CORRUPT, &et, "is not of shape 1000000 x 8192");
+	assert_fault(weights_load(out_dir, &c, &l, &block, &et), RV_E_CORRUPT, &et, "is not of shape 1000000 x 8192");
 	assert_null(block);
-	if (weights_load_new(file, &run.cfg, &l, &block, &et) != RV_OK)
+	if (weights_load(file, &run.cfg, &l, &block, &et) != RV_OK)
 		fail_msg("%s", et.text);
 	assert_memory_equal(block, theta, layout->n_params * sizeof *block);
 	free(block);

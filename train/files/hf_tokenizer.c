@@ -81,36 +81,22 @@ static json_t *id_or_null(const char *name, uint32_t id) {
 
 /* ---- the files ---- */
 
-static enum rv_err write_text(const char *dir, const char *name, const void *text, size_t n, struct rv_errtext *et) {
-	char path[PATH_MAX];
-	RV_TRY(weights_path(dir, name, path, et));
-	return rv_file_write_atomic(path, text, n, 0644, et);
-}
-
-/* Writes `root`, and releases it. */
-static enum rv_err write_json(const char *dir, const char *name, json_t *root, struct rv_errtext *et) {
-	char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
-	json_decref(root);
-	enum rv_err e = text ? write_text(dir, name, text, strlen(text), et)
-						 : rv_fail(et, RV_E_NOMEM, "no memory for %s/%s", dir, name);
-	free(text);
-	return e;
-}
-
 static enum rv_err write_settings(const char *dir, const struct special_names *s, const struct run_config *run,
 								  struct rv_errtext *et) {
-	return write_json(dir, HF_TOKENIZER_CONFIG_FILE,
-					  json_pack("{ss so so sb sb sI}", "tokenizer_class", "PreTrainedTokenizerFast", "bos_token",
-								name_or_null(s->begin), "eos_token", name_or_null(s->end), "add_prefix_space", 0,
-								"clean_up_tokenization_spaces", 0, "model_max_length", (json_int_t)run->context),
-					  et);
+	return weights_write_json(dir, HF_TOKENIZER_CONFIG_FILE,
+							  json_pack("{ss so so sb sb sI}", "tokenizer_class", "PreTrainedTokenizerFast",
+										"bos_token", name_or_null(s->begin), "eos_token", name_or_null(s->end),
+										"add_prefix_space", 0, "clean_up_tokenization_spaces", 0, "model_max_length",
+										(json_int_t)run->context),
+							  et);
 }
 
 static enum rv_err write_generation(const char *dir, const struct special_names *s, struct rv_errtext *et) {
-	return write_json(dir, HF_GENERATION_FILE,
-					  json_pack("{sb so so}", "_from_model_config", 1, "bos_token_id",
-								id_or_null(s->begin, s->begin_id), "eos_token_id", id_or_null(s->end, s->end_id)),
-					  et);
+	return weights_write_json(dir, HF_GENERATION_FILE,
+							  json_pack("{sb so so}", "_from_model_config", 1, "bos_token_id",
+										id_or_null(s->begin, s->begin_id), "eos_token_id",
+										id_or_null(s->end, s->end_id)),
+							  et);
 }
 
 static enum rv_err check_tokenizer(const char *path, const struct tokenizer *t, uint32_t vocab, struct rv_errtext *et) {
@@ -139,7 +125,7 @@ static enum rv_err write_file(const char *dir, const uint8_t *text, size_t n, co
 							  const struct run_config *run, struct rv_errtext *et) {
 	bool huggingface = strcmp(tokenizer_kind(t), "huggingface") == 0;
 	const struct special_names s = special_names_of(t);
-	RV_TRY(write_text(dir, huggingface ? HF_TOKENIZER_FILE : HF_RANKS_FILE, text, n, et));
+	RV_TRY(weights_write_text(dir, huggingface ? HF_TOKENIZER_FILE : HF_RANKS_FILE, text, n, et));
 	if (huggingface)
 		RV_TRY(write_settings(dir, &s, run, et));
 	return write_generation(dir, &s, et);
@@ -163,7 +149,7 @@ static enum rv_err write_copy(const char *dir, const char *file, const struct ru
 static enum rv_err write_bytes(const char *dir, const struct run_config *run, struct rv_errtext *et) {
 	const struct special_names none = {.begin = NULL};
 	char *text = hf_tokenizer_of_bytes();
-	enum rv_err e = text ? write_text(dir, HF_TOKENIZER_FILE, text, strlen(text), et)
+	enum rv_err e = text ? weights_write_text(dir, HF_TOKENIZER_FILE, text, strlen(text), et)
 						 : rv_fail(et, RV_E_NOMEM, "no memory for %s/%s", dir, HF_TOKENIZER_FILE);
 	free(text);
 	RV_TRY(e);

@@ -11,7 +11,7 @@
 static enum rv_err load_block(const char *where, const struct run_config *c, float **theta, size_t *n,
 							  struct rv_errtext *et) {
 	struct model_layout layout;
-	RV_TRY(weights_load_new(where, c, &layout, theta, et));
+	RV_TRY(weights_load(where, c, &layout, theta, et));
 	*n = layout.n_params;
 	model_layout_release(&layout);
 	return RV_OK;

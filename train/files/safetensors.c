@@ -26,9 +26,8 @@ enum {
 struct safetensors {
 	int fd;
 	char *path;
-	json_t *header;                            /* owns all names */
-	struct safetensors_tensor *tensors;        /* ascending by `begin` */
-	const struct safetensors_tensor **by_name; /* ascending by name */
+	json_t *header;                     /* owns all names */
+	struct safetensors_tensor *tensors; /* ascending by `begin` */
 	int n_tensors;
 	uint64_t data_offset, data_bytes;
 };
@@ -111,11 +110,6 @@ static int by_begin(const void *a, const void *b) {
 	return x->end < y->end ? -1 : x->end > y->end;
 }
 
-static int by_name(const void *a, const void *b) {
-	const struct safetensors_tensor *const *x = a, *const *y = b;
-	return strcmp((*x)->name, (*y)->name);
-}
-
 static enum rv_err check_cover(const struct safetensors *s, struct rv_errtext *et) {
 	uint64_t at = 0;
 	for (int i = 0; i < s->n_tensors; i++) {
@@ -137,8 +131,7 @@ static enum rv_err parse_header(struct safetensors *s, struct rv_errtext *et) {
 		return rv_fail(et, RV_E_CORRUPT, "%s: the header is not an object of at most %d tensors", s->path,
 					   SAFETENSORS_TENSORS_MAX);
 	s->tensors = calloc(n + 1, sizeof *s->tensors);
-	s->by_name = calloc(n + 1, sizeof(void *));
-	if (!s->tensors || !s->by_name)
+	if (!s->tensors)
 		return rv_fail(et, RV_E_NOMEM, "%s: no memory for %zu tensors", s->path, n);
 	const char *name;
 	json_t *entry;
@@ -149,9 +142,6 @@ static enum rv_err parse_header(struct safetensors *s, struct rv_errtext *et) {
 		s->n_tensors++;
 	}
 	qsort(s->tensors, (size_t)s->n_tensors, sizeof *s->tensors, by_begin);
-	for (int i = 0; i < s->n_tensors; i++)
-		s->by_name[i] = &s->tensors[i];
-	qsort(s->by_name, (size_t)s->n_tensors, sizeof(void *), by_name);
 	return check_cover(s, et);
 }
 
@@ -222,7 +212,6 @@ void safetensors_close(struct safetensors *s) {
 	if (s->fd >= 0)
 		close(s->fd);
 	json_decref(s->header);
-	free(s->by_name);
 	free(s->tensors);
 	free(s->path);
 	free(s);
@@ -236,10 +225,8 @@ const struct safetensors_tensor *safetensors_at(const struct safetensors *s, int
 	return &s->tensors[i];
 }
 
-const struct safetensors_tensor *safetensors_find(const struct safetensors *s, const char *name) {
-	const struct safetensors_tensor key = {.name = name}, *at = &key;
-	const struct safetensors_tensor **found = bsearch(&at, s->by_name, (size_t)s->n_tensors, sizeof(void *), by_name);
-	return found ? *found : NULL;
+bool safetensors_has(const struct safetensors *s, const char *name) {
+	return json_object_get(s->header, name) != NULL;
 }
 
 const json_t *safetensors_all_metadata(const struct safetensors *s) {

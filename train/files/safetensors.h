@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "train/files/weights_stream.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -42,7 +43,7 @@ enum rv_err safetensors_open(const char *path, struct safetensors **out, struct 
 void safetensors_close(struct safetensors *s); /* NULL is fine */
 int safetensors_count(const struct safetensors *s);
 const struct safetensors_tensor *safetensors_at(const struct safetensors *s, int i); /* ascending by `begin` */
-const struct safetensors_tensor *safetensors_find(const struct safetensors *s, const char *name); /* or NULL */
+bool safetensors_has(const struct safetensors *s, const char *name);
 /* Returns a string of "__metadata__" (borrowed, like the tensors' names), or NULL. */
 const char *safetensors_metadata(const struct safetensors *s, const char *key);
 /* Returns all of "__metadata__" (borrowed), or NULL. */

@@ -174,7 +174,7 @@ static enum rv_err loader_init(struct loader *l, const char *where, const struct
 	return e;
 }
 
-/* Loads into *params, which it allocates if NULL. */
+/* Loads into *params, which it allocates. */
 static enum rv_err load(const char *where, const struct model_ops *family, const struct model_layout *layout,
 						float **params, struct rv_errtext *et) {
 	struct weights_set set;
@@ -182,10 +182,7 @@ static enum rv_err load(const char *where, const struct model_ops *family, const
 	RV_TRY(weights_set_open(where, &set, et));
 	enum rv_err e = loader_init(&l, where, &set, family, layout, et);
 	if (e == RV_OK) {
-		if (*params)
-			memset(*params, 0, layout->n_params * sizeof **params);
-		else
-			*params = calloc(layout->n_params, sizeof **params);
+		*params = calloc(layout->n_params, sizeof **params);
 		e = *params ? pass(&l, *params, where)
 					: rv_fail(et, RV_E_NOMEM, "no memory for the %zu parameters of %s", layout->n_params, where);
 		loader_release(&l);
@@ -194,13 +191,8 @@ static enum rv_err load(const char *where, const struct model_ops *family, const
 	return e;
 }
 
-enum rv_err weights_load(const char *where, const struct model_ops *family, const struct model_layout *layout,
-						 float *params, struct rv_errtext *et) {
-	return load(where, family, layout, &params, et);
-}
-
-enum rv_err weights_load_new(const char *where, const struct run_config *c, struct model_layout *layout, float **params,
-							 struct rv_errtext *et) {
+enum rv_err weights_load(const char *where, const struct run_config *c, struct model_layout *layout, float **params,
+						 struct rv_errtext *et) {
 	const struct model_ops *family = model_family(c);
 	const struct model_shape shape = model_shape_of(c);
 	*params = NULL;
@@ -216,29 +208,24 @@ enum rv_err weights_load_new(const char *where, const struct run_config *c, stru
 	return e;
 }
 
-static void hash_begin(struct rv_hasher *h, size_t n) {
-	rv_hash_init_domain(h, "rivulet weights");
-	rv_hash_u64(h, n);
+static struct rv_hasher hash_begin(size_t n) {
+	struct rv_hasher h = rv_hasher_of("rivulet weights");
+	rv_hash_u64(&h, n);
+	return h;
 }
 
 struct rv_hash weights_hash(const float *params, size_t n) {
-	struct rv_hasher h;
-	struct rv_hash out;
-	hash_begin(&h, n);
+	struct rv_hasher h = hash_begin(n);
 	for (size_t at = 0; at < n; at += GLOBAL_PIECE_ELEMS) {
 		size_t left = n - at, count = left < GLOBAL_PIECE_ELEMS ? left : GLOBAL_PIECE_ELEMS;
 		struct rv_hash piece = rv_hash_of(params + at, count * sizeof *params);
 		rv_hash_update(&h, piece.b, sizeof piece.b);
 	}
-	rv_hash_final(&h, &out);
-	return out;
+	return rv_hash_final(&h);
 }
 
 struct rv_hash weights_hash_of(size_t n, const struct rv_hash *piece_hashes) {
-	struct rv_hasher h;
-	struct rv_hash out;
-	hash_begin(&h, n);
+	struct rv_hasher h = hash_begin(n);
 	rv_hash_update(&h, piece_hashes, (n + GLOBAL_PIECE_ELEMS - 1) / GLOBAL_PIECE_ELEMS * sizeof *piece_hashes);
-	rv_hash_final(&h, &out);
-	return out;
+	return rv_hash_final(&h);
 }

@@ -39,8 +39,6 @@ struct weights_source {
 	uint64_t max_file_bytes;    /* size above which there are several files and an index; 0: one file */
 };
 
-/* Writes one file, atomically. Returns RV_E_IO, RV_E_FULL or RV_E_NOMEM. */
-enum rv_err weights_save_file(const char *path, const struct weights_source *w, struct rv_errtext *et);
 /* Writes a directory that `transformers` loads: config.json, weights, tokenizer.json,
  * tokenizer_config.json, generation_config.json. Creates it if need be, and replaces files of these
  * names, each atomically, the weights first. A missing, damaged, unknown or foreign tokenizer is no
@@ -54,16 +52,13 @@ enum rv_err weights_load_config(const char *where, struct run_config *c, struct 
 /* Reads the position of the weights in their run; zero if Rivulet did not write the files. Returns
  * RV_E_NOTFOUND, RV_E_IO or RV_E_CORRUPT. */
 enum rv_err weights_load_origin(const char *where, struct weights_origin *o, struct rv_errtext *et);
-/* Fills params (layout->n_params, host memory; zero padding) from F32, BF16 or F16 tensors. Returns
- * RV_E_CORRUPT, naming a tensor that is missing, superfluous, of another shape or not finite. */
-enum rv_err weights_load(const char *where, const struct model_ops *family, const struct model_layout *layout,
-						 float *params, struct rv_errtext *et);
-
-/* Loads the weights for the model of `c` into new memory: *layout (model_layout_release) and
- * *params (its n_params; the caller frees it), allocated after the headers proved these shapes.
- * Returns RV_E_NOMEM and what model_layout_init and weights_load return; both are then empty. */
-enum rv_err weights_load_new(const char *where, const struct run_config *c, struct model_layout *layout, float **params,
-							 struct rv_errtext *et);
+/* Loads the weights for the model of `c`, F32, BF16 or F16 tensors, into new memory: *layout
+ * (model_layout_release) and *params (its n_params, zero padding; the caller frees it), allocated
+ * after the headers proved these shapes. Returns RV_E_CORRUPT, naming a tensor that is missing,
+ * superfluous, of another shape or not finite, RV_E_NOMEM, and what model_layout_init returns; both
+ * are then empty. */
+enum rv_err weights_load(const char *where, const struct run_config *c, struct model_layout *layout, float **params,
+						 struct rv_errtext *et);
 
 /* Returns run_config.init_hash: H("rivulet weights" | n | H(piece 0) | H(piece 1) ...), with the
  * pieces of theta in a state's full hash (outer/global.h), so that fetched weights are checked

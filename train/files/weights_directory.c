@@ -42,7 +42,6 @@ static json_t *own_config(const char *dir, const struct weights_source *w, const
 static enum rv_err write_config(const char *dir, const struct weights_source *w, const struct hf_origin *origin,
 								bool tokens_known, struct rv_errtext *et) {
 	const struct model_ops *family = model_family(w->cfg);
-	char path[PATH_MAX];
 	if (!family->config_to_hf)
 		return rv_fail(et, RV_E_UNSUPPORTED, "model family %s has no Hugging Face form", family->name);
 	json_t *root = own_config(dir, w, family, tokens_known);
@@ -51,15 +50,7 @@ static enum rv_err write_config(const char *dir, const struct weights_source *w,
 		root = hf_origin_config(origin, w->cfg, own);
 		json_decref(own);
 	}
-	char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
-	json_decref(root);
-	if (!text)
-		return rv_fail(et, RV_E_NOMEM, "no memory for %s/%s", dir, WEIGHTS_CONFIG_FILE);
-	enum rv_err e = weights_path(dir, WEIGHTS_CONFIG_FILE, path, et);
-	if (e == RV_OK)
-		e = rv_file_write_atomic(path, text, strlen(text), 0644, et);
-	free(text);
-	return e;
+	return weights_write_json(dir, WEIGHTS_CONFIG_FILE, root, et);
 }
 
 /* Writes the tokenizer. A fault becomes a warning, as the weights matter more. Returns whether

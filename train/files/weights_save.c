@@ -93,14 +93,6 @@ enum weights_format weights_format_of(enum dtype d) {
 	return d == DTYPE_BF16 ? WEIGHTS_BF16 : WEIGHTS_F32;
 }
 
-enum rv_err weights_save_file(const char *path, const struct weights_source *w, struct rv_errtext *et) {
-	struct save s;
-	RV_TRY(save_init(&s, w, et));
-	enum rv_err e = write_file(&s, path, 0, w->layout->n_tensors, et);
-	save_release(&s);
-	return e;
-}
-
 static uint64_t tensor_bytes(const struct weights_source *w, int i) {
 	return w->layout->tensors[i].elems * weights_format_bytes(weights_format_of(w->dtype));
 }
@@ -121,20 +113,6 @@ static int count_files(const struct weights_source *w) {
 	return n;
 }
 
-static enum rv_err write_index(const char *dir, json_t *map, uint64_t total_bytes, struct rv_errtext *et) {
-	char path[PATH_MAX];
-	json_t *index = json_pack("{s{sI} sO}", "metadata", "total_size", (json_int_t)total_bytes, "weight_map", map);
-	char *text = index ? json_dumps(index, JSON_INDENT(2)) : NULL;
-	json_decref(index);
-	if (!text)
-		return rv_fail(et, RV_E_NOMEM, "no memory for the index of %s", dir);
-	enum rv_err e = weights_path(dir, WEIGHTS_INDEX_FILE, path, et);
-	if (e == RV_OK)
-		e = rv_file_write_atomic(path, text, strlen(text), 0644, et);
-	free(text);
-	return e;
-}
-
 static enum rv_err write_files(struct save *s, const char *dir, int n_files, struct rv_errtext *et) {
 	json_t *map = json_object();
 	uint64_t total_bytes = 0;
@@ -153,7 +131,9 @@ static enum rv_err write_files(struct save *s, const char *dir, int n_files, str
 		}
 	}
 	if (e == RV_OK)
-		e = write_index(dir, map, total_bytes, et);
+		e = weights_write_json(
+			dir, WEIGHTS_INDEX_FILE,
+			json_pack("{s{sI} sO}", "metadata", "total_size", (json_int_t)total_bytes, "weight_map", map), et);
 	json_decref(map);
 	return e;
 }

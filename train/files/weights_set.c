@@ -30,6 +30,21 @@ enum rv_err weights_path(const char *dir, const char *name, char out[static PATH
 	return RV_OK;
 }
 
+enum rv_err weights_write_text(const char *dir, const char *name, const void *text, size_t n, struct rv_errtext *et) {
+	char path[PATH_MAX];
+	RV_TRY(weights_path(dir, name, path, et));
+	return rv_file_write_atomic(path, text, n, 0644, et);
+}
+
+enum rv_err weights_write_json(const char *dir, const char *name, json_t *root, struct rv_errtext *et) {
+	char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
+	json_decref(root);
+	enum rv_err e = text ? weights_write_text(dir, name, text, strlen(text), et)
+						 : rv_fail(et, RV_E_NOMEM, "no memory for %s/%s", dir, name);
+	free(text);
+	return e;
+}
+
 void weights_set_path(const struct weights_set *s, int i, char out[static PATH_MAX]) {
 	snprintf(out, PATH_MAX, "%s/%s", s->dir, s->files[i]);
 }
@@ -103,21 +118,14 @@ static const char *split(struct weights_set *s, const char *path) {
 	return slash ? slash + 1 : path;
 }
 
-/* Parses an index into *s, which is empty before and may not be after a fault. */
-static enum rv_err take_index(const char *path, const uint8_t *text, size_t n, struct weights_set *s,
-							  struct rv_errtext *et) {
-	(void)split(s, path);
-	enum rv_err e = parse_index(s, text, n, et);
-	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s", path);
-}
-
 static enum rv_err open_index(struct weights_set *s, const char *path, struct rv_errtext *et) {
 	uint8_t *text;
 	size_t n;
+	(void)split(s, path);
 	RV_TRY(rv_file_read(path, WEIGHTS_SET_MAX_INDEX_BYTES, &text, &n, et));
-	enum rv_err e = take_index(path, text, n, s, et);
+	enum rv_err e = parse_index(s, text, n, et);
 	free(text);
-	return e;
+	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s", path);
 }
 
 static enum rv_err open_single(struct weights_set *s, const char *name, struct rv_errtext *et) {
@@ -188,15 +196,6 @@ enum rv_err weights_set_open(const char *where, struct weights_set *s, struct rv
 	return e;
 }
 
-enum rv_err weights_set_of_index(const char *path, const uint8_t *text, size_t n, struct weights_set *s,
-								 struct rv_errtext *et) {
-	*s = (struct weights_set){.n_files = 0};
-	enum rv_err e = take_index(path, text, n, s, et);
-	if (e != RV_OK)
-		weights_set_release(s);
-	return e;
-}
-
 void weights_set_release(struct weights_set *s) {
 	json_decref(s->index);
 	free(s->files);
@@ -219,7 +218,7 @@ static enum rv_err check_file(const struct weights_set *s, int i, const struct s
 		return RV_OK;
 	json_t *file;
 	json_object_foreach((json_t *)(uintptr_t)map, tensor, file) {
-		if (strcmp(json_string_value(file), name) == 0 && !safetensors_find(f, tensor))
+		if (strcmp(json_string_value(file), name) == 0 && !safetensors_has(f, tensor))
 			return rv_fail(et, RV_E_CORRUPT, "%s/%s: tensor '%.60s' is missing: the index names it", s->dir, name,
 						   tensor);
 	}

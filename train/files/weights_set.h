@@ -28,14 +28,14 @@ struct weights_set {
  * transformers) or an index; an index; or a safetensors file. Returns RV_E_NOTFOUND, RV_E_IO,
  * RV_E_NOMEM, or RV_E_CORRUPT, naming the defect of the index; *s is then released. */
 enum rv_err weights_set_open(const char *where, struct weights_set *s, struct rv_errtext *et);
-/* Opens an index from its text; `path` is its name in texts and locates its files. Returns what
- * weights_set_open returns. */
-enum rv_err weights_set_of_index(const char *path, const uint8_t *text, size_t n, struct weights_set *s,
-								 struct rv_errtext *et);
 void weights_set_release(struct weights_set *s);
 
 /* Writes dir/name. Returns RV_E_RANGE if it exceeds PATH_MAX. */
 enum rv_err weights_path(const char *dir, const char *name, char out[static PATH_MAX], struct rv_errtext *et);
+/* Write dir/name, atomically. `root`, which is released, is NULL if building it failed (RV_E_NOMEM).
+ * Return what rv_file_write_atomic returns. */
+enum rv_err weights_write_text(const char *dir, const char *name, const void *text, size_t n, struct rv_errtext *et);
+enum rv_err weights_write_json(const char *dir, const char *name, struct json_t *root, struct rv_errtext *et);
 void weights_set_path(const struct weights_set *s, int i, char out[static PATH_MAX]);
 /* Opens file i, which the caller closes. Returns what safetensors_open returns, and RV_E_CORRUPT,
  * naming a tensor that is missing or that the index places elsewhere. */

@@ -259,6 +259,7 @@ void decoder_decode(struct model *m, const float *params, const int32_t *tokens,
 
 void decoder_logits(struct model *m, const float *params, int first, int n_rows, float *host_out) {
 	int c = m->shape.n_embd;
+	RV_ASSERT(first >= 0 && n_rows >= 1 && n_rows <= rows_of(m) - first);
 	act_t *rows = backend_act_at(m->be, plan_of(m)->last, (size_t)first * (size_t)c);
 	m->be->ops->logits(m->be, host_out, rows, weights_in(m, params, 0, classifier_of(m)), n_rows, c, m->shape.vocab);
 }

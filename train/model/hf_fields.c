@@ -5,9 +5,8 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <string.h>
-
-enum { TEXT_BYTES = 80 };
 
 struct hf_fields hf_begin(const json_t *json, struct rv_errtext *et) {
 	return (struct hf_fields){.json = json, .read = json_object(), .et = et};
@@ -30,31 +29,34 @@ bool hf_has(struct hf_fields *f, const char *key) {
 	return get(f, key) != NULL;
 }
 
-static bool first_fault(struct hf_fields *f, enum rv_err e) {
+/* Keeps the first fault: `e`, with what is wrong with the field `key`. */
+__attribute__((format(printf, 4, 5))) static void fault(struct hf_fields *f, enum rv_err e, const char *key,
+														const char *fmt, ...) {
+	char why[RV_ERRTEXT_BYTES];
+	va_list ap;
 	if (f->err != RV_OK)
-		return false;
-	f->err = e;
-	return true;
+		return;
+	va_start(ap, fmt);
+	(void)vsnprintf(why, sizeof why, fmt, ap);
+	va_end(ap);
+	f->err = rv_fail(f->et, e, "\"%.80s\"%s", key, why);
 }
 
 static void wrong_type(struct hf_fields *f, const char *key, const char *want) {
-	if (first_fault(f, RV_E_CORRUPT))
-		(void)rv_fail(f->et, RV_E_CORRUPT, "\"%s\" must be %s", key, want);
+	fault(f, RV_E_CORRUPT, key, " must be %s", want);
 }
 
 static void unsupported(struct hf_fields *f, const char *key, const char *have, const char *want) {
-	if (first_fault(f, RV_E_UNSUPPORTED))
-		(void)rv_fail(f->et, RV_E_UNSUPPORTED, "\"%s\" is %.80s; only %s is computed here", key, have, want);
+	fault(f, RV_E_UNSUPPORTED, key, " is %.80s; only %s is computed here", have, want);
 }
 
 void hf_refuse(struct hf_fields *f, const char *key, const char *why) {
-	if (first_fault(f, RV_E_UNSUPPORTED))
-		(void)rv_fail(f->et, RV_E_UNSUPPORTED, "\"%.80s\": %s", key, why);
+	fault(f, RV_E_UNSUPPORTED, key, ": %s", why);
 }
 
 static void need(struct hf_fields *f, const char *key) {
-	if (!hf_has(f, key) && first_fault(f, RV_E_CORRUPT))
-		(void)rv_fail(f->et, RV_E_CORRUPT, "\"%s\" is missing", key);
+	if (!hf_has(f, key))
+		fault(f, RV_E_CORRUPT, key, " is missing");
 }
 
 int64_t hf_int(struct hf_fields *f, const char *key, int64_t fallback) {
@@ -124,21 +126,15 @@ void hf_expect_bool(struct hf_fields *f, const char *key, bool fallback, bool wa
 }
 
 void hf_expect_int(struct hf_fields *f, const char *key, int64_t fallback, int64_t want) {
-	char have[TEXT_BYTES], wanted[TEXT_BYTES];
-	int64_t value = hf_int(f, key, fallback);
-	snprintf(have, sizeof have, "%" PRId64, value);
-	snprintf(wanted, sizeof wanted, "%" PRId64, want);
+	const int64_t value = hf_int(f, key, fallback);
 	if (value != want)
-		unsupported(f, key, have, wanted);
+		fault(f, RV_E_UNSUPPORTED, key, " is %" PRId64 "; only %" PRId64 " is computed here", value, want);
 }
 
 void hf_expect_real(struct hf_fields *f, const char *key, double fallback, double want) {
-	char have[TEXT_BYTES], wanted[TEXT_BYTES];
-	double value = hf_real(f, key, fallback);
-	snprintf(have, sizeof have, "%g", value);
-	snprintf(wanted, sizeof wanted, "%g", want);
+	const double value = hf_real(f, key, fallback);
 	if ((float)value != (float)want)
-		unsupported(f, key, have, wanted);
+		fault(f, RV_E_UNSUPPORTED, key, " is %g; only %g is computed here", value, want);
 }
 
 void hf_expect_empty(struct hf_fields *f, const char *key) {
@@ -157,11 +153,9 @@ static bool is_choice(const char *value, const char *choices) {
 }
 
 void hf_expect_string(struct hf_fields *f, const char *key, const char *fallback, const char *choices) {
-	char quoted[TEXT_BYTES];
 	const char *value = hf_string(f, key, fallback);
-	snprintf(quoted, sizeof quoted, "\"%.60s\"", value);
 	if (!is_choice(value, choices))
-		unsupported(f, key, quoted, choices);
+		fault(f, RV_E_UNSUPPORTED, key, " is \"%.60s\"; only %s is computed here", value, choices);
 }
 
 void hf_expect_architecture(struct hf_fields *f, const char *choices) {

@@ -290,11 +290,6 @@ bool model_micro_step(struct model *m, const float *params, float *grads, const 
 	return waits;
 }
 
-void model_logits(struct model *m, const float *params, int first, int n_rows, float *host_out) {
-	RV_ASSERT(first >= 0 && n_rows >= 1 && n_rows <= m->b * m->t - first);
-	m->ops->logits(m, params, first, n_rows, host_out);
-}
-
 size_t model_cache_elems(const struct model_shape *s) {
 	size_t channels = (size_t)(s->n_embd / s->n_head) * (size_t)s->n_kv_head;
 	return 2 * (size_t)s->n_layer * (size_t)s->context * channels;

@@ -183,7 +183,6 @@ void model_backward(struct model *m, const float *params, float *grads, const in
  * targets may change once it returns. */
 bool model_micro_step(struct model *m, const float *params, float *grads, const int32_t *tokens, const int32_t *targets,
 					  int b, int t, float grad_scale, float *losses);
-void model_logits(struct model *m, const float *params, int first, int n_rows, float *host_out);
 
 /* Decode text token by token in time proportional to the new tokens, by cached keys and values.
  * model_decode_begin empties the cache, which its first call allocates (RV_E_NOMEM). model_decode

@@ -121,8 +121,7 @@ static enum rv_err check_size(const struct dataset *d, const struct dataset_conf
 static enum rv_err sample(struct dataset *d, struct rv_errtext *et) {
 	enum { SAMPLES = 64, SAMPLE_TOKENS = 4096 };
 	int32_t tokens[SAMPLE_TOKENS];
-	struct rv_hasher h;
-	rv_hash_init_domain(&h, "rivulet dataset");
+	struct rv_hasher h = rv_hasher_of("rivulet dataset");
 	const uint64_t dealt[] = {d->source.n_tokens, d->n_shards, d->holdout_every, d->context, d->seed};
 	for (size_t i = 0; i < sizeof dealt / sizeof dealt[0]; i++)
 		rv_hash_u64(&h, dealt[i]);
@@ -133,7 +132,7 @@ static enum rv_err sample(struct dataset *d, struct rv_errtext *et) {
 		RV_TRY(token_source_read(&d->source, i * d->n_blocks / n * DATA_BLOCK, SAMPLE_TOKENS, tokens, et));
 		rv_hash_update(&h, tokens, sizeof tokens);
 	}
-	rv_hash_final(&h, &d->identity);
+	d->identity = rv_hash_final(&h);
 	return RV_OK;
 }
 
@@ -178,10 +177,6 @@ enum rv_err dataset_content(const struct dataset *d, struct data_content *out, s
 
 uint64_t dataset_mapped_bytes(const struct dataset *d) {
 	return d->source.files.bytes;
-}
-
-uint64_t dataset_tokens(const struct dataset *d) {
-	return d->source.n_tokens;
 }
 
 struct rv_hash dataset_identity(const struct dataset *d) {
@@ -258,16 +253,4 @@ uint64_t dataset_heldout_spread(const struct dataset *d, uint64_t i, uint64_t us
 	uint64_t have = dataset_heldout_sequences(d);
 	RV_ASSERT(i < used && used <= have);
 	return i * have / used;
-}
-
-enum rv_err dataset_heldout_bytes(const struct dataset *d, const struct tokenizer *t, uint64_t used, uint64_t *bytes,
-								  struct rv_errtext *et) {
-	int32_t inputs[DATA_BLOCK], targets[DATA_BLOCK];
-	*bytes = t ? 0 : used * d->context;
-	for (uint64_t i = 0; t && i < used; i++) {
-		RV_TRY(dataset_heldout_sequence(d, dataset_heldout_spread(d, i, used), inputs, targets, et));
-		for (uint32_t k = 0; k < d->context; k++)
-			*bytes += tokenizer_token_bytes(t, (uint32_t)targets[k]);
-	}
-	return RV_OK;
 }

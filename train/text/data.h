@@ -64,7 +64,6 @@ struct dataset_config dataset_config_of(const struct run_config *c, const char *
  * run's) or RV_E_NOMEM, which name the path. The files stay mapped until dataset_close. */
 enum rv_err dataset_open(const struct dataset_config *cfg, struct dataset **out, struct rv_errtext *et);
 void dataset_close(struct dataset *d);
-uint64_t dataset_tokens(const struct dataset *d);
 uint64_t dataset_mapped_bytes(const struct dataset *d); /* bytes of the files */
 /* Returns H over the number of tokens, a sample of them spread over all, and n_shards,
  * holdout_every, context, seed. Changes outside the sample go unnoticed. */
@@ -96,10 +95,5 @@ enum rv_err dataset_heldout_sequence(const struct dataset *d, uint64_t i, int32_
 uint64_t dataset_heldout_used(const struct dataset *d, uint64_t max_tokens);
 /* Returns the held-out sequence that is number i of `used`, spread over all. */
 uint64_t dataset_heldout_spread(const struct dataset *d, uint64_t i, uint64_t used);
-/* Counts the bytes of text behind the targets of the `used` sequences: their losses in bits,
- * divided by it, are bits per byte. `t` is the tokenizer of the tokens; NULL: bytes. Returns what
- * dataset_heldout_sequence returns, and RV_E_NOMEM. */
-enum rv_err dataset_heldout_bytes(const struct dataset *d, const struct tokenizer *t, uint64_t used, uint64_t *bytes,
-								  struct rv_errtext *et);
 
 #endif

@@ -72,7 +72,7 @@ struct session {
 	struct rv_errtext fault_text;
 
 	struct rv_events *events;
-	struct metrics *metrics;
+	struct rv_json_lines *metrics;
 	struct membership member;
 	struct http_client *http;
 	struct control_client *control;

@@ -297,7 +297,7 @@ static void announce_start(struct session *s) {
 static enum rv_err open_metrics(struct session *s, struct rv_errtext *et) {
 	char path[SESSION_PATH_BYTES];
 	snprintf(path, sizeof path, "%s/%s", s->opt->dir, METRICS_FILE);
-	RV_TRY(metrics_open(path, true, &s->metrics, et));
+	RV_TRY(rv_json_lines_open(path, true, &s->metrics, et));
 	session_load_donated(s);
 	s->owes_end = !metrics_ended(s->metrics);
 	if (s->owes_end)
@@ -352,7 +352,7 @@ void session_release(struct session *s) {
 	release_core(s);
 	control_client_free(s->control);
 	http_client_free(s->http);
-	metrics_close(s->metrics);
+	rv_json_lines_close(s->metrics);
 	rv_json_lines_close(s->trace.file);
 	membership_release(&s->member);
 	session_unwatch_addresses(s);

@@ -200,8 +200,7 @@ static enum rv_err hash_part(struct rv_hasher *h, const struct mapped_file *m, s
 
 enum rv_err data_files_identity(const struct data_files *d, struct rv_hash *out, struct rv_errtext *et) {
 	enum { SAMPLE_BYTES = 4096 };
-	struct rv_hasher h;
-	rv_hash_init_domain(&h, "rivulet data files");
+	struct rv_hasher h = rv_hasher_of("rivulet data files");
 	rv_hash_u64(&h, d->n_files);
 	for (size_t i = 0; i < d->n_files; i++) {
 		const struct mapped_file *m = &d->files[i];
@@ -211,6 +210,6 @@ enum rv_err data_files_identity(const struct data_files *d, struct rv_hash *out,
 		RV_TRY(hash_part(&h, m, 0, n, et));
 		RV_TRY(hash_part(&h, m, m->bytes - n, n, et));
 	}
-	rv_hash_final(&h, out);
+	*out = rv_hash_final(&h);
 	return RV_OK;
 }

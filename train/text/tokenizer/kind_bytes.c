@@ -1,12 +1,6 @@
 /* kind_bytes.c: the bytes themselves, which runs without a tokenizer train on. */
 #include "train/text/tokenizer/tokenizer_internal.h"
 
-static bool recognise(const uint8_t *data, size_t n) {
-	(void)data;
-	(void)n;
-	return false; /* only the name "bytes" selects it */
-}
-
 static enum rv_err load(struct tokenizer *t, const uint8_t *data, size_t n, const char *pattern,
 						struct rv_errtext *et) {
 	(void)data;
@@ -31,7 +25,6 @@ static enum rv_err encode(struct encoder *e, const uint8_t *text, size_t n, stru
 
 const struct tokenizer_kind tokenizer_kind_bytes = {
 	.name = "bytes",
-	.recognise = recognise,
 	.load = load,
 	.encode = encode,
 };

@@ -1,13 +1,17 @@
 /* kind_huggingface.c: tokenizer.json: a byte-level BPE model, its merges, added tokens. */
+#include "base/json_limits.h"
 #include "train/text/tokenizer/byte_level.h"
 #include "train/text/tokenizer/huggingface_steps.h"
-#include "train/text/tokenizer/json_budget.h"
 #include "train/text/tokenizer/tokenizer_internal.h"
 
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Limits: an array or object takes about 100 bytes of memory, another value or key about 50, so
+ * that 64 MiB of text could otherwise take gigabytes. */
+enum { MAX_CONTAINERS = 3 << 20, MAX_VALUES = 12 << 20 };
 
 static bool recognise(const uint8_t *data, size_t n) {
 	size_t i = 0;
@@ -229,7 +233,7 @@ static enum rv_err load(struct tokenizer *t, const uint8_t *data, size_t n, cons
 						struct rv_errtext *et) {
 	json_error_t error;
 	(void)pattern; /* the file has its own pattern */
-	RV_TRY(json_budget_check(data, n, et));
+	RV_TRY(rv_json_check_limits(data, n, MAX_CONTAINERS, MAX_VALUES, et));
 	json_t *root = json_loadb((const char *)data, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
 	if (!root)
 		return rv_fail(et, RV_E_INVALID, "JSON, line %d column %d: %s", error.line, error.column, error.text);

@@ -17,10 +17,6 @@ enum {
 	MATCH_STEPS_PER_BYTE = 16,
 };
 
-struct pattern {
-	pcre2_code *code;
-};
-
 struct pretokenizer_scratch {
 	pcre2_match_data *match;
 	pcre2_match_context *context;
@@ -44,13 +40,6 @@ static enum rv_err compile(const char *pattern, size_t n, bool literal, pcre2_co
 	return RV_OK;
 }
 
-static void pattern_free(struct pattern *p) {
-	if (!p)
-		return;
-	pcre2_code_free(p->code);
-	free(p);
-}
-
 /* Refuses a pattern that names an unsettled character, which matching would never find. */
 static enum rv_err check_settled(const char *pattern, size_t n, struct rv_errtext *et) {
 	size_t at = stand_ins_find((const uint8_t *)pattern, utf8_valid_prefix((const uint8_t *)pattern, n));
@@ -68,22 +57,15 @@ enum rv_err pretokenizer_add(struct pretokenizer *p, const char *pattern, size_t
 	if (n == 0 || n > PRETOKENIZER_MAX_PATTERN_BYTES)
 		return rv_fail(et, RV_E_RANGE, "a pre-tokenizer's pattern of %zu bytes: must have 1 to %d", n,
 					   PRETOKENIZER_MAX_PATTERN_BYTES);
-	struct pattern *step = calloc(1, sizeof *step);
-	if (!step)
-		return rv_fail(et, RV_E_NOMEM, "no memory for a pattern");
-	enum rv_err e = check_settled(pattern, n, et);
-	if (e == RV_OK)
-		e = compile(pattern, n, literal, &step->code, et);
-	if (e == RV_OK)
-		p->steps[p->n_steps++] = step;
-	else
-		pattern_free(step);
-	return e;
+	RV_TRY(check_settled(pattern, n, et));
+	RV_TRY(compile(pattern, n, literal, &p->steps[p->n_steps], et));
+	p->n_steps++;
+	return RV_OK;
 }
 
 void pretokenizer_release(struct pretokenizer *p) {
 	for (int i = 0; i < p->n_steps; i++)
-		pattern_free(p->steps[i]);
+		pcre2_code_free(p->steps[i]);
 	*p = (struct pretokenizer){0};
 }
 
@@ -164,7 +146,7 @@ static void limit_steps(const struct walk *w, size_t n) {
 }
 
 static enum rv_err walk_step(const struct walk *w, int step, const uint8_t *text, size_t n, struct rv_errtext *et) {
-	const pcre2_code *code = w->p->steps[step]->code;
+	const pcre2_code *code = w->p->steps[step];
 	for (size_t at = 0; at < n;) {
 		size_t begin, end;
 		limit_steps(w, n);

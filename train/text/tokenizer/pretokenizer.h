@@ -20,8 +20,8 @@ enum { PRETOKENIZER_MAX_STEPS = 8, PRETOKENIZER_MAX_PATTERN_BYTES = 64 << 10 };
 
 /* Read-only after the last step is added: any number of threads may share it. Zero-initialise. */
 struct pretokenizer {
-	struct pattern *steps[PRETOKENIZER_MAX_STEPS];
-	int n_steps; /* 0: the text is one piece */
+	struct pcre2_real_code_8 *steps[PRETOKENIZER_MAX_STEPS]; /* pcre2_code */
+	int n_steps;                                             /* 0: the text is one piece */
 };
 
 /* Adds a step. If `literal`, the pattern is the text itself. Returns RV_E_INVALID (where, and why)

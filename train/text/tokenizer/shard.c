@@ -4,9 +4,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 
-#include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tokens are copied as they stand in the file");
 
@@ -131,15 +129,6 @@ enum rv_err shard_read(const struct shard *s, uint32_t vocab, uint64_t begin, si
 	return RV_OK;
 }
 
-enum rv_err shard_check(const struct shard *s, uint32_t vocab, struct rv_errtext *et) {
-	int32_t ids[PART_TOKENS];
-	for (uint64_t at = 0; at < s->n_tokens; at += PART_TOKENS) {
-		uint64_t left = s->n_tokens - at;
-		RV_TRY(shard_read(s, vocab, at, left < PART_TOKENS ? (size_t)left : PART_TOKENS, ids, et));
-	}
-	return RV_OK;
-}
-
 enum rv_err shard_writer_begin(struct shard_writer *w, const char *path, uint32_t vocab, struct rv_errtext *et) {
 	static const uint8_t header[SHARD_HEADER_BYTES];
 	*w = (struct shard_writer){.vocab = vocab, .token_bytes = vocab <= SHARD_MAX_U16_VOCAB ? 2 : 4};
@@ -188,9 +177,7 @@ static enum rv_err write_header(struct shard_writer *w, struct rv_errtext *et) {
 	rv_write_u32(&out, l->magic);
 	rv_write_u32(&out, l->version);
 	rv_write_u32(&out, (uint32_t)w->n_tokens);
-	if (pwrite(w->file.fd, bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
-		return rv_fail_errno(et, errno, "token file %s: writing its header", w->file.path);
-	return RV_OK;
+	return rv_file_writer_patch(&w->file, bytes, sizeof bytes, 0, et);
 }
 
 enum rv_err shard_writer_commit(struct shard_writer *w, struct rv_errtext *et) {

@@ -48,8 +48,6 @@ void shard_close(struct shard *s);
  * undefined. */
 enum rv_err shard_read(const struct shard *s, uint32_t vocab, uint64_t begin, size_t n, int32_t *out,
 					   struct rv_errtext *et);
-/* Reads every token. Returns what shard_read returns. */
-enum rv_err shard_check(const struct shard *s, uint32_t vocab, struct rv_errtext *et);
 
 /* Writes llm.c's layout, with 16 or 32 bits by the size of the vocabulary. Call begin, append (any
  * number of times), then commit or abandon; the file exists, whole, only after commit. */

@@ -100,15 +100,14 @@ static enum rv_err run_batch(struct job *j, struct rv_errtext *et) {
 }
 
 enum rv_err tokenize_made_of(const struct tokenize_config *c, struct rv_hash *out, struct rv_errtext *et) {
-	struct rv_hasher h;
 	struct rv_hash text, tokenizer = tokenizer_identity(c->tokenizer);
 	RV_TRY(data_files_identity(c->blocks->files, &text, et));
-	rv_hash_init_domain(&h, "rivulet tokenize");
+	struct rv_hasher h = rv_hasher_of("rivulet tokenize");
 	rv_hash_update(&h, tokenizer.b, sizeof tokenizer.b);
 	rv_hash_u64(&h, c->separator);
 	rv_hash_u64(&h, c->shard_tokens);
 	rv_hash_update(&h, text.b, sizeof text.b);
-	rv_hash_final(&h, out);
+	*out = rv_hash_final(&h);
 	return RV_OK;
 }
 

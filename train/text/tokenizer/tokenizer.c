@@ -10,14 +10,13 @@
 static const struct tokenizer_kind *const kinds[] = {&tokenizer_kind_huggingface, &tokenizer_kind_tiktoken, NULL};
 
 static void hash_source(struct tokenizer *t, const uint8_t *data, size_t n, const char *pattern) {
-	struct rv_hasher h;
+	struct rv_hasher h = rv_hasher_of("rivulet tokenizer");
 	if (data)
 		t->hash = rv_hash_of(data, n);
-	rv_hash_init_domain(&h, "rivulet tokenizer");
 	rv_hash_update(&h, t->kind->name, strlen(t->kind->name) + 1);
 	rv_hash_update(&h, t->hash.b, sizeof t->hash.b);
 	rv_hash_update(&h, pattern, strlen(pattern) + 1);
-	rv_hash_final(&h, &t->identity);
+	t->identity = rv_hash_final(&h);
 }
 
 static enum rv_err load_kind(const struct tokenizer_kind *kind, const char *where, const uint8_t *data, size_t n,

@@ -15,7 +15,7 @@ struct encoder;
 /* The operations of a kind; a new kind is one file with this table and a line in tokenizer.c. */
 struct tokenizer_kind {
 	const char *name;
-	/* Reports whether data[0, n) looks like a file of this kind. */
+	/* Reports whether data[0, n) looks like a file of this kind. NULL: it has no file. */
 	bool (*recognise)(const uint8_t *data, size_t n);
 	/* Fills `t`, which is zero but for `kind` and the hashes. The caller releases it on a fault. */
 	enum rv_err (*load)(struct tokenizer *t, const uint8_t *data, size_t n, const char *pattern, struct rv_errtext *et);
