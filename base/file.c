@@ -177,15 +177,17 @@ void rv_file_writer_abandon(struct rv_file_writer *w) {
 	w->tmp[0] = '\0';
 }
 
+enum rv_err rv_file_writer_end(struct rv_file_writer *w, enum rv_err e, struct rv_errtext *et) {
+	if (e == RV_OK)
+		return rv_file_writer_commit(w, et);
+	rv_file_writer_abandon(w);
+	return e;
+}
+
 enum rv_err rv_file_write_atomic(const char *path, const void *data, size_t n, mode_t mode, struct rv_errtext *et) {
 	struct rv_file_writer w;
 	RV_TRY(rv_file_writer_begin(&w, path, mode, et));
-	enum rv_err e = rv_file_writer_write(&w, data, n, et);
-	if (e != RV_OK) {
-		rv_file_writer_abandon(&w);
-		return e;
-	}
-	return rv_file_writer_commit(&w, et);
+	return rv_file_writer_end(&w, rv_file_writer_write(&w, data, n, et), et);
 }
 
 static enum rv_err make_one_dir(const char *path, mode_t mode, struct rv_errtext *et) {

@@ -41,6 +41,8 @@ enum rv_err rv_file_writer_patch(struct rv_file_writer *w, const void *data, siz
 								 struct rv_errtext *et);
 enum rv_err rv_file_writer_commit(struct rv_file_writer *w, struct rv_errtext *et);
 void rv_file_writer_abandon(struct rv_file_writer *w);
+/* Commits if `e`, what the writing returned, is RV_OK; else abandons, and returns e. */
+enum rv_err rv_file_writer_end(struct rv_file_writer *w, enum rv_err e, struct rv_errtext *et);
 
 /* Makes renames and removals in the directory of `path` durable. RV_E_IO. */
 enum rv_err rv_file_sync_parent(const char *path, struct rv_errtext *et);

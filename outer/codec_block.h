@@ -48,6 +48,11 @@ enum rv_err block_decode(const struct codec *self, const uint8_t *in, size_t n, 
 enum rv_err block_decode_add(const struct codec *self, const uint8_t *in, size_t n, float weight, float *acc,
 							 struct rv_errtext *et);
 
+/* Their initializers, with the codec's format. */
+#define BLOCK_CODEC_OPS(its_format)                                                                                    \
+	.format = (its_format), .encoded_bytes = block_encoded_bytes, .encode = block_encode,                              \
+	.encode_delta = block_encode_delta, .decode = block_decode, .decode_add = block_decode_add
+
 /* Returns the scale for `absmax`, which is finite: absmax / code_max, its significand rounded to 17
  * bits (nearest, ties away from zero), at most scale_max; 0 if absmax < code_max * 2^-126. */
 float block_scale(float absmax, float code_max, float scale_max);

@@ -77,10 +77,5 @@ const struct codec codec_int16 = {
 	.name = "int16",
 	.id = 11,
 	.block = 256,
-	.format = &format,
-	.encoded_bytes = block_encoded_bytes,
-	.encode = block_encode,
-	.encode_delta = block_encode_delta,
-	.decode = block_decode,
-	.decode_add = block_decode_add,
+	BLOCK_CODEC_OPS(&format),
 };

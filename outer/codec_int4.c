@@ -88,10 +88,5 @@ const struct codec codec_int4 = {
 	.name = "int4",
 	.id = 3,
 	.block = BLOCK,
-	.format = &format,
-	.encoded_bytes = block_encoded_bytes,
-	.encode = block_encode,
-	.encode_delta = block_encode_delta,
-	.decode = block_decode,
-	.decode_add = block_decode_add,
+	BLOCK_CODEC_OPS(&format),
 };

@@ -59,12 +59,7 @@ const struct codec codec_int8 = {
 	.name = "int8",
 	.id = 1,
 	.block = 256,
-	.format = &format,
-	.encoded_bytes = block_encoded_bytes,
-	.encode = block_encode,
-	.encode_delta = block_encode_delta,
-	.decode = block_decode,
-	.decode_add = block_decode_add,
+	BLOCK_CODEC_OPS(&format),
 	.sum_squares = sum_squares,
 	.dot = dot,
 };

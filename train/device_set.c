@@ -3,8 +3,8 @@
 
 #include <stdio.h>
 
-enum rv_err device_set_open_choice(struct device_set *s, const struct device_choice *choice,
-								   const struct backend_options *options, struct rv_errtext *et) {
+enum rv_err device_set_open(struct device_set *s, const struct device_choice *choice,
+							const struct backend_options *options, struct rv_errtext *et) {
 	*s = (struct device_set){.choice = *choice};
 	for (int i = 0; i < choice->n; i++) {
 		enum rv_err e = device_open(choice, i, options, &s->be[i], et);
@@ -19,14 +19,6 @@ enum rv_err device_set_open_choice(struct device_set *s, const struct device_cho
 	else
 		(void)snprintf(s->description, sizeof s->description, "%d x %s", choice->n, first);
 	return RV_OK;
-}
-
-enum rv_err device_set_open(struct device_set *s, const char *device, const struct backend_options *options,
-							struct rv_errtext *et) {
-	struct device_choice choice;
-	*s = (struct device_set){.choice = {.n = 0}};
-	RV_TRY(device_choose(device, &choice, et));
-	return device_set_open_choice(s, &choice, options, et);
 }
 
 void device_set_close(struct device_set *s) {

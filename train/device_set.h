@@ -10,13 +10,9 @@ struct device_set {
 	char description[256];          /* one line for people and records */
 };
 
-/* Opens the devices that `device` names (kernels/device.h). Returns what device_choose and
- * backend_open return; *s is then empty. */
-enum rv_err device_set_open(struct device_set *s, const char *device, const struct backend_options *options,
-							struct rv_errtext *et);
 /* Opens the devices of a choice. Returns what backend_open returns; *s is then empty. */
-enum rv_err device_set_open_choice(struct device_set *s, const struct device_choice *choice,
-								   const struct backend_options *options, struct rv_errtext *et);
+enum rv_err device_set_open(struct device_set *s, const struct device_choice *choice,
+							const struct backend_options *options, struct rv_errtext *et);
 void device_set_close(struct device_set *s); /* an empty one is fine */
 
 #endif

@@ -153,10 +153,15 @@ static enum rv_err check_header(const struct replica *r, const struct state_head
 	return RV_OK;
 }
 
-enum rv_err replica_check(const uint8_t *in, size_t n, struct rv_errtext *et) {
+static enum rv_err check_length(size_t n, struct rv_errtext *et) {
 	if (n < STATE_HEADER_BYTES + RV_HASH_BYTES)
 		return rv_fail(et, RV_E_CORRUPT, "replica state: cut short: size is %zu bytes, the header alone has %d", n,
 					   STATE_HEADER_BYTES + RV_HASH_BYTES);
+	return RV_OK;
+}
+
+enum rv_err replica_check(const uint8_t *in, size_t n, struct rv_errtext *et) {
+	RV_TRY(check_length(n, et));
 	struct rv_hash hash = hash_state(in, n - RV_HASH_BYTES);
 	if (memcmp(hash.b, in + n - RV_HASH_BYTES, RV_HASH_BYTES) != 0)
 		return rv_fail(et, RV_E_CORRUPT, "replica state: hash does not match: the file was damaged");
@@ -166,9 +171,7 @@ enum rv_err replica_check(const uint8_t *in, size_t n, struct rv_errtext *et) {
 /* Checks everything before any change. */
 static enum rv_err check_state(const struct replica *r, const uint8_t *in, size_t n, struct state_header *h,
 							   struct rv_errtext *et) {
-	if (n < STATE_HEADER_BYTES + RV_HASH_BYTES)
-		return rv_fail(et, RV_E_CORRUPT, "replica state: cut short: size is %zu bytes, the header alone has %d", n,
-					   STATE_HEADER_BYTES + RV_HASH_BYTES);
+	RV_TRY(check_length(n, et));
 	*h = read_header(in);
 	RV_TRY(check_header(r, h, et));
 	if (n != replica_state_bytes(r))

@@ -137,13 +137,8 @@ enum rv_err backup_file_open(const char *path, const char *to, uint8_t seed[IDEN
 	if (s.fd < 0)
 		return rv_fail_errno(et, errno, "%s: cannot be opened", path);
 	enum rv_err e = rv_file_writer_begin(&w, to, SECRET_MODE, et);
-	if (e == RV_OK) {
-		e = copy_opened(&s, &w, seed, et);
-		if (e != RV_OK)
-			rv_file_writer_abandon(&w);
-		else
-			e = rv_file_writer_commit(&w, et);
-	}
+	if (e == RV_OK)
+		e = rv_file_writer_end(&w, copy_opened(&s, &w, seed, et), et);
 	(void)close(s.fd);
 	return e;
 }

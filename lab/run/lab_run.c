@@ -25,7 +25,7 @@ static enum rv_err new_replica(struct lab_run *r, int i, struct rv_errtext *et) 
 											.recompute = c->recompute,
 											.step_shards = c->method->averages ? 1 : c->workers,
 											.initial_theta = c->initial_theta};
-	RV_TRY(device_set_open_choice(&r->devices[i], device, &backend, et));
+	RV_TRY(device_set_open(&r->devices[i], device, &backend, et));
 	return replica_new_on(&c->run, r->data, &options, &r->devices[i], &r->replicas[i], et);
 }
 

@@ -16,7 +16,9 @@ struct several {
 static enum rv_err try_several(struct several *s, struct fixture_run *f, const char *device, struct rv_errtext *et) {
 	const struct backend_options opt = {.threads = 2, .compute = DTYPE_F32, .isa = "auto"};
 	const struct replica_options o = {.n_shards = (uint32_t)f->cfg.data_shards};
-	assert_int_equal(device_set_open(&s->devices, device, &opt, et), RV_OK);
+	struct device_choice choice;
+	assert_int_equal(device_choose(device, &choice, et), RV_OK);
+	assert_int_equal(device_set_open(&s->devices, &choice, &opt, et), RV_OK);
 	return replica_new_on(&f->cfg, f->data, &o, &s->devices, &s->replica, et);
 }
 

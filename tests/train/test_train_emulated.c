@@ -29,7 +29,8 @@ static void gpu_init(struct on_gpu *g, struct fixture_run *f, const char *device
 											run_config_compute(cfg, &(struct device_choice){.backend = "cuda"}, NULL),
 										.isa = "auto"};
 	const struct replica_options o = {.n_shards = (uint32_t)cfg->data_shards};
-	if (device_set_open(&g->devices, device, &opt, &et) != RV_OK ||
+	struct device_choice choice;
+	if (device_choose(device, &choice, &et) != RV_OK || device_set_open(&g->devices, &choice, &opt, &et) != RV_OK ||
 		replica_new_on(cfg, f->data, &o, &g->devices, &g->replica, &et) != RV_OK)
 		fail_msg("%s", et.text);
 }

@@ -153,7 +153,9 @@ static void test_the_proximal_term_is_its_gradient(void **state) {
 		fixture_run_init(&f, &cfg, "cpu");
 		struct run_config prox = cfg;
 		prox.prox_mu = 0.5;
-		assert_int_equal(device_set_open(&set, devices[k], &opt, NULL), RV_OK);
+		struct device_choice choice;
+		assert_int_equal(device_choose(devices[k], &choice, NULL), RV_OK);
+		assert_int_equal(device_set_open(&set, &choice, &opt, NULL), RV_OK);
 		assert_int_equal(replica_new_on(&prox, f.data, &o, &set, &pulled, NULL), RV_OK);
 		size_t n = replica_n_params(pulled);
 		float *anchor = calloc(n, sizeof *anchor), *start = fixture_copy_theta(pulled);

@@ -3,9 +3,9 @@
 
 #include "train/files/gguf_tokenizer.h"
 #include "train/files/gguf_writer.h"
+#include "train/model/rope_table.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,9 @@ struct gguf_family {
 	const char *name;         /* model_ops.name and general.architecture */
 	const char *block_prefix; /* prefix of our names: "h." in "h.0.ln_1.weight" */
 	const struct name_pair *outside, *in_block;
-	void (*put_shape)(struct gguf_writer *g, const struct model_shape *s, uint32_t positions);
+	const char *epsilon; /* key of norm_eps, within attention */
+	/* Puts the family's own keys. NULL: none. */
+	void (*put)(struct gguf_writer *g, const struct model_shape *s);
 };
 
 /* ---- families ---- */
@@ -52,15 +54,6 @@ static const struct name_pair gpt2_in_block[] = {
 	{.ours = NULL},
 };
 
-static void gpt2_shape(struct gguf_writer *g, const struct model_shape *s, uint32_t positions) {
-	gguf_put_u32(g, "gpt2.block_count", (uint32_t)s->n_layer);
-	gguf_put_u32(g, "gpt2.context_length", positions);
-	gguf_put_u32(g, "gpt2.embedding_length", (uint32_t)s->n_embd);
-	gguf_put_u32(g, "gpt2.feed_forward_length", (uint32_t)s->n_inner);
-	gguf_put_u32(g, "gpt2.attention.head_count", (uint32_t)s->n_head);
-	gguf_put_f32(g, "gpt2.attention.layer_norm_epsilon", s->norm_eps);
-}
-
 static const struct name_pair llama_outside[] = {
 	{.ours = "model.embed_tokens.weight", .theirs = "token_embd.weight"},
 	{.ours = "model.norm.weight", .theirs = "output_norm.weight"},
@@ -81,14 +74,8 @@ static const struct name_pair llama_in_block[] = {
 	{.ours = NULL},
 };
 
-static void llama_shape(struct gguf_writer *g, const struct model_shape *s, uint32_t positions) {
-	gguf_put_u32(g, "llama.block_count", (uint32_t)s->n_layer);
-	gguf_put_u32(g, "llama.context_length", positions);
-	gguf_put_u32(g, "llama.embedding_length", (uint32_t)s->n_embd);
-	gguf_put_u32(g, "llama.feed_forward_length", (uint32_t)s->n_inner);
-	gguf_put_u32(g, "llama.attention.head_count", (uint32_t)s->n_head);
+static void put_llama(struct gguf_writer *g, const struct model_shape *s) {
 	gguf_put_u32(g, "llama.attention.head_count_kv", (uint32_t)s->n_kv_head);
-	gguf_put_f32(g, "llama.attention.layer_norm_rms_epsilon", s->norm_eps);
 	gguf_put_u32(g, "llama.rope.dimension_count", (uint32_t)(s->n_embd / s->n_head));
 	gguf_put_f32(g, "llama.rope.freq_base", (float)s->rope.theta);
 	gguf_put_u32(g, "llama.vocab_size", (uint32_t)s->vocab);
@@ -99,8 +86,8 @@ static void llama_shape(struct gguf_writer *g, const struct model_shape *s, uint
 }
 
 static const struct gguf_family families[] = {
-	{"gpt2", "h.", gpt2_outside, gpt2_in_block, gpt2_shape},
-	{"llama", "model.layers.", llama_outside, llama_in_block, llama_shape},
+	{"gpt2", "h.", gpt2_outside, gpt2_in_block, "layer_norm_epsilon", NULL},
+	{"llama", "model.layers.", llama_outside, llama_in_block, "layer_norm_rms_epsilon", put_llama},
 };
 
 static const struct gguf_family *find_family(const char *name) {
@@ -171,14 +158,11 @@ static enum rv_err describe_tensors(struct export *x, enum weights_format format
 
 /* Fills the divisors of each angle's frequency, as Llama 3 stretches it (Llama 3.1 model card). */
 static void fill_rope_factors(const struct model_shape *s, float *out) {
-	const struct model_rope *r = &s->rope;
-	int head_dim = s->n_embd / s->n_head;
-	for (int i = 0; i < head_dim / 2; i++) {
-		double wave = 2 * M_PI * pow(r->theta, 2.0 * i / head_dim), turns = r->original_context / wave;
-		double smooth = (turns - r->low_freq) / (r->high_freq - r->low_freq);
-		smooth = smooth < 0 ? 0 : smooth > 1 ? 1 : smooth;
-		out[i] = (float)(1 / ((1 - smooth) / r->factor + smooth));
-	}
+	struct model_rope plain = s->rope;
+	const int head_dim = s->n_embd / s->n_head;
+	plain.scaling = ROPE_PLAIN;
+	for (int i = 0; i < head_dim / 2; i++)
+		out[i] = (float)(rope_table_frequency(&plain, head_dim, i) / rope_table_frequency(&s->rope, head_dim, i));
 }
 
 /* Returns our row of the file's row r: llama.cpp interleaves the two halves of a head. */
@@ -208,6 +192,27 @@ static void fill_rows(const void *ctx, int i, size_t first, size_t n, float *out
 
 /* ---- the file ---- */
 
+static void put_shape(struct gguf_writer *g, const struct gguf_family *f, const struct model_shape *s,
+					  uint32_t positions) {
+	const struct {
+		const char *key;
+		uint32_t value;
+	} shared[] = {{"block_count", (uint32_t)s->n_layer},
+				  {"context_length", positions},
+				  {"embedding_length", (uint32_t)s->n_embd},
+				  {"feed_forward_length", (uint32_t)s->n_inner},
+				  {"attention.head_count", (uint32_t)s->n_head}};
+	char key[GGUF_NAME_BYTES];
+	for (size_t i = 0; i < sizeof shared / sizeof shared[0]; i++) {
+		snprintf(key, sizeof key, "%s.%s", f->name, shared[i].key);
+		gguf_put_u32(g, key, shared[i].value);
+	}
+	snprintf(key, sizeof key, "%s.attention.%s", f->name, f->epsilon);
+	gguf_put_f32(g, key, s->norm_eps);
+	if (f->put)
+		f->put(g, s);
+}
+
 static void put_general(struct gguf_writer *g, const struct export *x, enum weights_format format) {
 	char name[96];
 	snprintf(name, sizeof name, "Rivulet %s, round %" PRIu64, x->family->name, x->w->origin.round);
@@ -216,7 +221,7 @@ static void put_general(struct gguf_writer *g, const struct export *x, enum weig
 	gguf_put_string(g, "general.name", name);
 	gguf_put_u32(g, "general.file_type", file_types[format]);
 	gguf_put_u32(g, "general.alignment", GGUF_ALIGNMENT);
-	x->family->put_shape(g, &x->shape, (uint32_t)hf_origin_positions(&x->origin, x->w->cfg));
+	put_shape(g, x->family, &x->shape, (uint32_t)hf_origin_positions(&x->origin, x->w->cfg));
 }
 
 static enum rv_err write_export(const char *path, struct export *x, enum weights_format format, struct rv_errtext *et) {

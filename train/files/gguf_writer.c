@@ -136,9 +136,5 @@ enum rv_err gguf_writer_write(struct gguf_writer *g, const char *path, const str
 	if (g->failed)
 		return rv_fail(et, RV_E_NOMEM, "no memory for the header of %s", path);
 	RV_TRY(rv_file_writer_begin(&w, path, 0644, et));
-	enum rv_err e = write_parts(g, &w, tensors, n_tensors, rows, et);
-	if (e == RV_OK)
-		return rv_file_writer_commit(&w, et);
-	rv_file_writer_abandon(&w);
-	return e;
+	return rv_file_writer_end(&w, write_parts(g, &w, tensors, n_tensors, rows, et), et);
 }

@@ -6,6 +6,7 @@
 #include "train/files/weights_set.h"
 #include "train/text/run_tokenizer.h"
 #include "train/text/tokenizer/byte_level.h"
+#include "train/text/tokenizer/huggingface_json.h"
 #include "train/text/tokenizer/tokenizer.h"
 
 #include <inttypes.h>
@@ -32,19 +33,8 @@ static json_t *bytes_vocab(void) {
 	return NULL;
 }
 
-static json_t *byte_level(void) {
-	return json_pack("{ss sb sb sb}", "type", "ByteLevel", "add_prefix_space", 0, "trim_offsets", 1, "use_regex", 1);
-}
-
 char *hf_tokenizer_of_bytes(void) {
-	json_t *root = json_pack("{ss sn sn s[] sn so sn so s{ss sn sn sn sn sb sb sb so s[]}}", "version", "1.0",
-							 "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer", byte_level(),
-							 "post_processor", "decoder", byte_level(), "model", "type", "BPE", "dropout", "unk_token",
-							 "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", 0, "byte_fallback", 0,
-							 "ignore_merges", 0, "vocab", bytes_vocab(), "merges");
-	char *text = root ? json_dumps(root, JSON_INDENT(1)) : NULL;
-	json_decref(root);
-	return text;
+	return huggingface_json(bytes_vocab(), json_array(), json_array(), json_null());
 }
 
 /* ---- special tokens ---- */

@@ -92,13 +92,8 @@ enum rv_err safetensors_write(const char *path, const struct safetensors_source 
 		return rv_fail(et, RV_E_NOMEM, "no memory for the header of %s, or a text in it is not UTF-8", path);
 	struct rv_file_writer w;
 	enum rv_err e = rv_file_writer_begin(&w, path, 0644, et);
-	if (e == RV_OK) {
-		e = write_parts(&w, source, header, header_bytes, et);
-		if (e == RV_OK)
-			e = rv_file_writer_commit(&w, et);
-		else
-			rv_file_writer_abandon(&w);
-	}
+	if (e == RV_OK)
+		e = rv_file_writer_end(&w, write_parts(&w, source, header, header_bytes, et), et);
 	free(header);
 	return e;
 }

@@ -21,18 +21,9 @@ struct loader {
 	struct rv_errtext *et;
 };
 
-/* Returns the tensor that `t` is on disk. */
-static struct safetensors_tensor shape_on_disk(const struct model_tensor *t) {
-	struct safetensors_tensor f = {.name = t->name, .n_dims = t->cols == 1 ? 1 : 2};
-	bool swap = t->hf_transposed;
-	f.dims[0] = (uint64_t)(swap ? t->cols : t->rows);
-	f.dims[1] = (uint64_t)(swap ? t->rows : t->cols);
-	return f;
-}
-
 static enum rv_err check_shape(const struct loader *l, const char *path, const struct safetensors_tensor *f,
 							   const struct model_tensor *t) {
-	struct safetensors_tensor want = shape_on_disk(t);
+	struct safetensors_tensor want = weights_shape_in_file(t, t->name);
 	bool same =
 		f->n_dims == want.n_dims && f->dims[0] == want.dims[0] && (f->n_dims == 1 || f->dims[1] == want.dims[1]);
 	if (same)

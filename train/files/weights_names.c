@@ -14,6 +14,14 @@ void weights_name_in_file(const struct model_ops *family, const struct model_ten
 	snprintf(out, WEIGHTS_NAME_BYTES, "%s%s", bare ? "" : prefix_of(family), t->name);
 }
 
+struct safetensors_tensor weights_shape_in_file(const struct model_tensor *t, const char *name) {
+	const bool swap = t->hf_transposed;
+	return (struct safetensors_tensor){
+		.name = name,
+		.n_dims = t->cols == 1 ? 1 : 2,
+		.dims = {(uint64_t)(swap ? t->cols : t->rows), (uint64_t)(swap ? t->rows : t->cols)}};
+}
+
 const char *weights_name_in_model(const struct model_ops *family, const char *name) {
 	const char *prefix = prefix_of(family);
 	size_t n = strlen(prefix);

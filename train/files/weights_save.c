@@ -39,11 +39,8 @@ static void fill_rows(const void *ctx, int i, size_t first, size_t n, float *out
 static void describe_tensors(struct save *s) {
 	for (int i = 0; i < s->w->layout->n_tensors; i++) {
 		const struct model_tensor *t = &s->w->layout->tensors[i];
-		struct safetensors_tensor *f = &s->tensors[i];
 		weights_name_in_file(s->family, t, s->names[i]);
-		*f = (struct safetensors_tensor){.name = s->names[i], .n_dims = t->cols == 1 ? 1 : 2};
-		f->dims[0] = (uint64_t)(t->hf_transposed ? t->cols : t->rows);
-		f->dims[1] = (uint64_t)(t->hf_transposed ? t->rows : t->cols);
+		s->tensors[i] = weights_shape_in_file(t, s->names[i]);
 	}
 }
 

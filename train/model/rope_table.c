@@ -15,7 +15,7 @@ static double llama3_frequency(const struct model_rope *r, double f) {
 	return (1 - smooth) * f / r->factor + smooth * f;
 }
 
-static double frequency(const struct model_rope *r, int head_dim, int pair) {
+double rope_table_frequency(const struct model_rope *r, int head_dim, int pair) {
 	double f = pow(r->theta, -2.0 * pair / head_dim);
 	switch (r->scaling) {
 	case ROPE_PLAIN:
@@ -25,13 +25,12 @@ static double frequency(const struct model_rope *r, int head_dim, int pair) {
 	case ROPE_LLAMA3:
 		return llama3_frequency(r, f);
 	}
-	RV_ASSERT(false);
-	return 0;
+	RV_UNREACHABLE("rope scaling");
 }
 
 void rope_table_row(const struct model_rope *r, int head_dim, int position, float *out) {
 	for (int i = 0; i < head_dim / 2; i++) {
-		double angle = position * frequency(r, head_dim, i);
+		double angle = position * rope_table_frequency(r, head_dim, i);
 		out[2 * i] = (float)cos(angle);
 		out[2 * i + 1] = (float)sin(angle);
 	}

@@ -12,6 +12,8 @@
 
 #include "train/model/model.h"
 
+/* Returns f_i of pair i, stretched. */
+double rope_table_frequency(const struct model_rope *r, int head_dim, int pair);
 /* Writes out (head_dim / 2, 2): cos and sin of each pair at `position`, computed in double.
  * head_dim is even. */
 void rope_table_row(const struct model_rope *r, int head_dim, int position, float *out);

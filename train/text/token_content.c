@@ -6,29 +6,20 @@
 #include <sodium/crypto_hash_sha256.h>
 #include <stdio.h>
 
-enum { TOKEN_BYTES = 4 };
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tokens are hashed as they lie in memory");
 
-/* Packs tokens as they are hashed: one byte each of text, else four. Returns the number of
- * bytes. */
-static size_t pack(const int32_t *tokens, size_t n, bool text, uint8_t *out) {
-	for (size_t i = 0; i < n; i++) {
-		const uint32_t v = (uint32_t)tokens[i];
-		if (text) {
-			out[i] = (uint8_t)v;
-			continue;
-		}
-		for (int k = 0; k < TOKEN_BYTES; k++)
-			out[TOKEN_BYTES * i + (size_t)k] = (uint8_t)(v >> (8 * k));
-	}
-	return text ? n : TOKEN_BYTES * n;
-}
-
+/* Adds tokens to the hash: of text one byte each, else four. */
 static enum rv_err add_tokens(const struct token_source *s, uint64_t begin, size_t n, crypto_hash_sha256_state *h,
 							  struct rv_errtext *et) {
 	int32_t tokens[DATA_BLOCK];
-	uint8_t bytes[TOKEN_BYTES * DATA_BLOCK];
+	uint8_t bytes[DATA_BLOCK];
 	RV_TRY(token_source_read(s, begin, n, tokens, et));
-	crypto_hash_sha256_update(h, bytes, pack(tokens, n, token_source_is_text(s), bytes));
+	for (size_t i = 0; i < n; i++)
+		bytes[i] = (uint8_t)tokens[i];
+	if (token_source_is_text(s))
+		crypto_hash_sha256_update(h, bytes, n);
+	else
+		crypto_hash_sha256_update(h, (const uint8_t *)tokens, n * sizeof *tokens);
 	return RV_OK;
 }
 

@@ -76,13 +76,6 @@ static enum rv_err begin(const struct statestore *s, enum statestore_file kind, 
 	return rv_file_writer_begin(w, path, FILE_MODE, et);
 }
 
-static enum rv_err end(struct rv_file_writer *w, enum rv_err e, struct rv_errtext *et) {
-	if (e == RV_OK)
-		return rv_file_writer_commit(w, et);
-	rv_file_writer_abandon(w);
-	return e;
-}
-
 static enum rv_err write_snapshot(const struct statestore *s, const struct global_state *g, const uint8_t *header,
 								  const struct rv_hash *manifest, struct rv_errtext *et) {
 	struct rv_file_writer w;
@@ -95,7 +88,7 @@ static enum rv_err write_snapshot(const struct statestore *s, const struct globa
 		e = rv_file_writer_write(&w, g->theta, vector, et);
 	for (int k = 0; e == RV_OK && k < g->cfg.optimizer->n_states; k++)
 		e = rv_file_writer_write(&w, g->state[k], vector, et);
-	return end(&w, e, et);
+	return rv_file_writer_end(&w, e, et);
 }
 
 enum rv_err statestore_write_snapshot(const struct statestore *s, const struct global_state *g,
@@ -163,7 +156,7 @@ enum rv_err statestore_probe(const struct statestore *s, struct rv_errtext *et) 
 	(void)snprintf(path, sizeof path, "%s/probe", s->dir);
 	enum rv_err e = rv_file_writer_begin(&w, path, FILE_MODE, et);
 	if (e == RV_OK)
-		e = end(&w, rv_file_writer_write(&w, zeros, bytes, et), et);
+		e = rv_file_writer_end(&w, rv_file_writer_write(&w, zeros, bytes, et), et);
 	free(zeros);
 	(void)unlink(path);
 	return e;
@@ -190,7 +183,7 @@ enum rv_err statestore_write_log(const struct statestore *s, struct state_log_in
 		info->digest = global_digest_of(c, round, (const struct rv_hash *)(const void *)manifest);
 		e = begin(s, STATE_FILE_LOG, round, &l.file, et);
 		if (e == RV_OK)
-			e = end(&l.file, write_log(&l, info, payload, et), et);
+			e = rv_file_writer_end(&l.file, write_log(&l, info, payload, et), et);
 	}
 	state_packer_free(l.packer);
 	free(l.pieces);
@@ -208,7 +201,7 @@ static enum rv_err write_replica(const struct statestore *s, const struct state_
 	enum rv_err e = rv_file_writer_write(&w, header, sizeof header, et);
 	if (e == RV_OK)
 		e = rv_file_writer_write(&w, payload, info->payload_bytes, et);
-	return end(&w, e, et);
+	return rv_file_writer_end(&w, e, et);
 }
 
 enum rv_err statestore_write_replica(const struct statestore *s, const struct state_replica_info *info,

@@ -16,7 +16,7 @@ static enum rv_err open_devices(struct trainer *t, const struct trainer_config *
 	RV_TRY(device_choose(cfg->device, &choice, et));
 	t->compute = run_config_compute(&t->run, &choice, "auto");
 	const struct backend_options opt = {.threads = cfg->threads, .compute = t->compute, .isa = "auto"};
-	return device_set_open_choice(&t->devices, &choice, &opt, et);
+	return device_set_open(&t->devices, &choice, &opt, et);
 }
 
 static enum rv_err open_global(struct trainer *t, const struct trainer_config *cfg, struct rv_errtext *et) {

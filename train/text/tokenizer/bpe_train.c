@@ -95,14 +95,10 @@ static enum rv_err merge_in_word(struct training *t, uint32_t left, uint32_t rig
 }
 
 static enum rv_err note_merge(struct trained_bpe *out, uint32_t left, uint32_t right, struct rv_errtext *et) {
-	if (out->n_merges == out->cap_merges) {
-		size_t cap = 2 * out->cap_merges + 1024;
-		struct bpe_merge *grown = realloc(out->merges, cap * sizeof *grown);
-		if (!grown)
-			return rv_fail(et, RV_E_NOMEM, "no memory for %zu merges", cap);
-		out->merges = grown;
-		out->cap_merges = cap;
-	}
+	struct bpe_merge *grown = list_grow(out->merges, &out->cap_merges, out->n_merges, 1, sizeof *grown, et);
+	if (!grown)
+		return RV_E_NOMEM;
+	out->merges = grown;
 	out->merges[out->n_merges++] = (struct bpe_merge){left, right};
 	return RV_OK;
 }

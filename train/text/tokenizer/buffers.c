@@ -6,27 +6,26 @@
 
 enum { FIRST_CAP = 256 };
 
-static enum rv_err grow(void **at, size_t *cap, size_t n, size_t more, size_t unit, struct rv_errtext *et) {
-	if (more <= *cap - n)
-		return RV_OK;
+void *list_grow(void *items, size_t *cap, size_t n, size_t more, size_t unit, struct rv_errtext *et) {
+	if (items && more <= *cap - n)
+		return items;
 	size_t limit = PTRDIFF_MAX / unit / 2;
 	size_t wanted = more > limit - n ? SIZE_MAX : n + more;
 	size_t grown = *cap + *cap / 2 + FIRST_CAP;
 	if (wanted < grown)
 		wanted = grown;
-	void *p = wanted > limit ? NULL : realloc(*at, wanted * unit);
+	void *p = wanted > limit ? NULL : realloc(items, wanted * unit);
 	if (!p)
-		return rv_fail(et, RV_E_NOMEM, "no memory for %zu more items of %zu bytes after %zu", more, unit, n);
-	*at = p;
-	*cap = wanted;
-	return RV_OK;
+		(void)rv_fail(et, RV_E_NOMEM, "no memory for %zu more items of %zu bytes after %zu", more, unit, n);
+	else
+		*cap = wanted;
+	return p;
 }
 
 enum rv_err token_list_reserve(struct token_list *l, size_t more, struct rv_errtext *et) {
-	void *at = l->ids;
-	RV_TRY(grow(&at, &l->cap, l->n, more, sizeof *l->ids, et));
-	l->ids = at;
-	return RV_OK;
+	uint32_t *ids = list_grow(l->ids, &l->cap, l->n, more, sizeof *ids, et);
+	l->ids = ids ? ids : l->ids;
+	return ids ? RV_OK : RV_E_NOMEM;
 }
 
 enum rv_err token_list_append(struct token_list *l, const uint32_t *ids, size_t n, struct rv_errtext *et) {
@@ -43,10 +42,9 @@ void token_list_release(struct token_list *l) {
 }
 
 enum rv_err byte_list_reserve(struct byte_list *l, size_t more, struct rv_errtext *et) {
-	void *at = l->bytes;
-	RV_TRY(grow(&at, &l->cap, l->n, more, sizeof *l->bytes, et));
-	l->bytes = at;
-	return RV_OK;
+	uint8_t *bytes = list_grow(l->bytes, &l->cap, l->n, more, sizeof *bytes, et);
+	l->bytes = bytes ? bytes : l->bytes;
+	return bytes ? RV_OK : RV_E_NOMEM;
 }
 
 enum rv_err byte_list_append(struct byte_list *l, const void *bytes, size_t n, struct rv_errtext *et) {

@@ -17,6 +17,10 @@ struct byte_list {
 	size_t n, cap;
 };
 
+/* Makes room for `more` items of `unit` bytes behind the n items of an array of *cap items, which
+ * moves. Returns the array, or NULL with the old one unchanged (RV_E_NOMEM). */
+void *list_grow(void *items, size_t *cap, size_t n, size_t more, size_t unit, struct rv_errtext *et);
+
 /* Makes room for `more` items. On RV_E_NOMEM, here and in append, the list is unchanged. */
 enum rv_err token_list_reserve(struct token_list *l, size_t more, struct rv_errtext *et);
 enum rv_err token_list_append(struct token_list *l, const uint32_t *ids, size_t n, struct rv_errtext *et);

@@ -2,6 +2,8 @@
  * rarer returns to the heap with its present count when it surfaces. */
 #include "train/text/tokenizer/pair_counts.h"
 
+#include "train/text/tokenizer/buffers.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -98,14 +100,10 @@ static struct pair_candidate pop(struct pair_counts *c) {
 }
 
 enum rv_err pair_counts_offer(struct pair_counts *c, struct rv_errtext *et) {
-	if (c->heap_n + c->n_gained > c->heap_cap) {
-		size_t cap = 2 * (c->heap_n + c->n_gained);
-		struct pair_candidate *grown = realloc(c->heap, cap * sizeof *grown);
-		if (!grown)
-			return rv_fail(et, RV_E_NOMEM, "no memory for %zu pairs", cap);
-		c->heap = grown;
-		c->heap_cap = cap;
-	}
+	struct pair_candidate *grown = list_grow(c->heap, &c->heap_cap, c->heap_n, c->n_gained, sizeof *grown, et);
+	if (!grown)
+		return RV_E_NOMEM;
+	c->heap = grown;
 	for (size_t i = 0; i < c->n_gained; i++) {
 		struct pair_count *p = &c->at[c->gained[i]];
 		p->gained = false;

@@ -40,14 +40,10 @@ static enum rv_err grow_slots(struct piece_counts *c, struct rv_errtext *et) {
 static enum rv_err append(struct piece_counts *c, const uint8_t *piece, size_t n, struct rv_errtext *et) {
 	if (c->n == PIECE_COUNTS_MAX)
 		return rv_fail(et, RV_E_RANGE, "more than %d different pieces: train on a part of the text", PIECE_COUNTS_MAX);
-	if (c->n == c->cap) {
-		size_t cap = 2 * c->cap + FIRST_SLOTS;
-		struct counted_piece *grown = realloc(c->at, cap * sizeof *grown);
-		if (!grown)
-			return rv_fail(et, RV_E_NOMEM, "no memory to count %zu pieces", cap);
-		c->at = grown;
-		c->cap = cap;
-	}
+	struct counted_piece *grown = list_grow(c->at, &c->cap, c->n, 1, sizeof *grown, et);
+	if (!grown)
+		return RV_E_NOMEM;
+	c->at = grown;
 	size_t offset = c->bytes.n;
 	RV_TRY(byte_list_append(&c->bytes, piece, n, et));
 	c->at[c->n++] = (struct counted_piece){.offset = offset, .n = (uint32_t)n};

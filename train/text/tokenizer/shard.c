@@ -181,11 +181,7 @@ static enum rv_err write_header(struct shard_writer *w, struct rv_errtext *et) {
 }
 
 enum rv_err shard_writer_commit(struct shard_writer *w, struct rv_errtext *et) {
-	enum rv_err e = write_header(w, et);
-	if (e == RV_OK)
-		return rv_file_writer_commit(&w->file, et);
-	rv_file_writer_abandon(&w->file);
-	return e;
+	return rv_file_writer_end(&w->file, write_header(w, et), et);
 }
 
 void shard_writer_abandon(struct shard_writer *w) {

@@ -1,6 +1,7 @@
 /* specials.c: a sorted array serves as a trie: entries with a common prefix are one range of it. */
 #include "train/text/tokenizer/specials.h"
 
+#include "train/text/tokenizer/buffers.h"
 #include "train/text/tokenizer/vocab.h"
 
 #include <stdlib.h>
@@ -13,14 +14,10 @@ enum rv_err specials_add(struct special_set *s, const char *text, size_t n, cons
 		return rv_fail(et, RV_E_RANGE, "more than %d special tokens", SPECIALS_MAX);
 	if (n == 0 || n > SPECIAL_MAX_BYTES)
 		return rv_fail(et, RV_E_RANGE, "special token %u has %zu bytes: must have 1 to %d", id, n, SPECIAL_MAX_BYTES);
-	if (s->n == s->cap) {
-		size_t cap = s->cap * 2 + 16;
-		struct special *grown = realloc(s->at, cap * sizeof *grown);
-		if (!grown)
-			return rv_fail(et, RV_E_NOMEM, "no memory for %zu special tokens", cap);
-		s->at = grown;
-		s->cap = cap;
-	}
+	struct special *grown = list_grow(s->at, &s->cap, s->n, 1, sizeof *grown, et);
+	if (!grown)
+		return RV_E_NOMEM;
+	s->at = grown;
 	char *copy = malloc(n);
 	if (!copy)
 		return rv_fail(et, RV_E_NOMEM, "no memory for special token %u", id);

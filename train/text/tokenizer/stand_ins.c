@@ -5,25 +5,13 @@
 #include "train/text/tokenizer/stand_in_tables.h"
 #include "train/text/tokenizer/utf8.h"
 
-enum {
-	FIRST_LEAD = 0xcd, /* first byte of U+0378, the first unsettled character */
-	LEAD_OF_3 = 0xe0,
-	LEAD_OF_4 = 0xf0,
-};
+#include <unistr.h>
 
-/* Decodes the non-ASCII character at `at`, well-formed. Returns its length in bytes. */
-static size_t decode(const uint8_t *at, uint32_t *c) {
-	if (at[0] < LEAD_OF_3) {
-		*c = (uint32_t)(at[0] & 0x1f) << 6 | (at[1] & 0x3f);
-		return 2;
-	}
-	if (at[0] < LEAD_OF_4) {
-		*c = (uint32_t)(at[0] & 0x0f) << 12 | (uint32_t)(at[1] & 0x3f) << 6 | (at[2] & 0x3f);
-		return 3;
-	}
-	*c = (uint32_t)(at[0] & 0x07) << 18 | (uint32_t)(at[1] & 0x3f) << 12 | (uint32_t)(at[2] & 0x3f) << 6 |
-		 (at[3] & 0x3f);
-	return 4;
+enum { FIRST_LEAD = 0xcd }; /* first byte of U+0378, the first unsettled character */
+
+/* Decodes the character at text[0, n), well-formed. Returns its length in bytes. */
+static size_t decode(const uint8_t *text, size_t n, uint32_t *c) {
+	return (size_t)u8_mbtouc_unsafe(c, text, n);
 }
 
 /* Returns the stand-in of `c`, or NULL if it is settled. */
@@ -51,7 +39,7 @@ size_t stand_ins_find(const uint8_t *text, size_t n) {
 			at++;
 			continue;
 		}
-		size_t length = decode(text + at, &c);
+		size_t length = decode(text + at, n - at, &c);
 		if (stand_ins_has(c))
 			return at;
 		at += length;
@@ -62,7 +50,7 @@ size_t stand_ins_find(const uint8_t *text, size_t n) {
 void stand_ins_put(uint8_t *text, size_t n) {
 	for (size_t at = stand_ins_find(text, n); at < n; at += stand_ins_find(text + at, n - at)) {
 		uint32_t c;
-		size_t length = decode(text + at, &c), written = utf8_encode(stand_in_of(c)->instead, text + at);
+		size_t length = decode(text + at, n - at, &c), written = utf8_encode(stand_in_of(c)->instead, text + at);
 		RV_ASSERT(written == length);
 	}
 }

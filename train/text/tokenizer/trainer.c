@@ -2,6 +2,7 @@
 #include "train/text/tokenizer/trainer.h"
 
 #include "train/text/tokenizer/byte_level.h"
+#include "train/text/tokenizer/huggingface_json.h"
 #include "train/text/tokenizer/patterns.h"
 #include "train/text/tokenizer/pretokenizer.h"
 #include "train/text/tokenizer/utf8.h"
@@ -97,22 +98,11 @@ static json_t *merges_array(const struct trained_bpe *b) {
 	return NULL;
 }
 
-static json_t *byte_level_object(void) {
-	return json_pack("{ss sb sb sb}", "type", "ByteLevel", "add_prefix_space", 0, "trim_offsets", 1, "use_regex", 1);
-}
-
 static char *make_text(const struct trained_bpe *b) {
 	static const char end_of_text[] = "<|endoftext|>";
-	json_t *root = json_pack(
-		"{ss sn sn s[{si ss sb sb sb sb sb}] sn so so so s{ss sn sn sn sn sb sb sb so so}}", "version", "1.0",
-		"truncation", "padding", "added_tokens", "id", (int)b->vocab.n_ids, "content", end_of_text, "single_word", 0,
-		"lstrip", 0, "rstrip", 0, "normalized", 0, "special", 1, "normalizer", "pre_tokenizer", byte_level_object(),
-		"post_processor", byte_level_object(), "decoder", byte_level_object(), "model", "type", "BPE", "dropout",
-		"unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", 0, "byte_fallback", 0,
-		"ignore_merges", 0, "vocab", vocab_object(b, end_of_text), "merges", merges_array(b));
-	char *text = root ? json_dumps(root, JSON_INDENT(1)) : NULL;
-	json_decref(root);
-	return text;
+	json_t *added = json_pack("[{si ss sb sb sb sb sb}]", "id", (int)b->vocab.n_ids, "content", end_of_text,
+							  "single_word", 0, "lstrip", 0, "rstrip", 0, "normalized", 0, "special", 1);
+	return huggingface_json(vocab_object(b, end_of_text), merges_array(b), added, byte_level_json());
 }
 
 enum rv_err trainer_make_json(const struct piece_counts *pieces, uint32_t vocab, bpe_train_progress *progress,
