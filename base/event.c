@@ -172,9 +172,11 @@ static void write_line(FILE *out, const char *line) {
 }
 
 static void emit(struct rv_events *ev, enum rv_level level, const char *name, const struct rv_field *fields,
-				 char *sentence, bool to_people) {
+				 bool to_people, const char *fmt, va_list ap) {
+	char sentence[SENTENCE_BYTES];
 	if (level < ev->level)
 		return;
+	(void)vsnprintf(sentence, sizeof sentence, fmt, ap);
 	strip_controls(sentence);
 	int64_t wall_us = rv_clock_wall_us();
 	char *line = ev->json || ev->log ? json_line(wall_us, level, name, fields, sentence) : NULL;
@@ -191,22 +193,18 @@ static void emit(struct rv_events *ev, enum rv_level level, const char *name, co
 
 void rv_event(struct rv_events *ev, enum rv_level level, const char *name, const struct rv_field *fields,
 			  const char *fmt, ...) {
-	char sentence[SENTENCE_BYTES];
 	va_list ap;
 	va_start(ap, fmt);
-	(void)vsnprintf(sentence, sizeof sentence, fmt, ap);
+	emit(ev, level, name, fields, true, fmt, ap);
 	va_end(ap);
-	emit(ev, level, name, fields, sentence, true);
 }
 
 void rv_event_in_log(struct rv_events *ev, enum rv_level level, const char *name, const struct rv_field *fields,
 					 const char *fmt, ...) {
-	char sentence[SENTENCE_BYTES];
 	va_list ap;
 	va_start(ap, fmt);
-	(void)vsnprintf(sentence, sizeof sentence, fmt, ap);
+	emit(ev, level, name, fields, false, fmt, ap);
 	va_end(ap);
-	emit(ev, level, name, fields, sentence, false);
 }
 
 void rv_progress(struct rv_events *ev, int64_t now_us, const char *label, uint64_t done, uint64_t total,

@@ -1,5 +1,5 @@
-/* option_value.h: the values of options as text: one parser and one printer per type. Internal to
- * options.h. */
+/* option_value.h: options in their table, and their values as text: one parser and one printer per
+ * type. Internal to options.h. */
 #ifndef RV_BASE_OPTION_VALUE_H
 #define RV_BASE_OPTION_VALUE_H
 
@@ -7,6 +7,15 @@
 
 /* Longest text of a value, its NUL included. */
 enum { RV_OPTION_TEXT_BYTES = 4096 };
+enum { RV_OPTIONS_MAX = 128, RV_OPTIONS_OTHERS_MAX = 8 };
+
+/* Returns the number of entries; at most RV_OPTIONS_MAX (asserted). */
+int rv_options_count(const struct rv_option *table);
+/* Returns the index of `name`, or -1 with an error text that suggests the nearest name. `prefix`
+ * ("--" or "") precedes options where this one was found; `others` (NULL-terminated, or NULL) are
+ * allowed there too. */
+int rv_options_find(const struct rv_option *table, const char *prefix, const char *name, const char *const *others,
+					struct rv_errtext *et);
 
 /* Stores `text` as the value of option `o` in `opts`. Numbers take `K`, `KB`, `KiB`, ... (BYTES)
  * and `us`, `ms`, `s`, `m`, `h`, `d` (DURATION_MS); a bare number is bytes or milliseconds. RATE

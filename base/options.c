@@ -4,7 +4,6 @@
 
 #include "base/assert.h"
 #include "base/option_value.h"
-#include "base/options_find.h"
 
 #include <string.h>
 

@@ -4,7 +4,6 @@
 #include "base/file.h"
 #include "base/option_value.h"
 #include "base/options.h"
-#include "base/options_find.h"
 
 #include <stdlib.h>
 #include <string.h>

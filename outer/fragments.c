@@ -31,8 +31,8 @@ static enum rv_err check_none_empty(const struct fragments *f, struct rv_errtext
 	return RV_OK;
 }
 
-/* Asserts that the ranges cover the chunks in ascending order, each once, and that neighbours are of
- * different fragments. */
+/* Asserts that the ranges cover the chunks in ascending order, each once, and that neighbours are
+ * of different fragments. */
 static void check_cover(const struct fragments *f, uint32_t n_chunks) {
 	uint32_t next = 0;
 	for (uint32_t i = 0; i < f->n_ranges; i++) {

@@ -46,7 +46,8 @@ struct comm_slice {
 };
 struct comm_slice comm_slice_of(size_t n, int size, int rank);
 
-/* Starts a sum for member root alone, of all members' x; the other members' x (n) becomes unspecified. */
+/* Starts a sum of all members' x (n) for member root alone; that of the others becomes
+ * unspecified. */
 void comm_start_reduce(struct comm *c, float *x, size_t n, int root);
 /* Starts a copy: x (n) becomes member root's. */
 void comm_start_broadcast(struct comm *c, float *x, size_t n, int root);

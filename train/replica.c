@@ -154,18 +154,14 @@ void replica_draw_theta0(struct replica *r) {
 		r->parts[i].be->ops->upload(r->parts[i].be, r->parts[i].theta, drawn, r->n * sizeof *drawn);
 }
 
-static void upload_theta(struct replica *r, size_t at, const float *values, size_t n) {
+void replica_set_part(struct replica *r, size_t at, size_t n, const float *values) {
+	RV_ASSERT(at <= r->n && n <= r->n - at);
 	for (int i = 0; i < r->n_parts; i++)
 		r->parts[i].be->ops->upload(r->parts[i].be, r->parts[i].theta + at, values, n * sizeof *values);
 }
 
 void replica_set_theta(struct replica *r, const float *theta) {
-	upload_theta(r, 0, theta, r->n);
-}
-
-void replica_set_part(struct replica *r, size_t at, size_t n, const float *values) {
-	RV_ASSERT(at <= r->n && n <= r->n - at);
-	upload_theta(r, at, values, n);
+	replica_set_part(r, 0, r->n, theta);
 }
 
 void replica_get_part(struct replica *r, size_t at, size_t n, float *values) {
@@ -182,7 +178,7 @@ void replica_shift_theta(struct replica *r, const float *from, const float *to) 
 		p->be->ops->download(p->be, chunk, p->theta + at, n * sizeof *chunk);
 		for (size_t i = 0; i < n; i++)
 			chunk[i] += to[at + i] - from[at + i];
-		upload_theta(r, at, chunk, n);
+		replica_set_part(r, at, n, chunk);
 	}
 }
 

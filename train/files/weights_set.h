@@ -32,8 +32,8 @@ void weights_set_release(struct weights_set *s);
 
 /* Writes dir/name. Returns RV_E_RANGE if it exceeds PATH_MAX. */
 enum rv_err weights_path(const char *dir, const char *name, char out[static PATH_MAX], struct rv_errtext *et);
-/* Write dir/name, atomically. `root`, which is released, is NULL if building it failed (RV_E_NOMEM).
- * Return what rv_file_write_atomic returns. */
+/* Write dir/name, atomically. `root`, which is released, is NULL if building it failed
+ * (RV_E_NOMEM). Return what rv_file_write_atomic returns. */
 enum rv_err weights_write_text(const char *dir, const char *name, const void *text, size_t n, struct rv_errtext *et);
 enum rv_err weights_write_json(const char *dir, const char *name, struct json_t *root, struct rv_errtext *et);
 void weights_set_path(const struct weights_set *s, int i, char out[static PATH_MAX]);
