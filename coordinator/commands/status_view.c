@@ -58,8 +58,8 @@ static void print_relay(const json_t *status, FILE *out) {
 	json_object_foreach((json_t *)json_object_get(o, "refused"), reason, n) refused += json_number_value(n);
 	if (number(o, "calls") + refused == 0)
 		return;
-	(void)fprintf(out, "relay: %.0f pair%s of %.0f connected members, %s bytes forwarded", number(o, "links"),
-				  number(o, "links") == 1 ? "" : "s", number(o, "stations"),
+	(void)fprintf(out, "relay: %.0f member%s connected, %.0f pair%s at present, %sB forwarded", number(o, "stations"),
+				  number(o, "stations") == 1 ? "" : "s", number(o, "links"), number(o, "links") == 1 ? "" : "s",
 				  rv_short_number(number(o, "bytes"), bytes));
 	(void)fprintf(out, refused > 0 ? ", %.0f calls refused\n" : "\n", refused);
 }

@@ -46,6 +46,34 @@ static void test_help_and_version(void **state) {
 	expect("rivulet-coordinator 0.");
 }
 
+#define KEY        "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+#define SERVE(...) RUN("serve", "--dir", "/x", "--check", __VA_ARGS__)
+
+static void test_relays_on_command_lines(void **state) {
+	(void)state;
+	assert_int_equal(RUN("relay"), 2);
+	expect("--run-key");
+	assert_int_equal(RUN("relay", "--run-key", "abc"), 2);
+	expect("64 hex digits");
+	assert_int_equal(RUN("relay", "--run-key", KEY, "--listen", "relay.example:7435"), 2);
+	expect("numeric address");
+	assert_int_equal(RUN("relay", "--run-key", KEY, "--relay-rate", "1kbit"), 2);
+	expect("relay-rate");
+	assert_int_equal(RUN("relay", "--run-key", KEY, "--check"), 0);
+	assert_int_equal(SERVE("--relay-at", "relay.example:7435"), 2);
+	expect("HOST:PORT=KEY");
+	assert_int_equal(SERVE("--relay-at", "relay.example:7435=abc"), 2);
+	expect("64 hex digits");
+	assert_int_equal(SERVE("--relay-at", ":7435=" KEY), 2);
+	expect("the host or the port is missing");
+	assert_int_equal(SERVE("--relay-at", "a:1=" KEY ",b:2=" KEY ",c:3=" KEY ",d:4=" KEY ",e:5=" KEY ",f:6=" KEY
+										 ",g:7=" KEY ",h:8=" KEY),
+					 2);
+	expect("8 relays at most");
+	assert_int_equal(SERVE("--relay-listen", "relay.example:7435"), 2);
+	expect("--relay-listen relay.example:7435");
+}
+
 static void test_bad_command_lines(void **state) {
 	(void)state;
 	assert_int_equal(RUN("sreve"), 2);
@@ -166,6 +194,7 @@ static void test_served_once(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_help_and_version),
+		cmocka_unit_test(test_relays_on_command_lines),
 		cmocka_unit_test(test_bad_command_lines),
 		cmocka_unit_test(test_not_a_run),
 		cmocka_unit_test_setup_teardown(test_made_once, set_up, tear_down),

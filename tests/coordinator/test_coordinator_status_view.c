@@ -285,8 +285,42 @@ static void test_an_empty_status(void **state) {
 	json_decref(s);
 }
 
+static char *view_of(json_t *s) {
+	char *text = NULL;
+	size_t n = 0;
+	FILE *f = open_memstream(&text, &n);
+	assert_non_null(s);
+	(void)status_view_print(s, true, WIDE, f);
+	json_decref(s);
+	(void)fclose(f);
+	return text;
+}
+
+static json_t *relay_with(int links, int calls, int refused) {
+	return json_pack("{s:i,s:i,s:i,s:i,s:{s:i,s:i}}", "stations", 5, "links", links, "bytes", 1500000, "calls", calls,
+					 "refused", "budget", refused, "stale", 0);
+}
+
+static void test_a_relay_is_shown_once_it_was_called(void **state) {
+	(void)state;
+	char *text = view_of(status_with(0, "training", "relay", json_null()));
+	assert_null(strstr(text, "relay"));
+	free(text);
+	text = view_of(status_with(0, "training", "relay", relay_with(0, 0, 0)));
+	assert_null(strstr(text, "relay"));
+	free(text);
+	text = view_of(status_with(0, "training", "relay", relay_with(2, 3, 0)));
+	assert_non_null(strstr(text, "\nrelay: 5 members connected, 2 pairs at present, 1.50 MB forwarded\n"));
+	free(text);
+	text = view_of(status_with(0, "training", "relay", relay_with(1, 3, 4)));
+	assert_non_null(
+		strstr(text, "\nrelay: 5 members connected, 1 pair at present, 1.50 MB forwarded, 4 calls refused\n"));
+	free(text);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_relay_is_shown_once_it_was_called),
 		cmocka_unit_test(test_news_are_told_once),
 		cmocka_unit_test(test_a_full_disk_is_told),
 		cmocka_unit_test(test_a_coordinator_that_does_not_run_is_told),
