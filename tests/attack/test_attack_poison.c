@@ -26,7 +26,7 @@ static double play(struct e2e *e, const char *more, const char *evil) {
 	(void)snprintf(env, sizeof env, "RIVULET_EVIL=%s", evil ? evil : "");
 	e2e_start_worker(e, EVIL, evil ? "rivulet-worker-evil" : NULL, evil ? env : NULL);
 	for (int i = 0; i < WORKERS; i++)
-		e2e_assert_exit(&e->workers[i], 0);
+		process_assert_exit(&e->workers[i], 0);
 	e2e_worker_dir(e, 0, dir);
 	json_t *last = e2e_metrics(dir, "eval");
 	double loss = json_number_value(json_object_get(last, "loss"));

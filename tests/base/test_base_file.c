@@ -1,6 +1,7 @@
 /* Files: whole or not there, also when the disk is full; limits; directories and their locks. */
 #include "base/file.h"
 #include "tests/common/check.h"
+#include "tests/common/scratch.h"
 
 #include <dirent.h>
 #include <signal.h>
@@ -12,40 +13,24 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-struct place {
-	char dir[64];
-};
+static char dir[64];
 
 static int make_place(void **state) {
-	struct place *p = calloc(1, sizeof *p);
-	(void)snprintf(p->dir, sizeof p->dir, "/tmp/rv-test-file-XXXXXX");
-	*state = p;
-	return p && mkdtemp(p->dir) ? 0 : -1;
+	(void)state;
+	scratch_make(dir, sizeof dir);
+	return 0;
 }
 
 static int remove_place(void **state) {
-	struct place *p = *state;
-	char command[128];
-	(void)snprintf(command, sizeof command, "rm -rf '%s'", p->dir);
-	int rc = system(command);
-	free(p);
-	return rc;
+	(void)state;
+	scratch_remove(dir);
+	return 0;
 }
 
 static const char *at(void **state, const char *name, char out[256]) {
-	(void)snprintf(out, 256, "%s/%s", ((struct place *)*state)->dir, name);
+	(void)state;
+	(void)snprintf(out, 256, "%s/%s", dir, name);
 	return out;
-}
-
-/* Entries of the place's directory: leftovers show here. */
-static int count_entries(void **state) {
-	DIR *d = opendir(((struct place *)*state)->dir);
-	assert_non_null(d);
-	int n = -2; /* . and .. */
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
 }
 
 static void what_was_written_is_read(void **state) {
@@ -69,7 +54,7 @@ static void what_was_written_is_read(void **state) {
 	struct stat st;
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0640);
-	assert_int_equal(count_entries(state), 1);
+	assert_int_equal(scratch_count(dir), 1);
 }
 
 static void reading_names_what_is_wrong(void **state) {
@@ -84,7 +69,7 @@ static void reading_names_what_is_wrong(void **state) {
 	assert_int_equal(rv_file_read(path, 10, &data, &n, &et), RV_E_RANGE);
 	assert_non_null(strstr(et.text, "11 bytes, the limit is 10"));
 	assert_null(data);
-	assert_int_equal(rv_file_read(((struct place *)*state)->dir, 10, &data, &n, &et), RV_E_INVALID);
+	assert_int_equal(rv_file_read(dir, 10, &data, &n, &et), RV_E_INVALID);
 	assert_non_null(strstr(et.text, "not a regular file"));
 	assert_int_equal(rv_file_read("/dev/zero", 10, &data, &n, &et), RV_E_INVALID);
 }
@@ -99,7 +84,7 @@ static void writing_names_what_is_wrong(void **state) {
 	assert_int_equal(rv_file_write_atomic(longer, "x", 1, 0600, &et), RV_E_RANGE);
 	assert_int_equal(rv_dir_make(at(state, "d", path), 0700, NULL), RV_OK);
 	assert_int_equal(rv_file_write_atomic(path, "x", 1, 0600, &et), RV_E_IO); /* rename onto a directory */
-	assert_int_equal(count_entries(state), 1);
+	assert_int_equal(scratch_count(dir), 1);
 }
 
 /* In a child with a file-size limit: what a full disk does, at a byte of our choosing. */
@@ -135,7 +120,7 @@ static void a_full_disk_leaves_the_old_file(void **state) {
 		assert_int_equal(n, 3);
 		assert_memory_equal(back, "old", 3);
 		free(back);
-		assert_int_equal(count_entries(state), 1);
+		assert_int_equal(scratch_count(dir), 1);
 	}
 	assert_int_equal(write_with_limit(path, 100000, 100000), RV_OK);
 }
@@ -158,20 +143,21 @@ static void pieces_are_committed_or_abandoned(void **state) {
 	assert_int_equal(rv_file_writer_write(&w, "other", 5, NULL), RV_OK);
 	rv_file_writer_abandon(&w);
 	rv_file_writer_abandon(&w); /* twice is fine */
-	assert_int_equal(count_entries(state), 1);
+	assert_int_equal(scratch_count(dir), 1);
 	assert_int_equal(rv_file_read(path, 10, &back, &n, NULL), RV_OK);
 	assert_string_equal((char *)back, "abc");
 	free(back);
 }
 
 static void a_path_without_a_slash_is_in_the_working_directory(void **state) {
+	(void)state;
 	char cwd[512];
 	assert_non_null(getcwd(cwd, sizeof cwd));
-	assert_int_equal(chdir(((struct place *)*state)->dir), 0);
+	assert_int_equal(chdir(dir), 0);
 	enum rv_err e = rv_file_write_atomic("plain", "x", 1, 0600, NULL);
 	assert_int_equal(chdir(cwd), 0);
 	assert_int_equal(e, RV_OK);
-	assert_int_equal(count_entries(state), 1);
+	assert_int_equal(scratch_count(dir), 1);
 }
 
 static void directories_are_made_with_their_parents(void **state) {
@@ -190,7 +176,7 @@ static void directories_are_made_with_their_parents(void **state) {
 }
 
 static void a_lock_names_its_holder(void **state) {
-	const char *dir = ((struct place *)*state)->dir;
+	(void)state;
 	char pid[32];
 	struct rv_errtext et = {0};
 	int fd, second;
@@ -208,7 +194,7 @@ static void a_lock_names_its_holder(void **state) {
 }
 
 static void a_dead_holder_frees_the_lock(void **state) {
-	const char *dir = ((struct place *)*state)->dir;
+	(void)state;
 	int fd, held[2];
 	char c;
 	assert_int_equal(pipe(held), 0);

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "tests/base/demo_options.h"
 #include "tests/common/check.h"
+#include "tests/common/scratch.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -132,14 +133,12 @@ static void a_preset_gives_way_to_file_and_command_line(void **state) {
 
 /* The file of `text` as --config, after `words`. */
 static struct command_line parse_with_file(const char *text, const char *words) {
-	char path[] = "/tmp/rv-options-XXXXXX", line[512];
-	int fd = mkstemp(path);
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
-	assert_int_equal(close(fd), 0);
-	(void)snprintf(line, sizeof line, "--config %s %s", path, words);
+	char dir[64], line[512];
+	scratch_make(dir, sizeof dir);
+	scratch_write(dir, "conf", text, strlen(text));
+	(void)snprintf(line, sizeof line, "--config %s/conf %s", dir, words);
 	struct command_line c = parse_words(line);
-	(void)unlink(path);
+	scratch_remove(dir);
 	return c;
 }
 
@@ -213,10 +212,9 @@ static void wrong_command_lines_are_explained(void **state) {
 
 static void the_command_line_wins_over_the_file(void **state) {
 	(void)state;
-	char path[] = "/tmp/rv-test-options-XXXXXX", words[128];
-	int fd = mkstemp(path);
-	assert_true(fd >= 0);
-	close(fd);
+	char dir[64], path[80], words[128];
+	scratch_make(dir, sizeof dir);
+	(void)snprintf(path, sizeof path, "%s/conf", dir);
 	const char *text = "rounds = 5\nlr = 0.25\n";
 	assert_int_equal(rv_file_write_atomic(path, text, strlen(text), 0600, NULL), RV_OK);
 	(void)snprintf(words, sizeof words, "--rounds 9 --config %s", path);

@@ -119,8 +119,8 @@ struct patience patience_for(struct cluster *c, const char *what) {
 /* A process that is gone, but is not expected to be. */
 static void check_alive(struct cluster *c) {
 	for (int i = 0; i < c->n; i++) {
-		struct e2e_process *w = &c->e.workers[i];
-		if (w->pid > 0 && !(c->may_end & 1u << i) && e2e_has_ended(w))
+		struct process *w = &c->e.workers[i];
+		if (w->pid > 0 && !(c->may_end & 1u << i) && process_has_ended(w))
 			fail_msg("worker %d ended unexpectedly; see %s", i, w->log);
 	}
 }
@@ -179,8 +179,8 @@ void cluster_start_worker(struct cluster *c, int i, const char *env) {
 void cluster_kill_worker(struct cluster *c, int i) {
 	if (c->e.workers[i].pid == 0)
 		return;
-	e2e_signal(&c->e.workers[i], SIGKILL);
-	assert_int_equal(e2e_wait_exit(&c->e.workers[i]), EXITED_KILLED);
+	process_signal(&c->e.workers[i], SIGKILL);
+	assert_int_equal(process_wait(&c->e.workers[i]), EXITED_KILLED);
 }
 
 void cluster_start_coordinator(struct cluster *c, const char *env) {
@@ -193,8 +193,8 @@ void cluster_start_coordinator(struct cluster *c, const char *env) {
 void cluster_kill_coordinator(struct cluster *c) {
 	if (c->e.coordinator.pid == 0)
 		return;
-	e2e_signal(&c->e.coordinator, SIGKILL);
-	assert_int_equal(e2e_wait_exit(&c->e.coordinator), EXITED_KILLED);
+	process_signal(&c->e.coordinator, SIGKILL);
+	assert_int_equal(process_wait(&c->e.coordinator), EXITED_KILLED);
 }
 
 /* Some 21,000 parameters in 82 chunks: every all-reduce has a first, a middle and a last one, of
@@ -277,8 +277,8 @@ void cluster_finish(struct cluster *c, struct mean_check *mean) {
 		assert_bounded_on_disk(c, i);
 	read_logs(c);
 	assert_string_equal(chain, c->chains[c->rounds]);
-	e2e_signal(&c->e.coordinator, SIGTERM);
-	assert_int_equal(e2e_wait_exit(&c->e.coordinator), 0);
+	process_signal(&c->e.coordinator, SIGTERM);
+	assert_int_equal(process_wait(&c->e.coordinator), 0);
 	snprintf(store, sizeof store, "%s/coordinator/store.db", c->e.dir);
 	assert_ok(mean_check(store, c->dumps, mean, &et));
 	compare_with_store(c, mean);

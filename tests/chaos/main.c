@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/program.h"
 #include "tests/chaos/points.h"
+#include "tests/common/scratch.h"
 
 #include <fcntl.h>
 #include <ftw.h>
@@ -319,17 +320,10 @@ static void list_points(void) {
 		(void)printf("%-11s  %-24s  %s\n", p->program, p->name, p->what);
 }
 
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw) {
-	(void)st, (void)type, (void)ftw;
-	return remove(path);
-}
-
 static enum rv_err run_all(struct chaos *k, struct rv_errtext *et) {
 	struct rv_events_config cfg = {.out = stdout, .json = !isatty(STDOUT_FILENO), .level = RV_INFO};
-	(void)snprintf(k->dir, sizeof k->dir, "/tmp/rivulet-chaos-XXXXXX");
 	RV_TRY(choose(k, et));
-	if (mkdtemp(k->dir) == NULL)
-		return rv_fail(et, RV_E_IO, "%s: cannot be made", k->dir);
+	scratch_make(k->dir, sizeof k->dir);
 	(void)snprintf(k->said, sizeof k->said, "%s/said", k->dir);
 	RV_TRY(rv_events_new(&cfg, &k->ev, et));
 	enum rv_err e = RV_OK;
@@ -338,11 +332,10 @@ static enum rv_err run_all(struct chaos *k, struct rv_errtext *et) {
 	rv_progress_clear(k->ev);
 	rv_events_free(k->ev);
 	show_table(k);
-	if (getenv("E2E_KEEP") == NULL)
-		(void)nftw(k->dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 	for (int i = 0; e == RV_OK && i < k->n; i++)
 		if (k->entries[i].outcome != PASSED)
-			e = rv_fail(et, RV_E_CORRUPT, "not every point passed; E2E_KEEP=1 keeps the files of a run that failed");
+			e = rv_fail(et, RV_E_CORRUPT,
+						"not every point passed; RIVULET_KEEP=1 keeps the files of a run that failed");
 	return e;
 }
 

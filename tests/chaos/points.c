@@ -145,7 +145,7 @@ static void arm_worker(struct cluster *c, const struct point_job *job, int victi
 	cluster_start_worker(c, victim, plan);
 	if (job->way == WAY_LEAVE) {
 		cluster_wait_takes_part(c, victim);
-		e2e_signal(&c->e.workers[victim], SIGTERM);
+		process_signal(&c->e.workers[victim], SIGTERM);
 	}
 }
 
@@ -170,8 +170,8 @@ static void wait_for_hit(struct cluster *c, const struct cluster_log *l, int bef
 		patience_wait(&p);
 }
 
-static void wait_killed(struct e2e_process *p) {
-	assert_int_equal(e2e_wait_exit(p), EXITED_KILLED);
+static void wait_killed(struct process *p) {
+	assert_int_equal(process_wait(p), EXITED_KILLED);
 }
 
 /* Everybody else commits: the next round, and some more. When the first of them was: since the
@@ -189,7 +189,7 @@ static void let_go_on(struct cluster *c, const struct point_job *job, int victim
 	c->workers[victim].took_part = false;
 	c->workers[victim].attempt = -1;
 	if (job->loss == LOSS_STOP)
-		e2e_signal(&c->e.workers[victim], SIGCONT);
+		process_signal(&c->e.workers[victim], SIGCONT);
 	cluster_wait_takes_part(c, victim);
 	c->may_end &= ~(1u << victim);
 	c->workers[victim].disk_fails = false;
@@ -241,7 +241,7 @@ static void wait_coordinator_lost(struct cluster *c, const struct point_job *job
 		return;
 	}
 	nanosleep(&(struct timespec){.tv_sec = FROZEN_MS / 1000}, NULL);
-	e2e_signal(&c->e.coordinator, SIGCONT);
+	process_signal(&c->e.coordinator, SIGCONT);
 }
 
 /* Document numbers become durable when something is to be announced before anything else is: after

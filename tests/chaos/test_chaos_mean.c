@@ -15,6 +15,7 @@
 #include "tests/chaos/mean_check.h"
 #include "tests/chaos/mean_dump.h"
 #include "tests/common/check.h"
+#include "tests/common/scratch.h"
 #include "train/model/model.h"
 
 enum { N_WHOLE = 1500, N_MAX = 8000, MEMBERS = 3, ROUNDS = 4, BYTES_MAX = 4 * N_MAX + 64, PATH_BYTES = 128 };
@@ -123,8 +124,7 @@ static void configure(struct made *m, const char *config_text, const struct run_
 static void make_run(struct made *m, const char *config_text, enum plant plant) {
 	struct run_config run;
 	struct store *s;
-	(void)snprintf(m->dir, sizeof m->dir, "/tmp/rivulet-mean-XXXXXX");
-	assert_non_null(mkdtemp(m->dir));
+	scratch_make(m->dir, sizeof m->dir);
 	(void)snprintf(m->store, sizeof m->store, "%s/store.db", m->dir);
 	assert_ok(run_config_parse(&run, "test", config_text, &et));
 	configure(m, config_text, &run);
@@ -144,12 +144,6 @@ static void make_run(struct made *m, const char *config_text, enum plant plant) 
 	store_close(s);
 }
 
-static void remove_run(const struct made *m) {
-	char command[PATH_BYTES];
-	(void)snprintf(command, sizeof command, "rm -r %s", m->dir);
-	assert_int_equal(system(command), 0);
-}
-
 static void check_right(const char *config) {
 	static struct made m;
 	static struct mean_check got;
@@ -162,7 +156,7 @@ static void check_right(const char *config) {
 	assert_int_equal(got.contributions, ROUNDS * MEMBERS);
 	assert_int_equal(got.reduced, ROUNDS * 2);
 	assert_true(rv_hash_equal(&got.chain[ROUNDS], &m.chain));
-	remove_run(&m);
+	scratch_remove(m.dir);
 }
 
 static void a_run_that_is_right(void **state) {
@@ -189,7 +183,7 @@ static void every_wrong_mean_is_found(void **state) {
 		assert_int_not_equal(mean_check(m.store, m.dir, &got, &et), RV_OK);
 		if (strstr(et.text, says[plant]) == NULL)
 			fail_msg("plant %d: %s", plant, et.text);
-		remove_run(&m);
+		scratch_remove(m.dir);
 	}
 }
 

@@ -1,94 +1,29 @@
 /* coordinator_process.c: see coordinator_process.h. */
 #include "tests/coordinator/coordinator_process.h"
 #include "tests/common/check.h"
+#include "tests/common/scratch.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
-enum { START_TRIES = 3000, START_PAUSE_MS = 10, ARGS_MAX = 16, LISTENS = -1, REQUEST_TIMEOUT_MS = 60000 };
-
-static const char program[] = COORDINATOR_PROGRAM;
+enum { ARGS_MAX = 16, REQUEST_TIMEOUT_MS = 60000 };
 
 /* ---- processes ---- */
 
-static pid_t spawn(const char *const *args, int out_fd) {
-	const char *argv[ARGS_MAX] = {program};
+int coordinator_command(char *out, size_t cap, const char *const *args) {
+	const char *argv[ARGS_MAX] = {COORDINATOR_PROGRAM};
 	for (int i = 0; args[i] != NULL; i++)
 		argv[i + 1] = args[i];
-	pid_t pid = fork();
-	assert_true(pid >= 0);
-	if (pid > 0)
-		return pid;
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that is killed leaves nothing behind */
-	(void)dup2(out_fd, STDOUT_FILENO);
-	(void)dup2(out_fd, STDERR_FILENO);
-	(void)execv(program, (char *const *)argv);
-	_exit(127);
-}
-
-int coordinator_command(char *out, size_t cap, const char *const *args) {
-	int fds[2], status = 0;
-	size_t n = 0;
-	assert_int_equal(pipe(fds), 0);
-	pid_t pid = spawn(args, fds[1]);
-	(void)close(fds[1]);
-	for (ssize_t k = 1; k > 0 && n + 1 < cap; n += k > 0 ? (size_t)k : 0)
-		k = read(fds[0], out + n, cap - 1 - n);
-	out[n] = '\0';
-	(void)close(fds[0]);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-}
-
-static void listen_path(const struct coordinator *c, char out[96]) {
-	(void)snprintf(out, 96, "%s/listen", c->dir);
-}
-
-/* DIR/listen appears when the port is open. Otherwise the status with which it ended (waitpid). */
-static int await_listen(struct coordinator *c) {
-	char path[96], text[NET_ADDR_BYTES] = "";
-	listen_path(c, path);
-	for (int i = 0; i < START_TRIES; i++) {
-		FILE *f = fopen(path, "r");
-		if (f != NULL) {
-			assert_non_null(fgets(text, sizeof text, f));
-			(void)fclose(f);
-			text[strcspn(text, "\n")] = '\0';
-			assert_ok(address_parse(text, &c->at, &et));
-			return LISTENS;
-		}
-		int status;
-		if (waitpid(c->pid, &status, WNOHANG) == c->pid)
-			return status;
-		const struct timespec pause = {.tv_nsec = START_PAUSE_MS * 1000000};
-		(void)nanosleep(&pause, NULL);
-	}
-	fail_msg("the coordinator of %s does not listen", c->dir);
-	return LISTENS;
+	return process_run(out, cap, argv);
 }
 
 bool coordinator_try_start(struct coordinator *c, int *exit_status) {
-	char log[96];
-	(void)snprintf(log, sizeof log, "%s/log", c->dir);
-	int fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-	assert_true(fd >= 0);
-	char path[96];
-	listen_path(c, path);
-	(void)unlink(path); /* a killed one left it: wait for the new one */
-	c->pid = spawn((const char *const[]){"serve", "--dir", c->dir, "--listen", "127.0.0.1:0", NULL}, fd);
-	(void)close(fd);
-	int status = await_listen(c);
-	*exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-	if (status != LISTENS)
-		c->pid = 0;
-	return status == LISTENS;
+	if (!e2e_try_start_coordinator(&c->e, exit_status))
+		return false;
+	assert_ok(address_parse(c->e.listen, &c->at, &et));
+	return true;
 }
 
 void coordinator_start(struct coordinator *c) {
@@ -98,59 +33,34 @@ void coordinator_start(struct coordinator *c) {
 }
 
 void coordinator_make(struct coordinator *c, const char *config) {
-	char path[96], out[4096];
-	memset(c, 0, sizeof *c);
-	(void)snprintf(c->dir, sizeof c->dir, "/tmp/rivulet-test-XXXXXX");
-	assert_non_null(mkdtemp(c->dir));
-	(void)snprintf(path, sizeof path, "%s/run.conf", c->dir);
-	FILE *f = fopen(path, "w");
-	assert_non_null(f);
-	assert_true(fputs(config, f) >= 0);
-	assert_int_equal(fclose(f), 0);
-	if (coordinator_command(out, sizeof out,
-							(const char *const[]){"new-run", "--dir", c->dir, "--config", path, NULL}) != 0)
-		fail_msg("new-run: %s", out);
-	coordinator_start(c);
 	struct invite in;
+	memset(c, 0, sizeof *c);
+	e2e_open(&c->e, config, 0);
+	c->e.coordinator_program = COORDINATOR_PROGRAM;
+	e2e_path(&c->e, "coordinator", c->dir);
+	assert_ok(address_parse(c->e.listen, &c->at, &et));
 	coordinator_invite(c, &in);
 	memcpy(c->run_id, in.run_id, sizeof c->run_id);
 	memcpy(c->key, in.key, sizeof c->key);
 }
 
-void coordinator_kill(struct coordinator *c) {
-	assert_int_equal(kill(c->pid, SIGKILL), 0);
-	assert_int_equal(waitpid(c->pid, NULL, 0), c->pid);
-	c->pid = 0;
-}
-
 int coordinator_stop(struct coordinator *c) {
-	int status = 0;
-	assert_int_equal(kill(c->pid, SIGTERM), 0);
-	assert_int_equal(waitpid(c->pid, &status, 0), c->pid);
-	c->pid = 0;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+	process_signal(&c->e.coordinator, SIGTERM);
+	return process_wait(&c->e.coordinator);
 }
 
 void coordinator_remove(struct coordinator *c) {
-	static const char *const names[] = {"run.conf", "run.key", "store.db",     "store.db-wal", "store.db-journal",
-										"listen",   "lock",    "rounds.jsonl", "log",          "report"};
-	char path[96];
-	if (c->pid != 0)
+	if (c->e.coordinator.pid != 0)
 		(void)coordinator_stop(c);
-	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-		(void)snprintf(path, sizeof path, "%s/%s", c->dir, names[i]);
-		(void)unlink(path);
-	}
-	assert_int_equal(rmdir(c->dir), 0); /* nothing else was left behind */
+	scratch_remove_only(c->dir,
+						(const char *const[]){"run.conf", "run.key", "store.db", "store.db-wal", "store.db-journal",
+											  "store.db.replaced", "listen", "lock", "rounds.jsonl", "report", NULL});
+	e2e_close(&c->e);
 }
 
-void coordinator_invite(const struct coordinator *c, struct invite *out) {
-	char text[1024];
-	int rc = coordinator_command(text, sizeof text, (const char *const[]){"invite", "--dir", c->dir, NULL});
-	if (rc != 0)
-		fail_msg("invite: %s", text);
-	text[strcspn(text, "\n")] = '\0';
-	assert_ok(invite_parse(text, out, &et));
+void coordinator_invite(struct coordinator *c, struct invite *out) {
+	e2e_make_links(&c->e, 0, 1);
+	assert_ok(invite_parse(c->e.links[0], out, &et));
 }
 
 /* ---- clients ---- */

@@ -1,18 +1,18 @@
-/* coordinator_process.h: a real rivulet-coordinator in a directory of its own, and clients that
- * talk to it over TLS. */
+/* coordinator_process.h: a real rivulet-coordinator without workers (tests/e2e/e2e.h), and
+ * clients that talk to it over TLS. */
 #ifndef RV_TESTS_COORDINATOR_PROCESS_H
 #define RV_TESTS_COORDINATOR_PROCESS_H
 
 #include "net/control/control.h"
 #include "net/http_client.h"
 #include "net/invite.h"
+#include "tests/e2e/e2e.h"
 
 #include <stdbool.h>
-#include <sys/types.h>
 
 struct coordinator {
-	char dir[64];
-	pid_t pid; /* 0: not running */
+	struct e2e e; /* without workers */
+	char dir[E2E_PATH];
 	struct address at;
 	int64_t timeout_ms; /* of clients from now on, to connect and for an answer; 0: the usual */
 	uint8_t run_id[NET_RUN_ID_BYTES];
@@ -23,18 +23,16 @@ struct coordinator {
  * coordinator. */
 void coordinator_make(struct coordinator *c, const char *config);
 void coordinator_start(struct coordinator *c);
-/* False when it ended instead, with *exit_status (negative: a signal); what it said is in
- * DIR/log. */
+/* False when it ended instead, with its exit status, or 128 + signal. */
 bool coordinator_try_start(struct coordinator *c, int *exit_status);
-void coordinator_kill(struct coordinator *c); /* -9 */
-/* SIGTERM; returns the exit status. */
+/* SIGTERM; returns the exit status, or 128 + signal. */
 int coordinator_stop(struct coordinator *c);
-/* Stops it and removes the directory. */
+/* Stops it and removes the directory, in which it left nothing that it does not say. */
 void coordinator_remove(struct coordinator *c);
 /* Runs `rivulet-coordinator ARGS...` (NULL-terminated) and returns its exit status; stdout and
  * stderr into `out`. */
 int coordinator_command(char *out, size_t cap, const char *const *args);
-void coordinator_invite(const struct coordinator *c, struct invite *out);
+void coordinator_invite(struct coordinator *c, struct invite *out);
 
 /* An HTTPS client with its own identity. */
 struct client {

@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/rng.h"
 #include "tests/common/check.h"
+#include "tests/common/scratch.h"
 #include "tests/coordinator/coordinator_process.h"
 #include "tests/coordinator/run_chunks.h"
 
@@ -38,10 +39,9 @@ static int set_up(void **state) {
 	struct scene *s = calloc(1, sizeof *s);
 	struct invite in;
 	coordinator_make(&s->c, "rounds = 10\nmin-workers = 1\nsilence-ms = 3600000\n");
-	(void)snprintf(s->place, sizeof s->place, "/tmp/rivulet-test-XXXXXX");
-	assert_non_null(mkdtemp(s->place));
+	scratch_make(s->place, sizeof s->place);
 	(void)snprintf(s->file, sizeof s->file, "%s/run.backup", s->place);
-	(void)snprintf(s->dir, sizeof s->dir, "%s/again", s->place);
+	(void)snprintf(s->dir, sizeof s->dir, "%s/coordinator", s->place);
 	client_init(&s->k, &s->c, 0, NULL);
 	coordinator_invite(&s->c, &in);
 	assert_int_equal(client_join(&s->k, &s->c, &in, NULL), 200);
@@ -49,28 +49,11 @@ static int set_up(void **state) {
 	return 0;
 }
 
-static void remove_files(const char *dir) {
-	char path[512];
-	DIR *d = opendir(dir);
-	for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
-		(void)snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
-		if (e->d_name[0] != '.')
-			(void)unlink(path);
-	}
-	if (d != NULL)
-		(void)closedir(d);
-	(void)rmdir(dir);
-}
-
 static int tear_down(void **state) {
 	struct scene *s = *state;
-	char path[128];
 	client_release(&s->k);
-	(void)snprintf(path, sizeof path, "%s/store.db.replaced", s->c.dir);
-	(void)unlink(path);
 	coordinator_remove(&s->c); /* and asserts that nothing else was left there */
-	remove_files(s->dir);
-	remove_files(s->place);
+	scratch_remove(s->place);
 	free(s);
 	return 0;
 }
@@ -117,12 +100,12 @@ static void test_a_run_goes_on_from_its_backup(void **state) {
 	expect("at round 1");
 	assert_int_equal(stat(s->file, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0600);
-	coordinator_kill(&s->c);
+	process_kill(&s->c.e.coordinator);
 	assert_int_equal(RUN("restore", "--dir", s->dir, s->file), 0);
 	expect("at round 1");
 	client_release(&s->k);
 	struct coordinator again = s->c;
-	(void)snprintf(again.dir, sizeof again.dir, "%s", s->dir);
+	(void)snprintf(again.e.dir, sizeof again.e.dir, "%s", s->place); /* where it serves the copy in s->dir */
 	coordinator_start(&again);
 	client_init(&s->k, &again, 0, NULL);                           /* the same key, which it asks the server for */
 	assert_int_equal(client_join(&s->k, &again, NULL, NULL), 200); /* still a member */
@@ -212,29 +195,18 @@ static void test_an_older_term_is_refused(void **state) {
 	coordinator_start(&s->c);
 }
 
-/* A bit in the count of tokens on their page, which nobody reads who opens the store. */
-static void flip_count_of_tokens(const char *path) {
-	FILE *f = fopen(path, "r+b");
-	assert_non_null(f);
-	assert_int_equal(fseek(f, TOKENS_PAGE_AT + 4, SEEK_SET), 0);
-	int c = fgetc(f);
-	assert_int_equal(fseek(f, TOKENS_PAGE_AT + 4, SEEK_SET), 0);
-	assert_int_not_equal(fputc(c ^ 0x80, f), EOF);
-	assert_int_equal(fclose(f), 0);
-}
-
 static void test_a_damaged_store_is_named(void **state) {
 	struct scene *s = *state;
 	char path[128], words[192];
 	assert_int_equal(coordinator_stop(&s->c), 0);
 	(void)snprintf(path, sizeof path, "%s/store.db", s->c.dir);
-	flip_count_of_tokens(path);
+	scratch_flip(path, TOKENS_PAGE_AT + 4);
 	assert_int_equal(RUN("backup", "--dir", s->c.dir, s->file), 1);
 	(void)snprintf(words, sizeof words, "%s is damaged (", path);
 	expect(words);
 	expect("restore an earlier backup");
 	assert_int_equal(access(s->file, F_OK), -1);
-	flip_count_of_tokens(path);
+	scratch_flip(path, TOKENS_PAGE_AT + 4);
 	coordinator_start(&s->c);
 }
 
@@ -243,7 +215,7 @@ static void test_what_is_no_backup_is_refused(void **state) {
 	char path[128];
 	assert_int_equal(RUN("restore", "--dir", s->dir, "/nonexistent"), 1);
 	expect("/nonexistent");
-	(void)snprintf(path, sizeof path, "%s/run.conf", s->c.dir);
+	(void)snprintf(path, sizeof path, "%s/run.conf", s->c.e.dir);
 	assert_int_equal(RUN("restore", "--dir", s->dir, path), 1);
 	expect("run.conf");
 	assert_int_equal(RUN("backup", "--dir", s->c.dir, s->file), 0);
@@ -272,27 +244,10 @@ static void test_what_is_no_backup_is_refused(void **state) {
 	coordinator_remove(&other);
 }
 
-static int names_in(const char *dir) {
-	int n = -2; /* . and .. */
-	DIR *d = opendir(dir);
-	assert_non_null(d);
-	while (readdir(d) != NULL)
-		n++;
-	(void)closedir(d);
-	return n;
-}
-
-static pid_t start_backup(const struct scene *s) {
-	pid_t pid = fork();
-	if (pid == 0) {
-		int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-		(void)dup2(null, STDOUT_FILENO);
-		(void)dup2(null, STDERR_FILENO);
-		(void)execl(COORDINATOR_PROGRAM, COORDINATOR_PROGRAM, "backup", "--dir", s->c.dir, s->file, (char *)NULL);
-		_exit(127);
-	}
-	assert_true(pid > 0);
-	return pid;
+/* Its output goes to a file that no test reads. */
+static void start_backup(const struct scene *s, struct process *p) {
+	e2e_path(&s->c.e, "backup.log", p->log);
+	process_start(p, (const char *const[]){COORDINATOR_PROGRAM, "backup", "--dir", s->c.dir, s->file, NULL}, NULL);
 }
 
 static void write_text(const char *path) {
@@ -312,7 +267,7 @@ static void test_it_clears_away_after_killed_ones_only(void **state) {
 		write_text(left_wal);
 		assert_int_equal(RUN("backup", "--dir", s->c.dir, s->file), 0);
 		assert_int_equal(access(mine, F_OK), 0);
-		assert_int_equal(names_in(s->place), 2); /* with the backup */
+		assert_int_equal(scratch_count(s->place), 2); /* with the backup */
 		if (online)
 			assert_int_equal(coordinator_stop(&s->c), 0);
 	}
@@ -324,15 +279,15 @@ static void test_one_waits_for_another(void **state) {
 	struct scene *s = *state;
 	char key[128];
 	(void)snprintf(key, sizeof key, "%s/run.key", s->c.dir);
-	int fd = open(key, O_RDONLY | O_CLOEXEC), status;
+	int fd = open(key, O_RDONLY | O_CLOEXEC);
 	assert_int_equal(flock(fd, LOCK_EX), 0);
-	pid_t pid = start_backup(s);
+	struct process p;
+	start_backup(s, &p);
 	(void)usleep(200000);
-	assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);
-	assert_int_equal(names_in(s->place), 0);
+	assert_false(process_has_ended(&p));
+	assert_int_equal(scratch_count(s->place), 0);
 	assert_int_equal(close(fd), 0);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
+	process_assert_exit(&p, 0);
 	assert_int_equal(access(s->file, F_OK), 0);
 }
 
@@ -361,19 +316,20 @@ static void test_killed_while_it_is_made(void **state) {
 	char dir[128];
 	assert_int_equal(RUN("backup", "--dir", s->c.dir, s->file), 0);
 	for (int i = 0; i < 20; i++) {
-		pid_t pid = start_backup(s);
+		struct process p;
+		start_backup(s, &p);
 		(void)usleep((useconds_t)rv_rng_below(&rng, 60000));
-		(void)kill(pid, SIGKILL);
-		assert_int_equal(waitpid(pid, NULL, 0), pid);
+		process_kill(&p);
 		if (i % 5 != 4)
 			continue;
-		coordinator_kill(&s->c); /* and the coordinator too */
-		(void)snprintf(dir, sizeof dir, "%s/again", s->place);
+		process_kill(&s->c.e.coordinator); /* and the coordinator too */
+		(void)snprintf(dir, sizeof dir, "%s/coordinator", s->place);
 		assert_int_equal(RUN("restore", "--dir", dir, s->file), 0); /* whole: every record is checked */
 		coordinator_start(&s->c);
 	}
 	assert_int_equal(RUN("backup", "--dir", s->c.dir, s->file), 0);
-	assert_int_equal(names_in(s->place), 2); /* it, and what was restored: no copy of the key that nobody knows of */
+	assert_int_equal(scratch_count(s->place),
+					 2); /* it, and what was restored: no copy of the key that nobody knows of */
 }
 
 int main(void) {

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "coordinator/backup/backup_file.h"
 #include "tests/common/check.h"
+#include "tests/common/scratch.h"
 
 enum { PAGES_BYTES = 1536, ALL_BYTES = PAGES_BYTES + BACKUP_FILE_SEAL_BYTES, STRIDE = 13 };
 enum { VERSION_AT = PAGES_BYTES + IDENTITY_SEED_BYTES, HASH_AT = ALL_BYTES - RV_HASH_BYTES };
@@ -30,8 +31,7 @@ static void seal(const struct place *p, size_t n) {
 static int set_up(void **state) {
 	struct place *p = calloc(1, sizeof *p);
 	*state = p;
-	(void)snprintf(p->dir, sizeof p->dir, "/tmp/rivulet-backup-XXXXXX");
-	assert_non_null(mkdtemp(p->dir));
+	scratch_make(p->dir, sizeof p->dir);
 	(void)snprintf(p->sealed, sizeof p->sealed, "%s/backup", p->dir);
 	(void)snprintf(p->to, sizeof p->to, "%s/restored.db", p->dir);
 	for (size_t i = 0; i < PAGES_BYTES; i++)
@@ -43,9 +43,7 @@ static int set_up(void **state) {
 
 static int tear_down(void **state) {
 	struct place *p = *state;
-	(void)unlink(p->sealed);
-	(void)unlink(p->to);
-	assert_int_equal(rmdir(p->dir), 0);
+	scratch_remove_only(p->dir, (const char *const[]){"backup", "restored.db", NULL});
 	free(p);
 	return 0;
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "tests/common/check.h"
+#include "tests/common/scratch.h"
 #include "tests/coordinator/coordinator_process.h"
 
 enum { OUT_BYTES = 65536 };
@@ -131,22 +132,17 @@ static void test_made_once(void **state) {
 
 static void test_port_taken(void **state) {
 	struct coordinator *c = *state;
-	char at[NET_ADDR_BYTES], port[32], dir[] = "/tmp/rivulet-test-XXXXXX", path[96];
-	static const char *const names[] = {"run.key", "store.db", "lock"};
+	char at[NET_ADDR_BYTES], port[32], dir[64];
 	assert_true(address_format(&c->at, at));
 	(void)snprintf(port, sizeof port, "port %u", c->at.port);
-	assert_non_null(mkdtemp(dir));
+	scratch_make(dir, sizeof dir);
 	assert_int_equal(RUN("new-run", "--dir", dir, "--dtype", "fp32"), 0);
 	expect("note: dtype = fp32: a GPU multiplies fp32 without its tensor cores");
 	assert_int_equal(RUN("serve", "--dir", dir, "--listen", at), 1);
 	expect(port);
 	expect("rivulet-coordinator (process "); /* who has it */
 	expect("--listen");
-	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-		(void)snprintf(path, sizeof path, "%s/%s", dir, names[i]);
-		assert_int_equal(unlink(path), 0);
-	}
-	assert_int_equal(rmdir(dir), 0);
+	scratch_remove_only(dir, (const char *const[]){"run.key", "store.db", "lock", NULL});
 }
 
 static int count_lines(const char *text) {

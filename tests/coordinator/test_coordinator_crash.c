@@ -109,7 +109,7 @@ static void die(struct world *w) {
 	}
 	for (uint64_t n = rv_rng_below(&w->rng, 12); n > 0; n--)
 		assert_ok(http_client_poll(w->k[n % WORKERS].http, NULL, 0, (int64_t)rv_rng_below(&w->rng, 1500), &et));
-	coordinator_kill(&w->c);
+	process_kill(&w->c.e.coordinator);
 }
 
 static void rise(struct world *w) {
@@ -183,7 +183,7 @@ static void test_join_cut_short(void **state) {
 		assert_ok(http_client_start(k.http, &http, NULL, &et));
 		for (uint64_t n = rv_rng_below(&rng, 12); n > 0; n--)
 			assert_ok(http_client_poll(k.http, NULL, 0, (int64_t)rv_rng_below(&rng, 2000), &et));
-		coordinator_kill(&c);
+		process_kill(&c.e.coordinator);
 		client_release(&k);
 		coordinator_start(&c);
 		client_init(&k, &c, who, NULL);

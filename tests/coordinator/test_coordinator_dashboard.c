@@ -10,10 +10,11 @@
 #include "tests/common/browser.h"
 #include "tests/common/check.h"
 #include "tests/common/memory_store.h"
+#include "tests/common/scratch.h"
 
 enum { ROUNDS = 40, MEMBERS = 3, UNKNOWN = 7 /* the loss of that round */ };
 
-static char dir[] = "/tmp/rivulet-dashboard-XXXXXX";
+static char dir[64];
 static struct browser_seen seen;
 
 /* After so many rounds; MEMBERS have joined. */
@@ -133,18 +134,12 @@ static void test_the_axis_has_whole_rounds_only(void **state) {
 
 static int set_up(void **state) {
 	(void)state;
-	return mkdtemp(dir) == NULL;
-}
-
-static int tear_down(void **state) {
-	char command[sizeof dir + 16];
-	(void)state;
-	snprintf(command, sizeof command, "rm -rf %s", dir);
-	return system(command); /* NOLINT(cert-env33-c): a test's own command */
+	scratch_make(dir, sizeof dir);
+	return 0;
 }
 
 int main(void) {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_page_draws_the_curve),
 									   cmocka_unit_test(test_the_axis_has_whole_rounds_only)};
-	return cmocka_run_group_tests(tests, set_up, tear_down);
+	return cmocka_run_group_tests(tests, set_up, NULL);
 }

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "coordinator/web/listen_file.h"
 #include "tests/common/check.h"
+#include "tests/common/scratch.h"
 
 static const struct address here = {.host = "127.0.0.1", .port = 7433}, there = {.host = "::1", .port = 7433};
 
@@ -29,10 +30,10 @@ static void assert_says(const char *path, const struct address *at) {
 
 static void test_what_is_right_stays(void **state) {
 	(void)state;
-	char dir[] = "/tmp/rivulet-listen-XXXXXX", path[64];
+	char dir[64], path[80];
 	struct address got;
 	struct rv_errtext et = {0};
-	assert_non_null(mkdtemp(dir));
+	scratch_make(dir, sizeof dir);
 	(void)snprintf(path, sizeof path, "%s/listen", dir);
 	assert_int_equal(listen_file_read(path, &got, &et), RV_E_NOTFOUND);
 	assert_int_equal(listen_file_write(path, &here, &et), RV_OK);
@@ -44,8 +45,7 @@ static void test_what_is_right_stays(void **state) {
 	assert_int_equal(listen_file_write(path, &there, &et), RV_OK);
 	assert_says(path, &there);
 	listen_file_clean(path, &here);
-	assert_int_equal(access(path, F_OK), -1);
-	assert_int_equal(rmdir(dir), 0);
+	assert_int_equal(scratch_count(dir), 0);
 }
 
 static void assert_said_once(const char *log) {
@@ -62,8 +62,8 @@ static void assert_said_once(const char *log) {
 static void test_what_is_owed_is_written(void **state) {
 	(void)state;
 	enum { PAUSE_US = LISTEN_NOTICE_PAUSE_S * RV_US_PER_S };
-	char dir[] = "/tmp/rivulet-listen-XXXXXX", sub[64], path[80], log[64];
-	assert_non_null(mkdtemp(dir));
+	char dir[64], sub[80], path[96], log[80];
+	scratch_make(dir, sizeof dir);
 	(void)snprintf(sub, sizeof sub, "%s/run", dir);
 	(void)snprintf(path, sizeof path, "%s/listen", sub);
 	(void)snprintf(log, sizeof log, "%s/log", dir);
@@ -81,8 +81,7 @@ static void test_what_is_owed_is_written(void **state) {
 	}
 	rv_events_free(n.events);
 	assert_said_once(log);
-	assert_int_equal(unlink(log) | unlink(path), 0);
-	assert_int_equal(rmdir(sub) | rmdir(dir), 0);
+	scratch_remove_only(sub, (const char *const[]){"listen", NULL});
 }
 
 int main(void) {

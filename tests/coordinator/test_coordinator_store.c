@@ -10,6 +10,7 @@
 
 #include "coordinator/store/sqlite.h"
 #include "tests/common/check.h"
+#include "tests/common/scratch.h"
 
 enum { PAGE_BYTES = 4096 }; /* SQLite's, as the store leaves it */
 
@@ -23,8 +24,7 @@ static const uint8_t run_id[NET_RUN_ID_BYTES] = "0123456789abcdef";
 static int set_up(void **state) {
 	struct place *p = calloc(1, sizeof *p);
 	*state = p;
-	(void)snprintf(p->dir, sizeof p->dir, "/tmp/rivulet-store-XXXXXX");
-	assert_non_null(mkdtemp(p->dir));
+	scratch_make(p->dir, sizeof p->dir);
 	(void)snprintf(p->path, sizeof p->path, "%s/store.db", p->dir);
 	assert_ok(sqlite_store_create(p->path, run_id, "rounds = 3\n", &et));
 	assert_ok(sqlite_store_open(p->path, &p->store, &et));
@@ -33,12 +33,8 @@ static int set_up(void **state) {
 
 static int tear_down(void **state) {
 	struct place *p = *state;
-	char path[128];
 	store_close(p->store);
-	(void)unlink(p->path);
-	(void)snprintf(path, sizeof path, "%s-wal", p->path);
-	(void)unlink(path);
-	assert_int_equal(rmdir(p->dir), 0);
+	scratch_remove_only(p->dir, (const char *const[]){"store.db", "store.db-wal", NULL});
 	free(p);
 	return 0;
 }

@@ -13,6 +13,7 @@
 #include "coordinator/commands/opened_run.h"
 #include "coordinator/store/sqlite.h"
 #include "tests/common/check.h"
+#include "tests/common/scratch.h"
 
 enum { FAULTS_MAX = 200, APPENDS = 6 };
 
@@ -124,20 +125,14 @@ struct place {
 };
 
 static void make_place(struct place *p) {
-	(void)snprintf(p->dir, sizeof p->dir, "/tmp/rivulet-store-XXXXXX");
-	assert_non_null(mkdtemp(p->dir));
+	scratch_make(p->dir, sizeof p->dir);
 	(void)snprintf(p->path, sizeof p->path, "%s/store.db", p->dir);
 	assert_ok(sqlite_store_create(p->path, run_id, "rounds = 3\n", &et));
 }
 
 static void remove_place(const struct place *p) {
-	static const char *const suffixes[] = {"", "-wal", "-journal", "-shm"};
-	char path[128];
-	for (size_t i = 0; i < 4; i++) {
-		(void)snprintf(path, sizeof path, "%s%s", p->path, suffixes[i]);
-		(void)unlink(path);
-	}
-	assert_int_equal(rmdir(p->dir), 0);
+	scratch_remove_only(p->dir,
+						(const char *const[]){"store.db", "store.db-wal", "store.db-journal", "store.db-shm", NULL});
 }
 
 static enum rv_err append(struct store *s, uint64_t id) {

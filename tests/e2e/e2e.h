@@ -1,16 +1,15 @@
-/* e2e.h: real processes over TLS on loopback, for tests: a coordinator, workers, the lab; their
- * logs; their ends.
+/* e2e.h: the one way in which tests in C start a coordinator and workers: real processes over TLS on
+ * loopback; their logs; their ends.
  *
- * Everything lives in one temporary directory that goes away. Children die with the test
- * (PR_SET_PDEATHSIG) and are only ever signalled by pid. Waiting means polling a log or a file,
- * with a deadline that fails the test. */
+ * Everything lives in one temporary directory (tests/common/scratch.h); processes and waiting are
+ * those of tests/common/process.h. */
 #ifndef TESTS_E2E_E2E_H
 #define TESTS_E2E_E2E_H
 
+#include "tests/common/process.h"
+
 #include <jansson.h>
-#include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 /* For a run.conf: nobody is to be left out of a round, however slow the machine, so the lab can say
  * what the end is. */
@@ -22,13 +21,7 @@
 /* The worker that stops at the gate (gated_worker.c); so does rivulet-worker-failpoint. */
 #define E2E_GATED "rivulet-worker-gated"
 
-/* WAIT_S: only a hang takes so long. */
-enum { E2E_MAX_WORKERS = 12, E2E_PATH = 256, E2E_MAX_ARGS = 8, E2E_WAIT_S = 300 };
-
-struct e2e_process {
-	pid_t pid; /* 0: not running */
-	char log[E2E_PATH];
-};
+enum { E2E_MAX_WORKERS = 12, E2E_PATH = PROCESS_PATH, E2E_MAX_ARGS = 8 };
 
 /* Where processes run: the network namespace (its path; "": the test's own) and their address
  * there. */
@@ -50,7 +43,7 @@ struct e2e {
 	bool says_little; /* workers started from now on get --dir, at first their link, and worker_args; nothing else */
 	const char *coordinator_program; /* for starts from now on; NULL: rivulet-coordinator */
 	const char *coordinator_env;     /* the same: NULL or one "NAME=value" */
-	struct e2e_process coordinator, workers[E2E_MAX_WORKERS];
+	struct process coordinator, workers[E2E_MAX_WORKERS];
 	int n_workers;
 };
 
@@ -59,13 +52,17 @@ struct e2e {
 void e2e_open(struct e2e *e, const char *config, int n_workers);
 /* The same, not on loopback: n_workers + 1 sites, borrowed. */
 void e2e_open_at(struct e2e *e, const struct e2e_site *sites, const char *config, int n_workers);
-/* Kills what is left, removes the directory (kept when the test fails and E2E_KEEP is set). */
+/* Kills what is left, removes the directory. */
 void e2e_close(struct e2e *e);
 int e2e_teardown(void **state); /* of a test whose *state is its struct e2e, or NULL: e2e_close() */
 /* A file or folder of the directory; `out` may be a part of *e. */
 void e2e_path(const struct e2e *e, const char *name, char out[E2E_PATH]);
 
 void e2e_start_coordinator(struct e2e *e); /* on the port it had before, if it had one */
+/* False if it ended instead of listening, with its exit status. */
+bool e2e_try_start_coordinator(struct e2e *e, int *status);
+/* Makes e->links[first], ... `n` of them. */
+void e2e_make_links(struct e2e *e, int first, int n);
 /* Starts worker i and waits until it has joined, so that member numbers are the same every time.
  * The first start uses its link. `program`: NULL for rivulet-worker. `env`: NULL or one
  * "NAME=value". */
@@ -85,14 +82,6 @@ void e2e_gate_at(struct e2e *e, int64_t round);
 void e2e_open_gate(struct e2e *e);
 void e2e_worker_dir(const struct e2e *e, int i, char out[E2E_PATH]);
 
-void e2e_signal(struct e2e_process *p, int signal);
-void e2e_freeze(struct e2e_process *p); /* SIGSTOP; it does nothing any more */
-/* Waits for its end: the exit status, or 128 + signal. */
-int e2e_wait_exit(struct e2e_process *p);
-/* It ends with this status; the end of its log is shown where it does not. */
-void e2e_assert_exit(struct e2e_process *p, int status);
-/* It has ended, and nobody has waited for it yet. */
-bool e2e_has_ended(const struct e2e_process *p);
 /* Runs a program of ours to its end, which must be this exit status; its output goes to
  * DIR/NAME.log. `argv` ends with NULL; argv[0] is the program's name. `status` -1: any. Returns
  * it. */
@@ -104,7 +93,7 @@ json_t *e2e_status(struct e2e *e);
 
 /* The first event `name` in a log, from line `*from` on, whose integer `key` is >= `at_least` (key
  * NULL: any); waits for it. *from (NULL: 0) moves past it. The caller's reference. */
-json_t *e2e_wait_event(const struct e2e_process *p, const char *name, const char *key, int64_t at_least, long *from);
+json_t *e2e_wait_event(const struct process *p, const char *name, const char *key, int64_t at_least, long *from);
 /* The same without waiting: NULL when it is not there. */
 json_t *e2e_find_event(const char *log, const char *name, const char *key, int64_t at_least, long *from);
 /* The last line of that kind in DIR/metrics.jsonl. The caller's reference; fails the test when

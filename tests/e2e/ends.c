@@ -7,7 +7,7 @@
 void e2e_assert_same_end(struct e2e *e, const int *workers, int n, char chain[65], char state[65]) {
 	for (int k = 0; k < n; k++) {
 		char dir[E2E_PATH];
-		e2e_assert_exit(&e->workers[workers[k]], 0);
+		process_assert_exit(&e->workers[workers[k]], 0);
 		e2e_worker_dir(e, workers[k], dir);
 		json_t *end = e2e_metrics(dir, "end");
 		if (k == 0) {

@@ -18,7 +18,7 @@ void e2e_die_often(struct e2e *e, const char *const *failpoints, size_t n) {
 		e2e_start_worker(e, 0, "rivulet-worker-failpoint", env);
 		if (i == 0)
 			e2e_start_worker(e, 1, E2E_GATED, NULL);
-		if (e2e_wait_exit(&e->workers[0]) != 128 + SIGKILL)
+		if (process_wait(&e->workers[0]) != 128 + SIGKILL)
 			fail_msg("not killed at %s", failpoints[i]);
 	}
 	e2e_open_gate(e);
@@ -49,8 +49,8 @@ void e2e_stop_and_start(struct e2e *e, int64_t every, int times) {
 	for (int64_t round = every; round <= every * times; round += every) {
 		json_decref(e2e_wait_event(&e->workers[0], "started", NULL, 0, &from)); /* before, a signal is its death */
 		json_decref(e2e_wait_event(&e->workers[1], "round", "round", round, NULL));
-		e2e_signal(&e->workers[0], SIGTERM);
-		e2e_assert_exit(&e->workers[0], 0);
+		process_signal(&e->workers[0], SIGTERM);
+		process_assert_exit(&e->workers[0], 0);
 		e2e_gate_at(e, round + every + ROUNDS_OF_A_LIFE);
 		e2e_launch_worker(e, 0);
 	}

@@ -74,7 +74,7 @@ static bool are_level(struct e2e *e, int n) {
 }
 
 void e2e_wait_level(struct e2e *e, int n) {
-	for (int tries = 0; tries < 10 * E2E_WAIT_S; tries++) {
+	for (int tries = 0; tries < 10 * PROCESS_WAIT_S; tries++) {
 		if (are_level(e, n))
 			return;
 		nanosleep(&(struct timespec){.tv_nsec = 100 * 1000000}, NULL);

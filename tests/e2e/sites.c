@@ -60,7 +60,7 @@ static void run_relay(const struct sites *s, int delay_ms, const int in[2], cons
 	char program[E2E_PATH], delay[16];
 	const char *argv[ARGS_MAX] = {program, "0", delay};
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	snprintf(program, sizeof program, "%s/shaped_net", E2E_BIN_DIR);
+	snprintf(program, sizeof program, "%s/shaped_net", RV_TEST_BIN_DIR);
 	snprintf(delay, sizeof delay, "%d", delay_ms);
 	for (int i = 0; i < s->n; i++)
 		argv[3 + i] = s->names[i];

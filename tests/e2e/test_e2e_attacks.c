@@ -21,7 +21,7 @@ static const char three_workers[] = "n-layer = 1\nn-head = 2\nn-embd = 32\nconte
 									"min-workers = 3\nsteps-per-round = 2\nrounds = 3\nsnapshot-every = 2\n"
 									"grace-ms = 600000\nsilence-ms = 30000\n";
 
-enum { VICTIM = 0, CAPTURED = 2, WAIT_US = E2E_WAIT_S * RV_US_PER_S };
+enum { VICTIM = 0, CAPTURED = 2, WAIT_US = PROCESS_WAIT_S * RV_US_PER_S };
 
 struct scene {
 	struct e2e e;
@@ -56,8 +56,8 @@ static int setup(void **state) {
 	*state = s;
 	e2e_open(&s->e, three_workers, 4);
 	e2e_start_workers(&s->e, 3);
-	e2e_signal(&s->e.workers[CAPTURED], SIGKILL);
-	(void)e2e_wait_exit(&s->e.workers[CAPTURED]);
+	process_signal(&s->e.workers[CAPTURED], SIGKILL);
+	(void)process_wait(&s->e.workers[CAPTURED]);
 	e2e_worker_dir(&s->e, CAPTURED, dir);
 	snprintf(path, sizeof path, "%s/identity.key", dir);
 	assert_int_equal(identity_load(path, &s->member, NULL), RV_OK);

@@ -73,7 +73,7 @@ enum { FAULTY = 2 };
 static const char enough[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
 							 "min-workers = 3\nsteps-per-round = 4\nrounds = 17\nsnapshot-every = 4\n" E2E_PATIENT;
 
-static int count(const struct e2e_process *p, const char *name) {
+static int count(const struct process *p, const char *name) {
 	int n = 0;
 	long from = 0;
 	for (json_t *j; (j = e2e_find_event(p->log, name, NULL, 0, &from)); json_decref(j))
@@ -160,7 +160,7 @@ static void who_has_nothing_to_give_three_times_leaves(void **state) {
 	json_t *j = e2e_wait_event(&e.workers[FAULTY], "failed", NULL, 0, NULL);
 	assert_non_null(strstr(e2e_text(j, "text"), "3 times in a row"));
 	json_decref(j);
-	assert_int_not_equal(e2e_wait_exit(&e.workers[FAULTY]), 0);
+	assert_int_not_equal(process_wait(&e.workers[FAULTY]), 0);
 	e2e_assert_same_end(&e, (const int[]){0, 1, 3}, 3, chain, full);
 }
 

@@ -25,7 +25,7 @@ static void a_peer_that_sends_one_byte_a_second(void **state) {
 	e2e_wait_for_round(&e, others, 3, round + ROUNDS_ON);
 	e2e_assert_same_chain(&e, others, 3, round + ROUNDS_ON);
 	e2e_assert_no_state_was_wrong(&e, 3);
-	assert_false(e2e_has_ended(&e.workers[DRIPS])); /* and it is not refused: its line may be better tomorrow */
+	assert_false(process_has_ended(&e.workers[DRIPS])); /* and it is not refused: its line may be better tomorrow */
 }
 
 int main(void) {

@@ -77,7 +77,7 @@ static void all_killed_between_vote_and_outer_step_are_replayed(void **state) {
 		for (int i = 0; i < WORKERS; i++)
 			e2e_launch_worker_as(&e, i, "rivulet-worker-failpoint", "RIVULET_FAILPOINT=commit.seen@3=kill");
 		for (int i = 0; i < WORKERS; i++)
-			e2e_assert_exit(&e.workers[i], 128 + SIGKILL);
+			process_assert_exit(&e.workers[i], 128 + SIGKILL);
 	}
 	e2e_start_workers(&e, WORKERS);
 	e2e_assert_same_end(&e, (const int[]){0, 1}, WORKERS, chain, full);
@@ -95,10 +95,10 @@ static void check_all_interrupted(void **state, int signal, int status) {
 	for (int64_t round = 8; round <= 48; round += 8) {
 		json_decref(e2e_wait_event(&e.workers[1], "round", "round", round, NULL));
 		for (int i = 0; i < WORKERS; i++)
-			e2e_signal(&e.workers[i], signal);
+			process_signal(&e.workers[i], signal);
 		e2e_gate_at(&e, round + 8 + AHEAD); /* a worker that gets the signal ends its step first */
 		for (int i = 0; i < WORKERS; i++)
-			e2e_assert_exit(&e.workers[i], status);
+			process_assert_exit(&e.workers[i], status);
 		for (int i = 0; i < WORKERS; i++)
 			e2e_launch_worker_as(&e, i, E2E_GATED, NULL);
 	}
@@ -125,8 +125,8 @@ static void check_replay(void **state, bool loses_its_own) {
 	e2e_gate_at(&e, 30);
 	e2e_start_gated_workers(&e, 3);
 	e2e_wait_for_round(&e, (const int[]){0}, 1, 20);
-	e2e_signal(&e.workers[2], SIGKILL);
-	e2e_assert_exit(&e.workers[2], 128 + SIGKILL);
+	process_signal(&e.workers[2], SIGKILL);
+	process_assert_exit(&e.workers[2], 128 + SIGKILL);
 	e2e_gate_at(&e, 60);
 	e2e_wait_for_round(&e, (const int[]){0}, 1, 40);
 	e2e_worker_dir(&e, 2, dir);

@@ -47,12 +47,12 @@ static void tear(const char *path) {
 }
 
 static void kill_everybody(struct e2e *e) {
-	e2e_signal(&e->coordinator, SIGKILL);
+	process_signal(&e->coordinator, SIGKILL);
 	for (int i = 0; i < WORKERS; i++)
-		e2e_signal(&e->workers[i], SIGKILL);
-	e2e_assert_exit(&e->coordinator, 128 + SIGKILL);
+		process_signal(&e->workers[i], SIGKILL);
+	process_assert_exit(&e->coordinator, 128 + SIGKILL);
 	for (int i = 0; i < WORKERS; i++)
-		e2e_assert_exit(&e->workers[i], 128 + SIGKILL);
+		process_assert_exit(&e->workers[i], 128 + SIGKILL);
 }
 
 static void damage_everybody(struct e2e *e) {

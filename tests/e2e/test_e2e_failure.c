@@ -31,7 +31,7 @@ static void killed_in_the_middle_and_back_again(void **state) {
 	e2e_start_workers(&e, 3);
 	e2e_start_worker(&e, 3, "rivulet-worker-failpoint", IN_THE_MIDDLE "kill");
 	wait_until_it_stops(&e, "kill -9 in the middle of an all-reduce");
-	e2e_assert_exit(&e.workers[3], 128 + SIGKILL);
+	process_assert_exit(&e.workers[3], 128 + SIGKILL);
 
 	/* It comes back with what it had, and a fifth one with nothing. */
 	e2e_wait_for_round(&e, (const int[]){0, 1, 2}, 3, 12);
@@ -53,7 +53,7 @@ static void killed_below_min_workers(void **state) {
 	e2e_start_worker(&e, 2, "rivulet-worker-failpoint", IN_THE_MIDDLE "kill");
 	json_decref(e2e_wait_event(&e.workers[0], "suspects", NULL, 0, &from));
 	json_decref(e2e_wait_event(&e.workers[0], "waiting", "missing", 1, &from));
-	e2e_assert_exit(&e.workers[2], 128 + SIGKILL);
+	process_assert_exit(&e.workers[2], 128 + SIGKILL);
 	e2e_start_worker(&e, 2, NULL, NULL);
 	json_decref(e2e_wait_event(&e.workers[0], "enough_workers", NULL, 0, &from));
 	e2e_wait_for_round(&e, (const int[]){0, 1, 2}, 3, 6);
@@ -99,7 +99,7 @@ static void frozen_for_some_rounds_and_thawed(void **state) {
 	e2e_open(&e, endless, 4);
 	e2e_start_workers(&e, 4);
 	e2e_wait_for_round(&e, (const int[]){0, 1, 2, 3}, 4, 2);
-	e2e_freeze(&e.workers[3]);
+	process_freeze(&e.workers[3]);
 	long from = e2e_lines_so_far(&e, 0);
 	for (int alone = 0; alone < 2;) { /* some rounds without it */
 		json_t *next = e2e_wait_event(&e.workers[0], "round", NULL, 0, &from);
@@ -107,14 +107,14 @@ static void frozen_for_some_rounds_and_thawed(void **state) {
 		json_decref(next);
 	}
 	from = e2e_lines_so_far(&e, 3);
-	e2e_signal(&e.workers[3], SIGCONT);
+	process_signal(&e.workers[3], SIGCONT);
 	e2e_assert_takes_part_again(&e, 3, from);
 	e2e_assert_no_state_was_wrong(&e, 4);
 }
 
 /* It cannot keep a round's log: so it does not vote, says so, and the others go on; it still
  * follows and trains. */
-static int count_events(const struct e2e_process *p, const char *name) {
+static int count_events(const struct process *p, const char *name) {
 	int n = 0;
 	long from = 0;
 	for (json_t *j; (j = e2e_find_event(p->log, name, NULL, 0, &from)); n++)
@@ -124,7 +124,7 @@ static int count_events(const struct e2e_process *p, const char *name) {
 
 /* What the operator sees of a member's disk; waits until it is a JSON null, or is not. */
 static void wait_for_storage_status(struct e2e *e, size_t member, bool fails) {
-	for (int tries = 0; tries < 5 * E2E_WAIT_S; tries++) {
+	for (int tries = 0; tries < 5 * PROCESS_WAIT_S; tries++) {
 		json_t *o = e2e_status(e);
 		json_t *m = json_array_get(json_object_get(o, "members"), member), *storage = json_object_get(m, "storage");
 		assert_non_null(storage);
@@ -174,8 +174,8 @@ static void stopped_while_its_disk_is_full(void **state) {
 	e.file_limit = 30000;
 	e2e_start_worker(&e, 2, NULL, NULL);
 	json_decref(e2e_wait_event(&e.workers[2], "storage", NULL, 0, NULL));
-	e2e_signal(&e.workers[2], SIGINT);
-	e2e_assert_exit(&e.workers[2], 0);
+	process_signal(&e.workers[2], SIGINT);
+	process_assert_exit(&e.workers[2], 0);
 	json_t *stopped = e2e_wait_event(&e.workers[2], "stopped", NULL, 0, NULL);
 	assert_true(json_is_false(json_object_get(stopped, "saved")));
 	json_decref(stopped);

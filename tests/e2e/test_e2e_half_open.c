@@ -52,15 +52,15 @@ static void open_world(const char *lost_env) {
 }
 
 /* Its kernel says good-bye for the process, but nothing gets out. */
-static void vanish(struct e2e_process *p, int site) {
+static void vanish(struct process *p, int site) {
 	sites_cut(&w.sites, site);
-	e2e_signal(p, SIGKILL);
-	e2e_assert_exit(p, 128 + SIGKILL);
+	process_signal(p, SIGKILL);
+	process_assert_exit(p, 128 + SIGKILL);
 }
 
 /* Connections of the process to that site which it has a descriptor for: the only process in its
  * namespace. */
-static int sockets_to(const struct e2e_process *p, int site) {
+static int sockets_to(const struct process *p, int site) {
 	char path[64], line[512];
 	unsigned a, b, c, d, remote, state, inode;
 	int n = 0;
@@ -76,13 +76,13 @@ static int sockets_to(const struct e2e_process *p, int site) {
 	return n;
 }
 
-static void wait_for_sockets(const struct e2e_process *p, int site, int at_most, const char *what) {
+static void wait_for_sockets(const struct process *p, int site, int at_most, const char *what) {
 	double since_s = now_s();
 	while (sockets_to(p, site) > at_most) {
 		nanosleep(&(struct timespec){.tv_nsec = 100 * 1000000}, NULL);
-		if (now_s() - since_s > E2E_WAIT_S)
+		if (now_s() - since_s > PROCESS_WAIT_S)
 			fail_msg("%s: %d connections to a host that is gone are open after %d s", what, sockets_to(p, site),
-					 E2E_WAIT_S);
+					 PROCESS_WAIT_S);
 	}
 }
 
@@ -91,8 +91,8 @@ static void wait_for_sockets(const struct e2e_process *p, int site, int at_most,
 static void assert_means(void) {
 	static struct mean_check mean;
 	char store[E2E_PATH + 32];
-	e2e_signal(&w.e.coordinator, SIGTERM);
-	e2e_assert_exit(&w.e.coordinator, 0);
+	process_signal(&w.e.coordinator, SIGTERM);
+	process_assert_exit(&w.e.coordinator, 0);
 	snprintf(store, sizeof store, "%s/coordinator/store.db", w.e.dir);
 	assert_ok(mean_check(store, w.dumps, &mean, &et));
 	assert_true(mean.rounds > 3);
@@ -102,7 +102,7 @@ static void assert_means(void) {
 
 static void a_worker_that_vanishes_in_the_middle_of_an_all_reduce(void **state) {
 	static const int survivors[] = {0, 1, 2};
-	struct e2e_process *lost = &w.e.workers[LOST];
+	struct process *lost = &w.e.workers[LOST];
 	(void)state;
 	open_world("RIVULET_FAILPOINT=reduce.scatter-mid@3=stop");
 	json_t *stopped = e2e_wait_event(lost, "failpoint", NULL, 0, NULL);

@@ -106,8 +106,8 @@ static void damage_base0(const struct e2e *e, int i) {
  * again. */
 static void restart_with_a_damaged_base0(struct e2e *e, int i) {
 	json_decref(e2e_wait_event(&e->workers[i], "round", NULL, 0, NULL));
-	e2e_signal(&e->workers[i], SIGTERM);
-	e2e_assert_exit(&e->workers[i], 0);
+	process_signal(&e->workers[i], SIGTERM);
+	process_assert_exit(&e->workers[i], 0);
 	damage_base0(e, i);
 	const char *init = e->worker_args[0];
 	e->worker_args[0] = NULL;
@@ -166,7 +166,7 @@ static void weights_of_another_run_are_refused(void **state) {
 	second.worker_args[0] = "--init";
 	second.worker_args[1] = weights;
 	e2e_launch_worker(&second, 0);
-	e2e_assert_exit(&second.workers[0], 1);
+	process_assert_exit(&second.workers[0], 1);
 	assert_not_joined(&second, 0);
 	json_t *failed = e2e_wait_event(&second.workers[0], "failed", NULL, 0, NULL);
 	assert_non_null(strstr(e2e_text(failed, "text"), "starts from its seed"));
@@ -181,7 +181,7 @@ static void a_run_that_cannot_fit_is_refused(void **state) {
 							   "data-shards = 1\nmin-workers = 1\nsteps-per-round = 2\nrounds = 2\n" E2E_PATIENT;
 	e2e_open(&first, huge, 1);
 	e2e_launch_worker(&first, 0);
-	e2e_assert_exit(&first.workers[0], 1);
+	process_assert_exit(&first.workers[0], 1);
 	assert_not_joined(&first, 0);
 	long from = 0;
 	json_t *failed = e2e_wait_event(&first.workers[0], "failed", NULL, 0, &from);
@@ -189,7 +189,7 @@ static void a_run_that_cannot_fit_is_refused(void **state) {
 	json_decref(failed);
 	first.worker_args[0] = "--short-of-memory=warn"; /* nor is there a disk for it */
 	e2e_launch_worker(&first, 0);
-	e2e_assert_exit(&first.workers[0], 1);
+	process_assert_exit(&first.workers[0], 1);
 	assert_not_joined(&first, 0);
 	failed = e2e_wait_event(&first.workers[0], "failed", NULL, 0, &from);
 	assert_non_null(strstr(e2e_text(failed, "text"), "MB of disk at least"));
@@ -207,7 +207,7 @@ static void a_tokenizer_makes_the_tokens_and_is_remembered(void **state) {
 	make_config("--tokenizer", tokenizer, "80", "nesterov", config, sizeof config);
 	e2e_open(&second, config, 2);
 	e2e_launch_worker(&second, 0); /* text, and no tokenizer */
-	e2e_assert_exit(&second.workers[0], 1);
+	process_assert_exit(&second.workers[0], 1);
 	assert_not_joined(&second, 0);
 	long from = 0;
 	json_t *failed = e2e_wait_event(&second.workers[0], "failed", NULL, 0, &from);
@@ -217,8 +217,8 @@ static void a_tokenizer_makes_the_tokens_and_is_remembered(void **state) {
 	second.worker_args[1] = tokenizer;
 	e2e_start_workers(&second, 2);
 	json_decref(e2e_wait_event(&second.workers[1], "round", NULL, 0, NULL));
-	e2e_signal(&second.workers[1], SIGTERM);
-	e2e_assert_exit(&second.workers[1], 0);
+	process_signal(&second.workers[1], SIGTERM);
+	process_assert_exit(&second.workers[1], 0);
 	second.worker_args[0] = NULL;
 	e2e_start_worker(&second, 1, NULL, NULL);
 	finish(&second, 2);

@@ -24,8 +24,8 @@ enum { FIRST_SNAPSHOT = 12, LATER_SNAPSHOT = 20 };
 static const char snapshots_all_the_time[] = SNAPSHOTS, snapshots_and_fragments[] = SNAPSHOTS "fragments = 2\n";
 
 static void kill_worker(struct e2e *e, int i) {
-	e2e_signal(&e->workers[i], SIGKILL);
-	e2e_assert_exit(&e->workers[i], 128 + SIGKILL);
+	process_signal(&e->workers[i], SIGKILL);
+	process_assert_exit(&e->workers[i], 128 + SIGKILL);
 }
 
 static void wait_for_round(struct e2e *e, int i, int64_t round) {
@@ -70,7 +70,7 @@ static void the_same_identity_is_welcome_at_once(void **state) {
  * all keep that snapshot. */
 static void wait_until_it_fetches(struct e2e *e, size_t member) {
 	int64_t got = 0;
-	for (int tries = 0; got < 1 << 16 && tries < 10 * E2E_WAIT_S; tries++) {
+	for (int tries = 0; got < 1 << 16 && tries < 10 * PROCESS_WAIT_S; tries++) {
 		json_t *status = e2e_status(e);
 		got = e2e_int(json_array_get(json_object_get(status, "members"), member), "rx_bytes");
 		json_decref(status);
@@ -93,10 +93,10 @@ static void check_long_snapshot(void **state, const char *run) {
 	e.worker_args[1] = "8mbit";
 	e2e_start_worker(&e, 2, NULL, NULL);
 	wait_until_it_fetches(&e, 2);
-	e2e_signal(&e.workers[2], SIGSTOP);
+	process_signal(&e.workers[2], SIGSTOP);
 	e2e_gate_at(&e, LATER_SNAPSHOT);
 	wait_for_round(&e, 0, LATER_SNAPSHOT);
-	e2e_signal(&e.workers[2], SIGCONT);
+	process_signal(&e.workers[2], SIGCONT);
 	json_t *installed = e2e_wait_event(&e.workers[2], "installed", NULL, 0, NULL);
 	assert_in_range(e2e_int(installed, "round"), 1, FIRST_SNAPSHOT);
 	json_decref(installed);

@@ -153,13 +153,13 @@ static void public_pages_do_not_tell_where_members_are(void **state) {
 	learn_secrets(&e, &s);
 	json_decref(e2e_wait_event(&e.workers[0], "round", "round", 2, NULL));
 	check_pages(&e, &s);
-	e2e_signal(&e.workers[2], SIGKILL);
-	e2e_assert_exit(&e.workers[2], 128 + SIGKILL);
+	process_signal(&e.workers[2], SIGKILL);
+	process_assert_exit(&e.workers[2], 128 + SIGKILL);
 	long from = e2e_lines_so_far(&e, 2);
 	e2e_start_worker(&e, 2, NULL, NULL);
 	json_decref(e2e_wait_event(&e.workers[2], "round", NULL, 0, &from));
 	operate(&e, "ban", "1");
-	e2e_assert_exit(&e.workers[1], 4);
+	process_assert_exit(&e.workers[1], 4);
 	operate(&e, "unban", "1");
 	check_pages(&e, &s);
 	json_t *status = e2e_status(&e); /* the operator's */
@@ -202,8 +202,8 @@ static void who_cannot_be_reached_is_told_what_helps(void **state) {
 	json_t *round = e2e_wait_event(&e.workers[2], "round", "participants", WORKERS, NULL); /* all the same */
 	json_decref(round);
 	assert_null(e2e_find_event(e.workers[0].log, "apart", NULL, 0, NULL));
-	e2e_signal(&e.workers[2], SIGINT);
-	e2e_assert_exit(&e.workers[2], 0);
+	process_signal(&e.workers[2], SIGINT);
+	process_assert_exit(&e.workers[2], 0);
 	memset(e.worker_args, 0, sizeof e.worker_args);
 	e.worker_args[0] = "--advertise="; /* reachable again */
 	e2e_start_worker(&e, 2, NULL, NULL);

@@ -38,8 +38,8 @@ static void remove_state(struct e2e *e, int worker) {
 }
 
 static void kill_worker(struct e2e *e, int worker) {
-	e2e_signal(&e->workers[worker], SIGKILL);
-	e2e_assert_exit(&e->workers[worker], 128 + SIGKILL);
+	process_signal(&e->workers[worker], SIGKILL);
+	process_assert_exit(&e->workers[worker], 128 + SIGKILL);
 }
 
 /* One is killed and comes back, with its files or without the shared state; one comes when rounds
@@ -82,7 +82,7 @@ static void a_run_with_steps_ahead(void **state) {
 static void two_copies_were_lost(void **state) {
 	static struct e2e e;
 	char chain[65], full[65], dir[E2E_PATH];
-	struct e2e_process trace = {.pid = 0};
+	struct process trace = {.pid = 0};
 	*state = &e;
 	e2e_open(&e, overlapped, 3);
 	e2e_gate_at(&e, 14);

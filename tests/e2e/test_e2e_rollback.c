@@ -34,11 +34,11 @@ static void run_to(struct e2e *e, int64_t round) {
 
 static void kill_all(struct e2e *e) {
 	for (int i = 0; i < N; i++) {
-		e2e_signal(&e->workers[i], SIGKILL);
-		e2e_assert_exit(&e->workers[i], 128 + SIGKILL);
+		process_signal(&e->workers[i], SIGKILL);
+		process_assert_exit(&e->workers[i], 128 + SIGKILL);
 	}
-	e2e_signal(&e->coordinator, SIGKILL);
-	e2e_assert_exit(&e->coordinator, 128 + SIGKILL);
+	process_signal(&e->coordinator, SIGKILL);
+	process_assert_exit(&e->coordinator, 128 + SIGKILL);
 	e2e_open_gate(e);
 }
 
@@ -165,7 +165,7 @@ static void put_in_the_way(const struct e2e *e, int i) {
 static void expect_to_be_in_the_way(struct e2e *e, int i) {
 	char path[2 * E2E_PATH];
 	path_in_the_way(e, i, path);
-	assert_int_not_equal(e2e_wait_exit(&e->workers[i]), 0);
+	assert_int_not_equal(process_wait(&e->workers[i]), 0);
 	json_t *failed = e2e_wait_event(&e->workers[i], "failed", NULL, 0, NULL);
 	assert_non_null(strstr(e2e_text(failed, "text"), path));
 	json_decref(failed);
@@ -192,8 +192,8 @@ static void an_old_copy_is_restored(void **state) {
 	run_to(&e, 4);
 	e2e_run(&e, "backup", (const char *const[]){"rivulet-coordinator", "backup", "--dir", dir, file, NULL}, 0);
 	run_to(&e, 12);
-	e2e_signal(&e.coordinator, SIGTERM);
-	e2e_assert_exit(&e.coordinator, 0);
+	process_signal(&e.coordinator, SIGTERM);
+	process_assert_exit(&e.coordinator, 0);
 	e2e_run(&e, "restore", (const char *const[]){"rivulet-coordinator", "restore", "--dir", dir, file, NULL}, 1);
 	e2e_run(&e, "restore", (const char *const[]){"rivulet-coordinator", "restore", "--dir", dir, "--force", file, NULL},
 			0);
@@ -232,8 +232,8 @@ static void backup_and_restore(struct e2e *e, int64_t copied_at, int64_t ends_at
 	run_to(e, copied_at);
 	e2e_run(e, "backup", (const char *const[]){"rivulet-coordinator", "backup", "--dir", dir, file, NULL}, 0);
 	run_to(e, ends_at);
-	e2e_signal(&e->coordinator, SIGTERM);
-	e2e_assert_exit(&e->coordinator, 0);
+	process_signal(&e->coordinator, SIGTERM);
+	process_assert_exit(&e->coordinator, 0);
 	snprintf(newest, sizeof newest, "%s/newest.backup", e->dir);
 	e2e_run(e, "backup", (const char *const[]){"rivulet-coordinator", "backup", "--dir", dir, newest, NULL}, 0);
 	serve_backup(e, "run.backup");
@@ -337,8 +337,8 @@ static void wait_for_rollback(struct e2e *e, int i) {
 	json_t *found = NULL;
 	for (int tries = 0; !found && tries < 2000; tries++) {
 		found = e2e_find_event(e->workers[i].log, "rollback", "to_round", 20, NULL);
-		if (!found && e2e_has_ended(&e->workers[i])) {
-			e2e_assert_exit(&e->workers[i], 0);
+		if (!found && process_has_ended(&e->workers[i])) {
+			process_assert_exit(&e->workers[i], 0);
 			e2e_start_worker(e, i, NULL, NULL);
 		}
 		(void)usleep(50000);
@@ -359,10 +359,10 @@ static void who_has_finished_follows(void **state) {
 	e2e_start_worker(&e, 2, NULL, NULL);
 	json_decref(e2e_wait_event(&e.workers[0], "failpoint", NULL, 0, NULL));
 	json_decref(e2e_wait_event(&e.workers[1], "failpoint", NULL, 0, NULL));
-	e2e_assert_exit(&e.workers[2], 0);
+	process_assert_exit(&e.workers[2], 0);
 	roll_back(&e, "20", true, 0);
-	e2e_signal(&e.workers[0], SIGCONT);
-	e2e_signal(&e.workers[1], SIGCONT);
+	process_signal(&e.workers[0], SIGCONT);
+	process_signal(&e.workers[1], SIGCONT);
 	e2e_start_worker(&e, 2, NULL, NULL);
 	for (int i = 0; i < N; i++)
 		wait_for_rollback(&e, i);

@@ -19,8 +19,8 @@ static const int everybody[] = {0, 1, 2};
 
 static void restart_coordinator(struct e2e *e, const char *env) {
 	if (e->coordinator.pid > 0) {
-		e2e_signal(&e->coordinator, SIGKILL);
-		assert_int_equal(e2e_wait_exit(&e->coordinator), KILLED);
+		process_signal(&e->coordinator, SIGKILL);
+		assert_int_equal(process_wait(&e->coordinator), KILLED);
 	}
 	e->coordinator_program = "rivulet-coordinator-failpoint";
 	e->coordinator_env = env;
@@ -76,7 +76,7 @@ static void kill_coordinator_at(struct e2e *e, const char *point, bool is_durabl
 	(void)next_round(e, from);
 	int64_t back_to = next_round(e, from) - 1;
 	roll_back_when_it_can(e, back_to);
-	assert_int_equal(e2e_wait_exit(&e->coordinator), KILLED);
+	assert_int_equal(process_wait(&e->coordinator), KILLED);
 	assert_false(has_begun(e, term));
 	restart_coordinator(e, NULL);
 	if (!is_durable)
@@ -93,8 +93,8 @@ static void kill_workers_that_follow(struct e2e *e, long *from) {
 										  "RIVULET_FAILPOINT=rollback.stored=kill"};
 	(void)next_round(e, from); /* all of them have followed so far */
 	for (int i = 0; i < N; i++) {
-		e2e_signal(&e->workers[i], SIGKILL);
-		assert_int_equal(e2e_wait_exit(&e->workers[i]), KILLED);
+		process_signal(&e->workers[i], SIGKILL);
+		assert_int_equal(process_wait(&e->workers[i]), KILLED);
 		e2e_start_worker(e, i, "rivulet-worker-failpoint", points[i]);
 	}
 	(void)next_round(e, from);
@@ -102,7 +102,7 @@ static void kill_workers_that_follow(struct e2e *e, long *from) {
 	roll_back_when_it_can(e, back_to);
 	e2e_gate_at(e, back_to + 3 * AHEAD);
 	for (int i = 0; i < N; i++) {
-		assert_int_equal(e2e_wait_exit(&e->workers[i]), KILLED);
+		assert_int_equal(process_wait(&e->workers[i]), KILLED);
 		e2e_start_worker(e, i, NULL, NULL);
 	}
 	e2e_open_gate(e);

@@ -42,8 +42,8 @@ static void say_only(struct e2e *e, const char *option) {
 }
 
 static void interrupt(struct e2e *e, int i) {
-	e2e_signal(&e->workers[i], SIGINT);
-	e2e_assert_exit(&e->workers[i], 0);
+	process_signal(&e->workers[i], SIGINT);
+	process_assert_exit(&e->workers[i], 0);
 }
 
 static void assert_started_with_cap(struct e2e *e, int64_t bytes_per_s, long *from) {
@@ -94,7 +94,7 @@ static void settings_that_are_damaged_stop_the_start(void **state) {
 	assert_int_equal(truncate(path, st.st_size - 1), 0);
 	say_only(&e, NULL);
 	e2e_launch_worker(&e, 0);
-	e2e_assert_exit(&e.workers[0], 2);
+	process_assert_exit(&e.workers[0], 2);
 }
 
 /* Its metrics cannot be written: that shows only when it is a member. */
@@ -109,7 +109,7 @@ static void a_failure_after_the_join_keeps_the_place(void **state) {
 	assert_int_equal(mkdir(dir, 0700), 0);
 	assert_int_equal(mkdir(blocked, 0700), 0);
 	e2e_launch_worker(&e, 0);
-	e2e_assert_exit(&e.workers[0], 1);
+	process_assert_exit(&e.workers[0], 1);
 	json_t *j = e2e_wait_event(&e.workers[0], "place_kept", NULL, 0, &from);
 	assert_int_equal(e2e_int(j, "member"), 0);
 	json_decref(j);
@@ -119,7 +119,7 @@ static void a_failure_after_the_join_keeps_the_place(void **state) {
 	assert_started_with_cap(&e, MBIT_BYTES_PER_S, &from);
 }
 
-static json_t *last_event(const struct e2e_process *p) {
+static json_t *last_event(const struct process *p) {
 	char line[8192], last[8192] = "";
 	FILE *f = fopen(p->log, "r");
 	assert_non_null(f);
@@ -141,11 +141,11 @@ static void the_last_words_are_about_the_run(void **state) {
 	e2e_start_workers(&e, 2);
 	json_decref(e2e_wait_event(&e.workers[1], "finished", NULL, 0, NULL));
 	(void)kill(e.workers[1].pid, SIGSTOP); /* it may have ended already */
-	e2e_assert_exit(&e.workers[0], 0);
-	e2e_signal(&e.coordinator, SIGKILL);
-	e2e_assert_exit(&e.coordinator, 128 + SIGKILL);
+	process_assert_exit(&e.workers[0], 0);
+	process_signal(&e.coordinator, SIGKILL);
+	process_assert_exit(&e.coordinator, 128 + SIGKILL);
 	(void)kill(e.workers[1].pid, SIGCONT);
-	e2e_assert_exit(&e.workers[1], 0);
+	process_assert_exit(&e.workers[1], 0);
 	for (int i = 0; i < 2; i++) {
 		long from = 0;
 		json_decref(e2e_wait_event(&e.workers[i], "finished", NULL, 0, &from));

@@ -31,12 +31,12 @@ static void stop_all_and_resume_all_is_straight_through(void **state) {
 	e2e_start_gated_workers(&e, 4);
 	wait_for_round(&e, 3);
 	for (int i = 0; i < 4; i++)
-		e2e_signal(&e.workers[i], i % 2 ? SIGTERM : SIGINT);
+		process_signal(&e.workers[i], i % 2 ? SIGTERM : SIGINT);
 	e2e_gate_at(&e, 9); /* who waits there comes to the end of its step */
 	for (int i = 0; i < 4; i++)
-		e2e_assert_exit(&e.workers[i], 0);
-	e2e_signal(&e.coordinator, SIGTERM);
-	e2e_assert_exit(&e.coordinator, 0);
+		process_assert_exit(&e.workers[i], 0);
+	process_signal(&e.coordinator, SIGTERM);
+	process_assert_exit(&e.coordinator, 0);
 	e2e_start_coordinator(&e);
 	e2e_start_workers(&e, 4);
 	assert_ends_as_in_the_lab(&e);
@@ -49,12 +49,12 @@ static void all_killed_at_once_lose_no_round(void **state) {
 	e2e_gate_at(&e, 6);
 	e2e_start_gated_workers(&e, 4);
 	wait_for_round(&e, 3);
-	e2e_signal(&e.coordinator, SIGKILL);
+	process_signal(&e.coordinator, SIGKILL);
 	for (int i = 0; i < 4; i++)
-		e2e_signal(&e.workers[i], SIGKILL);
+		process_signal(&e.workers[i], SIGKILL);
 	for (int i = 0; i < 4; i++)
-		e2e_assert_exit(&e.workers[i], 128 + SIGKILL);
-	e2e_assert_exit(&e.coordinator, 128 + SIGKILL);
+		process_assert_exit(&e.workers[i], 128 + SIGKILL);
+	process_assert_exit(&e.coordinator, 128 + SIGKILL);
 	e2e_start_coordinator(&e);
 	e2e_start_workers(&e, 4);
 	char chain[65], full[65];
@@ -77,8 +77,8 @@ static void the_coordinator_is_killed_and_nothing_is_lost(void **state) {
 	e2e_start_worker(&e, 3, E2E_GATED, NULL);
 	for (int64_t round = 2; round <= 6; round += 2) {
 		wait_for_round(&e, round);
-		e2e_signal(&e.coordinator, SIGKILL);
-		e2e_assert_exit(&e.coordinator, 128 + SIGKILL);
+		process_signal(&e.coordinator, SIGKILL);
+		process_assert_exit(&e.coordinator, 128 + SIGKILL);
 		json_decref(e2e_wait_event(&e.workers[0], "coordinator_away", NULL, 0, &from));
 		e2e_gate_at(&e, round + 4);
 		e2e_start_coordinator(&e);
@@ -114,7 +114,7 @@ static void the_end_is_written_once_whenever_it_was_killed(void **state) {
 	assert_int_equal(truncate(metrics, whole - 10), 0);
 	for (int i = 0; i < 2; i++) {
 		e2e_start_worker(&e, 0, NULL, NULL);
-		e2e_assert_exit(&e.workers[0], 0);
+		process_assert_exit(&e.workers[0], 0);
 		json_t *end = e2e_metrics(dir, "end");
 		assert_string_equal(e2e_text(end, "state"), full);
 		json_decref(end);

@@ -74,9 +74,9 @@ static void stopped_and_started_again_is_straight_through(void **state) {
 	for (int i = 0; i < WORKERS; i++)
 		json_decref(e2e_wait_event(&e.workers[i], "round", "round", 3 + i, NULL));
 	for (int i = 0; i < WORKERS; i++)
-		e2e_signal(&e.workers[i], SIGTERM);
+		process_signal(&e.workers[i], SIGTERM);
 	for (int i = 0; i < WORKERS; i++)
-		e2e_assert_exit(&e.workers[i], 0);
+		process_assert_exit(&e.workers[i], 0);
 	e2e_start_workers(&e, WORKERS);
 	e2e_assert_lab_and_replay(&e, WORKERS);
 }

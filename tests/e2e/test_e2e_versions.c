@@ -20,8 +20,8 @@ static int64_t protocol_of(struct e2e *e, size_t member) {
 }
 
 static void newer_coordinator(struct e2e *e) {
-	e2e_signal(&e->coordinator, SIGTERM);
-	e2e_assert_exit(&e->coordinator, 0);
+	process_signal(&e->coordinator, SIGTERM);
+	process_assert_exit(&e->coordinator, 0);
 	e->coordinator_program = "rivulet-coordinator-v2";
 	e2e_start_coordinator(e);
 }
@@ -60,14 +60,14 @@ static void a_newer_coordinator_takes_over(void **state) {
 	e2e_start_worker(&e, 1, "rivulet-worker-v2", NULL);
 	e2e_start_worker(&e, 2, E2E_GATED, NULL);
 	json_decref(e2e_wait_event(&e.workers[0], "round", "round", 2, NULL));
-	e2e_signal(&e.coordinator, SIGKILL);
-	(void)e2e_wait_exit(&e.coordinator);
+	process_signal(&e.coordinator, SIGKILL);
+	(void)process_wait(&e.coordinator);
 	e.coordinator_program = NULL;
 	e2e_start_coordinator(&e);
 	e2e_gate_at(&e, 5);
 	json_decref(e2e_wait_event(&e.workers[0], "round", "round", 4, NULL));
-	e2e_signal(&e.coordinator, SIGKILL);
-	(void)e2e_wait_exit(&e.coordinator);
+	process_signal(&e.coordinator, SIGKILL);
+	(void)process_wait(&e.coordinator);
 	e.coordinator_program = "rivulet-coordinator-v2";
 	e2e_start_coordinator(&e);
 	e2e_open_gate(&e);

@@ -106,8 +106,8 @@ static void a_shard_out_of_range_costs_no_invite(void **state) {
 	e.worker_args[0] = "--shard=1";
 	e2e_start_worker(&e, 0, NULL, NULL);
 	json_decref(e2e_wait_event(&e.workers[0], "started", NULL, 0, NULL));
-	e2e_signal(&e.workers[0], SIGTERM);
-	e2e_assert_exit(&e.workers[0], 0);
+	process_signal(&e.workers[0], SIGTERM);
+	process_assert_exit(&e.workers[0], 0);
 	run_worker(&e, e.data, "--shard=1023", 1); /* a member now */
 	assert_said(&e, "wrong.log", "--shard 1023: the run has 2 data shards");
 }
@@ -131,8 +131,8 @@ static void a_later_text_replaces_the_one_that_is_gone(void **state) {
 	e2e_open(&e, pair, 1);
 	e2e_start_worker(&e, 0, NULL, NULL);
 	json_decref(e2e_wait_event(&e.workers[0], "started", NULL, 0, NULL));
-	e2e_signal(&e.workers[0], SIGTERM);
-	e2e_assert_exit(&e.workers[0], 0);
+	process_signal(&e.workers[0], SIGTERM);
+	process_assert_exit(&e.workers[0], 0);
 	snprintf(moved, sizeof moved, "%s.moved", e.data);
 	assert_int_equal(rename(e.data, moved), 0);
 	e2e_worker_dir(&e, 0, dir);
@@ -157,19 +157,19 @@ static void one_too_few_is_said_and_ctrl_c_ends_the_wait(void **state) {
 	assert_int_equal(e2e_int(j, "min_workers"), 2);
 	json_decref(j);
 	/* A terminal and its shell may both pass it on: one wish. It gets both at once. */
-	e2e_freeze(&e.workers[0]);
-	e2e_signal(&e.workers[0], SIGINT);
-	e2e_signal(&e.workers[0], SIGTERM);
-	e2e_signal(&e.workers[0], SIGCONT);
-	e2e_assert_exit(&e.workers[0], 0);
+	process_freeze(&e.workers[0]);
+	process_signal(&e.workers[0], SIGINT);
+	process_signal(&e.workers[0], SIGTERM);
+	process_signal(&e.workers[0], SIGCONT);
+	process_assert_exit(&e.workers[0], 0);
 	json_decref(e2e_wait_event(&e.workers[0], "stopped", NULL, 0, &from));
 	e2e_start_worker(&e, 0, NULL, NULL);
 	json_decref(e2e_wait_event(&e.workers[0], "waiting", "missing", 1, &from));
 	e2e_start_worker(&e, 1, NULL, NULL);
 	json_decref(e2e_wait_event(&e.workers[0], "enough_workers", NULL, 0, &from));
 	json_decref(e2e_wait_event(&e.workers[0], "round", NULL, 0, &from));
-	e2e_signal(&e.workers[0], SIGINT);
-	e2e_assert_exit(&e.workers[0], 0);
+	process_signal(&e.workers[0], SIGINT);
+	process_assert_exit(&e.workers[0], 0);
 	j = e2e_wait_event(&e.workers[0], "stopped", "round", 1, &from);
 	assert_non_null(strstr(e2e_text(j, "text"), "--dir"));
 	json_decref(j);
@@ -180,16 +180,16 @@ static void ctrl_c_before_the_join_keeps_the_link(void **state) {
 	char dir[E2E_PATH];
 	*state = &e;
 	e2e_open(&e, pair, 1);
-	e2e_signal(&e.coordinator, SIGKILL);
-	e2e_assert_exit(&e.coordinator, 128 + SIGKILL);
+	process_signal(&e.coordinator, SIGKILL);
+	process_assert_exit(&e.coordinator, 128 + SIGKILL);
 	e2e_worker_dir(&e, 0, dir);
 	e2e_launch_worker(&e, 0);
 	long from = 0;
 	json_t *j = e2e_wait_event(&e.workers[0], "coordinator_away", NULL, 0, &from);
 	assert_non_null(strstr(e2e_text(j, "text"), "cannot join yet"));
 	json_decref(j);
-	e2e_signal(&e.workers[0], SIGINT);
-	e2e_assert_exit(&e.workers[0], 0);
+	process_signal(&e.workers[0], SIGINT);
+	process_assert_exit(&e.workers[0], 0);
 	json_decref(e2e_wait_event(&e.workers[0], "stopped", NULL, 0, &from));
 	assert_false(joined(&e, 0));
 	e2e_start_coordinator(&e);
@@ -243,8 +243,8 @@ static void copy_worker_dir(struct e2e *e, int from, int to) {
 }
 
 static void stop_worker(struct e2e *e, int i) {
-	e2e_signal(&e->workers[i], SIGTERM);
-	e2e_assert_exit(&e->workers[i], 0);
+	process_signal(&e->workers[i], SIGTERM);
+	process_assert_exit(&e->workers[i], 0);
 }
 
 static void a_directory_that_was_copied_runs_once(void **state) {
@@ -256,7 +256,7 @@ static void a_directory_that_was_copied_runs_once(void **state) {
 	json_decref(e2e_wait_event(&e.workers[0], "started", NULL, 0, &read_to));
 	copy_worker_dir(&e, 0, 1);
 	e2e_start_worker(&e, 1, NULL, NULL);
-	e2e_assert_exit(&e.workers[0], 4); /* the one that was there first; not to be started again */
+	process_assert_exit(&e.workers[0], 4); /* the one that was there first; not to be started again */
 	assert_said(&e, "worker0.log", "another process runs as member 0 since 20");
 	json_decref(e2e_wait_event(&e.coordinator, "twice", NULL, 0, NULL));
 	stop_worker(&e, 1); /* the other one ran on */

@@ -26,7 +26,7 @@ static void make_text(uint8_t *text, size_t n) {
 
 void lab_fixture_init(struct lab_fixture *f) {
 	*f = (struct lab_fixture){0};
-	fixture_make_dir(f->dir, sizeof f->dir);
+	scratch_make(f->dir, sizeof f->dir);
 	uint8_t *text = malloc(TEXT_BYTES);
 	assert_non_null(text);
 	make_text(text, TEXT_BYTES);
@@ -60,7 +60,7 @@ void lab_fixture_init(struct lab_fixture *f) {
 
 void lab_fixture_release(struct lab_fixture *f) {
 	dataset_close(f->data);
-	fixture_remove_dir(f->dir);
+	scratch_remove(f->dir);
 }
 
 struct lab_run *lab_fixture_start(struct lab_fixture *f) {

@@ -124,14 +124,3 @@ void report_fixture_sweep(const char *place) {
 			report_fixture_cell(place, id, i == 0 ? "ddp" : "diloco", hs[i], seed, id);
 		}
 }
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *walk) {
-	(void)st;
-	(void)type;
-	(void)walk;
-	return remove(path);
-}
-
-void report_fixture_remove(const char *place) {
-	assert_int_equal(nftw(place, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
-}

@@ -22,7 +22,5 @@ void report_fixture_diverged(const char *place, const char *id, uint64_t h, int 
 void report_fixture_sweep(const char *place);
 /* PLACE/ID/FILE with this text; NULL: without the file. */
 void report_fixture_file(const char *place, const char *id, const char *file, const char *text);
-/* With all that is in it. */
-void report_fixture_remove(const char *place);
 
 #endif

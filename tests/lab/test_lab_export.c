@@ -269,7 +269,7 @@ static void test_run_without_weights_yet(void **state) {
 	assert_int_equal(mkdir(dir, 0755), 0);
 	fixture_write(dir, "checkpoint.rvc", (const uint8_t *)"x", 1, path, sizeof path);
 	source_refused(dir, -1, "", RV_E_NOTFOUND, "no weights yet");
-	fixture_remove_dir(dir);
+	scratch_remove(dir);
 }
 
 static void test_tokenizer_must_be_the_runs(void **state) {
@@ -342,7 +342,7 @@ static void test_command(void **state) {
 	assert_int_equal(COMMAND("export", w.dir, "--out", out, "--round", "77"), RV_EXIT_FAULT);
 	worker_dir_damage(&w, "snapshot-8.rvs", 5000);
 	assert_int_equal(COMMAND("export", w.dir, "--out", out, "--round", "9"), RV_EXIT_OK);
-	fixture_remove_dir(out);
+	scratch_remove(out);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

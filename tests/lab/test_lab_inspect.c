@@ -44,7 +44,7 @@ static int setup(void **state) {
 
 static int teardown(void **state) {
 	(void)state;
-	fixture_remove_dir(dir);
+	scratch_remove(dir);
 	fixture_run_release(&run);
 	return 0;
 }
@@ -317,7 +317,7 @@ static void test_a_model_without_weights_is_a_fault(void **state) {
 	assert_fault(inspect_path(place, &facts, &et), RV_E_NOTFOUND, &et, "holds neither");
 	facts = facts_of(path, "model configuration");
 	json_decref(facts);
-	fixture_remove_dir(place);
+	scratch_remove(place);
 }
 
 /* Directories of the coordinator and of sweeps, and what is in them. */
@@ -336,7 +336,7 @@ static void test_directories(void **state) {
 	assert_string_equal(string(facts, "last_reached_at"), "127.0.0.1:7");
 	assert_non_null(strstr(string(facts, "next"), "rivulet-coordinator status --dir "));
 	json_decref(facts);
-	fixture_remove_dir(place);
+	scratch_remove(place);
 	assert_int_equal(mkdir(place, 0700), 0);
 	static const char summary[] = "id,state,method\r\na,done,diloco\r\nb,diverged,ddp\r\nc,done,ddp\r\n";
 	fixture_write(place, "summary.csv", (const uint8_t *)summary, sizeof summary - 1, path, sizeof path);
@@ -349,7 +349,7 @@ static void test_directories(void **state) {
 	facts = facts_of(path, "cell of a sweep");
 	assert_string_equal(string(json_object_get(facts, "axes"), "lr"), "1");
 	json_decref(facts);
-	fixture_remove_dir(place);
+	scratch_remove(place);
 }
 
 static void test_trace(void **state) {

@@ -25,7 +25,7 @@ static void path_of(const char *name, const char *file, char out[static 400]) {
 static int setup(void **state) {
 	(void)state;
 	char path[400];
-	fixture_make_dir(dir, sizeof dir);
+	scratch_make(dir, sizeof dir);
 	for (int i = 0; i < 6; i++) {
 		path_of(names[i], "", path);
 		assert_int_equal(mkdir(path, 0755), 0);
@@ -45,7 +45,7 @@ static int teardown(void **state) {
 		path_of(names[i], "/" METRICS_FILE, path);
 		unlink(path);
 	}
-	fixture_remove_dir(dir);
+	scratch_remove(dir);
 	return 0;
 }
 
@@ -95,7 +95,7 @@ static void test_counts_who_took_part(void **state) {
 		 "Rivulet, 3 to 4 workers"},
 	};
 	char place[256], path[400];
-	fixture_make_dir(place, sizeof place);
+	scratch_make(place, sizeof place);
 	snprintf(path, sizeof path, "%s/" METRICS_FILE, place);
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct report p;
@@ -118,7 +118,7 @@ static void test_counts_who_took_part(void **state) {
 		report_release(&p);
 	}
 	unlink(path);
-	fixture_remove_dir(place);
+	scratch_remove(place);
 }
 
 /* The first participant's last evaluation is old and it never measured the end; another's file
@@ -142,7 +142,7 @@ static void test_a_result_is_of_the_end(void **state) {
 				 {"", END(1.5), 1.5},
 				 {EVAL(3, 1.25) END(null), "", 1.25}};
 	char place[256];
-	fixture_make_dir(place, sizeof place);
+	scratch_make(place, sizeof place);
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		char text[1024];
 		const char *paths[] = {place};
@@ -160,7 +160,7 @@ static void test_a_result_is_of_the_end(void **state) {
 			assert_true(p.runs[0].totals.loss == cases[i].loss);
 		report_release(&p);
 	}
-	report_fixture_remove(place);
+	scratch_remove(place);
 #undef RUN
 #undef ROUND
 #undef EVAL
@@ -226,7 +226,7 @@ static void test_a_run_counts_once(void **state) {
 	char place[256], again[300], one[300];
 	struct report p;
 	const char *paths[] = {place, again, one};
-	fixture_make_dir(place, sizeof place);
+	scratch_make(place, sizeof place);
 	snprintf(again, sizeof again, "%s/.", place);
 	snprintf(one, sizeof one, "%s/a", place);
 	report_fixture_cell(place, "a", "diloco", 4, 1, "a");
@@ -239,7 +239,7 @@ static void test_a_run_counts_once(void **state) {
 	assert_non_null(strstr(p.skipped[0], "/.: 2 of the runs here were named before"));
 	assert_non_null(strstr(p.skipped[1], "/a: 1 of the runs here were named before"));
 	report_release(&p);
-	report_fixture_remove(place);
+	scratch_remove(place);
 }
 
 /* A file without a run line, lines that are no JSON, a damaged sweep.json, a cell that has not
@@ -249,7 +249,7 @@ static void test_what_cannot_be_read_is_named_and_skipped(void **state) {
 	char place[256];
 	struct report p;
 	const char *paths[] = {place, "/nonexistent"};
-	fixture_make_dir(place, sizeof place);
+	scratch_make(place, sizeof place);
 	report_fixture_cell(place, "good", "diloco", 4, 1, "good");
 	report_fixture_file(place, "empty", METRICS_FILE, "");
 	report_fixture_file(place, "torn", METRICS_FILE, "{\"kind\":\"ru");
@@ -273,7 +273,7 @@ static void test_what_cannot_be_read_is_named_and_skipped(void **state) {
 	assert_non_null(strstr(text, "left out: 5, the first: "));
 	free(text);
 	report_release(&p);
-	report_fixture_remove(place);
+	scratch_remove(place);
 }
 
 /* ---- sweeps ---- */
@@ -283,7 +283,7 @@ static void test_seeds_become_a_mean(void **state) {
 	char place[256];
 	struct report p;
 	const char *paths[] = {place};
-	fixture_make_dir(place, sizeof place);
+	scratch_make(place, sizeof place);
 	report_fixture_sweep(place);
 	assert_int_equal(report_collect(&p, paths, 1, &report_fixture_line, NULL), RV_OK);
 	assert_int_equal(p.n_runs, REPORT_FIXTURE_RUNS);
@@ -302,7 +302,7 @@ static void test_seeds_become_a_mean(void **state) {
 	assert_true(p.groups[3].wall_s.mean < p.groups[1].wall_s.mean);
 	assert_true(p.groups[1].wall_s.mean < p.groups[0].wall_s.mean);
 	report_release(&p);
-	report_fixture_remove(place);
+	scratch_remove(place);
 }
 
 /* A configuration that has diverged has no loss, and its place in every figure. */
@@ -312,7 +312,7 @@ static void test_diverged(void **state) {
 	struct report p;
 	struct report_figures f;
 	const char *paths[] = {place};
-	fixture_make_dir(place, sizeof place);
+	scratch_make(place, sizeof place);
 	report_fixture_sweep(place);
 	report_fixture_diverged(place, "a", 32, 1, 4);
 	report_fixture_diverged(place, "b", 32, 2, 3);
@@ -349,7 +349,7 @@ static void test_diverged(void **state) {
 	free(text);
 	report_figures_release(&f);
 	report_release(&p);
-	report_fixture_remove(place);
+	scratch_remove(place);
 }
 
 /* A loss that is finite and absurd does not flatten all others. */
@@ -359,7 +359,7 @@ static void test_worse_than_guessing(void **state) {
 	struct report p;
 	struct report_figures f;
 	const char *paths[] = {place};
-	fixture_make_dir(place, sizeof place);
+	scratch_make(place, sizeof place);
 	report_fixture_sweep(place);
 	report_fixture_cell(place, "absurd", "diloco", 64, 900, "absurd"); /* 2.6 + 0.01 times 900 */
 	for (int seed = 1; seed <= 3; seed++) {
@@ -380,7 +380,7 @@ static void test_worse_than_guessing(void **state) {
 			assert_int_equal(chart_shows(c, &c->series[s], i), c->series[s].x[i] != 64);
 	report_figures_release(&f);
 	report_release(&p);
-	report_fixture_remove(place);
+	scratch_remove(place);
 }
 
 /* A copy of a run is not two seeds. */
@@ -389,14 +389,14 @@ static void test_a_run_twice_is_no_sample(void **state) {
 	char place[256];
 	struct report p;
 	const char *paths[] = {place};
-	fixture_make_dir(place, sizeof place);
+	scratch_make(place, sizeof place);
 	report_fixture_cell(place, "one", "diloco", 4, 1, "one");
 	report_fixture_cell(place, "copy", "diloco", 4, 1, "one");
 	assert_int_equal(report_collect(&p, paths, 1, &report_fixture_line, NULL), RV_OK);
 	assert_int_equal(p.n_groups, 2);
 	assert_true(isnan(p.groups[0].loss.sd));
 	report_release(&p);
-	report_fixture_remove(place);
+	scratch_remove(place);
 }
 
 static char *read_csv(const char *place, const char *name) {
@@ -416,7 +416,7 @@ static void test_figures_as_csv(void **state) {
 	struct report p;
 	struct report_figures f;
 	const char *paths[] = {place};
-	fixture_make_dir(place, sizeof place);
+	scratch_make(place, sizeof place);
 	report_fixture_sweep(place);
 	snprintf(csv, sizeof csv, "%s/csv", place);
 	assert_int_equal(report_collect(&p, paths, 1, &report_fixture_line, NULL), RV_OK);
@@ -435,7 +435,7 @@ static void test_figures_as_csv(void **state) {
 	}
 	report_figures_release(&f);
 	report_release(&p);
-	report_fixture_remove(place);
+	scratch_remove(place);
 }
 
 /* What the page says outside its library. */
@@ -444,7 +444,7 @@ static void test_hostile_names(void **state) {
 	char place[256];
 	const char *paths[] = {place};
 	struct report p;
-	fixture_make_dir(place, sizeof place);
+	scratch_make(place, sizeof place);
 	for (int i = 0; i < REPORT_FIXTURE_HOSTILE; i++) {
 		char id[16];
 		snprintf(id, sizeof id, "run%d", i);
@@ -474,7 +474,7 @@ static void test_hostile_names(void **state) {
 	free(text);
 	free(csv);
 	report_release(&p);
-	report_fixture_remove(place);
+	scratch_remove(place);
 }
 
 /* Cell i of a sweep, with one seed; `conf`: its run.conf. */
@@ -494,7 +494,7 @@ static void test_a_method_says_what_it_settles(void **state) {
 	char place[256], conf[256];
 	const char *paths[] = {place};
 	struct report p;
-	fixture_make_dir(place, sizeof place);
+	scratch_make(place, sizeof place);
 	for (int i = 0; i < 3; i++) {
 		snprintf(conf, sizeof conf, "method = %s\nsteps-per-round = 4\nrounds = 48\nseed = 1\n%s", cells[i][0],
 				 cells[i][1]);
@@ -507,7 +507,7 @@ static void test_a_method_says_what_it_settles(void **state) {
 		n_eager += strcmp(p.groups[i].label, "eager") == 0;
 	assert_int_equal(n_eager, 1);
 	report_release(&p);
-	report_fixture_remove(place);
+	scratch_remove(place);
 }
 
 /* 0.5 before 10, and H within a series. */
@@ -517,7 +517,7 @@ static void test_cells_are_sorted_as_people_would(void **state) {
 	char place[256], conf[256];
 	const char *paths[] = {place};
 	struct report p;
-	fixture_make_dir(place, sizeof place);
+	scratch_make(place, sizeof place);
 	for (int i = 0; i < 4; i++) {
 		snprintf(conf, sizeof conf, "method = diloco\nlr = %s\nsteps-per-round = %d\nrounds = %d\nseed = 1\n",
 				 rates[i % 2], i < 2 ? 16 : 4, i < 2 ? 12 : 48);
@@ -530,7 +530,7 @@ static void test_cells_are_sorted_as_people_would(void **state) {
 	assert_string_equal(p.groups[2].label, "lr=10 H=4");
 	assert_string_equal(p.groups[3].series_label, "lr=10");
 	report_release(&p);
-	report_fixture_remove(place);
+	scratch_remove(place);
 }
 
 /* One cell that is unlike the others makes one name longer, not all. */
@@ -539,7 +539,7 @@ static void test_what_is_usual_is_not_said(void **state) {
 	char place[256], conf[256];
 	const char *paths[] = {place};
 	struct report p;
-	fixture_make_dir(place, sizeof place);
+	scratch_make(place, sizeof place);
 	for (int i = 0; i < 4; i++) {
 		snprintf(conf, sizeof conf, "method = diloco\nlr = %s\nclip = %d\nsteps-per-round = %d\nseed = 1\n",
 				 i < 3 ? "0.5" : "1e+01", i < 3, 4 << i);
@@ -556,7 +556,7 @@ static void test_what_is_usual_is_not_said(void **state) {
 	}
 	assert_int_equal(n_told, 1);
 	report_release(&p);
-	report_fixture_remove(place);
+	scratch_remove(place);
 }
 
 /* Twenty data-parallel runs are all better than the one of DiLoCo, which is shown all the same. */
@@ -567,7 +567,7 @@ static void test_every_kind_is_drawn(void **state) {
 	struct report p;
 	struct report_figures f;
 	bool seen = false;
-	fixture_make_dir(place, sizeof place);
+	scratch_make(place, sizeof place);
 	for (int i = 0; i < 20; i++) {
 		snprintf(conf, sizeof conf, "method = ddp\nlr = %d\nsteps-per-round = 16\nrounds = 12\nseed = 1\n", i);
 		add_cell(place, i, "ddp", 16, conf);
@@ -585,7 +585,7 @@ static void test_every_kind_is_drawn(void **state) {
 	}
 	report_figures_release(&f);
 	report_release(&p);
-	report_fixture_remove(place);
+	scratch_remove(place);
 }
 
 static void test_thousands_of_runs(void **state) {
@@ -594,7 +594,7 @@ static void test_thousands_of_runs(void **state) {
 	char place[256];
 	const char *paths[] = {place};
 	struct report p;
-	fixture_make_dir(place, sizeof place);
+	scratch_make(place, sizeof place);
 	for (int i = 0; i < RUNS; i++) {
 		char id[16];
 		snprintf(id, sizeof id, "run%d", i);
@@ -613,7 +613,7 @@ static void test_thousands_of_runs(void **state) {
 	assert_true(n < (4u << 20));
 	free(text);
 	report_release(&p);
-	report_fixture_remove(place);
+	scratch_remove(place);
 }
 
 static void test_csv_of_lines(void **state) {

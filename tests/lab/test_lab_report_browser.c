@@ -99,14 +99,14 @@ static void check_scheme(bool dark) {
 
 static int setup(void **state) {
 	(void)state;
-	fixture_make_dir(dir, sizeof dir);
+	scratch_make(dir, sizeof dir);
 	write_page();
 	return 0;
 }
 
 static int teardown(void **state) {
 	(void)state;
-	report_fixture_remove(dir);
+	scratch_remove(dir);
 	return 0;
 }
 

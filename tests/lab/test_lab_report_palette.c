@@ -113,7 +113,7 @@ static void test_colors_stay(void **state) {
 	char place[256];
 	const char *paths[] = {place};
 	struct report p;
-	fixture_make_dir(place, sizeof place);
+	scratch_make(place, sizeof place);
 	report_fixture_sweep(place);
 	assert_int_equal(report_collect(&p, paths, 1, &report_fixture_line, NULL), RV_OK);
 	check_figures(&p);
@@ -122,7 +122,7 @@ static void test_colors_stay(void **state) {
 	assert_int_equal(report_collect(&p, paths, 1, &report_fixture_line, NULL), RV_OK);
 	check_figures(&p);
 	report_release(&p);
-	report_fixture_remove(place);
+	scratch_remove(place);
 }
 
 int main(void) {

@@ -17,13 +17,13 @@ static char place[256];
 
 static int setup(void **state) {
 	(void)state;
-	fixture_make_dir(place, sizeof place);
+	scratch_make(place, sizeof place);
 	return 0;
 }
 
 static int teardown(void **state) {
 	(void)state;
-	report_fixture_remove(place);
+	scratch_remove(place);
 	return 0;
 }
 

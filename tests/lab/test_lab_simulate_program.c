@@ -1,5 +1,6 @@
 /* `rivulet simulate` itself: what it prints, for people and for programs, and what it refuses. */
 #include "tests/common/check.h"
+#include "tests/common/process.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -12,15 +13,7 @@ static char output[OUTPUT_BYTES];
 
 /* Runs `rivulet simulate ARGS`, stderr included, into `output`. */
 static int simulate_program(const char *args) {
-	char command[1024];
-	assert_true(snprintf(command, sizeof command, "'%s' simulate %s 2>&1", RIVULET, args) < (int)sizeof command);
-	FILE *f = popen(command, "r");
-	assert_non_null(f);
-	size_t n = fread(output, 1, sizeof output - 1, f);
-	output[n] = '\0';
-	int status = pclose(f);
-	assert_true(WIFEXITED(status));
-	return WEXITSTATUS(status);
+	return process_shell(output, sizeof output, "'%s/rivulet' simulate %s", RV_TEST_BIN_DIR, args);
 }
 
 static void check(const char *args, int status, const char *needle) {

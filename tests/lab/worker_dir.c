@@ -65,7 +65,7 @@ void worker_dir_init(struct worker_dir *w, const char *options) {
 	struct worker_rounds rounds;
 	*w = (struct worker_dir){.g = {.round = 0}};
 	open_events(w);
-	fixture_make_dir(w->dir, sizeof w->dir);
+	scratch_make(w->dir, sizeof w->dir);
 	write_link(w);
 	write_config(w, options);
 	write_text(w, "member.conf", "member = 3\nticket = " WORKER_DIR_TICKET "\nname = anna\n");
@@ -80,7 +80,7 @@ void worker_dir_release(struct worker_dir *w) {
 	(void)fclose(w->out);
 	free(w->told);
 	global_release(&w->g);
-	fixture_remove_dir(w->dir);
+	scratch_remove(w->dir);
 }
 
 static void play_one(struct worker_dir *w, uint32_t attempt) {

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/hex.h"
 #include "tests/common/check.h"
+#include "tests/common/scratch.h"
 
 #include <ftw.h>
 #include <sodium.h>
@@ -56,24 +57,16 @@ static void handle(void *ctx, const struct web_request *rq, struct web_reply *re
 
 static void scene_init(struct scene *s) {
 	memset(s, 0, sizeof *s);
-	snprintf(s->dir, sizeof s->dir, "/tmp/rv_download_XXXXXX");
-	assert_non_null(mkdtemp(s->dir));
+	scratch_make(s->dir, sizeof s->dir);
 	uint8_t digest[crypto_hash_sha256_BYTES];
 	crypto_hash_sha256(digest, file, FILE_BYTES);
 	rv_hex_encode(digest, sizeof digest, s->hex);
 	web_start(&s->server, NULL, handle, s);
 }
 
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw) {
-	(void)st;
-	(void)flag;
-	(void)ftw;
-	return remove(path);
-}
-
 static void scene_release(struct scene *s) {
 	web_stop(&s->server);
-	assert_int_equal(nftw(s->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+	scratch_remove(s->dir);
 }
 
 static bool progress(void *ctx, uint64_t done_bytes, uint64_t total_bytes) {

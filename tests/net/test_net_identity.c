@@ -5,6 +5,7 @@
 
 #include "base/hex.h"
 #include "tests/common/check.h"
+#include "tests/common/scratch.h"
 
 #include <fcntl.h>
 #include <openssl/ssl.h>
@@ -19,17 +20,15 @@ static char dir[64], path[96];
 
 static int dir_make(void **state) {
 	(void)state;
-	snprintf(dir, sizeof dir, "/tmp/rv_identity_XXXXXX");
-	if (mkdtemp(dir) == NULL)
-		return -1;
+	scratch_make(dir, sizeof dir);
 	snprintf(path, sizeof path, "%s/identity.key", dir);
 	return 0;
 }
 
 static int dir_remove(void **state) {
 	(void)state;
-	unlink(path);
-	return rmdir(dir);
+	scratch_remove_only(dir, (const char *const[]){"identity.key", NULL});
+	return 0;
 }
 
 static void write_file(size_t bytes, mode_t mode) {

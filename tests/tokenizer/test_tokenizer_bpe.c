@@ -1,5 +1,6 @@
 /* Merging: both ways give what the definition gives; a long run costs no more per byte than it
  * must. */
+#include "tests/common/scratch.h"
 #include "tests/tokenizer/tokenizer_fixture.h"
 
 #include "base/rng.h"

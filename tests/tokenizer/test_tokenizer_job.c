@@ -1,5 +1,6 @@
 /* Tokenizing files: the tokens of the whole text in order, whatever the threads and wherever it was
  * broken off. */
+#include "tests/common/scratch.h"
 #include "tests/tokenizer/tokenizer_fixture.h"
 
 #include "train/text/tokenizer/shard.h"
@@ -30,8 +31,7 @@ static int setup(void **state) {
 	size_t n = strlen(fixture_text), bytes = n * COPIES;
 	*state = w;
 	assert_non_null(w);
-	snprintf(w->dir, sizeof w->dir, "/tmp/rv-test-tokenize-XXXXXX");
-	assert_non_null(mkdtemp(w->dir));
+	scratch_make(w->dir, sizeof w->dir);
 	fixture_tokenizer(350, &w->t, &w->e);
 	w->text = malloc(bytes);
 	assert_non_null(w->text);
@@ -52,16 +52,14 @@ static int setup(void **state) {
 
 static int teardown(void **state) {
 	struct world *w = *state;
-	char command[128];
-	snprintf(command, sizeof command, "rm -rf '%s'", w->dir);
-	int rc = system(command);
+	scratch_remove(w->dir);
 	text_blocks_release(&w->blocks);
 	token_list_release(&w->wanted);
 	encoder_free(w->e);
 	tokenizer_free(w->t);
 	free(w->text);
 	free(w);
-	return rc;
+	return 0;
 }
 
 static struct tokenize_config config(struct world *w, const char *name, int threads, char out[128]) {

@@ -1,5 +1,6 @@
 /* Cutting text into pieces: the known patterns by hand, White_Space, and patterns that are wrong or
  * run away. */
+#include "tests/common/scratch.h"
 #include "tests/tokenizer/tokenizer_fixture.h"
 
 #include "train/text/tokenizer/patterns.h"

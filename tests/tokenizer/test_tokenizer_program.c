@@ -1,5 +1,7 @@
 /* `rivulet tokenizer train` and `rivulet tokenize` as programs: the same files from any number of
  * threads, refusals. */
+#include "tests/common/process.h"
+#include "tests/common/scratch.h"
 #include "tests/tokenizer/tokenizer_fixture.h"
 
 #include "base/file.h"
@@ -15,31 +17,14 @@ static char dir[64];
 static int setup(void **state) {
 	char path[128];
 	(void)state;
-	snprintf(dir, sizeof dir, "/tmp/rv-test-tokenizer-XXXXXX");
-	if (!mkdtemp(dir))
-		return -1;
+	scratch_make(dir, sizeof dir);
 	snprintf(path, sizeof path, "%s/text", dir);
 	return rv_file_write_atomic(path, fixture_text, strlen(fixture_text), 0600, NULL) == RV_OK ? 0 : -1;
 }
 
-static int teardown(void **state) {
-	char command[128];
-	(void)state;
-	snprintf(command, sizeof command, "rm -rf '%s'", dir);
-	return system(command);
-}
-
 /* Runs it in the directory; what it prints goes to `out`. Returns the exit status. */
 static int rivulet(const char *args, char out[4096]) {
-	char command[1024];
-	snprintf(command, sizeof command, "cd '%s' && '%s' %s 2>&1", dir, RIVULET, args);
-	FILE *f = popen(command, "r");
-	assert_non_null(f);
-	size_t n = fread(out, 1, 4095, f);
-	out[n] = '\0';
-	int status = pclose(f);
-	assert_true(WIFEXITED(status));
-	return WEXITSTATUS(status);
+	return process_shell(out, 4096, "cd '%s' && '%s/rivulet' %s", dir, RV_TEST_BIN_DIR, args);
 }
 
 static void assert_runs(const char *args, const char *says) {
@@ -114,5 +99,5 @@ int main(void) {
 		cmocka_unit_test(from_text_to_tokens),
 		cmocka_unit_test(refusals_say_why),
 	};
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, setup, NULL);
 }

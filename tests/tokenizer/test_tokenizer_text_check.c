@@ -1,5 +1,6 @@
 /* What is not text is refused by name: by its ending, by its first bytes when the ending lies, by
  * its control bytes. */
+#include "tests/common/scratch.h"
 #include "tests/tokenizer/tokenizer_fixture.h"
 
 #include "base/file.h"
@@ -16,15 +17,14 @@ static char dir[64];
 
 static int setup(void **state) {
 	(void)state;
-	snprintf(dir, sizeof dir, "/tmp/rv-test-text-XXXXXX");
-	return mkdtemp(dir) ? 0 : -1;
+	scratch_make(dir, sizeof dir);
+	return 0;
 }
 
 static int teardown(void **state) {
 	(void)state;
-	char command[128];
-	snprintf(command, sizeof command, "rm -r %s", dir);
-	return system(command);
+	scratch_remove(dir);
+	return 0;
 }
 
 static void write_file(const char *name, const void *bytes, size_t n, char path[128]) {

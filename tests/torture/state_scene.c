@@ -2,6 +2,7 @@
 #include "tests/torture/state_scene.h"
 
 #include "tests/common/check.h"
+#include "tests/common/scratch.h"
 #include "tests/torture/torture.h"
 
 #include <stdio.h>
@@ -32,9 +33,8 @@ struct state_scene *state_scene_new(void) {
 	struct state_scene *s = calloc(1, sizeof *s);
 	assert_non_null(s);
 	s->f = state_fixture_new();
-	assert_int_equal(rmdir(s->f->store.dir), 0);
-	(void)snprintf(s->f->store.dir, sizeof s->f->store.dir, "/dev/shm/rivulet-torture-XXXXXX");
-	assert_non_null(mkdtemp(s->f->store.dir));
+	scratch_remove(s->f->store.dir);
+	scratch_make_in_memory(s->f->store.dir, sizeof s->f->store.dir);
 	make_rounds(s);
 	return s;
 }

@@ -4,6 +4,7 @@
  * start could have used is lost. */
 
 #include "tests/common/check.h"
+#include "tests/common/scratch.h"
 #include "tests/torture/state_scene.h"
 #include "tests/torture/torture.h"
 
@@ -31,7 +32,7 @@ static int tear_down(void **state) {
 
 static void begin_writing(void *ctx) {
 	struct scene *scene = ctx;
-	torture_empty(scene->s->f->store.dir);
+	scratch_empty(scene->s->f->store.dir);
 	state_scene_begin_again(scene->s);
 	scene->acknowledged = (struct scene_promises){0};
 }

@@ -91,8 +91,8 @@ static void check_afterwards(struct scene *s, bool joined) {
 
 /* An end with a fault has a reason in the log. */
 static void check_end(struct scene *s, int status, long log_before, const char *plan) {
-	if (status != 0 && !is_fault(status) && status != -SIGTERM) /* ours, which it could not read */
-		fail_msg("RIVULET_FAULT=%s: it ended with %d (a signal when negative)", plan, status);
+	if (status != 0 && !is_fault(status) && status != 128 + SIGTERM) /* ours, which it could not read */
+		fail_msg("RIVULET_FAULT=%s: it ended with %d (a signal when over 128)", plan, status);
 	if (is_fault(status) && size_of(s->log) == log_before)
 		fail_msg("RIVULET_FAULT=%s: it ended without a word", plan);
 	s->ended += is_fault(status);
@@ -146,7 +146,7 @@ static void make_run(struct scene *s) {
 	struct invite in;
 	s->stranger = FIRST_STRANGER;
 	coordinator_make(&s->c, "rounds = 900\nmin-workers = 2\n");
-	(void)snprintf(s->log, sizeof s->log, "%s/log", s->c.dir);
+	(void)snprintf(s->log, sizeof s->log, "%s/coordinator.log", s->c.e.dir);
 	(void)snprintf(s->count, sizeof s->count, "%s-count", s->c.dir);
 	(void)snprintf(s->copy, sizeof s->copy, "%s-copy", s->c.dir);
 	coordinator_invite(&s->c, &in);

@@ -14,6 +14,7 @@
 #include "net/http_client.h"
 #include "net/tls.h"
 #include "tests/common/check.h"
+#include "tests/common/scratch.h"
 #include "tests/net/mesh_world.h"
 #include "tests/net/web_server.h"
 #include "tests/torture/torture.h"
@@ -66,12 +67,11 @@ static void check_keys(void *ctx) {
 
 static void identities_and_tls(void **state) {
 	(void)state;
-	struct keys k = {.dir = "/dev/shm/rivulet-torture-XXXXXX"};
-	assert_non_null(mkdtemp(k.dir));
+	struct keys k = {0};
+	scratch_make_in_memory(k.dir, sizeof k.dir);
 	(void)snprintf(k.path, sizeof k.path, "%s/identity.key", k.dir);
 	torture(&(struct torture){"identities and TLS", begin_keys, run_keys, check_keys, &k, TRIALS});
-	torture_empty(k.dir);
-	assert_int_equal(rmdir(k.dir), 0);
+	scratch_remove(k.dir);
 }
 
 /* ---- peer links ---- */

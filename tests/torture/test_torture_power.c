@@ -13,6 +13,7 @@
 #include "coordinator/store/run_dir.h"
 #include "coordinator/store/sqlite.h"
 #include "tests/common/check.h"
+#include "tests/common/scratch.h"
 #include "tests/torture/power.h"
 #include "tests/torture/state_scene.h"
 #include "tests/torture/torture.h"
@@ -67,7 +68,7 @@ static void ok(enum rv_err e, const struct rv_errtext *et) {
 
 static void begin_state(void *ctx) {
 	struct state_scene *s = ctx;
-	torture_empty(s->f->store.dir);
+	scratch_empty(s->f->store.dir);
 	state_scene_begin_again(s);
 }
 
@@ -268,7 +269,7 @@ struct home {
 };
 
 static void begin_membership(void *ctx) {
-	torture_empty(((const struct home *)ctx)->dir);
+	scratch_empty(((const struct home *)ctx)->dir);
 }
 
 static struct join_reply a_reply(const struct home *h, const struct identity *worker) {
@@ -324,18 +325,17 @@ static void check_membership(void *ctx, const void *acknowledged) {
 
 static void membership(void **state) {
 	(void)state;
-	static struct home h = {.dir = "/dev/shm/rivulet-torture-XXXXXX"};
+	static struct home h;
 	static const uint8_t seed[IDENTITY_SEED_BYTES] = {2};
 	struct invite in = {.has_token = true, .coordinator = {.host = "127.0.0.1", .port = 7433}};
-	assert_non_null(mkdtemp(h.dir));
+	scratch_make_in_memory(h.dir, sizeof h.dir);
 	identity_of_seed(seed, &h.run);
 	memcpy(in.run_id, run_id, sizeof in.run_id);
 	memcpy(in.key, h.run.key, sizeof in.key);
 	invite_format(&in, h.link);
 	cut_everywhere(&(struct scenario){"membership", h.dir, begin_membership, join, check_membership, &h,
 									  sizeof(struct joined), 20});
-	torture_empty(h.dir);
-	assert_int_equal(rmdir(h.dir), 0);
+	scratch_remove(h.dir);
 }
 
 /* ---- the coordinator's store ---- */
@@ -353,9 +353,9 @@ struct stored {
 };
 
 static void open_place(struct place *p) {
-	char dir[64] = "/dev/shm/rivulet-torture-XXXXXX";
+	char dir[64];
 	struct rv_errtext et = {0};
-	assert_non_null(mkdtemp(dir));
+	scratch_make_in_memory(dir, sizeof dir);
 	ok(run_dir_of(dir, &p->d, &et), &et);
 	(void)snprintf(p->copy, sizeof p->copy, "%s/copy.db", dir);
 	(void)snprintf(p->backup, sizeof p->backup, "%s/backup", dir);
@@ -363,8 +363,7 @@ static void open_place(struct place *p) {
 }
 
 static void close_place(const struct place *p) {
-	torture_empty(p->d.dir);
-	assert_int_equal(rmdir(p->d.dir), 0);
+	scratch_remove(p->d.dir);
 }
 
 /* Of one member, who has another name each time. */
@@ -385,7 +384,7 @@ static void append(struct store *s, uint64_t from, uint64_t to, struct stored *a
 }
 
 static void begin_store(void *ctx) {
-	torture_empty(((const struct place *)ctx)->d.dir);
+	scratch_empty(((const struct place *)ctx)->d.dir);
 }
 
 /* Made, used, closed (which moves its log into it), used again. */

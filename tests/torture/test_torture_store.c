@@ -11,6 +11,7 @@
 #include "coordinator/store/run_dir.h"
 #include "coordinator/store/sqlite.h"
 #include "tests/common/check.h"
+#include "tests/common/scratch.h"
 #include "tests/torture/torture.h"
 
 enum { RECORDS = 4, TRIALS = 120, PATH_BYTES = 512 };
@@ -31,7 +32,7 @@ struct place {
 
 static void begin(void *ctx) {
 	struct place *p = ctx;
-	torture_empty(p->d.dir);
+	scratch_empty(p->d.dir);
 	FILE *f = fopen(p->copy, "wb");
 	assert_non_null(f);
 	fclose(f);
@@ -42,9 +43,9 @@ static void begin(void *ctx) {
 
 static int set_up(void **state) {
 	struct place *p = calloc(1, sizeof *p);
-	char dir[64] = "/dev/shm/rivulet-torture-XXXXXX"; /* memory: what a power cut would take is another test's */
+	char dir[64];
 	uint8_t seed[IDENTITY_SEED_BYTES] = {7};
-	assert_non_null(mkdtemp(dir));
+	scratch_make_in_memory(dir, sizeof dir); /* what a power cut would take is another test's */
 	assert_ok(run_dir_of(dir, &p->d, &et));
 	(void)snprintf(p->copy, sizeof p->copy, "%s/copy.db", dir);
 	(void)snprintf(p->backup, sizeof p->backup, "%s/backup", dir);
@@ -56,8 +57,7 @@ static int set_up(void **state) {
 
 static int tear_down(void **state) {
 	struct place *p = *state;
-	torture_empty(p->d.dir);
-	assert_int_equal(rmdir(p->d.dir), 0);
+	scratch_remove(p->d.dir);
 	free(p);
 	return 0;
 }

@@ -9,6 +9,7 @@
 #include "base/chain.h"
 #include "base/clock.h"
 #include "tests/common/check.h"
+#include "tests/common/scratch.h"
 #include "tests/net/web_server.h"
 #include "tests/torture/torture.h"
 #include "worker/join/control_http.h"
@@ -40,7 +41,7 @@ struct home {
 
 static void empty(void *ctx) {
 	struct home *h = ctx;
-	torture_empty(h->dir);
+	scratch_empty(h->dir);
 	h->joined = false;
 }
 
@@ -73,16 +74,15 @@ static void check_membership(void *ctx) {
 
 static void membership(void **state) {
 	(void)state;
-	static struct home h = {.dir = "/dev/shm/rivulet-torture-XXXXXX"};
+	static struct home h;
 	struct invite in = {.has_token = true, .coordinator = {.host = "127.0.0.1", .port = 7433}};
-	assert_non_null(mkdtemp(h.dir));
+	scratch_make_in_memory(h.dir, sizeof h.dir);
 	identity_of_seed(run_seed, &h.run);
 	memcpy(in.run_id, run_id, sizeof in.run_id);
 	memcpy(in.key, h.run.key, sizeof in.key);
 	invite_format(&in, h.link);
 	torture(&(struct torture){"membership", empty, run_membership, check_membership, &h, TRIALS});
-	torture_empty(h.dir);
-	assert_int_equal(rmdir(h.dir), 0);
+	scratch_remove(h.dir);
 }
 
 /* ---- the control plane ---- */

@@ -81,13 +81,3 @@ bool torture_ok(enum rv_err e, struct rv_errtext *et) {
 	et->text[0] = '\0';
 	return e == RV_OK;
 }
-
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at) {
-	(void)st;
-	(void)type;
-	return at->level > 0 ? remove(path) : 0;
-}
-
-void torture_empty(const char *dir) {
-	assert_int_equal(nftw(dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
-}

@@ -23,7 +23,5 @@ void torture(const struct torture *t);
 
 /* Whether it went well; a fault must have a text, which is cleared for the next. */
 bool torture_ok(enum rv_err e, struct rv_errtext *et);
-/* Removes the files in a directory. */
-void torture_empty(const char *dir);
 
 #endif

@@ -43,7 +43,7 @@ static int setup(void **state) {
 		rv_philox(99, 0, i / 4, x);
 		f->text[i] = (uint8_t)(x[0] >> 8 * (i % 4) | 0x80); /* text has no control characters */
 	}
-	fixture_make_dir(f->dir, sizeof f->dir);
+	scratch_make(f->dir, sizeof f->dir);
 	fixture_write(f->dir, "text", f->text, BYTES, f->path, sizeof f->path);
 	f->data = open_dataset(f->path, 1);
 	*state = f;
@@ -53,7 +53,7 @@ static int setup(void **state) {
 static int teardown(void **state) {
 	struct fixture *f = *state;
 	dataset_close(f->data);
-	fixture_remove_dir(f->dir);
+	scratch_remove(f->dir);
 	free(f->text);
 	free(f);
 	return 0;
@@ -167,7 +167,7 @@ static void test_order_depends_on_seed_and_cursor_alone(void **state) {
 static void test_a_directory_is_the_concatenation_of_its_files(void **state) {
 	struct fixture *f = *state;
 	char dir[256], path[300];
-	fixture_make_dir(dir, sizeof dir);
+	scratch_make(dir, sizeof dir);
 	fixture_write(dir, "c", f->text + 70001, BYTES - 70001, path, sizeof path);
 	fixture_write(dir, "a", f->text, 33, path, sizeof path);
 	fixture_write(dir, "b", f->text + 33, 70001 - 33, path, sizeof path);
@@ -186,7 +186,7 @@ static void test_a_directory_is_the_concatenation_of_its_files(void **state) {
 		assert_memory_equal(a_out, b_out, sizeof a_out);
 	}
 	dataset_close(d);
-	fixture_remove_dir(dir);
+	scratch_remove(dir);
 }
 
 static void test_too_little_text_names_the_size_needed(void **state) {

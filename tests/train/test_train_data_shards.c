@@ -39,7 +39,7 @@ static int setup(void **state) {
 		f->tokens[i] = i * ODD % VOCAB;
 		f->where[f->tokens[i]] = (int32_t)i;
 	}
-	fixture_make_dir(f->dir, sizeof f->dir);
+	scratch_make(f->dir, sizeof f->dir);
 	write_shard(f, "a.bin", 0, 70001); /* borders within blocks */
 	write_shard(f, "b.bin", 70001, 70013);
 	write_shard(f, "c.bin", 70013, TOKENS);
@@ -49,7 +49,7 @@ static int setup(void **state) {
 
 static int teardown(void **state) {
 	struct fixture *f = *state;
-	fixture_remove_dir(f->dir);
+	scratch_remove(f->dir);
 	free(f->tokens);
 	free(f->where);
 	free(f);

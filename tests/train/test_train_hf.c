@@ -234,7 +234,7 @@ static void test_directory_gets_what_transformers_reads(void **state) {
 	(void)state;
 	char dir[256], given[400];
 	struct run_config run = run_of(300);
-	fixture_make_dir(dir, sizeof dir);
+	scratch_make(dir, sizeof dir);
 	write_with_special(dir, given, sizeof given);
 	assert_int_equal(hf_tokenizer_write(dir, given, &run, &et), RV_OK);
 	json_t *tokenizer = read_json(dir, HF_TOKENIZER_FILE), *original = read_json(dir, "given.json");
@@ -257,7 +257,7 @@ static void test_directory_gets_what_transformers_reads(void **state) {
 	config = read_json(dir, HF_TOKENIZER_CONFIG_FILE);
 	assert_true(json_is_null(json_object_get(config, "eos_token")));
 	json_decref(config);
-	fixture_remove_dir(dir);
+	scratch_remove(dir);
 }
 
 /* Token shards name no tokenizer: none is made up for them. Another than the run's is not
@@ -266,7 +266,7 @@ static void test_only_what_made_the_tokens(void **state) {
 	(void)state;
 	char dir[256], given[400];
 	struct run_config run = run_of(50257);
-	fixture_make_dir(dir, sizeof dir);
+	scratch_make(dir, sizeof dir);
 	assert_fault(hf_tokenizer_write(dir, NULL, &run, &et), RV_E_NOTFOUND, &et, "50257 tokens was not given");
 	write_with_special(dir, given, sizeof given);
 	memset(run.tokenizer_hash, 'a', sizeof run.tokenizer_hash - 1);
@@ -274,7 +274,7 @@ static void test_only_what_made_the_tokens(void **state) {
 	run.vocab = 256;
 	assert_fault(hf_tokenizer_write(dir, NULL, &run, &et), RV_E_NOTFOUND, &et, "was not given");
 	assert_null(read_json(dir, HF_TOKENIZER_FILE));
-	fixture_remove_dir(dir);
+	scratch_remove(dir);
 }
 
 /* As many of tiktoken's ranks as GPT-2 has: the bytes, then pairs of them. */
@@ -296,7 +296,7 @@ static void test_ranks_are_copied(void **state) {
 	enum { TEXT_BYTES = 1 << 20 };
 	char dir[256], given[400], *text = malloc(TEXT_BYTES);
 	struct run_config run = run_of(50304);
-	fixture_make_dir(dir, sizeof dir);
+	scratch_make(dir, sizeof dir);
 	size_t n = print_ranks(text, TEXT_BYTES);
 	fixture_write(dir, "given", (const uint8_t *)text, n, given, sizeof given);
 	free(text);
@@ -308,7 +308,7 @@ static void test_ranks_are_copied(void **state) {
 	assert_string_equal(tokenizer_kind(t), "tiktoken");
 	tokenizer_free(t);
 	assert_null(read_json(dir, HF_TOKENIZER_FILE));
-	fixture_remove_dir(dir);
+	scratch_remove(dir);
 }
 
 int main(void) {

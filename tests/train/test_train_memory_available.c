@@ -14,13 +14,13 @@ static char root[256];
 
 static int setup(void **state) {
 	(void)state;
-	fixture_make_dir(root, sizeof root);
+	scratch_make(root, sizeof root);
 	return 0;
 }
 
 static int teardown(void **state) {
 	(void)state;
-	fixture_remove_dir(root);
+	scratch_remove(root);
 	return 0;
 }
 

@@ -1,5 +1,6 @@
 /* test_train_memory_plan.c: the plan against what is allocated, to the byte, and against a
  * process's own peak. */
+#include "tests/common/process.h"
 #include "tests/train/counting_backend.h"
 #include "tests/train/train_fixture.h"
 
@@ -179,12 +180,8 @@ static int measure(bool recompute) {
 }
 
 static void check_peak(const char *how, bool recompute) {
-	char command[64], line[256] = "";
-	snprintf(command, sizeof command, "/proc/%d/exe %s", (int)getpid(), how);
-	FILE *child = popen(command, "r");
-	assert_non_null(child);
-	assert_non_null(fgets(line, sizeof line, child));
-	assert_int_equal(pclose(child), 0);
+	char line[256];
+	assert_int_equal(process_shell(line, sizeof line, "/proc/%d/exe %s", (int)getpid(), how), 0);
 	const struct run_config cfg = measured_config(recompute);
 	struct memory_plan p = plan_of(&(struct memory_request){.run = &cfg,
 															.device = &cpu,

@@ -13,14 +13,14 @@ static char dir[256], path[300];
 
 static int setup(void **state) {
 	(void)state;
-	fixture_make_dir(dir, sizeof dir);
+	scratch_make(dir, sizeof dir);
 	snprintf(path, sizeof path, "%s/" METRICS_FILE, dir);
 	return 0;
 }
 
 static int teardown(void **state) {
 	(void)state;
-	fixture_remove_dir(dir);
+	scratch_remove(dir);
 	return 0;
 }
 

@@ -34,7 +34,7 @@ static int setup(void **state) {
 	assert_true(f && text);
 	for (size_t i = 0; i < n * COPIES; i++)
 		text[i] = (uint8_t)fixture_text[i % n];
-	fixture_make_dir(f->dir, sizeof f->dir);
+	scratch_make(f->dir, sizeof f->dir);
 	fixture_write(f->dir, "text", text, n * COPIES, f->text, sizeof f->text);
 	free(text);
 	write_json(f, "a.json", VOCAB, f->file, f->hash);
@@ -49,7 +49,7 @@ static int setup(void **state) {
 
 static int teardown(void **state) {
 	struct fixture *f = *state;
-	fixture_remove_dir(f->dir);
+	scratch_remove(f->dir);
 	free(f);
 	return 0;
 }

@@ -31,7 +31,7 @@ static int setup(void **state) {
 	assert_true(f && text);
 	for (size_t i = 0; i < bytes; i++)
 		text[i] = (uint8_t)fixture_text[i % n];
-	fixture_make_dir(f->dir, sizeof f->dir);
+	scratch_make(f->dir, sizeof f->dir);
 	snprintf(f->cache_dir, sizeof f->cache_dir, "%s/cache", f->dir);
 	fixture_write(f->dir, "text", text, bytes, f->text_path, sizeof f->text_path);
 	fixture_tokenizer(VOCAB, &f->t, &f->e);
@@ -50,7 +50,7 @@ static int teardown(void **state) {
 	token_list_release(&f->wanted);
 	encoder_free(f->e);
 	tokenizer_free(f->t);
-	fixture_remove_dir(f->dir);
+	scratch_remove(f->dir);
 	free(f);
 	return 0;
 }

@@ -23,14 +23,14 @@ static int setup(void **state) {
 	assert_non_null(f);
 	for (uint32_t i = 0; i < TOKENS; i++)
 		f->tokens[i] = (int32_t)((uint64_t)i * 2654435761u % VOCAB);
-	fixture_make_dir(f->dir, sizeof f->dir);
+	scratch_make(f->dir, sizeof f->dir);
 	*state = f;
 	return 0;
 }
 
 static int teardown(void **state) {
 	struct fixture *f = *state;
-	fixture_remove_dir(f->dir);
+	scratch_remove(f->dir);
 	free(f);
 	return 0;
 }

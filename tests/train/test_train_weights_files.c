@@ -43,7 +43,7 @@ static int setup(void **state) {
 static int teardown(void **state) {
 	(void)state;
 	if (access(out_dir, F_OK) == 0)
-		fixture_remove_dir(out_dir);
+		scratch_remove(out_dir);
 	fixture_run_release(&run);
 	free(params);
 	return 0;
@@ -263,7 +263,7 @@ static void test_a_continued_model_keeps_what_it_said(void **state) {
 	w.origin_dir = out_dir; /* written over itself */
 	assert_int_equal(weights_save_directory(out_dir, &w, &et), RV_OK);
 	assert_same_file(origin, out_dir, "generation_config.json");
-	fixture_remove_dir(origin);
+	scratch_remove(origin);
 }
 
 /* Of another model nothing is said. */
@@ -285,7 +285,7 @@ static void test_the_origin_of_another_model_is_ignored(void **state) {
 	assert_int_equal(json_integer_value(json_object_get(config, "n_layer")), run.cfg.n_layer);
 	assert_false(there("chat_template.jinja"));
 	json_decref(config);
-	fixture_remove_dir(origin);
+	scratch_remove(origin);
 }
 
 static void put_file(const char *name) {

@@ -19,33 +19,9 @@ void assert_fault(enum rv_err got, enum rv_err want, const struct rv_errtext *et
 		fail_msg("\"%s\" does not say \"%s\"", et->text, needle);
 }
 
-void fixture_make_dir(char *path, size_t cap) {
-	const char *base = getenv("TMPDIR");
-	int n = snprintf(path, cap, "%s/rv-train-XXXXXX", base && *base ? base : "/tmp");
-	assert_true(n > 0 && (size_t)n < cap);
-	assert_non_null(mkdtemp(path));
-}
-
-void fixture_remove_dir(const char *path) {
-	DIR *d = opendir(path);
-	assert_non_null(d);
-	for (struct dirent *e; (e = readdir(d));) {
-		char file[600];
-		snprintf(file, sizeof file, "%s/%s", path, e->d_name);
-		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 && unlink(file) != 0)
-			fixture_remove_dir(file);
-	}
-	closedir(d);
-	assert_int_equal(rmdir(path), 0);
-}
-
 void fixture_write(const char *dir, const char *name, const uint8_t *text, size_t n, char *path, size_t cap) {
-	int len = snprintf(path, cap, "%s/%s", dir, name);
-	assert_true(len > 0 && (size_t)len < cap);
-	FILE *f = fopen(path, "wb");
-	assert_non_null(f);
-	assert_int_equal(fwrite(text, 1, n, f), n);
-	assert_int_equal(fclose(f), 0);
+	assert_in_range(snprintf(path, cap, "%s/%s", dir, name), 1, cap - 1);
+	scratch_write(dir, name, text, n);
 }
 
 struct run_config fixture_config(void) {
@@ -85,7 +61,7 @@ static void write_text(const char *dir, char *path, size_t cap) {
 
 void fixture_run_init(struct fixture_run *f, const struct run_config *cfg, const char *backend) {
 	*f = (struct fixture_run){.cfg = cfg ? *cfg : fixture_config()};
-	fixture_make_dir(f->dir, sizeof f->dir);
+	scratch_make(f->dir, sizeof f->dir);
 	char path[300];
 	write_text(f->dir, path, sizeof path);
 	const struct dataset_config data = dataset_config_of(&f->cfg, path);
@@ -99,7 +75,7 @@ void fixture_run_release(struct fixture_run *f) {
 	replica_free(f->replica);
 	backend_close(f->be);
 	dataset_close(f->data);
-	fixture_remove_dir(f->dir);
+	scratch_remove(f->dir);
 }
 
 struct replica *fixture_replica(struct fixture_run *f, const struct run_config *cfg) {

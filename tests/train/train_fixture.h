@@ -5,15 +5,13 @@
 #include "base/run_config.h"
 #include "kernels/backend.h"
 #include "tests/common/check.h"
+#include "tests/common/scratch.h"
 #include "train/replica.h"
 #include "train/text/data.h"
 
 /* The text of a fault is part of the interface: it must name what is in `needle`. */
 void assert_fault(enum rv_err got, enum rv_err want, const struct rv_errtext *et, const char *needle);
 
-/* A fresh directory under TMPDIR; fixture_remove_dir removes it and what is in it. */
-void fixture_make_dir(char *path, size_t cap);
-void fixture_remove_dir(const char *path);
 /* dir/name with n bytes: byte i is text[i]. */
 void fixture_write(const char *dir, const char *name, const uint8_t *text, size_t n, char *path, size_t cap);
 

@@ -1,5 +1,6 @@
 /* state_fixture.c: see state_fixture.h. */
 #include "state_fixture.h"
+#include "tests/common/scratch.h"
 
 #include "base/assert.h"
 
@@ -46,20 +47,14 @@ struct state_fixture *state_fixture_new(void) {
 								   .policy = {.keep_snapshots = 2},
 								   .notice = on_notice,
 								   .notice_ctx = f};
-	snprintf(f->store.dir, sizeof f->store.dir, "/tmp/rivulet-state-XXXXXX");
-	RV_ASSERT(mkdtemp(f->store.dir) != NULL);
+	scratch_make(f->store.dir, sizeof f->store.dir);
 	RV_ASSERT(state_fixture_theta0(f, &f->g) == RV_OK);
 	f->full[0] = global_full_hash(&f->g);
 	return f;
 }
 
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw) {
-	(void)st, (void)type, (void)ftw;
-	return remove(path);
-}
-
 void state_fixture_free(struct state_fixture *f) {
-	nftw(f->store.dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+	scratch_remove(f->store.dir);
 	global_release(&f->g);
 	free(f);
 }

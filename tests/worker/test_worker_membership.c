@@ -1,5 +1,6 @@
 /* test_worker_membership.c: what a worker remembers of its join, and what it refuses to believe. */
 #include "tests/common/check.h"
+#include "tests/common/scratch.h"
 #include "worker/join/membership.h"
 
 #include <stdio.h>
@@ -20,8 +21,7 @@ struct scene {
 static int setup(void **state) {
 	static const uint8_t seed[IDENTITY_SEED_BYTES] = {7};
 	struct scene *s = calloc(1, sizeof *s);
-	snprintf(s->dir, sizeof s->dir, "/tmp/rivulet-member-XXXXXX");
-	assert_non_null(mkdtemp(s->dir));
+	scratch_make(s->dir, sizeof s->dir);
 	identity_of_seed(seed, &s->run);
 	assert_int_equal(address_parse("127.0.0.1:7433", &s->invite.coordinator, NULL), RV_OK);
 	memset(s->invite.run_id, 0xab, NET_RUN_ID_BYTES);
@@ -34,14 +34,8 @@ static int setup(void **state) {
 }
 
 static int teardown(void **state) {
-	static const char *const files[] = {"identity.key", "run.link", "member.conf", "run.conf"};
 	struct scene *s = *state;
-	char path[128];
-	for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
-		snprintf(path, sizeof path, "%s/%s", s->dir, files[i]);
-		(void)unlink(path);
-	}
-	assert_int_equal(rmdir(s->dir), 0);
+	scratch_remove_only(s->dir, (const char *const[]){"identity.key", "run.link", "member.conf", "run.conf", NULL});
 	membership_release(&s->m);
 	free(s);
 	return 0;

@@ -20,7 +20,7 @@ static int setup(void **state) {
 	*state = &scene;
 	memset(&scene, 0, sizeof scene);
 	memset(text, 'a', sizeof text);
-	fixture_make_dir(scene.dir, sizeof scene.dir);
+	scratch_make(scene.dir, sizeof scene.dir);
 	fixture_write(scene.dir, "a.txt", text, sizeof text, path, sizeof path);
 	fixture_write(scene.dir, "b.txt", text, sizeof text, path, sizeof path);
 	scene.args = (struct rv_args){.at = {"rivulet://h:1/x"}, .n = 1};
@@ -32,7 +32,7 @@ static int setup(void **state) {
 
 static int teardown(void **state) {
 	(void)state;
-	fixture_remove_dir(scene.dir);
+	scratch_remove(scene.dir);
 	return 0;
 }
 

@@ -24,7 +24,7 @@ static void set(const char *name, const char *value) {
 static int setup(void **state) {
 	*state = &scene;
 	memset(&scene, 0, sizeof scene);
-	fixture_make_dir(scene.dir, sizeof scene.dir);
+	scratch_make(scene.dir, sizeof scene.dir);
 	snprintf(scene.path, sizeof scene.path, "%s/worker.conf", scene.dir);
 	rv_options_defaults(worker_options_table, &scene.o);
 	set("dir", scene.dir);
@@ -33,7 +33,7 @@ static int setup(void **state) {
 
 static int teardown(void **state) {
 	(void)state;
-	fixture_remove_dir(scene.dir);
+	scratch_remove(scene.dir);
 	return 0;
 }
 

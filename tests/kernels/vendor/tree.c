@@ -1,6 +1,7 @@
 /* tree.c: see tree.h. */
 #include "tree.h"
 #include "tests/common/check.h"
+#include "tests/common/scratch.h"
 
 #include <errno.h>
 #include <ftw.h>
@@ -13,18 +14,13 @@
 enum { PYTHON_TIMEOUT_MS = 60000 };
 
 void tree_init(struct tree *t) {
-	*t = (struct tree){.root = "/tmp/rivulet-vendor-XXXXXX"};
-	assert_non_null(mkdtemp(t->root));
+	*t = (struct tree){0};
+	scratch_make(t->root, sizeof t->root);
 	t->env = (struct vendor_environment){.root = t->root, .skip_loader = true, .python_timeout_ms = PYTHON_TIMEOUT_MS};
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at) {
-	(void)st, (void)type, (void)at;
-	return remove(path);
-}
-
 void tree_release(struct tree *t) {
-	assert_int_equal(nftw(t->root, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+	scratch_remove(t->root);
 }
 
 const char *tree_at(struct tree *t, const char *path) {
