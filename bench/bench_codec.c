@@ -1,6 +1,8 @@
 /* bench_codec.c: the codecs and the outer step against the memory of the machine: bytes that an
  * operation must move, divided by its time, compared with memcpy (read + written) in the same
- * rounds. One thread, vectors far larger than the caches, medians of interleaved rounds. */
+ * rounds. One thread, vectors far larger than the caches, medians of interleaved rounds.
+ *
+ *     bench_codec [VALUES [ROUNDS]]     default: 33554432 9 */
 #include "base/clock.h"
 #include "base/rng.h"
 #include "bench/bench_report.h"
@@ -10,9 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VALUES = 32 << 20, ROUNDS = 9, WORKERS = 4 };
+enum { VALUES = 32 << 20, ROUNDS_MAX = 9, WORKERS = 4 };
 
 struct buffers {
+	size_t n; /* values */
 	float *theta, *local, *momentum, *acc;
 	uint8_t *code, *reduced, *contributions[WORKERS];
 	struct merge_measured measured;
@@ -49,16 +52,16 @@ static void must(enum rv_err e, const struct rv_errtext *et) {
 
 static void prepare(struct buffers *b) {
 	struct rv_errtext et = {0};
-	b->theta = must_alloc(VALUES * sizeof(float));
-	b->local = must_alloc(VALUES * sizeof(float));
-	b->momentum = must_alloc(VALUES * sizeof(float));
-	b->acc = must_alloc(VALUES * sizeof(float));
-	fill(b->theta, VALUES, 1);
-	fill(b->local, VALUES, 2);
-	fill(b->momentum, VALUES, 3);
-	fill(b->acc, VALUES, 4);
-	struct global_config cfg = {.n = VALUES,
-								.chunks = chunking_of(VALUES, chunking_default_elems(VALUES)),
+	b->theta = must_alloc(b->n * sizeof(float));
+	b->local = must_alloc(b->n * sizeof(float));
+	b->momentum = must_alloc(b->n * sizeof(float));
+	b->acc = must_alloc(b->n * sizeof(float));
+	fill(b->theta, b->n, 1);
+	fill(b->local, b->n, 2);
+	fill(b->momentum, b->n, 3);
+	fill(b->acc, b->n, 4);
+	struct global_config cfg = {.n = b->n,
+								.chunks = chunking_of(b->n, chunking_default_elems(b->n)),
 								.codec = &codec_int8,
 								.optimizer = &outer_nesterov,
 								.params = {.lr = 0.7f, .momentum = 0.9f}};
@@ -146,7 +149,7 @@ struct operation {
 	const char *name;
 	chunk_op *op; /* NULL: apply */
 	double bytes_per_value;
-	double seconds[ROUNDS];
+	double seconds[ROUNDS_MAX];
 };
 
 static int ascending(const void *a, const void *b) {
@@ -154,12 +157,18 @@ static int ascending(const void *a, const void *b) {
 	return *x < *y ? -1 : *x > *y;
 }
 
-static double gigabytes_per_s(struct operation *o) {
-	qsort(o->seconds, ROUNDS, sizeof o->seconds[0], ascending);
-	return o->bytes_per_value * VALUES / o->seconds[ROUNDS / 2] * 1e-9;
+static double gigabytes_per_s(struct operation *o, size_t values, int rounds) {
+	qsort(o->seconds, (size_t)rounds, sizeof o->seconds[0], ascending);
+	return o->bytes_per_value * (double)values / o->seconds[rounds / 2] * 1e-9;
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+	const long values = argc > 1 ? strtol(argv[1], NULL, 10) : VALUES;
+	const int rounds = argc > 2 ? (int)strtol(argv[2], NULL, 10) : ROUNDS_MAX;
+	if (argc > 3 || values < 1 || values > 1 << 30 || rounds < 1 || rounds > ROUNDS_MAX) {
+		(void)fprintf(stderr, "usage: bench_codec [VALUES 1..2^30 [ROUNDS 1..%d]]\n", (int)ROUNDS_MAX);
+		return 2;
+	}
 	const double code = 1 + 4.0 / 256;
 	/* zero, four times decode and add, divide, encode: passes over a chunk that stays in the
 	 * second-level cache */
@@ -178,9 +187,10 @@ int main(void) {
 	};
 	enum { N_OPS = sizeof ops / sizeof ops[0] };
 	static struct buffers b;
+	b.n = (size_t)values;
 	bench_warn_if_busy();
 	prepare(&b);
-	for (int round = 0; round < ROUNDS; round++)
+	for (int round = 0; round < rounds; round++)
 		for (int i = 0; i < N_OPS; i++) {
 			int64_t started_us = rv_clock_monotonic_us();
 			if (ops[i].op)
@@ -190,9 +200,9 @@ int main(void) {
 			ops[i].seconds[round] = (double)(rv_clock_monotonic_us() - started_us) * 1e-6;
 		}
 	struct bench_report report = {.bench = "codec"};
-	double peer = gigabytes_per_s(&ops[0]);
+	double peer = gigabytes_per_s(&ops[0], b.n, rounds);
 	for (int i = 1; i < N_OPS; i++)
-		bench_more_is_better(&report, ops[i].name, "memcpy", gigabytes_per_s(&ops[i]), peer, "GB/s");
+		bench_more_is_better(&report, ops[i].name, "memcpy", gigabytes_per_s(&ops[i], b.n, rounds), peer, "GB/s");
 	bench_print_table(&report);
 	global_release(&b.g);
 	free(b.theta);

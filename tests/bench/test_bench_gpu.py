@@ -274,7 +274,7 @@ class Tables(unittest.TestCase):
                    record("peers", "PyTorch, 124M B16", model="124M", batch=16, ms=45.0),
                    {"step": "shared", "item": "x", "status": "began"}]
         text = report.markdown(records)
-        wrong = text[text.index("## What is wrong"):text.index("| step | items")]
+        wrong = text[text.index("## Failed, below its goal"):text.index("| step | items")]
         self.assertIn("MFU 26.6 %, goal 42 %", wrong)
         self.assertIn("PyTorch's time is 0.90 of ours, goal 1.05", wrong)
         self.assertIn("| shared | x | interrupted |", wrong)

@@ -23,8 +23,8 @@ struct process_setup {
 	long file_limit;                  /* bytes: it can write no longer file; 0: no limit */
 };
 
-/* Starts argv[0] (`argv` ends with NULL), its output going to `out_fd`; `setup` may be NULL. Returns
- * the process id. */
+/* Starts argv[0] (`argv` ends with NULL), its output going to `out_fd`; `setup` may be NULL.
+ * Returns the process id. */
 pid_t process_spawn(const char *const *argv, int out_fd, const struct process_setup *setup);
 /* Starts it with its output appended to p->log. */
 void process_start(struct process *p, const char *const *argv, const struct process_setup *setup);

@@ -1,5 +1,5 @@
-/* e2e.h: the one way in which tests in C start a coordinator and workers: real processes over TLS on
- * loopback; their logs; their ends.
+/* e2e.h: the one way in which tests in C start a coordinator and workers: real processes over TLS
+ * on loopback; their logs; their ends.
  *
  * Everything lives in one temporary directory (tests/common/scratch.h); processes and waiting are
  * those of tests/common/process.h. */
