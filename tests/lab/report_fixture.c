@@ -24,8 +24,8 @@ const char *const report_fixture_hostile[REPORT_FIXTURE_HOSTILE] = {
 	" @SUM(1+9)*cmd",
 	"'; alert(1); //\\",
 	"<!--<script>",
-	"tab\there \xe2\x80\xae"
-	"desrever \x1b[31m line\nbreak",
+	("tab\there \xe2\x80\xae"
+	 "desrever \x1b[31m line\nbreak"),
 	"a name of a run that is very much longer than any legend or table has room for it, and goes on",
 };
 

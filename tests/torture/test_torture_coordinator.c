@@ -201,8 +201,8 @@ static int make_a_copy(struct scene *s, long nth) {
 	return rc;
 }
 
-/* Files beside the copy, among which a backup looks for what a killed one left: a listing that fails
- * is no reason to refuse. */
+/* Files beside the copy, among which a backup looks for what a killed one left: a listing that
+ * fails is no reason to refuse. */
 static void add_neighbours(const struct scene *s) {
 	char name[32];
 	for (int i = 0; i < NEIGHBOURS; i++) {
