@@ -4,6 +4,8 @@
 #include "base/hex.h"
 #include "net/tls.h"
 #include "tests/common/check.h"
+#include "tests/common/process.h"
+#include "tests/common/scratch.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -13,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,23 +28,16 @@ static void spawn(struct relay_process *p, const char *const *args, int out) {
 	rv_hex_encode(p->run.key, NET_KEY_BYTES, run_key);
 	for (int i = 0; args[i] != NULL && i < RELAY_TEST_ARGS_MAX - 1; i++)
 		argv[8 + i] = args[i];
-	p->pid = fork();
-	assert_true(p->pid >= 0);
-	if (p->pid > 0)
-		return;
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that is killed leaves nothing behind */
-	(void)dup2(out, STDOUT_FILENO);
-	(void)execv(COORDINATOR_PROGRAM, (char *const *)argv);
-	_exit(127);
+	p->pid = process_spawn(argv, out, NULL);
 }
 
 void relay_process_start(struct relay_process *p, const char *const *args) {
 	int fds[2];
 	char line[1024] = "";
 	const uint8_t seed[IDENTITY_SEED_BYTES] = {77};
-	*p = (struct relay_process){.dir = "/tmp/rivulet-relay-XXXXXX", .run_id = {3}};
+	*p = (struct relay_process){.run_id = {3}};
 	identity_of_seed(seed, &p->run);
-	assert_non_null(mkdtemp(p->dir));
+	scratch_make(p->dir, sizeof p->dir);
 	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
 	spawn(p, args, fds[1]);
 	(void)close(fds[1]);
@@ -60,14 +54,11 @@ void relay_process_start(struct relay_process *p, const char *const *args) {
 }
 
 int relay_process_stop(struct relay_process *p) {
-	char path[96];
 	int status = 0;
 	assert_int_equal(kill(p->pid, SIGTERM), 0);
 	assert_int_equal(waitpid(p->pid, &status, 0), p->pid);
 	(void)fclose(p->out);
-	(void)snprintf(path, sizeof path, "%s/relay.key", p->dir);
-	(void)unlink(path);
-	(void)rmdir(p->dir);
+	scratch_remove(p->dir);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
