@@ -174,16 +174,17 @@ static void write_line(FILE *out, const char *line) {
 static void emit(struct rv_events *ev, enum rv_level level, const char *name, const struct rv_field *fields,
 				 bool to_people, const char *fmt, va_list ap) {
 	char sentence[SENTENCE_BYTES];
-	if (level < ev->level)
+	bool shown = level >= ev->level;
+	if (!shown && ev->log == NULL)
 		return;
 	(void)vsnprintf(sentence, sizeof sentence, fmt, ap);
 	strip_controls(sentence);
 	int64_t wall_us = rv_clock_wall_us();
 	char *line = ev->json || ev->log ? json_line(wall_us, level, name, fields, sentence) : NULL;
 	(void)pthread_mutex_lock(&ev->lock);
-	if (!ev->json && to_people)
+	if (shown && !ev->json && to_people)
 		write_text(ev, wall_us, level, sentence);
-	else if (ev->json && line)
+	else if (shown && ev->json && line)
 		write_line(ev->out, line);
 	if (ev->log && line)
 		write_line(ev->log, line);

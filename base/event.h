@@ -20,7 +20,7 @@ struct rv_events; /* opaque */
 struct rv_events_config {
 	FILE *out;            /* borrowed */
 	bool json;            /* normally: !isatty(fileno(out)) */
-	enum rv_level level;  /* less severe events are dropped */
+	enum rv_level level;  /* `out` does not get less severe events */
 	const char *log_path; /* NULL, or a file that gets every event as JSON, whatever `out` shows */
 };
 

@@ -76,11 +76,13 @@ static void what_people_read_elsewhere_is_only_logged(void **state) {
 	(void)snprintf(path, sizeof path, "%s/log", dir);
 	struct sink s = sink_open(false, RV_INFO, path);
 	rv_event_in_log(s.ev, RV_ERROR, "failed", RV_NO_FIELDS, "disk %s", "gone");
+	rv_event(s.ev, RV_DEBUG, "detail", RV_NO_FIELDS, "the log file gets every event");
 	sink_close(&s);
 	assert_string_equal(s.text, "");
 	free(s.text);
 	char *log = scratch_read(path, NULL);
 	assert_non_null(strstr(log, "disk gone"));
+	assert_non_null(strstr(log, "every event"));
 	free(log);
 	s = sink_open(true, RV_INFO, NULL);
 	rv_event_in_log(s.ev, RV_ERROR, "failed", RV_NO_FIELDS, "disk gone");

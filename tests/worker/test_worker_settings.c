@@ -76,6 +76,7 @@ static void every_choice_survives_the_restart(void **state) {
 											 {"eval-every", "0"},
 
 											 {"listen", ":7444"},
+											 {"map-port", "no"},
 											 {"advertise", "home.example.org:7444"},
 											 {"max-up", "1mbit"},
 											 {"max-down", "20mbit"},
@@ -107,6 +108,7 @@ static void every_option_is_decided_about(void **state) {
 		const char *other = o->type == RV_OPT_CHOICE ? strrchr(o->choices, '|') + 1
 							: o->type == RV_OPT_RATE ? "1mbit"
 							: o->type == RV_OPT_INT  ? "4"
+							: o->type == RV_OPT_BOOL ? "no"
 													 : "/other";
 		if (strcmp(o->name, "dir") != 0)
 			set(o->name, other);
