@@ -66,14 +66,23 @@ static enum rv_err inspect_file(const char *path, struct backup_info *out, struc
 
 /* ---- files ---- */
 
-/* Removes a store: the file, and what SQLite keeps beside it. */
+/* The file of a store, and what SQLite keeps beside it. */
+static const char *const store_ends[] = {"", "-wal", "-journal", "-shm"};
+enum { STORE_ENDS = sizeof store_ends / sizeof store_ends[0] };
+
 static void remove_store(const char *path) {
-	static const char *const ends[] = {"", "-wal", "-journal", "-shm"};
 	char name[PATH_BYTES + 16];
-	for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
-		(void)snprintf(name, sizeof name, "%s%s", path, ends[i]);
+	for (int i = 0; i < STORE_ENDS; i++) {
+		(void)snprintf(name, sizeof name, "%s%s", path, store_ends[i]);
 		(void)unlink(name);
 	}
+}
+
+static bool is_store_end(const char *end) {
+	for (int i = 0; i < STORE_ENDS; i++)
+		if (strcmp(end, store_ends[i]) == 0)
+			return true;
+	return false;
 }
 
 /* Checks that all of a closed store is in the one file. */
@@ -88,21 +97,22 @@ static enum rv_err check_whole(const char *path, struct rv_errtext *et) {
 /* ---- making ---- */
 
 /* Removes what killed backups left beside `path`: "NAME.tmp-XXXXXX" (base/file.h) and what SQLite
- * keeps beside it. */
+ * keeps beside it; one may be left without the other. */
 static void remove_left(const struct rv_file_writer *w) {
 	static const char mark[] = ".tmp-";
+	enum { MARK = sizeof mark - 1, RANDOM = 6 };
 	const char *path = w->path, *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
 	char dir[PATH_BYTES], left[PATH_BYTES + NAME_MAX];
 	size_t n = strlen(name);
 	(void)snprintf(dir, sizeof dir, "%.*s.", (int)(name - path), path);
 	DIR *d = opendir(dir);
 	for (const struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
-		bool ours = strncmp(e->d_name, name, n) == 0 && strncmp(e->d_name + n, mark, sizeof mark - 1) == 0;
-		if (!ours || strlen(e->d_name + n) != sizeof mark - 1 + 6)
+		bool ours = strncmp(e->d_name, name, n) == 0 && strncmp(e->d_name + n, mark, MARK) == 0;
+		if (!ours || strlen(e->d_name + n) < MARK + RANDOM || !is_store_end(e->d_name + n + MARK + RANDOM))
 			continue;
 		(void)snprintf(left, sizeof left, "%.*s%s", (int)(name - path), path, e->d_name);
 		if (strcmp(left, w->tmp) != 0)
-			remove_store(left);
+			(void)unlink(left);
 	}
 	if (d != NULL)
 		(void)closedir(d);

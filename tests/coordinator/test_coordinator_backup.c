@@ -257,14 +257,16 @@ static void write_text(const char *path) {
 /* What is beside it: a file of somebody, and what a killed backup left. */
 static void test_it_clears_away_after_killed_ones_only(void **state) {
 	struct scene *s = *state;
-	char mine[128], left[128], left_wal[160];
+	char mine[128], left[128], left_wal[160], alone[160];
 	(void)snprintf(mine, sizeof mine, "%s.tmp-of-mine", s->file);
 	(void)snprintf(left, sizeof left, "%s.tmp-aB3dE6", s->file);
 	(void)snprintf(left_wal, sizeof left_wal, "%s-wal", left);
+	(void)snprintf(alone, sizeof alone, "%s.tmp-fG7hI8-journal", s->file);
 	write_text(mine);
 	for (int online = 1; online >= 0; online--) {
 		write_text(left);
 		write_text(left_wal);
+		write_text(alone);
 		assert_int_equal(RUN("backup", "--dir", s->c.dir, s->file), 0);
 		assert_int_equal(access(mine, F_OK), 0);
 		assert_int_equal(scratch_count(s->place), 2); /* with the backup */
