@@ -174,12 +174,13 @@ static void want_snapshot(struct round_core *c, uint64_t round, const struct rv_
 	c->snapshot = (struct round_snapshot){.wanted = true, .round = round, .hash = *hash, .chain = *chain};
 }
 
-/* Wants the snapshot of which an earlier process fetched a part. */
+/* Wants the snapshot of which an earlier process fetched a part, unless it has been installed. */
 static bool want_part(struct round_core *c) {
 	struct rv_hash chain;
 	for (int i = 0; c->has_part && i < c->doc.n_kept_snapshots; i++) {
 		const struct kept_snapshot *kept = &c->doc.kept_snapshots[i];
-		if (kept->round == c->part_round && round_chain_at(&c->doc, kept->round, &chain)) {
+		bool leads_on = c->diverged || kept->round > c->round;
+		if (kept->round == c->part_round && leads_on && round_chain_at(&c->doc, kept->round, &chain)) {
 			want_snapshot(c, kept->round, &kept->hash, &chain);
 			return true;
 		}
