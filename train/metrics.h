@@ -47,6 +47,7 @@ struct metrics_round {
 	uint64_t bytes_sent;    /* sum of bytes that this worker sent for averaging, with headers */
 	uint64_t formula_bytes; /* sum of 2 (k-1)/k payload, the bytes of an ideal all-reduce of k participants */
 	uint64_t bytes_donated; /* sum of bytes of the run's state sent to joiners; not in bytes_sent */
+	uint64_t bytes_relayed; /* bytes of both that went through relays, since the process started */
 	int64_t compute_us;     /* this round's inner steps, encoding, applying; in the lab a worker's mean */
 	int64_t reduce_us;      /* this round's time from the encoding and the roster to the whole result */
 	int64_t overlap_us;     /* part of reduce_us in which inner steps went on */

@@ -361,6 +361,12 @@ enum path_kind peers_path(const struct peers *p, uint32_t member) {
 	return peer->wanted && p->now_us - peer->alone_us >= APART_US ? PATH_APART : PATH_NONE;
 }
 
+int64_t peers_met_after_us(const struct peers *p, uint32_t member) {
+	const struct peer *peer = &p->members[member];
+	RV_ASSERT(peers_linked(p, member));
+	return peer->wanted && peer->link->opened_us > peer->alone_us ? peer->link->opened_us - peer->alone_us : 0;
+}
+
 struct peers_traffic peers_total(const struct peers *p) {
 	return p->total;
 }

@@ -137,6 +137,8 @@ void peers_ban(struct peers *p, int64_t now_us, uint64_t banned);
 bool peers_linked(const struct peers *p, uint32_t member);
 /* Returns how this worker and `member` meet. PATH_APART: wanted for some seconds without a link. */
 enum path_kind peers_path(const struct peers *p, uint32_t member);
+/* Returns how long after it was wanted, or the link before was lost, the open link came about. */
+int64_t peers_met_after_us(const struct peers *p, uint32_t member);
 
 /* ---- other routes (net/mesh/offer.c) ---- */
 

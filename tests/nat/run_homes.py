@@ -216,6 +216,7 @@ def main(argv):
     parser.add_argument("--rate", type=float, default=0, metavar="MBIT", help="of a line, each way (0: unlimited)")
     parser.add_argument("--seconds", type=float, default=60, help="from the start of the workers (60)")
     parser.add_argument("--rounds", type=int, default=0, metavar="N", help="end after so many, and exit with 1 before it")
+    parser.add_argument("--participants", type=float, default=0, metavar="N", help="exit with 1 with fewer on average")
     parser.add_argument("--dir", help="for logs; must not exist (default: a temporary one, removed at the end)")
     parser.add_argument("--do", type=read_command, action="append", default=[], metavar="SECONDS:COMMAND")
     args = parser.parse_args(argv)
@@ -230,7 +231,7 @@ def main(argv):
         run.watch(args.seconds, args.rounds, args.do)
         report = run.report()
         print_report(report)
-        return int(report["rounds"] < args.rounds)
+        return int(report["rounds"] < args.rounds or report["participants"] < args.participants)
     finally:
         homes.close()
         if not args.dir:

@@ -134,6 +134,12 @@ static void on_notice(void *ctx, const struct notice *n) {
 	sim_fail(w->sim, "w%d: a notice that nobody sent, of kind %u", w->host, n->kind);
 }
 
+static void on_pairs(void *ctx, const struct pair_reply *reply) {
+	const struct sim_worker *w = ctx;
+	(void)reply;
+	sim_fail(w->sim, "w%d: an answer to what nobody asks", w->host);
+}
+
 static void on_refused(void *ctx, enum rv_err e, const char *text) {
 	const struct sim_worker *w = ctx;
 	sim_fail(w->sim, "w%d: refused (%s): %s", w->host, rv_err_name(e), text);
@@ -157,6 +163,7 @@ void http_open(struct sim *s, int host) {
 				  .on_document = on_document,
 				  .on_older = on_older,
 				  .on_notice = on_notice,
+				  .on_pairs = on_pairs,
 				  .on_refused = on_refused,
 				  .on_away = on_away},
 		.version = w->version,

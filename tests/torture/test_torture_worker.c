@@ -150,6 +150,13 @@ static void on_older(void *ctx, const struct document *d, uint64_t seen) {
 	fail(); /* there is one document */
 }
 
+/* Nobody asks for any here. */
+static void on_pairs(void *ctx, const struct pair_reply *reply) {
+	(void)ctx;
+	(void)reply;
+	fail_msg("pair tickets that nobody asked for");
+}
+
 static void on_refused(void *ctx, enum rv_err e, const char *text) {
 	(void)e;
 	assert_true(text[0] != '\0');
@@ -182,8 +189,8 @@ static void run_plane(void *ctx) {
 	struct plane *p = ctx;
 	struct rv_errtext et = {0};
 	struct http_client_config cfg = {.server = {.host = "127.0.0.1", .port = p->server.port}, .identity = &p->worker};
-	struct control_client_owner owner = {p,        on_config, on_joined,  on_document,
-										 on_older, on_notice, on_refused, on_away};
+	struct control_client_owner owner = {p,         on_config, on_joined,  on_document, on_older,
+										 on_notice, on_pairs,  on_refused, on_away};
 	struct report rep = {.boot = 1, .seq = 1, .phase = WORKER_TRAINING, .n_chunks = 4, .addr = ":7000"};
 	memcpy(cfg.server_key, p->run.key, NET_KEY_BYTES);
 	p->http = NULL;

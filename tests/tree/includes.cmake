@@ -45,7 +45,8 @@ set(worker/options ${worker/state} worker/options)
 set(worker/trainer ${worker/state} worker/trainer)
 set(worker/transfer ${worker/state} worker/transfer)
 set(worker/mesh ${worker/transfer} worker/mesh)
-set(worker/session ${worker/mesh} net/portmap worker/round worker/join worker/options worker/trainer worker/session)
+set(worker/reach ${below_worker} worker/reach)
+set(worker/session ${worker/mesh} net/portmap worker/round worker/join worker/reach worker/options worker/trainer worker/session)
 set(worker ${worker/session} worker)
 
 # Within coordinator: the core decides without I/O, the service keeps what it decides, people and

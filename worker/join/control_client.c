@@ -1,5 +1,5 @@
-/* control_client.c: four requests that may each be under way once: configuration, join, report,
- * document. */
+/* control_client.c: five requests that may each be under way once: configuration, join, report,
+ * document, pair tickets. */
 #include "worker/join/control_client.h"
 
 #include "base/assert.h"
@@ -43,7 +43,9 @@ struct control_client {
 	uint32_t highest; /* version that this program speaks */
 	struct rv_rng rng;
 	bool away;
-	struct call config, join, report, document;
+	struct call config, join, report, document, pairs;
+	struct pair_request peers; /* of `pairs` */
+	struct pair_reply tickets;
 	struct join_request join_request;
 	struct report latest; /* to send */
 	bool latest_changed;  /* since the one under way was made */
@@ -74,7 +76,7 @@ struct control_client *control_client_init(void *memory, const struct control_cl
 	c->owner = cfg->owner;
 	c->highest = cfg->version;
 	c->rng = rv_rng_of(cfg->seed, 0);
-	c->config.c = c->join.c = c->report.c = c->document.c = c;
+	c->config.c = c->join.c = c->report.c = c->document.c = c->pairs.c = c;
 	return c;
 }
 
@@ -353,11 +355,49 @@ void control_client_follow(struct control_client *c) {
 	c->document.wanted = true;
 }
 
+/* ---- pair tickets ---- */
+
+/* Whatever the answer is, the mesh asks again for members that it does not reach; so no failure is
+ * repeated here, and none ends the worker. */
+static void pairs_done(void *ctx, const struct http_reply *r) {
+	struct call *k = ctx;
+	struct control_client *c = k->c;
+	bool has = r->err == RV_OK && r->status == HTTP_OK &&
+			   pair_reply_decode(r->body, r->body_bytes, &c->tickets, NULL) == RV_OK;
+	k->under_way = k->wanted = false;
+	c->owner.on_pairs(c->owner.ctx, has ? &c->tickets : NULL);
+}
+
+static void start_pairs(struct control_client *c) {
+	const struct http_reply none = {.err = RV_E_IO};
+	uint8_t body[64];
+	struct rv_writer w = rv_writer_of(body, sizeof body);
+	pair_request_encode(&c->peers, c->version, &w);
+	const struct http_request rq = {.path = "/v1/pair-tickets",
+									.body = body,
+									.body_bytes = rv_writer_len(&w),
+									.max_reply_bytes = PAIR_REPLY_MAX_BYTES + REFUSAL_MAX_BYTES,
+									.timeout_ms = REQUEST_TIMEOUT_MS,
+									.done = pairs_done,
+									.ctx = &c->pairs};
+	RV_ASSERT(!w.failed);
+	c->pairs.under_way = true;
+	if (c->ops.start(c->ops.ctx, &rq, &c->pairs.request, NULL) != RV_OK)
+		pairs_done(&c->pairs, &none);
+}
+
+void control_client_ask_pairs(struct control_client *c, uint64_t peers) {
+	RV_ASSERT(!c->pairs.wanted);
+	c->peers = (struct pair_request){.peers = peers};
+	c->pairs.wanted = true;
+}
+
 /* ---- time ---- */
 
-/* Reports wait for the first document, which names the version spoken. */
+/* Reports and pair tickets wait for the first document, which names the version spoken. */
 static bool may_start(const struct call *k) {
-	return k->wanted && !k->under_way && (k != &k->c->report || k->c->version != 0);
+	bool needs_version = k == &k->c->report || k == &k->c->pairs;
+	return k->wanted && !k->under_way && (!needs_version || k->c->version != 0);
 }
 
 static bool is_due(const struct call *k, int64_t now_us) {
@@ -379,10 +419,12 @@ void control_client_tick(struct control_client *c, int64_t now_us) {
 		start_report(c);
 	if (is_due(&c->document, now_us))
 		start_document(c);
+	if (is_due(&c->pairs, now_us))
+		start_pairs(c);
 }
 
 int64_t control_client_deadline_us(const struct control_client *c) {
-	const struct call *calls[] = {&c->config, &c->join, &c->report, &c->document};
+	const struct call *calls[] = {&c->config, &c->join, &c->report, &c->document, &c->pairs};
 	int64_t at = INT64_MAX;
 	for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
 		if (may_start(calls[i]) && calls[i]->not_before_us < at)

@@ -46,6 +46,8 @@ struct control_client_owner {
 	/* Takes the coordinator's notice to this worker when its kind, reason or members change;
 	 * NOTICE_NONE: no longer any. */
 	void (*on_notice)(void *ctx, const struct notice *n);
+	/* Takes the answer to control_client_ask_pairs, borrowed for the call; NULL: there is none. */
+	void (*on_pairs)(void *ctx, const struct pair_reply *reply);
 	/* Reports a final refusal by the coordinator; the worker should end with it. */
 	void (*on_refused)(void *ctx, enum rv_err e, const char *text);
 	/* Reports, for the log, that the coordinator is unreachable (text: why) or reachable again. */
@@ -72,6 +74,10 @@ void control_client_follow(struct control_client *c);
 void control_client_report(struct control_client *c, const struct report *r);
 /* Returns true if the last report given has been accepted. */
 bool control_client_reported(const struct control_client *c);
+
+/* Asks once for pair tickets for these members (a set of numbers); ends in one on_pairs. Not before
+ * the last one has ended (asserted). */
+void control_client_ask_pairs(struct control_client *c, uint64_t peers);
 
 /* Makes all waiting retries due at once: the network works again, or is another one. */
 void control_client_hurry(struct control_client *c);

@@ -9,6 +9,8 @@ struct meshlink {
 	struct donor *donor;
 	struct fetcher *fetcher;
 	struct rv_events *events;
+	void (*unreached)(void *ctx, uint32_t member);
+	void *unreached_ctx;
 	struct peers *peers;
 	uint64_t run_tag;
 	uint64_t round; /* the open one, of the latest document */
@@ -64,12 +66,27 @@ static void on_part(void *ctx, uint32_t member, bool bulk) {
 	allreduce_part(m->reduce, m->now_us, member, bulk);
 }
 
+/* Logs how a pair met: by which of the ways, and after how long. */
+static void tell_path(struct meshlink *m, uint32_t member) {
+	static const char *const names[PATH_KINDS] = {
+		[PATH_DIALED] = "dialed", [PATH_ACCEPTED] = "accepted", [PATH_PUNCHED] = "punched", [PATH_RELAYED] = "relayed"};
+	double seconds = (double)peers_met_after_us(m->peers, member) * 1e-6;
+	const char *path = names[peers_path(m->peers, member)];
+	rv_event(m->events, RV_INFO, "path",
+			 RV_FIELDS(rv_field_int("member", member), rv_field_str("path", path), rv_field_double("seconds", seconds)),
+			 "linked with member %u (%s) after %.1f s", member, path, seconds);
+}
+
+static void on_unreached(void *ctx, uint32_t member) {
+	struct meshlink *m = ctx;
+	m->unreached(m->unreached_ctx, member);
+}
+
 static void on_link_up(void *ctx, uint32_t member) {
 	struct meshlink *m = ctx;
 	allreduce_link_up(m->reduce, m->now_us, member);
 	fetcher_link_up(m->fetcher, m->now_us, member);
-	rv_event(m->events, RV_DEBUG, "link_up", RV_FIELDS(rv_field_int("member", member)), "linked with member %u",
-			 member);
+	tell_path(m, member);
 }
 
 static void on_link_down(void *ctx, uint32_t member, bool fatal, enum rv_err why, const char *text) {
@@ -101,6 +118,8 @@ enum rv_err meshlink_new(const struct meshlink_config *cfg, struct meshlink **ou
 	m->donor = cfg->donor;
 	m->fetcher = cfg->fetcher;
 	m->events = cfg->events;
+	m->unreached = cfg->on_unreached;
+	m->unreached_ctx = cfg->ctx;
 	m->run_tag = frame_run_tag(cfg->peers.run_id);
 	struct peers_config peers = cfg->peers;
 	peers.owner = (struct peers_owner){.ctx = m,
@@ -110,7 +129,8 @@ enum rv_err meshlink_new(const struct meshlink_config *cfg, struct meshlink **ou
 									   .on_part = on_part,
 									   .on_link_up = on_link_up,
 									   .on_link_down = on_link_down,
-									   .on_trouble = on_trouble};
+									   .on_trouble = on_trouble,
+									   .on_unreached = on_unreached};
 	enum rv_err e = peers_new(&peers, &m->peers, et);
 	if (e != RV_OK) {
 		free(m);
@@ -162,6 +182,8 @@ void meshlink_handle(struct meshlink *m, int64_t now_us, const struct pollfd *fd
 
 void meshlink_pump(struct meshlink *m, int64_t now_us) {
 	m->now_us = now_us;
-	donor_set_round(m->donor, m->round, allreduce_running(m->reduce) && !allreduce_done(m->reduce));
+	bool reducing = allreduce_running(m->reduce) && !allreduce_done(m->reduce);
+	donor_set_round(m->donor, m->round, reducing);
+	peers_keep_paths(m->peers, reducing);
 	peers_pump(m->peers, now_us);
 }

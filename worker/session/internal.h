@@ -3,7 +3,7 @@
  * run asks of this machine), start.c (building), inputs.c (text, tokenizer, initial weights),
  * memory.c; the core's tables: trainer.c, disk.c, links.c, control.c; events.c (the log), notice.c
  * (the coordinator's notices to this worker), metrics.c (metrics.jsonl), progress.c (the progress
- * line), trace_lines.c, network.c (changes of the network). */
+ * line), trace_lines.c, network.c (changes of the network), reach.c (the station at a relay). */
 #ifndef RV_WORKER_SESSION_INTERNAL_H
 #define RV_WORKER_SESSION_INTERNAL_H
 
@@ -17,6 +17,7 @@
 #include "worker/join/membership.h"
 #include "worker/mesh/line_meter.h"
 #include "worker/mesh/meshlink.h"
+#include "worker/reach/reach.h"
 #include "worker/session/core.h"
 #include "worker/session/session.h"
 #include "worker/session/trace.h"
@@ -84,6 +85,7 @@ struct session {
 	struct donor *donor;
 	struct fetcher *fetcher;
 	struct meshlink *mesh;
+	struct reach *reach;
 	void *round_memory;
 	struct session_core *core; /* NULL: not a member yet, or under construction */
 
@@ -133,6 +135,13 @@ enum rv_err session_choose_listen(struct session *s, struct rv_errtext *et);
 /* Returns the port at which others reach this worker: that of the router's mapping, or the one that
  * it listens on. */
 uint16_t session_outside_port(struct session *s);
+
+/* ---- reach.c ---- */
+
+/* Makes the station; the mesh is open. */
+enum rv_err session_open_reach(struct session *s, struct rv_errtext *et);
+void session_on_unreached(void *ctx, uint32_t member);            /* meshlink_config's */
+void session_on_pairs(void *ctx, const struct pair_reply *reply); /* control_client_owner's */
 
 /* ---- preflight.c ---- */
 

@@ -113,6 +113,7 @@ static enum rv_err open_control(struct session *s, struct rv_errtext *et) {
 										 .on_document = session_on_document,
 										 .on_older = session_on_older,
 										 .on_notice = session_on_notice,
+										 .on_pairs = session_on_pairs,
 										 .on_refused = on_refused,
 										 .on_away = on_away};
 	return control_client_new(s->http, s->member.invite.key, (uint64_t)rv_clock_wall_us(), &owner, &s->control, et);

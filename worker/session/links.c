@@ -11,6 +11,7 @@
 static void allow(void *ctx, const struct document *d) {
 	struct session *s = ctx;
 	session_limit_reach(s);
+	reach_core_follow(reach_core_of(s->reach), rv_clock_monotonic_us(), d);
 	meshlink_allow(s->mesh, rv_clock_monotonic_us(), d);
 	session_count_roster(s, d);
 }

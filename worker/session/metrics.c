@@ -93,6 +93,7 @@ static void round_event(struct session *s, const struct metrics_round *r) {
 					   rv_field_int("participants", r->participants), rv_field_double("loss", r->train_loss),
 					   rv_field_int("bytes_sent", (int64_t)r->bytes_sent),
 					   rv_field_int("bytes_donated", (int64_t)r->bytes_donated),
+					   rv_field_int("bytes_relayed", (int64_t)r->bytes_relayed),
 					   rv_field_int("compute_us", r->compute_us), rv_field_int("reduce_us", r->reduce_us),
 					   rv_field_int("overlap_us", r->overlap_us), rv_field_int("idle_us", r->idle_us),
 					   rv_field_int("checkpoint_us", r->checkpoint_us), rv_field_int("attempts", s->sums.attempts),
@@ -171,6 +172,7 @@ void session_write_round(struct session *s, uint64_t round) {
 							  .bytes_sent = session_bytes_sent(s),
 							  .formula_bytes = s->sums.formula_bytes,
 							  .bytes_donated = session_bytes_donated(s),
+							  .bytes_relayed = peers_relayed(meshlink_peers(s->mesh)).tx_bytes,
 							  .checkpoint_us = copy_us,
 							  .chain = g->chain};
 	split_time(s, &p, &r);

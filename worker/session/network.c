@@ -73,8 +73,10 @@ void session_unwatch_addresses(struct session *s) {
 /* Asks and dials at once what was cut off: its timers were set while no attempt could succeed. */
 static void hurry(struct session *s, int64_t now_us) {
 	control_client_hurry(s->control);
-	if (session_is_up(s))
-		peers_hurry(meshlink_peers(s->mesh), now_us);
+	if (!session_is_up(s))
+		return;
+	peers_hurry(meshlink_peers(s->mesh), now_us);
+	reach_core_hurry(reach_core_of(s->reach), now_us);
 }
 
 void session_poll_addresses(struct session *s, int64_t now_us) {

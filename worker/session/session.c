@@ -75,22 +75,28 @@ static int64_t deadline_us(struct session *s, int64_t now_us) {
 	at = earlier(at, session_core_deadline_us(s->core, now_us));
 	at = earlier(at, allreduce_deadline_us(s->reduce));
 	at = earlier(at, peers_deadline_us(meshlink_peers(s->mesh)));
+	at = earlier(at, reach_deadline_us(s->reach, now_us));
 	at = earlier(at, fetcher_deadline_us(s->fetcher));
 	at = earlier(at, donor_deadline_us(s->donor, now_us));
 	return earlier(at, now_us + PROGRESS_US);
 }
 
 static enum rv_err wait_and_move(struct session *s, struct rv_errtext *et) {
-	struct pollfd fds[PEERS_MAX_FDS + 2];
-	int n = session_is_up(s) ? peers_pollfds(meshlink_peers(s->mesh), fds, PEERS_MAX_FDS) : 0;
+	struct pollfd fds[PEERS_MAX_FDS + 3];
+	int n_mesh = session_is_up(s) ? peers_pollfds(meshlink_peers(s->mesh), fds, PEERS_MAX_FDS) : 0;
+	bool at_relay = session_is_up(s) && reach_pollfd(s->reach, &fds[n_mesh]);
+	int n = n_mesh + at_relay;
 	fds[n] = (struct pollfd){.fd = s->signals.fd, .events = POLLIN};
 	fds[n + 1] = (struct pollfd){.fd = s->addresses_fd, .events = POLLIN};
 	int n_fds = n + 1 + (s->addresses_fd >= 0);
 	int64_t now_us = rv_clock_monotonic_us(), at = deadline_us(s, now_us);
 	int64_t timeout_us = at == INT64_MAX ? -1 : at > now_us ? at - now_us : 0;
 	RV_TRY(http_client_poll(s->http, fds, n_fds, timeout_us, et));
-	if (session_is_up(s))
-		meshlink_handle(s->mesh, rv_clock_monotonic_us(), fds, n);
+	if (!session_is_up(s))
+		return RV_OK;
+	now_us = rv_clock_monotonic_us();
+	reach_handle(s->reach, now_us, at_relay ? fds[n_mesh].revents : 0);
+	meshlink_handle(s->mesh, now_us, fds, n_mesh);
 	return RV_OK;
 }
 

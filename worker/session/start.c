@@ -272,11 +272,14 @@ static enum rv_err open_mesh(struct session *s, struct rv_errtext *et) {
 		.donor = s->donor,
 		.fetcher = s->fetcher,
 		.events = s->events,
+		.on_unreached = session_on_unreached,
+		.ctx = s,
 	};
 	memcpy(cfg.peers.run_id, s->member.invite.run_id, NET_RUN_ID_BYTES);
 	memcpy(cfg.peers.run_key, s->member.invite.key, NET_KEY_BYTES);
 	memcpy(cfg.peers.ticket, s->member.ticket, NET_SIG_BYTES);
-	return meshlink_new(&cfg, &s->mesh, et);
+	RV_TRY(meshlink_new(&cfg, &s->mesh, et));
+	return session_open_reach(s, et);
 }
 
 static void announce_start(struct session *s) {
@@ -344,6 +347,7 @@ void session_release(struct session *s) {
 		s->storage = NULL;
 	}
 	trainer_free(s->trainer);
+	reach_free(s->reach);
 	meshlink_free(s->mesh);
 	fetcher_free(s->fetcher);
 	donor_free(s->donor);
