@@ -419,7 +419,8 @@ void core_pairs_forget(struct core *c, uint32_t member);
  * all others, if at least min_workers are left. */
 uint64_t core_without_apart(const struct core *c, uint64_t ready);
 /* Returns the members of a roster that may own chunks: those that are linked with all others, as
- * far as is known; the whole roster if there are none. */
+ * far as is known, without a relay if those are at least a quarter of the roster; the whole roster
+ * if nobody is linked with all. */
 uint64_t core_owners(const struct core *c, uint64_t roster);
 /* Returns true if a participant accuses one that it is known to be apart from, and other members
  * can own the chunks. `accused`: by roster index, sets of indices. */

@@ -3,8 +3,9 @@
  *
  * Participants exchange data only where one of the two owns chunks. So an owner is one that is
  * linked with all others of the roster; two that are apart take part as long as neither owns
- * anything. Only where nobody is linked with all, some are left out for some rounds, and then tried
- * again; their training goes on meanwhile.
+ * anything. Members that meet others through a relay own nothing either, if enough do not: then no
+ * data of the round passes a relay. Only where nobody is linked with all, some are left out for
+ * some rounds, and then tried again; their training goes on meanwhile.
  *
  * Members report whom they are linked with, and whom they have tried to reach for seconds in vain;
  * a link counts if either side reports it. What reports do not show is learnt from accusations: two
@@ -13,7 +14,11 @@
 #include "base/assert.h"
 #include "coordinator/core/internal.h"
 
-enum { STRIKES = 2, APART_ROUNDS = 8 };
+enum {
+	STRIKES = 2,
+	APART_ROUNDS = 8,
+	DIRECT_SHARE = 4 /* members that need no relay own everything if they are at least one in so many */
+};
 
 /* Returns how many of the two report that they are linked. */
 static int count_open(const struct core *c, uint32_t a, uint32_t b) {
@@ -144,8 +149,22 @@ static uint64_t linked_with_all(const struct core *c, uint64_t roster) {
 	return set;
 }
 
+/* Returns true if `member` exchanges data with one of `set` through a relay, as both report. */
+static bool is_relayed(const struct core *c, uint32_t member, uint64_t set) {
+	for (uint32_t i = 0; i < (uint32_t)c->n_members; i++)
+		if ((set & core_bit(i)) && c->members[member].last.paths[i] == PATH_RELAYED &&
+			c->members[i].last.paths[member] == PATH_RELAYED)
+			return true;
+	return false;
+}
+
 uint64_t core_owners(const struct core *c, uint64_t roster) {
-	uint64_t set = linked_with_all(c, roster);
+	uint64_t set = linked_with_all(c, roster), direct = set;
+	for (uint32_t i = 0; i < (uint32_t)c->n_members; i++)
+		if ((direct & core_bit(i)) && is_relayed(c, i, roster))
+			direct &= ~core_bit(i);
+	if (DIRECT_SHARE * core_count(direct) >= core_count(roster))
+		return direct;
 	return set != 0 ? set : roster;
 }
 

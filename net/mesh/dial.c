@@ -53,6 +53,8 @@ static void pay_for_dial(struct peers *p) {
 
 static void pause_dial(struct peers *p, struct peer *peer) {
 	int64_t most_us = is_relayed(peer) ? PROBE_MAX_US : p->cfg.redial_max_us;
+	if (peer->pause_us > most_us) /* it grew beside a relayed link, which is lost */
+		peer->pause_us = most_us;
 	peer->next_dial_us = p->now_us + peers_jittered(p, peer->pause_us);
 	if (RV_BUG("redial-without-backoff"))
 		return;

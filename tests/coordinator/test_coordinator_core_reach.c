@@ -85,6 +85,36 @@ static void test_the_largest_group_with_an_owner(void **state) {
 	rig_release(&r);
 }
 
+/* Sends READY of 0..n-1, which are all linked: the members in `relayed` with each other by a
+ * relay. */
+static void ready_by_relay(struct rig *r, int n, uint64_t relayed) {
+	rig_say_all(r, n, WORKER_TRAINING);
+	for (uint32_t i = 0; i < (uint32_t)n; i++) {
+		struct report rep = rig_report(r, i, WORKER_READY);
+		for (uint32_t j = 0; j < (uint32_t)n; j++)
+			if (j != i)
+				rep.paths[j] = (relayed >> i & relayed >> j & 1) ? PATH_RELAYED : PATH_DIALED;
+		rig_send(r, i, &rep);
+	}
+}
+
+/* Those that need no relay own everything, if they are a quarter; else all do. */
+static void test_who_needs_a_relay_owns_less(void **state) {
+	(void)state;
+	static const struct {
+		int n;
+		uint64_t relayed, owners;
+	} cases[] = {{4, 0xc, 0x3}, {4, 0xe, 0x1}, {4, 0xf, 0xf}, {5, 0x1e, 0x1f}, {5, 0x1c, 0x3}};
+	for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+		struct rig r;
+		rig_open(&r, 2, cases[k].n);
+		ready_by_relay(&r, cases[k].n, cases[k].relayed);
+		assert_int_equal(rig_doc(&r)->n_members, cases[k].n);
+		assert_int_equal(owners(&r), cases[k].owners);
+		rig_release(&r);
+	}
+}
+
 /* Nobody is linked, and all are needed: the round is tried with all. */
 static void test_nobody_is_linked(void **state) {
 	(void)state;
@@ -154,6 +184,7 @@ int main(void) {
 		cmocka_unit_test(test_nobody_is_linked),
 		cmocka_unit_test(test_an_owner_dies),
 		cmocka_unit_test(test_owners_that_turn_out_to_be_apart),
+		cmocka_unit_test(test_who_needs_a_relay_owns_less),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -774,6 +774,7 @@ struct sim_window {
 struct sim_pair {
 	uint64_t lives;
 	int64_t apart_us, linked_us; /* since when they are not linked, or are, both being well */
+	int64_t began_us;            /* since when both processes run */
 	bool waits_for_first;        /* of these two processes */
 	bool soon;                   /* they were linked for long, or one of them has just begun */
 };

@@ -119,9 +119,16 @@ static void look_at_pair(struct sim *s, int a, int b) {
 	uint64_t lives = s->workers[a].life << 32 | s->workers[b].life;
 	bool linked = s->workers[a].links[b].up && s->workers[b].links[a].up;
 	if (!can_be_linked(s, a, b) || lives != p->lives) {
-		bool soon = dials_at_once(s, a, b) && (lives != p->lives || p->waits_for_first);
-		*p = (struct sim_pair){
-			.lives = lives, .apart_us = s->now_us, .linked_us = s->now_us, .waits_for_first = soon, .soon = soon};
+		int64_t began_us = lives != p->lives ? s->now_us : p->began_us;
+		bool is_first =
+			lives != p->lives || (p->waits_for_first && s->now_us - began_us < STEADY_US); /* pauses are short */
+		bool soon = dials_at_once(s, a, b) && is_first;
+		*p = (struct sim_pair){.lives = lives,
+							   .began_us = began_us,
+							   .apart_us = s->now_us,
+							   .linked_us = s->now_us,
+							   .waits_for_first = soon,
+							   .soon = soon};
 		return;
 	}
 	if (linked) {
@@ -132,9 +139,10 @@ static void look_at_pair(struct sim *s, int a, int b) {
 	}
 	p->linked_us = s->now_us;
 	int64_t apart_us = s->now_us - p->apart_us;
-	/* A worker asks for one route in a second. */
-	int64_t turns_us = can_be_dialed(s, a, b) ? 0 : s->opt.n_workers * (int64_t)SIM_S;
-	if (apart_us > (p->soon ? BACK_WITHIN_US : LINKED_WITHIN_US) + turns_us)
+	/* A worker asks for one route in a second, and a call whose messages are lost takes as long as a
+	 * dial that nobody answers, and then a pause. */
+	int64_t calls_us = can_be_dialed(s, a, b) ? 0 : LINKED_WITHIN_US + s->opt.n_workers * (int64_t)SIM_S;
+	if (apart_us > (p->soon ? BACK_WITHIN_US : LINKED_WITHIN_US) + calls_us)
 		sim_fail(s, "w%d and w%d have had no link for %.1f s, and nothing keeps them apart", a, b,
 				 (double)apart_us / SIM_S);
 }
