@@ -136,7 +136,7 @@ static void check_config(const struct global_config *c) {
  * begun. */
 static void check_state(const struct global_state *g) {
 	check_config(&g->cfg);
-	RV_ASSERT(g->theta && g->scratch);
+	RV_ASSERT(g->theta != NULL);
 	for (int k = 0; k < GLOBAL_MAX_STATES; k++)
 		RV_ASSERT((g->state[k] != NULL) == (k < g->cfg.optimizer->n_states));
 	RV_ASSERT(!rv_hash_is_zero(&g->chain));
@@ -255,7 +255,7 @@ struct rv_hash global_digest_of(const struct global_config *c, uint64_t round, c
 static enum rv_err decode_chunk(const struct global_state *g, const struct chunking *c, const uint8_t *reduced,
 								uint32_t i, struct rv_errtext *et) {
 	const uint8_t *bytes = reduced + chunking_offset_bytes(c, g->cfg.codec, i);
-	RV_ASSERT(chunking_len(c, i) <= g->cfg.chunks.chunk_elems); /* the size of the scratch */
+	RV_ASSERT(g->scratch != NULL && chunking_len(c, i) <= g->cfg.chunks.chunk_elems); /* the size of the scratch */
 	enum rv_err e = g->cfg.codec->decode(g->cfg.codec, bytes, chunking_len(c, i), g->scratch, et);
 	if (e == RV_OK)
 		return RV_OK;

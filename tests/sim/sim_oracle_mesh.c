@@ -139,7 +139,7 @@ static void look_at_pair(struct sim *s, int a, int b) {
 	}
 	p->linked_us = s->now_us;
 	int64_t apart_us = s->now_us - p->apart_us;
-	/* A worker asks for one route in a second, and a call whose messages are lost takes as long as a
+	/* A worker asks for one route in a second; a call whose messages are lost takes as long as a
 	 * dial that nobody answers, and then a pause. */
 	int64_t calls_us = can_be_dialed(s, a, b) ? 0 : LINKED_WITHIN_US + s->opt.n_workers * (int64_t)SIM_S;
 	if (apart_us > (p->soon ? BACK_WITHIN_US : LINKED_WITHIN_US) + calls_us)
