@@ -54,17 +54,20 @@ static enum rv_err relay_address(const struct relay_choice *o, const struct addr
 	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "--relay-listen %s", o->listen);
 }
 
+enum { PORTS_TRIED = 64 };
+
 /* Opens the relay's port. Another program may have the default one, another coordinator most
- * likely: then any free port will do, as documents name it. */
+ * likely: then the next free one will do, as documents name it. */
 static enum rv_err open_port(const struct relay_choice *o, const struct address *listen, int *fd, struct address *bound,
 							 struct rv_errtext *et) {
 	struct address at;
 	RV_TRY(relay_address(o, listen, &at, et));
 	enum rv_err e = listen_socket_open(&at, fd, bound, et);
-	if (e != RV_E_BUSY || o->listen[0] != '\0')
-		return e == RV_OK ? RV_OK : rv_fail_context(et, e, "the relay (--relay-listen; --no-relay: none)");
-	at.port = 0;
-	return listen_socket_open(&at, fd, bound, et);
+	for (int i = 0; i < PORTS_TRIED && e == RV_E_BUSY && o->listen[0] == '\0'; i++) {
+		at.port++;
+		e = listen_socket_open(&at, fd, bound, et);
+	}
+	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "the relay (--relay-listen; --no-relay: none)");
 }
 
 enum rv_err relay_choice_check(const struct relay_choice *o, const struct address *listen, struct rv_errtext *et) {

@@ -39,7 +39,7 @@ static const struct rv_option options[] = {
 	 "Forwards (ciphertext) between workers that do not reach each other, on a port of its own. --no-relay: does not.",
 	 "Relay"},
 	{"relay-listen", RV_OPT_STRING, offsetof(struct serve_options, relay.listen), NET_ADDR_BYTES, "", 0, 0, NULL,
-	 "Numeric address and port of the relay. None: the host of --listen, and port 7435, or any free one where that "
+	 "Numeric address and port of the relay. None: the host of --listen, and port 7435, or the next free one where that "
 	 "is taken or --listen has port 0. Workers reach it at the host of --advertise with this port.",
 	 "Relay"},
 	{"relay-bytes-per-day", RV_OPT_BYTES, offsetof(struct serve_options, relay.bytes_per_day), 0, RELAY_BYTES_PER_DAY,

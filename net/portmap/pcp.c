@@ -93,14 +93,14 @@ static bool decode(const uint8_t *p, size_t n, struct portmap_lease *l, enum rv_
 	}
 	if (p[1] != (ANSWER | OPCODE_MAP))
 		return false;
-	if (p[RESULT] != SUCCESS) {
-		*e = fail(p[RESULT], et);
-		return true;
-	}
 	bool ours = n >= MESSAGE_BYTES && memcmp(p + NONCE, l->nonce, sizeof l->nonce) == 0 && p[PROTOCOL] == TCP &&
 				read_be(p + INSIDE, 2) == l->inside;
 	if (!ours)
 		return false;
+	if (p[RESULT] != SUCCESS) {
+		*e = fail(p[RESULT], et);
+		return true;
+	}
 	l->seconds = read_be(p + LIFETIME, 4);
 	l->outside = (uint16_t)read_be(p + OUTSIDE, 2);
 	memcpy(&l->address.s_addr, p + ADDRESS + ADDRESS_BYTES - sizeof l->address.s_addr, sizeof l->address.s_addr);

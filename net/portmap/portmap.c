@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { LEASE_S = 3600, RETRY_S = 600, RENEW_LEAST_S = 30 };
+enum { LEASE_S = 3600, RETRY_S = 600, RENEW_LEAST_S = 30, STOP_S = 5 };
 
 static const struct portmap_protocol *const protocols[] = {&portmap_pcp, &portmap_natpmp, &portmap_upnp};
 enum { PROTOCOLS = sizeof protocols / sizeof protocols[0] };
@@ -56,6 +56,10 @@ static void ask(struct portmap *p, struct portmap_state *state) {
 		const struct portmap_protocol *by = i < 0 ? before : protocols[i];
 		p->lease.seconds = LEASE_S;
 		enum rv_err e = by->map(&p->lease, &et);
+		if (e == RV_OK && p->lease.outside == 0)
+			e = rv_fail(&et, RV_E_IO, "the router grants port 0, which nobody can dial");
+		if (p->lease.seconds > LEASE_S)
+			p->lease.seconds = LEASE_S; /* it may forget the mapping at a restart */
 		if (e == RV_OK)
 			p->in_use = by;
 		else if (e != RV_E_UNSUPPORTED)
@@ -140,8 +144,14 @@ static void notify(struct portmap *p, bool stops) {
 void portmap_stop(struct portmap *p) {
 	if (p == NULL)
 		return;
+	struct timespec until;
 	notify(p, true);
-	(void)pthread_join(p->thread, NULL);
+	(void)clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += STOP_S;
+	if (pthread_timedjoin_np(p->thread, NULL, &until) != 0) {
+		(void)pthread_detach(p->thread); /* it waits for the router, and keeps its memory */
+		return;
+	}
 	(void)pthread_cond_destroy(&p->changed);
 	(void)pthread_mutex_destroy(&p->lock);
 	free(p);

@@ -23,7 +23,7 @@ struct portmap_state {
 
 /* Starts to ask for a mapping of TCP `port`. RV_E_NOMEM. */
 enum rv_err portmap_start(uint16_t port, struct portmap **out, struct rv_errtext *et);
-/* Removes the mapping, which takes up to some seconds if the router does not answer, and frees.
+/* Removes the mapping and frees; ends after 5 s whatever the router does.
  * NULL is fine. */
 void portmap_stop(struct portmap *p);
 /* Asks anew at once: the network has changed. Does not block. */

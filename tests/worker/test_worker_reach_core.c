@@ -19,6 +19,7 @@ struct scene {
 	uint32_t offered;
 	uint8_t token[NET_TOKEN_BYTES];
 	char text[RV_ERRTEXT_BYTES];
+	uint64_t ponged;
 	struct document doc;
 };
 
@@ -107,6 +108,16 @@ static void gets(struct scene *s, const struct relay_frame *m, enum rv_err expec
 	assert_int_equal(reach_core_frame(s->core, s->now_us, m, &et), expected);
 }
 
+/* Answers the last PING, if that has not been done. */
+static void pongs(struct scene *s) {
+	struct relay_frame pong = {.type = RELAY_PONG};
+	for (int i = 0; i < s->sent; i++)
+		pong.number = s->frames[i].type == RELAY_PING ? s->frames[i].number : pong.number;
+	if (pong.number > s->ponged)
+		gets(s, &pong, RV_OK);
+	s->ponged = pong.number;
+}
+
 static void comes_up(struct scene *s) {
 	const struct relay_frame seen = {.type = RELAY_SEEN, .seen = {.at = {.host = "192.0.2.7", .port = 4000}}};
 	for (int i = 0; i < 1000 && reach_core_state(s->core) != REACH_CONNECTING; i++)
@@ -158,8 +169,7 @@ static void it_pings_and_notices_silence(void **state) {
 	station_at_the_first(s, 1);
 	for (int i = 0; i < 20; i++) {
 		advance(s, 10 * S);
-		const struct relay_frame pong = {.type = RELAY_PONG};
-		gets(s, &pong, RV_OK);
+		pongs(s);
 	}
 	assert_int_equal(reach_core_state(s->core), REACH_UP);
 	assert_in_range(s->sent, 9, 12);
@@ -185,12 +195,11 @@ static void where_nobody_answers_pauses_double_and_one_event_tells(void **state)
 
 static void after_a_change_of_the_network_it_must_answer_soon(void **state) {
 	struct scene *s = *state;
-	const struct relay_frame pong = {.type = RELAY_PONG};
 	station_at_the_first(s, 1);
 	reach_core_hurry(s->core, s->now_us);
 	assert_int_equal(s->frames[1].type, RELAY_PING);
 	advance(s, 4 * S);
-	gets(s, &pong, RV_OK);
+	pongs(s);
 	advance(s, 4 * S);
 	assert_int_equal(reach_core_state(s->core), REACH_UP);
 	reach_core_hurry(s->core, s->now_us);
@@ -292,13 +301,41 @@ static void a_ring_becomes_a_route(void **state) {
 	struct scene *s = *state;
 	const struct relay_frame ring = {.type = RELAY_RING, .ring = {.peer = 5, .role = RELAY_CALLED, .token = {9, 8}}};
 	const struct relay_frame refused = {.type = RELAY_REFUSED, .refused = {.peer = 6, .reason = RELAY_REFUSE_BUDGET}};
+	const struct pair_reply reply = {.n = 1, .tickets = {{.peer = 6}}};
 	station_at_the_first(s, 1);
 	gets(s, &ring, RV_OK);
 	assert_int_equal(s->offers, 1);
 	assert_int_equal(s->offered, 5);
 	assert_int_equal(s->token[1], 8);
+	reach_core_want(s->core, s->now_us, 6);
+	reach_core_tickets(s->core, s->now_us, &reply);
 	gets(s, &refused, RV_OK);
 	assert_int_equal(s->refusals, 1);
+	gets(s, &refused, RV_E_PROTOCOL); /* once for a call */
+}
+
+/* A relay that floods is left alone for a while, whatever it sends. */
+static void a_relay_that_floods_is_left(void **state) {
+	struct scene *s = *state;
+	const struct relay_frame rings = {.type = RELAY_RING, .ring = {.peer = 5, .token = {9, 8}}};
+	const struct relay_frame floods[] = {{.type = RELAY_PONG, .number = 1},
+										 {.type = RELAY_REFUSED, .refused = {.peer = 6, .reason = RELAY_REFUSE_BUDGET}},
+										 rings};
+	for (size_t k = 0; k < sizeof floods / sizeof floods[0]; k++) {
+		struct rv_errtext et;
+		int n = 0;
+		if (k == 0)
+			station_at_the_first(s, 1);
+		else
+			comes_up(s);
+		while (reach_core_frame(s->core, s->now_us, &floods[k], &et) == RV_OK)
+			assert_in_range(++n, 1, 300);
+		assert_int_equal(reach_core_state(s->core), REACH_IDLE);
+		s->connects = 0;
+		advance(s, 29 * S);
+		assert_int_equal(s->connects, 0);
+	}
+	assert_int_equal(s->refusals, 0);
 }
 
 /* Two that have their stations at different relays meet at the earlier one. */
@@ -335,6 +372,7 @@ int main(void) {
 		TEST(a_wish_becomes_a_ticket_and_a_call),
 		TEST(a_wish_waits_for_the_station),
 		TEST(a_ring_becomes_a_route),
+		TEST(a_relay_that_floods_is_left),
 		TEST(it_goes_to_the_earlier_relay_of_a_peer),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,7 +32,8 @@ struct reach {
 	struct relay_ref relay;
 	struct address at; /* numeric, once known */
 	struct lookup *lookup;
-	int fd; /* -1: no connection */
+	struct lookup *orphan; /* given up, but the name service's thread has not ended it yet */
+	int fd;                /* -1: no connection */
 	SSL *ssl;
 	bool is_connected, is_secured; /* TCP; TLS, and the key is the relay's */
 	short waits_for;
@@ -44,16 +45,30 @@ struct reach {
 
 /* ---- the connection's end ---- */
 
-static void end_lookup(struct reach *r) {
-	struct lookup *l = r->lookup;
-	r->lookup = NULL;
-	if (l == NULL)
-		return;
-	while (gai_cancel(&l->request) == EAI_NOTCANCELED)
-		(void)gai_suspend((const struct gaicb *const *)l->list, 1, NULL);
+static void free_lookup(struct lookup *l) {
 	if (l->request.ar_result != NULL)
 		freeaddrinfo(l->request.ar_result);
 	free(l);
+}
+
+static void end_lookup(struct reach *r) {
+	struct lookup *l = r->lookup;
+	r->lookup = NULL;
+	if (l != NULL && gai_cancel(&l->request) == EAI_NOTCANCELED)
+		r->orphan = l; /* to wait for it would take as long as the name service does */
+	else if (l != NULL)
+		free_lookup(l);
+}
+
+/* Returns true if no lookup is left that was given up. */
+static bool free_orphan(struct reach *r) {
+	if (r->orphan == NULL)
+		return true;
+	if (gai_error(&r->orphan->request) == EAI_INPROGRESS)
+		return false;
+	free_lookup(r->orphan);
+	r->orphan = NULL;
+	return true;
 }
 
 static void disconnect(void *ctx) {
@@ -94,6 +109,10 @@ static void dial(struct reach *r) {
 }
 
 static void look_up(struct reach *r) {
+	if (!free_orphan(r)) {
+		fails(r, "the name service does not answer");
+		return;
+	}
 	struct lookup *l = calloc(1, sizeof *l);
 	if (l == NULL) {
 		fails(r, "no memory");
@@ -314,6 +333,7 @@ void reach_free(struct reach *r) {
 		flush(r);
 	}
 	disconnect(r);
+	(void)free_orphan(r); /* one that is still under way is left: its thread writes to it */
 	SSL_CTX_free(r->tls);
 	free(r);
 }

@@ -14,9 +14,11 @@ enum {
 	SILENT_US = 45 * RV_US_PER_S,  /* two PINGs without an answer */
 	FIRST_PAUSE_US = RV_US_PER_S,
 	LAST_PAUSE_US = 60 * RV_US_PER_S,
-	PROOF_US = 5 * RV_US_PER_S, /* for an answer, after the network has changed */
-	TRIES = 2,                  /* at one relay, before the next of the list */
-	MOVE_US = 60 * RV_US_PER_S  /* between two moves to the relay of a peer */
+	PROOF_US = 5 * RV_US_PER_S,        /* for an answer, after the network has changed */
+	FRAMES_AT_ONCE = 256,              /* that a relay may send: calls of all members at one moment; */
+	FRAME_EVERY_US = RV_US_PER_S / 32, /* and later as many as they may make */
+	TRIES = 2,                         /* at one relay, before the next of the list */
+	MOVE_US = 60 * RV_US_PER_S         /* between two moves to the relay of a peer */
 };
 
 struct reach_core {
@@ -34,9 +36,11 @@ struct reach_core {
 	bool told_down;
 	int64_t heard_us, ping_us; /* UP: time of the last frame; of the next PING */
 	int64_t move_us;           /* time before which it does not go to a peer's relay */
-	uint64_t pings;
-	uint64_t wanted; /* set of members that the mesh wants to reach */
-	uint64_t asked;  /* those of them for whom tickets are asked */
+	uint64_t pings, pongs;     /* numbers of the last PING, and of the last that was answered */
+	int64_t frames_us;         /* time up to which the frames so far are accounted for */
+	uint64_t called;           /* set of members for which a CALL is under way */
+	uint64_t wanted;           /* set of members that the mesh wants to reach */
+	uint64_t asked;            /* those of them for whom tickets are asked */
 };
 
 size_t reach_core_size(void) {
@@ -102,6 +106,7 @@ void reach_core_connected(struct reach_core *r, int64_t now_us) {
 static void call(struct reach_core *r, const struct pair_reply *reply, const struct pair_ticket *t) {
 	struct relay_frame m = {.type = RELAY_CALL, .call = {.peer = t->peer, .term = reply->term, .round = reply->round}};
 	memcpy(m.call.ticket, t->signature, sizeof m.call.ticket);
+	r->called |= UINT64_C(1) << t->peer;
 	r->ops.send(r->ops.ctx, &m);
 }
 
@@ -148,6 +153,8 @@ void reach_core_want(struct reach_core *r, int64_t now_us, uint32_t member) {
 static void take_seen(struct reach_core *r, int64_t now_us, const struct relay_seen *seen) {
 	char at[NET_ADDR_BYTES] = "";
 	r->state = REACH_UP;
+	r->called = 0;
+	r->pongs = r->pings;
 	r->told_down = false;
 	r->tries = 0;
 	r->pause_us = FIRST_PAUSE_US;
@@ -157,18 +164,53 @@ static void take_seen(struct reach_core *r, int64_t now_us, const struct relay_s
 	ask_tickets(r);
 }
 
+/* Returns true if the relay sends no more than it can have reason to. */
+static bool keeps_pace(struct reach_core *r, int64_t now_us) {
+	r->frames_us = (r->frames_us > now_us ? r->frames_us : now_us) + FRAME_EVERY_US;
+	return r->frames_us - now_us <= (int64_t)FRAMES_AT_ONCE * FRAME_EVERY_US;
+}
+
+/* Takes the answer to a CALL, once. */
+static bool was_called(struct reach_core *r, uint32_t peer) {
+	uint64_t bit = peer < NET_MAX_MEMBERS ? UINT64_C(1) << peer : 0;
+	bool was = (r->called & bit) != 0;
+	r->called &= ~bit;
+	return was;
+}
+
+static const char *take_refusal(struct reach_core *r, const struct relay_refused *refused) {
+	if (!was_called(r, refused->peer))
+		return "no call was under way";
+	say(r, REACH_SAYS_REFUSED, refused->peer, relay_refusal_text(refused->reason));
+	return NULL;
+}
+
+static const char *take_pong(struct reach_core *r, uint64_t number) {
+	if (number <= r->pongs || number > r->pings)
+		return "no PING has that number";
+	r->pongs = number;
+	return NULL;
+}
+
+static void take_ring(struct reach_core *r, const struct relay_ring *ring) {
+	(void)was_called(r, ring->peer);
+	r->ops.offer(r->ops.ctx, ring->peer, ring->token);
+}
+
 /* Returns what is wrong with the frame; NULL: nothing. */
 static const char *take(struct reach_core *r, int64_t now_us, const struct relay_frame *m) {
+	if (!keeps_pace(r, now_us))
+		return "it sends more than it is asked for";
 	if (m->type == RELAY_SEEN && r->state == REACH_GREETING)
 		take_seen(r, now_us, &m->seen);
 	else if (r->state != REACH_UP)
 		return "it must answer HELLO with SEEN first";
 	else if (m->type == RELAY_RING && m->ring.peer < NET_MAX_MEMBERS)
-		r->ops.offer(r->ops.ctx, m->ring.peer, m->ring.token);
+		take_ring(r, &m->ring);
 	else if (m->type == RELAY_REFUSED)
-		say(r, REACH_SAYS_REFUSED, m->refused.peer, relay_refusal_text(m->refused.reason));
-	else if (m->type != RELAY_PONG)
-		return "no relay sends that";
+		return take_refusal(r, &m->refused);
+	else
+		return m->type == RELAY_PONG ? take_pong(r, m->number) : "no relay sends that";
 	return NULL;
 }
 
@@ -182,6 +224,7 @@ enum rv_err reach_core_frame(struct reach_core *r, int64_t now_us, const struct 
 	enum rv_err e = rv_fail(et, RV_E_PROTOCOL, "the relay sends a frame of type %u: %s", m->type, wrong);
 	char text[RV_ERRTEXT_BYTES];
 	(void)snprintf(text, sizeof text, "it sends a frame of type %u: %s", m->type, wrong);
+	r->pause_us = LAST_PAUSE_US; /* it answers, and so would do the same again at once */
 	give_up(r, now_us, text);
 	return e;
 }

@@ -7,8 +7,10 @@
  * for a route (peers_owner.on_unreached), the core asks the coordinator for a pair ticket, then the
  * relay for a call; the relay's RING, at both ends, becomes a route for the mesh.
  *
- * A relay can do no more to a worker than not to answer: it is asked for nothing but calls, its
- * frames are bounded, and a RING makes the worker dial that relay, within the mesh's budget.
+ * A relay can do little more to a worker than not to answer: it is asked for nothing but calls, its
+ * frames are bounded in size and number (a station whose relay sends what was not asked for is
+ * closed, and tried again half a minute later), and a RING makes the worker dial that relay, within
+ * the mesh's budget.
  *
  * No I/O, no clock, no allocation: what happens goes in with its time, operations come out. One
  * thread; operations may not call back. */

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { USUAL_PORT = 7434, PORTS_TRIED = 64 };
+enum { USUAL_PORT = 7434, RELAYS_PORT = 7435, PORTS_TRIED = 64 };
 
 /* ---- where others reach it ---- */
 
@@ -18,7 +18,7 @@ enum rv_err session_choose_listen(struct session *s, struct rv_errtext *et) {
 	(void)snprintf(s->listen, sizeof s->listen, "%s", s->opt->listen);
 	for (int port = USUAL_PORT; s->opt->listen[0] == '\0' && port < USUAL_PORT + PORTS_TRIED; port++) {
 		(void)snprintf(s->listen, sizeof s->listen, ":%d", port);
-		enum rv_err e = peers_check_listen(s->listen, et);
+		enum rv_err e = port != RELAYS_PORT ? peers_check_listen(s->listen, et) : RV_E_BUSY;
 		if (e != RV_E_BUSY)
 			return e;
 	}

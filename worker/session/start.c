@@ -278,7 +278,12 @@ static enum rv_err open_mesh(struct session *s, struct rv_errtext *et) {
 	memcpy(cfg.peers.run_id, s->member.invite.run_id, NET_RUN_ID_BYTES);
 	memcpy(cfg.peers.run_key, s->member.invite.key, NET_KEY_BYTES);
 	memcpy(cfg.peers.ticket, s->member.ticket, NET_SIG_BYTES);
-	RV_TRY(meshlink_new(&cfg, &s->mesh, et));
+	enum rv_err e = meshlink_new(&cfg, &s->mesh, et);
+	if (e == RV_E_BUSY && s->opt->listen[0] == '\0') { /* another program took the port meanwhile */
+		RV_TRY(session_choose_listen(s, et));
+		e = meshlink_new(&cfg, &s->mesh, et);
+	}
+	RV_TRY(e);
 	return session_open_reach(s, et);
 }
 
@@ -348,6 +353,7 @@ void session_release(struct session *s) {
 	}
 	trainer_free(s->trainer);
 	reach_free(s->reach);
+	s->reach = NULL; /* the mesh, which ends later, asks it for routes */
 	meshlink_free(s->mesh);
 	fetcher_free(s->fetcher);
 	donor_free(s->donor);
