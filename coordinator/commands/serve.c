@@ -35,7 +35,7 @@ static const struct rv_option options[] = {
 	 "Connections open at once; a worker needs three.", "Coordinator"},
 	{"log", RV_OPT_STRING, offsetof(struct serve_options, log), RUN_PATH_BYTES, "", 0, 0, NULL,
 	 "A file for every event as a JSON line.", "Coordinator"},
-	{"relay", RV_OPT_BOOL, offsetof(struct serve_options, relay.own), 0, "true", 0, 0, NULL,
+	{"relay", RV_OPT_BOOL, offsetof(struct serve_options, relay.own), 0, "yes", 0, 0, NULL,
 	 "Forwards (ciphertext) between workers that do not reach each other, on a port of its own. --no-relay: does not.",
 	 "Relay"},
 	{"relay-listen", RV_OPT_STRING, offsetof(struct serve_options, relay.listen), NET_ADDR_BYTES, "", 0, 0, NULL,

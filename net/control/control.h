@@ -72,7 +72,7 @@ enum worker_phase {
 /* How a worker and another member meet, as the worker sees it. */
 enum path_kind {
 	PATH_NONE,     /* not linked, and not tried for long: nothing is known */
-	PATH_APART,    /* not linked, though both have tried for seconds */
+	PATH_APART,    /* not linked, though this worker has tried for seconds */
 	PATH_DIALED,   /* linked: this worker dialed the other */
 	PATH_ACCEPTED, /* linked: the other dialed this worker */
 	PATH_PUNCHED,  /* linked: both dialed at one moment (TCP simultaneous open, RFC 9293 section 3.5) */

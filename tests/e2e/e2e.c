@@ -96,7 +96,7 @@ bool e2e_try_start_coordinator(struct e2e *e, int *status) {
 	else if (!e->listen[0])
 		keep_port(e);
 	const char *program = e->coordinator_program ? e->coordinator_program : "rivulet-coordinator";
-	const char *const argv[] = {program, "serve", "--dir", dir, "--listen", e->listen, NULL};
+	const char *const argv[] = {program, "serve", "--dir", dir, "--listen", e->listen, e->coordinator_option, NULL};
 	process_start(&e->coordinator, argv,
 				  &(struct process_setup){.name_space = name_space_of(e, 0), .env = {e->coordinator_env}});
 	if (!process_await_file(&e->coordinator, listen_file, status))

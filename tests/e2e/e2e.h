@@ -43,6 +43,7 @@ struct e2e {
 	bool says_little; /* workers started from now on get --dir, at first their link, and worker_args; nothing else */
 	const char *coordinator_program; /* for starts from now on; NULL: rivulet-coordinator */
 	const char *coordinator_env;     /* the same: NULL or one "NAME=value" */
+	const char *coordinator_option;  /* the same: NULL or one more of its options */
 	struct process coordinator, workers[E2E_MAX_WORKERS];
 	int n_workers;
 };

@@ -181,12 +181,17 @@ static bool says_apart(struct e2e *e, int i, int64_t other) {
 	return found;
 }
 
-/* Two whose address leads nowhere, as behind two routers: each reaches the third only. */
+/* Two whose address leads nowhere, as behind two routers, in a run without a relay: each reaches
+ * the third only. */
 static void who_cannot_be_reached_is_told_what_helps(void **state) {
 	static struct e2e e;
 	long from = 0;
 	*state = &e;
 	e2e_open(&e, run_of_three, WORKERS);
+	process_signal(&e.coordinator, SIGTERM);
+	process_assert_exit(&e.coordinator, 0);
+	e.coordinator_option = "--no-relay";
+	e2e_start_coordinator(&e);
 	speak_plainly(&e, NULL);
 	e2e_start_worker(&e, 0, NULL, NULL);
 	speak_plainly(&e, "--advertise=127.0.0.1:1");
