@@ -230,6 +230,21 @@ static void test_two_processes_with_one_key(void **state) {
 	rig_release(&r);
 }
 
+/* A boot is whatever a member says: 0 too, first, later and in turn with another. */
+static void test_a_boot_of_zero(void **state) {
+	(void)state;
+	struct rig r;
+	struct rv_errtext et = {0};
+	rig_open(&r, 1, 1);
+	for (uint64_t seq = 1; seq <= 12; seq++) {
+		rig_wait(&r, RIG_S);
+		(void)report_of(&r, 0, seq, &et);
+		(void)report_of(&r, seq % 3 == 0 ? LATTER : FORMER, seq, &et);
+	}
+	assert_int_equal(followed_boot(&r), LATTER);
+	rig_release(&r);
+}
+
 /* A worker was killed and is back at once. What its former process had sent may come late, and in
  * bits. */
 static void test_former_process_is_heard_late(void **state) {
@@ -438,6 +453,7 @@ int main(void) {
 		cmocka_unit_test(test_ban_of_a_participant),
 		cmocka_unit_test(test_stale_reports_are_ignored),
 		cmocka_unit_test(test_two_processes_with_one_key),
+		cmocka_unit_test(test_a_boot_of_zero),
 		cmocka_unit_test(test_former_process_is_heard_late),
 		cmocka_unit_test(test_repeated_reports_of_a_former_process),
 		cmocka_unit_test(test_clock_set_back),
