@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/hex.h"
 #include "base/signals.h"
+#include "coordinator/commands/serving.h"
 #include "coordinator/relay/relay_server.h"
 #include "coordinator/store/run_dir.h"
 #include "coordinator/web/listen_socket.h"
@@ -157,19 +158,13 @@ static enum rv_err run(void *opts, const struct rv_args *args, struct rv_errtext
 	(void)args;
 	const struct relay_options *o = opts;
 	struct identity id = {0};
-	struct rv_events *ev = NULL;
-	int signal_fd = -1;
-	struct rv_events_config ec = {.out = stdout,
-								  .json = isatty(STDOUT_FILENO) == 0,
-								  .level = RV_INFO,
-								  .log_path = o->log[0] != '\0' ? o->log : NULL};
+	struct serving with;
 	RV_TRY(load_key(o->state, &id, et));
-	RV_TRY(rv_signals_open(&signal_fd, et));
-	enum rv_err e = rv_events_new(&ec, &ev, et);
-	if (e == RV_OK)
-		e = open_and_serve(o, &id, ev, signal_fd, et);
-	rv_events_free(ev);
-	rv_signals_close(signal_fd);
+	enum rv_err e = serving_open(o->log, &with, et);
+	if (e == RV_OK) {
+		e = open_and_serve(o, &id, with.events, with.signal_fd, et);
+		serving_close(&with);
+	}
 	identity_release(&id);
 	return e;
 }

@@ -3,9 +3,9 @@
 
 #include "base/clock.h"
 #include "base/event.h"
-#include "base/signals.h"
 #include "coordinator/commands/opened_run.h"
 #include "coordinator/commands/relay_choice.h"
+#include "coordinator/commands/serving.h"
 #include "coordinator/web/listen_file.h"
 #include "coordinator/web/listen_socket.h"
 #include "coordinator/web/server.h"
@@ -39,7 +39,8 @@ static const struct rv_option options[] = {
 	 "Forwards (ciphertext) between workers that do not reach each other, on a port of its own. --no-relay: does not.",
 	 "Relay"},
 	{"relay-listen", RV_OPT_STRING, offsetof(struct serve_options, relay.listen), NET_ADDR_BYTES, "", 0, 0, NULL,
-	 "Numeric address and port of the relay. None: the host of --listen, and port 7435, or the next free one where that "
+	 "Numeric address and port of the relay. None: the host of --listen, and port 7435, or the next free one where "
+	 "that "
 	 "is taken or --listen has port 0. Workers reach it at the host of --advertise with this port.",
 	 "Relay"},
 	{"relay-bytes-per-day", RV_OPT_BYTES, offsetof(struct serve_options, relay.bytes_per_day), 0, RELAY_BYTES_PER_DAY,
@@ -171,19 +172,11 @@ static enum rv_err run(void *opts, const struct rv_args *args, struct rv_errtext
 	(void)args;
 	const struct serve_options *o = opts;
 	struct run_dir d;
-	struct rv_events *ev = NULL;
-	int signal_fd = -1;
-	struct rv_events_config ec = {.out = stdout,
-								  .json = isatty(STDOUT_FILENO) == 0,
-								  .level = RV_INFO,
-								  .log_path = o->log[0] != '\0' ? o->log : NULL};
+	struct serving with;
 	RV_TRY(run_dir_find(o->dir, &d, et));
-	RV_TRY(rv_signals_open(&signal_fd, et));
-	enum rv_err e = rv_events_new(&ec, &ev, et);
-	if (e == RV_OK)
-		e = open_and_serve(o, &d, signal_fd, ev, et);
-	rv_events_free(ev);
-	rv_signals_close(signal_fd);
+	RV_TRY(serving_open(o->log, &with, et));
+	enum rv_err e = open_and_serve(o, &d, with.signal_fd, with.events, et);
+	serving_close(&with);
 	return e;
 }
 

@@ -631,7 +631,7 @@ void relay_receive(struct sim *s, const struct packet *p);
 /* `host` asks the relay for `peer`; the relay tells a worker of a call. */
 void relay_call(struct sim *s, int host, int peer);
 void relay_rings(struct sim *s, const struct packet *p);
-/* The other host of a call; SIM_NOBODY: there is no such call any more. */
+/* Returns the other host of a call; SIM_NOBODY: the call has ended. */
 int relay_other_of(struct sim *s, uint64_t token, int host);
 /* Whose bytes arrive on the connection `number`, and on which they were written. */
 bool relay_writer_of(struct sim *s, uint32_t number, int *host, uint32_t *writer);

@@ -1,0 +1,23 @@
+/* serving.c: see serving.h. */
+#include "coordinator/commands/serving.h"
+
+#include "base/signals.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+enum rv_err serving_open(const char *log, struct serving *out, struct rv_errtext *et) {
+	const struct rv_events_config cfg = {
+		.out = stdout, .json = isatty(STDOUT_FILENO) == 0, .level = RV_INFO, .log_path = log[0] != '\0' ? log : NULL};
+	*out = (struct serving){.signal_fd = -1};
+	RV_TRY(rv_signals_open(&out->signal_fd, et));
+	enum rv_err e = rv_events_new(&cfg, &out->events, et);
+	if (e != RV_OK)
+		rv_signals_close(out->signal_fd);
+	return e;
+}
+
+void serving_close(struct serving *s) {
+	rv_events_free(s->events);
+	rv_signals_close(s->signal_fd);
+}
