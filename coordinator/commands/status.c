@@ -13,7 +13,7 @@ enum { POLL_MS = 1000, GONE_S = 20 };
 
 struct status_options {
 	char dir[RUN_DIR_BYTES];
-	bool follow, json;
+	bool follow, json, paths;
 };
 
 static const struct rv_option options[] = {
@@ -23,12 +23,14 @@ static const struct rv_option options[] = {
 	 "Repeat every second, until the run is done.", "Status"},
 	{"json", RV_OPT_BOOL, offsetof(struct status_options, json), 0, "false", 0, 0, NULL,
 	 "JSON lines, also on a terminal.", "Status"},
+	{"paths", RV_OPT_BOOL, offsetof(struct status_options, paths), 0, "false", 0, 0, NULL,
+	 "How each worker meets each other one: by a direct link, a punched or a relayed one, or not.", "Status"},
 	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };
 
 /* The form of the output, and the state of the last one. */
 struct view {
-	bool json, follow, redraws;
+	bool json, follow, paths, redraws;
 	int lines; /* on the terminal, to be redrawn */
 	struct status_news told;
 };
@@ -49,7 +51,7 @@ static void show(struct view *v, const json_t *status, bool online) {
 	}
 	if (v->lines > 0 && v->redraws)
 		(void)printf("\033[%dA\033[J", v->lines);
-	v->lines = status_view_print(status, online, rv_terminal_columns(STDOUT_FILENO), stdout);
+	v->lines = status_view_print(status, online, v->paths, rv_terminal_columns(STDOUT_FILENO), stdout);
 }
 
 static enum rv_err look(const char *dir, struct view *v, bool *done, bool *online, struct rv_errtext *et) {
@@ -97,6 +99,7 @@ static enum rv_err run(void *opts, const struct rv_args *args, struct rv_errtext
 	bool done = false, online = false;
 	struct view v = {.json = o->json || isatty(STDOUT_FILENO) == 0,
 					 .follow = o->follow,
+					 .paths = o->paths,
 					 .redraws = rv_terminal_can_redraw(STDOUT_FILENO)};
 	return o->follow ? follow(o->dir, &v, et) : look(o->dir, &v, &done, &online, et);
 }

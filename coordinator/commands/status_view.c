@@ -3,6 +3,7 @@
 #include "coordinator/commands/status_view.h"
 
 #include "base/short_number.h"
+#include "coordinator/commands/status_paths.h"
 #include "coordinator/commands/status_table.h"
 
 #include <stdarg.h>
@@ -283,7 +284,7 @@ static int lines_of(const char *text, int width) {
 	return lines;
 }
 
-int status_view_print(const json_t *status, bool online, int width, FILE *out) {
+int status_view_print(const json_t *status, bool online, bool matrix, int width, FILE *out) {
 	char *text = NULL;
 	size_t n = 0;
 	FILE *f = open_memstream(&text, &n);
@@ -294,9 +295,12 @@ int status_view_print(const json_t *status, bool online, int width, FILE *out) {
 		print_waiting(status, f);
 		print_not_held(status, f);
 		print_shared_text(status, f);
+		status_paths_summary(status, f);
 		print_relay(status, f);
 	}
 	print_members(json_object_get(status, "members"), online, width, f);
+	if (online && matrix)
+		status_paths_matrix(status, f);
 	if (fclose(f) != 0) {
 		free(text);
 		return 0;

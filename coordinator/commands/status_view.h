@@ -8,8 +8,9 @@
 #include <stdio.h>
 
 /* Writes the status for a terminal of `width` columns (1 or more), and returns the number of lines
- * that it takes. `online` false: reports that the coordinator is not running. */
-int status_view_print(const json_t *status, bool online, int width, FILE *out);
+ * that it takes. `online` false: reports that the coordinator is not running. `matrix`: writes how
+ * each pair of workers meets, too. */
+int status_view_print(const json_t *status, bool online, bool matrix, int width, FILE *out);
 /* Prints the whole object on one line. */
 void status_view_print_json(const json_t *status, bool online, FILE *out);
 

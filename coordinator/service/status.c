@@ -77,6 +77,19 @@ static json_t *set_json(uint64_t set) {
 	return a;
 }
 
+/* Returns how it meets each other member, as far as it has reported: by number. */
+static json_t *paths_json(const struct report *last) {
+	json_t *o = json_object();
+	char number[16];
+	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++) {
+		if (last->paths[m] == PATH_NONE)
+			continue;
+		(void)snprintf(number, sizeof number, "%u", m);
+		(void)json_object_set_new(o, number, json_string(path_name(last->paths[m])));
+	}
+	return o;
+}
+
 /* Returns null if no loss is known: reports and statistics have 0 then. */
 static json_t *loss_json(double loss) {
 	return loss > 0 ? json_real(loss) : json_null();
@@ -127,6 +140,7 @@ static json_t *member_json(const struct service *s, const struct core_member_vie
 	(void)json_object_set_new(o, "storage", storage_json(v->last.storage));
 	(void)json_object_set_new(o, "contribution", contribution_json(&s->outliers[v->member]));
 	(void)json_object_set_new(o, "outlier", outlier_json(&s->outliers[v->member]));
+	(void)json_object_set_new(o, "paths", paths_json(&v->last));
 	(void)json_object_set_new(o, "apart_from", set_json(v->apart));
 	(void)json_object_set_new(o, "left_out", json_boolean(v->left_out));
 	if (details)

@@ -82,6 +82,8 @@ enum path_kind {
 static inline bool path_is_open(uint8_t path) {
 	return path >= PATH_DIALED;
 }
+/* Returns "dialed", ..., as logs and the status JSON name it; "unknown". */
+const char *path_name(uint8_t path);
 
 /* Kinds of data that a worker cannot store at present: report.storage. */
 enum {

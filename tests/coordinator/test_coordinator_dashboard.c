@@ -67,16 +67,30 @@ static json_t *status_with_leavers(const struct service *s) {
 	return status;
 }
 
+/* Members 0 and 1 are linked, 0 and 2 through a relay, 1 and 2 do not reach each other. */
+static json_t *status_with_links(const struct service *s) {
+	json_t *status = service_status(s, 2000000, false), *members = json_object_get(status, "members");
+	json_t *const paths[MEMBERS] = {json_pack("{s:s,s:s}", "1", "accepted", "2", "relayed"),
+									json_pack("{s:s,s:s}", "0", "dialed", "2", "apart"), json_object()};
+	for (size_t i = 0; i < MEMBERS; i++) {
+		json_t *m = json_array_get(members, i);
+		(void)json_object_set_new(m, "alive", json_true());
+		(void)json_object_set_new(m, "phase", json_string("training"));
+		(void)json_object_set_new(m, "paths", paths[i]);
+	}
+	return status;
+}
+
 /* The page that the coordinator serves, with the coordinator's replies where it would ask for them,
  * and then a pointer on the first mark. */
-static void write_page(const struct service *s) {
+static void write_page(const struct service *s, json_t *status) {
 	char path[sizeof dir + 16], *chart = service_loss_chart(s, 300);
 	assert_non_null(chart);
 	snprintf(path, sizeof path, "%s/page.html", dir);
 	FILE *f = fopen(path, "w");
 	assert_non_null(f);
 	(void)fputs("<!DOCTYPE html><script>\n", f);
-	put_json(f, "told", status_with_leavers(s));
+	put_json(f, "told", status);
 	put_json(f, "picture", json_string(chart));
 	(void)fputs(
 		"window.fetch = async url => ({ ok: true, json: async () => told, text: async () => picture });\n"
@@ -87,6 +101,9 @@ static void write_page(const struct service *s) {
 		"	root.dataset.overflow = root.scrollWidth - root.clientWidth;\n"
 		"	root.dataset.members = [...document.querySelectorAll('#workers tr')].map(tr => tr.className + ':' +\n"
 		"		tr.children[1].textContent).join();\n"
+		"	root.dataset.meetings = document.getElementById('meetings').hidden ? 'hidden' :\n"
+		"		[...document.querySelectorAll('#paths tr')].map(tr => [...tr.querySelectorAll('td')].map(td =>\n"
+		"			td.firstChild ? td.title.split(': ')[1] : '').join()).join(';');\n"
 		"	root.dataset.drawn = line.getBoundingClientRect().width > root.clientWidth / 2;\n"
 		"}, 3000);\n</script>\n",
 		f);
@@ -95,12 +112,12 @@ static void write_page(const struct service *s) {
 	free(chart);
 }
 
-static void look(int width, bool dark) {
+static void look(int width, bool dark, const char *expected) {
 	browser_look(dir, "page.html", width, dark, &seen);
 	assert_null(strstr(seen.complaints, "CONSOLE"));
 	assert_non_null(strstr(seen.dom, "data-overflow=\"0\""));
 	assert_non_null(strstr(seen.dom, "data-drawn=\"true\""));
-	assert_non_null(strstr(seen.dom, "data-members=\"left:done,left:left,gone:silent for 1 min 0 s\""));
+	assert_non_null(strstr(seen.dom, expected));
 	assert_non_null(strstr(seen.dom, ">round 0: loss 5.0000, 3 participants, 2.50 s</div>"));
 	assert_null(strstr(seen.dom, "round 7: ")); /* its loss is not known */
 	assert_non_null(strstr(seen.dom, "round 8: loss 4.6000"));
@@ -110,10 +127,21 @@ static void test_the_page_draws_the_curve(void **state) {
 	(void)state;
 	browser_need();
 	struct service *s = new_service(ROUNDS);
-	write_page(s);
+	write_page(s, status_with_leavers(s));
 	service_free(s);
-	look(500, false);
-	look(1280, true);
+	look(500, false, "data-members=\"left:done,left:left,gone:silent for 1 min 0 s\"");
+	look(1280, true, "data-meetings=\"hidden\"");
+}
+
+static void test_the_page_shows_how_workers_meet(void **state) {
+	(void)state;
+	browser_need();
+	struct service *s = new_service(ROUNDS);
+	write_page(s, status_with_links(s));
+	service_free(s);
+	look(1280, false,
+		 "data-meetings=\",one dials the other,through a relay;one dials the other,,do not reach each other;"
+		 "through a relay,do not reach each other,\"");
 }
 
 /* No tick between rounds, and so none without a number. */
@@ -140,6 +168,7 @@ static int set_up(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_page_draws_the_curve),
+									   cmocka_unit_test(test_the_page_shows_how_workers_meet),
 									   cmocka_unit_test(test_the_axis_has_whole_rounds_only)};
 	return cmocka_run_group_tests(tests, set_up, NULL);
 }

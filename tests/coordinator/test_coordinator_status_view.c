@@ -113,7 +113,7 @@ static char *table_of(json_t *s, bool online, int lines) {
 	char *text = NULL;
 	size_t n = 0;
 	FILE *f = open_memstream(&text, &n);
-	assert_int_equal(status_view_print(s, online, WIDE, f), lines);
+	assert_int_equal(status_view_print(s, online, false, WIDE, f), lines);
 	(void)fclose(f);
 	json_decref(s);
 	return text;
@@ -234,7 +234,7 @@ static void expect_width(int width, const char *has, const char *lacks) {
 	FILE *f = open_memstream(&text, &n);
 	json_t *s = status_at(4, "averaging");
 	(void)json_object_set_new(json_array_get(json_object_get(s, "members"), 0), "alive", json_true());
-	int lines = status_view_print(s, true, width, f);
+	int lines = status_view_print(s, true, false, width, f);
 	(void)fclose(f);
 	json_decref(s);
 	assert_non_null(strstr(text, has));
@@ -277,7 +277,7 @@ static void test_an_empty_status(void **state) {
 	FILE *f = open_memstream(&text, &n);
 	json_t *s = json_object();
 	struct status_news told = {0};
-	assert_int_equal(status_view_print(s, false, WIDE, f), 2);
+	assert_int_equal(status_view_print(s, false, false, WIDE, f), 2);
 	status_view_print_news(&told, s, true, f);
 	(void)fclose(f);
 	assert_non_null(strstr(text, "not running"));
@@ -290,7 +290,7 @@ static char *view_of(json_t *s) {
 	size_t n = 0;
 	FILE *f = open_memstream(&text, &n);
 	assert_non_null(s);
-	(void)status_view_print(s, true, WIDE, f);
+	(void)status_view_print(s, true, false, WIDE, f);
 	json_decref(s);
 	(void)fclose(f);
 	return text;
@@ -318,9 +318,49 @@ static void test_a_relay_is_shown_once_it_was_called(void **state) {
 	free(text);
 }
 
+static json_t *three_that_meet(void) {
+	json_t *s = json_pack("{s:s,s:[{s:i,s:b,s:{s:s,s:s}},{s:i,s:b,s:{s:s,s:s},s:s},{s:i,s:b,s:{s:s}},{s:i,s:b}]}",
+						  "phase", "training", "members", "member", 0, "alive", 1, "paths", "2", "accepted", "5",
+						  "relayed", "member", 2, "alive", 1, "paths", "0", "dialed", "5", "apart", "reach",
+						  "relay only", "member", 5, "alive", 1, "paths", "0", "relayed", "member", 7, "alive", 0);
+	assert_non_null(s);
+	return s;
+}
+
+static void test_pairs_are_counted_by_how_they_meet(void **state) {
+	(void)state;
+	json_t *s = three_that_meet();
+	char *text = view_of(s);
+	assert_non_null(strstr(text, "\nlinks: 2 of 3 pairs: 1 relayed, 1 direct, 1 apart\n"));
+	assert_null(strstr(text, "how the worker"));
+	free(text);
+}
+
+static void test_a_matrix_of_meetings(void **state) {
+	(void)state;
+	char *text = NULL;
+	size_t n = 0;
+	FILE *f = open_memstream(&text, &n);
+	json_t *s = three_that_meet();
+	int lines = status_view_print(s, true, true, WIDE, f);
+	json_decref(s);
+	(void)fclose(f);
+	assert_non_null(strstr(text,
+						   "        0   2   5\n"
+						   "    0       A   R\n"
+						   "    2   D       -  relay only\n"
+						   "    5   R   .    \n"
+						   "  R through a relay, P both dial at one moment, A is dialed by it, D dials it, - apart, "
+						   ". not known\n"));
+	assert_int_equal(lines, 13);
+	free(text);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_relay_is_shown_once_it_was_called),
+		cmocka_unit_test(test_pairs_are_counted_by_how_they_meet),
+		cmocka_unit_test(test_a_matrix_of_meetings),
 		cmocka_unit_test(test_news_are_told_once),
 		cmocka_unit_test(test_a_full_disk_is_told),
 		cmocka_unit_test(test_a_coordinator_that_does_not_run_is_told),

@@ -68,10 +68,8 @@ static void on_part(void *ctx, uint32_t member, bool bulk) {
 
 /* Logs how a pair met: by which of the ways, and after how long. */
 static void tell_path(struct meshlink *m, uint32_t member) {
-	static const char *const names[PATH_KINDS] = {
-		[PATH_DIALED] = "dialed", [PATH_ACCEPTED] = "accepted", [PATH_PUNCHED] = "punched", [PATH_RELAYED] = "relayed"};
 	double seconds = (double)peers_met_after_us(m->peers, member) * 1e-6;
-	const char *path = names[peers_path(m->peers, member)];
+	const char *path = path_name((uint8_t)peers_path(m->peers, member));
 	rv_event(m->events, RV_INFO, "path",
 			 RV_FIELDS(rv_field_int("member", member), rv_field_str("path", path), rv_field_double("seconds", seconds)),
 			 "linked with member %u (%s) after %.1f s", member, path, seconds);
