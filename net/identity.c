@@ -201,6 +201,38 @@ bool pair_ticket_verify(const uint8_t run_key[NET_KEY_BYTES], const uint8_t run_
 	return a->member != b->member && identity_verify(run_key, message, sizeof message, ticket);
 }
 
+enum { SEEN_SIGNED_MAX_BYTES = 13 + NET_RUN_ID_BYTES + NET_KEY_BYTES + NET_ADDR_BYTES + 8 };
+static const char seen_domain[] = "rivulet seen";
+_Static_assert(sizeof seen_domain == 13, "see SEEN_SIGNED_MAX_BYTES");
+
+/* Returns the length of the message. */
+static size_t seen_message(const uint8_t run_id[NET_RUN_ID_BYTES], const uint8_t key[NET_KEY_BYTES], const char *addr,
+						   uint64_t unix_s, uint8_t out[SEEN_SIGNED_MAX_BYTES]) {
+	size_t addr_bytes = strlen(addr);
+	struct rv_writer w = rv_writer_of(out, SEEN_SIGNED_MAX_BYTES);
+	RV_ASSERT(addr_bytes < NET_ADDR_BYTES);
+	rv_write_bytes(&w, seen_domain, sizeof seen_domain);
+	rv_write_bytes(&w, run_id, NET_RUN_ID_BYTES);
+	rv_write_bytes(&w, key, NET_KEY_BYTES);
+	rv_write_bytes(&w, addr, addr_bytes);
+	rv_write_u64(&w, unix_s);
+	RV_ASSERT(!w.failed);
+	return rv_writer_len(&w);
+}
+
+void seen_sign(const struct identity *relay, const uint8_t run_id[NET_RUN_ID_BYTES], const uint8_t key[NET_KEY_BYTES],
+			   const char *addr, uint64_t unix_s, uint8_t signature[NET_SIG_BYTES]) {
+	uint8_t message[SEEN_SIGNED_MAX_BYTES];
+	identity_sign(relay, message, seen_message(run_id, key, addr, unix_s, message), signature);
+}
+
+bool seen_verify(const uint8_t relay_key[NET_KEY_BYTES], const uint8_t run_id[NET_RUN_ID_BYTES],
+				 const uint8_t key[NET_KEY_BYTES], const char *addr, uint64_t unix_s,
+				 const uint8_t signature[NET_SIG_BYTES]) {
+	uint8_t message[SEEN_SIGNED_MAX_BYTES];
+	return identity_verify(relay_key, message, seen_message(run_id, key, addr, unix_s, message), signature);
+}
+
 void identity_short(const uint8_t key[NET_KEY_BYTES], char out[IDENTITY_SHORT_BYTES]) {
 	rv_hex_encode(key, (IDENTITY_SHORT_BYTES - 1) / 2, out);
 }

@@ -79,6 +79,17 @@ bool pair_ticket_verify(const uint8_t run_key[NET_KEY_BYTES], const uint8_t run_
 						uint64_t round, const struct pair_end *a, const struct pair_end *b,
 						const uint8_t ticket[NET_SIG_BYTES]);
 
+/* ---- proofs of where a member is seen ---- */
+
+/* Signs, with a relay's key, that the relay saw a connection of the member with `key` come from
+ * `addr` ("host:port" as address_format writes it, shorter than NET_ADDR_BYTES; asserted) at
+ * `unix_s`: Ed25519 over "rivulet seen" NUL | run id | key | addr without NUL | unix_s u64. */
+void seen_sign(const struct identity *relay, const uint8_t run_id[NET_RUN_ID_BYTES], const uint8_t key[NET_KEY_BYTES],
+			   const char *addr, uint64_t unix_s, uint8_t signature[NET_SIG_BYTES]);
+bool seen_verify(const uint8_t relay_key[NET_KEY_BYTES], const uint8_t run_id[NET_RUN_ID_BYTES],
+				 const uint8_t key[NET_KEY_BYTES], const char *addr, uint64_t unix_s,
+				 const uint8_t signature[NET_SIG_BYTES]);
+
 enum { IDENTITY_SHORT_BYTES = 17 };
 /* Writes the first 8 bytes of a key as hex, for people. */
 void identity_short(const uint8_t key[NET_KEY_BYTES], char out[IDENTITY_SHORT_BYTES]);

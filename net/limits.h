@@ -44,6 +44,7 @@ enum {
 	NET_RELAY_CALLS_BURST = 128,          /* calls of a member at once: to every other one, twice */
 	NET_RELAY_FRAMES_BURST = 256,         /* frames of a station at once; then NET_RELAY_FRAMES_PER_S */
 	NET_RELAY_FRAMES_PER_S = 8,
+	NET_RELAY_OPEN_DELAY_MS = 3000, /* until both ends of an opening dial: round trips up to 5 s */
 	NET_RUN_ID_BYTES = RV_RUN_ID_BYTES
 };
 

@@ -70,6 +70,8 @@ static enum relay_refusal refusal(struct relay_core *r, int64_t now_us, struct r
 	if (!relay_paced(&caller->calls_until_us, now_us, CALL_EACH_US, NET_RELAY_CALLS_BURST))
 		return RELAY_REFUSE_RATE;
 	*wait_ms = 0;
+	if (m->way != WAY_FORWARD)
+		return RELAY_REFUSE_UNMAPPED;
 	if ((r->banned >> m->peer & 1) != 0)
 		return RELAY_REFUSE_BANNED;
 	struct relay_member *peer = relay_find_member(r, m->peer);
@@ -90,8 +92,7 @@ static enum relay_refusal refusal(struct relay_core *r, int64_t now_us, struct r
 
 static void ring(struct relay_core *r, const struct relay_link *l, int end) {
 	const struct relay_member *m = &r->members[l->member[end]], *peer = &r->members[l->member[!end]];
-	struct relay_frame f = {.type = RELAY_RING,
-							.ring = {.peer = peer->number, .role = end == 0 ? RELAY_CALLER : RELAY_CALLED}};
+	struct relay_frame f = {.type = RELAY_RING, .ring = {.peer = peer->number}};
 	memcpy(f.ring.token, l->token[end], NET_TOKEN_BYTES);
 	relay_send(r, m->station, &f);
 }
@@ -107,11 +108,11 @@ static void make_call(struct relay_core *r, int64_t now_us, struct relay_link *l
 	ring(r, l, 1);
 }
 
-static void refuse(struct relay_core *r, int connection, uint32_t peer, enum relay_refusal why, uint32_t wait_ms) {
+static void refuse(struct relay_core *r, int connection, const struct relay_call *m, enum relay_refusal why,
+				   uint32_t wait_ms) {
 	r->totals.refused[why]++;
-	relay_send(r, connection,
-			   &(struct relay_frame){.type = RELAY_REFUSED,
-									 .refused = {.peer = peer, .reason = (uint8_t)why, .wait_ms = wait_ms}});
+	const struct relay_refused refused = {.peer = m->peer, .way = m->way, .reason = (uint8_t)why, .wait_ms = wait_ms};
+	relay_send(r, connection, &(struct relay_frame){.type = RELAY_REFUSED, .refused = refused});
 }
 
 void relay_take_call(struct relay_core *r, int64_t now_us, int connection, const struct relay_call *m) {
@@ -119,7 +120,7 @@ void relay_take_call(struct relay_core *r, int64_t now_us, int connection, const
 	uint32_t wait_ms;
 	enum relay_refusal why = refusal(r, now_us, &r->members[caller], m, &wait_ms);
 	if (why != 0) {
-		refuse(r, connection, m->peer, why, wait_ms);
+		refuse(r, connection, m, why, wait_ms);
 		return;
 	}
 	int peer = (int)(relay_find_member(r, m->peer) - r->members);
@@ -132,7 +133,7 @@ void relay_take_call(struct relay_core *r, int64_t now_us, int connection, const
 	if (l != NULL)
 		make_call(r, now_us, l, caller, peer);
 	else
-		refuse(r, connection, m->peer, RELAY_REFUSE_FULL, NET_RELAY_TOKEN_MS);
+		refuse(r, connection, m, RELAY_REFUSE_FULL, NET_RELAY_TOKEN_MS);
 }
 
 /* ---- tokens ---- */

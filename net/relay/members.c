@@ -84,5 +84,7 @@ void relay_take_hello(struct relay_core *r, int64_t now_us, int connection, cons
 	k->deadline_us = now_us + NET_RELAY_IDLE_MS * RV_US_PER_MS;
 	r->members[place].station = connection;
 	r->totals.stations_now++;
-	relay_send(r, connection, &(struct relay_frame){.type = RELAY_SEEN, .seen = {.at = k->from}});
+	struct relay_frame seen = {.type = RELAY_SEEN, .seen = {.at = k->from}};
+	r->cfg.random(r->cfg.ctx, seen.seen.nonce, sizeof seen.seen.nonce);
+	relay_send(r, connection, &seen);
 }

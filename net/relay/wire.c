@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
+#include "base/clock.h"
 
 #include <string.h>
 
@@ -10,43 +11,83 @@ static const char magic[8] = {'R', 'V', 'L', 'R', 'E', 'L', 'A', 'Y'};
 
 /* ---- frames ---- */
 
+static void write_address(struct rv_writer *w, const struct address *a) {
+	rv_write_u16(w, a->port);
+	rv_write_str(w, a->host);
+}
+
+static void write_hello(struct rv_writer *w, const struct relay_hello *m) {
+	rv_write_u32(w, m->version);
+	rv_write_bytes(w, m->run_id, NET_RUN_ID_BYTES);
+	rv_write_u32(w, m->member);
+	rv_write_bytes(w, m->ticket, NET_SIG_BYTES);
+}
+
+static void write_call(struct rv_writer *w, const struct relay_call *m) {
+	rv_write_u32(w, m->peer);
+	rv_write_u8(w, m->way);
+	rv_write_u64(w, m->term);
+	rv_write_u64(w, m->round);
+	rv_write_bytes(w, m->ticket, NET_SIG_BYTES);
+}
+
 static void write_seen(struct rv_writer *w, const struct relay_seen *m) {
 	rv_write_bytes(w, m->nonce, sizeof m->nonce);
-	rv_write_u16(w, m->at.port);
-	rv_write_str(w, m->at.host);
+	rv_write_u16(w, m->second_port);
+	write_address(w, &m->at);
+}
+
+static void write_ring(struct rv_writer *w, const struct relay_ring *m) {
+	rv_write_u32(w, m->peer);
+	rv_write_bytes(w, m->token, NET_TOKEN_BYTES);
+}
+
+static void write_refused(struct rv_writer *w, const struct relay_refused *m) {
+	rv_write_u32(w, m->peer);
+	rv_write_u8(w, m->way);
+	rv_write_u8(w, m->reason);
+	rv_write_u8(w, m->whose);
+	rv_write_u32(w, m->wait_ms);
+}
+
+static void write_open(struct rv_writer *w, const struct relay_open *m) {
+	rv_write_u32(w, m->peer);
+	rv_write_u32(w, m->delay_us);
+	write_address(w, &m->at);
+}
+
+static void write_proof(struct rv_writer *w, const struct relay_proof *m) {
+	rv_write_u64(w, m->unix_s);
+	rv_write_bytes(w, m->signature, NET_SIG_BYTES);
+	write_address(w, &m->at);
 }
 
 static void write_body(struct rv_writer *w, const struct relay_frame *m) {
 	switch (m->type) {
 	case RELAY_HELLO:
-		rv_write_u32(w, m->hello.version);
-		rv_write_bytes(w, m->hello.run_id, NET_RUN_ID_BYTES);
-		rv_write_u32(w, m->hello.member);
-		rv_write_bytes(w, m->hello.ticket, NET_SIG_BYTES);
-		rv_write_u16(w, m->hello.listen_port);
+		write_hello(w, &m->hello);
 		return;
 	case RELAY_PING:
 	case RELAY_PONG:
 		rv_write_u64(w, m->number);
 		return;
 	case RELAY_CALL:
-		rv_write_u32(w, m->call.peer);
-		rv_write_u64(w, m->call.term);
-		rv_write_u64(w, m->call.round);
-		rv_write_bytes(w, m->call.ticket, NET_SIG_BYTES);
+		write_call(w, &m->call);
 		return;
 	case RELAY_SEEN:
 		write_seen(w, &m->seen);
 		return;
 	case RELAY_RING:
-		rv_write_u32(w, m->ring.peer);
-		rv_write_u8(w, m->ring.role);
-		rv_write_bytes(w, m->ring.token, NET_TOKEN_BYTES);
+		write_ring(w, &m->ring);
 		return;
 	case RELAY_REFUSED:
-		rv_write_u32(w, m->refused.peer);
-		rv_write_u8(w, m->refused.reason);
-		rv_write_u32(w, m->refused.wait_ms);
+		write_refused(w, &m->refused);
+		return;
+	case RELAY_OPEN:
+		write_open(w, &m->open);
+		return;
+	case RELAY_PROOF:
+		write_proof(w, &m->proof);
 		return;
 	default:
 		RV_ASSERT(m->type == RELAY_LEAVE);
@@ -67,10 +108,9 @@ bool relay_frame_of_worker(uint8_t type) {
 	return type >= RELAY_HELLO && type <= RELAY_LEAVE;
 }
 
-static void read_seen(struct rv_reader *r, struct relay_seen *m) {
-	rv_read_copy(r, m->nonce, sizeof m->nonce);
-	m->at.port = rv_read_u16(r);
-	rv_read_str(r, m->at.host, sizeof m->at.host);
+static void read_address(struct rv_reader *r, struct address *a) {
+	a->port = rv_read_u16(r);
+	rv_read_str(r, a->host, sizeof a->host);
 }
 
 static void read_hello(struct rv_reader *r, struct relay_hello *m) {
@@ -78,7 +118,45 @@ static void read_hello(struct rv_reader *r, struct relay_hello *m) {
 	rv_read_copy(r, m->run_id, NET_RUN_ID_BYTES);
 	m->member = rv_read_u32(r);
 	rv_read_copy(r, m->ticket, NET_SIG_BYTES);
-	m->listen_port = rv_read_u16(r);
+}
+
+static void read_call(struct rv_reader *r, struct relay_call *m) {
+	m->peer = rv_read_u32(r);
+	m->way = rv_read_u8(r);
+	m->term = rv_read_u64(r);
+	m->round = rv_read_u64(r);
+	rv_read_copy(r, m->ticket, NET_SIG_BYTES);
+}
+
+static void read_seen(struct rv_reader *r, struct relay_seen *m) {
+	rv_read_copy(r, m->nonce, sizeof m->nonce);
+	m->second_port = rv_read_u16(r);
+	read_address(r, &m->at);
+}
+
+static void read_ring(struct rv_reader *r, struct relay_ring *m) {
+	m->peer = rv_read_u32(r);
+	rv_read_copy(r, m->token, NET_TOKEN_BYTES);
+}
+
+static void read_refused(struct rv_reader *r, struct relay_refused *m) {
+	m->peer = rv_read_u32(r);
+	m->way = rv_read_u8(r);
+	m->reason = rv_read_u8(r);
+	m->whose = rv_read_u8(r);
+	m->wait_ms = rv_read_u32(r);
+}
+
+static void read_open(struct rv_reader *r, struct relay_open *m) {
+	m->peer = rv_read_u32(r);
+	m->delay_us = rv_read_u32(r);
+	read_address(r, &m->at);
+}
+
+static void read_proof(struct rv_reader *r, struct relay_proof *m) {
+	m->unix_s = rv_read_u64(r);
+	rv_read_copy(r, m->signature, NET_SIG_BYTES);
+	read_address(r, &m->at);
 }
 
 /* Returns false if the type is not known. */
@@ -92,23 +170,22 @@ static bool read_body(struct rv_reader *r, struct relay_frame *m) {
 		m->number = rv_read_u64(r);
 		return true;
 	case RELAY_CALL:
-		m->call.peer = rv_read_u32(r);
-		m->call.term = rv_read_u64(r);
-		m->call.round = rv_read_u64(r);
-		rv_read_copy(r, m->call.ticket, NET_SIG_BYTES);
+		read_call(r, &m->call);
 		return true;
 	case RELAY_SEEN:
 		read_seen(r, &m->seen);
 		return true;
 	case RELAY_RING:
-		m->ring.peer = rv_read_u32(r);
-		m->ring.role = rv_read_u8(r);
-		rv_read_copy(r, m->ring.token, NET_TOKEN_BYTES);
+		read_ring(r, &m->ring);
 		return true;
 	case RELAY_REFUSED:
-		m->refused.peer = rv_read_u32(r);
-		m->refused.reason = rv_read_u8(r);
-		m->refused.wait_ms = rv_read_u32(r);
+		read_refused(r, &m->refused);
+		return true;
+	case RELAY_OPEN:
+		read_open(r, &m->open);
+		return true;
+	case RELAY_PROOF:
+		read_proof(r, &m->proof);
 		return true;
 	default:
 		return m->type == RELAY_LEAVE;
@@ -118,26 +195,54 @@ static bool read_body(struct rv_reader *r, struct relay_frame *m) {
 static bool is_numeric(const struct address *a) {
 	struct sockaddr_storage sa;
 	socklen_t n;
-	return a->host[0] != '\0' && address_to_socket(a, &sa, &n);
+	return a->host[0] != '\0' && a->port != 0 && address_to_socket(a, &sa, &n);
 }
 
-/* Returns NULL, or the violated condition. */
+static bool is_way(uint8_t way) {
+	return way >= WAY_OPEN_V4 && way <= WAY_FORWARD;
+}
+
+/* Each returns NULL, or the violated condition. */
+static const char *invalid_call(const struct relay_call *m) {
+	if (!is_way(m->way))
+		return "call: the way is not known";
+	return m->peer >= NET_MAX_MEMBERS ? "call: the peer's number is too large" : NULL;
+}
+
+static const char *invalid_refused(const struct relay_refused *m) {
+	if (!is_way(m->way))
+		return "refused: the way is not known";
+	if (m->reason < RELAY_REFUSE_TICKET || m->reason >= RELAY_REFUSALS)
+		return "refused: the reason is not known";
+	if (m->whose > (RELAY_CALLER | RELAY_CALLED))
+		return "refused: it is of neither caller nor called";
+	return m->peer >= NET_MAX_MEMBERS ? "refused: the peer's number is too large" : NULL;
+}
+
+static const char *invalid_open(const struct relay_open *m) {
+	if (m->delay_us > NET_RELAY_OPEN_DELAY_MS * RV_US_PER_MS)
+		return "open: the delay is too long";
+	if (!is_numeric(&m->at))
+		return "open: not a numeric address with a port";
+	return m->peer >= NET_MAX_MEMBERS ? "open: the peer's number is too large" : NULL;
+}
+
 static const char *invalid(const struct relay_frame *m) {
 	switch (m->type) {
 	case RELAY_HELLO:
 		return m->hello.member >= NET_MAX_MEMBERS ? "hello: the member's number is too large" : NULL;
 	case RELAY_CALL:
-		return m->call.peer >= NET_MAX_MEMBERS ? "call: the peer's number is too large" : NULL;
+		return invalid_call(&m->call);
 	case RELAY_SEEN:
-		return m->seen.at.port == 0 || !is_numeric(&m->seen.at) ? "seen: not a numeric address with a port" : NULL;
+		return is_numeric(&m->seen.at) ? NULL : "seen: not a numeric address with a port";
 	case RELAY_RING:
-		if (m->ring.role != RELAY_CALLER && m->ring.role != RELAY_CALLED)
-			return "ring: the role is neither caller nor called";
 		return m->ring.peer >= NET_MAX_MEMBERS ? "ring: the peer's number is too large" : NULL;
 	case RELAY_REFUSED:
-		if (m->refused.reason < RELAY_REFUSE_TICKET || m->refused.reason >= RELAY_REFUSALS)
-			return "refused: the reason is not known";
-		return m->refused.peer >= NET_MAX_MEMBERS ? "refused: the peer's number is too large" : NULL;
+		return invalid_refused(&m->refused);
+	case RELAY_OPEN:
+		return invalid_open(&m->open);
+	case RELAY_PROOF:
+		return is_numeric(&m->proof.at) ? NULL : "proof: not a numeric address with a port";
 	default:
 		return NULL;
 	}
@@ -184,6 +289,8 @@ static const struct {
 	{"budget", "one of the two has sent as many bytes today as the relay allows a member"},
 	{"rate", "too many calls: wait a little"},
 	{"full", "the relay forwards as many links as it can"},
+	{"unmapped", "the relay does not see both through a port on which they listen"},
+	{"dependent", "both are behind routers that give each destination another port"},
 };
 
 const char *relay_refusal_name(uint8_t reason) {

@@ -10,9 +10,18 @@
  * byte, RELAY_GO, when the token of the other end was shown as well; from then on it forwards bytes
  * both ways: TLS between the two workers. A token that is wrong, used or too old: it closes.
  *
- * A *reflection* begins with the same preamble, with 16 bytes of the worker's choice in place of a
- * token. The relay answers one SEEN frame, which repeats them, and closes: a worker that connects
- * from the port on which it listens learns how its router maps that port.
+ * A *reflection* begins with the same preamble, with the reflection token of the worker's station,
+ * or any 16 bytes. The relay answers one SEEN frame, which repeats them: a worker that connects
+ * from the port on which it listens learns how its router maps that port. With the token of a
+ * station it stays open, which keeps the router's mapping, until the station ends or a newer
+ * reflection of the same family and port replaces it; else the relay closes. Neither side sends
+ * more on it. A relay may have a *second port*, which takes reflections only: a router that maps
+ * the worker's port to another one there has a mapping that depends on the destination (RFC 4787
+ * section 4.1).
+ *
+ * An *opening* (CALL with WAY_OPEN_V4 or WAY_OPEN_V6, answered by OPEN at both ends) has both ends
+ * of a pair dial each other's mapping at one moment: a TCP simultaneous open (RFC 9293 section
+ * 3.5).
  *
  * No I/O, no allocation. Integers are little-endian. */
 #ifndef RV_NET_RELAY_WIRE_H
@@ -38,17 +47,26 @@ enum relay_frame_type {
 	/* worker -> relay */
 	RELAY_HELLO = 1, /* first; answered by SEEN */
 	RELAY_PING,      /* answered by PONG with the same number */
-	RELAY_CALL,      /* answered by RING, or by REFUSED */
+	RELAY_CALL,      /* answered by RING or OPEN, or by REFUSED */
 	RELAY_LEAVE,     /* the worker goes; the relay closes */
 	/* relay -> worker */
 	RELAY_SEEN = 16,
 	RELAY_PONG,
-	RELAY_RING, /* to both ends of a call */
-	RELAY_REFUSED
+	RELAY_RING, /* to both ends of a call: of WAY_FORWARD, */
+	RELAY_REFUSED,
+	RELAY_OPEN, /* and of the other ways */
+	RELAY_PROOF /* after a reflection at the main port, and again while it is open */
 };
 
-/* Which end of a call a RING goes to. */
-enum relay_role { RELAY_CALLER = 1, RELAY_CALLED };
+/* How the two ends of a call shall meet. */
+enum relay_way {
+	WAY_OPEN_V4 = 1, /* both dial the other's IPv4 mapping at one moment */
+	WAY_OPEN_V6,     /* IPv6, through firewalls that admit answers only */
+	WAY_FORWARD      /* both connect to the relay, which forwards */
+};
+
+/* The ends of a call for which the reason of a refusal holds; a set. */
+enum relay_ends { RELAY_CALLER = 1, RELAY_CALLED = 2 };
 
 /* Why a call is refused. */
 enum relay_refusal {
@@ -57,8 +75,10 @@ enum relay_refusal {
 	RELAY_REFUSE_ABSENT,     /* the peer has no station here */
 	RELAY_REFUSE_BANNED,     /* the operator banned one of the two */
 	RELAY_REFUSE_BUDGET,     /* one of the two has sent its bytes of the day */
-	RELAY_REFUSE_RATE,       /* too many calls of this member */
+	RELAY_REFUSE_RATE,       /* too many calls of this member, or openings of one of the two */
 	RELAY_REFUSE_FULL,       /* the relay forwards as many links as it can */
+	RELAY_REFUSE_UNMAPPED,   /* the relay sees no reflection of one of the two in this family */
+	RELAY_REFUSE_DEPENDENT,  /* both mappings depend on the destination: dialing them opens nothing */
 	RELAY_REFUSALS
 };
 
@@ -67,26 +87,38 @@ struct relay_hello {
 	uint8_t run_id[NET_RUN_ID_BYTES];
 	uint32_t member;
 	uint8_t ticket[NET_SIG_BYTES]; /* the run key's for (member, key of the TLS certificate): net/identity.h */
-	uint16_t listen_port;          /* where the worker listens for peers, for people; 0: nowhere */
 };
 struct relay_call {
 	uint32_t peer;
+	uint8_t way; /* enum relay_way */
 	uint64_t term, round;
 	uint8_t ticket[NET_SIG_BYTES]; /* pair_ticket_sign() */
 };
 struct relay_seen {
 	struct address at;              /* numeric; port 1..65535 */
-	uint8_t nonce[NET_TOKEN_BYTES]; /* of the reflection; zero on a station */
+	uint8_t nonce[NET_TOKEN_BYTES]; /* of the reflection; on a station its reflection token */
+	uint16_t second_port;           /* of the same host, for reflections only; 0: none */
 };
 struct relay_ring {
 	uint32_t peer;
-	uint8_t role; /* enum relay_role */
 	uint8_t token[NET_TOKEN_BYTES];
 };
 struct relay_refused {
 	uint32_t peer;
+	uint8_t way;      /* of the call: enum relay_way */
 	uint8_t reason;   /* enum relay_refusal */
-	uint32_t wait_ms; /* before another call of the same peer can succeed; 0: not known */
+	uint8_t whose;    /* set of enum relay_ends for which the reason holds; 0: of the call as such */
+	uint32_t wait_ms; /* before another such call can succeed; 0: not known */
+};
+struct relay_open {
+	uint32_t peer;
+	uint32_t delay_us; /* from the arrival of this frame until both dial; <= NET_RELAY_OPEN_DELAY_MS */
+	struct address at; /* the peer's mapping, numeric: dial it from the port on which this worker listens */
+};
+struct relay_proof {
+	struct address at;                /* from which the relay sees this member's reflection */
+	uint64_t unix_s;                  /* now */
+	uint8_t signature[NET_SIG_BYTES]; /* seen_sign() by the relay's key (net/identity.h) */
 };
 
 struct relay_frame {
@@ -98,6 +130,8 @@ struct relay_frame {
 		struct relay_seen seen;
 		struct relay_ring ring;
 		struct relay_refused refused;
+		struct relay_open open;
+		struct relay_proof proof;
 	};
 };
 

@@ -188,7 +188,8 @@ bool relay_station_read(struct relay_station *s, struct relay_frame *out) {
 
 void relay_station_call(struct relay_station *s, const struct relay_process *p, const struct relay_station *peer,
 						uint64_t round) {
-	struct relay_frame m = {.type = RELAY_CALL, .call = {.peer = peer->member, .term = 0, .round = round}};
+	struct relay_frame m = {.type = RELAY_CALL,
+							.call = {.peer = peer->member, .way = WAY_FORWARD, .term = 0, .round = round}};
 	struct pair_end a = {.member = s->member}, b = {.member = peer->member};
 	memcpy(a.key, s->id.key, NET_KEY_BYTES);
 	memcpy(b.key, peer->id.key, NET_KEY_BYTES);

@@ -340,7 +340,8 @@ static void two_members_meet_by_a_ticket_of_the_coordinator(void **state) {
 	assert_int_equal(ask_for_tickets(&r, 0, UINT64_MAX, &reply), 200);
 	assert_int_equal(reply.n, 1); /* not for itself, nor for a member that never reported */
 	assert_int_equal(reply.tickets[0].peer, 1);
-	struct relay_frame call = {.type = RELAY_CALL, .call = {.peer = 1, .term = reply.term, .round = reply.round}};
+	struct relay_frame call = {.type = RELAY_CALL,
+							   .call = {.peer = 1, .way = WAY_FORWARD, .term = reply.term, .round = reply.round}};
 	memcpy(call.call.ticket, reply.tickets[0].signature, NET_SIG_BYTES);
 	relay_station_send(&r.stations[0], &call);
 	relay_join(&r.stations[0], &r.stations[1], &r.relay, ends);

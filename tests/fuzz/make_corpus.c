@@ -146,14 +146,17 @@ static void make_pairs(struct seeds *s) {
 /* One stream with a frame of every type. */
 static void make_relay(struct seeds *s) {
 	const struct relay_frame frames[] = {
-		{.type = RELAY_HELLO, .hello = {.version = RELAY_VERSION, .member = 3, .listen_port = 7434}},
+		{.type = RELAY_HELLO, .hello = {.version = RELAY_VERSION, .member = 3}},
 		{.type = RELAY_PING, .number = 5},
-		{.type = RELAY_CALL, .call = {.peer = 4, .term = 1, .round = 9}},
+		{.type = RELAY_CALL, .call = {.peer = 4, .way = WAY_OPEN_V6, .term = 1, .round = 9}},
 		{.type = RELAY_LEAVE},
-		{.type = RELAY_SEEN, .seen = {.at = {"203.0.113.5", 7434}}},
+		{.type = RELAY_SEEN, .seen = {.at = {"203.0.113.5", 7434}, .nonce = {3}, .second_port = 7436}},
 		{.type = RELAY_PONG, .number = 5},
-		{.type = RELAY_RING, .ring = {.peer = 4, .role = RELAY_CALLED, .token = {1, 2}}},
-		{.type = RELAY_REFUSED, .refused = {.peer = 4, .reason = RELAY_REFUSE_STALE, .wait_ms = 1000}}};
+		{.type = RELAY_RING, .ring = {.peer = 4, .token = {1, 2}}},
+		{.type = RELAY_REFUSED,
+		 .refused = {.peer = 4, .way = WAY_FORWARD, .reason = RELAY_REFUSE_BUDGET, .whose = 3, .wait_ms = 1000}},
+		{.type = RELAY_OPEN, .open = {.peer = 4, .delay_us = 20000, .at = {"2001:db8::5", 7434}}},
+		{.type = RELAY_PROOF, .proof = {.at = {"203.0.113.5", 7434}, .unix_s = 1795444000, .signature = {6}}}};
 	const struct relay_preamble preamble = {.kind = RELAY_DATA, .token = {7}};
 	uint8_t bytes[NET_MAX_RELAY_FRAME_BYTES];
 	seed_begin(s);

@@ -95,7 +95,7 @@ void rig_stations(struct relay_rig *r, int n) {
 
 void rig_call_with(struct relay_rig *r, int from, uint32_t to, uint64_t term, uint64_t round,
 				   const uint8_t ticket[NET_SIG_BYTES]) {
-	struct relay_frame f = {.type = RELAY_CALL, .call = {.peer = to, .term = term, .round = round}};
+	struct relay_frame f = {.type = RELAY_CALL, .call = {.peer = to, .way = WAY_FORWARD, .term = term, .round = round}};
 	memcpy(f.call.ticket, ticket, NET_SIG_BYTES);
 	relay_take_frame(r->core, r->now_us, r->station[from], &f);
 	rig_drain(r);

@@ -167,6 +167,27 @@ static void pair_tickets_bind_everything(void **state) {
 	identity_release(&run);
 }
 
+static void proofs_of_an_address_bind_everything(void **state) {
+	(void)state;
+	struct identity relay = identity_number(1), member = identity_number(2);
+	uint8_t run_id[NET_RUN_ID_BYTES] = {5}, signature[NET_SIG_BYTES];
+	char longest[NET_ADDR_BYTES] = "";
+	seen_sign(&relay, run_id, member.key, "203.0.113.5:7434", 1795444000, signature);
+	assert_true(seen_verify(relay.key, run_id, member.key, "203.0.113.5:7434", 1795444000, signature));
+	assert_false(seen_verify(member.key, run_id, member.key, "203.0.113.5:7434", 1795444000, signature));
+	assert_false(seen_verify(relay.key, run_id, relay.key, "203.0.113.5:7434", 1795444000, signature));
+	assert_false(seen_verify(relay.key, run_id, member.key, "203.0.113.5:743", 1795444000, signature));
+	assert_false(seen_verify(relay.key, run_id, member.key, "203.0.113.5:7434", 1795444001, signature));
+	run_id[0] ^= 1;
+	assert_false(seen_verify(relay.key, run_id, member.key, "203.0.113.5:7434", 1795444000, signature));
+	run_id[0] ^= 1;
+	signature[0] ^= 1;
+	assert_false(seen_verify(relay.key, run_id, member.key, "203.0.113.5:7434", 1795444000, signature));
+	memset(longest, 'a', sizeof longest - 1);
+	seen_sign(&relay, run_id, member.key, longest, UINT64_MAX, signature);
+	assert_true(seen_verify(relay.key, run_id, member.key, longest, UINT64_MAX, signature));
+}
+
 static void tickets_bind_everything(void **state) {
 	(void)state;
 	struct identity run = identity_number(1), member = identity_number(2);
@@ -216,6 +237,7 @@ int main(void) {
 		cmocka_unit_test(documents_open_only_as_signed),
 		cmocka_unit_test(tickets_bind_everything),
 		cmocka_unit_test(pair_tickets_bind_everything),
+		cmocka_unit_test(proofs_of_an_address_bind_everything),
 		cmocka_unit_test(pin_is_of_the_certificates_key),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,15 +9,17 @@
 static uint8_t buffer[2 * NET_MAX_RELAY_FRAME_BYTES];
 
 static const struct relay_frame frames[] = {
-	{.type = RELAY_HELLO,
-	 .hello = {.version = RELAY_VERSION, .run_id = {1}, .member = 63, .ticket = {2}, .listen_port = 7434}},
+	{.type = RELAY_HELLO, .hello = {.version = RELAY_VERSION, .run_id = {1}, .member = 63, .ticket = {2}}},
 	{.type = RELAY_PING, .number = UINT64_MAX},
-	{.type = RELAY_CALL, .call = {.peer = 63, .term = 2, .round = 3, .ticket = {4}}},
+	{.type = RELAY_CALL, .call = {.peer = 63, .way = WAY_FORWARD, .term = 2, .round = 3, .ticket = {4}}},
 	{.type = RELAY_LEAVE},
-	{.type = RELAY_SEEN, .seen = {.at = {"2001:db8::1", 65535}, .nonce = {5}}},
+	{.type = RELAY_SEEN, .seen = {.at = {"2001:db8::1", 65535}, .nonce = {5}, .second_port = 65534}},
 	{.type = RELAY_PONG, .number = 6},
-	{.type = RELAY_RING, .ring = {.peer = 7, .role = RELAY_CALLED, .token = {8}}},
-	{.type = RELAY_REFUSED, .refused = {.peer = 9, .reason = RELAY_REFUSE_FULL, .wait_ms = 10}},
+	{.type = RELAY_RING, .ring = {.peer = 7, .token = {8}}},
+	{.type = RELAY_REFUSED,
+	 .refused = {.peer = 9, .way = WAY_OPEN_V4, .reason = RELAY_REFUSE_DEPENDENT, .whose = 3, .wait_ms = 10}},
+	{.type = RELAY_OPEN, .open = {.peer = 11, .delay_us = 3000000, .at = {"192.0.2.1", 1}}},
+	{.type = RELAY_PROOF, .proof = {.at = {"192.0.2.2", 12}, .unix_s = UINT64_MAX, .signature = {13}}},
 };
 enum { FRAMES = sizeof frames / sizeof frames[0] };
 
@@ -85,12 +87,21 @@ static void values_are_bounded(void **state) {
 	REFUSED(4, m.seen.at.port = 0, RV_E_INVALID, "seen");
 	REFUSED(4, strcpy(m.seen.at.host, "localhost"), RV_E_INVALID, "seen");
 	REFUSED(4, strcpy(m.seen.at.host, ""), RV_E_INVALID, "seen");
-	REFUSED(6, m.ring.role = 0, RV_E_INVALID, "ring: the role");
-	REFUSED(6, m.ring.role = RELAY_CALLED + 1, RV_E_INVALID, "ring: the role");
+	REFUSED(2, m.call.way = 0, RV_E_INVALID, "call: the way");
+	REFUSED(2, m.call.way = WAY_FORWARD + 1, RV_E_INVALID, "call: the way");
 	REFUSED(6, m.ring.peer = NET_MAX_MEMBERS, RV_E_INVALID, "ring: the peer's number");
+	REFUSED(7, m.refused.way = 0, RV_E_INVALID, "refused: the way");
+	REFUSED(7, m.refused.way = WAY_FORWARD + 1, RV_E_INVALID, "refused: the way");
+	REFUSED(7, m.refused.whose = 4, RV_E_INVALID, "refused: it is of neither");
 	REFUSED(7, m.refused.reason = 0, RV_E_INVALID, "refused: the reason");
 	REFUSED(7, m.refused.reason = RELAY_REFUSALS, RV_E_INVALID, "refused: the reason");
 	REFUSED(7, m.refused.peer = NET_MAX_MEMBERS, RV_E_INVALID, "refused: the peer's number");
+	REFUSED(8, m.open.peer = NET_MAX_MEMBERS, RV_E_INVALID, "open: the peer's number");
+	REFUSED(8, m.open.delay_us = 3000001, RV_E_INVALID, "open: the delay");
+	REFUSED(8, m.open.at.port = 0, RV_E_INVALID, "open: not a numeric");
+	REFUSED(8, strcpy(m.open.at.host, "a.example"), RV_E_INVALID, "open: not a numeric");
+	REFUSED(9, m.proof.at.port = 0, RV_E_INVALID, "proof: not a numeric");
+	REFUSED(9, strcpy(m.proof.at.host, "a.example"), RV_E_INVALID, "proof: not a numeric");
 }
 
 static void heads_are_bounded(void **state) {

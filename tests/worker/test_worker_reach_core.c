@@ -299,7 +299,7 @@ static void a_wish_waits_for_the_station(void **state) {
 
 static void a_ring_becomes_a_route(void **state) {
 	struct scene *s = *state;
-	const struct relay_frame ring = {.type = RELAY_RING, .ring = {.peer = 5, .role = RELAY_CALLED, .token = {9, 8}}};
+	const struct relay_frame ring = {.type = RELAY_RING, .ring = {.peer = 5, .token = {9, 8}}};
 	const struct relay_frame refused = {.type = RELAY_REFUSED, .refused = {.peer = 6, .reason = RELAY_REFUSE_BUDGET}};
 	const struct pair_reply reply = {.n = 1, .tickets = {{.peer = 6}}};
 	station_at_the_first(s, 1);

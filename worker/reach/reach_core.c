@@ -104,7 +104,8 @@ void reach_core_connected(struct reach_core *r, int64_t now_us) {
 /* ---- calls ---- */
 
 static void call(struct reach_core *r, const struct pair_reply *reply, const struct pair_ticket *t) {
-	struct relay_frame m = {.type = RELAY_CALL, .call = {.peer = t->peer, .term = reply->term, .round = reply->round}};
+	struct relay_frame m = {.type = RELAY_CALL,
+							.call = {.peer = t->peer, .way = WAY_FORWARD, .term = reply->term, .round = reply->round}};
 	memcpy(m.call.ticket, t->signature, sizeof m.call.ticket);
 	r->called |= UINT64_C(1) << t->peer;
 	r->ops.send(r->ops.ctx, &m);

@@ -33,9 +33,7 @@ enum rv_err session_open_reach(struct session *s, struct rv_errtext *et) {
 	struct reach_shell_config cfg = {
 		.identity = &s->member.identity,
 		.peers = meshlink_peers(s->mesh),
-		.hello = {.version = RELAY_VERSION,
-				  .member = s->member.member,
-				  .listen_port = peers_port(meshlink_peers(s->mesh))},
+		.hello = {.version = RELAY_VERSION, .member = s->member.member},
 		.owner = {.ctx = s, .ask_tickets = ask_tickets, .tell = tell, .coordinator_at = coordinator_at},
 		.seed = (uint64_t)rv_clock_wall_us()};
 	memcpy(cfg.hello.run_id, s->member.invite.run_id, NET_RUN_ID_BYTES);
