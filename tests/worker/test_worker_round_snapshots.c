@@ -87,10 +87,10 @@ static void a_snapshot_that_nobody_has_any_more_is_given_up(void **state) {
 	struct round_driver *f = *state;
 	show(f, 10, 10, 0);
 	expect_action(f, ROUND_FETCH_SNAPSHOT, 10);
-	round_on_lacking(f->c); /* of the latest snapshot: somebody will have it */
+	round_on_lacking(f->c, f->now); /* of the latest snapshot: somebody will have it */
 	show(f, 13, 12, 4);
 	expect_nothing(f);
-	round_on_lacking(f->c);
+	round_on_lacking(f->c, f->now);
 	expect_action(f, ROUND_FETCH_SNAPSHOT, 12);
 	assert_false(round_starves(f->c));
 	fetched(f, ROUND_FETCH_SNAPSHOT, 12);
@@ -105,19 +105,58 @@ static void log_entries_that_nobody_has_any_more_need_the_snapshot(void **state)
 	fetched(f, ROUND_FETCH_SNAPSHOT, 10);
 	show(f, 13, 12, 4);
 	expect_action(f, ROUND_FETCH_LOG, 10);
-	round_on_lacking(f->c);
+	round_on_lacking(f->c, f->now);
 	expect_action(f, ROUND_CANCEL_FETCH, 0);
 	expect_action(f, ROUND_FETCH_SNAPSHOT, 12);
 	show(f, 15, 14, 6); /* and that is fetched to its end */
 	expect_nothing(f);
 	expect_needs(f, 12);
-	round_on_lacking(f->c); /* it is gone, too */
+	round_on_lacking(f->c, f->now); /* it is gone, too */
 	expect_action(f, ROUND_FETCH_SNAPSHOT, 14);
 	assert_false(round_starves(f->c));
 	show(f, 17, 16, 6);
 	expect_nothing(f);
 	fetched(f, ROUND_FETCH_SNAPSHOT, 14);
 	fetch_and_apply(f, 14);
+}
+
+static void expect_snapshot_instead(struct round_driver *f, uint64_t round) {
+	expect_action(f, ROUND_CANCEL_FETCH, 0);
+	expect_action(f, ROUND_FETCH_SNAPSHOT, round);
+}
+
+/* After the pause: both may be nowhere. */
+static void expect_log_instead(struct round_driver *f, uint64_t round) {
+	expect_action(f, ROUND_CANCEL_FETCH, 0);
+	expect_nothing(f);
+	f->now += DRIVER_HEARTBEAT_US;
+	expect_action(f, ROUND_FETCH_LOG, round);
+}
+
+/* Members that lost the snapshot, and all later state, return together to what their disks make. */
+static void a_latest_snapshot_that_nobody_has_is_made_from_log_entries_however_many(void **state) {
+	struct round_driver *f = *state;
+	show(f, 2, 2, 0);
+	expect_action(f, ROUND_FETCH_SNAPSHOT, 2);
+	fetched(f, ROUND_FETCH_SNAPSHOT, 2);
+	show(f, 20, 20, 2);
+	expect_action(f, ROUND_FETCH_SNAPSHOT, 20);
+	round_on_lacking(f->c, f->now);
+	expect_log_instead(f, 2);
+	expect_needs(f, 2);
+	fetched(f, ROUND_FETCH_LOG, 2);
+	apply(f, 2);
+	expect_action(f, ROUND_FETCH_LOG, 3); /* not the snapshot again */
+	round_on_lacking(f->c, f->now);
+	expect_snapshot_instead(f, 20);
+	round_on_lacking(f->c, f->now);
+	expect_log_instead(f, 3); /* a member with either may have come back */
+	show(f, 21, 20, 3);
+	expect_nothing(f);
+	show(f, 25, 25, 3); /* another snapshot: somebody has made it */
+	expect_snapshot_instead(f, 25);
+	fetched(f, ROUND_FETCH_SNAPSHOT, 25);
+	expect_action(f, ROUND_TRAIN, 25);
 }
 
 /* Up to a snapshot's worth of entries; who has begun with them, twice that. */
@@ -262,6 +301,7 @@ int main(void) {
 		T(a_snapshot_that_is_out_of_reach_is_given_up),
 		T(a_snapshot_that_nobody_has_any_more_is_given_up),
 		T(log_entries_that_nobody_has_any_more_need_the_snapshot),
+		T(a_latest_snapshot_that_nobody_has_is_made_from_log_entries_however_many),
 		T(log_entries_are_fetched_while_they_are_less_than_a_snapshot),
 		T(a_part_of_a_former_process_is_gone_on_with),
 		T(a_part_that_documents_do_not_know_is_not),

@@ -83,8 +83,9 @@ struct round_core {
 	int64_t probe_us;
 	bool has_part; /* of the snapshot of part_round, from an earlier process */
 	uint64_t part_round;
-	bool older_is_gone; /* no donor has the entries before the document's snapshot: only that snapshot can help */
-	bool by_log;        /* has begun to catch up by log entries before the document's snapshot */
+	bool older_is_gone;    /* no donor has the entries before the document's snapshot: only that snapshot can help */
+	bool snapshot_is_gone; /* no donor has the document's snapshot: only log entries can help */
+	bool by_log;           /* has begun to catch up by log entries before the document's snapshot */
 	bool starves;
 	bool leaving, finished;
 	int64_t still_since_us; /* since when, or since the last KEEP_SNAPSHOT, too few have the state; 0: enough have it */

@@ -47,7 +47,8 @@ static void check_fetch(const struct round_core *c) {
 	RV_ASSERT(f->kind == ROUND_NONE || f->kind == ROUND_FETCH_SNAPSHOT || f->kind == ROUND_FETCH_LOG);
 	RV_ASSERT(f->kind == ROUND_NONE || c->has_doc);
 	RV_ASSERT(f->kind != ROUND_FETCH_LOG || (f->round == c->round && !rv_hash_is_zero(&f->expect)));
-	RV_ASSERT(!c->older_is_gone || c->has_doc);
+	RV_ASSERT(!(c->older_is_gone || c->snapshot_is_gone) || c->has_doc);
+	RV_ASSERT(!(c->older_is_gone && c->snapshot_is_gone)); /* one of the two is tried */
 }
 
 /* Rounds never go back within a term, and attempts within a round: so what was seen first is not

@@ -146,6 +146,7 @@ enum rv_err round_on_document(struct round_core *c, const struct document *d, st
 	RV_ASSERT(d->term == c->cfg.term && d->round >= latest_round(c));
 	if (!c->has_doc)
 		c->former_until = d->round;
+	c->snapshot_is_gone = c->snapshot_is_gone && d->snapshot_round == c->doc.snapshot_round;
 	c->doc = *d;
 	c->has_doc = true;
 	if (round_leaves_us_out(c))
@@ -288,7 +289,7 @@ void round_on_fetched(struct round_core *c, int64_t now_us, enum round_action_ty
 		c->log = (struct round_log_entry){.held = true, .round = round, .digest = f->expect};
 		return;
 	}
-	c->diverged = c->older_is_gone = c->snapshot.wanted = false;
+	c->diverged = c->older_is_gone = c->snapshot_is_gone = c->snapshot.wanted = false;
 	c->boot++; /* peers must drop what another state made, as of an earlier process */
 	c->n_full = 0;
 	if (!rv_hash_is_zero(&f->expect)) /* checked by the platform; theta0 has none */

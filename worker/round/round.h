@@ -191,8 +191,10 @@ void round_on_fetched(struct round_core *c, int64_t now_us, enum round_action_ty
  * worker is in. */
 bool round_on_stored_late(struct round_core *c, uint64_t round, const struct rv_hash *digest);
 /* Reports, at any time while it is true, that no reachable donor has the file being fetched. If the
- * file is older than the document's snapshot, this worker fetches that snapshot instead. */
-void round_on_lacking(struct round_core *c);
+ * file is older than the document's snapshot, this worker fetches that snapshot instead; if it is
+ * that snapshot, the log entries that lead to it, however many: members that lost all later state
+ * return together to the latest round that their disks make. */
+void round_on_lacking(struct round_core *c, int64_t now_us);
 /* Sets *out to what is fetched after `a` (a FETCH action) if nothing new happens, so that it can be
  * fetched ahead. Returns false if nothing is. */
 bool round_fetch_after(const struct round_core *c, const struct round_action *a, struct round_action *out);

@@ -26,11 +26,17 @@ static bool log_leads_to_snapshot(const struct round_core *c) {
 	return rv_hash_equal(&chain, &c->doc.snapshot_chain);
 }
 
-/* Returns true if the log entries before the snapshot are listed, and less to fetch than it. */
+static bool older_is_listed(const struct round_core *c) {
+	return c->round >= document_reaches_to(&c->doc) && c->round < c->doc.snapshot_round;
+}
+
+/* Returns true if the log entries before the snapshot are listed, and less to fetch than it; or it
+ * is nowhere. */
 static bool older_leads_to_snapshot(const struct round_core *c) {
 	uint64_t most = c->cfg.logs_per_snapshot > 0 ? c->cfg.logs_per_snapshot : NET_MAX_LOG_DIGESTS;
 	most *= c->by_log ? 2 : 1; /* entries are packed: they may be fewer bytes than it seems */
-	return !c->older_is_gone && c->round >= document_reaches_to(&c->doc) && c->doc.snapshot_round - c->round <= most;
+	bool few = c->doc.snapshot_round - c->round <= most;
+	return !c->older_is_gone && older_is_listed(c) && (few || c->snapshot_is_gone);
 }
 
 static bool needs_snapshot(const struct round_core *c) {
@@ -224,12 +230,26 @@ static bool snapshot_action(struct round_core *c, int64_t now_us, struct round_a
 	return fetch_ensure(c, now_us, &want, out);
 }
 
-/* Records that no donor has the file; if it is older than the document's snapshot, that snapshot is
- * wanted instead. */
-void round_on_lacking(struct round_core *c) {
-	bool before = c->fetch.kind != ROUND_NONE && c->fetch.round < c->doc.snapshot_round;
-	c->older_is_gone |= before;
-	c->snapshot.wanted &= !before;
+/* Records that no donor has the document's snapshot. The entries before it may lead on from this
+ * worker's state, at least a part of the way: they are tried after a pause, because both may be
+ * nowhere. */
+static void lacks_latest_snapshot(struct round_core *c, int64_t now_us) {
+	if (c->diverged || !older_is_listed(c) || c->snapshot_is_gone)
+		return;
+	c->snapshot_is_gone = true;
+	c->older_is_gone = c->snapshot.wanted = false;
+	c->fetch.retry_us = now_us + c->cfg.heartbeat_us;
+}
+
+void round_on_lacking(struct round_core *c, int64_t now_us) {
+	const struct round_fetch *f = &c->fetch;
+	bool before = f->kind != ROUND_NONE && f->round < c->doc.snapshot_round;
+	if (f->kind == ROUND_FETCH_SNAPSHOT && f->round == c->doc.snapshot_round)
+		lacks_latest_snapshot(c, now_us);
+	if (!before)
+		return;
+	c->older_is_gone = true;
+	c->snapshot_is_gone = c->snapshot.wanted = false;
 }
 
 bool round_starves(const struct round_core *c) {

@@ -89,7 +89,7 @@ void session_core_turn(struct session_core *c, int64_t now_us, const struct sess
 	session_check_invariants(c);
 	session_see_reduce(c, seen);
 	session_act(c, now_us);
-	session_see_fetch(c);
+	session_see_fetch(c, now_us);
 	send_report(c, now_us);
 	session_check_end(c, now_us);
 	session_check_invariants(c);

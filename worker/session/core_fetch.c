@@ -99,9 +99,9 @@ void session_core_on_stored_late(struct session_core *c, const struct state_id *
 		keep_fetched(c, id, log);
 }
 
-void session_see_fetch(struct session_core *c) {
+void session_see_fetch(struct session_core *c, int64_t now_us) {
 	if (c->ops.links.nowhere(c->ops.ctx))
-		round_on_lacking(c->round);
+		round_on_lacking(c->round, now_us);
 	bool starves = round_starves(c->round);
 	if (starves && !c->logged.starving)
 		session_log(c, &(struct session_event){.type = SESSION_LOGS_STARVING,

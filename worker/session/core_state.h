@@ -91,7 +91,7 @@ void session_post(struct session_core *c, int64_t now_us, enum store_kind kind);
 /* ---- core_fetch.c ---- */
 void session_fetch(struct session_core *c, int64_t now_us, const struct round_action *a);
 void session_cancel_fetch(struct session_core *c);
-void session_see_fetch(struct session_core *c);
+void session_see_fetch(struct session_core *c, int64_t now_us);
 
 /* ---- core_end.c ---- */
 /* Ends with a fault, after saving and after a last report, so that rounds do not wait for this
