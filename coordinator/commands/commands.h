@@ -9,9 +9,13 @@ extern const struct rv_command cmd_serve, cmd_invite, cmd_status, cmd_ban, cmd_u
 	cmd_backup, cmd_restore;
 
 /* Bounds and default of `--relay-bytes-per-day` and `--relay-rate`, of `serve` and `relay`. */
-#define RELAY_BYTES_PER_DAY "20GiB"
+#define RELAY_BYTES_PER_DAY "40GiB"
 #define RELAY_LEAST_RATE    12500.0
 #define RELAY_MOST_RATE     12.5e9
+/* And of their second ports. */
+#define RELAY_SECOND_HELP                                                                                              \
+	"A second port at which workers learn how their routers map ports: next (the first free one above the relay's), "  \
+	"none, or its number. Nothing is forwarded there."
 
 enum { NEW_RUN_OPTIONS_MAX = 96 }; /* the terminator included */
 

@@ -5,10 +5,11 @@
 #include "base/file.h"
 #include "base/hex.h"
 #include "base/signals.h"
+#include "coordinator/commands/relay_choice.h"
 #include "coordinator/commands/serving.h"
-#include "coordinator/relay/relay_server.h"
 #include "coordinator/store/run_dir.h"
 #include "coordinator/web/listen_socket.h"
+#include "net/relay_server/relay_server.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -21,6 +22,7 @@ enum { KEY_TEXT_BYTES = 2 * NET_KEY_BYTES + 1, TOTALS_EVERY_S = 3600 };
 struct relay_options {
 	char run_key[KEY_TEXT_BYTES];
 	char listen[NET_ADDR_BYTES];
+	char second[RELAY_SECOND_BYTES];
 	char state[RUN_DIR_BYTES];
 	char log[RUN_PATH_BYTES];
 	int64_t bytes_per_day, rate;
@@ -32,10 +34,13 @@ static const struct rv_option options[] = {
 	{"listen", RV_OPT_STRING, offsetof(struct relay_options, listen), NET_ADDR_BYTES, "[::]:7435", 0, 0, NULL,
 	 "Numeric address and port to listen on; [::] for all, 0.0.0.0 where there is no IPv6, port 0 for any free one.",
 	 "Relay"},
+	{"second-port", RV_OPT_STRING, offsetof(struct relay_options, second), RELAY_SECOND_BYTES, "next", 1, 0, NULL,
+	 RELAY_SECOND_HELP, "Relay"},
 	{"state", RV_OPT_STRING, offsetof(struct relay_options, state), RUN_DIR_BYTES, "rivulet-relay", 1, 0, NULL,
 	 "Directory for relay.key, the relay's own key, made at the first start: the run names the relay by it.", "Relay"},
 	{"relay-bytes-per-day", RV_OPT_BYTES, offsetof(struct relay_options, bytes_per_day), 0, RELAY_BYTES_PER_DAY, 0,
-	 9007199254740992.0, NULL, "Bytes that each member may send through it in 24 hours; 0: any number.", "Relay"},
+	 9007199254740992.0, NULL, "Bytes that each member may send and receive through it in 24 hours; 0: any number.",
+	 "Relay"},
 	{"relay-rate", RV_OPT_RATE, offsetof(struct relay_options, rate), 0, "0", RELAY_LEAST_RATE, RELAY_MOST_RATE, NULL,
 	 "Bandwidth for all that it forwards, such as 50mbit; 0: all there is. The server sends and receives that much.",
 	 "Relay"},
@@ -66,7 +71,11 @@ static enum rv_err check(const void *opts, const struct rv_args *args, struct rv
 	(void)args;
 	uint8_t run_key[NET_KEY_BYTES];
 	struct address listen;
-	return parse(opts, run_key, &listen, et);
+	const struct relay_options *o = opts;
+	RV_TRY(parse(o, run_key, &listen, et));
+	int second;
+	enum rv_err e = relay_second_parse(o->second, &second, et);
+	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "--second-port");
 }
 
 static enum rv_err load_key(const char *state, struct identity *out, struct rv_errtext *et) {
@@ -104,13 +113,17 @@ static void on_signal(evutil_socket_t fd, short what, void *program) {
 		(void)event_base_loopbreak(p->base);
 }
 
-static void say_listening(struct rv_events *ev, const struct address *bound, const struct identity *id) {
-	char at[NET_ADDR_BYTES] = "", key[KEY_TEXT_BYTES];
+static void say_listening(struct rv_events *ev, const struct address *bound, uint16_t second,
+						  const struct identity *id) {
+	char at[NET_ADDR_BYTES] = "", key[KEY_TEXT_BYTES], with[64] = ", no second port";
 	(void)address_format(bound, at);
 	rv_hex_encode(id->key, NET_KEY_BYTES, key);
+	if (second != 0)
+		(void)snprintf(with, sizeof with, ", second port %u", second);
 	rv_event(ev, RV_INFO, "listening",
-			 RV_FIELDS(rv_field_str("address", at), rv_field_int("port", bound->port), rv_field_str("key", key)),
-			 "relay on %s; its run lists it with: serve --relay-at HOST:%u=%s", at, bound->port, key);
+			 RV_FIELDS(rv_field_str("address", at), rv_field_int("port", bound->port),
+					   rv_field_int("second_port", second), rv_field_str("key", key)),
+			 "relay on %s%s; its run lists it with: serve --relay-at HOST:%u=%s", at, with, bound->port, key);
 }
 
 /* Runs the loop until a signal. */
@@ -132,21 +145,37 @@ static enum rv_err serve(struct relay_program *p, int signal_fd, struct rv_errte
 	return e;
 }
 
+static enum rv_err open_ports(const struct relay_options *o, struct relay_server_config *cfg, struct address *bound,
+							  struct rv_errtext *et) {
+	struct address listen;
+	int second;
+	RV_TRY(parse(o, cfg->run_key, &listen, et));
+	RV_TRY(relay_second_parse(o->second, &second, et));
+	RV_TRY(listen_socket_open(&listen, "--listen", &cfg->ports.fd[RELAY_MAIN_PORT], bound, et));
+	cfg->ports.port[RELAY_MAIN_PORT] = bound->port;
+	enum rv_err e = relay_second_open(bound, second, 0, &cfg->ports, et);
+	if (e == RV_OK)
+		return RV_OK;
+	relay_ports_close(&cfg->ports);
+	return rv_fail_context(et, e, "--second-port");
+}
+
 static enum rv_err open_and_serve(const struct relay_options *o, const struct identity *id, struct rv_events *ev,
 								  int signal_fd, struct rv_errtext *et) {
-	struct relay_server_config cfg = {
-		.identity = id, .bytes_per_day = (uint64_t)o->bytes_per_day, .bytes_per_s = (uint64_t)o->rate};
-	struct address listen, bound;
-	RV_TRY(parse(o, cfg.run_key, &listen, et));
-	RV_TRY(listen_socket_open(&listen, &cfg.listen_fd, &bound, et));
+	struct relay_server_config cfg = {.identity = id,
+									  .bytes_per_day = (uint64_t)o->bytes_per_day,
+									  .bytes_per_s = (uint64_t)o->rate,
+									  .ports = RELAY_NO_PORTS};
+	struct address bound;
+	RV_TRY(open_ports(o, &cfg, &bound, et));
 	struct relay_program p = {.base = event_base_new(), .events = ev};
 	if (p.base == NULL) {
-		(void)close(cfg.listen_fd);
+		relay_ports_close(&cfg.ports);
 		return rv_fail(et, RV_E_NOMEM, "no memory for the event loop");
 	}
 	enum rv_err e = relay_server_new(p.base, &cfg, &p.server, et);
 	if (e == RV_OK) {
-		say_listening(ev, &bound, id);
+		say_listening(ev, &bound, cfg.ports.port[RELAY_SECOND_PORT], id);
 		e = serve(&p, signal_fd, et);
 	}
 	relay_server_free(p.server);
@@ -173,10 +202,10 @@ const struct rv_command cmd_relay = {
 	.name = "relay",
 	.synopsis = "",
 	.help = "Forwards ciphertext between members that do not reach each other, until SIGINT or SIGTERM.",
-	.details =
-		"For a server with one open TCP port; it needs no files of the run, and learns nothing but who exchanges how\n"
-		"much with whom. Only members of the run with this key are served, each pair with a ticket that the\n"
-		"coordinator signed for it. It connects to nobody. Any number may run; `serve --relay-at` lists them.",
+	.details = "For a server with an open TCP port, better two; it needs no files of the run, and learns nothing but "
+			   "who exchanges how\n"
+			   "much with whom. Only members of the run with this key are served, each pair with a ticket that the\n"
+			   "coordinator signed for it. It connects to nobody. Any number may run; `serve --relay-at` lists them.",
 	.options = options,
 	.opts_bytes = sizeof(struct relay_options),
 	.check = check,

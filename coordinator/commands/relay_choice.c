@@ -2,8 +2,10 @@
 #include "coordinator/commands/relay_choice.h"
 
 #include "base/hex.h"
+#include "coordinator/commands/kept_ports.h"
 #include "coordinator/web/listen_socket.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Reads "HOST:PORT=KEY" of n characters into *out. */
@@ -56,50 +58,129 @@ static enum rv_err relay_address(const struct relay_choice *o, const struct addr
 
 enum { PORTS_TRIED = 64 };
 
-/* Opens the relay's port. Another program may have the default one, another coordinator most
- * likely: then the next free one will do, as documents name it. */
-static enum rv_err open_port(const struct relay_choice *o, const struct address *listen, int *fd, struct address *bound,
-							 struct rv_errtext *et) {
-	struct address at;
-	RV_TRY(relay_address(o, listen, &at, et));
-	enum rv_err e = listen_socket_open(&at, fd, bound, et);
-	for (int i = 0; i < PORTS_TRIED && e == RV_E_BUSY && o->listen[0] == '\0'; i++) {
-		at.port++;
-		e = listen_socket_open(&at, fd, bound, et);
-	}
-	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "the relay (--relay-listen; --no-relay: none)");
+static void say_taken(struct rv_events *ev, const char *why, uint16_t taken, uint16_t port) {
+	rv_event(ev, RV_WARN, "relay_port", RV_FIELDS(rv_field_int("taken", taken), rv_field_int("port", port)),
+			 "%s; the relay listens on port %u: where a router or a firewall lets in %u, let in %u as well", why, port,
+			 taken, port);
+}
+
+/* Opens the first free port from `at` on. */
+static enum rv_err open_next(struct address at, int *fd, struct address *bound, struct rv_errtext *et) {
+	enum rv_err e = RV_E_BUSY;
+	for (int i = 0; i <= PORTS_TRIED && e == RV_E_BUSY; i++, at.port++)
+		e = listen_socket_open(&at, "--relay-listen", fd, bound, et);
+	return e;
+}
+
+/* Opens the relay's port: that of the last `serve`, else the usual one, `at`. Another program may
+ * have it, another coordinator most likely: then the next free one will do, as documents name
+ * it. */
+static enum rv_err open_usual(const struct relay_place *place, uint16_t kept, const struct address *at, int *fd,
+							  struct address *bound, struct rv_errtext *et) {
+	struct rv_errtext why;
+	struct address first = *at;
+	first.port = kept != 0 ? kept : at->port;
+	enum rv_err e = listen_socket_open(&first, "--relay-listen", fd, bound, &why);
+	if (e == RV_OK)
+		return RV_OK;
+	if (e != RV_E_BUSY)
+		return rv_fail(et, e, "%s", why.text);
+	RV_TRY(open_next(*at, fd, bound, et));
+	say_taken(place->events, why.text, first.port, bound->port);
+	return RV_OK;
+}
+
+static enum rv_err open_ports(const struct relay_choice *o, const struct relay_place *place, struct relay_ports *ports,
+							  struct rv_errtext *et) {
+	const struct kept_ports kept = kept_ports_read(place->kept_path);
+	int *fd = &ports->fd[RELAY_MAIN_PORT], wanted;
+	struct address at, bound;
+	RV_TRY(relay_second_parse(o->second, &wanted, et));
+	RV_TRY(relay_address(o, place->listen, &at, et));
+	if (o->listen[0] != '\0')
+		RV_TRY(listen_socket_open(&at, "--relay-listen", fd, &bound, et));
+	else
+		RV_TRY(open_usual(place, kept.port[RELAY_MAIN_PORT], &at, fd, &bound, et));
+	ports->port[RELAY_MAIN_PORT] = bound.port;
+	return relay_second_open(&bound, wanted, kept.port[RELAY_SECOND_PORT], ports, et);
+}
+
+/* A relay whose ports cannot be written down works as well; after its next start it may have
+ * others. */
+static void keep_ports(const struct relay_place *place, const struct relay_ports *ports) {
+	struct rv_errtext why;
+	if (kept_ports_write(place->kept_path, ports, &why) != RV_OK)
+		rv_event(place->events, RV_WARN, "relay_port", RV_NO_FIELDS,
+				 "%s; the next `serve` may have another port for its relay: choose it with --relay-listen", why.text);
+}
+
+/* ---- the choice ---- */
+
+static enum rv_err check_second(const struct relay_choice *o, struct rv_errtext *et) {
+	int wanted;
+	enum rv_err e = relay_second_parse(o->second, &wanted, et);
+	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "--relay-second-port");
 }
 
 enum rv_err relay_choice_check(const struct relay_choice *o, const struct address *listen, struct rv_errtext *et) {
 	struct address at;
 	struct run_relays relays = {.n = o->own};
 	RV_TRY(relay_address(o, listen, &at, et));
+	RV_TRY(check_second(o, et));
 	return parse_relays(o, &relays, et);
 }
 
-enum rv_err relay_choice_open(const struct relay_choice *o, const struct address *listen,
-							  const struct address *advertise, struct relay_server_config *cfg,
-							  struct run_relays *relays, struct rv_errtext *et) {
-	struct address bound, at = *advertise;
+enum rv_err relay_choice_open(const struct relay_choice *o, const struct relay_place *place,
+							  struct relay_server_config *cfg, struct run_relays *relays, struct rv_errtext *et) {
+	struct address at = *place->advertise;
 	*relays = (struct run_relays){.has_own = o->own, .n = o->own};
 	cfg->bytes_per_day = (uint64_t)o->bytes_per_day;
 	cfg->bytes_per_s = (uint64_t)o->bytes_per_s;
 	RV_TRY(parse_relays(o, relays, et));
 	if (!o->own)
 		return RV_OK;
-	RV_TRY(open_port(o, listen, &cfg->listen_fd, &bound, et));
-	at.port = bound.port;
+	enum rv_err e = open_ports(o, place, &cfg->ports, et);
+	if (e != RV_OK)
+		return rv_fail_context(et, e, "the relay (--relay-listen; --no-relay: none)");
+	keep_ports(place, &cfg->ports);
+	at.port = cfg->ports.port[RELAY_MAIN_PORT];
 	return address_format(&at, relays->at[0].addr) ? RV_OK
 												   : rv_fail(et, RV_E_RANGE, "--advertise: the address is too long");
 }
 
-void relay_choice_log(struct rv_events *ev, const struct run_relays *relays, const struct identity *run) {
-	char key[2 * NET_KEY_BYTES + 1];
+/* ---- the log ---- */
+
+/* Writes "; second port N" with what it is for, or that there is none. */
+static void describe_second(const struct relay_ports *ports, char *out, size_t cap) {
+	uint16_t second = ports->port[RELAY_SECOND_PORT];
+	if (second != 0)
+		(void)snprintf(out, cap, "; second port %u, at which workers learn how their routers map ports", second);
+	else
+		(void)snprintf(out, cap, "; no second port: workers do not learn how their routers map ports");
+}
+
+static void describe(const struct run_relays *relays, const struct relay_ports *ports, char *out, size_t cap) {
+	char second[128] = "", others[64] = "";
+	int more = relays->n - 1;
+	if (relays->has_own)
+		describe_second(ports, second, sizeof second);
+	if (more > 0)
+		(void)snprintf(others, sizeof others, ", and %d more", more);
+	if (relays->n > 0)
+		(void)snprintf(out, cap, "workers that do not reach each other meet at the relay %s%s%s", relays->at[0].addr,
+					   others, second);
+	else
+		(void)snprintf(out, cap, "no relay: two workers that do not reach each other do not meet");
+}
+
+void relay_choice_log(struct rv_events *ev, const struct run_relays *relays, const struct relay_ports *ports,
+					  const struct identity *run) {
+	char key[2 * NET_KEY_BYTES + 1], text[512];
 	rv_hex_encode(run->key, NET_KEY_BYTES, key);
+	describe(relays, ports, text, sizeof text);
 	rv_event(ev, RV_INFO, "relays",
 			 RV_FIELDS(rv_field_int("relays", relays->n), rv_field_bool("own", relays->has_own),
-					   rv_field_str("first", relays->n > 0 ? relays->at[0].addr : ""), rv_field_str("run_key", key)),
-			 "%s%s; on another server: rivulet-coordinator relay --run-key %s",
-			 relays->has_own ? "relay for workers that do not reach each other: " : "no relay here",
-			 relays->has_own ? relays->at[0].addr : "", key);
+					   rv_field_str("first", relays->n > 0 ? relays->at[0].addr : ""),
+					   rv_field_int("second_port", ports->port[RELAY_SECOND_PORT]), rv_field_str("run_key", key)),
+			 "%s; for one on another server: rivulet-coordinator relay --run-key %s", text, key);
 }

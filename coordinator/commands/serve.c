@@ -39,12 +39,16 @@ static const struct rv_option options[] = {
 	 "Forwards (ciphertext) between workers that do not reach each other, on a port of its own. --no-relay: does not.",
 	 "Relay"},
 	{"relay-listen", RV_OPT_STRING, offsetof(struct serve_options, relay.listen), NET_ADDR_BYTES, "", 0, 0, NULL,
-	 "Numeric address and port of the relay. None: the host of --listen, and port 7435, or the next free one where "
-	 "that "
-	 "is taken or --listen has port 0. Workers reach it at the host of --advertise with this port.",
+	 "Numeric address and port of the relay. None: the host of --listen, and the port of the last `serve`, else 7435, "
+	 "or the next free one where that is taken or --listen has port 0. Workers reach it at the host of --advertise "
+	 "with "
+	 "this port.",
 	 "Relay"},
+	{"relay-second-port", RV_OPT_STRING, offsetof(struct serve_options, relay.second), RELAY_SECOND_BYTES, "next", 1, 0,
+	 NULL, RELAY_SECOND_HELP, "Relay"},
 	{"relay-bytes-per-day", RV_OPT_BYTES, offsetof(struct serve_options, relay.bytes_per_day), 0, RELAY_BYTES_PER_DAY,
-	 0, 9007199254740992.0, NULL, "Bytes that each member may send through it in 24 hours; 0: any number.", "Relay"},
+	 0, 9007199254740992.0, NULL, "Bytes that each member may send and receive through it in 24 hours; 0: any number.",
+	 "Relay"},
 	{"relay-rate", RV_OPT_RATE, offsetof(struct serve_options, relay.bytes_per_s), 0, "0", RELAY_LEAST_RATE,
 	 RELAY_MOST_RATE, NULL, "Bandwidth for all that it forwards, such as 50mbit; 0: all there is.", "Relay"},
 	{"relay-at", RV_OPT_STRING, offsetof(struct serve_options, relay.at), RELAY_LIST_BYTES, "", 0, 0, NULL,
@@ -144,25 +148,26 @@ static enum rv_err open_and_serve(const struct serve_options *o, const struct ru
 	struct server_config cfg = {.max_connections = (int)o->max_connections,
 								.signal_fd = signal_fd,
 								.listen_fd = -1,
-								.relay = {.listen_fd = -1}};
+								.relay = {.ports = RELAY_NO_PORTS}};
 	RV_TRY(parse_addresses(o, &listen, &advertise, et));
-	RV_TRY(listen_socket_open(&listen, &cfg.listen_fd, &bound, et));
+	RV_TRY(listen_socket_open(&listen, "--listen", &cfg.listen_fd, &bound, et));
 	if (advertise.port == 0)
 		advertise.port = bound.port;
-	enum rv_err e = relay_choice_open(&o->relay, &listen, &advertise, &cfg.relay, &relays, et);
+	const struct relay_place place = {
+		.listen = &listen, .advertise = &advertise, .kept_path = d->relay_ports, .events = ev};
+	enum rv_err e = relay_choice_open(&o->relay, &place, &cfg.relay, &relays, et);
 	if (e == RV_OK)
 		e = opened_run_open(d, LOCK_PATIENCE_MS, &advertise, &relays, ev, &r, et);
 	if (e != RV_OK) {
 		(void)close(cfg.listen_fd);
-		if (cfg.relay.listen_fd >= 0)
-			(void)close(cfg.relay.listen_fd);
+		relay_ports_close(&cfg.relay.ports);
 		return e;
 	}
 	const struct address local = local_of(&bound);
 	listen_file_clean(d->listen, &local);
 	cfg.service = r.service;
 	cfg.run = &r.key;
-	relay_choice_log(ev, &relays, &r.key);
+	relay_choice_log(ev, &relays, &cfg.relay.ports, &r.key);
 	e = serve_run(&r, &cfg, &bound, &advertise, ev, et);
 	opened_run_close(&r);
 	return e;

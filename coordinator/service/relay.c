@@ -12,10 +12,11 @@ json_t *service_relay_json(const struct service *s) {
 	json_t *refused = json_object();
 	for (uint8_t why = RELAY_REFUSE_TICKET; why < RELAY_REFUSALS; why++)
 		(void)json_object_set_new(refused, relay_refusal_name(why), json_integer((json_int_t)t->refused[why]));
-	return json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:o}", "stations", (json_int_t)t->stations_now, "links",
+	return json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:o}", "stations", (json_int_t)t->stations_now, "links",
 					 (json_int_t)t->links_now, "bytes", (json_int_t)t->bytes, "calls", (json_int_t)t->calls, "joined",
-					 (json_int_t)t->links, "reflections", (json_int_t)t->reflections, "strangers_closed",
-					 (json_int_t)t->strangers_closed, "refused", refused);
+					 (json_int_t)t->links, "openings", (json_int_t)t->openings, "reflections",
+					 (json_int_t)t->reflections, "strangers_closed", (json_int_t)t->strangers_closed, "refused",
+					 refused);
 }
 
 static void one(FILE *f, const char *name, const char *type, const char *help, uint64_t v) {
@@ -30,8 +31,10 @@ void service_relay_metrics(const struct service *s, FILE *f) {
 	one(f, "rivulet_relay_stations", "gauge", "Members connected to the coordinator's relay", t->stations_now);
 	one(f, "rivulet_relay_links", "gauge", "Pairs whose bytes it forwards", t->links_now);
 	one(f, "rivulet_relay_forwarded_bytes_total", "counter", "Forwarded since the start, both ways", t->bytes);
-	one(f, "rivulet_relay_calls_total", "counter", "Calls of pairs that it made", t->calls);
+	one(f, "rivulet_relay_calls_total", "counter", "Calls of pairs through it that it made", t->calls);
 	one(f, "rivulet_relay_joined_total", "counter", "Calls whose ends both came", t->links);
+	one(f, "rivulet_relay_openings_total", "counter", "Calls of pairs that it had dial each other at one moment",
+		t->openings);
 	one(f, "rivulet_relay_reflections_total", "counter", "Workers that asked at which address they are seen",
 		t->reflections);
 	one(f, "rivulet_relay_strangers_closed_total", "counter", "Connections closed without a valid ticket or token",

@@ -14,6 +14,7 @@ enum rv_err run_dir_of(const char *dir, struct run_dir *out, struct rv_errtext *
 	(void)snprintf(out->key, sizeof out->key, "%s/run.key", dir);
 	(void)snprintf(out->store, sizeof out->store, "%s/store.db", dir);
 	(void)snprintf(out->listen, sizeof out->listen, "%s/listen", dir);
+	(void)snprintf(out->relay_ports, sizeof out->relay_ports, "%s/relay-ports", dir);
 	(void)snprintf(out->rounds, sizeof out->rounds, "%s/rounds.jsonl", dir);
 	return RV_OK;
 }

@@ -4,6 +4,8 @@
  *   store.db      store.h
  *   listen        host:port where the running coordinator is reached from this machine; made by
  *                 `serve`, atomically
+ *   relay-ports   ports of its relay, which the next `serve` opens again
+ *                 (coordinator/commands/kept_ports.h)
  *   rounds.jsonl  a line per committed round
  *   lock          held by the process that uses the directory
  *   store.db.replaced  the store that the last `restore` replaced (coordinator/backup/backup.h)
@@ -18,6 +20,7 @@ enum { RUN_DIR_BYTES = 400, RUN_PATH_BYTES = 440 };
 struct run_dir {
 	char dir[RUN_DIR_BYTES];
 	char key[RUN_PATH_BYTES], store[RUN_PATH_BYTES], listen[RUN_PATH_BYTES], rounds[RUN_PATH_BYTES];
+	char relay_ports[RUN_PATH_BYTES];
 };
 
 /* Makes the names only. RV_E_RANGE: too long. */

@@ -144,11 +144,11 @@ static enum rv_err make_events(struct server *s, struct rv_errtext *et) {
 
 static enum rv_err make_relay(struct server *s, struct rv_errtext *et) {
 	struct relay_server_config relay = s->cfg.relay;
-	if (relay.listen_fd < 0)
+	if (relay.ports.fd[RELAY_MAIN_PORT] < 0)
 		return RV_OK;
 	relay.identity = s->cfg.run;
 	memcpy(relay.run_key, s->cfg.run->key, sizeof relay.run_key);
-	s->cfg.relay.listen_fd = -1; /* the relay closes it */
+	s->cfg.relay.ports = RELAY_NO_PORTS; /* the relay closes them */
 	RV_TRY(relay_server_new(s->base, &relay, &s->relay, et));
 	service_show_relay(s->cfg.service, relay_server_totals(s->relay));
 	return RV_OK;
@@ -159,8 +159,8 @@ enum rv_err server_new(const struct server_config *cfg, struct server **out, str
 	*out = NULL;
 	if (s == NULL) {
 		(void)close(cfg->listen_fd);
-		if (cfg->relay.listen_fd >= 0)
-			(void)close(cfg->relay.listen_fd);
+		struct relay_ports ports = cfg->relay.ports;
+		relay_ports_close(&ports);
 		return rv_fail(et, RV_E_NOMEM, "no memory for the web server");
 	}
 	s->cfg = *cfg;
@@ -213,8 +213,7 @@ void server_free(struct server *s) {
 	relay_server_free(s->relay);
 	if (s->cfg.listen_fd >= 0)
 		(void)close(s->cfg.listen_fd);
-	if (s->cfg.relay.listen_fd >= 0)
-		(void)close(s->cfg.relay.listen_fd);
+	relay_ports_close(&s->cfg.relay.ports);
 	if (s->timer != NULL)
 		event_free(s->timer);
 	if (s->signal != NULL)

@@ -3,9 +3,9 @@
 #ifndef RV_COORDINATOR_SERVER_H
 #define RV_COORDINATOR_SERVER_H
 
-#include "coordinator/relay/relay_server.h"
 #include "coordinator/service/service.h"
 #include "net/address.h"
+#include "net/relay_server/relay_server.h"
 
 struct server_config {
 	struct service *service;    /* borrowed */
@@ -13,7 +13,8 @@ struct server_config {
 	int listen_fd;              /* of listen_socket_open; the server closes it, also when server_new fails */
 	int max_connections;
 	int signal_fd; /* of rv_signals_open: a signal ends server_run; -1: none */
-	/* The relay that the server runs beside itself; its key is the run's. listen_fd -1: none. */
+	/* The relay that the server runs beside itself; its key is the run's.
+	 * RELAY_NO_PORTS: none. */
 	struct relay_server_config relay;
 	void (*on_sweep)(void *ctx, int64_t now_us); /* about once a second; NULL: nothing */
 	void *ctx;

@@ -1,4 +1,5 @@
-/* calls.c: calls: from a pair ticket to two tokens, from two tokens to a link. */
+/* calls.c: calls: from a pair ticket to two tokens, from two tokens to a link, or to an opening
+ * (openings.c). */
 #include "base/assert.h"
 #include "base/clock.h"
 #include "net/identity.h"
@@ -63,31 +64,35 @@ static struct pair_end end_of(const struct relay_member *m) {
 	return e;
 }
 
-/* Returns 0, or why the call cannot be made; cheap reasons first. *wait_ms: until it may be. */
-static enum relay_refusal refusal(struct relay_core *r, int64_t now_us, struct relay_member *caller,
-								  const struct relay_call *m, uint32_t *wait_ms) {
-	*wait_ms = CALL_EACH_US / RV_US_PER_MS;
-	if (!relay_paced(&caller->calls_until_us, now_us, CALL_EACH_US, NET_RELAY_CALLS_BURST))
-		return RELAY_REFUSE_RATE;
-	*wait_ms = 0;
-	if (m->way != WAY_FORWARD)
-		return RELAY_REFUSE_UNMAPPED;
+/* What forwarding takes beyond a good ticket. */
+static struct relay_verdict judge_forwarding(struct relay_core *r, int64_t now_us, int caller, int peer) {
+	int whose = relay_budget_left(r, &r->members[caller], now_us) == 0 ? RELAY_CALLER : 0;
+	whose |= relay_budget_left(r, &r->members[peer], now_us) == 0 ? RELAY_CALLED : 0;
+	if (whose == 0)
+		return (struct relay_verdict){0};
+	return (struct relay_verdict){
+		.why = RELAY_REFUSE_BUDGET, .whose = (uint8_t)whose, .wait_ms = relay_next_day_ms(r, now_us)};
+}
+
+/* Cheap reasons first. *peer: the called one's index, once it is known to be here. */
+static struct relay_verdict judge(struct relay_core *r, int64_t now_us, int caller, const struct relay_call *m,
+								  int *peer) {
+	struct relay_member *from = &r->members[caller], *to = relay_find_member(r, m->peer);
+	if (!relay_paced(&from->calls_until_us, now_us, CALL_EACH_US, NET_RELAY_CALLS_BURST))
+		return (struct relay_verdict){RELAY_REFUSE_RATE, RELAY_CALLER, CALL_EACH_US / RV_US_PER_MS};
 	if ((r->banned >> m->peer & 1) != 0)
-		return RELAY_REFUSE_BANNED;
-	struct relay_member *peer = relay_find_member(r, m->peer);
-	if (peer == NULL)
-		return RELAY_REFUSE_ABSENT;
+		return (struct relay_verdict){.why = RELAY_REFUSE_BANNED, .whose = RELAY_CALLED};
+	if (to == NULL)
+		return (struct relay_verdict){.why = RELAY_REFUSE_ABSENT, .whose = RELAY_CALLED};
 	if (is_stale(r, m))
-		return RELAY_REFUSE_STALE;
-	const struct pair_end a = end_of(caller), b = end_of(peer);
+		return (struct relay_verdict){.why = RELAY_REFUSE_STALE};
+	const struct pair_end a = end_of(from), b = end_of(to);
 	if (!pair_ticket_verify(r->cfg.run_key, r->run_id, m->term, m->round, &a, &b, m->ticket))
-		return RELAY_REFUSE_TICKET;
+		return (struct relay_verdict){.why = RELAY_REFUSE_TICKET};
 	note_newest(r, m);
-	if (relay_budget_left(r, caller, now_us) == 0 || relay_budget_left(r, peer, now_us) == 0) {
-		*wait_ms = relay_next_day_ms(r, now_us);
-		return RELAY_REFUSE_BUDGET;
-	}
-	return 0;
+	*peer = (int)(to - r->members);
+	return m->way == WAY_FORWARD ? judge_forwarding(r, now_us, caller, *peer)
+								 : relay_judge_opening(r, now_us, caller, *peer, m);
 }
 
 static void ring(struct relay_core *r, const struct relay_link *l, int end) {
@@ -108,32 +113,36 @@ static void make_call(struct relay_core *r, int64_t now_us, struct relay_link *l
 	ring(r, l, 1);
 }
 
-static void refuse(struct relay_core *r, int connection, const struct relay_call *m, enum relay_refusal why,
-				   uint32_t wait_ms) {
-	r->totals.refused[why]++;
-	const struct relay_refused refused = {.peer = m->peer, .way = m->way, .reason = (uint8_t)why, .wait_ms = wait_ms};
+static void refuse(struct relay_core *r, int connection, const struct relay_call *m, const struct relay_verdict *v) {
+	const struct relay_refused refused = {
+		.peer = m->peer, .way = m->way, .reason = (uint8_t)v->why, .whose = v->whose, .wait_ms = v->wait_ms};
+	r->totals.refused[v->why]++;
 	relay_send(r, connection, &(struct relay_frame){.type = RELAY_REFUSED, .refused = refused});
 }
 
-void relay_take_call(struct relay_core *r, int64_t now_us, int connection, const struct relay_call *m) {
-	int caller = r->connections[connection].member;
-	uint32_t wait_ms;
-	enum relay_refusal why = refusal(r, now_us, &r->members[caller], m, &wait_ms);
-	if (why != 0) {
-		refuse(r, connection, m, why, wait_ms);
-		return;
-	}
-	int peer = (int)(relay_find_member(r, m->peer) - r->members);
+/* Makes the call, in place of an earlier one of the pair that waits. */
+static struct relay_verdict forward(struct relay_core *r, int64_t now_us, int caller, int peer) {
 	struct relay_link *l = find_pair(r, RELAY_WAITS, caller, peer);
 	if (l != NULL && l->member[1] == caller && l->connection[1] == RELAY_NONE)
-		return; /* both called at once: the RING that was sent to both is the answer */
+		return (struct relay_verdict){0}; /* both called at once: the RING that was sent to both is the answer */
 	if (l != NULL)
 		relay_end_link(r, l);
 	l = find_free(r);
-	if (l != NULL)
-		make_call(r, now_us, l, caller, peer);
-	else
-		refuse(r, connection, m, RELAY_REFUSE_FULL, NET_RELAY_TOKEN_MS);
+	if (l == NULL)
+		return (struct relay_verdict){.why = RELAY_REFUSE_FULL, .wait_ms = NET_RELAY_TOKEN_MS};
+	make_call(r, now_us, l, caller, peer);
+	return (struct relay_verdict){0};
+}
+
+void relay_take_call(struct relay_core *r, int64_t now_us, int connection, const struct relay_call *m) {
+	int caller = r->connections[connection].member, peer = RELAY_NONE;
+	struct relay_verdict v = judge(r, now_us, caller, m, &peer);
+	if (v.why == 0 && m->way == WAY_FORWARD)
+		v = forward(r, now_us, caller, peer);
+	else if (v.why == 0)
+		relay_make_opening(r, now_us, caller, peer, m);
+	if (v.why != 0)
+		refuse(r, connection, m, &v);
 }
 
 /* ---- tokens ---- */

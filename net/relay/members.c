@@ -1,4 +1,4 @@
-/* members.c: members of the run at a relay: their stations, and what they have sent today. */
+/* members.c: members of the run at a relay: their stations, and what they sent and got today. */
 #include "base/assert.h"
 #include "base/clock.h"
 #include "net/identity.h"
@@ -61,9 +61,22 @@ static void make_known(struct relay_member *m, uint32_t number, const uint8_t ke
 	*m = (struct relay_member){.known = true,
 							   .number = number,
 							   .station = RELAY_NONE,
+							   .seen = {{RELAY_NONE, RELAY_NONE}, {RELAY_NONE, RELAY_NONE}},
 							   .calls_until_us = INT64_MIN / 2,
-							   .frames_until_us = INT64_MIN / 2};
+							   .frames_until_us = INT64_MIN / 2,
+							   .reflections_until_us = INT64_MIN / 2,
+							   .openings_until_us = INT64_MIN / 2};
+	for (int i = 0; i < NET_MAX_MEMBERS; i++)
+		m->opened[i].until_us = INT64_MIN / 2;
 	memcpy(m->key, key, NET_KEY_BYTES);
+}
+
+static void greet(struct relay_core *r, int connection, struct relay_member *m) {
+	struct relay_frame seen = {.type = RELAY_SEEN,
+							   .seen = {.at = r->connections[connection].from, .second_port = r->cfg.second_port}};
+	r->cfg.random(r->cfg.ctx, m->token, sizeof m->token);
+	memcpy(seen.seen.nonce, m->token, sizeof m->token);
+	relay_send(r, connection, &seen);
 }
 
 void relay_take_hello(struct relay_core *r, int64_t now_us, int connection, const struct relay_hello *m) {
@@ -84,7 +97,5 @@ void relay_take_hello(struct relay_core *r, int64_t now_us, int connection, cons
 	k->deadline_us = now_us + NET_RELAY_IDLE_MS * RV_US_PER_MS;
 	r->members[place].station = connection;
 	r->totals.stations_now++;
-	struct relay_frame seen = {.type = RELAY_SEEN, .seen = {.at = k->from}};
-	r->cfg.random(r->cfg.ctx, seen.seen.nonce, sizeof seen.seen.nonce);
-	relay_send(r, connection, &seen);
+	greet(r, connection, &r->members[place]);
 }

@@ -15,6 +15,7 @@ size_t relay_core_size(void) {
 
 struct relay_core *relay_core_init(void *memory, const struct relay_config *cfg, int64_t now_us) {
 	struct relay_core *r = memory;
+	RV_ASSERT(cfg->relay != NULL && cfg->random != NULL && cfg->unix_s != NULL && cfg->rtt_us != NULL);
 	memset(r, 0, sizeof *r);
 	r->cfg = *cfg;
 	r->start_us = r->tokens_us = now_us;
@@ -67,9 +68,12 @@ void relay_forget(struct relay_core *r, int connection) {
 	*k = (struct relay_connection){0};
 	if (was.state == RELAY_STRANGER)
 		r->strangers--;
+	if (was.state == RELAY_REFLECTION)
+		relay_forget_reflection(r, connection, &was);
 	if (was.state == RELAY_STATION) {
 		r->members[was.member].station = RELAY_NONE;
 		r->totals.stations_now--;
+		relay_end_reflections_of(r, &r->members[was.member]);
 	}
 	if (was.state != RELAY_WAITS && was.state != RELAY_JOINED)
 		return;
@@ -110,7 +114,7 @@ static int oldest_stranger(const struct relay_core *r) {
 	return oldest;
 }
 
-int relay_accept(struct relay_core *r, int64_t now_us, const struct address *from) {
+int relay_accept(struct relay_core *r, int64_t now_us, const struct address *from, enum relay_port port) {
 	if (count_strangers(r, from->host) >= NET_RELAY_STRANGERS_PER_ADDRESS) {
 		r->totals.strangers_closed++;
 		return RELAY_NONE;
@@ -122,6 +126,7 @@ int relay_accept(struct relay_core *r, int64_t now_us, const struct address *fro
 		close_stranger(r, oldest_stranger(r));
 	r->strangers++;
 	r->connections[at] = (struct relay_connection){.state = RELAY_STRANGER,
+												   .port = (uint8_t)port,
 												   .from = *from,
 												   .since_us = now_us,
 												   .deadline_us = now_us + NET_RELAY_GREETING_MS * RV_US_PER_MS};
@@ -130,7 +135,7 @@ int relay_accept(struct relay_core *r, int64_t now_us, const struct address *fro
 
 void relay_authenticated(struct relay_core *r, int connection, const uint8_t key[NET_KEY_BYTES]) {
 	struct relay_connection *k = connection_of(r, connection);
-	RV_ASSERT(k->state == RELAY_STRANGER && !k->has_key);
+	RV_ASSERT(k->state == RELAY_STRANGER && k->port == RELAY_MAIN_PORT && !k->has_key);
 	memcpy(k->key, key, NET_KEY_BYTES);
 	k->has_key = true;
 }
@@ -173,15 +178,12 @@ void relay_take_frame(struct relay_core *r, int64_t now_us, int connection, cons
 void relay_take_preamble(struct relay_core *r, int64_t now_us, int connection, const struct relay_preamble *m) {
 	const struct relay_connection *k = connection_of(r, connection);
 	RV_ASSERT(k->state == RELAY_STRANGER && !k->has_key);
-	if (m->kind == RELAY_DATA) {
+	if (m->kind == RELAY_REFLECT)
+		relay_take_reflection(r, now_us, connection, m->token);
+	else if (k->port == RELAY_MAIN_PORT)
 		relay_take_token(r, now_us, connection, m->token);
-		return;
-	}
-	struct relay_frame seen = {.type = RELAY_SEEN, .seen = {.at = k->from}};
-	memcpy(seen.seen.nonce, m->token, sizeof seen.seen.nonce);
-	r->totals.reflections++;
-	relay_send(r, connection, &seen);
-	relay_close(r, connection);
+	else
+		close_stranger(r, connection);
 }
 
 /* ---- forwarding ---- */
@@ -203,8 +205,11 @@ static void refill(struct relay_core *r, int64_t now_us) {
 
 size_t relay_allowance(struct relay_core *r, int64_t now_us, int connection) {
 	const struct relay_connection *k = connection_of(r, connection);
-	uint64_t allowed = relay_budget_left(r, &r->members[k->member], now_us);
 	RV_ASSERT(k->state == RELAY_JOINED);
+	const int *ends = r->links[k->link].member;
+	uint64_t allowed = relay_budget_left(r, &r->members[ends[0]], now_us);
+	uint64_t other = relay_budget_left(r, &r->members[ends[1]], now_us);
+	allowed = other < allowed ? other : allowed;
 	if (r->cfg.bytes_per_s > 0) {
 		refill(r, now_us);
 		uint64_t useful = depth_of(r) / USEFUL_SHARE < SLICE_BYTES ? depth_of(r) / USEFUL_SHARE : SLICE_BYTES;
@@ -216,15 +221,19 @@ size_t relay_allowance(struct relay_core *r, int64_t now_us, int connection) {
 
 void relay_forwarded(struct relay_core *r, int64_t now_us, int connection, size_t n) {
 	const struct relay_connection *k = connection_of(r, connection);
-	struct relay_member *m = &r->members[k->member];
 	RV_ASSERT(k->state == RELAY_JOINED);
+	struct relay_link *l = &r->links[k->link];
+	const int ends[2] = {l->member[0], l->member[1]};
 	r->totals.bytes += n;
 	r->tokens -= n < r->tokens ? n : r->tokens;
-	r->links[k->link].deadline_us = now_us + NET_RELAY_IDLE_MS * RV_US_PER_MS;
-	uint64_t left = relay_budget_left(r, m, now_us);
-	m->bytes_today += n;
-	if (n >= left)
-		relay_end_links_of(r, k->member);
+	l->deadline_us = now_us + NET_RELAY_IDLE_MS * RV_US_PER_MS;
+	for (int e = 0; e < 2; e++) {
+		struct relay_member *m = &r->members[ends[e]];
+		uint64_t left = relay_budget_left(r, m, now_us);
+		m->bytes_today += n;
+		if (n >= left)
+			relay_end_links_of(r, ends[e]);
+	}
 }
 
 /* ---- time, and the operator ---- */
@@ -252,4 +261,7 @@ void relay_tick(struct relay_core *r, int64_t now_us) {
 	for (int i = 0; i < NET_RELAY_LINKS; i++)
 		if (r->links[i].state != RELAY_FREE && now_us >= r->links[i].deadline_us)
 			relay_end_link(r, &r->links[i]);
+	for (int i = 0; i < NET_RELAY_MEMBERS; i++)
+		if (r->members[i].known && r->members[i].station != RELAY_NONE)
+			relay_renew_proofs(r, now_us, &r->members[i]);
 }

@@ -1,7 +1,8 @@
-/* relay_core.h: what a relay decides: who may have a station, which calls are made, which tokens
- * are good, and how much is forwarded for whom (docs/decisions/0038). Decoded messages and the time
+/* relay_core.h: what a relay decides: who may have a station, where its members are seen, which
+ * calls are made, which tokens are good, and how much is forwarded for whom (docs/decisions/0038).
+ * Decoded messages and the time
  * go in; actions come out. No I/O, no clock, no allocation: the caller gives relay_core_size()
- * bytes once. The shell is coordinator/relay/.
+ * bytes once. The shell is net/relay_server/.
  *
  * A connection is a number that relay_accept() returns. It is a stranger until it shows a member
  * ticket (a station) or a token (an end of a link); a stranger may be closed at any time. After
@@ -14,16 +15,25 @@
 #include "net/relay/wire.h"
 
 enum {
-	RELAY_CONNECTIONS = 1 + NET_RELAY_STRANGERS + NET_RELAY_MEMBERS + 2 * NET_RELAY_LINKS,
+	RELAY_REFLECTIONS = 4, /* of a member: two families, two ports */
+	RELAY_CONNECTIONS = 1 + NET_RELAY_STRANGERS + (1 + RELAY_REFLECTIONS) * NET_RELAY_MEMBERS + 2 * NET_RELAY_LINKS,
 	RELAY_TICK_MS = 100 /* relay_tick() at least this often: deadlines and the rate depend on it */
 };
 
+/* The ports of a relay. The second one takes reflections only. */
+enum relay_port { RELAY_MAIN_PORT, RELAY_SECOND_PORT, RELAY_PORTS };
+
 struct relay_config {
-	uint8_t run_key[NET_KEY_BYTES];                 /* signs the tickets that count here */
-	uint64_t bytes_per_day;                         /* that a member may send through this relay; 0: no bound */
-	uint64_t bytes_per_s;                           /* of all links together; 0: no bound */
-	void (*random)(void *ctx, void *out, size_t n); /* unpredictable bytes, for tokens */
+	uint8_t run_key[NET_KEY_BYTES]; /* signs the tickets that count here */
+	const struct identity *relay;   /* signs PROOFs; borrowed */
+	uint16_t second_port;           /* 0: none */
+	uint64_t bytes_per_day;         /* that a member may send and receive through this relay; 0: no bound */
+	uint64_t bytes_per_s;           /* of all links together; 0: no bound */
 	void *ctx;
+	void (*random)(void *ctx, void *out, size_t n); /* unpredictable bytes, for tokens */
+	uint64_t (*unix_s)(void *ctx);                  /* seconds since 1970 UTC, for PROOFs */
+	/* Returns the round trip time of a station's connection in microseconds, as TCP measures it. */
+	uint32_t (*rtt_us)(void *ctx, int connection);
 };
 
 enum relay_action_type {
@@ -41,6 +51,7 @@ struct relay_action {
 struct relay_totals {
 	uint64_t bytes;                   /* forwarded, both ways */
 	uint64_t calls;                   /* answered by RING */
+	uint64_t openings;                /* calls answered by OPEN */
 	uint64_t links;                   /* of these, joined */
 	uint64_t refused[RELAY_REFUSALS]; /* calls, by enum relay_refusal */
 	uint64_t reflections;
@@ -53,21 +64,25 @@ size_t relay_core_size(void);
 /* Makes a relay in `memory` (relay_core_size() bytes, aligned for any type). */
 struct relay_core *relay_core_init(void *memory, const struct relay_config *cfg, int64_t now_us);
 
-/* Takes a connection from `from`, and returns its number; -1: this address has enough strangers. */
-int relay_accept(struct relay_core *r, int64_t now_us, const struct address *from);
-/* Notes that a TLS handshake proved that the other side of `connection` holds `key`. */
+/* Takes a connection from `from` to `port`, and returns its number; -1: this address has enough
+ * strangers. */
+int relay_accept(struct relay_core *r, int64_t now_us, const struct address *from, enum relay_port port);
+/* Notes that a TLS handshake proved that the other side of `connection`, to the main port, holds
+ * `key`. */
 void relay_authenticated(struct relay_core *r, int connection, const uint8_t key[NET_KEY_BYTES]);
 /* Takes a frame from an authenticated connection. */
 void relay_take_frame(struct relay_core *r, int64_t now_us, int connection, const struct relay_frame *m);
-/* Takes the preamble of a plain connection, once. */
+/* Takes the preamble of a plain connection, once. A reflection that is not closed by it is kept:
+ * nothing may come on it but its end, relay_closed(). */
 void relay_take_preamble(struct relay_core *r, int64_t now_us, int connection, const struct relay_preamble *m);
 /* Notes that `connection` is closed; there is no action for it. */
 void relay_closed(struct relay_core *r, int connection);
 
-/* Returns how many bytes may be read from this end of a link now, by the rate and its member's
- * budget; 0: after the next tick. */
+/* Returns how many bytes may be read from this end of a link now, by the rate and both
+ * members' budgets; 0: after the next tick. */
 size_t relay_allowance(struct relay_core *r, int64_t now_us, int connection);
-/* Counts bytes that were read from this end. A member whose budget is spent loses its links. */
+/* Counts bytes that were read from this end: they are of both ends' budgets. A member whose budget
+ * is spent loses its links. */
 void relay_forwarded(struct relay_core *r, int64_t now_us, int connection, size_t n);
 
 /* Closes the stations and links of these members (a set of numbers), and refuses them until they

@@ -52,9 +52,9 @@ int coordinator_stop(struct coordinator *c) {
 void coordinator_remove(struct coordinator *c) {
 	if (c->e.coordinator.pid != 0)
 		(void)coordinator_stop(c);
-	scratch_remove_only(c->dir,
-						(const char *const[]){"run.conf", "run.key", "store.db", "store.db-wal", "store.db-journal",
-											  "store.db.replaced", "listen", "lock", "rounds.jsonl", "report", NULL});
+	scratch_remove_only(c->dir, (const char *const[]){"run.conf", "run.key", "store.db", "store.db-wal",
+													  "store.db-journal", "store.db.replaced", "listen", "relay-ports",
+													  "lock", "rounds.jsonl", "report", NULL});
 	e2e_close(&c->e);
 }
 

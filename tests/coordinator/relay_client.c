@@ -44,10 +44,12 @@ void relay_process_start(struct relay_process *p, const char *const *args) {
 	p->out = fdopen(fds[0], "r");
 	assert_non_null(p->out);
 	assert_non_null(fgets(line, sizeof line, p->out)); /* {"t": ..., "event": "listening", ... "port": P, "key": K */
+	const char *second = strstr(line, "\"second_port\":");
 	const char *port = strstr(line, "\"port\":"), *key = strstr(line, "\"key\":");
-	if (port == NULL || key == NULL)
+	if (port == NULL || second == NULL || key == NULL)
 		fail_msg("the relay says %s", line);
 	p->port = (uint16_t)strtoul(port + 7, NULL, 10);
+	p->second_port = (uint16_t)strtoul(second + 14, NULL, 10);
 	char digits[2 * NET_KEY_BYTES + 1] = "";
 	(void)snprintf(digits, sizeof digits, "%s", strchr(key + 6, '"') + 1);
 	assert_true(rv_hex_decode(digits, p->key, NET_KEY_BYTES));
@@ -106,7 +108,7 @@ int relay_process_dialed(const struct relay_process *p, int *accepted) {
 			continue;
 		unsigned port = port_of_inode(inode);
 		*accepted += port == p->port;
-		dialed += port != 0 && port != p->port;
+		dialed += port != 0 && port != p->port && port != p->second_port;
 	}
 	(void)closedir(d);
 	return dialed;
@@ -134,6 +136,37 @@ int relay_data(uint16_t port, enum relay_preamble_kind kind, const uint8_t token
 	return fd;
 }
 
+int relay_reflect(uint16_t port, uint16_t *local_port, const uint8_t token[NET_TOKEN_BYTES], struct relay_frame *seen) {
+	struct sockaddr_in from = {.sin_family = AF_INET, .sin_port = htons(*local_port)}, to = from;
+	const struct relay_preamble m = {.kind = RELAY_REFLECT};
+	uint8_t bytes[NET_MAX_RELAY_FRAME_BYTES];
+	socklen_t n_from = sizeof from;
+	const int yes = 1;
+	size_t used = 0, n = 0;
+	from.sin_addr.s_addr = to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	to.sin_port = htons(port);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes), 0);
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &yes, sizeof yes), 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof from), 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&from, &n_from), 0);
+	*local_port = ntohs(from.sin_port);
+	relay_preamble_encode(&m, bytes);
+	memcpy(bytes + RELAY_PREAMBLE_BYTES - NET_TOKEN_BYTES, token, NET_TOKEN_BYTES);
+	assert_int_equal(send(fd, bytes, RELAY_PREAMBLE_BYTES, MSG_NOSIGNAL), RELAY_PREAMBLE_BYTES);
+	for (ssize_t k; used == 0 && (k = recv(fd, bytes + n, sizeof bytes - n, 0)) > 0;) {
+		n += (size_t)k;
+		assert_ok(relay_frame_decode(bytes, n, seen, &used, &et));
+	}
+	assert_true(used > 0 && used == n);
+	assert_int_equal(seen->type, RELAY_SEEN);
+	assert_string_equal(seen->seen.at.host, "127.0.0.1");
+	assert_int_equal(seen->seen.at.port, *local_port);
+	assert_memory_equal(seen->seen.nonce, token, NET_TOKEN_BYTES);
+	return fd;
+}
+
 /* ---- stations ---- */
 
 bool relay_station_open(struct relay_station *s, const struct relay_process *p, uint32_t member,
@@ -155,7 +188,11 @@ bool relay_station_open(struct relay_station *s, const struct relay_process *p, 
 	memcpy(m.hello.run_id, p->run_id, NET_RUN_ID_BYTES);
 	ticket_sign(signer, p->run_id, member, s->id.key, m.hello.ticket);
 	relay_station_send(s, &m);
-	return relay_station_read(s, &m) && m.type == RELAY_SEEN && strcmp(m.seen.at.host, "127.0.0.1") == 0;
+	if (!relay_station_read(s, &m) || m.type != RELAY_SEEN || strcmp(m.seen.at.host, "127.0.0.1") != 0)
+		return false;
+	memcpy(s->token, m.seen.nonce, sizeof s->token);
+	s->second_port = m.seen.second_port;
+	return true;
 }
 
 void relay_station_close(struct relay_station *s) {
@@ -188,8 +225,13 @@ bool relay_station_read(struct relay_station *s, struct relay_frame *out) {
 
 void relay_station_call(struct relay_station *s, const struct relay_process *p, const struct relay_station *peer,
 						uint64_t round) {
+	relay_station_call_way(s, p, peer, WAY_FORWARD, round);
+}
+
+void relay_station_call_way(struct relay_station *s, const struct relay_process *p, const struct relay_station *peer,
+							enum relay_way way, uint64_t round) {
 	struct relay_frame m = {.type = RELAY_CALL,
-							.call = {.peer = peer->member, .way = WAY_FORWARD, .term = 0, .round = round}};
+							.call = {.peer = peer->member, .way = (uint8_t)way, .term = 0, .round = round}};
 	struct pair_end a = {.member = s->member}, b = {.member = peer->member};
 	memcpy(a.key, s->id.key, NET_KEY_BYTES);
 	memcpy(b.key, peer->id.key, NET_KEY_BYTES);

@@ -16,7 +16,7 @@ struct relay_process {
 	pid_t pid;
 	FILE *out; /* what it prints */
 	char dir[64];
-	uint16_t port;
+	uint16_t port, second_port; /* 0: it has no second one */
 	uint8_t key[NET_KEY_BYTES];
 	struct identity run;
 	uint8_t run_id[NET_RUN_ID_BYTES];
@@ -28,13 +28,17 @@ void relay_process_start(struct relay_process *p, const char *const *args);
 int relay_process_stop(struct relay_process *p);
 /* Returns a line of /proc/PID/status, such as VmRSS, in KiB. */
 long relay_process_kib(const struct relay_process *p, const char *name);
-/* Returns the number of its TCP sockets whose local port is not the one that it listens on: those
- * that it would have dialed. *accepted: the others. */
+/* Returns the number of its TCP sockets whose local port is none that it listens on: those that it
+ * would have dialed. *accepted: those at its main port. */
 int relay_process_dialed(const struct relay_process *p, int *accepted);
 
 int relay_connect(uint16_t port);
 /* Connects with this preamble. */
 int relay_data(uint16_t port, enum relay_preamble_kind kind, const uint8_t token[NET_TOKEN_BYTES]);
+
+/* Opens a reflection from a local port (0: any; then *local_port is it), reads SEEN, which names
+ * that port and repeats the token, and returns the connection. */
+int relay_reflect(uint16_t port, uint16_t *local_port, const uint8_t token[NET_TOKEN_BYTES], struct relay_frame *seen);
 
 struct relay_station {
 	int fd;
@@ -42,6 +46,8 @@ struct relay_station {
 	SSL *ssl;
 	struct identity id;
 	uint32_t member;
+	uint8_t token[NET_TOKEN_BYTES]; /* for its reflections */
+	uint16_t second_port;           /* as its SEEN names it */
 	uint8_t in[2 * NET_MAX_RELAY_FRAME_BYTES];
 	size_t n_in;
 };
@@ -55,6 +61,8 @@ void relay_station_send(struct relay_station *s, const struct relay_frame *m);
 bool relay_station_read(struct relay_station *s, struct relay_frame *out);
 void relay_station_call(struct relay_station *s, const struct relay_process *p, const struct relay_station *peer,
 						uint64_t round);
+void relay_station_call_way(struct relay_station *s, const struct relay_process *p, const struct relay_station *peer,
+							enum relay_way way, uint64_t round);
 /* Calls (relay_link), reads both RINGs, and returns both ends of the link, each after RELAY_GO. */
 void relay_join(struct relay_station *a, struct relay_station *b, const struct relay_process *p, int ends[2]);
 void relay_link(struct relay_station *a, struct relay_station *b, const struct relay_process *p, int ends[2]);

@@ -73,6 +73,11 @@ static void test_relays_on_command_lines(void **state) {
 	expect("8 relays at most");
 	assert_int_equal(SERVE("--relay-listen", "relay.example:7435"), 2);
 	expect("--relay-listen relay.example:7435");
+	assert_int_equal(SERVE("--relay-second-port", "65536"), 2);
+	expect("--relay-second-port: 65536: must be next");
+	assert_int_equal(RUN("relay", "--run-key", KEY, "--check", "--second-port", "both"), 2);
+	expect("--second-port: both: must be next");
+	assert_int_equal(RUN("relay", "--run-key", KEY, "--check", "--second-port", "none"), 0);
 }
 
 static void test_bad_command_lines(void **state) {

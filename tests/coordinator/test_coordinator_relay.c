@@ -237,32 +237,6 @@ static void strangers_get_nothing(void **state) {
 	close_world(&w);
 }
 
-static void a_reflection_says_what_it_sees(void **state) {
-	(void)state;
-	struct relay_process p;
-	const uint8_t nonce[NET_TOKEN_BYTES] = {9, 8, 7};
-	uint8_t bytes[NET_MAX_RELAY_FRAME_BYTES];
-	struct sockaddr_storage own;
-	struct address at;
-	socklen_t n_own = sizeof own;
-	struct relay_frame m;
-	size_t used = 0, n = 0;
-	relay_process_start(&p, NO_ARGS);
-	int fd = relay_data(p.port, RELAY_REFLECT, nonce);
-	assert_int_equal(getsockname(fd, (struct sockaddr *)&own, &n_own), 0);
-	address_of_socket(&own, &at);
-	for (ssize_t k; (k = recv(fd, bytes + n, sizeof bytes - n, 0)) > 0;)
-		n += (size_t)k;
-	assert_ok(relay_frame_decode(bytes, n, &m, &used, &et));
-	assert_int_equal(used, n);
-	assert_int_equal(m.type, RELAY_SEEN);
-	assert_string_equal(m.seen.at.host, at.host);
-	assert_int_equal(m.seen.at.port, at.port);
-	assert_memory_equal(m.seen.nonce, nonce, NET_TOKEN_BYTES);
-	(void)close(fd);
-	assert_int_equal(relay_process_stop(&p), 0);
-}
-
 /* ---- the relay of `serve` ---- */
 
 enum { MEMBERS = 3 };
@@ -352,6 +326,7 @@ static void two_members_meet_by_a_ticket_of_the_coordinator(void **state) {
 	const char *found = strstr((const char *)a->body, "rivulet_relay_links 1\n");
 	assert_true(a->status == 200 && found != NULL);
 	assert_non_null(strstr((const char *)a->body, "rivulet_relay_calls_refused_total{reason=\"budget\"} 0\n"));
+	assert_non_null(strstr((const char *)a->body, "rivulet_relay_openings_total 0\n"));
 	a = client_ask(&r.clients[0], "/v1/status", NULL, 0);
 	assert_non_null(strstr((const char *)a->body, "\"relay\":{\"stations\":2,\"links\":1,"));
 	(void)snprintf(text, sizeof text, "%d", 1);
@@ -405,7 +380,6 @@ int main(void) {
 		cmocka_unit_test(an_end_that_breaks_off_ends_the_other),
 		cmocka_unit_test(a_spent_budget_cuts_the_link),
 		cmocka_unit_test(strangers_get_nothing),
-		cmocka_unit_test(a_reflection_says_what_it_sees),
 		cmocka_unit_test(two_members_meet_by_a_ticket_of_the_coordinator),
 		cmocka_unit_test(documents_say_where_stations_are),
 		cmocka_unit_test(tickets_have_a_pace),

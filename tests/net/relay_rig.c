@@ -14,16 +14,36 @@ static void any_bytes(void *rig, void *out, size_t n) {
 		memset((uint8_t *)out + i, ++r->next_random, NET_TOKEN_BYTES);
 }
 
+static uint64_t unix_s(void *rig) {
+	return ((struct relay_rig *)rig)->unix_s;
+}
+
+static uint32_t rtt_us(void *rig, int connection) {
+	const struct relay_rig *r = rig;
+	for (int i = 0; i < RIG_MEMBERS; i++)
+		if (r->station[i] == connection)
+			return r->rtt_us[i];
+	fail_msg("connection %d is no station", connection);
+	return 0;
+}
+
 static void make_identity(struct identity *out, uint8_t n) {
 	const uint8_t seed[IDENTITY_SEED_BYTES] = {n, 7};
 	identity_of_seed(seed, out);
 }
 
 void rig_init(struct relay_rig *r, uint64_t bytes_per_day, uint64_t bytes_per_s) {
-	*r = (struct relay_rig){.now_us = 1000 * RV_US_PER_S, .run_id = {9}};
-	struct relay_config cfg = {
-		.bytes_per_day = bytes_per_day, .bytes_per_s = bytes_per_s, .random = any_bytes, .ctx = r};
+	*r = (struct relay_rig){.now_us = 1000 * RV_US_PER_S, .run_id = {9}, .unix_s = 1795444000};
+	struct relay_config cfg = {.relay = &r->relay,
+							   .second_port = RIG_SECOND_PORT,
+							   .bytes_per_day = bytes_per_day,
+							   .bytes_per_s = bytes_per_s,
+							   .ctx = r,
+							   .random = any_bytes,
+							   .unix_s = unix_s,
+							   .rtt_us = rtt_us};
 	make_identity(&r->run, 100);
+	make_identity(&r->relay, 101);
 	for (int i = 0; i < RIG_MEMBERS; i++)
 		make_identity(&r->members[i], (uint8_t)i);
 	memcpy(cfg.run_key, r->run.key, NET_KEY_BYTES);
@@ -67,10 +87,24 @@ void rig_pass_ms(struct relay_rig *r, int64_t ms) {
 	}
 }
 
-int rig_accept(struct relay_rig *r, const char *host) {
-	struct address from = {.port = 4000};
+static int accept_from(struct relay_rig *r, const char *host, uint16_t port, enum relay_port to) {
+	struct address from = {.port = port};
 	(void)snprintf(from.host, sizeof from.host, "%s", host);
-	int connection = relay_accept(r->core, r->now_us, &from);
+	int connection = relay_accept(r->core, r->now_us, &from, to);
+	rig_drain(r);
+	return connection;
+}
+
+int rig_accept(struct relay_rig *r, const char *host) {
+	return accept_from(r, host, 4000, RELAY_MAIN_PORT);
+}
+
+int rig_reflect(struct relay_rig *r, const char *host, uint16_t from, enum relay_port to,
+				const uint8_t token[NET_TOKEN_BYTES]) {
+	struct relay_preamble p = {.kind = RELAY_REFLECT};
+	int connection = accept_from(r, host, from, to);
+	memcpy(p.token, token, NET_TOKEN_BYTES);
+	relay_take_preamble(r->core, r->now_us, connection, &p);
 	rig_drain(r);
 	return connection;
 }
@@ -87,28 +121,39 @@ int rig_hello(struct relay_rig *r, int member, const struct identity *run, uint3
 }
 
 void rig_stations(struct relay_rig *r, int n) {
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n; i++) {
+		rig_clear(r);
 		r->station[i] = rig_hello(r, i, &r->run, (uint32_t)i);
+		memcpy(r->token[i], r->sent[0].frame.seen.nonce, NET_TOKEN_BYTES);
+	}
 	assert_int_equal(r->n_closed, 0);
 	rig_clear(r);
 }
 
-void rig_call_with(struct relay_rig *r, int from, uint32_t to, uint64_t term, uint64_t round,
-				   const uint8_t ticket[NET_SIG_BYTES]) {
-	struct relay_frame f = {.type = RELAY_CALL, .call = {.peer = to, .way = WAY_FORWARD, .term = term, .round = round}};
-	memcpy(f.call.ticket, ticket, NET_SIG_BYTES);
-	relay_take_frame(r->core, r->now_us, r->station[from], &f);
+static void take_call(struct relay_rig *r, int from, struct relay_call call, const uint8_t ticket[NET_SIG_BYTES]) {
+	memcpy(call.ticket, ticket, NET_SIG_BYTES);
+	relay_take_frame(r->core, r->now_us, r->station[from], &(struct relay_frame){.type = RELAY_CALL, .call = call});
 	rig_drain(r);
 }
 
+void rig_call_with(struct relay_rig *r, int from, uint32_t to, uint64_t term, uint64_t round,
+				   const uint8_t ticket[NET_SIG_BYTES]) {
+	take_call(r, from, (struct relay_call){.peer = to, .way = WAY_FORWARD, .term = term, .round = round}, ticket);
+}
+
 int rig_call(struct relay_rig *r, int from, int to, uint64_t round) {
+	return rig_call_way(r, from, to, WAY_FORWARD, round);
+}
+
+int rig_call_way(struct relay_rig *r, int from, int to, enum relay_way way, uint64_t round) {
+	const struct relay_call call = {.peer = (uint32_t)to, .way = (uint8_t)way, .term = 1, .round = round};
 	struct pair_end a = {.member = (uint32_t)from}, b = {.member = (uint32_t)to};
 	uint8_t ticket[NET_SIG_BYTES];
 	memcpy(a.key, r->members[from].key, NET_KEY_BYTES);
 	memcpy(b.key, r->members[to].key, NET_KEY_BYTES);
 	pair_ticket_sign(&r->run, r->run_id, 1, round, &a, &b, ticket);
 	rig_clear(r);
-	rig_call_with(r, from, (uint32_t)to, 1, round, ticket);
+	take_call(r, from, call, ticket);
 	return r->n_sent > 0 ? r->sent[0].frame.type : 0;
 }
 

@@ -18,9 +18,10 @@ set(kernels/cuda ${kernels/cuda/vendor} kernels/cuda)
 set(kernels/backends ${kernels} kernels/ref kernels/cpu kernels/backends)
 
 # Within net: control documents, the all-reduce and the relay do no I/O, the mesh carries frames
-# between peers.
+# between peers, relay_server is a relay on sockets, for whom it may be run by.
 set(net base net)
 set(net/relay ${net} net/relay)
+set(net/relay_server ${net/relay} net/relay_server)
 set(net/portmap ${net} net/portmap)
 set(net/control ${net} net/control)
 set(net/reduce ${net/control} net/reduce)
@@ -56,8 +57,7 @@ set(coordinator/core ${below_coordinator} coordinator/core)
 set(coordinator/store ${coordinator/core} coordinator/store)
 set(coordinator/service ${coordinator/store} coordinator/service)
 set(coordinator/backup ${coordinator/service} coordinator/backup)
-set(coordinator/relay ${below_coordinator} coordinator/relay)
-set(coordinator/web ${coordinator/service} coordinator/relay coordinator/web)
+set(coordinator/web ${coordinator/service} net/relay_server coordinator/web)
 set(coordinator/commands ${coordinator/web} coordinator/backup coordinator/commands)
 set(coordinator ${coordinator/commands} coordinator)
 

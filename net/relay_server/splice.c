@@ -3,7 +3,7 @@
  * waits for the receiver's. */
 #include "base/assert.h"
 #include "base/clock.h"
-#include "coordinator/relay/internal.h"
+#include "net/relay_server/internal.h"
 
 #include <errno.h>
 #include <stdlib.h>

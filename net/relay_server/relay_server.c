@@ -1,9 +1,10 @@
 /* relay_server.c: see relay_server.h. A connection's first byte decides: 0x16 is a TLS handshake
- * (RFC 8446 section 5.1), and so a station; anything else has to be a preamble. */
-#include "coordinator/relay/relay_server.h"
+ * (RFC 8446 section 5.1), and so a station; anything else has to be a preamble. The second port
+ * takes preambles only. */
+#include "net/relay_server/relay_server.h"
 
 #include "base/clock.h"
-#include "coordinator/relay/internal.h"
+#include "net/relay_server/internal.h"
 #include "net/tls.h"
 
 #include <errno.h>
@@ -19,6 +20,10 @@
 
 enum {
 	TLS_HANDSHAKE = 0x16,
+	/* A kept reflection is probed after 60 s, and is gone 60 s after its last answer. */
+	KEEP_IDLE_S = 60,
+	KEEP_EACH_S = 20,
+	KEEP_PROBES = 3,
 	FREEING_TURNS = 4 /* of the loop, in which libevent frees bufferevents */
 };
 
@@ -96,16 +101,38 @@ void relay_server_act(struct relay_server *s) {
 
 /* ---- new connections ---- */
 
+/* Its end, or a byte that may not come. */
+static void on_reflection_over(evutil_socket_t fd, short what, void *connection) {
+	(void)fd, (void)what;
+	relay_server_lost(connection);
+}
+
+/* Waits for the end of a reflection that the core keeps. */
+static void keep_reflection(struct connection *c) {
+	const int yes = 1, idle_s = KEEP_IDLE_S, each_s = KEEP_EACH_S, probes = KEEP_PROBES;
+	(void)setsockopt(c->fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
+	(void)setsockopt(c->fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+	(void)setsockopt(c->fd, IPPROTO_TCP, TCP_KEEPINTVL, &each_s, sizeof each_s);
+	(void)setsockopt(c->fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+	event_free(c->readable);
+	c->readable = event_new(c->server->base, c->fd, EV_READ, on_reflection_over, c);
+	if (c->readable == NULL || event_add(c->readable, NULL) != 0)
+		relay_server_lost(c);
+}
+
 static void take_preamble(struct connection *c) {
 	struct relay_server *s = c->server;
+	int number = c->number;
 	struct relay_preamble m;
 	if (relay_preamble_decode(c->preamble, &m, NULL) != RV_OK) {
 		relay_server_lost(c);
 		return;
 	}
 	(void)event_del(c->readable); /* what follows is read once the link is made */
-	relay_take_preamble(s->core, rv_clock_monotonic_us(), c->number, &m);
+	relay_take_preamble(s->core, rv_clock_monotonic_us(), number, &m);
 	relay_server_act(s);
+	if (m.kind == RELAY_REFLECT && s->connections[number] == c)
+		keep_reflection(c);
 }
 
 static void on_first_bytes(evutil_socket_t fd, short what, void *connection) {
@@ -117,7 +144,7 @@ static void on_first_bytes(evutil_socket_t fd, short what, void *connection) {
 	ssize_t n = recv(fd, to, most, first ? MSG_PEEK : 0);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (n > 0 && first && *to == TLS_HANDSHAKE) {
+	if (n > 0 && first && *to == TLS_HANDSHAKE && c->port == RELAY_MAIN_PORT) {
 		(void)event_del(c->readable);
 		if (!station_begin(c))
 			relay_server_lost(c);
@@ -141,31 +168,32 @@ static bool watch(struct connection *c) {
 	return c->readable != NULL && event_add(c->readable, NULL) == 0;
 }
 
-static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *sa, int n, void *server) {
-	(void)listener;
-	struct relay_server *s = server;
+static void on_accept(struct evconnlistener *evl, evutil_socket_t fd, struct sockaddr *sa, int n, void *listener) {
+	(void)evl;
+	const struct relay_listener *l = listener;
+	struct relay_server *s = l->server;
 	struct sockaddr_storage from = {0};
 	struct address at;
 	memcpy(&from, sa, (size_t)n < sizeof from ? (size_t)n : sizeof from);
 	address_of_socket(&from, &at);
 	struct connection *c = calloc(1, sizeof *c);
-	int number = c != NULL ? relay_accept(s->core, rv_clock_monotonic_us(), &at) : -1;
+	int number = c != NULL ? relay_accept(s->core, rv_clock_monotonic_us(), &at, l->port) : -1;
 	relay_server_act(s);
 	if (number < 0) {
 		(void)close((int)fd);
 		free(c);
 		return;
 	}
-	*c = (struct connection){.server = s, .number = number, .fd = (int)fd};
+	*c = (struct connection){.server = s, .number = number, .port = l->port, .fd = (int)fd};
 	s->connections[number] = c;
 	if (!watch(c))
 		relay_server_lost(c);
 }
 
 /* Pauses until the next tick rather than spin: most likely out of file descriptors. */
-static void on_accept_error(struct evconnlistener *listener, void *server) {
-	(void)server;
-	(void)evconnlistener_disable(listener);
+static void on_accept_error(struct evconnlistener *evl, void *listener) {
+	(void)listener;
+	(void)evconnlistener_disable(evl);
 }
 
 static void on_tick(evutil_socket_t fd, short what, void *server) {
@@ -176,7 +204,9 @@ static void on_tick(evutil_socket_t fd, short what, void *server) {
 	for (int i = 0; i < RELAY_CONNECTIONS; i++)
 		if (s->connections[i] != NULL)
 			splice_resume(s->connections[i]);
-	(void)evconnlistener_enable(s->listener);
+	for (int i = 0; i < RELAY_PORTS; i++)
+		if (s->listeners[i].listener != NULL)
+			(void)evconnlistener_enable(s->listeners[i].listener);
 }
 
 /* ---- life ---- */
@@ -184,6 +214,17 @@ static void on_tick(evutil_socket_t fd, short what, void *server) {
 static void any_bytes(void *ctx, void *out, size_t n) {
 	(void)ctx;
 	randombytes_buf(out, n);
+}
+
+static uint64_t unix_s(void *ctx) {
+	(void)ctx;
+	return (uint64_t)(rv_clock_wall_us() / RV_US_PER_S);
+}
+
+static uint32_t rtt_us(void *ctx, int connection) {
+	const struct relay_server *s = ctx;
+	const struct connection *c = s->connections[connection];
+	return c != NULL && c->station != NULL ? station_rtt_us(c) : 0;
 }
 
 static void raise_file_limit(void) {
@@ -195,10 +236,30 @@ static void raise_file_limit(void) {
 	(void)setrlimit(RLIMIT_NOFILE, &limit); /* else accept() fails before the tables are full */
 }
 
-static enum rv_err set_up(struct relay_server *s, const struct relay_server_config *cfg, struct rv_errtext *et) {
+static enum rv_err listen_at(struct relay_server *s, enum relay_port port, int *fd, struct rv_errtext *et) {
+	struct relay_listener *l = &s->listeners[port];
+	*l = (struct relay_listener){.server = s, .port = port};
+	if (*fd < 0)
+		return RV_OK;
+	l->listener = evconnlistener_new(s->base, on_accept, l, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, *fd);
+	if (l->listener == NULL)
+		return rv_fail(et, RV_E_NOMEM, "no memory for the relay's socket");
+	*fd = -1;
+	evconnlistener_set_error_cb(l->listener, on_accept_error);
+	return RV_OK;
+}
+
+static enum rv_err set_up(struct relay_server *s, const struct relay_server_config *cfg, struct relay_ports *ports,
+						  struct rv_errtext *et) {
 	const struct timeval tick = {.tv_usec = RELAY_TICK_MS * RV_US_PER_MS};
-	struct relay_config core = {
-		.bytes_per_day = cfg->bytes_per_day, .bytes_per_s = cfg->bytes_per_s, .random = any_bytes};
+	struct relay_config core = {.relay = cfg->identity,
+								.second_port = cfg->ports.port[RELAY_SECOND_PORT],
+								.bytes_per_day = cfg->bytes_per_day,
+								.bytes_per_s = cfg->bytes_per_s,
+								.ctx = s,
+								.random = any_bytes,
+								.unix_s = unix_s,
+								.rtt_us = rtt_us};
 	memcpy(core.run_key, cfg->run_key, sizeof core.run_key);
 	RV_TRY(tls_context_new(cfg->identity, TLS_CLIENTS_MUST, &s->tls, et));
 	void *memory = malloc(relay_core_size());
@@ -206,28 +267,25 @@ static enum rv_err set_up(struct relay_server *s, const struct relay_server_conf
 	s->timer = event_new(s->base, -1, EV_PERSIST, on_tick, s);
 	if (s->core == NULL || s->timer == NULL || event_add(s->timer, &tick) != 0)
 		return rv_fail(et, RV_E_NOMEM, "no memory for the relay");
-	s->listener =
-		evconnlistener_new(s->base, on_accept, s, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, cfg->listen_fd);
-	if (s->listener == NULL)
-		return rv_fail(et, RV_E_NOMEM, "no memory for the relay's socket");
-	evconnlistener_set_error_cb(s->listener, on_accept_error);
 	raise_file_limit();
+	for (int i = 0; i < RELAY_PORTS; i++)
+		RV_TRY(listen_at(s, (enum relay_port)i, &ports->fd[i], et));
 	return RV_OK;
 }
 
 enum rv_err relay_server_new(struct event_base *base, const struct relay_server_config *cfg, struct relay_server **out,
 							 struct rv_errtext *et) {
 	struct relay_server *s = calloc(1, sizeof *s);
+	struct relay_ports ports = cfg->ports;
 	*out = NULL;
 	if (s != NULL)
 		s->base = base;
-	enum rv_err e = s != NULL ? set_up(s, cfg, et) : rv_fail(et, RV_E_NOMEM, "no memory for the relay");
+	enum rv_err e = s != NULL ? set_up(s, cfg, &ports, et) : rv_fail(et, RV_E_NOMEM, "no memory for the relay");
 	if (e == RV_OK) {
 		*out = s;
 		return RV_OK;
 	}
-	if (s == NULL || s->listener == NULL)
-		(void)close(cfg->listen_fd);
+	relay_ports_close(&ports);
 	relay_server_free(s);
 	return e;
 }
@@ -235,8 +293,9 @@ enum rv_err relay_server_new(struct event_base *base, const struct relay_server_
 void relay_server_free(struct relay_server *s) {
 	if (s == NULL)
 		return;
-	if (s->listener != NULL)
-		evconnlistener_free(s->listener);
+	for (int i = 0; i < RELAY_PORTS; i++)
+		if (s->listeners[i].listener != NULL)
+			evconnlistener_free(s->listeners[i].listener);
 	if (s->timer != NULL)
 		event_free(s->timer);
 	for (int i = 0; i < RELAY_CONNECTIONS; i++)

@@ -1,24 +1,25 @@
 /* relay_server.h: a relay on a libevent loop: the shell of net/relay/relay_core.h. It accepts
- * connections on one port and opens none (docs/decisions/0038).
+ * connections on one port, and reflections on a second one, and opens none (docs/decisions/0038).
  *
  * Memory: 128 KiB for a link whose ends do not read, some 30 KiB for a station, and the core's
- * tables, about 1 MiB. A file descriptor for each connection: it raises the process' soft limit for
+ * tables, about 2 MiB. A file descriptor for each connection: it raises the process' soft limit for
  * them. One thread. */
-#ifndef RV_COORDINATOR_RELAY_SERVER_H
-#define RV_COORDINATOR_RELAY_SERVER_H
+#ifndef RV_NET_RELAY_SERVER_H
+#define RV_NET_RELAY_SERVER_H
 
 #include "base/err.h"
 #include "net/identity.h"
 #include "net/relay/relay_core.h"
+#include "net/relay_server/ports.h"
 
 #include <event2/event.h>
 
 struct relay_server_config {
 	const struct identity *identity; /* of its TLS certificate, which workers pin; borrowed */
 	uint8_t run_key[NET_KEY_BYTES];  /* signs the tickets that count */
-	uint64_t bytes_per_day;          /* that a member may send; 0: no bound */
+	uint64_t bytes_per_day;          /* that a member may send and receive; 0: no bound */
 	uint64_t bytes_per_s;            /* of all links together; 0: no bound */
-	int listen_fd;                   /* non-blocking; the server closes it, also when relay_server_new fails */
+	struct relay_ports ports; /* the main one is open; the server closes them, also when relay_server_new fails */
 };
 
 struct relay_server;

@@ -1,9 +1,9 @@
 /* internal.h: connections of a relay: relay_server.c (accepts, does what the core decides),
  * station.c (TLS and frames), splice.c (bytes both ways). No other file includes it. */
-#ifndef RV_COORDINATOR_RELAY_INTERNAL_H
-#define RV_COORDINATOR_RELAY_INTERNAL_H
+#ifndef RV_NET_RELAY_SERVER_INTERNAL_H
+#define RV_NET_RELAY_SERVER_INTERNAL_H
 
-#include "coordinator/relay/relay_server.h"
+#include "net/relay_server/relay_server.h"
 
 #include <event2/bufferevent.h>
 #include <event2/listener.h>
@@ -20,7 +20,8 @@ struct flow {
 struct connection {
 	struct relay_server *server;
 	int number; /* the core's */
-	int fd;     /* -1: the bufferevent's */
+	enum relay_port port;
+	int fd; /* -1: the bufferevent's */
 	struct event *readable, *writable;
 	size_t n_preamble;
 	uint8_t preamble[RELAY_PREAMBLE_BYTES];
@@ -30,9 +31,18 @@ struct connection {
 	bool paused;                 /* not read before the next tick */
 };
 
+struct relay_server;
+
+/* One of its ports. */
+struct relay_listener {
+	struct relay_server *server;
+	enum relay_port port;
+	struct evconnlistener *listener; /* NULL: none */
+};
+
 struct relay_server {
 	struct event_base *base;
-	struct evconnlistener *listener;
+	struct relay_listener listeners[RELAY_PORTS];
 	struct event *timer;
 	SSL_CTX *tls;
 	struct relay_core *core;
@@ -49,6 +59,8 @@ void relay_server_lost(struct connection *c);
 /* Begins TLS on a connection; false: no memory. */
 bool station_begin(struct connection *c);
 void station_send(struct connection *c, const struct relay_frame *m);
+/* Returns the least round trip time that TCP has measured lately, in microseconds. */
+uint32_t station_rtt_us(const struct connection *c);
 
 /* ---- splice.c ---- */
 
