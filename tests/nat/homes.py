@@ -12,6 +12,8 @@ Without a COMMAND, commands are read from stdin and each is answered by one line
     forget HOME             its routers forget all mappings and connections
     move HOME               its public address becomes another one
     cut HOME | heal HOME    nothing passes its line, and nobody is notified
+    unplug HOME             its hosts lose their cable, and with it their addresses
+    wireless HOME           its hosts have another interface with other addresses
     bystander               packets that were sent to the bystander
     run HOST COMMAND...     output goes to stderr; the answer is the exit status
 """
@@ -49,6 +51,7 @@ def write_sysctls(name, settings):
 class Host:
     def __init__(self, name, v4=None, v6=None):
         self.name, self.v4, self.v6 = name, v4, v6
+        self.device, self.joined = "eth0", 0  # in a home: its interface, the wireless ones that it has had
 
     def as_json(self):
         return {"namespace": f"{private.NETNS}/{self.name}", "v4": self.v4, "v6": self.v6}
@@ -204,14 +207,15 @@ class Homes:
         return [*address, f"addr add {LAN}.1/24 dev lan0"]
 
     def _make_host(self, home, host, i):
-        lines = ["link set lo up", "link set eth0 mtu 1500 up"]
+        device, lines = host.device, ["link set lo up", f"link set {host.device} mtu 1500 up"]
         if home.kind.v4:
             own = f"{LAN}.{10 + i}/24" if home.kind.mapping != "none" else f"11.86.{100 + i}.{home.site}/32"
             host.v4 = own.split("/")[0]
-            lines += [f"addr add {own} dev eth0", f"route add {LAN}.1 dev eth0", f"route add default via {LAN}.1 onlink dev eth0"]
+            lines += [f"addr add {own} dev {device}", f"route add {LAN}.1 dev {device}",
+                      f"route add default via {LAN}.1 onlink dev {device}"]
         if home.kind.v6:
             host.v6 = f"2a11:86:0:{home.site:x}::{i + 10:x}:{home.site:x}"
-            lines += [f"addr add {host.v6}/64 dev eth0 nodad", f"route add ::/0 via 2a11:86:0:{home.site:x}::1 dev eth0"]
+            lines += [f"addr add {host.v6}/64 dev {device} nodad", f"route add ::/0 via 2a11:86:0:{home.site:x}::1 dev {device}"]
         ip(lines, host.name)
 
     def _start_upnp(self, home):
@@ -259,6 +263,26 @@ class Homes:
                 other.moves = home.moves
                 if not other.router:
                     other.hosts[0].v4 = other.public_v4()
+
+    def _must_have_lan(self, home):
+        if not home.router or home.kind.mapping == "none" and home.kind.v4:
+            raise ValueError(f"{home.spec}: its hosts have the addresses of its line, not of a network at home")
+
+    def unplug(self, home):
+        """The hosts lose their interface and its addresses: connections made from them cannot go on."""
+        self._must_have_lan(home)
+        for host in home.hosts:
+            ip([f"link set {host.device} down", f"addr flush dev {host.device}"], host.name)
+
+    def wireless(self, home):
+        """The hosts, which were unplugged, join the router's network by a new interface with new addresses."""
+        self._must_have_lan(home)
+        for i, host in enumerate(home.hosts):
+            host.device, host.joined = f"wlan{host.joined}", host.joined + 1
+            port = f"{host.device}{host.name[-1]}"
+            ip([f"link add {host.device} netns {host.name} type veth peer name {port} netns {home.router}"])
+            ip([f"link set {port} master lan0 up"], home.router)
+            self._make_host(home, host, 20 * host.joined + i)
 
     def line(self, home, command):
         """Sends `cut`, `heal`, `rate UP DOWN` (bits per second), `delay MS` or `buffer MS` to its line."""
@@ -311,9 +335,9 @@ def answer(homes, line):
         return {"packets": homes.bystander_packets()}
     if verb == "run" and len(rest) > 1:
         return {"status": homes.start(rest[1:], homes.host(rest[0]).name, stdout=sys.stderr).wait()}
-    if verb in ("forget", "move", "cut", "heal") and len(rest) == 1 and 1 <= int(rest[0]) <= len(homes.homes):
+    if verb in ("forget", "move", "unplug", "wireless", "cut", "heal") and len(rest) == 1 and 1 <= int(rest[0]) <= len(homes.homes):
         home = homes.homes[int(rest[0]) - 1]
-        if verb in ("forget", "move"):
+        if verb in ("forget", "move", "unplug", "wireless"):
             getattr(homes, verb)(home)
         else:
             homes.line(home, verb)
