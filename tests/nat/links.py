@@ -1,7 +1,7 @@
 """Who is linked with whom, and how: what the workers log (`path`, `link_down`), held against the sockets of the hosts.
 
-A pair's way, as its two workers log it: dialed (by one of them), punched (both at one moment), relayed, none. A 6 is added
-where the sockets have it over IPv6, and `lan` stands for a dial within a house.
+A pair's way, as its two workers log it: dialed (by one of them), punched (both at one moment), each with a 6 over IPv6; lan
+(dialed at an address of the house), relayed, none.
 """
 import ipaddress
 import itertools
@@ -97,29 +97,32 @@ class Logged:
         return [e for e in self.events if e["event"] in ("path", "link_down") and e["member"] == member]
 
     def way(self, member):
-        """Returns (way at the end or None, seconds to the first link, seconds to the last change of way, its time)."""
+        """Returns (way at the end, seconds to the first link or None, time of the last change of way or 0)."""
         events = self.links(member)
         ups = [e for e in events if e["event"] == "path"]
         if not ups:
-            return None, None, None
-        way = WAYS[events[-1]["path"]] if events[-1]["event"] == "path" else None
+            return "none", None, 0
+        way = _logged_way(events[-1]) if events[-1]["event"] == "path" else "none"
         return way, round(ups[0]["seconds"], 2), events[-1]["t"]
 
 
-def _join(one, other):
-    return one if one == other else f"{one} and {other}"
-
-
-def _class(way, pair, links):
-    """Adds what only the sockets know."""
-    if way is None:
-        return "none"
-    if way == "relayed":
-        return way
-    addresses = links.over.get(pair, set())
-    if any(a.startswith("192.168.") for a in addresses):
+def _logged_way(e):
+    if e.get("lan"):
         return "lan"
-    return way + "6" if any(":" in a for a in addresses) else way
+    return WAYS[e["path"]] + ("6" if e.get("family") == 6 and e["path"] != "relayed" else "")
+
+
+def _way_of_sockets(pair, links):
+    """Returns lan, 6, 4, or none: through a relay, or not at all."""
+    if pair not in links.last:
+        return "none"
+    if any(a.startswith("192.168.") for a in links.over[pair]):
+        return "lan"
+    return "6" if any(":" in a for a in links.over[pair]) else "4"
+
+
+def _agree(way, seen):
+    return seen == {"relayed": "none", "none": "none", "lan": "lan"}.get(way, "6" if way.endswith("6") else "4")
 
 
 def ways_of_pairs(links, logs, ended):
@@ -128,11 +131,10 @@ def ways_of_pairs(links, logs, ended):
     found = {}
     for (_, a), (_, b) in itertools.combinations(links.hosts, 2):
         x, y, pair = logs[a.name], logs[b.name], f"{a.name}-{b.name}"
-        ends = [x.way(y.member), y.way(x.member)]
-        way = _join(*(_class(end[0], pair, links) for end in ends))
-        seconds = [end[1] for end in ends if end[1] is not None]
-        changed = max((end[2] for end in ends if end[2] is not None), default=0)
-        agrees = " and " not in way and (pair in links.last) == (way not in ("none", "relayed"))
-        found[pair] = {"way": way, "seconds": min(seconds, default=None),
-                       "agrees": agrees if changed < ended - SETTLED_S else None}
+        (one, first, changed), (other, also_first, also_changed) = x.way(y.member), y.way(x.member)
+        seconds = [s for s in (first, also_first) if s is not None]
+        settled = max(changed, also_changed) < ended - SETTLED_S
+        agrees = one == other and _agree(one, _way_of_sockets(pair, links))
+        found[pair] = {"way": one if one == other else f"{one} and {other}", "seconds": min(seconds, default=None),
+                       "agrees": agrees if settled else None}
     return found

@@ -27,6 +27,8 @@ KEY = re.compile(r"\b[0-9a-f]{64}\b")
 
 def name_the_coordinator(server):
     """Gives it a name with both addresses, as a run on the internet has. Only programs in the private place see it."""
+    if os.path.exists("/run/hosts"):
+        return
     shutil.copy("/etc/hosts", "/run/hosts")
     with open("/run/hosts", "a") as f:
         f.write(f"{server.v4} {NAME}\n{server.v6} {NAME}\n")

@@ -18,6 +18,13 @@ SETTLE_S = 0.3
 NS = 1_000_000_000
 
 
+def _states(pid):
+    """Yields the state of each thread."""
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{thread}/stat") as f:
+            yield f.read().rpartition(") ")[2][0]
+
+
 class Sleeper:
     """One host and its worker."""
 
@@ -33,6 +40,8 @@ class Sleeper:
 
     def stop(self, worker):
         worker.send_signal(signal.SIGSTOP)
+        while set(_states(worker.pid)) != {"T"}:
+            time.sleep(0.001)
         self.stopped_at = time.monotonic()
 
     def wake(self, worker):

@@ -1,0 +1,67 @@
+"""Runs of honest workers in homes, beside an attacker: what is committed, and which packets others get from it."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "nat"))
+
+import private  # noqa: E402 (found by the line before)
+from homes import Homes  # noqa: E402
+from run_homes import report  # noqa: E402
+from runs import Choices, Run, name_the_coordinator  # noqa: E402
+
+DELAY_MS = 20
+PATIENCE_S = 200
+
+
+class Counted:
+    """Counts the packets that hosts send to addresses, in their own namespaces: what routers and lines do to them is not
+    asked."""
+
+    def __init__(self, hosts, targets):
+        """targets: {name: (IPv4 address, TCP port)}"""
+        self.hosts, self.targets = hosts, targets
+        rules = "".join(f"ip daddr {address} tcp dport {port} counter comment \"{name}\"\n"
+                        for name, (address, port) in targets.items())
+        for host in hosts:
+            with private.inside(host):
+                subprocess.run(["nft", "-f", "-"], input="table inet lies { chain output { type filter hook output priority 0;"
+                               f" policy accept;\n{rules} }}\n}}\n", text=True, check=True)
+
+    def packets(self):
+        """Returns {target: {host: packets}}."""
+        found = {name: {} for name in self.targets}
+        for host in self.hosts:
+            with private.inside(host):
+                listed = subprocess.run(["nft", "-j", "list", "chain", "inet", "lies", "output"], capture_output=True,
+                                        text=True, check=True).stdout
+            for entry in json.loads(listed)["nftables"]:
+                rule = entry.get("rule", {})
+                counters = [e["counter"]["packets"] for e in rule.get("expr", []) if "counter" in e]
+                if counters:
+                    found[rule["comment"]][host] = counters[0]
+        return found
+
+
+def play(bin_dir, specs, rounds, choices, targets=None, keep=None, seconds=PATIENCE_S, until=None):
+    """Plays a run until so many rounds are committed. Returns run_homes' report, with `packets` to the targets by host."""
+    directory = keep or tempfile.mkdtemp(prefix="rivulet-hostile-")
+    os.makedirs(directory, exist_ok=True)
+    homes = Homes(bin_dir, specs, DELAY_MS)
+    try:
+        name_the_coordinator(homes.servers["coordinator"])
+        counted = Counted([h.name for home in homes.homes for h in home.hosts] + ["coordinator"], targets or {})
+        run = Run(bin_dir, directory, homes, choices)
+        run.start()
+        run.watch(seconds, rounds, until=until(run) if until else None)
+        return {**report(run), "packets": counted.packets()}
+    finally:
+        homes.close()
+        if not keep:
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+__all__ = ["Choices", "Counted", "play", "private"]
