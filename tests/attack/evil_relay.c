@@ -98,8 +98,7 @@ static ssize_t forward(int fd, uint8_t *out, ssize_t n) {
 	return n;
 }
 
-/* The relay's own reads of a link are those with MSG_DONTWAIT alone; any other is the first one of a
- * connection. */
+/* The relay reads a link with MSG_DONTWAIT alone; any other read is of a new connection. */
 ssize_t __wrap_recv(int fd, void *out, size_t n, int flags) {
 	ssize_t got = __real_recv(fd, out, n, flags);
 	RV_ASSERT(fd >= 0 && fd < FDS);

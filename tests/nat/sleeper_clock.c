@@ -71,7 +71,8 @@ int clock_gettime(clockid_t clock, struct timespec *t) {
 	return rc;
 }
 
-/* Waits until a time of the clock above. Every condition variable of the worker has CLOCK_MONOTONIC. */
+/* Waits until a time of the clock above; each condition variable of the worker that has a timeout
+ * has CLOCK_MONOTONIC. */
 int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *until) {
 	struct timespec t = *until;
 	add_ns(&t, slept()->missed_ns);
