@@ -2,15 +2,18 @@
 #include "base/file.h"
 #include "lab/commands/commands.h"
 #include "lab/run/console.h"
+#include "train/text/documents/document_blocks.h"
+#include "train/text/documents/documents.h"
 #include "train/text/tokenizer/block_lanes.h"
 #include "train/text/tokenizer/shard.h"
+#include "train/text/tokenizer/text_blocks.h"
 #include "train/text/tokenizer/tokenize_job.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 struct tokenize_options {
-	char tokenizer[512], pattern[4096], data[512], out[400], separator[128];
+	char tokenizer[512], pattern[4096], data[512], field[128], out[400], separator[128];
 	int64_t shard_tokens, threads;
 };
 
@@ -25,7 +28,12 @@ static const struct rv_option options[] = {
 	 "ranks).",
 	 "Tokenize"},
 	{"data", RV_OPT_STRING, FIELD(data), CAP(data), NULL, 0, 0, NULL,
-	 "A text file, a directory of them, or a pattern in quotes ('books/*.txt'); each file is a document.", "Tokenize"},
+	 "A file, a directory, or a pattern in quotes ('books/*.txt'): text, JSON Lines, both also as .gz or .zst, "
+	 "Parquet.",
+	 "Tokenize"},
+	{"field", RV_OPT_STRING, FIELD(field), CAP(field), "text", 0, 0, NULL,
+	 "The field or column with the text, in JSON Lines and Parquet; \"meta.text\" for one within an object.",
+	 "Tokenize"},
 	{"out", RV_OPT_STRING, FIELD(out), CAP(out), NULL, 0, 0, NULL, "The directory for tokens-000000.bin, ...",
 	 "Tokenize"},
 	{"separator", RV_OPT_STRING, FIELD(separator), CAP(separator), "auto", 0, 0, NULL,
@@ -42,7 +50,9 @@ struct session {
 	int lock;
 	struct tokenizer *tokenizer;
 	struct data_files files;
-	struct text_blocks blocks;
+	struct text_blocks blocks;         /* of plain text, which is cut anywhere, */
+	struct document_blocks *documents; /* or the documents of other files */
+	struct block_source source;
 };
 
 static bool tick(void *ctx, uint64_t bytes_done, uint64_t shards) {
@@ -65,17 +75,38 @@ static enum rv_err choose_separator(const struct session *s, uint32_t *id, struc
 	return RV_OK;
 }
 
+/* A file of plain text is a document; others are read from their start. */
+static enum rv_err open_source(struct session *s, struct rv_errtext *et) {
+	bool is_plain = true;
+	for (size_t i = 0; i < s->files.n_files; i++) {
+		bool plain;
+		if (shard_recognise(&s->files.files[i]))
+			return rv_fail(et, RV_E_INVALID, "%s holds tokens already, not text", s->files.files[i].path);
+		RV_TRY(documents_are_plain(&s->files.files[i], &plain, et));
+		is_plain &= plain;
+	}
+	if (is_plain) {
+		RV_TRY(text_blocks_init(&s->blocks, &s->files, et));
+		s->source = text_blocks_source(&s->blocks);
+		return RV_OK;
+	}
+	RV_TRY(document_blocks_open(&s->files, s->opts->field, &s->documents, et));
+	s->source = document_blocks_source(s->documents);
+	return RV_OK;
+}
+
 static enum rv_err open_session(struct session *s, struct rv_errtext *et) {
 	const struct tokenize_options *o = s->opts;
 	RV_TRY(console_open(&s->console, stdout, et));
 	RV_TRY(tokenizer_open(o->tokenizer, o->pattern, &s->tokenizer, et));
-	RV_TRY(data_files_init_text(&s->files, o->data, et));
-	RV_TRY(text_blocks_init(&s->blocks, &s->files, et));
+	RV_TRY(data_files_init(&s->files, o->data, NULL, et));
+	RV_TRY(open_source(s, et));
 	RV_TRY(rv_dir_make(o->out, 0755, et));
 	return rv_dir_lock(o->out, &s->lock, et);
 }
 
 static void close_session(struct session *s) {
+	document_blocks_close(s->documents);
 	text_blocks_release(&s->blocks);
 	data_files_release(&s->files);
 	tokenizer_free(s->tokenizer);
@@ -86,7 +117,7 @@ static void close_session(struct session *s) {
 
 static enum rv_err tokenize(struct session *s, struct tokenize_state *done, struct rv_errtext *et) {
 	struct tokenize_config c = {.tokenizer = s->tokenizer,
-								.blocks = &s->blocks,
+								.blocks = &s->source,
 								.out = s->opts->out,
 								.shard_tokens = (uint64_t)s->opts->shard_tokens,
 								.threads = block_lanes_choose((int)s->opts->threads),
@@ -95,6 +126,18 @@ static enum rv_err tokenize(struct session *s, struct tokenize_state *done, stru
 	RV_TRY(choose_separator(s, &c.separator, et));
 	RV_TRY(tokenize_made_of(&c, &c.made_of, et));
 	return tokenize_job_run(&c, done, et);
+}
+
+static void tell_done(const struct session *s, const struct tokenize_state *done) {
+	char rest[64];
+	if (s->documents != NULL)
+		(void)snprintf(rest, sizeof rest, "%" PRIu64 " documents", document_blocks_documents(s->documents));
+	else
+		(void)snprintf(rest, sizeof rest, "%.3f bytes per token",
+					   (double)s->files.bytes / (double)(done->tokens > 0 ? done->tokens : 1));
+	rv_event(s->console.events, RV_INFO, "done",
+			 RV_FIELDS(rv_field_int("tokens", (int64_t)done->tokens), rv_field_int("files", (int64_t)done->shards)),
+			 "%s: %" PRIu64 " tokens in %" PRIu64 " files, %s", s->opts->out, done->tokens, done->shards, rest);
 }
 
 static enum rv_err run_tokenize(void *opts, const struct rv_args *args, struct rv_errtext *et) {
@@ -107,10 +150,7 @@ static enum rv_err run_tokenize(void *opts, const struct rv_args *args, struct r
 	if (s.console.events)
 		rv_progress_clear(s.console.events);
 	if (e == RV_OK)
-		rv_event(s.console.events, RV_INFO, "done",
-				 RV_FIELDS(rv_field_int("tokens", (int64_t)done.tokens), rv_field_int("files", (int64_t)done.shards)),
-				 "%s: %" PRIu64 " tokens in %" PRIu64 " files, %.3f bytes per token", s.opts->out, done.tokens,
-				 done.shards, (double)s.files.bytes / (double)(done.tokens > 0 ? done.tokens : 1));
+		tell_done(&s, &done);
 	if (e == RV_E_CANCELLED)
 		e = rv_fail(et, e, "stopped with %" PRIu64 " files written in %s; the same command continues", done.shards,
 					s.opts->out);
@@ -127,7 +167,10 @@ const struct rv_command tokenize_command = {
 		"depend on --threads. Ctrl-C stops; the same command goes on after the last whole file. Memory does not\n"
 		"grow with the text.\n"
 		"\n"
+		"Each file of text is a document, each line of JSON Lines, each row of Parquet that is not null.\n"
+		"\n"
 		"  rivulet tokenize --tokenizer tokenizer.json --data 'books/*.txt' --out tokens\n"
+		"  rivulet tokenize --tokenizer tokenizer.json --data fineweb/ --field text --out tokens\n"
 		"  rivulet train --tokenizer tokenizer.json --data tokens\n"
 		"\n"
 		"Runs that are given text and a tokenizer do the same by themselves and keep the tokens in their cache.",

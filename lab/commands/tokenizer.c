@@ -4,6 +4,7 @@
 #include "lab/commands/commands.h"
 #include "lab/run/console.h"
 #include "train/text/tokenizer/block_lanes.h"
+#include "train/text/tokenizer/text_blocks.h"
 #include "train/text/tokenizer/trainer.h"
 
 #include <inttypes.h>
@@ -56,8 +57,9 @@ static bool merge_tick(void *ctx, uint32_t tokens, uint32_t wanted) {
 }
 
 static enum rv_err count_pieces(struct session *s, struct rv_errtext *et) {
+	const struct block_source source = text_blocks_source(&s->blocks);
 	const struct block_lanes lanes = {
-		.blocks = &s->blocks, .end = s->blocks.n, .lanes = s->lanes, .fn = count_block, .tick = count_tick, .ctx = s};
+		.blocks = &source, .end = s->blocks.n, .lanes = s->lanes, .fn = count_block, .tick = count_tick, .ctx = s};
 	for (int i = 0; i < s->lanes; i++)
 		RV_TRY(piece_counter_new(&s->counters[i], et));
 	RV_TRY(block_lanes_run(&lanes, et));

@@ -4,6 +4,7 @@
 
 #include "train/text/tokenizer/block_lanes.h"
 #include "train/text/tokenizer/patterns.h"
+#include "train/text/tokenizer/text_blocks.h"
 
 #include <pthread.h>
 #include <sodium/utils.h>
@@ -100,7 +101,7 @@ static enum rv_err add_up(void *ctx, int lane, uint64_t index, const struct text
 	pthread_mutex_lock(&s->mutex);
 	s->bytes += block->n;
 	s->blocks++;
-	s->files += block->begins_file;
+	s->files += block->n_begins;
 	pthread_mutex_unlock(&s->mutex);
 	return RV_OK;
 }
@@ -135,7 +136,7 @@ static void blocks_are_the_files(void **state) {
 		assert_int_equal(at, text_blocks_cut(text, BYTES, i * TEXT_BLOCK_BYTES)); /* as if it saw the whole text */
 		assert_true(at + b.n <= BYTES);
 		assert_memory_equal(b.at, text + at, b.n);
-		assert_int_equal(b.begins_file, i == 0);
+		assert_int_equal(b.n_begins, i == 0);
 		assert_int_equal(text_blocks_bytes_before(&blocks, i), i * TEXT_BLOCK_BYTES);
 		at += b.n;
 	}
@@ -145,7 +146,8 @@ static void blocks_are_the_files(void **state) {
 	free(buffer);
 	for (int lanes = 1; lanes <= 9; lanes += 4) {
 		struct sums s = {.mutex = PTHREAD_MUTEX_INITIALIZER};
-		struct block_lanes l = {.blocks = &blocks, .end = blocks.n, .lanes = lanes, .fn = add_up, .ctx = &s};
+		const struct block_source source = text_blocks_source(&blocks);
+		struct block_lanes l = {.blocks = &source, .end = blocks.n, .lanes = lanes, .fn = add_up, .ctx = &s};
 		assert_ok(block_lanes_run(&l, &et));
 		assert_int_equal(s.bytes, files.bytes);
 		assert_int_equal(s.blocks, 7);

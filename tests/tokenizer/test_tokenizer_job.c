@@ -4,6 +4,7 @@
 #include "tests/tokenizer/tokenizer_fixture.h"
 
 #include "train/text/tokenizer/shard.h"
+#include "train/text/tokenizer/text_blocks.h"
 #include "train/text/tokenizer/tokenize_job.h"
 
 #include <stdio.h>
@@ -23,6 +24,7 @@ struct world {
 	uint64_t begin[2];
 	struct data_files files;
 	struct text_blocks blocks;
+	struct block_source source;
 	struct token_list wanted;
 };
 
@@ -42,6 +44,7 @@ static int setup(void **state) {
 	w->begin[1] = bytes;
 	w->files = (struct data_files){.files = w->list, .begin = w->begin, .n_files = 2, .bytes = bytes + 1000};
 	assert_ok(text_blocks_init(&w->blocks, &w->files, &et));
+	w->source = text_blocks_source(&w->blocks);
 	const uint32_t separator = tokenizer_end_of_text(w->t);
 	for (int i = 0; i < 2; i++) {
 		assert_ok(token_list_append(&w->wanted, &separator, 1, &et));
@@ -66,7 +69,7 @@ static struct tokenize_config config(struct world *w, const char *name, int thre
 	snprintf(out, 128, "%s/%s", w->dir, name);
 	assert_ok(rv_dir_make(out, 0700, &et));
 	return (struct tokenize_config){.tokenizer = w->t,
-									.blocks = &w->blocks,
+									.blocks = &w->source,
 									.out = out,
 									.made_of = rv_hash_of("text", 4),
 									.separator = tokenizer_end_of_text(w->t),

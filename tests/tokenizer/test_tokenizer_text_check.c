@@ -63,19 +63,19 @@ static void endings_are_refused_whatever_is_inside(void **state) {
 	(void)state;
 	static const struct {
 		const char *name, *kind, *way;
-	} cases[] = {{"a.txt.gz", "gzip", "gzip -dk"},
-				 {"a.zst", "zstd", "zstd -dk"},
+	} cases[] = {{"a.txt.gz", "gzip", "rivulet tokenize"},
+				 {"a.zst", "zstd", "rivulet tokenize"},
 				 {"a.xz", "xz", "xz -dk"},
 				 {"a.bz2", "bzip2", "bzip2 -dk"},
 				 {"a.lz4", "lz4", "lz4 -dk"},
 				 {"a.zip", "zip", "unzip"},
 				 {"a.7z", "7z", "7z x"},
 				 {"a.tar", "tar", "tar -xf"},
-				 {"a.jsonl", "JSON Lines", "jq -r .text"},
+				 {"a.jsonl", "JSON Lines", "rivulet tokenize"},
 				 {"a.csv", "table", "read_csv"},
 				 {"a.TSV", "table", "read_csv"},
-				 {"a.parquet", "Parquet", "read_parquet"},
-				 {"a.arrow", "Arrow", "read_feather"},
+				 {"a.parquet", "Parquet", "rivulet tokenize"},
+				 {"a.arrow", "Arrow", "to_parquet"},
 				 {"a.pdf", "PDF", "pdftotext"},
 				 {"a.npy", "numpy", "tofile"},
 				 {"a.safetensors", "safetensors", "--init"},
@@ -121,7 +121,7 @@ static void lines_of_json_are_refused_and_code_is_not(void **state) {
 	static const char lines[] = "{\"text\": \"one\"}\r\n{\"text\": \"two\"}\n";
 	static const char code[] = "{\"key\": 1,\n \"other\": 2}\n";
 	static const char brace[] = "{\"";
-	is_refused("lines.txt", lines, sizeof lines - 1, "JSON Lines", "jq");
+	is_refused("lines.txt", lines, sizeof lines - 1, "JSON Lines", "rivulet tokenize");
 	is_accepted("code.json", code, sizeof code - 1);
 	is_accepted("brace.txt", brace, sizeof brace - 1);
 }

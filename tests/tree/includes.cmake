@@ -30,7 +30,8 @@ set(net/mesh ${net/reduce} net/relay net/mesh)
 # Within train: tokens are made without a model, files know models and tokens, the memory plan knows
 # the replica. No network.
 set(train/text/tokenizer base train/text/tokenizer)
-set(train/text ${train/text/tokenizer} train/text)
+set(train/text/documents ${train/text/tokenizer} train/text/documents)
+set(train/text ${train/text/documents} train/text)
 set(train/model base kernels outer train/model)
 set(train/files ${train/model} ${train/text} train/files)
 set(train ${train/files} train)

@@ -5,6 +5,7 @@
 #include "base/hex.h"
 #include "train/text/token_cache_trim.h"
 #include "train/text/tokenizer/block_lanes.h"
+#include "train/text/tokenizer/text_blocks.h"
 #include "train/text/tokenizer/tokenize_job.h"
 
 #include <fcntl.h>
@@ -20,6 +21,7 @@ struct entry {
 	const struct token_cache *cache;
 	const struct data_files *text;
 	struct text_blocks blocks;
+	struct block_source source; /* of `blocks` */
 	struct rv_hash made_of;
 	char dir[400];
 };
@@ -37,7 +39,7 @@ static bool tick(void *ctx, uint64_t bytes_done, uint64_t shards) {
 static struct tokenize_config job_of(struct entry *x) {
 	const struct token_cache *c = x->cache;
 	return (struct tokenize_config){.tokenizer = c->tokenizer,
-									.blocks = &x->blocks,
+									.blocks = &x->source,
 									.out = x->dir,
 									.made_of = x->made_of,
 									.separator = tokenizer_end_of_text(c->tokenizer),
@@ -101,6 +103,7 @@ static enum rv_err use_entry(struct entry *x, uint32_t vocab, struct token_sourc
 /* Opens the entry, and makes it again, once, if it is damaged or incomplete. */
 static enum rv_err open_entry(struct entry *x, uint32_t vocab, struct token_source *out, struct rv_errtext *et) {
 	RV_TRY(text_blocks_init(&x->blocks, x->text, et));
+	x->source = text_blocks_source(&x->blocks);
 	RV_TRY(name_entry(x, et));
 	struct rv_errtext why = {0};
 	enum rv_err e = use_entry(x, vocab, out, &why);

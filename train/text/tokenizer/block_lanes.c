@@ -34,7 +34,7 @@ static void note_fault(struct shared *s, uint64_t block, enum rv_err e, const st
 
 static enum rv_err run_block(struct shared *s, int lane, uint64_t i, uint8_t *buffer, struct rv_errtext *et) {
 	struct text_block block;
-	RV_TRY(text_blocks_get(s->l->blocks, i, buffer, &block, et));
+	RV_TRY(s->l->blocks->get(s->l->blocks->ctx, i, buffer, &block, et));
 	RV_TRY(s->l->fn(s->l->ctx, lane, i, &block, et));
 	atomic_fetch_add(&s->bytes_done, block.n);
 	return RV_OK;
@@ -70,7 +70,7 @@ int block_lanes_choose(int wanted) {
 }
 
 enum rv_err block_lanes_run(const struct block_lanes *l, struct rv_errtext *et) {
-	RV_ASSERT(l->lanes >= 1 && l->lanes <= BLOCK_LANES_MAX && l->begin <= l->end && l->end <= l->blocks->n);
+	RV_ASSERT(l->lanes >= 1 && l->lanes <= BLOCK_LANES_MAX && l->begin <= l->end);
 	struct shared s = {.l = l, .mutex = PTHREAD_MUTEX_INITIALIZER};
 	atomic_init(&s.next, l->begin);
 	const struct parallel_loop loop = {.n = l->lanes, .threads = l->lanes, .fn = run_lane, .tick = tick, .ctx = &s};

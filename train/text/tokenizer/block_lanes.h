@@ -2,13 +2,15 @@
 #ifndef RV_TRAIN_TEXT_TOKENIZER_BLOCK_LANES_H
 #define RV_TRAIN_TEXT_TOKENIZER_BLOCK_LANES_H
 
-#include "train/text/tokenizer/text_blocks.h"
+#include "train/text/tokenizer/block_source.h"
+
+#include <stdbool.h>
 
 enum { BLOCK_LANES_MAX = 256 };
 
 struct block_lanes {
-	const struct text_blocks *blocks;
-	uint64_t begin, end; /* blocks [begin, end) */
+	const struct block_source *blocks;
+	uint64_t begin, end; /* blocks [begin, end), all ready */
 	int lanes;           /* 1..BLOCK_LANES_MAX */
 	/* Processes one block on the lane's thread. Any lane may get any block. */
 	enum rv_err (*fn)(void *ctx, int lane, uint64_t index, const struct text_block *block, struct rv_errtext *et);

@@ -103,6 +103,40 @@ enum rv_err text_blocks_get(const struct text_blocks *b, uint64_t i, uint8_t buf
 	size_t from = text_blocks_cut(buffer, high - low, nominal - low);
 	size_t to = text_blocks_cut(buffer, high - low, end - low);
 	RV_ASSERT(from <= to && to <= high - low);
-	*out = (struct text_block){.at = buffer + from, .n = to - from, .begins_file = nominal == 0};
+	static const uint32_t first[1] = {0};
+	*out = (struct text_block){.at = buffer + from, .n = to - from, .begins = first, .n_begins = nominal == 0};
 	return RV_OK;
+}
+
+/* ---- as a source ---- */
+
+static enum rv_err load(void *ctx, uint64_t begin, uint64_t want, uint64_t *n, struct rv_errtext *et) {
+	const struct text_blocks *b = ctx;
+	(void)et;
+	uint64_t left = begin < b->n ? b->n - begin : 0;
+	*n = left < want ? left : want;
+	return RV_OK;
+}
+
+static enum rv_err get(const void *ctx, uint64_t i, uint8_t buffer[TEXT_BLOCK_BUFFER_BYTES], struct text_block *out,
+					   struct rv_errtext *et) {
+	return text_blocks_get(ctx, i, buffer, out, et);
+}
+
+static uint64_t bytes_before(const void *ctx, uint64_t i) {
+	const struct text_blocks *b = ctx;
+	return text_blocks_bytes_before(b, i < b->n ? i : b->n);
+}
+
+static enum rv_err identity(const void *ctx, struct rv_hash *out, struct rv_errtext *et) {
+	const struct text_blocks *b = ctx;
+	return data_files_identity(b->files, out, et);
+}
+
+struct block_source text_blocks_source(const struct text_blocks *b) {
+	return (struct block_source){.ctx = (void *)(uintptr_t)b, /* nothing writes to it */
+								 .load = load,
+								 .get = get,
+								 .bytes_before = bytes_before,
+								 .identity = identity};
 }

@@ -9,17 +9,8 @@
 #ifndef RV_TRAIN_TEXT_TOKENIZER_TEXT_BLOCKS_H
 #define RV_TRAIN_TEXT_TOKENIZER_TEXT_BLOCKS_H
 
+#include "train/text/tokenizer/block_source.h"
 #include "train/text/tokenizer/data_files.h"
-
-#include <stdbool.h>
-
-enum { TEXT_BLOCK_BYTES = 256 << 10, TEXT_BLOCK_BUFFER_BYTES = TEXT_BLOCK_BYTES / 2 * 3 + 16 };
-
-struct text_block {
-	const uint8_t *at; /* into the caller's buffer */
-	size_t n;
-	bool begins_file; /* the first block of a file, which is a document */
-};
 
 struct text_blocks {
 	const struct data_files *files;
@@ -30,6 +21,8 @@ struct text_blocks {
 /* Counts the blocks of `files`, which must outlive `b`. Returns RV_E_NOMEM. */
 enum rv_err text_blocks_init(struct text_blocks *b, const struct data_files *files, struct rv_errtext *et);
 void text_blocks_release(struct text_blocks *b);
+/* Returns the blocks, each file a document, as a source that borrows `b`. */
+struct block_source text_blocks_source(const struct text_blocks *b);
 /* Reads block i of b->n into `buffer`, which out->at points into; the block may be empty. Any
  * thread. Returns what mapped_file_read returns. */
 enum rv_err text_blocks_get(const struct text_blocks *b, uint64_t i, uint8_t buffer[TEXT_BLOCK_BUFFER_BYTES],

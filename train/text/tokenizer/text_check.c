@@ -17,6 +17,7 @@ enum {
 	MOST_CONTROLS_PERCENT = 5,  /* random bytes: 10 %; text: 0 % */
 	MOST_NULS_OF_UTF16 = 20,    /* percent; English in UTF-16: 50 % */
 	SAFETENSORS_HEAD_BYTES = 9, /* u64 length of the header, which begins with '{' */
+	SAFETENSORS_MAX_HEADER = 100000000
 };
 
 struct kind {
@@ -30,8 +31,8 @@ struct kind {
 #define MAGIC(at, text) .magic = (text), .magic_at = (at), .magic_bytes = sizeof(text) - 1
 
 static const struct kind kinds[] = {
-	{"gzip-compressed", {".gz", ".tgz"}, MAGIC(0, "\x1f\x8b\x08"), .way = "gzip -dk FILE"},
-	{"zstd-compressed", {".zst", ".zstd"}, MAGIC(0, "\x28\xb5\x2f\xfd"), .way = "zstd -dk FILE"},
+	{"gzip-compressed", {".gz", ".tgz"}, MAGIC(0, "\x1f\x8b\x08"), .way = "rivulet tokenize --data FILE"},
+	{"zstd-compressed", {".zst", ".zstd"}, MAGIC(0, "\x28\xb5\x2f\xfd"), .way = "rivulet tokenize --data FILE"},
 	{"xz-compressed",
 	 {".xz"},
 	 MAGIC(0, "\xfd"
@@ -42,18 +43,15 @@ static const struct kind kinds[] = {
 	{"a zip archive", {".zip", ".npz", ".docx", ".epub"}, MAGIC(0, "PK\x03\x04"), .way = "unzip FILE"},
 	{"a 7z archive", {".7z"}, MAGIC(0, "7z\xbc\xaf\x27\x1c"), .way = "7z x FILE"},
 	{"a tar archive", {".tar"}, MAGIC(TAR_MAGIC_AT, "ustar"), .way = "tar -xf FILE"},
-	{"JSON Lines", {".jsonl", ".ndjson"}, .way = "jq -r .text FILE > FILE.txt"},
+	{"JSON Lines", {".jsonl", ".ndjson"}, .way = "rivulet tokenize --data FILE --field text"},
 	{"a table",
 	 {".csv", ".tsv"},
 	 .way = "python3 -c \"import pandas; [print(t) for t in pandas.read_csv('FILE')['text']]\" > FILE.txt"},
-	{"Parquet",
-	 {".parquet"},
-	 MAGIC(0, "PAR1"),
-	 .way = "python3 -c \"import pandas; [print(t) for t in pandas.read_parquet('FILE')['text']]\" > FILE.txt"},
+	{"Parquet", {".parquet"}, MAGIC(0, "PAR1"), .way = "rivulet tokenize --data FILE --field text"},
 	{"an Arrow file",
 	 {".arrow", ".feather"},
 	 MAGIC(0, "ARROW1"),
-	 .way = "python3 -c \"import pandas; [print(t) for t in pandas.read_feather('FILE')['text']]\" > FILE.txt"},
+	 .way = "python3 -c \"import datasets; datasets.Dataset.from_file('FILE').to_parquet('FILE.parquet')\""},
 	{"a PDF document", {".pdf"}, MAGIC(0, "%PDF-"), .way = "pdftotext FILE FILE.txt"},
 	{"an array of numpy",
 	 {".npy"},
@@ -79,11 +77,11 @@ static bool has_magic(const struct kind *k, const uint8_t *begin, size_t n) {
 	return k->magic && n >= k->magic_at + k->magic_bytes && memcmp(begin + k->magic_at, k->magic, k->magic_bytes) == 0;
 }
 
-static enum rv_err refuse(const struct mapped_file *m, const struct kind *k, const char *by, struct rv_errtext *et) {
+static enum rv_err refuse(const char *path, const struct kind *k, const char *by, struct rv_errtext *et) {
 	return rv_fail(et, RV_E_UNSUPPORTED,
 				   "training data %.160s: %s (by its %s), not text: text files and token shards (.bin) are read, "
-				   "nothing is unpacked; try: %s",
-				   m->path, k->name, by, k->way);
+				   "nothing is unpacked on the way; try: %s",
+				   path, k->name, by, k->way);
 }
 
 static const struct kind *kind_named(const char *ending) {
@@ -93,14 +91,13 @@ static const struct kind *kind_named(const char *ending) {
 	RV_UNREACHABLE("kind of file");
 }
 
-static bool is_safetensors(const struct mapped_file *m, const uint8_t *begin, size_t n) {
+static bool is_safetensors(const uint8_t *begin, size_t n) {
 	struct rv_reader r = rv_reader_of(begin, n);
 	uint64_t header_bytes = rv_read_u64(&r);
-	return n >= SAFETENSORS_HEAD_BYTES && header_bytes > 1 && header_bytes < m->bytes && begin[8] == '{';
+	return n >= SAFETENSORS_HEAD_BYTES && header_bytes > 1 && header_bytes < SAFETENSORS_MAX_HEADER && begin[8] == '{';
 }
 
-/* Reports whether two lines begin, each an object whose first key is quoted. */
-static bool is_json_lines(const uint8_t *begin, size_t n) {
+bool text_is_json_lines(const uint8_t *begin, size_t n) {
 	const uint8_t *end = memchr(begin, '\n', n);
 	size_t first = end ? (size_t)(end - begin) : 0;
 	if (!end || first < 3 || memcmp(begin, "{\"", 2) != 0)
@@ -116,7 +113,7 @@ static bool is_control(uint8_t c) {
 	return (c < 0x20 && !(c >= '\b' && c <= '\r') && c != 0x1b) || c == 0x7f;
 }
 
-static enum rv_err check_bytes(const struct mapped_file *m, const uint8_t *sample, size_t n, struct rv_errtext *et) {
+static enum rv_err check_bytes(const char *path, const uint8_t *sample, size_t n, struct rv_errtext *et) {
 	size_t controls = 0, nuls = 0;
 	for (size_t i = 0; i < n; i++) {
 		controls += is_control(sample[i]);
@@ -127,35 +124,45 @@ static enum rv_err check_bytes(const struct mapped_file *m, const uint8_t *sampl
 			et, RV_E_UNSUPPORTED,
 			"training data %.160s: %zu of %zu bytes are NUL: not UTF-8 text. If it is UTF-16: iconv -f UTF-16 "
 			"-t UTF-8 FILE > FILE.txt; if these are 16-bit tokens, its name must end in .bin",
-			m->path, nuls, n);
+			path, nuls, n);
 	if (controls > FEW && controls * 100 > n * MOST_CONTROLS_PERCENT)
 		return rv_fail(et, RV_E_UNSUPPORTED,
 					   "training data %.160s: %zu of %zu bytes are control characters: not text. If its bytes shall be "
 					   "tokens anyway: python3 -c \"import numpy; numpy.fromfile('FILE', "
 					   "'u1').astype('<u2').tofile('FILE.bin')\"",
-					   m->path, controls, n);
+					   path, controls, n);
 	return RV_OK;
 }
 
-static enum rv_err check_contents(const struct mapped_file *m, const uint8_t *begin, size_t n, struct rv_errtext *et) {
+static enum rv_err check_contents(const char *path, const uint8_t *begin, size_t n, struct rv_errtext *et) {
 	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
 		if (has_magic(&kinds[i], begin, n))
-			return refuse(m, &kinds[i], "first bytes", et);
-	if (is_safetensors(m, begin, n))
-		return refuse(m, kind_named("x.safetensors"), "first bytes", et);
-	if (is_json_lines(begin, n))
-		return refuse(m, kind_named("x.jsonl"), "first lines", et);
-	return check_bytes(m, begin, n, et);
+			return refuse(path, &kinds[i], "first bytes", et);
+	if (is_safetensors(begin, n))
+		return refuse(path, kind_named("x.safetensors"), "first bytes", et);
+	if (text_is_json_lines(begin, n))
+		return refuse(path, kind_named("x.jsonl"), "first lines", et);
+	return check_bytes(path, begin, n, et);
+}
+
+static enum rv_err check_name(const char *path, struct rv_errtext *et) {
+	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+		if (has_ending(&kinds[i], path))
+			return refuse(path, &kinds[i], "name", et);
+	return RV_OK;
+}
+
+enum rv_err text_check_sample(const char *path, const uint8_t *begin, size_t n, struct rv_errtext *et) {
+	RV_TRY(check_name(path, et));
+	return check_contents(path, begin, n, et);
 }
 
 enum rv_err text_check(const struct mapped_file *m, struct rv_errtext *et) {
 	uint8_t sample[SAMPLE_BYTES];
 	size_t n = m->bytes < sizeof sample ? m->bytes : sizeof sample;
-	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-		if (has_ending(&kinds[i], m->path))
-			return refuse(m, &kinds[i], "name", et);
+	RV_TRY(check_name(m->path, et));
 	RV_TRY(mapped_file_read(m, 0, n, sample, et));
-	RV_TRY(check_contents(m, sample, n, et));
+	RV_TRY(check_contents(m->path, sample, n, et));
 	RV_TRY(mapped_file_read(m, (m->bytes - n) / 2, n, sample, et));
-	return check_bytes(m, sample, n, et);
+	return check_bytes(m->path, sample, n, et);
 }

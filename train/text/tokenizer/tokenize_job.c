@@ -27,14 +27,27 @@ struct job {
 	bool shard_open;
 };
 
+static enum rv_err encode_part(struct job *j, int lane, const struct text_block *block, size_t from, size_t to,
+							   struct token_list *ids, struct rv_errtext *et) {
+	RV_ASSERT(from <= to && to <= block->n);
+	if (from == to)
+		return RV_OK;
+	return tokenizer_encode(j->encoders[lane], block->at + from, to - from, SPECIALS_AS_TEXT, ids, et);
+}
+
 static enum rv_err encode_block(void *ctx, int lane, uint64_t index, const struct text_block *block,
 								struct rv_errtext *et) {
 	struct job *j = ctx;
 	struct token_list *ids = &j->encoded[index - j->begin];
+	size_t from = 0;
 	ids->n = 0;
-	if (block->begins_file && j->c->separator != TOKENIZER_NO_TOKEN)
-		RV_TRY(token_list_append(ids, &j->c->separator, 1, et));
-	return tokenizer_encode(j->encoders[lane], block->at, block->n, SPECIALS_AS_TEXT, ids, et);
+	for (uint32_t i = 0; i < block->n_begins; i++) {
+		RV_TRY(encode_part(j, lane, block, from, block->begins[i], ids, et));
+		if (j->c->separator != TOKENIZER_NO_TOKEN)
+			RV_TRY(token_list_append(ids, &j->c->separator, 1, et));
+		from = block->begins[i];
+	}
+	return encode_part(j, lane, block, from, block->n, ids, et);
 }
 
 static bool tick(void *ctx, uint64_t bytes_done) {
@@ -82,8 +95,13 @@ static enum rv_err append_block(struct job *j, uint64_t block, const struct toke
 	return RV_OK;
 }
 
-static enum rv_err run_batch(struct job *j, struct rv_errtext *et) {
-	uint64_t left = j->c->blocks->n - j->begin, n = left < j->batch ? left : j->batch;
+/* Sets *more to whether there was a batch. */
+static enum rv_err run_batch(struct job *j, bool *more, struct rv_errtext *et) {
+	uint64_t n = 0;
+	RV_TRY(j->c->blocks->load(j->c->blocks->ctx, j->begin, j->batch, &n, et));
+	RV_ASSERT(n <= j->batch);
+	*more = n > 0;
+	j->bytes_done = j->c->blocks->bytes_before(j->c->blocks->ctx, j->begin);
 	const struct block_lanes lanes = {.blocks = j->c->blocks,
 									  .begin = j->begin,
 									  .end = j->begin + n,
@@ -95,13 +113,12 @@ static enum rv_err run_batch(struct job *j, struct rv_errtext *et) {
 	for (uint64_t i = 0; i < n; i++)
 		RV_TRY(append_block(j, j->begin + i, &j->encoded[i], et));
 	j->begin += n;
-	j->bytes_done = text_blocks_bytes_before(j->c->blocks, j->begin);
 	return RV_OK;
 }
 
 enum rv_err tokenize_made_of(const struct tokenize_config *c, struct rv_hash *out, struct rv_errtext *et) {
 	struct rv_hash text, tokenizer = tokenizer_identity(c->tokenizer);
-	RV_TRY(data_files_identity(c->blocks->files, &text, et));
+	RV_TRY(c->blocks->identity(c->blocks->ctx, &text, et));
 	struct rv_hasher h = rv_hasher_of("rivulet tokenize");
 	rv_hash_update(&h, tokenizer.b, sizeof tokenizer.b);
 	rv_hash_u64(&h, c->separator);
@@ -121,6 +138,16 @@ static void remove_temporaries(const char *out) {
 		closedir(dir);
 }
 
+/* A shard ends within a block, or behind it; so the block before exists. */
+static enum rv_err check_place(struct job *j, struct rv_errtext *et) {
+	uint64_t n = 1;
+	if (j->at.block > 0 && !j->at.done)
+		RV_TRY(j->c->blocks->load(j->c->blocks->ctx, j->at.block - 1, 1, &n, et));
+	return n == 1 ? RV_OK
+				  : rv_fail(et, RV_E_CORRUPT, "%s/tokens.json: block %" PRIu64 ", but the text has fewer", j->c->out,
+							j->at.block);
+}
+
 static enum rv_err resume(struct job *j, struct rv_errtext *et) {
 	struct rv_errtext why = {0};
 	enum rv_err e = tokenize_state_read(j->c->out, &j->at, &why);
@@ -134,13 +161,9 @@ static enum rv_err resume(struct job *j, struct rv_errtext *et) {
 		return rv_fail(et, RV_E_PROTOCOL,
 					   "%s holds tokens of another text, tokenizer or other options: choose another directory",
 					   j->c->out);
-	if (j->at.block > j->c->blocks->n)
-		return rv_fail(et, RV_E_CORRUPT, "%s/tokens.json: block %" PRIu64 " of %" PRIu64, j->c->out, j->at.block,
-					   j->c->blocks->n);
 	j->begin = j->at.block;
 	j->skip = j->at.skip;
-	j->bytes_done = text_blocks_bytes_before(j->c->blocks, j->begin);
-	return RV_OK;
+	return check_place(j, et);
 }
 
 static enum rv_err prepare(struct job *j, struct rv_errtext *et) {
@@ -167,7 +190,7 @@ static void release(struct job *j) {
 /* Commits the last shard, which may be shorter than the others. */
 static enum rv_err finish(struct job *j, struct rv_errtext *et) {
 	j->at.done = true;
-	return j->shard_open ? close_shard(j, j->c->blocks->n, 0, et) : tokenize_state_write(j->c->out, &j->at, et);
+	return j->shard_open ? close_shard(j, j->begin, 0, et) : tokenize_state_write(j->c->out, &j->at, et);
 }
 
 enum rv_err tokenize_job_run(const struct tokenize_config *c, struct tokenize_state *result, struct rv_errtext *et) {
@@ -176,8 +199,8 @@ enum rv_err tokenize_job_run(const struct tokenize_config *c, struct tokenize_st
 		return rv_fail(et, RV_E_NOMEM, "no memory to tokenize");
 	j->c = c;
 	enum rv_err e = prepare(j, et);
-	while (e == RV_OK && !j->at.done && j->begin < c->blocks->n)
-		e = run_batch(j, et);
+	for (bool more = true; e == RV_OK && !j->at.done && more;)
+		e = run_batch(j, &more, et);
 	if (e == RV_OK && !j->at.done)
 		e = finish(j, et);
 	*result = j->at;

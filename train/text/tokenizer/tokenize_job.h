@@ -1,19 +1,19 @@
 /* tokenize_job.h: converts text files to token files (shard.h) on several threads; resumable.
  *
  * The output depends on the text, the tokenizer and the options only, not on the threads or on
- * interruptions. Each file is a document; the separator token comes before it, as in llm.c's data.
+ * interruptions. The separator token comes before each document, as in llm.c's data.
  * DIR/tokens.json records the progress and the inputs; an unfinished shard is written again. */
 #ifndef RV_TRAIN_TEXT_TOKENIZER_TOKENIZE_JOB_H
 #define RV_TRAIN_TEXT_TOKENIZER_TOKENIZE_JOB_H
 
 #include "base/event.h"
 #include "base/hash.h"
-#include "train/text/tokenizer/text_blocks.h"
+#include "train/text/tokenizer/block_source.h"
 #include "train/text/tokenizer/tokenizer.h"
 
 struct tokenize_config {
 	const struct tokenizer *tokenizer;
-	const struct text_blocks *blocks;
+	const struct block_source *blocks;
 	const char *out;        /* existing directory, locked by the caller (rv_dir_lock) */
 	struct rv_hash made_of; /* tokenize_made_of(); other inputs in `out` are refused */
 	uint32_t separator;     /* TOKENIZER_NO_TOKEN: none */
@@ -32,7 +32,8 @@ struct tokenize_state {
 	bool done;
 };
 
-/* Hashes tokenizer, separator, shard_tokens and text. Returns what data_files_identity returns. */
+/* Hashes tokenizer, separator, shard_tokens and text. Returns what the source's
+ * `identity` returns. */
 enum rv_err tokenize_made_of(const struct tokenize_config *c, struct rv_hash *out, struct rv_errtext *et);
 
 /* Reads tokens.json of directory `out`. Returns RV_E_NOTFOUND, RV_E_CORRUPT or RV_E_IO. */
