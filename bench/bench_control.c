@@ -171,7 +171,8 @@ static void open_mesh(struct bench *b, const char *caps, char **hosts) {
 		refs[i].member = (uint32_t)i;
 		refs[i].weight = 1;
 		memcpy(refs[i].key, id.key, NET_KEY_BYTES);
-		snprintf(refs[i].addr, sizeof refs[i].addr, "%s:%d", hosts[i], PORT);
+		refs[i].n_candidates = 1;
+		snprintf(refs[i].candidates[0].addr, sizeof refs[i].candidates[0].addr, "%s:%d", hosts[i], PORT);
 	}
 	peers_allow(b->peers, rv_clock_monotonic_us(), refs, b->n);
 }

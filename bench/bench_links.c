@@ -149,7 +149,8 @@ static struct figures run_mesh(uint64_t bytes, const uint8_t *chunk) {
 	struct member_ref to = {.member = 1, .weight = 1}, from = {.member = 0, .weight = 1};
 	memcpy(to.key, receiver.id.key, NET_KEY_BYTES);
 	memcpy(from.key, sender.id.key, NET_KEY_BYTES);
-	snprintf(to.addr, sizeof to.addr, "127.0.0.1:%u", peers_port(receiver.peers));
+	to.n_candidates = 1;
+	snprintf(to.candidates[0].addr, sizeof to.candidates[0].addr, "127.0.0.1:%u", peers_port(receiver.peers));
 	peers_allow(receiver.peers, rv_clock_monotonic_us(), &from, 1);
 	peers_allow(sender.peers, rv_clock_monotonic_us(), &to, 1);
 	while (!peers_linked(sender.peers, 1) || !peers_linked(receiver.peers, 0)) {

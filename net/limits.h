@@ -19,6 +19,7 @@ enum {
 	NET_MAX_KEPT_SNAPSHOTS = 4,        /* earlier snapshots that a document asks donors to keep */
 	NET_MAX_SYNCING = 16,              /* members behind that a document names, to be dialed */
 	NET_MAX_RELAYS = 8,                /* that a document lists */
+	NET_MAX_CANDIDATES = 4,            /* addresses of a member, in its report and in a document */
 	NET_MAX_TERM = 1 << 20,            /* rollbacks of a run */
 	NET_MAX_DEADLINE_MS = 604800000,   /* of one attempt of an all-reduce: a week */
 	NET_MAX_CONFIG_BYTES = 16384,      /* a run's configuration text */

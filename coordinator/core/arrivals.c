@@ -34,7 +34,7 @@ void core_note_arrival(const struct core *c, struct core_member *m, const struct
 
 static bool is_arriving(const struct core *c, const struct core_member *m) {
 	const struct report *rep = &m->last;
-	if (!core_available(c, m) || !m->reported || !core_stores(m) || m->addr[0] == '\0' || core_diverged(c, m))
+	if (!core_available(c, m) || !m->reported || !core_stores(m) || m->places.n == 0 || core_diverged(c, m))
 		return false;
 	if (m->unmoved || core_is_excluded(c, m) || core_waits_no_more(c, m))
 		return false; /* no roster waits for it when it is there */

@@ -222,6 +222,15 @@ static int roster_index(const struct core *c, uint32_t member) {
 	return -1;
 }
 
+static struct core_places places_of(const struct report *rep) {
+	struct core_places p = {.n = rep->n_candidates};
+	for (int i = 0; i < p.n; i++) {
+		p.at[i].kind = rep->candidates[i].kind;
+		memcpy(p.at[i].addr, rep->candidates[i].addr, sizeof p.at[i].addr);
+	}
+	return p;
+}
+
 enum rv_err core_report(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const struct report *rep,
 						struct rv_errtext *et) {
 	int member = core_find_member(c, key);
@@ -234,8 +243,7 @@ enum rv_err core_report(struct core *c, int64_t now_us, const uint8_t key[NET_KE
 			"report: member %d is banned from this run: ask its operator to take that back (`unban %d`), then start "
 			"again",
 			member, member);
-	if (rep->addr[0] == '\0' || rep->addr[0] == ':')
-		return rv_fail(et, RV_E_INVALID, "report: addr '%s' has no host", rep->addr);
+	RV_ASSERT(rep->n_candidates > 0 && rep->candidates[0].addr[0] != ':'); /* the platform has filled in the host */
 	if (core_is_stale(c, m, rep, now_us))
 		return core_stale_report(c, (uint32_t)member, rep, now_us, et);
 	RV_ASSERT(!m->reported || rep->boot != m->last.boot || rep->seq > m->last.seq); /* seq never goes back */
@@ -246,7 +254,7 @@ enum rv_err core_report(struct core *c, int64_t now_us, const uint8_t key[NET_KE
 	m->heard_us = m->told_us = now_us;
 	m->reported = true;
 	m->awaited = m->distrusted = false;
-	memcpy(m->want_addr, rep->addr, sizeof m->want_addr);
+	m->want_places = places_of(rep);
 	say_what_is_wrong(c, (uint32_t)member);
 	int index = roster_index(c, (uint32_t)member); /* votes count from the roster only */
 	if (index >= 0)
@@ -258,7 +266,7 @@ enum rv_err core_report(struct core *c, int64_t now_us, const uint8_t key[NET_KE
 /* ---- time ---- */
 
 static bool wants_to_move(const struct core_member *m) {
-	return strcmp(m->addr, m->want_addr) != 0;
+	return !core_same_places(&m->places, &m->want_places);
 }
 
 /* Decides on members whose durable facts are out of date. */
@@ -274,7 +282,9 @@ static void record_members(struct core *c) {
 		rec->member = (uint32_t)i;
 		memcpy(rec->key, m->key, sizeof rec->key);
 		memcpy(rec->name, m->name, sizeof rec->name);
-		memcpy(rec->addr, moves ? m->want_addr : m->addr, sizeof rec->addr);
+		const struct core_places *places = moves ? &m->want_places : &m->places;
+		rec->n_candidates = places->n;
+		memcpy(rec->candidates, places->at, sizeof rec->candidates);
 		rec->banned = m->want_banned;
 		rec->token_hash = m->token_hash;
 	}

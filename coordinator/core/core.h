@@ -82,7 +82,8 @@ struct core_record {
 	uint32_t member;
 	uint8_t key[NET_KEY_BYTES];
 	char name[NET_NAME_BYTES];
-	char addr[NET_ADDR_BYTES]; /* its last address; "": it has not reported yet */
+	uint8_t n_candidates; /* its last addresses; 0: it has not reported yet */
+	struct candidate_ref candidates[NET_MAX_CANDIDATES];
 	bool banned;
 	struct rv_hash token_hash; /* core_token_hash of the token it spent; zero: none */
 	uint64_t term;             /* ROLLBACK: the one that begins */

@@ -17,7 +17,8 @@ static struct member_ref ref(const struct core *c, uint32_t member, uint32_t wei
 	const struct core_member *m = &c->members[member];
 	struct member_ref r = {.member = member, .weight = weight};
 	memcpy(r.key, m->key, sizeof r.key);
-	memcpy(r.addr, m->addr, sizeof r.addr);
+	r.n_candidates = m->places.n;
+	memcpy(r.candidates, m->places.at, sizeof r.candidates);
 	r.relay = m->reported && m->last.relay <= c->cfg.n_relays ? m->last.relay : 0;
 	return r;
 }
@@ -25,7 +26,7 @@ static struct member_ref ref(const struct core *c, uint32_t member, uint32_t wei
 /* Returns true if the member is present, and may have some of the files. */
 static bool may_have_parts(const struct core *c, uint32_t member) {
 	const struct core_member *m = &c->members[member];
-	return core_available(c, m) && m->reported && !core_diverged(c, m) && m->addr[0] != '\0';
+	return core_available(c, m) && m->reported && !core_diverged(c, m) && m->places.n > 0;
 }
 
 /* Returns true while a participant of the last round may have its result before its next report
@@ -78,7 +79,7 @@ static void put_donors(const struct core *c, struct document *d) {
  * behind for long. */
 static bool is_behind(const struct core *c, uint32_t member) {
 	const struct core_member *m = &c->members[member];
-	return core_available(c, m) && m->reported && m->addr[0] != '\0' && !core_in_sync(c, m) && !is_about_to(c, member);
+	return core_available(c, m) && m->reported && m->places.n > 0 && !core_in_sync(c, m) && !is_about_to(c, member);
 }
 
 /* A member with the state may be where no other can dial it, and yet reach those that need it. */
@@ -184,7 +185,8 @@ static bool same_refs(const struct member_ref *a, int n_a, const struct member_r
 		return false;
 	for (int i = 0; i < n_a; i++) {
 		const struct member_ref *x = &a[i], *y = &b[i];
-		if (x->member != y->member || x->weight != y->weight || x->relay != y->relay || strcmp(x->addr, y->addr) != 0)
+		if (x->member != y->member || x->weight != y->weight || x->relay != y->relay ||
+			!candidates_equal(x->candidates, x->n_candidates, y->candidates, y->n_candidates))
 			return false;
 	}
 	return true;

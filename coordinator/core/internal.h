@@ -53,16 +53,22 @@ struct core_level {
 	uint64_t until_round; /* first round without the consequence */
 };
 
+/* The addresses at which a member may be dialed. */
+struct core_places {
+	uint8_t n; /* 0: it has not reported yet */
+	struct candidate_ref at[NET_MAX_CANDIDATES];
+};
+
 struct core_member {
 	/* Durable. */
 	uint8_t key[NET_KEY_BYTES];
 	char name[NET_NAME_BYTES];
-	char addr[NET_ADDR_BYTES];
+	struct core_places places;
 	bool banned;
 	struct rv_hash token_hash;
 	struct core_level blame; /* attempts that it ended: no rosters */
 	/* Wanted, and recorded when nothing else is under way. */
-	char want_addr[NET_ADDR_BYTES];
+	struct core_places want_places;
 	int64_t moved_until_us; /* time up to which its address changes are paid for (core_moves_at) */
 	bool want_banned;
 	/* Volatile: what its reports say. */
@@ -237,6 +243,10 @@ void core_step(struct core *c, int64_t now_us);
 /* Logs an event: each type once per member and (round, attempt), but for ALIVE, DEAD and LEFT. */
 void core_say(struct core *c, enum core_event_type type, uint32_t member, uint64_t round);
 void core_say_pair(struct core *c, uint32_t member, uint32_t other); /* APART */
+
+static inline bool core_same_places(const struct core_places *a, const struct core_places *b) {
+	return candidates_equal(a->at, a->n, b->at, b->n);
+}
 
 /* ---- record.c ---- */
 

@@ -73,7 +73,7 @@ enum { MOVES_AT_ONCE = 4 };
 #define MOVE_EVERY_US (10 * RV_US_PER_S)
 
 int64_t core_moves_at(const struct core_member *m) {
-	return m->addr[0] == '\0' ? INT64_MIN : m->moved_until_us - (MOVES_AT_ONCE - 1) * MOVE_EVERY_US;
+	return m->places.n == 0 ? INT64_MIN : m->moved_until_us - (MOVES_AT_ONCE - 1) * MOVE_EVERY_US;
 }
 
 void core_count_move(struct core_member *m, int64_t now_us) {
@@ -87,7 +87,7 @@ bool core_right_size(const struct core *c, const struct core_member *m) {
 
 bool core_contributes(const struct core *c, const struct core_member *m) {
 	bool phase = m->last.phase == WORKER_READY || m->last.phase == WORKER_REDUCING || m->last.phase == WORKER_VOTED;
-	return core_in_sync(c, m) && phase && core_right_size(c, m) && m->addr[0] != '\0' && core_stores(m);
+	return core_in_sync(c, m) && phase && core_right_size(c, m) && m->places.n > 0 && core_stores(m);
 }
 
 void core_listens(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTES], bool listens) {

@@ -100,9 +100,10 @@ static enum rv_err apply_member(struct core *c, const struct core_record *rec, s
 		c->n_members++;
 	}
 	memcpy(m->name, rec->name, sizeof m->name);
-	if (strcmp(m->addr, rec->addr) != 0)
+	if (!candidates_equal(m->places.at, m->places.n, rec->candidates, rec->n_candidates))
 		core_pairs_forget(c, rec->member);
-	memcpy(m->addr, rec->addr, sizeof m->addr);
+	m->places.n = rec->n_candidates;
+	memcpy(m->places.at, rec->candidates, sizeof m->places.at);
 	m->banned = rec->banned;
 	RV_ASSERT(core_find_member(c, rec->key) == (int)rec->member); /* a key is one member's only */
 	return RV_OK;
@@ -295,7 +296,7 @@ static void await(const struct core *c, struct core_member *m) {
 	RV_ASSERT(!m->reported); /* no report comes between the records */
 	m->awaited = m->from_before = true;
 	m->heard_us = c->now_us;
-	memcpy(m->want_addr, m->addr, sizeof m->want_addr);
+	m->want_places = m->places;
 	m->want_banned = m->banned;
 }
 

@@ -232,10 +232,15 @@ enum rv_err service_join(struct service *s, int64_t now_us, const uint8_t key[NE
 /* Replaces the stated address in the report by the announced one. Logs a wrong host once. */
 static enum rv_err place(struct service *s, uint32_t member, const struct member_sight *sight, struct report *rep,
 						 struct rv_errtext *et) {
-	char addr[NET_ADDR_BYTES];
+	struct candidate seen = {.kind = CANDIDATE_SEEN};
+	const char *stated = rep->candidates[0].addr;
 	bool replaced = false;
-	RV_TRY(member_address_choose(sight, s->cfg.site, rep->addr, addr, &replaced, et));
-	memcpy(rep->addr, addr, sizeof addr);
+	for (int i = 1; i < rep->n_candidates; i++)
+		if (rep->candidates[i].kind == CANDIDATE_GIVEN)
+			stated = rep->candidates[i].addr;
+	RV_TRY(member_address_choose(sight, s->cfg.site, stated, seen.addr, &replaced, et));
+	rep->candidates[0] = seen;
+	rep->n_candidates = 1;
 	if (replaced && !(s->replaced_told >> member & 1)) {
 		s->replaced_told |= UINT64_C(1) << member;
 		service_tell(s, RV_WARN, "address",

@@ -176,9 +176,10 @@ void service_tell_record(struct service *s, const struct core_record *rec) {
 	switch (rec->type) {
 	case CORE_MEMBER:
 		identity_short(rec->key, short_key);
-		service_tell_operator(s, RV_INFO, "member", rec->addr, "member %u%s%s%s (key %s)%s%s", rec->member,
-							  rec->name[0] ? " '" : "", rec->name, rec->name[0] ? "'" : "", short_key,
-							  rec->addr[0] ? " has a new address" : " joined", rec->banned ? ", banned" : "");
+		service_tell_operator(s, RV_INFO, "member", candidates_seen(rec->candidates, rec->n_candidates),
+							  "member %u%s%s%s (key %s)%s%s", rec->member, rec->name[0] ? " '" : "", rec->name,
+							  rec->name[0] ? "'" : "", short_key,
+							  rec->n_candidates > 0 ? " has a new address" : " joined", rec->banned ? ", banned" : "");
 		break;
 	case CORE_ROSTER:
 		tell_roster(s, rec);

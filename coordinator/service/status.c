@@ -144,7 +144,7 @@ static json_t *member_json(const struct service *s, const struct core_member_vie
 	(void)json_object_set_new(o, "apart_from", set_json(v->apart));
 	(void)json_object_set_new(o, "left_out", json_boolean(v->left_out));
 	if (details)
-		(void)json_object_set_new(o, "addr", json_string(v->last.addr));
+		(void)json_object_set_new(o, "addr", json_string(v->last.candidates[0].addr));
 	return o;
 }
 

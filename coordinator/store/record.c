@@ -6,10 +6,16 @@
 
 enum { RECORD_VERSION = 1 };
 
-_Static_assert(NET_MAX_MEMBERS *(4 + 8 + 8 + 8) + NET_NAME_BYTES + NET_ADDR_BYTES + NET_KEY_BYTES + 3 * RV_HASH_BYTES +
-					   64 <=
+_Static_assert(NET_MAX_MEMBERS *(4 + 8 + 8 + 8) + NET_NAME_BYTES + NET_MAX_CANDIDATES * (3 + NET_ADDR_BYTES) +
+					   NET_KEY_BYTES + 3 * RV_HASH_BYTES + 64 <=
 				   RECORD_MAX_BYTES,
 			   "the largest record fits");
+
+static const struct layout candidate[] = {
+	LAYOUT_FIELD(PLAIN, struct candidate_ref, kind),
+	LAYOUT_FIELD(TEXT, struct candidate_ref, addr),
+	LAYOUT_LAST,
+};
 
 static const struct layout fields[] = {
 	LAYOUT_FIELD(PLAIN, struct core_record, type),
@@ -18,7 +24,7 @@ static const struct layout fields[] = {
 	LAYOUT_FIELD(PLAIN, struct core_record, member),
 	LAYOUT_FIELD(PLAIN, struct core_record, key),
 	LAYOUT_FIELD(TEXT, struct core_record, name),
-	LAYOUT_FIELD(TEXT, struct core_record, addr),
+	LAYOUT_COUNTED(struct core_record, candidates, n_candidates, candidate),
 	LAYOUT_FIELD(BOOL, struct core_record, banned),
 	LAYOUT_FIELD(PLAIN, struct core_record, token_hash),
 	LAYOUT_FIELD(PLAIN, struct core_record, term),

@@ -345,7 +345,7 @@ static enum rv_err put_member(struct sqlite_store *s, const struct core_record *
 	(void)sqlite3_bind_int64(st, 1, rec->member);
 	(void)sqlite3_bind_blob(st, 2, rec->key, NET_KEY_BYTES, SQLITE_STATIC);
 	(void)sqlite3_bind_text(st, 3, rec->name, -1, SQLITE_STATIC);
-	(void)sqlite3_bind_text(st, 4, rec->addr, -1, SQLITE_STATIC);
+	(void)sqlite3_bind_text(st, 4, candidates_seen(rec->candidates, rec->n_candidates), -1, SQLITE_STATIC);
 	(void)sqlite3_bind_int(st, 5, rec->banned);
 	RV_TRY(step(s, PUT_MEMBER, "writing a member", et));
 	st = s->prepared[SPEND_TOKEN];

@@ -21,6 +21,7 @@
 #include "base/bytes.h"
 #include "base/err.h"
 #include "base/hash.h"
+#include "net/control/candidate.h"
 #include "net/limits.h"
 
 #include <stdbool.h>
@@ -128,9 +129,8 @@ struct report {
 	 * fetching, or of the next log entry. Documents reach back to it, and donors keep what they
 	 * name, as far as there is room. */
 	uint64_t needs_from;
-	uint64_t full_round;       /* latest round whose full state hash it has computed */
-	struct rv_hash full_hash;  /* of full_round; zero: none yet */
-	char addr[NET_ADDR_BYTES]; /* where peers reach it; ":port" lets the coordinator fill in the host it sees */
+	uint64_t full_round;      /* latest round whose full state hash it has computed */
+	struct rv_hash full_hash; /* of full_round; zero: none yet */
 	/* Best measured bandwidth of its line in the last all-reduces, or its cap; 0: not known.
 	 * Decides ownership, never the mean. */
 	uint64_t up_bytes_per_s, down_bytes_per_s;
@@ -151,6 +151,9 @@ struct report {
 	/* The relay at which it has a station: its place in the document's `relays`, counted from 1; 0:
 	 * none. The coordinator takes a place that is not in the list as 0. */
 	uint8_t relay;
+	/* Addresses at which peers may dial it; the first is SEEN, no other is. */
+	uint8_t n_candidates;
+	struct candidate candidates[NET_MAX_CANDIDATES];
 };
 
 /* A message in the reply to a report, for the person who runs the worker: it decides nothing. 200
@@ -216,7 +219,10 @@ struct member_ref {
 	uint64_t
 		boot; /* REDUCE: of the process that holds its contribution (report.boot): what a former one sent is void */
 	uint8_t key[NET_KEY_BYTES]; /* Ed25519: the only thing that authenticates it */
-	char addr[NET_ADDR_BYTES];
+	/* Addresses at which it may be dialed, in this order: one at least. A PRIVATE one is for
+	 * members with the same SEEN host. */
+	uint8_t n_candidates;
+	struct candidate_ref candidates[NET_MAX_CANDIDATES];
 	uint8_t relay; /* the one at which it has a station: place in `relays`, counted from 1; 0: none */
 };
 

@@ -10,9 +10,10 @@
 static const char WHAT[] = "document";
 
 _Static_assert(NET_MAX_MEMBERS <= 64, "a set of members fits into 64 bits");
-_Static_assert(512 + NET_MAX_SYNCING * (4 + NET_KEY_BYTES + 2 + NET_ADDR_BYTES + 1) +
+enum { CANDIDATES_BYTES = 1 + NET_MAX_CANDIDATES * (1 + 2 + NET_ADDR_BYTES) };
+_Static_assert(512 + NET_MAX_SYNCING * (4 + NET_KEY_BYTES + CANDIDATES_BYTES + 1) +
 					   NET_MAX_LOG_DIGESTS * RV_HASH_BYTES +
-					   NET_MAX_MEMBERS * (4 + 4 + 8 + NET_KEY_BYTES + 2 + NET_ADDR_BYTES + 1) + NET_MAX_RANGES * 10 +
+					   NET_MAX_MEMBERS * (4 + 4 + 8 + NET_KEY_BYTES + CANDIDATES_BYTES + 1) + NET_MAX_RANGES * 10 +
 					   NET_MAX_RELAYS * (NET_KEY_BYTES + 2 + NET_ADDR_BYTES) +
 					   NET_MAX_KEPT_SNAPSHOTS * (8 + RV_HASH_BYTES) + NET_SIG_BYTES <=
 				   NET_MAX_DOCUMENT_BYTES,
@@ -20,12 +21,18 @@ _Static_assert(512 + NET_MAX_SYNCING * (4 + NET_KEY_BYTES + 2 + NET_ADDR_BYTES +
 
 static const struct layout hash[] = {{.kind = LAYOUT_PLAIN, .bytes = RV_HASH_BYTES}, LAYOUT_LAST};
 
+static const struct layout candidate[] = {
+	LAYOUT_FIELD(PLAIN, struct candidate_ref, kind),
+	LAYOUT_FIELD(TEXT, struct candidate_ref, addr),
+	LAYOUT_LAST,
+};
+
 static const struct layout participant[] = {
 	LAYOUT_FIELD(PLAIN, struct member_ref, member),
 	LAYOUT_FIELD(PLAIN, struct member_ref, weight),
 	LAYOUT_FIELD(PLAIN, struct member_ref, boot),
 	LAYOUT_FIELD(PLAIN, struct member_ref, key),
-	LAYOUT_FIELD(TEXT, struct member_ref, addr),
+	LAYOUT_COUNTED(struct member_ref, candidates, n_candidates, candidate),
 	LAYOUT_FIELD(PLAIN, struct member_ref, relay),
 	LAYOUT_LAST,
 };
@@ -33,7 +40,7 @@ static const struct layout participant[] = {
 static const struct layout syncing[] = {
 	LAYOUT_FIELD(PLAIN, struct member_ref, member),
 	LAYOUT_FIELD(PLAIN, struct member_ref, key),
-	LAYOUT_FIELD(TEXT, struct member_ref, addr),
+	LAYOUT_COUNTED(struct member_ref, candidates, n_candidates, candidate),
 	LAYOUT_FIELD(PLAIN, struct member_ref, relay),
 	LAYOUT_LAST,
 };
@@ -151,9 +158,9 @@ static enum rv_err check_ref(const struct document *d, const struct member_ref *
 	if (m->member >= NET_MAX_MEMBERS || (i > 0 && m->member <= list[i - 1].member))
 		return rv_fail(et, RV_E_INVALID, "%s: %s[%d] = %u: must ascend and stay below %d", WHAT, name, i, m->member,
 					   (int)NET_MAX_MEMBERS);
-	enum rv_err e = control_check_addr(m->addr, false, et);
+	enum rv_err e = candidate_refs_check(m->candidates, m->n_candidates, et);
 	if (e != RV_OK)
-		return rv_fail_context(et, e, "%s: %s[%d].addr", WHAT, name, i);
+		return rv_fail_context(et, e, "%s: %s[%d]", WHAT, name, i);
 	if (m->relay > d->n_relays)
 		return rv_fail(et, RV_E_INVALID, "%s: %s[%d].relay = %u of %u relays", WHAT, name, i, m->relay, d->n_relays);
 	return RV_OK;
@@ -188,7 +195,7 @@ static enum rv_err check_syncing(const struct document *d, struct rv_errtext *et
 
 static enum rv_err check_relays(const struct document *d, struct rv_errtext *et) {
 	for (int i = 0; i < d->n_relays; i++) {
-		enum rv_err e = control_check_addr(d->relays[i].addr, false, et);
+		enum rv_err e = control_check_addr(d->relays[i].addr, et);
 		if (e != RV_OK)
 			return rv_fail_context(et, e, "%s: relays[%d].addr", WHAT, i);
 	}

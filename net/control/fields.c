@@ -37,10 +37,10 @@ uint32_t control_version_common(uint32_t lowest, uint32_t highest) {
 	return best >= lowest && best >= CONTROL_VERSION_MIN ? best : 0;
 }
 
-enum rv_err control_check_addr(const char *addr, bool host_optional, struct rv_errtext *et) {
+enum rv_err control_check_addr(const char *addr, struct rv_errtext *et) {
 	struct address a;
 	RV_TRY(address_parse(addr, &a, et));
-	if (a.host[0] == '\0' && !host_optional)
+	if (a.host[0] == '\0')
 		return rv_fail(et, RV_E_INVALID, "address \"%s\": the host is empty", addr);
 	if (a.port == 0)
 		return rv_fail(et, RV_E_INVALID, "address \"%s\": port 0, must be 1 to 65535", addr);

@@ -30,9 +30,8 @@ enum rv_err control_read_head(struct rv_reader *r, enum control_tag tag, const c
 enum rv_err control_read_head_spoken(struct rv_reader *r, enum control_tag tag, const char *what, uint32_t *version,
 									 struct rv_errtext *et);
 
-/* Checks "host:port" (address_parse) with a port other than 0; with `host_optional` also ":port".
- * RV_E_INVALID. */
-enum rv_err control_check_addr(const char *addr, bool host_optional, struct rv_errtext *et);
+/* Checks "host:port" (address_parse) with a host, and a port other than 0. RV_E_INVALID. */
+enum rv_err control_check_addr(const char *addr, struct rv_errtext *et);
 /* Returns NULL, or the violated condition: well-formed UTF-8 (RFC 3629). */
 const char *control_utf8_invalid(const char *text);
 

@@ -28,7 +28,6 @@ static const struct layout state[] = {
 	LAYOUT_FIELD(PLAIN, struct report, chain),
 	LAYOUT_FIELD(PLAIN, struct report, full_round),
 	LAYOUT_FIELD(PLAIN, struct report, full_hash),
-	LAYOUT_FIELD(TEXT, struct report, addr),
 	LAYOUT_FIELD(PLAIN, struct report, inner_step),
 	LAYOUT_FIELD(PLAIN, struct report, loss),
 	LAYOUT_FIELD(PLAIN, struct report, tokens_per_s),
@@ -50,6 +49,7 @@ static const struct layout proof[] = {
 	LAYOUT_LAST,
 };
 
+/* Behind these go the candidates. */
 static const struct layout figures[] = {
 	LAYOUT_COUNTED(struct report, measured, n_measured, measured),
 	LAYOUT_FIELD(PLAIN, struct report, mean2),
@@ -78,6 +78,7 @@ void report_encode(const struct report *m, uint32_t version, struct rv_writer *w
 	rv_write_u8(w, n_paths);
 	rv_write_bytes(w, m->paths, n_paths);
 	layout_write(figures, m, w);
+	candidates_write(m->candidates, m->n_candidates, w);
 }
 
 static void read_paths(struct rv_reader *r, struct report *out) {
@@ -120,6 +121,7 @@ enum rv_err report_decode(const void *p, size_t n, struct report *out, struct rv
 	RV_TRY(layout_read(proof, &r, out, WHAT, et));
 	read_paths(&r, out);
 	RV_TRY(layout_read(figures, &r, out, WHAT, et));
+	RV_TRY(candidates_read(&r, out->candidates, &out->n_candidates, WHAT, et));
 	RV_TRY(control_read_end(&r, WHAT, et));
 	if (out->phase < WORKER_SYNCING || out->phase > WORKER_LEAVING)
 		return rv_fail(et, RV_E_INVALID, "%s: phase = %u, must be 1..%d", WHAT, out->phase, (int)WORKER_LEAVING);
@@ -136,9 +138,9 @@ enum rv_err report_decode(const void *p, size_t n, struct report *out, struct rv
 					   out->storage);
 	if (!paths_are_valid(out))
 		return rv_fail(et, RV_E_INVALID, "%s: a path is of an unknown kind, must be 0..%d", WHAT, (int)PATH_KINDS - 1);
-	enum rv_err e = control_check_addr(out->addr, true, et);
+	enum rv_err e = candidates_check(out->candidates, out->n_candidates, et);
 	if (e != RV_OK)
-		return rv_fail_context(et, e, "%s: addr", WHAT);
+		return rv_fail_context(et, e, "%s", WHAT);
 	if (!isfinite(out->loss) || !isfinite(out->tokens_per_s))
 		return rv_fail(et, RV_E_INVALID, "%s: loss or tokens_per_s is not finite", WHAT);
 	if (out->relay > NET_MAX_RELAYS)

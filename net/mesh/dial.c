@@ -217,8 +217,9 @@ static void want(struct peers *p, const struct member_ref *ref, bool was_wanted)
 	struct address addr;
 	if ((peer->known || peer->link != NULL) && memcmp(peer->key, ref->key, NET_KEY_BYTES) != 0)
 		forget_links(peer, "the roster gives this member another key");
-	/* An address that cannot be parsed cannot be dialed: such a member has to dial this worker. */
-	if (address_parse(ref->addr, &addr, NULL) != RV_OK)
+	/* Without an address that can be parsed it cannot be dialed: such a member has to dial this
+	 * worker. */
+	if (address_parse(candidates_seen(ref->candidates, ref->n_candidates), &addr, NULL) != RV_OK)
 		addr = (struct address){0};
 	bool moved = addr.port != peer->addr.port || strcmp(addr.host, peer->addr.host) != 0;
 	bool restarted = ref->boot != 0 && peer->boot != 0 && !report_same_process(ref->boot, peer->boot);

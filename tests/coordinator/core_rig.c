@@ -185,7 +185,8 @@ struct report rig_report(const struct rig *r, uint32_t who, enum worker_phase ph
 		rep.chain = d->chain;
 	rep.proven_round = rep.round + (phase == WORKER_VOTED);
 	rep.proven_chain = phase == WORKER_VOTED ? rv_chain_next(&rep.chain, &rep.digest) : rep.chain;
-	snprintf(rep.addr, sizeof rep.addr, "10.0.0.%u:70%02u", who, who);
+	rep.n_candidates = 1;
+	snprintf(rep.candidates[0].addr, sizeof rep.candidates[0].addr, "10.0.0.%u:70%02u", who, who);
 	return rep;
 }
 

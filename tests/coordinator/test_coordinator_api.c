@@ -40,7 +40,8 @@ static struct report a_report(const struct document *d, uint64_t seq, enum worke
 						 .tokens = 10,
 						 .n_chunks = run_chunks("", 0),
 						 .chain = d->chain,
-						 .addr = ":7000"};
+						 .n_candidates = 1,
+						 .candidates[0].addr = ":7000"};
 	if (phase == WORKER_VOTED)
 		rep.attempt = d->attempt;
 	return rep;
@@ -63,7 +64,12 @@ static void test_a_round_by_hand(void **state) {
 		assert_non_null(strstr(reply.config, "rounds = 10\n"));
 	}
 	memset(&d, 0, sizeof d);
-	struct report rep = {.boot = 1, .seq = 1, .phase = WORKER_SYNCING, .n_chunks = run_chunks("", 0), .addr = ":7000"};
+	struct report rep = {.boot = 1,
+						 .seq = 1,
+						 .phase = WORKER_SYNCING,
+						 .n_chunks = run_chunks("", 0),
+						 .n_candidates = 1,
+						 .candidates[0].addr = ":7000"};
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(client_report(&k[i], &rep), 204);
 	assert_int_equal(client_document(&k[0], c, 0, &d), 200);
@@ -78,7 +84,7 @@ static void test_a_round_by_hand(void **state) {
 		assert_true(d.seq > before);
 	}
 	assert_int_equal(d.round, 1);
-	assert_string_equal(d.members[0].addr, "127.0.0.1:7000");
+	assert_string_equal(d.members[0].candidates[0].addr, "127.0.0.1:7000");
 	client_release(&k[0]);
 	client_release(&k[1]);
 }
@@ -108,7 +114,12 @@ static void test_long_poll(void **state) {
 	assert_int_equal(client_join(&waiting, c, &in, NULL), 200);
 	coordinator_invite(c, &in);
 	assert_int_equal(client_join(&k, c, &in, NULL), 200);
-	struct report rep = {.boot = 1, .seq = 1, .phase = WORKER_SYNCING, .n_chunks = run_chunks("", 0), .addr = ":7000"};
+	struct report rep = {.boot = 1,
+						 .seq = 1,
+						 .phase = WORKER_SYNCING,
+						 .n_chunks = run_chunks("", 0),
+						 .n_candidates = 1,
+						 .candidates[0].addr = ":7000"};
 	assert_int_equal(client_report(&waiting, &rep), 204);
 	assert_int_equal(client_report(&k, &rep), 204);
 	assert_int_equal(client_document(&k, c, 0, &d), 200);
@@ -179,7 +190,12 @@ static void test_strangers_get_nothing(void **state) {
 	struct coordinator *c = *state;
 	struct client k;
 	static struct document d;
-	struct report rep = {.boot = 1, .seq = 1, .phase = WORKER_SYNCING, .n_chunks = run_chunks("", 0), .addr = ":7000"};
+	struct report rep = {.boot = 1,
+						 .seq = 1,
+						 .phase = WORKER_SYNCING,
+						 .n_chunks = run_chunks("", 0),
+						 .n_candidates = 1,
+						 .candidates[0].addr = ":7000"};
 	client_init(&k, c, 7, NULL);
 	assert_int_equal(client_report(&k, &rep), 403);
 	assert_int_equal(client_document(&k, c, 0, &d), 403);
@@ -390,7 +406,12 @@ static void test_ban(void **state) {
 	struct client k;
 	struct invite in;
 	char out[1024];
-	struct report rep = {.boot = 1, .seq = 1, .phase = WORKER_SYNCING, .n_chunks = run_chunks("", 0), .addr = ":7000"};
+	struct report rep = {.boot = 1,
+						 .seq = 1,
+						 .phase = WORKER_SYNCING,
+						 .n_chunks = run_chunks("", 0),
+						 .n_candidates = 1,
+						 .candidates[0].addr = ":7000"};
 	client_init(&k, c, 0, NULL);
 	coordinator_invite(c, &in);
 	assert_int_equal(client_join(&k, c, &in, NULL), 200);

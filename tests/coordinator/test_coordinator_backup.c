@@ -64,7 +64,11 @@ static uint64_t commit_round(struct scene *s, uint64_t round) {
 	static uint64_t seq;
 	memset(&d, 0, sizeof d);
 	for (int phase = WORKER_TRAINING; phase <= WORKER_VOTED; phase++) {
-		struct report rep = {.boot = 1, .phase = WORKER_SYNCING, .n_chunks = run_chunks("", 0), .addr = ":7000"};
+		struct report rep = {.boot = 1,
+							 .phase = WORKER_SYNCING,
+							 .n_chunks = run_chunks("", 0),
+							 .n_candidates = 1,
+							 .candidates[0].addr = ":7000"};
 		if (d.seq == 0) {
 			rep.seq = ++seq;
 			assert_int_equal(client_report(&s->k, &rep), 204);
@@ -81,7 +85,8 @@ static uint64_t commit_round(struct scene *s, uint64_t round) {
 							  .attempt = phase == WORKER_VOTED ? d.attempt : 0,
 							  .n_chunks = run_chunks("", 0),
 							  .chain = d.chain,
-							  .addr = ":7000"};
+							  .n_candidates = 1,
+							  .candidates[0].addr = ":7000"};
 		assert_int_equal(client_report(&s->k, &rep), 204);
 		assert_int_equal(client_document(&s->k, &s->c, d.seq - 1, &d), 200);
 		for (int i = 0; i < 3 && phase != WORKER_TRAINING && (phase == WORKER_READY) != (d.phase == RUN_REDUCE); i++)
@@ -162,8 +167,13 @@ static void flip_key_bits(const char *path, const uint8_t key[NET_KEY_BYTES]) {
 
 /* Somebody has reported who is two rounds ahead of what the coordinator knows. */
 static void report_ahead(struct scene *s) {
-	struct report rep = {
-		.boot = 2, .seq = 1, .phase = WORKER_TRAINING, .round = 2, .n_chunks = run_chunks("", 0), .addr = ":7000"};
+	struct report rep = {.boot = 2,
+						 .seq = 1,
+						 .phase = WORKER_TRAINING,
+						 .round = 2,
+						 .n_chunks = run_chunks("", 0),
+						 .n_candidates = 1,
+						 .candidates[0].addr = ":7000"};
 	rep.chain = rv_hash_of("later", 5);
 	client_release(&s->k);
 	client_init(&s->k, &s->c, 0, NULL);

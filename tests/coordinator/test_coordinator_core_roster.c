@@ -44,7 +44,7 @@ static void test_frozen_when_all_are_ready(void **state) {
 	assert_int_equal(d->n_ranges, 3);
 	assert_int_equal(d->ranges[1].first, 4);
 	assert_int_equal(d->ranges[1].count, 4);
-	assert_string_equal(d->members[1].addr, "10.0.0.1:7001");
+	assert_string_equal(d->members[1].candidates[0].addr, "10.0.0.1:7001");
 	assert_int_equal(d->members[1].weight, 1);
 	rig_release(&r);
 }
@@ -434,14 +434,14 @@ static void test_addresses_follow(void **state) {
 	rig_say_all(&r, 2, WORKER_READY);
 	rig_expect(&r, RUN_REDUCE, 0, 1);
 	struct report moved = rig_report(&r, 1, WORKER_REDUCING);
-	strcpy(moved.addr, "10.0.0.1:9999");
+	strcpy(moved.candidates[0].addr, "10.0.0.1:9999");
 	rig_send(&r, 1, &moved);
-	assert_string_equal(rig_last(&r, CORE_MEMBER)->addr, "10.0.0.1:9999");
+	assert_string_equal(rig_last(&r, CORE_MEMBER)->candidates[0].addr, "10.0.0.1:9999");
 	rig_expect(&r, RUN_REDUCE, 0, 1);
-	assert_string_equal(rig_doc(&r)->members[1].addr, "10.0.0.1:9999");
+	assert_string_equal(rig_doc(&r)->members[1].candidates[0].addr, "10.0.0.1:9999");
 	rig_restart(&r);
 	rig_expect(&r, RUN_REDUCE, 0, 1);
-	assert_string_equal(rig_doc(&r)->members[1].addr, "10.0.0.1:9999");
+	assert_string_equal(rig_doc(&r)->members[1].candidates[0].addr, "10.0.0.1:9999");
 	rig_release(&r);
 }
 
@@ -455,12 +455,12 @@ static void test_moves_are_paced(void **state) {
 	int before = r.n_records;
 	for (int i = 0; i < 1000; i++) {
 		struct report moved = rig_report(&r, 1, WORKER_TRAINING);
-		(void)snprintf(moved.addr, sizeof moved.addr, "10.0.0.1:%d", 8000 + i % 2);
+		(void)snprintf(moved.candidates[0].addr, sizeof moved.candidates[0].addr, "10.0.0.1:%d", 8000 + i % 2);
 		rig_send(&r, 1, &moved);
 	}
 	assert_true(r.n_records - before <= 4);
 	struct report last = rig_report(&r, 1, WORKER_TRAINING);
-	strcpy(last.addr, "10.0.0.1:9999");
+	strcpy(last.candidates[0].addr, "10.0.0.1:9999");
 	before = r.n_records;
 	rig_send(&r, 1, &last);
 	assert_int_equal(r.n_records, before);
@@ -468,7 +468,7 @@ static void test_moves_are_paced(void **state) {
 	assert_int_equal(r.n_records, before);
 	rig_wait(&r, 2 * RIG_S); /* by itself: no report is needed */
 	assert_int_equal(r.n_records, before + 1);
-	assert_string_equal(rig_last(&r, CORE_MEMBER)->addr, "10.0.0.1:9999");
+	assert_string_equal(rig_last(&r, CORE_MEMBER)->candidates[0].addr, "10.0.0.1:9999");
 	rig_release(&r);
 }
 

@@ -286,12 +286,12 @@ static void test_a_pair_of_which_one_moves(void **state) {
 	for (uint32_t i = 0; i < 4; i++)
 		rig_say(&r, i, WORKER_VOTED);
 	struct report moved = rig_report(&r, 3, WORKER_TRAINING);
-	(void)strcpy(moved.addr, "10.9.9.9:1");
+	(void)strcpy(moved.candidates[0].addr, "10.9.9.9:1");
 	rig_send(&r, 3, &moved);
 	rig_say_all(&r, 3, WORKER_TRAINING);
 	rig_say_all(&r, 3, WORKER_READY);
 	moved = rig_report(&r, 3, WORKER_READY);
-	(void)strcpy(moved.addr, "10.9.9.9:1");
+	(void)strcpy(moved.candidates[0].addr, "10.9.9.9:1");
 	rig_send(&r, 3, &moved);
 	assert_int_equal(owners(&r), 0xf);
 	rig_release(&r);

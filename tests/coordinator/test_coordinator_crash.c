@@ -70,7 +70,8 @@ static struct report next_report(struct world *w, uint32_t who) {
 						 .n_chunks = run_chunks("", 0),
 						 .chain = d->chain,
 						 .full_round = d->round,
-						 .addr = ":7000"};
+						 .n_candidates = 1,
+						 .candidates[0].addr = ":7000"};
 	rep.full_hash = rv_hash_of(&d->round, sizeof d->round);
 	if (d->phase == RUN_REDUCE && document_find(d, who) >= 0) {
 		rep.phase = WORKER_VOTED;
@@ -136,8 +137,12 @@ static void test_nothing_acknowledged_is_lost(void **state) {
 		coordinator_invite(&w.c, &spent);
 		assert_int_equal(client_join(&w.k[i], &w.c, &spent, NULL), 200);
 	}
-	struct report first = {
-		.boot = 1, .seq = ++w.seq, .phase = WORKER_SYNCING, .n_chunks = run_chunks("", 0), .addr = ":7000"};
+	struct report first = {.boot = 1,
+						   .seq = ++w.seq,
+						   .phase = WORKER_SYNCING,
+						   .n_chunks = run_chunks("", 0),
+						   .n_candidates = 1,
+						   .candidates[0].addr = ":7000"};
 	for (uint32_t i = 0; i < WORKERS; i++)
 		assert_int_equal(client_report(&w.k[i], &first), 204);
 	for (int life = 0; life < KILLS; life++) {

@@ -252,8 +252,13 @@ struct run {
 static struct document document;
 
 static void report(struct run *r, int i, uint8_t relay, uint8_t phase) {
-	struct report rep = {
-		.boot = 1, .seq = 1, .phase = phase, .n_chunks = run_chunks("", 0), .addr = ":7000", .relay = relay};
+	struct report rep = {.boot = 1,
+						 .seq = 1,
+						 .phase = phase,
+						 .n_chunks = run_chunks("", 0),
+						 .n_candidates = 1,
+						 .candidates[0].addr = ":7000",
+						 .relay = relay};
 	assert_int_equal(client_report(&r->clients[i], &rep), 204);
 }
 
@@ -352,7 +357,12 @@ static void documents_say_where_stations_are(void **state) {
 	for (int i = 0; i < document.n_syncing; i++)
 		assert_int_equal(document.syncing[i].relay, document.syncing[i].member == 0);
 	uint64_t seq = document.seq;
-	struct report rep = {.boot = 1, .seq = 2, .phase = WORKER_SYNCING, .n_chunks = run_chunks("", 0), .addr = ":7000"};
+	struct report rep = {.boot = 1,
+						 .seq = 2,
+						 .phase = WORKER_SYNCING,
+						 .n_chunks = run_chunks("", 0),
+						 .n_candidates = 1,
+						 .candidates[0].addr = ":7000"};
 	assert_int_equal(client_report(&r.clients[0], &rep), 204); /* it leaves its relay: a new document */
 	assert_int_equal(client_document(&r.clients[0], &r.c, seq, &document), 200);
 	close_run(&r);

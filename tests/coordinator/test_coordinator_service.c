@@ -88,6 +88,14 @@ static void claim_everything(struct report *rep) {
 	rep->up_bytes_per_s = rep->down_bytes_per_s = UINT64_MAX;
 }
 
+/* ":port", or "host:port": then the host is given, too. */
+static void put_candidates(struct report *rep, const char *addr) {
+	rep->n_candidates = addr[0] == ':' ? 1 : 2;
+	(void)snprintf(rep->candidates[0].addr, NET_ADDR_BYTES, "%s", strrchr(addr, ':'));
+	rep->candidates[1].kind = CANDIDATE_GIVEN;
+	(void)snprintf(rep->candidates[1].addr, NET_ADDR_BYTES, "%s", addr);
+}
+
 static enum rv_err report(struct bench *b, uint8_t who, enum worker_phase phase, const char *addr) {
 	static struct document d;
 	uint8_t key[NET_KEY_BYTES] = {who}, body[NET_MAX_REPORT_BYTES];
@@ -115,7 +123,7 @@ static enum rv_err report(struct bench *b, uint8_t who, enum worker_phase phase,
 	}
 	if (b->alter != NULL)
 		b->alter(&rep, who);
-	(void)snprintf(rep.addr, sizeof rep.addr, "%s", addr);
+	put_candidates(&rep, addr);
 	struct rv_writer w = rv_writer_of(body, sizeof body);
 	report_encode(&rep, CONTROL_VERSION, &w);
 	return service_report(b->service, b->now_us, key, &b->sight, body, rv_writer_len(&w), &et);
@@ -206,12 +214,12 @@ static void test_report_fills_the_host(void **state) {
 	struct join_reply reply;
 	assert_int_equal(join(b, 1, &reply), RV_OK);
 	assert_int_equal(report(b, 1, WORKER_TRAINING, ":70"), RV_OK);
-	assert_string_equal(memory_store_last(&b->store).addr, "10.1.1.1:70");
-	assert_int_equal(report(b, 1, WORKER_TRAINING, "host:71"), RV_OK); /* not believed */
-	assert_string_equal(memory_store_last(&b->store).addr, "10.1.1.1:71");
+	assert_string_equal(memory_store_last(&b->store).candidates[0].addr, "10.1.1.1:70");
+	assert_int_equal(report(b, 1, WORKER_TRAINING, "198.51.100.7:71"), RV_OK); /* not believed */
+	assert_string_equal(memory_store_last(&b->store).candidates[0].addr, "10.1.1.1:71");
 	assert_true(was_told(b, "member 0 states the address of another host than it is seen at"));
-	assert_int_equal(report(b, 9, WORKER_TRAINING, "host:71"), RV_E_AUTH);
-	assert_int_equal(report(b, 1, WORKER_TRAINING, "host"), RV_E_INVALID);
+	assert_int_equal(report(b, 9, WORKER_TRAINING, "198.51.100.7:71"), RV_E_AUTH);
+	assert_int_equal(report(b, 1, WORKER_TRAINING, "host:71"), RV_E_INVALID);
 }
 
 static void test_status(void **state) {
@@ -292,11 +300,11 @@ static void test_no_address_is_for_everybody(void **state) {
 	assert_int_equal(join(b, 2, &reply), RV_OK);
 	commit_round(b);
 	assert_int_equal(report(b, 1, WORKER_TRAINING, "[2001:db8::7]:7071"), RV_OK);
-	assert_int_equal(report(b, 2, WORKER_TRAINING, "ada-laptop.example.org:7072"), RV_OK);
+	assert_int_equal(report(b, 2, WORKER_TRAINING, "203.0.113.99:7072"), RV_OK);
 	assert_int_equal(service_ban(b->service, b->now_us, 1, true, NULL), RV_OK);
 	char *everybody = status_text(b, false), *operators = status_text(b, true);
 	char *metrics = service_metrics(b->service, b->now_us);
-	static const char *const secrets[] = {"10.1.1.1", ":7071", ":7072", "2001:db8", "ada-laptop"};
+	static const char *const secrets[] = {"10.1.1.1", ":7071", ":7072", "2001:db8", "203.0.113.99"};
 	enum { SHOWN = 3 }; /* what a member only claims is shown to nobody */
 	for (size_t i = 0; i < sizeof secrets / sizeof secrets[0]; i++) {
 		assert_true(i >= SHOWN || holds(operators, secrets[i]));

@@ -233,7 +233,8 @@ static void requests_that_the_coordinator_refuses(void **state) {
 	struct scene *s = *state;
 	static const uint8_t seed[IDENTITY_SEED_BYTES] = {9};
 	struct identity stranger;
-	struct report r = {.boot = 1, .seq = 1, .phase = WORKER_TRAINING, .n_chunks = 1, .addr = ":1"};
+	struct report r = {
+		.boot = 1, .seq = 1, .phase = WORKER_TRAINING, .n_chunks = 1, .n_candidates = 1, .candidates[0].addr = ":1"};
 	uint8_t report[NET_MAX_REPORT_BYTES], *huge = calloc(1, 1 << 20);
 	struct rv_writer w = rv_writer_of(report, sizeof report);
 	identity_of_seed(seed, &stranger);

@@ -27,7 +27,7 @@ static void check_address(const char *text) {
 	struct sockaddr_storage socket_address;
 	socklen_t n;
 	char again[NET_ADDR_BYTES];
-	(void)control_check_addr(text, false, NULL);
+	(void)control_check_addr(text, NULL);
 	if (address_parse(text, &a, NULL) != RV_OK)
 		return;
 	(void)address_to_socket(&a, &socket_address, &n);

@@ -133,11 +133,17 @@ static uint64_t wide(uint8_t v) {
 	return (uint64_t)(v & 15) << (v >> 4) * 4;
 }
 
-static void put_address(uint8_t v, char addr[NET_ADDR_BYTES]) {
-	static const char *const addrs[] = {":7434",   "10.0.0.1:1", "[fe80::1]:7434", "a.example.org:65535",
-										"nowhere", ":0"};
-	const char *text = addrs[v % (sizeof addrs / sizeof addrs[0])];
-	memcpy(addr, text, strlen(text) + 1);
+static void put_candidate(uint8_t v, struct report *says) {
+	static const char *const addrs[] = {
+		":7434",   "10.0.0.1:1", "[fe80::1]:7434",  "a.example.org:65535", "192.0.2.1:7433",
+		"nowhere", ":0",         "192.168.1.255:80"};
+	enum { ADDRS = sizeof addrs / sizeof addrs[0] };
+	const char *text = addrs[v % ADDRS];
+	says->n_candidates = (uint8_t)(1 + v / ADDRS % NET_MAX_CANDIDATES);
+	struct candidate *c = &says->candidates[says->n_candidates - 1];
+	c->kind = (uint8_t)(v >> 5 & 3);
+	c->relay = c->kind == CANDIDATE_REFLECTED;
+	memcpy(c->addr, text, strlen(text) + 1);
 }
 
 /* Something that the member says from now on. */
@@ -165,7 +171,7 @@ static void set_fact(struct report *says, uint8_t which, uint8_t v) {
 	else if (which % 18 == n + 2)
 		says->storage = v & 15;
 	else if (which % 18 == n + 3)
-		put_address(v, says->addr);
+		put_candidate(v, says);
 	else
 		says->loss = says->tokens_per_s = (float)wide(v);
 }

@@ -81,7 +81,13 @@ static void make_joins(struct seeds *s) {
 }
 
 static void make_reports(struct seeds *s) {
-	struct report r = {.boot = 1, .seq = 2, .phase = WORKER_TRAINING, .round = 5, .n_chunks = 64, .addr = ":7434"};
+	struct report r = {.boot = 1,
+					   .seq = 2,
+					   .phase = WORKER_TRAINING,
+					   .round = 5,
+					   .n_chunks = 64,
+					   .n_candidates = 1,
+					   .candidates[0].addr = ":7434"};
 	r.inner_step = 150;
 	r.loss = 2.5f;
 	r.tokens_per_s = 1e4f;
@@ -100,7 +106,10 @@ static void make_reports(struct seeds *s) {
 	r.storage = REPORT_STORAGE_CHECKPOINTS | REPORT_STORAGE_FULL;
 	r.suspects = 5;
 	fill(&r.digest, sizeof r.digest, 2);
-	(void)snprintf(r.addr, sizeof r.addr, "[::1]:7434");
+	r.n_candidates = 3;
+	r.candidates[1] = (struct candidate){.kind = CANDIDATE_REFLECTED, .addr = "[2001:db8::2]:7434", .relay = 1};
+	r.candidates[1].unix_s = 1800000000;
+	r.candidates[2] = (struct candidate){.kind = CANDIDATE_PRIVATE, .addr = "192.168.1.17:7434"};
 	seed_begin(s);
 	rv_write_u8(&s->w, 2);
 	report_encode(&r, CONTROL_VERSION, &s->w);
@@ -192,7 +201,9 @@ static void make_documents(struct seeds *s) {
 	fill(&d->snapshot_chain, sizeof d->snapshot_chain, 4);
 	for (uint32_t i = 0; i < 3; i++) {
 		d->members[i] = (struct member_ref){.member = 2 * i};
-		(void)snprintf(d->members[i].addr, sizeof d->members[i].addr, "10.0.0.%u:7434", (unsigned)(i + 1));
+		d->members[i].n_candidates = 1;
+		(void)snprintf(d->members[i].candidates[0].addr, sizeof d->members[i].candidates[0].addr, "10.0.0.%u:7434",
+					   (unsigned)(i + 1));
 		fill(d->members[i].key, sizeof d->members[i].key, (uint8_t)(10 + i));
 	}
 	d->n_relays = 1;
@@ -397,7 +408,12 @@ static void put_record(struct seeds *s, const struct core_record *rec) {
 }
 
 static void make_records(struct seeds *s) {
-	struct core_record rec = {.id = 1, .type = CORE_MEMBER, .doc_seq = 2, .name = "anna", .addr = "10.0.0.1:7434"};
+	struct core_record rec = {.id = 1,
+							  .type = CORE_MEMBER,
+							  .doc_seq = 2,
+							  .name = "anna",
+							  .n_candidates = 1,
+							  .candidates[0].addr = "10.0.0.1:7434"};
 	seed_begin(s);
 	for (uint32_t i = 0; i < 2; i++, rec.id++, rec.doc_seq++) {
 		rec.member = i;

@@ -155,7 +155,8 @@ static struct service *make_service(struct world *w) {
 
 static void make_reports(struct world *w) {
 	for (unsigned i = 0; i < WORLD_KEYS; i++)
-		w->says[i] = (struct report){.version = CONTROL_VERSION, .boot = 1, .addr = ":7434"};
+		w->says[i] =
+			(struct report){.version = CONTROL_VERSION, .boot = 1, .n_candidates = 1, .candidates[0].addr = ":7434"};
 }
 
 struct world *world_begin(uint8_t config) {

@@ -90,7 +90,8 @@ void world_start(struct world *w, int i) {
 	n->ref.member = n->member;
 	n->ref.weight = 1;
 	memcpy(n->ref.key, n->id.key, NET_KEY_BYTES);
-	snprintf(n->ref.addr, sizeof n->ref.addr, "127.0.0.1:%u", peers_port(n->peers));
+	n->ref.n_candidates = 1;
+	snprintf(n->ref.candidates[0].addr, sizeof n->ref.candidates[0].addr, "127.0.0.1:%u", peers_port(n->peers));
 }
 
 void world_stop(struct world *w, int i) {
@@ -103,12 +104,18 @@ static void node_init(struct world *w, int i, void (*tweak)(struct peers_config 
 	uint8_t seed[IDENTITY_SEED_BYTES] = {(uint8_t)(i + 1), 0x51};
 	*n = (struct node){.world = w, .member = (uint32_t)i};
 	identity_of_seed(seed, &n->id);
-	n->cfg = (struct peers_config){
-		.identity = &n->id,
-		.self_member = n->member,
-		.listen = "127.0.0.1:0",
-		.silent_us = WORLD_NEVER_US,
-		.owner = {n, next_message, next_control, on_message, on_part, on_link_up, on_link_down, on_trouble}};
+	n->cfg = (struct peers_config){.identity = &n->id,
+								   .self_member = n->member,
+								   .listen = "127.0.0.1:0",
+								   .silent_us = WORLD_NEVER_US,
+								   .owner = {.ctx = n,
+											 .next_message = next_message,
+											 .next_control = next_control,
+											 .on_message = on_message,
+											 .on_part = on_part,
+											 .on_link_up = on_link_up,
+											 .on_link_down = on_link_down,
+											 .on_trouble = on_trouble}};
 	memcpy(n->cfg.run_id, w->run_id, NET_RUN_ID_BYTES);
 	memcpy(n->cfg.run_key, w->run.key, NET_KEY_BYTES);
 	ticket_sign(&w->run, w->run_id, n->member, n->id.key, n->cfg.ticket);

@@ -149,7 +149,15 @@ static struct report a_report(void) {
 						   .chain = hash_of_int(9),
 						   .full_round = 10,
 						   .full_hash = hash_of_int(11),
-						   .addr = "[fe80::1%2]:65535",
+						   .n_candidates = 4,
+						   .candidates = {{.addr = ":65535"},
+										  {.kind = CANDIDATE_REFLECTED,
+										   .addr = "[2001:db8::1]:8080",
+										   .relay = NET_MAX_RELAYS,
+										   .unix_s = UINT64_MAX,
+										   .signature = {1, 2}},
+										  {.kind = CANDIDATE_PRIVATE, .addr = "192.168.1.17:7434"},
+										  {.kind = CANDIDATE_GIVEN, .addr = "198.51.100.7:1"}},
 						   .inner_step = 12,
 						   .loss = 13.5f,
 						   .tokens_per_s = 14,
@@ -185,7 +193,8 @@ static void test_report(void **state) {
 	assert_int_equal(out.seq, in.seq);
 	assert_int_equal(out.suspects, in.suspects);
 	assert_memory_equal(&out.full_hash, &in.full_hash, sizeof in.full_hash);
-	assert_string_equal(out.addr, in.addr);
+	assert_int_equal(out.n_candidates, in.n_candidates);
+	assert_memory_equal(out.candidates, in.candidates, sizeof in.candidates);
 	assert_int_equal(out.reduce_us, in.reduce_us);
 	assert_true(out.loss == in.loss);
 	struct rv_writer w = rv_writer_of(buffer, sizeof buffer);
@@ -224,12 +233,13 @@ static void test_a_report_of_another_version_is_refused(void **state) {
  * empty. */
 static void test_more_is_measured_than_there_can_be_members(void **state) {
 	(void)state;
-	enum { MEAN2_BYTES = 4, COUNT_BYTES = 2, RELAY_BYTES = 1 };
+	enum { MEAN2_BYTES = 4, COUNT_BYTES = 2, RELAY_BYTES = 1, CANDIDATE_BYTES = 1 + 1 + 2 + 6 };
 	struct report in = a_report(), out;
 	struct rv_errtext et = {0};
 	in.n_measured = 0;
+	in.n_candidates = 1;
 	size_t n = report_bytes(&in, CONTROL_VERSION);
-	buffer[n - RELAY_BYTES - MEAN2_BYTES - COUNT_BYTES] = NET_MAX_MEMBERS + 1;
+	buffer[n - CANDIDATE_BYTES - RELAY_BYTES - MEAN2_BYTES - COUNT_BYTES] = NET_MAX_MEMBERS + 1;
 	assert_int_equal(report_decode(buffer, n + (NET_MAX_MEMBERS + 1) * 12, &out, &et), RV_E_INVALID);
 	assert_non_null(strstr(et.text, "n_measured = 65, at most 64"));
 }
@@ -261,17 +271,42 @@ static void test_report_rules(void **state) {
 	REPORT_REFUSED(m.measured[0].norm2 = INFINITY, "norm");
 	REPORT_REFUSED(m.measured[1].dot = NAN, "dot");
 	REPORT_REFUSED(m.measured[0].clipped = m.n_chunks + 1, "clipped");
+}
+
+static void test_report_candidates(void **state) {
 	static const char *const bad[] = {"",        "host",     "host:",      "host:0",     "host:65536", "host:123456",
 									  "host:+1", "ho st:80", "http://h:1", "a\"b:80",    "[::1]",      "[]:80",
 									  "::1:80",  "h:80x",    "[h/]:80",    "user@ho:80", "<b>:80"};
-	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-		REPORT_REFUSED(strcpy(m.addr, bad[i]), "addr");
-	static const char *const good[] = {":1", "localhost:80", "10.0.0.1:65535", "[::1]:8080", "a-b.c_d.example:443"};
-	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
-		struct report m = a_report(), out;
-		strcpy(m.addr, good[i]);
-		assert_int_equal(report_through_bytes(&m, &out, NULL), RV_OK);
+	static const char *const no_number[] = {":1", "localhost:80", "a-b.c_d.example:443", "[fe80::1%2]:80",
+											"10.0.0.1:0"};
+	(void)state;
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+		REPORT_REFUSED(strcpy(m.candidates[0].addr, bad[i]), "candidates[0]");
+		REPORT_REFUSED(strcpy(m.candidates[3].addr, bad[i]), "candidates[3]");
 	}
+	for (size_t i = 0; i < sizeof no_number / sizeof no_number[0]; i++)
+		REPORT_REFUSED(strcpy(m.candidates[2].addr, no_number[i]), "candidates[2]");
+	REPORT_REFUSED(strcpy(m.candidates[0].addr, "10.0.0.1:80"), "the coordinator fills in the host");
+	REPORT_REFUSED(m.n_candidates = 0, "no candidate");
+	REPORT_REFUSED(m.candidates[0].kind = CANDIDATE_PRIVATE, "candidates[0].kind = 2");
+	REPORT_REFUSED(m.candidates[2].kind = CANDIDATE_SEEN, "candidates[2].kind = 0");
+	REPORT_REFUSED(m.candidates[3].kind = CANDIDATE_KINDS, "candidates[3].kind = 4");
+	REPORT_REFUSED(m.candidates[1].relay = 0, "candidates[1].relay = 0");
+	REPORT_REFUSED(m.candidates[1].relay = NET_MAX_RELAYS + 1, "candidates[1].relay = 9");
+}
+
+static void test_more_candidates_than_fit_are_refused(void **state) {
+	(void)state;
+	struct report in = a_report(), out;
+	struct rv_errtext et = {0};
+	in.n_candidates = 1;
+	struct rv_writer w = rv_writer_of(buffer, sizeof buffer);
+	report_encode(&in, CONTROL_VERSION, &w);
+	size_t n = rv_writer_len(&w), count_at = n - (1 + 1 + 2 + strlen(in.candidates[0].addr));
+	assert_int_equal(buffer[count_at], 1);
+	buffer[count_at] = NET_MAX_CANDIDATES + 1;
+	assert_int_equal(report_decode(buffer, n, &out, &et), RV_E_INVALID);
+	assert_non_null(strstr(et.text, "5 candidates, at most 4"));
 }
 
 /* ---- documents ---- */
@@ -308,12 +343,19 @@ static struct document *a_document(void) {
 		.n_ranges = 3,
 		.ranges = {{0, 4, 2}, {4, 1, 0}, {5, 5, 2}},
 		.n_syncing = 2,
-		.syncing = {{.member = 3, .addr = "[::1]:1"}, {.member = 63, .addr = "127.0.0.1:4001", .relay = 2}},
+		.syncing = {{.member = 3, .n_candidates = 1, .candidates = {{.addr = "[::1]:1"}}},
+					{.member = 63,
+					 .n_candidates = 2,
+					 .candidates = {{.addr = "127.0.0.1:4001"}, {.kind = CANDIDATE_GIVEN, .addr = "[::2]:9"}},
+					 .relay = 2}},
 		.n_relays = 2,
 		.relays = {{.key = {1}, .addr = "relay.example:7435"}, {.key = {2}, .addr = "[::1]:7435"}}};
 	for (uint32_t i = 0; i < 3; i++) {
-		d->members[i] =
-			(struct member_ref){.member = 5 * i, .weight = i + 1, .boot = 100 + i, .addr = "127.0.0.1:4000"};
+		d->members[i] = (struct member_ref){.member = 5 * i,
+											.weight = i + 1,
+											.boot = 100 + i,
+											.n_candidates = 1,
+											.candidates[0].addr = "127.0.0.1:4000"};
 		memset(d->members[i].key, (int)i + 1, NET_KEY_BYTES);
 		d->members[i].relay = (uint8_t)i;
 	}
@@ -335,7 +377,9 @@ static void test_document(void **state) {
 	assert_int_equal(doc_out.members[2].member, 10);
 	assert_int_equal(doc_out.n_syncing, 2);
 	assert_int_equal(doc_out.syncing[1].member, 63);
-	assert_string_equal(doc_out.syncing[1].addr, "127.0.0.1:4001");
+	assert_true(candidates_equal(doc_out.syncing[1].candidates, doc_out.syncing[1].n_candidates,
+								 doc_in.syncing[1].candidates, doc_in.syncing[1].n_candidates));
+	assert_string_equal(candidates_seen(doc_out.syncing[1].candidates, 2), "127.0.0.1:4001");
 	assert_int_equal(doc_out.syncing[1].relay, 2);
 	assert_int_equal(doc_out.members[1].relay, 1);
 	assert_int_equal(doc_out.n_relays, 2);
@@ -387,9 +431,9 @@ static void test_the_largest_document_fits(void **state) {
 		memcpy(d->relays[i].addr + NET_ADDR_BYTES - 7, ":65535", 7);
 	}
 	for (uint32_t i = 0; i < NET_MAX_MEMBERS; i++) {
-		d->members[i] = (struct member_ref){.member = i, .weight = 1};
-		memset(d->members[i].addr, 'a', NET_ADDR_BYTES - 1);
-		memcpy(d->members[i].addr + NET_ADDR_BYTES - 7, ":65535", 7);
+		d->members[i] = (struct member_ref){.member = i, .weight = 1, .n_candidates = NET_MAX_CANDIDATES};
+		for (int k = 0; k < NET_MAX_CANDIDATES; k++)
+			strcpy(d->members[i].candidates[k].addr, "[2001:db80:1111:2222:3333:4444:198.151.100.107]:65535");
 	}
 	d->n_chunks = NET_MAX_RANGES;
 	d->n_ranges = NET_MAX_RANGES;
@@ -441,11 +485,14 @@ static void test_document_rules(void **state) {
 	DOCUMENT_REFUSED(d->members[2].member = NET_MAX_MEMBERS, "members[2] = 64");
 	DOCUMENT_REFUSED(d->members[0].weight = 0, "weight = 0");
 	DOCUMENT_REFUSED(d->members[2].weight = NET_MAX_WEIGHT_SUM, "weights add up");
-	DOCUMENT_REFUSED(strcpy(d->members[0].addr, ":4000"), "addr");
+	DOCUMENT_REFUSED(strcpy(d->members[0].candidates[0].addr, ":4000"), "members[0]: candidates[0]");
+	DOCUMENT_REFUSED(strcpy(d->members[0].candidates[0].addr, "localhost:4000"), "the host must be a number");
+	DOCUMENT_REFUSED(d->members[2].n_candidates = 0, "members[2]: no candidate");
+	DOCUMENT_REFUSED(d->syncing[1].candidates[1].kind = CANDIDATE_KINDS, "syncing[1]: candidates[1].kind = 4");
 	DOCUMENT_REFUSED(d->syncing[1].member = 3, "syncing[1] = 3: must ascend");
 	DOCUMENT_REFUSED(d->syncing[1].member = NET_MAX_MEMBERS, "syncing[1] = 64");
 	DOCUMENT_REFUSED(d->syncing[0].member = 5, "syncing[0] = 5 is in members");
-	DOCUMENT_REFUSED(strcpy(d->syncing[0].addr, "nowhere"), "syncing[0].addr");
+	DOCUMENT_REFUSED(strcpy(d->syncing[0].candidates[0].addr, "nowhere"), "syncing[0]: candidates[0]");
 	DOCUMENT_REFUSED(strcpy(d->relays[1].addr, ":7435"), "relays[1].addr");
 	DOCUMENT_REFUSED(d->n_relays = 1, "members[2].relay = 2 of 1");
 	DOCUMENT_REFUSED(d->syncing[0].relay = 3, "syncing[0].relay = 3 of 2");
@@ -624,6 +671,8 @@ int main(void) {
 		cmocka_unit_test(test_more_is_measured_than_there_can_be_members),
 		cmocka_unit_test(test_notice),
 		cmocka_unit_test(test_notices_that_are_not_known),
+		cmocka_unit_test(test_report_candidates),
+		cmocka_unit_test(test_more_candidates_than_fit_are_refused),
 		cmocka_unit_test(test_document),
 		cmocka_unit_test(test_a_document_of_another_version_is_refused),
 		cmocka_unit_test(test_document_digests),

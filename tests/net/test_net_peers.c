@@ -36,7 +36,8 @@ static void link_through(struct world *w, struct tcp_proxy *proxy, bool record) 
 	proxy_init(proxy, peers_port(w->nodes[1].peers));
 	proxy->record = record;
 	world_actor(w, proxy_step, proxy);
-	snprintf(w->nodes[1].ref.addr, sizeof w->nodes[1].ref.addr, "127.0.0.1:%u", proxy->port);
+	snprintf(w->nodes[1].ref.candidates[0].addr, sizeof w->nodes[1].ref.candidates[0].addr, "127.0.0.1:%u",
+			 proxy->port);
 	world_allow(w, 0, 3);
 	assert_true(world_until(w, world_all_linked, NULL));
 }
@@ -116,7 +117,7 @@ static void crossing_init(struct crossing *c) {
 		proxy_init(&c->proxy[i], peers_port(to->peers));
 		c->proxy[i].hold = true;
 		world_actor(&c->w, proxy_step, &c->proxy[i]);
-		snprintf(to->ref.addr, sizeof to->ref.addr, "127.0.0.1:%u", c->proxy[i].port);
+		snprintf(to->ref.candidates[0].addr, sizeof to->ref.candidates[0].addr, "127.0.0.1:%u", c->proxy[i].port);
 	}
 	world_allow_all(&c->w);
 	assert_true(world_until(&c->w, both_hold, c));
@@ -172,7 +173,8 @@ static void undialable_worker_dials(void **state) {
 	(void)state;
 	struct world w;
 	world_init_in_memory(&w, 2, dial_only_second);
-	snprintf(w.nodes[1].ref.addr, sizeof w.nodes[1].ref.addr, "127.0.0.1:1"); /* nobody listens there */
+	snprintf(w.nodes[1].ref.candidates[0].addr, sizeof w.nodes[1].ref.candidates[0].addr,
+			 "127.0.0.1:1"); /* nobody listens there */
 	world_allow_all(&w);
 	assert_true(world_until(&w, world_all_linked, NULL));
 	assert_int_equal(peers_port(w.nodes[1].peers), 0);
@@ -572,9 +574,9 @@ static void taken_port_is_named(void **state) {
 	struct rv_errtext et = {0};
 	world_init(&w, 1, NULL);
 	struct peers_config cfg = w.nodes[0].cfg;
-	cfg.listen = w.nodes[0].ref.addr;
+	cfg.listen = w.nodes[0].ref.candidates[0].addr;
 	assert_int_equal(peers_new(&cfg, &second, &et), RV_E_BUSY);
-	assert_non_null(strstr(et.text, w.nodes[0].ref.addr));
+	assert_non_null(strstr(et.text, w.nodes[0].ref.candidates[0].addr));
 	cfg.listen = "somewhere";
 	assert_int_equal(peers_new(&cfg, &second, &et), RV_E_INVALID);
 	world_release(&w);

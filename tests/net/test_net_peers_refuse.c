@@ -588,7 +588,8 @@ static void refused_dials_back_off(void **state) {
 	(void)state;
 	struct scene s;
 	scene_init(&s);
-	struct member_ref refs[2] = {s.w.nodes[1].ref, {.member = ATTACKER, .weight = 1, .addr = "127.0.0.1:1"}};
+	struct member_ref refs[2] = {
+		s.w.nodes[1].ref, {.member = ATTACKER, .weight = 1, .n_candidates = 1, .candidates[0].addr = "127.0.0.1:1"}};
 	memcpy(refs[1].key, s.mallory.key, NET_KEY_BYTES);
 	peers_allow(s.w.nodes[0].peers, s.w.now_us, refs, 2);
 	for (int i = 0; i < 60; i++)
@@ -596,7 +597,7 @@ static void refused_dials_back_off(void **state) {
 	assert_in_range(s.w.nodes[0].troubles, 6, 14); /* 0.1 + 0.2 + ... + 12.8 s, then 15 s each, in a minute */
 	assert_int_equal(s.w.nodes[0].trouble_why, RV_E_NOTFOUND);
 	assert_int_equal(s.w.nodes[0].fatals[ATTACKER], 0); /* it was never reached there: no proof of its death */
-	refs[1].addr[0] = '\0';
+	refs[1].n_candidates = 0;
 	peers_allow(s.w.nodes[0].peers, s.w.now_us, refs, 2); /* no address: it has to dial us */
 	assert_int_equal(peers_deadline_us(s.w.nodes[0].peers), INT64_MAX);
 	raw_open(&s.c, peers_port(s.w.nodes[0].peers), NULL);

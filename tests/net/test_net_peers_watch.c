@@ -27,7 +27,8 @@ static void link_with_bulk(struct world *w, struct tcp_proxy *proxy) {
 	world_init(w, 2, first_dials_and_watches);
 	proxy_init(proxy, peers_port(w->nodes[1].peers));
 	world_actor(w, proxy_step, proxy);
-	snprintf(w->nodes[1].ref.addr, sizeof w->nodes[1].ref.addr, "127.0.0.1:%u", proxy->port);
+	snprintf(w->nodes[1].ref.candidates[0].addr, sizeof w->nodes[1].ref.candidates[0].addr, "127.0.0.1:%u",
+			 proxy->port);
 	world_allow_all(w);
 	assert_true(world_until(w, world_all_linked, NULL));
 	w->nodes[0].bulk_bytes = BULK_BYTES;
@@ -112,7 +113,8 @@ static void a_member_that_moved_is_dialed_beside_its_link(void **state) {
 	assert_true(world_until(&w, world_quiet_bulk, NULL));
 	world_advance(&w, 5 * S); /* nothing came for a while */
 	proxy_freeze(&proxy);
-	snprintf(w.nodes[1].ref.addr, sizeof w.nodes[1].ref.addr, "127.0.0.1:%u", peers_port(w.nodes[1].peers));
+	snprintf(w.nodes[1].ref.candidates[0].addr, sizeof w.nodes[1].ref.candidates[0].addr, "127.0.0.1:%u",
+			 peers_port(w.nodes[1].peers));
 	world_allow(&w, 0, 3);
 	assert_true(world_until(&w, is_linked_anew, NULL));
 	assert_int_equal(proxy_open_lines(&proxy), 1); /* it went another way */
@@ -128,7 +130,7 @@ static void a_move_to_nowhere_costs_no_link(void **state) {
 	w.nodes[0].bulk[1] = 0;
 	assert_true(world_until(&w, world_quiet_bulk, NULL));
 	world_advance(&w, 5 * S);
-	snprintf(w.nodes[1].ref.addr, sizeof w.nodes[1].ref.addr, "127.0.0.1:1");
+	snprintf(w.nodes[1].ref.candidates[0].addr, sizeof w.nodes[1].ref.candidates[0].addr, "127.0.0.1:1");
 	world_allow(&w, 0, 3);
 	world_advance(&w, 30 * S);
 	assert_int_equal(w.nodes[0].downs[1], 0);
@@ -175,7 +177,8 @@ static void alternating_addresses_are_not_dialed_each_time(void **state) {
 		victim_open(&w, &v[i]);
 	world_stop(&w, 1);
 	for (int i = 0; i < SECONDS * EACH; i++) {
-		snprintf(w.nodes[1].ref.addr, sizeof w.nodes[1].ref.addr, "127.0.0.1:%u", v[i % 2].port);
+		snprintf(w.nodes[1].ref.candidates[0].addr, sizeof w.nodes[1].ref.candidates[0].addr, "127.0.0.1:%u",
+				 v[i % 2].port);
 		world_allow(&w, 0, 3);
 		w.now_us += S / EACH;
 		world_step(&w);
@@ -199,7 +202,8 @@ static void many_members_at_one_door_share_a_budget(void **state) {
 	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++) {
 		refs[m].member = m;
 		refs[m].key[0] = (uint8_t)(m + 1);
-		snprintf(refs[m].addr, sizeof refs[m].addr, "127.0.0.1:%u", v.port);
+		refs[m].n_candidates = 1;
+		snprintf(refs[m].candidates[0].addr, sizeof refs[m].candidates[0].addr, "127.0.0.1:%u", v.port);
 	}
 	int64_t began_us = w.now_us;
 	peers_allow(w.nodes[0].peers, w.now_us, refs, NET_MAX_MEMBERS);
@@ -220,7 +224,7 @@ static void addresses_of_a_narrower_range_are_not_dialed(void **state) {
 		world_init(&w, 2, NULL);
 		victim_open(&w, &v);
 		world_stop(&w, 1);
-		snprintf(w.nodes[1].ref.addr, sizeof w.nodes[1].ref.addr, "127.0.0.1:%u", v.port);
+		snprintf(w.nodes[1].ref.candidates[0].addr, sizeof w.nodes[1].ref.candidates[0].addr, "127.0.0.1:%u", v.port);
 		peers_set_reach(w.nodes[0].peers, (enum address_reach)met);
 		world_allow(&w, 0, 3);
 		world_advance(&w, 20 * S);
@@ -246,7 +250,7 @@ static void a_hurry_dials_whoever_waits_for_the_next_try(void **state) {
 	world_init(&w, 2, NULL);
 	victim_open(&w, &v);
 	world_stop(&w, 1);
-	snprintf(w.nodes[1].ref.addr, sizeof w.nodes[1].ref.addr, "127.0.0.1:%u", v.port);
+	snprintf(w.nodes[1].ref.candidates[0].addr, sizeof w.nodes[1].ref.candidates[0].addr, "127.0.0.1:%u", v.port);
 	world_allow(&w, 0, 3);
 	world_advance(&w, 200 * S);
 	v.dials = 0;

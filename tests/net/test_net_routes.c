@@ -121,7 +121,7 @@ static void two_behind_routers(struct world *w, struct relay *r, void (*tweak)(s
 	world_init(w, 2, tweak);
 	relay_open(w, r);
 	for (int i = 0; i < 2; i++)
-		w->nodes[i].ref.addr[0] = '\0';
+		w->nodes[i].ref.n_candidates = 0;
 	world_allow_all(w);
 }
 
@@ -303,8 +303,11 @@ static bool is_direct(struct world *w, void *ctx) {
 }
 
 static void can_be_dialed_again(struct world *w) {
-	for (int i = 0; i < 2; i++)
-		snprintf(w->nodes[i].ref.addr, sizeof w->nodes[i].ref.addr, "127.0.0.1:%u", peers_port(w->nodes[i].peers));
+	for (int i = 0; i < 2; i++) {
+		struct member_ref *ref = &w->nodes[i].ref;
+		ref->n_candidates = 1;
+		snprintf(ref->candidates[0].addr, NET_ADDR_BYTES, "127.0.0.1:%u", peers_port(w->nodes[i].peers));
+	}
 	world_allow_all(w);
 }
 
@@ -359,7 +362,8 @@ static void an_address_beside_a_relayed_link_is_seldom_dialed(void **state) {
 	link_by_relay(&w, &r, ask_owner);
 	relay_open(&w, &stranger);
 	stranger.hangs_up = true;
-	snprintf(w.nodes[1].ref.addr, sizeof w.nodes[1].ref.addr, "127.0.0.1:%u", stranger.port);
+	w.nodes[1].ref.n_candidates = 1;
+	snprintf(w.nodes[1].ref.candidates[0].addr, NET_ADDR_BYTES, "127.0.0.1:%u", stranger.port);
 	world_allow_all(&w);
 	for (int i = 0; i < 30; i++)
 		world_advance(&w, 120 * S);

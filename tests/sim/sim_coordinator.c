@@ -326,6 +326,7 @@ static void on_report(struct sim *s, int host, const struct http_head *head, con
 		reply(s, host, *head, STATUS_CONFLICT, NULL, 0);
 		return;
 	}
+	pipe_address(host, rep.candidates[0].addr); /* where the coordinator sees it */
 	if (e == RV_OK)
 		e = core_report(s->coordinator.core, s->now_us, key, &rep, &et);
 	if (e != RV_OK)

@@ -20,7 +20,8 @@ static uint64_t measured(const struct sim *s, int host, double bytes_per_s) {
 static void send_report(void *ctx, struct report *rep) {
 	struct sim_worker *w = ctx;
 	const struct sim *s = w->sim;
-	pipe_address(w->host, rep->addr);
+	rep->n_candidates = 1;
+	(void)snprintf(rep->candidates[0].addr, NET_ADDR_BYTES, ":%u", peers_port(w->mesh));
 	rep->up_bytes_per_s = measured(s, w->host, s->net.up[w->host].bytes_per_s);
 	rep->down_bytes_per_s = measured(s, w->host, s->net.down[w->host].bytes_per_s);
 	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++)

@@ -52,7 +52,8 @@ static bool talk_as_member(struct scene *s, struct client *k) {
 	static struct document doc;
 	struct report rep = {
 		.boot = 1, .seq = (uint64_t)s->trials + 1, .phase = WORKER_TRAINING, .n_chunks = run_chunks("", 0)};
-	(void)snprintf(rep.addr, sizeof rep.addr, ":7000");
+	rep.n_candidates = 1;
+	(void)snprintf(rep.candidates[0].addr, sizeof rep.candidates[0].addr, ":7000");
 	if (client_report(k, &rep) == 0)
 		return false;
 	s->answered++;

@@ -165,7 +165,8 @@ static bool join(struct place *p, struct service *s, uint8_t who) {
 static void report(struct service *s, uint8_t who) {
 	uint8_t key[NET_KEY_BYTES] = {who}, body[NET_MAX_REPORT_BYTES];
 	const struct member_sight sight = {.host = "10.0.0.1", .own = "10.0.0.2"};
-	struct report rep = {.boot = 1, .seq = 1, .phase = WORKER_TRAINING, .n_chunks = 4, .addr = ":7000"};
+	struct report rep = {
+		.boot = 1, .seq = 1, .phase = WORKER_TRAINING, .n_chunks = 4, .n_candidates = 1, .candidates[0].addr = ":7000"};
 	struct rv_errtext et = {0};
 	struct rv_writer w = rv_writer_of(body, sizeof body);
 	report_encode(&rep, CONTROL_VERSION, &w);

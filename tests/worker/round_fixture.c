@@ -63,6 +63,7 @@ void document_members(struct document *d, uint64_t members) {
 		struct member_ref *ref = &d->members[d->n_members++];
 		ref->member = m;
 		ref->weight = d->phase == RUN_REDUCE;
-		snprintf(ref->addr, sizeof ref->addr, "127.0.0.1:%u", 1000 + m);
+		ref->n_candidates = 1;
+		snprintf(ref->candidates[0].addr, sizeof ref->candidates[0].addr, "127.0.0.1:%u", 1000 + m);
 	}
 }

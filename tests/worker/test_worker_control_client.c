@@ -236,8 +236,13 @@ static bool is_reported(const struct plane *p) {
 }
 
 static void report(struct plane *p, int notice_reason, uint64_t seq) {
-	const struct report rep = {
-		.boot = 1, .seq = seq, .phase = WORKER_TRAINING, .n_chunks = 4, .addr = ":7000", .round = 7};
+	const struct report rep = {.boot = 1,
+							   .seq = seq,
+							   .phase = WORKER_TRAINING,
+							   .n_chunks = 4,
+							   .n_candidates = 1,
+							   .candidates[0].addr = ":7000",
+							   .round = 7};
 	atomic_store(&p->notice_reason, notice_reason);
 	control_client_report(p->control, &rep);
 	poll_until(p, is_reported);
@@ -287,7 +292,8 @@ static bool is_held(const struct plane *p) {
  * nothing says so. */
 static void a_document_is_asked_for_again_when_a_report_is_answered_again(void **state) {
 	struct plane *p = *state;
-	const struct report r = {.boot = 1, .phase = WORKER_TRAINING, .n_chunks = 1, .addr = ":1"};
+	const struct report r = {
+		.boot = 1, .phase = WORKER_TRAINING, .n_chunks = 1, .n_candidates = 1, .candidates[0].addr = ":1"};
 	poll_until(p, follows);
 	atomic_store(&p->holds_documents, true);
 	poll_until(p, is_held);

@@ -218,7 +218,7 @@ static void show_standstill(struct round_driver *f, uint64_t round) {
 	document_make(&d, ++f->seq, RUN_OPEN, round, 0);
 	document_members(&d, UINT64_C(1) << FIXTURE_SELF);
 	d.n_syncing = 1;
-	d.syncing[0] = (struct member_ref){.member = 5, .addr = "127.0.0.1:1"};
+	d.syncing[0] = (struct member_ref){.member = 5, .n_candidates = 1, .candidates[0].addr = "127.0.0.1:1"};
 	assert_int_equal(round_on_document(f->c, &d, NULL), RV_OK);
 }
 

@@ -211,7 +211,7 @@ void round_leave(struct round_core *c);
 /* Sets *out to the next action; returns false if there is nothing new to do. */
 bool round_next_action(struct round_core *c, int64_t now_us, struct round_action *out);
 /* Returns true if a report is due (a change, or the heartbeat), and fills its protocol fields, not
- * `addr` nor the fields for people. */
+ * `candidates` nor the fields for people. */
 bool round_next_report(struct round_core *c, int64_t now_us, struct report *out);
 /* Returns when next_action and next_report must be called again, at the latest. */
 int64_t round_deadline_us(const struct round_core *c);

@@ -27,10 +27,7 @@ static void fill_for_people(struct session *s, struct report *r) {
 	r->relay = reach_core_relay(reach_core_of(s->reach));
 	r->compute_us = (uint64_t)p.compute_us;
 	r->reduce_us = (uint64_t)s->sums.reduce_us;
-	if (s->opt->advertised[0])
-		snprintf(r->addr, sizeof r->addr, "%s", s->opt->advertised);
-	else
-		snprintf(r->addr, sizeof r->addr, ":%u", session_outside_port(s));
+	r->n_candidates = session_candidates(s, r->candidates);
 }
 
 static float within_float(double v) {
