@@ -208,14 +208,14 @@ void server_free(struct server *s) {
 		api_end_waiting(s->api);
 	if (s->http != NULL)
 		evhttp_free(s->http);
+	if (s->timer != NULL) /* before what it ticks: events are run below */
+		event_free(s->timer);
 	api_free(s->api);
 	service_show_relay(s->cfg.service, NULL);
 	relay_server_free(s->relay);
 	if (s->cfg.listen_fd >= 0)
 		(void)close(s->cfg.listen_fd);
 	relay_ports_close(&s->cfg.relay.ports);
-	if (s->timer != NULL)
-		event_free(s->timer);
 	if (s->signal != NULL)
 		event_free(s->signal);
 	if (s->base != NULL) {
