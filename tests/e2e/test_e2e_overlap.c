@@ -1,6 +1,6 @@
 /* test_e2e_overlap.c: real workers that train ahead while a round is averaged: the bits of the lab,
- * also when one of them is killed at every delicate moment of it and comes back; and it says how
- * much of the exchange training went on in. */
+ * also when one of them is killed at delicate moments of it and comes back; and it says how much of
+ * the exchange training went on in. More deaths: test_e2e_overlap_killed.c. */
 #include "ends.h"
 #include "interruptions.h"
 #include "tests/common/check.h"
@@ -43,29 +43,12 @@ static void fragments_a_whole_round_ahead_with_error_feedback_end_in_the_labs_bi
 	check_a_run(state, RUN "rounds = 7\noverlap-steps = 5\nfragments = 2\ncodec = int4\nerror-feedback = 0.9\n");
 }
 
-static void check_deaths(void **state, const char *config) {
+static void killed_among_streamed_fragments_it_ends_in_the_labs_bits(void **state) {
 	static struct e2e e;
 	*state = &e;
-	e2e_open(&e, config, WORKERS);
+	e2e_open(&e, RUN STREAMING "rounds = 30\noverlap-steps = 2\n", WORKERS);
 	e2e_die_without_loss(&e);
 	e2e_assert_lab_and_replay(&e, WORKERS);
-}
-
-static void killed_with_its_replica_on_disk_it_ends_in_the_labs_bits(void **state) {
-	check_deaths(state, RUN "rounds = 30\noverlap-steps = 2\n");
-}
-
-static void killed_among_streamed_fragments_it_ends_in_the_labs_bits(void **state) {
-	check_deaths(state, RUN STREAMING "rounds = 30\noverlap-steps = 2\n");
-}
-
-static void killed_at_any_moment_it_ends_in_the_others_bits(void **state) {
-	static struct e2e e;
-	char chain[65], full[65];
-	*state = &e;
-	e2e_open(&e, RUN STREAMING "rounds = 100\noverlap-steps = 2\n", WORKERS);
-	e2e_die_anywhere(&e);
-	e2e_assert_same_end(&e, (const int[]){0, 1}, WORKERS, chain, full);
 }
 
 /* Told to stop in the middle of the steps ahead, and started again. */
@@ -84,8 +67,6 @@ int main(void) {
 		cmocka_unit_test_teardown(streamed_fragments_end_in_the_labs_bits, e2e_teardown),
 		cmocka_unit_test_teardown(fragments_a_whole_round_ahead_with_error_feedback_end_in_the_labs_bits, e2e_teardown),
 		cmocka_unit_test_teardown(killed_among_streamed_fragments_it_ends_in_the_labs_bits, e2e_teardown),
-		cmocka_unit_test_teardown(killed_with_its_replica_on_disk_it_ends_in_the_labs_bits, e2e_teardown),
-		cmocka_unit_test_teardown(killed_at_any_moment_it_ends_in_the_others_bits, e2e_teardown),
 		cmocka_unit_test_teardown(stopped_and_started_it_ends_in_the_labs_bits, e2e_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
