@@ -1,17 +1,15 @@
-/* report_pace.c: a leaky bucket for each member (GCRA, ITU-T I.371): every report uses its share of
- * a second, from a time that is never more than a burst ago. */
+/* report_pace.c: see report_pace.h. */
 #include "coordinator/service/report_pace.h"
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/gcra.h"
 
-enum { EACH_US = RV_US_PER_S / REPORT_PACE_PER_S };
+static const struct gcra pace = {.each_us = RV_US_PER_S / REPORT_PACE_PER_S, .burst = REPORT_PACE_BURST};
 
 int64_t report_pace_take(struct report_pace *p, uint32_t member, int64_t now_us) {
 	RV_ASSERT(member < NET_MAX_MEMBERS);
-	int64_t *until_us = &p->taken_until_us[member], earliest_us = now_us - (int64_t)REPORT_PACE_BURST * EACH_US;
-	if (*until_us < earliest_us)
-		*until_us = earliest_us;
-	*until_us += EACH_US;
-	return *until_us > now_us ? *until_us : now_us;
+	int64_t at_us = gcra_ready_us(&pace, p->paid_until_us[member]);
+	gcra_count(&pace, &p->paid_until_us[member], now_us);
+	return at_us > now_us ? at_us : now_us;
 }

@@ -13,7 +13,7 @@ enum { REPORT_PACE_PER_S = 200, REPORT_PACE_BURST = 400 };
 
 /* The pace of a member; zero before its first report. */
 struct report_pace {
-	int64_t taken_until_us[NET_MAX_MEMBERS];
+	int64_t paid_until_us[NET_MAX_MEMBERS];
 };
 
 /* Counts a report of this member and returns when it is taken: `now_us`, or later. */

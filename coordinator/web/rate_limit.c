@@ -1,12 +1,11 @@
-/* rate_limit.c: a leaky bucket for each address (GCRA, ITU-T I.371): a failure uses its share of
- * time, from now or from the end of what is used. */
+/* rate_limit.c: see rate_limit.h. */
 #include "coordinator/web/rate_limit.h"
 
 #include <stdio.h>
 #include <string.h>
 
 void rate_limit_init(struct rate_limit *r, int burst, double per_s) {
-	*r = (struct rate_limit){.burst_us = (int64_t)(burst * 1e6 / per_s), .each_us = (int64_t)(1e6 / per_s)};
+	*r = (struct rate_limit){.limit = {.each_us = (int64_t)(1e6 / per_s), .burst = burst}};
 }
 
 static int find(const struct rate_limit *r, const char *host) {
@@ -18,16 +17,18 @@ static int find(const struct rate_limit *r, const char *host) {
 
 bool rate_limit_allows(const struct rate_limit *r, const char *host, int64_t now_us) {
 	int i = find(r, host);
-	return i < 0 || r->slots[i].until_us + r->each_us <= now_us + r->burst_us;
+	return i < 0 || gcra_ready_us(&r->limit, r->slots[i].paid_until_us) <= now_us;
 }
 
 void rate_limit_count(struct rate_limit *r, const char *host, int64_t now_us) {
 	int i = find(r, host), oldest = 0;
 	for (int k = 1; k < RATE_LIMIT_SLOTS; k++)
-		if (r->slots[k].until_us < r->slots[oldest].until_us)
+		if (r->slots[k].paid_until_us < r->slots[oldest].paid_until_us)
 			oldest = k;
 	struct rate_slot *s = &r->slots[i >= 0 ? i : oldest];
-	int64_t until_us = i >= 0 && s->until_us > now_us ? s->until_us : now_us;
-	(void)snprintf(s->host, sizeof s->host, "%s", host);
-	s->until_us = until_us + r->each_us;
+	if (i < 0) {
+		*s = (struct rate_slot){0};
+		(void)snprintf(s->host, sizeof s->host, "%s", host);
+	}
+	gcra_count(&r->limit, &s->paid_until_us, now_us);
 }

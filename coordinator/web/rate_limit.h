@@ -3,6 +3,7 @@
 #ifndef RV_COORDINATOR_RATE_LIMIT_H
 #define RV_COORDINATOR_RATE_LIMIT_H
 
+#include "base/gcra.h"
 #include "net/limits.h"
 
 #include <stdbool.h>
@@ -12,11 +13,11 @@ enum { RATE_LIMIT_SLOTS = 256 };
 
 struct rate_slot {
 	char host[NET_ADDR_BYTES]; /* "": free */
-	int64_t until_us;          /* time up to which its failures are paid for */
+	int64_t paid_until_us;     /* up to which its failures are paid for */
 };
 
 struct rate_limit {
-	int64_t burst_us, each_us; /* time that all failures at once may use; that one uses */
+	struct gcra limit;
 	struct rate_slot slots[RATE_LIMIT_SLOTS];
 };
 

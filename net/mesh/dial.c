@@ -11,10 +11,8 @@ enum {
 	/* Addresses come from documents, and so from other members: none of them must be able to make
 	 * this program flood a third party. So failures count for the member, not for its address; a
 	 * new address (or a member that comes back) hurries a dial only every HURRY_EVERY_US; and all
-	 * dials together have a budget: 600 a minute, DIALS_AT_ONCE. */
+	 * dials together have a budget. */
 	HURRY_EVERY_US = 10 * 1000 * 1000,
-	DIAL_EVERY_US = 100 * 1000,
-	DIALS_AT_ONCE = 200,
 	PROVEN_US = 1000 * 1000,     /* an address that answered before does so within this and some pauses */
 	STEADY_US = 5 * 1000 * 1000, /* a link that lived at least this long is redialed at once when it breaks */
 	/* Longest pause between dials beside a relayed link: an address that never answered gets 3
@@ -25,6 +23,7 @@ enum {
 	 * which lost the same link, has dialed this worker by then. */
 	REFUSED_US = 600 * 1000
 };
+static const struct gcra dials = {.each_us = 100 * 1000, .burst = 200};
 
 int64_t peers_jittered(struct peers *p, int64_t us) {
 	return (int64_t)((double)us * (0.75 + 0.5 * rv_rng_double(&p->rng)));
@@ -44,11 +43,7 @@ static bool is_dialable(const struct peers *p, const struct peer *peer) {
 }
 
 int64_t peers_dial_budget_us(const struct peers *p) {
-	return p->dials_us - (int64_t)(DIALS_AT_ONCE - 1) * DIAL_EVERY_US;
-}
-
-static void pay_for_dial(struct peers *p) {
-	p->dials_us = (p->dials_us > p->now_us ? p->dials_us : p->now_us) + DIAL_EVERY_US;
+	return gcra_ready_us(&dials, p->dials_us);
 }
 
 static void pause_dial(struct peers *p, struct peer *peer) {
@@ -84,7 +79,7 @@ void peers_dial_again(struct peers *p, uint32_t m, const struct link *l) {
 	bool dials_find_out = l->path == PATH_DIALED || l->path == PATH_ACCEPTED || peer->reached;
 	peer->missed = dials_find_out; /* else a refusal is the router's */
 	peer->missed_us = p->now_us;
-	if (l->path == PATH_RELAYED)
+	if (l->path == PATH_RELAYED || l->path == PATH_PUNCHED)
 		peers_ask_again(p, m, lived_us);
 	else
 		peers_ask_soon(p, m);
@@ -109,6 +104,12 @@ static int64_t connect_us(const struct peers *p, const struct peer *peer) {
 	return peer->reached && us < p->cfg.connect_us ? us : p->cfg.connect_us;
 }
 
+static int64_t route_us(const struct peers *p, const struct peer *peer, const struct route *to) {
+	if (to->kind == ROUTE_PUNCH)
+		return PEERS_PUNCH_US;
+	return connect_us(p, peer) + (to->kind == ROUTE_RELAY ? AT_RELAY_US : 0);
+}
+
 /* Of a pair that both dial, the lower key is the TLS client. */
 static enum frame_role role_in(const struct peers *p, const struct peer *peer, const struct route *to) {
 	bool is_client = to->kind == ROUTE_DIRECT || peers_self_is_lower(p, peer->key);
@@ -125,12 +126,14 @@ struct link *peers_dial_route(struct peers *p, uint32_t m, const struct route *t
 	address_format(&to->at, addr);
 	snprintf(label, sizeof label, "member %u %s %s", m, to->kind == ROUTE_RELAY ? "by the relay" : "at", addr);
 	*why = p->net.connect(p->net.ctx, to, peers_receive_bytes(p), &fd, et);
+	if (*why == RV_E_BUSY)
+		return NULL;
 	if (*why != RV_OK) {
 		rv_fail_context(et, *why, "%s", label);
 		peers_trouble(p, NULL, *why, et->text);
 		return NULL;
 	}
-	pay_for_dial(p);
+	gcra_count(&dials, &p->dials_us, p->now_us);
 	struct link *l = peers_add_link(p, fd, role_in(p, peer, to), paths[to->kind]);
 	if (l == NULL) {
 		*why = rv_fail(et, RV_E_FULL, "the mesh has no room for another link");
@@ -139,7 +142,7 @@ struct link *peers_dial_route(struct peers *p, uint32_t m, const struct route *t
 	memcpy(l->label, label, sizeof label);
 	l->member = (int)m;
 	l->route = *to;
-	l->deadline_us = p->now_us + connect_us(p, peer) + (to->kind == ROUTE_RELAY ? AT_RELAY_US : 0);
+	l->deadline_us = p->now_us + route_us(p, peer, to);
 	return l;
 }
 

@@ -150,13 +150,15 @@ static void cancel_dial(struct peers *p, struct link *mine, const struct link *l
 
 static void promote(struct peers *p, struct link *l, uint32_t member) {
 	struct peer *peer = &p->members[member];
+	if (peers_is_punched(p, l, member))
+		l->path = PATH_PUNCHED;
 	if (peer->dialing == l)
 		peer->dialing = NULL;
 	if (peer->calling == l)
 		peer->calling = NULL;
 	if (peer->link != NULL && peer->link->state == LINK_OPEN && !replaces(p, l, peer->link)) {
 		l->quiet = true;
-		peer->link->dialed_beside = l->path == PATH_ACCEPTED;
+		peer->link->dialed_beside = l->inbound;
 		link_kill(l, false, RV_E_CLOSED, "duplicate: both sides dialed, the lower key's link stays");
 		return;
 	}
@@ -168,8 +170,12 @@ static void promote(struct peers *p, struct link *l, uint32_t member) {
 	memcpy(peer->key, l->key, NET_KEY_BYTES);
 	peer->link = l;
 	peer->missed = peer->doubted = peer->offered = false;
-	if (l->path == PATH_RELAYED)
+	if (l->path == PATH_RELAYED) {
 		peers_probe_later(p, member);
+		peers_upgrade_later(p, member);
+	}
+	if (l->path == PATH_PUNCHED)
+		p->net.end_at_close(p->net.ctx, l->fd);
 	l->state = LINK_OPEN;
 	l->was_open = true;
 	l->opened_us = l->last_rx_us = l->alive_us = p->now_us;

@@ -22,13 +22,13 @@ enum {
 /* ---- incoming connections ---- */
 
 static bool is_pending(const struct link *l) {
-	return l != NULL && l->path == PATH_ACCEPTED && (l->state == LINK_TLS || l->state == LINK_GREETING);
+	return l != NULL && l->inbound && (l->state == LINK_TLS || l->state == LINK_GREETING);
 }
 
 static int pending_from(const struct peers *p, const char *host) {
 	int n = 0;
 	for (int i = 0; i < p->n_slots; i++)
-		n += is_pending(p->links[i]) && (host == NULL || strcmp(p->links[i]->remote, host) == 0);
+		n += is_pending(p->links[i]) && (host == NULL || strcmp(p->links[i]->from.host, host) == 0);
 	return n;
 }
 
@@ -41,7 +41,7 @@ static void evict_pending(struct peers *p) {
 		struct link *l = p->links[i];
 		if (!is_pending(l))
 			continue;
-		int n = pending_from(p, l->remote);
+		int n = pending_from(p, l->from.host);
 		if (victim == NULL || n > most || (n == most && l->deadline_us < victim->deadline_us)) {
 			most = n;
 			victim = l;
@@ -51,34 +51,18 @@ static void evict_pending(struct peers *p) {
 		link_kill(victim, false, RV_E_FULL, "no hello yet, and %d newer connections wait too", PEERS_MAX_PENDING);
 }
 
-/* Starts TLS on a connection that came while this side dialed there as well: the
- * lower key is the client, also if its packet was not the first. */
-static void begin_punched(struct peers *p, struct link *l, uint32_t member) {
-	struct rv_errtext et = {0};
-	peers_end_punch(p, member);
-	if (l->role == FRAME_LISTENER)
-		return;
-	l->member = (int)member;
-	enum rv_err e = link_start_tls(l, &et);
-	if (e != RV_OK)
-		link_kill(l, false, e, "%s", et.text);
-}
-
 static void admit(struct peers *p, int fd, const struct address *from) {
-	int punched = peers_punches_with(p, from);
-	bool is_client = punched != LINK_NOBODY && peers_self_is_lower(p, p->members[punched].key);
 	if (pending_from(p, NULL) >= PEERS_MAX_PENDING)
 		evict_pending(p);
-	struct link *l = peers_add_link(p, fd, is_client ? FRAME_DIALER : FRAME_LISTENER, PATH_ACCEPTED);
+	struct link *l = peers_add_link(p, fd, FRAME_LISTENER, PATH_ACCEPTED);
 	if (l == NULL)
 		return;
 	char text[NET_ADDR_BYTES];
 	address_format(from, text);
 	snprintf(l->label, sizeof l->label, "connection from %s", text);
-	memcpy(l->remote, from->host, sizeof l->remote);
+	l->from = *from;
 	l->deadline_us = p->now_us + p->cfg.greeting_us;
-	if (punched != LINK_NOBODY)
-		begin_punched(p, l, (uint32_t)punched);
+	peers_admit_punched(p, l);
 }
 
 void peers_accept(struct peers *p) {

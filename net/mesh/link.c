@@ -21,6 +21,7 @@ enum rv_err link_new(const struct stream_ops *kind, void *shared, int fd, enum f
 	l->role = role;
 	l->run_tag = run_tag;
 	l->path = path;
+	l->inbound = path == PATH_ACCEPTED;
 	l->connect_events = POLLOUT;
 	l->state = path == PATH_ACCEPTED ? LINK_TLS : LINK_CONNECTING;
 	l->member = LINK_NOBODY;
@@ -129,6 +130,14 @@ enum rv_err link_start_tls(struct link *l, struct rv_errtext *et) {
 	l->state = LINK_TLS;
 	enum stream_io io = l->kind->handshake(&l->stream, et);
 	return io == STREAM_WAIT ? RV_OK : fault_of(io, et);
+}
+
+enum rv_err link_become_dialer(struct link *l, void *shared, struct rv_errtext *et) {
+	RV_ASSERT(l->state == LINK_TLS && l->role == FRAME_LISTENER && l->greeting_rx == 0);
+	l->kind->release(&l->stream);
+	l->role = FRAME_DIALER;
+	RV_TRY(l->kind->open(&l->stream, shared, true, et));
+	return link_start_tls(l, et);
 }
 
 static enum rv_err handshake(struct link *l, const struct link_handler *handler, struct rv_errtext *et) {

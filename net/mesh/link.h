@@ -36,7 +36,9 @@ struct link {
 	uint8_t key[NET_KEY_BYTES]; /* peer's key, from LINK_GREETING on */
 	uint64_t run_tag;
 	char label[LINK_LABEL_BYTES]; /* for texts: "member 3 at 10.0.0.1:7440", "connection from 10.0.0.1:40123" */
-	char remote[NET_ADDR_BYTES];  /* host only: for the share of one host in the pending ones */
+	bool inbound;                 /* it came to the listener */
+	struct address from;          /* inbound: the other side's address */
+	int64_t turn_us;              /* time to become the TLS client if nothing came (punch.c); 0: never */
 
 	int64_t deadline_us; /* CONNECTING .. GREETING: time to give up */
 	int64_t opened_us;   /* OPEN: time when it opened */
@@ -100,6 +102,9 @@ enum rv_err link_start_tls(struct link *l, struct rv_errtext *et);
 /* Encrypts one frame whole. Its header's body_bytes is the sum of its parts (asserted).
  * RV_E_CLOSED: the link is over. */
 enum rv_err link_put(struct link *l, const struct peers_message *m, struct rv_errtext *et);
+/* Makes a link that was accepted, and on which nothing came, the dialer, which starts TLS. A fault
+ * ends the link. */
+enum rv_err link_become_dialer(struct link *l, void *shared, struct rv_errtext *et);
 /* ---- slices (net/mesh/slice.c): between those of one frame only PING and BYE may go ---- */
 /* Takes a copy of a frame of bulk, to be sent by link_put_slice. Asserts that none is left.
  * RV_E_NOMEM. */

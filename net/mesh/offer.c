@@ -2,7 +2,7 @@
  * for one, and what comes of what it offers (net/mesh/state.h).
  *
  * A route is good for one attempt, which both ends make at the same time. Links and dials to the
- * member's own address go on beside it; greet.c decides which link stays. */
+ * member's own addresses go on beside it; greet.c decides which link stays. */
 #include "net/mesh/state.h"
 
 #include "base/assert.h"
@@ -11,11 +11,13 @@
 #include <string.h>
 
 enum {
-	ASK_AFTER_US = 2 * 1000 * 1000, /* time without a link: dials have failed, or an answer is far off */
-	COURTESY_US = 1000 * 1000,      /* time that the higher key waits for the lower one to ask */
-	ASK_EVERY_US = 1000 * 1000,     /* over all members */
-	STEADY_US = 5 * 1000 * 1000     /* a link that lived at least this long is asked for at once when it breaks */
+	ASK_AFTER_US = 1000 * 1000, /* time without a link: dials have failed, or an answer is far off */
+	COURTESY_US = 500 * 1000,   /* time that the higher key waits for the lower one to ask */
+	NEXT_WAY_US = 200 * 1000,   /* from a punch that failed to the next way */
+	STEADY_US = 5 * 1000 * 1000 /* a link that lived at least this long is asked for at once when it breaks */
 };
+static const int64_t upgrade_min_us = INT64_C(60) * 1000 * 1000, upgrade_max_us = INT64_C(960) * 1000 * 1000;
+static const struct gcra asks = {.each_us = 250 * 1000, .burst = 16};
 
 static int64_t courtesy_us(const struct peers *p, const struct peer *peer) {
 	return peers_self_is_lower(p, peer->key) ? 0 : COURTESY_US;
@@ -25,8 +27,20 @@ static int64_t courtesy_us(const struct peers *p, const struct peer *peer) {
 
 /* A direct link in doubt is dialed anew first. */
 static bool is_unreached(const struct peers *p, const struct peer *peer) {
-	bool lacks_link = peer->link == NULL || (peer->link->path == PATH_RELAYED && peers_doubts(p, peer));
-	return p->cfg.owner.on_unreached != NULL && peer->wanted && lacks_link && peer->calling == NULL && !peer->offered;
+	return peer->link == NULL || (peer->link->path == PATH_RELAYED && peers_doubts(p, peer));
+}
+
+static bool is_relayed(const struct peers *p, const struct peer *peer) {
+	return peer->link != NULL && peer->link->path == PATH_RELAYED && !p->keeps_paths;
+}
+
+/* Returns the time to ask the owner for a route to this member; INT64_MAX: never. */
+static int64_t ask_at_us(const struct peers *p, const struct peer *peer) {
+	if (p->cfg.owner.on_unreached == NULL || !peer->wanted || peer->calling != NULL || peer->offered)
+		return INT64_MAX;
+	if (is_unreached(p, peer))
+		return peer->ask_us;
+	return is_relayed(p, peer) ? peer->upgrade_us : INT64_MAX;
 }
 
 void peers_ask_soon(struct peers *p, uint32_t m) {
@@ -40,6 +54,23 @@ static void pause_asking(struct peers *p, struct peer *peer) {
 	peer->ask_pause_us = 2 * peer->ask_pause_us < p->cfg.redial_max_us ? 2 * peer->ask_pause_us : p->cfg.redial_max_us;
 }
 
+static void pause_upgrade(struct peers *p, struct peer *peer) {
+	peer->upgrade_us = p->now_us + peers_jittered(p, peer->upgrade_pause_us);
+	peer->upgrade_pause_us = 2 * peer->upgrade_pause_us < upgrade_max_us ? 2 * peer->upgrade_pause_us : upgrade_max_us;
+}
+
+void peers_upgrade_later(struct peers *p, uint32_t m) {
+	struct peer *peer = &p->members[m];
+	peer->upgrade_pause_us = upgrade_min_us;
+	pause_upgrade(p, peer);
+}
+
+void peers_upgrade_soon(struct peers *p, uint32_t m) {
+	struct peer *peer = &p->members[m];
+	peer->upgrade_us = p->now_us + courtesy_us(p, peer);
+	peer->upgrade_pause_us = upgrade_min_us;
+}
+
 void peers_ask_again(struct peers *p, uint32_t m, int64_t lived_us) {
 	struct peer *peer = &p->members[m];
 	if (lived_us < STEADY_US) {
@@ -50,52 +81,81 @@ void peers_ask_again(struct peers *p, uint32_t m, int64_t lived_us) {
 	peer->ask_pause_us = ASK_AFTER_US;
 }
 
+void peers_ask_next_way(struct peers *p, uint32_t m, int64_t from_us) {
+	struct peer *peer = &p->members[m];
+	peer->ask_us = peer->upgrade_us = from_us + NEXT_WAY_US;
+	peer->next_way = true;
+}
+
+/* The pauses double from one search for a way to the next, not within one. */
 static void ask(struct peers *p, uint32_t m) {
-	pause_asking(p, &p->members[m]);
-	p->asked_us = p->now_us;
-	p->cfg.owner.on_unreached(p->cfg.owner.ctx, m);
+	struct peer *peer = &p->members[m];
+	enum peers_need need = is_unreached(p, peer) ? PEERS_UNREACHED : PEERS_RELAYED;
+	int64_t *pause_us = need == PEERS_UNREACHED ? &peer->ask_pause_us : &peer->upgrade_pause_us;
+	int64_t same_us = *pause_us;
+	if (need == PEERS_UNREACHED)
+		pause_asking(p, peer);
+	else
+		pause_upgrade(p, peer);
+	if (peer->next_way)
+		*pause_us = same_us;
+	peer->next_way = false;
+	gcra_count(&asks, &p->asks_us, p->now_us);
+	p->cfg.owner.on_unreached(p->cfg.owner.ctx, m, need);
 }
 
 /* The one that has waited longest is asked for first. */
 static void ask_for_one(struct peers *p) {
 	int longest = LINK_NOBODY;
-	for (int m = 0; m < NET_MAX_MEMBERS; m++)
-		if (is_unreached(p, &p->members[m]) && p->members[m].ask_us <= p->now_us &&
-			(longest == LINK_NOBODY || p->members[m].ask_us < p->members[longest].ask_us))
-			longest = m;
-	if (longest != LINK_NOBODY && p->now_us - p->asked_us >= ASK_EVERY_US)
+	int64_t since_us = p->now_us;
+	for (int m = 0; m < NET_MAX_MEMBERS; m++) {
+		int64_t at_us = ask_at_us(p, &p->members[m]);
+		if (at_us > since_us || (at_us == since_us && longest != LINK_NOBODY))
+			continue;
+		longest = m;
+		since_us = at_us;
+	}
+	if (longest != LINK_NOBODY && gcra_ready_us(&asks, p->asks_us) <= p->now_us)
 		ask(p, (uint32_t)longest);
 }
 
 /* ---- what is offered ---- */
 
+/* Returns true if the member needs no such route: its link delivers. */
+static bool is_reached(const struct peers *p, const struct peer *peer, enum route_kind kind) {
+	if (peer->link == NULL || !peers_is_fresh(p, peer->link) || peers_doubts(p, peer))
+		return false;
+	return kind != ROUTE_PUNCH || !is_relayed(p, peer);
+}
+
 bool peers_offer_route(struct peers *p, int64_t now_us, uint32_t member, const struct route *route) {
 	RV_ASSERT(member < NET_MAX_MEMBERS && route->kind != ROUTE_DIRECT);
 	struct peer *peer = &p->members[member];
 	p->now_us = now_us;
-	bool delivers = peer->link != NULL && peers_is_fresh(p, peer->link) && !peers_doubts(p, peer);
-	if (!peer->known || (p->banned >> member & 1) || delivers || peer->calling != NULL || peer->offered)
+	if (!peer->known || (p->banned >> member & 1) || is_reached(p, peer, route->kind) || peer->calling != NULL ||
+		peer->offered)
 		return false;
+	if (route->kind == ROUTE_PUNCH)
+		return peers_offer_punch(p, member, route);
 	peer->offer = *route;
 	peer->offered = true;
-	if (route->kind == ROUTE_PUNCH && route->local_port == 0)
-		peer->offer.local_port = p->port;
 	return true;
 }
 
-/* Takes the route that was offered. A dial from another port of this machine would only be in the
- * way of a punch. */
+/* Takes the route that was offered. */
 static void call(struct peers *p, uint32_t m) {
 	struct peer *peer = &p->members[m];
 	struct rv_errtext et = {0};
 	enum rv_err e;
+	if (peer->offer.kind == ROUTE_PUNCH && !peers_may_punch(p, peer))
+		return;
 	peer->offered = false;
-	if (peer->offer.kind == ROUTE_PUNCH && peer->dialing != NULL && peer->dialing->state < LINK_GREETING) {
-		peer->dialing->quiet = true;
-		link_kill(peer->dialing, false, RV_E_CLOSED, "both dial at one moment now");
-	}
 	peer->calling = peers_dial_route(p, m, &peer->offer, &e, &et);
-	if (peer->calling == NULL)
+	if (peer->calling != NULL)
+		return;
+	if (peer->offer.kind == ROUTE_PUNCH)
+		peers_ask_next_way(p, m, e == RV_E_BUSY ? peer->punch.until_us : p->now_us);
+	else
 		peers_ask_again(p, m, 0);
 }
 
@@ -114,40 +174,15 @@ int64_t peers_offers_deadline_us(const struct peers *p) {
 	int64_t call_us = INT64_MAX, ask_us = INT64_MAX;
 	for (int m = 0; m < NET_MAX_MEMBERS; m++) {
 		const struct peer *peer = &p->members[m];
+		int64_t at_us = ask_at_us(p, peer);
 		if (peer->offered && peer->offer.begin_us < call_us)
 			call_us = peer->offer.begin_us;
-		if (is_unreached(p, peer) && peer->ask_us < ask_us)
-			ask_us = peer->ask_us;
+		if (at_us < ask_us)
+			ask_us = at_us;
 	}
 	call_us = later(call_us, peers_dial_budget_us(p));
-	ask_us = later(ask_us, p->asked_us + ASK_EVERY_US);
+	ask_us = later(ask_us, gcra_ready_us(&asks, p->asks_us));
 	return call_us < ask_us ? call_us : ask_us;
-}
-
-/* ---- punches whose connection comes to the listener ---- */
-
-static bool is_punch_to(const struct route *r, const struct address *to) {
-	return r->kind == ROUTE_PUNCH && r->at.port == to->port && strcmp(r->at.host, to->host) == 0;
-}
-
-int peers_punches_with(const struct peers *p, const struct address *from) {
-	for (int m = 0; m < NET_MAX_MEMBERS; m++) {
-		const struct peer *peer = &p->members[m];
-		bool is_under_way = peer->calling != NULL && peer->calling->state == LINK_CONNECTING;
-		if ((peer->offered && is_punch_to(&peer->offer, from)) ||
-			(is_under_way && is_punch_to(&peer->calling->route, from)))
-			return m;
-	}
-	return LINK_NOBODY;
-}
-
-void peers_end_punch(struct peers *p, uint32_t m) {
-	struct peer *peer = &p->members[m];
-	peer->offered = false;
-	if (peer->calling == NULL)
-		return;
-	peer->calling->quiet = true;
-	link_kill(peer->calling, false, RV_E_CLOSED, "the other side's packet came first");
 }
 
 /* ---- paths ---- */

@@ -177,7 +177,10 @@ static void mourn(struct peers *p, struct link *l) {
 	}
 	if (peer != NULL && peer->calling == l) {
 		peer->calling = NULL;
-		peers_ask_again(p, (uint32_t)l->member, 0);
+		if (l->path == PATH_PUNCHED)
+			peers_ask_next_way(p, (uint32_t)l->member, l->quiet ? peer->punch.until_us : p->now_us);
+		else
+			peers_ask_again(p, (uint32_t)l->member, 0);
 	}
 }
 
@@ -251,7 +254,7 @@ static int64_t link_deadline_us(const struct peers *p, const struct link *l) {
 	if (l->state == LINK_DEAD)
 		return p->now_us;
 	if (l->state < LINK_OPEN)
-		return l->deadline_us;
+		return l->turn_us != 0 && l->turn_us < l->deadline_us ? l->turn_us : l->deadline_us;
 	return is_wanted(p, l) ? INT64_MAX : l->last_rx_us + p->cfg.guest_idle_us;
 }
 
@@ -282,6 +285,7 @@ static void time_out(struct peers *p, struct link *l) {
 		[LINK_TLS] = "the TLS handshake did not end in time",
 		[LINK_GREETING] = "no hello in time",
 	};
+	peers_turn_due(p, l);
 	if (l->state == LINK_DEAD || link_deadline_us(p, l) > p->now_us)
 		return;
 	if (l->state == LINK_OPEN)

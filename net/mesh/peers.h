@@ -54,6 +54,12 @@ struct peers_message {
 	size_t part_bytes[2];
 };
 
+/* The lack of a member for which the owner is asked for a route to it. */
+enum peers_need {
+	PEERS_UNREACHED, /* a link: any route */
+	PEERS_RELAYED    /* a link without a relay: ROUTE_PUNCH */
+};
+
 struct peers_owner {
 	void *ctx;
 	/* Gives the next frame for `member`, or returns false. The frame is sent, or the link goes
@@ -79,10 +85,13 @@ struct peers_owner {
 	/* Logs what never became a link: refused keys, garbage, timeouts. At most 30 in 10 s. NULL: not
 	 * wanted. */
 	void (*on_trouble)(void *ctx, enum rv_err why, const char *text);
-	/* Asks for another route to a wanted member that has had no link for 2 s: peers_offer_route,
-	 * some time, at both ends. Asked again with pauses that double to redial_max_us, and at most
-	 * once a second over all members. NULL: the owner knows none. */
-	void (*on_unreached)(void *ctx, uint32_t member);
+	/* Asks for another route to a wanted member: peers_offer_route, some time, at both ends.
+	 * PEERS_UNREACHED: it has had no link for 1 s; asked again 0.2 s after a punch failed, so that
+	 * the next way may be tried, else with pauses that double from 1 s to redial_max_us.
+	 * PEERS_RELAYED: its link is a relayed one; asked 1 min later, then with pauses that double to
+	 * 16 min, and not while paths are kept. Over all members 16 times at once and 4 a second. NULL:
+	 * the owner knows none. */
+	void (*on_unreached)(void *ctx, uint32_t member, enum peers_need need);
 };
 
 struct peers_config {
@@ -143,7 +152,9 @@ int64_t peers_met_after_us(const struct peers *p, uint32_t member);
 /* ---- other routes (net/mesh/offer.c) ---- */
 
 /* Takes a route for one attempt to reach `member`. Returns false, and does nothing, if the member
- * is not known or banned, its link delivers, or an attempt is under way. */
+ * is not known or banned, its link delivers, or an attempt is under way. A punch, of which there
+ * are 8 at once and one in 15 s for each member, is taken beside a relayed link too, unless paths
+ * are kept. */
 bool peers_offer_route(struct peers *p, int64_t now_us, uint32_t member, const struct route *route);
 /* Members linked by a relay are dialed now and then, and a direct link replaces the relayed one;
  * while `keeps` (an attempt of an all-reduce is under way), only one that delivers nothing. */

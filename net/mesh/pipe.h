@@ -49,7 +49,8 @@ struct pipe_ops {
 	/* Returns a connection from the queue, or -1 with errno (EAGAIN: there is none). */
 	int (*accept)(void *ctx, int listener, struct address *from);
 	/* Starts to connect; the pipe waits for POLLOUT then. RV_E_UNSUPPORTED: the host is a name, not
-	 * a number; RV_E_NOTFOUND: refused; RV_E_IO. */
+	 * a number; RV_E_NOTFOUND: refused; RV_E_BUSY (ROUTE_PUNCH): the other side's packet came
+	 * first, so its connection is the listener's; RV_E_IO. */
 	enum rv_err (*connect)(void *ctx, const struct route *to, int receive_bytes, int *pipe, struct rv_errtext *et);
 	/* Goes on connecting, once the pipe is ready for `*events`, the poll(2) events that it waits
 	 * for. RV_OK: it is connected; RV_E_BUSY: not yet, and *events says what it waits for now (the
@@ -70,6 +71,9 @@ struct pipe_ops {
 	/* Returns true if this machine no longer has the pipe's local address: nothing will come or go
 	 * there. */
 	bool (*is_stranded)(void *ctx, int pipe);
+	/* Makes close end the connection at once, unsent bytes and all: its two addresses are free for
+	 * another one then. Two that punch have no others. */
+	void (*end_at_close)(void *ctx, int pipe);
 	void (*close)(void *ctx, int pipe); /* a listener, too */
 };
 

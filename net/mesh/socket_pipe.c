@@ -108,6 +108,14 @@ static bool is_stranded(void *ctx, int fd) {
 	return socket_is_stranded(fd);
 }
 
+/* A connection that is closed in order leaves TIME_WAIT, and connect(2) from and to the same
+ * addresses fails for a minute. */
+static void end_at_close(void *ctx, int fd) {
+	const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
+	(void)ctx;
+	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+}
+
 static void close_one(void *ctx, int fd) {
 	(void)ctx;
 	close(fd);
@@ -123,4 +131,5 @@ const struct pipe_ops socket_pipe = {.listen = start_listening,
 									 .tune = tune,
 									 .control_congestion = control_congestion,
 									 .is_stranded = is_stranded,
+									 .end_at_close = end_at_close,
 									 .close = close_one};

@@ -45,6 +45,8 @@ enum rv_err socket_route_connect(void *ctx, const struct route *to, int receive_
 	}
 	int error = errno;
 	close(fd);
+	if (bound && to->kind == ROUTE_PUNCH && error == EADDRNOTAVAIL)
+		return rv_fail(et, RV_E_BUSY, "the other side's packet came first");
 	return error == ECONNREFUSED ? refused(et) : rv_fail_errno(et, error, bound ? "connect" : "bind to the own port");
 }
 

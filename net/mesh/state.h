@@ -6,6 +6,7 @@
  *   greet.c  which peers may come in: HELLO both ways, and which link of a pair stays
  *   dial.c   the address book, dialing and redialing, and how often that may be
  *   offer.c  routes that the owner finds: when it is asked for one, and what comes of it
+ *   punch.c  routes that both ends dial at one moment
  *   watch.c  which links still deliver; the network changes
  *
  * A link ends in two steps, so that no caller's link is freed: link_kill() marks it wherever the
@@ -14,12 +15,16 @@
 #ifndef RV_NET_MESH_STATE_H
 #define RV_NET_MESH_STATE_H
 
+#include "base/gcra.h"
 #include "base/rng.h"
 #include "net/address.h"
 #include "net/mesh/link.h"
 #include "net/mesh/rate.h"
 
-enum { PEERS_RX_BYTES = 1 << 17 };
+enum {
+	PEERS_RX_BYTES = 1 << 17,
+	PEERS_PUNCH_US = 1500 * 1000 /* one attempt: two packets, as TCP repeats the first after 1 s */
+};
 #define PEERS_CONGESTION "bbr" /* if the owner names none, and the line is not slow */
 
 /* One member of the run; the index is its number. */
@@ -32,8 +37,14 @@ struct peer {
 	struct link *calling; /* outgoing by a route that the owner offered, not yet open; becomes `link` */
 	struct route offer;   /* that waits for its moment, offer.begin_us */
 	bool offered;         /* there is one */
-	int64_t ask_us;       /* time to ask the owner for a route */
-	int64_t ask_pause_us; /* pause after the next time */
+	struct punch {
+		struct address at;            /* where the other end is expected, */
+		int64_t offered_us, until_us; /* from and until */
+		int64_t paid_us;              /* up to which the punches so far are paid for */
+	} punch;
+	int64_t ask_us, upgrade_us;             /* time to ask the owner for a route; without a relay */
+	int64_t ask_pause_us, upgrade_pause_us; /* pause after the next time */
+	bool next_way;                          /* the next time belongs to the search before */
 	int64_t next_dial_us;
 	int64_t pause_us;  /* pause after the next failed dial */
 	bool reached;      /* a dial to `addr` has come as far as its key: a refusal there means that it is gone */
@@ -69,7 +80,7 @@ struct peers {
 	uint64_t run_tag;
 	enum address_reach met;   /* narrower addresses are not dialed */
 	bool keeps_paths;         /* no direct link replaces a relayed one that delivers */
-	int64_t asked_us;         /* time when the owner was last asked for a route */
+	int64_t asks_us;          /* time up to which the questions to the owner so far are paid for */
 	int64_t dials_us;         /* time up to which the dials so far are paid for */
 	int64_t watched_us;       /* time of the last look at the links */
 	int64_t trouble_until_us; /* end of the window in which `troubles` were reported */
@@ -152,11 +163,23 @@ int64_t peers_offers_deadline_us(const struct peers *p);
 void peers_ask_soon(struct peers *p, uint32_t m);
 /* Plans when the owner is asked for another route to `m`, after one by such a route has ended. */
 void peers_ask_again(struct peers *p, uint32_t m, int64_t lived_us);
-/* Returns the member with which a punch from that address is under way or about to begin;
- * LINK_NOBODY: none. */
-int peers_punches_with(const struct peers *p, const struct address *from);
-/* Ends a punch whose connection came to the listener instead. */
-void peers_end_punch(struct peers *p, uint32_t m);
+/* Plans the next question after a punch with `m` that ended, or ends, at `from_us`. */
+void peers_ask_next_way(struct peers *p, uint32_t m, int64_t from_us);
+/* Plan when the owner is asked for a route without a relay: later, or at once. */
+void peers_upgrade_later(struct peers *p, uint32_t m);
+void peers_upgrade_soon(struct peers *p, uint32_t m);
+
+/* punch.c */
+/* Takes a punch, as peers_offer_route. */
+bool peers_offer_punch(struct peers *p, uint32_t m, const struct route *route);
+/* Makes way for a punch whose moment has come. Returns false if it has to wait for a link's end. */
+bool peers_may_punch(struct peers *p, struct peer *peer);
+/* Finds out if a connection that just came is that of a punch, and who begins TLS. */
+void peers_admit_punched(struct peers *p, struct link *l);
+/* Begins TLS on such a connection, if nothing came by its turn_us. */
+void peers_turn_due(struct peers *p, struct link *l);
+/* Returns true if the connection came in time for a punch with `m`, from its host. */
+bool peers_is_punched(const struct peers *p, const struct link *l, uint32_t m);
 
 /* watch.c */
 /* Returns true if something came on this open link a moment ago. */

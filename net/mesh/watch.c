@@ -106,6 +106,7 @@ void peers_hurry(struct peers *p, int64_t now_us) {
 			peer->doubted = peer->doubted || silence_us(p, peer->link) >= STUCK_US;
 		else
 			peers_ask_soon(p, m);
+		peers_upgrade_soon(p, m);
 		peers_dial_soon(p, m);
 	}
 }

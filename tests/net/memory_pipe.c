@@ -150,6 +150,11 @@ static bool op_is_stranded(void *ctx, int pipe) {
 	return false;
 }
 
+static void op_end_at_close(void *ctx, int pipe) {
+	(void)ctx;
+	(void)pipe;
+}
+
 static void op_close(void *ctx, int pipe) {
 	struct memory_net *net = ctx;
 	struct memory_end *e = &net->ends[pipe], *to = other_of(net, e);
@@ -171,6 +176,7 @@ struct pipe_ops memory_pipe(struct memory_net *net) {
 							 .tune = op_tune,
 							 .control_congestion = op_control_congestion,
 							 .is_stranded = op_is_stranded,
+							 .end_at_close = op_end_at_close,
 							 .close = op_close};
 }
 

@@ -508,10 +508,10 @@ struct sim_worker {
 	struct sim_link links[SIM_MAX_WORKERS];
 	struct sim_end *ends[SIM_MAX_ENDS]; /* of connections (sim_pipe.c) */
 	int n_ends;
-	int64_t asked_us;     /* when its mesh last asked for a route */
-	int reads_from;       /* host: whose bytes the mesh reads */
-	uint64_t expected_tx; /* bytes, when nothing goes wrong in this all-reduce */
-	bool lost_a_link;     /* since it began: what was on it is sent again */
+	struct sim_dials asks; /* of its mesh for routes */
+	int reads_from;        /* host: whose bytes the mesh reads */
+	uint64_t expected_tx;  /* bytes, when nothing goes wrong in this all-reduce */
+	bool lost_a_link;      /* since it began: what was on it is sent again */
 	/* the oracle's */
 	struct sim_dials dials[SIM_MAX_WORKERS];
 	int replaced[SIM_MAX_WORKERS]; /* links to a peer, by newer ones */

@@ -14,6 +14,7 @@ enum {
 	BACK_WITHIN_US = 12 * SIM_S, /* also over slow lines, when one end notices seconds later than the other */
 	DIALS_US = 10 * SIM_S,
 	MOST_DIALS = 30,   /* to one peer in DIALS_US: pauses that double from 0.1 s, and what hurries them */
+	MOST_ASKS = 57,    /* for a route, in DIALS_US: 16 at once, then 4 a second */
 	CAP_US = SIM_S / 4 /* the depth of the bucket, and control, which is charged but does not wait */
 };
 
@@ -163,10 +164,11 @@ void oracle_mesh_start(struct sim *s) {
 /* ---- what a mesh asks of the network ---- */
 
 void oracle_asks(struct sim *s, int host) {
-	struct sim_worker *w = &s->workers[host];
-	if (w->asked_us != 0 && s->now_us - w->asked_us < SIM_S)
-		sim_fail(s, "w%d asks for two routes within %.3f s", host, (double)(s->now_us - w->asked_us) / SIM_S);
-	w->asked_us = s->now_us;
+	struct sim_dials *asks = &s->workers[host].asks;
+	if (s->now_us - asks->since_us > DIALS_US)
+		*asks = (struct sim_dials){.since_us = s->now_us};
+	if (++asks->n > MOST_ASKS)
+		sim_fail(s, "w%d asks for %d routes in %.1f s", host, asks->n, (double)(s->now_us - asks->since_us) / SIM_S);
 }
 
 void oracle_dial(struct sim *s, int host, int peer) {

@@ -151,11 +151,11 @@ static void on_trouble(void *ctx, enum rv_err why, const char *text) {
 	oracle_trouble(w->sim, w->host, why, text);
 }
 
-static void on_unreached(void *ctx, uint32_t member) {
+static void on_unreached(void *ctx, uint32_t member, enum peers_need need) {
 	struct sim_worker *w = ctx;
 	int peer = host_of(w->sim, member);
 	oracle_asks(w->sim, w->host);
-	if (peer != SIM_NOBODY && w->sim->opt.relay)
+	if (peer != SIM_NOBODY && w->sim->opt.relay && need == PEERS_UNREACHED)
 		relay_call(w->sim, w->host, peer);
 }
 
@@ -189,7 +189,7 @@ void mesh_open(struct sim *s, int host) {
 		cfg.self_member = s->oracle.member_of[s->impersonated];
 	w->over_cap = 0;
 	w->wrote_us = s->now_us;
-	w->asked_us = 0;
+	w->asks = (struct sim_dials){0};
 	memset(w->dials, 0, sizeof w->dials);
 	memset(w->replaced, 0, sizeof w->replaced);
 	if (peers_new(&cfg, &w->mesh, &et) != RV_OK)

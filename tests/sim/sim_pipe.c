@@ -459,6 +459,11 @@ static bool op_is_stranded(void *ctx, int pipe) {
 	return false;
 }
 
+static void op_end_at_close(void *ctx, int pipe) {
+	(void)ctx;
+	(void)pipe;
+}
+
 static void op_close(void *ctx, int pipe) {
 	struct sim_worker *w = ctx;
 	struct sim_end *e = find(w, (uint32_t)pipe);
@@ -481,5 +486,6 @@ struct pipe_ops pipe_of(struct sim_worker *w) {
 							 .tune = op_tune,
 							 .control_congestion = op_control_congestion,
 							 .is_stranded = op_is_stranded,
+							 .end_at_close = op_end_at_close,
 							 .close = op_close};
 }

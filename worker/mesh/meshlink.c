@@ -9,7 +9,7 @@ struct meshlink {
 	struct donor *donor;
 	struct fetcher *fetcher;
 	struct rv_events *events;
-	void (*unreached)(void *ctx, uint32_t member);
+	void (*unreached)(void *ctx, uint32_t member, enum peers_need need);
 	void *unreached_ctx;
 	struct peers *peers;
 	uint64_t run_tag;
@@ -75,9 +75,9 @@ static void tell_path(struct meshlink *m, uint32_t member) {
 			 "linked with member %u (%s) after %.1f s", member, path, seconds);
 }
 
-static void on_unreached(void *ctx, uint32_t member) {
+static void on_unreached(void *ctx, uint32_t member, enum peers_need need) {
 	struct meshlink *m = ctx;
-	m->unreached(m->unreached_ctx, member);
+	m->unreached(m->unreached_ctx, member, need);
 }
 
 static void on_link_up(void *ctx, uint32_t member) {

@@ -14,7 +14,8 @@ struct meshlink_config {
 	struct donor *donor;
 	struct fetcher *fetcher;
 	struct rv_events *events;
-	void (*on_unreached)(void *ctx, uint32_t member); /* peers_owner.on_unreached, with this `ctx` */
+	/* peers_owner.on_unreached, with this `ctx` */
+	void (*on_unreached)(void *ctx, uint32_t member, enum peers_need need);
 	void *ctx;
 };
 

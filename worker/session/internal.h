@@ -139,8 +139,8 @@ uint8_t session_candidates(struct session *s, struct candidate out[NET_MAX_CANDI
 
 /* Makes the station; the mesh is open. */
 enum rv_err session_open_reach(struct session *s, struct rv_errtext *et);
-void session_on_unreached(void *ctx, uint32_t member);            /* meshlink_config's */
-void session_on_pairs(void *ctx, const struct pair_reply *reply); /* control_client_owner's */
+void session_on_unreached(void *ctx, uint32_t member, enum peers_need need); /* meshlink_config's */
+void session_on_pairs(void *ctx, const struct pair_reply *reply);            /* control_client_owner's */
 
 /* ---- preflight.c ---- */
 

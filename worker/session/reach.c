@@ -42,9 +42,9 @@ enum rv_err session_open_reach(struct session *s, struct rv_errtext *et) {
 	return reach_new(&cfg, &s->reach, et);
 }
 
-void session_on_unreached(void *ctx, uint32_t member) {
+void session_on_unreached(void *ctx, uint32_t member, enum peers_need need) {
 	struct session *s = ctx;
-	if (s->reach != NULL)
+	if (s->reach != NULL && need == PEERS_UNREACHED)
 		reach_core_want(reach_core_of(s->reach), rv_clock_monotonic_us(), member);
 }
 
