@@ -3,291 +3,84 @@
 
 #include "base/clock.h"
 #include "net/tls.h"
+#include "worker/reach/relay_connection.h"
+#include "worker/reach/relay_reflection.h"
 
-#include <errno.h>
-#include <netdb.h>
-#include <openssl/err.h>
 #include <openssl/ssl.h>
-#include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-enum { LOOKUP_AGAIN_US = 50 * RV_US_PER_MS, OUT_BYTES = 8 * NET_MAX_RELAY_FRAME_BYTES };
+enum { LOOKUP_AGAIN_US = 50 * RV_US_PER_MS };
 
-/* A lookup that the C library does: it may outlive the connection that needed it. */
-struct lookup {
-	struct gaicb request, *list[1];
-	char host[NET_ADDR_BYTES];
+/* What a connection's callbacks get. */
+struct end {
+	struct reach *reach;
+	int station;
+};
+
+/* What poll(2) was asked of a connection. */
+struct polled {
+	int slot; /* in the descriptors; -1: none */
+	uint32_t serial;
 };
 
 struct reach {
 	struct reach_owner owner;
 	struct peers *peers;
-	char coordinator[NET_ADDR_BYTES];
 	SSL_CTX *tls;
 	struct reach_core *core;
 	int64_t now_us; /* of the call under way */
-	struct relay_ref relay;
-	struct address at; /* numeric, once known */
-	struct lookup *lookup;
-	struct lookup *orphan; /* given up, but the name service's thread has not ended it yet */
-	int fd;                /* -1: no connection */
-	SSL *ssl;
-	bool is_connected, is_secured; /* TCP; TLS, and the key is the relay's */
-	short waits_for;
-	char broken[128]; /* why connecting failed at once: for the next reach_handle; "": it did not */
-	uint8_t in[NET_MAX_RELAY_FRAME_BYTES], out[OUT_BYTES];
-	size_t n_in, n_out;
-	uint64_t core_memory[];
+	struct relay_dial_shared shared;
+	struct end ends[REACH_STATIONS];
+	struct relay_connection connections[REACH_STATIONS];
+	struct relay_reflection_owner reflection_owner;
+	struct relay_reflection reflections[REACH_REFLECTIONS];
+	struct polled polled[REACH_MAX_FDS];
+	_Alignas(16) uint8_t core_memory[];
 };
 
-/* ---- the connection's end ---- */
+/* ---- the core's operations ---- */
 
-static void free_lookup(struct lookup *l) {
-	if (l->request.ar_result != NULL)
-		freeaddrinfo(l->request.ar_result);
-	free(l);
-}
-
-static void end_lookup(struct reach *r) {
-	struct lookup *l = r->lookup;
-	r->lookup = NULL;
-	if (l != NULL && gai_cancel(&l->request) == EAI_NOTCANCELED)
-		r->orphan = l; /* to wait for it would take as long as the name service does */
-	else if (l != NULL)
-		free_lookup(l);
-}
-
-/* Returns true if no lookup is left that was given up. */
-static bool free_orphan(struct reach *r) {
-	if (r->orphan == NULL)
-		return true;
-	if (gai_error(&r->orphan->request) == EAI_INPROGRESS)
-		return false;
-	free_lookup(r->orphan);
-	r->orphan = NULL;
-	return true;
-}
-
-static void disconnect(void *ctx) {
+static void begin(void *ctx, int station, const struct relay_ref *to) {
 	struct reach *r = ctx;
-	end_lookup(r);
-	SSL_free(r->ssl);
-	r->ssl = NULL;
-	if (r->fd >= 0)
-		close(r->fd);
-	r->fd = -1;
-	r->is_connected = r->is_secured = false;
-	r->n_in = r->n_out = 0;
-	r->broken[0] = '\0';
+	relay_connection_begin(&r->connections[station], r->now_us, to);
 }
 
-static void lost(struct reach *r, const char *why) {
-	disconnect(r);
-	reach_core_lost(r->core, r->now_us, why);
+static void end(void *ctx, int station) {
+	relay_connection_end(&((struct reach *)ctx)->connections[station]);
 }
 
-static void fails(struct reach *r, const char *why) {
-	(void)snprintf(r->broken, sizeof r->broken, "%s", why);
+static void send_frame(void *ctx, int station, const struct relay_frame *m) {
+	relay_connection_send(&((struct reach *)ctx)->connections[station], m);
 }
 
-/* ---- connecting ---- */
-
-static void dial(struct reach *r) {
-	struct sockaddr_storage sa;
-	socklen_t n;
-	if (!address_to_socket(&r->at, &sa, &n)) {
-		fails(r, "its address is not usable");
-		return;
-	}
-	r->fd = socket(sa.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	r->waits_for = POLLOUT;
-	if (r->fd < 0 || (connect(r->fd, (struct sockaddr *)&sa, n) != 0 && errno != EINPROGRESS))
-		fails(r, strerror(errno));
-}
-
-static void look_up(struct reach *r) {
-	if (!free_orphan(r)) {
-		fails(r, "the name service does not answer");
-		return;
-	}
-	struct lookup *l = calloc(1, sizeof *l);
-	if (l == NULL) {
-		fails(r, "no memory");
-		return;
-	}
-	memcpy(l->host, r->at.host, sizeof l->host);
-	l->request.ar_name = l->host;
-	l->list[0] = &l->request;
-	if (getaddrinfo_a(GAI_NOWAIT, l->list, 1, NULL) != 0) {
-		free(l);
-		fails(r, "the name service cannot be asked");
-		return;
-	}
-	r->lookup = l;
-}
-
-static void begin(void *ctx, const struct relay_ref *to) {
+static void reflect(void *ctx, const struct reach_reflection *which, const struct relay_ref *to, uint16_t port,
+					const uint8_t token[NET_TOKEN_BYTES]) {
 	struct reach *r = ctx;
-	struct sockaddr_storage sa;
-	socklen_t n;
-	disconnect(r);
-	r->relay = *to;
-	if (address_parse(to->addr, &r->at, NULL) != RV_OK)
-		r->at = (struct address){0}; /* the document's check allows none such */
-	uint16_t port = r->at.port;
-	if (strcmp(r->at.host, r->coordinator) == 0 && r->owner.coordinator_at(r->owner.ctx, &r->at))
-		r->at.port = port;
-	if (!address_to_socket(&r->at, &sa, &n))
-		look_up(r);
-	else
-		dial(r);
+	const struct relay_dial_to dial = {
+		.addr = to->addr, .port = port, .family = which->family, .local_port = peers_port(r->peers)};
+	relay_reflection_begin(&r->reflections[reach_reflection_index(which)], r->now_us, &dial, token);
 }
 
-static void take_lookup(struct reach *r) {
-	int error = gai_error(&r->lookup->request);
-	if (error == EAI_INPROGRESS)
-		return;
-	uint16_t port = r->at.port;
-	if (error == 0) {
-		struct sockaddr_storage sa = {0};
-		const struct addrinfo *first = r->lookup->request.ar_result;
-		memcpy(&sa, first->ai_addr, first->ai_addrlen);
-		address_of_socket(&sa, &r->at);
-		r->at.port = port;
-	}
-	end_lookup(r);
-	if (error != 0)
-		lost(r, gai_strerror(error));
-	else
-		dial(r);
+static void end_reflection(void *ctx, const struct reach_reflection *which) {
+	relay_reflection_end(&((struct reach *)ctx)->reflections[reach_reflection_index(which)]);
 }
-
-static void take_connection(struct reach *r) {
-	int error = 0;
-	socklen_t n = sizeof error;
-	if (getsockopt(r->fd, SOL_SOCKET, SO_ERROR, &error, &n) != 0)
-		error = errno;
-	if (error != 0) {
-		lost(r, strerror(error));
-		return;
-	}
-	r->is_connected = true;
-	r->ssl = SSL_new(r->tls);
-	if (r->ssl == NULL || SSL_set_fd(r->ssl, r->fd) != 1) {
-		lost(r, "no memory");
-		return;
-	}
-	SSL_set_connect_state(r->ssl);
-}
-
-/* Returns true if the operation shall be tried again when the socket is ready; else the connection
- * is lost. */
-static bool waits(struct reach *r, int rc) {
-	int why = SSL_get_error(r->ssl, rc);
-	if (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE) {
-		r->waits_for = why == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT;
-		return true;
-	}
-	lost(r, why == SSL_ERROR_ZERO_RETURN || why == SSL_ERROR_SYSCALL ? "it closed the connection" : tls_error_text());
-	return false;
-}
-
-static void secure(struct reach *r) {
-	uint8_t key[NET_KEY_BYTES];
-	ERR_clear_error();
-	int rc = SSL_do_handshake(r->ssl);
-	if (rc <= 0) {
-		(void)waits(r, rc);
-		return;
-	}
-	if (!tls_peer_key(r->ssl, key) || memcmp(key, r->relay.key, NET_KEY_BYTES) != 0) {
-		lost(r, "it does not hold the key that the document names");
-		return;
-	}
-	r->is_secured = true;
-	r->waits_for = POLLIN;
-	reach_core_connected(r->core, r->now_us);
-}
-
-/* ---- frames ---- */
-
-static void flush(struct reach *r) {
-	while (r->is_secured && r->n_out > 0) {
-		size_t n = 0;
-		ERR_clear_error();
-		int rc = SSL_write_ex(r->ssl, r->out, r->n_out, &n);
-		if (rc <= 0) {
-			(void)waits(r, rc);
-			return;
-		}
-		r->n_out -= n;
-		memmove(r->out, r->out + n, r->n_out);
-	}
-	if (r->is_secured)
-		r->waits_for = POLLIN;
-}
-
-/* A relay that does not read gets no more; the next PING finds out. */
-static void send_frame(void *ctx, const struct relay_frame *m) {
-	struct reach *r = ctx;
-	uint8_t bytes[NET_MAX_RELAY_FRAME_BYTES];
-	size_t n = relay_frame_encode(m, bytes);
-	if (!r->is_secured || r->n_out + n > sizeof r->out)
-		return;
-	memcpy(r->out + r->n_out, bytes, n);
-	r->n_out += n;
-}
-
-/* Takes the frames that are whole. Returns false when the connection is gone. */
-static bool take_frames(struct reach *r) {
-	size_t used = 1;
-	while (used > 0) {
-		struct relay_frame m;
-		struct rv_errtext et;
-		if (relay_frame_decode(r->in, r->n_in, &m, &used, &et) != RV_OK) {
-			lost(r, et.text);
-			return false;
-		}
-		if (used == 0)
-			break;
-		r->n_in -= used;
-		memmove(r->in, r->in + used, r->n_in);
-		if (reach_core_frame(r->core, r->now_us, &m, &et) != RV_OK)
-			return false;
-	}
-	return true;
-}
-
-static void receive(struct reach *r) {
-	bool goes_on = true;
-	while (goes_on && r->is_secured) {
-		size_t n = 0;
-		ERR_clear_error();
-		int rc = SSL_read_ex(r->ssl, r->in + r->n_in, sizeof r->in - r->n_in, &n);
-		if (rc <= 0) {
-			(void)waits(r, rc);
-			return;
-		}
-		r->n_in += n;
-		goes_on = take_frames(r);
-	}
-}
-
-/* ---- the core's other operations ---- */
 
 static void ask_tickets(void *ctx, uint64_t peers) {
 	const struct reach *r = ctx;
 	r->owner.ask_tickets(r->owner.ctx, peers);
 }
 
-static void offer(void *ctx, uint32_t peer, const uint8_t token[NET_TOKEN_BYTES]) {
+static bool offer(void *ctx, int station, uint32_t peer, const struct route *route) {
 	const struct reach *r = ctx;
-	struct route route = {.kind = ROUTE_RELAY, .at = r->at};
-	memcpy(route.token, token, sizeof route.token);
-	(void)peers_offer_route(r->peers, r->now_us, peer, &route);
+	struct route to = *route;
+	if (to.kind == ROUTE_RELAY)
+		to.at = r->connections[station].dial.at;
+	return peers_offer_route(r->peers, r->now_us, peer, &to);
+}
+
+static enum path_kind path(void *ctx, uint32_t peer) {
+	return peers_path(((struct reach *)ctx)->peers, peer);
 }
 
 static void tell(void *ctx, const struct reach_event *e) {
@@ -295,45 +88,107 @@ static void tell(void *ctx, const struct reach_event *e) {
 	r->owner.tell(r->owner.ctx, e);
 }
 
+/* ---- what the connections say ---- */
+
+static void on_secured(void *ctx) {
+	const struct end *e = ctx;
+	reach_core_connected(e->reach->core, e->reach->now_us, e->station);
+}
+
+static bool on_frame(void *ctx, const struct relay_frame *m) {
+	const struct end *e = ctx;
+	struct rv_errtext et;
+	return reach_core_frame(e->reach->core, e->reach->now_us, e->station, m, &et) == RV_OK;
+}
+
+static void on_lost(void *ctx, const char *why) {
+	const struct end *e = ctx;
+	reach_core_lost(e->reach->core, e->reach->now_us, e->station, why);
+}
+
+static void on_seen(void *ctx, const struct reach_reflection *which, const struct address *at) {
+	const struct reach *r = ctx;
+	reach_core_reflected(r->core, r->now_us, which, at);
+}
+
+static void on_reflection_lost(void *ctx, const struct reach_reflection *which) {
+	const struct reach *r = ctx;
+	reach_core_reflection_lost(r->core, r->now_us, which);
+}
+
 /* ---- life ---- */
 
-enum rv_err reach_new(const struct reach_shell_config *cfg, struct reach **out, struct rv_errtext *et) {
-	struct reach *r = calloc(1, sizeof *r + reach_core_size());
-	if (r == NULL)
-		return rv_fail(et, RV_E_NOMEM, "no memory for the station at a relay");
-	r->owner = cfg->owner;
-	r->peers = cfg->peers;
-	r->fd = -1;
-	memcpy(r->coordinator, cfg->coordinator, sizeof r->coordinator);
-	enum rv_err e = tls_context_new(cfg->identity, TLS_CLIENTS_MUST, &r->tls, et);
-	if (e != RV_OK) {
-		free(r);
-		return e;
+static void open_connections(struct reach *r) {
+	for (int s = 0; s < REACH_STATIONS; s++) {
+		r->ends[s] = (struct end){.reach = r, .station = s};
+		const struct relay_connection_owner owner = {
+			.ctx = &r->ends[s], .secured = on_secured, .frame = on_frame, .lost = on_lost};
+		relay_connection_init(&r->connections[s], &owner, &r->shared, r->tls);
 	}
+}
+
+static void open_reflections(struct reach *r) {
+	struct reach_reflection w = {0};
+	r->reflection_owner = (struct relay_reflection_owner){.ctx = r, .seen = on_seen, .lost = on_reflection_lost};
+	for (w.station = 0; w.station < REACH_STATIONS; w.station++)
+		for (w.family = 0; w.family < REACH_FAMILIES; w.family++)
+			for (w.port = 0; w.port < REACH_PORTS; w.port++)
+				r->reflections[reach_reflection_index(&w)] = (struct relay_reflection){
+					.owner = &r->reflection_owner, .shared = &r->shared, .which = w, .dial = {.fd = -1}};
+}
+
+static struct reach_core *core_in(struct reach *r, const struct reach_shell_config *cfg) {
 	const struct reach_config core = {.ops = {.ctx = r,
 											  .connect = begin,
-											  .close = disconnect,
+											  .close = end,
 											  .send = send_frame,
+											  .reflect = reflect,
+											  .end_reflection = end_reflection,
 											  .ask_tickets = ask_tickets,
 											  .offer = offer,
+											  .path = path,
 											  .tell = tell},
 									  .hello = cfg->hello,
 									  .seed = cfg->seed};
-	r->core = reach_core_init(r->core_memory, &core);
+	return reach_core_init(r->core_memory, &core);
+}
+
+enum rv_err reach_new(const struct reach_shell_config *cfg, struct reach **out, struct rv_errtext *et) {
+	struct reach *r = calloc(1, sizeof *r + reach_core_size());
+	struct relay_names *names = relay_names_new();
+	enum rv_err e = r != NULL && names != NULL ? RV_OK : rv_fail(et, RV_E_NOMEM, "no memory for stations at relays");
+	if (e == RV_OK)
+		e = tls_context_new(cfg->identity, TLS_CLIENTS_MUST, &r->tls, et);
+	if (e != RV_OK) {
+		relay_names_free(names);
+		free(r);
+		return e;
+	}
+	r->owner = cfg->owner;
+	r->peers = cfg->peers;
+	r->shared =
+		(struct relay_dial_shared){.names = names, .coordinator_at = cfg->owner.coordinator_at, .ctx = cfg->owner.ctx};
+	memcpy(r->shared.coordinator, cfg->coordinator, sizeof r->shared.coordinator);
+	for (int i = 0; i < REACH_MAX_FDS; i++)
+		r->polled[i].slot = -1;
+	open_connections(r);
+	open_reflections(r);
+	r->core = core_in(r, cfg);
 	*out = r;
 	return RV_OK;
 }
 
 void reach_free(struct reach *r) {
+	const struct relay_frame leave = {.type = RELAY_LEAVE};
 	if (r == NULL)
 		return;
-	const struct relay_frame leave = {.type = RELAY_LEAVE};
-	if (reach_core_state(r->core) == REACH_UP) {
-		send_frame(r, &leave);
-		flush(r);
+	for (int i = 0; i < REACH_REFLECTIONS; i++)
+		relay_reflection_end(&r->reflections[i]);
+	for (int s = 0; s < REACH_STATIONS; s++) {
+		relay_connection_send(&r->connections[s], &leave);
+		relay_connection_end(&r->connections[s]);
 	}
-	disconnect(r);
-	(void)free_orphan(r); /* one that is still under way is left: its thread writes to it */
+	relay_names_free(r->shared.names);
 	SSL_CTX_free(r->tls);
 	free(r);
 }
@@ -344,35 +199,63 @@ struct reach_core *reach_core_of(struct reach *r) {
 
 /* ---- the loop ---- */
 
-bool reach_pollfd(const struct reach *r, struct pollfd *out) {
-	if (r->fd < 0)
-		return false;
-	*out = (struct pollfd){.fd = r->fd, .events = (short)(r->waits_for | (r->is_secured ? POLLIN : 0))};
-	return true;
+static const struct relay_dial *dial_of(const struct reach *r, int i) {
+	return i < REACH_STATIONS ? &r->connections[i].dial : &r->reflections[i - REACH_STATIONS].dial;
 }
 
-void reach_handle(struct reach *r, int64_t now_us, short revents) {
-	r->now_us = now_us;
-	if (r->lookup != NULL)
-		take_lookup(r);
-	if (r->broken[0] != '\0') {
-		char why[sizeof r->broken];
-		memcpy(why, r->broken, sizeof why);
-		lost(r, why);
+static bool pollfd_of(const struct reach *r, int i, struct pollfd *out) {
+	return i < REACH_STATIONS ? relay_connection_pollfd(&r->connections[i], out)
+							  : relay_reflection_pollfd(&r->reflections[i - REACH_STATIONS], out);
+}
+
+int reach_pollfds(struct reach *r, struct pollfd *fds) {
+	int n = 0;
+	for (int i = 0; i < REACH_MAX_FDS; i++) {
+		bool has = pollfd_of(r, i, &fds[n]);
+		r->polled[i] = (struct polled){.slot = has ? n : -1, .serial = dial_of(r, i)->serial};
+		n += has;
 	}
-	if (revents != 0 && r->fd >= 0 && !r->is_connected)
-		take_connection(r);
-	if (revents != 0 && r->is_connected && !r->is_secured)
-		secure(r);
-	if (revents != 0 && r->is_secured)
-		receive(r);
+	return n;
+}
+
+/* Returns what poll(2) found for the connection; 0: nothing, or that was an earlier one, whose
+ * descriptor this one may have. */
+static short revents_of(const struct reach *r, const struct pollfd *fds, int i) {
+	const struct polled *p = &r->polled[i];
+	return p->slot >= 0 && p->serial == dial_of(r, i)->serial ? fds[p->slot].revents : 0;
+}
+
+void reach_handle(struct reach *r, int64_t now_us, const struct pollfd *fds) {
+	r->now_us = now_us;
+	for (int i = 0; i < REACH_MAX_FDS; i++) {
+		short revents = revents_of(r, fds, i);
+		if (i < REACH_STATIONS)
+			relay_connection_handle(&r->connections[i], now_us, revents);
+		else
+			relay_reflection_handle(&r->reflections[i - REACH_STATIONS], now_us, revents);
+	}
 	reach_core_tick(r->core, now_us);
-	flush(r);
+	for (int s = 0; s < REACH_STATIONS; s++)
+		relay_connection_flush(&r->connections[s]);
+	for (int i = 0; i < REACH_MAX_FDS; i++)
+		r->polled[i].slot = -1;
+}
+
+/* Returns true if a connection failed at once, which the next reach_handle takes. */
+static bool has_failed(const struct reach *r) {
+	bool failed = false;
+	for (int s = 0; s < REACH_STATIONS; s++)
+		failed = failed || r->connections[s].dial.state == RELAY_DIAL_FAILED;
+	return failed;
 }
 
 int64_t reach_deadline_us(const struct reach *r, int64_t now_us) {
 	int64_t at = reach_core_deadline_us(r->core);
-	if (r->broken[0] != '\0')
+	for (int i = 0; i < REACH_REFLECTIONS; i++) {
+		int64_t reflection_us = relay_reflection_deadline_us(&r->reflections[i], now_us);
+		at = reflection_us < at ? reflection_us : at;
+	}
+	if (has_failed(r))
 		return now_us;
-	return r->lookup != NULL && at > now_us + LOOKUP_AGAIN_US ? now_us + LOOKUP_AGAIN_US : at;
+	return relay_names_busy(r->shared.names) && at > now_us + LOOKUP_AGAIN_US ? now_us + LOOKUP_AGAIN_US : at;
 }

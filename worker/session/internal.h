@@ -3,7 +3,7 @@
  * run asks of this machine), start.c (building), inputs.c (text, tokenizer, initial weights),
  * memory.c; the core's tables: trainer.c, disk.c, links.c, control.c; events.c (the log), notice.c
  * (the coordinator's notices to this worker), metrics.c (metrics.jsonl), progress.c (the progress
- * line), trace_lines.c, network.c (changes of the network), reach.c (the station at a relay). */
+ * line), trace_lines.c, network.c (changes of the network), reach.c (stations at relays). */
 #ifndef RV_WORKER_SESSION_INTERNAL_H
 #define RV_WORKER_SESSION_INTERNAL_H
 
@@ -137,10 +137,12 @@ uint8_t session_candidates(struct session *s, struct candidate out[NET_MAX_CANDI
 
 /* ---- reach.c ---- */
 
-/* Makes the station; the mesh is open. */
+/* Makes stations and reflections; the mesh is open. */
 enum rv_err session_open_reach(struct session *s, struct rv_errtext *et);
 void session_on_unreached(void *ctx, uint32_t member, enum peers_need need); /* meshlink_config's */
 void session_on_pairs(void *ctx, const struct pair_reply *reply);            /* control_client_owner's */
+/* Adds what relays have proven to the n candidates. Returns their number. */
+uint8_t session_reflected(const struct session *s, struct candidate out[NET_MAX_CANDIDATES], uint8_t n);
 
 /* ---- preflight.c ---- */
 

@@ -66,11 +66,11 @@ uint8_t session_candidates(struct session *s, struct candidate out[NET_MAX_CANDI
 	uint8_t n = 0;
 	out[n] = (struct candidate){.kind = CANDIDATE_SEEN};
 	(void)snprintf(out[n++].addr, NET_ADDR_BYTES, ":%u", is_given ? given.port : outside_port(s));
-	if (!is_given || given.host[0] == '\0')
-		return n;
-	out[n] = (struct candidate){.kind = CANDIDATE_GIVEN};
-	(void)address_format(&given, out[n++].addr);
-	return n;
+	if (is_given && given.host[0] != '\0') {
+		out[n] = (struct candidate){.kind = CANDIDATE_GIVEN};
+		(void)address_format(&given, out[n++].addr);
+	}
+	return session_reflected(s, out, n);
 }
 
 /* ---- changes ---- */
@@ -113,5 +113,6 @@ void session_limit_reach(struct session *s) {
 	if (!http_client_met(s->http, &met))
 		return;
 	peers_set_reach(meshlink_peers(s->mesh), address_reach(&met));
+	reach_core_set_reach(reach_core_of(s->reach), address_reach(&met));
 	map_port(s, &met);
 }

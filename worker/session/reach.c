@@ -1,4 +1,4 @@
-/* reach.c: joins the worker's station at a relay with the mesh, the coordinator and the log. */
+/* reach.c: joins the worker's stations at relays with the mesh, the coordinator and the log. */
 #include "worker/session/internal.h"
 
 #include <stdio.h>
@@ -12,21 +12,64 @@ static bool coordinator_at(void *ctx, struct address *out) {
 	return http_client_met(((struct session *)ctx)->http, out);
 }
 
-static void tell(void *ctx, const struct reach_event *e) {
-	struct session *s = ctx;
-	const char *addr = e->relay->addr;
+static void tell_station(struct session *s, const struct reach_event *e) {
+	const char *addr = e->relay->addr, *also = e->is_guest ? "also " : "";
 	if (e->type == REACH_SAYS_UP)
 		rv_event(s->events, RV_INFO, "relay_up",
-				 RV_FIELDS(rv_field_str("relay", addr), rv_field_str("seen_at", e->text)),
-				 "at the relay %s, which sees this worker at %s", addr, e->text);
-	else if (e->type == REACH_SAYS_DOWN)
-		rv_event(s->events, RV_INFO, "relay_down",
-				 RV_FIELDS(rv_field_str("relay", addr), rv_field_str("text", e->text)),
-				 "no longer at the relay %s (%s): retrying; members that can be dialed need none", addr, e->text);
+				 RV_FIELDS(rv_field_str("relay", addr), rv_field_bool("guest", e->is_guest),
+						   rv_field_str("seen_at", e->text)),
+				 "%sat the relay %s, which sees this worker at %s", also, addr, e->text);
 	else
-		rv_event(s->events, RV_INFO, "relay_refused",
-				 RV_FIELDS(rv_field_str("relay", addr), rv_field_int("member", e->peer), rv_field_str("text", e->text)),
+		rv_event(
+			s->events, RV_INFO, "relay_down",
+			RV_FIELDS(rv_field_str("relay", addr), rv_field_bool("guest", e->is_guest), rv_field_str("text", e->text)),
+			"no longer %sat the relay %s (%s)%s", also, addr, e->text,
+			e->is_guest ? "" : ": retrying; members that can be dialed need none");
+}
+
+static void tell_pair(struct session *s, const struct reach_event *e) {
+	const char *addr = e->relay->addr;
+	const struct rv_field *fields =
+		RV_FIELDS(rv_field_str("relay", addr), rv_field_int("member", e->peer), rv_field_str("text", e->text));
+	if (e->type == REACH_SAYS_REFUSED)
+		rv_event(s->events, RV_INFO, "relay_refused", fields,
 				 "the relay %s does not connect this worker with member %u: %s", addr, e->peer, e->text);
+	else
+		rv_event(s->events, RV_DEBUG, "opening", fields,
+				 "this worker and member %u (at %s) dial each other at one moment", e->peer, e->text);
+}
+
+static const char symmetric[] =
+	": the router is symmetric (another port for each destination), so this worker meets members "
+	"behind most routers through a relay only; a port that the router forwards to it would help";
+
+static void tell_mapping(struct session *s, const struct reach_event *e) {
+	static const char *const kinds[] = {[REACH_MAPPING_UNKNOWN] = "unknown",
+										[REACH_MAPPING_INDEPENDENT] = "independent",
+										[REACH_MAPPING_DEPENDENT] = "dependent"};
+	bool is_symmetric = e->mapping->kind == REACH_MAPPING_DEPENDENT;
+	char at[NET_ADDR_BYTES] = "";
+	(void)address_format(&e->mapping->at, at);
+	rv_event(s->events, RV_INFO, "mapping",
+			 RV_FIELDS(rv_field_int("family", e->family == REACH_V6 ? 6 : 4), rv_field_str("at", at),
+					   rv_field_str("kind", kinds[e->mapping->kind])),
+			 "others see this worker's port at %s%s", at, is_symmetric ? symmetric : "");
+}
+
+static void tell_bad(struct session *s, const struct reach_event *e) {
+	rv_event(s->events, RV_WARN, "relay_bad", RV_FIELDS(rv_field_str("relay", e->relay->addr)),
+			 "the relay %s connects nobody, or breaks the rules: others come first for a while", e->relay->addr);
+}
+
+static void tell(void *ctx, const struct reach_event *e) {
+	if (e->type == REACH_SAYS_MAPPING)
+		tell_mapping(ctx, e);
+	else if (e->type == REACH_SAYS_BAD)
+		tell_bad(ctx, e);
+	else if (e->type == REACH_SAYS_UP || e->type == REACH_SAYS_DOWN)
+		tell_station(ctx, e);
+	else
+		tell_pair(ctx, e);
 }
 
 enum rv_err session_open_reach(struct session *s, struct rv_errtext *et) {
@@ -44,12 +87,24 @@ enum rv_err session_open_reach(struct session *s, struct rv_errtext *et) {
 
 void session_on_unreached(void *ctx, uint32_t member, enum peers_need need) {
 	struct session *s = ctx;
-	if (s->reach != NULL && need == PEERS_UNREACHED)
-		reach_core_want(reach_core_of(s->reach), rv_clock_monotonic_us(), member);
+	if (s->reach != NULL)
+		reach_core_want(reach_core_of(s->reach), rv_clock_monotonic_us(), member, need == PEERS_RELAYED);
 }
 
 void session_on_pairs(void *ctx, const struct pair_reply *reply) {
 	struct session *s = ctx;
 	if (s->reach != NULL)
 		reach_core_tickets(reach_core_of(s->reach), rv_clock_monotonic_us(), reply);
+}
+
+uint8_t session_reflected(const struct session *s, struct candidate out[NET_MAX_CANDIDATES], uint8_t n) {
+	for (int family = 0; family < REACH_FAMILIES && n < NET_MAX_CANDIDATES; family++) {
+		const struct reach_proof *p = reach_core_proof(reach_core_of(s->reach), (enum reach_family)family);
+		if (p == NULL)
+			continue;
+		out[n] = (struct candidate){.kind = CANDIDATE_REFLECTED, .relay = p->relay, .unix_s = p->unix_s};
+		memcpy(out[n].signature, p->signature, sizeof out[n].signature);
+		(void)address_format(&p->at, out[n++].addr);
+	}
+	return n;
 }

@@ -82,10 +82,9 @@ static int64_t deadline_us(struct session *s, int64_t now_us) {
 }
 
 static enum rv_err wait_and_move(struct session *s, struct rv_errtext *et) {
-	struct pollfd fds[PEERS_MAX_FDS + 3];
+	struct pollfd fds[PEERS_MAX_FDS + REACH_MAX_FDS + 2];
 	int n_mesh = session_is_up(s) ? peers_pollfds(meshlink_peers(s->mesh), fds, PEERS_MAX_FDS) : 0;
-	bool at_relay = session_is_up(s) && reach_pollfd(s->reach, &fds[n_mesh]);
-	int n = n_mesh + at_relay;
+	int n = n_mesh + (session_is_up(s) ? reach_pollfds(s->reach, &fds[n_mesh]) : 0);
 	fds[n] = (struct pollfd){.fd = s->signals.fd, .events = POLLIN};
 	fds[n + 1] = (struct pollfd){.fd = s->addresses_fd, .events = POLLIN};
 	int n_fds = n + 1 + (s->addresses_fd >= 0);
@@ -95,7 +94,7 @@ static enum rv_err wait_and_move(struct session *s, struct rv_errtext *et) {
 	if (!session_is_up(s))
 		return RV_OK;
 	now_us = rv_clock_monotonic_us();
-	reach_handle(s->reach, now_us, at_relay ? fds[n_mesh].revents : 0);
+	reach_handle(s->reach, now_us, &fds[n_mesh]);
 	meshlink_handle(s->mesh, now_us, fds, n_mesh);
 	return RV_OK;
 }

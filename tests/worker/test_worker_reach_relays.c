@@ -1,0 +1,155 @@
+/* test_worker_reach_relays.c: relays that answer and yet connect nobody are left
+ * (worker/reach/core_relays.c). */
+#include "tests/worker/reach_scene.h"
+
+#include <string.h>
+
+/* The peer, at the same relay, is called by the relay alone: it has no mapping. */
+static void rings_for_5(struct scene *s, int station) {
+	scene_called(s, 5, WAY_OPEN_V4);
+	scene_refuses(s, station, 5, WAY_OPEN_V4, RELAY_REFUSE_UNMAPPED, 0);
+	scene_gets_tickets(s);
+	scene_called(s, 5, WAY_FORWARD);
+	scene_rings(s, station, 5);
+}
+
+static void wants_5(struct scene *s) {
+	reach_core_want(s->core, s->now_us, 5, false);
+	if (s->asked != 0)
+		scene_gets_tickets(s);
+}
+
+static void begins(struct scene *s, int n_relays) {
+	scene_is_home(s, n_relays);
+	scene_add_member(s, 5, 1, "192.0.2.5:7434");
+	wants_5(s);
+}
+
+static void passes(struct scene *s, int seconds) {
+	for (int i = 0; i < seconds; i++) {
+		scene_advance(s, 1 * S);
+		scene_pongs(s);
+	}
+}
+
+static void has_link_for(struct scene *s, int seconds) {
+	s->paths[5] = PATH_RELAYED;
+	passes(s, 6 + seconds);
+	s->paths[5] = PATH_APART;
+}
+
+/* One that drops what it should forward. */
+static void two_calls_without_a_link_make_a_relay_bad(void **state) {
+	struct scene *s = *state;
+	begins(s, 2);
+	rings_for_5(s, 0);
+	passes(s, 6);
+	assert_int_equal(s->bads, 0); /* that may be the peer's fault: the pair alone goes on */
+	scene_comes_up(s, 1);
+	scene_reflects_all(s, 1);
+	scene_gets_tickets(s);
+	scene_refuses(s, 1, 5, WAY_OPEN_V4, RELAY_REFUSE_ABSENT, 0);
+	wants_5(s);
+	assert_int_equal(s->sent_by[s->sent - 1], 0);
+	rings_for_5(s, 0);
+	passes(s, 6);
+	assert_int_equal(s->bads, 1);
+	assert_int_equal(reach_core_relay(s->core), 2); /* the guest was there: it is the home now */
+	assert_false(s->is_connected[0]);
+}
+
+/* One that cuts each link after some seconds. */
+static void links_that_are_cut_soon_make_a_relay_bad(void **state) {
+	struct scene *s = *state;
+	begins(s, 1);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(s->bads, 0);
+		rings_for_5(s, 0);
+		has_link_for(s, 10);
+		wants_5(s);
+	}
+	assert_int_equal(s->bads, 1);
+}
+
+static void a_link_that_lived_speaks_for_its_relay(void **state) {
+	struct scene *s = *state;
+	begins(s, 1);
+	for (int i = 0; i < 6; i++) {
+		rings_for_5(s, 0);
+		has_link_for(s, i % 2 == 0 ? 10 : 40);
+		wants_5(s);
+	}
+	assert_int_equal(s->bads, 0);
+}
+
+/* A member that never comes to its calls costs nobody a relay through which others are linked. */
+static void a_relay_that_links_another_pair_is_good(void **state) {
+	struct scene *s = *state;
+	begins(s, 1);
+	rings_for_5(s, 0);
+	s->paths[5] = PATH_RELAYED;
+	passes(s, 40);
+	for (int i = 0; i < 5; i++) {
+		reach_core_want(s->core, s->now_us, 6, false);
+		scene_gets_tickets(s);
+		scene_rings(s, 0, 6);
+		passes(s, 6);
+	}
+	assert_int_equal(s->bads, 0);
+}
+
+/* The home changes without a moment without one. */
+static void a_bad_home_is_left_when_the_next_is_up(void **state) {
+	struct scene *s = *state;
+	const struct relay_frame wrong = {.type = RELAY_PONG, .number = 99};
+	begins(s, 3);
+	scene_gets(s, 0, &wrong, RV_E_PROTOCOL);
+	assert_int_equal(s->bads, 1);
+	scene_comes_up(s, 0); /* at once, at the next */
+	assert_string_equal(s->at[0].addr, "10.0.0.2:7435");
+	scene_reflects_all(s, 0);
+	assert_int_equal(reach_core_relay(s->core), 2);
+}
+
+static void where_all_are_bad_the_least_bad_is_used(void **state) {
+	struct scene *s = *state;
+	const struct relay_frame wrong = {.type = RELAY_PONG, .number = 99};
+	scene_is_home(s, 2);
+	for (int i = 0; i < 6; i++) {
+		scene_gets(s, 0, &wrong, RV_E_PROTOCOL);
+		for (int k = 0; k < 100 && !s->is_connected[0]; k++)
+			scene_advance(s, S);
+		assert_string_equal(s->at[0].addr, i % 2 == 0 ? "10.0.0.2:7435" : "10.0.0.1:7435");
+		scene_comes_up(s, 0);
+	}
+	assert_int_equal(s->bads, 6);
+}
+
+/* A peer whose home is at a bad relay is called at the own one first. */
+static void bad_relays_are_called_last(void **state) {
+	struct scene *s = *state;
+	const struct relay_frame wrong = {.type = RELAY_PONG, .number = 99};
+	begins(s, 2);
+	scene_gets(s, 0, &wrong, RV_E_PROTOCOL);
+	scene_comes_up(s, 0);
+	scene_reflects_all(s, 0);
+	s->asks = 0;
+	passes(s, 5);
+	wants_5(s);
+	assert_false(s->is_connected[1]);
+	scene_called(s, 5, WAY_OPEN_V4);
+	assert_string_equal(s->at[0].addr, "10.0.0.2:7435");
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		SCENE_TEST(two_calls_without_a_link_make_a_relay_bad),
+		SCENE_TEST(links_that_are_cut_soon_make_a_relay_bad),
+		SCENE_TEST(a_link_that_lived_speaks_for_its_relay),
+		SCENE_TEST(a_relay_that_links_another_pair_is_good),
+		SCENE_TEST(a_bad_home_is_left_when_the_next_is_up),
+		SCENE_TEST(where_all_are_bad_the_least_bad_is_used),
+		SCENE_TEST(bad_relays_are_called_last),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

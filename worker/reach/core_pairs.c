@@ -1,0 +1,587 @@
+/* core_pairs.c: the ways of a pair: from a wish of the mesh to a ticket, a call, and a route for
+ * the mesh (core_state.h). */
+#include "base/assert.h"
+#include "base/gcra.h"
+#include "worker/reach/core_state.h"
+
+#include <netinet/in.h>
+#include <string.h>
+
+enum {
+	STATION_US = 8 * RV_US_PER_S, /* wait for a station and its reflections */
+	SETTLE_US = RV_US_PER_S,      /* wait for the reflections of one that is up */
+	ANSWER_US = 3 * RV_US_PER_S,  /* wait for the relay's answer to a call */
+	FORWARD_US = 5 * RV_US_PER_S, /* until a pair that both dial the relay has its link */
+	HEAD_START_US = 800 * 1000,   /* of an opening, before the next way: */
+	HEAD_START_ROUND_TRIPS = 4,   /* or so many of the station, if that is more, */
+	HEAD_START_MAX_US = 3 * RV_US_PER_S,
+	AGAIN_US = 6 * RV_US_PER_S,       /* from a relayed link to the second opening: relays allow one in 5 s */
+	AGAIN_LATER_US = 2 * RV_US_PER_S, /* more, at the higher member number: one of the two calls */
+	ENOUGH_OPENINGS = 2,              /* of their own accord; the mesh asks for more */
+	OFFER_AGAIN_US = 250 * 1000,      /* after the mesh has not taken a route */
+	TOKEN_US = (NET_RELAY_TOKEN_MS - 2000) * RV_US_PER_MS, /* while it is offered */
+	STALES = 2,                                            /* tickets that may come too late */
+	GUEST_IDLE_US = 60 * RV_US_PER_S,                      /* after the last call */
+	GUEST_BUSY_US = 3 * RV_US_PER_S,                       /* before it goes to the relay of another pair */
+};
+
+/* Openings that a relay may make this worker take part in: with one peer; and in all, to hosts that
+ * no candidate of the peer has. */
+static const struct gcra openings = {.each_us = 2 * RV_US_PER_S, .burst = 4};
+static const struct gcra strange = {.each_us = 30 * RV_US_PER_S, .burst = 8};
+
+static bool is_opening(uint8_t way) {
+	return way != WAY_FORWARD;
+}
+
+static uint8_t bit_of(uint8_t way) {
+	return (uint8_t)(1u << way);
+}
+
+/* ---- documents ---- */
+
+/* Returns false if the host is a name. */
+static bool host_bytes(const struct address *a, uint8_t out[HOST_BYTES]) {
+	struct sockaddr_storage sa;
+	socklen_t n;
+	if (a->host[0] == '\0' || !address_to_socket(a, &sa, &n))
+		return false;
+	memset(out, 0, HOST_BYTES);
+	if (sa.ss_family == AF_INET6) {
+		memcpy(out, &((struct sockaddr_in6 *)&sa)->sin6_addr, HOST_BYTES);
+		return true;
+	}
+	out[10] = out[11] = 0xff; /* RFC 4291, section 2.5.5.2 */
+	memcpy(out + 12, &((struct sockaddr_in *)&sa)->sin_addr, 4);
+	return true;
+}
+
+static void learn_host(struct pair *p, const char *addr) {
+	struct address a;
+	if (address_parse(addr, &a, NULL) == RV_OK && host_bytes(&a, p->hosts[p->n_hosts]))
+		p->n_hosts++;
+}
+
+static void learn_member(struct reach_core *r, const struct member_ref *ref) {
+	struct pair *p = &r->pairs[ref->member];
+	uint8_t home = ref->relay > 0 ? (uint8_t)(reach_first_place(r, ref->relay - 1) + 1) : 0;
+	if (home != p->home)
+		p->choice = 0;
+	p->home = home;
+	p->n_hosts = 0;
+	for (int i = 0; i < ref->n_candidates; i++)
+		learn_host(p, ref->candidates[i].addr);
+}
+
+/* A member that this document does not name keeps what an earlier one said of it. */
+void pairs_follow(struct reach_core *r, const struct document *d) {
+	for (int i = 0; i < d->n_members; i++)
+		learn_member(r, &d->members[i]);
+	for (int i = 0; i < d->n_syncing; i++)
+		learn_member(r, &d->syncing[i]);
+}
+
+static void rest(struct pair *p) {
+	p->step = PAIR_RESTS;
+	p->turns = 0;
+	p->is_passive = p->upgrades = false;
+}
+
+void pairs_forget_relays(struct reach_core *r) {
+	for (int m = 0; m < NET_MAX_MEMBERS; m++) {
+		struct pair *p = &r->pairs[m];
+		p->home = p->choice = p->linked_at = 0;
+		memset(p->wait_us, 0, sizeof p->wait_us);
+		rest(p);
+	}
+}
+
+/* ---- where a pair meets ---- */
+
+/* Fills in the places of the relays at which the pair may meet: the homes of the two, the earlier
+ * one first, then the others, and bad ones last. Both ends come to the same order, as far as they
+ * know the same. Returns their number. */
+static int choices(const struct reach_core *r, int64_t now_us, const struct pair *p, int out[NET_MAX_RELAYS]) {
+	int mine = reach_first_place(r, r->stations[r->home].place), theirs = p->home - 1, n = 0;
+	for (int rank = 0; rank < 4; rank++)
+		for (int i = 0; i < r->n_relays; i++) {
+			bool is_other = i != mine && i != theirs;
+			if (reach_first_place(r, i) == i && 2 * relays_is_bad(r, now_us, i) + is_other == rank)
+				out[n++] = i;
+		}
+	return n;
+}
+
+/* Begins an attempt at the next relay that takes calls of this pair; rests where none is left. */
+static void begin(struct reach_core *r, int64_t now_us, struct pair *p) {
+	int places[NET_MAX_RELAYS], n = choices(r, now_us, p, places);
+	p->tried = p->stales = 0;
+	for (; p->turns < n; p->turns++, p->choice++) {
+		p->choice = (uint8_t)(p->choice % n);
+		p->meets_at = (uint8_t)places[p->choice];
+		if (now_us < p->wait_us[p->meets_at])
+			continue;
+		p->step = PAIR_WAITS;
+		p->until_us = now_us + STATION_US;
+		return;
+	}
+	rest(p);
+}
+
+/* Chooses the relay after this one; the first, if this one has become bad and so the last. */
+static void go_on_from(const struct reach_core *r, int64_t now_us, struct pair *p, int place) {
+	p->choice = relays_is_bad(r, now_us, place) ? 0 : (uint8_t)(p->choice + 1);
+}
+
+/* Goes on at the next relay: this one does not bring the pair together. */
+static void fail_here(struct reach_core *r, int64_t now_us, struct pair *p) {
+	bool goes_on = !p->is_passive && !p->upgrades;
+	if (!goes_on) {
+		rest(p);
+		return;
+	}
+	p->turns++;
+	go_on_from(r, now_us, p, p->meets_at);
+	begin(r, now_us, p);
+}
+
+/* Returns the station at the relay of this place; NOWHERE: there is none. */
+static int station_at(const struct reach_core *r, int place) {
+	for (int s = 0; s < REACH_STATIONS; s++)
+		if (r->stations[s].is_used && reach_first_place(r, r->stations[s].place) == place)
+			return s;
+	return NOWHERE;
+}
+
+/* Returns the station for the pair's calls; NOWHERE: it is not up, or its router's mapping is not
+ * known yet. */
+static int ready_station(const struct reach_core *r, int64_t now_us, const struct pair *p) {
+	int at = station_at(r, p->meets_at);
+	if (at == NOWHERE || r->stations[at].state != REACH_UP)
+		return NOWHERE;
+	const struct station *s = &r->stations[at];
+	return mapping_is_settled(s) || now_us - s->up_us >= SETTLE_US ? at : NOWHERE;
+}
+
+static void bring_guest(struct reach_core *r, int64_t now_us, const struct pair *p) {
+	const struct station *guest = &r->stations[!r->home];
+	bool is_busy = guest->is_used && now_us - guest->used_us < GUEST_BUSY_US;
+	if (station_at(r, p->meets_at) == NOWHERE && !is_busy)
+		station_use(r, now_us, !r->home, p->meets_at);
+}
+
+/* ---- which way ---- */
+
+static bool has_host_of(const struct pair *p, enum reach_family family) {
+	static const uint8_t mapped[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+	for (int i = 0; i < p->n_hosts; i++)
+		if ((memcmp(p->hosts[i], mapped, sizeof mapped) == 0) == (family == REACH_V4))
+			return true;
+	return false;
+}
+
+static bool is_usable(const struct station *s, const struct pair *p, uint8_t way) {
+	if ((p->tried & bit_of(way)) != 0)
+		return false;
+	if (way == WAY_FORWARD)
+		return !p->upgrades;
+	enum reach_family family = way == WAY_OPEN_V6 ? REACH_V6 : REACH_V4;
+	bool may_have = has_host_of(p, family) || (family == REACH_V4 && !has_host_of(p, REACH_V6));
+	return may_have && !p->is_hopeless && s->reflections[family][REACH_MAIN_PORT].is_open;
+}
+
+/* Returns the next way from this station; 0: there is none. */
+static uint8_t next_way(const struct station *s, const struct pair *p) {
+	static const uint8_t order[] = {WAY_OPEN_V6, WAY_OPEN_V4, WAY_FORWARD};
+	for (size_t i = 0; i < sizeof order; i++)
+		if (is_usable(s, p, order[i]))
+			return order[i];
+	return 0;
+}
+
+/* Leaves the way behind, and tries the next one. */
+static void try_next(int64_t now_us, struct pair *p) {
+	p->tried |= bit_of(p->way);
+	p->step = PAIR_WAITS;
+	p->until_us = now_us + STATION_US;
+}
+
+/* ---- what became of a route ---- */
+
+static bool has_met(enum path_kind path, const struct pair *p) {
+	return path_is_open((uint8_t)path) && (path != PATH_RELAYED || !p->upgrades);
+}
+
+/* Plans the second opening, whose moments differ a little from the first one's. */
+static void plan_again(struct reach_core *r, int64_t now_us, uint32_t m) {
+	struct pair *p = &r->pairs[m];
+	bool waits = r->hello.member > m;
+	if (!p->is_hopeless && p->openings < ENOUGH_OPENINGS)
+		p->again_us = now_us + AGAIN_US + (waits ? AGAIN_LATER_US : 0);
+}
+
+static void take_link(struct reach_core *r, int64_t now_us, uint32_t m, enum path_kind path) {
+	struct pair *p = &r->pairs[m];
+	p->again_us = INT64_MAX;
+	p->linked_at = path == PATH_RELAYED ? (uint8_t)(p->meets_at + 1) : 0;
+	p->linked_us = now_us;
+	if (path == PATH_RELAYED)
+		plan_again(r, now_us, m);
+	else
+		p->openings = 0;
+	rest(p);
+}
+
+/* Takes the end of the pair's link: one that a relay cut soon is made at another. */
+static void end_link(struct reach_core *r, int64_t now_us, struct pair *p) {
+	int place = p->linked_at - 1;
+	p->linked_at = 0;
+	if (place != NOWHERE && !relays_link_ended(r, now_us, place, p->linked_us))
+		go_on_from(r, now_us, p, place);
+}
+
+/* The relay has not done its part: it, or the peer. */
+static void blame_relay(struct reach_core *r, int64_t now_us, struct pair *p) {
+	relays_failed(r, now_us, p->meets_at);
+	fail_here(r, now_us, p);
+}
+
+/* Offers the mesh the relay with the call's token; again and again while an earlier attempt of the
+ * mesh is in the way, and the token is good. */
+static void offer_relay(struct reach_core *r, int64_t now_us, uint32_t m) {
+	struct pair *p = &r->pairs[m];
+	struct route route = {.kind = ROUTE_RELAY};
+	int station = station_at(r, p->meets_at);
+	memcpy(route.token, p->token, sizeof route.token);
+	p->is_refused = station == NOWHERE || !r->ops.offer(r->ops.ctx, station, m, &route);
+	p->until_us = now_us + (p->is_refused ? OFFER_AGAIN_US : FORWARD_US);
+}
+
+static void look_at_attempt(struct reach_core *r, int64_t now_us, uint32_t m) {
+	struct pair *p = &r->pairs[m];
+	enum path_kind path = r->ops.path(r->ops.ctx, m);
+	if (has_met(path, p))
+		take_link(r, now_us, m, path);
+	else if (p->is_refused && now_us < p->token_us)
+		offer_relay(r, now_us, m);
+	else if (p->is_refused)
+		fail_here(r, now_us, p); /* which is no fault of the relay */
+	else if (p->is_passive)
+		rest(p);
+	else if (p->way == WAY_FORWARD)
+		blame_relay(r, now_us, p);
+	else
+		try_next(now_us, p);
+}
+
+/* ---- wishes ---- */
+
+void pairs_want(struct reach_core *r, int64_t now_us, uint32_t member, bool upgrades) {
+	struct pair *p = &r->pairs[member];
+	if (r->n_relays == 0)
+		return;
+	if (!upgrades)
+		end_link(r, now_us, p);
+	if (p->step != PAIR_RESTS) {
+		p->is_passive = p->is_passive && upgrades;
+		p->upgrades = p->upgrades && upgrades;
+		return;
+	}
+	p->upgrades = upgrades;
+	begin(r, now_us, p);
+}
+
+void pairs_mapping_changed(struct reach_core *r, int64_t now_us) {
+	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++) {
+		struct pair *p = &r->pairs[m];
+		p->is_hopeless = false;
+		if (r->ops.path(r->ops.ctx, m) == PATH_RELAYED)
+			p->again_us = now_us + RV_US_PER_S + (int64_t)rv_rng_below(&r->rng, RV_US_PER_S);
+	}
+}
+
+static void open_again(struct reach_core *r, int64_t now_us, uint32_t m) {
+	r->pairs[m].again_us = INT64_MAX;
+	if (r->ops.path(r->ops.ctx, m) == PATH_RELAYED)
+		pairs_want(r, now_us, m, true);
+}
+
+/* ---- tickets and calls ---- */
+
+/* Returns true if the pair needs a ticket now. */
+static bool needs_ticket(struct reach_core *r, int64_t now_us, uint32_t m) {
+	struct pair *p = &r->pairs[m];
+	int station = p->step == PAIR_WAITS ? ready_station(r, now_us, p) : NOWHERE;
+	if (station == NOWHERE)
+		return false;
+	p->way = next_way(&r->stations[station], p);
+	if (p->way == 0)
+		fail_here(r, now_us, p);
+	return p->way != 0;
+}
+
+static void ask_tickets(struct reach_core *r, int64_t now_us) {
+	uint64_t set = 0;
+	for (uint32_t m = 0; r->asked == 0 && m < NET_MAX_MEMBERS; m++) {
+		if (!needs_ticket(r, now_us, m))
+			continue;
+		r->pairs[m].step = PAIR_ASKED;
+		set |= UINT64_C(1) << m;
+	}
+	r->asked |= set;
+	if (set != 0)
+		r->ops.ask_tickets(r->ops.ctx, set);
+}
+
+static void call(struct reach_core *r, int64_t now_us, int station, const struct pair_reply *reply,
+				 const struct pair_ticket *t) {
+	struct station *s = &r->stations[station];
+	struct pair *p = &r->pairs[t->peer];
+	struct relay_frame m = {.type = RELAY_CALL,
+							.call = {.peer = t->peer, .way = p->way, .term = reply->term, .round = reply->round}};
+	memcpy(m.call.ticket, t->signature, sizeof m.call.ticket);
+	p->step = PAIR_CALLED;
+	p->until_us = now_us + ANSWER_US;
+	s->used_us = now_us;
+	if (s->owed[t->peer] < UINT8_MAX)
+		s->owed[t->peer]++;
+	r->ops.send(r->ops.ctx, station, &m);
+}
+
+static void take_ticket(struct reach_core *r, int64_t now_us, const struct pair_reply *reply,
+						const struct pair_ticket *t) {
+	struct pair *p = &r->pairs[t->peer];
+	enum path_kind path = r->ops.path(r->ops.ctx, t->peer);
+	int station = ready_station(r, now_us, p);
+	if (has_met(path, p)) {
+		take_link(r, now_us, t->peer, path);
+	} else if (station == NOWHERE) {
+		p->step = PAIR_WAITS;
+		p->until_us = now_us + STATION_US;
+	} else {
+		call(r, now_us, station, reply, t);
+	}
+}
+
+void pairs_take_tickets(struct reach_core *r, int64_t now_us, const struct pair_reply *reply) {
+	uint64_t asked = r->asked;
+	r->asked = 0;
+	for (int i = 0; reply != NULL && i < reply->n; i++) {
+		uint32_t m = reply->tickets[i].peer;
+		if (m < NET_MAX_MEMBERS && (asked >> m & 1) != 0 && r->pairs[m].step == PAIR_ASKED)
+			take_ticket(r, now_us, reply, &reply->tickets[i]);
+	}
+	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++)
+		if ((asked >> m & 1) != 0 && r->pairs[m].step == PAIR_ASKED)
+			rest(&r->pairs[m]); /* without a ticket; the mesh asks again, later */
+}
+
+/* ---- answers, and calls of peers ---- */
+
+/* Begins to wait for the link by this way. */
+static void begin_route(struct reach_core *r, int station, uint32_t m, uint8_t way, int64_t until_us) {
+	struct pair *p = &r->pairs[m];
+	if (p->step == PAIR_RESTS) {
+		p->is_passive = true;
+		p->tried = 0;
+		p->upgrades = r->ops.path(r->ops.ctx, m) == PATH_RELAYED;
+	}
+	p->step = PAIR_TRIES;
+	p->way = way;
+	p->until_us = until_us;
+	p->is_refused = false;
+	p->meets_at = (uint8_t)reach_first_place(r, r->stations[station].place);
+}
+
+/* Returns the part of a round trip by which this end dials later than OPEN says: where a router
+ * answers with RST, the packets of both must cross, and the same moments again would fail
+ * again. */
+static int64_t variation_us(const struct reach_core *r, const struct station *s, const struct pair *p, uint32_t m) {
+	bool is_lower = r->hello.member < m;
+	return p->openings % 2 == 1 && (p->openings % 4 == 1) == is_lower ? s->rtt_us / 4 : 0;
+}
+
+static bool is_host_of(const struct pair *p, const struct address *at) {
+	uint8_t host[HOST_BYTES];
+	for (int i = 0; host_bytes(at, host) && i < p->n_hosts; i++)
+		if (memcmp(host, p->hosts[i], HOST_BYTES) == 0)
+			return true;
+	return false;
+}
+
+/* Returns true if an address that a relay names may be dialed. */
+static bool may_dial(struct reach_core *r, int64_t now_us, struct pair *p, const struct address *at) {
+	return address_is_dialable(at, r->met) && gcra_take(&openings, &p->opens_until_us, now_us) &&
+		   (is_host_of(p, at) || gcra_take(&strange, &r->strange_until_us, now_us));
+}
+
+static void tell_opening(const struct reach_core *r, int station, const struct relay_open *m) {
+	char at[NET_ADDR_BYTES] = "";
+	(void)address_format(&m->at, at);
+	const struct reach_event e = {.type = REACH_SAYS_OPENING,
+								  .relay = &r->relays[r->stations[station].place],
+								  .is_guest = station != r->home,
+								  .peer = m->peer,
+								  .text = at};
+	r->ops.tell(r->ops.ctx, &e);
+}
+
+static void take_opening(struct reach_core *r, int64_t now_us, int station, const struct relay_open *m) {
+	const struct station *s = &r->stations[station];
+	struct pair *p = &r->pairs[m->peer];
+	int64_t head_us = HEAD_START_ROUND_TRIPS * s->rtt_us;
+	head_us = head_us < HEAD_START_US ? HEAD_START_US : reach_earlier(head_us, HEAD_START_MAX_US);
+	struct route route = {.kind = ROUTE_PUNCH, .at = m->at};
+	route.begin_us = now_us + m->delay_us + variation_us(r, s, p, m->peer);
+	uint8_t way = mapping_family(&m->at) == REACH_V6 ? WAY_OPEN_V6 : WAY_OPEN_V4;
+	begin_route(r, station, m->peer, way, route.begin_us + head_us);
+	p->openings++;
+	p->again_us = INT64_MAX;
+	tell_opening(r, station, m);
+	(void)r->ops.offer(r->ops.ctx, station, m->peer, &route); /* else the next way follows */
+}
+
+const char *pairs_take_open(struct reach_core *r, int64_t now_us, int station, const struct relay_open *m) {
+	struct pair *p = &r->pairs[m->peer];
+	enum path_kind path = r->ops.path(r->ops.ctx, m->peer);
+	bool is_late =
+		(path_is_open((uint8_t)path) && path != PATH_RELAYED) || (p->step == PAIR_TRIES && p->way == WAY_FORWARD);
+	if (m->peer == r->hello.member)
+		return "it names this worker";
+	r->stations[station].used_us = now_us;
+	if (!is_late && may_dial(r, now_us, p, &m->at))
+		take_opening(r, now_us, station, m);
+	else if (p->step == PAIR_CALLED)
+		try_next(now_us, p);
+	return NULL;
+}
+
+const char *pairs_take_ring(struct reach_core *r, int64_t now_us, int station, const struct relay_ring *m) {
+	struct pair *p = &r->pairs[m->peer];
+	if (m->peer == r->hello.member)
+		return "it names this worker";
+	r->stations[station].used_us = now_us;
+	memcpy(p->token, m->token, sizeof p->token);
+	p->token_us = now_us + TOKEN_US;
+	begin_route(r, station, m->peer, WAY_FORWARD, now_us);
+	p->upgrades = false; /* the peer has lost the link */
+	offer_relay(r, now_us, m->peer);
+	return NULL;
+}
+
+static void tell_refused(const struct reach_core *r, int station, const struct relay_refused *m) {
+	const struct reach_event e = {.type = REACH_SAYS_REFUSED,
+								  .relay = &r->relays[r->stations[station].place],
+								  .is_guest = station != r->home,
+								  .peer = m->peer,
+								  .text = relay_refusal_text(m->reason)};
+	r->ops.tell(r->ops.ctx, &e);
+}
+
+/* Returns true if the reason holds for every way. */
+static bool is_final(uint8_t reason) {
+	return reason == RELAY_REFUSE_ABSENT || reason == RELAY_REFUSE_BANNED || reason == RELAY_REFUSE_TICKET;
+}
+
+static void take_refusal(struct reach_core *r, int64_t now_us, int station, const struct relay_refused *m) {
+	struct pair *p = &r->pairs[m->peer];
+	if (m->reason == RELAY_REFUSE_STALE && p->stales++ < STALES) {
+		p->step = PAIR_WAITS; /* for another ticket */
+		p->until_us = now_us + STATION_US;
+		return;
+	}
+	p->is_hopeless = p->is_hopeless || m->reason == RELAY_REFUSE_DEPENDENT;
+	if (is_opening(p->way) && !is_final(m->reason)) {
+		try_next(now_us, p);
+		return;
+	}
+	tell_refused(r, station, m);
+	p->wait_us[p->meets_at] = now_us + (int64_t)m->wait_ms * RV_US_PER_MS;
+	fail_here(r, now_us, p);
+}
+
+const char *pairs_take_refused(struct reach_core *r, int64_t now_us, int station, const struct relay_refused *m) {
+	struct station *s = &r->stations[station];
+	const struct pair *p = &r->pairs[m->peer];
+	if (s->owed[m->peer] == 0)
+		return "no call was under way";
+	s->owed[m->peer]--;
+	if (p->step == PAIR_CALLED && p->way == m->way && station_at(r, p->meets_at) == station)
+		take_refusal(r, now_us, station, m);
+	return NULL; /* else its peer called too, and that was answered */
+}
+
+/* ---- time ---- */
+
+void pairs_lost_station(struct reach_core *r, int64_t now_us, int station) {
+	int place = reach_first_place(r, r->stations[station].place);
+	for (int m = 0; m < NET_MAX_MEMBERS; m++) {
+		struct pair *p = &r->pairs[m];
+		bool waits = p->step == PAIR_CALLED || (p->step == PAIR_WAITS && station != r->home);
+		if (waits && p->meets_at == place)
+			fail_here(r, now_us, p);
+	}
+}
+
+static void step_due(struct reach_core *r, int64_t now_us, uint32_t m) {
+	struct pair *p = &r->pairs[m];
+	if (p->step == PAIR_RESTS && now_us >= p->again_us)
+		open_again(r, now_us, m);
+	if (p->step == PAIR_RESTS || p->step == PAIR_ASKED || now_us < p->until_us)
+		return;
+	if (p->step == PAIR_TRIES)
+		look_at_attempt(r, now_us, m);
+	else if (p->step == PAIR_CALLED)
+		blame_relay(r, now_us, p);
+	else
+		fail_here(r, now_us, p);
+}
+
+static void leave_idle_guest(struct reach_core *r, int64_t now_us) {
+	const struct station *guest = &r->stations[!r->home];
+	if (guest->is_used && guest->state == REACH_UP && now_us - guest->used_us >= GUEST_IDLE_US)
+		station_leave(r, !r->home);
+}
+
+void pairs_tick(struct reach_core *r, int64_t now_us) {
+	if (r->n_relays == 0)
+		return;
+	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++) {
+		step_due(r, now_us, m);
+		if (r->pairs[m].step == PAIR_WAITS)
+			bring_guest(r, now_us, &r->pairs[m]);
+	}
+	ask_tickets(r, now_us);
+	leave_idle_guest(r, now_us);
+}
+
+/* Returns when a pair that waits for a station has to be looked at. */
+static int64_t waits_until_us(const struct reach_core *r, const struct pair *p) {
+	int at = station_at(r, p->meets_at);
+	if (at == NOWHERE)
+		return reach_earlier(p->until_us, r->stations[!r->home].used_us + GUEST_BUSY_US);
+	const struct station *s = &r->stations[at];
+	bool settles = s->state == REACH_UP && !mapping_is_settled(s);
+	return settles ? reach_earlier(p->until_us, s->up_us + SETTLE_US) : p->until_us;
+}
+
+static int64_t pair_deadline_us(const struct reach_core *r, const struct pair *p) {
+	switch ((enum pair_step)p->step) {
+	case PAIR_RESTS:
+		return p->again_us;
+	case PAIR_WAITS:
+		return waits_until_us(r, p);
+	case PAIR_ASKED:
+		return INT64_MAX;
+	default:
+		return p->until_us;
+	}
+}
+
+int64_t pairs_deadline_us(const struct reach_core *r) {
+	const struct station *guest = &r->stations[!r->home];
+	int64_t at = guest->is_used && guest->state == REACH_UP ? guest->used_us + GUEST_IDLE_US : INT64_MAX;
+	for (int m = 0; r->n_relays > 0 && m < NET_MAX_MEMBERS; m++)
+		at = reach_earlier(at, pair_deadline_us(r, &r->pairs[m]));
+	return at;
+}

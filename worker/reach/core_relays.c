@@ -1,0 +1,105 @@
+/* core_relays.c: which relays are good: one whose links come to nothing is left (core_state.h).
+ *
+ * A relay may answer and yet connect nobody: it drops what it should forward, or cuts it after
+ * some seconds. Whose fault a call is that came to nothing cannot be known: it may be the peer's.
+ * So one failure moves that pair alone (core_pairs.c); a relay is *bad* after BAD_FAILURES in a
+ * row, while no pair is linked through it, or when it breaks the rules. */
+#include "worker/reach/core_state.h"
+
+#include "base/assert.h"
+
+enum {
+	BAD_FAILURES = 2,
+	STEADY_US = 30 * RV_US_PER_S, /* a relayed link that lived at least this long speaks for its relay */
+	BAD_US = 600 * RV_US_PER_S,   /* doubles, to: */
+	LAST_BAD_S = 4 * 3600,
+	UNREACHED_US = 60 * RV_US_PER_S /* before a relay that did not answer is made
+                                     the home again */
+};
+
+bool relays_is_bad(const struct reach_core *r, int64_t now_us, int place) {
+	return now_us < r->judged[place].bad_until_us;
+}
+
+int relays_next(const struct reach_core *r, int64_t now_us, int place) {
+	int first = reach_first_place(r, place), least_bad = first;
+	for (int n = 1; n < r->n_relays; n++) {
+		int i = (first + n) % r->n_relays;
+		if (reach_first_place(r, i) != i)
+			continue;
+		if (!relays_is_bad(r, now_us, i))
+			return i;
+		least_bad = r->judged[i].bad_until_us < r->judged[least_bad].bad_until_us ? i : least_bad;
+	}
+	return least_bad;
+}
+
+static void make_bad(struct reach_core *r, int64_t now_us, int place) {
+	struct relay_record *j = &r->judged[place];
+	const int64_t last_us = (int64_t)LAST_BAD_S * RV_US_PER_S;
+	j->pause_us = j->pause_us == 0 ? BAD_US : reach_earlier(2 * j->pause_us, last_us);
+	j->bad_until_us = now_us + j->pause_us;
+	j->failures = 0;
+	for (int m = 0; m < NET_MAX_MEMBERS; m++)
+		r->pairs[m].choice = 0; /* the order is another one */
+	const struct reach_event e = {.type = REACH_SAYS_BAD, .relay = &r->relays[place], .text = ""};
+	r->ops.tell(r->ops.ctx, &e);
+}
+
+void relays_broke_rules(struct reach_core *r, int64_t now_us, int place) {
+	make_bad(r, now_us, reach_first_place(r, place));
+}
+
+void relays_unreached(struct reach_core *r, int64_t now_us, int place) {
+	r->judged[reach_first_place(r, place)].try_us = now_us + UNREACHED_US;
+}
+
+static bool links_someone(const struct reach_core *r, int64_t now_us, int place) {
+	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++) {
+		const struct pair *p = &r->pairs[m];
+		if (p->linked_at == place + 1 && now_us - p->linked_us >= STEADY_US &&
+			r->ops.path(r->ops.ctx, m) == PATH_RELAYED)
+			return true;
+	}
+	return false;
+}
+
+void relays_failed(struct reach_core *r, int64_t now_us, int place) {
+	struct relay_record *j = &r->judged[place];
+	RV_ASSERT(reach_first_place(r, place) == place);
+	if (relays_is_bad(r, now_us, place) || links_someone(r, now_us, place))
+		return;
+	if (++j->failures >= BAD_FAILURES)
+		make_bad(r, now_us, place);
+}
+
+bool relays_link_ended(struct reach_core *r, int64_t now_us, int place, int64_t since_us) {
+	struct relay_record *j = &r->judged[place];
+	if (now_us - since_us < STEADY_US) {
+		relays_failed(r, now_us, place);
+		return false;
+	}
+	*j = (struct relay_record){0};
+	return true;
+}
+
+/* Connects to a better relay before the bad one is left. */
+void relays_leave_bad_home(struct reach_core *r, int64_t now_us) {
+	const struct station *home = &r->stations[r->home], *guest = &r->stations[!r->home];
+	int place = reach_first_place(r, home->place);
+	if (!home->is_used || !relays_is_bad(r, now_us, place))
+		return;
+	int next = relays_next(r, now_us, place);
+	if (relays_is_bad(r, now_us, next) || now_us < r->judged[next].try_us)
+		return;
+	if (!guest->is_used || reach_first_place(r, guest->place) != next) {
+		if (!guest->is_used || guest->state == REACH_UP)
+			station_use(r, now_us, !r->home, next);
+		return;
+	}
+	if (guest->state != REACH_UP)
+		return;
+	station_leave(r, r->home);
+	r->home = !r->home;
+	mapping_renew(r, now_us, r->home); /* its relay is asked for a proof */
+}
