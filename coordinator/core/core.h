@@ -98,8 +98,9 @@ struct core_record {
 	uint64_t tokens[NET_MAX_MEMBERS]; /* ROSTER, COMMIT: tokens of each contribution */
 	uint64_t boots[NET_MAX_MEMBERS];  /* ROSTER: the process that holds each contribution (report.boot) */
 	uint64_t owners;                  /* ROSTER: set of those of `members` that may own chunks, by member number */
-	uint64_t rates[NET_MAX_MEMBERS];  /* ROSTER: bandwidth of its line, bytes/s; 0: not known */
-	uint64_t blamed;                  /* ROSTER, COMMIT: set of members that spoiled the attempt before, or this one */
+	uint64_t relayed; /* ROSTER: those of `owners` that own half a part, beside others that need no relay */
+	uint64_t rates[NET_MAX_MEMBERS]; /* ROSTER: bandwidth of its line, bytes/s; 0: not known */
+	uint64_t blamed;                 /* ROSTER, COMMIT: set of members that spoiled the attempt before, or this one */
 };
 
 /* Returns the hash that a record and the store keep of a token: BLAKE2b("rivulet token" | run_id |

@@ -17,8 +17,10 @@ static struct member_ref ref(const struct core *c, uint32_t member, uint32_t wei
 	const struct core_member *m = &c->members[member];
 	struct member_ref r = {.member = member, .weight = weight};
 	memcpy(r.key, m->key, sizeof r.key);
-	r.n_candidates = m->places.n;
-	memcpy(r.candidates, m->places.at, sizeof r.candidates);
+	bool has_housemate = core_has_housemate(c, member);
+	for (int i = 0; i < m->places.n; i++)
+		if (m->places.at[i].kind != CANDIDATE_PRIVATE || has_housemate)
+			r.candidates[r.n_candidates++] = m->places.at[i];
 	r.relay = m->reported && m->last.relay <= c->cfg.n_relays ? m->last.relay : 0;
 	return r;
 }

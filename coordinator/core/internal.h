@@ -248,6 +248,12 @@ static inline bool core_same_places(const struct core_places *a, const struct co
 	return candidates_equal(a->at, a->n, b->at, b->n);
 }
 
+/* Those that own chunks: a set of members, or of roster indices. */
+struct core_owners {
+	uint64_t all;
+	uint64_t relayed; /* those of them that need a relay, while others do not: half a part each */
+};
+
 /* ---- record.c ---- */
 
 /* Returns the set of the participants that a record names. */
@@ -313,6 +319,9 @@ int64_t core_silent_at(const struct core *c, const struct core_member *m);
  * and a document for all members. */
 int64_t core_moves_at(const struct core_member *m);
 void core_count_move(struct core_member *m, int64_t now_us);
+/* Returns true if another live member is seen at the same host as `member`, which has a private
+ * address: most likely both are in one house. */
+bool core_has_housemate(const struct core *c, uint32_t member);
 /* Returns true if a freeze waits for `member`: it trains this round, or is about to. */
 bool core_waited_for(const struct core *c, uint32_t member);
 /* Returns true if `member` is core_spoiled, and a round that would need an excluded member waits
@@ -428,10 +437,10 @@ void core_pairs_forget(struct core *c, uint32_t member);
 /* Returns `ready` without the fewest that must be left out for one of the rest to be linked with
  * all others, if at least min_workers are left. */
 uint64_t core_without_apart(const struct core *c, uint64_t ready);
-/* Returns the members of a roster that may own chunks: those that are linked with all others, as
- * far as is known, without a relay if those are at least a quarter of the roster; the whole roster
- * if nobody is linked with all. */
-uint64_t core_owners(const struct core *c, uint64_t roster);
+/* Writes into a ROSTER record which members of the roster may own chunks: those that are linked
+ * with all others, as far as is known, without a relay if those are at least a quarter of the
+ * roster; the whole roster if nobody is linked with all. */
+void core_put_owners(const struct core *c, uint64_t roster, struct core_record *rec);
 /* Returns true if a participant accuses one that it is known to be apart from, and other members
  * can own the chunks. `accused`: by roster index, sets of indices. */
 bool core_blames_its_owners(const struct core *c, const uint64_t accused[NET_MAX_MEMBERS]);
@@ -484,15 +493,15 @@ int64_t core_arrival_deadline_us(const struct core *c);
 
 /* ---- ownership.c ---- */
 
-/* Splits `n_chunks` among the `owners` (set of indices, not empty) of a roster of `n`, whose lines
+/* Splits `n_chunks` among the `owners` (indices, not empty) of a roster of `n`, whose lines
  * carry `rates` (core_shares); returns the number of ranges. */
-uint16_t core_ownership_split(uint32_t n_chunks, int n, uint64_t owners, const uint64_t *rates,
+uint16_t core_ownership_split(uint32_t n_chunks, int n, struct core_owners owners, const uint64_t *rates,
 							  struct owner_range out[NET_MAX_RANGES]);
 /* Hands the chunks of those that are not in `keep` (set of old indices), or no longer in `owners`,
  * to the owners; renumbers them to the new roster, whose owners and rates these are. In place;
  * returns the number of ranges. */
-uint16_t core_ownership_hand_over(struct owner_range *ranges, uint16_t n_ranges, uint64_t keep, uint64_t owners,
-								  const uint64_t *rates);
+uint16_t core_ownership_hand_over(struct owner_range *ranges, uint16_t n_ranges, uint64_t keep,
+								  struct core_owners owners, const uint64_t *rates);
 /* Counts the chunks of each owner. */
 void core_ownership_count(const struct owner_range *ranges, uint16_t n_ranges, uint32_t owned[NET_MAX_MEMBERS]);
 
@@ -501,11 +510,12 @@ void core_ownership_count(const struct owner_range *ranges, uint16_t n_ranges, u
 /* The most equal parts that an owner has, unless it has more already: an owner holds all
  * contributions to its chunks, so this bounds its memory. */
 enum { CORE_SHARE_MOST = 2 };
-/* Sets how many of `n_chunks` each of a roster of `n` should own: an owner (`owners`: set of
- * indices, not empty) at least have[i], the others none. `rates`: bytes/s of the slower direction
+/* Sets how many of `n_chunks` each of a roster of `n` should own: an owner (`owners`: indices, not
+ * empty) at least have[i], the others none. A relayed one gets half of what each other owner gets
+ * in equal parts, and no more unless it has more already. `rates`: bytes/s of the slower direction
  * of each one's line, 0: not known. Equal parts if the rates are (about) equal, all unknown, or
  * make no difference. */
-void core_shares(uint32_t n_chunks, int n, uint64_t owners, const uint64_t *rates, const uint32_t *have,
+void core_shares(uint32_t n_chunks, int n, struct core_owners owners, const uint64_t *rates, const uint32_t *have,
 				 uint32_t *share);
 
 /* ---- document.c ---- */

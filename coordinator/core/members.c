@@ -81,6 +81,25 @@ void core_count_move(struct core_member *m, int64_t now_us) {
 	m->moved_until_us = (m->moved_until_us > now_us ? m->moved_until_us : now_us) + MOVE_EVERY_US;
 }
 
+static bool has_private(const struct core_member *m) {
+	for (int i = 0; i < m->places.n; i++)
+		if (m->places.at[i].kind == CANDIDATE_PRIVATE)
+			return true;
+	return false;
+}
+
+bool core_has_housemate(const struct core *c, uint32_t member) {
+	const struct core_member *m = &c->members[member];
+	const char *seen = candidates_seen(m->places.at, m->places.n);
+	for (uint32_t i = 0; i < (uint32_t)c->n_members && has_private(m); i++) {
+		const struct core_places *other = &c->members[i].places;
+		if (i != member && core_available(c, &c->members[i]) &&
+			candidates_same_host(seen, candidates_seen(other->at, other->n)))
+			return true;
+	}
+	return false;
+}
+
 bool core_right_size(const struct core *c, const struct core_member *m) {
 	return m->last.n_chunks == core_chunks(c, m->last.round);
 }

@@ -20,7 +20,7 @@ static uint16_t append(struct owner_range *ranges, uint16_t n, uint32_t first, u
 	return (uint16_t)(n + 1);
 }
 
-uint16_t core_ownership_split(uint32_t n_chunks, int n, uint64_t owners, const uint64_t *rates,
+uint16_t core_ownership_split(uint32_t n_chunks, int n, struct core_owners owners, const uint64_t *rates,
 							  struct owner_range out[NET_MAX_RANGES]) {
 	static const uint32_t none[NET_MAX_MEMBERS];
 	uint32_t share[NET_MAX_MEMBERS], first = 0;
@@ -77,14 +77,14 @@ static bool still_owns(uint64_t keep, uint64_t owners, uint16_t old) {
 }
 
 /* Sets the chunks that each owner gets beyond those that it keeps. */
-static void plan_deal(const struct owner_range *ranges, uint16_t n_ranges, uint64_t keep, uint64_t owners,
+static void plan_deal(const struct owner_range *ranges, uint16_t n_ranges, uint64_t keep, struct core_owners owners,
 					  const uint64_t *rates, struct deal *d) {
 	uint32_t owned[NET_MAX_MEMBERS], have[NET_MAX_MEMBERS] = {0}, n_chunks = 0;
 	int n = core_count(keep);
 	core_ownership_count(ranges, n_ranges, owned);
 	for (uint16_t i = 0; i < NET_MAX_MEMBERS; i++) {
 		n_chunks += owned[i];
-		if (still_owns(keep, owners, i))
+		if (still_owns(keep, owners.all, i))
 			have[new_index(keep, i)] = owned[i];
 	}
 	core_shares(n_chunks, n, owners, rates, have, d->more);
@@ -94,8 +94,8 @@ static void plan_deal(const struct owner_range *ranges, uint16_t n_ranges, uint6
 	}
 }
 
-uint16_t core_ownership_hand_over(struct owner_range *ranges, uint16_t n_ranges, uint64_t keep, uint64_t owners,
-								  const uint64_t *rates) {
+uint16_t core_ownership_hand_over(struct owner_range *ranges, uint16_t n_ranges, uint64_t keep,
+								  struct core_owners owners, const uint64_t *rates) {
 	struct owner_range out[NET_MAX_RANGES];
 	struct deal d = {.heir = 0};
 	RV_ASSERT(keep != 0);
@@ -103,7 +103,7 @@ uint16_t core_ownership_hand_over(struct owner_range *ranges, uint16_t n_ranges,
 	uint16_t n_out = 0;
 	for (int i = 0; i < n_ranges; i++) {
 		const struct owner_range *g = &ranges[i];
-		if (still_owns(keep, owners, g->owner))
+		if (still_owns(keep, owners.all, g->owner))
 			n_out = append(out, n_out, g->first, g->count, new_index(keep, g->owner));
 		else
 			n_out = deal_range(&d, out, n_out, g);

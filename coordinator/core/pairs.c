@@ -4,8 +4,9 @@
  * Participants exchange data only where one of the two owns chunks. So an owner is one that is
  * linked with all others of the roster; two that are apart take part as long as neither owns
  * anything. Members that meet others through a relay own nothing either, if enough do not: then no
- * data of the round passes a relay. Only where nobody is linked with all, some are left out for
- * some rounds, and then tried again; their training goes on meanwhile.
+ * data of the round passes a relay; if only few do not, half of an equal part. Only where nobody is
+ * linked with all, some are left out for some rounds, and then tried again; their training goes on
+ * meanwhile.
  *
  * Members report whom they are linked with, and whom they have tried to reach for seconds in vain;
  * a link counts if either side reports it. What reports do not show is learnt from accusations: two
@@ -158,14 +159,14 @@ static bool is_relayed(const struct core *c, uint32_t member, uint64_t set) {
 	return false;
 }
 
-uint64_t core_owners(const struct core *c, uint64_t roster) {
+void core_put_owners(const struct core *c, uint64_t roster, struct core_record *rec) {
 	uint64_t set = linked_with_all(c, roster), direct = set;
 	for (uint32_t i = 0; i < (uint32_t)c->n_members; i++)
 		if ((direct & core_bit(i)) && is_relayed(c, i, roster))
 			direct &= ~core_bit(i);
-	if (DIRECT_SHARE * core_count(direct) >= core_count(roster))
-		return direct;
-	return set != 0 ? set : roster;
+	bool enough = DIRECT_SHARE * core_count(direct) >= core_count(roster);
+	rec->owners = enough ? direct : set != 0 ? set : roster;
+	rec->relayed = direct != 0 ? rec->owners & ~direct : 0;
 }
 
 bool core_blames_its_owners(const struct core *c, const uint64_t accused[NET_MAX_MEMBERS]) {

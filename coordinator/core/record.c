@@ -134,11 +134,11 @@ static uint64_t kept_indices(const struct core_roster *r, const struct core_reco
 	return keep;
 }
 
-/* Returns the indices of the members that may own chunks. */
-static uint64_t owner_indices(const struct core_record *rec) {
+/* Returns the roster indices of a set of members. */
+static uint64_t indices_of(const struct core_record *rec, uint64_t members) {
 	uint64_t set = 0;
 	for (uint32_t i = 0; i < rec->n_members; i++)
-		if (rec->owners & core_bit(rec->members[i]))
+		if (members & core_bit(rec->members[i]))
 			set |= core_bit(i);
 	return set;
 }
@@ -163,14 +163,14 @@ static void set_roster(struct core *c, const struct core_record *rec) {
 	uint64_t keep = kept_indices(r, rec, &subset);
 	static const uint64_t unknown[NET_MAX_MEMBERS];
 	const uint64_t *rates = c->cfg.equal_ownership ? unknown : rec->rates;
-	uint64_t owners = owner_indices(rec);
+	const struct core_owners owners = {.all = indices_of(rec, rec->owners), .relayed = indices_of(rec, rec->relayed)};
 	bool same_size = rec->n_chunks == r->n_chunks;
 	if (rec->n_members > 0 && r->n > 0 && subset && same_size)
 		r->n_ranges = core_ownership_hand_over(r->ranges, r->n_ranges, keep, owners, rates);
 	else if (rec->n_members > 0)
 		r->n_ranges = core_ownership_split(rec->n_chunks, rec->n_members, owners, rates, r->ranges);
 	r->n = rec->n_members;
-	r->n_owners = core_count(owners);
+	r->n_owners = core_count(owners.all);
 	r->n_chunks = rec->n_chunks;
 	if (r->n > 0)
 		core_check_ranges(r);
@@ -198,8 +198,10 @@ static enum rv_err apply_roster(struct core *c, const struct core_record *rec, s
 		return corrupt(et, rec, "not the next attempt of the current round");
 	if (!valid_participants(c, rec))
 		return corrupt(et, rec, "its participants do not ascend, or it names a number that no member has");
-	if ((owner_indices(rec) == 0) != (rec->n_members == 0))
+	if ((indices_of(rec, rec->owners) == 0) != (rec->n_members == 0))
 		return corrupt(et, rec, "nobody on its roster may own chunks");
+	if ((rec->relayed & ~rec->owners) != 0 || (rec->relayed != 0 && rec->relayed == rec->owners))
+		return corrupt(et, rec, "it names a relayed owner that owns nothing, or none that needs no relay");
 	if (rec->n_chunks != core_chunks(c, c->round))
 		return corrupt(et, rec, "another number of chunks than the run's");
 	RV_ASSERT(rec->attempt > c->attempt && rec->blamed == (rec->blamed & core_first(c->n_members)));

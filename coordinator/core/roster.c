@@ -14,7 +14,7 @@ static void freeze(struct core *c, uint64_t ready) {
 	struct core_record *rec = core_push(c, CORE_ROSTER);
 	rec->attempt = c->attempt + 1;
 	rec->n_chunks = core_chunks(c, c->round);
-	rec->owners = core_owners(c, ready);
+	core_put_owners(c, ready, rec);
 	core_count_waits(c, ready);
 	for (int i = 0; i < c->n_members; i++) {
 		if (!(ready & core_bit((uint32_t)i)))

@@ -11,7 +11,9 @@
  * filling every owner up to T: k_i(T) = (T r_i - C) / (n - 2), which grows with T (bisection). No
  * owner takes less than C / r_i, whatever it owns: an owner that is slower than that owns nothing,
  * still sends and receives C chunks, and so is measured again in every round. Nor does a member own
- * anything that cannot be linked with all others (pairs.c). With n <= 2 the shares do not matter.
+ * anything that cannot be linked with all others (pairs.c). One that needs a relay, beside others
+ * that do not, owns at most half of an equal part: each of its chunks passes the relay n - 1 times
+ * in each direction. With n <= 2 the shares do not matter.
  *
  * Integers only: rates as parts of 4,096 of the fastest, T in 1/4,096 of the time that a chunk
  * takes the fastest. Chunks left when T is rounded down go, one by one, to the owner that is done
@@ -126,34 +128,50 @@ static void scale_rates(struct plan *p, const uint64_t *rates) {
 	}
 }
 
-/* Splits the chunks that are not kept in equal parts, one for each owner. */
-static void share_equally(uint32_t n_chunks, int n, uint64_t owners, const uint32_t *have, uint32_t *share) {
-	uint64_t free = n_chunks, parts = (uint64_t)core_count(owners), part = 0;
+/* Returns the half parts that member `i` should own, and those of all. */
+static uint32_t halves_of(struct core_owners owners, int i) {
+	uint64_t bit = core_bit((uint32_t)i);
+	return !(owners.all & bit) ? 0 : owners.relayed & bit ? 1 : 2;
+}
+static uint32_t all_halves(struct core_owners owners) {
+	return (uint32_t)(2 * core_count(owners.all) - core_count(owners.relayed));
+}
+
+/* Splits the chunks that are not kept in parts, one for each owner, half a part for a relayed
+ * one. */
+static void share_equally(uint32_t n_chunks, int n, struct core_owners owners, const uint32_t *have, uint32_t *share) {
+	uint64_t free = n_chunks, halves = all_halves(owners), half = 0;
 	for (int i = 0; i < n; i++) {
 		RV_ASSERT(have[i] <= free);
 		free -= have[i];
 	}
 	for (int i = 0; i < n; i++) {
-		share[i] = have[i];
-		if (!(owners & core_bit((uint32_t)i)))
-			continue;
-		share[i] += (uint32_t)(free * (part + 1) / parts - free * part / parts);
-		part++;
+		uint64_t after = half + halves_of(owners, i);
+		share[i] = have[i] + (uint32_t)(free * after / halves - free * half / halves);
+		half = after;
 	}
 }
 
-void core_shares(uint32_t n_chunks, int n, uint64_t owners, const uint64_t *rates, const uint32_t *have,
+/* Returns the most chunks that member `i` should own. */
+static uint32_t most_of(const struct plan *p, struct core_owners owners, int i) {
+	uint32_t halves = halves_of(owners, i), all = all_halves(owners);
+	uint32_t part = (uint32_t)(((uint64_t)halves * p->n_chunks + all - 1) / all);
+	uint32_t most = halves == 1 ? part : CORE_SHARE_MOST * part;
+	return p->have[i] > most ? p->have[i] : most;
+}
+
+void core_shares(uint32_t n_chunks, int n, struct core_owners owners, const uint64_t *rates, const uint32_t *have,
 				 uint32_t *share) {
 	RV_ASSERT(n > 0 && n <= NET_MAX_MEMBERS && n_chunks > 0);
-	RV_ASSERT(owners != 0 && (owners & ~core_first(n)) == 0);
+	RV_ASSERT(owners.all != 0 && (owners.all & ~core_first(n)) == 0);
+	RV_ASSERT((owners.relayed & ~owners.all) == 0 && (owners.relayed == 0 || owners.relayed != owners.all));
 	share_equally(n_chunks, n, owners, have, share);
 	if (n <= 2 || median_of_known(rates, n) == 0)
 		return;
 	struct plan p = {.n_chunks = n_chunks, .n = n, .have = have};
 	uint32_t unequal[NET_MAX_MEMBERS];
-	uint32_t parts = (uint32_t)core_count(owners), most = CORE_SHARE_MOST * ((n_chunks + parts - 1) / parts);
 	for (int i = 0; i < n; i++)
-		p.most[i] = have[i] > most || !(owners & core_bit((uint32_t)i)) ? have[i] : most;
+		p.most[i] = most_of(&p, owners, i);
 	scale_rates(&p, rates);
 	fill(&p, unequal);
 	if (all_done_at(&p, unequal) / WORTH_PERCENT < all_done_at(&p, share) / 100)

@@ -147,7 +147,7 @@ static void go_on_with(struct core *c, uint64_t keep, bool waiting_may_help) {
 	rec->n_chunks = core_chunks(c, c->round);
 	if (enough) {
 		push_participants(rec, &c->roster, keep);
-		rec->owners = core_owners(c, members_at(&c->roster, keep));
+		core_put_owners(c, members_at(&c->roster, keep), rec);
 	}
 	RV_ASSERT(rec->n_members == 0 || rec->n_members >= c->cfg.min_workers);
 	put_blame(c, rec, keep);

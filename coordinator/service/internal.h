@@ -1,4 +1,5 @@
-/* internal.h: the state behind service.h, shared by service.c (requests, records), stats.c
+/* internal.h: the state behind service.h, shared by service.c (requests, records), candidates.c
+ * (addresses of members), stats.c
  * (committed rounds, news), waiting.c (missing members), storage.c (failing disks), data_shards.c
  * (workers that read the same text), outliers.c (unusual members), pair_tickets.c, relay.c (the
  * coordinator's own), status.c and metrics.c (output for people). No other file includes it. */
@@ -43,6 +44,14 @@ struct outlier {
 	struct oddity odd[SERVICE_ODDITIES];
 };
 
+/* The relays' proofs of a member that were found to hold, and the pace at which others are
+ * checked. */
+struct member_proofs {
+	struct candidate at[NET_MAX_CANDIDATES];
+	unsigned next; /* place in `at` of the next one, modulo its length */
+	int64_t paid_until_us;
+};
+
 /* A line for people. */
 struct news {
 	int64_t wall_us;
@@ -85,9 +94,10 @@ struct service {
 	struct member_time times[NET_MAX_MEMBERS];
 	struct storage_told storage[NET_MAX_MEMBERS];
 	struct outlier outliers[NET_MAX_MEMBERS];
-	int64_t told_until_us[NET_MAX_MEMBERS];     /* a member's events are counted up to then (may_tell) */
-	bool told_quiet[NET_MAX_MEMBERS];           /* and that events of it are dropped was logged */
-	uint64_t replaced_told;                     /* members logged for stating a wrong host */
+	int64_t told_until_us[NET_MAX_MEMBERS]; /* a member's events are counted up to then (may_tell) */
+	bool told_quiet[NET_MAX_MEMBERS];       /* and that events of it are dropped was logged */
+	uint64_t dropped_told;                  /* members logged for an address that is not announced */
+	struct member_proofs proofs[NET_MAX_MEMBERS];
 	uint64_t joins_refused, joins_refused_told; /* since the start; of these, those logged */
 	int64_t refused_told_us;
 	FILE *rounds;
@@ -96,6 +106,14 @@ struct service {
 	struct news news[SERVICE_NEWS]; /* ring */
 	uint64_t n_news;
 };
+
+/* ---- candidates.c ---- */
+
+/* Replaces the candidates of a report by those that are announced, in the order in which others
+ * should dial them; logs once for each member that one is dropped. RV_E_INVALID, RV_E_RANGE:
+ * member_address_seen. */
+enum rv_err service_confirm_candidates(struct service *s, int64_t now_us, uint32_t member, const uint8_t *key,
+									   const struct member_sight *sight, struct report *rep, struct rv_errtext *et);
 
 /* ---- waiting.c ---- */
 

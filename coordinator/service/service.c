@@ -229,28 +229,6 @@ enum rv_err service_join(struct service *s, int64_t now_us, const uint8_t key[NE
 	return e == RV_OK ? RV_OK : rv_fail(et, e, "%s", why.text);
 }
 
-/* Replaces the stated address in the report by the announced one. Logs a wrong host once. */
-static enum rv_err place(struct service *s, uint32_t member, const struct member_sight *sight, struct report *rep,
-						 struct rv_errtext *et) {
-	struct candidate seen = {.kind = CANDIDATE_SEEN};
-	const char *stated = rep->candidates[0].addr;
-	bool replaced = false;
-	for (int i = 1; i < rep->n_candidates; i++)
-		if (rep->candidates[i].kind == CANDIDATE_GIVEN)
-			stated = rep->candidates[i].addr;
-	RV_TRY(member_address_choose(sight, s->cfg.site, stated, seen.addr, &replaced, et));
-	rep->candidates[0] = seen;
-	rep->n_candidates = 1;
-	if (replaced && !(s->replaced_told >> member & 1)) {
-		s->replaced_told |= UINT64_C(1) << member;
-		service_tell(s, RV_WARN, "address",
-					 "member %u states the address of another host than it is seen at: its own is announced, with the "
-					 "port that it states (--advertise :PORT says that)",
-					 member);
-	}
-	return RV_OK;
-}
-
 enum rv_err service_report(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES],
 						   const struct member_sight *sight, const void *body, size_t n, struct rv_errtext *et) {
 	struct report rep;
@@ -261,7 +239,7 @@ enum rv_err service_report(struct service *s, int64_t now_us, const uint8_t key[
 	report_bounds_apply(&rep);
 	int member = service_find_member(s, key);
 	if (member >= 0) /* else the core gives the reason */
-		RV_TRY(place(s, (uint32_t)member, sight, &rep, et));
+		RV_TRY(service_confirm_candidates(s, now_us, (uint32_t)member, key, sight, &rep, et));
 	RV_TRY(core_report(s->core, now_us, key, &rep, et));
 	service_watch_time(s, (uint32_t)member, &rep, now_us);
 	service_watch_storage(s, now_us);

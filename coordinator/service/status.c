@@ -107,6 +107,21 @@ static json_t *time_json(const struct member_time *t) {
 	return o;
 }
 
+/* Writes where the member is seen, and all addresses at which others dial it. */
+static void put_addresses(json_t *o, const struct report *rep) {
+	json_t *list = json_array();
+	for (int i = 0; i < rep->n_candidates; i++) {
+		const struct candidate *c = &rep->candidates[i];
+		json_t *one = json_object();
+		(void)json_object_set_new(one, "kind", json_string(candidate_kind_name(c->kind)));
+		(void)json_object_set_new(one, "addr", json_string(c->addr));
+		(void)json_array_append_new(list, one);
+		if (c->kind == CANDIDATE_SEEN)
+			(void)json_object_set_new(o, "addr", json_string(c->addr));
+	}
+	(void)json_object_set_new(o, "candidates", list);
+}
+
 static json_t *member_json(const struct service *s, const struct core_member_view *v, int64_t now_us, bool details) {
 	json_t *o = json_object();
 	const struct document *d = core_document(s->core);
@@ -144,7 +159,7 @@ static json_t *member_json(const struct service *s, const struct core_member_vie
 	(void)json_object_set_new(o, "apart_from", set_json(v->apart));
 	(void)json_object_set_new(o, "left_out", json_boolean(v->left_out));
 	if (details)
-		(void)json_object_set_new(o, "addr", json_string(v->last.candidates[0].addr));
+		put_addresses(o, &v->last);
 	return o;
 }
 

@@ -47,6 +47,7 @@ void record_encode(const struct core_record *rec, struct rv_writer *w) {
 		rv_write_u64(w, rec->rates[i]);
 	}
 	rv_write_u64(w, rec->owners);
+	rv_write_u64(w, rec->relayed);
 	rv_write_u64(w, rec->blamed);
 }
 
@@ -68,6 +69,7 @@ enum rv_err record_decode(const void *p, size_t n, struct core_record *out, stru
 		out->rates[i] = rv_read_u64(&r);
 	}
 	out->owners = rv_read_u64(&r);
+	out->relayed = rv_read_u64(&r);
 	out->blamed = rv_read_u64(&r);
 	if (!rv_reader_done(&r))
 		return rv_fail(et, RV_E_CORRUPT, "a record of %zu bytes: cut short, too long, or with impossible values", n);

@@ -26,6 +26,11 @@ const char *candidates_seen(const struct candidate_ref *list, int n) {
 	return "";
 }
 
+bool candidates_same_host(const char *a, const char *b) {
+	const char *end_a = strrchr(a, ':'), *end_b = strrchr(b, ':');
+	return end_a != NULL && end_b != NULL && end_a - a == end_b - b && strncmp(a, b, (size_t)(end_a - a)) == 0;
+}
+
 void candidates_write(const struct candidate *list, uint8_t n, struct rv_writer *w) {
 	rv_write_u8(w, n);
 	for (int i = 0; i < n; i++) {

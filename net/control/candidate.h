@@ -46,6 +46,10 @@ bool candidates_equal(const struct candidate_ref *a, int n_a, const struct candi
 /* Returns the address of the SEEN candidate; "": there is none. */
 const char *candidates_seen(const struct candidate_ref *list, int n);
 
+/* Returns true if two addresses ("host:port", in the same form) have the same host; false if one is
+ * "". */
+bool candidates_same_host(const char *a, const char *b);
+
 /* ---- encodings, internal to net/control ---- */
 
 /* Write and read a report's list: its length as a byte, then kind u8, addr str; of REFLECTED also

@@ -9,6 +9,10 @@ enum { CHUNKS_MAX = 5000 };
 
 static const uint64_t unknown[NET_MAX_MEMBERS];
 
+static struct core_owners all_of(uint64_t set) {
+	return (struct core_owners){.all = set};
+}
+
 /* Owner of every chunk; asserts that the ranges ascend, touch, and are not empty. */
 static void owners_of(const struct owner_range *ranges, int n_ranges, uint32_t n_chunks, uint16_t *owner) {
 	uint32_t next = 0;
@@ -29,7 +33,7 @@ static void test_split_is_equal(void **state) {
 	for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
 		for (int n = 1; n <= NET_MAX_MEMBERS; n++) {
 			uint32_t counts[NET_MAX_MEMBERS] = {0};
-			uint16_t n_ranges = core_ownership_split(sizes[s], n, core_first(n), unknown, ranges);
+			uint16_t n_ranges = core_ownership_split(sizes[s], n, all_of(core_first(n)), unknown, ranges);
 			owners_of(ranges, n_ranges, sizes[s], owner);
 			for (uint32_t c = 0; c < sizes[s]; c++)
 				counts[owner[c]]++;
@@ -69,7 +73,7 @@ static void test_survivors_keep_their_chunks(void **state) {
 	for (int trial = 0; trial < 50; trial++) {
 		uint32_t n_chunks = 1 + (uint32_t)rv_rng_below(&rng, CHUNKS_MAX - 1);
 		int n = NET_MAX_MEMBERS;
-		uint16_t n_ranges = core_ownership_split(n_chunks, n, core_first(n), unknown, ranges);
+		uint16_t n_ranges = core_ownership_split(n_chunks, n, all_of(core_first(n)), unknown, ranges);
 		while (n > 1) {
 			owners_of(ranges, n_ranges, n_chunks, before);
 			uint64_t keep = core_first(n);
@@ -77,7 +81,7 @@ static void test_survivors_keep_their_chunks(void **state) {
 				keep &= ~core_bit((uint32_t)rv_rng_below(&rng, (uint64_t)n));
 			if (keep == 0)
 				continue;
-			n_ranges = core_ownership_hand_over(ranges, n_ranges, keep, core_first(core_count(keep)), unknown);
+			n_ranges = core_ownership_hand_over(ranges, n_ranges, keep, all_of(core_first(core_count(keep))), unknown);
 			owners_of(ranges, n_ranges, n_chunks, after);
 			check_hand_over(before, after, n_chunks, keep);
 			n = core_count(keep);
@@ -106,7 +110,7 @@ static uint32_t sum_of(const uint32_t *share, int n) {
 }
 
 static void equal_shares(uint32_t n_chunks, int n, const uint32_t *have, uint32_t *share) {
-	core_shares(n_chunks, n, core_first(n), unknown, have, share);
+	core_shares(n_chunks, n, all_of(core_first(n)), unknown, have, share);
 }
 
 /* Rates within a factor of 1000 of each other, as lines have. */
@@ -119,7 +123,7 @@ static void draw_rates(struct rv_rng *rng, int n, uint64_t *rates) {
 static void check_shares(uint32_t n_chunks, int n, const uint64_t *rates, const uint32_t *have) {
 	uint32_t share[NET_MAX_MEMBERS], equal[NET_MAX_MEMBERS];
 	uint32_t most = 2 * ((n_chunks + (uint32_t)n - 1) / (uint32_t)n);
-	core_shares(n_chunks, n, core_first(n), rates, have, share);
+	core_shares(n_chunks, n, all_of(core_first(n)), rates, have, share);
 	equal_shares(n_chunks, n, have, equal);
 	assert_int_equal(sum_of(share, n), n_chunks);
 	for (int i = 0; i < n; i++) {
@@ -155,7 +159,7 @@ static void test_a_faster_line_owns_no_less(void **state) {
 		int n = 3 + (int)rv_rng_below(&rng, NET_MAX_MEMBERS - 2);
 		uint32_t n_chunks = 1 + (uint32_t)rv_rng_below(&rng, 5000);
 		draw_rates(&rng, n, rates);
-		core_shares(n_chunks, n, core_first(n), rates, none, share);
+		core_shares(n_chunks, n, all_of(core_first(n)), rates, none, share);
 		for (int i = 0; i < n; i++)
 			for (int j = 0; j < n; j++)
 				if (rates[i] > rates[j])
@@ -174,9 +178,9 @@ static void test_equal_or_unknown_rates_give_equal_shares(void **state) {
 			nearly[i] = 2500000 + 10000u * (uint64_t)(i % 5);
 		}
 		equal_shares(1000, n, none, equal);
-		core_shares(1000, n, core_first(n), same, none, share);
+		core_shares(1000, n, all_of(core_first(n)), same, none, share);
 		assert_memory_equal(share, equal, (size_t)n * sizeof share[0]);
-		core_shares(1000, n, core_first(n), nearly, none, share);
+		core_shares(1000, n, all_of(core_first(n)), nearly, none, share);
 		assert_memory_equal(share, equal, (size_t)n * sizeof share[0]);
 	}
 }
@@ -188,12 +192,12 @@ static void test_a_slow_line_owns_nothing_and_the_others_all(void **state) {
 	static const uint32_t none[NET_MAX_MEMBERS];
 	const uint64_t rates[] = {10000000, 1000000, 10000000, 10000000};
 	uint32_t share[4];
-	core_shares(999, 4, core_first(4), rates, none, share);
+	core_shares(999, 4, all_of(core_first(4)), rates, none, share);
 	const uint32_t expect[] = {333, 0, 333, 333};
 	assert_memory_equal(share, expect, sizeof expect);
 	/* An unknown line counts as the median of the known ones. */
 	const uint64_t one_unknown[] = {10000000, 1000000, 0, 10000000};
-	core_shares(999, 4, core_first(4), one_unknown, none, share);
+	core_shares(999, 4, all_of(core_first(4)), one_unknown, none, share);
 	assert_memory_equal(share, expect, sizeof expect);
 }
 
@@ -204,7 +208,7 @@ static void test_one_absurd_rate_hides_nobodys(void **state) {
 	static const uint32_t none[NET_MAX_MEMBERS];
 	static const uint64_t rates[5] = {1000000, 10000000, 10000000, 10000000, 1ull << 40};
 	uint32_t share[5];
-	core_shares(1000, 5, core_first(5), rates, none, share);
+	core_shares(1000, 5, all_of(core_first(5)), rates, none, share);
 	assert_int_equal(sum_of(share, 5), 1000);
 	assert_int_equal(share[0], 0);
 	assert_true(share[1] > 150);
@@ -215,13 +219,13 @@ static void test_extreme_rates(void **state) {
 	static const uint32_t none[NET_MAX_MEMBERS];
 	const uint64_t rates[] = {UINT64_MAX, 1, 0, UINT64_MAX / 2};
 	uint32_t share[4];
-	core_shares(NET_MAX_CHUNKS, 4, core_first(4), rates, none, share);
+	core_shares(NET_MAX_CHUNKS, 4, all_of(core_first(4)), rates, none, share);
 	assert_int_equal(sum_of(share, 4), NET_MAX_CHUNKS);
 	uint64_t many[NET_MAX_MEMBERS];
 	uint32_t shares[NET_MAX_MEMBERS];
 	for (int i = 0; i < NET_MAX_MEMBERS; i++)
 		many[i] = i == 0 ? UINT64_MAX : 1;
-	core_shares(NET_MAX_CHUNKS, NET_MAX_MEMBERS, core_first(NET_MAX_MEMBERS), many, none, shares);
+	core_shares(NET_MAX_CHUNKS, NET_MAX_MEMBERS, all_of(core_first(NET_MAX_MEMBERS)), many, none, shares);
 	assert_int_equal(sum_of(shares, NET_MAX_MEMBERS), NET_MAX_CHUNKS);
 }
 
@@ -231,14 +235,73 @@ static void test_hand_over_follows_bandwidth(void **state) {
 	static struct owner_range ranges[NET_MAX_RANGES];
 	uint32_t before[NET_MAX_MEMBERS], after[NET_MAX_MEMBERS];
 	const uint64_t rates[] = {10000000, 1000000, 10000000, 10000000};
-	uint16_t n = core_ownership_split(400, 4, core_first(4), unknown, ranges);
+	uint16_t n = core_ownership_split(400, 4, all_of(core_first(4)), unknown, ranges);
 	core_ownership_count(ranges, n, before);
-	n = core_ownership_hand_over(ranges, n, 0x7, core_first(core_count(0x7)), rates);
+	n = core_ownership_hand_over(ranges, n, 0x7, all_of(core_first(core_count(0x7))), rates);
 	core_ownership_count(ranges, n, after);
 	assert_int_equal(before[1], 100);
 	assert_int_equal(after[1], 100);
 	assert_int_equal(after[0], 150);
 	assert_int_equal(after[2], 150);
+}
+
+/* ---- relayed owners ---- */
+
+/* Whatever the lines carry: each relayed owner gets at most half of what another one gets in equal
+ * parts, all chunks are owned, and the others keep within twice their part. */
+static void check_relayed(int n, uint64_t relayed, uint32_t n_chunks, const uint64_t *rates) {
+	static const uint32_t none[NET_MAX_MEMBERS];
+	uint32_t share[NET_MAX_MEMBERS], halves = (uint32_t)(2 * n - core_count(relayed));
+	core_shares(n_chunks, n, (struct core_owners){core_first(n), relayed}, rates, none, share);
+	assert_int_equal(sum_of(share, n), n_chunks);
+	for (int i = 0; i < n; i++) {
+		bool half = (relayed & core_bit((uint32_t)i)) != 0;
+		assert_true(share[i] <= (half ? n_chunks / halves + 1 : 2 * (2 * n_chunks / halves + 1)));
+	}
+}
+
+static void test_relayed_owners_get_half_a_part(void **state) {
+	(void)state;
+	static const uint32_t none[NET_MAX_MEMBERS];
+	uint32_t share[NET_MAX_MEMBERS];
+	core_shares(900, 5, (struct core_owners){0x1f, 0x1e}, unknown, none, share);
+	assert_int_equal(share[0], 300);
+	for (int i = 1; i < 5; i++)
+		assert_int_equal(share[i], 150);
+	struct rv_rng rng = rv_rng_of(7, 8);
+	uint64_t rates[NET_MAX_MEMBERS];
+	for (int trial = 0; trial < 2000; trial++) {
+		int n = 3 + (int)rv_rng_below(&rng, NET_MAX_MEMBERS - 2);
+		uint64_t relayed =
+			(rv_rng_below(&rng, UINT64_MAX) & core_first(n)) & ~core_bit((uint32_t)rv_rng_below(&rng, (uint64_t)n));
+		draw_rates(&rng, n, rates);
+		check_relayed(n, relayed, 1 + (uint32_t)rv_rng_below(&rng, CHUNKS_MAX), trial % 2 ? rates : unknown);
+	}
+}
+
+/* The fastest line does not help: a relay carries what that owner gets. */
+static void test_a_fast_relayed_line_owns_no_more(void **state) {
+	(void)state;
+	static const uint32_t none[NET_MAX_MEMBERS];
+	const uint64_t rates[] = {1000000, 100000000, 1000000, 1000000, 1000000};
+	uint32_t share[NET_MAX_MEMBERS];
+	core_shares(900, 5, (struct core_owners){0x1f, 0x1e}, rates, none, share);
+	assert_true(share[1] <= 150);
+	assert_true(share[0] >= 300);
+	assert_int_equal(sum_of(share, 5), 900);
+}
+
+/* The heirs of one that has died keep to it, too. */
+static void test_relayed_heirs(void **state) {
+	(void)state;
+	static struct owner_range ranges[NET_MAX_RANGES];
+	uint32_t owned[NET_MAX_MEMBERS];
+	uint16_t n = core_ownership_split(900, 5, (struct core_owners){0x1f, 0x1e}, unknown, ranges);
+	n = core_ownership_hand_over(ranges, n, 0xf, (struct core_owners){0xf, 0xe}, unknown);
+	core_ownership_count(ranges, n, owned);
+	assert_int_equal(owned[0], 360);
+	for (int i = 1; i < 4; i++)
+		assert_int_equal(owned[i], 180);
 }
 
 int main(void) {
@@ -252,6 +315,9 @@ int main(void) {
 		cmocka_unit_test(test_one_absurd_rate_hides_nobodys),
 		cmocka_unit_test(test_extreme_rates),
 		cmocka_unit_test(test_hand_over_follows_bandwidth),
+		cmocka_unit_test(test_relayed_owners_get_half_a_part),
+		cmocka_unit_test(test_a_fast_relayed_line_owns_no_more),
+		cmocka_unit_test(test_relayed_heirs),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -115,6 +115,22 @@ static void test_who_needs_a_relay_owns_less(void **state) {
 	}
 }
 
+/* One that needs no relay, of five: all own, the others half as much as it. */
+static void test_relayed_owners_own_half_as_much(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, 2, 5);
+	ready_by_relay(&r, 5, 0x1e);
+	const struct document *d = rig_doc(&r);
+	uint32_t owned[5] = {0};
+	for (int i = 0; i < d->n_ranges; i++)
+		owned[d->ranges[i].owner] += d->ranges[i].count;
+	assert_int_equal(owned[0], RIG_CHUNKS * 2 / 6);
+	for (int i = 1; i < 5; i++)
+		assert_int_equal(owned[i], RIG_CHUNKS / 6);
+	rig_release(&r);
+}
+
 /* Nobody is linked, and all are needed: the round is tried with all. */
 static void test_nobody_is_linked(void **state) {
 	(void)state;
@@ -181,6 +197,7 @@ int main(void) {
 		cmocka_unit_test(test_one_owner_for_all),
 		cmocka_unit_test(test_one_side_suffices),
 		cmocka_unit_test(test_the_largest_group_with_an_owner),
+		cmocka_unit_test(test_relayed_owners_own_half_as_much),
 		cmocka_unit_test(test_nobody_is_linked),
 		cmocka_unit_test(test_an_owner_dies),
 		cmocka_unit_test(test_owners_that_turn_out_to_be_apart),

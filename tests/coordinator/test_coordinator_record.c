@@ -28,6 +28,8 @@ static struct core_record full_record(uint16_t n_members) {
 	memset(&rec.chain, 0x24, sizeof rec.chain);
 	rec.n_chunks = 1000;
 	rec.blamed = 0x4142434445464748;
+	rec.owners = 0x5152535455565758;
+	rec.relayed = 0x6162636465666768;
 	rec.n_members = n_members;
 	for (uint32_t i = 0; i < n_members; i++) {
 		rec.members[i] = i;
@@ -51,6 +53,8 @@ static void test_round_trip(void **state) {
 		assert_int_equal(record_decode(bytes, rv_writer_len(&w), &out, &et), RV_OK);
 		assert_int_equal(in.id, out.id);
 		assert_int_equal(in.blamed, out.blamed);
+		assert_int_equal(in.owners, out.owners);
+		assert_int_equal(in.relayed, out.relayed);
 		assert_string_equal(in.name, out.name);
 		assert_true(candidates_equal(in.candidates, in.n_candidates, out.candidates, out.n_candidates));
 		uint8_t again[RECORD_MAX_BYTES];
@@ -87,7 +91,7 @@ static void test_other_versions_and_counts_are_refused(void **state) {
 	assert_non_null(
 		strstr(et.text, "version 2, this program reads version 1: use the release that wrote it, or a later"));
 	bytes[0] = 1;
-	bytes[n - 16 - 2] = NET_MAX_MEMBERS + 1;
+	bytes[n - 24 - 2] = NET_MAX_MEMBERS + 1;
 	assert_int_equal(record_decode(bytes, n, &out, &et), RV_E_CORRUPT);
 }
 

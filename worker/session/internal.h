@@ -132,6 +132,12 @@ void session_limit_reach(struct session *s);
 /* Sets s->listen: --listen, or the usual port or the next free one. RV_E_BUSY: no such port is
  * free; RV_E_INVALID, RV_E_IO. */
 enum rv_err session_choose_listen(struct session *s, struct rv_errtext *et);
+/* Returns the port at which others reach this worker: that of the router's mapping, or the one that
+ * it listens on. */
+uint16_t session_outside_port(struct session *s);
+
+/* ---- candidates.c ---- */
+
 /* Lists the addresses at which others may dial this worker; returns their number. */
 uint8_t session_candidates(struct session *s, struct candidate out[NET_MAX_CANDIDATES]);
 

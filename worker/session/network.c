@@ -51,26 +51,12 @@ static void log_mapping(struct session *s, const struct portmap_state *m) {
 				 m->text[0] ? ", but " : "", m->text);
 }
 
-/* Returns the port of the router's mapping, or the one on which this worker listens. */
-static uint16_t outside_port(struct session *s) {
+uint16_t session_outside_port(struct session *s) {
 	struct portmap_state m;
 	if (s->portmap != NULL && portmap_look(s->portmap, &m))
 		log_mapping(s, &m);
 	bool mapped = s->portmap != NULL && m.protocol != NULL && m.text[0] == '\0';
 	return mapped ? m.outside.port : peers_port(meshlink_peers(s->mesh));
-}
-
-uint8_t session_candidates(struct session *s, struct candidate out[NET_MAX_CANDIDATES]) {
-	struct address given = {0};
-	bool is_given = address_parse(s->opt->advertised, &given, NULL) == RV_OK;
-	uint8_t n = 0;
-	out[n] = (struct candidate){.kind = CANDIDATE_SEEN};
-	(void)snprintf(out[n++].addr, NET_ADDR_BYTES, ":%u", is_given ? given.port : outside_port(s));
-	if (is_given && given.host[0] != '\0') {
-		out[n] = (struct candidate){.kind = CANDIDATE_GIVEN};
-		(void)address_format(&given, out[n++].addr);
-	}
-	return session_reflected(s, out, n);
 }
 
 /* ---- changes ---- */
