@@ -44,6 +44,18 @@ static void reports_on_change_and_on_heartbeat(void **state) {
 	assert_int_equal(second.seq, first.seq + 1);
 }
 
+static void reports_at_once_what_its_platform_adds(void **state) {
+	struct round_driver *f = *state;
+	struct report r;
+	show(f, RUN_OPEN, 0);
+	uint64_t seq = expect_report(f, WORKER_TRAINING).seq;
+	round_report_soon(f->c);
+	assert_true(round_deadline_us(f->c) <= f->now);
+	assert_int_equal(expect_report(f, WORKER_TRAINING).seq, seq + 1);
+	assert_false(round_next_report(f->c, f->now, &r));
+	assert_int_equal(round_deadline_us(f->c), f->now + DRIVER_HEARTBEAT_US);
+}
+
 static void documents_not_newer_are_ignored(void **state) {
 	struct round_driver *f = *state;
 	show(f, RUN_OPEN, 1);
@@ -234,6 +246,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		T(a_round_from_open_to_commit),
 		T(reports_on_change_and_on_heartbeat),
+		T(reports_at_once_what_its_platform_adds),
 		T(documents_not_newer_are_ignored),
 		T(each_round_has_the_size_of_its_fragment),
 		T(without_an_encoded_gradient_nobody_takes_part),

@@ -96,6 +96,7 @@ struct round_core {
 	int64_t finish_by_us; /* the run is done: deadline for a majority's hash of the end state; 0: not yet */
 
 	bool has_sent;
+	bool report_soon;   /* whatever it says */
 	struct report sent; /* the last report handed out */
 	int64_t sent_us;
 };

@@ -60,7 +60,8 @@ bool round_next_report(struct round_core *c, int64_t now_us, struct report *out)
 	if (c->next_term != 0)
 		return false;
 	fill(c, out);
-	if (c->has_sent && now_us < c->sent_us + c->cfg.heartbeat_us && reports_the_same(out, &c->sent))
+	bool is_due = !c->has_sent || c->report_soon || now_us >= c->sent_us + c->cfg.heartbeat_us;
+	if (!is_due && reports_the_same(out, &c->sent))
 		return false;
 	RV_ASSERT(out->phase != WORKER_VOTED || (c->log.held && c->log.own && out->attempt == c->log.attempt));
 	RV_ASSERT(out->proven_round >= c->round && out->proven_round <= c->round + 1);
@@ -71,10 +72,15 @@ bool round_next_report(struct round_core *c, int64_t now_us, struct report *out)
 	c->sent = *out;
 	c->sent_us = now_us;
 	c->has_sent = true;
+	c->report_soon = false;
 	return true;
 }
 
 /* Retries (of a failed PERSIST or FETCH) wait for the next heartbeat, so they add no deadline. */
 int64_t round_deadline_us(const struct round_core *c) {
-	return c->has_sent ? c->sent_us + c->cfg.heartbeat_us : c->sent_us;
+	return c->has_sent && !c->report_soon ? c->sent_us + c->cfg.heartbeat_us : c->sent_us;
+}
+
+void round_report_soon(struct round_core *c) {
+	c->report_soon = true;
 }

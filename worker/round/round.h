@@ -213,6 +213,8 @@ bool round_next_action(struct round_core *c, int64_t now_us, struct round_action
 /* Returns true if a report is due (a change, or the heartbeat), and fills its protocol fields, not
  * `candidates` nor the fields for people. */
 bool round_next_report(struct round_core *c, int64_t now_us, struct report *out);
+/* Makes a report due: what the platform adds to it has changed. */
+void round_report_soon(struct round_core *c);
 /* Returns when next_action and next_report must be called again, at the latest. */
 int64_t round_deadline_us(const struct round_core *c);
 const struct document *round_document(const struct round_core *c); /* latest, or NULL */

@@ -27,7 +27,7 @@ static void fill_for_people(struct session *s, struct report *r) {
 	r->relay = reach_core_relay(reach_core_of(s->reach));
 	r->compute_us = (uint64_t)p.compute_us;
 	r->reduce_us = (uint64_t)s->sums.reduce_us;
-	r->n_candidates = session_candidates(s, r->candidates);
+	session_report_candidates(s, r);
 }
 
 static float within_float(double v) {

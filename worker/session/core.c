@@ -58,6 +58,10 @@ static void send_report(struct session_core *c, int64_t now_us) {
 	c->ops.control.report(c->ops.ctx, &r);
 }
 
+void session_core_report_soon(struct session_core *c) {
+	round_report_soon(c->round);
+}
+
 /* Checks that how it ends follows from why, and when. */
 static void check_end(const struct session_core *c) {
 	RV_ASSERT((c->phase >= SESSION_SAVING) == (c->why != WHY_NOT) || c->fault != RV_OK);

@@ -197,6 +197,8 @@ struct session_reduce {
 void session_core_turn(struct session_core *c, int64_t now_us, const struct session_reduce *seen);
 int64_t session_core_deadline_us(const struct session_core *c, int64_t now_us);
 
+/* Makes a report due: what the platform adds to it has changed. */
+void session_core_report_soon(struct session_core *c);
 /* Saves, sends a last report and ends; a finished worker ends at once. */
 void session_core_stop(struct session_core *c, int64_t now_us);
 /* Ends at once, without saving. The first fault counts. */

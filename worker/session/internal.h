@@ -58,12 +58,20 @@ struct session_signals {
 	int64_t asked_us;
 };
 
+/* The addresses of the last report. */
+struct reported_candidates {
+	struct candidate list[NET_MAX_CANDIDATES];
+	uint8_t n;
+	int64_t look_us; /* time of the next look at what they are now */
+};
+
 struct session {
 	const struct worker_options *opt;
 	struct session_signals signals;
 	char listen[128];        /* address of the mesh: --listen, or the one chosen */
 	struct portmap *portmap; /* NULL: the router is not asked */
-	int addresses_fd;        /* -1: this system does not report changes */
+	struct reported_candidates reported;
+	int addresses_fd; /* -1: this system does not report changes */
 	int lock_fd;
 	int64_t started_us;
 	bool joined_now; /* this process joined */
@@ -138,8 +146,10 @@ uint16_t session_outside_port(struct session *s);
 
 /* ---- candidates.c ---- */
 
-/* Lists the addresses at which others may dial this worker; returns their number. */
-uint8_t session_candidates(struct session *s, struct candidate out[NET_MAX_CANDIDATES]);
+/* Adds to a report the addresses at which others may dial this worker. */
+void session_report_candidates(struct session *s, struct report *r);
+/* Reports at once if they have changed; looks once a second. */
+void session_watch_candidates(struct session *s, int64_t now_us);
 
 /* ---- reach.c ---- */
 

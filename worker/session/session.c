@@ -102,6 +102,7 @@ static enum rv_err wait_and_move(struct session *s, struct rv_errtext *et) {
 static void run_once(struct session *s, int64_t now_us) {
 	trainer_reap(s->trainer);
 	jobs_reap(s->storage);
+	session_watch_candidates(s, now_us);
 	const struct session_reduce seen = session_see(s, now_us);
 	bool leaving = session_core_phase(s->core) == SESSION_LEAVING;
 	session_core_turn(s->core, now_us, &seen);
