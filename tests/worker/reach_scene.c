@@ -132,6 +132,7 @@ void scene_advance(struct scene *s, int64_t us) {
 	for (int64_t at; (at = reach_core_deadline_us(s->core)) <= end_us;) {
 		s->now_us = at > s->now_us ? at : s->now_us;
 		reach_core_tick(s->core, s->now_us);
+		assert_true(reach_core_deadline_us(s->core) > s->now_us); /* the owner's loop may wait */
 	}
 	s->now_us = end_us;
 }

@@ -7,9 +7,12 @@
 #include "base/clock.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { WORKERS = 2, STEPS_MS = 20, PATIENCE_US = 20 * RV_US_PER_S };
 
@@ -115,10 +118,8 @@ static void follow(struct world *w) {
 	}
 }
 
-/* `host`: of the relay. */
-static void open_world(struct world *w, const char *host) {
-	memset(w, 0, sizeof *w);
-	relay_process_start(&w->relay, (const char *const[]){NULL});
+/* `host`: of the relay, which runs. */
+static void open_nodes(struct world *w, const char *host) {
 	w->doc.n_relays = 1;
 	memcpy(w->doc.relays[0].key, w->relay.key, NET_KEY_BYTES);
 	(void)snprintf(w->doc.relays[0].addr, NET_ADDR_BYTES, "%s:%u", host, w->relay.port);
@@ -129,6 +130,12 @@ static void open_world(struct world *w, const char *host) {
 		memcpy(ref->key, w->nodes[m].id.key, NET_KEY_BYTES);
 	}
 	follow(w);
+}
+
+static void open_world(struct world *w, const char *host) {
+	memset(w, 0, sizeof *w);
+	relay_process_start(&w->relay, (const char *const[]){NULL});
+	open_nodes(w, host);
 }
 
 static void close_world(struct world *w) {
@@ -223,6 +230,46 @@ static void the_port_of_the_mesh_is_reflected_and_proven(void **state) {
 	close_world(&w);
 }
 
+/* Returns true if the kernel still keeps a connection from this port, in whatever state. */
+static bool has_connection_from(uint16_t port) {
+	FILE *f = fopen("/proc/self/net/tcp", "r");
+	char line[256];
+	unsigned local = 0, remote = 0, found = 0;
+	assert_non_null(f);
+	while (fgets(line, sizeof line, f) != NULL)
+		if (sscanf(line, " %*u: %*x:%x %*x:%x", &local, &remote) == 2)
+			found += local == port && remote != 0;
+	(void)fclose(f);
+	return found > 0;
+}
+
+/* A worker that is killed and started again reflects from the same port: nothing of the former
+ * process is in the way. A child plays it, because only the end of a process closes as it does. */
+static void the_port_is_free_when_the_process_is_killed(void **state) {
+	(void)state;
+	struct world w = {0};
+	int told[2], status;
+	uint16_t port = 0;
+	relay_process_start(&w.relay, (const char *const[]){NULL});
+	assert_int_equal(pipe(told), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		open_nodes(&w, "127.0.0.1");
+		wait_for(&w, know_their_mappings);
+		port = peers_port(w.nodes[0].peers);
+		(void)kill(w.relay.pid, SIGSTOP); /* it cannot close first */
+		_exit(write(told[1], &port, sizeof port) == sizeof port ? 0 : 1);
+	}
+	assert_int_equal(read(told[0], &port, sizeof port), sizeof port);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_false(has_connection_from(port));
+	(void)close(told[0]);
+	(void)close(told[1]);
+	(void)kill(w.relay.pid, SIGCONT);
+	assert_int_equal(relay_process_stop(&w.relay), 0);
+}
+
 static void two_meet_by_an_opening(void **state) {
 	(void)state;
 	struct world w;
@@ -291,6 +338,7 @@ static void a_relay_that_ends_is_noticed(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_port_of_the_mesh_is_reflected_and_proven),
+		cmocka_unit_test(the_port_is_free_when_the_process_is_killed),
 		cmocka_unit_test(two_meet_by_an_opening),
 		cmocka_unit_test(a_relay_may_have_a_name),
 		cmocka_unit_test(another_key_is_refused),

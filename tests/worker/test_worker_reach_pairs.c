@@ -63,6 +63,21 @@ static void a_reflection_that_does_not_answer_is_not_waited_for(void **state) {
 	scene_called(s, 5, WAY_FORWARD); /* it has no mapping to be dialed at */
 }
 
+/* While another request for tickets is under way the loop waits for its end. */
+static void nothing_is_due_while_tickets_are_awaited(void **state) {
+	struct scene *s = *state;
+	scene_list_relays(s, 1);
+	scene_comes_up(s, 0);
+	wants(s, 5);
+	scene_advance(s, 1100 * MS);
+	assert_int_equal(s->asks, 1);
+	wants(s, 6);
+	scene_advance(s, 2 * S);
+	assert_int_equal(s->asks, 1);
+	scene_gets_tickets(s);
+	assert_int_equal(s->asks, 2);
+}
+
 /* ---- the order of ways ---- */
 
 static void an_opening_becomes_a_punch_at_its_moment(void **state) {
@@ -132,6 +147,34 @@ static void a_route_that_the_mesh_never_takes_is_no_fault_of_the_relay(void **st
 		scene_gets_tickets(s);
 	}
 	assert_int_equal(s->bads, 0);
+}
+
+/* The peer may have come to the relay a moment ago: a link by the relay would stay for long. */
+static void the_peers_mapping_is_waited_for_once(void **state) {
+	struct scene *s = *state;
+	struct relay_frame refused = {
+		.type = RELAY_REFUSED,
+		.refused = {.peer = 5, .way = WAY_OPEN_V4, .reason = RELAY_REFUSE_UNMAPPED, .whose = RELAY_CALLED}};
+	calls_5(s, 1);
+	scene_gets(s, 0, &refused, RV_OK);
+	scene_advance(s, 390 * MS);
+	assert_int_equal(s->asks, 1);
+	scene_advance(s, 20 * MS);
+	scene_gets_tickets(s);
+	scene_called(s, 5, WAY_OPEN_V4);
+	scene_gets(s, 0, &refused, RV_OK);
+	scene_gets_tickets(s);
+	scene_called(s, 5, WAY_FORWARD);
+}
+
+/* The link of a peer that has moved is dead, which only the peer knows so far; the mesh decides. */
+static void an_opening_beside_a_link_is_handed_to_the_mesh(void **state) {
+	struct scene *s = *state;
+	scene_is_home(s, 1);
+	scene_add_member(s, 5, 1, "192.0.2.5:7434");
+	s->paths[5] = PATH_PUNCHED;
+	scene_opens(s, 0, 5, "192.0.2.5", 7434);
+	assert_int_equal(s->offers, 1);
 }
 
 /* A pair that can only be relayed has its call at once: no way is waited for that cannot work. */
@@ -273,6 +316,29 @@ static void the_mesh_asks_for_upgrades(void **state) {
 	s->paths[5] = PATH_PUNCHED;
 	scene_advance(s, 20 * S);
 	assert_int_equal(s->asks, 1);
+}
+
+/* In a large run a relay cannot open all pairs at once: the others follow, over some time. */
+static void an_opening_for_which_a_relay_has_no_time_comes_later(void **state) {
+	struct scene *s = *state;
+	calls_5(s, 1);
+	scene_refuses(s, 0, 5, WAY_OPEN_V4, RELAY_REFUSE_RATE, 1000);
+	scene_gets_tickets(s);
+	scene_rings(s, 0, 5);
+	s->paths[5] = PATH_RELAYED;
+	s->asks = 0;
+	for (int i = 0; i < 30; i++) {
+		scene_advance(s, 1 * S);
+		scene_pongs(s);
+	}
+	assert_int_equal(s->asks, 0);
+	for (int i = 0; i < 62; i++) {
+		scene_advance(s, 1 * S);
+		scene_pongs(s);
+	}
+	assert_int_equal(s->asks, 1);
+	scene_gets_tickets(s);
+	scene_called(s, 5, WAY_OPEN_V4);
 }
 
 static void where_both_mappings_are_dependent_nothing_is_tried_again(void **state) {
@@ -471,10 +537,13 @@ int main(void) {
 		SCENE_TEST(a_wish_becomes_a_ticket_and_a_call),
 		SCENE_TEST(a_wish_waits_for_the_station_and_its_mapping),
 		SCENE_TEST(a_reflection_that_does_not_answer_is_not_waited_for),
+		SCENE_TEST(nothing_is_due_while_tickets_are_awaited),
 		SCENE_TEST(an_opening_becomes_a_punch_at_its_moment),
 		SCENE_TEST(an_opening_that_brings_no_link_is_followed_by_the_relay),
 		SCENE_TEST(a_route_that_the_mesh_does_not_take_is_offered_again),
 		SCENE_TEST(a_route_that_the_mesh_never_takes_is_no_fault_of_the_relay),
+		SCENE_TEST(the_peers_mapping_is_waited_for_once),
+		SCENE_TEST(an_opening_beside_a_link_is_handed_to_the_mesh),
 		SCENE_TEST(a_refused_opening_is_followed_by_the_relay_at_once),
 		SCENE_TEST(ipv6_comes_first_where_both_have_it),
 		SCENE_TEST(a_pair_that_has_met_meanwhile_is_not_called),
@@ -483,6 +552,7 @@ int main(void) {
 		SCENE_TEST(a_refusal_after_the_peers_call_was_answered_is_ignored),
 		SCENE_TEST(a_relayed_pair_opens_once_more_with_other_moments),
 		SCENE_TEST(the_mesh_asks_for_upgrades),
+		SCENE_TEST(an_opening_for_which_a_relay_has_no_time_comes_later),
 		SCENE_TEST(where_both_mappings_are_dependent_nothing_is_tried_again),
 		SCENE_TEST(a_new_mapping_is_a_reason_to_open_again),
 		SCENE_TEST(a_stale_ticket_is_replaced_twice),

@@ -10,6 +10,7 @@
 enum {
 	STATION_US = 8 * RV_US_PER_S, /* wait for a station and its reflections */
 	SETTLE_US = RV_US_PER_S,      /* wait for the reflections of one that is up */
+	PEER_SETTLES_US = 400 * 1000, /* wait for the peer's reflections */
 	ANSWER_US = 3 * RV_US_PER_S,  /* wait for the relay's answer to a call */
 	FORWARD_US = 5 * RV_US_PER_S, /* until a pair that both dial the relay has its link */
 	HEAD_START_US = 800 * 1000,   /* of an opening, before the next way: */
@@ -18,6 +19,7 @@ enum {
 	AGAIN_US = 6 * RV_US_PER_S,       /* from a relayed link to the second opening: relays allow one in 5 s */
 	AGAIN_LATER_US = 2 * RV_US_PER_S, /* more, at the higher member number: one of the two calls */
 	ENOUGH_OPENINGS = 2,              /* of their own accord; the mesh asks for more */
+	CROWDED_US = 60 * RV_US_PER_S,    /* over which openings are spread that the relay had no time for */
 	OFFER_AGAIN_US = 250 * 1000,      /* after the mesh has not taken a route */
 	TOKEN_US = (NET_RELAY_TOKEN_MS - 2000) * RV_US_PER_MS, /* while it is offered */
 	STALES = 2,                                            /* tickets that may come too late */
@@ -115,6 +117,8 @@ static int choices(const struct reach_core *r, int64_t now_us, const struct pair
 /* Begins an attempt at the next relay that takes calls of this pair; rests where none is left. */
 static void begin(struct reach_core *r, int64_t now_us, struct pair *p) {
 	int places[NET_MAX_RELAYS], n = choices(r, now_us, p, places);
+	p->has_waited = false;
+	p->not_before_us = 0;
 	p->tried = p->stales = 0;
 	for (; p->turns < n; p->turns++, p->choice++) {
 		p->choice = (uint8_t)(p->choice % n);
@@ -216,19 +220,20 @@ static bool has_met(enum path_kind path, const struct pair *p) {
 static void plan_again(struct reach_core *r, int64_t now_us, uint32_t m) {
 	struct pair *p = &r->pairs[m];
 	bool waits = r->hello.member > m;
-	if (!p->is_hopeless && p->openings < ENOUGH_OPENINGS)
+	if (!p->is_hopeless && p->openings < ENOUGH_OPENINGS && p->again_us == INT64_MAX)
 		p->again_us = now_us + AGAIN_US + (waits ? AGAIN_LATER_US : 0);
 }
 
 static void take_link(struct reach_core *r, int64_t now_us, uint32_t m, enum path_kind path) {
 	struct pair *p = &r->pairs[m];
-	p->again_us = INT64_MAX;
 	p->linked_at = path == PATH_RELAYED ? (uint8_t)(p->meets_at + 1) : 0;
 	p->linked_us = now_us;
-	if (path == PATH_RELAYED)
+	if (path == PATH_RELAYED) {
 		plan_again(r, now_us, m);
-	else
+	} else {
+		p->again_us = INT64_MAX;
 		p->openings = 0;
+	}
 	rest(p);
 }
 
@@ -311,7 +316,8 @@ static void open_again(struct reach_core *r, int64_t now_us, uint32_t m) {
 /* Returns true if the pair needs a ticket now. */
 static bool needs_ticket(struct reach_core *r, int64_t now_us, uint32_t m) {
 	struct pair *p = &r->pairs[m];
-	int station = p->step == PAIR_WAITS ? ready_station(r, now_us, p) : NOWHERE;
+	bool waits = p->step == PAIR_WAITS && now_us >= p->not_before_us;
+	int station = waits ? ready_station(r, now_us, p) : NOWHERE;
 	if (station == NOWHERE)
 		return false;
 	p->way = next_way(&r->stations[station], p);
@@ -436,6 +442,7 @@ static void take_opening(struct reach_core *r, int64_t now_us, int station, cons
 	uint8_t way = mapping_family(&m->at) == REACH_V6 ? WAY_OPEN_V6 : WAY_OPEN_V4;
 	begin_route(r, station, m->peer, way, route.begin_us + head_us);
 	p->openings++;
+	p->is_hopeless = false; /* the relay would have refused it */
 	p->again_us = INT64_MAX;
 	tell_opening(r, station, m);
 	(void)r->ops.offer(r->ops.ctx, station, m->peer, &route); /* else the next way follows */
@@ -443,9 +450,7 @@ static void take_opening(struct reach_core *r, int64_t now_us, int station, cons
 
 const char *pairs_take_open(struct reach_core *r, int64_t now_us, int station, const struct relay_open *m) {
 	struct pair *p = &r->pairs[m->peer];
-	enum path_kind path = r->ops.path(r->ops.ctx, m->peer);
-	bool is_late =
-		(path_is_open((uint8_t)path) && path != PATH_RELAYED) || (p->step == PAIR_TRIES && p->way == WAY_FORWARD);
+	bool is_late = p->step == PAIR_TRIES && p->way == WAY_FORWARD;
 	if (m->peer == r->hello.member)
 		return "it names this worker";
 	r->stations[station].used_us = now_us;
@@ -478,6 +483,12 @@ static void tell_refused(const struct reach_core *r, int station, const struct r
 	r->ops.tell(r->ops.ctx, &e);
 }
 
+/* Plans an opening that the relay has no time for now, among those of all the other pairs. */
+static void plan_later(struct reach_core *r, int64_t now_us, struct pair *p, uint32_t wait_ms) {
+	int64_t spread_us = (int64_t)rv_rng_below(&r->rng, CROWDED_US);
+	p->again_us = now_us + (int64_t)wait_ms * RV_US_PER_MS + CROWDED_US / 2 + spread_us;
+}
+
 /* Returns true if the reason holds for every way. */
 static bool is_final(uint8_t reason) {
 	return reason == RELAY_REFUSE_ABSENT || reason == RELAY_REFUSE_BANNED || reason == RELAY_REFUSE_TICKET;
@@ -490,7 +501,16 @@ static void take_refusal(struct reach_core *r, int64_t now_us, int station, cons
 		p->until_us = now_us + STATION_US;
 		return;
 	}
+	if (m->reason == RELAY_REFUSE_UNMAPPED && m->whose == RELAY_CALLED && !p->has_waited) {
+		p->has_waited = true; /* it may have come to the relay a moment ago */
+		p->step = PAIR_WAITS;
+		p->not_before_us = now_us + PEER_SETTLES_US;
+		p->until_us = now_us + STATION_US;
+		return;
+	}
 	p->is_hopeless = p->is_hopeless || m->reason == RELAY_REFUSE_DEPENDENT;
+	if (is_opening(p->way) && m->reason == RELAY_REFUSE_RATE)
+		plan_later(r, now_us, p, m->wait_ms);
 	if (is_opening(p->way) && !is_final(m->reason)) {
 		try_next(now_us, p);
 		return;
@@ -527,6 +547,8 @@ static void step_due(struct reach_core *r, int64_t now_us, uint32_t m) {
 	struct pair *p = &r->pairs[m];
 	if (p->step == PAIR_RESTS && now_us >= p->again_us)
 		open_again(r, now_us, m);
+	if (now_us >= p->not_before_us)
+		p->not_before_us = 0;
 	if (p->step == PAIR_RESTS || p->step == PAIR_ASKED || now_us < p->until_us)
 		return;
 	if (p->step == PAIR_TRIES)
@@ -558,10 +580,12 @@ void pairs_tick(struct reach_core *r, int64_t now_us) {
 /* Returns when a pair that waits for a station has to be looked at. */
 static int64_t waits_until_us(const struct reach_core *r, const struct pair *p) {
 	int at = station_at(r, p->meets_at);
+	if (p->not_before_us != 0)
+		return reach_earlier(p->until_us, p->not_before_us);
 	if (at == NOWHERE)
 		return reach_earlier(p->until_us, r->stations[!r->home].used_us + GUEST_BUSY_US);
 	const struct station *s = &r->stations[at];
-	bool settles = s->state == REACH_UP && !mapping_is_settled(s);
+	bool settles = s->state == REACH_UP && !mapping_is_settled(s) && r->asked == 0;
 	return settles ? reach_earlier(p->until_us, s->up_us + SETTLE_US) : p->until_us;
 }
 

@@ -66,6 +66,8 @@ struct pair {
 	bool is_refused;                               /* TRIES: the mesh did not take the relay's route */
 	uint8_t token[NET_TOKEN_BYTES];                /* of its call */
 	int64_t token_us;                              /* time up to which it is offered */
+	bool has_waited;                               /* for the peer's mapping, in this attempt */
+	int64_t not_before_us;                         /* WAITS: time of the next call; 0: at once */
 	uint8_t stales;                                /* tickets that came too late, in this attempt */
 	uint8_t choice, turns; /* relay at which it is called, in the order of choices; those that failed in a row */
 	uint8_t meets_at;      /* its place */

@@ -25,7 +25,7 @@ void relay_connection_end(struct relay_connection *c) {
 	c->ssl = NULL;
 	c->is_secured = false;
 	c->n_in = c->n_out = 0;
-	relay_dial_end(&c->dial, false);
+	relay_dial_end(&c->dial);
 }
 
 static void lost(struct relay_connection *c, const char *why) {

@@ -18,14 +18,24 @@ static struct route route_of(const struct relay_dial *d) {
 						  .local_port = d->local_port};
 }
 
+/* Has the kernel end the connection with RST, also at the end of the process: one that waits a
+ * minute for late packets would keep the next connection between these ports from being made. */
+static void end_at_once(int fd) {
+	const struct linger none = {.l_onoff = 1, .l_linger = 0};
+	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
+}
+
 static void connect_to(struct relay_dial *d, const char *host) {
 	struct rv_errtext et;
 	(void)snprintf(d->at.host, sizeof d->at.host, "%s", host);
 	const struct route route = route_of(d);
-	if (socket_pipe.connect(socket_pipe.ctx, &route, 0, &d->fd, &et) != RV_OK)
+	if (socket_pipe.connect(socket_pipe.ctx, &route, 0, &d->fd, &et) != RV_OK) {
 		fail(d, et.text);
-	else
-		d->state = RELAY_DIAL_CONNECTING;
+		return;
+	}
+	d->state = RELAY_DIAL_CONNECTING;
+	if (d->local_port != 0)
+		end_at_once(d->fd);
 }
 
 static enum reach_family family_of(const char *host) {
@@ -104,10 +114,7 @@ void relay_dial_step(struct relay_dial *d, const struct relay_dial_shared *share
 		d->state = RELAY_DIAL_OPEN;
 }
 
-void relay_dial_end(struct relay_dial *d, bool at_once) {
-	const struct linger none = {.l_onoff = 1, .l_linger = 0};
-	if (d->fd >= 0 && at_once)
-		(void)setsockopt(d->fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
+void relay_dial_end(struct relay_dial *d) {
 	if (d->fd >= 0)
 		(void)close(d->fd);
 	d->fd = -1;

@@ -41,7 +41,6 @@ void relay_dial_begin(struct relay_dial *d, const struct relay_dial_shared *shar
 					  const struct relay_dial_to *to);
 /* Goes on: asks for the name, or finishes a connection that is ready. */
 void relay_dial_step(struct relay_dial *d, const struct relay_dial_shared *shared, int64_t now_us, bool is_ready);
-/* Closes. `at_once`: with RST, so that the same four addresses and ports may be used again. */
-void relay_dial_end(struct relay_dial *d, bool at_once);
+void relay_dial_end(struct relay_dial *d); /* closes; with a local port by RST, so that it is free at once */
 
 #endif

@@ -16,7 +16,7 @@ enum {
 };
 
 void relay_reflection_end(struct relay_reflection *f) {
-	relay_dial_end(&f->dial, true);
+	relay_dial_end(&f->dial);
 	f->is_shown = f->is_seen = false;
 	f->n_in = 0;
 }
