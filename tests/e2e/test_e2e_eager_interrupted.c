@@ -56,7 +56,7 @@ static void check_all_interrupted(void **state, int signal, int status) {
 	static struct e2e e;
 	char chain[65], full[65];
 	*state = &e;
-	e2e_open(&e, RUN EAGER "rounds = 60\n", WORKERS);
+	e2e_open(&e, MORTAL EAGER "rounds = 60\n", WORKERS);
 	e2e_gate_at(&e, 8 + AHEAD);
 	e2e_start_gated_workers(&e, WORKERS);
 	for (int64_t round = 8; round <= 48; round += 8) {
