@@ -9,8 +9,11 @@
  *   stale=1         what it gave in the first of these rounds, again and again
  *   mean=S          means of the chunks that it owns, times S; everybody gets the same bytes
  *   tokens=T        its reports claim T tokens
- *   loss=L          its reports claim a loss of L */
+ *   loss=L          its reports claim a loss of L
+ *   candidates=K@A;K@A...  its reports name address A of kind K (enum candidate_kind) beside the
+ *                   first, with a signature of its own making */
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/rng.h"
 #include "net/control/control.h"
 #include "outer/merge.h"
@@ -31,17 +34,22 @@ encode_fn __real_outer_device_encode, __wrap_outer_device_encode;
 merge_fn __real_merge_chunk, __wrap_merge_chunk;
 report_fn __real_control_client_report, __wrap_control_client_report;
 
-/* Returns whether RIVULET_EVIL has `name`, and its value. */
-static bool evil(const char *name, double *value) {
+/* Returns the text of `name` in RIVULET_EVIL, up to its end or a comma; NULL: it is not there. */
+static const char *evil_text(const char *name) {
 	const char *text = getenv("RIVULET_EVIL");
 	const size_t n = strlen(name);
-	for (; text != NULL && *text != '\0'; text = strchr(text, ',') ? strchr(text, ',') + 1 : NULL) {
-		if (strncmp(text, name, n) != 0 || text[n] != '=')
-			continue;
-		*value = strtod(text + n + 1, NULL);
-		return true;
-	}
-	return false;
+	for (; text != NULL && *text != '\0'; text = strchr(text, ',') ? strchr(text, ',') + 1 : NULL)
+		if (strncmp(text, name, n) == 0 && text[n] == '=')
+			return text + n + 1;
+	return NULL;
+}
+
+/* Returns whether RIVULET_EVIL has `name`, and its value. */
+static bool evil(const char *name, double *value) {
+	const char *text = evil_text(name);
+	if (text != NULL)
+		*value = strtod(text, NULL);
+	return text != NULL;
 }
 
 static bool evil_now(uint64_t round) {
@@ -128,6 +136,30 @@ enum rv_err __wrap_merge_chunk(const struct merge_rule *rule, const uint8_t *con
 	return rule->mean->encode(rule->mean, scratch, n, out, et);
 }
 
+/* Makes a candidate of K@A, n bytes. */
+static struct candidate lie_of(const char *text, size_t n) {
+	struct candidate c = {.kind = (uint8_t)strtoul(text, NULL, 10)};
+	const char *at = strchr(text, '@') + 1;
+	const size_t address_bytes = n - (size_t)(at - text);
+	RV_ASSERT(address_bytes < sizeof c.addr);
+	memcpy(c.addr, at, address_bytes);
+	if (c.kind == CANDIDATE_REFLECTED) {
+		c.relay = 1;
+		c.unix_s = (uint64_t)rv_clock_wall_us() / RV_US_PER_S;
+		memset(c.signature, 0x5a, sizeof c.signature);
+	}
+	return c;
+}
+
+static void add_lies(struct report *r, const char *text) {
+	for (r->n_candidates = 1; *text != '\0' && *text != ','; r->n_candidates++) {
+		const size_t n = strcspn(text, ";,");
+		RV_ASSERT(r->n_candidates < NET_MAX_CANDIDATES);
+		r->candidates[r->n_candidates] = lie_of(text, n);
+		text += text[n] == ';' ? n + 1 : n;
+	}
+}
+
 void __wrap_control_client_report(struct control_client *c, const struct report *r) {
 	struct report lie = *r;
 	double value;
@@ -135,5 +167,7 @@ void __wrap_control_client_report(struct control_client *c, const struct report 
 		lie.tokens = (uint64_t)value;
 	if (evil("loss", &value))
 		lie.loss = (float)value;
+	if (evil_text("candidates") != NULL)
+		add_lies(&lie, evil_text("candidates"));
 	__real_control_client_report(c, &lie);
 }

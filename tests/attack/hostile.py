@@ -22,9 +22,9 @@ class Counted:
     asked."""
 
     def __init__(self, hosts, targets):
-        """targets: {name: (IPv4 address, TCP port)}"""
+        """targets: {name: (IPv4 address, TCP port or None for any)}"""
         self.hosts, self.targets = hosts, targets
-        rules = "".join(f"ip daddr {address} tcp dport {port} counter comment \"{name}\"\n"
+        rules = "".join(f"ip daddr {address} {f'tcp dport {port}' if port else 'meta l4proto tcp'} counter comment \"{name}\"\n"
                         for name, (address, port) in targets.items())
         for host in hosts:
             with private.inside(host):

@@ -96,13 +96,14 @@ class Logged:
         """Returns the `path` and `link_down` events with that member."""
         return [e for e in self.events if e["event"] in ("path", "link_down") and e["member"] == member]
 
-    def way(self, member):
-        """Returns (way at the end, seconds to the first link or None, time of the last change of way or 0)."""
+    def way(self, member, seen):
+        """Returns (way at the end, seconds to the first link or None, time of the last change of way or 0). seen: what the
+        sockets say of the address, where the log does not."""
         events = self.links(member)
         ups = [e for e in events if e["event"] == "path"]
         if not ups:
             return "none", None, 0
-        way = _logged_way(events[-1]) if events[-1]["event"] == "path" else "none"
+        way = _logged_way({**_SEEN[seen], **events[-1]}) if events[-1]["event"] == "path" else "none"
         return way, round(ups[0]["seconds"], 2), events[-1]["t"]
 
 
@@ -110,6 +111,9 @@ def _logged_way(e):
     if e.get("lan"):
         return "lan"
     return WAYS[e["path"]] + ("6" if e.get("family") == 6 and e["path"] != "relayed" else "")
+
+
+_SEEN = {"6": {"family": 6}, "lan": {"lan": True}, "4": {}, "none": {}}
 
 
 def _way_of_sockets(pair, links):
@@ -125,16 +129,26 @@ def _agree(way, seen):
     return seen == {"relayed": "none", "none": "none", "lan": "lan"}.get(way, "6" if way.endswith("6") else "4")
 
 
+def _join(one, other):
+    """A punch from a port that nobody foretold (a symmetric router's) is an accepted link to its other end."""
+    for suffix in ("", "6"):
+        if {one, other} == {"punched" + suffix, "dialed" + suffix}:
+            return "punched" + suffix
+    return one if one == other else f"{one} and {other}"
+
+
 def ways_of_pairs(links, logs, ended):
     """Returns {pair: {way, seconds, agrees}} from {host: Logged}. agrees: the sockets show the same; None: it changed too
     short a time before the end. A pair with different words of its two workers has both, and does not agree."""
     found = {}
     for (_, a), (_, b) in itertools.combinations(links.hosts, 2):
         x, y, pair = logs[a.name], logs[b.name], f"{a.name}-{b.name}"
-        (one, first, changed), (other, also_first, also_changed) = x.way(y.member), y.way(x.member)
+        seen = _way_of_sockets(pair, links)
+        (one, first, changed), (other, also_first, also_changed) = x.way(y.member, seen), y.way(x.member, seen)
         seconds = [s for s in (first, also_first) if s is not None]
         settled = max(changed, also_changed) < ended - SETTLED_S
-        agrees = one == other and _agree(one, _way_of_sockets(pair, links))
-        found[pair] = {"way": one if one == other else f"{one} and {other}", "seconds": min(seconds, default=None),
+        way = _join(one, other)
+        agrees = " and " not in way and _agree(way, seen)
+        found[pair] = {"way": way, "seconds": min(seconds, default=None),
                        "agrees": agrees if settled else None}
     return found

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Prints how two Rivulet workers in homes of each kind met, and after how many seconds, beside what the types of their
-routers promise (meet.py): matrix_of_workers.py BIN_DIR [--out FILE] [--delay MS] [KIND,KIND...]. Needs root.
+routers promise (meet.py): matrix_of_workers.py BIN_DIR [--delay MS] [HOME,HOME | HOME*2]... Needs root.
+
+Without pairs: the whole table. HOME is one of homes.py; HOME*2 are the two hosts of one house.
 
 Each pair is a run of its own: a coordinator with its relay, and two workers as volunteers start them; no round begins,
 because the run waits for a third. Several pairs meet at the same time, in disjoint homes of one set of namespaces. The exit
 status is 1 if a pair met worse than promised, or if the sockets of the hosts show another way than the workers log."""
 import argparse
-import itertools
 import json
 import os
 import shutil
@@ -16,6 +17,7 @@ import time
 
 import meet
 import private
+import sleep
 from homes import Homes
 from links import ways_of_pairs
 from matrix import NEIGHBOURS, PROGRAMS, SHOWN
@@ -23,6 +25,7 @@ from runs import PORT, Choices, Run, name_the_coordinator
 
 AT_ONCE = 4  # pairs; each is four processes
 PATIENCE_S = 40
+BETTER_S = 1  # later than the first link: a better one has replaced it
 TRIES = 2  # a busy machine may have been too slow
 PROMISED = {"lan": "dialed", "direct": "dialed", "mapped": "dialed", "learnt": "dialed", "punch": "punched", "hairpin": "punched",
             "punch6": "punched", "relay": "relayed"}  # what a worker's `path` calls meet.py's ways
@@ -36,7 +39,8 @@ def is_worse(way, promised):
 class Pair:
     def __init__(self, name, a, b):
         self.name, self.ends = name, (a, b)
-        self.promised, self.way, self.seconds, self.agrees = meet.expected_way(a[0], b[0]), "none", None, None
+        self.promised, self.way, self.agrees = meet.expected_way(a[0], b[0]), "none", None
+        self.linked = self.seconds = None  # to the first link, and to the last one
 
     @property
     def homes(self):
@@ -52,7 +56,8 @@ class Pair:
         found, = ways_of_pairs(run.links, run.logs(), run.ended or time.time()).values()
         self.way, self.agrees = found["way"], found["agrees"]
         logged = [e["t"] for log in run.logs().values() for e in log.events if e["event"] == "path"]
-        self.seconds = round(max(0.0, max(logged) - max(started)), 2) if logged and len(started) == 2 else None
+        if logged and len(started) == 2:
+            self.linked, self.seconds = (round(max(0.0, t - max(started)), 2) for t in (min(logged), max(logged)))
         return not is_worse(self.way, self.promised) and self.agrees is not None
 
 
@@ -89,10 +94,16 @@ class Workers:
             for run in runs:
                 run.stop_workers()
                 run.stop_servers()
-            for home in set().union(*(pair.homes for pair in pairs)):
+            self.clear(pairs)
+            shutil.rmtree(directory, ignore_errors=True)
+
+    def clear(self, pairs):
+        """What comes next finds homes in which nothing has happened: no mapping, and no port in TIME_WAIT."""
+        for pair in pairs:
+            for home, host in pair.ends:
+                sleep.destroy_connections([host.name], [])
                 if home.router:
                     self.homes.forget(home)
-            shutil.rmtree(directory, ignore_errors=True)
 
     def wait(self, pairs, runs):
         end = time.monotonic() + PATIENCE_S
@@ -126,6 +137,16 @@ def make_pairs(made, kinds, neighbours):
     return pairs
 
 
+def named_pairs(made, texts):
+    """Returns the Pairs of the homes that the command line names."""
+    left, pairs = list(made), []
+    for text in texts:
+        homes = [left.pop(0) for _ in text.split(",")]
+        ends = [(home, host) for home in homes for host in home.hosts]
+        pairs.append(Pair(text, ends[0], ends[1]))
+    return pairs
+
+
 def specs_for(kinds, neighbours):
     return list(kinds) * 2 + [spec for name in neighbours for spec in NEIGHBOURS[name]]
 
@@ -135,6 +156,8 @@ def specs_for(kinds, neighbours):
 
 def cell(pair):
     text = f"{pair.way} {pair.seconds}" if pair.seconds is not None else pair.way
+    if pair.seconds is not None and pair.seconds > pair.linked + BETTER_S:
+        text += f" (linked {pair.linked})"
     return f"**{text}** ({pair.promised})" if pair.failed else text
 
 
@@ -158,33 +181,29 @@ def print_summary(pairs):
         seconds = by(way)
         if seconds:
             print(f"{way}: {len(seconds)} pairs, median {seconds[len(seconds) // 2]} s, at most {seconds[-1]} s")
+    linked = sorted(pair.linked for pair in pairs if pair.linked is not None)
+    if linked:
+        print(f"first link of {len(linked)} pairs: median {linked[len(linked) // 2]} s, at most {linked[-1]} s")
     print(f"worse than promised, or sockets and logs differ: {[pair.name for pair in pairs if pair.failed]}", flush=True)
 
 
 def note(pair):
-    print(json.dumps({"pair": pair.name, "promised": pair.promised, "way": pair.way, "seconds": pair.seconds,
+    print(json.dumps({"pair": pair.name, "promised": pair.promised, "way": pair.way, "linked": pair.linked, "seconds": pair.seconds,
                       "agrees": pair.agrees}), file=sys.stderr, flush=True)
 
 
 def main(argv):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bin_dir", metavar="BIN_DIR")
-    parser.add_argument("pairs", nargs="*", metavar="KIND,KIND", help="only these (default: the whole table)")
+    parser.add_argument("pairs", nargs="*", metavar="HOME,HOME | HOME*2", help="(default: the whole table)")
     parser.add_argument("--delay", type=float, default=20, metavar="MS", help="from a site to another (20)")
     args = parser.parse_args(argv)
     private.enter(PROGRAMS)
-    if args.pairs:
-        named = [text.split(",") for text in args.pairs]
-        homes = Homes(args.bin_dir, list(itertools.chain(*named)), args.delay)
-    else:
-        homes = Homes(args.bin_dir, specs_for(SHOWN, NEIGHBOURS), args.delay)
+    specs = [spec for text in args.pairs for spec in text.split(",")] or specs_for(SHOWN, NEIGHBOURS)
+    homes = Homes(args.bin_dir, specs, args.delay)
     try:
         name_the_coordinator(homes.servers["coordinator"])
-        if args.pairs:
-            at = [(home, home.hosts[0]) for home in homes.homes]
-            pairs = [Pair(text, at[2 * i], at[2 * i + 1]) for i, text in enumerate(args.pairs)]
-        else:
-            pairs = make_pairs(homes.homes, SHOWN, NEIGHBOURS)
+        pairs = named_pairs(homes.homes, args.pairs) if args.pairs else make_pairs(homes.homes, SHOWN, NEIGHBOURS)
         Workers(args.bin_dir, homes).play_all(pairs, note)
     finally:
         homes.close()
