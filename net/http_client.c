@@ -195,6 +195,11 @@ void http_client_drop_stranded(struct http_client *c) {
 			(void)shutdown(c->sockets[i], SHUT_RDWR);
 }
 
+void http_client_drop_all(struct http_client *c) {
+	for (int i = 0; i < c->n_sockets; i++)
+		(void)shutdown(c->sockets[i], SHUT_RDWR);
+}
+
 static void set_transfer(struct http_client *c, struct request *r, const struct http_request *rq, CURLcode *worst) {
 	CURL *easy = r->easy;
 	char url[URL_BYTES];

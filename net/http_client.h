@@ -74,6 +74,8 @@ bool http_client_met(const struct http_client *c, struct address *out);
 /* Shuts down the connections whose local address this machine no longer has: requests on them end
  * with a fault now, not when they time out. */
 void http_client_drop_stranded(struct http_client *c);
+/* Shuts down all connections, as after this machine slept. */
+void http_client_drop_all(struct http_client *c);
 
 /* Waits until one of `fds` is ready (fills revents: POLLIN, POLLOUT, POLLERR, POLLHUP), a request
  * progresses, http_client_wakeup is called, or `timeout_us` is over (rounded up to a millisecond;

@@ -80,8 +80,17 @@ enum path_kind {
 	PATH_RELAYED,  /* linked: both dialed a relay, which forwards */
 	PATH_KINDS
 };
+/* More about a path that is DIALED, ACCEPTED or PUNCHED, in the same byte of a report. */
+enum {
+	PATH_LAN = 0x10,  /* the other's address is not a public one */
+	PATH_IPV6 = 0x20, /* else IPv4 */
+	PATH_MORE = PATH_LAN | PATH_IPV6
+};
 static inline bool path_is_open(uint8_t path) {
 	return path >= PATH_DIALED;
+}
+static inline enum path_kind path_kind_of(uint8_t path) {
+	return (enum path_kind)(path & ~PATH_MORE);
 }
 /* Returns "dialed", ..., as logs and the status JSON name it; "unknown". */
 const char *path_name(uint8_t path);
@@ -134,7 +143,8 @@ struct report {
 	/* Best measured bandwidth of its line in the last all-reduces, or its cap; 0: not known.
 	 * Decides ownership, never the mean. */
 	uint64_t up_bytes_per_s, down_bytes_per_s;
-	/* enum path_kind, by member number. Decides ownership: an owner is linked with everybody. */
+	/* enum path_kind and more, by member number. Decides ownership: an owner is linked with
+	 * everybody. */
 	uint8_t paths[NET_MAX_MEMBERS];
 	/* For people; never decides anything. */
 	uint64_t inner_step; /* global inner steps done */

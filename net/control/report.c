@@ -89,11 +89,18 @@ static void read_paths(struct rv_reader *r, struct report *out) {
 		rv_read_copy(r, out->paths, n);
 }
 
-static bool paths_are_valid(const struct report *m) {
+static bool path_is_valid(uint8_t path) {
+	enum path_kind kind = path_kind_of(path);
+	bool has_more = (path & PATH_MORE) != 0, may_have = kind >= PATH_DIALED && kind <= PATH_PUNCHED;
+	return kind < PATH_KINDS && (may_have || !has_more);
+}
+
+/* Returns the first member whose path is none; -1: there is none. */
+static int invalid_path(const struct report *m) {
 	for (int i = 0; i < NET_MAX_MEMBERS; i++)
-		if (m->paths[i] >= PATH_KINDS)
-			return false;
-	return true;
+		if (!path_is_valid(m->paths[i]))
+			return i;
+	return -1;
 }
 
 /* Returns NULL, or the fault in an owner's measurements. */
@@ -136,8 +143,10 @@ enum rv_err report_decode(const void *p, size_t n, struct report *out, struct rv
 	if (out->storage > (REPORT_STORAGE_KINDS | REPORT_STORAGE_FULL) || out->storage == REPORT_STORAGE_FULL)
 		return rv_fail(et, RV_E_INVALID, "%s: storage = %u, which is no set of things that cannot be stored", WHAT,
 					   out->storage);
-	if (!paths_are_valid(out))
-		return rv_fail(et, RV_E_INVALID, "%s: a path is of an unknown kind, must be 0..%d", WHAT, (int)PATH_KINDS - 1);
+	int wrong_path = invalid_path(out);
+	if (wrong_path >= 0)
+		return rv_fail(et, RV_E_INVALID, "%s: paths[%d] = %u, must be 0..%d; 2..4 may have 16 and 32 added", WHAT,
+					   wrong_path, out->paths[wrong_path], (int)PATH_KINDS - 1);
 	enum rv_err e = candidates_check(out->candidates, out->n_candidates, et);
 	if (e != RV_OK)
 		return rv_fail_context(et, e, "%s", WHAT);

@@ -1,4 +1,4 @@
-/* dial.c: the address book of the mesh, dialing and redialing (net/mesh/state.h). */
+/* dial.c: the members of the mesh and their addresses, dialing and redialing (net/mesh/state.h). */
 #include "net/mesh/state.h"
 
 #include "base/assert.h"
@@ -9,24 +9,27 @@
 
 enum {
 	/* Addresses come from documents, and so from other members: none of them must be able to make
-	 * this program flood a third party. So failures count for the member, not for its address; a
-	 * new address (or a member that comes back) hurries a dial only every HURRY_EVERY_US; and all
-	 * dials together have a budget. */
+	 * this program flood a third party. So what never answered is soon left alone (book.h);
+	 * failures count for the member, not for its address; a new address (or a member that comes
+	 * back) hurries a dial only every HURRY_EVERY_US; and all dials together have a budget. */
 	HURRY_EVERY_US = 10 * 1000 * 1000,
-	PROVEN_US = 1000 * 1000,     /* an address that answered before does so within this and some pauses */
-	STEADY_US = 5 * 1000 * 1000, /* a link that lived at least this long is redialed at once when it breaks */
-	/* Longest pause between dials beside a relayed link: an address that never answered gets 3
-	 * packets in it (TCP repeats the first after 1 and 3 s, and connect_us ends the dial). */
-	PROBE_MAX_US = 300 * 1000 * 1000,
-	AT_RELAY_US = 10 * 1000 * 1000, /* wait for the other side: a call's tokens live as long */
+	BRIEF_US = 900 * 1000,            /* one packet: TCP repeats it after 1 s */
+	PROVEN_US = 1000 * 1000,          /* an address that answered before does so within this and some pauses */
+	STEADY_US = 5 * 1000 * 1000,      /* a link that lived at least this long is redialed at once when it breaks */
+	PROBE_MAX_US = 300 * 1000 * 1000, /* longest pause between dials beside a relayed link */
+	AT_RELAY_US = 10 * 1000 * 1000,   /* wait for the other side: a call's tokens live as long */
 	/* An address that never answered may refuse because a router does; but a live member behind it,
 	 * which lost the same link, has dialed this worker by then. */
 	REFUSED_US = 600 * 1000
 };
 static const struct gcra dials = {.each_us = 100 * 1000, .burst = 200};
 
+static double jitter(struct peers *p) {
+	return 0.75 + 0.5 * rv_rng_double(&p->rng);
+}
+
 int64_t peers_jittered(struct peers *p, int64_t us) {
-	return (int64_t)((double)us * (0.75 + 0.5 * rv_rng_double(&p->rng)));
+	return (int64_t)((double)us * jitter(p));
 }
 
 static int64_t courtesy_us(const struct peers *p, const struct peer *peer) {
@@ -39,7 +42,14 @@ static bool is_relayed(const struct peer *peer) {
 
 static bool is_dialable(const struct peers *p, const struct peer *peer) {
 	bool lacks_link = peer->link == NULL || peers_doubts(p, peer) || (is_relayed(peer) && !p->keeps_paths);
-	return peer->wanted && lacks_link && peer->dialing == NULL && address_is_dialable(&peer->addr, p->met);
+	bool punches = peer->calling != NULL && peer->calling->path == PATH_PUNCHED;
+	return peer->wanted && lacks_link && peer->dialing == NULL && !punches;
+}
+
+/* Returns the time to dial this member; INT64_MAX: never. */
+static int64_t dial_at_us(const struct peers *p, const struct peer *peer) {
+	int64_t ready_us = is_dialable(p, peer) ? book_ready_us(&peer->book, p->met) : INT64_MAX;
+	return ready_us > peer->next_dial_us ? ready_us : peer->next_dial_us;
 }
 
 int64_t peers_dial_budget_us(const struct peers *p) {
@@ -62,12 +72,22 @@ void peers_probe_later(struct peers *p, uint32_t m) {
 	peer->next_dial_us = p->now_us + peers_jittered(p, peer->pause_us);
 }
 
-void peers_dial_failed(struct peers *p, uint32_t m, enum rv_err why, const char *text) {
+/* Returns true if a refusal there means that the member's program is gone. */
+static bool is_gone(const struct peers *p, const struct peer *peer, const struct address *at) {
+	if (book_is_proven(&peer->book))
+		return book_has_answered(&peer->book, at);
+	return p->now_us - peer->missed_us >= REFUSED_US;
+}
+
+void peers_dial_failed(struct peers *p, uint32_t m, const struct address *at, enum rv_err why, const char *text) {
 	struct peer *peer = &p->members[m];
-	pause_dial(p, peer);
-	peer->doubted = false;
-	bool is_gone = peer->reached || p->now_us - peer->missed_us >= REFUSED_US;
-	if (why != RV_E_NOTFOUND || !peer->missed || !is_gone)
+	book_failed(&peer->book, at, p->now_us, jitter(p));
+	if (book_next(&peer->book, p->now_us, p->met) == NULL) { /* the pass is over */
+		book_rewind(&peer->book);
+		pause_dial(p, peer);
+		peer->doubted = false;
+	}
+	if (why != RV_E_NOTFOUND || !peer->missed || !is_gone(p, peer, at))
 		return;
 	peer->missed = false;
 	p->cfg.owner.on_link_down(p->cfg.owner.ctx, m, true, why, text);
@@ -76,9 +96,10 @@ void peers_dial_failed(struct peers *p, uint32_t m, enum rv_err why, const char 
 void peers_dial_again(struct peers *p, uint32_t m, const struct link *l) {
 	struct peer *peer = &p->members[m];
 	int64_t lived_us = l->fatal ? 0 : p->now_us - l->opened_us;
-	bool dials_find_out = l->path == PATH_DIALED || l->path == PATH_ACCEPTED || peer->reached;
+	bool dials_find_out = l->path == PATH_DIALED || l->path == PATH_ACCEPTED || book_is_proven(&peer->book);
 	peer->missed = dials_find_out; /* else a refusal is the router's */
 	peer->missed_us = p->now_us;
+	book_rewind(&peer->book);
 	if (l->path == PATH_RELAYED || l->path == PATH_PUNCHED)
 		peers_ask_again(p, m, lived_us);
 	else
@@ -93,21 +114,22 @@ void peers_dial_again(struct peers *p, uint32_t m, const struct link *l) {
 
 void peers_dial_soon(struct peers *p, uint32_t m) {
 	struct peer *peer = &p->members[m];
+	book_forgive(&peer->book);
 	peer->pause_us = p->cfg.redial_min_us;
 	peer->next_dial_us = p->now_us;
 }
 
 /* TCP sends a lost first packet again after 1, 3 and 7 s, a new dial sooner; but if no dial was
  * answered within the shorter time, the next one waits longer. */
-static int64_t connect_us(const struct peers *p, const struct peer *peer) {
-	int64_t us = PROVEN_US + 4 * peer->pause_us;
-	return peer->reached && us < p->cfg.connect_us ? us : p->cfg.connect_us;
+static int64_t connect_us(const struct peers *p, const struct peer *peer, const struct book_entry *to) {
+	int64_t us = book_is_brief(to) ? BRIEF_US : PROVEN_US + 4 * peer->pause_us;
+	bool is_short = book_is_brief(to) || to->answered;
+	return is_short && us < p->cfg.connect_us ? us : p->cfg.connect_us;
 }
 
-static int64_t route_us(const struct peers *p, const struct peer *peer, const struct route *to) {
-	if (to->kind == ROUTE_PUNCH)
-		return PEERS_PUNCH_US;
-	return connect_us(p, peer) + (to->kind == ROUTE_RELAY ? AT_RELAY_US : 0);
+/* Returns how long a dial by a route that the owner offered may take. */
+static int64_t route_us(const struct peers *p, const struct route *to) {
+	return to->kind == ROUTE_PUNCH ? PEERS_PUNCH_US : p->cfg.connect_us + AT_RELAY_US;
 }
 
 /* Of a pair that both dial, the lower key is the TLS client. */
@@ -142,32 +164,43 @@ struct link *peers_dial_route(struct peers *p, uint32_t m, const struct route *t
 	memcpy(l->label, label, sizeof label);
 	l->member = (int)m;
 	l->route = *to;
-	l->deadline_us = p->now_us + route_us(p, peer, to);
+	l->deadline_us = p->now_us + route_us(p, to);
 	return l;
 }
 
 static void dial(struct peers *p, uint32_t m) {
 	struct peer *peer = &p->members[m];
-	const struct route to = {.kind = ROUTE_DIRECT, .at = peer->addr};
+	const struct book_entry *entry = book_next(&peer->book, p->now_us, p->met);
+	if (entry == NULL) {
+		book_rewind(&peer->book);
+		return;
+	}
+	const struct book_entry at = *entry;
+	const struct route to = {.kind = ROUTE_DIRECT, .at = at.at};
 	struct rv_errtext et = {0};
 	enum rv_err e;
+	book_dialed(&peer->book, entry, p->now_us);
 	peer->dialing = peers_dial_route(p, m, &to, &e, &et);
-	if (peer->dialing == NULL)
-		peers_dial_failed(p, m, e, et.text);
+	if (peer->dialing == NULL) {
+		peers_dial_failed(p, m, &at.at, e, et.text);
+		return;
+	}
+	peer->dialing->deadline_us = p->now_us + connect_us(p, peer, &at);
+	peer->dialing->candidate = at.kind;
 }
 
 void peers_dial_due(struct peers *p) {
 	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++)
-		if (is_dialable(p, &p->members[m]) && p->members[m].next_dial_us <= p->now_us &&
-			peers_dial_budget_us(p) <= p->now_us)
+		if (dial_at_us(p, &p->members[m]) <= p->now_us && peers_dial_budget_us(p) <= p->now_us)
 			dial(p, m);
 }
 
 int64_t peers_dial_deadline_us(const struct peers *p) {
 	int64_t deadline = INT64_MAX;
-	for (int m = 0; m < NET_MAX_MEMBERS; m++)
-		if (is_dialable(p, &p->members[m]) && p->members[m].next_dial_us < deadline)
-			deadline = p->members[m].next_dial_us;
+	for (int m = 0; m < NET_MAX_MEMBERS; m++) {
+		int64_t at_us = dial_at_us(p, &p->members[m]);
+		deadline = at_us < deadline ? at_us : deadline;
+	}
 	int64_t budget_us = peers_dial_budget_us(p);
 	return deadline > budget_us ? deadline : budget_us;
 }
@@ -176,35 +209,39 @@ int64_t peers_dial_deadline_us(const struct peers *p) {
 
 static void forget_links(struct peer *peer, const char *why) {
 	if (peer->link != NULL)
-		link_kill(peer->link, true, RV_E_AUTH, "%s", why);
+		link_end(peer->link, true, RV_E_AUTH, why);
 	if (peer->dialing != NULL)
-		link_kill(peer->dialing, false, RV_E_AUTH, "%s", why);
+		link_end(peer->dialing, false, RV_E_AUTH, why);
 	if (peer->calling != NULL)
-		link_kill(peer->calling, false, RV_E_AUTH, "%s", why);
+		link_end(peer->calling, false, RV_E_AUTH, why);
 	peer->offered = false;
 }
 
 /* Doubts the link of a member that has moved or restarted, if nothing came on it recently: it may
  * be dead. */
 static void doubt(struct peers *p, struct peer *peer) {
-	const struct link *l = peer->link;
+	struct link *l = peer->link;
 	peer->doubted = l != NULL && l->state == LINK_OPEN && !peers_is_fresh(p, l);
+	if (peer->doubted)
+		peers_nudge(p, l);
 }
 
 static void hurry(struct peers *p, struct peer *peer) {
 	if (p->now_us < peer->hurry_us)
 		return;
 	peer->hurry_us = p->now_us + HURRY_EVERY_US;
+	book_retry(&peer->book);
 	if (peer->pause_us == 0)
 		peer->pause_us = p->cfg.redial_min_us;
 	peer->next_dial_us = p->now_us + courtesy_us(p, peer);
 }
 
-/* Reports why there is no link to a member whose address is too narrow. */
-static void tell_not_dialed(struct peers *p, uint32_t m, const struct address *addr) {
+/* Reports why there is no link to a member whose addresses are too narrow. */
+static void tell_not_dialed(struct peers *p, uint32_t m) {
+	const struct address *addr = book_too_narrow(&p->members[m].book, p->met);
 	struct rv_errtext et;
 	char text[NET_ADDR_BYTES] = "";
-	if (addr->host[0] == '\0' || address_is_dialable(addr, p->met))
+	if (addr == NULL)
 		return;
 	(void)address_format(addr, text);
 	enum rv_err why =
@@ -217,31 +254,22 @@ static void tell_not_dialed(struct peers *p, uint32_t m, const struct address *a
 
 static void want(struct peers *p, const struct member_ref *ref, bool was_wanted) {
 	struct peer *peer = &p->members[ref->member];
-	struct address addr;
 	if ((peer->known || peer->link != NULL) && memcmp(peer->key, ref->key, NET_KEY_BYTES) != 0)
 		forget_links(peer, "the roster gives this member another key");
-	/* Without an address that can be parsed it cannot be dialed: such a member has to dial this
-	 * worker. */
-	if (address_parse(candidates_seen(ref->candidates, ref->n_candidates), &addr, NULL) != RV_OK)
-		addr = (struct address){0};
-	bool moved = addr.port != peer->addr.port || strcmp(addr.host, peer->addr.host) != 0;
+	enum book_news news = book_set(&peer->book, ref->candidates, ref->n_candidates);
 	bool restarted = ref->boot != 0 && peer->boot != 0 && !report_same_process(ref->boot, peer->boot);
-	bool had_addr = peer->addr.host[0] != '\0';
 	memcpy(peer->key, ref->key, NET_KEY_BYTES);
 	peer->known = peer->wanted = true;
 	peer->boot = ref->boot != 0 ? ref->boot : peer->boot;
-	if (moved)
-		tell_not_dialed(p, ref->member, &addr);
+	if (news != BOOK_SAME)
+		tell_not_dialed(p, ref->member);
 	if (!was_wanted)
 		peer->alone_us = p->now_us;
-	if (moved || !was_wanted) {
-		peer->addr = addr;
-		peer->reached = peer->reached && !moved;
+	if (news != BOOK_SAME || !was_wanted)
 		hurry(p, peer);
-	}
 	if (!was_wanted)
 		peers_ask_soon(p, ref->member);
-	if (restarted || (moved && had_addr))
+	if (restarted || news == BOOK_MOVED)
 		doubt(p, peer);
 }
 

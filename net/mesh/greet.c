@@ -54,7 +54,8 @@ enum rv_err peers_on_secured(void *ctx, struct link *l, struct rv_errtext *et) {
 		identity_short(peer->key, expected);
 		if (memcmp(l->key, peer->key, NET_KEY_BYTES) != 0)
 			return rv_fail(et, RV_E_AUTH, "key %s... answers there, the roster says %s...", name, expected);
-		peer->reached = peer->reached || l->path == PATH_DIALED;
+		if (l->path == PATH_DIALED)
+			book_answered(&peer->book, &l->route.at);
 	}
 	if (is_too_soon(p, l)) {
 		l->quiet = true;
@@ -131,7 +132,7 @@ static bool replaces(const struct peers *p, const struct link *l, const struct l
 static void supersede(struct peers *p, struct peer *peer) {
 	struct link *old = peer->link;
 	uint32_t member = (uint32_t)old->member;
-	link_kill(old, false, RV_E_CLOSED, "a newer link took its place");
+	link_end(old, false, RV_E_CLOSED, "a newer link took its place");
 	peer->link = NULL; /* reported here, so the reaper need not */
 	p->cfg.owner.on_link_down(p->cfg.owner.ctx, member, old->fatal, old->why, old->reason.text);
 }
@@ -202,6 +203,7 @@ static void on_bye(struct link *l, const struct frame_header *h, const uint8_t *
 		text[i] = body[i] >= 0x20 && body[i] < 0x7f ? (char)body[i] : '?';
 	text[h->body_bytes] = '\0';
 	l->quiet = l->state != LINK_OPEN && strncmp(text, "duplicate", 9) == 0;
+	l->deliberate = l->state != LINK_DEAD;
 	link_kill(l, false, RV_E_CLOSED, "the other side closes the link: %s", text);
 	l->say_bye = false;
 }
@@ -219,5 +221,7 @@ enum rv_err peers_on_frame(void *ctx, struct link *l, const struct frame_header 
 		return RV_OK;
 	}
 	RV_ASSERT(l->state == LINK_OPEN);
+	if (h->type == FRAME_NUDGE)
+		return RV_OK;
 	return p->cfg.owner.on_message(p->cfg.owner.ctx, (uint32_t)l->member, h, body, et);
 }

@@ -57,6 +57,11 @@ void link_kill(struct link *l, bool fatal, enum rv_err why, const char *fmt, ...
 	va_end(args);
 }
 
+void link_end(struct link *l, bool fatal, enum rv_err why, const char *text) {
+	l->deliberate = l->deliberate || l->state != LINK_DEAD;
+	link_kill(l, fatal, why, "%s", text);
+}
+
 /* ---- outgoing ---- */
 
 /* Copies the next n bytes of the frame (header, part 0, part 1), starting at `from`. */

@@ -30,6 +30,7 @@ struct link {
 	enum frame_role role;       /* this side's; of a pair that both dialed: the lower key is FRAME_DIALER */
 	enum path_kind path;        /* how it came about: an open one */
 	struct route route;         /* not PATH_ACCEPTED: the way that was dialed */
+	uint8_t candidate;          /* PATH_DIALED: enum candidate_kind of the address */
 	short connect_events;       /* CONNECTING: the poll events that the pipe waits for */
 	int64_t begun_us;           /* time when it was dialed or accepted */
 	int member;                 /* member that was dialed, or that the peer proved to be; LINK_NOBODY */
@@ -72,6 +73,7 @@ struct link {
 
 	/* LINK_DEAD */
 	bool fatal, quiet; /* quiet: not reported (a duplicate) */
+	bool deliberate;   /* one of the two sides ended it for a reason that is not the route's */
 	enum rv_err why;
 	struct rv_errtext reason;
 	bool say_bye;
@@ -127,7 +129,9 @@ bool link_slice_joined(struct link *l);
 bool link_hello_signed(const struct link *l, const uint8_t run_id[NET_RUN_ID_BYTES], enum frame_role signer,
 					   uint8_t out[FRAME_HELLO_SIGNED_BYTES]);
 
-/* Marks the link dead; the first reason stays. */
+/* Marks the link dead; the first reason stays. link_end: it is no fault of the way that the link
+ * takes. */
+void link_end(struct link *l, bool fatal, enum rv_err why, const char *text);
 void link_kill(struct link *l, bool fatal, enum rv_err why, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 /* Appends BYE with the reason, and close_notify, to the pending bytes, if the state allows it. */
 void link_put_bye(struct link *l, const char *text);

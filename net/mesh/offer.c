@@ -128,12 +128,26 @@ static bool is_reached(const struct peers *p, const struct peer *peer, enum rout
 	return kind != ROUTE_PUNCH || !is_relayed(p, peer);
 }
 
+/* Ends a punch that is not connected yet. */
+static void give_way(struct peers *p, struct peer *peer) {
+	if (peer->offered && peer->offer.kind == ROUTE_PUNCH)
+		peer->offered = false;
+	if (peer->calling == NULL || peer->calling->path != PATH_PUNCHED || peer->calling->state != LINK_CONNECTING)
+		return;
+	peer->calling->quiet = true;
+	link_kill(peer->calling, false, RV_E_CANCELLED, "a relay takes its place");
+	peers_reap(p);
+}
+
 bool peers_offer_route(struct peers *p, int64_t now_us, uint32_t member, const struct route *route) {
 	RV_ASSERT(member < NET_MAX_MEMBERS && route->kind != ROUTE_DIRECT);
 	struct peer *peer = &p->members[member];
 	p->now_us = now_us;
-	if (!peer->known || (p->banned >> member & 1) || is_reached(p, peer, route->kind) || peer->calling != NULL ||
-		peer->offered)
+	if (!peer->known || (p->banned >> member & 1) || is_reached(p, peer, route->kind))
+		return false;
+	if (route->kind == ROUTE_RELAY)
+		give_way(p, peer);
+	if (peer->calling != NULL || peer->offered)
 		return false;
 	if (route->kind == ROUTE_PUNCH)
 		return peers_offer_punch(p, member, route);

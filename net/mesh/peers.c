@@ -159,6 +159,13 @@ void peers_count(struct peers *p, struct link *l) {
 	l->traffic = (struct peers_traffic){0};
 }
 
+void peers_route_ended(struct peers *p, const struct link *l) {
+	if (p->cfg.owner.on_route_end == NULL || l->member == LINK_NOBODY || l->inbound || l->path == PATH_DIALED)
+		return;
+	int64_t lived_us = l->was_open ? p->now_us - l->opened_us : -1;
+	p->cfg.owner.on_route_end(p->cfg.owner.ctx, (uint32_t)l->member, &l->route, lived_us, !l->deliberate && !l->quiet);
+}
+
 /* Reports the end of a dead link, and leaves no pointer to it. */
 static void mourn(struct peers *p, struct link *l) {
 	struct peer *peer = l->member != LINK_NOBODY ? &p->members[l->member] : NULL;
@@ -173,7 +180,7 @@ static void mourn(struct peers *p, struct link *l) {
 		peers_trouble(p, l, l->why, l->reason.text);
 	if (peer != NULL && peer->dialing == l) {
 		peer->dialing = NULL;
-		peers_dial_failed(p, (uint32_t)l->member, l->why, l->reason.text);
+		peers_dial_failed(p, (uint32_t)l->member, &l->route.at, l->why, l->reason.text);
 	}
 	if (peer != NULL && peer->calling == l) {
 		peer->calling = NULL;
@@ -190,6 +197,7 @@ static void bury(struct peers *p, struct link *l) {
 	peers_flush(p, l);
 	p->depth++;
 	mourn(p, l);
+	peers_route_ended(p, l);
 	p->depth--;
 	close_link(p, l);
 }
@@ -289,7 +297,7 @@ static void time_out(struct peers *p, struct link *l) {
 	if (l->state == LINK_DEAD || link_deadline_us(p, l) > p->now_us)
 		return;
 	if (l->state == LINK_OPEN)
-		link_kill(l, false, RV_E_CANCELLED, "idle, and no longer in the roster");
+		link_end(l, false, RV_E_CANCELLED, "idle, and no longer in the roster");
 	else if (l->state == LINK_CONNECTING && l->connect_events == POLLIN)
 		link_kill(l, false, RV_E_TIMEOUT, "the other side did not come to the relay in time");
 	else
@@ -363,6 +371,22 @@ enum path_kind peers_path(const struct peers *p, uint32_t member) {
 	if (peers_linked(p, member))
 		return peer->link->path;
 	return peer->wanted && p->now_us - peer->alone_us >= APART_US ? PATH_APART : PATH_NONE;
+}
+
+struct peers_way peers_way(const struct peers *p, uint32_t member) {
+	struct peers_way way = {.path = peers_path(p, member)};
+	if (!path_is_open((uint8_t)way.path) || way.path == PATH_RELAYED)
+		return way;
+	const struct link *l = p->members[member].link;
+	const struct address *there = l->inbound ? &l->from : &l->route.at;
+	way.ipv6 = strchr(there->host, ':') != NULL;
+	way.lan = address_reach(there) != ADDRESS_PUBLIC;
+	way.candidate = l->candidate;
+	return way;
+}
+
+uint8_t peers_way_byte(struct peers_way way) {
+	return (uint8_t)(way.path | (way.lan ? PATH_LAN : 0) | (way.ipv6 ? PATH_IPV6 : 0));
 }
 
 int64_t peers_met_after_us(const struct peers *p, uint32_t member) {

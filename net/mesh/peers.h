@@ -54,6 +54,15 @@ struct peers_message {
 	size_t part_bytes[2];
 };
 
+/* How this worker and a member meet. */
+struct peers_way {
+	enum path_kind path;
+	/* Open, and not relayed: */
+	bool ipv6;
+	bool lan;          /* its address is not a public one */
+	uint8_t candidate; /* PATH_DIALED: enum candidate_kind of the address that was dialed */
+};
+
 /* The lack of a member for which the owner is asked for a route to it. */
 enum peers_need {
 	PEERS_UNREACHED, /* a link: any route */
@@ -92,6 +101,11 @@ struct peers_owner {
 	 * 16 min, and not while paths are kept. Over all members 16 times at once and 4 a second. NULL:
 	 * the owner knows none. */
 	void (*on_unreached)(void *ctx, uint32_t member, enum peers_need need);
+	/* Notes that a link by a route which was offered, or the attempt at it, is over. lived_us: how
+	 * long it was open; -1: never. `failed`: not by a BYE of the other side, and not ended by this
+	 * one in favour of another link, for a ban, or for a change of its own network: the route may
+	 * be to blame. NULL: not wanted. */
+	void (*on_route_end)(void *ctx, uint32_t member, const struct route *route, int64_t lived_us, bool failed);
 };
 
 struct peers_config {
@@ -146,15 +160,18 @@ void peers_ban(struct peers *p, int64_t now_us, uint64_t banned);
 bool peers_linked(const struct peers *p, uint32_t member);
 /* Returns how this worker and `member` meet. PATH_APART: wanted for some seconds without a link. */
 enum path_kind peers_path(const struct peers *p, uint32_t member);
+/* Returns the same with more about an open link; peers_way_byte: as report.paths carries it. */
+struct peers_way peers_way(const struct peers *p, uint32_t member);
+uint8_t peers_way_byte(struct peers_way way);
 /* Returns how long after it was wanted, or the link before was lost, the open link came about. */
 int64_t peers_met_after_us(const struct peers *p, uint32_t member);
 
 /* ---- other routes (net/mesh/offer.c) ---- */
 
 /* Takes a route for one attempt to reach `member`. Returns false, and does nothing, if the member
- * is not known or banned, its link delivers, or an attempt is under way. A punch, of which there
- * are 8 at once and one in 15 s for each member, is taken beside a relayed link too, unless paths
- * are kept. */
+ * is not known or banned, its link delivers, or an attempt is under way; but a relay takes the
+ * place of a punch that is not connected yet. A punch, of which there are 8 at once and one in 15 s
+ * for each member, is taken beside a relayed link too, unless paths are kept. */
 bool peers_offer_route(struct peers *p, int64_t now_us, uint32_t member, const struct route *route);
 /* Members linked by a relay are dialed now and then, and a direct link replaces the relayed one;
  * while `keeps` (an attempt of an all-reduce is under way), only one that delivers nothing. */
@@ -167,8 +184,12 @@ void peers_keep_paths(struct peers *p, bool keeps);
 void peers_set_reach(struct peers *p, enum address_reach met);
 /* Call it when the network works again, or is another one. Drops links on a local address that this
  * machine no longer has, then dials every wanted member at once that is not linked, or whose link
- * delivers nothing. */
+ * delivers nothing. A link on which nothing is on its way gets a NUDGE: if the other end has lost
+ * it, this finds out. */
 void peers_hurry(struct peers *p, int64_t now_us);
+/* Call it when this machine has slept, or the program did not run for long: as peers_hurry, and a
+ * second link is dialed beside every one, since the other ends have given theirs up, as a rule. */
+void peers_woke(struct peers *p, int64_t now_us);
 
 int peers_pollfds(struct peers *p, struct pollfd *fds, int cap);
 /* Returns the time by which to call peers_handle; INT64_MAX: none. */

@@ -4,7 +4,7 @@
  *   io.c     pipes <-> links
  *   pace.c   the pull of messages: what goes out next, and how much may be on its way
  *   greet.c  which peers may come in: HELLO both ways, and which link of a pair stays
- *   dial.c   the address book, dialing and redialing, and how often that may be
+ *   dial.c   the members and their addresses (book.c), dialing and redialing
  *   offer.c  routes that the owner finds: when it is asked for one, and what comes of it
  *   punch.c  routes that both ends dial at one moment
  *   watch.c  which links still deliver; the network changes
@@ -18,6 +18,7 @@
 #include "base/gcra.h"
 #include "base/rng.h"
 #include "net/address.h"
+#include "net/mesh/book.h"
 #include "net/mesh/link.h"
 #include "net/mesh/rate.h"
 
@@ -31,9 +32,9 @@ enum {
 struct peer {
 	bool known, wanted; /* known: its key was given by a roster at least once */
 	uint8_t key[NET_KEY_BYTES];
-	struct address addr;
+	struct book book;     /* its addresses */
 	struct link *link;    /* open, or dead and not yet reaped */
-	struct link *dialing; /* outgoing to `addr`, not yet open; becomes `link` */
+	struct link *dialing; /* outgoing to one of them, not yet open; becomes `link` */
 	struct link *calling; /* outgoing by a route that the owner offered, not yet open; becomes `link` */
 	struct route offer;   /* that waits for its moment, offer.begin_us */
 	bool offered;         /* there is one */
@@ -46,8 +47,7 @@ struct peer {
 	int64_t ask_pause_us, upgrade_pause_us; /* pause after the next time */
 	bool next_way;                          /* the next time belongs to the search before */
 	int64_t next_dial_us;
-	int64_t pause_us;  /* pause after the next failed dial */
-	bool reached;      /* a dial to `addr` has come as far as its key: a refusal there means that it is gone */
+	int64_t pause_us;  /* pause after the next pass over its addresses */
 	uint64_t boot;     /* boot of its process, from the latest roster with one; 0: not known */
 	bool doubted;      /* its link may be dead: one more is dialed beside it */
 	int64_t hurry_us;  /* time before which a new address hurries no dial */
@@ -108,6 +108,9 @@ void peers_tune(struct peers *p, int fd);
 /* Moves the bytes and frames that `l` has counted to the mesh's totals. */
 void peers_count(struct peers *p, struct link *l);
 
+/* Tells the owner that a link by a route of its, or the attempt, is over. */
+void peers_route_ended(struct peers *p, const struct link *l);
+
 /* io.c */
 void peers_accept(struct peers *p);
 void peers_service(struct peers *p, struct link *l, short revents);
@@ -138,8 +141,8 @@ bool peers_self_is_lower(const struct peers *p, const uint8_t key[NET_KEY_BYTES]
 /* dial.c */
 void peers_dial_due(struct peers *p);
 int64_t peers_dial_deadline_us(const struct peers *p);
-/* Ends a dial to `m` that failed. */
-void peers_dial_failed(struct peers *p, uint32_t m, enum rv_err why, const char *text);
+/* Ends a dial to `m` at that address, which failed: the next one follows, or a pause. */
+void peers_dial_failed(struct peers *p, uint32_t m, const struct address *at, enum rv_err why, const char *text);
 /* Plans the next dial to `m` after the open link `l` to it was lost. */
 void peers_dial_again(struct peers *p, uint32_t m, const struct link *l);
 /* Plans the next dial beside a relayed link to `m`. */
@@ -182,6 +185,9 @@ void peers_turn_due(struct peers *p, struct link *l);
 bool peers_is_punched(const struct peers *p, const struct link *l, uint32_t m);
 
 /* watch.c */
+/* Sends a NUDGE on an open link on which nothing waits: if the other end has lost it, or the line
+ * is cut, this finds out. */
+void peers_nudge(struct peers *p, struct link *l);
 /* Returns true if something came on this open link a moment ago. */
 bool peers_is_fresh(const struct peers *p, const struct link *l);
 /* Counts every link as alive if this program did not run for long (stopped, suspended): what came

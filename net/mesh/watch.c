@@ -75,7 +75,7 @@ static void drop_stranded(struct peers *p) {
 		struct link *l = p->links[i];
 		if (l == NULL || l->state == LINK_DEAD || !p->net.is_stranded(p->net.ctx, l->fd))
 			continue;
-		link_kill(l, false, RV_E_CLOSED, "this machine no longer has the address that the link was made from");
+		link_end(l, false, RV_E_CLOSED, "this machine no longer has the address that the link was made from");
 		l->say_bye = false;
 	}
 }
@@ -91,7 +91,19 @@ static void drop_unanswered(struct peers *p) {
 	}
 }
 
-void peers_hurry(struct peers *p, int64_t now_us) {
+void peers_nudge(struct peers *p, struct link *l) {
+	if (l->state != LINK_OPEN || link_is_cut(l) || stream_pending(&l->stream) > 0)
+		return; /* what waits does as well */
+	const struct peers_message m = {.header = frame_header_of(FRAME_NUDGE, l->run_tag, 0)};
+	if (l->waiting == 0)
+		l->alive_us = p->now_us;
+	if (peers_put(l, &m))
+		(void)peers_drain(p, l);
+	l->waiting += FRAME_HEADER_BYTES;
+	p->watched_us = p->now_us;
+}
+
+static void hurry(struct peers *p, int64_t now_us, bool doubts_all) {
 	p->now_us = now_us;
 	p->depth++;
 	drop_stranded(p);
@@ -102,11 +114,20 @@ void peers_hurry(struct peers *p, int64_t now_us) {
 		struct peer *peer = &p->members[m];
 		if (!peer->wanted)
 			continue;
-		if (peer->link != NULL)
-			peer->doubted = peer->doubted || silence_us(p, peer->link) >= STUCK_US;
-		else
+		if (peer->link != NULL) {
+			peer->doubted = peer->doubted || doubts_all || silence_us(p, peer->link) >= STUCK_US;
+			peers_nudge(p, peer->link);
+		} else
 			peers_ask_soon(p, m);
 		peers_upgrade_soon(p, m);
 		peers_dial_soon(p, m);
 	}
+}
+
+void peers_hurry(struct peers *p, int64_t now_us) {
+	hurry(p, now_us, false);
+}
+
+void peers_woke(struct peers *p, int64_t now_us) {
+	hurry(p, now_us, true);
 }

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { CALL_EACH_US = RV_US_PER_S };
+static const struct gcra calls = {.each_us = RV_US_PER_S, .burst = NET_RELAY_CALLS_BURST};
 
 void relay_end_link(struct relay_core *r, struct relay_link *l) {
 	if (l->state == RELAY_FREE)
@@ -78,8 +78,8 @@ static struct relay_verdict judge_forwarding(struct relay_core *r, int64_t now_u
 static struct relay_verdict judge(struct relay_core *r, int64_t now_us, int caller, const struct relay_call *m,
 								  int *peer) {
 	struct relay_member *from = &r->members[caller], *to = relay_find_member(r, m->peer);
-	if (!relay_paced(&from->calls_until_us, now_us, CALL_EACH_US, NET_RELAY_CALLS_BURST))
-		return (struct relay_verdict){RELAY_REFUSE_RATE, RELAY_CALLER, CALL_EACH_US / RV_US_PER_MS};
+	if (!gcra_take(&calls, &from->calls_until_us, now_us))
+		return (struct relay_verdict){RELAY_REFUSE_RATE, RELAY_CALLER, (uint32_t)(calls.each_us / RV_US_PER_MS)};
 	if ((r->banned >> m->peer & 1) != 0)
 		return (struct relay_verdict){.why = RELAY_REFUSE_BANNED, .whose = RELAY_CALLED};
 	if (to == NULL)

@@ -61,13 +61,7 @@ static void make_known(struct relay_member *m, uint32_t number, const uint8_t ke
 	*m = (struct relay_member){.known = true,
 							   .number = number,
 							   .station = RELAY_NONE,
-							   .seen = {{RELAY_NONE, RELAY_NONE}, {RELAY_NONE, RELAY_NONE}},
-							   .calls_until_us = INT64_MIN / 2,
-							   .frames_until_us = INT64_MIN / 2,
-							   .reflections_until_us = INT64_MIN / 2,
-							   .openings_until_us = INT64_MIN / 2};
-	for (int i = 0; i < NET_MAX_MEMBERS; i++)
-		m->opened[i].until_us = INT64_MIN / 2;
+							   .seen = {{RELAY_NONE, RELAY_NONE}, {RELAY_NONE, RELAY_NONE}}};
 	memcpy(m->key, key, NET_KEY_BYTES);
 }
 

@@ -4,15 +4,14 @@
 #include "net/relay/state.h"
 
 enum {
-	MEMBER_EACH_US = RV_US_PER_S,
-	MEMBER_BURST = 8,
-	PAIR_EACH_US = 5 * RV_US_PER_S,
-	PAIR_BURST = 2,
 	SAME_CALL_US = RV_US_PER_S,
 	SLACK_US = 20 * RV_US_PER_MS, /* so that the OPEN for the farther end is there before it dials */
 	MOST_RTT_US = 5 * RV_US_PER_S
 };
 _Static_assert(MOST_RTT_US / 2 + SLACK_US <= (int)NET_RELAY_OPEN_DELAY_MS * (int)RV_US_PER_MS, "delays fit a frame");
+
+static const struct gcra of_member = {.each_us = RV_US_PER_S, .burst = 8};
+static const struct gcra of_pair = {.each_us = INT64_C(5) * RV_US_PER_S, .burst = 2};
 
 static enum relay_family family_of(const struct relay_call *m) {
 	return m->way == WAY_OPEN_V6 ? RELAY_V6 : RELAY_V4;
@@ -32,9 +31,9 @@ static uint8_t unmapped(const struct relay_core *r, const struct relay_member *c
 	return (uint8_t)(whose | (relay_mapping(r, peer, f) == NULL ? RELAY_CALLED : 0));
 }
 
-/* Returns the milliseconds until relay_paced() allows one more, rounded up; 0: now. */
-static uint32_t wait_ms(int64_t until_us, int64_t now_us, int64_t each_us) {
-	int64_t wait_us = until_us + each_us - now_us;
+/* Returns the milliseconds until one more is within the limit, rounded up; 0: now. */
+static uint32_t wait_ms(const struct gcra *limit, int64_t until_us, int64_t now_us) {
+	int64_t wait_us = gcra_ready_us(limit, until_us) - now_us;
 	return wait_us > 0 ? (uint32_t)((wait_us + RV_US_PER_MS - 1) / RV_US_PER_MS) : 0;
 }
 
@@ -43,9 +42,9 @@ static uint32_t longest(uint32_t a, uint32_t b) {
 }
 
 static struct relay_verdict judge_pace(struct relay_core *r, int64_t now_us, int caller, int peer) {
-	uint32_t own = wait_ms(r->members[caller].openings_until_us, now_us, MEMBER_EACH_US);
-	uint32_t theirs = wait_ms(r->members[peer].openings_until_us, now_us, MEMBER_EACH_US);
-	uint32_t both = wait_ms(pair_of(r, caller, peer)->until_us, now_us, PAIR_EACH_US);
+	uint32_t own = wait_ms(&of_member, r->members[caller].openings_until_us, now_us);
+	uint32_t theirs = wait_ms(&of_member, r->members[peer].openings_until_us, now_us);
+	uint32_t both = wait_ms(&of_pair, pair_of(r, caller, peer)->until_us, now_us);
 	if (own == 0 && theirs == 0 && both == 0)
 		return (struct relay_verdict){0};
 	int whose = (own > 0 ? RELAY_CALLER : 0) | (theirs > 0 ? RELAY_CALLED : 0);
@@ -74,9 +73,9 @@ bool relay_was_opened(struct relay_core *r, int64_t now_us, int caller, int peer
 
 static void charge(struct relay_core *r, int64_t now_us, int caller, int peer) {
 	struct relay_opened *pair = pair_of(r, caller, peer);
-	bool fits = relay_paced(&r->members[caller].openings_until_us, now_us, MEMBER_EACH_US, MEMBER_BURST);
-	fits = relay_paced(&r->members[peer].openings_until_us, now_us, MEMBER_EACH_US, MEMBER_BURST) && fits;
-	fits = relay_paced(&pair->until_us, now_us, PAIR_EACH_US, PAIR_BURST) && fits;
+	bool fits = gcra_take(&of_member, &r->members[caller].openings_until_us, now_us);
+	fits = gcra_take(&of_member, &r->members[peer].openings_until_us, now_us) && fits;
+	fits = gcra_take(&of_pair, &pair->until_us, now_us) && fits;
 	RV_ASSERT(fits); /* judged before */
 	pair->count++;
 	pair->at_us = now_us;

@@ -6,9 +6,8 @@
 
 #include <string.h>
 
-#define EACH_US  (INT64_C(5) * RV_US_PER_S)
 #define PROOF_US (INT64_C(6) * 3600 * RV_US_PER_S)
-enum { BURST = 16 };
+static const struct gcra reflections = {.each_us = INT64_C(5) * RV_US_PER_S, .burst = 16};
 
 static enum relay_family family_of(const struct address *a) {
 	return strchr(a->host, ':') != NULL ? RELAY_V6 : RELAY_V4;
@@ -88,7 +87,7 @@ void relay_take_reflection(struct relay_core *r, int64_t now_us, int connection,
 		relay_close(r, connection);
 		return;
 	}
-	if (!relay_paced(&r->members[member].reflections_until_us, now_us, EACH_US, BURST)) {
+	if (!gcra_take(&reflections, &r->members[member].reflections_until_us, now_us)) {
 		r->totals.strangers_closed++;
 		relay_close(r, connection);
 		return;

@@ -142,19 +142,11 @@ void relay_authenticated(struct relay_core *r, int connection, const uint8_t key
 
 /* ---- what comes in ---- */
 
-bool relay_paced(int64_t *until_us, int64_t now_us, int64_t each_us, int burst) {
-	if (*until_us < now_us - burst * each_us)
-		*until_us = now_us - burst * each_us;
-	if (*until_us + each_us > now_us)
-		return false;
-	*until_us += each_us;
-	return true;
-}
-
 static void take_from_station(struct relay_core *r, int64_t now_us, int connection, const struct relay_frame *m) {
+	static const struct gcra frames = {.each_us = RV_US_PER_S / NET_RELAY_FRAMES_PER_S,
+									   .burst = NET_RELAY_FRAMES_BURST};
 	struct relay_connection *k = &r->connections[connection];
-	int64_t *until_us = &r->members[k->member].frames_until_us;
-	bool calm = relay_paced(until_us, now_us, RV_US_PER_S / NET_RELAY_FRAMES_PER_S, NET_RELAY_FRAMES_BURST);
+	bool calm = gcra_take(&frames, &r->members[k->member].frames_until_us, now_us);
 	k->deadline_us = now_us + NET_RELAY_IDLE_MS * RV_US_PER_MS;
 	if (calm && m->type == RELAY_CALL)
 		relay_take_call(r, now_us, connection, &m->call);

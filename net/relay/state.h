@@ -3,6 +3,7 @@
 #ifndef RV_NET_RELAY_STATE_H
 #define RV_NET_RELAY_STATE_H
 
+#include "base/gcra.h"
 #include "net/identity.h"
 #include "net/relay/relay_core.h"
 
@@ -33,7 +34,7 @@ struct relay_connection {
 
 /* The openings of two members. */
 struct relay_opened {
-	int64_t until_us; /* up to which they are paid for (relay_paced) */
+	int64_t until_us; /* up to which they are paid for (base/gcra.h) */
 	int64_t at_us;    /* of the newest, */
 	int caller;       /* and the index of its caller, */
 	uint64_t count;   /* if there was one */
@@ -49,7 +50,7 @@ struct relay_member {
 	int64_t proven_us[RELAY_FAMILIES];     /* time of the newest PROOF */
 	int64_t calls_until_us;                /* up to which its calls, the frames of its stations, */
 	int64_t frames_until_us;               /* its reflections and its openings are paid for */
-	int64_t reflections_until_us;          /* (relay_paced) */
+	int64_t reflections_until_us;          /* (base/gcra.h) */
 	int64_t openings_until_us;
 	int64_t day;                                 /* of bytes_today, counted from the start of the relay */
 	uint64_t bytes_today;                        /* sent by it or to it */
@@ -91,9 +92,6 @@ void relay_forget(struct relay_core *r, int connection);
 void relay_close(struct relay_core *r, int connection);
 /* Makes a stranger something else. */
 void relay_settle(struct relay_core *r, int connection, enum relay_state state);
-/* Returns true, and counts one more, if it does not exceed `burst` at once and one in `each_us`
- * (GCRA, ITU-T I.371). */
-bool relay_paced(int64_t *until_us, int64_t now_us, int64_t each_us, int burst);
 
 /* ---- members.c ---- */
 

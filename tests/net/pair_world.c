@@ -81,6 +81,7 @@ void relay_release(struct relay *r) {
 /* ---- two nodes that cannot be dialed ---- */
 
 struct asked asked[WORLD_MAX_NODES], upgrades[WORLD_MAX_NODES];
+struct ended ended[WORLD_MAX_NODES];
 
 static void note_asked(void *ctx, uint32_t member, enum peers_need need) {
 	const struct node *n = ctx;
@@ -91,8 +92,18 @@ static void note_asked(void *ctx, uint32_t member, enum peers_need need) {
 	a->n++;
 }
 
+static void note_ended(void *ctx, uint32_t member, const struct route *route, int64_t lived_us, bool failed) {
+	const struct node *n = ctx;
+	struct ended *e = &ended[n->member];
+	assert_int_equal(member, 1 - n->member);
+	*e = (struct ended){
+		.n = e->n + 1, .failed = e->failed + failed, .kind = route->kind, .port = route->at.port, .lived_us = lived_us};
+}
+
 void ask_owner(struct peers_config *cfg, int node) {
 	cfg->owner.on_unreached = note_asked;
+	cfg->owner.on_route_end = note_ended;
+	ended[node] = (struct ended){0};
 	asked[node] = upgrades[node] = (struct asked){0};
 }
 

@@ -30,7 +30,15 @@ struct asked {
 	int64_t at_us[MAX_ASKED];
 };
 extern struct asked asked[WORLD_MAX_NODES], upgrades[WORLD_MAX_NODES];
-/* A tweak: counts what the node asks for. */
+/* What became of the routes that a node was offered: how often, and the last time. */
+struct ended {
+	int n, failed;
+	enum route_kind kind;
+	uint16_t port;
+	int64_t lived_us;
+};
+extern struct ended ended[WORLD_MAX_NODES];
+/* A tweak: counts what the node asks for, and what becomes of routes. */
 void ask_owner(struct peers_config *cfg, int node);
 
 void two_behind_routers(struct world *w, struct relay *r, void (*tweak)(struct peers_config *, int));

@@ -81,6 +81,36 @@ static void poll_until_done(struct http_client *c, const struct outcome *out) {
 		assert_int_equal(http_client_poll(c, NULL, 0, 100 * 1000, NULL), RV_OK);
 }
 
+/* As after the machine slept: the address is there, and so is the connection. */
+static void a_request_ends_when_all_connections_are_dropped(void **state) {
+	(void)state;
+	static const uint8_t seeds[2][IDENTITY_SEED_BYTES] = {{1}, {2}};
+	struct identity worker, run;
+	struct web_server server;
+	struct http_client *c;
+	struct outcome held, out;
+	identity_of_seed(seeds[0], &worker);
+	identity_of_seed(seeds[1], &run);
+	web_start(&server, &run, hang, NULL);
+	struct http_client_config cfg = {.server = {.host = FIRST, .port = server.port}, .identity = &worker};
+	memcpy(cfg.server_key, run.key, NET_KEY_BYTES);
+	assert_int_equal(http_client_new(&cfg, &c, NULL), RV_OK);
+	ask(c, "/hang", &held);
+	ask(c, "/", &out);
+	poll_until_done(c, &out);
+	assert_int_equal(held.calls, 0);
+	http_client_drop_all(c);
+	poll_until_done(c, &held);
+	assert_int_not_equal(held.err, RV_OK);
+	ask(c, "/", &out);
+	poll_until_done(c, &out);
+	assert_int_equal(out.err, RV_OK);
+	http_client_free(c);
+	web_stop(&server);
+	identity_release(&worker);
+	identity_release(&run);
+}
+
 static void a_request_from_a_lost_address_ends_at_once(void **state) {
 	(void)state;
 	static const uint8_t seeds[2][IDENTITY_SEED_BYTES] = {{1}, {2}};
@@ -123,6 +153,7 @@ static void a_request_from_a_lost_address_ends_at_once(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_request_ends_when_all_connections_are_dropped),
 		cmocka_unit_test(changes_are_told_once),
 		cmocka_unit_test(a_request_from_a_lost_address_ends_at_once),
 	};

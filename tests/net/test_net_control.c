@@ -264,6 +264,10 @@ static void test_report_rules(void **state) {
 	REPORT_REFUSED(m.storage = REPORT_STORAGE_FULL, "storage = 8");
 	REPORT_REFUSED(m.storage = 16, "storage = 16");
 	REPORT_REFUSED(m.relay = NET_MAX_RELAYS + 1, "relay = 9");
+	REPORT_REFUSED(m.paths[63] = PATH_KINDS, "paths[63] = 6");
+	REPORT_REFUSED(m.paths[1] = PATH_RELAYED | PATH_LAN, "paths[1] = 21");
+	REPORT_REFUSED(m.paths[1] = PATH_APART | PATH_IPV6, "paths[1] = 33");
+	REPORT_REFUSED(m.paths[1] = 0x40 | PATH_DIALED, "paths[1] = 66");
 	REPORT_REFUSED((m.phase = WORKER_READY, m.attempt = 0), "without a vote");
 	REPORT_REFUSED(m.mean2 = -1, "mean2");
 	REPORT_REFUSED(m.mean2 = NAN, "mean2");
@@ -271,6 +275,20 @@ static void test_report_rules(void **state) {
 	REPORT_REFUSED(m.measured[0].norm2 = INFINITY, "norm");
 	REPORT_REFUSED(m.measured[1].dot = NAN, "dot");
 	REPORT_REFUSED(m.measured[0].clipped = m.n_chunks + 1, "clipped");
+}
+
+static void test_report_paths(void **state) {
+	(void)state;
+	struct report in = a_report(), out;
+	in.paths[0] = PATH_DIALED | PATH_LAN | PATH_IPV6;
+	in.paths[2] = PATH_PUNCHED | PATH_IPV6;
+	in.paths[63] = PATH_RELAYED;
+	assert_int_equal(report_through_bytes(&in, &out, NULL), RV_OK);
+	assert_memory_equal(out.paths, in.paths, sizeof in.paths);
+	assert_int_equal(path_kind_of(out.paths[0]), PATH_DIALED);
+	assert_true(path_is_open(out.paths[0]) && path_is_open(out.paths[2]) && !path_is_open(out.paths[1]));
+	assert_string_equal(path_name(out.paths[2]), "punched");
+	assert_string_equal(path_name(0x40 | PATH_DIALED), "unknown");
 }
 
 static void test_report_candidates(void **state) {
@@ -671,6 +689,7 @@ int main(void) {
 		cmocka_unit_test(test_more_is_measured_than_there_can_be_members),
 		cmocka_unit_test(test_notice),
 		cmocka_unit_test(test_notices_that_are_not_known),
+		cmocka_unit_test(test_report_paths),
 		cmocka_unit_test(test_report_candidates),
 		cmocka_unit_test(test_more_candidates_than_fit_are_refused),
 		cmocka_unit_test(test_document),

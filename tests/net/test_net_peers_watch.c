@@ -102,6 +102,66 @@ static void our_own_absence_is_nobodys_silence(void **state) {
 	world_end(&w, &proxy);
 }
 
+/* ---- a machine that sleeps ---- */
+
+/* How often the mesh wants to be called at one moment: it must not spin. */
+static void check_settles(struct world *w) {
+	struct peers *p = w->nodes[0].peers;
+	for (int i = 0; i < 20 && peers_deadline_us(p) <= w->now_us; i++)
+		peers_handle(p, w->now_us, NULL, 0);
+	assert_true(peers_deadline_us(p) > w->now_us);
+}
+
+/* To the mesh its link looks open, and the other end has forgotten it. The monotonic clock may have
+ * stood still meanwhile, or gone on for an hour. */
+static void a_machine_that_slept_makes_its_links_anew(void **state) {
+	(void)state;
+	for (int clock_goes_on = 0; clock_goes_on < 2; clock_goes_on++) {
+		struct world w;
+		struct tcp_proxy proxy;
+		link_with_bulk(&w, &proxy);
+		w.nodes[0].bulk[1] = 0;
+		assert_true(world_until(&w, world_quiet_bulk, NULL));
+		world_advance(&w, 5 * S);
+		proxy_freeze(&proxy);
+		w.now_us += clock_goes_on ? 3600 * (int64_t)S : 0;
+		for (int i = 0; i < 50; i++)
+			world_step(&w);
+		assert_int_equal(w.nodes[0].ups[1], 1); /* nothing tells the mesh */
+		int64_t woke_us = w.now_us;
+		peers_woke(w.nodes[0].peers, w.now_us);
+		assert_true(world_until(&w, is_linked_anew, NULL));
+		assert_in_range(w.now_us - woke_us, 0, 200 * MS);
+		assert_int_equal(w.nodes[0].fatals[1] + w.nodes[1].fatals[0], 0);
+		check_settles(&w);
+		w.nodes[0].bulk[1] = 3;
+		assert_true(world_until(&w, world_quiet_bulk, NULL));
+		world_end(&w, &proxy);
+	}
+}
+
+/* A dial, a greeting and a question for a route that were under way are over after an hour. */
+static void what_was_under_way_before_the_sleep_ends(void **state) {
+	(void)state;
+	struct world w;
+	struct tcp_proxy proxy;
+	world_init(&w, 2, first_dials_and_watches);
+	proxy_init(&proxy, peers_port(w.nodes[1].peers));
+	snprintf(w.nodes[1].ref.candidates[0].addr, sizeof w.nodes[1].ref.candidates[0].addr, "127.0.0.1:%u", proxy.port);
+	world_allow_all(&w);
+	for (int i = 0; i < 20; i++)
+		world_step(&w); /* connected, and nobody answers: the proxy does not run */
+	assert_int_equal(w.nodes[0].ups[1], 0);
+	w.now_us += 3600 * (int64_t)S;
+	peers_woke(w.nodes[0].peers, w.now_us);
+	check_settles(&w);
+	world_actor(&w, proxy_step, &proxy);
+	int64_t woke_us = w.now_us;
+	assert_true(world_until(&w, world_all_linked, NULL));
+	assert_in_range(w.now_us - woke_us, 0, 1 * S);
+	world_end(&w, &proxy);
+}
+
 /* ---- members that move ---- */
 
 static void a_member_that_moved_is_dialed_beside_its_link(void **state) {
@@ -287,6 +347,8 @@ int main(void) {
 		cmocka_unit_test(a_link_that_delivers_nothing_gets_another_beside_it),
 		cmocka_unit_test(a_link_that_delivers_nothing_is_given_up),
 		cmocka_unit_test(our_own_absence_is_nobodys_silence),
+		cmocka_unit_test(a_machine_that_slept_makes_its_links_anew),
+		cmocka_unit_test(what_was_under_way_before_the_sleep_ends),
 		cmocka_unit_test(a_member_that_moved_is_dialed_beside_its_link),
 		cmocka_unit_test(a_move_to_nowhere_costs_no_link),
 		cmocka_unit_test(alternating_addresses_are_not_dialed_each_time),

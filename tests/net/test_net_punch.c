@@ -3,9 +3,13 @@
 #include "pair_world.h"
 #include "tests/common/check.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 /* After 1, 2, 4, 8, 16, 16 ... min, with jitter; and 0.2 s after a punch failed. */
 static void a_relayed_member_needs_a_route_without_a_relay(void **state) {
@@ -40,6 +44,59 @@ static void a_punch_that_fails_is_followed_by_the_next_way(void **state) {
 	assert_int_equal(asked[0].n, 1);
 	assert_in_range(asked[0].at_us[0] - began_us, 200 * MS, 300 * MS);
 	assert_int_equal(peers_offer_route(w.nodes[0].peers, w.now_us, 1, &nobody), true);
+	pair_end(&w, &r);
+}
+
+/* Nobody answers the punch: before it is over, a relay is there. */
+static void a_relay_takes_the_place_of_a_punch_that_is_not_connected(void **state) {
+	(void)state;
+	struct world w;
+	struct relay r;
+	two_behind_routers(&w, &r, ask_owner);
+	const struct route later = {
+		.kind = ROUTE_PUNCH, .at = {.host = "127.0.0.1", .port = 1}, .begin_us = w.now_us + 100 * S};
+	offer_both(&w, &later, true);
+	offer_both(&w, &later, false);
+	const struct route route = by_relay(&r, 7);
+	offer_both(&w, &route, true);
+	assert_true(world_until(&w, world_all_linked, NULL));
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(path_at(&w, i), PATH_RELAYED);
+	pair_end(&w, &r);
+}
+
+/* A listener whose queue is full: the packets are lost, as at a router that lets nobody in. */
+static void one_attempt_lasts_a_second_and_a_half(void **state) {
+	(void)state;
+	struct world w;
+	struct relay r;
+	two_behind_routers(&w, &r, ask_owner);
+	struct sockaddr_in sa = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t n = sizeof sa;
+	int hole = socket(AF_INET, SOCK_STREAM, 0), filler = socket(AF_INET, SOCK_STREAM, 0);
+	assert_int_equal(bind(hole, (struct sockaddr *)&sa, n), 0);
+	assert_int_equal(listen(hole, 0), 0);
+	assert_int_equal(getsockname(hole, (struct sockaddr *)&sa, &n), 0);
+	assert_int_equal(connect(filler, (struct sockaddr *)&sa, n), 0);
+	const struct route route = {.kind = ROUTE_PUNCH, .at = {.host = "127.0.0.1", .port = ntohs(sa.sin_port)}};
+	for (int relay_comes = 0; relay_comes < 2; relay_comes++) {
+		int64_t began_us = w.now_us;
+		ended[0] = (struct ended){0};
+		assert_true(peers_offer_route(w.nodes[0].peers, w.now_us, 1, &route));
+		for (int i = 0; i < 3000 && ended[0].n == 0; i++) {
+			world_step(&w);
+			if (relay_comes && i == 20) {
+				const struct route by = by_relay(&r, 7);
+				offer_both(&w, &by, true);
+			}
+		}
+		assert_true(ended[0].n == 1 && ended[0].kind == ROUTE_PUNCH && ended[0].lived_us == -1);
+		int64_t took_us = w.now_us - began_us;
+		assert_in_range(took_us, relay_comes ? 0 : 1500 * MS, relay_comes ? 100 * MS : 1600 * MS);
+	}
+	assert_true(world_until(&w, world_all_linked, NULL));
+	close(hole);
+	close(filler);
 	pair_end(&w, &r);
 }
 
@@ -260,6 +317,8 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_relayed_member_needs_a_route_without_a_relay),
 		cmocka_unit_test(a_punch_that_fails_is_followed_by_the_next_way),
+		cmocka_unit_test(a_relay_takes_the_place_of_a_punch_that_is_not_connected),
+		cmocka_unit_test(one_attempt_lasts_a_second_and_a_half),
 		cmocka_unit_test(punches_are_bounded),
 		cmocka_unit_test(both_dial_at_the_moment_given),
 		cmocka_unit_test(one_end_learns_of_it_late),

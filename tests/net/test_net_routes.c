@@ -81,6 +81,7 @@ static void a_relay_that_hangs_up_is_named(void **state) {
 	assert_true(world_until(&w, both_had_trouble, NULL));
 	assert_non_null(strstr(w.nodes[0].trouble_text, "by the relay 127.0.0.1:"));
 	assert_non_null(strstr(w.nodes[0].trouble_text, "the relay ended the call"));
+	assert_true(ended[0].n == 1 && ended[0].failed == 1 && ended[0].lived_us == -1 && ended[0].port == r.port);
 	assert_int_equal(w.nodes[0].fatals[1] + w.nodes[0].downs[1], 0);
 	offer_both(&w, &route, true); /* the attempt is over */
 	pair_end(&w, &r);
@@ -125,6 +126,10 @@ static void a_relayed_link_that_breaks_is_asked_for_again_and_accuses_nobody(voi
 	assert_true(world_until(&w, is_down, NULL));
 	world_advance(&w, S / 2);
 	assert_int_equal(asked[lower_of(&w)].n, 1); /* at once, for it had been steady */
+	for (int i = 0; i < 2; i++) {
+		assert_true(ended[i].n == 1 && ended[i].failed == 1 && ended[i].kind == ROUTE_RELAY);
+		assert_in_range(ended[i].lived_us, 20 * S, 22 * S);
+	}
 	assert_int_equal(w.nodes[0].fatals[1] + w.nodes[1].fatals[0], 0);
 	const struct route route = by_relay(&r, 8);
 	offer_both(&w, &route, true);
@@ -172,6 +177,7 @@ static void a_direct_link_replaces_a_relayed_one(void **state) {
 	can_be_dialed_again(&w);
 	assert_true(world_until(&w, is_direct, NULL));
 	for (uint32_t i = 0; i < 2; i++) {
+		assert_true(ended[i].n == 1 && ended[i].failed == 0); /* it is not the relay's fault */
 		assert_int_equal(w.nodes[i].downs[1 - i], 1);
 		assert_int_equal(w.nodes[i].fatals[1 - i], 0);
 	}

@@ -1,6 +1,8 @@
 /* meshlink.c: dispatch between links and the three that use them. */
 #include "worker/mesh/meshlink.h"
 
+#include "worker/mesh/house.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +14,8 @@ struct meshlink {
 	void (*unreached)(void *ctx, uint32_t member, enum peers_need need);
 	void *unreached_ctx;
 	struct peers *peers;
+	struct house house;
+	uint32_t self;
 	uint64_t run_tag;
 	uint64_t round; /* the open one, of the latest document */
 	bool expects_ends;
@@ -69,10 +73,19 @@ static void on_part(void *ctx, uint32_t member, bool bulk) {
 /* Logs how a pair met: by which of the ways, and after how long. */
 static void tell_path(struct meshlink *m, uint32_t member) {
 	double seconds = (double)peers_met_after_us(m->peers, member) * 1e-6;
-	const char *path = path_name((uint8_t)peers_path(m->peers, member));
+	const struct peers_way way = peers_way(m->peers, member);
+	const char *path = path_name((uint8_t)way.path), *dialed = "";
+	if (way.path == PATH_DIALED)
+		dialed = candidate_kind_name(way.candidate);
 	rv_event(m->events, RV_INFO, "path",
-			 RV_FIELDS(rv_field_int("member", member), rv_field_str("path", path), rv_field_double("seconds", seconds)),
-			 "linked with member %u (%s) after %.1f s", member, path, seconds);
+			 RV_FIELDS(rv_field_int("member", member), rv_field_str("path", path),
+					   rv_field_int("family", way.path == PATH_RELAYED ? 0
+											  : way.ipv6               ? 6
+																	   : 4),
+					   rv_field_bool("lan", way.lan), rv_field_str("candidate", dialed),
+					   rv_field_double("seconds", seconds)),
+			 "linked with member %u (%s%s%s) after %.1f s", member, path, way.ipv6 ? ", IPv6" : "",
+			 way.lan ? ", not over the internet" : "", seconds);
 }
 
 static void on_unreached(void *ctx, uint32_t member, enum peers_need need) {
@@ -118,6 +131,7 @@ enum rv_err meshlink_new(const struct meshlink_config *cfg, struct meshlink **ou
 	m->events = cfg->events;
 	m->unreached = cfg->on_unreached;
 	m->unreached_ctx = cfg->ctx;
+	m->self = cfg->peers.self_member;
 	m->run_tag = frame_run_tag(cfg->peers.run_id);
 	struct peers_config peers = cfg->peers;
 	peers.owner = (struct peers_owner){.ctx = m,
@@ -164,6 +178,9 @@ void meshlink_allow(struct meshlink *m, int64_t now_us, const struct document *d
 	struct member_ref linked[NET_MAX_MEMBERS + NET_MAX_SYNCING];
 	memcpy(linked, d->members, d->n_members * sizeof linked[0]);
 	memcpy(linked + d->n_members, d->syncing, d->n_syncing * sizeof linked[0]);
+	house_follow(&m->house, d, m->self);
+	for (int i = 0; i < d->n_members + d->n_syncing; i++)
+		house_filter(&m->house, &linked[i]);
 	peers_allow(m->peers, now_us, linked, d->n_members + d->n_syncing);
 }
 

@@ -20,6 +20,7 @@
 #include "worker/reach/reach.h"
 #include "worker/session/core.h"
 #include "worker/session/session.h"
+#include "worker/session/sleep_watch.h"
 #include "worker/session/trace.h"
 #include "worker/state/statestore.h"
 #include "worker/trainer/trainer.h"
@@ -71,6 +72,7 @@ struct session {
 	char listen[128];        /* address of the mesh: --listen, or the one chosen */
 	struct portmap *portmap; /* NULL: the router is not asked */
 	struct reported_candidates reported;
+	struct sleep_watch sleep;
 	int addresses_fd; /* -1: this system does not report changes */
 	int lock_fd;
 	int64_t started_us;
@@ -132,6 +134,8 @@ void session_watch_addresses(struct session *s);
 void session_unwatch_addresses(struct session *s);
 /* Polls and dials again if an address of this machine came or went. */
 void session_poll_addresses(struct session *s, int64_t now_us);
+/* Makes all connections anew after this machine slept or the program was stopped. */
+void session_poll_sleep(struct session *s, int64_t now_us);
 /* Dials again, because the coordinator is reached again after an outage. */
 void session_coordinator_back(struct session *s);
 /* Limits which addresses of a document may be dialed, by the coordinator's own; asks the router for

@@ -1,6 +1,6 @@
 /* network.c: this worker's place in the network: where it listens, the port that its router
- * forwards; an address of this machine came or went, the coordinator is reachable again; and which
- * addresses of others may be dialed. */
+ * forwards; an address of this machine came or went, the machine slept, the coordinator is
+ * reachable again; and which addresses of others may be dialed. */
 #include "worker/session/internal.h"
 
 #include "base/clock.h"
@@ -86,6 +86,26 @@ void session_poll_addresses(struct session *s, int64_t now_us) {
 	if (s->portmap != NULL)
 		portmap_hurry(s->portmap);
 	hurry(s, now_us);
+}
+
+/* The lease of the router's mapping may be over, and every connection. */
+static void wake(struct session *s, int64_t now_us) {
+	http_client_drop_all(s->http);
+	if (s->portmap != NULL)
+		portmap_hurry(s->portmap);
+	hurry(s, now_us);
+	if (session_is_up(s))
+		peers_woke(meshlink_peers(s->mesh), now_us);
+}
+
+void session_poll_sleep(struct session *s, int64_t now_us) {
+	int64_t slept_us = sleep_watch_take(&s->sleep, now_us, rv_clock_suspended_us());
+	if (slept_us == 0)
+		return;
+	double seconds = (double)slept_us / RV_US_PER_S;
+	rv_event(s->events, RV_INFO, "woke", RV_FIELDS(rv_field_double("seconds", seconds)),
+			 "this machine slept, or this program was stopped, for %.0f s: all connections are made anew", seconds);
+	wake(s, now_us);
 }
 
 void session_coordinator_back(struct session *s) {

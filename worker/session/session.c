@@ -116,11 +116,14 @@ static void run_once(struct session *s, int64_t now_us) {
 
 static enum rv_err loop(struct session *s, struct rv_errtext *et) {
 	while (!is_over(s)) {
-		if (s->member.joined && !session_is_up(s))
+		if (s->member.joined && !session_is_up(s)) {
 			RV_TRY(session_bring_up(s, et));
+			s->sleep = (struct sleep_watch){0}; /* that takes its time */
+		}
 		RV_TRY(wait_and_move(s, et));
 		int64_t now_us = rv_clock_monotonic_us();
 		take_signals(s, now_us);
+		session_poll_sleep(s, now_us);
 		session_poll_addresses(s, now_us);
 		if (session_is_up(s) && !is_over(s))
 			run_once(s, now_us);
