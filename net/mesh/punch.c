@@ -120,7 +120,7 @@ bool peers_offer_punch(struct peers *p, uint32_t m, const struct route *route) {
 	peer->offer = *route;
 	peer->offered = true;
 	if (route->local_port == 0)
-		peer->offer.local_port = p->port;
+		peer->offer.local_port = RV_BUG("punch-from-another-port") ? 0 : p->port;
 	if (early != NULL)
 		begin(p, early, m);
 	return true;

@@ -2,6 +2,7 @@
  * (openings.c). */
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/planted.h"
 #include "net/identity.h"
 #include "net/relay/state.h"
 
@@ -98,7 +99,7 @@ static struct relay_verdict judge(struct relay_core *r, int64_t now_us, int call
 static void ring(struct relay_core *r, const struct relay_link *l, int end) {
 	const struct relay_member *m = &r->members[l->member[end]], *peer = &r->members[l->member[!end]];
 	struct relay_frame f = {.type = RELAY_RING, .ring = {.peer = peer->number}};
-	memcpy(f.ring.token, l->token[end], NET_TOKEN_BYTES);
+	memcpy(f.ring.token, l->token[RV_BUG("one-token-for-both") ? 0 : end], NET_TOKEN_BYTES);
 	relay_send(r, m->station, &f);
 }
 

@@ -1,6 +1,7 @@
 /* openings.c: calls after which both ends dial each other's mapping at one moment. */
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/planted.h"
 #include "net/relay/state.h"
 
 enum {
@@ -89,8 +90,9 @@ static int64_t rtt_us(const struct relay_core *r, const struct relay_member *m) 
 
 static void send_open(struct relay_core *r, const struct relay_member *to, const struct relay_member *peer,
 					  enum relay_family f, int64_t delay_us) {
-	const struct relay_open open = {
-		.peer = peer->number, .delay_us = (uint32_t)delay_us, .at = *relay_mapping(r, peer, f)};
+	const struct relay_open open = {.peer = peer->number,
+									.delay_us = (uint32_t)delay_us,
+									.at = *relay_mapping(r, RV_BUG("open-names-oneself") ? to : peer, f)};
 	RV_ASSERT(delay_us >= SLACK_US);
 	relay_send(r, to->station, &(struct relay_frame){.type = RELAY_OPEN, .open = open});
 }

@@ -22,8 +22,10 @@
  * sim_recovery.c     the directory under worker/recovery: what a disk proves, and which files go
  * sim_trainer.c      the trainer thread: the session core's trainer
  * sim_training.c     the participant's tiny replica and its fake inner steps
- * sim_pipe.c         connections between workers: the mesh's pipes
- * sim_relay.c        a relay between workers that do not reach each other
+ * sim_homes.c        addresses, and homes whose routers translate them
+ * sim_pipe.c         connections: the mesh's pipes, stations, relays
+ * sim_relay.c        relays: the platform around net/relay/relay_core.h
+ * sim_reach.c        a worker's station: the platform around worker/reach/reach_core.h
  * sim_stream.c       what protects them: a key stated, and nothing encrypted
  * sim_peers.c        the mesh in a worker, and what travels on it: the platform around net/reduce
  * sim_fetch.c        state transfer between workers
@@ -44,6 +46,7 @@
 #include "net/reduce/reduce.h"
 #include "outer/global.h"
 #include "tests/common/memory_store.h"
+#include "tests/sim/sim_net.h"
 #include "train/participant/participant.h"
 #include "worker/join/control_client.h"
 #include "worker/session/core.h"
@@ -59,7 +62,9 @@
 enum {
 	SIM_MAX_WORKERS = 32,
 	SIM_COORDINATOR = SIM_MAX_WORKERS, /* its host */
-	SIM_RELAY,                         /* its host */
+	SIM_RELAY,                         /* the hosts of relays */
+	SIM_MAX_RELAYS = 2,
+	SIM_OUTSIDE = SIM_RELAY + SIM_MAX_RELAYS, /* whatever has an address and is none of these */
 	SIM_HOSTS,
 	SIM_NOBODY = -1,
 	SIM_MAX_ROUNDS = 64,
@@ -68,8 +73,7 @@ enum {
 	SIM_MAX_FRAGMENTS = 4,
 	SIM_MAX_FILES = 160,   /* on one disk */
 	SIM_MAX_FAULTS = 1024, /* in one plan */
-	SIM_MAX_ENDS = 4 * SIM_MAX_WORKERS,
-	SIM_MAX_RELAYED = 2 * SIM_MAX_WORKERS * SIM_MAX_WORKERS, /* calls at the relay */
+	SIM_MAX_ROUTERS = SIM_MAX_WORKERS + 1,
 	SIM_MAX_EXPECTS = 16,
 	SIM_MS = 1000,
 	SIM_S = 1000000,
@@ -93,8 +97,9 @@ enum sim_fault_kind {
 	FAULT_WITHHOLDER,
 	FAULT_GHOST,       /* `host` reports that it trains, and does not */
 	FAULT_IMPOSTOR,    /* `host` greets peers as the member that `peer` is */
-	FAULT_RELAY_DROPS, /* the relay does not tell of `amount`, a share, of the calls */
-	FAULT_NAT,         /* `set` of workers that nobody can dial; never heals */
+	FAULT_RELAY_DROPS, /* the relay does not send `amount`, a share, of its frames */
+	FAULT_NAT,         /* each of `set` has a home that nobody can dial; never heals, as the next */
+	FAULT_HOME,        /* `set` is one home, of kind `amount` (enum sim_home_kind), with traits `moment` */
 	/* at a time, or at a delicate moment of `host` */
 	FAULT_KILL,
 	FAULT_POWER_CUT,
@@ -202,7 +207,7 @@ struct sim_options {
 	bool by_time;              /* slow workers end their steps of a round before H (run_config.round_ms) */
 	int64_t fault_interval_us; /* mean */
 	int64_t safety_us;         /* length of the safety phase */
-	bool relay;                /* there is one */
+	int relay;                 /* how many there are */
 	double capped;             /* share of its line that a worker may use for what it sends; 0: all */
 	size_t chunk_elems;
 };
@@ -238,8 +243,6 @@ void sim_queue_release(struct sim_queue *q);
 enum packet_kind {
 	PACKET_REQUEST, /* HTTP: may be lost, doubled, overtaken */
 	PACKET_REPLY,
-	PACKET_CALL, /* to the relay: a worker asks for another; from it: both are told. As HTTP */
-	PACKET_RING,
 	PACKET_SYN, /* of a connection (sim_pipe.c), as the rest: these arrive in order */
 	PACKET_ACK,
 	PACKET_RST,
@@ -250,8 +253,8 @@ enum packet_kind {
 struct packet {
 	int src, dst;
 	uint8_t kind;
-	uint32_t link; /* number of the connection: a new one for every dial */
-	uint64_t upto; /* DATA: bytes of its writer, with these */
+	uint32_t link, from_link; /* numbers of the connection's ends there, and here */
+	uint64_t upto;            /* DATA: bytes of its writer, with these */
 	int64_t sent_us;
 	size_t n;
 	uint8_t data[];
@@ -271,7 +274,6 @@ struct sim_network {
 	struct net_node up[SIM_HOSTS], down[SIM_HOSTS]; /* rate of a host's line */
 	struct net_node gate, faults, delay, route;
 	uint16_t cut[SIM_HOSTS][SIM_HOSTS];      /* faults that keep what `a` sends from `b`; 0: it arrives */
-	uint64_t undialable;                     /* set of hosts */
 	int64_t last_exit[SIM_HOSTS][SIM_HOSTS]; /* delay: links keep their order */
 	struct packet **held;                    /* gate: what links have sent where it does not arrive */
 	size_t n_held, cap_held;
@@ -340,7 +342,7 @@ void disk_release(struct sim_disk *d);
 
 /* ---- HTTP: the head of a request or reply, then the encoded message ---- */
 
-enum http_what { HTTP_CONFIG, HTTP_JOIN, HTTP_REPORT, HTTP_DOCUMENT, HTTP_WHATS };
+enum http_what { HTTP_CONFIG, HTTP_JOIN, HTTP_REPORT, HTTP_DOCUMENT, HTTP_PAIRS, HTTP_WHATS };
 struct http_head {
 	uint8_t what;
 	uint16_t status;  /* reply: 200, ...; 0: the connection is closed */
@@ -506,8 +508,8 @@ struct sim_worker {
 	struct sim_part *parts;
 	uint8_t *served; /* what the donor gives of: valid until it looks for something else */
 	struct sim_link links[SIM_MAX_WORKERS];
-	struct sim_end *ends[SIM_MAX_ENDS]; /* of connections (sim_pipe.c) */
-	int n_ends;
+	struct sim_ends ends; /* of connections */
+	struct sim_reach reach;
 	struct sim_dials asks; /* of its mesh for routes */
 	int reads_from;        /* host: whose bytes the mesh reads */
 	uint64_t expected_tx;  /* bytes, when nothing goes wrong in this all-reduce */
@@ -518,6 +520,7 @@ struct sim_worker {
 	double over_cap;               /* bytes */
 	int64_t wrote_us;
 	int64_t timer_us;
+	int spins; /* turns in a row that were due at once */
 };
 
 /* sim_process.c */
@@ -600,46 +603,6 @@ void mesh_open(struct sim *s, int host);
 void mesh_handle(struct sim *s, int host);
 void mesh_leave(struct sim_worker *w); /* as a process that exits: says goodbye */
 void mesh_crash(struct sim *s, int host, bool silent);
-
-/* sim_pipe.c */
-struct pipe_ops pipe_of(struct sim_worker *w);
-void pipe_receive(struct sim *s, const struct packet *p);
-/* Fills in which of the pipes are ready; true if any is. */
-bool pipe_poll(struct sim_worker *w, struct pollfd *fds, int n);
-/* The connections between the two break; the peer notices later. */
-void pipe_break(struct sim *s, int host, int peer, int64_t later_us);
-/* The process is gone. `silent`: its host has no power; else the kernel ends its connections. */
-void pipe_close_all(struct sim *s, int host, bool silent);
-void pipe_release(struct sim_worker *w);
-void pipe_address(int host, char out[NET_ADDR_BYTES]); /* "10.0.0.1:7000" */
-
-/* sim_relay.c */
-struct relayed_call {
-	uint64_t token; /* 0: none */
-	int host[2];
-	uint32_t number[2]; /* of their connections; 0: not there yet */
-	int64_t until_us;
-	bool joined;
-};
-struct sim_relay {
-	bool down;
-	double drops;
-	uint64_t next_token;
-	struct relayed_call calls[SIM_MAX_RELAYED];
-};
-void relay_receive(struct sim *s, const struct packet *p);
-/* `host` asks the relay for `peer`; the relay tells a worker of a call. */
-void relay_call(struct sim *s, int host, int peer);
-void relay_rings(struct sim *s, const struct packet *p);
-/* Returns the other host of a call; SIM_NOBODY: the call has ended. */
-int relay_other_of(struct sim *s, uint64_t token, int host);
-/* Whose bytes arrive on the connection `number`, and on which they were written. */
-bool relay_writer_of(struct sim *s, uint32_t number, int *host, uint32_t *writer);
-/* The host of that connection has no power: the relay finds out after a while. */
-void relay_notices_end(struct sim *s, uint32_t number);
-void relay_crash(struct sim *s);
-void relay_start(struct sim *s);
-void relay_breaks(struct sim *s, int host);
 
 /* sim_stream.c */
 extern const struct stream_ops sim_stream;
@@ -741,8 +704,15 @@ void oracle_link_up(struct sim *s, int host, int peer); /* SIM_NOBODY: of a memb
 void oracle_link_down(struct sim *s, int host, int peer, enum rv_err why, const char *text);
 void oracle_trouble(struct sim *s, int host, enum rv_err why, const char *text); /* something that became no link */
 void oracle_mesh_start(struct sim *s);
-void oracle_dial(struct sim *s, int host, int peer);
-void oracle_asks(struct sim *s, int host); /* its mesh asks for another route */
+void oracle_dial(struct sim *s, int host, int peer, const struct sim_where *to);
+/* A relay has the host and `peer` dial each other at one moment; the host's mesh dials. */
+void oracle_opens(struct sim *s, int host, int peer, const char *at);
+void oracle_punches(struct sim *s, int host, int peer, bool v6);
+void oracle_opening_over(struct sim *s, int a, int b);
+/* The host takes the relay for one that connects nobody. */
+void oracle_bad_relay(struct sim *s, int host, int relay, const char *text);
+void oracle_relay_fault(struct sim *s, int host, int relay, const char *text); /* what a relay sends is refused */
+void oracle_asks(struct sim *s, int host);                                     /* its mesh asks for another route */
 void oracle_written(struct sim *s, int host, size_t n);
 
 /* ---- the universe ---- */
@@ -752,14 +722,16 @@ struct sim_stats {
 		own_files;
 	uint64_t older_snapshots; /* of those fetched: before the document's */
 	uint64_t kept_progress, torn_writes, workers, rollbacks, standstills;
-	uint64_t overlapped;             /* outer steps behind steps of the next round */
-	uint64_t given_away;             /* ... that began from a start of their own */
-	uint64_t residuals;              /* contributions with a residual of earlier ones */
-	uint64_t calls, relayed_bytes;   /* of relays */
-	uint64_t commits_with_all;       /* whose roster has every worker */
-	uint64_t clipped;                /* chunks of committed contributions */
-	uint64_t named, resynced, faded; /* workers with a flipped bit */
-	uint64_t trace;                  /* a hash over all events: equal for equal seeds */
+	uint64_t overlapped;                     /* outer steps behind steps of the next round */
+	uint64_t given_away;                     /* ... that began from a start of their own */
+	uint64_t residuals;                      /* contributions with a residual of earlier ones */
+	uint64_t calls, openings, relayed_bytes; /* of relays */
+	uint64_t met_relayed, met_punched;       /* links that came about so, at either end */
+	uint64_t slowest_ms;                     /* from a pair's wish to its link */
+	uint64_t commits_with_all;               /* whose roster has every worker */
+	uint64_t clipped;                        /* chunks of committed contributions */
+	uint64_t named, resynced, faded;         /* workers with a flipped bit */
+	uint64_t trace;                          /* a hash over all events: equal for equal seeds */
 	int64_t virtual_us;
 	int64_t recovery_us; /* the longest from healing to the end of a run */
 };
@@ -775,7 +747,9 @@ struct sim_pair {
 	uint64_t lives;
 	int64_t apart_us, linked_us; /* since when they are not linked, or are, both being well */
 	int64_t began_us;            /* since when both processes run */
+	int64_t opened_us[2];        /* when each took an OPEN that should lead to a link; 0: none is under way */
 	bool waits_for_first;        /* of these two processes */
+	uint32_t relays;             /* set of those by which they could meet all the time */
 	bool soon;                   /* they were linked for long, or one of them has just begun */
 };
 
@@ -790,7 +764,7 @@ struct sim {
 	struct sim_window windows[SIM_HOSTS][SIM_LUCKS];
 	int liar; /* host; SIM_NOBODY: none */
 	int withholder, ghost, impostor, impersonated;
-	bool had_impostor;
+	bool had_impostor, had_false_relay, had_shared_home;
 	uint8_t withheld;     /* enum reduce_type */
 	bool unlike;          /* the withholder gives each peer another mean */
 	int n_planted;        /* faults that wait for something */
@@ -799,10 +773,16 @@ struct sim {
 	uint16_t events[CORE_EVENT_COUNT][SIM_MAX_WORKERS]; /* of the coordinator's core */
 	int flip_victim;                                    /* host whose bits flip; SIM_NOBODY: in this universe none do */
 	int64_t now_us, healed_us;
+	int64_t opened_us; /* when somebody last took an OPEN; 0: nobody yet */
 	struct sim_queue queue;
 	struct sim_network net;
 	struct sim_coordinator coordinator;
-	struct sim_relay relay;
+	struct sim_relay relays[SIM_MAX_RELAYS];
+	struct identity relay_identities[SIM_MAX_RELAYS];
+	struct sim_home homes[SIM_MAX_WORKERS];
+	struct sim_router *routers[SIM_MAX_ROUTERS];
+	int n_routers, provider; /* provider: 1 + its router; 0: none */
+	uint32_t next_outside_port;
 	struct sim_worker workers[SIM_MAX_WORKERS];
 	struct sim_oracle oracle;
 	int64_t frozen_until_us[SIM_HOSTS], down_until_us[SIM_HOSTS];

@@ -27,6 +27,7 @@ static void config_of(const struct sim *s, struct core_config *cfg) {
 								.suspect_gather_us = 300 * SIM_MS,
 								.round_tokens = s->opt.steps_per_round * SIM_TOKENS_PER_STEP,
 								.missed_tokens = s->opt.overlap_steps * SIM_TOKENS_PER_STEP};
+	cfg->n_relays = (uint8_t)relay_list(s, cfg->relays);
 	for (uint32_t fragment = 0; fragment < fragments_count(&s->global_config.fragments); fragment++)
 		cfg->n_chunks[fragment] = global_round_chunks(&s->global_config, fragment).n_chunks;
 }
@@ -326,7 +327,8 @@ static void on_report(struct sim *s, int host, const struct http_head *head, con
 		reply(s, host, *head, STATUS_CONFLICT, NULL, 0);
 		return;
 	}
-	pipe_address(host, rep.candidates[0].addr); /* where the coordinator sees it */
+	const struct sim_where seen = {.ip = homes_outside(s, host, !s->homes[host].has_v4), .port = SIM_PORT};
+	where_text(&seen, rep.candidates[0].addr);
 	if (e == RV_OK)
 		e = core_report(s->coordinator.core, s->now_us, key, &rep, &et);
 	if (e != RV_OK)
@@ -341,6 +343,34 @@ static void on_document(struct sim *s, int host, const struct http_head *head) {
 		(struct sim_poll){.waiting = true, .head = *head, .until_us = s->now_us + POLL_HOLD_US};
 	sim_key_of(s, host, key);
 	core_listens(s->coordinator.core, s->now_us, key, true);
+}
+
+/* As coordinator/service/pair_tickets.c. */
+static void on_pairs(struct sim *s, int host, const struct http_head *head, const uint8_t *body, size_t n) {
+	const struct document *d = core_document(s->coordinator.core);
+	struct core_member_view views[NET_MAX_MEMBERS];
+	struct pair_request rq;
+	struct pair_reply out = {.term = d->term, .round = d->round};
+	struct pair_end own = {.member = s->oracle.member_of[host]};
+	uint8_t bytes[PAIR_REPLY_MAX_BYTES];
+	struct rv_writer w = rv_writer_of(bytes, sizeof bytes);
+	sim_key_of(s, host, own.key);
+	if (pair_request_decode(body, n, &rq, NULL) != RV_OK) {
+		sim_fail(s, "w%d: asks for pair tickets, and cannot be understood", host);
+		return;
+	}
+	int n_views = core_members(s->coordinator.core, views);
+	for (int i = 0; i < n_views; i++) {
+		struct pair_end peer = {.member = views[i].member};
+		if (peer.member == own.member || !views[i].alive || (rq.peers >> peer.member & 1) == 0)
+			continue;
+		memcpy(peer.key, views[i].key, sizeof peer.key);
+		out.tickets[out.n].peer = peer.member;
+		pair_ticket_sign(&s->run_identity, s->run_id, out.term, out.round, &own, &peer, out.tickets[out.n++].signature);
+	}
+	pair_reply_encode(&out, rq.version, &w);
+	RV_ASSERT(!w.failed);
+	reply(s, host, *head, STATUS_OK, bytes, rv_writer_len(&w));
 }
 
 void coordinator_receive(struct sim *s, const struct packet *p) {
@@ -362,6 +392,9 @@ void coordinator_receive(struct sim *s, const struct packet *p) {
 		break;
 	case HTTP_REPORT:
 		on_report(s, p->src, &head, body, n);
+		break;
+	case HTTP_PAIRS:
+		on_pairs(s, p->src, &head, body, n);
 		break;
 	default:
 		on_document(s, p->src, &head);

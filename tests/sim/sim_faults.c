@@ -88,8 +88,14 @@ static void cut_partition(struct sim *s, uint64_t set, bool cut) {
 				sim_cut(s, a, b, cut);
 }
 
+/* Of a fault of a relay: `peer`. */
+static int relay_of(const struct sim_fault *f) {
+	RV_ASSERT(f->peer < SIM_MAX_RELAYS);
+	return f->peer;
+}
+
 static void cut_as_planned(struct sim *s, const struct sim_fault *f, bool cut) {
-	int peer = f->kind == FAULT_RELAY_CUT ? SIM_RELAY : f->peer;
+	int peer = f->kind == FAULT_RELAY_CUT ? SIM_RELAY + relay_of(f) : f->peer;
 	if (f->kind == FAULT_PARTITION)
 		cut_partition(s, f->set, cut);
 	else
@@ -108,6 +114,7 @@ static void die_behind_a_cut(struct sim *s, int nobody, void *arg) {
 }
 
 static void break_link(struct sim *s, const struct sim_fault *f) {
+	oracle_opening_over(s, f->host, f->peer);
 	pipe_break(s, f->host, f->peer, f->lasts_us / 4);
 }
 
@@ -189,10 +196,10 @@ static void end_fault(struct sim *s, int nobody, void *arg) {
 		cut_as_planned(s, f, false);
 		break;
 	case FAULT_RELAY:
-		relay_start(s);
+		relay_start(s, relay_of(f));
 		break;
 	case FAULT_RELAY_SLOW:
-		sim_network_slow(s, SIM_RELAY, 1);
+		sim_network_slow(s, SIM_RELAY + relay_of(f), 1);
 		break;
 	case FAULT_SLOW_LINE:
 		sim_network_slow(s, f->host, 1);
@@ -216,10 +223,10 @@ static bool begin_lasting(struct sim *s, int number) {
 		cut_as_planned(s, f, true);
 		break;
 	case FAULT_RELAY:
-		relay_crash(s);
+		relay_crash(s, relay_of(f), false);
 		break;
 	case FAULT_RELAY_SLOW:
-		sim_network_slow(s, SIM_RELAY, f->amount);
+		sim_network_slow(s, SIM_RELAY + relay_of(f), f->amount);
 		break;
 	case FAULT_POSTHUMOUS:
 		cut_as_planned(s, f, true);
@@ -265,7 +272,7 @@ static bool do_at_once(struct sim *s, const struct sim_fault *f) {
 		break_link(s, f);
 		return true;
 	case FAULT_RELAY_BREAKS:
-		relay_breaks(s, f->host);
+		relay_breaks(s, relay_of(f), f->host);
 		return true;
 	case FAULT_SPEED:
 		s->workers[f->host].speed = f->amount;
@@ -375,11 +382,18 @@ static void start_lasting(struct sim *s, int number) {
 		s->stats.faults[f->kind]++;
 		break;
 	case FAULT_RELAY_DROPS:
-		s->relay.drops = f->amount;
+		s->relays[0].drops = f->amount;
+		s->had_false_relay = true;
+		s->stats.faults[f->kind]++;
+		break;
+	case FAULT_HOME:
+		homes_add(s, f->set, (enum sim_home_kind)f->amount, f->moment);
 		s->stats.faults[f->kind]++;
 		break;
 	default:
-		s->net.undialable |= f->set;
+		for (int h = 0; h < s->opt.n_workers; h++)
+			if (f->set >> h & 1)
+				homes_add(s, UINT64_C(1) << h, HOME_SYMMETRIC, 0);
 		s->stats.faults[f->kind]++;
 	}
 }
@@ -395,7 +409,7 @@ void faults_start(struct sim *s) {
 		if (!s->plan->chosen[i])
 			continue;
 		s->n_planted += f->on != ON_NOTHING;
-		if (f->kind <= FAULT_NAT)
+		if (f->kind <= FAULT_HOME)
 			start_lasting(s, i);
 		else if (f->at_us >= 0)
 			sim_at(s, f->at_us, SIM_NOBODY, 0, happen, number_arg(i));
@@ -415,8 +429,10 @@ void faults_heal(struct sim *s) {
 		worker_crash(s, s->impostor, false);
 	s->liar = s->withholder = s->ghost = s->impostor = SIM_NOBODY;
 	sim_cut_nothing(s);
-	relay_start(s);
-	s->relay.drops = 0;
+	for (int r = 0; r < s->opt.relay; r++) {
+		relay_start(s, r);
+		s->relays[r].drops = 0;
+	}
 	for (int h = 0; h < SIM_HOSTS; h++)
 		sim_network_slow(s, h, 1);
 	s->coordinator.disk_slowness = 1;

@@ -16,7 +16,8 @@ static enum http_what what_of(const char *path) {
 	static const char *const paths[] = {[HTTP_CONFIG] = "/v1/config",
 										[HTTP_JOIN] = "/v1/join",
 										[HTTP_REPORT] = "/v1/report",
-										[HTTP_DOCUMENT] = "/v1/document?"};
+										[HTTP_DOCUMENT] = "/v1/document?",
+										[HTTP_PAIRS] = "/v1/pair-tickets"};
 	for (int what = HTTP_CONFIG; what < HTTP_WHATS; what++)
 		if (strncmp(path, paths[what], strlen(paths[what])) == 0)
 			return (enum http_what)what;
@@ -136,8 +137,7 @@ static void on_notice(void *ctx, const struct notice *n) {
 
 static void on_pairs(void *ctx, const struct pair_reply *reply) {
 	const struct sim_worker *w = ctx;
-	(void)reply;
-	sim_fail(w->sim, "w%d: an answer to what nobody asks", w->host);
+	reach_core_tickets(w->reach.core, w->sim->now_us, reply);
 }
 
 static void on_refused(void *ctx, enum rv_err e, const char *text) {
@@ -149,8 +149,11 @@ static void on_refused(void *ctx, enum rv_err e, const char *text) {
 static void on_away(void *ctx, bool away, const char *text) {
 	struct sim_worker *w = ctx;
 	sim_say(w->sim, w->host, away ? "does not reach the coordinator: %s" : "reaches the coordinator again%s", text);
-	if (!away)
-		control_client_hurry(w->control);
+	if (away)
+		return;
+	control_client_hurry(w->control);
+	if (w->reach.core != NULL)
+		reach_core_hurry(w->reach.core, w->sim->now_us);
 }
 
 void http_open(struct sim *s, int host) {

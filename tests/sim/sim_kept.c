@@ -60,7 +60,7 @@ static const struct field options[] = {
 	OPTION(by_time, FIELD_BOOL),
 	OPTION(fault_interval_us, FIELD_I64),
 	OPTION(safety_us, FIELD_I64),
-	OPTION(relay, FIELD_BOOL),
+	OPTION(relay, FIELD_INT),
 	OPTION(capped, FIELD_DOUBLE),
 	OPTION(chunk_elems, FIELD_U64),
 };
@@ -222,6 +222,10 @@ static const char *read_fault(char *text, struct sim_plan *plan) {
 		if (!set_fault_value(&f, word, value))
 			return word;
 	}
+	if (f.kind == FAULT_HOME && (f.amount < 0 || f.amount >= SIM_HOME_KINDS || f.moment >= HOME_TRAITS))
+		return "a home of no kind";
+	if (f.kind >= FAULT_RELAY && f.kind <= FAULT_RELAY_SLOW && f.peer >= SIM_MAX_RELAYS)
+		return "no such relay";
 	if (f.kind == SIM_FAULT_KINDS || f.host >= SIM_HOSTS || f.peer >= SIM_HOSTS || plan->n == SIM_MAX_FAULTS)
 		return "no kind, no such host, or too many faults";
 	plan->faults[plan->n] = f;

@@ -26,11 +26,6 @@ static bool is_http(const struct packet *p) {
 	return p->kind == PACKET_REQUEST || p->kind == PACKET_REPLY;
 }
 
-/* Lost where it does not arrive, as a station's connection breaks there. */
-static bool is_lost_in_cuts(const struct packet *p) {
-	return is_http(p) || p->kind == PACKET_CALL || p->kind == PACKET_RING;
-}
-
 static void pass(struct sim *s, struct net_node *node, struct packet *p) {
 	node->next->forward(s, node->next, p);
 }
@@ -67,7 +62,7 @@ static void hold(struct sim_network *net, struct packet *p) {
 static void gate_forward(struct sim *s, struct net_node *node, struct packet *p) {
 	if (s->net.cut[p->src][p->dst] == 0)
 		pass(s, node, p);
-	else if (is_lost_in_cuts(p))
+	else if (is_http(p))
 		free(p);
 	else
 		hold(&s->net, p);
@@ -155,7 +150,7 @@ static void arrive(struct sim *s, int host, void *arg) {
 	struct packet *p = arg;
 	if (host == SIM_COORDINATOR)
 		coordinator_receive(s, p);
-	else if (host == SIM_RELAY)
+	else if (host >= SIM_RELAY)
 		relay_receive(s, p);
 	else
 		worker_receive(s, p);
@@ -163,8 +158,8 @@ static void arrive(struct sim *s, int host, void *arg) {
 }
 
 static void down_forward(struct sim *s, struct net_node *node, struct packet *p) {
-	if (p->kind == PACKET_SYN && s->net.undialable >> p->dst & 1)
-		free(p); /* its router does not know whom it is for */
+	if (p->kind == PACKET_SYN && !pipe_may_enter(s, p))
+		free(p);
 	else
 		sim_at(s, rate_exit_us(s, node, p), p->dst, 0, arrive, p);
 }
@@ -187,7 +182,7 @@ void sim_network_init(struct sim *s) {
 	net->route = (struct net_node){.forward = route_forward};
 	for (int h = 0; h < SIM_HOSTS; h++) {
 		double rate = s->opt.slowest_bytes_per_s * (1 + 9 * rv_rng_double(&r));
-		if (h == SIM_COORDINATOR || h == SIM_RELAY)
+		if (h >= SIM_COORDINATOR)
 			rate = 1e7;
 		net->up[h] = (struct net_node){.forward = up_forward, .next = &net->gate, .at_best = rate};
 		net->down[h] = (struct net_node){.forward = down_forward, .at_best = 3 * rate};

@@ -105,11 +105,12 @@ static void choose_mesh(struct sim_options *o) {
 	o->capped = rv_rng_below(&r, 6) == 0 ? 0.15 + 0.5 * rv_rng_double(&r) : 0;
 }
 
-/* One in four has a relay. */
+/* One in four has a relay, or two. */
 static void choose_relay(struct sim_options *o) {
 	enum { STREAM = 45 };
 	struct rv_rng r = rv_rng_of(o->seed, STREAM);
-	o->relay = rv_rng_below(&r, 4) == 0 && !o->calm;
+	bool has_one = rv_rng_below(&r, 4) == 0 && !o->calm;
+	o->relay = has_one ? 1 + (int)rv_rng_below(&r, 2) : 0;
 }
 
 struct sim_options sim_options_of(uint64_t seed) {
@@ -182,9 +183,11 @@ void sim_options_text(const struct sim_options *o, char *out, size_t cap) {
 		: o->share > 0 ? ", eager"
 					   : ", delayed",
 		(long long)o->step_us / SIM_MS, o->n_params, o->codec->name, o->hasty ? ", hasty" : "",
-		o->relay ? ", a relay" : "", (double)o->feedback, o->fragments, (double)o->mix,
-		o->late == LATE_KEEP ? "keep" : "discard", o->clip, o->loud ? " and loud" : "",
-		o->weight_by_tokens ? "tokens" : "equal", o->equal_ownership ? "equal" : "by line",
+		o->relay == 0   ? ""
+		: o->relay == 1 ? ", a relay"
+						: ", two relays",
+		(double)o->feedback, o->fragments, (double)o->mix, o->late == LATE_KEEP ? "keep" : "discard", o->clip,
+		o->loud ? " and loud" : "", o->weight_by_tokens ? "tokens" : "equal", o->equal_ownership ? "equal" : "by line",
 		o->mixed ? ", mixed releases" : "", o->by_time ? ", steps by time" : "", (unsigned long long)o->snapshot_every,
 		(long long)o->delay_us / SIM_MS, (long long)o->jitter_us / SIM_MS, o->slowest_bytes_per_s / 1e3);
 	if (o->calm)

@@ -405,8 +405,7 @@ void oracle_bytes(struct sim *s, int host) {
 /* The file is there, is what the run committed, and can be had from there. */
 static bool on_another_disk(const struct sim *s, int host, enum file_kind kind, uint64_t round) {
 	for (int h = 0; h < s->opt.n_workers; h++) {
-		uint64_t pair = 1ull << h | 1ull << host; /* one of the two that can be dialed is enough */
-		bool other = h != host && (s->net.undialable & pair) != pair;
+		bool other = h != host && !(homes_is_closed(s, h) && homes_is_closed(s, host));
 		const struct sim_file *f = other ? disk_find(&s->workers[h].disk, kind, round) : NULL;
 		if (f != NULL && !f->unsynced && files_is_the_runs(s, f))
 			return true;

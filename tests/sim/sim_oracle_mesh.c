@@ -10,6 +10,9 @@ enum {
 	/* Both ends redial by then, whatever failed before: the longest pause, and a dial that nobody
 	 * answers. */
 	LINKED_WITHIN_US = 40 * SIM_S,
+	/* A station that was lost unheard is found out (45 s) and tried again (60 s), then calls. */
+	CALLED_WITHIN_US = 145 * SIM_S,
+	OPENS_WITHIN_US = 2 * SIM_S, /* two that dial each other at one moment */
 	STEADY_US = 7 * SIM_S,       /* a link that lived so long at both ends is redialed at once when it breaks, */
 	BACK_WITHIN_US = 12 * SIM_S, /* also over slow lines, when one end notices seconds later than the other */
 	DIALS_US = 10 * SIM_S,
@@ -33,13 +36,17 @@ void oracle_frame(struct sim *s, int host, int peer) {
 
 void oracle_link_up(struct sim *s, int host, int peer) {
 	check_whose(s, host, peer, "a link");
+	if (peer != SIM_NOBODY)
+		oracle_opening_over(s, host, peer);
 }
 
 /* ---- how a link ends ---- */
 
-/* An impostor is refused by all others, and takes them for impostors. */
+/* An impostor is refused by all others, and takes them for impostors. Two of one home have one
+ * address outside: behind a port of it is the one or the other. */
 static bool is_a_fault(const struct sim *s, enum rv_err why) {
-	return why == RV_E_PROTOCOL || why == RV_E_INVALID || why == RV_E_CORRUPT || (why == RV_E_AUTH && !s->had_impostor);
+	bool may_be_another = s->had_impostor || s->had_shared_home;
+	return why == RV_E_PROTOCOL || why == RV_E_INVALID || why == RV_E_CORRUPT || (why == RV_E_AUTH && !may_be_another);
 }
 
 /* Where nothing goes wrong, a link is lost when both sides dialed, once, and when the peer is
@@ -60,8 +67,17 @@ void oracle_link_down(struct sim *s, int host, int peer, enum rv_err why, const 
 		check_calm(s, host, peer, text);
 }
 
+/* While two punch, what comes from the other one's home is taken for it if it is silent for half a
+ * second: a member that dials from there over a slow line then meets another client
+ * (net/mesh/punch.c). */
+static bool are_two_clients(const struct sim *s, const char *text) {
+	enum { AT_MOST_US = 4 * SIM_S };
+	bool may_be = s->opened_us != 0 && s->now_us - s->opened_us < AT_MOST_US;
+	return may_be && (strstr(text, "role = ") != NULL || strstr(text, "magic is not") != NULL);
+}
+
 void oracle_trouble(struct sim *s, int host, enum rv_err why, const char *text) {
-	if (is_a_fault(s, why))
+	if (is_a_fault(s, why) && !are_two_clients(s, text))
 		sim_fail(s, "w%d refuses an honest peer: %s", host, text);
 }
 
@@ -95,13 +111,24 @@ static bool reach_each_other(const struct sim *s, int a, int b) {
 }
 
 static bool can_be_dialed(const struct sim *s, int a, int b) {
-	return (s->net.undialable >> a & s->net.undialable >> b & 1) == 0 && reach_each_other(s, a, b);
+	return !(homes_is_closed(s, a) && homes_is_closed(s, b)) && reach_each_other(s, a, b);
+}
+
+/* Returns the set of relays by which they can meet. */
+static uint32_t relays_between(const struct sim *s, int a, int b) {
+	uint32_t set = 0;
+	for (int r = 0; r < s->opt.relay; r++) {
+		int host = SIM_RELAY + r;
+		bool works = s->relays[r].core != NULL && s->relays[r].drops == 0 &&
+					 s->net.up[host].bytes_per_s == s->net.up[host].at_best;
+		if (works && reach_each_other(s, a, host) && reach_each_other(s, b, host))
+			set |= 1u << r;
+	}
+	return set;
 }
 
 static bool can_be_relayed(const struct sim *s, int a, int b) {
-	bool works = s->opt.relay && !s->relay.down && s->relay.drops == 0 &&
-				 s->net.up[SIM_RELAY].bytes_per_s == s->net.up[SIM_RELAY].at_best;
-	return works && reach_each_other(s, a, SIM_RELAY) && reach_each_other(s, b, SIM_RELAY);
+	return relays_between(s, a, b) != 0;
 }
 
 static bool can_be_linked(const struct sim *s, int a, int b) {
@@ -112,14 +139,17 @@ static bool can_be_linked(const struct sim *s, int a, int b) {
 /* One that starts dials at once, where that leads anywhere. */
 static bool dials_at_once(const struct sim *s, int a, int b) {
 	int older = s->workers[a].life < s->workers[b].life ? a : b;
-	return (s->net.undialable >> older & 1) == 0;
+	return !homes_is_closed(s, older);
 }
 
 static void look_at_pair(struct sim *s, int a, int b) {
 	struct sim_pair *p = &s->pairs[a][b];
 	uint64_t lives = s->workers[a].life << 32 | s->workers[b].life;
 	bool linked = s->workers[a].links[b].up && s->workers[b].links[a].up;
-	if (!can_be_linked(s, a, b) || lives != p->lives) {
+	uint32_t relays = relays_between(s, a, b), still = relays & p->relays;
+	bool same_way = can_be_dialed(s, a, b) || still != 0;
+	p->relays = still != 0 ? still : relays;
+	if (!can_be_linked(s, a, b) || lives != p->lives || !same_way) {
 		int64_t began_us = lives != p->lives ? s->now_us : p->began_us;
 		bool is_first =
 			lives != p->lives || (p->waits_for_first && s->now_us - began_us < STEADY_US); /* pauses are short */
@@ -129,7 +159,8 @@ static void look_at_pair(struct sim *s, int a, int b) {
 							   .apart_us = s->now_us,
 							   .linked_us = s->now_us,
 							   .waits_for_first = soon,
-							   .soon = soon};
+							   .soon = soon,
+							   .relays = relays};
 		return;
 	}
 	if (linked) {
@@ -142,18 +173,75 @@ static void look_at_pair(struct sim *s, int a, int b) {
 	int64_t apart_us = s->now_us - p->apart_us;
 	/* A worker asks for one route in a second; a call whose messages are lost takes as long as a
 	 * dial that nobody answers, and then a pause. */
-	int64_t calls_us = can_be_dialed(s, a, b) ? 0 : LINKED_WITHIN_US + s->opt.n_workers * (int64_t)SIM_S;
+	int64_t calls_us = can_be_dialed(s, a, b) ? 0 : CALLED_WITHIN_US + s->opt.n_workers * (int64_t)SIM_S;
 	if (apart_us > (p->soon ? BACK_WITHIN_US : LINKED_WITHIN_US) + calls_us)
 		sim_fail(s, "w%d and w%d have had no link for %.1f s, and nothing keeps them apart", a, b,
 				 (double)apart_us / SIM_S);
+}
+
+/* ---- openings ---- */
+
+static bool line_is_free(const struct sim *s, int host) {
+	return s->net.up[host].busy_until_us <= s->now_us + SIM_S / 4;
+}
+
+static bool should_open(const struct sim *s, int a, int b, bool v6) {
+	bool well = is_well(s, a) && is_well(s, b) && reach_each_other(s, a, b) && wants(s, a, b) && wants(s, b, a);
+	return well && homes_open(s, a, b, v6) && line_is_free(s, a) && line_is_free(s, b) &&
+		   s->opt.delay_us + s->opt.jitter_us <= OPENS_WITHIN_US / 8 && !s->workers[a].links[b].up &&
+		   !s->workers[b].links[a].up && !s->had_false_relay &&
+		   s->net.up[SIM_RELAY].bytes_per_s == s->net.up[SIM_RELAY].at_best;
+}
+
+/* An honest relay names the peer's mapping, and nothing else. */
+void oracle_opens(struct sim *s, int host, int peer, const char *at) {
+	s->opened_us = s->now_us;
+	struct address a;
+	struct sim_where to = {0}, from = {.ip = homes_outside(s, host, false), .port = SIM_PORT};
+	bool resets;
+	uint16_t port;
+	if (s->had_false_relay || address_parse(at, &a, NULL) != RV_OK || !where_parse(&a, &to))
+		return;
+	int who = homes_find(s, SIM_OUTSIDE, &from, &to, false, &port, &resets);
+	if (who != peer || port != SIM_PORT)
+		sim_fail(s, "a relay has w%d dial %s for w%d: that leads to w%d, port %u", host, at, peer, who, port);
+}
+
+void oracle_punches(struct sim *s, int host, int peer, bool v6) {
+	struct sim_pair *p = host < peer ? &s->pairs[host][peer] : &s->pairs[peer][host];
+	p->opened_us[host > peer] = should_open(s, host, peer, v6) ? s->now_us : 0;
+}
+
+void oracle_opening_over(struct sim *s, int a, int b) {
+	struct sim_pair *p = a < b ? &s->pairs[a][b] : &s->pairs[b][a];
+	p->opened_us[0] = p->opened_us[1] = 0;
+}
+
+/* Both have dialed, nothing was in the way all the time, and they have no link. */
+static void look_at_opening(struct sim *s, int a, int b) {
+	const struct sim_pair *p = &s->pairs[a][b];
+	bool first = p->opened_us[1] < p->opened_us[0];
+	int64_t last_us = p->opened_us[first ? 0 : 1], before_us = last_us - p->opened_us[first ? 1 : 0];
+	if (!can_be_linked(s, a, b)) {
+		oracle_opening_over(s, a, b);
+		return;
+	}
+	if (last_us == 0 || s->now_us - last_us < OPENS_WITHIN_US)
+		return;
+	if (before_us < SIM_S)
+		sim_fail(s, "w%d and w%d dialed each other at one moment, %.1f s ago, and have no link", a, b,
+				 (double)(s->now_us - last_us) / SIM_S);
+	oracle_opening_over(s, a, b);
 }
 
 static void look(struct sim *s, int nobody, void *arg) {
 	(void)nobody;
 	(void)arg;
 	for (int a = 0; a < s->opt.n_workers; a++)
-		for (int b = a + 1; b < s->opt.n_workers; b++)
+		for (int b = a + 1; b < s->opt.n_workers; b++) {
 			look_at_pair(s, a, b);
+			look_at_opening(s, a, b);
+		}
 	sim_at(s, s->now_us + LOOK_US, SIM_NOBODY, 0, look, NULL);
 }
 
@@ -171,7 +259,20 @@ void oracle_asks(struct sim *s, int host) {
 		sim_fail(s, "w%d asks for %d routes in %.1f s", host, asks->n, (double)(s->now_us - asks->since_us) / SIM_S);
 }
 
-void oracle_dial(struct sim *s, int host, int peer) {
+void oracle_bad_relay(struct sim *s, int host, int relay, const char *text) {
+	sim_say(s, host, "takes relay %d for bad: %s", relay, text);
+}
+
+void oracle_relay_fault(struct sim *s, int host, int relay, const char *text) {
+	(void)relay;
+	if (!s->had_false_relay)
+		sim_fail(s, "w%d refuses what an honest relay sends: %s", host, text);
+}
+
+void oracle_dial(struct sim *s, int host, int peer, const struct sim_where *to) {
+	(void)to;
+	if (peer >= SIM_MAX_WORKERS || peer == host)
+		return;
 	struct sim_dials *d = &s->workers[host].dials[peer];
 	if (s->now_us - d->since_us > DIALS_US)
 		*d = (struct sim_dials){.since_us = s->now_us};

@@ -125,11 +125,21 @@ static void set_link(struct sim_worker *w, int peer, bool up, bool refused) {
 	fetch_link_changed(w->sim, w->host, peer); /* asks again on the new one */
 }
 
+static void count_way(struct sim_worker *w, uint32_t member) {
+	struct sim_stats *stats = &w->sim->stats;
+	enum path_kind path = peers_path(w->mesh, member);
+	uint64_t after_ms = (uint64_t)(peers_met_after_us(w->mesh, member) / SIM_MS);
+	stats->met_relayed += path == PATH_RELAYED;
+	stats->met_punched += path == PATH_PUNCHED;
+	stats->slowest_ms = after_ms > stats->slowest_ms ? after_ms : stats->slowest_ms;
+}
+
 static void on_link_up(void *ctx, uint32_t member) {
 	struct sim_worker *w = ctx;
 	int peer = host_of(w->sim, member);
 	sim_say(w->sim, w->host, "has a link to w%d", peer);
 	oracle_link_up(w->sim, w->host, peer);
+	count_way(w, member);
 	if (peer != SIM_NOBODY)
 		set_link(w, peer, true, false);
 }
@@ -155,8 +165,8 @@ static void on_unreached(void *ctx, uint32_t member, enum peers_need need) {
 	struct sim_worker *w = ctx;
 	int peer = host_of(w->sim, member);
 	oracle_asks(w->sim, w->host);
-	if (peer != SIM_NOBODY && w->sim->opt.relay && need == PEERS_UNREACHED)
-		relay_call(w->sim, w->host, peer);
+	if (peer != SIM_NOBODY)
+		reach_wants(w->sim, w->host, member, need == PEERS_RELAYED);
 }
 
 /* ---- the mesh's life and time ---- */
@@ -315,6 +325,7 @@ static void allow(void *ctx, const struct document *d) {
 	peers_ban(w->mesh, w->sim->now_us, d->banned);
 	peers_allow(w->mesh, w->sim->now_us, linked, d->n_members + d->n_syncing);
 	fetch_allow(w, d);
+	reach_core_follow(w->reach.core, w->sim->now_us, d);
 }
 
 static enum rv_err begin_reduce(void *ctx, const struct document *d, struct rv_errtext *et) {

@@ -14,6 +14,7 @@ const char *const sim_fault_names[SIM_FAULT_KINDS] = {[FAULT_HTTP_LOSS] = "http_
 													  [FAULT_IMPOSTOR] = "impostor",
 													  [FAULT_RELAY_DROPS] = "relay_drops",
 													  [FAULT_NAT] = "nat",
+													  [FAULT_HOME] = "home",
 													  [FAULT_KILL] = "killed",
 													  [FAULT_POWER_CUT] = "power_cut",
 													  [FAULT_FREEZE] = "frozen",
@@ -252,6 +253,20 @@ static void plan_impostor(struct sim_plan *p, const struct sim_options *o) {
 	f->peer = (uint8_t)((f->host + 1 + rv_rng_below(&r, (uint64_t)o->n_workers - 1)) % (uint64_t)o->n_workers);
 }
 
+/* Each worker has a home of some kind, or shares that of the one before. */
+static void plan_homes(struct sim_plan *p, const struct sim_options *o, struct rv_rng *r) {
+	for (int h = 0; h < o->n_workers;) {
+		uint64_t set = UINT64_C(1) << h++;
+		enum sim_home_kind kind = (enum sim_home_kind)rv_rng_below(r, HOME_V6_ONLY);
+		if (h < o->n_workers && kind != HOME_OPEN && rv_rng_below(r, 5) == 0)
+			set |= UINT64_C(1) << h++;
+		struct sim_fault *f = append(p, FAULT_HOME);
+		f->set = set;
+		f->amount = kind;
+		f->moment = (uint32_t)rv_rng_below(r, HOME_TRAITS);
+	}
+}
+
 /* With a relay any workers may be behind routers, all of them too; and the relay has faults of its
  * own. Drawn apart, as the next two. */
 static void plan_relay(struct sim_plan *p, const struct sim_options *o) {
@@ -261,7 +276,10 @@ static void plan_relay(struct sim_plan *p, const struct sim_options *o) {
 	uint64_t all = (1ull << o->n_workers) - 1;
 	if (!o->relay)
 		return;
-	append(p, FAULT_NAT)->set = rv_rng_below(&r, 3) == 0 ? all : 1 + rv_rng_below(&r, all);
+	if (rv_rng_below(&r, 3) != 0)
+		plan_homes(p, o, &r);
+	else
+		append(p, FAULT_NAT)->set = rv_rng_below(&r, 3) == 0 ? all : 1 + rv_rng_below(&r, all);
 	if (rv_rng_below(&r, 3) == 0)
 		append(p, FAULT_RELAY_DROPS)->amount = 0.5 * rv_rng_double(&r);
 	int64_t at = (int64_t)rv_rng_below(&r, 10 * SIM_S);
@@ -270,6 +288,7 @@ static void plan_relay(struct sim_plan *p, const struct sim_options *o) {
 		if (f == NULL)
 			return;
 		f->host = draw_worker(&r, o);
+		f->peer = (uint8_t)rv_rng_below(&r, (uint64_t)o->relay);
 		f->at_us = at;
 		f->lasts_us = LEAST_US + draw_while(&r);
 		f->amount = f->kind == FAULT_RELAY_SLOW ? 0.0005 + 0.05 * rv_rng_double(&r) : 0;
@@ -282,7 +301,7 @@ static void plan_relay(struct sim_plan *p, const struct sim_options *o) {
 static void spare_the_last_copy(struct sim_plan *p) {
 	bool spare = false;
 	for (int i = 0; i < p->n; i++)
-		spare = spare || p->faults[i].kind == FAULT_NAT;
+		spare = spare || p->faults[i].kind == FAULT_NAT || p->faults[i].kind == FAULT_HOME;
 	for (int i = 0; i < p->n && spare; i++)
 		p->faults[i].reckless = false;
 }
@@ -330,19 +349,23 @@ void sim_fault_text(const struct sim_fault *f, char *out, size_t cap) {
 	if (f->on != ON_NOTHING)
 		(void)snprintf(when, sizeof when, "%.0f %% into %s of round %llu at %s", 100 * f->into, sim_on_names[f->on],
 					   (unsigned long long)f->round, host);
-	else if (f->kind > FAULT_NAT && f->at_us < 0)
+	else if (f->kind > FAULT_HOME && f->at_us < 0)
 		(void)snprintf(when, sizeof when, "%.0f %% into delicate moment %u of %s", 100 * f->into, f->moment, host);
-	else if (f->kind > FAULT_NAT)
+	else if (f->kind > FAULT_HOME)
 		(void)snprintf(when, sizeof when, "at %.3f s", (double)f->at_us / SIM_S);
 	int n = snprintf(out, cap, "%s: %s", when, sim_fault_names[f->kind]);
-	if (f->kind > FAULT_NAT && f->set == 0 && f->kind != FAULT_BLACKOUT)
+	if (f->kind > FAULT_HOME && f->set == 0 && f->kind != FAULT_BLACKOUT)
 		n += snprintf(out + n, cap - (size_t)n, " %s", host);
 	if (f->kind == FAULT_LINK || f->kind == FAULT_ONE_WAY || f->kind == FAULT_PAIR || f->kind == FAULT_POSTHUMOUS ||
 		f->kind == FAULT_IMPOSTOR)
 		n += snprintf(out + n, cap - (size_t)n, " to %s", peer);
 	if (f->set != 0)
 		n += snprintf(out + n, cap - (size_t)n, " {%s}", set);
-	if (f->amount != 0)
+	if (f->kind == FAULT_HOME)
+		n += snprintf(out + n, cap - (size_t)n, " %s%s%s%s%s", sim_home_names[(int)f->amount],
+					  f->moment & HOME_RESETS ? ", resets" : "", f->moment & HOME_HAIRPINS ? ", hairpins" : "",
+					  f->moment & HOME_MOVES ? ", other ports" : "", f->moment & HOME_V6 ? ", IPv6 too" : "");
+	else if (f->amount != 0)
 		n += snprintf(out + n, cap - (size_t)n, " by %.3g", f->amount);
 	if (f->lasts_us != 0)
 		(void)snprintf(out + n, cap - (size_t)n, " for %.3f s", (double)f->lasts_us / SIM_S);

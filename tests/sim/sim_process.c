@@ -95,6 +95,7 @@ void worker_open(struct sim *s, int host, uint32_t member) {
 	w->core = session_core_round(w->session);
 	w->found.reduced = NULL; /* the session has it */
 	mesh_open(s, host);
+	reach_open(s, host);
 }
 
 /* ---- ends ---- */
@@ -111,6 +112,7 @@ static void end_session(struct sim_worker *w) {
 
 void worker_crash(struct sim *s, int host, bool silent) {
 	struct sim_worker *w = &s->workers[host];
+	reach_crash(w);
 	mesh_crash(s, host, silent);
 	if (!silent)
 		coordinator_hang_up(s, host);
@@ -178,6 +180,7 @@ static void exits(struct sim *s, int host, void *arg) {
 		store_term(s, host, term);
 		return;
 	}
+	reach_close(w);
 	mesh_leave(w);
 	w->done = session_core_exported(w->session);
 	w->done_round = w->global.round;
@@ -210,7 +213,8 @@ void worker_release(struct sim_worker *w) {
 	trainer_unload(w);
 	disk_release(&w->disk);
 	mesh_leave(w);
-	pipe_release(w);
+	pipe_release(&w->ends);
+	free(w->reach.memory);
 	free(w->control_memory);
 	free(w->fetcher_memory);
 	free(w->fetch_core_memory);

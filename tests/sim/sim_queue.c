@@ -66,6 +66,8 @@ static void postpone(struct sim *s, const struct sim_event *ev) {
 }
 
 static uint64_t life_of(const struct sim *s, int host) {
+	if (host >= SIM_RELAY)
+		return s->relays[host - SIM_RELAY].life;
 	return host == SIM_COORDINATOR ? s->coordinator.life : s->workers[host].life;
 }
 

@@ -1,5 +1,6 @@
-/* sim_relay.c: a relay as a third place: it rings both members of a call, and forwards between the
- * two connections that show the call's token. It sees nothing of what it forwards. */
+/* sim_relay.c: relays: the platform around net/relay/relay_core.h, as coordinator/relay is on
+ * sockets. The first byte of a connection decides: a station states its key (no TLS here), anything
+ * else has to be a preamble. */
 #include "sim.h"
 
 #include "base/assert.h"
@@ -7,204 +8,356 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOKEN_US = 10 * SIM_S, SIDES = 2, KEEPALIVE_US = 30 * SIM_S };
-
-/* What a CALL and a RING carry. */
-struct call_packet {
-	uint64_t token; /* RING */
-	int peer;       /* host */
+enum {
+	TICK_US = RELAY_TICK_MS * SIM_MS,
+	LAZY_TICK_US = SIM_S /* while no end waits for the rate: deadlines may be so late */
 };
+static const uint64_t wall_s = 1700000000; /* when it all began, as for workers */
+enum stage { FRESH, AT_STATION, WAITS, JOINED };
 
-static void tell(struct sim *s, int to, enum packet_kind kind, uint32_t number, uint64_t upto, const void *data,
-				 size_t n) {
-	struct packet *p = packet_new(SIM_RELAY, to, kind, data, n);
-	p->link = number;
-	p->upto = upto;
-	p->sent_us = s->now_us;
-	sim_send(s, p);
+static int host_of(int relay) {
+	return SIM_RELAY + relay;
 }
 
-/* ---- calls ---- */
+void relay_key(const struct sim *s, int relay, uint8_t key[NET_KEY_BYTES]) {
+	memcpy(key, s->relay_identities[relay].key, NET_KEY_BYTES);
+}
 
-static struct relayed_call *of_token(struct sim_relay *r, uint64_t token) {
-	for (int i = 0; i < SIM_MAX_RELAYED; i++)
-		if (r->calls[i].token == token && token != 0)
-			return &r->calls[i];
+int relay_of_key(const struct sim *s, const uint8_t key[NET_KEY_BYTES]) {
+	int relay = 0;
+	while (relay < s->opt.relay && memcmp(s->relay_identities[relay].key, key, NET_KEY_BYTES) != 0)
+		relay++;
+	RV_ASSERT(relay < s->opt.relay);
+	return relay;
+}
+
+static void list_one(const struct sim *s, int relay, bool v6, struct relay_ref *out) {
+	const struct sim_where at = {.ip = homes_relay(relay, v6), .port = SIM_RELAY_PORT};
+	*out = (struct relay_ref){0};
+	relay_key(s, relay, out->key);
+	where_text(&at, out->addr);
+}
+
+/* The first relay has an address of each family. */
+int relay_list(const struct sim *s, struct relay_ref out[NET_MAX_RELAYS]) {
+	int n = 0;
+	for (int relay = 0; relay < s->opt.relay; relay++) {
+		list_one(s, relay, false, &out[n++]);
+		if (relay == 0)
+			list_one(s, relay, true, &out[n++]);
+	}
+	return n;
+}
+
+/* ---- connections ---- */
+
+static struct sim_relay_end *end_of(struct sim_relay *r, uint32_t number, int *connection) {
+	for (int i = 0; i < r->n_of; i++)
+		if (r->of[i].number == number) {
+			*connection = i;
+			return &r->of[i];
+		}
 	return NULL;
 }
 
-static struct relayed_call *of_number(struct sim_relay *r, uint32_t number, int *side) {
-	for (int i = 0; i < SIM_MAX_RELAYED; i++)
-		for (*side = 0; *side < SIDES; ++*side)
-			if (r->calls[i].token != 0 && r->calls[i].number[*side] == number)
-				return &r->calls[i];
-	return NULL;
+static void forget(struct sim *s, int relay, int connection) {
+	struct sim_relay *r = &s->relays[relay];
+	uint32_t number = r->of[connection].number;
+	r->of[connection] = (struct sim_relay_end){.number = 0};
+	pipe_end(s, host_of(relay), number);
 }
 
-static void ends(struct sim *s, struct relayed_call *c) {
-	for (int side = 0; side < SIDES; side++)
-		if (c->number[side] != 0)
-			tell(s, c->host[side], PACKET_FIN, c->number[side], 0, NULL, 0);
-	*c = (struct relayed_call){.token = 0};
+static void act(struct sim *s, int relay);
+
+static void lost(struct sim *s, int relay, int connection) {
+	forget(s, relay, connection);
+	relay_closed(s->relays[relay].core, connection);
+	act(s, relay);
 }
 
-static void forget_old(struct sim *s) {
-	for (int i = 0; i < SIM_MAX_RELAYED; i++) {
-		struct relayed_call *c = &s->relay.calls[i];
-		if (c->token != 0 && !c->joined && c->until_us <= s->now_us)
-			ends(s, c);
+/* ---- what the core decides ---- */
+
+static void send_frame(struct sim *s, int relay, const struct relay_action *a) {
+	struct sim_relay *r = &s->relays[relay];
+	uint8_t bytes[NET_MAX_RELAY_FRAME_BYTES];
+	size_t n = relay_frame_encode(&a->frame, bytes);
+	if (!sim_chance(s, host_of(relay), LUCK_LINE, r->drops) &&
+		n <= pipe_room(s, host_of(relay), r->of[a->connection].number))
+		pipe_put(s, host_of(relay), r->of[a->connection].number, bytes, n);
+}
+
+/* What each reads from now on was written by the other. */
+static void splice(struct sim *s, int relay, int a, int b) {
+	struct sim_relay *r = &s->relays[relay];
+	const uint8_t go = RELAY_GO;
+	const int both[2] = {a, b};
+	for (int i = 0; i < 2; i++) {
+		struct sim_relay_end *e = &r->of[both[i]], *other = &r->of[both[!i]];
+		e->stage = JOINED;
+		e->other = both[!i];
+		pipe_beyond(s, host_of(relay), e->number, other->host);
+		pipe_put(s, host_of(relay), e->number, &go, 1);
 	}
 }
 
-static void ring(struct sim *s, int host, int peer, uint64_t token) {
-	const struct call_packet about = {.token = token, .peer = peer};
-	if (!sim_chance(s, SIM_RELAY, LUCK_LINE, s->relay.drops))
-		tell(s, host, PACKET_RING, 0, 0, &about, sizeof about);
-}
-
-static void on_call(struct sim *s, const struct packet *p) {
-	struct call_packet about;
-	memcpy(&about, p->data, sizeof about);
-	forget_old(s);
-	for (int i = 0; i < SIM_MAX_RELAYED; i++) {
-		struct relayed_call *c = &s->relay.calls[i];
-		if (c->token != 0)
+static void act(struct sim *s, int relay) {
+	struct sim_relay *r = &s->relays[relay];
+	struct relay_action a;
+	while (relay_next_action(r->core, &a)) {
+		if (r->of[a.connection].number == 0)
 			continue;
-		*c = (struct relayed_call){
-			.token = ++s->relay.next_token, .host = {p->src, about.peer}, .until_us = s->now_us + TOKEN_US};
-		s->stats.calls++;
-		for (int side = 0; side < SIDES; side++)
-			ring(s, c->host[side], c->host[1 - side], c->token);
-		return;
+		if (a.type == RELAY_SEND)
+			send_frame(s, relay, &a);
+		else if (a.type == RELAY_CLOSE)
+			forget(s, relay, a.connection);
+		else
+			splice(s, relay, a.connection, a.other);
 	}
 }
 
-/* ---- data connections ---- */
+/* ---- what comes in ---- */
 
-/* The token comes with the SYN. */
-static void on_syn(struct sim *s, const struct packet *p) {
-	uint64_t token;
-	memcpy(&token, p->data, sizeof token);
-	forget_old(s);
-	struct relayed_call *c = of_token(&s->relay, token);
-	int side = c != NULL && c->host[1] == p->src;
-	tell(s, p->src, c != NULL ? PACKET_ACK : PACKET_RST, p->link, 0, NULL, 0);
-	if (c == NULL)
-		return;
-	c->number[side] = p->link;
-	c->joined = c->number[0] != 0 && c->number[1] != 0;
-	const uint8_t both_are_here = 1;
-	for (int i = 0; c->joined && i < SIDES; i++)
-		tell(s, c->host[i], PACKET_DATA, c->number[i], 0, &both_are_here, 1);
+static void secure(struct sim *s, int relay, int connection, const uint8_t *opening) {
+	struct sim_relay *r = &s->relays[relay];
+	uint8_t own[NET_KEY_BYTES], theirs[NET_KEY_BYTES];
+	uint32_t number = r->of[connection].number;
+	memcpy(theirs, opening + 1, sizeof theirs);
+	relay_key(s, relay, own);
+	pipe_take(s, host_of(relay), number, SIM_OPENING_BYTES);
+	pipe_put(s, host_of(relay), number, own, sizeof own);
+	r->of[connection].stage = AT_STATION;
+	relay_authenticated(r->core, connection, theirs);
 }
 
-static void on_data(struct sim *s, const struct packet *p) {
-	int side;
-	struct relayed_call *c = of_number(&s->relay, p->link, &side);
-	if (c == NULL || !c->joined) {
-		tell(s, p->src, PACKET_RST, p->link, 0, NULL, 0);
+static void take_preamble(struct sim *s, int relay, int connection, const uint8_t *bytes) {
+	struct sim_relay *r = &s->relays[relay];
+	struct relay_preamble m;
+	if (relay_preamble_decode(bytes, &m, NULL) != RV_OK) {
+		sim_fail(s, "a worker shows relay %d something that is no preamble", relay);
 		return;
 	}
-	struct packet *on = packet_new(SIM_RELAY, c->host[1 - side], PACKET_DATA, p->data, p->n);
-	on->link = c->number[1 - side];
-	on->upto = p->upto;
-	on->sent_us = p->sent_us;
-	s->stats.relayed_bytes += p->n;
-	sim_send(s, on);
+	pipe_take(s, host_of(relay), r->of[connection].number, RELAY_PREAMBLE_BYTES);
+	r->of[connection].stage = WAITS;
+	relay_take_preamble(r->core, s->now_us, connection, &m);
+	act(s, relay);
 }
 
-static void on_end(struct sim *s, uint32_t number) {
-	int side;
-	struct relayed_call *c = of_number(&s->relay, number, &side);
-	if (c == NULL)
+/* Takes one frame; false: there is no whole one, or the connection is gone. */
+static bool take_frame(struct sim *s, int relay, int connection, uint32_t number) {
+	struct sim_relay *r = &s->relays[relay];
+	struct relay_frame m;
+	struct rv_errtext et;
+	size_t n, used;
+	const uint8_t *bytes = pipe_peek(s, host_of(relay), number, &n);
+	if (relay_frame_decode(bytes, n, &m, &used, &et) != RV_OK) {
+		sim_fail(s, "w%d sends relay %d a frame that it refuses: %s", r->of[connection].host, relay, et.text);
+		return false;
+	}
+	if (used == 0)
+		return false;
+	pipe_take(s, host_of(relay), number, used);
+	relay_take_frame(r->core, s->now_us, connection, &m);
+	act(s, relay);
+	return r->of[connection].number == number;
+}
+
+/* As far as the core allows and the other end has room. */
+static bool forward(struct sim *s, int relay, int connection, uint32_t number) {
+	struct sim_relay *r = &s->relays[relay];
+	uint32_t to = r->of[r->of[connection].other].number;
+	size_t n;
+	const uint8_t *bytes = pipe_peek(s, host_of(relay), number, &n);
+	size_t allowed = n > 0 ? relay_allowance(r->core, s->now_us, connection) : 0;
+	size_t room = n > 0 && allowed > 0 ? pipe_room(s, host_of(relay), to) : 0;
+	n = n < allowed ? n : allowed;
+	n = n < room ? n : room;
+	if (n == 0)
+		return false;
+	pipe_put(s, host_of(relay), to, bytes, n);
+	pipe_take(s, host_of(relay), number, n);
+	s->stats.relayed_bytes += n;
+	relay_forwarded(r->core, s->now_us, connection, n);
+	act(s, relay);
+	return r->of[connection].number == number;
+}
+
+/* Does one thing with what has arrived there; false: nothing is to be done. */
+static bool take(struct sim *s, int relay, int connection, uint32_t number) {
+	struct sim_relay *r = &s->relays[relay];
+	size_t n;
+	const uint8_t *bytes = pipe_peek(s, host_of(relay), number, &n);
+	switch (r->of[connection].stage) {
+	case FRESH:
+		if (n >= SIM_OPENING_BYTES && bytes[0] == SIM_STATION_BYTE)
+			secure(s, relay, connection, bytes);
+		else if (n >= RELAY_PREAMBLE_BYTES && bytes[0] != SIM_STATION_BYTE)
+			take_preamble(s, relay, connection, bytes);
+		else
+			return false;
+		return r->of[connection].number == number;
+	case AT_STATION:
+		return take_frame(s, relay, connection, number);
+	case JOINED:
+		return forward(s, relay, connection, number);
+	default:
+		return false;
+	}
+}
+
+static void serve(struct sim *s, int relay, int connection) {
+	struct sim_relay *r = &s->relays[relay];
+	uint32_t number = r->of[connection].number;
+	while (!s->failed && take(s, relay, connection, number))
+		;
+	if (r->of[connection].number == number && pipe_state(s, host_of(relay), number, NULL) == END_OVER)
+		lost(s, relay, connection);
+}
+
+void relay_new_end(struct sim *s, int relay, uint32_t number, uint16_t port) {
+	struct sim_relay *r = &s->relays[relay];
+	const struct sim_where from = pipe_from(s, host_of(relay), number);
+	struct address at;
+	where_address(&from, &at);
+	int connection =
+		relay_accept(r->core, s->now_us, &at, port == SIM_SECOND_PORT ? RELAY_SECOND_PORT : RELAY_MAIN_PORT);
+	act(s, relay);
+	if (connection < 0) {
+		pipe_end(s, host_of(relay), number);
 		return;
-	c->number[side] = 0;
-	ends(s, c);
+	}
+	r->of[connection] = (struct sim_relay_end){.number = number, .host = pipe_peer(s, host_of(relay), number)};
+	r->n_of = connection >= r->n_of ? connection + 1 : r->n_of;
+}
+
+/* ---- turns ---- */
+
+static void count(struct sim *s, int relay) {
+	const struct relay_totals *now = relay_core_totals(s->relays[relay].core);
+	s->stats.calls += now->calls - s->relays[relay].counted.calls;
+	s->stats.openings += now->openings - s->relays[relay].counted.openings;
+	s->relays[relay].counted = *now;
+}
+
+static void tick(struct sim *s, int host, void *arg) {
+	int relay = host - SIM_RELAY;
+	struct sim_relay *r = &s->relays[relay];
+	(void)arg;
+	r->tick_us = INT64_MAX;
+	relay_tick(r->core, s->now_us);
+	act(s, relay);
+	relay_turn(s, relay);
+}
+
+static bool waits_for_rate(struct sim *s, int relay) {
+	struct sim_relay *r = &s->relays[relay];
+	for (int i = 0; i < r->n_of; i++) {
+		size_t n = 0;
+		if (r->of[i].number != 0 && r->of[i].stage == JOINED)
+			(void)pipe_peek(s, host_of(relay), r->of[i].number, &n);
+		if (n > 0)
+			return true;
+	}
+	return false;
+}
+
+static void set_timer(struct sim *s, int relay, int64_t after_us) {
+	struct sim_relay *r = &s->relays[relay];
+	if (r->ends.n == 0 || s->now_us + after_us >= r->tick_us)
+		return;
+	r->tick_us = s->now_us + after_us;
+	sim_at(s, r->tick_us, host_of(relay), r->life, tick, NULL);
+}
+
+void relay_turn(struct sim *s, int relay) {
+	struct sim_relay *r = &s->relays[relay];
+	if (r->core == NULL)
+		return;
+	for (int i = 0; i < r->n_of; i++)
+		if (r->of[i].number != 0)
+			serve(s, relay, i);
+	count(s, relay);
+	set_timer(s, relay, waits_for_rate(s, relay) ? TICK_US : LAZY_TICK_US);
 }
 
 void relay_receive(struct sim *s, const struct packet *p) {
-	if (s->relay.down) {
-		if (p->kind == PACKET_SYN || p->kind == PACKET_DATA)
-			tell(s, p->src, PACKET_RST, p->link, 0, NULL, 0);
+	int relay = p->dst - SIM_RELAY, connection;
+	struct sim_relay *r = &s->relays[relay];
+	pipe_receive(s, p);
+	if (r->core == NULL || end_of(r, p->link, &connection) == NULL)
 		return;
-	}
-	if (p->kind == PACKET_CALL)
-		on_call(s, p);
-	else if (p->kind == PACKET_SYN)
-		on_syn(s, p);
-	else if (p->kind == PACKET_DATA)
-		on_data(s, p);
-	else if (p->kind == PACKET_FIN || p->kind == PACKET_RST)
-		on_end(s, p->link);
+	serve(s, relay, connection);
+	if (p->kind == PACKET_DATA && r->of[connection].stage == JOINED)
+		set_timer(s, relay, TICK_US);
+	set_timer(s, relay, LAZY_TICK_US);
+	count(s, relay);
 }
 
-/* ---- what the pipes ask ---- */
+/* ---- its life ---- */
 
-int relay_other_of(struct sim *s, uint64_t token, int host) {
-	const struct relayed_call *c = of_token(&s->relay, token);
-	if (c == NULL)
-		return SIM_NOBODY;
-	return c->host[0] == host ? c->host[1] : c->host[0];
+/* The same numbers each time, and others for each relay and life. */
+static void random_bytes(void *ctx, void *out, size_t n) {
+	struct sim_relay *r = ctx;
+	const struct rv_hash hash = rv_hash_of(&r->random, sizeof r->random);
+	r->random++;
+	RV_ASSERT(n <= sizeof hash.b);
+	memcpy(out, hash.b, n);
 }
 
-bool relay_writer_of(struct sim *s, uint32_t number, int *host, uint32_t *writer) {
-	int side;
-	const struct relayed_call *c = of_number(&s->relay, number, &side);
-	if (c == NULL)
-		return false;
-	*host = c->host[1 - side];
-	*writer = c->number[1 - side];
-	return true;
+static uint64_t unix_s(void *ctx) {
+	const struct sim_relay *r = ctx;
+	return wall_s + (uint64_t)(r->sim->now_us / SIM_S);
 }
 
-static void notices(struct sim *s, int nobody, void *arg) {
-	(void)nobody;
-	uint32_t number = *(uint32_t *)arg;
-	free(arg);
-	on_end(s, number);
+static uint32_t rtt_us(void *ctx, int connection) {
+	const struct sim_relay *r = ctx;
+	struct sim *s = r->sim;
+	return (uint32_t)pipe_rtt_us(s, host_of((int)(r - s->relays)), r->of[connection].number);
 }
 
-void relay_notices_end(struct sim *s, uint32_t number) {
-	uint32_t *arg = sim_alloc(sizeof *arg);
-	*arg = number;
-	sim_at(s, s->now_us + KEEPALIVE_US, SIM_NOBODY, 0, notices, arg);
-}
-
-/* ---- the members' side: a call that the mesh asks for ---- */
-
-void relay_call(struct sim *s, int host, int peer) {
-	const struct call_packet about = {.peer = peer};
-	sim_send(s, packet_new(host, SIM_RELAY, PACKET_CALL, &about, sizeof about));
-}
-
-void relay_rings(struct sim *s, const struct packet *p) {
-	struct sim_worker *w = &s->workers[p->dst];
-	struct call_packet about;
-	memcpy(&about, p->data, sizeof about);
-	if (w->mesh == NULL || s->oracle.member_of[about.peer] >= NET_MAX_MEMBERS)
+void relay_start(struct sim *s, int relay) {
+	struct sim_relay *r = &s->relays[relay];
+	if (r->core != NULL)
 		return;
-	struct route route = {.kind = ROUTE_RELAY, .at = {.host = "10.0.1.1", .port = 7435}};
-	memcpy(route.token, &about.token, sizeof about.token);
-	peers_offer_route(w->mesh, s->now_us, s->oracle.member_of[about.peer], &route);
-}
-
-/* ---- faults ---- */
-
-void relay_crash(struct sim *s) {
-	for (int i = 0; i < SIM_MAX_RELAYED; i++)
-		if (s->relay.calls[i].token != 0)
-			ends(s, &s->relay.calls[i]);
-	s->relay.down = true;
-}
-
-void relay_start(struct sim *s) {
-	s->relay.down = false;
-}
-
-void relay_breaks(struct sim *s, int host) {
-	for (int i = 0; i < SIM_MAX_RELAYED; i++) {
-		struct relayed_call *c = &s->relay.calls[i];
-		if (c->token != 0 && (c->host[0] == host || c->host[1] == host))
-			ends(s, c);
+	struct relay_config cfg = {.relay = &s->relay_identities[relay],
+							   .second_port = SIM_SECOND_PORT,
+							   .ctx = r,
+							   .random = random_bytes,
+							   .unix_s = unix_s,
+							   .rtt_us = rtt_us};
+	r->sim = s;
+	memcpy(cfg.run_key, s->run_identity.key, sizeof cfg.run_key);
+	if (r->memory == NULL) {
+		r->memory = sim_alloc(relay_core_size());
+		r->of = sim_alloc(RELAY_CONNECTIONS * sizeof r->of[0]);
 	}
+	r->life = ++s->lives;
+	r->random = s->opt.seed ^ r->life << 48 ^ (uint64_t)relay << 40;
+	r->tick_us = INT64_MAX;
+	r->counted = (struct relay_totals){0};
+	r->core = relay_core_init(r->memory, &cfg, s->now_us);
+}
+
+void relay_crash(struct sim *s, int relay, bool silent) {
+	struct sim_relay *r = &s->relays[relay];
+	if (r->core == NULL)
+		return;
+	count(s, relay);
+	pipe_close_all(s, host_of(relay), silent);
+	memset(r->of, 0, (size_t)r->n_of * sizeof r->of[0]);
+	r->n_of = 0;
+	r->core = NULL;
+	r->life = 0;
+}
+
+void relay_breaks(struct sim *s, int relay, int host) {
+	struct sim_relay *r = &s->relays[relay];
+	for (int i = 0; r->core != NULL && i < r->n_of; i++)
+		if (r->of[i].number != 0 && r->of[i].stage == JOINED && r->of[i].host == host)
+			lost(s, relay, i);
+}
+
+void relay_release(struct sim_relay *r) {
+	pipe_release(&r->ends);
+	free(r->memory);
+	free(r->of);
 }

@@ -46,6 +46,10 @@ void sim_stats_add(struct sim_stats *sum, const struct sim_stats *one) {
 	sum->residuals += one->residuals;
 	sum->clipped += one->clipped;
 	sum->calls += one->calls;
+	sum->openings += one->openings;
+	sum->met_relayed += one->met_relayed;
+	sum->met_punched += one->met_punched;
+	sum->slowest_ms = one->slowest_ms > sum->slowest_ms ? one->slowest_ms : sum->slowest_ms;
 	sum->relayed_bytes += one->relayed_bytes;
 	sum->rollbacks += one->rollbacks;
 	sum->standstills += one->standstills;

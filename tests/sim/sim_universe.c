@@ -131,6 +131,10 @@ static void make_identities(struct sim *s) {
 	}
 	seed[IDENTITY_SEED_BYTES - 1] = 0;
 	identity_of_seed(seed, &s->run_identity);
+	for (int r = 0; r < s->opt.relay; r++) {
+		seed[IDENTITY_SEED_BYTES - 1] = (uint8_t)(SIM_RELAY + 1 + r);
+		identity_of_seed(seed, &s->relay_identities[r]);
+	}
 	memcpy(s->run_id, s->run_hash.b, sizeof s->run_id);
 }
 
@@ -178,6 +182,10 @@ static int64_t late_by_us(const struct sim *s, int host) {
 static void populate(struct sim *s) {
 	struct rv_rng r = rv_rng_of(s->opt.seed, 2);
 	s->coordinator.disk_slowness = 1;
+	for (int h = 0; h < s->opt.n_workers; h++)
+		s->homes[h] = (struct sim_home){.router = SIM_NO_ROUTER, .kind = HOME_OPEN, .has_v4 = true};
+	for (int relay = 0; relay < s->opt.relay; relay++)
+		relay_start(s, relay);
 	coordinator_start(s);
 	operator_start(s);
 	oracle_mesh_start(s);
@@ -199,6 +207,9 @@ static void release(struct sim *s) {
 	for (int h = 0; h < s->opt.n_workers; h++)
 		worker_release(&s->workers[h]);
 	coordinator_release(&s->coordinator);
+	for (int r = 0; r < SIM_MAX_RELAYS; r++)
+		relay_release(&s->relays[r]);
+	homes_release(s);
 	sim_network_release(&s->net);
 	sim_queue_release(&s->queue);
 	free(s->theta0);

@@ -20,6 +20,7 @@ static uint64_t measured(const struct sim *s, int host, double bytes_per_s) {
 static void send_report(void *ctx, struct report *rep) {
 	struct sim_worker *w = ctx;
 	const struct sim *s = w->sim;
+	rep->relay = reach_core_relay(w->reach.core);
 	rep->n_candidates = 1;
 	(void)snprintf(rep->candidates[0].addr, NET_ADDR_BYTES, ":%u", peers_port(w->mesh));
 	rep->up_bytes_per_s = measured(s, w->host, s->net.up[w->host].bytes_per_s);
@@ -89,14 +90,19 @@ static int64_t session_deadline_us(struct sim *s, int host) {
 	int64_t at = session_core_deadline_us(w->session, s->now_us);
 	at = earlier(at, w->reduce != NULL ? reduce_deadline_us(w->reduce) : INT64_MAX);
 	at = earlier(at, fetch_deadline_us(w));
+	at = earlier(at, reach_due_us(w));
 	return earlier(at, peers_deadline_us(w->mesh));
 }
 
 static void set_timer(struct sim *s, int host) {
+	enum { MANY = 500 };
 	struct sim_worker *w = &s->workers[host];
 	int64_t at = control_client_deadline_us(w->control);
 	if (w->session != NULL)
 		at = earlier(at, session_deadline_us(s, host));
+	w->spins = at <= s->now_us ? w->spins + 1 : 0;
+	if (w->spins == MANY)
+		sim_fail(s, "w%d: a deadline of its cores is past, and stays so", host);
 	if (at >= w->timer_us)
 		return;
 	w->timer_us = at > s->now_us ? at : s->now_us + 1;
@@ -121,6 +127,7 @@ static void take_turns(struct sim *s, int host) {
 	struct session_reduce before;
 	int turns = 0;
 	mesh_handle(s, host);
+	reach_handle(s, host);
 	do {
 		before = peers_seen(w);
 		take_turn(s, host);
@@ -151,8 +158,6 @@ void worker_turn(struct sim *s, int host) {
 void worker_receive(struct sim *s, const struct packet *p) {
 	if (p->kind == PACKET_REPLY)
 		http_receive(s, p->dst, p);
-	else if (p->kind == PACKET_RING)
-		relay_rings(s, p);
 	else
 		pipe_receive(s, p);
 	worker_turn(s, p->dst);

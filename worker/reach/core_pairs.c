@@ -2,6 +2,7 @@
  * the mesh (core_state.h). */
 #include "base/assert.h"
 #include "base/gcra.h"
+#include "base/planted.h"
 #include "worker/reach/core_state.h"
 
 #include <netinet/in.h>
@@ -170,7 +171,7 @@ static int ready_station(const struct reach_core *r, int64_t now_us, const struc
 static void bring_guest(struct reach_core *r, int64_t now_us, const struct pair *p) {
 	const struct station *guest = &r->stations[!r->home];
 	bool is_busy = guest->is_used && now_us - guest->used_us < GUEST_BUSY_US;
-	if (station_at(r, p->meets_at) == NOWHERE && !is_busy)
+	if (station_at(r, p->meets_at) == NOWHERE && !is_busy && !RV_BUG("no-guest"))
 		station_use(r, now_us, !r->home, p->meets_at);
 }
 
@@ -197,7 +198,7 @@ static bool is_usable(const struct station *s, const struct pair *p, uint8_t way
 /* Returns the next way from this station; 0: there is none. */
 static uint8_t next_way(const struct station *s, const struct pair *p) {
 	static const uint8_t order[] = {WAY_OPEN_V6, WAY_OPEN_V4, WAY_FORWARD};
-	for (size_t i = 0; i < sizeof order; i++)
+	for (size_t i = 0; i < sizeof order - RV_BUG("openings-only"); i++)
 		if (is_usable(s, p, order[i]))
 			return order[i];
 	return 0;
@@ -467,6 +468,8 @@ const char *pairs_take_ring(struct reach_core *r, int64_t now_us, int station, c
 		return "it names this worker";
 	r->stations[station].used_us = now_us;
 	memcpy(p->token, m->token, sizeof p->token);
+	if (RV_BUG("refused-after-a-ring"))
+		r->stations[station].owed[m->peer] = 0;
 	p->token_us = now_us + TOKEN_US;
 	begin_route(r, station, m->peer, WAY_FORWARD, now_us);
 	p->upgrades = false; /* the peer has lost the link */
@@ -585,7 +588,7 @@ static int64_t waits_until_us(const struct reach_core *r, const struct pair *p) 
 	if (at == NOWHERE)
 		return reach_earlier(p->until_us, r->stations[!r->home].used_us + GUEST_BUSY_US);
 	const struct station *s = &r->stations[at];
-	bool settles = s->state == REACH_UP && !mapping_is_settled(s) && r->asked == 0;
+	bool settles = s->state == REACH_UP && !mapping_is_settled(s) && (r->asked == 0 || RV_BUG("look-at-what-is-past"));
 	return settles ? reach_earlier(p->until_us, s->up_us + SETTLE_US) : p->until_us;
 }
 

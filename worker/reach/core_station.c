@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/gcra.h"
+#include "base/planted.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -63,7 +64,7 @@ static void rest(struct reach_core *r, int64_t now_us, struct station *s) {
 		s->pause_us = FIRST_PAUSE_US;
 	int64_t jitter_us = (int64_t)rv_rng_below(&r->rng, (uint64_t)s->pause_us / 2);
 	s->state = REACH_IDLE;
-	s->try_us = now_us + s->pause_us / 2 + jitter_us;
+	s->try_us = RV_BUG("station-once") ? INT64_MAX : now_us + s->pause_us / 2 + jitter_us;
 	s->pause_us = 2 * s->pause_us < LAST_PAUSE_US ? 2 * s->pause_us : LAST_PAUSE_US;
 }
 
