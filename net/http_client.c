@@ -52,7 +52,7 @@ struct http_client {
 	uint32_t last_id;
 	int sockets[MAX_SOCKETS]; /* open ones of libcurl's; n_sockets of them */
 	int n_sockets;
-	struct address met; /* of the last answer; no host: none came */
+	struct address met, own; /* ends of the connection of the last answer; no host: none came */
 	struct request requests[HTTP_MAX_REQUESTS];
 	struct curl_waitfd fds[MAX_POLL_FDS];
 };
@@ -319,20 +319,30 @@ static enum rv_err explain(const struct http_client *c, const struct request *r,
 	}
 }
 
-static void note_server(struct http_client *c, const struct request *r) {
+static void note_end(struct request *r, CURLINFO of_ip, CURLINFO of_port, struct address *out) {
 	char *ip = NULL;
 	long port = 0;
-	curl_easy_getinfo(r->easy, CURLINFO_PRIMARY_IP, &ip);
-	curl_easy_getinfo(r->easy, CURLINFO_PRIMARY_PORT, &port);
-	if (ip == NULL || ip[0] == '\0' || strlen(ip) >= sizeof c->met.host)
+	curl_easy_getinfo(r->easy, of_ip, &ip);
+	curl_easy_getinfo(r->easy, of_port, &port);
+	if (ip == NULL || ip[0] == '\0' || strlen(ip) >= sizeof out->host)
 		return;
-	c->met = (struct address){.port = (uint16_t)port};
-	memcpy(c->met.host, ip, strlen(ip));
+	*out = (struct address){.port = (uint16_t)port};
+	memcpy(out->host, ip, strlen(ip));
+}
+
+static void note_ends(struct http_client *c, struct request *r) {
+	note_end(r, CURLINFO_PRIMARY_IP, CURLINFO_PRIMARY_PORT, &c->met);
+	note_end(r, CURLINFO_LOCAL_IP, CURLINFO_LOCAL_PORT, &c->own);
 }
 
 bool http_client_met(const struct http_client *c, struct address *out) {
 	*out = c->met;
 	return c->met.host[0] != '\0';
+}
+
+bool http_client_own(const struct http_client *c, struct address *out) {
+	*out = c->own;
+	return c->own.host[0] != '\0';
 }
 
 /* The request is over and free before its callback runs, so that the callback can start the next
@@ -347,7 +357,7 @@ static void finish(struct http_client *c, struct request *r, CURLcode rc) {
 	else
 		reply.status = (int)status;
 	if (rc == CURLE_OK)
-		note_server(c, r);
+		note_ends(c, r);
 	uint8_t *body = r->reply;
 	reply.body = body != NULL ? body : (const uint8_t *)"";
 	reply.body_bytes = rc == CURLE_OK ? r->reply_bytes : 0;

@@ -71,6 +71,8 @@ void http_client_cancel(struct http_client *c, uint32_t id);
 /* Sets *out to the numeric address that the last answer came from. Returns false until the server
  * has answered once. */
 bool http_client_met(const struct http_client *c, struct address *out);
+/* Sets *out to this machine's own end of that connection. Returns false until then. */
+bool http_client_own(const struct http_client *c, struct address *out);
 /* Shuts down the connections whose local address this machine no longer has: requests on them end
  * with a fault now, not when they time out. */
 void http_client_drop_stranded(struct http_client *c);

@@ -66,6 +66,8 @@ static void judge(struct service *s, int64_t now_us, uint32_t member, const stru
 		(void)rv_fail(&why, RV_E_AUTH, "the relay's proof is not for this member and address");
 		v = is_proven(&s->proofs[member], f, c, now_us) ? MEMBER_CONFIRMED : MEMBER_REFUSED;
 	}
+	if (v == MEMBER_NEEDS_PROBE && service_confirms_given(s, now_us, f->key, f->sight, addr))
+		v = MEMBER_CONFIRMED;
 	if (v == MEMBER_CONFIRMED)
 		announce(out, c->kind, addr);
 	else

@@ -1,12 +1,14 @@
 /* internal.h: the state behind service.h, shared by service.c (requests, records), candidates.c
  * (addresses of members), stats.c
  * (committed rounds, news), waiting.c (missing members), storage.c (failing disks), data_shards.c
- * (workers that read the same text), outliers.c (unusual members), pair_tickets.c, relay.c (the
- * coordinator's own), status.c and metrics.c (output for people). No other file includes it. */
+ * (workers that read the same text), outliers.c (unusual members), pair_tickets.c, reach_test.c,
+ * relay.c (the coordinator's own), status.c and metrics.c (output for people). No other file
+ * includes it. */
 #ifndef RV_COORDINATOR_SERVICE_INTERNAL_H
 #define RV_COORDINATOR_SERVICE_INTERNAL_H
 
 #include "coordinator/service/contributions.h"
+#include "coordinator/service/reach_tests.h"
 #include "coordinator/service/service.h"
 
 #include <stdio.h>
@@ -102,6 +104,8 @@ struct service {
 	int64_t refused_told_us;
 	FILE *rounds;
 	const struct relay_totals *relay; /* NULL: none */
+	struct reach_tests reach;
+	char seen[NET_MAX_MEMBERS][NET_ADDR_BYTES]; /* host of a member's last report; "": none since the start */
 
 	struct news news[SERVICE_NEWS]; /* ring */
 	uint64_t n_news;
@@ -124,6 +128,18 @@ void service_watch_waiting(struct service *s, int64_t now_us);
 double service_waiting_s(const struct service *s, int64_t now_us);
 /* Returns the members that neither take part nor are banned: a set of member numbers. */
 uint64_t service_missing(const struct service *s);
+
+/* ---- reach_test.c ---- */
+
+/* Records where a member is seen, and what it found as a prober. Called after every report. */
+void service_take_probed(struct service *s, int64_t now_us, uint32_t member, const struct member_sight *sight,
+						 const struct probed_list *probed);
+/* Writes the probes that the holder of `key` shall make; returns false if there is none. */
+bool service_probes(const struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], struct rv_writer *reply);
+/* Returns true if members found the holder of `key` at the address `addr` of another host than it
+ * is seen at (CANDIDATE_GIVEN); else has it probed, as often as that is allowed. */
+bool service_confirms_given(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES],
+							const struct member_sight *sight, const char *addr);
 
 /* ---- relay.c ---- */
 

@@ -131,7 +131,8 @@ static enum member_verdict judge_given(const struct member_facts *f, const char 
 		return MEMBER_CONFIRMED;
 	if (!address_is_dialable(a, reach_of(f->sight->own)))
 		return refuse(why, "nobody outside that machine or network could dial it");
-	(void)rv_fail(why, RV_E_INVALID, "it is another host than the one seen");
+	(void)rv_fail(why, RV_E_INVALID,
+				  "it is another host than the one seen, and no other member has got through to it so far");
 	return MEMBER_NEEDS_PROBE;
 }
 

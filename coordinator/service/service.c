@@ -70,6 +70,7 @@ static enum rv_err set_up(struct service *s, int64_t now_us, struct rv_errtext *
 	s->most_tokens = core_most_tokens(s->core);
 	s->started_us = s->last_commit_us = now_us;
 	s->waiting_since_us = INT64_MAX;
+	reach_tests_init(&s->reach, (uint64_t)rv_clock_wall_us());
 	if (s->cfg.rounds_path == NULL)
 		return RV_OK;
 	s->rounds = fopen(s->cfg.rounds_path, "ae");
@@ -241,6 +242,7 @@ enum rv_err service_report(struct service *s, int64_t now_us, const uint8_t key[
 	if (member >= 0) /* else the core gives the reason */
 		RV_TRY(service_confirm_candidates(s, now_us, (uint32_t)member, key, sight, &rep, et));
 	RV_TRY(core_report(s->core, now_us, key, &rep, et));
+	service_take_probed(s, now_us, (uint32_t)member, sight, &rep.probed);
 	service_watch_time(s, (uint32_t)member, &rep, now_us);
 	service_watch_storage(s, now_us);
 	service_watch_shards(s);
@@ -250,8 +252,12 @@ enum rv_err service_report(struct service *s, int64_t now_us, const uint8_t key[
 	return service_fault(s, et);
 }
 
-bool service_notice(const struct service *s, const uint8_t key[NET_KEY_BYTES], struct rv_writer *reply) {
+bool service_report_reply(const struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES],
+						  struct rv_writer *reply) {
+	_Static_assert((int)NOTICE_MAX_BYTES <= (int)SERVICE_REPORT_REPLY_BYTES, "either fits");
 	struct notice n;
+	if (service_probes(s, now_us, key, reply))
+		return true;
 	if (!core_notice(s->core, key, &n))
 		return false;
 	notice_encode(&n, reply);

@@ -62,9 +62,11 @@ enum rv_err service_join(struct service *s, int64_t now_us, const uint8_t key[NE
  * (member_address.h). RV_E_INVALID, RV_E_RANGE, RV_E_PROTOCOL; RV_E_AUTH: not a member. */
 enum rv_err service_report(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES],
 						   const struct member_sight *sight, const void *body, size_t n, struct rv_errtext *et);
-/* Writes the reply to a report of the holder of `key`: core_notice(); returns false
- * if there is none. */
-bool service_notice(const struct service *s, const uint8_t key[NET_KEY_BYTES], struct rv_writer *reply);
+/* Writes the reply to a report of the holder of `key`: the probes that it shall make, or
+ * core_notice(); returns false if there is neither. */
+enum { SERVICE_REPORT_REPLY_BYTES = PROBES_MAX_BYTES };
+bool service_report_reply(const struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES],
+						  struct rv_writer *reply);
 /* Records whether the member with `key` has a long poll open: core_listens(). */
 void service_listens(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], bool listens);
 /* Returns the latest document in this version of the protocol, signed; borrowed until the next call
@@ -83,6 +85,12 @@ int service_find_member(const struct service *s, const uint8_t key[NET_KEY_BYTES
  * sender is not live. RV_E_INVALID, RV_E_PROTOCOL; RV_E_AUTH: not a member. */
 enum rv_err service_pair_tickets(const struct service *s, const uint8_t key[NET_KEY_BYTES], const void *body, size_t n,
 								 struct rv_writer *reply, struct rv_errtext *et);
+/* Handles POST /v1/reach-test (net/control/reach_test.h) of a member, or of the holder of a token
+ * that is not spent: begins the test, or reports on it. RV_E_INVALID, RV_E_RANGE, RV_E_PROTOCOL;
+ * RV_E_AUTH: neither; RV_E_BUSY: too many tests. */
+enum rv_err service_reach_test(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES],
+							   const struct member_sight *sight, const void *body, size_t n, struct rv_writer *reply,
+							   struct rv_errtext *et);
 /* Shows these figures of the coordinator's own relay to people; borrowed, NULL: it has none. */
 void service_show_relay(struct service *s, const struct relay_totals *totals);
 /* Returns the set of banned members, as in the document. */

@@ -8,6 +8,7 @@
 #include "coordinator/web/dashboard.h"
 #include "coordinator/web/query.h"
 #include "coordinator/web/rate_limit.h"
+#include "net/control/reach_test.h"
 
 #include <event2/buffer.h>
 #include <stdio.h>
@@ -20,6 +21,8 @@ enum {
 	CHART_WIDTH_MOST = 2000,
 	REFUSALS_BURST = 20, /* joins with a wrong token, per address */
 	PAIRS_BURST = 4,     /* requests for pair tickets, per member; then one a second */
+	TESTS_BURST = 120,   /* requests for a reachability test, per address: a worker asks for news of one */
+	TESTS_PER_S = 4,
 	JOIN_REPLY_MAX_BYTES = NET_MAX_CONFIG_BYTES + 512,
 	COPY_PATH_BYTES = 4096, /* as long as the kernel takes */
 	STATUS_OK = 200,
@@ -54,7 +57,7 @@ struct api {
 	void (*changed)(void *owner);
 	void *owner;
 	LIST_HEAD(, held) held;
-	struct rate_limit refusals, pairs;
+	struct rate_limit refusals, pairs, tests;
 	struct report_pace pace;
 	uint8_t buffer[JOIN_REPLY_MAX_BYTES];
 };
@@ -221,9 +224,9 @@ static void take_report(struct api *a, const struct request *q) {
 		reply_text(q->rq, status_of(e), et.text);
 		return;
 	}
-	uint8_t bytes[NOTICE_MAX_BYTES];
+	uint8_t bytes[SERVICE_REPORT_REPLY_BYTES];
 	struct rv_writer w = rv_writer_of(bytes, sizeof bytes);
-	if (service_notice(a->service, q->key, &w))
+	if (service_report_reply(a->service, q->now_us, q->key, &w))
 		reply(q->rq, STATUS_OK, "application/octet-stream", bytes, rv_writer_len(&w));
 	else
 		reply(q->rq, STATUS_NO_CONTENT, NULL, NULL, 0);
@@ -380,6 +383,21 @@ static void serve_pair_tickets(struct api *a, const struct request *q) {
 		reply_text(q->rq, status_of(e), et.text);
 }
 
+static void serve_reach_test(struct api *a, const struct request *q) {
+	struct rv_writer w = rv_writer_of(a->buffer, REACH_TEST_REPLY_MAX_BYTES);
+	struct rv_errtext et = {0};
+	if (!rate_limit_allows(&a->tests, q->sight.host, q->now_us)) {
+		reply_text(q->rq, STATUS_TOO_MANY, "too many reachability tests from this address: wait a minute");
+		return;
+	}
+	rate_limit_count(&a->tests, q->sight.host, q->now_us);
+	enum rv_err e = service_reach_test(a->service, q->now_us, q->key, &q->sight, q->body, q->n, &w, &et);
+	if (e == RV_OK)
+		reply(q->rq, STATUS_OK, "application/octet-stream", a->buffer, rv_writer_len(&w));
+	else
+		reply_text(q->rq, e == RV_E_BUSY ? STATUS_TOO_MANY : status_of(e), et.text);
+}
+
 /* Returns the version for a document: "version=HIGHEST&least=LOWEST" that the worker speaks. 0:
  * none that we speak. Absent: the lowest of ours. */
 static uint32_t wanted_version(const char *query, size_t n) {
@@ -507,6 +525,7 @@ static const struct route {
 	{EVHTTP_REQ_POST, "/v1/join", ANY_KEY, serve_join},
 	{EVHTTP_REQ_POST, "/v1/report", ANY_KEY, serve_report},
 	{EVHTTP_REQ_POST, "/v1/pair-tickets", ANY_KEY, serve_pair_tickets},
+	{EVHTTP_REQ_POST, "/v1/reach-test", ANY_KEY, serve_reach_test},
 	{EVHTTP_REQ_GET, "/v1/document", ANY_KEY, serve_document},
 	{EVHTTP_REQ_GET, "/v1/admin/status", RUN_KEY, serve_admin_status},
 	{EVHTTP_REQ_POST, "/v1/admin/invite", RUN_KEY, serve_invite},
@@ -575,6 +594,7 @@ enum rv_err api_new(struct service *service, struct connections *connections, co
 	a->owner = owner;
 	rate_limit_init(&a->refusals, REFUSALS_BURST, 1);
 	rate_limit_init(&a->pairs, PAIRS_BURST, 1);
+	rate_limit_init(&a->tests, TESTS_BURST, TESTS_PER_S);
 	return RV_OK;
 }
 

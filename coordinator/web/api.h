@@ -5,8 +5,10 @@
  *   GET  /v1/chart?width=    anyone       the training loss by round: SVG, 240 to 2000 pixels wide
  *   GET  /metrics            anyone       Prometheus text
  *   POST /v1/join            any key      join_request -> join_reply
- *   POST /v1/report          a member     report -> 204, or 200 and a notice
+ *   POST /v1/report          a member     report -> 204, or 200 and a notice or a probe
  *   POST /v1/pair-tickets    a member     pair_request -> pair_reply; 429 more than one a second
+ *   POST /v1/reach-test      any key      reach_test_request -> reach_test_reply; 429 too many from
+ *                                         this address
  *   GET  /v1/document?after= a member     signed document; held until one is newer than `after`,
  *                                         or 204 after 20 s
  *   GET  /v1/admin/status    the run key  JSON with addresses and keys

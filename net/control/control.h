@@ -22,6 +22,7 @@
 #include "base/err.h"
 #include "base/hash.h"
 #include "net/control/candidate.h"
+#include "net/control/probe.h"
 #include "net/limits.h"
 
 #include <stdbool.h>
@@ -164,6 +165,8 @@ struct report {
 	/* Addresses at which peers may dial it; the first is SEEN, no other is. */
 	uint8_t n_candidates;
 	struct candidate candidates[NET_MAX_CANDIDATES];
+	uint8_t reach;             /* enum reach_kind, for people: how others reach it */
+	struct probed_list probed; /* what it found for the coordinator, last */
 };
 
 /* A message in the reply to a report, for the person who runs the worker: it decides nothing. 200

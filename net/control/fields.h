@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 /* The first four bytes of a message: "RVjq", "RVja", "RVrp", "RVnt", "RVdc", "RVpq",
- * "RVpa". */
+ * "RVpa", "RVpb", "RVtq", "RVta". */
 enum control_tag {
 	CONTROL_TAG_JOIN_REQUEST = 0x716a5652,
 	CONTROL_TAG_JOIN_REPLY = 0x616a5652,
@@ -18,7 +18,10 @@ enum control_tag {
 	CONTROL_TAG_NOTICE = 0x746e5652,
 	CONTROL_TAG_DOCUMENT = 0x63645652,
 	CONTROL_TAG_PAIR_REQUEST = 0x71705652,
-	CONTROL_TAG_PAIR_REPLY = 0x61705652
+	CONTROL_TAG_PAIR_REPLY = 0x61705652,
+	CONTROL_TAG_PROBES = 0x62705652,
+	CONTROL_TAG_REACH_REQUEST = 0x71745652,
+	CONTROL_TAG_REACH_REPLY = 0x61745652
 };
 
 /* Writes tag and version, 8 bytes. */

@@ -54,6 +54,7 @@ static const struct layout figures[] = {
 	LAYOUT_COUNTED(struct report, measured, n_measured, measured),
 	LAYOUT_FIELD(PLAIN, struct report, mean2),
 	LAYOUT_FIELD(PLAIN, struct report, relay),
+	LAYOUT_FIELD(PLAIN, struct report, reach),
 	LAYOUT_LAST,
 };
 
@@ -79,6 +80,7 @@ void report_encode(const struct report *m, uint32_t version, struct rv_writer *w
 	rv_write_bytes(w, m->paths, n_paths);
 	layout_write(figures, m, w);
 	candidates_write(m->candidates, m->n_candidates, w);
+	probed_write(&m->probed, w);
 }
 
 static void read_paths(struct rv_reader *r, struct report *out) {
@@ -129,6 +131,7 @@ enum rv_err report_decode(const void *p, size_t n, struct report *out, struct rv
 	read_paths(&r, out);
 	RV_TRY(layout_read(figures, &r, out, WHAT, et));
 	RV_TRY(candidates_read(&r, out->candidates, &out->n_candidates, WHAT, et));
+	RV_TRY(probed_read(&r, &out->probed, et));
 	RV_TRY(control_read_end(&r, WHAT, et));
 	if (out->phase < WORKER_SYNCING || out->phase > WORKER_LEAVING)
 		return rv_fail(et, RV_E_INVALID, "%s: phase = %u, must be 1..%d", WHAT, out->phase, (int)WORKER_LEAVING);
@@ -154,6 +157,8 @@ enum rv_err report_decode(const void *p, size_t n, struct report *out, struct rv
 		return rv_fail(et, RV_E_INVALID, "%s: loss or tokens_per_s is not finite", WHAT);
 	if (out->relay > NET_MAX_RELAYS)
 		return rv_fail(et, RV_E_INVALID, "%s: relay = %u, at most %d", WHAT, out->relay, (int)NET_MAX_RELAYS);
+	if (out->reach >= REACH_KINDS)
+		return rv_fail(et, RV_E_INVALID, "%s: reach = %u, must be below %d", WHAT, out->reach, (int)REACH_KINDS);
 	const char *why = measured_invalid(out);
 	if (why != NULL)
 		return rv_fail(et, RV_E_INVALID, "%s: %s", WHAT, why);

@@ -120,6 +120,11 @@ static void note_part(struct peers *p, struct link *l, size_t n) {
 		owner->on_part(owner->ctx, (uint32_t)l->member, unknown || type == FRAME_SCATTER || type == FRAME_GATHER);
 }
 
+/* Returns true if the other side has asked for nothing but this one's key (net/mesh/probe.h). */
+static bool is_probe(const struct link *l) {
+	return l->path == PATH_ACCEPTED && l->state == LINK_GREETING && l->head_got == 0;
+}
+
 static void fill(struct peers *p, struct link *l) {
 	const struct link_handler handler = {p, peers_on_secured, peers_on_frame};
 	for (size_t share = 0; share < SHARE_BYTES && l->state != LINK_DEAD;) {
@@ -144,6 +149,7 @@ static void fill(struct peers *p, struct link *l) {
 		share += (size_t)n;
 		struct rv_errtext et = {0};
 		enum rv_err e = link_receive(l, p->rx, (size_t)n, &handler, &et);
+		l->quiet = l->quiet || (e == RV_E_CLOSED && is_probe(l));
 		if (e != RV_OK)
 			link_kill(l, e != RV_E_CLOSED && e != RV_E_NOMEM, e, "%s", et.text);
 		note_part(p, l, (size_t)n);

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { LEASE_S = 3600, RETRY_S = 600, RENEW_LEAST_S = 30, STOP_S = 5 };
+enum { LEASE_S = 3600, RETRY_S = 600, RENEW_LEAST_S = 30, STOP_S = 5, STOP_ASKING_S = 1 };
 
 static const struct portmap_protocol *const protocols[] = {&portmap_pcp, &portmap_natpmp, &portmap_upnp};
 enum { PROTOCOLS = sizeof protocols / sizeof protocols[0] };
@@ -133,21 +133,24 @@ enum rv_err portmap_start(uint16_t port, struct portmap **out, struct rv_errtext
 	return RV_OK;
 }
 
-static void notify(struct portmap *p, bool stops) {
+/* Returns true if the router has granted a mapping, as far as is known. */
+static bool notify(struct portmap *p, bool stops) {
 	(void)pthread_mutex_lock(&p->lock);
+	bool granted = p->state.protocol != NULL;
 	p->stops = p->stops || stops;
 	p->hurries = true;
 	(void)pthread_cond_signal(&p->changed);
 	(void)pthread_mutex_unlock(&p->lock);
+	return granted;
 }
 
 void portmap_stop(struct portmap *p) {
 	if (p == NULL)
 		return;
 	struct timespec until;
-	notify(p, true);
+	bool granted = notify(p, true);
 	(void)clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += STOP_S;
+	until.tv_sec += granted ? STOP_S : STOP_ASKING_S;
 	if (pthread_timedjoin_np(p->thread, NULL, &until) != 0) {
 		(void)pthread_detach(p->thread); /* it waits for the router, and keeps its memory */
 		return;
@@ -158,7 +161,7 @@ void portmap_stop(struct portmap *p) {
 }
 
 void portmap_hurry(struct portmap *p) {
-	notify(p, false);
+	(void)notify(p, false);
 }
 
 bool portmap_look(struct portmap *p, struct portmap_state *out) {
@@ -168,4 +171,10 @@ bool portmap_look(struct portmap *p, struct portmap_state *out) {
 	*out = p->state;
 	(void)pthread_mutex_unlock(&p->lock);
 	return is_new;
+}
+
+void portmap_peek(struct portmap *p, struct portmap_state *out) {
+	(void)pthread_mutex_lock(&p->lock);
+	*out = p->state;
+	(void)pthread_mutex_unlock(&p->lock);
 }

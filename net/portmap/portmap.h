@@ -23,13 +23,15 @@ struct portmap_state {
 
 /* Starts to ask for a mapping of TCP `port`. RV_E_NOMEM. */
 enum rv_err portmap_start(uint16_t port, struct portmap **out, struct rv_errtext *et);
-/* Removes the mapping and frees; ends after 5 s whatever the router does.
- * NULL is fine. */
+/* Removes the mapping and frees; ends after 5 s whatever the router does, after 1 s if it has
+ * granted nothing so far. NULL is fine. */
 void portmap_stop(struct portmap *p);
 /* Asks anew at once: the network has changed. Does not block. */
 void portmap_hurry(struct portmap *p);
 /* Copies the present state; returns true if it is another one than at the last call. Does not
  * block. */
 bool portmap_look(struct portmap *p, struct portmap_state *out);
+/* Copies it, and leaves portmap_look as it is. */
+void portmap_peek(struct portmap *p, struct portmap_state *out);
 
 #endif

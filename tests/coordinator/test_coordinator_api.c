@@ -10,11 +10,12 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 
+#include "net/control/reach_test.h"
 #include "tests/common/check.h"
 #include "tests/coordinator/coordinator_process.h"
 #include "tests/coordinator/run_chunks.h"
 
-enum { RAW_REPLY_BYTES = 65536, FORGED_JOINS = 1000 };
+enum { RAW_REPLY_BYTES = 65536, FORGED_JOINS = 1000, REACH_QUESTIONS = 5000 };
 
 static const char config[] = "rounds = 10\nmin-workers = 2\nsilence-ms = 3600000\n";
 
@@ -184,6 +185,47 @@ static void test_joins_that_are_refused(void **state) {
 	assert_int_equal(client_join(&k[0], c, NULL, &reply), 200); /* members are not held up by that */
 	for (uint32_t i = 0; i < 3; i++)
 		client_release(&k[i]);
+}
+
+static int ask_reach(struct client *k, const struct coordinator *c, const struct invite *in,
+					 struct reach_test_reply *out) {
+	uint8_t body[256];
+	struct reach_test_request rq = {.has_token = in != NULL, .n = 1, .addrs = {{":7434"}}};
+	struct rv_writer w = rv_writer_of(body, sizeof body);
+	memcpy(rq.run_id, c->run_id, sizeof rq.run_id);
+	if (in != NULL)
+		memcpy(rq.token, in->token, sizeof rq.token);
+	reach_test_request_encode(&rq, CONTROL_VERSION, &w);
+	const struct answer *a = client_ask(k, "/v1/reach-test", body, rv_writer_len(&w));
+	if (a->status == 200)
+		assert_ok(reach_test_reply_decode(a->body, a->n, out, &et));
+	return a->status;
+}
+
+/* The token is as good afterwards; and whoever asks without end is asked to wait. */
+static void test_how_a_worker_is_reached(void **state) {
+	struct coordinator *c = *state;
+	struct client k, other;
+	struct invite in;
+	struct reach_test_reply reply;
+	client_init(&k, c, 0, NULL);
+	client_init(&other, c, 1, NULL);
+	coordinator_invite(c, &in);
+	assert_int_equal(ask_reach(&k, c, NULL, &reply), 403);
+	assert_int_equal(ask_reach(&k, c, &in, &reply), 200);
+	assert_string_equal(reply.seen, "127.0.0.1");
+	assert_int_equal(reply.n_probers, 0); /* nobody is there */
+	assert_true(reply.done);
+	assert_int_equal(client_join(&k, c, &in, NULL), 200);
+	assert_int_equal(ask_reach(&k, c, NULL, &reply), 200);
+	assert_int_equal(ask_reach(&other, c, &in, &reply), 403); /* spent */
+	bool limited = false;
+	for (int i = 0; i < REACH_QUESTIONS && !limited; i++)
+		limited = ask_reach(&k, c, NULL, &reply) == 429;
+	assert_true(limited);
+	assert_int_equal(client_join(&k, c, NULL, NULL), 200);
+	client_release(&k);
+	client_release(&other);
 }
 
 static void test_strangers_get_nothing(void **state) {
@@ -439,6 +481,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_long_poll, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_pages_for_people, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_joins_that_are_refused, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_how_a_worker_is_reached, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_strangers_get_nothing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_server_with_another_key_is_not_believed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_garbage, set_up, tear_down),

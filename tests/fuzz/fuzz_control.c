@@ -1,6 +1,8 @@
-/* fuzz_control.c: joins, reports, notices, documents and pair tickets. The first byte chooses the
- * message. Encodings are canonical: what is accepted encodes back to the same bytes. */
+/* fuzz_control.c: joins, reports, notices, documents, pair tickets, probes and reachability tests.
+ * The first byte chooses the message. Encodings are canonical: what is accepted encodes back to the
+ * same bytes. */
 #include "net/control/control.h"
+#include "net/control/reach_test.h"
 
 #include "tests/fuzz/fuzz.h"
 
@@ -15,6 +17,9 @@ union message {
 	struct document document;
 	struct pair_request pair_request;
 	struct pair_reply pair_reply;
+	struct probes probes;
+	struct reach_test_request reach_request;
+	struct reach_test_reply reach_reply;
 };
 
 static enum rv_err decode(int kind, const uint8_t *p, size_t n, union message *m, struct rv_errtext *et) {
@@ -31,6 +36,12 @@ static enum rv_err decode(int kind, const uint8_t *p, size_t n, union message *m
 		return pair_request_decode(p, n, &m->pair_request, et);
 	case 6:
 		return pair_reply_decode(p, n, &m->pair_reply, et);
+	case 7:
+		return probes_decode(p, n, &m->probes, et);
+	case 8:
+		return reach_test_request_decode(p, n, &m->reach_request, et);
+	case 9:
+		return reach_test_reply_decode(p, n, &m->reach_reply, et);
 	default:
 		return document_decode(p, n, &m->document, et);
 	}
@@ -56,6 +67,15 @@ static void encode(int kind, const union message *m, struct rv_writer *w) {
 	case 6:
 		pair_reply_encode(&m->pair_reply, CONTROL_VERSION, w);
 		return;
+	case 7:
+		probes_encode(&m->probes, w);
+		return;
+	case 8:
+		reach_test_request_encode(&m->reach_request, CONTROL_VERSION, w);
+		return;
+	case 9:
+		reach_test_reply_encode(&m->reach_reply, CONTROL_VERSION, w);
+		return;
 	default:
 		document_encode(&m->document, m->document.version, w);
 	}
@@ -64,7 +84,7 @@ static void encode(int kind, const union message *m, struct rv_writer *w) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	if (size == 0)
 		return 0;
-	int kind = data[0] & 7;
+	int kind = data[0] & 15;
 	struct rv_errtext et = {0};
 	union message *m = malloc(sizeof *m);
 	uint8_t *again = malloc(NET_MAX_DOCUMENT_BYTES);

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "coordinator/store/record.h"
 #include "net/control/control.h"
+#include "net/control/reach_test.h"
 #include "net/mesh/frame.h"
 #include "net/relay/wire.h"
 #include "outer/codec.h"
@@ -150,6 +151,30 @@ static void make_pairs(struct seeds *s) {
 	rv_write_u8(&s->w, 6);
 	pair_reply_encode(&reply, CONTROL_VERSION, &s->w);
 	seed_end(s, "control", "pair_reply");
+}
+
+static void make_reach_tests(struct seeds *s) {
+	const struct probes probes = {.n = 1,
+								  .list = {{.id = 7, .n = 2, .addrs = {{"11.0.0.1:7434"}, {"[2a11::1]:65535"}}}}};
+	const struct reach_test_request ask = {.has_token = true, .n = 2, .addrs = {{":7434"}, {":40001"}}};
+	const struct reach_test_reply reply = {.seen = "11.0.0.9",
+										   .n_probers = 2,
+										   .n = 2,
+										   .results = {PROBE_OPEN, PROBE_SILENT},
+										   .n_relays = 1,
+										   .relays = {{.addr = "relay.example:7435"}}};
+	seed_begin(s);
+	rv_write_u8(&s->w, 7);
+	probes_encode(&probes, &s->w);
+	seed_end(s, "control", "probes");
+	seed_begin(s);
+	rv_write_u8(&s->w, 8);
+	reach_test_request_encode(&ask, CONTROL_VERSION, &s->w);
+	seed_end(s, "control", "reach_test_request");
+	seed_begin(s);
+	rv_write_u8(&s->w, 9);
+	reach_test_reply_encode(&reply, CONTROL_VERSION, &s->w);
+	seed_end(s, "control", "reach_test_reply");
 }
 
 /* One stream with a frame of every type. */
@@ -452,6 +477,7 @@ int main(int argc, char **argv) {
 	make_reports(s);
 	make_notices(s);
 	make_pairs(s);
+	make_reach_tests(s);
 	make_relay(s);
 	make_documents(s);
 	make_frames(s);

@@ -56,7 +56,7 @@ class Run:
         self.workers, self.servers, self.sleepers, self.todo, self.ended = {}, [], {}, [], 0
         self.links, self.breaks = Links(homes, self.hosts), Breaks()
 
-    def _coordinator(self, *args):
+    def coordinator(self, *args):
         argv = [f"{self.bin}/rivulet-coordinator", *args]
         with private.inside("coordinator"):
             return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
@@ -67,17 +67,22 @@ class Run:
     # ---- its start ----
 
     def start(self):
+        text, links = self.open()
+        for (_, host), link in zip(self.hosts, links):
+            self.start_worker(host, link, text)
+
+    def open(self):
+        """Starts the coordinator and relays. Returns the path of the text, and an invite for each host."""
         run_dir, text = f"{self.dir}/coordinator", f"{self.dir}/text"
         with open(f"{self.dir}/run.conf", "w") as f:
             f.writelines(f"{key} = {value}\n" for key, value in {**CONFIG, **self.choices.settings}.items())
         with open(text, "w") as f:
             f.write("".join(f"{i} small streams are one in the river\n" for i in range(40000)))
-        run_key = KEY.search(self._coordinator("new-run", "--dir", run_dir, "--config", f"{self.dir}/run.conf"))[0]
+        run_key = KEY.search(self.coordinator("new-run", "--dir", run_dir, "--config", f"{self.dir}/run.conf"))[0]
         self._start_coordinator(run_dir, [self._start_relay(i, server, run_key)
                                           for i, server in enumerate(RELAYS[self.choices.relay])])
-        links = self._coordinator("invite", "--dir", run_dir, "--count", str(len(self.hosts))).split()
-        for (_, host), link in zip(self.hosts, [l for l in links if l.startswith("rivulet://")]):
-            self._start_worker(host, link, text)
+        links = self.coordinator("invite", "--dir", run_dir, "--count", str(len(self.hosts))).split()
+        return text, [link for link in links if link.startswith("rivulet://")]
 
     def _start_coordinator(self, run_dir, relays):
         port, own = self.choices.port, "--relay" if self.choices.relay in ("serve", "both") else "--no-relay"
@@ -103,7 +108,7 @@ class Run:
         """Returns the key of the relay once it listens."""
         return next((e["key"] for e in read_events(f"{self.dir}/{name}.out") if e["event"] == "listening"), None)
 
-    def _start_worker(self, host, link, text):
+    def start_worker(self, host, link, text):
         program, environment = self.choices.programs.get(host.name, ("rivulet-worker", {}))
         if program == "rivulet-worker-sleeper":
             self.sleepers[host.name] = sleep.Sleeper(f"{self.dir}/{host.name}.slept")

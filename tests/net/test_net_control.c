@@ -169,7 +169,9 @@ static struct report a_report(void) {
 						   .n_measured = 2,
 						   .measured = {{0.5f, -0.25f, 6}, {FLT_MAX, -FLT_MAX, 0}},
 						   .mean2 = 0.75f,
-						   .relay = NET_MAX_RELAYS};
+						   .relay = NET_MAX_RELAYS,
+						   .reach = REACH_RELAY,
+						   .probed = {.n = 1, .list = {{.id = 19, .n = 2, .results = {PROBE_OPEN, PROBE_SILENT}}}}};
 }
 
 static enum rv_err report_through_bytes(const struct report *in, struct report *out, struct rv_errtext *et) {
@@ -233,13 +235,14 @@ static void test_a_report_of_another_version_is_refused(void **state) {
  * empty. */
 static void test_more_is_measured_than_there_can_be_members(void **state) {
 	(void)state;
-	enum { MEAN2_BYTES = 4, COUNT_BYTES = 2, RELAY_BYTES = 1, CANDIDATE_BYTES = 1 + 1 + 2 + 6 };
+	enum { MEAN2_BYTES = 4, COUNT_BYTES = 2, RELAY_BYTES = 1, REACH_BYTES = 1 };
+	enum { CANDIDATE_BYTES = 1 + 1 + 2 + 6, PROBED_BYTES = 1 + 8 + 1 + 2, BEHIND = CANDIDATE_BYTES + PROBED_BYTES };
 	struct report in = a_report(), out;
 	struct rv_errtext et = {0};
 	in.n_measured = 0;
 	in.n_candidates = 1;
 	size_t n = report_bytes(&in, CONTROL_VERSION);
-	buffer[n - CANDIDATE_BYTES - RELAY_BYTES - MEAN2_BYTES - COUNT_BYTES] = NET_MAX_MEMBERS + 1;
+	buffer[n - BEHIND - REACH_BYTES - RELAY_BYTES - MEAN2_BYTES - COUNT_BYTES] = NET_MAX_MEMBERS + 1;
 	assert_int_equal(report_decode(buffer, n + (NET_MAX_MEMBERS + 1) * 12, &out, &et), RV_E_INVALID);
 	assert_non_null(strstr(et.text, "n_measured = 65, at most 64"));
 }
@@ -268,6 +271,8 @@ static void test_report_rules(void **state) {
 	REPORT_REFUSED(m.paths[1] = PATH_RELAYED | PATH_LAN, "paths[1] = 21");
 	REPORT_REFUSED(m.paths[1] = PATH_APART | PATH_IPV6, "paths[1] = 33");
 	REPORT_REFUSED(m.paths[1] = 0x40 | PATH_DIALED, "paths[1] = 66");
+	REPORT_REFUSED(m.reach = REACH_KINDS, "reach = 5");
+	REPORT_REFUSED(m.probed.list[0].results[1] = PROBE_RESULTS, "probed: result 6");
 	REPORT_REFUSED((m.phase = WORKER_READY, m.attempt = 0), "without a vote");
 	REPORT_REFUSED(m.mean2 = -1, "mean2");
 	REPORT_REFUSED(m.mean2 = NAN, "mean2");
@@ -318,9 +323,10 @@ static void test_more_candidates_than_fit_are_refused(void **state) {
 	struct report in = a_report(), out;
 	struct rv_errtext et = {0};
 	in.n_candidates = 1;
+	in.probed.n = 0;
 	struct rv_writer w = rv_writer_of(buffer, sizeof buffer);
 	report_encode(&in, CONTROL_VERSION, &w);
-	size_t n = rv_writer_len(&w), count_at = n - (1 + 1 + 2 + strlen(in.candidates[0].addr));
+	size_t n = rv_writer_len(&w), count_at = n - (1 + 1 + 2 + strlen(in.candidates[0].addr)) - 1;
 	assert_int_equal(buffer[count_at], 1);
 	buffer[count_at] = NET_MAX_CANDIDATES + 1;
 	assert_int_equal(report_decode(buffer, n, &out, &et), RV_E_INVALID);

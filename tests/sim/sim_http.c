@@ -140,6 +140,19 @@ static void on_pairs(void *ctx, const struct pair_reply *reply) {
 	reach_core_tickets(w->reach.core, w->sim->now_us, reply);
 }
 
+static void on_probes(void *ctx, const struct probes *p) {
+	const struct sim_worker *w = ctx;
+	(void)p;
+	sim_fail(w->sim, "w%d: a probe that no coordinator asks for", w->host);
+}
+
+static void on_reach(void *ctx, const struct reach_test_reply *reply, bool final, const char *why) {
+	const struct sim_worker *w = ctx;
+	(void)reply;
+	(void) final;
+	sim_fail(w->sim, "w%d: an answer to a question that nobody asks: %s", w->host, why);
+}
+
 static void on_refused(void *ctx, enum rv_err e, const char *text) {
 	const struct sim_worker *w = ctx;
 	sim_fail(w->sim, "w%d: refused (%s): %s", w->host, rv_err_name(e), text);
@@ -167,6 +180,8 @@ void http_open(struct sim *s, int host) {
 				  .on_older = on_older,
 				  .on_notice = on_notice,
 				  .on_pairs = on_pairs,
+				  .on_probes = on_probes,
+				  .on_reach = on_reach,
 				  .on_refused = on_refused,
 				  .on_away = on_away},
 		.version = w->version,

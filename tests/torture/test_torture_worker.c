@@ -157,6 +157,19 @@ static void on_pairs(void *ctx, const struct pair_reply *reply) {
 	fail_msg("pair tickets that nobody asked for");
 }
 
+static void on_probes(void *ctx, const struct probes *p) {
+	(void)ctx;
+	(void)p;
+	fail_msg("a probe that nobody asked for");
+}
+
+static void on_reach(void *ctx, const struct reach_test_reply *reply, bool final, const char *why) {
+	(void)ctx;
+	(void)reply;
+	(void) final;
+	fail_msg("an answer to a question that nobody asked: %s", why);
+}
+
 static void on_refused(void *ctx, enum rv_err e, const char *text) {
 	(void)e;
 	assert_true(text[0] != '\0');
@@ -189,8 +202,8 @@ static void run_plane(void *ctx) {
 	struct plane *p = ctx;
 	struct rv_errtext et = {0};
 	struct http_client_config cfg = {.server = {.host = "127.0.0.1", .port = p->server.port}, .identity = &p->worker};
-	struct control_client_owner owner = {p,         on_config, on_joined,  on_document, on_older,
-										 on_notice, on_pairs,  on_refused, on_away};
+	struct control_client_owner owner = {p,        on_config, on_joined, on_document, on_older, on_notice,
+										 on_pairs, on_probes, on_reach,  on_refused,  on_away};
 	struct report rep = {
 		.boot = 1, .seq = 1, .phase = WORKER_TRAINING, .n_chunks = 4, .n_candidates = 1, .candidates[0].addr = ":7000"};
 	memcpy(cfg.server_key, p->run.key, NET_KEY_BYTES);

@@ -35,12 +35,22 @@ struct plane {
 	atomic_bool holds_documents, refuses_reports;
 	atomic_int config_status, configs_asked, notice_reason; /* of the next answers; reason 0: no notice */
 	atomic_int held;                                        /* document requests that it has not answered */
+	atomic_bool probes;                                     /* reports are answered by probes */
+	atomic_int reach_status;                                /* of the next answers to questions how it is reached */
+	atomic_int questions;
+	/* In the last report that was answered by probes: results, the first one, and its number. */
+	atomic_int reported_n, reported_result, reported_seq;
 	struct http_client *http;
 	struct control_client *control;
 	int documents, older, configs, notices;
 	char config[64]; /* the last one; "-": none */
 	struct notice notice;
-	uint8_t notice_bytes[NOTICE_MAX_BYTES];
+	uint8_t notice_bytes[NOTICE_MAX_BYTES], probes_bytes[PROBES_MAX_BYTES], reach_bytes[REACH_TEST_REPLY_MAX_BYTES];
+	int probed, reaches;
+	struct probes taken;
+	struct reach_test_reply reach; /* the last one; no host: there was none, and `why` */
+	bool final;
+	char why[256];
 	bool away;
 	uint64_t seq, older_seq;
 };
@@ -57,6 +67,32 @@ static void answer_report(struct plane *p, struct web_reply *reply) {
 	reply->body_bytes = rv_writer_len(&w);
 }
 
+static void answer_with_probes(struct plane *p, const struct web_request *rq, struct web_reply *reply) {
+	const struct probes probes = {.n = 1, .list = {{.id = 5, .n = 1, .addrs = {{"11.0.0.9:7434"}}}}};
+	struct rv_writer w = rv_writer_of(p->probes_bytes, sizeof p->probes_bytes);
+	probes_encode(&probes, &w);
+	reply->status = 200;
+	reply->body = p->probes_bytes;
+	reply->body_bytes = rv_writer_len(&w);
+	static struct report rep; /* one is under way */
+	if (report_decode(rq->body, rq->body_bytes, &rep, NULL) != RV_OK)
+		return;
+	atomic_store(&p->reported_seq, (int)rep.seq);
+	atomic_store(&p->reported_result, rep.probed.list[0].results[0]);
+	atomic_store(&p->reported_n, rep.probed.n);
+}
+
+static void answer_reach(struct plane *p, struct web_reply *reply) {
+	const struct reach_test_reply r = {.seen = "11.0.0.9", .n_probers = 2, .done = true};
+	struct rv_writer w = rv_writer_of(p->reach_bytes, sizeof p->reach_bytes);
+	reach_test_reply_encode(&r, CONTROL_VERSION, &w);
+	atomic_fetch_add(&p->questions, 1);
+	reply->status = atomic_load(&p->reach_status);
+	bool ok = reply->status == 200;
+	reply->body = ok ? (const void *)p->reach_bytes : "too many tests\n";
+	reply->body_bytes = ok ? rv_writer_len(&w) : strlen("too many tests\n");
+}
+
 static void serve(void *ctx, const struct web_request *rq, struct web_reply *reply) {
 	struct plane *p = ctx;
 	int stage = atomic_load(&p->stage);
@@ -66,8 +102,12 @@ static void serve(void *ctx, const struct web_request *rq, struct web_reply *rep
 		reply->status = atomic_load(&p->config_status);
 		reply->body = "rounds = 7\n";
 		reply->body_bytes = strlen("rounds = 7\n");
-	} else if (strcmp(rq->path, "/v1/report") == 0)
+	} else if (strcmp(rq->path, "/v1/report") == 0 && atomic_load(&p->probes))
+		answer_with_probes(p, rq, reply);
+	else if (strcmp(rq->path, "/v1/report") == 0)
 		answer_report(p, reply);
+	else if (strcmp(rq->path, "/v1/reach-test") == 0)
+		answer_reach(p, reply);
 	else if (after != NULL && atomic_load(&p->holds_documents)) {
 		atomic_fetch_add(&p->held, 1);
 		reply->hang = true;
@@ -91,6 +131,20 @@ static void on_notice(void *ctx, const struct notice *n) {
 	struct plane *p = ctx;
 	p->notices++;
 	p->notice = *n;
+}
+
+static void on_probes(void *ctx, const struct probes *probes) {
+	struct plane *p = ctx;
+	p->probed++;
+	p->taken = *probes;
+}
+
+static void on_reach(void *ctx, const struct reach_test_reply *reply, bool final, const char *why) {
+	struct plane *p = ctx;
+	p->reaches++;
+	p->reach = reply != NULL ? *reply : (struct reach_test_reply){.n = 0};
+	p->final = final;
+	(void)snprintf(p->why, sizeof p->why, "%s", why);
 }
 
 static void on_joined(void *ctx, const struct join_reply *r) {
@@ -147,6 +201,8 @@ static int set_up(void **state) {
 	const struct control_client_owner owner = {.ctx = p,
 											   .on_config = on_config,
 											   .on_notice = on_notice,
+											   .on_probes = on_probes,
+											   .on_reach = on_reach,
 											   .on_joined = on_joined,
 											   .on_document = on_document,
 											   .on_older = on_older,
@@ -268,6 +324,64 @@ static void a_notice_is_told_once(void **state) {
 	assert_int_equal(p->notices, 3);
 }
 
+static bool has_probed_again(const struct plane *p) {
+	return atomic_load(&p->reported_n) == 1;
+}
+
+/* A notice that stands is neither lost nor told again; the result is sent at once. */
+static void probes_come_with_reports_and_their_results_go_with_them(void **state) {
+	struct plane *p = *state;
+	const struct probed_list result = {.n = 1, .list = {{.id = 5, .n = 1, .results = {PROBE_OPEN}}}};
+	atomic_store(&p->holds_documents, true);
+	poll_until(p, follows);
+	report(p, NOTICE_UNREACHED, 1);
+	atomic_store(&p->probes, true);
+	report(p, NOTICE_UNREACHED, 2);
+	assert_int_equal(p->probed, 1);
+	assert_int_equal(p->taken.list[0].id, 5);
+	assert_int_equal(atomic_load(&p->reported_n), 0);
+	control_client_probed(p->control, &result);
+	poll_until(p, has_probed_again);
+	assert_int_equal(atomic_load(&p->reported_result), PROBE_OPEN);
+	assert_int_equal(atomic_load(&p->reported_seq), 2);
+	atomic_store(&p->probes, false);
+	report(p, NOTICE_UNREACHED, 3);
+	assert_int_equal(p->notices, 1);
+}
+
+static bool has_reach(const struct plane *p) {
+	return p->reaches > 0;
+}
+
+/* Before the join, so without a document that names a version. */
+static void how_it_is_reached_is_asked_once_each_time(void **state) {
+	struct plane *p = *state;
+	const struct reach_test_request rq = {.n = 1, .addrs = {{":7434"}}};
+	atomic_store(&p->holds_documents, true);
+	atomic_store(&p->reach_status, 200);
+	control_client_ask_reach(p->control, &rq);
+	poll_until(p, has_reach);
+	assert_string_equal(p->reach.seen, "11.0.0.9");
+	static const struct {
+		int status;
+		bool final;
+		const char *why;
+	} refusals[] = {{429, true, "reach-test: the coordinator answers 429: too many tests"},
+					{503, false, "reach-test: the coordinator answers 503: too many tests"},
+					{404, true, "reach-test: the coordinator answers 404: too many tests"}};
+	for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
+		atomic_store(&p->reach_status, refusals[i].status);
+		p->reaches = 0;
+		control_client_ask_reach(p->control, &rq);
+		control_client_ask_reach(p->control, &rq); /* in place of the other */
+		poll_until(p, has_reach);
+		assert_int_equal(p->final, refusals[i].final);
+		assert_string_equal(p->why, refusals[i].why);
+		assert_false(p->away);
+	}
+	assert_int_equal(atomic_load(&p->questions), 4);
+}
+
 /* The same coordinator is back: its document is known. */
 static void what_is_known_is_not_told_again(void **state) {
 	struct plane *p = *state;
@@ -349,6 +463,8 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(an_older_store_is_told_and_a_later_term_of_it_followed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_configuration_is_asked_for_before_the_join, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_notice_is_told_once, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(probes_come_with_reports_and_their_results_go_with_them, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(how_it_is_reached_is_asked_once_each_time, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_known_is_not_told_again, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_document_is_asked_for_again_when_a_report_is_answered_again, set_up,
 										tear_down),

@@ -1,5 +1,5 @@
-/* control_client.c: five requests that may each be under way once: configuration, join, report,
- * document, pair tickets. */
+/* control_client.c: six requests that may each be under way once: configuration, join, report,
+ * document, pair tickets, reachability test. */
 #include "worker/join/control_client.h"
 
 #include "base/assert.h"
@@ -43,12 +43,15 @@ struct control_client {
 	uint32_t highest; /* version that this program speaks */
 	struct rv_rng rng;
 	bool away;
-	struct call config, join, report, document, pairs;
+	struct call config, join, report, document, pairs, reach;
 	struct pair_request peers; /* of `pairs` */
 	struct pair_reply tickets;
+	struct reach_test_request question; /* of `reach` */
+	struct reach_test_reply answer;
 	struct join_request join_request;
-	struct report latest; /* to send */
-	bool latest_changed;  /* since the one under way was made */
+	struct report latest;      /* to send */
+	struct probed_list probed; /* goes into each */
+	bool latest_changed;       /* since the one under way was made */
 	bool has_document;
 	uint64_t seq, term; /* of the latest document */
 	/* The client asks for documents after `heard_seq`, the number of the last one to arrive, which
@@ -76,7 +79,7 @@ struct control_client *control_client_init(void *memory, const struct control_cl
 	c->owner = cfg->owner;
 	c->highest = cfg->version;
 	c->rng = rv_rng_of(cfg->seed, 0);
-	c->config.c = c->join.c = c->report.c = c->document.c = c->pairs.c = c;
+	c->config.c = c->join.c = c->report.c = c->document.c = c->pairs.c = c->reach.c = c;
 	return c;
 }
 
@@ -115,6 +118,17 @@ static bool is_refusal(int status) {
 		   status != HTTP_TOO_MANY;
 }
 
+/* Writes what the coordinator answers, for people. */
+static void describe_answer(const struct http_reply *r, const char *what, char text[RV_ERRTEXT_BYTES]) {
+	const char *why = r->body ? (const char *)r->body : "";
+	const size_t n = strlen(what);
+	if (strncmp(why, what, n) == 0 && why[n] == ':') /* it begins with the same word */
+		why += n + 1 + strspn(why + n + 1, " ");
+	int why_bytes = (int)strcspn(why, "\r\n");
+	snprintf(text, RV_ERRTEXT_BYTES, "%s: the coordinator answers %d: %.*s", what, r->status,
+			 why_bytes < REFUSAL_SHOWN_BYTES ? why_bytes : REFUSAL_SHOWN_BYTES, why);
+}
+
 /* Handles what is not the expected answer. */
 static void not_ok(struct call *k, const struct http_reply *r, const char *what) {
 	struct control_client *c = k->c;
@@ -123,13 +137,7 @@ static void not_ok(struct call *k, const struct http_reply *r, const char *what)
 		failed(k, r->text);
 		return;
 	}
-	const char *why = r->body ? (const char *)r->body : "";
-	const size_t n = strlen(what);
-	if (strncmp(why, what, n) == 0 && why[n] == ':') /* it begins with the same word */
-		why += n + 1 + strspn(why + n + 1, " ");
-	int why_bytes = (int)strcspn(why, "\r\n");
-	snprintf(text, sizeof text, "%s: the coordinator answers %d: %.*s", what, r->status,
-			 why_bytes < REFUSAL_SHOWN_BYTES ? why_bytes : REFUSAL_SHOWN_BYTES, why);
+	describe_answer(r, what, text);
 	if (!is_refusal(r->status)) {
 		failed(k, text);
 		return;
@@ -238,6 +246,13 @@ static bool same_notice(const struct notice *a, const struct notice *b) {
 		   memcmp(a->others, b->others, sizeof a->others) == 0;
 }
 
+/* Passes on probes; the notice, if there is one, comes with the reports after it. */
+static void take_probes(struct control_client *c, const struct http_reply *r) {
+	struct probes p;
+	if (probes_decode(r->body, r->body_bytes, &p, NULL) == RV_OK)
+		c->owner.on_probes(c->owner.ctx, &p);
+}
+
 /* Passes on a changed notice; no body, or one of a later release, is no notice. */
 static void take_notice(struct control_client *c, const struct http_reply *r) {
 	struct notice n = {.kind = NOTICE_NONE};
@@ -268,13 +283,17 @@ static void report_done(void *ctx, const struct http_reply *r) {
 	if (c->away)
 		ask_again_for_document(c);
 	succeeded(k);
-	take_notice(c, r);
+	if (r->status == HTTP_OK && probes_are(r->body, r->body_bytes))
+		take_probes(c, r);
+	else
+		take_notice(c, r);
 	k->wanted = c->latest_changed;
 }
 
 static void start_report(struct control_client *c) {
 	struct rv_writer w = rv_writer_of(c->buffer, sizeof c->buffer);
 	c->report_version = c->version; /* a document may change it before the answer comes */
+	c->latest.probed = c->probed;
 	report_encode(&c->latest, c->version, &w);
 	c->latest_changed = false;
 	start(&c->report, (struct http_request){.path = "/v1/report",
@@ -287,6 +306,12 @@ static void start_report(struct control_client *c) {
 void control_client_report(struct control_client *c, const struct report *r) {
 	c->latest = *r;
 	c->latest_changed = c->report.wanted = true;
+}
+
+void control_client_probed(struct control_client *c, const struct probed_list *probed) {
+	c->probed = *probed;
+	if (c->latest.phase != 0) /* else its first report has it */
+		c->latest_changed = c->report.wanted = true;
 }
 
 bool control_client_reported(const struct control_client *c) {
@@ -392,6 +417,50 @@ void control_client_ask_pairs(struct control_client *c, uint64_t peers) {
 	c->pairs.wanted = true;
 }
 
+/* ---- reachability tests ---- */
+
+/* The asker asks again, if it still wants to know. */
+static void reach_done(void *ctx, const struct http_reply *r) {
+	struct call *k = ctx;
+	struct control_client *c = k->c;
+	char why[RV_ERRTEXT_BYTES];
+	k->under_way = k->wanted = false;
+	bool is_answer = r->err == RV_OK && r->status == HTTP_OK;
+	if (is_answer && reach_test_reply_decode(r->body, r->body_bytes, &c->answer, NULL) == RV_OK) {
+		c->owner.on_reach(c->owner.ctx, &c->answer, false, "");
+		return;
+	}
+	(void)snprintf(why, sizeof why, "%s", is_answer ? "the coordinator's answer is malformed" : r->text);
+	if (r->err == RV_OK && !is_answer)
+		describe_answer(r, "reach-test", why);
+	c->owner.on_reach(c->owner.ctx, NULL, r->err == RV_OK && r->status < HTTP_SERVER_ERROR, why);
+}
+
+static void start_reach(struct control_client *c) {
+	const struct http_reply none = {.err = RV_E_IO, .text = "no memory for a request"};
+	struct rv_writer w = rv_writer_of(c->buffer, sizeof c->buffer);
+	reach_test_request_encode(&c->question, c->version != 0 ? c->version : CONTROL_VERSION_MIN, &w);
+	const struct http_request rq = {.path = "/v1/reach-test",
+									.body = c->buffer,
+									.body_bytes = rv_writer_len(&w),
+									.max_reply_bytes = REACH_TEST_REPLY_MAX_BYTES + REFUSAL_MAX_BYTES,
+									.timeout_ms = REQUEST_TIMEOUT_MS,
+									.done = reach_done,
+									.ctx = &c->reach};
+	RV_ASSERT(!w.failed);
+	c->reach.under_way = true;
+	if (c->ops.start(c->ops.ctx, &rq, &c->reach.request, NULL) != RV_OK)
+		reach_done(&c->reach, &none);
+}
+
+void control_client_ask_reach(struct control_client *c, const struct reach_test_request *rq) {
+	if (c->reach.under_way)
+		c->ops.cancel(c->ops.ctx, c->reach.request);
+	c->reach.under_way = false;
+	c->reach.wanted = true;
+	c->question = *rq;
+}
+
 /* ---- time ---- */
 
 /* Reports and pair tickets wait for the first document, which names the version spoken. */
@@ -421,10 +490,12 @@ void control_client_tick(struct control_client *c, int64_t now_us) {
 		start_document(c);
 	if (is_due(&c->pairs, now_us))
 		start_pairs(c);
+	if (is_due(&c->reach, now_us))
+		start_reach(c);
 }
 
 int64_t control_client_deadline_us(const struct control_client *c) {
-	const struct call *calls[] = {&c->config, &c->join, &c->report, &c->document, &c->pairs};
+	const struct call *calls[] = {&c->config, &c->join, &c->report, &c->document, &c->pairs, &c->reach};
 	int64_t at = INT64_MAX;
 	for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
 		if (may_start(calls[i]) && calls[i]->not_before_us < at)

@@ -11,7 +11,7 @@
 #ifndef RV_WORKER_JOIN_CONTROL_CLIENT_H
 #define RV_WORKER_JOIN_CONTROL_CLIENT_H
 
-#include "net/control/control.h"
+#include "net/control/reach_test.h"
 #include "net/http_client.h"
 
 #include <stdbool.h>
@@ -48,6 +48,11 @@ struct control_client_owner {
 	void (*on_notice)(void *ctx, const struct notice *n);
 	/* Takes the answer to control_client_ask_pairs, borrowed for the call; NULL: there is none. */
 	void (*on_pairs)(void *ctx, const struct pair_reply *reply);
+	/* Takes probes that the coordinator asks for; repeated until a report has their results. */
+	void (*on_probes)(void *ctx, const struct probes *p);
+	/* Takes the answer to control_client_ask_reach, borrowed for the call; NULL: there is none, and
+	 * `why`; `final`: the coordinator refuses. */
+	void (*on_reach)(void *ctx, const struct reach_test_reply *reply, bool final, const char *why);
 	/* Reports a final refusal by the coordinator; the worker should end with it. */
 	void (*on_refused)(void *ctx, enum rv_err e, const char *text);
 	/* Reports, for the log, that the coordinator is unreachable (text: why) or reachable again. */
@@ -72,12 +77,18 @@ void control_client_join(struct control_client *c, const struct join_request *rq
 void control_client_follow(struct control_client *c);
 /* Sends the latest report, at once or after the one under way, until one is accepted. */
 void control_client_report(struct control_client *c, const struct report *r);
+/* Puts these results of probes into all reports from now on, and sends the latest one again. */
+void control_client_probed(struct control_client *c, const struct probed_list *probed);
 /* Returns true if the last report given has been accepted. */
 bool control_client_reported(const struct control_client *c);
 
 /* Asks once for pair tickets for these members (a set of numbers); ends in one on_pairs. Not before
  * the last one has ended (asserted). */
 void control_client_ask_pairs(struct control_client *c, uint64_t peers);
+
+/* Asks once for a reachability test, or for news of one; ends in one on_reach. A question that is
+ * under way is given up. */
+void control_client_ask_reach(struct control_client *c, const struct reach_test_request *rq);
 
 /* Makes all waiting retries due at once: the network works again, or is another one. */
 void control_client_hurry(struct control_client *c);

@@ -1,5 +1,6 @@
 /* relay_names.h: the numeric addresses of relays that the document names by host name. Names are
- * looked up by a thread of the C library: nothing here waits. Internal to worker/reach. */
+ * looked up by a thread of the C library: nothing here waits. For worker/reach, and for a worker
+ * that has no station yet. */
 #ifndef RV_WORKER_REACH_RELAY_NAMES_H
 #define RV_WORKER_REACH_RELAY_NAMES_H
 

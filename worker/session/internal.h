@@ -3,18 +3,23 @@
  * run asks of this machine), start.c (building), inputs.c (text, tokenizer, initial weights),
  * memory.c; the core's tables: trainer.c, disk.c, links.c, control.c; events.c (the log), notice.c
  * (the coordinator's notices to this worker), metrics.c (metrics.jsonl), progress.c (the progress
- * line), trace_lines.c, network.c (changes of the network), reach.c (stations at relays). */
+ * line), trace_lines.c, network.c (changes of the network), reach.c (stations at relays),
+ * reach_test.c (how others reach it). */
 #ifndef RV_WORKER_SESSION_INTERNAL_H
 #define RV_WORKER_SESSION_INTERNAL_H
 
 #include "base/clock.h"
 #include "base/event.h"
 #include "base/jobs.h"
+#include "net/mesh/probe.h"
+#include "net/mesh/probe_answer.h"
 #include "train/memory/report.h"
 #include "train/metrics.h"
 #include "train/text/data.h"
 #include "worker/join/control_http.h"
 #include "worker/join/membership.h"
+#include "worker/join/reach_check.h"
+#include "worker/join/reflection.h"
 #include "worker/mesh/line_meter.h"
 #include "worker/mesh/meshlink.h"
 #include "worker/reach/reach.h"
@@ -66,11 +71,30 @@ struct reported_candidates {
 	int64_t look_us; /* time of the next look at what they are now */
 };
 
+/* How others reach this worker (reach_test.c). */
+struct session_reachability {
+	struct reach_check check;    /* the latest, which may run */
+	struct probe_answer *answer; /* listens before the join; NULL: the mesh does, or nobody */
+	struct reflection reflection;
+	bool reflects;                  /* `reflection` was opened */
+	struct reach_test_reply relays; /* before the join: those of the run */
+	int next_relay;                 /* of them, to be asked for a reflection */
+	struct relay_names *names;      /* their addresses; NULL: not before a join */
+	bool concludes;                 /* `check` has not been concluded from */
+	bool logged;                    /* a conclusion was */
+	uint8_t kind;                   /* enum reach_kind: the last one that is known */
+	bool refuted;                   /* nobody gets through to the port that the router says it maps */
+	int64_t again_us;               /* member: time of the next check */
+	int64_t pause_us;               /* after the next one that finds nothing out */
+	struct prober *prober;          /* probes for the coordinator; NULL: not a member yet */
+};
+
 struct session {
 	const struct worker_options *opt;
 	struct session_signals signals;
 	char listen[128];        /* address of the mesh: --listen, or the one chosen */
 	struct portmap *portmap; /* NULL: the router is not asked */
+	uint16_t mapped_port;    /* for which it is asked */
 	struct reported_candidates reported;
 	struct sleep_watch sleep;
 	int addresses_fd; /* -1: this system does not report changes */
@@ -96,6 +120,7 @@ struct session {
 	struct fetcher *fetcher;
 	struct meshlink *mesh;
 	struct reach *reach;
+	struct session_reachability reachability;
 	void *round_memory;
 	struct session_core *core; /* NULL: not a member yet, or under construction */
 
@@ -123,6 +148,9 @@ static inline const struct round_core *session_round(const struct session *s) {
 /* Checks all inputs, then asks the coordinator until it answers. */
 enum rv_err session_open(struct session *s, const char *link, struct rv_errtext *et);
 
+/* Asks to join, which spends the invite. */
+void session_send_join(struct session *s);
+
 /* ---- start.c ---- */
 
 /* Starts a member: data, recovery, mesh, session core. */
@@ -141,6 +169,8 @@ void session_coordinator_back(struct session *s);
 /* Limits which addresses of a document may be dialed, by the coordinator's own; asks the router for
  * a port where that can help. */
 void session_limit_reach(struct session *s);
+/* Asks the router to forward a port to `port` of this machine, where that can help. */
+void session_map_port(struct session *s, uint16_t port);
 /* Sets s->listen: --listen, or the usual port or the next free one. RV_E_BUSY: no such port is
  * free; RV_E_INVALID, RV_E_IO. */
 enum rv_err session_choose_listen(struct session *s, struct rv_errtext *et);
@@ -163,6 +193,22 @@ void session_on_unreached(void *ctx, uint32_t member, enum peers_need need); /* 
 void session_on_pairs(void *ctx, const struct pair_reply *reply);            /* control_client_owner's */
 /* Adds what relays have proven to the n candidates. Returns their number. */
 uint8_t session_reflected(const struct session *s, struct candidate out[NET_MAX_CANDIDATES], uint8_t n);
+
+/* ---- reach_test.c ---- */
+enum { SESSION_REACH_FDS = PROBE_ANSWER_FDS + REFLECTION_PORTS + PROBE_MAX_FDS };
+/* Listens and begins to test how others reach this worker; session_send_join follows when it is
+ * known, or 15 s later. Returns false if it cannot listen. */
+bool session_test_reach(struct session *s, int64_t now_us);
+/* Has it tested again: the network is another one. */
+void session_retest_reach(struct session *s, int64_t now_us);
+enum rv_err session_open_prober(struct session *s, struct rv_errtext *et);
+/* control_client_owner's */
+void session_on_probes(void *ctx, const struct probes *p);
+void session_on_reach(void *ctx, const struct reach_test_reply *reply, bool final, const char *why);
+int session_reach_pollfds(struct session *s, struct pollfd fds[SESSION_REACH_FDS]);
+int64_t session_reach_deadline_us(struct session *s, int64_t now_us);
+void session_reach_handle(struct session *s, int64_t now_us, const struct pollfd *fds, int n);
+void session_release_reach(struct session *s);
 
 /* ---- preflight.c ---- */
 

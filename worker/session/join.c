@@ -1,6 +1,7 @@
 /* join.c: everything before a worker is a member, in the order in which a mistake costs least: its
  * options, its directory, its text, its port; then the run's configuration, which is public, and
- * its demands (preflight.c). Only then is the invite spent. */
+ * its demands (preflight.c); then how others reach it (reach_test.c). Only then is the invite
+ * spent. */
 #include "worker/session/internal.h"
 
 #include "base/failpoint.h"
@@ -13,7 +14,7 @@
 
 /* ---- the coordinator's answers ---- */
 
-static void send_join(struct session *s) {
+void session_send_join(struct session *s) {
 	struct join_request rq = {
 		.protocol = control_version(), .protocol_min = CONTROL_VERSION_MIN, .has_token = s->member.invite.has_token};
 	memcpy(rq.run_id, s->member.invite.run_id, NET_RUN_ID_BYTES);
@@ -43,10 +44,10 @@ static void on_config(void *ctx, const char *text) {
 	enum rv_err e = check_config(s, text, &et);
 	if (e == RV_OK)
 		e = settings_store(s->opt, &et);
-	if (e == RV_OK)
-		send_join(s);
-	else
+	if (e != RV_OK)
 		session_fail(s, e, et.text);
+	else if (!session_test_reach(s, rv_clock_monotonic_us()))
+		session_send_join(s);
 }
 
 static void on_joined(void *ctx, const struct join_reply *reply) {
@@ -114,6 +115,8 @@ static enum rv_err open_control(struct session *s, struct rv_errtext *et) {
 										 .on_older = session_on_older,
 										 .on_notice = session_on_notice,
 										 .on_pairs = session_on_pairs,
+										 .on_probes = session_on_probes,
+										 .on_reach = session_on_reach,
 										 .on_refused = on_refused,
 										 .on_away = on_away};
 	return control_client_new(s->http, s->member.invite.key, (uint64_t)rv_clock_wall_us(), &owner, &s->control, et);

@@ -25,37 +25,49 @@ enum rv_err session_choose_listen(struct session *s, struct rv_errtext *et) {
 	return peers_check_listen(s->listen, et);
 }
 
-/* Asks the router only where a mapping can help: the run is on the internet, and peers may come in
- * at any address. */
-static void map_port(struct session *s, const struct address *coordinator) {
-	struct address own;
+/* A mapping can help where the run is on the internet, and peers may come in at any address. Before
+ * the join the port must be the one that the mesh will have. */
+static bool helps_to_map(const struct session *s) {
+	struct address own, coordinator;
+	return s->opt->map_port && !s->opt->advertise[0] && http_client_met(s->http, &coordinator) &&
+		   address_reach(&coordinator) == ADDRESS_PUBLIC && address_parse(s->listen, &own, NULL) == RV_OK &&
+		   own.host[0] == '\0' && (own.port != 0 || session_is_up(s));
+}
+
+void session_map_port(struct session *s, uint16_t port) {
 	struct rv_errtext et;
-	bool useful = s->opt->map_port && !s->opt->advertise[0] && address_reach(coordinator) == ADDRESS_PUBLIC &&
-				  address_parse(s->listen, &own, NULL) == RV_OK && own.host[0] == '\0';
-	if (!useful || s->portmap != NULL)
+	if (s->portmap != NULL && s->mapped_port != port) { /* another program took it before the mesh did */
+		portmap_stop(s->portmap);
+		s->portmap = NULL;
+	}
+	if (s->portmap != NULL || !helps_to_map(s))
 		return;
-	if (portmap_start(peers_port(meshlink_peers(s->mesh)), &s->portmap, &et) != RV_OK)
+	s->mapped_port = port;
+	if (portmap_start(port, &s->portmap, &et) != RV_OK)
 		rv_event(s->events, RV_WARN, "port_map", RV_NO_FIELDS, "%s", et.text);
 }
 
 static void log_mapping(struct session *s, const struct portmap_state *m) {
+	const char *but = m->text[0] != '\0'        ? m->text
+					  : s->reachability.refuted ? "nobody gets through to it from outside"
+												: "";
 	if (m->protocol == NULL)
 		rv_event(s->events, RV_INFO, "port_map", RV_FIELDS(rv_field_str("text", m->text)),
 				 "the router forwards no port to this worker (%s); others reach it only by what it dials itself",
 				 m->text);
 	else
-		rv_event(s->events, m->text[0] ? RV_WARN : RV_INFO, "port_map",
+		rv_event(s->events, but[0] ? RV_WARN : RV_INFO, "port_map",
 				 RV_FIELDS(rv_field_str("protocol", m->protocol), rv_field_str("host", m->outside.host),
-						   rv_field_int("port", m->outside.port), rv_field_str("text", m->text)),
+						   rv_field_int("port", m->outside.port), rv_field_str("text", but)),
 				 "the router forwards its TCP port %u to this worker (%s)%s%s", m->outside.port, m->protocol,
-				 m->text[0] ? ", but " : "", m->text);
+				 but[0] ? ", but " : "", but);
 }
 
 uint16_t session_outside_port(struct session *s) {
 	struct portmap_state m;
 	if (s->portmap != NULL && portmap_look(s->portmap, &m))
 		log_mapping(s, &m);
-	bool mapped = s->portmap != NULL && m.protocol != NULL && m.text[0] == '\0';
+	bool mapped = s->portmap != NULL && m.protocol != NULL && m.text[0] == '\0' && !s->reachability.refuted;
 	return mapped ? m.outside.port : peers_port(meshlink_peers(s->mesh));
 }
 
@@ -85,6 +97,7 @@ void session_poll_addresses(struct session *s, int64_t now_us) {
 	http_client_drop_stranded(s->http);
 	if (s->portmap != NULL)
 		portmap_hurry(s->portmap);
+	session_retest_reach(s, now_us);
 	hurry(s, now_us);
 }
 
@@ -120,5 +133,5 @@ void session_limit_reach(struct session *s) {
 		return;
 	peers_set_reach(meshlink_peers(s->mesh), address_reach(&met));
 	reach_core_set_reach(reach_core_of(s->reach), address_reach(&met));
-	map_port(s, &met);
+	session_map_port(s, peers_port(meshlink_peers(s->mesh)));
 }

@@ -69,7 +69,7 @@ static int64_t earlier(int64_t a, int64_t b) {
 }
 
 static int64_t deadline_us(struct session *s, int64_t now_us) {
-	int64_t at = control_client_deadline_us(s->control);
+	int64_t at = earlier(control_client_deadline_us(s->control), session_reach_deadline_us(s, now_us));
 	if (!session_is_up(s))
 		return at;
 	at = earlier(at, session_core_deadline_us(s->core, now_us));
@@ -82,18 +82,20 @@ static int64_t deadline_us(struct session *s, int64_t now_us) {
 }
 
 static enum rv_err wait_and_move(struct session *s, struct rv_errtext *et) {
-	struct pollfd fds[PEERS_MAX_FDS + REACH_MAX_FDS + 2];
+	struct pollfd fds[PEERS_MAX_FDS + REACH_MAX_FDS + SESSION_REACH_FDS + 2];
 	int n_mesh = session_is_up(s) ? peers_pollfds(meshlink_peers(s->mesh), fds, PEERS_MAX_FDS) : 0;
-	int n = n_mesh + (session_is_up(s) ? reach_pollfds(s->reach, &fds[n_mesh]) : 0);
+	int n_links = n_mesh + (session_is_up(s) ? reach_pollfds(s->reach, &fds[n_mesh]) : 0);
+	int n_test = session_reach_pollfds(s, &fds[n_links]), n = n_links + n_test;
 	fds[n] = (struct pollfd){.fd = s->signals.fd, .events = POLLIN};
 	fds[n + 1] = (struct pollfd){.fd = s->addresses_fd, .events = POLLIN};
 	int n_fds = n + 1 + (s->addresses_fd >= 0);
 	int64_t now_us = rv_clock_monotonic_us(), at = deadline_us(s, now_us);
 	int64_t timeout_us = at == INT64_MAX ? -1 : at > now_us ? at - now_us : 0;
 	RV_TRY(http_client_poll(s->http, fds, n_fds, timeout_us, et));
+	now_us = rv_clock_monotonic_us();
+	session_reach_handle(s, now_us, &fds[n_links], n_test);
 	if (!session_is_up(s))
 		return RV_OK;
-	now_us = rv_clock_monotonic_us();
 	reach_handle(s->reach, now_us, &fds[n_mesh]);
 	meshlink_handle(s->mesh, now_us, fds, n_mesh);
 	return RV_OK;

@@ -284,6 +284,7 @@ static enum rv_err open_mesh(struct session *s, struct rv_errtext *et) {
 		e = meshlink_new(&cfg, &s->mesh, et);
 	}
 	RV_TRY(e);
+	RV_TRY(session_open_prober(s, et));
 	return session_open_reach(s, et);
 }
 
@@ -352,6 +353,7 @@ void session_release(struct session *s) {
 		s->storage = NULL;
 	}
 	trainer_free(s->trainer);
+	session_release_reach(s);
 	reach_free(s->reach);
 	s->reach = NULL; /* the mesh, which ends later, asks it for routes */
 	meshlink_free(s->mesh);
