@@ -9,8 +9,8 @@
 #include <string.h>
 
 enum {
-	ANSWER_US = 10 * RV_US_PER_S,
-	KEEPALIVE_IDLE_S = 15, /* home routers forget a silent connection after minutes, some after one */
+	ANSWER_US = 4 * RV_US_PER_S, /* three packets: TCP repeats the first after 1 and 3 s */
+	KEEPALIVE_IDLE_S = 15,       /* home routers forget a silent connection after minutes, some after one */
 	KEEPALIVE_INTERVAL_S = 5,
 	KEEPALIVE_COUNT = 3
 };
