@@ -11,10 +11,11 @@
 #include <string.h>
 
 enum {
-	ASK_AFTER_US = 1000 * 1000, /* time without a link: dials have failed, or an answer is far off */
-	COURTESY_US = 500 * 1000,   /* time that the higher key waits for the lower one to ask */
-	NEXT_WAY_US = 200 * 1000,   /* from a punch that failed to the next way */
-	STEADY_US = 5 * 1000 * 1000 /* a link that lived at least this long is asked for at once when it breaks */
+	ASK_AFTER_US = 1000 * 1000,     /* time without a link: dials have failed, or an answer is far off */
+	COURTESY_US = 500 * 1000,       /* time that the higher key waits for the lower one to ask */
+	NEXT_WAY_US = 200 * 1000,       /* from a punch that failed to the next way */
+	HANDSHAKE_US = 4 * 1000 * 1000, /* by a relay, from the call to the link */
+	STEADY_US = 5 * 1000 * 1000     /* a link that lived at least this long is asked for at once when it breaks */
 };
 static const int64_t upgrade_min_us = INT64_C(60) * 1000 * 1000, upgrade_max_us = INT64_C(960) * 1000 * 1000;
 static const struct gcra asks = {.each_us = 250 * 1000, .burst = 16};
@@ -128,14 +129,22 @@ static bool is_reached(const struct peers *p, const struct peer *peer, enum rout
 	return kind != ROUTE_PUNCH || !is_relayed(p, peer);
 }
 
-/* Ends a punch that is not connected yet. */
-static void give_way(struct peers *p, struct peer *peer) {
-	if (peer->offered && peer->offer.kind == ROUTE_PUNCH)
+/* Returns true if an attempt is worth less than a newer offer, for which both ends were called
+ * anew: a punch that is not connected, if a relay is there; a wait at a relay for the other end,
+ * which does not come; a relay that has forwarded no handshake for long. */
+static bool gives_way(const struct peers *p, const struct link *l, enum route_kind to) {
+	if (l->path == PATH_PUNCHED)
+		return to == ROUTE_RELAY && l->state == LINK_CONNECTING;
+	return l->state == LINK_CONNECTING || p->now_us - l->begun_us >= HANDSHAKE_US;
+}
+
+static void give_way(struct peers *p, struct peer *peer, enum route_kind to) {
+	if (to == ROUTE_RELAY && peer->offered && peer->offer.kind == ROUTE_PUNCH)
 		peer->offered = false;
-	if (peer->calling == NULL || peer->calling->path != PATH_PUNCHED || peer->calling->state != LINK_CONNECTING)
+	if (peer->calling == NULL || !gives_way(p, peer->calling, to))
 		return;
 	peer->calling->quiet = true;
-	link_kill(peer->calling, false, RV_E_CANCELLED, "a relay takes its place");
+	link_kill(peer->calling, false, RV_E_CANCELLED, "a newer offer takes its place");
 	peers_reap(p);
 }
 
@@ -145,8 +154,7 @@ bool peers_offer_route(struct peers *p, int64_t now_us, uint32_t member, const s
 	p->now_us = now_us;
 	if (!peer->known || (p->banned >> member & 1) || is_reached(p, peer, route->kind))
 		return false;
-	if (route->kind == ROUTE_RELAY)
-		give_way(p, peer);
+	give_way(p, peer, route->kind);
 	if (peer->calling != NULL || peer->offered)
 		return false;
 	if (route->kind == ROUTE_PUNCH)

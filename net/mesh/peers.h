@@ -170,8 +170,10 @@ int64_t peers_met_after_us(const struct peers *p, uint32_t member);
 
 /* Takes a route for one attempt to reach `member`. Returns false, and does nothing, if the member
  * is not known or banned, its link delivers, or an attempt is under way; but a relay takes the
- * place of a punch that is not connected yet. A punch, of which there are 8 at once and one in 15 s
- * for each member, is taken beside a relayed link too, unless paths are kept. */
+ * place of a punch that is not connected yet, and any newer route that of a relay at which the
+ * other end does not come, or through which there is no link after 4 s. A punch, of which there
+ * are 8 at once and one in 15 s for each member, is taken beside a relayed link too, unless paths
+ * are kept. */
 bool peers_offer_route(struct peers *p, int64_t now_us, uint32_t member, const struct route *route);
 /* Members linked by a relay are dialed now and then, and a direct link replaces the relayed one;
  * while `keeps` (an attempt of an all-reduce is under way), only one that delivers nothing. */

@@ -50,7 +50,7 @@ static void relay_step(void *self) {
 		assert_int_equal(send(r->lines[b], &r->answer, 1, 0), 1);
 		r->go = r->n;
 	}
-	if (r->go == r->n) {
+	if (r->go == r->n && !r->drops) {
 		forward(r, r->lines[a], r->lines[b]);
 		forward(r, r->lines[b], r->lines[a]);
 	}

@@ -13,6 +13,7 @@ struct relay {
 	uint16_t port;
 	uint8_t answer; /* 0: none */
 	bool hangs_up;  /* after the preamble */
+	bool drops;     /* what it should forward */
 	int lines[MAX_LINES], n, go;
 	uint8_t shown[MAX_LINES][PREAMBLE_BYTES];
 	size_t got[MAX_LINES];

@@ -115,6 +115,39 @@ static void one_that_waits_alone_at_the_relay_gives_up(void **state) {
 	pair_end(&w, &r);
 }
 
+/* Both were called anew, so the other end does not come to the former call. */
+static void a_newer_call_takes_the_place_of_one_that_waits(void **state) {
+	(void)state;
+	struct world w;
+	struct relay r;
+	two_behind_routers(&w, &r, ask_owner);
+	const struct route former = by_relay(&r, 7), newer = by_relay(&r, 8);
+	assert_true(peers_offer_route(w.nodes[0].peers, w.now_us, 1, &former));
+	world_advance(&w, 1 * S);
+	offer_both(&w, &newer, true);
+	assert_true(world_until(&w, world_all_linked, NULL));
+	assert_int_equal(path_at(&w, 0), PATH_RELAYED);
+	assert_int_equal(ended[0].failed, 0);
+	pair_end(&w, &r);
+}
+
+static void a_relay_that_forwards_nothing_gives_way_to_another(void **state) {
+	(void)state;
+	struct world w;
+	struct relay r;
+	two_behind_routers(&w, &r, ask_owner);
+	const struct route former = by_relay(&r, 7), newer = by_relay(&r, 8);
+	r.drops = true;
+	offer_both(&w, &former, true);
+	world_advance(&w, 3 * S);
+	offer_both(&w, &newer, false);
+	world_advance(&w, 2 * S);
+	r.drops = false;
+	offer_both(&w, &newer, true);
+	assert_true(world_until(&w, world_all_linked, NULL));
+	pair_end(&w, &r);
+}
+
 static void a_relayed_link_that_breaks_is_asked_for_again_and_accuses_nobody(void **state) {
 	(void)state;
 	struct world w;
@@ -238,6 +271,8 @@ int main(void) {
 		cmocka_unit_test(a_relay_that_hangs_up_is_named),
 		cmocka_unit_test(a_relay_that_answers_something_else_is_named),
 		cmocka_unit_test(one_that_waits_alone_at_the_relay_gives_up),
+		cmocka_unit_test(a_newer_call_takes_the_place_of_one_that_waits),
+		cmocka_unit_test(a_relay_that_forwards_nothing_gives_way_to_another),
 		cmocka_unit_test(a_relayed_link_that_breaks_is_asked_for_again_and_accuses_nobody),
 		cmocka_unit_test(routes_to_strangers_and_to_the_banned_are_not_taken),
 		cmocka_unit_test(a_direct_link_replaces_a_relayed_one),

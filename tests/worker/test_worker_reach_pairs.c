@@ -177,6 +177,32 @@ static void an_opening_beside_a_link_is_handed_to_the_mesh(void **state) {
 	assert_int_equal(s->offers, 1);
 }
 
+/* The peer calls anew: it did not come to the relay, or has another address since. */
+static void an_opening_takes_the_place_of_a_wait_at_the_relay(void **state) {
+	struct scene *s = *state;
+	calls_5(s, 1);
+	scene_refuses(s, 0, 5, WAY_OPEN_V4, RELAY_REFUSE_UNMAPPED, 0);
+	scene_gets_tickets(s);
+	scene_rings(s, 0, 5);
+	scene_advance(s, 1 * S);
+	scene_opens(s, 0, 5, "192.0.2.5", 7434);
+	assert_int_equal(s->route.kind, ROUTE_PUNCH);
+	assert_int_equal(s->openings, 1);
+	s->asks = 0;
+	scene_advance(s, 1 * S); /* and goes on by itself */
+	assert_int_equal(s->asks, 1);
+}
+
+static void an_opening_that_the_mesh_does_not_take_is_followed_by_the_next_way(void **state) {
+	struct scene *s = *state;
+	calls_5(s, 1);
+	s->refuses_offers = true;
+	scene_opens(s, 0, 5, "192.0.2.5", 7434);
+	assert_int_equal(s->openings, 0);
+	scene_gets_tickets(s);
+	scene_called(s, 5, WAY_FORWARD);
+}
+
 /* A pair that can only be relayed has its call at once: no way is waited for that cannot work. */
 static void a_refused_opening_is_followed_by_the_relay_at_once(void **state) {
 	static const enum relay_refusal reasons[] = {RELAY_REFUSE_UNMAPPED, RELAY_REFUSE_DEPENDENT, RELAY_REFUSE_RATE};
@@ -544,6 +570,8 @@ int main(void) {
 		SCENE_TEST(a_route_that_the_mesh_never_takes_is_no_fault_of_the_relay),
 		SCENE_TEST(the_peers_mapping_is_waited_for_once),
 		SCENE_TEST(an_opening_beside_a_link_is_handed_to_the_mesh),
+		SCENE_TEST(an_opening_takes_the_place_of_a_wait_at_the_relay),
+		SCENE_TEST(an_opening_that_the_mesh_does_not_take_is_followed_by_the_next_way),
 		SCENE_TEST(a_refused_opening_is_followed_by_the_relay_at_once),
 		SCENE_TEST(ipv6_comes_first_where_both_have_it),
 		SCENE_TEST(a_pair_that_has_met_meanwhile_is_not_called),

@@ -32,10 +32,11 @@ static void passes(struct scene *s, int seconds) {
 	}
 }
 
-static void has_link_for(struct scene *s, int seconds) {
+static void has_link_for(struct scene *s, int seconds, bool fails) {
 	s->paths[5] = PATH_RELAYED;
-	passes(s, 6 + seconds);
+	passes(s, seconds);
 	s->paths[5] = PATH_APART;
+	reach_core_relay_ended(s->core, s->now_us, 5, seconds * (int64_t)S, fails);
 }
 
 /* One that drops what it should forward. */
@@ -58,42 +59,104 @@ static void two_calls_without_a_link_make_a_relay_bad(void **state) {
 	assert_false(s->is_connected[0]);
 }
 
+/* The pair is called at the second relay, where the peer is not yet. */
+static void goes_to_the_second_in_vain(struct scene *s, uint32_t member) {
+	if (s->asked == 0) {
+		scene_comes_up(s, 1);
+		scene_reflects_all(s, 1);
+	}
+	scene_gets_tickets(s);
+	assert_int_equal(s->sent_by[s->sent - 1], 1);
+	scene_refuses(s, 1, member, WAY_OPEN_V4, RELAY_REFUSE_ABSENT, 0);
+}
+
+/* Its link was cut soon: it goes round, and is at the first again. */
+static void comes_back(struct scene *s) {
+	reach_core_want(s->core, s->now_us, 5, false);
+	goes_to_the_second_in_vain(s, 5);
+	scene_gets_tickets(s);
+	assert_int_equal(s->sent_by[s->sent - 1], 0);
+}
+
 /* One that cuts each link after some seconds. */
 static void links_that_are_cut_soon_make_a_relay_bad(void **state) {
 	struct scene *s = *state;
-	begins(s, 1);
-	for (int i = 0; i < 2; i++) {
-		assert_int_equal(s->bads, 0);
-		rings_for_5(s, 0);
-		has_link_for(s, 10);
-		wants_5(s);
-	}
+	begins(s, 2);
+	rings_for_5(s, 0);
+	has_link_for(s, 10, true);
+	assert_int_equal(s->bads, 0);
+	comes_back(s);
+	rings_for_5(s, 0);
+	has_link_for(s, 10, true);
 	assert_int_equal(s->bads, 1);
 }
 
-static void a_link_that_lived_speaks_for_its_relay(void **state) {
+static void the_only_relay_is_never_bad(void **state) {
 	struct scene *s = *state;
 	begins(s, 1);
-	for (int i = 0; i < 6; i++) {
+	for (int i = 0; i < 5; i++) {
 		rings_for_5(s, 0);
-		has_link_for(s, i % 2 == 0 ? 10 : 40);
+		has_link_for(s, 10, true);
 		wants_5(s);
 	}
 	assert_int_equal(s->bads, 0);
 }
 
+static void a_link_that_lived_speaks_for_its_relay(void **state) {
+	struct scene *s = *state;
+	begins(s, 2);
+	for (int i = 0; i < 3; i++) {
+		rings_for_5(s, 0);
+		has_link_for(s, 10, true);
+		comes_back(s);
+		rings_for_5(s, 0);
+		has_link_for(s, 40, true);
+		wants_5(s);
+		assert_int_equal(s->sent_by[s->sent - 1], 0);
+	}
+	assert_int_equal(s->bads, 0);
+}
+
+/* The other side said BYE, or this one has another network: no relay cut it. */
+static void a_link_that_was_ended_says_nothing_of_its_relay(void **state) {
+	struct scene *s = *state;
+	begins(s, 2);
+	for (int i = 0; i < 6; i++) {
+		rings_for_5(s, 0);
+		has_link_for(s, 10, false);
+		wants_5(s);
+	}
+	assert_int_equal(s->bads, 0);
+}
+
+/* The mesh knows sooner than the clock that an attempt is over. */
+static void an_attempt_that_fails_is_followed_by_the_next_relay_at_once(void **state) {
+	struct scene *s = *state;
+	begins(s, 2);
+	rings_for_5(s, 0);
+	scene_advance(s, 1 * S);
+	reach_core_relay_ended(s->core, s->now_us, 5, -1, true);
+	assert_true(s->is_connected[1]);
+	assert_string_equal(s->at[1].addr, "10.0.0.2:7435");
+}
+
 /* A member that never comes to its calls costs nobody a relay through which others are linked. */
 static void a_relay_that_links_another_pair_is_good(void **state) {
 	struct scene *s = *state;
-	begins(s, 1);
+	begins(s, 2);
 	rings_for_5(s, 0);
 	s->paths[5] = PATH_RELAYED;
+	passes(s, 14);
+	scene_gets_tickets(s); /* for the opening beside the link */
+	scene_refuses(s, 0, 5, WAY_OPEN_V4, RELAY_REFUSE_DEPENDENT, 0);
 	passes(s, 40);
 	for (int i = 0; i < 5; i++) {
 		reach_core_want(s->core, s->now_us, 6, false);
 		scene_gets_tickets(s);
+		assert_int_equal(s->sent_by[s->sent - 1], 0);
 		scene_rings(s, 0, 6);
 		passes(s, 6);
+		goes_to_the_second_in_vain(s, 6);
 	}
 	assert_int_equal(s->bads, 0);
 }
@@ -145,7 +208,10 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		SCENE_TEST(two_calls_without_a_link_make_a_relay_bad),
 		SCENE_TEST(links_that_are_cut_soon_make_a_relay_bad),
+		SCENE_TEST(the_only_relay_is_never_bad),
 		SCENE_TEST(a_link_that_lived_speaks_for_its_relay),
+		SCENE_TEST(a_link_that_was_ended_says_nothing_of_its_relay),
+		SCENE_TEST(an_attempt_that_fails_is_followed_by_the_next_relay_at_once),
 		SCENE_TEST(a_relay_that_links_another_pair_is_good),
 		SCENE_TEST(a_bad_home_is_left_when_the_next_is_up),
 		SCENE_TEST(where_all_are_bad_the_least_bad_is_used),

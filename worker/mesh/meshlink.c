@@ -12,7 +12,8 @@ struct meshlink {
 	struct fetcher *fetcher;
 	struct rv_events *events;
 	void (*unreached)(void *ctx, uint32_t member, enum peers_need need);
-	void *unreached_ctx;
+	void (*route_end)(void *ctx, uint32_t member, const struct route *route, int64_t lived_us, bool failed);
+	void *routes_ctx;
 	struct peers *peers;
 	struct house house;
 	uint32_t self;
@@ -90,7 +91,12 @@ static void tell_path(struct meshlink *m, uint32_t member) {
 
 static void on_unreached(void *ctx, uint32_t member, enum peers_need need) {
 	struct meshlink *m = ctx;
-	m->unreached(m->unreached_ctx, member, need);
+	m->unreached(m->routes_ctx, member, need);
+}
+
+static void on_route_end(void *ctx, uint32_t member, const struct route *route, int64_t lived_us, bool failed) {
+	struct meshlink *m = ctx;
+	m->route_end(m->routes_ctx, member, route, lived_us, failed);
 }
 
 static void on_link_up(void *ctx, uint32_t member) {
@@ -130,7 +136,8 @@ enum rv_err meshlink_new(const struct meshlink_config *cfg, struct meshlink **ou
 	m->fetcher = cfg->fetcher;
 	m->events = cfg->events;
 	m->unreached = cfg->on_unreached;
-	m->unreached_ctx = cfg->ctx;
+	m->route_end = cfg->on_route_end;
+	m->routes_ctx = cfg->ctx;
 	m->self = cfg->peers.self_member;
 	m->run_tag = frame_run_tag(cfg->peers.run_id);
 	struct peers_config peers = cfg->peers;
@@ -142,7 +149,8 @@ enum rv_err meshlink_new(const struct meshlink_config *cfg, struct meshlink **ou
 									   .on_link_up = on_link_up,
 									   .on_link_down = on_link_down,
 									   .on_trouble = on_trouble,
-									   .on_unreached = on_unreached};
+									   .on_unreached = on_unreached,
+									   .on_route_end = on_route_end};
 	enum rv_err e = peers_new(&peers, &m->peers, et);
 	if (e != RV_OK) {
 		free(m);

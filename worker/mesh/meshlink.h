@@ -16,6 +16,8 @@ struct meshlink_config {
 	struct rv_events *events;
 	/* peers_owner.on_unreached, with this `ctx` */
 	void (*on_unreached)(void *ctx, uint32_t member, enum peers_need need);
+	/* peers_owner.on_route_end, with this `ctx` */
+	void (*on_route_end)(void *ctx, uint32_t member, const struct route *route, int64_t lived_us, bool failed);
 	void *ctx;
 };
 

@@ -28,8 +28,8 @@ enum {
 	GUEST_BUSY_US = 3 * RV_US_PER_S,                       /* before it goes to the relay of another pair */
 };
 
-/* Openings that a relay may make this worker take part in: with one peer; and in all, to hosts that
- * no candidate of the peer has. */
+/* Openings that a relay may make this worker take part in: with one peer; and in all, to hosts
+ * that no candidate of the peer has. */
 static const struct gcra openings = {.each_us = 2 * RV_US_PER_S, .burst = 4};
 static const struct gcra strange = {.each_us = 30 * RV_US_PER_S, .burst = 8};
 
@@ -221,7 +221,10 @@ static bool has_met(enum path_kind path, const struct pair *p) {
 static void plan_again(struct reach_core *r, int64_t now_us, uint32_t m) {
 	struct pair *p = &r->pairs[m];
 	bool waits = r->hello.member > m;
-	if (!p->is_hopeless && p->openings < ENOUGH_OPENINGS && p->again_us == INT64_MAX)
+	bool is_planned = p->again_us != INT64_MAX && p->again_us > now_us;
+	if (!is_planned)
+		p->again_us = INT64_MAX;
+	if (!p->is_hopeless && p->openings < ENOUGH_OPENINGS && !is_planned)
 		p->again_us = now_us + AGAIN_US + (waits ? AGAIN_LATER_US : 0);
 }
 
@@ -236,14 +239,6 @@ static void take_link(struct reach_core *r, int64_t now_us, uint32_t m, enum pat
 		p->openings = 0;
 	}
 	rest(p);
-}
-
-/* Takes the end of the pair's link: one that a relay cut soon is made at another. */
-static void end_link(struct reach_core *r, int64_t now_us, struct pair *p) {
-	int place = p->linked_at - 1;
-	p->linked_at = 0;
-	if (place != NOWHERE && !relays_link_ended(r, now_us, place, p->linked_us))
-		go_on_from(r, now_us, p, place);
 }
 
 /* The relay has not done its part: it, or the peer. */
@@ -286,8 +281,6 @@ void pairs_want(struct reach_core *r, int64_t now_us, uint32_t member, bool upgr
 	struct pair *p = &r->pairs[member];
 	if (r->n_relays == 0)
 		return;
-	if (!upgrades)
-		end_link(r, now_us, p);
 	if (p->step != PAIR_RESTS) {
 		p->is_passive = p->is_passive && upgrades;
 		p->upgrades = p->upgrades && upgrades;
@@ -295,6 +288,21 @@ void pairs_want(struct reach_core *r, int64_t now_us, uint32_t member, bool upgr
 	}
 	p->upgrades = upgrades;
 	begin(r, now_us, p);
+}
+
+/* The attempt by a relay, or its link, is over: one that was cut soon is made at another relay. */
+void pairs_relay_ended(struct reach_core *r, int64_t now_us, uint32_t m, int64_t lived_us, bool failed) {
+	struct pair *p = &r->pairs[m];
+	bool is_tried = p->step == PAIR_TRIES && p->way == WAY_FORWARD && !p->is_refused;
+	int place = p->linked_at > 0 ? p->linked_at - 1 : is_tried ? p->meets_at : NOWHERE;
+	p->linked_at = 0;
+	if (place == NOWHERE || r->n_relays == 0)
+		return;
+	bool is_fine = relays_link_ended(r, now_us, place, lived_us, failed);
+	if (is_tried && failed)
+		fail_here(r, now_us, p);
+	else if (!is_fine)
+		go_on_from(r, now_us, p, place);
 }
 
 void pairs_mapping_changed(struct reach_core *r, int64_t now_us) {
@@ -433,7 +441,9 @@ static void tell_opening(const struct reach_core *r, int station, const struct r
 	r->ops.tell(r->ops.ctx, &e);
 }
 
-static void take_opening(struct reach_core *r, int64_t now_us, int station, const struct relay_open *m) {
+/* Returns false if the mesh does not take it: it has a link that delivers, or keeps it, or another
+ * attempt goes well. */
+static bool take_opening(struct reach_core *r, int64_t now_us, int station, const struct relay_open *m) {
 	const struct station *s = &r->stations[station];
 	struct pair *p = &r->pairs[m->peer];
 	int64_t head_us = HEAD_START_ROUND_TRIPS * s->rtt_us;
@@ -441,23 +451,23 @@ static void take_opening(struct reach_core *r, int64_t now_us, int station, cons
 	struct route route = {.kind = ROUTE_PUNCH, .at = m->at};
 	route.begin_us = now_us + m->delay_us + variation_us(r, s, p, m->peer);
 	uint8_t way = mapping_family(&m->at) == REACH_V6 ? WAY_OPEN_V6 : WAY_OPEN_V4;
+	if (!r->ops.offer(r->ops.ctx, station, m->peer, &route))
+		return false;
 	begin_route(r, station, m->peer, way, route.begin_us + head_us);
 	p->openings++;
 	p->is_hopeless = false; /* the relay would have refused it */
 	p->again_us = INT64_MAX;
 	tell_opening(r, station, m);
-	(void)r->ops.offer(r->ops.ctx, station, m->peer, &route); /* else the next way follows */
+	return true;
 }
 
 const char *pairs_take_open(struct reach_core *r, int64_t now_us, int station, const struct relay_open *m) {
 	struct pair *p = &r->pairs[m->peer];
-	bool is_late = p->step == PAIR_TRIES && p->way == WAY_FORWARD;
 	if (m->peer == r->hello.member)
 		return "it names this worker";
 	r->stations[station].used_us = now_us;
-	if (!is_late && may_dial(r, now_us, p, &m->at))
-		take_opening(r, now_us, station, m);
-	else if (p->step == PAIR_CALLED)
+	bool is_taken = may_dial(r, now_us, p, &m->at) && take_opening(r, now_us, station, m);
+	if (!is_taken && p->step == PAIR_CALLED)
 		try_next(now_us, p);
 	return NULL;
 }
@@ -568,15 +578,19 @@ static void leave_idle_guest(struct reach_core *r, int64_t now_us) {
 		station_leave(r, !r->home);
 }
 
+void pairs_ask(struct reach_core *r, int64_t now_us) {
+	for (int m = 0; r->n_relays > 0 && m < NET_MAX_MEMBERS; m++)
+		if (r->pairs[m].step == PAIR_WAITS)
+			bring_guest(r, now_us, &r->pairs[m]);
+	ask_tickets(r, now_us);
+}
+
 void pairs_tick(struct reach_core *r, int64_t now_us) {
 	if (r->n_relays == 0)
 		return;
-	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++) {
+	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++)
 		step_due(r, now_us, m);
-		if (r->pairs[m].step == PAIR_WAITS)
-			bring_guest(r, now_us, &r->pairs[m]);
-	}
-	ask_tickets(r, now_us);
+	pairs_ask(r, now_us);
 	leave_idle_guest(r, now_us);
 }
 

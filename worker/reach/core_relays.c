@@ -34,8 +34,17 @@ int relays_next(const struct reach_core *r, int64_t now_us, int place) {
 	return least_bad;
 }
 
+static bool is_only_one(const struct reach_core *r) {
+	for (int i = 0; i < r->n_relays; i++)
+		if (reach_first_place(r, i) != 0)
+			return false;
+	return true;
+}
+
 static void make_bad(struct reach_core *r, int64_t now_us, int place) {
 	struct relay_record *j = &r->judged[place];
+	if (is_only_one(r))
+		return;
 	const int64_t last_us = (int64_t)LAST_BAD_S * RV_US_PER_S;
 	j->pause_us = j->pause_us == 0 ? BAD_US : reach_earlier(2 * j->pause_us, last_us);
 	j->bad_until_us = now_us + j->pause_us;
@@ -73,14 +82,13 @@ void relays_failed(struct reach_core *r, int64_t now_us, int place) {
 		make_bad(r, now_us, place);
 }
 
-bool relays_link_ended(struct reach_core *r, int64_t now_us, int place, int64_t since_us) {
-	struct relay_record *j = &r->judged[place];
-	if (now_us - since_us < STEADY_US) {
+bool relays_link_ended(struct reach_core *r, int64_t now_us, int place, int64_t lived_us, bool failed) {
+	bool was_steady = lived_us >= STEADY_US;
+	if (was_steady)
+		r->judged[place] = (struct relay_record){0};
+	else if (failed)
 		relays_failed(r, now_us, place);
-		return false;
-	}
-	*j = (struct relay_record){0};
-	return true;
+	return was_steady || !failed;
 }
 
 /* Connects to a better relay before the bad one is left. */

@@ -135,8 +135,8 @@ void relays_broke_rules(struct reach_core *r, int64_t now_us, int place);
 void relays_unreached(struct reach_core *r, int64_t now_us, int place);
 /* A call there came to nothing. */
 void relays_failed(struct reach_core *r, int64_t now_us, int place);
-/* A link through it has ended. Returns false if that was soon. */
-bool relays_link_ended(struct reach_core *r, int64_t now_us, int place, int64_t since_us);
+/* A link through it has ended. Returns false if it failed soon. */
+bool relays_link_ended(struct reach_core *r, int64_t now_us, int place, int64_t lived_us, bool failed);
 /* Makes a better relay the home, if the home's is bad. */
 void relays_leave_bad_home(struct reach_core *r, int64_t now_us);
 
@@ -169,7 +169,10 @@ const char *pairs_take_refused(struct reach_core *r, int64_t now_us, int station
 void pairs_lost_station(struct reach_core *r, int64_t now_us, int station);
 /* The worker's mapping has changed: pairs that are forwarded try an opening. */
 void pairs_mapping_changed(struct reach_core *r, int64_t now_us);
-/* Does what is due: asks for tickets, goes on to the next way, leaves an idle guest station. */
+void pairs_relay_ended(struct reach_core *r, int64_t now_us, uint32_t m, int64_t lived_us, bool failed);
+/* Brings a guest station and asks for tickets, where pairs wait for that; calls no mesh. */
+void pairs_ask(struct reach_core *r, int64_t now_us);
+/* Does what is due: goes on to the next way, asks, leaves an idle guest station. */
 void pairs_tick(struct reach_core *r, int64_t now_us);
 int64_t pairs_deadline_us(const struct reach_core *r);
 

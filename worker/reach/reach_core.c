@@ -110,7 +110,13 @@ void reach_core_set_reach(struct reach_core *r, enum address_reach met) {
 void reach_core_want(struct reach_core *r, int64_t now_us, uint32_t member, bool upgrades) {
 	RV_ASSERT(member < NET_MAX_MEMBERS);
 	pairs_want(r, now_us, member, upgrades);
-	pairs_tick(r, now_us);
+	pairs_ask(r, now_us);
+}
+
+void reach_core_relay_ended(struct reach_core *r, int64_t now_us, uint32_t member, int64_t lived_us, bool failed) {
+	RV_ASSERT(member < NET_MAX_MEMBERS);
+	pairs_relay_ended(r, now_us, member, lived_us, failed);
+	pairs_ask(r, now_us);
 }
 
 void reach_core_tickets(struct reach_core *r, int64_t now_us, const struct pair_reply *reply) {

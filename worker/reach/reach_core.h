@@ -22,8 +22,8 @@
  *
  * A relay can do little to a worker: not answer; and name addresses in OPEN. The worker dials such
  * an address if it has the host of one of the peer's candidates in the document; of others few,
- * each with one attempt. A relay that sends what was not asked for, or too much, is
- * bad as well as one that connects nobody.
+ * each with one attempt. A relay that sends what was not asked for, or too much, is bad as well as
+ * one that connects nobody.
  *
  * No I/O, no clock, no allocation: what happens goes in with its time, operations come out. One
  * thread; operations may not call back. */
@@ -133,6 +133,10 @@ void reach_core_follow(struct reach_core *r, int64_t now_us, const struct docume
 void reach_core_set_reach(struct reach_core *r, enum address_reach met);
 /* Asks for a route to `member`. `upgrades`: it is linked by a relay, and an opening is wanted. */
 void reach_core_want(struct reach_core *r, int64_t now_us, uint32_t member, bool upgrades);
+/* Notes that a link to `member` by a relay, or the attempt at it, is over:
+ * peers_owner.on_route_end. Neither this nor reach_core_want offers a route: the mesh may call
+ * them. */
+void reach_core_relay_ended(struct reach_core *r, int64_t now_us, uint32_t member, int64_t lived_us, bool failed);
 /* Takes the coordinator's answer; NULL: it gave none. */
 void reach_core_tickets(struct reach_core *r, int64_t now_us, const struct pair_reply *reply);
 

@@ -190,7 +190,8 @@ void session_watch_candidates(struct session *s, int64_t now_us);
 /* Makes stations and reflections; the mesh is open. */
 enum rv_err session_open_reach(struct session *s, struct rv_errtext *et);
 void session_on_unreached(void *ctx, uint32_t member, enum peers_need need); /* meshlink_config's */
-void session_on_pairs(void *ctx, const struct pair_reply *reply);            /* control_client_owner's */
+void session_on_route_end(void *ctx, uint32_t member, const struct route *route, int64_t lived_us, bool failed);
+void session_on_pairs(void *ctx, const struct pair_reply *reply); /* control_client_owner's */
 /* Adds what relays have proven to the n candidates. Returns their number. */
 uint8_t session_reflected(const struct session *s, struct candidate out[NET_MAX_CANDIDATES], uint8_t n);
 

@@ -91,6 +91,12 @@ void session_on_unreached(void *ctx, uint32_t member, enum peers_need need) {
 		reach_core_want(reach_core_of(s->reach), rv_clock_monotonic_us(), member, need == PEERS_RELAYED);
 }
 
+void session_on_route_end(void *ctx, uint32_t member, const struct route *route, int64_t lived_us, bool failed) {
+	struct session *s = ctx;
+	if (s->reach != NULL && route->kind == ROUTE_RELAY)
+		reach_core_relay_ended(reach_core_of(s->reach), rv_clock_monotonic_us(), member, lived_us, failed);
+}
+
 void session_on_pairs(void *ctx, const struct pair_reply *reply) {
 	struct session *s = ctx;
 	if (s->reach != NULL)

@@ -273,6 +273,7 @@ static enum rv_err open_mesh(struct session *s, struct rv_errtext *et) {
 		.fetcher = s->fetcher,
 		.events = s->events,
 		.on_unreached = session_on_unreached,
+		.on_route_end = session_on_route_end,
 		.ctx = s,
 	};
 	memcpy(cfg.peers.run_id, s->member.invite.run_id, NET_RUN_ID_BYTES);
