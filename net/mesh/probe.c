@@ -187,11 +187,19 @@ int prober_pollfds(const struct prober *p, struct pollfd *fds, int cap) {
 	return n;
 }
 
+/* Returns the time at which a dial that is under way is given up. */
+static int64_t until_us(const struct place *place, const struct dial *d) {
+	return place->begun_us + (d->state == DIAL_CONNECTING ? PROBE_US : PROBE_TLS_US);
+}
+
 int64_t prober_deadline_us(const struct prober *p) {
 	int64_t at = INT64_MAX;
 	for (int i = 0; i < PROBES_AT_ONCE; i++)
-		if (p->places[i].under_way && p->places[i].begun_us + PROBE_US < at)
-			at = p->places[i].begun_us + PROBE_US;
+		for (int k = 0; p->places[i].under_way && k < p->places[i].probe.n; k++) {
+			const struct dial *d = &p->places[i].dials[k];
+			if (d->state != DIAL_ENDED && until_us(&p->places[i], d) < at)
+				at = until_us(&p->places[i], d);
+		}
 	return at;
 }
 
@@ -213,11 +221,10 @@ bool prober_handle(struct prober *p, int64_t now_us, const struct pollfd *fds, i
 	bool any = false;
 	for (int i = 0; i < PROBES_AT_ONCE; i++) {
 		struct place *place = &p->places[i];
-		bool late = now_us - place->begun_us >= PROBE_US;
 		for (int k = 0; place->under_way && k < place->probe.n; k++) {
 			struct dial *d = &place->dials[k];
 			move_dial(p, place, d, fds, n);
-			if (late && d->state != DIAL_ENDED)
+			if (d->state != DIAL_ENDED && now_us >= until_us(place, d))
 				end_dial(p, d, d->state == DIAL_CONNECTING ? PROBE_SILENT : PROBE_OTHER_KEY);
 		}
 		any = (place->under_way && finish(p, place)) || any;

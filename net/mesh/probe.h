@@ -2,7 +2,7 @@
  * holds the expected key, something else, or nothing.
  *
  * A probe is one TCP connection to each of its addresses, all at once, and one TLS handshake,
- * without HELLO: TCP sends its first packet three times within PROBE_US, and a mesh that is probed
+ * without HELLO: TCP sends its first packet three times at most, and a mesh that is probed
  * reports no trouble. PROBES_AT_ONCE are under
  * way, and each place takes a new one at most every PROBE_EVERY_US, whatever the coordinator sends.
  * One thread, no clock: time is handed in (monotonic microseconds). */
@@ -18,7 +18,10 @@
 #include <poll.h>
 
 enum {
-	PROBE_US = 4 * 1000 * 1000, /* until an address counts as silent */
+	/* Until an address counts as silent: three first packets of TCP, which Linux repeats every
+	 * second since 6.5, and twice as late each time before. */
+	PROBE_US = 2900 * 1000,
+	PROBE_TLS_US = 6 * 1000 * 1000, /* until what accepted, and says nothing, is something else */
 	PROBE_EVERY_US = 2 * 1000 * 1000,
 	PROBE_MAX_FDS = PROBES_AT_ONCE * PROBE_MAX_ADDRS
 };
