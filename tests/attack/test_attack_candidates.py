@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """test_attack_candidates.py BIN_DIR [--lies NAME]... [--rounds N] [--keep DIR]: a member lies about where it may be dialed.
 
-Four honest workers at home and a fifth that names other people's addresses in its reports (evil_worker.c). The rounds have to
-be committed with all five, and hosts must send but a few packets to any address that the liar named: counted where they
-leave. What they send to the liar's own address shows that packets are counted. Prints a line for each. Exits with 77 where homes cannot be made."""
+Four honest workers at home and a fifth that names other people's addresses in its reports (evil_worker.c). It is behind a
+symmetric router, so that the others have every reason to dial what it names. The rounds have to be committed, and hosts
+must send but a few packets to any address that the liar named: counted where they leave. What they send to the liar's own
+address shows that packets are counted. Prints a line for each. Exits with 77 where homes cannot be made."""
 import argparse
 import os
 import sys
@@ -36,7 +37,7 @@ def play(args, name):
     lies = LIES[name]
     evil = "candidates=" + ";".join(f"{kind}@{address}:{port}" for kind, address, port, _ in lies.values())
     choices = Choices(programs={LIAR: ("rivulet-worker-evil", {"RIVULET_EVIL": evil})})
-    r = hostile.play(args.bin_dir, [*HONEST, "open"], args.rounds, choices,
+    r = hostile.play(args.bin_dir, [*HONEST, "symmetric"], args.rounds, choices,
                      {"own": LIARS_OWN, **{what: (address, port) for what, (_, address, port, _) in lies.items()}},
                      f"{args.keep}/{name}" if args.keep else None, args.seconds)
     sent = {what: sum(r["packets"][what].values()) for what in lies}

@@ -96,24 +96,18 @@ class Logged:
         """Returns the `path` and `link_down` events with that member."""
         return [e for e in self.events if e["event"] in ("path", "link_down") and e["member"] == member]
 
-    def way(self, member, seen):
-        """Returns (way at the end, seconds to the first link or None, time of the last change of way or 0). seen: what the
-        sockets say of the address, where the log does not."""
+    def way(self, member):
+        """Returns (way at the end, seconds to the first link or None, time of the last change of way or 0)."""
         events = self.links(member)
         ups = [e for e in events if e["event"] == "path"]
         if not ups:
             return "none", None, 0
-        way = _logged_way({**_SEEN[seen], **events[-1]}) if events[-1]["event"] == "path" else "none"
+        way = _logged_way(events[-1]) if events[-1]["event"] == "path" else "none"
         return way, round(ups[0]["seconds"], 2), events[-1]["t"]
 
 
 def _logged_way(e):
-    if e.get("lan"):
-        return "lan"
-    return WAYS[e["path"]] + ("6" if e.get("family") == 6 and e["path"] != "relayed" else "")
-
-
-_SEEN = {"6": {"family": 6}, "lan": {"lan": True}, "4": {}, "none": {}}
+    return "lan" if e["lan"] else WAYS[e["path"]] + ("6" if e["family"] == 6 else "")
 
 
 def _way_of_sockets(pair, links):
@@ -143,12 +137,11 @@ def ways_of_pairs(links, logs, ended):
     found = {}
     for (_, a), (_, b) in itertools.combinations(links.hosts, 2):
         x, y, pair = logs[a.name], logs[b.name], f"{a.name}-{b.name}"
-        seen = _way_of_sockets(pair, links)
-        (one, first, changed), (other, also_first, also_changed) = x.way(y.member, seen), y.way(x.member, seen)
+        (one, first, changed), (other, also_first, also_changed) = x.way(y.member), y.way(x.member)
         seconds = [s for s in (first, also_first) if s is not None]
         settled = max(changed, also_changed) < ended - SETTLED_S
         way = _join(one, other)
-        agrees = " and " not in way and _agree(way, seen)
+        agrees = " and " not in way and _agree(way, _way_of_sockets(pair, links))
         found[pair] = {"way": way, "seconds": min(seconds, default=None),
                        "agrees": agrees if settled else None}
     return found

@@ -54,7 +54,7 @@ def costs(run, commits, logs):
         brk = run.breaks.of_home.get(home)
         if brk is not None:
             log = logs[host.name]
-            linked = sorted(n for n, other in logs.items() if other is not log and log.way(other.member, "none")[0] != "none")
+            linked = sorted(n for n, other in logs.items() if other is not log and log.way(other.member)[0] != "none")
             found[host.name] = cost_of_break(brk, commits, f"{run.dir}/{host.name}", log, linked)
     return found
 
