@@ -69,7 +69,7 @@ static struct pair_end end_of(const struct relay_member *m) {
 static struct relay_verdict judge_forwarding(struct relay_core *r, int64_t now_us, int caller, int peer) {
 	int whose = relay_budget_left(r, &r->members[caller], now_us) == 0 ? RELAY_CALLER : 0;
 	whose |= relay_budget_left(r, &r->members[peer], now_us) == 0 ? RELAY_CALLED : 0;
-	if (whose == 0)
+	if (whose == 0 && relay_budget_of_all_left(r, now_us) > 0)
 		return (struct relay_verdict){0};
 	return (struct relay_verdict){
 		.why = RELAY_REFUSE_BUDGET, .whose = (uint8_t)whose, .wait_ms = relay_next_day_ms(r, now_us)};

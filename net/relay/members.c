@@ -25,14 +25,21 @@ uint32_t relay_next_day_ms(const struct relay_core *r, int64_t now_us) {
 	return (uint32_t)((DAY_US - (now_us - r->start_us) % DAY_US) / RV_US_PER_MS);
 }
 
-uint64_t relay_budget_left(struct relay_core *r, struct relay_member *m, int64_t now_us) {
-	if (m->day != day_of(r, now_us)) {
-		m->day = day_of(r, now_us);
-		m->bytes_today = 0;
-	}
-	if (r->cfg.bytes_per_day == 0)
+static uint64_t left_of(const struct relay_core *r, struct relay_spent *spent, uint64_t budget, int64_t now_us) {
+	int64_t today = day_of(r, now_us);
+	if (spent->day != today)
+		*spent = (struct relay_spent){.day = today};
+	if (budget == 0)
 		return UINT64_MAX;
-	return m->bytes_today < r->cfg.bytes_per_day ? r->cfg.bytes_per_day - m->bytes_today : 0;
+	return spent->bytes < budget ? budget - spent->bytes : 0;
+}
+
+uint64_t relay_budget_left(struct relay_core *r, struct relay_member *m, int64_t now_us) {
+	return left_of(r, &m->spent, r->cfg.bytes_per_day, now_us);
+}
+
+uint64_t relay_budget_of_all_left(struct relay_core *r, int64_t now_us) {
+	return left_of(r, &r->spent, r->cfg.bytes_per_day_of_all, now_us);
 }
 
 static bool may_join(const struct relay_core *r, const struct relay_connection *k, const struct relay_hello *m) {

@@ -195,20 +195,23 @@ static void refill(struct relay_core *r, int64_t now_us) {
 	r->tokens_us = now_us;
 }
 
+static uint64_t least(uint64_t a, uint64_t b) {
+	return a < b ? a : b;
+}
+
 size_t relay_allowance(struct relay_core *r, int64_t now_us, int connection) {
 	const struct relay_connection *k = connection_of(r, connection);
 	RV_ASSERT(k->state == RELAY_JOINED);
 	const int *ends = r->links[k->link].member;
 	uint64_t allowed = relay_budget_left(r, &r->members[ends[0]], now_us);
-	uint64_t other = relay_budget_left(r, &r->members[ends[1]], now_us);
-	allowed = other < allowed ? other : allowed;
+	allowed = least(allowed, relay_budget_left(r, &r->members[ends[1]], now_us));
+	allowed = least(allowed, relay_budget_of_all_left(r, now_us));
 	if (r->cfg.bytes_per_s > 0) {
 		refill(r, now_us);
-		uint64_t useful = depth_of(r) / USEFUL_SHARE < SLICE_BYTES ? depth_of(r) / USEFUL_SHARE : SLICE_BYTES;
-		uint64_t tokens = r->tokens >= useful ? r->tokens : 0; /* not byte by byte */
-		allowed = tokens < allowed ? tokens : allowed;
+		uint64_t useful = least(depth_of(r) / USEFUL_SHARE, SLICE_BYTES);
+		allowed = least(allowed, r->tokens >= useful ? r->tokens : 0); /* not byte by byte */
 	}
-	return allowed < SLICE_BYTES ? (size_t)allowed : SLICE_BYTES;
+	return (size_t)least(allowed, SLICE_BYTES);
 }
 
 void relay_forwarded(struct relay_core *r, int64_t now_us, int connection, size_t n) {
@@ -222,10 +225,14 @@ void relay_forwarded(struct relay_core *r, int64_t now_us, int connection, size_
 	for (int e = 0; e < 2; e++) {
 		struct relay_member *m = &r->members[ends[e]];
 		uint64_t left = relay_budget_left(r, m, now_us);
-		m->bytes_today += n;
+		m->spent.bytes += n;
 		if (n >= left)
 			relay_end_links_of(r, ends[e]);
 	}
+	uint64_t left = relay_budget_of_all_left(r, now_us);
+	r->spent.bytes += n;
+	for (int i = 0; i < NET_RELAY_LINKS && n >= left; i++)
+		relay_end_link(r, &r->links[i]);
 }
 
 /* ---- time, and the operator ---- */

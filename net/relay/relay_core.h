@@ -28,6 +28,7 @@ struct relay_config {
 	const struct identity *relay;   /* signs PROOFs; borrowed */
 	uint16_t second_port;           /* 0: none */
 	uint64_t bytes_per_day;         /* that a member may send and receive through this relay; 0: no bound */
+	uint64_t bytes_per_day_of_all;  /* of all links together; 0: no bound */
 	uint64_t bytes_per_s;           /* of all links together; 0: no bound */
 	void *ctx;
 	void (*random)(void *ctx, void *out, size_t n); /* unpredictable bytes, for tokens */
@@ -81,8 +82,8 @@ void relay_closed(struct relay_core *r, int connection);
 /* Returns how many bytes may be read from this end of a link now, by the rate and both
  * members' budgets; 0: after the next tick. */
 size_t relay_allowance(struct relay_core *r, int64_t now_us, int connection);
-/* Counts bytes that were read from this end: they are of both ends' budgets. A member whose budget
- * is spent loses its links. */
+/* Counts bytes that were read from this end: they are of both ends' budgets, and of that of all. A
+ * member whose budget is spent loses its links; if that of all is spent all are lost. */
 void relay_forwarded(struct relay_core *r, int64_t now_us, int connection, size_t n);
 
 /* Closes the stations and links of these members (a set of numbers), and refuses them until they

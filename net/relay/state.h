@@ -32,6 +32,12 @@ struct relay_connection {
 	int link;   /* WAITS, JOINED: index into links */
 };
 
+/* Bytes of a day. */
+struct relay_spent {
+	int64_t day; /* counted from the start of the relay */
+	uint64_t bytes;
+};
+
 /* The openings of two members. */
 struct relay_opened {
 	int64_t until_us; /* up to which they are paid for (base/gcra.h) */
@@ -52,8 +58,7 @@ struct relay_member {
 	int64_t frames_until_us;               /* its reflections and its openings are paid for */
 	int64_t reflections_until_us;          /* (base/gcra.h) */
 	int64_t openings_until_us;
-	int64_t day;                                 /* of bytes_today, counted from the start of the relay */
-	uint64_t bytes_today;                        /* sent by it or to it */
+	struct relay_spent spent;                    /* sent by it or to it */
 	struct relay_opened opened[NET_MAX_MEMBERS]; /* by number of the other, whose index is higher */
 };
 
@@ -75,6 +80,7 @@ struct relay_core {
 	uint64_t banned;                    /* set of member numbers */
 	uint64_t tokens;                    /* bytes that may be forwarded, as of tokens_us */
 	int64_t tokens_us;
+	struct relay_spent spent; /* by all together */
 	int strangers;
 	struct relay_connection connections[RELAY_CONNECTIONS];
 	struct relay_member members[NET_RELAY_MEMBERS];
@@ -99,8 +105,9 @@ void relay_settle(struct relay_core *r, int connection, enum relay_state state);
 void relay_take_hello(struct relay_core *r, int64_t now_us, int connection, const struct relay_hello *m);
 /* Returns the member with this number that has a station; NULL: none. */
 struct relay_member *relay_find_member(struct relay_core *r, uint32_t number);
-/* Returns how many bytes the member may still send today. */
+/* Returns how many bytes the member, or all together, may still send and receive today. */
 uint64_t relay_budget_left(struct relay_core *r, struct relay_member *m, int64_t now_us);
+uint64_t relay_budget_of_all_left(struct relay_core *r, int64_t now_us);
 /* Returns the milliseconds until its next day. */
 uint32_t relay_next_day_ms(const struct relay_core *r, int64_t now_us);
 

@@ -286,7 +286,7 @@ static const struct {
 	{"stale", "the pair ticket is of an earlier round"},
 	{"absent", "the peer is not connected to this relay"},
 	{"banned", "the operator banned one of the two"},
-	{"budget", "one of the two has sent as many bytes today as the relay allows a member"},
+	{"budget", "as many bytes as it forwards in a day have passed, of one of the two or of all"},
 	{"rate", "too many calls: wait a little"},
 	{"full", "the relay forwards as many links as it can"},
 	{"unmapped", "the relay does not see both through a port on which they listen"},

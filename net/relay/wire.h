@@ -74,7 +74,7 @@ enum relay_refusal {
 	RELAY_REFUSE_STALE,      /* it is more than NET_RELAY_ROUNDS_BEHIND behind: ask the coordinator for another */
 	RELAY_REFUSE_ABSENT,     /* the peer has no station here */
 	RELAY_REFUSE_BANNED,     /* the operator banned one of the two */
-	RELAY_REFUSE_BUDGET,     /* one of the two has sent its bytes of the day */
+	RELAY_REFUSE_BUDGET,     /* one of the two, or all together, spent the bytes of the day */
 	RELAY_REFUSE_RATE,       /* too many calls of this member, or openings of one of the two */
 	RELAY_REFUSE_FULL,       /* the relay forwards as many links as it can */
 	RELAY_REFUSE_UNMAPPED,   /* the relay sees no reflection of one of the two in this family */
@@ -144,7 +144,7 @@ size_t relay_frame_encode(const struct relay_frame *m, uint8_t out[NET_MAX_RELAY
 enum rv_err relay_frame_decode(const void *p, size_t n, struct relay_frame *out, size_t *used, struct rv_errtext *et);
 /* Returns true for the types that a worker sends to a relay. */
 bool relay_frame_of_worker(uint8_t type);
-/* Returns "its bytes of the day are sent", ... for people. */
+/* Returns "the peer is not connected to this relay", ... for people. */
 const char *relay_refusal_text(uint8_t reason);
 /* Returns "budget", ... for counters; "unknown". */
 const char *relay_refusal_name(uint8_t reason);

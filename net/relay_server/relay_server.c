@@ -255,6 +255,7 @@ static enum rv_err set_up(struct relay_server *s, const struct relay_server_conf
 	struct relay_config core = {.relay = cfg->identity,
 								.second_port = cfg->ports.port[RELAY_SECOND_PORT],
 								.bytes_per_day = cfg->bytes_per_day,
+								.bytes_per_day_of_all = cfg->bytes_per_day_of_all,
 								.bytes_per_s = cfg->bytes_per_s,
 								.ctx = s,
 								.random = any_bytes,

@@ -18,7 +18,8 @@ struct relay_server_config {
 	const struct identity *identity; /* of its TLS certificate, which workers pin; borrowed */
 	uint8_t run_key[NET_KEY_BYTES];  /* signs the tickets that count */
 	uint64_t bytes_per_day;          /* that a member may send and receive; 0: no bound */
-	uint64_t bytes_per_s;            /* of all links together; 0: no bound */
+	uint64_t bytes_per_day_of_all;   /* of all links together; 0: no bound */
+	uint64_t bytes_per_s;            /* the same */
 	struct relay_ports ports; /* the main one is open; the server closes them, also when relay_server_new fails */
 };
 

@@ -32,11 +32,12 @@ static void make_identity(struct identity *out, uint8_t n) {
 	identity_of_seed(seed, out);
 }
 
-void rig_init(struct relay_rig *r, uint64_t bytes_per_day, uint64_t bytes_per_s) {
+static void init(struct relay_rig *r, uint64_t bytes_per_day, uint64_t of_all, uint64_t bytes_per_s) {
 	*r = (struct relay_rig){.now_us = 1000 * RV_US_PER_S, .run_id = {9}, .unix_s = 1795444000};
 	struct relay_config cfg = {.relay = &r->relay,
 							   .second_port = RIG_SECOND_PORT,
 							   .bytes_per_day = bytes_per_day,
+							   .bytes_per_day_of_all = of_all,
 							   .bytes_per_s = bytes_per_s,
 							   .ctx = r,
 							   .random = any_bytes,
@@ -50,6 +51,14 @@ void rig_init(struct relay_rig *r, uint64_t bytes_per_day, uint64_t bytes_per_s)
 	void *memory = malloc(relay_core_size());
 	assert_non_null(memory);
 	r->core = relay_core_init(memory, &cfg, r->now_us);
+}
+
+void rig_init(struct relay_rig *r, uint64_t bytes_per_day, uint64_t bytes_per_s) {
+	init(r, bytes_per_day, 0, bytes_per_s);
+}
+
+void rig_init_for_all(struct relay_rig *r, uint64_t bytes_per_day_of_all) {
+	init(r, 0, bytes_per_day_of_all, 0);
 }
 
 void rig_release(struct relay_rig *r) {

@@ -25,6 +25,7 @@ struct relay_rig {
 };
 
 void rig_init(struct relay_rig *r, uint64_t bytes_per_day, uint64_t bytes_per_s);
+void rig_init_for_all(struct relay_rig *r, uint64_t bytes_per_day_of_all);
 void rig_release(struct relay_rig *r);
 void rig_clear(struct relay_rig *r);
 /* Does the actions. */

@@ -388,6 +388,31 @@ static void two_budgets_may_end_at_once(void **state) {
 	rig_release(&r);
 }
 
+static void the_budget_of_all_ends_all_links(void **state) {
+	(void)state;
+	struct relay_rig r;
+	int one[2], two[2];
+	rig_init_for_all(&r, 1000);
+	rig_stations(&r, 4);
+	rig_join(&r, 0, 1, 5, one);
+	rig_join(&r, 2, 3, 5, two);
+	relay_forwarded(r.core, r.now_us, one[0], 600);
+	assert_int_equal(relay_allowance(r.core, r.now_us, two[1]), 400);
+	rig_drain(&r);
+	assert_int_equal(r.n_closed, 0);
+	relay_forwarded(r.core, r.now_us, two[1], 400);
+	rig_drain(&r);
+	assert_int_equal(r.n_closed, 4);
+	assert_int_equal(totals(&r)->links_now, 0);
+	assert_int_equal(rig_call(&r, 0, 2, 5), RELAY_REFUSED);
+	assert_refused(&r, RELAY_REFUSE_BUDGET);
+	assert_int_equal(r.sent[0].frame.refused.whose, 0);
+	assert_true(r.sent[0].frame.refused.wait_ms > 0);
+	r.now_us += INT64_C(86400) * RV_US_PER_S;
+	assert_int_equal(rig_call(&r, 0, 2, 5), RELAY_RING);
+	rig_release(&r);
+}
+
 static void the_rate_holds_for_all_links_together(void **state) {
 	(void)state;
 	struct relay_rig r;
@@ -505,6 +530,7 @@ int main(void) {
 		cmocka_unit_test(an_idle_link_is_closed),
 		cmocka_unit_test(a_spent_budget_ends_its_members_links),
 		cmocka_unit_test(two_budgets_may_end_at_once),
+		cmocka_unit_test(the_budget_of_all_ends_all_links),
 		cmocka_unit_test(the_rate_holds_for_all_links_together),
 		cmocka_unit_test(strangers_do_not_keep_others_out),
 		cmocka_unit_test(a_stranger_says_hello_first),
