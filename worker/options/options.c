@@ -87,10 +87,32 @@ const struct rv_option worker_options_table[] = {
 	 "of "
 	 "what averaging sends, and one that fell behind at most as much again.",
 	 "Network"},
+	{"relay-for-others", RV_OPT_STRING, FIELD(relay_for_others), CAP(relay_for_others), "none", 0, 0, NULL,
+	 "Runs a relay for members that cannot reach each other, and forwards (ciphertext) up to this rate for them, such "
+	 "as 5mbit: your line receives it and sends it. The run lists it once another member has reached it. none: no "
+	 "relay.",
+	 "Network"},
+	{"relay-for-others-per-day", RV_OPT_BYTES, FIELD(relay_per_day), 0, "20GiB", 0, 9007199254740992.0, NULL,
+	 "Most that it forwards in 24 hours; 0: any number.", "Network"},
+	{"relay-for-others-port", RV_OPT_INT, FIELD(relay_port), 0, "0", 0, 65535, NULL,
+	 "Port of that relay; 0: 7435, or the next free one. Your router is asked to forward it, as with --map-port.",
+	 "Network"},
 	{"log-file", RV_OPT_STRING, FIELD(log_file), CAP(log_file), "", 0, 0, NULL,
 	 "Also write every event to this file, one JSON object per line.", "Output"},
 	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };
+
+enum rv_err worker_options_relay_rate(const struct worker_options *o, int64_t *out, struct rv_errtext *et) {
+	static const struct rv_option rate[] = {{"relay-for-others", RV_OPT_RATE, 0, 0, "0", LEAST_CAP_BYTES_PER_S,
+											 (double)RATE_MAX_BYTES_PER_S, NULL, NULL, NULL},
+											{.name = NULL}};
+	*out = 0;
+	if (o->relay_for_others[0] == '\0' || strcmp(o->relay_for_others, "none") == 0)
+		return RV_OK;
+	if (strcmp(o->relay_for_others, "unlimited") == 0)
+		return rv_fail(et, RV_E_INVALID, "relay-for-others: must be a rate such as 5mbit, or none");
+	return rv_options_set(rate, out, "relay-for-others", o->relay_for_others, et);
+}
 
 enum rv_err worker_options_check(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	const struct worker_options *o = opts;
@@ -105,6 +127,8 @@ enum rv_err worker_options_check(const void *opts, const struct rv_args *args, s
 	enum rv_err e = o->listen[0] ? address_parse(o->listen, &a, et) : RV_OK;
 	if (e != RV_OK)
 		return rv_fail_context(et, e, "listen");
+	int64_t rate;
+	RV_TRY(worker_options_relay_rate(o, &rate, et));
 	if (!o->advertise[0])
 		return RV_OK;
 	e = address_parse(o->advertise, &a, et);

@@ -23,6 +23,9 @@ struct worker_options {
 	bool map_port;
 	char advertised[128];                 /* no option: advertise, looked up; "": none */
 	int64_t max_up, max_down, max_donate; /* bytes per second; 0: no cap */
+	char relay_for_others[32];            /* worker_options_relay_rate() */
+	int64_t relay_per_day;                /* bytes; 0: any number */
+	int64_t relay_port;                   /* 0: the usual one, or the next free one */
 	char name[64];
 	char log_file[256];
 	int64_t eval_every, eval_tokens;
@@ -34,6 +37,9 @@ extern const struct rv_option worker_options_table[];
 /* Checks, for --check, that there is a link and that text, tokenizer and initial weights can be
  * read (worker/options/input_checks.h, with its faults; a URL is not fetched). */
 enum rv_err worker_options_check_files(const void *opts, const struct rv_args *args, struct rv_errtext *et);
+/* Reads what the worker forwards for others, in bytes per second; *out 0: it runs no relay.
+ * RV_E_INVALID, RV_E_RANGE name the option. */
+enum rv_err worker_options_relay_rate(const struct worker_options *o, int64_t *out, struct rv_errtext *et);
 /* Checks the link's syntax and rules that span several options. RV_E_INVALID, RV_E_RANGE name the
  * option. */
 enum rv_err worker_options_check(const void *opts, const struct rv_args *args, struct rv_errtext *et);

@@ -94,6 +94,7 @@ const struct session_control_ops session_control_ops = {.report = report, .repor
 void session_on_document(void *ctx, const struct document *d) {
 	struct session *s = ctx;
 	RV_FAILPOINT("document.received");
+	session_own_relay_follow(s, d);
 	(void)session_core_on_document(s->core, d);
 }
 

@@ -4,7 +4,7 @@
  * memory.c; the core's tables: trainer.c, disk.c, links.c, control.c; events.c (the log), notice.c
  * (the coordinator's notices to this worker), metrics.c (metrics.jsonl), progress.c (the progress
  * line), trace_lines.c, network.c (changes of the network), reach.c (stations at relays),
- * reach_test.c (how others reach it). */
+ * reach_test.c (how others reach it), own_relay.c (the relay that this worker runs for others). */
 #ifndef RV_WORKER_SESSION_INTERNAL_H
 #define RV_WORKER_SESSION_INTERNAL_H
 
@@ -89,6 +89,15 @@ struct session_reachability {
 	struct prober *prober;          /* probes for the coordinator; NULL: not a member yet */
 };
 
+/* The relay that this worker runs for others. */
+struct session_own_relay {
+	struct own_relay *relay; /* NULL: none */
+	struct portmap *portmap; /* NULL: the router is not asked */
+	bool listed;             /* by the latest document */
+	bool told_unlisted;
+	int64_t opened_us, figures_us; /* time of its start; of the last event with figures */
+};
+
 struct session {
 	const struct worker_options *opt;
 	struct session_signals signals;
@@ -121,6 +130,7 @@ struct session {
 	struct meshlink *mesh;
 	struct reach *reach;
 	struct session_reachability reachability;
+	struct session_own_relay own_relay;
 	void *round_memory;
 	struct session_core *core; /* NULL: not a member yet, or under construction */
 
@@ -210,6 +220,18 @@ int session_reach_pollfds(struct session *s, struct pollfd fds[SESSION_REACH_FDS
 int64_t session_reach_deadline_us(struct session *s, int64_t now_us);
 void session_reach_handle(struct session *s, int64_t now_us, const struct pollfd *fds, int n);
 void session_release_reach(struct session *s);
+
+/* ---- own_relay.c ---- */
+
+/* Starts the relay if --relay-for-others asks for it. A port that cannot be had is logged, and is
+ * no fault. */
+enum rv_err session_open_own_relay(struct session *s, struct rv_errtext *et);
+void session_close_own_relay(struct session *s); /* harmless if there is none */
+/* Returns the port at which others reach it; 0: it runs none. */
+uint16_t session_offered_relay(struct session *s);
+/* Takes bans from a document, and logs whether it lists the relay. */
+void session_own_relay_follow(struct session *s, const struct document *d);
+void session_own_relay_tick(struct session *s, int64_t now_us);
 
 /* ---- preflight.c ---- */
 

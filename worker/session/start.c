@@ -286,7 +286,8 @@ static enum rv_err open_mesh(struct session *s, struct rv_errtext *et) {
 	}
 	RV_TRY(e);
 	RV_TRY(session_open_prober(s, et));
-	return session_open_reach(s, et);
+	RV_TRY(session_open_reach(s, et));
+	return session_open_own_relay(s, et);
 }
 
 static void announce_start(struct session *s) {
@@ -355,6 +356,7 @@ void session_release(struct session *s) {
 	}
 	trainer_free(s->trainer);
 	session_release_reach(s);
+	session_close_own_relay(s);
 	reach_free(s->reach);
 	s->reach = NULL; /* the mesh, which ends later, asks it for routes */
 	meshlink_free(s->mesh);
