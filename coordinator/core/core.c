@@ -30,6 +30,8 @@ struct core *core_init(void *memory, const struct core_config *cfg, int64_t now_
 	struct core *c = memory;
 	memset(c, 0, sizeof *c);
 	c->cfg = *cfg;
+	c->n_relays = cfg->n_relays;
+	memcpy(c->relays, cfg->relays, sizeof c->relays);
 	c->now_us = now_us;
 	c->chain = c->snapshot_chain = rv_chain_start(&cfg->run_hash);
 	c->next_id = 1;

@@ -64,7 +64,7 @@ struct core_config {
 	/* After the first accusation in an attempt, how long others are collected; a fourth of it if
 	 * all agree. */
 	int64_t suspect_gather_us;
-	/* For documents; the same as long as the process lives. */
+	/* The operator's, for documents; the same as long as the process lives. */
 	uint8_t n_relays;
 	struct relay_ref relays[NET_MAX_RELAYS];
 };
@@ -173,6 +173,9 @@ enum rv_err core_rollback(struct core *c, int64_t now_us, uint64_t to_round, boo
  * opens another nor reports for silent_us / 4, rounds stop waiting for it: most likely its process
  * ended. Ignores an unknown key. */
 void core_listens(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTES], bool listens);
+/* Lists these relays of members in documents from now on, in place of earlier ones: after the
+ * operator's, as far as there is room. */
+void core_list_relays(struct core *c, const struct relay_ref *offered, int n);
 void core_tick(struct core *c, int64_t now_us);
 int64_t core_deadline_us(const struct core *c);
 

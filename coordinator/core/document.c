@@ -21,7 +21,7 @@ static struct member_ref ref(const struct core *c, uint32_t member, uint32_t wei
 	for (int i = 0; i < m->places.n; i++)
 		if (m->places.at[i].kind != CANDIDATE_PRIVATE || has_housemate)
 			r.candidates[r.n_candidates++] = m->places.at[i];
-	r.relay = m->reported && m->last.relay <= c->cfg.n_relays ? m->last.relay : 0;
+	r.relay = m->reported && m->last.relay <= c->n_relays ? m->last.relay : 0;
 	return r;
 }
 
@@ -161,8 +161,8 @@ static void build(const struct core *c, struct document *d) {
 	memcpy(d->log, c->log, d->n_log * sizeof d->log[0]);
 	put_older(c, d);
 	put_kept(c, d);
-	d->n_relays = c->cfg.n_relays;
-	memcpy(d->relays, c->cfg.relays, sizeof d->relays);
+	d->n_relays = c->n_relays;
+	memcpy(d->relays, c->relays, sizeof d->relays);
 	d->banned = core_members_that(c, core_is_banned);
 	if (d->phase == RUN_REDUCE)
 		put_roster(c, d);
@@ -182,6 +182,15 @@ static bool same_kept(const struct document *a, const struct document *b) {
 	return true;
 }
 
+static bool same_relays(const struct document *a, const struct document *b) {
+	if (a->n_relays != b->n_relays)
+		return false;
+	for (int i = 0; i < a->n_relays; i++)
+		if (!core_same_relay(&a->relays[i], &b->relays[i]))
+			return false;
+	return true;
+}
+
 static bool same_refs(const struct member_ref *a, int n_a, const struct member_ref *b, int n_b) {
 	if (n_a != n_b)
 		return false;
@@ -195,11 +204,11 @@ static bool same_refs(const struct member_ref *a, int n_a, const struct member_r
 }
 
 /* All but `seq`. What is a function of what is compared here is not compared again: the chain of
- * the log, the ownership map of (round, attempt), the key of a member. The relays never change. */
+ * the log, the ownership map of (round, attempt), the key of a member. */
 static bool same(const struct document *a, const struct document *b) {
 	return a->phase == b->phase && a->term == b->term && a->round == b->round && a->attempt == b->attempt &&
 		   a->snapshot_round == b->snapshot_round && rv_hash_equal(&a->snapshot_hash, &b->snapshot_hash) &&
-		   a->banned == b->banned && same_kept(a, b) && same_refs(a->members, a->n_members, b->members, b->n_members) &&
+		   a->banned == b->banned && same_kept(a, b) && same_relays(a, b) && same_refs(a->members, a->n_members, b->members, b->n_members) &&
 		   same_refs(a->syncing, a->n_syncing, b->syncing, b->n_syncing);
 }
 

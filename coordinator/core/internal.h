@@ -166,6 +166,9 @@ struct core {
 	uint64_t last_commit; /* set of member numbers */
 	uint64_t term, term_round;
 	struct core_past past;
+	/* Volatile: the operator's relays, and those that members offer. */
+	uint8_t n_relays;
+	struct relay_ref relays[NET_MAX_RELAYS];
 	/* Volatile. */
 	uint64_t seen_holding;          /* members that have proven the state of `round` since it began */
 	enum core_state_kept kept_said; /* as the last event said */
@@ -517,6 +520,10 @@ enum { CORE_SHARE_MOST = 2 };
  * make no difference. */
 void core_shares(uint32_t n_chunks, int n, struct core_owners owners, const uint64_t *rates, const uint32_t *have,
 				 uint32_t *share);
+
+/* ---- relays.c ---- */
+
+bool core_same_relay(const struct relay_ref *a, const struct relay_ref *b);
 
 /* ---- document.c ---- */
 

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <stdio.h>
 
 #include "tests/coordinator/core_rig.h"
 
@@ -191,6 +192,90 @@ static void test_owners_that_turn_out_to_be_apart(void **state) {
 	rig_release(&r);
 }
 
+/* ---- relays of members ---- */
+
+static struct relay_ref relay(uint8_t n) {
+	struct relay_ref r = {.key = {n}};
+	snprintf(r.addr, sizeof r.addr, "10.0.0.%d:7435", n);
+	return r;
+}
+
+static void expect_relays(const struct rig *r, const uint8_t *keys, int n) {
+	assert_int_equal(rig_doc(r)->n_relays, n);
+	for (int i = 0; i < n; i++)
+		assert_int_equal(rig_doc(r)->relays[i].key[0], keys[i]);
+}
+
+static uint8_t station_of(const struct rig *r, uint32_t who) {
+	for (int i = 0; i < rig_doc(r)->n_members; i++)
+		if (rig_doc(r)->members[i].member == who)
+			return rig_doc(r)->members[i].relay;
+	for (int i = 0; i < rig_doc(r)->n_syncing; i++)
+		if (rig_doc(r)->syncing[i].member == who)
+			return rig_doc(r)->syncing[i].relay;
+	fail_msg("member %u is not in the document", who);
+	return 0;
+}
+
+static void list(struct rig *r, const struct relay_ref *relays, int n) {
+	core_list_relays(r->core, relays, n);
+	rig_pump(r);
+}
+
+static void test_relays_of_members_follow_the_operators(void **state) {
+	(void)state;
+	struct rig r;
+	const struct relay_ref offered[] = {relay(7), relay(8)};
+	rig_init(&r, 1);
+	r.cfg.n_relays = 1;
+	r.cfg.relays[0] = relay(1);
+	rig_start(&r);
+	rig_join(&r, 3);
+	list(&r, offered, 2);
+	expect_relays(&r, (const uint8_t[]){1, 7, 8}, 3);
+	uint64_t seq = rig_doc(&r)->seq;
+	list(&r, offered, 2);
+	assert_int_equal(rig_doc(&r)->seq, seq); /* nothing is new */
+	for (uint8_t i = 0; i < 3; i++) {
+		struct report rep = rig_report(&r, i, WORKER_TRAINING);
+		rep.relay = i + 1;
+		rig_send(&r, i, &rep);
+		assert_int_equal(station_of(&r, i), i + 1);
+	}
+	seq = rig_doc(&r)->seq;
+	list(&r, offered + 1, 1); /* the one between goes: stations keep their relay */
+	expect_relays(&r, (const uint8_t[]){1, 8}, 2);
+	assert_true(rig_doc(&r)->seq > seq);
+	assert_int_equal(station_of(&r, 0), 1);
+	assert_int_equal(station_of(&r, 1), 0);
+	assert_int_equal(station_of(&r, 2), 2);
+	list(&r, NULL, 0);
+	expect_relays(&r, (const uint8_t[]){1}, 1);
+	assert_int_equal(station_of(&r, 0), 1);
+	assert_int_equal(station_of(&r, 2), 0);
+	rig_restart(&r); /* it knows the operator's */
+	expect_relays(&r, (const uint8_t[]){1}, 1);
+	rig_release(&r);
+}
+
+static void test_a_document_lists_no_more_relays_than_it_may(void **state) {
+	(void)state;
+	struct rig r;
+	struct relay_ref offered[NET_MAX_RELAYS];
+	rig_init(&r, 1);
+	r.cfg.n_relays = NET_MAX_RELAYS - 1;
+	for (uint8_t i = 0; i < NET_MAX_RELAYS; i++) {
+		r.cfg.relays[i] = i < NET_MAX_RELAYS - 1 ? relay(i + 1) : (struct relay_ref){.addr = ""};
+		offered[i] = relay(100 + i);
+	}
+	rig_start(&r);
+	list(&r, offered, NET_MAX_RELAYS);
+	assert_int_equal(rig_doc(&r)->n_relays, NET_MAX_RELAYS);
+	assert_int_equal(rig_doc(&r)->relays[NET_MAX_RELAYS - 2].key[0], NET_MAX_RELAYS - 1);
+	assert_int_equal(rig_doc(&r)->relays[NET_MAX_RELAYS - 1].key[0], 100);
+	rig_release(&r);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_two_that_nobody_can_dial),
@@ -202,6 +287,8 @@ int main(void) {
 		cmocka_unit_test(test_an_owner_dies),
 		cmocka_unit_test(test_owners_that_turn_out_to_be_apart),
 		cmocka_unit_test(test_who_needs_a_relay_owns_less),
+		cmocka_unit_test(test_relays_of_members_follow_the_operators),
+		cmocka_unit_test(test_a_document_lists_no_more_relays_than_it_may),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
