@@ -108,6 +108,36 @@ enum rv_err tls_context_new(const struct identity *id, enum tls_clients clients,
 	return rv_fail(et, RV_E_UNSUPPORTED, "cannot set up TLS 1.3: %s", tls_error_text());
 }
 
+static const unsigned char peer_protocol[] = "\x09" TLS_PEER_PROTOCOL;
+_Static_assert(sizeof TLS_PEER_PROTOCOL - 1 == 9, "the length byte in front");
+
+bool tls_offer_peer_protocol(SSL_CTX *ctx) {
+	return SSL_CTX_set_alpn_protos(ctx, peer_protocol, sizeof peer_protocol - 1) == 0;
+}
+
+/* RFC 7301 section 3.2. */
+static int select_peer_protocol(SSL *ssl, const unsigned char **out, unsigned char *out_bytes, const unsigned char *in,
+								unsigned in_bytes, void *arg) {
+	(void)ssl, (void)arg;
+	unsigned char *chosen;
+	if (SSL_select_next_proto(&chosen, out_bytes, peer_protocol, sizeof peer_protocol - 1, in, in_bytes) !=
+		OPENSSL_NPN_NEGOTIATED)
+		return SSL_TLSEXT_ERR_ALERT_FATAL;
+	*out = chosen;
+	return SSL_TLSEXT_ERR_OK;
+}
+
+void tls_accept_peer_protocol(SSL_CTX *ctx) {
+	SSL_CTX_set_alpn_select_cb(ctx, select_peer_protocol, NULL);
+}
+
+bool tls_is_peer_protocol(SSL *ssl) {
+	const unsigned char *chosen;
+	unsigned n;
+	SSL_get0_alpn_selected(ssl, &chosen, &n);
+	return n == strlen(TLS_PEER_PROTOCOL) && memcmp(chosen, TLS_PEER_PROTOCOL, n) == 0;
+}
+
 bool tls_peer_key(SSL *ssl, uint8_t key[NET_KEY_BYTES]) {
 	X509 *x = SSL_get0_peer_certificate(ssl);
 	EVP_PKEY *public_key = x != NULL ? X509_get0_pubkey(x) : NULL;

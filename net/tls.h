@@ -32,6 +32,15 @@ enum rv_err tls_context_new(const struct identity *id, enum tls_clients clients,
  * refuses (tls_error_text), most likely without memory. */
 bool tls_identify(SSL_CTX *ctx, const struct identity *id);
 
+/* The protocol of links between peers (ALPN, RFC 7301): the dialer's context offers it; a
+ * listener's accepts it, and fails the handshake of a dialer that offers others only. Returns false
+ * without memory. */
+#define TLS_PEER_PROTOCOL "rivulet/1"
+bool tls_offer_peer_protocol(SSL_CTX *ctx);
+void tls_accept_peer_protocol(SSL_CTX *ctx);
+/* Returns true if both sides agreed on it. */
+bool tls_is_peer_protocol(SSL *ssl);
+
 /* Copies the raw Ed25519 key of the other side after the handshake. Returns false if it showed
  * none. */
 bool tls_peer_key(SSL *ssl, uint8_t key[NET_KEY_BYTES]);

@@ -208,7 +208,8 @@ static bool same_refs(const struct member_ref *a, int n_a, const struct member_r
 static bool same(const struct document *a, const struct document *b) {
 	return a->phase == b->phase && a->term == b->term && a->round == b->round && a->attempt == b->attempt &&
 		   a->snapshot_round == b->snapshot_round && rv_hash_equal(&a->snapshot_hash, &b->snapshot_hash) &&
-		   a->banned == b->banned && same_kept(a, b) && same_relays(a, b) && same_refs(a->members, a->n_members, b->members, b->n_members) &&
+		   a->banned == b->banned && same_kept(a, b) && same_relays(a, b) &&
+		   same_refs(a->members, a->n_members, b->members, b->n_members) &&
 		   same_refs(a->syncing, a->n_syncing, b->syncing, b->n_syncing);
 }
 

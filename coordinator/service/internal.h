@@ -8,6 +8,7 @@
 #define RV_COORDINATOR_SERVICE_INTERNAL_H
 
 #include "coordinator/service/contributions.h"
+#include "coordinator/service/offered_relays.h"
 #include "coordinator/service/reach_tests.h"
 #include "coordinator/service/service.h"
 
@@ -105,6 +106,7 @@ struct service {
 	FILE *rounds;
 	const struct relay_totals *relay; /* NULL: none */
 	struct reach_tests reach;
+	struct offered_relays offered;
 	char seen[NET_MAX_MEMBERS][NET_ADDR_BYTES]; /* host of a member's last report; "": none since the start */
 
 	struct news news[SERVICE_NEWS]; /* ring */
@@ -140,6 +142,19 @@ bool service_probes(const struct service *s, int64_t now_us, const uint8_t key[N
  * is seen at (CANDIDATE_GIVEN); else has it probed, as often as that is allowed. */
 bool service_confirms_given(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES],
 							const struct member_sight *sight, const char *addr);
+
+/* Begins a test, or reports on the one that the same question began; false: too many tests. */
+bool service_probe_for(struct service *s, int64_t now_us, const struct member_sight *sight,
+					   const struct reach_question *q, struct reach_finding *found);
+
+/* ---- relay_offers.c ---- */
+
+/* Takes the port of a relay that the member offers in its report (0: none), has it tested, and
+ * lists it once it was reached. */
+void service_take_offer(struct service *s, int64_t now_us, uint32_t member, const struct member_sight *sight,
+						const uint8_t key[NET_KEY_BYTES], uint16_t port);
+/* Lists the relays of those that are live now. */
+void service_list_relays(struct service *s, int64_t now_us);
 
 /* ---- relay.c ---- */
 

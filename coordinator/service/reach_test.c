@@ -18,10 +18,11 @@ static struct address host_of(const char *host) {
 /* Returns true if a worker that asks has been in touch with this host: the coordinator, or a relay
  * with a numeric address. Its router lets those in. */
 static bool is_contacted(const struct service *s, const struct member_sight *sight, const char *host) {
+	const struct document *d = core_document(s->core);
 	bool is = reach_same_site(host, sight->own) || (s->cfg.site[0] != '\0' && reach_same_site(host, s->cfg.site));
-	for (int i = 0; i < s->cfg.n_relays; i++) {
+	for (int i = 0; i < d->n_relays; i++) {
 		struct address relay;
-		is = is || (address_parse(s->cfg.relays[i].addr, &relay, NULL) == RV_OK && reach_same_site(host, relay.host));
+		is = is || (address_parse(d->relays[i].addr, &relay, NULL) == RV_OK && reach_same_site(host, relay.host));
 	}
 	return is;
 }
@@ -85,6 +86,13 @@ bool service_confirms_given(struct service *s, int64_t now_us, const uint8_t key
 	int n = list_helpers(s, sight, key, helpers);
 	(void)reach_tests_ask(&s->reach, now_us, &q, helpers, n, &found, NULL); /* too soon: a later report asks again */
 	return false;
+}
+
+bool service_probe_for(struct service *s, int64_t now_us, const struct member_sight *sight,
+					   const struct reach_question *q, struct reach_finding *found) {
+	struct reach_helper helpers[NET_MAX_MEMBERS];
+	int n = list_helpers(s, sight, q->key, helpers);
+	return reach_tests_ask(&s->reach, now_us, q, helpers, n, found, NULL) == RV_OK;
 }
 
 /* ---- the request ---- */

@@ -179,6 +179,7 @@ enum rv_err service_fault(const struct service *s, struct rv_errtext *et) {
 
 void service_tick(struct service *s, int64_t now_us) {
 	core_tick(s->core, now_us);
+	service_list_relays(s, now_us);
 	(void)pump(s, now_us, NULL);
 }
 
@@ -243,6 +244,7 @@ enum rv_err service_report(struct service *s, int64_t now_us, const uint8_t key[
 		RV_TRY(service_confirm_candidates(s, now_us, (uint32_t)member, key, sight, &rep, et));
 	RV_TRY(core_report(s->core, now_us, key, &rep, et));
 	service_take_probed(s, now_us, (uint32_t)member, sight, &rep.probed);
+	service_take_offer(s, now_us, (uint32_t)member, sight, key, rep.offers_relay);
 	service_watch_time(s, (uint32_t)member, &rep, now_us);
 	service_watch_storage(s, now_us);
 	service_watch_shards(s);

@@ -166,6 +166,7 @@ struct report {
 	uint8_t n_candidates;
 	struct candidate candidates[NET_MAX_CANDIDATES];
 	uint8_t reach;             /* enum reach_kind, for people: how others reach it */
+	uint16_t offers_relay;     /* port of the relay that it runs for others, with its own key; 0: none */
 	struct probed_list probed; /* what it found for the coordinator, last */
 };
 

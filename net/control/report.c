@@ -55,6 +55,7 @@ static const struct layout figures[] = {
 	LAYOUT_FIELD(PLAIN, struct report, mean2),
 	LAYOUT_FIELD(PLAIN, struct report, relay),
 	LAYOUT_FIELD(PLAIN, struct report, reach),
+	LAYOUT_FIELD(PLAIN, struct report, offers_relay),
 	LAYOUT_LAST,
 };
 

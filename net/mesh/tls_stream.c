@@ -59,21 +59,6 @@ static BIO_METHOD *new_method(void) {
 
 /* ---- what all streams share ---- */
 
-#define ALPN "rivulet/1"
-static const unsigned char alpn_wire[] = "\x09" ALPN;
-
-/* Lets a listener choose our protocol; any other fails the handshake (RFC 7301 section 3.2). */
-static int select_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_len, const unsigned char *in,
-					   unsigned in_len, void *arg) {
-	(void)ssl;
-	(void)arg;
-	unsigned char *chosen;
-	if (SSL_select_next_proto(&chosen, out_len, alpn_wire, sizeof alpn_wire - 1, in, in_len) != OPENSSL_NPN_NEGOTIATED)
-		return SSL_TLSEXT_ERR_ALERT_FATAL;
-	*out = chosen;
-	return SSL_TLSEXT_ERR_OK;
-}
-
 static void teardown(void *shared) {
 	struct shared *k = shared;
 	if (k == NULL)
@@ -84,18 +69,17 @@ static void teardown(void *shared) {
 }
 
 static enum rv_err setup(const struct identity *id, void **shared, struct rv_errtext *et) {
-	_Static_assert(sizeof ALPN - 1 == 9, "the length byte in front");
 	SSL_CTX *ctx;
 	RV_TRY(tls_context_new(id, TLS_CLIENTS_MUST, &ctx, et));
 	struct shared *k = malloc(sizeof *k);
 	BIO_METHOD *method = k != NULL ? new_method() : NULL;
-	if (method == NULL || SSL_CTX_set_alpn_protos(ctx, alpn_wire, sizeof alpn_wire - 1) != 0) {
+	if (method == NULL || !tls_offer_peer_protocol(ctx)) {
 		BIO_meth_free(method);
 		SSL_CTX_free(ctx);
 		free(k);
 		return rv_fail(et, RV_E_NOMEM, "no memory for TLS");
 	}
-	SSL_CTX_set_alpn_select_cb(ctx, select_alpn, NULL);
+	tls_accept_peer_protocol(ctx);
 	*k = (struct shared){.ctx = ctx, .method = method};
 	*shared = k;
 	return RV_OK;
@@ -177,11 +161,8 @@ static bool exporter(const struct stream *s, const char *label, uint8_t *out, si
 }
 
 static enum rv_err secured(struct stream *s, uint8_t key[NET_KEY_BYTES], struct rv_errtext *et) {
-	const unsigned char *alpn;
-	unsigned n;
-	SSL_get0_alpn_selected(s->self, &alpn, &n);
-	if (n != strlen(ALPN) || memcmp(alpn, ALPN, n) != 0)
-		return rv_fail(et, RV_E_PROTOCOL, "TLS is up, but not for \"%s\" (ALPN)", ALPN);
+	if (!tls_is_peer_protocol(s->self))
+		return rv_fail(et, RV_E_PROTOCOL, "TLS is up, but not for \"%s\" (ALPN)", TLS_PEER_PROTOCOL);
 	if (!tls_peer_key(s->self, key))
 		return rv_fail(et, RV_E_AUTH, "the other side showed no Ed25519 certificate");
 	return RV_OK;

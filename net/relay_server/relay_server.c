@@ -263,6 +263,7 @@ static enum rv_err set_up(struct relay_server *s, const struct relay_server_conf
 								.rtt_us = rtt_us};
 	memcpy(core.run_key, cfg->run_key, sizeof core.run_key);
 	RV_TRY(tls_context_new(cfg->identity, TLS_CLIENTS_MUST, &s->tls, et));
+	tls_accept_peer_protocol(s->tls); /* a member that probes a relay expects it to hold its key as a peer does */
 	void *memory = malloc(relay_core_size());
 	s->core = memory != NULL ? relay_core_init(memory, &core, rv_clock_monotonic_us()) : NULL;
 	s->timer = event_new(s->base, -1, EV_PERSIST, on_tick, s);

@@ -107,6 +107,11 @@ void sites_heal(struct sites *s, int at) {
 	tell(s, "heal", at);
 }
 
+void sites_part(struct sites *s, int at, int other) {
+	const char *name = s->names[at], *host = s->at[other].host;
+	assert_true(ip((const char *const[]){"ip", "-n", name, "route", "add", "blackhole", host, NULL}));
+}
+
 void sites_move(struct sites *s, int at) {
 	char address[64];
 	const char *name = s->names[at];

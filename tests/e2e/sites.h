@@ -31,6 +31,8 @@ void sites_cut(struct sites *s, int at);
 void sites_heal(struct sites *s, int at);
 /* The site's address goes, and another one comes; its connections are not told. */
 void sites_move(struct sites *s, int at);
+/* Nothing goes from this site to the other, or comes back; both reach the others. */
+void sites_part(struct sites *s, int at, int other);
 /* Of its line, up and down; 0: unlimited. */
 void sites_rate(struct sites *s, int at, long bits_per_s);
 

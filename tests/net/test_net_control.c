@@ -171,6 +171,7 @@ static struct report a_report(void) {
 						   .mean2 = 0.75f,
 						   .relay = NET_MAX_RELAYS,
 						   .reach = REACH_RELAY,
+						   .offers_relay = 7435,
 						   .probed = {.n = 1, .list = {{.id = 19, .n = 2, .results = {PROBE_OPEN, PROBE_SILENT}}}}};
 }
 
@@ -235,14 +236,14 @@ static void test_a_report_of_another_version_is_refused(void **state) {
  * empty. */
 static void test_more_is_measured_than_there_can_be_members(void **state) {
 	(void)state;
-	enum { MEAN2_BYTES = 4, COUNT_BYTES = 2, RELAY_BYTES = 1, REACH_BYTES = 1 };
+	enum { MEAN2_BYTES = 4, COUNT_BYTES = 2, RELAY_BYTES = 1, REACH_BYTES = 1, OFFER_BYTES = 2 };
 	enum { CANDIDATE_BYTES = 1 + 1 + 2 + 6, PROBED_BYTES = 1 + 8 + 1 + 2, BEHIND = CANDIDATE_BYTES + PROBED_BYTES };
 	struct report in = a_report(), out;
 	struct rv_errtext et = {0};
 	in.n_measured = 0;
 	in.n_candidates = 1;
 	size_t n = report_bytes(&in, CONTROL_VERSION);
-	buffer[n - BEHIND - REACH_BYTES - RELAY_BYTES - MEAN2_BYTES - COUNT_BYTES] = NET_MAX_MEMBERS + 1;
+	buffer[n - BEHIND - OFFER_BYTES - REACH_BYTES - RELAY_BYTES - MEAN2_BYTES - COUNT_BYTES] = NET_MAX_MEMBERS + 1;
 	assert_int_equal(report_decode(buffer, n + (NET_MAX_MEMBERS + 1) * 12, &out, &et), RV_E_INVALID);
 	assert_non_null(strstr(et.text, "n_measured = 65, at most 64"));
 }

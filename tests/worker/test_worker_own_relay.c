@@ -41,7 +41,7 @@ static void close_world(struct world *w) {
 	for (int i = 0; i < 2; i++)
 		if (w->s[i].ssl != NULL)
 			relay_station_close(&w->s[i]);
-	own_relay_stop(w->relay);
+	(void)own_relay_stop(w->relay);
 }
 
 /* Waits until the figures, which the thread renews, are these. */
@@ -122,7 +122,7 @@ static void stations_end_with_it(void **state) {
 	struct relay_frame m;
 	open_relay(&w, 0);
 	open_stations(&w);
-	own_relay_stop(w.relay);
+	assert_int_equal(own_relay_stop(w.relay).stations, 2);
 	w.relay = NULL;
 	assert_false(relay_station_read(&w.s[0], &m));
 	close_world(&w);

@@ -100,18 +100,21 @@ enum rv_err own_relay_start(const struct own_relay_config *cfg, struct own_relay
 	if (e == RV_OK)
 		*out = r;
 	else
-		own_relay_stop(r);
+		(void)own_relay_stop(r);
 	return e;
 }
 
-void own_relay_stop(struct own_relay *r) {
+struct own_relay_figures own_relay_stop(struct own_relay *r) {
+	struct own_relay_figures last = {0};
 	if (r == NULL)
-		return;
+		return last;
 	(void)pthread_mutex_lock(&r->lock);
 	r->stops = true;
 	(void)pthread_mutex_unlock(&r->lock);
 	if (r->started)
 		(void)pthread_join(r->thread, NULL);
+	if (r->server != NULL)
+		last = figures_of(relay_server_totals(r->server));
 	if (r->turn != NULL)
 		event_free(r->turn);
 	relay_server_free(r->server);
@@ -119,6 +122,7 @@ void own_relay_stop(struct own_relay *r) {
 		event_base_free(r->base);
 	(void)pthread_mutex_destroy(&r->lock);
 	free(r);
+	return last;
 }
 
 /* ---- the owner's side ---- */

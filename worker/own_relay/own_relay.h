@@ -17,21 +17,22 @@ struct own_relay_config {
 	uint16_t port;          /* 0: the usual one, or the next free one */
 };
 
+struct own_relay_figures {
+	uint64_t bytes;           /* forwarded since the start */
+	uint32_t stations, links; /* now */
+};
+
 struct own_relay;
 /* Opens its ports on all addresses of this machine and starts the thread. RV_E_BUSY: the port is
  * taken, or none of the usual ones is free; RV_E_IO, RV_E_NOMEM. */
 enum rv_err own_relay_start(const struct own_relay_config *cfg, struct own_relay **out, struct rv_errtext *et);
-/* Ends the thread, after some 100 ms, and frees. NULL is fine. */
-void own_relay_stop(struct own_relay *r);
+/* Ends the thread, after some 100 ms, frees, and returns the last figures. NULL is fine. */
+struct own_relay_figures own_relay_stop(struct own_relay *r);
 
 /* These do not block. */
 uint16_t own_relay_port(const struct own_relay *r);
 /* Closes stations and links of these members (a set of numbers), and refuses them from now on. */
 void own_relay_ban(struct own_relay *r, uint64_t members);
-struct own_relay_figures {
-	uint64_t bytes;           /* forwarded since the start */
-	uint32_t stations, links; /* now */
-};
 struct own_relay_figures own_relay_look(struct own_relay *r);
 
 #endif

@@ -25,6 +25,7 @@ static void fill_for_people(struct session *s, struct report *r) {
 	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++)
 		r->paths[m] = peers_way_byte(peers_way(mesh, m));
 	r->relay = reach_core_relay(reach_core_of(s->reach));
+	r->offers_relay = session_offered_relay(s);
 	r->reach = s->reachability.kind;
 	r->compute_us = (uint64_t)p.compute_us;
 	r->reduce_us = (uint64_t)s->sums.reduce_us;

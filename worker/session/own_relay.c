@@ -13,8 +13,7 @@
 
 /* ---- the log ---- */
 
-static void log_figures(struct session *s, const char *name) {
-	const struct own_relay_figures f = own_relay_look(s->own_relay.relay);
+static void log_figures(struct session *s, const char *name, struct own_relay_figures f) {
 	rv_event(s->events, RV_INFO, name,
 			 RV_FIELDS(rv_field_int("bytes", (int64_t)f.bytes), rv_field_int("stations", f.stations),
 					   rv_field_int("links", f.links)),
@@ -65,9 +64,8 @@ enum rv_err session_open_own_relay(struct session *s, struct rv_errtext *et) {
 void session_close_own_relay(struct session *s) {
 	if (s->own_relay.relay == NULL)
 		return;
-	log_figures(s, "own_relay_closed");
 	portmap_stop(s->own_relay.portmap);
-	own_relay_stop(s->own_relay.relay);
+	log_figures(s, "own_relay_closed", own_relay_stop(s->own_relay.relay));
 	s->own_relay = (struct session_own_relay){0};
 }
 
@@ -101,7 +99,7 @@ void session_own_relay_follow(struct session *s, const struct document *d) {
 	if (own != NULL && !o->listed)
 		rv_event(s->events, RV_INFO, "own_relay_listed", RV_FIELDS(rv_field_str("relay", own->addr)),
 				 "the run lists this worker's relay %s: members that do not reach each other meet there", own->addr);
-	if (own == NULL && o->listed)
+	if (own == NULL && o->listed && !s->signals.asked) /* a leaving member's relay leaves the list */
 		log_unlisted(s);
 	o->listed = own != NULL;
 }
@@ -125,5 +123,5 @@ void session_own_relay_tick(struct session *s, int64_t now_us) {
 	if (now_us - o->figures_us < FIGURES_US)
 		return;
 	o->figures_us = now_us;
-	log_figures(s, "own_relay_figures");
+	log_figures(s, "own_relay_figures", own_relay_look(o->relay));
 }

@@ -1,0 +1,46 @@
+/* offered_relays.h: relays that members run for others (--relay-for-others), and which of them
+ * documents list: those that another member has reached within the last hour, the earliest first.
+ *
+ * An offer is the port of a report, at the host where the member is seen. It is tested at once, and
+ * then every half hour; one that was not reached every minute, one that nobody could test every
+ * 5 s. A test that reaches a listed one no more takes it off the list at once; where nobody could
+ * test it, it stays until its hour is over.
+ *
+ * No I/O, no clock, no allocation. Times are monotonic microseconds. */
+#ifndef RV_COORDINATOR_SERVICE_OFFERED_RELAYS_H
+#define RV_COORDINATOR_SERVICE_OFFERED_RELAYS_H
+
+#include "base/clock.h"
+#include "net/control/control.h"
+
+#define OFFERED_SOON_US   (INT64_C(5) * RV_US_PER_S)
+#define OFFERED_AGAIN_US  (INT64_C(60) * RV_US_PER_S)
+#define OFFERED_RENEW_US  (INT64_C(1800) * RV_US_PER_S)
+#define OFFERED_LISTED_US (INT64_C(3600) * RV_US_PER_S)
+
+struct offered_relay {
+	struct relay_ref at;  /* addr "": no offer */
+	int64_t test_us;      /* time of the next test */
+	int64_t confirmed_us; /* time until which it may be listed */
+	uint64_t turn;        /* in the list; 0: not confirmed */
+};
+
+struct offered_relays {
+	uint64_t turns;
+	struct offered_relay members[NET_MAX_MEMBERS];
+};
+
+/* NOBODY: no other member could test it. */
+enum offered_finding { OFFERED_NOBODY, OFFERED_REACHED, OFFERED_NOT_REACHED };
+
+/* Takes an offer from a member's report, addr "" for none. Another one than before begins anew. */
+void offered_relays_take(struct offered_relays *o, int64_t now_us, uint32_t member, const struct relay_ref *at);
+/* Returns true if its relay is to be tested now. */
+bool offered_relays_due(const struct offered_relays *o, int64_t now_us, uint32_t member);
+/* Takes the result of a test. */
+void offered_relays_tested(struct offered_relays *o, int64_t now_us, uint32_t member, enum offered_finding found);
+/* Writes those that documents list, of the members in the set `live`. Returns their number. */
+int offered_relays_list(const struct offered_relays *o, int64_t now_us, uint64_t live,
+						struct relay_ref out[NET_MAX_RELAYS]);
+
+#endif
