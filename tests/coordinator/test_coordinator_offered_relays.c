@@ -251,6 +251,20 @@ static void a_member_that_is_gone_takes_its_relay_along(void **state) {
 	assert_int_equal(document_of(b)->n_relays, 1);
 }
 
+/* Workers are in touch with a relay: their routers let its host in. */
+static void the_host_of_a_listed_relay_tests_nobody(void **state) {
+	struct bench *b = *state;
+	struct probe p;
+	all_report(b, 7435);
+	probe_both(b, 1, "11.0.0.1:7435", PROBE_OPEN, PROBE_OPEN);
+	(void)report(b, 1, 7435, NULL, &p);
+	assert_int_equal(document_of(b)->n_relays, 2);
+	(void)report(b, 2, 7435, NULL, &p);
+	assert_false(report(b, 1, 7435, NULL, &p));
+	assert_true(report(b, 3, 0, NULL, &p));
+	assert_string_equal(p.addrs[0].addr, "11.0.0.2:7435");
+}
+
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
@@ -260,6 +274,7 @@ int main(void) {
 		T(a_relay_that_another_member_reaches_is_listed),
 		T(one_that_nobody_reaches_is_not_listed),
 		T(a_member_that_is_gone_takes_its_relay_along),
+		T(the_host_of_a_listed_relay_tests_nobody),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
