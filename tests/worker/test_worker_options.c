@@ -119,6 +119,30 @@ static void text_is_held_against_the_run(void **state) {
 	run_refuses(&run, "bytes", RV_E_INVALID, "bytes");
 }
 
+static void relay_rate_is(const char *text, int64_t bytes_per_s) {
+	int64_t rate = -1;
+	assert_ok(rv_options_set(worker_options_table, &scene.o, "relay-for-others", text, &et));
+	assert_ok(worker_options_relay_rate(&scene.o, &rate, &et));
+	assert_int_equal(rate, bytes_per_s);
+}
+
+static void relay_rate_is_refused(const char *text, enum rv_err want, const char *part) {
+	int64_t rate = -1;
+	struct rv_errtext et = {0};
+	assert_int_equal(rv_options_set(worker_options_table, &scene.o, "relay-for-others", text, &et), RV_OK);
+	assert_fault(worker_options_relay_rate(&scene.o, &rate, &et), want, &et, part);
+}
+
+static void a_relay_for_others_has_a_rate(void **state) {
+	(void)state;
+	relay_rate_is("none", 0);
+	relay_rate_is("0", 0);
+	relay_rate_is("5mbit", 625000);
+	relay_rate_is_refused("unlimited", RV_E_INVALID, "must be a rate such as 5mbit, or none");
+	relay_rate_is_refused("5mbiit", RV_E_INVALID, "relay-for-others = 5mbiit");
+	relay_rate_is_refused("1kbit", RV_E_RANGE, "must be in [100kbit, 100gbit]");
+}
+
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
@@ -127,6 +151,7 @@ int main(void) {
 		T(a_tokenizer_is_read),
 		T(initial_weights_are_looked_at),
 		T(a_cap_is_none_or_not_tiny),
+		T(a_relay_for_others_has_a_rate),
 		T(text_is_held_against_the_run),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -105,11 +105,12 @@ static void every_option_is_decided_about(void **state) {
 			kept = kept && strcmp(o->name, not_kept[i]) != 0;
 		rv_options_defaults(worker_options_table, &scene.o);
 		set("dir", scene.dir);
-		const char *other = o->type == RV_OPT_CHOICE ? strrchr(o->choices, '|') + 1
-							: o->type == RV_OPT_RATE ? "1mbit"
-							: o->type == RV_OPT_INT  ? "4"
-							: o->type == RV_OPT_BOOL ? "no"
-													 : "/other";
+		const char *other = o->type == RV_OPT_CHOICE  ? strrchr(o->choices, '|') + 1
+							: o->type == RV_OPT_RATE  ? "1mbit"
+							: o->type == RV_OPT_INT   ? "4"
+							: o->type == RV_OPT_BYTES ? "4KiB"
+							: o->type == RV_OPT_BOOL  ? "no"
+													  : "/other";
 		if (strcmp(o->name, "dir") != 0)
 			set(o->name, other);
 		store();
