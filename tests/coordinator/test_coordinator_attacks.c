@@ -226,22 +226,27 @@ static void test_a_claim_is_called_a_claim(void **state) {
 
 /* ---- addresses ---- */
 
-/* Row 19. */
+/* Row 19: given, reflected without a proof that holds, private. */
 static void test_an_address_is_the_one_seen(void **state) {
 	struct scene *s = *state;
-	static const char *const lies[] = {"198.51.100.7:80", "169.254.169.254:80", "[2001:db8::7]:443"};
-	for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
+	static const char *const lies[] = {"198.51.100.7:80",      "169.254.169.254:80", "[2001:db8::7]:443",
+									   "255.255.255.255:7434", "224.0.0.1:7434",     "192.168.1.255:7434"};
+	static const uint8_t kinds[] = {CANDIDATE_GIVEN, CANDIDATE_REFLECTED, CANDIDATE_PRIVATE};
+	for (size_t i = 0; i < sizeof lies / sizeof lies[0] * sizeof kinds; i++) {
 		learn(s, &s->evil);
 		struct report rep = a_report(s, WORKER_TRAINING);
 		rep.n_candidates = 2;
-		rep.candidates[1].kind = CANDIDATE_GIVEN;
-		(void)snprintf(rep.candidates[1].addr, NET_ADDR_BYTES, "%s", lies[i]);
-		(void)tell(&s->evil, &rep);
+		rep.candidates[1] =
+			(struct candidate){.kind = kinds[i % sizeof kinds], .relay = 1, .unix_s = UINT64_C(1800000000)};
+		(void)snprintf(rep.candidates[1].addr, NET_ADDR_BYTES, "%s", lies[i / sizeof kinds]);
+		assert_int_equal(tell(&s->evil, &rep), 204);
 		learn(s, &s->evil);
 		assert_int_equal(s->d.n_members, 1);
-		print_message("row 19: states %s, is announced as %s\n", lies[i], s->d.members[0].candidates[0].addr);
-		assert_int_equal(strncmp(s->d.members[0].candidates[0].addr, "127.0.0.1:", 10), 0);
+		assert_int_equal(s->d.members[0].n_candidates, 1);
+		assert_string_equal(s->d.members[0].candidates[0].addr, "127.0.0.1:7000");
 	}
+	print_message("row 19: %zu lies, announced as %s\n", sizeof lies / sizeof lies[0] * sizeof kinds,
+				  s->d.members[0].candidates[0].addr);
 }
 
 /* Row 20. */

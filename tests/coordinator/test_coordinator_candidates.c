@@ -83,7 +83,8 @@ static enum rv_err report(struct bench *b, uint8_t who, const struct candidate *
 						 .candidates = {{.addr = ":7434"}}};
 	read_document(b);
 	rep.chain = b->doc.chain;
-	memcpy(rep.candidates + 1, list, (size_t)n * sizeof *list);
+	for (int i = 0; i < n; i++)
+		rep.candidates[1 + i] = list[i];
 	struct rv_writer w = rv_writer_of(body, sizeof body);
 	report_encode(&rep, CONTROL_VERSION, &w);
 	assert_false(w.failed);
