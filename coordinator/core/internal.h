@@ -322,8 +322,8 @@ int64_t core_silent_at(const struct core *c, const struct core_member *m);
  * and a document for all members. */
 int64_t core_moves_at(const struct core_member *m);
 void core_count_move(struct core_member *m, int64_t now_us);
-/* Returns true if another live member is seen at the same host as `member`, which has a private
- * address: most likely both are in one house. */
+/* Returns true if another live member was seen at the same host as `member`, which has a private
+ * address (candidates_share_host). */
 bool core_has_housemate(const struct core *c, uint32_t member);
 /* Returns true if a freeze waits for `member`: it trains this round, or is about to. */
 bool core_waited_for(const struct core *c, uint32_t member);

@@ -1,6 +1,7 @@
 /* members.c: the state of the members, from their last reports and the time. */
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/gcra.h"
 #include "coordinator/core/internal.h"
 
 #include <string.h>
@@ -67,18 +68,17 @@ bool core_spoiled(const struct core *c, const struct core_member *m) {
 		   rep->proven_round == c->round && rv_hash_equal(&rep->proven_chain, &c->chain) && !core_diverged(c, m);
 }
 
-/* A worker that was started again is announced at once; one that moves all the time, every
- * MOVE_EVERY_US. */
-enum { MOVES_AT_ONCE = 4 };
-#define MOVE_EVERY_US (10 * RV_US_PER_S)
+/* A worker that was started again is announced at once; one that moves all the time, now and
+ * then. */
+static const struct gcra moves = {.each_us = 10 * RV_US_PER_S, .burst = 4};
 
 int64_t core_moves_at(const struct core_member *m) {
-	return m->places.n == 0 ? INT64_MIN : m->moved_until_us - (MOVES_AT_ONCE - 1) * MOVE_EVERY_US;
+	return m->places.n == 0 ? INT64_MIN : gcra_ready_us(&moves, m->moved_until_us);
 }
 
 void core_count_move(struct core_member *m, int64_t now_us) {
 	RV_ASSERT(now_us >= core_moves_at(m));
-	m->moved_until_us = (m->moved_until_us > now_us ? m->moved_until_us : now_us) + MOVE_EVERY_US;
+	gcra_count(&moves, &m->moved_until_us, now_us);
 }
 
 static bool has_private(const struct core_member *m) {
@@ -90,11 +90,10 @@ static bool has_private(const struct core_member *m) {
 
 bool core_has_housemate(const struct core *c, uint32_t member) {
 	const struct core_member *m = &c->members[member];
-	const char *seen = candidates_seen(m->places.at, m->places.n);
 	for (uint32_t i = 0; i < (uint32_t)c->n_members && has_private(m); i++) {
 		const struct core_places *other = &c->members[i].places;
 		if (i != member && core_available(c, &c->members[i]) &&
-			candidates_same_host(seen, candidates_seen(other->at, other->n)))
+			candidates_share_host(m->places.at, m->places.n, other->at, other->n))
 			return true;
 	}
 	return false;

@@ -26,9 +26,22 @@ const char *candidates_seen(const struct candidate_ref *list, int n) {
 	return "";
 }
 
-bool candidates_same_host(const char *a, const char *b) {
+static bool was_seen(const struct candidate_ref *c) {
+	return c->kind == CANDIDATE_SEEN || c->kind == CANDIDATE_REFLECTED;
+}
+
+/* Compares the hosts of two texts "host:port". */
+static bool same_host(const char *a, const char *b) {
 	const char *end_a = strrchr(a, ':'), *end_b = strrchr(b, ':');
 	return end_a != NULL && end_b != NULL && end_a - a == end_b - b && strncmp(a, b, (size_t)(end_a - a)) == 0;
+}
+
+bool candidates_share_host(const struct candidate_ref *a, int n_a, const struct candidate_ref *b, int n_b) {
+	for (int i = 0; i < n_a; i++)
+		for (int k = 0; k < n_b; k++)
+			if (was_seen(&a[i]) && was_seen(&b[k]) && same_host(a[i].addr, b[k].addr))
+				return true;
+	return false;
 }
 
 void candidates_write(const struct candidate *list, uint8_t n, struct rv_writer *w) {

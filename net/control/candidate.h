@@ -46,9 +46,9 @@ bool candidates_equal(const struct candidate_ref *a, int n_a, const struct candi
 /* Returns the address of the SEEN candidate; "": there is none. */
 const char *candidates_seen(const struct candidate_ref *list, int n);
 
-/* Returns true if two addresses ("host:port", in the same form) have the same host; false if one is
- * "". */
-bool candidates_same_host(const char *a, const char *b);
+/* Returns true if both members were seen at one host, by the coordinator or a relay of the
+ * operator: a SEEN or REFLECTED address of each has it. Most likely they are in one house. */
+bool candidates_share_host(const struct candidate_ref *a, int n_a, const struct candidate_ref *b, int n_b);
 
 /* ---- encodings, internal to net/control ---- */
 

@@ -234,7 +234,7 @@ struct member_ref {
 		boot; /* REDUCE: of the process that holds its contribution (report.boot): what a former one sent is void */
 	uint8_t key[NET_KEY_BYTES]; /* Ed25519: the only thing that authenticates it */
 	/* Addresses at which it may be dialed, in this order: one at least. A PRIVATE one is for
-	 * members with the same SEEN host. */
+	 * members in the same house (candidates_share_host). */
 	uint8_t n_candidates;
 	struct candidate_ref candidates[NET_MAX_CANDIDATES];
 	uint8_t relay; /* the one at which it has a station: place in `relays`, counted from 1; 0: none */

@@ -59,6 +59,26 @@ static void test_a_similar_host_is_another_house(void **state) {
 	rig_release(&r);
 }
 
+/* One reports by IPv4, the other by IPv6; a relay has seen the other one's IPv4 mapping. */
+static void test_a_house_with_two_families(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, 1, 2);
+	say_at(&r, 0, WORKER_TRAINING, "198.51.100.1");
+	struct report rep = rig_report(&r, 1, WORKER_TRAINING);
+	rep.n_candidates = 3;
+	rep.candidates[0] = (struct candidate){.kind = CANDIDATE_PRIVATE, .addr = "192.168.1.2:7434"};
+	rep.candidates[1] = (struct candidate){.kind = CANDIDATE_SEEN, .addr = "[2001:db8::2]:7434"};
+	rep.candidates[2] = (struct candidate){.kind = CANDIDATE_REFLECTED, .addr = "198.51.100.1:40002"};
+	rig_send(&r, 1, &rep);
+	assert_string_equal(kinds_of(&r, 0), "ps");
+	assert_string_equal(kinds_of(&r, 1), "psr");
+	rep.candidates[2].kind = CANDIDATE_GIVEN; /* proves nothing about the house */
+	rig_send(&r, 1, &rep);
+	assert_string_equal(kinds_of(&r, 0), "s");
+	rig_release(&r);
+}
+
 static void test_a_housemate_that_leaves_takes_the_private_address_along(void **state) {
 	(void)state;
 	struct rig r;
@@ -102,6 +122,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_two_in_one_house),
 		cmocka_unit_test(test_a_similar_host_is_another_house),
+		cmocka_unit_test(test_a_house_with_two_families),
 		cmocka_unit_test(test_a_housemate_that_leaves_takes_the_private_address_along),
 		cmocka_unit_test(test_a_restart_keeps_all_addresses),
 	};

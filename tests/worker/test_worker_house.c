@@ -29,7 +29,7 @@ static int kept(const struct house *h, const char *seen) {
 
 static void only_the_own_network_is_dialed_privately(void **state) {
 	(void)state;
-	struct house h = {{0}};
+	struct house h = {0};
 	static struct document d;
 	assert_int_equal(kept(&h, "203.0.113.1:7434"), 2); /* nothing is known yet */
 	assert_int_equal(kept(&h, ""), 2);
@@ -48,7 +48,34 @@ static void only_the_own_network_is_dialed_privately(void **state) {
 	assert_int_equal(kept(&h, "[2001:db8::1]:7434"), 3);
 }
 
+/* One machine is seen by IPv6, the other by IPv4; relays have seen both families. */
+static void a_relay_tells_who_is_in_the_house(void **state) {
+	(void)state;
+	struct house h = {0};
+	static struct document d;
+	d = (struct document){.n_members = 1, .members = {at(SELF, "[2001:db8::1]:7", "192.168.1.3:7434")}};
+	d.members[0].candidates[2] = (struct candidate_ref){CANDIDATE_REFLECTED, "203.0.113.1:40000"};
+	house_follow(&h, &d, SELF);
+	assert_int_equal(kept(&h, "203.0.113.1:7434"), 3);
+	assert_int_equal(kept(&h, "203.0.113.11:7434"), 2);
+	d.members[0].candidates[2].kind = CANDIDATE_GIVEN; /* its person's statement */
+	house_follow(&h, &d, SELF);
+	assert_int_equal(kept(&h, "203.0.113.1:7434"), 2);
+}
+
+/* Two houses behind one carrier's translation have the same private addresses. */
+static void the_own_address_is_not_dialed(void **state) {
+	(void)state;
+	struct house h = {0};
+	static struct document d;
+	d = (struct document){.n_members = 1, .members = {at(SELF, "203.0.113.1:7", "192.168.1.7:7434")}};
+	house_follow(&h, &d, SELF);
+	assert_int_equal(kept(&h, "203.0.113.1:8"), 2);
+}
+
 int main(void) {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(only_the_own_network_is_dialed_privately)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(only_the_own_network_is_dialed_privately),
+									   cmocka_unit_test(a_relay_tells_who_is_in_the_house),
+									   cmocka_unit_test(the_own_address_is_not_dialed)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

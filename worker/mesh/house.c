@@ -1,22 +1,12 @@
 /* house.c: see house.h. */
 #include "worker/mesh/house.h"
 
-#include "net/address.h"
-
 #include <string.h>
-
-static bool seen_host(const struct member_ref *ref, char host[NET_ADDR_BYTES]) {
-	struct address seen;
-	if (address_parse(candidates_seen(ref->candidates, ref->n_candidates), &seen, NULL) != RV_OK)
-		return false;
-	memcpy(host, seen.host, sizeof seen.host);
-	return true;
-}
 
 static void look(struct house *h, const struct member_ref *refs, int n, uint32_t self) {
 	for (int i = 0; i < n; i++)
 		if (refs[i].member == self)
-			(void)seen_host(&refs[i], h->host);
+			h->self = refs[i];
 }
 
 void house_follow(struct house *h, const struct document *d, uint32_t self) {
@@ -24,12 +14,19 @@ void house_follow(struct house *h, const struct document *d, uint32_t self) {
 	look(h, d->syncing, d->n_syncing, self);
 }
 
+/* Returns true for an address of this worker itself: in another house it is another machine's. */
+static bool is_own(const struct house *h, const struct candidate_ref *c) {
+	for (int i = 0; i < h->self.n_candidates; i++)
+		if (strcmp(h->self.candidates[i].addr, c->addr) == 0)
+			return true;
+	return false;
+}
+
 void house_filter(const struct house *h, struct member_ref *ref) {
-	char host[NET_ADDR_BYTES];
-	bool shared = seen_host(ref, host) && h->host[0] != '\0' && strcmp(h->host, host) == 0;
+	bool shared = candidates_share_host(h->self.candidates, h->self.n_candidates, ref->candidates, ref->n_candidates);
 	int kept = 0;
 	for (int i = 0; i < ref->n_candidates; i++)
-		if (shared || ref->candidates[i].kind != CANDIDATE_PRIVATE)
+		if (ref->candidates[i].kind != CANDIDATE_PRIVATE || (shared && !is_own(h, &ref->candidates[i])))
 			ref->candidates[kept++] = ref->candidates[i];
 	ref->n_candidates = (uint8_t)kept;
 }

@@ -1,6 +1,6 @@
 /* house.h: which members are in this worker's own network, so that their private addresses may be
- * dialed: those that the coordinator sees at the same address as this one. Elsewhere the same
- * private address is another machine. */
+ * dialed: those that were seen at the same host as this one (candidates_share_host). Elsewhere the
+ * same private address is another machine. */
 #ifndef RV_WORKER_HOUSE_H
 #define RV_WORKER_HOUSE_H
 
@@ -8,7 +8,7 @@
 
 /* Zero: not known yet. */
 struct house {
-	char host[NET_ADDR_BYTES]; /* at which the coordinator saw this worker last */
+	struct member_ref self; /* this worker, as a document named it last */
 };
 
 /* Reads this worker's own address from a document, if it is in it. */
