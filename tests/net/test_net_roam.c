@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,7 +37,7 @@ static void run(const char *command) {
 
 static void keep_namespace(int ready) {
 	char byte = 1;
-	if (unshare(CLONE_NEWNET) != 0 || write(ready, &byte, 1) != 1)
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || unshare(CLONE_NEWNET) != 0 || write(ready, &byte, 1) != 1)
 		_exit(1);
 	for (;;)
 		pause();
