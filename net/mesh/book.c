@@ -110,9 +110,11 @@ void book_dialed(struct book *b, const struct book_entry *e, int64_t now_us) {
 	b->turn = (int)at + 1;
 }
 
-/* TCP sends the first packet of a connection again after 1 and 3 s (RFC 6298, section 2). */
+/* Returns how often TCP sends the first packet of a connection in that time, at most: Linux repeats
+ * it every second since 6.5 (tcp_syn_linear_timeouts), and twice as late each time before. */
 static int packets_in(int64_t us) {
-	return us < RV_US_PER_S ? 1 : us < 3 * (int64_t)RV_US_PER_S ? 2 : 3;
+	int64_t n = 1 + us / RV_US_PER_S;
+	return n < BOOK_FREE_PACKETS ? (int)n : BOOK_FREE_PACKETS;
 }
 
 void book_failed(struct book *b, const struct address *at, int64_t now_us, double jitter) {

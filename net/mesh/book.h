@@ -3,10 +3,10 @@
  *
  * The addresses are dialed in order, one pass after the other; the one that answered last is first.
  * An address that never answered may be anybody's: a member states it. So it gets 10 packets (4
- * attempts where nobody answers, as TCP repeats its first packet after 1 and 3 s; 10 where they are
- * refused), then one after 30 s, 1, 2, 4, 8, 15, 15 ... min; and all such addresses of a member
- * together, whatever it states in turns, get 40 packets at once and 2 a minute. An address has
- * answered when it has shown the member's key. */
+ * attempts where nobody answers, as TCP repeats its first packet; 10 where they are refused), then
+ * one after 30 s, 1, 2, 4, 8, 15, 15 ... min; and all such addresses of a member together, whatever
+ * it states in turns, get 40 packets at once and 2 a minute. An address has answered when it has
+ * shown the member's key. */
 #ifndef RV_NET_MESH_BOOK_H
 #define RV_NET_MESH_BOOK_H
 

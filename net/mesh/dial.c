@@ -14,6 +14,7 @@ enum {
 	 * back) hurries a dial only every HURRY_EVERY_US; and all dials together have a budget. */
 	HURRY_EVERY_US = 10 * 1000 * 1000,
 	BRIEF_US = 900 * 1000,            /* one packet: TCP repeats it after 1 s */
+	STRANGER_US = 2900 * 1000,        /* three packets, at an address that never answered */
 	PROVEN_US = 1000 * 1000,          /* an address that answered before does so within this and some pauses */
 	STEADY_US = 5 * 1000 * 1000,      /* a link that lived at least this long is redialed at once when it breaks */
 	PROBE_MAX_US = 300 * 1000 * 1000, /* longest pause between dials beside a relayed link */
@@ -119,12 +120,11 @@ void peers_dial_soon(struct peers *p, uint32_t m) {
 	peer->next_dial_us = p->now_us;
 }
 
-/* TCP sends a lost first packet again after 1, 3 and 7 s, a new dial sooner; but if no dial was
- * answered within the shorter time, the next one waits longer. */
+/* Where the member was reached before, a new dial follows a lost first packet sooner than TCP
+ * repeats it; but if no dial was answered within the shorter time, the next one waits longer. */
 static int64_t connect_us(const struct peers *p, const struct peer *peer, const struct book_entry *to) {
-	int64_t us = book_is_brief(to) ? BRIEF_US : PROVEN_US + 4 * peer->pause_us;
-	bool is_short = book_is_brief(to) || to->answered;
-	return is_short && us < p->cfg.connect_us ? us : p->cfg.connect_us;
+	int64_t us = book_is_brief(to) ? BRIEF_US : to->answered ? PROVEN_US + 4 * peer->pause_us : STRANGER_US;
+	return us < p->cfg.connect_us ? us : p->cfg.connect_us;
 }
 
 /* Returns how long a dial by a route that the owner offered may take. */
