@@ -79,7 +79,7 @@ static void print_row(const json_t *members, const json_t *row, FILE *out) {
 			(void)fprintf(out, " %3s", column == row ? "" : meetings[meeting_of(row, column)].letter);
 	}
 	const char *reach = json_string_value(json_object_get(row, "reach"));
-	(void)fprintf(out, "%s%s\n", reach != NULL ? "  " : "", reach != NULL ? reach : "");
+	(void)fprintf(out, "%s%s\n", reach != NULL ? "  reach: " : "", reach != NULL ? reach : "");
 }
 
 void status_paths_matrix(const json_t *status, FILE *out) {

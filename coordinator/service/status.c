@@ -156,6 +156,7 @@ static json_t *member_json(const struct service *s, const struct core_member_vie
 	(void)json_object_set_new(o, "contribution", contribution_json(&s->outliers[v->member]));
 	(void)json_object_set_new(o, "outlier", outlier_json(&s->outliers[v->member]));
 	(void)json_object_set_new(o, "paths", paths_json(&v->last));
+	(void)json_object_set_new(o, "reach", seen ? json_string(reach_name(v->last.reach)) : json_null());
 	(void)json_object_set_new(o, "apart_from", set_json(v->apart));
 	(void)json_object_set_new(o, "left_out", json_boolean(v->left_out));
 	if (details)

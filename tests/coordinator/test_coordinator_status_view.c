@@ -321,8 +321,8 @@ static void test_a_relay_is_shown_once_it_was_called(void **state) {
 static json_t *three_that_meet(void) {
 	json_t *s = json_pack("{s:s,s:[{s:i,s:b,s:{s:s,s:s}},{s:i,s:b,s:{s:s,s:s},s:s},{s:i,s:b,s:{s:s}},{s:i,s:b}]}",
 						  "phase", "training", "members", "member", 0, "alive", 1, "paths", "2", "accepted", "5",
-						  "relayed", "member", 2, "alive", 1, "paths", "0", "dialed", "5", "apart", "reach",
-						  "relay only", "member", 5, "alive", 1, "paths", "0", "relayed", "member", 7, "alive", 0);
+						  "relayed", "member", 2, "alive", 1, "paths", "0", "dialed", "5", "apart", "reach", "relay",
+						  "member", 5, "alive", 1, "paths", "0", "relayed", "member", 7, "alive", 0);
 	assert_non_null(s);
 	return s;
 }
@@ -348,7 +348,7 @@ static void test_a_matrix_of_meetings(void **state) {
 	assert_non_null(strstr(text,
 						   "        0   2   5\n"
 						   "    0       A   R\n"
-						   "    2   D       -  relay only\n"
+						   "    2   D       -  reach: relay\n"
 						   "    5   R   .    \n"
 						   "  R through a relay, P both dial at one moment, A is dialed by it, D dials it, - apart, "
 						   ". not known\n"));
