@@ -23,7 +23,7 @@
 	"keep-own-of-crossing|greet-any-number|both-are-clients|called-only-once|redial-without-backoff|"                  \
 	"forget-the-rest-of-a-frame|cap-uncharged|"                                                                        \
 	"open-names-oneself|one-token-for-both|openings-only|look-at-what-is-past|refused-after-a-ring|no-guest|"          \
-	"station-once|punch-from-another-port"
+	"station-once|punch-from-another-port|trust-any-proof|dial-any-house"
 
 struct sim_cli {
 	int64_t seeds, first_seed, seed, jobs;

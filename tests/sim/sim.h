@@ -23,8 +23,10 @@
  * sim_trainer.c      the trainer thread: the session core's trainer
  * sim_training.c     the participant's tiny replica and its fake inner steps
  * sim_homes.c        addresses, and homes whose routers translate them
- * sim_pipe.c         connections: the mesh's pipes, stations, relays
+ * sim_tcp.c          connections: of meshes, stations, relays
+ * sim_pipe.c         the mesh's pipes
  * sim_relay.c        relays: the platform around net/relay/relay_core.h
+ * sim_candidates.c   the addresses at which members may be dialed
  * sim_reach.c        a worker's station: the platform around worker/reach/reach_core.h
  * sim_stream.c       what protects them: a key stated, and nothing encrypted
  * sim_peers.c        the mesh in a worker, and what travels on it: the platform around net/reduce
@@ -49,6 +51,7 @@
 #include "tests/sim/sim_net.h"
 #include "train/participant/participant.h"
 #include "worker/join/control_client.h"
+#include "worker/mesh/house.h"
 #include "worker/session/core.h"
 #include "worker/state/checkpoint_index.h"
 #include "worker/state/recovery.h"
@@ -71,9 +74,10 @@ enum {
 	SIM_MAX_STEPS = 256, /* in one contribution */
 	SIM_MAX_H = 8,       /* steps of a round */
 	SIM_MAX_FRAGMENTS = 4,
-	SIM_MAX_FILES = 160,   /* on one disk */
-	SIM_MAX_FAULTS = 1024, /* in one plan */
-	SIM_MAX_ROUTERS = SIM_MAX_WORKERS + 1,
+	SIM_MAX_FILES = 160,     /* on one disk */
+	SIM_MAX_FAULTS = 1024,   /* in one plan */
+	SIM_WALL_S = 1700000000, /* the wall clocks when it all began */
+	SIM_MAX_ROUTERS = 2 * SIM_MAX_WORKERS + 1,
 	SIM_MAX_EXPECTS = 16,
 	SIM_MS = 1000,
 	SIM_S = 1000000,
@@ -95,11 +99,13 @@ enum sim_fault_kind {
 	/* `host` withholds what it owes in all-reduces, and lies in PINGs; amount 0: contributions, 1:
 	 * means, 2: gives each peer another mean instead */
 	FAULT_WITHHOLDER,
-	FAULT_GHOST,       /* `host` reports that it trains, and does not */
-	FAULT_IMPOSTOR,    /* `host` greets peers as the member that `peer` is */
-	FAULT_RELAY_DROPS, /* the relay does not send `amount`, a share, of its frames */
-	FAULT_NAT,         /* each of `set` has a home that nobody can dial; never heals, as the next */
-	FAULT_HOME,        /* `set` is one home, of kind `amount` (enum sim_home_kind), with traits `moment` */
+	FAULT_GHOST,         /* `host` reports that it trains, and does not */
+	FAULT_IMPOSTOR,      /* `host` greets peers as the member that `peer` is */
+	FAULT_RELAY_DROPS,   /* the relay does not send `amount`, a share, of its frames */
+	FAULT_NAT,           /* each of `set` has a home that nobody can dial; never heals, as the next */
+	FAULT_FALSE_ADDRESS, /* `host` states addresses that are nobody's */
+	FAULT_FALSE_RELAY,   /* the relay `peer` is in the hands of an attacker: `amount` (enum sim_falsehood) */
+	FAULT_HOME,          /* `set` is one home, of kind `amount` (enum sim_home_kind), with traits `moment` */
 	/* at a time, or at a delicate moment of `host` */
 	FAULT_KILL,
 	FAULT_POWER_CUT,
@@ -510,6 +516,7 @@ struct sim_worker {
 	struct sim_link links[SIM_MAX_WORKERS];
 	struct sim_ends ends; /* of connections */
 	struct sim_reach reach;
+	struct house house;
 	struct sim_dials asks; /* of its mesh for routes */
 	int reads_from;        /* host: whose bytes the mesh reads */
 	uint64_t expected_tx;  /* bytes, when nothing goes wrong in this all-reduce */
@@ -520,6 +527,8 @@ struct sim_worker {
 	double over_cap;               /* bytes */
 	int64_t wrote_us;
 	int64_t timer_us;
+	int strange; /* dials of addresses that are nobody's, by this process; since: */
+	int64_t life_us;
 	int spins; /* turns in a row that were due at once */
 };
 
@@ -593,6 +602,10 @@ void recovery_prune(struct sim *s, int host, const struct checkpoint_named *name
 void recovery_forget_from(struct sim *s, int host, const struct store_job *j);
 bool recovery_find_part(const struct sim_disk *d, uint64_t *round);
 void recovery_rewind(struct sim *s, int host, uint64_t round);
+
+/* sim_candidates.c: a worker's addresses in its report; those that the coordinator announces */
+void candidates_report(const struct sim_worker *w, struct report *rep);
+void candidates_confirm(struct sim *s, int host, struct report *rep);
 
 /* sim_peers.c */
 extern const struct session_links_ops sim_links_ops;
@@ -706,7 +719,7 @@ void oracle_trouble(struct sim *s, int host, enum rv_err why, const char *text);
 void oracle_mesh_start(struct sim *s);
 void oracle_dial(struct sim *s, int host, int peer, const struct sim_where *to);
 /* A relay has the host and `peer` dial each other at one moment; the host's mesh dials. */
-void oracle_opens(struct sim *s, int host, int peer, const char *at);
+void oracle_opens(struct sim *s, int host, int peer, int relay, const char *at);
 void oracle_punches(struct sim *s, int host, int peer, bool v6);
 void oracle_opening_over(struct sim *s, int a, int b);
 /* The host takes the relay for one that connects nobody. */
@@ -726,6 +739,7 @@ struct sim_stats {
 	uint64_t given_away;                     /* ... that began from a start of their own */
 	uint64_t residuals;                      /* contributions with a residual of earlier ones */
 	uint64_t calls, openings, relayed_bytes; /* of relays */
+	uint64_t strange_dials;                  /* of addresses that are nobody's */
 	uint64_t met_relayed, met_punched;       /* links that came about so, at either end */
 	uint64_t slowest_ms;                     /* from a pair's wish to its link */
 	uint64_t commits_with_all;               /* whose roster has every worker */
@@ -762,13 +776,15 @@ struct sim {
 	struct sim_options opt;
 	struct sim_plan *plan; /* the caller's */
 	struct sim_window windows[SIM_HOSTS][SIM_LUCKS];
-	int liar; /* host; SIM_NOBODY: none */
+	int liar;          /* host; SIM_NOBODY: none */
+	int false_address; /* host that states addresses of others; SIM_NOBODY: none */
 	int withholder, ghost, impostor, impersonated;
-	bool had_impostor, had_false_relay, had_shared_home;
-	uint8_t withheld;     /* enum reduce_type */
-	bool unlike;          /* the withholder gives each peer another mean */
-	int n_planted;        /* faults that wait for something */
-	uint64_t term_wanted; /* by the operator of FAULT_ROLLBACK */
+	bool had_impostor, had_shared_home;
+	uint32_t false_relays; /* set of those that were false at some time */
+	uint8_t withheld;      /* enum reduce_type */
+	bool unlike;           /* the withholder gives each peer another mean */
+	int n_planted;         /* faults that wait for something */
+	uint64_t term_wanted;  /* by the operator of FAULT_ROLLBACK */
 	uint64_t rollback_to;
 	uint16_t events[CORE_EVENT_COUNT][SIM_MAX_WORKERS]; /* of the coordinator's core */
 	int flip_victim;                                    /* host whose bits flip; SIM_NOBODY: in this universe none do */

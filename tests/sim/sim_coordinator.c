@@ -327,8 +327,8 @@ static void on_report(struct sim *s, int host, const struct http_head *head, con
 		reply(s, host, *head, STATUS_CONFLICT, NULL, 0);
 		return;
 	}
-	const struct sim_where seen = {.ip = homes_outside(s, host, !s->homes[host].has_v4), .port = SIM_PORT};
-	where_text(&seen, rep.candidates[0].addr);
+	if (e == RV_OK)
+		candidates_confirm(s, host, &rep);
 	if (e == RV_OK)
 		e = core_report(s->coordinator.core, s->now_us, key, &rep, &et);
 	if (e != RV_OK)

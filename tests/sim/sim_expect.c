@@ -23,6 +23,7 @@ static const struct {
 	{"commits_with_all", 0, offsetof(struct sim_stats, commits_with_all)},
 	{"calls", 0, offsetof(struct sim_stats, calls)},
 	{"openings", 0, offsetof(struct sim_stats, openings)},
+	{"strange_dials", 0, offsetof(struct sim_stats, strange_dials)},
 	{"met_relayed", 0, offsetof(struct sim_stats, met_relayed)},
 	{"met_punched", 0, offsetof(struct sim_stats, met_punched)},
 	{"slowest_ms", 0, offsetof(struct sim_stats, slowest_ms)},

@@ -383,7 +383,16 @@ static void start_lasting(struct sim *s, int number) {
 		break;
 	case FAULT_RELAY_DROPS:
 		s->relays[0].drops = f->amount;
-		s->had_false_relay = true;
+		s->false_relays |= 1;
+		s->stats.faults[f->kind]++;
+		break;
+	case FAULT_FALSE_ADDRESS:
+		s->false_address = f->host;
+		s->stats.faults[f->kind]++;
+		break;
+	case FAULT_FALSE_RELAY:
+		s->relays[relay_of(f)].is = (uint8_t)f->amount;
+		s->false_relays |= 1u << relay_of(f);
 		s->stats.faults[f->kind]++;
 		break;
 	case FAULT_HOME:
@@ -401,7 +410,7 @@ static void start_lasting(struct sim *s, int number) {
 void faults_start(struct sim *s) {
 	memset(s->plan->happened, 0, sizeof s->plan->happened);
 	memset(s->plan->committed_us, 0, sizeof s->plan->committed_us);
-	s->liar = s->flip_victim = s->withholder = s->ghost = s->impostor = SIM_NOBODY;
+	s->liar = s->flip_victim = s->withholder = s->ghost = s->impostor = s->false_address = SIM_NOBODY;
 	for (int h = 0; h < SIM_HOSTS; h++)
 		s->next_aimed[h] = next_aimed_at(s, h, 0);
 	for (int i = 0; i < s->plan->n; i++) {
@@ -427,11 +436,12 @@ void faults_heal(struct sim *s) {
 	s->net.http_loss = s->net.http_doubling = s->net.http_echo = 0;
 	if (s->impostor != SIM_NOBODY && s->workers[s->impostor].life != 0)
 		worker_crash(s, s->impostor, false);
-	s->liar = s->withholder = s->ghost = s->impostor = SIM_NOBODY;
+	s->liar = s->withholder = s->ghost = s->impostor = s->false_address = SIM_NOBODY;
 	sim_cut_nothing(s);
 	for (int r = 0; r < s->opt.relay; r++) {
 		relay_start(s, r);
 		s->relays[r].drops = 0;
+		s->relays[r].is = FALSE_NOT;
 	}
 	for (int h = 0; h < SIM_HOSTS; h++)
 		sim_network_slow(s, h, 1);

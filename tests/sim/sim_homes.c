@@ -158,6 +158,16 @@ uint64_t homes_outside(const struct sim *s, int host, bool v6) {
 	return r == NULL ? OF_HOST + (uint64_t)host : r->outside;
 }
 
+#define OF_BYSTANDER UINT64_C(0x2d000901) /* 45.0.9.1 */
+
+struct sim_where homes_bystander(void) {
+	return (struct sim_where){.ip = OF_BYSTANDER, .port = 443};
+}
+
+bool homes_is_strange(const struct sim_where *to) {
+	return to->ip == OF_BYSTANDER;
+}
+
 uint64_t homes_relay(int relay, bool v6) {
 	return v6 ? OF_V6 | (uint64_t)(RELAY_OF_V6 + relay) : OF_RELAY + (uint64_t)relay;
 }
@@ -336,6 +346,10 @@ static int at_home(const struct sim *s, int src, uint64_t ip) {
 		if (homes_share(s, src, h) && homes_inside(s, h) == ip)
 			return h;
 	return SIM_OUTSIDE;
+}
+
+bool homes_is_missing(const struct sim *s, int host, const struct sim_where *to) {
+	return to->ip >> 16 == OF_INSIDE >> 16 && at_home(s, host, to->ip) == SIM_OUTSIDE;
 }
 
 static int find_v6(struct sim *s, const struct sim_where *from, const struct sim_where *to, bool ask_doors,

@@ -222,6 +222,8 @@ static const char *read_fault(char *text, struct sim_plan *plan) {
 		if (!set_fault_value(&f, word, value))
 			return word;
 	}
+	if (f.kind == FAULT_FALSE_RELAY && (f.amount < 0 || f.amount >= SIM_FALSEHOODS || f.peer >= SIM_MAX_RELAYS))
+		return "a relay that is false in no way";
 	if (f.kind == FAULT_HOME && (f.amount < 0 || f.amount >= SIM_HOME_KINDS || f.moment >= HOME_TRAITS))
 		return "a home of no kind";
 	if (f.kind >= FAULT_RELAY && f.kind <= FAULT_RELAY_SLOW && f.peer >= SIM_MAX_RELAYS)

@@ -82,6 +82,12 @@ void homes_release(struct sim *s);
 uint64_t homes_outside(const struct sim *s, int host, bool v6);
 uint64_t homes_inside(const struct sim *s, int host);
 uint64_t homes_relay(int relay, bool v6);
+/* Returns true if the address is no member's, no home's, and no relay's; or if it is of a home's
+ * inside, and no machine has it there. */
+bool homes_is_strange(const struct sim_where *to);
+bool homes_is_missing(const struct sim *s, int host, const struct sim_where *to);
+/* An address of that kind, for those who lie. */
+struct sim_where homes_bystander(void);
 void where_text(const struct sim_where *w, char out[NET_ADDR_BYTES]);
 void where_address(const struct sim_where *w, struct address *out);
 bool where_parse(const struct address *a, struct sim_where *out);
@@ -102,7 +108,7 @@ bool homes_is_closed(const struct sim *s, int host);
  * and no router that answers what comes too early. */
 bool homes_open(const struct sim *s, int a, int b, bool v6);
 
-/* ---- sim_pipe.c: connections ---- */
+/* ---- sim_tcp.c: connections; sim_pipe.c: the mesh's ---- */
 
 struct sim_ends { /* of one host */
 	struct sim_end **end;
@@ -154,12 +160,27 @@ enum {
 	SIM_OPENING_BYTES = 1 + NET_KEY_BYTES
 };
 
+/* What a relay does that is in the hands of an attacker. */
+enum sim_falsehood {
+	FALSE_NOT,
+	FALSE_DROPS,   /* it forwards nothing */
+	FALSE_CUTS,    /* it ends what it forwards after some thousand bytes */
+	FALSE_STALLS,  /* it forwards nothing for seconds, again and again */
+	FALSE_REPLAYS, /* it sends each frame twice */
+	FALSE_FLOODS,  /* it sends frames that nobody asked for */
+	FALSE_AIMS,    /* it says that members are seen at an address that is nobody's */
+	SIM_FALSEHOODS
+};
+extern const char *const sim_falsehood_names[SIM_FALSEHOODS];
+
 /* A connection of the core. */
 struct sim_relay_end {
 	uint32_t number; /* of the pipe; 0: free */
 	uint8_t stage;
 	int other; /* joined to this connection */
 	int host;
+	size_t forwarded; /* bytes */
+	bool waits;       /* bytes that cannot be forwarded yet */
 };
 struct sim_relay {
 	void *memory;
@@ -172,6 +193,7 @@ struct sim_relay {
 	struct sim *sim;
 	int64_t tick_us; /* INT64_MAX: none is due */
 	double drops;    /* share of the frames that it does not send */
+	uint8_t is;      /* enum sim_falsehood */
 	uint64_t random;
 };
 void relay_start(struct sim *s, int relay);

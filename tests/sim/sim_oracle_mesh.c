@@ -12,9 +12,10 @@ enum {
 	LINKED_WITHIN_US = 40 * SIM_S,
 	/* A station that was lost unheard is found out (45 s) and tried again (60 s), then calls. */
 	CALLED_WITHIN_US = 145 * SIM_S,
-	OPENS_WITHIN_US = 2 * SIM_S, /* two that dial each other at one moment */
-	STEADY_US = 7 * SIM_S,       /* a link that lived so long at both ends is redialed at once when it breaks, */
-	BACK_WITHIN_US = 12 * SIM_S, /* also over slow lines, when one end notices seconds later than the other */
+	OPENS_WITHIN_US = 2 * SIM_S,  /* two that dial each other at one moment */
+	LEFT_WITHIN_US = 100 * SIM_S, /* a relay that connects nobody, for another */
+	STEADY_US = 7 * SIM_S,        /* a link that lived so long at both ends is redialed at once when it breaks, */
+	BACK_WITHIN_US = 12 * SIM_S,  /* also over slow lines, when one end notices seconds later than the other */
 	DIALS_US = 10 * SIM_S,
 	MOST_DIALS = 30,   /* to one peer in DIALS_US: pauses that double from 0.1 s, and what hurries them */
 	MOST_ASKS = 57,    /* for a route, in DIALS_US: 16 at once, then 4 a second */
@@ -111,7 +112,8 @@ static bool reach_each_other(const struct sim *s, int a, int b) {
 }
 
 static bool can_be_dialed(const struct sim *s, int a, int b) {
-	return !(homes_is_closed(s, a) && homes_is_closed(s, b)) && reach_each_other(s, a, b);
+	bool one_is_open = (!homes_is_closed(s, a) && s->homes[b].has_v4) || (!homes_is_closed(s, b) && s->homes[a].has_v4);
+	return one_is_open && reach_each_other(s, a, b);
 }
 
 /* Returns the set of relays by which they can meet. */
@@ -119,7 +121,8 @@ static uint32_t relays_between(const struct sim *s, int a, int b) {
 	uint32_t set = 0;
 	for (int r = 0; r < s->opt.relay; r++) {
 		int host = SIM_RELAY + r;
-		bool works = s->relays[r].core != NULL && s->relays[r].drops == 0 &&
+		bool by_both = r == 0 || (s->homes[a].has_v4 && s->homes[b].has_v4); /* the others have no IPv6 */
+		bool works = by_both && s->relays[r].core != NULL && s->relays[r].drops == 0 && s->relays[r].is == FALSE_NOT &&
 					 s->net.up[host].bytes_per_s == s->net.up[host].at_best;
 		if (works && reach_each_other(s, a, host) && reach_each_other(s, b, host))
 			set |= 1u << r;
@@ -127,8 +130,14 @@ static uint32_t relays_between(const struct sim *s, int a, int b) {
 	return set;
 }
 
+static bool reaches_coordinator(const struct sim *s, int host) {
+	return s->coordinator.core != NULL && s->frozen_until_us[SIM_COORDINATOR] <= s->now_us &&
+		   reach_each_other(s, host, SIM_COORDINATOR);
+}
+
+/* The coordinator signs the tickets of calls. */
 static bool can_be_relayed(const struct sim *s, int a, int b) {
-	return relays_between(s, a, b) != 0;
+	return relays_between(s, a, b) != 0 && reaches_coordinator(s, a) && reaches_coordinator(s, b);
 }
 
 static bool can_be_linked(const struct sim *s, int a, int b) {
@@ -139,7 +148,8 @@ static bool can_be_linked(const struct sim *s, int a, int b) {
 /* One that starts dials at once, where that leads anywhere. */
 static bool dials_at_once(const struct sim *s, int a, int b) {
 	int older = s->workers[a].life < s->workers[b].life ? a : b;
-	return !homes_is_closed(s, older);
+	int newer = a + b - older;
+	return !homes_is_closed(s, older) && s->homes[newer].has_v4;
 }
 
 static void look_at_pair(struct sim *s, int a, int b) {
@@ -173,7 +183,8 @@ static void look_at_pair(struct sim *s, int a, int b) {
 	int64_t apart_us = s->now_us - p->apart_us;
 	/* A worker asks for one route in a second; a call whose messages are lost takes as long as a
 	 * dial that nobody answers, and then a pause. */
-	int64_t calls_us = can_be_dialed(s, a, b) ? 0 : CALLED_WITHIN_US + s->opt.n_workers * (int64_t)SIM_S;
+	int64_t false_us = s->false_relays != 0 ? LEFT_WITHIN_US : 0;
+	int64_t calls_us = can_be_dialed(s, a, b) ? 0 : CALLED_WITHIN_US + false_us + s->opt.n_workers * (int64_t)SIM_S;
 	if (apart_us > (p->soon ? BACK_WITHIN_US : LINKED_WITHIN_US) + calls_us)
 		sim_fail(s, "w%d and w%d have had no link for %.1f s, and nothing keeps them apart", a, b,
 				 (double)apart_us / SIM_S);
@@ -189,18 +200,18 @@ static bool should_open(const struct sim *s, int a, int b, bool v6) {
 	bool well = is_well(s, a) && is_well(s, b) && reach_each_other(s, a, b) && wants(s, a, b) && wants(s, b, a);
 	return well && homes_open(s, a, b, v6) && line_is_free(s, a) && line_is_free(s, b) &&
 		   s->opt.delay_us + s->opt.jitter_us <= OPENS_WITHIN_US / 8 && !s->workers[a].links[b].up &&
-		   !s->workers[b].links[a].up && !s->had_false_relay &&
+		   !s->workers[b].links[a].up && s->false_relays == 0 &&
 		   s->net.up[SIM_RELAY].bytes_per_s == s->net.up[SIM_RELAY].at_best;
 }
 
 /* An honest relay names the peer's mapping, and nothing else. */
-void oracle_opens(struct sim *s, int host, int peer, const char *at) {
+void oracle_opens(struct sim *s, int host, int peer, int relay, const char *at) {
 	s->opened_us = s->now_us;
 	struct address a;
 	struct sim_where to = {0}, from = {.ip = homes_outside(s, host, false), .port = SIM_PORT};
 	bool resets;
 	uint16_t port;
-	if (s->had_false_relay || address_parse(at, &a, NULL) != RV_OK || !where_parse(&a, &to))
+	if ((s->false_relays >> relay & 1) != 0 || address_parse(at, &a, NULL) != RV_OK || !where_parse(&a, &to))
 		return;
 	int who = homes_find(s, SIM_OUTSIDE, &from, &to, false, &port, &resets);
 	if (who != peer || port != SIM_PORT)
@@ -264,13 +275,32 @@ void oracle_bad_relay(struct sim *s, int host, int relay, const char *text) {
 }
 
 void oracle_relay_fault(struct sim *s, int host, int relay, const char *text) {
-	(void)relay;
-	if (!s->had_false_relay)
+	if ((s->false_relays >> relay & 1) == 0)
 		sim_fail(s, "w%d refuses what an honest relay sends: %s", host, text);
 }
 
+/* The bound on what others can make a worker do to a bystander: of each member's candidates the
+ * attempts that the mesh has for an address that never answered, and the openings that a relay has
+ * for hosts that nobody has named (worker/reach/core_pairs.c). */
+static void check_strange(struct sim *s, int host) {
+	enum { OF_A_MEMBER = 10, OPENINGS = 8, EVERY_US = 30 * SIM_S };
+	struct sim_worker *w = &s->workers[host];
+	int64_t lived = (s->now_us - w->life_us) / EVERY_US;
+	int most = s->false_relays == 0 ? 0 : OF_A_MEMBER * s->opt.n_workers + OPENINGS + (int)lived;
+	w->strange++;
+	s->stats.strange_dials++;
+	if (w->strange > most)
+		sim_fail(s, "w%d has dialed an address that is nobody's %d times in %lld s", host, w->strange,
+				 (long long)(s->now_us - w->life_us) / SIM_S);
+}
+
 void oracle_dial(struct sim *s, int host, int peer, const struct sim_where *to) {
-	(void)to;
+	if (homes_is_strange(to))
+		check_strange(s, host);
+	/* Two homes behind one provider are seen at one address, as two members of one home are; and a
+	 * false relay may see all at one. */
+	if (s->provider == 0 && s->false_relays == 0 && homes_is_missing(s, host, to))
+		sim_fail(s, "w%d dials a private address that nobody has in its home", host);
 	if (peer >= SIM_MAX_WORKERS || peer == host)
 		return;
 	struct sim_dials *d = &s->workers[host].dials[peer];

@@ -322,6 +322,9 @@ static void allow(void *ctx, const struct document *d) {
 	memcpy(linked + d->n_members, d->syncing, d->n_syncing * sizeof linked[0]);
 	sim_say(w->sim, w->host, "follows document %llu: %d members, %d behind", (unsigned long long)d->seq, d->n_members,
 			d->n_syncing);
+	house_follow(&w->house, d, w->member);
+	for (int i = 0; i < d->n_members + d->n_syncing; i++)
+		house_filter(&w->house, &linked[i]);
 	peers_ban(w->mesh, w->sim->now_us, d->banned);
 	peers_allow(w->mesh, w->sim->now_us, linked, d->n_members + d->n_syncing);
 	fetch_allow(w, d);

@@ -14,6 +14,8 @@ const char *const sim_fault_names[SIM_FAULT_KINDS] = {[FAULT_HTTP_LOSS] = "http_
 													  [FAULT_IMPOSTOR] = "impostor",
 													  [FAULT_RELAY_DROPS] = "relay_drops",
 													  [FAULT_NAT] = "nat",
+													  [FAULT_FALSE_ADDRESS] = "false_address",
+													  [FAULT_FALSE_RELAY] = "false_relay",
 													  [FAULT_HOME] = "home",
 													  [FAULT_KILL] = "killed",
 													  [FAULT_POWER_CUT] = "power_cut",
@@ -257,7 +259,7 @@ static void plan_impostor(struct sim_plan *p, const struct sim_options *o) {
 static void plan_homes(struct sim_plan *p, const struct sim_options *o, struct rv_rng *r) {
 	for (int h = 0; h < o->n_workers;) {
 		uint64_t set = UINT64_C(1) << h++;
-		enum sim_home_kind kind = (enum sim_home_kind)rv_rng_below(r, HOME_V6_ONLY);
+		enum sim_home_kind kind = (enum sim_home_kind)rv_rng_below(r, SIM_HOME_KINDS);
 		if (h < o->n_workers && kind != HOME_OPEN && rv_rng_below(r, 5) == 0)
 			set |= UINT64_C(1) << h++;
 		struct sim_fault *f = append(p, FAULT_HOME);
@@ -282,6 +284,13 @@ static void plan_relay(struct sim_plan *p, const struct sim_options *o) {
 		append(p, FAULT_NAT)->set = rv_rng_below(&r, 3) == 0 ? all : 1 + rv_rng_below(&r, all);
 	if (rv_rng_below(&r, 3) == 0)
 		append(p, FAULT_RELAY_DROPS)->amount = 0.5 * rv_rng_double(&r);
+	if (rv_rng_below(&r, 4) == 0)
+		append(p, FAULT_FALSE_ADDRESS)->host = draw_worker(&r, o);
+	if (rv_rng_below(&r, 4) == 0) {
+		struct sim_fault *f = append(p, FAULT_FALSE_RELAY);
+		f->peer = (uint8_t)rv_rng_below(&r, (uint64_t)o->relay);
+		f->amount = 1 + (double)rv_rng_below(&r, SIM_FALSEHOODS - 1);
+	}
 	int64_t at = (int64_t)rv_rng_below(&r, 10 * SIM_S);
 	while (at < o->safety_us && rv_rng_below(&r, 12) != 0) {
 		struct sim_fault *f = append(p, kinds[rv_rng_below(&r, sizeof kinds / sizeof kinds[0])]);
@@ -365,6 +374,8 @@ void sim_fault_text(const struct sim_fault *f, char *out, size_t cap) {
 		n += snprintf(out + n, cap - (size_t)n, " %s%s%s%s%s", sim_home_names[(int)f->amount],
 					  f->moment & HOME_RESETS ? ", resets" : "", f->moment & HOME_HAIRPINS ? ", hairpins" : "",
 					  f->moment & HOME_MOVES ? ", other ports" : "", f->moment & HOME_V6 ? ", IPv6 too" : "");
+	else if (f->kind == FAULT_FALSE_RELAY)
+		n += snprintf(out + n, cap - (size_t)n, " %d %s", f->peer, sim_falsehood_names[(int)f->amount]);
 	else if (f->amount != 0)
 		n += snprintf(out + n, cap - (size_t)n, " by %.3g", f->amount);
 	if (f->lasts_us != 0)

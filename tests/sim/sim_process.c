@@ -9,7 +9,7 @@
 
 enum { HEARTBEAT_US = SIM_S, LINGER_US = 5 * SIM_S, GOODBYE_US = 2 * SIM_S };
 
-static const int64_t WALL_US = 1700000000 * (int64_t)SIM_S; /* the wall clocks when it all began */
+static const int64_t WALL_US = SIM_WALL_S * (int64_t)SIM_S; /* the wall clocks when it all began */
 
 /* ---- starts ---- */
 
@@ -28,6 +28,8 @@ static void clear(struct sim *s, struct sim_worker *w) {
 	w->session = NULL;
 	w->core = NULL;
 	w->told_wrong = 0;
+	w->strange = 0;
+	w->life_us = s->now_us;
 	w->timer_us = INT64_MAX;
 	w->store_thread = (struct store_thread){0};
 }

@@ -210,7 +210,7 @@ static void tell(void *ctx, const struct reach_event *e) {
 	const struct sim_worker *w = ctx;
 	int peer = host_of(w->sim, e->peer);
 	if (e->type == REACH_SAYS_OPENING && peer != SIM_NOBODY)
-		oracle_opens(w->sim, w->host, peer, e->text);
+		oracle_opens(w->sim, w->host, peer, relay_of_key(w->sim, e->relay->key), e->text);
 	char at[NET_ADDR_BYTES] = "";
 	if (e->type == REACH_SAYS_BAD) {
 		oracle_bad_relay(w->sim, w->host, relay_of_key(w->sim, e->relay->key), e->text);

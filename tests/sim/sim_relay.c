@@ -10,10 +10,15 @@
 
 enum {
 	TICK_US = RELAY_TICK_MS * SIM_MS,
-	LAZY_TICK_US = SIM_S /* while no end waits for the rate: deadlines may be so late */
+	/* No rate is set, so only deadlines need ticks, and may be so late; what waits for room is
+	 * forwarded when there is some. */
+	LAZY_TICK_US = 4 * SIM_S
 };
-static const uint64_t wall_s = 1700000000; /* when it all began, as for workers */
 enum stage { FRESH, AT_STATION, WAITS, JOINED };
+
+const char *const sim_falsehood_names[SIM_FALSEHOODS] = {
+	[FALSE_NOT] = "honest",      [FALSE_DROPS] = "drops",   [FALSE_CUTS] = "cuts", [FALSE_STALLS] = "stalls",
+	[FALSE_REPLAYS] = "replays", [FALSE_FLOODS] = "floods", [FALSE_AIMS] = "aims"};
 
 static int host_of(int relay) {
 	return SIM_RELAY + relay;
@@ -77,13 +82,50 @@ static void lost(struct sim *s, int relay, int connection) {
 
 /* ---- what the core decides ---- */
 
+static void put_frame(struct sim *s, int relay, int connection, const struct relay_frame *m) {
+	uint32_t number = s->relays[relay].of[connection].number;
+	uint8_t bytes[NET_MAX_RELAY_FRAME_BYTES];
+	size_t n = relay_frame_encode(m, bytes);
+	if (n <= pipe_room(s, host_of(relay), number))
+		pipe_put(s, host_of(relay), number, bytes, n);
+}
+
+/* Names a bystander instead of the address that was seen, with a good signature. */
+static void aim(struct sim *s, int relay, int connection, struct relay_frame *m) {
+	const struct sim_where at = homes_bystander();
+	uint8_t key[NET_KEY_BYTES];
+	char text[NET_ADDR_BYTES];
+	sim_key_of(s, s->relays[relay].of[connection].host, key);
+	where_text(&at, text);
+	if (m->type == RELAY_SEEN)
+		where_address(&at, &m->seen.at);
+	if (m->type == RELAY_OPEN)
+		where_address(&at, &m->open.at);
+	if (m->type != RELAY_PROOF)
+		return;
+	where_address(&at, &m->proof.at);
+	seen_sign(&s->relay_identities[relay], s->run_id, key, text, m->proof.unix_s, m->proof.signature);
+}
+
+static void flood(struct sim *s, int relay, int connection) {
+	enum { FRAMES = 40 };
+	const struct relay_frame ring = {.type = RELAY_RING, .ring = {.peer = (uint32_t)(s->now_us % NET_MAX_MEMBERS)}};
+	for (int i = 0; i < FRAMES; i++)
+		put_frame(s, relay, connection, &ring);
+}
+
 static void send_frame(struct sim *s, int relay, const struct relay_action *a) {
 	struct sim_relay *r = &s->relays[relay];
-	uint8_t bytes[NET_MAX_RELAY_FRAME_BYTES];
-	size_t n = relay_frame_encode(&a->frame, bytes);
-	if (!sim_chance(s, host_of(relay), LUCK_LINE, r->drops) &&
-		n <= pipe_room(s, host_of(relay), r->of[a->connection].number))
-		pipe_put(s, host_of(relay), r->of[a->connection].number, bytes, n);
+	struct relay_frame m = a->frame;
+	if (sim_chance(s, host_of(relay), LUCK_LINE, r->drops))
+		return;
+	if (r->is == FALSE_AIMS)
+		aim(s, relay, a->connection, &m);
+	put_frame(s, relay, a->connection, &m);
+	if (r->is == FALSE_REPLAYS)
+		put_frame(s, relay, a->connection, &m);
+	if (r->is == FALSE_FLOODS && r->of[a->connection].stage == AT_STATION)
+		flood(s, relay, a->connection);
 }
 
 /* What each reads from now on was written by the other. */
@@ -161,9 +203,26 @@ static bool take_frame(struct sim *s, int relay, int connection, uint32_t number
 	return r->of[connection].number == number;
 }
 
+/* Returns true if an attacker has done something else with what has come. */
+static bool is_kept(struct sim *s, int relay, int connection, uint32_t number) {
+	enum { CUT_AFTER_BYTES = 5000, STALLS_US = 3 * SIM_S };
+	struct sim_relay *r = &s->relays[relay];
+	size_t n;
+	(void)pipe_peek(s, host_of(relay), number, &n);
+	if (r->is == FALSE_DROPS)
+		pipe_take(s, host_of(relay), number, n);
+	else if (r->is == FALSE_CUTS && r->of[connection].forwarded > CUT_AFTER_BYTES)
+		lost(s, relay, connection);
+	else if (r->is != FALSE_STALLS || s->now_us / STALLS_US % 2 == 0)
+		return false;
+	return true;
+}
+
 /* As far as the core allows and the other end has room. */
 static bool forward(struct sim *s, int relay, int connection, uint32_t number) {
 	struct sim_relay *r = &s->relays[relay];
+	if (r->is != FALSE_NOT && is_kept(s, relay, connection, number))
+		return false;
 	uint32_t to = r->of[r->of[connection].other].number;
 	size_t n;
 	const uint8_t *bytes = pipe_peek(s, host_of(relay), number, &n);
@@ -176,6 +235,7 @@ static bool forward(struct sim *s, int relay, int connection, uint32_t number) {
 	pipe_put(s, host_of(relay), to, bytes, n);
 	pipe_take(s, host_of(relay), number, n);
 	s->stats.relayed_bytes += n;
+	r->of[connection].forwarded += n;
 	relay_forwarded(r->core, s->now_us, connection, n);
 	act(s, relay);
 	return r->of[connection].number == number;
@@ -209,7 +269,12 @@ static void serve(struct sim *s, int relay, int connection) {
 	uint32_t number = r->of[connection].number;
 	while (!s->failed && take(s, relay, connection, number))
 		;
-	if (r->of[connection].number == number && pipe_state(s, host_of(relay), number, NULL) == END_OVER)
+	if (r->of[connection].number != number)
+		return;
+	size_t n;
+	(void)pipe_peek(s, host_of(relay), number, &n);
+	r->of[connection].waits = n > 0 && r->of[connection].stage == JOINED;
+	if (pipe_state(s, host_of(relay), number, NULL) == END_OVER)
 		lost(s, relay, connection);
 }
 
@@ -245,38 +310,31 @@ static void tick(struct sim *s, int host, void *arg) {
 	r->tick_us = INT64_MAX;
 	relay_tick(r->core, s->now_us);
 	act(s, relay);
+	for (int i = 0; i < r->n_of; i++)
+		if (r->of[i].number != 0)
+			serve(s, relay, i);
 	relay_turn(s, relay);
 }
 
-static bool waits_for_rate(struct sim *s, int relay) {
+static void set_timer(struct sim *s, int relay) {
 	struct sim_relay *r = &s->relays[relay];
-	for (int i = 0; i < r->n_of; i++) {
-		size_t n = 0;
-		if (r->of[i].number != 0 && r->of[i].stage == JOINED)
-			(void)pipe_peek(s, host_of(relay), r->of[i].number, &n);
-		if (n > 0)
-			return true;
-	}
-	return false;
-}
-
-static void set_timer(struct sim *s, int relay, int64_t after_us) {
-	struct sim_relay *r = &s->relays[relay];
+	int64_t after_us = r->is == FALSE_STALLS ? TICK_US : LAZY_TICK_US;
 	if (r->ends.n == 0 || s->now_us + after_us >= r->tick_us)
 		return;
 	r->tick_us = s->now_us + after_us;
 	sim_at(s, r->tick_us, host_of(relay), r->life, tick, NULL);
 }
 
+/* There is room again, or a connection broke. */
 void relay_turn(struct sim *s, int relay) {
 	struct sim_relay *r = &s->relays[relay];
 	if (r->core == NULL)
 		return;
 	for (int i = 0; i < r->n_of; i++)
-		if (r->of[i].number != 0)
+		if (r->of[i].waits)
 			serve(s, relay, i);
 	count(s, relay);
-	set_timer(s, relay, waits_for_rate(s, relay) ? TICK_US : LAZY_TICK_US);
+	set_timer(s, relay);
 }
 
 void relay_receive(struct sim *s, const struct packet *p) {
@@ -286,9 +344,7 @@ void relay_receive(struct sim *s, const struct packet *p) {
 	if (r->core == NULL || end_of(r, p->link, &connection) == NULL)
 		return;
 	serve(s, relay, connection);
-	if (p->kind == PACKET_DATA && r->of[connection].stage == JOINED)
-		set_timer(s, relay, TICK_US);
-	set_timer(s, relay, LAZY_TICK_US);
+	set_timer(s, relay);
 	count(s, relay);
 }
 
@@ -305,7 +361,7 @@ static void random_bytes(void *ctx, void *out, size_t n) {
 
 static uint64_t unix_s(void *ctx) {
 	const struct sim_relay *r = ctx;
-	return wall_s + (uint64_t)(r->sim->now_us / SIM_S);
+	return SIM_WALL_S + (uint64_t)(r->sim->now_us / SIM_S);
 }
 
 static uint32_t rtt_us(void *ctx, int connection) {

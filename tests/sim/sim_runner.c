@@ -47,6 +47,7 @@ void sim_stats_add(struct sim_stats *sum, const struct sim_stats *one) {
 	sum->clipped += one->clipped;
 	sum->calls += one->calls;
 	sum->openings += one->openings;
+	sum->strange_dials += one->strange_dials;
 	sum->met_relayed += one->met_relayed;
 	sum->met_punched += one->met_punched;
 	sum->slowest_ms = one->slowest_ms > sum->slowest_ms ? one->slowest_ms : sum->slowest_ms;

@@ -21,8 +21,7 @@ static void send_report(void *ctx, struct report *rep) {
 	struct sim_worker *w = ctx;
 	const struct sim *s = w->sim;
 	rep->relay = reach_core_relay(w->reach.core);
-	rep->n_candidates = 1;
-	(void)snprintf(rep->candidates[0].addr, NET_ADDR_BYTES, ":%u", peers_port(w->mesh));
+	candidates_report(w, rep);
 	rep->up_bytes_per_s = measured(s, w->host, s->net.up[w->host].bytes_per_s);
 	rep->down_bytes_per_s = measured(s, w->host, s->net.down[w->host].bytes_per_s);
 	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++)

@@ -1,6 +1,8 @@
 /* house.c: see house.h. */
 #include "worker/mesh/house.h"
 
+#include "base/planted.h"
+
 #include <string.h>
 
 static void look(struct house *h, const struct member_ref *refs, int n, uint32_t self) {
@@ -23,7 +25,8 @@ static bool is_own(const struct house *h, const struct candidate_ref *c) {
 }
 
 void house_filter(const struct house *h, struct member_ref *ref) {
-	bool shared = candidates_share_host(h->self.candidates, h->self.n_candidates, ref->candidates, ref->n_candidates);
+	bool shared = RV_BUG("dial-any-house") ||
+				  candidates_share_host(h->self.candidates, h->self.n_candidates, ref->candidates, ref->n_candidates);
 	int kept = 0;
 	for (int i = 0; i < ref->n_candidates; i++)
 		if (ref->candidates[i].kind != CANDIDATE_PRIVATE || (shared && !is_own(h, &ref->candidates[i])))
