@@ -612,6 +612,8 @@ extern const struct session_links_ops sim_links_ops;
 struct session_reduce peers_seen(const struct sim_worker *w);
 /* Of a process that has joined. */
 void mesh_open(struct sim *s, int host);
+/* Returns the cap on its upload in bytes/s; 0: none. */
+double mesh_cap(const struct sim *s, int host);
 /* Reads, writes and times out whatever is due. */
 void mesh_handle(struct sim *s, int host);
 void mesh_leave(struct sim_worker *w); /* as a process that exits: says goodbye */

@@ -72,7 +72,7 @@ void oracle_link_down(struct sim *s, int host, int peer, enum rv_err why, const 
  * second: a member that dials from there over a slow line then meets another client
  * (net/mesh/punch.c). */
 static bool are_two_clients(const struct sim *s, const char *text) {
-	enum { AT_MOST_US = 4 * SIM_S };
+	enum { AT_MOST_US = 20 * SIM_S }; /* until HELLO has come over a slow line */
 	bool may_be = s->opened_us != 0 && s->now_us - s->opened_us < AT_MOST_US;
 	return may_be && (strstr(text, "role = ") != NULL || strstr(text, "magic is not") != NULL);
 }
@@ -313,7 +313,7 @@ void oracle_dial(struct sim *s, int host, int peer, const struct sim_where *to) 
 /* What it wrote since its mesh is open, beyond what its cap allows. */
 void oracle_written(struct sim *s, int host, size_t n) {
 	struct sim_worker *w = &s->workers[host];
-	double cap = s->opt.capped * s->net.up[host].at_best;
+	double cap = mesh_cap(s, host);
 	if (s->opt.capped == 0)
 		return;
 	w->over_cap -= cap * (double)(s->now_us - w->wrote_us) / SIM_S;

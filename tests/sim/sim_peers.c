@@ -171,6 +171,15 @@ static void on_unreached(void *ctx, uint32_t member, enum peers_need need) {
 
 /* ---- the mesh's life and time ---- */
 
+/* No worker joins with less than preflight.c asks: a chunk within half of the time of silence. */
+double mesh_cap(const struct sim *s, int host) {
+	size_t chunk = s->opt.codec->encoded_bytes(s->opt.codec, s->opt.chunk_elems);
+	double least = (double)chunk * 2 * SIM_S / SILENCE_US, cap = s->opt.capped * s->net.up[host].at_best;
+	if (s->opt.capped == 0)
+		return 0;
+	return cap > least ? cap : least;
+}
+
 void mesh_open(struct sim *s, int host) {
 	struct sim_worker *w = &s->workers[host];
 	const struct pipe_ops pipe = pipe_of(w);
@@ -191,7 +200,7 @@ void mesh_open(struct sim *s, int host) {
 							   .rng_seed = s->opt.seed + w->life,
 							   .pipe = &pipe,
 							   .stream = &sim_stream,
-							   .max_up = (int64_t)(s->opt.capped * s->net.up[host].at_best)};
+							   .max_up = (int64_t)mesh_cap(s, host)};
 	memcpy(cfg.run_id, s->run_id, sizeof cfg.run_id);
 	memcpy(cfg.run_key, s->run_identity.key, sizeof cfg.run_key);
 	ticket_sign(&s->run_identity, s->run_id, w->member, cfg.identity->key, cfg.ticket);

@@ -22,7 +22,8 @@ static void send_report(void *ctx, struct report *rep) {
 	const struct sim *s = w->sim;
 	rep->relay = reach_core_relay(w->reach.core);
 	candidates_report(w, rep);
-	rep->up_bytes_per_s = measured(s, w->host, s->net.up[w->host].bytes_per_s);
+	double cap = mesh_cap(s, w->host), up = s->net.up[w->host].bytes_per_s;
+	rep->up_bytes_per_s = measured(s, w->host, cap > 0 && cap < up ? cap : up);
 	rep->down_bytes_per_s = measured(s, w->host, s->net.down[w->host].bytes_per_s);
 	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++)
 		rep->paths[m] = (uint8_t)peers_path(w->mesh, m);

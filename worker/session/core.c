@@ -104,11 +104,11 @@ static int64_t earlier(int64_t a, int64_t b) {
 }
 
 int64_t session_core_deadline_us(const struct session_core *c, int64_t now_us) {
-	enum { INSTALLING_US = 50 * 1000 }; /* what is due waits for the trainer */
+	enum { WAITS_US = 50 * 1000 }; /* what is due waits for the trainer, or for the disk */
 	int64_t at_us = round_deadline_us(c->round);
-	if (c->installing && at_us < now_us + INSTALLING_US)
-		at_us = now_us + INSTALLING_US;
 	bool leaves = c->phase == SESSION_SAVING || c->phase == SESSION_LEAVING;
+	if ((c->installing || leaves) && at_us < now_us + WAITS_US)
+		at_us = now_us + WAITS_US;
 	if (leaves && c->stop_by_us > now_us)
 		at_us = earlier(at_us, c->stop_by_us);
 	if (c->phase == SESSION_LINGERING)
