@@ -70,13 +70,34 @@ void status_paths_summary(const json_t *status, FILE *out) {
 	(void)fputc('\n', out);
 }
 
+static bool has(const json_t *numbers, int number) {
+	const json_t *n;
+	size_t i;
+	json_array_foreach(numbers, i, n) {
+		if (json_integer_value(n) == number)
+			return true;
+	}
+	return false;
+}
+
+/* Writes the letter of the meeting, and a mark if the link is within one house or over IPv6. */
+static void print_meeting(const json_t *row, const json_t *column, FILE *out) {
+	char text[8] = "";
+	bool lan = has(json_object_get(row, "lan"), number_of(column));
+	bool ipv6 = has(json_object_get(row, "ipv6"), number_of(column));
+	if (column != row)
+		(void)snprintf(text, sizeof text, "%s%s%s", meetings[meeting_of(row, column)].letter, lan ? "h" : "",
+					   ipv6 ? "6" : "");
+	(void)fprintf(out, " %3s", text);
+}
+
 static void print_row(const json_t *members, const json_t *row, FILE *out) {
 	const json_t *column;
 	size_t i;
 	(void)fprintf(out, "  %3d", number_of(row));
 	json_array_foreach(members, i, column) {
 		if (is_alive(column))
-			(void)fprintf(out, " %3s", column == row ? "" : meetings[meeting_of(row, column)].letter);
+			print_meeting(row, column, out);
 	}
 	const char *reach = json_string_value(json_object_get(row, "reach"));
 	(void)fprintf(out, "%s%s\n", reach != NULL ? "  reach: " : "", reach != NULL ? reach : "");
@@ -97,5 +118,5 @@ void status_paths_matrix(const json_t *status, FILE *out) {
 	}
 	for (int k = MEETINGS - 1; k >= 0; k--)
 		(void)fprintf(out, "%s%s %s", k == MEETINGS - 1 ? "  " : ", ", meetings[k].letter, meetings[k].legend);
-	(void)fputc('\n', out);
+	(void)fputs("; h: by a private address, 6: by IPv6\n", out);
 }

@@ -90,6 +90,15 @@ static json_t *paths_json(const struct report *last) {
 	return o;
 }
 
+/* Returns the numbers of the members that it is linked with in a way that has `flag`. */
+static json_t *flagged_json(const struct report *last, uint8_t flag) {
+	json_t *a = json_array();
+	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++)
+		if (path_is_open(last->paths[m]) && (last->paths[m] & flag) != 0)
+			(void)json_array_append_new(a, json_integer(m));
+	return a;
+}
+
 /* Returns null if no loss is known: reports and statistics have 0 then. */
 static json_t *loss_json(double loss) {
 	return loss > 0 ? json_real(loss) : json_null();
@@ -156,6 +165,8 @@ static json_t *member_json(const struct service *s, const struct core_member_vie
 	(void)json_object_set_new(o, "contribution", contribution_json(&s->outliers[v->member]));
 	(void)json_object_set_new(o, "outlier", outlier_json(&s->outliers[v->member]));
 	(void)json_object_set_new(o, "paths", paths_json(&v->last));
+	(void)json_object_set_new(o, "lan", flagged_json(&v->last, PATH_LAN));
+	(void)json_object_set_new(o, "ipv6", flagged_json(&v->last, PATH_IPV6));
 	(void)json_object_set_new(o, "reach", seen ? json_string(reach_name(v->last.reach)) : json_null());
 	(void)json_object_set_new(o, "apart_from", set_json(v->apart));
 	(void)json_object_set_new(o, "left_out", json_boolean(v->left_out));

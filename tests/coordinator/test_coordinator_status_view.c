@@ -342,16 +342,19 @@ static void test_a_matrix_of_meetings(void **state) {
 	size_t n = 0;
 	FILE *f = open_memstream(&text, &n);
 	json_t *s = three_that_meet();
+	json_t *first = json_array_get(json_object_get(s, "members"), 0);
+	(void)json_object_set_new(first, "lan", json_pack("[i]", 2));
+	(void)json_object_set_new(first, "ipv6", json_pack("[i,i]", 2, 5));
 	int lines = status_view_print(s, true, true, WIDE, f);
 	json_decref(s);
 	(void)fclose(f);
 	assert_non_null(strstr(text,
 						   "        0   2   5\n"
-						   "    0       A   R\n"
+						   "    0     Ah6  R6\n"
 						   "    2   D       -  reach: relay\n"
 						   "    5   R   .    \n"
 						   "  R through a relay, P both dial at one moment, A is dialed by it, D dials it, - apart, "
-						   ". not known\n"));
+						   ". not known; h: by a private address, 6: by IPv6\n"));
 	assert_int_equal(lines, 13);
 	free(text);
 }
