@@ -121,8 +121,7 @@ static uint32_t relays_between(const struct sim *s, int a, int b) {
 	uint32_t set = 0;
 	for (int r = 0; r < s->opt.relay; r++) {
 		int host = SIM_RELAY + r;
-		bool by_both = r == 0 || (s->homes[a].has_v4 && s->homes[b].has_v4); /* the others have no IPv6 */
-		bool works = by_both && s->relays[r].core != NULL && s->relays[r].drops == 0 && s->relays[r].is == FALSE_NOT &&
+		bool works = s->relays[r].core != NULL && s->relays[r].drops == 0 && s->relays[r].is == FALSE_NOT &&
 					 s->net.up[host].bytes_per_s == s->net.up[host].at_best;
 		if (works && reach_each_other(s, a, host) && reach_each_other(s, b, host))
 			set |= 1u << r;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEARTBEAT_US = SIM_S, LINGER_US = 5 * SIM_S, GOODBYE_US = 2 * SIM_S };
+enum { HEARTBEAT_US = SIM_S, LINGER_US = 15 * SIM_S, GOODBYE_US = 2 * SIM_S };
 
 static const int64_t WALL_US = SIM_WALL_S * (int64_t)SIM_S; /* the wall clocks when it all began */
 

@@ -43,13 +43,12 @@ static void list_one(const struct sim *s, int relay, bool v6, struct relay_ref *
 	where_text(&at, out->addr);
 }
 
-/* The first relay has an address of each family. */
+/* Each has an address of each family. */
 int relay_list(const struct sim *s, struct relay_ref out[NET_MAX_RELAYS]) {
 	int n = 0;
 	for (int relay = 0; relay < s->opt.relay; relay++) {
 		list_one(s, relay, false, &out[n++]);
-		if (relay == 0)
-			list_one(s, relay, true, &out[n++]);
+		list_one(s, relay, true, &out[n++]);
 	}
 	return n;
 }

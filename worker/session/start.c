@@ -98,7 +98,7 @@ static bool saves_encodings(const struct run_config *run) {
 }
 
 static struct session_config core_config_of(const struct session *s) {
-	enum { LINGER_US = 5 * RV_US_PER_S, GOODBYE_US = 2 * RV_US_PER_S };
+	enum { LINGER_US = 15 * RV_US_PER_S, GOODBYE_US = 2 * RV_US_PER_S };
 	const struct run_config *run = &s->member.config;
 	return (struct session_config){.member = s->member.member,
 								   .rounds = (uint64_t)run->rounds,
