@@ -232,7 +232,10 @@ static void ipv6_comes_first_where_both_have_it(void **state) {
 	scene_called(s, 5, WAY_OPEN_V6);
 	scene_refuses(s, 0, 5, WAY_OPEN_V6, RELAY_REFUSE_UNMAPPED, 0);
 	scene_gets_tickets(s);
-	scene_called(s, 5, WAY_FORWARD); /* no IPv4 address of it is known */
+	scene_called(s, 5, WAY_OPEN_V4); /* though no IPv4 address of it is known */
+	scene_refuses(s, 0, 5, WAY_OPEN_V4, RELAY_REFUSE_UNMAPPED, 0);
+	scene_gets_tickets(s);
+	scene_called(s, 5, WAY_FORWARD);
 	wants(s, 6);
 	scene_gets_tickets(s);
 	scene_called(s, 6, WAY_OPEN_V4);

@@ -177,21 +177,22 @@ static void bring_guest(struct reach_core *r, int64_t now_us, const struct pair 
 
 /* ---- which way ---- */
 
-static bool has_host_of(const struct pair *p, enum reach_family family) {
+static bool has_ipv6_host(const struct pair *p) {
 	static const uint8_t mapped[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 	for (int i = 0; i < p->n_hosts; i++)
-		if ((memcmp(p->hosts[i], mapped, sizeof mapped) == 0) == (family == REACH_V4))
+		if (memcmp(p->hosts[i], mapped, sizeof mapped) != 0)
 			return true;
 	return false;
 }
 
+/* A peer that is known by IPv6 alone may have IPv4: if not, the relay answers at once. */
 static bool is_usable(const struct station *s, const struct pair *p, uint8_t way) {
 	if ((p->tried & bit_of(way)) != 0)
 		return false;
 	if (way == WAY_FORWARD)
 		return !p->upgrades;
 	enum reach_family family = way == WAY_OPEN_V6 ? REACH_V6 : REACH_V4;
-	bool may_have = has_host_of(p, family) || (family == REACH_V4 && !has_host_of(p, REACH_V6));
+	bool may_have = family == REACH_V4 || has_ipv6_host(p);
 	return may_have && !p->is_hopeless && s->reflections[family][REACH_MAIN_PORT].is_open;
 }
 
