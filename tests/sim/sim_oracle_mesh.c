@@ -7,9 +7,10 @@
 
 enum {
 	LOOK_US = SIM_S / 2,
-	/* Both ends redial by then, whatever failed before: the longest pause, and a dial that nobody
-	 * answers. */
-	LINKED_WITHIN_US = 40 * SIM_S,
+	/* Both ends redial by then, whatever failed before: the longest pause of an address that has
+	 * answered, the first long one of one that never did (30 s, net/mesh/book.h), and a dial that
+	 * nobody answers. */
+	LINKED_WITHIN_US = 60 * SIM_S,
 	/* A station that was lost unheard is found out (45 s) and tried again (60 s), then calls. */
 	CALLED_WITHIN_US = 145 * SIM_S,
 	OPENS_WITHIN_US = 2 * SIM_S,  /* two that dial each other at one moment */

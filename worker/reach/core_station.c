@@ -122,6 +122,13 @@ static void choose_next(struct reach_core *r, int64_t now_us, int station) {
 		s->place = next_address(r, s->place);
 }
 
+/* Returns true if the relay is bad and shall be left: at once, where it was up or another one is
+ * not bad; else each of its addresses gets its try. */
+static bool is_to_be_left(const struct reach_core *r, int64_t now_us, int place, bool was_up) {
+	bool is_bad = relays_is_bad(r, now_us, reach_first_place(r, place));
+	return is_bad && (was_up || !relays_is_bad(r, now_us, relays_next(r, now_us, place)));
+}
+
 void station_lost(struct reach_core *r, int64_t now_us, int station, const char *why) {
 	struct station *s = &r->stations[station];
 	if (s->state == REACH_IDLE)
@@ -136,7 +143,7 @@ void station_lost(struct reach_core *r, int64_t now_us, int station, const char 
 	pairs_lost_station(r, now_us, station);
 	if (!s->is_used && !was_up)
 		relays_unreached(r, now_us, s->place);
-	else if (s->is_used && relays_is_bad(r, now_us, reach_first_place(r, s->place)))
+	else if (s->is_used && is_to_be_left(r, now_us, s->place, was_up))
 		go_on(r, now_us, station);
 	else if (s->is_used && !was_up)
 		choose_next(r, now_us, station);
