@@ -15,7 +15,9 @@
 #include <time.h>
 
 #define WORKER "rivulet-worker-failpoint"
-enum { WORKERS = 4, LOST = 3, SITES = WORKERS + 1, DELAY_MS = 5, SKIPPED = 77, CONTROL_SOCKETS = 3 };
+enum { WORKERS = 4, LOST = 3, SITES = WORKERS + 1, DELAY_MS = 5, SKIPPED = 77 };
+/* Of a worker to the coordinator: reports, documents, the station, reflections at two ports. */
+enum { CONTROL_SOCKETS = 5 };
 
 static const char endless[] = "n-layer = 2\nn-head = 2\nn-embd = 64\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
 							  "min-workers = 3\nsteps-per-round = 3\nrounds = 4000\nsnapshot-every = 4\n" E2E_STEADY;
