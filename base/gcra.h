@@ -1,6 +1,5 @@
 /* gcra.h: a limit on how often something happens: the generic cell rate algorithm (ITU-T I.371,
- * appendix I). At most `burst` events happen at once,
- * and over a longer time one in each_us.
+ * appendix I). At most `burst` events happen at once, and over a longer time one in each_us.
  *
  * All that is remembered is one time, up to which the events so far are paid for: 0 before the
  * first. The caller hands in the time, which is not negative; no clock, no allocation. */

@@ -24,7 +24,7 @@ static const struct rv_option options[] = {
 	{"json", RV_OPT_BOOL, offsetof(struct status_options, json), 0, "false", 0, 0, NULL,
 	 "JSON lines, also on a terminal.", "Status"},
 	{"paths", RV_OPT_BOOL, offsetof(struct status_options, paths), 0, "false", 0, 0, NULL,
-	 "How each worker meets each other one: by a direct link, a punched or a relayed one, or not.", "Status"},
+	 "How each worker meets each other one: by a direct link, a punched or a relayed one, or not. As text.", "Status"},
 	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };
 
@@ -97,7 +97,7 @@ static enum rv_err run(void *opts, const struct rv_args *args, struct rv_errtext
 	(void)args;
 	const struct status_options *o = opts;
 	bool done = false, online = false;
-	struct view v = {.json = o->json || isatty(STDOUT_FILENO) == 0,
+	struct view v = {.json = o->json || (!o->paths && isatty(STDOUT_FILENO) == 0),
 					 .follow = o->follow,
 					 .paths = o->paths,
 					 .redraws = rv_terminal_can_redraw(STDOUT_FILENO)};

@@ -2,10 +2,10 @@
  * holds the expected key, something else, or nothing.
  *
  * A probe is one TCP connection to each of its addresses, all at once, and one TLS handshake,
- * without HELLO: TCP sends its first packet three times at most, and a mesh that is probed
- * reports no trouble. PROBES_AT_ONCE are under
- * way, and each place takes a new one at most every PROBE_EVERY_US, whatever the coordinator sends.
- * One thread, no clock: time is handed in (monotonic microseconds). */
+ * without HELLO: TCP sends its first packet three times at most, and a mesh that is probed reports
+ * no trouble. PROBES_AT_ONCE are under way, and each place takes a new one at most every
+ * PROBE_EVERY_US, whatever the coordinator sends. One thread, no clock: time is handed in
+ * (monotonic microseconds). */
 #ifndef RV_NET_MESH_PROBE_H
 #define RV_NET_MESH_PROBE_H
 

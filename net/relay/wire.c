@@ -104,10 +104,6 @@ size_t relay_frame_encode(const struct relay_frame *m, uint8_t out[NET_MAX_RELAY
 	return RELAY_HEAD_BYTES + rv_writer_len(&body);
 }
 
-bool relay_frame_of_worker(uint8_t type) {
-	return type >= RELAY_HELLO && type <= RELAY_LEAVE;
-}
-
 static void read_address(struct rv_reader *r, struct address *a) {
 	a->port = rv_read_u16(r);
 	rv_read_str(r, a->host, sizeof a->host);

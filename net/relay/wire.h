@@ -142,8 +142,6 @@ size_t relay_frame_encode(const struct relay_frame *m, uint8_t out[NET_MAX_RELAY
  * RV_E_INVALID names the field: an unknown type, a body of another length than the type's, a value
  * that the sender may not send. RV_E_PROTOCOL: a HELLO of another version. */
 enum rv_err relay_frame_decode(const void *p, size_t n, struct relay_frame *out, size_t *used, struct rv_errtext *et);
-/* Returns true for the types that a worker sends to a relay. */
-bool relay_frame_of_worker(uint8_t type);
 /* Returns "the peer is not connected to this relay", ... for people. */
 const char *relay_refusal_text(uint8_t reason);
 /* Returns "budget", ... for counters; "unknown". */
