@@ -117,6 +117,18 @@ void address_of_socket(const struct sockaddr_storage *sa, struct address *out) {
 	out->port = ntohs(v6->sin6_port);
 }
 
+void address_site(const char *host, char out[NET_ADDR_BYTES]) {
+	enum { SITE_BYTES = 8 };
+	struct in6_addr v6;
+	char text[INET6_ADDRSTRLEN];
+	if (inet_pton(AF_INET6, host, &v6) != 1 || IN6_IS_ADDR_V4MAPPED(&v6)) {
+		(void)snprintf(out, NET_ADDR_BYTES, "%s", host);
+		return;
+	}
+	memset(&v6.s6_addr[SITE_BYTES], 0, sizeof v6.s6_addr - SITE_BYTES);
+	(void)snprintf(out, NET_ADDR_BYTES, "%s/64", inet_ntop(AF_INET6, &v6, text, sizeof text));
+}
+
 static int open_socket(const struct sockaddr_storage *sa) {
 	return socket(sa->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 }

@@ -34,5 +34,8 @@ enum rv_err address_resolve(const struct address *a, struct address *out, struct
 int address_listen(const struct address *a, int receive_bytes, int backlog, struct address *bound);
 /* Writes the numeric address of `sa`; an IPv4 address mapped into IPv6 becomes IPv4. */
 void address_of_socket(const struct sockaddr_storage *sa, struct address *out);
+/* Writes what limits count a numeric host by: itself, or of IPv6 its /64 ("2a12::/64"), which is
+ * one subscriber's or less (RFC 6177). Any other text is copied. */
+void address_site(const char *host, char out[NET_ADDR_BYTES]);
 
 #endif

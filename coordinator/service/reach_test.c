@@ -56,8 +56,19 @@ static enum rv_err normalize(struct address *a, struct rv_errtext *et) {
 	return RV_OK;
 }
 
+/* Returns true if one of the operator's relays is listed at this numeric host. */
+static bool is_operators_relay(const struct service *s, const char *host) {
+	bool is = false;
+	for (int i = 0; i < s->cfg.n_relays; i++) {
+		struct address relay;
+		is = is || (address_parse(s->cfg.relays[i].addr, &relay, NULL) == RV_OK && normalize(&relay, NULL) == RV_OK &&
+					strcmp(relay.host, host) == 0);
+	}
+	return is;
+}
+
 /* Checks that members may be sent there: to no narrower network than the one in which the sender is
- * seen, and not to the coordinator itself. */
+ * seen, and to no host of the operator's. */
 static enum rv_err check_given(const struct service *s, const struct member_sight *sight, struct address *a,
 							   struct rv_errtext *et) {
 	struct address seen = host_of(sight->host);
@@ -67,6 +78,8 @@ static enum rv_err check_given(const struct service *s, const struct member_sigh
 					   address_reach_name(address_reach(a)), address_reach_name(address_reach(&seen)));
 	if (strcmp(a->host, sight->own) == 0 || strcmp(a->host, s->cfg.site) == 0)
 		return rv_fail(et, RV_E_INVALID, "reach-test: %s is the coordinator's own host", a->host);
+	if (is_operators_relay(s, a->host))
+		return rv_fail(et, RV_E_INVALID, "reach-test: %s is the host of one of the operator's relays", a->host);
 	return RV_OK;
 }
 
@@ -74,7 +87,7 @@ bool service_confirms_given(struct service *s, int64_t now_us, const uint8_t key
 							const struct member_sight *sight, const char *addr) {
 	struct reach_helper helpers[NET_MAX_MEMBERS];
 	struct reach_finding found;
-	struct reach_question q = {.n = 1, .given = true};
+	struct reach_question q = {.n = 1, .given = true, .of_report = true};
 	struct address a;
 	if (address_parse(addr, &a, NULL) != RV_OK || check_given(s, sight, &a, NULL) != RV_OK ||
 		!address_format(&a, q.addrs[0].addr))

@@ -13,8 +13,10 @@ void reach_tests_init(struct reach_tests *t, uint64_t first_id) {
 }
 
 static const struct gcra all_tests = {.each_us = REACH_EVERY_US, .burst = REACH_BURST},
+						 of_reports = {.each_us = REACH_EVERY_US, .burst = REACH_BURST - REACH_NEWCOMERS},
 						 new_givens = {.each_us = REACH_GIVEN_EVERY_US, .burst = REACH_GIVEN_BURST},
-						 given_probes = {.each_us = REACH_GIVEN_PROBE_US, .burst = REACH_GIVEN_PROBES};
+						 given_probes = {.each_us = REACH_GIVEN_PROBE_US, .burst = REACH_GIVEN_PROBES},
+						 probes_of_others = {.each_us = REACH_GIVEN_PROBE_US, .burst = REACH_GIVEN_PROBES - 1};
 
 /* ---- sites ---- */
 
@@ -26,14 +28,10 @@ static int family_of(const char *host, struct sockaddr_storage *out) {
 }
 
 bool reach_same_site(const char *a, const char *b) {
-	enum { SITE_BYTES = 8 };
-	struct sockaddr_storage x, y;
-	int family = family_of(a, &x);
-	if (family != family_of(b, &y))
-		return false;
-	if (family != AF_INET6)
-		return strcmp(a, b) == 0;
-	return memcmp(&((struct sockaddr_in6 *)&x)->sin6_addr, &((struct sockaddr_in6 *)&y)->sin6_addr, SITE_BYTES) == 0;
+	char x[NET_ADDR_BYTES], y[NET_ADDR_BYTES];
+	address_site(a, x);
+	address_site(b, y);
+	return strcmp(x, y) == 0;
 }
 
 /* ---- one test ---- */
@@ -86,53 +84,115 @@ static struct reach_given *find_given(struct reach_tests *t, const char *addr) {
 	return NULL;
 }
 
-/* Makes a place for an address that is new to the run, in place of the one that may be probed
- * again first. NULL: there are too many new ones. */
-static struct reach_given *add_given(struct reach_tests *t, int64_t now_us, const char *addr) {
+/* Returns the time from which nothing is lost with it: no confirmation, no probe that counts. */
+static int64_t ends_us(const struct reach_given *g) {
+	int64_t us = g->paid_us;
+	for (int i = 0; i < REACH_HOLDERS; i++)
+		us = g->holders[i].until_us > us ? g->holders[i].until_us : us;
+	return us;
+}
+
+static bool is_confirmed(const struct reach_given *g, int64_t now_us) {
+	bool is = false;
+	for (int i = 0; i < REACH_HOLDERS; i++)
+		is = is || g->holders[i].until_us > now_us;
+	return is;
+}
+
+/* Returns true if the worker, or its site unless a member reports it, has brought as many as it
+ * may. */
+static bool brought_enough(const struct reach_tests *t, int64_t now_us, const struct reach_question *q) {
+	int by_key = 0, by_site = 0;
+	for (int i = 0; i < REACH_GIVENS; i++) {
+		const struct reach_given *g = &t->givens[i];
+		if (g->addr[0] == '\0' || ends_us(g) <= now_us)
+			continue;
+		by_key += memcmp(g->key, q->key, NET_KEY_BYTES) == 0;
+		by_site += !is_confirmed(g, now_us) && reach_same_site(g->host, q->host);
+	}
+	return by_key >= REACH_GIVENS_EACH || (!q->of_report && by_site >= REACH_GIVENS_EACH);
+}
+
+/* Makes a place for an address that is new to the run, in place of the one that ended first. NULL:
+ * there are too many new ones, or none has ended. */
+static struct reach_given *add_given(struct reach_tests *t, int64_t now_us, const struct reach_question *q) {
 	struct reach_given *g = &t->givens[0];
-	if (!gcra_take(&new_givens, &t->given_paid_us, now_us))
-		return NULL;
 	for (int i = 1; i < REACH_GIVENS; i++)
-		if (t->givens[i].paid_us < g->paid_us)
+		if (ends_us(&t->givens[i]) < ends_us(g))
 			g = &t->givens[i];
+	if (ends_us(g) > now_us || brought_enough(t, now_us, q) || !gcra_take(&new_givens, &t->given_paid_us, now_us))
+		return NULL;
 	*g = (struct reach_given){.addr = ""};
-	memcpy(g->addr, addr, strlen(addr) + 1);
+	memcpy(g->addr, q->addrs[0].addr, sizeof g->addr);
+	memcpy(g->key, q->key, sizeof g->key);
+	memcpy(g->host, q->host, sizeof g->host);
 	return g;
 }
 
+/* Returns the limit on probes of it for the sake of `key`: where others hold it, one less. */
+static const struct gcra *limit_of(const struct reach_given *g, const uint8_t key[NET_KEY_BYTES]) {
+	bool held = false;
+	for (int i = 0; i < REACH_HOLDERS; i++) {
+		const struct reach_holder *h = &g->holders[i];
+		if (h->until_us != 0 && memcmp(h->key, key, NET_KEY_BYTES) == 0)
+			return &given_probes;
+		held = held || h->until_us != 0;
+	}
+	return held ? &probes_of_others : &given_probes;
+}
+
 /* Returns how many probers may dial it now, at most `wanted`, and accounts for them. */
-static int pay_given(struct reach_tests *t, int64_t now_us, const char *addr, int wanted) {
-	struct reach_given *g = find_given(t, addr);
+static int pay_given(struct reach_tests *t, int64_t now_us, const struct reach_question *q, int wanted) {
+	struct reach_given *g = find_given(t, q->addrs[0].addr);
 	if (g == NULL)
-		g = add_given(t, now_us, addr);
+		g = add_given(t, now_us, q);
 	int n = 0;
-	while (g != NULL && n < wanted && gcra_take(&given_probes, &g->paid_us, now_us))
+	while (g != NULL && n < wanted && gcra_take(limit_of(g, q->key), &g->paid_us, now_us))
 		n++;
 	return n;
 }
 
-/* Remembers what the probers of a given address have said so far. */
+/* Returns the place of the holder `key`: its own, a free one, or that of the one that lapsed first.
+ * NULL: others hold them all. */
+static struct reach_holder *place_of(struct reach_given *g, int64_t now_us, const uint8_t key[NET_KEY_BYTES]) {
+	struct reach_holder *first = &g->holders[0];
+	for (int i = 0; i < REACH_HOLDERS; i++) {
+		struct reach_holder *h = &g->holders[i];
+		if (h->until_us != 0 && memcmp(h->key, key, NET_KEY_BYTES) == 0)
+			return h;
+		if (h->until_us < first->until_us)
+			first = h;
+	}
+	return first->until_us <= now_us ? first : NULL;
+}
+
+/* Remembers what the probers of a given address have said so far, for the worker that asked. */
 static void confirm(struct reach_tests *t, int64_t now_us, const struct reach_test *test) {
 	struct reach_given *g = test->ask.given ? find_given(t, test->ask.addrs[0].addr) : NULL;
+	struct reach_holder *h = g != NULL ? place_of(g, now_us, test->ask.key) : NULL;
 	bool open = false, less = false;
 	for (int i = 0; i < test->n_probers; i++) {
 		uint8_t result = test->probers[i].results[0];
 		open = open || result == PROBE_OPEN;
 		less = less || (result != PROBE_OPEN && result != PROBE_UNABLE && result != PROBE_NOT_KNOWN);
 	}
-	if (g == NULL || (!open && !less))
+	if (h == NULL || (!open && !less))
 		return;
-	memcpy(g->key, test->ask.key, NET_KEY_BYTES);
-	g->confirmed_us = open && !less ? now_us + REACH_CONFIRMED_US : 0;
+	if (open && !less) {
+		memcpy(h->key, test->ask.key, NET_KEY_BYTES);
+		h->until_us = now_us + REACH_CONFIRMED_US;
+	} else if (memcmp(h->key, test->ask.key, NET_KEY_BYTES) == 0)
+		*h = (struct reach_holder){.until_us = 0};
 }
 
 bool reach_tests_confirmed(const struct reach_tests *t, int64_t now_us, const uint8_t key[NET_KEY_BYTES],
 						   const char *addr) {
-	for (int i = 0; i < REACH_GIVENS; i++) {
-		const struct reach_given *g = &t->givens[i];
-		if (g->addr[0] != '\0' && strcmp(g->addr, addr) == 0)
-			return g->confirmed_us > now_us && memcmp(g->key, key, NET_KEY_BYTES) == 0;
-	}
+	for (int i = 0; i < REACH_GIVENS; i++)
+		for (int k = 0; k < REACH_HOLDERS && strcmp(t->givens[i].addr, addr) == 0; k++) {
+			const struct reach_holder *h = &t->givens[i].holders[k];
+			if (h->until_us > now_us && memcmp(h->key, key, NET_KEY_BYTES) == 0)
+				return true;
+		}
 	return false;
 }
 
@@ -194,16 +254,18 @@ static enum rv_err begin(struct reach_tests *t, int64_t now_us, const struct rea
 						 const struct reach_helper *const *picked, int n, struct reach_test **out,
 						 struct rv_errtext *et) {
 	struct reach_test *test = find_place(t, now_us);
+	const struct gcra *limit = q->of_report ? &of_reports : &all_tests;
 	*out = NULL;
 	if (count_of_site(t, now_us, q->host) >= REACH_PER_SITE)
 		return rv_fail(et, RV_E_BUSY, "too many reachability tests from this address: wait ten minutes");
-	if (test == NULL || !gcra_take(&all_tests, &t->paid_us, now_us))
+	if (test == NULL || gcra_ready_us(limit, t->paid_us) > now_us)
 		return rv_fail(et, RV_E_BUSY, "too many reachability tests at once: wait a minute");
 	if (q->given)
-		n = pay_given(t, now_us, q->addrs[0].addr, n);
+		n = pay_given(t, now_us, q, n);
 	if (n == 0)
 		return rv_fail(et, RV_E_BUSY, "%s was probed within the hour, or too many other addresses were",
 					   q->addrs[0].addr);
+	gcra_count(limit, &t->paid_us, now_us);
 	*test = (struct reach_test){.id = ++t->last_id, .ask = *q, .begun_us = now_us, .n_probers = (uint8_t)n};
 	for (int i = 0; i < n; i++) {
 		test->probers[i] = (struct reach_prober){.member = picked[i]->member};

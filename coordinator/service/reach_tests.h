@@ -8,9 +8,15 @@
  * same test for REACH_SAME_US, so it can be asked again and again for news.
  *
  * Addresses at the host at which the worker is seen are its own. A *given* address is any host that
- * a worker names: the number of probes of one, and of given addresses over the whole run, is
- * bounded; and it counts as confirmed for a worker only if a prober found that worker's key there
- * and none found less.
+ * a worker names. It counts as confirmed for a worker only if a prober found that worker's key
+ * there and none found less; what a test for another key finds there changes nothing of that.
+ *
+ * The bounds on given addresses: the probes of one are counted by the address, for all who name it;
+ * where it has a holder, a worker for which it was confirmed, others leave one of them to the
+ * holder. New ones are counted over the whole run; a worker brings a few of them, and a site as
+ * many by workers that ask themselves, who may have keys without number. One that may not be probed
+ * yet uses up no test. Tests for reports leave REACH_NEWCOMERS of the tests at once to workers that
+ * ask themselves.
  *
  * No I/O, no clock, no allocation. Times are monotonic microseconds. */
 #ifndef RV_COORDINATOR_SERVICE_REACH_TESTS_H
@@ -22,9 +28,12 @@
 enum {
 	REACH_TESTS = 64,
 	REACH_PROBERS = 2,                  /* of one test */
-	REACH_GIVENS = 64,                  /* given addresses that are remembered */
+	REACH_GIVENS = 128,                 /* given addresses that are remembered */
+	REACH_GIVENS_EACH = 2,              /* of these, of one worker; unconfirmed, of one site */
+	REACH_HOLDERS = 4,                  /* of one given address */
 	REACH_PER_SITE = 8,                 /* tests of one site that are remembered: more are refused */
 	REACH_BURST = 32,                   /* tests of all sites at once; then one every REACH_EVERY_US */
+	REACH_NEWCOMERS = 8,                /* of these, not for reports */
 	REACH_GIVEN_PROBES = REACH_PROBERS, /* of one given address at once; then one every REACH_GIVEN_PROBE_US */
 	REACH_GIVEN_BURST = 8 /* given addresses not seen before, at once; then one every REACH_GIVEN_EVERY_US */
 };
@@ -43,6 +52,7 @@ struct reach_question {
 	uint8_t n;                                /* 0: only whether somebody could test it */
 	struct probe_addr addrs[PROBE_MAX_ADDRS]; /* at `host` */
 	bool given;                               /* n = 1: at another host than it is seen at */
+	bool of_report;                           /* the coordinator asks, for what a member reports */
 };
 
 /* A live member. */
@@ -71,12 +81,19 @@ struct reach_test {
 	struct reach_prober probers[REACH_PROBERS];
 };
 
+/* A worker that was found at a given address. */
+struct reach_holder {
+	uint8_t key[NET_KEY_BYTES];
+	int64_t until_us; /* time until which it counts as confirmed there; 0: free */
+};
+
 /* A given address, over the whole run. */
 struct reach_given {
-	char addr[NET_ADDR_BYTES]; /* "": free */
-	int64_t paid_us;           /* time up to which its probes are accounted for */
-	uint8_t key[NET_KEY_BYTES];
-	int64_t confirmed_us; /* time until which `key` counts as confirmed there; 0: it was not */
+	char addr[NET_ADDR_BYTES];  /* "": free */
+	int64_t paid_us;            /* time up to which its probes are accounted for */
+	uint8_t key[NET_KEY_BYTES]; /* of the worker that brought it */
+	char host[NET_ADDR_BYTES];  /* at which that worker was seen */
+	struct reach_holder holders[REACH_HOLDERS];
 };
 
 struct reach_tests {

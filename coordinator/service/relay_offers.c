@@ -58,7 +58,7 @@ static void log_finding(struct service *s, uint32_t member, const char *addr, en
 /* Has the offer tested, by the same question until it is answered. */
 static void test(struct service *s, int64_t now_us, uint32_t member, const struct member_sight *sight) {
 	const struct offered_relay *offer = &s->offered.members[member];
-	struct reach_question q = {.n = 1};
+	struct reach_question q = {.n = 1, .of_report = true};
 	struct reach_finding found;
 	memcpy(q.key, offer->at.key, sizeof q.key);
 	memcpy(q.host, sight->host, sizeof q.host);

@@ -1,5 +1,5 @@
-/* rate_limit.h: limits failures by address, in a fixed table: the address that may fail again first
- * makes room. */
+/* rate_limit.h: limits what hosts ask for by site (address_site), in a fixed table: the site that
+ * may ask again first makes room. */
 #ifndef RV_COORDINATOR_RATE_LIMIT_H
 #define RV_COORDINATOR_RATE_LIMIT_H
 
@@ -12,8 +12,8 @@
 enum { RATE_LIMIT_SLOTS = 256 };
 
 struct rate_slot {
-	char host[NET_ADDR_BYTES]; /* "": free */
-	int64_t paid_until_us;     /* up to which its failures are paid for */
+	char site[NET_ADDR_BYTES]; /* "": free */
+	int64_t paid_until_us;     /* up to which what it asked for is paid for */
 };
 
 struct rate_limit {
@@ -22,7 +22,7 @@ struct rate_limit {
 };
 
 void rate_limit_init(struct rate_limit *r, int burst, double per_s);
-/* Returns false if `host` has failed too often; it may try again later. */
+/* Returns false if the site of `host` was counted too often; it may try again later. */
 bool rate_limit_allows(const struct rate_limit *r, const char *host, int64_t now_us);
 void rate_limit_count(struct rate_limit *r, const char *host, int64_t now_us);
 

@@ -39,10 +39,26 @@ static void test_the_quietest_makes_room(void **state) {
 	assert_false(rate_limit_allows(&r, host, 1000));
 }
 
+static void test_a_64_of_ipv6_is_one(void **state) {
+	(void)state;
+	static struct rate_limit r;
+	rate_limit_init(&r, 2, 1);
+	rate_limit_count(&r, "2a12:0:0:1::5", S);
+	assert_true(rate_limit_allows(&r, "2a12:0:0:1:7::1", S));
+	rate_limit_count(&r, "2a12:0:0:1:7::1", S);
+	assert_false(rate_limit_allows(&r, "2a12:0:0:1::9", S));
+	assert_true(rate_limit_allows(&r, "2a12:0:0:2::5", S));
+	rate_limit_count(&r, "11.0.0.1", S);
+	rate_limit_count(&r, "11.0.0.1", S);
+	assert_false(rate_limit_allows(&r, "11.0.0.1", S));
+	assert_true(rate_limit_allows(&r, "11.0.0.2", S));
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_burst_then_pace),
 		cmocka_unit_test(test_the_quietest_makes_room),
+		cmocka_unit_test(test_a_64_of_ipv6_is_one),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

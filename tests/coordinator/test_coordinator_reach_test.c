@@ -220,6 +220,8 @@ static void a_given_address_is_nobodys_lan_and_not_the_coordinator(void **state)
 	refused(b, "224.0.0.1:80", RV_E_INVALID, "unusable");
 	refused(b, "11.0.0.254:7433", RV_E_INVALID, "coordinator's own");
 	refused(b, "[::ffff:11.0.0.254]:7433", RV_E_INVALID, "coordinator's own");
+	refused(b, "11.0.0.253:7435", RV_E_INVALID, "operator's relays");
+	refused(b, "[::ffff:11.0.0.253]:22", RV_E_INVALID, "operator's relays");
 	assert_int_equal(ask(b, "13.0.0.1:7434").n_probers, 2);
 }
 

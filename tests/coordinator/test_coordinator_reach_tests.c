@@ -299,6 +299,120 @@ static void new_given_addresses_are_bounded_over_the_whole_run(void **state) {
 	assert_in_range(probes_of("13.0.0.1", 1, true), REACH_GIVEN_BURST, most);
 }
 
+static void an_unreachable_given_address_leaves_the_tests_to_others(void **state) {
+	(void)state;
+	const struct reach_helper all[] = {helper(1, "11.0.0.1"), helper(3, "11.0.0.3")};
+	struct reach_question bad = given(9, "13.0.0.1:7434");
+	bad.of_report = true;
+	for (int i = 0; i < 4 * 600; i++, now_us += S / 4) {
+		(void)refused(&bad, all, 2);
+		for (uint32_t m = 1; m <= 3; m += 2)
+			while (is_asked(m))
+				answer(m, PROBE_SILENT, 0);
+	}
+	for (uint8_t i = 0; i < REACH_BURST; i++) { /* not one is missing */
+		char host[16], addr[24];
+		(void)snprintf(host, sizeof host, "11.0.1.%d", i);
+		(void)snprintf(addr, sizeof addr, "%s:7434", host);
+		const struct reach_question q = question((uint8_t)(20 + i), host, addr);
+		assert_int_equal(refused(&q, all, 2), RV_OK);
+	}
+}
+
+static void reports_leave_a_share_of_the_tests_to_newcomers(void **state) {
+	(void)state;
+	const struct reach_helper all[] = {helper(1, "11.0.0.1")};
+	int begun = 0;
+	for (int i = 0; i < 2 * REACH_BURST; i++) {
+		char host[16], addr[24];
+		(void)snprintf(host, sizeof host, "11.0.1.%d", i);
+		(void)snprintf(addr, sizeof addr, "%s:7434", host);
+		struct reach_question q = question((uint8_t)(20 + i), host, addr);
+		q.of_report = i < REACH_BURST;
+		begun += refused(&q, all, 1) == RV_OK;
+		if (i == REACH_BURST - 1)
+			assert_int_equal(begun, REACH_BURST - REACH_NEWCOMERS);
+	}
+	assert_int_equal(begun, REACH_BURST);
+}
+
+/* Has the worker tested at the given address: all probers that are sent find `result`. Returns how
+ * many were sent. */
+static int found_at(uint8_t key, const char *addr, uint8_t result) {
+	const struct reach_helper all[] = {helper(1, "11.0.0.1"), helper(3, "11.0.0.3")};
+	const struct reach_question q = given(key, addr);
+	int n = 0;
+	(void)refused(&q, all, 2);
+	for (uint32_t m = 1; m <= 3; m += 2)
+		for (; is_asked(m); n++)
+			answer(m, result, 0);
+	return n;
+}
+
+static void a_test_for_another_worker_clears_no_confirmation(void **state) {
+	(void)state;
+	const uint8_t key[NET_KEY_BYTES] = {9}, evil[NET_KEY_BYTES] = {66};
+	assert_int_equal(found_at(9, "13.0.0.1:7434", PROBE_OPEN), 2);
+	for (int hour = 1; hour < 23; hour++) {
+		now_us += 3600 * S;
+		(void)found_at(66, "13.0.0.1:7434", PROBE_OTHER_KEY);
+		assert_true(reach_tests_confirmed(&tests, now_us, key, "13.0.0.1:7434"));
+		assert_false(reach_tests_confirmed(&tests, now_us, evil, "13.0.0.1:7434"));
+	}
+	now_us += 3600 * S;
+	(void)found_at(66, "13.0.0.1:7434", PROBE_OPEN); /* a liar's */
+	assert_true(reach_tests_confirmed(&tests, now_us, key, "13.0.0.1:7434"));
+	assert_true(reach_tests_confirmed(&tests, now_us, evil, "13.0.0.1:7434"));
+}
+
+static void others_leave_a_probe_to_the_worker_that_holds_the_address(void **state) {
+	(void)state;
+	const uint8_t key[NET_KEY_BYTES] = {9};
+	int n = 0;
+	assert_int_equal(found_at(9, "13.0.0.1:7434", PROBE_OPEN), 2);
+	for (int i = 0; i < 24 * 3600 + 1800; i += 31, now_us += 31 * S) /* until the confirmation has lapsed */
+		n += found_at(66, "13.0.0.1:7434", PROBE_OTHER_KEY);
+	assert_in_range(n, 20, 24);
+	assert_false(reach_tests_confirmed(&tests, now_us, key, "13.0.0.1:7434"));
+	assert_int_equal(found_at(9, "13.0.0.1:7434", PROBE_OPEN), 1);
+	assert_true(reach_tests_confirmed(&tests, now_us, key, "13.0.0.1:7434"));
+}
+
+static void a_worker_and_a_site_bring_two_given_addresses(void **state) {
+	(void)state;
+	const struct reach_helper all[] = {helper(1, "12.0.0.1")};
+	char addr[24];
+	int begun = 0;
+	for (uint8_t i = 0; i < REACH_GIVEN_BURST; i++) { /* one worker, of many sites */
+		(void)snprintf(addr, sizeof addr, "13.0.0.%d:7434", i);
+		struct reach_question q = given(66, addr);
+		(void)snprintf(q.host, sizeof q.host, "11.0.1.%d", i);
+		begun += refused(&q, all, 1) == RV_OK;
+	}
+	assert_int_equal(begun, REACH_GIVENS_EACH);
+	for (uint8_t i = 0; i < REACH_GIVEN_BURST; i++) { /* many keys, of one site */
+		(void)snprintf(addr, sizeof addr, "13.0.1.%d:7434", i);
+		const struct reach_question q = given((uint8_t)(70 + i), addr);
+		begun += refused(&q, all, 1) == RV_OK;
+	}
+	assert_int_equal(begun, 2 * REACH_GIVENS_EACH);
+	struct reach_question q = given(20, "13.0.2.1:7434"); /* a member there, by its report */
+	q.of_report = true;
+	assert_int_equal(refused(&q, all, 1), RV_OK);
+	now_us += 2 * REACH_GIVEN_PROBE_US;
+	const struct reach_question third = given(66, "13.0.0.9:7434");
+	assert_int_equal(refused(&third, all, 1), RV_OK);
+}
+
+static void new_given_addresses_take_no_confirmed_ones_place(void **state) {
+	(void)state;
+	const uint8_t key[NET_KEY_BYTES] = {9};
+	assert_int_equal(found_at(9, "13.0.0.1:7434", PROBE_OPEN), 2);
+	now_us += 2 * REACH_GIVEN_PROBE_US + S;
+	(void)probes_of("13.0.0.2", 12, true);
+	assert_true(reach_tests_confirmed(&tests, now_us, key, "13.0.0.1:7434"));
+}
+
 static void a_table_that_is_full_of_running_tests_refuses(void **state) {
 	(void)state;
 	const struct reach_helper all[] = {helper(1, "12.0.0.1")};
@@ -327,6 +441,12 @@ int main(void) {
 		T(a_given_address_is_confirmed_by_all_who_can_tell),
 		T(a_given_address_is_probed_three_times_an_hour_over_the_whole_run),
 		T(new_given_addresses_are_bounded_over_the_whole_run),
+		T(an_unreachable_given_address_leaves_the_tests_to_others),
+		T(reports_leave_a_share_of_the_tests_to_newcomers),
+		T(a_test_for_another_worker_clears_no_confirmation),
+		T(others_leave_a_probe_to_the_worker_that_holds_the_address),
+		T(a_worker_and_a_site_bring_two_given_addresses),
+		T(new_given_addresses_take_no_confirmed_ones_place),
 		T(a_table_that_is_full_of_running_tests_refuses),
 	};
 	return cmocka_run_group_tests(all, NULL, NULL);
