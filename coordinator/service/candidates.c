@@ -48,11 +48,14 @@ static bool is_proven(struct member_proofs *known, const struct member_facts *f,
 	return true;
 }
 
-/* Names a member once whose address is not announced. */
-static void tell_dropped(struct service *s, uint32_t member, const struct candidate *c, const char *why) {
-	if (s->dropped_told >> member & 1)
+/* Names a member whose address is not announced: once for each kind, and once more for what is
+ * *false*: the relay did not sign it, or probers did not find the member there. */
+static void tell_dropped(struct service *s, uint32_t member, const struct candidate *c, bool is_false,
+						 const char *why) {
+	const uint64_t bit = UINT64_C(1) << (2 * c->kind + is_false);
+	if ((s->dropped_told[member] & bit) != 0)
 		return;
-	s->dropped_told |= UINT64_C(1) << member;
+	s->dropped_told[member] |= bit;
 	service_tell_operator(s, RV_WARN, "address", c->addr, "member %u reports a %s address that is not announced: %s",
 						  member, candidate_kind_name(c->kind), why);
 }
@@ -62,16 +65,17 @@ static void judge(struct service *s, int64_t now_us, uint32_t member, const stru
 	char addr[NET_ADDR_BYTES] = "";
 	struct rv_errtext why = {0};
 	enum member_verdict v = member_address_judge(f, seen, c, addr, &why);
+	bool is_false = v == MEMBER_NEEDS_PROOF || v == MEMBER_NEEDS_PROBE, waits = v == MEMBER_UNPROVEN;
 	if (v == MEMBER_NEEDS_PROOF) {
 		(void)rv_fail(&why, RV_E_AUTH, "the relay's proof is not for this member and address");
 		v = is_proven(&s->proofs[member], f, c, now_us) ? MEMBER_CONFIRMED : MEMBER_REFUSED;
 	}
-	if (v == MEMBER_NEEDS_PROBE && service_confirms_given(s, now_us, f->key, f->sight, addr))
+	if (v == MEMBER_NEEDS_PROBE && service_confirms_given(s, now_us, f->key, f->sight, addr, &waits))
 		v = MEMBER_CONFIRMED;
 	if (v == MEMBER_CONFIRMED)
 		announce(out, c->kind, addr);
-	else
-		tell_dropped(s, member, c, why.text);
+	else if (!waits)
+		tell_dropped(s, member, c, is_false, why.text);
 }
 
 /* Announces a member that others reach at the coordinator's public host also where the coordinator

@@ -98,7 +98,7 @@ struct service {
 	struct outlier outliers[NET_MAX_MEMBERS];
 	int64_t told_until_us[NET_MAX_MEMBERS]; /* a member's events are counted up to then (may_tell) */
 	bool told_quiet[NET_MAX_MEMBERS];       /* and that events of it are dropped was logged */
-	uint64_t dropped_told;                  /* members logged for an address that is not announced */
+	uint64_t dropped_told[NET_MAX_MEMBERS]; /* kinds of addresses logged as not announced (candidates.c) */
 	struct member_proofs proofs[NET_MAX_MEMBERS];
 	uint64_t joins_refused, joins_refused_told; /* since the start; of these, those logged */
 	int64_t refused_told_us;
@@ -115,7 +115,8 @@ struct service {
 /* ---- candidates.c ---- */
 
 /* Replaces the candidates of a report by those that are announced, in the order in which others
- * should dial them; logs once for each member that one is dropped. RV_E_INVALID, RV_E_RANGE:
+ * should dial them; logs once for each member and kind that one is dropped, and that one is false.
+ * RV_E_INVALID, RV_E_RANGE:
  * member_address_seen. */
 enum rv_err service_confirm_candidates(struct service *s, int64_t now_us, uint32_t member, const uint8_t *key,
 									   const struct member_sight *sight, struct report *rep, struct rv_errtext *et);
@@ -138,9 +139,10 @@ void service_take_probed(struct service *s, int64_t now_us, uint32_t member, con
 /* Writes the probes that the holder of `key` shall make; returns false if there is none. */
 bool service_probes(const struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], struct rv_writer *reply);
 /* Returns true if members found the holder of `key` at the address `addr` of another host than it
- * is seen at (CANDIDATE_GIVEN); else has it probed, as often as that is allowed. */
+ * is seen at (CANDIDATE_GIVEN); else has it probed, as often as that is allowed. *waits: nobody has
+ * found anything yet. */
 bool service_confirms_given(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES],
-							const struct member_sight *sight, const char *addr);
+							const struct member_sight *sight, const char *addr, bool *waits);
 
 /* Begins a test, or reports on the one that the same question began; false: too many tests. */
 bool service_probe_for(struct service *s, int64_t now_us, const struct member_sight *sight,

@@ -77,7 +77,7 @@ enum rv_err member_address_seen(const struct member_facts *f, const char *port, 
 			   : rv_fail(et, RV_E_RANGE, "report: the address of its sender, '%s', is too long", host);
 }
 
-/* ---- the other candidates: each returns MEMBER_REFUSED with a reason, or its verdict ---- */
+/* ---- the other candidates: each returns its verdict, and the reason ---- */
 
 static enum member_verdict refuse(struct rv_errtext *why, const char *text) {
 	(void)rv_fail(why, RV_E_INVALID, "%s", text);
@@ -86,8 +86,10 @@ static enum member_verdict refuse(struct rv_errtext *why, const char *text) {
 
 static enum member_verdict judge_reflected(const struct member_facts *f, const struct candidate *c,
 										   const struct address *a, struct rv_errtext *why) {
-	if (c->relay > f->n_relays)
-		return refuse(why, "it was proven by a relay that is not the operator's");
+	if (c->relay > f->n_relays) { /* honest members have their home at volunteers' relays, too */
+		(void)rv_fail(why, RV_E_AUTH, "it was proven by a relay that is not the operator's");
+		return MEMBER_UNPROVEN;
+	}
 	if (address_reach(a) != ADDRESS_PUBLIC)
 		return refuse(why, "a relay saw it, but it is not public");
 	if (c->unix_s > f->unix_s + MEMBER_PROOF_AHEAD_S)

@@ -42,6 +42,7 @@ enum member_verdict {
 	MEMBER_CONFIRMED,
 	MEMBER_NEEDS_PROOF, /* REFLECTED: confirmed if member_proof_check agrees */
 	MEMBER_NEEDS_PROBE, /* GIVEN: confirmed once another member has reached it there */
+	MEMBER_UNPROVEN,    /* REFLECTED: its relay is not the operator's. Not announced, and no fault */
 	MEMBER_REFUSED
 };
 
@@ -57,7 +58,7 @@ enum {
 enum rv_err member_address_seen(const struct member_facts *f, const char *port, char out[NET_ADDR_BYTES],
 								struct rv_errtext *et);
 /* Judges another candidate of the member that is seen at `seen`, and writes its address in the
- * usual form. `why`: for REFUSED and NEEDS_PROBE, the reason. */
+ * usual form. `why`: for REFUSED, UNPROVEN and NEEDS_PROBE, the reason. */
 enum member_verdict member_address_judge(const struct member_facts *f, const char *seen, const struct candidate *c,
 										 char out[NET_ADDR_BYTES], struct rv_errtext *why);
 /* Returns true if the relay has signed the address of this candidate for this member. */

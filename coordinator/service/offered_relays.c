@@ -2,25 +2,40 @@
 #include "coordinator/service/offered_relays.h"
 
 #include "base/assert.h"
+#include "base/gcra.h"
 
 #include <string.h>
+
+static const struct gcra listings = {.each_us = OFFERED_LISTING_US, .burst = OFFERED_LISTINGS};
 
 static struct offered_relay *of(struct offered_relays *o, uint32_t member) {
 	RV_ASSERT(member < NET_MAX_MEMBERS);
 	return &o->members[member];
 }
 
+/* Gives an offer that was reached its turn, within the pace. */
+static void list(struct offered_relays *o, int64_t now_us, struct offered_relay *r) {
+	if (r->turn == 0 && now_us < r->confirmed_us && gcra_take(&listings, &r->paid_until_us, now_us))
+		r->turn = ++o->turns;
+}
+
 void offered_relays_take(struct offered_relays *o, int64_t now_us, uint32_t member, const struct relay_ref *at) {
 	struct offered_relay *r = of(o, member);
-	if (strcmp(r->at.addr, at->addr) == 0 && memcmp(r->at.key, at->key, NET_KEY_BYTES) == 0)
+	r->is_offered = at->addr[0] != '\0';
+	if (!r->is_offered) {
+		r->turn = 0;
 		return;
-	*r = (struct offered_relay){.at = *at, .test_us = now_us};
+	}
+	if (strcmp(r->at.addr, at->addr) != 0 || memcmp(r->at.key, at->key, NET_KEY_BYTES) != 0)
+		*r =
+			(struct offered_relay){.at = *at, .is_offered = true, .test_us = now_us, .paid_until_us = r->paid_until_us};
+	list(o, now_us, r);
 }
 
 bool offered_relays_due(const struct offered_relays *o, int64_t now_us, uint32_t member) {
 	RV_ASSERT(member < NET_MAX_MEMBERS);
 	const struct offered_relay *r = &o->members[member];
-	return r->at.addr[0] != '\0' && now_us >= r->test_us;
+	return r->is_offered && now_us >= r->test_us;
 }
 
 void offered_relays_tested(struct offered_relays *o, int64_t now_us, uint32_t member, enum offered_finding found) {
@@ -28,14 +43,15 @@ void offered_relays_tested(struct offered_relays *o, int64_t now_us, uint32_t me
 										[OFFERED_REACHED] = OFFERED_RENEW_US,
 										[OFFERED_NOT_REACHED] = OFFERED_AGAIN_US};
 	struct offered_relay *r = of(o, member);
+	RV_ASSERT(r->is_offered);
 	r->test_us = now_us + pauses_us[found];
-	if (found == OFFERED_NOT_REACHED)
+	if (found == OFFERED_NOT_REACHED) {
 		r->turn = 0;
-	if (found != OFFERED_REACHED)
-		return;
-	r->confirmed_us = now_us + OFFERED_LISTED_US;
-	if (r->turn == 0)
-		r->turn = ++o->turns;
+		r->confirmed_us = 0;
+	} else if (found == OFFERED_REACHED) {
+		r->confirmed_us = now_us + OFFERED_LISTED_US;
+	}
+	list(o, now_us, r);
 }
 
 /* Returns the listed one of the next turn after `turn`; NULL: there is none. */
@@ -44,7 +60,7 @@ static const struct offered_relay *next_turn(const struct offered_relays *o, int
 	const struct offered_relay *next = NULL;
 	for (int i = 0; i < NET_MAX_MEMBERS; i++) {
 		const struct offered_relay *r = &o->members[i];
-		bool listed = (live >> i & 1) != 0 && r->at.addr[0] != '\0' && r->turn > turn && now_us < r->confirmed_us;
+		bool listed = (live >> i & 1) != 0 && r->turn > turn && now_us < r->confirmed_us;
 		if (listed && (next == NULL || r->turn < next->turn))
 			next = r;
 	}

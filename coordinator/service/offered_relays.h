@@ -4,7 +4,11 @@
  * An offer is the port of a report, at the host where the member is seen. It is tested at once, and
  * then every half hour; one that was not reached every minute, one that nobody could test every
  * 5 s. A test that reaches a listed one no more takes it off the list at once; where nobody could
- * test it, it stays until its hour is over.
+ * test it, it stays until its hour is over. An offer that is withdrawn leaves the list at once, and
+ * what was found stays known: made again, it is listed without a test.
+ *
+ * Each listing changes the documents of all members, and a member may withdraw and offer in turn:
+ * of one member OFFERED_LISTINGS are listed at once, then one in OFFERED_LISTING_US.
  *
  * No I/O, no clock, no allocation. Times are monotonic microseconds. */
 #ifndef RV_COORDINATOR_SERVICE_OFFERED_RELAYS_H
@@ -17,12 +21,16 @@
 #define OFFERED_AGAIN_US  (INT64_C(60) * RV_US_PER_S)
 #define OFFERED_RENEW_US  (INT64_C(1800) * RV_US_PER_S)
 #define OFFERED_LISTED_US (INT64_C(3600) * RV_US_PER_S)
+enum { OFFERED_LISTINGS = 4 };
+#define OFFERED_LISTING_US (INT64_C(60) * RV_US_PER_S)
 
 struct offered_relay {
-	struct relay_ref at;  /* addr "": no offer */
-	int64_t test_us;      /* time of the next test */
-	int64_t confirmed_us; /* time until which it may be listed */
-	uint64_t turn;        /* in the list; 0: not confirmed */
+	struct relay_ref at;   /* of the last offer */
+	bool is_offered;       /* now */
+	int64_t test_us;       /* time of the next test */
+	int64_t confirmed_us;  /* time until which it may be listed; 0: it was not reached */
+	uint64_t turn;         /* in the list; 0: not listed */
+	int64_t paid_until_us; /* time up to which the member's listings are accounted for */
 };
 
 struct offered_relays {
@@ -33,7 +41,7 @@ struct offered_relays {
 /* NOBODY: no other member could test it. */
 enum offered_finding { OFFERED_NOBODY, OFFERED_REACHED, OFFERED_NOT_REACHED };
 
-/* Takes an offer from a member's report, addr "" for none. Another one than before begins anew. */
+/* Takes an offer from a member's report, addr "" for none. Another than the last begins anew. */
 void offered_relays_take(struct offered_relays *o, int64_t now_us, uint32_t member, const struct relay_ref *at);
 /* Returns true if its relay is to be tested now. */
 bool offered_relays_due(const struct offered_relays *o, int64_t now_us, uint32_t member);

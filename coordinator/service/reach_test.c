@@ -84,11 +84,12 @@ static enum rv_err check_given(const struct service *s, const struct member_sigh
 }
 
 bool service_confirms_given(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES],
-							const struct member_sight *sight, const char *addr) {
+							const struct member_sight *sight, const char *addr, bool *waits) {
 	struct reach_helper helpers[NET_MAX_MEMBERS];
 	struct reach_finding found;
 	struct reach_question q = {.n = 1, .given = true, .of_report = true};
 	struct address a;
+	*waits = false;
 	if (address_parse(addr, &a, NULL) != RV_OK || check_given(s, sight, &a, NULL) != RV_OK ||
 		!address_format(&a, q.addrs[0].addr))
 		return false;
@@ -97,7 +98,8 @@ bool service_confirms_given(struct service *s, int64_t now_us, const uint8_t key
 	memcpy(q.key, key, sizeof q.key);
 	memcpy(q.host, sight->host, sizeof q.host);
 	int n = list_helpers(s, sight, key, helpers);
-	(void)reach_tests_ask(&s->reach, now_us, &q, helpers, n, &found, NULL); /* too soon: a later report asks again */
+	bool is_asked = reach_tests_ask(&s->reach, now_us, &q, helpers, n, &found, NULL) == RV_OK;
+	*waits = !is_asked || !found.done || found.n_probers == 0; /* a later report asks again */
 	return false;
 }
 
@@ -153,11 +155,12 @@ static enum rv_err question_of(const struct service *s, const struct member_sigh
 
 static void write_reply(const struct service *s, const struct reach_question *q, const struct reach_finding *found,
 						uint32_t version, struct rv_writer *w) {
+	const struct document *d = core_document(s->core); /* members' relays are listed there too */
 	struct reach_test_reply r = {
-		.n_probers = found->n_probers, .done = found->done, .n = q->n, .n_relays = s->cfg.n_relays};
+		.n_probers = found->n_probers, .done = found->done, .n = q->n, .n_relays = d->n_relays};
 	memcpy(r.seen, q->host, sizeof r.seen);
 	memcpy(r.results, found->results, sizeof r.results);
-	memcpy(r.relays, s->cfg.relays, sizeof r.relays);
+	memcpy(r.relays, d->relays, d->n_relays * sizeof r.relays[0]);
 	reach_test_reply_encode(&r, version, w);
 }
 

@@ -237,6 +237,10 @@ void relay_forwarded(struct relay_core *r, int64_t now_us, int connection, size_
 
 /* ---- time, and the operator ---- */
 
+void relay_name_second(struct relay_core *r, uint16_t port) {
+	r->cfg.second_port = port;
+}
+
 void relay_ban(struct relay_core *r, uint64_t members) {
 	r->banned = members;
 	for (int i = 0; i < NET_RELAY_MEMBERS; i++) {

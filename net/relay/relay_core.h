@@ -86,6 +86,9 @@ size_t relay_allowance(struct relay_core *r, int64_t now_us, int connection);
  * member whose budget is spent loses its links; if that of all is spent all are lost. */
 void relay_forwarded(struct relay_core *r, int64_t now_us, int connection, size_t n);
 
+/* Names this second port to stations and reflections from now on: the one at which its router lets
+ * others in; 0: none. */
+void relay_name_second(struct relay_core *r, uint16_t port);
 /* Closes the stations and links of these members (a set of numbers), and refuses them until they
  * are not in the set of a later call. */
 void relay_ban(struct relay_core *r, uint64_t members);

@@ -310,6 +310,10 @@ void relay_server_free(struct relay_server *s) {
 	free(s);
 }
 
+void relay_server_name_second(struct relay_server *s, uint16_t port) {
+	relay_name_second(s->core, port);
+}
+
 void relay_server_ban(struct relay_server *s, uint64_t members) {
 	relay_ban(s->core, members);
 	relay_server_act(s);

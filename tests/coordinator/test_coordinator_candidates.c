@@ -159,8 +159,26 @@ static void test_a_lie_is_dropped_and_told_once(void **state) {
 	}
 	assert_int_equal(count_events(b, "member 0 reports a reflected address that is not announced: the relay's proof"),
 					 1);
-	assert_int_equal(count_events(b, "not announced"), 1);
-	assert_int_equal(count_events(b, "203.0.113"), 0); /* addresses are for the operator */
+	assert_int_equal(count_events(b, "member 0 reports a private address that is not announced"), 1);
+	assert_int_equal(count_events(b, "not announced"), 2); /* the given one waits for its probe */
+	assert_int_equal(count_events(b, "203.0.113"), 0);     /* addresses are for the operator */
+}
+
+/* What honest members report is not told, and what comes before hides no lie. */
+static void test_a_volunteers_relay_hides_no_lie(void **state) {
+	struct bench *b = *state;
+	struct candidate c = reflected(b, 1, "198.51.100.9:40001"), old = c;
+	join(b, 1);
+	c.relay = 2; /* a volunteer's */
+	assert_ok(report(b, 1, &c, 1));
+	EXPECT(b, "198.51.100.9:7434");
+	assert_int_equal(count_events(b, "not announced"), 0);
+	old.unix_s -= 2 * 86400; /* a clock is wrong */
+	assert_ok(report(b, 1, &old, 1));
+	assert_int_equal(count_events(b, "its proof is older than a day"), 1);
+	c = reflected(b, 2, "203.0.113.66:7434"); /* another member's */
+	assert_ok(report(b, 1, &c, 1));
+	assert_int_equal(count_events(b, "the relay's proof is not for this member"), 1);
 }
 
 /* A proof that holds is computed once; wrong ones are computed eight at once, then one in 5 s, and
@@ -234,6 +252,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_confirmed_ones_in_the_order_to_dial, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_same_address_is_named_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_lie_is_dropped_and_told_once, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_volunteers_relay_hides_no_lie, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_proofs_cost_a_bounded_time, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_beside_the_coordinator_the_private_host_is_known, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_coordinators_own_port_is_refused, set_up, tear_down),

@@ -4,6 +4,7 @@
 #include "coordinator/service/offered_relays.h"
 
 #include "coordinator/service/service.h"
+#include "net/control/reach_test.h"
 #include "tests/common/check.h"
 #include "tests/common/memory_store.h"
 #include "tests/coordinator/run_chunks.h"
@@ -65,6 +66,51 @@ static void an_offer_is_listed_once_it_was_reached(void **state) {
 	EXPECT_LIST(69 * S, UINT64_MAX, 2);
 	offer(70 * S, 2, 0);
 	EXPECT_NONE(70 * S, UINT64_MAX);
+}
+
+/* Each change is a document for every member. */
+static void withdrawn_and_offered_in_turn_it_is_listed_at_a_pace(void **state) {
+	(void)state;
+	struct relay_ref out[NET_MAX_RELAYS];
+	int listings = 0;
+	table = (struct offered_relays){0};
+	for (int64_t now_us = 0; now_us < 600 * S; now_us += S / 10) {
+		offer(now_us, 1, 7435);
+		if (offered_relays_due(&table, now_us, 1))
+			offered_relays_tested(&table, now_us, 1, OFFERED_REACHED);
+		listings += offered_relays_list(&table, now_us, UINT64_MAX, out);
+		offer(now_us, 1, 0);
+		EXPECT_NONE(now_us, UINT64_MAX);
+	}
+	assert_int_equal(listings, OFFERED_LISTINGS + 9);
+}
+
+static void another_port_each_time_has_the_same_pace(void **state) {
+	(void)state;
+	struct relay_ref out[NET_MAX_RELAYS];
+	int listings = 0;
+	table = (struct offered_relays){0};
+	for (uint16_t i = 0; i < 100; i++) {
+		offer(S, 1, 7435 + i % 2);
+		offered_relays_tested(&table, S, 1, OFFERED_REACHED);
+		listings += offered_relays_list(&table, S, UINT64_MAX, out);
+	}
+	assert_int_equal(listings, OFFERED_LISTINGS);
+}
+
+static void one_that_is_offered_again_needs_no_test(void **state) {
+	(void)state;
+	table = (struct offered_relays){0};
+	offer(0, 1, 7435);
+	offered_relays_tested(&table, 0, 1, OFFERED_REACHED);
+	offer(10 * S, 1, 0);
+	assert_false(offered_relays_due(&table, OFFERED_RENEW_US, 1));
+	offer(20 * S, 1, 7435);
+	assert_false(offered_relays_due(&table, 20 * S, 1));
+	EXPECT_LIST(20 * S, UINT64_MAX, 1);
+	offer(30 * S, 1, 0);
+	offer(OFFERED_LISTED_US, 1, 7435); /* its hour is over */
+	EXPECT_NONE(OFFERED_LISTED_US, UINT64_MAX);
 }
 
 static void one_that_is_no_longer_reached_leaves_the_list(void **state) {
@@ -207,6 +253,22 @@ static void all_report(struct bench *b, uint16_t offer_of_1) {
 	(void)report(b, 1, offer_of_1, NULL, &p);
 }
 
+/* A worker that tests how others reach it reflects at the relays that the document lists. */
+static void a_reach_test_names(struct bench *b, const struct relay_ref *relays, int n) {
+	const uint8_t key[NET_KEY_BYTES] = {2};
+	const struct member_sight sight = {.own = "11.0.0.254", .host = "11.0.0.2"};
+	const struct reach_test_request rq = {.run_id = {5}};
+	struct reach_test_reply got;
+	uint8_t body[512], bytes[REACH_TEST_REPLY_MAX_BYTES];
+	struct rv_writer w = rv_writer_of(body, sizeof body), r = rv_writer_of(bytes, sizeof bytes);
+	reach_test_request_encode(&rq, CONTROL_VERSION, &w);
+	assert_ok(service_reach_test(b->service, b->now_us, key, &sight, body, rv_writer_len(&w), &r, &et));
+	assert_ok(reach_test_reply_decode(bytes, rv_writer_len(&r), &got, &et));
+	assert_int_equal(got.n_relays, n);
+	for (int i = 0; i < n; i++)
+		assert_string_equal(got.relays[i].addr, relays[i].addr);
+}
+
 static void a_relay_that_another_member_reaches_is_listed(void **state) {
 	struct bench *b = *state;
 	struct probe p;
@@ -219,6 +281,7 @@ static void a_relay_that_another_member_reaches_is_listed(void **state) {
 	assert_string_equal(d->relays[0].addr, "train.example.org:7435");
 	assert_string_equal(d->relays[1].addr, "11.0.0.1:7435");
 	assert_int_equal(d->relays[1].key[0], 1);
+	a_reach_test_names(b, d->relays, d->n_relays);
 	(void)report(b, 1, 0, NULL, &p); /* no longer */
 	assert_int_equal(document_of(b)->n_relays, 1);
 }
@@ -269,6 +332,9 @@ int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_offer_is_listed_once_it_was_reached),
+		cmocka_unit_test(withdrawn_and_offered_in_turn_it_is_listed_at_a_pace),
+		cmocka_unit_test(another_port_each_time_has_the_same_pace),
+		cmocka_unit_test(one_that_is_offered_again_needs_no_test),
 		cmocka_unit_test(one_that_is_no_longer_reached_leaves_the_list),
 		cmocka_unit_test(there_are_no_more_than_a_document_lists),
 		T(a_relay_that_another_member_reaches_is_listed),

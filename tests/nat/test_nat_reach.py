@@ -19,7 +19,7 @@ from runs import Run, name_the_coordinator
 
 # Home, what its worker is told, and a part of the text. Without a mapping the carrier's router of `double` lets everybody
 # in, the home's does not; with the mapping that its own router makes, both do, at the port that a relay sees.
-ALONE = ("open", "not known", "nobody else is in the run who could test it")
+ALONE = ("open", "not known", "no member at another address could test it")
 TOLD = [
     ("open", "direct", "directly, at 11.86.0.{site}:7434"),
     ("full-cone", "direct", "directly, at 11.86.0.{site}:7434"),

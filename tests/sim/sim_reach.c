@@ -252,6 +252,7 @@ void reach_open(struct sim *s, int host) {
 							   .hello = {.version = RELAY_VERSION, .member = w->member},
 							   .seed = s->opt.seed + w->life};
 	memcpy(cfg.hello.run_id, s->run_id, sizeof cfg.hello.run_id);
+	memcpy(cfg.key, s->identities[host].id.key, sizeof cfg.key);
 	ticket_sign(&s->run_identity, s->run_id, w->member, s->identities[host].id.key, cfg.hello.ticket);
 	if (w->reach.memory == NULL)
 		w->reach.memory = sim_alloc(reach_core_size());

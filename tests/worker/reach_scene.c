@@ -93,6 +93,7 @@ int scene_setup(void **state) {
 											 .path = on_path,
 											 .tell = on_tell},
 									 .hello = {.version = RELAY_VERSION, .member = SCENE_SELF},
+									 .key = {SCENE_KEY},
 									 .seed = 1};
 	s->core = reach_core_init(malloc(reach_core_size()), &cfg);
 	s->now_us = 1000 * (int64_t)S;

@@ -6,7 +6,7 @@
 #include "tests/common/check.h"
 #include "worker/reach/reach_core.h"
 
-enum { S = 1000000, MS = 1000, SCENE_MAX_SENT = 64, SCENE_SELF = 3 };
+enum { S = 1000000, MS = 1000, SCENE_MAX_SENT = 64, SCENE_SELF = 3, SCENE_KEY = 99 };
 
 /* A reflection that was asked for. */
 struct asked_reflection {

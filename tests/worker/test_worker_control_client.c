@@ -366,7 +366,7 @@ static void how_it_is_reached_is_asked_once_each_time(void **state) {
 		int status;
 		bool final;
 		const char *why;
-	} refusals[] = {{429, true, "reach-test: the coordinator answers 429: too many tests"},
+	} refusals[] = {{429, true, "too many workers are tested at this moment; this one tests again later"},
 					{503, false, "reach-test: the coordinator answers 503: too many tests"},
 					{404, true, "reach-test: the coordinator answers 404: too many tests"}};
 	for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {

@@ -81,6 +81,28 @@ static void it_forwards_for_members(void **state) {
 	close_world(&w);
 }
 
+/* A second port that the router does not map is named to nobody. */
+static void it_names_the_second_port_that_others_reach(void **state) {
+	(void)state;
+	static const uint16_t named[] = {0, 40036};
+	struct world w;
+	open_relay(&w, 0);
+	assert_int_not_equal(own_relay_second_port(w.relay), 0);
+	for (size_t i = 0; i < sizeof named / sizeof named[0]; i++) {
+		own_relay_name_second(w.relay, named[i]);
+		bool is_named = false;
+		for (int n = 0; n < WAITS && !is_named; n++) { /* from a turn of the thread on */
+			assert_true(relay_station_open(&w.s[0], &w.p, 0, NULL, &w.p.run));
+			is_named = w.s[0].second_port == named[i];
+			relay_station_close(&w.s[0]);
+			(void)usleep(WAIT_US);
+		}
+		assert_true(is_named);
+	}
+	w.s[0] = (struct relay_station){0};
+	close_world(&w);
+}
+
 static void its_budget_of_the_day_holds_for_all(void **state) {
 	(void)state;
 	struct world w;
@@ -131,6 +153,7 @@ static void stations_end_with_it(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_forwards_for_members),
+		cmocka_unit_test(it_names_the_second_port_that_others_reach),
 		cmocka_unit_test(its_budget_of_the_day_holds_for_all),
 		cmocka_unit_test(a_second_one_takes_the_next_port),
 		cmocka_unit_test(stations_end_with_it),

@@ -96,7 +96,7 @@ static void nobody_there_ends_it_at_once(void **state) {
 	assert_int_equal(s.asked.n, 0);
 	answer(&s, 0, true, 0, NULL);
 	concludes(&s, REACH_NOT_KNOWN,
-			  "how others reach this worker is not known: nobody else is in the run who could test it");
+			  "how others reach this worker is not known: no member at another address could test it");
 	assert_int_equal(s.asks, 1);
 	assert_int_equal(s.reflects, 0);
 }

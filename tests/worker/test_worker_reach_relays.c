@@ -204,6 +204,57 @@ static void bad_relays_are_called_last(void **state) {
 	assert_string_equal(s->at[0].addr, "10.0.0.2:7435");
 }
 
+static void the_own_relay_is_left_out(void **state) {
+	struct scene *s = *state;
+	s->doc.n_relays = 2;
+	s->doc.relays[0] = (struct relay_ref){.key = {SCENE_KEY}, .addr = "192.0.2.7:7435"};
+	s->doc.relays[1] = (struct relay_ref){.key = {2}, .addr = "10.0.0.2:7435"};
+	reach_core_follow(s->core, s->now_us, &s->doc);
+	scene_comes_up(s, 0);
+	assert_string_equal(s->at[0].addr, "10.0.0.2:7435");
+	scene_reflects_all(s, 0);
+	assert_int_equal(reach_core_relay(s->core), 2); /* places are the document's */
+	scene_add_member(s, 5, 1, "192.0.2.5:7434");    /* its home is there */
+	wants_5(s);
+	assert_false(s->is_connected[1]);
+	scene_called(s, 5, WAY_OPEN_V4);
+	for (int i = 0; i < 4; i++) {
+		s->is_connected[0] = false;
+		reach_core_lost(s->core, s->now_us, 0, "closed");
+		scene_comes_up(s, 0);
+		assert_string_equal(s->at[0].addr, "10.0.0.2:7435");
+	}
+}
+
+static void the_own_relay_alone_is_tried_without_an_event(void **state) {
+	struct scene *s = *state;
+	s->doc.n_relays = 1;
+	s->doc.relays[0] = (struct relay_ref){.key = {SCENE_KEY}, .addr = "192.0.2.7:7435"};
+	reach_core_follow(s->core, s->now_us, &s->doc);
+	scene_advance(s, 600 * S); /* it does not answer */
+	assert_true(s->connects > 3);
+	assert_int_equal(s->downs, 0);
+}
+
+/* A relay that comes to the list, or leaves it, is no matter of pairs that meet elsewhere. */
+static void another_list_leaves_pairs_at_other_relays_alone(void **state) {
+	struct scene *s = *state;
+	begins(s, 2);
+	scene_called(s, 5, WAY_OPEN_V4);
+	scene_list_relays(s, 3);
+	scene_refuses(s, 0, 5, WAY_OPEN_V4, RELAY_REFUSE_UNMAPPED, 0);
+	scene_gets_tickets(s); /* goes on */
+	scene_called(s, 5, WAY_FORWARD);
+	for (int i = 0; i + 1 < s->doc.n_relays; i++)
+		s->doc.relays[i] = s->doc.relays[i + 1];
+	s->doc.n_relays--;
+	reach_core_follow(s->core, s->now_us, &s->doc); /* without the one where they meet */
+	s->asks = 0;
+	passes(s, 20);
+	assert_int_equal(s->asks, 0);
+	assert_int_equal(s->bads, 0);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		SCENE_TEST(two_calls_without_a_link_make_a_relay_bad),
@@ -216,6 +267,9 @@ int main(void) {
 		SCENE_TEST(a_bad_home_is_left_when_the_next_is_up),
 		SCENE_TEST(where_all_are_bad_the_least_bad_is_used),
 		SCENE_TEST(bad_relays_are_called_last),
+		SCENE_TEST(the_own_relay_is_left_out),
+		SCENE_TEST(the_own_relay_alone_is_tried_without_an_event),
+		SCENE_TEST(another_list_leaves_pairs_at_other_relays_alone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

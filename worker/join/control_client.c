@@ -431,7 +431,9 @@ static void reach_done(void *ctx, const struct http_reply *r) {
 		return;
 	}
 	(void)snprintf(why, sizeof why, "%s", is_answer ? "the coordinator's answer is malformed" : r->text);
-	if (r->err == RV_OK && !is_answer)
+	if (r->err == RV_OK && r->status == HTTP_TOO_MANY)
+		(void)snprintf(why, sizeof why, "%s", "too many workers are tested at this moment; this one tests again later");
+	else if (r->err == RV_OK && !is_answer)
 		describe_answer(r, "reach-test", why);
 	c->owner.on_reach(c->owner.ctx, NULL, r->err == RV_OK && r->status < HTTP_SERVER_ERROR, why);
 }

@@ -65,7 +65,7 @@ static void put_reach(struct text *t, const struct reach_facts *f) {
 	default:
 		put(t, "how others reach this worker is not known: %s",
 			f->why[0] != '\0'   ? f->why
-			: f->n_probers == 0 ? "nobody else is in the run who could test it"
+			: f->n_probers == 0 ? "no member at another address could test it"
 								: "those who tested it have no way to its address");
 	}
 }

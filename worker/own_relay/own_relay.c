@@ -16,13 +16,14 @@ struct own_relay {
 	struct event_base *base;
 	struct event *turn;
 	struct relay_server *server;
-	uint16_t port;
+	uint16_t port, second_port;
 	pthread_t thread;
 	bool started;
 
 	pthread_mutex_t lock; /* of what follows */
 	bool stops;
 	uint64_t banned;
+	uint16_t named_second;
 	struct own_relay_figures figures;
 };
 
@@ -38,9 +39,11 @@ static void on_turn(evutil_socket_t fd, short what, void *relay) {
 	(void)pthread_mutex_lock(&r->lock);
 	bool stops = r->stops;
 	uint64_t banned = r->banned;
+	uint16_t named_second = r->named_second;
 	r->figures = figures_of(relay_server_totals(r->server));
 	(void)pthread_mutex_unlock(&r->lock);
 	relay_server_ban(r->server, banned);
+	relay_server_name_second(r->server, named_second);
 	if (stops)
 		(void)event_base_loopbreak(r->base);
 }
@@ -81,6 +84,7 @@ static enum rv_err set_up(struct own_relay *r, const struct own_relay_config *cf
 		return rv_fail(et, RV_E_NOMEM, "no memory for the relay");
 	RV_TRY(open_ports(cfg, &server.ports, et));
 	r->port = server.ports.port[RELAY_MAIN_PORT];
+	r->second_port = r->named_second = server.ports.port[RELAY_SECOND_PORT];
 	RV_TRY(relay_server_new(r->base, &server, &r->server, et));
 	r->turn = event_new(r->base, -1, EV_PERSIST, on_turn, r);
 	if (r->turn == NULL || event_add(r->turn, &turn) != 0)
@@ -129,6 +133,16 @@ struct own_relay_figures own_relay_stop(struct own_relay *r) {
 
 uint16_t own_relay_port(const struct own_relay *r) {
 	return r->port;
+}
+
+uint16_t own_relay_second_port(const struct own_relay *r) {
+	return r->second_port;
+}
+
+void own_relay_name_second(struct own_relay *r, uint16_t port) {
+	(void)pthread_mutex_lock(&r->lock);
+	r->named_second = port;
+	(void)pthread_mutex_unlock(&r->lock);
 }
 
 void own_relay_ban(struct own_relay *r, uint64_t members) {

@@ -31,6 +31,10 @@ struct own_relay_figures own_relay_stop(struct own_relay *r);
 
 /* These do not block. */
 uint16_t own_relay_port(const struct own_relay *r);
+uint16_t own_relay_second_port(const struct own_relay *r); /* 0: none is open */
+/* Names this second port to members from the next turn of the thread on (relay_name_second); at
+ * first the one that is open. */
+void own_relay_name_second(struct own_relay *r, uint16_t port);
 /* Closes stations and links of these members (a set of numbers), and refuses them from now on. */
 void own_relay_ban(struct own_relay *r, uint64_t members);
 struct own_relay_figures own_relay_look(struct own_relay *r);

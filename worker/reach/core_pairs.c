@@ -90,15 +90,6 @@ static void rest(struct pair *p) {
 	p->is_passive = p->upgrades = false;
 }
 
-void pairs_forget_relays(struct reach_core *r) {
-	for (int m = 0; m < NET_MAX_MEMBERS; m++) {
-		struct pair *p = &r->pairs[m];
-		p->home = p->choice = p->linked_at = 0;
-		memset(p->wait_us, 0, sizeof p->wait_us);
-		rest(p);
-	}
-}
-
 /* ---- where a pair meets ---- */
 
 /* Fills in the places of the relays at which the pair may meet: the homes of the two, the earlier
@@ -173,6 +164,35 @@ static void bring_guest(struct reach_core *r, int64_t now_us, const struct pair 
 	bool is_busy = guest->is_used && now_us - guest->used_us < GUEST_BUSY_US;
 	if (station_at(r, p->meets_at) == NOWHERE && !is_busy && !RV_BUG("no-guest"))
 		station_use(r, now_us, !r->home, p->meets_at);
+}
+
+/* ---- another list of relays ---- */
+
+static uint8_t moved(const int places[NET_MAX_RELAYS], uint8_t counted_from_1) {
+	return counted_from_1 > 0 ? (uint8_t)(places[counted_from_1 - 1] + 1) : 0;
+}
+
+static void move_waits(struct pair *p, const int places[NET_MAX_RELAYS]) {
+	int64_t wait_us[NET_MAX_RELAYS] = {0};
+	for (int i = NET_MAX_RELAYS - 1; i >= 0; i--) /* of a relay's places the first counts */
+		if (places[i] != NOWHERE)
+			wait_us[places[i]] = p->wait_us[i];
+	memcpy(p->wait_us, wait_us, sizeof wait_us);
+}
+
+void pairs_move_relays(struct reach_core *r, const int places[NET_MAX_RELAYS]) {
+	_Static_assert(NOWHERE == -1, "no place, counted from 1, is 0");
+	for (int m = 0; m < NET_MAX_MEMBERS; m++) {
+		struct pair *p = &r->pairs[m];
+		int meets_at = places[p->meets_at];
+		p->home = moved(places, p->home);
+		p->linked_at = moved(places, p->linked_at);
+		p->choice = 0; /* the order is another one */
+		p->meets_at = meets_at != NOWHERE ? (uint8_t)meets_at : 0;
+		move_waits(p, places);
+		if (meets_at == NOWHERE || (p->step == PAIR_CALLED && station_at(r, meets_at) == NOWHERE))
+			rest(p);
+	}
 }
 
 /* ---- which way ---- */

@@ -8,6 +8,8 @@
 
 #include "base/assert.h"
 
+#include <string.h>
+
 enum {
 	BAD_FAILURES = 2,
 	STEADY_US = 30 * RV_US_PER_S, /* a relayed link that lived at least this long speaks for its relay */
@@ -17,8 +19,18 @@ enum {
                                      the home again */
 };
 
+bool relays_is_own(const struct reach_core *r, int place) {
+	return memcmp(r->relays[place].key, r->key, NET_KEY_BYTES) == 0;
+}
+
 bool relays_is_bad(const struct reach_core *r, int64_t now_us, int place) {
-	return now_us < r->judged[place].bad_until_us;
+	return now_us < r->judged[place].bad_until_us || relays_is_own(r, place);
+}
+
+/* Returns true if the relay at `a` is a better last choice. */
+static bool is_better(const struct reach_core *r, int a, int b) {
+	bool is_less_bad = r->judged[a].bad_until_us < r->judged[b].bad_until_us;
+	return !relays_is_own(r, a) && (relays_is_own(r, b) || is_less_bad);
 }
 
 int relays_next(const struct reach_core *r, int64_t now_us, int place) {
@@ -29,7 +41,7 @@ int relays_next(const struct reach_core *r, int64_t now_us, int place) {
 			continue;
 		if (!relays_is_bad(r, now_us, i))
 			return i;
-		least_bad = r->judged[i].bad_until_us < r->judged[least_bad].bad_until_us ? i : least_bad;
+		least_bad = is_better(r, i, least_bad) ? i : least_bad;
 	}
 	return least_bad;
 }

@@ -91,6 +91,7 @@ struct relay_record {
 struct reach_core {
 	struct reach_ops ops;
 	struct relay_hello hello;
+	uint8_t key[NET_KEY_BYTES];
 	struct rv_rng rng;
 	enum address_reach met;
 	uint8_t n_relays;
@@ -127,6 +128,9 @@ void station_tick(struct reach_core *r, int64_t now_us, int station);
 int64_t station_deadline_us(const struct reach_core *r, int station);
 
 /* core_relays.c; places are first places of relays */
+/* Returns true for the relay that this worker runs. */
+bool relays_is_own(const struct reach_core *r, int place);
+/* Returns true for one that is used last: the own one, too. */
 bool relays_is_bad(const struct reach_core *r, int64_t now_us, int place);
 /* Returns the relay after the one at `place` that is not bad, going round; else the least bad. */
 int relays_next(const struct reach_core *r, int64_t now_us, int place);
@@ -158,7 +162,9 @@ enum reach_family mapping_family(const struct address *a);
 
 /* core_pairs.c */
 void pairs_follow(struct reach_core *r, const struct document *d);
-void pairs_forget_relays(struct reach_core *r); /* the list is another one */
+/* Follows another list: places[i] is where the relay of the former first place i is now;
+ * NOWHERE: it is no longer listed, and pairs that meet there begin anew. */
+void pairs_move_relays(struct reach_core *r, const int places[NET_MAX_RELAYS]);
 void pairs_want(struct reach_core *r, int64_t now_us, uint32_t member, bool upgrades);
 void pairs_take_tickets(struct reach_core *r, int64_t now_us, const struct pair_reply *reply);
 /* Return what is wrong with the frame; NULL: nothing. */

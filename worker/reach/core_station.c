@@ -135,9 +135,10 @@ void station_lost(struct reach_core *r, int64_t now_us, int station, const char 
 		return;
 	bool was_up = s->state == REACH_UP;
 	mapping_end(r, station);
-	if (!s->told_down)
+	if (!s->told_down && !relays_is_own(r, s->place)) {
 		say(r, station, REACH_SAYS_DOWN, why);
-	s->told_down = true;
+		s->told_down = true;
+	}
 	rest(r, now_us, s);
 	s->is_used = station == r->home; /* pairs may want the guest again, or elsewhere */
 	pairs_lost_station(r, now_us, station);

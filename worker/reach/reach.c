@@ -138,18 +138,19 @@ static void open_reflections(struct reach *r) {
 }
 
 static struct reach_core *core_in(struct reach *r, const struct reach_shell_config *cfg) {
-	const struct reach_config core = {.ops = {.ctx = r,
-											  .connect = begin,
-											  .close = end,
-											  .send = send_frame,
-											  .reflect = reflect,
-											  .end_reflection = end_reflection,
-											  .ask_tickets = ask_tickets,
-											  .offer = offer,
-											  .path = path,
-											  .tell = tell},
-									  .hello = cfg->hello,
-									  .seed = cfg->seed};
+	struct reach_config core = {.ops = {.ctx = r,
+										.connect = begin,
+										.close = end,
+										.send = send_frame,
+										.reflect = reflect,
+										.end_reflection = end_reflection,
+										.ask_tickets = ask_tickets,
+										.offer = offer,
+										.path = path,
+										.tell = tell},
+								.hello = cfg->hello,
+								.seed = cfg->seed};
+	memcpy(core.key, cfg->identity->key, sizeof core.key);
 	return reach_core_init(r->core_memory, &core);
 }
 

@@ -15,6 +15,7 @@ struct reach_core *reach_core_init(void *memory, const struct reach_config *cfg)
 	memset(r, 0, sizeof *r);
 	r->ops = cfg->ops;
 	r->hello = cfg->hello;
+	memcpy(r->key, cfg->key, sizeof r->key);
 	r->rng = rv_rng_of(cfg->seed, 0);
 	r->met = ADDRESS_LOOPBACK;
 	for (int m = 0; m < NET_MAX_MEMBERS; m++)
@@ -61,24 +62,41 @@ static void move_proof(const struct reach_core *r, const struct document *d, str
 		proof->relay = (uint8_t)(i + 1);
 }
 
-/* Keeps what is known of the relays that are still listed. */
-static void move_records(struct reach_core *r, const struct document *d) {
-	struct relay_record judged[NET_MAX_RELAYS] = {0};
-	for (int i = 0; i < d->n_relays; i++)
-		for (int former = r->n_relays - 1; former >= 0; former--)
+/* Finds where the relays are now, by their keys: places[i] of the former place i, at its first
+ * place; NOWHERE: it is no longer listed. */
+static void find_relays(const struct reach_core *r, const struct document *d, int places[NET_MAX_RELAYS]) {
+	for (int former = 0; former < NET_MAX_RELAYS; former++) {
+		places[former] = NOWHERE;
+		for (int i = d->n_relays - 1; former < r->n_relays && i >= 0; i--)
 			if (memcmp(d->relays[i].key, r->relays[former].key, NET_KEY_BYTES) == 0)
-				judged[i] = r->judged[former];
+				places[former] = i;
+	}
+}
+
+/* Keeps what is known of the relays that are still listed. */
+static void move_records(struct reach_core *r, const int places[NET_MAX_RELAYS]) {
+	struct relay_record judged[NET_MAX_RELAYS] = {0};
+	for (int former = r->n_relays - 1; former >= 0; former--) /* of a relay's places the first counts */
+		if (places[former] != NOWHERE)
+			judged[places[former]] = r->judged[former];
 	memcpy(r->judged, judged, sizeof judged);
+}
+
+static void begin_home(struct reach_core *r, int64_t now_us) {
+	r->stations[r->home] = (struct station){.is_used = true, .try_us = now_us};
+	if (relays_is_bad(r, now_us, 0))
+		r->stations[r->home].place = relays_next(r, now_us, 0);
 }
 
 /* Keeps stations where their relays are still listed, at whatever place. */
 static void take_relays(struct reach_core *r, int64_t now_us, const struct document *d) {
-	int places[REACH_STATIONS];
+	int places[REACH_STATIONS], moved[NET_MAX_RELAYS];
+	find_relays(r, d, moved);
 	for (int s = 0; s < REACH_STATIONS; s++)
 		places[s] = r->stations[s].is_used ? place_in(d, &r->relays[r->stations[s].place]) : NOWHERE;
 	for (int family = 0; family < REACH_FAMILIES; family++)
 		move_proof(r, d, &r->proofs[family]);
-	move_records(r, d);
+	move_records(r, moved);
 	memcpy(r->relays, d->relays, d->n_relays * sizeof d->relays[0]);
 	r->n_relays = d->n_relays;
 	for (int s = 0; s < REACH_STATIONS; s++) {
@@ -87,12 +105,11 @@ static void take_relays(struct reach_core *r, int64_t now_us, const struct docum
 		else if (r->stations[s].is_used)
 			station_leave(r, s);
 	}
-	pairs_forget_relays(r);
+	pairs_move_relays(r, moved);
 	if (!r->stations[r->home].is_used && r->stations[!r->home].is_used)
 		r->home = !r->home;
-	struct station *home = &r->stations[r->home];
-	if (!home->is_used && r->n_relays > 0)
-		*home = (struct station){.is_used = true, .try_us = now_us};
+	if (!r->stations[r->home].is_used && r->n_relays > 0)
+		begin_home(r, now_us);
 }
 
 void reach_core_follow(struct reach_core *r, int64_t now_us, const struct document *d) {

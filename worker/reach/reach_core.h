@@ -7,7 +7,8 @@
  * of one of them, the earlier one in the list: where the worker's own home is another one, it goes
  * there with a second, *guest* station, which is closed when nobody was called from it for a
  * minute. If a pair does not meet at one relay, it tries the next; a relay whose calls and links
- * come to nothing is left for the next one, too.
+ * come to nothing is left for the next one, too. The relay that the worker itself runs is its last
+ * choice, and nobody learns that it is down: many routers let nobody out and in again.
  *
  * Mappings. From the port on which the mesh listens the worker keeps reflections open at the
  * relays of its stations, by IPv4 and IPv6, at the main and the second port: they keep the
@@ -112,8 +113,9 @@ struct reach_ops {
 
 struct reach_config {
 	struct reach_ops ops;
-	struct relay_hello hello; /* what a station shows */
-	uint64_t seed;            /* of the jitter */
+	struct relay_hello hello;   /* what a station shows */
+	uint8_t key[NET_KEY_BYTES]; /* the worker's: a relay with this key is its own */
+	uint64_t seed;              /* of the jitter */
 };
 
 enum reach_state {

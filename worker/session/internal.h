@@ -91,9 +91,9 @@ struct session_reachability {
 
 /* The relay that this worker runs for others. */
 struct session_own_relay {
-	struct own_relay *relay; /* NULL: none */
-	struct portmap *portmap; /* NULL: the router is not asked */
-	bool listed;             /* by the latest document */
+	struct own_relay *relay;                  /* NULL: none */
+	struct portmap *portmap, *second_portmap; /* of its two ports; NULL: the router is not asked */
+	bool listed;                              /* by the latest document */
 	bool told_unlisted;
 	int64_t opened_us, figures_us; /* time of its start; of the last event with figures */
 };

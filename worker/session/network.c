@@ -53,8 +53,7 @@ static void log_mapping(struct session *s, const struct portmap_state *m) {
 												: "";
 	if (m->protocol == NULL)
 		rv_event(s->events, RV_INFO, "port_map", RV_FIELDS(rv_field_str("text", m->text)),
-				 "the router forwards no port to this worker (%s); others reach it only by what it dials itself",
-				 m->text);
+				 "the router forwards no port to this worker: %s", m->text);
 	else
 		rv_event(s->events, but[0] ? RV_WARN : RV_INFO, "port_map",
 				 RV_FIELDS(rv_field_str("protocol", m->protocol), rv_field_str("host", m->outside.host),

@@ -31,12 +31,17 @@ static void log_opened(struct session *s, int64_t rate) {
 }
 
 static void log_unlisted(struct session *s) {
-	const uint16_t port = own_relay_port(s->own_relay.relay);
+	const uint16_t port = own_relay_port(s->own_relay.relay), second = own_relay_second_port(s->own_relay.relay);
+	char ports[32];
+	if (second != 0)
+		(void)snprintf(ports, sizeof ports, "ports %u and %u", port, second);
+	else
+		(void)snprintf(ports, sizeof ports, "port %u", port);
 	s->own_relay.told_unlisted = true;
 	rv_event(s->events, RV_WARN, "own_relay_unlisted", RV_FIELDS(rv_field_int("port", port)),
 			 "the run does not list this worker's relay: no other member has reached it, or %d relays are listed. In "
-			 "your router, forward TCP port %u to this machine",
-			 (int)NET_MAX_RELAYS, port);
+			 "your router, forward TCP %s to this machine",
+			 (int)NET_MAX_RELAYS, ports);
 }
 
 /* ---- life ---- */
@@ -65,22 +70,33 @@ void session_close_own_relay(struct session *s) {
 	if (s->own_relay.relay == NULL)
 		return;
 	portmap_stop(s->own_relay.portmap);
+	portmap_stop(s->own_relay.second_portmap);
 	log_figures(s, "own_relay_closed", own_relay_stop(s->own_relay.relay));
 	s->own_relay = (struct session_own_relay){0};
 }
 
 /* ---- the offer ---- */
 
+/* Returns the port at which the router lets others in; 0: it maps none, or in vain. */
+static uint16_t mapped_port(struct portmap *p) {
+	struct portmap_state m = {.protocol = NULL};
+	if (p != NULL)
+		portmap_peek(p, &m);
+	return m.protocol != NULL && m.text[0] == '\0' ? m.outside.port : 0;
+}
+
 uint16_t session_offered_relay(struct session *s) {
-	struct portmap_state m;
 	if (s->own_relay.relay == NULL)
 		return 0;
-	if (s->own_relay.portmap != NULL) {
-		(void)portmap_look(s->own_relay.portmap, &m);
-		if (m.protocol != NULL && m.text[0] == '\0')
-			return m.outside.port;
-	}
-	return own_relay_port(s->own_relay.relay);
+	uint16_t mapped = mapped_port(s->own_relay.portmap);
+	return mapped != 0 ? mapped : own_relay_port(s->own_relay.relay);
+}
+
+/* Names the second port where others reach it the way that they reach the main one: both mapped by
+ * the router, or both without that. */
+static void name_second(const struct session_own_relay *o) {
+	bool is_mapped = mapped_port(o->portmap) != 0;
+	own_relay_name_second(o->relay, is_mapped ? mapped_port(o->second_portmap) : own_relay_second_port(o->relay));
 }
 
 static const struct relay_ref *find_own(const struct session *s, const struct document *d) {
@@ -104,12 +120,12 @@ void session_own_relay_follow(struct session *s, const struct document *d) {
 	o->listed = own != NULL;
 }
 
-/* Asks the router for the relay's port, where it is asked for the mesh's. */
-static void map_port(struct session *s) {
+/* Asks the router for a port of the relay, where it is asked for the mesh's. */
+static void map_port(struct session *s, uint16_t port, struct portmap **out) {
 	struct rv_errtext et;
-	if (s->portmap == NULL || s->own_relay.portmap != NULL)
+	if (s->portmap == NULL || *out != NULL || port == 0)
 		return;
-	if (portmap_start(own_relay_port(s->own_relay.relay), &s->own_relay.portmap, &et) != RV_OK)
+	if (portmap_start(port, out, &et) != RV_OK)
 		rv_event(s->events, RV_WARN, "port_map", RV_NO_FIELDS, "%s", et.text);
 }
 
@@ -117,7 +133,9 @@ void session_own_relay_tick(struct session *s, int64_t now_us) {
 	struct session_own_relay *o = &s->own_relay;
 	if (o->relay == NULL)
 		return;
-	map_port(s);
+	map_port(s, own_relay_port(o->relay), &o->portmap);
+	map_port(s, own_relay_second_port(o->relay), &o->second_portmap);
+	name_second(o);
 	if (!o->listed && !o->told_unlisted && now_us - o->opened_us >= UNLISTED_US)
 		log_unlisted(s);
 	if (now_us - o->figures_us < FIGURES_US)
