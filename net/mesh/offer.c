@@ -6,7 +6,6 @@
 #include "net/mesh/state.h"
 
 #include "base/assert.h"
-#include "base/planted.h"
 
 #include <string.h>
 
@@ -78,7 +77,7 @@ void peers_ask_again(struct peers *p, uint32_t m, int64_t lived_us) {
 		pause_asking(p, peer);
 		return;
 	}
-	peer->ask_us = RV_BUG("called-only-once") ? INT64_MAX : p->now_us + courtesy_us(p, peer);
+	peer->ask_us = p->now_us + courtesy_us(p, peer);
 	peer->ask_pause_us = ASK_AFTER_US;
 }
 

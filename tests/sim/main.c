@@ -20,7 +20,7 @@
 	"keep-what-was-given|adopt-what-was-not-given|lose-what-was-fetched|"                                              \
 	"commit-what-was-given-up|discard-keeps-steps-ahead|leave-the-start|give-away-again|join-once|poll-not-renewed|"   \
 	"pause-without-end|look-without-end|forget-a-lost-piece|pause-fetching-for-ever|"                                  \
-	"keep-own-of-crossing|greet-any-number|both-are-clients|called-only-once|redial-without-backoff|"                  \
+	"keep-own-of-crossing|greet-any-number|both-are-clients|redial-without-backoff|"                                   \
 	"forget-the-rest-of-a-frame|cap-uncharged|"                                                                        \
 	"open-names-oneself|one-token-for-both|openings-only|look-at-what-is-past|refused-after-a-ring|no-guest|"          \
 	"station-once|punch-from-another-port|trust-any-proof|dial-any-house"
