@@ -217,7 +217,7 @@ static void test_report_fills_the_host(void **state) {
 	assert_string_equal(memory_store_last(&b->store).candidates[0].addr, "10.1.1.1:70");
 	assert_int_equal(report(b, 1, WORKER_TRAINING, "198.51.100.7:71"), RV_OK); /* not believed */
 	assert_string_equal(memory_store_last(&b->store).candidates[0].addr, "10.1.1.1:71");
-	assert_true(was_told(b, "member 0 reports a given address that is not announced: it is another host"));
+	assert_false(was_told(b, "given address")); /* a member may yet get through to it */
 	assert_int_equal(report(b, 9, WORKER_TRAINING, "198.51.100.7:71"), RV_E_AUTH);
 	assert_int_equal(report(b, 1, WORKER_TRAINING, "host:71"), RV_E_INVALID);
 }
