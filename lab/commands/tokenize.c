@@ -78,13 +78,11 @@ static enum rv_err choose_separator(const struct session *s, uint32_t *id, struc
 /* A file of plain text is a document; others are read from their start. */
 static enum rv_err open_source(struct session *s, struct rv_errtext *et) {
 	bool is_plain = true;
-	for (size_t i = 0; i < s->files.n_files; i++) {
-		bool plain;
+	for (size_t i = 0; i < s->files.n_files; i++)
 		if (shard_recognise(&s->files.files[i]))
 			return rv_fail(et, RV_E_INVALID, "%s holds tokens already, not text", s->files.files[i].path);
-		RV_TRY(documents_are_plain(&s->files.files[i], &plain, et));
-		is_plain &= plain;
-	}
+	for (size_t i = 0; is_plain && i < s->files.n_files; i++)
+		RV_TRY(documents_are_plain(&s->files.files[i], &is_plain, et));
 	if (is_plain) {
 		RV_TRY(text_blocks_init(&s->blocks, &s->files, et));
 		s->source = text_blocks_source(&s->blocks);

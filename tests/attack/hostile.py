@@ -1,4 +1,5 @@
 """Runs of honest workers in homes, beside an attacker: what is committed, and which packets others get from it."""
+import argparse
 import json
 import os
 import shutil
@@ -64,4 +65,21 @@ def play(bin_dir, specs, rounds, choices, targets=None, keep=None, seconds=PATIE
             shutil.rmtree(directory, ignore_errors=True)
 
 
-__all__ = ["Choices", "Counted", "play", "private"]
+def play_each(argv, doc, what, choices, play_one):
+    """Plays the runs that the arguments choose. play_one(args, name): returns whether it ended as it should. Returns the
+    exit status."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("bin_dir", metavar="BIN_DIR")
+    parser.add_argument(f"--{what}", dest="chosen", choices=choices, action="append", help="only these (default: each)")
+    parser.add_argument("--rounds", type=int, default=30, metavar="N", help="to be committed beside each (30)")
+    parser.add_argument("--seconds", type=float, default=PATIENCE_S, help=f"for that ({PATIENCE_S})")
+    parser.add_argument("--keep", metavar="DIR", help="for logs")
+    args = parser.parse_args(argv)
+    private.enter()
+    if args.keep:
+        os.makedirs(args.keep)
+    failed = [name for name in args.chosen or choices if not play_one(args, name)]
+    return int(bool(failed))
+
+
+__all__ = ["Choices", "Counted", "play", "play_each"]

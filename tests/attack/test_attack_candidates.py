@@ -5,8 +5,6 @@ Four honest workers at home and a fifth that names other people's addresses in i
 symmetric router, so that the others have every reason to dial what it names. The rounds have to be committed, and hosts
 must send but a few packets to any address that the liar named: counted where they leave. What they send to the liar's own
 address shows that packets are counted. Prints a line for each. Exits with 77 where homes cannot be made."""
-import argparse
-import os
 import sys
 
 import hostile
@@ -51,20 +49,5 @@ def play(args, name):
     return good
 
 
-def main(argv):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("bin_dir", metavar="BIN_DIR")
-    parser.add_argument("--lies", choices=LIES, action="append", help="only these (default: each)")
-    parser.add_argument("--rounds", type=int, default=30, metavar="N", help="to be committed beside each (30)")
-    parser.add_argument("--seconds", type=float, default=hostile.PATIENCE_S, help=f"for that ({hostile.PATIENCE_S})")
-    parser.add_argument("--keep", metavar="DIR", help="for logs")
-    args = parser.parse_args(argv)
-    hostile.private.enter()
-    if args.keep:
-        os.makedirs(args.keep)
-    failed = [name for name in args.lies or LIES if not play(args, name)]
-    return int(bool(failed))
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(hostile.play_each(sys.argv[1:], __doc__, "lies", LIES, play))

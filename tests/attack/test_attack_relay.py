@@ -4,8 +4,6 @@
 The operator has listed two relays; the first is evil (evil_relay.c). Four workers at home, of which no pair can do without
 a relay or an opening, have to commit rounds all the same, and whom the relay aims them at must get but a few packets.
 Prints a line for each attack. Exits with 77 where homes cannot be made."""
-import argparse
-import os
 import sys
 
 import hostile
@@ -23,9 +21,9 @@ ATTACKS = {
     "aim": f"aim={BYSTANDER[0]}:{BYSTANDER[1]}",
 }
 RELAYED, OPENED = ("symmetric",) * 4, ("masquerade", "port-restricted", "symmetric", "symmetric")
-# For each worker, each address that a stranger stated is dialed four times at most, with three packets; all three members
-# that it may dial can have that same one.
-MOST_TO_BYSTANDER = 4 * 3 * 4 * 3
+# Each worker takes part in 8 openings to hosts that are no peer's, then one in 30 s; an opening lasts 1.5 s, in which TCP
+# sends two packets.
+MOST_TO_BYSTANDER = 4 * (8 + hostile.PATIENCE_S // 30) * 2
 
 
 def play(args, name):
@@ -42,20 +40,5 @@ def play(args, name):
     return good
 
 
-def main(argv):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("bin_dir", metavar="BIN_DIR")
-    parser.add_argument("--attack", choices=ATTACKS, action="append", help="only this one (default: each)")
-    parser.add_argument("--rounds", type=int, default=30, metavar="N", help="to be committed beside each (30)")
-    parser.add_argument("--seconds", type=float, default=hostile.PATIENCE_S, help=f"for that ({hostile.PATIENCE_S})")
-    parser.add_argument("--keep", metavar="DIR", help="for logs")
-    args = parser.parse_args(argv)
-    hostile.private.enter()
-    if args.keep:
-        os.makedirs(args.keep)
-    failed = [name for name in args.attack or ATTACKS if not play(args, name)]
-    return int(bool(failed))
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(hostile.play_each(sys.argv[1:], __doc__, "attack", ATTACKS, play))

@@ -3,17 +3,10 @@
  * member, the document. */
 #include "coordinator/service/offered_relays.h"
 
-#include "coordinator/service/service.h"
-#include "net/control/reach_test.h"
 #include "tests/common/check.h"
-#include "tests/common/memory_store.h"
-#include "tests/coordinator/run_chunks.h"
+#include "tests/coordinator/probe_bench.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-enum { S = RV_US_PER_S };
 
 /* ---- which are listed ---- */
 
@@ -144,94 +137,30 @@ static void there_are_no_more_than_a_document_lists(void **state) {
 
 /* ---- at the service ---- */
 
-struct bench {
-	struct memory_store store;
-	struct identity run;
-	struct service *service;
-	int64_t now_us;
-	uint64_t seq;
-};
-
-static void join(struct bench *b, uint8_t who) {
-	char links[1][INVITE_MAX_BYTES];
-	struct invite in;
-	uint8_t key[NET_KEY_BYTES] = {who}, body[256], reply[NET_MAX_CONFIG_BYTES + 256];
-	struct join_request rq = {.protocol = CONTROL_VERSION, .run_id = {5}, .has_token = true};
-	assert_ok(service_invite(b->service, 1, links, &et));
-	assert_ok(invite_parse(links[0], &in, &et));
-	memcpy(rq.token, in.token, NET_TOKEN_BYTES);
-	struct rv_writer w = rv_writer_of(body, sizeof body), r = rv_writer_of(reply, sizeof reply);
-	join_request_encode(&rq, &w);
-	assert_ok(service_join(b->service, b->now_us, key, body, rv_writer_len(&w), &r, &et));
-}
-
 static int set_up(void **state) {
-	struct bench *b = calloc(1, sizeof *b);
-	const uint8_t seed[IDENTITY_SEED_BYTES] = {3};
-	*state = b;
-	identity_of_seed(seed, &b->run);
-	memory_store_init(&b->store);
-	b->now_us = S;
-	struct service_config cfg = {.run = &b->run,
-								 .run_id = {5},
-								 .config = "rounds = 4\nmin-workers = 2\nsilence-ms = 4000\n",
-								 .store = &b->store.store,
-								 .site = "11.0.0.254",
-								 .advertise = {.host = "train.example.org", .port = 7433},
-								 .n_relays = 1,
-								 .relays = {{.addr = "train.example.org:7435"}}};
-	assert_ok(service_new(&cfg, b->now_us, &b->service, &et));
-	for (uint8_t who = 1; who <= 3; who++)
-		join(b, who);
+	const struct relay_ref operators = {.addr = "train.example.org:7435"};
+	*state = probe_bench_open(&operators, 1, 3);
 	return 0;
 }
 
 static int tear_down(void **state) {
-	struct bench *b = *state;
-	service_free(b->service);
-	memory_store_release(&b->store);
-	free(b);
+	probe_bench_close(*state);
 	return 0;
 }
 
 /* A report of `who`, seen at 11.0.0.WHO, that offers a relay at this port. Returns true if it is
  * asked to probe. */
-static bool report(struct bench *b, uint8_t who, uint16_t offers, const struct probed *probed, struct probe *out) {
-	uint8_t key[NET_KEY_BYTES] = {who}, body[NET_MAX_REPORT_BYTES], bytes[SERVICE_REPORT_REPLY_BYTES];
-	struct member_sight sight = {.own = "11.0.0.254"};
-	struct report rep = {.boot = 1,
-						 .seq = ++b->seq,
-						 .phase = WORKER_SYNCING,
-						 .n_chunks = run_chunks("", 0),
-						 .n_candidates = 1,
-						 .candidates[0].addr = ":7434",
-						 .offers_relay = offers};
-	(void)snprintf(sight.host, sizeof sight.host, "11.0.0.%d", who);
-	if (probed != NULL)
-		rep.probed = (struct probed_list){.n = 1, .list = {*probed}};
-	struct rv_writer w = rv_writer_of(body, sizeof body), r = rv_writer_of(bytes, sizeof bytes);
-	report_encode(&rep, CONTROL_VERSION, &w);
-	assert_ok(service_report(b->service, b->now_us, key, &sight, body, rv_writer_len(&w), &et));
-	struct probes probes;
-	if (!service_report_reply(b->service, b->now_us, key, &r) || !probes_are(bytes, rv_writer_len(&r)))
-		return false;
-	assert_ok(probes_decode(bytes, rv_writer_len(&r), &probes, &et));
-	assert_int_equal(probes.n, 1);
-	*out = probes.list[0];
-	return true;
-}
-
-static const struct document *document_of(struct bench *b) {
-	static struct document d;
-	const uint8_t *bytes;
-	size_t n;
-	assert_ok(service_document(b->service, CONTROL_VERSION, &bytes, &n, &et));
-	assert_ok(document_decode(bytes + NET_SIG_BYTES, n - NET_SIG_BYTES, &d, &et));
-	return &d;
+static bool report(struct probe_bench *b, uint8_t who, uint16_t offers, const struct probed *probed,
+				   struct probe *out) {
+	char host[16];
+	struct report rep = probe_bench_next_report(b);
+	rep.offers_relay = offers;
+	(void)snprintf(host, sizeof host, "11.0.0.%d", who);
+	return probe_bench_report(b, who, host, &rep, probed, out);
 }
 
 /* Both others dial what `who` offers, with these results. */
-static void probe_both(struct bench *b, uint8_t who, const char *addr, uint8_t one, uint8_t two) {
+static void probe_both(struct probe_bench *b, uint8_t who, const char *addr, uint8_t one, uint8_t two) {
 	uint8_t results[] = {one, two};
 	for (uint8_t other = 1, i = 0; other <= 3; other++) {
 		struct probe p;
@@ -246,7 +175,7 @@ static void probe_both(struct bench *b, uint8_t who, const char *addr, uint8_t o
 	}
 }
 
-static void all_report(struct bench *b, uint16_t offer_of_1) {
+static void all_report(struct probe_bench *b, uint16_t offer_of_1) {
 	struct probe p;
 	for (uint8_t who = 2; who <= 3; who++)
 		(void)report(b, who, 0, NULL, &p);
@@ -254,74 +183,67 @@ static void all_report(struct bench *b, uint16_t offer_of_1) {
 }
 
 /* A worker that tests how others reach it reflects at the relays that the document lists. */
-static void a_reach_test_names(struct bench *b, const struct relay_ref *relays, int n) {
-	const uint8_t key[NET_KEY_BYTES] = {2};
-	const struct member_sight sight = {.own = "11.0.0.254", .host = "11.0.0.2"};
-	const struct reach_test_request rq = {.run_id = {5}};
+static void a_reach_test_names(struct probe_bench *b, const struct relay_ref *relays, int n) {
 	struct reach_test_reply got;
-	uint8_t body[512], bytes[REACH_TEST_REPLY_MAX_BYTES];
-	struct rv_writer w = rv_writer_of(body, sizeof body), r = rv_writer_of(bytes, sizeof bytes);
-	reach_test_request_encode(&rq, CONTROL_VERSION, &w);
-	assert_ok(service_reach_test(b->service, b->now_us, key, &sight, body, rv_writer_len(&w), &r, &et));
-	assert_ok(reach_test_reply_decode(bytes, rv_writer_len(&r), &got, &et));
+	assert_ok(probe_bench_ask(b, 2, "11.0.0.2", NULL, NULL, &got, &et));
 	assert_int_equal(got.n_relays, n);
 	for (int i = 0; i < n; i++)
 		assert_string_equal(got.relays[i].addr, relays[i].addr);
 }
 
 static void a_relay_that_another_member_reaches_is_listed(void **state) {
-	struct bench *b = *state;
+	struct probe_bench *b = *state;
 	struct probe p;
 	all_report(b, 7435);
-	assert_int_equal(document_of(b)->n_relays, 1);
+	assert_int_equal(probe_bench_document(b)->n_relays, 1);
 	probe_both(b, 1, "11.0.0.1:7435", PROBE_SILENT, PROBE_OPEN); /* one of two lies, or is cut off */
 	(void)report(b, 1, 7435, NULL, &p);
-	const struct document *d = document_of(b);
+	const struct document *d = probe_bench_document(b);
 	assert_int_equal(d->n_relays, 2);
 	assert_string_equal(d->relays[0].addr, "train.example.org:7435");
 	assert_string_equal(d->relays[1].addr, "11.0.0.1:7435");
 	assert_int_equal(d->relays[1].key[0], 1);
 	a_reach_test_names(b, d->relays, d->n_relays);
 	(void)report(b, 1, 0, NULL, &p); /* no longer */
-	assert_int_equal(document_of(b)->n_relays, 1);
+	assert_int_equal(probe_bench_document(b)->n_relays, 1);
 }
 
 static void one_that_nobody_reaches_is_not_listed(void **state) {
-	struct bench *b = *state;
+	struct probe_bench *b = *state;
 	struct probe p;
 	all_report(b, 7435);
 	probe_both(b, 1, "11.0.0.1:7435", PROBE_SILENT, PROBE_OTHER_KEY);
 	(void)report(b, 1, 7435, NULL, &p);
-	assert_int_equal(document_of(b)->n_relays, 1);
+	assert_int_equal(probe_bench_document(b)->n_relays, 1);
 }
 
 static void a_member_that_is_gone_takes_its_relay_along(void **state) {
-	struct bench *b = *state;
+	struct probe_bench *b = *state;
 	struct probe p;
 	all_report(b, 7435);
 	probe_both(b, 1, "11.0.0.1:7435", PROBE_OPEN, PROBE_OPEN);
 	(void)report(b, 1, 7435, NULL, &p);
-	assert_int_equal(document_of(b)->n_relays, 2);
+	assert_int_equal(probe_bench_document(b)->n_relays, 2);
 	for (int i = 0; i < 60; i++) {
 		service_tick(b->service, b->now_us += S);
 		(void)report(b, 2, 0, NULL, &p);
 	}
-	assert_int_equal(document_of(b)->n_relays, 1);
+	assert_int_equal(probe_bench_document(b)->n_relays, 1);
 	all_report(b, 7435);
-	assert_int_equal(document_of(b)->n_relays, 2); /* and brings it back */
+	assert_int_equal(probe_bench_document(b)->n_relays, 2); /* and brings it back */
 	assert_ok(service_ban(b->service, b->now_us, 0, true, &et));
 	service_tick(b->service, b->now_us);
-	assert_int_equal(document_of(b)->n_relays, 1);
+	assert_int_equal(probe_bench_document(b)->n_relays, 1);
 }
 
 /* Workers are in touch with a relay: their routers let its host in. */
 static void the_host_of_a_listed_relay_tests_nobody(void **state) {
-	struct bench *b = *state;
+	struct probe_bench *b = *state;
 	struct probe p;
 	all_report(b, 7435);
 	probe_both(b, 1, "11.0.0.1:7435", PROBE_OPEN, PROBE_OPEN);
 	(void)report(b, 1, 7435, NULL, &p);
-	assert_int_equal(document_of(b)->n_relays, 2);
+	assert_int_equal(probe_bench_document(b)->n_relays, 2);
 	(void)report(b, 2, 7435, NULL, &p);
 	assert_false(report(b, 1, 7435, NULL, &p));
 	assert_true(report(b, 3, 0, NULL, &p));

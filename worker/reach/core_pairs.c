@@ -28,11 +28,6 @@ enum {
 	GUEST_BUSY_US = 3 * RV_US_PER_S,                       /* before it goes to the relay of another pair */
 };
 
-/* Openings that a relay may make this worker take part in: with one peer; and in all, to hosts
- * that no candidate of the peer has. */
-static const struct gcra openings = {.each_us = 2 * RV_US_PER_S, .burst = 4};
-static const struct gcra strange = {.each_us = 30 * RV_US_PER_S, .burst = 8};
-
 static bool is_opening(uint8_t way) {
 	return way != WAY_FORWARD;
 }
@@ -43,37 +38,13 @@ static uint8_t bit_of(uint8_t way) {
 
 /* ---- documents ---- */
 
-/* Returns false if the host is a name. */
-static bool host_bytes(const struct address *a, uint8_t out[HOST_BYTES]) {
-	struct sockaddr_storage sa;
-	socklen_t n;
-	if (a->host[0] == '\0' || !address_to_socket(a, &sa, &n))
-		return false;
-	memset(out, 0, HOST_BYTES);
-	if (sa.ss_family == AF_INET6) {
-		memcpy(out, &((struct sockaddr_in6 *)&sa)->sin6_addr, HOST_BYTES);
-		return true;
-	}
-	out[10] = out[11] = 0xff; /* RFC 4291, section 2.5.5.2 */
-	memcpy(out + 12, &((struct sockaddr_in *)&sa)->sin_addr, 4);
-	return true;
-}
-
-static void learn_host(struct pair *p, const char *addr) {
-	struct address a;
-	if (address_parse(addr, &a, NULL) == RV_OK && host_bytes(&a, p->hosts[p->n_hosts]))
-		p->n_hosts++;
-}
-
 static void learn_member(struct reach_core *r, const struct member_ref *ref) {
 	struct pair *p = &r->pairs[ref->member];
 	uint8_t home = ref->relay > 0 ? (uint8_t)(reach_first_place(r, ref->relay - 1) + 1) : 0;
 	if (home != p->home)
 		p->choice = 0;
 	p->home = home;
-	p->n_hosts = 0;
-	for (int i = 0; i < ref->n_candidates; i++)
-		learn_host(p, ref->candidates[i].addr);
+	hosts_learn(p, ref);
 }
 
 /* A member that this document does not name keeps what an earlier one said of it. */
@@ -197,14 +168,6 @@ void pairs_move_relays(struct reach_core *r, const int places[NET_MAX_RELAYS]) {
 
 /* ---- which way ---- */
 
-static bool has_ipv6_host(const struct pair *p) {
-	static const uint8_t mapped[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-	for (int i = 0; i < p->n_hosts; i++)
-		if (memcmp(p->hosts[i], mapped, sizeof mapped) != 0)
-			return true;
-	return false;
-}
-
 /* A peer that is known by IPv6 alone may have IPv4: if not, the relay answers at once. */
 static bool is_usable(const struct station *s, const struct pair *p, uint8_t way) {
 	if ((p->tried & bit_of(way)) != 0)
@@ -212,7 +175,7 @@ static bool is_usable(const struct station *s, const struct pair *p, uint8_t way
 	if (way == WAY_FORWARD)
 		return !p->upgrades;
 	enum reach_family family = way == WAY_OPEN_V6 ? REACH_V6 : REACH_V4;
-	bool may_have = family == REACH_V4 || has_ipv6_host(p);
+	bool may_have = family == REACH_V4 || hosts_have_ipv6(p);
 	return may_have && !p->is_hopeless && s->reflections[family][REACH_MAIN_PORT].is_open;
 }
 
@@ -437,20 +400,6 @@ static int64_t variation_us(const struct reach_core *r, const struct station *s,
 	return p->openings % 2 == 1 && (p->openings % 4 == 1) == is_lower ? s->rtt_us / 4 : 0;
 }
 
-static bool is_host_of(const struct pair *p, const struct address *at) {
-	uint8_t host[HOST_BYTES];
-	for (int i = 0; host_bytes(at, host) && i < p->n_hosts; i++)
-		if (memcmp(host, p->hosts[i], HOST_BYTES) == 0)
-			return true;
-	return false;
-}
-
-/* Returns true if an address that a relay names may be dialed. */
-static bool may_dial(struct reach_core *r, int64_t now_us, struct pair *p, const struct address *at) {
-	return address_is_dialable(at, r->met) && gcra_take(&openings, &p->opens_until_us, now_us) &&
-		   (is_host_of(p, at) || gcra_take(&strange, &r->strange_until_us, now_us));
-}
-
 static void tell_opening(const struct reach_core *r, int station, const struct relay_open *m) {
 	char at[NET_ADDR_BYTES] = "";
 	(void)address_format(&m->at, at);
@@ -487,7 +436,7 @@ const char *pairs_take_open(struct reach_core *r, int64_t now_us, int station, c
 	if (m->peer == r->hello.member)
 		return "it names this worker";
 	r->stations[station].used_us = now_us;
-	bool is_taken = may_dial(r, now_us, p, &m->at) && take_opening(r, now_us, station, m);
+	bool is_taken = hosts_may_open(r, now_us, p, &m->at) && take_opening(r, now_us, station, m);
 	if (!is_taken && p->step == PAIR_CALLED)
 		try_next(now_us, p);
 	return NULL;

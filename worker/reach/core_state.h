@@ -160,6 +160,13 @@ int64_t mapping_deadline_us(const struct station *s);
 bool mapping_is_settled(const struct station *s);
 enum reach_family mapping_family(const struct address *a);
 
+/* core_hosts.c */
+/* Takes the hosts of the candidates that a document names. */
+void hosts_learn(struct pair *p, const struct member_ref *ref);
+bool hosts_have_ipv6(const struct pair *p);
+/* Returns true, and counts it, if an address that a relay names for an opening may be dialed. */
+bool hosts_may_open(struct reach_core *r, int64_t now_us, struct pair *p, const struct address *at);
+
 /* core_pairs.c */
 void pairs_follow(struct reach_core *r, const struct document *d);
 /* Follows another list: places[i] is where the relay of the former first place i is now;

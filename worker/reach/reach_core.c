@@ -207,10 +207,6 @@ uint8_t reach_core_relay(const struct reach_core *r) {
 	return home->state == REACH_UP ? (uint8_t)(reach_first_place(r, home->place) + 1) : 0;
 }
 
-enum reach_state reach_core_state(const struct reach_core *r) {
-	return r->stations[r->home].state;
-}
-
 const struct reach_mapping *reach_core_mapping(const struct reach_core *r, enum reach_family family) {
 	return &r->mappings[family];
 }

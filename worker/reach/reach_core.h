@@ -164,7 +164,6 @@ int64_t reach_core_deadline_us(const struct reach_core *r); /* INT64_MAX: none *
 /* Returns the place of the home station's relay in the document's list, counted from 1; 0:
  * none. */
 uint8_t reach_core_relay(const struct reach_core *r);
-enum reach_state reach_core_state(const struct reach_core *r); /* of the home station */
 /* Returns the mapping as the relay of the home station sees it; borrowed. */
 const struct reach_mapping *reach_core_mapping(const struct reach_core *r, enum reach_family family);
 /* Returns the proof of a mapping at which others may be able to dial this worker, borrowed; NULL:
