@@ -7,6 +7,8 @@
 #include "train/text/tokenizer/text_blocks.h"
 #include "train/text/tokenizer/tokenize_job.h"
 
+#include <semaphore.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,6 +158,75 @@ static void it_goes_on_after_being_stopped(void **state) {
 	assert_output(w, &c, &s);
 }
 
+/* ---- progress ---- */
+
+/* Compressed text: blocks of BLOCK_BYTES from FILE_BYTES each of the files. More blocks than a batch,
+ * whose last one waits for two reports: the second is of all blocks but itself. */
+enum { PACKED_BLOCKS = 20, BLOCK_BYTES = 1000, FILE_BYTES = 10 };
+
+struct packed {
+	struct world *w;
+	atomic_bool is_last;
+	sem_t reported;
+	uint64_t most; /* bytes in the largest report */
+	int shrank;    /* number of reports of less than one before */
+};
+
+static enum rv_err packed_load(void *ctx, uint64_t begin, uint64_t want, uint64_t *n, struct rv_errtext *et) {
+	(void)ctx;
+	(void)et;
+	uint64_t left = PACKED_BLOCKS - begin;
+	*n = left < want ? left : want;
+	return RV_OK;
+}
+
+static enum rv_err packed_get(const void *ctx, uint64_t i, uint8_t buffer[TEXT_BLOCK_BUFFER_BYTES],
+							  struct text_block *out, struct rv_errtext *et) {
+	struct packed *p = (void *)(uintptr_t)ctx;
+	(void)buffer;
+	(void)et;
+	*out = (struct text_block){.at = p->w->text, .n = BLOCK_BYTES};
+	if (i + 1 < PACKED_BLOCKS)
+		return RV_OK;
+	atomic_store(&p->is_last, true);
+	for (int k = 0; k < 2; k++)
+		(void)sem_wait(&p->reported);
+	return RV_OK;
+}
+
+static uint64_t packed_bytes_before(const void *ctx, uint64_t i) {
+	(void)ctx;
+	return i * FILE_BYTES;
+}
+
+static bool note_report(void *ctx, uint64_t bytes_done, uint64_t shards) {
+	struct packed *p = ctx;
+	(void)shards;
+	p->shrank += bytes_done < p->most;
+	p->most = bytes_done > p->most ? bytes_done : p->most;
+	if (atomic_load(&p->is_last))
+		sem_post(&p->reported);
+	return true;
+}
+
+static void progress_is_in_bytes_of_the_files(void **state) {
+	struct world *w = *state;
+	char out[128];
+	struct tokenize_state s;
+	struct packed p = {.w = w};
+	const struct block_source source = {
+		.ctx = &p, .load = packed_load, .get = packed_get, .bytes_before = packed_bytes_before};
+	struct tokenize_config c = config(w, "packed", 1, out);
+	assert_int_equal(sem_init(&p.reported, 0, 0), 0);
+	c.blocks = &source;
+	c.tick = note_report;
+	c.ctx = &p;
+	assert_ok(tokenize_job_run(&c, &s, &et));
+	assert_in_range(p.most, (PACKED_BLOCKS - 1) * FILE_BYTES, PACKED_BLOCKS * FILE_BYTES);
+	assert_int_equal(p.shrank, 0);
+	sem_destroy(&p.reported);
+}
+
 static void another_job_is_refused(void **state) {
 	struct world *w = *state;
 	char out[128], path[200];
@@ -183,6 +254,7 @@ int main(void) {
 		cmocka_unit_test(the_tokens_are_those_of_the_whole_text),
 		cmocka_unit_test(it_goes_on_where_it_was_broken_off),
 		cmocka_unit_test(it_goes_on_after_being_stopped),
+		cmocka_unit_test(progress_is_in_bytes_of_the_files),
 		cmocka_unit_test(another_job_is_refused),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);

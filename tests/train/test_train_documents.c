@@ -178,14 +178,33 @@ static void a_line_that_cannot_be_read_is_named(void **state) {
 	refused(&csv, "text", RV_E_CORRUPT, "too early");
 }
 
+struct seen {
+	size_t documents;
+	uint64_t bytes; /* of the files, at the end */
+};
+
+/* Returns the bytes of the files before the blocks that follow these. */
+static uint64_t assert_progress(const struct block_source *s, uint64_t begin, uint64_t n, uint64_t before) {
+	for (uint64_t i = begin; i <= begin + n; i++) {
+		uint64_t bytes = s->bytes_before(s->ctx, i);
+		assert_true(bytes >= before);
+		assert_int_equal(bytes > 0, i > 0);
+		before = bytes;
+	}
+	return before;
+}
+
 /* Adds up the blocks of a source, from `begin` on. */
 static size_t read_blocks(const struct block_source *s, uint64_t begin, uint64_t at_once, char *out, size_t cap,
-						  size_t *documents) {
+						  struct seen *seen) {
 	size_t n_out = 0;
 	uint64_t n = 1;
 	uint8_t buffer[TEXT_BLOCK_BUFFER_BYTES];
+	*seen = (struct seen){.bytes = s->bytes_before(s->ctx, 0)};
+	assert_int_equal(seen->bytes, 0);
 	for (; n > 0; begin += n) {
 		assert_ok(s->load(s->ctx, begin, at_once, &n, &et));
+		seen->bytes = assert_progress(s, begin, n, seen->bytes);
 		for (uint64_t i = 0; i < n; i++) {
 			struct text_block block;
 			assert_ok(s->get(s->ctx, begin + i, buffer, &block, &et));
@@ -193,7 +212,7 @@ static size_t read_blocks(const struct block_source *s, uint64_t begin, uint64_t
 			assert_true(n_out + block.n <= cap);
 			memcpy(out + n_out, block.at, block.n);
 			n_out += block.n;
-			*documents += block.n_begins;
+			seen->documents += block.n_begins;
 		}
 	}
 	return n_out;
@@ -202,7 +221,8 @@ static size_t read_blocks(const struct block_source *s, uint64_t begin, uint64_t
 static void blocks_hold_the_documents_in_order(void **state) {
 	(void)state;
 	char path[128], *text = malloc(MANY * 2100), *got = malloc(MANY * 2100);
-	size_t n_text = 0, documents = 0;
+	size_t n_text = 0;
+	struct seen seen;
 	assert_true(text != NULL && got != NULL);
 	snprintf(path, sizeof path, "%s/many.jsonl", dir);
 	FILE *f = fopen(path, "w");
@@ -221,12 +241,12 @@ static void blocks_hold_the_documents_in_order(void **state) {
 	for (int pass = 0; pass < 3; pass++) { /* all at once; few at a time; from the second block on */
 		assert_ok(document_blocks_open(&files, "text", &b, &et));
 		const struct block_source s = document_blocks_source(b);
-		documents = 0;
-		size_t n = read_blocks(&s, pass == 2 ? 1 : 0, pass == 1 ? 2 : 1000, got, MANY * 2100, &documents);
+		size_t n = read_blocks(&s, pass == 2 ? 1 : 0, pass == 1 ? 2 : 1000, got, MANY * 2100, &seen);
 		first = pass == 2 ? n_text - n : 0;
 		assert_int_equal(n + first, n_text);
 		assert_memory_equal(got, text + first, n);
-		assert_true(pass == 2 ? documents < MANY : documents == MANY - MANY / 300);
+		assert_true(pass == 2 ? seen.documents < MANY : seen.documents == MANY - MANY / 300);
+		assert_int_equal(seen.bytes, files.bytes);
 		document_blocks_close(b);
 	}
 	assert_in_range(first, 1, TEXT_BLOCK_BYTES);

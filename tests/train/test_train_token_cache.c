@@ -22,6 +22,7 @@ struct fixture {
 	struct data_files text;
 	struct token_list wanted;
 	int reports; /* of progress */
+	int wrong;   /* of these, without a name, or of more bytes than there are */
 };
 
 static int setup(void **state) {
@@ -55,9 +56,10 @@ static int teardown(void **state) {
 	return 0;
 }
 
+/* Asserts nothing: a failure would leave the job under way, and its entry locked. */
 static bool count_reports(void *ctx, const char *what, uint64_t done_bytes, uint64_t total_bytes) {
 	struct fixture *f = ctx;
-	assert_true(what && done_bytes <= total_bytes);
+	f->wrong += !what || done_bytes > total_bytes;
 	f->reports++;
 	return true;
 }
@@ -86,6 +88,7 @@ static void open_and_compare(struct fixture *f) {
 	struct token_source s;
 	assert_ok(token_cache_open(&c, &f->text, VOCAB, &s, &et));
 	assert_source(f, &s);
+	assert_int_equal(f->wrong, 0);
 }
 
 /* The only entry of the cache, or with `n` the number of entries. */

@@ -15,7 +15,7 @@ struct block {
 	uint32_t *begins;
 	size_t n;
 	uint32_t n_begins;
-	uint64_t bytes_before; /* of the files */
+	uint64_t bytes_before; /* of the files: read before the block was made */
 };
 
 struct document_blocks {
@@ -122,7 +122,7 @@ static enum rv_err cut_off(struct document_blocks *b, size_t n, bool keeps, stru
 	uint32_t n_begins = 0;
 	while (n_begins < b->n_begins && (b->begins[n_begins] < n || b->n == n))
 		n_begins++;
-	*out = (struct block){.n = n, .n_begins = n_begins, .bytes_before = bytes_done(b)};
+	*out = (struct block){.n = n, .n_begins = n_begins};
 	if (keeps) {
 		out->at = malloc(n + 1);
 		out->begins = malloc((n_begins + (size_t)1) * sizeof *out->begins);
@@ -151,6 +151,7 @@ static void end_file(struct document_blocks *b) {
 /* Makes the next block. Sets *made to false behind the last. */
 static enum rv_err make(struct document_blocks *b, bool keeps, struct block *out, bool *made, struct rv_errtext *et) {
 	bool file_ends = false;
+	const uint64_t bytes_before = bytes_done(b);
 	*made = false;
 	while (!*made && b->file < b->files->n_files) {
 		RV_TRY(fill(b, &file_ends, et));
@@ -158,6 +159,8 @@ static enum rv_err make(struct document_blocks *b, bool keeps, struct block *out
 		*made = b->n > 0 || b->n_begins > 0;
 		if (*made)
 			RV_TRY(cut_off(b, is_full ? text_blocks_cut(b->bytes, b->n, TEXT_BLOCK_BYTES) : b->n, keeps, out, et));
+		if (*made)
+			out->bytes_before = bytes_before;
 		if (file_ends && b->n == 0)
 			end_file(b);
 	}

@@ -10,7 +10,7 @@
 
 struct shared {
 	const struct block_lanes *l;
-	atomic_uint_fast64_t next, bytes_done;
+	atomic_uint_fast64_t next, blocks_done;
 	atomic_bool stop;
 	bool cancelled;
 	pthread_mutex_t mutex; /* guards the fields below */
@@ -36,7 +36,7 @@ static enum rv_err run_block(struct shared *s, int lane, uint64_t i, uint8_t *bu
 	struct text_block block;
 	RV_TRY(s->l->blocks->get(s->l->blocks->ctx, i, buffer, &block, et));
 	RV_TRY(s->l->fn(s->l->ctx, lane, i, &block, et));
-	atomic_fetch_add(&s->bytes_done, block.n);
+	atomic_fetch_add(&s->blocks_done, 1);
 	return RV_OK;
 }
 
@@ -58,7 +58,8 @@ static void run_lane(void *ctx, int lane) {
 
 static void tick(void *ctx) {
 	struct shared *s = ctx;
-	if (s->l->tick && !s->l->tick(s->l->ctx, atomic_load(&s->bytes_done))) {
+	const struct block_lanes *l = s->l;
+	if (l->tick && !l->tick(l->ctx, l->blocks->bytes_before(l->blocks->ctx, l->begin + atomic_load(&s->blocks_done)))) {
 		s->cancelled = true;
 		atomic_store(&s->stop, true);
 	}

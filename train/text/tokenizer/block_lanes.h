@@ -14,7 +14,8 @@ struct block_lanes {
 	int lanes;           /* 1..BLOCK_LANES_MAX */
 	/* Processes one block on the lane's thread. Any lane may get any block. */
 	enum rv_err (*fn)(void *ctx, int lane, uint64_t index, const struct text_block *block, struct rv_errtext *et);
-	/* Runs on the calling thread about ten times a second; returns false to stop. May be NULL. */
+	/* Runs on the calling thread about ten times a second; returns false to stop. `bytes_done`: of
+	 * the files, before the block `begin` plus as many as are done. May be NULL. */
 	bool (*tick)(void *ctx, uint64_t bytes_done);
 	void *ctx;
 };

@@ -22,7 +22,6 @@ struct job {
 	struct token_list *encoded; /* (batch) */
 	uint64_t batch, begin;      /* blocks per batch; first block of the present one */
 	uint64_t skip;              /* tokens of the first block that earlier shards contain */
-	uint64_t bytes_done;        /* bytes in earlier batches */
 	struct shard_writer shard;
 	bool shard_open;
 };
@@ -52,7 +51,7 @@ static enum rv_err encode_block(void *ctx, int lane, uint64_t index, const struc
 
 static bool tick(void *ctx, uint64_t bytes_done) {
 	struct job *j = ctx;
-	return !j->c->tick || j->c->tick(j->c->ctx, j->bytes_done + bytes_done, j->at.shards);
+	return !j->c->tick || j->c->tick(j->c->ctx, bytes_done, j->at.shards);
 }
 
 static enum rv_err open_shard(struct job *j, struct rv_errtext *et) {
@@ -101,7 +100,6 @@ static enum rv_err run_batch(struct job *j, bool *more, struct rv_errtext *et) {
 	RV_TRY(j->c->blocks->load(j->c->blocks->ctx, j->begin, j->batch, &n, et));
 	RV_ASSERT(n <= j->batch);
 	*more = n > 0;
-	j->bytes_done = j->c->blocks->bytes_before(j->c->blocks->ctx, j->begin);
 	const struct block_lanes lanes = {.blocks = j->c->blocks,
 									  .begin = j->begin,
 									  .end = j->begin + n,

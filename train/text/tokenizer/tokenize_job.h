@@ -19,7 +19,8 @@ struct tokenize_config {
 	uint32_t separator;     /* TOKENIZER_NO_TOKEN: none */
 	uint64_t shard_tokens;  /* tokens in each shard but the last */
 	int threads;
-	/* Called about ten times a second; returns false to stop. May be NULL. */
+	/* Called about ten times a second; returns false to stop. `bytes_done`: of the files, which may
+	 * be compressed. May be NULL. */
 	bool (*tick)(void *ctx, uint64_t bytes_done, uint64_t shards);
 	void *ctx;
 };
