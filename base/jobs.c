@@ -84,6 +84,15 @@ enum rv_err jobs_new(const char *name, void (*wake)(void *ctx), void *ctx, struc
 	return RV_OK;
 }
 
+static void drop_all(struct job *j) {
+	while (j) {
+		struct job *next = j->next;
+		if (j->dropped)
+			j->dropped(j);
+		j = next;
+	}
+}
+
 void jobs_free(struct jobs *t) {
 	if (!t)
 		return;
@@ -92,6 +101,8 @@ void jobs_free(struct jobs *t) {
 	pthread_cond_signal(&t->posted);
 	pthread_mutex_unlock(&t->lock);
 	pthread_join(t->thread, NULL);
+	RV_ASSERT(!t->todo.head && !t->running);
+	drop_all(t->finished.head);
 	pthread_cond_destroy(&t->posted);
 	pthread_mutex_destroy(&t->lock);
 	free(t);

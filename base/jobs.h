@@ -16,7 +16,10 @@ struct job {
 	void (*run)(struct job *j);  /* on the job thread */
 	void (*done)(struct job *j); /* on the poster's thread, in jobs_reap(); may free the job or post
 	                                it again */
-	struct job *next;            /* private to jobs.c */
+	/* Instead of `done`, in jobs_free(), on the thread that calls it: frees what the job holds, and
+	 * may free the job. NULL: it holds nothing. */
+	void (*dropped)(struct job *j);
+	struct job *next; /* private to jobs.c */
 };
 
 #define JOB_OWNER(job_ptr, type, member) ((type *)(void *)((char *)(job_ptr)-offsetof(type, member)))
@@ -27,7 +30,8 @@ struct jobs;
  * jobs_reap(). `name` is what debuggers show (at most 15 characters). RV_E_NOMEM, RV_E_BUSY (no
  * thread). */
 enum rv_err jobs_new(const char *name, void (*wake)(void *ctx), void *ctx, struct jobs **out, struct rv_errtext *et);
-/* Waits for the running job and those queued; their `done` is not called. NULL is fine. */
+/* Waits for the running job and those queued, and calls `dropped`, not `done`, for each job that
+ * was not reaped, in order. NULL is fine. */
 void jobs_free(struct jobs *t);
 /* Queues `j`. Never blocks for long. */
 void jobs_post(struct jobs *t, struct job *j);

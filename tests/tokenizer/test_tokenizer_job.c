@@ -160,8 +160,8 @@ static void it_goes_on_after_being_stopped(void **state) {
 
 /* ---- progress ---- */
 
-/* Compressed text: blocks of BLOCK_BYTES from FILE_BYTES each of the files. More blocks than a batch,
- * whose last one waits for two reports: the second is of all blocks but itself. */
+/* Compressed text: blocks of BLOCK_BYTES from FILE_BYTES each of the files. More blocks than a
+ * batch; the last one waits for two reports: the second is of all blocks but itself. */
 enum { PACKED_BLOCKS = 20, BLOCK_BYTES = 1000, FILE_BYTES = 10 };
 
 struct packed {

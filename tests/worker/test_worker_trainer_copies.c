@@ -143,12 +143,27 @@ static void a_copy_without_memory_is_told(void **state) {
 	blob_unref(replica);
 }
 
+/* The owner ends before it took the answers: an outer step's reduced bytes, and copies. */
+static void what_nobody_took_is_freed(void **state) {
+	struct scene *s = *state;
+	train_and_encode(s, 0, false);
+	struct trainer_request rq = own_result(s, PARTICIPANT_ADOPT);
+	trainer_request(s->t, &rq);
+	ask(s, TRAINER_SAVE);
+	trainer_free(s->t);
+	s->t = NULL;
+	assert_int_equal(s->applied + s->saved, 0);
+	assert_false(blob_is_shared(rq.reduced));
+	blob_unref(rq.reduced);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		PLAIN(copies_of_the_replica_do_not_touch_each_other),
 		PLAIN(a_copy_is_of_the_moment_it_was_asked_for),
 		PLAIN(requests_need_no_memory),
 		PLAIN(a_copy_without_memory_is_told),
+		PLAIN(what_nobody_took_is_freed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

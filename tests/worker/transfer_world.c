@@ -47,6 +47,10 @@ void transfer_open_fetcher(struct transfer_world *w) {
 		fetcher_link_up(w->fetcher, w->now, m);
 }
 
+void transfer_open_storage(struct transfer_world *w) {
+	assert_int_equal(jobs_new("storage", wake, w, &w->storage, NULL), RV_OK);
+}
+
 struct transfer_world *transfer_world_new(void) {
 	struct transfer_world *w = calloc(1, sizeof *w);
 	assert_non_null(w);
@@ -57,7 +61,7 @@ struct transfer_world *transfer_world_new(void) {
 		struct donor_config cfg = {.run_tag = TRANSFER_TAG};
 		assert_int_equal(donor_new(&cfg, &w->source->store, &w->donors[m], NULL), RV_OK);
 	}
-	assert_int_equal(jobs_new("storage", wake, w, &w->storage, NULL), RV_OK);
+	transfer_open_storage(w);
 	transfer_open_fetcher(w);
 	return w;
 }

@@ -33,6 +33,7 @@ struct transfer_world {
  * has nothing. */
 struct transfer_world *transfer_world_new(void);
 void transfer_world_free(struct transfer_world *w);
+void transfer_open_storage(struct transfer_world *w);
 void transfer_open_fetcher(struct transfer_world *w); /* that of another process, over the same directory */
 /* The storage thread has done all there was. */
 void transfer_settle(struct transfer_world *w);

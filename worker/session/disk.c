@@ -109,6 +109,12 @@ static void run(struct job *job) {
 
 /* ---- on the event loop ---- */
 
+static void release(void *ctx, struct store_job *j) {
+	(void)ctx;
+	trainer_copy_free(j->copy.handle);
+	blob_unref(j->reduced);
+}
+
 static void done(struct job *job) {
 	struct posted *p = JOB_OWNER(job, struct posted, job);
 	if (p->store.kind == STORE_PERSIST)
@@ -119,24 +125,25 @@ static void done(struct job *job) {
 	free(p);
 }
 
+/* Frees a job whose session ends before its answer. */
+static void dropped(struct job *job) {
+	struct posted *p = JOB_OWNER(job, struct posted, job);
+	release(p->s, &p->store);
+	free(p);
+}
+
 static bool post(void *ctx, const struct store_job *j) {
 	struct session *s = ctx;
 	struct posted *p = malloc(sizeof *p);
 	if (!p)
 		return false;
-	*p = (struct posted){.job = {.run = run, .done = done}, .s = s, .store = *j};
+	*p = (struct posted){.job = {.run = run, .done = done, .dropped = dropped}, .s = s, .store = *j};
 	if (j->kind == STORE_PERSIST) {
 		session_trace_vote(s);
 		RV_FAILPOINT("persist.before");
 	}
 	jobs_post(s->storage, &p->job);
 	return true;
-}
-
-static void release(void *ctx, struct store_job *j) {
-	(void)ctx;
-	trainer_copy_free(j->copy.handle);
-	blob_unref(j->reduced);
 }
 
 static bool idle(void *ctx) {

@@ -350,10 +350,7 @@ static void release_core(struct session *s) {
 
 void session_release(struct session *s) {
 	/* Threads first: they use what the rest owns. */
-	if (s->trainer && s->storage) {
-		jobs_free(s->storage);
-		s->storage = NULL;
-	}
+	jobs_free(s->storage);
 	trainer_free(s->trainer);
 	session_release_reach(s);
 	session_close_own_relay(s);
@@ -363,7 +360,6 @@ void session_release(struct session *s) {
 	fetcher_free(s->fetcher);
 	donor_free(s->donor);
 	allreduce_free(s->reduce);
-	jobs_free(s->storage);
 	release_core(s);
 	control_client_free(s->control);
 	http_client_free(s->http);

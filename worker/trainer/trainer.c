@@ -143,6 +143,15 @@ static void request_done(struct job *j) {
 	rq->t = NULL;
 }
 
+/* Frees what the request and its answer hold: the owner does not get it. */
+static void request_dropped(struct job *j) {
+	struct request *rq = JOB_OWNER(j, struct request, job);
+	trainer_copy_free(rq->answer.copy.handle);
+	blob_unref(rq->asked.reduced);
+	state_file_free(rq->asked.snapshot);
+	rq->t = NULL;
+}
+
 static struct request *free_request(struct trainer *t) {
 	for (int i = 0; i < TRAINER_MAX_REQUESTS; i++)
 		if (!t->requests[i].t)
@@ -160,7 +169,8 @@ void trainer_request(struct trainer *t, const struct trainer_request *asked) {
 		atomic_store(&t->stop, stops);
 	if (work == TRAINER_END)
 		atomic_store(&t->ending, true);
-	*rq = (struct request){.job = {.run = run_request, .done = request_done}, .t = t, .asked = *asked};
+	*rq = (struct request){
+		.job = {.run = run_request, .done = request_done, .dropped = request_dropped}, .t = t, .asked = *asked};
 	rq->answer = (struct trainer_answer){.work = work, .round = asked->round, .from = asked->from, .last = asked->last};
 	if (asked->reduced)
 		blob_ref(asked->reduced);

@@ -38,7 +38,6 @@ struct fetch_store {
 	struct jobs *storage;
 	struct state_packer *packer;
 	void *core;         /* the fetch core's memory */
-	bool ended;         /* the storage thread has: posted jobs are no longer reaped */
 	uint64_t fetcher[]; /* fetcher_size() bytes */
 };
 
@@ -164,15 +163,24 @@ static void run_job(struct job *job) {
 
 /* ---- back on the event loop ---- */
 
-static void job_done(struct job *job) {
-	struct part_job *j = JOB_OWNER(job, struct part_job, job);
+static void job_free(struct part_job *j) {
 	struct part *p = j->part;
-	j->what.text = j->text.text;
-	fetcher_on_done(fetcher_of(p->s), p, &j->what);
 	if (--p->jobs == 0 && p->dropped)
 		part_free(p);
 	free(j->manifest);
 	free(j);
+}
+
+static void job_done(struct job *job) {
+	struct part_job *j = JOB_OWNER(job, struct part_job, job);
+	j->what.text = j->text.text;
+	fetcher_on_done(fetcher_of(j->part->s), j->part, &j->what);
+	job_free(j);
+}
+
+/* Frees a job whose storage thread ended before its answer was taken. */
+static void job_dropped(struct job *job) {
+	job_free(JOB_OWNER(job, struct part_job, job));
 }
 
 static bool post(void *ctx, void *file, const struct fetcher_job *what) {
@@ -181,7 +189,7 @@ static bool post(void *ctx, void *file, const struct fetcher_job *what) {
 	struct part_job *j = malloc(sizeof *j + what->bytes);
 	if (!j)
 		return false;
-	*j = (struct part_job){.job = {.run = run_job, .done = job_done}, .part = p, .what = *what};
+	*j = (struct part_job){.job = {.run = run_job, .done = job_done, .dropped = job_dropped}, .part = p, .what = *what};
 	if (what->bytes > 0)
 		memcpy(j->data, what->data, what->bytes);
 	p->jobs++;
@@ -212,11 +220,11 @@ static void take(void *ctx, void *file, struct fetched *out) {
 /* Frees the file as soon as the storage thread is done with it. */
 static void drop(void *ctx, void *file) {
 	struct part *p = file;
-	const struct fetch_store *s = ctx;
+	(void)ctx;
 	RV_ASSERT(!p->dropped);
 	p->dropped = true;
 	p->unwanted = true;
-	if (p->jobs == 0 || s->ended)
+	if (p->jobs == 0)
 		part_free(p);
 }
 
@@ -255,7 +263,6 @@ void fetcher_free(struct fetcher *f) {
 	if (!f)
 		return;
 	struct fetch_store *s = (struct fetch_store *)(void *)((uint8_t *)f - offsetof(struct fetch_store, fetcher));
-	s->ended = true;
 	fetcher_release(f);
 	state_packer_free(s->packer);
 	free(s->core);

@@ -14,7 +14,7 @@
  * borrowed; *out is the caller's. RV_E_NOMEM. */
 enum rv_err fetcher_new(const struct fetcher_config *cfg, const struct statestore *store, struct jobs *storage,
 						struct fetcher **out, struct rv_errtext *et);
-/* Frees the fetcher, once the storage thread has ended. NULL is fine. */
+/* Frees the fetcher, after jobs_free(storage) or while it is idle. NULL is fine. */
 void fetcher_free(struct fetcher *f);
 
 #endif

@@ -27,9 +27,9 @@ struct block_source {
 	/* Gives a block that is ready; `buffer` may hold it. Any thread. RV_E_IO. */
 	enum rv_err (*get)(const void *ctx, uint64_t i, uint8_t buffer[TEXT_BLOCK_BUFFER_BYTES], struct text_block *out,
 					   struct rv_errtext *et);
-	/* Returns about how many bytes of the files are before block i, which is ready or the next after
-	 * those that are: 0 before the first, all of them behind the last, never less than for a block
-	 * before. Any thread, but not beside `load`. */
+	/* Returns about how many bytes of the files are before block i, which is ready or the next
+	 * after those that are: 0 before the first, all of them behind the last, never less than for a
+	 * block before. Any thread, but not beside `load`. */
 	uint64_t (*bytes_before)(const void *ctx, uint64_t i);
 	/* Hashes what the blocks are made of, without reading all of it. RV_E_IO. */
 	enum rv_err (*identity)(const void *ctx, struct rv_hash *out, struct rv_errtext *et);
