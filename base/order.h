@@ -6,7 +6,8 @@
 #include <stdint.h>
 
 /* Returns the value at `place` of the n values in ascending order, 0 <= place < n, asserted.
- * Quadratic in n, for rosters (64 at most). With a NaN among them: any of the values. */
+ * Linear in n (MSD radix selection: Knuth, TAOCP 3, 5.2.5). With a NaN among them: any of the
+ * values. */
 double rv_nth(const double *values, int n, int place);
 uint64_t rv_nth_u64(const uint64_t *values, int n, int place);
 

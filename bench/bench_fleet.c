@@ -1,11 +1,11 @@
 /* bench_fleet.c: up to a few hundred fake members of a run in one process, over real mutual TLS
  * (bench/fleet.sh starts these processes and a coordinator).
  *
- *     bench_fleet FIRST TRAIN_MS TRAIN_MORE_MS AVERAGE_MS AVERAGE_MORE_MS FROM_ROUND TO_ROUND < LINKS
+ *     bench_fleet FIRST TRAIN MORE_TRAIN AVERAGE MORE_AVERAGE FROM_ROUND TO_ROUND < LINKS
  *
- * One invite link a line. FIRST: number of the first of them among all processes. Runs until
- * SIGTERM; then one JSON line: the traffic of rounds FROM_ROUND to before TO_ROUND, all members of
- * this process together. */
+ * One invite link a line; times in ms. FIRST: number of the first of them among all processes. Runs
+ * until SIGTERM; then one JSON line: the traffic of rounds FROM_ROUND to before TO_ROUND, all
+ * members of this process together. */
 #include "base/clock.h"
 #include "bench/fleet_member.h"
 
@@ -82,7 +82,7 @@ int main(int argc, char **argv) {
 	static struct fleet_member *members[MAX_MEMBERS];
 	enum { ARGUMENTS = 8 };
 	if (argc != ARGUMENTS)
-		die("FIRST TRAIN_MS TRAIN_MORE_MS AVERAGE_MS AVERAGE_MORE_MS FROM_ROUND TO_ROUND < LINKS");
+		die("FIRST TRAIN MORE_TRAIN AVERAGE MORE_AVERAGE FROM_ROUND TO_ROUND < LINKS");
 	(void)signal(SIGPIPE, SIG_IGN);
 	const struct fleet_plan plan = plan_of(argv);
 	uint32_t first = (uint32_t)number(argv[1]);

@@ -9,7 +9,7 @@
 
 #include <event2/event.h>
 
-/* What went over the connections since they were made. */
+/* Counts of the connections since they were made. */
 struct fleet_traffic {
 	uint64_t tx_bytes, rx_bytes; /* TLS records and handshakes included */
 	uint64_t requests, documents, document_bytes;

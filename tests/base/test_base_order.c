@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MOST = 64 };
+enum { MOST = 80, MANY = 1024 };
 
 static int ascending(const void *a, const void *b) {
 	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -21,14 +21,28 @@ static void test_every_place_is_the_sorts(void **state) {
 		double reals[MOST];
 		for (int i = 0; i < n; i++) { /* few different ones, or any */
 			values[i] = sorted[i] = n % 2 ? rv_rng_below(&r, 4) : rv_rng_u64(&r) >> 12;
-			reals[i] = (double)values[i];
+			reals[i] = ((double)values[i] - 2) / 3; /* negative ones, and fractions */
 		}
 		qsort(sorted, (size_t)n, sizeof *sorted, ascending);
 		for (int place = 0; place < n; place++) {
 			assert_int_equal(rv_nth_u64(values, n, place), sorted[place]);
-			assert_true(rv_nth(reals, n, place) == (double)sorted[place]);
+			assert_true(rv_nth(reals, n, place) == ((double)sorted[place] - 2) / 3);
 		}
 	}
+}
+
+/* A thousand members of a roster: by the values' own order, and with extremes. */
+static void test_many_values(void **state) {
+	(void)state;
+	static double reals[MANY];
+	for (int i = 0; i < MANY; i++)
+		reals[i] = (double)((i * 389) % MANY) - MANY / 2.0;
+	for (int place = 0; place < MANY; place++)
+		assert_true(rv_nth(reals, MANY, place) == (double)place - MANY / 2.0);
+	const double ends[] = {INFINITY, -1e308, 5e-324, -INFINITY, 0, -5e-324, 1e308};
+	const double sorted[] = {-INFINITY, -1e308, -5e-324, 0, 5e-324, 1e308, INFINITY};
+	for (int place = 0; place < 7; place++)
+		assert_true(rv_nth(ends, 7, place) == sorted[place]);
 }
 
 /* A peer's bytes may hold any number: what comes then is one of them. */
@@ -45,6 +59,7 @@ static void test_nan_is_no_fault(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_place_is_the_sorts),
+		cmocka_unit_test(test_many_values),
 		cmocka_unit_test(test_nan_is_no_fault),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
