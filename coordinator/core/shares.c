@@ -15,6 +15,10 @@
  * that do not, owns at most half of an equal part: each of its chunks passes the relay n - 1 times
  * in each direction. With n <= 2 the shares do not matter.
  *
+ * Measured rates are noise and line. k_i(T) multiplies it: at equal rates by 2 (n - 1) / (n - 2),
+ * so rates near the median count as the median (ALIKE_LESS), and shares that follow from that are
+ * taken only if the rates as measured say that they are worth it.
+ *
  * Integers only: rates as parts of 4,096 of the fastest, T in 1/4,096 of the time that a chunk
  * takes the fastest. Chunks left when T is rounded down go, one by one, to the owner that is done
  * first with one more. */
@@ -25,10 +29,14 @@
 #include <string.h>
 
 enum {
-	RATE_ONE = 4096,   /* the fastest */
-	TIME_ONE = 4096,   /* a chunk at that rate: with 2^20 chunks and 64 owners all products stay below 2^63 */
-	WORTH_PERCENT = 97 /* of the time with equal shares: measured rates of equal lines differ a little, and nothing is
-						* gained by following that */
+	RATE_ONE = 4096,    /* the fastest */
+	TIME_ONE = 4096,    /* a chunk at that rate: with 2^20 chunks and 64 owners all products stay below 2^63 */
+	WORTH_PERCENT = 97, /* of the time with equal shares */
+	/* A rate counts as the median if the smaller of the two is at least this share of the larger:
+	 * measured rates of equal lines differ by more than a tenth, and each part of noise in a rate
+	 * is two parts or more of a share. */
+	ALIKE_LESS = 5,
+	ALIKE_MORE = 6
 };
 static const uint64_t RATE_MAX = 1ull << 40; /* bytes per second */
 /* The most medians that a line counts for: a single wrong report would make all others look equally
@@ -113,13 +121,20 @@ static uint64_t median_of_known(const uint64_t *rates, int n) {
 	return known > 0 ? rv_nth_u64(rates, n, n - known + known / 2) : 0;
 }
 
-/* Sets rates as parts of the largest; an unknown one counts as the median of the known. */
-static void scale_rates(struct plan *p, const uint64_t *rates) {
+static bool is_like(uint64_t rate, uint64_t median) {
+	return rate * ALIKE_MORE >= median * ALIKE_LESS && rate * ALIKE_LESS <= median * ALIKE_MORE;
+}
+
+/* Sets rates as parts of the largest; an unknown one counts as the median of the known, and, if
+ * `smooth`, so does one that is about the median. */
+static void scale_rates(struct plan *p, const uint64_t *rates, bool smooth) {
 	uint64_t median = median_of_known(rates, p->n), max = 1;
 	uint64_t most = median < RATE_MAX / MEDIANS_MAX ? median * MEDIANS_MAX : RATE_MAX;
+	median = median < most ? median : most;
 	for (int i = 0; i < p->n; i++) {
 		p->rate[i] = rates[i] != 0 ? rates[i] : median;
 		p->rate[i] = p->rate[i] > most ? most : p->rate[i];
+		p->rate[i] = smooth && is_like(p->rate[i], median) ? median : p->rate[i];
 		max = p->rate[i] > max ? p->rate[i] : max;
 	}
 	for (int i = 0; i < p->n; i++) {
@@ -172,8 +187,9 @@ void core_shares(uint32_t n_chunks, int n, struct core_owners owners, const uint
 	uint32_t unequal[NET_MAX_MEMBERS];
 	for (int i = 0; i < n; i++)
 		p.most[i] = most_of(&p, owners, i);
-	scale_rates(&p, rates);
+	scale_rates(&p, rates, true);
 	fill(&p, unequal);
+	scale_rates(&p, rates, false);
 	if (all_done_at(&p, unequal) / WORTH_PERCENT < all_done_at(&p, share) / 100)
 		memcpy(share, unequal, (size_t)n * sizeof share[0]);
 }

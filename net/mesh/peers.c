@@ -402,3 +402,7 @@ struct peers_traffic peers_total(const struct peers *p) {
 struct peers_traffic peers_relayed(const struct peers *p) {
 	return p->relayed;
 }
+
+uint64_t peers_delivered(const struct peers *p) {
+	return p->pace.delivered;
+}

@@ -209,5 +209,8 @@ struct peers_traffic {
 };
 struct peers_traffic peers_total(const struct peers *p);
 struct peers_traffic peers_relayed(const struct peers *p); /* the part of it over relayed links */
+/* Returns the bytes that the other ends of all links have acknowledged since the process started:
+ * what this worker's line has carried, without what waits in sockets and routers. */
+uint64_t peers_delivered(const struct peers *p);
 
 #endif

@@ -185,6 +185,40 @@ static void test_equal_or_unknown_rates_give_equal_shares(void **state) {
 	}
 }
 
+/* Recorded on four equal lines of 100 Mbit/s, round trips of 40 ms, by the meter that counted what
+ * sockets swallowed, on a machine with nothing else to do and on a crowded one. */
+static void test_noise_of_equal_lines_moves_no_share(void **state) {
+	(void)state;
+	static const uint32_t none[NET_MAX_MEMBERS];
+	static const uint64_t noisy[][4] = {
+		{2347910, 2564649, 2513008, 2503838},    {2367999, 2438054, 2364130, 2401066},
+		{2374769, 2416561, 2319183, 2401066},    {2419016, 2301973, 2307354, 2368107},
+		{8105149, 7896078, 9550893, 8755552},    {6512902, 7003736, 6693978, 7690999},
+		{5969468, 5936105, 5630470, 5561602},    {10946794, 10676449, 10530642, 9377892},
+		{11936604, 11878301, 10893425, 10641378}};
+	const uint32_t equal[] = {61, 61, 61, 61};
+	for (size_t i = 0; i < sizeof noisy / sizeof noisy[0]; i++) {
+		uint32_t share[4];
+		core_shares(244, 4, all_of(core_first(4)), noisy[i], none, share);
+		assert_memory_equal(share, equal, sizeof equal);
+	}
+}
+
+/* The same noise on the fast lines hides no slow one, which gets what the linear program gives it:
+ * nothing at a tenth, less at two thirds. */
+static void test_a_slow_line_is_seen_through_noise(void **state) {
+	(void)state;
+	static const uint32_t none[NET_MAX_MEMBERS];
+	const uint64_t tenth[] = {8105149, 790000, 9550893, 8755552}, two_thirds[] = {9105149, 6000000, 9550893, 8755552};
+	uint32_t share[4];
+	core_shares(240, 4, all_of(core_first(4)), tenth, none, share);
+	const uint32_t thirds[] = {80, 0, 80, 80};
+	assert_memory_equal(share, thirds, sizeof thirds);
+	core_shares(240, 4, all_of(core_first(4)), two_thirds, none, share);
+	assert_in_range(share[1], 8, 11);
+	assert_in_range(share[0], 76, 78);
+}
+
 /* Four workers, one with a tenth of the line: by the model 15 C / r with equal parts, 10 C / r
  * without. */
 static void test_a_slow_line_owns_nothing_and_the_others_all(void **state) {
@@ -311,6 +345,8 @@ int main(void) {
 		cmocka_unit_test(test_shares_are_never_worse_than_equal),
 		cmocka_unit_test(test_a_faster_line_owns_no_less),
 		cmocka_unit_test(test_equal_or_unknown_rates_give_equal_shares),
+		cmocka_unit_test(test_noise_of_equal_lines_moves_no_share),
+		cmocka_unit_test(test_a_slow_line_is_seen_through_noise),
 		cmocka_unit_test(test_a_slow_line_owns_nothing_and_the_others_all),
 		cmocka_unit_test(test_one_absurd_rate_hides_nobodys),
 		cmocka_unit_test(test_extreme_rates),

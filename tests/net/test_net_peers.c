@@ -258,6 +258,26 @@ static void bytes_are_counted_at_the_socket(void **state) {
 	world_release(&w);
 }
 
+static bool all_is_delivered(struct world *w, void *ctx) {
+	return peers_delivered(w->nodes[0].peers) >= *(const uint64_t *)ctx;
+}
+
+/* What the line has carried is what was acknowledged: never more than was written. */
+static void delivered_bytes_follow_written_ones(void **state) {
+	(void)state;
+	struct world w;
+	uint64_t payload = 64 * 66560;
+	world_link(&w, 2);
+	queue_bulk(&w.nodes[0], 1, 64, 66560, 3);
+	uint64_t first = 1;
+	assert_true(world_until(&w, all_is_delivered, &first));
+	assert_true(peers_delivered(w.nodes[0].peers) <= peers_total(w.nodes[0].peers).tx_bytes);
+	assert_true(world_until(&w, all_is_delivered, &payload));
+	assert_true(peers_delivered(w.nodes[0].peers) <= peers_total(w.nodes[0].peers).tx_bytes);
+	assert_true(peers_delivered(w.nodes[1].peers) < payload / 8);
+	world_release(&w);
+}
+
 /* ---- caps: virtual time, so how fast the machine is does not matter ---- */
 
 enum { CAP_BYTES_PER_S = 500 * 1000, CAP_FRAME_BYTES = 8000, CAP_FRAMES = 25 };
@@ -593,6 +613,7 @@ int main(void) {
 		cmocka_unit_test(a_ping_overtakes_the_frame_under_way),
 		cmocka_unit_test(awkward_sizes_arrive),
 		cmocka_unit_test(bytes_are_counted_at_the_socket),
+		cmocka_unit_test(delivered_bytes_follow_written_ones),
 		cmocka_unit_test(an_upload_keeps_its_cap_and_control_its_pace),
 		cmocka_unit_test(a_download_keeps_its_cap),
 		cmocka_unit_test(parts_of_a_frame_are_told),

@@ -48,6 +48,18 @@ static void test_the_fastest_window_counts(void **state) {
 	assert_in_range(line_meter_down(&l.meter, 0), 3900000, 4000000);
 }
 
+/* A queue of 50 ms, and sockets, take a burst; then the line's rate is what there is. */
+static void test_a_burst_is_no_rate(void **state) {
+	(void)state;
+	struct line l = {.now_us = S};
+	line_meter_begin(&l.meter, l.now_us, l.at);
+	carry(&l, 200, 20000000, 20000000);
+	carry(&l, 2800, 10000000, 10000000);
+	line_meter_end(&l.meter, l.now_us, l.at);
+	assert_in_range(line_meter_up(&l.meter, 0), 9900000, 12000000);
+	assert_in_range(line_meter_down(&l.meter, 0), 9900000, 12000000);
+}
+
 static void test_a_short_all_reduce_counts_as_a_whole(void **state) {
 	(void)state;
 	struct line l = {.now_us = S};
@@ -95,6 +107,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nothing_is_known_at_first),
 		cmocka_unit_test(test_the_fastest_window_counts),
+		cmocka_unit_test(test_a_burst_is_no_rate),
 		cmocka_unit_test(test_a_short_all_reduce_counts_as_a_whole),
 		cmocka_unit_test(test_the_median_of_rounds),
 		cmocka_unit_test(test_caps),

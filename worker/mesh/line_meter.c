@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum {
-	WINDOW_US = 250 * RV_US_PER_MS, /* socket buffers empty and fill in less */
+	WINDOW_US = 1000 * RV_US_PER_MS, /* twenty times what a router's queue holds */
 	SHORTEST_US = 20 * RV_US_PER_MS,
 	LEAST_BYTES = 65536
 };

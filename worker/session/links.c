@@ -19,8 +19,8 @@ static void allow(void *ctx, const struct document *d) {
 /* ---- the all-reduce ---- */
 
 static struct line_counts line_counts_of(const struct session *s) {
-	struct peers_traffic t = peers_total(meshlink_peers(s->mesh));
-	return (struct line_counts){.tx_bytes = t.tx_bytes, .rx_bytes = t.rx_bytes};
+	const struct peers *p = meshlink_peers(s->mesh);
+	return (struct line_counts){.tx_bytes = peers_delivered(p), .rx_bytes = peers_total(p).rx_bytes};
 }
 
 static enum rv_err begin_reduce(void *ctx, const struct document *d, struct rv_errtext *et) {
