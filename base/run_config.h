@@ -60,6 +60,7 @@ struct run_config {
 	                                    adopts a round */
 	int mean_codec;                  /* enum mean_codec_choice: of the mean of what `codec` encoded */
 	double error_feedback;           /* beta: share of what encoding lost that is kept; 0: nothing */
+	double mean_feedback;            /* the same of means, for their owners; 0: nothing */
 	int64_t outer_delay;             /* N of delayed_nesterov */
 	double outer_lr, outer_momentum; /* RUN_CONFIG_AUTO: run_config_outer_lr(), run_config_outer_momentum() */
 	double outer_beta2, outer_eps;

@@ -17,6 +17,10 @@ static bool stretches_as_llama3(const struct run_config *c) {
 	return c->rope_scaling == ROPE_LLAMA3;
 }
 
+static bool rounds_means(const struct run_config *c) {
+	return codec_facts[run_config_mean_codec(c)].facts & CODEC_ROUNDS;
+}
+
 #define OF(field) offsetof(struct run_config, field), #field " = ", field##_facts
 
 /* An option is used where the chosen entry of a registry has a fact, and where something else
@@ -38,6 +42,7 @@ static const struct rule {
 	{"outer-clip", OF(merge), MERGE_CLIPS, NULL, ""},
 	{"trim-share", OF(merge), MERGE_TRIMS, NULL, ""},
 	{"eager-share", 0, "", NULL, 0, is_eager, "updates = eager"},
+	{"mean-feedback", 0, "", NULL, 0, rounds_means, "a mean-codec that loses something: all but fp32"},
 	{"beta1", OF(inner), INNER_HAS_MOMENTS, NULL, ""},
 	{"beta2", OF(inner), INNER_HAS_MOMENTS, NULL, ""},
 	{"eps", OF(inner), INNER_HAS_MOMENTS, NULL, ""},

@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "outer/elementwise.h"
+#include "outer/feedback.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -40,31 +41,13 @@ RV_ELEMENTWISE_BODY gradient_body(const float *theta, const float *local, float 
 
 RV_ELEMENTWISE(gradient, (const float *theta, const float *local, float *a, size_t n), (theta, local, a, n))
 
-RV_ELEMENTWISE_BODY add_residual_body(float beta, const float *residual, float *a, size_t n) {
-	for (size_t i = 0; i < n; i++)
-		a[i] = beta * residual[i] + a[i];
-}
-
-RV_ELEMENTWISE(add_residual, (float beta, const float *residual, float *a, size_t n), (beta, residual, a, n))
-
-RV_ELEMENTWISE_BODY left_body(const float *a, float *decoded, size_t n) {
-	for (size_t i = 0; i < n; i++)
-		decoded[i] = a[i] - decoded[i];
-}
-
-RV_ELEMENTWISE(left, (const float *a, float *decoded, size_t n), (a, decoded, n))
-
 /* Encodes the n values at `at` of the vector; the remainder goes to c->next. */
 static enum rv_err encode_chunk(struct contribution *c, const struct global_state *g, const float *theta_local,
 								size_t at, size_t n, uint8_t *out, struct rv_errtext *et) {
-	const struct codec *codec = global_sent(&g->cfg);
+	const struct feedback kept = {.beta = c->beta, .kept = c->residual + at, .left = c->next + at};
 	RV_ASSERT(n <= g->cfg.chunks.chunk_elems && n <= g->cfg.n - at); /* the sizes of scratch and residual */
 	gradient(g->theta + at, theta_local + at, c->scratch, n);
-	add_residual(c->beta, c->residual + at, c->scratch, n);
-	RV_TRY(codec->encode(codec, c->scratch, n, out, et));
-	RV_TRY(codec->decode(codec, out, n, c->next + at, et));
-	left(c->scratch, c->next + at, n);
-	return RV_OK;
+	return feedback_encode(global_sent(&g->cfg), c->scratch, n, &kept, out, et);
 }
 
 enum rv_err contribution_encode(struct contribution *c, const struct global_state *g, uint64_t round,

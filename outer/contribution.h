@@ -3,11 +3,8 @@
  *
  *     a = beta e + Delta        Delta^ = decode(encode(a))        e' = a - Delta^
  *
- * (error feedback: Seide et al. 2014; Karimireddy et al., arXiv 1901.09847; with beta: SparseLoCo,
- * arXiv 2508.15706, algorithm 1, where it replaces the outer momentum.) beta =
- * run_config.error_feedback; 0: there is no e. All in fp32, single correctly rounded operations. So
- * Delta^ + e' = a, exactly: the codecs move no value by more than its magnitude and by few enough
- * bits that a - Delta^ is exact.
+ * (outer/feedback.h; SparseLoCo, arXiv 2508.15706, algorithm 1, where it replaces the outer
+ * momentum.) beta = run_config.error_feedback; 0: there is no e. Delta^ + e' = a, exactly.
  *
  * The residual e becomes e' when the round is committed with this contribution in its mean:
  * contribution_commit(). If the round is committed without it, or never, nothing was sent: e stays,

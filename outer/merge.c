@@ -54,8 +54,8 @@ static void check_weights(const uint32_t *weights, int n_in) {
 }
 
 enum rv_err merge_chunk(const struct merge_rule *rule, const uint8_t *const *in, const uint32_t *weights, int n_in,
-						size_t n, float *scratch, uint8_t *out, struct merge_measured *measured,
-						struct rv_errtext *et) {
+						size_t n, float *scratch, const struct feedback *feedback, uint8_t *out,
+						struct merge_measured *measured, struct rv_errtext *et) {
 	RV_ASSERT(n > 0 && n_in > 0 && n_in <= MERGE_MAX_INPUTS);
 	check_weights(weights, n_in);
 	const struct merge_ops *ops = rule->ops;
@@ -67,10 +67,8 @@ enum rv_err merge_chunk(const struct merge_rule *rule, const uint8_t *const *in,
 		c.norm2 = norm2;
 	}
 	RV_TRY(ops->merge(&c, &rule->params, scratch + n, scratch, measured ? measured->clipped : NULL, et));
-	enum rv_err e = rule->mean->encode(rule->mean, scratch, n, out, et);
-	if (e != RV_OK)
-		return rv_fail_context(et, e, "mean of %d contributions", n_in);
 	if (measured)
 		measure(&c, scratch, measured);
-	return RV_OK;
+	enum rv_err e = feedback_encode(rule->mean, scratch, n, feedback, out, et);
+	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "mean of %d contributions", n_in);
 }

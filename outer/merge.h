@@ -7,6 +7,10 @@
  * bits on every processor. Any order of arrival gives the same bytes, because the order is the
  * roster's.
  *
+ * With error feedback of means the owner adds what encoding its former means lost to the merged
+ * mean, and keeps what this encoding loses (outer/feedback.h). Who keeps it, and until when:
+ * outer/mean_residual.h.
+ *
  * "mean"  sum f_i * w_i * x_i in fp32 from zero, divided by the sum of the weights w_i. f_i is 1
  *         for every contribution whose norm is within the limit: the mean is then the plain
  *         weighted mean, bit for bit.
@@ -40,6 +44,7 @@
 
 #include "base/registries.h"
 #include "outer/codec.h"
+#include "outer/feedback.h"
 
 enum { MERGE_MAX_INPUTS = 64, MERGE_CLIP_MIN = 3 };
 
@@ -101,10 +106,12 @@ size_t merge_scratch(const struct merge_rule *rule, size_t n, int n_in);
 
 /* Merges n_in contributions to a chunk of n values into `out`. 1 <= n_in <= MERGE_MAX_INPUTS;
  * weights are positive integers whose sum is below 2^24, asserted. `scratch` holds merge_scratch()
- * floats. Adds to `measured`; NULL: nothing is measured. Outer gradients become one only here.
- * RV_E_CORRUPT names the contribution by its place in `in`; RV_E_RANGE: the result overflows;
- * `measured` is then unspecified. */
+ * floats. `feedback` is added to the mean and filled; NULL: what encoding loses is lost. Adds to
+ * `measured`; NULL: nothing is measured. Outer gradients become one only here. RV_E_CORRUPT names
+ * the contribution by its place in `in`; RV_E_RANGE: the result overflows; `measured` and
+ * feedback->left are then unspecified. */
 enum rv_err merge_chunk(const struct merge_rule *rule, const uint8_t *const *in, const uint32_t *weights, int n_in,
-						size_t n, float *scratch, uint8_t *out, struct merge_measured *measured, struct rv_errtext *et);
+						size_t n, float *scratch, const struct feedback *feedback, uint8_t *out,
+						struct merge_measured *measured, struct rv_errtext *et);
 
 #endif

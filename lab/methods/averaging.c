@@ -8,24 +8,11 @@
 
 #include <stdlib.h>
 
-static const char *const outer_loop[] = {"outer",
-										 "codec",
-										 "mean-codec",
-										 "outer-lr",
-										 "outer-momentum",
-										 "outer-beta2",
-										 "outer-eps",
-										 "outer-delay",
-										 "chunk-elems",
-										 "late",
-										 "mix",
-										 "updates",
-										 "eager-share",
-										 "outer-clip",
-										 "merge",
-										 "trim-share",
-										 "weight-by-tokens",
-										 NULL};
+static const char *const outer_loop[] = {
+	"outer",       "codec",       "mean-codec",  "mean-feedback", "outer-lr",   "outer-momentum",
+	"outer-beta2", "outer-eps",   "outer-delay", "chunk-elems",   "late",       "mix",
+	"updates",     "eager-share", "outer-clip",  "merge",         "trim-share", "weight-by-tokens",
+	NULL};
 const struct method_idle idle_outer_loop = {outer_loop, "the outer loop, of --method diloco and its kind"};
 
 static const char *const feedback[] = {"error-feedback", NULL};
@@ -96,12 +83,15 @@ static enum rv_err reduce_chunks(struct lab_run *r, const uint8_t *const *vector
 	const struct chunking c = global_round_chunks(&r->global.cfg, r->global.round);
 	const struct codec *mean = r->global.cfg.codec, *sent = global_sent(&r->global.cfg);
 	const struct merge_rule rule = global_merge(&r->global.cfg);
+	mean_residual_begin(&r->mean_residual, &r->global.cfg, r->global.round, AVERAGING_ATTEMPT);
 	for (uint32_t k = 0; k < c.n_chunks; k++) {
 		const uint8_t *in[LAB_MAX_WORKERS];
+		struct feedback room;
+		const struct feedback *residual = mean_residual_of(&r->mean_residual, &r->global.cfg, k, &room);
 		uint8_t *out = r->reduced + chunking_offset_bytes(&c, mean, k);
 		for (int i = 0; i < n; i++)
 			in[i] = vectors[i] + chunking_offset_bytes(&c, sent, k);
-		RV_TRY(merge_chunk(&rule, in, weights, n, chunking_len(&c, k), scratch, out, NULL, et));
+		RV_TRY(merge_chunk(&rule, in, weights, n, chunking_len(&c, k), scratch, residual, out, NULL, et));
 	}
 	return RV_OK;
 }
@@ -118,6 +108,21 @@ enum rv_err averaging_reduce_vectors(struct lab_run *r, const uint8_t *const *ve
 	return e;
 }
 
+/* Loses the residuals of chunks that change their owner (cfg.move_owners), drawn from (seed, round,
+ * chunk). */
+static void move_owners(struct lab_run *r) {
+	/* "ownmoves": no other user of the seed draws from this stream */
+	static const uint64_t stream = 0x6f776e6d6f766573;
+	const uint64_t round = r->global.round;
+	const uint32_t n = r->cfg.move_owners > 0 ? global_round_chunks(&r->global.cfg, round).n_chunks : 0;
+	for (uint32_t i = 0; i < n; i++) {
+		struct rv_rng rng = rv_rng_of((uint64_t)r->cfg.run.seed, stream);
+		rng.counter = round * GLOBAL_MAX_CHUNKS + i;
+		if (rv_rng_double(&rng) < r->cfg.move_owners)
+			mean_residual_lose(&r->mean_residual, &r->global.cfg, round, i);
+	}
+}
+
 enum rv_err averaging_reduce(struct lab_run *r, const bool *takes_part, struct rv_errtext *et) {
 	const uint8_t *vectors[LAB_MAX_WORKERS];
 	uint64_t tokens[LAB_MAX_WORKERS];
@@ -130,7 +135,9 @@ enum rv_err averaging_reduce(struct lab_run *r, const bool *takes_part, struct r
 		tokens[n++] = r->participants[i].tokens;
 	}
 	rv_weights(tokens, n, r->cfg.run.weight_by_tokens, weights);
+	move_owners(r);
 	RV_TRY(averaging_reduce_vectors(r, vectors, weights, n, et));
+	mean_residual_commit(&r->mean_residual, &r->global.cfg, r->global.round, AVERAGING_ATTEMPT);
 	for (int i = 0; i < r->n_replicas; i++) /* here a mean is always committed */
 		if (takes_part[i])
 			participant_commit(&r->participants[i], &r->global);

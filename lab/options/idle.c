@@ -49,6 +49,8 @@ const char *train_idle(const void *ctx, const char *name, struct idle_text *room
 		return belongs;
 	if (on_time && strcmp(name, "late") == 0)
 		return "--drop-sync and --speeds, which make workers miss a round";
+	if (t->run.mean_feedback <= 0 && strcmp(name, "move-owners") == 0)
+		return "--mean-feedback";
 	if (!t->opts->speeds[0] && (quorum || strcmp(name, "step-ms") == 0))
 		return "--speeds";
 	return run_config_idle(&t->run, name, room);

@@ -34,6 +34,9 @@ static const struct rv_option own_options[] = {
 	{"method", RV_OPT_CHOICE, FIELD(method), 0, "diloco", 0, 0, methods + 1, "How workers are joined.", "Lab"},
 	{"drop-sync", RV_OPT_DOUBLE, FIELD(drop_sync), 0, "0", 0, 1, NULL,
 	 "Probability that a worker misses a round's averaging; `late` decides what becomes of its progress.", "Lab"},
+	{"move-owners", RV_OPT_DOUBLE, FIELD(move_owners), 0, "0", 0, 1, NULL,
+	 "Probability that a chunk has another owner than in the last round, which loses what mean-feedback kept of it.",
+	 "Lab"},
 	{"speeds", RV_OPT_STRING, FIELD(speeds), FIELD_SIZE(speeds), "", 0, 0, NULL,
 	 "How fast workers are, relative to each other, as in 1:1:0.5 (repeated for more workers). A round closes when all "
 	 "are done, or grace-ms after min-workers are; `late` decides about the others' progress. Empty: all alike.",
@@ -126,6 +129,7 @@ struct lab_config train_options_resolve(const struct train_options *o) {
 		.parallel = parallel > 0 ? parallel : 1,
 		.isa = o->isa,
 		.drop_sync = o->drop_sync,
+		.move_owners = o->move_owners,
 		.dylu = o->dylu,
 		.step_ms = o->speeds[0] ? o->step_ms : 0,
 		.eval_tokens = (uint64_t)o->eval_tokens,

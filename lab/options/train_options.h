@@ -24,7 +24,7 @@ struct train_options {
 	int recompute;       /* enum recompute */
 	int short_of_memory; /* enum memory_short */
 	int on_record_gap, replicas_mode;
-	double drop_sync;
+	double drop_sync, move_owners;
 	char speeds[512];
 	double step_ms;
 	bool dylu;

@@ -37,6 +37,10 @@ static void hash_drop_sync(struct rv_hasher *h, const struct lab_config *c) {
 	rv_hash_update(h, &c->drop_sync, sizeof c->drop_sync);
 }
 
+static void hash_move_owners(struct rv_hasher *h, const struct lab_config *c) {
+	rv_hash_update(h, &c->move_owners, sizeof c->move_owners);
+}
+
 static void hash_speeds(struct rv_hasher *h, const struct lab_config *c) {
 	rv_hash_update(h, c->speeds, (size_t)c->workers * sizeof c->speeds[0]);
 }
@@ -54,9 +58,14 @@ static void hash_dylu(struct rv_hasher *h, const struct lab_config *c) {
 static const struct hashed_option {
 	const char *name;
 	void (*hash)(struct rv_hasher *h, const struct lab_config *c);
-} of_the_lab[] = {
-	{"device", hash_device}, {"isa", hash_isa},         {"dtype", hash_dtype}, {"drop-sync", hash_drop_sync},
-	{"speeds", hash_speeds}, {"step-ms", hash_step_ms}, {"dylu", hash_dylu}};
+} of_the_lab[] = {{"device", hash_device},
+				  {"isa", hash_isa},
+				  {"dtype", hash_dtype},
+				  {"drop-sync", hash_drop_sync},
+				  {"move-owners", hash_move_owners},
+				  {"speeds", hash_speeds},
+				  {"step-ms", hash_step_ms},
+				  {"dylu", hash_dylu}};
 
 enum { OF_THE_LAB = sizeof of_the_lab / sizeof of_the_lab[0] };
 

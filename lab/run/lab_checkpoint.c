@@ -2,7 +2,8 @@
  *   checkpoint_header.h
  *   measurements so far: f64 average_loss, f64 replica_loss, i64 wall_us
  *   methods that average: u64 outer steps applied, chain hash, theta, outer states, the method's
- *     own vectors, and the last reduced bytes: those of a round that is not applied yet (overlap)
+ *     own vectors, and the last reduced bytes: those of a round that is not applied yet (overlap);
+ *     with mean-feedback the residual of means, and a byte per chunk: it is held
  *   each replica: f64 loss sum, u64 steps, u64 tokens, i64 compute time; of its participant
  *     (participant.h) u64 steps done, u64 tokens, u64 steps ahead, u64 tokens ahead; u64 size,
  *     replica_save's bytes
@@ -21,11 +22,16 @@ static size_t global_vectors(const struct lab_run *r) {
 	return r->global.theta ? 1 + (size_t)r->global.cfg.optimizer->n_states + (size_t)r->n_extra : 0;
 }
 
+static size_t mean_residual_bytes(const struct lab_run *r) {
+	const struct global_config *g = &r->global.cfg;
+	return mean_residual_is_on(&r->mean_residual) ? g->n * sizeof(float) + g->chunks.n_chunks : 0;
+}
+
 static size_t global_bytes(const struct lab_run *r) {
 	if (global_vectors(r) == 0)
 		return 0;
 	return 8 + RV_HASH_BYTES + global_vectors(r) * r->global.cfg.n * sizeof(float) +
-		   global_max_payload_bytes(&r->global.cfg);
+		   global_max_payload_bytes(&r->global.cfg) + mean_residual_bytes(r);
 }
 
 static size_t checkpoint_bytes(const struct lab_run *r) {
@@ -66,6 +72,17 @@ static void pass_bytes(const struct pass *p, void *at, size_t n) {
 		rv_read_copy(p->from, at, n);
 }
 
+static void pass_mean_residual(struct mean_residual *m, const struct global_config *g, const struct pass *p) {
+	if (!mean_residual_is_on(m))
+		return;
+	pass_bytes(p, m->kept, g->n * sizeof(float));
+	for (uint32_t i = 0; i < g->chunks.n_chunks; i++) {
+		uint8_t holds = m->holds[i];
+		pass_bytes(p, &holds, 1);
+		m->holds[i] = holds != 0;
+	}
+}
+
 static void pass_run(struct lab_run *r, const struct pass *p) {
 	pass_word(p, &r->average_loss);
 	pass_word(p, &r->replica_loss);
@@ -77,6 +94,7 @@ static void pass_run(struct lab_run *r, const struct pass *p) {
 	for (size_t k = 0; k < global_vectors(r); k++)
 		pass_bytes(p, global_vector(r, k), r->global.cfg.n * sizeof(float));
 	pass_bytes(p, r->reduced, global_max_payload_bytes(&r->global.cfg));
+	pass_mean_residual(&r->mean_residual, &r->global.cfg, p);
 }
 
 static void pass_worker(struct lab_run *r, int i, const struct pass *p) {

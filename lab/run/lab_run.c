@@ -38,6 +38,7 @@ static enum rv_err new_global(struct lab_run *r, struct rv_errtext *et) {
 	r->reduced = calloc(1, global_max_payload_bytes(&g));
 	if (!r->reduced)
 		return rv_fail(et, RV_E_NOMEM, "no memory for a mean of %zu bytes", global_max_payload_bytes(&g));
+	RV_TRY(mean_residual_init(&r->mean_residual, &r->cfg.run, &g, et));
 	for (int i = 0; !r->cfg.method->codec && i < r->n_replicas; i++)
 		RV_TRY(
 			participant_init(&r->participants[i], &participant_replica, r->replicas[i], &r->cfg.run, &r->global, et));
@@ -104,6 +105,7 @@ void lab_run_free(struct lab_run *r) {
 	if (r->cfg.method->close)
 		r->cfg.method->close(r);
 	free(r->reduced);
+	mean_residual_release(&r->mean_residual);
 	global_release(&r->global);
 	free(r);
 }

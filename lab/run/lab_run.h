@@ -12,6 +12,7 @@
 #include "base/run_config.h"
 #include "lab/run/codec_loss.h"
 #include "outer/global.h"
+#include "outer/mean_residual.h"
 #include "train/participant/participant.h"
 #include "train/text/data.h"
 
@@ -100,6 +101,9 @@ struct lab_config {
 	const char *isa;
 	const enum dtype *compute; /* (replicas) of products, borrowed by lab_run_new; NULL: run.dtype */
 	double drop_sync;          /* probability that a worker misses a round's averaging; 0: none does */
+	/* Probability that a chunk's owner is another one than in the last round, so that the residual of
+	 * its mean is lost (outer/mean_residual.h). */
+	double move_owners;
 	/* Modelled speeds of workers (lab/methods/pace.h): relative, 0 is 1; whether H follows from
 	 * them; time of an inner step at speed 1. */
 	double speeds[LAB_MAX_WORKERS];
@@ -130,6 +134,7 @@ struct lab_run {
 	/* Only for methods that average: */
 	struct global_state global;
 	struct participant participants[LAB_MAX_WORKERS]; /* of methods that average outer gradients */
+	struct mean_residual mean_residual;               /* of all owners */
 	struct codec_loss codec_losses[LAB_MAX_WORKERS];  /* of the round */
 	uint8_t *reduced;
 	uint64_t goals[LAB_MAX_WORKERS]; /* inner step at which the current training ends */

@@ -27,8 +27,8 @@
 typedef enum rv_err encode_fn(struct outer_device *d, struct replica *r, const struct global_state *g, uint8_t *out,
 							  struct rv_errtext *et);
 typedef enum rv_err merge_fn(const struct merge_rule *rule, const uint8_t *const *in, const uint32_t *weights, int n_in,
-							 size_t n, float *scratch, uint8_t *out, struct merge_measured *measured,
-							 struct rv_errtext *et);
+							 size_t n, float *scratch, const struct feedback *feedback, uint8_t *out,
+							 struct merge_measured *measured, struct rv_errtext *et);
 typedef void report_fn(struct control_client *c, const struct report *r);
 encode_fn __real_outer_device_encode, __wrap_outer_device_encode;
 merge_fn __real_merge_chunk, __wrap_merge_chunk;
@@ -124,10 +124,10 @@ enum rv_err __wrap_outer_device_encode(struct outer_device *d, struct replica *r
 }
 
 enum rv_err __wrap_merge_chunk(const struct merge_rule *rule, const uint8_t *const *in, const uint32_t *weights,
-							   int n_in, size_t n, float *scratch, uint8_t *out, struct merge_measured *measured,
-							   struct rv_errtext *et) {
+							   int n_in, size_t n, float *scratch, const struct feedback *feedback, uint8_t *out,
+							   struct merge_measured *measured, struct rv_errtext *et) {
 	double factor;
-	RV_TRY(__real_merge_chunk(rule, in, weights, n_in, n, scratch, out, measured, et));
+	RV_TRY(__real_merge_chunk(rule, in, weights, n_in, n, scratch, feedback, out, measured, et));
 	if (!evil("mean", &factor))
 		return RV_OK;
 	RV_TRY(rule->mean->decode(rule->mean, out, n, scratch, et));

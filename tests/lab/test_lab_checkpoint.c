@@ -154,6 +154,29 @@ static void test_refuses_another_run(void **state) {
 	lab_run_free(loaded());
 }
 
+/* What means lost is a part of the state. */
+static void test_sparse_means(void **state) {
+	(void)state;
+	struct lab_round round;
+	f.cfg.run.codec = CODEC_topk64;
+	f.cfg.run.mean_codec = MEAN_CODEC_topk64;
+	f.cfg.run.mean_feedback = 1;
+	f.cfg.move_owners = 0.2;
+	struct rv_hash straight = lab_fixture_result(&f);
+	struct lab_run *r = lab_fixture_start(&f);
+	assert_int_equal(lab_run_round(r, &round, NULL), RV_OK);
+	assert_int_equal(lab_run_round(r, &round, NULL), RV_OK);
+	assert_int_equal(lab_run_save(r, path, NULL), RV_OK);
+	lab_run_free(r);
+	r = loaded();
+	lab_fixture_finish(r);
+	struct rv_hash resumed = r->cfg.method->state_hash(r);
+	assert_hashes_equal(straight, resumed);
+	lab_run_free(r);
+	f.cfg.move_owners = 0;
+	refused(RV_E_PROTOCOL, "another configuration");
+}
+
 /* A model of another size would have a checkpoint of another size: what differs is said all the
  * same. */
 static void test_refuses_another_model(void **state) {
@@ -375,6 +398,7 @@ static void test_no_checkpoint_serves(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		TEST(test_between_rounds),
+		TEST(test_sparse_means),
 		TEST(test_within_a_round),
 		TEST(test_what_was_measured),
 		TEST(test_refuses_another_run),

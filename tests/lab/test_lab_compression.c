@@ -120,6 +120,52 @@ static void test_sparseloco_refuses_what_it_is_not(void **state) {
 	assert_int_equal(method_check(m, &f.cfg.run, 4, &et), RV_E_INVALID);
 }
 
+static void mean_codec(const char *name, double feedback) {
+	(void)rv_options_set(run_config_options, &f.cfg.run, "mean-codec", name, NULL);
+	f.cfg.run.mean_feedback = feedback;
+}
+
+/* After a round, what a sparse mean did not say is in the residual, and nowhere else. */
+static void test_what_a_mean_lost_is_kept(void **state) {
+	(void)state;
+	struct lab_round round;
+	codec("int8", 0);
+	mean_codec("fp32", 0);
+	struct lab_run *exact = lab_fixture_start(&f);
+	mean_codec("topk64", 1);
+	struct lab_run *r = lab_fixture_start(&f);
+	assert_int_equal(lab_run_round(exact, &round, NULL), RV_OK);
+	assert_int_equal(lab_run_round(r, &round, NULL), RV_OK);
+	size_t kept = 0;
+	for (size_t i = 0; i < r->global.cfg.n; i++) {
+		const float whole = r->global.theta[i] - r->mean_residual.kept[i]; /* sgd of rate 1 subtracts means */
+		assert_true(fabsf(whole - exact->global.theta[i]) < 1e-6f);
+		kept += r->mean_residual.kept[i] != 0;
+	}
+	assert_true(kept > r->global.cfg.n / 2);
+	lab_run_free(exact);
+	lab_run_free(r);
+}
+
+/* If every chunk has another owner in every round, it is as if nothing were kept; if none has, each
+ * round says what the ones before it did not. */
+static void test_owners_that_move_lose_residuals(void **state) {
+	(void)state;
+	codec("topk64", 0.95);
+	mean_codec("topk64", 0);
+	struct rv_hash without = lab_fixture_result(&f);
+	mean_codec("topk64", 1);
+	struct rv_hash with = lab_fixture_result(&f);
+	f.cfg.move_owners = 0.5;
+	struct rv_hash some = lab_fixture_result(&f);
+	f.cfg.move_owners = 1;
+	struct rv_hash all = lab_fixture_result(&f);
+	assert_hashes_equal(without, all);
+	assert_hashes_not_equal(without, with);
+	assert_hashes_not_equal(some, with);
+	assert_hashes_not_equal(some, all);
+}
+
 static void test_bytes(void **state) {
 	(void)state;
 	struct lab_round round;
@@ -255,6 +301,8 @@ int main(void) {
 		TEST(test_sparseloco_is_diloco_with_these_options),
 		TEST(test_sparseloco_is_its_equations),
 		TEST(test_sparseloco_refuses_what_it_is_not),
+		TEST(test_what_a_mean_lost_is_kept),
+		TEST(test_owners_that_move_lose_residuals),
 		TEST(test_bytes),
 		TEST(test_deterministic),
 		TEST(test_resumed_is_straight),

@@ -80,6 +80,12 @@ static void test_policies(void **state) {
 	idle(3, "min-workers = 3 has no effect here: it belongs to --speeds");
 	set("speeds", "1:2");
 	idle(0, "");
+	set("move-owners", "0.1");
+	idle(1, "move-owners = 0.1 has no effect here: it belongs to --mean-feedback");
+	set("mean-feedback", "1");
+	idle(0, "");
+	set("mean-codec", "fp32");
+	idle(1, "mean-feedback = 1 has no effect here: it belongs to a mean-codec that loses something");
 }
 
 /* Every name that is spoken of is an option. */

@@ -18,7 +18,7 @@ static enum rv_err mean_of(const struct codec *contributions, const struct codec
 						   const uint32_t *weights, int n_in, size_t n, float *values, uint8_t *code,
 						   struct rv_errtext *et) {
 	const struct merge_rule rule = {.ops = &merge_mean, .contributions = contributions, .mean = mean};
-	return merge_chunk(&rule, vectors, weights, n_in, n, values, code, NULL, et);
+	return merge_chunk(&rule, vectors, weights, n_in, n, values, NULL, code, NULL, et);
 }
 
 /* Contribution i holds the normal vector of seed `first_seed` + i. */

@@ -32,7 +32,7 @@ static void merge(const struct codec *c, double clip, const uint32_t *weights, i
 				  struct merge_measured *measured) {
 	const struct merge_rule rule = {
 		.ops = &merge_mean, .contributions = c, .mean = &codec_fp32, .params = {.clip = clip}};
-	assert_int_equal(merge_chunk(&rule, ins, weights, n_in, N, scratch, to, measured, NULL), RV_OK);
+	assert_int_equal(merge_chunk(&rule, ins, weights, n_in, N, scratch, NULL, to, measured, NULL), RV_OK);
 }
 
 static double norm_of(const float *v) {
@@ -178,11 +178,11 @@ static void test_what_is_no_encoding_is_refused(void **state) {
 		struct rv_errtext et = {0};
 		contribute(&codec_int8, s, 4);
 		memcpy(in[2], &scales[i], sizeof scales[i]);
-		assert_int_equal(merge_chunk(&rule, ins, ones, 4, N, scratch, out, NULL, &et), RV_E_CORRUPT);
+		assert_int_equal(merge_chunk(&rule, ins, ones, 4, N, scratch, NULL, out, NULL, &et), RV_E_CORRUPT);
 		assert_non_null(strstr(et.text, "contribution 2 of 4"));
 		contribute(&codec_fp32, s, 4);
 		memcpy(in[1] + 40, &scales[i], sizeof scales[i]);
-		enum rv_err e = merge_chunk(&floats, ins, ones, 4, N, scratch, out, NULL, &et);
+		enum rv_err e = merge_chunk(&floats, ins, ones, 4, N, scratch, NULL, out, NULL, &et);
 		assert_int_equal(e, i == 3 ? RV_OK : RV_E_CORRUPT); /* a negative zero is a number */
 	}
 }
@@ -219,7 +219,7 @@ static void trim(const struct codec *c, const struct codec *of_mean, double shar
 		.ops = &merge_trimmed_mean, .contributions = c, .mean = of_mean, .params = {.clip = 1.25, .trim_share = share}};
 	float *exactly = malloc(merge_scratch(&rule, N, n_in) * sizeof *exactly);
 	assert_non_null(exactly);
-	assert_int_equal(merge_chunk(&rule, ins, weights, n_in, N, exactly, to, NULL, NULL), RV_OK);
+	assert_int_equal(merge_chunk(&rule, ins, weights, n_in, N, exactly, NULL, to, NULL, NULL), RV_OK);
 	free(exactly);
 }
 
@@ -329,7 +329,7 @@ static void test_the_trimmed_mean_names_what_is_no_encoding(void **state) {
 	struct rv_errtext et = {0};
 	contribute(&codec_int8, (const float[]){1, 1, 1, 1}, 4);
 	in[2][3] = 0xff;
-	assert_int_equal(merge_chunk(&rule, ins, ones, 4, N, memory, out, NULL, &et), RV_E_CORRUPT);
+	assert_int_equal(merge_chunk(&rule, ins, ones, 4, N, memory, NULL, out, NULL, &et), RV_E_CORRUPT);
 	assert_non_null(strstr(et.text, "contribution 2 of 4"));
 	free(memory);
 }

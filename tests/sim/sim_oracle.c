@@ -127,7 +127,7 @@ static bool reference_mean(struct sim *s, const struct sim_roster *r, uint8_t *o
 		size_t offset = chunking_offset_bytes(&chunks, s->opt.codec, c);
 		for (int i = 0; i < r->n; i++)
 			in[i] = from[i]->bytes + offset;
-		RV_ASSERT(merge_chunk(&rule, in, r->weights, r->n, chunking_len(&chunks, c), s->scratch, out + offset,
+		RV_ASSERT(merge_chunk(&rule, in, r->weights, r->n, chunking_len(&chunks, c), s->scratch, NULL, out + offset,
 							  &measured, NULL) == RV_OK);
 	}
 	for (int i = 0; i < r->n; i++)

@@ -263,7 +263,7 @@ static enum rv_err chunk_reduce(void *ctx, uint32_t chunk, const uint8_t *const 
 	const struct sim_worker *w = ctx;
 	*bad = -1;
 	const struct merge_rule rule = global_merge(&w->sim->global_config);
-	return merge_chunk(&rule, in, weights, n_in, chunking_len(&w->chunks, chunk), w->sim->scratch, out, NULL, et);
+	return merge_chunk(&rule, in, weights, n_in, chunking_len(&w->chunks, chunk), w->sim->scratch, NULL, out, NULL, et);
 }
 
 static enum rv_err chunk_check(void *ctx, uint32_t chunk, const uint8_t *data, struct rv_errtext *et) {

@@ -143,6 +143,8 @@ static enum rv_err plan_outer(const struct plan_input *in, struct memory_plan *p
 	p->outer += vectors(in, own * (q->role == MEMORY_LAB ? q->replicas : 1));
 	if (q->run->error_feedback > 0)
 		p->outer += vectors(in, RESIDUAL_VECTORS * (q->role == MEMORY_LAB ? q->replicas : 1));
+	if (q->run->mean_feedback > 0) /* of one's own chunks; ownership may be with any member in time */
+		p->outer += vectors(in, RESIDUAL_VECTORS);
 	if (q->role == MEMORY_LAB) {
 		p->exchange = (size_t)q->replicas * global_max_sent_bytes(&g) + payload;
 		p->copies = state + vectors(in, saved * q->replicas);

@@ -83,7 +83,7 @@ static enum rv_err reduce_chunk(void *ctx, uint32_t chunk, const uint8_t *const 
 	*bad = -1;
 	const struct global_config *g = a->cfg.global;
 	const struct merge_rule rule = global_merge(g);
-	enum rv_err e = merge_chunk(&rule, in, weights, n_in, n, a->scratch, out, &a->measured, et);
+	enum rv_err e = merge_chunk(&rule, in, weights, n_in, n, a->scratch, NULL, out, &a->measured, et);
 	if (e != RV_OK)
 		*bad = find_bad(a, in, n_in, n);
 	RV_FAILPOINT("reduce.chunk-reduced");
