@@ -111,7 +111,8 @@ static void merge(struct buffers *b, size_t n, uint8_t *code, double clip, struc
 		.ops = &merge_mean, .contributions = &codec_int8, .mean = &codec_int8, .params = {.clip = clip}};
 	for (int i = 0; i < WORKERS; i++)
 		in[i] = b->contributions[i] + (code - b->code);
-	(void)merge_chunk(&rule, in, weights, WORKERS, n, b->g.scratch, NULL, b->reduced + (code - b->code), measured, NULL);
+	(void)merge_chunk(&rule, in, weights, WORKERS, n, b->g.scratch, NULL, b->reduced + (code - b->code), measured,
+					  NULL);
 }
 
 static void reduce_mean(struct buffers *b, size_t at, size_t n, uint8_t *code) {

@@ -80,7 +80,8 @@ static void reduce(struct made *m, enum plant plant) {
 		size_t at = chunking_offset_bytes(&m->c, m->g.codec, c);
 		const uint8_t *in[] = {m->given[0] + at, m->given[1] + at, m->given[2] + at, m->given[2] + at};
 		assert_int_equal(
-			merge_chunk(&rule, in, weights, n_in, chunking_len(&m->c, c), scratch, NULL, m->reduced + at, NULL, NULL), RV_OK);
+			merge_chunk(&rule, in, weights, n_in, chunking_len(&m->c, c), scratch, NULL, m->reduced + at, NULL, NULL),
+			RV_OK);
 	}
 }
 

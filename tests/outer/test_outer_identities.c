@@ -71,7 +71,8 @@ static void round_of(struct harness *h, unsigned participants) {
 			if (participants >> i & 1)
 				in[n_in++] = h->code[i] + at;
 		assert_int_equal(
-			merge_chunk(&rule, in, weights, n_in, chunking_len(c, k), scratch, NULL, h->reduced + at, NULL, NULL), RV_OK);
+			merge_chunk(&rule, in, weights, n_in, chunking_len(c, k), scratch, NULL, h->reduced + at, NULL, NULL),
+			RV_OK);
 	}
 	struct rv_hash digest = global_digest(&h->g, h->g.round, h->reduced);
 	assert_int_equal(global_apply(&h->g, h->reduced, &digest, NULL), RV_OK);
