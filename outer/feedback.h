@@ -8,8 +8,8 @@
  * So a^ + e' = a, exactly: the codecs move no value by more than its magnitude and by few enough
  * bits that a - a^ is exact.
  *
- * A worker does so with its contributions (outer/contribution.h), the owner of a chunk with its means
- * (outer/mean_residual.h). Both at once is DoubleSqueeze (Tang et al., arXiv 1905.05957). */
+ * A worker does so with its contributions (outer/contribution.h), the owner of a chunk with its
+ * means (outer/mean_residual.h). Both at once is DoubleSqueeze (Tang et al., arXiv 1905.05957). */
 #ifndef RV_OUTER_FEEDBACK_H
 #define RV_OUTER_FEEDBACK_H
 

@@ -1,5 +1,6 @@
-/* mean_residual.h: what encoding the means of chunks lost, kept by their owner and added to the next
- * means of the same chunks (outer/feedback.h). beta = run_config.mean_feedback; 0: nothing is kept.
+/* mean_residual.h: what encoding the means of chunks lost, kept by their owner and added to the
+ * next means of the same chunks (outer/feedback.h). beta = run_config.mean_feedback; 0: nothing is
+ * kept.
  *
  * A sparse mean sends few of its values; without a residual the others are lost, with it they are
  * sent later. The residual of a chunk is where its mean was encoded: at its owner, who is known to
@@ -10,8 +11,8 @@
  *     that exchanged c, in the attempt that was committed, if the same member owned c in both and
  *     still has it. Otherwise it has none: the residual is lost.
  *
- * An owner loses it if it took no part in that round or fetched its result, installed a snapshot, or
- * restarted without the file (worker/state/means_file.h). Then its trace says so.
+ * An owner loses it if it took no part in that round or fetched its result, installed a snapshot,
+ * or restarted without the file (worker/state/means_file.h). Then its trace says so.
  *
  * Attempts: mean_residual_begin() forgets what an earlier attempt at the round left, and e changes
  * only in mean_residual_commit(): an attempt that fails consumes nothing.
@@ -57,8 +58,8 @@ void mean_residual_forget(struct mean_residual *m, const struct global_config *g
 /* Returns true if it holds a chunk that `round` exchanges. */
 bool mean_residual_holds(const struct mean_residual *m, const struct global_config *g, uint64_t round);
 
-/* What an attempt left, as bytes, little-endian: u64 round, u32 attempt, u32 chunks; for each its
- * number in the round's vector (u32), ascending; then its values. */
+/* The form of what an attempt left, as bytes, little-endian: u64 round, u32 attempt, u32 chunks;
+ * for each its number in the round's vector (u32), ascending; then its values. */
 enum { MEAN_RESIDUAL_HEAD_BYTES = 16 };
 size_t mean_residual_saved_bytes(const struct mean_residual *m, const struct global_config *g);
 /* Returns the most that any attempt at any round can be: a bound for files. */

@@ -8,8 +8,8 @@
  * roster's.
  *
  * With error feedback of means the owner adds what encoding its former means lost to the merged
- * mean, and keeps what this encoding loses (outer/feedback.h). Who keeps it, and until when:
- * outer/mean_residual.h.
+ * mean, and keeps what this encoding loses (outer/feedback.h, by the rule of
+ * outer/mean_residual.h).
  *
  * "mean"  sum f_i * w_i * x_i in fp32 from zero, divided by the sum of the weights w_i. f_i is 1
  *         for every contribution whose norm is within the limit: the mean is then the plain

@@ -101,8 +101,8 @@ struct lab_config {
 	const char *isa;
 	const enum dtype *compute; /* (replicas) of products, borrowed by lab_run_new; NULL: run.dtype */
 	double drop_sync;          /* probability that a worker misses a round's averaging; 0: none does */
-	/* Probability that a chunk's owner is another one than in the last round, so that the residual of
-	 * its mean is lost (outer/mean_residual.h). */
+	/* Probability that a chunk's owner is another one than in the last round, so that the residual
+	 * of its mean is lost (outer/mean_residual.h). */
 	double move_owners;
 	/* Modelled speeds of workers (lab/methods/pace.h): relative, 0 is 1; whether H follows from
 	 * them; time of an inner step at speed 1. */

@@ -1,5 +1,5 @@
-/* What encoding means lost: sent later, not consumed by an attempt that fails, lost with a change of
- * owner, and the same after a restart. */
+/* What encoding means lost: sent later, not consumed by an attempt that fails, lost with a change
+ * of owner, and the same after a restart. */
 #include "outer/mean_residual.h"
 #include "tests/common/check.h"
 #include "tests/outer/vectors.h"
@@ -39,7 +39,8 @@ static size_t at_of(const struct world *w, uint32_t i) {
 	return chunking_offset_bytes(&c, w->g.codec, i);
 }
 
-/* Encodes the mean of chunk i, drawn from `seed`, into `to`; leaves what was to be encoded in `a`. */
+/* Encodes the mean of chunk i, drawn from `seed`, into `to`; leaves what was to be encoded in
+ * `a`. */
 static void encode(struct world *w, uint32_t i, uint64_t seed, uint8_t *to) {
 	struct feedback room;
 	const struct chunking c = global_round_chunks(&w->g, w->m.round);
@@ -86,7 +87,8 @@ static void test_nothing_is_lost(void **state) {
 		}
 }
 
-/* Sends the same mean `rounds` times with topk64; returns how much of all of it arrives, squared. */
+/* Sends the same mean `rounds` times with topk64; returns how much of all of it arrives,
+ * squared. */
 static double share_that_arrives(double beta, int rounds) {
 	struct world w;
 	double got = 0, meant = 0;
@@ -114,7 +116,8 @@ static void test_the_rest_arrives_later(void **state) {
 	assert_true(share_that_arrives(0, 300) < 0.6); /* the same 64 of 4096 again and again */
 }
 
-/* Attempts that fail leave no mark: the committed one has the bytes that it would have had alone. */
+/* Attempts that fail leave no mark: the committed one has the bytes that it would have had
+ * alone. */
 static void test_a_failed_attempt_consumes_nothing(void **state) {
 	(void)state;
 	struct world w, other;
@@ -192,7 +195,8 @@ static void test_each_fragment_has_its_own(void **state) {
 	end(&w);
 }
 
-/* Another process goes on with the same bits: with what was committed, and with an attempt that is. */
+/* Another process goes on with the same bits: with what was committed, and with an attempt that
+ * is. */
 static void test_goes_on_after_a_restart(void **state) {
 	(void)state;
 	struct world w, after;
