@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/hex.h"
+#include "base/rows.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -196,6 +197,10 @@ const struct rv_option run_config_options[] = {
 	REAL_OPT("trim-share", trim_share, "0.25", 0.01, 0.5, "Outer loop",
 			 "merge = trimmed_mean: the share of the workers' values that is left out on each side, rounded down, at "
 			 "least one: of three workers, and 0.25 of four, the largest and the smallest one."),
+	INT_OPT(
+		"row-size", row_size, "64", 2, ROWS_MAX_LENGTH, "Outer loop",
+		"Workers that average among themselves in one level. More are laid out in rows of about the square root of "
+		"their number: each averages with its row, and owners with those of the same parameters in the other rows."),
 	INT_OPT("outer-delay", outer_delay, "1", 1, 1024, "Outer loop",
 			"Outer delayed_nesterov: N; momentum moves once in this many rounds, by their mean. 1: nesterov."),
 	INT_OPT("chunk-elems", chunk_elems, "0", 0, 65536, "Outer loop",
@@ -361,6 +366,14 @@ static enum rv_err check_merge(const struct run_config *c, struct rv_errtext *et
 					   "merge = %s with min-workers = %" PRId64 ": needs at least %d workers in each round; raise "
 					   "min-workers, or merge = mean",
 					   merge_facts[c->merge].name, c->min_workers, merge_least[c->merge]);
+	const int row = rows_shortest((int)c->row_size);
+	if (row < merge_least[c->merge])
+		return rv_fail(
+			et, RV_E_INVALID,
+			"merge = %s with row-size = %" PRId64
+			": it merges row by row, needs at least %d workers in each, and some would have %d; raise row-size, "
+			"or merge = mean",
+			merge_facts[c->merge].name, c->row_size, merge_least[c->merge], row);
 	return RV_OK;
 }
 

@@ -67,6 +67,7 @@ struct run_config {
 	double outer_clip;      /* limit of a chunk's norm in medians (outer/merge.h); 0: no limit */
 	int merge;              /* enum merge_choice: how contributions are combined (outer/merge.h) */
 	double trim_share;      /* trimmed_mean: share of the contributions that is left out on each side */
+	int64_t row_size;       /* participants up to which contributions are merged in one level (base/rows.h) */
 	int64_t chunk_elems;    /* 0: chunking_default_elems(n) */
 	int64_t snapshot_every; /* rounds between two snapshots */
 	int late;               /* enum run_late */

@@ -6,6 +6,10 @@
 #include "base/weights.h"
 
 enum {
+	NET_MAX_ROW = 64,
+	NET_MAX_ROWS = 32,
+	NET_MAX_COLUMN = 128,
+	NET_MAX_SECTIONS = 64,
 	NET_MAX_MEMBERS = 64,                   /* in one run; suspects travel as a 64-bit set */
 	NET_MAX_WEIGHT_SUM = RV_WEIGHT_SUM_MAX, /* of a roster */
 	NET_MAX_RANGES = 4096,                  /* ownership map entries of one round document */

@@ -2,9 +2,11 @@
 #include "outer/merge.h"
 
 #include "base/assert.h"
+#include "base/rows.h"
 #include "outer/codec_kernels.h"
+#include "outer/merge_values.h"
 
-enum { WEIGHT_SUM_MAX = 1 << 24 }; /* below it a sum of integers is exact in fp32 */
+#include <string.h>
 
 #define MERGE_RULE(name, facts, least) &merge_##name,
 const struct merge_ops *const merge_registry[] = {
@@ -44,31 +46,75 @@ static void measure(const struct merge_inputs *c, const float *mean, struct merg
 	}
 }
 
-static void check_weights(const uint32_t *weights, int n_in) {
-	uint64_t sum = 0;
-	for (int i = 0; i < n_in; i++) {
-		RV_ASSERT(weights[i] > 0);
-		sum += weights[i];
-	}
-	RV_ASSERT(sum < WEIGHT_SUM_MAX);
+/* The contributions to a chunk; `norm2` (MERGE_MAX_INPUTS) is room for their norms, if wanted. */
+static struct merge_inputs inputs_of(const struct merge_rule *rule, const uint8_t *const *in, const uint32_t *weights,
+									 int n_in, size_t n, float *scratch, bool measures, double *norm2) {
+	RV_ASSERT(n > 0 && n_in > 0 && n_in <= MERGE_MAX_INPUTS);
+	(void)merge_weight_sum(weights, n_in); /* asserts */
+	struct merge_inputs c = {.codec = rule->contributions, .in = in, .weights = weights, .n_in = n_in, .n = n};
+	if (!measures && !(rule->ops->wants_norms && rule->ops->wants_norms(&rule->params, n_in)))
+		return c;
+	for (int i = 0; i < n_in; i++)
+		norm2[i] = sum_squares(&c, i, scratch);
+	c.norm2 = norm2;
+	return c;
 }
 
 enum rv_err merge_chunk(const struct merge_rule *rule, const uint8_t *const *in, const uint32_t *weights, int n_in,
 						size_t n, float *scratch, const struct feedback *feedback, uint8_t *out,
 						struct merge_measured *measured, struct rv_errtext *et) {
-	RV_ASSERT(n > 0 && n_in > 0 && n_in <= MERGE_MAX_INPUTS);
-	check_weights(weights, n_in);
-	const struct merge_ops *ops = rule->ops;
-	struct merge_inputs c = {.codec = rule->contributions, .in = in, .weights = weights, .n_in = n_in, .n = n};
 	double norm2[MERGE_MAX_INPUTS];
-	if (measured || (ops->wants_norms && ops->wants_norms(&rule->params, n_in))) {
-		for (int i = 0; i < n_in; i++)
-			norm2[i] = sum_squares(&c, i, scratch);
-		c.norm2 = norm2;
-	}
-	RV_TRY(ops->merge(&c, &rule->params, scratch + n, scratch, measured ? measured->clipped : NULL, et));
+	const struct merge_inputs c = inputs_of(rule, in, weights, n_in, n, scratch, measured, norm2);
+	RV_TRY(rule->ops->merge(&c, &rule->params, scratch + n, scratch, measured ? measured->clipped : NULL, et));
 	if (measured)
 		measure(&c, scratch, measured);
 	enum rv_err e = feedback_encode(rule->mean, scratch, n, feedback, out, et);
 	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "mean of %d contributions", n_in);
+}
+
+/* ---- two levels ---- */
+
+size_t merge_partial_bytes(size_t n) {
+	return codec_fp32.encoded_bytes(&codec_fp32, n);
+}
+
+/* Sets sum (n) to the merged contributions times the sum of their weights. */
+static enum rv_err sum_of(const struct merge_rule *rule, const struct merge_inputs *c, float *work, float *sum,
+						  uint32_t *clipped, struct rv_errtext *et) {
+	if (rule->ops->sum)
+		return rule->ops->sum(c, &rule->params, work, sum, clipped, et);
+	RV_TRY(rule->ops->merge(c, &rule->params, work, sum, clipped, et));
+	merge_multiply(sum, c->n, (float)merge_weight_sum(c->weights, c->n_in));
+	return RV_OK;
+}
+
+enum rv_err merge_partial(const struct merge_rule *rule, const uint8_t *const *in, const uint32_t *weights, int n_in,
+						  size_t n, float *scratch, uint8_t *out, struct merge_measured *measured,
+						  struct rv_errtext *et) {
+	double norm2[MERGE_MAX_INPUTS];
+	const struct merge_inputs c = inputs_of(rule, in, weights, n_in, n, scratch, measured, norm2);
+	RV_TRY(sum_of(rule, &c, scratch + n, scratch, measured ? measured->clipped : NULL, et));
+	enum rv_err e = codec_fp32.encode(&codec_fp32, scratch, n, out, et);
+	if (e != RV_OK)
+		return rv_fail_context(et, e, "partial sum of %d contributions", n_in);
+	if (measured) {
+		merge_divide(scratch, n, (float)merge_weight_sum(weights, n_in));
+		measure(&c, scratch, measured);
+	}
+	return RV_OK;
+}
+
+enum rv_err merge_join(const struct merge_rule *rule, const uint8_t *const *partials, const uint32_t *row_weights,
+					   int n_rows, size_t n, float *scratch, const struct feedback *feedback, uint8_t *out,
+					   struct rv_errtext *et) {
+	RV_ASSERT(n > 0 && n_rows > 0 && n_rows <= ROWS_MAX);
+	memset(scratch, 0, n * sizeof *scratch);
+	for (int r = 0; r < n_rows; r++) {
+		enum rv_err e = codec_fp32.decode_add(&codec_fp32, partials[r], n, 1, scratch, et);
+		if (e != RV_OK)
+			return rv_fail_context(et, e, "partial sum %d of %d", r, n_rows);
+	}
+	merge_divide(scratch, n, (float)merge_weight_sum(row_weights, n_rows));
+	enum rv_err e = feedback_encode(rule->mean, scratch, n, feedback, out, et);
+	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "mean of %d rows", n_rows);
 }

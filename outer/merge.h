@@ -11,6 +11,12 @@
  * mean, and keeps what this encoding loses (outer/feedback.h, by the rule of
  * outer/mean_residual.h).
  *
+ * A large roster is merged in two levels (base/rows.h): merge_partial() merges a row by the rule and
+ * gives its *partial sum*, which is the row's merged value times the sum of its weights, in fp32;
+ * merge_join() adds the partial sums in row order, divides by the sum of all weights and encodes
+ * once. So each value is still quantized twice, as a contribution and in the mean, and every
+ * participant counts by its weight. What a rule limits or leaves out, it does row by row.
+ *
  * "mean"  sum f_i * w_i * x_i in fp32 from zero, divided by the sum of the weights w_i. f_i is 1
  *         for every contribution whose norm is within the limit: the mean is then the plain
  *         weighted mean, bit for bit.
@@ -43,6 +49,7 @@
 #define RV_OUTER_MERGE_H
 
 #include "base/registries.h"
+#include "base/rows.h"
 #include "outer/codec.h"
 #include "outer/feedback.h"
 
@@ -87,6 +94,9 @@ struct merge_ops {
 	 * be decoded. */
 	enum rv_err (*merge)(const struct merge_inputs *c, const struct merge_params *p, float *work, float *mean,
 						 uint32_t *clipped, struct rv_errtext *et);
+	/* Does the same, for the mean times the sum of the weights. NULL: that product is taken. */
+	enum rv_err (*sum)(const struct merge_inputs *c, const struct merge_params *p, float *work, float *sum,
+					   uint32_t *clipped, struct rv_errtext *et);
 };
 
 #define MERGE_RULE(name, facts, least) extern const struct merge_ops merge_##name;
@@ -113,5 +123,33 @@ size_t merge_scratch(const struct merge_rule *rule, size_t n, int n_in);
 enum rv_err merge_chunk(const struct merge_rule *rule, const uint8_t *const *in, const uint32_t *weights, int n_in,
 						size_t n, float *scratch, const struct feedback *feedback, uint8_t *out,
 						struct merge_measured *measured, struct rv_errtext *et);
+
+/* The bytes of a partial sum of n values: fp32, as codec_fp32 encodes. */
+size_t merge_partial_bytes(size_t n);
+/* Merges a row's n_in contributions into their partial sum, `out`. Arguments and faults as
+ * merge_chunk; `measured` is relative to the mean of the row. RV_E_RANGE: the sum overflows. */
+enum rv_err merge_partial(const struct merge_rule *rule, const uint8_t *const *in, const uint32_t *weights, int n_in,
+						  size_t n, float *scratch, uint8_t *out, struct merge_measured *measured,
+						  struct rv_errtext *et);
+/* Joins the partial sums of n_rows rows (1 to ROWS_MAX) into the encoded mean `out`; row_weights:
+ * the sums of the rows' weights, positive, together below 2^24. `scratch`: n floats. `feedback` as
+ * in merge_chunk, of the final owner. RV_E_CORRUPT names the row whose sum holds a NaN or an infinity; RV_E_RANGE: the mean overflows. */
+enum rv_err merge_join(const struct merge_rule *rule, const uint8_t *const *partials, const uint32_t *row_weights,
+					   int n_rows, size_t n, float *scratch, const struct feedback *feedback, uint8_t *out,
+					   struct rv_errtext *et);
+
+/* How many participants each row has, in roster order; with one row, merge_chunk merges them. */
+struct merge_layout {
+	int n_rows;
+	int length[ROWS_MAX];
+};
+/* Returns the layout that rows_choose makes for n participants. */
+struct merge_layout merge_layout_of(int n, int row_size);
+/* Merges the contributions of a whole roster, as its owners do together: row by row, then the rows.
+ * `scratch` holds merge_roster_scratch() floats. Faults as merge_chunk and merge_join. */
+enum rv_err merge_roster(const struct merge_rule *rule, const struct merge_layout *layout, const uint8_t *const *in,
+						 const uint32_t *weights, size_t n, float *scratch, const struct feedback *feedback,
+						 uint8_t *out, struct rv_errtext *et);
+size_t merge_roster_scratch(const struct merge_rule *rule, const struct merge_layout *layout, size_t n);
 
 #endif

@@ -2,18 +2,11 @@
  * merge.h. */
 #include "base/assert.h"
 #include "base/order.h"
-#include "outer/elementwise.h"
 #include "outer/merge.h"
+#include "outer/merge_values.h"
 
 #include <math.h>
 #include <string.h>
-
-RV_ELEMENTWISE_BODY divide_body(float *x, size_t n, float divisor) {
-	for (size_t i = 0; i < n; i++)
-		x[i] = x[i] / divisor;
-}
-
-RV_ELEMENTWISE(divide, (float *x, size_t n, float divisor), (x, n, divisor))
 
 static bool mean_wants_norms(const struct merge_params *p, int n_in) {
 	return p->clip > 0 && n_in >= MERGE_CLIP_MIN;
@@ -35,27 +28,31 @@ static void limit_factors(const struct merge_inputs *c, double clip, float *fact
 	}
 }
 
-/* Sets mean to the sum of the contributions, each times its factor (its weight, less if it is
- * limited), over the sum of the weights. */
-static enum rv_err mean_merge(const struct merge_inputs *c, const struct merge_params *p, float *work, float *mean,
-							  uint32_t *clipped, struct rv_errtext *et) {
+/* Sets sum to the sum of the contributions, each times its factor: its weight, less if it is
+ * limited. */
+static enum rv_err mean_sum(const struct merge_inputs *c, const struct merge_params *p, float *work, float *sum,
+							uint32_t *clipped, struct rv_errtext *et) {
 	float factors[MERGE_MAX_INPUTS];
-	uint64_t weight_sum = 0;
 	(void)work;
-	for (int i = 0; i < c->n_in; i++) {
+	for (int i = 0; i < c->n_in; i++)
 		factors[i] = (float)c->weights[i];
-		weight_sum += c->weights[i];
-	}
 	if (mean_wants_norms(p, c->n_in))
 		limit_factors(c, p->clip, factors, clipped);
-	memset(mean, 0, c->n * sizeof *mean);
+	memset(sum, 0, c->n * sizeof *sum);
 	for (int i = 0; i < c->n_in; i++) {
-		enum rv_err e = c->codec->decode_add(c->codec, c->in[i], c->n, factors[i], mean, et);
+		enum rv_err e = c->codec->decode_add(c->codec, c->in[i], c->n, factors[i], sum, et);
 		if (e != RV_OK)
 			return rv_fail_context(et, e, "contribution %d of %d", i, c->n_in);
 	}
-	divide(mean, c->n, (float)weight_sum);
 	return RV_OK;
 }
 
-const struct merge_ops merge_mean = {.name = "mean", .wants_norms = mean_wants_norms, .merge = mean_merge};
+static enum rv_err mean_merge(const struct merge_inputs *c, const struct merge_params *p, float *work, float *mean,
+							  uint32_t *clipped, struct rv_errtext *et) {
+	RV_TRY(mean_sum(c, p, work, mean, clipped, et));
+	merge_divide(mean, c->n, (float)merge_weight_sum(c->weights, c->n_in));
+	return RV_OK;
+}
+
+const struct merge_ops merge_mean = {
+	.name = "mean", .wants_norms = mean_wants_norms, .merge = mean_merge, .sum = mean_sum};

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 
 static const char *const outer_loop[] = {
-	"outer",       "codec",       "mean-codec",  "mean-feedback", "outer-lr",   "outer-momentum",
-	"outer-beta2", "outer-eps",   "outer-delay", "chunk-elems",   "late",       "mix",
-	"updates",     "eager-share", "outer-clip",  "merge",         "trim-share", "weight-by-tokens",
-	NULL};
+	"outer",          "codec",       "mean-codec", "mean-feedback",    "outer-lr",
+	"outer-momentum", "outer-beta2", "outer-eps",  "outer-delay",      "chunk-elems",
+	"late",           "mix",         "updates",    "eager-share",      "outer-clip",
+	"merge",          "trim-share",  "row-size",   "weight-by-tokens", NULL};
 const struct method_idle idle_outer_loop = {outer_loop, "the outer loop, of --method diloco and its kind"};
 
 static const char *const feedback[] = {"error-feedback", NULL};
@@ -78,8 +78,8 @@ int averaging_participants(const struct lab_config *c, uint64_t round, bool take
 }
 
 /* Reduces chunk by chunk, as owners do. */
-static enum rv_err reduce_chunks(struct lab_run *r, const uint8_t *const *vectors, const uint32_t *weights, int n,
-								 float *scratch, struct rv_errtext *et) {
+static enum rv_err reduce_chunks(struct lab_run *r, const struct merge_layout *layout, const uint8_t *const *vectors,
+								 const uint32_t *weights, int n, float *scratch, struct rv_errtext *et) {
 	const struct chunking c = global_round_chunks(&r->global.cfg, r->global.round);
 	const struct codec *mean = r->global.cfg.codec, *sent = global_sent(&r->global.cfg);
 	const struct merge_rule rule = global_merge(&r->global.cfg);
@@ -91,19 +91,20 @@ static enum rv_err reduce_chunks(struct lab_run *r, const uint8_t *const *vector
 		uint8_t *out = r->reduced + chunking_offset_bytes(&c, mean, k);
 		for (int i = 0; i < n; i++)
 			in[i] = vectors[i] + chunking_offset_bytes(&c, sent, k);
-		RV_TRY(merge_chunk(&rule, in, weights, n, chunking_len(&c, k), scratch, residual, out, NULL, et));
+		RV_TRY(merge_roster(&rule, layout, in, weights, chunking_len(&c, k), scratch, residual, out, et));
 	}
 	return RV_OK;
 }
 
-enum rv_err averaging_reduce_vectors(struct lab_run *r, const uint8_t *const *vectors, const uint32_t *weights, int n,
+enum rv_err averaging_reduce_vectors(struct lab_run *r, const struct merge_layout *layout,
+									 const uint8_t *const *vectors, const uint32_t *weights, int n,
 									 struct rv_errtext *et) {
 	const size_t chunk = r->global.cfg.chunks.chunk_elems;
 	const struct merge_rule rule = global_merge(&r->global.cfg);
-	float *scratch = malloc(merge_scratch(&rule, chunk, n) * sizeof *scratch);
+	float *scratch = malloc(merge_roster_scratch(&rule, layout, chunk) * sizeof *scratch);
 	if (!scratch)
 		return rv_fail(et, RV_E_NOMEM, "no memory to average a chunk of %zu values", chunk);
-	enum rv_err e = reduce_chunks(r, vectors, weights, n, scratch, et);
+	enum rv_err e = reduce_chunks(r, layout, vectors, weights, n, scratch, et);
 	free(scratch);
 	return e;
 }
@@ -135,8 +136,9 @@ enum rv_err averaging_reduce(struct lab_run *r, const bool *takes_part, struct r
 		tokens[n++] = r->participants[i].tokens;
 	}
 	rv_weights(tokens, n, r->cfg.run.weight_by_tokens, weights);
+	const struct merge_layout layout = merge_layout_of(n, (int)r->cfg.run.row_size);
 	move_owners(r);
-	RV_TRY(averaging_reduce_vectors(r, vectors, weights, n, et));
+	RV_TRY(averaging_reduce_vectors(r, &layout, vectors, weights, n, et));
 	mean_residual_commit(&r->mean_residual, &r->global.cfg, r->global.round, AVERAGING_ATTEMPT);
 	for (int i = 0; i < r->n_replicas; i++) /* here a mean is always committed */
 		if (takes_part[i])

@@ -32,10 +32,11 @@ int averaging_participants(const struct lab_config *c, uint64_t round, bool take
  * part kept from rounds that it missed. RV_E_NOMEM, RV_E_RANGE. */
 enum rv_err averaging_reduce(struct lab_run *r, const bool *takes_part, struct rv_errtext *et);
 
-/* Merges these n encoded vectors, in this order, into r->reduced, as attempt AVERAGING_ATTEMPT of
- * r->mean_residual, which the caller commits. The same faults. */
+/* Merges these n encoded vectors, in this order and layout, into r->reduced, as attempt
+ * AVERAGING_ATTEMPT of r->mean_residual, which the caller commits. The same faults. */
 enum { AVERAGING_ATTEMPT = 1 };
-enum rv_err averaging_reduce_vectors(struct lab_run *r, const uint8_t *const *vectors, const uint32_t *weights, int n,
+enum rv_err averaging_reduce_vectors(struct lab_run *r, const struct merge_layout *layout,
+									 const uint8_t *const *vectors, const uint32_t *weights, int n,
 									 struct rv_errtext *et);
 
 /* Makes the outer step of r->global's round, with r->reduced. The faults of global_apply. */

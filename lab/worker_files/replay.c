@@ -331,7 +331,8 @@ static enum rv_err contribute(struct replay *p, const struct trace_roster *roste
 		vectors[i] = w->p->encoded;
 		weights[i] = roster->members[i].weight;
 	}
-	return averaging_reduce_vectors(p->run, vectors, weights, roster->n, et);
+	const struct merge_layout layout = {.n_rows = 1, .length = {roster->n}};
+	return averaging_reduce_vectors(p->run, &layout, vectors, weights, roster->n, et);
 }
 
 enum rv_err replay_round(struct replay *p, struct rv_errtext *et) {

@@ -16,50 +16,65 @@ size_t reduce_chunk_offset(const struct reduce *r, uint8_t type, uint32_t chunk)
 	return type == REDUCE_GATHER && k->mean_offset ? k->mean_offset(k->ctx, chunk) : k->chunk_offset(k->ctx, chunk);
 }
 
-/* Our own contribution is always there. */
-static bool holds_contribution(const struct reduce *r, int index, uint32_t chunk) {
-	return index == r->self || reduce_bit(r->held[r->members[index]], chunk);
-}
-
 static bool complete(const struct reduce *r, uint32_t chunk) {
 	for (int i = 0; i < r->n_members; i++)
-		if (!holds_contribution(r, i, chunk))
+		if (!reduce_holds(r, i, chunk))
 			return false;
 	return true;
+}
+
+static void push_ready(struct reduce *r, uint32_t chunk) {
+	RV_ASSERT(r->n_ready < r->cfg.n_chunks);
+	r->ready[r->n_ready++] = chunk;
 }
 
 static void mark_reduced(struct reduce *r, int64_t now_us, uint32_t chunk) {
 	RV_ASSERT(chunk < r->cfg.n_chunks && !reduce_bit(r->reduced, chunk)); /* once */
 	reduce_bit_set(r->reduced, chunk);
 	r->n_reduced++;
+	if (!r->cfg.later_mean)
+		push_ready(r, chunk);
 	if (r->n_reduced < r->cfg.n_chunks)
 		return;
 	r->info.finished_us = now_us;
 	reduce_check_chunks(r);
 }
 
+/* The mean of an own chunk is in mem.reduced. */
+static void finish_own(struct reduce *r, int64_t now_us, uint32_t chunk) {
+	RV_ASSERT(r->owner[chunk] == r->self && r->n_order < r->n_own);
+	r->order[r->n_order++] = chunk;
+	r->info.chunks_reduced++;
+	mark_reduced(r, now_us, chunk);
+}
+
 /* The contribution of the member at `index` spoils the mean: it is void, and its sender is refused
  * from now on. */
 static void void_contribution(struct reduce *r, int index, uint32_t chunk) {
-	uint32_t m = r->members[index];
-	RV_ASSERT(index != r->self && r->owner[chunk] == r->self && reduce_bit(r->held[m], chunk));
-	r->held[m][chunk >> 3] &= (uint8_t) ~(1u << (chunk & 7));
-	r->peers[m].owes_scatter++;
-	r->peers[m].bad = true;
+	struct reduce_peer *p = reduce_peer_at(r, index);
+	uint8_t *held = r->held[r->slot[index]];
+	RV_ASSERT(index != r->self && r->owner[chunk] == r->self && reduce_bit(held, chunk));
+	held[chunk >> 3] &= (uint8_t) ~(1u << (chunk & 7));
+	p->owes_scatter++;
+	p->bad = true;
 	r->n_waiting++;
 }
 
 /* The mean of one of our chunks, in roster order whatever the order of arrival. On a fault *bad is
  * the roster index of the contribution that caused it, or -1: none did. */
 static enum rv_err reduce_own_chunk(struct reduce *r, int64_t now_us, uint32_t chunk, int *bad, struct rv_errtext *et) {
-	const uint8_t *in[NET_MAX_MEMBERS];
+	const uint8_t *in[NET_MAX_ROW];
+	uint32_t weights[NET_MAX_ROW];
 	size_t offset = reduce_chunk_offset(r, REDUCE_SCATTER, chunk);
 	uint8_t *mean = r->mem.reduced + reduce_chunk_offset(r, REDUCE_GATHER, chunk);
 	RV_ASSERT(r->owner[chunk] == r->self && complete(r, chunk) && r->n_order < r->n_own);
-	for (int i = 0; i < r->n_members; i++)
-		in[i] = (i == r->self ? r->mem.own : r->mem.held[r->members[i]]) + offset;
+	for (int i = 0; i < r->n_members; i++) {
+		in[i] = (i == r->self ? r->mem.own : r->mem.held[r->slot[i]]) + offset;
+		weights[i] = r->places[i].weight;
+	}
 	*bad = -1;
-	enum rv_err e = r->cfg.codec.reduce(r->cfg.codec.ctx, chunk, in, r->weights, r->n_members, mean, bad, et);
+	enum rv_err e = r->cfg.codec.reduce(r->cfg.codec.ctx, chunk, in, weights, r->n_members,
+										r->cfg.later_mean ? NULL : mean, bad, et);
 	RV_ASSERT(*bad >= -1 && *bad < r->n_members);
 	RV_ASSERT(e != RV_E_CORRUPT || *bad != r->self); /* we encoded that ourselves */
 	if (e != RV_OK) {
@@ -67,98 +82,171 @@ static enum rv_err reduce_own_chunk(struct reduce *r, int64_t now_us, uint32_t c
 			void_contribution(r, *bad, chunk);
 		return e;
 	}
-	r->order[r->n_order++] = chunk;
-	r->info.chunks_reduced++;
-	mark_reduced(r, now_us, chunk);
+	if (!r->cfg.later_mean) {
+		finish_own(r, now_us, chunk);
+		return RV_OK;
+	}
+	reduce_bit_set(r->summed, chunk);
+	push_ready(r, chunk);
 	return RV_OK;
 }
 
 static void count_debts(struct reduce *r, uint32_t chunk) {
-	bool ours = r->owner[chunk] == r->self;
+	bool ours = r->owner[chunk] == r->self, unoffered = !reduce_holds(r, r->self, chunk);
 	RV_ASSERT(r->owner[chunk] < r->n_members);
 	r->n_own += ours;
+	r->n_unoffered += unoffered;
 	if (!ours) {
 		reduce_peer_at(r, r->owner[chunk])->owes_gather++;
 		return;
 	}
+	r->n_own_unoffered += unoffered;
 	for (int i = 0; i < r->n_members; i++)
-		if (!holds_contribution(r, i, chunk))
+		if (i != r->self && !reduce_holds(r, i, chunk))
 			reduce_peer_at(r, i)->owes_scatter++;
 	r->n_waiting += !complete(r, chunk);
 }
 
-void reduce_chunks_begin(struct reduce *r, int64_t now_us) {
+static void begin_complete(struct reduce *r, int64_t now_us, uint32_t chunk) {
+	int bad;
+	if (r->cfg.later_mean && reduce_bit(r->summed, chunk))
+		push_ready(r, chunk);
+	else
+		(void)reduce_own_chunk(r, now_us, chunk, &bad, NULL); /* a fault has made its sender a suspect */
+}
+
+void reduce_chunks_begin(struct reduce *r, int64_t now_us, bool same) {
 	memset(r->reduced, 0, r->bitmap_bytes);
+	if (!same)
+		memset(r->summed, 0, r->bitmap_bytes);
 	r->n_reduced = 0;
 	r->n_order = r->n_own = 0;
-	r->n_waiting = 0;
+	r->n_ready = r->n_taken = 0;
+	r->n_waiting = r->n_unoffered = r->n_own_unoffered = 0;
 	for (uint32_t c = 0; c < r->cfg.n_chunks; c++)
 		count_debts(r, c);
-	int bad;
 	for (uint32_t c = 0; c < r->cfg.n_chunks; c++)
 		if (r->owner[c] == r->self && complete(r, c))
-			(void)reduce_own_chunk(r, now_us, c, &bad, NULL); /* a fault has made its sender a suspect */
+			begin_complete(r, now_us, c);
 	reduce_check_chunks(r);
 }
+
+uint32_t reduce_chunks_waiting(const struct reduce *r) {
+	if (r->cfg.later_mean)
+		return r->n_own - r->n_order;
+	return r->n_waiting + r->n_unoffered - r->n_own_unoffered;
+}
+
+/* ---- the two levels of a grid ---- */
+
+void reduce_offer(struct reduce *r, int64_t now_us, uint32_t chunk) {
+	RV_ASSERT(r->cfg.later_own && chunk < r->cfg.n_chunks);
+	if (reduce_holds(r, r->self, chunk))
+		return;
+	reduce_bit_set(r->held[r->slot[r->self]], chunk);
+	r->n_unoffered--;
+	if (r->owner[chunk] != r->self) {
+		struct reduce_peer *p = reduce_peer_at(r, r->owner[chunk]);
+		p->scatter_next = p->scatter_next < chunk ? p->scatter_next : chunk;
+		return;
+	}
+	r->n_own_unoffered--;
+	if (!complete(r, chunk))
+		return;
+	int bad;
+	r->n_waiting--;
+	(void)reduce_own_chunk(r, now_us, chunk, &bad, NULL);
+}
+
+bool reduce_take(struct reduce *r, uint32_t *chunk) {
+	if (r->n_taken == r->n_ready)
+		return false;
+	*chunk = r->ready[r->n_taken++];
+	return true;
+}
+
+bool reduce_is_reduced(const struct reduce *r, uint32_t chunk) {
+	return reduce_bit(r->reduced, chunk);
+}
+
+bool reduce_is_ready(const struct reduce *r, uint32_t chunk) {
+	if (!r->cfg.later_mean)
+		return reduce_is_reduced(r, chunk);
+	return r->owner[chunk] == r->self && reduce_bit(r->summed, chunk);
+}
+
+void reduce_finish(struct reduce *r, int64_t now_us, uint32_t chunk) {
+	RV_ASSERT(r->cfg.later_mean && reduce_is_ready(r, chunk));
+	finish_own(r, now_us, chunk);
+	reduce_check(r);
+}
+
+/* ---- messages ---- */
 
 static bool same_bytes(const uint8_t *vector, size_t offset, const struct reduce_msg *msg) {
 	return memcmp(vector + offset, msg->data, msg->data_bytes) == 0;
 }
 
-enum rv_err reduce_chunks_contribute(struct reduce *r, int64_t now_us, uint32_t m, const struct reduce_msg *msg,
+enum rv_err reduce_chunks_contribute(struct reduce *r, int64_t now_us, int from, const struct reduce_msg *msg,
 									 struct rv_errtext *et) {
 	uint32_t c = msg->chunk;
+	struct reduce_peer *p = reduce_peer_at(r, from);
+	uint8_t *map = r->held[r->slot[from]], *held = r->mem.held[r->slot[from]];
 	size_t offset = reduce_chunk_offset(r, REDUCE_SCATTER, c);
-	if (reduce_bit(r->held[m], c)) {
+	if (reduce_bit(map, c)) {
 		r->info.ignored_messages++;
-		if (!same_bytes(r->mem.held[m], offset, msg))
-			return rv_fail(et, RV_E_PROTOCOL, "scatter: member %u sent chunk %u twice, with different bytes", m, c);
+		if (!same_bytes(held, offset, msg))
+			return rv_fail(et, RV_E_PROTOCOL, "scatter: member %u sent chunk %u twice, with different bytes", p->member,
+						   c);
 		return RV_OK;
 	}
-	RV_ASSERT(r->mem.held[m] != NULL && m != r->members[r->self]);
-	memcpy(r->mem.held[m] + offset, msg->data, msg->data_bytes);
-	reduce_bit_set(r->held[m], c);
+	RV_ASSERT(held != NULL && from != r->self);
+	memcpy(held + offset, msg->data, msg->data_bytes);
+	reduce_bit_set(map, c);
 	if (r->owner[c] != r->self)
 		return RV_OK; /* of another attempt's map: ours to reduce, perhaps, in the next one */
-	RV_ASSERT(r->peers[m].owes_scatter > 0 && !reduce_bit(r->reduced, c)); /* it was owed */
-	r->peers[m].owes_scatter--;
-	r->peers[m].progress_us = now_us;
+	RV_ASSERT(p->owes_scatter > 0 && !reduce_bit(r->reduced, c)); /* it was owed */
+	p->owes_scatter--;
+	p->progress_us = now_us;
 	if (!complete(r, c))
 		return RV_OK;
 	RV_ASSERT(r->n_waiting > 0);
 	r->n_waiting--;
 	int bad;
 	enum rv_err e = reduce_own_chunk(r, now_us, c, &bad, et);
-	bool at_fault = e != RV_OK && bad >= 0 && r->members[bad] == m;
+	bool at_fault = e != RV_OK && bad == from;
 	return at_fault ? e : RV_OK;
 }
 
-enum rv_err reduce_chunks_adopt(struct reduce *r, int64_t now_us, uint32_t m, const struct reduce_msg *msg,
+enum rv_err reduce_chunks_adopt(struct reduce *r, int64_t now_us, int from, const struct reduce_msg *msg,
 								struct rv_errtext *et) {
 	uint32_t c = msg->chunk;
+	struct reduce_peer *p = reduce_peer_at(r, from);
 	size_t offset = reduce_chunk_offset(r, REDUCE_GATHER, c);
 	if (reduce_bit(r->reduced, c)) {
 		r->info.ignored_messages++;
 		if (!same_bytes(r->mem.reduced, offset, msg))
-			return rv_fail(et, RV_E_PROTOCOL, "gather: member %u sent chunk %u twice, with different bytes", m, c);
+			return rv_fail(et, RV_E_PROTOCOL, "gather: member %u sent chunk %u twice, with different bytes", p->member,
+						   c);
 		return RV_OK;
 	}
-	if (!reduce_bit(r->delivered[m], c))
-		return rv_fail(et, RV_E_PROTOCOL, "gather: member %u reduced chunk %u without our contribution", m, c);
+	if (!reduce_bit(r->delivered[r->slot[from]], c))
+		return rv_fail(et, RV_E_PROTOCOL, "gather: member %u reduced chunk %u without our contribution", p->member, c);
 	/* All would vote for the same bytes and commit what nobody can apply. */
 	enum rv_err e = r->cfg.codec.check(r->cfg.codec.ctx, c, msg->data, et);
 	if (e != RV_OK)
-		return rv_fail_context(et, e, "gather: member %u reduced chunk %u to bytes that cannot be decoded", m, c);
+		return rv_fail_context(et, e, "gather: member %u reduced chunk %u to bytes that cannot be decoded", p->member,
+							   c);
 	memcpy(r->mem.reduced + offset, msg->data, msg->data_bytes);
-	RV_ASSERT(r->owner[c] != r->self && r->members[r->owner[c]] == m && r->peers[m].owes_gather > 0);
-	r->peers[m].owes_gather--;
-	r->peers[m].progress_us = now_us;
+	RV_ASSERT(r->owner[c] == from && from != r->self && p->owes_gather > 0);
+	p->owes_gather--;
+	p->progress_us = now_us;
 	mark_reduced(r, now_us, c);
 	return RV_OK;
 }
 
 void reduce_chunks_resume(struct reduce *r, int index) {
-	const uint8_t *held = r->held[r->members[index]];
+	const uint8_t *held = r->held[r->slot[index]];
 	RV_ASSERT(index != r->self && index < r->n_members);
 	memset(r->resume, 0, r->bitmap_bytes);
 	for (uint32_t c = 0; c < r->cfg.n_chunks; c++) {

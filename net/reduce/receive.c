@@ -33,7 +33,7 @@ static enum rv_err receive_scatter(struct reduce *r, int64_t now_us, int from, c
 	if (m->attempt == r->attempt && r->owner[m->chunk] != r->self)
 		return rv_fail(et, RV_E_PROTOCOL, "scatter: chunk %u is not ours to own in attempt %u", m->chunk, r->attempt);
 	r->info.rx_bytes += REDUCE_HEADER_BYTES + m->data_bytes;
-	return reduce_chunks_contribute(r, now_us, r->members[from], m, et);
+	return reduce_chunks_contribute(r, now_us, from, m, et);
 }
 
 static enum rv_err receive_gather(struct reduce *r, int64_t now_us, int from, const struct reduce_msg *m,
@@ -46,7 +46,7 @@ static enum rv_err receive_gather(struct reduce *r, int64_t now_us, int from, co
 	if (r->owner[m->chunk] != from)
 		return rv_fail(et, RV_E_PROTOCOL, "gather: chunk %u is not its to reduce in attempt %u", m->chunk, r->attempt);
 	r->info.rx_bytes += REDUCE_HEADER_BYTES + m->data_bytes;
-	return reduce_chunks_adopt(r, now_us, r->members[from], m, et);
+	return reduce_chunks_adopt(r, now_us, from, m, et);
 }
 
 static enum rv_err receive_resume(struct reduce *r, int64_t now_us, int from, const struct reduce_msg *m,
@@ -68,7 +68,7 @@ static enum rv_err receive_resume(struct reduce *r, int64_t now_us, int from, co
 		bool exact = ack || !p->sent_bulk;
 		p->flowing = exact;
 		if (exact) {
-			memcpy(r->delivered[r->members[from]], m->data, r->bitmap_bytes);
+			memcpy(r->delivered[r->slot[from]], m->data, r->bitmap_bytes);
 			p->sent_bulk = false;
 			p->scatter_next = 0;
 			p->gather_next = 0;
@@ -112,7 +112,7 @@ enum rv_err reduce_receive(struct reduce *r, int64_t now_us, int from, const str
 	struct reduce_peer *p = reduce_peer_at(r, from);
 	reduce_link_up(r, now_us, from); /* a message is proof of a link, should nobody have told us */
 	if (p->bad)
-		return rv_fail(et, RV_E_PROTOCOL, "member %u was refused earlier in this round", r->members[from]);
+		return rv_fail(et, RV_E_PROTOCOL, "member %u was refused earlier in this round", p->member);
 	p->heard_us = now_us;
 	p->silent = false;
 	if (m->round != r->round) {

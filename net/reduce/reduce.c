@@ -15,7 +15,7 @@ static size_t bitmap_bytes_of(uint32_t n_chunks) {
 }
 
 size_t reduce_flags_bytes(uint32_t n_chunks) {
-	return n_chunks * (sizeof(uint32_t) + 1) + (2 + 3 * (size_t)NET_MAX_MEMBERS) * bitmap_bytes_of(n_chunks);
+	return n_chunks * (2 * sizeof(uint32_t) + 1) + (3 + 3 * (size_t)NET_MAX_ROW) * bitmap_bytes_of(n_chunks);
 }
 
 size_t reduce_size(void) {
@@ -30,13 +30,17 @@ static void lay_out_flags(struct reduce *r) {
 	r->bitmap_bytes = bitmap_bytes_of(n);
 	r->order = (uint32_t *)(void *)at;
 	at += n * sizeof(uint32_t);
+	r->ready = (uint32_t *)(void *)at;
+	at += n * sizeof(uint32_t);
 	r->owner = at;
 	at += n;
 	r->reduced = at;
 	at += r->bitmap_bytes;
+	r->summed = at;
+	at += r->bitmap_bytes;
 	r->resume = at;
 	at += r->bitmap_bytes;
-	for (int m = 0; m < NET_MAX_MEMBERS; m++) {
+	for (int m = 0; m < NET_MAX_ROW; m++) {
 		r->held[m] = at;
 		at += r->bitmap_bytes;
 		r->delivered[m] = at;
@@ -47,51 +51,121 @@ static void lay_out_flags(struct reduce *r) {
 	RV_ASSERT(at == r->mem.flags + reduce_flags_bytes(n));
 }
 
-static void adopt_ownership_map(struct reduce *r, const struct document *d) {
+/* ---- rosters ---- */
+
+static void own_ranges(const void *ctx, uint8_t *owner) {
+	const struct document *d = ctx;
 	uint32_t next = 0;
-	memset(r->owns, 0, sizeof r->owns);
 	for (int i = 0; i < d->n_ranges; i++) {
 		const struct owner_range *g = &d->ranges[i];
-		RV_ASSERT(g->first == next && g->count <= r->cfg.n_chunks - next && g->owner < d->n_members);
-		memset(r->owner + g->first, g->owner, g->count);
-		r->owns[g->owner] = r->owns[g->owner] || g->count > 0;
+		RV_ASSERT(g->first == next && g->count <= d->n_chunks - next && g->owner < d->n_members);
+		memset(owner + g->first, g->owner, g->count);
 		next += g->count;
 	}
-	RV_ASSERT(next == r->cfg.n_chunks); /* each chunk has an owner */
+	RV_ASSERT(next == d->n_chunks); /* each chunk has an owner */
+}
+
+struct reduce_roster reduce_roster_of(const struct document *d, uint32_t self_member) {
+	RV_ASSERT(d->phase == RUN_REDUCE && d->n_members >= 1 && d->n_members <= NET_MAX_ROW);
+	struct reduce_roster ro = {.round = d->round,
+							   .attempt = d->attempt,
+							   .deadline_ms = d->deadline_ms,
+							   .n = d->n_members,
+							   .self = document_find(d, self_member),
+							   .own = own_ranges,
+							   .ctx = d};
+	for (int i = 0; i < d->n_members; i++) {
+		const struct member_ref *m = &d->members[i];
+		RV_ASSERT(i == 0 || m->member > m[-1].member);
+		ro.places[i] = (struct reduce_place){.member = m->member, .weight = m->weight, .boot = m->boot};
+	}
+	return ro;
+}
+
+static void adopt_ownership_map(struct reduce *r, const struct reduce_roster *ro) {
+	memset(r->owns, 0, sizeof r->owns);
+	ro->own(ro->ctx, r->owner);
+	for (uint32_t c = 0; c < r->cfg.n_chunks; c++) {
+		RV_ASSERT(r->owner[c] < r->n_members);
+		r->owns[r->owner[c]] = true;
+	}
 }
 
 /* A member that restarted has another contribution now: what its former process sent is void, and
  * so is what of it still arrives (receive_scatter). */
-static void adopt_boot(struct reduce *r, const struct member_ref *m) {
-	struct reduce_peer *p = &r->peers[m->member];
-	bool known = p->boot_attempt != 0 && p->boot == m->boot;
+static void adopt_boot(struct reduce *r, int index, uint64_t boot) {
+	struct reduce_peer *p = reduce_peer_at(r, index);
+	bool known = p->boot_attempt != 0 && p->boot == boot;
 	RV_ASSERT(p->boot_attempt < r->attempt);
 	if (known || RV_BUG("former-process"))
 		return;
-	memset(r->held[m->member], 0, r->bitmap_bytes);
-	p->boot = m->boot;
+	memset(r->held[r->slot[index]], 0, r->bitmap_bytes);
+	p->boot = boot;
 	p->boot_attempt = r->attempt;
 }
 
-static void adopt_roster(struct reduce *r, const struct document *d) {
-	RV_ASSERT(d->phase == RUN_REDUCE && d->n_chunks == r->cfg.n_chunks);
-	RV_ASSERT(d->n_members >= 1 && d->n_members <= NET_MAX_MEMBERS);
-	RV_ASSERT(d->round == r->round && d->attempt > r->attempt);
+/* Returns the slot of `member`; else a free one, or one whose member is in no roster any more. */
+static uint8_t slot_for(const struct reduce *r, uint32_t member) {
+	int found = -1;
+	for (int s = 0; s < NET_MAX_ROW; s++) {
+		const struct reduce_peer *p = &r->peers[s];
+		if (p->taken && p->member == member)
+			return (uint8_t)s;
+		if (p->present || r->mem.held[s] == NULL)
+			continue;
+		if (found < 0 || (r->peers[found].taken && !p->taken))
+			found = s;
+	}
+	RV_ASSERT(found >= 0); /* there is room for every roster */
+	return (uint8_t)found;
+}
+
+static void take_slot(struct reduce *r, uint8_t s, uint32_t member) {
+	if (!r->peers[s].taken || r->peers[s].member != member) {
+		r->peers[s] = (struct reduce_peer){.member = member, .taken = true};
+		memset(r->held[s], 0, r->bitmap_bytes);
+		memset(r->sent[s], 0, r->bitmap_bytes);
+	}
+	r->peers[s].present = true;
+}
+
+/* Marks the slots of `ro` first, so that no other of its members is given one. */
+static void keep_slots(struct reduce *r, const struct reduce_roster *ro) {
+	for (int s = 0; s < NET_MAX_ROW; s++) {
+		struct reduce_peer *p = &r->peers[s];
+		p->present = false;
+		for (int i = 0; i < ro->n && !p->present; i++)
+			p->present = p->taken && p->member == ro->places[i].member;
+	}
+}
+
+static void adopt_roster(struct reduce *r, const struct reduce_roster *ro) {
+	RV_ASSERT(ro->n >= 1 && ro->n <= NET_MAX_ROW && ro->self >= 0 && ro->self < ro->n);
+	RV_ASSERT(ro->round == r->round && ro->attempt > r->attempt);
 	uint64_t weights = 0;
-	r->attempt = d->attempt;
-	r->n_members = d->n_members;
-	r->self = document_find(d, r->cfg.self_member);
-	RV_ASSERT(r->self >= 0);
-	for (int i = 0; i < d->n_members; i++) {
-		RV_ASSERT(d->members[i].member < NET_MAX_MEMBERS && d->members[i].weight > 0);
-		RV_ASSERT(i == 0 || d->members[i].member > d->members[i - 1].member);
-		r->members[i] = d->members[i].member;
-		r->weights[i] = d->members[i].weight;
-		RV_ASSERT(i == r->self || r->mem.held[r->members[i]] != NULL);
-		weights += d->members[i].weight;
-		adopt_boot(r, &d->members[i]);
+	r->attempt = ro->attempt;
+	r->n_members = ro->n;
+	r->self = ro->self;
+	keep_slots(r, ro);
+	for (int i = 0; i < ro->n; i++) {
+		RV_ASSERT(ro->places[i].weight > 0);
+		r->places[i] = ro->places[i];
+		r->slot[i] = slot_for(r, ro->places[i].member);
+		take_slot(r, r->slot[i], ro->places[i].member);
+		weights += ro->places[i].weight;
+		adopt_boot(r, i, ro->places[i].boot);
 	}
 	RV_ASSERT(weights <= NET_MAX_WEIGHT_SUM);
+}
+
+/* Returns true if the same contributions, with the same weights, are merged as before. */
+static bool same_roster(const struct reduce *r, const struct reduce_roster *ro) {
+	bool same = r->n_members == ro->n;
+	for (int i = 0; i < ro->n && same; i++) {
+		const struct reduce_place *a = &r->places[i], *b = &ro->places[i];
+		same = a->member == b->member && a->weight == b->weight && a->boot == b->boot;
+	}
+	return same;
 }
 
 /* What a peer said about the previous attempt is void; the link and its verdicts stay, and so does
@@ -113,43 +187,40 @@ static void begin_peer(struct reduce_peer *p, bool is_new, int64_t now_us) {
 	p->sent_us = now_us;
 }
 
-static uint64_t roster_set(const struct reduce *r) {
-	uint64_t set = 0;
-	for (int i = 0; i < r->n_members; i++) {
-		RV_ASSERT(!(set >> r->members[i] & 1));
-		set |= UINT64_C(1) << r->members[i];
+static void begin_attempt(struct reduce *r, const struct reduce_roster *ro, int64_t now_us) {
+	bool same = same_roster(r, ro), former[NET_MAX_ROW];
+	uint32_t names[NET_MAX_ROW];
+	for (int s = 0; s < NET_MAX_ROW; s++) {
+		former[s] = r->peers[s].present;
+		names[s] = r->peers[s].member;
 	}
-	return set;
-}
-
-static void begin_attempt(struct reduce *r, const struct document *d, int64_t now_us) {
-	uint64_t former = roster_set(r);
-	adopt_roster(r, d);
-	adopt_ownership_map(r, d);
-	for (int i = 0; i < r->n_members; i++)
-		begin_peer(reduce_peer_at(r, i), !(former >> r->members[i] & 1), now_us);
-	r->due_us = d->deadline_ms > 0 ? now_us + (int64_t)d->deadline_ms * 1000 : INT64_MAX;
+	adopt_roster(r, ro);
+	adopt_ownership_map(r, ro);
+	for (int i = 0; i < r->n_members; i++) {
+		int s = r->slot[i];
+		begin_peer(&r->peers[s], !former[s] || names[s] != r->peers[s].member, now_us);
+	}
+	r->due_us = ro->deadline_ms > 0 ? now_us + (int64_t)ro->deadline_ms * 1000 : INT64_MAX;
 	r->info.world = r->n_members;
 	r->info.finished_us = 0;
-	reduce_chunks_begin(r, now_us);
+	reduce_chunks_begin(r, now_us, same);
 }
 
 struct reduce *reduce_init(void *memory, const struct reduce_config *cfg, const struct reduce_memory *mem,
-						   const struct document *d, int64_t now_us) {
+						   const struct reduce_roster *roster, int64_t now_us) {
 	RV_ASSERT(cfg->n_chunks >= 1 && cfg->n_chunks <= NET_MAX_CHUNKS);
 	RV_ASSERT(cfg->silence_us > 0 && cfg->stall_us > 0 && cfg->ping_interval_us > 0);
 	struct reduce *r = memory;
-	*r = (struct reduce){.cfg = *cfg, .mem = *mem, .round = d->round};
+	*r = (struct reduce){.cfg = *cfg, .mem = *mem, .round = roster->round};
 	lay_out_flags(r);
 	memset(mem->flags, 0, reduce_flags_bytes(cfg->n_chunks));
 	r->info.started_us = now_us;
-	begin_attempt(r, d, now_us);
+	begin_attempt(r, roster, now_us);
 	return r;
 }
 
-void reduce_restart(struct reduce *r, const struct document *d, int64_t now_us) {
-	RV_ASSERT(d->round == r->round && d->attempt > r->attempt);
-	begin_attempt(r, d, now_us);
+void reduce_restart(struct reduce *r, const struct reduce_roster *roster, int64_t now_us) {
+	begin_attempt(r, roster, now_us);
 }
 
 bool reduce_done(const struct reduce *r) {

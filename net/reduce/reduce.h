@@ -38,7 +38,7 @@ struct reduce_codec {
 	 * encoded vector. */
 	size_t (*chunk_bytes)(void *ctx, uint32_t chunk);
 	size_t (*chunk_offset)(void *ctx, uint32_t chunk);
-	/* Encodes the mean of n_in encoded chunks, in the order given, into `out`. RV_E_CORRUPT: input
+	/* Encodes the mean of n_in encoded chunks, in the order given, into `out` (NULL: later_mean). RV_E_CORRUPT: input
 	 * *bad is not an encoding. RV_E_RANGE: the values of input *bad are too large to be averaged.
 	 * *bad = -1: the fault is local (memory). */
 	enum rv_err (*reduce)(void *ctx, uint32_t chunk, const uint8_t *const *in, const uint32_t *weights, int n_in,
@@ -62,7 +62,7 @@ struct reduce_msg {
 							holds what the receiver would send of that chunk: the receiver's contribution if the sender
 							owns it, the reduced bytes if the receiver does */
 	uint32_t data_bytes;
-	uint32_t waiting; /* PING: chunks that the sender owns and lacks contributions to; 0: it owes their means */
+	uint32_t waiting; /* PING: chunks for which the sender waits for others; 0: it owes all that it owns */
 	uint8_t flags;    /* RESUME: REDUCE_RESUME_* */
 };
 /* ACK: sent after the receiver's RESUME of this attempt was read, so the bitmap covers all that was
@@ -70,37 +70,63 @@ struct reduce_msg {
 enum { REDUCE_RESUME_ACK = 1, REDUCE_RESUME_ASK = 2 };
 
 struct reduce_config {
-	uint32_t self_member;
 	uint32_t n_chunks;
 	struct reduce_codec codec;
 	int64_t silence_us; /* a peer from which nothing arrives during this time is a suspect */
 	int64_t stall_us;   /* so is a peer that answers, owes data, and delivers none during this time */
 	int64_t ping_interval_us;
+	/* Multiples of stall_us after the deadline at which a peer is a suspect that says it waits for
+	 * others: one that owes contributions, and one that owes only means (suspects.c). */
+	int patience_scatter, patience_gather;
+	/* The two levels of a grid (grid.h). later_own: this participant's contribution comes chunk by
+	 * chunk, by reduce_offer. later_mean: codec.reduce leaves something else than the mean (its
+	 * `out` is NULL), which reduce_take gives out; the mean comes by reduce_finish. */
+	bool later_own, later_mean;
 };
 
 /* Memory of the caller. `own`: this participant's encoded vector. `reduced`: one encoded mean.
- * held[m]: the encoded vector of *member number* m; only chunks that this participant owns are
- * touched, so lazily committed memory is fine. `flags`: reduce_flags_bytes(n_chunks). */
+ * held[]: room for an encoded vector of each other participant; there are at least as many as
+ * participants of a roster, the rest NULL. Only chunks that this participant owns are touched, so
+ * lazily committed memory is fine. `flags`: reduce_flags_bytes(n_chunks). */
 struct reduce_memory {
 	const uint8_t *own;
 	uint8_t *reduced;
-	uint8_t *held[NET_MAX_MEMBERS];
+	uint8_t *held[NET_MAX_ROW];
 	uint8_t *flags; /* aligned for uint32_t */
 };
 size_t reduce_flags_bytes(uint32_t n_chunks);
 
+/* The participants of an attempt, in the order in which sums are taken. */
+struct reduce_place {
+	uint32_t member; /* name of a participant, in all attempts */
+	uint32_t weight;
+	uint64_t boot; /* of its contribution: one with another boot is another contribution */
+};
+struct reduce_roster {
+	uint64_t round;
+	uint32_t attempt;     /* grows */
+	uint32_t deadline_ms; /* from now; 0: none */
+	int n, self;          /* places, and the index of this participant */
+	struct reduce_place places[NET_MAX_ROW];
+	/* Sets owner[c], an index into `places`, for every chunk c. */
+	void (*own)(const void *ctx, uint8_t *owner);
+	const void *ctx;
+};
+/* Returns the roster of a REDUCE document that names `self_member`, with its ownership map. It
+ * borrows `d`. */
+struct reduce_roster reduce_roster_of(const struct document *d, uint32_t self_member);
+
 struct reduce; /* opaque: reduce_size() bytes of the caller's memory */
 size_t reduce_size(void);
 
-/* Begins the first attempt. `d`, a REDUCE document that names self_member, is copied; what
- * document_decode checks is asserted. Every link counts as down: call reduce_link_up for those that
- * are established. */
+/* Begins the first attempt of a round. What document_decode checks is asserted. Every link counts
+ * as down: call reduce_link_up for those that are established. */
 struct reduce *reduce_init(void *memory, const struct reduce_config *cfg, const struct reduce_memory *mem,
-						   const struct document *d, int64_t now_us);
+						   const struct reduce_roster *roster, int64_t now_us);
 /* Begins a later attempt of the same round. Links keep their state. */
-void reduce_restart(struct reduce *r, const struct document *d, int64_t now_us);
+void reduce_restart(struct reduce *r, const struct reduce_roster *roster, int64_t now_us);
 
-/* Takes one message from members[from]. Messages of another round or attempt are counted and
+/* Takes one message from places[from]. Messages of another round or attempt are counted and
  * ignored, except a SCATTER of an earlier attempt of this round, which is kept (contributions do
  * not depend on the attempt) unless a later roster named another process of its sender.
  *
@@ -112,15 +138,15 @@ void reduce_restart(struct reduce *r, const struct document *d, int64_t now_us);
  * the chunk stays unreduced until the next attempt, and the others see this participant stall. */
 enum rv_err reduce_receive(struct reduce *r, int64_t now_us, int from, const struct reduce_msg *m,
 						   struct rv_errtext *et);
-/* Counts a part of an incomplete message from members[from] as progress; `bulk`: of SCATTER or
+/* Counts a part of an incomplete message from places[from] as progress; `bulk`: of SCATTER or
  * GATHER. */
 void reduce_part(struct reduce *r, int64_t now_us, int from, bool bulk);
-/* Sets *out to the next message for members[to]; returns false if there is none. The caller must
+/* Sets *out to the next message for places[to]; returns false if there is none. The caller must
  * send it, or report the link lost. */
 bool reduce_send(struct reduce *r, int64_t now_us, int to, struct reduce_msg *out);
 /* Does the same for RESUME and PING only, for a platform that holds bulk back. */
 bool reduce_send_control(struct reduce *r, int64_t now_us, int to, struct reduce_msg *out);
-/* Marks the link to members[peer] as established. Both sides send RESUME first, and bulk once the
+/* Marks the link to places[peer] as established. Both sides send RESUME first, and bulk once the
  * other's RESUME was read. To be called after reduce_init and reduce_restart too, for every
  * established link: the core does not know the links of members that the former roster did not
  * name. */
@@ -138,7 +164,24 @@ int64_t reduce_deadline_us(const struct reduce *r); /* INT64_MAX: none */
  * the commit, because others may still need chunks of the gather. */
 bool reduce_done(const struct reduce *r);
 uint64_t reduce_suspects(const struct reduce *r); /* set of roster indices */
+/* The same in two sets: those that are certainly late, and those that may wait for another one;
+ * these are suspects where nobody is certain to be. */
+void reduce_accuse(const struct reduce *r, uint64_t *sure, uint64_t *perhaps);
 uint32_t reduce_member(const struct reduce *r, int index);
+
+/* later_own: this participant's contribution to `chunk` is in mem.own. Says so once; again does
+ * nothing. */
+void reduce_offer(struct reduce *r, int64_t now_us, uint32_t chunk);
+/* Gives out, once in each attempt, the next chunk that became ready: with later_mean an own chunk
+ * that codec.reduce was called for, in this attempt or with the same roster before; otherwise a
+ * reduced chunk, whoever owns it. Returns false if there is none. */
+bool reduce_take(struct reduce *r, uint32_t *chunk);
+/* Return true for a chunk that was given out, or is to be, in this attempt. */
+bool reduce_is_ready(const struct reduce *r, uint32_t chunk);
+/* later_mean: the mean of an own chunk that is ready is in mem.reduced. Called once in an attempt. */
+void reduce_finish(struct reduce *r, int64_t now_us, uint32_t chunk);
+/* later_mean: the mean of this chunk is here. */
+bool reduce_is_reduced(const struct reduce *r, uint32_t chunk);
 
 enum { REDUCE_HEADER_BYTES = 64 }; /* of one message on the wire (net/mesh/frame.h) */
 

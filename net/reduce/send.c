@@ -12,55 +12,56 @@
 
 enum { NO_CHUNK = UINT32_MAX };
 
-/* The first chunk at or after the cursor that the peer owns and does not have from us. */
+/* The first chunk at or after the cursor that the peer owns and does not have from us; one that comes
+ * later sets the cursor back. */
 static uint32_t next_scatter(const struct reduce *r, int to) {
-	uint32_t m = r->members[to];
-	for (uint32_t c = r->peers[m].scatter_next; c < r->cfg.n_chunks; c++)
-		if (r->owner[c] == to && !reduce_bit(r->delivered[m], c))
+	const uint8_t *delivered = r->delivered[r->slot[to]];
+	for (uint32_t c = r->peers[r->slot[to]].scatter_next; c < r->cfg.n_chunks; c++)
+		if (r->owner[c] == to && !reduce_bit(delivered, c) && reduce_holds(r, r->self, c))
 			return c;
 	return NO_CHUNK;
 }
 
 /* The index in `order` of the first reduced chunk of ours that the peer does not have. */
 static uint32_t next_gather(const struct reduce *r, int to) {
-	uint32_t m = r->members[to];
-	for (uint32_t i = r->peers[m].gather_next; i < r->n_order; i++)
-		if (!reduce_bit(r->delivered[m], r->order[i]))
+	const uint8_t *delivered = r->delivered[r->slot[to]];
+	for (uint32_t i = r->peers[r->slot[to]].gather_next; i < r->n_order; i++)
+		if (!reduce_bit(delivered, r->order[i]))
 			return i;
 	return NO_CHUNK;
 }
 
-/* Returns true if `m` was sent this chunk before. A contribution is the same for every receiver; a
- * mean is not. */
-static bool was_sent(const struct reduce *r, uint32_t m, uint8_t type, uint32_t chunk) {
+/* Returns true if the peer in `slot` was sent this chunk before. A contribution is the same for
+ * every receiver; a mean is not. */
+static bool was_sent(const struct reduce *r, uint8_t slot, uint8_t type, uint32_t chunk) {
 	if (type == REDUCE_GATHER)
-		return reduce_bit(r->sent[m], chunk);
-	for (int i = 0; i < NET_MAX_MEMBERS; i++)
+		return reduce_bit(r->sent[slot], chunk);
+	for (int i = 0; i < NET_MAX_ROW; i++)
 		if (reduce_bit(r->sent[i], chunk))
 			return true;
 	return false;
 }
 
-static void count_sent(struct reduce *r, uint32_t m, const struct reduce_msg *msg) {
+static void count_sent(struct reduce *r, uint8_t slot, const struct reduce_msg *msg) {
 	uint64_t bytes = REDUCE_HEADER_BYTES + msg->data_bytes;
 	r->info.tx_bytes += bytes;
-	if (was_sent(r, m, msg->type, msg->chunk))
+	if (was_sent(r, slot, msg->type, msg->chunk))
 		r->info.resent_bytes += bytes;
-	reduce_bit_set(r->sent[m], msg->chunk);
+	reduce_bit_set(r->sent[slot], msg->chunk);
 }
 
 static void make_chunk(struct reduce *r, int to, uint8_t type, uint32_t chunk, struct reduce_msg *out) {
 	RV_ASSERT(r->owner[chunk] == (type == REDUCE_SCATTER ? to : r->self)); /* no owner gets its own means */
 	RV_ASSERT(type == REDUCE_SCATTER || reduce_bit(r->reduced, chunk));
-	RV_ASSERT(!reduce_bit(r->delivered[r->members[to]], chunk));
+	RV_ASSERT(!reduce_bit(r->delivered[r->slot[to]], chunk));
 	const uint8_t *vector = type == REDUCE_SCATTER ? r->mem.own : r->mem.reduced;
 	out->type = type;
 	out->chunk = chunk;
 	out->data = vector + reduce_chunk_offset(r, type, chunk);
 	out->data_bytes = (uint32_t)reduce_chunk_bytes(r, type, chunk);
-	reduce_bit_set(r->delivered[r->members[to]], chunk);
-	r->peers[r->members[to]].sent_bulk = true;
-	count_sent(r, r->members[to], out);
+	reduce_bit_set(r->delivered[r->slot[to]], chunk);
+	reduce_peer_at(r, to)->sent_bulk = true;
+	count_sent(r, r->slot[to], out);
 }
 
 static bool make_bulk(struct reduce *r, int to, struct reduce_msg *out) {
@@ -93,7 +94,7 @@ static bool make_control(struct reduce *r, int to, struct reduce_msg *out) {
 	}
 	if (p->ping_due) {
 		out->type = REDUCE_PING;
-		out->waiting = r->n_waiting;
+		out->waiting = reduce_chunks_waiting(r);
 		return true;
 	}
 	return false;

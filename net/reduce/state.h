@@ -1,13 +1,16 @@
 /* state.h: the inside of struct reduce, shared by reduce*.c. Internal to net/.
  *
- * Peers are kept by *member number*, because they outlive a roster; messages name them by roster
- * index. Bitmaps have one bit per chunk. */
+ * Peers are kept in *slots*, because they outlive a roster; messages name them by roster index. A
+ * slot belongs to one member until it is needed for another and that one is in no roster any more.
+ * Bitmaps have one bit per chunk. */
 #ifndef RV_NET_REDUCE_STATE_H
 #define RV_NET_REDUCE_STATE_H
 
 #include "net/reduce/reduce.h"
 
 struct reduce_peer {
+	uint32_t member;       /* to which the slot belongs, if `taken` */
+	bool taken, present;   /* present: in the roster */
 	uint64_t boot;         /* the process whose contributions are held */
 	uint32_t boot_attempt; /* the first attempt in which we know of it: older frames are of a former process */
 	/* link */
@@ -41,22 +44,28 @@ struct reduce {
 	uint64_t round;
 	uint32_t attempt;
 	int n_members, self; /* roster index */
-	uint32_t members[NET_MAX_MEMBERS], weights[NET_MAX_MEMBERS];
-	bool owns[NET_MAX_MEMBERS]; /* by roster index: any chunk */
+	struct reduce_place places[NET_MAX_ROW];
+	uint8_t slot[NET_MAX_ROW]; /* by roster index */
+	bool owns[NET_MAX_ROW];    /* by roster index: any chunk */
 	/* chunks: views into mem.flags */
 	size_t bitmap_bytes;
-	uint32_t *order;                     /* (n_chunks) own chunks in the order in which they were reduced */
-	uint8_t *owner;                      /* (n_chunks) roster index */
-	uint8_t *reduced;                    /* bitmap: mem.reduced holds this attempt's bytes */
-	uint8_t *resume;                     /* bitmap: the outgoing RESUME */
-	uint8_t *held[NET_MAX_MEMBERS];      /* bitmap: mem.held[m] holds m's contribution (any attempt of the round) */
-	uint8_t *delivered[NET_MAX_MEMBERS]; /* bitmap: own chunks that m no longer needs */
-	uint8_t *sent[NET_MAX_MEMBERS];      /* bitmap: own chunks that went out to m, in any attempt */
-	uint32_t n_own;                      /* own chunks */
+	uint32_t *order;                 /* (n_chunks) own chunks in the order in which they were reduced */
+	uint32_t *ready;                 /* (n_chunks) chunks for reduce_take */
+	uint8_t *owner;                  /* (n_chunks) roster index */
+	uint8_t *reduced;                /* bitmap: mem.reduced holds this attempt's bytes */
+	uint8_t *summed;                 /* bitmap, later_mean: codec.reduce was called with this roster's contributions */
+	uint8_t *resume;                 /* bitmap: the outgoing RESUME */
+	uint8_t *held[NET_MAX_ROW];      /* bitmap by slot: mem.held holds its contribution (any attempt of the round) */
+	uint8_t *delivered[NET_MAX_ROW]; /* bitmap by slot: chunks that it no longer needs from here */
+	uint8_t *sent[NET_MAX_ROW];      /* bitmap by slot: chunks that went out to it, in any attempt */
+	uint32_t n_own;                  /* own chunks */
 	uint32_t n_order, n_reduced;
-	uint32_t n_waiting; /* own chunks that lack contributions */
-	int64_t due_us;     /* when this attempt's debts must be paid; INT64_MAX: no deadline is known */
-	struct reduce_peer peers[NET_MAX_MEMBERS]; /* by member number */
+	uint32_t n_ready, n_taken;
+	uint32_t n_waiting;   /* own chunks that lack contributions */
+	uint32_t n_unoffered; /* later_own: chunks that lack this participant's; own ones among them: */
+	uint32_t n_own_unoffered;
+	int64_t due_us;                        /* when this attempt's debts must be paid; INT64_MAX: no deadline is known */
+	struct reduce_peer peers[NET_MAX_ROW]; /* by slot */
 	struct reduce_info info;
 };
 
@@ -77,7 +86,13 @@ static inline void reduce_bit_set(uint8_t *map, uint32_t chunk) {
 
 /* Returns the peer at a roster index. */
 static inline struct reduce_peer *reduce_peer_at(struct reduce *r, int index) {
-	return &r->peers[r->members[index]];
+	return &r->peers[r->slot[index]];
+}
+
+/* Returns true if the contribution of the participant at `index` is here. This one's always is,
+ * unless it comes later. */
+static inline bool reduce_holds(const struct reduce *r, int index, uint32_t chunk) {
+	return (index == r->self && !r->cfg.later_own) || reduce_bit(r->held[r->slot[index]], chunk);
 }
 
 /* Returns true if data passes between this participant and the one at `index`: one of them owns
@@ -93,16 +108,18 @@ static inline bool reduce_deals_with(const struct reduce *r, int index) {
 size_t reduce_chunk_bytes(const struct reduce *r, uint8_t type, uint32_t chunk);
 size_t reduce_chunk_offset(const struct reduce *r, uint8_t type, uint32_t chunk);
 /* Recounts what every peer owes, and reduces every complete chunk. To be called after a change of
- * roster. */
-void reduce_chunks_begin(struct reduce *r, int64_t now_us);
-/* Stores one contribution of member `m`, and reduces the chunk if it was the last. RV_E_PROTOCOL:
+ * roster; `same`: places, weights and contributions are those of the attempt before. */
+void reduce_chunks_begin(struct reduce *r, int64_t now_us, bool same);
+/* Stores one contribution of the peer at `from`, and reduces the chunk if it was the last. RV_E_PROTOCOL:
  * it differs from the one held. RV_E_CORRUPT: it is not an encoding. RV_E_RANGE: its values spoil
  * the mean. */
-enum rv_err reduce_chunks_contribute(struct reduce *r, int64_t now_us, uint32_t m, const struct reduce_msg *msg,
+enum rv_err reduce_chunks_contribute(struct reduce *r, int64_t now_us, int from, const struct reduce_msg *msg,
 									 struct rv_errtext *et);
 /* Stores the reduced bytes of a chunk that another one owns. */
-enum rv_err reduce_chunks_adopt(struct reduce *r, int64_t now_us, uint32_t m, const struct reduce_msg *msg,
+enum rv_err reduce_chunks_adopt(struct reduce *r, int64_t now_us, int from, const struct reduce_msg *msg,
 								struct rv_errtext *et);
+/* Returns how many chunks make this participant wait for others (PING). */
+uint32_t reduce_chunks_waiting(const struct reduce *r);
 /* Fills r->resume for the peer at `index`. */
 void reduce_chunks_resume(struct reduce *r, int index);
 /* Checks `map`, sent by the peer at `index`. RV_E_PROTOCOL: it claims the impossible. */

@@ -8,7 +8,9 @@
  * - A contribution is owed at once: some bytes of it within stall_us, all of it by the deadline.
  * - A mean is owed once its owner holds all contributions. From its PING that states so, as above.
  *   Until then the owner may wait for a third participant, which it accuses itself by the deadline;
- *   so it has stall_us more, and is accused only if no other participant is.
+ *   so it has stall_us more (patience_gather), and is accused only if no other participant is.
+ * - In the column of a grid (grid.h) a contribution is a sum over a row, whose maker may wait for its
+ *   row: from its PING that it lacks nothing, as above; until then it has patience_scatter.
  *
  * A document without a deadline: twice stall_us for an owner that waits. */
 #include "net/reduce/state.h"
@@ -19,17 +21,20 @@ static bool owes(const struct reduce_peer *p) {
 	return p->owes_scatter > 0 || p->owes_gather > 0;
 }
 
-/* It owes nothing but means, and has not said that it could make them. */
-static bool waits_for_another(const struct reduce_peer *p) {
-	return p->owes_scatter == 0 && !p->complete;
+/* Returns the multiples of stall_us after the deadline that a peer is given which may wait for
+ * another one: it has not said that it has all to pay its debts. */
+static int patience(const struct reduce *r, const struct reduce_peer *p) {
+	if (p->complete)
+		return 0;
+	return p->owes_scatter > 0 ? r->cfg.patience_scatter : r->cfg.patience_gather;
 }
 
 /* When the peer, which owes something, is stalled unless more arrives. */
 static int64_t stall_at_us(const struct reduce *r, const struct reduce_peer *p) {
 	RV_ASSERT(owes(p));
-	int64_t at = p->progress_us + r->cfg.stall_us;
-	if (waits_for_another(p))
-		return r->due_us == INT64_MAX ? at + r->cfg.stall_us : r->due_us + r->cfg.stall_us;
+	int64_t at = p->progress_us + r->cfg.stall_us, more = patience(r, p) * r->cfg.stall_us;
+	if (more > 0)
+		return r->due_us == INT64_MAX ? at + more : r->due_us + more;
 	return at < r->due_us ? at : r->due_us;
 }
 
@@ -74,7 +79,7 @@ void reduce_part(struct reduce *r, int64_t now_us, int from, bool bulk) {
 int64_t reduce_deadline_us(const struct reduce *r) {
 	int64_t deadline = INT64_MAX;
 	for (int i = 0; i < r->n_members; i++) {
-		const struct reduce_peer *p = &r->peers[r->members[i]];
+		const struct reduce_peer *p = &r->peers[r->slot[i]];
 		if (i == r->self || p->bad)
 			continue;
 		int64_t ping = p->up && !p->ping_due ? p->sent_us + r->cfg.ping_interval_us : INT64_MAX;
@@ -116,27 +121,32 @@ void reduce_tick(struct reduce *r, int64_t now_us) {
 }
 
 /* Perhaps not its fault. */
-static bool stalled_by_another(const struct reduce_peer *p) {
-	return p->stalled && waits_for_another(p) && !p->lost && !p->bad && !p->silent;
+static bool stalled_by_another(const struct reduce *r, const struct reduce_peer *p) {
+	return p->stalled && patience(r, p) > 0 && !p->lost && !p->bad && !p->silent;
 }
 
 uint32_t reduce_member(const struct reduce *r, int index) {
 	RV_ASSERT(index >= 0 && index < r->n_members);
-	return r->members[index];
+	return r->places[index].member;
 }
 
-uint64_t reduce_suspects(const struct reduce *r) {
-	uint64_t sure = 0, perhaps = 0;
+void reduce_accuse(const struct reduce *r, uint64_t *sure, uint64_t *perhaps) {
+	*sure = *perhaps = 0;
 	for (int i = 0; i < r->n_members; i++) {
-		const struct reduce_peer *p = &r->peers[r->members[i]];
+		const struct reduce_peer *p = &r->peers[r->slot[i]];
 		if (i == r->self)
 			continue;
 		bool missing = reduce_deals_with(r, i) && (p->lost || p->silent || p->stalled);
-		if (missing && stalled_by_another(p))
-			perhaps |= UINT64_C(1) << i;
+		if (missing && stalled_by_another(r, p))
+			*perhaps |= UINT64_C(1) << i;
 		else if (missing || p->bad)
-			sure |= UINT64_C(1) << i;
+			*sure |= UINT64_C(1) << i;
 	}
-	RV_ASSERT(((sure | perhaps) >> r->self & 1) == 0 && (sure & perhaps) == 0);
+	RV_ASSERT(((*sure | *perhaps) >> r->self & 1) == 0 && (*sure & *perhaps) == 0);
+}
+
+uint64_t reduce_suspects(const struct reduce *r) {
+	uint64_t sure, perhaps;
+	reduce_accuse(r, &sure, &perhaps);
 	return sure != 0 ? sure : perhaps;
 }

@@ -92,8 +92,7 @@ static struct node *node_new(void) {
 	n->flags = calloc(1, reduce_flags_bytes(CHUNKS));
 	RV_ASSERT(n->memory && n->flags);
 	make_document(&n->doc, 1);
-	struct reduce_config cfg = {.self_member = n->doc.members[SELF].member,
-								.n_chunks = CHUNKS,
+	struct reduce_config cfg = {.n_chunks = CHUNKS,
 								.codec = {.chunk_bytes = chunk_bytes,
 										  .chunk_offset = chunk_offset,
 										  .reduce = reduce_bytes,
@@ -102,11 +101,13 @@ static struct node *node_new(void) {
 										  .mean_offset = mean_offset},
 								.silence_us = 4000,
 								.stall_us = 6000,
-								.ping_interval_us = 1000};
+								.ping_interval_us = 1000,
+								.patience_gather = 1};
 	struct reduce_memory mem = {.own = n->own, .reduced = n->reduced, .flags = n->flags};
-	for (int i = 0; i < NET_MAX_MEMBERS; i++)
+	for (int i = 0; i < NET_MAX_ROW; i++)
 		mem.held[i] = n->held[i];
-	n->reduce = reduce_init(n->memory, &cfg, &mem, &n->doc, 0);
+	const struct reduce_roster roster = reduce_roster_of(&n->doc, n->doc.members[SELF].member);
+	n->reduce = reduce_init(n->memory, &cfg, &mem, &roster, 0);
 	return n;
 }
 
@@ -174,7 +175,8 @@ static void step(struct node *n, struct rv_reader *r) {
 	case 3:
 		if (n->doc.attempt < 3) {
 			make_document(&n->doc, n->doc.attempt + 1);
-			reduce_restart(n->reduce, &n->doc, n->now_us);
+			const struct reduce_roster roster = reduce_roster_of(&n->doc, n->doc.members[SELF].member);
+			reduce_restart(n->reduce, &roster, n->now_us);
 		}
 		return;
 	case 4:

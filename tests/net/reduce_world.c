@@ -162,8 +162,7 @@ void world_free(struct world *w) {
 }
 
 static void init_node(struct world *w, struct world_node *node) {
-	struct reduce_config cfg = {.self_member = node->member,
-								.n_chunks = w->n_chunks,
+	struct reduce_config cfg = {.n_chunks = w->n_chunks,
 								.codec = {.ctx = w,
 										  .chunk_bytes = codec_bytes,
 										  .chunk_offset = codec_offset,
@@ -171,16 +170,18 @@ static void init_node(struct world *w, struct world_node *node) {
 										  .check = codec_check},
 								.silence_us = WORLD_SILENCE_US,
 								.stall_us = WORLD_STALL_US,
-								.ping_interval_us = WORLD_PING_US};
+								.ping_interval_us = WORLD_PING_US,
+								.patience_gather = 1};
 	if (w->mean_more > 0) {
 		cfg.codec.mean_bytes = mean_bytes;
 		cfg.codec.mean_offset = mean_offset;
 	}
 	struct reduce_memory mem = {.own = node->own, .reduced = node->reduced, .flags = node->flags};
 	for (int i = 0; i < w->n_nodes; i++)
-		mem.held[w->nodes[i].member] = node->held[i];
+		mem.held[i] = node->held[i];
 	memset(node->reduced, 0xdd, sizeof node->reduced);
-	node->reduce = reduce_init(node->memory, &cfg, &mem, &w->doc, w->now_us);
+	const struct reduce_roster roster = reduce_roster_of(&w->doc, node->member);
+	node->reduce = reduce_init(node->memory, &cfg, &mem, &roster, w->now_us);
 }
 
 void world_start(struct world *w, int n) {
@@ -189,7 +190,8 @@ void world_start(struct world *w, int n) {
 		return;
 	node->attempt = w->doc.attempt;
 	if (node->started) {
-		reduce_restart(node->reduce, &w->doc, w->now_us);
+		const struct reduce_roster roster = reduce_roster_of(&w->doc, node->member);
+		reduce_restart(node->reduce, &roster, w->now_us);
 		return;
 	}
 	init_node(w, node);

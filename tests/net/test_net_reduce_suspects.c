@@ -68,7 +68,8 @@ static void test_silence_outlives_an_attempt(void **state) {
 	struct pair p = pair_new(9);
 	pass(&p, WORLD_SILENCE_US - WORLD_PING_US, false);
 	p.w->doc.attempt = 2;
-	reduce_restart(p.r, &p.w->doc, p.w->now_us);
+	const struct reduce_roster roster = reduce_roster_of(&p.w->doc, p.w->nodes[0].member);
+	reduce_restart(p.r, &roster, p.w->now_us);
 	assert_int_equal(reduce_suspects(p.r), 0);
 	p.w->now_us += 2 * WORLD_PING_US;
 	reduce_tick(p.r, p.w->now_us);

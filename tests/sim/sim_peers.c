@@ -287,8 +287,7 @@ static void init_reduce(struct sim *s, int host, const struct document *d) {
 	w->sim = s;
 	w->lost_a_link = false;
 	w->chunks = global_round_chunks(&s->global_config, d->round);
-	struct reduce_config cfg = {.self_member = w->member,
-								.n_chunks = w->chunks.n_chunks,
+	struct reduce_config cfg = {.n_chunks = w->chunks.n_chunks,
 								.codec = {.ctx = w,
 										  .chunk_bytes = chunk_bytes,
 										  .chunk_offset = chunk_offset,
@@ -296,13 +295,15 @@ static void init_reduce(struct sim *s, int host, const struct document *d) {
 										  .check = chunk_check},
 								.silence_us = SILENCE_US,
 								.stall_us = SIM_STALL_US,
-								.ping_interval_us = PING_US};
+								.ping_interval_us = PING_US,
+								.patience_gather = 1};
 	struct reduce_memory mem = {.own = w->participant.encoded, .reduced = w->reduced, .flags = w->flags};
 	for (int m = 0; m < SIM_MAX_WORKERS; m++)
 		mem.held[m] = w->held[m];
 	if (w->reduce_memory == NULL)
 		w->reduce_memory = sim_alloc(reduce_size());
-	w->reduce = reduce_init(w->reduce_memory, &cfg, &mem, d, s->now_us);
+	const struct reduce_roster roster = reduce_roster_of(d, w->member);
+	w->reduce = reduce_init(w->reduce_memory, &cfg, &mem, &roster, s->now_us);
 }
 
 static void enter_attempt(struct sim *s, int host, const struct document *d) {
@@ -351,7 +352,8 @@ static enum rv_err begin_reduce(void *ctx, const struct document *d, struct rv_e
 
 static void resume_reduce(void *ctx, const struct document *d) {
 	struct sim_worker *w = ctx;
-	reduce_restart(w->reduce, d, w->sim->now_us);
+	const struct reduce_roster roster = reduce_roster_of(d, w->member);
+	reduce_restart(w->reduce, &roster, w->sim->now_us);
 	enter_attempt(w->sim, w->host, d);
 }
 

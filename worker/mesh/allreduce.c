@@ -163,8 +163,7 @@ enum rv_err allreduce_start(struct allreduce *a, int64_t now_us, const struct do
 	a->chunks = global_round_chunks(a->cfg.global, d->round);
 	a->payload_bytes = chunking_total_bytes(&a->chunks, global_sent(a->cfg.global));
 	RV_TRY(map_held(a, et));
-	struct reduce_config cfg = {.self_member = a->cfg.self_member,
-								.n_chunks = a->chunks.n_chunks,
+	struct reduce_config cfg = {.n_chunks = a->chunks.n_chunks,
 								.codec = {.ctx = a,
 										  .chunk_bytes = chunk_bytes,
 										  .chunk_offset = chunk_offset,
@@ -174,19 +173,22 @@ enum rv_err allreduce_start(struct allreduce *a, int64_t now_us, const struct do
 										  .mean_offset = mean_offset},
 								.silence_us = a->cfg.silence.silent * RV_US_PER_MS,
 								.stall_us = a->cfg.silence.withheld * RV_US_PER_MS,
-								.ping_interval_us = a->cfg.silence.ping * RV_US_PER_MS};
+								.ping_interval_us = a->cfg.silence.ping * RV_US_PER_MS,
+								.patience_gather = 1};
 	struct reduce_memory mem = {.own = own, .reduced = a->reduced, .flags = a->flags};
 	for (size_t m = 0; m < NET_MAX_MEMBERS; m++)
 		mem.held[m] = a->held + m * a->payload_bytes;
 	adopt(a, d);
-	a->core = reduce_init(a->core_memory, &cfg, &mem, d, now_us);
+	const struct reduce_roster roster = reduce_roster_of(d, a->cfg.self_member);
+	a->core = reduce_init(a->core_memory, &cfg, &mem, &roster, now_us);
 	return RV_OK;
 }
 
 void allreduce_restart(struct allreduce *a, int64_t now_us, const struct document *d) {
 	RV_ASSERT(a->core && d->round == a->round);
 	adopt(a, d);
-	reduce_restart(a->core, d, now_us);
+	const struct reduce_roster roster = reduce_roster_of(d, a->cfg.self_member);
+	reduce_restart(a->core, &roster, now_us);
 }
 
 void allreduce_stop(struct allreduce *a) {
