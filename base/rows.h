@@ -1,10 +1,10 @@
 /* rows.h: how the participants of a large all-reduce are cut into rows (net/reduce/grid.h). The
  * coordinator, workers, the lab and replay call these functions: one layout, the same bits.
  *
- * A roster of n participants is cut into rows of neighbours in roster order, whose lengths differ by
- * one at most. Up to `row_size` participants there is one row. Otherwise the rows are about as many
- * as they are long, sqrt(n), so that a participant deals with about 2 sqrt(n) others: with its row,
- * and with one member of every other row. */
+ * A roster of n participants is cut into rows of neighbours in roster order; their lengths differ
+ * by at most one. Up to `row_size` participants there is one row. Otherwise the rows are about as
+ * many as they are long, sqrt(n), so that a participant deals with about 2 sqrt(n) others: with its
+ * row, and with one member of every other row. */
 #ifndef RV_BASE_ROWS_H
 #define RV_BASE_ROWS_H
 

@@ -11,11 +11,11 @@
  * mean, and keeps what this encoding loses (outer/feedback.h, by the rule of
  * outer/mean_residual.h).
  *
- * A large roster is merged in two levels (base/rows.h): merge_partial() merges a row by the rule and
- * gives its *partial sum*, which is the row's merged value times the sum of its weights, in fp32;
+ * A large roster is merged in two levels (base/rows.h). merge_partial() merges a row by the rule
+ * and gives its *partial sum*, the row's merged value times the sum of its weights, in fp32.
  * merge_join() adds the partial sums in row order, divides by the sum of all weights and encodes
  * once. So each value is still quantized twice, as a contribution and in the mean, and every
- * participant counts by its weight. What a rule limits or leaves out, it does row by row.
+ * participant counts by its weight. A rule limits or leaves out contributions row by row.
  *
  * "mean"  sum f_i * w_i * x_i in fp32 from zero, divided by the sum of the weights w_i. f_i is 1
  *         for every contribution whose norm is within the limit: the mean is then the plain
@@ -132,8 +132,9 @@ enum rv_err merge_partial(const struct merge_rule *rule, const uint8_t *const *i
 						  size_t n, float *scratch, uint8_t *out, struct merge_measured *measured,
 						  struct rv_errtext *et);
 /* Joins the partial sums of n_rows rows (1 to ROWS_MAX) into the encoded mean `out`; row_weights:
- * the sums of the rows' weights, positive, together below 2^24. `scratch`: n floats. `feedback` as
- * in merge_chunk, of the final owner. RV_E_CORRUPT names the row whose sum holds a NaN or an infinity; RV_E_RANGE: the mean overflows. */
+ * the sums of the rows' weights, positive, together below 2^24. `scratch`: n floats. `feedback`: as
+ * in merge_chunk, of the final owner. RV_E_CORRUPT names the row whose sum holds a NaN or an
+ * infinity; RV_E_RANGE: the mean overflows. */
 enum rv_err merge_join(const struct merge_rule *rule, const uint8_t *const *partials, const uint32_t *row_weights,
 					   int n_rows, size_t n, float *scratch, const struct feedback *feedback, uint8_t *out,
 					   struct rv_errtext *et);

@@ -104,7 +104,7 @@ static void adopt_boot(struct reduce *r, int index, uint64_t boot) {
 	p->boot_attempt = r->attempt;
 }
 
-/* Returns the slot of `member`; else a free one, or one whose member is in no roster any more. */
+/* Returns the slot of `member`; else a free one, or one whose member is no longer in the roster. */
 static uint8_t slot_for(const struct reduce *r, uint32_t member) {
 	int found = -1;
 	for (int s = 0; s < NET_MAX_ROW; s++) {

@@ -38,9 +38,9 @@ struct reduce_codec {
 	 * encoded vector. */
 	size_t (*chunk_bytes)(void *ctx, uint32_t chunk);
 	size_t (*chunk_offset)(void *ctx, uint32_t chunk);
-	/* Encodes the mean of n_in encoded chunks, in the order given, into `out` (NULL: later_mean). RV_E_CORRUPT: input
-	 * *bad is not an encoding. RV_E_RANGE: the values of input *bad are too large to be averaged.
-	 * *bad = -1: the fault is local (memory). */
+	/* Encodes the mean of n_in encoded chunks, in the order given, into `out` (NULL: later_mean).
+	 * RV_E_CORRUPT: input *bad is not an encoding. RV_E_RANGE: the values of input *bad are too
+	 * large to be averaged. *bad = -1: the fault is local (memory). */
 	enum rv_err (*reduce)(void *ctx, uint32_t chunk, const uint8_t *const *in, const uint32_t *weights, int n_in,
 						  uint8_t *out, int *bad, struct rv_errtext *et);
 	/* Checks that `data`, an owner's reduction of the chunk, can be decoded. RV_E_CORRUPT. */
@@ -119,8 +119,8 @@ struct reduce_roster reduce_roster_of(const struct document *d, uint32_t self_me
 struct reduce; /* opaque: reduce_size() bytes of the caller's memory */
 size_t reduce_size(void);
 
-/* Begins the first attempt of a round. What document_decode checks is asserted. Every link counts
- * as down: call reduce_link_up for those that are established. */
+/* Begins the first attempt of a round; the facts that document_decode checks are asserted. Every
+ * link counts as down: call reduce_link_up for those that are established. */
 struct reduce *reduce_init(void *memory, const struct reduce_config *cfg, const struct reduce_memory *mem,
 						   const struct reduce_roster *roster, int64_t now_us);
 /* Begins a later attempt of the same round. Links keep their state. */
@@ -174,11 +174,12 @@ uint32_t reduce_member(const struct reduce *r, int index);
 void reduce_offer(struct reduce *r, int64_t now_us, uint32_t chunk);
 /* Gives out, once in each attempt, the next chunk that became ready: with later_mean an own chunk
  * that codec.reduce was called for, in this attempt or with the same roster before; otherwise a
- * reduced chunk, whoever owns it. Returns false if there is none. */
+ * reduced chunk of any owner. Returns false if there is none. */
 bool reduce_take(struct reduce *r, uint32_t *chunk);
 /* Return true for a chunk that was given out, or is to be, in this attempt. */
 bool reduce_is_ready(const struct reduce *r, uint32_t chunk);
-/* later_mean: the mean of an own chunk that is ready is in mem.reduced. Called once in an attempt. */
+/* later_mean: the mean of an own chunk that is ready is in mem.reduced. Called once in an
+ * attempt. */
 void reduce_finish(struct reduce *r, int64_t now_us, uint32_t chunk);
 /* later_mean: the mean of this chunk is here. */
 bool reduce_is_reduced(const struct reduce *r, uint32_t chunk);

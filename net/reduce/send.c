@@ -12,8 +12,8 @@
 
 enum { NO_CHUNK = UINT32_MAX };
 
-/* The first chunk at or after the cursor that the peer owns and does not have from us; one that comes
- * later sets the cursor back. */
+/* The first chunk at or after the cursor that the peer owns and does not have from us; one that
+ * comes later sets the cursor back. */
 static uint32_t next_scatter(const struct reduce *r, int to) {
 	const uint8_t *delivered = r->delivered[r->slot[to]];
 	for (uint32_t c = r->peers[r->slot[to]].scatter_next; c < r->cfg.n_chunks; c++)

@@ -1,7 +1,7 @@
 /* state.h: the inside of struct reduce, shared by reduce*.c. Internal to net/.
  *
  * Peers are kept in *slots*, because they outlive a roster; messages name them by roster index. A
- * slot belongs to one member until it is needed for another and that one is in no roster any more.
+ * slot belongs to one member until another needs it and that one is no longer in the roster.
  * Bitmaps have one bit per chunk. */
 #ifndef RV_NET_REDUCE_STATE_H
 #define RV_NET_REDUCE_STATE_H
@@ -110,9 +110,9 @@ size_t reduce_chunk_offset(const struct reduce *r, uint8_t type, uint32_t chunk)
 /* Recounts what every peer owes, and reduces every complete chunk. To be called after a change of
  * roster; `same`: places, weights and contributions are those of the attempt before. */
 void reduce_chunks_begin(struct reduce *r, int64_t now_us, bool same);
-/* Stores one contribution of the peer at `from`, and reduces the chunk if it was the last. RV_E_PROTOCOL:
- * it differs from the one held. RV_E_CORRUPT: it is not an encoding. RV_E_RANGE: its values spoil
- * the mean. */
+/* Stores one contribution of the peer at `from`, and reduces the chunk if it was the last.
+ * RV_E_PROTOCOL: it differs from the one held. RV_E_CORRUPT: it is not an encoding. RV_E_RANGE: its
+ * values spoil the mean. */
 enum rv_err reduce_chunks_contribute(struct reduce *r, int64_t now_us, int from, const struct reduce_msg *msg,
 									 struct rv_errtext *et);
 /* Stores the reduced bytes of a chunk that another one owns. */

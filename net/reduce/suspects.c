@@ -9,8 +9,8 @@
  * - A mean is owed once its owner holds all contributions. From its PING that states so, as above.
  *   Until then the owner may wait for a third participant, which it accuses itself by the deadline;
  *   so it has stall_us more (patience_gather), and is accused only if no other participant is.
- * - In the column of a grid (grid.h) a contribution is a sum over a row, whose maker may wait for its
- *   row: from its PING that it lacks nothing, as above; until then it has patience_scatter.
+ * - In the column of a grid (grid.h) a contribution is a sum over a row, which may have to wait for
+ *   that row: from its sender's PING that it lacks nothing, as above; until then patience_scatter.
  *
  * A document without a deadline: twice stall_us for an owner that waits. */
 #include "net/reduce/state.h"
