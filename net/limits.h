@@ -5,12 +5,20 @@
 #include "base/chain.h"
 #include "base/weights.h"
 
+#include <stdint.h>
+
 enum {
-	NET_MAX_ROW = 64,
-	NET_MAX_ROWS = 32,
-	NET_MAX_COLUMN = 128,
-	NET_MAX_SECTIONS = 64,
-	NET_MAX_MEMBERS = 64,                   /* in one run; suspects travel as a 64-bit set */
+	/* Member numbers have no bound: they are given once and never again (NET_NO_MEMBER). Bounded is
+	 * who is there at once. */
+	NET_MAX_HERE = 4096,                    /* members that the coordinator keeps in memory */
+	NET_MAX_ROSTER = 1024,                  /* participants of one attempt */
+	NET_MAX_ROW = 64,                       /* of them, in one row: all in one all-reduce, each linked with each */
+	NET_MAX_ROWS = 32,                      /* of a roster */
+	NET_MAX_COLUMN = 128,                   /* participants of other rows that a member's document names */
+	NET_MAX_SECTIONS = 64,                  /* of the vector, of which one member owns the chunks in its row */
+	NET_MAX_PEERS = 192,                    /* other members with which one worker deals at once */
+	NET_MAX_BANNED = 1024,                  /* members that a document names as banned */
+	NET_MAX_MEMBERS = NET_MAX_ROW,          /* rooms that still count members by number (issue 18) */
 	NET_MAX_WEIGHT_SUM = RV_WEIGHT_SUM_MAX, /* of a roster */
 	NET_MAX_RANGES = 4096,                  /* ownership map entries of one round document */
 	NET_MAX_CHUNKS = 1 << 20,               /* of one vector */
@@ -27,8 +35,8 @@ enum {
 	NET_MAX_TERM = 1 << 20,            /* rollbacks of a run */
 	NET_MAX_DEADLINE_MS = 604800000,   /* of one attempt of an all-reduce: a week */
 	NET_MAX_CONFIG_BYTES = 16384,      /* a run's configuration text */
-	NET_MAX_DOCUMENT_BYTES = 131072,
-	NET_MAX_REPORT_BYTES = 2048,
+	NET_MAX_DOCUMENT_BYTES = 196608,
+	NET_MAX_REPORT_BYTES = 4096,
 	NET_MAX_FRAME_UNAUTHENTICATED = 1024, /* a peer's frame body before its HELLO is accepted */
 	NET_ADDR_BYTES = 128,                 /* "host:port", NUL included */
 	NET_NAME_BYTES = 64,                  /* a worker's name for people */
@@ -52,5 +60,8 @@ enum {
 	NET_RELAY_OPEN_DELAY_MS = 3000, /* until both ends of an opening dial: round trips up to 5 s */
 	NET_RUN_ID_BYTES = RV_RUN_ID_BYTES
 };
+
+/* The number that no member has. */
+#define NET_NO_MEMBER UINT32_MAX
 
 #endif

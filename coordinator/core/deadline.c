@@ -18,6 +18,7 @@
 #include "base/capped.h"
 #include "base/order.h"
 #include "coordinator/core/internal.h"
+#include "net/roster_set.h"
 
 enum {
 	WITHHELD_TIMES = 4,
@@ -62,7 +63,9 @@ int64_t core_overdue_at_us(const struct core *c) {
 static bool accuses(const struct core *c, uint32_t i) {
 	const struct report *rep = &c->members[c->roster.members[i]].last;
 	uint64_t weighed = core_first(c->roster.n) & ~core_missed(c) & ~core_bit(i);
-	return rep->round == c->round && rep->attempt == c->attempt && (rep->suspects & weighed) != 0;
+	uint64_t named;
+	roster_set_of(&named, 1, rep->suspects, rep->n_suspects);
+	return rep->round == c->round && rep->attempt == c->attempt && (named & weighed) != 0;
 }
 
 bool core_end_overdue(struct core *c) {

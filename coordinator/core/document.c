@@ -49,6 +49,7 @@ static void put_roster(const struct core *c, struct document *d) {
 	RV_ASSERT(r->n > 0 && c->attempt > 0 && c->round < c->cfg.final_round);
 	d->attempt = c->attempt;
 	d->n_members = r->n;
+	d->n_roster = r->n;
 	for (int i = 0; i < r->n; i++) {
 		d->members[i] = ref(c, r->members[i], r->weights[i]);
 		d->members[i].boot = r->boots[i];
@@ -144,6 +145,13 @@ static void put_older(const struct core *c, struct document *d) {
 		d->older[i] = *core_past_digest(c, document_reaches_to(d) + i);
 }
 
+static void put_banned(const struct core *c, struct document *d) {
+	d->banned.n = 0;
+	for (int i = 0; i < c->n_members; i++)
+		if (c->members[i].banned)
+			d->banned.members[d->banned.n++] = (uint32_t)i;
+}
+
 /* Fills everything but `seq`. */
 static void build(const struct core *c, struct document *d) {
 	memcpy(d->run_id, c->cfg.run_id, sizeof d->run_id);
@@ -163,7 +171,7 @@ static void build(const struct core *c, struct document *d) {
 	put_kept(c, d);
 	d->n_relays = c->n_relays;
 	memcpy(d->relays, c->relays, sizeof d->relays);
-	d->banned = core_members_that(c, core_is_banned);
+	put_banned(c, d);
 	if (d->phase == RUN_REDUCE)
 		put_roster(c, d);
 	else
@@ -208,7 +216,7 @@ static bool same_refs(const struct member_ref *a, int n_a, const struct member_r
 static bool same(const struct document *a, const struct document *b) {
 	return a->phase == b->phase && a->term == b->term && a->round == b->round && a->attempt == b->attempt &&
 		   a->snapshot_round == b->snapshot_round && rv_hash_equal(&a->snapshot_hash, &b->snapshot_hash) &&
-		   a->banned == b->banned && same_kept(a, b) && same_relays(a, b) &&
+		   banned_equal(&a->banned, &b->banned) && same_kept(a, b) && same_relays(a, b) &&
 		   same_refs(a->members, a->n_members, b->members, b->n_members) &&
 		   same_refs(a->syncing, a->n_syncing, b->syncing, b->n_syncing);
 }
@@ -220,7 +228,7 @@ void core_publish(struct core *c) {
 	RV_ASSERT(c->scratch.term > c->doc.term || c->scratch.round >= c->doc.round); /* only a rollback goes back */
 	uint64_t seq = c->doc.seq + 1;
 	if (seq < c->seq_durable) {
-		c->doc = c->scratch;
+		document_copy(&c->doc, &c->scratch);
 		c->doc.seq = seq;
 	} else if (seq >= c->seq_planned) {
 		(void)core_push(c, CORE_SEQ);

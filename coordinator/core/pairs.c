@@ -23,13 +23,13 @@ enum {
 
 /* Returns how many of the two report that they are linked. */
 static int count_open(const struct core *c, uint32_t a, uint32_t b) {
-	return path_is_open(c->members[a].last.paths[b]) + path_is_open(c->members[b].last.paths[a]);
+	return path_is_open(report_path(&c->members[a].last, b)) + path_is_open(report_path(&c->members[b].last, a));
 }
 
 /* Returns true if one of the two has tried to reach the other for long, and neither is linked with
  * the other. */
 static bool report_apart(const struct core *c, uint32_t a, uint32_t b) {
-	bool tried = c->members[a].last.paths[b] == PATH_APART || c->members[b].last.paths[a] == PATH_APART;
+	bool tried = report_path(&c->members[a].last, b) == PATH_APART || report_path(&c->members[b].last, a) == PATH_APART;
 	return tried && count_open(c, a, b) == 0;
 }
 
@@ -153,8 +153,8 @@ static uint64_t linked_with_all(const struct core *c, uint64_t roster) {
 /* Returns true if `member` exchanges data with one of `set` through a relay, as both report. */
 static bool is_relayed(const struct core *c, uint32_t member, uint64_t set) {
 	for (uint32_t i = 0; i < (uint32_t)c->n_members; i++)
-		if ((set & core_bit(i)) && c->members[member].last.paths[i] == PATH_RELAYED &&
-			c->members[i].last.paths[member] == PATH_RELAYED)
+		if ((set & core_bit(i)) && report_path(&c->members[member].last, i) == PATH_RELAYED &&
+			report_path(&c->members[i].last, member) == PATH_RELAYED)
 			return true;
 	return false;
 }

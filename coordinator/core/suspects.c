@@ -15,6 +15,7 @@
  * can own their chunks: the next attempt has the same participants and those owners (pairs.c). */
 #include "base/assert.h"
 #include "coordinator/core/internal.h"
+#include "net/roster_set.h"
 
 enum { AGREED_SHARE = 4 };
 
@@ -27,7 +28,9 @@ static uint64_t read_accusations(const struct core *c, uint64_t accused[NET_MAX_
 		const struct report *rep = &c->members[r->members[i]].last;
 		bool speaks = (present & core_bit(i)) && (rep->phase == WORKER_REDUCING || rep->phase == WORKER_VOTED) &&
 					  rep->round == c->round && rep->attempt == c->attempt;
-		accused[i] = speaks ? rep->suspects & present & ~core_bit(i) : 0;
+		uint64_t named;
+		roster_set_of(&named, 1, rep->suspects, rep->n_suspects);
+		accused[i] = speaks ? named & present & ~core_bit(i) : 0;
 		any |= accused[i];
 	}
 	RV_ASSERT((any & ~present) == 0); /* participants only, and none that is missed already */

@@ -16,10 +16,10 @@ static bool is_live(const struct core_member_view *v) {
 
 /* Adds a ticket for `self` and each of the `peers` that is live. */
 static void add_tickets(const struct service *s, const struct core_member_view *views, int n,
-						const struct core_member_view *self, uint64_t peers, struct pair_reply *out) {
+						const struct core_member_view *self, const struct pair_request *rq, struct pair_reply *out) {
 	const struct pair_end own = end_of(self);
 	for (int i = 0; i < n; i++) {
-		if (&views[i] == self || !is_live(&views[i]) || (peers >> views[i].member & 1) == 0)
+		if (&views[i] == self || !is_live(&views[i]) || !pair_request_has(rq, views[i].member))
 			continue;
 		const struct pair_end peer = end_of(&views[i]);
 		struct pair_ticket *t = &out->tickets[out->n++];
@@ -39,11 +39,11 @@ enum rv_err service_pair_tickets(const struct service *s, const uint8_t key[NET_
 	if (self < 0)
 		return rv_fail(et, RV_E_AUTH, "pair-tickets: the key is no member's, or the member is banned");
 	if (is_live(&views[self]))
-		add_tickets(s, views, n_views, &views[self], rq.peers, &out);
+		add_tickets(s, views, n_views, &views[self], &rq, &out);
 	pair_reply_encode(&out, rq.version, reply);
 	return RV_OK;
 }
 
-uint64_t service_banned(const struct service *s) {
-	return core_document(s->core)->banned;
+const struct banned *service_banned(const struct service *s) {
+	return &core_document(s->core)->banned;
 }

@@ -94,7 +94,7 @@ enum rv_err service_reach_test(struct service *s, int64_t now_us, const uint8_t 
 /* Shows these figures of the coordinator's own relay to people; borrowed, NULL: it has none. */
 void service_show_relay(struct service *s, const struct relay_totals *totals);
 /* Returns the set of banned members, as in the document. */
-uint64_t service_banned(const struct service *s);
+const struct banned *service_banned(const struct service *s);
 
 /* Makes `count` tokens durable and writes one link each. RV_E_RANGE: not 1..SERVICE_INVITES_MAX. */
 enum rv_err service_invite(struct service *s, int count, char (*links)[INVITE_MAX_BYTES], struct rv_errtext *et);

@@ -81,11 +81,9 @@ static json_t *set_json(uint64_t set) {
 static json_t *paths_json(const struct report *last) {
 	json_t *o = json_object();
 	char number[16];
-	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++) {
-		if (last->paths[m] == PATH_NONE)
-			continue;
-		(void)snprintf(number, sizeof number, "%u", m);
-		(void)json_object_set_new(o, number, json_string(path_name(last->paths[m])));
+	for (int i = 0; i < last->n_paths; i++) {
+		(void)snprintf(number, sizeof number, "%u", last->paths[i].member);
+		(void)json_object_set_new(o, number, json_string(path_name(last->paths[i].path)));
 	}
 	return o;
 }
@@ -93,9 +91,9 @@ static json_t *paths_json(const struct report *last) {
 /* Returns the numbers of the members that it is linked with in a way that has `flag`. */
 static json_t *flagged_json(const struct report *last, uint8_t flag) {
 	json_t *a = json_array();
-	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++)
-		if (path_is_open(last->paths[m]) && (last->paths[m] & flag) != 0)
-			(void)json_array_append_new(a, json_integer(m));
+	for (int i = 0; i < last->n_paths; i++)
+		if (path_is_open(last->paths[i].path) && (last->paths[i].path & flag) != 0)
+			(void)json_array_append_new(a, json_integer(last->paths[i].member));
 	return a;
 }
 

@@ -28,7 +28,7 @@ struct server {
 	struct evconnlistener *listener; /* owned by http once bound */
 	struct api *api;
 	struct relay_server *relay; /* NULL: none */
-	uint64_t banned;            /* as the relay knows it */
+	struct banned banned;       /* as the relay knows it */
 	bool full;
 	int64_t swept_us;
 };
@@ -48,10 +48,10 @@ static void arm_timer(struct server *s) {
 }
 
 static void tell_relay_of_bans(struct server *s) {
-	uint64_t banned = service_banned(s->cfg.service);
-	if (s->relay == NULL || banned == s->banned)
+	const struct banned *banned = service_banned(s->cfg.service);
+	if (s->relay == NULL || banned_equal(banned, &s->banned))
 		return;
-	s->banned = banned;
+	s->banned = *banned;
 	relay_server_ban(s->relay, banned);
 }
 

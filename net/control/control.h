@@ -21,6 +21,7 @@
 #include "base/bytes.h"
 #include "base/err.h"
 #include "base/hash.h"
+#include "net/banned.h"
 #include "net/control/candidate.h"
 #include "net/control/probe.h"
 #include "net/limits.h"
@@ -53,7 +54,7 @@ struct join_request {
 
 struct join_reply {
 	uint32_t version; /* decoded: that of its encoding */
-	uint32_t member;  /* 0..NET_MAX_MEMBERS-1: the worker's number for the whole run */
+	uint32_t member;  /* the worker's number for the whole run */
 	uint8_t run_id[NET_RUN_ID_BYTES];
 	char config[NET_MAX_CONFIG_BYTES]; /* the run's configuration, key = value lines */
 	struct rv_hash run_hash;           /* rv_run_hash(run_id, config) */
@@ -113,6 +114,12 @@ struct report_measured {
 	uint32_t clipped; /* chunks that were scaled down (outer/merge.h) */
 };
 
+/* How the sender meets another member. */
+struct report_path {
+	uint32_t member;
+	uint8_t path; /* enum path_kind and more, not PATH_NONE */
+};
+
 /* POST /v1/report, at every change of state and at least every heartbeat. */
 struct report {
 	uint32_t version; /* decoded: that of its encoding */
@@ -128,7 +135,9 @@ struct report {
 	/* Chunks of the vector that `round` exchanges: all its parameters, or the round's fragment of
 	 * them. All members must agree (it follows from the config). */
 	uint32_t n_chunks;
-	uint64_t suspects;     /* REDUCING: set of roster indices that made no progress for too long */
+	/* REDUCING: places in the roster, ascending, of those that made no progress for too long. */
+	uint16_t n_suspects;
+	uint16_t suspects[NET_MAX_ROW];
 	struct rv_hash digest; /* VOTED */
 	struct rv_hash chain;  /* its state_hash(round), zero while SYNCING */
 	/* The latest state that its own disk can prove: that of `round`, or of round + 1 when it holds
@@ -144,9 +153,10 @@ struct report {
 	/* Best measured bandwidth of its line in the last all-reduces, or its cap; 0: not known.
 	 * Decides ownership, never the mean. */
 	uint64_t up_bytes_per_s, down_bytes_per_s;
-	/* enum path_kind and more, by member number. Decides ownership: an owner is linked with
-	 * everybody. */
-	uint8_t paths[NET_MAX_MEMBERS];
+	/* `member` ascends; of members that are not listed nothing is known. Decides ownership: an owner
+	 * is linked with its whole row. */
+	uint16_t n_paths;
+	struct report_path paths[NET_MAX_PEERS];
 	/* For people; never decides anything. */
 	uint64_t inner_step; /* global inner steps done */
 	float loss;          /* mean of the last steps; never NaN: 0 if unknown */
@@ -154,10 +164,10 @@ struct report {
 	uint64_t tx_bytes, rx_bytes;    /* on its peer sockets since the process started, TLS included */
 	uint64_t compute_us, reduce_us; /* spent in inner steps, in all-reduces, since the process started */
 	uint8_t storage;                /* set of REPORT_STORAGE_*; 0: all that should be is on its disk */
-	/* VOTED: what it measured as an owner, by roster place; statistics: they never decide anything.
-	 * n_measured 0: nothing, because another process than this one reduced. */
+	/* VOTED: what it measured as an owner, by index of its document's `members`; statistics: they
+	 * never decide anything. n_measured 0: nothing, because another process than this one reduced. */
 	uint16_t n_measured;
-	struct report_measured measured[NET_MAX_MEMBERS];
+	struct report_measured measured[NET_MAX_ROW];
 	float mean2; /* sum of squares of the mean, over the same chunks */
 	/* The relay at which it has a station: its place in the document's `relays`, counted from 1; 0:
 	 * none. The coordinator takes a place that is not in the list as 0. */
@@ -197,8 +207,10 @@ struct notice {
 /* POST /v1/pair-tickets: the peers with which the sender wants to meet through a relay. */
 struct pair_request {
 	uint32_t version; /* decoded: that of its encoding */
-	uint64_t peers;   /* set of member numbers */
+	uint8_t n;
+	uint32_t peers[NET_MAX_ROW]; /* ascending */
 };
+bool pair_request_has(const struct pair_request *m, uint32_t peer);
 /* The reply: a pair ticket (net/identity.h) for the sender and each of those peers that is live and
  * not banned. A relay takes it while no ticket of a later term, or of a round more than
  * NET_RELAY_ROUNDS_BEHIND later, was shown to it. */
@@ -209,10 +221,10 @@ struct pair_ticket {
 struct pair_reply {
 	uint64_t term, round;
 	uint8_t n;
-	struct pair_ticket tickets[NET_MAX_MEMBERS]; /* `peer` ascends */
+	struct pair_ticket tickets[NET_MAX_ROW]; /* `peer` ascends */
 };
-/* The reply's bytes at most: its head, term, round, n, and a ticket for every other member. */
-enum { PAIR_REPLY_MAX_BYTES = 8 + 8 + 8 + 1 + NET_MAX_MEMBERS * (4 + NET_SIG_BYTES) };
+/* The reply's bytes at most: its head, term, round, n, and a ticket for every peer. */
+enum { PAIR_REPLY_MAX_BYTES = 8 + 8 + 8 + 1 + NET_MAX_ROW * (4 + NET_SIG_BYTES) };
 
 /* Returns true for two boots of one process: it adds one for each snapshot that it installs, and no
  * two processes start within a millisecond. */
@@ -237,7 +249,9 @@ struct member_ref {
 	 * members in the same house (candidates_share_host). */
 	uint8_t n_candidates;
 	struct candidate_ref candidates[NET_MAX_CANDIDATES];
-	uint8_t relay; /* the one at which it has a station: place in `relays`, counted from 1; 0: none */
+	uint8_t relay;  /* the one at which it has a station: place in `relays`, counted from 1; 0: none */
+	uint16_t place; /* REDUCE: in the whole roster; else 0 */
+	uint8_t row;    /* REDUCE: the row of that place; else 0 */
 };
 
 /* A relay (net/relay/): a server that forwards between members that do not reach each other. */
@@ -253,12 +267,24 @@ struct owner_range {
 	uint16_t owner; /* index into members */
 };
 
+/* Chunks that the receiver owns in its row, and who owns them in the others: [first, first +
+ * count), by row an index into `column`; NET_NO_OWNER: the receiver's own row, or one that is not in
+ * the mean. */
+enum { NET_NO_OWNER = 0xff };
+struct section {
+	uint32_t first, count;
+	uint8_t owner[NET_MAX_ROWS];
+};
+
 /* A snapshot before the latest one that a member is still fetching. */
 struct kept_snapshot {
 	uint64_t round;
 	struct rv_hash hash; /* global_full_hash; zero: of round 0 */
 };
 
+/* The run as one member needs it: the coordinator signs one for each. What is said of the round,
+ * the state and the relays is the same for all; the lists of members are those that the receiver has
+ * to do with. */
 struct document {
 	uint32_t version; /* decoded: that of its encoding */
 	uint8_t run_id[NET_RUN_ID_BYTES];
@@ -290,14 +316,15 @@ struct document {
 	uint16_t n_kept_rounds; /* number of log entries, those just before snapshot_round; <= n_older */
 	uint16_t n_kept_snapshots;
 	struct kept_snapshot kept_snapshots[NET_MAX_KEPT_SNAPSHOTS]; /* ascending, of those rounds */
-	/* Set of members that the operator removed. Their tickets are void: no member keeps or takes a
-	 * link of theirs. */
-	uint64_t banned;
-	/* REDUCE: the participants in roster order (ascending member number): sums are taken in this
-	 * order. Otherwise: the live members that hold state_hash(round): a joiner may fetch from
-	 * them. */
+	/* Members that the operator removed, ascending. Their tickets are void: no member keeps or takes
+	 * a link of theirs. */
+	struct banned banned;
+	/* REDUCE: the participants of one row in roster order: sums are taken in this order. With one
+	 * row that is the whole roster, by ascending member number. Otherwise: live members that hold
+	 * state_hash(round): a joiner may fetch from them, and members stay linked with them;
+	 * ascending. */
 	uint16_t n_members;
-	struct member_ref members[NET_MAX_MEMBERS];
+	struct member_ref members[NET_MAX_ROW];
 	/* Members that are behind, the lowest numbers: a member that reads this keeps a link to them,
 	 * so that members with the state reach those that cannot be dialed. Not in `members`;
 	 * ascending; no weight, no boot. */
@@ -311,6 +338,19 @@ struct document {
 	uint32_t n_chunks;
 	uint16_t n_ranges;
 	struct owner_range ranges[NET_MAX_RANGES];
+	/* REDUCE: how the roster is divided. 0 and 1: not at all, and the rest is not used. More:
+	 * `members` and `ranges` are those of row `row`; each row makes the weighted sum of its
+	 * contributions, and the owners of the same chunks in all rows make the mean of these sums. */
+	uint8_t n_rows, row;
+	uint16_t n_roster;                  /* participants of all rows */
+	uint32_t row_weights[NET_MAX_ROWS]; /* sum of the weights of a row; 0: it is not in the mean */
+	uint32_t
+		row_since[NET_MAX_ROWS]; /* attempt in which the row's roster last changed: its sums of earlier ones are void */
+	uint8_t n_sections;          /* the receiver's; 0: it owns nothing */
+	struct section sections[NET_MAX_SECTIONS]; /* `first` ascends; they do not overlap */
+	/* The owners that `sections` name, by ascending place. */
+	uint16_t n_column;
+	struct member_ref column[NET_MAX_COLUMN];
 };
 
 /* Encoders write into `w` (check rv_writer_ok via w->failed), in the `version` that the reader
@@ -335,6 +375,15 @@ void pair_request_encode(const struct pair_request *m, uint32_t version, struct 
 enum rv_err pair_request_decode(const void *p, size_t n, struct pair_request *out, struct rv_errtext *et);
 void pair_reply_encode(const struct pair_reply *m, uint32_t version, struct rv_writer *w);
 enum rv_err pair_reply_decode(const void *p, size_t n, struct pair_reply *out, struct rv_errtext *et);
+
+/* Returns how the sender meets `member`; PATH_NONE: it does not say. */
+uint8_t report_path(const struct report *m, uint32_t member);
+/* Adds a member above all that are listed. Nothing is added for PATH_NONE, or where the list is
+ * full. */
+void report_add_path(struct report *m, uint32_t member, uint8_t path);
+
+/* Copies what is used of `from`: much less than all of it. */
+void document_copy(struct document *to, const struct document *from);
 
 /* Returns the index of `member` in d->members, or -1. */
 int document_find(const struct document *d, uint32_t member);

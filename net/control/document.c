@@ -2,18 +2,22 @@
  *
  * Order on the wire: head, run, snapshot, log, the banned, members; in phase REDUCE also the
  * ownership map; the term, the digests before the snapshot, what is to be kept of them, the members
- * that are behind, the deadline of the attempt, the relays. */
+ * that are behind, the deadline of the attempt, the relays; in phase REDUCE also the rows
+ * (rows.c). */
 #include "net/control/control.h"
 #include "net/control/fields.h"
 #include "net/control/layout.h"
+#include "net/control/rows.h"
+
+#include <string.h>
 
 static const char WHAT[] = "document";
 
-_Static_assert(NET_MAX_MEMBERS <= 64, "a set of members fits into 64 bits");
 enum { CANDIDATES_BYTES = 1 + NET_MAX_CANDIDATES * (1 + 2 + NET_ADDR_BYTES) };
 _Static_assert(512 + NET_MAX_SYNCING * (4 + NET_KEY_BYTES + CANDIDATES_BYTES + 1) +
-					   NET_MAX_LOG_DIGESTS * RV_HASH_BYTES +
-					   NET_MAX_MEMBERS * (4 + 4 + 8 + NET_KEY_BYTES + CANDIDATES_BYTES + 1) + NET_MAX_RANGES * 10 +
+					   NET_MAX_LOG_DIGESTS * RV_HASH_BYTES + NET_MAX_BANNED * 4 +
+					   (NET_MAX_ROW + NET_MAX_COLUMN) * (4 + 4 + 8 + NET_KEY_BYTES + CANDIDATES_BYTES + 1 + 2 + 1) +
+					   NET_MAX_RANGES * 10 + NET_MAX_ROWS * 8 + NET_MAX_SECTIONS * (8 + NET_MAX_ROWS) +
 					   NET_MAX_RELAYS * (NET_KEY_BYTES + 2 + NET_ADDR_BYTES) +
 					   NET_MAX_KEPT_SNAPSHOTS * (8 + RV_HASH_BYTES) + NET_SIG_BYTES <=
 				   NET_MAX_DOCUMENT_BYTES,
@@ -21,13 +25,15 @@ _Static_assert(512 + NET_MAX_SYNCING * (4 + NET_KEY_BYTES + CANDIDATES_BYTES + 1
 
 static const struct layout hash[] = {{.kind = LAYOUT_PLAIN, .bytes = RV_HASH_BYTES}, LAYOUT_LAST};
 
+static const struct layout number[] = {{.kind = LAYOUT_PLAIN, .bytes = sizeof(uint32_t)}, LAYOUT_LAST};
+
 static const struct layout candidate[] = {
 	LAYOUT_FIELD(PLAIN, struct candidate_ref, kind),
 	LAYOUT_FIELD(TEXT, struct candidate_ref, addr),
 	LAYOUT_LAST,
 };
 
-static const struct layout participant[] = {
+const struct layout layout_participant[] = {
 	LAYOUT_FIELD(PLAIN, struct member_ref, member),
 	LAYOUT_FIELD(PLAIN, struct member_ref, weight),
 	LAYOUT_FIELD(PLAIN, struct member_ref, boot),
@@ -77,8 +83,8 @@ static const struct layout head[] = {
 	LAYOUT_FIELD(PLAIN, struct document, snapshot_hash),
 	LAYOUT_FIELD(PLAIN, struct document, snapshot_chain),
 	LAYOUT_COUNTED(struct document, log, n_log, hash),
-	LAYOUT_FIELD(PLAIN, struct document, banned),
-	LAYOUT_COUNTED(struct document, members, n_members, participant),
+	LAYOUT_COUNTED(struct document, banned.members, banned.n, number),
+	LAYOUT_COUNTED(struct document, members, n_members, layout_participant),
 	LAYOUT_LAST,
 };
 
@@ -108,6 +114,8 @@ void document_encode(const struct document *m, uint32_t version, struct rv_write
 	if (m->phase == RUN_REDUCE)
 		layout_write(ownership_map, m, w);
 	layout_write(tail, m, w);
+	if (m->phase == RUN_REDUCE)
+		rows_write(m, w);
 }
 
 static enum rv_err check_round(const struct document *d, struct rv_errtext *et) {
@@ -151,18 +159,28 @@ static enum rv_err check_kept(const struct document *d, struct rv_errtext *et) {
 	return RV_OK;
 }
 
-/* Checks entry `i` of a list: their numbers ascend, and each can be reached. */
-static enum rv_err check_ref(const struct document *d, const struct member_ref *list, int i, const char *name,
-							 struct rv_errtext *et) {
+enum rv_err document_check_ref(const struct document *d, const struct member_ref *list, int i, const char *name,
+							   struct rv_errtext *et) {
 	const struct member_ref *m = &list[i];
-	if (m->member >= NET_MAX_MEMBERS || (i > 0 && m->member <= list[i - 1].member))
-		return rv_fail(et, RV_E_INVALID, "%s: %s[%d] = %u: must ascend and stay below %d", WHAT, name, i, m->member,
-					   (int)NET_MAX_MEMBERS);
 	enum rv_err e = candidate_refs_check(m->candidates, m->n_candidates, et);
 	if (e != RV_OK)
 		return rv_fail_context(et, e, "%s: %s[%d]", WHAT, name, i);
 	if (m->relay > d->n_relays)
 		return rv_fail(et, RV_E_INVALID, "%s: %s[%d].relay = %u of %u relays", WHAT, name, i, m->relay, d->n_relays);
+	return RV_OK;
+}
+
+/* Checks entry `i` of a list whose numbers ascend. */
+static enum rv_err check_next(const struct document *d, const struct member_ref *list, int i, const char *name,
+							  struct rv_errtext *et) {
+	RV_TRY(control_check_next(i > 0 ? &list[i - 1].member : NULL, list[i].member, WHAT, name, et));
+	return document_check_ref(d, list, i, name, et);
+}
+
+static enum rv_err check_banned(const struct document *d, struct rv_errtext *et) {
+	const uint32_t *list = d->banned.members;
+	for (int i = 0; i < d->banned.n; i++)
+		RV_TRY(control_check_next(i > 0 ? &list[i - 1] : NULL, list[i], WHAT, "banned", et));
 	return RV_OK;
 }
 
@@ -173,7 +191,7 @@ static enum rv_err check_members(const struct document *d, struct rv_errtext *et
 		return rv_fail(et, RV_E_INVALID, "%s: a roster without members", WHAT);
 	for (int i = 0; i < d->n_members; i++) {
 		const struct member_ref *m = &d->members[i];
-		RV_TRY(check_ref(d, d->members, i, "members", et));
+		RV_TRY(check_next(d, d->members, i, "members", et));
 		if (reduce != (m->weight != 0))
 			return rv_fail(et, RV_E_INVALID, "%s: members[%d].weight = %u in phase %u", WHAT, i, m->weight, d->phase);
 		weight_sum += m->weight;
@@ -186,7 +204,7 @@ static enum rv_err check_members(const struct document *d, struct rv_errtext *et
 
 static enum rv_err check_syncing(const struct document *d, struct rv_errtext *et) {
 	for (int i = 0; i < d->n_syncing; i++) {
-		RV_TRY(check_ref(d, d->syncing, i, "syncing", et));
+		RV_TRY(check_next(d, d->syncing, i, "syncing", et));
 		if (document_find(d, d->syncing[i].member) >= 0)
 			return rv_fail(et, RV_E_INVALID, "%s: syncing[%d] = %u is in members", WHAT, i, d->syncing[i].member);
 	}
@@ -221,22 +239,43 @@ static enum rv_err check_ownership_map(const struct document *d, struct rv_errte
 	return RV_OK;
 }
 
+/* Clears all but the two largest lists, of which their counts say what is used. */
+static void clear(struct document *d) {
+	memset(d, 0, offsetof(struct document, ranges));
+	size_t rows = offsetof(struct document, n_rows);
+	memset((uint8_t *)d + rows, 0, offsetof(struct document, column) - rows);
+}
+
 enum rv_err document_decode(const void *p, size_t n, struct document *out, struct rv_errtext *et) {
-	*out = (struct document){0};
+	clear(out);
 	struct rv_reader r = rv_reader_of(p, n);
 	RV_TRY(control_read_head_spoken(&r, CONTROL_TAG_DOCUMENT, WHAT, &out->version, et));
 	RV_TRY(layout_read(head, &r, out, WHAT, et));
 	if (out->phase == RUN_REDUCE)
 		RV_TRY(layout_read(ownership_map, &r, out, WHAT, et));
 	RV_TRY(layout_read(tail, &r, out, WHAT, et));
+	if (out->phase == RUN_REDUCE)
+		RV_TRY(rows_read(out, &r, et));
 	RV_TRY(control_read_end(&r, WHAT, et));
 	RV_TRY(check_round(out, et));
 	RV_TRY(check_older(out, et));
 	RV_TRY(check_kept(out, et));
+	RV_TRY(check_banned(out, et));
 	RV_TRY(check_members(out, et));
 	RV_TRY(check_syncing(out, et));
 	RV_TRY(check_relays(out, et));
-	return out->phase == RUN_REDUCE ? check_ownership_map(out, et) : RV_OK;
+	if (out->phase != RUN_REDUCE)
+		return RV_OK;
+	RV_TRY(check_ownership_map(out, et));
+	return rows_check(out, et);
+}
+
+void document_copy(struct document *to, const struct document *from) {
+	memcpy(to, from, offsetof(struct document, ranges));
+	memcpy(to->ranges, from->ranges, from->n_ranges * sizeof from->ranges[0]);
+	size_t rows = offsetof(struct document, n_rows);
+	memcpy((uint8_t *)to + rows, (const uint8_t *)from + rows, offsetof(struct document, column) - rows);
+	memcpy(to->column, from->column, from->n_column * sizeof from->column[0]);
 }
 
 int document_find(const struct document *d, uint32_t member) {

@@ -95,6 +95,15 @@ const char *control_name_invalid(const char *text) {
 	return NULL;
 }
 
+enum rv_err control_check_next(const uint32_t *before, uint32_t member, const char *what, const char *name,
+							   struct rv_errtext *et) {
+	if (member == NET_NO_MEMBER)
+		return rv_fail(et, RV_E_INVALID, "%s: %s: member %u is the number of none", what, name, member);
+	if (before != NULL && member <= *before)
+		return rv_fail(et, RV_E_INVALID, "%s: %s: member %u after %u: must ascend", what, name, member, *before);
+	return RV_OK;
+}
+
 bool control_read_bool(struct rv_reader *r) {
 	uint8_t v = rv_read_u8(r);
 	if (v > 1)

@@ -43,6 +43,11 @@ const char *control_utf8_invalid(const char *text);
  * sequences), line separators, controls of the direction of writing (Unicode UAX 9). */
 const char *control_name_invalid(const char *text);
 
+/* Checks the next member number of the list `name`: it is above the one before (NULL: it is the
+ * first), and not NET_NO_MEMBER. RV_E_INVALID. */
+enum rv_err control_check_next(const uint32_t *before, uint32_t member, const char *what, const char *name,
+							   struct rv_errtext *et);
+
 /* Reads a bool, 0 or 1 on the wire; anything else fails the reader. */
 bool control_read_bool(struct rv_reader *r);
 

@@ -87,7 +87,7 @@ enum rv_err join_reply_decode(const void *p, size_t n, struct join_reply *out, s
 	}
 	if (why != NULL)
 		return rv_fail(et, RV_E_INVALID, "%s: config: %s", REPLY, why);
-	if (out->member >= NET_MAX_MEMBERS)
-		return rv_fail(et, RV_E_INVALID, "%s: member = %u, below %d", REPLY, out->member, (int)NET_MAX_MEMBERS);
+	if (out->member == NET_NO_MEMBER)
+		return rv_fail(et, RV_E_INVALID, "%s: member = %u, which is the number of none", REPLY, out->member);
 	return RV_OK;
 }

@@ -26,8 +26,8 @@ static const char *invalid(const struct notice *m) {
 	if ((m->kind == NOTICE_APART) != (m->n_others > 0))
 		return "members are named where there are none, or none where there are some";
 	for (int i = 0; i < m->n_others; i++)
-		if (m->others[i] >= NET_MAX_MEMBERS)
-			return "a member's number is too large";
+		if (m->others[i] == NET_NO_MEMBER)
+			return "a member's number is that of none";
 	return NULL;
 }
 

@@ -5,17 +5,34 @@
 
 static const char REQUEST[] = "request for pair tickets", REPLY[] = "pair tickets";
 
+static const struct layout number[] = {{.kind = LAYOUT_PLAIN, .bytes = sizeof(uint32_t)}, LAYOUT_LAST};
+
+static const struct layout request[] = {
+	LAYOUT_COUNTED(struct pair_request, peers, n, number),
+	LAYOUT_LAST,
+};
+
 void pair_request_encode(const struct pair_request *m, uint32_t version, struct rv_writer *w) {
 	control_write_head(w, CONTROL_TAG_PAIR_REQUEST, version);
-	rv_write_u64(w, m->peers);
+	layout_write(request, m, w);
+}
+
+bool pair_request_has(const struct pair_request *m, uint32_t peer) {
+	bool has = false;
+	for (int i = 0; i < m->n; i++)
+		has |= m->peers[i] == peer;
+	return has;
 }
 
 enum rv_err pair_request_decode(const void *p, size_t n, struct pair_request *out, struct rv_errtext *et) {
 	struct rv_reader r = rv_reader_of(p, n);
 	*out = (struct pair_request){0};
 	RV_TRY(control_read_head_spoken(&r, CONTROL_TAG_PAIR_REQUEST, REQUEST, &out->version, et));
-	out->peers = rv_read_u64(&r);
-	return control_read_end(&r, REQUEST, et);
+	RV_TRY(layout_read(request, &r, out, REQUEST, et));
+	RV_TRY(control_read_end(&r, REQUEST, et));
+	for (int i = 0; i < out->n; i++)
+		RV_TRY(control_check_next(i > 0 ? &out->peers[i - 1] : NULL, out->peers[i], REQUEST, "peers", et));
+	return RV_OK;
 }
 
 static const struct layout ticket[] = {
@@ -43,11 +60,8 @@ enum rv_err pair_reply_decode(const void *p, size_t n, struct pair_reply *out, s
 	RV_TRY(control_read_head_spoken(&r, CONTROL_TAG_PAIR_REPLY, REPLY, &version, et));
 	RV_TRY(layout_read(reply, &r, out, REPLY, et));
 	RV_TRY(control_read_end(&r, REPLY, et));
-	for (int i = 0; i < out->n; i++) {
-		uint32_t peer = out->tickets[i].peer;
-		if (peer >= NET_MAX_MEMBERS || (i > 0 && peer <= out->tickets[i - 1].peer))
-			return rv_fail(et, RV_E_INVALID, "%s: tickets[%d].peer = %u: must ascend and stay below %d", REPLY, i, peer,
-						   (int)NET_MAX_MEMBERS);
-	}
+	for (int i = 0; i < out->n; i++)
+		RV_TRY(
+			control_check_next(i > 0 ? &out->tickets[i - 1].peer : NULL, out->tickets[i].peer, REPLY, "tickets", et));
 	return RV_OK;
 }

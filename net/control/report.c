@@ -1,4 +1,5 @@
 /* report.c: the encoding of a worker's report. */
+#include "base/assert.h"
 #include "net/control/control.h"
 #include "net/control/fields.h"
 #include "net/control/layout.h"
@@ -14,6 +15,14 @@ static const struct layout measured[] = {
 	LAYOUT_LAST,
 };
 
+static const struct layout place[] = {{.kind = LAYOUT_PLAIN, .bytes = sizeof(uint16_t)}, LAYOUT_LAST};
+
+static const struct layout one_path[] = {
+	LAYOUT_FIELD(PLAIN, struct report_path, member),
+	LAYOUT_FIELD(PLAIN, struct report_path, path),
+	LAYOUT_LAST,
+};
+
 /* Behind these goes a byte: 1 if the proven round is the next one. */
 static const struct layout state[] = {
 	LAYOUT_FIELD(PLAIN, struct report, boot),
@@ -23,7 +32,7 @@ static const struct layout state[] = {
 	LAYOUT_FIELD(PLAIN, struct report, attempt),
 	LAYOUT_FIELD(PLAIN, struct report, tokens),
 	LAYOUT_FIELD(PLAIN, struct report, n_chunks),
-	LAYOUT_FIELD(PLAIN, struct report, suspects),
+	LAYOUT_COUNTED(struct report, suspects, n_suspects, place),
 	LAYOUT_FIELD(PLAIN, struct report, digest),
 	LAYOUT_FIELD(PLAIN, struct report, chain),
 	LAYOUT_FIELD(PLAIN, struct report, full_round),
@@ -41,7 +50,6 @@ static const struct layout state[] = {
 	LAYOUT_LAST,
 };
 
-/* Behind these go the paths, but for the last ones that are PATH_NONE. */
 static const struct layout proof[] = {
 	LAYOUT_FIELD(PLAIN, struct report, proven_chain),
 	LAYOUT_FIELD(PLAIN, struct report, needs_from),
@@ -51,6 +59,7 @@ static const struct layout proof[] = {
 
 /* Behind these go the candidates. */
 static const struct layout figures[] = {
+	LAYOUT_COUNTED(struct report, paths, n_paths, one_path),
 	LAYOUT_COUNTED(struct report, measured, n_measured, measured),
 	LAYOUT_FIELD(PLAIN, struct report, mean2),
 	LAYOUT_FIELD(PLAIN, struct report, relay),
@@ -59,11 +68,24 @@ static const struct layout figures[] = {
 	LAYOUT_LAST,
 };
 
-static uint8_t count_paths(const struct report *m) {
-	uint8_t n = NET_MAX_MEMBERS;
-	while (n > 0 && m->paths[n - 1] == PATH_NONE)
-		n--;
-	return n;
+void report_add_path(struct report *m, uint32_t member, uint8_t path) {
+	RV_ASSERT(m->n_paths == 0 || member > m->paths[m->n_paths - 1].member);
+	if (path != PATH_NONE && m->n_paths < NET_MAX_PEERS)
+		m->paths[m->n_paths++] = (struct report_path){.member = member, .path = path};
+}
+
+uint8_t report_path(const struct report *m, uint32_t member) {
+	int low = 0, high = m->n_paths;
+	while (low < high) {
+		int mid = (low + high) / 2;
+		if (m->paths[mid].member == member)
+			return m->paths[mid].path;
+		if (m->paths[mid].member < member)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return PATH_NONE;
 }
 
 bool report_same_process(uint64_t boot_a, uint64_t boot_b) {
@@ -76,34 +98,33 @@ void report_encode(const struct report *m, uint32_t version, struct rv_writer *w
 	layout_write(state, m, w);
 	rv_write_u8(w, m->proven_round > m->round);
 	layout_write(proof, m, w);
-	uint8_t n_paths = count_paths(m);
-	rv_write_u8(w, n_paths);
-	rv_write_bytes(w, m->paths, n_paths);
 	layout_write(figures, m, w);
 	candidates_write(m->candidates, m->n_candidates, w);
 	probed_write(&m->probed, w);
 }
 
-static void read_paths(struct rv_reader *r, struct report *out) {
-	uint8_t n = rv_read_u8(r);
-	if (n > NET_MAX_MEMBERS)
-		r->failed = true;
-	else
-		rv_read_copy(r, out->paths, n);
-}
-
 static bool path_is_valid(uint8_t path) {
 	enum path_kind kind = path_kind_of(path);
 	bool has_more = (path & PATH_MORE) != 0, may_have = kind >= PATH_DIALED && kind <= PATH_PUNCHED;
-	return kind < PATH_KINDS && (may_have || !has_more);
+	return kind != PATH_NONE && kind < PATH_KINDS && (may_have || !has_more);
 }
 
-/* Returns the first member whose path is none; -1: there is none. */
-static int invalid_path(const struct report *m) {
-	for (int i = 0; i < NET_MAX_MEMBERS; i++)
-		if (!path_is_valid(m->paths[i]))
-			return i;
-	return -1;
+static enum rv_err check_paths(const struct report *m, struct rv_errtext *et) {
+	for (int i = 0; i < m->n_paths; i++) {
+		RV_TRY(control_check_next(i > 0 ? &m->paths[i - 1].member : NULL, m->paths[i].member, WHAT, "paths", et));
+		if (!path_is_valid(m->paths[i].path))
+			return rv_fail(et, RV_E_INVALID, "%s: path to %u = %u, must be 1..%d; 2..4 may have 16 and 32 added", WHAT,
+						   m->paths[i].member, m->paths[i].path, (int)PATH_KINDS - 1);
+	}
+	return RV_OK;
+}
+
+static enum rv_err check_suspects(const struct report *m, struct rv_errtext *et) {
+	for (int i = 0; i < m->n_suspects; i++)
+		if (m->suspects[i] >= NET_MAX_ROSTER || (i > 0 && m->suspects[i] <= m->suspects[i - 1]))
+			return rv_fail(et, RV_E_INVALID, "%s: suspects[%d] = %u: must ascend and stay below %d", WHAT, i,
+						   m->suspects[i], (int)NET_MAX_ROSTER);
+	return RV_OK;
 }
 
 /* Returns NULL, or the fault in an owner's measurements. */
@@ -129,7 +150,6 @@ enum rv_err report_decode(const void *p, size_t n, struct report *out, struct rv
 	RV_TRY(layout_read(state, &r, out, WHAT, et));
 	out->proven_round = out->round + control_read_bool(&r);
 	RV_TRY(layout_read(proof, &r, out, WHAT, et));
-	read_paths(&r, out);
 	RV_TRY(layout_read(figures, &r, out, WHAT, et));
 	RV_TRY(candidates_read(&r, out->candidates, &out->n_candidates, WHAT, et));
 	RV_TRY(probed_read(&r, &out->probed, et));
@@ -147,10 +167,8 @@ enum rv_err report_decode(const void *p, size_t n, struct report *out, struct rv
 	if (out->storage > (REPORT_STORAGE_KINDS | REPORT_STORAGE_FULL) || out->storage == REPORT_STORAGE_FULL)
 		return rv_fail(et, RV_E_INVALID, "%s: storage = %u, which is no set of things that cannot be stored", WHAT,
 					   out->storage);
-	int wrong_path = invalid_path(out);
-	if (wrong_path >= 0)
-		return rv_fail(et, RV_E_INVALID, "%s: paths[%d] = %u, must be 0..%d; 2..4 may have 16 and 32 added", WHAT,
-					   wrong_path, out->paths[wrong_path], (int)PATH_KINDS - 1);
+	RV_TRY(check_paths(out, et));
+	RV_TRY(check_suspects(out, et));
 	enum rv_err e = candidates_check(out->candidates, out->n_candidates, et);
 	if (e != RV_OK)
 		return rv_fail_context(et, e, "%s", WHAT);

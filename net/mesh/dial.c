@@ -33,6 +33,10 @@ int64_t peers_jittered(struct peers *p, int64_t us) {
 	return (int64_t)((double)us * jitter(p));
 }
 
+bool peers_is_banned(const struct peers *p, uint32_t member) {
+	return member != p->cfg.self_member && banned_has(&p->banned, member);
+}
+
 static int64_t courtesy_us(const struct peers *p, const struct peer *peer) {
 	return peers_self_is_lower(p, peer->key) ? 0 : p->cfg.courtesy_us;
 }
@@ -283,7 +287,7 @@ void peers_allow(struct peers *p, int64_t now_us, const struct member_ref *membe
 	}
 	for (int i = 0; i < n; i++) {
 		RV_ASSERT(members[i].member < NET_MAX_MEMBERS);
-		bool banned = p->banned >> members[i].member & 1;
+		bool banned = peers_is_banned(p, members[i].member);
 		if (members[i].member != p->cfg.self_member && !banned)
 			want(p, &members[i], was_wanted[members[i].member]);
 	}
@@ -298,12 +302,12 @@ void peers_allow(struct peers *p, int64_t now_us, const struct member_ref *membe
 	peers_reap(p);
 }
 
-void peers_ban(struct peers *p, int64_t now_us, uint64_t banned) {
+void peers_ban(struct peers *p, int64_t now_us, const struct banned *banned) {
 	p->now_us = now_us;
-	p->banned = banned & ~(UINT64_C(1) << p->cfg.self_member);
+	p->banned = *banned;
 	p->depth++;
-	for (int m = 0; m < NET_MAX_MEMBERS; m++) {
-		if (!(p->banned >> m & 1))
+	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++) {
+		if (!peers_is_banned(p, m))
 			continue;
 		forget_links(&p->members[m], "it is banned from this run");
 		p->members[m].wanted = false;

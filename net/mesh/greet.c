@@ -101,7 +101,7 @@ static enum rv_err find_member(const struct peers *p, const struct link *l, cons
 					   hello->member);
 	if (known == LINK_NOBODY && !ticket_verify(p->cfg.run_key, p->cfg.run_id, hello->member, l->key, hello->ticket))
 		return rv_fail(et, RV_E_AUTH, "hello: key %s... is in no roster, and its ticket is not the run's", name);
-	if (p->banned >> hello->member & 1)
+	if (peers_is_banned(p, hello->member))
 		return rv_fail(et, RV_E_AUTH, "hello: member %u (key %s...) is banned from this run", hello->member, name);
 	*member = hello->member;
 	return RV_OK;

@@ -151,7 +151,7 @@ bool peers_offer_route(struct peers *p, int64_t now_us, uint32_t member, const s
 	RV_ASSERT(member < NET_MAX_MEMBERS && route->kind != ROUTE_DIRECT);
 	struct peer *peer = &p->members[member];
 	p->now_us = now_us;
-	if (!peer->known || (p->banned >> member & 1) || is_reached(p, peer, route->kind))
+	if (!peer->known || peers_is_banned(p, member) || is_reached(p, peer, route->kind))
 		return false;
 	give_way(p, peer, route->kind);
 	if (peer->calling != NULL || peer->offered)

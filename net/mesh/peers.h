@@ -154,9 +154,9 @@ uint16_t peers_port(const struct peers *p); /* port that it listens on; 0: none 
  * earlier set. Links to members that are no longer in it stay until they are idle. A member whose
  * key changed loses its link. */
 void peers_allow(struct peers *p, int64_t now_us, const struct member_ref *members, int n);
-/* Sets the members that the operator removed, a set of member numbers; replaces the earlier set.
- * Closes their links, does not dial them, and refuses their HELLO whatever their ticket says. */
-void peers_ban(struct peers *p, int64_t now_us, uint64_t banned);
+/* Sets the members that the operator removed; replaces the earlier ones. Closes their links, does
+ * not dial them, and refuses their HELLO whatever their ticket says. Self is not banned. */
+void peers_ban(struct peers *p, int64_t now_us, const struct banned *banned);
 bool peers_linked(const struct peers *p, uint32_t member);
 /* Returns how this worker and `member` meet. PATH_APART: wanted for some seconds without a link. */
 enum path_kind peers_path(const struct peers *p, uint32_t member);

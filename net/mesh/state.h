@@ -72,8 +72,8 @@ struct peers {
 	void *stream_shared;
 	struct rv_rng rng;
 	int64_t now_us;
-	uint64_t banned; /* set of member numbers */
-	int depth;       /* callbacks or loops over links under way: no reaping */
+	struct banned banned;
+	int depth; /* callbacks or loops over links under way: no reaping */
 	int listen_fd;
 	uint16_t port;
 	int64_t accept_again_us; /* next accept after file descriptors ran out */
@@ -139,6 +139,7 @@ enum rv_err peers_on_frame(void *ctx, struct link *l, const struct frame_header 
 bool peers_self_is_lower(const struct peers *p, const uint8_t key[NET_KEY_BYTES]);
 
 /* dial.c */
+bool peers_is_banned(const struct peers *p, uint32_t member);
 void peers_dial_due(struct peers *p);
 int64_t peers_dial_deadline_us(const struct peers *p);
 /* Ends a dial to `m` at that address, which failed: the next one follows, or a pause. */

@@ -81,7 +81,7 @@ static struct relay_verdict judge(struct relay_core *r, int64_t now_us, int call
 	struct relay_member *from = &r->members[caller], *to = relay_find_member(r, m->peer);
 	if (!gcra_take(&calls, &from->calls_until_us, now_us))
 		return (struct relay_verdict){RELAY_REFUSE_RATE, RELAY_CALLER, (uint32_t)(calls.each_us / RV_US_PER_MS)};
-	if ((r->banned >> m->peer & 1) != 0)
+	if (banned_has(&r->banned, m->peer))
 		return (struct relay_verdict){.why = RELAY_REFUSE_BANNED, .whose = RELAY_CALLED};
 	if (to == NULL)
 		return (struct relay_verdict){.why = RELAY_REFUSE_ABSENT, .whose = RELAY_CALLED};

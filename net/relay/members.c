@@ -44,7 +44,7 @@ uint64_t relay_budget_of_all_left(struct relay_core *r, int64_t now_us) {
 
 static bool may_join(const struct relay_core *r, const struct relay_connection *k, const struct relay_hello *m) {
 	bool right_run = !r->has_run || memcmp(r->run_id, m->run_id, NET_RUN_ID_BYTES) == 0;
-	return right_run && (r->banned >> m->member & 1) == 0 &&
+	return right_run && !banned_has(&r->banned, m->member) &&
 		   ticket_verify(r->cfg.run_key, m->run_id, m->member, k->key, m->ticket);
 }
 

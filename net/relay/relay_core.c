@@ -241,11 +241,11 @@ void relay_name_second(struct relay_core *r, uint16_t port) {
 	r->cfg.second_port = port;
 }
 
-void relay_ban(struct relay_core *r, uint64_t members) {
-	r->banned = members;
+void relay_ban(struct relay_core *r, const struct banned *members) {
+	r->banned = *members;
 	for (int i = 0; i < NET_RELAY_MEMBERS; i++) {
 		struct relay_member *m = &r->members[i];
-		if (!m->known || (members >> m->number & 1) == 0)
+		if (!m->known || !banned_has(members, m->number))
 			continue;
 		relay_end_links_of(r, i);
 		if (m->station != RELAY_NONE)

@@ -12,6 +12,7 @@
 #ifndef RV_NET_RELAY_RELAY_CORE_H
 #define RV_NET_RELAY_RELAY_CORE_H
 
+#include "net/banned.h"
 #include "net/relay/wire.h"
 
 enum {
@@ -91,7 +92,7 @@ void relay_forwarded(struct relay_core *r, int64_t now_us, int connection, size_
 void relay_name_second(struct relay_core *r, uint16_t port);
 /* Closes the stations and links of these members (a set of numbers), and refuses them until they
  * are not in the set of a later call. */
-void relay_ban(struct relay_core *r, uint64_t members);
+void relay_ban(struct relay_core *r, const struct banned *members);
 /* Closes what has waited or been silent for too long. */
 void relay_tick(struct relay_core *r, int64_t now_us);
 

@@ -77,8 +77,8 @@ struct relay_core {
 	bool has_run; /* run_id is that of the first member that proved one: the run key signs for one run */
 	uint8_t run_id[NET_RUN_ID_BYTES];
 	uint64_t newest_term, newest_round; /* of the pair tickets seen */
-	uint64_t banned;                    /* set of member numbers */
-	uint64_t tokens;                    /* bytes that may be forwarded, as of tokens_us */
+	struct banned banned;
+	uint64_t tokens; /* bytes that may be forwarded, as of tokens_us */
 	int64_t tokens_us;
 	struct relay_spent spent; /* by all together */
 	int strangers;

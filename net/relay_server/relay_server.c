@@ -314,7 +314,7 @@ void relay_server_name_second(struct relay_server *s, uint16_t port) {
 	relay_name_second(s->core, port);
 }
 
-void relay_server_ban(struct relay_server *s, uint64_t members) {
+void relay_server_ban(struct relay_server *s, const struct banned *members) {
 	relay_ban(s->core, members);
 	relay_server_act(s);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/chain.h"
+#include "net/roster_set.h"
 #include "tests/common/check.h"
 
 static struct core *new_core(const struct rig *r) {
@@ -58,7 +59,7 @@ static void check_same_facts(const struct document *a, const struct document *b)
 	assert_int_equal(a->snapshot_round, b->snapshot_round);
 	assert_memory_equal(&a->snapshot_hash, &b->snapshot_hash, sizeof a->snapshot_hash);
 	assert_memory_equal(&a->snapshot_chain, &b->snapshot_chain, sizeof a->snapshot_chain);
-	assert_int_equal(a->banned, b->banned);
+	assert_true(banned_equal(&a->banned, &b->banned));
 	assert_int_equal(a->n_log, b->n_log);
 	assert_memory_equal(a->log, b->log, a->n_log * sizeof a->log[0]);
 	assert_int_equal(a->phase == RUN_REDUCE, b->phase == RUN_REDUCE);
@@ -188,6 +189,10 @@ struct report rig_report(const struct rig *r, uint32_t who, enum worker_phase ph
 	rep.n_candidates = 1;
 	snprintf(rep.candidates[0].addr, sizeof rep.candidates[0].addr, "10.0.0.%u:70%02u", who, who);
 	return rep;
+}
+
+void rig_accuse(struct report *rep, uint64_t places) {
+	rep->n_suspects = roster_set_list(&places, 1, rep->suspects, NET_MAX_ROW);
 }
 
 void rig_send(struct rig *r, uint32_t who, const struct report *rep) {

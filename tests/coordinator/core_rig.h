@@ -40,6 +40,8 @@ void rig_wait(struct rig *r, int64_t us);
 /* A report of worker `who` about the current round and attempt; boot 1. Change it, then
  * rig_send. */
 struct report rig_report(const struct rig *r, uint32_t who, enum worker_phase phase);
+/* Sets the report's suspects: a set of the first 64 places of the roster. */
+void rig_accuse(struct report *rep, uint64_t places);
 void rig_send(struct rig *r, uint32_t who, const struct report *rep);
 /* Both at once. VOTED votes rig_digest(round). */
 void rig_say(struct rig *r, uint32_t who, enum worker_phase phase);

@@ -8,7 +8,7 @@ enum { WORKERS = 4, BAD = 3, ROUNDS = 40 };
 
 static void accuse(struct rig *r, uint32_t who, uint64_t suspects) {
 	struct report rep = rig_report(r, who, WORKER_REDUCING);
-	rep.suspects = suspects;
+	rig_accuse(&rep, suspects);
 	rig_send(r, who, &rep);
 }
 
@@ -439,7 +439,7 @@ static void report_with_some_apart(struct rig *r, int n, uint64_t apart) {
 		int at = d.phase == RUN_REDUCE ? document_find(&d, i) : -1;
 		struct report rep = rig_report(r, i, at < 0 ? WORKER_READY : parted ? WORKER_REDUCING : WORKER_VOTED);
 		if (parted && at >= 0 && (at == of[0] || at == of[1]))
-			rep.suspects = 1ull << of[at == of[0]];
+			rig_accuse(&rep, 1ull << of[at == of[0]]);
 		rig_send(r, i, &rep);
 	}
 	rig_wait(r, RIG_S);

@@ -16,7 +16,7 @@ enum { WORKERS = 5, SEEDS = 30, STEPS = 600 };
 static struct report any_report(struct rv_rng *rng, const struct rig *r, uint32_t who) {
 	struct report rep = rig_report(r, who, (enum worker_phase)(1 + rv_rng_below(rng, 6)));
 	rep.boot = 1 + rv_rng_below(rng, 20) / 19;
-	rep.suspects = rv_rng_below(rng, 8) == 0 ? rv_rng_u64(rng) : 0;
+	rig_accuse(&rep, rv_rng_below(rng, 8) == 0 ? rv_rng_u64(rng) : 0);
 	if (rv_rng_below(rng, 10) == 0)
 		rep.round += rv_rng_below(rng, 3) - 1;
 	if (rv_rng_below(rng, 10) == 0)
@@ -113,12 +113,12 @@ static struct report follow(struct world *x, uint32_t who) {
 		phase = WORKER_VOTED;
 	struct report rep = rig_report(&x->r, who, phase);
 	rep.boot = w->boot;
-	if (mine)
-		for (int i = 0; i < d->n_members; i++)
-			if (!x->w[d->members[i].member].running)
-				rep.suspects |= 1ull << i;
-	if (phase != WORKER_REDUCING && phase != WORKER_VOTED)
-		rep.suspects = 0;
+	bool reduces = phase == WORKER_REDUCING || phase == WORKER_VOTED;
+	uint64_t silent = 0;
+	for (int i = 0; mine && reduces && i < d->n_members; i++)
+		if (!x->w[d->members[i].member].running)
+			silent |= 1ull << i;
+	rig_accuse(&rep, silent);
 	rep.full_round = w->round;
 	rep.full_hash = rig_digest(w->round + 5000);
 	return rep;

@@ -16,7 +16,7 @@ static void say_linked(struct rig *r, uint32_t i, enum worker_phase phase, int n
 	struct report rep = rig_report(r, i, phase);
 	for (uint32_t j = 0; j < (uint32_t)n; j++)
 		if (j != i)
-			rep.paths[j] = linked >> j & 1 ? PATH_ACCEPTED : PATH_APART;
+			report_add_path(&rep, j, linked >> j & 1 ? PATH_ACCEPTED : PATH_APART);
 	rig_send(r, i, &rep);
 }
 
@@ -94,7 +94,7 @@ static void ready_by_relay(struct rig *r, int n, uint64_t relayed) {
 		struct report rep = rig_report(r, i, WORKER_READY);
 		for (uint32_t j = 0; j < (uint32_t)n; j++)
 			if (j != i)
-				rep.paths[j] = (relayed >> i & relayed >> j & 1) ? PATH_RELAYED : PATH_DIALED;
+				report_add_path(&rep, j, (relayed >> i & relayed >> j & 1) ? PATH_RELAYED : PATH_DIALED);
 		rig_send(r, i, &rep);
 	}
 }
@@ -178,8 +178,8 @@ static void test_owners_that_turn_out_to_be_apart(void **state) {
 	for (uint32_t i = 0; i < 4; i++) {
 		struct report rep = rig_report(&r, i, WORKER_REDUCING);
 		for (uint32_t j = 0; j < 4; j++)
-			rep.paths[j] = i >= 2 && j >= 2 ? PATH_APART : PATH_DIALED;
-		rep.suspects = i == 2 ? 8 : i == 3 ? 4 : 0;
+			report_add_path(&rep, j, i >= 2 && j >= 2 ? PATH_APART : PATH_DIALED);
+		rig_accuse(&rep, i == 2 ? 8 : i == 3 ? 4 : 0);
 		rig_send(&r, i, &rep);
 	}
 	rig_wait(&r, 2 * RIG_S);

@@ -6,7 +6,7 @@
 
 static void accuse(struct rig *r, uint32_t who, enum worker_phase phase, uint64_t suspects) {
 	struct report rep = rig_report(r, who, phase);
-	rep.suspects = suspects;
+	rig_accuse(&rep, suspects);
 	rig_send(r, who, &rep);
 }
 
@@ -129,7 +129,7 @@ static void test_nonsense_is_ignored(void **state) {
 	accuse(&r, 1, WORKER_READY, 1);
 	struct report rep = rig_report(&r, 1, WORKER_REDUCING);
 	rep.attempt = 7;
-	rep.suspects = 1;
+	rig_accuse(&rep, 1);
 	rig_send(&r, 1, &rep);
 	rig_wait(&r, 2 * RIG_S);
 	rig_expect(&r, RUN_REDUCE, 0, 1);

@@ -213,7 +213,7 @@ static void test_a_vote_of_another_process_does_not_hold_the_run(void **state) {
 	for (int i = 0; i < 8 && rig_doc(&r)->phase == RUN_REDUCE; i++) {
 		say_as(&r, 1, WORKER_VOTED, 2);
 		struct report rep = rig_report(&r, 0, WORKER_REDUCING);
-		rep.suspects = 1u << 1;
+		rig_accuse(&rep, 1u << 1);
 		rig_send(&r, 0, &rep);
 		rig_wait(&r, 1 * RIG_S);
 	}

@@ -300,8 +300,11 @@ static void close_run(struct run *r) {
 
 /* Returns the status. */
 static int ask_for_tickets(struct run *r, int who, uint64_t peers, struct pair_reply *out) {
-	const struct pair_request rq = {.peers = peers};
-	uint8_t bytes[64];
+	struct pair_request rq = {0};
+	uint8_t bytes[8 + 1 + 4 * NET_MAX_ROW];
+	for (uint32_t m = 0; m < 64; m++)
+		if ((peers >> m & 1) != 0)
+			rq.peers[rq.n++] = m;
 	struct rv_writer w = rv_writer_of(bytes, sizeof bytes);
 	pair_request_encode(&rq, CONTROL_VERSION, &w);
 	const struct answer *a = client_ask(&r->clients[who], "/v1/pair-tickets", bytes, rv_writer_len(&w));

@@ -9,6 +9,7 @@
 #include "tests/fuzz/service_world.h"
 
 #include "base/chain.h"
+#include "net/roster_set.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>
@@ -77,7 +78,7 @@ static void put_place(const struct world *w, uint8_t place, struct report *rep) 
 	if (rep->phase == WORKER_REDUCING || rep->phase == WORKER_VOTED)
 		rep->attempt = (w->doc.attempt > 0 ? w->doc.attempt : 1) + (uint32_t)attempts[place >> 5 & 3];
 	else
-		rep->suspects = 0;
+		rep->n_suspects = 0;
 }
 
 static void put_chain(const struct world *w, uint8_t choice, struct report *rep) {
@@ -146,21 +147,16 @@ static void put_candidate(uint8_t v, struct report *says) {
 	memcpy(c->addr, text, strlen(text) + 1);
 }
 
+static void put_suspects(uint8_t places, struct report *says) {
+	const uint64_t set = places;
+	says->n_suspects = roster_set_list(&set, 1, says->suspects, NET_MAX_ROW);
+}
+
 /* Something that the member says from now on. */
 static void set_fact(struct report *says, uint8_t which, uint8_t v) {
-	uint64_t *const numbers[] = {&says->boot,
-								 &says->seq,
-								 &says->term,
-								 &says->tokens,
-								 &says->suspects,
-								 &says->needs_from,
-								 &says->tx_bytes,
-								 &says->rx_bytes,
-								 &says->compute_us,
-								 &says->reduce_us,
-								 &says->inner_step,
-								 &says->up_bytes_per_s,
-								 &says->down_bytes_per_s};
+	uint64_t *const numbers[] = {&says->boot,       &says->seq,        &says->term,           &says->tokens,
+								 &says->needs_from, &says->tx_bytes,   &says->rx_bytes,       &says->compute_us,
+								 &says->reduce_us,  &says->inner_step, &says->up_bytes_per_s, &says->down_bytes_per_s};
 	const unsigned n = sizeof numbers / sizeof numbers[0];
 	if (which % 18 < n)
 		*numbers[which % 18] = wide(v);
@@ -172,6 +168,8 @@ static void set_fact(struct report *says, uint8_t which, uint8_t v) {
 		says->storage = v & 15;
 	else if (which % 18 == n + 3)
 		put_candidate(v, says);
+	else if (which % 18 == n + 4)
+		put_suspects(v, says);
 	else
 		says->loss = says->tokens_per_s = (float)wide(v);
 }

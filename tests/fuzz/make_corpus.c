@@ -105,7 +105,10 @@ static void make_reports(struct seeds *s) {
 	r.attempt = 2;
 	r.tokens = 1000;
 	r.storage = REPORT_STORAGE_CHECKPOINTS | REPORT_STORAGE_FULL;
-	r.suspects = 5;
+	r.n_suspects = 2;
+	r.suspects[1] = 2;
+	report_add_path(&r, 3, PATH_DIALED | PATH_IPV6);
+	report_add_path(&r, 4000000000u, PATH_RELAYED);
 	fill(&r.digest, sizeof r.digest, 2);
 	r.n_candidates = 3;
 	r.candidates[1] = (struct candidate){.kind = CANDIDATE_REFLECTED, .addr = "[2001:db8::2]:7434", .relay = 1};
@@ -145,7 +148,7 @@ static void make_pairs(struct seeds *s) {
 	fill(reply.tickets[1].signature, NET_SIG_BYTES, 2);
 	seed_begin(s);
 	rv_write_u8(&s->w, 5);
-	pair_request_encode(&(struct pair_request){.peers = 10}, CONTROL_VERSION, &s->w);
+	pair_request_encode(&(struct pair_request){.n = 2, .peers = {1, 3}}, CONTROL_VERSION, &s->w);
 	seed_end(s, "control", "pair_request");
 	seed_begin(s);
 	rv_write_u8(&s->w, 6);
@@ -210,6 +213,25 @@ static void make_document(struct seeds *s, const struct document *d, const char 
 	seed_end(s, "control", name);
 }
 
+/* Makes the roster one of two rows: `members` is row 1. */
+static void divide_in_rows(struct document *d) {
+	d->banned = (struct banned){2, {5, 4000000000u}};
+	d->n_rows = 2;
+	d->row = 1;
+	d->n_roster = 5;
+	for (uint16_t i = 0; i < 3; i++)
+		d->members[i].place = 2 + i;
+	d->row_weights[0] = 2;
+	d->row_weights[1] = 3;
+	d->row_since[0] = d->row_since[1] = 1;
+	d->n_column = 1;
+	d->column[0] = d->members[0];
+	d->column[0].member = 70000;
+	d->column[0].place = 1;
+	d->n_sections = 1;
+	d->sections[0] = (struct section){.first = 3, .count = 3, .owner = {0, NET_NO_OWNER}};
+}
+
 static void make_documents(struct seeds *s) {
 	struct document *d = calloc(1, sizeof *d);
 	RV_ASSERT(d);
@@ -250,6 +272,8 @@ static void make_documents(struct seeds *s) {
 		d->ranges[i] = (struct owner_range){.first = 3 * (uint32_t)i, .count = i == 2 ? 4 : 3, .owner = (uint16_t)i};
 	}
 	make_document(s, d, "document_reduce");
+	divide_in_rows(d);
+	make_document(s, d, "document_rows");
 	free(d);
 }
 

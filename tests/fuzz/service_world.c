@@ -98,7 +98,7 @@ static void check_members(const struct document *d) {
 	RV_ASSERT(d->n_members <= WORLD_KEYS && d->n_syncing <= WORLD_KEYS);
 	for (int i = 0; i < d->n_members; i++) {
 		RV_ASSERT(d->members[i].member < WORLD_KEYS);
-		RV_ASSERT(d->phase == RUN_REDUCE || !(d->banned >> d->members[i].member & 1));
+		RV_ASSERT(d->phase == RUN_REDUCE || !banned_has(&d->banned, d->members[i].member));
 	}
 	for (int i = 0; i < d->n_syncing; i++)
 		RV_ASSERT(document_find(d, d->syncing[i].member) < 0);

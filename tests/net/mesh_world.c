@@ -51,7 +51,7 @@ static enum rv_err on_message(void *ctx, uint32_t member, const struct frame_hea
 		n->got_bulk[member]++;
 	}
 	if (n->ban_on_message)
-		peers_ban(n->peers, n->world->now_us, UINT64_C(1) << member);
+		peers_ban(n->peers, n->world->now_us, &(struct banned){1, {member}});
 	return RV_OK;
 }
 

@@ -111,7 +111,8 @@ static void test_common_version(void **state) {
 static void test_join_reply(void **state) {
 	(void)state;
 	static struct join_reply in, out;
-	in = (struct join_reply){.member = 63, .config = "model = gpt2\nlr = 0.1\t# fine\n", .run_hash = hash_of_int(1)};
+	in = (struct join_reply){
+		.member = 4000000000u, .config = "model = gpt2\nlr = 0.1\t# fine\n", .run_hash = hash_of_int(1)};
 	memset(in.ticket, 5, sizeof in.ticket);
 	struct rv_writer w = rv_writer_of(buffer, sizeof buffer);
 	join_reply_encode(&in, CONTROL_VERSION, &w);
@@ -123,7 +124,7 @@ static void test_join_reply(void **state) {
 	for (size_t cut = 0; cut < n; cut++)
 		assert_int_equal(join_reply_decode(buffer, cut, &out, NULL), RV_E_INVALID);
 	assert_int_equal(join_reply_decode(buffer, n + 1, &out, NULL), RV_E_INVALID);
-	in.member = NET_MAX_MEMBERS;
+	in.member = NET_NO_MEMBER;
 	w = rv_writer_of(buffer, sizeof buffer);
 	join_reply_encode(&in, CONTROL_VERSION, &w);
 	assert_int_equal(join_reply_decode(buffer, n, &out, NULL), RV_E_INVALID);
@@ -144,7 +145,10 @@ static struct report a_report(void) {
 						   .attempt = 4,
 						   .tokens = 5,
 						   .n_chunks = 6,
-						   .suspects = 7,
+						   .n_suspects = 2,
+						   .suspects = {7, NET_MAX_ROSTER - 1},
+						   .n_paths = 1,
+						   .paths = {{4000000000u, PATH_RELAYED}},
 						   .digest = hash_of_int(8),
 						   .chain = hash_of_int(9),
 						   .full_round = 10,
@@ -194,7 +198,8 @@ static void test_report(void **state) {
 	struct report in = a_report(), out;
 	assert_int_equal(report_through_bytes(&in, &out, NULL), RV_OK);
 	assert_int_equal(out.seq, in.seq);
-	assert_int_equal(out.suspects, in.suspects);
+	assert_int_equal(out.n_suspects, 2);
+	assert_memory_equal(out.suspects, in.suspects, sizeof in.suspects);
 	assert_memory_equal(&out.full_hash, &in.full_hash, sizeof in.full_hash);
 	assert_int_equal(out.n_candidates, in.n_candidates);
 	assert_memory_equal(out.candidates, in.candidates, sizeof in.candidates);
@@ -243,8 +248,8 @@ static void test_more_is_measured_than_there_can_be_members(void **state) {
 	in.n_measured = 0;
 	in.n_candidates = 1;
 	size_t n = report_bytes(&in, CONTROL_VERSION);
-	buffer[n - BEHIND - OFFER_BYTES - REACH_BYTES - RELAY_BYTES - MEAN2_BYTES - COUNT_BYTES] = NET_MAX_MEMBERS + 1;
-	assert_int_equal(report_decode(buffer, n + (NET_MAX_MEMBERS + 1) * 12, &out, &et), RV_E_INVALID);
+	buffer[n - BEHIND - OFFER_BYTES - REACH_BYTES - RELAY_BYTES - MEAN2_BYTES - COUNT_BYTES] = NET_MAX_ROW + 1;
+	assert_int_equal(report_decode(buffer, n + (NET_MAX_ROW + 1) * 12, &out, &et), RV_E_INVALID);
 	assert_non_null(strstr(et.text, "n_measured = 65, at most 64"));
 }
 
@@ -268,10 +273,15 @@ static void test_report_rules(void **state) {
 	REPORT_REFUSED(m.storage = REPORT_STORAGE_FULL, "storage = 8");
 	REPORT_REFUSED(m.storage = 16, "storage = 16");
 	REPORT_REFUSED(m.relay = NET_MAX_RELAYS + 1, "relay = 9");
-	REPORT_REFUSED(m.paths[63] = PATH_KINDS, "paths[63] = 6");
-	REPORT_REFUSED(m.paths[1] = PATH_RELAYED | PATH_LAN, "paths[1] = 21");
-	REPORT_REFUSED(m.paths[1] = PATH_APART | PATH_IPV6, "paths[1] = 33");
-	REPORT_REFUSED(m.paths[1] = 0x40 | PATH_DIALED, "paths[1] = 66");
+	REPORT_REFUSED(m.paths[0].path = PATH_NONE, "path to 4000000000 = 0");
+	REPORT_REFUSED(m.paths[0].path = PATH_KINDS, "path to 4000000000 = 6");
+	REPORT_REFUSED(m.paths[0].path = PATH_RELAYED | PATH_LAN, "path to 4000000000 = 21");
+	REPORT_REFUSED(m.paths[0].path = PATH_APART | PATH_IPV6, "path to 4000000000 = 33");
+	REPORT_REFUSED(m.paths[0].path = 0x40 | PATH_DIALED, "path to 4000000000 = 66");
+	REPORT_REFUSED((m.n_paths = 2, m.paths[1] = m.paths[0]), "member 4000000000 after 4000000000: must ascend");
+	REPORT_REFUSED(m.paths[0].member = NET_NO_MEMBER, "the number of none");
+	REPORT_REFUSED(m.suspects[1] = 7, "suspects[1] = 7: must ascend");
+	REPORT_REFUSED(m.suspects[1] = NET_MAX_ROSTER, "suspects[1] = 1024");
 	REPORT_REFUSED(m.reach = REACH_KINDS, "reach = 5");
 	REPORT_REFUSED(m.probed.list[0].results[1] = PROBE_RESULTS, "probed: result 6");
 	REPORT_REFUSED((m.phase = WORKER_READY, m.attempt = 0), "without a vote");
@@ -286,15 +296,48 @@ static void test_report_rules(void **state) {
 static void test_report_paths(void **state) {
 	(void)state;
 	struct report in = a_report(), out;
-	in.paths[0] = PATH_DIALED | PATH_LAN | PATH_IPV6;
-	in.paths[2] = PATH_PUNCHED | PATH_IPV6;
-	in.paths[63] = PATH_RELAYED;
+	in.n_paths = 0;
+	report_add_path(&in, 0, PATH_DIALED | PATH_LAN | PATH_IPV6);
+	report_add_path(&in, 1, PATH_NONE);
+	report_add_path(&in, 64, PATH_PUNCHED | PATH_IPV6);
+	report_add_path(&in, NET_NO_MEMBER - 1, PATH_RELAYED);
+	assert_int_equal(in.n_paths, 3);
 	assert_int_equal(report_through_bytes(&in, &out, NULL), RV_OK);
-	assert_memory_equal(out.paths, in.paths, sizeof in.paths);
-	assert_int_equal(path_kind_of(out.paths[0]), PATH_DIALED);
-	assert_true(path_is_open(out.paths[0]) && path_is_open(out.paths[2]) && !path_is_open(out.paths[1]));
-	assert_string_equal(path_name(out.paths[2]), "punched");
+	assert_int_equal(report_path(&out, 0), PATH_DIALED | PATH_LAN | PATH_IPV6);
+	assert_int_equal(report_path(&out, 1), PATH_NONE);
+	assert_int_equal(report_path(&out, 64), PATH_PUNCHED | PATH_IPV6);
+	assert_int_equal(report_path(&out, 65), PATH_NONE);
+	assert_int_equal(report_path(&out, NET_NO_MEMBER - 1), PATH_RELAYED);
+	assert_true(path_is_open(PATH_DIALED | PATH_LAN) && !path_is_open(PATH_APART));
+	assert_int_equal(path_kind_of(report_path(&out, 0)), PATH_DIALED);
+	assert_string_equal(path_name(report_path(&out, 64)), "punched");
 	assert_string_equal(path_name(0x40 | PATH_DIALED), "unknown");
+}
+
+/* Paths, suspects, measurements and candidates, as many and as long as there can be. */
+static void test_the_largest_report_fits(void **state) {
+	(void)state;
+	struct report in = a_report(), out;
+	in.n_paths = 0;
+	for (uint32_t i = 0; i < NET_MAX_PEERS + 1; i++)
+		report_add_path(&in, i, PATH_ACCEPTED);
+	assert_int_equal(in.n_paths, NET_MAX_PEERS);
+	in.n_suspects = in.n_measured = NET_MAX_ROW;
+	for (uint16_t i = 0; i < NET_MAX_ROW; i++) {
+		in.suspects[i] = i;
+		in.measured[i] = (struct report_measured){1, 1, 1};
+	}
+	for (int i = 1; i < NET_MAX_CANDIDATES; i++) {
+		in.candidates[i].kind = CANDIDATE_REFLECTED;
+		in.candidates[i].relay = 1;
+		strcpy(in.candidates[i].addr, "[2001:db80:1111:2222:3333:4444:198.151.100.107]:65535");
+	}
+	in.probed.n = PROBES_AT_ONCE;
+	for (int i = 0; i < PROBES_AT_ONCE; i++)
+		in.probed.list[i] =
+			(struct probed){.id = 1, .n = PROBE_MAX_ADDRS, .results = {PROBE_OPEN, PROBE_OPEN, PROBE_OPEN, PROBE_OPEN}};
+	assert_int_equal(report_through_bytes(&in, &out, NULL), RV_OK);
+	assert_int_equal(out.paths[NET_MAX_PEERS - 1].member, NET_MAX_PEERS - 1);
 }
 
 static void test_report_candidates(void **state) {
@@ -362,14 +405,14 @@ static struct document *a_document(void) {
 		.n_kept_rounds = 2,
 		.n_kept_snapshots = 2,
 		.kept_snapshots = {{2, hash_of_int(12)}, {3, hash_of_int(13)}},
-		.banned = UINT64_C(0x8000000000000002),
+		.banned = {2, {1, 4000000000u}},
 		.n_members = 3,
 		.n_chunks = 10,
 		.n_ranges = 3,
 		.ranges = {{0, 4, 2}, {4, 1, 0}, {5, 5, 2}},
 		.n_syncing = 2,
 		.syncing = {{.member = 3, .n_candidates = 1, .candidates = {{.addr = "[::1]:1"}}},
-					{.member = 63,
+					{.member = 3000000000u,
 					 .n_candidates = 2,
 					 .candidates = {{.addr = "127.0.0.1:4001"}, {.kind = CANDIDATE_GIVEN, .addr = "[::2]:9"}},
 					 .relay = 2}},
@@ -401,7 +444,7 @@ static void test_document(void **state) {
 	ASSERT_SAME_BYTES(document_encode, &doc_out, n);
 	assert_int_equal(doc_out.members[2].member, 10);
 	assert_int_equal(doc_out.n_syncing, 2);
-	assert_int_equal(doc_out.syncing[1].member, 63);
+	assert_int_equal(doc_out.syncing[1].member, 3000000000u);
 	assert_true(candidates_equal(doc_out.syncing[1].candidates, doc_out.syncing[1].n_candidates,
 								 doc_in.syncing[1].candidates, doc_in.syncing[1].n_candidates));
 	assert_string_equal(candidates_seen(doc_out.syncing[1].candidates, 2), "127.0.0.1:4001");
@@ -411,7 +454,8 @@ static void test_document(void **state) {
 	assert_string_equal(doc_out.relays[0].addr, "relay.example:7435");
 	assert_int_equal(doc_out.relays[1].key[0], 2);
 	assert_int_equal(doc_out.ranges[2].owner, 2);
-	assert_true(doc_out.banned == UINT64_C(0x8000000000000002));
+	assert_true(banned_equal(&doc_out.banned, &(struct banned){2, {1, 4000000000u}}));
+	assert_true(doc_out.n_rows == 1 && doc_out.n_roster == 3 && doc_out.members[2].place == 2);
 	for (size_t cut = 0; cut < n; cut++)
 		assert_int_equal(document_decode(buffer, cut, &doc_out, NULL), RV_E_INVALID);
 	assert_int_equal(document_decode(buffer, n + 1, &doc_out, NULL), RV_E_INVALID);
@@ -448,14 +492,14 @@ static void test_the_largest_document_fits(void **state) {
 	d->final_round = 1000;
 	d->n_log = NET_MAX_LOG_DIGESTS;
 	d->n_older = d->n_kept_rounds = d->n_kept_snapshots = 0;
-	d->n_members = NET_MAX_MEMBERS;
+	d->n_members = NET_MAX_ROW;
 	d->n_syncing = 0; /* all are in members */
 	d->n_relays = NET_MAX_RELAYS;
 	for (int i = 0; i < NET_MAX_RELAYS; i++) {
 		memset(d->relays[i].addr, 'a', NET_ADDR_BYTES - 1);
 		memcpy(d->relays[i].addr + NET_ADDR_BYTES - 7, ":65535", 7);
 	}
-	for (uint32_t i = 0; i < NET_MAX_MEMBERS; i++) {
+	for (uint32_t i = 0; i < NET_MAX_ROW; i++) {
 		d->members[i] = (struct member_ref){.member = i, .weight = 1, .n_candidates = NET_MAX_CANDIDATES};
 		for (int k = 0; k < NET_MAX_CANDIDATES; k++)
 			strcpy(d->members[i].candidates[k].addr, "[2001:db80:1111:2222:3333:4444:198.151.100.107]:65535");
@@ -463,7 +507,7 @@ static void test_the_largest_document_fits(void **state) {
 	d->n_chunks = NET_MAX_RANGES;
 	d->n_ranges = NET_MAX_RANGES;
 	for (uint32_t i = 0; i < NET_MAX_RANGES; i++)
-		d->ranges[i] = (struct owner_range){i, 1, (uint16_t)(i % NET_MAX_MEMBERS)};
+		d->ranges[i] = (struct owner_range){i, 1, (uint16_t)(i % NET_MAX_ROW)};
 	size_t n = encode_document(d);
 	assert_int_equal(document_decode(buffer, n, &doc_out, NULL), RV_OK);
 	ASSERT_SAME_BYTES(document_encode, &doc_out, n);
@@ -505,17 +549,19 @@ static void test_document_rules(void **state) {
 	DOCUMENT_REFUSED(d->kept_snapshots[1].round = 2, "kept_snapshots[1]");
 	DOCUMENT_REFUSED(d->kept_snapshots[1].round = 4, "kept_snapshots[1]");
 	DOCUMENT_REFUSED((d->n_members = 0, d->n_ranges = 0), "without members");
-	DOCUMENT_REFUSED(d->members[1].member = 0, "members[1] = 0");
-	DOCUMENT_REFUSED(d->members[2].member = 5, "members[2] = 5");
-	DOCUMENT_REFUSED(d->members[2].member = NET_MAX_MEMBERS, "members[2] = 64");
+	DOCUMENT_REFUSED(d->members[1].member = 0, "members: member 0 after 0");
+	DOCUMENT_REFUSED(d->members[2].member = 5, "members: member 5 after 5");
+	DOCUMENT_REFUSED(d->members[2].member = NET_NO_MEMBER, "members: member 4294967295 is the number of none");
+	DOCUMENT_REFUSED(d->banned.members[1] = 1, "banned: member 1 after 1");
+	DOCUMENT_REFUSED(d->banned.members[1] = NET_NO_MEMBER, "banned: member 4294967295");
 	DOCUMENT_REFUSED(d->members[0].weight = 0, "weight = 0");
 	DOCUMENT_REFUSED(d->members[2].weight = NET_MAX_WEIGHT_SUM, "weights add up");
 	DOCUMENT_REFUSED(strcpy(d->members[0].candidates[0].addr, ":4000"), "members[0]: candidates[0]");
 	DOCUMENT_REFUSED(strcpy(d->members[0].candidates[0].addr, "localhost:4000"), "the host must be a number");
 	DOCUMENT_REFUSED(d->members[2].n_candidates = 0, "members[2]: no candidate");
 	DOCUMENT_REFUSED(d->syncing[1].candidates[1].kind = CANDIDATE_KINDS, "syncing[1]: candidates[1].kind = 4");
-	DOCUMENT_REFUSED(d->syncing[1].member = 3, "syncing[1] = 3: must ascend");
-	DOCUMENT_REFUSED(d->syncing[1].member = NET_MAX_MEMBERS, "syncing[1] = 64");
+	DOCUMENT_REFUSED(d->syncing[1].member = 3, "syncing: member 3 after 3: must ascend");
+	DOCUMENT_REFUSED(d->syncing[1].member = NET_NO_MEMBER, "syncing: member 4294967295");
 	DOCUMENT_REFUSED(d->syncing[0].member = 5, "syncing[0] = 5 is in members");
 	DOCUMENT_REFUSED(strcpy(d->syncing[0].candidates[0].addr, "nowhere"), "syncing[0]: candidates[0]");
 	DOCUMENT_REFUSED(strcpy(d->relays[1].addr, ":7435"), "relays[1].addr");
@@ -559,7 +605,7 @@ static void test_counts_above_the_limits(void **state) {
 	assert_int_equal(document_decode(buffer, n, &doc_out, &et), RV_E_INVALID);
 	assert_non_null(strstr(et.text, "n_log = 255"));
 	n = encode_document(d);
-	size_t at_n_members = at_n_log + 2 + 3 * 32 + 8;
+	size_t at_n_members = at_n_log + 2 + 3 * 32 + 2 + 2 * 4;
 	assert_int_equal(buffer[at_n_members], 3);
 	buffer[at_n_members + 1] = 255;
 	assert_int_equal(document_decode(buffer, n, &doc_out, &et), RV_E_INVALID);
@@ -588,115 +634,18 @@ static void test_mutated_bytes(void **state) {
 	assert_true(accepted > 0);
 }
 
-/* ---- notices ---- */
-
-static enum rv_err notice_through_bytes(const struct notice *in, struct notice *out, size_t *n) {
-	struct rv_writer w = rv_writer_of(buffer, NOTICE_MAX_BYTES);
-	notice_encode(in, &w);
-	assert_false(w.failed);
-	*n = rv_writer_len(&w);
-	return notice_decode(buffer, *n, out, NULL);
-}
-
-static void test_notice(void **state) {
-	(void)state;
-	struct notice in = {.kind = NOTICE_APART, .left_out = true, .round = 1ull << 40, .until_round = 99, .n_others = 8};
-	struct notice out;
-	size_t n;
-	for (uint32_t i = 0; i < NOTICE_MAX_OTHERS; i++)
-		in.others[i] = NET_MAX_MEMBERS - 1 - i;
-	assert_int_equal(notice_through_bytes(&in, &out, &n), RV_OK);
-	assert_true(out.left_out && out.round == in.round && out.until_round == 99);
-	assert_memory_equal(out.others, in.others, sizeof in.others);
-	for (size_t cut = 0; cut < n; cut++)
-		assert_int_equal(notice_decode(buffer, cut, &out, NULL), RV_E_INVALID);
-	assert_int_equal(notice_decode(buffer, n + 1, &out, NULL), RV_E_INVALID);
-	in = (struct notice){.kind = NOTICE_NOT_COUNTED, .reason = NOTICE_WRONG_SIZE};
-	assert_int_equal(notice_through_bytes(&in, &out, &n), RV_OK);
-	assert_int_equal(out.reason, NOTICE_WRONG_SIZE);
-}
-
-/* A worker passes over what a later release says; nothing of it is believed. */
-static void test_notices_that_are_not_known(void **state) {
-	(void)state;
-	static const struct {
-		struct notice n;
-		enum rv_err want;
-	} cases[] = {{{.kind = NOTICE_NOT_COUNTED, .reason = NOTICE_WRONG_SIZE + 1}, RV_E_PROTOCOL},
-				 {{.kind = NOTICE_NOT_COUNTED}, RV_E_PROTOCOL},
-				 {{.kind = NOTICE_NOT_COUNTED + 1}, RV_E_PROTOCOL},
-				 {{.kind = NOTICE_APART}, RV_E_INVALID},
-				 {{.kind = NOTICE_NOT_COUNTED, .reason = 1, .n_others = 1}, RV_E_INVALID},
-				 {{.kind = NOTICE_APART, .n_others = 1, .others = {NET_MAX_MEMBERS}}, RV_E_INVALID}};
-	struct notice out;
-	size_t n;
-	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-		assert_int_equal(notice_through_bytes(&cases[i].n, &out, &n), cases[i].want);
-	const struct notice fine = {.kind = NOTICE_NOT_COUNTED, .reason = 1};
-	assert_int_equal(notice_through_bytes(&fine, &out, &n), RV_OK);
-	buffer[4]++; /* the version */
-	assert_int_equal(notice_decode(buffer, n, &out, NULL), RV_E_PROTOCOL);
-	memset(buffer, 0xff, NOTICE_MAX_BYTES);
-	assert_int_equal(notice_decode(buffer, NOTICE_MAX_BYTES, &out, NULL), RV_E_INVALID);
-}
-
-/* ---- pair tickets ---- */
-
-static void test_pair_tickets(void **state) {
-	(void)state;
-	const struct pair_request rq = {.peers = 6};
-	struct pair_request rq_out;
-	struct rv_writer w = rv_writer_of(buffer, sizeof buffer);
-	pair_request_encode(&rq, CONTROL_VERSION, &w);
-	assert_int_equal(pair_request_decode(buffer, 16, &rq_out, NULL), RV_OK);
-	assert_true(rq_out.peers == 6);
-	assert_int_equal(pair_request_decode(buffer, 15, &rq_out, NULL), RV_E_INVALID);
-	struct pair_reply in = {.term = 1, .round = 2, .n = 2, .tickets = {{.peer = 1}, {.peer = 63}}}, out;
-	memset(in.tickets[1].signature, 7, NET_SIG_BYTES);
-	w = rv_writer_of(buffer, PAIR_REPLY_MAX_BYTES);
-	pair_reply_encode(&in, CONTROL_VERSION, &w);
-	size_t n = rv_writer_len(&w);
-	assert_int_equal(pair_reply_decode(buffer, n, &out, NULL), RV_OK);
-	assert_memory_equal(&in, &out, sizeof in);
-	for (size_t cut = 0; cut < n; cut++)
-		assert_int_equal(pair_reply_decode(buffer, cut, &out, NULL), RV_E_INVALID);
-	assert_int_equal(pair_reply_decode(buffer, n + 1, &out, NULL), RV_E_INVALID);
-	buffer[24] = NET_MAX_MEMBERS + 1;
-	assert_int_equal(pair_reply_decode(buffer, sizeof buffer, &out, NULL), RV_E_INVALID);
-}
-
-/* Encodes a reply with these two peers; returns what the decoder finds. */
-static enum rv_err decode_peers(uint32_t first, uint32_t second) {
-	const struct pair_reply in = {.n = 2, .tickets = {{.peer = first}, {.peer = second}}};
-	struct pair_reply out;
-	struct rv_writer w = rv_writer_of(buffer, PAIR_REPLY_MAX_BYTES);
-	pair_reply_encode(&in, CONTROL_VERSION, &w);
-	return pair_reply_decode(buffer, rv_writer_len(&w), &out, NULL);
-}
-
-static void test_peers_of_tickets_ascend(void **state) {
-	(void)state;
-	assert_int_equal(decode_peers(0, 1), RV_OK);
-	assert_int_equal(decode_peers(1, 1), RV_E_INVALID);
-	assert_int_equal(decode_peers(2, 1), RV_E_INVALID);
-	assert_int_equal(decode_peers(0, NET_MAX_MEMBERS), RV_E_INVALID);
-}
-
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_join_request),
 		cmocka_unit_test(test_a_request_of_another_version_is_readable_enough_to_refuse),
 		cmocka_unit_test(test_common_version),
 		cmocka_unit_test(test_join_reply),
-		cmocka_unit_test(test_pair_tickets),
-		cmocka_unit_test(test_peers_of_tickets_ascend),
 		cmocka_unit_test(test_report),
 		cmocka_unit_test(test_a_report_of_another_version_is_refused),
 		cmocka_unit_test(test_report_rules),
 		cmocka_unit_test(test_more_is_measured_than_there_can_be_members),
-		cmocka_unit_test(test_notice),
-		cmocka_unit_test(test_notices_that_are_not_known),
 		cmocka_unit_test(test_report_paths),
+		cmocka_unit_test(test_the_largest_report_fits),
 		cmocka_unit_test(test_report_candidates),
 		cmocka_unit_test(test_more_candidates_than_fit_are_refused),
 		cmocka_unit_test(test_document),

@@ -471,7 +471,7 @@ static void the_banned_are_out(void **state) {
 	for (int in_roster = 0; in_roster < 2; in_roster++) {
 		struct node *n = &w.nodes[0];
 		n->downs[1] = n->fatals[1] = n->troubles = 0;
-		peers_ban(n->peers, w.now_us, 1u << 1 | 1u << 0); /* our own number does not matter */
+		peers_ban(n->peers, w.now_us, &(struct banned){2, {0, 1}}); /* our own number does not matter */
 		assert_int_equal(n->fatals[1], 1);
 		assert_int_equal(n->down_why[1], RV_E_AUTH);
 		world_allow(&w, 0, in_roster ? 7 : 5);
@@ -482,7 +482,7 @@ static void the_banned_are_out(void **state) {
 		assert_false(peers_linked(n->peers, 1));
 		assert_true(peers_linked(n->peers, 2));
 		assert_int_equal(n->downs[2], 0);
-		peers_ban(n->peers, w.now_us, 0);
+		peers_ban(n->peers, w.now_us, &(struct banned){0});
 		world_allow(&w, 0, 7);
 		assert_true(world_until(&w, world_all_linked, NULL));
 	}
@@ -500,7 +500,7 @@ static void owner_may_ban_in_a_callback(void **state) {
 	assert_true(world_until(&w, is_down, &w.nodes[0]));
 	assert_non_null(strstr(w.nodes[0].down_text[1], "closes the link"));
 	w.nodes[1].ban_on_message = false;
-	peers_ban(w.nodes[1].peers, w.now_us, 0);
+	peers_ban(w.nodes[1].peers, w.now_us, &(struct banned){0});
 	world_allow(&w, 1, 3);
 	assert_true(world_until(&w, world_all_linked, NULL));
 	world_release(&w);

@@ -187,7 +187,7 @@ static void nobody_is_called_who_is_absent_or_banned(void **state) {
 	assert_int_equal(rig_call(&r, 0, 3, 5), RELAY_REFUSED);
 	assert_refused(&r, RELAY_REFUSE_ABSENT);
 	rig_join(&r, 0, 1, 5, ends);
-	relay_ban(r.core, 1 << 1);
+	relay_ban(r.core, &(struct banned){1, {1}});
 	rig_drain(&r);
 	assert_int_equal(r.n_closed, 3);
 	assert_true(rig_was_closed(&r, r.station[1]) && rig_was_closed(&r, ends[0]) && rig_was_closed(&r, ends[1]));
@@ -196,7 +196,7 @@ static void nobody_is_called_who_is_absent_or_banned(void **state) {
 	rig_clear(&r);
 	(void)rig_hello(&r, 1, &r.run, 1);
 	assert_int_equal(r.n_closed, 1);
-	relay_ban(r.core, 0);
+	relay_ban(r.core, &(struct banned){0});
 	rig_clear(&r);
 	(void)rig_hello(&r, 1, &r.run, 1);
 	assert_int_equal(r.n_closed, 0);

@@ -298,7 +298,7 @@ static void an_opening_takes_a_ticket_and_two_stations(void **state) {
 	assert_refused(&r, WAY_OPEN_V4, RELAY_REFUSE_TICKET, 0);
 	assert_int_equal(rig_call_way(&r, 0, 2, WAY_OPEN_V4, 5), RELAY_REFUSED);
 	assert_refused(&r, WAY_OPEN_V4, RELAY_REFUSE_ABSENT, RELAY_CALLED);
-	relay_ban(r.core, 1 << 1);
+	relay_ban(r.core, &(struct banned){1, {1}});
 	rig_drain(&r);
 	assert_int_equal(rig_call_way(&r, 0, 1, WAY_OPEN_V4, 5), RELAY_REFUSED);
 	assert_refused(&r, WAY_OPEN_V4, RELAY_REFUSE_BANNED, RELAY_CALLED);

@@ -178,7 +178,7 @@ static void routes_to_strangers_and_to_the_banned_are_not_taken(void **state) {
 	two_behind_routers(&w, &r, ask_owner);
 	const struct route route = by_relay(&r, 7);
 	assert_false(peers_offer_route(w.nodes[0].peers, w.now_us, 5, &route));
-	peers_ban(w.nodes[0].peers, w.now_us, 1u << 1);
+	peers_ban(w.nodes[0].peers, w.now_us, &(struct banned){1, {1}});
 	assert_false(peers_offer_route(w.nodes[0].peers, w.now_us, 1, &route));
 	pair_end(&w, &r);
 }

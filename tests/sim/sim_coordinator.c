@@ -362,7 +362,7 @@ static void on_pairs(struct sim *s, int host, const struct http_head *head, cons
 	int n_views = core_members(s->coordinator.core, views);
 	for (int i = 0; i < n_views; i++) {
 		struct pair_end peer = {.member = views[i].member};
-		if (peer.member == own.member || !views[i].alive || (rq.peers >> peer.member & 1) == 0)
+		if (peer.member == own.member || !views[i].alive || !pair_request_has(&rq, peer.member))
 			continue;
 		memcpy(peer.key, views[i].key, sizeof peer.key);
 		out.tickets[out.n].peer = peer.member;

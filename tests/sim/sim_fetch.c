@@ -307,8 +307,8 @@ void fetch_end(struct sim_worker *w) {
 void fetch_allow(struct sim_worker *w, const struct document *d) {
 	uint64_t donors = 0;
 	for (int i = 0; i < d->n_members; i++)
-		donors |= UINT64_C(1) << d->members[i].member;
-	fetcher_allow(w->fetcher, w->sim->now_us, donors & ~d->banned);
+		donors |= banned_has(&d->banned, d->members[i].member) ? 0 : UINT64_C(1) << d->members[i].member;
+	fetcher_allow(w->fetcher, w->sim->now_us, donors);
 }
 
 int64_t fetch_deadline_us(struct sim_worker *w) {

@@ -335,7 +335,7 @@ static void allow(void *ctx, const struct document *d) {
 	house_follow(&w->house, d, w->member);
 	for (int i = 0; i < d->n_members + d->n_syncing; i++)
 		house_filter(&w->house, &linked[i]);
-	peers_ban(w->mesh, w->sim->now_us, d->banned);
+	peers_ban(w->mesh, w->sim->now_us, &d->banned);
 	peers_allow(w->mesh, w->sim->now_us, linked, d->n_members + d->n_syncing);
 	fetch_allow(w, d);
 	reach_core_follow(w->reach.core, w->sim->now_us, d);

@@ -26,7 +26,7 @@ static void send_report(void *ctx, struct report *rep) {
 	rep->up_bytes_per_s = measured(s, w->host, cap > 0 && cap < up ? cap : up);
 	rep->down_bytes_per_s = measured(s, w->host, s->net.down[w->host].bytes_per_s);
 	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++)
-		rep->paths[m] = (uint8_t)peers_path(w->mesh, m);
+		report_add_path(rep, m, (uint8_t)peers_path(w->mesh, m));
 	control_client_report(w->control, rep);
 }
 

@@ -62,6 +62,7 @@ void document_members(struct document *d, uint64_t members) {
 			continue;
 		struct member_ref *ref = &d->members[d->n_members++];
 		ref->member = m;
+		ref->place = (uint16_t)(99 + d->n_members); /* as in a later row */
 		ref->weight = d->phase == RUN_REDUCE;
 		ref->n_candidates = 1;
 		snprintf(ref->candidates[0].addr, sizeof ref->candidates[0].addr, "127.0.0.1:%u", 1000 + m);

@@ -74,7 +74,7 @@ static void it_forwards_for_members(void **state) {
 	assert_int_equal(send(ends[0], "xy", 2, 0), 2);
 	assert_int_equal(recv(ends[1], got, 2, MSG_WAITALL), 2);
 	await(&w, 2, 1, 2);
-	own_relay_ban(w.relay, 2);
+	own_relay_ban(w.relay, &(struct banned){1, {1}});
 	assert_closed(ends[0]);
 	assert_closed(ends[1]);
 	await(&w, 1, 0, 2);

@@ -413,7 +413,10 @@ static void start_pairs(struct control_client *c) {
 
 void control_client_ask_pairs(struct control_client *c, uint64_t peers) {
 	RV_ASSERT(!c->pairs.wanted);
-	c->peers = (struct pair_request){.peers = peers};
+	c->peers.n = 0;
+	for (uint32_t m = 0; m < 64; m++)
+		if ((peers >> m & 1) != 0)
+			c->peers.peers[c->peers.n++] = m;
 	c->pairs.wanted = true;
 }
 

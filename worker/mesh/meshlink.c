@@ -178,11 +178,11 @@ void meshlink_expect_ends(struct meshlink *m) {
 void meshlink_allow(struct meshlink *m, int64_t now_us, const struct document *d) {
 	uint64_t members = 0;
 	for (int i = 0; i < d->n_members; i++)
-		members |= UINT64_C(1) << d->members[i].member;
+		members |= banned_has(&d->banned, d->members[i].member) ? 0 : UINT64_C(1) << d->members[i].member;
 	m->now_us = now_us;
 	m->round = d->round;
-	fetcher_allow(m->fetcher, now_us, members & ~d->banned);
-	peers_ban(m->peers, now_us, d->banned);
+	fetcher_allow(m->fetcher, now_us, members);
+	peers_ban(m->peers, now_us, &d->banned);
 	struct member_ref linked[NET_MAX_MEMBERS + NET_MAX_SYNCING];
 	memcpy(linked, d->members, d->n_members * sizeof linked[0]);
 	memcpy(linked + d->n_members, d->syncing, d->n_syncing * sizeof linked[0]);

@@ -22,7 +22,7 @@ struct own_relay {
 
 	pthread_mutex_t lock; /* of what follows */
 	bool stops;
-	uint64_t banned;
+	struct banned banned;
 	uint16_t named_second;
 	struct own_relay_figures figures;
 };
@@ -38,11 +38,11 @@ static void on_turn(evutil_socket_t fd, short what, void *relay) {
 	struct own_relay *r = relay;
 	(void)pthread_mutex_lock(&r->lock);
 	bool stops = r->stops;
-	uint64_t banned = r->banned;
+	struct banned banned = r->banned;
 	uint16_t named_second = r->named_second;
 	r->figures = figures_of(relay_server_totals(r->server));
 	(void)pthread_mutex_unlock(&r->lock);
-	relay_server_ban(r->server, banned);
+	relay_server_ban(r->server, &banned);
 	relay_server_name_second(r->server, named_second);
 	if (stops)
 		(void)event_base_loopbreak(r->base);
@@ -145,9 +145,9 @@ void own_relay_name_second(struct own_relay *r, uint16_t port) {
 	(void)pthread_mutex_unlock(&r->lock);
 }
 
-void own_relay_ban(struct own_relay *r, uint64_t members) {
+void own_relay_ban(struct own_relay *r, const struct banned *members) {
 	(void)pthread_mutex_lock(&r->lock);
-	r->banned = members;
+	r->banned = *members;
 	(void)pthread_mutex_unlock(&r->lock);
 }
 

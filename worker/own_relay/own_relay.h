@@ -7,6 +7,7 @@
 #define RV_WORKER_OWN_RELAY_H
 
 #include "base/err.h"
+#include "net/banned.h"
 #include "net/identity.h"
 
 struct own_relay_config {
@@ -35,8 +36,8 @@ uint16_t own_relay_second_port(const struct own_relay *r); /* 0: none is open */
 /* Names this second port to members from the next turn of the thread on (relay_name_second); at
  * first the one that is open. */
 void own_relay_name_second(struct own_relay *r, uint16_t port);
-/* Closes stations and links of these members (a set of numbers), and refuses them from now on. */
-void own_relay_ban(struct own_relay *r, uint64_t members);
+/* Closes stations and links of these members, and refuses them from now on. */
+void own_relay_ban(struct own_relay *r, const struct banned *members);
 struct own_relay_figures own_relay_look(struct own_relay *r);
 
 #endif

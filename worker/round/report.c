@@ -20,6 +20,18 @@ enum worker_phase round_phase(const struct round_core *c) {
 	return c->encoded ? WORKER_READY : c->spoiled ? WORKER_SYNCING : WORKER_TRAINING;
 }
 
+/* Names the suspects, a set of indices of `members`, by their places. */
+static void put_suspects(const struct round_core *c, struct report *r) {
+	for (int i = 0; c->reduce.running && i < c->doc.n_members; i++)
+		if ((c->reduce.suspects >> i & 1) != 0)
+			r->suspects[r->n_suspects++] = c->doc.members[i].place;
+}
+
+static bool same_suspects(const struct report *a, const struct report *b) {
+	return a->n_suspects == b->n_suspects &&
+		   memcmp(a->suspects, b->suspects, a->n_suspects * sizeof a->suspects[0]) == 0;
+}
+
 static void fill(const struct round_core *c, struct report *r) {
 	memset(r, 0, sizeof *r);
 	r->boot = c->boot;
@@ -32,7 +44,7 @@ static void fill(const struct round_core *c, struct report *r) {
 	bool reducing = r->phase == WORKER_REDUCING, voted = r->phase == WORKER_VOTED;
 	if (reducing || voted) {
 		r->attempt = c->doc.attempt;
-		r->suspects = c->reduce.running ? c->reduce.suspects : 0;
+		put_suspects(c, r);
 	}
 	if (voted)
 		r->digest = c->log.digest;
@@ -49,7 +61,7 @@ static void fill(const struct round_core *c, struct report *r) {
 
 /* Returns true if the coordinator decides the same by both reports; tokens are not compared. */
 static bool reports_the_same(const struct report *a, const struct report *b) {
-	return a->phase == b->phase && a->round == b->round && a->attempt == b->attempt && a->suspects == b->suspects &&
+	return a->phase == b->phase && a->round == b->round && a->attempt == b->attempt && same_suspects(a, b) &&
 		   rv_hash_equal(&a->digest, &b->digest) && rv_hash_equal(&a->chain, &b->chain) &&
 		   a->proven_round == b->proven_round && rv_hash_equal(&a->proven_chain, &b->proven_chain) &&
 		   a->storage == b->storage && a->needs_from == b->needs_from && a->full_round == b->full_round &&

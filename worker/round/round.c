@@ -147,7 +147,7 @@ enum rv_err round_on_document(struct round_core *c, const struct document *d, st
 	if (!c->has_doc)
 		c->former_until = d->round;
 	c->snapshot_is_gone = c->snapshot_is_gone && d->snapshot_round == c->doc.snapshot_round;
-	c->doc = *d;
+	document_copy(&c->doc, d);
 	c->has_doc = true;
 	if (round_leaves_us_out(c))
 		c->contributed = false;

@@ -23,7 +23,7 @@ static void fill_for_people(struct session *s, struct report *r) {
 	r->up_bytes_per_s = line_meter_up(&s->line, s->opt->max_up);
 	r->down_bytes_per_s = line_meter_down(&s->line, s->opt->max_down);
 	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++)
-		r->paths[m] = peers_way_byte(peers_way(mesh, m));
+		report_add_path(r, m, peers_way_byte(peers_way(mesh, m)));
 	r->relay = reach_core_relay(reach_core_of(s->reach));
 	r->offers_relay = session_offered_relay(s);
 	r->reach = s->reachability.kind;

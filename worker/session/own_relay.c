@@ -111,7 +111,7 @@ void session_own_relay_follow(struct session *s, const struct document *d) {
 	if (o->relay == NULL)
 		return;
 	const struct relay_ref *own = find_own(s, d);
-	own_relay_ban(o->relay, d->banned);
+	own_relay_ban(o->relay, &d->banned);
 	if (own != NULL && !o->listed)
 		rv_event(s->events, RV_INFO, "own_relay_listed", RV_FIELDS(rv_field_str("relay", own->addr)),
 				 "the run lists this worker's relay %s: members that do not reach each other meet there", own->addr);
