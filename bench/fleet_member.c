@@ -146,10 +146,10 @@ static void begin_round(struct fleet_member *m, const struct document *d) {
 /* Takes the others of the roster as linked, and measures their contributions. */
 static void meet_roster(struct fleet_member *m, const struct document *d) {
 	struct report *r = &m->now;
-	memset(r->paths, 0, sizeof r->paths);
+	r->n_paths = 0;
 	for (int i = 0; i < d->n_members; i++)
 		if (d->members[i].member != m->number)
-			r->paths[d->members[i].member] = d->members[i].member < m->number ? PATH_DIALED : PATH_ACCEPTED;
+			report_add_path(r, d->members[i].member, d->members[i].member < m->number ? PATH_DIALED : PATH_ACCEPTED);
 	r->n_measured = d->n_members;
 	for (int i = 0; i < d->n_members; i++)
 		r->measured[i] = (struct report_measured){.norm2 = 1, .dot = 1};
