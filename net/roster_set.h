@@ -1,5 +1,5 @@
-/* roster_set.h: sets of the places of a roster (0..NET_MAX_ROSTER - 1), as 64-bit words whose number
- * the owner chooses by its roster: a run of 4 has one word. A set of one row fits into one.
+/* roster_set.h: sets of the places of a roster (0..NET_MAX_ROSTER - 1), as 64-bit words whose
+ * number the owner chooses by its roster: a run of 4 has one word. A set of one row fits into one.
  *
  * Place p is bit p % 64 of word p / 64. */
 #ifndef RV_NET_ROSTER_SET_H

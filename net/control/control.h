@@ -153,8 +153,8 @@ struct report {
 	/* Best measured bandwidth of its line in the last all-reduces, or its cap; 0: not known.
 	 * Decides ownership, never the mean. */
 	uint64_t up_bytes_per_s, down_bytes_per_s;
-	/* `member` ascends; of members that are not listed nothing is known. Decides ownership: an owner
-	 * is linked with its whole row. */
+	/* `member` ascends; of members that are not listed nothing is known. Decides ownership: an
+	 * owner is linked with its whole row. */
 	uint16_t n_paths;
 	struct report_path paths[NET_MAX_PEERS];
 	/* For people; never decides anything. */
@@ -165,7 +165,8 @@ struct report {
 	uint64_t compute_us, reduce_us; /* spent in inner steps, in all-reduces, since the process started */
 	uint8_t storage;                /* set of REPORT_STORAGE_*; 0: all that should be is on its disk */
 	/* VOTED: what it measured as an owner, by index of its document's `members`; statistics: they
-	 * never decide anything. n_measured 0: nothing, because another process than this one reduced. */
+	 * never decide anything. n_measured 0: nothing, because another process than this one
+	 * reduced. */
 	uint16_t n_measured;
 	struct report_measured measured[NET_MAX_ROW];
 	float mean2; /* sum of squares of the mean, over the same chunks */
@@ -268,8 +269,8 @@ struct owner_range {
 };
 
 /* Chunks that the receiver owns in its row, and who owns them in the others: [first, first +
- * count), by row an index into `column`; NET_NO_OWNER: the receiver's own row, or one that is not in
- * the mean. */
+ * count), by row an index into `column`; NET_NO_OWNER: the receiver's own row, or one that is not
+ * in the mean. */
 enum { NET_NO_OWNER = 0xff };
 struct section {
 	uint32_t first, count;
@@ -283,8 +284,8 @@ struct kept_snapshot {
 };
 
 /* The run as one member needs it: the coordinator signs one for each. What is said of the round,
- * the state and the relays is the same for all; the lists of members are those that the receiver has
- * to do with. */
+ * the state and the relays is the same for all; the lists of members are those that the receiver
+ * has to do with. */
 struct document {
 	uint32_t version; /* decoded: that of its encoding */
 	uint8_t run_id[NET_RUN_ID_BYTES];
@@ -316,8 +317,8 @@ struct document {
 	uint16_t n_kept_rounds; /* number of log entries, those just before snapshot_round; <= n_older */
 	uint16_t n_kept_snapshots;
 	struct kept_snapshot kept_snapshots[NET_MAX_KEPT_SNAPSHOTS]; /* ascending, of those rounds */
-	/* Members that the operator removed, ascending. Their tickets are void: no member keeps or takes
-	 * a link of theirs. */
+	/* Members that the operator removed, ascending. Their tickets are void: no member keeps or
+	 * takes a link of theirs. */
 	struct banned banned;
 	/* REDUCE: the participants of one row in roster order: sums are taken in this order. With one
 	 * row that is the whole roster, by ascending member number. Otherwise: live members that hold

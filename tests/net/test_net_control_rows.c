@@ -14,8 +14,8 @@ static struct member_ref ref(uint32_t member, uint16_t place, uint8_t row) {
 	return m;
 }
 
-/* Three rows of two; the receiver is at place 2, in row 1, and owns two columns. Row 2 is not in the
- * mean, and takes the mean of the second column. */
+/* Three rows of two; the receiver is at place 2, in row 1, and owns two columns. Row 2 is not in
+ * the mean, and takes the mean of the second column. */
 static struct document *a_document(void) {
 	in = (struct document){
 		.seq = 1, .phase = RUN_REDUCE, .round = 4, .attempt = 3, .final_round = 9, .snapshot_round = 4};
