@@ -283,8 +283,8 @@ struct kept_snapshot {
 	struct rv_hash hash; /* global_full_hash; zero: of round 0 */
 };
 
-/* The run as one member needs it: the coordinator signs one for each. What is said of the round,
- * the state and the relays is the same for all; the lists of members are those that the receiver
+/* The run as one member needs it: the coordinator signs one for each. The round, the state
+ * and the relays are the same for all; the lists of members are those that the receiver
  * has to do with. */
 struct document {
 	uint32_t version; /* decoded: that of its encoding */
