@@ -125,6 +125,10 @@ static const char *message_invalid(const struct frame_header *h, const struct me
 		return "chunk is not zero in a type without one";
 	if (h->chunk > NET_MAX_CHUNKS)
 		return "chunk is above the limit";
+	if ((rule->fields & FRAME_F_SECTION) == 0 && h->section != 0)
+		return "section is not zero in a type without one";
+	if (h->section >= NET_MAX_CHUNKS)
+		return "section is above the limit";
 	if ((rule->fields & FRAME_F_FLAGS) == 0 && h->flags != 0)
 		return "flags are not zero in a type without any";
 	if ((h->flags & ~(REDUCE_RESUME_ACK | REDUCE_RESUME_ASK)) != 0)
@@ -278,31 +282,50 @@ enum rv_err frame_piece_decode(const struct frame_header *h, const void *body, s
 
 /* ---- all-reduce ---- */
 
-/* enum reduce_type <-> enum frame_type */
-static const uint8_t frame_of_reduce[] = {[REDUCE_SCATTER] = FRAME_SCATTER,
-										  [REDUCE_GATHER] = FRAME_GATHER,
-										  [REDUCE_RESUME] = FRAME_RESUME,
-										  [REDUCE_PING] = FRAME_PING};
+/* enum reduce_type <-> enum frame_type, in the row and in a column */
+static const uint8_t frame_of_reduce[2][REDUCE_PING + 1] = {
+	{[REDUCE_SCATTER] = FRAME_SCATTER,
+	 [REDUCE_GATHER] = FRAME_GATHER,
+	 [REDUCE_RESUME] = FRAME_RESUME,
+	 [REDUCE_PING] = FRAME_PING},
+	{[REDUCE_SCATTER] = FRAME_COLUMN_SCATTER,
+	 [REDUCE_GATHER] = FRAME_COLUMN_GATHER,
+	 [REDUCE_RESUME] = FRAME_COLUMN_RESUME,
+	 [REDUCE_PING] = FRAME_COLUMN_PING},
+};
 
 struct frame_header frame_reduce_encode(const struct reduce_msg *m, uint64_t run_tag) {
-	RV_ASSERT(m->type >= REDUCE_SCATTER && m->type <= REDUCE_PING);
-	struct frame_header h = frame_header_of(frame_of_reduce[m->type], run_tag, m->data_bytes);
+	RV_ASSERT(m->type >= REDUCE_SCATTER && m->type <= REDUCE_PING && (m->column || m->section == 0));
+	struct frame_header h = frame_header_of(frame_of_reduce[m->column][m->type], run_tag, m->data_bytes);
 	h.round = m->round;
 	h.attempt = m->attempt;
+	h.section = m->section;
 	h.flags = m->type == REDUCE_RESUME ? m->flags : 0;
 	h.chunk = m->type == REDUCE_PING ? m->waiting : m->type == REDUCE_RESUME ? 0 : m->chunk;
 	return h;
 }
 
+static bool is_column(uint8_t type) {
+	return type >= FRAME_COLUMN_SCATTER && type <= FRAME_COLUMN_PING;
+}
+
+bool frame_is_ping(uint8_t type) {
+	return type == FRAME_PING || type == FRAME_COLUMN_PING;
+}
+
 bool frame_is_reduce(uint8_t type) {
-	return type >= FRAME_SCATTER && type <= FRAME_PING;
+	return (type >= FRAME_SCATTER && type <= FRAME_PING) || is_column(type);
 }
 
 void frame_reduce_decode(const struct frame_header *h, const uint8_t *body, struct reduce_msg *out) {
 	RV_ASSERT(frame_is_reduce(h->type));
-	*out = (struct reduce_msg){.round = h->round, .attempt = h->attempt, .flags = h->flags};
+	*out = (struct reduce_msg){.round = h->round,
+							   .attempt = h->attempt,
+							   .flags = h->flags,
+							   .column = is_column(h->type),
+							   .section = h->section};
 	for (int type = REDUCE_SCATTER; type <= REDUCE_PING; type++)
-		if (frame_of_reduce[type] == h->type)
+		if (frame_of_reduce[out->column][type] == h->type)
 			out->type = (uint8_t)type;
 	if (out->type == REDUCE_PING) {
 		out->waiting = h->chunk;

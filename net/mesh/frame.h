@@ -35,7 +35,14 @@ enum {
 enum frame_link { FRAME_LINK_GREETING = 1, FRAME_LINK_OPEN = 2 };
 
 /* Header fields that a type may use. */
-enum { FRAME_F_ROUND = 1, FRAME_F_ATTEMPT = 2, FRAME_F_CHUNK = 4, FRAME_F_FLAGS = 8, FRAME_F_SLICES = 16 };
+enum {
+	FRAME_F_ROUND = 1,
+	FRAME_F_ATTEMPT = 2,
+	FRAME_F_CHUNK = 4,
+	FRAME_F_FLAGS = 8,
+	FRAME_F_SLICES = 16,
+	FRAME_F_SECTION = 32
+};
 
 enum frame_type {
 #define FRAME_MESSAGE(NAME, number, text, min, max, fields, links) FRAME_##NAME = (number),
@@ -48,9 +55,11 @@ struct frame_header {
 	uint32_t magic;
 	uint16_t version;
 	uint8_t type;  /* enum frame_type */
-	uint8_t flags; /* RESUME: REDUCE_RESUME_*; else 0 */
+	uint8_t flags; /* RESUME, COLUMN_RESUME: REDUCE_RESUME_*; else 0 */
 	uint32_t body_bytes;
-	uint32_t chunk;   /* SCATTER, GATHER: its index; PING: number that the sender holds reduced; else 0 */
+	/* SCATTER, GATHER and these of a column: its index in the vector; PING, COLUMN_PING: chunks for
+	 * which the sender waits; else 0 */
+	uint32_t chunk;
 	uint64_t round;   /* SCATTER .. NONE */
 	uint64_t run_tag; /* frame_run_tag() of the run: a link of another run is noticed at its first frame */
 	uint32_t attempt; /* SCATTER .. PING */
@@ -58,7 +67,8 @@ struct frame_header {
 	 * each with a header of its own; the rest of the header is the whole frame's. Both 0: not a
 	 * slice. */
 	uint32_t slice_at, whole_bytes;
-	uint8_t reserved[12];
+	uint32_t section; /* COLUMN_*: first chunk of the column; else 0 */
+	uint8_t reserved[8];
 	uint64_t check; /* first 8 bytes of BLAKE2b-256 over the 56 bytes before */
 };
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a header is copied as it lies in memory");
@@ -73,7 +83,8 @@ _Static_assert(offsetof(struct frame_header, run_tag) == 24, "wire layout");
 _Static_assert(offsetof(struct frame_header, attempt) == 32, "wire layout");
 _Static_assert(offsetof(struct frame_header, slice_at) == 36, "wire layout");
 _Static_assert(offsetof(struct frame_header, whole_bytes) == 40, "wire layout");
-_Static_assert(offsetof(struct frame_header, reserved) == 44, "wire layout");
+_Static_assert(offsetof(struct frame_header, section) == 44, "wire layout");
+_Static_assert(offsetof(struct frame_header, reserved) == 48, "wire layout");
 _Static_assert(offsetof(struct frame_header, check) == 56, "wire layout");
 _Static_assert(sizeof(struct frame_header) == FRAME_HEADER_BYTES, "wire layout");
 _Static_assert((int)REDUCE_HEADER_BYTES == (int)FRAME_HEADER_BYTES, "wire layout");
@@ -84,8 +95,8 @@ uint64_t frame_run_tag(const uint8_t run_id[NET_RUN_ID_BYTES]);
 /* Returns "scatter", ...; "unknown" for a number that is not in the table. */
 const char *frame_type_name(uint8_t type);
 
-/* Returns true for SCATTER, GATHER, PIECE: these may be long, may come in slices, and wait for
- * control. */
+/* Returns true for SCATTER, GATHER, these of a column, PIECE: these may be long, may come in slices,
+ * and wait for control. */
 bool frame_is_bulk(uint8_t type);
 
 /* Returns a header of `type` with all fields zero but magic, version, run tag and body length. */
@@ -167,9 +178,12 @@ enum rv_err frame_fetch_decode(const struct frame_header *h, const void *body, s
 enum rv_err frame_piece_decode(const struct frame_header *h, const void *body, struct frame_piece *out,
 							   struct rv_errtext *et);
 
-/* Makes the header of an all-reduce message: SCATTER, GATHER, RESUME, PING. The body is m->data. */
+/* Makes the header of an all-reduce message: SCATTER, GATHER, RESUME, PING, or these of a column. The
+ * body is m->data. */
 struct frame_header frame_reduce_encode(const struct reduce_msg *m, uint64_t run_tag);
-/* Returns true if the type is one of those four. frame_reduce_decode fills *out, which borrows
+/* Returns true for PING and COLUMN_PING, which may come between the slices of a frame. */
+bool frame_is_ping(uint8_t type);
+/* Returns true if the type is one of those eight. frame_reduce_decode fills *out, which borrows
  * `body`. */
 bool frame_is_reduce(uint8_t type);
 void frame_reduce_decode(const struct frame_header *h, const uint8_t *body, struct reduce_msg *out);

@@ -117,7 +117,7 @@ static void note_part(struct peers *p, struct link *l, size_t n) {
 	uint8_t type = l->whole_got > 0 ? l->whole.type : l->header.type;
 	bool unknown = l->whole_got == 0 && l->head_got < FRAME_HEADER_BYTES; /* its first TLS record is not whole either */
 	if (owner->on_part != NULL)
-		owner->on_part(owner->ctx, (uint32_t)l->member, unknown || type == FRAME_SCATTER || type == FRAME_GATHER);
+		owner->on_part(owner->ctx, (uint32_t)l->member, unknown || (frame_is_bulk(type) && frame_is_reduce(type)));
 }
 
 /* Returns true if the other side has asked for nothing but this one's key (net/mesh/probe.h). */
@@ -228,7 +228,7 @@ bool peers_put(struct link *l, const struct peers_message *m) {
 	if (l->state != LINK_OPEN) /* dropped by the owner meanwhile */
 		return false;
 	/* Any frame but PING keeps its place behind the frame that was begun. */
-	if (link_is_cut(l) && m->header.type != FRAME_PING && !peers_put_slice(l, SIZE_MAX))
+	if (link_is_cut(l) && !frame_is_ping(m->header.type) && !peers_put_slice(l, SIZE_MAX))
 		return false;
 	return is_put(l, link_put(l, m, &et), &et);
 }

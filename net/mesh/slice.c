@@ -50,14 +50,15 @@ enum rv_err link_put_slice(struct link *l, size_t bytes, struct rv_errtext *et) 
 
 static bool goes_on(const struct frame_header *whole, const struct frame_header *h, size_t got) {
 	return h->type == whole->type && h->chunk == whole->chunk && h->round == whole->round &&
-		   h->attempt == whole->attempt && h->whole_bytes == whole->whole_bytes && h->slice_at == got;
+		   h->attempt == whole->attempt && h->section == whole->section && h->whole_bytes == whole->whole_bytes &&
+		   h->slice_at == got;
 }
 
 const char *link_slice_misplaced(const struct link *l) {
 	const struct frame_header *h = &l->header;
 	if (l->whole_got == 0)
 		return h->slice_at == 0 ? NULL : "a slice whose frame was not begun";
-	if (h->type == FRAME_PING || h->type == FRAME_BYE || goes_on(&l->whole, h, l->whole_got))
+	if (frame_is_ping(h->type) || h->type == FRAME_BYE || goes_on(&l->whole, h, l->whole_got))
 		return NULL;
 	return h->whole_bytes != 0 ? "a slice that does not follow the one before"
 							   : "only a ping may come between the slices of a frame";

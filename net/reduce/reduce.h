@@ -64,6 +64,10 @@ struct reduce_msg {
 	uint32_t data_bytes;
 	uint32_t waiting; /* PING: chunks for which the sender waits for others; 0: it owes all that it owns */
 	uint8_t flags;    /* RESUME: REDUCE_RESUME_* */
+	/* Set by a grid (grid.h): the message belongs to the column whose first chunk is `section`, and
+	 * `chunk` counts from the begin of the vector. */
+	bool column;
+	uint32_t section;
 };
 /* ACK: sent after the receiver's RESUME of this attempt was read, so the bitmap covers all that was
  * sent before that. ASK: the sender wants a RESUME as answer. */

@@ -75,7 +75,9 @@ static void test_each_condition_has_its_text(void **state) {
 	EXPECT(h.magic++, FRAME_LINK_OPEN, "magic");
 	EXPECT(h.version = 2, FRAME_LINK_OPEN,
 		   "version is not 1: the peer speaks another protocol version: update the older");
-	EXPECT(h.reserved[11] = 1, FRAME_LINK_OPEN, "reserved");
+	EXPECT(h.reserved[7] = 1, FRAME_LINK_OPEN, "reserved");
+	EXPECT(h.section = 1, FRAME_LINK_OPEN, "section is not zero");
+	EXPECT((h.type = FRAME_COLUMN_SCATTER, h.section = NET_MAX_CHUNKS), FRAME_LINK_OPEN, "section is above");
 	EXPECT(h.run_tag++, FRAME_LINK_OPEN, "another run");
 	EXPECT(h.type = 0, FRAME_LINK_OPEN, "unknown type");
 	EXPECT(h.type = 200, FRAME_LINK_OPEN, "unknown type");
@@ -131,7 +133,8 @@ static void test_slices(void **state) {
 	piece.whole_bytes = FRAME_PIECE_BYTES;
 	assert_non_null(judge(piece, FRAME_LINK_OPEN));
 	for (uint8_t type = 0; type < 20; type++)
-		assert_int_equal(frame_is_bulk(type), type == FRAME_SCATTER || type == FRAME_GATHER || type == FRAME_PIECE);
+		assert_int_equal(frame_is_bulk(type), type == FRAME_SCATTER || type == FRAME_GATHER || type == FRAME_PIECE ||
+												  type == FRAME_COLUMN_SCATTER || type == FRAME_COLUMN_GATHER);
 }
 
 static void test_names_and_states(void **state) {

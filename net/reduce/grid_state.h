@@ -1,0 +1,52 @@
+/* grid_state.h: the inside of struct grid, shared by grid*.c. Internal to net/reduce/. */
+#ifndef RV_NET_REDUCE_GRID_STATE_H
+#define RV_NET_REDUCE_GRID_STATE_H
+
+#include "net/reduce/grid.h"
+
+/* One column of which this participant is the owner in its row. */
+struct grid_column {
+	struct grid *g;
+	struct reduce *core;             /* NULL: not an own column */
+	uint32_t first, count;           /* chunks */
+	uint8_t n;                       /* participants: one of each row in the mean, in row order */
+	uint8_t peer[NET_MAX_ROWS];      /* by index of the core's roster */
+	int8_t index_of[GRID_MAX_PEERS]; /* the other way round; -1: not in this column */
+};
+
+struct grid_peer {
+	uint32_t member;
+	uint16_t place;
+};
+
+struct grid {
+	struct grid_config cfg;
+	struct grid_memory mem;
+	uint64_t round;
+	uint32_t attempt;
+	int n_members, n_peers;
+	struct grid_peer peers[GRID_MAX_PEERS];
+	uint16_t n_roster;
+	uint8_t n_rows;                   /* 1: one level */
+	uint8_t n_alive;                  /* rows in the mean */
+	int8_t alive_index[NET_MAX_ROWS]; /* of a row among those in the mean; -1: it is out */
+	struct reduce *row;
+	int n_columns; /* of the round; 0 with one level */
+	uint32_t ignored_messages;
+	struct grid_column columns[NET_MAX_ROW];
+};
+
+/* ---- grid_column.c ---- */
+
+/* Begins the attempt `d` in its own column `j`, whose section is `s`. */
+void grid_column_begin(struct grid *g, int j, const struct document *d, const struct section *s, int64_t now_us);
+/* Returns the own column of a chunk. */
+struct grid_column *grid_column_of(struct grid *g, uint32_t chunk);
+/* Passes partial sums that the row has made on to the columns, and means that the columns have made
+ * to the row. To be called after every event. */
+void grid_pump(struct grid *g, int64_t now_us);
+/* Return the memory of a column's core, and of its flags. */
+void *grid_column_memory(struct grid *g, int j);
+uint8_t *grid_column_flags(struct grid *g, int j);
+
+#endif
