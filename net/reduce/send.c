@@ -9,6 +9,7 @@
 #include "net/reduce/state.h"
 
 #include "base/assert.h"
+#include "base/planted.h"
 
 enum { NO_CHUNK = UINT32_MAX };
 
@@ -17,7 +18,8 @@ enum { NO_CHUNK = UINT32_MAX };
 static uint32_t next_scatter(const struct reduce *r, int to) {
 	const uint8_t *delivered = r->delivered[r->slot[to]];
 	for (uint32_t c = r->peers[r->slot[to]].scatter_next; c < r->cfg.n_chunks; c++)
-		if (r->owner[c] == to && !reduce_bit(delivered, c) && reduce_holds(r, r->self, c))
+		if (r->owner[c] == to && !reduce_bit(delivered, c) &&
+			(reduce_holds(r, r->self, c) || RV_BUG("send-unmade-sums")))
 			return c;
 	return NO_CHUNK;
 }

@@ -16,6 +16,7 @@
 #include "net/reduce/state.h"
 
 #include "base/assert.h"
+#include "base/planted.h"
 
 static bool owes(const struct reduce_peer *p) {
 	return p->owes_scatter > 0 || p->owes_gather > 0;
@@ -24,7 +25,7 @@ static bool owes(const struct reduce_peer *p) {
 /* Returns the multiples of stall_us after the deadline that a peer is given which may wait for
  * another one: it has not said that it has all to pay its debts. */
 static int patience(const struct reduce *r, const struct reduce_peer *p) {
-	if (p->complete)
+	if (p->complete || RV_BUG("accuse-the-waiting"))
 		return 0;
 	return p->owes_scatter > 0 ? r->cfg.patience_scatter : r->cfg.patience_gather;
 }

@@ -51,7 +51,7 @@ struct grid_world {
 	struct chunking chunks;
 	struct rv_rng rng;
 	int64_t now_us;
-	uint64_t delivered;
+	uint64_t delivered, data_frames; /* frames; of contributions, sums and means among them */
 	uint64_t encodings; /* of means, by all owners */
 	struct rows_plan plan;
 	struct member_ref members[GRID_MAX_NODES];
