@@ -1,6 +1,7 @@
-/* bench_rows.c: the all-reduce of large rosters, in rows and columns: the links of a worker, the bytes
- * that it sends and receives, how often a value is encoded, and the bytes that a death costs. Real
- * grids (net/reduce/grid.h) with int8 on the virtual network of the tests (tests/net/grid_world.h).
+/* bench_rows.c: the all-reduce of large rosters, in rows and columns: the links of a worker, the
+ * bytes that it sends and receives, how often a value is encoded, and the bytes that a death costs.
+ * Real grids (net/reduce/grid.h) with int8 on the virtual network of the tests
+ * (tests/net/grid_world.h).
  *
  *     bench_rows [N[:ROW_SIZE]...]     64, 256, ... workers; default 16:4 64:8 64 256 1024
  *

@@ -24,8 +24,8 @@ struct rows_plan {
 /* Returns how many columns one participant may own, so that its document has room for the owners in
  * the other rows. */
 int rows_most_owned(int n_rows);
-/* Cuts n_chunks into `n_columns` columns (at most n_chunks) of equal length, give or take one chunk,
- * each owned by the participant of its number in every row. */
+/* Cuts n_chunks into `n_columns` columns (at most n_chunks) of equal length, give or take one
+ * chunk, each owned by the participant of its number in every row. */
 void rows_plan_columns(struct rows_plan *p, uint32_t n_chunks, int n_columns);
 /* Fills the members, ranges, rows, sections and column of `d` for the participant at `place`. It
  * owns at most rows_most_owned() columns, asserted. */

@@ -95,8 +95,8 @@ uint64_t frame_run_tag(const uint8_t run_id[NET_RUN_ID_BYTES]);
 /* Returns "scatter", ...; "unknown" for a number that is not in the table. */
 const char *frame_type_name(uint8_t type);
 
-/* Returns true for SCATTER, GATHER, these of a column, PIECE: these may be long, may come in slices,
- * and wait for control. */
+/* Returns true for SCATTER, GATHER, these of a column, PIECE: these may be long, may come in
+ * slices, and wait for control. */
 bool frame_is_bulk(uint8_t type);
 
 /* Returns a header of `type` with all fields zero but magic, version, run tag and body length. */
@@ -178,8 +178,8 @@ enum rv_err frame_fetch_decode(const struct frame_header *h, const void *body, s
 enum rv_err frame_piece_decode(const struct frame_header *h, const void *body, struct frame_piece *out,
 							   struct rv_errtext *et);
 
-/* Makes the header of an all-reduce message: SCATTER, GATHER, RESUME, PING, or these of a column. The
- * body is m->data. */
+/* Makes the header of an all-reduce message: SCATTER, GATHER, RESUME, PING, or these of a column.
+ * The body is m->data. */
 struct frame_header frame_reduce_encode(const struct reduce_msg *m, uint64_t run_tag);
 /* Returns true for PING and COLUMN_PING, which may come between the slices of a frame. */
 bool frame_is_ping(uint8_t type);

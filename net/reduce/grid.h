@@ -4,14 +4,16 @@
  * One row (up to row-size participants): one all-reduce (reduce.h) over the roster, and nothing
  * else.
  *
- * More: the roster is cut into rows (base/rows.h) and the chunks into *columns*, ranges that are the
- * same in all rows and attempts of a round; each row has an owner for each column.
+ * More: the roster is cut into rows (base/rows.h) and the chunks into *columns*, ranges that are
+ * the same in all rows and attempts of a round; each row has an owner for each column.
+ *
  *   in the row     every participant sends its encoded chunks to the owners in its row; an owner
  *                  makes the row's partial sum of each chunk, in fp32 (outer/merge.h);
  *   in the column  the owners of the same chunks in all rows send their partial sums to the final
  *                  owner of each chunk, one of them, which adds these in row order, divides by the
  *                  sum of all weights, encodes once, and sends the mean to the others;
  *   in the row     the owners send the means to their row.
+ *
  * All three overlap chunk by chunk. Row and columns are instances of the same core: in the row's,
  * the mean of an own chunk comes later (reduce_finish), in a column's the own contribution does
  * (reduce_offer). A participant deals with its row and with one member of every other row for each

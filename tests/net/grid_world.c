@@ -36,7 +36,7 @@ static enum rv_err mean(void *ctx, uint32_t chunk, const uint8_t *const *in, con
 	const struct merge_rule rule = global_merge(&w->cfg);
 	*bad = -1;
 	w->encodings++;
-	return merge_chunk(&rule, in, weights, n_in, chunking_len(&w->chunks, chunk), w->scratch, out, NULL, et);
+	return merge_chunk(&rule, in, weights, n_in, chunking_len(&w->chunks, chunk), w->scratch, NULL, out, NULL, et);
 }
 
 static enum rv_err sum(void *ctx, uint32_t chunk, const uint8_t *const *in, const uint32_t *weights, int n_in,
@@ -55,7 +55,7 @@ static enum rv_err join(void *ctx, uint32_t chunk, const uint8_t *const *in, con
 	const struct merge_rule rule = global_merge(&w->cfg);
 	*bad = -1;
 	w->encodings++;
-	return merge_join(&rule, in, weights, n_in, chunking_len(&w->chunks, chunk), w->scratch, out, et);
+	return merge_join(&rule, in, weights, n_in, chunking_len(&w->chunks, chunk), w->scratch, NULL, out, et);
 }
 
 static enum rv_err check(void *ctx, uint32_t chunk, const uint8_t *data, struct rv_errtext *et) {
@@ -528,7 +528,8 @@ bool grid_world_is_right(struct grid_world *w) {
 			in[i] = w->nodes[w->node_at[i]].own + at;
 			weights[i] = w->members[i].weight;
 		}
-		RV_ASSERT(merge_roster(&rule, &l, in, weights, chunking_len(&w->chunks, c), scratch, want, NULL) == RV_OK);
+		RV_ASSERT(merge_roster(&rule, &l, in, weights, chunking_len(&w->chunks, c), scratch, NULL, want, NULL) ==
+				  RV_OK);
 		for (int i = 0; i < n; i++)
 			right = right && (!w->nodes[w->node_at[i]].alive ||
 							  memcmp(w->nodes[w->node_at[i]].reduced + at, want, chunk_bytes(&w->nodes[0], c)) == 0);

@@ -52,7 +52,7 @@ struct grid_world {
 	struct rv_rng rng;
 	int64_t now_us;
 	uint64_t delivered, data_frames; /* frames; of contributions, sums and means among them */
-	uint64_t encodings; /* of means, by all owners */
+	uint64_t encodings;              /* of means, by all owners */
 	struct rows_plan plan;
 	struct member_ref members[GRID_MAX_NODES];
 	int node_at[GRID_MAX_NODES];          /* by place */
@@ -68,8 +68,8 @@ struct grid_world {
 	float *scratch;
 };
 
-/* Makes n nodes in rows as rows_choose lays them out. Node i has member number 7 i + 3, weight 1 + i
- * % 5, and values that depend on i alone. */
+/* Makes n nodes in rows as rows_choose lays them out. Node i has member number 7 i + 3, weight 1 +
+ * i % 5, and values that depend on i alone. */
 struct grid_world *grid_world_new(int n, int row_size, uint32_t n_chunks, const struct merge_ops *rule, uint64_t seed);
 void grid_world_free(struct grid_world *w);
 

@@ -1,5 +1,5 @@
-/* test_net_grid.c: real grids of up to 1,024 workers on a virtual network: every worker ends with the
- * lab's bytes, whatever is late, lost, or dies. */
+/* test_net_grid.c: real grids of up to 1,024 workers on a virtual network: every worker ends with
+ * the lab's bytes, whatever is late, lost, or dies. */
 #include "grid_world.h"
 #include "tests/common/check.h"
 
