@@ -345,22 +345,25 @@ static void accuse(const struct grid *g, bool *sure, bool *perhaps) {
 			accuse_in_column(&g->columns[j], sure, perhaps);
 }
 
-static int insert(uint16_t *places, int n, uint16_t place) {
-	int at = n;
-	for (; at > 0 && places[at - 1] > place; at--)
-		places[at] = places[at - 1];
-	places[at] = place;
-	return n + 1;
+static void insert(struct grid_suspects *s, uint16_t place) {
+	int at = s->n++;
+	for (; at > 0 && s->places[at - 1] > place; at--)
+		s->places[at] = s->places[at - 1];
+	s->places[at] = place;
 }
 
-int grid_suspects(const struct grid *g, uint16_t places[NET_MAX_ROW]) {
+bool grid_suspects_equal(const struct grid_suspects *a, const struct grid_suspects *b) {
+	return a->n == b->n && memcmp(a->places, b->places, a->n * sizeof a->places[0]) == 0;
+}
+
+struct grid_suspects grid_suspects(const struct grid *g) {
 	bool sure[GRID_MAX_PEERS] = {false}, perhaps[GRID_MAX_PEERS] = {false}, certain = false;
-	int n = 0;
+	struct grid_suspects found = {.n = 0};
 	accuse(g, sure, perhaps);
 	for (int i = 0; i < g->n_peers; i++)
 		certain = certain || sure[i];
-	for (int i = 0; i < g->n_peers && n < NET_MAX_ROW; i++)
+	for (int i = 0; i < g->n_peers && found.n < NET_MAX_ROW; i++)
 		if (certain ? sure[i] : perhaps[i])
-			n = insert(places, n, g->peers[i].place);
-	return n;
+			insert(&found, g->peers[i].place);
+	return found;
 }

@@ -108,8 +108,12 @@ bool grid_done(const struct grid *g);
 /* Sums over row and columns; `world` is the number of participants of all rows. */
 struct reduce_info grid_info(const struct grid *g);
 
-/* Lists the places in the roster of the suspects, ascending, and returns how many (at most
- * NET_MAX_ROW). */
-int grid_suspects(const struct grid *g, uint16_t places[NET_MAX_ROW]);
+/* Places in the roster, ascending, of peers that make no progress. */
+struct grid_suspects {
+	uint16_t n;
+	uint16_t places[NET_MAX_ROW];
+};
+struct grid_suspects grid_suspects(const struct grid *g);
+bool grid_suspects_equal(const struct grid_suspects *a, const struct grid_suspects *b);
 
 #endif

@@ -82,15 +82,14 @@ static bool is_dead(const struct grid_world *w, int place) {
 /* Nobody accuses one that lives, and each dead one of which something is owed is accused. */
 static void check_suspects(const struct grid_world *w, bool all) {
 	bool accused[GRID_MAX_NODES] = {false};
-	uint16_t places[NET_MAX_ROW];
 	for (int i = 0; i < w->n; i++) {
 		if (!w->nodes[i].alive || !w->nodes[i].grid)
 			continue;
-		const int n = grid_suspects(w->nodes[i].grid, places);
-		for (int k = 0; k < n; k++) {
-			assert_true(k == 0 || places[k] > places[k - 1]);
-			assert_true(is_dead(w, places[k]));
-			accused[places[k]] = true;
+		const struct grid_suspects s = grid_suspects(w->nodes[i].grid);
+		for (int k = 0; k < s.n; k++) {
+			assert_true(k == 0 || s.places[k] > s.places[k - 1]);
+			assert_true(is_dead(w, s.places[k]));
+			accused[s.places[k]] = true;
 		}
 	}
 	for (int place = 0; all && place < w->plan.first[w->plan.n_rows]; place++)
@@ -220,9 +219,9 @@ static void test_messages_of_others_are_refused(void **state) {
 	m.chunk = 5; /* not in the column */
 	assert_int_equal(grid_receive(g, 1, owner, &m, &et), RV_E_PROTOCOL);
 	assert_non_null(strstr(et.text, "chunk 5 of 4"));
-	uint16_t places[NET_MAX_ROW];
-	assert_int_equal(grid_suspects(g, places), 1);
-	assert_int_equal(places[0], 4);
+	const struct grid_suspects s = grid_suspects(g);
+	assert_int_equal(s.n, 1); /* the other's link is dropped for it */
+	assert_int_equal(s.places[0], 4);
 	grid_world_free(w);
 }
 

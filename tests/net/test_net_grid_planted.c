@@ -18,11 +18,12 @@ bool rv_planted_bug(const char *name) {
 }
 
 static bool accuses_only_the_dead(const struct grid_world *w) {
-	uint16_t places[NET_MAX_ROW];
 	for (int i = 0; i < w->n; i++) {
-		const int n = w->nodes[i].alive && w->nodes[i].grid ? grid_suspects(w->nodes[i].grid, places) : 0;
-		for (int k = 0; k < n; k++)
-			if (w->nodes[w->node_at[places[k]]].alive)
+		struct grid_suspects s = {.n = 0};
+		if (w->nodes[i].alive && w->nodes[i].grid)
+			s = grid_suspects(w->nodes[i].grid);
+		for (int k = 0; k < s.n; k++)
+			if (w->nodes[w->node_at[s.places[k]]].alive)
 				return false;
 	}
 	return true;
