@@ -7,10 +7,32 @@
 #include "base/chain.h"
 #include "coordinator/core/internal.h"
 
+#include <stddef.h>
 #include <string.h>
 
-size_t core_size(void) {
-	return sizeof(struct core);
+/* Arrays begin where a struct may. */
+static size_t rounded(size_t bytes) {
+	return (bytes + _Alignof(max_align_t) - 1) / _Alignof(max_align_t) * _Alignof(max_align_t);
+}
+
+size_t core_size(const struct core_config *cfg) {
+	size_t bytes = rounded(sizeof(struct core));
+#define ADD(type, name, n) bytes += rounded(sizeof(type) * (n));
+	CORE_ARRAYS(ADD)
+#undef ADD
+	return bytes;
+}
+
+static void lay_out(struct core *c, const struct core_config *cfg) {
+	char *at = (char *)c + rounded(sizeof *c);
+#define PLACE(type, name, n)                                                                                           \
+	c->name = (type *)(void *)at;                                                                                      \
+	at += rounded(sizeof(type) * (n));
+	CORE_ARRAYS(PLACE)
+#undef PLACE
+	RV_ASSERT((size_t)(at - (char *)c) == core_size(cfg));
+	c->words = (int)CORE_WORDS_OF(cfg->max_here);
+	c->roster_words = (int)CORE_WORDS_OF(cfg->max_roster);
 }
 
 struct rv_hash core_token_hash(const uint8_t run_id[NET_RUN_ID_BYTES], const uint8_t token[NET_TOKEN_BYTES]) {
@@ -21,7 +43,9 @@ struct rv_hash core_token_hash(const uint8_t run_id[NET_RUN_ID_BYTES], const uin
 }
 
 struct core *core_init(void *memory, const struct core_config *cfg, int64_t now_us) {
-	RV_ASSERT(cfg->final_round > 0 && cfg->min_workers > 0 && cfg->min_workers <= NET_MAX_MEMBERS);
+	RV_ASSERT(cfg->max_here > 0 && cfg->max_here <= NET_MAX_HERE);
+	RV_ASSERT(cfg->max_roster > 0 && cfg->max_roster <= NET_MAX_ROSTER && cfg->max_roster <= cfg->max_here);
+	RV_ASSERT(cfg->final_round > 0 && cfg->min_workers > 0 && cfg->min_workers <= cfg->max_roster);
 	RV_ASSERT(cfg->fragments <= NET_MAX_FRAGMENTS && cfg->round_tokens > 0);
 	for (uint32_t i = 0; i < cfg->fragments || i == 0; i++)
 		RV_ASSERT(cfg->n_chunks[i] > 0 && cfg->n_chunks[i] <= NET_MAX_CHUNKS);
@@ -29,6 +53,8 @@ struct core *core_init(void *memory, const struct core_config *cfg, int64_t now_
 	RV_ASSERT(cfg->grace_us >= 0 && cfg->liveness_us > 0 && cfg->silent_us > 0 && cfg->suspect_gather_us >= 0);
 	struct core *c = memory;
 	memset(c, 0, sizeof *c);
+	lay_out(c, cfg);
+	memset(c->slots.used, 0, core_size(cfg) - (size_t)((char *)c->slots.used - (char *)c));
 	c->cfg = *cfg;
 	c->n_relays = cfg->n_relays;
 	memcpy(c->relays, cfg->relays, sizeof c->relays);
@@ -37,7 +63,7 @@ struct core *core_init(void *memory, const struct core_config *cfg, int64_t now_
 	c->next_id = 1;
 	c->ready_since_us = c->accused_since_us = c->not_held_since_us = c->still_since_us = INT64_MAX;
 	c->reduce_since_us = c->attempt_since_us = now_us;
-	c->parted = NET_MAX_MEMBERS;
+	c->parted = -1;
 	c->arrivals = (struct core_arrivals){.since_us = INT64_MAX, .left_us = INT64_MAX, .counted_us = now_us};
 	c->no_snapshot_said = UINT64_MAX;
 	core_republish(c);
@@ -50,18 +76,15 @@ const struct document *core_document(const struct core *c) {
 
 /* ---- events ---- */
 
-static bool said_before(struct core *c, const struct core_event *ev) {
-	bool repeats = ev->type == CORE_EVENT_ALIVE || ev->type == CORE_EVENT_DEAD || ev->type == CORE_EVENT_LEFT;
-	if (ev->member >= NET_MAX_MEMBERS || repeats)
-		return false;
-	struct core_event *last = &c->members[ev->member].said[ev->type];
+static bool said_before(struct core *c, uint32_t slot, const struct core_event *ev) {
+	struct core_event *last = &c->members[slot].said[ev->type];
 	bool same = last->type == ev->type && last->round == ev->round && last->attempt == ev->attempt;
 	*last = *ev;
-	return same;
+	return same && ev->type != CORE_EVENT_ALIVE && ev->type != CORE_EVENT_DEAD && ev->type != CORE_EVENT_LEFT;
 }
 
 static void put_event(struct core *c, const struct core_event *ev) {
-	RV_ASSERT(ev->type > 0 && ev->type < CORE_EVENT_COUNT && ev->member <= NET_MAX_MEMBERS);
+	RV_ASSERT(ev->type > 0 && ev->type < CORE_EVENT_COUNT);
 	c->events[(c->events_first + c->n_events) % CORE_EVENTS] = *ev;
 	if (c->n_events < CORE_EVENTS)
 		c->n_events++;
@@ -69,21 +92,27 @@ static void put_event(struct core *c, const struct core_event *ev) {
 		c->events_first = (c->events_first + 1) % CORE_EVENTS;
 }
 
-void core_say(struct core *c, enum core_event_type type, uint32_t member, uint64_t round) {
-	RV_ASSERT(member < (uint32_t)c->n_members || member == NET_MAX_MEMBERS);
-	struct core_event ev = {.type = (uint8_t)type, .member = member, .round = round};
+void core_say(struct core *c, enum core_event_type type, uint32_t slot, uint64_t round) {
+	struct core_event ev = {.type = (uint8_t)type, .member = core_number(c, slot), .round = round};
 	if (type == CORE_EVENT_SUSPECTED || type == CORE_EVENT_LOST || type == CORE_EVENT_DISAGREED ||
 		type == CORE_EVENT_OVERDUE)
 		ev.attempt = c->attempt;
-	if (!said_before(c, &ev))
+	if (!said_before(c, slot, &ev))
 		put_event(c, &ev);
 }
 
-void core_say_pair(struct core *c, uint32_t member, uint32_t other) {
-	RV_ASSERT(other < member && member < (uint32_t)c->n_members); /* the higher number is left out */
-	put_event(
-		c, &(struct core_event){
-			   .type = CORE_EVENT_APART, .member = member, .round = c->round, .attempt = c->attempt, .other = other});
+void core_say_all(struct core *c, enum core_event_type type, uint64_t round) {
+	put_event(c, &(struct core_event){.type = (uint8_t)type, .member = NET_NO_MEMBER, .round = round});
+}
+
+void core_say_pair(struct core *c, uint32_t slot, uint32_t other) {
+	struct core_event ev = {.type = CORE_EVENT_APART,
+							.member = core_number(c, slot),
+							.round = c->round,
+							.attempt = c->attempt,
+							.other = core_number(c, other)};
+	RV_ASSERT(ev.other < ev.member); /* the higher number is left out */
+	put_event(c, &ev);
 }
 
 bool core_next_event(struct core *c, struct core_event *out) {
@@ -97,12 +126,13 @@ bool core_next_event(struct core *c, struct core_event *out) {
 
 /* ---- joins and bans ---- */
 
+/* The platform knows of the tokens that the store has seen spent; not of those that wait for it. */
 static bool token_spent(const struct core *c, const struct rv_hash *hash) {
-	for (int i = 0; i < c->n_members; i++)
-		if (rv_hash_equal(&c->members[i].token_hash, hash))
+	for (int k = 0; k < c->slots.n; k++)
+		if (rv_hash_equal(&c->members[c->slots.order[k]].token_hash, hash))
 			return true;
 	for (int i = 0; i < c->n_queue; i++)
-		if (c->queue[i].type == CORE_MEMBER && rv_hash_equal(&c->queue[i].token_hash, hash))
+		if (c->queue[i].type == CORE_MEMBER && rv_hash_equal(&c->queue[i].facts.token_hash, hash))
 			return true;
 	return false;
 }
@@ -122,11 +152,23 @@ static enum rv_err check_join(const struct core *c, const struct join_request *r
 	return RV_OK;
 }
 
-static int count_banned(const struct core *c) {
-	int n = 0;
-	for (int i = 0; i < c->n_members; i++)
-		n += c->members[i].banned;
-	return n;
+/* Makes sure that one member more finds a slot, if need be that of an idle one. */
+static enum rv_err make_room(struct core *c, const char *doing, struct rv_errtext *et) {
+	if (!core_has_queue_room(c, 2))
+		return rv_fail(et, RV_E_BUSY, "%s: %d records wait for the coordinator's disk: try again later", doing,
+					   c->n_queue);
+	if (c->slots.n + core_count_pending_slots(c) < (int)c->cfg.max_here)
+		return RV_OK;
+	int idle = core_slots_find_idle(c);
+	if (idle < 0)
+		return rv_fail(et, RV_E_FULL,
+					   "%s: %u members are here, the most that this coordinator has room for at a time: try again when "
+					   "some have left",
+					   doing, c->cfg.max_here);
+	struct core_facts f;
+	core_facts_of(c, (uint32_t)idle, &f);
+	core_push_facts(c, CORE_AWAY, &f);
+	return RV_OK;
 }
 
 static enum rv_err admit(struct core *c, const uint8_t key[NET_KEY_BYTES], const struct join_request *rq, bool token_ok,
@@ -138,66 +180,85 @@ static enum rv_err admit(struct core *c, const uint8_t key[NET_KEY_BYTES], const
 	struct rv_hash token = core_token_hash(c->cfg.run_id, rq->token);
 	if (token_spent(c, &token))
 		return rv_fail(et, RV_E_AUTH, "join: the token is spent: ask the operator for a new invite link");
-	int number = c->n_members + core_count_pending_joins(c);
-	if (number >= NET_MAX_MEMBERS)
-		return rv_fail(et, RV_E_FULL,
-					   "join: the run has had %d members, the most there can be; %d of them are banned, whose numbers "
-					   "are not given again",
-					   (int)NET_MAX_MEMBERS, count_banned(c));
-	RV_ASSERT(core_find_member(c, key) < 0 && core_find_pending(c, key) < 0);
-	struct core_record *rec = core_push(c, CORE_MEMBER);
-	rec->member = *member = (uint32_t)number;
-	memcpy(rec->key, key, sizeof rec->key);
-	memcpy(rec->name, rq->name, sizeof rec->name);
-	rec->token_hash = token;
+	uint32_t number = c->slots.next_number + core_count_pending_joins(c);
+	if (number == NET_NO_MEMBER)
+		return rv_fail(et, RV_E_FULL, "join: all %u member numbers of this run are given", number);
+	RV_TRY(make_room(c, "join", et));
+	struct core_facts f = {.number = number, .token_hash = token};
+	memcpy(f.key, key, sizeof f.key);
+	memcpy(f.name, rq->name, sizeof f.name);
+	core_push_facts(c, CORE_MEMBER, &f);
+	*member = number;
 	return RV_OK;
 }
 
 enum rv_err core_join(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const struct join_request *rq,
 					  bool token_ok, uint32_t *member, struct rv_errtext *et) {
 	RV_TRY(check_join(c, rq, et));
-	int known = core_find_member(c, key);
-	if (known >= 0 && c->members[known].banned)
+	int slot = core_find_key(c, key);
+	const struct core_facts *pending = slot < 0 ? core_find_pending(c, key) : NULL;
+	if (slot >= 0 && c->members[slot].banned)
 		return rv_fail(et, RV_E_AUTH,
-					   "join: member %d is banned from this run: ask its operator to take that back (`unban %d`), then "
+					   "join: member %u is banned from this run: ask its operator to take that back (`unban %u`), then "
 					   "start again",
-					   known, known);
-	if (known < 0)
-		known = core_find_pending(c, key);
-	if (known >= 0)
-		*member = (uint32_t)known;
+					   c->members[slot].number, c->members[slot].number);
+	if (slot >= 0)
+		*member = c->members[slot].number;
+	else if (pending != NULL)
+		*member = pending->number;
 	else
 		RV_TRY(admit(c, key, rq, token_ok, member, et));
-	RV_ASSERT(*member < (uint32_t)(c->n_members + core_count_pending_joins(c)));
+	RV_ASSERT(*member < c->slots.next_number + core_count_pending_joins(c));
+	core_step(c, now_us);
+	return RV_OK;
+}
+
+enum rv_err core_return(struct core *c, int64_t now_us, const struct core_record *away, struct rv_errtext *et) {
+	if (core_find_key(c, away->key) >= 0 || core_find_pending(c, away->key) != NULL)
+		return RV_OK; /* it is in memory, or on its way */
+	if (away->type != CORE_AWAY || away->member >= c->slots.next_number || core_find(c, away->member) >= 0)
+		return rv_fail(et, RV_E_CORRUPT, "record %llu is the last of member %u, which is not in memory, and not AWAY",
+					   (unsigned long long)away->id, away->member);
+	RV_TRY(make_room(c, "a member returns", et));
+	struct core_facts f;
+	core_facts_of_record(away, &f);
+	core_push_facts(c, CORE_MEMBER, &f);
 	core_step(c, now_us);
 	return RV_OK;
 }
 
 enum rv_err core_ban(struct core *c, int64_t now_us, uint32_t member, bool banned, struct rv_errtext *et) {
-	if (c->n_members == 0)
+	uint32_t given = c->slots.next_number;
+	if (given == 0)
 		return rv_fail(et, RV_E_NOTFOUND, "member %u: nobody has joined this run yet", member);
-	if (member >= (uint32_t)c->n_members)
-		return rv_fail(et, RV_E_NOTFOUND, "member %u: there are members 0 to %d", member, c->n_members - 1);
-	c->members[member].want_banned = banned;
+	if (member >= given)
+		return rv_fail(et, RV_E_NOTFOUND, "member %u: there are members 0 to %u", member, given - 1);
+	int slot = core_find(c, member);
+	if (slot < 0 || core_is_leaving(c, (uint32_t)slot))
+		return rv_fail(et, RV_E_BUSY, "member %u is away: it must return before that is decided: try again", member);
+	if (banned && c->banned.n == NET_MAX_BANNED && !banned_has(&c->banned, member))
+		return rv_fail(et, RV_E_FULL, "member %u: %d members are banned, the most there can be: unban one first",
+					   member, (int)NET_MAX_BANNED);
+	c->members[slot].want_banned = banned;
 	core_step(c, now_us);
 	return RV_OK;
 }
 
 /* ---- reports ---- */
 
-static void say_what_is_wrong(struct core *c, uint32_t member) {
-	const struct core_member *m = &c->members[member];
+static void say_what_is_wrong(struct core *c, uint32_t slot) {
+	const struct core_member *m = &c->members[slot];
 	if (!core_right_size(c, m))
-		core_say(c, CORE_EVENT_WRONG_SIZE, member, c->round);
+		core_say(c, CORE_EVENT_WRONG_SIZE, slot, c->round);
 	if (m->last.term < c->term)
 		return; /* it does not know of the rollback yet */
 	if (m->last.term > c->term || m->last.round > c->round)
-		core_say(c, CORE_EVENT_AHEAD, member, c->round);
+		core_say(c, CORE_EVENT_AHEAD, slot, c->round);
 	else if (m->last.round == c->round && m->last.phase != WORKER_SYNCING && m->last.phase != WORKER_LEAVING &&
 			 !rv_hash_equal(&m->last.chain, &c->chain))
-		core_say(c, CORE_EVENT_WRONG_CHAIN, member, c->round);
+		core_say(c, CORE_EVENT_WRONG_CHAIN, slot, c->round);
 	else if (core_spoiled(c, m))
-		core_say(c, CORE_EVENT_SPOILED, member, c->round);
+		core_say(c, CORE_EVENT_SPOILED, slot, c->round);
 }
 
 static uint64_t tokens_with(const struct core *c, uint64_t missed) {
@@ -210,18 +271,24 @@ uint64_t core_most_tokens(const struct core *c) {
 
 /* Logs a member that cannot have trained that much since the run began: a worker that others leave
  * out repeatedly may have kept more than counts. */
-static void bound_tokens(struct core *c, uint32_t member) {
-	struct report *last = &c->members[member].last;
+static void bound_tokens(struct core *c, uint32_t slot) {
+	struct report *last = &c->members[slot].last;
 	if (last->tokens > tokens_with(c, c->round + 1))
-		core_say(c, CORE_EVENT_TOKENS, member, c->round);
+		core_say(c, CORE_EVENT_TOKENS, slot, c->round);
 	last->tokens = last->tokens < core_most_tokens(c) ? last->tokens : core_most_tokens(c);
 }
 
-static int roster_index(const struct core *c, uint32_t member) {
-	for (int i = 0; i < c->roster.n; i++)
-		if (c->roster.members[i] == member)
-			return i;
-	return -1;
+/* Returns the member's place in the roster; -1: none. */
+static int roster_place(const struct core *c, uint32_t member) {
+	int low = 0, high = c->roster.n;
+	while (low < high) {
+		int middle = (low + high) / 2;
+		if (c->roster.members[middle] < member)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < c->roster.n && c->roster.members[low] == member ? low : -1;
 }
 
 static struct core_places places_of(const struct report *rep) {
@@ -233,34 +300,42 @@ static struct core_places places_of(const struct report *rep) {
 	return p;
 }
 
+static uint16_t count_apart(const struct report *rep) {
+	int n = 0;
+	for (int i = 0; i < rep->n_paths; i++)
+		n += rep->paths[i].path == PATH_APART;
+	return (uint16_t)n;
+}
+
 enum rv_err core_report(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const struct report *rep,
 						struct rv_errtext *et) {
-	int member = core_find_member(c, key);
-	if (member < 0)
+	int slot = core_find_key(c, key);
+	if (slot < 0)
 		return rv_fail(et, RV_E_AUTH, "report: the sender's key is not a member's: join first");
-	struct core_member *m = &c->members[member];
+	struct core_member *m = &c->members[slot];
 	if (m->banned)
 		return rv_fail(
 			et, RV_E_AUTH,
-			"report: member %d is banned from this run: ask its operator to take that back (`unban %d`), then start "
+			"report: member %u is banned from this run: ask its operator to take that back (`unban %u`), then start "
 			"again",
-			member, member);
+			m->number, m->number);
 	RV_ASSERT(rep->n_candidates > 0 && rep->candidates[0].addr[0] != ':'); /* the platform has filled in the host */
 	if (core_is_stale(c, m, rep, now_us))
-		return core_stale_report(c, (uint32_t)member, rep, now_us, et);
+		return core_stale_report(c, (uint32_t)slot, rep, now_us, et);
 	RV_ASSERT(!m->reported || rep->boot != m->last.boot || rep->seq > m->last.seq); /* seq never goes back */
 	core_follow(m, rep);
 	core_note_arrival(c, m, rep, now_us);
 	m->last = *rep;
-	bound_tokens(c, (uint32_t)member);
+	bound_tokens(c, (uint32_t)slot);
 	m->heard_us = m->told_us = now_us;
 	m->reported = true;
 	m->awaited = m->distrusted = false;
 	m->want_places = places_of(rep);
-	say_what_is_wrong(c, (uint32_t)member);
-	int index = roster_index(c, (uint32_t)member); /* votes count from the roster only */
-	if (index >= 0)
-		core_take_vote(c, (uint32_t)index);
+	m->n_apart = count_apart(rep);
+	say_what_is_wrong(c, (uint32_t)slot);
+	int place = roster_place(c, m->number); /* votes count from the roster only */
+	if (place >= 0)
+		core_take_vote(c, (uint32_t)place);
 	core_step(c, now_us);
 	return RV_OK;
 }
@@ -271,24 +346,22 @@ static bool wants_to_move(const struct core_member *m) {
 	return !core_same_places(&m->places, &m->want_places);
 }
 
-/* Decides on members whose durable facts are out of date. */
+/* Decides on members whose durable facts are out of date; the rest of them when these are durable,
+ * if they are many. */
 static void record_members(struct core *c) {
-	for (int i = 0; i < c->n_members; i++) {
-		struct core_member *m = &c->members[i];
+	for (int k = 0; k < c->slots.n && core_has_queue_room(c, 1); k++) {
+		uint32_t slot = c->slots.order[k];
+		struct core_member *m = &c->members[slot];
 		bool moves = wants_to_move(m) && c->now_us >= core_moves_at(m);
 		if (!moves && m->banned == m->want_banned)
 			continue;
+		struct core_facts f;
 		if (moves)
 			core_count_move(m, c->now_us);
-		struct core_record *rec = core_push(c, CORE_MEMBER);
-		rec->member = (uint32_t)i;
-		memcpy(rec->key, m->key, sizeof rec->key);
-		memcpy(rec->name, m->name, sizeof rec->name);
-		const struct core_places *places = moves ? &m->want_places : &m->places;
-		rec->n_candidates = places->n;
-		memcpy(rec->candidates, places->at, sizeof rec->candidates);
-		rec->banned = m->want_banned;
-		rec->token_hash = m->token_hash;
+		core_facts_of(c, slot, &f);
+		f.places = moves ? m->want_places : m->places;
+		f.banned = m->want_banned;
+		core_push_facts(c, CORE_MEMBER, &f);
 	}
 }
 
@@ -335,16 +408,23 @@ static int64_t earlier(const struct core *c, int64_t best, int64_t since_us, int
 	return at > c->now_us && at < best ? at : best;
 }
 
-int64_t core_deadline_us(const struct core *c) {
+/* Returns the earliest time after now at which something about a member changes by itself. */
+static int64_t member_deadline_us(const struct core *c) {
 	int64_t at = INT64_MAX;
-	for (int i = 0; i < c->n_members; i++)
-		if (core_alive(c, &c->members[i]))
-			at = earlier(c, at, c->members[i].heard_us, c->cfg.liveness_us);
-	for (int i = 0; i < c->n_members; i++)
-		if (wants_to_move(&c->members[i]))
-			at = earlier(c, at, core_moves_at(&c->members[i]), 0);
-	for (int i = 0; i < c->n_members && c->ready_since_us != INT64_MAX; i++)
-		at = earlier(c, at, core_silent_at(c, &c->members[i]), 0);
+	for (int k = 0; k < c->slots.n; k++) {
+		const struct core_member *m = &c->members[c->slots.order[k]];
+		if (core_alive(c, m))
+			at = earlier(c, at, m->heard_us, c->cfg.liveness_us);
+		if (wants_to_move(m))
+			at = earlier(c, at, core_moves_at(m), 0);
+		if (c->ready_since_us != INT64_MAX)
+			at = earlier(c, at, core_silent_at(c, m), 0);
+	}
+	return at;
+}
+
+int64_t core_deadline_us(const struct core *c) {
+	int64_t at = member_deadline_us(c);
 	at = earlier(c, at, c->ready_since_us, c->cfg.grace_us);
 	at = earlier(c, at, core_arrival_deadline_us(c), 0);
 	at = earlier(c, at, c->roster.n == 0 ? core_reopened_until_us(c) : core_overdue_at_us(c), 0);
@@ -354,28 +434,23 @@ int64_t core_deadline_us(const struct core *c) {
 	return earlier(c, at, c->accused_since_us, c->gather_us);
 }
 
-bool core_bans(const struct core *c, uint32_t member) {
-	return member < (uint32_t)c->n_members && c->members[member].banned;
-}
-
 /* ---- for people ---- */
 
-int core_members(const struct core *c, struct core_member_view out[NET_MAX_MEMBERS]) {
-	for (int i = 0; i < c->n_members; i++) {
-		const struct core_member *m = &c->members[i];
-		struct core_member_view *v = &out[i];
-		*v = (struct core_member_view){.member = (uint32_t)i,
-									   .alive = m->reported && core_alive(c, m) && m->last.phase != WORKER_LEAVING,
-									   .banned = m->banned,
-									   .last_report_us = m->reported ? m->heard_us : 0,
-									   .last = m->last,
-									   .owned_chunks = c->owned[i],
-									   .all_chunks = c->owned_of};
-		uint64_t until;
-		v->apart = core_apart_from(c, (uint32_t)i, &until);
-		v->left_out = v->apart != 0 && core_left_out_apart(c, (uint32_t)i);
-		memcpy(v->key, m->key, sizeof v->key);
-		memcpy(v->name, m->name, sizeof v->name);
-	}
-	return c->n_members;
+struct core_member_view core_view(const struct core *c, uint32_t slot) {
+	const struct core_member *m = &c->members[slot];
+	return (struct core_member_view){.slot = slot,
+									 .member = core_number(c, slot),
+									 .key = m->key,
+									 .name = m->name,
+									 .alive = m->reported && core_alive(c, m) && m->last.phase != WORKER_LEAVING,
+									 .banned = m->banned,
+									 .last_report_us = m->reported ? m->heard_us : 0,
+									 .last = &m->last,
+									 .owned_chunks = c->owned[slot],
+									 .all_chunks = c->owned_of};
+}
+
+bool core_apart(const struct core *c, uint32_t slot, uint64_t apart[CORE_HERE_WORDS]) {
+	uint64_t until;
+	return core_apart_from(c, slot, apart, &until) > 0 && core_left_out_apart(c, slot);
 }

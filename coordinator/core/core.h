@@ -31,18 +31,31 @@
  *                                       members are ready. Until then REDUCE(r, a) holds: a
  *                                       participant that was only cut off returns and votes.
  *   OPEN(r), round - snapshot_round == NET_MAX_LOG_DIGESTS: not frozen before a SNAPSHOT arrives.
- *   any             -> ROLLBACK(R)      only the operator decides it (core_rollback) */
+ *   any             -> ROLLBACK(R)      only the operator decides it (core_rollback)
+ *
+ * Members. A member's number is given once and never again; numbers have no bound. In memory are
+ * max_here members at most, each in a *slot*: those that are here, and those that were. If a joiner
+ * or a member that returns needs a slot and none is free, the one silent for longest that has
+ * nothing under way gives up its own: an AWAY record says all that is durable about it, and the
+ * store has it by its key until it returns (core_return). Slots are for arrays beside the core and
+ * for sets; what people, workers and records read are numbers. A slot is one member's until it is
+ * AWAY. */
 #ifndef RV_COORDINATOR_CORE_H
 #define RV_COORDINATOR_CORE_H
 
 #include "base/err.h"
 #include "base/hash.h"
+#include "coordinator/core/set.h"
 #include "net/control/control.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { CORE_HERE_WORDS = SET_WORDS(NET_MAX_HERE), CORE_ROSTER_WORDS = SET_WORDS(NET_MAX_ROSTER) };
+
 struct core_config {
+	uint32_t max_here;   /* members in memory, 1..NET_MAX_HERE: core_size grows with it */
+	uint32_t max_roster; /* participants of a round, 1..NET_MAX_ROSTER, at most max_here */
 	uint8_t run_id[NET_RUN_ID_BYTES];
 	struct rv_hash run_hash;
 	uint64_t final_round; /* rounds in the run */
@@ -70,7 +83,7 @@ struct core_config {
 };
 
 /* Durable facts, in the order they must become durable. Replaying all of them rebuilds the core. */
-enum core_record_type { CORE_MEMBER = 1, CORE_ROSTER, CORE_COMMIT, CORE_SNAPSHOT, CORE_SEQ, CORE_ROLLBACK };
+enum core_record_type { CORE_MEMBER = 1, CORE_ROSTER, CORE_COMMIT, CORE_SNAPSHOT, CORE_SEQ, CORE_ROLLBACK, CORE_AWAY };
 struct core_record {
 	uint64_t id; /* 1, 2, 3, ... */
 	uint8_t type;
@@ -78,7 +91,8 @@ struct core_record {
 	 * was just rebuilt has exactly this seq: it is a function of the records alone, so announcing
 	 * it twice announces the same bytes. */
 	uint64_t doc_seq;
-	/* MEMBER: a later record of the same member replaces the earlier one. */
+	/* MEMBER: a later record of the same member replaces the earlier one. AWAY: the member leaves
+	 * memory; it returns by a MEMBER record. */
 	uint32_t member;
 	uint8_t key[NET_KEY_BYTES];
 	char name[NET_NAME_BYTES];
@@ -86,6 +100,8 @@ struct core_record {
 	struct candidate_ref candidates[NET_MAX_CANDIDATES];
 	bool banned;
 	struct rv_hash token_hash; /* core_token_hash of the token it spent; zero: none */
+	uint8_t blame_level;       /* its cost to others (exclusion.c); counts for one that is not in memory */
+	uint64_t blame_until;      /* first round that may have it again */
 	uint64_t term;             /* ROLLBACK: the one that begins */
 	/* ROSTER, COMMIT, SNAPSHOT; ROLLBACK: the round that is open again */
 	uint64_t round;
@@ -94,21 +110,27 @@ struct core_record {
 	struct rv_hash chain;  /* COMMIT: state_hash(round + 1); SNAPSHOT: state_hash(round) */
 	uint32_t n_chunks;     /* ROSTER: of what the round exchanges */
 	uint16_t n_members;    /* ROSTER, COMMIT: the participants, ascending. ROSTER of none: the round is open again */
-	uint32_t members[NET_MAX_MEMBERS];
-	uint64_t tokens[NET_MAX_MEMBERS]; /* ROSTER, COMMIT: tokens of each contribution */
-	uint64_t boots[NET_MAX_MEMBERS];  /* ROSTER: the process that holds each contribution (report.boot) */
-	uint64_t owners;                  /* ROSTER: set of those of `members` that may own chunks, by member number */
-	uint64_t relayed; /* ROSTER: those of `owners` that own half a part, beside others that need no relay */
-	uint64_t rates[NET_MAX_MEMBERS]; /* ROSTER: bandwidth of its line, bytes/s; 0: not known */
-	uint64_t blamed;                 /* ROSTER, COMMIT: set of members that spoiled the attempt before, or this one */
+	uint16_t n_blamed;     /* ROSTER, COMMIT: members that spoiled the attempt before, or this one; ascending */
+	/* Up to here a copy costs little; what follows counts up to n_members and n_blamed only. */
+	uint32_t members[NET_MAX_ROSTER];
+	uint64_t tokens[NET_MAX_ROSTER]; /* ROSTER, COMMIT: tokens of each contribution */
+	uint64_t boots[NET_MAX_ROSTER];  /* ROSTER: the process that holds each contribution (report.boot) */
+	uint64_t rates[NET_MAX_ROSTER];  /* ROSTER: bandwidth of its line, bytes/s; 0: not known */
+	/* ROSTER: sets of places in `members`: those that may own chunks; those of them that own half a
+	 * part, beside others that need no relay. */
+	uint64_t owners[CORE_ROSTER_WORDS], relayed[CORE_ROSTER_WORDS];
+	uint32_t blamed[NET_MAX_ROSTER];
 };
+
+/* Copies what counts of a record: one of few participants costs little. */
+void core_record_copy(struct core_record *to, const struct core_record *from);
 
 /* Returns the hash that a record and the store keep of a token: BLAKE2b("rivulet token" | run_id |
  * token). */
 struct rv_hash core_token_hash(const uint8_t run_id[NET_RUN_ID_BYTES], const uint8_t token[NET_TOKEN_BYTES]);
 
-struct core; /* opaque: core_size() bytes of the caller's memory */
-size_t core_size(void);
+struct core; /* opaque: core_size() bytes of the caller's memory, aligned as malloc does */
+size_t core_size(const struct core_config *cfg);
 struct core *core_init(void *memory, const struct core_config *cfg, int64_t now_us);
 /* Rebuilds the core from a stored record, oldest first, before any other call. RV_E_CORRUPT names
  * the record. */
@@ -116,10 +138,15 @@ enum rv_err core_replay(struct core *c, const struct core_record *rec, struct rv
 
 /* Takes a join by the holder of `key`. token_ok: the platform found the token valid and unspent
  * (ignored for a known key). On RV_OK *member is its number; the record must be durable before the
- * platform replies (core_next_record). RV_E_AUTH (unknown key, no valid token), RV_E_FULL
- * (NET_MAX_MEMBERS), RV_E_PROTOCOL (version). */
+ * platform replies (core_next_record). RV_E_AUTH (unknown key, no valid token), RV_E_FULL (max_here
+ * members are here), RV_E_BUSY (too many records wait for the store), RV_E_PROTOCOL (version). A
+ * key that the store has an AWAY record of returns first (core_return). */
 enum rv_err core_join(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const struct join_request *rq,
 					  bool token_ok, uint32_t *member, struct rv_errtext *et);
+/* Takes a member back that is AWAY, by its last record in the store: it is in memory again when the
+ * records are durable (core_next_record). RV_E_FULL, RV_E_BUSY: as core_join; RV_E_CORRUPT: a
+ * record of no member that is away. */
+enum rv_err core_return(struct core *c, int64_t now_us, const struct core_record *away, struct rv_errtext *et);
 /* Takes a report by the holder of `key`; ignores a stale one (boot, seq). RV_E_AUTH: not a member,
  * or banned; or another process of the same key with a later boot is followed instead, and the
  * sender should end. */
@@ -145,22 +172,22 @@ enum core_state_kept {
 struct core_kept {
 	enum core_state_kept state;
 	uint64_t round; /* the round of that state */
-	/* Members that held it last, including those that were members before this coordinator started
-	 * and have not reported since. */
-	uint64_t last_held;
-	uint64_t absent;     /* those of them that are not present, or have only just come back */
-	uint64_t behind;     /* other members that still lack what a present one has: they may hold more */
-	bool has_best;       /* there is an earlier round that a present member can prove: */
-	uint64_t best_round; /* the latest one */
-	uint64_t best_held;  /* the members that can prove it */
+	/* Sets of slots. Members that held it last, including those that were members before this
+	 * coordinator started and have not reported since. */
+	uint64_t last_held[CORE_HERE_WORDS];
+	uint64_t absent[CORE_HERE_WORDS];    /* those of them that are not present, or have only just come back */
+	uint64_t behind[CORE_HERE_WORDS];    /* other members that still lack what a present one has: they may hold more */
+	bool has_best;                       /* there is an earlier round that a present member can prove: */
+	uint64_t best_round;                 /* the latest one */
+	uint64_t best_held[CORE_HERE_WORDS]; /* the members that can prove it */
 	/* Most of the members that are present, or may come back, report a later round or term: this
 	 * coordinator's store is an old copy. */
 	bool ahead;
 };
 void core_kept(const struct core *c, struct core_kept *out);
-/* Returns the present members that have proven the state of this round, committed or open; 0 also
- * if it is too far back for its state hash to be known. */
-uint64_t core_holders(const struct core *c, uint64_t round);
+/* Sets `out` (slots) to the present members that have proven the state of this round, committed or
+ * open; returns their number. None also if it is too far back for its state hash to be known. */
+int core_holders(const struct core *c, uint64_t round, uint64_t out[CORE_HERE_WORDS]);
 
 enum { CORE_PAST_ROUNDS = 1024 }; /* how far back a rollback can go */
 /* Takes back, for the operator, all rounds from `to_round` on; done when the record is durable.
@@ -214,25 +241,38 @@ enum core_event_type {
 };
 struct core_event {
 	uint8_t type;
-	uint32_t member; /* NET_MAX_MEMBERS: none */
+	uint32_t member; /* NET_NO_MEMBER: none */
 	uint64_t round;
 	uint32_t attempt;
 	uint32_t other; /* APART */
 };
 bool core_next_event(struct core *c, struct core_event *out);
 
-/* A member, for the dashboard and `status`. */
+/* Returns the number of members in memory, here or not; and the slot of the k-th of them, by
+ * ascending number: for loops over all, core_nth(c, 0..core_here(c) - 1). */
+int core_here(const struct core *c);
+uint32_t core_nth(const struct core *c, int k);
+/* Returns the number of sets' words: set_words of the slots. */
+int core_words(const struct core *c);
+/* Return the slot of the member that has this key, or this number; -1: none in memory. */
+int core_find_key(const struct core *c, const uint8_t key[NET_KEY_BYTES]);
+int core_find(const struct core *c, uint32_t member);
+uint32_t core_number(const struct core *c, uint32_t slot);
+
+/* A member, for the platform and for people; borrowed until the next call. */
 struct core_member_view {
-	uint32_t member;
-	uint8_t key[NET_KEY_BYTES];
-	char name[NET_NAME_BYTES];
+	uint32_t slot, member;
+	const uint8_t *key; /* NET_KEY_BYTES */
+	const char *name;
 	bool alive, banned;
-	int64_t last_report_us;
-	struct report last;
-	uint64_t apart;                    /* set of members that it cannot connect to, in neither direction */
-	bool left_out;                     /* therefore rounds begin without it if enough others are ready */
+	int64_t last_report_us;            /* 0: none since this coordinator started */
+	const struct report *last;         /* zeros before the first */
 	uint32_t owned_chunks, all_chunks; /* in the last all-reduce since the coordinator started */
 };
+struct core_member_view core_view(const struct core *c, uint32_t slot);
+/* Sets `apart` (slots) to the members that it cannot connect to, in neither direction. Returns true
+ * if therefore rounds begin without it if enough others are ready. */
+bool core_apart(const struct core *c, uint32_t slot, uint64_t apart[CORE_HERE_WORDS]);
 enum { CORE_MISSED_MAX = 8 };
 /* Returns the most tokens that a contribution counts with: round_tokens, and missed_tokens for
  * CORE_MISSED_MAX rounds. */
@@ -240,10 +280,5 @@ uint64_t core_most_tokens(const struct core *c);
 /* Returns the bandwidth by which ownership is divided: that of the line's slower direction. 0: not
  * known. */
 uint64_t core_line_rate(const struct report *rep);
-int core_members(const struct core *c, struct core_member_view out[NET_MAX_MEMBERS]);
-/* Returns the number of the member that has this key, -1: none. */
-int core_find_member(const struct core *c, const uint8_t key[NET_KEY_BYTES]);
-/* Returns true if the operator has banned the member. */
-bool core_bans(const struct core *c, uint32_t member);
 
 #endif

@@ -18,7 +18,6 @@
 #include "base/capped.h"
 #include "base/order.h"
 #include "coordinator/core/internal.h"
-#include "net/roster_set.h"
 
 enum {
 	WITHHELD_TIMES = 4,
@@ -31,8 +30,8 @@ enum {
 };
 
 static uint64_t slowest_rate(const struct core_roster *r) {
-	uint64_t rates[NET_MAX_MEMBERS];
-	RV_ASSERT(r->n > 0 && r->n <= NET_MAX_MEMBERS);
+	uint64_t rates[NET_MAX_ROSTER];
+	RV_ASSERT(r->n > 0 && r->n <= NET_MAX_ROSTER);
 	for (int i = 0; i < r->n; i++)
 		rates[i] = r->rates[i] > 0 ? r->rates[i] : RATE_UNKNOWN;
 	uint64_t slowest = rv_nth_u64(rates, r->n, 0), least = rv_nth_u64(rates, r->n, r->n / 2) / MEDIAN_SHARE;
@@ -54,33 +53,40 @@ uint32_t core_attempt_ms(const struct core *c) {
 
 int64_t core_overdue_at_us(const struct core *c) {
 	return c->roster.n == 0 ? INT64_MAX
-							: c->attempt_since_us + (int64_t)core_attempt_ms(c) * US_PER_MS + 2 * c->cfg.withheld_us;
+							: c->attempt_since_us + (int64_t)c->roster.attempt_ms * US_PER_MS + 2 * c->cfg.withheld_us;
 }
 
 /* Returns true if the last report of `i` is of this attempt and accuses another participant that is
  * not missed: such an accusation is weighed (suspects.c). One of itself, of none, or of one that is
  * missed already excuses nothing. */
-static bool accuses(const struct core *c, uint32_t i) {
-	const struct report *rep = &c->members[c->roster.members[i]].last;
-	uint64_t weighed = core_first(c->roster.n) & ~core_missed(c) & ~core_bit(i);
-	uint64_t named;
-	roster_set_of(&named, 1, rep->suspects, rep->n_suspects);
-	return rep->round == c->round && rep->attempt == c->attempt && (named & weighed) != 0;
+static bool accuses(const struct core *c, uint32_t i, const uint64_t *missed) {
+	const struct report *rep = &core_participant(c, i)->last;
+	if (rep->round != c->round || rep->attempt != c->attempt)
+		return false;
+	for (int k = 0; k < rep->n_suspects; k++) {
+		uint32_t place = rep->suspects[k];
+		if (place < c->roster.n && place != i && !set_has(missed, place))
+			return true;
+	}
+	return false;
 }
 
 bool core_end_overdue(struct core *c) {
-	uint64_t set = core_first(c->roster.n) & ~core_missed(c) & ~c->roster.voted;
-	if (c->now_us < core_overdue_at_us(c) || c->roster.voted == 0)
+	uint64_t missed[CORE_ROSTER_WORDS];
+	if (c->now_us < core_overdue_at_us(c) || set_is_empty(c->roster.voted, c->roster_words))
 		return false;
 	bool any = false;
+	core_missed(c, missed);
 	for (uint32_t i = 0; i < c->roster.n; i++) {
-		if (!(set & core_bit(i)) || accuses(c, i))
+		if (set_has(missed, i) || set_has(c->roster.voted, i) || accuses(c, i, missed))
 			continue;
-		RV_ASSERT(!(c->roster.voted & core_bit(i)) && !c->members[c->roster.members[i]].distrusted);
+		struct core_member *m = core_participant(c, i);
+		RV_ASSERT(!m->distrusted);
 		any = true;
-		c->members[c->roster.members[i]].distrusted = true;
-		c->blamed |= core_bit(c->roster.members[i]);
-		core_say(c, CORE_EVENT_OVERDUE, c->roster.members[i], c->round);
+		m->distrusted = true;
+		set_add(missed, i); /* to accuse it excuses nothing from here on */
+		set_add(c->blamed, core_slot_of(c, m));
+		core_say(c, CORE_EVENT_OVERDUE, core_slot_of(c, m), c->round);
 	}
 	return any;
 }

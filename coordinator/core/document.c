@@ -13,11 +13,11 @@ static uint8_t run_phase(const struct core *c) {
 	return core_count_able(c) < (int)c->cfg.min_workers ? RUN_WAITING : RUN_OPEN;
 }
 
-static struct member_ref ref(const struct core *c, uint32_t member, uint32_t weight) {
-	const struct core_member *m = &c->members[member];
-	struct member_ref r = {.member = member, .weight = weight};
+static struct member_ref ref(const struct core *c, uint32_t slot, uint32_t weight) {
+	const struct core_member *m = &c->members[slot];
+	struct member_ref r = {.member = m->number, .weight = weight};
 	memcpy(r.key, m->key, sizeof r.key);
-	bool has_housemate = core_has_housemate(c, member);
+	bool has_housemate = core_has_housemate(c, slot);
 	for (int i = 0; i < m->places.n; i++)
 		if (m->places.at[i].kind != CANDIDATE_PRIVATE || has_housemate)
 			r.candidates[r.n_candidates++] = m->places.at[i];
@@ -26,22 +26,20 @@ static struct member_ref ref(const struct core *c, uint32_t member, uint32_t wei
 }
 
 /* Returns true if the member is present, and may have some of the files. */
-static bool may_have_parts(const struct core *c, uint32_t member) {
-	const struct core_member *m = &c->members[member];
+static bool may_have_parts(const struct core *c, const struct core_member *m) {
 	return core_available(c, m) && m->reported && !core_diverged(c, m) && m->places.n > 0;
 }
 
 /* Returns true while a participant of the last round may have its result before its next report
  * shows it. */
-static bool is_about_to(const struct core *c, uint32_t member) {
-	return core_about_to(c, member) && !core_stands_still(c);
+static bool is_about_to(const struct core *c, const struct core_member *m) {
+	return core_about_to(c, core_slot_of(c, m)) && !core_stands_still(c);
 }
 
 /* Returns true if the member has what a joiner needs: the state of this round, or the result that
  * leads to it. */
-static bool is_donor(const struct core *c, uint32_t member) {
-	const struct core_member *m = &c->members[member];
-	return may_have_parts(c, member) && (core_in_sync(c, m) || core_spoiled(c, m) || is_about_to(c, member));
+static bool is_donor(const struct core *c, const struct core_member *m) {
+	return may_have_parts(c, m) && (core_in_sync(c, m) || core_spoiled(c, m) || is_about_to(c, m));
 }
 
 static void put_roster(const struct core *c, struct document *d) {
@@ -50,14 +48,24 @@ static void put_roster(const struct core *c, struct document *d) {
 	d->attempt = c->attempt;
 	d->n_members = r->n;
 	d->n_roster = r->n;
-	for (int i = 0; i < r->n; i++) {
-		d->members[i] = ref(c, r->members[i], r->weights[i]);
+	for (uint16_t i = 0; i < r->n; i++) {
+		d->members[i] = ref(c, r->slots[i], r->weights[i]);
+		d->members[i].place = i;
 		d->members[i].boot = r->boots[i];
 	}
 	d->n_chunks = c->roster.n_chunks;
-	d->deadline_ms = core_attempt_ms(c);
+	d->deadline_ms = c->roster.attempt_ms;
 	d->n_ranges = r->n_ranges;
 	memcpy(d->ranges, r->ranges, r->n_ranges * sizeof r->ranges[0]);
+}
+
+/* Lists those of which `is` is true, the lowest numbers first, as far as there is room. */
+static void list_donors(const struct core *c, core_is *is, struct document *d) {
+	for (int k = 0; k < c->slots.n && d->n_members < NET_MAX_ROW; k++) {
+		uint32_t slot = c->slots.order[k];
+		if (is(c, &c->members[slot]))
+			d->members[d->n_members++] = ref(c, slot, 0);
+	}
 }
 
 /* Lists the donors. After all members died none may hold the state of this round, and yet all of
@@ -69,28 +77,26 @@ static void put_donors(const struct core *c, struct document *d) {
 	d->n_chunks = 0;
 	d->n_ranges = 0;
 	d->n_members = 0;
-	for (int i = 0; i < c->n_members; i++)
-		if (is_donor(c, (uint32_t)i))
-			d->members[d->n_members++] = ref(c, (uint32_t)i, 0);
-	bool nobody = d->n_members == 0 && c->round > 0;
-	for (int i = 0; i < c->n_members && nobody; i++)
-		if (may_have_parts(c, (uint32_t)i))
-			d->members[d->n_members++] = ref(c, (uint32_t)i, 0);
+	d->n_roster = 0;
+	list_donors(c, is_donor, d);
+	if (d->n_members == 0 && c->round > 0)
+		list_donors(c, may_have_parts, d);
 }
 
 /* A member that is about to report that it has applied the last round, or that it goes back, is not
  * behind for long. */
-static bool is_behind(const struct core *c, uint32_t member) {
-	const struct core_member *m = &c->members[member];
-	return core_available(c, m) && m->reported && m->places.n > 0 && !core_in_sync(c, m) && !is_about_to(c, member);
+static bool is_behind(const struct core *c, const struct core_member *m) {
+	return core_available(c, m) && m->reported && m->places.n > 0 && !core_in_sync(c, m) && !is_about_to(c, m);
 }
 
 /* A member with the state may be where no other can dial it, and yet reach those that need it. */
 static void put_syncing(const struct core *c, struct document *d) {
 	d->n_syncing = 0;
-	for (int i = 0; i < c->n_members && d->n_syncing < NET_MAX_SYNCING; i++)
-		if (is_behind(c, (uint32_t)i) && document_find(d, (uint32_t)i) < 0)
-			d->syncing[d->n_syncing++] = ref(c, (uint32_t)i, 0);
+	for (int k = 0; k < c->slots.n && d->n_syncing < NET_MAX_SYNCING; k++) {
+		const struct core_member *m = &c->members[c->slots.order[k]];
+		if (is_behind(c, m) && document_find(d, m->number) < 0)
+			d->syncing[d->n_syncing++] = ref(c, core_slot_of(c, m), 0);
+	}
 }
 
 /* Sets *round to the first round that this member still fetches, if documents list it. */
@@ -101,33 +107,39 @@ static bool needs(const struct core *c, const struct core_member *m, const struc
 }
 
 static void keep_snapshot(struct document *d, uint64_t round, const struct rv_hash *hash) {
-	if (d->n_kept_snapshots < NET_MAX_KEPT_SNAPSHOTS)
-		d->kept_snapshots[d->n_kept_snapshots++] = (struct kept_snapshot){.round = round, .hash = *hash};
+	d->kept_snapshots[d->n_kept_snapshots++] = (struct kept_snapshot){.round = round, .hash = *hash};
+}
+
+/* Returns true if a member still fetches from this round on. */
+static bool is_needed(const struct core *c, const struct document *d, uint64_t from_round) {
+	uint64_t round;
+	for (int k = 0; k < c->slots.n; k++)
+		if (needs(c, &c->members[c->slots.order[k]], d, &round) && round == from_round)
+			return true;
+	return false;
 }
 
 /* Snapshots are kept that members are fetching, and log entries from the snapshot on that is not
  * after the first round that one needs: so the document changes when a snapshot is passed, not with
  * every entry that is fetched. */
 static void put_kept(const struct core *c, struct document *d) {
-	uint64_t needed[NET_MAX_MEMBERS], round, first = d->snapshot_round, from = document_reaches_to(d);
+	uint64_t round, first = d->snapshot_round, from = document_reaches_to(d);
 	const struct core_past_snapshot zero = {0};
-	int n = 0;
+	bool any = false;
 	d->n_kept_rounds = d->n_kept_snapshots = 0;
-	for (int i = 0; i < c->n_members; i++) {
-		if (!needs(c, &c->members[i], d, &round))
+	for (int k = 0; k < c->slots.n; k++) {
+		if (!needs(c, &c->members[c->slots.order[k]], d, &round))
 			continue;
-		needed[n++] = round;
+		any = true;
 		first = round < first ? round : first;
 	}
-	if (n == 0)
+	if (!any)
 		return;
 	for (int b = -1; b < c->past.n_snapshots; b++) {
 		const struct core_past_snapshot *snapshot = b < 0 ? &zero : &c->past.snapshots[b];
 		from = snapshot->round <= first && snapshot->round > from ? snapshot->round : from;
-		bool wanted = false;
-		for (int i = 0; i < n; i++)
-			wanted |= needed[i] == snapshot->round;
-		if (wanted)
+		if (snapshot->round >= first && d->n_kept_snapshots < NET_MAX_KEPT_SNAPSHOTS &&
+			snapshot->round < d->snapshot_round && is_needed(c, d, snapshot->round))
 			keep_snapshot(d, snapshot->round, &snapshot->hash);
 	}
 	RV_ASSERT(from <= d->snapshot_round);
@@ -146,10 +158,8 @@ static void put_older(const struct core *c, struct document *d) {
 }
 
 static void put_banned(const struct core *c, struct document *d) {
-	d->banned.n = 0;
-	for (int i = 0; i < c->n_members; i++)
-		if (c->members[i].banned)
-			d->banned.members[d->banned.n++] = (uint32_t)i;
+	d->banned.n = c->banned.n;
+	memcpy(d->banned.members, c->banned.members, c->banned.n * sizeof d->banned.members[0]);
 }
 
 /* Fills everything but `seq`. */
@@ -177,7 +187,7 @@ static void build(const struct core *c, struct document *d) {
 	else
 		put_donors(c, d);
 	put_syncing(c, d);
-	RV_ASSERT(d->n_kept_rounds <= d->n_older && d->n_members <= c->n_members);
+	RV_ASSERT(d->n_kept_rounds <= d->n_older && d->n_members <= c->slots.n);
 	RV_ASSERT((d->phase == RUN_REDUCE) == (d->attempt > 0) && (d->phase == RUN_DONE) == (d->round == d->final_round));
 }
 
@@ -231,7 +241,7 @@ void core_publish(struct core *c) {
 		document_copy(&c->doc, &c->scratch);
 		c->doc.seq = seq;
 	} else if (seq >= c->seq_planned) {
-		(void)core_push(c, CORE_SEQ);
+		core_push_seq(c);
 	}
 }
 

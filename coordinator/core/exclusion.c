@@ -20,55 +20,54 @@
 #include "base/assert.h"
 #include "coordinator/core/internal.h"
 
-enum { LEVEL_MAX = 7, WAITED_SHARE = 2 };
+enum { WAITED_SHARE = 2 };
 
 static uint64_t rounds_of(const struct core_level *l) {
-	RV_ASSERT(l->level > 0 && l->level <= LEVEL_MAX);
+	RV_ASSERT(l->level > 0 && l->level <= CORE_LEVEL_MAX);
 	return 1ull << (l->level - 1);
 }
 
 static void raise_level(struct core_level *l, uint64_t from_round) {
-	if (l->level < LEVEL_MAX)
+	if (l->level < CORE_LEVEL_MAX)
 		l->level++;
 	l->until_round = from_round + rounds_of(l);
 	RV_ASSERT(l->until_round > from_round);
 }
 
 static void lower_level(struct core_level *l) {
-	RV_ASSERT(l->level <= LEVEL_MAX);
+	RV_ASSERT(l->level <= CORE_LEVEL_MAX);
 	if (l->level > 0)
 		l->level--;
 }
 
 /* ---- blamed ---- */
 
-void core_blame(struct core *c, uint64_t members) {
-	RV_ASSERT((members & ~core_first(c->n_members)) == 0);
-	for (uint32_t i = 0; i < (uint32_t)c->n_members; i++)
-		if (members & core_bit(i))
-			raise_level(&c->members[i].blame, c->round);
+void core_blame(struct core *c, const uint64_t *members) {
+	for (int i = set_next(members, 0, c->words); i >= 0; i = set_next(members, i + 1, c->words))
+		raise_level(&c->members[i].blame, c->round);
 }
 
-void core_absolve(struct core *c, uint64_t members) {
-	RV_ASSERT((members & (c->spoilers | ~core_first(c->n_members))) == 0); /* none of the blamed */
-	for (uint32_t i = 0; i < (uint32_t)c->n_members; i++)
-		if (members & core_bit(i))
-			lower_level(&c->members[i].blame);
+void core_absolve(struct core *c, const uint64_t *members) {
+	for (int i = set_next(members, 0, c->words); i >= 0; i = set_next(members, i + 1, c->words)) {
+		RV_ASSERT(!set_has(c->spoilers, (uint32_t)i)); /* none of the blamed */
+		lower_level(&c->members[i].blame);
+	}
 }
 
 void core_forget_blame(struct core *c) {
-	for (int i = 0; i < c->n_members; i++)
-		c->members[i].blame = (struct core_level){0};
-	c->blamed = 0;
+	for (int k = 0; k < c->slots.n; k++)
+		c->members[c->slots.order[k]].blame = (struct core_level){0};
+	set_clear(c->blamed, c->words);
 }
 
-void core_say_blamed(struct core *c, uint64_t members) {
-	RV_ASSERT((members & ~c->rostered) == 0);
-	for (uint32_t i = 0; i < (uint32_t)c->n_members; i++) {
-		struct core_level after = c->members[i].blame;
+void core_say_blamed(struct core *c, const uint64_t *members) {
+	RV_ASSERT(set_is_within(members, c->rostered, c->words));
+	for (int k = 0; k < c->slots.n; k++) {
+		uint32_t slot = c->slots.order[k];
+		struct core_level after = c->members[slot].blame;
 		raise_level(&after, c->round);
-		if ((members & core_bit(i)) && after.until_round > c->round + 1)
-			core_say(c, CORE_EVENT_EXCLUDED, i, after.until_round);
+		if (set_has(members, slot) && after.until_round > c->round + 1)
+			core_say(c, CORE_EVENT_EXCLUDED, slot, after.until_round);
 	}
 }
 
@@ -76,19 +75,30 @@ bool core_is_excluded(const struct core *c, const struct core_member *m) {
 	return c->round < m->blame.until_round;
 }
 
-uint64_t core_without_excluded(const struct core *c, uint64_t ready) {
-	while (core_count(ready) > (int)c->cfg.min_workers && c->reopened == 0) {
-		int worst = -1;
-		for (int i = 0; i < c->n_members; i++)
-			if ((ready & core_bit((uint32_t)i)) && core_is_excluded(c, &c->members[i]) &&
-				(worst < 0 || c->members[i].blame.until_round >= c->members[worst].blame.until_round))
-				worst = i;
-		if (worst < 0)
-			return ready;
-		ready &= ~core_bit((uint32_t)worst);
-		RV_ASSERT(core_count(ready) >= (int)c->cfg.min_workers);
+enum { ROUNDS_MAX = 1 << (CORE_LEVEL_MAX - 1) };
+
+/* Returns for how many rounds the member stays out; 0: it does not. */
+static int rounds_out(const struct core *c, const struct core_member *m) {
+	uint64_t left = core_is_excluded(c, m) ? m->blame.until_round - c->round : 0;
+	return left < ROUNDS_MAX ? (int)left : ROUNDS_MAX;
+}
+
+/* Those that stay out for longest go first; of these the highest numbers. */
+void core_drop_excluded(const struct core *c, uint64_t *ready) {
+	int count[ROUNDS_MAX + 1] = {0}, rounds = ROUNDS_MAX;
+	int spare = c->reopened == 0 ? core_size_of(c, ready) - (int)c->cfg.min_workers : 0;
+	for (int k = 0; k < c->slots.n; k++)
+		if (set_has(ready, c->slots.order[k]))
+			count[rounds_out(c, &c->members[c->slots.order[k]])]++;
+	for (; rounds > 0 && count[rounds] <= spare; rounds--)
+		spare -= count[rounds];
+	for (int k = c->slots.n; k-- > 0;) {
+		uint32_t slot = c->slots.order[k];
+		int out = set_has(ready, slot) ? rounds_out(c, &c->members[slot]) : 0;
+		if (out == 0 || out < rounds || (out == rounds && spare-- <= 0))
+			continue;
+		set_drop(ready, slot);
 	}
-	return ready;
 }
 
 /* ---- awaited ---- */
@@ -98,26 +108,31 @@ bool core_waits_no_more(const struct core *c, const struct core_member *m) {
 }
 
 void core_forget_waits(struct core *c) {
-	for (int i = 0; i < c->n_members; i++) {
-		c->members[i].vain = (struct core_level){0};
-		c->members[i].put_away = 0;
+	for (int k = 0; k < c->slots.n; k++) {
+		uint32_t slot = c->slots.order[k];
+		c->members[slot].vain = (struct core_level){0};
+		c->members[slot].put_away_round = 0;
+		set_clear(&c->put_away[slot * (uint32_t)c->words], c->words);
 	}
-	c->waited_for = 0;
+	set_clear(c->waited_for, c->words);
 }
 
-void core_count_waits(struct core *c, uint64_t roster) {
-	RV_ASSERT((roster & ~core_first(c->n_members)) == 0);
+void core_count_waits(struct core *c, const uint64_t *roster) {
 	bool long_one = c->now_us - c->ready_since_us >= c->cfg.grace_us / WAITED_SHARE && c->cfg.grace_us > 0;
-	uint64_t came = roster | core_contributors(c); /* in time, though another decision may have left it out */
-	for (uint32_t i = 0; i < (uint32_t)c->n_members; i++) {
-		struct core_level *l = &c->members[i].vain;
-		if (roster & core_bit(i)) {
+	uint64_t came[CORE_HERE_WORDS]; /* in time, though another decision may have left it out */
+	(void)core_contributors(c, came);
+	RV_ASSERT(set_is_within(roster, c->slots.used, c->words));
+	set_join(came, roster, c->words);
+	for (int k = 0; k < c->slots.n; k++) {
+		uint32_t slot = c->slots.order[k];
+		struct core_level *l = &c->members[slot].vain;
+		if (set_has(roster, slot)) {
 			lower_level(l);
-		} else if (long_one && (c->waited_for & ~came & core_bit(i))) {
-			RV_ASSERT(!core_waits_no_more(c, &c->members[i])); /* or no round had waited for it */
+		} else if (long_one && set_has(c->waited_for, slot) && !set_has(came, slot)) {
+			RV_ASSERT(!core_waits_no_more(c, &c->members[slot])); /* or no round had waited for it */
 			raise_level(l, c->round + 1);
-			core_say(c, CORE_EVENT_IN_VAIN, i, l->until_round);
+			core_say(c, CORE_EVENT_IN_VAIN, slot, l->until_round);
 		}
 	}
-	c->waited_for = 0;
+	set_clear(c->waited_for, c->words);
 }

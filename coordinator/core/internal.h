@@ -1,7 +1,9 @@
 /* internal.h: the state behind core.h, shared by the files of this folder and included by no other.
  *
- * core.c          joins, reports, bans, time: what comes in
- * record.c   decisions waiting to be durable; what a durable one changes (live and in replay: the same code)
+ * core.c     joins, reports, bans, time: what comes in
+ * slots.c    which members are in memory, and where; which one gives way to another
+ * queue.c    decisions waiting to be durable
+ * record.c   ... and what a durable one changes (live and in replay: the same code)
  * members.c  which members are alive, hold the state, have a contribution
  * rivals.c   whose reports count when two processes have one key
  * roster.c   OPEN: when the roster is frozen
@@ -26,7 +28,7 @@
 #include "coordinator/core/core.h"
 
 enum {
-	CORE_QUEUE = NET_MAX_MEMBERS + 8, /* every member joining at once, and a decision */
+	CORE_QUEUE = 72, /* records of members, and a decision; joins beyond are refused until the store works again */
 	CORE_EVENTS = 128,
 	CORE_SEQ_BLOCK = 1024,                      /* document numbers made durable ahead */
 	CORE_PAST_SNAPSHOTS = CORE_PAST_ROUNDS + 1, /* every round may have one, the current one too */
@@ -47,6 +49,7 @@ struct core_former {
 	uint64_t boot, seq; /* of its last report; boot 0: there is none */
 };
 
+enum { CORE_LEVEL_MAX = 7 };
 /* The cost of a member to others (exclusion.c). */
 struct core_level {
 	uint8_t level;        /* 0: nothing, or it has made up for it */
@@ -61,6 +64,7 @@ struct core_places {
 
 struct core_member {
 	/* Durable. */
+	uint32_t number;
 	uint8_t key[NET_KEY_BYTES];
 	char name[NET_NAME_BYTES];
 	struct core_places places;
@@ -72,12 +76,15 @@ struct core_member {
 	int64_t moved_until_us; /* time up to which its address changes are paid for (core_moves_at) */
 	bool want_banned;
 	/* Volatile: what its reports say. */
-	int64_t heard_us; /* time of its last report, or later if this coordinator did not run meanwhile */
-	int64_t told_us;  /* time of its last report */
-	bool reported;    /* since this coordinator started */
-	bool awaited;     /* known from before the start: has until liveness_us to report */
-	bool from_before; /* a member since before this coordinator started: may hold more than it has reported */
-	bool was_here;    /* it, or the followed process, came or came back at back_us */
+	int64_t came_us;      /* time when it came into memory */
+	uint64_t rostered_at; /* round of the last roster with it, + 1; 0: none since it came */
+	uint16_t n_apart;     /* paths of its last report that are PATH_APART */
+	int64_t heard_us;     /* time of its last report, or later if this coordinator did not run meanwhile */
+	int64_t told_us;      /* time of its last report */
+	bool reported;        /* since this coordinator started */
+	bool awaited;         /* known from before the start: has until liveness_us to report */
+	bool from_before;     /* a member since before this coordinator started: may hold more than it has reported */
+	bool was_here;        /* it, or the followed process, came or came back at back_us */
 	int64_t back_us;
 	int64_t further_us; /* time when it came back, or proved a later round than before */
 	uint64_t proven_before;
@@ -87,37 +94,36 @@ struct core_member {
 	int64_t hung_up_us;  /* the last time */
 	struct core_former formers[CORE_FORMERS]; /* processes before the present one, the latest first */
 	struct core_rival rival;
-	bool distrusted;   /* its peers get nothing from it: dead until it reports again */
-	uint64_t put_away; /* members distrusted on its accusation alone, in put_away_round */
-	uint64_t put_away_round;
-	struct core_level vain; /* cost in open rounds that waited for it in vain: they no longer wait */
-	bool was_alive;         /* as the last event said */
+	bool distrusted;         /* its peers get nothing from it: dead until it reports again */
+	uint64_t put_away_round; /* the round that its set in core.put_away is of */
+	struct core_level vain;  /* cost in open rounds that waited for it in vain: they no longer wait */
+	bool was_alive;          /* as the last event said */
 	struct report last;
 	/* The last event of each type, so that a repeated report is not a repeated event. */
 	struct core_event said[CORE_EVENT_COUNT];
 };
 
+/* Arrays by roster place have max_roster elements; sets of roster places have roster_words. */
 struct core_roster {
 	uint16_t n;
 	uint32_t n_chunks; /* of what it exchanges, as its record says */
-	uint32_t members[NET_MAX_MEMBERS];
-	uint64_t tokens[NET_MAX_MEMBERS];
-	uint64_t boots[NET_MAX_MEMBERS];
-	uint64_t rates[NET_MAX_MEMBERS];
-	uint32_t weights[NET_MAX_MEMBERS];
+	uint32_t *members;
+	uint16_t *slots;
+	uint64_t *tokens, *boots, *rates;
+	uint32_t *weights;
 	int n_owners; /* number of those that may own chunks */
 	uint16_t n_ranges;
 	struct owner_range ranges[NET_MAX_RANGES];
-	/* Volatile. Sets of roster indices. */
-	uint64_t voted, taking_part; /* participants that report a vote for, or work in, this attempt */
-	struct rv_hash digests[NET_MAX_MEMBERS];
+	uint32_t attempt_ms; /* core_attempt_ms */
+	/* Volatile. */
+	uint64_t *voted, *taking_part; /* participants that report a vote for, or work in, this attempt */
+	struct rv_hash *digests;
 };
 
 /* A committed round, as far as a rollback to it, or over it, needs it. */
 struct core_past_round {
 	struct rv_hash chain; /* state_hash(round) */
 	struct rv_hash digest;
-	uint64_t participants;
 };
 
 struct core_past_snapshot {
@@ -128,6 +134,7 @@ struct core_past_snapshot {
 struct core_past {
 	uint64_t first; /* rounds first..c->round - 1 are known; round r at r % CORE_PAST_ROUNDS */
 	struct core_past_round rounds[CORE_PAST_ROUNDS];
+	uint64_t *participants; /* a set of slots for each of `rounds`, without those that gave theirs up */
 	int n_snapshots;
 	struct core_past_snapshot snapshots[CORE_PAST_SNAPSHOTS]; /* vouched for, ascending */
 };
@@ -142,15 +149,77 @@ struct core_arrivals {
 
 /* Two members, one of which accused the other, as no third member did. */
 struct core_pair {
-	uint32_t a, b; /* a < b */
+	uint32_t a, b; /* slots; the member in `a` has the lower number */
 	int strikes;
 	uint64_t round; /* round of the last strike */
 };
 
+/* The durable facts of a member: as they will be, in the queue. */
+struct core_facts {
+	uint32_t number;
+	uint8_t key[NET_KEY_BYTES];
+	char name[NET_NAME_BYTES];
+	struct core_places places;
+	bool banned;
+	struct rv_hash token_hash;
+	struct core_level blame;
+};
+
+/* A record that waits to be durable; the rest of a decision is core.decision. */
+struct core_queued {
+	uint64_t id, doc_seq, round;
+	uint8_t type;
+	struct core_facts facts; /* MEMBER, AWAY */
+};
+
+/* The members in memory. */
+struct core_slots {
+	uint32_t next_number; /* of the next member that joins */
+	int n;                /* members in memory */
+	uint32_t *numbers;    /* theirs, ascending */
+	uint16_t *order;      /* and the slots, in the same order */
+	uint64_t *used;       /* the set of these slots */
+	uint16_t *heads;      /* by hash of the key: a slot + 1; 0: none */
+	uint16_t *next;       /* by slot: the next one of the same hash, + 1 */
+};
+
+/* The arrays behind the struct: X(type, name, number), by slot or by roster place. The first three
+ * are large, and of each slot or round written before it is read: core_init leaves them as they
+ * are. */
+#define CORE_ARRAYS(X)                                                                                                 \
+	X(struct core_member, members, cfg->max_here)                                                                      \
+	X(uint64_t, put_away, cfg->max_here *CORE_WORDS_OF(cfg->max_here))                                                 \
+	X(uint64_t, past.participants, CORE_PAST_ROUNDS *CORE_WORDS_OF(cfg->max_here))                                     \
+	X(uint64_t, slots.used, CORE_WORDS_OF(cfg->max_here))                                                              \
+	X(uint64_t, rostered, CORE_WORDS_OF(cfg->max_here))                                                                \
+	X(uint64_t, left_out, CORE_WORDS_OF(cfg->max_here))                                                                \
+	X(uint64_t, spoilers, CORE_WORDS_OF(cfg->max_here))                                                                \
+	X(uint64_t, last_commit, CORE_WORDS_OF(cfg->max_here))                                                             \
+	X(uint64_t, seen_holding, CORE_WORDS_OF(cfg->max_here))                                                            \
+	X(uint64_t, blamed, CORE_WORDS_OF(cfg->max_here))                                                                  \
+	X(uint64_t, waited_for, CORE_WORDS_OF(cfg->max_here))                                                              \
+	X(uint64_t, roster.voted, CORE_WORDS_OF(cfg->max_roster))                                                          \
+	X(uint64_t, roster.taking_part, CORE_WORDS_OF(cfg->max_roster))                                                    \
+	X(uint64_t, roster.tokens, cfg->max_roster)                                                                        \
+	X(uint64_t, roster.boots, cfg->max_roster)                                                                         \
+	X(uint64_t, roster.rates, cfg->max_roster)                                                                         \
+	X(struct rv_hash, roster.digests, cfg->max_roster)                                                                 \
+	X(uint32_t, roster.members, cfg->max_roster)                                                                       \
+	X(uint32_t, roster.weights, cfg->max_roster)                                                                       \
+	X(uint32_t, slots.numbers, cfg->max_here)                                                                          \
+	X(uint32_t, owned, cfg->max_here)                                                                                  \
+	X(uint16_t, roster.slots, cfg->max_roster)                                                                         \
+	X(uint16_t, slots.order, cfg->max_here)                                                                            \
+	X(uint16_t, slots.heads, 2 * cfg->max_here)                                                                        \
+	X(uint16_t, slots.next, cfg->max_here)
+#define CORE_WORDS_OF(n) ((size_t)SET_WORDS(n))
+
 struct core {
 	struct core_config cfg;
-	int n_members;
-	struct core_member members[NET_MAX_MEMBERS];
+	int words, roster_words; /* of a set of slots, of a set of roster places */
+	struct core_slots slots;
+	struct core_member *members; /* by slot */
+	struct banned banned;        /* durable: in memory or not */
 
 	uint64_t round;
 	struct rv_hash chain;
@@ -159,18 +228,18 @@ struct core {
 	struct rv_hash log[NET_MAX_LOG_DIGESTS]; /* digest of snapshot_round + i, i < round - snapshot_round */
 	uint32_t attempt;                        /* the last one recorded of this round; 0: none */
 	struct core_roster roster;               /* n == 0: the round is open */
-	/* Sets of members: on a roster of this round; those of them that a later roster was without. */
-	uint64_t rostered, left_out;
-	uint64_t spoilers;    /* members blamed in this round: it does not count as clean for them */
-	uint32_t reopened;    /* rosters of none in this round */
-	uint64_t last_commit; /* set of member numbers */
+	/* Sets of slots: on a roster of this round; those of them that a later roster was without. */
+	uint64_t *rostered, *left_out;
+	uint64_t *spoilers;    /* members blamed in this round: it does not count as clean for them */
+	uint32_t reopened;     /* rosters of none in this round */
+	uint64_t *last_commit; /* its participants */
 	uint64_t term, term_round;
 	struct core_past past;
 	/* Volatile: the operator's relays, and those that members offer. */
 	uint8_t n_relays;
 	struct relay_ref relays[NET_MAX_RELAYS];
 	/* Volatile. */
-	uint64_t seen_holding;          /* members that have proven the state of `round` since it began */
+	uint64_t *seen_holding;         /* members that have proven the state of `round` since it began */
 	enum core_state_kept kept_said; /* as the last event said */
 	int64_t not_held_since_us;      /* no present member has proven it since; INT64_MAX: one has */
 	/* Volatile. */
@@ -178,19 +247,21 @@ struct core {
 	int n_pairs;
 	struct core_pair pairs[CORE_PAIRS];
 	/* Volatile. */
-	uint64_t blamed;        /* members that this attempt will be blamed on */
+	uint64_t *blamed;       /* members that this attempt will be blamed on */
 	bool owners_apart;      /* an owner cannot be linked with all, and others can: the next attempt has those */
-	uint64_t waited_for;    /* members for which the open round has waited */
+	uint64_t *waited_for;   /* members for which the open round has waited */
+	uint64_t *put_away;     /* by slot, a set each: those distrusted on its accusation alone */
 	int64_t reopened_us;    /* time of the last roster of none */
 	uint32_t in_vain;       /* rosters of none in a row without a lesson (core_note_lesson) */
 	bool learned;           /* since the last roster of none */
 	uint32_t lessons;       /* in this round */
 	uint32_t split_rosters; /* of this round, without two votes alike */
-	uint32_t parted;        /* the member that the last such round went on without; NET_MAX_MEMBERS: none */
-	/* Volatile, for people: of the last roster, by member. */
-	uint32_t owned[NET_MAX_MEMBERS], owned_of; /* chunks of each; all chunks */
+	int parted;             /* slot of the member that the last such round went on without; -1: none */
+	/* Volatile, for people: of the last roster, by slot. */
+	uint32_t *owned, owned_of; /* chunks of each; all chunks */
 
-	struct core_record queue[CORE_QUEUE];
+	struct core_queued queue[CORE_QUEUE];
+	struct core_record decision; /* the one in the queue, if one is */
 	int n_queue;
 	uint64_t next_id;
 	bool ahead; /* planted bug only: queue[0] has been applied already */
@@ -219,6 +290,7 @@ struct core {
 	int events_first, n_events;
 };
 
+/* Sets of places in a row, of NET_MAX_ROW at most, are plain words (ownership.c, shares.c). */
 static inline uint64_t core_bit(uint32_t i) {
 	return 1ull << i;
 }
@@ -239,40 +311,78 @@ static inline int core_count(uint64_t set) {
 	return __builtin_popcountll(set);
 }
 
+/* Returns a participant's member, by roster place. */
+static inline struct core_member *core_participant(const struct core *c, uint32_t place) {
+	return &c->members[c->roster.slots[place]];
+}
+static inline uint32_t core_slot_of(const struct core *c, const struct core_member *m) {
+	return (uint32_t)(m - c->members);
+}
+static inline int core_size_of(const struct core *c, const uint64_t *slots) {
+	return set_count(slots, c->words);
+}
+
 /* ---- core.c ---- */
 
 /* Does what follows from a change: decisions, then the document. */
 void core_step(struct core *c, int64_t now_us);
-/* Logs an event: each type once per member and (round, attempt), but for ALIVE, DEAD and LEFT. */
-void core_say(struct core *c, enum core_event_type type, uint32_t member, uint64_t round);
-void core_say_pair(struct core *c, uint32_t member, uint32_t other); /* APART */
+/* Logs an event of the member in `slot`: each type once per member and (round, attempt), but for
+ * ALIVE, DEAD and LEFT. */
+void core_say(struct core *c, enum core_event_type type, uint32_t slot, uint64_t round);
+void core_say_all(struct core *c, enum core_event_type type, uint64_t round); /* about no member */
+void core_say_pair(struct core *c, uint32_t slot, uint32_t other);            /* APART */
 
 static inline bool core_same_places(const struct core_places *a, const struct core_places *b) {
 	return candidates_equal(a->at, a->n, b->at, b->n);
 }
 
-/* Those that own chunks: a set of members, or of roster indices. */
+/* Those that own chunks: sets of places in a row. */
 struct core_owners {
 	uint64_t all;
 	uint64_t relayed; /* those of them that need a relay, while others do not: half a part each */
 };
 
+/* ---- slots.c ---- */
+
+/* Gives a slot to the member of these facts, and returns it; core_has_room, and neither its number
+ * nor its key is in memory. */
+uint32_t core_slots_take(struct core *c, const struct core_facts *f);
+/* Takes the slot from its member: no set and no pair names it from then on. */
+void core_slots_give(struct core *c, uint32_t slot);
+/* Returns the slot of the member that gives way to another: of those with nothing under way the one
+ * that is silent for longest; -1: none. */
+int core_slots_find_idle(const struct core *c);
+/* Returns true if an AWAY record of the member waits to be durable. */
+bool core_is_leaving(const struct core *c, uint32_t slot);
+/* Writes what is durable of the member in `slot`. */
+void core_facts_of(const struct core *c, uint32_t slot, struct core_facts *out);
+void core_facts_of_record(const struct core_record *rec, struct core_facts *out); /* MEMBER, AWAY */
+
+/* ---- queue.c ---- */
+
+/* Appends a record of a decision to the queue and returns it, with id, round and document numbers
+ * filled in; there is no other in the queue. */
+struct core_record *core_push(struct core *c, enum core_record_type type);
+/* Appends a MEMBER or AWAY record; core_has_queue_room. */
+void core_push_facts(struct core *c, enum core_record_type type, const struct core_facts *f);
+void core_push_seq(struct core *c); /* likewise */
+bool core_has_queue_room(const struct core *c, int records);
+/* Writes the first record of the queue. */
+void core_queue_first(const struct core *c, struct core_record *out);
+void core_queue_drop_first(struct core *c);
+/* Returns the facts that a record in the queue makes of `key`, which is not in memory; NULL: none
+ * does. */
+const struct core_facts *core_find_pending(const struct core *c, const uint8_t key[NET_KEY_BYTES]);
+/* Count the slots that records in the queue will take, less those that they give up; and the
+ * numbers that they will give out. */
+int core_count_pending_slots(const struct core *c);
+uint32_t core_count_pending_joins(const struct core *c);
+
 /* ---- record.c ---- */
 
-/* Returns the set of the participants that a record names. */
-static inline uint64_t core_named(const struct core_record *rec) {
-	uint64_t set = 0;
-	for (int i = 0; i < rec->n_members; i++)
-		set |= core_bit(rec->members[i]);
-	return set;
-}
-
-/* Appends a record of `type` to the queue and returns it, with id, round and document numbers
- * filled in. */
-struct core_record *core_push(struct core *c, enum core_record_type type);
-/* Returns the member that a record in the queue makes of `key`, or -1. */
-int core_find_pending(const struct core *c, const uint8_t key[NET_KEY_BYTES]);
-int core_count_pending_joins(const struct core *c);
+/* Sets `set` to the slots of the participants that a record names; returns false if one is not in
+ * memory. */
+bool core_named(const struct core *c, const struct core_record *rec, uint64_t *set);
 /* Plants the bug that the simulator must find: a decision takes effect before it is durable. */
 void core_apply_ahead(struct core *c);
 /* Applies a durable record. RV_E_CORRUPT: it cannot follow the records before it. */
@@ -280,10 +390,13 @@ enum rv_err core_apply(struct core *c, const struct core_record *rec, struct rv_
 
 /* ---- members.c ---- */
 
-/* Return the set of the members of which `is` is true; and of the participants, by roster index. */
+/* Set `out` to the members of which `is` is true; to the participants, by roster place. Return
+ * their number. */
 typedef bool core_is(const struct core *c, const struct core_member *m);
-uint64_t core_members_that(const struct core *c, core_is *is);
-uint64_t core_participants_that(const struct core *c, core_is *is);
+int core_members_that(const struct core *c, core_is *is, uint64_t *out);
+int core_participants_that(const struct core *c, core_is *is, uint64_t *out);
+int core_count_that(const struct core *c, core_is *is);
+bool core_any_that(const struct core *c, core_is *is);
 bool core_alive(const struct core *c, const struct core_member *m);
 /* Returns true if `m` is alive, and neither banned, nor distrusted by its peers, nor leaving. */
 bool core_available(const struct core *c, const struct core_member *m);
@@ -292,7 +405,7 @@ static inline bool core_is_banned(const struct core *c, const struct core_member
 	return m->banned;
 }
 static inline int core_count_available(const struct core *c) {
-	return core_count(core_members_that(c, core_available));
+	return core_count_that(c, core_available);
 }
 /* Returns true if the disk of `m` takes results of rounds, as far as is known: else it cannot vote,
  * and no round begins with it. */
@@ -315,23 +428,23 @@ bool core_contributes(const struct core *c, const struct core_member *m);
  * last report: one of before that commit, or one while it applies it. A member that came back
  * without that result (killed before its vote, an empty disk) is behind as any other is, and
  * reports it: SYNCING, and no proof. */
-bool core_about_to(const struct core *c, uint32_t member);
+bool core_about_to(const struct core *c, uint32_t slot);
 /* Returns the time from which a round does not wait for `m`, unless it reports again. */
 int64_t core_silent_at(const struct core *c, const struct core_member *m);
 /* Returns the time from which the address of `m` may be recorded again: each change is a record,
  * and a document for all members. */
 int64_t core_moves_at(const struct core_member *m);
 void core_count_move(struct core_member *m, int64_t now_us);
-/* Returns true if another live member was seen at the same host as `member`, which has a private
- * address (candidates_share_host). */
-bool core_has_housemate(const struct core *c, uint32_t member);
-/* Returns true if a freeze waits for `member`: it trains this round, or is about to. */
-bool core_waited_for(const struct core *c, uint32_t member);
-/* Returns true if `member` is core_spoiled, and a round that would need an excluded member waits
- * for it instead. */
-bool core_trains_again(const struct core *c, uint32_t member);
-/* Returns the set of available members with core_contributes. */
-uint64_t core_contributors(const struct core *c);
+/* Returns true if another live member was seen at the same host as the one in `slot`, which has a
+ * private address (candidates_share_host). */
+bool core_has_housemate(const struct core *c, uint32_t slot);
+/* Returns true if a freeze waits for the member: it trains this round, or is about to. */
+bool core_waited_for(const struct core *c, const struct core_member *m);
+/* Returns true if `m` is core_spoiled, and a round that would need an excluded member waits for it
+ * instead. */
+bool core_trains_again(const struct core *c, const struct core_member *m);
+/* Sets `out` to the available members with core_contributes; returns their number. */
+int core_contributors(const struct core *c, uint64_t *out);
 /* Call it before c->now_us becomes `now_us`. Counts members that were alive as having reported now,
  * if the coordinator itself was away. */
 void core_forgive_own_absence(struct core *c, int64_t now_us);
@@ -348,10 +461,24 @@ bool core_is_stale(const struct core *c, const struct core_member *m, const stru
 void core_follow(struct core_member *m, const struct report *rep);
 /* Takes a stale report. RV_OK: ignore it; RV_E_AUTH: its process lives beside the one that is
  * followed. */
-enum rv_err core_stale_report(struct core *c, uint32_t member, const struct report *rep, int64_t now_us,
+enum rv_err core_stale_report(struct core *c, uint32_t slot, const struct report *rep, int64_t now_us,
 							  struct rv_errtext *et);
 
 /* ---- roster.c, votes.c, suspects.c, snapshot.c: decisions. At most one record each. ---- */
+
+enum { CORE_ACCUSATIONS = NET_MAX_ROSTER * NET_MAX_ROW };
+/* Which participants accuse which, by roster place, in their last reports. Neither accusers nor
+ * accused are in core_missed. Those of `i` are out[out_first[i]..out_first[i + 1]), its accusers
+ * in[in_first[i]..]: ascending. */
+struct core_accusations {
+	int n;                               /* participants */
+	int n_all;                           /* accusations */
+	int n_any;                           /* participants that are accused */
+	uint64_t present[CORE_ROSTER_WORDS]; /* those that are not missed, and not put away since */
+	int out_first[NET_MAX_ROSTER + 1], in_first[NET_MAX_ROSTER + 1];
+	uint16_t out[CORE_ACCUSATIONS], in[CORE_ACCUSATIONS];
+	int accuses[NET_MAX_ROSTER], accusers[NET_MAX_ROSTER]; /* numbers of those that are present */
+};
 
 void core_decide_roster(struct core *c);
 /* Sets the weights of the roster from its tokens. */
@@ -359,9 +486,9 @@ void core_weigh(struct core *c);
 /* Takes participant `i`'s last report into account, if it is a vote of the current attempt. */
 void core_take_vote(struct core *c, uint32_t i);
 void core_decide_reduce(struct core *c);
-/* Returns the participants that no longer count: dead, banned, distrusted, leaving or without their
- * contribution. */
-uint64_t core_missed(const struct core *c);
+/* Sets `out` (roster places) to the participants that no longer count: dead, banned, distrusted,
+ * leaving or without their contribution. */
+void core_missed(const struct core *c, uint64_t *out);
 /* Collects accusations; when the time is over, marks the accused as distrusted. */
 void core_weigh_suspects(struct core *c);
 /* Returns the time after the first accusation within which every live member has reported. */
@@ -375,7 +502,7 @@ struct rv_hash core_chain_at(const struct core *c, uint64_t round);
 
 /* ---- deadline.c ---- */
 
-/* Returns how long the attempt may take: document.deadline_ms. */
+/* Returns how long the attempt of the roster may take: document.deadline_ms. */
 uint32_t core_attempt_ms(const struct core *c);
 /* Returns the time at which the coordinator ends the attempt by itself, without any accusation. */
 int64_t core_overdue_at_us(const struct core *c);
@@ -387,22 +514,22 @@ bool core_end_overdue(struct core *c);
 
 /* Count members that ended an attempt of this round, and members that took part in a round without
  * that. From records alone. */
-void core_blame(struct core *c, uint64_t members);
-void core_absolve(struct core *c, uint64_t members);
+void core_blame(struct core *c, const uint64_t *members);
+void core_absolve(struct core *c, const uint64_t *members);
 void core_forget_blame(struct core *c);
 /* Logs which of `members` will stay out of later rounds when core_blame is called. */
-void core_say_blamed(struct core *c, uint64_t members);
+void core_say_blamed(struct core *c, const uint64_t *members);
 bool core_is_excluded(const struct core *c, const struct core_member *m);
-/* Returns `ready` without the excluded members, if at least min_workers are left and the round has
- * not been opened again. */
-uint64_t core_without_excluded(const struct core *c, uint64_t ready);
+/* Drops the excluded members from `ready`, as far as at least min_workers are left and the round
+ * has not been opened again. */
+void core_drop_excluded(const struct core *c, uint64_t *ready);
 /* Returns true if open rounds have waited for `m` in vain, and no longer do. */
 bool core_waits_no_more(const struct core *c, const struct core_member *m);
 /* Forgets which members rounds waited for in vain, and which one accusation put away: the rounds
  * are taken back. */
 void core_forget_waits(struct core *c);
 /* Counts the members that the round has waited for in vain, once `roster` is frozen. */
-void core_count_waits(struct core *c, uint64_t roster);
+void core_count_waits(struct core *c, const uint64_t *roster);
 
 /* ---- reopen.c ---- */
 
@@ -411,22 +538,22 @@ int64_t core_reopened_until_us(const struct core *c);
 /* Returns true, and logs UNLIKE, if no majority has voted alike and leaving a member out may help.
  * `best`: the size of the largest set of equal votes; `votes`: number of votes. */
 bool core_splits(struct core *c, int best, int votes);
-/* Returns `ready` without the member whose turn it is to be left out after that. */
-uint64_t core_without_next(const struct core *c, uint64_t ready);
+/* Drops from `ready` the member whose turn it is to be left out after that. */
+void core_drop_next(const struct core *c, uint64_t *ready);
 void core_note_reopened(struct core *c); /* counts a roster of none */
 /* Notes that this attempt has shown something that the next roster depends on. The number per round
  * is limited: a member that makes such things up cannot cause rosters without end. */
 void core_note_lesson(struct core *c);
-/* Closes the round: committed over this set of members, or given up. */
-void core_close_reopened(struct core *c, uint64_t participants);
+/* Closes the round: committed over this set of members; or given up, NULL. */
+void core_close_reopened(struct core *c, const uint64_t *participants);
 
 /* ---- standstill.c ---- */
 
 void core_watch_standstill(struct core *c);
 int64_t core_standstill_us(const struct core *c); /* duration from which a standstill counts */
 bool core_stands_still(const struct core *c);
-/* Returns the members whose full hash counts then. */
-uint64_t core_electors_standing_still(const struct core *c);
+/* Sets `out` to the members whose full hash counts then. */
+void core_electors_standing_still(const struct core *c, uint64_t *out);
 
 /* ---- pairs.c ---- */
 
@@ -434,29 +561,31 @@ uint64_t core_electors_standing_still(const struct core *c);
  * only. */
 void core_pair_strike(struct core *c, uint32_t i, uint32_t j);
 /* Ends the pairs that have exchanged data in an all-reduce to its end. */
-void core_pairs_met(struct core *c, const struct core_record *commit);
-/* Forgets the pairs of `member`, whose address has changed: it may be reachable there. */
-void core_pairs_forget(struct core *c, uint32_t member);
-/* Returns `ready` without the fewest that must be left out for one of the rest to be linked with
- * all others, if at least min_workers are left. */
-uint64_t core_without_apart(const struct core *c, uint64_t ready);
-/* Writes into a ROSTER record which members of the roster may own chunks: those that are linked
+void core_pairs_met(struct core *c, const uint64_t *participants);
+/* Forgets the pairs of a member whose address has changed: it may be reachable there. */
+void core_pairs_forget(struct core *c, uint32_t slot);
+/* Drops from `ready` the fewest that must be left out for one of the rest to be linked with all
+ * others, if at least min_workers are left. */
+void core_drop_apart(const struct core *c, uint64_t *ready);
+/* Writes into a ROSTER record which of its participants may own chunks: those that are linked
  * with all others, as far as is known, without a relay if those are at least a quarter of the
  * roster; the whole roster if nobody is linked with all. */
-void core_put_owners(const struct core *c, uint64_t roster, struct core_record *rec);
+void core_put_owners(const struct core *c, struct core_record *rec);
 /* Returns true if a participant accuses one that it is known to be apart from, and other members
- * can own the chunks. `accused`: by roster index, sets of indices. */
-bool core_blames_its_owners(const struct core *c, const uint64_t accused[NET_MAX_MEMBERS]);
-/* Returns the members that `member` does not reach, nor they it; *until_round: where attempts have
- * shown it, the round that tries again; else 0. */
-uint64_t core_apart_from(const struct core *c, uint32_t member, uint64_t *until_round);
-/* Returns true if, were all present members ready, a round would begin without `member` for that
+ * can own the chunks. */
+bool core_blames_its_owners(const struct core *c, const struct core_accusations *a);
+/* Sets `out` to the members that the one in `slot` does not reach, nor they it; *until_round: where
+ * attempts have shown it, the round that tries again; else 0. Returns their number. */
+int core_apart_from(const struct core *c, uint32_t slot, uint64_t *out, uint64_t *until_round);
+/* Returns true if, were all present members ready, a round would begin without the member for that
  * reason. */
-bool core_left_out_apart(const struct core *c, uint32_t member);
+bool core_left_out_apart(const struct core *c, uint32_t slot);
 
 /* ---- past.c ---- */
 
-void core_past_commit(struct core *c, const struct core_record *rec); /* before c->round moves on */
+/* Before c->round moves on. */
+void core_past_commit(struct core *c, const struct core_record *rec, const uint64_t *participants);
+void core_past_forget(struct core *c, uint32_t slot);
 void core_past_snapshot(struct core *c, uint64_t round, const struct rv_hash *hash);
 bool core_past_chain(const struct core *c, uint64_t round, struct rv_hash *chain); /* false: not known */
 const struct rv_hash *core_past_digest(const struct core *c, uint64_t round);      /* past.first <= round < c->round */
@@ -506,7 +635,7 @@ uint16_t core_ownership_split(uint32_t n_chunks, int n, struct core_owners owner
 uint16_t core_ownership_hand_over(struct owner_range *ranges, uint16_t n_ranges, uint64_t keep,
 								  struct core_owners owners, const uint64_t *rates);
 /* Counts the chunks of each owner. */
-void core_ownership_count(const struct owner_range *ranges, uint16_t n_ranges, uint32_t owned[NET_MAX_MEMBERS]);
+void core_ownership_count(const struct owner_range *ranges, uint16_t n_ranges, uint32_t owned[NET_MAX_ROW]);
 
 /* ---- shares.c ---- */
 

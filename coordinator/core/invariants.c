@@ -4,10 +4,6 @@
 #include "base/assert.h"
 #include "coordinator/core/internal.h"
 
-static bool is_subset(uint64_t set, uint64_t of) {
-	return (set & ~of) == 0;
-}
-
 /* Rounds, snapshots and terms are in order, and the digests between them fit into a document. */
 static void check_round(const struct core *c) {
 	RV_ASSERT(c->round <= c->cfg.final_round);
@@ -42,44 +38,50 @@ static void check_times(const struct core *c) {
 	RV_ASSERT(c->accused_since_us == INT64_MAX || (!open && c->accused_since_us <= c->now_us));
 	RV_ASSERT(c->arrivals.since_us == INT64_MAX || (open && c->arrivals.since_us <= c->now_us));
 	RV_ASSERT(c->attempt_since_us <= c->now_us && c->reduce_since_us <= c->now_us && c->exchange_us >= 0);
-	RV_ASSERT(c->reopened <= c->attempt && c->in_vain <= c->reopened && c->parted <= NET_MAX_MEMBERS);
+	RV_ASSERT(c->reopened <= c->attempt && c->in_vain <= c->reopened && c->parted < (int)c->cfg.max_here);
 }
 
 static void check_members(const struct core *c) {
-	for (int i = 0; i < c->n_members; i++) {
-		const struct core_member *m = &c->members[i];
+	const struct core_slots *s = &c->slots;
+	RV_ASSERT(s->n >= 0 && s->n <= (int)c->cfg.max_here && core_size_of(c, s->used) == s->n);
+	for (int k = 0; k < s->n; k++) {
+		const struct core_member *m = &c->members[s->order[k]];
+		RV_ASSERT(m->number == s->numbers[k] && m->number < s->next_number &&
+				  (k == 0 || m->number > s->numbers[k - 1]));
 		RV_ASSERT(m->told_us <= m->heard_us && m->heard_us <= c->now_us);
 		RV_ASSERT(!m->reported || m->last.tokens <= core_most_tokens(c));
-		RV_ASSERT(m->put_away == 0 || m->put_away_round <= c->round);
+		RV_ASSERT(m->put_away_round <= c->round);
 	}
 	for (int i = 0; i < c->n_pairs; i++) {
 		const struct core_pair *p = &c->pairs[i];
-		RV_ASSERT(p->a < p->b && p->b < (uint32_t)c->n_members && p->strikes > 0);
+		RV_ASSERT(core_number(c, p->a) < core_number(c, p->b) && p->strikes > 0);
 	}
 }
 
-/* Sets name members only. */
+/* Sets name members in memory only. */
 static void check_sets(const struct core *c) {
-	const uint64_t all = core_first(c->n_members);
-	RV_ASSERT(c->n_members >= 0 && c->n_members <= NET_MAX_MEMBERS);
-	RV_ASSERT(is_subset(c->rostered, all) && is_subset(c->left_out, c->rostered));
-	RV_ASSERT(is_subset(c->spoilers, all) && is_subset(c->blamed, all));
-	RV_ASSERT(is_subset(c->last_commit, all) && is_subset(c->seen_holding, all) && is_subset(c->waited_for, all));
+	const uint64_t *const sets[] = {c->rostered,    c->spoilers,     c->blamed,
+									c->last_commit, c->seen_holding, c->waited_for};
+	for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++)
+		RV_ASSERT(set_is_within(sets[i], c->slots.used, c->words));
+	RV_ASSERT(set_is_within(c->left_out, c->rostered, c->words));
 }
 
 /* The roster is that of the attempt under way: its participants ascend, and votes are theirs. */
 static void check_roster(const struct core *c) {
 	const struct core_roster *r = &c->roster;
-	RV_ASSERT(r->n <= c->n_members && (c->attempt > 0 || r->n == 0));
+	uint64_t all[CORE_ROSTER_WORDS];
+	RV_ASSERT(r->n <= c->slots.n && (c->attempt > 0 || r->n == 0));
 	if (r->n == 0)
 		return;
 	RV_ASSERT(c->attempt > 0 && c->round < c->cfg.final_round && r->n_chunks == core_chunks(c, c->round));
 	for (int i = 0; i < r->n; i++) {
-		RV_ASSERT(r->members[i] < (uint32_t)c->n_members && (i == 0 || r->members[i] > r->members[i - 1]));
-		RV_ASSERT(c->rostered & core_bit(r->members[i]));
+		RV_ASSERT(c->members[r->slots[i]].number == r->members[i] && (i == 0 || r->members[i] > r->members[i - 1]));
+		RV_ASSERT(set_has(c->rostered, r->slots[i]));
 	}
-	RV_ASSERT(is_subset(r->voted, core_first(r->n)) && is_subset(r->taking_part, core_first(r->n)));
-	RV_ASSERT(is_subset(r->voted, r->taking_part));
+	set_first(all, r->n, c->roster_words);
+	RV_ASSERT(set_is_within(r->taking_part, all, c->roster_words));
+	RV_ASSERT(set_is_within(r->voted, r->taking_part, c->roster_words));
 }
 
 /* Records that wait to be durable have consecutive numbers, and the last ones. One of them at most
@@ -88,13 +90,14 @@ static void check_queue(const struct core *c) {
 	int decisions = 0;
 	RV_ASSERT(c->n_queue >= 0 && c->n_queue <= CORE_QUEUE);
 	for (int i = 0; i < c->n_queue; i++) {
-		const struct core_record *rec = &c->queue[i];
+		const struct core_queued *q = &c->queue[i];
+		const struct core_record *rec = &c->decision;
 		bool ahead = c->ahead && i == 0;
-		RV_ASSERT(rec->id + (uint64_t)(c->n_queue - i) == c->next_id);
-		decisions += rec->type != CORE_MEMBER && rec->type != CORE_SEQ;
-		if (!ahead && rec->type == CORE_ROSTER)
+		RV_ASSERT(q->id + (uint64_t)(c->n_queue - i) == c->next_id);
+		decisions += q->type != CORE_MEMBER && q->type != CORE_AWAY && q->type != CORE_SEQ;
+		if (!ahead && q->type == CORE_ROSTER)
 			RV_ASSERT(rec->round == c->round && rec->attempt == c->attempt + 1);
-		if (!ahead && rec->type == CORE_COMMIT)
+		if (!ahead && q->type == CORE_COMMIT)
 			RV_ASSERT(rec->round == c->round && rec->attempt == c->attempt && rec->n_members == c->roster.n);
 	}
 	RV_ASSERT(decisions <= 1);

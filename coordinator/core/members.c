@@ -8,27 +8,43 @@
 
 enum { HUNG_UP_SHARE = 4 }; /* of silent_us, for a new connection of one whose last was closed */
 
-int core_find_member(const struct core *c, const uint8_t key[NET_KEY_BYTES]) {
-	for (int i = 0; i < c->n_members; i++)
-		if (memcmp(c->members[i].key, key, NET_KEY_BYTES) == 0)
-			return i;
-	return -1;
+int core_members_that(const struct core *c, core_is *is, uint64_t *out) {
+	int n = 0;
+	set_clear(out, c->words);
+	for (int k = 0; k < c->slots.n; k++) {
+		uint32_t slot = c->slots.order[k];
+		if (!is(c, &c->members[slot]))
+			continue;
+		set_add(out, slot);
+		n++;
+	}
+	return n;
 }
 
-uint64_t core_members_that(const struct core *c, core_is *is) {
-	uint64_t set = 0;
-	for (int i = 0; i < c->n_members; i++)
-		if (is(c, &c->members[i]))
-			set |= core_bit((uint32_t)i);
-	return set;
+int core_participants_that(const struct core *c, core_is *is, uint64_t *out) {
+	int n = 0;
+	set_clear(out, c->roster_words);
+	for (uint32_t i = 0; i < c->roster.n; i++) {
+		if (!is(c, core_participant(c, i)))
+			continue;
+		set_add(out, i);
+		n++;
+	}
+	return n;
 }
 
-uint64_t core_participants_that(const struct core *c, core_is *is) {
-	uint64_t set = 0;
-	for (int i = 0; i < c->roster.n; i++)
-		if (is(c, &c->members[c->roster.members[i]]))
-			set |= core_bit((uint32_t)i);
-	return set;
+int core_count_that(const struct core *c, core_is *is) {
+	int n = 0;
+	for (int k = 0; k < c->slots.n; k++)
+		n += is(c, &c->members[c->slots.order[k]]);
+	return n;
+}
+
+bool core_any_that(const struct core *c, core_is *is) {
+	for (int k = 0; k < c->slots.n; k++)
+		if (is(c, &c->members[c->slots.order[k]]))
+			return true;
+	return false;
 }
 
 bool core_alive(const struct core *c, const struct core_member *m) {
@@ -48,7 +64,7 @@ static bool is_able(const struct core *c, const struct core_member *m) {
 }
 
 int core_count_able(const struct core *c) {
-	return core_count(core_members_that(c, is_able));
+	return core_count_that(c, is_able);
 }
 
 bool core_diverged(const struct core *c, const struct core_member *m) {
@@ -88,12 +104,12 @@ static bool has_private(const struct core_member *m) {
 	return false;
 }
 
-bool core_has_housemate(const struct core *c, uint32_t member) {
-	const struct core_member *m = &c->members[member];
-	for (uint32_t i = 0; i < (uint32_t)c->n_members && has_private(m); i++) {
-		const struct core_places *other = &c->members[i].places;
-		if (i != member && core_available(c, &c->members[i]) &&
-			candidates_share_host(m->places.at, m->places.n, other->at, other->n))
+bool core_has_housemate(const struct core *c, uint32_t slot) {
+	const struct core_member *m = &c->members[slot];
+	for (int k = 0; k < c->slots.n && has_private(m); k++) {
+		const struct core_member *other = &c->members[c->slots.order[k]];
+		if (other != m && core_available(c, other) &&
+			candidates_share_host(m->places.at, m->places.n, other->places.at, other->places.n))
 			return true;
 	}
 	return false;
@@ -109,10 +125,10 @@ bool core_contributes(const struct core *c, const struct core_member *m) {
 }
 
 void core_listens(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTES], bool listens) {
-	int member = core_find_member(c, key);
-	if (member < 0)
+	int slot = core_find_key(c, key);
+	if (slot < 0)
 		return;
-	struct core_member *m = &c->members[member];
+	struct core_member *m = &c->members[slot];
 	m->hung_up = !listens;
 	if (!listens)
 		m->hung_up_us = now_us;
@@ -125,10 +141,10 @@ int64_t core_silent_at(const struct core *c, const struct core_member *m) {
 	return m->hung_up && m->heard_us <= m->hung_up_us && gone_at < at ? gone_at : at;
 }
 
-bool core_about_to(const struct core *c, uint32_t member) {
-	RV_ASSERT(member < (uint32_t)c->n_members);
-	const struct report *rep = &c->members[member].last;
-	bool took_part = (c->last_commit & core_bit(member)) != 0;
+bool core_about_to(const struct core *c, uint32_t slot) {
+	RV_ASSERT(set_has(c->slots.used, slot));
+	const struct report *rep = &c->members[slot].last;
+	bool took_part = set_has(c->last_commit, slot);
 	bool before = rep->term == c->term && rep->round + 1 == c->round;
 	bool proves = rep->proven_round == c->round && rv_hash_equal(&rep->proven_chain, &c->chain);
 	return took_part && before && (rep->phase != WORKER_SYNCING || proves);
@@ -145,17 +161,15 @@ static bool is_worth_waiting(const struct core *c, const struct core_member *m) 
 	return core_right_size(c, m);
 }
 
-bool core_waited_for(const struct core *c, uint32_t member) {
-	const struct core_member *m = &c->members[member];
+bool core_waited_for(const struct core *c, const struct core_member *m) {
 	if (!is_worth_waiting(c, m))
 		return false;
 	if (!m->reported || m->last.term < c->term)
 		return true; /* it is about to come, or goes back and comes again */
-	return core_in_sync(c, m) || core_about_to(c, member);
+	return core_in_sync(c, m) || core_about_to(c, core_slot_of(c, m));
 }
 
-bool core_trains_again(const struct core *c, uint32_t member) {
-	const struct core_member *m = &c->members[member];
+bool core_trains_again(const struct core *c, const struct core_member *m) {
 	return core_spoiled(c, m) && is_worth_waiting(c, m);
 }
 
@@ -163,8 +177,8 @@ static bool is_contributor(const struct core *c, const struct core_member *m) {
 	return core_available(c, m) && core_contributes(c, m);
 }
 
-uint64_t core_contributors(const struct core *c) {
-	return core_members_that(c, is_contributor);
+int core_contributors(const struct core *c, uint64_t *out) {
+	return core_members_that(c, is_contributor, out);
 }
 
 /* Called long after the last time and later than asked for, it was this process that did not run
@@ -176,14 +190,17 @@ void core_forgive_own_absence(struct core *c, int64_t now_us) {
 	if (!away || !late)
 		return;
 	c->attempt_since_us = now_us;
-	for (int i = 0; i < c->n_members; i++)
-		if (core_alive(c, &c->members[i]))
-			c->members[i].heard_us = now_us;
+	for (int k = 0; k < c->slots.n; k++) {
+		struct core_member *m = &c->members[c->slots.order[k]];
+		if (core_alive(c, m))
+			m->heard_us = now_us;
+	}
 }
 
 void core_watch_liveness(struct core *c) {
-	for (int i = 0; i < c->n_members; i++) {
-		struct core_member *m = &c->members[i];
+	for (int k = 0; k < c->slots.n; k++) {
+		uint32_t slot = c->slots.order[k];
+		struct core_member *m = &c->members[slot];
 		bool left = m->reported && m->last.phase == WORKER_LEAVING;
 		bool alive = core_alive(c, m) && m->reported && !left;
 		if (alive == m->was_alive)
@@ -191,10 +208,10 @@ void core_watch_liveness(struct core *c) {
 		m->was_alive = alive;
 		RV_ASSERT(!alive || core_available(c, m) || m->banned);
 		if (alive)
-			core_say(c, CORE_EVENT_ALIVE, (uint32_t)i, c->round);
+			core_say(c, CORE_EVENT_ALIVE, slot, c->round);
 		else if (left)
-			core_say(c, CORE_EVENT_LEFT, (uint32_t)i, c->round);
+			core_say(c, CORE_EVENT_LEFT, slot, c->round);
 		else if (!m->distrusted)
-			core_say(c, CORE_EVENT_DEAD, (uint32_t)i, c->round);
+			core_say(c, CORE_EVENT_DEAD, slot, c->round);
 	}
 }

@@ -22,11 +22,11 @@ static uint16_t append(struct owner_range *ranges, uint16_t n, uint32_t first, u
 
 uint16_t core_ownership_split(uint32_t n_chunks, int n, struct core_owners owners, const uint64_t *rates,
 							  struct owner_range out[NET_MAX_RANGES]) {
-	static const uint32_t none[NET_MAX_MEMBERS];
-	uint32_t share[NET_MAX_MEMBERS], first = 0;
+	static const uint32_t none[NET_MAX_ROW];
+	uint32_t share[NET_MAX_ROW], first = 0;
 	uint16_t n_ranges = 0;
 	core_shares(n_chunks, n, owners, rates, none, share);
-	RV_ASSERT(n > 0 && n <= NET_MAX_MEMBERS);
+	RV_ASSERT(n > 0 && n <= NET_MAX_ROW);
 	for (int i = 0; i < n; i++) {
 		n_ranges = append(out, n_ranges, first, share[i], (uint16_t)i);
 		first += share[i];
@@ -35,17 +35,17 @@ uint16_t core_ownership_split(uint32_t n_chunks, int n, struct core_owners owner
 	return n_ranges;
 }
 
-void core_ownership_count(const struct owner_range *ranges, uint16_t n_ranges, uint32_t owned[NET_MAX_MEMBERS]) {
-	memset(owned, 0, NET_MAX_MEMBERS * sizeof owned[0]);
+void core_ownership_count(const struct owner_range *ranges, uint16_t n_ranges, uint32_t owned[NET_MAX_ROW]) {
+	memset(owned, 0, NET_MAX_ROW * sizeof owned[0]);
 	for (int i = 0; i < n_ranges; i++) {
-		RV_ASSERT(ranges[i].owner < NET_MAX_MEMBERS && ranges[i].count > 0);
+		RV_ASSERT(ranges[i].owner < NET_MAX_ROW && ranges[i].count > 0);
 		owned[ranges[i].owner] += ranges[i].count;
 	}
 }
 
 /* Deals the free chunks, laid end to end, to the heirs in their order; `heir` is next. */
 struct deal {
-	uint32_t more[NET_MAX_MEMBERS];
+	uint32_t more[NET_MAX_ROW];
 	int heir;
 };
 
@@ -54,7 +54,7 @@ static uint16_t deal_range(struct deal *d, struct owner_range *out, uint16_t n_o
 	while (left > 0) {
 		while (d->more[d->heir] == 0) {
 			d->heir++;
-			RV_ASSERT(d->heir < NET_MAX_MEMBERS);
+			RV_ASSERT(d->heir < NET_MAX_ROW);
 		}
 		RV_ASSERT(d->more[d->heir] > 0);
 		uint32_t take = left < d->more[d->heir] ? left : d->more[d->heir];
@@ -79,10 +79,10 @@ static bool still_owns(uint64_t keep, uint64_t owners, uint16_t old) {
 /* Sets the chunks that each owner gets beyond those that it keeps. */
 static void plan_deal(const struct owner_range *ranges, uint16_t n_ranges, uint64_t keep, struct core_owners owners,
 					  const uint64_t *rates, struct deal *d) {
-	uint32_t owned[NET_MAX_MEMBERS], have[NET_MAX_MEMBERS] = {0}, n_chunks = 0;
+	uint32_t owned[NET_MAX_ROW], have[NET_MAX_ROW] = {0}, n_chunks = 0;
 	int n = core_count(keep);
 	core_ownership_count(ranges, n_ranges, owned);
-	for (uint16_t i = 0; i < NET_MAX_MEMBERS; i++) {
+	for (uint16_t i = 0; i < NET_MAX_ROW; i++) {
 		n_chunks += owned[i];
 		if (still_owns(keep, owners.all, i))
 			have[new_index(keep, i)] = owned[i];
@@ -108,9 +108,9 @@ uint16_t core_ownership_hand_over(struct owner_range *ranges, uint16_t n_ranges,
 		else
 			n_out = deal_range(&d, out, n_out, g);
 	}
-	while (d.heir < NET_MAX_MEMBERS && d.more[d.heir] == 0)
+	while (d.heir < NET_MAX_ROW && d.more[d.heir] == 0)
 		d.heir++;
-	RV_ASSERT(d.heir == NET_MAX_MEMBERS); /* each heir has all that it was to get */
+	RV_ASSERT(d.heir == NET_MAX_ROW); /* each heir has all that it was to get */
 	for (int i = 0; i < n_out; i++)
 		ranges[i] = out[i];
 	return n_out;

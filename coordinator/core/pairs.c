@@ -15,25 +15,32 @@
 #include "base/assert.h"
 #include "coordinator/core/internal.h"
 
+#include <string.h>
+
 enum {
 	STRIKES = 2,
 	APART_ROUNDS = 8,
 	DIRECT_SHARE = 4 /* members that need no relay own everything if they are at least one in so many */
 };
 
+/* How `a` meets `b`, as `a` reports. */
+static uint8_t path(const struct core *c, uint32_t a, uint32_t b) {
+	return report_path(&c->members[a].last, c->members[b].number);
+}
+
 /* Returns how many of the two report that they are linked. */
 static int count_open(const struct core *c, uint32_t a, uint32_t b) {
-	return path_is_open(report_path(&c->members[a].last, b)) + path_is_open(report_path(&c->members[b].last, a));
+	return path_is_open(path(c, a, b)) + path_is_open(path(c, b, a));
 }
 
 /* Returns true if one of the two has tried to reach the other for long, and neither is linked with
  * the other. */
 static bool report_apart(const struct core *c, uint32_t a, uint32_t b) {
-	bool tried = report_path(&c->members[a].last, b) == PATH_APART || report_path(&c->members[b].last, a) == PATH_APART;
+	bool tried = path(c, a, b) == PATH_APART || path(c, b, a) == PATH_APART;
 	return tried && count_open(c, a, b) == 0;
 }
 
-static struct core_pair *find(struct core *c, uint32_t a, uint32_t b) {
+static struct core_pair *find_pair(struct core *c, uint32_t a, uint32_t b) {
 	for (int i = 0; i < c->n_pairs; i++)
 		if (c->pairs[i].a == a && c->pairs[i].b == b)
 			return &c->pairs[i];
@@ -53,7 +60,7 @@ static struct core_pair *add(struct core *c, uint32_t a, uint32_t b) {
 			oldest = i;
 	if (c->n_pairs == CORE_PAIRS)
 		forget(c, oldest);
-	RV_ASSERT(a < b && b < (uint32_t)c->n_members && c->n_pairs < CORE_PAIRS && find(c, a, b) == NULL);
+	RV_ASSERT(core_number(c, a) < core_number(c, b) && c->n_pairs < CORE_PAIRS && find_pair(c, a, b) == NULL);
 	struct core_pair *p = &c->pairs[c->n_pairs++];
 	*p = (struct core_pair){.a = a, .b = b};
 	return p;
@@ -61,9 +68,9 @@ static struct core_pair *add(struct core *c, uint32_t a, uint32_t b) {
 
 void core_pair_strike(struct core *c, uint32_t i, uint32_t j) {
 	RV_ASSERT(i < j && j < c->roster.n);
-	uint32_t x = c->roster.members[i], y = c->roster.members[j];
-	uint32_t a = x < y ? x : y, b = x < y ? y : x;
-	struct core_pair *p = find(c, a, b);
+	bool ascend = c->roster.members[i] < c->roster.members[j];
+	uint32_t a = c->roster.slots[ascend ? i : j], b = c->roster.slots[ascend ? j : i];
+	struct core_pair *p = find_pair(c, a, b);
 	if (count_open(c, a, b) == 2) /* they are linked: one of them withholds, or is slow */
 		return;
 	if (p == NULL)
@@ -81,107 +88,196 @@ static bool is_apart(const struct core *c, const struct core_pair *p) {
 	return p->strikes >= STRIKES && recent && count_open(c, p->a, p->b) < 2;
 }
 
-/* Returns the members of `set` that `member` cannot exchange data with. */
-static uint64_t apart_within(const struct core *c, uint32_t member, uint64_t set) {
-	uint64_t apart = 0;
-	for (uint32_t i = 0; i < (uint32_t)c->n_members; i++)
-		if (i != member && (set & core_bit(i)) && report_apart(c, member, i))
-			apart |= core_bit(i);
+/* Returns true if attempts have shown that the two are apart. */
+static bool pair_is_apart(const struct core *c, uint32_t a, uint32_t b) {
 	for (int i = 0; i < c->n_pairs; i++) {
 		const struct core_pair *p = &c->pairs[i];
-		if (is_apart(c, p) && (p->a == member || p->b == member))
-			apart |= set & core_bit(p->a == member ? p->b : p->a);
+		if (((p->a == a && p->b == b) || (p->a == b && p->b == a)) && is_apart(c, p))
+			return true;
 	}
-	return apart;
+	return false;
 }
 
-uint64_t core_apart_from(const struct core *c, uint32_t member, uint64_t *until_round) {
-	uint64_t set = 0;
-	*until_round = 0;
-	for (uint32_t i = 0; i < (uint32_t)c->n_members; i++)
-		if (core_available(c, &c->members[i]))
-			set |= core_bit(i);
-	set = (set & core_bit(member)) ? apart_within(c, member, set) : 0;
+/* Calls `take` for each two of `set` that report to be apart, once; only members that report any
+ * are looked at. */
+typedef void take_pair(void *ctx, uint32_t a, uint32_t b);
+static void each_reported(const struct core *c, const uint64_t *set, take_pair *take, void *ctx) {
+	for (int a = set_next(set, 0, c->words); a >= 0; a = set_next(set, a + 1, c->words)) {
+		const struct report *rep = &c->members[a].last;
+		for (int k = 0; c->members[a].n_apart > 0 && k < rep->n_paths; k++) {
+			int b = rep->paths[k].path == PATH_APART ? core_find(c, rep->paths[k].member) : -1;
+			if (b < 0 || b == a || !set_has(set, (uint32_t)b) || count_open(c, (uint32_t)a, (uint32_t)b) > 0)
+				continue;
+			bool both = path(c, (uint32_t)b, (uint32_t)a) == PATH_APART;
+			if (!both || a < b)
+				take(ctx, (uint32_t)a, (uint32_t)b);
+		}
+	}
+}
+
+/* Calls `take` for each two of `set` that cannot exchange data, once. */
+static void each_apart(const struct core *c, const uint64_t *set, take_pair *take, void *ctx) {
+	each_reported(c, set, take, ctx);
 	for (int i = 0; i < c->n_pairs; i++) {
 		const struct core_pair *p = &c->pairs[i];
-		if (p->strikes < STRIKES || (p->a != member && p->b != member))
+		if (set_has(set, p->a) && set_has(set, p->b) && is_apart(c, p) && !report_apart(c, p->a, p->b))
+			take(ctx, p->a, p->b);
+	}
+}
+
+/* Sets `out` to the members of `set` that the one in `slot` cannot exchange data with; returns
+ * their number. */
+static int apart_within(const struct core *c, uint32_t slot, const uint64_t *set, uint64_t *out) {
+	const struct report *own = &c->members[slot].last;
+	set_clear(out, c->words);
+	for (int k = 0; k < own->n_paths; k++) {
+		int other = own->paths[k].path == PATH_APART ? core_find(c, own->paths[k].member) : -1;
+		if (other >= 0 && (uint32_t)other != slot && report_apart(c, slot, (uint32_t)other))
+			set_add(out, (uint32_t)other);
+	}
+	for (int i = set_next(set, 0, c->words); i >= 0; i = set_next(set, i + 1, c->words))
+		if (c->members[i].n_apart > 0 && (uint32_t)i != slot && report_apart(c, slot, (uint32_t)i))
+			set_add(out, (uint32_t)i);
+	for (int i = 0; i < c->n_pairs; i++) {
+		const struct core_pair *p = &c->pairs[i];
+		if (is_apart(c, p) && (p->a == slot || p->b == slot))
+			set_add(out, p->a == slot ? p->b : p->a);
+	}
+	set_meet(out, set, c->words);
+	return core_size_of(c, out);
+}
+
+int core_apart_from(const struct core *c, uint32_t slot, uint64_t *out, uint64_t *until_round) {
+	uint64_t here[CORE_HERE_WORDS];
+	*until_round = 0;
+	set_clear(out, c->words);
+	if (core_available(c, &c->members[slot])) {
+		(void)core_members_that(c, core_available, here);
+		(void)apart_within(c, slot, here, out);
+	}
+	for (int i = 0; i < c->n_pairs; i++) {
+		const struct core_pair *p = &c->pairs[i];
+		if (p->strikes < STRIKES || (p->a != slot && p->b != slot))
 			continue;
-		set |= core_bit(p->a == member ? p->b : p->a);
+		set_add(out, p->a == slot ? p->b : p->a);
 		if (p->round + APART_ROUNDS > *until_round)
 			*until_round = p->round + APART_ROUNDS;
 	}
-	RV_ASSERT((set & core_bit(member)) == 0);
-	return set;
+	RV_ASSERT(!set_has(out, slot));
+	return core_size_of(c, out);
 }
 
-void core_pairs_met(struct core *c, const struct core_record *commit) {
-	uint64_t set = core_named(commit);
+void core_pairs_met(struct core *c, const uint64_t *participants) {
 	for (int i = c->n_pairs - 1; i >= 0; i--) {
 		uint32_t a = c->pairs[i].a, b = c->pairs[i].b;
 		bool exchanged = c->owned[a] > 0 || c->owned[b] > 0;
-		if ((set & core_bit(a)) && (set & core_bit(b)) && exchanged)
+		if (set_has(participants, a) && set_has(participants, b) && exchanged)
 			forget(c, i);
 	}
 }
 
-void core_pairs_forget(struct core *c, uint32_t member) {
+void core_pairs_forget(struct core *c, uint32_t slot) {
 	for (int i = c->n_pairs - 1; i >= 0; i--)
-		if (c->pairs[i].a == member || c->pairs[i].b == member)
+		if (c->pairs[i].a == slot || c->pairs[i].b == slot)
 			forget(c, i);
+}
+
+static void count_both(void *ctx, uint32_t a, uint32_t b) {
+	uint16_t *count = ctx;
+	count[a]++;
+	count[b]++;
 }
 
 /* Everybody in the result is linked with one of them at least, who can own all chunks: the member
  * that is linked with the most; of several, the lowest number. */
-uint64_t core_without_apart(const struct core *c, uint64_t ready) {
-	uint64_t best = 0;
-	for (uint32_t i = 0; i < (uint32_t)c->n_members; i++) {
-		uint64_t set = (ready & core_bit(i)) ? ready & ~apart_within(c, i, ready) : 0;
-		best = core_count(set) > core_count(best) ? set : best;
+void core_drop_apart(const struct core *c, uint64_t *ready) {
+	uint16_t count[NET_MAX_HERE]; /* of those that each is apart from */
+	uint64_t apart[CORE_HERE_WORDS];
+	int best = -1, n = core_size_of(c, ready);
+	memset(count, 0, c->cfg.max_here * sizeof count[0]);
+	each_apart(c, ready, count_both, count);
+	for (int k = 0; k < c->slots.n; k++) {
+		uint32_t slot = c->slots.order[k];
+		if (set_has(ready, slot) && (best < 0 || count[slot] < count[best]))
+			best = (int)slot;
 	}
-	return core_count(best) >= (int)c->cfg.min_workers ? best : ready;
+	if (best < 0 || count[best] == 0 || n - count[best] < (int)c->cfg.min_workers)
+		return;
+	(void)apart_within(c, (uint32_t)best, ready, apart);
+	set_less(ready, apart, c->words);
 }
 
-/* Returns those of `roster` that are linked with all others in it, as far as is known. */
-static uint64_t linked_with_all(const struct core *c, uint64_t roster) {
-	uint64_t set = 0;
-	for (uint32_t i = 0; i < (uint32_t)c->n_members; i++)
-		if ((roster & core_bit(i)) && apart_within(c, i, roster) == 0)
-			set |= core_bit(i);
-	return set;
+static void drop_both(void *ctx, uint32_t a, uint32_t b) {
+	set_drop(ctx, a);
+	set_drop(ctx, b);
 }
 
-/* Returns true if `member` exchanges data with one of `set` through a relay, as both report. */
-static bool is_relayed(const struct core *c, uint32_t member, uint64_t set) {
-	for (uint32_t i = 0; i < (uint32_t)c->n_members; i++)
-		if ((set & core_bit(i)) && report_path(&c->members[member].last, i) == PATH_RELAYED &&
-			report_path(&c->members[i].last, member) == PATH_RELAYED)
+/* Sets `out` to those of `roster` that are linked with all others in it, as far as is known. */
+static void linked_with_all(const struct core *c, const uint64_t *roster, uint64_t *out) {
+	set_copy(out, roster, c->words);
+	each_apart(c, roster, drop_both, out);
+}
+
+/* Returns true if the member exchanges data with one of `set` through a relay, as both report. */
+static bool is_relayed(const struct core *c, uint32_t slot, const uint64_t *set) {
+	const struct report *rep = &c->members[slot].last;
+	for (int k = 0; k < rep->n_paths; k++) {
+		int other = rep->paths[k].path == PATH_RELAYED ? core_find(c, rep->paths[k].member) : -1;
+		if (other >= 0 && set_has(set, (uint32_t)other) && path(c, (uint32_t)other, slot) == PATH_RELAYED)
 			return true;
+	}
 	return false;
 }
 
-void core_put_owners(const struct core *c, uint64_t roster, struct core_record *rec) {
-	uint64_t set = linked_with_all(c, roster), direct = set;
-	for (uint32_t i = 0; i < (uint32_t)c->n_members; i++)
-		if ((direct & core_bit(i)) && is_relayed(c, i, roster))
-			direct &= ~core_bit(i);
-	bool enough = DIRECT_SHARE * core_count(direct) >= core_count(roster);
-	rec->owners = enough ? direct : set != 0 ? set : roster;
-	rec->relayed = direct != 0 ? rec->owners & ~direct : 0;
+/* Adds to `places` those of the record's participants that are in `slots`. */
+static void put_places(const struct core *c, const struct core_record *rec, const uint64_t *slots, uint64_t *places) {
+	for (uint32_t i = 0; i < rec->n_members; i++)
+		if (set_has(slots, (uint32_t)core_find(c, rec->members[i])))
+			set_add(places, i);
 }
 
-bool core_blames_its_owners(const struct core *c, const uint64_t accused[NET_MAX_MEMBERS]) {
-	const struct core_roster *r = &c->roster;
-	uint64_t roster = 0, missed = core_missed(c);
+void core_put_owners(const struct core *c, struct core_record *rec) {
+	const int words = c->words;
+	uint64_t roster[CORE_HERE_WORDS], linked[CORE_HERE_WORDS], direct[CORE_HERE_WORDS];
+	bool known = core_named(c, rec, roster);
+	RV_ASSERT(known && rec->n_members > 0);
+	linked_with_all(c, roster, linked);
+	set_copy(direct, linked, words);
+	for (int i = set_next(linked, 0, words); i >= 0; i = set_next(linked, i + 1, words))
+		if (is_relayed(c, (uint32_t)i, roster))
+			set_drop(direct, (uint32_t)i);
+	bool enough = DIRECT_SHARE * core_size_of(c, direct) >= rec->n_members;
+	const uint64_t *owners = enough ? direct : !set_is_empty(linked, words) ? linked : roster;
+	put_places(c, rec, owners, rec->owners);
+	if (enough || set_is_empty(direct, words))
+		return;
+	set_copy(roster, owners, words); /* half a part for those that need a relay */
+	set_less(roster, direct, words);
+	put_places(c, rec, roster, rec->relayed);
+}
+
+bool core_blames_its_owners(const struct core *c, const struct core_accusations *a) {
+	uint64_t roster[CORE_HERE_WORDS], linked[CORE_HERE_WORDS];
 	bool any = false;
-	for (uint32_t i = 0; i < r->n; i++)
-		roster |= missed & core_bit(i) ? 0 : core_bit(r->members[i]);
-	for (uint32_t i = 0; i < r->n; i++)
-		for (uint32_t j = 0; j < r->n; j++)
-			any |= (accused[i] & core_bit(j)) && (apart_within(c, r->members[i], roster) & core_bit(r->members[j]));
-	return any && linked_with_all(c, roster) != 0;
+	for (int i = 0; i < a->n; i++)
+		for (int k = a->out_first[i]; k < a->out_first[i + 1]; k++) {
+			uint32_t from = c->roster.slots[i], to = c->roster.slots[a->out[k]];
+			any = any || report_apart(c, from, to) || pair_is_apart(c, from, to);
+		}
+	if (!any)
+		return false;
+	set_clear(roster, c->words);
+	for (uint32_t i = 0; i < (uint32_t)a->n; i++)
+		if (set_has(a->present, i))
+			set_add(roster, c->roster.slots[i]);
+	linked_with_all(c, roster, linked);
+	return !set_is_empty(linked, c->words);
 }
 
-bool core_left_out_apart(const struct core *c, uint32_t member) {
-	uint64_t here = core_bit(member) | core_members_that(c, core_available);
-	return (core_without_apart(c, here) & core_bit(member)) == 0;
+bool core_left_out_apart(const struct core *c, uint32_t slot) {
+	uint64_t here[CORE_HERE_WORDS];
+	(void)core_members_that(c, core_available, here);
+	set_add(here, slot);
+	core_drop_apart(c, here);
+	return !set_has(here, slot);
 }

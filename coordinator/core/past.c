@@ -11,13 +11,23 @@ static struct core_past_round *at(struct core *c, uint64_t round) {
 	return &c->past.rounds[round % CORE_PAST_ROUNDS];
 }
 
-void core_past_commit(struct core *c, const struct core_record *rec) {
-	struct core_past_round *p = at(c, c->round);
+/* Returns the set of the round's participants. */
+static uint64_t *participants_at(const struct core *c, uint64_t round) {
+	return &c->past.participants[round % CORE_PAST_ROUNDS * (uint64_t)c->words];
+}
+
+void core_past_commit(struct core *c, const struct core_record *rec, const uint64_t *participants) {
 	RV_ASSERT(rec->round == c->round && c->past.first <= c->round);
-	*p = (struct core_past_round){.chain = c->chain, .digest = rec->digest, .participants = core_named(rec)};
-	RV_ASSERT(core_count(p->participants) == rec->n_members);
+	*at(c, c->round) = (struct core_past_round){.chain = c->chain, .digest = rec->digest};
+	set_copy(participants_at(c, c->round), participants, c->words);
+	RV_ASSERT(core_size_of(c, participants) == rec->n_members);
 	if (c->round + 1 - c->past.first > CORE_PAST_ROUNDS)
 		c->past.first = c->round + 1 - CORE_PAST_ROUNDS;
+}
+
+void core_past_forget(struct core *c, uint32_t slot) {
+	for (uint64_t round = c->past.first; round < c->round; round++)
+		set_drop(participants_at(c, round), slot);
 }
 
 /* Drops snapshots from before the known rounds: no log leads on from them. */
@@ -91,7 +101,9 @@ bool core_past_return(struct core *c, uint64_t round) {
 	c->snapshot_hash = snapshot.hash;
 	for (uint64_t r = snapshot.round; r < round; r++)
 		c->log[r - snapshot.round] = at(c, r)->digest;
-	c->last_commit = round > c->past.first ? at(c, round - 1)->participants : 0;
+	set_clear(c->last_commit, c->words);
+	if (round > c->past.first)
+		set_copy(c->last_commit, participants_at(c, round - 1), c->words);
 	RV_ASSERT(round <= c->round && snapshot.round <= round);
 	c->past.n_snapshots = n;
 	c->round = round;

@@ -1,6 +1,5 @@
-/* record.c: the records: decisions that wait to be durable, and what a durable one changes. Live
- * and in replay it is the same code, so a restarted core stands where the last durable record left
- * it. */
+/* record.c: what a durable record changes. Live and in replay it is the same code, so a restarted
+ * core stands where the last durable record left it. */
 #include "base/assert.h"
 #include "base/chain.h"
 #include "base/planted.h"
@@ -8,47 +7,7 @@
 
 #include <string.h>
 
-/* ---- the queue ---- */
-
-struct core_record *core_push(struct core *c, enum core_record_type type) {
-	RV_ASSERT(c->n_queue < CORE_QUEUE && type >= CORE_MEMBER && type <= CORE_ROLLBACK);
-	struct core_record *rec = &c->queue[c->n_queue++];
-	memset(rec, 0, sizeof *rec);
-	rec->id = c->next_id++;
-	rec->type = (uint8_t)type;
-	rec->round = c->round;
-	if (c->seq_planned < c->doc.seq + CORE_SEQ_BLOCK / 2)
-		c->seq_planned = c->doc.seq + CORE_SEQ_BLOCK;
-	rec->doc_seq = c->seq_planned;
-	RV_ASSERT(rec->doc_seq > c->doc.seq + 1 && rec->doc_seq >= c->seq_durable); /* numbers for what it changes */
-	return rec;
-}
-
-/* Returns true for a MEMBER record of a key that no durable one has. */
-static bool is_join(const struct core *c, const struct core_record *rec) {
-	return rec->type == CORE_MEMBER && rec->member >= (uint32_t)c->n_members;
-}
-
-int core_find_pending(const struct core *c, const uint8_t key[NET_KEY_BYTES]) {
-	for (int i = 0; i < c->n_queue; i++)
-		if (is_join(c, &c->queue[i]) && memcmp(c->queue[i].key, key, NET_KEY_BYTES) == 0)
-			return (int)c->queue[i].member;
-	return -1;
-}
-
-int core_count_pending_joins(const struct core *c) {
-	int n = 0;
-	for (int i = 0; i < c->n_queue; i++)
-		n += is_join(c, &c->queue[i]);
-	return n;
-}
-
-bool core_next_record(struct core *c, struct core_record *out) {
-	if (c->n_queue == 0)
-		return false;
-	*out = c->queue[0];
-	return true;
-}
+/* ---- what waits ---- */
 
 /* A record of this core's own making cannot be refused. */
 static void apply_own(struct core *c, const struct core_record *rec) {
@@ -58,10 +17,10 @@ static void apply_own(struct core *c, const struct core_record *rec) {
 }
 
 void core_persisted(struct core *c, uint64_t record_id, int64_t now_us) {
-	RV_ASSERT(c->n_queue > 0 && c->queue[0].id == record_id);
-	struct core_record rec = c->queue[0];
-	c->n_queue--;
-	memmove(&c->queue[0], &c->queue[1], (size_t)c->n_queue * sizeof c->queue[0]);
+	struct core_record rec;
+	core_queue_first(c, &rec);
+	RV_ASSERT(rec.id == record_id);
+	core_queue_drop_first(c);
 	if (!c->ahead)
 		apply_own(c, &rec);
 	c->ahead = false;
@@ -75,7 +34,7 @@ void core_apply_ahead(struct core *c) {
 	uint8_t type = c->queue[0].type;
 	if (type != CORE_ROSTER && type != CORE_COMMIT)
 		return;
-	apply_own(c, &c->queue[0]);
+	apply_own(c, &c->decision);
 	c->ahead = true;
 }
 
@@ -86,41 +45,108 @@ static enum rv_err corrupt(struct rv_errtext *et, const struct core_record *rec,
 				   rec->type, (unsigned long long)rec->round, rec->attempt, why);
 }
 
-static enum rv_err apply_member(struct core *c, const struct core_record *rec, struct rv_errtext *et) {
-	int known = core_find_member(c, rec->key);
-	if (rec->member > (uint32_t)c->n_members || rec->member >= NET_MAX_MEMBERS)
-		return corrupt(et, rec, "a member number was skipped");
-	if (known != (rec->member < (uint32_t)c->n_members ? (int)rec->member : -1))
-		return corrupt(et, rec, "another key than this member's, or a key of another member");
-	struct core_member *m = &c->members[rec->member];
-	if (known < 0) {
-		memset(m, 0, sizeof *m);
-		memcpy(m->key, rec->key, sizeof m->key);
-		m->token_hash = rec->token_hash;
-		c->n_members++;
+static void note_banned(struct core *c, uint32_t member, bool banned) {
+	struct banned *b = &c->banned;
+	int at = 0;
+	while (at < b->n && b->members[at] < member)
+		at++;
+	bool is = at < b->n && b->members[at] == member;
+	size_t behind = (size_t)(b->n - at);
+	if (banned && !is) {
+		memmove(&b->members[at + 1], &b->members[at], behind * sizeof b->members[0]);
+		b->members[at] = member;
+		b->n++;
+	} else if (!banned && is) {
+		memmove(&b->members[at], &b->members[at + 1], (behind - 1) * sizeof b->members[0]);
+		b->n--;
 	}
-	memcpy(m->name, rec->name, sizeof m->name);
-	if (!candidates_equal(m->places.at, m->places.n, rec->candidates, rec->n_candidates))
-		core_pairs_forget(c, rec->member);
-	m->places.n = rec->n_candidates;
-	memcpy(m->places.at, rec->candidates, sizeof m->places.at);
-	m->banned = rec->banned;
-	RV_ASSERT(core_find_member(c, rec->key) == (int)rec->member); /* a key is one member's only */
+}
+
+/* Returns why the facts cannot follow the records before them; NULL: they can. */
+static const char *check_facts(const struct core *c, const struct core_facts *f) {
+	int by_key = core_find_key(c, f->key), by_number = core_find(c, f->number);
+	if (f->number > c->slots.next_number || f->number == NET_NO_MEMBER)
+		return "a member number was skipped";
+	if (by_key != by_number)
+		return "another key than this member's, or a key of another member";
+	if (f->blame.level > CORE_LEVEL_MAX)
+		return "its level of blame is too high";
+	if (f->banned && c->banned.n == NET_MAX_BANNED && !banned_has(&c->banned, f->number))
+		return "too many members are banned";
+	return NULL;
+}
+
+static enum rv_err apply_member(struct core *c, const struct core_record *rec, struct rv_errtext *et) {
+	struct core_facts f;
+	core_facts_of_record(rec, &f);
+	const char *why = check_facts(c, &f);
+	int known = core_find(c, f.number);
+	if (why != NULL)
+		return corrupt(et, rec, why);
+	if (known < 0 && c->slots.n == (int)c->cfg.max_here)
+		return corrupt(et, rec, "more members than this program keeps in memory");
+	uint32_t slot = known < 0 ? core_slots_take(c, &f) : (uint32_t)known;
+	if (f.number == c->slots.next_number)
+		c->slots.next_number++;
+	struct core_member *m = &c->members[slot];
+	memcpy(m->name, f.name, sizeof m->name);
+	if (!core_same_places(&m->places, &f.places))
+		core_pairs_forget(c, slot);
+	m->places = f.places;
+	m->banned = f.banned;
+	if (known < 0) { /* it joins, or returns: nothing else is wanted yet */
+		m->want_places = f.places;
+		m->want_banned = f.banned;
+	}
+	note_banned(c, f.number, f.banned);
+	RV_ASSERT(core_find_key(c, f.key) == (int)slot); /* a key is one member's only */
 	return RV_OK;
 }
 
-/* Returns true if the participants ascend, and they and those that are blamed are members. */
-static bool valid_participants(const struct core *c, const struct core_record *rec) {
-	if (rec->n_members > NET_MAX_MEMBERS || (rec->blamed & ~core_first(c->n_members)) != 0)
-		return false;
-	for (int i = 0; i < rec->n_members; i++)
-		if (rec->members[i] >= (uint32_t)c->n_members || (i > 0 && rec->members[i] <= rec->members[i - 1]))
+static enum rv_err apply_away(struct core *c, const struct core_record *rec, struct rv_errtext *et) {
+	int slot = core_find(c, rec->member);
+	if (slot < 0 || core_find_key(c, rec->key) != slot)
+		return corrupt(et, rec, "it is of a member that is not in memory, or of another key than this member's");
+	core_slots_give(c, (uint32_t)slot);
+	return RV_OK;
+}
+
+bool core_named(const struct core *c, const struct core_record *rec, uint64_t *set) {
+	set_clear(set, c->words);
+	for (int i = 0; i < rec->n_members; i++) {
+		int slot = core_find(c, rec->members[i]);
+		if (slot < 0)
 			return false;
+		set_add(set, (uint32_t)slot);
+	}
 	return true;
 }
 
-/* Returns the old roster indices that are in the record; *subset: it names no other member. */
-static uint64_t kept_indices(const struct core_roster *r, const struct core_record *rec, bool *subset) {
+/* Sets `blamed` to the slots of the blamed; returns false if one is not in memory. */
+static bool find_blamed(const struct core *c, const struct core_record *rec, uint64_t *blamed) {
+	set_clear(blamed, c->words);
+	for (int i = 0; i < rec->n_blamed; i++) {
+		int slot = core_find(c, rec->blamed[i]);
+		if (slot < 0)
+			return false;
+		set_add(blamed, (uint32_t)slot);
+	}
+	return true;
+}
+
+/* Returns true if the participants ascend, and they and those that are blamed are in memory: fills
+ * both sets. */
+static bool valid_participants(const struct core *c, const struct core_record *rec, uint64_t *named, uint64_t *blamed) {
+	if (rec->n_members > c->cfg.max_roster || rec->n_blamed > NET_MAX_ROSTER)
+		return false;
+	for (int i = 1; i < rec->n_members; i++)
+		if (rec->members[i] <= rec->members[i - 1])
+			return false;
+	return core_named(c, rec, named) && find_blamed(c, rec, blamed);
+}
+
+/* Returns the old places in a row that are in the record; *subset: it names no other member. */
+static uint64_t kept_places(const struct core_roster *r, const struct core_record *rec, bool *subset) {
 	uint64_t keep = 0;
 	int at = 0;
 	for (uint32_t i = 0; i < r->n && at < rec->n_members; i++) {
@@ -134,122 +160,154 @@ static uint64_t kept_indices(const struct core_roster *r, const struct core_reco
 	return keep;
 }
 
-/* Returns the roster indices of a set of members. */
-static uint64_t indices_of(const struct core_record *rec, uint64_t members) {
-	uint64_t set = 0;
-	for (uint32_t i = 0; i < rec->n_members; i++)
-		if (members & core_bit(rec->members[i]))
-			set |= core_bit(i);
-	return set;
-}
-
 static void note_owners(struct core *c) {
 	const struct core_roster *r = &c->roster;
-	uint32_t owned[NET_MAX_MEMBERS];
+	uint32_t owned[NET_MAX_ROW];
 	if (r->n == 0)
 		return;
 	core_ownership_count(r->ranges, r->n_ranges, owned);
-	memset(c->owned, 0, sizeof c->owned);
+	memset(c->owned, 0, c->cfg.max_here * sizeof c->owned[0]);
 	c->owned_of = r->n_chunks;
 	uint32_t sum = 0;
 	for (int i = 0; i < r->n; i++)
-		sum += c->owned[r->members[i]] = owned[i];
+		sum += c->owned[r->slots[i]] = owned[i];
 	RV_ASSERT(sum == r->n_chunks); /* each chunk has one owner, who is in the roster */
 }
 
-static void set_roster(struct core *c, const struct core_record *rec) {
+/* Says which participant owns which chunks. */
+static void divide(struct core *c, const struct core_record *rec) {
 	struct core_roster *r = &c->roster;
+	static const uint64_t unknown[NET_MAX_ROW];
 	bool subset = false;
-	uint64_t keep = kept_indices(r, rec, &subset);
-	static const uint64_t unknown[NET_MAX_MEMBERS];
+	RV_ASSERT(rec->n_members <= NET_MAX_ROW);
+	uint64_t keep = kept_places(r, rec, &subset);
 	const uint64_t *rates = c->cfg.equal_ownership ? unknown : rec->rates;
-	const struct core_owners owners = {.all = indices_of(rec, rec->owners), .relayed = indices_of(rec, rec->relayed)};
+	const struct core_owners owners = {.all = rec->owners[0], .relayed = rec->relayed[0]};
 	bool same_size = rec->n_chunks == r->n_chunks;
 	if (rec->n_members > 0 && r->n > 0 && subset && same_size)
 		r->n_ranges = core_ownership_hand_over(r->ranges, r->n_ranges, keep, owners, rates);
 	else if (rec->n_members > 0)
 		r->n_ranges = core_ownership_split(rec->n_chunks, rec->n_members, owners, rates, r->ranges);
+}
+
+static void set_roster(struct core *c, const struct core_record *rec) {
+	struct core_roster *r = &c->roster;
+	const size_t n = rec->n_members;
+	divide(c, rec);
 	r->n = rec->n_members;
-	r->n_owners = core_count(owners.all);
+	r->n_owners = set_count(rec->owners, c->roster_words);
 	r->n_chunks = rec->n_chunks;
 	if (r->n > 0)
 		core_check_ranges(r);
-	memcpy(r->members, rec->members, sizeof r->members);
-	memcpy(r->tokens, rec->tokens, sizeof r->tokens);
-	memcpy(r->boots, rec->boots, sizeof r->boots);
-	memcpy(r->rates, rec->rates, sizeof r->rates);
-	r->voted = r->taking_part = 0;
+	memcpy(r->members, rec->members, n * sizeof r->members[0]);
+	memcpy(r->tokens, rec->tokens, n * sizeof r->tokens[0]);
+	memcpy(r->boots, rec->boots, n * sizeof r->boots[0]);
+	memcpy(r->rates, rec->rates, n * sizeof r->rates[0]);
+	for (size_t i = 0; i < n; i++) {
+		r->slots[i] = (uint16_t)core_find(c, r->members[i]);
+		c->members[r->slots[i]].rostered_at = c->round + 1;
+	}
+	set_clear(r->voted, c->roster_words);
+	set_clear(r->taking_part, c->roster_words);
 	core_weigh(c);
 	note_owners(c);
+	r->attempt_ms = n > 0 ? core_attempt_ms(c) : 0;
 }
 
-static void note_left_out(struct core *c, const struct core_record *rec) {
-	uint64_t now = core_named(rec);
-	if (rec->attempt == 1)
-		c->rostered = c->left_out = 0;
-	if (now != 0) /* a roster of none leaves no member out */
-		c->left_out |= c->rostered & ~now;
-	c->rostered |= now;
-	RV_ASSERT(core_count(now) == c->roster.n && (c->left_out & ~c->rostered) == 0);
+static void note_left_out(struct core *c, const struct core_record *rec, const uint64_t *named) {
+	if (rec->attempt == 1) {
+		set_clear(c->rostered, c->words);
+		set_clear(c->left_out, c->words);
+	}
+	for (int w = 0; w < c->words && rec->n_members > 0; w++) /* a roster of none leaves no member out */
+		c->left_out[w] |= c->rostered[w] & ~named[w];
+	set_join(c->rostered, named, c->words);
+	RV_ASSERT(core_size_of(c, named) == c->roster.n && set_is_within(c->left_out, c->rostered, c->words));
+}
+
+/* Returns why a roster's owners are impossible; NULL: they are not. */
+static const char *check_owners(const struct core *c, const struct core_record *rec) {
+	const int words = c->roster_words;
+	uint64_t all[CORE_ROSTER_WORDS];
+	set_first(all, rec->n_members, words);
+	bool relayed = !set_is_empty(rec->relayed, words);
+	if (set_is_empty(rec->owners, words) != (rec->n_members == 0))
+		return "nobody on its roster may own chunks";
+	if (!set_is_within(rec->owners, all, words))
+		return "it names an owner that is not on the roster";
+	if (!set_is_within(rec->relayed, rec->owners, words) || (relayed && set_is_equal(rec->relayed, rec->owners, words)))
+		return "it names a relayed owner that owns nothing, or none that needs no relay";
+	return NULL;
 }
 
 static enum rv_err apply_roster(struct core *c, const struct core_record *rec, struct rv_errtext *et) {
+	uint64_t named[CORE_HERE_WORDS], blamed[CORE_HERE_WORDS];
 	if (rec->round != c->round || rec->round == c->cfg.final_round || rec->attempt != c->attempt + 1)
 		return corrupt(et, rec, "not the next attempt of the current round");
-	if (!valid_participants(c, rec))
+	if (!valid_participants(c, rec, named, blamed))
 		return corrupt(et, rec, "its participants do not ascend, or it names a number that no member has");
-	if ((indices_of(rec, rec->owners) == 0) != (rec->n_members == 0))
-		return corrupt(et, rec, "nobody on its roster may own chunks");
-	if ((rec->relayed & ~rec->owners) != 0 || (rec->relayed != 0 && rec->relayed == rec->owners))
-		return corrupt(et, rec, "it names a relayed owner that owns nothing, or none that needs no relay");
+	const char *why = check_owners(c, rec);
+	if (why != NULL)
+		return corrupt(et, rec, why);
 	if (rec->n_chunks != core_chunks(c, c->round))
 		return corrupt(et, rec, "another number of chunks than the run's");
-	RV_ASSERT(rec->attempt > c->attempt && rec->blamed == (rec->blamed & core_first(c->n_members)));
 	c->attempt = rec->attempt;
 	if (rec->attempt == 1)
 		c->reduce_since_us = c->now_us;
 	c->attempt_since_us = c->now_us;
 	if (rec->n_members == 0)
 		core_note_reopened(c);
-	core_blame(c, rec->blamed);
-	c->spoilers |= rec->blamed;
+	core_blame(c, blamed);
+	set_join(c->spoilers, blamed, c->words);
 	set_roster(c, rec);
-	note_left_out(c, rec);
+	note_left_out(c, rec, named);
 	c->owners_apart = false;
 	c->ready_since_us = c->accused_since_us = INT64_MAX;
 	return RV_OK;
 }
 
-static enum rv_err apply_commit(struct core *c, const struct core_record *rec, struct rv_errtext *et) {
-	const struct core_roster *r = &c->roster;
-	if (rec->round != c->round || rec->attempt != c->attempt || r->n == 0)
-		return corrupt(et, rec, "not the attempt that is under way");
-	if (rec->n_members != r->n || memcmp(rec->members, r->members, r->n * sizeof r->members[0]) != 0)
-		return corrupt(et, rec, "other participants than the roster's");
-	if (!valid_participants(c, rec))
-		return corrupt(et, rec, "it names a number that no member has");
-	struct rv_hash chain = rv_chain_next(&c->chain, &rec->digest);
-	if (!rv_hash_equal(&chain, &rec->chain))
-		return corrupt(et, rec, "its state hash does not follow from its digest");
-	uint64_t n_log = c->round - c->snapshot_round;
-	if (n_log >= NET_MAX_LOG_DIGESTS)
-		return corrupt(et, rec, "too many rounds since the last snapshot");
-	core_past_commit(c, rec);
-	core_pairs_met(c, rec);
-	core_blame(c, rec->blamed);
-	core_absolve(c, core_named(rec) & ~(c->spoilers | rec->blamed));
-	core_close_reopened(c, core_named(rec));
-	c->spoilers = 0;
-	c->log[n_log] = rec->digest;
-	c->chain = chain;
+/* Sets `clean` to those of `named` that spoiled no attempt of the round. */
+static void find_clean(const struct core *c, const uint64_t *named, const uint64_t *blamed, uint64_t *clean) {
+	set_copy(clean, named, c->words);
+	set_less(clean, c->spoilers, c->words);
+	set_less(clean, blamed, c->words);
+}
+
+static void open_next_round(struct core *c, const struct core_record *rec, const uint64_t *named) {
+	c->log[c->round - c->snapshot_round] = rec->digest;
+	c->chain = rec->chain;
 	c->round++;
-	c->last_commit = core_named(rec);
-	c->seen_holding = 0;
-	RV_ASSERT(c->round == rec->round + 1 && core_count(c->last_commit) == r->n);
+	set_copy(c->last_commit, named, c->words);
+	set_clear(c->seen_holding, c->words);
+	set_clear(c->spoilers, c->words);
 	c->attempt = 0;
 	c->exchange_us = c->now_us - c->reduce_since_us;
 	c->roster.n = 0;
 	c->ready_since_us = c->accused_since_us = INT64_MAX;
+}
+
+static enum rv_err apply_commit(struct core *c, const struct core_record *rec, struct rv_errtext *et) {
+	const struct core_roster *r = &c->roster;
+	uint64_t named[CORE_HERE_WORDS], blamed[CORE_HERE_WORDS], clean[CORE_HERE_WORDS];
+	if (rec->round != c->round || rec->attempt != c->attempt || r->n == 0)
+		return corrupt(et, rec, "not the attempt that is under way");
+	if (rec->n_members != r->n || memcmp(rec->members, r->members, r->n * sizeof r->members[0]) != 0)
+		return corrupt(et, rec, "other participants than the roster's");
+	if (!valid_participants(c, rec, named, blamed))
+		return corrupt(et, rec, "it names a number that no member has");
+	struct rv_hash chain = rv_chain_next(&c->chain, &rec->digest);
+	if (!rv_hash_equal(&chain, &rec->chain))
+		return corrupt(et, rec, "its state hash does not follow from its digest");
+	if (c->round - c->snapshot_round >= NET_MAX_LOG_DIGESTS)
+		return corrupt(et, rec, "too many rounds since the last snapshot");
+	core_past_commit(c, rec, named);
+	core_pairs_met(c, named);
+	core_blame(c, blamed);
+	find_clean(c, named, blamed, clean);
+	core_absolve(c, clean);
+	core_close_reopened(c, named);
+	open_next_round(c, rec, named);
+	RV_ASSERT(c->round == rec->round + 1 && core_size_of(c, c->last_commit) == rec->n_members);
 	return RV_OK;
 }
 
@@ -284,8 +342,9 @@ static enum rv_err apply_seq(struct core *c, const struct core_record *rec, stru
 enum rv_err core_apply(struct core *c, const struct core_record *rec, struct rv_errtext *et) {
 	static enum rv_err (*const apply[])(struct core *, const struct core_record *, struct rv_errtext *) = {
 		[CORE_MEMBER] = apply_member,     [CORE_ROSTER] = apply_roster, [CORE_COMMIT] = apply_commit,
-		[CORE_SNAPSHOT] = apply_snapshot, [CORE_SEQ] = apply_seq,       [CORE_ROLLBACK] = apply_rollback};
-	if (rec->type < CORE_MEMBER || rec->type > CORE_ROLLBACK)
+		[CORE_SNAPSHOT] = apply_snapshot, [CORE_SEQ] = apply_seq,       [CORE_ROLLBACK] = apply_rollback,
+		[CORE_AWAY] = apply_away};
+	if (rec->type < CORE_MEMBER || rec->type > CORE_AWAY)
 		return corrupt(et, rec, "an unknown type");
 	RV_TRY(apply[rec->type](c, rec, et));
 	c->seq_durable = rec->doc_seq > c->seq_durable ? rec->doc_seq : c->seq_durable;
@@ -308,10 +367,11 @@ enum rv_err core_replay(struct core *c, const struct core_record *rec, struct rv
 		return corrupt(et, rec, "a record is missing before it, or it is there twice");
 	RV_TRY(core_apply(c, rec, et));
 	c->next_id++;
-	RV_ASSERT(c->seq_planned <= c->seq_durable && c->roster.voted == 0); /* votes are not durable */
+	RV_ASSERT(c->seq_planned <= c->seq_durable &&
+			  set_is_empty(c->roster.voted, c->roster_words)); /* votes are not durable */
 	c->seq_planned = c->seq_durable;
-	for (int i = 0; i < c->n_members; i++)
-		await(c, &c->members[i]);
+	if (rec->type == CORE_MEMBER)
+		await(c, &c->members[core_find(c, rec->member)]);
 	core_republish(c);
 	return RV_OK;
 }

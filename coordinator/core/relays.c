@@ -26,8 +26,8 @@ static uint8_t place_in(const struct relay_ref *relays, int n, const struct rela
 
 /* Until the member reports its place in the new list. */
 static void move_stations(struct core *c, const struct relay_ref *relays, int n) {
-	for (int i = 0; i < c->n_members; i++) {
-		uint8_t *relay = &c->members[i].last.relay;
+	for (int k = 0; k < c->slots.n; k++) {
+		uint8_t *relay = &c->members[c->slots.order[k]].last.relay;
 		*relay = *relay > 0 && *relay <= c->n_relays ? place_in(relays, n, &c->relays[*relay - 1]) : 0;
 	}
 }

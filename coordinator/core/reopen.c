@@ -27,32 +27,33 @@ int64_t core_reopened_until_us(const struct core *c) {
 
 bool core_splits(struct core *c, int best, int votes) {
 	RV_ASSERT(best <= votes && votes <= c->roster.n);
-	if (2 * best > core_count(c->rostered) || votes < 3 || c->split_rosters > (uint32_t)c->n_members)
+	if (2 * best > core_size_of(c, c->rostered) || votes < 3 || c->split_rosters > (uint32_t)c->slots.n)
 		return false;
 	c->split_rosters++;
-	core_say(c, CORE_EVENT_UNLIKE, NET_MAX_MEMBERS, c->round);
+	core_say_all(c, CORE_EVENT_UNLIKE, c->round);
 	return true;
 }
 
-/* Returns the member of `ready` to leave out after c->split_rosters; NET_MAX_MEMBERS: none. */
-static uint32_t next_in_turn(const struct core *c, uint64_t ready) {
-	RV_ASSERT(ready != 0);
-	bool again = c->parted < NET_MAX_MEMBERS && (ready & core_bit(c->parted));
+/* Returns the member of `ready` to leave out after c->split_rosters; -1: none. */
+static int next_in_turn(const struct core *c, const uint64_t *ready, int n_ready) {
+	RV_ASSERT(n_ready > 0);
+	bool again = c->parted >= 0 && set_has(ready, (uint32_t)c->parted);
 	if (c->split_rosters == 0)
-		return NET_MAX_MEMBERS;
+		return -1;
 	if (c->split_rosters == 1 && again)
 		return c->parted;
-	int nth = ((int)c->split_rosters - (again ? 2 : 1)) % core_count(ready);
-	for (uint32_t i = NET_MAX_MEMBERS; i-- > 0;)
-		if ((ready & core_bit(i)) && nth-- == 0)
-			return i;
-	return NET_MAX_MEMBERS;
+	int nth = ((int)c->split_rosters - (again ? 2 : 1)) % n_ready;
+	for (int k = c->slots.n; k-- > 0;)
+		if (set_has(ready, c->slots.order[k]) && nth-- == 0)
+			return c->slots.order[k];
+	return -1;
 }
 
-uint64_t core_without_next(const struct core *c, uint64_t ready) {
-	uint32_t who = core_count(ready) > (int)c->cfg.min_workers ? next_in_turn(c, ready) : NET_MAX_MEMBERS;
-	RV_ASSERT(who == NET_MAX_MEMBERS || (ready & core_bit(who)));
-	return who < NET_MAX_MEMBERS ? ready & ~core_bit(who) : ready;
+void core_drop_next(const struct core *c, uint64_t *ready) {
+	int n = core_size_of(c, ready), who = n > (int)c->cfg.min_workers ? next_in_turn(c, ready, n) : -1;
+	RV_ASSERT(who < 0 || set_has(ready, (uint32_t)who));
+	if (who >= 0)
+		set_drop(ready, (uint32_t)who);
 }
 
 void core_note_reopened(struct core *c) {
@@ -71,9 +72,16 @@ void core_note_lesson(struct core *c) {
 	c->learned = true;
 }
 
-void core_close_reopened(struct core *c, uint64_t participants) {
-	uint64_t without = c->split_rosters > 0 ? c->rostered & ~participants : 0;
-	c->parted = without != 0 ? (uint32_t)__builtin_ctzll(without) : NET_MAX_MEMBERS;
+/* Returns the lowest number's slot of those that the round had on a roster, and went on without. */
+static int find_parted(const struct core *c, const uint64_t *participants) {
+	for (int k = 0; k < c->slots.n; k++)
+		if (set_has(c->rostered, c->slots.order[k]) && !set_has(participants, c->slots.order[k]))
+			return c->slots.order[k];
+	return -1;
+}
+
+void core_close_reopened(struct core *c, const uint64_t *participants) {
+	c->parted = c->split_rosters > 0 && participants != NULL ? find_parted(c, participants) : -1;
 	c->reopened = c->in_vain = c->lessons = c->split_rosters = 0;
 	c->learned = false;
 }

@@ -91,7 +91,7 @@ static bool lives(struct core_rival *r, const struct report *rep, int64_t now_us
 	return ++r->turns >= RIVAL_TURNS;
 }
 
-static enum rv_err refuse(const struct core_member *m, uint32_t member, struct rv_errtext *et) {
+static enum rv_err refuse(const struct core_member *m, struct rv_errtext *et) {
 	char since[32] = "";
 	time_t at = (time_t)(m->last.boot / RV_US_PER_S);
 	struct tm tm;
@@ -100,14 +100,14 @@ static enum rv_err refuse(const struct core_member *m, uint32_t member, struct r
 	return rv_fail(et, RV_E_AUTH,
 				   "report: another process runs as member %u since %s UTC: on a copy of this directory? Start one of "
 				   "them in a new directory, with an invite link of its own",
-				   member, since);
+				   m->number, since);
 }
 
-enum rv_err core_stale_report(struct core *c, uint32_t member, const struct report *rep, int64_t now_us,
+enum rv_err core_stale_report(struct core *c, uint32_t slot, const struct report *rep, int64_t now_us,
 							  struct rv_errtext *et) {
-	struct core_member *m = &c->members[member];
+	struct core_member *m = &c->members[slot];
 	struct core_rival *r = &m->rival;
-	RV_ASSERT(m->reported && member < (uint32_t)c->n_members); /* what is stale is older than a report */
+	RV_ASSERT(m->reported && set_has(c->slots.used, slot)); /* what is stale is older than a report */
 	if (report_same_process(rep->boot, m->last.boot) || is_repeated(m, rep))
 		return RV_OK;
 	if (r->boot == 0 || !report_same_process(rep->boot, r->boot)) {
@@ -117,6 +117,6 @@ enum rv_err core_stale_report(struct core *c, uint32_t member, const struct repo
 	if (!lives(r, rep, now_us))
 		return RV_OK;
 	if (r->turns == RIVAL_TURNS)
-		core_say(c, CORE_EVENT_TWICE, member, c->round);
-	return refuse(m, member, et);
+		core_say(c, CORE_EVENT_TWICE, slot, c->round);
+	return refuse(m, et);
 }

@@ -15,17 +15,26 @@ static bool is_here(const struct core *c, const struct core_member *m) {
 	return m->reported && core_available(c, m) && !core_diverged(c, m);
 }
 
-static uint64_t holders(const struct core *c, uint64_t round, const struct rv_hash *chain) {
-	uint64_t set = 0;
-	for (int i = 0; i < c->n_members; i++)
-		if (is_here(c, &c->members[i]) && proves(&c->members[i], round, chain))
-			set |= core_bit((uint32_t)i);
-	return set;
+/* Sets `out` to the present members that prove the state; returns their number. */
+static int holders(const struct core *c, uint64_t round, const struct rv_hash *chain, uint64_t *out) {
+	int n = 0;
+	set_clear(out, c->words);
+	for (int k = 0; k < c->slots.n; k++) {
+		const struct core_member *m = &c->members[c->slots.order[k]];
+		if (!is_here(c, m) || !proves(m, round, chain))
+			continue;
+		set_add(out, c->slots.order[k]);
+		n++;
+	}
+	return n;
 }
 
-uint64_t core_holders(const struct core *c, uint64_t round) {
+int core_holders(const struct core *c, uint64_t round, uint64_t out[CORE_HERE_WORDS]) {
 	struct rv_hash chain;
-	return round <= c->round && core_past_chain(c, round, &chain) ? holders(c, round, &chain) : 0;
+	if (round <= c->round && core_past_chain(c, round, &chain))
+		return holders(c, round, &chain, out);
+	set_clear(out, c->words);
+	return 0;
 }
 
 /* Returns true if the member has not reported yet, so that it may hold the state of the round. */
@@ -52,15 +61,17 @@ static bool latest_proven(const struct core *c, const struct core_member *m, uin
 
 /* Finds the latest round that a present member can prove. */
 static void find_best(const struct core *c, struct core_kept *out) {
-	for (int i = 0; i < c->n_members; i++) {
+	for (int k = 0; k < c->slots.n; k++) {
+		const struct core_member *m = &c->members[c->slots.order[k]];
 		uint64_t round;
-		if (!is_here(c, &c->members[i]) || !latest_proven(c, &c->members[i], &round) ||
-			(out->has_best && round <= out->best_round))
+		if (!is_here(c, m) || !latest_proven(c, m, &round) || (out->has_best && round <= out->best_round))
 			continue;
 		out->has_best = true;
 		out->best_round = round;
-		out->best_held = core_holders(c, round);
 	}
+	set_clear(out->best_held, c->words);
+	if (out->has_best)
+		(void)core_holders(c, out->best_round, out->best_held);
 }
 
 /* Returns the absent member that has proven most of the rounds that a rollback to `to_round` gives
@@ -68,12 +79,12 @@ static void find_best(const struct core *c, struct core_kept *out) {
 static int find_better_absent(const struct core *c, uint64_t to_round, uint64_t *round) {
 	int best = -1;
 	*round = to_round;
-	for (int i = 0; i < c->n_members; i++) {
-		const struct core_member *m = &c->members[i];
+	for (int k = 0; k < c->slots.n; k++) {
+		const struct core_member *m = &c->members[c->slots.order[k]];
 		uint64_t proven;
 		if (is_here(c, m) || m->banned || core_diverged(c, m) || !latest_proven(c, m, &proven) || proven <= *round)
 			continue;
-		best = i;
+		best = c->slots.order[k];
 		*round = proven;
 	}
 	return best;
@@ -98,10 +109,10 @@ static bool is_catching_up(const struct core *c, const struct core_member *m, co
 
 /* Returns true if the member took part in the last commit, or has proven the state since; or can
  * have done so before this coordinator started, and has not had the time to report it. */
-static bool may_have_held(const struct core *c, uint32_t i) {
-	const struct core_member *m = &c->members[i];
+static bool may_have_held(const struct core *c, uint32_t slot) {
+	const struct core_member *m = &c->members[slot];
 	bool untold = m->from_before && !m->banned && (!m->reported || is_just_back(c, m));
-	return untold || ((c->last_commit | c->seen_holding) & core_bit(i)) != 0;
+	return untold || set_has(c->last_commit, slot) || set_has(c->seen_holding, slot);
 }
 
 static bool claims_later(const struct core *c, const struct core_member *m) {
@@ -111,44 +122,61 @@ static bool claims_later(const struct core *c, const struct core_member *m) {
 /* Returns true if most available members claim a later round or term: a single one may claim
  * anything. */
 static bool most_are_ahead(const struct core *c) {
-	return 2 * core_count(core_members_that(c, claims_later)) > core_count_available(c);
+	return 2 * core_count_that(c, claims_later) > core_count_available(c);
+}
+
+/* Sorts those that may have held the state: absent, behind, or without it. */
+static void sort_holders(const struct core *c, struct core_kept *out) {
+	set_clear(out->last_held, c->words);
+	set_clear(out->absent, c->words);
+	set_clear(out->behind, c->words);
+	for (int k = 0; k < c->slots.n; k++) {
+		uint32_t slot = c->slots.order[k];
+		const struct core_member *m = &c->members[slot];
+		if (!may_have_held(c, slot))
+			continue;
+		set_add(out->last_held, slot);
+		if (!is_here(c, m) || is_just_back(c, m))
+			set_add(out->absent, slot);
+		else if (is_catching_up(c, m, out))
+			set_add(out->behind, slot);
+	}
 }
 
 /* Sets *unheld if no present member holds the state of the round; returns whether it is absent or
  * lost then. */
 static enum core_state_kept who_kept(const struct core *c, struct core_kept *out, bool *unheld) {
-	*out = (struct core_kept){.state = CORE_STATE_HELD, .round = c->round, .ahead = most_are_ahead(c)};
+	uint64_t here[CORE_HERE_WORDS];
+	out->state = CORE_STATE_HELD;
+	out->round = c->round;
+	out->ahead = most_are_ahead(c);
+	out->has_best = false;
+	out->best_round = 0;
 	find_best(c, out);
-	for (int i = 0; i < c->n_members; i++) {
-		const struct core_member *m = &c->members[i];
-		if (!may_have_held(c, (uint32_t)i))
-			continue;
-		out->last_held |= core_bit((uint32_t)i);
-		if (!is_here(c, m) || is_just_back(c, m))
-			out->absent |= core_bit((uint32_t)i);
-		else if (is_catching_up(c, m, out))
-			out->behind |= core_bit((uint32_t)i);
-	}
-	RV_ASSERT((out->absent & out->behind) == 0 && ((out->absent | out->behind) & ~out->last_held) == 0);
-	RV_ASSERT(!out->has_best || (out->best_round < c->round && out->best_held != 0));
-	bool anybody = core_members_that(c, is_here) != 0, unknown = core_members_that(c, may_hold) != 0;
-	*unheld = c->round > 0 && anybody && !unknown && holders(c, c->round, &c->chain) == 0;
-	return (out->absent | out->behind) != 0 ? CORE_STATE_ABSENT : CORE_STATE_LOST;
+	sort_holders(c, out);
+	RV_ASSERT(!out->has_best || out->best_round < c->round);
+	*unheld = c->round > 0 && core_any_that(c, is_here) && !core_any_that(c, may_hold) &&
+			  holders(c, c->round, &c->chain, here) == 0;
+	bool gone = set_is_empty(out->absent, c->words) && set_is_empty(out->behind, c->words);
+	return gone ? CORE_STATE_LOST : CORE_STATE_ABSENT;
 }
 
 /* Reports a state as not held only after liveness_us: members that come back may first give each
  * other what each lacks. */
+static bool is_unheld_for_long(const struct core *c) {
+	return c->not_held_since_us != INT64_MAX && c->now_us - c->not_held_since_us >= c->cfg.liveness_us;
+}
+
 void core_kept(const struct core *c, struct core_kept *out) {
 	bool unheld = false;
 	enum core_state_kept state = who_kept(c, out, &unheld);
-	bool for_long = c->not_held_since_us != INT64_MAX && c->now_us - c->not_held_since_us >= c->cfg.liveness_us;
-	if (unheld && for_long)
+	if (unheld && is_unheld_for_long(c))
 		out->state = state;
 }
 
 static void watch_returns(struct core *c) {
-	for (int i = 0; i < c->n_members; i++) {
-		struct core_member *m = &c->members[i];
+	for (int k = 0; k < c->slots.n; k++) {
+		struct core_member *m = &c->members[c->slots.order[k]];
 		bool here = is_here(c, m);
 		if (here && !m->was_here)
 			m->back_us = c->now_us;
@@ -165,18 +193,20 @@ void core_watch_state(struct core *c) {
 												  [CORE_STATE_LOST] = CORE_EVENT_GONE};
 	struct core_kept kept;
 	bool unheld = false;
+	uint64_t holding[CORE_HERE_WORDS];
 	watch_returns(c);
-	(void)who_kept(c, &kept, &unheld);
+	enum core_state_kept state = who_kept(c, &kept, &unheld);
 	if (!unheld)
 		c->not_held_since_us = INT64_MAX;
 	else if (c->not_held_since_us == INT64_MAX)
 		c->not_held_since_us = c->now_us;
-	c->seen_holding |= holders(c, c->round, &c->chain);
-	core_kept(c, &kept);
-	if (kept.state == c->kept_said)
+	(void)holders(c, c->round, &c->chain, holding);
+	set_join(c->seen_holding, holding, c->words);
+	state = unheld && is_unheld_for_long(c) ? state : CORE_STATE_HELD;
+	if (state == c->kept_said)
 		return;
-	c->kept_said = kept.state;
-	core_say(c, events[kept.state], NET_MAX_MEMBERS, c->round);
+	c->kept_said = state;
+	core_say_all(c, events[state], c->round);
 }
 
 /* ---- the way back ---- */
@@ -186,9 +216,10 @@ void core_watch_state(struct core *c) {
 static uint64_t latest_term(const struct core *c) {
 	enum { FORGOTTEN_MAX = 1024 }; /* rollbacks since that copy was made */
 	uint64_t latest = c->term;
-	for (int i = 0; i < c->n_members; i++) {
-		uint64_t term = c->members[i].last.term;
-		if (is_here(c, &c->members[i]) && term > latest && term <= c->term + FORGOTTEN_MAX)
+	for (int k = 0; k < c->slots.n; k++) {
+		const struct core_member *m = &c->members[c->slots.order[k]];
+		uint64_t term = m->last.term;
+		if (is_here(c, m) && term > latest && term <= c->term + FORGOTTEN_MAX)
 			latest = term;
 	}
 	return latest;
@@ -206,7 +237,7 @@ static enum rv_err check_target(const struct core *c, uint64_t to_round, struct 
 			to, first);
 	if (latest_term(c) >= NET_MAX_TERM)
 		return rv_fail(et, RV_E_RANGE, "rollback: term %d is the last there can be", (int)NET_MAX_TERM);
-	if (to_round == c->round && core_members_that(c, claims_later) == 0)
+	if (to_round == c->round && !core_any_that(c, claims_later))
 		return rv_fail(et, RV_E_INVALID,
 					   "rollback: the run is at round %llu already, and no member that is here is ahead of it", now);
 	return RV_OK;
@@ -218,9 +249,10 @@ static enum rv_err check_loss(const struct core *c, uint64_t to_round, struct rv
 	uint64_t proven;
 	int absent = find_better_absent(c, to_round, &proven);
 	unsigned long long better = proven;
+	uint64_t proving[CORE_HERE_WORDS];
 	struct core_kept kept;
 	core_kept(c, &kept);
-	if (to_round > 0 && core_holders(c, to_round) == 0)
+	if (to_round > 0 && core_holders(c, to_round, proving) == 0)
 		return rv_fail(
 			et, RV_E_INVALID,
 			"rollback: no present member has proven the state of round %llu; workers that are ahead of it could "
@@ -241,9 +273,9 @@ static enum rv_err check_loss(const struct core *c, uint64_t to_round, struct rv
 	if (to_round < c->round && absent >= 0)
 		return rv_fail(
 			et, RV_E_INVALID,
-			"rollback: member %d, which is merely absent, has proven the state of round %llu: when it comes back "
+			"rollback: member %u, which is merely absent, has proven the state of round %llu: when it comes back "
 			"the run can go on from there; --force gives up rounds %llu to %llu without it",
-			absent, better, to, better - 1);
+			core_number(c, (uint32_t)absent), better, to, better - 1);
 	return RV_OK;
 }
 
@@ -276,7 +308,7 @@ const char *core_apply_rollback(struct core *c, const struct core_record *rec) {
 	c->term_round = rec->round;
 	c->attempt = 0;
 	c->roster.n = 0;
-	c->seen_holding = 0;
+	set_clear(c->seen_holding, c->words);
 	c->kept_said = CORE_STATE_HELD;
 	c->not_held_since_us = INT64_MAX;
 	c->ready_since_us = c->accused_since_us = INT64_MAX;
@@ -284,7 +316,7 @@ const char *core_apply_rollback(struct core *c, const struct core_record *rec) {
 	c->split_said = 0;
 	core_forget_blame(c);
 	core_forget_waits(c);
-	core_close_reopened(c, UINT64_MAX);
-	c->spoilers = 0;
+	core_close_reopened(c, NULL);
+	set_clear(c->spoilers, c->words);
 	return NULL;
 }

@@ -8,58 +8,113 @@ uint64_t core_line_rate(const struct report *rep) {
 	return up < down ? up : down;
 }
 
-static void freeze(struct core *c, uint64_t ready) {
-	RV_ASSERT(ready != 0 && (ready & ~core_contributors(c)) == 0); /* each has its contribution of this round */
+static void add_participant(struct core_record *rec, const struct core_member *m) {
+	const int i = rec->n_members++;
+	rec->members[i] = m->number;
+	rec->tokens[i] = m->last.tokens;
+	rec->boots[i] = m->last.boot;
+	rec->rates[i] = core_line_rate(&m->last);
+}
+
+static void freeze(struct core *c, const uint64_t *ready) {
 	RV_ASSERT(c->roster.n == 0 && c->n_queue == 0 && c->round < c->cfg.final_round);
 	struct core_record *rec = core_push(c, CORE_ROSTER);
 	rec->attempt = c->attempt + 1;
 	rec->n_chunks = core_chunks(c, c->round);
-	core_put_owners(c, ready, rec);
 	core_count_waits(c, ready);
-	for (int i = 0; i < c->n_members; i++) {
-		if (!(ready & core_bit((uint32_t)i)))
+	for (int k = 0; k < c->slots.n; k++) {
+		const struct core_member *m = &c->members[c->slots.order[k]];
+		if (!set_has(ready, c->slots.order[k]))
 			continue;
-		RV_ASSERT(core_available(c, &c->members[i]) && !c->members[i].banned);
-		RV_ASSERT(c->members[i].last.tokens <= core_most_tokens(c));
-		rec->members[rec->n_members] = (uint32_t)i;
-		rec->tokens[rec->n_members] = c->members[i].last.tokens;
-		rec->boots[rec->n_members] = c->members[i].last.boot;
-		rec->rates[rec->n_members] = core_line_rate(&c->members[i].last);
-		rec->n_members++;
+		RV_ASSERT(core_available(c, m) && core_contributes(c, m)); /* each has its contribution of this round */
+		RV_ASSERT(m->last.tokens <= core_most_tokens(c));
+		add_participant(rec, m);
 	}
-	RV_ASSERT(rec->n_members == core_count(ready) && rec->n_members >= c->cfg.min_workers);
+	core_put_owners(c, rec);
+	RV_ASSERT(rec->n_members >= c->cfg.min_workers && rec->n_members <= c->cfg.max_roster);
 }
 
 /* Returns true if a roster of `roster` has an excluded member because the others that are ready are
  * too few. */
-static bool needs_excluded(const struct core *c, uint64_t roster) {
-	for (int i = 0; i < c->n_members && c->reopened == 0; i++)
-		if ((roster & core_bit((uint32_t)i)) && core_is_excluded(c, &c->members[i]))
+static bool needs_excluded(const struct core *c, const uint64_t *roster) {
+	for (int k = 0; k < c->slots.n && c->reopened == 0; k++)
+		if (set_has(roster, c->slots.order[k]) && core_is_excluded(c, &c->members[c->slots.order[k]]))
 			return true;
 	return false;
 }
 
-/* Returns the members that are not ready, and worth waiting for before `roster` is frozen. */
-static uint64_t not_ready(const struct core *c, uint64_t roster) {
-	uint64_t set = 0, ready = core_contributors(c);
-	RV_ASSERT((roster & ~ready) == 0);
+/* Sets `out` to the members that are not ready, and worth waiting for before `roster` is frozen. */
+static void not_ready(const struct core *c, const uint64_t *roster, uint64_t *out) {
+	uint64_t ready[CORE_HERE_WORDS];
+	(void)core_contributors(c, ready);
+	RV_ASSERT(set_is_within(roster, ready, c->words));
 	bool needed = needs_excluded(c, roster);
-	for (uint32_t i = 0; i < (uint32_t)c->n_members; i++)
-		if (!(ready & core_bit(i)) && (core_waited_for(c, i) || (needed && core_trains_again(c, i))))
-			set |= core_bit(i);
-	return set;
+	set_clear(out, c->words);
+	for (int k = 0; k < c->slots.n; k++) {
+		uint32_t slot = c->slots.order[k];
+		const struct core_member *m = &c->members[slot];
+		if (!set_has(ready, slot) && (core_waited_for(c, m) || (needed && core_trains_again(c, m))))
+			set_add(out, slot);
+	}
 }
 
 /* Returns true if all members worth waiting for are ready, or the grace time is over. */
-static bool waited_long_enough(struct core *c, uint64_t roster) {
+static bool waited_long_enough(struct core *c, const uint64_t *roster) {
+	uint64_t others[CORE_HERE_WORDS];
 	RV_ASSERT(c->ready_since_us <= c->now_us); /* grace has begun */
-	uint64_t others = not_ready(c, roster);
-	bool in_grace = c->now_us - c->ready_since_us < c->cfg.grace_us, all = others == 0;
-	c->waited_for |= others;
+	not_ready(c, roster, others);
+	bool in_grace = c->now_us - c->ready_since_us < c->cfg.grace_us, all = set_is_empty(others, c->words);
+	set_join(c->waited_for, others, c->words);
 	if (in_grace && all && core_waits_for_arrivals(c))
 		return false;
 	core_end_arrivals(c);
 	return all || !in_grace;
+}
+
+/* Returns a number that is another one in each round, by which members of equal claim draw lots. */
+static uint64_t lot(const struct core *c, const struct core_member *m) {
+	uint64_t x = (c->round << 32 | m->number) * UINT64_C(0x9E3779B97F4A7C15);
+	x = (x ^ x >> 32) * UINT64_C(0xD6E8FEB86659FD93);
+	return x ^ x >> 32;
+}
+
+/* Returns true if `a` goes before `b` where there is no room for both: it has waited for longer
+ * since its last roster. */
+static bool goes_before(const struct core *c, const struct core_member *a, const struct core_member *b) {
+	return a->rostered_at != b->rostered_at ? a->rostered_at < b->rostered_at : lot(c, a) < lot(c, b);
+}
+
+/* Restores the order of a heap of slots below `at`: on top is the one that goes last. */
+static void sink(const struct core *c, uint16_t *heap, int n, int at) {
+	for (;;) {
+		int last = at;
+		for (int child = 2 * at + 1; child <= 2 * at + 2 && child < n; child++)
+			if (goes_before(c, &c->members[heap[last]], &c->members[heap[child]]))
+				last = child;
+		if (last == at)
+			return;
+		uint16_t slot = heap[at];
+		heap[at] = heap[last];
+		heap[last] = slot;
+		at = last;
+	}
+}
+
+/* Keeps of `ready` as many as a roster takes: those that have waited for longest. */
+static void drop_beyond_roster(const struct core *c, uint64_t *ready) {
+	uint16_t heap[NET_MAX_HERE];
+	int n = 0;
+	if (core_size_of(c, ready) <= (int)c->cfg.max_roster)
+		return;
+	for (int i = set_next(ready, 0, c->words); i >= 0; i = set_next(ready, i + 1, c->words))
+		heap[n++] = (uint16_t)i;
+	for (int at = n / 2; at-- > 0;)
+		sink(c, heap, n, at);
+	while (n > (int)c->cfg.max_roster) { /* the one that goes last is on top */
+		set_drop(ready, heap[0]);
+		heap[0] = heap[--n];
+		sink(c, heap, n, 0);
+	}
 }
 
 /* Returns true if the round's digest would not fit into the document. */
@@ -68,24 +123,30 @@ static bool beyond_log(struct core *c) {
 	if (c->round - c->snapshot_round < NET_MAX_LOG_DIGESTS)
 		return false;
 	if (c->no_snapshot_said != c->round)
-		core_say(c, CORE_EVENT_NO_SNAPSHOT, NET_MAX_MEMBERS, c->round);
+		core_say_all(c, CORE_EVENT_NO_SNAPSHOT, c->round);
 	c->no_snapshot_said = c->round;
 	return true;
 }
 
 void core_decide_roster(struct core *c) {
+	uint64_t ready[CORE_HERE_WORDS];
 	RV_ASSERT(c->roster.n == 0 && c->n_queue == 0 && c->round < c->cfg.final_round);
-	uint64_t ready = core_without_next(c, core_without_excluded(c, core_contributors(c)));
-	if (core_count(ready) < (int)c->cfg.min_workers) {
+	(void)core_contributors(c, ready);
+	core_drop_excluded(c, ready);
+	core_drop_next(c, ready);
+	if (core_size_of(c, ready) < (int)c->cfg.min_workers) {
 		c->ready_since_us = INT64_MAX;
-		c->waited_for = 0;
+		set_clear(c->waited_for, c->words);
 		core_end_arrivals(c);
 		return;
 	}
 	if (c->ready_since_us == INT64_MAX)
 		c->ready_since_us = c->now_us;
-	if (waited_long_enough(c, ready) && c->now_us >= core_reopened_until_us(c) && !beyond_log(c))
-		freeze(c, core_without_apart(c, ready));
+	if (!waited_long_enough(c, ready) || c->now_us < core_reopened_until_us(c) || beyond_log(c))
+		return;
+	core_drop_apart(c, ready);
+	drop_beyond_roster(c, ready);
+	freeze(c, ready);
 }
 
 void core_weigh(struct core *c) {

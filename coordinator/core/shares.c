@@ -46,9 +46,9 @@ enum { MEDIANS_MAX = 64 };
 struct plan {
 	uint32_t n_chunks;
 	int n;
-	uint64_t rate[NET_MAX_MEMBERS]; /* 1..RATE_ONE */
-	const uint32_t *have;           /* chunks that each keeps in any case */
-	uint32_t most[NET_MAX_MEMBERS];
+	uint64_t rate[NET_MAX_ROW]; /* 1..RATE_ONE */
+	const uint32_t *have;       /* chunks that each keeps in any case */
+	uint32_t most[NET_MAX_ROW];
 };
 
 /* Returns the time at which owner `i` with `k` chunks is done. */
@@ -177,14 +177,14 @@ static uint32_t most_of(const struct plan *p, struct core_owners owners, int i) 
 
 void core_shares(uint32_t n_chunks, int n, struct core_owners owners, const uint64_t *rates, const uint32_t *have,
 				 uint32_t *share) {
-	RV_ASSERT(n > 0 && n <= NET_MAX_MEMBERS && n_chunks > 0);
+	RV_ASSERT(n > 0 && n <= NET_MAX_ROW && n_chunks > 0);
 	RV_ASSERT(owners.all != 0 && (owners.all & ~core_first(n)) == 0);
 	RV_ASSERT((owners.relayed & ~owners.all) == 0 && (owners.relayed == 0 || owners.relayed != owners.all));
 	share_equally(n_chunks, n, owners, have, share);
 	if (n <= 2 || median_of_known(rates, n) == 0)
 		return;
 	struct plan p = {.n_chunks = n_chunks, .n = n, .have = have};
-	uint32_t unequal[NET_MAX_MEMBERS];
+	uint32_t unequal[NET_MAX_ROW];
 	for (int i = 0; i < n; i++)
 		p.most[i] = most_of(&p, owners, i);
 	scale_rates(&p, rates, true);

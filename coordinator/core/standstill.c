@@ -22,7 +22,7 @@ static bool reports_here(const struct core *c, const struct core_member *m) {
 }
 
 void core_watch_standstill(struct core *c) {
-	int holders = core_count(core_members_that(c, holds_here));
+	int holders = core_count_that(c, holds_here);
 	RV_ASSERT(holders <= core_count_available(c));
 	bool still = c->round > 0 && c->roster.n == 0 && holders > 0 && holders < (int)c->cfg.min_workers &&
 				 holders < core_count_available(c);
@@ -36,7 +36,11 @@ bool core_stands_still(const struct core *c) {
 	return c->still_since_us != INT64_MAX && c->now_us - c->still_since_us >= core_standstill_us(c);
 }
 
-uint64_t core_electors_standing_still(const struct core *c) {
-	uint64_t holders = core_members_that(c, holds_here);
-	return holders | (c->last_commit & ~core_members_that(c, reports_here));
+void core_electors_standing_still(const struct core *c, uint64_t *out) {
+	uint64_t absent[CORE_HERE_WORDS], present[CORE_HERE_WORDS];
+	(void)core_members_that(c, reports_here, present);
+	(void)core_members_that(c, holds_here, out);
+	set_copy(absent, c->last_commit, c->words);
+	set_less(absent, present, c->words);
+	set_join(out, absent, c->words);
 }

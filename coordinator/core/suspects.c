@@ -15,39 +15,74 @@
  * can own their chunks: the next attempt has the same participants and those owners (pairs.c). */
 #include "base/assert.h"
 #include "coordinator/core/internal.h"
-#include "net/roster_set.h"
+
+#include <string.h>
 
 enum { AGREED_SHARE = 4 };
 
-/* Sets accused[i] to the participants that `i` accuses in its last report, and returns the set of
- * all accused. Neither accusers nor accused are in core_missed. */
-static uint64_t read_accusations(const struct core *c, uint64_t accused[NET_MAX_MEMBERS]) {
-	const struct core_roster *r = &c->roster;
-	uint64_t present = core_first(r->n) & ~core_missed(c), any = 0;
-	for (uint32_t i = 0; i < r->n; i++) {
-		const struct report *rep = &c->members[r->members[i]].last;
-		bool speaks = (present & core_bit(i)) && (rep->phase == WORKER_REDUCING || rep->phase == WORKER_VOTED) &&
-					  rep->round == c->round && rep->attempt == c->attempt;
-		uint64_t named;
-		roster_set_of(&named, 1, rep->suspects, rep->n_suspects);
-		accused[i] = speaks ? named & present & ~core_bit(i) : 0;
-		any |= accused[i];
-	}
-	RV_ASSERT((any & ~present) == 0); /* participants only, and none that is missed already */
-	return any;
+/* Returns true if the last report of `i` accuses, in this attempt. */
+static bool speaks(const struct core *c, const struct core_accusations *a, uint32_t i) {
+	const struct report *rep = &core_participant(c, i)->last;
+	return set_has(a->present, i) && (rep->phase == WORKER_REDUCING || rep->phase == WORKER_VOTED) &&
+		   rep->round == c->round && rep->attempt == c->attempt && rep->n_suspects > 0;
 }
 
-static int count_accusers(const uint64_t accused[NET_MAX_MEMBERS], int n, uint32_t of) {
-	int count = 0;
-	for (int i = 0; i < n; i++)
-		count += (accused[i] & core_bit(of)) != 0;
-	RV_ASSERT((accused[of] & core_bit(of)) == 0 && count < n); /* no participant accuses itself */
-	return count;
+/* Lists whom each participant accuses. Places ascend in a report. */
+static void read_out(const struct core *c, struct core_accusations *a) {
+	a->n_all = 0;
+	for (uint32_t i = 0; i < (uint32_t)a->n; i++) {
+		const struct report *rep = &core_participant(c, i)->last;
+		a->out_first[i] = a->n_all;
+		for (int k = 0; speaks(c, a, i) && k < rep->n_suspects; k++)
+			if (rep->suspects[k] < a->n && rep->suspects[k] != i && set_has(a->present, rep->suspects[k]))
+				a->out[a->n_all++] = rep->suspects[k];
+		a->accuses[i] = a->n_all - a->out_first[i];
+	}
+	a->out_first[a->n] = a->n_all;
+}
+
+/* Lists by whom each is accused. */
+static void turn_round(struct core_accusations *a) {
+	int at[NET_MAX_ROSTER], sum = 0;
+	memset(a->accusers, 0, (size_t)a->n * sizeof a->accusers[0]);
+	for (int k = 0; k < a->n_all; k++)
+		a->accusers[a->out[k]]++;
+	a->n_any = 0;
+	for (int i = 0; i < a->n; i++) {
+		a->in_first[i] = at[i] = sum;
+		sum += a->accusers[i];
+		a->n_any += a->accusers[i] > 0;
+	}
+	a->in_first[a->n] = sum;
+	for (int i = 0; i < a->n; i++)
+		for (int k = a->out_first[i]; k < a->out_first[i + 1]; k++)
+			a->in[at[a->out[k]]++] = (uint16_t)i;
+}
+
+/* Returns false if there is no accusation. */
+static bool read_accusations(const struct core *c, struct core_accusations *a) {
+	uint64_t missed[CORE_ROSTER_WORDS];
+	a->n = c->roster.n;
+	core_missed(c, missed);
+	set_first(a->present, a->n, c->roster_words);
+	set_less(a->present, missed, c->roster_words);
+	read_out(c, a);
+	if (a->n_all > 0)
+		turn_round(a);
+	return a->n_all > 0;
+}
+
+static bool has_accused(const struct core_accusations *a, uint32_t i, uint32_t of) {
+	for (int k = a->out_first[i]; k < a->out_first[i + 1]; k++)
+		if (a->out[k] == of)
+			return true;
+	return false;
 }
 
 /* Returns true for those that have reported since the first accusation: reports come more often
  * than this waits. */
-static bool answers(const struct core *c, const struct core_member *m) {
+static bool answers(const struct core *c, uint32_t i) {
+	const struct core_member *m = core_participant(c, i);
 	return m->reported && m->heard_us >= c->accused_since_us;
 }
 
@@ -55,151 +90,185 @@ static bool by_majority(const struct core *c, int accusers) {
 	return 2 * accusers > c->roster.n - 1;
 }
 
-/* Counts the live members that the accusation of `m` alone put away in this round. */
-static int wrongly_put_away(const struct core *c, const struct core_member *m) {
+static uint64_t *put_away_by(const struct core *c, uint32_t slot) {
+	return &c->put_away[slot * (uint32_t)c->words];
+}
+
+/* Counts the live members that the accusation of participant `i` alone put away in this round. */
+static int wrongly_put_away(const struct core *c, uint32_t i) {
+	const struct core_member *m = core_participant(c, i);
+	const uint64_t *set = put_away_by(c, core_slot_of(c, m));
 	int n = 0;
-	RV_ASSERT((m->put_away & ~core_first(c->n_members)) == 0);
-	for (uint32_t i = 0; i < (uint32_t)c->n_members && m->put_away_round == c->round; i++)
-		n += (m->put_away & core_bit(i)) != 0 && core_alive(c, &c->members[i]);
+	if (m->put_away_round != c->round)
+		return 0;
+	for (int slot = set_next(set, 0, c->words); slot >= 0; slot = set_next(set, slot + 1, c->words))
+		n += core_alive(c, &c->members[slot]);
 	return n;
 }
 
-static void note_put_away(struct core *c, const uint64_t accused[NET_MAX_MEMBERS], uint32_t who) {
-	if (count_accusers(accused, c->roster.n, who) != 1)
+static void note_put_away(struct core *c, const struct core_accusations *a, uint32_t who) {
+	if (a->accusers[who] != 1)
 		return;
-	for (int i = 0; i < c->roster.n; i++) {
-		struct core_member *m = &c->members[c->roster.members[i]];
-		if (!(accused[i] & core_bit(who)))
+	for (int k = a->in_first[who]; k < a->in_first[who + 1]; k++) {
+		if (!set_has(a->present, a->in[k]))
 			continue;
-		m->put_away = (m->put_away_round == c->round ? m->put_away : 0) | core_bit(c->roster.members[who]);
+		struct core_member *m = core_participant(c, a->in[k]);
+		uint64_t *set = put_away_by(c, core_slot_of(c, m));
+		if (m->put_away_round != c->round)
+			set_clear(set, c->words);
+		set_add(set, c->roster.slots[who]);
 		m->put_away_round = c->round;
 	}
 }
 
 /* Returns the weight against a participant: first its accusations with others, both ways, then its
  * accusers. */
-static int against(const struct core *c, const uint64_t accused[NET_MAX_MEMBERS], uint32_t of) {
-	int n = c->roster.n, accusers = count_accusers(accused, n, of);
-	uint64_t between = accused[of] & core_participants_that(c, answers);
-	for (int i = 0; i < n; i++)
-		if (accused[i] & core_bit(of))
-			between |= core_bit((uint32_t)i);
-	int weight = core_count(between);
-	if (accused[of] != 0)
-		weight += wrongly_put_away(c, &c->members[c->roster.members[of]]);
-	if (by_majority(c, accusers))
-		weight = accusers + 2 * NET_MAX_MEMBERS;
-	RV_ASSERT(weight >= accusers && accusers <= NET_MAX_MEMBERS); /* so accusers decide between equal weights only */
-	return weight * (NET_MAX_MEMBERS + 1) + accusers;
-}
-
-/* Returns the participant with the most weight against it; of several the one with the highest
- * index. */
-static uint32_t worst_of(const struct core *c, const uint64_t accused[NET_MAX_MEMBERS], int *most) {
-	uint32_t worst = 0;
-	*most = 0;
-	for (uint32_t i = 0; i < c->roster.n; i++) {
-		int weight = against(c, accused, i);
-		if (weight > 0 && weight >= *most) {
-			*most = weight;
-			worst = i;
-		}
+static int against(const struct core *c, const struct core_accusations *a, uint32_t of) {
+	int accusers = a->accusers[of], weight = accusers;
+	for (int k = a->out_first[of]; k < a->out_first[of + 1]; k++) {
+		uint32_t other = a->out[k];
+		weight += set_has(a->present, other) && answers(c, other) && !has_accused(a, other, of);
 	}
-	RV_ASSERT(worst < c->roster.n && *most >= 0);
-	return worst;
+	if (a->accuses[of] > 0)
+		weight += wrongly_put_away(c, of);
+	RV_ASSERT(weight >= accusers && weight <= NET_MAX_ROSTER + NET_MAX_HERE);
+	if (by_majority(c, accusers))
+		weight = accusers + NET_MAX_ROSTER + NET_MAX_HERE;
+	return weight * (NET_MAX_ROSTER + 1) + accusers; /* so accusers decide between equal weights only */
 }
 
 /* Counts pairs: two that accuse each other, if no other has more accusers; or one that accuses
  * another alone. */
-static void note_pairs(struct core *c, const uint64_t accused[NET_MAX_MEMBERS]) {
-	int n = c->roster.n, most = 0, accusers[NET_MAX_MEMBERS];
-	RV_ASSERT(n > 0 && n <= NET_MAX_MEMBERS);
-	for (int i = 0; i < n; i++) {
-		accusers[i] = count_accusers(accused, n, (uint32_t)i);
-		most = accusers[i] > most ? accusers[i] : most;
-	}
-	for (uint32_t i = 0; i < (uint32_t)n; i++)
-		for (uint32_t j = i + 1; j < (uint32_t)n; j++) {
-			bool forth = accused[i] & core_bit(j), back = accused[j] & core_bit(i);
-			bool mutual = forth && back && accusers[i] == most && accusers[j] == most;
-			bool alone = forth != back && most == 1 && n > 2;
-			if (mutual || alone)
-				core_pair_strike(c, i, j);
+static void note_pair(struct core *c, const struct core_accusations *a, uint32_t i, uint32_t j, int most) {
+	bool forth = has_accused(a, i, j), back = has_accused(a, j, i);
+	bool mutual = forth && back && a->accusers[i] == most && a->accusers[j] == most;
+	bool alone = forth != back && most == 1 && a->n > 2;
+	if (mutual || alone)
+		core_pair_strike(c, i, j);
+}
+
+/* Notes each pair once, with its lower place first. */
+static void note_pairs(struct core *c, const struct core_accusations *a) {
+	int most = 0;
+	for (int i = 0; i < a->n; i++)
+		most = a->accusers[i] > most ? a->accusers[i] : most;
+	for (uint32_t i = 0; i < (uint32_t)a->n; i++) {
+		int out = a->out_first[i], in = a->in_first[i];
+		while (out < a->out_first[i + 1] || in < a->in_first[i + 1]) {
+			int accused = out < a->out_first[i + 1] ? a->out[out] : a->n;
+			int accuser = in < a->in_first[i + 1] ? a->in[in] : a->n;
+			int other = accused < accuser ? accused : accuser;
+			out += accused == other;
+			in += accuser == other;
+			if (other > (int)i)
+				note_pair(c, a, i, (uint32_t)other, most);
 		}
+	}
 }
 
 /* Returns true for at least two accusers, or, in a roster of two, for the other one if `who`
  * accuses no participant. */
-static bool is_to_blame(const struct core *c, const uint64_t accused[NET_MAX_MEMBERS], uint32_t who) {
-	int accusers = count_accusers(accused, c->roster.n, who);
-	return c->roster.n == 2 ? accusers == 1 && accused[who] == 0 : accusers > 1;
+static bool is_to_blame(const struct core_accusations *a, uint32_t who) {
+	return a->n == 2 ? a->accusers[who] == 1 && a->accuses[who] == 0 : a->accusers[who] > 1;
 }
 
-static void distrust(struct core *c, uint64_t accused[NET_MAX_MEMBERS]) {
-	int n = c->roster.n, most = 0;
+/* Takes a participant out: its accusations, and those of it, no longer count. Weighs those anew
+ * that it accused, or that accused it. */
+static void put_away(const struct core *c, struct core_accusations *a, uint32_t who, int *weights) {
+	set_drop(a->present, who);
+	a->accuses[who] = a->accusers[who] = weights[who] = 0;
+	for (int k = a->out_first[who]; k < a->out_first[who + 1]; k++)
+		a->accusers[a->out[k]] -= set_has(a->present, a->out[k]);
+	for (int k = a->in_first[who]; k < a->in_first[who + 1]; k++)
+		a->accuses[a->in[k]] -= set_has(a->present, a->in[k]);
+	for (int k = a->out_first[who]; k < a->out_first[who + 1]; k++)
+		if (set_has(a->present, a->out[k]))
+			weights[a->out[k]] = against(c, a, a->out[k]);
+	for (int k = a->in_first[who]; k < a->in_first[who + 1]; k++)
+		if (set_has(a->present, a->in[k]))
+			weights[a->in[k]] = against(c, a, a->in[k]);
+}
+
+/* Distrusts those with the most weight against them; of several the one with the highest place
+ * first. */
+static void distrust(struct core *c, struct core_accusations *a) {
+	int weights[NET_MAX_ROSTER], most = 0;
+	for (uint32_t i = 0; i < (uint32_t)a->n; i++)
+		weights[i] = against(c, a, i);
 	for (;;) {
-		int weight;
-		uint32_t worst = worst_of(c, accused, &weight);
-		if (weight == 0 || weight < most)
+		uint32_t worst = 0;
+		for (uint32_t i = 1; i < (uint32_t)a->n; i++)
+			worst = weights[i] >= weights[worst] ? i : worst;
+		if (weights[worst] == 0 || weights[worst] < most)
 			return;
-		RV_ASSERT(!c->members[c->roster.members[worst]].distrusted); /* each of them once */
-		most = weight;
-		note_put_away(c, accused, worst);
-		if (is_to_blame(c, accused, worst))
-			c->blamed |= core_bit(c->roster.members[worst]);
-		c->members[c->roster.members[worst]].distrusted = true;
-		core_say(c, CORE_EVENT_SUSPECTED, c->roster.members[worst], c->round);
-		accused[worst] = 0;
-		for (int i = 0; i < n; i++)
-			accused[i] &= ~core_bit(worst);
+		struct core_member *m = core_participant(c, worst);
+		RV_ASSERT(!m->distrusted); /* each of them once */
+		most = weights[worst];
+		note_put_away(c, a, worst);
+		if (is_to_blame(a, worst))
+			set_add(c->blamed, core_slot_of(c, m));
+		m->distrusted = true;
+		core_say(c, CORE_EVENT_SUSPECTED, core_slot_of(c, m), c->round);
+		put_away(c, a, worst, weights);
 	}
+}
+
+static bool accuses_a_silent_one(const struct core *c, const struct core_accusations *a, uint32_t i) {
+	for (int k = a->out_first[i]; k < a->out_first[i + 1]; k++)
+		if (!answers(c, a->out[k]))
+			return true;
+	return false;
 }
 
 /* Returns true if no majority accuses any participant, but a doubtful one (it accuses several, or
  * has put a member away wrongly) accuses one that has not reported since: whether that one is dead
  * will soon be known. */
-static bool is_unclear(const struct core *c, const uint64_t accused[NET_MAX_MEMBERS]) {
+static bool is_unclear(const struct core *c, const struct core_accusations *a) {
 	bool doubtful = false;
-	for (uint32_t i = 0; i < c->roster.n; i++) {
-		if (by_majority(c, count_accusers(accused, c->roster.n, i)))
+	for (uint32_t i = 0; i < (uint32_t)a->n; i++) {
+		if (by_majority(c, a->accusers[i]))
 			return false;
-		int words = core_count(accused[i]) + wrongly_put_away(c, &c->members[c->roster.members[i]]);
-		doubtful |= words > 1 && (accused[i] & ~core_participants_that(c, answers)) != 0;
+		if (!doubtful && a->accuses[i] > 0)
+			doubtful = a->accuses[i] + wrongly_put_away(c, i) > 1 && accuses_a_silent_one(c, a, i);
 	}
 	return doubtful && c->now_us - c->accused_since_us < core_unclear_us(c);
 }
 
 /* Returns true if all participants without an accuser are a majority and accuse the same ones: no
  * more accusations of theirs will come. */
-static bool is_agreed(const struct core *c, const uint64_t accused[NET_MAX_MEMBERS], uint64_t any) {
-	uint64_t rest = core_first(c->roster.n) & ~core_missed(c) & ~any;
-	for (uint32_t i = 0; i < c->roster.n; i++)
-		if ((rest & core_bit(i)) && accused[i] != any)
+static bool is_agreed(const struct core *c, const struct core_accusations *a) {
+	int rest = 0;
+	for (uint32_t i = 0; i < (uint32_t)a->n; i++) {
+		if (!set_has(a->present, i) || a->accusers[i] > 0)
+			continue;
+		if (a->accuses[i] != a->n_any)
 			return false;
-	return by_majority(c, core_count(rest));
+		rest++;
+	}
+	return by_majority(c, rest);
 }
 
 /* Returns how long after the first accusation the others are collected. Several that die at once
  * are not found out in the same instant, so there is a wait even if all agree. */
-static int64_t gather_us(const struct core *c, const uint64_t accused[NET_MAX_MEMBERS], uint64_t any) {
-	return is_agreed(c, accused, any) ? c->cfg.suspect_gather_us / AGREED_SHARE : c->cfg.suspect_gather_us;
+static int64_t gather_us(const struct core *c, const struct core_accusations *a) {
+	return is_agreed(c, a) ? c->cfg.suspect_gather_us / AGREED_SHARE : c->cfg.suspect_gather_us;
 }
 
 void core_weigh_suspects(struct core *c) {
-	uint64_t accused[NET_MAX_MEMBERS], any = 0;
-	if (c->roster.n == 0 || (any = read_accusations(c, accused)) == 0) {
+	struct core_accusations a;
+	if (c->roster.n == 0 || !read_accusations(c, &a)) {
 		c->accused_since_us = INT64_MAX;
 		return;
 	}
 	if (c->accused_since_us == INT64_MAX)
 		c->accused_since_us = c->now_us;
-	c->gather_us = gather_us(c, accused, any);
-	if (c->now_us - c->accused_since_us < c->gather_us || is_unclear(c, accused))
+	c->gather_us = gather_us(c, &a);
+	if (c->now_us - c->accused_since_us < c->gather_us || is_unclear(c, &a))
 		return;
 	RV_ASSERT(c->gather_us <= c->cfg.suspect_gather_us && c->roster.n > 1);
-	note_pairs(c, accused);
-	c->owners_apart = core_blames_its_owners(c, accused);
+	note_pairs(c, &a);
+	c->owners_apart = core_blames_its_owners(c, &a);
 	if (!c->owners_apart)
-		distrust(c, accused);
+		distrust(c, &a);
 	c->accused_since_us = INT64_MAX;
 }

@@ -12,58 +12,74 @@
  * a vote for this attempt. */
 static bool keeps_contribution(const struct core *c, uint32_t i) {
 	RV_ASSERT(i < c->roster.n);
-	const struct core_member *m = &c->members[c->roster.members[i]];
+	const struct core_member *m = core_participant(c, i);
 	if (!m->reported || m->last.phase == WORKER_LEAVING)
 		return true; /* no report since the restart, or leaving: not a question of its contribution */
 	bool voted_this = m->last.phase == WORKER_VOTED && m->last.attempt == c->attempt;
 	return core_contributes(c, m) && (m->last.boot == c->roster.boots[i] || voted_this);
 }
 
-static uint64_t lost(const struct core *c) {
-	uint64_t set = 0;
+/* Sets `out` to those that do not. */
+static void find_lost(const struct core *c, uint64_t *out) {
+	set_clear(out, c->roster_words);
 	for (uint32_t i = 0; i < c->roster.n; i++)
 		if (!keeps_contribution(c, i))
-			set |= core_bit(i);
-	return set;
+			set_add(out, i);
 }
 
-uint64_t core_missed(const struct core *c) {
-	return lost(c) | (core_first(c->roster.n) & ~core_participants_that(c, core_available));
+void core_missed(const struct core *c, uint64_t *out) {
+	set_clear(out, c->roster_words);
+	for (uint32_t i = 0; i < c->roster.n; i++)
+		if (!core_available(c, core_participant(c, i)) || !keeps_contribution(c, i))
+			set_add(out, i);
 }
 
 void core_take_vote(struct core *c, uint32_t i) {
-	RV_ASSERT(i < c->roster.n && c->members[c->roster.members[i]].reported);
-	const struct report *rep = &c->members[c->roster.members[i]].last;
+	RV_ASSERT(i < c->roster.n && core_participant(c, i)->reported);
+	const struct report *rep = &core_participant(c, i)->last;
 	if (rep->term != c->term || rep->round != c->round || rep->attempt != c->attempt)
 		return;
 	if (rep->phase == WORKER_REDUCING || rep->phase == WORKER_VOTED)
-		c->roster.taking_part |= core_bit(i);
+		set_add(c->roster.taking_part, i);
 	if (rep->phase != WORKER_VOTED)
 		return;
-	c->roster.voted |= core_bit(i);
+	set_add(c->roster.voted, i);
 	c->roster.digests[i] = rep->digest;
 }
 
-/* Returns the participants whose votes count. */
-static uint64_t voters(const struct core *c) {
-	return c->roster.voted & ~core_participants_that(c, core_is_banned);
+/* Sets `out` to the participants whose votes count. */
+static void find_voters(const struct core *c, uint64_t *out) {
+	uint64_t banned[CORE_ROSTER_WORDS];
+	(void)core_participants_that(c, core_is_banned, banned);
+	set_copy(out, c->roster.voted, c->roster_words);
+	set_less(out, banned, c->roster_words);
 }
 
-/* Returns the largest set of voters of one digest; of several, the one with the lowest index. */
-static uint64_t majority(const struct core *c, uint64_t votes) {
-	uint64_t best = 0;
-	for (uint32_t i = 0; i < c->roster.n; i++) {
-		if (!(votes & core_bit(i)) || (best & core_bit(i)))
-			continue;
-		uint64_t same = 0;
-		for (uint32_t j = i; j < c->roster.n; j++)
-			if ((votes & core_bit(j)) && rv_hash_equal(&c->roster.digests[i], &c->roster.digests[j]))
-				same |= core_bit(j);
-		if (core_count(same) > core_count(best))
-			best = same;
+/* Sets `same` to the voters with the digest of voter `i`, none of which comes before it. */
+static void find_alike(const struct core *c, const uint64_t *votes, int i, uint64_t *same) {
+	set_clear(same, c->roster_words);
+	for (int j = i; j >= 0; j = set_next(votes, j + 1, c->roster_words))
+		if (rv_hash_equal(&c->roster.digests[i], &c->roster.digests[j]))
+			set_add(same, (uint32_t)j);
+}
+
+/* Sets `best` to the largest set of voters of one digest; of several, the one with the lowest
+ * place. Voters that have been counted with another are not counted again. */
+static void find_majority(const struct core *c, const uint64_t *votes, uint64_t *best) {
+	const int words = c->roster_words;
+	uint64_t left[CORE_ROSTER_WORDS], same[CORE_ROSTER_WORDS];
+	int most = 0;
+	set_clear(best, words);
+	set_copy(left, votes, words);
+	for (int i = set_next(left, 0, words); i >= 0; i = set_next(left, i + 1, words)) {
+		find_alike(c, left, i, same);
+		set_less(left, same, words);
+		int n = set_count(same, words);
+		if (n > most)
+			set_copy(best, same, words);
+		most = n > most ? n : most;
 	}
-	RV_ASSERT((best & ~votes) == 0 && (best != 0) == (votes != 0));
-	return best;
+	RV_ASSERT(set_is_within(best, votes, words) && (most > 0) == !set_is_empty(votes, words));
 }
 
 /* Returns the fewest members that have a committed round on disk. */
@@ -73,136 +89,154 @@ static int quorum(const struct core *c) {
 	return (int)c->cfg.min_workers < half ? (int)c->cfg.min_workers : half;
 }
 
-static void push_participants(struct core_record *rec, const struct core_roster *r, uint64_t keep) {
-	for (uint32_t i = 0; i < r->n; i++) {
-		if (!(keep & core_bit(i)))
-			continue;
+static void push_participants(const struct core *c, struct core_record *rec, const uint64_t *keep) {
+	const struct core_roster *r = &c->roster;
+	for (int i = set_next(keep, 0, c->roster_words); i >= 0; i = set_next(keep, i + 1, c->roster_words)) {
 		rec->members[rec->n_members] = r->members[i];
 		rec->tokens[rec->n_members] = r->tokens[i];
 		rec->boots[rec->n_members] = r->boots[i];
 		rec->rates[rec->n_members] = r->rates[i];
 		rec->n_members++;
 	}
-	RV_ASSERT(rec->n_members == core_count(keep));
+	RV_ASSERT(rec->n_members == set_count(keep, c->roster_words) && rec->n_members <= r->n);
 }
 
-/* Sets the members that this attempt is blamed on, but for those in `except` (roster indices). */
-static void put_blame(struct core *c, struct core_record *rec, uint64_t except) {
-	rec->blamed = c->blamed;
-	for (uint32_t i = 0; i < c->roster.n; i++)
-		if (except & core_bit(i))
-			rec->blamed &= ~core_bit(c->roster.members[i]);
-	RV_ASSERT((rec->blamed & ~c->rostered) == 0); /* blame is for participants of this round */
-	c->blamed = 0;
-	core_say_blamed(c, rec->blamed);
+/* Sets the members that this attempt is blamed on, but for those in `except` (roster places). */
+static void put_blame(struct core *c, struct core_record *rec, const uint64_t *except) {
+	for (int i = set_next(except, 0, c->roster_words); i >= 0; i = set_next(except, i + 1, c->roster_words))
+		set_drop(c->blamed, c->roster.slots[i]);
+	RV_ASSERT(set_is_within(c->blamed, c->rostered, c->words)); /* blame is for participants of this round */
+	for (int k = 0; k < c->slots.n; k++)
+		if (set_has(c->blamed, c->slots.order[k]) && rec->n_blamed < NET_MAX_ROSTER)
+			rec->blamed[rec->n_blamed++] = c->slots.numbers[k];
+	core_say_blamed(c, c->blamed);
+	set_clear(c->blamed, c->words);
 }
 
-static void commit(struct core *c, const struct rv_hash *digest) {
+static void commit(struct core *c, const uint64_t *votes) {
+	const struct rv_hash *digest = &c->roster.digests[set_next(votes, 0, c->roster_words)];
+	uint64_t all[CORE_ROSTER_WORDS];
 	RV_ASSERT(c->roster.n > 0 && c->n_queue == 0 && c->round < c->cfg.final_round);
-	RV_ASSERT(core_count(voters(c)) >= quorum(c)); /* so many have the result on their disks */
-	for (uint32_t i = 0; i < c->roster.n; i++)
-		RV_ASSERT(!(voters(c) & core_bit(i)) || rv_hash_equal(&c->roster.digests[i], digest));
+	RV_ASSERT(set_count(votes, c->roster_words) >= quorum(c)); /* so many have the result on their disks */
+	set_first(all, c->roster.n, c->roster_words);
 	struct core_record *rec = core_push(c, CORE_COMMIT);
 	rec->attempt = c->attempt;
 	rec->digest = *digest;
 	rec->chain = rv_chain_next(&c->chain, digest);
-	push_participants(rec, &c->roster, core_first(c->roster.n));
-	put_blame(c, rec, voters(c));
+	push_participants(c, rec, all);
+	put_blame(c, rec, votes);
+}
+
+static void say_all(struct core *c, enum core_event_type type, const uint64_t *places) {
+	for (int i = set_next(places, 0, c->roster_words); i >= 0; i = set_next(places, i + 1, c->roster_words))
+		core_say(c, type, c->roster.slots[i], c->round);
 }
 
 /* Logs contributions lost because the process is another one; members that hold other weights are
  * logged elsewhere. */
-static void say_lost(struct core *c) {
-	uint64_t set = lost(c);
-	for (uint32_t i = 0; i < c->roster.n; i++)
-		if ((set & core_bit(i)) && !core_diverged(c, &c->members[c->roster.members[i]]))
-			core_say(c, CORE_EVENT_LOST, c->roster.members[i], c->round);
+static void say_lost(struct core *c, const uint64_t *lost) {
+	for (int i = set_next(lost, 0, c->roster_words); i >= 0; i = set_next(lost, i + 1, c->roster_words))
+		if (!core_diverged(c, core_participant(c, (uint32_t)i)))
+			core_say(c, CORE_EVENT_LOST, c->roster.slots[i], c->round);
 }
 
-static void say_all(struct core *c, enum core_event_type type, uint64_t set) {
-	for (uint32_t i = 0; i < c->roster.n; i++)
-		if (set & core_bit(i))
-			core_say(c, type, c->roster.members[i], c->round);
-}
-
-/* Returns the members at these indices of the roster. */
-static uint64_t members_at(const struct core_roster *r, uint64_t indices) {
-	uint64_t set = 0;
-	for (uint32_t i = 0; i < r->n; i++)
-		if (indices & core_bit(i))
-			set |= core_bit(r->members[i]);
-	return set;
+/* Returns true if enough members are ready for a roster of their own. */
+static bool others_are_ready(const struct core *c) {
+	uint64_t ready[CORE_HERE_WORDS];
+	return core_contributors(c, ready) >= (int)c->cfg.min_workers;
 }
 
 /* Starts attempt a+1 over `keep`, or opens the round again; or does nothing, if waiting may
  * help. */
-static void go_on_with(struct core *c, uint64_t keep, bool waiting_may_help) {
-	RV_ASSERT((keep & ~core_first(c->roster.n)) == 0 && c->n_queue == 0);
-	bool enough = core_count(keep) >= (int)c->cfg.min_workers;
-	bool others = core_count(core_contributors(c)) >= (int)c->cfg.min_workers;
-	if (!enough && waiting_may_help && !others)
+static void go_on_with(struct core *c, const uint64_t *keep, bool waiting_may_help) {
+	RV_ASSERT(c->n_queue == 0);
+	bool enough = set_count(keep, c->roster_words) >= (int)c->cfg.min_workers;
+	if (!enough && waiting_may_help && !others_are_ready(c))
 		return;
 	struct core_record *rec = core_push(c, CORE_ROSTER);
 	rec->attempt = c->attempt + 1;
 	rec->n_chunks = core_chunks(c, c->round);
 	if (enough) {
-		push_participants(rec, &c->roster, keep);
-		core_put_owners(c, members_at(&c->roster, keep), rec);
+		push_participants(c, rec, keep);
+		core_put_owners(c, rec);
 	}
 	RV_ASSERT(rec->n_members == 0 || rec->n_members >= c->cfg.min_workers);
 	put_blame(c, rec, keep);
 }
 
-/* Returns the participants that an earlier roster of this round was without, until they are known
- * to take part again. Such a member treats its contribution as uncounted and keeps it for the next
+/* Returns true if a participant that an earlier roster of this round was without is not known to
+ * take part again. Such a member treats its contribution as uncounted and keeps it for the next
  * round, but peers may still hold it from before that, and have averaged it. */
-static uint64_t unaware(const struct core *c) {
-	uint64_t set = 0;
+static bool is_one_unaware(const struct core *c) {
 	for (uint32_t i = 0; i < c->roster.n; i++)
-		if (c->left_out & core_bit(c->roster.members[i]))
-			set |= core_bit(i);
-	return set & ~c->roster.taking_part;
+		if (set_has(c->left_out, c->roster.slots[i]) && !set_has(c->roster.taking_part, i))
+			return true;
+	return false;
 }
 
-static void all_present_voted(struct core *c, uint64_t missed, bool overdue) {
-	uint64_t votes = voters(c), best = majority(c, votes);
-	RV_ASSERT((core_first(c->roster.n) & ~missed & ~votes) == 0); /* each present participant has voted */
-	if (best == votes && core_count(votes) >= quorum(c) && unaware(c) == 0) {
-		commit(c, &c->roster.digests[__builtin_ctzll(votes)]);
+/* What a decision about the attempt is made from, by roster place. */
+struct standing {
+	uint64_t lost[CORE_ROSTER_WORDS], missed[CORE_ROSTER_WORDS], present[CORE_ROSTER_WORDS];
+	uint64_t votes[CORE_ROSTER_WORDS];
+	bool overdue, any_lost, any_missed;
+};
+
+static void all_present_voted(struct core *c, const struct standing *s) {
+	const int words = c->roster_words;
+	uint64_t best[CORE_ROSTER_WORDS], others[CORE_ROSTER_WORDS], none[CORE_ROSTER_WORDS];
+	find_majority(c, s->votes, best);
+	bool alike = set_is_equal(best, s->votes, words);
+	int n_best = set_count(best, words), n_votes = set_count(s->votes, words);
+	set_clear(none, words);
+	if (alike && n_votes >= quorum(c) && !is_one_unaware(c)) {
+		commit(c, s->votes);
 		return;
 	}
-	if (core_splits(c, core_count(best), core_count(votes))) {
-		go_on_with(c, 0, false);
+	if (core_splits(c, n_best, n_votes)) {
+		go_on_with(c, none, false);
 		return;
 	}
-	say_all(c, CORE_EVENT_DISAGREED, votes & ~best);
-	go_on_with(c, best & ~missed, best == votes && lost(c) == 0 && !overdue);
+	set_copy(others, s->votes, words);
+	set_less(others, best, words);
+	say_all(c, CORE_EVENT_DISAGREED, others);
+	set_less(best, s->missed, words);
+	go_on_with(c, best, alike && !s->any_lost && !s->overdue);
 }
 
-/* Returns the participants whose process is not the one on the roster: data that the former had not
- * delivered will never come. A vote of the new one (the former one's result, from the disk) does
- * not help the others to theirs. */
-static uint64_t successors(const struct core *c) {
-	uint64_t set = 0;
-	for (uint32_t i = 0; i < c->roster.n; i++) {
-		const struct core_member *m = &c->members[c->roster.members[i]];
+/* Returns true if the process of a missed participant is not the one on the roster: data that the
+ * former had not delivered will never come. A vote of the new one (the former one's result, from
+ * the disk) does not help the others to theirs. */
+static bool is_one_succeeded(const struct core *c, const uint64_t *missed) {
+	for (int i = set_next(missed, 0, c->roster_words); i >= 0; i = set_next(missed, i + 1, c->roster_words)) {
+		const struct core_member *m = core_participant(c, (uint32_t)i);
 		if (m->reported && m->last.boot != c->roster.boots[i])
-			set |= core_bit(i);
+			return true;
 	}
-	return set;
+	return false;
+}
+
+static void look(struct core *c, struct standing *s) {
+	const int words = c->roster_words;
+	s->overdue = core_end_overdue(c);
+	find_lost(c, s->lost);
+	core_missed(c, s->missed);
+	find_voters(c, s->votes);
+	set_first(s->present, c->roster.n, words);
+	set_less(s->present, s->missed, words);
+	s->any_lost = !set_is_empty(s->lost, words);
+	s->any_missed = !set_is_empty(s->missed, words);
 }
 
 void core_decide_reduce(struct core *c) {
+	struct standing s;
 	RV_ASSERT(c->roster.n > 0 && c->attempt > 0 && c->n_queue == 0);
 	RV_ASSERT(c->roster.n_chunks == core_chunks(c, c->round)); /* core_apply() refuses any other */
-	bool overdue = core_end_overdue(c);
-	uint64_t missed = core_missed(c);
-	uint64_t present = core_first(c->roster.n) & ~missed;
-	say_lost(c);
+	look(c, &s);
+	say_lost(c, s.lost);
 	if (c->owners_apart)
-		go_on_with(c, present, false);
-	else if ((present & ~voters(c)) == 0)
-		all_present_voted(c, missed, overdue);
-	else if (missed != 0)
-		go_on_with(c, present, !overdue && lost(c) == 0 && (missed & successors(c)) == 0);
+		go_on_with(c, s.present, false);
+	else if (set_is_within(s.present, s.votes, c->roster_words))
+		all_present_voted(c, &s);
+	else if (s.any_missed)
+		go_on_with(c, s.present, !s.overdue && !s.any_lost && !is_one_succeeded(c, s.missed));
 }

@@ -50,17 +50,16 @@ static bool is_proven(struct member_proofs *known, const struct member_facts *f,
 
 /* Names a member whose address is not announced: once for each kind, and once more for what is
  * *false*: the relay did not sign it, or probers did not find the member there. */
-static void tell_dropped(struct service *s, uint32_t member, const struct candidate *c, bool is_false,
-						 const char *why) {
+static void tell_dropped(struct service *s, uint32_t slot, const struct candidate *c, bool is_false, const char *why) {
 	const uint64_t bit = UINT64_C(1) << (2 * c->kind + is_false);
-	if ((s->dropped_told[member] & bit) != 0)
+	if ((s->members[slot].dropped_told & bit) != 0)
 		return;
-	s->dropped_told[member] |= bit;
+	s->members[slot].dropped_told |= bit;
 	service_tell_operator(s, RV_WARN, "address", c->addr, "member %u reports a %s address that is not announced: %s",
-						  member, candidate_kind_name(c->kind), why);
+						  core_number(s->core, slot), candidate_kind_name(c->kind), why);
 }
 
-static void judge(struct service *s, int64_t now_us, uint32_t member, const struct member_facts *f,
+static void judge(struct service *s, int64_t now_us, uint32_t slot, const struct member_facts *f,
 				  const struct candidate *c, const char *seen, struct announced *out) {
 	char addr[NET_ADDR_BYTES] = "";
 	struct rv_errtext why = {0};
@@ -68,14 +67,14 @@ static void judge(struct service *s, int64_t now_us, uint32_t member, const stru
 	bool is_false = v == MEMBER_NEEDS_PROOF || v == MEMBER_NEEDS_PROBE, waits = v == MEMBER_UNPROVEN;
 	if (v == MEMBER_NEEDS_PROOF) {
 		(void)rv_fail(&why, RV_E_AUTH, "the relay's proof is not for this member and address");
-		v = is_proven(&s->proofs[member], f, c, now_us) ? MEMBER_CONFIRMED : MEMBER_REFUSED;
+		v = is_proven(&s->members[slot].proofs, f, c, now_us) ? MEMBER_CONFIRMED : MEMBER_REFUSED;
 	}
 	if (v == MEMBER_NEEDS_PROBE && service_confirms_given(s, now_us, f->key, f->sight, addr, &waits))
 		v = MEMBER_CONFIRMED;
 	if (v == MEMBER_CONFIRMED)
 		announce(out, c->kind, addr);
 	else if (!waits)
-		tell_dropped(s, member, c, is_false, why.text);
+		tell_dropped(s, slot, c, is_false, why.text);
 }
 
 /* Announces a member that others reach at the coordinator's public host also where the coordinator
@@ -102,7 +101,7 @@ static void put_in_order(struct announced *a, struct report *rep) {
 	RV_ASSERT(rep->n_candidates == a->n && a->n > 0);
 }
 
-enum rv_err service_confirm_candidates(struct service *s, int64_t now_us, uint32_t member, const uint8_t *key,
+enum rv_err service_confirm_candidates(struct service *s, int64_t now_us, uint32_t slot, const uint8_t *key,
 									   const struct member_sight *sight, struct report *rep, struct rv_errtext *et) {
 	struct member_facts f = {.sight = sight,
 							 .site = s->cfg.site,
@@ -117,7 +116,7 @@ enum rv_err service_confirm_candidates(struct service *s, int64_t now_us, uint32
 	RV_TRY(member_address_seen(&f, rep->candidates[0].addr, seen, et));
 	announce(&out, CANDIDATE_SEEN, seen);
 	for (int i = 1; i < rep->n_candidates; i++)
-		judge(s, now_us, member, &f, &rep->candidates[i], seen, &out);
+		judge(s, now_us, slot, &f, &rep->candidates[i], seen, &out);
 	announce_sight(&f, seen, &out);
 	put_in_order(&out, rep);
 	return RV_OK;

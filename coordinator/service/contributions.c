@@ -5,11 +5,11 @@
 
 #include <math.h>
 
-_Static_assert((int)ROBUST_MAX >= (int)NET_MAX_MEMBERS, "a roster has a median");
+_Static_assert((int)ROBUST_MAX >= (int)NET_MAX_ROW, "a row has a median");
 
 /* Figures of one contribution, by one owner each. */
 struct figures {
-	double norm[NET_MAX_MEMBERS], cosine[NET_MAX_MEMBERS], clipped[NET_MAX_MEMBERS];
+	double norm[NET_MAX_ROW], cosine[NET_MAX_ROW], clipped[NET_MAX_ROW];
 };
 
 static bool counts(const struct report *owner, uint32_t owned, int n) {
@@ -18,7 +18,7 @@ static bool counts(const struct report *owner, uint32_t owned, int n) {
 
 /* Returns the median norm that this owner measured. */
 static double median_norm(const struct report *owner) {
-	double norms[NET_MAX_MEMBERS];
+	double norms[NET_MAX_ROW];
 	for (int i = 0; i < owner->n_measured; i++)
 		norms[i] = sqrt((double)owner->measured[i].norm2);
 	return robust_median(norms, owner->n_measured);

@@ -21,7 +21,7 @@ struct contribution {
 
 /* Computes out (n) for the roster's participants, from the reports of members that own `owned`
  * chunks each; a report that does not measure n participants, or whose sender owns nothing, is
- * ignored. n, n_owners <= NET_MAX_MEMBERS. */
+ * ignored. n, n_owners <= NET_MAX_ROW. */
 void contributions_of(const struct report *const *owners, const uint32_t *owned, int n_owners, int n,
 					  struct contribution *out);
 

@@ -5,10 +5,11 @@
 #include <inttypes.h>
 
 void service_watch_shards(struct service *s) {
-	struct core_member_view views[NET_MAX_MEMBERS];
-	int n = core_members(s->core, views), alive = 0;
-	for (int i = 0; i < n; i++)
-		alive += views[i].alive && !views[i].banned;
+	int alive = 0;
+	for (int k = 0; k < core_here(s->core) && !s->shards_told; k++) {
+		const struct core_member_view v = core_view(s->core, core_nth(s->core, k));
+		alive += v.alive && !v.banned;
+	}
 	if (s->shards_told || alive <= s->run.data_shards)
 		return;
 	s->shards_told = true;

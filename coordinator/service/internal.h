@@ -54,6 +54,20 @@ struct member_proofs {
 	int64_t paid_until_us;
 };
 
+/* The member in a slot: figures and texts since this coordinator started. */
+struct service_member {
+	uint32_t member; /* its number + 1; 0: nobody has had the slot yet */
+	struct mark mark;
+	struct member_time time;
+	struct storage_told storage;
+	struct outlier outlier;
+	int64_t told_until_us; /* its events are counted up to then (may_tell) */
+	bool told_quiet;       /* and that events of it are dropped was logged */
+	uint64_t dropped_told; /* kinds of addresses logged as not announced (candidates.c) */
+	struct member_proofs proofs;
+	char seen[NET_ADDR_BYTES]; /* host of its last report; "": none since the start */
+};
+
 /* A line for people. */
 struct news {
 	int64_t wall_us;
@@ -92,21 +106,13 @@ struct service {
 	int64_t last_commit_us;
 	int64_t waiting_since_us; /* too few workers since; INT64_MAX: enough */
 	bool waiting_told, shards_told;
-	struct mark marks[NET_MAX_MEMBERS];
-	struct member_time times[NET_MAX_MEMBERS];
-	struct storage_told storage[NET_MAX_MEMBERS];
-	struct outlier outliers[NET_MAX_MEMBERS];
-	int64_t told_until_us[NET_MAX_MEMBERS]; /* a member's events are counted up to then (may_tell) */
-	bool told_quiet[NET_MAX_MEMBERS];       /* and that events of it are dropped was logged */
-	uint64_t dropped_told[NET_MAX_MEMBERS]; /* kinds of addresses logged as not announced (candidates.c) */
-	struct member_proofs proofs[NET_MAX_MEMBERS];
-	uint64_t joins_refused, joins_refused_told; /* since the start; of these, those logged */
+	struct service_member members[NET_MAX_HERE]; /* by slot */
+	uint64_t joins_refused, joins_refused_told;  /* since the start; of these, those logged */
 	int64_t refused_told_us;
 	FILE *rounds;
 	const struct relay_totals *relay; /* NULL: none */
 	struct reach_tests reach;
 	struct offered_relays offered;
-	char seen[NET_MAX_MEMBERS][NET_ADDR_BYTES]; /* host of a member's last report; "": none since the start */
 
 	struct news news[SERVICE_NEWS]; /* ring */
 	uint64_t n_news;
@@ -118,7 +124,7 @@ struct service {
  * should dial them; logs once for each member and kind that one is dropped, and that one is false.
  * RV_E_INVALID, RV_E_RANGE:
  * member_address_seen. */
-enum rv_err service_confirm_candidates(struct service *s, int64_t now_us, uint32_t member, const uint8_t *key,
+enum rv_err service_confirm_candidates(struct service *s, int64_t now_us, uint32_t slot, const uint8_t *key,
 									   const struct member_sight *sight, struct report *rep, struct rv_errtext *et);
 
 /* ---- waiting.c ---- */
@@ -128,13 +134,13 @@ enum rv_err service_confirm_candidates(struct service *s, int64_t now_us, uint32
 void service_watch_waiting(struct service *s, int64_t now_us);
 /* Returns the seconds that the run has waited; < 0: it does not wait. */
 double service_waiting_s(const struct service *s, int64_t now_us);
-/* Returns the members that neither take part nor are banned: a set of member numbers. */
-uint64_t service_missing(const struct service *s);
+/* Sets `out` (slots) to the members that neither take part nor are banned. */
+void service_missing(const struct service *s, uint64_t out[CORE_HERE_WORDS]);
 
 /* ---- reach_test.c ---- */
 
 /* Records where a member is seen, and what it found as a prober. Called after every report. */
-void service_take_probed(struct service *s, int64_t now_us, uint32_t member, const struct member_sight *sight,
+void service_take_probed(struct service *s, int64_t now_us, uint32_t slot, const struct member_sight *sight,
 						 const struct probed_list *probed);
 /* Writes the probes that the holder of `key` shall make; returns false if there is none. */
 bool service_probes(const struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], struct rv_writer *reply);
@@ -152,7 +158,7 @@ bool service_probe_for(struct service *s, int64_t now_us, const struct member_si
 
 /* Takes the port of a relay that the member offers in its report (0: none), has it tested, and
  * lists it once it was reached. */
-void service_take_offer(struct service *s, int64_t now_us, uint32_t member, const struct member_sight *sight,
+void service_take_offer(struct service *s, int64_t now_us, uint32_t slot, const struct member_sight *sight,
 						const uint8_t key[NET_KEY_BYTES], uint16_t port);
 /* Lists the relays of those that are live now. */
 void service_list_relays(struct service *s, int64_t now_us);
@@ -166,9 +172,9 @@ void service_relay_metrics(const struct service *s, FILE *f);
 
 /* ---- storage.c ---- */
 
-/* Logs members that begin to lack room for what they must store, and that have it again. Called
- * after every report. */
-void service_watch_storage(struct service *s, int64_t now_us);
+/* Logs a member that begins to lack room for what it must store, or has it again. Called after
+ * every report of its. */
+void service_watch_storage(struct service *s, int64_t now_us, uint32_t slot);
 /* Writes the names of a set of REPORT_STORAGE_*: "results of rounds, checkpoints". */
 enum { SERVICE_STORAGE_BYTES = 80 };
 void service_storage_text(uint8_t set, char out[SERVICE_STORAGE_BYTES]);
@@ -176,7 +182,7 @@ void service_storage_text(uint8_t set, char out[SERVICE_STORAGE_BYTES]);
 /* ---- time.c ---- */
 
 /* Records a report's times. Called after every report. */
-void service_watch_time(struct service *s, uint32_t member, const struct report *rep, int64_t now_us);
+void service_watch_time(struct service *s, uint32_t slot, const struct report *rep, int64_t now_us);
 
 /* ---- outliers.c ---- */
 

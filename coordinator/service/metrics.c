@@ -1,5 +1,5 @@
-/* metrics.c: GET /metrics, the Prometheus text format 0.0.4. Labels are member numbers: a handful
- * of series. */
+/* metrics.c: GET /metrics, the Prometheus text format 0.0.4. Labels are the numbers of the members
+ * in memory: a series each. */
 #include "coordinator/service/internal.h"
 
 #include <inttypes.h>
@@ -25,37 +25,37 @@ static double value_up(const struct core_member_view *v) {
 	return v->alive;
 }
 static double value_loss(const struct core_member_view *v) {
-	return v->last.loss > 0 ? (double)v->last.loss : NAN;
+	return v->last->loss > 0 ? (double)v->last->loss : NAN;
 }
 static double value_tokens_per_s(const struct core_member_view *v) {
-	return (double)v->last.tokens_per_s;
+	return (double)v->last->tokens_per_s;
 }
 static double value_tx(const struct core_member_view *v) {
-	return (double)v->last.tx_bytes;
+	return (double)v->last->tx_bytes;
 }
 static double value_rx(const struct core_member_view *v) {
-	return (double)v->last.rx_bytes;
+	return (double)v->last->rx_bytes;
 }
 static double value_up_rate(const struct core_member_view *v) {
-	return (double)v->last.up_bytes_per_s;
+	return (double)v->last->up_bytes_per_s;
 }
 static double value_down_rate(const struct core_member_view *v) {
-	return (double)v->last.down_bytes_per_s;
+	return (double)v->last->down_bytes_per_s;
 }
 static double value_share(const struct core_member_view *v) {
 	return v->all_chunks > 0 ? (double)v->owned_chunks / v->all_chunks : 0;
 }
 static double value_compute(const struct core_member_view *v) {
-	return (double)v->last.compute_us / 1e6;
+	return (double)v->last->compute_us / 1e6;
 }
 static double value_reduce(const struct core_member_view *v) {
-	return (double)v->last.reduce_us / 1e6;
+	return (double)v->last->reduce_us / 1e6;
 }
 static double value_storage(const struct core_member_view *v) {
-	return v->last.storage != 0;
+	return v->last->storage != 0;
 }
 static double value_disk_full(const struct core_member_view *v) {
-	return (v->last.storage & REPORT_STORAGE_FULL) != 0;
+	return (v->last->storage & REPORT_STORAGE_FULL) != 0;
 }
 
 static const struct series all_series[] = {
@@ -100,20 +100,26 @@ static void write_contributions(const struct service *s, FILE *f) {
 	};
 	for (size_t k = 0; k < sizeof figures / sizeof figures[0]; k++) {
 		head(f, figures[k].name, "gauge", figures[k].help);
-		for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++)
-			if (s->outliers[m].last.measured)
-				(void)fprintf(f, "%s{member=\"%u\"} %.17g\n", figures[k].name, m, figures[k].value(&s->outliers[m]));
+		for (int i = 0; i < core_here(s->core); i++) {
+			const uint32_t slot = core_nth(s->core, i);
+			const struct outlier *m = &s->members[slot].outlier;
+			if (m->last.measured)
+				(void)fprintf(f, "%s{member=\"%u\"} %.17g\n", figures[k].name, core_number(s->core, slot),
+							  figures[k].value(m));
+		}
 	}
 }
 
-static void write_outliers(const struct service *s, FILE *f, int n) {
+static void write_outliers(const struct service *s, FILE *f) {
 	static const char *const kinds[] = {
 		[SERVICE_ODD_LOSS] = "loss", [SERVICE_ODD_CLIPPED] = "clipped", [SERVICE_ODD_COSINE] = "cosine"};
 	head(f, "rivulet_member_outlier", "gauge", "1 while the member is unlike the others in this for some rounds");
-	for (int m = 0; m < n; m++)
+	for (int k = 0; k < core_here(s->core); k++) {
+		const uint32_t slot = core_nth(s->core, k);
 		for (int what = 0; what < SERVICE_ODDITIES; what++)
-			(void)fprintf(f, "rivulet_member_outlier{member=\"%d\",kind=\"%s\"} %d\n", m, kinds[what],
-						  s->outliers[m].odd[what].named);
+			(void)fprintf(f, "rivulet_member_outlier{member=\"%u\",kind=\"%s\"} %d\n", core_number(s->core, slot),
+						  kinds[what], s->members[slot].outlier.odd[what].named);
+	}
 }
 
 static void write_run(const struct service *s, FILE *f, int64_t now_us) {
@@ -145,22 +151,22 @@ static void member_sample(FILE *f, const struct series *m, const struct core_mem
 }
 
 char *service_metrics(const struct service *s, int64_t now_us) {
-	struct core_member_view views[NET_MAX_MEMBERS];
 	char *text = NULL;
 	size_t n_text = 0;
 	FILE *f = open_memstream(&text, &n_text);
 	if (f == NULL)
 		return NULL;
-	int n = core_members(s->core, views);
 	write_run(s, f, now_us);
 	for (size_t k = 0; k < sizeof all_series / sizeof all_series[0]; k++) {
 		const struct series *m = &all_series[k];
 		head(f, m->name, m->type, m->help);
-		for (int i = 0; i < n; i++)
-			member_sample(f, m, &views[i]);
+		for (int i = 0; i < core_here(s->core); i++) {
+			const struct core_member_view v = core_view(s->core, core_nth(s->core, i));
+			member_sample(f, m, &v);
+		}
 	}
 	write_contributions(s, f);
-	write_outliers(s, f, n);
+	write_outliers(s, f);
 	service_relay_metrics(s, f);
 	if (fclose(f) != 0) {
 		free(text);

@@ -25,29 +25,43 @@ void service_rollback_command(const struct service *s, const struct core_kept *k
 					   dir != NULL ? dir : "DIR", kept->best_round, force ? " --force" : "");
 }
 
-/* Writes "0 (behind), 2 (absent)". */
-static void list_members(uint64_t set, uint64_t absent, uint64_t behind, char out[static MEMBERS_BYTES]) {
+/* Writes "0 (behind), 2 (absent)", and ", ..." where there is no room for more. `absent` and
+ * `behind` may be NULL. */
+static void list_members(const struct service *s, const uint64_t *set, const uint64_t *absent, const uint64_t *behind,
+						 char out[static MEMBERS_BYTES]) {
+	enum { ONE_BYTES = 32 };
 	size_t n = 0;
 	out[0] = '\0';
-	for (uint32_t i = 0; i < NET_MAX_MEMBERS && n < MEMBERS_BYTES - 16; i++)
-		if (set >> i & 1)
-			n += (size_t)snprintf(out + n, MEMBERS_BYTES - n, "%s%u%s", n > 0 ? ", " : "", i,
-								  absent >> i & 1   ? " (absent)"
-								  : behind >> i & 1 ? " (behind)"
-													: "");
+	for (int k = 0; k < core_here(s->core); k++) {
+		uint32_t slot = core_nth(s->core, k);
+		if (!set_has(set, slot))
+			continue;
+		if (n + ONE_BYTES > MEMBERS_BYTES) {
+			(void)snprintf(out + n, MEMBERS_BYTES - n, ", ...");
+			return;
+		}
+		n += (size_t)snprintf(out + n, MEMBERS_BYTES - n, "%s%u%s", n > 0 ? ", " : "", core_number(s->core, slot),
+							  absent != NULL && set_has(absent, slot)   ? " (absent)"
+							  : behind != NULL && set_has(behind, slot) ? " (behind)"
+																		: "");
+	}
 }
 
 /* Logs that the run is complete: members that come late have an older state, which is no fault. */
 static void tell_over(struct service *s, const struct core_kept *kept) {
-	struct core_member_view views[NET_MAX_MEMBERS];
 	char here[MEMBERS_BYTES], holders[MEMBERS_BYTES];
-	uint64_t behind = 0;
-	int n = core_members(s->core, views);
-	for (int i = 0; i < n; i++)
-		if (views[i].alive && views[i].last.round < kept->round)
-			behind |= UINT64_C(1) << views[i].member;
-	list_members(behind, 0, 0, here);
-	list_members(kept->absent | kept->behind, 0, 0, holders);
+	uint64_t behind[CORE_HERE_WORDS], may_hold[CORE_HERE_WORDS];
+	const int words = core_words(s->core);
+	set_clear(behind, words);
+	for (int k = 0; k < core_here(s->core); k++) {
+		const struct core_member_view v = core_view(s->core, core_nth(s->core, k));
+		if (v.alive && v.last->round < kept->round)
+			set_add(behind, v.slot);
+	}
+	set_copy(may_hold, kept->absent, words);
+	set_join(may_hold, kept->behind, words);
+	list_members(s, behind, NULL, NULL, here);
+	list_members(s, may_hold, NULL, NULL, holders);
 	service_tell(s, RV_INFO, "complete",
 				 "the run is complete, and nothing is lost: members that are present (%s) have an older state than "
 				 "that of round %" PRIu64,
@@ -88,7 +102,9 @@ void service_tell_not_held(struct service *s, uint64_t round, const char *text) 
 		tell_over(s, &kept);
 		return;
 	}
-	list_members(kept.last_held, kept.absent, kept.behind, who);
+	const bool any_absent = !set_is_empty(kept.absent, core_words(s->core));
+	const bool any_behind = !set_is_empty(kept.behind, core_words(s->core));
+	list_members(s, kept.last_held, kept.absent, kept.behind, who);
 	service_tell(s, RV_ERROR, kept.state == CORE_STATE_LOST ? "state_lost" : "state_absent",
 				 "the run waits at round %" PRIu64 ": %s; held last by members %s", round, text, who);
 	service_rollback_command(s, &kept, s->cfg.dir, command, sizeof command);
@@ -96,9 +112,9 @@ void service_tell_not_held(struct service *s, uint64_t round, const char *text) 
 		tell_old_copy(s, &kept, command);
 	else if (command[0] != '\0')
 		service_tell_operator(s, RV_WARN, "rollback_possible", command, "%s",
-							  kept.absent != 0   ? "start one of them with its directory, or give up rounds: a rollback"
-							  : kept.behind != 0 ? "wait until they have caught up, or give up rounds: a rollback"
-												 : "only a rollback, which gives up rounds, lets the run continue");
+							  any_absent   ? "start one of them with its directory, or give up rounds: a rollback"
+							  : any_behind ? "wait until they have caught up, or give up rounds: a rollback"
+										   : "only a rollback, which gives up rounds, lets the run continue");
 	else
 		service_tell(s, RV_WARN, "rollback_possible",
 					 "start one of them with its directory; no present disk has an earlier round");

@@ -15,6 +15,7 @@
 #define RV_COORDINATOR_SERVICE_OFFERED_RELAYS_H
 
 #include "base/clock.h"
+#include "coordinator/core/set.h"
 #include "net/control/control.h"
 
 #define OFFERED_SOON_US   (INT64_C(5) * RV_US_PER_S)
@@ -35,20 +36,24 @@ struct offered_relay {
 
 struct offered_relays {
 	uint64_t turns;
-	struct offered_relay members[NET_MAX_MEMBERS];
+	uint64_t listed[SET_WORDS(NET_MAX_HERE)];   /* those that have a turn */
+	struct offered_relay members[NET_MAX_HERE]; /* by the member's slot */
 };
 
 /* NOBODY: no other member could test it. */
 enum offered_finding { OFFERED_NOBODY, OFFERED_REACHED, OFFERED_NOT_REACHED };
 
 /* Takes an offer from a member's report, addr "" for none. Another than the last begins anew. */
-void offered_relays_take(struct offered_relays *o, int64_t now_us, uint32_t member, const struct relay_ref *at);
+void offered_relays_take(struct offered_relays *o, int64_t now_us, uint32_t slot, const struct relay_ref *at);
+/* Forgets the member of a slot: another one has it. */
+void offered_relays_forget(struct offered_relays *o, uint32_t slot);
 /* Returns true if its relay is to be tested now. */
-bool offered_relays_due(const struct offered_relays *o, int64_t now_us, uint32_t member);
+bool offered_relays_due(const struct offered_relays *o, int64_t now_us, uint32_t slot);
 /* Takes the result of a test. */
-void offered_relays_tested(struct offered_relays *o, int64_t now_us, uint32_t member, enum offered_finding found);
-/* Writes those that documents list, of the members in the set `live`. Returns their number. */
-int offered_relays_list(const struct offered_relays *o, int64_t now_us, uint64_t live,
+void offered_relays_tested(struct offered_relays *o, int64_t now_us, uint32_t slot, enum offered_finding found);
+/* Writes those that documents list, of the members in the set `live` (slots). Returns their
+ * number. */
+int offered_relays_list(const struct offered_relays *o, int64_t now_us, const uint64_t *live,
 						struct relay_ref out[NET_MAX_RELAYS]);
 
 #endif

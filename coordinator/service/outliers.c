@@ -16,18 +16,18 @@
 /* Figures of a round's participants: medians, and each one's distance. */
 struct round_figures {
 	int n;
-	uint32_t members[NET_MAX_MEMBERS];
-	struct contribution of[NET_MAX_MEMBERS];
-	bool odd[NET_MAX_MEMBERS][SERVICE_ODDITIES];
-	double loss[NET_MAX_MEMBERS], median_loss, median_cosine;
+	uint32_t slots[NET_MAX_ROSTER];
+	struct contribution of[NET_MAX_ROSTER];
+	bool odd[NET_MAX_ROSTER][SERVICE_ODDITIES];
+	double loss[NET_MAX_ROSTER], median_loss, median_cosine;
 };
 
 /* ---- oddities ---- */
 
 /* Judges the known losses. */
 static void judge_losses(struct round_figures *f) {
-	double known[NET_MAX_MEMBERS];
-	int whose[NET_MAX_MEMBERS], n = 0;
+	double known[NET_MAX_ROSTER];
+	int whose[NET_MAX_ROSTER], n = 0;
 	for (int i = 0; i < f->n; i++) {
 		if (!(f->loss[i] > 0))
 			continue;
@@ -40,7 +40,7 @@ static void judge_losses(struct round_figures *f) {
 }
 
 static void judge_contributions(struct round_figures *f) {
-	double cosines[NET_MAX_MEMBERS];
+	double cosines[NET_MAX_ROSTER];
 	if (f->n < ROBUST_LEAST || !f->of[0].measured)
 		return;
 	for (int i = 0; i < f->n; i++)
@@ -55,7 +55,7 @@ static void judge_contributions(struct round_figures *f) {
 /* ---- the log ---- */
 
 static void tell_odd(struct service *s, const struct round_figures *f, int i, enum service_oddity what) {
-	const uint32_t m = f->members[i];
+	const uint32_t m = core_number(s->core, f->slots[i]);
 	if (what == SERVICE_ODD_LOSS)
 		service_tell(s, RV_WARN, "outlier_loss",
 					 "member %u: its loss is far from the others': %.3g, median %.3g, for %d rounds: other text than "
@@ -82,7 +82,7 @@ static void tell_usual(struct service *s, uint32_t member, enum service_oddity w
 
 /* Counts odd rounds up, usual ones down: logs at SERVICE_ODD_ROUNDS, and clears at 0. */
 static void count(struct service *s, const struct round_figures *f, int i, enum service_oddity what) {
-	struct oddity *o = &s->outliers[f->members[i]].odd[what];
+	struct oddity *o = &s->members[f->slots[i]].outlier.odd[what];
 	if (f->odd[i][what] && o->rounds < SERVICE_ODD_ROUNDS)
 		o->rounds++;
 	else if (!f->odd[i][what] && o->rounds > 0)
@@ -92,38 +92,40 @@ static void count(struct service *s, const struct round_figures *f, int i, enum 
 		tell_odd(s, f, i, what);
 	} else if (o->rounds == 0 && o->named) {
 		o->named = false;
-		tell_usual(s, f->members[i], what);
+		tell_usual(s, core_number(s->core, f->slots[i]), what);
 	}
 }
 
 /* ---- a commit ---- */
 
-static void gather(const struct core_record *rec, const struct core_member_view *views, struct round_figures *f) {
-	const struct report *owners[NET_MAX_MEMBERS];
-	uint32_t owned[NET_MAX_MEMBERS];
+/* In several rows each owner measures its own only: the figures of all are those of a single
+ * row. */
+static void gather(const struct service *s, const struct core_record *rec, struct round_figures *f) {
+	const struct report *owners[NET_MAX_ROW];
+	uint32_t owned[NET_MAX_ROW];
 	int n_owners = 0;
 	f->n = rec->n_members;
 	for (int i = 0; i < f->n; i++) {
-		const struct core_member_view *v = &views[rec->members[i]];
-		f->members[i] = rec->members[i];
-		f->loss[i] = (double)v->last.loss;
-		if (v->last.phase != WORKER_VOTED || v->last.round != rec->round || v->last.attempt != rec->attempt)
+		const struct core_member_view v = core_view(s->core, (uint32_t)core_find(s->core, rec->members[i]));
+		f->slots[i] = v.slot;
+		f->loss[i] = (double)v.last->loss;
+		if (f->n > NET_MAX_ROW || v.last->phase != WORKER_VOTED || v.last->round != rec->round ||
+			v.last->attempt != rec->attempt)
 			continue;
-		owners[n_owners] = &v->last;
-		owned[n_owners++] = v->owned_chunks;
+		owners[n_owners] = v.last;
+		owned[n_owners++] = v.owned_chunks;
 	}
-	contributions_of(owners, owned, n_owners, f->n, f->of);
+	if (f->n <= NET_MAX_ROW)
+		contributions_of(owners, owned, n_owners, f->n, f->of);
 }
 
 void service_watch_outliers(struct service *s, const struct core_record *rec) {
-	struct core_member_view views[NET_MAX_MEMBERS];
 	struct round_figures f = {.n = 0};
-	(void)core_members(s->core, views);
-	gather(rec, views, &f);
+	gather(s, rec, &f);
 	judge_losses(&f);
 	judge_contributions(&f);
 	for (int i = 0; i < f.n; i++) {
-		struct outlier *o = &s->outliers[f.members[i]];
+		struct outlier *o = &s->members[f.slots[i]].outlier;
 		o->last = f.of[i];
 		o->round = rec->round;
 		for (int what = 0; what < SERVICE_ODDITIES; what++)

@@ -29,17 +29,15 @@ static bool is_contacted(const struct service *s, const struct member_sight *sig
 
 /* Lists the live members that may dial the holder of `key`. */
 static int list_helpers(const struct service *s, const struct member_sight *sight, const uint8_t key[NET_KEY_BYTES],
-						struct reach_helper out[NET_MAX_MEMBERS]) {
-	struct core_member_view views[NET_MAX_MEMBERS];
-	int n = 0, n_views = core_members(s->core, views);
-	for (int i = 0; i < n_views; i++) {
-		const struct core_member_view *v = &views[i];
-		const char *seen = s->seen[v->member];
-		if (!v->alive || v->banned || seen[0] == '\0' || memcmp(v->key, key, NET_KEY_BYTES) == 0 ||
+						struct reach_helper out[NET_MAX_HERE]) {
+	int n = 0;
+	for (int k = 0; k < core_here(s->core); k++) {
+		const struct core_member_view v = core_view(s->core, core_nth(s->core, k));
+		const char *seen = s->members[v.slot].seen;
+		if (!v.alive || v.banned || seen[0] == '\0' || memcmp(v.key, key, NET_KEY_BYTES) == 0 ||
 			is_contacted(s, sight, seen))
 			continue;
-		out[n].member = v->member;
-		memcpy(out[n++].host, seen, sizeof out[0].host);
+		out[n++] = (struct reach_helper){.member = v.slot, .host = seen};
 	}
 	return n;
 }
@@ -85,7 +83,7 @@ static enum rv_err check_given(const struct service *s, const struct member_sigh
 
 bool service_confirms_given(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES],
 							const struct member_sight *sight, const char *addr, bool *waits) {
-	struct reach_helper helpers[NET_MAX_MEMBERS];
+	struct reach_helper helpers[NET_MAX_HERE];
 	struct reach_finding found;
 	struct reach_question q = {.n = 1, .given = true, .of_report = true};
 	struct address a;
@@ -105,7 +103,7 @@ bool service_confirms_given(struct service *s, int64_t now_us, const uint8_t key
 
 bool service_probe_for(struct service *s, int64_t now_us, const struct member_sight *sight,
 					   const struct reach_question *q, struct reach_finding *found) {
-	struct reach_helper helpers[NET_MAX_MEMBERS];
+	struct reach_helper helpers[NET_MAX_HERE];
 	int n = list_helpers(s, sight, q->key, helpers);
 	return reach_tests_ask(&s->reach, now_us, q, helpers, n, found, NULL) == RV_OK;
 }
@@ -116,12 +114,12 @@ bool service_probe_for(struct service *s, int64_t now_us, const struct member_si
 static enum rv_err admit(const struct service *s, const uint8_t key[NET_KEY_BYTES], const struct reach_test_request *rq,
 						 struct rv_errtext *et) {
 	bool valid = false;
-	int member = core_find_member(s->core, key);
+	int slot = core_find_key(s->core, key);
 	if (memcmp(rq->run_id, s->cfg.run_id, sizeof rq->run_id) != 0)
 		return rv_fail(et, RV_E_INVALID, "reach-test: the coordinator has another run");
-	if (member >= 0 && core_bans(s->core, (uint32_t)member))
+	if (slot >= 0 && core_view(s->core, (uint32_t)slot).banned)
 		return rv_fail(et, RV_E_AUTH, "reach-test: this worker is banned from the run");
-	if (member >= 0)
+	if (slot >= 0)
 		return RV_OK;
 	if (rq->has_token) {
 		struct rv_hash hash = core_token_hash(s->cfg.run_id, rq->token);
@@ -167,7 +165,7 @@ static void write_reply(const struct service *s, const struct reach_question *q,
 enum rv_err service_reach_test(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES],
 							   const struct member_sight *sight, const void *body, size_t n, struct rv_writer *reply,
 							   struct rv_errtext *et) {
-	struct reach_helper helpers[NET_MAX_MEMBERS];
+	struct reach_helper helpers[NET_MAX_HERE];
 	struct reach_test_request rq;
 	struct reach_question q = {.n = 0};
 	struct reach_finding found;
@@ -183,17 +181,18 @@ enum rv_err service_reach_test(struct service *s, int64_t now_us, const uint8_t 
 
 /* ---- probers ---- */
 
-void service_take_probed(struct service *s, int64_t now_us, uint32_t member, const struct member_sight *sight,
+void service_take_probed(struct service *s, int64_t now_us, uint32_t slot, const struct member_sight *sight,
 						 const struct probed_list *probed) {
-	memcpy(s->seen[member], sight->host, sizeof s->seen[member]);
-	reach_tests_take(&s->reach, now_us, member, probed);
+	struct service_member *m = &s->members[slot];
+	memcpy(m->seen, sight->host, sizeof m->seen);
+	reach_tests_take(&s->reach, now_us, slot, probed);
 }
 
 bool service_probes(const struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES],
 					struct rv_writer *reply) {
 	struct probes p;
-	int member = service_find_member(s, key);
-	if (member < 0 || !reach_tests_next(&s->reach, now_us, (uint32_t)member, &p))
+	int slot = service_find_member(s, key);
+	if (slot < 0 || !reach_tests_next(&s->reach, now_us, (uint32_t)slot, &p))
 		return false;
 	probes_encode(&p, reply);
 	RV_ASSERT(!reply->failed);

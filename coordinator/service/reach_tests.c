@@ -237,7 +237,7 @@ static int pick(const struct reach_tests *t, const struct reach_question *q, con
 		const struct reach_helper *best = NULL;
 		for (int i = 0; i < n_helpers; i++) {
 			const struct reach_helper *h = &helpers[i];
-			RV_ASSERT(h->member < NET_MAX_MEMBERS);
+			RV_ASSERT(h->member < NET_MAX_HERE);
 			bool is_other =
 				!reach_same_site(h->host, q->host) && (n == 0 || !reach_same_site(h->host, picked[0]->host));
 			if (is_other && (best == NULL || is_better(t, family, h, best)))

@@ -57,8 +57,8 @@ struct reach_question {
 
 /* A live member. */
 struct reach_helper {
-	uint32_t member;
-	char host[NET_ADDR_BYTES]; /* numeric: where it is seen */
+	uint32_t member;  /* its slot, below NET_MAX_HERE */
+	const char *host; /* numeric: where it is seen; borrowed */
 };
 
 struct reach_finding {
@@ -68,7 +68,7 @@ struct reach_finding {
 };
 
 struct reach_prober {
-	uint32_t member;
+	uint32_t member; /* its slot */
 	bool answered;
 	uint8_t results[PROBE_MAX_ADDRS];
 };
@@ -100,8 +100,8 @@ struct reach_tests {
 	uint64_t last_id;
 	struct reach_test tests[REACH_TESTS];
 	struct reach_given givens[REACH_GIVENS];
-	int64_t paid_us, given_paid_us;   /* times up to which all tests, all new given addresses are accounted for */
-	int64_t used_us[NET_MAX_MEMBERS]; /* time of a member's last probe */
+	int64_t paid_us, given_paid_us; /* times up to which all tests, all new given addresses are accounted for */
+	int64_t used_us[NET_MAX_HERE];  /* time of a member's last probe */
 };
 
 /* `first_id`: later than that of an earlier coordinator of the run, e.g. the wall clock. */

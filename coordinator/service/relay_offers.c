@@ -7,21 +7,24 @@
 
 /* ---- the list ---- */
 
-static uint64_t live_members(const struct service *s) {
-	struct core_member_view views[NET_MAX_MEMBERS];
-	uint64_t live = 0;
-	int n = core_members(s->core, views);
-	for (int i = 0; i < n; i++)
-		if (views[i].alive && !views[i].banned)
-			live |= UINT64_C(1) << views[i].member;
-	return live;
+/* Sets `live` to those of the listed that are. */
+static void find_live(const struct service *s, uint64_t live[CORE_HERE_WORDS]) {
+	const uint64_t *listed = s->offered.listed;
+	set_clear(live, CORE_HERE_WORDS);
+	for (int i = set_next(listed, 0, CORE_HERE_WORDS); i >= 0; i = set_next(listed, i + 1, CORE_HERE_WORDS)) {
+		const struct core_member_view v = core_view(s->core, (uint32_t)i);
+		if (v.alive && !v.banned)
+			set_add(live, (uint32_t)i);
+	}
 }
 
 void service_list_relays(struct service *s, int64_t now_us) {
 	struct relay_ref offered[NET_MAX_RELAYS];
+	uint64_t live[CORE_HERE_WORDS];
 	if (s->offered.turns == 0)
 		return; /* none was ever confirmed */
-	int n = offered_relays_list(&s->offered, now_us, live_members(s), offered);
+	find_live(s, live);
+	int n = offered_relays_list(&s->offered, now_us, live, offered);
 	core_list_relays(s->core, offered, n);
 }
 
@@ -56,8 +59,8 @@ static void log_finding(struct service *s, uint32_t member, const char *addr, en
 }
 
 /* Has the offer tested, by the same question until it is answered. */
-static void test(struct service *s, int64_t now_us, uint32_t member, const struct member_sight *sight) {
-	const struct offered_relay *offer = &s->offered.members[member];
+static void test(struct service *s, int64_t now_us, uint32_t slot, const struct member_sight *sight) {
+	const struct offered_relay *offer = &s->offered.members[slot];
 	struct reach_question q = {.n = 1, .of_report = true};
 	struct reach_finding found;
 	memcpy(q.key, offer->at.key, sizeof q.key);
@@ -67,16 +70,16 @@ static void test(struct service *s, int64_t now_us, uint32_t member, const struc
 		return;
 	bool was = offer->turn != 0;
 	enum offered_finding now = finding_of(&found);
-	offered_relays_tested(&s->offered, now_us, member, now);
+	offered_relays_tested(&s->offered, now_us, slot, now);
 	if (was != (offer->turn != 0))
-		log_finding(s, member, offer->at.addr, now);
+		log_finding(s, core_number(s->core, slot), offer->at.addr, now);
 }
 
-void service_take_offer(struct service *s, int64_t now_us, uint32_t member, const struct member_sight *sight,
+void service_take_offer(struct service *s, int64_t now_us, uint32_t slot, const struct member_sight *sight,
 						const uint8_t key[NET_KEY_BYTES], uint16_t port) {
 	const struct relay_ref at = offer_of(s, sight, key, port);
-	offered_relays_take(&s->offered, now_us, member, &at);
-	if (offered_relays_due(&s->offered, now_us, member))
-		test(s, now_us, member, sight);
+	offered_relays_take(&s->offered, now_us, slot, &at);
+	if (offered_relays_due(&s->offered, now_us, slot))
+		test(s, now_us, slot, sight);
 	service_list_relays(s, now_us);
 }

@@ -11,12 +11,12 @@
 
 enum { REPORT_PACE_PER_S = 200, REPORT_PACE_BURST = 400 };
 
-/* The pace of a member; zero before its first report. */
+/* The pace of each member; zero before its first report. */
 struct report_pace {
-	int64_t paid_until_us[NET_MAX_MEMBERS];
+	int64_t paid_until_us[NET_MAX_HERE];
 };
 
-/* Counts a report of this member and returns when it is taken: `now_us`, or later. */
-int64_t report_pace_take(struct report_pace *p, uint32_t member, int64_t now_us);
+/* Counts a report of the member in this slot and returns when it is taken: `now_us`, or later. */
+int64_t report_pace_take(struct report_pace *p, uint32_t slot, int64_t now_us);
 
 #endif

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 
 enum {
-	ROBUST_MAX = 64,
-	ROBUST_LEAST = 3 /* values: with two, neither is the odd one */
+	ROBUST_MAX = 1024, /* a roster */
+	ROBUST_LEAST = 3   /* values: with two, neither is the odd one */
 };
 
 /* Returns the median; with an even number the mean of the middle two; 0 for n = 0. */

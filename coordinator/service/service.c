@@ -34,7 +34,9 @@ static enum rv_err fill_core_config(const struct service *s, struct core_config 
 	const struct run_silence silence = run_silence_of(&s->run);
 	struct global_config g;
 	RV_TRY(global_config_of_run(&s->run, &s->run_hash, &g, et));
-	*out = (struct core_config){.run_hash = s->run_hash,
+	*out = (struct core_config){.max_here = NET_MAX_HERE,
+								.max_roster = NET_MAX_ROW,
+								.run_hash = s->run_hash,
 								.final_round = (uint64_t)s->run.rounds,
 								.min_workers = (uint32_t)s->run.min_workers,
 								.fragments = (uint32_t)s->run.fragments,
@@ -63,7 +65,7 @@ static enum rv_err set_up(struct service *s, int64_t now_us, struct rv_errtext *
 	RV_TRY(run_config_parse(&s->run, "the run's configuration", s->config, et));
 	s->run_hash = rv_run_hash(s->cfg.run_id, s->cfg.config);
 	RV_TRY(fill_core_config(s, &cc, et));
-	void *memory = malloc(core_size());
+	void *memory = malloc(core_size(&cc));
 	if (memory == NULL)
 		return rv_fail(et, RV_E_NOMEM, "no memory for the coordinator's state");
 	s->core = core_init(memory, &cc, now_us);
@@ -100,8 +102,21 @@ void service_free(struct service *s) {
 	free(s);
 }
 
+/* Forgets who had the slot of a member before, if another one had. */
+static void note_slot(struct service *s, uint32_t member) {
+	const int slot = core_find(s->core, member);
+	struct service_member *m = slot >= 0 ? &s->members[slot] : NULL;
+	if (m == NULL || m->member == member + 1)
+		return;
+	*m = (struct service_member){.member = member + 1};
+	offered_relays_forget(&s->offered, (uint32_t)slot);
+}
+
 enum rv_err service_replay(struct service *s, const struct core_record *rec, struct rv_errtext *et) {
-	return core_replay(s->core, rec, et);
+	RV_TRY(core_replay(s->core, rec, et));
+	if (rec->type == CORE_MEMBER)
+		note_slot(s, rec->member);
+	return RV_OK;
 }
 
 static enum rv_err replay_one(void *ctx, const struct core_record *rec, struct rv_errtext *et) {
@@ -126,6 +141,8 @@ static enum rv_err persist(struct service *s, const struct core_record *rec, int
 	RV_TRY(s->cfg.store->ops->append(s->cfg.store, rec, commit ? &stats : NULL, et));
 	RECORD_POINT(rec->type, "durable");
 	core_persisted(s->core, rec->id, now_us);
+	if (rec->type == CORE_MEMBER)
+		note_slot(s, rec->member);
 	RECORD_POINT(rec->type, "announced");
 	if (commit) {
 		service_note_commit(s, &stats, now_us);
@@ -215,11 +232,32 @@ static enum rv_err join(struct service *s, int64_t now_us, const uint8_t key[NET
 		RV_TRY(s->cfg.store->ops->token_valid(s->cfg.store, &hash, &valid, et));
 	}
 	RV_TRY(pump(s, now_us, et)); /* a ban that waited for room precedes the answer */
+	RV_TRY(service_recall(s, now_us, key, et));
 	RV_TRY(core_join(s->core, now_us, key, &rq, valid, &member, et));
 	RV_TRY(pump(s, now_us, et));
 	write_join_reply(s, member, control_version_common(rq.protocol_min, rq.protocol), key, reply);
 	RV_FAILPOINT("join.after");
 	return RV_OK;
+}
+
+static enum rv_err recall(struct service *s, int64_t now_us, const struct core_record *rec, struct rv_errtext *et) {
+	if (rec->banned)
+		return rv_fail(et, RV_E_AUTH,
+					   "member %u is banned from this run: ask its operator to take that back (`unban %u`), then start "
+					   "again",
+					   rec->member, rec->member);
+	RV_TRY(core_return(s->core, now_us, rec, et));
+	return pump(s, now_us, et);
+}
+
+enum rv_err service_recall(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], struct rv_errtext *et) {
+	struct core_record rec;
+	bool found = false;
+	if (core_find_key(s->core, key) >= 0)
+		return RV_OK;
+	RV_TRY(service_fault(s, et));
+	RV_TRY(s->cfg.store->ops->away(s->cfg.store, key, 0, &rec, &found, et));
+	return found ? recall(s, now_us, &rec, et) : RV_OK;
 }
 
 enum rv_err service_join(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const void *body,
@@ -239,14 +277,15 @@ enum rv_err service_report(struct service *s, int64_t now_us, const uint8_t key[
 	RV_TRY(report_decode(body, n, &rep, et));
 	RV_TRY(report_bounds_check(&s->run, &rep, et));
 	report_bounds_apply(&rep);
-	int member = service_find_member(s, key);
-	if (member >= 0) /* else the core gives the reason */
-		RV_TRY(service_confirm_candidates(s, now_us, (uint32_t)member, key, sight, &rep, et));
+	RV_TRY(service_recall(s, now_us, key, et));
+	int slot = service_find_member(s, key);
+	if (slot >= 0) /* else the core gives the reason */
+		RV_TRY(service_confirm_candidates(s, now_us, (uint32_t)slot, key, sight, &rep, et));
 	RV_TRY(core_report(s->core, now_us, key, &rep, et));
-	service_take_probed(s, now_us, (uint32_t)member, sight, &rep.probed);
-	service_take_offer(s, now_us, (uint32_t)member, sight, key, rep.offers_relay);
-	service_watch_time(s, (uint32_t)member, &rep, now_us);
-	service_watch_storage(s, now_us);
+	service_take_probed(s, now_us, (uint32_t)slot, sight, &rep.probed);
+	service_take_offer(s, now_us, (uint32_t)slot, sight, key, rep.offers_relay);
+	service_watch_time(s, (uint32_t)slot, &rep, now_us);
+	service_watch_storage(s, now_us, (uint32_t)slot);
 	service_watch_shards(s);
 	/* A report is not acknowledged as durable: it is repeated anyway. */
 	(void)pump(s, now_us, NULL);
@@ -307,8 +346,8 @@ const char *service_run_config(const struct service *s) {
 }
 
 int service_find_member(const struct service *s, const uint8_t key[NET_KEY_BYTES]) {
-	int member = core_find_member(s->core, key);
-	return member >= 0 && core_bans(s->core, (uint32_t)member) ? -1 : member;
+	int slot = core_find_key(s->core, key);
+	return slot >= 0 && core_view(s->core, (uint32_t)slot).banned ? -1 : slot;
 }
 
 /* ---- the operator ---- */
@@ -334,16 +373,26 @@ enum rv_err service_invite(struct service *s, int count, char (*links)[INVITE_MA
 	return RV_OK;
 }
 
+/* Takes a member back into memory of which the operator decides, banned or not. */
+static enum rv_err recall_number(struct service *s, int64_t now_us, uint32_t member, struct rv_errtext *et) {
+	struct core_record rec;
+	bool found = false;
+	if (core_find(s->core, member) >= 0)
+		return RV_OK;
+	RV_TRY(s->cfg.store->ops->away(s->cfg.store, NULL, member, &rec, &found, et));
+	if (!found)
+		return RV_OK; /* the core says why */
+	RV_TRY(core_return(s->core, now_us, &rec, et));
+	return pump(s, now_us, et);
+}
+
 enum rv_err service_ban(struct service *s, int64_t now_us, uint32_t member, bool banned, struct rv_errtext *et) {
 	RV_TRY(service_fault(s, et));
+	RV_TRY(recall_number(s, now_us, member, et));
 	RV_TRY(core_ban(s->core, now_us, member, banned, et));
 	RV_TRY(pump(s, now_us, et));
-	struct core_member_view views[NET_MAX_MEMBERS];
-	int n = core_members(s->core, views);
-	const char *name = "";
-	for (int i = 0; i < n; i++)
-		if (views[i].member == member)
-			name = views[i].name;
+	const int slot = core_find(s->core, member);
+	const char *name = slot >= 0 ? core_view(s->core, (uint32_t)slot).name : "";
 	service_tell(s, RV_WARN, banned ? "banned" : "unbanned", "member %u%s%s is %s", member, name[0] ? ", " : "", name,
 				 banned ? "banned" : "allowed again");
 	return RV_OK;
@@ -351,10 +400,11 @@ enum rv_err service_ban(struct service *s, int64_t now_us, uint32_t member, bool
 
 enum rv_err service_rollback(struct service *s, int64_t now_us, uint64_t to_round, bool force,
 							 char text[SERVICE_ROLLBACK_BYTES], struct rv_errtext *et) {
+	uint64_t proving[CORE_HERE_WORDS];
 	struct service_rolled_back r = {.from_round = core_document(s->core)->round};
 	RV_TRY(service_fault(s, et));
 	RV_TRY(pump(s, now_us, et));
-	r.unproven = to_round > 0 && core_holders(s->core, to_round) == 0;
+	r.unproven = to_round > 0 && core_holders(s->core, to_round, proving) == 0;
 	RV_TRY(core_rollback(s->core, now_us, to_round, force, et));
 	uint64_t tokens = s->total_tokens;
 	RV_TRY(pump(s, now_us, et));

@@ -77,8 +77,14 @@ uint64_t service_document_seq(const struct service *s);
 /* Returns the configuration that members agree on, as `key = value` lines: not secret, so that a
  * worker can check it before it spends its invite. */
 const char *service_run_config(const struct service *s);
-/* Returns the number of a member of the run that is not banned; -1: the key is not one's. */
+/* Returns the slot (core.h) of a member of the run that is not banned; -1: the key is not one's, as
+ * far as the coordinator has it in memory (service_recall). */
 int service_find_member(const struct service *s, const uint8_t key[NET_KEY_BYTES]);
+
+/* Takes a member back into memory that is away, before a request of its is handled; does nothing
+ * for any other key. RV_E_AUTH: it is banned; RV_E_FULL: max_here members are here; RV_E_BUSY (disk
+ * full); faults of the store. */
+enum rv_err service_recall(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], struct rv_errtext *et);
 
 /* Handles POST /v1/pair-tickets: writes pair tickets for the holder of `key` and those of the
  * requested peers that are live and not banned to `reply` (PAIR_REPLY_MAX_BYTES); none if the

@@ -30,7 +30,7 @@ static struct mark since(const struct mark *m, const struct report *rep) {
 /* Figures that a round's participants report, each its own: medians hide one that lies. */
 struct reported {
 	int n, n_losses;
-	double loss[NET_MAX_MEMBERS], tx_bytes[NET_MAX_MEMBERS], compute_us[NET_MAX_MEMBERS], reduce_us[NET_MAX_MEMBERS];
+	double loss[NET_MAX_ROSTER], tx_bytes[NET_MAX_ROSTER], compute_us[NET_MAX_ROSTER], reduce_us[NET_MAX_ROSTER];
 };
 
 static void put_reported(struct reported *r, const struct report *rep, const struct mark *d) {
@@ -55,17 +55,17 @@ static uint64_t lower(uint64_t v, uint64_t most) {
 }
 
 struct commit_stats service_commit_stats(const struct service *s, const struct core_record *rec, int64_t now_us) {
-	struct core_member_view views[NET_MAX_MEMBERS];
 	struct commit_stats c = {.round = rec->round,
 							 .attempt = rec->attempt,
 							 .participants = rec->n_members,
 							 .wall_us = rv_clock_wall_us(),
 							 .duration_us = now_us - s->last_commit_us};
-	struct reported all = {.n = 0};
-	(void)core_members(s->core, views);
+	struct reported all;
+	all.n = all.n_losses = 0;
 	for (int i = 0; i < rec->n_members; i++) {
-		const struct report *rep = &views[rec->members[i]].last;
-		struct mark d = since(&s->marks[rec->members[i]], rep);
+		const struct core_member_view v = core_view(s->core, (uint32_t)core_find(s->core, rec->members[i]));
+		const struct report *rep = v.last;
+		struct mark d = since(&s->members[v.slot].mark, rep);
 		c.tokens = rv_add_capped(c.tokens, lower(rec->tokens[i], s->most_tokens));
 		c.tokens_per_s += (double)rep->tokens_per_s;
 		put_reported(&all, rep, &d);
@@ -89,13 +89,13 @@ static void write_line(struct service *s, const struct commit_stats *c) {
 }
 
 void service_note_commit(struct service *s, const struct commit_stats *c, int64_t now_us) {
-	struct core_member_view views[NET_MAX_MEMBERS];
-	int n = core_members(s->core, views);
-	for (int i = 0; i < n; i++)
-		s->marks[i] = (struct mark){.boot = views[i].last.boot,
-									.tx_bytes = views[i].last.tx_bytes,
-									.compute_us = views[i].last.compute_us,
-									.reduce_us = views[i].last.reduce_us};
+	for (int k = 0; k < core_here(s->core); k++) {
+		const struct core_member_view v = core_view(s->core, core_nth(s->core, k));
+		s->members[v.slot].mark = (struct mark){.boot = v.last->boot,
+												.tx_bytes = v.last->tx_bytes,
+												.compute_us = v.last->compute_us,
+												.reduce_us = v.last->reduce_us};
+	}
 	if (s->n_history == SERVICE_HISTORY) {
 		memmove(&s->history[0], &s->history[1], (SERVICE_HISTORY - 1) * sizeof s->history[0]);
 		s->n_history--;
@@ -181,6 +181,10 @@ void service_tell_record(struct service *s, const struct core_record *rec) {
 							  rec->name[0] ? "'" : "", short_key,
 							  rec->n_candidates > 0 ? " has a new address" : " joined", rec->banned ? ", banned" : "");
 		break;
+	case CORE_AWAY:
+		service_tell(s, RV_INFO, "away", "member %u%s%s%s is long gone and makes room for another; it may return",
+					 rec->member, rec->name[0] ? " '" : "", rec->name, rec->name[0] ? "'" : "");
+		break;
 	case CORE_ROSTER:
 		tell_roster(s, rec);
 		break;
@@ -261,11 +265,12 @@ static void tell_apart(struct service *s, const struct core_event *ev) {
 
 /* Logs a member that claims to be ahead; one claim proves nothing. */
 static void tell_ahead(struct service *s, const struct core_event *ev) {
-	struct core_member_view views[NET_MAX_MEMBERS];
+	const int slot = core_find(s->core, ev->member);
 	struct core_kept kept;
 	core_kept(s->core, &kept);
-	(void)core_members(s->core, views);
-	const struct report *rep = &views[ev->member].last;
+	if (slot < 0)
+		return; /* it is away since */
+	const struct report *rep = core_view(s->core, (uint32_t)slot).last;
 	service_tell(s, kept.ahead ? RV_ERROR : RV_WARN, "ahead",
 				 "member %u claims to be in round %" PRIu64 " (term %" PRIu64 "), which this coordinator has not "
 				 "reached: %s",
@@ -276,9 +281,9 @@ static void tell_ahead(struct service *s, const struct core_event *ev) {
 
 /* Returns true if the member only cannot vote, because of its disk; it continues to report. */
 static bool left_for_its_disk(const struct service *s, const struct core_event *ev) {
-	struct core_member_view views[NET_MAX_MEMBERS];
-	(void)core_members(s->core, views);
-	return ev->type == CORE_EVENT_LEFT && (views[ev->member].last.storage & REPORT_STORAGE_ROUNDS);
+	const int slot = core_find(s->core, ev->member);
+	return ev->type == CORE_EVENT_LEFT && slot >= 0 &&
+		   (core_view(s->core, (uint32_t)slot).last->storage & REPORT_STORAGE_ROUNDS);
 }
 
 enum { TELL_AT_ONCE = 30 };
@@ -289,18 +294,22 @@ enum { TELL_AT_ONCE = 30 };
  * any rate: TELL_AT_ONCE of them are logged, then one in TELL_EVERY_US. The first dropped one is
  * replaced by a line about that, until the member was calm for long enough to log as many again. */
 static bool may_tell(struct service *s, uint32_t member, int64_t now_us) {
-	int64_t *until_us = &s->told_until_us[member];
+	const int slot = core_find(s->core, member);
+	if (slot < 0)
+		return true;
+	bool *quiet = &s->members[slot].told_quiet;
+	int64_t *until_us = &s->members[slot].told_until_us;
 	if (*until_us <= now_us) {
 		*until_us = now_us;
-		s->told_quiet[member] = false;
+		*quiet = false;
 	}
 	if (*until_us - now_us < TELL_AT_ONCE * TELL_EVERY_US) {
 		*until_us += TELL_EVERY_US;
 		return true;
 	}
-	if (!s->told_quiet[member])
+	if (!*quiet)
 		service_tell(s, RV_WARN, "quiet", "member %u causes many events: most of them are not shown for now", member);
-	s->told_quiet[member] = true;
+	*quiet = true;
 	return false;
 }
 
@@ -320,7 +329,7 @@ void service_tell_events(struct service *s, int64_t now_us) {
 	while (core_next_event(s->core, &ev)) {
 		const char *text = sentences[ev.type].text;
 		bool is_error = sentences[ev.type].level == RV_ERROR;
-		if (ev.member < NET_MAX_MEMBERS && !is_error && !may_tell(s, ev.member, now_us))
+		if (ev.member != NET_NO_MEMBER && !is_error && !may_tell(s, ev.member, now_us))
 			continue;
 		if (ev.type == CORE_EVENT_ABSENT || ev.type == CORE_EVENT_GONE)
 			service_tell_not_held(s, ev.round, text);
@@ -333,7 +342,7 @@ void service_tell_events(struct service *s, int64_t now_us) {
 						 ev.member);
 		else if (ev.type == CORE_EVENT_LEFT && core_document(s->core)->phase == RUN_DONE)
 			service_tell(s, RV_INFO, sentences[ev.type].name, "member %u has finished and left", ev.member);
-		else if (ev.member < NET_MAX_MEMBERS)
+		else if (ev.member != NET_NO_MEMBER)
 			service_tell(s, sentences[ev.type].level, sentences[ev.type].name, "member %u %s (round %" PRIu64 ")",
 						 ev.member, text, ev.round);
 		else

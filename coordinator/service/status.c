@@ -68,12 +68,14 @@ static json_t *outlier_json(const struct outlier *m) {
 	return a;
 }
 
-/* Returns member numbers. */
-static json_t *set_json(uint64_t set) {
+/* Returns the numbers of the members in a set of slots. */
+static json_t *set_json(const struct service *s, const uint64_t *set) {
 	json_t *a = json_array();
-	for (uint32_t i = 0; i < NET_MAX_MEMBERS; i++)
-		if (set >> i & 1)
-			(void)json_array_append_new(a, json_integer(i));
+	for (int k = 0; k < core_here(s->core); k++) {
+		uint32_t slot = core_nth(s->core, k);
+		if (set_has(set, slot))
+			(void)json_array_append_new(a, json_integer(core_number(s->core, slot)));
+	}
 	return a;
 }
 
@@ -132,6 +134,9 @@ static void put_addresses(json_t *o, const struct report *rep) {
 static json_t *member_json(const struct service *s, const struct core_member_view *v, int64_t now_us, bool details) {
 	json_t *o = json_object();
 	const struct document *d = core_document(s->core);
+	const struct service_member *m = &s->members[v->slot];
+	uint64_t apart[CORE_HERE_WORDS];
+	bool left_out = core_apart(s->core, v->slot, apart);
 	bool seen = v->last_report_us != 0;
 	set_int(o, "member", v->member);
 	char number[32];
@@ -140,36 +145,36 @@ static json_t *member_json(const struct service *s, const struct core_member_vie
 	(void)json_object_set_new(o, "key", hex_string(v->key, details ? NET_KEY_BYTES : 8));
 	(void)json_object_set_new(o, "alive", json_boolean(v->alive));
 	(void)json_object_set_new(o, "banned", json_boolean(v->banned));
-	(void)json_object_set_new(o, "phase", seen ? json_string(worker_phases[v->last.phase]) : json_null());
+	(void)json_object_set_new(o, "phase", seen ? json_string(worker_phases[v->last->phase]) : json_null());
 	(void)json_object_set_new(o, "participant",
 							  json_boolean(d->phase == RUN_REDUCE && document_find(d, v->member) >= 0));
 	(void)json_object_set_new(o, "silent_s",
 							  seen ? json_real((double)(now_us - v->last_report_us) / 1e6) : json_null());
-	set_int(o, "round", v->last.round);
-	set_int(o, "inner_step", v->last.inner_step);
-	(void)json_object_set_new(o, "loss", loss_json((double)v->last.loss));
-	set_real(o, "tokens_per_s", (double)v->last.tokens_per_s);
-	set_int(o, "tx_bytes", v->last.tx_bytes);
-	set_int(o, "rx_bytes", v->last.rx_bytes);
-	set_int(o, "up_bytes_per_s", v->last.up_bytes_per_s);
-	set_int(o, "down_bytes_per_s", v->last.down_bytes_per_s);
+	set_int(o, "round", v->last->round);
+	set_int(o, "inner_step", v->last->inner_step);
+	(void)json_object_set_new(o, "loss", loss_json((double)v->last->loss));
+	set_real(o, "tokens_per_s", (double)v->last->tokens_per_s);
+	set_int(o, "tx_bytes", v->last->tx_bytes);
+	set_int(o, "rx_bytes", v->last->rx_bytes);
+	set_int(o, "up_bytes_per_s", v->last->up_bytes_per_s);
+	set_int(o, "down_bytes_per_s", v->last->down_bytes_per_s);
 	set_int(o, "owned_chunks", v->owned_chunks);
 	set_int(o, "n_chunks", v->all_chunks);
-	set_int(o, "protocol", v->last.version);
-	set_int(o, "compute_us", v->last.compute_us);
-	set_int(o, "reduce_us", v->last.reduce_us);
-	(void)json_object_set_new(o, "time", time_json(&s->times[v->member]));
-	(void)json_object_set_new(o, "storage", storage_json(v->last.storage));
-	(void)json_object_set_new(o, "contribution", contribution_json(&s->outliers[v->member]));
-	(void)json_object_set_new(o, "outlier", outlier_json(&s->outliers[v->member]));
-	(void)json_object_set_new(o, "paths", paths_json(&v->last));
-	(void)json_object_set_new(o, "lan", flagged_json(&v->last, PATH_LAN));
-	(void)json_object_set_new(o, "ipv6", flagged_json(&v->last, PATH_IPV6));
-	(void)json_object_set_new(o, "reach", seen ? json_string(reach_name(v->last.reach)) : json_null());
-	(void)json_object_set_new(o, "apart_from", set_json(v->apart));
-	(void)json_object_set_new(o, "left_out", json_boolean(v->left_out));
+	set_int(o, "protocol", v->last->version);
+	set_int(o, "compute_us", v->last->compute_us);
+	set_int(o, "reduce_us", v->last->reduce_us);
+	(void)json_object_set_new(o, "time", time_json(&m->time));
+	(void)json_object_set_new(o, "storage", storage_json(v->last->storage));
+	(void)json_object_set_new(o, "contribution", contribution_json(&m->outlier));
+	(void)json_object_set_new(o, "outlier", outlier_json(&m->outlier));
+	(void)json_object_set_new(o, "paths", paths_json(v->last));
+	(void)json_object_set_new(o, "lan", flagged_json(v->last, PATH_LAN));
+	(void)json_object_set_new(o, "ipv6", flagged_json(v->last, PATH_IPV6));
+	(void)json_object_set_new(o, "reach", seen ? json_string(reach_name(v->last->reach)) : json_null());
+	(void)json_object_set_new(o, "apart_from", set_json(s, apart));
+	(void)json_object_set_new(o, "left_out", json_boolean(left_out));
 	if (details)
-		put_addresses(o, &v->last);
+		put_addresses(o, v->last);
 	return o;
 }
 
@@ -230,14 +235,15 @@ static json_t *eta_json(const struct service *s, int64_t now_us) {
 	return json_real(left);
 }
 
-static void set_totals(const struct service *s, json_t *o, const struct core_member_view *views, int n) {
+static void set_totals(const struct service *s, json_t *o) {
 	double tokens_per_s = 0;
 	int alive = 0;
-	for (int i = 0; i < n; i++) {
-		if (!views[i].alive)
+	for (int k = 0; k < core_here(s->core); k++) {
+		const struct core_member_view v = core_view(s->core, core_nth(s->core, k));
+		if (!v.alive)
 			continue;
 		alive++;
-		tokens_per_s += (double)views[i].last.tokens_per_s;
+		tokens_per_s += (double)v.last->tokens_per_s;
 	}
 	set_int(o, "alive", (uint64_t)alive);
 	set_real(o, "tokens_per_s", tokens_per_s);
@@ -247,7 +253,11 @@ static void set_totals(const struct service *s, json_t *o, const struct core_mem
 
 /* Returns member numbers; empty unless the run waits for workers. */
 static json_t *missing_json(const struct service *s) {
-	return set_json(s->waiting_since_us != INT64_MAX ? service_missing(s) : 0);
+	uint64_t missing[CORE_HERE_WORDS];
+	if (s->waiting_since_us == INT64_MAX)
+		return json_array();
+	service_missing(s, missing);
+	return set_json(s, missing);
 }
 
 /* Returns null, or why the run stands still though there are workers: no member has the state of
@@ -261,11 +271,11 @@ static json_t *not_held_json(const struct service *s, bool details) {
 	json_t *o = json_object();
 	set_int(o, "round", kept.round);
 	(void)json_object_set_new(o, "lost", json_boolean(kept.state == CORE_STATE_LOST));
-	(void)json_object_set_new(o, "held_last_by", set_json(kept.last_held));
-	(void)json_object_set_new(o, "absent", set_json(kept.absent));
-	(void)json_object_set_new(o, "behind", set_json(kept.behind));
+	(void)json_object_set_new(o, "held_last_by", set_json(s, kept.last_held));
+	(void)json_object_set_new(o, "absent", set_json(s, kept.absent));
+	(void)json_object_set_new(o, "behind", set_json(s, kept.behind));
 	(void)json_object_set_new(o, "best_round", kept.has_best ? json_integer((json_int_t)kept.best_round) : json_null());
-	(void)json_object_set_new(o, "best_held_by", set_json(kept.best_held));
+	(void)json_object_set_new(o, "best_held_by", set_json(s, kept.best_held));
 	(void)json_object_set_new(o, "ahead", json_boolean(kept.ahead));
 	(void)json_object_set_new(o, "complete", json_boolean(service_is_over(s, &kept)));
 	service_rollback_command(s, &kept, details ? s->cfg.dir : NULL, command, sizeof command);
@@ -274,7 +284,6 @@ static json_t *not_held_json(const struct service *s, bool details) {
 }
 
 json_t *service_status(const struct service *s, int64_t now_us, bool details) {
-	struct core_member_view views[NET_MAX_MEMBERS];
 	const struct document *d = core_document(s->core);
 	json_t *o = json_object(), *members = json_array();
 	if (o == NULL || members == NULL) {
@@ -282,7 +291,6 @@ json_t *service_status(const struct service *s, int64_t now_us, bool details) {
 		json_decref(members);
 		return NULL;
 	}
-	int n = core_members(s->core, views);
 	(void)json_object_set_new(o, "run", hex_string(s->cfg.run_id, NET_RUN_ID_BYTES));
 	(void)json_object_set_new(o, "software", json_sprintf("rivulet %s", rv_version()));
 	(void)json_object_set_new(o, "phase", json_string(run_phases[d->phase]));
@@ -307,9 +315,11 @@ json_t *service_status(const struct service *s, int64_t now_us, bool details) {
 	(void)json_object_set_new(o, "eta_s", eta_json(s, now_us));
 	(void)json_object_set_new(o, "relay", service_relay_json(s));
 	set_int(o, "relays", d->n_relays);
-	set_totals(s, o, views, n);
-	for (int i = 0; i < n; i++)
-		(void)json_array_append_new(members, member_json(s, &views[i], now_us, details));
+	set_totals(s, o);
+	for (int k = 0; k < core_here(s->core); k++) {
+		const struct core_member_view v = core_view(s->core, core_nth(s->core, k));
+		(void)json_array_append_new(members, member_json(s, &v, now_us, details));
+	}
 	(void)json_object_set_new(o, "members", members);
 	(void)json_object_set_new(o, "history", rounds_json(s));
 	(void)json_object_set_new(o, "events", news_json(s, details));

@@ -26,7 +26,7 @@ void service_storage_text(uint8_t set, char out[SERVICE_STORAGE_BYTES]) {
 
 static void tell(struct service *s, const struct core_member_view *v) {
 	char what[SERVICE_STORAGE_BYTES];
-	uint8_t set = v->last.storage;
+	uint8_t set = v->last->storage;
 	if (set == 0) {
 		service_tell(s, RV_INFO, "member_storage_back", "member %u %s stores everything again", v->member, v->name);
 		return;
@@ -38,7 +38,7 @@ static void tell(struct service *s, const struct core_member_view *v) {
 }
 
 static void watch(struct service *s, const struct core_member_view *v, struct storage_told *told, int64_t now_us) {
-	uint8_t set = v->last.storage;
+	uint8_t set = v->last->storage;
 	if (set != 0) {
 		bool more = (set & ~told->set & REPORT_STORAGE_KINDS) != 0;
 		told->set |= set;
@@ -53,9 +53,7 @@ static void watch(struct service *s, const struct core_member_view *v, struct st
 	}
 }
 
-void service_watch_storage(struct service *s, int64_t now_us) {
-	struct core_member_view views[NET_MAX_MEMBERS];
-	int n = core_members(s->core, views);
-	for (int i = 0; i < n; i++)
-		watch(s, &views[i], &s->storage[i], now_us);
+void service_watch_storage(struct service *s, int64_t now_us, uint32_t slot) {
+	const struct core_member_view v = core_view(s->core, slot);
+	watch(s, &v, &s->members[slot].storage, now_us);
 }

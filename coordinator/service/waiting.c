@@ -8,43 +8,49 @@
 enum { TOLD_AFTER_US = 20 * RV_US_PER_S };
 
 static bool takes_part(const struct core_member_view *v) {
-	return v->alive && !v->banned && !(v->last.storage & REPORT_STORAGE_ROUNDS);
+	return v->alive && !v->banned && !(v->last->storage & REPORT_STORAGE_ROUNDS);
 }
 
-uint64_t service_missing(const struct service *s) {
-	struct core_member_view views[NET_MAX_MEMBERS];
-	uint64_t set = 0;
-	int n = core_members(s->core, views);
-	for (int i = 0; i < n; i++)
-		if (!takes_part(&views[i]) && !views[i].banned)
-			set |= UINT64_C(1) << i;
-	return set;
+static bool is_missing(const struct core_member_view *v) {
+	return !takes_part(v) && !v->banned;
+}
+
+void service_missing(const struct service *s, uint64_t out[CORE_HERE_WORDS]) {
+	set_clear(out, core_words(s->core));
+	for (int k = 0; k < core_here(s->core); k++) {
+		const struct core_member_view v = core_view(s->core, core_nth(s->core, k));
+		if (is_missing(&v))
+			set_add(out, v.slot);
+	}
 }
 
 double service_waiting_s(const struct service *s, int64_t now_us) {
 	return s->waiting_since_us == INT64_MAX ? -1 : (double)(now_us - s->waiting_since_us) / 1e6;
 }
 
+static void write_why(const struct core_member_view *v, int64_t now_us, char *out, size_t cap) {
+	if (v->last_report_us == 0)
+		(void)snprintf(out, cap, "never reported");
+	else if (v->last->storage & REPORT_STORAGE_ROUNDS)
+		(void)snprintf(out, cap, "its disk fails");
+	else if (v->last->phase == WORKER_LEAVING)
+		(void)snprintf(out, cap, "left");
+	else
+		(void)snprintf(out, cap, "silent for %" PRId64 " s", (now_us - v->last_report_us) / RV_US_PER_S);
+}
+
 /* Writes "member 1 'bravo' (left), member 3 (silent for 40 s)"; as many as there is room for. */
 static void list_missing(const struct service *s, int64_t now_us, char *out, size_t cap) {
-	struct core_member_view views[NET_MAX_MEMBERS];
-	uint64_t missing = service_missing(s);
 	size_t n = 0;
 	out[0] = '\0';
-	(void)core_members(s->core, views);
-	for (int i = 0; i < NET_MAX_MEMBERS; i++) {
-		char why[32] = "never reported", one[128];
-		const struct core_member_view *v = &views[i];
-		if (!(missing >> i & 1))
+	for (int k = 0; k < core_here(s->core); k++) {
+		char why[32], one[128];
+		const struct core_member_view v = core_view(s->core, core_nth(s->core, k));
+		if (!is_missing(&v))
 			continue;
-		if (v->last_report_us != 0 && v->last.storage & REPORT_STORAGE_ROUNDS)
-			(void)snprintf(why, sizeof why, "its disk fails");
-		else if (v->last_report_us != 0 && v->last.phase == WORKER_LEAVING)
-			(void)snprintf(why, sizeof why, "left");
-		else if (v->last_report_us != 0)
-			(void)snprintf(why, sizeof why, "silent for %" PRId64 " s", (now_us - v->last_report_us) / RV_US_PER_S);
-		int len = snprintf(one, sizeof one, "%smember %d%s%s%s (%s)", n > 0 ? ", " : "", i, v->name[0] ? " '" : "",
-						   v->name, v->name[0] ? "'" : "", why);
+		write_why(&v, now_us, why, sizeof why);
+		int len = snprintf(one, sizeof one, "%smember %u%s%s%s (%s)", n > 0 ? ", " : "", v.member,
+						   v.name[0] ? " '" : "", v.name, v.name[0] ? "'" : "", why);
 		if (n + (size_t)len + sizeof ", ..." > cap) {
 			(void)snprintf(out + n, cap - n, ", ...");
 			return;
@@ -54,10 +60,11 @@ static void list_missing(const struct service *s, int64_t now_us, char *out, siz
 }
 
 static int count_there(const struct service *s) {
-	struct core_member_view views[NET_MAX_MEMBERS];
-	int n = core_members(s->core, views), there = 0;
-	for (int i = 0; i < n; i++)
-		there += takes_part(&views[i]);
+	int there = 0;
+	for (int k = 0; k < core_here(s->core); k++) {
+		const struct core_member_view v = core_view(s->core, core_nth(s->core, k));
+		there += takes_part(&v);
+	}
 	return there;
 }
 

@@ -1,13 +1,13 @@
-/* record.c: see record.h. All fields of all types, in the order of the struct: records are few and
- * small, and one layout is one thing to get right. */
+/* record.c: see record.h. All fields of all types, in the order of the struct: one layout is one
+ * thing to get right, and only a roster or a commit has lists. */
 #include "coordinator/store/record.h"
 
 #include "net/control/layout.h"
 
-enum { RECORD_VERSION = 1 };
+enum { RECORD_VERSION = 2 };
 
-_Static_assert(NET_MAX_MEMBERS *(4 + 8 + 8 + 8) + NET_NAME_BYTES + NET_MAX_CANDIDATES * (3 + NET_ADDR_BYTES) +
-					   NET_KEY_BYTES + 3 * RV_HASH_BYTES + 64 <=
+_Static_assert(NET_MAX_ROSTER *(4 + 8 + 8 + 8 + 4) + 2 * NET_MAX_ROSTER / 8 + NET_NAME_BYTES +
+					   NET_MAX_CANDIDATES * (3 + NET_ADDR_BYTES) + NET_KEY_BYTES + 3 * RV_HASH_BYTES + 96 <=
 				   RECORD_MAX_BYTES,
 			   "the largest record fits");
 
@@ -27,6 +27,8 @@ static const struct layout fields[] = {
 	LAYOUT_COUNTED(struct core_record, candidates, n_candidates, candidate),
 	LAYOUT_FIELD(BOOL, struct core_record, banned),
 	LAYOUT_FIELD(PLAIN, struct core_record, token_hash),
+	LAYOUT_FIELD(PLAIN, struct core_record, blame_level),
+	LAYOUT_FIELD(PLAIN, struct core_record, blame_until),
 	LAYOUT_FIELD(PLAIN, struct core_record, term),
 	LAYOUT_FIELD(PLAIN, struct core_record, round),
 	LAYOUT_FIELD(PLAIN, struct core_record, attempt),
@@ -34,6 +36,7 @@ static const struct layout fields[] = {
 	LAYOUT_FIELD(PLAIN, struct core_record, chain),
 	LAYOUT_FIELD(PLAIN, struct core_record, n_chunks),
 	LAYOUT_COUNT_OF(struct core_record, members, n_members),
+	LAYOUT_COUNT_OF(struct core_record, blamed, n_blamed),
 	LAYOUT_LAST,
 };
 
@@ -46,9 +49,27 @@ void record_encode(const struct core_record *rec, struct rv_writer *w) {
 		rv_write_u64(w, rec->boots[i]);
 		rv_write_u64(w, rec->rates[i]);
 	}
-	rv_write_u64(w, rec->owners);
-	rv_write_u64(w, rec->relayed);
-	rv_write_u64(w, rec->blamed);
+	for (int k = 0; k < SET_WORDS(rec->n_members); k++) {
+		rv_write_u64(w, rec->owners[k]);
+		rv_write_u64(w, rec->relayed[k]);
+	}
+	for (int i = 0; i < rec->n_blamed; i++)
+		rv_write_u32(w, rec->blamed[i]);
+}
+
+static void read_lists(struct rv_reader *r, struct core_record *out) {
+	for (int i = 0; i < out->n_members; i++) {
+		out->members[i] = rv_read_u32(r);
+		out->tokens[i] = rv_read_u64(r);
+		out->boots[i] = rv_read_u64(r);
+		out->rates[i] = rv_read_u64(r);
+	}
+	for (int k = 0; k < SET_WORDS(out->n_members); k++) {
+		out->owners[k] = rv_read_u64(r);
+		out->relayed[k] = rv_read_u64(r);
+	}
+	for (int i = 0; i < out->n_blamed; i++)
+		out->blamed[i] = rv_read_u32(r);
 }
 
 enum rv_err record_decode(const void *p, size_t n, struct core_record *out, struct rv_errtext *et) {
@@ -62,15 +83,7 @@ enum rv_err record_decode(const void *p, size_t n, struct core_record *out, stru
 			version, (int)RECORD_VERSION);
 	if (layout_read(fields, &r, out, "a record", et) != RV_OK)
 		return RV_E_CORRUPT;
-	for (int i = 0; i < out->n_members; i++) {
-		out->members[i] = rv_read_u32(&r);
-		out->tokens[i] = rv_read_u64(&r);
-		out->boots[i] = rv_read_u64(&r);
-		out->rates[i] = rv_read_u64(&r);
-	}
-	out->owners = rv_read_u64(&r);
-	out->relayed = rv_read_u64(&r);
-	out->blamed = rv_read_u64(&r);
+	read_lists(&r, out);
 	if (!rv_reader_done(&r))
 		return rv_fail(et, RV_E_CORRUPT, "a record of %zu bytes: cut short, too long, or with impossible values", n);
 	return RV_OK;

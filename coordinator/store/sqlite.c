@@ -28,6 +28,8 @@ enum statement {
 	PUT_RUN,
 	GET_RUN,
 	ALL_RECORDS,
+	FIND_KEY,
+	FIND_MEMBER,
 	LAST_COMMITS,
 	SUM_TOKENS,
 	DROP_COMMITS,
@@ -38,7 +40,7 @@ enum statement {
 
 static const char *const sql[N_STATEMENTS] = {
 	[PUT_RECORD] = "INSERT INTO records (id, type, round, body, hash) VALUES (?, ?, ?, ?, ?)",
-	[PUT_MEMBER] = "INSERT OR REPLACE INTO members (member, key, name, addr, banned) VALUES (?, ?, ?, ?, ?)",
+	[PUT_MEMBER] = "INSERT OR REPLACE INTO members (member, key, name, addr, banned, record) VALUES (?, ?, ?, ?, ?, ?)",
 	[PUT_COMMIT] =
 		("INSERT INTO commits (round, attempt, participants, tokens, loss, tokens_per_s, tx_bytes, compute_us,"
 		 " reduce_us, wall_us, duration_us) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
@@ -48,6 +50,8 @@ static const char *const sql[N_STATEMENTS] = {
 	[PUT_RUN] = "INSERT OR REPLACE INTO run (key, value) VALUES (?, ?)",
 	[GET_RUN] = "SELECT value FROM run WHERE key = ?",
 	[ALL_RECORDS] = "SELECT id, body, hash FROM records ORDER BY id",
+	[FIND_KEY] = "SELECT id, body, hash FROM records WHERE id = (SELECT record FROM members WHERE key = ?)",
+	[FIND_MEMBER] = "SELECT id, body, hash FROM records WHERE id = (SELECT record FROM members WHERE member = ?)",
 	[LAST_COMMITS] = ("SELECT * FROM (SELECT round, attempt, participants, tokens, loss, tokens_per_s, tx_bytes,"
 					  " compute_us, reduce_us, wall_us, duration_us FROM commits ORDER BY round DESC LIMIT ?)"
 					  " ORDER BY round"),
@@ -347,6 +351,7 @@ static enum rv_err put_member(struct sqlite_store *s, const struct core_record *
 	(void)sqlite3_bind_text(st, 3, rec->name, -1, SQLITE_STATIC);
 	(void)sqlite3_bind_text(st, 4, candidates_seen(rec->candidates, rec->n_candidates), -1, SQLITE_STATIC);
 	(void)sqlite3_bind_int(st, 5, rec->banned);
+	(void)sqlite3_bind_int64(st, 6, (int64_t)rec->id);
 	RV_TRY(step(s, PUT_MEMBER, "writing a member", et));
 	st = s->prepared[SPEND_TOKEN];
 	(void)sqlite3_bind_int64(st, 1, rec->member);
@@ -390,7 +395,7 @@ static enum rv_err append_all(struct sqlite_store *s, const struct core_record *
 							  struct rv_errtext *et) {
 	RV_TRY(step(s, BEGIN, "starting a transaction", et));
 	RV_TRY(put_record(s, rec, et));
-	if (rec->type == CORE_MEMBER)
+	if (rec->type == CORE_MEMBER || rec->type == CORE_AWAY)
 		RV_TRY(put_member(s, rec, et));
 	if (rec->type == CORE_COMMIT && stats != NULL)
 		RV_TRY(put_commit(s, stats, et));
@@ -409,22 +414,28 @@ static enum rv_err append(struct store *store, const struct core_record *rec, co
 	return e;
 }
 
-static enum rv_err each_row(const struct sqlite_store *s, sqlite3_stmt *st, store_take *take, void *ctx,
+/* Decodes the row (id, body, hash) that the statement is at. */
+static enum rv_err read_row(const struct sqlite_store *s, sqlite3_stmt *st, struct core_record *rec,
 							struct rv_errtext *et) {
 	int64_t id = sqlite3_column_int64(st, 0);
 	const void *body = sqlite3_column_blob(st, 1);
 	size_t n = (size_t)sqlite3_column_bytes(st, 1);
 	struct rv_hash hash = rv_hash_of(body, n);
-	struct core_record rec;
 	if (sqlite3_column_bytes(st, 2) != RV_HASH_BYTES || memcmp(sqlite3_column_blob(st, 2), hash.b, RV_HASH_BYTES) != 0)
 		return rv_fail(et, RV_E_CORRUPT, "%s: record %lld does not match its hash: restore the file from a copy",
 					   s->path, (long long)id);
-	enum rv_err e = record_decode(body, n, &rec, et);
-	if (e == RV_OK && rec.id != (uint64_t)id)
-		e = rv_fail(et, RV_E_CORRUPT, "it says that it is record %llu", (unsigned long long)rec.id);
-	if (e == RV_OK)
-		e = take(ctx, &rec, et);
+	enum rv_err e = record_decode(body, n, rec, et);
+	if (e == RV_OK && rec->id != (uint64_t)id)
+		e = rv_fail(et, RV_E_CORRUPT, "it says that it is record %llu", (unsigned long long)rec->id);
 	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s: record %lld", s->path, (long long)id);
+}
+
+static enum rv_err each_row(const struct sqlite_store *s, sqlite3_stmt *st, store_take *take, void *ctx,
+							struct rv_errtext *et) {
+	struct core_record rec;
+	RV_TRY(read_row(s, st, &rec, et));
+	enum rv_err e = take(ctx, &rec, et);
+	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s: record %llu", s->path, (unsigned long long)rec.id);
 }
 
 static enum rv_err each(struct store *store, store_take *take, void *ctx, struct rv_errtext *et) {
@@ -436,6 +447,23 @@ static enum rv_err each(struct store *store, store_take *take, void *ctx, struct
 		e = each_row(s, st, take, ctx, et);
 	if (e == RV_OK && rc != SQLITE_DONE)
 		e = fail(s, et, "reading the records");
+	(void)sqlite3_reset(st);
+	return e;
+}
+
+static enum rv_err away(struct store *store, const uint8_t *key, uint32_t member, struct core_record *out, bool *found,
+						struct rv_errtext *et) {
+	struct sqlite_store *s = of(store);
+	sqlite3_stmt *st = s->prepared[key != NULL ? FIND_KEY : FIND_MEMBER];
+	if (key != NULL)
+		(void)sqlite3_bind_blob(st, 1, key, NET_KEY_BYTES, SQLITE_STATIC);
+	else
+		(void)sqlite3_bind_int64(st, 1, member);
+	int rc = sqlite3_step(st);
+	enum rv_err e = rc == SQLITE_DONE  ? RV_OK
+					: rc == SQLITE_ROW ? read_row(s, st, out, et)
+									   : fail(s, et, "looking for a member");
+	*found = e == RV_OK && rc == SQLITE_ROW && out->type == CORE_AWAY;
 	(void)sqlite3_reset(st);
 	return e;
 }
@@ -510,6 +538,7 @@ static void close_store(struct store *store) {
 static const struct store_ops sqlite_ops = {.close = close_store,
 											.append = append,
 											.each = each,
+											.away = away,
 											.commits = commits,
 											.total_tokens = total_tokens,
 											.token_add = token_add,

@@ -44,6 +44,10 @@ struct store_ops {
 						  struct rv_errtext *et);
 	/* Gives every record, oldest first, until the first fault of `take`. */
 	enum rv_err (*each)(struct store *s, store_take *take, void *ctx, struct rv_errtext *et);
+	/* Gives the AWAY record of the member with this key, or, NULL, with this number. *found: there
+	 * is such a member, and no record of it is later. */
+	enum rv_err (*away)(struct store *s, const uint8_t *key, uint32_t member, struct core_record *out, bool *found,
+						struct rv_errtext *et);
 	/* Gives the figures of the last `cap` commits at most, oldest first, and the tokens of all. */
 	enum rv_err (*commits)(struct store *s, struct commit_stats *out, int cap, int *n, struct rv_errtext *et);
 	enum rv_err (*total_tokens)(struct store *s, uint64_t *tokens, struct rv_errtext *et);

@@ -78,6 +78,34 @@ static enum rv_err each(struct store *s, store_take *take, void *ctx, struct rv_
 	return RV_OK;
 }
 
+/* Looks for the last MEMBER or AWAY record of a member. */
+struct lookup {
+	const uint8_t *key;
+	uint32_t member;
+	struct core_record *out;
+	bool found;
+};
+
+static enum rv_err keep_if_its(void *ctx, const struct core_record *rec, struct rv_errtext *et) {
+	struct lookup *l = ctx;
+	(void)et;
+	if (rec->type != CORE_MEMBER && rec->type != CORE_AWAY)
+		return RV_OK;
+	if (l->key != NULL ? memcmp(rec->key, l->key, NET_KEY_BYTES) != 0 : rec->member != l->member)
+		return RV_OK;
+	core_record_copy(l->out, rec);
+	l->found = rec->type == CORE_AWAY;
+	return RV_OK;
+}
+
+static enum rv_err away(struct store *s, const uint8_t *key, uint32_t member, struct core_record *out, bool *found,
+						struct rv_errtext *et) {
+	struct lookup l = {.key = key, .member = member, .out = out};
+	RV_TRY(each(s, keep_if_its, &l, et));
+	*found = l.found;
+	return RV_OK;
+}
+
 static enum rv_err keep_last(void *ctx, const struct core_record *rec, struct rv_errtext *et) {
 	(void)et;
 	*(struct core_record *)ctx = *rec;
@@ -183,6 +211,7 @@ void memory_store_init(struct memory_store *m) {
 	static const struct store_ops ops = {.close = close_store,
 										 .append = append,
 										 .each = each,
+										 .away = away,
 										 .commits = commits,
 										 .total_tokens = total_tokens,
 										 .token_add = token_add,

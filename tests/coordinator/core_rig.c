@@ -10,12 +10,14 @@
 #include "tests/common/check.h"
 
 static struct core *new_core(const struct rig *r) {
-	return core_init(malloc(core_size()), &r->cfg, r->now_us);
+	return core_init(malloc(core_size(&r->cfg)), &r->cfg, r->now_us);
 }
 
 void rig_init(struct rig *r, uint32_t min_workers) {
 	memset(r, 0, sizeof *r);
-	r->cfg = (struct core_config){.final_round = 10,
+	r->cfg = (struct core_config){.max_here = NET_MAX_ROW,
+								  .max_roster = NET_MAX_ROW,
+								  .final_round = 10,
 								  .min_workers = min_workers,
 								  .grace_us = 5 * RIG_S,
 								  .liveness_us = 10 * RIG_S,
@@ -35,11 +37,14 @@ void rig_init(struct rig *r, uint32_t min_workers) {
 void rig_start(struct rig *r) {
 	r->core = new_core(r);
 	r->twin = new_core(r);
+	r->last = calloc(RIG_RECORDS_KEPT, sizeof r->last[0]);
+	assert_non_null(r->last);
 }
 
 void rig_release(struct rig *r) {
 	free(r->core);
 	free(r->twin);
+	free(r->last);
 }
 
 void rig_key(uint32_t who, uint8_t key[NET_KEY_BYTES]) {
@@ -105,7 +110,7 @@ void rig_pump(struct rig *r) {
 	while (!r->hold && core_next_record(r->core, &rec)) {
 		assert_int_equal(rec.id, r->n_records + 1);
 		r->n_records++;
-		r->last[rec.id % RIG_RECORDS_KEPT] = rec;
+		core_record_copy(&r->last[rec.id % RIG_RECORDS_KEPT], &rec);
 		if (core_replay(r->twin, &rec, &et) != RV_OK)
 			fail_msg("replay: %s", et.text);
 		core_persisted(r->core, rec.id, r->now_us);
@@ -144,19 +149,23 @@ void rig_wait(struct rig *r, int64_t us) {
 	}
 }
 
+void rig_join_one(struct rig *r, uint32_t who) {
+	uint8_t key[NET_KEY_BYTES];
+	uint32_t member = NET_NO_MEMBER, token = who + 1;
+	struct join_request rq = {.protocol = CONTROL_VERSION, .has_token = true, .name = "w"};
+	struct rv_errtext et = {0};
+	rig_key(who, key);
+	memcpy(rq.run_id, r->cfg.run_id, sizeof rq.run_id);
+	memcpy(rq.token, &token, sizeof token);
+	if (core_join(r->core, r->now_us, key, &rq, true, &member, &et) != RV_OK)
+		fail_msg("join: %s", et.text);
+	assert_int_equal(member, who);
+	rig_pump(r);
+}
+
 void rig_join(struct rig *r, int n) {
-	for (int i = 0; i < n; i++) {
-		uint8_t key[NET_KEY_BYTES];
-		uint32_t member = 99;
-		struct join_request rq = {.protocol = CONTROL_VERSION, .has_token = true, .name = "w"};
-		struct rv_errtext et = {0};
-		rig_key((uint32_t)i, key);
-		memcpy(rq.run_id, r->cfg.run_id, sizeof rq.run_id);
-		rq.token[0] = (uint8_t)(i + 1);
-		assert_int_equal(core_join(r->core, r->now_us, key, &rq, true, &member, &et), RV_OK);
-		assert_int_equal(member, i);
-		rig_pump(r);
-	}
+	for (int i = 0; i < n; i++)
+		rig_join_one(r, (uint32_t)i);
 }
 
 void rig_open(struct rig *r, uint32_t min_workers, int n) {
@@ -187,7 +196,8 @@ struct report rig_report(const struct rig *r, uint32_t who, enum worker_phase ph
 	rep.proven_round = rep.round + (phase == WORKER_VOTED);
 	rep.proven_chain = phase == WORKER_VOTED ? rv_chain_next(&rep.chain, &rep.digest) : rep.chain;
 	rep.n_candidates = 1;
-	snprintf(rep.candidates[0].addr, sizeof rep.candidates[0].addr, "10.0.0.%u:70%02u", who, who);
+	snprintf(rep.candidates[0].addr, sizeof rep.candidates[0].addr, "10.0.%u.%u:%u", who / 256, who % 256,
+			 7000 + who % 100);
 	return rep;
 }
 
@@ -212,7 +222,7 @@ void rig_say(struct rig *r, uint32_t who, enum worker_phase phase) {
 }
 
 void rig_say_all(struct rig *r, int n, enum worker_phase phase) {
-	struct report rep[NET_MAX_MEMBERS];
+	struct report rep[NET_MAX_ROW];
 	for (int i = 0; i < n; i++)
 		rep[i] = rig_report(r, (uint32_t)i, phase);
 	for (int i = 0; i < n; i++)
@@ -240,6 +250,20 @@ const struct core_record *rig_last(const struct rig *r, enum core_record_type ty
 	const struct core_record *rec = &r->last[r->n_records % RIG_RECORDS_KEPT];
 	assert_int_equal(rec->type, type);
 	return rec;
+}
+
+uint64_t rig_blamed(const struct rig *r, enum core_record_type type) {
+	const struct core_record *rec = rig_last(r, type);
+	uint64_t set = 0;
+	for (int i = 0; i < rec->n_blamed; i++)
+		set |= 1ull << rec->blamed[i];
+	return set;
+}
+
+struct core_member_view rig_view(const struct rig *r, uint32_t who) {
+	int slot = core_find(r->core, who);
+	assert_true(slot >= 0);
+	return core_view(r->core, (uint32_t)slot);
 }
 
 bool rig_saw(struct rig *r, enum core_event_type type, uint32_t member) {

@@ -6,7 +6,7 @@
 
 #include "coordinator/core/core.h"
 
-enum { RIG_CHUNKS = 12, RIG_RECORDS_KEPT = 256, RIG_MOST_TOKENS = 1000000, RIG_MISSED_TOKENS = 1000 };
+enum { RIG_CHUNKS = 12, RIG_RECORDS_KEPT = 1024, RIG_MOST_TOKENS = 1000000, RIG_MISSED_TOKENS = 1000 };
 #define RIG_S 1000000ll
 
 struct rig {
@@ -15,8 +15,8 @@ struct rig {
 	int64_t now_us;
 	bool hold; /* records stay in the core's queue */
 	int n_records;
-	struct core_record last[RIG_RECORDS_KEPT]; /* ring: record id % RIG_RECORDS_KEPT */
-	uint64_t last_seq;                         /* of the document last checked */
+	struct core_record *last; /* ring: record id % RIG_RECORDS_KEPT */
+	uint64_t last_seq;        /* of the document last checked */
 	uint64_t report_seq;
 };
 
@@ -28,6 +28,8 @@ void rig_release(struct rig *r);
 void rig_key(uint32_t who, uint8_t key[NET_KEY_BYTES]);
 /* Joins workers 0..n-1 with a fresh token each; they do not report yet. */
 void rig_join(struct rig *r, int n);
+/* Joins one, whose number is then `who`. */
+void rig_join_one(struct rig *r, uint32_t who);
 /* rig_init, rig_start and rig_join of n workers. */
 void rig_open(struct rig *r, uint32_t min_workers, int n);
 /* Makes every waiting record durable, checks the twin and the document (it decodes, its seq
@@ -56,6 +58,10 @@ void rig_reducing(struct rig *r, uint32_t min_workers, int n);
 const struct document *rig_doc(const struct rig *r);
 /* The latest record; asserts its type. */
 const struct core_record *rig_last(const struct rig *r, enum core_record_type type);
+/* The members that the latest record blames, below 64: a set. */
+uint64_t rig_blamed(const struct rig *r, enum core_record_type type);
+/* A member in memory. */
+struct core_member_view rig_view(const struct rig *r, uint32_t who);
 /* Reads all events; true when one of `type` about `member` was among them. */
 bool rig_saw(struct rig *r, enum core_event_type type, uint32_t member);
 void rig_expect(const struct rig *r, enum run_phase phase, uint64_t round, uint32_t attempt);

@@ -7,7 +7,7 @@
 
 enum { CHUNKS_MAX = 5000 };
 
-static const uint64_t unknown[NET_MAX_MEMBERS];
+static const uint64_t unknown[NET_MAX_ROW];
 
 static struct core_owners all_of(uint64_t set) {
 	return (struct core_owners){.all = set};
@@ -31,8 +31,8 @@ static void test_split_is_equal(void **state) {
 	static uint16_t owner[CHUNKS_MAX];
 	const uint32_t sizes[] = {1, 3, 7, 64, 65, 127, 1000, 4999};
 	for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
-		for (int n = 1; n <= NET_MAX_MEMBERS; n++) {
-			uint32_t counts[NET_MAX_MEMBERS] = {0};
+		for (int n = 1; n <= NET_MAX_ROW; n++) {
+			uint32_t counts[NET_MAX_ROW] = {0};
 			uint16_t n_ranges = core_ownership_split(sizes[s], n, all_of(core_first(n)), unknown, ranges);
 			owners_of(ranges, n_ranges, sizes[s], owner);
 			for (uint32_t c = 0; c < sizes[s]; c++)
@@ -49,7 +49,7 @@ static uint16_t renumbered(uint64_t keep, uint16_t i) {
 }
 
 static void check_hand_over(const uint16_t *before, const uint16_t *after, uint32_t n_chunks, uint64_t keep) {
-	uint32_t gained[NET_MAX_MEMBERS] = {0}, freed = 0;
+	uint32_t gained[NET_MAX_ROW] = {0}, freed = 0;
 	uint32_t n = (uint32_t)core_count(keep);
 	for (uint32_t c = 0; c < n_chunks; c++) {
 		assert_true(after[c] < n);
@@ -72,7 +72,7 @@ static void test_survivors_keep_their_chunks(void **state) {
 	struct rv_rng rng = rv_rng_of(1, 2);
 	for (int trial = 0; trial < 50; trial++) {
 		uint32_t n_chunks = 1 + (uint32_t)rv_rng_below(&rng, CHUNKS_MAX - 1);
-		int n = NET_MAX_MEMBERS;
+		int n = NET_MAX_ROW;
 		uint16_t n_ranges = core_ownership_split(n_chunks, n, all_of(core_first(n)), unknown, ranges);
 		while (n > 1) {
 			owners_of(ranges, n_ranges, n_chunks, before);
@@ -121,7 +121,7 @@ static void draw_rates(struct rv_rng *rng, int n, uint64_t *rates) {
 }
 
 static void check_shares(uint32_t n_chunks, int n, const uint64_t *rates, const uint32_t *have) {
-	uint32_t share[NET_MAX_MEMBERS], equal[NET_MAX_MEMBERS];
+	uint32_t share[NET_MAX_ROW], equal[NET_MAX_ROW];
 	uint32_t most = 2 * ((n_chunks + (uint32_t)n - 1) / (uint32_t)n);
 	core_shares(n_chunks, n, all_of(core_first(n)), rates, have, share);
 	equal_shares(n_chunks, n, have, equal);
@@ -138,9 +138,9 @@ static void test_shares_are_never_worse_than_equal(void **state) {
 	(void)state;
 	struct rv_rng rng = rv_rng_of(3, 4);
 	for (int trial = 0; trial < 4000; trial++) {
-		uint64_t rates[NET_MAX_MEMBERS];
-		uint32_t have[NET_MAX_MEMBERS] = {0};
-		int n = 1 + (int)rv_rng_below(&rng, NET_MAX_MEMBERS);
+		uint64_t rates[NET_MAX_ROW];
+		uint32_t have[NET_MAX_ROW] = {0};
+		int n = 1 + (int)rv_rng_below(&rng, NET_MAX_ROW);
 		uint32_t n_chunks = 1 + (uint32_t)rv_rng_below(&rng, trial % 2 ? 200 : NET_MAX_CHUNKS);
 		draw_rates(&rng, n, rates);
 		for (int i = 0; trial % 3 == 0 && i < n; i++)
@@ -151,12 +151,12 @@ static void test_shares_are_never_worse_than_equal(void **state) {
 
 static void test_a_faster_line_owns_no_less(void **state) {
 	(void)state;
-	static const uint32_t none[NET_MAX_MEMBERS];
+	static const uint32_t none[NET_MAX_ROW];
 	struct rv_rng rng = rv_rng_of(5, 6);
 	for (int trial = 0; trial < 2000; trial++) {
-		uint64_t rates[NET_MAX_MEMBERS];
-		uint32_t share[NET_MAX_MEMBERS];
-		int n = 3 + (int)rv_rng_below(&rng, NET_MAX_MEMBERS - 2);
+		uint64_t rates[NET_MAX_ROW];
+		uint32_t share[NET_MAX_ROW];
+		int n = 3 + (int)rv_rng_below(&rng, NET_MAX_ROW - 2);
 		uint32_t n_chunks = 1 + (uint32_t)rv_rng_below(&rng, 5000);
 		draw_rates(&rng, n, rates);
 		core_shares(n_chunks, n, all_of(core_first(n)), rates, none, share);
@@ -169,10 +169,10 @@ static void test_a_faster_line_owns_no_less(void **state) {
 
 static void test_equal_or_unknown_rates_give_equal_shares(void **state) {
 	(void)state;
-	static const uint32_t none[NET_MAX_MEMBERS];
-	for (int n = 1; n <= NET_MAX_MEMBERS; n++) {
-		uint64_t same[NET_MAX_MEMBERS], nearly[NET_MAX_MEMBERS];
-		uint32_t share[NET_MAX_MEMBERS], equal[NET_MAX_MEMBERS];
+	static const uint32_t none[NET_MAX_ROW];
+	for (int n = 1; n <= NET_MAX_ROW; n++) {
+		uint64_t same[NET_MAX_ROW], nearly[NET_MAX_ROW];
+		uint32_t share[NET_MAX_ROW], equal[NET_MAX_ROW];
 		for (int i = 0; i < n; i++) {
 			same[i] = 2500000;
 			nearly[i] = 2500000 + 10000u * (uint64_t)(i % 5);
@@ -189,7 +189,7 @@ static void test_equal_or_unknown_rates_give_equal_shares(void **state) {
  * sockets swallowed, on a machine with nothing else to do and on a crowded one. */
 static void test_noise_of_equal_lines_moves_no_share(void **state) {
 	(void)state;
-	static const uint32_t none[NET_MAX_MEMBERS];
+	static const uint32_t none[NET_MAX_ROW];
 	static const uint64_t noisy[][4] = {
 		{2347910, 2564649, 2513008, 2503838},    {2367999, 2438054, 2364130, 2401066},
 		{2374769, 2416561, 2319183, 2401066},    {2419016, 2301973, 2307354, 2368107},
@@ -208,7 +208,7 @@ static void test_noise_of_equal_lines_moves_no_share(void **state) {
  * nothing at a tenth, less at two thirds. */
 static void test_a_slow_line_is_seen_through_noise(void **state) {
 	(void)state;
-	static const uint32_t none[NET_MAX_MEMBERS];
+	static const uint32_t none[NET_MAX_ROW];
 	const uint64_t tenth[] = {8105149, 790000, 9550893, 8755552}, two_thirds[] = {9105149, 6000000, 9550893, 8755552};
 	uint32_t share[4];
 	core_shares(240, 4, all_of(core_first(4)), tenth, none, share);
@@ -223,7 +223,7 @@ static void test_a_slow_line_is_seen_through_noise(void **state) {
  * without. */
 static void test_a_slow_line_owns_nothing_and_the_others_all(void **state) {
 	(void)state;
-	static const uint32_t none[NET_MAX_MEMBERS];
+	static const uint32_t none[NET_MAX_ROW];
 	const uint64_t rates[] = {10000000, 1000000, 10000000, 10000000};
 	uint32_t share[4];
 	core_shares(999, 4, all_of(core_first(4)), rates, none, share);
@@ -239,7 +239,7 @@ static void test_a_slow_line_owns_nothing_and_the_others_all(void **state) {
 /* What the others say of their lines still counts. */
 static void test_one_absurd_rate_hides_nobodys(void **state) {
 	(void)state;
-	static const uint32_t none[NET_MAX_MEMBERS];
+	static const uint32_t none[NET_MAX_ROW];
 	static const uint64_t rates[5] = {1000000, 10000000, 10000000, 10000000, 1ull << 40};
 	uint32_t share[5];
 	core_shares(1000, 5, all_of(core_first(5)), rates, none, share);
@@ -250,24 +250,24 @@ static void test_one_absurd_rate_hides_nobodys(void **state) {
 
 static void test_extreme_rates(void **state) {
 	(void)state;
-	static const uint32_t none[NET_MAX_MEMBERS];
+	static const uint32_t none[NET_MAX_ROW];
 	const uint64_t rates[] = {UINT64_MAX, 1, 0, UINT64_MAX / 2};
 	uint32_t share[4];
 	core_shares(NET_MAX_CHUNKS, 4, all_of(core_first(4)), rates, none, share);
 	assert_int_equal(sum_of(share, 4), NET_MAX_CHUNKS);
-	uint64_t many[NET_MAX_MEMBERS];
-	uint32_t shares[NET_MAX_MEMBERS];
-	for (int i = 0; i < NET_MAX_MEMBERS; i++)
+	uint64_t many[NET_MAX_ROW];
+	uint32_t shares[NET_MAX_ROW];
+	for (int i = 0; i < NET_MAX_ROW; i++)
 		many[i] = i == 0 ? UINT64_MAX : 1;
-	core_shares(NET_MAX_CHUNKS, NET_MAX_MEMBERS, all_of(core_first(NET_MAX_MEMBERS)), many, none, shares);
-	assert_int_equal(sum_of(shares, NET_MAX_MEMBERS), NET_MAX_CHUNKS);
+	core_shares(NET_MAX_CHUNKS, NET_MAX_ROW, all_of(core_first(NET_MAX_ROW)), many, none, shares);
+	assert_int_equal(sum_of(shares, NET_MAX_ROW), NET_MAX_CHUNKS);
 }
 
 /* The dead one's chunks go to the fast lines; what survivors own stays where it is. */
 static void test_hand_over_follows_bandwidth(void **state) {
 	(void)state;
 	static struct owner_range ranges[NET_MAX_RANGES];
-	uint32_t before[NET_MAX_MEMBERS], after[NET_MAX_MEMBERS];
+	uint32_t before[NET_MAX_ROW], after[NET_MAX_ROW];
 	const uint64_t rates[] = {10000000, 1000000, 10000000, 10000000};
 	uint16_t n = core_ownership_split(400, 4, all_of(core_first(4)), unknown, ranges);
 	core_ownership_count(ranges, n, before);
@@ -284,8 +284,8 @@ static void test_hand_over_follows_bandwidth(void **state) {
 /* Whatever the lines carry: each relayed owner gets at most half of what another one gets in equal
  * parts, all chunks are owned, and the others keep within twice their part. */
 static void check_relayed(int n, uint64_t relayed, uint32_t n_chunks, const uint64_t *rates) {
-	static const uint32_t none[NET_MAX_MEMBERS];
-	uint32_t share[NET_MAX_MEMBERS], halves = (uint32_t)(2 * n - core_count(relayed));
+	static const uint32_t none[NET_MAX_ROW];
+	uint32_t share[NET_MAX_ROW], halves = (uint32_t)(2 * n - core_count(relayed));
 	core_shares(n_chunks, n, (struct core_owners){core_first(n), relayed}, rates, none, share);
 	assert_int_equal(sum_of(share, n), n_chunks);
 	for (int i = 0; i < n; i++) {
@@ -296,16 +296,16 @@ static void check_relayed(int n, uint64_t relayed, uint32_t n_chunks, const uint
 
 static void test_relayed_owners_get_half_a_part(void **state) {
 	(void)state;
-	static const uint32_t none[NET_MAX_MEMBERS];
-	uint32_t share[NET_MAX_MEMBERS];
+	static const uint32_t none[NET_MAX_ROW];
+	uint32_t share[NET_MAX_ROW];
 	core_shares(900, 5, (struct core_owners){0x1f, 0x1e}, unknown, none, share);
 	assert_int_equal(share[0], 300);
 	for (int i = 1; i < 5; i++)
 		assert_int_equal(share[i], 150);
 	struct rv_rng rng = rv_rng_of(7, 8);
-	uint64_t rates[NET_MAX_MEMBERS];
+	uint64_t rates[NET_MAX_ROW];
 	for (int trial = 0; trial < 2000; trial++) {
-		int n = 3 + (int)rv_rng_below(&rng, NET_MAX_MEMBERS - 2);
+		int n = 3 + (int)rv_rng_below(&rng, NET_MAX_ROW - 2);
 		uint64_t relayed =
 			(rv_rng_below(&rng, UINT64_MAX) & core_first(n)) & ~core_bit((uint32_t)rv_rng_below(&rng, (uint64_t)n));
 		draw_rates(&rng, n, rates);
@@ -316,9 +316,9 @@ static void test_relayed_owners_get_half_a_part(void **state) {
 /* The fastest line does not help: a relay carries what that owner gets. */
 static void test_a_fast_relayed_line_owns_no_more(void **state) {
 	(void)state;
-	static const uint32_t none[NET_MAX_MEMBERS];
+	static const uint32_t none[NET_MAX_ROW];
 	const uint64_t rates[] = {1000000, 100000000, 1000000, 1000000, 1000000};
-	uint32_t share[NET_MAX_MEMBERS];
+	uint32_t share[NET_MAX_ROW];
 	core_shares(900, 5, (struct core_owners){0x1f, 0x1e}, rates, none, share);
 	assert_true(share[1] <= 150);
 	assert_true(share[0] >= 300);
@@ -329,7 +329,7 @@ static void test_a_fast_relayed_line_owns_no_more(void **state) {
 static void test_relayed_heirs(void **state) {
 	(void)state;
 	static struct owner_range ranges[NET_MAX_RANGES];
-	uint32_t owned[NET_MAX_MEMBERS];
+	uint32_t owned[NET_MAX_ROW];
 	uint16_t n = core_ownership_split(900, 5, (struct core_owners){0x1f, 0x1e}, unknown, ranges);
 	n = core_ownership_hand_over(ranges, n, 0xf, (struct core_owners){0xf, 0xe}, unknown);
 	core_ownership_count(ranges, n, owned);

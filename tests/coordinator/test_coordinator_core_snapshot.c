@@ -160,7 +160,7 @@ static void test_round_waits_for_a_snapshot_at_the_limit(void **state) {
 	rig_say_all(&r, 3, WORKER_READY);
 	rig_wait(&r, 6 * RIG_S);
 	rig_expect(&r, RUN_OPEN, NET_MAX_LOG_DIGESTS, 0);
-	assert_true(rig_saw(&r, CORE_EVENT_NO_SNAPSHOT, NET_MAX_MEMBERS));
+	assert_true(rig_saw(&r, CORE_EVENT_NO_SNAPSHOT, NET_NO_MEMBER));
 	/* Here the word of those that are there suffices: two of three are gone for good. */
 	for (int i = 0; i < 2; i++) {
 		rig_wait(&r, 5 * RIG_S);
@@ -185,11 +185,11 @@ static void test_a_split_is_told_once(void **state) {
 	struct rig r;
 	after_rounds(&r, 2, 2);
 	vouch(&r, 0, 2, 0);
-	assert_false(rig_saw(&r, CORE_EVENT_SPLIT, NET_MAX_MEMBERS));
+	assert_false(rig_saw(&r, CORE_EVENT_SPLIT, NET_NO_MEMBER));
 	vouch(&r, 1, 2, 1);
-	assert_true(rig_saw(&r, CORE_EVENT_SPLIT, NET_MAX_MEMBERS));
+	assert_true(rig_saw(&r, CORE_EVENT_SPLIT, NET_NO_MEMBER));
 	vouch(&r, 1, 2, 1);
-	assert_false(rig_saw(&r, CORE_EVENT_SPLIT, NET_MAX_MEMBERS));
+	assert_false(rig_saw(&r, CORE_EVENT_SPLIT, NET_NO_MEMBER));
 	rig_release(&r);
 }
 

@@ -260,10 +260,10 @@ static void test_a_pair_that_is_apart_hears_of_it(void **state) {
 	assert_false(n.left_out);
 	assert_int_equal(n.others[0], 3);
 	assert_int_equal(notice_of(&r, 1 - other).kind, NOTICE_NONE);
-	struct core_member_view views[NET_MAX_MEMBERS];
-	assert_int_equal(core_members(r.core, views), 4);
-	assert_true(!views[3].left_out && views[3].apart == 1ull << other);
-	assert_true(!views[2].left_out && views[2].apart == 0);
+	uint64_t apart[CORE_HERE_WORDS];
+	assert_int_equal(core_here(r.core), 4);
+	assert_true(!core_apart(r.core, 3, apart) && apart[0] == 1ull << other);
+	assert_true(!core_apart(r.core, 2, apart) && apart[0] == 0);
 	for (int round = 2; round < 10; round++)
 		commit_with(&r, 4);
 	assert_int_equal(owners(&r), 0xf); /* tried again, not known yet */

@@ -245,7 +245,7 @@ static void test_a_tie_is_no_majority(void **state) {
 	rig_reducing(&r, 2, 4);
 	for (uint8_t i = 0; i < 4; i++)
 		vote(&r, i, i == 0 || i == 3);
-	assert_true(rig_saw(&r, CORE_EVENT_UNLIKE, NET_MAX_MEMBERS));
+	assert_true(rig_saw(&r, CORE_EVENT_UNLIKE, NET_NO_MEMBER));
 	assert_false(rig_saw(&r, CORE_EVENT_DISAGREED, 1));
 	rig_say_all(&r, 4, WORKER_READY);
 	rig_wait(&r, RIG_S);

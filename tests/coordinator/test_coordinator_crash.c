@@ -16,7 +16,7 @@ struct known {
 	struct rv_hash digests[ROUNDS_MAX];
 	uint32_t attempt; /* of `round`, the latest roster seen */
 	uint16_t n_members;
-	uint32_t members[NET_MAX_MEMBERS];
+	uint32_t members[NET_MAX_ROW];
 };
 
 struct world {

@@ -20,9 +20,7 @@ static int set_up(void **state) {
 }
 
 static struct reach_helper helper(uint32_t member, const char *host) {
-	struct reach_helper h = {.member = member};
-	(void)snprintf(h.host, sizeof h.host, "%s", host);
-	return h;
+	return (struct reach_helper){.member = member, .host = host};
 }
 
 static struct reach_question question(uint8_t key, const char *host, const char *addr) {

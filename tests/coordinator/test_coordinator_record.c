@@ -27,22 +27,26 @@ static struct core_record full_record(uint16_t n_members) {
 	memset(&rec.digest, 0x23, sizeof rec.digest);
 	memset(&rec.chain, 0x24, sizeof rec.chain);
 	rec.n_chunks = 1000;
-	rec.blamed = 0x4142434445464748;
-	rec.owners = 0x5152535455565758;
-	rec.relayed = 0x6162636465666768;
-	rec.n_members = n_members;
+	rec.blame_level = 5;
+	rec.blame_until = 0x4142434445464748;
+	rec.n_members = rec.n_blamed = n_members;
+	for (int k = 0; k < SET_WORDS(n_members); k++) {
+		rec.owners[k] = 0x5152535455565758 + (uint64_t)k;
+		rec.relayed[k] = 0x6162636465666768 + (uint64_t)k;
+	}
 	for (uint32_t i = 0; i < n_members; i++) {
 		rec.members[i] = i;
 		rec.tokens[i] = 1000 + i;
 		rec.boots[i] = 2000 + i;
 		rec.rates[i] = 3000 + i;
+		rec.blamed[i] = UINT32_MAX - i;
 	}
 	return rec;
 }
 
 static void test_round_trip(void **state) {
 	(void)state;
-	const uint16_t sizes[] = {0, 1, 3, NET_MAX_MEMBERS};
+	const uint16_t sizes[] = {0, 1, 3, 65, NET_MAX_ROSTER};
 	for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
 		struct core_record in = full_record(sizes[s]), out;
 		uint8_t bytes[RECORD_MAX_BYTES];
@@ -52,9 +56,12 @@ static void test_round_trip(void **state) {
 		assert_false(w.failed);
 		assert_int_equal(record_decode(bytes, rv_writer_len(&w), &out, &et), RV_OK);
 		assert_int_equal(in.id, out.id);
-		assert_int_equal(in.blamed, out.blamed);
-		assert_int_equal(in.owners, out.owners);
-		assert_int_equal(in.relayed, out.relayed);
+		assert_int_equal(in.blame_level, out.blame_level);
+		assert_int_equal(in.blame_until, out.blame_until);
+		assert_int_equal(in.n_blamed, out.n_blamed);
+		assert_memory_equal(in.blamed, out.blamed, sizeof in.blamed);
+		assert_memory_equal(in.owners, out.owners, sizeof in.owners);
+		assert_memory_equal(in.relayed, out.relayed, sizeof in.relayed);
 		assert_string_equal(in.name, out.name);
 		assert_true(candidates_equal(in.candidates, in.n_candidates, out.candidates, out.n_candidates));
 		uint8_t again[RECORD_MAX_BYTES];
@@ -86,12 +93,13 @@ static void test_other_versions_and_counts_are_refused(void **state) {
 	struct rv_errtext et = {0};
 	record_encode(&in, &w);
 	size_t n = rv_writer_len(&w);
-	bytes[0] = 2;
+	bytes[0] = 3;
 	assert_int_equal(record_decode(bytes, n, &out, &et), RV_E_UNSUPPORTED);
 	assert_non_null(
-		strstr(et.text, "version 2, this program reads version 1: use the release that wrote it, or a later"));
-	bytes[0] = 1;
-	bytes[n - 24 - 2] = NET_MAX_MEMBERS + 1;
+		strstr(et.text, "version 3, this program reads version 2: use the release that wrote it, or a later"));
+	bytes[0] = 2;
+	bytes[n - 3] = (NET_MAX_ROSTER + 1) >> 8; /* n_members, n_blamed: the last four bytes */
+	bytes[n - 4] = (NET_MAX_ROSTER + 1) & 0xff;
 	assert_int_equal(record_decode(bytes, n, &out, &et), RV_E_CORRUPT);
 }
 

@@ -55,7 +55,7 @@ static void check_figures(const struct contribution *c) {
 static void test_what_owners_measured(void **state) {
 	(void)state;
 	struct report a = owner(), b = owner(), c = owner(), silent = {.n_measured = 0};
-	struct contribution out[NET_MAX_MEMBERS];
+	struct contribution out[NET_MAX_ROW];
 	const uint32_t owned[] = {10, 10, 10, 10};
 	contributions_of((const struct report *[]){&a, &b, &c, &silent}, owned, 4, 4, out);
 	check_figures(out);
@@ -74,7 +74,7 @@ static void test_what_owners_measured(void **state) {
 static void test_who_measured_nothing(void **state) {
 	(void)state;
 	struct report a = owner(), other = owner();
-	struct contribution out[NET_MAX_MEMBERS];
+	struct contribution out[NET_MAX_ROW];
 	other.n_measured = 3; /* of another roster */
 	contributions_of((const struct report *[]){&a, &other}, (uint32_t[]){0, 7}, 2, 4, out);
 	for (int i = 0; i < 4; i++)

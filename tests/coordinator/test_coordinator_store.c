@@ -269,8 +269,8 @@ static void test_damage_is_named(void **state) {
 	reopen(p);
 	assert_int_equal(p->store->ops->each(p->store, see, &s, &et), RV_E_CORRUPT);
 	assert_non_null(strstr(et.text, "it says that it is record 1"));
-	tamper(p, "PRAGMA user_version = 2");
-	expect_open(p, RV_E_UNSUPPORTED, "version 2");
+	tamper(p, "PRAGMA user_version = 3");
+	expect_open(p, RV_E_UNSUPPORTED, "version 3");
 	tamper(p, "PRAGMA application_id = 1");
 	expect_open(p, RV_E_CORRUPT, "not a store");
 	FILE *f = fopen(p->path, "w");

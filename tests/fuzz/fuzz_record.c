@@ -21,7 +21,9 @@ static void check_again(const struct core_record *rec) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	struct rv_reader r = rv_reader_of(data, size);
-	struct core_config cfg = {.min_workers = 2,
+	struct core_config cfg = {.max_here = NET_MAX_ROW,
+							  .max_roster = NET_MAX_ROW,
+							  .min_workers = 2,
 							  .final_round = 10,
 							  .liveness_us = 1,
 							  .silent_us = 1,
@@ -29,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 							  .chunk_bytes = 1,
 							  .n_chunks = {10},
 							  .round_tokens = 1000};
-	void *memory = aligned_alloc(64, (core_size() + 63) / 64 * 64);
+	void *memory = aligned_alloc(64, (core_size(&cfg) + 63) / 64 * 64);
 	RV_ASSERT(memory);
 	struct core *core = core_init(memory, &cfg, 0);
 	while (rv_reader_left(&r) > 0) {

@@ -12,7 +12,9 @@ enum { POLL_HOLD_US = 4 * SIM_S, STATUS_OK = 200, STATUS_NONE = 204, STATUS_CONF
 static void coordinator_turn(struct sim *s);
 
 static void config_of(const struct sim *s, struct core_config *cfg) {
-	*cfg = (struct core_config){.run_hash = s->run_hash,
+	*cfg = (struct core_config){.max_here = SIM_MAX_WORKERS,
+								.max_roster = SIM_MAX_WORKERS,
+								.run_hash = s->run_hash,
 								.final_round = s->opt.rounds,
 								.min_workers = s->opt.min_workers,
 								.fragments = s->opt.fragments,
@@ -41,7 +43,7 @@ void coordinator_start(struct sim *s) {
 	struct core_config cfg;
 	config_of(s, &cfg);
 	if (c->memory == NULL)
-		c->memory = sim_alloc(core_size());
+		c->memory = sim_alloc(core_size(&cfg));
 	c->life = ++s->lives;
 	c->version = sim_version(s, SIM_COORDINATOR);
 	c->core = core_init(c->memory, &cfg, s->now_us);
@@ -348,7 +350,6 @@ static void on_document(struct sim *s, int host, const struct http_head *head) {
 /* As coordinator/service/pair_tickets.c. */
 static void on_pairs(struct sim *s, int host, const struct http_head *head, const uint8_t *body, size_t n) {
 	const struct document *d = core_document(s->coordinator.core);
-	struct core_member_view views[NET_MAX_MEMBERS];
 	struct pair_request rq;
 	struct pair_reply out = {.term = d->term, .round = d->round};
 	struct pair_end own = {.member = s->oracle.member_of[host]};
@@ -359,12 +360,15 @@ static void on_pairs(struct sim *s, int host, const struct http_head *head, cons
 		sim_fail(s, "w%d: asks for pair tickets, and cannot be understood", host);
 		return;
 	}
-	int n_views = core_members(s->coordinator.core, views);
-	for (int i = 0; i < n_views; i++) {
-		struct pair_end peer = {.member = views[i].member};
-		if (peer.member == own.member || !views[i].alive || !pair_request_has(&rq, peer.member))
+	for (int i = 0; i < rq.n; i++) {
+		int slot = core_find(s->coordinator.core, rq.peers[i]);
+		if (slot < 0 || rq.peers[i] == own.member)
 			continue;
-		memcpy(peer.key, views[i].key, sizeof peer.key);
+		const struct core_member_view v = core_view(s->coordinator.core, (uint32_t)slot);
+		struct pair_end peer = {.member = v.member};
+		if (!v.alive)
+			continue;
+		memcpy(peer.key, v.key, sizeof peer.key);
 		out.tickets[out.n].peer = peer.member;
 		pair_ticket_sign(&s->run_identity, s->run_id, out.term, out.round, &own, &peer, out.tickets[out.n++].signature);
 	}

@@ -76,8 +76,9 @@ static void on_roster(struct sim *s, const struct core_record *rec) {
 	r->round = rec->round;
 	r->attempt = rec->attempt;
 	r->n = rec->n_members;
-	memcpy(r->members, rec->members, sizeof r->members);
-	memcpy(r->boots, rec->boots, sizeof r->boots);
+	RV_ASSERT(r->n <= SIM_MAX_WORKERS);
+	memcpy(r->members, rec->members, r->n * sizeof r->members[0]);
+	memcpy(r->boots, rec->boots, r->n * sizeof r->boots[0]);
 	r->next = s->oracle.rosters;
 	s->oracle.rosters = r;
 }
