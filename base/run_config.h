@@ -18,6 +18,7 @@ enum run_late { RUN_LATE_KEEP, RUN_LATE_DISCARD };
 enum run_split { SPLIT_DEALT, SPLIT_CONTIGUOUS };
 enum run_dtype { RUN_DTYPE_AUTO, RUN_DTYPE_FP32, RUN_DTYPE_BF16 };
 enum run_ownership { OWNERSHIP_BANDWIDTH, OWNERSHIP_EQUAL };
+enum run_slow_members { SLOW_WAIT, SLOW_SKIP };
 
 struct run_config {
 	/* model, up to init_hash (run_config_take_model); a family ignores fields that it does not
@@ -75,7 +76,9 @@ struct run_config {
 	int64_t min_workers;
 	int64_t grace_ms, silence_ms; /* base/run_silence.h: limits derived from silence_ms */
 	bool weight_by_tokens;
-	int ownership; /* enum run_ownership */
+	int ownership;            /* enum run_ownership */
+	int slow_members;         /* enum run_slow_members: of members whose lines hold exchanges up */
+	int64_t slow_deadline_ms; /* of an exchange, with SLOW_SKIP (base/slow_lines.h); 0: from the lines */
 };
 
 /* The option table of a run; also the order of its canonical text. Ended by name == NULL. */

@@ -9,6 +9,10 @@ static bool is_eager(const struct run_config *c) {
 	return c->updates == UPDATES_EAGER;
 }
 
+static bool skips(const struct run_config *c) {
+	return c->slow_members == SLOW_SKIP;
+}
+
 static bool stretches(const struct run_config *c) {
 	return c->rope_scaling != ROPE_PLAIN;
 }
@@ -43,6 +47,7 @@ static const struct rule {
 	{"trim-share", OF(merge), MERGE_TRIMS, NULL, ""},
 	{"eager-share", 0, "", NULL, 0, is_eager, "updates = eager"},
 	{"mean-feedback", 0, "", NULL, 0, rounds_means, "a mean-codec that loses something: all but fp32"},
+	{"slow-deadline-ms", 0, "", NULL, 0, skips, "slow-members = skip"},
 	{"beta1", OF(inner), INNER_HAS_MOMENTS, NULL, ""},
 	{"beta2", OF(inner), INNER_HAS_MOMENTS, NULL, ""},
 	{"eps", OF(inner), INNER_HAS_MOMENTS, NULL, ""},

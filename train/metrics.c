@@ -52,8 +52,8 @@ enum rv_err metrics_write_run(struct rv_json_lines *m, const struct metrics_run 
 enum rv_err metrics_write_round(struct rv_json_lines *m, const struct metrics_round *r, struct rv_errtext *et) {
 	return rv_json_lines_write(
 		m,
-		json_pack("{ss so so so so so so so so so so so so so so so so so so so so so so so}", "kind", "round", "round",
-				  whole(r->round), "step", whole(r->step), "tokens", whole(r->tokens), "participants",
+		json_pack("{ss so so so so so so so so so so so so so so so so so so so so so so so so}", "kind", "round",
+				  "round", whole(r->round), "step", whole(r->step), "tokens", whole(r->tokens), "participants",
 				  whole(r->participants), "train_loss", real(r->train_loss), "lr", real(r->lr), "grad_norm",
 				  real(r->grad_norm), "bytes_sent", whole(r->bytes_sent), "formula_bytes", whole(r->formula_bytes),
 				  "bytes_donated", whole(r->bytes_donated), "bytes_relayed", whole(r->bytes_relayed), "compute_us",
@@ -62,7 +62,8 @@ enum rv_err metrics_write_round(struct rv_json_lines *m, const struct metrics_ro
 				  "checkpoint_us", json_integer(r->checkpoint_us), "chain", hash(&r->chain), "delta_norm",
 				  known(r->delta_norm), "delta_cosine", known(r->delta_cosine), "codec_error", known(r->codec_error),
 				  "codec_cosine", known(r->codec_cosine), "modelled_us",
-				  r->modelled_us > 0 ? json_integer(r->modelled_us) : json_null()),
+				  r->modelled_us > 0 ? json_integer(r->modelled_us) : json_null(), "modelled_exchange_us",
+				  r->modelled_exchange_us > 0 ? json_integer(r->modelled_exchange_us) : json_null()),
 		et);
 }
 

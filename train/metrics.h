@@ -42,20 +42,21 @@ struct metrics_round {
 	uint64_t step;   /* inner steps of each worker so far */
 	uint64_t tokens; /* trained on by all workers so far */
 	uint32_t participants;
-	double train_loss;      /* mean over the round's steps, nats per token */
-	double lr, grad_norm;   /* values of the last step */
-	uint64_t bytes_sent;    /* sum of bytes that this worker sent for averaging, with headers */
-	uint64_t formula_bytes; /* sum of 2 (k-1)/k payload, the bytes of an ideal all-reduce of k participants */
-	uint64_t bytes_donated; /* sum of bytes of the run's state sent to joiners; not in bytes_sent */
-	uint64_t bytes_relayed; /* bytes of both that went through relays, since the process started */
-	int64_t compute_us;     /* this round's inner steps, encoding, applying; in the lab a worker's mean */
-	int64_t reduce_us;      /* this round's time from the encoding and the roster to the whole result */
-	int64_t overlap_us;     /* part of reduce_us in which inner steps went on */
-	int64_t idle_us;        /* this round's waiting for others */
-	int64_t wall_us;        /* since the process started; in the lab the run's, over all processes */
-	int64_t checkpoint_us;  /* part of compute_us in which training stood still while its state was copied */
-	int64_t modelled_us;    /* lab only: this round's compute by a model of the workers' speeds; 0: none */
-	struct rv_hash chain;   /* hash of the new state; zero if there is none (ddp) */
+	double train_loss;            /* mean over the round's steps, nats per token */
+	double lr, grad_norm;         /* values of the last step */
+	uint64_t bytes_sent;          /* sum of bytes that this worker sent for averaging, with headers */
+	uint64_t formula_bytes;       /* sum of 2 (k-1)/k payload, the bytes of an ideal all-reduce of k participants */
+	uint64_t bytes_donated;       /* sum of bytes of the run's state sent to joiners; not in bytes_sent */
+	uint64_t bytes_relayed;       /* bytes of both that went through relays, since the process started */
+	int64_t compute_us;           /* this round's inner steps, encoding, applying; in the lab a worker's mean */
+	int64_t reduce_us;            /* this round's time from the encoding and the roster to the whole result */
+	int64_t overlap_us;           /* part of reduce_us in which inner steps went on */
+	int64_t idle_us;              /* this round's waiting for others */
+	int64_t wall_us;              /* since the process started; in the lab the run's, over all processes */
+	int64_t checkpoint_us;        /* part of compute_us in which training stood still while its state was copied */
+	int64_t modelled_us;          /* lab only: this round's compute by a model of the workers' speeds; 0: none */
+	int64_t modelled_exchange_us; /* lab only: this round's exchange by a model of the workers' lines; 0: none */
+	struct rv_hash chain;         /* hash of the new state; zero if there is none (ddp) */
 	/* Norm and cosine of the workers' outer gradients before encoding, known in the lab. 0:
 	 * unknown. */
 	double delta_norm;   /* mean L2 norm */

@@ -36,7 +36,7 @@ static bool is_arriving(const struct core *c, const struct core_member *m) {
 	const struct report *rep = &m->last;
 	if (!core_available(c, m) || !m->reported || !core_stores(m) || m->places.n == 0 || core_diverged(c, m))
 		return false;
-	if (m->unmoved || core_is_excluded(c, m) || core_waits_no_more(c, m))
+	if (m->unmoved || core_is_excluded(c, m) || core_waits_no_more(c, m) || core_rests(c, m))
 		return false; /* no roster waits for it when it is there */
 	return rep->term == c->term && rep->round < c->round && c->round - rep->round <= ARRIVAL_ROUNDS &&
 		   goes_by_log(rep) && core_right_size(c, m) && c->now_us < core_silent_at(c, m);

@@ -61,6 +61,7 @@ struct core *core_init(void *memory, const struct core_config *cfg, int64_t now_
 	c->now_us = now_us;
 	c->chain = c->snapshot_chain = rv_chain_start(&cfg->run_hash);
 	c->next_id = 1;
+	c->lines_deadline_us = INT64_MAX;
 	c->ready_since_us = c->accused_since_us = c->not_held_since_us = c->still_since_us = INT64_MAX;
 	c->reduce_since_us = c->attempt_since_us = now_us;
 	c->parted = -1;

@@ -70,10 +70,14 @@ struct core_config {
 	uint64_t chunk_bytes;  /* of the longest chunk that is exchanged: deadlines follow from it (deadline.c) */
 	bool weight_by_tokens; /* else every weight is 1 (base/weights.h) */
 	bool equal_ownership;  /* else ownership follows the members' bandwidth */
-	int64_t grace_us;      /* once min_workers are ready, how long a round waits for the others */
-	int64_t liveness_us;   /* a member without a report for this time is dead until it reports again */
-	int64_t silent_us;     /* without one for this time, rounds do not wait for it; well above a heartbeat */
-	int64_t withheld_us;   /* a participant that withholds what it owes is accused after this time (reduce.h) */
+	/* A member whose line cannot make the deadline of an exchange takes part in every k-th round
+	 * only (base/slow_lines.h). */
+	bool skips_slow;
+	int64_t slow_deadline_us; /* 0: from the lines */
+	int64_t grace_us;         /* once min_workers are ready, how long a round waits for the others */
+	int64_t liveness_us;      /* a member without a report for this time is dead until it reports again */
+	int64_t silent_us;        /* without one for this time, rounds do not wait for it; well above a heartbeat */
+	int64_t withheld_us;      /* a participant that withholds what it owes is accused after this time (reduce.h) */
 	/* After the first accusation in an attempt, how long others are collected; a fourth of it if
 	 * all agree. */
 	int64_t suspect_gather_us;
@@ -236,6 +240,7 @@ enum core_event_type {
 	CORE_EVENT_OVERDUE,     /* others have voted, it neither votes nor accuses: counts as dead until it reports */
 	CORE_EVENT_EXCLUDED,    /* it has spoiled attempts repeatedly: in no roster before `round` if others suffice */
 	CORE_EVENT_IN_VAIN,     /* a round waited for it until grace was over: no round before `round` will */
+	CORE_EVENT_RESTS,       /* its line cannot make the deadline of an exchange: in no roster before `round` */
 	CORE_EVENT_UNLIKE,      /* no majority of `round` has voted alike; member: none */
 	CORE_EVENT_COUNT
 };

@@ -7,6 +7,7 @@
  * members.c  which members are alive, hold the state, have a contribution
  * rivals.c   whose reports count when two processes have one key
  * roster.c   OPEN: when the roster is frozen
+ * slow.c     ... which members stay out of it, because of their lines
  * arrivals.c ... and for which members that are catching up it waits
  * exclusion.c ... which members stay out, or are not waited for, because of what they have cost
  * reopen.c   ... again, after a roster of none
@@ -275,6 +276,7 @@ struct core {
 	uint64_t seq_durable; /* documents below may be announced */
 	uint64_t seq_planned; /* ... once the queue is durable */
 
+	int64_t lines_deadline_us;     /* of an exchange, by what is reported of lines (slow.c) */
 	int64_t ready_since_us;        /* min_workers are ready since; INT64_MAX: not */
 	int64_t accused_since_us;      /* INT64_MAX: no accusation in this attempt */
 	int64_t gather_us;             /* time for which others are collected from then on */
@@ -622,6 +624,18 @@ bool core_waits_for_arrivals(struct core *c);
 void core_end_arrivals(struct core *c);
 /* Returns the latest end of the wait; INT64_MAX: there is none. */
 int64_t core_arrival_deadline_us(const struct core *c);
+
+/* ---- slow.c ---- */
+
+/* Computes the deadline of an exchange from the members' lines. Does nothing unless members with
+ * slow ones are skipped. */
+void core_watch_lines(struct core *c);
+/* Returns true if `m` leaves out this round, because its line is slow and its turn not there. */
+bool core_rests(const struct core *c, const struct core_member *m);
+/* Drops the members that rest from `ready`, unless too few would be left. */
+void core_drop_resting(const struct core *c, uint64_t *ready);
+/* Logs the members whose rest begins with this roster, a set that they are not in. */
+void core_say_resting(struct core *c, const uint64_t *roster);
 
 /* ---- ownership.c ---- */
 

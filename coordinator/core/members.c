@@ -152,7 +152,8 @@ bool core_about_to(const struct core *c, uint32_t slot) {
 
 /* Returns true if a round would have `m` once it is ready, and may wait for that. */
 static bool is_worth_waiting(const struct core *c, const struct core_member *m) {
-	if (!core_available(c, m) || !core_stores(m) || core_is_excluded(c, m) || core_waits_no_more(c, m))
+	if (!core_available(c, m) || !core_stores(m) || core_is_excluded(c, m) || core_waits_no_more(c, m) ||
+		core_rests(c, m))
 		return false;
 	if (!m->reported)
 		return true; /* awaited since the coordinator's restart */

@@ -22,6 +22,7 @@ static void freeze(struct core *c, const uint64_t *ready) {
 	rec->attempt = c->attempt + 1;
 	rec->n_chunks = core_chunks(c, c->round);
 	core_count_waits(c, ready);
+	core_say_resting(c, ready);
 	for (int k = 0; k < c->slots.n; k++) {
 		const struct core_member *m = &c->members[c->slots.order[k]];
 		if (!set_has(ready, c->slots.order[k]))
@@ -131,8 +132,10 @@ static bool beyond_log(struct core *c) {
 void core_decide_roster(struct core *c) {
 	uint64_t ready[CORE_HERE_WORDS];
 	RV_ASSERT(c->roster.n == 0 && c->n_queue == 0 && c->round < c->cfg.final_round);
+	core_watch_lines(c);
 	(void)core_contributors(c, ready);
 	core_drop_excluded(c, ready);
+	core_drop_resting(c, ready);
 	core_drop_next(c, ready);
 	if (core_size_of(c, ready) < (int)c->cfg.min_workers) {
 		c->ready_since_us = INT64_MAX;

@@ -10,7 +10,8 @@ void report_bounds_tokens(const struct run_config *run, struct core_config *out)
 	uint64_t step = (uint64_t)run->batch * (uint64_t)run->grad_accum * (uint64_t)run->context;
 	bool keeps = run->late == RUN_LATE_KEEP;
 	out->round_tokens = rv_mul_capped(step, (uint64_t)run->steps_per_round);
-	out->missed_tokens = keeps ? rv_mul_capped(step, (uint64_t)run_config_overlap(run)) : 0;
+	int64_t missed_steps = run_config_overlap(run) + (run->slow_members == SLOW_SKIP ? run->steps_per_round : 0);
+	out->missed_tokens = keeps ? rv_mul_capped(step, (uint64_t)missed_steps) : 0;
 }
 
 enum rv_err report_bounds_check(const struct run_config *run, const struct report *rep, struct rv_errtext *et) {

@@ -42,6 +42,8 @@ static enum rv_err fill_core_config(const struct service *s, struct core_config 
 								.fragments = (uint32_t)s->run.fragments,
 								.weight_by_tokens = s->run.weight_by_tokens,
 								.equal_ownership = s->run.ownership == OWNERSHIP_EQUAL,
+								.skips_slow = s->run.slow_members == SLOW_SKIP,
+								.slow_deadline_us = s->run.slow_deadline_ms * RV_US_PER_MS,
 								.grace_us = s->run.grace_ms * RV_US_PER_MS,
 								.liveness_us = silence.dead * RV_US_PER_MS,
 								.silent_us = silence.silent * RV_US_PER_MS,

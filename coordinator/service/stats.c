@@ -219,6 +219,10 @@ static const struct {
 		{RV_WARN, "in_vain",
 		 "kept a round waiting until grace-ms was over and was not ready: no earlier round than this waits "
 		 "for it; it takes part when it is ready in time"},
+	[CORE_EVENT_RESTS] =
+		{RV_INFO, "rests",
+		 "has a line that cannot make the deadline of an exchange (slow-members = skip): it takes part "
+		 "again from this round on, the others do not wait for it until then"},
 	[CORE_EVENT_UNLIKE] =
 		{RV_ERROR, "unlike",
 		 "no majority of the participants has the same mean: an owner sends them different ones. Rosters "

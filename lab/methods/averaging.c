@@ -156,6 +156,12 @@ uint64_t averaging_payload_bytes(const struct lab_run *r) {
 	return chunking_total_bytes(&c, global_sent(&r->global.cfg));
 }
 
+uint64_t averaging_line_bytes(const struct lab_run *r) {
+	const struct chunking c = global_round_chunks(&r->global.cfg, r->rounds_done);
+	uint64_t sent = averaging_payload_bytes(r), mean = chunking_total_bytes(&c, r->global.cfg.codec);
+	return sent > mean ? sent : mean;
+}
+
 uint64_t averaging_bytes(const struct lab_run *r, int participants) {
 	const struct chunking c = global_round_chunks(&r->global.cfg, r->rounds_done);
 	return metrics_exchange_bytes(averaging_payload_bytes(r), chunking_total_bytes(&c, r->global.cfg.codec),

@@ -52,6 +52,9 @@ uint64_t averaging_payload_bytes(const struct lab_run *r);
 #define AVERAGING_METHOD                                                                                               \
 	.averages = true, .n_replicas = averaging_replicas, .theta = averaging_theta, .state_hash = averaging_state_hash,  \
 	.payload_bytes = averaging_payload_bytes
+/* Returns the bytes of a contribution to the round under way, or of its mean, whichever is
+ * longer. */
+uint64_t averaging_line_bytes(const struct lab_run *r);
 /* Returns the bytes that each participant of the round under way sends in its all-reduce. */
 uint64_t averaging_bytes(const struct lab_run *r, int participants);
 

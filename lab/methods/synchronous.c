@@ -2,6 +2,7 @@
 #include "lab/methods/synchronous.h"
 
 #include "base/clock.h"
+#include "lab/methods/lines.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@ struct attendance {
 static struct attendance attendance_of(const struct lab_run *r, const struct pace_round *pace) {
 	struct attendance a = {.n = 0};
 	(void)averaging_participants(&r->cfg, r->rounds_done, a.takes_part);
+	lines_leave_out(&r->cfg, r->rounds_done, averaging_line_bytes(r), a.takes_part);
 	memcpy(a.in_time, pace->in_time, sizeof a.in_time);
 	for (int i = 0; i < r->n_replicas; i++) {
 		a.takes_part[i] = a.takes_part[i] && a.in_time[i];
@@ -86,6 +88,7 @@ enum rv_err synchronous_round(struct lab_run *r, struct lab_round *out, struct r
 	int64_t started_us = rv_clock_monotonic_us();
 	out->participants = who.n;
 	out->modelled_us = (int64_t)(pace.duration_ms * 1e3);
+	out->modelled_exchange_us = (int64_t)(lines_exchange_ms(&r->cfg, averaging_line_bytes(r), who.takes_part) * 1e3);
 	RV_TRY(averaging_reduce(r, who.takes_part, et));
 	out->bytes = averaging_bytes(r, out->participants);
 	bool last = r->rounds_done + 1 == (uint64_t)r->cfg.run.rounds;

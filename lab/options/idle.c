@@ -43,14 +43,16 @@ const char *train_idle(const void *ctx, const char *name, struct idle_text *room
 	const struct train_idle *t = ctx;
 	const bool trims = merge_least[t->run.merge] > 1; /* it needs a number of workers */
 	const bool quorum = (strcmp(name, "min-workers") == 0 && !trims) || strcmp(name, "grace-ms") == 0;
-	const bool on_time = t->opts->drop_sync <= 0 && !t->opts->speeds[0];
+	const bool on_time = t->opts->drop_sync <= 0 && !t->opts->speeds[0] && !t->opts->lines[0];
 	const char *belongs = method_idle(lab_methods[t->opts->method], name);
 	if (belongs)
 		return belongs;
 	if (on_time && strcmp(name, "late") == 0)
-		return "--drop-sync and --speeds, which make workers miss a round";
+		return "--drop-sync, --speeds and --lines, which make workers miss a round";
 	if (t->run.mean_feedback <= 0 && strcmp(name, "move-owners") == 0)
 		return "--mean-feedback";
+	if (!t->opts->lines[0] && strcmp(name, "slow-members") == 0)
+		return "--lines";
 	if (!t->opts->speeds[0] && (quorum || strcmp(name, "step-ms") == 0))
 		return "--speeds";
 	return run_config_idle(&t->run, name, room);

@@ -8,6 +8,7 @@
 #include "base/hex.h"
 #include "base/option_value.h"
 #include "base/parallel.h"
+#include "lab/methods/lines.h"
 #include "lab/methods/pace.h"
 #include "lab/methods/preset.h"
 #include "lab/options/idle.h"
@@ -43,6 +44,10 @@ static const struct rv_option own_options[] = {
 	 "Lab"},
 	{"dylu", RV_OPT_BOOL, FIELD(dylu), 0, "false", 0, 0, NULL,
 	 "A worker takes as many of a round's steps as its speed allows while the fastest takes all (DyLU).", "Lab"},
+	{"lines", RV_OPT_STRING, FIELD(lines), FIELD_SIZE(lines), "", 0, 0, NULL,
+	 "What workers' lines carry in each direction, as in 100mbit:100mbit:10mbit (repeated for more workers), for "
+	 "slow-members and the modelled time of an exchange. Empty: no model.",
+	 "Lab"},
 	{"step-ms", RV_OPT_DOUBLE, FIELD(step_ms), 0, "100", 1e-3, 1e9, NULL,
 	 "With speeds: milliseconds of an inner step of a worker of speed 1, for the modelled time of a round.", "Lab"},
 	{"replicas-mode", RV_OPT_CHOICE, FIELD(replicas_mode), 0, "fixed-steps", 0, 0, "fixed-steps|fixed-tokens",
@@ -137,6 +142,7 @@ struct lab_config train_options_resolve(const struct train_options *o) {
 		.recompute = (enum recompute)o->recompute,
 	};
 	(void)pace_parse_speeds(o->speeds, c.speeds, NULL);
+	(void)lines_parse(o->lines, c.lines, NULL);
 	if (splits_batch(o))
 		c.run.batch /= o->workers;
 	method_configure(&c);
@@ -174,10 +180,13 @@ static enum rv_err check_round(const struct train_options *o, const struct lab_m
 		return rv_fail(et, RV_E_INVALID,
 					   "fragments, overlap-steps and updates belong to --method diloco and its kind, not to %s",
 					   m->name);
-	if ((o->drop_sync > 0 || o->speeds[0]) && (run_config_overlap(&configured.run) > 0 || !m->synchronous))
+	if ((o->drop_sync > 0 || o->speeds[0] || o->lines[0]) &&
+		(run_config_overlap(&configured.run) > 0 || !m->synchronous))
 		return rv_fail(et, RV_E_INVALID,
 					   "%s belongs to --method diloco and its kind, without overlap-steps and with updates = waited",
-					   o->speeds[0] ? "speeds" : "drop-sync");
+					   o->speeds[0]  ? "speeds"
+					   : o->lines[0] ? "lines"
+									 : "drop-sync");
 	return run_config_check_updates(&configured.run, et); /* with the outer optimizer that the method prescribes */
 }
 
@@ -205,8 +214,10 @@ bool train_options_only_warm_up(const struct train_options *o, struct rv_errtext
 static enum rv_err check_method(const struct train_options *o, struct rv_errtext *et) {
 	const struct lab_method *m = lab_methods[o->method];
 	double speeds[LAB_MAX_WORKERS];
+	int64_t lines[LAB_MAX_WORKERS];
 	RV_TRY(check_round(o, m, et));
 	RV_TRY(pace_parse_speeds(o->speeds, speeds, et));
+	RV_TRY(lines_parse(o->lines, lines, et));
 	if (o->dylu && !o->speeds[0])
 		return rv_fail(et, RV_E_INVALID, "dylu without speeds changes nothing: give --speeds, as in 1:1:0.5");
 	if (o->run.round_ms > 0 && !o->speeds[0])

@@ -26,6 +26,7 @@ struct train_options {
 	int on_record_gap, replicas_mode;
 	double drop_sync, move_owners;
 	char speeds[512];
+	char lines[512];
 	double step_ms;
 	bool dylu;
 	bool eval_replicas;

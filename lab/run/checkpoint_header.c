@@ -49,6 +49,12 @@ static void hash_step_ms(struct rv_hasher *h, const struct lab_config *c) {
 	rv_hash_update(h, &c->step_ms, sizeof c->step_ms);
 }
 
+static void hash_lines(struct rv_hasher *h, const struct lab_config *c) {
+	if (c->lines[0] == 0)
+		return; /* as before there were any */
+	rv_hash_update(h, c->lines, (size_t)c->workers * sizeof c->lines[0]);
+}
+
 static void hash_dylu(struct rv_hasher *h, const struct lab_config *c) {
 	rv_hash_u64(h, c->dylu);
 }
@@ -65,7 +71,8 @@ static const struct hashed_option {
 				  {"move-owners", hash_move_owners},
 				  {"speeds", hash_speeds},
 				  {"step-ms", hash_step_ms},
-				  {"dylu", hash_dylu}};
+				  {"dylu", hash_dylu},
+				  {"lines", hash_lines}};
 
 enum { OF_THE_LAB = sizeof of_the_lab / sizeof of_the_lab[0] };
 

@@ -32,6 +32,7 @@ struct lab_round {
 	int participants;
 	int64_t compute_us, reduce_us; /* mean over the workers, also where one replica computes for all; the joining */
 	int64_t modelled_us;           /* until the round closed, by the model of lab/methods/pace.h; 0: no such model */
+	int64_t modelled_exchange_us;  /* by the model of lab/methods/lines.h; 0: no such model */
 	/* Figures of the workers' outer gradients, before encoding; 0 if there are none, or only
 	 * one. */
 	double delta_norm;                /* mean L2 norm */
@@ -109,8 +110,9 @@ struct lab_config {
 	double speeds[LAB_MAX_WORKERS];
 	bool dylu;
 	double step_ms;
-	uint64_t eval_tokens; /* tokens of every evaluation, as replica_eval; 0: all held-out text */
-	bool eval_replicas;   /* fill in lab_run.average_loss and .replica_loss at the end */
+	int64_t lines[LAB_MAX_WORKERS]; /* modelled lines (lab/methods/lines.h), bytes/s; 0: no model */
+	uint64_t eval_tokens;           /* tokens of every evaluation, as replica_eval; 0: all held-out text */
+	bool eval_replicas;             /* fill in lab_run.average_loss and .replica_loss at the end */
 };
 
 /* Sums over the steps of the current round: part of a checkpoint. */

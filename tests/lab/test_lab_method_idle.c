@@ -72,7 +72,7 @@ static void test_policies(void **state) {
 	(void)state;
 	set("late", "discard");
 	set("step-ms", "5");
-	idle(2, "late = discard has no effect here: it belongs to --drop-sync and --speeds");
+	idle(2, "late = discard has no effect here: it belongs to --drop-sync, --speeds and --lines");
 	set("drop-sync", "0.5");
 	idle(1, "step-ms = 5 has no effect here: it belongs to --speeds");
 	set("min-workers", "3");

@@ -198,6 +198,7 @@ struct sim_options {
 	bool loud;   /* some contributions are several times as large as they should be */
 	bool weight_by_tokens;
 	bool equal_ownership; /* else ownership follows what workers say of their lines */
+	bool skips_slow;      /* members with slow lines take part now and then */
 	uint32_t fragments;
 	float mix;       /* what a worker keeps of its own when it adopts a round's */
 	bool gives_away; /* late outer steps: overlap_steps is H, and steps ahead begin from a start of their own */

@@ -11,6 +11,11 @@ enum { POLL_HOLD_US = 4 * SIM_S, STATUS_OK = 200, STATUS_NONE = 204, STATUS_CONF
 
 static void coordinator_turn(struct sim *s);
 
+/* Returns the steps that a round which a member missed adds to its contribution. */
+static uint64_t missed_steps(const struct sim *s) {
+	return s->opt.overlap_steps + (s->opt.skips_slow ? s->opt.steps_per_round : 0);
+}
+
 static void config_of(const struct sim *s, struct core_config *cfg) {
 	*cfg = (struct core_config){.max_here = SIM_MAX_WORKERS,
 								.max_roster = SIM_MAX_WORKERS,
@@ -20,6 +25,7 @@ static void config_of(const struct sim *s, struct core_config *cfg) {
 								.fragments = s->opt.fragments,
 								.weight_by_tokens = s->opt.weight_by_tokens,
 								.equal_ownership = s->opt.equal_ownership,
+								.skips_slow = s->opt.skips_slow,
 								.grace_us = 2 * SIM_S,
 								.liveness_us = 4 * SIM_S,
 								.silent_us = 2 * SIM_S,
@@ -28,7 +34,7 @@ static void config_of(const struct sim *s, struct core_config *cfg) {
 									s->opt.codec->encoded_bytes(s->opt.codec, s->global_config.chunks.chunk_elems),
 								.suspect_gather_us = 300 * SIM_MS,
 								.round_tokens = s->opt.steps_per_round * SIM_TOKENS_PER_STEP,
-								.missed_tokens = s->opt.overlap_steps * SIM_TOKENS_PER_STEP};
+								.missed_tokens = missed_steps(s) * SIM_TOKENS_PER_STEP};
 	cfg->n_relays = (uint8_t)relay_list(s, cfg->relays);
 	for (uint32_t fragment = 0; fragment < fragments_count(&s->global_config.fragments); fragment++)
 		cfg->n_chunks[fragment] = global_round_chunks(&s->global_config, fragment).n_chunks;

@@ -113,6 +113,13 @@ static void choose_relay(struct sim_options *o) {
 	o->relay = has_one ? 1 + (int)rv_rng_below(&r, 2) : 0;
 }
 
+/* One in four skips members with slow lines. */
+static void choose_slow(struct sim_options *o) {
+	enum { STREAM = 46 };
+	struct rv_rng r = rv_rng_of(o->seed, STREAM);
+	o->skips_slow = rv_rng_below(&r, 4) == 0 && !o->hasty; /* those show that all catch up */
+}
+
 struct sim_options sim_options_of(uint64_t seed) {
 	struct rv_rng r = rv_rng_of(seed, 1);
 	struct sim_options o = {.seed = seed};
@@ -142,6 +149,7 @@ struct sim_options sim_options_of(uint64_t seed) {
 	choose_mesh(&o);
 	choose_feedback(&o);
 	choose_relay(&o);
+	choose_slow(&o);
 	return o;
 }
 
@@ -173,7 +181,7 @@ void sim_options_text(const struct sim_options *o, char *out, size_t cap) {
 		out, cap,
 		"seed %llu: %d workers (at least %u), %llu rounds of %llu steps (%llu ahead%s) of %lld ms, %zu parameters, "
 		"%s%s%s, feedback %.1f, "
-		"%u fragments mixed by %g, late %s, clip %.2f%s, weights %s, ownership %s%s%s, a snapshot every %llu; delay "
+		"%u fragments mixed by %g, late %s, clip %.2f%s, weights %s, ownership %s%s%s%s, a snapshot every %llu; delay "
 		"%lld+%lld "
 		"ms, lines "
 		"from %.0f kB/s; ",
@@ -188,8 +196,9 @@ void sim_options_text(const struct sim_options *o, char *out, size_t cap) {
 						: ", two relays",
 		(double)o->feedback, o->fragments, (double)o->mix, o->late == LATE_KEEP ? "keep" : "discard", o->clip,
 		o->loud ? " and loud" : "", o->weight_by_tokens ? "tokens" : "equal", o->equal_ownership ? "equal" : "by line",
-		o->mixed ? ", mixed releases" : "", o->by_time ? ", steps by time" : "", (unsigned long long)o->snapshot_every,
-		(long long)o->delay_us / SIM_MS, (long long)o->jitter_us / SIM_MS, o->slowest_bytes_per_s / 1e3);
+		o->skips_slow ? ", slow lines skipped" : "", o->mixed ? ", mixed releases" : "",
+		o->by_time ? ", steps by time" : "", (unsigned long long)o->snapshot_every, (long long)o->delay_us / SIM_MS,
+		(long long)o->jitter_us / SIM_MS, o->slowest_bytes_per_s / 1e3);
 	if (o->calm)
 		(void)snprintf(out + n, cap - (size_t)n, "calm");
 	else

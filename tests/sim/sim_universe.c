@@ -152,6 +152,7 @@ static void make_run(struct sim *s) {
 								 .mix = (double)s->opt.mix,
 								 .eager_share = (double)s->opt.share,
 								 .error_feedback = (double)s->opt.feedback,
+								 .slow_members = s->opt.skips_slow ? SLOW_SKIP : SLOW_WAIT,
 								 .updates = !s->opt.gives_away ? UPDATES_WAITED
 											: s->opt.share > 0 ? UPDATES_EAGER
 															   : UPDATES_DELAYED};

@@ -88,11 +88,32 @@ static void all_is_kept(void **state) {
 	end(&s);
 }
 
+/* A worker that rests for rounds trains on: its contribution grows by the steps of each. A part of
+ * one goes on to be whole, and without the policy a whole one is ready as it is. */
+static void a_contribution_that_rests_grows(void **state) {
+	(void)state;
+	for (int skips = 0; skips < 2; skips++)
+		for (int part = 0; part < 2; part++) {
+			struct scene s;
+			begin(&s, 1, 0);
+			s.run.cfg.slow_members = skips ? SLOW_SKIP : SLOW_WAIT;
+			const uint64_t h = (uint64_t)s.run.cfg.steps_per_round, done = part ? h - 1 : h;
+			s.p.steps_done = done;
+			s.p.tokens = 100;
+			s.g.round = s.p.round + 1;
+			(void)participant_adopt(&s.p, &s.g, s.g.theta, PARTICIPANT_KEEP);
+			assert_int_equal(s.p.steps_done, skips && !part ? 0 : done);
+			assert_int_equal(s.p.tokens, 100);
+			end(&s);
+		}
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_the_round_exchanged_is_taken),
 		cmocka_unit_test(a_share_is_kept),
 		cmocka_unit_test(all_is_kept),
+		cmocka_unit_test(a_contribution_that_rests_grows),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

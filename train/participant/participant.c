@@ -130,9 +130,18 @@ static void follow_theta(struct participant *p, struct global_state *g, const fl
 	}
 }
 
+/* Returns true if a complete contribution that missed its round grows by another round's steps: its
+ * worker rests for rounds, because of its line. */
+static bool grows(const struct participant *p, enum participant_adopt how) {
+	return how == PARTICIPANT_KEEP && p->run->slow_members == SLOW_SKIP &&
+		   p->steps_done == (uint64_t)p->run->steps_per_round;
+}
+
 static void begin_round(struct participant *p, enum participant_adopt how) {
 	if (how != PARTICIPANT_KEEP)
 		p->steps_done = p->tokens = 0;
+	if (grows(p, how))
+		p->steps_done = p->ahead;
 	if (how == PARTICIPANT_ADOPT || (how == PARTICIPANT_DISCARD && RV_BUG("discard-keeps-steps-ahead")))
 		p->steps_done = p->ahead;
 	if (how != PARTICIPANT_DISCARD)
