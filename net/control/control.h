@@ -386,6 +386,16 @@ void report_add_path(struct report *m, uint32_t member, uint8_t path);
 /* Copies what is used of `from`: much less than all of it. */
 void document_copy(struct document *to, const struct document *from);
 
+/* Returns the number of participants of a REDUCE document, in all rows. */
+static inline int document_participants(const struct document *d) {
+	return d->n_rows > 1 ? d->n_roster : d->n_members;
+}
+
+/* Lists the members with which the receiver keeps links: `members`, `syncing`, and the column of a
+ * roster in rows. Returns how many. */
+enum { DOCUMENT_MAX_LINKED = NET_MAX_ROW + NET_MAX_SYNCING + NET_MAX_COLUMN };
+int document_linked(const struct document *d, struct member_ref out[DOCUMENT_MAX_LINKED]);
+
 /* Returns the index of `member` in d->members, or -1. */
 int document_find(const struct document *d, uint32_t member);
 

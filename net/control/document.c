@@ -294,3 +294,11 @@ const struct rv_hash *document_digest(const struct document *d, uint64_t round) 
 		return NULL;
 	return round < d->snapshot_round ? &d->older[round - document_reaches_to(d)] : &d->log[round - d->snapshot_round];
 }
+
+int document_linked(const struct document *d, struct member_ref out[DOCUMENT_MAX_LINKED]) {
+	const int n_column = d->phase == RUN_REDUCE && d->n_rows > 1 ? d->n_column : 0;
+	memcpy(out, d->members, d->n_members * sizeof out[0]);
+	memcpy(out + d->n_members, d->syncing, d->n_syncing * sizeof out[0]);
+	memcpy(out + d->n_members + d->n_syncing, d->column, (size_t)n_column * sizeof out[0]);
+	return d->n_members + d->n_syncing + n_column;
+}

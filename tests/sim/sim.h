@@ -45,7 +45,7 @@
 #include "coordinator/core/core.h"
 #include "net/control/control.h"
 #include "net/mesh/peers.h"
-#include "net/reduce/reduce.h"
+#include "net/reduce/grid.h"
 #include "outer/global.h"
 #include "tests/common/memory_store.h"
 #include "tests/sim/sim_net.h"
@@ -89,6 +89,8 @@ struct sim;
 /* ---- faults: planned from the seed (sim_plan.c), carried out by sim_faults.c ---- */
 
 enum { SIM_TOKENS_PER_STEP = 10 };
+
+#define SIM_ANY_BYTES UINT64_MAX
 
 enum sim_fault_kind {
 	/* the whole safety phase */
@@ -489,11 +491,10 @@ struct sim_worker {
 	struct recovered found;        /* until there is a session */
 	struct session_core *session;  /* NULL: not joined */
 	const struct round_core *core; /* in it */
-	struct reduce *reduce;         /* NULL: none */
+	struct grid *reduce;           /* NULL: none */
 	struct chunking chunks;        /* of what it reduces */
 	struct sim *sim;               /* for the operations of the cores */
 	int host;
-	int roster_index[SIM_MAX_WORKERS]; /* of each host in the all-reduce; -1: not in it */
 	uint64_t reduce_round;
 	uint32_t reduce_attempt;
 	struct global_state global;
@@ -507,6 +508,7 @@ struct sim_worker {
 	struct store_thread store_thread;
 	uint8_t *reduced, *flags;
 	uint8_t *held[SIM_MAX_WORKERS];
+	uint8_t *sums; /* of a roster in rows; NULL: none yet */
 	struct sim_progress own_progress;
 	struct peers *mesh;      /* NULL: not open */
 	struct fetcher *fetcher; /* of its session */
@@ -520,7 +522,7 @@ struct sim_worker {
 	struct house house;
 	struct sim_dials asks; /* of its mesh for routes */
 	int reads_from;        /* host: whose bytes the mesh reads */
-	uint64_t expected_tx;  /* bytes, when nothing goes wrong in this all-reduce */
+	uint64_t expected_tx;  /* bytes, when nothing goes wrong in this all-reduce; SIM_ANY_BYTES: not known */
 	bool lost_a_link;      /* since it began: what was on it is sent again */
 	/* the oracle's */
 	struct sim_dials dials[SIM_MAX_WORKERS];

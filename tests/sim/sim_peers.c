@@ -14,7 +14,8 @@ enum {
 };
 
 static int index_of(const struct sim_worker *w, int peer) {
-	return w->reduce != NULL ? w->roster_index[peer] : -1;
+	const uint32_t member = w->sim->oracle.member_of[peer];
+	return w->reduce != NULL && peer != w->host ? grid_peer_of(w->reduce, member) : -1;
 }
 
 static int host_of(const struct sim *s, uint32_t member) {
@@ -28,7 +29,7 @@ static int host_of(const struct sim *s, uint32_t member) {
 
 static bool pull(struct sim_worker *w, int index, bool bulk, struct reduce_msg *m) {
 	int64_t now_us = w->sim->now_us;
-	return bulk ? reduce_send(w->reduce, now_us, index, m) : reduce_send_control(w->reduce, now_us, index, m);
+	return bulk ? grid_send(w->reduce, now_us, index, m) : grid_send_control(w->reduce, now_us, index, m);
 }
 
 /* Its last value is another one for each peer. */
@@ -86,7 +87,7 @@ static enum rv_err on_reduce_frame(struct sim_worker *w, int peer, const struct 
 		return RV_OK; /* this all-reduce is not ours (yet, or any more) */
 	struct reduce_msg m;
 	frame_reduce_decode(h, body, &m);
-	return reduce_receive(w->reduce, w->sim->now_us, index, &m, et);
+	return grid_receive(w->reduce, w->sim->now_us, index, &m, et);
 }
 
 static enum rv_err on_message(void *ctx, uint32_t member, const struct frame_header *h, const uint8_t *body,
@@ -106,7 +107,7 @@ static void on_part(void *ctx, uint32_t member, bool bulk) {
 	struct sim_worker *w = ctx;
 	int peer = host_of(w->sim, member), index = peer != SIM_NOBODY ? index_of(w, peer) : -1;
 	if (index >= 0)
-		reduce_part(w->reduce, w->sim->now_us, index, bulk);
+		grid_part(w->reduce, w->sim->now_us, index, bulk);
 }
 
 /* ---- links ---- */
@@ -114,9 +115,9 @@ static void on_part(void *ctx, uint32_t member, bool bulk) {
 static void tell_reduce(struct sim_worker *w, int peer, bool refused) {
 	int index = index_of(w, peer);
 	if (index >= 0 && w->links[peer].up)
-		reduce_link_up(w->reduce, w->sim->now_us, index);
+		grid_link_up(w->reduce, w->sim->now_us, index);
 	else if (index >= 0)
-		reduce_link_down(w->reduce, w->sim->now_us, index, refused);
+		grid_link_down(w->reduce, w->sim->now_us, index, refused);
 }
 
 static void set_link(struct sim_worker *w, int peer, bool up, bool refused) {
@@ -271,9 +272,37 @@ static enum rv_err chunk_check(void *ctx, uint32_t chunk, const uint8_t *data, s
 	return w->sim->opt.codec->decode(w->sim->opt.codec, data, chunking_len(&w->chunks, chunk), w->sim->scratch, et);
 }
 
-/* What this worker sends when nothing goes wrong. */
+static size_t sum_bytes(void *ctx, uint32_t chunk) {
+	return merge_partial_bytes(chunking_len(&((struct sim_worker *)ctx)->chunks, chunk));
+}
+
+static size_t sum_offset(void *ctx, uint32_t chunk) {
+	return merge_partial_bytes((size_t)chunk * ((struct sim_worker *)ctx)->chunks.chunk_elems);
+}
+
+static enum rv_err chunk_sum(void *ctx, uint32_t chunk, const uint8_t *const *in, const uint32_t *weights, int n_in,
+							 uint8_t *out, int *bad, struct rv_errtext *et) {
+	const struct sim_worker *w = ctx;
+	const struct merge_rule rule = global_merge(&w->sim->global_config);
+	RV_ASSERT(out == NULL);
+	*bad = -1;
+	return merge_partial(&rule, in, weights, n_in, chunking_len(&w->chunks, chunk), w->sim->scratch,
+						 w->sums + sum_offset(ctx, chunk), NULL, et);
+}
+
+static enum rv_err chunk_join(void *ctx, uint32_t chunk, const uint8_t *const *in, const uint32_t *weights, int n_in,
+							  uint8_t *out, int *bad, struct rv_errtext *et) {
+	const struct sim_worker *w = ctx;
+	const struct merge_rule rule = global_merge(&w->sim->global_config);
+	*bad = -1;
+	return merge_join(&rule, in, weights, n_in, chunking_len(&w->chunks, chunk), w->sim->scratch, NULL, out, et);
+}
+
+/* Returns what this worker sends if nothing goes wrong; SIM_ANY_BYTES: not known of rows. */
 static uint64_t expected_tx(struct sim_worker *w, const struct document *d) {
 	uint64_t bytes = 0;
+	if (d->n_rows > 1)
+		return SIM_ANY_BYTES;
 	for (int g = 0; g < d->n_ranges; g++)
 		for (uint32_t c = d->ranges[g].first; c < d->ranges[g].first + d->ranges[g].count; c++) {
 			bool mine = d->members[d->ranges[g].owner].member == w->member;
@@ -282,28 +311,43 @@ static uint64_t expected_tx(struct sim_worker *w, const struct document *d) {
 	return bytes;
 }
 
+static struct grid_memory reduce_memory(struct sim_worker *w, const struct document *d) {
+	struct grid_memory mem = {.own = w->participant.encoded, .reduced = w->reduced, .flags = w->flags};
+	const size_t sum = merge_partial_bytes(w->chunks.n);
+	for (int m = 0; m < SIM_MAX_WORKERS; m++)
+		mem.held[m] = w->held[m];
+	if (d->n_rows <= 1)
+		return mem;
+	free(w->sums);
+	mem.sum = w->sums = sim_alloc((1 + (size_t)d->n_rows) * sum);
+	for (size_t i = 0; i < d->n_rows; i++)
+		mem.row_sums[i] = w->sums + (1 + i) * sum;
+	return mem;
+}
+
 static void init_reduce(struct sim *s, int host, const struct document *d) {
 	struct sim_worker *w = &s->workers[host];
 	w->sim = s;
 	w->lost_a_link = false;
 	w->chunks = global_round_chunks(&s->global_config, d->round);
-	struct reduce_config cfg = {.n_chunks = w->chunks.n_chunks,
-								.codec = {.ctx = w,
-										  .chunk_bytes = chunk_bytes,
-										  .chunk_offset = chunk_offset,
-										  .reduce = chunk_reduce,
-										  .check = chunk_check},
-								.silence_us = SILENCE_US,
-								.stall_us = SIM_STALL_US,
-								.ping_interval_us = PING_US,
-								.patience_gather = 1};
-	struct reduce_memory mem = {.own = w->participant.encoded, .reduced = w->reduced, .flags = w->flags};
-	for (int m = 0; m < SIM_MAX_WORKERS; m++)
-		mem.held[m] = w->held[m];
+	const struct grid_config cfg = {.self_member = w->member,
+									.n_chunks = w->chunks.n_chunks,
+									.codec = {.row = {.ctx = w,
+													  .chunk_bytes = chunk_bytes,
+													  .chunk_offset = chunk_offset,
+													  .reduce = chunk_reduce,
+													  .check = chunk_check},
+											  .sum_bytes = sum_bytes,
+											  .sum_offset = sum_offset,
+											  .sum = chunk_sum,
+											  .join = chunk_join},
+									.silence_us = SILENCE_US,
+									.stall_us = SIM_STALL_US,
+									.ping_interval_us = PING_US};
+	const struct grid_memory mem = reduce_memory(w, d);
 	if (w->reduce_memory == NULL)
-		w->reduce_memory = sim_alloc(reduce_size());
-	const struct reduce_roster roster = reduce_roster_of(d, w->member);
-	w->reduce = reduce_init(w->reduce_memory, &cfg, &mem, &roster, s->now_us);
+		w->reduce_memory = sim_alloc(grid_size());
+	w->reduce = grid_init(w->reduce_memory, &cfg, &mem, d, s->now_us);
 }
 
 static void enter_attempt(struct sim *s, int host, const struct document *d) {
@@ -311,10 +355,6 @@ static void enter_attempt(struct sim *s, int host, const struct document *d) {
 	w->reduce_round = d->round;
 	w->reduce_attempt = d->attempt;
 	w->expected_tx = expected_tx(w, d);
-	for (int peer = 0; peer < SIM_MAX_WORKERS; peer++)
-		w->roster_index[peer] = -1;
-	for (int i = 0; i < d->n_members; i++)
-		w->roster_index[sim_host_of_key(s, d->members[i].key)] = i;
 	for (int peer = 0; peer < s->opt.n_workers; peer++)
 		if (w->links[peer].up)
 			tell_reduce(w, peer, false);
@@ -327,16 +367,15 @@ static void enter_attempt(struct sim *s, int host, const struct document *d) {
 /* As the real worker: one that has the state also dials those who lack it. */
 static void allow(void *ctx, const struct document *d) {
 	struct sim_worker *w = ctx;
-	struct member_ref linked[NET_MAX_MEMBERS + NET_MAX_SYNCING];
-	memcpy(linked, d->members, d->n_members * sizeof linked[0]);
-	memcpy(linked + d->n_members, d->syncing, d->n_syncing * sizeof linked[0]);
+	struct member_ref linked[DOCUMENT_MAX_LINKED];
+	const int n = document_linked(d, linked);
 	sim_say(w->sim, w->host, "follows document %llu: %d members, %d behind", (unsigned long long)d->seq, d->n_members,
 			d->n_syncing);
 	house_follow(&w->house, d, w->member);
-	for (int i = 0; i < d->n_members + d->n_syncing; i++)
+	for (int i = 0; i < n; i++)
 		house_filter(&w->house, &linked[i]);
 	peers_ban(w->mesh, w->sim->now_us, &d->banned);
-	peers_allow(w->mesh, w->sim->now_us, linked, d->n_members + d->n_syncing);
+	peers_allow(w->mesh, w->sim->now_us, linked, n);
 	fetch_allow(w, d);
 	reach_core_follow(w->reach.core, w->sim->now_us, d);
 }
@@ -350,11 +389,15 @@ static enum rv_err begin_reduce(void *ctx, const struct document *d, struct rv_e
 	return RV_OK;
 }
 
-static void resume_reduce(void *ctx, const struct document *d) {
+static enum rv_err resume_reduce(void *ctx, const struct document *d, struct rv_errtext *et) {
 	struct sim_worker *w = ctx;
-	const struct reduce_roster roster = reduce_roster_of(d, w->member);
-	reduce_restart(w->reduce, &roster, w->sim->now_us);
+	(void)et;
+	if (grid_continues(w->reduce, d))
+		grid_restart(w->reduce, d, w->sim->now_us);
+	else
+		init_reduce(w->sim, w->host, d);
 	enter_attempt(w->sim, w->host, d);
+	return RV_OK;
 }
 
 static void end_reduce(void *ctx) {
@@ -417,8 +460,8 @@ struct session_reduce peers_seen(const struct sim_worker *w) {
 	if (w->reduce == NULL)
 		return (struct session_reduce){.running = false};
 	return (struct session_reduce){.running = true,
-								   .complete = reduce_done(w->reduce),
+								   .complete = grid_done(w->reduce),
 								   .round = w->reduce_round,
 								   .attempt = w->reduce_attempt,
-								   .suspects = reduce_suspects(w->reduce)};
+								   .suspects = grid_suspects(w->reduce)};
 }

@@ -221,7 +221,7 @@ void trainer_load(struct sim *s, int host, struct recovered *found) {
 	RV_ASSERT(global_init(&w->global, &s->global_config, s->theta0, NULL) == RV_OK);
 	training_init(s, host);
 	w->reduced = sim_alloc(s->max_payload);
-	w->flags = sim_alloc(reduce_flags_bytes(s->global_config.chunks.n_chunks));
+	w->flags = sim_alloc(grid_flags_bytes(s->global_config.chunks.n_chunks));
 	for (int i = 0; i < s->opt.n_workers; i++)
 		w->held[i] = sim_alloc(s->max_payload);
 	w->n_requests = 0;
@@ -240,6 +240,7 @@ void trainer_unload(struct sim_worker *w) {
 	global_release(&w->global);
 	free(w->reduced);
 	free(w->flags);
+	free(w->sums);
 	for (int i = 0; i < SIM_MAX_WORKERS; i++)
 		free(w->held[i]);
 	memset(w->held, 0, sizeof w->held);

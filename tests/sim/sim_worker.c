@@ -76,8 +76,8 @@ static void timer(struct sim *s, int host, void *arg) {
 	if (s->now_us < w->timer_us)
 		return;
 	w->timer_us = INT64_MAX;
-	if (w->reduce != NULL && reduce_deadline_us(w->reduce) <= s->now_us)
-		reduce_tick(w->reduce, s->now_us);
+	if (w->reduce != NULL && grid_deadline_us(w->reduce) <= s->now_us)
+		grid_tick(w->reduce, s->now_us);
 	worker_turn(s, host);
 }
 
@@ -88,7 +88,7 @@ static int64_t earlier(int64_t a, int64_t b) {
 static int64_t session_deadline_us(struct sim *s, int host) {
 	struct sim_worker *w = &s->workers[host];
 	int64_t at = session_core_deadline_us(w->session, s->now_us);
-	at = earlier(at, w->reduce != NULL ? reduce_deadline_us(w->reduce) : INT64_MAX);
+	at = earlier(at, w->reduce != NULL ? grid_deadline_us(w->reduce) : INT64_MAX);
 	at = earlier(at, fetch_deadline_us(w));
 	at = earlier(at, reach_due_us(w));
 	return earlier(at, peers_deadline_us(w->mesh));
@@ -118,7 +118,8 @@ static void take_turn(struct sim *s, int host) {
 /* The all-reduce of a worker that is alone is done as soon as it begins. */
 static bool has_news(const struct sim_worker *w, const struct session_reduce *before) {
 	const struct session_reduce now = peers_seen(w);
-	return now.complete != before->complete || now.suspects != before->suspects || now.attempt != before->attempt;
+	return now.complete != before->complete || !grid_suspects_equal(&now.suspects, &before->suspects) ||
+		   now.attempt != before->attempt;
 }
 
 static void take_turns(struct sim *s, int host) {
@@ -135,8 +136,8 @@ static void take_turns(struct sim *s, int host) {
 			sim_fail(s, "w%d: its session turns without end", host);
 	} while (!s->failed && has_news(w, &before));
 	const struct document *d = round_document(w->core);
-	donor_set_round(w->donor, d != NULL ? d->round : 0, w->reduce != NULL && !reduce_done(w->reduce));
-	peers_keep_paths(w->mesh, w->reduce != NULL && !reduce_done(w->reduce));
+	donor_set_round(w->donor, d != NULL ? d->round : 0, w->reduce != NULL && !grid_done(w->reduce));
+	peers_keep_paths(w->mesh, w->reduce != NULL && !grid_done(w->reduce));
 	peers_pump(w->mesh, s->now_us);
 	take_turn(s, host);
 }

@@ -181,16 +181,17 @@ static void an_uncommitted_log_entry_is_replaced(void **state) {
 
 static void suspects_are_reported_for_the_current_attempt_only(void **state) {
 	struct round_driver *f = *state;
+	const struct grid_suspects two = {.n = 2, .places = {100, 103}};
 	make_ready(f, 0);
 	show(f, RUN_REDUCE, 0);
 	expect_next(f, ROUND_REDUCE_START);
 	expect_report(f, WORKER_REDUCING);
-	round_on_suspects(f->c, 1, 0x9);
+	round_on_suspects(f->c, 1, &two);
 	const struct report r = expect_report(f, WORKER_REDUCING);
 	assert_true(r.n_suspects == 2 && r.suspects[0] == 100 && r.suspects[1] == 103);
 	show_attempt(f, RUN_REDUCE, 0, 2, 0x7);
 	expect_next(f, ROUND_REDUCE_RESTART);
-	round_on_suspects(f->c, 1, 0x8);
+	round_on_suspects(f->c, 1, &two);
 	assert_int_equal(expect_report(f, WORKER_REDUCING).n_suspects, 0);
 }
 

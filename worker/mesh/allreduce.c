@@ -1,4 +1,4 @@
-/* allreduce.c: memory and codec for the all-reduce core. */
+/* allreduce.c: memory and codec for the cores of an all-reduce. */
 #include "worker/mesh/allreduce.h"
 
 #include "base/assert.h"
@@ -10,7 +10,14 @@
 #include <string.h>
 #include <sys/mman.h>
 
-_Static_assert((int)MERGE_MAX_INPUTS >= (int)NET_MAX_MEMBERS, "a roster can be merged");
+_Static_assert((int)MERGE_MAX_INPUTS >= (int)NET_MAX_ROW && (int)ROWS_MAX_LENGTH == (int)NET_MAX_ROW, "a row");
+_Static_assert((int)ROWS_MAX == (int)NET_MAX_ROWS && (int)ROWS_MAX_ROSTER == (int)NET_MAX_ROSTER, "a roster");
+
+/* Address space of which only what is touched is taken. */
+struct lazy_memory {
+	uint8_t *at; /* NULL: none */
+	size_t bytes;
+};
 
 struct allreduce {
 	struct allreduce_config cfg;
@@ -19,13 +26,14 @@ struct allreduce {
 	uint8_t *reduced, *flags;       /* of the longest there is */
 	float *scratch;                 /* merge_scratch() and a chunk more: measured.values */
 	struct merge_measured measured; /* in this attempt, of the chunks that we own */
-	uint8_t *held;                  /* NET_MAX_MEMBERS vectors of the round, reserved; NULL between rounds */
-	void *core_memory;
-	struct reduce *core;              /* NULL: not running */
-	int8_t index_of[NET_MAX_MEMBERS]; /* roster index of a member, -1: none */
+	struct lazy_memory held;        /* NET_MAX_ROW vectors of the round */
+	struct lazy_memory sums;        /* two levels: vectors of partial sums, of this row and NET_MAX_ROWS others */
+	void *grid_memory;
+	struct grid *grid; /* NULL: not running */
+	const uint8_t *own;
 	uint64_t round;
 	uint32_t attempt;
-	int n_members; /* of its roster */
+	int n_members; /* of the row */
 };
 
 /* ---- the codec ---- */
@@ -57,15 +65,25 @@ static float largest_magnitude(const float *x, size_t n) {
 	return most;
 }
 
-/* Returns the input that is no encoding, which merge_chunk does not name. If all are encodings, the
+static size_t sum_bytes(void *ctx, uint32_t chunk) {
+	const struct allreduce *a = ctx;
+	return merge_partial_bytes(chunking_len(&a->chunks, chunk));
+}
+
+static size_t sum_offset(void *ctx, uint32_t chunk) {
+	const struct allreduce *a = ctx;
+	return merge_partial_bytes((size_t)chunk * a->chunks.chunk_elems);
+}
+
+/* Returns the input that is no encoding of `codec`, which merging does not name. If all are, the
  * sum overflowed, and the sender of the largest value is to blame: without one above FLT_MAX /
  * NET_MAX_WEIGHT_SUM = 2e31 there is no overflow, and no outer gradient of a sane model comes
  * near. */
-static int find_bad(struct allreduce *a, const uint8_t *const *in, int n_in, size_t n) {
+static int find_bad(struct allreduce *a, const struct codec *codec, const uint8_t *const *in, int n_in, size_t n) {
 	float most = -1;
 	int largest = -1;
 	for (int i = 0; i < n_in; i++) {
-		if (global_sent(a->cfg.global)->decode(global_sent(a->cfg.global), in[i], n, a->scratch, NULL) != RV_OK)
+		if (codec->decode(codec, in[i], n, a->scratch, NULL) != RV_OK)
 			return i;
 		float magnitude = largest_magnitude(a->scratch, n);
 		if (magnitude > most) {
@@ -85,7 +103,36 @@ static enum rv_err reduce_chunk(void *ctx, uint32_t chunk, const uint8_t *const 
 	const struct merge_rule rule = global_merge(g);
 	enum rv_err e = merge_chunk(&rule, in, weights, n_in, n, a->scratch, NULL, out, &a->measured, et);
 	if (e != RV_OK)
-		*bad = find_bad(a, in, n_in, n);
+		*bad = find_bad(a, global_sent(g), in, n_in, n);
+	RV_FAILPOINT("reduce.chunk-reduced");
+	return e;
+}
+
+/* Two levels: the partial sum of this row. */
+static enum rv_err sum_chunk(void *ctx, uint32_t chunk, const uint8_t *const *in, const uint32_t *weights, int n_in,
+							 uint8_t *out, int *bad, struct rv_errtext *et) {
+	struct allreduce *a = ctx;
+	const struct merge_rule rule = global_merge(a->cfg.global);
+	size_t n = chunking_len(&a->chunks, chunk);
+	RV_ASSERT(out == NULL && a->sums.at != NULL);
+	*bad = -1;
+	enum rv_err e =
+		merge_partial(&rule, in, weights, n_in, n, a->scratch, a->sums.at + sum_offset(a, chunk), &a->measured, et);
+	if (e != RV_OK)
+		*bad = find_bad(a, global_sent(a->cfg.global), in, n_in, n);
+	return e;
+}
+
+/* Two levels: the mean of a chunk of which this worker is the final owner. */
+static enum rv_err join_chunk(void *ctx, uint32_t chunk, const uint8_t *const *in, const uint32_t *weights, int n_in,
+							  uint8_t *out, int *bad, struct rv_errtext *et) {
+	struct allreduce *a = ctx;
+	const struct merge_rule rule = global_merge(a->cfg.global);
+	size_t n = chunking_len(&a->chunks, chunk);
+	*bad = -1;
+	enum rv_err e = merge_join(&rule, in, weights, n_in, n, a->scratch, NULL, out, et);
+	if (e != RV_OK)
+		*bad = find_bad(a, &codec_fp32, in, n_in, n);
 	RV_FAILPOINT("reduce.chunk-reduced");
 	return e;
 }
@@ -104,12 +151,12 @@ enum rv_err allreduce_new(const struct allreduce_config *cfg, struct allreduce *
 		return rv_fail(et, RV_E_NOMEM, "no memory for the all-reduce");
 	a->cfg = *cfg;
 	a->reduced = malloc(global_max_payload_bytes(g));
-	a->flags = malloc(reduce_flags_bytes(g->chunks.n_chunks));
+	a->flags = malloc(grid_flags_bytes(g->chunks.n_chunks));
 	const struct merge_rule rule = global_merge(g);
-	const size_t merging = merge_scratch(&rule, g->chunks.chunk_elems, NET_MAX_MEMBERS);
+	const size_t merging = merge_scratch(&rule, g->chunks.chunk_elems, NET_MAX_ROW);
 	a->scratch = malloc((merging + g->chunks.chunk_elems) * sizeof(float));
-	a->core_memory = malloc(reduce_size());
-	if (!a->reduced || !a->flags || !a->scratch || !a->core_memory) {
+	a->grid_memory = malloc(grid_size());
+	if (!a->reduced || !a->flags || !a->scratch || !a->grid_memory) {
 		enum rv_err e =
 			rv_fail(et, RV_E_NOMEM, "no memory for the all-reduce of %zu bytes", global_max_payload_bytes(g));
 		allreduce_free(a);
@@ -120,133 +167,158 @@ enum rv_err allreduce_new(const struct allreduce_config *cfg, struct allreduce *
 	return RV_OK;
 }
 
-static void unmap_held(struct allreduce *a) {
-	if (a->held)
-		munmap(a->held, NET_MAX_MEMBERS * a->payload_bytes);
-	a->held = NULL;
+static void unmap(struct lazy_memory *m) {
+	if (m->at)
+		munmap(m->at, m->bytes);
+	*m = (struct lazy_memory){.at = NULL};
 }
 
 void allreduce_free(struct allreduce *a) {
 	if (!a)
 		return;
-	unmap_held(a);
+	unmap(&a->held);
+	unmap(&a->sums);
 	free(a->reduced);
 	free(a->flags);
 	free(a->scratch);
-	free(a->core_memory);
+	free(a->grid_memory);
 	free(a);
 }
 
-/* For every member, not only this roster's: a later attempt may bring others. */
-static enum rv_err map_held(struct allreduce *a, struct rv_errtext *et) {
-	size_t bytes = NET_MAX_MEMBERS * a->payload_bytes;
+static enum rv_err map(struct lazy_memory *m, size_t bytes, const char *of, struct rv_errtext *et) {
 	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (p == MAP_FAILED)
-		return rv_fail(et, RV_E_NOMEM, "no address space for the contributions of others (%zu bytes)", bytes);
-	a->held = p;
+		return rv_fail(et, RV_E_NOMEM, "no address space for %s (%zu bytes)", of, bytes);
+	*m = (struct lazy_memory){p, bytes};
 	return RV_OK;
 }
 
 static void adopt(struct allreduce *a, const struct document *d) {
-	memset(a->index_of, -1, sizeof a->index_of);
-	for (int i = 0; i < d->n_members; i++)
-		a->index_of[d->members[i].member] = (int8_t)i;
 	a->round = d->round;
 	a->attempt = d->attempt;
 	a->n_members = d->n_members;
 	a->measured = (struct merge_measured){.values = a->measured.values};
 }
 
-enum rv_err allreduce_start(struct allreduce *a, int64_t now_us, const struct document *d, const uint8_t *own,
-							struct rv_errtext *et) {
-	RV_ASSERT(!a->core);
-	a->chunks = global_round_chunks(a->cfg.global, d->round);
-	a->payload_bytes = chunking_total_bytes(&a->chunks, global_sent(a->cfg.global));
-	RV_TRY(map_held(a, et));
-	struct reduce_config cfg = {.n_chunks = a->chunks.n_chunks,
-								.codec = {.ctx = a,
-										  .chunk_bytes = chunk_bytes,
-										  .chunk_offset = chunk_offset,
-										  .reduce = reduce_chunk,
-										  .check = check_chunk,
-										  .mean_bytes = mean_bytes,
-										  .mean_offset = mean_offset},
+static struct grid_config config_of(struct allreduce *a) {
+	return (struct grid_config){.self_member = a->cfg.self_member,
+								.n_chunks = a->chunks.n_chunks,
+								.codec = {.row = {.ctx = a,
+												  .chunk_bytes = chunk_bytes,
+												  .chunk_offset = chunk_offset,
+												  .reduce = reduce_chunk,
+												  .check = check_chunk,
+												  .mean_bytes = mean_bytes,
+												  .mean_offset = mean_offset},
+										  .sum_bytes = sum_bytes,
+										  .sum_offset = sum_offset,
+										  .sum = sum_chunk,
+										  .join = join_chunk},
 								.silence_us = a->cfg.silence.silent * RV_US_PER_MS,
 								.stall_us = a->cfg.silence.withheld * RV_US_PER_MS,
-								.ping_interval_us = a->cfg.silence.ping * RV_US_PER_MS,
-								.patience_gather = 1};
-	struct reduce_memory mem = {.own = own, .reduced = a->reduced, .flags = a->flags};
-	for (size_t m = 0; m < NET_MAX_MEMBERS; m++)
-		mem.held[m] = a->held + m * a->payload_bytes;
+								.ping_interval_us = a->cfg.silence.ping * RV_US_PER_MS};
+}
+
+static struct grid_memory memory_of(const struct allreduce *a) {
+	struct grid_memory mem = {.own = a->own, .reduced = a->reduced, .flags = a->flags};
+	const size_t sum = merge_partial_bytes(a->chunks.n);
+	for (size_t i = 0; i < NET_MAX_ROW; i++)
+		mem.held[i] = a->held.at + i * a->payload_bytes;
+	mem.sum = a->sums.at;
+	for (size_t i = 0; a->sums.at && i < NET_MAX_ROWS; i++)
+		mem.row_sums[i] = a->sums.at + (1 + i) * sum;
+	return mem;
+}
+
+/* Begins with the document's layout; what was held is forgotten. */
+static enum rv_err begin(struct allreduce *a, int64_t now_us, const struct document *d, struct rv_errtext *et) {
+	const size_t sums = (1 + (size_t)NET_MAX_ROWS) * merge_partial_bytes(a->chunks.n);
+	if (d->n_rows > 1 && !a->sums.at)
+		RV_TRY(map(&a->sums, sums, "partial sums", et));
+	const struct grid_config cfg = config_of(a);
+	const struct grid_memory mem = memory_of(a);
 	adopt(a, d);
-	const struct reduce_roster roster = reduce_roster_of(d, a->cfg.self_member);
-	a->core = reduce_init(a->core_memory, &cfg, &mem, &roster, now_us);
+	a->grid = grid_init(a->grid_memory, &cfg, &mem, d, now_us);
 	return RV_OK;
 }
 
-void allreduce_restart(struct allreduce *a, int64_t now_us, const struct document *d) {
-	RV_ASSERT(a->core && d->round == a->round);
+enum rv_err allreduce_start(struct allreduce *a, int64_t now_us, const struct document *d, const uint8_t *own,
+							struct rv_errtext *et) {
+	RV_ASSERT(!a->grid);
+	a->chunks = global_round_chunks(a->cfg.global, d->round);
+	a->payload_bytes = chunking_total_bytes(&a->chunks, global_sent(a->cfg.global));
+	a->own = own;
+	RV_TRY(map(&a->held, NET_MAX_ROW * a->payload_bytes, "the contributions of others", et));
+	return begin(a, now_us, d, et);
+}
+
+enum rv_err allreduce_restart(struct allreduce *a, int64_t now_us, const struct document *d, struct rv_errtext *et) {
+	RV_ASSERT(a->grid && d->round == a->round && d->attempt > a->attempt);
+	if (!grid_continues(a->grid, d))
+		return begin(a, now_us, d, et); /* another layout */
 	adopt(a, d);
-	const struct reduce_roster roster = reduce_roster_of(d, a->cfg.self_member);
-	reduce_restart(a->core, &roster, now_us);
+	grid_restart(a->grid, d, now_us);
+	return RV_OK;
 }
 
 void allreduce_stop(struct allreduce *a) {
-	a->core = NULL;
-	unmap_held(a);
+	a->grid = NULL;
+	unmap(&a->held);
+	unmap(&a->sums);
 }
 
-/* ---- the core, by member ---- */
+/* ---- the cores, by member ---- */
 
-static int index_of(const struct allreduce *a, uint32_t member) {
-	return a->core && member < NET_MAX_MEMBERS ? a->index_of[member] : -1;
+static int peer_of(const struct allreduce *a, uint32_t member) {
+	const int peer = a->grid ? grid_peer_of(a->grid, member) : -1;
+	return peer >= 0 && member != a->cfg.self_member ? peer : -1;
 }
 
 enum rv_err allreduce_receive(struct allreduce *a, int64_t now_us, uint32_t member, const struct reduce_msg *m,
 							  struct rv_errtext *et) {
-	int from = index_of(a, member);
-	return from >= 0 ? reduce_receive(a->core, now_us, from, m, et) : RV_OK;
+	int from = peer_of(a, member);
+	return from >= 0 ? grid_receive(a->grid, now_us, from, m, et) : RV_OK;
 }
 
 void allreduce_part(struct allreduce *a, int64_t now_us, uint32_t member, bool bulk) {
-	int from = index_of(a, member);
+	int from = peer_of(a, member);
 	if (from >= 0)
-		reduce_part(a->core, now_us, from, bulk);
+		grid_part(a->grid, now_us, from, bulk);
 }
 
 bool allreduce_send(struct allreduce *a, int64_t now_us, uint32_t member, struct reduce_msg *out) {
-	int to = index_of(a, member);
-	return to >= 0 && reduce_send(a->core, now_us, to, out);
+	int to = peer_of(a, member);
+	return to >= 0 && grid_send(a->grid, now_us, to, out);
 }
 
 bool allreduce_send_control(struct allreduce *a, int64_t now_us, uint32_t member, struct reduce_msg *out) {
-	int to = index_of(a, member);
-	return to >= 0 && reduce_send_control(a->core, now_us, to, out);
+	int to = peer_of(a, member);
+	return to >= 0 && grid_send_control(a->grid, now_us, to, out);
 }
 
 void allreduce_link_up(struct allreduce *a, int64_t now_us, uint32_t member) {
-	int peer = index_of(a, member);
+	int peer = peer_of(a, member);
 	if (peer >= 0)
-		reduce_link_up(a->core, now_us, peer);
+		grid_link_up(a->grid, now_us, peer);
 }
 
 void allreduce_link_down(struct allreduce *a, int64_t now_us, uint32_t member, bool fatal) {
-	int peer = index_of(a, member);
+	int peer = peer_of(a, member);
 	if (peer >= 0)
-		reduce_link_down(a->core, now_us, peer, fatal);
+		grid_link_down(a->grid, now_us, peer, fatal);
 }
 
 void allreduce_tick(struct allreduce *a, int64_t now_us) {
-	if (a->core)
-		reduce_tick(a->core, now_us);
+	if (a->grid)
+		grid_tick(a->grid, now_us);
 }
 
 int64_t allreduce_deadline_us(const struct allreduce *a) {
-	return a->core ? reduce_deadline_us(a->core) : INT64_MAX;
+	return a->grid ? grid_deadline_us(a->grid) : INT64_MAX;
 }
 
 bool allreduce_running(const struct allreduce *a) {
-	return a->core != NULL;
+	return a->grid != NULL;
 }
 
 uint64_t allreduce_round(const struct allreduce *a) {
@@ -258,25 +330,27 @@ uint32_t allreduce_attempt(const struct allreduce *a) {
 }
 
 bool allreduce_done(const struct allreduce *a) {
-	return a->core && reduce_done(a->core);
+	return a->grid && grid_done(a->grid);
 }
 
-uint64_t allreduce_suspects(const struct allreduce *a) {
-	return a->core ? reduce_suspects(a->core) : 0;
+struct grid_suspects allreduce_suspects(const struct allreduce *a) {
+	return a->grid ? grid_suspects(a->grid) : (struct grid_suspects){.n = 0};
 }
 
-uint64_t allreduce_silent_members(const struct allreduce *a) {
-	uint64_t members = 0;
-	for (uint64_t left = allreduce_suspects(a); left != 0; left &= left - 1)
-		members |= UINT64_C(1) << reduce_member(a->core, __builtin_ctzll(left));
-	return members;
+int allreduce_silent_members(const struct allreduce *a, uint32_t members[NET_MAX_ROW]) {
+	const struct grid_suspects s = allreduce_suspects(a);
+	for (int i = 0; i < s.n; i++)
+		for (int peer = 0; peer < grid_peers(a->grid); peer++)
+			if (grid_place(a->grid, peer) == s.places[i])
+				members[i] = grid_member(a->grid, peer);
+	return s.n;
 }
 
 const uint8_t *allreduce_reduced(const struct allreduce *a) {
 	return a->reduced;
 }
 
-int allreduce_participants(const struct allreduce *a) {
+int allreduce_row_members(const struct allreduce *a) {
 	return a->n_members;
 }
 
@@ -285,6 +359,6 @@ const struct merge_measured *allreduce_measured(const struct allreduce *a) {
 }
 
 struct reduce_info allreduce_info(const struct allreduce *a) {
-	RV_ASSERT(a->core);
-	return reduce_info(a->core);
+	RV_ASSERT(a->grid);
+	return grid_info(a->grid);
 }

@@ -1,13 +1,14 @@
-/* allreduce.h: the all-reduce core (net/reduce/reduce.h) with the memory and the codec it needs.
+/* allreduce.h: the all-reduce of a round (net/reduce/grid.h) with the memory and the codec it needs.
  *
- * Each other member's contribution has address space for a whole vector, of which only the chunks
- * that this worker owns are touched, so memory use is about 1/N of that; it is released after each
- * round. One thread. */
+ * The contribution of each other participant of the row has address space for a whole vector, and so
+ * has the partial sum of each row, in fp32. Only the chunks that this worker owns are touched, so
+ * memory use is about one vector of contributions, and of a large roster about 8 bytes a value more
+ * for every sqrt(N); it is released after each round. One thread. */
 #ifndef RV_WORKER_MESH_ALLREDUCE_H
 #define RV_WORKER_MESH_ALLREDUCE_H
 
 #include "base/run_silence.h"
-#include "net/reduce/reduce.h"
+#include "net/reduce/grid.h"
 #include "outer/global.h"
 
 struct allreduce_config {
@@ -26,14 +27,15 @@ void allreduce_free(struct allreduce *a); /* NULL is fine */
  * contribution (global_encode_delta), must stay valid and unchanged until stop. RV_E_NOMEM. */
 enum rv_err allreduce_start(struct allreduce *a, int64_t now_us, const struct document *d, const uint8_t *own,
 							struct rv_errtext *et);
-void allreduce_restart(struct allreduce *a, int64_t now_us, const struct document *d);
+/* Begins a later attempt of the round. RV_E_NOMEM. */
+enum rv_err allreduce_restart(struct allreduce *a, int64_t now_us, const struct document *d, struct rv_errtext *et);
 void allreduce_stop(struct allreduce *a);
 bool allreduce_running(const struct allreduce *a);
 uint64_t allreduce_round(const struct allreduce *a);
 uint32_t allreduce_attempt(const struct allreduce *a);
 
-/* The functions of net/reduce/reduce.h, with its faults, by member number instead of roster index.
- * For a member that is not in the roster, receive ignores the message and send has nothing. */
+/* The functions of net/reduce/grid.h, with its faults, by member number. For a member that this
+ * worker does not deal with, receive ignores the message and send has nothing. */
 enum rv_err allreduce_receive(struct allreduce *a, int64_t now_us, uint32_t member, const struct reduce_msg *m,
 							  struct rv_errtext *et);
 void allreduce_part(struct allreduce *a, int64_t now_us, uint32_t member, bool bulk);
@@ -45,13 +47,14 @@ void allreduce_tick(struct allreduce *a, int64_t now_us);
 int64_t allreduce_deadline_us(const struct allreduce *a);
 
 bool allreduce_done(const struct allreduce *a);
-uint64_t allreduce_suspects(const struct allreduce *a);       /* set of roster indices */
-uint64_t allreduce_silent_members(const struct allreduce *a); /* set of member numbers */
-const uint8_t *allreduce_reduced(const struct allreduce *a);  /* the encoded result, once done */
+struct grid_suspects allreduce_suspects(const struct allreduce *a);
+/* Lists the member numbers of the suspects; returns how many. */
+int allreduce_silent_members(const struct allreduce *a, uint32_t members[NET_MAX_ROW]);
+const uint8_t *allreduce_reduced(const struct allreduce *a); /* the encoded result, once done */
 struct reduce_info allreduce_info(const struct allreduce *a);
-int allreduce_participants(const struct allreduce *a); /* in the current attempt */
+int allreduce_row_members(const struct allreduce *a); /* participants of the row in the current attempt */
 /* Returns what this worker, as an owner, measured of the contributions in the current attempt, by
- * roster index. */
+ * index of the document's `members`. */
 const struct merge_measured *allreduce_measured(const struct allreduce *a);
 
 #endif

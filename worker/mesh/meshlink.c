@@ -183,13 +183,12 @@ void meshlink_allow(struct meshlink *m, int64_t now_us, const struct document *d
 	m->round = d->round;
 	fetcher_allow(m->fetcher, now_us, members);
 	peers_ban(m->peers, now_us, &d->banned);
-	struct member_ref linked[NET_MAX_MEMBERS + NET_MAX_SYNCING];
-	memcpy(linked, d->members, d->n_members * sizeof linked[0]);
-	memcpy(linked + d->n_members, d->syncing, d->n_syncing * sizeof linked[0]);
+	struct member_ref linked[DOCUMENT_MAX_LINKED];
+	const int n = document_linked(d, linked);
 	house_follow(&m->house, d, m->self);
-	for (int i = 0; i < d->n_members + d->n_syncing; i++)
+	for (int i = 0; i < n; i++)
 		house_filter(&m->house, &linked[i]);
-	peers_allow(m->peers, now_us, linked, d->n_members + d->n_syncing);
+	peers_allow(m->peers, now_us, linked, n);
 }
 
 void meshlink_announce_links(struct meshlink *m, int64_t now_us) {

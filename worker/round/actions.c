@@ -31,7 +31,7 @@ static bool reduce_stop_action(struct round_core *c, struct round_action *out) {
 	RV_ASSERT(c->reduce.running);
 	c->reduce.running = c->reduce.done = false;
 	c->reduce.persist_failed = false;
-	c->reduce.suspects = 0;
+	c->reduce.suspects.n = 0;
 	return emit(c, ROUND_REDUCE_STOP, out);
 }
 

@@ -26,7 +26,7 @@ struct round_reduce {
 	uint32_t attempt;         /* the one that runs, or ran last */
 	uint32_t persist_attempt; /* a PERSIST of it is outstanding; 0: none */
 	int64_t persist_retry_us; /* after a failure: not before */
-	uint64_t suspects;
+	struct grid_suspects suspects;
 };
 
 struct round_full {

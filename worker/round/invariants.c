@@ -19,7 +19,7 @@ static void check_progress(const struct round_core *c) {
 
 static void check_reduce(const struct round_core *c) {
 	const struct round_reduce *r = &c->reduce;
-	RV_ASSERT(r->running || (!r->done && r->suspects == 0));
+	RV_ASSERT(r->running || (!r->done && r->suspects.n == 0));
 	RV_ASSERT(!r->running || (r->attempt > 0 && c->has_doc));
 	RV_ASSERT(!r->running || c->doc.round != c->round || c->doc.phase != RUN_REDUCE || r->attempt <= c->doc.attempt);
 	RV_ASSERT(r->persist_attempt <= r->attempt);

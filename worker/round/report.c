@@ -20,11 +20,9 @@ enum worker_phase round_phase(const struct round_core *c) {
 	return c->encoded ? WORKER_READY : c->spoiled ? WORKER_SYNCING : WORKER_TRAINING;
 }
 
-/* Names the suspects, a set of indices of `members`, by their places. */
 static void put_suspects(const struct round_core *c, struct report *r) {
-	for (int i = 0; c->reduce.running && i < c->doc.n_members; i++)
-		if ((c->reduce.suspects >> i & 1) != 0)
-			r->suspects[r->n_suspects++] = c->doc.members[i].place;
+	r->n_suspects = c->reduce.running ? c->reduce.suspects.n : 0;
+	memcpy(r->suspects, c->reduce.suspects.places, r->n_suspects * sizeof r->suspects[0]);
 }
 
 static bool same_suspects(const struct report *a, const struct report *b) {

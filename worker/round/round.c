@@ -266,9 +266,9 @@ void round_on_persisted(struct round_core *c, int64_t now_us, uint64_t round, ui
 	round_check_invariants(c);
 }
 
-void round_on_suspects(struct round_core *c, uint32_t attempt, uint64_t suspects) {
+void round_on_suspects(struct round_core *c, uint32_t attempt, const struct grid_suspects *suspects) {
 	if (c->reduce.running && attempt == c->reduce.attempt)
-		c->reduce.suspects = suspects;
+		c->reduce.suspects = *suspects;
 	round_check_invariants(c);
 }
 

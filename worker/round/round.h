@@ -40,6 +40,7 @@
 #include "base/err.h"
 #include "base/hash.h"
 #include "net/control/control.h"
+#include "net/reduce/grid.h"
 #include "train/participant/progress.h"
 
 #include <stdbool.h>
@@ -202,9 +203,8 @@ bool round_fetch_after(const struct round_core *c, const struct round_action *a,
  * now: it is reported, and compared with the hash that a majority vouches for. RV_E_CORRUPT: they
  * differ; the worker resyncs from that snapshot. */
 enum rv_err round_on_full_hash(struct round_core *c, uint64_t round, const struct rv_hash *hash, struct rv_errtext *et);
-/* Takes the peers that the all-reduce of `attempt` finds silent: a set of indices into its
- * roster. */
-void round_on_suspects(struct round_core *c, uint32_t attempt, uint64_t suspects);
+/* Takes the peers that the all-reduce of `attempt` finds silent. */
+void round_on_suspects(struct round_core *c, uint32_t attempt, const struct grid_suspects *suspects);
 /* Stops what is under way; reports state LEAVING from now on. */
 void round_leave(struct round_core *c);
 

@@ -43,7 +43,7 @@ static void fill_measured(const struct session *s, struct report *r) {
 	if (r->phase != WORKER_VOTED || !allreduce_done(s->reduce) || allreduce_round(s->reduce) != r->round ||
 		allreduce_attempt(s->reduce) != r->attempt)
 		return;
-	r->n_measured = (uint16_t)allreduce_participants(s->reduce);
+	r->n_measured = (uint16_t)allreduce_row_members(s->reduce);
 	for (uint32_t i = 0; i < r->n_measured; i++)
 		r->measured[i] = (struct report_measured){
 			.norm2 = within_float(m->norm2[i]), .dot = within_float(m->dot[i]), .clipped = m->clipped[i]};

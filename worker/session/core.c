@@ -80,7 +80,7 @@ void session_check_invariants(const struct session_core *c) {
 	check_end(c);
 	RV_ASSERT(!c->result.bytes || c->result.log.round <= round_round(c->round));
 	RV_ASSERT(!c->result.bytes || !rv_hash_is_zero(&c->result.log.digest));
-	RV_ASSERT(r->running ? r->attempt > 0 : !r->complete && r->suspects == 0);
+	RV_ASSERT(r->running ? r->attempt > 0 : !r->complete && r->suspects.n == 0);
 	RV_ASSERT(!r->running || r->round == round_round(c->round));
 	RV_ASSERT(!c->is_first || (c->roster & self) != 0);
 	RV_ASSERT(c->spoiled < SESSION_SPOILED_MAX || c->fault != RV_OK || c->why != WHY_NOT);

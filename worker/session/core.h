@@ -44,7 +44,7 @@ enum session_event_type {
 	SESSION_LOGS_STARVING,       /* document: the run moves faster than this worker catches up. Once */
 	SESSION_LOGS_MISSING,        /* n workers are missing for a round; 0: none. When it changes */
 	SESSION_LOGS_ATTEMPT,        /* document: the all-reduce of this attempt begins */
-	SESSION_LOGS_SUSPECTS,       /* round, attempt, set: silent participants. When it changes */
+	SESSION_LOGS_SUSPECTS,       /* round, attempt, n: silent participants. When they change */
 	SESSION_LOGS_FETCHING,       /* id */
 	SESSION_LOGS_FETCH_FAILED,   /* id, err, text: stopped until it is wanted again */
 	SESSION_LOGS_IN_MEMORY,      /* text: a fetched file cannot be stored. Once */
@@ -97,7 +97,8 @@ struct session_links_ops {
 	void (*allow)(void *ctx, const struct document *d);
 	/* Starts the all-reduce of d->round with the last encoded contribution. */
 	enum rv_err (*reduce_start)(void *ctx, const struct document *d, struct rv_errtext *et);
-	void (*reduce_restart)(void *ctx, const struct document *d); /* starts a later attempt of the same round */
+	/* Starts a later attempt of the same round. */
+	enum rv_err (*reduce_restart)(void *ctx, const struct document *d, struct rv_errtext *et);
 	void (*reduce_stop)(void *ctx);
 	struct blob *(*result)(void *ctx); /* returns a copy of the reduced bytes, one reference; NULL: no memory */
 	/* Fetches ids[0], and ids[1] ahead; n == 0 ends fetching and cannot fail. */
@@ -190,8 +191,9 @@ void session_core_on_fetch_failed(struct session_core *c, int64_t now_us, const 
 /* The state of the all-reduce, read from the links. */
 struct session_reduce {
 	bool running, complete; /* complete: all its chunks have arrived */
-	uint64_t round, suspects;
+	uint64_t round;
 	uint32_t attempt;
+	struct grid_suspects suspects;
 };
 /* Acts; to be called after every event, and at session_core_deadline_us(). */
 void session_core_turn(struct session_core *c, int64_t now_us, const struct session_reduce *seen);

@@ -45,8 +45,8 @@ void session_core_on_older(struct session_core *c, const struct document *d, con
 /* Returns how many members an all-reduce lacks to have `needed` that are not silent. */
 static uint32_t missing_in_reduce(const struct session_core *c, const struct document *d, uint32_t needed) {
 	bool ours = c->reduce.running && c->reduce.round == d->round && c->reduce.attempt == d->attempt;
-	uint32_t silent = ours ? (uint32_t)__builtin_popcountll(c->reduce.suspects) : 0;
-	return d->n_members < needed + silent ? needed + silent - d->n_members : 0;
+	uint32_t silent = ours ? c->reduce.suspects.n : 0, participants = (uint32_t)document_participants(d);
+	return participants < needed + silent ? needed + silent - participants : 0;
 }
 
 static void log_missing(struct session_core *c) {
@@ -124,8 +124,12 @@ static void start_reduce(struct session_core *c) {
 static void restart_reduce(struct session_core *c) {
 	const struct document *d = round_document(c->round);
 	RV_ASSERT(c->reduce.running && c->reduce.round == d->round && c->reduce.attempt < d->attempt);
-	c->ops.links.reduce_restart(c->ops.ctx, d);
-	enter_attempt(c, d);
+	struct rv_errtext et = {0};
+	enum rv_err e = c->ops.links.reduce_restart(c->ops.ctx, d, &et);
+	if (e == RV_OK)
+		enter_attempt(c, d);
+	else
+		session_core_fail(c, e, et.text);
 }
 
 static void stop_reduce(struct session_core *c) {
@@ -134,15 +138,16 @@ static void stop_reduce(struct session_core *c) {
 	c->reduce = (struct session_reduce){.running = false};
 }
 
-static void see_suspects(struct session_core *c, uint64_t suspects) {
+static void see_suspects(struct session_core *c, const struct grid_suspects *suspects) {
 	RV_ASSERT(c->reduce.running);
-	if (suspects == c->reduce.suspects)
+	if (grid_suspects_equal(suspects, &c->reduce.suspects))
 		return;
-	c->reduce.suspects = suspects;
+	c->reduce.suspects = *suspects;
 	round_on_suspects(c->round, c->reduce.attempt, suspects);
-	session_log(
-		c, &(struct session_event){
-			   .type = SESSION_LOGS_SUSPECTS, .round = c->reduce.round, .attempt = c->reduce.attempt, .set = suspects});
+	session_log(c, &(struct session_event){.type = SESSION_LOGS_SUSPECTS,
+										   .round = c->reduce.round,
+										   .attempt = c->reduce.attempt,
+										   .n = suspects->n});
 	log_missing(c);
 }
 
@@ -151,7 +156,7 @@ void session_see_reduce(struct session_core *c, const struct session_reduce *see
 	if (!seen->running)
 		return;
 	RV_ASSERT(seen->round == c->reduce.round && seen->attempt == c->reduce.attempt);
-	see_suspects(c, seen->suspects);
+	see_suspects(c, &seen->suspects);
 	RV_ASSERT(seen->complete || !c->reduce.complete); /* chunks are counted once, and stay */
 	if (!seen->complete || c->reduce.complete)
 		return;

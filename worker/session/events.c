@@ -70,19 +70,20 @@ static void attempt(struct session *s, const struct session_event *e) {
 	const struct document *d = e->document;
 	rv_event(s->events, RV_INFO, "attempt",
 			 RV_FIELDS(rv_field_int("round", (int64_t)d->round), rv_field_int("attempt", d->attempt),
-					   rv_field_int("participants", d->n_members)),
-			 "round %" PRIu64 ": averaging among %u worker%s (attempt %u)", d->round, d->n_members,
-			 d->n_members == 1 ? "" : "s", d->attempt);
+					   rv_field_int("participants", document_participants(d))),
+			 "round %" PRIu64 ": averaging among %d worker%s (attempt %u)", d->round, document_participants(d),
+			 document_participants(d) == 1 ? "" : "s", d->attempt);
 }
 
 static void suspects(struct session *s, const struct session_event *e) {
-	char members[MEMBER_SET_TEXT_BYTES];
-	member_set_text(allreduce_silent_members(s->reduce), members);
+	uint32_t silent[NET_MAX_ROW];
+	char members[MEMBER_LIST_TEXT_BYTES];
+	member_list_text(silent, allreduce_silent_members(s->reduce, silent), members);
 	rv_event(s->events, RV_WARN, "suspects",
 			 RV_FIELDS(rv_field_int("round", (int64_t)e->round), rv_field_int("attempt", e->attempt),
-					   rv_field_int("set", (int64_t)e->set), rv_field_str("members", members)),
-			 e->set != 0 ? "round %" PRIu64 ": nothing arrives from %s" : "round %" PRIu64 ": %s is silent now",
-			 e->round, members);
+					   rv_field_int("n", e->n), rv_field_str("members", members)),
+			 e->n != 0 ? "round %" PRIu64 ": nothing arrives from %s" : "round %" PRIu64 ": %s is silent now", e->round,
+			 members);
 }
 
 static void spoiled(struct session *s, const struct session_event *e) {

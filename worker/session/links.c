@@ -37,13 +37,14 @@ static enum rv_err begin_reduce(void *ctx, const struct document *d, struct rv_e
 	return RV_OK;
 }
 
-static void resume_reduce(void *ctx, const struct document *d) {
+static enum rv_err resume_reduce(void *ctx, const struct document *d, struct rv_errtext *et) {
 	struct session *s = ctx;
 	int64_t now_us = rv_clock_monotonic_us();
 	RV_FAILPOINT("reduce.resume");
-	allreduce_restart(s->reduce, now_us, d);
+	RV_TRY(allreduce_restart(s->reduce, now_us, d, et));
 	session_trace_attempt(s, d);
 	meshlink_announce_links(s->mesh, now_us); /* a member may be new in this roster */
+	return RV_OK;
 }
 
 static void count_reduce_time(struct session *s, int64_t now_us) {
