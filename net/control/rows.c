@@ -178,6 +178,29 @@ static enum rv_err check_owners(const struct document *d, const struct section *
 	return RV_OK;
 }
 
+/* Returns the index in the row of the owner of the chunks of a section, which are one range; -1:
+ * they are not. */
+static int owner_of(const struct document *d, const struct section *s) {
+	for (int i = 0; i < d->n_ranges; i++)
+		if (d->ranges[i].first == s->first && d->ranges[i].count == s->count)
+			return d->ranges[i].owner;
+	return -1;
+}
+
+/* Checks that sections are ranges of one participant, the receiver. */
+static enum rv_err check_columns(const struct document *d, struct rv_errtext *et) {
+	const int owner = d->n_sections > 0 ? owner_of(d, &d->sections[0]) : -1;
+	if (d->n_ranges > NET_MAX_ROW)
+		return rv_fail(et, RV_E_INVALID, "%s: n_ranges = %u with %u rows: at most %d columns", WHAT, d->n_ranges,
+					   d->n_rows, (int)NET_MAX_ROW);
+	for (int i = 0; i < d->n_sections; i++)
+		if (owner_of(d, &d->sections[i]) != owner || owner < 0)
+			return rv_fail(et, RV_E_INVALID,
+						   "%s: sections[%d] = %u+%u: must be a range, of the same owner as the first", WHAT, i,
+						   d->sections[i].first, d->sections[i].count);
+	return RV_OK;
+}
+
 static enum rv_err check_sections(const struct document *d, struct rv_errtext *et) {
 	uint32_t next = 0;
 	for (int i = 0; i < d->n_sections; i++) {
@@ -200,5 +223,6 @@ enum rv_err rows_check(const struct document *d, struct rv_errtext *et) {
 	RV_TRY(check_weights(d, et));
 	RV_TRY(check_places(d, d->members, d->n_members, "members", et));
 	RV_TRY(check_column(d, et));
-	return check_sections(d, et);
+	RV_TRY(check_sections(d, et));
+	return check_columns(d, et);
 }

@@ -230,8 +230,21 @@ static struct grid_memory memory_of(const struct allreduce *a) {
 	return mem;
 }
 
+/* Checks that the document has a section for each column that this worker owns in its row. */
+static enum rv_err check_sections(const struct allreduce *a, const struct document *d, struct rv_errtext *et) {
+	const int self = document_find(d, a->cfg.self_member);
+	int own = 0;
+	for (int i = 0; d->n_rows > 1 && i < d->n_ranges; i++)
+		own += d->ranges[i].owner == self;
+	if (d->n_rows <= 1 || own == d->n_sections)
+		return RV_OK;
+	return rv_fail(et, RV_E_INVALID, "document %llu: this worker owns %d columns in its row, and %u are described",
+				   (unsigned long long)d->seq, own, d->n_sections);
+}
+
 /* Begins with the document's layout; what was held is forgotten. */
 static enum rv_err begin(struct allreduce *a, int64_t now_us, const struct document *d, struct rv_errtext *et) {
+	RV_TRY(check_sections(a, d, et));
 	const size_t sums = (1 + (size_t)NET_MAX_ROWS) * merge_partial_bytes(a->chunks.n);
 	if (d->n_rows > 1 && !a->sums.at)
 		RV_TRY(map(&a->sums, sums, "partial sums", et));
@@ -256,6 +269,7 @@ enum rv_err allreduce_restart(struct allreduce *a, int64_t now_us, const struct 
 	RV_ASSERT(a->grid && d->round == a->round && d->attempt > a->attempt);
 	if (!grid_continues(a->grid, d))
 		return begin(a, now_us, d, et); /* another layout */
+	RV_TRY(check_sections(a, d, et));
 	adopt(a, d);
 	grid_restart(a->grid, d, now_us);
 	return RV_OK;
