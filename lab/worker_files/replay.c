@@ -30,7 +30,11 @@ struct player {
 };
 
 struct committed {
+	const struct trace_roster *rows[NET_MAX_ROWS]; /* NULL: not known */
+	/* All of them; of several rows one after the other, `whole`. */
 	const struct trace_roster *roster;
+	struct trace_roster whole;
+	struct merge_layout layout;
 	struct rv_hash chain;
 	uint64_t attempt; /* that counted; 0: the members that applied it had fetched it */
 };
@@ -80,21 +84,66 @@ static enum rv_err note_vote(struct replay *p, const struct trace_event *e, uint
 	struct committed *c = e->round < p->n_rounds ? &p->rounds[e->round] : NULL;
 	if (!c || (c->attempt > 0 && c->attempt != e->attempt))
 		return RV_OK;
-	if (c->roster && !same_roster(c->roster, e->roster) && c->attempt > 0)
+	const struct trace_roster **known = &c->rows[e->roster->row];
+	if (*known && !same_roster(*known, e->roster) && c->attempt > 0)
 		return rv_fail(et, RV_E_INVALID,
 					   "round %" PRIu64 ", attempt %" PRIu64 ": member %u recorded other participants than the others",
 					   e->round, e->attempt, member);
-	if (c->roster && !same_roster(c->roster, e->roster))
+	if (*known && !same_roster(*known, e->roster))
 		return rv_fail(et, RV_E_NOTFOUND,
 					   "round %" PRIu64 ": attempts %u and %" PRIu64
 					   " had other participants, and no trace that is here says "
 					   "which of them counted: give the directories of all workers",
-					   e->round, c->roster->attempt, e->attempt);
-	c->roster = e->roster;
+					   e->round, (*known)->attempt, e->attempt);
+	*known = e->roster;
 	return RV_OK;
 }
 
-static enum rv_err check_round(const struct replay *p, uint64_t round, struct rv_errtext *et) {
+/* Returns the roster of any row of the round; NULL: none is known. */
+static const struct trace_roster *some_row(const struct committed *c) {
+	for (int row = 0; row < NET_MAX_ROWS; row++)
+		if (c->rows[row])
+			return c->rows[row];
+	return NULL;
+}
+
+/* Adds a row to the whole roster. */
+static enum rv_err join_row(struct committed *c, const struct trace_roster *first, int row, struct rv_errtext *et) {
+	const struct trace_roster *r = c->rows[row];
+	if (!r || r->n_rows != first->n_rows || memcmp(r->row_weights, first->row_weights, sizeof r->row_weights) != 0)
+		return rv_fail(et, RV_E_NOTFOUND,
+					   "round %" PRIu64 ": no trace that is here says who took part in row %d of %d: give the "
+					   "directories of all workers",
+					   first->round, row, first->n_rows);
+	if (c->whole.n + r->n > NET_MAX_ROW)
+		return rv_fail(et, RV_E_UNSUPPORTED, "round %" PRIu64 ": more than %d participants cannot be replayed",
+					   first->round, (int)NET_MAX_ROW);
+	memcpy(&c->whole.members[c->whole.n], r->members, (size_t)r->n * sizeof r->members[0]);
+	c->whole.n += r->n;
+	c->layout.length[c->layout.n_rows++] = r->n;
+	return RV_OK;
+}
+
+/* Joins the rows of a round to its roster. */
+static enum rv_err join_rows(struct committed *c, struct rv_errtext *et) {
+	const struct trace_roster *first = some_row(c);
+	if (!first)
+		return RV_OK;
+	if (first->n_rows == 1) {
+		c->roster = first;
+		c->layout = (struct merge_layout){.n_rows = 1, .length = {first->n}};
+		return RV_OK;
+	}
+	c->whole = (struct trace_roster){.round = first->round, .attempt = first->attempt, .n_rows = 1};
+	for (int row = 0; row < first->n_rows; row++)
+		if (first->row_weights[row] > 0)
+			RV_TRY(join_row(c, first, row, et));
+	c->roster = &c->whole;
+	return RV_OK;
+}
+
+static enum rv_err check_round(struct replay *p, uint64_t round, struct rv_errtext *et) {
+	RV_TRY(join_rows(&p->rounds[round], et));
 	const struct trace_roster *r = p->rounds[round].roster;
 	if (!r)
 		return rv_fail(
@@ -318,7 +367,8 @@ static enum rv_err advance(struct replay *p, struct player *w, bool takes_part, 
 	return takes_part ? cannot_follow(w, et, "its contribution to the round is not in it") : RV_OK;
 }
 
-static enum rv_err contribute(struct replay *p, const struct trace_roster *roster, struct rv_errtext *et) {
+static enum rv_err contribute(struct replay *p, const struct committed *c, struct rv_errtext *et) {
+	const struct trace_roster *roster = c->roster;
 	const uint8_t *vectors[NET_MAX_MEMBERS];
 	uint32_t weights[NET_MAX_MEMBERS];
 	for (int i = 0; i < roster->n; i++) {
@@ -331,8 +381,7 @@ static enum rv_err contribute(struct replay *p, const struct trace_roster *roste
 		vectors[i] = w->p->encoded;
 		weights[i] = roster->members[i].weight;
 	}
-	const struct merge_layout layout = {.n_rows = 1, .length = {roster->n}};
-	return averaging_reduce_vectors(p->run, &layout, vectors, weights, roster->n, et);
+	return averaging_reduce_vectors(p->run, &c->layout, vectors, weights, roster->n, et);
 }
 
 enum rv_err replay_round(struct replay *p, struct rv_errtext *et) {
@@ -340,7 +389,7 @@ enum rv_err replay_round(struct replay *p, struct rv_errtext *et) {
 	uint64_t round = r->global.round;
 	const struct committed *c = &p->rounds[round];
 	RV_ASSERT(round < p->n_rounds);
-	RV_TRY(contribute(p, c->roster, et));
+	RV_TRY(contribute(p, c, et));
 	for (int i = 0; i < p->n; i++) /* a participant may have started again since, from a round that is gone soon */
 		RV_TRY(advance(p, &p->players[i], false, 0, et));
 	memcpy(p->before, r->global.theta, r->global.cfg.n * sizeof *p->before);

@@ -84,11 +84,32 @@ static bool take_member(const json_t *entry, struct trace_roster *r) {
 	return true;
 }
 
+/* Takes the weights of the rows, if there are several. */
+static bool take_rows(const json_t *line, struct trace_roster *r) {
+	const json_t *weights = json_object_get(line, "row_weights");
+	const size_t n = json_array_size(weights);
+	uint64_t row;
+	r->n_rows = 1;
+	if (!weights)
+		return true;
+	if (n < 2 || n > NET_MAX_ROWS || !take_count(line, "row", &row) || row >= n)
+		return false;
+	r->n_rows = (int)n;
+	r->row = (int)row;
+	for (size_t i = 0; i < n; i++) {
+		const json_int_t weight = json_integer_value(json_array_get(weights, i));
+		if (weight < 0 || weight > NET_MAX_WEIGHT_SUM)
+			return false;
+		r->row_weights[i] = (uint32_t)weight;
+	}
+	return true;
+}
+
 /* Adds the roster of a vote to the event, which owns it; false: malformed, or no memory. */
 static bool take_roster(const json_t *line, struct trace_event *e) {
 	const json_t *list = json_object_get(line, "roster");
 	size_t n = json_array_size(list);
-	struct trace_roster *r = n > 0 && n <= NET_MAX_MEMBERS && e->attempt > 0 ? calloc(1, sizeof *r) : NULL;
+	struct trace_roster *r = n > 0 && n <= NET_MAX_ROW && e->attempt > 0 ? calloc(1, sizeof *r) : NULL;
 	if (!r)
 		return false;
 	e->roster = r;
@@ -97,7 +118,7 @@ static bool take_roster(const json_t *line, struct trace_event *e) {
 	for (size_t i = 0; i < n; i++)
 		if (!take_member(json_array_get(list, i), r))
 			return false;
-	return true;
+	return take_rows(line, r);
 }
 
 static bool take_chain(const json_t *line, struct trace_event *e) {

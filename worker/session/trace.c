@@ -5,9 +5,15 @@
 #include "base/version.h"
 
 #include <jansson.h>
+#include <string.h>
 
 void trace_roster_of(const struct document *d, struct trace_roster *out) {
-	*out = (struct trace_roster){.round = d->round, .attempt = d->attempt, .n = d->n_members};
+	*out = (struct trace_roster){.round = d->round, .attempt = d->attempt, .n_rows = 1, .n = d->n_members};
+	if (d->n_rows > 1) {
+		out->row = d->row;
+		out->n_rows = d->n_rows;
+		memcpy(out->row_weights, d->row_weights, d->n_rows * sizeof out->row_weights[0]);
+	}
 	for (int i = 0; i < d->n_members; i++) {
 		out->members[i].member = d->members[i].member;
 		out->members[i].weight = d->members[i].weight;
@@ -45,9 +51,21 @@ static json_t *roster_json(const struct trace_roster *r) {
 	return list;
 }
 
+static json_t *row_weights_json(const struct trace_roster *r) {
+	json_t *list = json_array();
+	for (int i = 0; i < r->n_rows; i++)
+		(void)json_array_append_new(list, whole(r->row_weights[i]));
+	return list;
+}
+
 json_t *trace_vote(const struct trace_roster *r) {
-	return json_pack("{ss so so so}", "event", "vote", "round", whole(r->round), "attempt", whole(r->attempt), "roster",
-					 roster_json(r));
+	json_t *line = json_pack("{ss so so so}", "event", "vote", "round", whole(r->round), "attempt", whole(r->attempt),
+							 "roster", roster_json(r));
+	if (r->n_rows > 1 && line) {
+		(void)json_object_set_new(line, "row", json_integer(r->row));
+		(void)json_object_set_new(line, "row_weights", row_weights_json(r));
+	}
+	return line;
 }
 
 json_t *trace_apply(const struct trace_applied *a) {

@@ -20,15 +20,18 @@ enum { TRACE_VERSION = 1 };
 
 struct json_t; /* jansson */
 
-/* The members whose contributions an attempt averages, from its REDUCE document. */
+/* The members whose contributions an attempt averages, from its REDUCE document: those of one row,
+ * and the weights of all rows, if there are several. */
 struct trace_roster {
 	uint64_t round;
 	uint32_t attempt;
+	int row, n_rows; /* n_rows 1: the whole roster */
+	uint32_t row_weights[NET_MAX_ROWS];
 	int n;
 	struct {
 		uint32_t member, weight;
 		uint64_t boot;
-	} members[NET_MAX_MEMBERS];
+	} members[NET_MAX_ROW];
 };
 void trace_roster_of(const struct document *d, struct trace_roster *out);
 
