@@ -255,6 +255,12 @@ static enum rv_err begin(struct allreduce *a, int64_t now_us, const struct docum
 	return RV_OK;
 }
 
+void allreduce_stop(struct allreduce *a) {
+	a->grid = NULL;
+	unmap(&a->held);
+	unmap(&a->sums);
+}
+
 enum rv_err allreduce_start(struct allreduce *a, int64_t now_us, const struct document *d, const uint8_t *own,
 							struct rv_errtext *et) {
 	RV_ASSERT(!a->grid);
@@ -262,7 +268,10 @@ enum rv_err allreduce_start(struct allreduce *a, int64_t now_us, const struct do
 	a->payload_bytes = chunking_total_bytes(&a->chunks, global_sent(a->cfg.global));
 	a->own = own;
 	RV_TRY(map(&a->held, NET_MAX_ROW * a->payload_bytes, "the contributions of others", et));
-	return begin(a, now_us, d, et);
+	enum rv_err e = begin(a, now_us, d, et);
+	if (e != RV_OK)
+		allreduce_stop(a);
+	return e;
 }
 
 enum rv_err allreduce_restart(struct allreduce *a, int64_t now_us, const struct document *d, struct rv_errtext *et) {
@@ -273,12 +282,6 @@ enum rv_err allreduce_restart(struct allreduce *a, int64_t now_us, const struct 
 	adopt(a, d);
 	grid_restart(a->grid, d, now_us);
 	return RV_OK;
-}
-
-void allreduce_stop(struct allreduce *a) {
-	a->grid = NULL;
-	unmap(&a->held);
-	unmap(&a->sums);
 }
 
 /* ---- the cores, by member ---- */

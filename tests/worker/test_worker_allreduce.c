@@ -1,0 +1,309 @@
+/* test_worker_allreduce.c: the all-reduce of real workers (worker/mesh/allreduce.h) over real links
+ * with TLS on loopback, in rows and columns: 2 x 2 and 3 x 3 workers end with the lab's bytes, also
+ * when one dies on the way. */
+#include "net/control/rows_view.h"
+#include "tests/common/check.h"
+#include "tests/net/mesh_world.h"
+#include "worker/mesh/allreduce.h"
+
+#include "base/rng.h"
+#include "base/rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX = WORLD_MAX_NODES, CHUNKS = 24, ELEMS = 256, ROUND = 5 };
+
+struct worker {
+	struct allreduce *reduce;
+	struct document view;
+	uint8_t *own;
+	bool alive;
+};
+
+static struct world w;
+static struct worker workers[MAX];
+static struct global_config cfg;
+static struct rows_plan plan;
+static struct member_ref members[MAX];
+static int node_at[MAX]; /* by place */
+
+/* ---- as worker/mesh/meshlink.c ---- */
+
+static bool next_frame(struct node *n, uint32_t member, bool bulk, struct peers_message *out) {
+	struct worker *me = &workers[n->member];
+	struct reduce_msg m;
+	if (!(bulk ? allreduce_send : allreduce_send_control)(me->reduce, w.now_us, member, &m))
+		return false;
+	*out = (struct peers_message){
+		.header = frame_reduce_encode(&m, frame_run_tag(w.run_id)), .part = {m.data}, .part_bytes = {m.data_bytes}};
+	return true;
+}
+
+static bool next_message(void *ctx, uint32_t member, struct peers_message *out) {
+	return next_frame(ctx, member, true, out);
+}
+
+static bool next_control(void *ctx, uint32_t member, struct peers_message *out) {
+	return next_frame(ctx, member, false, out);
+}
+
+static enum rv_err on_message(void *ctx, uint32_t member, const struct frame_header *h, const uint8_t *body,
+							  struct rv_errtext *et) {
+	const struct node *n = ctx;
+	struct reduce_msg m;
+	if (!frame_is_reduce(h->type))
+		return RV_OK;
+	frame_reduce_decode(h, body, &m);
+	return allreduce_receive(workers[n->member].reduce, w.now_us, member, &m, et);
+}
+
+static void on_part(void *ctx, uint32_t member, bool bulk) {
+	allreduce_part(workers[((struct node *)ctx)->member].reduce, w.now_us, member, bulk);
+}
+
+static void on_link_up(void *ctx, uint32_t member) {
+	allreduce_link_up(workers[((struct node *)ctx)->member].reduce, w.now_us, member);
+}
+
+static void on_link_down(void *ctx, uint32_t member, bool fatal, enum rv_err why, const char *text) {
+	if (why == RV_E_PROTOCOL || why == RV_E_CORRUPT)
+		fail_msg("%s", text);
+	allreduce_link_down(workers[((struct node *)ctx)->member].reduce, w.now_us, member, fatal);
+}
+
+static void on_trouble(void *ctx, enum rv_err why, const char *text) {
+	(void)ctx;
+	(void)why;
+	(void)text;
+}
+
+static void tweak(struct peers_config *c, int node) {
+	(void)node;
+	c->owner = (struct peers_owner){.ctx = c->owner.ctx,
+									.next_message = next_message,
+									.next_control = next_control,
+									.on_message = on_message,
+									.on_part = on_part,
+									.on_link_up = on_link_up,
+									.on_link_down = on_link_down,
+									.on_trouble = on_trouble};
+}
+
+static void tick_all(void *self) {
+	(void)self;
+	for (int i = 0; i < w.n; i++) {
+		if (!workers[i].alive)
+			continue;
+		allreduce_tick(workers[i].reduce, w.now_us);
+		peers_pump(w.nodes[i].peers, w.now_us);
+	}
+}
+
+/* ---- the workers ---- */
+
+static void make_contribution(int i) {
+	float x[ELEMS];
+	struct rv_rng rng = rv_rng_of((uint64_t)i, 9);
+	workers[i].own = malloc(chunking_total_bytes(&cfg.chunks, cfg.codec));
+	assert_non_null(workers[i].own);
+	for (uint32_t c = 0; c < CHUNKS; c++) {
+		for (int k = 0; k < ELEMS; k++)
+			x[k] = (float)rv_rng_double(&rng) - 0.5f;
+		assert_ok(cfg.codec->encode(cfg.codec, x, ELEMS,
+									workers[i].own + chunking_offset_bytes(&cfg.chunks, cfg.codec, c), &et));
+	}
+}
+
+static void begin_world(int n, int row_size) {
+	cfg = (struct global_config){.n = CHUNKS * ELEMS,
+								 .chunks = chunking_of(CHUNKS * ELEMS, ELEMS),
+								 .codec = &codec_int8,
+								 .merge = &merge_mean,
+								 .merge_params = {.clip = 1.25}};
+	world_init(&w, n, tweak);
+	world_actor(&w, tick_all, NULL);
+	for (int i = 0; i < n; i++) {
+		const struct allreduce_config c = {
+			.global = &cfg, .self_member = (uint32_t)i, .silence = {.silent = 4000, .ping = 1000, .withheld = 8000}};
+		workers[i] = (struct worker){.alive = true};
+		assert_ok(allreduce_new(&c, &workers[i].reduce, &et));
+		make_contribution(i);
+	}
+	plan = (struct rows_plan){.n_rows = (uint8_t)rows_choose(n, row_size), .members = members};
+	for (int row = 0; row <= plan.n_rows; row++)
+		plan.first[row] = (uint16_t)rows_first(n, plan.n_rows, row);
+	rows_plan_columns(&plan, CHUNKS, n / plan.n_rows);
+	for (int i = 0; i < n; i++) {
+		members[i] = w.nodes[i].ref;
+		members[i].weight = 1 + (uint32_t)i % 3;
+		node_at[i] = i;
+	}
+	for (int row = 0; row < plan.n_rows; row++)
+		plan.since[row] = 1;
+}
+
+static void end_world(void) {
+	world_release(&w);
+	for (int i = 0; i < w.n; i++) {
+		allreduce_free(workers[i].reduce);
+		free(workers[i].own);
+	}
+}
+
+static void follow(int place, uint32_t attempt) {
+	const int i = node_at[place];
+	struct worker *me = &workers[i];
+	struct member_ref linked[DOCUMENT_MAX_LINKED];
+	memset(&me->view, 0, sizeof me->view);
+	me->view.phase = RUN_REDUCE;
+	me->view.round = ROUND;
+	me->view.attempt = attempt;
+	rows_view(&plan, place, &me->view);
+	peers_allow(w.nodes[i].peers, w.now_us, linked, document_linked(&me->view, linked));
+	if (attempt == 1)
+		assert_ok(allreduce_start(me->reduce, w.now_us, &me->view, me->own, &et));
+	else
+		assert_ok(allreduce_restart(me->reduce, w.now_us, &me->view, &et));
+	for (uint32_t m = 0; m < (uint32_t)w.n; m++)
+		if (peers_linked(w.nodes[i].peers, m))
+			allreduce_link_up(me->reduce, w.now_us, m);
+}
+
+static void follow_all(uint32_t attempt) {
+	for (int place = 0; place < plan.first[plan.n_rows]; place++)
+		follow(place, attempt);
+}
+
+static bool all_done(struct world *world, void *ctx) {
+	(void)ctx;
+	for (int i = 0; i < world->n; i++)
+		if (workers[i].alive && !allreduce_done(workers[i].reduce))
+			return false;
+	return true;
+}
+
+/* The lab's bytes: merge_roster over the plan. */
+static void check_results(void) {
+	const struct merge_rule rule = global_merge(&cfg);
+	struct merge_layout l = {.n_rows = plan.n_rows};
+	const int n = plan.first[plan.n_rows];
+	uint32_t weights[MAX];
+	uint8_t want[2 * ELEMS];
+	for (int row = 0; row < plan.n_rows; row++)
+		l.length[row] = plan.first[row + 1] - plan.first[row];
+	float *scratch = malloc(merge_roster_scratch(&rule, &l, ELEMS) * sizeof *scratch);
+	for (uint32_t c = 0; c < CHUNKS; c++) {
+		const size_t at = chunking_offset_bytes(&cfg.chunks, cfg.codec, c);
+		const uint8_t *in[MAX];
+		for (int p = 0; p < n; p++) {
+			in[p] = workers[node_at[p]].own + at;
+			weights[p] = members[p].weight;
+		}
+		assert_ok(merge_roster(&rule, &l, in, weights, ELEMS, scratch, NULL, want, &et));
+		for (int p = 0; p < n; p++)
+			assert_memory_equal(allreduce_reduced(workers[node_at[p]].reduce) + at, want,
+								cfg.codec->encoded_bytes(cfg.codec, ELEMS));
+	}
+	free(scratch);
+}
+
+static void test_rows_end_with_the_labs_bytes(void **state) {
+	(void)state;
+	for (int side = 2; side <= 3; side++) {
+		begin_world(side * side, side);
+		assert_int_equal(plan.n_rows, side);
+		follow_all(1);
+		assert_true(world_until(&w, all_done, NULL));
+		check_results();
+		for (int i = 0; i < w.n; i++) {
+			const struct reduce_info info = allreduce_info(workers[i].reduce);
+			assert_int_equal(info.world, side * side);
+			assert_int_equal(allreduce_row_members(workers[i].reduce), side);
+			assert_true(allreduce_measured(workers[i].reduce)->norm2[0] > 0);
+			/* Nobody is linked beyond its row and column. */
+			int links = 0;
+			for (uint32_t m = 0; m < (uint32_t)w.n; m++)
+				links += peers_linked(w.nodes[i].peers, m);
+			assert_int_equal(links, 2 * (side - 1));
+		}
+		end_world();
+	}
+}
+
+/* ---- a death ---- */
+
+static bool is_accused(struct world *world, void *ctx) {
+	const uint32_t dead = *(const uint32_t *)ctx;
+	for (int i = 0; i < world->n; i++) {
+		uint32_t silent[NET_MAX_ROW];
+		const int n = workers[i].alive ? allreduce_silent_members(workers[i].reduce, silent) : 0;
+		for (int k = 0; k < n; k++) {
+			assert_int_equal(silent[k], dead);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Leaves `dead` out of the plan; the first of its row owns its column. */
+static void bury(int dead) {
+	int row = 0;
+	while (dead >= plan.first[row + 1])
+		row++;
+	const int index = dead - plan.first[row], n = plan.first[plan.n_rows];
+	for (int j = 0; j < plan.n_columns; j++) {
+		uint8_t *owner = &plan.columns[j].owner[row];
+		*owner = *owner == index ? 0 : (uint8_t)(*owner - (*owner > index));
+	}
+	memmove(&members[dead], &members[dead + 1], (size_t)(n - dead - 1) * sizeof members[0]);
+	memmove(&node_at[dead], &node_at[dead + 1], (size_t)(n - dead - 1) * sizeof node_at[0]);
+	for (int r = row + 1; r <= plan.n_rows; r++)
+		plan.first[r]--;
+	plan.since[row] = 2;
+}
+
+static void test_an_owner_dies(void **state) {
+	(void)state;
+	uint32_t dead = 4;
+	begin_world(9, 3);
+	follow_all(1);
+	for (int i = 0; i < 12; i++) /* some links are up, some chunks are there */
+		world_step(&w);
+	workers[dead].alive = false;
+	world_stop(&w, (int)dead);
+	assert_true(world_until(&w, is_accused, &dead));
+	bury((int)dead);
+	follow_all(2);
+	assert_true(world_until(&w, all_done, NULL));
+	assert_int_equal(allreduce_info(workers[0].reduce).world, 8);
+	check_results();
+	end_world();
+}
+
+/* A document without a section for a column that this worker owns is refused, with its reason. */
+static void test_a_view_without_its_sections_is_refused(void **state) {
+	(void)state;
+	struct rv_errtext et = {0};
+	begin_world(4, 2);
+	struct document *d = &workers[0].view;
+	memset(d, 0, sizeof *d);
+	d->phase = RUN_REDUCE;
+	d->round = ROUND;
+	d->attempt = 1;
+	rows_view(&plan, 0, d);
+	d->n_sections = 0;
+	assert_int_equal(allreduce_start(workers[0].reduce, 1, d, workers[0].own, &et), RV_E_INVALID);
+	assert_non_null(strstr(et.text, "owns 1 columns in its row, and 0 are described"));
+	assert_false(allreduce_running(workers[0].reduce));
+	end_world();
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_rows_end_with_the_labs_bytes),
+		cmocka_unit_test(test_an_owner_dies),
+		cmocka_unit_test(test_a_view_without_its_sections_is_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
