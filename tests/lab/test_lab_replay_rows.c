@@ -1,5 +1,6 @@
-/* test_lab_replay_rows.c: a run of four workers in two rows of two: the lab computes other bits than
- * with one row, and a replay of the workers' traces, of which each names its own row, the same. */
+/* test_lab_replay_rows.c: a run of four workers in two rows of two: the lab computes other bits
+ * than with one row, and a replay of the workers' traces, of which each names its own row, the
+ * same. */
 #include "base/json_lines.h"
 #include "lab/worker_files/replay.h"
 

@@ -23,9 +23,10 @@ static struct document *a_document(void) {
 	in.members[0] = ref(70, 2, 1);
 	in.members[1] = ref(4000000000u, 3, 1);
 	in.n_chunks = 10;
-	in.n_ranges = 2;
-	in.ranges[0] = (struct owner_range){0, 4, 1};
-	in.ranges[1] = (struct owner_range){4, 6, 0};
+	in.n_ranges = 3;
+	in.ranges[0] = (struct owner_range){0, 4, 0};
+	in.ranges[1] = (struct owner_range){4, 3, 0};
+	in.ranges[2] = (struct owner_range){7, 3, 1};
 	in.n_rows = 3;
 	in.row = 1;
 	in.n_roster = 6;
@@ -161,14 +162,14 @@ static void test_the_largest_document_with_rows_fits(void **state) {
 	d->n_roster = NET_MAX_ROSTER;
 	d->n_members = NET_MAX_ROW;
 	d->n_chunks = NET_MAX_RANGES;
-	d->n_ranges = NET_MAX_RANGES;
+	d->n_ranges = NET_MAX_ROW;
 	d->n_column = NET_MAX_COLUMN;
 	d->n_sections = NET_MAX_SECTIONS;
 	d->banned.n = NET_MAX_BANNED;
 	for (uint32_t i = 0; i < NET_MAX_BANNED; i++)
 		d->banned.members[i] = 1000000 + i;
-	for (uint32_t i = 0; i < NET_MAX_RANGES; i++)
-		d->ranges[i] = (struct owner_range){i, 1, (uint16_t)(i % NET_MAX_ROW)};
+	for (uint32_t i = 0; i < NET_MAX_ROW; i++)
+		d->ranges[i] = (struct owner_range){i, i + 1 < NET_MAX_ROW ? 1 : NET_MAX_RANGES - i, 0};
 	for (uint16_t i = 0; i < NET_MAX_ROW; i++) {
 		d->members[i] = ref(i, i, 0);
 		fill_addresses(&d->members[i]);
@@ -182,7 +183,7 @@ static void test_the_largest_document_with_rows_fits(void **state) {
 		d->row_since[i] = 1;
 	}
 	for (uint32_t i = 0; i < NET_MAX_SECTIONS; i++) {
-		d->sections[i] = (struct section){i, 1, {0}};
+		d->sections[i] = (struct section){i, d->ranges[i].count, {0}};
 		memset(d->sections[i].owner, NET_NO_OWNER, NET_MAX_ROWS);
 	}
 	size_t n = encode(d);
