@@ -304,6 +304,22 @@ static void make_frames(struct seeds *s) {
 		put_frame(s, &h, data, m.data_bytes);
 	}
 	seed_end(s, "frame", "hello_and_reduce");
+	seed_begin(s);
+	rv_write_u8(&s->w, 0);
+	for (uint8_t type = REDUCE_SCATTER; type <= REDUCE_PING; type++) {
+		bool ping = type == REDUCE_PING;
+		struct reduce_msg m = {.type = type,
+							   .column = true,
+							   .section = 40,
+							   .chunk = ping || type == REDUCE_RESUME ? 0 : 41,
+							   .round = 7,
+							   .attempt = 2,
+							   .data = data,
+							   .data_bytes = ping ? 0 : 20};
+		h = frame_reduce_encode(&m, tag);
+		put_frame(s, &h, data, m.data_bytes);
+	}
+	seed_end(s, "frame", "columns");
 	struct frame_fetch fetch = {.kind = FRAME_FETCH_SNAPSHOT, .part = FRAME_PART_MANIFEST, .round = 4, .index = 1};
 	struct frame_fetch none = {.kind = FRAME_FETCH_LOG, .round = 4};
 	struct frame_piece piece = {
@@ -448,6 +464,23 @@ static void make_reduce(struct seeds *s) {
 	seed_end(s, "reduce", "a_round");
 }
 
+/* Bytes for fuzz_grid.c: links up, the contributions and the partial sums for our chunks, the means
+ * of others, time, and an attempt in which the other row is another one. */
+static void make_grid(struct seeds *s) {
+	seed_begin(s);
+	rv_write_bytes(&s->w, (uint8_t[]){0, 1, 20, 2, 1, 0, 1, 1, 0, 21, 6, 1, 0, 0, 1, 1, 0}, 17); /* links, RESUME */
+	for (uint8_t chunk = 0; chunk < 3; chunk++)
+		rv_write_bytes(&s->w, (uint8_t[]){20, 0, 1, chunk, 5, 1, 2, 3, 4, 5}, 10); /* SCATTER */
+	for (uint8_t chunk = 0; chunk < 3; chunk += 2)
+		rv_write_bytes(&s->w, (uint8_t[]){21, 4, 1, 0, chunk, 8, 1, 2, 3, 4, 5, 6, 7, 8}, 14); /* COLUMN_SCATTER */
+	rv_write_bytes(&s->w, (uint8_t[]){16, 17}, 2);                                             /* send */
+	rv_write_bytes(&s->w, (uint8_t[]){21, 5, 1, 0, 1, 5, 1, 2, 3, 4, 5}, 11);                  /* COLUMN_GATHER */
+	for (uint8_t chunk = 3; chunk < 7; chunk++)
+		rv_write_bytes(&s->w, (uint8_t[]){20, 1, 1, chunk, 5, 1, 2, 3, 4, 5}, 10); /* GATHER */
+	rv_write_bytes(&s->w, (uint8_t[]){16, 17, 8, 0xff, 0x0f, 44, 16, 17, 21, 6, 2, 0, 0, 1, 1, 0, 17, 12}, 18);
+	seed_end(s, "grid", "a_round");
+}
+
 static void put_record(struct seeds *s, const struct core_record *rec) {
 	uint8_t bytes[RECORD_MAX_BYTES];
 	struct rv_writer w = rv_writer_of(bytes, sizeof bytes);
@@ -516,6 +549,7 @@ int main(int argc, char **argv) {
 	make_hf_configs(s);
 	make_gguf(s);
 	make_reduce(s);
+	make_grid(s);
 	make_records(s);
 	free(s);
 	return 0;
