@@ -126,5 +126,8 @@ enum rv_err metrics_donated(const char *path, uint64_t *bytes, struct rv_errtext
 uint64_t metrics_allreduce_bytes(uint64_t payload_bytes, uint32_t k);
 /* Returns the same for different encodings of contribution and mean: (k-1)/k (sent + mean). */
 uint64_t metrics_exchange_bytes(uint64_t sent_bytes, uint64_t mean_bytes, uint32_t k);
+/* Returns the same, on average over the k workers, if they are laid out in n_rows rows whose
+ * partial sums have sum_bytes (net/reduce/grid.h); rounded up. n_rows 1: as above. */
+uint64_t metrics_rows_bytes(uint64_t sent_bytes, uint64_t mean_bytes, uint64_t sum_bytes, uint32_t k, uint32_t n_rows);
 
 #endif

@@ -164,8 +164,9 @@ uint64_t averaging_line_bytes(const struct lab_run *r) {
 
 uint64_t averaging_bytes(const struct lab_run *r, int participants) {
 	const struct chunking c = global_round_chunks(&r->global.cfg, r->rounds_done);
-	return metrics_exchange_bytes(averaging_payload_bytes(r), chunking_total_bytes(&c, r->global.cfg.codec),
-								  (uint32_t)participants);
+	const int rows = rows_choose(participants, (int)r->cfg.run.row_size);
+	return metrics_rows_bytes(averaging_payload_bytes(r), chunking_total_bytes(&c, r->global.cfg.codec),
+							  merge_partial_bytes(c.n), (uint32_t)participants, (uint32_t)rows);
 }
 
 int averaging_replicas(int workers) {

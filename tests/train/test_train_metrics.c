@@ -165,6 +165,10 @@ static void test_formula(void **state) {
 	assert_int_equal(metrics_allreduce_bytes(1000, 2), 1000);
 	assert_int_equal(metrics_allreduce_bytes(1000, 4), 1500);
 	assert_int_equal(metrics_allreduce_bytes(1000, 3), 1334);
+	assert_int_equal(metrics_rows_bytes(1000, 1000, 4000, 4, 1), 1500);
+	/* 2 x 2: in each of two rows one payload each way; a vector of sums, and one of means. */
+	assert_int_equal(metrics_rows_bytes(1000, 1000, 4000, 4, 2), (2 * 2000 + 5000) / 4);
+	assert_int_equal(metrics_rows_bytes(1000, 1000, 4000, 1024, 32), (992 * 2000 + 31 * 5000 + 1023) / 1024);
 }
 
 int main(void) {

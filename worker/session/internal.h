@@ -41,7 +41,7 @@ struct session_sums {
 	int64_t reduce_started_us, reduce_compute_us; /* 0: not under way; the compute until then */
 	struct reduce_info exchanged;                 /* by the latest all-reduce with this worker; zero once written */
 	uint32_t attempts;                            /* that it took */
-	uint32_t participants;                        /* of the latest roster */
+	uint32_t participants, rows;                  /* of the latest roster */
 	uint64_t weights, own_weight;                 /* their sum; 0: this worker is not in the roster */
 	uint64_t own_tokens;                          /* of this worker's latest contribution */
 	uint64_t given_rounds, given_tokens; /* contributions of this process to committed rounds, and their tokens */

@@ -24,8 +24,11 @@ int64_t session_compute_us(struct session *s, int64_t now_us) {
 void session_count_roster(struct session *s, const struct document *d) {
 	if (d->phase != RUN_REDUCE)
 		return;
-	s->sums.participants = d->n_members;
+	s->sums.participants = (uint32_t)document_participants(d);
+	s->sums.rows = d->n_rows > 1 ? d->n_rows : 1;
 	s->sums.weights = s->sums.own_weight = 0;
+	for (uint32_t row = 0; s->sums.rows > 1 && row < d->n_rows; row++)
+		s->sums.weights += row != d->row ? d->row_weights[row] : 0;
 	for (uint32_t i = 0; i < d->n_members; i++) {
 		s->sums.weights += d->members[i].weight;
 		if (d->members[i].member == s->member.member)
@@ -47,7 +50,8 @@ static uint64_t payload_bytes(const struct session *s, uint64_t round) {
 /* Returns the bytes that an ideal all-reduce among `participants` sends. */
 static uint64_t formula_bytes(const struct session *s, uint64_t round, uint32_t participants) {
 	uint64_t mean_bytes = state_payload_bytes(&s->store.cfg, STATE_KIND_LOG, round);
-	return metrics_exchange_bytes(payload_bytes(s, round), mean_bytes, participants);
+	const uint64_t sum_bytes = merge_partial_bytes(global_round_chunks(&s->store.cfg, round).n);
+	return metrics_rows_bytes(payload_bytes(s, round), mean_bytes, sum_bytes, participants, s->sums.rows);
 }
 
 void session_write_run(struct session *s) {
