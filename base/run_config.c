@@ -228,11 +228,11 @@ const struct rv_option run_config_options[] = {
 	CHOICE_OPT(
 		"slow-members", slow_members, "wait", "wait|skip", "Round",
 		"What becomes of a worker whose line cannot make slow-deadline-ms. wait: every round waits for it. skip: "
-		"it takes part in every third to eighth round, the slower its line the fewer, and `late` decides about "
+		"it takes part in every second to eighth round, the slower its line the fewer, and `late` decides about "
 		"its progress in between; the others do not wait for it."),
 	TIME_OPT("slow-deadline-ms", slow_deadline_ms, "0", 0, 86400000, "Round",
 			 "slow-members = skip: time that a worker's line may need for one payload, the least that it sends and "
-			 "receives in a round. 0: twice what an exchange takes over lines as the median of all."),
+			 "receives in a round. 0: what an exchange takes over lines as the median of all."),
 	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };
 

@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/order.h"
 
-enum { MEDIANS = 2, TURNS = 2 };
 static const uint64_t longest_us = INT64_MAX / 4;
 
 /* Returns the microseconds that so many bytes take, rounded up. */
@@ -25,7 +24,9 @@ int64_t slow_lines_deadline_us(const struct slow_lines *s, const uint64_t *rates
 		return s->deadline_us;
 	uint64_t median = rv_nth_u64(rates, n, n - known + known / 2);
 	uint64_t payload_us = takes_us(s->payload_bytes, median);
-	uint64_t all_us = rv_mul_capped(payload_us, (uint64_t)(MEDIANS * 2 * (known - 1))) / (uint64_t)known;
+	uint64_t all_us = rv_mul_capped(payload_us, (uint64_t)(2 * (known - 1))) / (uint64_t)known;
+	uint64_t least_us = rv_mul_capped(payload_us, 3) / 2; /* lines that are alike differ by less */
+	all_us = all_us > least_us ? all_us : least_us;
 	return (int64_t)(all_us < longest_us ? all_us : longest_us);
 }
 
@@ -43,7 +44,7 @@ uint32_t slow_lines_every(const struct slow_lines *s, int64_t deadline_us, uint6
 	uint64_t own_us = rate > 0 ? takes_us(s->payload_bytes, rate) : 0, deadline = (uint64_t)deadline_us;
 	if (own_us <= deadline)
 		return 1;
-	uint64_t turns = deadline > 0 ? (TURNS * own_us + deadline - 1) / deadline : SLOW_LINES_MOST;
+	uint64_t turns = deadline > 0 ? (own_us + deadline - 1) / deadline : SLOW_LINES_MOST;
 	uint32_t every = turns < SLOW_LINES_MOST ? (uint32_t)turns : SLOW_LINES_MOST;
 	while (s->fragments > 1 && common_divisor(every, s->fragments) != 1)
 		every++;

@@ -2,11 +2,15 @@
  * takes part (slow-members = skip). One function for the coordinator and the lab.
  *
  * Each of n participants sends and receives 2 (n - 1) / n payloads; one that owns nothing sends and
- * receives one payload at least. An exchange has the *deadline* slow-deadline-ms, or twice what it
- * takes over lines as the median. A member whose line needs T for one payload, more than the
- * deadline D, takes part in every k-th round, k = ceil(2 T / D), at most SLOW_LINES_MOST: so its
- * turns cost the others no more than about D / 2 a round. With fragments, which rounds exchange in
- * turn, k is raised until its turns come to every fragment. Pure arithmetic on integers. */
+ * receives one payload at least. An exchange has the *deadline* slow-deadline-ms, or what it takes
+ * over lines as the median, at least 3/2 payloads. A member whose line needs T for one payload,
+ * more than the deadline D, takes part in every k-th round, k = ceil(T / D), at most
+ * SLOW_LINES_MOST: so its turns cost the others about D a round or less. With fragments, which
+ * rounds exchange in turn, k is raised until its turns come to every fragment.
+ *
+ * While a slow line takes part in every round, the others show no more than two or three times its
+ * rate, whatever they carry: the exchange gives them no more to do. That is above the deadline; in
+ * the rounds that it leaves out they show the rest, and k grows. Pure arithmetic on integers. */
 #ifndef RV_BASE_SLOW_LINES_H
 #define RV_BASE_SLOW_LINES_H
 
@@ -16,7 +20,7 @@ enum { SLOW_LINES_MOST = 8 };
 
 struct slow_lines {
 	uint64_t payload_bytes; /* of a round, encoded */
-	int64_t deadline_us;    /* slow-deadline-ms; 0: twice what an exchange takes over median lines */
+	int64_t deadline_us;    /* slow-deadline-ms; 0: what an exchange takes over median lines */
 	uint32_t fragments;     /* round r exchanges fragment r mod this number; 0: 1 */
 };
 

@@ -5,12 +5,15 @@
 enum { S = 1000000 };
 static const struct slow_lines whole = {.payload_bytes = 4000000};
 
-static void test_the_deadline_is_twice_an_exchange_over_median_lines(void **state) {
+static void test_the_deadline_is_an_exchange_over_median_lines(void **state) {
 	(void)state;
 	const uint64_t rates[] = {10000000, 1000000, 10000000, 10000000, 0};
 	/* 0.4 s a payload, 1.5 payloads each */
-	assert_int_equal(slow_lines_deadline_us(&whole, rates, 4), 1200000);
-	assert_int_equal(slow_lines_deadline_us(&whole, rates, 5), 1200000); /* an unknown line does not count */
+	assert_int_equal(slow_lines_deadline_us(&whole, rates, 4), 600000);
+	assert_int_equal(slow_lines_deadline_us(&whole, rates, 5), 600000); /* an unknown line does not count */
+	const uint64_t two[] = {10000000, 1000000}, eight[] = {10, 10, 10, 10, 10, 10, 10, 10};
+	assert_int_equal(slow_lines_deadline_us(&whole, two, 2), 600000); /* 3/2 payloads at least */
+	assert_int_equal(slow_lines_deadline_us(&(struct slow_lines){.payload_bytes = 40}, eight, 8), 7 * S);
 	const struct slow_lines given = {.payload_bytes = 4000000, .deadline_us = 5 * S};
 	assert_int_equal(slow_lines_deadline_us(&given, rates, 4), 5 * S);
 }
@@ -26,11 +29,11 @@ static void test_one_known_line_is_compared_with_none(void **state) {
 
 static void test_the_slower_the_fewer(void **state) {
 	(void)state;
-	const int64_t deadline_us = 1200000;
+	const int64_t deadline_us = 600000;
 	const struct {
 		uint64_t rate;
 		uint32_t every;
-	} cases[] = {{0, 1},       {10000000, 1}, {3333334, 1}, {3333333, 3}, {2000000, 4},
+	} cases[] = {{0, 1},       {10000000, 1}, {6666667, 1}, {6666666, 2}, {2000000, 4},
 				 {1000000, 7}, {900000, 8},   {100000, 8},  {1, 8}};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
 		assert_int_equal(slow_lines_every(&whole, deadline_us, cases[i].rate), cases[i].every);
@@ -54,7 +57,7 @@ static void test_turns_come_to_every_fragment(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_the_deadline_is_twice_an_exchange_over_median_lines),
+		cmocka_unit_test(test_the_deadline_is_an_exchange_over_median_lines),
 		cmocka_unit_test(test_one_known_line_is_compared_with_none),
 		cmocka_unit_test(test_the_slower_the_fewer),
 		cmocka_unit_test(test_turns_come_to_every_fragment),

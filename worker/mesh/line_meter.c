@@ -65,20 +65,20 @@ void line_meter_end(struct line_meter *m, int64_t now_us, struct line_counts at)
 	end(&m->down, at.rx_bytes, us);
 }
 
-/* Returns the median; of an even number the larger one of the two in the middle. Those that are not
- * there yet are 0. */
-static uint64_t capped_median(const struct line_way *w, int64_t cap_bytes_per_s) {
+/* Returns the second largest, of fewer than three the largest. Those that are not there yet
+ * are 0. */
+static uint64_t capped_rate(const struct line_way *w, int64_t cap_bytes_per_s) {
 	int n = 0;
 	for (int i = 0; i < LINE_METER_ROUNDS; i++)
 		n += w->rounds[i] != 0;
-	uint64_t v = n > 0 ? rv_nth_u64(w->rounds, LINE_METER_ROUNDS, LINE_METER_ROUNDS - n + n / 2) : 0;
+	uint64_t v = rv_nth_u64(w->rounds, LINE_METER_ROUNDS, LINE_METER_ROUNDS - (n < 3 ? 1 : 2));
 	return cap_bytes_per_s > 0 && v > (uint64_t)cap_bytes_per_s ? (uint64_t)cap_bytes_per_s : v;
 }
 
 uint64_t line_meter_up(const struct line_meter *m, int64_t cap_bytes_per_s) {
-	return capped_median(&m->up, cap_bytes_per_s);
+	return capped_rate(&m->up, cap_bytes_per_s);
 }
 
 uint64_t line_meter_down(const struct line_meter *m, int64_t cap_bytes_per_s) {
-	return capped_median(&m->down, cap_bytes_per_s);
+	return capped_rate(&m->down, cap_bytes_per_s);
 }

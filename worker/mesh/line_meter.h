@@ -1,12 +1,12 @@
 /* line_meter.h: measures the bandwidth of this worker's line by the bytes of its all-reduces.
  *
  * The meter takes, in each direction, the fastest second of an all-reduce, or the whole of a
- * shorter one, and returns the median of the last few all-reduces, so that one outlier does not
- * count. Bytes count when they have arrived: what sockets and the router's queue swallow is no rate
- * of the line. A line that was never the bottleneck carried less than it can: the value is a lower
- * bound, and grows once the line has more to carry (each round sends and receives at least a whole
- * vector, whatever the worker owns). Pure arithmetic; the caller brings the time and its
- * counters. */
+ * shorter one. Bytes count when they have arrived: what sockets and the router's queue swallow is
+ * no rate of the line. A line that was not the bottleneck carried less than it can, in an
+ * all-reduce with a slow member above all: so of the last few all-reduces the second largest value
+ * counts, and one outlier does not. It is a lower bound, and grows once the line has more to carry
+ * (each round sends and receives at least a whole vector, whatever the worker owns). Pure
+ * arithmetic; the caller brings the time and its counters. */
 #ifndef RV_WORKER_MESH_LINE_METER_H
 #define RV_WORKER_MESH_LINE_METER_H
 
