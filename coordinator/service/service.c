@@ -34,7 +34,7 @@ static enum rv_err fill_core_config(const struct service *s, struct core_config 
 	const struct run_silence silence = run_silence_of(&s->run);
 	struct global_config g;
 	RV_TRY(global_config_of_run(&s->run, &s->run_hash, &g, et));
-	*out = (struct core_config){.max_here = NET_MAX_HERE,
+	*out = (struct core_config){.max_here = s->cfg.max_here > 0 ? s->cfg.max_here : NET_MAX_HERE,
 								.max_roster = NET_MAX_ROW,
 								.run_hash = s->run_hash,
 								.final_round = (uint64_t)s->run.rounds,
@@ -55,6 +55,7 @@ static enum rv_err fill_core_config(const struct service *s, struct core_config 
 	for (uint32_t fragment = 0; fragment < fragments_count(&g.fragments); fragment++)
 		out->n_chunks[fragment] = global_round_chunks(&g, fragment).n_chunks;
 	out->chunk_bytes = chunk_bytes(&g);
+	out->max_roster = out->max_roster < out->max_here ? out->max_roster : out->max_here;
 	report_bounds_tokens(&s->run, out);
 	return RV_OK;
 }

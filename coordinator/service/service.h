@@ -32,6 +32,7 @@ struct service_config {
 	uint8_t run_id[NET_RUN_ID_BYTES];
 	const char *config;       /* the run's canonical text; copied */
 	struct store *store;      /* borrowed */
+	uint32_t max_here;        /* members in memory; 0: NET_MAX_HERE */
 	struct rv_events *events; /* borrowed; NULL: no log */
 	const char *dir;          /* the run's, in commands that the log suggests; NULL: unknown */
 	const char *rounds_path;  /* appended to: a JSON line per committed round; NULL: none */

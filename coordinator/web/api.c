@@ -546,6 +546,16 @@ static bool has_method(const struct route *r, enum evhttp_cmd_type method) {
 	return method == r->method || (method == EVHTTP_REQ_HEAD && r->method == EVHTTP_REQ_GET);
 }
 
+/* Takes a member back that is away, before its request is handled; replies, and returns false, if it
+ * cannot be. */
+static bool recall(struct api *a, const struct request *q) {
+	struct rv_errtext et = {0};
+	enum rv_err e = service_recall(a->service, q->now_us, q->key, &et);
+	if (e != RV_OK)
+		reply_text(q->rq, e == RV_E_FULL ? STATUS_UNAVAILABLE : status_of(e), et.text);
+	return e == RV_OK;
+}
+
 static void dispatch(struct api *a, const struct route *r, const struct request *q) {
 	if (r == NULL)
 		reply_text(q->rq, STATUS_NOT_FOUND, "not found; / is the dashboard");
@@ -555,7 +565,7 @@ static void dispatch(struct api *a, const struct route *r, const struct request 
 		reply_text(q->rq, STATUS_UNAUTHORIZED, "this needs a TLS client certificate with an Ed25519 key");
 	else if (r->who == RUN_KEY && memcmp(q->key, a->run_key, NET_KEY_BYTES) != 0)
 		reply_text(q->rq, STATUS_FORBIDDEN, "only for the operator, who has the run's key");
-	else
+	else if (r->who != ANY_KEY || recall(a, q))
 		r->serve(a, q);
 }
 
