@@ -76,7 +76,7 @@ bool core_waits_for_arrivals(struct core *c) {
 	int64_t left = left_us(c);
 	RV_ASSERT(c->roster.n == 0 && left <= most_us(c)); /* an open round waits, within its budget */
 	a->used_up = a->used_up && left < most_us(c);
-	if (RV_BUG("leave-behind") || left <= 0 || a->used_up || !core_any_that(c, is_arriving)) {
+	if (RV_BUG("leave-behind") || left <= 0 || a->used_up || !core_are_that(c, is_arriving, 1)) {
 		core_end_arrivals(c);
 		return false;
 	}

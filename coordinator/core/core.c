@@ -301,11 +301,11 @@ static struct core_places places_of(const struct report *rep) {
 	return p;
 }
 
-static uint16_t count_apart(const struct report *rep) {
-	int n = 0;
-	for (int i = 0; i < rep->n_paths; i++)
-		n += rep->paths[i].path == PATH_APART;
-	return (uint16_t)n;
+static void find_apart(const struct report *rep, uint64_t *places) {
+	set_clear(places, SET_WORDS(NET_MAX_PEERS));
+	for (uint32_t i = 0; i < rep->n_paths; i++)
+		if (rep->paths[i].path == PATH_APART)
+			set_add(places, i);
 }
 
 enum rv_err core_report(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const struct report *rep,
@@ -332,7 +332,7 @@ enum rv_err core_report(struct core *c, int64_t now_us, const uint8_t key[NET_KE
 	m->reported = true;
 	m->awaited = m->distrusted = false;
 	m->want_places = places_of(rep);
-	m->n_apart = count_apart(rep);
+	find_apart(rep, m->apart);
 	say_what_is_wrong(c, (uint32_t)slot);
 	int place = roster_place(c, m->number); /* votes count from the roster only */
 	if (place >= 0)

@@ -10,7 +10,7 @@ static uint8_t run_phase(const struct core *c) {
 		return RUN_DONE;
 	if (c->roster.n > 0)
 		return RUN_REDUCE;
-	return core_count_able(c) < (int)c->cfg.min_workers ? RUN_WAITING : RUN_OPEN;
+	return core_are_able(c, (int)c->cfg.min_workers) ? RUN_OPEN : RUN_WAITING;
 }
 
 static struct member_ref ref(const struct core *c, uint32_t slot, uint32_t weight) {

@@ -79,7 +79,8 @@ struct core_member {
 	/* Volatile: what its reports say. */
 	int64_t came_us;      /* time when it came into memory */
 	uint64_t rostered_at; /* round of the last roster with it, + 1; 0: none since it came */
-	uint16_t n_apart;     /* paths of its last report that are PATH_APART */
+	/* Places of those paths of its last report that are PATH_APART. */
+	uint64_t apart[SET_WORDS(NET_MAX_PEERS)];
 	int64_t heard_us;     /* time of its last report, or later if this coordinator did not run meanwhile */
 	int64_t told_us;      /* time of its last report */
 	bool reported;        /* since this coordinator started */
@@ -398,7 +399,8 @@ typedef bool core_is(const struct core *c, const struct core_member *m);
 int core_members_that(const struct core *c, core_is *is, uint64_t *out);
 int core_participants_that(const struct core *c, core_is *is, uint64_t *out);
 int core_count_that(const struct core *c, core_is *is);
-bool core_any_that(const struct core *c, core_is *is);
+/* Returns true if `is` is true of so many; looks at no more of them. */
+bool core_are_that(const struct core *c, core_is *is, int many);
 bool core_alive(const struct core *c, const struct core_member *m);
 /* Returns true if `m` is alive, and neither banned, nor distrusted by its peers, nor leaving. */
 bool core_available(const struct core *c, const struct core_member *m);
@@ -412,7 +414,7 @@ static inline int core_count_available(const struct core *c) {
 /* Returns true if the disk of `m` takes results of rounds, as far as is known: else it cannot vote,
  * and no round begins with it. */
 bool core_stores(const struct core_member *m);
-int core_count_able(const struct core *c); /* members that are available, and can vote */
+bool core_are_able(const struct core *c, int many); /* so many members are available, and can vote */
 /* Returns true if the full hash of `m` at the snapshot's round is not the majority's: it must
  * resync until its reports say otherwise. */
 bool core_diverged(const struct core *c, const struct core_member *m);

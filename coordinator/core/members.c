@@ -40,11 +40,10 @@ int core_count_that(const struct core *c, core_is *is) {
 	return n;
 }
 
-bool core_any_that(const struct core *c, core_is *is) {
-	for (int k = 0; k < c->slots.n; k++)
-		if (is(c, &c->members[c->slots.order[k]]))
-			return true;
-	return false;
+bool core_are_that(const struct core *c, core_is *is, int many) {
+	for (int k = 0; k < c->slots.n && many > 0; k++)
+		many -= is(c, &c->members[c->slots.order[k]]);
+	return many <= 0;
 }
 
 bool core_alive(const struct core *c, const struct core_member *m) {
@@ -63,8 +62,8 @@ static bool is_able(const struct core *c, const struct core_member *m) {
 	return core_available(c, m) && core_stores(m);
 }
 
-int core_count_able(const struct core *c) {
-	return core_count_that(c, is_able);
+bool core_are_able(const struct core *c, int many) {
+	return core_are_that(c, is_able, many);
 }
 
 bool core_diverged(const struct core *c, const struct core_member *m) {
@@ -106,7 +105,8 @@ static bool has_private(const struct core_member *m) {
 
 bool core_has_housemate(const struct core *c, uint32_t slot) {
 	const struct core_member *m = &c->members[slot];
-	for (int k = 0; k < c->slots.n && has_private(m); k++) {
+	const bool may_have = has_private(m);
+	for (int k = 0; k < c->slots.n && may_have; k++) {
 		const struct core_member *other = &c->members[c->slots.order[k]];
 		if (other != m && core_available(c, other) &&
 			candidates_share_host(m->places.at, m->places.n, other->places.at, other->places.n))
@@ -187,8 +187,7 @@ int core_contributors(const struct core *c, uint64_t *out) {
  * is merely a little late proves nothing. */
 void core_forgive_own_absence(struct core *c, int64_t now_us) {
 	bool away = now_us - c->now_us > c->cfg.liveness_us / 2;
-	bool late = now_us - core_deadline_us(c) > c->cfg.liveness_us / 16;
-	if (!away || !late)
+	if (!away || now_us - core_deadline_us(c) <= c->cfg.liveness_us / 16)
 		return;
 	c->attempt_since_us = now_us;
 	for (int k = 0; k < c->slots.n; k++) {

@@ -98,14 +98,15 @@ static bool pair_is_apart(const struct core *c, uint32_t a, uint32_t b) {
 	return false;
 }
 
-/* Calls `take` for each two of `set` that report to be apart, once; only members that report any
- * are looked at. */
+enum { PLACES = SET_WORDS(NET_MAX_PEERS) };
+
+/* Calls `take` for each two of `set` that report to be apart, once. */
 typedef void take_pair(void *ctx, uint32_t a, uint32_t b);
 static void each_reported(const struct core *c, const uint64_t *set, take_pair *take, void *ctx) {
 	for (int a = set_next(set, 0, c->words); a >= 0; a = set_next(set, a + 1, c->words)) {
-		const struct report *rep = &c->members[a].last;
-		for (int k = 0; c->members[a].n_apart > 0 && k < rep->n_paths; k++) {
-			int b = rep->paths[k].path == PATH_APART ? core_find(c, rep->paths[k].member) : -1;
+		const struct core_member *m = &c->members[a];
+		for (int k = set_next(m->apart, 0, PLACES); k >= 0; k = set_next(m->apart, k + 1, PLACES)) {
+			int b = core_find(c, m->last.paths[k].member);
 			if (b < 0 || b == a || !set_has(set, (uint32_t)b) || count_open(c, (uint32_t)a, (uint32_t)b) > 0)
 				continue;
 			bool both = path(c, (uint32_t)b, (uint32_t)a) == PATH_APART;
@@ -128,15 +129,15 @@ static void each_apart(const struct core *c, const uint64_t *set, take_pair *tak
 /* Sets `out` to the members of `set` that the one in `slot` cannot exchange data with; returns
  * their number. */
 static int apart_within(const struct core *c, uint32_t slot, const uint64_t *set, uint64_t *out) {
-	const struct report *own = &c->members[slot].last;
+	const struct core_member *m = &c->members[slot];
 	set_clear(out, c->words);
-	for (int k = 0; k < own->n_paths; k++) {
-		int other = own->paths[k].path == PATH_APART ? core_find(c, own->paths[k].member) : -1;
+	for (int k = set_next(m->apart, 0, PLACES); k >= 0; k = set_next(m->apart, k + 1, PLACES)) {
+		int other = core_find(c, m->last.paths[k].member);
 		if (other >= 0 && (uint32_t)other != slot && report_apart(c, slot, (uint32_t)other))
 			set_add(out, (uint32_t)other);
 	}
 	for (int i = set_next(set, 0, c->words); i >= 0; i = set_next(set, i + 1, c->words))
-		if (c->members[i].n_apart > 0 && (uint32_t)i != slot && report_apart(c, slot, (uint32_t)i))
+		if (!set_is_empty(c->members[i].apart, PLACES) && (uint32_t)i != slot && report_apart(c, slot, (uint32_t)i))
 			set_add(out, (uint32_t)i);
 	for (int i = 0; i < c->n_pairs; i++) {
 		const struct core_pair *p = &c->pairs[i];

@@ -122,7 +122,12 @@ static bool claims_later(const struct core *c, const struct core_member *m) {
 /* Returns true if most available members claim a later round or term: a single one may claim
  * anything. */
 static bool most_are_ahead(const struct core *c) {
-	return 2 * core_count_that(c, claims_later) > core_count_available(c);
+	int later = core_count_that(c, claims_later);
+	return later > 0 && 2 * later > core_count_available(c);
+}
+
+static bool holds(const struct core *c, const struct core_member *m) {
+	return is_here(c, m) && proves(m, c->round, &c->chain);
 }
 
 /* Sorts those that may have held the state: absent, behind, or without it. */
@@ -146,7 +151,6 @@ static void sort_holders(const struct core *c, struct core_kept *out) {
 /* Sets *unheld if no present member holds the state of the round; returns whether it is absent or
  * lost then. */
 static enum core_state_kept who_kept(const struct core *c, struct core_kept *out, bool *unheld) {
-	uint64_t here[CORE_HERE_WORDS];
 	out->state = CORE_STATE_HELD;
 	out->round = c->round;
 	out->ahead = most_are_ahead(c);
@@ -155,8 +159,8 @@ static enum core_state_kept who_kept(const struct core *c, struct core_kept *out
 	find_best(c, out);
 	sort_holders(c, out);
 	RV_ASSERT(!out->has_best || out->best_round < c->round);
-	*unheld = c->round > 0 && core_any_that(c, is_here) && !core_any_that(c, may_hold) &&
-			  holders(c, c->round, &c->chain, here) == 0;
+	*unheld = c->round > 0 && !core_are_that(c, holds, 1) && core_are_that(c, is_here, 1) &&
+			  !core_are_that(c, may_hold, 1);
 	bool gone = set_is_empty(out->absent, c->words) && set_is_empty(out->behind, c->words);
 	return gone ? CORE_STATE_LOST : CORE_STATE_ABSENT;
 }
@@ -174,6 +178,7 @@ void core_kept(const struct core *c, struct core_kept *out) {
 		out->state = state;
 }
 
+/* Notes who is back, who proves more than before, and who holds the state of the round. */
 static void watch_returns(struct core *c) {
 	for (int k = 0; k < c->slots.n; k++) {
 		struct core_member *m = &c->members[c->slots.order[k]];
@@ -184,6 +189,8 @@ static void watch_returns(struct core *c) {
 			m->further_us = c->now_us;
 		m->proven_before = m->last.proven_round;
 		m->was_here = here;
+		if (here && proves(m, c->round, &c->chain))
+			set_add(c->seen_holding, c->slots.order[k]);
 	}
 }
 
@@ -193,15 +200,12 @@ void core_watch_state(struct core *c) {
 												  [CORE_STATE_LOST] = CORE_EVENT_GONE};
 	struct core_kept kept;
 	bool unheld = false;
-	uint64_t holding[CORE_HERE_WORDS];
 	watch_returns(c);
 	enum core_state_kept state = who_kept(c, &kept, &unheld);
 	if (!unheld)
 		c->not_held_since_us = INT64_MAX;
 	else if (c->not_held_since_us == INT64_MAX)
 		c->not_held_since_us = c->now_us;
-	(void)holders(c, c->round, &c->chain, holding);
-	set_join(c->seen_holding, holding, c->words);
 	state = unheld && is_unheld_for_long(c) ? state : CORE_STATE_HELD;
 	if (state == c->kept_said)
 		return;
@@ -237,7 +241,7 @@ static enum rv_err check_target(const struct core *c, uint64_t to_round, struct 
 			to, first);
 	if (latest_term(c) >= NET_MAX_TERM)
 		return rv_fail(et, RV_E_RANGE, "rollback: term %d is the last there can be", (int)NET_MAX_TERM);
-	if (to_round == c->round && !core_any_that(c, claims_later))
+	if (to_round == c->round && !core_are_that(c, claims_later, 1))
 		return rv_fail(et, RV_E_INVALID,
 					   "rollback: the run is at round %llu already, and no member that is here is ahead of it", now);
 	return RV_OK;

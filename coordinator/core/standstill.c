@@ -21,12 +21,16 @@ static bool reports_here(const struct core *c, const struct core_member *m) {
 	return core_available(c, m) && m->reported;
 }
 
-void core_watch_standstill(struct core *c) {
+/* Returns true if some hold the state, fewer than a round needs, and others are here. */
+static bool are_too_few(const struct core *c) {
+	if (c->round == 0 || c->roster.n > 0 || core_are_that(c, holds_here, (int)c->cfg.min_workers))
+		return false;
 	int holders = core_count_that(c, holds_here);
-	RV_ASSERT(holders <= core_count_available(c));
-	bool still = c->round > 0 && c->roster.n == 0 && holders > 0 && holders < (int)c->cfg.min_workers &&
-				 holders < core_count_available(c);
-	if (!still)
+	return holders > 0 && holders < core_count_available(c);
+}
+
+void core_watch_standstill(struct core *c) {
+	if (!are_too_few(c))
 		c->still_since_us = INT64_MAX;
 	else if (c->still_since_us == INT64_MAX)
 		c->still_since_us = c->now_us;
