@@ -81,12 +81,12 @@ struct core_member {
 	uint64_t rostered_at; /* round of the last roster with it, + 1; 0: none since it came */
 	/* Places of those paths of its last report that are PATH_APART. */
 	uint64_t apart[SET_WORDS(NET_MAX_PEERS)];
-	int64_t heard_us;     /* time of its last report, or later if this coordinator did not run meanwhile */
-	int64_t told_us;      /* time of its last report */
-	bool reported;        /* since this coordinator started */
-	bool awaited;         /* known from before the start: has until liveness_us to report */
-	bool from_before;     /* a member since before this coordinator started: may hold more than it has reported */
-	bool was_here;        /* it, or the followed process, came or came back at back_us */
+	int64_t heard_us; /* time of its last report, or later if this coordinator did not run meanwhile */
+	int64_t told_us;  /* time of its last report */
+	bool reported;    /* since this coordinator started */
+	bool awaited;     /* known from before the start: has until liveness_us to report */
+	bool from_before; /* a member since before this coordinator started: may hold more than it has reported */
+	bool was_here;    /* it, or the followed process, came or came back at back_us */
 	int64_t back_us;
 	int64_t further_us; /* time when it came back, or proved a later round than before */
 	uint64_t proven_before;

@@ -159,8 +159,8 @@ static enum core_state_kept who_kept(const struct core *c, struct core_kept *out
 	find_best(c, out);
 	sort_holders(c, out);
 	RV_ASSERT(!out->has_best || out->best_round < c->round);
-	*unheld = c->round > 0 && !core_are_that(c, holds, 1) && core_are_that(c, is_here, 1) &&
-			  !core_are_that(c, may_hold, 1);
+	*unheld =
+		c->round > 0 && !core_are_that(c, holds, 1) && core_are_that(c, is_here, 1) && !core_are_that(c, may_hold, 1);
 	bool gone = set_is_empty(out->absent, c->words) && set_is_empty(out->behind, c->words);
 	return gone ? CORE_STATE_LOST : CORE_STATE_ABSENT;
 }

@@ -21,8 +21,8 @@ void __sanitizer_cov_trace_pc(void) {
 
 /* What one thing of each kind has taken. */
 enum kind { REPORT, TICK, NOTICE, FREEZE, VOTE, COMMIT, ACCUSATION, NEXT_ATTEMPT, SNAPSHOT, DEATHS, KINDS };
-static const char *const kinds[KINDS] = {"report",     "tick",         "notice",   "freeze", "vote", "commit",
-										 "accusation", "next attempt", "snapshot", "deaths"};
+static const char *const kinds[KINDS] = {"report", "tick",       "notice",       "freeze",   "vote",
+										 "commit", "accusation", "next attempt", "snapshot", "deaths"};
 
 struct world {
 	struct core *core;
@@ -97,7 +97,8 @@ static struct report report_of(const struct world *w, uint32_t who, enum worker_
 	for (uint32_t i = first + NEIGHBOURS; i < first + NEIGHBOURS + 3 && i < (uint32_t)w->n; i++)
 		report_add_path(&rep, i, PATH_APART);
 	rep.candidates[1].kind = CANDIDATE_PRIVATE;
-	(void)snprintf(rep.candidates[0].addr, NET_ADDR_BYTES, "10.0.%u.%u:%u", who / 3 / 256, who / 3 % 256, 7000 + who % 3);
+	(void)snprintf(rep.candidates[0].addr, NET_ADDR_BYTES, "10.0.%u.%u:%u", who / 3 / 256, who / 3 % 256,
+				   7000 + who % 3);
 	(void)snprintf(rep.candidates[1].addr, NET_ADDR_BYTES, "192.168.0.%u:7000", who % 3 + 2);
 	return rep;
 }

@@ -28,10 +28,8 @@ struct bench {
 static const uint8_t run_id[NET_RUN_ID_BYTES] = {5};
 
 static void open_service(struct bench *b) {
-	struct service_config cfg = {.run = &b->run,
-								 .config = CONFIG,
-								 .max_here = ROOM,
-								 .advertise = {.host = "train.example.org", .port = 7433}};
+	struct service_config cfg = {
+		.run = &b->run, .config = CONFIG, .max_here = ROOM, .advertise = {.host = "train.example.org", .port = 7433}};
 	memcpy(cfg.run_id, run_id, sizeof cfg.run_id);
 	assert_ok(sqlite_store_open(b->path, &b->store, &et));
 	cfg.store = b->store;
@@ -236,8 +234,9 @@ static void test_a_full_house(void **state) {
 	assert_int_equal(join(b, ROOM, &member, &et), RV_OK); /* in the place of the first, which has gone */
 	expect_name(b, 0, "");
 	assert_int_equal(join(b, ROOM + 1, &member, &et), RV_E_FULL);
-	assert_string_equal(et.text, "join: 32 members are here, the most that this coordinator has room for at a time: try "
-								 "again when some have left");
+	assert_string_equal(et.text,
+						"join: 32 members are here, the most that this coordinator has room for at a time: try "
+						"again when some have left");
 	key_of(0, key);
 	assert_int_equal(service_recall(b->service, b->now_us, key, &et), RV_E_FULL);
 	assert_non_null(strstr(et.text, "a member returns: 32 members are here"));
