@@ -546,8 +546,8 @@ static bool has_method(const struct route *r, enum evhttp_cmd_type method) {
 	return method == r->method || (method == EVHTTP_REQ_HEAD && r->method == EVHTTP_REQ_GET);
 }
 
-/* Takes a member back that is away, before its request is handled; replies, and returns false, if it
- * cannot be. */
+/* Takes a member back that is away, before its request is handled; replies, and returns false, if
+ * it cannot be. */
 static bool recall(struct api *a, const struct request *q) {
 	struct rv_errtext et = {0};
 	enum rv_err e = service_recall(a->service, q->now_us, q->key, &et);

@@ -1,6 +1,6 @@
-/* Two hundred members in the life of a run, by a coordinator that has room for thirty-two of them and
- * is closed and opened again on the way, over a real store: those long gone leave its memory, and
- * return by their key with their number; a ban lasts. */
+/* Two hundred members in the life of a run, by a coordinator that has room for thirty-two of them
+ * and is closed and opened again on the way, over a real store: those long gone leave its memory,
+ * and return by their key with their number; a ban lasts. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -222,7 +222,8 @@ static void test_a_long_life(void **state) {
 	expect_name(b, BANNED, "worker 5");
 }
 
-/* All have a slot and are here: neither a joiner nor one that returns gets in, and both read why. */
+/* All have a slot and are here: neither a joiner nor one that returns gets in, and both read
+ * why. */
 static void test_a_full_house(void **state) {
 	struct bench *b = *state;
 	struct rv_errtext et = {0};
