@@ -224,7 +224,7 @@ const struct rv_option run_config_options[] = {
 	 "Weigh a worker's outer gradient by the tokens it trained on, instead of equally.", "Round"},
 	CHOICE_OPT("ownership", ownership, "bandwidth", "bandwidth|equal", "Round",
 			   "How the averaging is divided among the workers: by their bandwidth, or in equal parts. The result "
-			   "is the same to the bit."),
+			   "is the same to the bit, except with mean-feedback: a chunk that moves loses what was kept of it."),
 	CHOICE_OPT(
 		"slow-members", slow_members, "wait", "wait|skip", "Round",
 		"What becomes of a worker whose line cannot make slow-deadline-ms. wait: every round waits for it. skip: "

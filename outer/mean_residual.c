@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
+#include "base/planted.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -57,16 +58,20 @@ static uint32_t chunks_of(const struct global_config *g, uint64_t round) {
 	return global_round_chunks(g, round).n_chunks;
 }
 
-static void forget_made(struct mean_residual *m, const struct global_config *g) {
-	memset(m->made, 0, g->chunks.n_chunks * sizeof *m->made);
+void mean_residual_drop(struct mean_residual *m, const struct global_config *g) {
+	if (mean_residual_is_on(m))
+		memset(m->made, 0, g->chunks.n_chunks * sizeof *m->made);
 	m->attempt = 0;
 }
 
 void mean_residual_begin(struct mean_residual *m, const struct global_config *g, uint64_t round, uint32_t attempt) {
 	RV_ASSERT(attempt > 0);
-	if (!mean_residual_is_on(m))
+	const bool under_way = m->attempt == attempt && m->round == round;
+	if (!mean_residual_is_on(m) || under_way)
 		return;
-	forget_made(m, g);
+	if (m->attempt > 0 && RV_BUG("means-of-a-failed-attempt"))
+		mean_residual_commit(m, g, m->round, m->attempt);
+	mean_residual_drop(m, g);
 	m->round = round;
 	m->attempt = attempt;
 }
@@ -89,11 +94,11 @@ void mean_residual_commit(struct mean_residual *m, const struct global_config *g
 	const bool known = attempt > 0 && m->attempt == attempt && m->round == round;
 	for (uint32_t i = 0; i < chunks_of(g, round); i++) {
 		const struct place p = place_of(g, round, i);
-		m->holds[p.chunk] = known && m->made[p.chunk];
-		if (m->holds[p.chunk])
+		m->holds[p.chunk] = known && (m->made[p.chunk] || (m->holds[p.chunk] && RV_BUG("keep-means-of-moved-chunks")));
+		if (m->holds[p.chunk] && m->made[p.chunk])
 			memcpy(m->kept + p.at, m->left + p.at, p.n * sizeof *m->kept);
 	}
-	forget_made(m, g);
+	mean_residual_drop(m, g);
 }
 
 void mean_residual_lose(struct mean_residual *m, const struct global_config *g, uint64_t round, uint32_t i) {
@@ -105,7 +110,7 @@ void mean_residual_forget(struct mean_residual *m, const struct global_config *g
 	if (!mean_residual_is_on(m))
 		return;
 	memset(m->holds, 0, g->chunks.n_chunks * sizeof *m->holds);
-	forget_made(m, g);
+	mean_residual_drop(m, g);
 }
 
 bool mean_residual_holds(const struct mean_residual *m, const struct global_config *g, uint64_t round) {
@@ -202,9 +207,9 @@ enum rv_err mean_residual_load(struct mean_residual *m, const struct global_conf
 							   struct rv_errtext *et) {
 	struct rv_reader r = rv_reader_of(in, n);
 	RV_ASSERT(mean_residual_is_on(m));
-	forget_made(m, g);
+	mean_residual_drop(m, g);
 	enum rv_err e = load(m, g, &r, et);
 	if (e != RV_OK)
-		forget_made(m, g);
+		mean_residual_drop(m, g);
 	return e;
 }

@@ -12,7 +12,7 @@
  *     still has it. Otherwise it has none: the residual is lost.
  *
  * An owner loses it if it took no part in that round or fetched its result, installed a snapshot,
- * or restarted without the file (worker/state/means_file.h). Then its trace says so.
+ * or restarted without the file (worker/state/means_recovery.h). Then its trace says so.
  *
  * Attempts: mean_residual_begin() forgets what an earlier attempt at the round left, and e changes
  * only in mean_residual_commit(): an attempt that fails consumes nothing.
@@ -41,7 +41,8 @@ enum rv_err mean_residual_init(struct mean_residual *m, const struct run_config 
 void mean_residual_release(struct mean_residual *m);
 bool mean_residual_is_on(const struct mean_residual *m);
 
-/* Begins an attempt (from 1) at a round: what an earlier one left is forgotten. */
+/* Begins an attempt (from 1) at a round: what an earlier one left is forgotten, not what the very
+ * same one did (it was loaded: the vote of an earlier process). */
 void mean_residual_begin(struct mean_residual *m, const struct global_config *g, uint64_t round, uint32_t attempt);
 /* Returns what encodes the mean of chunk i of the attempt's round: *room, filled, whose `left` the
  * encoding must fill; NULL if it is off. May be called again for the same chunk. */
@@ -51,6 +52,8 @@ const struct feedback *mean_residual_of(struct mean_residual *m, const struct gl
  * result. Another attempt than the last one begun (0: the result was fetched): all of the chunks
  * that the round exchanged are lost. */
 void mean_residual_commit(struct mean_residual *m, const struct global_config *g, uint64_t round, uint32_t attempt);
+/* Forgets what the attempt under way left. */
+void mean_residual_drop(struct mean_residual *m, const struct global_config *g);
 /* Loses the residual of chunk i of `round`: another member owns it now. */
 void mean_residual_lose(struct mean_residual *m, const struct global_config *g, uint64_t round, uint32_t i);
 /* Loses all of it. */

@@ -1,6 +1,7 @@
 /* replay.c: every worker's events are done as soon as the shared state that they need is there; a
  * participant's wait at its contribution until the round is averaged. */
 #include "lab/worker_files/replay.h"
+#include "lab/worker_files/replay_means.h"
 
 #include "base/assert.h"
 #include "lab/methods/averaging.h"
@@ -46,7 +47,8 @@ struct replay {
 	struct committed *rounds;
 	uint64_t n_rounds;
 	float *before; /* theta of the round before */
-	bool streams;  /* what a round exchanges is not all, or not taken over whole */
+	struct replay_means means;
+	bool streams; /* what a round exchanges is not all, or not taken over whole */
 };
 
 /* ---- what the traces agree on ---- */
@@ -336,6 +338,7 @@ static enum rv_err do_event(struct replay *p, struct player *w, const struct tra
 	case TRACE_SAVE:
 		return take_copy(w, e->round, e->to, et);
 	case TRACE_VOTE:
+	case TRACE_OWNS:
 		return RV_OK; /* what it says is known */
 	case TRACE_ROLLBACK:
 		break; /* refused before */
@@ -367,6 +370,13 @@ static enum rv_err advance(struct replay *p, struct player *w, bool takes_part, 
 	return takes_part ? cannot_follow(w, et, "its contribution to the round is not in it") : RV_OK;
 }
 
+static enum rv_err begin_means(struct replay *p, const struct trace_roster *roster, struct rv_errtext *et) {
+	const struct trace_record *traces[LAB_MAX_WORKERS];
+	for (int i = 0; i < p->n; i++)
+		traces[i] = p->players[i].trace;
+	return replay_means_begin(&p->means, p->run, traces, p->n, roster, et);
+}
+
 static enum rv_err contribute(struct replay *p, const struct committed *c, struct rv_errtext *et) {
 	const struct trace_roster *roster = c->roster;
 	const uint8_t *vectors[NET_MAX_MEMBERS];
@@ -381,7 +391,10 @@ static enum rv_err contribute(struct replay *p, const struct committed *c, struc
 		vectors[i] = w->p->encoded;
 		weights[i] = roster->members[i].weight;
 	}
-	return averaging_reduce_vectors(p->run, &c->layout, vectors, weights, roster->n, et);
+	RV_TRY(begin_means(p, roster, et));
+	RV_TRY(averaging_reduce_vectors(p->run, &c->layout, vectors, weights, roster->n, et));
+	replay_means_commit(&p->means, p->run);
+	return RV_OK;
 }
 
 enum rv_err replay_round(struct replay *p, struct rv_errtext *et) {
@@ -428,6 +441,8 @@ enum rv_err replay_new(struct lab_run *run, const struct trace_record *traces, i
 	p->streams = run->cfg.run.fragments > 1 || run->cfg.run.mix > 0;
 	p->before = malloc(run->global.cfg.n * sizeof *p->before);
 	enum rv_err e = p->before ? RV_OK : rv_fail(et, RV_E_NOMEM, "no memory for a replay");
+	if (e == RV_OK)
+		e = replay_means_init(&p->means, run, et);
 	for (int i = 0; e == RV_OK && i < n; i++)
 		e = make_player(p, i, &traces[i], et);
 	if (e == RV_OK)
@@ -448,6 +463,7 @@ void replay_free(struct replay *p) {
 		for (int k = 0; k < COPIES; k++)
 			free(p->players[i].copies[k].bytes);
 	}
+	replay_means_release(&p->means);
 	free(p->rounds);
 	free(p->before);
 	free(p);

@@ -11,8 +11,9 @@
 #include <string.h>
 
 static const char *const kinds[] = {
-	[TRACE_START] = "start",     [TRACE_TRAIN] = "train", [TRACE_ENCODE] = "encode",     [TRACE_APPLY] = "apply",
-	[TRACE_INSTALL] = "install", [TRACE_SAVE] = "save",   [TRACE_ROLLBACK] = "rollback", [TRACE_VOTE] = "vote"};
+	[TRACE_START] = "start",       [TRACE_TRAIN] = "train",     [TRACE_ENCODE] = "encode",
+	[TRACE_APPLY] = "apply",       [TRACE_INSTALL] = "install", [TRACE_SAVE] = "save",
+	[TRACE_ROLLBACK] = "rollback", [TRACE_VOTE] = "vote",       [TRACE_OWNS] = "owns"};
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
 /* The counts and flags of each kind of line, beside `round`; all must be there. */
@@ -38,6 +39,7 @@ static const struct value {
 	{TRACE_APPLY, "copy", FLAG, offsetof(struct trace_event, copy)},
 	{TRACE_SAVE, "steps", COUNT, offsetof(struct trace_event, to)},
 	{TRACE_VOTE, "attempt", COUNT, offsetof(struct trace_event, attempt)},
+	{TRACE_OWNS, "attempt", COUNT, offsetof(struct trace_event, attempt)},
 };
 
 static bool take_count(const json_t *line, const char *key, uint64_t *out) {
@@ -121,6 +123,35 @@ static bool take_roster(const json_t *line, struct trace_event *e) {
 	return take_rows(line, r);
 }
 
+static bool take_range(const json_t *entry, struct trace_owns *o) {
+	const json_int_t first = json_integer_value(json_array_get(entry, 0)),
+					 count = json_integer_value(json_array_get(entry, 1));
+	const uint64_t end = o->n > 0 ? (uint64_t)o->ranges[o->n - 1].first + o->ranges[o->n - 1].count : 0;
+	if (json_array_size(entry) != 2 || first < (json_int_t)end || count < 1 || first > UINT32_MAX - count)
+		return false;
+	o->ranges[o->n++] = (struct trace_range){.first = (uint32_t)first, .count = (uint32_t)count};
+	return true;
+}
+
+/* Adds the chunks of an attempt to the event, which owns them; false: malformed, or no memory. */
+static bool take_owns(const json_t *line, struct trace_event *e) {
+	const json_t *list = json_object_get(line, "chunks");
+	const size_t n = json_array_size(list);
+	struct trace_owns *o = json_is_array(list) && n <= NET_MAX_RANGES && e->attempt > 0 ? calloc(1, sizeof *o) : NULL;
+	if (!o)
+		return false;
+	e->owns = o;
+	o->ranges = calloc(n > 0 ? n : 1, sizeof *o->ranges);
+	if (!o->ranges)
+		return false;
+	o->round = e->round;
+	o->attempt = (uint32_t)e->attempt;
+	for (size_t i = 0; i < n; i++)
+		if (!take_range(json_array_get(list, i), o))
+			return false;
+	return take_flag(line, "residual", &o->residual);
+}
+
 static bool take_chain(const json_t *line, struct trace_event *e) {
 	const char *chain = json_string_value(json_object_get(line, "chain"));
 	return chain && rv_hex_decode(chain, e->chain.b, RV_HASH_BYTES);
@@ -175,6 +206,8 @@ static bool take_event(const json_t *line, struct trace_event *e, struct trace_r
 		return take_chain(line, e);
 	case TRACE_VOTE:
 		return take_roster(line, e);
+	case TRACE_OWNS:
+		return take_owns(line, e);
 	default:
 		return true;
 	}
@@ -242,8 +275,12 @@ enum rv_err trace_read(const char *path, struct trace_record *out, struct rv_err
 }
 
 void trace_record_release(struct trace_record *t) {
-	for (int i = 0; i < t->n; i++)
+	for (int i = 0; i < t->n; i++) {
 		free(t->events[i].roster);
+		if (t->events[i].owns)
+			free(t->events[i].owns->ranges);
+		free(t->events[i].owns);
+	}
 	free(t->events);
 	*t = (struct trace_record){0};
 }

@@ -17,21 +17,23 @@ enum trace_kind {
 	TRACE_INSTALL,
 	TRACE_SAVE,
 	TRACE_ROLLBACK,
-	TRACE_VOTE
+	TRACE_VOTE,
+	TRACE_OWNS
 };
 
 struct trace_event {
 	enum trace_kind kind;
 	uint64_t round;
-	uint64_t from, to;           /* TRAIN; START: round and steps of the saved replica; SAVE: to = steps */
-	uint64_t boot;               /* START, ENCODE */
-	bool saved, exact;           /* START */
-	bool ok;                     /* ENCODE */
-	bool participated, keep;     /* APPLY */
-	bool copy;                   /* APPLY, ENCODE */
-	struct rv_hash chain;        /* APPLY: of the state after it */
-	uint64_t attempt;            /* VOTE; APPLY: of this worker's vote whose result it is; 0: fetched, not known */
+	uint64_t from, to;       /* TRAIN; START: round and steps of the saved replica; SAVE: to = steps */
+	uint64_t boot;           /* START, ENCODE */
+	bool saved, exact;       /* START */
+	bool ok;                 /* ENCODE */
+	bool participated, keep; /* APPLY */
+	bool copy;               /* APPLY, ENCODE */
+	struct rv_hash chain;    /* APPLY: of the state after it */
+	uint64_t attempt;        /* VOTE, OWNS; APPLY: of this worker's vote whose result it is; 0: fetched, not known */
 	struct trace_roster *roster; /* VOTE; owned */
+	struct trace_owns *owns;     /* OWNS; owned */
 };
 
 struct trace_record {

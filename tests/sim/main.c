@@ -23,7 +23,8 @@
 	"keep-own-of-crossing|greet-any-number|both-are-clients|redial-without-backoff|"                                   \
 	"forget-the-rest-of-a-frame|cap-uncharged|"                                                                        \
 	"open-names-oneself|one-token-for-both|openings-only|look-at-what-is-past|refused-after-a-ring|no-guest|"          \
-	"station-once|punch-from-another-port|trust-any-proof|dial-any-house"
+	"station-once|punch-from-another-port|trust-any-proof|dial-any-house|means-of-a-failed-attempt|"                   \
+	"forget-means-at-a-restart|keep-means-of-moved-chunks"
 
 struct sim_cli {
 	int64_t seeds, first_seed, seed, jobs;
@@ -192,9 +193,10 @@ static void tell_stats(struct rv_events *events, const struct sim_stats *sum) {
 			rv_field_int("own_files", (int64_t)sum->own_files),
 			rv_field_int("kept_progress", (int64_t)sum->kept_progress),
 			rv_field_int("overlapped", (int64_t)sum->overlapped), rv_field_int("given_away", (int64_t)sum->given_away),
-			rv_field_int("residuals", (int64_t)sum->residuals), rv_field_int("clipped", (int64_t)sum->clipped),
-			rv_field_int("calls", (int64_t)sum->calls), rv_field_int("openings", (int64_t)sum->openings),
-			rv_field_int("met_relayed", (int64_t)sum->met_relayed),
+			rv_field_int("residuals", (int64_t)sum->residuals),
+			rv_field_int("mean_residuals", (int64_t)sum->mean_residuals),
+			rv_field_int("clipped", (int64_t)sum->clipped), rv_field_int("calls", (int64_t)sum->calls),
+			rv_field_int("openings", (int64_t)sum->openings), rv_field_int("met_relayed", (int64_t)sum->met_relayed),
 			rv_field_int("met_punched", (int64_t)sum->met_punched),
 			rv_field_int("relayed_bytes", (int64_t)sum->relayed_bytes),
 			rv_field_int("rollbacks", (int64_t)sum->rollbacks), rv_field_int("standstills", (int64_t)sum->standstills),

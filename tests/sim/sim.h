@@ -30,6 +30,7 @@
  * sim_reach.c        a worker's station: the platform around worker/reach/reach_core.h
  * sim_stream.c       what protects them: a key stated, and nothing encrypted
  * sim_peers.c        the mesh in a worker, and what travels on it: the platform around net/reduce
+ * sim_means.c        what encoding means lost: its owners' side, and what it must be
  * sim_fetch.c        state transfer between workers
  * sim_oracle*.c      what must hold at every step
  * sim_faults.c       carries the plan out, and heals
@@ -46,7 +47,7 @@
 #include "net/control/control.h"
 #include "net/mesh/peers.h"
 #include "net/reduce/grid.h"
-#include "outer/global.h"
+#include "outer/mean_residual.h"
 #include "tests/common/memory_store.h"
 #include "tests/sim/sim_net.h"
 #include "train/participant/participant.h"
@@ -54,6 +55,7 @@
 #include "worker/mesh/house.h"
 #include "worker/session/core.h"
 #include "worker/state/checkpoint_index.h"
+#include "worker/state/means_recovery.h"
 #include "worker/state/recovery.h"
 #include "worker/transfer/donor.h"
 #include "worker/transfer/fetcher.h"
@@ -73,6 +75,7 @@ enum {
 	SIM_MAX_ROUNDS = 64,
 	SIM_MAX_STEPS = 256, /* in one contribution */
 	SIM_MAX_H = 8,       /* steps of a round */
+	SIM_MAX_CHUNKS = 32, /* n_params is at most 200 for each worker, and 200 */
 	SIM_MAX_FRAGMENTS = 4,
 	SIM_MAX_FILES = 160,     /* on one disk */
 	SIM_MAX_FAULTS = 1024,   /* in one plan */
@@ -202,11 +205,12 @@ struct sim_options {
 	bool equal_ownership; /* else ownership follows what workers say of their lines */
 	bool skips_slow;      /* members with slow lines take part now and then */
 	uint32_t fragments;
-	float mix;       /* what a worker keeps of its own when it adopts a round's */
-	bool gives_away; /* late outer steps: overlap_steps is H, and steps ahead begin from a start of their own */
-	float share;     /* of the outer step, that start has so much of it (eager); 0: delayed */
-	float feedback;  /* beta of error feedback; 0: none */
-	bool mixed;      /* programs speak this version of the protocol or the next as well, drawn at each start */
+	float mix;           /* what a worker keeps of its own when it adopts a round's */
+	bool gives_away;     /* late outer steps: overlap_steps is H, and steps ahead begin from a start of their own */
+	float share;         /* of the outer step, that start has so much of it (eager); 0: delayed */
+	float feedback;      /* beta of error feedback; 0: none */
+	float mean_feedback; /* the same, of means */
+	bool mixed;          /* programs speak this version of the protocol or the next as well, drawn at each start */
 	uint64_t keep_snapshots, keep_log;
 	bool calm;  /* no faults at all: bytes are counted exactly */
 	bool hasty; /* a round is over in a few round trips: who comes late has to catch up with that */
@@ -299,7 +303,7 @@ void sim_network_slow(struct sim *s, int host, double share);
 
 /* ---- disk (sim_disk.c) ---- */
 
-enum file_kind { FILE_SNAPSHOT = 1, FILE_LOG, FILE_REPLICA, FILE_TERM, FILE_PART };
+enum file_kind { FILE_SNAPSHOT = 1, FILE_LOG, FILE_REPLICA, FILE_TERM, FILE_PART, FILE_MEANS /* by means_file_of() */ };
 struct sim_file {
 	uint8_t kind; /* 0: free */
 	uint64_t round;
@@ -500,6 +504,7 @@ struct sim_worker {
 	struct global_state global;
 	struct replica replica;
 	struct participant participant;
+	struct mean_residual means;
 	struct sim_request requests[SIM_MAX_REQUESTS];
 	int n_requests;
 	uint64_t working;    /* number of the trainer's event under way: an earlier one is void */
@@ -657,6 +662,8 @@ struct sim_roster {
 	int n;
 	uint32_t members[NET_MAX_MEMBERS], weights[NET_MAX_MEMBERS];
 	uint64_t boots[NET_MAX_MEMBERS];
+	int8_t owner[SIM_MAX_CHUNKS]; /* host, by chunk of the round's vector */
+	bool held[SIM_MAX_CHUNKS];    /* its owner had a residual of it when the attempt began */
 	struct sim_roster *next;
 };
 /* What error feedback must have kept of a worker's contributions. */
@@ -668,7 +675,18 @@ struct sim_residual {
 	bool gone[SIM_MAX_FRAGMENTS];       /* its process lost it since */
 	bool unknown[SIM_MAX_FRAGMENTS];    /* rounds were taken back */
 };
+/* What encoding the committed means left (sim_means.c). By chunk of the whole vector, but
+ * may_lose. */
+struct sim_means {
+	float *kept, *next;           /* (n) after the latest commit; after that under judgement */
+	int8_t owner[SIM_MAX_CHUNKS]; /* host, in the latest commit that had the chunk; SIM_NOBODY */
+	bool unknown[SIM_MAX_CHUNKS]; /* rounds were taken back: what the owner says */
+	uint32_t attempt[SIM_MAX_ROUNDS];
+	/* A worker had reason to lose it since the latest commit of that fragment. */
+	bool may_lose[SIM_MAX_WORKERS][SIM_MAX_FRAGMENTS];
+};
 struct sim_oracle {
+	struct sim_means means;
 	struct global_state global; /* the run as it must be */
 	uint64_t n_committed, term;
 	uint64_t last_participants; /* of the latest commit: a set of member numbers */
@@ -686,6 +704,20 @@ struct sim_oracle {
 	uint32_t member_of[SIM_MAX_WORKERS]; /* as acknowledged; NET_MAX_MEMBERS: not yet */
 };
 void oracle_init(struct sim *s);
+
+/* ---- residuals of means (sim_means.c) ---- */
+void means_open(struct sim *s, int host); /* a process starts; its state is loaded */
+bool means_left(void *ctx, struct blob **out);
+void means_commit(void *ctx, uint64_t round, uint32_t attempt);
+void means_forget(void *ctx);
+void means_oracle_init(struct sim *s);
+void means_oracle_release(struct sim *s);
+void means_oracle_announced(struct sim *s, const struct document *d, struct sim_roster *r);
+void means_begin(struct sim *s, int host, const struct document *d); /* an attempt */
+/* Returns what the mean of chunk i of r's round was encoded with: *room, or NULL. */
+const struct feedback *means_oracle_of(struct sim *s, const struct sim_roster *r, uint32_t i, struct feedback *room);
+void means_oracle_commit(struct sim *s, const struct sim_roster *r);
+void means_oracle_rollback(struct sim *s);
 void oracle_loses_residual(struct sim *s, int host);   /* its process has none from now on */
 void oracle_resumes_residual(struct sim *s, int host); /* another process has what was saved, or none */
 void oracle_forgets_residuals(struct sim *s);
@@ -743,6 +775,7 @@ struct sim_stats {
 	uint64_t overlapped;                     /* outer steps behind steps of the next round */
 	uint64_t given_away;                     /* ... that began from a start of their own */
 	uint64_t residuals;                      /* contributions with a residual of earlier ones */
+	uint64_t mean_residuals;                 /* chunks with one, at the beginning of attempts */
 	uint64_t calls, openings, relayed_bytes; /* of relays */
 	uint64_t strange_dials;                  /* of addresses that are nobody's */
 	uint64_t met_relayed, met_punched;       /* links that came about so, at either end */

@@ -124,11 +124,9 @@ void disk_write(struct sim *s, int host, enum file_kind kind, uint64_t round, co
 	sim_at(s, start + takes / 2, host, s->workers[host].life, step, NULL);
 	sim_at(s, d->busy_until_us, host, s->workers[host].life, step, NULL);
 	faults_aim(s, host, MOMENTS_OF_A_WRITE, d->busy_until_us - s->now_us);
-	static const enum sim_on on[] = {[FILE_SNAPSHOT] = ON_SNAPSHOT,
-									 [FILE_LOG] = ON_LOG,
-									 [FILE_REPLICA] = ON_REPLICA,
-									 [FILE_TERM] = ON_TERM,
-									 [FILE_PART] = ON_NOTHING};
+	static const enum sim_on on[] = {
+		[FILE_SNAPSHOT] = ON_SNAPSHOT, [FILE_LOG] = ON_LOG,      [FILE_REPLICA] = ON_REPLICA,
+		[FILE_TERM] = ON_TERM,         [FILE_PART] = ON_NOTHING, [FILE_MEANS] = ON_NOTHING};
 	faults_on(s, host, on[kind], round, d->busy_until_us - s->now_us);
 }
 

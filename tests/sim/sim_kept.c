@@ -49,6 +49,7 @@ static const struct field options[] = {
 	OPTION(gives_away, FIELD_BOOL),
 	OPTION(share, FIELD_FLOAT),
 	OPTION(feedback, FIELD_FLOAT),
+	OPTION(mean_feedback, FIELD_FLOAT),
 	OPTION(mixed, FIELD_BOOL),
 	OPTION(keep_snapshots, FIELD_U64),
 	OPTION(keep_log, FIELD_U64),

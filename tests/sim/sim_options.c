@@ -63,6 +63,13 @@ static void choose_feedback(struct sim_options *o) {
 	o->feedback = rv_rng_below(&r, 3) == 0 ? 0.9f : 0;
 }
 
+/* The same of means in a quarter. */
+static void choose_mean_feedback(struct sim_options *o) {
+	enum { STREAM = 46 };
+	struct rv_rng r = rv_rng_of(o->seed, STREAM);
+	o->mean_feedback = rv_rng_below(&r, 4) == 0 ? 0.9f : 0;
+}
+
 /* The limit on contributions in three of four universes; in half of all some contributions are
  * beyond it. */
 static void choose_clip(struct sim_options *o) {
@@ -148,6 +155,7 @@ struct sim_options sim_options_of(uint64_t seed) {
 	choose_clip(&o);
 	choose_mesh(&o);
 	choose_feedback(&o);
+	choose_mean_feedback(&o);
 	choose_relay(&o);
 	choose_slow(&o);
 	return o;
@@ -180,7 +188,7 @@ void sim_options_text(const struct sim_options *o, char *out, size_t cap) {
 	int n = snprintf(
 		out, cap,
 		"seed %llu: %d workers (at least %u), %llu rounds of %llu steps (%llu ahead%s) of %lld ms, %zu parameters, "
-		"%s%s%s, feedback %.1f, "
+		"%s%s%s, feedback %.1f and of means %.1f, "
 		"%u fragments mixed by %g, late %s, clip %.2f%s, weights %s, ownership %s%s%s%s, a snapshot every %llu; delay "
 		"%lld+%lld "
 		"ms, lines "
@@ -194,8 +202,9 @@ void sim_options_text(const struct sim_options *o, char *out, size_t cap) {
 		o->relay == 0   ? ""
 		: o->relay == 1 ? ", a relay"
 						: ", two relays",
-		(double)o->feedback, o->fragments, (double)o->mix, o->late == LATE_KEEP ? "keep" : "discard", o->clip,
-		o->loud ? " and loud" : "", o->weight_by_tokens ? "tokens" : "equal", o->equal_ownership ? "equal" : "by line",
+		(double)o->feedback, (double)o->mean_feedback, o->fragments, (double)o->mix,
+		o->late == LATE_KEEP ? "keep" : "discard", o->clip, o->loud ? " and loud" : "",
+		o->weight_by_tokens ? "tokens" : "equal", o->equal_ownership ? "equal" : "by line",
 		o->skips_slow ? ", slow lines skipped" : "", o->mixed ? ", mixed releases" : "",
 		o->by_time ? ", steps by time" : "", (unsigned long long)o->snapshot_every, (long long)o->delay_us / SIM_MS,
 		(long long)o->jitter_us / SIM_MS, o->slowest_bytes_per_s / 1e3);

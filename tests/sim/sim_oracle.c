@@ -128,7 +128,9 @@ static bool reference_mean(struct sim *s, const struct sim_roster *r, uint8_t *o
 		size_t offset = chunking_offset_bytes(&chunks, s->opt.codec, c);
 		for (int i = 0; i < r->n; i++)
 			in[i] = from[i]->bytes + offset;
-		RV_ASSERT(merge_chunk(&rule, in, r->weights, r->n, chunking_len(&chunks, c), s->scratch, NULL, out + offset,
+		struct feedback room;
+		const struct feedback *residual = means_oracle_of(s, r, c, &room);
+		RV_ASSERT(merge_chunk(&rule, in, r->weights, r->n, chunking_len(&chunks, c), s->scratch, residual, out + offset,
 							  &measured, NULL) == RV_OK);
 	}
 	for (int i = 0; i < r->n; i++)
@@ -167,6 +169,7 @@ static void remember_state(struct sim *s) {
 void oracle_init(struct sim *s) {
 	struct sim_oracle *o = &s->oracle;
 	RV_ASSERT(global_init(&o->global, &s->global_config, s->theta0, NULL) == RV_OK);
+	means_oracle_init(s);
 	o->last_document = sim_alloc(NET_MAX_DOCUMENT_BYTES);
 	remember_state(s);
 	for (int h = 0; h < SIM_MAX_WORKERS; h++)
@@ -194,6 +197,7 @@ static void on_commit(struct sim *s, const struct core_record *rec) {
 			sim_fail(s, "the digest of round %llu attempt %u is not that of the mean over its roster", round,
 					 rec->attempt);
 		RV_ASSERT(global_apply(&o->global, mean, &digest, NULL) == RV_OK);
+		means_oracle_commit(s, r);
 		o->digest[o->n_committed] = digest;
 		s->plan->committed_us[o->n_committed] = s->now_us;
 		o->n_committed++;
@@ -254,6 +258,7 @@ static void check_roster(struct sim *s, const struct document *d) {
 				 (unsigned long long)d->round, d->attempt);
 	r->announced = true;
 	r->hash = hash;
+	means_oracle_announced(s, d, r);
 	for (int i = 0; i < d->n_members; i++)
 		r->weights[i] = d->members[i].weight;
 }
@@ -435,6 +440,7 @@ void oracle_release(struct sim *s) {
 		free(o->v[r]);
 	}
 	free(o->last_document);
+	means_oracle_release(s);
 	forget_contributions(o);
 	while (o->rosters != NULL) {
 		struct sim_roster *r = o->rosters;

@@ -261,10 +261,13 @@ static size_t chunk_offset(void *ctx, uint32_t chunk) {
 
 static enum rv_err chunk_reduce(void *ctx, uint32_t chunk, const uint8_t *const *in, const uint32_t *weights, int n_in,
 								uint8_t *out, int *bad, struct rv_errtext *et) {
-	const struct sim_worker *w = ctx;
+	struct sim_worker *w = ctx;
+	struct feedback room;
 	*bad = -1;
 	const struct merge_rule rule = global_merge(&w->sim->global_config);
-	return merge_chunk(&rule, in, weights, n_in, chunking_len(&w->chunks, chunk), w->sim->scratch, NULL, out, NULL, et);
+	const struct feedback *residual = mean_residual_of(&w->means, &w->sim->global_config, chunk, &room);
+	return merge_chunk(&rule, in, weights, n_in, chunking_len(&w->chunks, chunk), w->sim->scratch, residual, out, NULL,
+					   et);
 }
 
 static enum rv_err chunk_check(void *ctx, uint32_t chunk, const uint8_t *data, struct rv_errtext *et) {
@@ -292,10 +295,12 @@ static enum rv_err chunk_sum(void *ctx, uint32_t chunk, const uint8_t *const *in
 
 static enum rv_err chunk_join(void *ctx, uint32_t chunk, const uint8_t *const *in, const uint32_t *weights, int n_in,
 							  uint8_t *out, int *bad, struct rv_errtext *et) {
-	const struct sim_worker *w = ctx;
+	struct sim_worker *w = ctx;
+	struct feedback room;
 	const struct merge_rule rule = global_merge(&w->sim->global_config);
+	const struct feedback *residual = mean_residual_of(&w->means, &w->sim->global_config, chunk, &room);
 	*bad = -1;
-	return merge_join(&rule, in, weights, n_in, chunking_len(&w->chunks, chunk), w->sim->scratch, NULL, out, et);
+	return merge_join(&rule, in, weights, n_in, chunking_len(&w->chunks, chunk), w->sim->scratch, residual, out, et);
 }
 
 /* Returns what this worker sends if nothing goes wrong; SIM_ANY_BYTES: not known of rows. */
@@ -384,6 +389,7 @@ static enum rv_err begin_reduce(void *ctx, const struct document *d, struct rv_e
 	struct sim_worker *w = ctx;
 	(void)et;
 	RV_ASSERT(w->reduce == NULL);
+	means_begin(w->sim, w->host, d);
 	init_reduce(w->sim, w->host, d);
 	enter_attempt(w->sim, w->host, d);
 	return RV_OK;
@@ -392,6 +398,7 @@ static enum rv_err begin_reduce(void *ctx, const struct document *d, struct rv_e
 static enum rv_err resume_reduce(void *ctx, const struct document *d, struct rv_errtext *et) {
 	struct sim_worker *w = ctx;
 	(void)et;
+	means_begin(w->sim, w->host, d);
 	if (grid_continues(w->reduce, d))
 		grid_restart(w->reduce, d, w->sim->now_us);
 	else
@@ -449,6 +456,9 @@ const struct session_links_ops sim_links_ops = {.allow = allow,
 												.reduce_restart = resume_reduce,
 												.reduce_stop = end_reduce,
 												.result = result,
+												.means_left = means_left,
+												.means_commit = means_commit,
+												.means_forget = means_forget,
 												.want = want,
 												.nowhere = nowhere,
 												.forget = forget,

@@ -35,6 +35,7 @@ static void note_file(struct sim *s, const struct sim_file *f, struct checkpoint
 		break;
 	case FILE_TERM:
 	case FILE_PART:
+	case FILE_MEANS:
 		break;
 	}
 }
@@ -139,7 +140,8 @@ static enum statestore_file file_of(enum file_kind kind) {
 	static const enum statestore_file files[] = {[FILE_SNAPSHOT] = STATE_FILE_SNAPSHOT,
 												 [FILE_LOG] = STATE_FILE_LOG,
 												 [FILE_REPLICA] = STATE_FILE_REPLICA,
-												 [FILE_PART] = STATE_FILE_PART};
+												 [FILE_PART] = STATE_FILE_PART,
+												 [FILE_MEANS] = STATE_FILE_MEANS};
 	return files[kind];
 }
 

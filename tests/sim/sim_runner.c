@@ -44,6 +44,7 @@ void sim_stats_add(struct sim_stats *sum, const struct sim_stats *one) {
 	sum->overlapped += one->overlapped;
 	sum->given_away += one->given_away;
 	sum->residuals += one->residuals;
+	sum->mean_residuals += one->mean_residuals;
 	sum->clipped += one->clipped;
 	sum->calls += one->calls;
 	sum->openings += one->openings;

@@ -52,6 +52,7 @@ static void release(void *ctx, struct store_job *j) {
 	(void)ctx;
 	release_copy(j->copy.handle);
 	blob_unref(j->reduced);
+	blob_unref(j->left);
 }
 
 void store_end(struct sim *s, int host) {
@@ -97,6 +98,10 @@ static void write_log(struct sim *s, int host, struct store_job *j) {
 static bool begins_to_write(struct sim *s, int host, struct store_job *j) {
 	const struct sim_copy *copy = j->copy.handle;
 	switch (j->step) {
+	case STORE_STEP_MEANS:
+		disk_write(s, host, FILE_MEANS, means_file_of(&s->global_config, j->log.round), j->left->data, j->left->bytes,
+				   written, 0);
+		return true;
 	case STORE_STEP_LOG:
 		write_log(s, host, j);
 		return true;

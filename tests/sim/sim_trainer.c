@@ -226,6 +226,7 @@ void trainer_load(struct sim *s, int host, struct recovered *found) {
 		w->held[i] = sim_alloc(s->max_payload);
 	w->n_requests = 0;
 	recovery_load(s, host, found);
+	means_open(s, host);
 	training_resume(s, host, found);
 	oracle_applied(s, host);
 }
@@ -237,6 +238,7 @@ void trainer_unload(struct sim_worker *w) {
 		release(&w->requests[i]);
 	w->n_requests = 0;
 	training_release(w);
+	mean_residual_release(&w->means);
 	global_release(&w->global);
 	free(w->reduced);
 	free(w->flags);

@@ -153,6 +153,7 @@ static void make_run(struct sim *s) {
 								 .eager_share = (double)s->opt.share,
 								 .error_feedback = (double)s->opt.feedback,
 								 .slow_members = s->opt.skips_slow ? SLOW_SKIP : SLOW_WAIT,
+								 .mean_feedback = (double)s->opt.mean_feedback,
 								 .updates = !s->opt.gives_away ? UPDATES_WAITED
 											: s->opt.share > 0 ? UPDATES_EAGER
 															   : UPDATES_DELAYED};

@@ -21,6 +21,7 @@ struct tables {
 	uint64_t askers, given;
 	uint32_t said[SESSION_EVENTS];
 	uint8_t storage; /* of the last report */
+	int means_forgotten;
 };
 
 /* ---- the tables ---- */
@@ -54,6 +55,21 @@ static bool on_post(void *ctx, const struct store_job *j) {
 static void on_release(void *ctx, struct store_job *j) {
 	(void)ctx;
 	blob_unref(j->reduced);
+	blob_unref(j->left);
+}
+
+static bool on_left(void *ctx, struct blob **out) {
+	(void)ctx;
+	*out = NULL;
+	return true;
+}
+
+static void on_means_commit(void *ctx, uint64_t round, uint32_t attempt) {
+	(void)ctx, (void)round, (void)attempt;
+}
+
+static void on_means_forget(void *ctx) {
+	((struct tables *)ctx)->means_forgotten++;
 }
 
 static void on_document(void *ctx, const struct document *d) {
@@ -117,6 +133,9 @@ static const struct session_ops ops = {.trainer = {on_request, is_idle},
 												 .reduce_restart = on_reduce,
 												 .reduce_stop = on_nothing,
 												 .result = on_result,
+												 .means_left = on_left,
+												 .means_commit = on_means_commit,
+												 .means_forget = on_means_forget,
 												 .want = on_want,
 												 .nowhere = is_nowhere,
 												 .forget = on_forget,
@@ -216,6 +235,7 @@ static void test_a_snapshot_is_installed_before_another_is_wanted(void **state) 
 	answer(t, (struct trainer_answer){.work = TRAINER_INSTALL, .round = 20, .err = RV_OK});
 	assert_int_equal(round_round(session_core_round(t->c)), 20);
 	assert_int_equal(t->jobs[0].kind, STORE_INSTALLED);
+	assert_int_equal(t->means_forgotten, 1); /* what its means left is of the state before */
 	turn(t, 100000);
 	assert_int_equal(t->wishes, 2);
 	assert_int_equal(t->wanted, 28);

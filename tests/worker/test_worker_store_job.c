@@ -78,6 +78,23 @@ static void test_entries_of_failed_attempts_go_before_anything_is_written(void *
 	blob_unref(reduced);
 }
 
+/* What encoding the means left is there before the entry that makes it count; without it there is
+ * no vote. */
+static void test_what_means_left_comes_before_the_vote(void **state) {
+	(void)state;
+	struct store_thread t = {.other_history = false};
+	struct blob *reduced = blob_new(1), *left = blob_new(1);
+	struct store_job vote = persist(reduced), refused, stale, lost = {.kind = STORE_LOST, .round = 5};
+	vote.left = left;
+	refused = stale = vote;
+	assert_int_equal(TAKE(&t, &vote, STORE_STEP_END, STORE_STEP_MEANS, STORE_STEP_LOG), RV_OK);
+	assert_int_equal(TAKE(&t, &refused, STORE_STEP_MEANS, STORE_STEP_MEANS), RV_E_FULL);
+	(void)TAKE(&t, &lost, STORE_STEP_REMOVE_LOG, STORE_STEP_REMOVE_LOG);
+	assert_int_equal(TAKE(&t, &stale, STORE_STEP_END, STORE_STEP_REMOVE_LOG, STORE_STEP_MEANS, STORE_STEP_LOG), RV_OK);
+	blob_unref(reduced);
+	blob_unref(left);
+}
+
 /* A replica of a round that was taken back would seem to prove what is voted for from now on. */
 static void test_a_replica_that_is_ahead_goes_where_none_takes_its_place(void **state) {
 	(void)state;
@@ -129,6 +146,7 @@ int main(void) {
 		cmocka_unit_test(test_nothing_is_pruned_for_a_snapshot_that_is_not_there),
 		cmocka_unit_test(test_a_snapshot_is_written_whatever_became_of_the_replica),
 		cmocka_unit_test(test_entries_of_failed_attempts_go_before_anything_is_written),
+		cmocka_unit_test(test_what_means_left_comes_before_the_vote),
 		cmocka_unit_test(test_a_replica_that_is_ahead_goes_where_none_takes_its_place),
 		cmocka_unit_test(test_nothing_is_stored_beside_another_history),
 		cmocka_unit_test(test_a_forgetting_that_was_never_posted_counts),

@@ -101,7 +101,9 @@ static enum rv_err reduce_chunk(void *ctx, uint32_t chunk, const uint8_t *const 
 	*bad = -1;
 	const struct global_config *g = a->cfg.global;
 	const struct merge_rule rule = global_merge(g);
-	enum rv_err e = merge_chunk(&rule, in, weights, n_in, n, a->scratch, NULL, out, &a->measured, et);
+	struct feedback room;
+	const struct feedback *residual = mean_residual_of(a->cfg.mean_residual, g, chunk, &room);
+	enum rv_err e = merge_chunk(&rule, in, weights, n_in, n, a->scratch, residual, out, &a->measured, et);
 	if (e != RV_OK)
 		*bad = find_bad(a, global_sent(g), in, n_in, n);
 	RV_FAILPOINT("reduce.chunk-reduced");
@@ -129,8 +131,10 @@ static enum rv_err join_chunk(void *ctx, uint32_t chunk, const uint8_t *const *i
 	struct allreduce *a = ctx;
 	const struct merge_rule rule = global_merge(a->cfg.global);
 	size_t n = chunking_len(&a->chunks, chunk);
+	struct feedback room;
+	const struct feedback *residual = mean_residual_of(a->cfg.mean_residual, a->cfg.global, chunk, &room);
 	*bad = -1;
-	enum rv_err e = merge_join(&rule, in, weights, n_in, n, a->scratch, NULL, out, et);
+	enum rv_err e = merge_join(&rule, in, weights, n_in, n, a->scratch, residual, out, et);
 	if (e != RV_OK)
 		*bad = find_bad(a, &codec_fp32, in, n_in, n);
 	RV_FAILPOINT("reduce.chunk-reduced");
@@ -198,6 +202,7 @@ static void adopt(struct allreduce *a, const struct document *d) {
 	a->attempt = d->attempt;
 	a->n_members = d->n_members;
 	a->measured = (struct merge_measured){.values = a->measured.values};
+	mean_residual_begin(a->cfg.mean_residual, a->cfg.global, d->round, d->attempt);
 }
 
 static struct grid_config config_of(struct allreduce *a) {

@@ -9,10 +9,11 @@
 
 #include "base/run_silence.h"
 #include "net/reduce/grid.h"
-#include "outer/global.h"
+#include "outer/mean_residual.h"
 
 struct allreduce_config {
-	const struct global_config *global; /* borrowed: what each round exchanges, and the codec */
+	const struct global_config *global;  /* borrowed: what each round exchanges, and the codec */
+	struct mean_residual *mean_residual; /* borrowed: of the means that this worker makes */
 	uint32_t self_member;
 	struct run_silence silence;
 };

@@ -101,6 +101,13 @@ struct session_links_ops {
 	enum rv_err (*reduce_restart)(void *ctx, const struct document *d, struct rv_errtext *et);
 	void (*reduce_stop)(void *ctx);
 	struct blob *(*result)(void *ctx); /* returns a copy of the reduced bytes, one reference; NULL: no memory */
+	/* Residual of the means that this worker makes (outer/mean_residual.h). means_left: sets *out
+	 * to what the attempt left, one reference, or NULL if nothing is kept; returns false if there
+	 * is no memory. means_commit: `round` is committed with the result of `attempt` (0: fetched).
+	 * means_forget: the state was replaced. */
+	bool (*means_left)(void *ctx, struct blob **out);
+	void (*means_commit)(void *ctx, uint64_t round, uint32_t attempt);
+	void (*means_forget)(void *ctx);
 	/* Fetches ids[0], and ids[1] ahead; n == 0 ends fetching and cannot fail. */
 	enum rv_err (*want)(void *ctx, const struct state_id *ids, int n, struct rv_errtext *et);
 	bool (*nowhere)(void *ctx); /* returns true if no reachable donor has the wanted file */

@@ -183,6 +183,7 @@ static void apply(struct session_core *c, const struct round_action *a) {
 	c->applying = (struct session_applying){.participated = a->participated,
 											.kept = a->late == LATE_KEEP && !a->participated,
 											.attempt = c->result.log.attempt};
+	c->ops.links.means_commit(c->ops.ctx, a->round, c->applying.attempt);
 	const struct trainer_request rq = {.work = TRAINER_APPLY,
 									   .round = a->round,
 									   .reduced = c->result.bytes,

@@ -69,7 +69,8 @@ void session_post_copy(struct session_core *c, int64_t now_us, const struct stat
 	post_or_answer(c, now_us, &j);
 }
 
-/* Copies the reduced bytes, as a later attempt may overwrite them during the write. The storage
+/* Copies the reduced bytes, and what encoding means left, as a later attempt may overwrite them
+ * during the write. The storage
  * thread has one at a time. */
 void session_persist(struct session_core *c, int64_t now_us) {
 	RV_ASSERT(c->reduce.running && c->reduce.complete && c->reduce.round == round_round(c->round));
@@ -80,8 +81,9 @@ void session_persist(struct session_core *c, int64_t now_us) {
 	struct store_job j = {.kind = STORE_PERSIST,
 						  .log = {.round = c->reduce.round, .attempt = c->reduce.attempt},
 						  .reduced = c->ops.links.result(c->ops.ctx)};
+	const bool has_left = j.reduced && c->ops.links.means_left(c->ops.ctx, &j.left);
 	c->persist = PERSIST_POSTED;
-	if (!j.reduced) {
+	if (!has_left) {
 		refuse(c, &j);
 		session_core_on_stored(c, now_us, &j);
 		return;

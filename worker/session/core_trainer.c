@@ -83,6 +83,7 @@ static void installed(struct session_core *c, int64_t now_us, const struct train
 		c->lacks_state = false;
 		session_core_release(c); /* the result: perhaps of the history that this state replaces */
 		c->ops.links.forget_all(c->ops.ctx);
+		c->ops.links.means_forget(c->ops.ctx);
 	}
 	session_post_installed(c, now_us, a->round, ok);
 	round_on_fetched(c->round, now_us, ROUND_FETCH_SNAPSHOT, a->round, ok);

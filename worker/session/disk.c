@@ -66,6 +66,8 @@ static enum rv_err carry_out(struct session *s, struct store_job *j, struct rv_e
 	switch (j->step) {
 	case STORE_STEP_REMOVE_LOG:
 		return statestore_remove(store, STATE_FILE_LOG, s->store_thread.stale, et);
+	case STORE_STEP_MEANS:
+		return statestore_write_means(store, j->log.round, j->left->data, j->left->bytes, et);
 	case STORE_STEP_LOG:
 		return statestore_write_log(store, &j->log, j->reduced->data, et);
 	case STORE_STEP_FORGET:
@@ -113,6 +115,7 @@ static void release(void *ctx, struct store_job *j) {
 	(void)ctx;
 	trainer_copy_free(j->copy.handle);
 	blob_unref(j->reduced);
+	blob_unref(j->left);
 }
 
 static void done(struct job *job) {

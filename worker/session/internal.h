@@ -124,6 +124,7 @@ struct session {
 	struct trainer *trainer;
 	struct jobs *storage;
 	struct store_thread store_thread; /* the storage thread's */
+	struct mean_residual mean_residual;
 	struct allreduce *reduce;
 	struct donor *donor;
 	struct fetcher *fetcher;
@@ -298,8 +299,9 @@ void session_trace_open(struct session *s);
 void session_trace(struct session *s, struct json_t *line);
 void session_trace_start(struct session *s, uint64_t boot, const struct recovered *found,
 						 struct trainer_resumed resumed);
-void session_trace_attempt(struct session *s, const struct document *d); /* the all-reduce runs it from now on */
-void session_trace_vote(struct session *s);                              /* its result is about to be stored */
+/* The all-reduce runs the attempt from now on. */
+void session_trace_attempt(struct session *s, const struct document *d);
+void session_trace_vote(struct session *s); /* its result is about to be stored */
 /* Ends the trace: later work cannot be replayed from it. */
 void session_trace_end(struct session *s, const char *why);
 void session_trace_applied(struct session *s, uint64_t round, bool copy);

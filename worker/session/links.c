@@ -76,6 +76,28 @@ static struct blob *result(void *ctx) {
 	return b;
 }
 
+static bool means_left(void *ctx, struct blob **out) {
+	const struct session *s = ctx;
+	const struct global_config *g = &s->store.cfg;
+	*out = NULL;
+	if (!mean_residual_is_on(&s->mean_residual))
+		return true;
+	*out = blob_new(mean_residual_saved_bytes(&s->mean_residual, g));
+	if (*out)
+		mean_residual_save(&s->mean_residual, g, (*out)->data);
+	return *out != NULL;
+}
+
+static void means_commit(void *ctx, uint64_t round, uint32_t attempt) {
+	struct session *s = ctx;
+	mean_residual_commit(&s->mean_residual, &s->store.cfg, round, attempt);
+}
+
+static void means_forget(void *ctx) {
+	struct session *s = ctx;
+	mean_residual_forget(&s->mean_residual, &s->store.cfg);
+}
+
 struct session_reduce session_see(struct session *s, int64_t now_us) {
 	if (!allreduce_running(s->reduce))
 		return (struct session_reduce){.running = false};
@@ -171,6 +193,9 @@ const struct session_links_ops session_links_ops = {.allow = allow,
 													.reduce_restart = resume_reduce,
 													.reduce_stop = end_reduce,
 													.result = result,
+													.means_left = means_left,
+													.means_commit = means_commit,
+													.means_forget = means_forget,
 													.want = want,
 													.nowhere = nowhere,
 													.forget = forget,

@@ -181,6 +181,11 @@ static void log_recovered(struct session *s, const struct recovered *found) {
 			 entries == 1 ? "y" : "ies", next, own);
 }
 
+/* Returns the bytes of what means left, with an equal share of the parameters. */
+static size_t means_bytes_of(const struct run_config *run, const struct global_config *g) {
+	return run->mean_feedback > 0 ? g->n * sizeof(float) / (size_t)run->min_workers : 0;
+}
+
 static struct statestore store_of(struct session *s, const struct global_config *g) {
 	const struct run_config *run = &s->member.config;
 	struct statestore store = {
@@ -188,6 +193,7 @@ static struct statestore store_of(struct session *s, const struct global_config 
 		.cfg = *g,
 		.schedule = {.snapshot_every = (uint64_t)run->snapshot_every, .rounds = (uint64_t)run->rounds},
 		.waits_at_steps = saves_encodings(run) ? (uint64_t)run->steps_per_round : 0,
+		.means_bytes = means_bytes_of(run, g),
 		.policy = {.keep_snapshots = (uint64_t)s->opt->keep_snapshots, .keep_log = (uint64_t)s->opt->keep_log},
 		.notice = on_damage,
 		.notice_ctx = s};
@@ -213,6 +219,8 @@ static enum rv_err recover(struct session *s, uint64_t boot, struct recovered *f
 	RV_TRY(statestore_recover(&s->store, g, found, et));
 	RV_FAILPOINT("recover.after");
 	log_recovered(s, found);
+	RV_TRY(mean_residual_init(&s->mean_residual, &s->member.config, &g->cfg, et));
+	statestore_recover_means(&s->store, g->round, &s->mean_residual);
 	struct trainer_resumed resumed = trainer_resume(s->trainer, found, on_damage, s);
 	log_lost_share(s, resumed);
 	session_trace_open(s);
@@ -255,8 +263,10 @@ static int64_t link_silent_us(const struct run_config *run) {
 static enum rv_err open_mesh(struct session *s, struct rv_errtext *et) {
 	const struct global_config *g = &trainer_global(s->trainer)->cfg;
 	uint64_t tag = frame_run_tag(s->member.invite.run_id);
-	struct allreduce_config reduce = {
-		.global = g, .self_member = s->member.member, .silence = run_silence_of(&s->member.config)};
+	struct allreduce_config reduce = {.global = g,
+									  .mean_residual = &s->mean_residual,
+									  .self_member = s->member.member,
+									  .silence = run_silence_of(&s->member.config)};
 	RV_TRY(session_check_caps(s, &s->member.config, g, et));
 	RV_TRY(allreduce_new(&reduce, &s->reduce, et));
 	RV_TRY(open_transfer(s, tag, et));
@@ -360,6 +370,7 @@ void session_release(struct session *s) {
 	fetcher_free(s->fetcher);
 	donor_free(s->donor);
 	allreduce_free(s->reduce);
+	mean_residual_release(&s->mean_residual);
 	release_core(s);
 	control_client_free(s->control);
 	http_client_free(s->http);

@@ -21,6 +21,40 @@ void trace_roster_of(const struct document *d, struct trace_roster *out) {
 	}
 }
 
+/* Returns true if the mean of chunk c, which this row's document gives to one of its members, is
+ * encoded in this row: the rule of net/reduce/grid.h. */
+static bool is_final_here(const struct document *d, uint32_t c) {
+	uint32_t alive = 0, at;
+	if (d->n_rows <= 1 || d->row_weights[c % d->n_rows] > 0)
+		return d->n_rows <= 1 || c % d->n_rows == d->row;
+	for (int row = 0; row < d->n_rows; row++)
+		alive += d->row_weights[row] > 0;
+	at = c / d->n_rows % alive;
+	for (int row = 0; row < d->row; row++)
+		at -= d->row_weights[row] > 0;
+	return at == 0;
+}
+
+/* Adds chunk c, joined to the last range when it continues it. */
+static void add_chunk(struct trace_owns *o, uint32_t c) {
+	struct trace_range *last = o->n > 0 ? &o->ranges[o->n - 1] : NULL;
+	if (last && last->first + last->count == c)
+		last->count++;
+	else if (o->n < NET_MAX_RANGES)
+		o->ranges[o->n++] = (struct trace_range){.first = c, .count = 1};
+}
+
+void trace_owns_of(const struct document *d, uint32_t member, struct trace_range room[static NET_MAX_RANGES],
+				   struct trace_owns *out) {
+	*out = (struct trace_owns){.round = d->round, .attempt = d->attempt, .ranges = room};
+	for (int i = 0; i < d->n_ranges; i++) {
+		const struct owner_range *r = &d->ranges[i];
+		for (uint32_t c = r->first; d->members[r->owner].member == member && c < r->first + r->count; c++)
+			if (is_final_here(d, c))
+				add_chunk(out, c);
+	}
+}
+
 static json_t *whole(uint64_t v) {
 	return json_integer((json_int_t)v);
 }
@@ -66,6 +100,14 @@ json_t *trace_vote(const struct trace_roster *r) {
 		(void)json_object_set_new(line, "row_weights", row_weights_json(r));
 	}
 	return line;
+}
+
+json_t *trace_owned(const struct trace_owns *o) {
+	json_t *list = json_array();
+	for (int i = 0; i < o->n; i++)
+		(void)json_array_append_new(list, json_pack("[o o]", whole(o->ranges[i].first), whole(o->ranges[i].count)));
+	return json_pack("{ss so so sb so}", "event", "owns", "round", whole(o->round), "attempt", whole(o->attempt),
+					 "residual", (int)o->residual, "chunks", list);
 }
 
 json_t *trace_apply(const struct trace_applied *a) {

@@ -35,6 +35,21 @@ struct trace_roster {
 };
 void trace_roster_of(const struct document *d, struct trace_roster *out);
 
+/* The chunks of the round's vector whose means this worker makes in an attempt. */
+struct trace_range {
+	uint32_t first, count;
+};
+struct trace_owns {
+	uint64_t round;
+	uint32_t attempt;
+	bool residual; /* it holds what it left of the last round that exchanged them (outer/mean_residual.h) */
+	int n;
+	struct trace_range *ranges; /* (n) ascending; the owner's of the struct */
+};
+/* Sets out->ranges to `room`. */
+void trace_owns_of(const struct document *d, uint32_t member, struct trace_range room[static NET_MAX_RANGES],
+				   struct trace_owns *out);
+
 /* Each trace_*() makes a line, one reference, which rv_json_lines_write() takes; NULL: no
  * memory. */
 
@@ -59,6 +74,8 @@ struct json_t *trace_train(uint64_t round, uint64_t from, uint64_t to);
 /* An encoding. !ok: it was not finite, and theta_local is the shared theta again. copy: the
  * replica was copied for the disk. */
 struct json_t *trace_encode(uint64_t round, uint64_t boot, bool ok, bool copy);
+/* An attempt begins, in a run with error feedback of means. */
+struct json_t *trace_owned(const struct trace_owns *o);
 /* The result of an attempt is about to be stored, which makes it a vote: the process that does the
  * outer step with it, possibly a later one that knows no document of that round, names the
  * attempt. */

@@ -51,8 +51,15 @@ void session_trace_start(struct session *s, uint64_t boot, const struct recovere
 }
 
 void session_trace_attempt(struct session *s, const struct document *d) {
+	struct trace_range room[NET_MAX_RANGES];
+	struct trace_owns owns;
 	trace_roster_of(d, &s->trace.roster);
 	s->trace.has_vote = false;
+	if (!mean_residual_is_on(&s->mean_residual))
+		return;
+	trace_owns_of(d, s->member.member, room, &owns);
+	owns.residual = mean_residual_holds(&s->mean_residual, &s->store.cfg, d->round);
+	session_trace(s, trace_owned(&owns));
 }
 
 /* Writes it once, even if a full disk refuses the result several times. */

@@ -15,6 +15,7 @@ bool checkpoint_goes_by_age(const struct checkpoint_keep *keep, const struct che
 	case STATE_FILE_PART:
 		return round < keep->snapshots_from;
 	case STATE_FILE_REPLICA:
+	case STATE_FILE_MEANS: /* 2P of them, each replaced */
 		return false;
 	}
 	RV_UNREACHABLE("a file of no kind");

@@ -11,7 +11,8 @@ enum statestore_file {
 	STATE_FILE_SNAPSHOT = STATE_KIND_SNAPSHOT,
 	STATE_FILE_LOG = STATE_KIND_LOG,
 	STATE_FILE_REPLICA,
-	STATE_FILE_PART /* a snapshot that is being fetched: state_assembly.h */
+	STATE_FILE_PART, /* a snapshot that is being fetched: state_assembly.h */
+	STATE_FILE_MEANS /* what encoding means left: means_recovery.h; its number is no round */
 };
 
 /* Returns true if retention removes the file; `keep` is checkpoint_retention() for `named`. A

@@ -9,7 +9,7 @@
 enum { MAGIC_BYTES = 8 };
 
 static const char snapshot_magic[MAGIC_BYTES] = "RVSNAP", log_magic[MAGIC_BYTES] = "RVLOG",
-				  replica_magic[MAGIC_BYTES] = "RVREPL";
+				  replica_magic[MAGIC_BYTES] = "RVREPL", means_magic[MAGIC_BYTES] = "RVMEANS";
 
 /* ---- what all headers have in common ---- */
 
@@ -197,4 +197,35 @@ enum rv_err state_replica_load(const struct global_config *c, const uint8_t *fil
 					   (unsigned long long)info->payload_bytes + STATE_HEADER_BYTES);
 	*payload = file + STATE_HEADER_BYTES;
 	return RV_OK;
+}
+
+/* ---- means ---- */
+
+void state_means_header(const struct global_config *c, uint64_t round, const uint8_t *payload, size_t n,
+						uint8_t out[STATE_HEADER_BYTES]) {
+	const struct rv_hash hash = rv_hash_of(payload, n);
+	struct rv_writer w = begin(out, means_magic, STATE_VERSION, c);
+	rv_write_u64(&w, round);
+	rv_write_u64(&w, n);
+	rv_write_bytes(&w, hash.b, RV_HASH_BYTES);
+	end_checked(&w);
+}
+
+enum rv_err state_means_load(const struct global_config *c, const uint8_t *file, size_t n, uint64_t *round,
+							 const uint8_t **payload, size_t *payload_bytes, struct rv_errtext *et) {
+	struct rv_hash hash;
+	if (n < STATE_HEADER_BYTES)
+		return rv_fail(et, RV_E_CORRUPT, "%zu bytes: cut short", n);
+	struct rv_reader r = rv_reader_of(file, STATE_HEADER_BYTES);
+	RV_TRY(read_begin(&r, means_magic, STATE_VERSION, c, et));
+	*round = rv_read_u64(&r);
+	const uint64_t bytes = rv_read_u64(&r);
+	rv_read_copy(&r, hash.b, RV_HASH_BYTES);
+	*payload = file + STATE_HEADER_BYTES;
+	*payload_bytes = n - STATE_HEADER_BYTES;
+	if (*payload_bytes != bytes)
+		return rv_fail(et, RV_E_CORRUPT, "%zu bytes, must be %llu: cut short, or something follows", n,
+					   (unsigned long long)bytes + STATE_HEADER_BYTES);
+	const struct rv_hash found = rv_hash_of(*payload, *payload_bytes);
+	return rv_hash_equal(&found, &hash) ? RV_OK : rv_fail(et, RV_E_CORRUPT, "damaged: its hash does not match");
 }

@@ -1,10 +1,12 @@
-/* state_format.h: the bytes of the files snapshot-R.rvs, log-R.rvl and replica.rvp. No I/O.
+/* state_format.h: the bytes of the files snapshot-R.rvs, log-R.rvl, replica.rvp and means-S.rvm. No
+ * I/O.
  *
  *     snapshot     header (192) | manifest: a hash per piece | theta (n floats) | outer states (n
  *                  floats each)
  *     log      header (192) | index: 4 bytes per piece | manifest: a hash per chunk | pieces as
  *              they are stored
  *     replica  header (192) | replica_save() bytes
+ *     means    header (192) | mean_residual_save() bytes
  *
  * Little-endian. Pieces and manifests are those of state_pieces.h, stored pieces those of
  * state_packing.h. Every header ends with a hash of itself. The rest is covered too: the snapshot's
@@ -17,7 +19,7 @@
 #include "worker/state/state_packing.h"
 #include "worker/state/state_pieces.h"
 
-enum { STATE_VERSION = 1 /* of all three */, STATE_HEADER_BYTES = 192, STATE_INDEX_ENTRY_BYTES = 4 };
+enum { STATE_VERSION = 1 /* of all four */, STATE_HEADER_BYTES = 192, STATE_INDEX_ENTRY_BYTES = 4 };
 
 struct state_snapshot_info {
 	uint64_t round;
@@ -73,5 +75,14 @@ enum rv_err state_replica_header_load(const struct global_config *c, const uint8
  * replica_load() checks it. RV_E_CORRUPT, RV_E_UNSUPPORTED. */
 enum rv_err state_replica_load(const struct global_config *c, const uint8_t *file, size_t n,
 							   struct state_replica_info *info, const uint8_t **payload, struct rv_errtext *et);
+
+/* Writes the header of a file of what encoding the means of `round` left, whose payload (n bytes)
+ * it hashes. */
+void state_means_header(const struct global_config *c, uint64_t round, const uint8_t *payload, size_t n,
+						uint8_t out[STATE_HEADER_BYTES]);
+/* Reads and checks such a file; *payload (*payload_bytes) borrows from it, and mean_residual_load()
+ * checks it. RV_E_CORRUPT, RV_E_UNSUPPORTED. */
+enum rv_err state_means_load(const struct global_config *c, const uint8_t *file, size_t n, uint64_t *round,
+							 const uint8_t **payload, size_t *payload_bytes, struct rv_errtext *et);
 
 #endif

@@ -22,6 +22,7 @@ static const struct {
 	{STATE_FILE_SNAPSHOT, "snapshot-", ".rvs"},
 	{STATE_FILE_LOG, "log-", ".rvl"},
 	{STATE_FILE_PART, "snapshot-", ".part"},
+	{STATE_FILE_MEANS, "means-", ".rvm"},
 };
 
 void statestore_path(const struct statestore *s, enum statestore_file kind, uint64_t round,
@@ -149,7 +150,7 @@ static enum rv_err write_log(struct log_writer *l, const struct state_log_info *
 enum rv_err statestore_probe(const struct statestore *s, struct rv_errtext *et) {
 	struct rv_file_writer w;
 	char path[STATESTORE_PATH_BYTES + 16];
-	size_t bytes = global_max_payload_bytes(&s->cfg);
+	size_t bytes = global_max_payload_bytes(&s->cfg) + s->means_bytes;
 	uint8_t *zeros = calloc(1, bytes);
 	if (!zeros)
 		return rv_fail(et, RV_E_NOMEM, "no memory to try the disk with %zu bytes", bytes);

@@ -2,7 +2,7 @@
  * at start.
  *
  *     snapshot-R.rvs   theta and outer state at round R     log-R.rvl   reduced bytes of round R  
- *                        replica.rvp   the worker's own
+ *                        replica.rvp   the worker's own     means-S.rvm   what encoding means left
  *     given-up-E/   snapshots and log entries that a rollback took back
  *
  * The shared state of any round is a snapshot (or theta0) plus the log entries since, replayed
@@ -15,6 +15,7 @@
 
 #include "worker/state/blob.h"
 #include "worker/state/checkpoint_goes.h"
+#include "worker/state/means_recovery.h"
 #include "worker/state/recovery.h"
 #include "worker/state/state_file.h"
 #include "worker/state/state_format.h"
@@ -30,6 +31,7 @@ struct statestore {
 	 * outer step. 0: none waits. */
 	uint64_t waits_at_steps;
 	struct checkpoint_policy policy;
+	size_t means_bytes; /* that a file of what means left may have, for the probe; 0: there is none */
 	/* Called for every unusable file. May be NULL. */
 	void (*notice)(void *ctx, enum rv_err why, const char *text);
 	void *notice_ctx;
@@ -44,7 +46,7 @@ void statestore_path(const struct statestore *s, enum statestore_file kind, uint
 /* Writes a snapshot. *full_hash (may be NULL) is filled whatever is returned. */
 enum rv_err statestore_write_snapshot(const struct statestore *s, const struct global_state *g,
 									  struct rv_hash *full_hash, struct rv_errtext *et);
-/* Tests whether the disk has room for a log entry: writes a file of that size and removes it. */
+/* Tests whether the disk has room for a vote: writes a file of that size and removes it. */
 enum rv_err statestore_probe(const struct statestore *s, struct rv_errtext *et);
 /* Writes a log entry. info->digest is filled whatever is returned. */
 enum rv_err statestore_write_log(const struct statestore *s, struct state_log_info *info, const uint8_t *payload,
@@ -53,6 +55,10 @@ enum rv_err statestore_write_log(const struct statestore *s, struct state_log_in
  * was taken back and would seem to prove later votes. */
 enum rv_err statestore_write_replica(const struct statestore *s, const struct state_replica_info *info,
 									 const uint8_t *payload, struct rv_errtext *et);
+
+/* Writes what encoding the means of an attempt at `round` left: `payload`, mean_residual_save(). */
+enum rv_err statestore_write_means(const struct statestore *s, uint64_t round, const uint8_t *payload, size_t n,
+								   struct rv_errtext *et);
 
 /* Renames snapshot-R.part, complete and installed, to snapshot-R.rvs. RV_E_NOTFOUND: there is
  * none. */
@@ -82,6 +88,9 @@ enum rv_err statestore_scan(const struct statestore *s, struct checkpoint_index 
  * damaged files aside. RV_E_NOMEM, RV_E_IO. */
 enum rv_err statestore_recover(const struct statestore *s, struct global_state *g, struct recovered *out,
 							   struct rv_errtext *et);
+
+/* Fills *m for a process that begins at `round` (means_recover()). Sets damaged files aside. */
+void statestore_recover_means(const struct statestore *s, uint64_t round, struct mean_residual *m);
 
 /* ---- retention: removes all that it can, whatever is returned. RV_E_IO, RV_E_NOMEM ---- */
 

@@ -10,6 +10,9 @@ bool statestore_parse_name(const char *name, enum statestore_file *kind, uint64_
  * RV_E_IO. */
 enum rv_err statestore_replica_header(const struct statestore *s, struct state_replica_info *out,
 									  struct rv_errtext *et);
+/* Reads the header of a log entry. The faults of state_log_header_load, RV_E_NOTFOUND, RV_E_IO. */
+enum rv_err statestore_log_header(const struct statestore *s, uint64_t round, struct state_log_info *out,
+								  struct rv_errtext *et);
 /* Allocates an index, which is large; NULL: no memory. */
 struct checkpoint_index *statestore_new_index(const struct statestore *s, struct rv_errtext *et);
 /* Called by statestore_scan_with for each file whose header is unreadable. */

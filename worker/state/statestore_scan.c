@@ -53,8 +53,8 @@ static enum rv_err load_snapshot_header(const struct statestore *s, uint64_t rou
 	return info.round == round ? RV_OK : rv_fail(et, RV_E_CORRUPT, "it holds round %" PRIu64, info.round);
 }
 
-static enum rv_err load_log_header(const struct statestore *s, uint64_t round, struct state_log_info *info,
-								   struct rv_errtext *et) {
+enum rv_err statestore_log_header(const struct statestore *s, uint64_t round, struct state_log_info *info,
+								  struct rv_errtext *et) {
 	uint8_t header[STATE_HEADER_BYTES];
 	struct rv_hash index_hash;
 	RV_TRY(read_header(s, STATE_FILE_LOG, round, header, et));
@@ -83,7 +83,7 @@ static void note_file(const struct statestore *s, struct checkpoint_index *x, en
 	struct state_log_info log = {.attempt = 0};
 	struct rv_hash chain;
 	bool snapshot = kind == STATE_FILE_SNAPSHOT;
-	enum rv_err e = snapshot ? load_snapshot_header(s, round, &chain, &et) : load_log_header(s, round, &log, &et);
+	enum rv_err e = snapshot ? load_snapshot_header(s, round, &chain, &et) : statestore_log_header(s, round, &log, &et);
 	if (e == RV_E_NOTFOUND)
 		return;
 	checkpoint_index_add(x, snapshot ? STATE_KIND_SNAPSHOT : STATE_KIND_LOG, round, log.attempt,
@@ -108,7 +108,7 @@ enum rv_err statestore_scan_with(const struct statestore *s, struct checkpoint_i
 			continue;
 		if (kind == STATE_FILE_REPLICA)
 			note_replica(s, out);
-		else if (kind != STATE_FILE_PART)
+		else if (kind == STATE_FILE_SNAPSHOT || kind == STATE_FILE_LOG)
 			note_file(s, out, kind, round, bad);
 	}
 	enum rv_err e = errno == 0 ? RV_OK : rv_fail_errno(et, errno, "%s: cannot be listed", s->dir);

@@ -48,6 +48,8 @@ static enum store_step next(const struct store_thread *t, struct store_job *j) {
 	bool proves = j->kind == STORE_PERSIST || j->kind == STORE_COPY || j->kind == STORE_LOST;
 	if (proves && t->n_stale > 0)
 		return STORE_STEP_REMOVE_LOG;
+	if (j->kind == STORE_PERSIST && j->left)
+		return STORE_STEP_MEANS;
 	return j->kind == STORE_COPY ? begin_copy(t, j) : first[j->kind];
 }
 
@@ -63,6 +65,7 @@ static enum store_step after_remove_log(struct store_thread *t, struct store_job
 void store_job_begin(struct store_thread *t, struct store_job *j) {
 	RV_ASSERT(j->kind < STORE_KINDS);
 	RV_ASSERT((j->kind == STORE_PERSIST) == (j->reduced != NULL));
+	RV_ASSERT(j->kind == STORE_PERSIST || !j->left);
 	t->other_history |= j->after_lost_forget;
 	if (j->kind == STORE_LOST)
 		note_stale(t, j->round);
@@ -93,6 +96,8 @@ static enum store_step after(struct store_thread *t, struct store_job *j, enum r
 	switch (j->step) {
 	case STORE_STEP_REMOVE_LOG:
 		return after_remove_log(t, j, e);
+	case STORE_STEP_MEANS:
+		return e == RV_OK ? STORE_STEP_LOG : STORE_STEP_END;
 	case STORE_STEP_FORGET:
 		return after_forget(t, j);
 	case STORE_STEP_ADOPT:

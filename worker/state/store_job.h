@@ -28,6 +28,7 @@ enum store_kind {
 
 enum store_step {
 	STORE_STEP_REMOVE_LOG, /* of the round store_thread.stale */
+	STORE_STEP_MEANS,      /* what encoding the means left, before the entry that makes it count */
 	STORE_STEP_LOG,
 	STORE_STEP_FORGET, /* remove what checkpoint_goes_by_history() names for job->round */
 	STORE_STEP_ADOPT,  /* rename snapshot-R.part. RV_E_NOTFOUND: there is none */
@@ -55,6 +56,7 @@ struct store_job {
 	enum store_kind kind;
 	struct state_log_info log; /* PERSIST; its digest is part of the answer */
 	struct blob *reduced;      /* PERSIST: the reduced bytes, one reference */
+	struct blob *left;         /* PERSIST: mean_residual_save(), one reference; NULL: no error feedback of means */
 	uint64_t round;            /* INSTALLED, REFUSED, LOST */
 	uint64_t committed_from;   /* INSTALLED: the digests in the document, from this round on */
 	int n_committed;
