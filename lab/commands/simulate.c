@@ -1,9 +1,14 @@
 /* simulate.c: `rivulet simulate`: the cost of a line for a run, before renting a machine. */
 #include "lab/commands/commands.h"
+#include "lab/simulate/presets.h"
 #include "lab/simulate/print.h"
 #include "lab/simulate/units.h"
+#include "outer/codec.h"
+
+#include "base/registries.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,24 +18,33 @@ enum print_format { FORMAT_AUTO, FORMAT_TEXT, FORMAT_JSON };
 
 struct simulate_options {
 	char solve[64];
-	int table;  /* NO_TABLE, or 1 + its place in published_tables */
-	int method; /* ALL, or 1 + enum simulate_method */
-	int format; /* enum print_format */
-	char params[32], rate[32];
+	int table;             /* NO_TABLE, or 1 + its place in published_tables */
+	int method;            /* ALL, or 1 + enum simulate_method */
+	int format;            /* enum print_format */
+	int codec, mean_codec; /* 0: `bits`, mean_bits; else 1 + enum codec_choice */
+	char params[32], rate[32], rate_down[32], beside[160];
 	int64_t layers, workers, steps_per_round, fragments, overlap_steps, steps;
-	double step_time_ms, bits, ddp_bits, latency_ms, sync_ms, overhead;
+	double step_time_ms, bits, mean_bits, ddp_bits, latency_ms, sync_ms, overhead;
 };
 
 #define FIELD(f) offsetof(struct simulate_options, f)
 #define CAP(f)   sizeof(((struct simulate_options *)0)->f)
+
+#define CODEC(name, facts, of_mean) "|" #name
+static const char codecs[] = "none"
+#include "base/codecs.def"
+	;
+#undef CODEC
 
 static const struct rv_option options[] = {
 	{"params", RV_OPT_STRING, FIELD(params), CAP(params), "124M", 0, 0, NULL, "Parameters: 350K, 124M, 1.5B.", "Model"},
 	{"layers", RV_OPT_INT, FIELD(layers), 0, "12", 1, SIMULATE_MAX_LAYERS, NULL, "Layers, taken as equal.", "Model"},
 	{"step-time-ms", RV_OPT_DOUBLE, FIELD(step_time_ms), 0, "500", 1e-6, 86400000, NULL, "Time of one inner step.",
 	 "Model"},
-	{"method", RV_OPT_CHOICE, FIELD(method), 0, "all", 0, 0, "all|ddp|diloco|streaming",
-	 "ddp averages gradients at every step, diloco every H steps, streaming a fragment at a time.", "Method"},
+	{"method", RV_OPT_CHOICE, FIELD(method), 0, "all", 0, 0, "all|ddp|diloco|streaming|gather",
+	 "ddp averages gradients at every step, diloco every H steps, streaming a fragment at a time; gather: every worker "
+	 "receives all others' contributions (all: only with a sparse codec).",
+	 "Method"},
 	{"workers", RV_OPT_INT, FIELD(workers), 0, "4", 1, SIMULATE_MAX_WORKERS, NULL,
 	 "N: each sends 2 (N - 1) / N of the payload.", "Method"},
 	{"steps-per-round", RV_OPT_INT, FIELD(steps_per_round), 0, "100", 1, SIMULATE_MAX_STEPS_PER_ROUND, NULL,
@@ -41,11 +55,17 @@ static const struct rv_option options[] = {
 	 "Streaming: inner steps of the next round that run while a fragment is exchanged.", "Method"},
 	{"bits", RV_OPT_DOUBLE, FIELD(bits), 0, "8", 0.01, 64, NULL, "Bits per value of an outer gradient on the wire.",
 	 "Method"},
+	{"mean-bits", RV_OPT_DOUBLE, FIELD(mean_bits), 0, "0", 0, 64, NULL, "Bits per value of a mean; 0: as bits.",
+	 "Method"},
+	{"codec", RV_OPT_CHOICE, FIELD(codec), 0, "none", 0, 0, codecs, "Instead of bits: those of this codec.", "Method"},
+	{"mean-codec", RV_OPT_CHOICE, FIELD(mean_codec), 0, "none", 0, 0, codecs, "Instead of mean-bits.", "Method"},
 	{"ddp-bits", RV_OPT_DOUBLE, FIELD(ddp_bits), 0, "32", 0.01, 64, NULL, "Bits per value of ddp's gradients.",
 	 "Method"},
 	{"steps", RV_OPT_INT, FIELD(steps), 0, "10000", 1, 1e12, NULL, "Inner steps of the whole run.", "Method"},
 	{"rate", RV_OPT_STRING, FIELD(rate), CAP(rate), "", 0, 0, NULL,
 	 "Each worker's line, up and down: 20mbit, 1.5gbit, unlimited. Empty: 100mbit.", "Line"},
+	{"rate-down", RV_OPT_STRING, FIELD(rate_down), CAP(rate_down), "", 0, 0, NULL,
+	 "The rate down, if it is another one than up.", "Line"},
 	{"latency-ms", RV_OPT_DOUBLE, FIELD(latency_ms), 0, "20", 0, 3600000, NULL, "One way, half of ping's round trip.",
 	 "Line"},
 	{"overhead", RV_OPT_DOUBLE, FIELD(overhead), 0, "0", 0, 10, NULL,
@@ -60,6 +80,8 @@ static const struct rv_option options[] = {
 	 "utilisation=X, X between 0 and 1: the line rate that this needs.", "Question"},
 	{"table", RV_OPT_CHOICE, FIELD(table), 0, "none", 0, 0, "none|streaming-diloco|scaling-laws",
 	 "Print a published table beside our figures.", "Question"},
+	{"beside", RV_OPT_STRING, FIELD(beside), CAP(beside), "", 0, 0, NULL, "A published figure, printed under ours.",
+	 "Question"},
 	{"format", RV_OPT_CHOICE, FIELD(format), 0, "auto", 0, 0, "auto|text|json",
 	 "auto: text on a terminal, JSON lines otherwise.", "Output"},
 	{.name = NULL},
@@ -93,6 +115,17 @@ static enum rv_err read_solve(const struct simulate_options *o, double *out, str
 	return RV_OK;
 }
 
+/* Returns the bits per value of a codec in whole chunks, or `otherwise` if none is named. */
+static double bits_of(int codec, double otherwise) {
+	enum { VALUES = 65536, BITS = 8 };
+	const struct codec *c = codec > 0 ? codec_registry[codec - 1] : NULL;
+	return c ? (double)(c->encoded_bytes(c, VALUES) * BITS) / VALUES : otherwise;
+}
+
+static bool is_sparse(const struct simulate_options *o) {
+	return o->codec > 0 && codec_facts[o->codec - 1].facts & CODEC_SPARSE;
+}
+
 static enum rv_err plan_run(const struct simulate_options *o, enum simulate_method m, struct plan *p,
 							struct rv_errtext *et) {
 	int fragments = o->fragments > 0 ? (int)o->fragments : ((int)o->layers + 2) / 3;
@@ -104,13 +137,16 @@ static enum rv_err plan_run(const struct simulate_options *o, enum simulate_meth
 							   .steps_per_round = (int)o->steps_per_round,
 							   .fragments = fragments,
 							   .overlap_steps = m == SIMULATE_STREAMING ? (int)o->overlap_steps : 0,
-							   .bits_per_value = m == SIMULATE_DDP ? o->ddp_bits : o->bits,
+							   .bits_per_value = m == SIMULATE_DDP ? o->ddp_bits : bits_of(o->codec, o->bits),
+							   .mean_bits_per_value = m == SIMULATE_DDP ? 0 : bits_of(o->mean_codec, o->mean_bits),
 							   .latency_s = o->latency_ms * 1e-3,
 							   .overhead = o->overhead > 0 ? o->overhead : simulate_overhead((int)o->workers),
 							   .sync_s = o->sync_ms * 1e-3,
 							   .layerwise = m == SIMULATE_DDP};
 	RV_TRY(simulate_read_params(o->params, &r->n_params, et));
 	RV_TRY(simulate_read_rate(o->rate, &r->rate_bits_per_s, et));
+	if (o->rate_down[0])
+		RV_TRY(simulate_read_rate(o->rate_down, &r->down_bits_per_s, et));
 	return simulate_check(r, et);
 }
 
@@ -139,7 +175,8 @@ static enum rv_err plan_make(const struct simulate_options *o, struct plan *p, s
 		RV_TRY(read_solve(o, &p->utilisation, et));
 	RV_TRY(check_streaming_only(o, et));
 	for (enum simulate_method m = 0; m < SIMULATE_METHODS; m++) {
-		if (o->method == ALL || o->method == 1 + (int)m)
+		const bool among_all = m != SIMULATE_GATHER || is_sparse(o);
+		if ((o->method == ALL && among_all) || o->method == 1 + (int)m)
 			RV_TRY(plan_run(o, m, p, et));
 	}
 	return RV_OK;
@@ -183,6 +220,8 @@ static enum rv_err print_answers(const struct simulate_options *o, const struct 
 			simulate_print_head(&a, p->utilisation > 0);
 		simulate_print_answer(&a);
 	}
+	if (o->beside[0] && !json)
+		printf("\n%s\n", o->beside);
 	return RV_OK;
 }
 
@@ -208,6 +247,7 @@ const struct rv_command simulate_command = {
 		"    rivulet simulate --params 1.5B --layers 48 --step-time-ms 900 --solve utilisation=0.95\n"
 		"    rivulet simulate --method streaming --fragments 4 --overlap-steps 5 --bits 4 --solve utilisation=0.99\n"
 		"    rivulet simulate --table streaming-diloco\n"
+		"    rivulet simulate --preset covenant-72b\n"
 		"\n"
 		"steps-per-round, fragments and overlap-steps have the meaning of run.conf and `rivulet train`: a round is\n"
 		"H steps, and round r exchanges fragment r mod P, so that each parameter is exchanged once in P H steps.\n"
@@ -217,6 +257,7 @@ const struct rv_command simulate_command = {
 		"step-time-ms of your machine: compute_us of a round in metrics.jsonl, over steps-per-round. If a round\n"
 		"overlaps nothing, its time is H steps + 7 latencies + sync-ms + 2 (N-1)/N params bits overhead / rate.",
 	.options = options,
+	.presets = simulate_presets,
 	.opts_bytes = sizeof(struct simulate_options),
 	.check = check_options,
 	.run = run_simulate,

@@ -93,7 +93,11 @@ enum rv_err simulate_print_answer_json(const struct simulate_answer *a, struct r
 		r->layers, "n_params", r->n_params, "workers", r->workers, "step_s", r->step_s, "steps_per_round",
 		r->method == SIMULATE_DDP ? 1 : r->steps_per_round, "fragments", streaming_only(r, r->fragments),
 		"overlap_steps", streaming_only(r, r->overlap_steps), "bits", r->bits_per_value);
-	json_t *figures = json_pack("{sf so sb sf sf sf sf}", "latency_s", r->latency_s, "rate_bits_per_s",
+	const double mean_bits = r->mean_bits_per_value > 0 ? r->mean_bits_per_value : r->bits_per_value;
+	const double down = r->down_bits_per_s > 0 ? r->down_bits_per_s : r->rate_bits_per_s;
+	json_t *figures = json_pack("{so so sf so sb sf sf sf sf}", "mean_bits",
+								r->method == SIMULATE_GATHER ? json_null() : json_real(mean_bits), "down_bits_per_s",
+								number_or_null(down), "latency_s", r->latency_s, "rate_bits_per_s",
 								number_or_null(r->rate_bits_per_s), "reachable", (int)a->reachable, "utilisation",
 								a->result.utilisation, "wall_s", a->result.step_wall_s * a->steps, "compute_s",
 								r->step_s * a->steps, "sent_bytes", a->result.sent_per_step * a->steps);

@@ -10,7 +10,7 @@ enum { WAYS_BEFORE = 2, WAYS_AFTER = 5, WAYS_DDP = 2 };
 
 static const double RATE_MIN = 1, RATE_MAX = 1e18;
 
-static const char *const method_names[SIMULATE_METHODS] = {"ddp", "diloco", "streaming"};
+static const char *const method_names[SIMULATE_METHODS] = {"ddp", "diloco", "streaming", "gather"};
 
 const char *simulate_method_name(enum simulate_method m) {
 	return method_names[m];
@@ -44,6 +44,9 @@ static enum rv_err check_line(const struct simulate_run *r, struct rv_errtext *e
 	if (!(r->rate_bits_per_s >= RATE_MIN))
 		return rv_fail(et, RV_E_RANGE, "rate = %g bit/s: must be at least 1 bit/s, such as 20mbit, or unlimited",
 					   r->rate_bits_per_s);
+	if (!(r->down_bits_per_s == 0 || r->down_bits_per_s >= RATE_MIN))
+		return rv_fail(et, RV_E_RANGE, "rate-down = %g bit/s: must be at least 1 bit/s, such as 500mbit, or unlimited",
+					   r->down_bits_per_s);
 	if (!(r->latency_s >= 0 && r->latency_s <= 3600))
 		return rv_fail(et, RV_E_RANGE, "latency-ms = %g: must be in [0, 3600000]", r->latency_s * 1e3);
 	if (!(r->sync_s >= 0 && r->sync_s <= 86400))
@@ -64,6 +67,8 @@ enum rv_err simulate_check(const struct simulate_run *r, struct rv_errtext *et) 
 		return rv_fail(et, RV_E_RANGE, "workers = %d: must be in [0, %d]", r->workers, SIMULATE_MAX_WORKERS);
 	if (!(r->bits_per_value > 0 && r->bits_per_value <= 64))
 		return rv_fail(et, RV_E_RANGE, "bits = %g: must be above 0 and at most 64 per value", r->bits_per_value);
+	if (!(r->mean_bits_per_value >= 0 && r->mean_bits_per_value <= 64))
+		return rv_fail(et, RV_E_RANGE, "mean-bits = %g: must be at most 64 per value", r->mean_bits_per_value);
 	RV_TRY(check_schedule(r, et));
 	return check_line(r, et);
 }
@@ -82,26 +87,30 @@ static int rounds_of_cycle(const struct simulate_run *r) {
 
 /* ---- the line ---- */
 
-static double link_factor(int workers) {
-	return workers == 0 ? 1 : 2.0 * (workers - 1) / workers;
-}
-
 /* Returns what one worker sends of the whole model in one exchange, in bits, without headers. */
 static double payload_bits(const struct simulate_run *r) {
-	return r->bits_per_value * r->n_params * link_factor(r->workers);
+	const double mean = r->mean_bits_per_value > 0 ? r->mean_bits_per_value : r->bits_per_value;
+	if (r->workers == 0 || (r->method == SIMULATE_GATHER && r->workers > 1))
+		return r->bits_per_value * r->n_params;
+	return (r->bits_per_value + mean) * r->n_params * (r->workers - 1) / r->workers;
 }
 
-static double layer_bits(const struct simulate_run *r) {
-	return payload_bits(r) / r->layers * r->overhead;
+/* Returns the time that an exchange of one layer takes the line. */
+static double layer_s(const struct simulate_run *r) {
+	const double down = r->down_bits_per_s > 0 ? r->down_bits_per_s : r->rate_bits_per_s;
+	const double bits = payload_bits(r) / r->layers * r->overhead;
+	if (r->method == SIMULATE_GATHER)
+		return bits / r->rate_bits_per_s + fmax(r->workers - 1, 0) * bits / down;
+	return bits / fmin(r->rate_bits_per_s, down);
 }
 
 struct line {
-	double layer_bits, rate_bits_per_s; /* rate may be INFINITY */
+	double layer_s; /* 0: unlimited */
 	double before_s, after_s, free_at_s;
 };
 
 static struct line line_of(const struct simulate_run *r) {
-	struct line l = {.layer_bits = layer_bits(r), .rate_bits_per_s = r->rate_bits_per_s};
+	struct line l = {.layer_s = layer_s(r)};
 	if (r->workers == 1)
 		return l;
 	if (r->method == SIMULATE_DDP) {
@@ -116,7 +125,7 @@ static struct line line_of(const struct simulate_run *r) {
 /* Enqueues an exchange and returns when it is complete. */
 static double line_send(struct line *l, double ready_s, int n_layers) {
 	double start_s = fmax(ready_s + l->before_s, l->free_at_s);
-	l->free_at_s = start_s + n_layers * l->layer_bits / l->rate_bits_per_s;
+	l->free_at_s = start_s + n_layers * l->layer_s;
 	return l->free_at_s + l->after_s;
 }
 

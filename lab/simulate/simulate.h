@@ -1,5 +1,6 @@
-/* simulate.h: the share of a run's time that is computing, on a given line: data-parallel, DiLoCo
- * and Streaming DiLoCo. Pure: no clock, no I/O, no allocation.
+/* simulate.h: the share of a run's time that is computing, on a given line: data-parallel, DiLoCo,
+ * Streaming DiLoCo, and sparse contributions gathered by everybody (SparseLoCo, arXiv 2508.15706).
+ * Pure: no clock, no I/O, no allocation.
  *
  * The model is that of a step as a chain of layer nodes over one first-in-first-out line, as in
  * Streaming DiLoCo (arXiv 2501.18512, section 4.3 and table 4), whose simulator is unpublished;
@@ -11,7 +12,11 @@
  *   Payload   V = bits_per_value * n_params / L bits per layer. With N workers an all-reduce by
  *             reduce-scatter and all-gather sends 2 (N - 1) / N V from each (workers = 0: V, the
  *             papers' convention), which takes the line `overhead` times as long as that many bits
- *             alone.
+ *             alone. Of the 2, one is contributions and one is means, which may have other bits per
+ *             value. It receives as much as it sends: the slower direction of its line counts.
+ *   Gather    Each worker sends its contribution once, to a store, and then receives those of the
+ *             N - 1 others: V up, (N - 1) V down, one after the other, as nobody has a contribution
+ *             before its author has sent it. That grows with N, an all-reduce does not.
  *   Line      W bits/s in each direction, one exchange after the other: an exchange of B bits that
  *             is ready at t occupies it from s = max(t + before, free) to s + B / W, and is
  *             complete at s + B / W + after. No line rate shortens before and after: see
@@ -58,7 +63,7 @@
 
 #include <stdbool.h>
 
-enum simulate_method { SIMULATE_DDP, SIMULATE_DILOCO, SIMULATE_STREAMING, SIMULATE_METHODS };
+enum simulate_method { SIMULATE_DDP, SIMULATE_DILOCO, SIMULATE_STREAMING, SIMULATE_GATHER, SIMULATE_METHODS };
 
 enum { SIMULATE_MAX_LAYERS = 1024, SIMULATE_MAX_STEPS_PER_ROUND = 1000000, SIMULATE_MAX_WORKERS = 65536 };
 
@@ -66,16 +71,18 @@ struct simulate_run {
 	enum simulate_method method;
 	int layers;
 	double n_params;
-	double step_s;       /* compute of one inner step */
-	int workers;         /* 0: an exchange sends the payload once; 1: nothing to send */
-	int steps_per_round; /* H; not read for data-parallel */
-	int fragments;       /* P, streaming only: at most layers */
-	int overlap_steps;   /* 0..H (layerwise: below H); 0 for other methods than streaming */
-	double bits_per_value;
-	double rate_bits_per_s; /* of each worker's line, up and down; INFINITY: unlimited */
-	double latency_s;       /* one way */
-	double overhead;        /* >= 1 */
-	double sync_s;          /* fixed part of an exchange; not for data-parallel */
+	double step_s;              /* compute of one inner step */
+	int workers;                /* 0: an exchange sends the payload once; 1: nothing to send */
+	int steps_per_round;        /* H; not read for data-parallel */
+	int fragments;              /* P, streaming only: at most layers */
+	int overlap_steps;          /* 0..H (layerwise: below H); 0 for other methods than streaming */
+	double bits_per_value;      /* of a contribution */
+	double mean_bits_per_value; /* 0: as bits_per_value; not for gather */
+	double rate_bits_per_s;     /* of each worker's line, up, and down too unless: */
+	double down_bits_per_s;     /* 0: as rate_bits_per_s. INFINITY: unlimited */
+	double latency_s;           /* one way */
+	double overhead;            /* >= 1 */
+	double sync_s;              /* fixed part of an exchange; not for data-parallel */
 	bool layerwise;
 };
 
@@ -85,7 +92,7 @@ struct simulate_result {
 	double sent_per_step; /* mean bytes that one worker sends per inner step */
 };
 
-/* Returns "ddp", "diloco" or "streaming". */
+/* Returns "ddp", "diloco", "streaming" or "gather". */
 const char *simulate_method_name(enum simulate_method m);
 
 /* Returns the measured overhead: 1.12 for two workers, 1.25 for more. */

@@ -75,6 +75,49 @@ static void test_grid(void **state) {
 	assert_near(out[4].ours, 569, 1e-3);
 }
 
+/* Means may have other bits than contributions; the slower direction of the line counts. */
+static void test_directions(void **state) {
+	(void)state;
+	struct simulate_result one, other;
+	struct simulate_run r = real_run(SIMULATE_DILOCO);
+	r.bits_per_value = 8;
+	simulate(&r, &one);
+	r.bits_per_value = 2;
+	r.mean_bits_per_value = 14;
+	r.down_bits_per_s = 5 * r.rate_bits_per_s;
+	simulate(&r, &other);
+	assert_near(other.utilisation, one.utilisation, 1e-12);
+	assert_near(other.sent_per_step, one.sent_per_step, 1e-12);
+	r.down_bits_per_s = r.rate_bits_per_s;
+	r.rate_bits_per_s = INFINITY;
+	simulate(&r, &other);
+	assert_near(other.utilisation, one.utilisation, 1e-12);
+	r.down_bits_per_s = 0.5;
+	assert_int_equal(simulate_check(&r, NULL), RV_E_RANGE);
+	r.down_bits_per_s = 0;
+	r.mean_bits_per_value = 65;
+	assert_int_equal(simulate_check(&r, NULL), RV_E_RANGE);
+}
+
+/* Gathered contributions go up once and come down from all others: time grows with N, where an
+ * all-reduce of sparse means stays below 2. */
+static void test_what_is_gathered_grows(void **state) {
+	(void)state;
+	for (int n = 2; n <= 64; n *= 2) {
+		struct simulate_run r = real_run(SIMULATE_GATHER), all = real_run(SIMULATE_DILOCO);
+		struct simulate_result gathered, reduced;
+		r.workers = all.workers = n;
+		r.latency_s = all.latency_s = r.sync_s = all.sync_s = 0;
+		r.overhead = all.overhead = 1;
+		simulate(&r, &gathered);
+		simulate(&all, &reduced);
+		const double once = r.bits_per_value * r.n_params / r.rate_bits_per_s / r.steps_per_round;
+		assert_near(gathered.step_wall_s - r.step_s, n * once, 1e-9);
+		assert_near(reduced.step_wall_s - r.step_s, 2.0 * (n - 1) / n * once, 1e-9);
+		assert_near(gathered.sent_per_step, r.bits_per_value * r.n_params * SIMULATE_SENT_PER_PAYLOAD / 8 / 100, 1e-9);
+	}
+}
+
 static void test_unlimited_line(void **state) {
 	(void)state;
 	for (enum simulate_method m = 0; m < SIMULATE_METHODS; m++) {
@@ -231,6 +274,8 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_published_tables),
 		cmocka_unit_test(test_grid),
+		cmocka_unit_test(test_directions),
+		cmocka_unit_test(test_what_is_gathered_grows),
 		cmocka_unit_test(test_unlimited_line),
 		cmocka_unit_test(test_more_line_is_never_slower),
 		cmocka_unit_test(test_diloco_formula),

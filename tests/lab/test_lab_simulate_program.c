@@ -92,6 +92,21 @@ static void test_a_fragment_a_round(void **state) {
 	}
 }
 
+/* 72 G values of 122 bytes in 4096, twice, 69 / 70 of them, 1.25 times as long as the bare line. */
+static void test_covenant(void **state) {
+	(void)state;
+	check("--preset covenant-72b --method diloco", 0, "\"workers\":70");
+	json_t *line = json_line(0);
+	const double exchange_s = 72e9 * 2 * (122.0 * 8 / 4096) * 69 / 70 * 1.25 / 110e6, round_s = 1203 + exchange_s;
+	assert_true(number(line, "utilisation") > 1203 / (round_s + 0.3) && number(line, "utilisation") < 1203 / round_s);
+	assert_true(number(line, "mean_bits") == number(line, "bits") && number(line, "down_bits_per_s") == 500e6);
+	json_decref(line);
+	check("--preset covenant-72b --format text", 0, "gather ");
+	check("--preset covenant-72b --format text", 0, "\nThe paper: 94.50 % computing, 70 s of exchange a round");
+	check("--preset covenant-72b --method streaming --fragments 1 --overlap-steps 30 --format text", 0, "100.00 %");
+	check("--preset covenant", 2, "covenant-72b");
+}
+
 /* The largest of everything is answered: the work does not grow with the steps of a round. */
 static void test_long_rounds_cost_nothing(void **state) {
 	(void)state;
@@ -157,6 +172,7 @@ int main(void) {
 		cmocka_unit_test(test_a_fragment_a_round),
 		cmocka_unit_test(test_long_rounds_cost_nothing),
 		cmocka_unit_test(test_solve),
+		cmocka_unit_test(test_covenant),
 		cmocka_unit_test(test_one_worker_needs_no_line),
 		cmocka_unit_test(test_refusals),
 	};
