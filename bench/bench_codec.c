@@ -17,7 +17,7 @@ enum { VALUES = 32 << 20, ROUNDS_MAX = 9, WORKERS = 4 };
 struct buffers {
 	size_t n; /* values */
 	float *theta, *local, *momentum, *acc;
-	uint8_t *code, *reduced, *contributions[WORKERS];
+	uint8_t *code, *sparse, *reduced, *contributions[WORKERS];
 	struct merge_measured measured;
 	struct global_state g;
 };
@@ -74,6 +74,7 @@ static void prepare(struct buffers *b) {
 		b->contributions[i] = must_alloc(bytes);
 		memcpy(b->contributions[i], b->code, bytes);
 	}
+	b->sparse = must_alloc(bytes);
 	b->measured.values = must_alloc(cfg.chunks.chunk_elems * sizeof(float));
 }
 
@@ -130,6 +131,27 @@ static void reduce_measured(struct buffers *b, size_t at, size_t n, uint8_t *cod
 	(void)at;
 }
 
+/* As long as in int8 there is room for it. */
+static void sparse_encode(struct buffers *b, size_t at, size_t n, uint8_t *code) {
+	(void)codec_topk64.encode(&codec_topk64, b->theta + at, n, b->sparse + (code - b->code), NULL);
+}
+
+static void sparse_decode_add(struct buffers *b, size_t at, size_t n, uint8_t *code) {
+	(void)codec_topk64.decode_add(&codec_topk64, b->sparse + (code - b->code), n, 1, b->acc + at, NULL);
+}
+
+/* The owner's residual is added, and becomes what is left. */
+static void sparse_mean(struct buffers *b, size_t at, size_t n, uint8_t *code) {
+	const uint32_t weights[WORKERS] = {1, 1, 1, 1};
+	const uint8_t *in[WORKERS];
+	const struct merge_rule rule = {.ops = &merge_mean, .contributions = &codec_topk64, .mean = &codec_topk64};
+	const struct feedback feedback = {.beta = 0.95f, .kept = b->local + at, .left = b->acc + at};
+	for (int i = 0; i < WORKERS; i++)
+		in[i] = b->sparse + (code - b->code);
+	(void)merge_chunk(&rule, in, weights, WORKERS, n, b->g.scratch, &feedback, b->reduced + (code - b->code), NULL,
+					  NULL);
+}
+
 static void nesterov(struct buffers *b, size_t at, size_t n, uint8_t *code) {
 	float *state[] = {b->momentum + at};
 	(void)code;
@@ -183,6 +205,9 @@ int main(int argc, char **argv) {
 		{.name = "int8 mean of 4", .op = reduce_mean, .bytes_per_value = mean},
 		{.name = "int8 mean of 4, limited by norms", .op = reduce_limited, .bytes_per_value = mean},
 		{.name = "int8 mean of 4, limited and measured", .op = reduce_measured, .bytes_per_value = mean},
+		{.name = "topk64 encode", .op = sparse_encode, .bytes_per_value = 4},
+		{.name = "topk64 decode and add", .op = sparse_decode_add, .bytes_per_value = 0.03},
+		{.name = "topk64 mean of 4, with a residual", .op = sparse_mean, .bytes_per_value = 12},
 		{.name = "nesterov step", .op = nesterov, .bytes_per_value = 20},
 		{.name = "check, decode and step", .op = NULL, .bytes_per_value = 2 * code + 16},
 	};

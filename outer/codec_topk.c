@@ -49,9 +49,10 @@ static void drop_overstated(struct topk_picked *p) {
 /* Encodes the group of n values, x, at value `at` of the chunk; its largest magnitude is given. */
 static enum rv_err encode_group(const struct codec *self, const float *x, uint32_t absmax_bits, size_t n, size_t at,
 								uint8_t *out, struct rv_errtext *et) {
-	struct topk_picked p = {.n = 0};
+	struct topk_picked p;
 	if (absmax_bits >= FLOAT_INF_BITS)
 		return block_not_finite(self, x, n, at, et);
+	p.level[0] = p.level[1] = 0;
 	p.n = topk_select(x, n, topk_kept(self, n), FLOAT_LEAST_NORMAL_BITS, p.index);
 	for (size_t i = 0; i < p.n; i++)
 		p.value[i] = x[p.index[i]];
