@@ -12,7 +12,7 @@
  *   Payload   V = bits_per_value * n_params / L bits per layer. With N workers an all-reduce by
  *             reduce-scatter and all-gather sends 2 (N - 1) / N V from each (workers = 0: V, the
  *             papers' convention), which takes the line `overhead` times as long as that many bits
- *             alone. Of the 2, one is contributions and one is means, which may have other bits per
+ *             alone. One half is contributions, the other means, which may have other bits per
  *             value. It receives as much as it sends: the slower direction of its line counts.
  *   Gather    Each worker sends its contribution once, to a store, and then receives those of the
  *             N - 1 others: V up, (N - 1) V down, one after the other, as nobody has a contribution
