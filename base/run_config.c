@@ -143,14 +143,14 @@ const struct rv_option run_config_options[] = {
 	CHOICE_OPT(
 		"mean-codec", mean_codec, "auto", mean_codecs, "Outer loop",
 		"Encoding of their mean, which its owner sends to all. auto: that of the outer gradients, int8 where that is "
-		"topk."),
+		"topk. A topk mean loses most of its values without mean-feedback."),
 	REAL_OPT(
 		"error-feedback", error_feedback, "0", 0, 1, "Outer loop",
 		"A worker adds the part of its outer gradient that encoding lost to its next one, times this; 0: off. 0.95 "
 		"or so stands in for outer momentum (SparseLoCo)."),
 	REAL_OPT("mean-feedback", mean_feedback, "0", 0, 1, "Outer loop",
 			 "The owner of a chunk adds the part of its mean that encoding lost to its next one, times this; 0: off. "
-			 "For sparse means: mean-codec = topk64 with mean-feedback = 1."),
+			 "For sparse means: mean-codec = topk64 with mean-feedback = 0.95."),
 	INT_OPT("fragments", fragments, "1", 1, 64, "Outer loop",
 			"Parts of the parameters that rounds exchange in turn, each once in this many rounds (Streaming DiLoCo); "
 			"1: all "

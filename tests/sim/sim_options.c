@@ -65,7 +65,7 @@ static void choose_feedback(struct sim_options *o) {
 
 /* The same of means in a quarter. */
 static void choose_mean_feedback(struct sim_options *o) {
-	enum { STREAM = 46 };
+	enum { STREAM = 47 };
 	struct rv_rng r = rv_rng_of(o->seed, STREAM);
 	o->mean_feedback = rv_rng_below(&r, 4) == 0 ? 0.9f : 0;
 }
