@@ -15,9 +15,11 @@
  * Commands on stdin, one a line; each is answered by one line ("ok", or what is wrong):
  *     rate SITE UP DOWN     bits per second, 0: unlimited
  *     buffer SITE MS        of queue, each way (100)
+ *     loss SITE PERCENT     of its packets, at random, each way, behind the line
  *     delay SITE MS         of that site to the middle         cut SITE | heal SITE
- *     stats                 {"us":NOW,"up":[...],"down":[...],"dropped":[...]}: IP bytes on each
- *                           line, packets lost */
+ *     stats                 {"us":NOW,"up":[...],"down":[...],"up_wire":[...],"down_wire":[...],
+ *                           "dropped":[...]}: IP bytes on each line, and with what Ethernet adds;
+ *                           packets lost */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if.h>
@@ -59,13 +61,14 @@ struct packet {
 struct line {
 	double ns_per_byte; /* 0: unlimited */
 	int64_t free_ns;
-	uint64_t bytes;
+	uint64_t bytes, wire_bytes;
 };
 
 struct site {
 	int fd;
 	struct line up, down;
 	int64_t delay_ns, buffer_ns;
+	double loss; /* part of the packets */
 	bool cut;
 	uint64_t dropped;
 };
@@ -75,7 +78,7 @@ struct net {
 	int n;
 	struct packet *free, *heap[MAX_PACKETS]; /* a binary heap by (at_ns, order) */
 	int n_heap;
-	uint64_t order;
+	uint64_t order, random;
 	char command[COMMAND_BYTES];
 	size_t command_bytes;
 	bool commands_end;
@@ -165,7 +168,16 @@ static int64_t pass(struct line *l, int64_t now, uint16_t bytes, int64_t buffer_
 		return -1;
 	l->free_ns = start + (int64_t)(l->ns_per_byte * (bytes + ETHERNET_BYTES));
 	l->bytes += bytes;
+	l->wire_bytes += bytes + ETHERNET_BYTES;
 	return l->free_ns;
+}
+
+/* Returns true if the packet is lost at random: xorshift64 (Marsaglia, 2003). */
+static bool is_lost(struct net *net, const struct site *s) {
+	net->random ^= net->random << 13;
+	net->random ^= net->random >> 7;
+	net->random ^= net->random << 17;
+	return (double)(net->random >> 11) * 0x1p-53 < s->loss;
 }
 
 /* Returns the index of the site that the last byte of a packet's destination names; -1: the
@@ -188,7 +200,7 @@ static void carry(struct net *net, struct site *from, struct packet *p, int64_t 
 		return;
 	}
 	int64_t out = from->cut ? -1 : pass(&from->up, now, p->bytes, from->buffer_ns);
-	if (out < 0) {
+	if (out < 0 || is_lost(net, from)) {
 		from->dropped++;
 		give_packet(net, p);
 		return;
@@ -203,6 +215,8 @@ static void carry(struct net *net, struct site *from, struct packet *p, int64_t 
 static void arrive(struct net *net, struct packet *p) {
 	struct site *s = &net->sites[p->to];
 	int64_t out = s->cut ? -1 : p->passed ? p->at_ns : pass(&s->down, p->at_ns, p->bytes, s->buffer_ns);
+	if (out >= 0 && !p->passed && is_lost(net, s))
+		out = -1;
 	if (out > p->at_ns) {
 		p->passed = true;
 		p->at_ns = out;
@@ -239,6 +253,8 @@ static void print_stats(const struct net *net) {
 	printf("{\"us\":%lld", (long long)(now_ns() / 1000));
 	print_list(net, "up", offsetof(struct site, up.bytes));
 	print_list(net, "down", offsetof(struct site, down.bytes));
+	print_list(net, "up_wire", offsetof(struct site, up.wire_bytes));
+	print_list(net, "down_wire", offsetof(struct site, down.wire_bytes));
 	print_list(net, "dropped", offsetof(struct site, dropped));
 	puts("}");
 }
@@ -255,6 +271,8 @@ static bool set_site(struct site *s, const char *what, double a, double b) {
 		s->delay_ns = (int64_t)(a * 1e6);
 	} else if (strcmp(what, "buffer") == 0) {
 		s->buffer_ns = (int64_t)(a * 1e6);
+	} else if (strcmp(what, "loss") == 0) {
+		s->loss = a / 100;
 	} else if (strcmp(what, "cut") == 0 || strcmp(what, "heal") == 0) {
 		s->cut = what[0] == 'c';
 	} else {
@@ -341,6 +359,7 @@ int main(int argc, char **argv) {
 	}
 	double per_byte = ns_per_byte(strtod(argv[1], NULL)), delay_ns = strtod(argv[2], NULL) * 1e6;
 	net.n = argc - 3;
+	net.random = UINT64_C(88172645463325252);
 	for (int i = 0; i < net.n; i++) {
 		struct line line = {.ns_per_byte = i > 0 ? per_byte : 0};
 		net.sites[i] = (struct site){.fd = open_device(argv[i + 3]),

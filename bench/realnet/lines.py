@@ -3,6 +3,8 @@
 slow:  at 1 and 10 Mbit/s, with the default timeouts: every round must commit at the first attempt, nobody suspected.
 caps:  --max-up and --max-down of 1, 5 and 20 Mbit/s on lines without limit: bytes on the wire (IP) in any 10 s.
 full:  the same caps on a mesh of three that has bulk for everybody all the time: neither more nor less in any 10 s.
+exchange: how much of their lines --sites workers use (exchange.py): --up and --down Mbit/s, --rtt, --loss, --buffer. PCCL_DIR: a
+       build of PCCL that is measured beside it.
 away:  the coordinator is killed and comes back after a while: how long until the next commit; nobody joins again.
 """
 import argparse
@@ -14,6 +16,7 @@ import sys
 import tempfile
 import time
 
+import exchange
 from cluster import Cluster, Timeout
 from process import start_child
 from shaped import ShapedNet, what_is_missing
@@ -31,12 +34,13 @@ def say(case, **fields):
 class Run:
     """A cluster of workers that all take part, on lines of one rate; closed at the end of the `with`."""
 
-    def __init__(self, a, config, workers, rate, args=()):
+    def __init__(self, a, config, workers, rate, args=(), delay=None):
         self.a, self.config, self.workers, self.rate, self.args = a, config, workers, rate, args
+        self.delay = a.delay if delay is None else delay
 
     def __enter__(self):
         self.dir = tempfile.mkdtemp(prefix="rivulet-lines.")
-        self.net = ShapedNet(self.a.bin, self.workers + 1, self.rate, self.a.delay, f"{self.dir}/net.log")
+        self.net = ShapedNet(self.a.bin, self.workers + 1, self.rate, self.delay, f"{self.dir}/net.log")
         try:
             self.cluster = c = Cluster(self.a.bin, f"{self.dir}/run", self.net,
                                        {**self.config, "min-workers": self.workers})
@@ -180,10 +184,22 @@ def away(a, seconds):
         return met
 
 
+def lines_limit(a, sites, rtt, loss):
+    workers = sites
+    with Run(a, exchange.config(a.millions), workers, a.up, delay=rtt / 2) as run:
+        exchange.shape(a, run.net, workers, loss)
+        samples = exchange.watch(run.net, run.cluster, a.exchanges)
+        commits, used = run.cluster.commits(), exchange.congestion(run.net, workers)
+    got = exchange.summary(exchange.measured(samples, a.up, a.down, workers * a.millions * 1e6), commits)
+    met = got["use"] >= a.least
+    say(f"exchange: {sites} sites, {a.up:g}/{a.down:g} Mbit/s up/down, RTT {rtt:g} ms, loss {loss:g} %", **got, congestion=used, met=met)
+    return met
+
+
 def parse():
     p = argparse.ArgumentParser(prog="./dev bench lines", description=__doc__,
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--cases", default="slow,caps,full,away", help="default: %(default)s")
+    p.add_argument("--cases", default="exchange,slow,caps,full,away", help="default: %(default)s")
     p.add_argument("--rates", default="1,10", help="slow: Mbit/s (default: %(default)s)")
     p.add_argument("--workers", default="4,8", help="slow: how many (default: %(default)s)")
     p.add_argument("--rounds", type=int, default=4, help="slow: rounds (default: 4)")
@@ -191,6 +207,15 @@ def parse():
     p.add_argument("--seconds", type=float, default=30, help="caps: to watch (default: 30)")
     p.add_argument("--away", type=float, default=60, help="away: seconds (default: 60)")
     p.add_argument("--delay", type=float, default=20, help="ms, one way (default: 20)")
+    p.add_argument("--sites", default="4,8", help="exchange: how many (default: %(default)s)")
+    p.add_argument("--up", type=float, default=100, help="exchange: Mbit/s of each site (default: 100)")
+    p.add_argument("--down", type=float, help="exchange: the same (default: as --up)")
+    p.add_argument("--rtt", default="0,40", help="exchange: ms between two sites (default: %(default)s)")
+    p.add_argument("--loss", default="0", help="exchange: %% of packets, on each line (default: %(default)s)")
+    p.add_argument("--buffer", type=float, default=50, help="exchange: ms of queue at each line (default: 50)")
+    p.add_argument("--millions", type=int, choices=exchange.MODELS, default=16, help="exchange: parameters (default: 16)")
+    p.add_argument("--exchanges", type=int, default=6, help="exchange: to measure (default: 6)")
+    p.add_argument("--least", type=float, default=0.9, help="exchange: part of the limit to be met (default: 0.9)")
     return p.parse_args()
 
 
@@ -203,6 +228,10 @@ def cases_of(a):
         yield from ((full, float(r), o) for r in a.caps.split(",") for o in ("--max-up", "--max-down"))
     if "away" in a.cases:
         yield (away, a.away)
+    if "exchange" in a.cases:
+        a.down = a.down or a.up
+        yield from ((lines_limit, int(n), float(t), float(x)) for n in a.sites.split(",") for t in a.rtt.split(",")
+                    for x in a.loss.split(","))
 
 
 def main():

@@ -114,6 +114,9 @@ class ShapedNet:
     def buffer(self, site, ms):
         self._tell(f"buffer {site} {ms}")
 
+    def loss(self, site, percent):
+        self._tell(f"loss {site} {percent}")
+
     def cut(self, site):
         self._tell(f"cut {site}")
 
@@ -132,7 +135,8 @@ class ShapedNet:
                        check=True)
 
     def stats(self):
-        """Returns {"us": now, "up": [bytes of site 1, ...], "down": [...], "dropped": [packets]}"""
+        """Returns {"us": now, "up": [bytes of site 1, ...], "down": [...], "dropped": [packets]}, and "up_wire" and
+        "down_wire": bytes with what Ethernet adds."""
         return json.loads(self._ask("stats"))
 
     def close(self):

@@ -3,6 +3,7 @@
 #ifndef RV_NET_MESH_LINK_H
 #define RV_NET_MESH_LINK_H
 
+#include "net/mesh/congestion.h"
 #include "net/mesh/frame.h"
 #include "net/mesh/pace_window.h"
 #include "net/mesh/peers.h"
@@ -55,9 +56,11 @@ struct link {
 
 	struct pace_flow flow;  /* of this link alone */
 	size_t window, waiting; /* bytes that may be on the way; bytes that are */
-	bool is_slow;           /* its congestion control is a slow line's */
-	uint64_t delivered;     /* most bytes that the other side was seen to have */
-	int64_t delivered_us;   /* time when that grew, or nothing waited */
+	struct congestion congestion;
+	bool is_slow;         /* its own line or the other side's, as far as is known */
+	bool is_lossy;        /* its congestion control is a lossy link's */
+	uint64_t delivered;   /* most bytes that the other side was seen to have */
+	int64_t delivered_us; /* time when that grew, or nothing waited */
 
 	uint8_t head[FRAME_HEADER_BYTES]; /* incoming frame: header, then body */
 	size_t head_got;

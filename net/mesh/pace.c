@@ -33,6 +33,20 @@ static bool is_stuck(const struct peers *p, const struct link *l) {
 	return p->now_us - l->delivered_us >= STUCK_US;
 }
 
+/* On a slow line BBR learns too little from short windows, and fills the router's queue to learn
+ * more: there CUBIC stays in spite of losses. */
+static void choose_congestion(struct peers *p, struct link *l, const struct pipe_info *info) {
+	struct pace_flow theirs = l->flow; /* the other side's line, as far as is known */
+	theirs.bytes_per_s *= PACE_SENDERS;
+	l->is_slow = p->pace.is_slow || pace_is_slow(&theirs, l->is_slow);
+	bool is_lossy = congestion_measure(&l->congestion, p->now_us, info, &p->pace.losses) && !l->is_slow;
+	if (p->cfg.congestion != NULL || is_lossy == l->is_lossy)
+		return;
+	l->is_lossy = is_lossy;
+	l->flow.flat = 0; /* the rate that the other one found is not the line's */
+	p->net.control_congestion(p->net.ctx, l->fd, is_lossy ? PEERS_CONGESTION_LOSSY : PEERS_CONGESTION, p->congestion);
+}
+
 static void look_at_link(struct peers *p, struct link *l, int64_t *least_rtt_us) {
 	struct pipe_info info;
 	p->net.info(p->net.ctx, l->fd, &info);
@@ -46,7 +60,8 @@ static void look_at_link(struct peers *p, struct link *l, int64_t *least_rtt_us)
 	if (moved || l->waiting == 0)
 		l->delivered_us = l->alive_us = p->now_us;
 	pace_flow_measure(&l->flow, p->now_us, l->delivered, info.least_rtt_us);
-	l->window = pace_flow_window(&l->flow, info.least_rtt_us);
+	l->window = pace_link_window(&l->flow, &p->pace.flow, p->pace.n_busy, info.least_rtt_us);
+	choose_congestion(p, l, &info);
 	*least_rtt_us = info.least_rtt_us;
 }
 
@@ -54,6 +69,8 @@ static void look_at_link(struct peers *p, struct link *l, int64_t *least_rtt_us)
 static void look(struct peers *p) {
 	struct pace *c = &p->pace;
 	double rates = 0, sum = 0;
+	struct congestion_line losses = {0};
+	int n_busy = 0;
 	c->waiting = 0;
 	peers_forgive_own_absence(p);
 	for (int i = 0; i < p->n_slots; i++) {
@@ -66,6 +83,8 @@ static void look(struct peers *p) {
 		if (!is_open(l))
 			continue;
 		c->waiting += is_stuck(p, l) ? 0 : l->waiting;
+		n_busy += l->waiting > 0;
+		congestion_join(&losses, &l->congestion);
 		rates += l->flow.bytes_per_s + 1;
 		sum += (l->flow.bytes_per_s + 1) * (double)rtt_us;
 	}
@@ -73,26 +92,8 @@ static void look(struct peers *p) {
 	pace_flow_measure(&c->flow, p->now_us, c->delivered, rtt_us);
 	c->window = pace_flow_window(&c->flow, rtt_us);
 	c->is_slow = pace_is_slow(&c->flow, c->is_slow);
-}
-
-/* BBR, the default, holds its rate through losses, but on a slow line it learns too little from
- * short windows, and fills the router's queue to learn more. */
-static void choose_congestion(struct peers *p) {
-	static const char slow[] = "cubic";
-	if (p->cfg.congestion != NULL)
-		return;
-	for (int i = 0; i < p->n_slots; i++) {
-		struct link *l = p->links[i];
-		if (!is_open(l))
-			continue;
-		struct pace_flow theirs = l->flow; /* the other side's line, as far as is known */
-		theirs.bytes_per_s *= PACE_SENDERS;
-		bool is_slow = p->pace.is_slow || pace_is_slow(&theirs, l->is_slow);
-		if (is_slow == l->is_slow)
-			continue;
-		l->is_slow = is_slow;
-		p->net.control_congestion(p->net.ctx, l->fd, l->is_slow ? slow : PEERS_CONGESTION, p->congestion);
-	}
+	c->losses = losses;
+	c->n_busy = n_busy;
 }
 
 int64_t peers_pace_deadline_us(const struct peers *p) {
@@ -196,7 +197,6 @@ void peers_pump_links(struct peers *p) {
 		if (is_open(p->links[i]))
 			send_control(p, p->links[i]);
 	look(p);
-	choose_congestion(p);
 	int turns = 0;
 	while (turns < TURNS_AT_ONCE && send_turn(p))
 		turns++;

@@ -6,8 +6,9 @@ enum {
 	LATER_US = 500 * 1000, /* then: acknowledgements come in bunches, slices in turns */
 	US_PER_S = 1000 * 1000
 };
-static const double grows = 1.25; /* from one interval to the next, at the beginning */
-static const double keeps = 0.9;  /* of an earlier rate, for each full interval that did not reach it */
+static const double grows = 1.25;   /* from one interval to the next, at the beginning */
+static const double keeps = 0.9;    /* of an earlier rate, for each full interval that did not reach it */
+static const double catches_up = 2; /* a link below its fair share, in one interval */
 static const double most_bytes = 1e12;
 
 static void begin(struct pace_flow *f, int64_t now_us, uint64_t delivered) {
@@ -40,11 +41,21 @@ static size_t whole(double bytes, size_t least) {
 	return bytes < (double)least ? least : bytes < most_bytes ? (size_t)bytes : (size_t)most_bytes;
 }
 
-size_t pace_flow_window(const struct pace_flow *f, int64_t least_rtt_us) {
+static size_t window(const struct pace_flow *f, double bytes_per_s, int64_t least_rtt_us) {
 	double queue_us = PACE_QUEUE_US, rtt_us = (double)least_rtt_us;
 	if (!pace_is_found(f) && queue_us < 2 * rtt_us)
 		queue_us = 2 * rtt_us;
-	return whole(f->bytes_per_s * (rtt_us + queue_us) / US_PER_S + PACE_EXTRA_BYTES, PACE_EXTRA_BYTES);
+	return whole(bytes_per_s * (rtt_us + queue_us) / US_PER_S + PACE_EXTRA_BYTES, PACE_EXTRA_BYTES);
+}
+
+size_t pace_flow_window(const struct pace_flow *all, int64_t least_rtt_us) {
+	return window(all, all->bytes_per_s, least_rtt_us);
+}
+
+size_t pace_link_window(const struct pace_flow *link, const struct pace_flow *all, int n_busy, int64_t least_rtt_us) {
+	double rate = link->bytes_per_s, fair = all->bytes_per_s / (n_busy > 0 ? n_busy : 1);
+	double most = fair < catches_up * rate ? fair : catches_up * rate;
+	return window(link, rate > most ? rate : most, least_rtt_us);
 }
 
 size_t pace_slice_bytes(const struct pace_flow *all, const struct pace_flow *link) {

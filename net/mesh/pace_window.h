@@ -10,6 +10,10 @@
  * beginning, until the rate is found, a window may have two round trips of queue, so that long
  * lines are filled soon.
  *
+ * Windows made of rates alone would keep whatever shares there are: of a queue that several links
+ * pass, each gets a part as large as its window. So a link below its fair share of the line has the
+ * window of that share, but of no more than twice its own rate: the receiver may be slow.
+ *
  * A link to a slow receiver fills its own window and is skipped; if the worker's own line is slow,
  * it fills the window of all. Queues of acknowledgements count too: they look the same from
  * here. */
@@ -47,8 +51,10 @@ static inline bool pace_is_found(const struct pace_flow *f) {
 /* Measures the flow's rate in intervals of its own; call it often. `delivered`: bytes since the
  * start. */
 void pace_flow_measure(struct pace_flow *f, int64_t now_us, uint64_t delivered, int64_t least_rtt_us);
-/* Returns the bytes that may be on the way. */
-size_t pace_flow_window(const struct pace_flow *f, int64_t least_rtt_us);
+/* Returns the bytes of `all` links that may be on the way. */
+size_t pace_flow_window(const struct pace_flow *all, int64_t least_rtt_us);
+/* Returns the bytes of one link that may be, where `n_busy` links have some. */
+size_t pace_link_window(const struct pace_flow *link, const struct pace_flow *all, int n_busy, int64_t least_rtt_us);
 /* Returns true if a slice may begin while `waiting` bytes are on the way. */
 static inline bool pace_fits(size_t waiting, size_t window) {
 	return waiting + PACE_SLICE_LEAST_BYTES <= window;

@@ -127,8 +127,9 @@ struct peers_config {
 	 * arrives, 5 s: after half of it a second link is dialed beside it, which needs no
 	 * retransmission timer of TCP's; then the link is dropped. */
 	int64_t silent_us;
-	const char
-		*congestion;   /* TCP congestion control; "" leaves the system's; NULL: "bbr", "cubic" while the line is slow */
+	/* TCP congestion control; "" leaves the system's; NULL: what suits each link: "cubic", or "bbr"
+	 * (net/mesh/congestion.h). One that the system lacks is not set. */
+	const char *congestion;
 	uint64_t rng_seed; /* jitter */
 	const struct pipe_ops *pipe;     /* copied; NULL: sockets */
 	const struct stream_ops *stream; /* NULL: TLS */

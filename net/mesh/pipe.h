@@ -36,6 +36,9 @@ struct pipe_info {
 	size_t waiting;       /* bytes written that are not sent yet, or on their way */
 	uint64_t delivered;   /* bytes that the other side has acknowledged, selectively too, since the start */
 	int64_t least_rtt_us; /* shortest recent round trip; 0: not known yet */
+	int64_t rtt_us;       /* the round trip now, smoothed */
+	uint64_t sent;        /* bytes sent since the start, each as often as it was sent */
+	uint64_t resent;      /* the part of them that was sent before, and held to be lost */
 };
 
 /* `receive_bytes`: the size of the receive buffer, also of accepted connections; 0: the network's

@@ -101,6 +101,9 @@ static void look(void *ctx, int fd, struct pipe_info *out) {
 	out->waiting = bytes > gone ? (size_t)(bytes - gone) : 0;
 	out->delivered = info.tcpi_bytes_acked + info.tcpi_sacked * mss;
 	out->least_rtt_us = info.tcpi_min_rtt;
+	out->rtt_us = info.tcpi_rtt;
+	out->sent = info.tcpi_bytes_sent;
+	out->resent = info.tcpi_bytes_retrans;
 }
 
 static bool is_stranded(void *ctx, int fd) {

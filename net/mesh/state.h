@@ -26,7 +26,10 @@ enum {
 	PEERS_RX_BYTES = 1 << 17,
 	PEERS_PUNCH_US = 1500 * 1000 /* one attempt: two packets, as TCP repeats the first after 1 s */
 };
-#define PEERS_CONGESTION "bbr" /* if the owner names none, and the line is not slow */
+/* If the owner names none: on links that lose packets without a queue, unless they are slow; on all
+ * others. */
+#define PEERS_CONGESTION_LOSSY "bbr"
+#define PEERS_CONGESTION       "cubic"
 
 /* One member of the run; the index is its number. */
 struct peer {
@@ -61,6 +64,8 @@ struct pace {
 	struct pace_flow flow;
 	size_t window, waiting;
 	uint64_t delivered; /* bytes since the start */
+	struct congestion_line losses;
+	int n_busy; /* links with bytes on the way */
 	bool is_slow;
 	int64_t again_us; /* time to try again; INT64_MAX: nothing waits */
 };

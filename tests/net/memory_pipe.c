@@ -131,6 +131,9 @@ static void op_info(void *ctx, int pipe, struct pipe_info *out) {
 	*out = (struct pipe_info){.waiting = unread > MEMORY_WINDOW_BYTES ? unread - MEMORY_WINDOW_BYTES : 0,
 							  .least_rtt_us = 1};
 	out->delivered = e->written - out->waiting;
+	out->rtt_us = out->least_rtt_us;
+	out->sent = e->written;
+	out->resent = e->lost_share > 0 ? e->written / e->lost_share : 0;
 }
 
 static void op_tune(void *ctx, int pipe) {
@@ -139,9 +142,11 @@ static void op_tune(void *ctx, int pipe) {
 }
 
 static void op_control_congestion(void *ctx, int pipe, const char *congestion, char used[16]) {
-	(void)ctx;
-	(void)pipe;
-	(void)snprintf(used, 16, "%s", congestion);
+	struct memory_net *net = ctx;
+	struct memory_end *e = &net->ends[pipe];
+	if (!e->lacks_congestion)
+		(void)snprintf(e->congestion, sizeof e->congestion, "%s", congestion);
+	(void)snprintf(used, 16, "%s", e->congestion);
 }
 
 static bool op_is_stranded(void *ctx, int pipe) {

@@ -18,6 +18,9 @@ struct memory_end {
 	uint8_t *in;                                                /* (MEMORY_ROOM_BYTES) [0, in_bytes) is not read yet */
 	size_t in_bytes;
 	uint64_t written;
+	uint64_t lost_share;   /* one byte of these many was sent twice; 0: none */
+	char congestion[16];   /* as set; "": never */
+	bool lacks_congestion; /* none can be set */
 };
 struct memory_net {
 	struct memory_end ends[MEMORY_MAX_PIPES]; /* a pipe's number is its place; places are not used again */

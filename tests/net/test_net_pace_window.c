@@ -81,6 +81,13 @@ static void acknowledge(struct sim *s, struct sim_link *l) {
 	}
 }
 
+static int n_busy(const struct sim *s) {
+	int n = 0;
+	for (int i = 0; i < s->n; i++)
+		n += s->links[i].waiting > 0;
+	return n;
+}
+
 /* A slice for each link, from where the last turn ended; false: nobody could send. */
 static bool send_turn(struct sim *s, size_t window) {
 	bool sent = false;
@@ -95,7 +102,7 @@ static bool send_turn(struct sim *s, size_t window) {
 			return false;
 		}
 		s->turn = (s->turn + 1) % s->n;
-		if (!pace_fits(l->waiting, pace_flow_window(&l->flow, s->rtt_us))) {
+		if (!pace_fits(l->waiting, pace_link_window(&l->flow, &s->all, n_busy(s), s->rtt_us))) {
 			l->flow.held = true;
 			s->all.held = s->all.held || !pace_is_found(&s->all);
 			continue;
@@ -157,7 +164,31 @@ static void a_slow_receiver_holds_only_itself_back(void **state) {
 	assert_true((double)(s->delivered - before) / 10 > 0.95 * s->up_bytes_per_s);
 	assert_true((double)(s->links[1].delivered - slow) / 10 > 0.95 * s->links[1].down_bytes_per_s);
 	double bytes = PACE_EXTRA_BYTES + (double)pace_slice_bytes(&s->all, &s->links[1].flow);
-	assert_true(s->worst_down_us < 1.2 * PACE_QUEUE_US + bytes * 1e6 / s->links[1].down_bytes_per_s);
+	/* A link below its fair share may have twice the window of its rate. */
+	assert_true(s->worst_down_us <
+				1.2 * (2 * PACE_QUEUE_US + (double)s->rtt_us) + bytes * 1e6 / s->links[1].down_bytes_per_s);
+}
+
+/* Whatever the shares were: windows made of the rates alone would keep them. */
+static void links_come_to_equal_shares(void **state) {
+	(void)state;
+	static const int64_t rtts_us[] = {1000, 40000, 200000};
+	for (size_t r = 0; r < sizeof rtts_us / sizeof rtts_us[0]; r++) {
+		struct sim *s = sim_new(3, 30, rtts_us[r]);
+		static const double shares[] = {0.75, 0.2, 0.05};
+		for (int i = 0; i < s->n; i++)
+			s->links[i].flow = (struct pace_flow){.bytes_per_s = shares[i] * s->up_bytes_per_s, .flat = PACE_FLAT};
+		s->all = (struct pace_flow){.bytes_per_s = s->up_bytes_per_s, .flat = PACE_FLAT};
+		run(s, 4 * S);
+		uint64_t before[3];
+		for (int i = 0; i < s->n; i++)
+			before[i] = s->links[i].delivered;
+		run(s, 5 * S);
+		for (int i = 0; i < s->n; i++) {
+			double share = (double)(s->links[i].delivered - before[i]) / 5 / s->up_bytes_per_s;
+			assert_true(share > 0.28 && share < 0.38);
+		}
+	}
 }
 
 /* What an owner did not have to send says nothing about the line; what a full window did not bring
@@ -192,6 +223,10 @@ static void sizes_have_bounds(void **state) {
 	assert_int_equal(pace_flow_window(&f, 40000), 100000 + PACE_EXTRA_BYTES);
 	assert_int_equal(pace_slice_bytes(&f, &f), 30000);
 	assert_int_equal(pace_slice_bytes(&f, &slow), 12000);
+	slow.flat = PACE_FLAT; /* its fair share of 8 links; of 2 */
+	assert_int_equal(pace_link_window(&slow, &f, 8, 40000), 12500 + PACE_EXTRA_BYTES);
+	assert_int_equal(pace_link_window(&slow, &f, 2, 40000), 20000 + PACE_EXTRA_BYTES);
+	assert_int_equal(pace_link_window(&f, &f, 0, 40000), 100000 + PACE_EXTRA_BYTES);
 	f.flat = 0; /* a long line whose rate is not found yet */
 	assert_int_equal(pace_flow_window(&f, 40000), 120000 + PACE_EXTRA_BYTES);
 	f.bytes_per_s = 1e300;
@@ -217,6 +252,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_line_is_filled_and_its_queue_stays_short),
 		cmocka_unit_test(a_slow_receiver_holds_only_itself_back),
+		cmocka_unit_test(links_come_to_equal_shares),
 		cmocka_unit_test(only_a_full_window_lowers_the_rate),
 		cmocka_unit_test(sizes_have_bounds),
 		cmocka_unit_test(a_slow_line_stays_one_for_a_while),

@@ -1,0 +1,128 @@
+"""How much of their lines real workers use in an exchange of all the weights.
+
+The limit is what the busiest line must take for the bytes that passed it, counted at the router with retransmissions and
+Ethernet headers. An exchange lasts from its first packet to its last; the first one, in which everybody connects, does not count.
+"""
+import collections
+import os
+import re
+import statistics
+import subprocess
+import threading
+import time
+
+SAMPLE_S = 0.01
+PAUSE_S = 0.25  # without bulk: the exchange is over
+TENTHS = 10
+BULK = 0.05
+BUSY_BYTES = 1 << 20
+MODELS = {4: {"n-layer": 5, "n-embd": 256, "n-head": 8, "steps-per-round": 16},
+          16: {"n-layer": 5, "n-embd": 512, "n-head": 8, "steps-per-round": 4}}
+
+
+def config(millions):
+    """A model that computes next to nothing between two exchanges."""
+    return {**MODELS[millions], "context": 8, "batch": 1, "rounds": 100000, "data-shards": 16}
+
+
+def shape(a, net, workers, loss):
+    for site in range(2, workers + 2):
+        net.rate(site, a.up, a.down)
+        net.buffer(site, a.buffer)
+        net.loss(site, loss)
+
+
+class Sampler:
+    """Counts every line all the time, in a thread of its own; closed at the end of the `with`."""
+
+    def __init__(self, net):
+        self.net, self.samples, self.over = net, [], threading.Event()
+        self.thread = threading.Thread(target=self._run, daemon=True)
+
+    def _run(self):
+        while not self.over.wait(SAMPLE_S):
+            s = self.net.stats()
+            self.samples.append((s["us"] * 1e-6, s["up_wire"][1:], s["down_wire"][1:], sum(s["dropped"][1:])))
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.thread.join()
+
+
+def bursts(samples, least_bytes, up_bytes_per_s):
+    """Returns (first, last) samples of each stretch in which bulk passed, and in all at least that many bytes. Reports and
+    votes are less than BULK of the uplinks."""
+    found, first, last = [], None, None
+    bulk = BULK * up_bytes_per_s * len(samples[0][1])
+    for i in range(1, len(samples)):
+        if sum(samples[i][1]) - sum(samples[i - 1][1]) > bulk * (samples[i][0] - samples[i - 1][0]):
+            first, last = i - 1 if first is None else first, i
+        if first is not None and samples[i][0] - samples[last][0] > PAUSE_S:
+            if sum(samples[last][1]) - sum(samples[first][1]) >= least_bytes:
+                found.append((first, last))
+            first = None
+    return found
+
+
+def tenths(samples, first, last, up_bytes_per_s):
+    """Returns the use of all uplinks together in each tenth of the exchange."""
+    t0, t1 = samples[first][0], samples[last][0]
+    used, at = [], first
+    for k in range(1, TENTHS + 1):
+        end = at
+        while end < last and samples[end][0] < t0 + (t1 - t0) * k / TENTHS:
+            end += 1
+        moved = sum(samples[end][1]) - sum(samples[at][1])
+        used.append(round(moved / (len(samples[0][1]) * up_bytes_per_s * max(samples[end][0] - samples[at][0], 1e-9)), 2))
+        at = end
+    return used
+
+
+def limit_s(samples, first, last, up_bytes_per_s, down_bytes_per_s):
+    took = [(samples[last][k][i] - samples[first][k][i]) / rate
+            for k, rate in ((1, up_bytes_per_s), (2, down_bytes_per_s)) for i in range(len(samples[0][1]))]
+    return max(took)
+
+
+def measured(samples, up_mbit, down_mbit, least_bytes):
+    """Returns {seconds, limit, use, tenths, lost} of each exchange but the first."""
+    up, down, got = up_mbit * 125000, down_mbit * 125000, []
+    for first, last in bursts(samples, least_bytes, up)[1:]:
+        seconds = samples[last][0] - samples[first][0]
+        limit = limit_s(samples, first, last, up, down)
+        got.append({"seconds": seconds, "limit": limit, "use": limit / seconds, "tenths": tenths(samples, first, last, up),
+                    "lost": samples[last][3] - samples[first][3]})
+    return got
+
+
+def summary(got, commits):
+    """`commits`: the coordinator's records, whose seconds are from the roster to the last vote."""
+    middle = lambda key: round(statistics.median(x[key] for x in got), 3)
+    return {"exchanges": len(got), "seconds": [round(x["seconds"], 2) for x in got], "limit_s": middle("limit"),
+            "median_s": middle("seconds"), "use": middle("use"), "packets_lost": middle("lost"),
+            "roster_to_votes_s": round(statistics.median(c["reduce_us"] for c in commits[2:]) * 1e-6, 3),
+            "uplinks_by_tenths": [round(statistics.median(x["tenths"][k] for x in got), 2) for k in range(TENTHS)],
+            "load": round(os.getloadavg()[0], 1)}
+
+
+def congestion(net, workers):
+    """Returns how many links with bulk have which congestion control, by ss(8)."""
+    found = collections.Counter()
+    for site in range(2, workers + 2):
+        listed = subprocess.run(net.inside(site) + ["ss", "-tinH"], capture_output=True, text=True).stdout
+        for info in re.findall(r"^\s+(.*bytes_sent:\d+.*)$", listed, re.M):
+            if int(re.search(r"bytes_sent:(\d+)", info)[1]) >= BUSY_BYTES:
+                found[info.replace("ts sack ", "").split()[0]] += 1
+    return dict(found)
+
+
+def watch(net, cluster, exchanges):
+    """Returns samples over that many exchanges after the first two."""
+    with Sampler(net) as sampler:
+        cluster.wait(f"{exchanges + 2} exchanges", 60 + exchanges * 120, lambda: len(cluster.commits()) >= exchanges + 2)
+        time.sleep(PAUSE_S + 0.1)
+    return sampler.samples

@@ -1,0 +1,90 @@
+/* What goes out when, on links in memory: the mesh's pull (net/mesh/pace.c). */
+#include "mesh_world.h"
+#include "tests/common/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MS = 1000, BULK_BYTES = 66560, LOST_SHARE = 500 };
+
+/* Sends frames from node 0 to node 1, a tenth of a second apart. */
+static void send_frames(struct world *w, int n) {
+	struct node *from = &w->nodes[0];
+	if (from->bulk_body == NULL)
+		from->bulk_body = calloc(1, BULK_BYTES);
+	assert_non_null(from->bulk_body);
+	from->bulk_bytes = BULK_BYTES;
+	for (int i = 0; i < n; i++) {
+		from->bulk[1]++;
+		assert_true(world_until(w, world_quiet_bulk, NULL));
+		world_advance(w, 100 * MS);
+	}
+}
+
+/* Sets what node 0's connection to node 1 shows from now on; returns that connection. */
+static struct memory_end *set_loss(struct world *w, uint64_t lost_share) {
+	struct memory_end *busiest = NULL;
+	for (int i = 0; i < w->memory->n; i++) {
+		struct memory_end *e = &w->memory->ends[i];
+		if (e->used && !e->listens && (busiest == NULL || e->written > busiest->written))
+			busiest = e;
+	}
+	assert_non_null(busiest);
+	busiest->lost_share = lost_share;
+	return busiest;
+}
+
+static void a_link_that_loses_packets_without_a_queue_gets_bbr(void **state) {
+	(void)state;
+	struct world w;
+	world_link_in_memory(&w, 2);
+	send_frames(&w, 20);
+	struct memory_end *e = set_loss(&w, 0);
+	assert_string_equal(e->congestion, "cubic");
+	(void)set_loss(&w, LOST_SHARE);
+	send_frames(&w, 40);
+	assert_string_equal(e->congestion, "bbr");
+	world_release(&w);
+}
+
+/* What the owner of the mesh has chosen stays. */
+static void chooses_reno(struct peers_config *cfg, int node) {
+	(void)node;
+	cfg->congestion = "reno";
+}
+
+static void a_chosen_congestion_control_stays(void **state) {
+	(void)state;
+	struct world w;
+	world_init_in_memory(&w, 2, chooses_reno);
+	world_allow_all(&w);
+	assert_true(world_until(&w, world_all_linked, NULL));
+	send_frames(&w, 20);
+	struct memory_end *e = set_loss(&w, LOST_SHARE);
+	send_frames(&w, 40);
+	assert_string_equal(e->congestion, "reno");
+	world_release(&w);
+}
+
+/* A system without BBR keeps what it has; the link works on. */
+static void a_system_without_bbr_goes_on(void **state) {
+	(void)state;
+	struct world w;
+	world_link_in_memory(&w, 2);
+	send_frames(&w, 20);
+	struct memory_end *e = set_loss(&w, LOST_SHARE);
+	e->lacks_congestion = true;
+	send_frames(&w, 40);
+	assert_string_equal(e->congestion, "cubic");
+	assert_int_equal(w.nodes[1].got_bulk[0], 60);
+	world_release(&w);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_link_that_loses_packets_without_a_queue_gets_bbr),
+		cmocka_unit_test(a_chosen_congestion_control_stays),
+		cmocka_unit_test(a_system_without_bbr_goes_on),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
