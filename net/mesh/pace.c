@@ -18,7 +18,8 @@ enum {
 	CONTROL_AT_ONCE = 16, /* frames of control for one link before the next has its turn */
 	TURNS_AT_ONCE = 32,   /* of bulk before incoming bytes are looked at again */
 	AGAIN_US = 5 * 1000,  /* an acknowledgement wakes nobody */
-	STUCK_US = 500 * 1000
+	STUCK_US = 500 * 1000,
+	PATIENCE_US = 250 * 1000 /* of bulk for one link while others' is urgent */
 };
 
 static bool is_open(const struct link *l) {
@@ -164,30 +165,50 @@ static enum turn send_slice(struct peers *p, struct link *l) {
 		return TURN_HELD;
 	if (!put_next(p, l, pace_slice_bytes(&c->flow, &l->flow)))
 		return TURN_OVER;
+	l->fed_us = p->now_us;
 	l->waiting += stream_pending(&l->stream);
 	c->waiting += stream_pending(&l->stream);
 	return peers_drain(p, l) ? TURN_SENT : TURN_OVER;
 }
 
-/* Sends a slice on every link that can take one. Returns true if some link may take more, and more
- * may be sent. */
-static bool send_turn(struct peers *p) {
-	bool again = false;
+/* Returns true if others wait for what the other end makes of the bulk that goes there now, or the
+ * link has waited for so long that its silence might be taken for ours. */
+static bool is_urgent(const struct peers *p, const struct link *l) {
+	const struct peers_owner *owner = &p->cfg.owner;
+	if (p->now_us - l->fed_us >= PATIENCE_US)
+		return true;
+	if (link_is_cut(l))
+		return l->cut.type != FRAME_GATHER && l->cut.type != FRAME_PIECE;
+	return owner->is_awaited != NULL && owner->is_awaited(owner->ctx, (uint32_t)l->member);
+}
+
+/* Sends a slice on every link of one kind that can take one: TURN_SENT if some may take more, and
+ * more may be sent. */
+static enum turn send_turn(struct peers *p, bool urgent) {
+	enum turn all = TURN_OVER;
 	int first = p->up_turn;
 	for (int i = 0; i < p->n_slots; i++) {
 		int at = (first + i) % p->n_slots;
 		struct link *l = p->links[at];
-		if (!is_open(l))
+		if (!is_open(l) || is_urgent(p, l) != urgent)
 			continue;
 		enum turn turn = send_slice(p, l);
 		if (turn == TURN_WAIT || rate_allowed(&p->up, p->now_us) == 0) {
 			bool goes_first = turn == TURN_WAIT || l->bulk_pending; /* it has not had its turn, or not all of it */
 			p->up_turn = goes_first ? at : (at + 1) % p->n_slots;
-			return false;
+			return TURN_WAIT;
 		}
-		again = turn == TURN_SENT || again;
+		all = turn == TURN_SENT ? TURN_SENT : all;
 	}
-	return again;
+	return all;
+}
+
+/* Contributions go before means, over all links: a mean that comes early serves nobody, and takes
+ * of its receiver's line what contributions need that others wait for. Returns true if more may be
+ * sent. */
+static bool send_turns(struct peers *p) {
+	enum turn turn = send_turn(p, true);
+	return turn == TURN_SENT || (turn == TURN_OVER && send_turn(p, false) == TURN_SENT);
 }
 
 void peers_pump_links(struct peers *p) {
@@ -198,7 +219,7 @@ void peers_pump_links(struct peers *p) {
 			send_control(p, p->links[i]);
 	look(p);
 	int turns = 0;
-	while (turns < TURNS_AT_ONCE && send_turn(p))
+	while (turns < TURNS_AT_ONCE && send_turns(p))
 		turns++;
 	if (turns == TURNS_AT_ONCE)
 		p->pace.again_us = p->now_us;

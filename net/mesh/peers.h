@@ -77,6 +77,9 @@ struct peers_owner {
 	/* Gives the next frame that must not wait for a cap on the upload: anything but SCATTER, GATHER
 	 * and PIECE. NULL: the owner has none. */
 	bool (*next_control)(void *ctx, uint32_t member, struct peers_message *out);
+	/* Returns true if others wait for what `member` makes of the bulk that is for it now: that goes
+	 * out before bulk for other members. NULL: this is so for none. */
+	bool (*is_awaited)(void *ctx, uint32_t member);
 	/* Takes a whole frame of a type other than HELLO and BYE, header valid. `body` (h->body_bytes)
 	 * borrows until the return. A fault drops the link, fatal, with that text. */
 	enum rv_err (*on_message)(void *ctx, uint32_t member, const struct frame_header *h, const uint8_t *body,

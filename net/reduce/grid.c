@@ -260,6 +260,10 @@ bool grid_send_control(struct grid *g, int64_t now_us, int to, struct reduce_msg
 	return send_in_columns(g, now_us, to, reduce_send_control, out);
 }
 
+bool grid_is_awaited(struct grid *g, int to) {
+	return !in_row(g, to) || reduce_is_awaited(g->row, to);
+}
+
 /* ---- links and time ---- */
 
 void grid_part(struct grid *g, int64_t now_us, int from, bool bulk) {

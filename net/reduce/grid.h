@@ -100,6 +100,8 @@ enum rv_err grid_receive(struct grid *g, int64_t now_us, int from, const struct 
 void grid_part(struct grid *g, int64_t now_us, int from, bool bulk);
 bool grid_send(struct grid *g, int64_t now_us, int to, struct reduce_msg *out);
 bool grid_send_control(struct grid *g, int64_t now_us, int to, struct reduce_msg *out);
+/* Whatever goes to a peer in a column is awaited: a whole row waits for what comes of it. */
+bool grid_is_awaited(struct grid *g, int to);
 void grid_link_up(struct grid *g, int64_t now_us, int peer);
 void grid_link_down(struct grid *g, int64_t now_us, int peer, bool fatal);
 void grid_tick(struct grid *g, int64_t now_us);

@@ -150,6 +150,9 @@ void reduce_part(struct reduce *r, int64_t now_us, int from, bool bulk);
 bool reduce_send(struct reduce *r, int64_t now_us, int to, struct reduce_msg *out);
 /* Does the same for RESUME and PING only, for a platform that holds bulk back. */
 bool reduce_send_control(struct reduce *r, int64_t now_us, int to, struct reduce_msg *out);
+/* Returns true if members[to] lacks contributions that it may be sent now: others wait for what it
+ * makes of them. */
+bool reduce_is_awaited(struct reduce *r, int to);
 /* Marks the link to places[peer] as established. Both sides send RESUME first, and bulk once the
  * other's RESUME was read. To be called after reduce_init and reduce_restart too, for every
  * established link: the core does not know the links of members that the former roster did not

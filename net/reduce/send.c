@@ -83,6 +83,15 @@ static bool make_bulk(struct reduce *r, int to, struct reduce_msg *out) {
 	return true;
 }
 
+bool reduce_is_awaited(struct reduce *r, int to) {
+	struct reduce_peer *p = reduce_peer_at(r, to);
+	if (to == r->self || !p->up || p->bad || !p->flowing)
+		return false;
+	uint32_t chunk = next_scatter(r, to);
+	p->scatter_next = chunk == NO_CHUNK ? r->cfg.n_chunks : chunk; /* not looked for again */
+	return chunk != NO_CHUNK;
+}
+
 static bool make_control(struct reduce *r, int to, struct reduce_msg *out) {
 	struct reduce_peer *p = reduce_peer_at(r, to);
 	if (p->resume_due) {

@@ -389,9 +389,12 @@ static bool pull(struct grid_world *w, struct grid_link *l, int way) {
 	if (!from->alive || !from->grid || !l->up || l->count[way] == GRID_WINDOW)
 		return false;
 	const int peer = grid_peer_of(from->grid, to->member);
+	const bool awaited = peer >= 0 && grid_is_awaited(from->grid, peer);
 	struct reduce_msg m;
 	if (peer < 0 || !grid_send(from->grid, w->now_us, peer, &m))
 		return false;
+	if (m.type == REDUCE_SCATTER || m.type == REDUCE_GATHER)
+		RV_ASSERT(awaited == (m.column || m.type == REDUCE_SCATTER)); /* row means can wait, nothing else */
 	struct grid_frame *f = &l->frames[way][(l->first[way] + l->count[way]++) % GRID_WINDOW];
 	const struct frame_header h = frame_reduce_encode(&m, RUN_TAG);
 	frame_header_encode(&h, f->header);

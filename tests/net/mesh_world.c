@@ -35,6 +35,11 @@ static bool next_control(void *ctx, uint32_t member, struct peers_message *out) 
 	return n->pings[member] > 0 && next_message(ctx, member, out);
 }
 
+static bool is_awaited(void *ctx, uint32_t member) {
+	const struct node *n = ctx;
+	return n->awaited[member];
+}
+
 static enum rv_err on_message(void *ctx, uint32_t member, const struct frame_header *h, const uint8_t *body,
 							  struct rv_errtext *et) {
 	struct node *n = ctx;
@@ -111,6 +116,7 @@ static void node_init(struct world *w, int i, void (*tweak)(struct peers_config 
 								   .owner = {.ctx = n,
 											 .next_message = next_message,
 											 .next_control = next_control,
+											 .is_awaited = is_awaited,
 											 .on_message = on_message,
 											 .on_part = on_part,
 											 .on_link_up = on_link_up,

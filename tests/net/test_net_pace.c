@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MS = 1000, BULK_BYTES = 66560, LOST_SHARE = 500 };
+enum { MS = 1000, BULK_BYTES = 66560, LOST_SHARE = 500, UP_BYTES_PER_S = 1000 * 1000, FRAMES = 60 };
 
 /* Sends frames from node 0 to node 1, a tenth of a second apart. */
 static void send_frames(struct world *w, int n) {
@@ -47,6 +47,62 @@ static void a_link_that_loses_packets_without_a_queue_gets_bbr(void **state) {
 	world_release(&w);
 }
 
+static void caps_the_first(struct peers_config *cfg, int node) {
+	cfg->max_up = node == 0 ? UP_BYTES_PER_S : 0;
+}
+
+static void world_of_three(struct world *w) {
+	world_init_in_memory(w, 3, caps_the_first);
+	world_allow_all(w);
+	assert_true(world_until(w, world_all_linked, NULL));
+	w->nodes[0].bulk_body = calloc(1, BULK_BYTES);
+	assert_non_null(w->nodes[0].bulk_body);
+	w->nodes[0].bulk_bytes = BULK_BYTES;
+	w->nodes[0].bulk[1] = w->nodes[0].bulk[2] = FRAMES;
+}
+
+static bool has_all(struct world *w, void *node) {
+	const uint32_t *got = ((struct node *)node)->got_bulk;
+	(void)w;
+	return got[0] == FRAMES;
+}
+
+/* The line is what is scarce: 15 frames a second. */
+static void what_others_wait_for_goes_first(void **state) {
+	(void)state;
+	struct world w;
+	world_of_three(&w);
+	w.nodes[0].awaited[2] = true;
+	assert_true(world_until(&w, has_all, &w.nodes[2]));
+	assert_true(w.nodes[1].got_bulk[0] < FRAMES * 2 / 3);
+	assert_true(world_until(&w, has_all, &w.nodes[1]));
+	world_release(&w);
+}
+
+static void without_that_links_take_turns(void **state) {
+	(void)state;
+	struct world w;
+	world_of_three(&w);
+	assert_true(world_until(&w, has_all, &w.nodes[2]));
+	assert_true(w.nodes[1].got_bulk[0] >= FRAMES - 2);
+	world_release(&w);
+}
+
+/* Bulk for the other one is not put off for so long that its end would miss it. */
+static void nothing_is_put_off_for_long(void **state) {
+	(void)state;
+	struct world w;
+	world_of_three(&w);
+	w.nodes[0].awaited[2] = true;
+	for (int s = 0; s < 3; s++) {
+		int parts = w.nodes[1].parts[0];
+		world_advance(&w, 1000 * MS);
+		assert_true(w.nodes[2].got_bulk[0] < FRAMES);
+		assert_true(w.nodes[1].parts[0] > parts);
+	}
+	world_release(&w);
+}
+
 /* What the owner of the mesh has chosen stays. */
 static void chooses_reno(struct peers_config *cfg, int node) {
 	(void)node;
@@ -83,6 +139,9 @@ static void a_system_without_bbr_goes_on(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_link_that_loses_packets_without_a_queue_gets_bbr),
+		cmocka_unit_test(what_others_wait_for_goes_first),
+		cmocka_unit_test(without_that_links_take_turns),
+		cmocka_unit_test(nothing_is_put_off_for_long),
 		cmocka_unit_test(a_chosen_congestion_control_stays),
 		cmocka_unit_test(a_system_without_bbr_goes_on),
 	};

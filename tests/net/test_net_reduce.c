@@ -458,6 +458,34 @@ static void test_control_goes_before_bulk(void **state) {
 	world_free(p.w);
 }
 
+/* A peer is awaited while it lacks contributions that may go to it: from its RESUME on, and again
+ * when a link broke that took them. */
+static void test_a_peer_without_our_contributions_is_awaited(void **state) {
+	(void)state;
+	struct pair p = pair_new(6);
+	static const uint8_t empty[1];
+	struct reduce_msg out, resume = resume_with(&p, empty, 1);
+	resume.flags = REDUCE_RESUME_ACK;
+	assert_false(reduce_is_awaited(p.r, 0)); /* itself */
+	assert_false(reduce_is_awaited(p.r, 1));
+	assert_int_equal(give(&p, 1, &resume, NULL), RV_OK);
+	assert_true(reduce_send(p.r, p.w->now_us, 1, &out));
+	for (uint32_t chunk = 1; chunk < 6; chunk += 3) {
+		assert_true(reduce_is_awaited(p.r, 1) && reduce_is_awaited(p.r, 1));
+		assert_true(reduce_send(p.r, p.w->now_us, 1, &out));
+		assert_int_equal(out.type, REDUCE_SCATTER);
+		assert_int_equal(out.chunk, chunk);
+	}
+	assert_false(reduce_is_awaited(p.r, 1));
+	reduce_link_down(p.r, p.w->now_us, 1, false);
+	reduce_link_up(p.r, p.w->now_us, 1);
+	assert_false(reduce_is_awaited(p.r, 1));
+	assert_true(reduce_send(p.r, p.w->now_us, 1, &out));
+	assert_int_equal(give(&p, 1, &resume, NULL), RV_OK);
+	assert_true(reduce_is_awaited(p.r, 1));
+	world_free(p.w);
+}
+
 /* A member that comes back in a later roster: its link came up while nobody listened. */
 static void test_a_message_is_proof_of_a_link(void **state) {
 	(void)state;
@@ -519,6 +547,7 @@ int main(void) {
 		cmocka_unit_test(test_our_own_fault_blames_nobody),
 		cmocka_unit_test(test_pings_go_out_when_nothing_else_does),
 		cmocka_unit_test(test_control_goes_before_bulk),
+		cmocka_unit_test(test_a_peer_without_our_contributions_is_awaited),
 		cmocka_unit_test(test_a_message_is_proof_of_a_link),
 		cmocka_unit_test(test_a_peer_that_forgot_is_served_again),
 	};

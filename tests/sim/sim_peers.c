@@ -78,6 +78,12 @@ static bool next_control(void *ctx, uint32_t member, struct peers_message *out) 
 	return next_frame(ctx, member, false, out);
 }
 
+static bool is_awaited(void *ctx, uint32_t member) {
+	struct sim_worker *w = ctx;
+	int peer = host_of(w->sim, member), index = peer != SIM_NOBODY ? index_of(w, peer) : -1;
+	return index >= 0 && grid_is_awaited(w->reduce, index);
+}
+
 /* ---- what comes ---- */
 
 static enum rv_err on_reduce_frame(struct sim_worker *w, int peer, const struct frame_header *h, const uint8_t *body,
@@ -191,6 +197,7 @@ void mesh_open(struct sim *s, int host) {
 							   .owner = {.ctx = w,
 										 .next_message = next_message,
 										 .next_control = next_control,
+										 .is_awaited = is_awaited,
 										 .on_message = on_message,
 										 .on_part = on_part,
 										 .on_link_up = on_link_up,

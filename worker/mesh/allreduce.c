@@ -318,6 +318,11 @@ bool allreduce_send_control(struct allreduce *a, int64_t now_us, uint32_t member
 	return to >= 0 && grid_send_control(a->grid, now_us, to, out);
 }
 
+bool allreduce_is_awaited(struct allreduce *a, uint32_t member) {
+	int to = peer_of(a, member);
+	return to >= 0 && grid_is_awaited(a->grid, to);
+}
+
 void allreduce_link_up(struct allreduce *a, int64_t now_us, uint32_t member) {
 	int peer = peer_of(a, member);
 	if (peer >= 0)

@@ -41,6 +41,7 @@ enum rv_err allreduce_receive(struct allreduce *a, int64_t now_us, uint32_t memb
 							  struct rv_errtext *et);
 void allreduce_part(struct allreduce *a, int64_t now_us, uint32_t member, bool bulk);
 bool allreduce_send(struct allreduce *a, int64_t now_us, uint32_t member, struct reduce_msg *out);
+bool allreduce_is_awaited(struct allreduce *a, uint32_t member);
 bool allreduce_send_control(struct allreduce *a, int64_t now_us, uint32_t member, struct reduce_msg *out);
 void allreduce_link_up(struct allreduce *a, int64_t now_us, uint32_t member);
 void allreduce_link_down(struct allreduce *a, int64_t now_us, uint32_t member, bool fatal);

@@ -38,6 +38,11 @@ static bool next_control(void *ctx, uint32_t member, struct peers_message *out) 
 	return true;
 }
 
+static bool is_awaited(void *ctx, uint32_t member) {
+	struct meshlink *m = ctx;
+	return allreduce_is_awaited(m->reduce, member);
+}
+
 /* Control and tensors before state: a joiner never slows a round down. */
 static bool next_message(void *ctx, uint32_t member, struct peers_message *out) {
 	struct meshlink *m = ctx;
@@ -144,6 +149,7 @@ enum rv_err meshlink_new(const struct meshlink_config *cfg, struct meshlink **ou
 	peers.owner = (struct peers_owner){.ctx = m,
 									   .next_message = next_message,
 									   .next_control = next_control,
+									   .is_awaited = is_awaited,
 									   .on_message = on_message,
 									   .on_part = on_part,
 									   .on_link_up = on_link_up,
