@@ -204,7 +204,8 @@ const struct rv_option run_config_options[] = {
 	INT_OPT("outer-delay", outer_delay, "1", 1, 1024, "Outer loop",
 			"Outer delayed_nesterov: N; momentum moves once in this many rounds, by their mean. 1: nesterov."),
 	INT_OPT("chunk-elems", chunk_elems, "0", 0, 65536, "Outer loop",
-			"Parameters in a chunk of the all-reduce, a multiple of 256; 0: chosen from the model's size."),
+			"Parameters in a chunk of the all-reduce, a multiple of 256; 0: chosen from the model's size; of "
+			"fragments too where a run is made (rivulet-coordinator new-run), which writes the number."),
 	INT_OPT("snapshot-every", snapshot_every, "8", 1, 64, "Outer loop",
 			"Rounds between two snapshots of the shared state."),
 	CHOICE_OPT("late", late, "keep", "keep|discard", "Outer loop",

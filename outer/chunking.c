@@ -3,11 +3,18 @@
 #include "outer/codec.h"
 #include "outer/fragments.h"
 
-enum { CHUNK_GRAIN = 256, CHUNK_MAX = 65536, CHUNKS_WANTED = 128 };
+enum { CHUNK_GRAIN = 256, CHUNK_MAX = 65536, CHUNKS_WANTED = 128, FRAGMENT_CHUNK_LEAST = 4096 };
 
 size_t chunking_default_elems(size_t n) {
 	size_t elems = n / CHUNKS_WANTED / CHUNK_GRAIN * CHUNK_GRAIN + CHUNK_GRAIN;
 	return elems < CHUNK_MAX ? elems : CHUNK_MAX;
+}
+
+size_t chunking_fragment_elems(size_t n, size_t n_fragments) {
+	RV_ASSERT(n_fragments > 0);
+	size_t whole = chunking_default_elems(n), elems = chunking_default_elems(n / n_fragments);
+	elems = elems > FRAGMENT_CHUNK_LEAST ? elems : FRAGMENT_CHUNK_LEAST;
+	return elems < whole ? elems : whole;
 }
 
 struct chunking chunking_of(size_t n, size_t chunk_elems) {

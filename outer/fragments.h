@@ -32,6 +32,10 @@ struct chunking {
  * for n from 2^14 to 2^24. Runs agree on it (chunk-elems = 0), as on formats: it can never
  * change. */
 size_t chunking_default_elems(size_t n);
+/* Returns what a new run of several fragments writes as its chunk-elems: chunks as small as those
+ * of a vector of one fragment's size, so that as many members may own some; at least 4,096 values,
+ * as each chunk costs a frame, and at most chunking_default_elems(n). */
+size_t chunking_fragment_elems(size_t n, size_t n_fragments);
 /* Cuts n values into chunks; asserts chunk_elems % 256 == 0. */
 struct chunking chunking_of(size_t n, size_t chunk_elems);
 size_t chunking_len(const struct chunking *c, uint32_t chunk); /* values of that chunk */

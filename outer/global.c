@@ -67,6 +67,13 @@ enum rv_err global_config_of_run(const struct run_config *run, const struct rv_h
 	return check_chunks(out, et);
 }
 
+void global_resolve_chunks(struct run_config *run) {
+	struct model_extent e;
+	if (run->chunk_elems != 0 || run->fragments < 2 || model_extent_of(run, &e, NULL) != RV_OK || e.n_params == 0)
+		return;
+	run->chunk_elems = (int64_t)chunking_fragment_elems(e.n_params, (size_t)run->fragments);
+}
+
 enum rv_err global_check_run(const struct run_config *run, struct rv_errtext *et) {
 	struct global_config c;
 	RV_TRY(run_config_validate(run, et));

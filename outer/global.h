@@ -43,6 +43,9 @@ struct global_config {
  * is cut. No model is built: the program that creates a run and the one that trains it make the
  * same check. RV_E_RANGE, RV_E_INVALID, RV_E_NOTFOUND. */
 enum rv_err global_check_run(const struct run_config *run, struct rv_errtext *et);
+/* Chooses chunk-elems for a new run of several fragments, if it is 0: chunking_fragment_elems. A
+ * configuration that is refused stays as it is. */
+void global_resolve_chunks(struct run_config *run);
 /* Derives how a run averages n parameters: its codec, optimizer, chunks and fragments. One
  * function, so that workers, the lab and a replay of a worker's files cannot differ. RV_E_RANGE:
  * fragments_make refuses. */

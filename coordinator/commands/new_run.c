@@ -48,6 +48,7 @@ static enum rv_err prepare(void *opts, struct rv_errtext *et) {
 	if (run_config_idle_text(run, &idle) > 0)
 		(void)fprintf(stderr, "note: %s\n", idle.text);
 	run_config_resolve(run);
+	global_resolve_chunks(run);
 	note_fp32(run);
 	return RV_OK;
 }

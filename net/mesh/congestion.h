@@ -1,12 +1,13 @@
 /* congestion.h: which congestion control suits a link, by what the link shows: a rule without
  * sockets and clocks. Internal to net/.
  *
- * CUBIC (RFC 9438) fills a line on which packets are lost only where a queue overflows, and several
- * links share it well. Where packets are lost at random it carries a fraction, as its window is
+ * CUBIC (RFC 9438) fills a line that loses packets only when a queue overflows, and several links
+ * share it well. On a line that loses packets at random it carries a fraction, as its window is
  * proportional to loss^-3/4. BBR (Cardwell et al., 2016) takes no notice of random loss; but a link
- * that our windows hold (net/mesh/pace_window.h) shows it no more than what it knows, so a link that
- * was slow once creeps. So a link has CUBIC until it loses packets without a queue, then BBR. That
- * is tried anew after a while, as lines change, and as a short queue may have overflowed unseen.
+ * that our windows hold (net/mesh/pace_window.h) shows it no more than what it knows, so a link
+ * that was slow once creeps. So a link has CUBIC until it loses packets without a queue, then BBR.
+ * That is tried anew after a while, as lines change, and as a short queue may have overflowed
+ * unseen.
  *
  * There was no queue if the smoothed round trip was near the shortest one all through the period in
  * which a loss was found and the one before. The links of a worker share its line, so their losses

@@ -5,7 +5,8 @@
  * wait for, and they have the rest of its transfer to finish theirs. And a contribution outlives a
  * failed attempt, a reduced chunk does not. Every sender serves an owner's chunks in the same
  * ascending order, so chunks complete one after the other, not all at the end. That links are
- * pulled one by one keeps all owners' downlinks busy at once. */
+ * pulled one by one keeps all owners' downlinks busy at once. The platform asks which peers wait
+ * for contributions, so that these go before means over all links (reduce_is_awaited). */
 #include "net/reduce/state.h"
 
 #include "base/assert.h"

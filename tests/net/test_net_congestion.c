@@ -16,7 +16,7 @@ static struct line line_of(int64_t least_rtt_us) {
 	return (struct line){.now_us = 1, .info = {.least_rtt_us = least_rtt_us, .rtt_us = least_rtt_us}};
 }
 
-/* Sends for that many seconds at BYTES_PER_S; of each packet that part is lost. Looks every 5 ms. */
+/* Sends for some seconds at BYTES_PER_S; of each packet that part is lost. Looks every 5 ms. */
 static bool run(struct line *l, double seconds, double loss, int64_t queue_us) {
 	enum { LOOK_US = 5 * MS };
 	bool lossy = l->rule.lossy;

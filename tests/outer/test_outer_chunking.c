@@ -47,10 +47,46 @@ static void test_default(void **state) {
 	}
 }
 
+/* At a size and a number of fragments at which chunks are not limited otherwise, each fragment has
+ * enough for 64 owners. */
+static void test_fragments(void **state) {
+	(void)state;
+	for (size_t n = 1; n < (size_t)1 << 34; n += n / 7 + 1)
+		for (size_t fragments = 1; fragments <= 32; fragments *= 2) {
+			size_t elems = chunking_fragment_elems(n, fragments);
+			assert_true(elems % 256 == 0 && elems <= chunking_default_elems(n));
+			assert_true(elems >= 4096 || elems == chunking_default_elems(n));
+			if (fragments == 1 && n >= (size_t)1 << 20)
+				assert_int_equal(elems, chunking_default_elems(n));
+			if (n / fragments >= (size_t)64 * 4096)
+				assert_true(n / fragments / elems >= 63);
+		}
+	assert_int_equal(chunking_fragment_elems(8400000, 4), 16640); /* 126 chunks; 32 of 65,536 */
+}
+
+/* What is given stays, and so does a run of one fragment, whose text is as it was. */
+static void test_new_runs_have_chunks_for_their_fragments(void **state) {
+	(void)state;
+	struct run_config run;
+	run_config_defaults(&run);
+	run.n_layer = 5;
+	run.n_embd = 256;
+	global_resolve_chunks(&run);
+	assert_int_equal(run.chunk_elems, 0);
+	run.fragments = 4;
+	global_resolve_chunks(&run);
+	assert_true(run.chunk_elems > 0 && run.chunk_elems < 16384);
+	run.chunk_elems = 65536;
+	global_resolve_chunks(&run);
+	assert_int_equal(run.chunk_elems, 65536);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cover),
 		cmocka_unit_test(test_default),
+		cmocka_unit_test(test_fragments),
+		cmocka_unit_test(test_new_runs_have_chunks_for_their_fragments),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
