@@ -173,6 +173,7 @@ bool peers_drain(struct peers *p, struct link *l) {
 			return false;
 		}
 		stream_sent(&l->stream, (size_t)n);
+		l->wrote = true;
 		l->traffic.tx_bytes += (uint64_t)n;
 		if (!RV_BUG("cap-uncharged"))
 			rate_charge(&p->up, (size_t)n);

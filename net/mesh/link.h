@@ -59,6 +59,8 @@ struct link {
 	struct congestion congestion;
 	bool is_slow;         /* its own line or the other side's, as far as is known */
 	bool is_lossy;        /* its congestion control is a lossy link's */
+	int64_t least_rtt_us; /* shortest recent round trip; 0: not known yet */
+	bool wrote;           /* bytes went to the pipe since the last look */
 	int64_t fed_us;       /* time when the last slice of bulk began */
 	uint64_t delivered;   /* most bytes that the other side was seen to have */
 	int64_t delivered_us; /* time when that grew, or nothing waited */

@@ -48,22 +48,31 @@ static void choose_congestion(struct peers *p, struct link *l, const struct pipe
 	p->net.control_congestion(p->net.ctx, l->fd, is_lossy ? PEERS_CONGESTION_LOSSY : PEERS_CONGESTION, p->congestion);
 }
 
-static void look_at_link(struct peers *p, struct link *l, int64_t *least_rtt_us) {
+static bool is_idle(const struct link *l) {
+	return l->waiting == 0 && !l->wrote && stream_pending(&l->stream) == 0;
+}
+
+/* Of many links most are idle: to ask the network about them too, twice a link and turn, would cost
+ * more than all the rest. */
+static void look_at_link(struct peers *p, struct link *l) {
 	struct pipe_info info;
-	p->net.info(p->net.ctx, l->fd, &info);
-	l->waiting = info.waiting + stream_pending(&l->stream);
-	/* What was acknowledged selectively is counted in whole packets: it may shrink. */
-	bool moved = info.delivered > l->delivered;
+	bool moved = false;
+	if (!is_idle(l)) {
+		p->net.info(p->net.ctx, l->fd, &info);
+		l->wrote = false;
+		l->waiting = info.waiting + stream_pending(&l->stream);
+		l->least_rtt_us = info.least_rtt_us;
+		choose_congestion(p, l, &info);
+		moved = info.delivered > l->delivered; /* what was acknowledged selectively is counted in packets: may shrink */
+	}
 	if (moved) {
 		p->pace.delivered += info.delivered - l->delivered;
 		l->delivered = info.delivered;
 	}
 	if (moved || l->waiting == 0)
 		l->delivered_us = l->alive_us = p->now_us;
-	pace_flow_measure(&l->flow, p->now_us, l->delivered, info.least_rtt_us);
-	l->window = pace_link_window(&l->flow, &p->pace.flow, p->pace.n_busy, info.least_rtt_us);
-	choose_congestion(p, l, &info);
-	*least_rtt_us = info.least_rtt_us;
+	pace_flow_measure(&l->flow, p->now_us, l->delivered, l->least_rtt_us);
+	l->window = pace_link_window(&l->flow, &p->pace.flow, p->pace.n_busy, l->least_rtt_us);
 }
 
 /* The round trip of the line is that of its links, each for its part. */
@@ -76,10 +85,9 @@ static void look(struct peers *p) {
 	peers_forgive_own_absence(p);
 	for (int i = 0; i < p->n_slots; i++) {
 		struct link *l = p->links[i];
-		int64_t rtt_us;
 		if (!is_open(l))
 			continue;
-		look_at_link(p, l, &rtt_us);
+		look_at_link(p, l);
 		peers_watch(p, l);
 		if (!is_open(l))
 			continue;
@@ -87,7 +95,7 @@ static void look(struct peers *p) {
 		n_busy += l->waiting > 0;
 		congestion_join(&losses, &l->congestion);
 		rates += l->flow.bytes_per_s + 1;
-		sum += (l->flow.bytes_per_s + 1) * (double)rtt_us;
+		sum += (l->flow.bytes_per_s + 1) * (double)l->least_rtt_us;
 	}
 	int64_t rtt_us = rates > 0 ? (int64_t)(sum / rates) : 0;
 	pace_flow_measure(&c->flow, p->now_us, c->delivered, rtt_us);

@@ -127,6 +127,7 @@ static ssize_t op_write(void *ctx, int pipe, const void *data, size_t n) {
 static void op_info(void *ctx, int pipe, struct pipe_info *out) {
 	struct memory_net *net = ctx;
 	const struct memory_end *e = &net->ends[pipe], *to = other_of(net, e);
+	net->infos++;
 	size_t unread = to != NULL ? to->in_bytes : 0;
 	*out = (struct pipe_info){.waiting = unread > MEMORY_WINDOW_BYTES ? unread - MEMORY_WINDOW_BYTES : 0,
 							  .least_rtt_us = 1};

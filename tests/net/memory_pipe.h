@@ -25,6 +25,7 @@ struct memory_end {
 struct memory_net {
 	struct memory_end ends[MEMORY_MAX_PIPES]; /* a pipe's number is its place; places are not used again */
 	int n;
+	int infos; /* calls of info */
 };
 
 struct pipe_ops memory_pipe(struct memory_net *net);

@@ -103,6 +103,18 @@ static void nothing_is_put_off_for_long(void **state) {
 	world_release(&w);
 }
 
+/* Of links that have nothing on the way nothing is asked, whatever happens on others. */
+static void nothing_is_asked_of_idle_links(void **state) {
+	(void)state;
+	struct world w;
+	world_link_in_memory(&w, 5);
+	world_advance(&w, 1000 * MS);
+	w.memory->infos = 0;
+	world_advance(&w, 10000 * MS);
+	assert_int_equal(w.memory->infos, 0);
+	world_release(&w);
+}
+
 /* What the owner of the mesh has chosen stays. */
 static void chooses_reno(struct peers_config *cfg, int node) {
 	(void)node;
@@ -142,6 +154,7 @@ int main(void) {
 		cmocka_unit_test(what_others_wait_for_goes_first),
 		cmocka_unit_test(without_that_links_take_turns),
 		cmocka_unit_test(nothing_is_put_off_for_long),
+		cmocka_unit_test(nothing_is_asked_of_idle_links),
 		cmocka_unit_test(a_chosen_congestion_control_stays),
 		cmocka_unit_test(a_system_without_bbr_goes_on),
 	};
