@@ -22,7 +22,7 @@
 
 enum {
 	CONGESTION_PERIOD_US = 100 * 1000,  /* at least; and two round trips: a loss is found after one */
-	CONGESTION_QUEUE_US = 10 * 1000,    /* with an eighth of the shortest round trip: a queue */
+	CONGESTION_QUEUE_US = 25 * 1000,    /* with an eighth of the shortest round trip: a queue */
 	CONGESTION_LEAST_LOST_BYTES = 5000, /* three full packets and more */
 	CONGESTION_LOSSY_SHARE = 2000,      /* one byte of these many lost without a queue: CUBIC suffers */
 	CONGESTION_MEMORY_BYTES = 1 << 24   /* sent without a queue; then older periods count half */

@@ -34,7 +34,7 @@ enum {
 	 * one after the other, and its last packet is acknowledged late (RFC 9293 section 3.8.6.3). */
 	PACE_EXTRA_BYTES = 3 * (PACE_SLICE_LEAST_BYTES + 86),
 	PACE_SLOW_BYTES_PER_S = 400 * 1000,
-	PACE_FAST_BYTES_PER_S = 800 * 1000
+	PACE_FAST_BYTES_PER_S = 500 * 1000
 };
 
 struct pace_flow {

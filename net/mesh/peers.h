@@ -133,7 +133,7 @@ struct peers_config {
 	/* TCP congestion control; "" leaves the system's; NULL: what suits each link: "cubic", or "bbr"
 	 * (net/mesh/congestion.h). One that the system lacks is not set. */
 	const char *congestion;
-	uint64_t rng_seed; /* jitter */
+	uint64_t rng_seed;               /* jitter */
 	const struct pipe_ops *pipe;     /* copied; NULL: sockets */
 	const struct stream_ops *stream; /* NULL: TLS */
 	/* Caps in bytes per second on the line, over all links; 0: none (net/mesh/rate.h). Control does
