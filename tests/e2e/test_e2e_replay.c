@@ -10,20 +10,20 @@
 #include <stdlib.h>
 
 static const char config[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
-							 "min-workers = 2\nsteps-per-round = 6\nrounds = 80\nsnapshot-every = 10\n" E2E_STEADY;
+							 "min-workers = 2\nsteps-per-round = 6\nrounds = 66\nsnapshot-every = 10\n" E2E_STEADY;
 /* Rounds exchange a third of the parameters each. */
 #define STREAMING                                                                                                      \
 	"n-layer = 4\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\n"                                 \
-	"min-workers = 2\nsteps-per-round = 4\nrounds = 80\nsnapshot-every = 10\nfragments = 3\n" E2E_STEADY
+	"min-workers = 2\nsteps-per-round = 4\nrounds = 66\nsnapshot-every = 10\nfragments = 3\n" E2E_STEADY
 static const char streaming[] = STREAMING, mixing[] = STREAMING "mix = 0.5\n",
 				  discarding[] = STREAMING "late = discard\n";
 
 static const char overlapped[] =
 	"n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
-	"min-workers = 2\nsteps-per-round = 6\noverlap-steps = 3\nrounds = 80\nsnapshot-every = 10\n" E2E_STEADY;
+	"min-workers = 2\nsteps-per-round = 6\noverlap-steps = 3\nrounds = 66\nsnapshot-every = 10\n" E2E_STEADY;
 
 static const char feedback[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
-							   "min-workers = 2\nsteps-per-round = 6\nrounds = 80\nsnapshot-every = 10\n"
+							   "min-workers = 2\nsteps-per-round = 6\nrounds = 66\nsnapshot-every = 10\n"
 							   "codec = topk64\nerror-feedback = 0.95\nouter = sgd\n" E2E_STEADY;
 
 static const char by_time_config[] =

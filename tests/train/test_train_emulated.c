@@ -13,7 +13,7 @@
 #ifdef __SANITIZE_ADDRESS__ /* a fiber costs ten times as much */
 enum { STEPS = 4, OUTER_ROUNDS = 2 };
 #else
-enum { STEPS = 20, OUTER_ROUNDS = 3 };
+enum { STEPS = 10, OUTER_ROUNDS = 3 };
 #endif
 enum { TENSOR_HEAD_DIM = 32 }; /* attention by tensor cores */
 
