@@ -57,7 +57,7 @@ rm -f "$work/whole/coordinator/listen"
 holder=$!
 for _ in $(seq 600); do [ -s "$work/whole/coordinator/listen" ] && break || sleep 0.1; done
 port=$(sed 's/.*://' "$work/whole/coordinator/listen")
-if "$top/lab/demo.sh" "${small[@]}" --out "$work/port" --port "$port" >"$work/port.txt" 2>&1; then fail "took a port that is in use"; fi
+if "$top/lab/demo.sh" "${small[@]}" --no-baselines --out "$work/port" --port "$port" >"$work/port.txt" 2>&1; then fail "took a port that is in use"; fi
 grep -q "$port" "$work/port.txt" || fail "the text about the port does not name it"
 kill "$holder" && wait "$holder" || fail "the coordinator ended with $?"
 holder=
@@ -80,7 +80,7 @@ interrupt() { # NAME WHEN ARGS...: runs the demo, and ends it when a command suc
 
 interrupt size 'grep -q "\"stage\":\"size\"" "$work/size.txt"'
 echo "ok: Ctrl-C while the run is sized leaves no process"
-interrupt least 'grep -q "\"event\":\"size\"" "$work/least.txt"' --minutes 1 --steps 5000
+interrupt least 'grep -q "\"event\":\"size\"" "$work/least.txt"' --minutes 1 --steps 5000 --no-baselines
 grep -q '"event":"size","rounds":24,.*this machine needs longer than 1 min' "$work/least.txt" || fail "another size: $(grep '"event":"size"' "$work/least.txt")"
 echo "ok: a machine that needs longer is told so"
 interrupt baseline 'grep -q "\"stage\":\"data-parallel\"" "$work/baseline.txt"' --rounds 4 --steps 40
