@@ -55,14 +55,14 @@ struct bench {
 	struct peers *peers;
 	int self, n;
 	int64_t start_us, full_us, end_us, now_us;
-	int64_t due_us[NET_MAX_MEMBERS]; /* of the next PING */
+	int64_t due_us[NET_MAX_ROW]; /* of the next PING */
 	uint64_t run_tag;
 	struct times ping[2], echo[2]; /* idle, full */
 	int echo_fd;
 	int64_t echo_due_us;
 	uint8_t reply[REQUEST_BYTES];
 	size_t reply_bytes;
-	struct pair pairs[NET_MAX_MEMBERS];
+	struct pair pairs[NET_MAX_ROW];
 	uint8_t chunk[CHUNK_BYTES];
 };
 
@@ -144,7 +144,7 @@ static struct identity identity_of(int member) {
 }
 
 static void open_mesh(struct bench *b, const char *caps, char **hosts) {
-	struct member_ref refs[NET_MAX_MEMBERS] = {0};
+	struct member_ref refs[NET_MAX_ROW] = {0};
 	char listen[NET_ADDR_BYTES];
 	struct rv_errtext et = {0};
 	b->id = identity_of(b->self);
@@ -234,16 +234,16 @@ static void serve_one(struct pollfd *p) {
 
 static int serve_echo(const char *where) {
 	struct sockaddr_in a = parse_address(where);
-	struct pollfd fds[NET_MAX_MEMBERS + 1];
+	struct pollfd fds[NET_MAX_ROW + 1];
 	int n = 1, on = 1, listener = socket(AF_INET, SOCK_STREAM, 0);
 	(void)setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-	if (bind(listener, (struct sockaddr *)&a, sizeof a) != 0 || listen(listener, NET_MAX_MEMBERS) != 0)
+	if (bind(listener, (struct sockaddr *)&a, sizeof a) != 0 || listen(listener, NET_MAX_ROW) != 0)
 		die(strerror(errno));
 	fds[0] = (struct pollfd){.fd = listener, .events = POLLIN};
 	puts("ready");
 	fflush(stdout);
 	while (poll(fds, (nfds_t)n, -1) > 0) {
-		if ((fds[0].revents & POLLIN) != 0 && n <= NET_MAX_MEMBERS) {
+		if ((fds[0].revents & POLLIN) != 0 && n <= NET_MAX_ROW) {
 			fds[n] = (struct pollfd){.fd = accept(listener, NULL, NULL), .events = POLLIN};
 			(void)setsockopt(fds[n].fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 			n++;
@@ -311,7 +311,7 @@ int main(int argc, char **argv) {
 	static struct bench b;
 	if (argc == 3 && strcmp(argv[1], "echo") == 0)
 		return serve_echo(argv[2]);
-	if (argc < 9 || argc != 8 + atoi(argv[2]) || atoi(argv[2]) > NET_MAX_MEMBERS)
+	if (argc < 9 || argc != 8 + atoi(argv[2]) || atoi(argv[2]) > NET_MAX_ROW)
 		die("arguments: see the top of bench_control.c");
 	b.self = atoi(argv[1]);
 	b.n = atoi(argv[2]);

@@ -1,20 +1,13 @@
 /* banned.c: see banned.h. */
 #include "net/banned.h"
 
+#include "net/member_set.h"
+
 #include <string.h>
 
 bool banned_has(const struct banned *b, uint32_t member) {
-	int low = 0, high = b->n;
-	while (low < high) {
-		int mid = (low + high) / 2;
-		if (b->members[mid] == member)
-			return true;
-		if (b->members[mid] < member)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return false;
+	int at = member_place(b->members, b->n, member);
+	return at < b->n && b->members[at] == member;
 }
 
 bool banned_equal(const struct banned *a, const struct banned *b) {

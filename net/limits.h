@@ -16,9 +16,8 @@ enum {
 	NET_MAX_ROWS = 32,                      /* of a roster */
 	NET_MAX_COLUMN = 128,                   /* participants of other rows that a member's document names */
 	NET_MAX_SECTIONS = 64,                  /* of the vector, of which one member owns the chunks in its row */
-	NET_MAX_PEERS = 192,                    /* other members with which one worker deals at once */
+	NET_MAX_PEERS = 256,                    /* other members with which one worker deals at once */
 	NET_MAX_BANNED = 1024,                  /* members that a document names as banned */
-	NET_MAX_MEMBERS = NET_MAX_ROW,          /* rooms that still count members by number (issue 18) */
 	NET_MAX_WEIGHT_SUM = RV_WEIGHT_SUM_MAX, /* of a roster */
 	NET_MAX_RANGES = 4096,                  /* ownership map entries of one round document */
 	NET_MAX_CHUNKS = 1 << 20,               /* of one vector */
@@ -60,6 +59,8 @@ enum {
 	NET_RELAY_OPEN_DELAY_MS = 3000, /* until both ends of an opening dial: round trips up to 5 s */
 	NET_RUN_ID_BYTES = RV_RUN_ID_BYTES
 };
+
+_Static_assert(NET_MAX_ROW + NET_MAX_COLUMN + NET_MAX_SYNCING <= NET_MAX_PEERS, "all that a document names");
 
 /* The number that no member has. */
 #define NET_NO_MEMBER UINT32_MAX

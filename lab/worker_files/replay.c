@@ -379,8 +379,8 @@ static enum rv_err begin_means(struct replay *p, const struct trace_roster *rost
 
 static enum rv_err contribute(struct replay *p, const struct committed *c, struct rv_errtext *et) {
 	const struct trace_roster *roster = c->roster;
-	const uint8_t *vectors[NET_MAX_MEMBERS];
-	uint32_t weights[NET_MAX_MEMBERS];
+	const uint8_t *vectors[NET_MAX_ROW];
+	uint32_t weights[NET_MAX_ROW];
 	for (int i = 0; i < roster->n; i++) {
 		struct player *w = &p->players[player_of(p, roster->members[i].member)];
 		RV_TRY(advance(p, w, true, roster->members[i].boot, et));

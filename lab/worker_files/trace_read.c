@@ -78,7 +78,7 @@ static bool take_kind(const json_t *line, enum trace_kind *out) {
 static bool take_member(const json_t *entry, struct trace_roster *r) {
 	uint64_t member, weight, boot;
 	if (!take_count(entry, "member", &member) || !take_count(entry, "weight", &weight) ||
-		!take_count(entry, "boot", &boot) || member >= NET_MAX_MEMBERS || weight == 0 || weight > NET_MAX_WEIGHT_SUM)
+		!take_count(entry, "boot", &boot) || member >= NET_NO_MEMBER || weight == 0 || weight > NET_MAX_WEIGHT_SUM)
 		return false;
 	r->members[r->n].member = (uint32_t)member;
 	r->members[r->n].weight = (uint32_t)weight;
@@ -185,7 +185,7 @@ static bool take_device(const json_t *line, struct trace_record *t) {
 
 static bool take_start(const json_t *line, struct trace_record *t) {
 	uint64_t member, threads;
-	if (!take_count(line, "member", &member) || member >= NET_MAX_MEMBERS || !take_count(line, "threads", &threads))
+	if (!take_count(line, "member", &member) || member >= NET_NO_MEMBER || !take_count(line, "threads", &threads))
 		return false;
 	t->member = (uint32_t)member;
 	t->threads = threads < 1 || threads > 256 ? 1 : (int)threads;

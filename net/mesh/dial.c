@@ -71,8 +71,7 @@ static void pause_dial(struct peers *p, struct peer *peer) {
 	peer->pause_us = 2 * peer->pause_us < most_us ? 2 * peer->pause_us : most_us;
 }
 
-void peers_probe_later(struct peers *p, uint32_t m) {
-	struct peer *peer = &p->members[m];
+void peers_probe_later(struct peers *p, struct peer *peer) {
 	peer->pause_us = p->cfg.redial_max_us;
 	peer->next_dial_us = p->now_us + peers_jittered(p, peer->pause_us);
 }
@@ -84,8 +83,8 @@ static bool is_gone(const struct peers *p, const struct peer *peer, const struct
 	return p->now_us - peer->missed_us >= REFUSED_US;
 }
 
-void peers_dial_failed(struct peers *p, uint32_t m, const struct address *at, enum rv_err why, const char *text) {
-	struct peer *peer = &p->members[m];
+void peers_dial_failed(struct peers *p, struct peer *peer, const struct address *at, enum rv_err why,
+					   const char *text) {
 	book_failed(&peer->book, at, p->now_us, jitter(p));
 	if (book_next(&peer->book, p->now_us, p->met) == NULL) { /* the pass is over */
 		book_rewind(&peer->book);
@@ -95,20 +94,19 @@ void peers_dial_failed(struct peers *p, uint32_t m, const struct address *at, en
 	if (why != RV_E_NOTFOUND || !peer->missed || !is_gone(p, peer, at))
 		return;
 	peer->missed = false;
-	p->cfg.owner.on_link_down(p->cfg.owner.ctx, m, true, why, text);
+	p->cfg.owner.on_link_down(p->cfg.owner.ctx, peer->member, true, why, text);
 }
 
-void peers_dial_again(struct peers *p, uint32_t m, const struct link *l) {
-	struct peer *peer = &p->members[m];
+void peers_dial_again(struct peers *p, struct peer *peer, const struct link *l) {
 	int64_t lived_us = l->fatal ? 0 : p->now_us - l->opened_us;
 	bool dials_find_out = l->path == PATH_DIALED || l->path == PATH_ACCEPTED || book_is_proven(&peer->book);
 	peer->missed = dials_find_out; /* else a refusal is the router's */
 	peer->missed_us = p->now_us;
 	book_rewind(&peer->book);
 	if (l->path == PATH_RELAYED || l->path == PATH_PUNCHED)
-		peers_ask_again(p, m, lived_us);
+		peers_ask_again(p, peer, lived_us);
 	else
-		peers_ask_soon(p, m);
+		peers_ask_soon(p, peer);
 	if (lived_us < STEADY_US || !dials_find_out) {
 		pause_dial(p, peer);
 		return;
@@ -117,8 +115,7 @@ void peers_dial_again(struct peers *p, uint32_t m, const struct link *l) {
 	peer->next_dial_us = p->now_us + courtesy_us(p, peer);
 }
 
-void peers_dial_soon(struct peers *p, uint32_t m) {
-	struct peer *peer = &p->members[m];
+void peers_dial_soon(struct peers *p, struct peer *peer) {
 	book_forgive(&peer->book);
 	peer->pause_us = p->cfg.redial_min_us;
 	peer->next_dial_us = p->now_us;
@@ -142,15 +139,15 @@ static enum frame_role role_in(const struct peers *p, const struct peer *peer, c
 	return is_client || RV_BUG("both-are-clients") ? FRAME_DIALER : FRAME_LISTENER;
 }
 
-struct link *peers_dial_route(struct peers *p, uint32_t m, const struct route *to, enum rv_err *why,
+struct link *peers_dial_route(struct peers *p, const struct peer *peer, const struct route *to, enum rv_err *why,
 							  struct rv_errtext *et) {
 	static const enum path_kind paths[] = {
 		[ROUTE_DIRECT] = PATH_DIALED, [ROUTE_PUNCH] = PATH_PUNCHED, [ROUTE_RELAY] = PATH_RELAYED};
-	const struct peer *peer = &p->members[m];
 	char label[LINK_LABEL_BYTES], addr[NET_ADDR_BYTES] = "";
 	int fd;
 	address_format(&to->at, addr);
-	snprintf(label, sizeof label, "member %u %s %s", m, to->kind == ROUTE_RELAY ? "by the relay" : "at", addr);
+	snprintf(label, sizeof label, "member %u %s %s", peer->member, to->kind == ROUTE_RELAY ? "by the relay" : "at",
+			 addr);
 	*why = p->net.connect(p->net.ctx, to, peers_receive_bytes(p), &fd, et);
 	if (*why == RV_E_BUSY)
 		return NULL;
@@ -166,14 +163,13 @@ struct link *peers_dial_route(struct peers *p, uint32_t m, const struct route *t
 		return NULL;
 	}
 	memcpy(l->label, label, sizeof label);
-	l->member = (int)m;
+	l->member = peer->member;
 	l->route = *to;
 	l->deadline_us = p->now_us + route_us(p, to);
 	return l;
 }
 
-static void dial(struct peers *p, uint32_t m) {
-	struct peer *peer = &p->members[m];
+static void dial(struct peers *p, struct peer *peer) {
 	const struct book_entry *entry = book_next(&peer->book, p->now_us, p->met);
 	if (entry == NULL) {
 		book_rewind(&peer->book);
@@ -184,9 +180,9 @@ static void dial(struct peers *p, uint32_t m) {
 	struct rv_errtext et = {0};
 	enum rv_err e;
 	book_dialed(&peer->book, entry, p->now_us);
-	peer->dialing = peers_dial_route(p, m, &to, &e, &et);
+	peer->dialing = peers_dial_route(p, peer, &to, &e, &et);
 	if (peer->dialing == NULL) {
-		peers_dial_failed(p, m, &at.at, e, et.text);
+		peers_dial_failed(p, peer, &at.at, e, et.text);
 		return;
 	}
 	peer->dialing->deadline_us = p->now_us + connect_us(p, peer, &at);
@@ -194,15 +190,15 @@ static void dial(struct peers *p, uint32_t m) {
 }
 
 void peers_dial_due(struct peers *p) {
-	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++)
-		if (dial_at_us(p, &p->members[m]) <= p->now_us && peers_dial_budget_us(p) <= p->now_us)
-			dial(p, m);
+	for (int i = 0; i < p->n_members; i++)
+		if (dial_at_us(p, p->members[i]) <= p->now_us && peers_dial_budget_us(p) <= p->now_us)
+			dial(p, p->members[i]);
 }
 
 int64_t peers_dial_deadline_us(const struct peers *p) {
 	int64_t deadline = INT64_MAX;
-	for (int m = 0; m < NET_MAX_MEMBERS; m++) {
-		int64_t at_us = dial_at_us(p, &p->members[m]);
+	for (int i = 0; i < p->n_members; i++) {
+		int64_t at_us = dial_at_us(p, p->members[i]);
 		deadline = at_us < deadline ? at_us : deadline;
 	}
 	int64_t budget_us = peers_dial_budget_us(p);
@@ -241,8 +237,8 @@ static void hurry(struct peers *p, struct peer *peer) {
 }
 
 /* Reports why there is no link to a member whose addresses are too narrow. */
-static void tell_not_dialed(struct peers *p, uint32_t m) {
-	const struct address *addr = book_too_narrow(&p->members[m].book, p->met);
+static void tell_not_dialed(struct peers *p, const struct peer *peer) {
+	const struct address *addr = book_too_narrow(&peer->book, p->met);
 	struct rv_errtext et;
 	char text[NET_ADDR_BYTES] = "";
 	if (addr == NULL)
@@ -252,12 +248,11 @@ static void tell_not_dialed(struct peers *p, uint32_t m) {
 		rv_fail(&et, RV_E_UNSUPPORTED,
 				"member %u at %s is not dialed: that is a %s address, and the coordinator is reached at a "
 				"%s one; it has to dial this worker",
-				m, text, address_reach_name(address_reach(addr)), address_reach_name(p->met));
+				peer->member, text, address_reach_name(address_reach(addr)), address_reach_name(p->met));
 	peers_trouble(p, NULL, why, et.text);
 }
 
-static void want(struct peers *p, const struct member_ref *ref, bool was_wanted) {
-	struct peer *peer = &p->members[ref->member];
+static void want(struct peers *p, struct peer *peer, const struct member_ref *ref) {
 	if ((peer->known || peer->link != NULL) && memcmp(peer->key, ref->key, NET_KEY_BYTES) != 0)
 		forget_links(peer, "the roster gives this member another key");
 	enum book_news news = book_set(&peer->book, ref->candidates, ref->n_candidates);
@@ -266,38 +261,62 @@ static void want(struct peers *p, const struct member_ref *ref, bool was_wanted)
 	peer->known = peer->wanted = true;
 	peer->boot = ref->boot != 0 ? ref->boot : peer->boot;
 	if (news != BOOK_SAME)
-		tell_not_dialed(p, ref->member);
-	if (!was_wanted)
+		tell_not_dialed(p, peer);
+	if (!peer->was_wanted)
 		peer->alone_us = p->now_us;
-	if (news != BOOK_SAME || !was_wanted)
+	if (news != BOOK_SAME || !peer->was_wanted)
 		hurry(p, peer);
-	if (!was_wanted)
-		peers_ask_soon(p, ref->member);
+	if (!peer->was_wanted)
+		peers_ask_soon(p, peer);
 	if (restarted || news == BOOK_MOVED)
 		doubt(p, peer);
 }
 
-void peers_allow(struct peers *p, int64_t now_us, const struct member_ref *members, int n) {
-	bool was_wanted[NET_MAX_MEMBERS];
-	p->now_us = now_us;
-	p->depth++;
-	for (int m = 0; m < NET_MAX_MEMBERS; m++) {
-		was_wanted[m] = p->members[m].wanted;
-		p->members[m].wanted = false;
+static bool may_want(const struct peers *p, const struct member_ref *ref) {
+	return ref->member != p->cfg.self_member && !peers_is_banned(p, ref->member);
+}
+
+/* Wants these members from now on, and counts those that it does not know. */
+static int begin_wanting(struct peers *p, const struct member_ref *members, int n) {
+	int n_new = 0;
+	for (int i = 0; i < p->n_members; i++) {
+		p->members[i]->was_wanted = p->members[i]->wanted;
+		p->members[i]->wanted = false;
 	}
 	for (int i = 0; i < n; i++) {
-		RV_ASSERT(members[i].member < NET_MAX_MEMBERS);
-		bool banned = peers_is_banned(p, members[i].member);
-		if (members[i].member != p->cfg.self_member && !banned)
-			want(p, &members[i], was_wanted[members[i].member]);
+		struct peer *peer = may_want(p, &members[i]) ? peers_find(p, members[i].member) : NULL;
+		n_new += may_want(p, &members[i]) && peer == NULL;
+		if (peer != NULL)
+			peer->wanted = true;
 	}
-	for (int m = 0; m < NET_MAX_MEMBERS; m++) {
-		struct peer *peer = &p->members[m];
+	for (int i = 0; i < p->n_members; i++)
+		if (p->members[i]->was_wanted && !p->members[i]->wanted)
+			p->members[i]->used_us = p->now_us;
+	return n_new;
+}
+
+static void end_unwanted_dials(struct peers *p) {
+	for (int i = 0; i < p->n_members; i++) {
+		struct peer *peer = p->members[i];
 		if (peer->wanted || peer->dialing == NULL)
 			continue;
 		peer->dialing->quiet = true;
 		link_kill(peer->dialing, false, RV_E_CANCELLED, "no longer wanted");
 	}
+}
+
+void peers_allow(struct peers *p, int64_t now_us, const struct member_ref *members, int n) {
+	p->now_us = now_us;
+	int n_new = begin_wanting(p, members, n);
+	if (p->depth == 0)
+		peers_make_room(p, n_new);
+	p->depth++;
+	for (int i = 0; i < n; i++) {
+		struct peer *peer = may_want(p, &members[i]) ? peers_add(p, members[i].member) : NULL;
+		if (peer != NULL)
+			want(p, peer, &members[i]);
+	}
+	end_unwanted_dials(p);
 	p->depth--;
 	peers_reap(p);
 }
@@ -306,11 +325,12 @@ void peers_ban(struct peers *p, int64_t now_us, const struct banned *banned) {
 	p->now_us = now_us;
 	p->banned = *banned;
 	p->depth++;
-	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++) {
-		if (!peers_is_banned(p, m))
+	for (int i = 0; i < p->n_members; i++) {
+		struct peer *peer = p->members[i];
+		if (!peers_is_banned(p, peer->member))
 			continue;
-		forget_links(&p->members[m], "it is banned from this run");
-		p->members[m].wanted = false;
+		forget_links(peer, "it is banned from this run");
+		peer->wanted = false;
 	}
 	p->depth--;
 	peers_reap(p);

@@ -186,8 +186,8 @@ enum rv_err frame_hello_decode(const void *body, size_t n, struct frame_hello *o
 		return rv_fail(et, RV_E_INVALID, "hello: %zu bytes, must be %d", n, (int)FRAME_HELLO_BYTES);
 	if (out->role != FRAME_DIALER && out->role != FRAME_LISTENER)
 		return rv_fail(et, RV_E_INVALID, "hello: role = %u: must be 1 (dialer) or 2 (listener)", out->role);
-	if (out->member >= NET_MAX_MEMBERS)
-		return rv_fail(et, RV_E_INVALID, "hello: member = %u: must be below %d", out->member, (int)NET_MAX_MEMBERS);
+	if (out->member == NET_NO_MEMBER)
+		return rv_fail(et, RV_E_INVALID, "hello: member = %u, which is the number of none", out->member);
 	return RV_OK;
 }
 

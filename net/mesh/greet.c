@@ -13,11 +13,12 @@ bool peers_self_is_lower(const struct peers *p, const uint8_t key[NET_KEY_BYTES]
 	return memcmp(p->cfg.identity->key, key, NET_KEY_BYTES) < 0;
 }
 
-static int member_of_key(const struct peers *p, const uint8_t key[NET_KEY_BYTES]) {
-	for (int m = 0; m < NET_MAX_MEMBERS; m++)
-		if (p->members[m].known && memcmp(p->members[m].key, key, NET_KEY_BYTES) == 0)
-			return m;
-	return LINK_NOBODY;
+/* Returns the member with that key, if a roster has given it; NULL: none. */
+static const struct peer *known_by_key(const struct peers *p, const uint8_t key[NET_KEY_BYTES]) {
+	for (int i = 0; i < p->n_members; i++)
+		if (p->members[i]->known && memcmp(p->members[i]->key, key, NET_KEY_BYTES) == 0)
+			return p->members[i];
+	return NULL;
 }
 
 static enum rv_err say_hello(struct peers *p, struct link *l, struct rv_errtext *et) {
@@ -37,10 +38,10 @@ static enum rv_err say_hello(struct peers *p, struct link *l, struct rv_errtext 
 /* Returns true if `l` would replace a relayed link that delivers while paths are kept. Found out
  * before HELLO is out, so that both ends keep the relayed one. */
 static bool is_too_soon(const struct peers *p, const struct link *l) {
-	int member = l->member != LINK_NOBODY ? l->member : member_of_key(p, l->key);
-	const struct link *open = member != LINK_NOBODY ? p->members[member].link : NULL;
+	const struct peer *peer = l->member != NET_NO_MEMBER ? peers_find(p, l->member) : known_by_key(p, l->key);
+	const struct link *open = peer != NULL ? peer->link : NULL;
 	return p->keeps_paths && l->path != PATH_RELAYED && open != NULL && open->path == PATH_RELAYED &&
-		   peers_is_fresh(p, open) && !peers_doubts(p, &p->members[member]);
+		   peers_is_fresh(p, open) && !peers_doubts(p, peer);
 }
 
 enum rv_err peers_on_secured(void *ctx, struct link *l, struct rv_errtext *et) {
@@ -49,8 +50,8 @@ enum rv_err peers_on_secured(void *ctx, struct link *l, struct rv_errtext *et) {
 	identity_short(l->key, name);
 	if (memcmp(l->key, p->cfg.identity->key, NET_KEY_BYTES) == 0)
 		return rv_fail(et, RV_E_AUTH, "the other side has our own key: is the worker's directory in use twice?");
-	if (l->member != LINK_NOBODY) {
-		struct peer *peer = &p->members[l->member];
+	struct peer *peer = peers_find(p, l->member);
+	if (peer != NULL) {
 		identity_short(peer->key, expected);
 		if (memcmp(l->key, peer->key, NET_KEY_BYTES) != 0)
 			return rv_fail(et, RV_E_AUTH, "key %s... answers there, the roster says %s...", name, expected);
@@ -91,15 +92,16 @@ static enum rv_err find_member(const struct peers *p, const struct link *l, cons
 							   uint32_t *member, struct rv_errtext *et) {
 	char name[IDENTITY_SHORT_BYTES];
 	identity_short(l->key, name);
-	int known = member_of_key(p, l->key);
+	const struct peer *known = known_by_key(p, l->key), *claimed = peers_find(p, hello->member);
 	if (hello->member == p->cfg.self_member)
 		return rv_fail(et, RV_E_AUTH, "hello: key %s... claims our own member number %u", name, hello->member);
-	if (known != LINK_NOBODY && (uint32_t)known != hello->member && !RV_BUG("greet-any-number"))
-		return rv_fail(et, RV_E_AUTH, "hello: key %s... is member %d, but claims to be %u", name, known, hello->member);
-	if (known == LINK_NOBODY && p->members[hello->member].known)
+	if (known != NULL && known->member != hello->member && !RV_BUG("greet-any-number"))
+		return rv_fail(et, RV_E_AUTH, "hello: key %s... is member %u, but claims to be %u", name, known->member,
+					   hello->member);
+	if (known == NULL && claimed != NULL && claimed->known)
 		return rv_fail(et, RV_E_AUTH, "hello: key %s... claims to be member %u, who has another key", name,
 					   hello->member);
-	if (known == LINK_NOBODY && !ticket_verify(p->cfg.run_key, p->cfg.run_id, hello->member, l->key, hello->ticket))
+	if (known == NULL && !ticket_verify(p->cfg.run_key, p->cfg.run_id, hello->member, l->key, hello->ticket))
 		return rv_fail(et, RV_E_AUTH, "hello: key %s... is in no roster, and its ticket is not the run's", name);
 	if (peers_is_banned(p, hello->member))
 		return rv_fail(et, RV_E_AUTH, "hello: member %u (key %s...) is banned from this run", hello->member, name);
@@ -112,16 +114,17 @@ static enum rv_err find_member(const struct peers *p, const struct link *l, cons
  * means that the old one is dead there. Otherwise both dialed at once, and the lower key's stays:
  * both sides decide the same. A direct link replaces a relayed one. A relayed one replaces a link
  * that was there when both took the relay's offer, since one of them lacked it. */
-static bool replaces(const struct peers *p, const struct link *l, const struct link *old) {
+static bool replaces(const struct peers *p, const struct link *l, const struct peer *peer) {
+	const struct link *old = peer->link;
 	if (l->path == PATH_RELAYED)
-		return old->opened_us <= l->begun_us || peers_doubts(p, &p->members[old->member]);
+		return old->opened_us <= l->begun_us || peers_doubts(p, peer);
 	if (old->path == PATH_RELAYED)
 		return true;
 	if (l->role == old->role || p->now_us - old->opened_us > p->cfg.connect_us + p->cfg.greeting_us)
 		return true;
 	if (old->dialed_beside) /* it dials again, so it does not have the link that it was referred to */
 		return true;
-	if (peers_doubts(p, &p->members[old->member]))
+	if (peers_doubts(p, peer))
 		return true;
 	if (RV_BUG("keep-own-of-crossing"))
 		return l->role == FRAME_DIALER;
@@ -131,10 +134,9 @@ static bool replaces(const struct peers *p, const struct link *l, const struct l
 /* Ends the pair's open link in favour of a newer one. */
 static void supersede(struct peers *p, struct peer *peer) {
 	struct link *old = peer->link;
-	uint32_t member = (uint32_t)old->member;
 	link_end(old, false, RV_E_CLOSED, "a newer link took its place");
 	peer->link = NULL; /* reported here, so the reaper need not */
-	p->cfg.owner.on_link_down(p->cfg.owner.ctx, member, old->fatal, old->why, old->reason.text);
+	p->cfg.owner.on_link_down(p->cfg.owner.ctx, peer->member, old->fatal, old->why, old->reason.text);
 }
 
 /* Ends this worker's own dial to the same member if it would lose against `l`: a relayed link loses
@@ -149,21 +151,20 @@ static void cancel_dial(struct peers *p, struct link *mine, const struct link *l
 	}
 }
 
-static void promote(struct peers *p, struct link *l, uint32_t member) {
-	struct peer *peer = &p->members[member];
-	if (peers_is_punched(p, l, member))
+static void promote(struct peers *p, struct link *l, struct peer *peer) {
+	if (peers_is_punched(l, peer))
 		l->path = PATH_PUNCHED;
 	if (peer->dialing == l)
 		peer->dialing = NULL;
 	if (peer->calling == l)
 		peer->calling = NULL;
-	if (peer->link != NULL && peer->link->state == LINK_OPEN && !replaces(p, l, peer->link)) {
+	if (peer->link != NULL && peer->link->state == LINK_OPEN && !replaces(p, l, peer)) {
 		l->quiet = true;
 		peer->link->dialed_beside = l->inbound;
 		link_kill(l, false, RV_E_CLOSED, "duplicate: both sides dialed, the lower key's link stays");
 		return;
 	}
-	l->member = (int)member;
+	l->member = peer->member;
 	if (peer->link != NULL)
 		supersede(p, peer);
 	cancel_dial(p, peer->dialing, l);
@@ -172,15 +173,15 @@ static void promote(struct peers *p, struct link *l, uint32_t member) {
 	peer->link = l;
 	peer->missed = peer->doubted = peer->offered = false;
 	if (l->path == PATH_RELAYED) {
-		peers_probe_later(p, member);
-		peers_upgrade_later(p, member);
+		peers_probe_later(p, peer);
+		peers_upgrade_later(p, peer);
 	}
 	if (l->path == PATH_PUNCHED)
 		p->net.end_at_close(p->net.ctx, l->fd);
 	l->state = LINK_OPEN;
 	l->was_open = true;
 	l->opened_us = l->last_rx_us = l->alive_us = p->now_us;
-	p->cfg.owner.on_link_up(p->cfg.owner.ctx, member);
+	p->cfg.owner.on_link_up(p->cfg.owner.ctx, peer->member);
 }
 
 static enum rv_err on_hello(struct peers *p, struct link *l, const struct frame_header *h, const uint8_t *body,
@@ -190,9 +191,13 @@ static enum rv_err on_hello(struct peers *p, struct link *l, const struct frame_
 	RV_TRY(frame_hello_decode(body, h->body_bytes, &hello, et));
 	RV_TRY(check_hello(p, l, &hello, et));
 	RV_TRY(find_member(p, l, &hello, &member, et));
-	if (l->member != LINK_NOBODY && (int)member != l->member)
-		return rv_fail(et, RV_E_AUTH, "hello: member %u answers, member %d was dialed", member, l->member);
-	promote(p, l, member);
+	if (l->member != NET_NO_MEMBER && member != l->member)
+		return rv_fail(et, RV_E_AUTH, "hello: member %u answers, member %u was dialed", member, l->member);
+	struct peer *peer = peers_add(p, member);
+	if (peer == NULL)
+		return rv_fail(et, RV_E_FULL, "hello: this worker deals with %d members already, as many as it can",
+					   p->n_members);
+	promote(p, l, peer);
 	return RV_OK;
 }
 
@@ -223,5 +228,5 @@ enum rv_err peers_on_frame(void *ctx, struct link *l, const struct frame_header 
 	RV_ASSERT(l->state == LINK_OPEN);
 	if (h->type == FRAME_NUDGE)
 		return RV_OK;
-	return p->cfg.owner.on_message(p->cfg.owner.ctx, (uint32_t)l->member, h, body, et);
+	return p->cfg.owner.on_message(p->cfg.owner.ctx, l->member, h, body, et);
 }

@@ -117,7 +117,7 @@ static void note_part(struct peers *p, struct link *l, size_t n) {
 	uint8_t type = l->whole_got > 0 ? l->whole.type : l->header.type;
 	bool unknown = l->whole_got == 0 && l->head_got < FRAME_HEADER_BYTES; /* its first TLS record is not whole either */
 	if (owner->on_part != NULL)
-		owner->on_part(owner->ctx, (uint32_t)l->member, unknown || (frame_is_bulk(type) && frame_is_reduce(type)));
+		owner->on_part(owner->ctx, l->member, unknown || (frame_is_bulk(type) && frame_is_reduce(type)));
 }
 
 /* Returns true if the other side has asked for nothing but this one's key (net/mesh/probe.h). */

@@ -24,7 +24,7 @@ enum rv_err link_new(const struct stream_ops *kind, void *shared, int fd, enum f
 	l->inbound = path == PATH_ACCEPTED;
 	l->connect_events = POLLOUT;
 	l->state = path == PATH_ACCEPTED ? LINK_TLS : LINK_CONNECTING;
-	l->member = LINK_NOBODY;
+	l->member = NET_NO_MEMBER;
 	l->poll_slot = -1;
 	enum rv_err e = kind->open(&l->stream, shared, role == FRAME_DIALER, et);
 	if (e != RV_OK) {

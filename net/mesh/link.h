@@ -11,7 +11,6 @@
 
 enum {
 	LINK_GREETING_MAX_BYTES = 1 << 15, /* what a peer may send before its HELLO is accepted, TLS included */
-	LINK_NOBODY = -1,
 	LINK_LABEL_BYTES = 192
 };
 
@@ -34,7 +33,7 @@ struct link {
 	uint8_t candidate;          /* PATH_DIALED: enum candidate_kind of the address */
 	short connect_events;       /* CONNECTING: the poll events that the pipe waits for */
 	int64_t begun_us;           /* time when it was dialed or accepted */
-	int member;                 /* member that was dialed, or that the peer proved to be; LINK_NOBODY */
+	uint32_t member;            /* member that was dialed, or that the peer proved to be; NET_NO_MEMBER */
 	uint8_t key[NET_KEY_BYTES]; /* peer's key, from LINK_GREETING on */
 	uint64_t run_tag;
 	char label[LINK_LABEL_BYTES]; /* for texts: "member 3 at 10.0.0.1:7440", "connection from 10.0.0.1:40123" */

@@ -43,8 +43,7 @@ static int64_t ask_at_us(const struct peers *p, const struct peer *peer) {
 	return is_relayed(p, peer) ? peer->upgrade_us : INT64_MAX;
 }
 
-void peers_ask_soon(struct peers *p, uint32_t m) {
-	struct peer *peer = &p->members[m];
+void peers_ask_soon(struct peers *p, struct peer *peer) {
 	peer->ask_us = p->now_us + ASK_AFTER_US + courtesy_us(p, peer);
 	peer->ask_pause_us = ASK_AFTER_US;
 }
@@ -59,20 +58,17 @@ static void pause_upgrade(struct peers *p, struct peer *peer) {
 	peer->upgrade_pause_us = 2 * peer->upgrade_pause_us < upgrade_max_us ? 2 * peer->upgrade_pause_us : upgrade_max_us;
 }
 
-void peers_upgrade_later(struct peers *p, uint32_t m) {
-	struct peer *peer = &p->members[m];
+void peers_upgrade_later(struct peers *p, struct peer *peer) {
 	peer->upgrade_pause_us = upgrade_min_us;
 	pause_upgrade(p, peer);
 }
 
-void peers_upgrade_soon(struct peers *p, uint32_t m) {
-	struct peer *peer = &p->members[m];
+void peers_upgrade_soon(const struct peers *p, struct peer *peer) {
 	peer->upgrade_us = p->now_us + courtesy_us(p, peer);
 	peer->upgrade_pause_us = upgrade_min_us;
 }
 
-void peers_ask_again(struct peers *p, uint32_t m, int64_t lived_us) {
-	struct peer *peer = &p->members[m];
+void peers_ask_again(struct peers *p, struct peer *peer, int64_t lived_us) {
 	if (lived_us < STEADY_US) {
 		pause_asking(p, peer);
 		return;
@@ -81,15 +77,13 @@ void peers_ask_again(struct peers *p, uint32_t m, int64_t lived_us) {
 	peer->ask_pause_us = ASK_AFTER_US;
 }
 
-void peers_ask_next_way(struct peers *p, uint32_t m, int64_t from_us) {
-	struct peer *peer = &p->members[m];
+void peers_ask_next_way(struct peer *peer, int64_t from_us) {
 	peer->ask_us = peer->upgrade_us = from_us + NEXT_WAY_US;
 	peer->next_way = true;
 }
 
 /* The pauses double from one search for a way to the next, not within one. */
-static void ask(struct peers *p, uint32_t m) {
-	struct peer *peer = &p->members[m];
+static void ask(struct peers *p, struct peer *peer) {
 	enum peers_need need = is_unreached(p, peer) ? PEERS_UNREACHED : PEERS_RELAYED;
 	int64_t *pause_us = need == PEERS_UNREACHED ? &peer->ask_pause_us : &peer->upgrade_pause_us;
 	int64_t same_us = *pause_us;
@@ -101,22 +95,22 @@ static void ask(struct peers *p, uint32_t m) {
 		*pause_us = same_us;
 	peer->next_way = false;
 	gcra_count(&asks, &p->asks_us, p->now_us);
-	p->cfg.owner.on_unreached(p->cfg.owner.ctx, m, need);
+	p->cfg.owner.on_unreached(p->cfg.owner.ctx, peer->member, need);
 }
 
 /* The one that has waited longest is asked for first. */
 static void ask_for_one(struct peers *p) {
-	int longest = LINK_NOBODY;
+	struct peer *longest = NULL;
 	int64_t since_us = p->now_us;
-	for (int m = 0; m < NET_MAX_MEMBERS; m++) {
-		int64_t at_us = ask_at_us(p, &p->members[m]);
-		if (at_us > since_us || (at_us == since_us && longest != LINK_NOBODY))
+	for (int i = 0; i < p->n_members; i++) {
+		int64_t at_us = ask_at_us(p, p->members[i]);
+		if (at_us > since_us || (at_us == since_us && longest != NULL))
 			continue;
-		longest = m;
+		longest = p->members[i];
 		since_us = at_us;
 	}
-	if (longest != LINK_NOBODY && gcra_ready_us(&asks, p->asks_us) <= p->now_us)
-		ask(p, (uint32_t)longest);
+	if (longest != NULL && gcra_ready_us(&asks, p->asks_us) <= p->now_us)
+		ask(p, longest);
 }
 
 /* ---- what is offered ---- */
@@ -148,42 +142,43 @@ static void give_way(struct peers *p, struct peer *peer, enum route_kind to) {
 }
 
 bool peers_offer_route(struct peers *p, int64_t now_us, uint32_t member, const struct route *route) {
-	RV_ASSERT(member < NET_MAX_MEMBERS && route->kind != ROUTE_DIRECT);
-	struct peer *peer = &p->members[member];
+	RV_ASSERT(route->kind != ROUTE_DIRECT);
+	struct peer *peer = peers_find(p, member);
 	p->now_us = now_us;
-	if (!peer->known || peers_is_banned(p, member) || is_reached(p, peer, route->kind))
+	if (peer == NULL || !peer->known || peers_is_banned(p, member) || is_reached(p, peer, route->kind))
 		return false;
 	give_way(p, peer, route->kind);
 	if (peer->calling != NULL || peer->offered)
 		return false;
 	if (route->kind == ROUTE_PUNCH)
-		return peers_offer_punch(p, member, route);
+		return peers_offer_punch(p, peer, route);
 	peer->offer = *route;
 	peer->offered = true;
 	return true;
 }
 
 /* Takes the route that was offered. */
-static void call(struct peers *p, uint32_t m) {
-	struct peer *peer = &p->members[m];
+static void call(struct peers *p, struct peer *peer) {
 	struct rv_errtext et = {0};
 	enum rv_err e;
 	if (peer->offer.kind == ROUTE_PUNCH && !peers_may_punch(p, peer))
 		return;
 	peer->offered = false;
-	peer->calling = peers_dial_route(p, m, &peer->offer, &e, &et);
+	peer->calling = peers_dial_route(p, peer, &peer->offer, &e, &et);
 	if (peer->calling != NULL)
 		return;
 	if (peer->offer.kind == ROUTE_PUNCH)
-		peers_ask_next_way(p, m, e == RV_E_BUSY ? peer->punch.until_us : p->now_us);
+		peers_ask_next_way(peer, e == RV_E_BUSY ? peer->punch.until_us : p->now_us);
 	else
-		peers_ask_again(p, m, 0);
+		peers_ask_again(p, peer, 0);
 }
 
 void peers_offers_due(struct peers *p) {
-	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++)
-		if (p->members[m].offered && p->members[m].offer.begin_us <= p->now_us && peers_dial_budget_us(p) <= p->now_us)
-			call(p, m);
+	for (int i = 0; i < p->n_members; i++) {
+		struct peer *peer = p->members[i];
+		if (peer->offered && peer->offer.begin_us <= p->now_us && peers_dial_budget_us(p) <= p->now_us)
+			call(p, peer);
+	}
 	ask_for_one(p);
 }
 
@@ -193,8 +188,8 @@ static int64_t later(int64_t a, int64_t b) {
 
 int64_t peers_offers_deadline_us(const struct peers *p) {
 	int64_t call_us = INT64_MAX, ask_us = INT64_MAX;
-	for (int m = 0; m < NET_MAX_MEMBERS; m++) {
-		const struct peer *peer = &p->members[m];
+	for (int i = 0; i < p->n_members; i++) {
+		const struct peer *peer = p->members[i];
 		int64_t at_us = ask_at_us(p, peer);
 		if (peer->offered && peer->offer.begin_us < call_us)
 			call_us = peer->offer.begin_us;

@@ -117,7 +117,7 @@ static void send_control(struct peers *p, struct link *l) {
 	const struct peers_owner *owner = &p->cfg.owner;
 	for (int i = 0; i < CONTROL_AT_ONCE && l->state == LINK_OPEN && owner->next_control != NULL; i++) {
 		struct peers_message m = {0};
-		if (!peers_drain(p, l) || !owner->next_control(owner->ctx, (uint32_t)l->member, &m))
+		if (!peers_drain(p, l) || !owner->next_control(owner->ctx, l->member, &m))
 			break;
 		RV_ASSERT(!frame_is_bulk(m.header.type));
 		if (!peers_put(l, &m))
@@ -154,7 +154,7 @@ static bool put_next(struct peers *p, struct link *l, size_t slice) {
 	struct peers_message m = {0};
 	if (link_is_cut(l))
 		return peers_put_slice(l, slice);
-	if (!p->cfg.owner.next_message(p->cfg.owner.ctx, (uint32_t)l->member, &m))
+	if (!p->cfg.owner.next_message(p->cfg.owner.ctx, l->member, &m))
 		return false;
 	l->bulk_pending = frame_is_bulk(m.header.type);
 	if (l->bulk_pending && m.header.body_bytes > slice + slice / 2)

@@ -92,6 +92,7 @@ void peers_free(struct peers *p) {
 	if (p->listen_fd >= 0)
 		p->net.close(p->net.ctx, p->listen_fd);
 	p->stream->teardown(p->stream_shared);
+	peers_free_members(p);
 	free(p);
 }
 
@@ -160,34 +161,34 @@ void peers_count(struct peers *p, struct link *l) {
 }
 
 void peers_route_ended(struct peers *p, const struct link *l) {
-	if (p->cfg.owner.on_route_end == NULL || l->member == LINK_NOBODY || l->inbound || l->path == PATH_DIALED)
+	if (p->cfg.owner.on_route_end == NULL || l->member == NET_NO_MEMBER || l->inbound || l->path == PATH_DIALED)
 		return;
 	int64_t lived_us = l->was_open ? p->now_us - l->opened_us : -1;
-	p->cfg.owner.on_route_end(p->cfg.owner.ctx, (uint32_t)l->member, &l->route, lived_us, !l->deliberate && !l->quiet);
+	p->cfg.owner.on_route_end(p->cfg.owner.ctx, l->member, &l->route, lived_us, !l->deliberate && !l->quiet);
 }
 
 /* Reports the end of a dead link, and leaves no pointer to it. */
 static void mourn(struct peers *p, struct link *l) {
-	struct peer *peer = l->member != LINK_NOBODY ? &p->members[l->member] : NULL;
+	struct peer *peer = peers_find(p, l->member);
 	if (peer != NULL && peer->link == l) {
 		peer->link = NULL;
-		peer->alone_us = p->now_us;
-		peers_dial_again(p, (uint32_t)l->member, l);
-		p->cfg.owner.on_link_down(p->cfg.owner.ctx, (uint32_t)l->member, l->fatal, l->why, l->reason.text);
+		peer->alone_us = peer->used_us = p->now_us;
+		peers_dial_again(p, peer, l);
+		p->cfg.owner.on_link_down(p->cfg.owner.ctx, l->member, l->fatal, l->why, l->reason.text);
 		return;
 	}
 	if (!l->quiet && !l->was_open)
 		peers_trouble(p, l, l->why, l->reason.text);
 	if (peer != NULL && peer->dialing == l) {
 		peer->dialing = NULL;
-		peers_dial_failed(p, (uint32_t)l->member, &l->route.at, l->why, l->reason.text);
+		peers_dial_failed(p, peer, &l->route.at, l->why, l->reason.text);
 	}
 	if (peer != NULL && peer->calling == l) {
 		peer->calling = NULL;
 		if (l->path == PATH_PUNCHED)
-			peers_ask_next_way(p, (uint32_t)l->member, l->quiet ? peer->punch.until_us : p->now_us);
+			peers_ask_next_way(peer, l->quiet ? peer->punch.until_us : p->now_us);
 		else
-			peers_ask_again(p, (uint32_t)l->member, 0);
+			peers_ask_again(p, peer, 0);
 	}
 }
 
@@ -216,6 +217,7 @@ void peers_reap(struct peers *p) {
 			found = true;
 		}
 	}
+	peers_free_dropped(p);
 }
 
 /* ---- the loop ---- */
@@ -255,7 +257,8 @@ int peers_pollfds(struct peers *p, struct pollfd *fds, int cap) {
 }
 
 static bool is_wanted(const struct peers *p, const struct link *l) {
-	return l->member != LINK_NOBODY && p->members[l->member].wanted;
+	const struct peer *peer = peers_find(p, l->member);
+	return peer != NULL && peer->wanted;
 }
 
 static int64_t link_deadline_us(const struct peers *p, const struct link *l) {
@@ -361,23 +364,37 @@ uint16_t peers_port(const struct peers *p) {
 	return p->port;
 }
 
+static bool is_linked(const struct peer *peer) {
+	return peer != NULL && peer->link != NULL && peer->link->state == LINK_OPEN;
+}
+
 bool peers_linked(const struct peers *p, uint32_t member) {
-	RV_ASSERT(member < NET_MAX_MEMBERS);
-	return p->members[member].link != NULL && p->members[member].link->state == LINK_OPEN;
+	return is_linked(peers_find(p, member));
+}
+
+static enum path_kind path_to(const struct peers *p, const struct peer *peer) {
+	if (is_linked(peer))
+		return peer->link->path;
+	bool apart = peer != NULL && peer->wanted && p->now_us - peer->alone_us >= APART_US;
+	return apart ? PATH_APART : PATH_NONE;
 }
 
 enum path_kind peers_path(const struct peers *p, uint32_t member) {
-	const struct peer *peer = &p->members[member];
-	if (peers_linked(p, member))
-		return peer->link->path;
-	return peer->wanted && p->now_us - peer->alone_us >= APART_US ? PATH_APART : PATH_NONE;
+	return path_to(p, peers_find(p, member));
+}
+
+int peers_list(const struct peers *p, uint32_t members[NET_MAX_PEERS]) {
+	for (int i = 0; i < p->n_members; i++)
+		members[i] = p->members[i]->member;
+	return p->n_members;
 }
 
 struct peers_way peers_way(const struct peers *p, uint32_t member) {
-	struct peers_way way = {.path = peers_path(p, member)};
+	const struct peer *peer = peers_find(p, member);
+	struct peers_way way = {.path = path_to(p, peer)};
 	if (!path_is_open((uint8_t)way.path) || way.path == PATH_RELAYED)
 		return way;
-	const struct link *l = p->members[member].link;
+	const struct link *l = peer->link;
 	const struct address *there = l->inbound ? &l->from : &l->route.at;
 	way.ipv6 = strchr(there->host, ':') != NULL;
 	way.lan = address_reach(there) != ADDRESS_PUBLIC;
@@ -390,8 +407,8 @@ uint8_t peers_way_byte(struct peers_way way) {
 }
 
 int64_t peers_met_after_us(const struct peers *p, uint32_t member) {
-	const struct peer *peer = &p->members[member];
-	RV_ASSERT(peers_linked(p, member));
+	const struct peer *peer = peers_find(p, member);
+	RV_ASSERT(is_linked(peer));
 	return peer->wanted && peer->link->opened_us > peer->alone_us ? peer->link->opened_us - peer->alone_us : 0;
 }
 

@@ -1,4 +1,4 @@
-/* peers.h: the mesh: one TLS 1.3 link to every other member, kept up by itself.
+/* peers.h: the mesh: one TLS 1.3 link to every member that its owner names, kept up by itself.
  *
  * Event-driven, without threads, clocks or name lookups that block: the owner's loop asks for file
  * descriptors and a deadline, waits, and calls peers_handle(). Time is handed in (monotonic
@@ -40,7 +40,7 @@
 
 enum {
 	PEERS_MAX_PENDING = 32, /* inbound connections before their HELLO */
-	PEERS_MAX_LINKS = 2 * NET_MAX_MEMBERS + PEERS_MAX_PENDING,
+	PEERS_MAX_LINKS = 2 * NET_MAX_PEERS + PEERS_MAX_PENDING,
 	PEERS_MAX_FDS = PEERS_MAX_LINKS + 1,
 	PEERS_PART_BYTES = 1 << 12
 };
@@ -156,12 +156,17 @@ uint16_t peers_port(const struct peers *p); /* port that it listens on; 0: none 
 
 /* Sets the members to hold links with (self is skipped): dialed until they are linked. Replaces the
  * earlier set. Links to members that are no longer in it stay until they are idle. A member whose
- * key changed loses its link. */
+ * key changed loses its link. At most NET_MAX_PEERS: any further ones are passed over. Guests
+ * (members that are not named, but came by their ticket) make way, the most silent ones first: they
+ * lose their links. */
 void peers_allow(struct peers *p, int64_t now_us, const struct member_ref *members, int n);
 /* Sets the members that the operator removed; replaces the earlier ones. Closes their links, does
  * not dial them, and refuses their HELLO whatever their ticket says. Self is not banned. */
 void peers_ban(struct peers *p, int64_t now_us, const struct banned *banned);
 bool peers_linked(const struct peers *p, uint32_t member);
+/* Writes the numbers of the members that the mesh knows, ascending; returns how many: those that
+ * are wanted or linked, and some that were. */
+int peers_list(const struct peers *p, uint32_t members[NET_MAX_PEERS]);
 /* Returns how this worker and `member` meet. PATH_APART: wanted for some seconds without a link. */
 enum path_kind peers_path(const struct peers *p, uint32_t member);
 /* Returns the same with more about an open link; peers_way_byte: as report.paths carries it. */

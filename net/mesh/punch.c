@@ -33,22 +33,21 @@ static bool is_due(const struct peers *p, const struct peer *peer) {
 }
 
 /* Returns the member with which a punch is under way or about to begin there, at the same port if
- * there is one; LINK_NOBODY: none. */
-static int punches_with(const struct peers *p, const struct address *from) {
-	int found = LINK_NOBODY;
-	for (int m = 0; m < NET_MAX_MEMBERS; m++) {
-		const struct peer *peer = &p->members[m];
+ * there is one; NULL: none. */
+static struct peer *punches_with(const struct peers *p, const struct address *from) {
+	struct peer *found = NULL;
+	for (int i = 0; i < p->n_members; i++) {
+		struct peer *peer = p->members[i];
 		if (!is_due(p, peer) || !is_host(&peer->punch.at, from))
 			continue;
 		if (is_same(&peer->punch.at, from))
-			return m;
-		found = m;
+			return peer;
+		found = peer;
 	}
 	return found;
 }
 
-bool peers_is_punched(const struct peers *p, const struct link *l, uint32_t m) {
-	const struct peer *peer = &p->members[m];
+bool peers_is_punched(const struct link *l, const struct peer *peer) {
 	return l->inbound && l->begun_us <= peer->punch.until_us && l->begun_us >= peer->punch.offered_us &&
 		   is_host(&peer->punch.at, &l->from);
 }
@@ -70,21 +69,21 @@ static void turn(struct peers *p, struct link *l) {
 		link_kill(l, false, e, "%s", et.text);
 }
 
-/* Takes `l` for the connection of a punch with member m, whose address it has. */
-static void begin(struct peers *p, struct link *l, uint32_t m) {
-	end_calling(&p->members[m]);
-	l->member = (int)m;
-	if (peers_self_is_lower(p, p->members[m].key) || RV_BUG("both-are-clients"))
+/* Takes `l` for the connection of a punch with the member, whose address it has. */
+static void begin(struct peers *p, struct link *l, struct peer *peer) {
+	end_calling(peer);
+	l->member = peer->member;
+	if (peers_self_is_lower(p, peer->key) || RV_BUG("both-are-clients"))
 		turn(p, l);
 }
 
 void peers_admit_punched(struct peers *p, struct link *l) {
-	int m = punches_with(p, &l->from);
-	if (m == LINK_NOBODY)
+	struct peer *peer = punches_with(p, &l->from);
+	if (peer == NULL)
 		return;
-	if (is_same(&p->members[m].punch.at, &l->from))
-		begin(p, l, (uint32_t)m);
-	else if (peers_self_is_lower(p, p->members[m].key))
+	if (is_same(&peer->punch.at, &l->from))
+		begin(p, l, peer);
+	else if (peers_self_is_lower(p, peer->key))
 		l->turn_us = p->now_us + TURN_US;
 }
 
@@ -108,8 +107,7 @@ static struct link *find_early(const struct peers *p, const struct address *at) 
 	return NULL;
 }
 
-bool peers_offer_punch(struct peers *p, uint32_t m, const struct route *route) {
-	struct peer *peer = &p->members[m];
+bool peers_offer_punch(struct peers *p, struct peer *peer, const struct route *route) {
 	int64_t begin_us = route->begin_us > p->now_us ? route->begin_us : p->now_us;
 	struct link *early = find_early(p, &route->at);
 	if (!gcra_take(&punches, &peer->punch.paid_us, p->now_us))
@@ -122,7 +120,7 @@ bool peers_offer_punch(struct peers *p, uint32_t m, const struct route *route) {
 	if (route->local_port == 0)
 		peer->offer.local_port = RV_BUG("punch-from-another-port") ? 0 : p->port;
 	if (early != NULL)
-		begin(p, early, m);
+		begin(p, early, peer);
 	return true;
 }
 

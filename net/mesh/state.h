@@ -6,6 +6,7 @@
  *   greet.c  which peers may come in: HELLO both ways, and which link of a pair stays
  *   dial.c   the members and their addresses (book.c), dialing and redialing
  *   offer.c  routes that the owner finds: when it is asked for one, and what comes of it
+ *   table.c  the members by number
  *   punch.c  routes that both ends dial at one moment
  *   watch.c  which links still deliver; the network changes
  *
@@ -31,9 +32,13 @@ enum {
 #define PEERS_CONGESTION_LOSSY "bbr"
 #define PEERS_CONGESTION       "cubic"
 
-/* One member of the run; the index is its number. */
+/* One member of the run. */
 struct peer {
-	bool known, wanted; /* known: its key was given by a roster at least once */
+	uint32_t member;
+	int64_t used_us;      /* time when it was last wanted, or linked */
+	struct peer *dropped; /* next one that was dropped before it (table.c) */
+	bool was_wanted;      /* before the document that is being followed */
+	bool known, wanted;   /* known: its key was given by a roster at least once */
 	uint8_t key[NET_KEY_BYTES];
 	struct book book;     /* its addresses */
 	struct link *link;    /* open, or dead and not yet reaped */
@@ -92,7 +97,9 @@ struct peers {
 	int troubles;
 	struct link *links[PEERS_MAX_LINKS]; /* NULL: free */
 	int n_slots;                         /* number of `links`, from the first, that were ever in use */
-	struct peer members[NET_MAX_MEMBERS];
+	struct peer *members[NET_MAX_PEERS]; /* by ascending number; each allocated alone */
+	int n_members;
+	struct peer *dropped;                /* no longer in `members`, to be freed when no caller may hold them */
 	struct peers_traffic total, relayed; /* relayed: the part of `total` over relays */
 	struct rate up, down;
 	int up_turn, down_turn; /* index in `links` that is served first */
@@ -143,52 +150,65 @@ enum rv_err peers_on_frame(void *ctx, struct link *l, const struct frame_header 
  * stays. */
 bool peers_self_is_lower(const struct peers *p, const uint8_t key[NET_KEY_BYTES]);
 
+/* table.c */
+/* Returns the member with this number; NULL: the mesh does not know it. Valid while p->depth does
+ * not fall to 0. */
+struct peer *peers_find(const struct peers *p, uint32_t member);
+/* Returns it, new if need be. NULL: no memory, or all places are of members that are wanted or
+ * linked. */
+struct peer *peers_add(struct peers *p, uint32_t member);
+/* Ends links to guests, the ones that were silent for longest, until there is room for `n` more
+ * members, or there is no guest. Asserts that no callback is running. */
+void peers_make_room(struct peers *p, int n);
+void peers_free_dropped(struct peers *p);
+void peers_free_members(struct peers *p);
+
 /* dial.c */
 bool peers_is_banned(const struct peers *p, uint32_t member);
 void peers_dial_due(struct peers *p);
 int64_t peers_dial_deadline_us(const struct peers *p);
-/* Ends a dial to `m` at that address, which failed: the next one follows, or a pause. */
-void peers_dial_failed(struct peers *p, uint32_t m, const struct address *at, enum rv_err why, const char *text);
-/* Plans the next dial to `m` after the open link `l` to it was lost. */
-void peers_dial_again(struct peers *p, uint32_t m, const struct link *l);
-/* Plans the next dial beside a relayed link to `m`. */
-void peers_probe_later(struct peers *p, uint32_t m);
-/* Dials `m` by that route, which the budget pays for. Returns NULL if that failed at once: reported
- * as trouble, with `why` and its text. */
-struct link *peers_dial_route(struct peers *p, uint32_t m, const struct route *to, enum rv_err *why,
+/* Ends a dial to the member at that address, which failed: the next one follows, or a pause. */
+void peers_dial_failed(struct peers *p, struct peer *peer, const struct address *at, enum rv_err why, const char *text);
+/* Plans the next dial after the open link `l` to the member was lost. */
+void peers_dial_again(struct peers *p, struct peer *peer, const struct link *l);
+/* Plans the next dial beside a relayed link. */
+void peers_probe_later(struct peers *p, struct peer *peer);
+/* Dials the member by that route, which the budget pays for. Returns NULL if that failed at once:
+ * reported as trouble, with `why` and its text. */
+struct link *peers_dial_route(struct peers *p, const struct peer *peer, const struct route *to, enum rv_err *why,
 							  struct rv_errtext *et);
 /* Returns the time at which the budget allows the next dial. */
 int64_t peers_dial_budget_us(const struct peers *p);
 /* Returns 0.75 to 1.25 of `us`: workers that lost the same peer do not come back in step. */
 int64_t peers_jittered(struct peers *p, int64_t us);
-/* Lets `m` be dialed at once, as if no dial had failed. */
-void peers_dial_soon(struct peers *p, uint32_t m);
+/* Lets the member be dialed at once, as if no dial had failed. */
+void peers_dial_soon(struct peers *p, struct peer *peer);
 
 /* offer.c */
 /* Dials by the routes whose moment has come, and asks the owner for others. */
 void peers_offers_due(struct peers *p);
 int64_t peers_offers_deadline_us(const struct peers *p);
-/* Plans when the owner is first asked for a route to `m`, which is wanted and has no link. */
-void peers_ask_soon(struct peers *p, uint32_t m);
-/* Plans when the owner is asked for another route to `m`, after one by such a route has ended. */
-void peers_ask_again(struct peers *p, uint32_t m, int64_t lived_us);
-/* Plans the next question after a punch with `m` that ended, or ends, at `from_us`. */
-void peers_ask_next_way(struct peers *p, uint32_t m, int64_t from_us);
+/* Plans when the owner is first asked for a route to a member that is wanted and has no link. */
+void peers_ask_soon(struct peers *p, struct peer *peer);
+/* Plans when the owner is asked for another route, after a link by such a route has ended. */
+void peers_ask_again(struct peers *p, struct peer *peer, int64_t lived_us);
+/* Plans the next question after a punch that ended, or ends, at `from_us`. */
+void peers_ask_next_way(struct peer *peer, int64_t from_us);
 /* Plan when the owner is asked for a route without a relay: later, or at once. */
-void peers_upgrade_later(struct peers *p, uint32_t m);
-void peers_upgrade_soon(struct peers *p, uint32_t m);
+void peers_upgrade_later(struct peers *p, struct peer *peer);
+void peers_upgrade_soon(const struct peers *p, struct peer *peer);
 
 /* punch.c */
 /* Takes a punch, as peers_offer_route. */
-bool peers_offer_punch(struct peers *p, uint32_t m, const struct route *route);
+bool peers_offer_punch(struct peers *p, struct peer *peer, const struct route *route);
 /* Makes way for a punch whose moment has come. Returns false if it has to wait for a link's end. */
 bool peers_may_punch(struct peers *p, struct peer *peer);
 /* Finds out if a connection that just came is that of a punch, and who begins TLS. */
 void peers_admit_punched(struct peers *p, struct link *l);
 /* Begins TLS on such a connection, if nothing came by its turn_us. */
 void peers_turn_due(struct peers *p, struct link *l);
-/* Returns true if the connection came in time for a punch with `m`, from its host. */
-bool peers_is_punched(const struct peers *p, const struct link *l, uint32_t m);
+/* Returns true if the connection came in time for a punch with the member, from its host. */
+bool peers_is_punched(const struct link *l, const struct peer *peer);
 
 /* watch.c */
 /* Sends a NUDGE on an open link on which nothing waits: if the other end has lost it, or the line

@@ -46,7 +46,7 @@ void peers_forgive_own_absence(struct peers *p) {
 
 /* Ends a dial beside the link, but only before its HELLO is out: until then the other side cannot
  * have opened it. */
-static void end_dial_beside(struct peer *peer) {
+static void end_dial_beside(const struct peer *peer) {
 	struct link *beside = peer->dialing;
 	if (beside == NULL || beside->state >= LINK_GREETING)
 		return;
@@ -55,12 +55,11 @@ static void end_dial_beside(struct peer *peer) {
 }
 
 void peers_watch(struct peers *p, struct link *l) {
-	RV_ASSERT(l->member != LINK_NOBODY);
-	struct peer *peer = &p->members[l->member];
+	const struct peer *peer = peers_find(p, l->member);
 	int64_t silent_us = silence_us(p, l);
 	if (silent_us >= p->cfg.silent_us)
 		link_kill(l, false, RV_E_TIMEOUT, "nothing was delivered or came for %.1f s", (double)silent_us * 1e-6);
-	else if (peer->link == l && l->path != PATH_RELAYED && !peers_doubts(p, peer))
+	else if (peer != NULL && peer->link == l && l->path != PATH_RELAYED && !peers_doubts(p, peer))
 		end_dial_beside(peer);
 }
 
@@ -110,17 +109,17 @@ static void hurry(struct peers *p, int64_t now_us, bool doubts_all) {
 	drop_unanswered(p);
 	p->depth--;
 	peers_reap(p);
-	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++) {
-		struct peer *peer = &p->members[m];
+	for (int i = 0; i < p->n_members; i++) {
+		struct peer *peer = p->members[i];
 		if (!peer->wanted)
 			continue;
 		if (peer->link != NULL) {
 			peer->doubted = peer->doubted || doubts_all || silence_us(p, peer->link) >= STUCK_US;
 			peers_nudge(p, peer->link);
 		} else
-			peers_ask_soon(p, m);
-		peers_upgrade_soon(p, m);
-		peers_dial_soon(p, m);
+			peers_ask_soon(p, peer);
+		peers_upgrade_soon(p, peer);
+		peers_dial_soon(p, peer);
 	}
 }
 

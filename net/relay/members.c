@@ -48,10 +48,43 @@ static bool may_join(const struct relay_core *r, const struct relay_connection *
 		   ticket_verify(r->cfg.run_key, m->run_id, m->member, k->key, m->ticket);
 }
 
-/* Returns the index of the member with this number and key, or of a free place for it; the table
- * has more places than a run has members. */
-static int place_for(const struct relay_core *r, uint32_t number, const uint8_t key[NET_KEY_BYTES]) {
-	_Static_assert((int)NET_RELAY_MEMBERS >= (int)NET_MAX_MEMBERS, "every member of the run has a place");
+static bool is_linked(const struct relay_core *r, int member) {
+	bool linked = false;
+	for (int i = 0; i < NET_RELAY_LINKS; i++)
+		linked |=
+			r->links[i].state != RELAY_FREE && (r->links[i].member[0] == member || r->links[i].member[1] == member);
+	return linked;
+}
+
+/* Returns true if the member is kept for its bytes of the day only. */
+static bool is_away(const struct relay_core *r, int member) {
+	const struct relay_member *m = &r->members[member];
+	bool seen = false;
+	for (int f = 0; f < RELAY_FAMILIES; f++)
+		for (int p = 0; p < RELAY_PORTS; p++)
+			seen |= m->seen[f][p] != RELAY_NONE;
+	return m->station == RELAY_NONE && !seen && !is_linked(r, member);
+}
+
+/* Returns the place of the member that is away and has had the fewest bytes today; RELAY_NONE: none
+ * is away. */
+static int place_of_one_away(struct relay_core *r, int64_t now_us) {
+	int found = RELAY_NONE;
+	uint64_t fewest = UINT64_MAX;
+	for (int i = 0; i < NET_RELAY_MEMBERS; i++) {
+		struct relay_spent *spent = &r->members[i].spent;
+		(void)left_of(r, spent, 0, now_us);
+		if (!is_away(r, i) || spent->bytes >= fewest)
+			continue;
+		found = i;
+		fewest = spent->bytes;
+	}
+	return found;
+}
+
+/* Returns the index of the member with this number and key, or of a place for it; RELAY_NONE: all
+ * places are of members that are here. */
+static int place_for(struct relay_core *r, int64_t now_us, uint32_t number, const uint8_t key[NET_KEY_BYTES]) {
 	int free = RELAY_NONE;
 	for (int i = 0; i < NET_RELAY_MEMBERS; i++) {
 		const struct relay_member *m = &r->members[i];
@@ -59,6 +92,8 @@ static int place_for(const struct relay_core *r, uint32_t number, const uint8_t 
 			return i;
 		free = !m->known && free == RELAY_NONE ? i : free;
 	}
+	if (free == RELAY_NONE && (free = place_of_one_away(r, now_us)) != RELAY_NONE)
+		r->members[free].known = false;
 	return free;
 }
 
@@ -82,7 +117,7 @@ static void greet(struct relay_core *r, int connection, struct relay_member *m) 
 
 void relay_take_hello(struct relay_core *r, int64_t now_us, int connection, const struct relay_hello *m) {
 	struct relay_connection *k = &r->connections[connection];
-	int place = may_join(r, k, m) ? place_for(r, m->member, k->key) : RELAY_NONE;
+	int place = may_join(r, k, m) ? place_for(r, now_us, m->member, k->key) : RELAY_NONE;
 	if (place == RELAY_NONE) {
 		r->totals.strangers_closed++;
 		relay_close(r, connection);

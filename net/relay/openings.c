@@ -18,10 +18,23 @@ static enum relay_family family_of(const struct relay_call *m) {
 	return m->way == WAY_OPEN_V6 ? RELAY_V6 : RELAY_V4;
 }
 
-/* What is kept of two members' openings: at one of them, whichever called first. */
-static struct relay_opened *pair_of(struct relay_core *r, int a, int b) {
+/* Returns what is kept of two members' openings, at one of them, whichever called first. Without
+ * any: that of the pair for which they are paid up to the earliest time, long ago. */
+static struct relay_opened *place_of(struct relay_core *r, int a, int b) {
 	int low = a < b ? a : b, high = a < b ? b : a;
-	return &r->members[low].opened[r->members[high].number];
+	struct relay_opened *list = r->members[low].opened, *oldest = list;
+	for (int i = 0; i < RELAY_OPENED; i++) {
+		if (list[i].until_us != 0 && list[i].other == r->members[high].number)
+			return &list[i];
+		oldest = list[i].until_us < oldest->until_us ? &list[i] : oldest;
+	}
+	return oldest;
+}
+
+/* Returns NULL if there was none lately. */
+static const struct relay_opened *find_pair(struct relay_core *r, int a, int b) {
+	const struct relay_opened *pair = place_of(r, a, b);
+	return pair->until_us != 0 && pair->other == r->members[a < b ? b : a].number ? pair : NULL;
 }
 
 /* ---- refusals ---- */
@@ -45,7 +58,8 @@ static uint32_t longest(uint32_t a, uint32_t b) {
 static struct relay_verdict judge_pace(struct relay_core *r, int64_t now_us, int caller, int peer) {
 	uint32_t own = wait_ms(&of_member, r->members[caller].openings_until_us, now_us);
 	uint32_t theirs = wait_ms(&of_member, r->members[peer].openings_until_us, now_us);
-	uint32_t both = wait_ms(&of_pair, pair_of(r, caller, peer)->until_us, now_us);
+	const struct relay_opened *pair = find_pair(r, caller, peer);
+	uint32_t both = pair != NULL ? wait_ms(&of_pair, pair->until_us, now_us) : 0;
 	if (own == 0 && theirs == 0 && both == 0)
 		return (struct relay_verdict){0};
 	int whose = (own > 0 ? RELAY_CALLER : 0) | (theirs > 0 ? RELAY_CALLED : 0);
@@ -68,19 +82,20 @@ struct relay_verdict relay_judge_opening(struct relay_core *r, int64_t now_us, i
 /* ---- OPEN ---- */
 
 bool relay_was_opened(struct relay_core *r, int64_t now_us, int caller, int peer) {
-	const struct relay_opened *pair = pair_of(r, caller, peer);
-	return pair->count > 0 && now_us - pair->at_us < SAME_CALL_US && pair->caller != caller;
+	const struct relay_opened *pair = find_pair(r, caller, peer);
+	return pair != NULL && now_us - pair->at_us < SAME_CALL_US && pair->caller != r->members[caller].number;
 }
 
 static void charge(struct relay_core *r, int64_t now_us, int caller, int peer) {
-	struct relay_opened *pair = pair_of(r, caller, peer);
+	struct relay_opened *pair = place_of(r, caller, peer);
+	if (find_pair(r, caller, peer) == NULL)
+		*pair = (struct relay_opened){.other = r->members[caller < peer ? peer : caller].number};
 	bool fits = gcra_take(&of_member, &r->members[caller].openings_until_us, now_us);
 	fits = gcra_take(&of_member, &r->members[peer].openings_until_us, now_us) && fits;
 	fits = gcra_take(&of_pair, &pair->until_us, now_us) && fits;
 	RV_ASSERT(fits); /* judged before */
-	pair->count++;
 	pair->at_us = now_us;
-	pair->caller = caller;
+	pair->caller = r->members[caller].number;
 }
 
 static int64_t rtt_us(const struct relay_core *r, const struct relay_member *m) {

@@ -40,11 +40,14 @@ struct relay_spent {
 
 /* The openings of two members. */
 struct relay_opened {
-	int64_t until_us; /* up to which they are paid for (base/gcra.h) */
-	int64_t at_us;    /* of the newest, */
-	int caller;       /* and the index of its caller, */
-	uint64_t count;   /* if there was one */
+	uint32_t other;   /* number of the one whose index is higher */
+	uint32_t caller;  /* number of the caller of the newest, */
+	int64_t at_us;    /* its time, */
+	int64_t until_us; /* and up to when all are paid for (base/gcra.h); 0: there was none */
 };
+/* Openings of a member that are kept: more than there can be within the time for which they matter
+ * (openings.c). */
+enum { RELAY_OPENED = 24 };
 
 struct relay_member {
 	bool known;
@@ -58,8 +61,8 @@ struct relay_member {
 	int64_t frames_until_us;               /* its reflections and its openings are paid for */
 	int64_t reflections_until_us;          /* (base/gcra.h) */
 	int64_t openings_until_us;
-	struct relay_spent spent;                    /* sent by it or to it */
-	struct relay_opened opened[NET_MAX_MEMBERS]; /* by number of the other, whose index is higher */
+	struct relay_spent spent; /* sent by it or to it */
+	struct relay_opened opened[RELAY_OPENED];
 };
 
 /* A call, and once both ends have shown their tokens a link. Index 0: the caller. */

@@ -202,7 +202,7 @@ static bool is_way(uint8_t way) {
 static const char *invalid_call(const struct relay_call *m) {
 	if (!is_way(m->way))
 		return "call: the way is not known";
-	return m->peer >= NET_MAX_MEMBERS ? "call: the peer's number is too large" : NULL;
+	return m->peer == NET_NO_MEMBER ? "call: the peer's number is that of none" : NULL;
 }
 
 static const char *invalid_refused(const struct relay_refused *m) {
@@ -212,7 +212,7 @@ static const char *invalid_refused(const struct relay_refused *m) {
 		return "refused: the reason is not known";
 	if (m->whose > (RELAY_CALLER | RELAY_CALLED))
 		return "refused: it is of neither caller nor called";
-	return m->peer >= NET_MAX_MEMBERS ? "refused: the peer's number is too large" : NULL;
+	return m->peer == NET_NO_MEMBER ? "refused: the peer's number is that of none" : NULL;
 }
 
 static const char *invalid_open(const struct relay_open *m) {
@@ -220,19 +220,19 @@ static const char *invalid_open(const struct relay_open *m) {
 		return "open: the delay is too long";
 	if (!is_numeric(&m->at))
 		return "open: not a numeric address with a port";
-	return m->peer >= NET_MAX_MEMBERS ? "open: the peer's number is too large" : NULL;
+	return m->peer == NET_NO_MEMBER ? "open: the peer's number is that of none" : NULL;
 }
 
 static const char *invalid(const struct relay_frame *m) {
 	switch (m->type) {
 	case RELAY_HELLO:
-		return m->hello.member >= NET_MAX_MEMBERS ? "hello: the member's number is too large" : NULL;
+		return m->hello.member == NET_NO_MEMBER ? "hello: the member's number is that of none" : NULL;
 	case RELAY_CALL:
 		return invalid_call(&m->call);
 	case RELAY_SEEN:
 		return is_numeric(&m->seen.at) ? NULL : "seen: not a numeric address with a port";
 	case RELAY_RING:
-		return m->ring.peer >= NET_MAX_MEMBERS ? "ring: the peer's number is too large" : NULL;
+		return m->ring.peer == NET_NO_MEMBER ? "ring: the peer's number is that of none" : NULL;
 	case RELAY_REFUSED:
 		return invalid_refused(&m->refused);
 	case RELAY_OPEN:

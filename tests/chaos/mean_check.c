@@ -88,7 +88,7 @@ static enum rv_err factors_of(const struct global_config *g, const struct dump *
 							  struct rv_errtext *et) {
 	const struct codec *sent = global_sent(g);
 	const double clip = g->merge_params.clip;
-	double norm[NET_MAX_MEMBERS], median = 0;
+	double norm[NET_MAX_ROW], median = 0;
 	for (int i = 0; i < n_in; i++) {
 		const uint8_t *code = dumps[i].vector + at;
 		RV_TRY(sent->decode(sent, code, n, s->x, et));
@@ -117,8 +117,8 @@ static enum rv_err mean_of_chunk(const struct checker *c, const struct global_co
 	const struct codec *sent = global_sent(g);
 	const struct chunking exchanged = global_round_chunks(g, r->round);
 	size_t n = chunking_len(&exchanged, chunk), at = chunking_offset_bytes(&exchanged, sent, chunk);
-	uint32_t weights[NET_MAX_MEMBERS], sum = 0;
-	float factors[NET_MAX_MEMBERS];
+	uint32_t weights[NET_MAX_ROW], sum = 0;
+	float factors[NET_MAX_ROW];
 	rv_weights(r->tokens, r->n_members, c->run.weight_by_tokens, weights);
 	RV_TRY(factors_of(g, dumps, at, n, weights, r->n_members, s, factors, et));
 	memset(s->mean, 0, n * sizeof(float));
@@ -231,7 +231,7 @@ static bool same_participants(const struct core_record *roster, const struct cor
 }
 
 static enum rv_err check_commit(struct checker *c, const struct core_record *commit, struct rv_errtext *et) {
-	struct dump dumps[NET_MAX_MEMBERS] = {{.bytes = NULL}};
+	struct dump dumps[NET_MAX_ROW] = {{.bytes = NULL}};
 	if (commit->round != c->out->rounds || commit->round >= MEAN_CHECK_MAX_ROUNDS)
 		return rv_fail(et, RV_E_CORRUPT, "round %" PRIu64 " is committed after %" PRIu64 " rounds", commit->round,
 					   c->out->rounds);

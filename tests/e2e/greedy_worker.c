@@ -18,7 +18,7 @@ static struct {
 	int owed; /* requests without a whole answer */
 	uint64_t round;
 	uint8_t body[FRAME_FETCH_BYTES];
-} peers[NET_MAX_MEMBERS];
+} peers[NET_MAX_ROW];
 
 struct fetcher *__wrap_fetcher_init(void *memory, const struct fetcher_config *cfg) {
 	run_tag = cfg->run_tag;

@@ -62,7 +62,7 @@ struct node {
 	struct reduce *reduce;
 	void *memory;
 	uint8_t *flags;
-	uint8_t own[VECTOR_BYTES], reduced[CHUNKS * MEAN_BYTES], held[NET_MAX_MEMBERS][VECTOR_BYTES];
+	uint8_t own[VECTOR_BYTES], reduced[CHUNKS * MEAN_BYTES], held[NET_MAX_ROW][VECTOR_BYTES];
 	int64_t now_us;
 	bool up[MEMBERS];
 };

@@ -110,7 +110,7 @@ int world_index_of(const struct world *w, int node) {
 
 void world_next_attempt(struct world *w) {
 	struct document old = w->doc, *d = &w->doc;
-	uint16_t owner[WORLD_MAX_CHUNKS], index_of[NET_MAX_MEMBERS];
+	uint16_t owner[WORLD_MAX_CHUNKS], index_of[NET_MAX_ROW];
 	d->attempt++;
 	d->seq++;
 	d->n_members = 0;

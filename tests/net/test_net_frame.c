@@ -206,7 +206,7 @@ static void test_hello(void **state) {
 	body[23] = 1; /* padding */
 	assert_int_equal(frame_hello_decode(body, FRAME_HELLO_BYTES, &out, &et), RV_E_INVALID);
 	body[23] = 0;
-	body[24] = NET_MAX_MEMBERS;
+	memset(body + 24, 0xff, 4); /* NET_NO_MEMBER */
 	assert_int_equal(frame_hello_decode(body, FRAME_HELLO_BYTES, &out, &et), RV_E_INVALID);
 }
 

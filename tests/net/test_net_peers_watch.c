@@ -256,17 +256,17 @@ static void many_members_at_one_door_share_a_budget(void **state) {
 	(void)state;
 	struct world w;
 	struct victim v;
-	struct member_ref refs[NET_MAX_MEMBERS] = {0};
+	struct member_ref refs[NET_MAX_ROW] = {0};
 	world_init(&w, 1, NULL);
 	victim_open(&w, &v);
-	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++) {
+	for (uint32_t m = 0; m < NET_MAX_ROW; m++) {
 		refs[m].member = m;
 		refs[m].key[0] = (uint8_t)(m + 1);
 		refs[m].n_candidates = 1;
 		snprintf(refs[m].candidates[0].addr, sizeof refs[m].candidates[0].addr, "127.0.0.1:%u", v.port);
 	}
 	int64_t began_us = w.now_us;
-	peers_allow(w.nodes[0].peers, w.now_us, refs, NET_MAX_MEMBERS);
+	peers_allow(w.nodes[0].peers, w.now_us, refs, NET_MAX_ROW);
 	for (int i = 0; i < 1000; i++) {
 		w.now_us += 10 * MS;
 		world_step(&w);

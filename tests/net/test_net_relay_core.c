@@ -178,6 +178,24 @@ static void a_ticket_of_an_earlier_round_is_stale(void **state) {
 	rig_release(&r);
 }
 
+/* More members than the relay remembers come and go in a day: a place of one that is away goes to
+ * another. */
+static void members_of_any_number_come_and_go(void **state) {
+	(void)state;
+	struct relay_rig r;
+	rig_init(&r, 0, 0);
+	rig_stations(&r, 2);
+	for (uint32_t k = 0; k < 2 * NET_RELAY_MEMBERS; k++) {
+		rig_clear(&r);
+		int station = rig_hello(&r, 2, &r.run, 4000000000u + k);
+		assert_int_equal(r.n_closed, 0);
+		relay_closed(r.core, station);
+		rig_drain(&r);
+	}
+	assert_int_equal(rig_call(&r, 0, 1, 5), RELAY_RING);
+	rig_release(&r);
+}
+
 static void nobody_is_called_who_is_absent_or_banned(void **state) {
 	(void)state;
 	struct relay_rig r;
@@ -520,6 +538,7 @@ int main(void) {
 		cmocka_unit_test(a_call_rings_both_and_joins_them),
 		cmocka_unit_test(a_ticket_for_others_is_refused),
 		cmocka_unit_test(a_ticket_of_an_earlier_round_is_stale),
+		cmocka_unit_test(members_of_any_number_come_and_go),
 		cmocka_unit_test(nobody_is_called_who_is_absent_or_banned),
 		cmocka_unit_test(calls_have_a_pace),
 		cmocka_unit_test(both_calling_at_once_make_one_call),

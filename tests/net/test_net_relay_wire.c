@@ -81,21 +81,21 @@ static void refused(struct relay_frame m, enum rv_err e, const char *text) {
 static void values_are_bounded(void **state) {
 	(void)state;
 	REFUSED(0, m.hello.version = 2, RV_E_PROTOCOL, "version 2");
-	REFUSED(0, m.hello.member = NET_MAX_MEMBERS, RV_E_INVALID, "hello: the member's number");
-	REFUSED(2, m.call.peer = NET_MAX_MEMBERS, RV_E_INVALID, "call: the peer's number");
+	REFUSED(0, m.hello.member = NET_NO_MEMBER, RV_E_INVALID, "hello: the member's number");
+	REFUSED(2, m.call.peer = NET_NO_MEMBER, RV_E_INVALID, "call: the peer's number");
 	REFUSED(4, m.seen.at.port = 0, RV_E_INVALID, "seen");
 	REFUSED(4, strcpy(m.seen.at.host, "localhost"), RV_E_INVALID, "seen");
 	REFUSED(4, strcpy(m.seen.at.host, ""), RV_E_INVALID, "seen");
 	REFUSED(2, m.call.way = 0, RV_E_INVALID, "call: the way");
 	REFUSED(2, m.call.way = WAY_FORWARD + 1, RV_E_INVALID, "call: the way");
-	REFUSED(6, m.ring.peer = NET_MAX_MEMBERS, RV_E_INVALID, "ring: the peer's number");
+	REFUSED(6, m.ring.peer = NET_NO_MEMBER, RV_E_INVALID, "ring: the peer's number");
 	REFUSED(7, m.refused.way = 0, RV_E_INVALID, "refused: the way");
 	REFUSED(7, m.refused.way = WAY_FORWARD + 1, RV_E_INVALID, "refused: the way");
 	REFUSED(7, m.refused.whose = 4, RV_E_INVALID, "refused: it is of neither");
 	REFUSED(7, m.refused.reason = 0, RV_E_INVALID, "refused: the reason");
 	REFUSED(7, m.refused.reason = RELAY_REFUSALS, RV_E_INVALID, "refused: the reason");
-	REFUSED(7, m.refused.peer = NET_MAX_MEMBERS, RV_E_INVALID, "refused: the peer's number");
-	REFUSED(8, m.open.peer = NET_MAX_MEMBERS, RV_E_INVALID, "open: the peer's number");
+	REFUSED(7, m.refused.peer = NET_NO_MEMBER, RV_E_INVALID, "refused: the peer's number");
+	REFUSED(8, m.open.peer = NET_NO_MEMBER, RV_E_INVALID, "open: the peer's number");
 	REFUSED(8, m.open.delay_us = 3000001, RV_E_INVALID, "open: the delay");
 	REFUSED(8, m.open.at.port = 0, RV_E_INVALID, "open: not a numeric");
 	REFUSED(8, strcpy(m.open.at.host, "a.example"), RV_E_INVALID, "open: not a numeric");

@@ -660,8 +660,8 @@ struct sim_roster {
 	struct rv_hash hash; /* of everything in the document that concerns it */
 	bool announced;
 	int n;
-	uint32_t members[NET_MAX_MEMBERS], weights[NET_MAX_MEMBERS];
-	uint64_t boots[NET_MAX_MEMBERS];
+	uint32_t members[NET_MAX_ROW], weights[NET_MAX_ROW];
+	uint64_t boots[NET_MAX_ROW];
 	int8_t owner[SIM_MAX_CHUNKS]; /* host, by chunk of the round's vector */
 	bool held[SIM_MAX_CHUNKS];    /* its owner had a residual of it when the attempt began */
 	struct sim_roster *next;
@@ -701,7 +701,7 @@ struct sim_oracle {
 	struct sim_residual residuals[SIM_MAX_WORKERS];
 	uint16_t *counted[SIM_MAX_WORKERS]; /* (step id, fragment) -> round + 1 in whose commit it is */
 	size_t cap_counted[SIM_MAX_WORKERS];
-	uint32_t member_of[SIM_MAX_WORKERS]; /* as acknowledged; NET_MAX_MEMBERS: not yet */
+	uint32_t member_of[SIM_MAX_WORKERS]; /* as acknowledged; NET_NO_MEMBER: not yet */
 };
 void oracle_init(struct sim *s);
 

@@ -305,10 +305,11 @@ void fetch_end(struct sim_worker *w) {
 }
 
 void fetch_allow(struct sim_worker *w, const struct document *d) {
-	uint64_t donors = 0;
+	struct member_set donors = {0};
 	for (int i = 0; i < d->n_members; i++)
-		donors |= banned_has(&d->banned, d->members[i].member) ? 0 : UINT64_C(1) << d->members[i].member;
-	fetcher_allow(w->fetcher, w->sim->now_us, donors);
+		if (!banned_has(&d->banned, d->members[i].member))
+			(void)member_set_add(&donors, d->members[i].member);
+	fetcher_allow(w->fetcher, w->sim->now_us, &donors);
 }
 
 int64_t fetch_deadline_us(struct sim_worker *w) {
@@ -321,7 +322,7 @@ int64_t fetch_deadline_us(struct sim_worker *w) {
 void fetch_link_changed(struct sim *s, int host, int peer) {
 	struct sim_worker *w = &s->workers[host];
 	uint32_t member = member_of(s, peer);
-	if (w->fetcher == NULL || member >= NET_MAX_MEMBERS)
+	if (w->fetcher == NULL || member == NET_NO_MEMBER)
 		return;
 	donor_link_down(w->donor, member);
 	fetcher_link_down(w->fetcher, s->now_us, member);

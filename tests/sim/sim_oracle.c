@@ -109,8 +109,8 @@ static void count_steps(struct sim *s, const struct sim_contribution *c) {
 /* The mean over the roster, as it must be. */
 static bool reference_mean(struct sim *s, const struct sim_roster *r, uint8_t *out) {
 	const struct chunking chunks = global_round_chunks(&s->global_config, r->round);
-	const uint8_t *in[NET_MAX_MEMBERS];
-	const struct sim_contribution *from[NET_MAX_MEMBERS];
+	const uint8_t *in[NET_MAX_ROW];
+	const struct sim_contribution *from[NET_MAX_ROW];
 	const struct merge_rule rule = global_merge(&s->global_config);
 	struct merge_measured measured = {.values = NULL};
 	for (int i = 0; i < r->n; i++) {
@@ -173,7 +173,7 @@ void oracle_init(struct sim *s) {
 	o->last_document = sim_alloc(NET_MAX_DOCUMENT_BYTES);
 	remember_state(s);
 	for (int h = 0; h < SIM_MAX_WORKERS; h++)
-		o->member_of[h] = NET_MAX_MEMBERS;
+		o->member_of[h] = NET_NO_MEMBER;
 	for (int h = 0; h < s->opt.n_workers; h++) {
 		o->residuals[h].left = sim_alloc(s->opt.n_params * sizeof(float));
 		o->residuals[h].next = sim_alloc(s->opt.n_params * sizeof(float));
@@ -395,7 +395,7 @@ void oracle_named(struct sim *s, uint32_t member) {
 
 void oracle_member(struct sim *s, int host, uint32_t member) {
 	uint32_t *known = &s->oracle.member_of[host];
-	if (*known != NET_MAX_MEMBERS && *known != member)
+	if (*known != NET_NO_MEMBER && *known != member)
 		sim_fail(s, "w%d was member %u and is member %u now", host, *known, member);
 	*known = member;
 }

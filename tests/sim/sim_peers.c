@@ -212,7 +212,7 @@ void mesh_open(struct sim *s, int host) {
 	memcpy(cfg.run_id, s->run_id, sizeof cfg.run_id);
 	memcpy(cfg.run_key, s->run_identity.key, sizeof cfg.run_key);
 	ticket_sign(&s->run_identity, s->run_id, w->member, cfg.identity->key, cfg.ticket);
-	if (host == s->impostor && s->oracle.member_of[s->impersonated] < NET_MAX_MEMBERS)
+	if (host == s->impostor && s->oracle.member_of[s->impersonated] != NET_NO_MEMBER)
 		cfg.self_member = s->oracle.member_of[s->impersonated];
 	w->over_cap = 0;
 	w->wrote_us = s->now_us;
@@ -450,7 +450,7 @@ static void forget_all(void *ctx) {
 	(void)ctx;
 }
 
-static uint64_t askers(void *ctx) {
+static const struct member_set *askers(void *ctx) {
 	return donor_askers(((struct sim_worker *)ctx)->donor);
 }
 

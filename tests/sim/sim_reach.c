@@ -179,9 +179,9 @@ static void handle_reflection(struct sim_worker *w, struct sim_reflection *f) {
 
 /* ---- the core's other operations ---- */
 
-static void ask_tickets(void *ctx, uint64_t peers) {
+static void ask_tickets(void *ctx, const uint32_t *peers, int n) {
 	struct sim_worker *w = ctx;
-	control_client_ask_pairs(w->control, peers);
+	control_client_ask_pairs(w->control, peers, n);
 }
 
 static int host_of(const struct sim *s, uint32_t member) {

@@ -108,7 +108,7 @@ static void aim(struct sim *s, int relay, int connection, struct relay_frame *m)
 
 static void flood(struct sim *s, int relay, int connection) {
 	enum { FRAMES = 40 };
-	const struct relay_frame ring = {.type = RELAY_RING, .ring = {.peer = (uint32_t)(s->now_us % NET_MAX_MEMBERS)}};
+	const struct relay_frame ring = {.type = RELAY_RING, .ring = {.peer = (uint32_t)(s->now_us % NET_MAX_ROW)}};
 	for (int i = 0; i < FRAMES; i++)
 		put_frame(s, relay, connection, &ring);
 }

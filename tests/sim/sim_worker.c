@@ -25,8 +25,9 @@ static void send_report(void *ctx, struct report *rep) {
 	double cap = mesh_cap(s, w->host), up = s->net.up[w->host].bytes_per_s;
 	rep->up_bytes_per_s = measured(s, w->host, cap > 0 && cap < up ? cap : up);
 	rep->down_bytes_per_s = measured(s, w->host, s->net.down[w->host].bytes_per_s);
-	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++)
-		report_add_path(rep, m, (uint8_t)peers_path(w->mesh, m));
+	uint32_t members[NET_MAX_PEERS];
+	for (int i = 0, n = peers_list(w->mesh, members); i < n; i++)
+		report_add_path(rep, members[i], (uint8_t)peers_path(w->mesh, members[i]));
 	control_client_report(w->control, rep);
 }
 

@@ -160,9 +160,9 @@ static void make_run(struct scene *s) {
 	assert_int_equal(coordinator_stop(&s->c), 0);
 }
 
-/* A run holds NET_MAX_MEMBERS: another one before it is full. */
+/* Another run now and then, so that it stays small. */
 static void next_trial(struct scene *s, long nth, bool from_then) {
-	if (s->stranger >= FIRST_STRANGER + NET_MAX_MEMBERS / 2) {
+	if (s->stranger >= FIRST_STRANGER + NET_MAX_ROW / 2) {
 		coordinator_remove(&s->c);
 		make_run(s);
 	}

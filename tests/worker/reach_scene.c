@@ -47,10 +47,12 @@ static void on_end_reflection(void *ctx, const struct reach_reflection *which) {
 	a->is_asked = false;
 }
 
-static void on_ask(void *ctx, uint64_t peers) {
+static void on_ask(void *ctx, const uint32_t *peers, int n) {
 	struct scene *s = ctx;
 	s->asks++;
-	s->asked = peers;
+	s->asked = 0;
+	for (int i = 0; i < n; i++)
+		s->asked |= UINT64_C(1) << peers[i];
 }
 
 static bool on_offer(void *ctx, int station, uint32_t peer, const struct route *route) {
@@ -192,7 +194,7 @@ void scene_is_home(struct scene *s, int n_relays) {
 
 void scene_gets_tickets(struct scene *s) {
 	struct pair_reply reply = {.term = 1, .round = 9};
-	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++)
+	for (uint32_t m = 0; m < NET_MAX_ROW; m++)
 		if ((s->asked >> m & 1) != 0)
 			reply.tickets[reply.n++] = (struct pair_ticket){.peer = m, .signature = {(uint8_t)m}};
 	s->asked = 0;

@@ -31,10 +31,10 @@ struct scene {
 	uint32_t offered;
 	int offered_by; /* station */
 	struct route route;
-	struct reach_mapping mapping;          /* of the last event */
-	enum path_kind paths[NET_MAX_MEMBERS]; /* what the mesh has */
-	bool refuses_offers;                   /* the mesh */
-	bool no_second_port;                   /* relays have one: 7436 */
+	struct reach_mapping mapping;      /* of the last event */
+	enum path_kind paths[NET_MAX_ROW]; /* what the mesh has */
+	bool refuses_offers;               /* the mesh */
+	bool no_second_port;               /* relays have one: 7436 */
 	char text[RV_ERRTEXT_BYTES];
 };
 

@@ -57,7 +57,7 @@ void document_older(struct document *d, uint64_t from) {
 
 void document_members(struct document *d, uint64_t members) {
 	d->n_members = 0;
-	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++) {
+	for (uint32_t m = 0; m < NET_MAX_ROW; m++) {
 		if (!(members >> m & 1))
 			continue;
 		struct member_ref *ref = &d->members[d->n_members++];

@@ -49,6 +49,19 @@ static void it_says_when(void **state) {
 	assert_true(donor_budget_left(&b, at_us, 3, WHO) > 0);
 }
 
+/* More members than are remembered: those that were given most keep their debts. */
+static void the_greatest_debts_are_remembered(void **state) {
+	(void)state;
+	struct donor_budget b = donor_budget_of(STATE, ENTRY);
+	(void)take_all(&b, second_us, 3);
+	for (uint32_t m = 0; m < 3 * NET_MAX_PEERS; m++) {
+		assert_int_equal(donor_budget_left(&b, second_us, 3, 4000000000u + m), 2 * STATE);
+		donor_budget_charge(&b, 4000000000u + m, 100);
+	}
+	assert_int_equal(donor_budget_left(&b, second_us, 3, WHO), 0);
+	assert_int_equal(donor_budget_left(&b, second_us, 3, 4000000000u + 3 * NET_MAX_PEERS - 1), 2 * STATE - 100);
+}
+
 /* Asked at every turn of the loop, it comes back as fast as when it is asked once. */
 static void parts_of_a_byte_are_not_lost(void **state) {
 	(void)state;
@@ -81,6 +94,7 @@ int main(void) {
 		cmocka_unit_test(every_round_brings_an_entry),
 		cmocka_unit_test(it_says_when),
 		cmocka_unit_test(parts_of_a_byte_are_not_lost),
+		cmocka_unit_test(the_greatest_debts_are_remembered),
 		cmocka_unit_test(members_have_their_own),
 		cmocka_unit_test(none_is_no_limit),
 	};

@@ -77,13 +77,22 @@ static void make_payloads(struct world *w) {
 		.kind = STATE_KIND_LOG, .round = ROUND, .expect = global_digest_of(&w->g, ROUND, w->manifest[STATE_KIND_LOG])};
 }
 
+/* Lets these members be asked: the first 64 of them, as a set. */
+static void allow(struct world *w, uint64_t members) {
+	struct member_set set = {0};
+	for (uint32_t m = 0; m < 64; m++)
+		if ((members >> m & 1) != 0)
+			(void)member_set_add(&set, m);
+	fetch_core_allow(w->core, w->now, &set);
+}
+
 static void start(struct world *w) {
 	struct fetch_core_config cfg = {.global = &w->g, .self_member = SELF, .stall_us = STALL_US};
 	free(w->memory);
 	w->memory = malloc(fetch_core_bytes(&cfg));
 	memset(w->memory, 0xa5, fetch_core_bytes(&cfg));
 	w->core = fetch_core_init(w->memory, &cfg, w->now);
-	fetch_core_allow(w->core, w->now, ~UINT64_C(0));
+	allow(w, ~UINT64_C(0));
 }
 
 static int setup(void **state) {
@@ -401,11 +410,32 @@ static void who_is_not_allowed_is_not_asked(void **state) {
 	fetch_core_link_up(w->core, 0, 1);
 	fetch_core_link_up(w->core, 0, SELF);
 	want(w, STATE_KIND_SNAPSHOT, STATE_KIND_SNAPSHOT);
-	fetch_core_allow(w->core, 0, UINT64_C(1) << SELF | UINT64_C(1) << 2);
+	allow(w, UINT64_C(1) << SELF | UINT64_C(1) << 2);
 	assert_false(fetch_core_send(w->core, 0, 1, &f) || fetch_core_send(w->core, 0, SELF, &f));
 	assert_false(fetch_core_send(w->core, 0, 2, &f)); /* no link */
-	fetch_core_allow(w->core, 0, UINT64_C(1) << 1);
+	allow(w, UINT64_C(1) << 1);
 	assert_true(fetch_core_send(w->core, 0, 1, &f));
+}
+
+/* A donor may have any number; one whose link came before the document that names it is asked, too,
+ * and the place of one that is no longer named goes to another. */
+static void donors_of_any_number(void **state) {
+	struct world *w = *state;
+	const uint32_t high = 4000000000u;
+	struct frame_fetch f;
+	want(w, STATE_KIND_SNAPSHOT, STATE_KIND_SNAPSHOT);
+	for (uint32_t k = 0; k < 200; k++) {
+		const struct member_set one = {1, {high + k}};
+		fetch_core_link_up(w->core, w->now, high + k);
+		assert_false(fetch_core_send(w->core, w->now, high + k, &f));
+		fetch_core_allow(w->core, w->now, &one);
+		assert_true(fetch_core_send(w->core, w->now, high + k, &f));
+		fetch_core_link_down(w->core, w->now, high + k);
+		assert_false(fetch_core_send(w->core, w->now, high + k, &f));
+	}
+	const struct frame_piece stray = {.of = f};
+	struct fetch_event e;
+	assert_int_equal(fetch_core_piece(w->core, w->now, 1000000, &stray, &e, NULL), RV_E_PROTOCOL);
 }
 
 /* Many donors that change at random; one that is honest comes and stays. */
@@ -448,6 +478,7 @@ int main(void) {
 		T(a_cancelled_file_is_taken_up_without_confusion),
 		T(breaches_are_told),
 		T(who_is_not_allowed_is_not_asked),
+		T(donors_of_any_number),
 		T(any_mixture_ends_with_the_right_bytes),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);

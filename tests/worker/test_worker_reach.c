@@ -56,8 +56,9 @@ static void on_link_down(void *ctx, uint32_t member, bool fatal, enum rv_err why
 	(void)ctx, (void)member, (void)fatal, (void)why, (void)text;
 }
 
-static void ask_tickets(void *ctx, uint64_t peers) {
-	((struct node *)ctx)->asked = peers;
+static void ask_tickets(void *ctx, const uint32_t *peers, int n) {
+	for (int i = 0; i < n; i++)
+		((struct node *)ctx)->asked |= UINT64_C(1) << peers[i];
 }
 
 static void tell(void *ctx, const struct reach_event *e) {

@@ -18,7 +18,8 @@ struct tables {
 	struct store_job jobs[MAX_JOBS];
 	int n_jobs;
 	bool refuses_jobs, busy;
-	uint64_t askers, given;
+	uint64_t given;
+	struct member_set askers;
 	uint32_t said[SESSION_EVENTS];
 	uint8_t storage; /* of the last report */
 	int means_forgotten;
@@ -103,8 +104,8 @@ static bool is_nowhere(void *ctx) {
 	return false;
 }
 
-static uint64_t askers_of(void *ctx) {
-	return ((struct tables *)ctx)->askers;
+static const struct member_set *askers_of(void *ctx) {
+	return &((struct tables *)ctx)->askers;
 }
 
 static uint64_t given_of(void *ctx) {

@@ -203,7 +203,7 @@ static void what_is_on_the_own_disk_is_not_fetched(void **state) {
 	struct state_id snapshot = transfer_id(w, STATE_KIND_SNAPSHOT, 4), log = transfer_id(w, STATE_KIND_LOG, 4);
 	struct state_id earlier = transfer_id(w, STATE_KIND_SNAPSHOT, 2);
 	state_fixture_play(w->target, TRANSFER_ROUNDS, 1);
-	fetcher_allow(w->fetcher, w->now, 0);
+	fetcher_allow(w->fetcher, w->now, &(struct member_set){0});
 	transfer_want(w, &snapshot, &log);
 	transfer_settle(w);
 	assert_int_equal(w->files, 1);

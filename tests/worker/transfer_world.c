@@ -42,7 +42,10 @@ void transfer_open_fetcher(struct transfer_world *w) {
 		.stall_us = 1000 * TRANSFER_MS,
 		.owner = {.ctx = w, .on_file = on_file, .on_failed = on_failed, .on_bad_donor = on_bad_donor}};
 	assert_int_equal(fetcher_new(&cfg, &w->target->store, w->storage, &w->fetcher, NULL), RV_OK);
-	fetcher_allow(w->fetcher, w->now, ~UINT64_C(0));
+	struct member_set donors = {0};
+	for (uint32_t m = 0; m <= TRANSFER_DONORS; m++)
+		(void)member_set_add(&donors, m);
+	fetcher_allow(w->fetcher, w->now, &donors);
 	for (uint32_t m = 1; m <= TRANSFER_DONORS; m++)
 		fetcher_link_up(w->fetcher, w->now, m);
 }

@@ -411,12 +411,10 @@ static void start_pairs(struct control_client *c) {
 		pairs_done(&c->pairs, &none);
 }
 
-void control_client_ask_pairs(struct control_client *c, uint64_t peers) {
-	RV_ASSERT(!c->pairs.wanted);
-	c->peers.n = 0;
-	for (uint32_t m = 0; m < 64; m++)
-		if ((peers >> m & 1) != 0)
-			c->peers.peers[c->peers.n++] = m;
+void control_client_ask_pairs(struct control_client *c, const uint32_t *peers, int n) {
+	RV_ASSERT(!c->pairs.wanted && n > 0 && n <= NET_MAX_ROW);
+	c->peers.n = (uint8_t)n;
+	memcpy(c->peers.peers, peers, (size_t)n * sizeof peers[0]);
 	c->pairs.wanted = true;
 }
 

@@ -84,7 +84,7 @@ bool control_client_reported(const struct control_client *c);
 
 /* Asks once for pair tickets for these members (a set of numbers); ends in one on_pairs. Not before
  * the last one has ended (asserted). */
-void control_client_ask_pairs(struct control_client *c, uint64_t peers);
+void control_client_ask_pairs(struct control_client *c, const uint32_t *peers, int n);
 
 /* Asks once for a reachability test, or for news of one; ends in one on_reach. A question that is
  * under way is given up. */

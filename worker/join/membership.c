@@ -21,7 +21,7 @@ struct member_file {
 };
 
 static const struct rv_option member_table[] = {
-	{"member", RV_OPT_INT, offsetof(struct member_file, member), 0, NULL, 0, NET_MAX_MEMBERS - 1, NULL,
+	{"member", RV_OPT_INT, offsetof(struct member_file, member), 0, NULL, 0, (int64_t)NET_NO_MEMBER - 1, NULL,
 	 "This worker's number in the run.", "Member"},
 	{"ticket", RV_OPT_STRING, offsetof(struct member_file, ticket), TICKET_TEXT_BYTES, NULL, 0, 0, NULL,
 	 "The run's signature for it.", "Member"},

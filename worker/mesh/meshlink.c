@@ -182,12 +182,13 @@ void meshlink_expect_ends(struct meshlink *m) {
 }
 
 void meshlink_allow(struct meshlink *m, int64_t now_us, const struct document *d) {
-	uint64_t members = 0;
+	struct member_set donors = {0};
 	for (int i = 0; i < d->n_members; i++)
-		members |= banned_has(&d->banned, d->members[i].member) ? 0 : UINT64_C(1) << d->members[i].member;
+		if (!banned_has(&d->banned, d->members[i].member))
+			(void)member_set_add(&donors, d->members[i].member);
 	m->now_us = now_us;
 	m->round = d->round;
-	fetcher_allow(m->fetcher, now_us, members);
+	fetcher_allow(m->fetcher, now_us, &donors);
 	peers_ban(m->peers, now_us, &d->banned);
 	struct member_ref linked[DOCUMENT_MAX_LINKED];
 	const int n = document_linked(d, linked);
@@ -198,9 +199,10 @@ void meshlink_allow(struct meshlink *m, int64_t now_us, const struct document *d
 }
 
 void meshlink_announce_links(struct meshlink *m, int64_t now_us) {
-	for (uint32_t member = 0; member < NET_MAX_MEMBERS; member++)
-		if (peers_linked(m->peers, member))
-			allreduce_link_up(m->reduce, now_us, member);
+	uint32_t members[NET_MAX_PEERS];
+	for (int i = 0, n = peers_list(m->peers, members); i < n; i++)
+		if (peers_linked(m->peers, members[i]))
+			allreduce_link_up(m->reduce, now_us, members[i]);
 }
 
 void meshlink_handle(struct meshlink *m, int64_t now_us, const struct pollfd *fds, int n) {

@@ -39,7 +39,8 @@ static uint8_t bit_of(uint8_t way) {
 /* ---- documents ---- */
 
 static void learn_member(struct reach_core *r, const struct member_ref *ref) {
-	struct pair *p = &r->pairs[ref->member];
+	struct pair *p = pairs_add(r, ref->member, true);
+	RV_ASSERT(p != NULL); /* a document names no more */
 	uint8_t home = ref->relay > 0 ? (uint8_t)(reach_first_place(r, ref->relay - 1) + 1) : 0;
 	if (home != p->home)
 		p->choice = 0;
@@ -47,10 +48,15 @@ static void learn_member(struct reach_core *r, const struct member_ref *ref) {
 	hosts_learn(p, ref);
 }
 
-/* A member that this document does not name keeps what an earlier one said of it. */
+/* A member that this document does not name keeps what an earlier one said of it, until its place
+ * is needed. */
 void pairs_follow(struct reach_core *r, const struct document *d) {
+	for (int i = 0; i < r->n_pairs; i++)
+		r->pairs[i].is_named = false;
 	for (int i = 0; i < d->n_members; i++)
 		learn_member(r, &d->members[i]);
+	for (int i = 0; i < d->n_column; i++)
+		learn_member(r, &d->column[i]);
 	for (int i = 0; i < d->n_syncing; i++)
 		learn_member(r, &d->syncing[i]);
 }
@@ -153,8 +159,8 @@ static void move_waits(struct pair *p, const int places[NET_MAX_RELAYS]) {
 
 void pairs_move_relays(struct reach_core *r, const int places[NET_MAX_RELAYS]) {
 	_Static_assert(NOWHERE == -1, "no place, counted from 1, is 0");
-	for (int m = 0; m < NET_MAX_MEMBERS; m++) {
-		struct pair *p = &r->pairs[m];
+	for (int i = 0; i < r->n_pairs; i++) {
+		struct pair *p = &r->pairs[i];
 		int meets_at = places[p->meets_at];
 		p->home = moved(places, p->home);
 		p->linked_at = moved(places, p->linked_at);
@@ -202,9 +208,8 @@ static bool has_met(enum path_kind path, const struct pair *p) {
 }
 
 /* Plans the second opening, whose moments differ a little from the first one's. */
-static void plan_again(struct reach_core *r, int64_t now_us, uint32_t m) {
-	struct pair *p = &r->pairs[m];
-	bool waits = r->hello.member > m;
+static void plan_again(struct reach_core *r, int64_t now_us, struct pair *p) {
+	bool waits = r->hello.member > p->member;
 	bool is_planned = p->again_us != INT64_MAX && p->again_us > now_us;
 	if (!is_planned)
 		p->again_us = INT64_MAX;
@@ -212,12 +217,11 @@ static void plan_again(struct reach_core *r, int64_t now_us, uint32_t m) {
 		p->again_us = now_us + AGAIN_US + (waits ? AGAIN_LATER_US : 0);
 }
 
-static void take_link(struct reach_core *r, int64_t now_us, uint32_t m, enum path_kind path) {
-	struct pair *p = &r->pairs[m];
+static void take_link(struct reach_core *r, int64_t now_us, struct pair *p, enum path_kind path) {
 	p->linked_at = path == PATH_RELAYED ? (uint8_t)(p->meets_at + 1) : 0;
 	p->linked_us = now_us;
 	if (path == PATH_RELAYED) {
-		plan_again(r, now_us, m);
+		plan_again(r, now_us, p);
 	} else {
 		p->again_us = INT64_MAX;
 		p->openings = 0;
@@ -233,22 +237,20 @@ static void blame_relay(struct reach_core *r, int64_t now_us, struct pair *p) {
 
 /* Offers the mesh the relay with the call's token; again and again while an earlier attempt of the
  * mesh is in the way, and the token is good. */
-static void offer_relay(struct reach_core *r, int64_t now_us, uint32_t m) {
-	struct pair *p = &r->pairs[m];
+static void offer_relay(struct reach_core *r, int64_t now_us, struct pair *p) {
 	struct route route = {.kind = ROUTE_RELAY};
 	int station = station_at(r, p->meets_at);
 	memcpy(route.token, p->token, sizeof route.token);
-	p->is_refused = station == NOWHERE || !r->ops.offer(r->ops.ctx, station, m, &route);
+	p->is_refused = station == NOWHERE || !r->ops.offer(r->ops.ctx, station, p->member, &route);
 	p->until_us = now_us + (p->is_refused ? OFFER_AGAIN_US : FORWARD_US);
 }
 
-static void look_at_attempt(struct reach_core *r, int64_t now_us, uint32_t m) {
-	struct pair *p = &r->pairs[m];
-	enum path_kind path = r->ops.path(r->ops.ctx, m);
+static void look_at_attempt(struct reach_core *r, int64_t now_us, struct pair *p) {
+	enum path_kind path = r->ops.path(r->ops.ctx, p->member);
 	if (has_met(path, p))
-		take_link(r, now_us, m, path);
+		take_link(r, now_us, p, path);
 	else if (p->is_refused && now_us < p->token_us)
-		offer_relay(r, now_us, m);
+		offer_relay(r, now_us, p);
 	else if (p->is_refused)
 		fail_here(r, now_us, p); /* which is no fault of the relay */
 	else if (p->is_passive)
@@ -262,8 +264,8 @@ static void look_at_attempt(struct reach_core *r, int64_t now_us, uint32_t m) {
 /* ---- wishes ---- */
 
 void pairs_want(struct reach_core *r, int64_t now_us, uint32_t member, bool upgrades) {
-	struct pair *p = &r->pairs[member];
-	if (r->n_relays == 0)
+	struct pair *p = r->n_relays > 0 ? pairs_add(r, member, false) : NULL;
+	if (p == NULL)
 		return;
 	if (p->step != PAIR_RESTS) {
 		p->is_passive = p->is_passive && upgrades;
@@ -276,7 +278,9 @@ void pairs_want(struct reach_core *r, int64_t now_us, uint32_t member, bool upgr
 
 /* The attempt by a relay, or its link, is over: one that was cut soon is made at another relay. */
 void pairs_relay_ended(struct reach_core *r, int64_t now_us, uint32_t m, int64_t lived_us, bool failed) {
-	struct pair *p = &r->pairs[m];
+	struct pair *p = pairs_find(r, m);
+	if (p == NULL)
+		return;
 	bool is_tried = p->step == PAIR_TRIES && p->way == WAY_FORWARD && !p->is_refused;
 	int place = p->linked_at > 0 ? p->linked_at - 1 : is_tried ? p->meets_at : NOWHERE;
 	p->linked_at = 0;
@@ -290,25 +294,24 @@ void pairs_relay_ended(struct reach_core *r, int64_t now_us, uint32_t m, int64_t
 }
 
 void pairs_mapping_changed(struct reach_core *r, int64_t now_us) {
-	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++) {
-		struct pair *p = &r->pairs[m];
+	for (int i = 0; i < r->n_pairs; i++) {
+		struct pair *p = &r->pairs[i];
 		p->is_hopeless = false;
-		if (r->ops.path(r->ops.ctx, m) == PATH_RELAYED)
+		if (r->ops.path(r->ops.ctx, p->member) == PATH_RELAYED)
 			p->again_us = now_us + RV_US_PER_S + (int64_t)rv_rng_below(&r->rng, RV_US_PER_S);
 	}
 }
 
-static void open_again(struct reach_core *r, int64_t now_us, uint32_t m) {
-	r->pairs[m].again_us = INT64_MAX;
-	if (r->ops.path(r->ops.ctx, m) == PATH_RELAYED)
-		pairs_want(r, now_us, m, true);
+static void open_again(struct reach_core *r, int64_t now_us, struct pair *p) {
+	p->again_us = INT64_MAX;
+	if (r->ops.path(r->ops.ctx, p->member) == PATH_RELAYED)
+		pairs_want(r, now_us, p->member, true);
 }
 
 /* ---- tickets and calls ---- */
 
 /* Returns true if the pair needs a ticket now. */
-static bool needs_ticket(struct reach_core *r, int64_t now_us, uint32_t m) {
-	struct pair *p = &r->pairs[m];
+static bool needs_ticket(struct reach_core *r, int64_t now_us, struct pair *p) {
 	bool waits = p->step == PAIR_WAITS && now_us >= p->not_before_us;
 	int station = waits ? ready_station(r, now_us, p) : NOWHERE;
 	if (station == NOWHERE)
@@ -320,70 +323,75 @@ static bool needs_ticket(struct reach_core *r, int64_t now_us, uint32_t m) {
 }
 
 static void ask_tickets(struct reach_core *r, int64_t now_us) {
-	uint64_t set = 0;
-	for (uint32_t m = 0; r->asked == 0 && m < NET_MAX_MEMBERS; m++) {
-		if (!needs_ticket(r, now_us, m))
+	if (r->n_asked > 0)
+		return;
+	for (int i = 0; i < r->n_pairs && r->n_asked < NET_MAX_ROW; i++) {
+		struct pair *p = &r->pairs[i];
+		if (!needs_ticket(r, now_us, p))
 			continue;
-		r->pairs[m].step = PAIR_ASKED;
-		set |= UINT64_C(1) << m;
+		p->step = PAIR_ASKED;
+		r->asked[r->n_asked++] = p->member;
 	}
-	r->asked |= set;
-	if (set != 0)
-		r->ops.ask_tickets(r->ops.ctx, set);
+	if (r->n_asked > 0)
+		r->ops.ask_tickets(r->ops.ctx, r->asked, r->n_asked);
 }
 
-static void call(struct reach_core *r, int64_t now_us, int station, const struct pair_reply *reply,
+static void call(struct reach_core *r, int64_t now_us, int station, struct pair *p, const struct pair_reply *reply,
 				 const struct pair_ticket *t) {
-	struct station *s = &r->stations[station];
-	struct pair *p = &r->pairs[t->peer];
 	struct relay_frame m = {.type = RELAY_CALL,
 							.call = {.peer = t->peer, .way = p->way, .term = reply->term, .round = reply->round}};
 	memcpy(m.call.ticket, t->signature, sizeof m.call.ticket);
 	p->step = PAIR_CALLED;
 	p->until_us = now_us + ANSWER_US;
-	s->used_us = now_us;
-	if (s->owed[t->peer] < UINT8_MAX)
-		s->owed[t->peer]++;
+	r->stations[station].used_us = now_us;
+	if (p->owed[station] < UINT8_MAX)
+		p->owed[station]++;
 	r->ops.send(r->ops.ctx, station, &m);
 }
 
-static void take_ticket(struct reach_core *r, int64_t now_us, const struct pair_reply *reply,
+static void take_ticket(struct reach_core *r, int64_t now_us, struct pair *p, const struct pair_reply *reply,
 						const struct pair_ticket *t) {
-	struct pair *p = &r->pairs[t->peer];
 	enum path_kind path = r->ops.path(r->ops.ctx, t->peer);
 	int station = ready_station(r, now_us, p);
 	if (has_met(path, p)) {
-		take_link(r, now_us, t->peer, path);
+		take_link(r, now_us, p, path);
 	} else if (station == NOWHERE) {
 		p->step = PAIR_WAITS;
 		p->until_us = now_us + STATION_US;
 	} else {
-		call(r, now_us, station, reply, t);
+		call(r, now_us, station, p, reply, t);
 	}
 }
 
+/* Returns the pair with this member if a ticket is asked for it. */
+static struct pair *find_asked(struct reach_core *r, uint32_t member) {
+	struct pair *p = pairs_find(r, member);
+	return p != NULL && p->step == PAIR_ASKED ? p : NULL;
+}
+
 void pairs_take_tickets(struct reach_core *r, int64_t now_us, const struct pair_reply *reply) {
-	uint64_t asked = r->asked;
-	r->asked = 0;
+	int n_asked = r->n_asked;
+	r->n_asked = 0;
 	for (int i = 0; reply != NULL && i < reply->n; i++) {
-		uint32_t m = reply->tickets[i].peer;
-		if (m < NET_MAX_MEMBERS && (asked >> m & 1) != 0 && r->pairs[m].step == PAIR_ASKED)
-			take_ticket(r, now_us, reply, &reply->tickets[i]);
+		struct pair *p = find_asked(r, reply->tickets[i].peer);
+		if (p != NULL)
+			take_ticket(r, now_us, p, reply, &reply->tickets[i]);
 	}
-	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++)
-		if ((asked >> m & 1) != 0 && r->pairs[m].step == PAIR_ASKED)
-			rest(&r->pairs[m]); /* without a ticket; the mesh asks again, later */
+	for (int i = 0; i < n_asked; i++) {
+		struct pair *p = find_asked(r, r->asked[i]);
+		if (p != NULL)
+			rest(p); /* without a ticket; the mesh asks again, later */
+	}
 }
 
 /* ---- answers, and calls of peers ---- */
 
 /* Begins to wait for the link by this way. */
-static void begin_route(struct reach_core *r, int station, uint32_t m, uint8_t way, int64_t until_us) {
-	struct pair *p = &r->pairs[m];
+static void begin_route(struct reach_core *r, int station, struct pair *p, uint8_t way, int64_t until_us) {
 	if (p->step == PAIR_RESTS) {
 		p->is_passive = true;
 		p->tried = 0;
-		p->upgrades = r->ops.path(r->ops.ctx, m) == PATH_RELAYED;
+		p->upgrades = r->ops.path(r->ops.ctx, p->member) == PATH_RELAYED;
 	}
 	p->step = PAIR_TRIES;
 	p->way = way;
@@ -395,8 +403,8 @@ static void begin_route(struct reach_core *r, int station, uint32_t m, uint8_t w
 /* Returns the part of a round trip by which this end dials later than OPEN says: where a router
  * answers with RST, the packets of both must cross, and the same moments again would fail
  * again. */
-static int64_t variation_us(const struct reach_core *r, const struct station *s, const struct pair *p, uint32_t m) {
-	bool is_lower = r->hello.member < m;
+static int64_t variation_us(const struct reach_core *r, const struct station *s, const struct pair *p) {
+	bool is_lower = r->hello.member < p->member;
 	return p->openings % 2 == 1 && (p->openings % 4 == 1) == is_lower ? s->rtt_us / 4 : 0;
 }
 
@@ -413,17 +421,17 @@ static void tell_opening(const struct reach_core *r, int station, const struct r
 
 /* Returns false if the mesh does not take it: it has a link that delivers, or keeps it, or another
  * attempt goes well. */
-static bool take_opening(struct reach_core *r, int64_t now_us, int station, const struct relay_open *m) {
+static bool take_opening(struct reach_core *r, int64_t now_us, int station, struct pair *p,
+						 const struct relay_open *m) {
 	const struct station *s = &r->stations[station];
-	struct pair *p = &r->pairs[m->peer];
 	int64_t head_us = HEAD_START_ROUND_TRIPS * s->rtt_us;
 	head_us = head_us < HEAD_START_US ? HEAD_START_US : reach_earlier(head_us, HEAD_START_MAX_US);
 	struct route route = {.kind = ROUTE_PUNCH, .at = m->at};
-	route.begin_us = now_us + m->delay_us + variation_us(r, s, p, m->peer);
+	route.begin_us = now_us + m->delay_us + variation_us(r, s, p);
 	uint8_t way = mapping_family(&m->at) == REACH_V6 ? WAY_OPEN_V6 : WAY_OPEN_V4;
 	if (!r->ops.offer(r->ops.ctx, station, m->peer, &route))
 		return false;
-	begin_route(r, station, m->peer, way, route.begin_us + head_us);
+	begin_route(r, station, p, way, route.begin_us + head_us);
 	p->openings++;
 	p->is_hopeless = false; /* the relay would have refused it */
 	p->again_us = INT64_MAX;
@@ -432,28 +440,32 @@ static bool take_opening(struct reach_core *r, int64_t now_us, int station, cons
 }
 
 const char *pairs_take_open(struct reach_core *r, int64_t now_us, int station, const struct relay_open *m) {
-	struct pair *p = &r->pairs[m->peer];
 	if (m->peer == r->hello.member)
 		return "it names this worker";
+	struct pair *p = pairs_add(r, m->peer, false);
 	r->stations[station].used_us = now_us;
-	bool is_taken = hosts_may_open(r, now_us, p, &m->at) && take_opening(r, now_us, station, m);
+	if (p == NULL)
+		return NULL;
+	bool is_taken = hosts_may_open(r, now_us, p, &m->at) && take_opening(r, now_us, station, p, m);
 	if (!is_taken && p->step == PAIR_CALLED)
 		try_next(now_us, p);
 	return NULL;
 }
 
 const char *pairs_take_ring(struct reach_core *r, int64_t now_us, int station, const struct relay_ring *m) {
-	struct pair *p = &r->pairs[m->peer];
 	if (m->peer == r->hello.member)
 		return "it names this worker";
+	struct pair *p = pairs_add(r, m->peer, false);
 	r->stations[station].used_us = now_us;
+	if (p == NULL)
+		return NULL;
 	memcpy(p->token, m->token, sizeof p->token);
 	if (RV_BUG("refused-after-a-ring"))
-		r->stations[station].owed[m->peer] = 0;
+		p->owed[station] = 0;
 	p->token_us = now_us + TOKEN_US;
-	begin_route(r, station, m->peer, WAY_FORWARD, now_us);
+	begin_route(r, station, p, WAY_FORWARD, now_us);
 	p->upgrades = false; /* the peer has lost the link */
-	offer_relay(r, now_us, m->peer);
+	offer_relay(r, now_us, p);
 	return NULL;
 }
 
@@ -477,8 +489,8 @@ static bool is_final(uint8_t reason) {
 	return reason == RELAY_REFUSE_ABSENT || reason == RELAY_REFUSE_BANNED || reason == RELAY_REFUSE_TICKET;
 }
 
-static void take_refusal(struct reach_core *r, int64_t now_us, int station, const struct relay_refused *m) {
-	struct pair *p = &r->pairs[m->peer];
+static void take_refusal(struct reach_core *r, int64_t now_us, int station, struct pair *p,
+						 const struct relay_refused *m) {
 	if (m->reason == RELAY_REFUSE_STALE && p->stales++ < STALES) {
 		p->step = PAIR_WAITS; /* for another ticket */
 		p->until_us = now_us + STATION_US;
@@ -504,13 +516,12 @@ static void take_refusal(struct reach_core *r, int64_t now_us, int station, cons
 }
 
 const char *pairs_take_refused(struct reach_core *r, int64_t now_us, int station, const struct relay_refused *m) {
-	struct station *s = &r->stations[station];
-	const struct pair *p = &r->pairs[m->peer];
-	if (s->owed[m->peer] == 0)
+	struct pair *p = pairs_find(r, m->peer);
+	if (p == NULL || p->owed[station] == 0)
 		return "no call was under way";
-	s->owed[m->peer]--;
+	p->owed[station]--;
 	if (p->step == PAIR_CALLED && p->way == m->way && station_at(r, p->meets_at) == station)
-		take_refusal(r, now_us, station, m);
+		take_refusal(r, now_us, station, p, m);
 	return NULL; /* else its peer called too, and that was answered */
 }
 
@@ -518,24 +529,23 @@ const char *pairs_take_refused(struct reach_core *r, int64_t now_us, int station
 
 void pairs_lost_station(struct reach_core *r, int64_t now_us, int station) {
 	int place = reach_first_place(r, r->stations[station].place);
-	for (int m = 0; m < NET_MAX_MEMBERS; m++) {
-		struct pair *p = &r->pairs[m];
+	for (int i = 0; i < r->n_pairs; i++) {
+		struct pair *p = &r->pairs[i];
 		bool waits = p->step == PAIR_CALLED || (p->step == PAIR_WAITS && station != r->home);
 		if (waits && p->meets_at == place)
 			fail_here(r, now_us, p);
 	}
 }
 
-static void step_due(struct reach_core *r, int64_t now_us, uint32_t m) {
-	struct pair *p = &r->pairs[m];
+static void step_due(struct reach_core *r, int64_t now_us, struct pair *p) {
 	if (p->step == PAIR_RESTS && now_us >= p->again_us)
-		open_again(r, now_us, m);
+		open_again(r, now_us, p);
 	if (now_us >= p->not_before_us)
 		p->not_before_us = 0;
 	if (p->step == PAIR_RESTS || p->step == PAIR_ASKED || now_us < p->until_us)
 		return;
 	if (p->step == PAIR_TRIES)
-		look_at_attempt(r, now_us, m);
+		look_at_attempt(r, now_us, p);
 	else if (p->step == PAIR_CALLED)
 		blame_relay(r, now_us, p);
 	else
@@ -549,17 +559,17 @@ static void leave_idle_guest(struct reach_core *r, int64_t now_us) {
 }
 
 void pairs_ask(struct reach_core *r, int64_t now_us) {
-	for (int m = 0; r->n_relays > 0 && m < NET_MAX_MEMBERS; m++)
-		if (r->pairs[m].step == PAIR_WAITS)
-			bring_guest(r, now_us, &r->pairs[m]);
+	for (int i = 0; r->n_relays > 0 && i < r->n_pairs; i++)
+		if (r->pairs[i].step == PAIR_WAITS)
+			bring_guest(r, now_us, &r->pairs[i]);
 	ask_tickets(r, now_us);
 }
 
 void pairs_tick(struct reach_core *r, int64_t now_us) {
 	if (r->n_relays == 0)
 		return;
-	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++)
-		step_due(r, now_us, m);
+	for (int i = 0; i < r->n_pairs; i++)
+		step_due(r, now_us, &r->pairs[i]);
 	pairs_ask(r, now_us);
 	leave_idle_guest(r, now_us);
 }
@@ -572,7 +582,8 @@ static int64_t waits_until_us(const struct reach_core *r, const struct pair *p) 
 	if (at == NOWHERE)
 		return reach_earlier(p->until_us, r->stations[!r->home].used_us + GUEST_BUSY_US);
 	const struct station *s = &r->stations[at];
-	bool settles = s->state == REACH_UP && !mapping_is_settled(s) && (r->asked == 0 || RV_BUG("look-at-what-is-past"));
+	bool settles =
+		s->state == REACH_UP && !mapping_is_settled(s) && (r->n_asked == 0 || RV_BUG("look-at-what-is-past"));
 	return settles ? reach_earlier(p->until_us, s->up_us + SETTLE_US) : p->until_us;
 }
 
@@ -592,7 +603,7 @@ static int64_t pair_deadline_us(const struct reach_core *r, const struct pair *p
 int64_t pairs_deadline_us(const struct reach_core *r) {
 	const struct station *guest = &r->stations[!r->home];
 	int64_t at = guest->is_used && guest->state == REACH_UP ? guest->used_us + GUEST_IDLE_US : INT64_MAX;
-	for (int m = 0; r->n_relays > 0 && m < NET_MAX_MEMBERS; m++)
-		at = reach_earlier(at, pair_deadline_us(r, &r->pairs[m]));
+	for (int i = 0; r->n_relays > 0 && i < r->n_pairs; i++)
+		at = reach_earlier(at, pair_deadline_us(r, &r->pairs[i]));
 	return at;
 }

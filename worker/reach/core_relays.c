@@ -61,8 +61,8 @@ static void make_bad(struct reach_core *r, int64_t now_us, int place) {
 	j->pause_us = j->pause_us == 0 ? BAD_US : reach_earlier(2 * j->pause_us, last_us);
 	j->bad_until_us = now_us + j->pause_us;
 	j->failures = 0;
-	for (int m = 0; m < NET_MAX_MEMBERS; m++)
-		r->pairs[m].choice = 0; /* the order is another one */
+	for (int i = 0; i < r->n_pairs; i++)
+		r->pairs[i].choice = 0; /* the order is another one */
 	const struct reach_event e = {.type = REACH_SAYS_BAD, .relay = &r->relays[place], .text = ""};
 	r->ops.tell(r->ops.ctx, &e);
 }
@@ -76,10 +76,10 @@ void relays_unreached(struct reach_core *r, int64_t now_us, int place) {
 }
 
 static bool links_someone(const struct reach_core *r, int64_t now_us, int place) {
-	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++) {
-		const struct pair *p = &r->pairs[m];
+	for (int i = 0; i < r->n_pairs; i++) {
+		const struct pair *p = &r->pairs[i];
 		if (p->linked_at == place + 1 && now_us - p->linked_us >= STEADY_US &&
-			r->ops.path(r->ops.ctx, m) == PATH_RELAYED)
+			r->ops.path(r->ops.ctx, p->member) == PATH_RELAYED)
 			return true;
 	}
 	return false;

@@ -5,6 +5,7 @@
  *   core_station.c  a connection to a relay: when it is tried, proven, left,
  * and what its relay may send core_relays.c which relays are good
  *   core_mapping.c  reflections, and what they show of the worker's router
+ *   core_table.c    the pairs by member number
  *   core_pairs.c    the ways of a pair: from a wish of the mesh to a route */
 #ifndef RV_WORKER_REACH_CORE_STATE_H
 #define RV_WORKER_REACH_CORE_STATE_H
@@ -41,7 +42,6 @@ struct station {
 	int64_t used_us;           /* time when a call was last made or taken */
 	uint8_t token[NET_TOKEN_BYTES];
 	uint16_t second_port;
-	uint8_t owed[NET_MAX_MEMBERS]; /* calls of each peer that may still be refused */
 	struct reflection reflections[REACH_FAMILIES][REACH_PORTS];
 };
 
@@ -54,7 +54,10 @@ enum pair_step {
 };
 
 struct pair {
-	uint8_t home; /* place of its home's relay, counted from 1; 0: none */
+	uint32_t member;
+	bool is_named;                /* by the latest document */
+	uint8_t owed[REACH_STATIONS]; /* calls from each station that may still be refused */
+	uint8_t home;                 /* place of its home's relay, counted from 1; 0: none */
 	uint8_t n_hosts;
 	uint8_t hosts[NET_MAX_CANDIDATES][HOST_BYTES]; /* of its candidates: IPv6, or IPv4 mapped into it */
 	uint8_t step;                                  /* enum pair_step */
@@ -102,9 +105,11 @@ struct reach_core {
 	int64_t reflect_us; /* time before which hurry does not reflect again */
 	struct reach_mapping mappings[REACH_FAMILIES];
 	struct reach_proof proofs[REACH_FAMILIES]; /* at.port 0: none */
-	struct pair pairs[NET_MAX_MEMBERS];
-	uint64_t asked;           /* set of members for which tickets are asked */
-	int64_t strange_until_us; /* time up to which openings to unknown hosts are accounted for */
+	int n_pairs;
+	struct pair pairs[NET_MAX_PEERS]; /* by ascending number */
+	int n_asked;                      /* tickets that are asked for, */
+	uint32_t asked[NET_MAX_ROW];      /* of these members, ascending */
+	int64_t strange_until_us;         /* time up to which openings to unknown hosts are accounted for */
 };
 
 /* reach_core.c */
@@ -166,6 +171,13 @@ void hosts_learn(struct pair *p, const struct member_ref *ref);
 bool hosts_have_ipv6(const struct pair *p);
 /* Returns true, and counts it, if an address that a relay names for an opening may be dialed. */
 bool hosts_may_open(struct reach_core *r, int64_t now_us, struct pair *p, const struct address *at);
+
+/* core_table.c */
+/* Returns the pair with this member; NULL: it is not known. Valid until pairs_add. */
+struct pair *pairs_find(struct reach_core *r, uint32_t member);
+/* Returns it, new if need be. NULL: all places are of members that the document names, or, if this
+ * one is not named, busy. */
+struct pair *pairs_add(struct reach_core *r, uint32_t member, bool is_named);
 
 /* core_pairs.c */
 void pairs_follow(struct reach_core *r, const struct document *d);

@@ -179,7 +179,8 @@ static void take_seen(struct reach_core *r, int64_t now_us, int station, const s
 	s->rtt_us = now_us - s->hello_us;
 	s->second_port = seen->second_port;
 	memcpy(s->token, seen->nonce, sizeof s->token);
-	memset(s->owed, 0, sizeof s->owed);
+	for (int i = 0; i < r->n_pairs; i++)
+		r->pairs[i].owed[station] = 0;
 	(void)address_format(&seen->at, at);
 	say(r, station, REACH_SAYS_UP, at);
 	mapping_begin(r, now_us, station);

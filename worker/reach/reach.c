@@ -66,9 +66,9 @@ static void end_reflection(void *ctx, const struct reach_reflection *which) {
 	relay_reflection_end(&((struct reach *)ctx)->reflections[reach_reflection_index(which)]);
 }
 
-static void ask_tickets(void *ctx, uint64_t peers) {
+static void ask_tickets(void *ctx, const uint32_t *peers, int n) {
 	const struct reach *r = ctx;
-	r->owner.ask_tickets(r->owner.ctx, peers);
+	r->owner.ask_tickets(r->owner.ctx, peers, n);
 }
 
 static bool offer(void *ctx, int station, uint32_t peer, const struct route *route) {

@@ -15,8 +15,8 @@ enum { REACH_MAX_FDS = REACH_STATIONS + REACH_REFLECTIONS };
 
 struct reach_owner {
 	void *ctx;
-	void (*ask_tickets)(void *ctx, uint64_t peers);       /* as reach_ops */
-	void (*tell)(void *ctx, const struct reach_event *e); /* as reach_ops */
+	void (*ask_tickets)(void *ctx, const uint32_t *peers, int n); /* as reach_ops */
+	void (*tell)(void *ctx, const struct reach_event *e);         /* as reach_ops */
 	/* Fills in the numeric address of the coordinator as this program reaches it: a relay at the
 	 * coordinator's own name is there. Returns false until it is known. */
 	bool (*coordinator_at)(void *ctx, struct address *out);

@@ -18,8 +18,6 @@ struct reach_core *reach_core_init(void *memory, const struct reach_config *cfg)
 	memcpy(r->key, cfg->key, sizeof r->key);
 	r->rng = rv_rng_of(cfg->seed, 0);
 	r->met = ADDRESS_LOOPBACK;
-	for (int m = 0; m < NET_MAX_MEMBERS; m++)
-		r->pairs[m].again_us = INT64_MAX;
 	return r;
 }
 
@@ -125,13 +123,11 @@ void reach_core_set_reach(struct reach_core *r, enum address_reach met) {
 /* ---- what happens ---- */
 
 void reach_core_want(struct reach_core *r, int64_t now_us, uint32_t member, bool upgrades) {
-	RV_ASSERT(member < NET_MAX_MEMBERS);
 	pairs_want(r, now_us, member, upgrades);
 	pairs_ask(r, now_us);
 }
 
 void reach_core_relay_ended(struct reach_core *r, int64_t now_us, uint32_t member, int64_t lived_us, bool failed) {
-	RV_ASSERT(member < NET_MAX_MEMBERS);
 	pairs_relay_ended(r, now_us, member, lived_us, failed);
 	pairs_ask(r, now_us);
 }

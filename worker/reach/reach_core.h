@@ -101,8 +101,9 @@ struct reach_ops {
 	void (*reflect)(void *ctx, const struct reach_reflection *which, const struct relay_ref *to, uint16_t port,
 					const uint8_t token[NET_TOKEN_BYTES]);
 	void (*end_reflection)(void *ctx, const struct reach_reflection *which);
-	/* Asks the coordinator for pair tickets. Ends in one reach_core_tickets. */
-	void (*ask_tickets)(void *ctx, uint64_t peers);
+	/* Asks the coordinator for pair tickets for these members, at most NET_MAX_ROW, ascending. Ends
+	 * in one reach_core_tickets. */
+	void (*ask_tickets)(void *ctx, const uint32_t *peers, int n);
 	/* Hands the mesh a route to `peer` for one attempt. ROUTE_RELAY: `at` is left to the caller,
 	 * the relay of the station. Returns false if the mesh does not take it. */
 	bool (*offer)(void *ctx, int station, uint32_t peer, const struct route *route);

@@ -17,7 +17,7 @@ size_t round_core_size(void) {
 struct round_core *round_core_init(void *memory, const struct round_config *cfg, uint64_t boot, uint64_t round,
 								   const struct rv_hash *chain, const struct participant_progress *progress,
 								   int64_t now_us) {
-	RV_ASSERT(cfg->steps_per_round > 0 && cfg->member < NET_MAX_MEMBERS);
+	RV_ASSERT(cfg->steps_per_round > 0 && cfg->member != NET_NO_MEMBER);
 	RV_ASSERT(cfg->heartbeat_us > 0 && cfg->overlap_steps <= cfg->steps_per_round);
 	RV_ASSERT(cfg->n_fragments <= NET_MAX_FRAGMENTS);
 	RV_ASSERT(progress->steps_done <= cfg->steps_per_round && progress->ahead == 0);

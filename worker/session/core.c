@@ -76,13 +76,12 @@ static void check_end(const struct session_core *c) {
 
 void session_check_invariants(const struct session_core *c) {
 	const struct session_reduce *r = &c->reduce;
-	const uint64_t self = UINT64_C(1) << c->cfg.member;
 	check_end(c);
 	RV_ASSERT(!c->result.bytes || c->result.log.round <= round_round(c->round));
 	RV_ASSERT(!c->result.bytes || !rv_hash_is_zero(&c->result.log.digest));
 	RV_ASSERT(r->running ? r->attempt > 0 : !r->complete && r->suspects.n == 0);
 	RV_ASSERT(!r->running || r->round == round_round(c->round));
-	RV_ASSERT(!c->is_first || (c->roster & self) != 0);
+	RV_ASSERT(!c->is_first || member_set_has(&c->roster, c->cfg.member));
 	RV_ASSERT(c->spoiled < SESSION_SPOILED_MAX || c->fault != RV_OK || c->why != WHY_NOT);
 	RV_ASSERT(!c->lacks_state || c->history == 0);
 }

@@ -18,6 +18,7 @@
 #ifndef RV_WORKER_SESSION_CORE_H
 #define RV_WORKER_SESSION_CORE_H
 
+#include "net/member_set.h"
 #include "worker/round/round.h"
 #include "worker/session/storage_health.h"
 #include "worker/state/recovery.h"
@@ -113,8 +114,8 @@ struct session_links_ops {
 	bool (*nowhere)(void *ctx); /* returns true if no reachable donor has the wanted file */
 	void (*forget)(void *ctx, enum state_kind kind, uint64_t round); /* closes a file that was replaced on disk */
 	void (*forget_all)(void *ctx);
-	uint64_t (*askers)(void *ctx);      /* returns the set of members that have asked for state */
-	uint64_t (*given_bytes)(void *ctx); /* returns the bytes of state given since the start */
+	const struct member_set *(*askers)(void *ctx); /* returns the members that have asked for state */
+	uint64_t (*given_bytes)(void *ctx);            /* returns the bytes of state given since the start */
 };
 
 /* The coordinator, and people. */

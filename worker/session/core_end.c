@@ -93,25 +93,37 @@ bool session_may_act(const struct session_core *c) {
 }
 
 void session_note_roster(struct session_core *c, const struct document *d) {
-	uint64_t set = 0;
-	for (int i = 0; i < d->n_members; i++)
-		set |= UINT64_C(1) << d->members[i].member;
-	if (d->phase == RUN_DONE)
-		c->done_members |= set;
+	for (int i = 0; d->phase == RUN_DONE && i < d->n_members; i++)
+		(void)member_set_add(&c->done_members, d->members[i].member);
 	if (d->phase != RUN_REDUCE)
 		return;
 	RV_ASSERT(d->n_members > 0);
-	c->roster = set;
+	c->roster.n = d->n_members;
+	for (int i = 0; i < d->n_members; i++)
+		c->roster.members[i] = d->members[i].member;
 	c->is_first = d->members[0].member == c->cfg.member;
 }
 
-/* Returns the members that catch up, by the latest document; their links may not be up yet. */
-static uint64_t members_behind(const struct session_core *c) {
+/* Returns true if this worker waits for the member to have the end of the run. */
+static bool waits_for(const struct session_core *c, uint32_t member) {
+	return member != c->cfg.member && !member_set_has(&c->done_members, member);
+}
+
+static bool waits_for_any(const struct session_core *c, const struct member_set *set) {
+	bool any = false;
+	for (int i = 0; i < set->n; i++)
+		any |= waits_for(c, set->members[i]);
+	return any;
+}
+
+/* Returns true if it waits for one that catches up, by the latest document; its link may not be up
+ * yet. */
+static bool waits_for_one_behind(const struct session_core *c) {
 	const struct document *d = round_document(c->round);
-	uint64_t set = 0;
+	bool any = false;
 	for (int i = 0; d && i < d->n_syncing; i++)
-		set |= UINT64_C(1) << d->syncing[i].member;
-	return set;
+		any |= waits_for(c, d->syncing[i].member);
+	return any;
 }
 
 static void check_lingering(struct session_core *c, int64_t now_us) {
@@ -120,10 +132,9 @@ static void check_lingering(struct session_core *c, int64_t now_us) {
 	if (given != c->given_bytes)
 		c->linger_until_us = now_us + c->cfg.linger_us;
 	c->given_bytes = given;
-	uint64_t behind = c->roster | c->ops.links.askers(c->ops.ctx) |
-					  members_behind(c); /* one that catches up needs this worker until it is done */
-	bool none = (behind & ~c->done_members & ~(UINT64_C(1) << c->cfg.member)) == 0;
-	bool came_late = c->roster == 0; /* after the last round: others may lack what it has */
+	bool none = !waits_for_any(c, &c->roster) && !waits_for_any(c, c->ops.links.askers(c->ops.ctx)) &&
+				!waits_for_one_behind(c); /* one that catches up needs this worker until it is done */
+	bool came_late = c->roster.n == 0;    /* after the last round: others may lack what it has */
 	if ((none && (!came_late || RV_BUG("end-when-started-again"))) || now_us >= c->linger_until_us)
 		begin_stop(c, now_us, WHY_DONE);
 }

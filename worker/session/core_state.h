@@ -41,7 +41,8 @@ struct session_core {
 	int64_t stop_by_us, linger_until_us;
 	uint64_t next_term, next_term_round; /* WHY_ROLLED_BACK */
 	uint64_t given_bytes;                /* at the last look: lingering continues while it grows */
-	uint64_t roster, done_members;       /* sets: of the latest roster; seen at the end of the run */
+	struct member_set roster;            /* the latest one */
+	struct member_set done_members;      /* seen at the end of the run */
 	bool is_first;
 
 	struct session_reduce reduce; /* as last read from the links */

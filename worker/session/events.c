@@ -2,7 +2,7 @@
 #include "worker/session/internal.h"
 
 #include "base/assert.h"
-#include "worker/session/member_set.h"
+#include "worker/session/member_list.h"
 
 #include <inttypes.h>
 
@@ -130,17 +130,21 @@ static void fetched_back(struct session *s, const struct session_event *e) {
 				 : "a checkpoint is stored: what was fetched before is not needed after a restart");
 }
 
+static void log_limited(struct session *s, uint32_t member) {
+	rv_event(
+		s->events, RV_WARN, "donation_limit",
+		RV_FIELDS(rv_field_int("member", member), rv_field_int("bytes_donated", (int64_t)session_bytes_donated(s))),
+		"member %u has fetched two whole states of the run within an hour from this worker: further state is sent "
+		"slowly",
+		member);
+}
+
 void session_note_donations(struct session *s) {
-	uint64_t limited = donor_limited(s->donor);
-	for (uint64_t fresh = limited & ~s->logged_limited; fresh != 0; fresh &= fresh - 1)
-		rv_event(
-			s->events, RV_WARN, "donation_limit",
-			RV_FIELDS(rv_field_int("member", __builtin_ctzll(fresh)),
-					  rv_field_int("bytes_donated", (int64_t)session_bytes_donated(s))),
-			"member %d has fetched two whole states of the run within an hour from this worker: further state is sent "
-			"slowly",
-			__builtin_ctzll(fresh));
-	s->logged_limited = limited;
+	const struct member_set *limited = donor_limited(s->donor);
+	for (int i = 0; i < limited->n; i++)
+		if (!member_set_has(&s->logged_limited, limited->members[i]))
+			log_limited(s, limited->members[i]);
+	s->logged_limited = *limited;
 }
 
 /* ---- the disk ---- */

@@ -139,7 +139,7 @@ struct session {
 	uint32_t done_attempt; /* of the all-reduce under way: the latest that was seen done */
 	struct session_trace trace;
 	struct session_sums sums;
-	uint64_t logged_limited; /* set of members whose spent donation budget was logged */
+	struct member_set logged_limited; /* members whose spent donation budget was logged */
 	struct memory_plan memory;
 	char data_path[1024];
 	struct data_content content; /* hash of the text; "" before it is open */

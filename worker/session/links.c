@@ -180,7 +180,7 @@ static void forget_all(void *ctx) {
 	donor_forget_all(((struct session *)ctx)->donor);
 }
 
-static uint64_t askers(void *ctx) {
+static const struct member_set *askers(void *ctx) {
 	return donor_askers(((struct session *)ctx)->donor);
 }
 

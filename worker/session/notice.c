@@ -2,16 +2,13 @@
  * the one step that helps. */
 #include "worker/session/internal.h"
 
-#include "worker/session/member_set.h"
+#include "worker/session/member_list.h"
 
 #include <inttypes.h>
 
 static void log_apart(struct session *s, const struct notice *n) {
-	char others[MEMBER_SET_TEXT_BYTES];
-	uint64_t set = 0;
-	for (int i = 0; i < n->n_others; i++)
-		set |= UINT64_C(1) << n->others[i];
-	member_set_text(set, others);
+	char others[MEMBER_LIST_TEXT_BYTES];
+	member_list_text(n->others, n->n_others, others);
 	rv_event(
 		s->events, RV_WARN, "apart",
 		RV_FIELDS(rv_field_int("member", s->member.member), rv_field_str("others", others),

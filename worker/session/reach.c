@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static void ask_tickets(void *ctx, uint64_t peers) {
-	control_client_ask_pairs(((struct session *)ctx)->control, peers);
+static void ask_tickets(void *ctx, const uint32_t *peers, int n) {
+	control_client_ask_pairs(((struct session *)ctx)->control, peers, n);
 }
 
 static bool coordinator_at(void *ctx, struct address *out) {

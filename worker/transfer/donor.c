@@ -5,6 +5,7 @@
 #include "base/planted.h"
 #include "net/mesh/rate.h"
 
+#include <stddef.h>
 #include <string.h>
 
 enum {
@@ -15,9 +16,11 @@ enum {
 	RATE_RETRY_US = 10 * 1000
 };
 
+/* What a member that is linked has asked for. */
 struct waiting {
-	struct frame_fetch at[DONOR_MAX_WAITING];
-	int first, n;
+	bool used;
+	uint32_t member;
+	int first, n;     /* ring in donor.asked, the oldest first */
 	int forgotten;    /* number of the first ones that are no longer wanted */
 	uint32_t sent;    /* bytes of the answer to the first one */
 	uint64_t served;  /* number of the latest slice it got */
@@ -26,7 +29,8 @@ struct waiting {
 
 struct donor {
 	struct donor_config cfg;
-	struct waiting waiting[NET_MAX_MEMBERS];
+	int n_waiting;  /* number of `waiting`, from the first, that were ever in use */
+	int n_busy;     /* those with something waiting */
 	uint64_t clock; /* counts slices */
 	struct rate cap;
 	struct donor_budget budget;
@@ -34,11 +38,11 @@ struct donor {
 	bool reducing;
 	int64_t reduce_us;                   /* when the all-reduce last sent; INT64_MIN: never */
 	int64_t snapshot_credit, log_credit; /* bytes that its shares allow */
-	uint64_t busy;                       /* members with something waiting */
-	uint64_t askers;                     /* donor_askers() */
-	uint64_t limited;                    /* donor_limited() */
 	uint64_t served_bytes;
 	uint8_t body[FRAME_PIECE_BYTES];
+	struct member_set askers, limited;
+	struct waiting waiting[NET_MAX_PEERS];
+	struct frame_fetch asked[NET_MAX_PEERS][DONOR_MAX_WAITING]; /* last: most of it is never touched */
 };
 
 size_t donor_size(void) {
@@ -48,42 +52,78 @@ size_t donor_size(void) {
 struct donor *donor_init(void *memory, const struct donor_config *cfg) {
 	struct donor *d = memory;
 	RV_ASSERT(cfg->source.find && cfg->max_donate >= 0);
-	*d = (struct donor){.cfg = *cfg, .cap = rate_of(cfg->max_donate, 0), .budget = cfg->budget, .reduce_us = INT64_MIN};
+	memset(d, 0, offsetof(struct donor, asked));
+	d->cfg = *cfg;
+	d->cap = rate_of(cfg->max_donate, 0);
+	d->budget = cfg->budget;
+	d->reduce_us = INT64_MIN;
 	if (cfg->slice_bytes == 0)
 		d->cfg.slice_bytes = DONOR_SLICE_BYTES;
 	return d;
 }
 
+static struct waiting *find_waiting(struct donor *d, uint32_t member) {
+	for (int i = 0; i < d->n_waiting; i++)
+		if (d->waiting[i].used && d->waiting[i].member == member)
+			return &d->waiting[i];
+	return NULL;
+}
+
+/* Returns NULL if all places are taken. */
+static struct waiting *add_waiting(struct donor *d, uint32_t member) {
+	int at = 0;
+	while (at < d->n_waiting && d->waiting[at].used)
+		at++;
+	if (at == NET_MAX_PEERS)
+		return NULL;
+	d->n_waiting = at < d->n_waiting ? d->n_waiting : at + 1;
+	d->waiting[at] = (struct waiting){.used = true, .member = member};
+	return &d->waiting[at];
+}
+
+static struct frame_fetch *asked_by(struct donor *d, const struct waiting *w) {
+	return d->asked[w - d->waiting];
+}
+
+static const struct frame_fetch *oldest_of(struct donor *d, const struct waiting *w) {
+	return &asked_by(d, w)[w->first];
+}
+
 enum rv_err donor_receive(struct donor *d, uint32_t member, const struct frame_header *h, const uint8_t *body,
 						  struct rv_errtext *et) {
 	struct frame_fetch f;
-	RV_ASSERT(member < NET_MAX_MEMBERS);
 	RV_TRY(frame_fetch_decode(h, body, &f, et));
-	struct waiting *w = &d->waiting[member];
+	struct waiting *w = find_waiting(d, member);
 	if (f.part == FRAME_PART_FORGET) {
-		w->forgotten = w->n;
+		if (w != NULL)
+			w->forgotten = w->n;
 		return RV_OK;
 	}
+	if (w == NULL && (w = add_waiting(d, member)) == NULL)
+		return rv_fail(et, RV_E_FULL, "%d other members ask this worker for state", (int)NET_MAX_PEERS);
 	if (w->n == DONOR_MAX_WAITING)
 		return rv_fail(et, RV_E_PROTOCOL, "more than %d FETCHes before the first was answered", DONOR_MAX_WAITING);
-	w->at[(w->first + w->n++) % DONOR_MAX_WAITING] = f;
-	d->askers |= UINT64_C(1) << member;
-	d->busy |= UINT64_C(1) << member;
+	d->n_busy += w->n == 0;
+	asked_by(d, w)[(w->first + w->n++) % DONOR_MAX_WAITING] = f;
+	(void)member_set_add(&d->askers, member);
 	return RV_OK;
 }
 
 bool donor_busy(const struct donor *d) {
-	return d->busy != 0;
+	return d->n_busy > 0;
 }
 
 void donor_link_down(struct donor *d, uint32_t member) {
-	d->waiting[member] = (struct waiting){0};
-	d->askers &= ~(UINT64_C(1) << member);
-	d->busy &= ~(UINT64_C(1) << member);
+	struct waiting *w = find_waiting(d, member);
+	if (w == NULL)
+		return;
+	d->n_busy -= w->n > 0;
+	w->used = false;
+	member_set_remove(&d->askers, member);
 }
 
-uint64_t donor_askers(const struct donor *d) {
-	return d->askers;
+const struct member_set *donor_askers(const struct donor *d) {
+	return &d->askers;
 }
 
 /* ---- how much, and whose turn ---- */
@@ -117,7 +157,7 @@ static bool is_limited(const struct donor *d, int64_t now_us) {
 
 /* Returns the credit that the oldest request of `w` draws on. */
 static int64_t *credit_of(struct donor *d, const struct waiting *w) {
-	return w->at[w->first].kind == FRAME_FETCH_LOG ? &d->log_credit : &d->snapshot_credit;
+	return oldest_of(d, w)->kind == FRAME_FETCH_LOG ? &d->log_credit : &d->snapshot_credit;
 }
 
 static bool line_is_free(struct donor *d, int64_t now_us, const struct waiting *w) {
@@ -126,13 +166,10 @@ static bool line_is_free(struct donor *d, int64_t now_us, const struct waiting *
 
 /* Returns true if another member has waited longer, whose link has room and which draws on the same
  * credit. */
-static bool is_passed_over(struct donor *d, int64_t now_us, uint32_t member) {
-	struct waiting *self = &d->waiting[member];
-	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++) {
-		if ((d->busy >> m & 1) == 0)
-			continue;
-		const struct waiting *w = &d->waiting[m];
-		bool rivals = w->n > 0 && (!reduce_sends(d, now_us) || credit_of(d, w) == credit_of(d, self));
+static bool is_passed_over(struct donor *d, int64_t now_us, const struct waiting *self) {
+	for (int i = 0; i < d->n_waiting; i++) {
+		const struct waiting *w = &d->waiting[i];
+		bool rivals = w->used && w->n > 0 && (!reduce_sends(d, now_us) || credit_of(d, w) == credit_of(d, self));
 		if (rivals && w->served < self->served && now_us - w->ready_us < READY_US)
 			return true;
 	}
@@ -143,20 +180,22 @@ static int64_t later(int64_t a, int64_t b) {
 	return a > b ? a : b;
 }
 
-/* Returns when only its link keeps `member` from its next answer. */
-static int64_t allowed_us(struct donor *d, int64_t now_us, uint32_t member) {
-	int64_t at = later(rate_ready_us(&d->cap), donor_budget_ready_us(&d->budget, member));
+/* Returns when only its link keeps the member from its next answer. */
+static int64_t allowed_us(struct donor *d, int64_t now_us, const struct waiting *w) {
+	int64_t at = later(rate_ready_us(&d->cap), donor_budget_ready_us(&d->budget, w->member));
 	at = later(at, d->cfg.source.ready_us(d->cfg.source.ctx));
-	if (reduce_sends(d, now_us) && *credit_of(d, &d->waiting[member]) <= 0)
+	if (reduce_sends(d, now_us) && *credit_of(d, w) <= 0)
 		at = later(at, d->reduce_us + REDUCE_QUIET_US);
 	return at;
 }
 
 int64_t donor_deadline_us(struct donor *d, int64_t now_us) {
 	int64_t first = INT64_MAX;
-	for (uint32_t m = 0; d->busy != 0 && m < NET_MAX_MEMBERS; m++)
-		if (d->waiting[m].n > 0 && allowed_us(d, now_us, m) < first)
-			first = allowed_us(d, now_us, m);
+	for (int i = 0; d->n_busy > 0 && i < d->n_waiting; i++) {
+		const struct waiting *w = &d->waiting[i];
+		if (w->used && w->n > 0 && allowed_us(d, now_us, w) < first)
+			first = allowed_us(d, now_us, w);
+	}
 	if (first > now_us) /* or no member waits */
 		return first;
 	return is_limited(d, now_us) ? now_us + RATE_RETRY_US
@@ -202,22 +241,21 @@ static void put_none(struct donor *d, struct waiting *w, const struct frame_fetc
 static bool may_be_given(struct donor *d, int64_t now_us, uint32_t member) {
 	int64_t left = donor_budget_left(&d->budget, now_us, d->round, member);
 	if (left <= 0)
-		d->limited |= UINT64_C(1) << member;
+		(void)member_set_add(&d->limited, member);
 	else if (left >= d->budget.whole_bytes / 4)
-		d->limited &= ~(UINT64_C(1) << member);
+		member_set_remove(&d->limited, member);
 	return left > 0;
 }
 
 bool donor_send(struct donor *d, int64_t now_us, uint32_t member, struct peers_message *out) {
-	RV_ASSERT(member < NET_MAX_MEMBERS);
-	struct waiting *w = &d->waiting[member];
-	RV_ASSERT((w->n > 0) == (d->busy >> member & 1));
-	if (w->n == 0) {
+	struct waiting *w = find_waiting(d, member);
+	RV_ASSERT(w == NULL || w->n == 0 || d->n_busy > 0);
+	if (w == NULL || w->n == 0) {
 		if (!donor_busy(d))
 			d->cfg.source.idle(d->cfg.source.ctx);
 		return false;
 	}
-	struct frame_fetch f = w->at[w->first];
+	struct frame_fetch f = *oldest_of(d, w);
 	if (w->forgotten == 0 && !d->cfg.source.may_look(d->cfg.source.ctx, now_us, &f))
 		return false;
 	if (!may_be_given(d, now_us, member))
@@ -225,7 +263,7 @@ bool donor_send(struct donor *d, int64_t now_us, uint32_t member, struct peers_m
 	w->ready_us = now_us;
 	if (!line_is_free(d, now_us, w))
 		return false;
-	if (is_limited(d, now_us) && is_passed_over(d, now_us, member))
+	if (is_limited(d, now_us) && is_passed_over(d, now_us, w))
 		return false;
 	int64_t *credit = credit_of(d, w);
 	struct frame_piece p;
@@ -239,13 +277,12 @@ bool donor_send(struct donor *d, int64_t now_us, uint32_t member, struct peers_m
 	donor_budget_charge(&d->budget, member, bytes);
 	d->served_bytes += bytes;
 	w->served = ++d->clock;
-	if (w->n == 0)
-		d->busy &= ~(UINT64_C(1) << member);
+	d->n_busy -= w->n == 0;
 	return true;
 }
 
-uint64_t donor_limited(const struct donor *d) {
-	return d->limited;
+const struct member_set *donor_limited(const struct donor *d) {
+	return &d->limited;
 }
 
 uint64_t donor_bytes(const struct donor *d) {

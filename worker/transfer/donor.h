@@ -46,7 +46,8 @@ struct donor; /* opaque: donor_size() bytes, the caller's memory */
 size_t donor_size(void);
 struct donor *donor_init(void *memory, const struct donor_config *cfg);
 
-/* Takes a FETCH of `member`. RV_E_INVALID: malformed; RV_E_PROTOCOL: too many waiting. */
+/* Takes a FETCH of `member`. RV_E_INVALID: malformed; RV_E_PROTOCOL: too many waiting; RV_E_FULL:
+ * NET_MAX_PEERS others have asked and are linked still. */
 enum rv_err donor_receive(struct donor *d, uint32_t member, const struct frame_header *h, const uint8_t *body,
 						  struct rv_errtext *et);
 /* Writes the next answer for `member`, whose link has room for it; *out is borrowed until the next
@@ -60,10 +61,10 @@ void donor_reduce_sent(struct donor *d, int64_t now_us, size_t bytes);
 void donor_link_down(struct donor *d, uint32_t member);
 int64_t donor_deadline_us(struct donor *d, int64_t now_us); /* when donor_send may answer again */
 uint64_t donor_bytes(const struct donor *d);                /* sent so far, frames included */
-/* Returns the set of members whose budget is spent; a member leaves it when a quarter is back. */
-uint64_t donor_limited(const struct donor *d);
-/* Returns the set of members that have sent a FETCH since their link came up. */
-uint64_t donor_askers(const struct donor *d);
+/* Returns the members whose budget is spent; one leaves them when a quarter is back. */
+const struct member_set *donor_limited(const struct donor *d);
+/* Returns the members that have sent a FETCH since their link came up. */
+const struct member_set *donor_askers(const struct donor *d);
 bool donor_busy(const struct donor *d); /* returns true if a request is waiting */
 
 #endif

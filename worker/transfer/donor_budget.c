@@ -19,34 +19,60 @@ static int64_t back_bytes(const struct donor_budget *b, int64_t passed_us, uint6
 	return (int64_t)(back < most ? back : most);
 }
 
+static struct donor_account *find(struct donor_budget *b, uint32_t member) {
+	for (int i = 0; i < b->n; i++)
+		if (b->accounts[i].member == member)
+			return &b->accounts[i];
+	return NULL;
+}
+
+/* Returns what came back since the account was counted. */
+static int64_t back_now(const struct donor_budget *b, const struct donor_account *a, int64_t now_us, uint64_t round) {
+	return back_bytes(b, now_us - a->counted_us, round > a->counted_round ? round - a->counted_round : 0);
+}
+
+static int64_t left_now(const struct donor_budget *b, const struct donor_account *a, int64_t now_us, uint64_t round) {
+	int64_t left = a->left_bytes + back_now(b, a, now_us, round);
+	return left < b->whole_bytes ? left : b->whole_bytes;
+}
+
+/* Returns an account for another member: that of the one of whose budget most is left, if none is
+ * free. */
+static struct donor_account *take_account(struct donor_budget *b, int64_t now_us, uint64_t round) {
+	if (b->n < NET_MAX_PEERS)
+		return &b->accounts[b->n++];
+	struct donor_account *most = &b->accounts[0];
+	for (int i = 1; i < b->n; i++)
+		if (left_now(b, &b->accounts[i], now_us, round) > left_now(b, most, now_us, round))
+			most = &b->accounts[i];
+	return most;
+}
+
 int64_t donor_budget_left(struct donor_budget *b, int64_t now_us, uint64_t round, uint32_t member) {
-	RV_ASSERT(member < NET_MAX_MEMBERS);
 	if (b->whole_bytes == 0)
 		return INT64_MAX;
-	bool known = b->member[member].known;
-	int64_t left = known ? b->member[member].left_bytes : b->whole_bytes;
-	uint64_t then = b->member[member].counted_round;
-	int64_t back = known ? back_bytes(b, now_us - b->member[member].counted_us, round > then ? round - then : 0) : 0;
-	bool same_round = known && round == then;
-	if (same_round && back == 0)
-		return left; /* a part of a byte is not forgotten */
-	left = left + back < b->whole_bytes ? left + back : b->whole_bytes;
-	b->member[member].left_bytes = left;
-	b->member[member].counted_us = now_us;
-	b->member[member].counted_round = round;
-	b->member[member].known = true;
-	return left;
+	struct donor_account *a = find(b, member);
+	if (a == NULL) {
+		a = take_account(b, now_us, round);
+		*a = (struct donor_account){member, b->whole_bytes, now_us, round};
+		return b->whole_bytes;
+	}
+	if (round == a->counted_round && back_now(b, a, now_us, round) == 0)
+		return a->left_bytes; /* a part of a byte is not forgotten */
+	*a = (struct donor_account){member, left_now(b, a, now_us, round), now_us, round};
+	return a->left_bytes;
 }
 
 void donor_budget_charge(struct donor_budget *b, uint32_t member, size_t bytes) {
-	RV_ASSERT(member < NET_MAX_MEMBERS);
-	b->member[member].left_bytes -= b->whole_bytes > 0 ? (int64_t)bytes : 0;
+	struct donor_account *a = b->whole_bytes > 0 ? find(b, member) : NULL;
+	if (a != NULL)
+		a->left_bytes -= (int64_t)bytes;
 }
 
-int64_t donor_budget_ready_us(const struct donor_budget *b, uint32_t member) {
-	RV_ASSERT(member < NET_MAX_MEMBERS);
-	if (b->whole_bytes == 0 || !b->member[member].known || b->member[member].left_bytes > 0)
+int64_t donor_budget_ready_us(struct donor_budget *b, uint32_t member) {
+	const struct donor_account *a = b->whole_bytes > 0 ? find(b, member) : NULL;
+	if (a == NULL || a->left_bytes > 0)
 		return INT64_MIN;
-	double lacks = (double)(1 - b->member[member].left_bytes);
-	return b->member[member].counted_us + 1 + (int64_t)(lacks * (double)hour_us / (double)b->whole_bytes);
+	double lacks = (double)(1 - a->left_bytes);
+	return a->counted_us + 1 + (int64_t)(lacks * (double)hour_us / (double)b->whole_bytes);
 }

@@ -69,7 +69,7 @@ struct fetch_core *fetch_core_init(void *memory, const struct fetch_core_config 
 	_Static_assert((int)FRAME_FETCH_SNAPSHOT == (int)STATE_KIND_SNAPSHOT && (int)FRAME_FETCH_LOG == (int)STATE_KIND_LOG,
 				   "same");
 	_Static_assert((int)NET_MAX_PIECE_BYTES == (int)STATE_PIECE_MAX_BYTES, "a piece fits its frames");
-	RV_ASSERT(cfg->stall_us > 0 && cfg->self_member < NET_MAX_MEMBERS);
+	RV_ASSERT(cfg->stall_us > 0);
 	struct fetch_core *c = memory;
 	uint8_t *at = (uint8_t *)memory + aligned(sizeof *c);
 	memset(c, 0, sizeof *c);
@@ -83,8 +83,6 @@ struct fetch_core *fetch_core_init(void *memory, const struct fetch_core_config 
 		at += aligned(state_max_pieces(cfg->global));
 	}
 	c->staging = at;
-	for (int m = 0; m < NET_MAX_MEMBERS; m++)
-		c->donors[m] = (struct fetch_donor){.staging = FETCH_NOBODY, .window = FIRST_WINDOW};
 	memset(c->staging_of, FETCH_NOBODY, sizeof c->staging_of);
 	return c;
 }
@@ -97,13 +95,12 @@ static void check_file(const struct fetch_core *c, const struct fetch_file *f) {
 	RV_ASSERT((f->n_held == f->n_pieces) ==
 			  (f->bytes_held == state_payload_bytes(c->cfg.global, f->id.kind, f->id.round)));
 	RV_ASSERT(f->has_manifest || f->n_held == 0);
-	RV_ASSERT(f->manifest_got <= f->manifest_asked && f->manifest_donor < NET_MAX_MEMBERS);
+	RV_ASSERT(f->manifest_got <= f->manifest_asked && f->manifest_donor < c->n_donors);
 }
 
-static void check_donor(const struct fetch_core *c, uint32_t member) {
-	const struct fetch_donor *d = &c->donors[member];
+static void check_donor(const struct fetch_core *c, const struct fetch_donor *d) {
 	RV_ASSERT(d->n >= 0 && d->n <= FETCH_WINDOW_MAX && d->window <= FETCH_WINDOW_MAX);
-	RV_ASSERT(d->staging == FETCH_NOBODY || c->staging_of[d->staging] == (int8_t)member);
+	RV_ASSERT(d->staging == FETCH_NOBODY || c->staging_of[d->staging] == fetch_index(c, d));
 	RV_ASSERT(d->got == 0 || (d->n > 0 && d->got < d->total && d->total <= c->piece_bytes));
 	RV_ASSERT(d->linked || d->n == 0);
 }
@@ -115,8 +112,8 @@ void fetch_core_check_invariants(const struct fetch_core *c) {
 	for (int i = 0; i < FETCH_FILES; i++)
 		if (c->files[i].used)
 			check_file(c, &c->files[i]);
-	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++)
-		check_donor(c, m);
+	for (int i = 0; i < c->n_donors; i++)
+		check_donor(c, &c->donors[i]);
 }
 
 /* ---- files ---- */
@@ -127,8 +124,8 @@ void fetch_manifest_restart(struct fetch_file *f) {
 }
 
 static void drop_file(struct fetch_core *c, int slot) {
-	for (int m = 0; m < NET_MAX_MEMBERS; m++) {
-		struct fetch_donor *d = &c->donors[m];
+	for (int i = 0; i < c->n_donors; i++) {
+		struct fetch_donor *d = &c->donors[i];
 		bool owes = false;
 		for (int k = 0; k < d->n; k++) {
 			struct fetch_ask *a = fetch_ask_at(d, k);
@@ -216,9 +213,9 @@ void fetch_core_lost(struct fetch_core *c, int slot, uint32_t index) {
 	f->n_free++;
 	if (index < f->first_free)
 		f->first_free = index;
-	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++) /* late copies of it no longer count */
-		for (int k = 0; k < c->donors[m].n; k++) {
-			struct fetch_ask *a = fetch_ask_at(&c->donors[m], k);
+	for (int i = 0; i < c->n_donors; i++) /* late copies of it no longer count */
+		for (int k = 0; k < c->donors[i].n; k++) {
+			struct fetch_ask *a = fetch_ask_at(&c->donors[i], k);
 			if (a->slot == slot && a->what.part == FRAME_PART_PIECE && a->what.index == index)
 				a->counted = false;
 		}
@@ -240,7 +237,18 @@ const struct rv_hash *fetch_core_manifest(const struct fetch_core *c, int slot) 
 
 /* ---- donors ---- */
 
-void fetch_release(struct fetch_core *c, uint32_t member, struct fetch_ask *a) {
+struct fetch_donor *fetch_find(struct fetch_core *c, uint32_t member) {
+	for (int i = 0; i < c->n_donors; i++)
+		if (c->donors[i].member == member)
+			return &c->donors[i];
+	return NULL;
+}
+
+int fetch_index(const struct fetch_core *c, const struct fetch_donor *d) {
+	return (int)(d - c->donors);
+}
+
+void fetch_release(struct fetch_core *c, const struct fetch_donor *d, struct fetch_ask *a) {
 	if (!a->counted || a->slot < 0) {
 		a->counted = false;
 		return;
@@ -248,7 +256,7 @@ void fetch_release(struct fetch_core *c, uint32_t member, struct fetch_ask *a) {
 	a->counted = false;
 	struct fetch_file *f = &c->files[a->slot];
 	if (a->what.part == FRAME_PART_MANIFEST) {
-		if (!f->has_manifest && f->manifest_donor == (int)member)
+		if (!f->has_manifest && f->manifest_donor == fetch_index(c, d))
 			fetch_manifest_restart(f);
 		return;
 	}
@@ -263,10 +271,9 @@ void fetch_release(struct fetch_core *c, uint32_t member, struct fetch_ask *a) {
 		f->first_free = a->what.index;
 }
 
-static void release_all(struct fetch_core *c, uint32_t member) {
-	struct fetch_donor *d = &c->donors[member];
+static void release_all(struct fetch_core *c, struct fetch_donor *d) {
 	for (int k = 0; k < d->n; k++)
-		fetch_release(c, member, fetch_ask_at(d, k));
+		fetch_release(c, d, fetch_ask_at(d, k));
 }
 
 static void leave_staging(struct fetch_core *c, struct fetch_donor *d) {
@@ -275,9 +282,8 @@ static void leave_staging(struct fetch_core *c, struct fetch_donor *d) {
 	d->staging = FETCH_NOBODY;
 }
 
-void fetch_pop(struct fetch_core *c, uint32_t member) {
-	struct fetch_donor *d = &c->donors[member];
-	fetch_release(c, member, fetch_ask_at(d, 0));
+void fetch_pop(struct fetch_core *c, struct fetch_donor *d) {
+	fetch_release(c, d, fetch_ask_at(d, 0));
 	if (fetch_ask_at(d, 0)->what.index == UINT32_MAX)
 		d->probing = false;
 	d->first = (d->first + 1) % FETCH_WINDOW_MAX;
@@ -290,30 +296,70 @@ void fetch_pop(struct fetch_core *c, uint32_t member) {
 }
 
 /* Its answers that are still on the way are discarded. */
-void fetch_ban(struct fetch_core *c, uint32_t member) {
-	struct fetch_donor *d = &c->donors[member];
+void fetch_ban(struct fetch_core *c, struct fetch_donor *d) {
 	int doublings = d->offences < BAN_DOUBLINGS_MAX ? d->offences : BAN_DOUBLINGS_MAX;
 	d->offences++;
 	d->banned_until_us = c->now_us + ((int64_t)BAN_US << doublings);
-	release_all(c, member);
+	release_all(c, d);
 	for (int k = 0; k < d->n; k++)
 		fetch_ask_at(d, k)->slot = FETCH_NOBODY;
 	d->forgets = d->n > 1; /* the one at hand is answered */
 }
 
-void fetch_core_allow(struct fetch_core *c, int64_t now_us, uint64_t members) {
+static void end_link(struct fetch_core *c, struct fetch_donor *d) {
+	release_all(c, d);
+	leave_staging(c, d);
+	d->n = d->first = 0;
+	d->got = 0;
+	d->linked = d->silent = d->probing = d->forgets = false;
+}
+
+/* Returns the place for another donor: one that owes nothing, may not be asked and is not to be
+ * remembered for what it did; NULL: there is none. */
+static struct fetch_donor *free_place(struct fetch_core *c) {
+	if (c->n_donors < FETCH_TABLE)
+		return &c->donors[c->n_donors++];
+	for (int i = 0; i < c->n_donors; i++) {
+		const struct fetch_donor *d = &c->donors[i];
+		if (!d->allowed && d->n == 0 && d->banned_until_us <= c->now_us)
+			return &c->donors[i];
+	}
+	return NULL;
+}
+
+static void add_donor(struct fetch_core *c, uint32_t member) {
+	struct fetch_donor *d = free_place(c);
+	if (d == NULL)
+		return;
+	for (int i = 0; i < FETCH_FILES; i++)
+		if (c->files[i].manifest_donor == fetch_index(c, d)) /* of the one that was here before */
+			fetch_manifest_restart(&c->files[i]);
+	*d = (struct fetch_donor){.member = member,
+							  .linked = member_set_has(&c->links, member),
+							  .allowed = true,
+							  .staging = FETCH_NOBODY,
+							  .window = FIRST_WINDOW,
+							  .heard_us = c->now_us};
+}
+
+void fetch_core_allow(struct fetch_core *c, int64_t now_us, const struct member_set *members) {
 	c->now_us = now_us;
-	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++)
-		c->donors[m].allowed = (members >> m & 1) != 0 && m != c->cfg.self_member;
+	for (int i = 0; i < c->n_donors; i++)
+		c->donors[i].allowed = member_set_has(members, c->donors[i].member);
+	for (int i = 0; i < members->n; i++)
+		if (members->members[i] != c->cfg.self_member && fetch_find(c, members->members[i]) == NULL)
+			add_donor(c, members->members[i]);
 }
 
 void fetch_core_link_up(struct fetch_core *c, int64_t now_us, uint32_t member) {
-	RV_ASSERT(member < NET_MAX_MEMBERS);
 	fetch_core_check_invariants(c);
-	struct fetch_donor *d = &c->donors[member];
-	if (d->linked)
-		fetch_core_link_down(c, now_us, member);
+	struct fetch_donor *d = fetch_find(c, member);
+	(void)member_set_add(&c->links, member);
 	c->now_us = now_us;
+	if (d == NULL)
+		return;
+	if (d->linked)
+		end_link(c, d);
 	d->linked = true;
 	d->window = FIRST_WINDOW;
 	d->heard_us = now_us;
@@ -322,15 +368,12 @@ void fetch_core_link_up(struct fetch_core *c, int64_t now_us, uint32_t member) {
 }
 
 void fetch_core_link_down(struct fetch_core *c, int64_t now_us, uint32_t member) {
-	RV_ASSERT(member < NET_MAX_MEMBERS);
 	fetch_core_check_invariants(c);
-	struct fetch_donor *d = &c->donors[member];
+	struct fetch_donor *d = fetch_find(c, member);
+	member_set_remove(&c->links, member);
 	c->now_us = now_us;
-	release_all(c, member);
-	leave_staging(c, d);
-	d->n = d->first = 0;
-	d->got = 0;
-	d->linked = d->silent = d->probing = d->forgets = false;
+	if (d != NULL)
+		end_link(c, d);
 }
 
 /* ---- time ---- */
@@ -342,12 +385,12 @@ static int64_t silent_at_us(const struct fetch_core *c, const struct fetch_donor
 
 void fetch_core_tick(struct fetch_core *c, int64_t now_us) {
 	c->now_us = now_us;
-	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++) {
-		struct fetch_donor *d = &c->donors[m];
+	for (int i = 0; i < c->n_donors; i++) {
+		struct fetch_donor *d = &c->donors[i];
 		if (d->n == 0 || d->silent || now_us < silent_at_us(c, d))
 			continue;
 		d->silent = true;
-		release_all(c, m);
+		release_all(c, d);
 	}
 }
 
@@ -378,8 +421,8 @@ int64_t fetch_core_deadline_us(const struct fetch_core *c) {
 		if (!f->has_manifest && f->manifest_donor >= 0 && f->manifest_until_us > c->now_us)
 			sooner(&deadline, f->manifest_until_us);
 	}
-	for (int m = 0; m < NET_MAX_MEMBERS && missing; m++)
-		donor_deadline(c, &c->donors[m], &deadline);
+	for (int i = 0; i < c->n_donors && missing; i++)
+		donor_deadline(c, &c->donors[i], &deadline);
 	if (endgame)
 		sooner(&deadline, c->now_us + ENDGAME_LOOK_US);
 	return deadline;
@@ -387,8 +430,8 @@ int64_t fetch_core_deadline_us(const struct fetch_core *c) {
 
 bool fetch_core_nowhere(const struct fetch_core *c, int slot) {
 	bool any = false;
-	for (int m = 0; m < NET_MAX_MEMBERS; m++) {
-		const struct fetch_donor *d = &c->donors[m];
+	for (int i = 0; i < c->n_donors; i++) {
+		const struct fetch_donor *d = &c->donors[i];
 		if (!d->linked || !d->allowed || d->banned_until_us > c->now_us)
 			continue;
 		if (d->lacks_until_us[slot] <= c->now_us)

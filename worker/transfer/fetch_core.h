@@ -21,6 +21,7 @@
 #ifndef RV_WORKER_TRANSFER_FETCH_CORE_H
 #define RV_WORKER_TRANSFER_FETCH_CORE_H
 
+#include "net/member_set.h"
 #include "net/mesh/frame.h"
 #include "worker/state/state_pieces.h"
 
@@ -71,8 +72,9 @@ void fetch_core_progress(const struct fetch_core *c, int slot, uint64_t *done_by
 
 /* ---- donors, by member number ---- */
 
-/* Sets which members may be asked (a set). Others get no new requests. */
-void fetch_core_allow(struct fetch_core *c, int64_t now_us, uint64_t members);
+/* Sets which members may be asked; the first NET_MAX_ROW of them are. Others get no new
+ * requests. */
+void fetch_core_allow(struct fetch_core *c, int64_t now_us, const struct member_set *members);
 void fetch_core_link_up(struct fetch_core *c, int64_t now_us, uint32_t member);
 void fetch_core_link_down(struct fetch_core *c, int64_t now_us, uint32_t member);
 

@@ -59,18 +59,18 @@ static enum rv_err check_manifest(const struct fetch_core *c, const struct fetch
 	return state_manifest_check(c->cfg.global, &f->id, f->manifest, et);
 }
 
-static void manifest_part(struct fetch_core *c, uint32_t member, const struct fetch_ask *a, const uint8_t *data,
+static void manifest_part(struct fetch_core *c, struct fetch_donor *d, const struct fetch_ask *a, const uint8_t *data,
 						  uint32_t bytes, struct fetch_event *out) {
 	struct fetch_file *f = &c->files[a->slot];
-	if (f->has_manifest || f->manifest_donor != (int)member || a->what.index != f->manifest_got)
+	if (f->has_manifest || f->manifest_donor != fetch_index(c, d) || a->what.index != f->manifest_got)
 		return; /* it was silent for a while, and another was asked */
 	memcpy((uint8_t *)f->manifest + (size_t)a->what.index * NET_MANIFEST_PART_BYTES, data, bytes);
 	f->manifest_got++;
 	if (f->manifest_got < fetch_manifest_parts(c, f->id.kind, f->id.round))
 		return;
 	if (check_manifest(c, f, &out->text) != RV_OK) {
-		bad_donor(member, &f->id, out); /* no ban: its own vote may have lost */
-		note_lacking(c, &c->donors[member], a->slot);
+		bad_donor(d->member, &f->id, out); /* no ban: its own vote may have lost */
+		note_lacking(c, d, a->slot);
 		fetch_manifest_restart(f);
 		return;
 	}
@@ -91,9 +91,8 @@ static enum rv_err decode(struct fetch_core *c, const struct fetch_donor *d, con
 	return c->cfg.decode(c->cfg.decode_ctx, d->encoding, data, d->total, decoded, bytes, et);
 }
 
-static void piece(struct fetch_core *c, uint32_t member, const struct fetch_ask *a, const uint8_t *data, uint32_t bytes,
-				  struct fetch_event *out) {
-	struct fetch_donor *d = &c->donors[member];
+static void piece(struct fetch_core *c, struct fetch_donor *d, const struct fetch_ask *a, const uint8_t *data,
+				  uint32_t bytes, struct fetch_event *out) {
 	struct fetch_file *f = &c->files[a->slot];
 	const uint8_t *raw;
 	if (f->copies[a->what.index] == FETCH_HELD)
@@ -104,8 +103,8 @@ static void piece(struct fetch_core *c, uint32_t member, const struct fetch_ask 
 	if (e == RV_OK && !RV_BUG("piece-unverified"))
 		e = state_piece_check(c->cfg.global, &f->id, f->manifest, a->what.index, raw, bytes, &out->text);
 	if (e != RV_OK) {
-		bad_donor(member, &f->id, out);
-		fetch_ban(c, member);
+		bad_donor(d->member, &f->id, out);
+		fetch_ban(c, d);
 		return;
 	}
 	fetch_hold(c, f, a->what.index);
@@ -117,8 +116,7 @@ static void piece(struct fetch_core *c, uint32_t member, const struct fetch_ask 
 	out->complete = f->n_held == f->n_pieces;
 }
 
-static void answered(struct fetch_core *c, uint32_t member, struct fetch_event *out) {
-	struct fetch_donor *d = &c->donors[member];
+static void answered(struct fetch_core *c, struct fetch_donor *d, struct fetch_event *out) {
 	struct fetch_ask a = *fetch_ask_at(d, 0);
 	const uint8_t *data = fetch_staging(c, d->staging);
 	uint32_t bytes = fetch_bytes_of(c, &a.what);
@@ -126,17 +124,17 @@ static void answered(struct fetch_core *c, uint32_t member, struct fetch_event *
 		measure(c, d, &a);
 	out->slot = a.slot;
 	if (a.slot >= 0 && a.what.part == FRAME_PART_MANIFEST)
-		manifest_part(c, member, &a, data, bytes, out);
+		manifest_part(c, d, &a, data, bytes, out);
 	else if (a.slot >= 0)
-		piece(c, member, &a, data, bytes, out);
-	fetch_pop(c, member);
+		piece(c, d, &a, data, bytes, out);
+	fetch_pop(c, d);
 }
 
 /* ---- slices ---- */
 
 static enum rv_err check_head(const struct fetch_donor *d, const struct frame_fetch *what, const char *name,
 							  struct rv_errtext *et) {
-	if (d->n == 0)
+	if (d == NULL || d->n == 0)
 		return rv_fail(et, RV_E_PROTOCOL, "a %s that was not asked for", name);
 	if (!same_request(&d->asks[d->first].what, what))
 		return rv_fail(et, RV_E_PROTOCOL, "a %s out of order: of %u, asked was %u", name, what->index,
@@ -159,9 +157,8 @@ static enum rv_err check_first(const struct fetch_core *c, const struct frame_pi
 
 enum rv_err fetch_core_piece(struct fetch_core *c, int64_t now_us, uint32_t member, const struct frame_piece *p,
 							 struct fetch_event *out, struct rv_errtext *et) {
-	RV_ASSERT(member < NET_MAX_MEMBERS);
 	fetch_core_check_invariants(c);
-	struct fetch_donor *d = &c->donors[member];
+	struct fetch_donor *d = fetch_find(c, member);
 	*out = (struct fetch_event){.slot = FETCH_NOBODY};
 	c->now_us = now_us;
 	RV_TRY(check_head(d, &p->of, "piece", et));
@@ -179,15 +176,14 @@ enum rv_err fetch_core_piece(struct fetch_core *c, int64_t now_us, uint32_t memb
 	d->heard_us = now_us;
 	d->silent = false;
 	if (d->got == d->total)
-		answered(c, member, out);
+		answered(c, d, out);
 	return RV_OK;
 }
 
 enum rv_err fetch_core_none(struct fetch_core *c, int64_t now_us, uint32_t member, const struct frame_fetch *m,
 							struct rv_errtext *et) {
-	RV_ASSERT(member < NET_MAX_MEMBERS);
 	fetch_core_check_invariants(c);
-	struct fetch_donor *d = &c->donors[member];
+	struct fetch_donor *d = fetch_find(c, member);
 	c->now_us = now_us;
 	RV_TRY(check_head(d, m, "NONE", et));
 	d->heard_us = now_us;
@@ -197,7 +193,7 @@ enum rv_err fetch_core_none(struct fetch_core *c, int64_t now_us, uint32_t membe
 		note_lacking(c, d, slot);
 	for (int k = 0; slot >= 0 && k < d->n; k++)
 		if (fetch_ask_at(d, k)->slot == slot)
-			fetch_release(c, member, fetch_ask_at(d, k));
-	fetch_pop(c, member);
+			fetch_release(c, d, fetch_ask_at(d, k));
+	fetch_pop(c, d);
 	return RV_OK;
 }

@@ -41,20 +41,18 @@ static bool ask_to_forget(struct fetch_donor *d, struct frame_fetch *out) {
 	return true;
 }
 
-static bool take_staging(struct fetch_core *c, uint32_t member) {
-	struct fetch_donor *d = &c->donors[member];
+static bool take_staging(struct fetch_core *c, struct fetch_donor *d) {
 	for (int i = 0; i < FETCH_DONORS_MAX && d->staging < 0; i++) {
 		if (c->staging_of[i] != FETCH_NOBODY)
 			continue;
-		c->staging_of[i] = (int8_t)member;
+		c->staging_of[i] = (int8_t)fetch_index(c, d);
 		d->staging = i;
 	}
 	return d->staging >= 0;
 }
 
-static bool ask(struct fetch_core *c, uint32_t member, int slot, enum frame_fetch_part part, uint32_t index,
+static bool ask(struct fetch_core *c, struct fetch_donor *d, int slot, enum frame_fetch_part part, uint32_t index,
 				struct frame_fetch *out) {
-	struct fetch_donor *d = &c->donors[member];
 	const struct state_id *id = &c->files[slot].id;
 	if (d->n == 0)
 		d->head_us = c->now_us;
@@ -77,24 +75,25 @@ static void forsake(struct fetch_core *c, int slot) {
 	fetch_manifest_restart(&c->files[slot]);
 }
 
-static bool ask_manifest(struct fetch_core *c, uint32_t member, int slot, struct frame_fetch *out) {
+static bool ask_manifest(struct fetch_core *c, struct fetch_donor *d, int slot, struct frame_fetch *out) {
 	struct fetch_file *f = &c->files[slot];
-	if (f->manifest_donor >= 0 && f->manifest_donor != (int)member && c->now_us >= f->manifest_until_us)
+	int self = fetch_index(c, d);
+	if (f->manifest_donor >= 0 && f->manifest_donor != self && c->now_us >= f->manifest_until_us)
 		forsake(c, slot);
 	if (f->manifest_donor < 0) {
 		int doublings = f->manifest_tries < MANIFEST_DOUBLINGS_MAX ? f->manifest_tries : MANIFEST_DOUBLINGS_MAX;
-		f->manifest_donor = (int)member;
+		f->manifest_donor = self;
 		f->manifest_until_us = c->now_us + ((int64_t)MANIFEST_US << doublings);
 		f->manifest_tries++;
 	}
-	if (f->manifest_donor != (int)member || f->manifest_asked == fetch_manifest_parts(c, f->id.kind, f->id.round))
+	if (f->manifest_donor != self || f->manifest_asked == fetch_manifest_parts(c, f->id.kind, f->id.round))
 		return false;
-	return ask(c, member, slot, FRAME_PART_MANIFEST, f->manifest_asked++, out);
+	return ask(c, d, slot, FRAME_PART_MANIFEST, f->manifest_asked++, out);
 }
 
 /* ---- pieces ---- */
 
-static bool ask_free(struct fetch_core *c, uint32_t member, int slot, struct frame_fetch *out) {
+static bool ask_free(struct fetch_core *c, struct fetch_donor *d, int slot, struct frame_fetch *out) {
 	struct fetch_file *f = &c->files[slot];
 	if (f->n_free == 0)
 		return false;
@@ -103,7 +102,7 @@ static bool ask_free(struct fetch_core *c, uint32_t member, int slot, struct fra
 	RV_ASSERT(f->first_free < f->n_pieces);
 	f->copies[f->first_free] = 1;
 	f->n_free--;
-	return ask(c, member, slot, FRAME_PART_PIECE, f->first_free++, out);
+	return ask(c, d, slot, FRAME_PART_PIECE, f->first_free++, out);
 }
 
 static int64_t at_most(int64_t us, int64_t most_us) {
@@ -137,8 +136,8 @@ static bool owes(struct fetch_donor *d, int slot, uint32_t index) {
 static int64_t latest_of(struct fetch_core *c, struct fetch_donor *self, int slot, uint32_t *index) {
 	const struct fetch_file *f = &c->files[slot];
 	int64_t latest = -1;
-	for (int m = 0; m < NET_MAX_MEMBERS; m++) {
-		struct fetch_donor *d = &c->donors[m];
+	for (int i = 0; i < c->n_donors; i++) {
+		struct fetch_donor *d = &c->donors[i];
 		for (int k = 0; d != self && k < d->n; k++) {
 			const struct fetch_ask *a = fetch_ask_at(d, k);
 			if (a->slot != slot || !a->counted || a->what.part != FRAME_PART_PIECE)
@@ -155,43 +154,43 @@ static int64_t latest_of(struct fetch_core *c, struct fetch_donor *self, int slo
 }
 
 /* Asks for a piece that others will deliver late, once all missing ones are requested. */
-static bool ask_again(struct fetch_core *c, uint32_t member, int slot, struct frame_fetch *out) {
-	struct fetch_donor *d = &c->donors[member];
+static bool ask_again(struct fetch_core *c, struct fetch_donor *d, int slot, struct frame_fetch *out) {
 	uint32_t index = 0;
 	int64_t theirs = latest_of(c, d, slot, &index);
 	int64_t ours = (d->n > 0 ? estimate_us(c, d, d->n - 1) : 0) + piece_us(d);
 	if (theirs < 0 || ours + ours / 4 + MARGIN_US >= theirs)
 		return false;
 	c->files[slot].copies[index]++;
-	return ask(c, member, slot, FRAME_PART_PIECE, index, out);
+	return ask(c, d, slot, FRAME_PART_PIECE, index, out);
 }
 
-static bool ask_of_file(struct fetch_core *c, uint32_t member, int slot, struct frame_fetch *out) {
+static bool ask_of_file(struct fetch_core *c, struct fetch_donor *d, int slot, struct frame_fetch *out) {
 	const struct fetch_file *f = &c->files[slot];
-	if (f->n_held == f->n_pieces || c->now_us < c->donors[member].lacks_until_us[slot])
+	if (f->n_held == f->n_pieces || c->now_us < d->lacks_until_us[slot])
 		return false;
 	if (!f->has_manifest)
-		return ask_manifest(c, member, slot, out);
+		return ask_manifest(c, d, slot, out);
 	if (f->looked_for)
 		return false;
-	return ask_free(c, member, slot, out) || ask_again(c, member, slot, out);
+	return ask_free(c, d, slot, out) || ask_again(c, d, slot, out);
 }
 
 bool fetch_core_send(struct fetch_core *c, int64_t now_us, uint32_t member, struct frame_fetch *out) {
-	RV_ASSERT(member < NET_MAX_MEMBERS);
 	fetch_core_check_invariants(c);
-	struct fetch_donor *d = &c->donors[member];
+	struct fetch_donor *d = fetch_find(c, member);
 	c->now_us = now_us;
+	if (d == NULL)
+		return false;
 	if (ask_to_forget(d, out))
 		return true;
 	if (c->n_order == 0)
 		return false;
 	if (d->silent)
 		return probe(d, out);
-	if (!may_be_asked(c, d) || !take_staging(c, member))
+	if (!may_be_asked(c, d) || !take_staging(c, d))
 		return false;
 	for (int i = 0; i < c->n_order; i++)
-		if (ask_of_file(c, member, c->order[i], out))
+		if (ask_of_file(c, d, c->order[i], out))
 			return true;
 	if (d->n == 0) {
 		c->staging_of[d->staging] = FETCH_NOBODY;

@@ -5,7 +5,11 @@
 
 #include "worker/transfer/fetch_core.h"
 
-enum { FETCH_NOBODY = -1, FETCH_HELD = 0xff };
+enum {
+	FETCH_NOBODY = -1,
+	FETCH_HELD = 0xff,
+	FETCH_TABLE = NET_MAX_ROW /* donors that are remembered: more than a document names */
+};
 
 /* A request that a donor has not answered yet. */
 struct fetch_ask {
@@ -16,6 +20,7 @@ struct fetch_ask {
 };
 
 struct fetch_donor {
+	uint32_t member;
 	bool linked, allowed;
 	bool silent;         /* owes something and sends nothing: not relied on until it does */
 	int staging;         /* index of the buffer for its answer; FETCH_NOBODY: it owes nothing */
@@ -44,7 +49,7 @@ struct fetch_file {
 	uint8_t *copies; /* per piece: FETCH_HELD, or the number of donors relied on for it */
 	struct rv_hash *manifest;
 	bool has_manifest;
-	int manifest_donor;                    /* FETCH_NOBODY: none */
+	int manifest_donor;                    /* index in `donors`; FETCH_NOBODY: none */
 	uint32_t manifest_asked, manifest_got; /* parts */
 	int manifest_tries;
 	int64_t manifest_until_us; /* when another donor may take over */
@@ -56,8 +61,10 @@ struct fetch_core {
 	size_t piece_bytes; /* size of a staging buffer: the largest piece or manifest part */
 	int n_order, order[FETCH_FILES];
 	struct fetch_file files[FETCH_FILES];
-	struct fetch_donor donors[NET_MAX_MEMBERS];
-	int8_t staging_of[FETCH_DONORS_MAX]; /* member; FETCH_NOBODY: free */
+	struct member_set links; /* members that are linked, donors or not */
+	int n_donors;            /* number of `donors`, from the first, that were ever in use */
+	struct fetch_donor donors[FETCH_TABLE];
+	int8_t staging_of[FETCH_DONORS_MAX]; /* index in `donors`; FETCH_NOBODY: free */
 	uint8_t *staging;                    /* FETCH_DONORS_MAX pieces, and one to decode into */
 };
 
@@ -72,13 +79,16 @@ uint32_t fetch_manifest_parts(const struct fetch_core *c, enum state_kind kind, 
 /* Returns the raw bytes of a piece or manifest part; 0: there is no such one. */
 uint32_t fetch_bytes_of(const struct fetch_core *c, const struct frame_fetch *what);
 uint8_t *fetch_staging(const struct fetch_core *c, int i);
+/* Returns the donor with this number; NULL: none. */
+struct fetch_donor *fetch_find(struct fetch_core *c, uint32_t member);
+int fetch_index(const struct fetch_core *c, const struct fetch_donor *d);
 /* Stops relying on this donor for `a`; the answer may still come. */
-void fetch_release(struct fetch_core *c, uint32_t member, struct fetch_ask *a);
+void fetch_release(struct fetch_core *c, const struct fetch_donor *d, struct fetch_ask *a);
 void fetch_hold(struct fetch_core *c, struct fetch_file *f, uint32_t index);
 /* Removes the oldest ask, which is answered. */
-void fetch_pop(struct fetch_core *c, uint32_t member);
+void fetch_pop(struct fetch_core *c, struct fetch_donor *d);
 /* Bans a donor for a while: it gave bytes other than the committed ones. */
-void fetch_ban(struct fetch_core *c, uint32_t member);
+void fetch_ban(struct fetch_core *c, struct fetch_donor *d);
 void fetch_manifest_restart(struct fetch_file *f);
 
 #endif

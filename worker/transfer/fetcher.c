@@ -26,7 +26,7 @@ struct fetcher {
 	bool waits;
 	int puts; /* pieces on their way to the disk */
 	int64_t pause_until_us, now_us;
-	uint64_t links, allowed;
+	struct member_set links, allowed;
 	uint8_t body[FRAME_FETCH_BYTES];
 };
 
@@ -188,10 +188,9 @@ static enum rv_err open_core(struct fetcher *f, int64_t now_us, struct rv_errtex
 	if (!memory)
 		return rv_fail(et, RV_E_NOMEM, "no memory to fetch state from peers (%zu bytes)", fetch_core_bytes(&cfg));
 	f->core = fetch_core_init(memory, &cfg, now_us);
-	fetch_core_allow(f->core, now_us, f->allowed);
-	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++)
-		if (f->links >> m & 1)
-			fetch_core_link_up(f->core, now_us, m);
+	fetch_core_allow(f->core, now_us, &f->allowed);
+	for (int i = 0; i < f->links.n; i++)
+		fetch_core_link_up(f->core, now_us, f->links.members[i]);
 	return RV_OK;
 }
 
@@ -233,22 +232,22 @@ enum rv_err fetcher_want(struct fetcher *f, int64_t now_us, const struct state_i
 
 /* ---- the mesh ---- */
 
-void fetcher_allow(struct fetcher *f, int64_t now_us, uint64_t members) {
-	f->allowed = members;
+void fetcher_allow(struct fetcher *f, int64_t now_us, const struct member_set *members) {
+	f->allowed = *members;
 	f->now_us = now_us;
 	if (f->core)
 		fetch_core_allow(f->core, now_us, members);
 }
 
 void fetcher_link_up(struct fetcher *f, int64_t now_us, uint32_t member) {
-	f->links |= UINT64_C(1) << member;
+	(void)member_set_add(&f->links, member);
 	f->now_us = now_us;
 	if (f->core)
 		fetch_core_link_up(f->core, now_us, member);
 }
 
 void fetcher_link_down(struct fetcher *f, int64_t now_us, uint32_t member) {
-	f->links &= ~(UINT64_C(1) << member);
+	member_set_remove(&f->links, member);
 	f->now_us = now_us;
 	if (f->core)
 		fetch_core_link_down(f->core, now_us, member);

@@ -106,8 +106,8 @@ void fetcher_release(struct fetcher *f);
  * given up, and their pieces on the way to the disk discarded. n == 0: nothing is wanted, and it
  * cannot fail. RV_E_NOMEM. */
 enum rv_err fetcher_want(struct fetcher *f, int64_t now_us, const struct state_id *ids, int n, struct rv_errtext *et);
-/* Sets which members may be asked (a set). */
-void fetcher_allow(struct fetcher *f, int64_t now_us, uint64_t members);
+/* Sets which members may be asked. */
+void fetcher_allow(struct fetcher *f, int64_t now_us, const struct member_set *members);
 void fetcher_link_up(struct fetcher *f, int64_t now_us, uint32_t member);
 void fetcher_link_down(struct fetcher *f, int64_t now_us, uint32_t member);
 /* Takes a PIECE or NONE. RV_E_INVALID, RV_E_PROTOCOL: it is not the answer to the oldest
