@@ -1,7 +1,8 @@
 /* connections.c: see connections.h. An SSL object lives exactly as long as its connection, so the
  * record of a connection hangs on it as "ex data" and is freed with it. The peer's address is known
  * only once evhttp has given it its socket, after it was made: it is looked up when the next one is
- * made, or at the next sweep. */
+ * made, or at the next sweep. Those of one member, and strangers' of one address, share a chain of
+ * a hash table: a request costs the same however many others are connected. */
 #include "coordinator/web/connections.h"
 
 #include "base/clock.h"
@@ -10,6 +11,7 @@
 
 #include <event2/bufferevent_ssl.h>
 #include <openssl/ssl.h>
+#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
@@ -23,11 +25,15 @@ enum {
 	RESERVED_MAX = 8,                    /* but at most this many */
 	FIRST_REQUEST_US = 15 * RV_US_PER_S, /* handshake and first request */
 	NEXT_REQUEST_US = 60 * RV_US_PER_S,  /* more than a long poll and a pause */
+	CHAINS = 4096
 };
 
 struct connection {
 	struct connections *all;
 	LIST_ENTRY(connection) link;
+	LIST_ENTRY(connection) chained;
+	bool in_chain;
+	uint64_t number; /* grows: the oldest has the lowest */
 	SSL *ssl;
 	int64_t deadline_us;
 	char host[NET_ADDR_BYTES]; /* "": not looked up yet */
@@ -40,14 +46,46 @@ struct connections {
 	SSL_CTX *ctx;
 	int ex_index;
 	int count, max;
-	LIST_HEAD(, connection) open; /* the newest first */
+	int n_open; /* of `count`, those that are not ended */
+	uint64_t last_number;
+	LIST_HEAD(, connection) open;                 /* the newest first */
+	LIST_HEAD(, connection) chains[CHAINS];       /* members' by key, strangers' by host */
+	uint8_t chain_key[crypto_shorthash_KEYBYTES]; /* so that nobody can choose a chain */
 	void (*on_full)(void *owner, bool full);
 	void *owner;
 };
 
+static unsigned chain_of(const struct connections *c, enum connection_role role, const char *host, const uint8_t *key) {
+	uint64_t hash;
+	uint8_t out[crypto_shorthash_BYTES];
+	_Static_assert(sizeof out == sizeof hash, "SipHash-2-4 has 64 bits");
+	if (role == CONNECTION_MEMBER)
+		(void)crypto_shorthash(out, key, NET_KEY_BYTES, c->chain_key);
+	else
+		(void)crypto_shorthash(out, (const uint8_t *)host, strlen(host), c->chain_key);
+	memcpy(&hash, out, sizeof hash);
+	return (unsigned)(hash % CHAINS);
+}
+
+static void unchain(struct connection *k) {
+	if (k->in_chain)
+		LIST_REMOVE(k, chained);
+	k->in_chain = false;
+}
+
+/* Puts the connection where those of its member, or of its host, are. */
+static void chain(struct connection *k) {
+	struct connections *c = k->all;
+	unchain(k);
+	LIST_INSERT_HEAD(&c->chains[chain_of(c, k->role, k->host, k->key)], k, chained);
+	k->in_chain = true;
+}
+
 static void drop(struct connection *k) {
 	struct connections *c = k->all;
 	LIST_REMOVE(k, link);
+	unchain(k);
+	c->n_open -= !k->ended;
 	free(k);
 	if (c->count-- == c->max)
 		c->on_full(c->owner, false);
@@ -67,6 +105,7 @@ enum rv_err connections_new(SSL_CTX *ctx, int max, void (*on_full)(void *owner, 
 	if (c == NULL)
 		return rv_fail(et, RV_E_NOMEM, "no memory for the connections");
 	*c = (struct connections){.ctx = ctx, .max = max, .on_full = on_full, .owner = owner};
+	crypto_shorthash_keygen(c->chain_key);
 	c->ex_index = SSL_get_ex_new_index(0, NULL, NULL, NULL, forget);
 	if (c->ex_index >= 0)
 		return RV_OK;
@@ -98,10 +137,11 @@ static void end(struct connection *k) {
 		(void)shutdown(fd, SHUT_RDWR);
 	else
 		k->deadline_us = 0;
+	k->all->n_open -= !k->ended;
 	k->ended = true;
 }
 
-/* Selects open connections of one role; `host`, `key` NULL and `but` NULL: of any. */
+/* Selects open connections of one role: a member's by `key`, or strangers' by `host`. */
 struct wanted {
 	enum connection_role role;
 	const char *host;
@@ -109,14 +149,33 @@ struct wanted {
 	const struct connection *but;
 };
 
+static bool is_wanted(const struct connection *k, const struct wanted *w) {
+	if (k->role != w->role || k->ended || k == w->but)
+		return false;
+	return w->role == CONNECTION_MEMBER ? memcmp(k->key, w->key, NET_KEY_BYTES) == 0 : strcmp(k->host, w->host) == 0;
+}
+
 /* Finds the oldest of these connections. Returns how many there are. */
 static int find(const struct connections *c, const struct wanted *w, struct connection **oldest) {
 	struct connection *k;
 	int n = 0;
 	*oldest = NULL;
+	LIST_FOREACH(k, &c->chains[chain_of(c, w->role, w->host, w->key)], chained) {
+		if (!is_wanted(k, w))
+			continue;
+		*oldest = *oldest == NULL || k->number < (*oldest)->number ? k : *oldest;
+		n++;
+	}
+	return n;
+}
+
+/* Finds the oldest of all strangers' connections. Returns how many there are. */
+static int find_strangers(const struct connections *c, struct connection **oldest) {
+	struct connection *k;
+	int n = 0;
+	*oldest = NULL;
 	LIST_FOREACH(k, &c->open, link) {
-		if (k->role != w->role || k->ended || k == w->but || (w->host != NULL && strcmp(k->host, w->host) != 0) ||
-			(w->key != NULL && memcmp(k->key, w->key, NET_KEY_BYTES) != 0))
+		if (k->role != CONNECTION_STRANGER || k->ended)
 			continue;
 		*oldest = k; /* the list begins with the newest */
 		n++;
@@ -138,15 +197,6 @@ static struct connection *find_of_greediest(const struct connections *c) {
 	return victim;
 }
 
-static int count_open(const struct connections *c) {
-	const struct connection *k;
-	int n = 0;
-	LIST_FOREACH(k, &c->open, link) {
-		n += !k->ended;
-	}
-	return n;
-}
-
 /* Looks up the host; returns false if there is no socket yet. */
 static bool look_up_host(struct connection *k) {
 	struct sockaddr_storage sa;
@@ -156,6 +206,7 @@ static bool look_up_host(struct connection *k) {
 	if (k->host[0] == '\0' && fd >= 0 && getpeername(fd, (struct sockaddr *)&sa, &n) == 0) {
 		address_of_socket(&sa, &from);
 		memcpy(k->host, from.host, sizeof k->host);
+		chain(k);
 	}
 	return k->host[0] != '\0';
 }
@@ -180,9 +231,9 @@ static void limit_hosts(const struct connections *c) {
 /* Ends connections until as many places are free as are reserved for the operator. */
 static void keep_reserve(const struct connections *c) {
 	int reserved = most_of(RESERVED_SHARE, c) < RESERVED_MAX ? most_of(RESERVED_SHARE, c) : RESERVED_MAX;
-	for (int excess = count_open(c) - (c->max - reserved); excess > 0; excess--) {
+	for (int excess = c->n_open - (c->max - reserved); excess > 0; excess--) {
 		struct connection *stranger, *member = NULL;
-		if (find(c, &(struct wanted){.role = CONNECTION_STRANGER}, &stranger) <= most_of(STRANGERS_SHARE, c))
+		if (find_strangers(c, &stranger) <= most_of(STRANGERS_SHARE, c))
 			member = find_of_greediest(c);
 		struct connection *victim = member != NULL ? member : stranger;
 		if (victim == NULL)
@@ -197,8 +248,10 @@ static struct connection *add(struct connections *c, SSL *ssl) {
 		free(k);
 		return NULL;
 	}
-	*k = (struct connection){.all = c, .ssl = ssl, .deadline_us = rv_clock_monotonic_us() + FIRST_REQUEST_US};
+	*k = (struct connection){
+		.all = c, .number = ++c->last_number, .ssl = ssl, .deadline_us = rv_clock_monotonic_us() + FIRST_REQUEST_US};
 	LIST_INSERT_HEAD(&c->open, k, link);
+	c->n_open++;
 	if (++c->count == c->max)
 		c->on_full(c->owner, true);
 	limit_hosts(c);
@@ -243,10 +296,14 @@ void connections_touch(struct connections *c, struct evhttp_request *rq, enum co
 					   int64_t now_us) {
 	struct connection *oldest, *k = SSL_get_ex_data(ssl_of(rq), c->ex_index);
 	k->deadline_us = now_us + NEXT_REQUEST_US;
+	bool same = k->role == role && (role != CONNECTION_MEMBER || memcmp(k->key, key, sizeof k->key) == 0);
 	k->role = role;
+	if (role == CONNECTION_MEMBER)
+		memcpy(k->key, key, sizeof k->key);
+	if (!same)
+		chain(k);
 	if (role != CONNECTION_MEMBER)
 		return;
-	memcpy(k->key, key, sizeof k->key);
 	const struct wanted others = {.role = CONNECTION_MEMBER, .key = key, .but = k};
 	while (find(c, &others, &oldest) >= CONNECTIONS_PER_MEMBER)
 		end(oldest);
