@@ -16,7 +16,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { LINES = 3, STATUS_OK = 200, MS_PER_S = 1000, US_PER_MS = 1000 };
+enum { LINES = 3, STATUS_OK = 200, STATUS_IM_USED = 226, MS_PER_S = 1000, US_PER_MS = 1000 };
 
 /* A connection, and the request under way on it. */
 struct line {
@@ -114,7 +114,7 @@ static void count(struct line *k, const struct http_reply *r) {
 	struct fleet_traffic *t = &k->all->closed;
 	t->requests++;
 	t->faults += r->err != RV_OK;
-	if (!k->is_document || r->status != STATUS_OK)
+	if (!k->is_document || (r->status != STATUS_OK && r->status != STATUS_IM_USED))
 		return;
 	t->documents++;
 	t->document_bytes += r->body_bytes;

@@ -6,6 +6,7 @@
 #include "base/rng.h"
 #include "base/run_silence.h"
 #include "outer/global.h"
+#include "worker/join/document_opener.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@ struct fleet_member {
 	uint32_t index, number;
 	struct identity identity;
 	struct fleet_lines *lines;
+	struct document_opener documents;
 	struct event *timer;
 	struct rv_rng rng;
 	struct run_config run;
@@ -50,10 +52,9 @@ static int64_t now_us(void *ctx) {
 	return rv_clock_monotonic_us();
 }
 
-static enum rv_err open_signed(void *member, const uint8_t *in, size_t n_in, const uint8_t **bytes, size_t *n,
-							   struct rv_errtext *et) {
-	const struct fleet_member *m = member;
-	return signed_open(m->invite->key, IDENTITY_DOCUMENT_DOMAIN, in, n_in, bytes, n, et);
+static enum rv_err open_document(void *member, bool is_patch, const uint8_t *in, size_t n_in, const uint8_t **bytes,
+								 size_t *n, struct rv_errtext *et) {
+	return document_opener_open(&((struct fleet_member *)member)->documents, is_patch, in, n_in, bytes, n, et);
 }
 
 static enum rv_err start_request(void *member, const struct http_request *rq, uint32_t *id, struct rv_errtext *et) {
@@ -252,7 +253,7 @@ static void on_timer(evutil_socket_t fd, short what, void *member) {
 
 static void start_client(struct fleet_member *m) {
 	const struct control_client_config cfg = {
-		.ops = {.ctx = m, .start = start_request, .cancel = cancel_request, .now_us = now_us, .open = open_signed},
+		.ops = {.ctx = m, .start = start_request, .cancel = cancel_request, .now_us = now_us, .open = open_document},
 		.owner = {.ctx = m,
 				  .on_joined = on_joined,
 				  .on_document = on_document,
@@ -282,6 +283,7 @@ enum rv_err fleet_member_new(struct event_base *base, const struct invite *invit
 	m->plan = plan;
 	m->index = index;
 	m->until_us = INT64_MAX;
+	memcpy(m->documents.run_key, invite->key, sizeof m->documents.run_key);
 	m->rng = rv_rng_of(plan->seed, index);
 	memcpy(seed, invite->token, sizeof invite->token);
 	identity_of_seed(seed, &m->identity);
@@ -305,6 +307,7 @@ void fleet_member_free(struct fleet_member *m) {
 	if (m->timer != NULL)
 		event_free(m->timer);
 	fleet_lines_free(m->lines);
+	document_opener_release(&m->documents);
 	identity_release(&m->identity);
 	free(m);
 }

@@ -215,6 +215,8 @@ void core_persisted(struct core *c, uint64_t record_id, int64_t now_us);
 
 /* Returns the latest document that may be announced; never NULL after init. */
 const struct document *core_document(const struct core *c);
+/* Writes the same as the member in `slot` needs it: its own document. */
+void core_document_of(const struct core *c, uint32_t slot, struct document *out);
 
 /* Events for the log, in order; they decide nothing. A ring: unread, the oldest are lost. */
 enum core_event_type {

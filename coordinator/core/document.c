@@ -249,3 +249,8 @@ void core_republish(struct core *c) {
 	build(c, &c->doc);
 	c->doc.seq = c->seq_durable;
 }
+
+void core_document_of(const struct core *c, uint32_t slot, struct document *out) {
+	RV_ASSERT(slot < c->cfg.max_here);
+	document_copy(out, &c->doc);
+}

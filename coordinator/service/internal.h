@@ -76,14 +76,6 @@ struct news {
 	char detail[200]; /* for the operator; "": none */
 };
 
-/* The latest document as last signed. */
-struct signed_document {
-	uint32_t version; /* of the protocol; 0: none is signed yet */
-	uint64_t seq;
-	size_t n;
-	uint8_t bytes[IDENTITY_SIGNED_MAX_BYTES];
-};
-
 struct service {
 	struct service_config cfg;
 	struct run_config run;
@@ -92,8 +84,8 @@ struct service {
 	struct core *core;
 	int64_t started_us;
 
-	uint8_t unsigned_doc[NET_MAX_DOCUMENT_BYTES]; /* while one is being signed */
-	struct signed_document signed_doc;
+	struct delivery *delivery;
+	struct document document; /* of one member, on its way there */
 
 	bool store_full;
 	enum rv_err fault; /* final */

@@ -72,6 +72,7 @@ static enum rv_err set_up(struct service *s, int64_t now_us, struct rv_errtext *
 	if (memory == NULL)
 		return rv_fail(et, RV_E_NOMEM, "no memory for the coordinator's state");
 	s->core = core_init(memory, &cc, now_us);
+	RV_TRY(delivery_new(s->cfg.run, (int)cc.max_here, &s->delivery, et));
 	s->most_tokens = core_most_tokens(s->core);
 	s->started_us = s->last_commit_us = now_us;
 	s->waiting_since_us = INT64_MAX;
@@ -101,6 +102,7 @@ void service_free(struct service *s) {
 		return;
 	if (s->rounds != NULL)
 		(void)fclose(s->rounds);
+	delivery_free(s->delivery);
 	free(s->core);
 	free(s);
 }
@@ -113,6 +115,7 @@ static void note_slot(struct service *s, uint32_t member) {
 		return;
 	*m = (struct service_member){.member = member + 1};
 	offered_relays_forget(&s->offered, (uint32_t)slot);
+	delivery_forget(s->delivery, (uint32_t)slot);
 }
 
 enum rv_err service_replay(struct service *s, const struct core_record *rec, struct rv_errtext *et) {
@@ -318,30 +321,19 @@ uint64_t service_document_seq(const struct service *s) {
 	return core_document(s->core)->seq;
 }
 
-static enum rv_err sign_document(struct service *s, uint32_t version, struct signed_document *out,
-								 struct rv_errtext *et) {
-	_Static_assert(sizeof out->bytes >= NET_SIG_BYTES + NET_MAX_DOCUMENT_BYTES, "a signed document fits");
-	const struct document *d = core_document(s->core);
-	struct rv_writer w = rv_writer_of(s->unsigned_doc, sizeof s->unsigned_doc);
-	out->version = 0;
-	document_encode(d, version, &w);
-	RV_ASSERT(!w.failed);
-	RV_TRY(signed_make(s->cfg.run, IDENTITY_DOCUMENT_DOMAIN, s->unsigned_doc, rv_writer_len(&w), out->bytes, et));
-	out->n = NET_SIG_BYTES + rv_writer_len(&w);
-	out->seq = d->seq;
-	out->version = version;
-	return RV_OK;
-}
-
-enum rv_err service_document(struct service *s, uint32_t version, const uint8_t **bytes, size_t *n,
-							 struct rv_errtext *et) {
-	RV_ASSERT(version >= CONTROL_VERSION_MIN && version <= control_version());
-	struct signed_document *d = &s->signed_doc;
-	if (d->version != version || d->seq != core_document(s->core)->seq)
-		RV_TRY(sign_document(s, version, d, et));
-	*n = d->n;
-	*bytes = d->bytes;
-	return RV_OK;
+enum rv_err service_document(struct service *s, const uint8_t key[NET_KEY_BYTES], const struct document_wish *wish,
+							 struct document_reply *out, struct rv_errtext *et) {
+	RV_ASSERT(wish->version >= CONTROL_VERSION_MIN && wish->version <= control_version());
+	int slot = service_find_member(s, key);
+	*out = (struct document_reply){0};
+	if (slot < 0)
+		return rv_fail(et, RV_E_AUTH,
+					   "document: this worker is banned from the run, or its key is no member's: ask the run's "
+					   "operator to take the ban back (`unban`), or for an invite link; then start again");
+	if (!delivery_needs(s->delivery, (uint32_t)slot, wish, service_document_seq(s)))
+		return RV_OK;
+	core_document_of(s->core, (uint32_t)slot, &s->document);
+	return delivery_make(s->delivery, (uint32_t)slot, wish, &s->document, out, et);
 }
 
 const char *service_run_config(const struct service *s) {

@@ -16,6 +16,7 @@
 #include "base/event.h"
 #include "base/run_config.h"
 #include "coordinator/core/core.h"
+#include "coordinator/service/delivery.h"
 #include "coordinator/service/member_address.h"
 #include "coordinator/store/store.h"
 #include "net/address.h"
@@ -70,10 +71,11 @@ bool service_report_reply(const struct service *s, int64_t now_us, const uint8_t
 						  struct rv_writer *reply);
 /* Records whether the member with `key` has a long poll open: core_listens(). */
 void service_listens(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], bool listens);
-/* Returns the latest document in this version of the protocol, signed; borrowed until the next call
- * of any function. RV_E_NOMEM. */
-enum rv_err service_document(struct service *s, uint32_t version, const uint8_t **bytes, size_t *n,
-							 struct rv_errtext *et);
+/* Answers the holder of `key` with its document: whole, or as a patch; n = 0: it has it already, or
+ * another one that says the same. RV_E_AUTH: it is no member, or banned; RV_E_NOMEM. */
+enum rv_err service_document(struct service *s, const uint8_t key[NET_KEY_BYTES], const struct document_wish *wish,
+							 struct document_reply *out, struct rv_errtext *et);
+/* Returns the number of the latest documents: no member has news while it stays. */
 uint64_t service_document_seq(const struct service *s);
 /* Returns the configuration that members agree on, as `key = value` lines: not secret, so that a
  * worker can check it before it spends its invite. */

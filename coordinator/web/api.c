@@ -1,20 +1,19 @@
 /* api.c: see api.h. */
 #include "coordinator/web/api.h"
 
-#include "base/assert.h"
 #include "base/clock.h"
-#include "base/failpoint.h"
 #include "coordinator/service/report_pace.h"
 #include "coordinator/web/dashboard.h"
+#include "coordinator/web/held.h"
 #include "coordinator/web/query.h"
 #include "coordinator/web/rate_limit.h"
+#include "coordinator/web/reply.h"
 #include "net/control/reach_test.h"
 
 #include <event2/buffer.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
 
 enum {
 	CHART_WIDTH_LEAST = 240, /* pixels */
@@ -24,30 +23,7 @@ enum {
 	TESTS_BURST = 120,   /* requests for a reachability test, per address: a worker asks for news of one */
 	TESTS_PER_S = 4,
 	JOIN_REPLY_MAX_BYTES = NET_MAX_CONFIG_BYTES + 512,
-	COPY_PATH_BYTES = 4096, /* as long as the kernel takes */
-	STATUS_OK = 200,
-	STATUS_NO_CONTENT = 204,
-	STATUS_BAD_REQUEST = 400,
-	STATUS_UNAUTHORIZED = 401,
-	STATUS_FORBIDDEN = 403,
-	STATUS_NOT_FOUND = 404,
-	STATUS_METHOD = 405,
-	STATUS_CONFLICT = 409,
-	STATUS_TOO_MANY = 429,
-	STATUS_ERROR = 500,
-	STATUS_UNAVAILABLE = 503
-};
-
-/* A document request that waits for news, or a report that comes too soon. */
-struct held {
-	struct api *api;
-	LIST_ENTRY(held) link;
-	struct evhttp_request *rq;
-	uint8_t key[NET_KEY_BYTES]; /* the sender's */
-	bool is_report;             /* processed at until_us; the request has its bytes */
-	uint64_t after;
-	uint32_t version; /* of the protocol: for encoding the document */
-	int64_t until_us;
+	COPY_PATH_BYTES = 4096 /* as long as the kernel takes */
 };
 
 struct api {
@@ -56,7 +32,7 @@ struct api {
 	uint8_t run_key[NET_KEY_BYTES];
 	void (*changed)(void *owner);
 	void *owner;
-	LIST_HEAD(, held) held;
+	struct held_requests *held;
 	struct rate_limit refusals, pairs, tests;
 	struct report_pace pace;
 	uint8_t buffer[JOIN_REPLY_MAX_BYTES];
@@ -72,139 +48,7 @@ struct request {
 	int64_t now_us;
 };
 
-/* ---- replies ---- */
-
-static void reply(struct evhttp_request *rq, int status, const char *type, const void *body, size_t n) {
-	struct evkeyvalq *headers = evhttp_request_get_output_headers(rq);
-	struct evbuffer *out = evhttp_request_get_output_buffer(rq);
-	(void)evhttp_add_header(headers, "Cache-Control", "no-store");
-	(void)evhttp_add_header(headers, "X-Content-Type-Options", "nosniff");
-	if (type != NULL)
-		(void)evhttp_add_header(headers, "Content-Type", type);
-	if (evhttp_request_get_command(rq) == EVHTTP_REQ_HEAD) {
-		char length[24];
-		(void)snprintf(length, sizeof length, "%zu", n);
-		(void)evhttp_add_header(headers, "Content-Length", length);
-	} else if (n > 0) {
-		(void)evbuffer_add(out, body, n);
-	}
-	evhttp_send_reply(rq, status, NULL, NULL);
-}
-
-static void reply_text(struct evhttp_request *rq, int status, const char *text) {
-	char line[RV_ERRTEXT_BYTES + 1];
-	int n = snprintf(line, sizeof line, "%s\n", text);
-	reply(rq, status, "text/plain; charset=utf-8", line, n < (int)sizeof line ? (size_t)n : sizeof line - 1);
-}
-
-static int status_of(enum rv_err e) {
-	switch (e) {
-	case RV_E_AUTH:
-		return STATUS_FORBIDDEN;
-	case RV_E_INVALID:
-	case RV_E_RANGE:
-		return STATUS_BAD_REQUEST;
-	case RV_E_NOTFOUND:
-		return STATUS_NOT_FOUND;
-	case RV_E_PROTOCOL:
-	case RV_E_FULL:
-		return STATUS_CONFLICT;
-	case RV_E_IO:
-	case RV_E_BUSY:
-	case RV_E_NOMEM:
-		return STATUS_UNAVAILABLE;
-	default:
-		return STATUS_ERROR;
-	}
-}
-
-/* Replies 204, or with the fault. */
-static void reply_result(struct evhttp_request *rq, enum rv_err e, const struct rv_errtext *et) {
-	if (e == RV_OK)
-		reply(rq, STATUS_NO_CONTENT, NULL, NULL, 0);
-	else
-		reply_text(rq, status_of(e), et->text);
-}
-
-/* ---- held document requests ---- */
-
-static void forget_held(struct held *h) {
-	LIST_REMOVE(h, link);
-	free(h);
-}
-
-/* Takes a request off the list, which its connection no longer ends. Returns it. */
-static struct evhttp_request *release_held(struct held *h) {
-	struct evhttp_request *rq = h->rq;
-	evhttp_connection_set_closecb(evhttp_request_get_connection(rq), NULL, NULL);
-	forget_held(h);
-	return rq;
-}
-
-static bool listens(const struct api *a, const uint8_t key[NET_KEY_BYTES]) {
-	const struct held *h;
-	LIST_FOREACH(h, &a->held, link) {
-		if (!h->is_report && memcmp(h->key, key, NET_KEY_BYTES) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* Forgets a closed connection, and its request with it. */
-static void on_closed(struct evhttp_connection *ec, void *held) {
-	struct held *h = held;
-	struct api *a = h->api;
-	uint8_t key[NET_KEY_BYTES];
-	bool is_report = h->is_report;
-	(void)ec;
-	memcpy(key, h->key, sizeof key);
-	forget_held(h);
-	if (is_report || listens(a, key))
-		return; /* an older connection, replaced by a newer one */
-	service_listens(a->service, rv_clock_monotonic_us(), key, false);
-	a->changed(a->owner);
-}
-
-void api_end_waiting(struct api *a) {
-	while (!LIST_EMPTY(&a->held))
-		(void)release_held(LIST_FIRST(&a->held));
-}
-
-static void send_document(struct api *a, struct evhttp_request *rq, uint32_t version) {
-	size_t n = 0;
-	RV_FAILPOINT("document.before");
-	const uint8_t *doc = NULL;
-	struct rv_errtext et = {0};
-	enum rv_err e = service_document(a->service, version, &doc, &n, &et);
-	if (e == RV_OK)
-		reply(rq, STATUS_OK, "application/octet-stream", doc, n);
-	else
-		reply_text(rq, status_of(e), et.text);
-	RV_FAILPOINT("document.after");
-}
-
-/* Holds a request. Returns NULL without memory, after answering that. */
-static struct held *hold(struct api *a, const struct request *q, int64_t until_us) {
-	struct held *h = calloc(1, sizeof *h);
-	if (h == NULL) {
-		reply_text(q->rq, STATUS_UNAVAILABLE, "no memory");
-		return NULL;
-	}
-	*h = (struct held){.api = a, .rq = q->rq, .until_us = until_us};
-	LIST_INSERT_HEAD(&a->held, h, link);
-	memcpy(h->key, q->key, sizeof h->key);
-	evhttp_connection_set_closecb(evhttp_request_get_connection(q->rq), on_closed, h);
-	return h;
-}
-
-static void hold_document(struct api *a, const struct request *q, uint64_t after, uint32_t version) {
-	struct held *h = hold(a, q, q->now_us + API_HOLD_MS * RV_US_PER_MS);
-	if (h == NULL)
-		return;
-	h->after = after;
-	h->version = version;
-	service_listens(a->service, q->now_us, q->key, true);
-}
+/* ---- requests ---- */
 
 /* Returns the parsed request; `key` holds the bytes that it points to. */
 static struct request request_of(struct evhttp_request *rq, uint8_t key[NET_KEY_BYTES], int64_t now_us) {
@@ -221,7 +65,7 @@ static void take_report(struct api *a, const struct request *q) {
 	struct rv_errtext et = {0};
 	enum rv_err e = service_report(a->service, q->now_us, q->key, &q->sight, q->body, q->n, &et);
 	if (e != RV_OK) {
-		reply_text(q->rq, status_of(e), et.text);
+		reply_text(q->rq, reply_status_of(e), et.text);
 		return;
 	}
 	uint8_t bytes[SERVICE_REPORT_REPLY_BYTES];
@@ -232,48 +76,22 @@ static void take_report(struct api *a, const struct request *q) {
 		reply(q->rq, STATUS_NO_CONTENT, NULL, NULL, 0);
 }
 
-static bool is_due(const struct held *h, uint64_t seq, int64_t now_us) {
-	bool news = !h->is_report && (seq > h->after || connections_has_ended(h->api->connections, h->rq));
-	return news || now_us >= h->until_us;
+static void take_held_report(void *api, struct evhttp_request *rq, int64_t now_us) {
+	uint8_t key[NET_KEY_BYTES];
+	struct request q = request_of(rq, key, now_us);
+	take_report(api, &q);
 }
 
-/* Processes the delayed reports that are due, before the documents that they may change are
- * sent. */
-static void take_held_reports(struct api *a, int64_t now_us) {
-	for (struct held *h = LIST_FIRST(&a->held), *next; h != NULL; h = next) {
-		uint8_t key[NET_KEY_BYTES];
-		next = LIST_NEXT(h, link);
-		if (!h->is_report || !is_due(h, 0, now_us))
-			continue;
-		struct request q = request_of(release_held(h), key, now_us);
-		take_report(a, &q);
-	}
+void api_end_waiting(struct api *a) {
+	held_end_all(a->held);
 }
 
 void api_tick(struct api *a, int64_t now_us) {
-	take_held_reports(a, now_us);
-	uint64_t seq = service_document_seq(a->service);
-	for (struct held *h = LIST_FIRST(&a->held), *next; h != NULL; h = next) {
-		next = LIST_NEXT(h, link);
-		if (h->is_report || !is_due(h, seq, now_us))
-			continue;
-		bool news = seq > h->after;
-		uint32_t version = h->version;
-		struct evhttp_request *rq = release_held(h);
-		if (news)
-			send_document(a, rq, version);
-		else
-			reply(rq, STATUS_NO_CONTENT, NULL, NULL, 0);
-	}
+	held_tick(a->held, now_us);
 }
 
 int64_t api_deadline_us(const struct api *a) {
-	int64_t at = INT64_MAX;
-	const struct held *h;
-	LIST_FOREACH(h, &a->held, link) {
-		at = h->until_us < at ? h->until_us : at;
-	}
-	return at;
+	return held_deadline_us(a->held);
 }
 
 /* ---- for anyone ---- */
@@ -350,19 +168,16 @@ static void serve_join(struct api *a, const struct request *q) {
 	}
 	if (refused)
 		rate_limit_count(&a->refusals, q->sight.host, q->now_us);
-	reply_text(q->rq, status_of(e), et.text);
+	reply_text(q->rq, reply_status_of(e), et.text);
 }
 
 static void serve_report(struct api *a, const struct request *q) {
 	int member = service_find_member(a->service, q->key);
 	int64_t at_us = member >= 0 ? report_pace_take(&a->pace, (uint32_t)member, q->now_us) : q->now_us;
-	if (at_us <= q->now_us) {
+	if (at_us <= q->now_us)
 		take_report(a, q);
-		return;
-	}
-	struct held *h = hold(a, q, at_us);
-	if (h != NULL)
-		h->is_report = true;
+	else
+		held_report(a->held, q->rq, q->key, at_us);
 }
 
 /* Each ticket is a signature: a member asks for all that it needs at once. */
@@ -380,7 +195,7 @@ static void serve_pair_tickets(struct api *a, const struct request *q) {
 	if (e == RV_OK)
 		reply(q->rq, STATUS_OK, "application/octet-stream", a->buffer, rv_writer_len(&w));
 	else
-		reply_text(q->rq, status_of(e), et.text);
+		reply_text(q->rq, reply_status_of(e), et.text);
 }
 
 static void serve_reach_test(struct api *a, const struct request *q) {
@@ -395,7 +210,7 @@ static void serve_reach_test(struct api *a, const struct request *q) {
 	if (e == RV_OK)
 		reply(q->rq, STATUS_OK, "application/octet-stream", a->buffer, rv_writer_len(&w));
 	else
-		reply_text(q->rq, e == RV_E_BUSY ? STATUS_TOO_MANY : status_of(e), et.text);
+		reply_text(q->rq, e == RV_E_BUSY ? STATUS_TOO_MANY : reply_status_of(e), et.text);
 }
 
 /* Returns the version for a document: "version=HIGHEST&least=LOWEST" that the worker speaks. 0:
@@ -420,23 +235,17 @@ static void refuse_version(const struct request *q) {
 static void serve_document(struct api *a, const struct request *q) {
 	size_t n = 0;
 	const char *query = query_of(q, &n);
-	uint64_t after = 0;
-	enum query_result r = query_number(query, n, "after", &after);
-	bool any = r == QUERY_ABSENT; /* also the one with which a run begins, whose number is 0 */
-	uint32_t version = wanted_version(query, n);
-	if (r == QUERY_INVALID)
-		reply_text(q->rq, STATUS_BAD_REQUEST, "document: after must be a number");
-	else if (version == 0)
+	struct document_wish wish = {.version = wanted_version(query, n)};
+	enum query_result after = query_number(query, n, "after", &wish.after);
+	enum query_result have = query_number(query, n, "have", &wish.have);
+	wish.any = after == QUERY_ABSENT; /* also the one with which a run begins, whose number is 0 */
+	wish.has_base = have == QUERY_NUMBER;
+	if (after == QUERY_INVALID || have == QUERY_INVALID)
+		reply_text(q->rq, STATUS_BAD_REQUEST, "document: after and have must be numbers");
+	else if (wish.version == 0)
 		refuse_version(q);
-	else if (service_find_member(a->service, q->key) < 0)
-		reply_text(
-			q->rq, STATUS_FORBIDDEN,
-			"document: this worker is banned from the run, or its key is no member's: ask the run's operator to take "
-			"the ban back (`unban`), or for an invite link; then start again");
-	else if (any || service_document_seq(a->service) > after)
-		send_document(a, q->rq, version);
 	else
-		hold_document(a, q, after, version);
+		held_document(a->held, q->rq, q->key, &wish, q->now_us, q->now_us + API_HOLD_MS * RV_US_PER_MS);
 }
 
 /* ---- for the operator ---- */
@@ -467,7 +276,7 @@ static void serve_invite(struct api *a, const struct request *q) {
 	if (e == RV_OK)
 		reply(q->rq, STATUS_OK, "text/plain; charset=utf-8", NULL, 0);
 	else
-		reply_text(q->rq, status_of(e), et.text);
+		reply_text(q->rq, reply_status_of(e), et.text);
 }
 
 static void serve_ban(struct api *a, const struct request *q) {
@@ -490,7 +299,7 @@ static void serve_rollback(struct api *a, const struct request *q) {
 		e = rv_fail(&et, RV_E_INVALID, "rollback: to_round and force=0|1 must be numbers");
 	else
 		e = service_rollback(a->service, q->now_us, to_round, force == 1, text, &et);
-	reply_text(q->rq, e == RV_OK ? STATUS_OK : status_of(e), e == RV_OK ? text : et.text);
+	reply_text(q->rq, e == RV_OK ? STATUS_OK : reply_status_of(e), e == RV_OK ? text : et.text);
 }
 
 /* Copies the store to the path in the body. */
@@ -591,6 +400,11 @@ void api_serve(struct evhttp_request *rq, void *api) {
 	a->changed(a->owner);
 }
 
+static void held_changed(void *api) {
+	struct api *a = api;
+	a->changed(a->owner);
+}
+
 enum rv_err api_new(struct service *service, struct connections *connections, const uint8_t run_key[NET_KEY_BYTES],
 					void (*changed)(void *owner), void *owner, struct api **out, struct rv_errtext *et) {
 	struct api *a = calloc(1, sizeof *a);
@@ -602,15 +416,25 @@ enum rv_err api_new(struct service *service, struct connections *connections, co
 	memcpy(a->run_key, run_key, sizeof a->run_key);
 	a->changed = changed;
 	a->owner = owner;
+	const struct held_config held = {.service = service,
+									 .connections = connections,
+									 .take_report = take_held_report,
+									 .changed = held_changed,
+									 .owner = a};
 	rate_limit_init(&a->refusals, REFUSALS_BURST, 1);
 	rate_limit_init(&a->pairs, PAIRS_BURST, 1);
 	rate_limit_init(&a->tests, TESTS_BURST, TESTS_PER_S);
-	return RV_OK;
+	enum rv_err e = held_new(&held, &a->held, et);
+	if (e != RV_OK) {
+		api_free(a);
+		*out = NULL;
+	}
+	return e;
 }
 
 void api_free(struct api *a) {
 	if (a == NULL)
 		return;
-	RV_ASSERT(LIST_EMPTY(&a->held));
+	held_free(a->held);
 	free(a);
 }

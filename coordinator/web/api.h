@@ -9,8 +9,9 @@
  *   POST /v1/pair-tickets    a member     pair_request -> pair_reply; 429 more than one a second
  *   POST /v1/reach-test      any key      reach_test_request -> reach_test_reply; 429 too many from
  *                                         this address
- *   GET  /v1/document?after= a member     signed document; held until one is newer than `after`,
- *                                         or 204 after 20 s
+ *   GET  /v1/document?after= a member     its signed document, held until it differs from the one
+ *                    &have=               numbered `after`, or 204 after 20 s; 226: a patch of the
+ *                                         one numbered `have`
  *   GET  /v1/admin/status    the run key  JSON with addresses and keys
  *   POST /v1/admin/invite    the run key  "count=N" -> one link a line
  *   POST /v1/admin/ban       the run key  "member=N&banned=0|1" -> 204

@@ -47,7 +47,7 @@ struct connections {
 	int ex_index;
 	int count, max;
 	int n_open; /* of `count`, those that are not ended */
-	uint64_t last_number;
+	uint64_t last_number, ended;
 	LIST_HEAD(, connection) open;                 /* the newest first */
 	LIST_HEAD(, connection) chains[CHAINS];       /* members' by key, strangers' by host */
 	uint8_t chain_key[crypto_shorthash_KEYBYTES]; /* so that nobody can choose a chain */
@@ -138,6 +138,7 @@ static void end(struct connection *k) {
 	else
 		k->deadline_us = 0;
 	k->all->n_open -= !k->ended;
+	k->all->ended += !k->ended;
 	k->ended = true;
 }
 
@@ -312,6 +313,10 @@ void connections_touch(struct connections *c, struct evhttp_request *rq, enum co
 bool connections_has_ended(const struct connections *c, struct evhttp_request *rq) {
 	const struct connection *k = SSL_get_ex_data(ssl_of(rq), c->ex_index);
 	return k->ended;
+}
+
+uint64_t connections_ended(const struct connections *c) {
+	return c->ended;
 }
 
 void connections_sweep(struct connections *c, int64_t now_us) {

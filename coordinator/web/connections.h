@@ -47,6 +47,8 @@ void connections_touch(struct connections *c, struct evhttp_request *rq, enum co
 /* Returns true if it was ended for others. evhttp does not read while a request waits for its
  * answer, so it frees the connection only when that is sent. */
 bool connections_has_ended(const struct connections *c, struct evhttp_request *rq);
+/* Returns how many were ended since the start: while it stays, none has ended. */
+uint64_t connections_ended(const struct connections *c);
 /* Ends every connection that has not sent a whole request for too long. Called about once a
  * second. */
 void connections_sweep(struct connections *c, int64_t now_us);

@@ -10,7 +10,7 @@
 
 enum {
 	LEVEL = 3,
-	WINDOW_LOG = 19, /* the longest base and the longest document, within a window */
+	WINDOW_LOG = 20, /* the longest base and the longest document, within a window */
 	PHASE_AT = 8 + NET_RUN_ID_BYTES + 8
 };
 _Static_assert(3 * NET_MAX_DOCUMENT_BYTES <= 1 << WINDOW_LOG, "base and document fit into the window");

@@ -1,5 +1,5 @@
-/* patch.h: a document as a patch of those that its reader has: what changed between two documents of
- * a member is a few hundred bytes of several thousand.
+/* patch.h: a document as a patch of those that its reader has: what changed between two documents
+ * of a member is a few hundred bytes of several thousand.
  *
  * Both ends keep the same bytes, the base: the latest document that the reader has, and before it
  * the latest one of phase REDUCE, where the reader had that too (a roster is much like the one
@@ -22,8 +22,8 @@ struct patch_base {
 };
 
 void patch_base_release(struct patch_base *b);
-/* Keep the encoded `document`: alone, as one that was sent whole; and as one that was sent as a patch
- * of this base. RV_E_NOMEM: then nothing is kept. */
+/* Keep the encoded `document`: alone, as one that was sent whole; and as one that was sent as a
+ * patch of this base. RV_E_NOMEM: then nothing is kept. */
 enum rv_err patch_base_begin(struct patch_base *b, const uint8_t *document, size_t n, struct rv_errtext *et);
 enum rv_err patch_base_follow(struct patch_base *b, const uint8_t *document, size_t n, struct rv_errtext *et);
 

@@ -89,10 +89,12 @@ bool probe_bench_report(struct probe_bench *b, uint8_t who, const char *host, st
 }
 
 const struct document *probe_bench_document(struct probe_bench *b) {
-	const uint8_t *bytes, *p = NULL;
-	size_t n, bytes_n;
-	assert_ok(service_document(b->service, CONTROL_VERSION, &p, &n, &et));
-	assert_ok(signed_open(b->run.key, IDENTITY_DOCUMENT_DOMAIN, p, n, &bytes, &bytes_n, &et));
+	const uint8_t *bytes, key[NET_KEY_BYTES] = {1};
+	size_t bytes_n;
+	const struct document_wish wish = {.version = CONTROL_VERSION, .any = true};
+	struct document_reply r;
+	assert_ok(service_document(b->service, key, &wish, &r, &et));
+	assert_ok(signed_open(b->run.key, IDENTITY_DOCUMENT_DOMAIN, r.bytes, r.n, &bytes, &bytes_n, &et));
 	assert_ok(document_decode(bytes, bytes_n, &b->doc, &et));
 	return &b->doc;
 }

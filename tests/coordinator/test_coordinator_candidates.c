@@ -64,11 +64,13 @@ static void join(struct bench *b, uint8_t who) {
 	assert_ok(service_join(b->service, b->now_us, key, body, rv_writer_len(&w), &r, &et));
 }
 
-static void read_document(struct bench *b) {
-	const uint8_t *bytes, *p = NULL;
-	size_t n, bytes_n;
-	assert_ok(service_document(b->service, CONTROL_VERSION, &p, &n, &et));
-	assert_ok(signed_open(b->run.key, IDENTITY_DOCUMENT_DOMAIN, p, n, &bytes, &bytes_n, &et));
+static void read_document(struct bench *b, uint8_t who) {
+	const uint8_t *bytes, key[NET_KEY_BYTES] = {who};
+	size_t bytes_n;
+	const struct document_wish wish = {.version = CONTROL_VERSION, .any = true};
+	struct document_reply r;
+	assert_ok(service_document(b->service, key, &wish, &r, &et));
+	assert_ok(signed_open(b->run.key, IDENTITY_DOCUMENT_DOMAIN, r.bytes, r.n, &bytes, &bytes_n, &et));
 	assert_ok(document_decode(bytes, bytes_n, &b->doc, &et));
 }
 
@@ -81,7 +83,7 @@ static enum rv_err report(struct bench *b, uint8_t who, const struct candidate *
 						 .n_chunks = run_chunks("", 0),
 						 .n_candidates = (uint8_t)(1 + n),
 						 .candidates = {{.addr = ":7434"}}};
-	read_document(b);
+	read_document(b, who);
 	rep.chain = b->doc.chain;
 	for (int i = 0; i < n; i++)
 		rep.candidates[1 + i] = list[i];
@@ -90,7 +92,7 @@ static enum rv_err report(struct bench *b, uint8_t who, const struct candidate *
 	assert_false(w.failed);
 	struct rv_errtext et = {0};
 	enum rv_err e = service_report(b->service, b->now_us, key, &b->sight, body, rv_writer_len(&w), &et);
-	read_document(b);
+	read_document(b, who);
 	return e;
 }
 

@@ -57,7 +57,8 @@ static void encode(struct scene *s, uint64_t round, bool roster) {
 	s->n = rv_writer_len(&w);
 }
 
-/* Sends the document as a patch, which must arrive; both ends keep it. Returns the patch's bytes. */
+/* Sends the document as a patch, which must arrive; both ends keep it. Returns the patch's
+ * bytes. */
 static size_t send_patch(struct scene *s) {
 	size_t n = 0, n_got = 0;
 	assert_int_equal(patch_make(&s->tools, &s->coordinator, s->bytes, s->n, s->patch, sizeof s->patch, &n, NULL),

@@ -6,19 +6,20 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "net/control/patch.h"
 #include "tests/common/check.h"
 #include "tests/net/web_server.h"
 #include "worker/join/control_http.h"
 
-enum { POLLS = 3000, POLL_US = 10000, HTTP_AWAY = 503, HTTP_NONE = 204 };
+enum { POLLS = 3000, POLL_US = 10000, HTTP_AWAY = 503, HTTP_NONE = 204, HTTP_PATCH = 226 };
 
 /* What the coordinator does in turn. */
 static const struct stage {
 	bool away;
 	uint64_t seq, term;
 } stages[] = {
-	{.seq = 50, .term = 1}, {.away = true},         {.seq = 20, .term = 0},
-	{.seq = 21, .term = 0}, {.seq = 22, .term = 2}, {.seq = 23, .term = 2},
+	{.seq = 50, .term = 1}, {.away = true},         {.seq = 20, .term = 0}, {.seq = 21, .term = 0},
+	{.seq = 22, .term = 2}, {.seq = 23, .term = 2}, {.seq = 60, .term = 2},
 };
 enum { STAGES = sizeof stages / sizeof stages[0] };
 
@@ -31,6 +32,9 @@ struct plane {
 	struct identity run, worker;
 	struct web_server server;
 	struct served docs[STAGES];
+	struct served patches[STAGES]; /* of the first document */
+	atomic_bool sends_patches;
+	atomic_int patched, whole; /* documents sent */
 	atomic_int stage;
 	atomic_bool holds_documents, refuses_reports;
 	atomic_int config_status, configs_asked, notice_reason; /* of the next answers; reason 0: no notice */
@@ -93,6 +97,17 @@ static void answer_reach(struct plane *p, struct web_reply *reply) {
 	reply->body_bytes = ok ? rv_writer_len(&w) : strlen("too many tests\n");
 }
 
+/* Answers with a patch to who has the first document, else with a whole one. */
+static void answer_document(struct plane *p, const char *path, int stage, struct web_reply *reply) {
+	const char *have = strstr(path, "have=");
+	bool is_patch = atomic_load(&p->sends_patches) && have != NULL && strtoull(have + 5, NULL, 10) == stages[0].seq;
+	const struct served *doc = is_patch ? &p->patches[stage] : &p->docs[stage];
+	atomic_fetch_add(is_patch ? &p->patched : &p->whole, 1);
+	reply->status = is_patch ? HTTP_PATCH : reply->status;
+	reply->body = doc->bytes;
+	reply->body_bytes = doc->n;
+}
+
 static void serve(void *ctx, const struct web_request *rq, struct web_reply *reply) {
 	struct plane *p = ctx;
 	int stage = atomic_load(&p->stage);
@@ -115,10 +130,8 @@ static void serve(void *ctx, const struct web_request *rq, struct web_reply *rep
 		reply->status = HTTP_AWAY;
 	else if (after != NULL && strtoull(after + 6, NULL, 10) >= stages[stage].seq)
 		reply->status = HTTP_NONE;
-	else {
-		reply->body = p->docs[stage].bytes;
-		reply->body_bytes = p->docs[stage].n;
-	}
+	else
+		answer_document(p, rq->path, stage, reply);
 }
 
 static void on_config(void *ctx, const char *text) {
@@ -189,6 +202,23 @@ static void make_documents(struct plane *p) {
 	}
 }
 
+static void make_patches(struct plane *p) {
+	struct patch_tools tools = {0};
+	struct patch_base base = {0};
+	assert_int_equal(patch_base_begin(&base, p->docs[0].bytes + NET_SIG_BYTES, p->docs[0].n - NET_SIG_BYTES, NULL),
+					 RV_OK);
+	for (int i = 1; i < STAGES; i++) {
+		struct served *to = &p->patches[i];
+		memcpy(to->bytes, p->docs[i].bytes, NET_SIG_BYTES);
+		assert_int_equal(patch_make(&tools, &base, p->docs[i].bytes + NET_SIG_BYTES, p->docs[i].n - NET_SIG_BYTES,
+									to->bytes + NET_SIG_BYTES, sizeof to->bytes - NET_SIG_BYTES, &to->n, NULL),
+						 RV_OK);
+		to->n += NET_SIG_BYTES;
+	}
+	patch_base_release(&base);
+	patch_tools_release(&tools);
+}
+
 static int set_up(void **state) {
 	struct plane *p = calloc(1, sizeof *p);
 	const uint8_t run_seed[IDENTITY_SEED_BYTES] = {2}, worker_seed[IDENTITY_SEED_BYTES] = {1};
@@ -196,6 +226,7 @@ static int set_up(void **state) {
 	identity_of_seed(run_seed, &p->run);
 	identity_of_seed(worker_seed, &p->worker);
 	make_documents(p);
+	make_patches(p);
 	web_start(&p->server, &p->run, serve, p);
 	struct http_client_config cfg = {.server = {.host = "127.0.0.1", .port = p->server.port}, .identity = &p->worker};
 	const struct control_client_owner owner = {.ctx = p,
@@ -264,6 +295,30 @@ static void an_older_store_is_told_and_a_later_term_of_it_followed(void **state)
 	poll_until(p, follows);
 	assert_int_equal(p->documents, 3);
 	assert_int_equal(p->older, 2); /* each */
+}
+
+/* One of what the worker has; and one of something else, after which it asks for the whole. */
+static void a_document_comes_as_a_patch(void **state) {
+	struct plane *p = *state;
+	atomic_store(&p->sends_patches, true);
+	poll_until(p, follows);
+	atomic_store(&p->stage, STAGES - 1);
+	poll_until(p, follows);
+	assert_int_equal(atomic_load(&p->patched), 1);
+	assert_int_equal(atomic_load(&p->whole), 1);
+	assert_false(p->away);
+}
+
+static void a_patch_that_does_not_fit_is_followed_by_the_whole(void **state) {
+	struct plane *p = *state;
+	atomic_store(&p->sends_patches, true);
+	p->patches[STAGES - 1].bytes[0] ^= 1; /* its signature */
+	poll_until(p, follows);
+	atomic_store(&p->stage, STAGES - 1);
+	poll_until(p, follows);
+	assert_int_equal(atomic_load(&p->patched), 1);
+	assert_int_equal(atomic_load(&p->whole), 2);
+	assert_false(p->away);
 }
 
 static bool has_config(const struct plane *p) {
@@ -461,6 +516,8 @@ static void a_refusal_names_what_was_asked_once(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(an_older_store_is_told_and_a_later_term_of_it_followed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_document_comes_as_a_patch, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_patch_that_does_not_fit_is_followed_by_the_whole, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_configuration_is_asked_for_before_the_join, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_notice_is_told_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(probes_come_with_reports_and_their_results_go_with_them, set_up, tear_down),

@@ -22,6 +22,7 @@ enum {
 	REFUSAL_SHOWN_BYTES = 300,
 	HTTP_OK = 200,
 	HTTP_NO_CONTENT = 204,
+	HTTP_IM_USED = 226, /* RFC 3229: a patch */
 	HTTP_BAD_REQUEST = 400,
 	HTTP_TIMEOUT = 408,
 	HTTP_CONFLICT = 409,
@@ -59,6 +60,7 @@ struct control_client {
 	 * served after an absence. */
 	uint64_t heard_seq;
 	bool afresh;
+	bool keeps_heard;        /* ops.open keeps the document `heard_seq`: the next one may be a patch of it */
 	uint32_t version;        /* spoken, from the latest document; 0 before the first one */
 	uint32_t report_version; /* of the report under way */
 	struct document doc;
@@ -323,8 +325,18 @@ bool control_client_reported(const struct control_client *c) {
 static enum rv_err open_document(struct control_client *c, const struct http_reply *r, struct rv_errtext *et) {
 	const uint8_t *bytes;
 	size_t n;
-	RV_TRY(c->ops.open(c->ops.ctx, r->body, r->body_bytes, &bytes, &n, et));
+	RV_TRY(c->ops.open(c->ops.ctx, r->status == HTTP_IM_USED, r->body, r->body_bytes, &bytes, &n, et));
 	return document_decode(bytes, n, &c->doc, et);
+}
+
+/* Asks for the whole document, at once, where a patch does not make one: the coordinator keeps
+ * another one than was meant. Returns false if it was no patch, or not asked for. */
+static bool ask_for_the_whole(struct call *k, const struct http_reply *r, bool had_one) {
+	if (r->status != HTTP_IM_USED || !had_one)
+		return false;
+	succeeded(k);
+	k->c->afresh = true;
+	return true;
 }
 
 /* Returns true if the document is new; in a later term with any number, as an older store counts
@@ -349,12 +361,15 @@ static void document_done(void *ctx, const struct http_reply *r) {
 		k->wanted = !RV_BUG("poll-not-renewed");
 		return;
 	}
-	if (r->err != RV_OK || r->status != HTTP_OK) {
+	if (r->err != RV_OK || (r->status != HTTP_OK && r->status != HTTP_IM_USED)) {
 		not_ok(k, r, "document");
 		return;
 	}
-	if (open_document(c, r, &et) != RV_OK) {
-		failed(k, et.text);
+	const bool had_one = c->keeps_heard;
+	c->keeps_heard = open_document(c, r, &et) == RV_OK;
+	if (!c->keeps_heard) {
+		if (!ask_for_the_whole(k, r, had_one))
+			failed(k, et.text);
 		return;
 	}
 	succeeded(k);
@@ -368,10 +383,12 @@ static void document_done(void *ctx, const struct http_reply *r) {
 }
 
 static void start_document(struct control_client *c) {
-	char path[96];
+	char path[128];
 	int n = snprintf(path, sizeof path, "/v1/document?version=%u&least=%d", c->highest, (int)CONTROL_VERSION_MIN);
 	if (c->has_document && !c->afresh) /* else the current one, at once */
-		snprintf(path + n, sizeof path - (size_t)n, "&after=%" PRIu64, c->heard_seq);
+		n += snprintf(path + n, sizeof path - (size_t)n, "&after=%" PRIu64, c->heard_seq);
+	if (c->keeps_heard)
+		snprintf(path + n, sizeof path - (size_t)n, "&have=%" PRIu64, c->heard_seq);
 	start(&c->document,
 		  (struct http_request){.path = path, .max_reply_bytes = IDENTITY_SIGNED_MAX_BYTES, .done = document_done});
 }

@@ -25,9 +25,10 @@ struct control_ops {
 	enum rv_err (*start)(void *ctx, const struct http_request *rq, uint32_t *id, struct rv_errtext *et);
 	void (*cancel)(void *ctx, uint32_t id); /* `done` is not called */
 	int64_t (*now_us)(void *ctx);
-	/* Checks the run's signature of a document; *bytes points into `in`. RV_E_AUTH,
-	 * RV_E_CORRUPT. */
-	enum rv_err (*open)(void *ctx, const uint8_t *in, size_t n_in, const uint8_t **bytes, size_t *n,
+	/* Checks the run's signature of a document and returns its bytes, borrowed until the next call.
+	 * `is_patch`: it came as a patch of the documents opened before
+	 * (worker/join/document_opener.h). RV_E_AUTH, RV_E_CORRUPT, RV_E_INVALID. */
+	enum rv_err (*open)(void *ctx, bool is_patch, const uint8_t *in, size_t n_in, const uint8_t **bytes, size_t *n,
 						struct rv_errtext *et);
 };
 

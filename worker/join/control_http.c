@@ -2,13 +2,14 @@
 #include "worker/join/control_http.h"
 
 #include "base/clock.h"
+#include "worker/join/document_opener.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 struct control_http {
 	struct http_client *http;
-	uint8_t run_key[NET_KEY_BYTES];
+	struct document_opener documents;
 	uint64_t client[]; /* control_client_size() bytes */
 };
 
@@ -25,9 +26,9 @@ static int64_t now_us(void *ctx) {
 	return rv_clock_monotonic_us();
 }
 
-static enum rv_err open_signed(void *ctx, const uint8_t *in, size_t n_in, const uint8_t **bytes, size_t *n,
-							   struct rv_errtext *et) {
-	return signed_open(((struct control_http *)ctx)->run_key, IDENTITY_DOCUMENT_DOMAIN, in, n_in, bytes, n, et);
+static enum rv_err open_document(void *ctx, bool is_patch, const uint8_t *in, size_t n_in, const uint8_t **bytes,
+								 size_t *n, struct rv_errtext *et) {
+	return document_opener_open(&((struct control_http *)ctx)->documents, is_patch, in, n_in, bytes, n, et);
 }
 
 enum rv_err control_client_new(struct http_client *http, const uint8_t run_key[NET_KEY_BYTES], uint64_t seed,
@@ -37,9 +38,9 @@ enum rv_err control_client_new(struct http_client *http, const uint8_t run_key[N
 	if (!h)
 		return rv_fail(et, RV_E_NOMEM, "no memory for the coordinator's client");
 	h->http = http;
-	memcpy(h->run_key, run_key, NET_KEY_BYTES);
+	memcpy(h->documents.run_key, run_key, NET_KEY_BYTES);
 	const struct control_client_config cfg = {
-		.ops = {.ctx = h, .start = start, .cancel = cancel, .now_us = now_us, .open = open_signed},
+		.ops = {.ctx = h, .start = start, .cancel = cancel, .now_us = now_us, .open = open_document},
 		.owner = *owner,
 		.version = control_version(),
 		.seed = seed};
@@ -48,6 +49,9 @@ enum rv_err control_client_new(struct http_client *http, const uint8_t run_key[N
 }
 
 void control_client_free(struct control_client *c) {
-	if (c)
-		free((uint8_t *)c - offsetof(struct control_http, client));
+	if (c == NULL)
+		return;
+	struct control_http *h = (struct control_http *)((uint8_t *)c - offsetof(struct control_http, client));
+	document_opener_release(&h->documents);
+	free(h);
 }
