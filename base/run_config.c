@@ -211,7 +211,8 @@ const struct rv_option run_config_options[] = {
 	CHOICE_OPT("late", late, "keep", "keep|discard", "Outer loop",
 			   "Whether a worker that missed a round keeps its inner progress."),
 
-	INT_OPT("min-workers", min_workers, "1", 1, 64, "Round", "A round is reduced once at least this many are ready."),
+	INT_OPT("min-workers", min_workers, "1", 1, ROWS_MAX_ROSTER, "Round",
+			"A round is reduced once at least this many are ready."),
 	TIME_OPT("grace-ms", grace_ms, "30000", 0, 86400000, "Round",
 			 "How long the others are waited for once min-workers are ready."),
 	TIME_OPT(

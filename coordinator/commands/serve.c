@@ -1,5 +1,6 @@
 /* serve.c: `serve`: runs the coordinator until a signal. */
 #include "coordinator/commands/commands.h"
+#include "coordinator/commands/descriptors.h"
 
 #include "base/clock.h"
 #include "base/event.h"
@@ -31,8 +32,11 @@ static const struct rv_option options[] = {
 	 "Numeric address and port to listen on; 0.0.0.0 or [::] for all, port 0 for any free one.", "Coordinator"},
 	{"advertise", RV_OPT_STRING, offsetof(struct serve_options, advertise), NET_ADDR_BYTES, "", 0, 0, NULL,
 	 "HOST:PORT that invite links name: how workers reach this machine. Port 0: the one listened on.", "Coordinator"},
-	{"max-connections", RV_OPT_INT, offsetof(struct serve_options, max_connections), 0, "256", 8, 800, NULL,
-	 "Connections open at once; a worker needs three.", "Coordinator"},
+	{"max-connections", RV_OPT_INT, offsetof(struct serve_options, max_connections), 0, "0", 0,
+	 DESCRIPTORS_MAX_CONNECTIONS, NULL,
+	 "Connections open at once, 8 at least; a worker needs three. 0: 4096, or as many as the limit of open files "
+	 "(`ulimit -Hn`) leaves room for.",
+	 "Coordinator"},
 	{"log", RV_OPT_STRING, offsetof(struct serve_options, log), RUN_PATH_BYTES, "", 0, 0, NULL,
 	 "A file for every event as a JSON line.", "Coordinator"},
 	{"relay", RV_OPT_BOOL, offsetof(struct serve_options, relay.own), 0, "yes", 0, 0, NULL,
@@ -89,6 +93,7 @@ static enum rv_err check(const void *opts, const struct rv_args *args, struct rv
 	const struct serve_options *o = opts;
 	struct address listen, advertise;
 	RV_TRY(parse_addresses(o, &listen, &advertise, et));
+	RV_TRY(descriptors_check((int)o->max_connections, et));
 	return relay_choice_check(&o->relay, &listen, et);
 }
 
@@ -145,11 +150,9 @@ static enum rv_err open_and_serve(const struct serve_options *o, const struct ru
 	struct address listen, advertise, bound;
 	struct opened_run r;
 	struct run_relays relays;
-	struct server_config cfg = {.max_connections = (int)o->max_connections,
-								.signal_fd = signal_fd,
-								.listen_fd = -1,
-								.relay = {.ports = RELAY_NO_PORTS}};
+	struct server_config cfg = {.signal_fd = signal_fd, .listen_fd = -1, .relay = {.ports = RELAY_NO_PORTS}};
 	RV_TRY(parse_addresses(o, &listen, &advertise, et));
+	RV_TRY(descriptors_reserve((int)o->max_connections, o->relay.own, &cfg.max_connections, et));
 	RV_TRY(listen_socket_open(&listen, "--listen", &cfg.listen_fd, &bound, et));
 	if (advertise.port == 0)
 		advertise.port = bound.port;

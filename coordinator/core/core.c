@@ -65,6 +65,7 @@ struct core *core_init(void *memory, const struct core_config *cfg, int64_t now_
 	c->ready_since_us = c->accused_since_us = c->not_held_since_us = c->still_since_us = INT64_MAX;
 	c->reduce_since_us = c->attempt_since_us = now_us;
 	c->parted = -1;
+	RV_ASSERT(cfg->row_size <= NET_MAX_ROW && cfg->row_size != 1);
 	c->arrivals = (struct core_arrivals){.since_us = INT64_MAX, .left_us = INT64_MAX, .counted_us = now_us};
 	c->no_snapshot_said = UINT64_MAX;
 	core_republish(c);
@@ -308,8 +309,8 @@ static void find_apart(const struct report *rep, uint64_t *places) {
 			set_add(places, i);
 }
 
-enum rv_err core_report(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const struct report *rep,
-						struct rv_errtext *et) {
+enum rv_err core_take_report(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const struct report *rep,
+							 struct rv_errtext *et) {
 	int slot = core_find_key(c, key);
 	if (slot < 0)
 		return rv_fail(et, RV_E_AUTH, "report: the sender's key is not a member's: join first");
@@ -324,6 +325,8 @@ enum rv_err core_report(struct core *c, int64_t now_us, const uint8_t key[NET_KE
 	if (core_is_stale(c, m, rep, now_us))
 		return core_stale_report(c, (uint32_t)slot, rep, now_us, et);
 	RV_ASSERT(!m->reported || rep->boot != m->last.boot || rep->seq > m->last.seq); /* seq never goes back */
+	if (!m->reported || m->last.relay != rep->relay)
+		core_views_touch(c, (uint32_t)slot);
 	core_follow(m, rep);
 	core_note_arrival(c, m, rep, now_us);
 	m->last = *rep;
@@ -337,6 +340,12 @@ enum rv_err core_report(struct core *c, int64_t now_us, const uint8_t key[NET_KE
 	int place = roster_place(c, m->number); /* votes count from the roster only */
 	if (place >= 0)
 		core_take_vote(c, (uint32_t)place);
+	return RV_OK;
+}
+
+enum rv_err core_report(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const struct report *rep,
+						struct rv_errtext *et) {
+	RV_TRY(core_take_report(c, now_us, key, rep, et));
 	core_step(c, now_us);
 	return RV_OK;
 }

@@ -56,6 +56,7 @@ enum { CORE_HERE_WORDS = SET_WORDS(NET_MAX_HERE), CORE_ROSTER_WORDS = SET_WORDS(
 struct core_config {
 	uint32_t max_here;   /* members in memory, 1..NET_MAX_HERE: core_size grows with it */
 	uint32_t max_roster; /* participants of a round, 1..NET_MAX_ROSTER, at most max_here */
+	uint32_t row_size;   /* participants of one row, 2..NET_MAX_ROW (base/rows.h); 0: NET_MAX_ROW */
 	uint8_t run_id[NET_RUN_ID_BYTES];
 	struct rv_hash run_hash;
 	uint64_t final_round; /* rounds in the run */
@@ -156,6 +157,10 @@ enum rv_err core_return(struct core *c, int64_t now_us, const struct core_record
  * sender should end. */
 enum rv_err core_report(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const struct report *rep,
 						struct rv_errtext *et);
+/* Takes a report likewise, and leaves what follows from it to the next core_tick: reports of many
+ * members that come together cost one look at all of them. */
+enum rv_err core_take_report(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const struct report *rep,
+							 struct rv_errtext *et);
 /* Sets *out to a notice for the holder of `key`; returns false if there is none. */
 bool core_notice(const struct core *c, const uint8_t key[NET_KEY_BYTES], struct notice *out);
 /* Bans a member, or lifts the ban: a banned one is not waited for and in no roster. RV_E_NOTFOUND:
@@ -215,8 +220,10 @@ void core_persisted(struct core *c, uint64_t record_id, int64_t now_us);
 
 /* Returns the latest document that may be announced; never NULL after init. */
 const struct document *core_document(const struct core *c);
-/* Writes the same as the member in `slot` needs it: its own document. */
-void core_document_of(const struct core *c, uint32_t slot, struct document *out);
+/* Writes the same as the member in `slot` needs it: its own document, of that number. Returns false
+ * while there is none: its state is no longer that of the latest document, and no later number
+ * is durable. */
+bool core_document_of(const struct core *c, uint32_t slot, struct document *out);
 
 /* Events for the log, in order; they decide nothing. A ring: unread, the oldest are lost. */
 enum core_event_type {

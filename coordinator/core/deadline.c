@@ -7,8 +7,12 @@
  *     4 x withheld_us + 3 (1 + 2 n / m) payloads / (what the slowest line of the roster carries),
  *       twice as long in each later one
  *
- * with the rates of the roster's record: a restarted coordinator sets the same. A member may lie
- * about its line, so none counts as slower than a sixteenth of the median.
+ * In a roster of rows an owner of k of W columns moves 1 + k L / W payloads in its row of L, and k
+ * / W of a payload in partial sums and means, with k at most rows_most_owned(); then 8 x
+ * withheld_us.
+ *
+ * The rates are those of the roster's record: a restarted coordinator sets the same. A member may
+ * lie about its line, so none counts as slower than a sixteenth of the median.
  *
  * Documents carry the deadline. A worker that is not done by then accuses the peers that owe it
  * data (net/reduce/suspects.c), and accusations are weighed as ever. A participant that has not
@@ -21,6 +25,8 @@
 
 enum {
 	WITHHELD_TIMES = 4,
+	WITHHELD_OF_ROWS = 8, /* three transfers, each of which waits for the one before */
+	SUM_PAYLOADS = 12,    /* partial sums in fp32, and means, beside contributions of 3 bits at least */
 	GENEROUS = 3,
 	RATE_UNKNOWN = 125000, /* bytes/s: 1 Mbit/s */
 	RATE_LEAST = 8000,
@@ -39,12 +45,22 @@ static uint64_t slowest_rate(const struct core_roster *r) {
 	return slowest > RATE_LEAST ? slowest : RATE_LEAST;
 }
 
+/* Returns the payloads that a participant moves in each direction at most. */
+static uint64_t most_payloads(const struct core_roster *r) {
+	const struct rows_plan *p = &r->rows.plan;
+	if (!core_rows_many(&r->rows))
+		return 1 + (uint64_t)((CORE_SHARE_MOST * r->n + r->n_owners - 1) / r->n_owners);
+	const uint64_t columns = p->n_columns, owned = (uint64_t)rows_most_owned(p->n_rows);
+	const uint64_t most = owned < columns ? owned : columns;
+	return 1 + (most * NET_MAX_ROW + columns - 1) / columns + (SUM_PAYLOADS * most + columns - 1) / columns;
+}
+
 uint32_t core_attempt_ms(const struct core *c) {
 	const struct core_roster *r = &c->roster;
-	uint64_t payloads = 1 + (uint64_t)((CORE_SHARE_MOST * r->n + r->n_owners - 1) / r->n_owners);
+	const uint64_t payloads = most_payloads(r), stages = core_rows_many(&r->rows) ? WITHHELD_OF_ROWS : WITHHELD_TIMES;
 	uint64_t bytes = rv_mul_capped(payloads * GENEROUS, rv_mul_capped(r->n_chunks, c->cfg.chunk_bytes));
 	uint64_t ms = rv_mul_capped(bytes, 1000) / slowest_rate(r);
-	ms = rv_add_capped(ms, WITHHELD_TIMES * (uint64_t)c->cfg.withheld_us / US_PER_MS);
+	ms = rv_add_capped(ms, stages * (uint64_t)c->cfg.withheld_us / US_PER_MS);
 	RV_ASSERT(c->attempt > 0);
 	uint32_t doublings = c->attempt - 1 < DOUBLINGS_MAX ? c->attempt - 1 : DOUBLINGS_MAX;
 	ms = rv_mul_capped(ms, 1ull << doublings);

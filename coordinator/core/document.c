@@ -13,7 +13,7 @@ static uint8_t run_phase(const struct core *c) {
 	return core_are_able(c, (int)c->cfg.min_workers) ? RUN_OPEN : RUN_WAITING;
 }
 
-static struct member_ref ref(const struct core *c, uint32_t slot, uint32_t weight) {
+struct member_ref core_ref(const struct core *c, uint32_t slot, uint32_t weight) {
 	const struct core_member *m = &c->members[slot];
 	struct member_ref r = {.member = m->number, .weight = weight};
 	memcpy(r.key, m->key, sizeof r.key);
@@ -26,7 +26,7 @@ static struct member_ref ref(const struct core *c, uint32_t slot, uint32_t weigh
 }
 
 /* Returns true if the member is present, and may have some of the files. */
-static bool may_have_parts(const struct core *c, const struct core_member *m) {
+bool core_may_have_parts(const struct core *c, const struct core_member *m) {
 	return core_available(c, m) && m->reported && !core_diverged(c, m) && m->places.n > 0;
 }
 
@@ -38,23 +38,21 @@ static bool is_about_to(const struct core *c, const struct core_member *m) {
 
 /* Returns true if the member has what a joiner needs: the state of this round, or the result that
  * leads to it. */
-static bool is_donor(const struct core *c, const struct core_member *m) {
-	return may_have_parts(c, m) && (core_in_sync(c, m) || core_spoiled(c, m) || is_about_to(c, m));
+bool core_is_donor(const struct core *c, const struct core_member *m) {
+	return core_may_have_parts(c, m) && (core_in_sync(c, m) || core_spoiled(c, m) || is_about_to(c, m));
 }
 
 static void put_roster(const struct core *c, struct document *d) {
 	const struct core_roster *r = &c->roster;
 	RV_ASSERT(r->n > 0 && c->attempt > 0 && c->round < c->cfg.final_round);
-	d->attempt = c->attempt;
 	d->n_members = r->n;
 	d->n_roster = r->n;
+	d->n_rows = 1;
 	for (uint16_t i = 0; i < r->n; i++) {
-		d->members[i] = ref(c, r->slots[i], r->weights[i]);
+		d->members[i] = core_ref(c, r->slots[i], r->weights[i]);
 		d->members[i].place = i;
 		d->members[i].boot = r->boots[i];
 	}
-	d->n_chunks = c->roster.n_chunks;
-	d->deadline_ms = c->roster.attempt_ms;
 	d->n_ranges = r->n_ranges;
 	memcpy(d->ranges, r->ranges, r->n_ranges * sizeof r->ranges[0]);
 }
@@ -64,7 +62,7 @@ static void list_donors(const struct core *c, core_is *is, struct document *d) {
 	for (int k = 0; k < c->slots.n && d->n_members < NET_MAX_ROW; k++) {
 		uint32_t slot = c->slots.order[k];
 		if (is(c, &c->members[slot]))
-			d->members[d->n_members++] = ref(c, slot, 0);
+			d->members[d->n_members++] = core_ref(c, slot, 0);
 	}
 }
 
@@ -72,20 +70,15 @@ static void list_donors(const struct core *c, core_is *is, struct document *d) {
  * its files be there: one has the snapshot, another a log entry. Then they are each other's
  * donors. */
 static void put_donors(const struct core *c, struct document *d) {
-	d->attempt = 0;
-	d->deadline_ms = 0;
-	d->n_chunks = 0;
-	d->n_ranges = 0;
 	d->n_members = 0;
-	d->n_roster = 0;
-	list_donors(c, is_donor, d);
+	list_donors(c, core_is_donor, d);
 	if (d->n_members == 0 && c->round > 0)
-		list_donors(c, may_have_parts, d);
+		list_donors(c, core_may_have_parts, d);
 }
 
 /* A member that is about to report that it has applied the last round, or that it goes back, is not
  * behind for long. */
-static bool is_behind(const struct core *c, const struct core_member *m) {
+bool core_is_behind(const struct core *c, const struct core_member *m) {
 	return core_available(c, m) && m->reported && m->places.n > 0 && !core_in_sync(c, m) && !is_about_to(c, m);
 }
 
@@ -94,8 +87,8 @@ static void put_syncing(const struct core *c, struct document *d) {
 	d->n_syncing = 0;
 	for (int k = 0; k < c->slots.n && d->n_syncing < NET_MAX_SYNCING; k++) {
 		const struct core_member *m = &c->members[c->slots.order[k]];
-		if (is_behind(c, m) && document_find(d, m->number) < 0)
-			d->syncing[d->n_syncing++] = ref(c, core_slot_of(c, m), 0);
+		if (core_is_behind(c, m) && document_find(d, m->number) < 0)
+			d->syncing[d->n_syncing++] = core_ref(c, core_slot_of(c, m), 0);
 	}
 }
 
@@ -162,6 +155,32 @@ static void put_banned(const struct core *c, struct document *d) {
 	memcpy(d->banned.members, c->banned.members, c->banned.n * sizeof d->banned.members[0]);
 }
 
+/* Sets what the same attempt is to all; zeros if there is none. */
+static void put_attempt(const struct core *c, struct document *d) {
+	bool reduce = d->phase == RUN_REDUCE;
+	RV_ASSERT(!reduce || (c->attempt > 0 && c->roster.n > 0));
+	d->attempt = reduce ? c->attempt : 0;
+	d->deadline_ms = reduce ? c->roster.attempt_ms : 0;
+	d->n_chunks = reduce ? c->roster.n_chunks : 0;
+	d->n_ranges = 0;
+	d->n_roster = 0;
+	d->n_rows = 1;
+}
+
+/* Lists members: for all alike, or for one that takes no part, where each has a document of its
+ * own. */
+static void put_lists(const struct core *c, struct document *d) {
+	if (core_views_many(c)) {
+		core_views_put(c, -1, d);
+		return;
+	}
+	if (d->phase == RUN_REDUCE)
+		put_roster(c, d);
+	else
+		put_donors(c, d);
+	put_syncing(c, d);
+}
+
 /* Fills everything but `seq`. */
 static void build(const struct core *c, struct document *d) {
 	memcpy(d->run_id, c->cfg.run_id, sizeof d->run_id);
@@ -182,11 +201,8 @@ static void build(const struct core *c, struct document *d) {
 	d->n_relays = c->n_relays;
 	memcpy(d->relays, c->relays, sizeof d->relays);
 	put_banned(c, d);
-	if (d->phase == RUN_REDUCE)
-		put_roster(c, d);
-	else
-		put_donors(c, d);
-	put_syncing(c, d);
+	put_attempt(c, d);
+	put_lists(c, d);
 	RV_ASSERT(d->n_kept_rounds <= d->n_older && d->n_members <= c->slots.n);
 	RV_ASSERT((d->phase == RUN_REDUCE) == (d->attempt > 0) && (d->phase == RUN_DONE) == (d->round == d->final_round));
 }
@@ -232,25 +248,36 @@ static bool same(const struct document *a, const struct document *b) {
 }
 
 void core_publish(struct core *c) {
+	c->views.changed |= core_views_refresh(c);
 	build(c, &c->scratch);
-	if (same(&c->scratch, &c->doc))
+	if (same(&c->scratch, &c->doc) && !c->views.changed)
 		return;
 	RV_ASSERT(c->scratch.term > c->doc.term || c->scratch.round >= c->doc.round); /* only a rollback goes back */
 	uint64_t seq = c->doc.seq + 1;
+	c->views.changed = seq >= c->seq_durable;
 	if (seq < c->seq_durable) {
 		document_copy(&c->doc, &c->scratch);
 		c->doc.seq = seq;
+		c->views.many = core_views_many(c);
 	} else if (seq >= c->seq_planned) {
 		core_push_seq(c);
 	}
 }
 
 void core_republish(struct core *c) {
+	(void)core_views_refresh(c);
 	build(c, &c->doc);
 	c->doc.seq = c->seq_durable;
+	c->views.changed = false;
+	c->views.many = core_views_many(c);
 }
 
-void core_document_of(const struct core *c, uint32_t slot, struct document *out) {
+bool core_document_of(const struct core *c, uint32_t slot, struct document *out) {
 	RV_ASSERT(slot < c->cfg.max_here);
+	if (c->views.many && c->views.changed)
+		return false;
 	document_copy(out, &c->doc);
+	if (c->views.many)
+		core_views_put(c, (int)slot, out);
+	return true;
 }

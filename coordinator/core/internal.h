@@ -18,15 +18,18 @@
  * notice.c   the notice in a reply to a member's report
  * ownership.c   which member owns which chunks
  * shares.c   ... and how many
+ * rows.c     ... in a roster of several rows
  * snapshot.c     which full hash the majority vouches for
  * standstill.c ... and which members vote on it when too few have the state
  * past.c     committed rounds and vouched snapshots, to go back to
  * rollback.c which members still hold the state; committed rounds are taken back
- * document.c what is announced */
+ * document.c what is announced
+ * views.c    ... to each member, where one document for all would be too long */
 #ifndef RV_COORDINATOR_CORE_INTERNAL_H
 #define RV_COORDINATOR_CORE_INTERNAL_H
 
 #include "coordinator/core/core.h"
+#include "coordinator/core/rows.h"
 
 enum {
 	CORE_QUEUE = 72, /* records of members, and a decision; joins beyond are refused until the store works again */
@@ -100,6 +103,7 @@ struct core_member {
 	uint64_t put_away_round; /* the round that its set in core.put_away is of */
 	struct core_level vain;  /* cost in open rounds that waited for it in vain: they no longer wait */
 	bool was_alive;          /* as the last event said */
+	bool was_available;      /* at the last core_watch_liveness */
 	struct report last;
 	/* The last event of each type, so that a repeated report is not a repeated event. */
 	struct core_event said[CORE_EVENT_COUNT];
@@ -114,7 +118,8 @@ struct core_roster {
 	uint64_t *tokens, *boots, *rates;
 	uint32_t *weights;
 	int n_owners; /* number of those that may own chunks */
-	uint16_t n_ranges;
+	struct core_rows rows;
+	uint16_t n_ranges; /* with one row */
 	struct owner_range ranges[NET_MAX_RANGES];
 	uint32_t attempt_ms; /* core_attempt_ms */
 	/* Volatile. */
@@ -174,6 +179,23 @@ struct core_queued {
 	struct core_facts facts; /* MEMBER, AWAY */
 };
 
+/* Slots, by ascending member number. */
+struct core_list {
+	int n;
+	uint16_t *slots;
+};
+
+/* Parts of members' own documents, as of the latest one (views.c). */
+struct core_views {
+	bool many;                 /* members have documents of their own of the latest number */
+	bool changed;              /* since that document, which has no successor for want of a number */
+	struct core_list donors;   /* members that a joiner may fetch from; none in REDUCE */
+	struct core_list behind;   /* members that lack the state */
+	struct member_ref *refs;   /* by slot: how it is reached */
+	uint64_t *stale;           /* slots whose ref may be another one */
+	struct member_ref *roster; /* by place, of the attempt: with weight and boot */
+};
+
 /* The members in memory. */
 struct core_slots {
 	uint32_t next_number; /* of the next member that joins */
@@ -185,14 +207,17 @@ struct core_slots {
 	uint16_t *next;       /* by slot: the next one of the same hash, + 1 */
 };
 
-/* The arrays behind the struct: X(type, name, number), by slot or by roster place. The first three
- * are large, and of each slot or round written before it is read: core_init leaves them as they
- * are. */
+/* The arrays behind the struct: X(type, name, number), by slot or by roster place. The first five
+ * are large, and of each slot, place or round written before it is read: core_init leaves them as
+ * they are. */
 #define CORE_ARRAYS(X)                                                                                                 \
 	X(struct core_member, members, cfg->max_here)                                                                      \
+	X(struct member_ref, views.refs, cfg->max_here)                                                                    \
+	X(struct member_ref, views.roster, cfg->max_roster)                                                                \
 	X(uint64_t, put_away, cfg->max_here *CORE_WORDS_OF(cfg->max_here))                                                 \
 	X(uint64_t, past.participants, CORE_PAST_ROUNDS *CORE_WORDS_OF(cfg->max_here))                                     \
 	X(uint64_t, slots.used, CORE_WORDS_OF(cfg->max_here))                                                              \
+	X(uint64_t, views.stale, CORE_WORDS_OF(cfg->max_here))                                                             \
 	X(uint64_t, rostered, CORE_WORDS_OF(cfg->max_here))                                                                \
 	X(uint64_t, left_out, CORE_WORDS_OF(cfg->max_here))                                                                \
 	X(uint64_t, spoilers, CORE_WORDS_OF(cfg->max_here))                                                                \
@@ -212,6 +237,8 @@ struct core_slots {
 	X(uint32_t, owned, cfg->max_here)                                                                                  \
 	X(uint16_t, roster.slots, cfg->max_roster)                                                                         \
 	X(uint16_t, slots.order, cfg->max_here)                                                                            \
+	X(uint16_t, views.donors.slots, cfg->max_here)                                                                     \
+	X(uint16_t, views.behind.slots, cfg->max_here)                                                                     \
 	X(uint16_t, slots.heads, 2 * cfg->max_here)                                                                        \
 	X(uint16_t, slots.next, cfg->max_here)
 #define CORE_WORDS_OF(n) ((size_t)SET_WORDS(n))
@@ -269,6 +296,7 @@ struct core {
 	bool ahead; /* planted bug only: queue[0] has been applied already */
 
 	struct document doc, scratch;
+	struct core_views views;
 	/* State at the last core_check: none of it goes back, but for the round by a rollback. */
 	struct core_progress {
 		uint64_t term, round, seq, seq_durable, next_id;
@@ -312,6 +340,11 @@ static inline uint32_t core_chunks(const struct core *c, uint64_t round) {
 
 static inline int core_count(uint64_t set) {
 	return __builtin_popcountll(set);
+}
+
+/* Returns the number of participants up to which a roster is one row. */
+static inline int core_row_size(const struct core *c) {
+	return c->cfg.row_size > 0 ? (int)c->cfg.row_size : NET_MAX_ROW;
 }
 
 /* Returns a participant's member, by roster place. */
@@ -670,7 +703,32 @@ void core_shares(uint32_t n_chunks, int n, struct core_owners owners, const uint
 
 bool core_same_relay(const struct relay_ref *a, const struct relay_ref *b);
 
+/* ---- views.c ---- */
+
+/* Marks that how the member in `slot` is reached may have changed, and with it how those with
+ * private addresses at the same host are. */
+void core_views_touch(struct core *c, uint32_t slot);
+/* Marks those at the host of a member, before it leaves it. */
+void core_views_leaves(struct core *c, uint32_t slot);
+void core_views_touch_all(struct core *c);
+/* Returns true if members have documents of their own: the roster has several rows, or more members
+ * are here than a document lists. */
+bool core_views_many(const struct core *c);
+/* Brings the parts up to date, if members have documents of their own; returns true if one has
+ * changed. */
+bool core_views_refresh(struct core *c);
+/* Puts the lists of the member in `slot` into its document; -1: those of one that takes no part. */
+void core_views_put(const struct core *c, int slot, struct document *d);
+
 /* ---- document.c ---- */
+
+/* Returns how the member in `slot` is reached. */
+struct member_ref core_ref(const struct core *c, uint32_t slot, uint32_t weight);
+/* Return true if the member has what a joiner needs: the state of this round, or the result that
+ * leads to it; if it is present, and may have some of the files; if it lacks the state. */
+bool core_is_donor(const struct core *c, const struct core_member *m);
+bool core_may_have_parts(const struct core *c, const struct core_member *m);
+bool core_is_behind(const struct core *c, const struct core_member *m);
 
 /* Announces the current state if it differs from the document and a number for it is durable. */
 void core_publish(struct core *c);

@@ -202,7 +202,10 @@ void core_watch_liveness(struct core *c) {
 		uint32_t slot = c->slots.order[k];
 		struct core_member *m = &c->members[slot];
 		bool left = m->reported && m->last.phase == WORKER_LEAVING;
-		bool alive = core_alive(c, m) && m->reported && !left;
+		bool alive = core_alive(c, m) && m->reported && !left, available = core_available(c, m);
+		if (available != m->was_available)
+			core_views_touch(c, slot);
+		m->was_available = available;
 		if (alive == m->was_alive)
 			continue;
 		m->was_alive = alive;

@@ -86,6 +86,11 @@ static enum rv_err apply_member(struct core *c, const struct core_record *rec, s
 	if (known < 0 && c->slots.n == (int)c->cfg.max_here)
 		return corrupt(et, rec, "more members than this program keeps in memory");
 	uint32_t slot = known < 0 ? core_slots_take(c, &f) : (uint32_t)known;
+	if (known < 0)
+		c->views.refs[slot] = (struct member_ref){0};
+	bool moves = known < 0 || !core_same_places(&c->members[slot].places, &f.places);
+	if (moves && known >= 0)
+		core_views_leaves(c, slot);
 	if (f.number == c->slots.next_number)
 		c->slots.next_number++;
 	struct core_member *m = &c->members[slot];
@@ -93,6 +98,8 @@ static enum rv_err apply_member(struct core *c, const struct core_record *rec, s
 	if (!core_same_places(&m->places, &f.places))
 		core_pairs_forget(c, slot);
 	m->places = f.places;
+	if (moves)
+		core_views_touch(c, slot);
 	m->banned = f.banned;
 	if (known < 0) { /* it joins, or returns: nothing else is wanted yet */
 		m->want_places = f.places;
@@ -107,7 +114,9 @@ static enum rv_err apply_away(struct core *c, const struct core_record *rec, str
 	int slot = core_find(c, rec->member);
 	if (slot < 0 || core_find_key(c, rec->key) != slot)
 		return corrupt(et, rec, "it is of a member that is not in memory, or of another key than this member's");
+	core_views_leaves(c, (uint32_t)slot);
 	core_slots_give(c, (uint32_t)slot);
+	set_drop(c->views.stale, (uint32_t)slot);
 	return RV_OK;
 }
 
@@ -145,55 +154,82 @@ static bool valid_participants(const struct core *c, const struct core_record *r
 	return core_named(c, rec, named) && find_blamed(c, rec, blamed);
 }
 
-/* Returns the old places in a row that are in the record; *subset: it names no other member. */
-static uint64_t kept_places(const struct core_roster *r, const struct core_record *rec, bool *subset) {
-	uint64_t keep = 0;
+/* Sets `keep` to the old places that are in the record; returns true if it names no other
+ * member. */
+static bool find_kept(const struct core_roster *r, const struct core_record *rec, int words, uint64_t *keep) {
 	int at = 0;
+	set_clear(keep, words);
 	for (uint32_t i = 0; i < r->n && at < rec->n_members; i++) {
 		if (r->members[i] != rec->members[at])
 			continue;
-		keep |= core_bit(i);
+		set_add(keep, i);
 		at++;
 	}
-	*subset = at == rec->n_members;
-	RV_ASSERT(core_count(keep) == at && at <= r->n);
-	return keep;
+	RV_ASSERT(set_count(keep, words) == at && at <= r->n);
+	return at == rec->n_members;
 }
 
 static void note_owners(struct core *c) {
 	const struct core_roster *r = &c->roster;
 	uint32_t owned[NET_MAX_ROW];
+	const bool many = core_rows_many(&r->rows);
 	if (r->n == 0)
 		return;
-	core_ownership_count(r->ranges, r->n_ranges, owned);
+	if (!many)
+		core_ownership_count(r->ranges, r->n_ranges, owned);
 	memset(c->owned, 0, c->cfg.max_here * sizeof c->owned[0]);
 	c->owned_of = r->n_chunks;
-	uint32_t sum = 0;
+	uint64_t sum = 0;
 	for (int i = 0; i < r->n; i++)
-		sum += c->owned[r->slots[i]] = owned[i];
-	RV_ASSERT(sum == r->n_chunks); /* each chunk has one owner, who is in the roster */
+		sum += c->owned[r->slots[i]] = many ? core_rows_owned(&r->rows, i) : owned[i];
+	RV_ASSERT(many || sum == r->n_chunks); /* each chunk has one owner, who is in the roster */
 }
 
-/* Says which participant owns which chunks. */
-static void divide(struct core *c, const struct core_record *rec) {
+/* Says which participant of a single row owns which chunks. `keep`: those of the attempt before
+ * that go on; 0: none do. */
+static void divide_row(struct core *c, const struct core_record *rec, uint64_t keep) {
 	struct core_roster *r = &c->roster;
 	static const uint64_t unknown[NET_MAX_ROW];
-	bool subset = false;
-	RV_ASSERT(rec->n_members <= NET_MAX_ROW);
-	uint64_t keep = kept_places(r, rec, &subset);
 	const uint64_t *rates = c->cfg.equal_ownership ? unknown : rec->rates;
 	const struct core_owners owners = {.all = rec->owners[0], .relayed = rec->relayed[0]};
-	bool same_size = rec->n_chunks == r->n_chunks;
-	if (rec->n_members > 0 && r->n > 0 && subset && same_size)
+	RV_ASSERT(rec->n_members <= NET_MAX_ROW);
+	if (keep != 0)
 		r->n_ranges = core_ownership_hand_over(r->ranges, r->n_ranges, keep, owners, rates);
-	else if (rec->n_members > 0)
+	else
 		r->n_ranges = core_ownership_split(rec->n_chunks, rec->n_members, owners, rates, r->ranges);
+}
+
+/* Says who owns what. Returns true if the rows of the attempt before go on with those in `keep`:
+ * then their weights do too, and partial sums of rows that have lost nobody stay valid. */
+static bool divide(struct core *c, const struct core_record *rec, uint64_t *keep) {
+	struct core_roster *r = &c->roster;
+	bool subset = find_kept(r, rec, c->roster_words, keep);
+	if (rec->n_members == 0)
+		return false;
+	bool goes_on = r->n > 0 && subset && rec->n_chunks == r->n_chunks;
+	if (goes_on && core_rows_many(&r->rows) && core_rows_keep(&r->rows, keep, rec->owners, rec->attempt))
+		return true;
+	goes_on = goes_on && !core_rows_many(&r->rows);
+	if (!goes_on)
+		core_rows_lay_out(&r->rows, rec->n_members, core_row_size(c), rec->n_chunks, rec->owners, rec->attempt);
+	if (!core_rows_many(&r->rows))
+		divide_row(c, rec, goes_on ? keep[0] : 0);
+	return false;
+}
+
+static void keep_weights(struct core_roster *r, const uint64_t *keep, int words) {
+	int n = 0;
+	for (int i = set_next(keep, 0, words); i >= 0; i = set_next(keep, i + 1, words))
+		r->weights[n++] = r->weights[i];
 }
 
 static void set_roster(struct core *c, const struct core_record *rec) {
 	struct core_roster *r = &c->roster;
 	const size_t n = rec->n_members;
-	divide(c, rec);
+	uint64_t keep[CORE_ROSTER_WORDS];
+	bool rows_go_on = divide(c, rec, keep);
+	if (rows_go_on)
+		keep_weights(r, keep, c->roster_words);
 	r->n = rec->n_members;
 	r->n_owners = set_count(rec->owners, c->roster_words);
 	r->n_chunks = rec->n_chunks;
@@ -209,7 +245,8 @@ static void set_roster(struct core *c, const struct core_record *rec) {
 	}
 	set_clear(r->voted, c->roster_words);
 	set_clear(r->taking_part, c->roster_words);
-	core_weigh(c);
+	if (!rows_go_on)
+		core_weigh(c);
 	note_owners(c);
 	r->attempt_ms = n > 0 ? core_attempt_ms(c) : 0;
 }

@@ -44,6 +44,7 @@ void core_list_relays(struct core *c, const struct relay_ref *offered, int n) {
 	move_stations(c, relays, count);
 	memcpy(c->relays, relays, sizeof c->relays);
 	c->n_relays = (uint8_t)count;
+	core_views_touch_all(c);
 	core_publish(c);
 	core_check(c);
 }

@@ -86,8 +86,12 @@ static bool answers(const struct core *c, uint32_t i) {
 	return m->reported && m->heard_us >= c->accused_since_us;
 }
 
-static bool by_majority(const struct core *c, int accusers) {
-	return 2 * accusers > c->roster.n - 1;
+/* Returns true if so many accusers of participant `i` are more than half of those that deal with
+ * it: all others, or with several rows its own. */
+static bool by_majority(const struct core *c, uint32_t i, int accusers) {
+	const struct core_rows *rows = &c->roster.rows;
+	int others = core_rows_many(rows) ? core_rows_length(rows, core_rows_row_of(rows, (int)i)) : c->roster.n;
+	return 2 * accusers > others - 1;
 }
 
 static uint64_t *put_away_by(const struct core *c, uint32_t slot) {
@@ -132,7 +136,7 @@ static int against(const struct core *c, const struct core_accusations *a, uint3
 	if (a->accuses[of] > 0)
 		weight += wrongly_put_away(c, of);
 	RV_ASSERT(weight >= accusers && weight <= NET_MAX_ROSTER + NET_MAX_HERE);
-	if (by_majority(c, accusers))
+	if (by_majority(c, of, accusers))
 		weight = accusers + NET_MAX_ROSTER + NET_MAX_HERE;
 	return weight * (NET_MAX_ROSTER + 1) + accusers; /* so accusers decide between equal weights only */
 }
@@ -226,7 +230,7 @@ static bool accuses_a_silent_one(const struct core *c, const struct core_accusat
 static bool is_unclear(const struct core *c, const struct core_accusations *a) {
 	bool doubtful = false;
 	for (uint32_t i = 0; i < (uint32_t)a->n; i++) {
-		if (by_majority(c, a->accusers[i]))
+		if (by_majority(c, i, a->accusers[i]))
 			return false;
 		if (!doubtful && a->accuses[i] > 0)
 			doubtful = a->accuses[i] + wrongly_put_away(c, i) > 1 && accuses_a_silent_one(c, a, i);
@@ -245,7 +249,7 @@ static bool is_agreed(const struct core *c, const struct core_accusations *a) {
 			return false;
 		rest++;
 	}
-	return by_majority(c, rest);
+	return 2 * rest > c->roster.n - 1;
 }
 
 /* Returns how long after the first accusation the others are collected. Several that die at once

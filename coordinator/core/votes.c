@@ -146,10 +146,14 @@ static bool others_are_ready(const struct core *c) {
 	return core_contributors(c, ready) >= (int)c->cfg.min_workers;
 }
 
-/* Starts attempt a+1 over `keep`, or opens the round again; or does nothing, if waiting may
- * help. */
-static void go_on_with(struct core *c, const uint64_t *keep, bool waiting_may_help) {
+/* Starts attempt a+1 over the survivors, but for those of rows that fail, or opens the round again;
+ * or does nothing, if waiting may help. */
+static void go_on_with(struct core *c, const uint64_t *survivors, bool waiting_may_help) {
 	RV_ASSERT(c->n_queue == 0);
+	uint64_t keep[CORE_ROSTER_WORDS];
+	set_copy(keep, survivors, c->roster_words);
+	if (core_rows_many(&c->roster.rows))
+		core_rows_drop_failed(&c->roster.rows, keep);
 	bool enough = set_count(keep, c->roster_words) >= (int)c->cfg.min_workers;
 	if (!enough && waiting_may_help && !others_are_ready(c))
 		return;
@@ -161,7 +165,7 @@ static void go_on_with(struct core *c, const uint64_t *keep, bool waiting_may_he
 		core_put_owners(c, rec);
 	}
 	RV_ASSERT(rec->n_members == 0 || rec->n_members >= c->cfg.min_workers);
-	put_blame(c, rec, keep);
+	put_blame(c, rec, survivors);
 }
 
 /* Returns true if a participant that an earlier roster of this round was without is not known to

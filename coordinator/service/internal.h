@@ -87,6 +87,8 @@ struct service {
 	struct delivery *delivery;
 	struct document document; /* of one member, on its way there */
 
+	bool look_due; /* the core has taken reports since looked_us */
+	int64_t looked_us;
 	bool store_full;
 	enum rv_err fault; /* final */
 	struct rv_errtext fault_text;

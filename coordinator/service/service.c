@@ -34,8 +34,10 @@ static enum rv_err fill_core_config(const struct service *s, struct core_config 
 	const struct run_silence silence = run_silence_of(&s->run);
 	struct global_config g;
 	RV_TRY(global_config_of_run(&s->run, &s->run_hash, &g, et));
-	*out = (struct core_config){.max_here = s->cfg.max_here > 0 ? s->cfg.max_here : NET_MAX_HERE,
-								.max_roster = NET_MAX_ROW,
+	const uint32_t max_here = s->cfg.max_here > 0 ? s->cfg.max_here : NET_MAX_HERE;
+	*out = (struct core_config){.max_here = max_here,
+								.max_roster = max_here < NET_MAX_ROSTER ? max_here : NET_MAX_ROSTER,
+								.row_size = (uint32_t)s->run.row_size,
 								.run_hash = s->run_hash,
 								.final_round = (uint64_t)s->run.rounds,
 								.min_workers = (uint32_t)s->run.min_workers,
@@ -200,14 +202,37 @@ enum rv_err service_fault(const struct service *s, struct rv_errtext *et) {
 	return s->fault == RV_OK ? RV_OK : rv_fail(et, s->fault, "%s", s->fault_text.text);
 }
 
-void service_tick(struct service *s, int64_t now_us) {
+/* Returns the least time between two looks at all members that reports cause. A look costs a few
+ * microseconds a member: so a fraction of the time goes into looks, however many report. */
+static int64_t look_pause_us(const struct service *s) {
+	enum { PAUSE_US = 10 };
+	int n = core_here(s->core);
+	return n > NET_MAX_ROW ? (int64_t)n * PAUSE_US : 0;
+}
+
+/* Lets the core decide what follows from the reports that it has taken. */
+static void look(struct service *s, int64_t now_us) {
+	s->look_due = false;
+	s->looked_us = now_us;
 	core_tick(s->core, now_us);
-	service_list_relays(s, now_us);
+	service_watch_shards(s);
 	(void)pump(s, now_us, NULL);
 }
 
+static void look_soon(struct service *s, int64_t now_us) {
+	s->look_due = true;
+	if (now_us >= s->looked_us + look_pause_us(s))
+		look(s, now_us);
+}
+
+void service_tick(struct service *s, int64_t now_us) {
+	service_list_relays(s, now_us);
+	look(s, now_us);
+}
+
 int64_t service_deadline_us(const struct service *s) {
-	int64_t at = core_deadline_us(s->core);
+	int64_t at = core_deadline_us(s->core), look_us = s->looked_us + look_pause_us(s);
+	at = s->look_due && look_us < at ? look_us : at;
 	if (!s->store_full)
 		return at;
 	int64_t retry = rv_clock_monotonic_us() + RETRY_US;
@@ -287,14 +312,13 @@ enum rv_err service_report(struct service *s, int64_t now_us, const uint8_t key[
 	int slot = service_find_member(s, key);
 	if (slot >= 0) /* else the core gives the reason */
 		RV_TRY(service_confirm_candidates(s, now_us, (uint32_t)slot, key, sight, &rep, et));
-	RV_TRY(core_report(s->core, now_us, key, &rep, et));
+	RV_TRY(core_take_report(s->core, now_us, key, &rep, et));
 	service_take_probed(s, now_us, (uint32_t)slot, sight, &rep.probed);
 	service_take_offer(s, now_us, (uint32_t)slot, sight, key, rep.offers_relay);
 	service_watch_time(s, (uint32_t)slot, &rep, now_us);
 	service_watch_storage(s, now_us, (uint32_t)slot);
-	service_watch_shards(s);
 	/* A report is not acknowledged as durable: it is repeated anyway. */
-	(void)pump(s, now_us, NULL);
+	look_soon(s, now_us);
 	RV_FAILPOINT("report.after");
 	return service_fault(s, et);
 }
@@ -332,7 +356,8 @@ enum rv_err service_document(struct service *s, const uint8_t key[NET_KEY_BYTES]
 					   "operator to take the ban back (`unban`), or for an invite link; then start again");
 	if (!delivery_needs(s->delivery, (uint32_t)slot, wish, service_document_seq(s)))
 		return RV_OK;
-	core_document_of(s->core, (uint32_t)slot, &s->document);
+	if (!core_document_of(s->core, (uint32_t)slot, &s->document))
+		return RV_OK; /* when the store takes its number */
 	return delivery_make(s->delivery, (uint32_t)slot, wish, &s->document, out, et);
 }
 

@@ -361,7 +361,7 @@ static bool recall(struct api *a, const struct request *q) {
 	struct rv_errtext et = {0};
 	enum rv_err e = service_recall(a->service, q->now_us, q->key, &et);
 	if (e != RV_OK)
-		reply_text(q->rq, e == RV_E_FULL ? STATUS_UNAVAILABLE : status_of(e), et.text);
+		reply_text(q->rq, e == RV_E_FULL ? STATUS_UNAVAILABLE : reply_status_of(e), et.text);
 	return e == RV_OK;
 }
 

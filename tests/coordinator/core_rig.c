@@ -222,7 +222,8 @@ void rig_say(struct rig *r, uint32_t who, enum worker_phase phase) {
 }
 
 void rig_say_all(struct rig *r, int n, enum worker_phase phase) {
-	struct report rep[NET_MAX_ROW];
+	struct report rep[256];
+	assert_in_range(n, 0, sizeof rep / sizeof rep[0]);
 	for (int i = 0; i < n; i++)
 		rep[i] = rig_report(r, (uint32_t)i, phase);
 	for (int i = 0; i < n; i++)

@@ -1,0 +1,208 @@
+/* views.c: members' own documents, where one for all would be too long.
+ *
+ * In a roster of several rows a participant's document has its row and the owners of its columns. A
+ * member that takes no part has the row of its turn, as an observer, and is listed as behind to
+ * that row if it lacks the state. In an open round with more members than a document lists, each
+ * has SPREAD of the donors, another few in turn; and a donor lists those behind that have it. */
+#include "base/assert.h"
+#include "coordinator/core/internal.h"
+
+#include <string.h>
+
+enum { SPREAD = 16 };
+
+bool core_views_many(const struct core *c) {
+	return c->roster.n > 0 ? core_rows_many(&c->roster.rows) : c->slots.n > NET_MAX_ROW;
+}
+
+/* ---- what changes ---- */
+
+static bool has_private(const struct core_member *m) {
+	for (int i = 0; i < m->places.n; i++)
+		if (m->places.at[i].kind == CANDIDATE_PRIVATE)
+			return true;
+	return false;
+}
+
+static bool share_host(const struct core_member *a, const struct core_member *b) {
+	return candidates_share_host(a->places.at, a->places.n, b->places.at, b->places.n);
+}
+
+void core_views_touch(struct core *c, uint32_t slot) {
+	set_add(c->views.stale, slot);
+}
+
+void core_views_leaves(struct core *c, uint32_t slot) {
+	const struct core_member *m = &c->members[slot];
+	for (int k = 0; k < c->slots.n; k++)
+		if (has_private(&c->members[c->slots.order[k]]) && share_host(m, &c->members[c->slots.order[k]]))
+			core_views_touch(c, c->slots.order[k]);
+}
+
+/* Marks those whose private addresses count or not because of the marked ones. */
+static void touch_housemates(struct core *c) {
+	uint64_t moved[CORE_HERE_WORDS];
+	set_copy(moved, c->views.stale, c->words);
+	for (int k = 0; k < c->slots.n && !set_is_empty(moved, c->words); k++) {
+		const struct core_member *m = &c->members[c->slots.order[k]];
+		bool shares = false;
+		if (!has_private(m))
+			continue;
+		for (int i = set_next(moved, 0, c->words); i >= 0 && !shares; i = set_next(moved, i + 1, c->words))
+			shares = share_host(m, &c->members[i]);
+		if (shares)
+			core_views_touch(c, c->slots.order[k]);
+	}
+}
+
+void core_views_touch_all(struct core *c) {
+	set_copy(c->views.stale, c->slots.used, c->words);
+}
+
+static bool same_ref(const struct member_ref *a, const struct member_ref *b) {
+	return a->member == b->member && a->relay == b->relay && memcmp(a->key, b->key, sizeof a->key) == 0 &&
+		   candidates_equal(a->candidates, a->n_candidates, b->candidates, b->n_candidates);
+}
+
+static bool refresh_refs(struct core *c) {
+	struct core_views *v = &c->views;
+	bool changed = false;
+	touch_housemates(c);
+	for (int i = set_next(v->stale, 0, c->words); i >= 0; i = set_next(v->stale, i + 1, c->words)) {
+		const struct member_ref now = core_ref(c, (uint32_t)i, 0);
+		changed |= !same_ref(&now, &v->refs[i]);
+		v->refs[i] = now;
+	}
+	set_clear(v->stale, c->words);
+	return changed;
+}
+
+/* Makes `list` the members of which `is` is true; returns true if it was another one. */
+static bool refresh_list(const struct core *c, core_is *is, struct core_list *list) {
+	bool changed = false;
+	int n = 0;
+	for (int k = 0; k < c->slots.n; k++) {
+		uint16_t slot = c->slots.order[k];
+		if (!is(c, &c->members[slot]))
+			continue;
+		changed |= n >= list->n || list->slots[n] != slot;
+		list->slots[n++] = slot;
+	}
+	changed |= n != list->n;
+	list->n = n;
+	return changed;
+}
+
+static bool refresh_donors(struct core *c) {
+	struct core_list *donors = &c->views.donors;
+	if (c->roster.n > 0) {
+		donors->n = 0; /* the change of the phase is one of the head */
+		return false;
+	}
+	for (int k = 0; k < c->slots.n; k++)
+		if (core_is_donor(c, &c->members[c->slots.order[k]]))
+			return refresh_list(c, core_is_donor, donors);
+	return refresh_list(c, core_may_have_parts, donors); /* they are each other's donors (document.c) */
+}
+
+static void refresh_roster(struct core *c) {
+	const struct core_roster *r = &c->roster;
+	for (int i = 0; i < r->n; i++) {
+		struct member_ref *ref = &c->views.roster[i];
+		*ref = c->views.refs[r->slots[i]];
+		ref->weight = r->weights[i];
+		ref->boot = r->boots[i];
+	}
+}
+
+bool core_views_refresh(struct core *c) {
+	if (!core_views_many(c))
+		return false;
+	bool refs = refresh_refs(c), donors = refresh_donors(c), behind = refresh_list(c, core_is_behind, &c->views.behind);
+	const struct document *d = &c->doc;
+	bool other_roster =
+		d->attempt != c->attempt || d->round != c->round || d->term != c->term || d->phase != RUN_REDUCE;
+	if (c->roster.n > 0 && (refs || other_roster))
+		refresh_roster(c);
+	return refs || donors || behind;
+}
+
+/* ---- a member's part ---- */
+
+static uint32_t number_of(const struct core *c, int slot) {
+	return slot >= 0 ? c->members[slot].number : 0;
+}
+
+static int place_of(const struct core *c, int slot) {
+	for (int i = 0; i < c->roster.n && slot >= 0; i++)
+		if (c->roster.slots[i] == slot)
+			return i;
+	return -1;
+}
+
+/* Returns the row that a member watches which takes no part: a row in the mean, each in turn. */
+static int watched_row(const struct core_rows *r, uint32_t number) {
+	int alive[NET_MAX_ROWS], n = 0;
+	for (int row = 0; row < r->plan.n_rows; row++)
+		if (core_rows_length(r, row) > 0)
+			alive[n++] = row;
+	RV_ASSERT(n > 0);
+	return alive[number % (uint32_t)n];
+}
+
+static void put_syncing(const struct core *c, uint16_t slot, struct document *d) {
+	if (d->n_syncing < NET_MAX_SYNCING)
+		d->syncing[d->n_syncing++] = c->views.refs[slot];
+}
+
+static void put_row(const struct core *c, int slot, struct document *d) {
+	const struct core_rows *r = &c->roster.rows;
+	struct rows_plan plan = r->plan;
+	int place = place_of(c, slot);
+	int row = place >= 0 ? core_rows_row_of(r, place) : watched_row(r, number_of(c, slot));
+	plan.members = c->views.roster;
+	rows_view(&plan, place >= 0 ? place : plan.first[row], d);
+	if (place < 0) {
+		d->n_sections = 0;
+		d->n_column = 0;
+	}
+	for (int i = 0; i < c->views.behind.n; i++) {
+		uint16_t other = c->views.behind.slots[i];
+		if (watched_row(r, number_of(c, other)) == row && place_of(c, other) < 0)
+			put_syncing(c, other, d);
+	}
+}
+
+/* Returns the first of the SPREAD donors of a member, as a place in the list of `n`. */
+static int first_donor(uint32_t number, int n) {
+	return (int)((uint64_t)number * SPREAD % (uint64_t)n);
+}
+
+/* Returns true if the donor at `place` of `n` is one of those of the member. */
+static bool is_donor_of(int place, uint32_t number, int n) {
+	return (place - first_donor(number, n) + n) % n < SPREAD;
+}
+
+static void put_open(const struct core *c, int slot, struct document *d) {
+	const struct core_list *donors = &c->views.donors, *behind = &c->views.behind;
+	int self = -1;
+	d->n_members = 0;
+	for (int i = 0; i < donors->n; i++) {
+		self = donors->slots[i] == slot ? i : self;
+		if (is_donor_of(i, number_of(c, slot), donors->n))
+			d->members[d->n_members++] = c->views.refs[donors->slots[i]];
+	}
+	for (int i = 0; i < behind->n && self >= 0; i++) {
+		uint32_t number = number_of(c, behind->slots[i]);
+		if (is_donor_of(self, number, donors->n) && document_find(d, number) < 0)
+			put_syncing(c, behind->slots[i], d);
+	}
+}
+
+void core_views_put(const struct core *c, int slot, struct document *d) {
+	d->n_syncing = 0;
+	if (d->phase == RUN_REDUCE)
+		put_row(c, slot, d);
+	else
+		put_open(c, slot, d);
+}

@@ -1,0 +1,271 @@
+/* Rosters of several rows: who owns what, what a death costs, rows that fail, and the documents
+ * that each member gets. Every document is encoded, decoded and checked against the others'. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "coordinator/core/rows.h"
+#include "coordinator/core/set.h"
+#include "tests/common/check.h"
+#include "tests/coordinator/core_rig.h"
+
+enum { MANY = 160, GRID = 20, ROW = 4, CHUNKS = 12 };
+
+static struct document views[MANY];
+
+/* ---- the layout ---- */
+
+/* Each column is owned once in each row that is in the mean, by few enough. */
+static void check_rows(const struct core_rows *r, int n, uint32_t n_chunks) {
+	const struct rows_plan *p = &r->plan;
+	uint32_t next = 0, owned = 0;
+	int rows = 0;
+	assert_int_equal(p->first[0], 0);
+	assert_int_equal(p->first[p->n_rows], n);
+	for (int row = 0; row < p->n_rows; row++)
+		rows += core_rows_length(r, row) > 0;
+	for (int j = 0; j < p->n_columns; j++) {
+		assert_int_equal(p->columns[j].first, next);
+		next += p->columns[j].count;
+		for (int row = 0; row < p->n_rows; row++)
+			assert_true(core_rows_length(r, row) == 0 || p->columns[j].owner[row] < core_rows_length(r, row));
+	}
+	assert_int_equal(next, n_chunks);
+	for (int i = 0; i < n; i++) {
+		int row = core_rows_row_of(r, i), columns = 0;
+		for (int j = 0; j < p->n_columns; j++)
+			columns += p->columns[j].owner[row] == i - p->first[row];
+		assert_in_range(columns, 0, rows_most_owned(p->n_rows));
+		owned += core_rows_owned(r, i);
+	}
+	assert_int_equal(owned, (uint32_t)rows * n_chunks);
+}
+
+/* Half of the deaths come one by one, the others several at once. */
+static void test_layouts_survive_deaths(void **state) {
+	(void)state;
+	struct rv_rng rng = rv_rng_of(18, 1);
+	for (int turn = 0; turn < 300; turn++) {
+		int n = 5 + (int)rv_rng_below(&rng, turn < 20 ? 1019 : 200), size = 2 + (int)rv_rng_below(&rng, 63);
+		uint32_t n_chunks = 1 + (uint32_t)rv_rng_below(&rng, 300), attempt = 1;
+		uint64_t owners[SET_WORDS(NET_MAX_ROSTER)], keep[SET_WORDS(NET_MAX_ROSTER)];
+		struct core_rows r;
+		for (int w = 0; w < SET_WORDS(NET_MAX_ROSTER); w++)
+			owners[w] = rv_rng_u64(&rng) | rv_rng_u64(&rng);
+		core_rows_lay_out(&r, n, size, n_chunks, owners, attempt);
+		while (core_rows_many(&r) && attempt++ < 12) {
+			const struct core_rows before = r;
+			check_rows(&r, n, n_chunks);
+			set_first(keep, n, SET_WORDS(NET_MAX_ROSTER));
+			for (uint64_t deaths = rv_rng_below(&rng, 1 + (uint64_t)n / 4) + 1; deaths > 0; deaths--)
+				set_drop(keep, (uint32_t)rv_rng_below(&rng, (uint64_t)n));
+			core_rows_drop_failed(&r, keep);
+			int left = set_count(keep, SET_WORDS(NET_MAX_ROSTER));
+			if (left == 0 || !core_rows_keep(&r, keep, keep, attempt))
+				break;
+			n = left;
+			for (int row = 0; row < r.plan.n_rows; row++) {
+				bool same = core_rows_length(&r, row) == core_rows_length(&before, row);
+				assert_int_equal(r.plan.since[row], same ? before.plan.since[row] : attempt);
+			}
+		}
+	}
+}
+
+/* ---- in the core ---- */
+
+static void open_grid(struct rig *r, int n, uint32_t min_workers) {
+	rig_init(r, min_workers);
+	r->cfg.max_here = r->cfg.max_roster = MANY;
+	r->cfg.row_size = ROW;
+	rig_start(r);
+	rig_join(r, n);
+	rig_say_all(r, n, WORKER_TRAINING);
+}
+
+/* Reads the documents of members 0..n-1, as they travel. */
+static void read_views(const struct rig *r, int n) {
+	static uint8_t bytes[NET_MAX_DOCUMENT_BYTES];
+	static struct document d;
+	struct rv_errtext et = {0};
+	for (int i = 0; i < n; i++) {
+		struct rv_writer w = rv_writer_of(bytes, sizeof bytes);
+		assert_true(core_document_of(r->core, (uint32_t)core_find(r->core, (uint32_t)i), &d));
+		document_encode(&d, CONTROL_VERSION, &w);
+		assert_false(w.failed);
+		if (document_decode(bytes, rv_writer_len(&w), &views[i], &et) != RV_OK)
+			fail_msg("member %d: %s", i, et.text);
+		assert_int_equal(views[i].seq, rig_doc(r)->seq);
+	}
+}
+
+/* What a participant says of itself as an owner is what its row and its columns say of it. */
+static void check_agreement(int n) {
+	for (int i = 0; i < n; i++) {
+		const struct document *d = &views[i];
+		if (document_find(d, (uint32_t)i) < 0)
+			continue;
+		for (int k = 0; k < d->n_members; k++) {
+			const struct document *mate = &views[d->members[k].member];
+			assert_int_equal(mate->row, d->row);
+			assert_memory_equal(mate->ranges, d->ranges, d->n_ranges * sizeof d->ranges[0]);
+		}
+		for (int k = 0; k < d->n_column; k++) { /* they meet each other */
+			const struct document *other = &views[d->column[k].member];
+			bool meets = false;
+			for (int m = 0; m < other->n_column; m++)
+				meets |= other->column[m].member == (uint32_t)i;
+			assert_true(meets);
+			assert_int_equal(other->row, d->column[k].row);
+		}
+		assert_memory_equal(d->row_since, views[0].row_since, d->n_rows * sizeof d->row_since[0]);
+		assert_memory_equal(d->row_weights, views[0].row_weights, d->n_rows * sizeof d->row_weights[0]);
+	}
+}
+
+static void reduce(struct rig *r, int n) {
+	rig_say_all(r, n, WORKER_READY);
+	rig_expect(r, RUN_REDUCE, 0, 1);
+	rig_say_all(r, n, WORKER_REDUCING);
+}
+
+static void test_a_round_of_rows(void **state) {
+	(void)state;
+	struct rig r;
+	open_grid(&r, GRID, GRID);
+	reduce(&r, GRID);
+	assert_int_equal(rig_last(&r, CORE_ROSTER)->n_members, GRID);
+	read_views(&r, GRID);
+	check_agreement(GRID);
+	for (int i = 0; i < GRID; i++) {
+		assert_int_equal(views[i].n_rows, GRID / ROW);
+		assert_int_equal(views[i].n_roster, GRID);
+		assert_int_equal(views[i].n_members, ROW);
+		assert_int_equal(views[i].n_sections, 1);
+		assert_int_equal(views[i].n_column, GRID / ROW - 1);
+		assert_true(document_find(&views[i], (uint32_t)i) >= 0);
+	}
+	rig_say_all(&r, GRID, WORKER_VOTED);
+	rig_expect(&r, RUN_OPEN, 1, 0);
+	rig_release(&r);
+}
+
+/* Its row begins anew; the other rows' partial sums stay valid, and their weights too. */
+static void test_a_death_costs_its_row(void **state) {
+	(void)state;
+	struct rig r;
+	open_grid(&r, GRID, 10);
+	reduce(&r, GRID);
+	for (uint32_t who = 4; who < 8; who++) { /* row 1 accuses its member 5, at place 5 */
+		struct report rep = rig_report(&r, who, WORKER_REDUCING);
+		rig_accuse(&rep, UINT64_C(1) << 5);
+		if (who != 5)
+			rig_send(&r, who, &rep);
+	}
+	rig_wait(&r, 2 * RIG_S);
+	rig_expect(&r, RUN_REDUCE, 0, 2);
+	assert_int_equal(rig_last(&r, CORE_ROSTER)->n_members, GRID - 1);
+	read_views(&r, GRID);
+	check_agreement(GRID);
+	for (int row = 0; row < GRID / ROW; row++) {
+		assert_int_equal(views[0].row_since[row], row == 1 ? 2 : 1);
+		assert_int_equal(views[0].row_weights[row], row == 1 ? ROW - 1 : ROW);
+	}
+	int sections = 0;
+	for (int i = 4; i < 8; i++)
+		sections += i != 5 ? views[i].n_sections : 0;
+	assert_int_equal(sections, ROW); /* one of the three has the dead one's column, whole */
+	assert_true(document_find(&views[5], 5) < 0);
+	assert_int_equal(views[5].n_sections, 0);
+	for (int i = 0; i < GRID; i++)
+		if (i != 5)
+			rig_say(&r, (uint32_t)i, WORKER_VOTED);
+	rig_expect(&r, RUN_OPEN, 1, 0);
+	rig_release(&r);
+}
+
+/* Three of four are gone: the fourth is not blamed and keeps its progress, the others go on. */
+static void test_a_row_that_fails_is_out_of_the_mean(void **state) {
+	(void)state;
+	struct rig r;
+	open_grid(&r, GRID, 10);
+	reduce(&r, GRID);
+	for (uint32_t who = 8; who < 11; who++)
+		rig_say(&r, who, WORKER_LEAVING);
+	rig_expect(&r, RUN_REDUCE, 0, rig_doc(&r)->attempt);
+	assert_int_equal(rig_last(&r, CORE_ROSTER)->n_members, GRID - ROW);
+	assert_int_equal(rig_last(&r, CORE_ROSTER)->n_blamed, 0);
+	read_views(&r, GRID);
+	check_agreement(8);
+	assert_int_equal(views[0].n_rows, GRID / ROW);
+	assert_int_equal(views[0].row_weights[2], 0);
+	assert_true(document_find(&views[11], 11) < 0);
+	assert_true(views[11].n_members > 0 && views[11].row != 2);
+	for (int i = 0; i < GRID; i++)
+		if (i / ROW != 2)
+			rig_say(&r, (uint32_t)i, WORKER_VOTED);
+	rig_expect(&r, RUN_OPEN, 1, 0);
+	rig_release(&r);
+}
+
+static void test_a_restart_lays_out_the_same(void **state) {
+	(void)state;
+	struct rig r;
+	static struct document before[GRID];
+	open_grid(&r, GRID, 10);
+	reduce(&r, GRID);
+	rig_say(&r, 7, WORKER_LEAVING);
+	rig_expect(&r, RUN_REDUCE, 0, 2);
+	read_views(&r, GRID);
+	memcpy(before, views, sizeof before);
+	rig_restart(&r);
+	read_views(&r, GRID);
+	for (int i = 0; i < GRID; i++) {
+		assert_int_equal(views[i].row, before[i].row);
+		assert_int_equal(views[i].n_sections, before[i].n_sections);
+		assert_memory_equal(views[i].sections, before[i].sections, before[i].n_sections * sizeof before[i].sections[0]);
+		assert_memory_equal(views[i].row_since, before[i].row_since, sizeof before[i].row_since[0] * (GRID / ROW));
+		assert_memory_equal(views[i].row_weights, before[i].row_weights,
+							sizeof before[i].row_weights[0] * (GRID / ROW));
+	}
+	rig_release(&r);
+}
+
+/* More members than a document lists: each has a few donors, and these list it. */
+static void test_donors_are_spread(void **state) {
+	(void)state;
+	struct rig r;
+	int listed[MANY] = {0};
+	open_grid(&r, MANY, 2);
+	for (uint32_t who = 100; who < 110; who++) { /* behind */
+		struct report rep = rig_report(&r, who, WORKER_SYNCING);
+		rep.chain = rep.proven_chain = (struct rv_hash){0};
+		rig_send(&r, who, &rep);
+	}
+	read_views(&r, MANY);
+	for (int i = 0; i < MANY; i++) {
+		assert_int_equal(views[i].n_members, 16);
+		for (int k = 0; k < views[i].n_members; k++)
+			listed[views[i].members[k].member]++;
+	}
+	for (int i = 0; i < MANY; i++)
+		assert_in_range(listed[i], i >= 100 && i < 110 ? 0 : 8, i >= 100 && i < 110 ? 0 : 32);
+	for (int i = 100; i < 110; i++)
+		for (int k = 0; k < views[i].n_members; k++) {
+			const struct document *donor = &views[views[i].members[k].member];
+			bool lists = false;
+			for (int m = 0; m < donor->n_syncing; m++)
+				lists |= donor->syncing[m].member == (uint32_t)i;
+			assert_true(lists);
+		}
+	rig_release(&r);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_layouts_survive_deaths),      cmocka_unit_test(test_a_round_of_rows),
+		cmocka_unit_test(test_a_death_costs_its_row),       cmocka_unit_test(test_a_row_that_fails_is_out_of_the_mean),
+		cmocka_unit_test(test_a_restart_lays_out_the_same), cmocka_unit_test(test_donors_are_spread),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
