@@ -50,7 +50,7 @@ struct plane {
 	char config[64]; /* the last one; "-": none */
 	struct notice notice;
 	uint8_t notice_bytes[NOTICE_MAX_BYTES], probes_bytes[PROBES_MAX_BYTES], reach_bytes[REACH_TEST_REPLY_MAX_BYTES];
-	int probed, reaches;
+	int probed, reaches, pairs;
 	struct probes taken;
 	struct reach_test_reply reach; /* the last one; no host: there was none, and `why` */
 	bool final;
@@ -160,6 +160,10 @@ static void on_reach(void *ctx, const struct reach_test_reply *reply, bool final
 	(void)snprintf(p->why, sizeof p->why, "%s", why);
 }
 
+static void on_pairs(void *ctx, const struct pair_reply *reply) {
+	((struct plane *)ctx)->pairs += reply == NULL;
+}
+
 static void on_joined(void *ctx, const struct join_reply *r) {
 	(void)ctx;
 	(void)r;
@@ -235,6 +239,7 @@ static int set_up(void **state) {
 											   .on_probes = on_probes,
 											   .on_reach = on_reach,
 											   .on_joined = on_joined,
+											   .on_pairs = on_pairs,
 											   .on_document = on_document,
 											   .on_older = on_older,
 											   .on_refused = on_refused,
@@ -319,6 +324,19 @@ static void a_patch_that_does_not_fit_is_followed_by_the_whole(void **state) {
 	assert_int_equal(atomic_load(&p->patched), 1);
 	assert_int_equal(atomic_load(&p->whole), 2);
 	assert_false(p->away);
+}
+
+static bool has_pairs(const struct plane *p) {
+	return p->pairs > 0;
+}
+
+/* A request for tickets with as many peers as a row has is sent, whatever the answer is. */
+static void tickets_for_a_whole_row_are_asked_for(void **state) {
+	struct plane *p = *state;
+	atomic_store(&p->holds_documents, true);
+	poll_until(p, follows);
+	control_client_ask_pairs(p->control, UINT64_MAX);
+	poll_until(p, has_pairs);
 }
 
 static bool has_config(const struct plane *p) {
@@ -517,6 +535,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(an_older_store_is_told_and_a_later_term_of_it_followed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_document_comes_as_a_patch, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(tickets_for_a_whole_row_are_asked_for, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_patch_that_does_not_fit_is_followed_by_the_whole, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_configuration_is_asked_for_before_the_join, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_notice_is_told_once, set_up, tear_down),

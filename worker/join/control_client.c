@@ -412,7 +412,7 @@ static void pairs_done(void *ctx, const struct http_reply *r) {
 
 static void start_pairs(struct control_client *c) {
 	const struct http_reply none = {.err = RV_E_IO};
-	uint8_t body[64];
+	uint8_t body[PAIR_REQUEST_MAX_BYTES];
 	struct rv_writer w = rv_writer_of(body, sizeof body);
 	pair_request_encode(&c->peers, c->version, &w);
 	const struct http_request rq = {.path = "/v1/pair-tickets",
