@@ -83,8 +83,8 @@ void control_client_probed(struct control_client *c, const struct probed_list *p
 /* Returns true if the last report given has been accepted. */
 bool control_client_reported(const struct control_client *c);
 
-/* Asks once for pair tickets for these members (a set of numbers); ends in one on_pairs. Not before
- * the last one has ended (asserted). */
+/* Asks once for pair tickets for these `n` members, at most NET_MAX_ROW; ends in one on_pairs. Not
+ * before the last one has ended (asserted). */
 void control_client_ask_pairs(struct control_client *c, const uint32_t *peers, int n);
 
 /* Asks once for a reachability test, or for news of one; ends in one on_reach. A question that is
