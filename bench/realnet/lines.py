@@ -3,8 +3,7 @@
 slow:  at 1 and 10 Mbit/s, with the default timeouts: every round must commit at the first attempt, nobody suspected.
 caps:  --max-up and --max-down of 1, 5 and 20 Mbit/s on lines without limit: bytes on the wire (IP) in any 10 s.
 full:  the same caps on a mesh of three that has bulk for everybody all the time: neither more nor less in any 10 s.
-exchange: how much of their lines --sites workers use (exchange.py): --up and --down Mbit/s, --rtt, --loss, --buffer. PCCL_DIR: a
-       build of PCCL that is measured beside it.
+exchange: how much of their lines --sites workers use (exchange.py): --up and --down Mbit/s, --rtt, --loss, --buffer.
 away:  the coordinator is killed and comes back after a while: how long until the next commit; nobody joins again.
 """
 import argparse

@@ -73,9 +73,9 @@ enum {
 	SIM_HOSTS,
 	SIM_NOBODY = -1,
 	SIM_MAX_ROUNDS = 64,
-	SIM_MAX_STEPS = 256, /* in one contribution */
-	SIM_MAX_H = 8,       /* steps of a round */
-	SIM_MAX_CHUNKS = 32, /* n_params is at most 200 for each worker, and 200 */
+	SIM_MAX_H = 8,                              /* steps of a round */
+	SIM_MAX_STEPS = SIM_MAX_ROUNDS * SIM_MAX_H, /* in one contribution: progress may be kept all the time */
+	SIM_MAX_CHUNKS = 32,                        /* n_params is at most 200 for each worker, and 200 */
 	SIM_MAX_FRAGMENTS = 4,
 	SIM_MAX_FILES = 160,     /* on one disk */
 	SIM_MAX_FAULTS = 1024,   /* in one plan */
