@@ -259,5 +259,7 @@ WRAP(ZSTD_CCtx *, ZSTD_createCCtx, (void), (), ENOMEM, NULL)
 WRAP(ZSTD_DCtx *, ZSTD_createDCtx, (void), (), ENOMEM, NULL)
 WRAP(size_t, ZSTD_compressCCtx, (ZSTD_CCtx * c, void *out, size_t cap, const void *p, size_t n, int level),
 	 (c, out, cap, p, n, level), ENOMEM, ZSTD_NO_MEMORY)
+WRAP(size_t, ZSTD_compress2, (ZSTD_CCtx * c, void *out, size_t cap, const void *p, size_t n), (c, out, cap, p, n),
+	 ENOMEM, ZSTD_NO_MEMORY)
 WRAP(size_t, ZSTD_decompressDCtx, (ZSTD_DCtx * d, void *out, size_t cap, const void *p, size_t n), (d, out, cap, p, n),
 	 ENOMEM, ZSTD_NO_MEMORY)
