@@ -332,6 +332,7 @@ enum rv_err core_take_report(struct core *c, int64_t now_us, const uint8_t key[N
 	m->last = *rep;
 	bound_tokens(c, (uint32_t)slot);
 	m->heard_us = m->told_us = now_us;
+	c->taken_us = now_us > c->taken_us ? now_us : c->taken_us;
 	m->reported = true;
 	m->awaited = m->distrusted = false;
 	m->want_places = places_of(rep);

@@ -315,7 +315,8 @@ struct core {
 	struct core_arrivals arrivals; /* volatile */
 	uint64_t no_snapshot_said;     /* round of the last NO_SNAPSHOT event */
 	uint64_t split_said;           /* round of the last SPLIT event */
-	int64_t now_us;                /* most recent time handed in */
+	int64_t now_us;                /* time of the last step */
+	int64_t taken_us;              /* time of the last report, if it came after that */
 
 	struct core_event events[CORE_EVENTS];
 	int events_first, n_events;

@@ -43,12 +43,13 @@ static void check_times(const struct core *c) {
 
 static void check_members(const struct core *c) {
 	const struct core_slots *s = &c->slots;
+	const int64_t heard_at_most = c->taken_us > c->now_us ? c->taken_us : c->now_us;
 	RV_ASSERT(s->n >= 0 && s->n <= (int)c->cfg.max_here && core_size_of(c, s->used) == s->n);
 	for (int k = 0; k < s->n; k++) {
 		const struct core_member *m = &c->members[s->order[k]];
 		RV_ASSERT(m->number == s->numbers[k] && m->number < s->next_number &&
 				  (k == 0 || m->number > s->numbers[k - 1]));
-		RV_ASSERT(m->told_us <= m->heard_us && m->heard_us <= c->now_us);
+		RV_ASSERT(m->told_us <= m->heard_us && m->heard_us <= heard_at_most);
 		RV_ASSERT(!m->reported || m->last.tokens <= core_most_tokens(c));
 		RV_ASSERT(m->put_away_round <= c->round);
 	}

@@ -4,7 +4,7 @@
 
 #include "net/control/layout.h"
 
-enum { RECORD_VERSION = 2 };
+enum { RECORD_VERSION = 1 };
 
 _Static_assert(NET_MAX_ROSTER *(4 + 8 + 8 + 8 + 4) + 2 * NET_MAX_ROSTER / 8 + NET_NAME_BYTES +
 					   NET_MAX_CANDIDATES * (3 + NET_ADDR_BYTES) + NET_KEY_BYTES + 3 * RV_HASH_BYTES + 96 <=

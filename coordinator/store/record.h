@@ -1,4 +1,4 @@
-/* record.h: a core record as bytes, for the store. Version 2; integers little-endian. */
+/* record.h: a core record as bytes, for the store. Version 1; integers little-endian. */
 #ifndef RV_COORDINATOR_RECORD_H
 #define RV_COORDINATOR_RECORD_H
 

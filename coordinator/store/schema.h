@@ -1,8 +1,8 @@
-/* schema.h: the tables of DIR/store.db, version 2 (PRAGMA user_version). Inner part of sqlite.c. */
+/* schema.h: the tables of DIR/store.db, version 1 (PRAGMA user_version). Inner part of sqlite.c. */
 #ifndef RV_COORDINATOR_STORE_SCHEMA_H
 #define RV_COORDINATOR_STORE_SCHEMA_H
 
-enum { STORE_SCHEMA_VERSION = 2, STORE_APPLICATION_ID = 0x52495655 /* "RIVU" */ };
+enum { STORE_SCHEMA_VERSION = 1, STORE_APPLICATION_ID = 0x52495655 /* "RIVU" */ };
 
 #define STORE_SCHEMA                                                                                                   \
 	"CREATE TABLE run (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;" /* hash: BLAKE2b-256 of body */      \

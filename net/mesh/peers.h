@@ -156,9 +156,9 @@ uint16_t peers_port(const struct peers *p); /* port that it listens on; 0: none 
 
 /* Sets the members to hold links with (self is skipped): dialed until they are linked. Replaces the
  * earlier set. Links to members that are no longer in it stay until they are idle. A member whose
- * key changed loses its link. At most NET_MAX_PEERS: any further ones are passed over. Guests
- * (members that are not named, but came by their ticket) make way, the most silent ones first: they
- * lose their links. */
+ * key changed loses its link. At most NET_MAX_PEERS: any further ones are passed over, and so is
+ * one for which there is no memory, until the next call. Guests (members that are not named, but
+ * came by their ticket) make way, the most silent ones first: they lose their links. */
 void peers_allow(struct peers *p, int64_t now_us, const struct member_ref *members, int n);
 /* Sets the members that the operator removed; replaces the earlier ones. Closes their links, does
  * not dial them, and refuses their HELLO whatever their ticket says. Self is not banned. */

@@ -89,7 +89,7 @@ bool probe_bench_report(struct probe_bench *b, uint8_t who, const char *host, st
 }
 
 const struct document *probe_bench_document(struct probe_bench *b) {
-	const uint8_t *bytes, key[NET_KEY_BYTES] = {1};
+	const uint8_t *bytes, key[NET_KEY_BYTES] = {2};
 	size_t bytes_n;
 	const struct document_wish wish = {.version = CONTROL_VERSION, .any = true};
 	struct document_reply r;

@@ -33,7 +33,7 @@ struct report probe_bench_next_report(struct probe_bench *b);
  * the reply brings a probe. */
 bool probe_bench_report(struct probe_bench *b, uint8_t who, const char *host, struct report *rep,
 						const struct probed *probed, struct probe *out);
-/* Returns the newest document. */
+/* Returns the newest document of {2}, a member. */
 const struct document *probe_bench_document(struct probe_bench *b);
 /* Asks how others reach {who}; token and address may be NULL. What service_reach_test returns. */
 enum rv_err probe_bench_ask(struct probe_bench *b, uint8_t who, const char *host, const uint8_t *token,

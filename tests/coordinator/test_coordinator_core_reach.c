@@ -258,6 +258,24 @@ static void test_relays_of_members_follow_the_operators(void **state) {
 	rig_release(&r);
 }
 
+/* Of many reports all are taken before the core looks at them; a relay may be confirmed between. */
+static void test_relays_are_listed_between_a_report_and_its_step(void **state) {
+	(void)state;
+	struct rig r;
+	uint8_t key[NET_KEY_BYTES];
+	const struct relay_ref offered = relay(7);
+	rig_init(&r, 1);
+	rig_start(&r);
+	rig_join(&r, 2);
+	struct report rep = rig_report(&r, 1, WORKER_TRAINING);
+	rig_key(1, key);
+	rep.seq = ++r.report_seq;
+	assert_int_equal(core_take_report(r.core, r.now_us += 1000, key, &rep, NULL), RV_OK);
+	list(&r, &offered, 1);
+	expect_relays(&r, (const uint8_t[]){7}, 1);
+	rig_release(&r);
+}
+
 static void test_a_document_lists_no_more_relays_than_it_may(void **state) {
 	(void)state;
 	struct rig r;
@@ -288,6 +306,7 @@ int main(void) {
 		cmocka_unit_test(test_owners_that_turn_out_to_be_apart),
 		cmocka_unit_test(test_who_needs_a_relay_owns_less),
 		cmocka_unit_test(test_relays_of_members_follow_the_operators),
+		cmocka_unit_test(test_relays_are_listed_between_a_report_and_its_step),
 		cmocka_unit_test(test_a_document_lists_no_more_relays_than_it_may),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -96,8 +96,8 @@ static void test_other_versions_and_counts_are_refused(void **state) {
 	bytes[0] = 3;
 	assert_int_equal(record_decode(bytes, n, &out, &et), RV_E_UNSUPPORTED);
 	assert_non_null(
-		strstr(et.text, "version 3, this program reads version 2: use the release that wrote it, or a later"));
-	bytes[0] = 2;
+		strstr(et.text, "version 3, this program reads version 1: use the release that wrote it, or a later"));
+	bytes[0] = 1;
 	bytes[n - 3] = (NET_MAX_ROSTER + 1) >> 8; /* n_members, n_blamed: the last four bytes */
 	bytes[n - 4] = (NET_MAX_ROSTER + 1) & 0xff;
 	assert_int_equal(record_decode(bytes, n, &out, &et), RV_E_CORRUPT);

@@ -116,6 +116,7 @@ static void make_contribution(int i) {
 }
 
 static void begin_world(int n, int row_size) {
+	static struct mean_residual no_residual;
 	cfg = (struct global_config){.n = CHUNKS * ELEMS,
 								 .chunks = chunking_of(CHUNKS * ELEMS, ELEMS),
 								 .codec = &codec_int8,
@@ -124,8 +125,10 @@ static void begin_world(int n, int row_size) {
 	world_init(&w, n, tweak);
 	world_actor(&w, tick_all, NULL);
 	for (int i = 0; i < n; i++) {
-		const struct allreduce_config c = {
-			.global = &cfg, .self_member = (uint32_t)i, .silence = {.silent = 4000, .ping = 1000, .withheld = 8000}};
+		const struct allreduce_config c = {.global = &cfg,
+										   .mean_residual = &no_residual,
+										   .self_member = (uint32_t)i,
+										   .silence = {.silent = 4000, .ping = 1000, .withheld = 8000}};
 		workers[i] = (struct worker){.alive = true};
 		assert_ok(allreduce_new(&c, &workers[i].reduce, &et));
 		make_contribution(i);
