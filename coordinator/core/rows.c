@@ -28,6 +28,29 @@ uint32_t core_rows_owned(const struct core_rows *r, int place) {
 	return n;
 }
 
+bool core_rows_deal(const struct core_rows *r, int a, int b) {
+	const struct rows_plan *p = &r->plan;
+	const int row_a = core_rows_row_of(r, a), row_b = core_rows_row_of(r, b);
+	bool deal = row_a == row_b;
+	for (int j = 0; j < p->n_columns && !deal; j++)
+		deal = p->columns[j].owner[row_a] == a - p->first[row_a] && p->columns[j].owner[row_b] == b - p->first[row_b];
+	return deal;
+}
+
+int core_rows_dealing(const struct core_rows *r, int place) {
+	const struct rows_plan *p = &r->plan;
+	const int own = core_rows_row_of(r, place);
+	int n = core_rows_length(r, own) - 1;
+	for (int row = 0; row < p->n_rows; row++) {
+		uint64_t peers = 0;
+		for (int j = 0; j < p->n_columns && row != own && core_rows_length(r, row) > 0; j++)
+			if (p->columns[j].owner[own] == place - p->first[own])
+				peers |= UINT64_C(1) << p->columns[j].owner[row];
+		n += __builtin_popcountll(peers);
+	}
+	return n;
+}
+
 /* Returns the participants of a row that may own columns, by their index in it: all, if none
  * may. */
 static uint64_t able(const struct rows_plan *p, int row, const uint64_t *owners) {

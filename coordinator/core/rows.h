@@ -40,5 +40,10 @@ static inline bool core_rows_many(const struct core_rows *r) {
 int core_rows_row_of(const struct core_rows *r, int place);
 int core_rows_length(const struct core_rows *r, int row);
 uint32_t core_rows_owned(const struct core_rows *r, int place);
+/* Returns true if data passes between two participants, and so one may accuse the other: they share
+ * a row, or own the same column. */
+bool core_rows_deal(const struct core_rows *r, int a, int b);
+/* Returns the number of participants that deal with that of a place. */
+int core_rows_dealing(const struct core_rows *r, int place);
 
 #endif

@@ -27,6 +27,14 @@ static bool speaks(const struct core *c, const struct core_accusations *a, uint3
 		   rep->round == c->round && rep->attempt == c->attempt && rep->n_suspects > 0;
 }
 
+/* Returns true if the accusation counts: a member that exchanges nothing with another one cannot
+ * know what that one owes. */
+static bool counts(const struct core *c, const struct core_accusations *a, uint32_t i, uint32_t suspect) {
+	const struct core_rows *rows = &c->roster.rows;
+	return suspect < (uint32_t)a->n && suspect != i && set_has(a->present, suspect) &&
+		   (!core_rows_many(rows) || core_rows_deal(rows, (int)i, (int)suspect));
+}
+
 /* Lists whom each participant accuses. Places ascend in a report. */
 static void read_out(const struct core *c, struct core_accusations *a) {
 	a->n_all = 0;
@@ -34,7 +42,7 @@ static void read_out(const struct core *c, struct core_accusations *a) {
 		const struct report *rep = &core_participant(c, i)->last;
 		a->out_first[i] = a->n_all;
 		for (int k = 0; speaks(c, a, i) && k < rep->n_suspects; k++)
-			if (rep->suspects[k] < a->n && rep->suspects[k] != i && set_has(a->present, rep->suspects[k]))
+			if (counts(c, a, i, rep->suspects[k]))
 				a->out[a->n_all++] = rep->suspects[k];
 		a->accuses[i] = a->n_all - a->out_first[i];
 	}
@@ -87,11 +95,11 @@ static bool answers(const struct core *c, uint32_t i) {
 }
 
 /* Returns true if so many accusers of participant `i` are more than half of those that deal with
- * it: all others, or with several rows its own. */
+ * it: all others, or with several rows those of its row and of its columns. */
 static bool by_majority(const struct core *c, uint32_t i, int accusers) {
 	const struct core_rows *rows = &c->roster.rows;
-	int others = core_rows_many(rows) ? core_rows_length(rows, core_rows_row_of(rows, (int)i)) : c->roster.n;
-	return 2 * accusers > others - 1;
+	int others = core_rows_many(rows) ? core_rows_dealing(rows, (int)i) : c->roster.n - 1;
+	return 2 * accusers > others;
 }
 
 static uint64_t *put_away_by(const struct core *c, uint32_t slot) {

@@ -184,6 +184,33 @@ static void test_a_death_costs_its_row(void **state) {
 	rig_release(&r);
 }
 
+/* One liar in each row accuses everybody else, over and over: of strangers that counts for nothing,
+ * and against their rows they stand alone. All others go on. */
+static void test_liars_in_many_rows_put_nobody_away(void **state) {
+	(void)state;
+	enum { EACH = ROW - 1, HONEST = GRID - GRID / ROW };
+	struct rig r;
+	open_grid(&r, GRID, 2);
+	reduce(&r, GRID);
+	for (int k = 0; k < 20 && rig_last(&r, CORE_ROSTER)->n_members == GRID; k++) {
+		for (uint32_t i = 0; i < GRID; i++) {
+			struct report rep = rig_report(&r, i, WORKER_REDUCING);
+			uint64_t all = 0;
+			for (int place = 0; place < GRID; place++)
+				all |= (uint64_t)(place % ROW != EACH) << place;
+			if (i % ROW == EACH)
+				rig_accuse(&rep, all);
+			rig_send(&r, i, &rep);
+		}
+		rig_wait(&r, RIG_S / 2);
+	}
+	const struct core_record *roster = rig_last(&r, CORE_ROSTER);
+	assert_int_equal(roster->n_members, HONEST);
+	for (int i = 0; i < HONEST; i++)
+		assert_int_not_equal(roster->members[i] % ROW, EACH);
+	rig_release(&r);
+}
+
 /* Three of four are gone: the fourth is not blamed and keeps its progress, the others go on. */
 static void test_a_row_that_fails_is_out_of_the_mean(void **state) {
 	(void)state;
@@ -263,9 +290,13 @@ static void test_donors_are_spread(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_layouts_survive_deaths),      cmocka_unit_test(test_a_round_of_rows),
-		cmocka_unit_test(test_a_death_costs_its_row),       cmocka_unit_test(test_a_row_that_fails_is_out_of_the_mean),
-		cmocka_unit_test(test_a_restart_lays_out_the_same), cmocka_unit_test(test_donors_are_spread),
+		cmocka_unit_test(test_layouts_survive_deaths),
+		cmocka_unit_test(test_a_round_of_rows),
+		cmocka_unit_test(test_a_death_costs_its_row),
+		cmocka_unit_test(test_a_row_that_fails_is_out_of_the_mean),
+		cmocka_unit_test(test_a_restart_lays_out_the_same),
+		cmocka_unit_test(test_donors_are_spread),
+		cmocka_unit_test(test_liars_in_many_rows_put_nobody_away),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
