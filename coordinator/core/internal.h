@@ -473,6 +473,8 @@ int64_t core_silent_at(const struct core *c, const struct core_member *m);
  * and a document for all members. */
 int64_t core_moves_at(const struct core_member *m);
 void core_count_move(struct core_member *m, int64_t now_us);
+/* Returns true if one of the addresses of `m` is a private one. */
+bool core_has_private(const struct core_member *m);
 /* Returns true if another live member was seen at the same host as the one in `slot`, which has a
  * private address (candidates_share_host). */
 bool core_has_housemate(const struct core *c, uint32_t slot);

@@ -96,7 +96,7 @@ void core_count_move(struct core_member *m, int64_t now_us) {
 	gcra_count(&moves, &m->moved_until_us, now_us);
 }
 
-static bool has_private(const struct core_member *m) {
+bool core_has_private(const struct core_member *m) {
 	for (int i = 0; i < m->places.n; i++)
 		if (m->places.at[i].kind == CANDIDATE_PRIVATE)
 			return true;
@@ -105,7 +105,7 @@ static bool has_private(const struct core_member *m) {
 
 bool core_has_housemate(const struct core *c, uint32_t slot) {
 	const struct core_member *m = &c->members[slot];
-	const bool may_have = has_private(m);
+	const bool may_have = core_has_private(m);
 	for (int k = 0; k < c->slots.n && may_have; k++) {
 		const struct core_member *other = &c->members[c->slots.order[k]];
 		if (other != m && core_available(c, other) &&

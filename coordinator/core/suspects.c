@@ -5,6 +5,9 @@
  * accusers are distrusted. Only those: if one is dead, the others may seem to stall for want of its
  * data; the next attempt shows what is left to accuse.
  *
+ * In a roster of several rows the others are those that exchange data with the accused: its row,
+ * and the owners of its columns. Accusations by anybody else are not counted.
+ *
  * If no majority of the others accuses any participant, one accusation stands against another. A
  * participant that accuses several that report meanwhile is distrusted at least as much as each of
  * these: else one liar would put away all others, in each attempt, and hold the run up for ever.

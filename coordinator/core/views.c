@@ -17,13 +17,6 @@ bool core_views_many(const struct core *c) {
 
 /* ---- what changes ---- */
 
-static bool has_private(const struct core_member *m) {
-	for (int i = 0; i < m->places.n; i++)
-		if (m->places.at[i].kind == CANDIDATE_PRIVATE)
-			return true;
-	return false;
-}
-
 static bool share_host(const struct core_member *a, const struct core_member *b) {
 	return candidates_share_host(a->places.at, a->places.n, b->places.at, b->places.n);
 }
@@ -35,7 +28,7 @@ void core_views_touch(struct core *c, uint32_t slot) {
 void core_views_leaves(struct core *c, uint32_t slot) {
 	const struct core_member *m = &c->members[slot];
 	for (int k = 0; k < c->slots.n; k++)
-		if (has_private(&c->members[c->slots.order[k]]) && share_host(m, &c->members[c->slots.order[k]]))
+		if (core_has_private(&c->members[c->slots.order[k]]) && share_host(m, &c->members[c->slots.order[k]]))
 			core_views_touch(c, c->slots.order[k]);
 }
 
@@ -46,7 +39,7 @@ static void touch_housemates(struct core *c) {
 	for (int k = 0; k < c->slots.n && !set_is_empty(moved, c->words); k++) {
 		const struct core_member *m = &c->members[c->slots.order[k]];
 		bool shares = false;
-		if (!has_private(m))
+		if (!core_has_private(m))
 			continue;
 		for (int i = set_next(moved, 0, c->words); i >= 0 && !shares; i = set_next(moved, i + 1, c->words))
 			shares = share_host(m, &c->members[i]);

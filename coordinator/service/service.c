@@ -57,7 +57,6 @@ static enum rv_err fill_core_config(const struct service *s, struct core_config 
 	for (uint32_t fragment = 0; fragment < fragments_count(&g.fragments); fragment++)
 		out->n_chunks[fragment] = global_round_chunks(&g, fragment).n_chunks;
 	out->chunk_bytes = chunk_bytes(&g);
-	out->max_roster = out->max_roster < out->max_here ? out->max_roster : out->max_here;
 	report_bounds_tokens(&s->run, out);
 	return RV_OK;
 }

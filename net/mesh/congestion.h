@@ -41,7 +41,8 @@ struct congestion {
 	uint64_t sent, resent;              /* bytes at that time */
 	int64_t queue_us, queue_before_us;  /* longest in this period, and in the one before */
 	struct congestion_bytes quiet, all; /* in periods without a queue; in all */
-	uint64_t lossy_since, trial_bytes;  /* bytes sent when it became lossy; after these many more it is tried */
+	uint64_t lossy_since;               /* bytes that had been sent when CUBIC was given up */
+	uint64_t trial_bytes;               /* CUBIC is tried again once so many more have been sent */
 	bool lossy;
 };
 
