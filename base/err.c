@@ -89,6 +89,7 @@ const char *rv_err_name(enum rv_err e) {
 		[RV_E_UNSUPPORTED] = "unsupported",
 		[RV_E_CANCELLED] = "cancelled",
 		[RV_E_DIVERGED] = "diverged",
+		[RV_E_WAITING] = "waiting",
 	};
 	RV_ASSERT(e >= RV_OK && e < RV_E_COUNT);
 	return names[e];

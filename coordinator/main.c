@@ -6,6 +6,7 @@ int main(int argc, char **argv) {
 	const struct rv_command commands[] = {cmd_new_run(new_run_options),
 										  cmd_serve,
 										  cmd_invite,
+										  cmd_members,
 										  cmd_status,
 										  cmd_ban,
 										  cmd_unban,

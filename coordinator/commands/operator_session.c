@@ -9,6 +9,7 @@
 #include "net/http_client.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,23 +150,28 @@ bool operator_is_online(const struct operator_session *o) {
 	return o->online;
 }
 
+static enum rv_err ask_json(struct operator_session *o, const char *path, json_t **out, struct rv_errtext *et) {
+	char *body = NULL;
+	json_error_t why;
+	RV_TRY(ask(o, path, NULL, &body, et));
+	*out = json_loads(body, 0, &why);
+	free(body);
+	return *out != NULL ? RV_OK : rv_fail(et, RV_E_INVALID, "the coordinator's answer is not JSON: %s", why.text);
+}
+
 enum rv_err operator_status(struct operator_session *o, json_t **status, struct rv_errtext *et) {
 	if (!o->online) {
 		*status = service_status(o->run.service, rv_clock_monotonic_us(), true);
 		return *status != NULL ? RV_OK : rv_fail(et, RV_E_NOMEM, "no memory for the status");
 	}
-	char *body = NULL;
-	json_error_t why;
-	RV_TRY(ask(o, "/v1/admin/status", NULL, &body, et));
-	*status = json_loads(body, 0, &why);
-	free(body);
-	return *status != NULL ? RV_OK : rv_fail(et, RV_E_INVALID, "the coordinator's status is not JSON: %s", why.text);
+	return ask_json(o, "/v1/admin/status", status, et);
 }
 
-static enum rv_err invite_offline(struct operator_session *o, int count, char **links, struct rv_errtext *et) {
+static enum rv_err invite_offline(struct operator_session *o, const struct invite_terms *terms, int count, char **links,
+								  struct rv_errtext *et) {
 	char(*made)[INVITE_MAX_BYTES] = calloc((size_t)count, sizeof *made);
 	char *text = calloc((size_t)count, INVITE_MAX_BYTES + 1);
-	enum rv_err e = made != NULL && text != NULL ? service_invite(o->run.service, count, made, et)
+	enum rv_err e = made != NULL && text != NULL ? service_invite(o->run.service, terms, count, made, et)
 												 : rv_fail(et, RV_E_NOMEM, "no memory for %d links", count);
 	char *at = text;
 	for (int i = 0; e == RV_OK && i < count; i++)
@@ -178,10 +184,12 @@ static enum rv_err invite_offline(struct operator_session *o, int count, char **
 	return e;
 }
 
-enum rv_err operator_invite(struct operator_session *o, int count, char **links, struct rv_errtext *et) {
-	char form[64], advertise[NET_ADDR_BYTES];
+enum rv_err operator_invite(struct operator_session *o, const struct invite_terms *terms, int count, char **links,
+							struct rv_errtext *et) {
+	char form[128], advertise[NET_ADDR_BYTES];
 	if (o->online) {
-		(void)snprintf(form, sizeof form, "count=%d", count);
+		(void)snprintf(form, sizeof form, "count=%d&uses=%" PRId64 "&lasts_ms=%" PRId64 "&approve=%d", count,
+					   terms->uses, terms->lasts_ms, terms->approve);
 		return ask(o, "/v1/admin/invite", form, links, et);
 	}
 	RV_TRY(o->run.store->ops->get(o->run.store, "advertise", advertise, sizeof advertise, et));
@@ -189,7 +197,42 @@ enum rv_err operator_invite(struct operator_session *o, int count, char **links,
 		return rv_fail(et, RV_E_INVALID,
 					   "this coordinator was never started, so its address is unknown: start it "
 					   "(`serve`), or use --advertise HOST:PORT");
-	return invite_offline(o, count, links, et);
+	return invite_offline(o, terms, count, links, et);
+}
+
+enum rv_err operator_list_invites(struct operator_session *o, json_t **list, struct rv_errtext *et) {
+	return o->online ? ask_json(o, "/v1/admin/invites", list, et) : service_list_invites(o->run.service, list, et);
+}
+
+enum rv_err operator_list_askers(struct operator_session *o, json_t **list, struct rv_errtext *et) {
+	return o->online ? ask_json(o, "/v1/admin/pending", list, et) : service_list_askers(o->run.service, list, et);
+}
+
+enum rv_err operator_revoke(struct operator_session *o, int64_t invite, struct rv_errtext *et) {
+	char form[64], *body = NULL;
+	if (!o->online)
+		return service_revoke(o->run.service, invite, et);
+	(void)snprintf(form, sizeof form, "invite=%" PRId64, invite);
+	RV_TRY(ask(o, "/v1/admin/revoke", form, &body, et));
+	free(body);
+	return RV_OK;
+}
+
+enum rv_err operator_decide(struct operator_session *o, const char *prefix, bool approve, char **text,
+							struct rv_errtext *et) {
+	if (o->online)
+		return ask(o, approve ? "/v1/admin/approve" : "/v1/admin/refuse", prefix, text, et);
+	*text = calloc(1, SERVICE_DECISION_BYTES + 1);
+	if (*text == NULL)
+		return rv_fail(et, RV_E_NOMEM, "no memory");
+	enum rv_err e = service_decide(o->run.service, prefix, approve, *text, et);
+	if (e == RV_OK) {
+		(*text)[strlen(*text)] = '\n';
+		return RV_OK;
+	}
+	free(*text);
+	*text = NULL;
+	return e;
 }
 
 enum rv_err operator_ban(struct operator_session *o, uint32_t member, bool banned, struct rv_errtext *et) {

@@ -31,7 +31,16 @@ bool operator_is_online(const struct operator_session *o);
 /* Returns the status; the caller decrefs it. */
 enum rv_err operator_status(struct operator_session *o, json_t **status, struct rv_errtext *et);
 /* Makes links, one a line; the caller frees *links. */
-enum rv_err operator_invite(struct operator_session *o, int count, char **links, struct rv_errtext *et);
+enum rv_err operator_invite(struct operator_session *o, const struct invite_terms *terms, int count, char **links,
+							struct rv_errtext *et);
+/* Lists invites, or computers that ask for approval: service_list_invites, service_list_askers. The
+ * caller decrefs the list. */
+enum rv_err operator_list_invites(struct operator_session *o, json_t **list, struct rv_errtext *et);
+enum rv_err operator_list_askers(struct operator_session *o, json_t **list, struct rv_errtext *et);
+enum rv_err operator_revoke(struct operator_session *o, int64_t invite, struct rv_errtext *et);
+/* Approves or refuses a computer that asks; *text (the caller frees it) reports it in a line. */
+enum rv_err operator_decide(struct operator_session *o, const char *prefix, bool approve, char **text,
+							struct rv_errtext *et);
 /* Copies the store into the empty file `path`: the process that holds the store does it
  * (store_ops.copy). A coordinator that cannot see `path`, as in a container, refuses. */
 enum rv_err operator_copy_store(struct operator_session *o, const char *path, struct rv_errtext *et);

@@ -101,6 +101,14 @@ static void print_waiting(const json_t *o, FILE *out) {
 	(void)fprintf(out, "%s\n", missing_member(o, MISSING_SHOWN) != NULL ? ", ..." : "");
 }
 
+/* Prints how many computers wait for the operator's approval. */
+static void print_pending(const json_t *o, FILE *out) {
+	double n = number(o, "pending");
+	if (n > 0)
+		(void)fprintf(out, "  %.0f computer%s ask%s to join: `members pending` lists %s\n", n, n == 1 ? "" : "s",
+					  n == 1 ? "s" : "", n == 1 ? "it" : "them");
+}
+
 static void print_old_copy(const json_t *o, FILE *out) {
 	const char *command = string(o, "command");
 	(void)fprintf(
@@ -294,6 +302,7 @@ int status_view_print(const json_t *status, bool online, bool matrix, int width,
 	if (online) {
 		print_waiting(status, f);
 		print_not_held(status, f);
+		print_pending(status, f);
 		print_shared_text(status, f);
 		status_paths_summary(status, f);
 		print_relay(status, f);

@@ -128,18 +128,7 @@ bool core_next_event(struct core *c, struct core_event *out) {
 
 /* ---- joins and bans ---- */
 
-/* The platform knows of the tokens that the store has seen spent; not of those that wait for it. */
-static bool token_spent(const struct core *c, const struct rv_hash *hash) {
-	for (int k = 0; k < c->slots.n; k++)
-		if (rv_hash_equal(&c->members[c->slots.order[k]].token_hash, hash))
-			return true;
-	for (int i = 0; i < c->n_queue; i++)
-		if (c->queue[i].type == CORE_MEMBER && rv_hash_equal(&c->queue[i].facts.token_hash, hash))
-			return true;
-	return false;
-}
-
-static enum rv_err check_join(const struct core *c, const struct join_request *rq, struct rv_errtext *et) {
+enum rv_err core_check_join(const struct core *c, const struct join_request *rq, struct rv_errtext *et) {
 	uint32_t version = control_version_common(rq->protocol_min, rq->protocol);
 	bool worker_is_old = rq->protocol < CONTROL_VERSION_MIN;
 	if (version == 0)
@@ -176,12 +165,8 @@ static enum rv_err make_room(struct core *c, const char *doing, struct rv_errtex
 static enum rv_err admit(struct core *c, const uint8_t key[NET_KEY_BYTES], const struct join_request *rq, bool token_ok,
 						 uint32_t *member, struct rv_errtext *et) {
 	if (!rq->has_token || !token_ok)
-		return rv_fail(et, RV_E_AUTH,
-					   "join: this key is no member, and its token is %s: ask the operator for a new invite link",
-					   rq->has_token ? "unknown, spent or expired" : "missing");
+		return rv_fail(et, RV_E_AUTH, "join: this key is no member, and no invite admits it");
 	struct rv_hash token = core_token_hash(c->cfg.run_id, rq->token);
-	if (token_spent(c, &token))
-		return rv_fail(et, RV_E_AUTH, "join: the token is spent: ask the operator for a new invite link");
 	uint32_t number = c->slots.next_number + core_count_pending_joins(c);
 	if (number == NET_NO_MEMBER)
 		return rv_fail(et, RV_E_FULL, "join: all %u member numbers of this run are given", number);
@@ -196,7 +181,7 @@ static enum rv_err admit(struct core *c, const uint8_t key[NET_KEY_BYTES], const
 
 enum rv_err core_join(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const struct join_request *rq,
 					  bool token_ok, uint32_t *member, struct rv_errtext *et) {
-	RV_TRY(check_join(c, rq, et));
+	RV_TRY(core_check_join(c, rq, et));
 	int slot = core_find_key(c, key);
 	const struct core_facts *pending = slot < 0 ? core_find_pending(c, key) : NULL;
 	if (slot >= 0 && c->members[slot].banned)

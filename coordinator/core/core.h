@@ -141,8 +141,10 @@ struct core *core_init(void *memory, const struct core_config *cfg, int64_t now_
  * the record. */
 enum rv_err core_replay(struct core *c, const struct core_record *rec, struct rv_errtext *et);
 
-/* Takes a join by the holder of `key`. token_ok: the platform found the token valid and unspent
- * (ignored for a known key). On RV_OK *member is its number; the record must be durable before the
+/* Checks that a join is for this run, in a version that both sides speak. RV_E_PROTOCOL. */
+enum rv_err core_check_join(const struct core *c, const struct join_request *rq, struct rv_errtext *et);
+/* Takes a join by the holder of `key`. token_ok: the platform found that the token admits one more
+ * (ignored for a known key), counting those whose records are durable: none waits for the store. On RV_OK *member is its number; the record must be durable before the
  * platform replies (core_next_record). RV_E_AUTH (unknown key, no valid token), RV_E_FULL (max_here
  * members are here), RV_E_BUSY (too many records wait for the store), RV_E_PROTOCOL (version). A
  * key that the store has an AWAY record of returns first (core_return). */

@@ -1,5 +1,5 @@
 /* internal.h: the state behind service.h, shared by service.c (requests, records), candidates.c
- * (addresses of members), stats.c (committed rounds, news), waiting.c (missing members), storage.c
+ * (addresses of members), invites.c, askers.c (who waits for approval), stats.c (committed rounds, news), waiting.c (missing members), storage.c
  * (failing disks), data_shards.c (workers that read the same text), outliers.c (unusual members),
  * pair_tickets.c, reach_test.c, relay.c (the coordinator's own), relay_offers.c (members' own),
  * status.c and metrics.c (output for people). No other file includes it. */
@@ -120,6 +120,37 @@ struct service {
  * member_address_seen. */
 enum rv_err service_confirm_candidates(struct service *s, int64_t now_us, uint32_t slot, const uint8_t *key,
 									   const struct member_sight *sight, struct report *rep, struct rv_errtext *et);
+
+/* ---- invites.c ---- */
+
+/* Checks that a key that is no member's may become one by the invite of its request, as of now, in
+ * the store; with the operator's approval where the invite needs it. RV_E_AUTH names the next step;
+ * RV_E_WAITING; faults of the store. */
+enum rv_err service_admit(struct service *s, const uint8_t key[NET_KEY_BYTES], const struct join_request *rq,
+						  struct rv_errtext *et);
+/* *holds: the token may still admit the holder of `key`, once approved. */
+enum rv_err service_holds_invite(const struct service *s, const uint8_t key[NET_KEY_BYTES],
+								 const uint8_t token[NET_TOKEN_BYTES], bool *holds, struct rv_errtext *et);
+/* Returns the fault for a request: a full disk may be tried again (RV_E_BUSY); RV_E_FULL is a run
+ * that is full of members. */
+enum rv_err service_for_the_asker(enum rv_err e);
+
+/* ---- askers.c ---- */
+
+/* All that ask for approval, or were decided on and are no members. */
+struct service_askers {
+	struct store_asker at[STORE_ASKERS_MAX];
+	int n;
+};
+enum rv_err service_load_askers(const struct service *s, struct service_askers *out, struct rv_errtext *et);
+/* Returns the one with this key, or NULL. */
+const struct store_asker *service_find_asker(const struct service_askers *all, const uint8_t key[NET_KEY_BYTES]);
+/* Returns RV_OK once the operator has approved the holder of `key`; adds it to those that ask, if
+ * it is new and there is room. RV_E_WAITING, RV_E_AUTH (refused), faults of the store. */
+enum rv_err service_ask_approval(struct service *s, const uint8_t key[NET_KEY_BYTES], const char *name,
+								 const struct store_invite *in, struct rv_errtext *et);
+/* Returns how many wait for the operator's decision; 0 if the store cannot be read. */
+int service_count_waiting(const struct service *s);
 
 /* ---- waiting.c ---- */
 

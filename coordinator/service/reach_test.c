@@ -110,7 +110,7 @@ bool service_probe_for(struct service *s, int64_t now_us, const struct member_si
 
 /* ---- the request ---- */
 
-/* Allows members and holders of a token that is not spent. */
+/* Allows members and holders of a token that may still admit them. */
 static enum rv_err admit(const struct service *s, const uint8_t key[NET_KEY_BYTES], const struct reach_test_request *rq,
 						 struct rv_errtext *et) {
 	bool valid = false;
@@ -121,10 +121,8 @@ static enum rv_err admit(const struct service *s, const uint8_t key[NET_KEY_BYTE
 		return rv_fail(et, RV_E_AUTH, "reach-test: this worker is banned from the run");
 	if (slot >= 0)
 		return RV_OK;
-	if (rq->has_token) {
-		struct rv_hash hash = core_token_hash(s->cfg.run_id, rq->token);
-		RV_TRY(s->cfg.store->ops->token_valid(s->cfg.store, &hash, &valid, et));
-	}
+	if (rq->has_token)
+		RV_TRY(service_holds_invite(s, key, rq->token, &valid, et));
 	return valid ? RV_OK : rv_fail(et, RV_E_AUTH, "reach-test: neither a member nor the holder of a valid invite");
 }
 

@@ -172,12 +172,6 @@ static void store_failed(struct service *s, enum rv_err e, const struct rv_errte
 	s->store_full = e == RV_E_FULL;
 }
 
-/* Returns the fault for a request: a full disk may be tried again (RV_E_BUSY); RV_E_FULL is a run
- * that is full of members. */
-static enum rv_err for_the_asker(enum rv_err e) {
-	return e == RV_E_FULL ? RV_E_BUSY : e;
-}
-
 /* Makes all decisions of the core durable. */
 static enum rv_err pump(struct service *s, int64_t now_us, struct rv_errtext *et) {
 	struct core_record rec;
@@ -186,7 +180,7 @@ static enum rv_err pump(struct service *s, int64_t now_us, struct rv_errtext *et
 		enum rv_err e = persist(s, &rec, now_us, &why);
 		if (e != RV_OK) {
 			store_failed(s, e, &why);
-			return rv_fail(et, for_the_asker(e), "%s", why.text);
+			return rv_fail(et, service_for_the_asker(e), "%s", why.text);
 		}
 		if (s->store_full)
 			service_tell(s, RV_INFO, "store_ok", "the store can be written again");
@@ -253,17 +247,16 @@ static enum rv_err join(struct service *s, int64_t now_us, const uint8_t key[NET
 						struct rv_writer *reply, struct rv_errtext *et) {
 	struct join_request rq;
 	uint32_t member = 0;
-	bool valid = false;
 	RV_FAILPOINT("join.before");
 	RV_TRY(service_fault(s, et));
 	RV_TRY(join_request_decode(body, n, &rq, et));
-	if (rq.has_token) {
-		struct rv_hash hash = core_token_hash(s->cfg.run_id, rq.token);
-		RV_TRY(s->cfg.store->ops->token_valid(s->cfg.store, &hash, &valid, et));
-	}
-	RV_TRY(pump(s, now_us, et)); /* a ban that waited for room precedes the answer */
+	RV_TRY(core_check_join(s->core, &rq, et));
+	RV_TRY(pump(s, now_us, et)); /* a ban, or a use, that waited for room precedes the answer */
 	RV_TRY(service_recall(s, now_us, key, et));
-	RV_TRY(core_join(s->core, now_us, key, &rq, valid, &member, et));
+	bool is_new = core_find_key(s->core, key) < 0;
+	if (is_new)
+		RV_TRY(service_admit(s, key, &rq, et));
+	RV_TRY(core_join(s->core, now_us, key, &rq, is_new, &member, et));
 	RV_TRY(pump(s, now_us, et));
 	write_join_reply(s, member, control_version_common(rq.protocol_min, rq.protocol), key, reply);
 	RV_FAILPOINT("join.after");
@@ -370,27 +363,6 @@ int service_find_member(const struct service *s, const uint8_t key[NET_KEY_BYTES
 }
 
 /* ---- the operator ---- */
-
-enum rv_err service_invite(struct service *s, int count, char (*links)[INVITE_MAX_BYTES], struct rv_errtext *et) {
-	if (count < 1 || count > SERVICE_INVITES_MAX)
-		return rv_fail(et, RV_E_RANGE, "count = %d: must be 1..%d", count, (int)SERVICE_INVITES_MAX);
-	RV_TRY(service_fault(s, et));
-	struct invite in = {.coordinator = s->cfg.advertise, .has_token = true};
-	memcpy(in.run_id, s->cfg.run_id, sizeof in.run_id);
-	memcpy(in.key, s->cfg.run->key, sizeof in.key);
-	for (int i = 0; i < count; i++) {
-		randombytes_buf(in.token, sizeof in.token);
-		struct rv_hash hash = core_token_hash(s->cfg.run_id, in.token);
-		RV_FAILPOINT("token.before");
-		enum rv_err e = s->cfg.store->ops->token_add(s->cfg.store, &hash, rv_clock_wall_us(), et);
-		if (e != RV_OK)
-			return for_the_asker(e);
-		RV_FAILPOINT("token.after");
-		invite_format(&in, links[i]);
-	}
-	service_tell(s, RV_INFO, "invited", "%d invite link%s made", count, count == 1 ? "" : "s");
-	return RV_OK;
-}
 
 /* Takes a member back into memory of which the operator decides, banned or not. */
 static enum rv_err recall_number(struct service *s, int64_t now_us, uint32_t member, struct rv_errtext *et) {

@@ -27,6 +27,10 @@
 #include <jansson.h>
 
 enum { SERVICE_HISTORY = 1024, SERVICE_NEWS = 100, SERVICE_INVITES_MAX = 256, SERVICE_ROLLBACK_BYTES = 512 };
+/* Bounds of invites: their uses, how long they last, computers beyond the uses left that may wait
+ * for approval by one, digits of a key that name one. */
+enum { SERVICE_USES_MAX = 65536, SERVICE_LASTS_MAX_DAYS = 3650, SERVICE_ASKERS_SPARE = 8, SERVICE_PREFIX_LEAST = 6 };
+enum { SERVICE_DECISION_BYTES = 256 };
 
 struct service_config {
 	const struct identity *run; /* borrowed */
@@ -57,7 +61,8 @@ enum rv_err service_replay(struct service *s, const struct core_record *rec, str
 enum rv_err service_load(struct service *s, struct rv_errtext *et);
 
 /* Handles POST /v1/join: writes the reply to `reply`. The faults of core_join, RV_E_INVALID,
- * RV_E_BUSY (disk full). */
+ * RV_E_BUSY (disk full); RV_E_WAITING: the operator has to approve this computer. A use of its
+ * invite is spent by the record that makes it a member. */
 enum rv_err service_join(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const void *body,
 						 size_t n, struct rv_writer *reply, struct rv_errtext *et);
 /* Handles POST /v1/report. `sight`: where the sender is seen, which determines its address
@@ -95,7 +100,7 @@ enum rv_err service_recall(struct service *s, int64_t now_us, const uint8_t key[
 enum rv_err service_pair_tickets(const struct service *s, const uint8_t key[NET_KEY_BYTES], const void *body, size_t n,
 								 struct rv_writer *reply, struct rv_errtext *et);
 /* Handles POST /v1/reach-test (net/control/reach_test.h) of a member, or of the holder of a token
- * that is not spent: begins the test, or reports on it. RV_E_INVALID, RV_E_RANGE, RV_E_PROTOCOL;
+ * that may still admit it: begins the test, or reports on it. RV_E_INVALID, RV_E_RANGE, RV_E_PROTOCOL;
  * RV_E_AUTH: neither; RV_E_BUSY: too many tests. */
 enum rv_err service_reach_test(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES],
 							   const struct member_sight *sight, const void *body, size_t n, struct rv_writer *reply,
@@ -105,8 +110,27 @@ void service_show_relay(struct service *s, const struct relay_totals *totals);
 /* Returns the set of banned members, as in the document. */
 const struct banned *service_banned(const struct service *s);
 
-/* Makes `count` tokens durable and writes one link each. RV_E_RANGE: not 1..SERVICE_INVITES_MAX. */
-enum rv_err service_invite(struct service *s, int count, char (*links)[INVITE_MAX_BYTES], struct rv_errtext *et);
+/* What a link admits. */
+struct invite_terms {
+	int64_t uses;     /* members */
+	int64_t lasts_ms; /* from now on; 0: without end */
+	bool approve;     /* each with the operator's approval */
+};
+/* Makes `count` tokens durable and writes one link each. `terms` NULL: one use, without end.
+ * RV_E_RANGE: `count` is not 1..SERVICE_INVITES_MAX, or the terms are out of bounds. */
+enum rv_err service_invite(struct service *s, const struct invite_terms *terms, int count,
+						   char (*links)[INVITE_MAX_BYTES], struct rv_errtext *et);
+/* Lists the latest invites as JSON (the caller decrefs it): what is left, when they end, who came
+ * by them. Faults of the store, RV_E_NOMEM. */
+enum rv_err service_list_invites(const struct service *s, json_t **out, struct rv_errtext *et);
+/* Revokes an invite: nobody comes by it any more; members stay. RV_E_NOTFOUND. */
+enum rv_err service_revoke(struct service *s, int64_t id, struct rv_errtext *et);
+/* Lists the computers that ask for approval, as JSON (the caller decrefs it). Faults as above. */
+enum rv_err service_list_askers(const struct service *s, json_t **out, struct rv_errtext *et);
+/* Approves or refuses the computer whose key begins with these hex digits; `text`: the result, for
+ * people. RV_E_INVALID: no hex digits, too few, or several keys begin so; RV_E_NOTFOUND. */
+enum rv_err service_decide(struct service *s, const char *prefix, bool approve, char text[SERVICE_DECISION_BYTES],
+						   struct rv_errtext *et);
 /* Writes a copy of the store as it is now into the empty file `path`: store_ops.copy. */
 enum rv_err service_copy_store(struct service *s, const char *path, struct rv_errtext *et);
 /* Does core_rollback and makes it durable; `text`: the result, for people. Its faults; RV_E_BUSY

@@ -309,6 +309,7 @@ json_t *service_status(const struct service *s, int64_t now_us, bool details) {
 	double waiting_s = service_waiting_s(s, now_us);
 	(void)json_object_set_new(o, "waiting_s", waiting_s >= 0 ? json_real(waiting_s) : json_null());
 	(void)json_object_set_new(o, "missing", missing_json(s));
+	set_int(o, "pending", (uint64_t)service_count_waiting(s));
 	(void)json_object_set_new(o, "store_full", json_boolean(s->store_full));
 	set_real(o, "up_s", (double)(now_us - s->started_us) / 1e6);
 	set_int(o, "wall_us", (uint64_t)rv_clock_wall_us());

@@ -7,36 +7,20 @@
 #include "coordinator/store/record.h"
 #include "coordinator/store/record_points.h"
 #include "coordinator/store/schema.h"
+#include "coordinator/store/sqlite_inner.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum statement {
-	PUT_RECORD,
-	PUT_MEMBER,
-	PUT_COMMIT,
-	PUT_TOKEN,
-	SPEND_TOKEN,
-	FIND_TOKEN,
-	PUT_RUN,
-	GET_RUN,
-	ALL_RECORDS,
-	FIND_KEY,
-	FIND_MEMBER,
-	LAST_COMMITS,
-	SUM_TOKENS,
-	DROP_COMMITS,
-	BEGIN,
-	COMMIT,
-	N_STATEMENTS
-};
+#define INVITE_COLUMNS                                                                                                 \
+	"SELECT id, made_us, ends_us, revoked_us, uses, (SELECT count(*) FROM came WHERE invite = id), approve FROM "      \
+	"invites"
 
 static const char *const sql[N_STATEMENTS] = {
 	[PUT_RECORD] = "INSERT INTO records (id, type, round, body, hash) VALUES (?, ?, ?, ?, ?)",
@@ -44,9 +28,17 @@ static const char *const sql[N_STATEMENTS] = {
 	[PUT_COMMIT] =
 		("INSERT INTO commits (round, attempt, participants, tokens, loss, tokens_per_s, tx_bytes, compute_us,"
 		 " reduce_us, wall_us, duration_us) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
-	[PUT_TOKEN] = "INSERT INTO tokens (hash, made_us) VALUES (?, ?)",
-	[SPEND_TOKEN] = "UPDATE tokens SET spent_by = ? WHERE hash = ?",
-	[FIND_TOKEN] = "SELECT 1 FROM tokens WHERE hash = ? AND spent_by IS NULL",
+	[PUT_INVITE] = ("INSERT INTO invites (hash, made_us, uses, ends_us, approve, revoked_us)"
+					" VALUES (?, ?, ?, ?, ?, ?)"),
+	[SPEND_USE] = "INSERT OR IGNORE INTO came (member, invite) SELECT ?, id FROM invites WHERE hash = ?",
+	[FIND_INVITE] = (INVITE_COLUMNS " WHERE hash = ?"),
+	[LAST_INVITES] = (INVITE_COLUMNS " ORDER BY id DESC LIMIT ?"),
+	[CAME_BY] = "SELECT member FROM came WHERE invite = ? ORDER BY member LIMIT ?",
+	[REVOKE_INVITE] = "UPDATE invites SET revoked_us = iif(revoked_us = 0, ?, revoked_us) WHERE id = ?",
+	[DROP_ASKERS_OF] = "DELETE FROM askers WHERE invite = ?",
+	[PUT_ASKER] = "INSERT OR REPLACE INTO askers (key, name, invite, asked_us, state) VALUES (?, ?, ?, ?, ?)",
+	[DROP_ASKER] = "DELETE FROM askers WHERE key = ?",
+	[ALL_ASKERS] = "SELECT key, name, invite, asked_us, state FROM askers ORDER BY asked_us, key LIMIT ?",
 	[PUT_RUN] = "INSERT OR REPLACE INTO run (key, value) VALUES (?, ?)",
 	[GET_RUN] = "SELECT value FROM run WHERE key = ?",
 	[ALL_RECORDS] = "SELECT id, body, hash FROM records ORDER BY id",
@@ -63,16 +55,9 @@ static const char *const sql[N_STATEMENTS] = {
 
 enum { STORE_FRESH_BYTES = 512 };
 
-struct sqlite_store {
-	struct store store; /* first */
-	sqlite3 *db;
-	sqlite3_stmt *prepared[N_STATEMENTS];
-	char path[512];
-};
-
 /* ---- faults ---- */
 
-static enum rv_err fail(const struct sqlite_store *s, struct rv_errtext *et, const char *doing) {
+enum rv_err sqlite_store_fail(const struct sqlite_store *s, struct rv_errtext *et, const char *doing) {
 	int code = sqlite3_errcode(s->db) & 0xff;
 	const char *what = sqlite3_errmsg(s->db);
 	switch (code) {
@@ -91,22 +76,21 @@ static enum rv_err fail(const struct sqlite_store *s, struct rv_errtext *et, con
 }
 
 static enum rv_err run_sql(const struct sqlite_store *s, const char *text, const char *doing, struct rv_errtext *et) {
-	return sqlite3_exec(s->db, text, NULL, NULL, NULL) == SQLITE_OK ? RV_OK : fail(s, et, doing);
+	return sqlite3_exec(s->db, text, NULL, NULL, NULL) == SQLITE_OK ? RV_OK : sqlite_store_fail(s, et, doing);
 }
 
-/* Runs a prepared statement that gives no row; its parameters are bound. */
-static enum rv_err step(struct sqlite_store *s, enum statement which, const char *doing, struct rv_errtext *et) {
+enum rv_err sqlite_store_step(struct sqlite_store *s, enum statement which, const char *doing, struct rv_errtext *et) {
 	int rc = sqlite3_step(s->prepared[which]);
-	enum rv_err e = rc == SQLITE_DONE ? RV_OK : fail(s, et, doing);
+	enum rv_err e = rc == SQLITE_DONE ? RV_OK : sqlite_store_fail(s, et, doing);
 	(void)sqlite3_reset(s->prepared[which]);
 	return e;
 }
 
-static struct sqlite_store *of(struct store *store) {
+struct sqlite_store *sqlite_store_of(struct store *store) {
 	return (struct sqlite_store *)store;
 }
 
-static void roll_back(const struct sqlite_store *s) {
+void sqlite_store_roll_back(const struct sqlite_store *s) {
 	if (s->db != NULL && !sqlite3_get_autocommit(s->db))
 		(void)sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
 }
@@ -118,7 +102,7 @@ static enum rv_err open_db(struct sqlite_store *s, const char *path, int flags, 
 		return rv_fail(et, RV_E_RANGE, "%s: path is longer than %zu bytes", path, sizeof s->path - 1);
 	(void)snprintf(s->path, sizeof s->path, "%s", path);
 	if (sqlite3_open_v2(path, &s->db, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
-		return s->db ? fail(s, et, "opening") : rv_fail(et, RV_E_NOMEM, "%s: no memory to open it", path);
+		return s->db ? sqlite_store_fail(s, et, "opening") : rv_fail(et, RV_E_NOMEM, "%s: no memory to open it", path);
 	/* EXCLUSIVE before WAL: the WAL index then lives in our memory, and there is no -shm file. */
 	return run_sql(s,
 				   "PRAGMA locking_mode=EXCLUSIVE; PRAGMA mmap_size=0; PRAGMA journal_mode=WAL;"
@@ -131,7 +115,7 @@ static enum rv_err query(const struct sqlite_store *s, const char *text, const c
 						 struct rv_errtext *et) {
 	*st = NULL;
 	bool row = sqlite3_prepare_v2(s->db, text, -1, st, NULL) == SQLITE_OK && sqlite3_step(*st) == SQLITE_ROW;
-	return row ? RV_OK : fail(s, et, doing);
+	return row ? RV_OK : sqlite_store_fail(s, et, doing);
 }
 
 static enum rv_err read_pragma(const struct sqlite_store *s, const char *text, int *out, struct rv_errtext *et) {
@@ -160,7 +144,7 @@ static enum rv_err check_version(const struct sqlite_store *s, struct rv_errtext
 static enum rv_err prepare_all(struct sqlite_store *s, struct rv_errtext *et) {
 	for (int i = 0; i < N_STATEMENTS; i++)
 		if (sqlite3_prepare_v3(s->db, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &s->prepared[i], NULL) != SQLITE_OK)
-			return fail(s, et, "preparing a statement");
+			return sqlite_store_fail(s, et, "preparing a statement");
 	return RV_OK;
 }
 
@@ -178,7 +162,7 @@ static enum rv_err put_run(struct sqlite_store *s, const char *key, const void *
 	sqlite3_stmt *st = s->prepared[PUT_RUN];
 	(void)sqlite3_bind_text(st, 1, key, -1, SQLITE_STATIC);
 	(void)sqlite3_bind_blob(st, 2, value, (int)n, SQLITE_STATIC);
-	return step(s, PUT_RUN, "writing a setting", et);
+	return sqlite_store_step(s, PUT_RUN, "writing a setting", et);
 }
 
 /* Copies the value of `key` to `out`. *n: its bytes, 0 if there is no such key. RV_E_CORRUPT: more
@@ -197,7 +181,7 @@ static enum rv_err get_run(struct sqlite_store *s, const char *key, void *out, s
 		else if (*n > 0) /* of an empty value SQLite has no address */
 			memcpy(out, sqlite3_column_blob(st, 0), *n);
 	} else if (rc != SQLITE_DONE) {
-		e = fail(s, et, "reading a setting");
+		e = sqlite_store_fail(s, et, "reading a setting");
 	}
 	(void)sqlite3_reset(st);
 	return e;
@@ -238,7 +222,7 @@ static enum rv_err make_fresh(const char *fresh, const uint8_t run_id[NET_RUN_ID
 	if (e == RV_OK)
 		e = fill_new(s, run_id, config, et);
 	if (e != RV_OK)
-		roll_back(s);
+		sqlite_store_roll_back(s);
 	release(s);
 	(void)snprintf(wal, sizeof wal, "%s-wal", fresh);
 	if (e == RV_OK && access(wal, F_OK) == 0)
@@ -271,7 +255,7 @@ enum rv_err sqlite_store_create(const char *path, const uint8_t run_id[NET_RUN_I
 
 static enum rv_err run(struct store *store, uint8_t run_id[NET_RUN_ID_BYTES], char config[NET_MAX_CONFIG_BYTES],
 					   struct rv_errtext *et) {
-	struct sqlite_store *s = of(store);
+	struct sqlite_store *s = sqlite_store_of(store);
 	size_t n = 0;
 	RV_TRY(get_run(s, "run_id", run_id, NET_RUN_ID_BYTES, &n, et));
 	if (n != NET_RUN_ID_BYTES)
@@ -282,12 +266,12 @@ static enum rv_err run(struct store *store, uint8_t run_id[NET_RUN_ID_BYTES], ch
 }
 
 static enum rv_err set(struct store *store, const char *name, const char *value, struct rv_errtext *et) {
-	return put_run(of(store), name, value, strlen(value), et);
+	return put_run(sqlite_store_of(store), name, value, strlen(value), et);
 }
 
 static enum rv_err get(struct store *store, const char *name, char *out, size_t cap, struct rv_errtext *et) {
 	size_t n = 0;
-	RV_TRY(get_run(of(store), name, out, cap - 1, &n, et));
+	RV_TRY(get_run(sqlite_store_of(store), name, out, cap - 1, &n, et));
 	out[n] = '\0';
 	return RV_OK;
 }
@@ -316,13 +300,13 @@ static enum rv_err check_empty(const char *path, struct rv_errtext *et) {
 
 /* Copies the store, after a check of its pages: VACUUM makes pages anew from whatever it finds. */
 static enum rv_err copy(struct store *store, const char *path, struct rv_errtext *et) {
-	struct sqlite_store *s = of(store);
+	struct sqlite_store *s = sqlite_store_of(store);
 	sqlite3_stmt *st = NULL;
 	RV_TRY(check_pages(s, et));
 	RV_TRY(check_empty(path, et)); /* last: a backup that was killed may be gone by then, and its file too */
 	bool done = sqlite3_prepare_v2(s->db, "VACUUM INTO ?", -1, &st, NULL) == SQLITE_OK &&
 				sqlite3_bind_text(st, 1, path, -1, SQLITE_STATIC) == SQLITE_OK && sqlite3_step(st) == SQLITE_DONE;
-	enum rv_err e = done ? RV_OK : fail(s, et, "copying it");
+	enum rv_err e = done ? RV_OK : sqlite_store_fail(s, et, "copying it");
 	(void)sqlite3_finalize(st);
 	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s", path);
 }
@@ -341,7 +325,7 @@ static enum rv_err put_record(struct sqlite_store *s, const struct core_record *
 	(void)sqlite3_bind_int64(st, 3, (int64_t)rec->round);
 	(void)sqlite3_bind_blob(st, 4, body, (int)rv_writer_len(&w), SQLITE_TRANSIENT);
 	(void)sqlite3_bind_blob(st, 5, hash.b, RV_HASH_BYTES, SQLITE_TRANSIENT);
-	return step(s, PUT_RECORD, "writing a record", et);
+	return sqlite_store_step(s, PUT_RECORD, "writing a record", et);
 }
 
 static enum rv_err put_member(struct sqlite_store *s, const struct core_record *rec, struct rv_errtext *et) {
@@ -352,11 +336,8 @@ static enum rv_err put_member(struct sqlite_store *s, const struct core_record *
 	(void)sqlite3_bind_text(st, 4, candidates_seen(rec->candidates, rec->n_candidates), -1, SQLITE_STATIC);
 	(void)sqlite3_bind_int(st, 5, rec->banned);
 	(void)sqlite3_bind_int64(st, 6, (int64_t)rec->id);
-	RV_TRY(step(s, PUT_MEMBER, "writing a member", et));
-	st = s->prepared[SPEND_TOKEN];
-	(void)sqlite3_bind_int64(st, 1, rec->member);
-	(void)sqlite3_bind_blob(st, 2, rec->token_hash.b, RV_HASH_BYTES, SQLITE_STATIC);
-	return step(s, SPEND_TOKEN, "spending a token", et);
+	RV_TRY(sqlite_store_step(s, PUT_MEMBER, "writing a member", et));
+	return rec->type == CORE_MEMBER ? sqlite_invite_spend(s, rec, et) : RV_OK;
 }
 
 /* Returns `v`, or the most that a column takes. */
@@ -382,18 +363,18 @@ static enum rv_err put_commit(struct sqlite_store *s, const struct commit_stats 
 	(void)sqlite3_bind_int64(st, 9, capped(c->reduce_us));
 	(void)sqlite3_bind_int64(st, 10, c->wall_us);
 	(void)sqlite3_bind_int64(st, 11, c->duration_us);
-	return step(s, PUT_COMMIT, "writing a commit", et);
+	return sqlite_store_step(s, PUT_COMMIT, "writing a commit", et);
 }
 
 /* Drops the figures of commits that a rollback takes back; the records keep them. */
 static enum rv_err drop_commits(struct sqlite_store *s, uint64_t from_round, struct rv_errtext *et) {
 	(void)sqlite3_bind_int64(s->prepared[DROP_COMMITS], 1, (int64_t)from_round);
-	return step(s, DROP_COMMITS, "dropping commits", et);
+	return sqlite_store_step(s, DROP_COMMITS, "dropping commits", et);
 }
 
 static enum rv_err append_all(struct sqlite_store *s, const struct core_record *rec, const struct commit_stats *stats,
 							  struct rv_errtext *et) {
-	RV_TRY(step(s, BEGIN, "starting a transaction", et));
+	RV_TRY(sqlite_store_step(s, BEGIN, "starting a transaction", et));
 	RV_TRY(put_record(s, rec, et));
 	if (rec->type == CORE_MEMBER || rec->type == CORE_AWAY)
 		RV_TRY(put_member(s, rec, et));
@@ -402,15 +383,15 @@ static enum rv_err append_all(struct sqlite_store *s, const struct core_record *
 	if (rec->type == CORE_ROLLBACK)
 		RV_TRY(drop_commits(s, rec->round, et));
 	RECORD_POINT(rec->type, "written");
-	return step(s, COMMIT, "committing a record", et);
+	return sqlite_store_step(s, COMMIT, "committing a record", et);
 }
 
 static enum rv_err append(struct store *store, const struct core_record *rec, const struct commit_stats *stats,
 						  struct rv_errtext *et) {
-	struct sqlite_store *s = of(store);
+	struct sqlite_store *s = sqlite_store_of(store);
 	enum rv_err e = append_all(s, rec, stats, et);
 	if (e != RV_OK)
-		roll_back(s);
+		sqlite_store_roll_back(s);
 	return e;
 }
 
@@ -439,21 +420,21 @@ static enum rv_err each_row(const struct sqlite_store *s, sqlite3_stmt *st, stor
 }
 
 static enum rv_err each(struct store *store, store_take *take, void *ctx, struct rv_errtext *et) {
-	struct sqlite_store *s = of(store);
+	struct sqlite_store *s = sqlite_store_of(store);
 	sqlite3_stmt *st = s->prepared[ALL_RECORDS];
 	enum rv_err e = RV_OK;
 	int rc = SQLITE_ROW;
 	while (e == RV_OK && (rc = sqlite3_step(st)) == SQLITE_ROW)
 		e = each_row(s, st, take, ctx, et);
 	if (e == RV_OK && rc != SQLITE_DONE)
-		e = fail(s, et, "reading the records");
+		e = sqlite_store_fail(s, et, "reading the records");
 	(void)sqlite3_reset(st);
 	return e;
 }
 
 static enum rv_err away(struct store *store, const uint8_t *key, uint32_t member, struct core_record *out, bool *found,
 						struct rv_errtext *et) {
-	struct sqlite_store *s = of(store);
+	struct sqlite_store *s = sqlite_store_of(store);
 	sqlite3_stmt *st = s->prepared[key != NULL ? FIND_KEY : FIND_MEMBER];
 	if (key != NULL)
 		(void)sqlite3_bind_blob(st, 1, key, NET_KEY_BYTES, SQLITE_STATIC);
@@ -462,29 +443,8 @@ static enum rv_err away(struct store *store, const uint8_t *key, uint32_t member
 	int rc = sqlite3_step(st);
 	enum rv_err e = rc == SQLITE_DONE  ? RV_OK
 					: rc == SQLITE_ROW ? read_row(s, st, out, et)
-									   : fail(s, et, "looking for a member");
+									   : sqlite_store_fail(s, et, "looking for a member");
 	*found = e == RV_OK && rc == SQLITE_ROW && out->type == CORE_AWAY;
-	(void)sqlite3_reset(st);
-	return e;
-}
-
-/* ---- tokens ---- */
-
-static enum rv_err token_add(struct store *store, const struct rv_hash *hash, int64_t wall_us, struct rv_errtext *et) {
-	struct sqlite_store *s = of(store);
-	sqlite3_stmt *st = s->prepared[PUT_TOKEN];
-	(void)sqlite3_bind_blob(st, 1, hash->b, RV_HASH_BYTES, SQLITE_STATIC);
-	(void)sqlite3_bind_int64(st, 2, wall_us);
-	return step(s, PUT_TOKEN, "writing a token", et);
-}
-
-static enum rv_err token_valid(struct store *store, const struct rv_hash *hash, bool *valid, struct rv_errtext *et) {
-	struct sqlite_store *s = of(store);
-	sqlite3_stmt *st = s->prepared[FIND_TOKEN];
-	(void)sqlite3_bind_blob(st, 1, hash->b, RV_HASH_BYTES, SQLITE_STATIC);
-	int rc = sqlite3_step(st);
-	enum rv_err e = rc == SQLITE_ROW || rc == SQLITE_DONE ? RV_OK : fail(s, et, "looking for a token");
-	*valid = rc == SQLITE_ROW;
 	(void)sqlite3_reset(st);
 	return e;
 }
@@ -506,25 +466,25 @@ static struct commit_stats commit_of_row(sqlite3_stmt *st) {
 }
 
 static enum rv_err commits(struct store *store, struct commit_stats *out, int cap, int *n, struct rv_errtext *et) {
-	struct sqlite_store *s = of(store);
+	struct sqlite_store *s = sqlite_store_of(store);
 	sqlite3_stmt *st = s->prepared[LAST_COMMITS];
 	int rc;
 	*n = 0;
 	(void)sqlite3_bind_int(st, 1, cap);
 	while ((rc = sqlite3_step(st)) == SQLITE_ROW && *n < cap)
 		out[(*n)++] = commit_of_row(st);
-	enum rv_err e = rc == SQLITE_DONE ? RV_OK : fail(s, et, "reading the commits");
+	enum rv_err e = rc == SQLITE_DONE ? RV_OK : sqlite_store_fail(s, et, "reading the commits");
 	(void)sqlite3_reset(st);
 	return e;
 }
 
 static enum rv_err total_tokens(struct store *store, uint64_t *tokens, struct rv_errtext *et) {
-	struct sqlite_store *s = of(store);
+	struct sqlite_store *s = sqlite_store_of(store);
 	sqlite3_stmt *st = s->prepared[SUM_TOKENS];
 	int rc = sqlite3_step(st);
 	double sum = rc == SQLITE_ROW ? sqlite3_column_double(st, 0) : 0;
 	*tokens = sum > 0 && sum < (double)INT64_MAX ? (uint64_t)sum : 0;
-	enum rv_err e = rc == SQLITE_ROW ? RV_OK : fail(s, et, "adding up the tokens");
+	enum rv_err e = rc == SQLITE_ROW ? RV_OK : sqlite_store_fail(s, et, "adding up the tokens");
 	(void)sqlite3_reset(st);
 	return e;
 }
@@ -532,7 +492,7 @@ static enum rv_err total_tokens(struct store *store, uint64_t *tokens, struct rv
 /* ---- the table ---- */
 
 static void close_store(struct store *store) {
-	release(of(store));
+	release(sqlite_store_of(store));
 }
 
 static const struct store_ops sqlite_ops = {.close = close_store,
@@ -541,8 +501,14 @@ static const struct store_ops sqlite_ops = {.close = close_store,
 											.away = away,
 											.commits = commits,
 											.total_tokens = total_tokens,
-											.token_add = token_add,
-											.token_valid = token_valid,
+											.invite_add = sqlite_invite_add,
+											.invite_find = sqlite_invite_find,
+											.invites = sqlite_invites,
+											.invite_members = sqlite_invite_members,
+											.invite_revoke = sqlite_invite_revoke,
+											.asker_put = sqlite_asker_put,
+											.asker_drop = sqlite_asker_drop,
+											.askers = sqlite_askers,
 											.run = run,
 											.set = set,
 											.get = get,

@@ -1,4 +1,4 @@
-/* store.h: what the coordinator needs of a store: the stream of records, tokens, what a run is, a
+/* store.h: what the coordinator needs of a store: the stream of records, invites, what a run is, a
  * few settings. Everything uses a store through this table; coordinator/store/sqlite.h makes the
  * one that ships, tests/common/memory_store.h one in memory. Single-threaded; every call may block
  * for an fsync.
@@ -31,6 +31,29 @@ struct commit_stats {
 	int64_t duration_us;            /* since the commit before (or since the coordinator started) */
 };
 
+/* What a link admits. Times are microseconds since 1970. */
+struct store_invite {
+	int64_t id; /* from 1, ascending; the store's */
+	int64_t made_us;
+	int64_t ends_us;    /* admits nobody from then on; 0: it does not end */
+	int64_t revoked_us; /* 0: it is not */
+	uint32_t uses;      /* members that it admits in all */
+	uint32_t used;      /* members that have come by it; the store's */
+	bool approve;       /* each with the operator's approval */
+};
+
+enum { STORE_ASKERS_MAX = 256 }; /* the service's bound; no store holds more */
+
+/* A computer that asks to join by an invite that needs approval, and is no member. */
+enum store_asker_state { STORE_ASKS, STORE_APPROVED, STORE_REFUSED };
+struct store_asker {
+	uint8_t key[NET_KEY_BYTES];
+	char name[NET_NAME_BYTES]; /* the volunteer's choice */
+	int64_t invite;            /* its id */
+	int64_t asked_us;          /* for the first time, since 1970 */
+	uint8_t state;             /* enum store_asker_state */
+};
+
 struct store;
 
 /* Takes one record of a stream. A fault ends the stream. */
@@ -38,8 +61,9 @@ typedef enum rv_err store_take(void *ctx, const struct core_record *rec, struct 
 
 struct store_ops {
 	void (*close)(struct store *s);
-	/* Makes the record durable. `stats`: for COMMIT, else NULL. A MEMBER record spends its token; a
-	 * ROLLBACK record drops the figures of the commits that it takes back. All of it or nothing. */
+	/* Makes the record durable. `stats`: for COMMIT, else NULL. The first MEMBER record of a member
+	 * spends a use of the invite with its token_hash; any MEMBER record ends its asking. A ROLLBACK
+	 * record drops the figures of the commits that it takes back. All of it or nothing. */
 	enum rv_err (*append)(struct store *s, const struct core_record *rec, const struct commit_stats *stats,
 						  struct rv_errtext *et);
 	/* Gives every record, oldest first, until the first fault of `take`. */
@@ -51,9 +75,22 @@ struct store_ops {
 	/* Gives the figures of the last `cap` commits at most, oldest first, and the tokens of all. */
 	enum rv_err (*commits)(struct store *s, struct commit_stats *out, int cap, int *n, struct rv_errtext *et);
 	enum rv_err (*total_tokens)(struct store *s, uint64_t *tokens, struct rv_errtext *et);
-	enum rv_err (*token_add)(struct store *s, const struct rv_hash *hash, int64_t wall_us, struct rv_errtext *et);
-	/* *valid: the token was added and is not spent. */
-	enum rv_err (*token_valid)(struct store *s, const struct rv_hash *hash, bool *valid, struct rv_errtext *et);
+	/* Adds an invite; `in` has what is not the store's. `hash`: of its token. */
+	enum rv_err (*invite_add)(struct store *s, const struct rv_hash *hash, const struct store_invite *in,
+							  struct rv_errtext *et);
+	enum rv_err (*invite_find)(struct store *s, const struct rv_hash *hash, struct store_invite *out, bool *found,
+							   struct rv_errtext *et);
+	/* Gives the last `cap` invites at most, the latest first. */
+	enum rv_err (*invites)(struct store *s, struct store_invite *out, int cap, int *n, struct rv_errtext *et);
+	/* Gives the first `cap` members at most that came by an invite, ascending. */
+	enum rv_err (*invite_members)(struct store *s, int64_t id, uint32_t *out, int cap, int *n, struct rv_errtext *et);
+	/* Revokes an invite, unless it is, and drops those that ask by it. *found: there is one. */
+	enum rv_err (*invite_revoke)(struct store *s, int64_t id, int64_t wall_us, bool *found, struct rv_errtext *et);
+	/* Adds or replaces the one with this key. */
+	enum rv_err (*asker_put)(struct store *s, const struct store_asker *a, struct rv_errtext *et);
+	enum rv_err (*asker_drop)(struct store *s, const uint8_t key[NET_KEY_BYTES], struct rv_errtext *et);
+	/* Gives all, the first to ask first. RV_E_CORRUPT: more than STORE_ASKERS_MAX. */
+	enum rv_err (*askers)(struct store *s, struct store_asker out[STORE_ASKERS_MAX], int *n, struct rv_errtext *et);
 	/* Gives the run's number and its configuration (NUL-terminated). */
 	enum rv_err (*run)(struct store *s, uint8_t run_id[NET_RUN_ID_BYTES], char config[NET_MAX_CONFIG_BYTES],
 					   struct rv_errtext *et);

@@ -259,16 +259,33 @@ static void serve_admin_status(struct api *a, const struct request *q) {
 	send_status(a, q, true);
 }
 
+/* Reads the terms of an invite; what is absent is as usual. */
+static bool form_terms(const struct request *q, struct invite_terms *out) {
+	uint64_t uses = 1, lasts_ms = 0, approve = 0;
+	bool ok = query_number(q->body, q->n, "uses", &uses) != QUERY_INVALID &&
+			  query_number(q->body, q->n, "lasts_ms", &lasts_ms) != QUERY_INVALID &&
+			  query_number(q->body, q->n, "approve", &approve) != QUERY_INVALID;
+	if (!ok || uses > INT64_MAX || lasts_ms > INT64_MAX || approve > 1)
+		return false;
+	*out = (struct invite_terms){.uses = (int64_t)uses, .lasts_ms = (int64_t)lasts_ms, .approve = approve == 1};
+	return true;
+}
+
 static void serve_invite(struct api *a, const struct request *q) {
 	uint64_t count = 0;
+	struct invite_terms terms;
 	struct rv_errtext et = {0};
 	if (!form_number(q, "count", &count) || count < 1 || count > SERVICE_INVITES_MAX) {
 		reply_text(q->rq, STATUS_BAD_REQUEST, "invite: count must be a number from 1 to 256");
 		return;
 	}
+	if (!form_terms(q, &terms)) {
+		reply_text(q->rq, STATUS_BAD_REQUEST, "invite: uses, lasts_ms and approve=0|1 must be numbers");
+		return;
+	}
 	char(*links)[INVITE_MAX_BYTES] = calloc(count, sizeof *links);
-	enum rv_err e =
-		links != NULL ? service_invite(a->service, (int)count, links, &et) : rv_fail(&et, RV_E_NOMEM, "no memory");
+	enum rv_err e = links != NULL ? service_invite(a->service, &terms, (int)count, links, &et)
+								  : rv_fail(&et, RV_E_NOMEM, "no memory");
 	struct evbuffer *out = evhttp_request_get_output_buffer(q->rq);
 	for (uint64_t i = 0; e == RV_OK && i < count; i++)
 		(void)evbuffer_add_printf(out, "%s\n", links[i]);
@@ -277,6 +294,62 @@ static void serve_invite(struct api *a, const struct request *q) {
 		reply(q->rq, STATUS_OK, "text/plain; charset=utf-8", NULL, 0);
 	else
 		reply_text(q->rq, reply_status_of(e), et.text);
+}
+
+/* Replies with a list, or the fault. */
+static void reply_list(const struct request *q, enum rv_err e, json_t *list, const struct rv_errtext *et) {
+	if (e == RV_OK)
+		reply_made(q, "application/json", json_dumps(list, JSON_COMPACT));
+	else
+		reply_text(q->rq, reply_status_of(e), et->text);
+	json_decref(list);
+}
+
+static void serve_invites(struct api *a, const struct request *q) {
+	json_t *list = NULL;
+	struct rv_errtext et = {0};
+	enum rv_err e = service_list_invites(a->service, &list, &et);
+	reply_list(q, e, list, &et);
+}
+
+static void serve_pending(struct api *a, const struct request *q) {
+	json_t *list = NULL;
+	struct rv_errtext et = {0};
+	enum rv_err e = service_list_askers(a->service, &list, &et);
+	reply_list(q, e, list, &et);
+}
+
+static void serve_revoke(struct api *a, const struct request *q) {
+	uint64_t id = 0;
+	struct rv_errtext et = {0};
+	enum rv_err e;
+	if (!form_number(q, "invite", &id) || id > INT64_MAX)
+		e = rv_fail(&et, RV_E_INVALID, "revoke: invite must be a number");
+	else
+		e = service_revoke(a->service, (int64_t)id, &et);
+	reply_result(q->rq, e, &et);
+}
+
+/* Approves or refuses the computer whose key begins with the body. */
+static void decide(struct api *a, const struct request *q, bool approve) {
+	char prefix[2 * NET_KEY_BYTES + 1] = "", text[SERVICE_DECISION_BYTES] = "";
+	struct rv_errtext et = {0};
+	enum rv_err e;
+	if (q->n >= sizeof prefix || memchr(q->body, '\0', q->n) != NULL)
+		e = rv_fail(&et, RV_E_INVALID, "members: the body must be the first hex digits of a key");
+	else {
+		memcpy(prefix, q->body, q->n);
+		e = service_decide(a->service, prefix, approve, text, &et);
+	}
+	reply_text(q->rq, e == RV_OK ? STATUS_OK : reply_status_of(e), e == RV_OK ? text : et.text);
+}
+
+static void serve_approve(struct api *a, const struct request *q) {
+	decide(a, q, true);
+}
+
+static void serve_refuse(struct api *a, const struct request *q) {
+	decide(a, q, false);
 }
 
 static void serve_ban(struct api *a, const struct request *q) {
@@ -338,6 +411,11 @@ static const struct route {
 	{EVHTTP_REQ_GET, "/v1/document", ANY_KEY, serve_document},
 	{EVHTTP_REQ_GET, "/v1/admin/status", RUN_KEY, serve_admin_status},
 	{EVHTTP_REQ_POST, "/v1/admin/invite", RUN_KEY, serve_invite},
+	{EVHTTP_REQ_GET, "/v1/admin/invites", RUN_KEY, serve_invites},
+	{EVHTTP_REQ_POST, "/v1/admin/revoke", RUN_KEY, serve_revoke},
+	{EVHTTP_REQ_GET, "/v1/admin/pending", RUN_KEY, serve_pending},
+	{EVHTTP_REQ_POST, "/v1/admin/approve", RUN_KEY, serve_approve},
+	{EVHTTP_REQ_POST, "/v1/admin/refuse", RUN_KEY, serve_refuse},
 	{EVHTTP_REQ_POST, "/v1/admin/ban", RUN_KEY, serve_ban},
 	{EVHTTP_REQ_POST, "/v1/admin/rollback", RUN_KEY, serve_rollback},
 	{EVHTTP_REQ_POST, "/v1/admin/copy", RUN_KEY, serve_copy},

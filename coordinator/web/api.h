@@ -4,7 +4,8 @@
  *   GET  /v1/status          anyone       JSON
  *   GET  /v1/chart?width=    anyone       the training loss by round: SVG, 240 to 2000 pixels wide
  *   GET  /metrics            anyone       Prometheus text
- *   POST /v1/join            any key      join_request -> join_reply
+ *   POST /v1/join            any key      join_request -> join_reply, or 202 and a line of text: the
+ *                                         operator has to approve it
  *   POST /v1/report          a member     report -> 204, or 200 and a notice or a probe
  *   POST /v1/pair-tickets    a member     pair_request -> pair_reply; 429 more than one a second
  *   POST /v1/reach-test      any key      reach_test_request -> reach_test_reply; 429 too many from
@@ -13,7 +14,12 @@
  *                    &have=               numbered `after`, or 204 after 20 s; 226: a patch of the
  *                                         one numbered `have`
  *   GET  /v1/admin/status    the run key  JSON with addresses and keys
- *   POST /v1/admin/invite    the run key  "count=N" -> one link a line
+ *   POST /v1/admin/invite    the run key  "count=N&uses=N&lasts_ms=N&approve=0|1" -> one link a line
+ *   GET  /v1/admin/invites   the run key  JSON: what is left of each, who came by it
+ *   POST /v1/admin/revoke    the run key  "invite=N" -> 204
+ *   GET  /v1/admin/pending   the run key  JSON: the computers that ask for approval
+ *   POST /v1/admin/approve   the run key  first hex digits of a key -> a line of text
+ *   POST /v1/admin/refuse    the run key  the same
  *   POST /v1/admin/ban       the run key  "member=N&banned=0|1" -> 204
  *   POST /v1/admin/copy      the run key  path of an empty file on this machine -> 204: a copy of
  *                                         the store is in it

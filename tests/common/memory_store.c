@@ -37,6 +37,39 @@ static uint8_t *room(struct memory_store *m, size_t n) {
 	return m->bytes + m->n_bytes;
 }
 
+static void drop_asker(struct memory_store *m, int i) {
+	memmove(&m->askers[i], &m->askers[i + 1], (size_t)(--m->n_askers - i) * sizeof m->askers[0]);
+}
+
+static int find_asker(const struct memory_store *m, const uint8_t key[NET_KEY_BYTES]) {
+	int i = 0;
+	while (i < m->n_askers && memcmp(m->askers[i].key, key, NET_KEY_BYTES) != 0)
+		i++;
+	return i;
+}
+
+static int find_invite(const struct memory_store *m, const struct rv_hash *hash) {
+	int i = 0;
+	while (i < m->n_invites && !rv_hash_equal(&m->tokens[i], hash))
+		i++;
+	return i;
+}
+
+/* Counts a member once, however often it is written. */
+static void spend(struct memory_store *m, const struct core_record *rec) {
+	int at = find_invite(m, &rec->token_hash), asker = find_asker(m, rec->key);
+	if (asker < m->n_askers)
+		drop_asker(m, asker);
+	for (int i = 0; i < m->n_came; i++)
+		if (m->came[i].member == rec->member)
+			return;
+	if (at == m->n_invites)
+		return;
+	m->came = realloc(m->came, (size_t)(m->n_came + 1) * sizeof *m->came);
+	RV_ASSERT(m->came != NULL);
+	m->came[m->n_came++] = (struct memory_came){rec->member, m->invites[at].id};
+}
+
 static enum rv_err append(struct store *s, const struct core_record *rec, const struct commit_stats *stats,
 						  struct rv_errtext *et) {
 	struct memory_store *m = of(s);
@@ -57,8 +90,8 @@ static enum rv_err append(struct store *s, const struct core_record *rec, const 
 	m->n_records++;
 	if (stats != NULL)
 		put_stats(m, stats);
-	for (int i = 0; rec->type == CORE_MEMBER && i < m->n_tokens; i++)
-		m->spent[i] = m->spent[i] || rv_hash_equal(&m->tokens[i], &rec->token_hash);
+	if (rec->type == CORE_MEMBER)
+		spend(m, rec);
 	while (rec->type == CORE_ROLLBACK && m->n_commits > 0 && m->stats[m->n_commits - 1].round >= rec->round)
 		m->n_commits--;
 	return RV_OK;
@@ -137,24 +170,100 @@ static enum rv_err total_tokens(struct store *s, uint64_t *tokens, struct rv_err
 	return RV_OK;
 }
 
-/* ---- tokens ---- */
+/* ---- invites ---- */
 
-static enum rv_err token_add(struct store *s, const struct rv_hash *hash, int64_t wall_us, struct rv_errtext *et) {
+static enum rv_err invite_add(struct store *s, const struct rv_hash *hash, const struct store_invite *in,
+							  struct rv_errtext *et) {
 	struct memory_store *m = of(s);
-	(void)wall_us;
 	RV_TRY(fault(m, et));
-	RV_ASSERT(m->n_tokens < MEMORY_STORE_TOKENS);
-	m->spent[m->n_tokens] = false;
-	m->tokens[m->n_tokens++] = *hash;
+	RV_ASSERT(m->n_invites < MEMORY_STORE_TOKENS);
+	m->invites[m->n_invites] = *in;
+	m->invites[m->n_invites].id = m->n_invites + 1;
+	m->tokens[m->n_invites++] = *hash;
 	return RV_OK;
 }
 
-static enum rv_err token_valid(struct store *s, const struct rv_hash *hash, bool *valid, struct rv_errtext *et) {
+static struct store_invite invite_at(const struct memory_store *m, int i) {
+	struct store_invite in = m->invites[i];
+	in.used = 0;
+	for (int k = 0; k < m->n_came; k++)
+		in.used += m->came[k].invite == in.id;
+	return in;
+}
+
+static enum rv_err invite_find(struct store *s, const struct rv_hash *hash, struct store_invite *out, bool *found,
+							   struct rv_errtext *et) {
+	const struct memory_store *m = of(s);
+	int i = find_invite(m, hash);
+	(void)et;
+	*found = i < m->n_invites;
+	if (*found)
+		*out = invite_at(m, i);
+	return RV_OK;
+}
+
+static enum rv_err invites(struct store *s, struct store_invite *out, int cap, int *n, struct rv_errtext *et) {
 	const struct memory_store *m = of(s);
 	(void)et;
-	*valid = false;
-	for (int i = 0; i < m->n_tokens; i++)
-		*valid = *valid || (rv_hash_equal(&m->tokens[i], hash) && !m->spent[i]);
+	*n = 0;
+	for (int i = m->n_invites - 1; i >= 0 && *n < cap; i--)
+		out[(*n)++] = invite_at(m, i);
+	return RV_OK;
+}
+
+static int by_number(const void *a, const void *b) {
+	const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	return x < y ? -1 : x > y;
+}
+
+static enum rv_err invite_members(struct store *s, int64_t id, uint32_t *out, int cap, int *n, struct rv_errtext *et) {
+	const struct memory_store *m = of(s);
+	(void)et;
+	*n = 0;
+	for (int i = 0; i < m->n_came && *n < cap; i++)
+		if (m->came[i].invite == id)
+			out[(*n)++] = m->came[i].member;
+	qsort(out, (size_t)*n, sizeof *out, by_number);
+	return RV_OK;
+}
+
+static enum rv_err invite_revoke(struct store *s, int64_t id, int64_t wall_us, bool *found, struct rv_errtext *et) {
+	struct memory_store *m = of(s);
+	RV_TRY(fault(m, et));
+	*found = id >= 1 && id <= m->n_invites;
+	if (*found && m->invites[id - 1].revoked_us == 0)
+		m->invites[id - 1].revoked_us = wall_us;
+	for (int i = m->n_askers - 1; i >= 0; i--)
+		if (m->askers[i].invite == id)
+			drop_asker(m, i);
+	return RV_OK;
+}
+
+/* In the order in which they asked: nobody asks earlier than those before. */
+static enum rv_err asker_put(struct store *s, const struct store_asker *a, struct rv_errtext *et) {
+	struct memory_store *m = of(s);
+	int i = find_asker(m, a->key);
+	RV_TRY(fault(m, et));
+	RV_ASSERT(i < STORE_ASKERS_MAX);
+	m->n_askers += i == m->n_askers;
+	m->askers[i] = *a;
+	return RV_OK;
+}
+
+static enum rv_err asker_drop(struct store *s, const uint8_t key[NET_KEY_BYTES], struct rv_errtext *et) {
+	struct memory_store *m = of(s);
+	int i = find_asker(m, key);
+	RV_TRY(fault(m, et));
+	if (i < m->n_askers)
+		drop_asker(m, i);
+	return RV_OK;
+}
+
+static enum rv_err askers(struct store *s, struct store_asker out[STORE_ASKERS_MAX], int *n, struct rv_errtext *et) {
+	const struct memory_store *m = of(s);
+	(void)et;
+	*n = m->n_askers;
+	memcpy(out, m->askers, (size_t)*n * sizeof *out);
 	return RV_OK;
 }
 
@@ -214,8 +323,14 @@ void memory_store_init(struct memory_store *m) {
 										 .away = away,
 										 .commits = commits,
 										 .total_tokens = total_tokens,
-										 .token_add = token_add,
-										 .token_valid = token_valid,
+										 .invite_add = invite_add,
+										 .invite_find = invite_find,
+										 .invites = invites,
+										 .invite_members = invite_members,
+										 .invite_revoke = invite_revoke,
+										 .asker_put = asker_put,
+										 .asker_drop = asker_drop,
+										 .askers = askers,
 										 .run = run,
 										 .set = set,
 										 .get = get,
@@ -227,5 +342,6 @@ void memory_store_init(struct memory_store *m) {
 void memory_store_release(struct memory_store *m) {
 	free(m->bytes);
 	free(m->stats);
+	free(m->came);
 	memory_store_init(m);
 }

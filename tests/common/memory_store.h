@@ -21,9 +21,14 @@ struct memory_store {
 
 	uint8_t *bytes; /* each record: u16 length, coordinator/store/record.h */
 	size_t n_bytes, cap_bytes, cap_commits;
-	int n_tokens, n_settings;
+	int n_invites, n_settings, n_askers, n_came;
 	struct rv_hash tokens[MEMORY_STORE_TOKENS];
-	bool spent[MEMORY_STORE_TOKENS];
+	struct store_invite invites[MEMORY_STORE_TOKENS]; /* `used` is counted in `came` */
+	struct memory_came {
+		uint32_t member;
+		int64_t invite;
+	} * came; /* n_came of them */
+	struct store_asker askers[STORE_ASKERS_MAX];
 	struct memory_setting {
 		char name[32], value[128];
 	} settings[MEMORY_STORE_SETTINGS];

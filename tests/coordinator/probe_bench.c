@@ -11,7 +11,7 @@
 void probe_bench_invite(struct probe_bench *b, uint8_t token[NET_TOKEN_BYTES]) {
 	char links[1][INVITE_MAX_BYTES];
 	struct invite in;
-	assert_ok(service_invite(b->service, 1, links, &et));
+	assert_ok(service_invite(b->service, NULL, 1, links, &et));
 	assert_ok(invite_parse(links[0], &in, &et));
 	memcpy(token, in.token, NET_TOKEN_BYTES);
 }

@@ -56,7 +56,7 @@ static void join(struct bench *b, uint8_t who) {
 	uint8_t key[NET_KEY_BYTES] = {who}, body[256], reply[NET_MAX_CONFIG_BYTES + 256];
 	struct join_request rq = {.protocol = CONTROL_VERSION, .run_id = {5}, .has_token = true};
 	struct invite in;
-	assert_ok(service_invite(b->service, 1, links, &et));
+	assert_ok(service_invite(b->service, NULL, 1, links, &et));
 	assert_ok(invite_parse(links[0], &in, &et));
 	memcpy(rq.token, in.token, sizeof rq.token);
 	struct rv_writer w = rv_writer_of(body, sizeof body), r = rv_writer_of(reply, sizeof reply);

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/hex.h"
 #include "tests/common/check.h"
 #include "tests/common/scratch.h"
 #include "tests/coordinator/coordinator_process.h"
@@ -174,6 +175,85 @@ static void test_invite_either_way(void **state) {
 	client_release(&k);
 }
 
+static void test_invites_are_listed_and_revoked_either_way(void **state) {
+	struct coordinator *c = *state;
+	struct invite in;
+	struct client k;
+	assert_int_equal(RUN("invite", "--dir", "/x", "lst"), 2);
+	expect("did you mean list");
+	assert_int_equal(RUN("invite", "--dir", "/x", "revoke"), 2);
+	expect("the ID that `invite list` shows");
+	assert_int_equal(RUN("invite", "--dir", "/x", "--uses", "0"), 2);
+	expect("65536");
+	assert_int_equal(RUN("invite", "--dir", c->dir, "--uses", "3", "--expires", "7d"), 0);
+	assert_int_equal(count_lines(out), 1);
+	out[strcspn(out, "\n")] = '\0';
+	assert_ok(invite_parse(out, &in, &et));
+	client_init(&k, c, 3, NULL);
+	assert_int_equal(client_join(&k, c, &in, NULL), 200);
+	client_release(&k);
+	for (int online = 1; online >= 0; online--) { /* invite 1 is coordinator_make's */
+		assert_int_equal(RUN("invite", "list", "--dir", c->dir), 0);
+		assert_int_equal(count_lines(out), 3);
+		expect("2  open      2 of 3");
+		expect("1  open      1 of 1");
+		expect("never");
+		if (online)
+			assert_int_equal(coordinator_stop(c), 0);
+	}
+	assert_int_equal(RUN("invite", "revoke", "2", "--dir", c->dir), 0);
+	expect("invite 2 is revoked");
+	coordinator_start(c);
+	assert_int_equal(RUN("invite", "revoke", "1", "--dir", c->dir), 0);
+	assert_int_equal(RUN("invite", "revoke", "9", "--dir", c->dir), 1);
+	expect("there is none");
+	client_init(&k, c, 4, NULL);
+	assert_int_equal(client_join(&k, c, &in, NULL), 403);
+	client_release(&k);
+	client_init(&k, c, 3, NULL); /* who came by it stays */
+	assert_int_equal(client_join(&k, c, &in, NULL), 200);
+	client_release(&k);
+}
+
+static void test_members_are_approved_either_way(void **state) {
+	struct coordinator *c = *state;
+	struct invite in;
+	struct client k;
+	char print[NET_KEY_BYTES * 2 + 1];
+	assert_int_equal(RUN("members", "--dir", "/x", "aprove", "123456"), 2);
+	expect("did you mean approve");
+	assert_int_equal(RUN("members", "--dir", "/x", "refuse"), 2);
+	expect("first digits of a fingerprint");
+	assert_int_equal(RUN("invite", "--dir", c->dir, "--uses", "2", "--approve"), 0);
+	out[strcspn(out, "\n")] = '\0';
+	assert_ok(invite_parse(out, &in, &et));
+	client_init(&k, c, 3, NULL);
+	rv_hex_encode(k.id.key, NET_KEY_BYTES, print);
+	print[16] = '\0';
+	assert_int_equal(client_join(&k, c, &in, NULL), 202);
+	assert_int_equal(RUN("members", "pending", "--dir", c->dir), 0);
+	expect(print);
+	expect("asks");
+	expect("tester");
+	assert_int_equal(RUN("status", "--dir", c->dir), 0);
+	expect("\"pending\":1");
+	assert_int_equal(RUN("members", "refuse", print, "--dir", c->dir), 0);
+	assert_int_equal(client_join(&k, c, &in, NULL), 403);
+	client_release(&k);
+	assert_int_equal(coordinator_stop(c), 0);
+	assert_int_equal(RUN("members", "pending", "--dir", c->dir), 0);
+	expect("refused");
+	assert_int_equal(RUN("members", "approve", print, "--dir", c->dir), 0);
+	expect("approved");
+	assert_int_equal(count_lines(out), 1);
+	coordinator_start(c);
+	client_init(&k, c, 3, NULL);
+	assert_int_equal(client_join(&k, c, &in, NULL), 200);
+	client_release(&k);
+	assert_int_equal(RUN("members", "approve", print, "--dir", c->dir), 1);
+	expect("members pending");
+}
+
 static void test_status_either_way(void **state) {
 	struct coordinator *c = *state;
 	assert_int_equal(RUN("status", "--dir", c->dir), 0);
@@ -201,6 +281,8 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_made_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_port_taken, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_invite_either_way, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_invites_are_listed_and_revoked_either_way, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_members_are_approved_either_way, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_status_either_way, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_served_once, set_up, tear_down),
 	};

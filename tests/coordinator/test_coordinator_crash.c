@@ -161,6 +161,26 @@ static void test_nothing_acknowledged_is_lost(void **state) {
 	coordinator_remove(&w.c);
 }
 
+/* Sends a join, kills the coordinator at a random moment, and starts it again. */
+static void start_join_and_die(struct coordinator *c, struct rv_rng *rng, uint32_t who, const struct invite *in) {
+	struct client k;
+	uint8_t body[512];
+	struct join_request rq = {.protocol = CONTROL_VERSION, .has_token = true, .name = "w"};
+	memcpy(rq.run_id, c->run_id, sizeof rq.run_id);
+	memcpy(rq.token, in->token, sizeof rq.token);
+	struct rv_writer w = rv_writer_of(body, sizeof body);
+	join_request_encode(&rq, &w);
+	client_init(&k, c, who, NULL);
+	struct http_request http = {
+		.path = "/v1/join", .body = body, .body_bytes = rv_writer_len(&w), .max_reply_bytes = 65536, .done = ignore};
+	assert_ok(http_client_start(k.http, &http, NULL, &et));
+	for (uint64_t n = rv_rng_below(rng, 12); n > 0; n--)
+		assert_ok(http_client_poll(k.http, NULL, 0, (int64_t)rv_rng_below(rng, 2000), &et));
+	process_kill(&c->e.coordinator);
+	client_release(&k);
+	coordinator_start(c);
+}
+
 /* A join whose answer was never seen is repeated with the same token, and gives one member, not
  * two. */
 static void test_join_cut_short(void **state) {
@@ -172,25 +192,8 @@ static void test_join_cut_short(void **state) {
 		struct client k;
 		struct invite in;
 		struct join_reply reply;
-		uint8_t body[512];
-		struct join_request rq = {.protocol = CONTROL_VERSION, .has_token = true, .name = "w"};
 		coordinator_invite(&c, &in);
-		memcpy(rq.run_id, c.run_id, sizeof rq.run_id);
-		memcpy(rq.token, in.token, sizeof rq.token);
-		struct rv_writer w = rv_writer_of(body, sizeof body);
-		join_request_encode(&rq, &w);
-		client_init(&k, &c, who, NULL);
-		struct http_request http = {.path = "/v1/join",
-									.body = body,
-									.body_bytes = rv_writer_len(&w),
-									.max_reply_bytes = 65536,
-									.done = ignore};
-		assert_ok(http_client_start(k.http, &http, NULL, &et));
-		for (uint64_t n = rv_rng_below(&rng, 12); n > 0; n--)
-			assert_ok(http_client_poll(k.http, NULL, 0, (int64_t)rv_rng_below(&rng, 2000), &et));
-		process_kill(&c.e.coordinator);
-		client_release(&k);
-		coordinator_start(&c);
+		start_join_and_die(&c, &rng, who, &in);
 		client_init(&k, &c, who, NULL);
 		assert_int_equal(client_join(&k, &c, &in, &reply), 200);
 		assert_int_equal(reply.member, who);
@@ -199,10 +202,51 @@ static void test_join_cut_short(void **state) {
 	coordinator_remove(&c);
 }
 
+/* One link for four, and six who come by it: each dies with the coordinator before it has its
+ * answer, and asks again. Four are members, whichever; none of them twice. */
+static void test_uses_are_neither_lost_nor_doubled(void **state) {
+	(void)state;
+	enum { USES = 4, COMERS = 6 };
+	struct coordinator c;
+	struct rv_rng rng = rv_rng_of(7, 8);
+	struct invite in;
+	char text[8192];
+	bool seen[USES] = {false};
+	int joined = 0;
+	coordinator_make(&c, "rounds = 5\n");
+	assert_int_equal(
+		coordinator_command(text, sizeof text, (const char *const[]){"invite", "--dir", c.dir, "--uses", "4", NULL}),
+		0);
+	text[strcspn(text, "\n")] = '\0';
+	assert_ok(invite_parse(text, &in, &et));
+	for (uint32_t who = 0; who < COMERS; who++) {
+		struct client k;
+		struct join_reply reply;
+		start_join_and_die(&c, &rng, who, &in);
+		client_init(&k, &c, who, NULL);
+		int status = client_join(&k, &c, &in, &reply);
+		client_release(&k);
+		assert_int_equal(status, joined < USES ? 200 : 403);
+		if (status != 200)
+			continue;
+		joined++;
+		assert_in_range(reply.member, 0, USES - 1);
+		assert_false(seen[reply.member]);
+		seen[reply.member] = true;
+	}
+	assert_int_equal(joined, USES);
+	assert_int_equal(
+		coordinator_command(text, sizeof text, (const char *const[]){"invite", "list", "--dir", c.dir, NULL}), 0);
+	assert_non_null(strstr(text, "0 of 4"));
+	assert_non_null(strstr(text, "0, 1, 2, 3\n"));
+	coordinator_remove(&c);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nothing_acknowledged_is_lost),
 		cmocka_unit_test(test_join_cut_short),
+		cmocka_unit_test(test_uses_are_neither_lost_nor_doubled),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

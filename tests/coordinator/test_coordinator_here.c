@@ -84,7 +84,7 @@ static enum rv_err join(struct bench *b, uint32_t who, uint32_t *member, struct 
 	key_of(who, key);
 	memcpy(rq.run_id, run_id, sizeof rq.run_id);
 	(void)snprintf(rq.name, sizeof rq.name, "worker %u", who);
-	assert_int_equal(service_invite(b->service, 1, links, et), RV_OK);
+	assert_int_equal(service_invite(b->service, NULL, 1, links, et), RV_OK);
 	assert_int_equal(invite_parse(links[0], &in, et), RV_OK);
 	memcpy(rq.token, in.token, sizeof rq.token);
 	struct rv_writer w = rv_writer_of(body, sizeof body), r = rv_writer_of(reply, sizeof reply);

@@ -58,7 +58,7 @@ static enum rv_err join(struct bench *b, uint8_t who, struct join_reply *out) {
 	struct rv_errtext et = {0};
 	enum rv_err failing = b->store.failing;
 	b->store.failing = RV_OK;
-	assert_int_equal(service_invite(b->service, 1, links, &et), RV_OK);
+	assert_int_equal(service_invite(b->service, NULL, 1, links, &et), RV_OK);
 	b->store.failing = failing;
 	assert_int_equal(invite_parse(links[0], &in, &et), RV_OK);
 	memcpy(rq.token, in.token, sizeof rq.token);
@@ -178,7 +178,7 @@ static void test_full_disk_passes(void **state) {
 	int before = b->store.n_records;
 	assert_int_equal(join(b, 3, &reply), RV_E_BUSY);
 	assert_true(service_find_member(b->service, key) < 0);
-	assert_int_equal(service_invite(b->service, 1, links, &et), RV_E_BUSY);
+	assert_int_equal(service_invite(b->service, NULL, 1, links, &et), RV_E_BUSY);
 	/* Everyone is ready, but no roster is announced that is not on the disk. */
 	assert_int_equal(report(b, 1, WORKER_READY, ":70"), RV_OK);
 	assert_int_equal(report(b, 2, WORKER_READY, ":70"), RV_OK);
@@ -738,9 +738,9 @@ static void test_invites(void **state) {
 	char links[3][INVITE_MAX_BYTES];
 	struct invite in;
 	struct rv_errtext et = {0};
-	assert_int_equal(service_invite(b->service, 0, links, &et), RV_E_RANGE);
-	assert_int_equal(service_invite(b->service, SERVICE_INVITES_MAX + 1, links, &et), RV_E_RANGE);
-	assert_int_equal(service_invite(b->service, 3, links, &et), RV_OK);
+	assert_int_equal(service_invite(b->service, NULL, 0, links, &et), RV_E_RANGE);
+	assert_int_equal(service_invite(b->service, NULL, SERVICE_INVITES_MAX + 1, links, &et), RV_E_RANGE);
+	assert_int_equal(service_invite(b->service, NULL, 3, links, &et), RV_OK);
 	assert_string_not_equal(links[0], links[1]);
 	assert_int_equal(invite_parse(links[2], &in, &et), RV_OK);
 	assert_string_equal(in.coordinator.host, "train.example.org");

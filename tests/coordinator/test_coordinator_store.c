@@ -118,42 +118,118 @@ static void test_records_are_kept_in_order(void **state) {
 		assert_int_equal(s.ids[i], i + 1);
 }
 
-/* The same number again is a fault, and the whole transaction is undone. */
+static void add_invite(struct place *p, uint8_t token, uint32_t uses) {
+	const struct rv_hash hash = {.b = {token}};
+	const struct store_invite in = {.made_us = token, .uses = uses, .ends_us = 99, .approve = uses > 1};
+	assert_ok(p->store->ops->invite_add(p->store, &hash, &in, &et));
+}
+
+static bool find_invite(struct place *p, uint8_t token, struct store_invite *in) {
+	const struct rv_hash hash = {.b = {token}};
+	bool found = false;
+	assert_ok(p->store->ops->invite_find(p->store, &hash, in, &found, &et));
+	return found;
+}
+
+static uint32_t used(struct place *p, uint8_t token) {
+	struct store_invite in;
+	assert_true(find_invite(p, token, &in));
+	return in.used;
+}
+
+static void ask(struct place *p, uint8_t key, int64_t invite, uint8_t state) {
+	const struct store_asker a = {.key = {key}, .name = "it's me", .invite = invite, .asked_us = 5, .state = state};
+	assert_ok(p->store->ops->asker_put(p->store, &a, &et));
+}
+
+static int askers(struct place *p, struct store_asker out[STORE_ASKERS_MAX]) {
+	int n = -1;
+	assert_ok(p->store->ops->askers(p->store, out, &n, &et));
+	return n;
+}
+
+/* The same number again is a fault, and the whole transaction is undone: the use is not spent, and
+ * who asked still asks. */
 static void test_append_is_all_or_nothing(void **state) {
 	struct place *p = *state;
-	struct rv_hash hash = {.b = {7}};
-	bool valid = false;
-	assert_ok(p->store->ops->token_add(p->store, &hash, 1, &et));
+	struct store_asker all[STORE_ASKERS_MAX];
+	add_invite(p, 7, 1);
+	ask(p, 9, 1, STORE_APPROVED);
 	struct core_record rec = {.id = 1, .type = CORE_SEQ};
 	assert_int_equal(append(p, &rec, NULL), RV_OK);
 	rec = member_record(1, 7);
 	assert_int_equal(append(p, &rec, NULL), RV_E_IO);
-	assert_ok(p->store->ops->token_valid(p->store, &hash, &valid, &et));
-	assert_true(valid);
+	assert_int_equal(used(p, 7), 0);
+	assert_int_equal(askers(p, all), 1);
 	rec = member_record(2, 7);
 	assert_int_equal(append(p, &rec, NULL), RV_OK); /* it goes on */
 	assert_int_equal(records_of(p).n, 2);
+	assert_int_equal(used(p, 7), 1);
+	assert_int_equal(askers(p, all), 0);
 }
 
-static void test_tokens_are_spent_once(void **state) {
+/* A member is written again when it moves, is banned, goes away and returns. */
+static void test_a_member_spends_one_use(void **state) {
 	struct place *p = *state;
-	struct rv_hash hash = {.b = {7}}, other = {.b = {8}};
-	bool valid = true;
-	assert_ok(p->store->ops->token_valid(p->store, &hash, &valid, &et));
-	assert_false(valid);
-	assert_ok(p->store->ops->token_add(p->store, &hash, 1, &et));
+	struct store_invite in;
+	uint32_t came[4];
+	int n = 0;
+	assert_false(find_invite(p, 7, &in));
+	add_invite(p, 7, 3);
 	reopen(p);
-	assert_ok(p->store->ops->token_valid(p->store, &hash, &valid, &et));
-	assert_true(valid);
+	assert_true(find_invite(p, 7, &in));
+	assert_true(in.id == 1 && in.made_us == 7 && in.ends_us == 99 && in.approve && in.uses == 3 && in.used == 0);
 	struct core_record rec = member_record(1, 7);
 	assert_int_equal(append(p, &rec, NULL), RV_OK);
-	assert_ok(p->store->ops->token_valid(p->store, &hash, &valid, &et));
-	assert_false(valid);
+	rec.id = 2;
+	rec.banned = true;
+	assert_int_equal(append(p, &rec, NULL), RV_OK);
+	rec.id = 3;
+	rec.type = CORE_AWAY;
+	assert_int_equal(append(p, &rec, NULL), RV_OK);
+	rec.id = 4;
+	rec.type = CORE_MEMBER;
+	assert_int_equal(append(p, &rec, NULL), RV_OK);
+	assert_int_equal(used(p, 7), 1);
+	rec.id = 5;
+	rec.member = 4;
+	rec.key[0] = 10;
+	assert_int_equal(append(p, &rec, NULL), RV_OK);
 	reopen(p);
-	assert_ok(p->store->ops->token_valid(p->store, &hash, &valid, &et));
-	assert_false(valid);
-	assert_ok(p->store->ops->token_valid(p->store, &other, &valid, &et));
-	assert_false(valid);
+	assert_int_equal(used(p, 7), 2);
+	assert_ok(p->store->ops->invite_members(p->store, 1, came, 4, &n, &et));
+	assert_true(n == 2 && came[0] == 0 && came[1] == 4);
+	assert_false(find_invite(p, 8, &in));
+}
+
+static void test_invites_are_listed_and_revoked(void **state) {
+	struct place *p = *state;
+	struct store_invite in[4];
+	struct store_asker all[STORE_ASKERS_MAX];
+	bool found = true;
+	int n = 0;
+	add_invite(p, 7, 1);
+	add_invite(p, 8, 2);
+	ask(p, 1, 1, STORE_ASKS);
+	ask(p, 2, 2, STORE_REFUSED);
+	assert_ok(p->store->ops->invite_revoke(p->store, 1, 50, &found, &et));
+	assert_true(found);
+	assert_ok(p->store->ops->invite_revoke(p->store, 1, 60, &found, &et)); /* the first time counts */
+	assert_true(found);
+	assert_ok(p->store->ops->invite_revoke(p->store, 3, 50, &found, &et));
+	assert_false(found);
+	reopen(p);
+	assert_ok(p->store->ops->invites(p->store, in, 4, &n, &et));
+	assert_true(n == 2 && in[0].id == 2 && in[0].revoked_us == 0 && in[1].id == 1 && in[1].revoked_us == 50);
+	assert_int_equal(askers(p, all), 1);
+	assert_true(all[0].key[0] == 2 && all[0].invite == 2 && all[0].state == STORE_REFUSED && all[0].asked_us == 5);
+	assert_string_equal(all[0].name, "it's me");
+	ask(p, 2, 2, STORE_APPROVED);
+	assert_int_equal(askers(p, all), 1);
+	assert_int_equal(all[0].state, STORE_APPROVED);
+	const uint8_t key[NET_KEY_BYTES] = {2};
+	assert_ok(p->store->ops->asker_drop(p->store, key, &et));
+	assert_int_equal(askers(p, all), 0);
 }
 
 static void test_commits_for_people(void **state) {
@@ -288,7 +364,8 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_run_is_kept, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_records_are_kept_in_order, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_append_is_all_or_nothing, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_tokens_are_spent_once, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_member_spends_one_use, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_invites_are_listed_and_revoked, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_commits_for_people, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_numbers_that_no_column_takes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_only_one_has_it, set_up, tear_down),

@@ -24,6 +24,14 @@ static void run_worker(struct e2e *e, const char *data, const char *option, int 
 	e2e_run(e, "wrong", argv, status);
 }
 
+/* Runs a worker in a directory of its own. */
+static void run_worker_at(struct e2e *e, const char *name, int status) {
+	char dir[E2E_PATH];
+	e2e_path(e, name, dir);
+	const char *const argv[] = {"rivulet-worker", e->links[0], "--dir", dir, "--data", e->data, NULL};
+	e2e_run(e, "wrong", argv, status);
+}
+
 static void assert_said(const struct e2e *e, const char *log_name, const char *text) {
 	char path[E2E_PATH + 16], line[2048];
 	snprintf(path, sizeof path, "%s/%s", e->dir, log_name);
@@ -265,8 +273,64 @@ static void a_directory_that_was_copied_runs_once(void **state) {
 	stop_worker(&e, 0);
 }
 
+/* Makes a link for worker 0 with these options of `invite`. */
+static void make_link(struct e2e *e, const char *option, const char *value) {
+	char dir[E2E_PATH], log[E2E_PATH], line[sizeof e->links[0]];
+	e2e_path(e, "coordinator", dir);
+	const char *const argv[] = {"rivulet-coordinator", "invite", "--dir", dir, option, value, NULL};
+	e2e_run(e, "link", argv, 0);
+	e2e_path(e, "link.log", log);
+	FILE *f = fopen(log, "r");
+	assert_non_null(f);
+	assert_non_null(fgets(line, sizeof line, f));
+	fclose(f);
+	line[strcspn(line, "\n")] = '\0';
+	memcpy(e->links[0], line, sizeof line);
+}
+
+static void operate(struct e2e *e, const char *command, const char *what, const char *argument) {
+	char dir[E2E_PATH];
+	e2e_path(e, "coordinator", dir);
+	e2e_run(e, "operate", (const char *const[]){"rivulet-coordinator", command, what, argument, "--dir", dir, NULL}, 0);
+}
+
+static size_t n_members(struct e2e *e) {
+	json_t *status = e2e_status(e);
+	size_t n = json_array_size(json_object_get(status, "members"));
+	json_decref(status);
+	return n;
+}
+
+/* It waits, without a number, until the operator has compared the fingerprint; and nobody else comes
+ * by the link. */
+static void an_invite_may_need_approval(void **state) {
+	static struct e2e e;
+	char print[17] = "";
+	*state = &e;
+	e2e_open(&e, pair, 0);
+	make_link(&e, "--approve", "--uses=2");
+	e2e_launch_worker(&e, 0);
+	json_t *event = e2e_wait_event(&e.workers[0], "waiting", NULL, 0, NULL);
+	const char *at = strstr(e2e_text(event, "text"), "fingerprint ");
+	assert_non_null(at);
+	memcpy(print, at + strlen("fingerprint "), sizeof print - 1);
+	json_decref(event);
+	assert_int_equal(n_members(&e), 0);
+	json_decref(e2e_wait_event(&e.workers[0], "reach", NULL, 0, NULL)); /* tested before */
+	operate(&e, "members", "approve", print);
+	json_decref(e2e_wait_event(&e.workers[0], "started", NULL, 0, NULL));
+	assert_int_equal(n_members(&e), 1);
+	process_signal(&e.workers[0], SIGTERM);
+	process_assert_exit(&e.workers[0], 0);
+	operate(&e, "invite", "revoke", "1");
+	run_worker_at(&e, "other", 4);
+	assert_said(&e, "wrong.log", "has revoked this invite: ask for a new one");
+	assert_int_equal(n_members(&e), 1);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(an_invite_may_need_approval, e2e_teardown),
 		cmocka_unit_test_teardown(a_bad_text_costs_no_invite, e2e_teardown),
 		cmocka_unit_test_teardown(what_is_no_text_is_refused_by_every_program, e2e_teardown),
 		cmocka_unit_test_teardown(a_shard_out_of_range_costs_no_invite, e2e_teardown),

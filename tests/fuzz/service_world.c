@@ -43,7 +43,8 @@ static void add_tokens(struct store *s) {
 	for (uint8_t first = 1; first <= WORLD_TOKENS; first++) {
 		const uint8_t token[NET_TOKEN_BYTES] = {first};
 		const struct rv_hash hash = core_token_hash(run_id, token);
-		RV_ASSERT(s->ops->token_add(s, &hash, 0, NULL) == RV_OK);
+		const struct store_invite in = {.uses = 1};
+		RV_ASSERT(s->ops->invite_add(s, &hash, &in, NULL) == RV_OK);
 	}
 }
 

@@ -396,7 +396,7 @@ static void use_store(void *ctx, void *acknowledged) {
 	ok(sqlite_store_create(p->d.store, run_id, config, &et), &et);
 	a->created = true;
 	ok(sqlite_store_open(p->d.store, &s, &et), &et);
-	ok(s->ops->token_add(s, &p->token, 7, &et), &et);
+	ok(s->ops->invite_add(s, &p->token, &(struct store_invite){.made_us = 7, .uses = 1}, &et), &et);
 	a->has_token = true;
 	append(s, 1, 4, a);
 	store_close(s);
@@ -415,10 +415,11 @@ static enum rv_err count(void *ctx, const struct core_record *rec, struct rv_err
 static uint64_t records_in(const char *path, const struct rv_hash *token, bool *has_token) {
 	struct store *s;
 	struct rv_errtext et = {0};
+	struct store_invite in;
 	uint64_t n = 0;
 	ok(sqlite_store_open(path, &s, &et), &et);
 	ok(s->ops->each(s, count, &n, &et), &et);
-	ok(s->ops->token_valid(s, token, has_token, &et), &et);
+	ok(s->ops->invite_find(s, token, &in, has_token, &et), &et);
 	store_close(s);
 	return n;
 }

@@ -75,9 +75,10 @@ static void use_store(struct place *p, struct store *s) {
 	struct rv_errtext et = {0};
 	struct commit_stats stats[4];
 	uint64_t tokens;
+	struct store_invite in;
 	bool valid = false;
 	int n;
-	if (torture_ok(s->ops->token_add(s, &p->token_hash, 5, &et), &et))
+	if (torture_ok(s->ops->invite_add(s, &p->token_hash, &(struct store_invite){.made_us = 5, .uses = 1}, &et), &et))
 		p->token = true;
 	for (uint64_t id = 1; id <= RECORDS; id++) {
 		struct core_record rec = record(id);
@@ -86,7 +87,7 @@ static void use_store(struct place *p, struct store *s) {
 			break;
 		p->records = id;
 	}
-	if (torture_ok(s->ops->token_valid(s, &p->token_hash, &valid, &et), &et))
+	if (torture_ok(s->ops->invite_find(s, &p->token_hash, &in, &valid, &et), &et))
 		assert_true(valid || !p->token);
 	if (torture_ok(s->ops->commits(s, stats, 4, &n, &et), &et))
 		assert_true(n >= (int)p->records - 1);
@@ -152,7 +153,7 @@ static bool join(struct place *p, struct service *s, uint8_t who) {
 	struct invite in;
 	struct rv_errtext et = {0};
 	(void)p;
-	if (!torture_ok(service_invite(s, 1, links, &et), &et))
+	if (!torture_ok(service_invite(s, NULL, 1, links, &et), &et))
 		return false;
 	assert_int_equal(invite_parse(links[0], &in, &et), RV_OK);
 	memcpy(rq.run_id, run_id, sizeof rq.run_id);

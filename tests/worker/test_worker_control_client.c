@@ -46,8 +46,9 @@ struct plane {
 	atomic_int reported_n, reported_result, reported_seq;
 	struct http_client *http;
 	struct control_client *control;
-	int documents, older, configs, notices;
-	char config[64]; /* the last one; "-": none */
+	int documents, older, configs, notices, waits, refusals;
+	atomic_int joins_asked; /* the first two wait for a person, the third is refused */
+	char config[64];        /* the last one; "-": none */
 	struct notice notice;
 	uint8_t notice_bytes[NOTICE_MAX_BYTES], probes_bytes[PROBES_MAX_BYTES], reach_bytes[REACH_TEST_REPLY_MAX_BYTES];
 	int probed, reaches, pairs;
@@ -117,6 +118,11 @@ static void serve(void *ctx, const struct web_request *rq, struct web_reply *rep
 		reply->status = atomic_load(&p->config_status);
 		reply->body = "rounds = 7\n";
 		reply->body_bytes = strlen("rounds = 7\n");
+	} else if (strcmp(rq->path, "/v1/join") == 0) {
+		bool waits = atomic_fetch_add(&p->joins_asked, 1) < 2;
+		reply->status = waits ? 202 : 403;
+		reply->body = waits ? "join: the operator decides\n" : "join: refused\n";
+		reply->body_bytes = strlen(reply->body);
 	} else if (strcmp(rq->path, "/v1/report") == 0 && atomic_load(&p->probes))
 		answer_with_probes(p, rq, reply);
 	else if (strcmp(rq->path, "/v1/report") == 0)
@@ -170,6 +176,12 @@ static void on_joined(void *ctx, const struct join_reply *r) {
 	fail();
 }
 
+static void on_waiting(void *ctx, const char *text) {
+	struct plane *p = ctx;
+	p->waits++;
+	(void)snprintf(p->why, sizeof p->why, "%s", text);
+}
+
 static void on_document(void *ctx, const struct document *d) {
 	struct plane *p = ctx;
 	p->documents++;
@@ -184,8 +196,10 @@ static void on_older(void *ctx, const struct document *d, uint64_t seen) {
 }
 
 static void on_refused(void *ctx, enum rv_err e, const char *text) {
-	(void)ctx;
-	fail_msg("%s: %s", rv_err_name(e), text);
+	struct plane *p = ctx;
+	if (atomic_load(&p->joins_asked) == 0)
+		fail_msg("%s: %s", rv_err_name(e), text);
+	p->refusals++;
 }
 
 static void on_away(void *ctx, bool away, const char *text) {
@@ -239,6 +253,7 @@ static int set_up(void **state) {
 											   .on_probes = on_probes,
 											   .on_reach = on_reach,
 											   .on_joined = on_joined,
+											   .on_waiting = on_waiting,
 											   .on_pairs = on_pairs,
 											   .on_document = on_document,
 											   .on_older = on_older,
@@ -278,6 +293,36 @@ static void poll_until(struct plane *p, bool (*done)(const struct plane *)) {
 		assert_int_equal(http_client_poll(p->http, NULL, 0, POLL_US, NULL), RV_OK);
 	}
 	assert_true(done(p));
+}
+
+static bool waits(const struct plane *p) {
+	return p->waits > 0;
+}
+
+static bool is_refused(const struct plane *p) {
+	return p->refusals == 1;
+}
+
+static void a_join_that_waits_for_a_person_is_asked_again_later(void **state) {
+	struct plane *p = *state;
+	const struct join_request rq = {.protocol = CONTROL_VERSION, .name = "w"};
+	int64_t before_us = rv_clock_monotonic_us();
+	poll_until(p, follows);
+	control_client_join(p->control, &rq);
+	poll_until(p, waits);
+	assert_string_equal(p->why, "the operator decides");
+	assert_false(p->away); /* the coordinator answers */
+	for (int i = 0; i < 20; i++) { /* not at once */
+		control_client_tick(p->control, before_us + 4 * RV_US_PER_S - 1);
+		assert_int_equal(http_client_poll(p->http, NULL, 0, POLL_US, NULL), RV_OK);
+	}
+	assert_int_equal(atomic_load(&p->joins_asked), 1);
+	control_client_hurry(p->control);
+	p->waits = 0;
+	poll_until(p, waits);
+	control_client_hurry(p->control);
+	poll_until(p, is_refused);
+	assert_int_equal(atomic_load(&p->joins_asked), 3);
 }
 
 static void an_older_store_is_told_and_a_later_term_of_it_followed(void **state) {
@@ -536,6 +581,7 @@ static void a_refusal_names_what_was_asked_once(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_join_that_waits_for_a_person_is_asked_again_later, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(an_older_store_is_told_and_a_later_term_of_it_followed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_document_comes_as_a_patch, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(tickets_for_a_whole_row_are_asked_for, set_up, tear_down),

@@ -16,11 +16,13 @@
 enum {
 	FIRST_PAUSE_US = 100 * RV_US_PER_MS,
 	LAST_PAUSE_US = 5 * RV_US_PER_S,
+	WAIT_PAUSE_US = 4 * RV_US_PER_S, /* at least, between two questions that a person has to decide */
 	REQUEST_TIMEOUT_MS = 10000,
 	POLL_TIMEOUT_MS = 40000, /* the coordinator holds a document request for up to 20 s */
 	REFUSAL_MAX_BYTES = 4096,
 	REFUSAL_SHOWN_BYTES = 300,
 	HTTP_OK = 200,
+	HTTP_ACCEPTED = 202,
 	HTTP_NO_CONTENT = 204,
 	HTTP_IM_USED = 226, /* RFC 3229: a patch */
 	HTTP_BAD_REQUEST = 400,
@@ -120,15 +122,22 @@ static bool is_refusal(int status) {
 		   status != HTTP_TOO_MANY;
 }
 
-/* Writes what the coordinator answers, for people. */
-static void describe_answer(const struct http_reply *r, const char *what, char text[RV_ERRTEXT_BYTES]) {
+/* Copies the answer's line, without the "join: " that it may begin with. */
+static void copy_line(const struct http_reply *r, const char *what, char text[RV_ERRTEXT_BYTES]) {
 	const char *why = r->body ? (const char *)r->body : "";
 	const size_t n = strlen(what);
-	if (strncmp(why, what, n) == 0 && why[n] == ':') /* it begins with the same word */
+	if (strncmp(why, what, n) == 0 && why[n] == ':')
 		why += n + 1 + strspn(why + n + 1, " ");
 	int why_bytes = (int)strcspn(why, "\r\n");
-	snprintf(text, RV_ERRTEXT_BYTES, "%s: the coordinator answers %d: %.*s", what, r->status,
-			 why_bytes < REFUSAL_SHOWN_BYTES ? why_bytes : REFUSAL_SHOWN_BYTES, why);
+	snprintf(text, RV_ERRTEXT_BYTES, "%.*s", why_bytes < REFUSAL_SHOWN_BYTES ? why_bytes : REFUSAL_SHOWN_BYTES, why);
+}
+
+/* Writes what the coordinator answers, for people. */
+static void describe_answer(const struct http_reply *r, const char *what, char text[RV_ERRTEXT_BYTES]) {
+	char why[RV_ERRTEXT_BYTES];
+	copy_line(r, what, why);
+	snprintf(text, RV_ERRTEXT_BYTES, "%s: the coordinator answers %d: %.*s", what, r->status, (int)REFUSAL_SHOWN_BYTES,
+			 why);
 }
 
 /* Handles what is not the expected answer. */
@@ -202,10 +211,25 @@ void control_client_ask_config(struct control_client *c) {
 
 /* ---- join ---- */
 
+/* A person has to decide first: asks again later. */
+static void join_waits(struct call *k, const struct http_reply *r) {
+	struct control_client *c = k->c;
+	char text[RV_ERRTEXT_BYTES];
+	copy_line(r, "join", text);
+	succeeded(k);
+	k->not_before_us = c->ops.now_us(c->ops.ctx) + WAIT_PAUSE_US + (int64_t)rv_rng_below(&c->rng, WAIT_PAUSE_US / 2);
+	if (c->owner.on_waiting != NULL)
+		c->owner.on_waiting(c->owner.ctx, text);
+}
+
 static void join_done(void *ctx, const struct http_reply *r) {
 	struct call *k = ctx;
 	struct control_client *c = k->c;
 	struct rv_errtext et = {0};
+	if (r->err == RV_OK && r->status == HTTP_ACCEPTED) {
+		join_waits(k, r);
+		return;
+	}
 	if (!is_answered(k, r, "join"))
 		return;
 	if (join_reply_decode(r->body, r->body_bytes, &c->joined, &et) != RV_OK) {

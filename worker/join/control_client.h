@@ -38,6 +38,9 @@ struct control_client_owner {
 	void (*on_config)(void *ctx, const char *text);
 	/* Takes the answer to the join, borrowed for the call. */
 	void (*on_joined)(void *ctx, const struct join_reply *reply);
+	/* Reports, for the log, that the join waits for a person; asked again until it is answered.
+	 * NULL: not reported. */
+	void (*on_waiting)(void *ctx, const char *text);
 	/* Takes a document with a valid signature and form, and a later number or term than all
 	 * before. */
 	void (*on_document)(void *ctx, const struct document *d);
@@ -72,7 +75,8 @@ struct control_client *control_client_init(void *memory, const struct control_cl
 
 /* Asks for the run's configuration until the coordinator answers; then calls on_config. */
 void control_client_ask_config(struct control_client *c);
-/* Asks to join until the coordinator answers; then calls on_joined. */
+/* Asks to join until the coordinator answers; then calls on_joined. Meanwhile on_waiting, each time
+ * that it answers that a person has to decide first. */
 void control_client_join(struct control_client *c, const struct join_request *rq);
 /* Starts following documents. */
 void control_client_follow(struct control_client *c);

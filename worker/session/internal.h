@@ -109,9 +109,10 @@ struct session {
 	int addresses_fd; /* -1: this system does not report changes */
 	int lock_fd;
 	int64_t started_us;
-	bool joined_now; /* this process joined */
-	bool owes_end;   /* no earlier process has written the end of the run into metrics */
-	bool over;       /* a fault or a person ended the session before there was a core */
+	bool joined_now;                  /* this process joined */
+	char waits_for[RV_ERRTEXT_BYTES]; /* as last logged: what the join waits for; "": nothing */
+	bool owes_end;                    /* no earlier process has written the end of the run into metrics */
+	bool over;                        /* a fault or a person ended the session before there was a core */
 	enum rv_err fault;
 	struct rv_errtext fault_text;
 

@@ -65,6 +65,16 @@ static void on_joined(void *ctx, const struct join_reply *reply) {
 			 "joined the run as member %u", reply->member);
 }
 
+/* Logs what the join waits for, once, and again when that changes. */
+static void on_waiting(void *ctx, const char *text) {
+	struct session *s = ctx;
+	if (strcmp(s->waits_for, text) == 0)
+		return;
+	snprintf(s->waits_for, sizeof s->waits_for, "%s", text);
+	rv_event(s->events, RV_WARN, "waiting", RV_FIELDS(rv_field_str("text", text)),
+			 "not a member yet: %s. Tell it to the operator; this worker waits, and asks every few seconds", text);
+}
+
 static void on_refused(void *ctx, enum rv_err e, const char *text) {
 	session_fail(ctx, e, text);
 }
@@ -111,6 +121,7 @@ static enum rv_err open_control(struct session *s, struct rv_errtext *et) {
 	struct control_client_owner owner = {.ctx = s,
 										 .on_config = on_config,
 										 .on_joined = on_joined,
+										 .on_waiting = on_waiting,
 										 .on_document = session_on_document,
 										 .on_older = session_on_older,
 										 .on_notice = session_on_notice,

@@ -1,0 +1,183 @@
+/* askers.c: computers that ask to join by an invite that needs the operator's approval. They are in
+ * the store only: no member number and no slot is theirs before they join. */
+#include "coordinator/service/internal.h"
+
+#include "base/clock.h"
+#include "base/hex.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <strings.h>
+
+#define ASKER_LASTS_US ((int64_t)7 * 24 * 3600 * RV_US_PER_S) /* then it is forgotten, and may ask anew */
+enum { FINGERPRINT_BYTES = 8, KEY_DIGITS = 2 * NET_KEY_BYTES };
+
+static void write_fingerprint(const uint8_t key[NET_KEY_BYTES], char out[2 * FINGERPRINT_BYTES + 1]) {
+	rv_hex_encode(key, FINGERPRINT_BYTES, out);
+}
+
+enum rv_err service_load_askers(const struct service *s, struct service_askers *out, struct rv_errtext *et) {
+	return s->cfg.store->ops->askers(s->cfg.store, out->at, &out->n, et);
+}
+
+const struct store_asker *service_find_asker(const struct service_askers *all, const uint8_t key[NET_KEY_BYTES]) {
+	for (int i = 0; i < all->n; i++)
+		if (memcmp(all->at[i].key, key, NET_KEY_BYTES) == 0)
+			return &all->at[i];
+	return NULL;
+}
+
+int service_count_waiting(const struct service *s) {
+	struct service_askers all;
+	int n = 0;
+	if (service_load_askers(s, &all, NULL) != RV_OK)
+		return 0;
+	for (int i = 0; i < all.n; i++)
+		n += all.at[i].state == STORE_ASKS;
+	return n;
+}
+
+/* ---- asking ---- */
+
+static enum rv_err drop(struct service *s, struct service_askers *all, int i, struct rv_errtext *et) {
+	RV_TRY(s->cfg.store->ops->asker_drop(s->cfg.store, all->at[i].key, et));
+	memmove(&all->at[i], &all->at[i + 1], (size_t)(all->n - i - 1) * sizeof all->at[0]);
+	all->n--;
+	return RV_OK;
+}
+
+/* Drops those that asked long ago. */
+static enum rv_err drop_old(struct service *s, struct service_askers *all, struct rv_errtext *et) {
+	for (int i = all->n - 1; i >= 0; i--)
+		if (rv_clock_wall_us() - all->at[i].asked_us > ASKER_LASTS_US)
+			RV_TRY(drop(s, all, i, et));
+	return RV_OK;
+}
+
+/* Drops the first one refused, where there is no room for another. */
+static enum rv_err drop_refused(struct service *s, struct service_askers *all, struct rv_errtext *et) {
+	for (int i = 0; all->n == STORE_ASKERS_MAX && i < all->n; i++)
+		if (all->at[i].state == STORE_REFUSED)
+			RV_TRY(drop(s, all, i, et));
+	return RV_OK;
+}
+
+/* Returns true if one more may wait: there is room in all, and one link does not take all of it. */
+static bool has_room(const struct service_askers *all, const struct store_invite *in) {
+	uint32_t by_it = 0;
+	for (int i = 0; i < all->n; i++)
+		by_it += all->at[i].invite == in->id && all->at[i].state != STORE_REFUSED;
+	return all->n < STORE_ASKERS_MAX && by_it < in->uses - in->used + SERVICE_ASKERS_SPARE;
+}
+
+static enum rv_err add(struct service *s, struct service_askers *all, const struct store_asker *a,
+					   const struct store_invite *in, struct rv_errtext *et) {
+	char print[2 * FINGERPRINT_BYTES + 1];
+	RV_TRY(drop_old(s, all, et));
+	RV_TRY(drop_refused(s, all, et));
+	if (!has_room(all, in))
+		return rv_fail(et, RV_E_WAITING,
+					   "join: many computers wait for the operator's approval: this one asks again until there is "
+					   "room");
+	RV_TRY(s->cfg.store->ops->asker_put(s->cfg.store, a, et));
+	write_fingerprint(a->key, print);
+	service_tell_operator(s, RV_WARN, "asks", a->name,
+						  "a computer asks to join: fingerprint %s (`members approve %s`, or `members refuse %s`)",
+						  print, print, print);
+	return RV_OK;
+}
+
+enum rv_err service_ask_approval(struct service *s, const uint8_t key[NET_KEY_BYTES], const char *name,
+								 const struct store_invite *in, struct rv_errtext *et) {
+	struct service_askers all;
+	char print[2 * FINGERPRINT_BYTES + 1];
+	write_fingerprint(key, print);
+	RV_TRY(service_load_askers(s, &all, et));
+	const struct store_asker *known = service_find_asker(&all, key);
+	if (known != NULL && known->state == STORE_REFUSED)
+		return rv_fail(et, RV_E_AUTH,
+					   "join: the run's operator has refused this computer (fingerprint %s): ask the operator, who can "
+					   "still approve it",
+					   print);
+	if (known != NULL && known->invite == in->id && known->state == STORE_APPROVED)
+		return RV_OK;
+	if (known == NULL || known->invite != in->id) {
+		struct store_asker a = {.invite = in->id, .asked_us = rv_clock_wall_us(), .state = STORE_ASKS};
+		memcpy(a.key, key, sizeof a.key);
+		memcpy(a.name, name, strnlen(name, sizeof a.name - 1));
+		if (known != NULL)
+			RV_TRY(drop(s, &all, (int)(known - all.at), et));
+		enum rv_err e = add(s, &all, &a, in, et);
+		if (e != RV_OK)
+			return service_for_the_asker(e);
+	}
+	return rv_fail(et, RV_E_WAITING, "join: the operator has to approve this computer: fingerprint %s", print);
+}
+
+/* ---- for the operator ---- */
+
+enum rv_err service_list_askers(const struct service *s, json_t **out, struct rv_errtext *et) {
+	static const char *const states[] = {
+		[STORE_ASKS] = "asks", [STORE_APPROVED] = "approved", [STORE_REFUSED] = "refused"};
+	struct service_askers all;
+	char key[KEY_DIGITS + 1];
+	*out = NULL;
+	RV_TRY(service_load_askers(s, &all, et));
+	json_t *list = json_array();
+	for (int i = 0; i < all.n; i++) {
+		json_t *o = json_object();
+		rv_hex_encode(all.at[i].key, NET_KEY_BYTES, key);
+		(void)json_object_set_new(o, "key", json_string(key));
+		(void)json_object_set_new(o, "name", json_string(all.at[i].name));
+		(void)json_object_set_new(o, "invite", json_integer(all.at[i].invite));
+		(void)json_object_set_new(o, "asked_us", json_integer(all.at[i].asked_us));
+		(void)json_object_set_new(o, "state", json_string(states[all.at[i].state]));
+		(void)json_array_append_new(list, o);
+	}
+	*out = list;
+	return list != NULL ? RV_OK : rv_fail(et, RV_E_NOMEM, "no memory for the list of computers");
+}
+
+/* Finds the one computer whose key begins so. */
+static enum rv_err find(const struct service_askers *all, const char *prefix, struct store_asker *out,
+						struct rv_errtext *et) {
+	size_t n = strlen(prefix);
+	int found = 0;
+	if (n < SERVICE_PREFIX_LEAST || n > KEY_DIGITS || strspn(prefix, "0123456789abcdefABCDEF") != n)
+		return rv_fail(et, RV_E_INVALID, "%.80s: must be the first hex digits of a fingerprint, at least %d", prefix,
+					   (int)SERVICE_PREFIX_LEAST);
+	for (int i = 0; i < all->n; i++) {
+		char key[KEY_DIGITS + 1];
+		rv_hex_encode(all->at[i].key, NET_KEY_BYTES, key);
+		if (strncasecmp(key, prefix, n) != 0)
+			continue;
+		*out = all->at[i];
+		found++;
+	}
+	if (found > 1)
+		return rv_fail(et, RV_E_INVALID, "%s: the keys of %d computers begin so: give more digits", prefix, found);
+	return found == 1 ? RV_OK
+					  : rv_fail(et, RV_E_NOTFOUND,
+								"%s: no computer that asks to join has this fingerprint: `members pending` lists them",
+								prefix);
+}
+
+enum rv_err service_decide(struct service *s, const char *prefix, bool approve, char text[SERVICE_DECISION_BYTES],
+						   struct rv_errtext *et) {
+	struct service_askers all;
+	struct store_asker a;
+	char print[2 * FINGERPRINT_BYTES + 1];
+	RV_TRY(service_fault(s, et));
+	RV_TRY(service_load_askers(s, &all, et));
+	RV_TRY(find(&all, prefix, &a, et));
+	a.state = approve ? STORE_APPROVED : STORE_REFUSED;
+	enum rv_err e = s->cfg.store->ops->asker_put(s->cfg.store, &a, et);
+	if (e != RV_OK)
+		return service_for_the_asker(e);
+	write_fingerprint(a.key, print);
+	(void)snprintf(text, SERVICE_DECISION_BYTES, "computer %s%s%s is %s", print, a.name[0] ? ", " : "", a.name,
+				   approve ? "approved: it joins when it asks next, within seconds" : "refused");
+	service_tell_operator(s, RV_INFO, approve ? "approved" : "refused", a.name, "computer %s is %s", print,
+						  approve ? "approved" : "refused");
+	return RV_OK;
+}

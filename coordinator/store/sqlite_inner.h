@@ -1,0 +1,68 @@
+/* sqlite_inner.h: what the parts of the SQLite store share: sqlite.c (the file, records, settings),
+ * sqlite_invites.c (invites, and who asks to join by them). No other file includes it. */
+#ifndef RV_COORDINATOR_STORE_SQLITE_INNER_H
+#define RV_COORDINATOR_STORE_SQLITE_INNER_H
+
+#include "coordinator/store/sqlite.h"
+
+#include <sqlite3.h>
+
+enum statement {
+	PUT_RECORD,
+	PUT_MEMBER,
+	PUT_COMMIT,
+	PUT_INVITE,
+	SPEND_USE,
+	FIND_INVITE,
+	LAST_INVITES,
+	CAME_BY,
+	REVOKE_INVITE,
+	DROP_ASKERS_OF,
+	PUT_ASKER,
+	DROP_ASKER,
+	ALL_ASKERS,
+	PUT_RUN,
+	GET_RUN,
+	ALL_RECORDS,
+	FIND_KEY,
+	FIND_MEMBER,
+	LAST_COMMITS,
+	SUM_TOKENS,
+	DROP_COMMITS,
+	BEGIN,
+	COMMIT,
+	N_STATEMENTS
+};
+
+struct sqlite_store {
+	struct store store; /* first */
+	sqlite3 *db;
+	sqlite3_stmt *prepared[N_STATEMENTS];
+	char path[512];
+};
+
+struct sqlite_store *sqlite_store_of(struct store *store);
+/* Returns the fault of the connection's last call, made while `doing` that. */
+enum rv_err sqlite_store_fail(const struct sqlite_store *s, struct rv_errtext *et, const char *doing);
+/* Runs a prepared statement that gives no row; its parameters are bound. */
+enum rv_err sqlite_store_step(struct sqlite_store *s, enum statement which, const char *doing, struct rv_errtext *et);
+void sqlite_store_roll_back(const struct sqlite_store *s);
+
+/* Counts the member of a MEMBER record as come by the invite with its token_hash, once, and ends
+ * its asking; inside the record's transaction. */
+enum rv_err sqlite_invite_spend(struct sqlite_store *s, const struct core_record *rec, struct rv_errtext *et);
+
+/* The operations of store_ops. */
+enum rv_err sqlite_invite_add(struct store *store, const struct rv_hash *hash, const struct store_invite *in,
+							  struct rv_errtext *et);
+enum rv_err sqlite_invite_find(struct store *store, const struct rv_hash *hash, struct store_invite *out, bool *found,
+							   struct rv_errtext *et);
+enum rv_err sqlite_invites(struct store *store, struct store_invite *out, int cap, int *n, struct rv_errtext *et);
+enum rv_err sqlite_invite_members(struct store *store, int64_t id, uint32_t *out, int cap, int *n,
+								  struct rv_errtext *et);
+enum rv_err sqlite_invite_revoke(struct store *store, int64_t id, int64_t wall_us, bool *found, struct rv_errtext *et);
+enum rv_err sqlite_asker_put(struct store *store, const struct store_asker *a, struct rv_errtext *et);
+enum rv_err sqlite_asker_drop(struct store *store, const uint8_t key[NET_KEY_BYTES], struct rv_errtext *et);
+enum rv_err sqlite_askers(struct store *store, struct store_asker out[STORE_ASKERS_MAX], int *n, struct rv_errtext *et);
+
+#endif
