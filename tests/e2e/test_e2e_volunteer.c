@@ -307,7 +307,7 @@ static void an_invite_may_need_approval(void **state) {
 	static struct e2e e;
 	char print[17] = "";
 	*state = &e;
-	e2e_open(&e, pair, 0);
+	e2e_open(&e, pair, 1);
 	make_link(&e, "--approve", "--uses=2");
 	e2e_launch_worker(&e, 0);
 	json_t *event = e2e_wait_event(&e.workers[0], "waiting", NULL, 0, NULL);
@@ -322,7 +322,7 @@ static void an_invite_may_need_approval(void **state) {
 	assert_int_equal(n_members(&e), 1);
 	process_signal(&e.workers[0], SIGTERM);
 	process_assert_exit(&e.workers[0], 0);
-	operate(&e, "invite", "revoke", "1");
+	operate(&e, "invite", "revoke", "2");
 	run_worker_at(&e, "other", 4);
 	assert_said(&e, "wrong.log", "has revoked this invite: ask for a new one");
 	assert_int_equal(n_members(&e), 1);
