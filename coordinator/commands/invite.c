@@ -100,7 +100,7 @@ static enum rv_err revoke(struct operator_session *session, const char *text, st
 	int64_t id = 0;
 	(void)parse_id(text, &id); /* checked before */
 	RV_TRY(operator_revoke(session, id, et));
-	(void)printf("invite %s is revoked: nobody comes by it any more; who has, stays (`ban` removes a member)\n", text);
+	(void)printf("invite %s is revoked: it admits nobody from now on; its members stay (`ban` removes one)\n", text);
 	return RV_OK;
 }
 
@@ -149,7 +149,7 @@ const struct rv_command cmd_invite = {
 		"rivulet-worker 'rivulet://...'\n"
 		"`invite list` shows what is left of each, when it ends, and which members came by it. `invite revoke ID` "
 		"ends\n"
-		"one: its members stay, who waits for approval does not. All of it works while the coordinator runs and while\n"
+		"one: its members stay, computers that wait for approval do not. All of it works while the coordinator runs and while\n"
 		"it does not.",
 	.options = options,
 	.opts_bytes = sizeof(struct invite_options),

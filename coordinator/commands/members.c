@@ -82,7 +82,7 @@ const struct rv_command cmd_members = {
 	.details =
 		"The volunteer's worker shows the fingerprint of its key: compare it with the one listed here before you\n"
 		"approve it. The first 6 digits are enough where no other key begins so. A computer gets its number when\n"
-		"it joins; who asked a week ago and did not join is forgotten, and may ask again.",
+		"it joins; one that asked a week ago and did not join is forgotten, and may ask again.",
 	.options = options,
 	.opts_bytes = sizeof(struct members_options),
 	.check = check,

@@ -144,10 +144,11 @@ enum rv_err core_replay(struct core *c, const struct core_record *rec, struct rv
 /* Checks that a join is for this run, in a version that both sides speak. RV_E_PROTOCOL. */
 enum rv_err core_check_join(const struct core *c, const struct join_request *rq, struct rv_errtext *et);
 /* Takes a join by the holder of `key`. token_ok: the platform found that the token admits one more
- * (ignored for a known key), counting those whose records are durable: none waits for the store. On RV_OK *member is its number; the record must be durable before the
- * platform replies (core_next_record). RV_E_AUTH (unknown key, no valid token), RV_E_FULL (max_here
- * members are here), RV_E_BUSY (too many records wait for the store), RV_E_PROTOCOL (version). A
- * key that the store has an AWAY record of returns first (core_return). */
+ * (ignored for a known key), counting those whose records are durable: none waits for the store. On
+ * RV_OK *member is its number; the record must be durable before the platform replies
+ * (core_next_record). RV_E_AUTH (unknown key, no valid token), RV_E_FULL (max_here members are
+ * here), RV_E_BUSY (too many records wait for the store), RV_E_PROTOCOL (version). A key that the
+ * store has an AWAY record of returns first (core_return). */
 enum rv_err core_join(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const struct join_request *rq,
 					  bool token_ok, uint32_t *member, struct rv_errtext *et);
 /* Takes a member back that is AWAY, by its last record in the store: it is in memory again when the

@@ -1,8 +1,9 @@
 /* internal.h: the state behind service.h, shared by service.c (requests, records), candidates.c
- * (addresses of members), invites.c, askers.c (who waits for approval), stats.c (committed rounds, news), waiting.c (missing members), storage.c
- * (failing disks), data_shards.c (workers that read the same text), outliers.c (unusual members),
- * pair_tickets.c, reach_test.c, relay.c (the coordinator's own), relay_offers.c (members' own),
- * status.c and metrics.c (output for people). No other file includes it. */
+ * (addresses of members), invites.c, askers.c (who waits for approval), stats.c (committed rounds,
+ * news), waiting.c (missing members), storage.c (failing disks), data_shards.c (workers that read
+ * the same text), outliers.c (unusual members), pair_tickets.c, reach_test.c, relay.c (the
+ * coordinator's own), relay_offers.c (members' own), status.c and metrics.c (output for people). No
+ * other file includes it. */
 #ifndef RV_COORDINATOR_SERVICE_INTERNAL_H
 #define RV_COORDINATOR_SERVICE_INTERNAL_H
 

@@ -100,8 +100,8 @@ enum rv_err service_recall(struct service *s, int64_t now_us, const uint8_t key[
 enum rv_err service_pair_tickets(const struct service *s, const uint8_t key[NET_KEY_BYTES], const void *body, size_t n,
 								 struct rv_writer *reply, struct rv_errtext *et);
 /* Handles POST /v1/reach-test (net/control/reach_test.h) of a member, or of the holder of a token
- * that may still admit it: begins the test, or reports on it. RV_E_INVALID, RV_E_RANGE, RV_E_PROTOCOL;
- * RV_E_AUTH: neither; RV_E_BUSY: too many tests. */
+ * that may still admit it: begins the test, or reports on it. RV_E_INVALID, RV_E_RANGE,
+ * RV_E_PROTOCOL; RV_E_AUTH: neither; RV_E_BUSY: too many tests. */
 enum rv_err service_reach_test(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES],
 							   const struct member_sight *sight, const void *body, size_t n, struct rv_writer *reply,
 							   struct rv_errtext *et);
@@ -110,7 +110,7 @@ void service_show_relay(struct service *s, const struct relay_totals *totals);
 /* Returns the set of banned members, as in the document. */
 const struct banned *service_banned(const struct service *s);
 
-/* What a link admits. */
+/* Terms of an invite. */
 struct invite_terms {
 	int64_t uses;     /* members */
 	int64_t lasts_ms; /* from now on; 0: without end */
@@ -123,7 +123,7 @@ enum rv_err service_invite(struct service *s, const struct invite_terms *terms, 
 /* Lists the latest invites as JSON (the caller decrefs it): what is left, when they end, who came
  * by them. Faults of the store, RV_E_NOMEM. */
 enum rv_err service_list_invites(const struct service *s, json_t **out, struct rv_errtext *et);
-/* Revokes an invite: nobody comes by it any more; members stay. RV_E_NOTFOUND. */
+/* Revokes an invite: it admits nobody from then on; members stay. RV_E_NOTFOUND. */
 enum rv_err service_revoke(struct service *s, int64_t id, struct rv_errtext *et);
 /* Lists the computers that ask for approval, as JSON (the caller decrefs it). Faults as above. */
 enum rv_err service_list_askers(const struct service *s, json_t **out, struct rv_errtext *et);

@@ -31,7 +31,7 @@ struct commit_stats {
 	int64_t duration_us;            /* since the commit before (or since the coordinator started) */
 };
 
-/* What a link admits. Times are microseconds since 1970. */
+/* An invite: how many its link admits, and until when. Times are microseconds since 1970. */
 struct store_invite {
 	int64_t id; /* from 1, ascending; the store's */
 	int64_t made_us;

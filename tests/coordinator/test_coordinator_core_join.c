@@ -38,7 +38,7 @@ static void test_join_needs_a_token_at_first(void **state) {
 	const struct core_record *rec = rig_last(&r, CORE_MEMBER);
 	struct rv_hash hash = core_token_hash(r.cfg.run_id, with.token);
 	assert_memory_equal(&rec->token_hash, &hash, sizeof hash);
-	/* The same key comes back without a token. How many a token admits is the platform's to know. */
+	/* The same key comes back without a token. The platform knows how many a token admits. */
 	assert_int_equal(join(&r, 0, &without, false, &member), RV_OK);
 	assert_int_equal(member, 0);
 	assert_int_equal(join(&r, 1, &with, false, &member), RV_E_AUTH);

@@ -301,8 +301,8 @@ static size_t n_members(struct e2e *e) {
 	return n;
 }
 
-/* It waits, without a number, until the operator has compared the fingerprint; and nobody else comes
- * by the link. */
+/* It waits, without a number, until the operator has approved its fingerprint; once the link is
+ * revoked, nobody else comes by it. */
 static void an_invite_may_need_approval(void **state) {
 	static struct e2e e;
 	char print[17] = "";
