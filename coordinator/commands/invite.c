@@ -149,8 +149,8 @@ const struct rv_command cmd_invite = {
 		"rivulet-worker 'rivulet://...'\n"
 		"`invite list` shows what is left of each, when it ends, and which members came by it. `invite revoke ID` "
 		"ends\n"
-		"one: its members stay, computers that wait for approval do not. All of it works while the coordinator runs and while\n"
-		"it does not.",
+		"one: its members stay, computers that wait for approval do not. All of it works while the\n"
+		"coordinator runs and while it does not.",
 	.options = options,
 	.opts_bytes = sizeof(struct invite_options),
 	.check = check,

@@ -33,7 +33,7 @@ int service_count_waiting(const struct service *s) {
 	if (service_load_askers(s, &all, NULL) != RV_OK)
 		return 0;
 	for (int i = 0; i < all.n; i++)
-		n += all.at[i].state == STORE_ASKS;
+		n += all.at[i].state == ASKER_ASKS;
 	return n;
 }
 
@@ -57,7 +57,7 @@ static enum rv_err drop_old(struct service *s, struct service_askers *all, struc
 /* Drops the first one refused, where there is no room for another. */
 static enum rv_err drop_refused(struct service *s, struct service_askers *all, struct rv_errtext *et) {
 	for (int i = 0; all->n == STORE_ASKERS_MAX && i < all->n; i++)
-		if (all->at[i].state == STORE_REFUSED)
+		if (all->at[i].state == ASKER_REFUSED)
 			RV_TRY(drop(s, all, i, et));
 	return RV_OK;
 }
@@ -66,7 +66,7 @@ static enum rv_err drop_refused(struct service *s, struct service_askers *all, s
 static bool has_room(const struct service_askers *all, const struct store_invite *in) {
 	uint32_t by_it = 0;
 	for (int i = 0; i < all->n; i++)
-		by_it += all->at[i].invite == in->id && all->at[i].state != STORE_REFUSED;
+		by_it += all->at[i].invite == in->id && all->at[i].state != ASKER_REFUSED;
 	return all->n < STORE_ASKERS_MAX && by_it < in->uses - in->used + SERVICE_ASKERS_SPARE;
 }
 
@@ -94,15 +94,15 @@ enum rv_err service_ask_approval(struct service *s, const uint8_t key[NET_KEY_BY
 	write_fingerprint(key, print);
 	RV_TRY(service_load_askers(s, &all, et));
 	const struct store_asker *known = service_find_asker(&all, key);
-	if (known != NULL && known->state == STORE_REFUSED)
+	if (known != NULL && known->state == ASKER_REFUSED)
 		return rv_fail(et, RV_E_AUTH,
 					   "join: the run's operator has refused this computer (fingerprint %s): ask the operator, who can "
 					   "still approve it",
 					   print);
-	if (known != NULL && known->invite == in->id && known->state == STORE_APPROVED)
+	if (known != NULL && known->invite == in->id && known->state == ASKER_APPROVED)
 		return RV_OK;
 	if (known == NULL || known->invite != in->id) {
-		struct store_asker a = {.invite = in->id, .asked_us = rv_clock_wall_us(), .state = STORE_ASKS};
+		struct store_asker a = {.invite = in->id, .asked_us = rv_clock_wall_us(), .state = ASKER_ASKS};
 		memcpy(a.key, key, sizeof a.key);
 		memcpy(a.name, name, strnlen(name, sizeof a.name - 1));
 		if (known != NULL)
@@ -118,7 +118,7 @@ enum rv_err service_ask_approval(struct service *s, const uint8_t key[NET_KEY_BY
 
 enum rv_err service_list_askers(const struct service *s, json_t **out, struct rv_errtext *et) {
 	static const char *const states[] = {
-		[STORE_ASKS] = "asks", [STORE_APPROVED] = "approved", [STORE_REFUSED] = "refused"};
+		[ASKER_ASKS] = "asks", [ASKER_APPROVED] = "approved", [ASKER_REFUSED] = "refused"};
 	struct service_askers all;
 	char key[KEY_DIGITS + 1];
 	*out = NULL;
@@ -170,7 +170,7 @@ enum rv_err service_decide(struct service *s, const char *prefix, bool approve, 
 	RV_TRY(service_fault(s, et));
 	RV_TRY(service_load_askers(s, &all, et));
 	RV_TRY(find(&all, prefix, &a, et));
-	a.state = approve ? STORE_APPROVED : STORE_REFUSED;
+	a.state = approve ? ASKER_APPROVED : ASKER_REFUSED;
 	enum rv_err e = s->cfg.store->ops->asker_put(s->cfg.store, &a, et);
 	if (e != RV_OK)
 		return service_for_the_asker(e);

@@ -114,7 +114,7 @@ static enum rv_err find_state(const struct service *s, const uint8_t key[NET_KEY
 		return RV_OK;
 	RV_TRY(service_load_askers(s, &all, et));
 	const struct store_asker *a = service_find_asker(&all, key);
-	*state = a != NULL && (a->invite == in->id || a->state == STORE_REFUSED) ? a->state : -1;
+	*state = a != NULL && (a->invite == in->id || a->state == ASKER_REFUSED) ? a->state : -1;
 	return RV_OK;
 }
 
@@ -148,7 +148,7 @@ enum rv_err service_holds_invite(const struct service *s, const uint8_t key[NET_
 	if (!found)
 		return RV_OK;
 	RV_TRY(find_state(s, key, &in, &state, et));
-	*holds = state != STORE_REFUSED && check_usable(&in, state >= 0, NULL) == RV_OK;
+	*holds = state != ASKER_REFUSED && check_usable(&in, state >= 0, NULL) == RV_OK;
 	return RV_OK;
 }
 

@@ -123,7 +123,7 @@ enum rv_err sqlite_asker_drop(struct store *store, const uint8_t key[NET_KEY_BYT
 static bool asker_of_row(sqlite3_stmt *st, struct store_asker *out) {
 	const void *key = sqlite3_column_blob(st, 0);
 	int state = sqlite3_column_int(st, 4);
-	if (sqlite3_column_bytes(st, 0) != NET_KEY_BYTES || state < STORE_ASKS || state > STORE_REFUSED)
+	if (sqlite3_column_bytes(st, 0) != NET_KEY_BYTES || state < ASKER_ASKS || state > ASKER_REFUSED)
 		return false;
 	*out = (struct store_asker){
 		.invite = sqlite3_column_int64(st, 2), .asked_us = sqlite3_column_int64(st, 3), .state = (uint8_t)state};

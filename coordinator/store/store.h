@@ -45,13 +45,13 @@ struct store_invite {
 enum { STORE_ASKERS_MAX = 256 }; /* the service's bound; no store holds more */
 
 /* A computer that asks to join by an invite that needs approval, and is no member. */
-enum store_asker_state { STORE_ASKS, STORE_APPROVED, STORE_REFUSED };
+enum asker_state { ASKER_ASKS, ASKER_APPROVED, ASKER_REFUSED };
 struct store_asker {
 	uint8_t key[NET_KEY_BYTES];
 	char name[NET_NAME_BYTES]; /* the volunteer's choice */
 	int64_t invite;            /* its id */
 	int64_t asked_us;          /* for the first time, since 1970 */
-	uint8_t state;             /* enum store_asker_state */
+	uint8_t state;             /* enum asker_state */
 };
 
 struct store;

@@ -154,7 +154,7 @@ static void test_append_is_all_or_nothing(void **state) {
 	struct place *p = *state;
 	struct store_asker all[STORE_ASKERS_MAX];
 	add_invite(p, 7, 1);
-	ask(p, 9, 1, STORE_APPROVED);
+	ask(p, 9, 1, ASKER_APPROVED);
 	struct core_record rec = {.id = 1, .type = CORE_SEQ};
 	assert_int_equal(append(p, &rec, NULL), RV_OK);
 	rec = member_record(1, 7);
@@ -210,8 +210,8 @@ static void test_invites_are_listed_and_revoked(void **state) {
 	int n = 0;
 	add_invite(p, 7, 1);
 	add_invite(p, 8, 2);
-	ask(p, 1, 1, STORE_ASKS);
-	ask(p, 2, 2, STORE_REFUSED);
+	ask(p, 1, 1, ASKER_ASKS);
+	ask(p, 2, 2, ASKER_REFUSED);
 	assert_ok(p->store->ops->invite_revoke(p->store, 1, 50, &found, &et));
 	assert_true(found);
 	assert_ok(p->store->ops->invite_revoke(p->store, 1, 60, &found, &et)); /* the first time counts */
@@ -222,11 +222,11 @@ static void test_invites_are_listed_and_revoked(void **state) {
 	assert_ok(p->store->ops->invites(p->store, in, 4, &n, &et));
 	assert_true(n == 2 && in[0].id == 2 && in[0].revoked_us == 0 && in[1].id == 1 && in[1].revoked_us == 50);
 	assert_int_equal(askers(p, all), 1);
-	assert_true(all[0].key[0] == 2 && all[0].invite == 2 && all[0].state == STORE_REFUSED && all[0].asked_us == 5);
+	assert_true(all[0].key[0] == 2 && all[0].invite == 2 && all[0].state == ASKER_REFUSED && all[0].asked_us == 5);
 	assert_string_equal(all[0].name, "it's me");
-	ask(p, 2, 2, STORE_APPROVED);
+	ask(p, 2, 2, ASKER_APPROVED);
 	assert_int_equal(askers(p, all), 1);
-	assert_int_equal(all[0].state, STORE_APPROVED);
+	assert_int_equal(all[0].state, ASKER_APPROVED);
 	const uint8_t key[NET_KEY_BYTES] = {2};
 	assert_ok(p->store->ops->asker_drop(p->store, key, &et));
 	assert_int_equal(askers(p, all), 0);

@@ -311,7 +311,7 @@ static void a_join_that_waits_for_a_person_is_asked_again_later(void **state) {
 	control_client_join(p->control, &rq);
 	poll_until(p, waits);
 	assert_string_equal(p->why, "the operator decides");
-	assert_false(p->away); /* the coordinator answers */
+	assert_false(p->away);         /* the coordinator answers */
 	for (int i = 0; i < 20; i++) { /* not at once */
 		control_client_tick(p->control, before_us + 4 * RV_US_PER_S - 1);
 		assert_int_equal(http_client_poll(p->http, NULL, 0, POLL_US, NULL), RV_OK);
