@@ -14,7 +14,7 @@ struct invite_options {
 	char dir[RUN_DIR_BYTES];
 	char advertise[NET_ADDR_BYTES];
 	int64_t count, uses, expires_ms;
-	bool approve;
+	bool approve, json;
 };
 
 static const struct rv_option options[] = {
@@ -30,6 +30,7 @@ static const struct rv_option options[] = {
 	 "Each computer waits until `members approve` names it.", "Invite"},
 	{"advertise", RV_OPT_STRING, offsetof(struct invite_options, advertise), NET_ADDR_BYTES, "", 0, 0, NULL,
 	 "HOST:PORT for the links, while the coordinator does not run (default: that of the last `serve`).", "Invite"},
+	{"json", RV_OPT_BOOL, offsetof(struct invite_options, json), 0, "no", 0, 0, NULL, "`list` as JSON.", "Invite"},
 	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };
 
@@ -75,16 +76,23 @@ static void print_invite(const json_t *in) {
 	print_members(in);
 }
 
-static enum rv_err list(struct operator_session *session, struct rv_errtext *et) {
-	json_t *all = NULL;
+static void print_table(const json_t *all) {
 	const json_t *in;
 	size_t i;
-	RV_TRY(operator_list_invites(session, &all, et));
 	(void)printf("%6s  %-8s  %-14s  %-8s  %-20s  %-20s  %s\n", "ID", "STATE", "USES LEFT", "APPROVAL", "MADE (UTC)",
 				 "ENDS (UTC)", "MEMBERS");
 	json_array_foreach(all, i, in) {
 		print_invite(in);
 	}
+}
+
+static enum rv_err list(struct operator_session *session, bool json, struct rv_errtext *et) {
+	json_t *all = NULL;
+	RV_TRY(operator_list_invites(session, &all, et));
+	if (json)
+		operator_print_json(all);
+	else
+		print_table(all);
 	json_decref(all);
 	return RV_OK;
 }
@@ -132,7 +140,7 @@ static enum rv_err run(void *opts, const struct rv_args *args, struct rv_errtext
 		RV_TRY(address_parse(o->advertise, &advertise, et));
 	RV_TRY(operator_open(o->dir, o->advertise[0] != '\0' ? &advertise : NULL, &session, et));
 	enum rv_err e = args->n == 0   ? make(session, o, et)
-					: args->n == 1 ? list(session, et)
+					: args->n == 1 ? list(session, o->json, et)
 								   : revoke(session, args->at[1], et);
 	operator_close(session);
 	return e;
@@ -143,14 +151,12 @@ const struct rv_command cmd_invite = {
 	.synopsis = "[list | revoke ID]",
 	.args_max = 2,
 	.help = "Prints invite links, one a line; lists them; revokes one.",
-	.details =
-		"A link lets --uses computers join, until it --expires or is revoked. It holds a secret: send it as you would\n"
-		"a password; one that many can read is best made with --approve. A worker uses it as its only argument:\n"
-		"rivulet-worker 'rivulet://...'\n"
-		"`invite list` shows what is left of each, when it ends, and which members came by it. `invite revoke ID` "
-		"ends\n"
-		"one: its members stay, computers that wait for approval do not. All of it works while the\n"
-		"coordinator runs and while it does not.",
+	.details = "A link lets --uses computers join, until it --expires or is revoked. It holds a secret: send it as\n"
+			   "you would a password; one that many can read is best made with --approve. A worker uses it as its\n"
+			   "only argument: rivulet-worker 'rivulet://...'\n"
+			   "`invite list` shows what is left of each, when it ends, and which members came by it. `invite revoke\n"
+			   "ID` ends one: its members stay, computers that wait for approval by it do not join.\n"
+			   "All of it works while the coordinator runs and while it does not.",
 	.options = options,
 	.opts_bytes = sizeof(struct invite_options),
 	.check = check,

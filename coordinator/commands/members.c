@@ -10,11 +10,13 @@ enum { FINGERPRINT_SHOWN = 16 };
 
 struct members_options {
 	char dir[RUN_DIR_BYTES];
+	bool json;
 };
 
 static const struct rv_option options[] = {
 	{"dir", RV_OPT_STRING, offsetof(struct members_options, dir), RUN_DIR_BYTES, NULL, 0, 0, NULL,
 	 "Directory of the run.", "Members"},
+	{"json", RV_OPT_BOOL, offsetof(struct members_options, json), 0, "no", 0, 0, NULL, "`pending` as JSON.", "Members"},
 	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };
 
@@ -23,18 +25,25 @@ static const char *string(const json_t *o, const char *key) {
 	return s != NULL ? s : "";
 }
 
-static enum rv_err list(struct operator_session *session, struct rv_errtext *et) {
-	json_t *all = NULL;
+static void print_table(const json_t *all) {
 	const json_t *a;
 	char asked[WALL_TIME_BYTES];
 	size_t i;
-	RV_TRY(operator_list_askers(session, &all, et));
 	(void)printf("%-16s  %-8s  %6s  %-20s  %s\n", "FINGERPRINT", "STATE", "INVITE", "ASKED (UTC)", "NAME");
 	json_array_foreach(all, i, a) {
 		wall_time(json_integer_value(json_object_get(a, "asked_us")), asked);
 		(void)printf("%.*s  %-8s  %6" JSON_INTEGER_FORMAT "  %-20s  %s\n", FINGERPRINT_SHOWN, string(a, "key"),
 					 string(a, "state"), json_integer_value(json_object_get(a, "invite")), asked, string(a, "name"));
 	}
+}
+
+static enum rv_err list(struct operator_session *session, bool json, struct rv_errtext *et) {
+	json_t *all = NULL;
+	RV_TRY(operator_list_askers(session, &all, et));
+	if (json)
+		operator_print_json(all);
+	else
+		print_table(all);
 	json_decref(all);
 	return RV_OK;
 }
@@ -67,8 +76,8 @@ static enum rv_err run(void *opts, const struct rv_args *args, struct rv_errtext
 	const struct members_options *o = opts;
 	struct operator_session *session = NULL;
 	RV_TRY(operator_open(o->dir, NULL, &session, et));
-	enum rv_err e =
-		args->n == 1 ? list(session, et) : decide(session, args->at[1], strcmp(args->at[0], "approve") == 0, et);
+	enum rv_err e = args->n == 1 ? list(session, o->json, et)
+								 : decide(session, args->at[1], strcmp(args->at[0], "approve") == 0, et);
 	operator_close(session);
 	return e;
 }
@@ -78,11 +87,11 @@ const struct rv_command cmd_members = {
 	.synopsis = "pending | approve KEYPREFIX | refuse KEYPREFIX",
 	.args_min = 1,
 	.args_max = 2,
-	.help = "Lists the computers that ask to join by an invite made with --approve, and lets one in or not.",
-	.details =
-		"The volunteer's worker shows the fingerprint of its key: compare it with the one listed here before you\n"
-		"approve it. The first 6 digits are enough where no other key begins so. A computer gets its number when\n"
-		"it joins; one that asked a week ago and did not join is forgotten, and may ask again.",
+	.help = "Lists the computers that ask to join by an invite made with --approve, and lets one in or refuses it.",
+	.details = "The volunteer's worker shows the fingerprint of its key: compare it with the one listed here before\n"
+			   "you approve it. At least 6 of its digits name a computer, where no other key begins so. A computer\n"
+			   "gets its number when it joins; one that asked a week ago and did not join is forgotten, and may ask\n"
+			   "again.",
 	.options = options,
 	.opts_bytes = sizeof(struct members_options),
 	.check = check,

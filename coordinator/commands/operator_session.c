@@ -208,6 +208,11 @@ enum rv_err operator_list_askers(struct operator_session *o, json_t **list, stru
 	return o->online ? ask_json(o, "/v1/admin/pending", list, et) : service_list_askers(o->run.service, list, et);
 }
 
+void operator_print_json(const json_t *list) {
+	(void)json_dumpf(list, stdout, JSON_COMPACT);
+	(void)fputc('\n', stdout);
+}
+
 enum rv_err operator_revoke(struct operator_session *o, int64_t invite, struct rv_errtext *et) {
 	char form[64], *body = NULL;
 	if (!o->online)

@@ -302,11 +302,11 @@ int status_view_print(const json_t *status, bool online, bool matrix, int width,
 	if (online) {
 		print_waiting(status, f);
 		print_not_held(status, f);
-		print_pending(status, f);
 		print_shared_text(status, f);
 		status_paths_summary(status, f);
 		print_relay(status, f);
 	}
+	print_pending(status, f);
 	print_members(json_object_get(status, "members"), online, width, f);
 	if (online && matrix)
 		status_paths_matrix(status, f);

@@ -20,9 +20,13 @@ enum rv_err service_load_askers(const struct service *s, struct service_askers *
 	return s->cfg.store->ops->askers(s->cfg.store, out->at, &out->n, et);
 }
 
+static bool is_old(const struct store_asker *a) {
+	return rv_clock_wall_us() - a->asked_us > ASKER_LASTS_US;
+}
+
 const struct store_asker *service_find_asker(const struct service_askers *all, const uint8_t key[NET_KEY_BYTES]) {
 	for (int i = 0; i < all->n; i++)
-		if (memcmp(all->at[i].key, key, NET_KEY_BYTES) == 0)
+		if (memcmp(all->at[i].key, key, NET_KEY_BYTES) == 0 && !is_old(&all->at[i]))
 			return &all->at[i];
 	return NULL;
 }
@@ -33,7 +37,7 @@ int service_count_waiting(const struct service *s) {
 	if (service_load_askers(s, &all, NULL) != RV_OK)
 		return 0;
 	for (int i = 0; i < all.n; i++)
-		n += all.at[i].state == ASKER_ASKS;
+		n += all.at[i].state == ASKER_ASKS && !is_old(&all.at[i]);
 	return n;
 }
 
@@ -49,7 +53,7 @@ static enum rv_err drop(struct service *s, struct service_askers *all, int i, st
 /* Drops those that asked long ago. */
 static enum rv_err drop_old(struct service *s, struct service_askers *all, struct rv_errtext *et) {
 	for (int i = all->n - 1; i >= 0; i--)
-		if (rv_clock_wall_us() - all->at[i].asked_us > ASKER_LASTS_US)
+		if (is_old(&all->at[i]))
 			RV_TRY(drop(s, all, i, et));
 	return RV_OK;
 }
@@ -99,14 +103,12 @@ enum rv_err service_ask_approval(struct service *s, const uint8_t key[NET_KEY_BY
 					   "join: the run's operator has refused this computer (fingerprint %s): ask the operator, who can "
 					   "still approve it",
 					   print);
-	if (known != NULL && known->invite == in->id && known->state == ASKER_APPROVED)
+	if (known != NULL && known->state == ASKER_APPROVED) /* by whichever link */
 		return RV_OK;
-	if (known == NULL || known->invite != in->id) {
+	if (known == NULL) {
 		struct store_asker a = {.invite = in->id, .asked_us = rv_clock_wall_us(), .state = ASKER_ASKS};
 		memcpy(a.key, key, sizeof a.key);
 		memcpy(a.name, name, strnlen(name, sizeof a.name - 1));
-		if (known != NULL)
-			RV_TRY(drop(s, &all, (int)(known - all.at), et));
 		enum rv_err e = add(s, &all, &a, in, et);
 		if (e != RV_OK)
 			return service_for_the_asker(e);
@@ -125,6 +127,8 @@ enum rv_err service_list_askers(const struct service *s, json_t **out, struct rv
 	RV_TRY(service_load_askers(s, &all, et));
 	json_t *list = json_array();
 	for (int i = 0; i < all.n; i++) {
+		if (is_old(&all.at[i]))
+			continue;
 		json_t *o = json_object();
 		rv_hex_encode(all.at[i].key, NET_KEY_BYTES, key);
 		(void)json_object_set_new(o, "key", json_string(key));
@@ -176,7 +180,8 @@ enum rv_err service_decide(struct service *s, const char *prefix, bool approve, 
 		return service_for_the_asker(e);
 	write_fingerprint(a.key, print);
 	(void)snprintf(text, SERVICE_DECISION_BYTES, "computer %s%s%s is %s", print, a.name[0] ? ", " : "", a.name,
-				   approve ? "approved: it joins when it asks next, within seconds" : "refused");
+				   approve ? "approved: it joins when it asks next, within seconds, if its invite has a use left"
+						   : "refused");
 	service_tell_operator(s, RV_INFO, approve ? "approved" : "refused", a.name, "computer %s is %s", print,
 						  approve ? "approved" : "refused");
 	return RV_OK;

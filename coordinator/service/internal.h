@@ -144,7 +144,7 @@ struct service_askers {
 	int n;
 };
 enum rv_err service_load_askers(const struct service *s, struct service_askers *out, struct rv_errtext *et);
-/* Returns the one with this key, or NULL. */
+/* Returns the one with this key, or NULL, as for one that asked too long ago. */
 const struct store_asker *service_find_asker(const struct service_askers *all, const uint8_t key[NET_KEY_BYTES]);
 /* Returns RV_OK once the operator has approved the holder of `key`; adds it to those that ask, if
  * it is new and there is room. RV_E_WAITING, RV_E_AUTH (refused), faults of the store. */

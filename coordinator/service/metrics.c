@@ -139,6 +139,8 @@ static void write_run(const struct service *s, FILE *f, int64_t now_us) {
 		one(f, "rivulet_loss", "gauge", "Mean training loss of the last committed round, nats per token", loss);
 	one(f, "rivulet_joins_refused_total", "counter", "Joins that were refused since this coordinator started",
 		(double)s->joins_refused);
+	one(f, "rivulet_joins_pending", "gauge", "Computers that wait for the operator's approval",
+		service_count_waiting(s));
 	one(f, "rivulet_store_full", "gauge", "1 while the disk is full", s->store_full);
 	one(f, "rivulet_coordinator_uptime_seconds", "gauge", "Since this process started",
 		(double)(now_us - s->started_us) / 1e6);

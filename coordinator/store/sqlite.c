@@ -35,6 +35,8 @@ static const char *const sql[N_STATEMENTS] = {
 	[LAST_INVITES] = (INVITE_COLUMNS " ORDER BY id DESC LIMIT ?"),
 	[CAME_BY] = "SELECT member FROM came WHERE invite = ? ORDER BY member LIMIT ?",
 	[REVOKE_INVITE] = "UPDATE invites SET revoked_us = iif(revoked_us = 0, ?, revoked_us) WHERE id = ?",
+	[DROP_ASKERS_OF_SPENT] = ("DELETE FROM askers WHERE invite = (SELECT id FROM invites WHERE hash = ?"
+							  " AND uses <= (SELECT count(*) FROM came WHERE invite = id))"),
 	[DROP_ASKERS_OF] = "DELETE FROM askers WHERE invite = ?",
 	[PUT_ASKER] = "INSERT OR REPLACE INTO askers (key, name, invite, asked_us, state) VALUES (?, ?, ?, ?, ?)",
 	[DROP_ASKER] = "DELETE FROM askers WHERE key = ?",

@@ -18,6 +18,7 @@ enum statement {
 	CAME_BY,
 	REVOKE_INVITE,
 	DROP_ASKERS_OF,
+	DROP_ASKERS_OF_SPENT,
 	PUT_ASKER,
 	DROP_ASKER,
 	ALL_ASKERS,
@@ -49,7 +50,8 @@ enum rv_err sqlite_store_step(struct sqlite_store *s, enum statement which, cons
 void sqlite_store_roll_back(const struct sqlite_store *s);
 
 /* Counts the member of a MEMBER record as come by the invite with its token_hash, once, and ends
- * its asking; inside the record's transaction. */
+ * its asking, and that of all others by this invite if it is spent; inside the record's
+ * transaction. */
 enum rv_err sqlite_invite_spend(struct sqlite_store *s, const struct core_record *rec, struct rv_errtext *et);
 
 /* The operations of store_ops. */

@@ -18,6 +18,8 @@ enum rv_err sqlite_invite_spend(struct sqlite_store *s, const struct core_record
 	(void)sqlite3_bind_int64(st, 1, rec->member);
 	(void)sqlite3_bind_blob(st, 2, rec->token_hash.b, RV_HASH_BYTES, SQLITE_STATIC);
 	RV_TRY(sqlite_store_step(s, SPEND_USE, "spending a use of an invite", et));
+	(void)sqlite3_bind_blob(s->prepared[DROP_ASKERS_OF_SPENT], 1, rec->token_hash.b, RV_HASH_BYTES, SQLITE_STATIC);
+	RV_TRY(sqlite_store_step(s, DROP_ASKERS_OF_SPENT, "dropping who asks by a spent invite", et));
 	return sqlite_asker_drop(&s->store, rec->key, et);
 }
 

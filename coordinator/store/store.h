@@ -62,8 +62,9 @@ typedef enum rv_err store_take(void *ctx, const struct core_record *rec, struct 
 struct store_ops {
 	void (*close)(struct store *s);
 	/* Makes the record durable. `stats`: for COMMIT, else NULL. The first MEMBER record of a member
-	 * spends a use of the invite with its token_hash; any MEMBER record ends its asking. A ROLLBACK
-	 * record drops the figures of the commits that it takes back. All of it or nothing. */
+	 * spends a use of the invite with its token_hash; any MEMBER record ends its asking, and that
+	 * of all who ask by this invite if it is spent. A ROLLBACK record drops the figures of the
+	 * commits that it takes back. All of it or nothing. */
 	enum rv_err (*append)(struct store *s, const struct core_record *rec, const struct commit_stats *stats,
 						  struct rv_errtext *et);
 	/* Gives every record, oldest first, until the first fault of `take`. */

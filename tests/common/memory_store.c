@@ -55,19 +55,40 @@ static int find_invite(const struct memory_store *m, const struct rv_hash *hash)
 	return i;
 }
 
+static struct store_invite invite_at(const struct memory_store *m, int i) {
+	struct store_invite in = m->invites[i];
+	in.used = 0;
+	for (int k = 0; k < m->n_came; k++)
+		in.used += m->came[k].invite == in.id;
+	return in;
+}
+
 /* Counts a member once, however often it is written. */
+static void note_came(struct memory_store *m, uint32_t member, int64_t invite) {
+	for (int i = 0; i < m->n_came; i++)
+		if (m->came[i].member == member)
+			return;
+	m->came = realloc(m->came, (size_t)(m->n_came + 1) * sizeof *m->came);
+	RV_ASSERT(m->came != NULL);
+	m->came[m->n_came++] = (struct memory_came){member, invite};
+}
+
+static void drop_askers_of(struct memory_store *m, int64_t invite) {
+	for (int i = m->n_askers - 1; i >= 0; i--)
+		if (m->askers[i].invite == invite)
+			drop_asker(m, i);
+}
+
 static void spend(struct memory_store *m, const struct core_record *rec) {
 	int at = find_invite(m, &rec->token_hash), asker = find_asker(m, rec->key);
 	if (asker < m->n_askers)
 		drop_asker(m, asker);
-	for (int i = 0; i < m->n_came; i++)
-		if (m->came[i].member == rec->member)
-			return;
 	if (at == m->n_invites)
 		return;
-	m->came = realloc(m->came, (size_t)(m->n_came + 1) * sizeof *m->came);
-	RV_ASSERT(m->came != NULL);
-	m->came[m->n_came++] = (struct memory_came){rec->member, m->invites[at].id};
+	note_came(m, rec->member, m->invites[at].id);
+	const struct store_invite in = invite_at(m, at);
+	if (in.used >= in.uses)
+		drop_askers_of(m, in.id);
 }
 
 static enum rv_err append(struct store *s, const struct core_record *rec, const struct commit_stats *stats,
@@ -183,14 +204,6 @@ static enum rv_err invite_add(struct store *s, const struct rv_hash *hash, const
 	return RV_OK;
 }
 
-static struct store_invite invite_at(const struct memory_store *m, int i) {
-	struct store_invite in = m->invites[i];
-	in.used = 0;
-	for (int k = 0; k < m->n_came; k++)
-		in.used += m->came[k].invite == in.id;
-	return in;
-}
-
 static enum rv_err invite_find(struct store *s, const struct rv_hash *hash, struct store_invite *out, bool *found,
 							   struct rv_errtext *et) {
 	const struct memory_store *m = of(s);
@@ -233,9 +246,7 @@ static enum rv_err invite_revoke(struct store *s, int64_t id, int64_t wall_us, b
 	*found = id >= 1 && id <= m->n_invites;
 	if (*found && m->invites[id - 1].revoked_us == 0)
 		m->invites[id - 1].revoked_us = wall_us;
-	for (int i = m->n_askers - 1; i >= 0; i--)
-		if (m->askers[i].invite == id)
-			drop_asker(m, i);
+	drop_askers_of(m, id);
 	return RV_OK;
 }
 

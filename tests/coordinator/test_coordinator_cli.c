@@ -198,6 +198,9 @@ static void test_invites_are_listed_and_revoked_either_way(void **state) {
 		expect("2  open      2 of 3");
 		expect("1  open      1 of 1");
 		expect("never");
+		assert_int_equal(RUN("invite", "list", "--json", "--dir", c->dir), 0);
+		assert_int_equal(count_lines(out), 1);
+		expect("\"uses\":3,\"used\":1,");
 		if (online)
 			assert_int_equal(coordinator_stop(c), 0);
 	}
@@ -235,6 +238,8 @@ static void test_members_are_approved_either_way(void **state) {
 	expect(print);
 	expect("asks");
 	expect("tester");
+	assert_int_equal(RUN("members", "pending", "--json", "--dir", c->dir), 0);
+	expect("\"state\":\"asks\"");
 	assert_int_equal(RUN("status", "--dir", c->dir), 0);
 	expect("\"pending\":1");
 	assert_int_equal(RUN("members", "refuse", print, "--dir", c->dir), 0);

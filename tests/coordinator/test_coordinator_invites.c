@@ -233,6 +233,53 @@ static void test_who_waits_is_bounded(void **state) {
 	expect(b, 2000, RV_E_WAITING, "fingerprint"); /* so does who asked long ago */
 }
 
+/* Its last use ends the asking of all others by it: nobody is approved for nothing. */
+static void test_a_spent_invite_is_asked_by_nobody(void **state) {
+	struct bench *b = *state;
+	invite(b, 1, 0, true);
+	expect(b, 1, RV_E_WAITING, "fingerprint");
+	expect(b, 2, RV_E_WAITING, "fingerprint");
+	assert_int_equal(decide(b, "abab0100", true), RV_OK);
+	assert_int_equal(join(b, 1), RV_OK);
+	assert_int_equal(pending(b), 0);
+	assert_int_equal(decide(b, "abab0200", true), RV_E_NOTFOUND);
+	expect(b, 2, RV_E_AUTH, "is spent");
+}
+
+/* The operator approves a computer, not its link; and to ask by two links takes one place. */
+static void test_approval_holds_with_another_link(void **state) {
+	struct bench *b = *state;
+	struct invite first;
+	invite(b, 2, 0, true);
+	first = b->link;
+	expect(b, 1, RV_E_WAITING, "fingerprint");
+	int64_t asked_us = b->store.askers[0].asked_us;
+	invite(b, 2, 0, true);
+	for (int i = 0; i < 3; i++) {
+		expect(b, 1, RV_E_WAITING, "fingerprint");
+		assert_true(b->store.n_askers == 1 && b->store.askers[0].invite == 1);
+		assert_true(b->store.askers[0].asked_us == asked_us);
+	}
+	assert_int_equal(decide(b, "abab0100", true), RV_OK);
+	assert_int_equal(join(b, 1), RV_OK);
+	b->link = first;
+	expect(b, 2, RV_E_WAITING, "fingerprint");
+	expect(b, 3, RV_E_WAITING, "fingerprint");
+}
+
+static void test_who_asked_long_ago_is_forgotten(void **state) {
+	struct bench *b = *state;
+	invite(b, 2, 0, true);
+	expect(b, 1, RV_E_WAITING, "fingerprint");
+	assert_int_equal(decide(b, "abab0100", true), RV_OK);
+	expect(b, 2, RV_E_WAITING, "fingerprint");
+	for (int i = 0; i < 2; i++)
+		b->store.askers[i].asked_us -= (int64_t)8 * 24 * 3600 * RV_US_PER_S;
+	assert_int_equal(pending(b), 0);
+	expect(b, 1, RV_E_WAITING, "fingerprint"); /* approved long ago: asks anew */
+	assert_true(pending(b) == 1 && b->store.n_askers == 1);
+}
+
 static void test_lists(void **state) {
 	struct bench *b = *state;
 	json_t *list = NULL;
@@ -268,6 +315,9 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_approval, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_approval_after_the_end, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_who_waits_is_bounded, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_spent_invite_is_asked_by_nobody, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_approval_holds_with_another_link, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_who_asked_long_ago_is_forgotten, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_lists, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -202,6 +202,27 @@ static void test_a_member_spends_one_use(void **state) {
 	assert_false(find_invite(p, 8, &in));
 }
 
+/* The record that spends the last use ends the asking of all others by it, in one transaction. */
+static void test_a_spent_invite_has_no_askers(void **state) {
+	struct place *p = *state;
+	struct store_asker all[STORE_ASKERS_MAX];
+	add_invite(p, 7, 2);
+	add_invite(p, 8, 1);
+	ask(p, 1, 1, ASKER_ASKS);
+	ask(p, 2, 1, ASKER_APPROVED);
+	ask(p, 3, 2, ASKER_ASKS);
+	struct core_record rec = member_record(1, 7);
+	assert_int_equal(append(p, &rec, NULL), RV_OK);
+	assert_int_equal(askers(p, all), 3);
+	rec.id = 2;
+	rec.member = 4;
+	rec.key[0] = 10;
+	assert_int_equal(append(p, &rec, NULL), RV_OK);
+	reopen(p);
+	assert_int_equal(askers(p, all), 1);
+	assert_int_equal(all[0].invite, 2);
+}
+
 static void test_invites_are_listed_and_revoked(void **state) {
 	struct place *p = *state;
 	struct store_invite in[4];
@@ -365,6 +386,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_records_are_kept_in_order, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_append_is_all_or_nothing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_member_spends_one_use, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_spent_invite_has_no_askers, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_invites_are_listed_and_revoked, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_commits_for_people, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_numbers_that_no_column_takes, set_up, tear_down),

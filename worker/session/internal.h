@@ -111,6 +111,7 @@ struct session {
 	int64_t started_us;
 	bool joined_now;                  /* this process joined */
 	char waits_for[RV_ERRTEXT_BYTES]; /* as last logged: what the join waits for; "": nothing */
+	int64_t waits_told_us;            /* when that was */
 	bool owes_end;                    /* no earlier process has written the end of the run into metrics */
 	bool over;                        /* a fault or a person ended the session before there was a core */
 	enum rv_err fault;

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define WAITING_TOLD_EVERY_US (10 * 60 * RV_US_PER_S)
+
 /* ---- the coordinator's answers ---- */
 
 void session_send_join(struct session *s) {
@@ -65,11 +67,13 @@ static void on_joined(void *ctx, const struct join_reply *reply) {
 			 "joined the run as member %u", reply->member);
 }
 
-/* Logs what the join waits for, once, and again when that changes. */
+/* Logs what the join waits for, when that changes, and every 10 minutes. */
 static void on_waiting(void *ctx, const char *text) {
 	struct session *s = ctx;
-	if (strcmp(s->waits_for, text) == 0)
+	const int64_t now_us = rv_clock_monotonic_us();
+	if (strcmp(s->waits_for, text) == 0 && now_us - s->waits_told_us < WAITING_TOLD_EVERY_US)
 		return;
+	s->waits_told_us = now_us;
 	snprintf(s->waits_for, sizeof s->waits_for, "%s", text);
 	rv_event(s->events, RV_WARN, "waiting", RV_FIELDS(rv_field_str("text", text)),
 			 "not a member yet: %s. Tell it to the operator; this worker waits, and asks every few seconds", text);
