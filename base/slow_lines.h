@@ -14,6 +14,7 @@
 #ifndef RV_BASE_SLOW_LINES_H
 #define RV_BASE_SLOW_LINES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { SLOW_LINES_MOST = 8 };
@@ -28,6 +29,11 @@ struct slow_lines {
  * bytes/s of the slower direction; 0: not known, not counted); INT64_MAX: fewer than two are
  * known. */
 int64_t slow_lines_deadline_us(const struct slow_lines *s, const uint64_t *rates, int n);
+/* Returns true if a member that contributes to every `part`-th chunk only (0: to all) contributes
+ * to `chunk` of what `round` exchanges: in `part` rounds to each, and members differ. */
+static inline bool slow_contributes(uint8_t part, uint32_t member, uint64_t round, uint32_t chunk) {
+	return part == 0 || (round + member + chunk) % part == 0;
+}
 /* Returns k for a line of `rate` bytes/s (0: not known): 1 takes part in every round. */
 uint32_t slow_lines_every(const struct slow_lines *s, int64_t deadline_us, uint64_t rate);
 

@@ -16,6 +16,7 @@ enum {
 	NET_MAX_ROWS = 32,                      /* of a roster */
 	NET_MAX_COLUMN = 128,                   /* participants of other rows that a member's document names */
 	NET_MAX_SECTIONS = 64,                  /* of the vector, of which one member owns the chunks in its row */
+	NET_MAX_PART = 16,                      /* k of a member that contributes to every k-th chunk */
 	NET_MAX_PEERS = 256,                    /* other members with which one worker deals at once */
 	NET_MAX_BANNED = 1024,                  /* members that a document names as banned */
 	NET_MAX_WEIGHT_SUM = RV_WEIGHT_SUM_MAX, /* of a roster */

@@ -84,5 +84,9 @@ struct codec {
 #include "base/codecs.def"
 #undef CODEC
 extern const struct codec *const codec_registry[]; /* by enum codec_choice; NULL-terminated */
+/* Returns the codec of that id; NULL: there is none. */
+const struct codec *codec_by_id(uint8_t id);
+/* Returns true if `coarse` takes fewer bytes than `fine` for long vectors. */
+bool codec_is_coarser(const struct codec *coarse, const struct codec *fine);
 
 #endif

@@ -2,8 +2,10 @@
 #include "outer/contribution.h"
 
 #include "base/assert.h"
+#include "base/slow_lines.h"
 #include "outer/elementwise.h"
 #include "outer/feedback.h"
+#include "outer/recode.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +18,8 @@ enum rv_err contribution_init(struct contribution *c, const struct run_config *r
 	c->residual = calloc(g->n, sizeof *c->residual);
 	c->next = calloc(g->n, sizeof *c->next);
 	c->scratch = malloc(g->chunks.chunk_elems * sizeof *c->scratch);
-	if (!c->residual || !c->next || !c->scratch) {
+	c->bytes = malloc(g->chunks.chunk_elems * sizeof *c->scratch);
+	if (!c->residual || !c->next || !c->scratch || !c->bytes) {
 		contribution_release(c);
 		return rv_fail(et, RV_E_NOMEM, "no memory for what a contribution of %zu parameters is made with", g->n);
 	}
@@ -27,6 +30,7 @@ void contribution_release(struct contribution *c) {
 	free(c->residual);
 	free(c->next);
 	free(c->scratch);
+	free(c->bytes);
 	*c = (struct contribution){.beta = 0};
 }
 
@@ -68,7 +72,45 @@ enum rv_err contribution_encode(struct contribution *c, const struct global_stat
 	return RV_OK;
 }
 
-void contribution_commit(struct contribution *c, const struct global_config *g, uint64_t round) {
+RV_ELEMENTWISE_BODY add_lost_body(const float *encoded, const float *sent, float *left, size_t n) {
+	for (size_t i = 0; i < n; i++)
+		left[i] = left[i] + (encoded[i] - sent[i]);
+}
+
+RV_ELEMENTWISE(add_lost, (const float *encoded, const float *sent, float *left, size_t n), (encoded, sent, left, n))
+
+/* Adds to `left` (n) what chunk i lost when it was sent: all of it, or what another codec left.
+ * Overwrites `sent` (n). */
+static void add_loss(struct contribution *c, const struct global_config *g, const uint8_t *chunk, size_t n,
+					 const struct codec *as, float *sent, float *left) {
+	const struct codec *codec = global_sent(g);
+	enum rv_err e;
+	if (as) {
+		e = recode_chunk(codec, as, chunk, n, c->bytes, c->scratch, NULL);
+		RV_ASSERT(e == RV_OK); /* this participant encoded it */
+		e = as->decode(as, c->bytes, n, sent, NULL);
+	} else {
+		e = codec->decode(codec, chunk, n, c->scratch, NULL);
+		memset(sent, 0, n * sizeof *sent);
+	}
+	RV_ASSERT(e == RV_OK);
+	add_lost(c->scratch, sent, left, n);
+}
+
+/* Completes the remainder of chunk i of the round by what its form lost. */
+static void complete_remainder(struct contribution *c, const struct global_config *g, uint64_t round, uint32_t i,
+							   const uint8_t *encoded, const struct contribution_form *form) {
+	const struct chunking chunks = global_round_chunks(g, round);
+	const size_t at = global_round_chunk_at(g, round, i), n = chunking_len(&chunks, i);
+	const uint8_t *chunk = encoded + chunking_offset_bytes(&chunks, global_sent(g), i);
+	const bool sent = slow_contributes(form->part, form->member, round, i);
+	if (sent && form->codec == 0)
+		return;
+	add_loss(c, g, chunk, n, sent ? global_sent_as(g, form->codec) : NULL, c->residual + at, c->next + at);
+}
+
+void contribution_commit(struct contribution *c, const struct global_config *g, uint64_t round, const uint8_t *encoded,
+						 const struct contribution_form *form) {
 	const struct chunking chunks = global_round_chunks(g, round);
 	if (!c->residual)
 		return;
@@ -78,6 +120,8 @@ void contribution_commit(struct contribution *c, const struct global_config *g, 
 	for (uint32_t i = 0; i < chunks.n_chunks; i++) {
 		const size_t at = global_round_chunk_at(g, round, i);
 		const size_t bytes = chunking_len(&chunks, i) * sizeof(float);
+		if (known)
+			complete_remainder(c, g, round, i, encoded, form);
 		if (known)
 			memcpy(c->residual + at, c->next + at, bytes);
 		else

@@ -9,7 +9,9 @@
  * The residual e becomes e' when the round is committed with this contribution in its mean:
  * contribution_commit(). If the round is committed without it, or never, nothing was sent: e stays,
  * and the caller's `late` policy decides about Delta, as without error feedback. So nothing is lost
- * and nothing counts twice. If the owners scale a contribution down (merge.h), e' does not change:
+ * and nothing counts twice. A member with a slow line may send a coarser encoding of Delta^, or a
+ * part of its chunks (base/slow_lines.h): e' is then what that left of a; without error feedback it
+ * is lost. If the owners scale a contribution down (merge.h), e' does not change:
  * the removed part is lost.
  *
  * One thread at a time. Each fragment of the vector has its own part of e: a round changes only the
@@ -19,6 +21,13 @@
 
 #include "outer/global.h"
 
+/* How a contribution was sent: zeros are as it was encoded, all of it. */
+struct contribution_form {
+	uint32_t member; /* its sender */
+	uint8_t codec;   /* id of the codec of what was sent; 0: the run's */
+	uint8_t part;    /* every k-th chunk (slow_contributes); 0: all */
+};
+
 struct contribution {
 	float beta;
 	float *residual; /* e (n); NULL: no error feedback */
@@ -26,6 +35,7 @@ struct contribution {
 	bool has_next;
 	uint64_t encoded;
 	float *scratch; /* (chunk_elems); NULL: no error feedback */
+	uint8_t *bytes; /* (chunk_elems floats); NULL: no error feedback */
 };
 
 /* Sets e = 0. RV_E_NOMEM; *c is then zero, and may be released. */
@@ -41,10 +51,11 @@ bool contribution_is_plain(const struct contribution *c);
  * global_encode_delta. */
 enum rv_err contribution_encode(struct contribution *c, const struct global_state *g, uint64_t round,
 								const float *theta_local, uint8_t *out, struct rv_errtext *et);
-/* Replaces e by e': `round` is committed with the contribution. If it is not the round encoded
- * last (another process encoded it), the remainder is unknown, and the old e would count twice:
- * e = 0 for the part that the round exchanged. */
-void contribution_commit(struct contribution *c, const struct global_config *g, uint64_t round);
+/* Replaces e by e': `round` is committed with the contribution, `encoded`, sent in that form. If it
+ * is not the round encoded last (another process encoded it), the remainder is unknown, and the old
+ * e would count twice: e = 0 for the part that the round exchanged. */
+void contribution_commit(struct contribution *c, const struct global_config *g, uint64_t round, const uint8_t *encoded,
+						 const struct contribution_form *form);
 /* Discards the residual: e = 0. */
 void contribution_forget(struct contribution *c, const struct global_config *g);
 

@@ -84,6 +84,13 @@ const struct codec *global_sent(const struct global_config *c) {
 	return c->sent ? c->sent : c->codec;
 }
 
+const struct codec *global_sent_as(const struct global_config *c, uint8_t id) {
+	const struct codec *sent = global_sent(c), *coarser = codec_by_id(id);
+	if (id == 0)
+		return sent;
+	return coarser && codec_is_coarser(coarser, sent) ? coarser : NULL;
+}
+
 struct merge_rule global_merge(const struct global_config *c) {
 	return (struct merge_rule){.ops = c->merge ? c->merge : &merge_mean,
 							   .contributions = global_sent(c),

@@ -60,6 +60,9 @@ enum rv_err global_config_of_run(const struct run_config *run, const struct rv_h
 
 /* Returns the codec of contributions. */
 const struct codec *global_sent(const struct global_config *c);
+/* Returns the codec with that id, by which a contribution may be sent: 0: global_sent, or a coarser
+ * one. NULL: none. */
+const struct codec *global_sent_as(const struct global_config *c, uint8_t id);
 /* Returns the aggregation rule, with its codecs and parameters. */
 struct merge_rule global_merge(const struct global_config *c);
 

@@ -21,9 +21,10 @@ size_t merge_scratch(const struct merge_rule *rule, size_t n, int n_in) {
 /* Returns the sum of squares of contribution i; arbitrary if it cannot be decoded. Overwrites
  * `values` (n). */
 static double sum_squares(const struct merge_inputs *c, int i, float *values) {
-	if (c->codec->sum_squares)
-		return c->codec->sum_squares(c->codec, c->in[i], c->n);
-	if (c->codec->decode(c->codec, c->in[i], c->n, values, NULL) != RV_OK)
+	const struct codec *codec = c->codecs[i];
+	if (codec->sum_squares)
+		return codec->sum_squares(codec, c->in[i], c->n);
+	if (codec->decode(codec, c->in[i], c->n, values, NULL) != RV_OK)
 		return 0;
 	return codec_kernels_best()->dot(values, values, c->n);
 }
@@ -31,43 +32,58 @@ static double sum_squares(const struct merge_inputs *c, int i, float *values) {
 /* Returns the dot product of contribution i, which can be decoded, with the mean. Overwrites
  * `values` (n). */
 static double dot_with(const struct merge_inputs *c, int i, const float *mean, float *values) {
-	if (c->codec->dot)
-		return c->codec->dot(c->codec, c->in[i], c->n, mean);
-	if (c->codec->decode(c->codec, c->in[i], c->n, values, NULL) != RV_OK)
+	const struct codec *codec = c->codecs[i];
+	if (codec->dot)
+		return codec->dot(codec, c->in[i], c->n, mean);
+	if (codec->decode(codec, c->in[i], c->n, values, NULL) != RV_OK)
 		return 0;
 	return codec_kernels_best()->dot(values, mean, c->n);
 }
 
-static void measure(const struct merge_inputs *c, const float *mean, struct merge_measured *m) {
+static void measure(const struct merge_inputs *c, const float *mean, const uint32_t *clipped,
+					struct merge_measured *m) {
 	m->mean2 += codec_kernels_best()->dot(mean, mean, c->n);
 	for (int i = 0; i < c->n_in; i++) {
-		m->norm2[i] += c->norm2[i];
-		m->dot[i] += dot_with(c, i, mean, m->values);
+		const int at = m->places ? m->places[i] : i;
+		m->norm2[at] += c->norm2[i];
+		m->dot[at] += dot_with(c, i, mean, m->values);
+		m->clipped[at] += clipped[i];
 	}
 }
 
-/* The contributions to a chunk; `norm2` (MERGE_MAX_INPUTS) is room for their norms, if wanted. */
+/* Room for what merging a chunk needs of its inputs. */
+struct room {
+	const struct codec *codecs[MERGE_MAX_INPUTS];
+	double norm2[MERGE_MAX_INPUTS];
+	uint32_t clipped[MERGE_MAX_INPUTS];
+};
+
+/* The contributions to a chunk; their norms only if wanted. */
 static struct merge_inputs inputs_of(const struct merge_rule *rule, const uint8_t *const *in, const uint32_t *weights,
-									 int n_in, size_t n, float *scratch, bool measures, double *norm2) {
+									 int n_in, size_t n, float *scratch, bool measures, struct room *room) {
 	RV_ASSERT(n > 0 && n_in > 0 && n_in <= MERGE_MAX_INPUTS);
 	(void)merge_weight_sum(weights, n_in); /* asserts */
-	struct merge_inputs c = {.codec = rule->contributions, .in = in, .weights = weights, .n_in = n_in, .n = n};
+	for (int i = 0; i < n_in; i++) {
+		room->codecs[i] = rule->codecs ? rule->codecs[i] : rule->contributions;
+		room->clipped[i] = 0;
+	}
+	struct merge_inputs c = {.codecs = room->codecs, .in = in, .weights = weights, .n_in = n_in, .n = n};
 	if (!measures && !(rule->ops->wants_norms && rule->ops->wants_norms(&rule->params, n_in)))
 		return c;
 	for (int i = 0; i < n_in; i++)
-		norm2[i] = sum_squares(&c, i, scratch);
-	c.norm2 = norm2;
+		room->norm2[i] = sum_squares(&c, i, scratch);
+	c.norm2 = room->norm2;
 	return c;
 }
 
 enum rv_err merge_chunk(const struct merge_rule *rule, const uint8_t *const *in, const uint32_t *weights, int n_in,
 						size_t n, float *scratch, const struct feedback *feedback, uint8_t *out,
 						struct merge_measured *measured, struct rv_errtext *et) {
-	double norm2[MERGE_MAX_INPUTS];
-	const struct merge_inputs c = inputs_of(rule, in, weights, n_in, n, scratch, measured, norm2);
-	RV_TRY(rule->ops->merge(&c, &rule->params, scratch + n, scratch, measured ? measured->clipped : NULL, et));
+	struct room room;
+	const struct merge_inputs c = inputs_of(rule, in, weights, n_in, n, scratch, measured, &room);
+	RV_TRY(rule->ops->merge(&c, &rule->params, scratch + n, scratch, room.clipped, et));
 	if (measured)
-		measure(&c, scratch, measured);
+		measure(&c, scratch, room.clipped, measured);
 	enum rv_err e = feedback_encode(rule->mean, scratch, n, feedback, out, et);
 	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "mean of %d contributions", n_in);
 }
@@ -91,15 +107,15 @@ static enum rv_err sum_of(const struct merge_rule *rule, const struct merge_inpu
 enum rv_err merge_partial(const struct merge_rule *rule, const uint8_t *const *in, const uint32_t *weights, int n_in,
 						  size_t n, float *scratch, uint8_t *out, struct merge_measured *measured,
 						  struct rv_errtext *et) {
-	double norm2[MERGE_MAX_INPUTS];
-	const struct merge_inputs c = inputs_of(rule, in, weights, n_in, n, scratch, measured, norm2);
-	RV_TRY(sum_of(rule, &c, scratch + n, scratch, measured ? measured->clipped : NULL, et));
+	struct room room;
+	const struct merge_inputs c = inputs_of(rule, in, weights, n_in, n, scratch, measured, &room);
+	RV_TRY(sum_of(rule, &c, scratch + n, scratch, room.clipped, et));
 	enum rv_err e = codec_fp32.encode(&codec_fp32, scratch, n, out, et);
 	if (e != RV_OK)
 		return rv_fail_context(et, e, "partial sum of %d contributions", n_in);
 	if (measured) {
 		merge_divide(scratch, n, (float)merge_weight_sum(weights, n_in));
-		measure(&c, scratch, measured);
+		measure(&c, scratch, room.clipped, measured);
 	}
 	return RV_OK;
 }

@@ -63,7 +63,7 @@ struct merge_params {
 
 /* The contributions to one chunk. */
 struct merge_inputs {
-	const struct codec *codec;
+	const struct codec *const *codecs; /* of each */
 	const uint8_t *const *in;
 	const uint32_t *weights;
 	int n_in;
@@ -73,9 +73,10 @@ struct merge_inputs {
 	const double *norm2;
 };
 
-/* Statistics over the chunks merged since it was zeroed, by place in `in`. They decide nothing. */
+/* Statistics over the chunks merged since it was zeroed. They decide nothing. */
 struct merge_measured {
-	float *values;                  /* memory for one chunk, the caller's */
+	float *values;         /* memory for one chunk, the caller's */
+	const uint8_t *places; /* by which the following count the inputs of the next chunk; NULL: by place in `in` */
 	double norm2[MERGE_MAX_INPUTS]; /* sums of squares of the contributions, as received */
 	double dot[MERGE_MAX_INPUTS];   /* their dot products with the mean, before that is encoded */
 	uint32_t clipped[MERGE_MAX_INPUTS];
@@ -108,6 +109,9 @@ struct merge_rule {
 	const struct merge_ops *ops;
 	const struct codec *contributions, *mean;
 	struct merge_params params;
+	/* Codecs of the inputs of the next call, one each, where some are sent by coarser ones; NULL:
+	 * all by `contributions`. */
+	const struct codec *const *codecs;
 };
 
 /* Returns how many floats of scratch memory merge_chunk needs for n_in contributions to a chunk of

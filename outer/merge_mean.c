@@ -40,7 +40,7 @@ static enum rv_err mean_sum(const struct merge_inputs *c, const struct merge_par
 		limit_factors(c, p->clip, factors, clipped);
 	memset(sum, 0, c->n * sizeof *sum);
 	for (int i = 0; i < c->n_in; i++) {
-		enum rv_err e = c->codec->decode_add(c->codec, c->in[i], c->n, factors[i], sum, et);
+		enum rv_err e = c->codecs[i]->decode_add(c->codecs[i], c->in[i], c->n, factors[i], sum, et);
 		if (e != RV_OK)
 			return rv_fail_context(et, e, "contribution %d of %d", i, c->n_in);
 	}

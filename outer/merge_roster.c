@@ -36,7 +36,9 @@ enum rv_err merge_roster(const struct merge_rule *rule, const struct merge_layou
 		const int length = layout->length[r];
 		partials[r] = at + (size_t)r * merge_partial_bytes(n);
 		row_weights[r] = merge_weight_sum(weights + first, length);
-		enum rv_err e = merge_partial(rule, in + first, weights + first, length, n, scratch, partials[r], NULL, et);
+		struct merge_rule of_row = *rule;
+		of_row.codecs = rule->codecs ? rule->codecs + first : NULL;
+		enum rv_err e = merge_partial(&of_row, in + first, weights + first, length, n, scratch, partials[r], NULL, et);
 		if (e != RV_OK)
 			return rv_fail_context(et, e, "row %d of %d", r, layout->n_rows);
 		first += length;

@@ -65,7 +65,7 @@ static enum rv_err trimmed_mean_merge(const struct merge_inputs *c, const struct
 	RV_ASSERT(2 * d.trimmed < c->n_in); /* a value is left to divide by */
 	(void)clipped;
 	for (int i = 0; i < c->n_in; i++) {
-		enum rv_err e = c->codec->decode(c->codec, c->in[i], c->n, work + (size_t)i * c->n, et);
+		enum rv_err e = c->codecs[i]->decode(c->codecs[i], c->in[i], c->n, work + (size_t)i * c->n, et);
 		if (e != RV_OK)
 			return rv_fail_context(et, e, "contribution %d of %d", i, c->n_in);
 	}

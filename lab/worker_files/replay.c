@@ -64,7 +64,8 @@ static bool same_roster(const struct trace_roster *a, const struct trace_roster 
 	bool same = a->n == b->n;
 	for (int i = 0; same && i < a->n; i++)
 		same = a->members[i].member == b->members[i].member && a->members[i].weight == b->members[i].weight &&
-			   a->members[i].boot == b->members[i].boot;
+			   a->members[i].boot == b->members[i].boot && a->members[i].codec == b->members[i].codec &&
+			   a->members[i].part == b->members[i].part;
 	return same;
 }
 

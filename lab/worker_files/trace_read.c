@@ -75,10 +75,22 @@ static bool take_kind(const json_t *line, enum trace_kind *out) {
 	return false;
 }
 
+/* Takes a small number that a line has only if it is not 0. */
+static bool take_small(const json_t *entry, const char *name, uint64_t most, uint8_t *out) {
+	uint64_t value = 0;
+	if (json_object_get(entry, name) && (!take_count(entry, name, &value) || value > most))
+		return false;
+	*out = (uint8_t)value;
+	return true;
+}
+
 static bool take_member(const json_t *entry, struct trace_roster *r) {
 	uint64_t member, weight, boot;
 	if (!take_count(entry, "member", &member) || !take_count(entry, "weight", &weight) ||
 		!take_count(entry, "boot", &boot) || member >= NET_NO_MEMBER || weight == 0 || weight > NET_MAX_WEIGHT_SUM)
+		return false;
+	if (!take_small(entry, "codec", UINT8_MAX, &r->members[r->n].codec) ||
+		!take_small(entry, "part", NET_MAX_PART, &r->members[r->n].part))
 		return false;
 	r->members[r->n].member = (uint32_t)member;
 	r->members[r->n].weight = (uint32_t)weight;

@@ -255,6 +255,9 @@ struct member_ref {
 	uint8_t relay;  /* the one at which it has a station: place in `relays`, counted from 1; 0: none */
 	uint16_t place; /* REDUCE: in the whole roster; else 0 */
 	uint8_t row;    /* REDUCE: the row of that place; else 0 */
+	/* REDUCE: how its contribution is sent, because of its line (base/slow_lines.h); else 0. */
+	uint8_t codec; /* the codec's id; 0: the run's */
+	uint8_t part;  /* k: every k-th chunk of it (slow_contributes); 0: all */
 };
 
 /* A relay (net/relay/): a server that forwards between members that do not reach each other. */
@@ -338,6 +341,9 @@ struct document {
 	struct relay_ref relays[NET_MAX_RELAYS];
 	/* REDUCE only. */
 	uint32_t deadline_ms; /* how long this attempt may take, from when this is read; 0: no limit */
+	/* How long the exchange should take, by which slow members rest, or send less; 0: it is not
+	 * limited, or no line is known. */
+	uint32_t slow_deadline_ms;
 	uint32_t n_chunks;
 	uint16_t n_ranges;
 	struct owner_range ranges[NET_MAX_RANGES];

@@ -16,7 +16,7 @@ static const char WHAT[] = "document";
 enum { CANDIDATES_BYTES = 1 + NET_MAX_CANDIDATES * (1 + 2 + NET_ADDR_BYTES) };
 _Static_assert(512 + NET_MAX_SYNCING * (4 + NET_KEY_BYTES + CANDIDATES_BYTES + 1) +
 					   NET_MAX_LOG_DIGESTS * RV_HASH_BYTES + NET_MAX_BANNED * 4 +
-					   (NET_MAX_ROW + NET_MAX_COLUMN) * (4 + 4 + 8 + NET_KEY_BYTES + CANDIDATES_BYTES + 1 + 2 + 1) +
+					   (NET_MAX_ROW + NET_MAX_COLUMN) * (4 + 4 + 8 + NET_KEY_BYTES + CANDIDATES_BYTES + 3 + 2 + 1) +
 					   NET_MAX_RANGES * 10 + NET_MAX_ROWS * 8 + NET_MAX_SECTIONS * (8 + NET_MAX_ROWS) +
 					   NET_MAX_RELAYS * (NET_KEY_BYTES + 2 + NET_ADDR_BYTES) +
 					   NET_MAX_KEPT_SNAPSHOTS * (8 + RV_HASH_BYTES) + NET_SIG_BYTES <=
@@ -40,6 +40,8 @@ const struct layout layout_participant[] = {
 	LAYOUT_FIELD(PLAIN, struct member_ref, key),
 	LAYOUT_COUNTED(struct member_ref, candidates, n_candidates, candidate),
 	LAYOUT_FIELD(PLAIN, struct member_ref, relay),
+	LAYOUT_FIELD(PLAIN, struct member_ref, codec),
+	LAYOUT_FIELD(PLAIN, struct member_ref, part),
 	LAYOUT_LAST,
 };
 
@@ -104,6 +106,7 @@ static const struct layout tail[] = {
 	LAYOUT_COUNTED(struct document, kept_snapshots, n_kept_snapshots, kept),
 	LAYOUT_COUNTED(struct document, syncing, n_syncing, syncing),
 	LAYOUT_FIELD(PLAIN, struct document, deadline_ms),
+	LAYOUT_FIELD(PLAIN, struct document, slow_deadline_ms),
 	LAYOUT_COUNTED(struct document, relays, n_relays, relay),
 	LAYOUT_LAST,
 };
@@ -126,6 +129,9 @@ static enum rv_err check_round(const struct document *d, struct rv_errtext *et) 
 	if (d->deadline_ms > NET_MAX_DEADLINE_MS || (d->phase != RUN_REDUCE && d->deadline_ms != 0))
 		return rv_fail(et, RV_E_INVALID, "%s: deadline_ms = %u in phase %u, at most %d and only in phase %d", WHAT,
 					   d->deadline_ms, d->phase, (int)NET_MAX_DEADLINE_MS, (int)RUN_REDUCE);
+	if (d->slow_deadline_ms > NET_MAX_DEADLINE_MS || (d->phase != RUN_REDUCE && d->slow_deadline_ms != 0))
+		return rv_fail(et, RV_E_INVALID, "%s: slow_deadline_ms = %u in phase %u, at most %d and only in phase %d", WHAT,
+					   d->slow_deadline_ms, d->phase, (int)NET_MAX_DEADLINE_MS, (int)RUN_REDUCE);
 	if (d->round > d->final_round || (d->phase == RUN_DONE) != (d->round == d->final_round))
 		return rv_fail(et, RV_E_INVALID, "%s: round %llu of %llu in phase %u", WHAT, (unsigned long long)d->round,
 					   (unsigned long long)d->final_round, d->phase);
@@ -159,6 +165,19 @@ static enum rv_err check_kept(const struct document *d, struct rv_errtext *et) {
 	return RV_OK;
 }
 
+/* Checks how the contribution of entry `i` is sent. What codecs there are is not known here. */
+static enum rv_err check_form(const struct document *d, const struct member_ref *list, int i, const char *name,
+							  struct rv_errtext *et) {
+	const struct member_ref *m = &list[i];
+	if (d->phase != RUN_REDUCE && (m->codec != 0 || m->part != 0))
+		return rv_fail(et, RV_E_INVALID, "%s: %s[%d] contributes by codec %u, part %u in phase %u", WHAT, name, i,
+					   m->codec, m->part, d->phase);
+	if (m->part == 1 || m->part > NET_MAX_PART)
+		return rv_fail(et, RV_E_INVALID, "%s: %s[%d].part = %u, must be 0 or 2..%d", WHAT, name, i, m->part,
+					   (int)NET_MAX_PART);
+	return RV_OK;
+}
+
 enum rv_err document_check_ref(const struct document *d, const struct member_ref *list, int i, const char *name,
 							   struct rv_errtext *et) {
 	const struct member_ref *m = &list[i];
@@ -167,7 +186,7 @@ enum rv_err document_check_ref(const struct document *d, const struct member_ref
 		return rv_fail_context(et, e, "%s: %s[%d]", WHAT, name, i);
 	if (m->relay > d->n_relays)
 		return rv_fail(et, RV_E_INVALID, "%s: %s[%d].relay = %u of %u relays", WHAT, name, i, m->relay, d->n_relays);
-	return RV_OK;
+	return check_form(d, list, i, name, et);
 }
 
 /* Checks entry `i` of a list whose numbers ascend. */
@@ -181,6 +200,18 @@ static enum rv_err check_banned(const struct document *d, struct rv_errtext *et)
 	const uint32_t *list = d->banned.members;
 	for (int i = 0; i < d->banned.n; i++)
 		RV_TRY(control_check_next(i > 0 ? &list[i - 1] : NULL, list[i], WHAT, "banned", et));
+	return RV_OK;
+}
+
+/* Checks that each chunk has a contribution: one participant contributes to all. In rows all do,
+ * because a column knows the weight of a whole row only. */
+static enum rv_err check_parts(const struct document *d, struct rv_errtext *et) {
+	int whole = 0;
+	for (int i = 0; i < d->n_members; i++)
+		whole += d->members[i].part == 0;
+	if (whole == 0 || (d->n_rows > 1 && whole < d->n_members))
+		return rv_fail(et, RV_E_INVALID, "%s: %d of %u members contribute to all chunks, must be %s", WHAT, whole,
+					   d->n_members, d->n_rows > 1 ? "all of them in a roster of rows" : "one at least");
 	return RV_OK;
 }
 
@@ -267,6 +298,7 @@ enum rv_err document_decode(const void *p, size_t n, struct document *out, struc
 	if (out->phase != RUN_REDUCE)
 		return RV_OK;
 	RV_TRY(check_ownership_map(out, et));
+	RV_TRY(check_parts(out, et));
 	return rows_check(out, et);
 }
 

@@ -7,19 +7,27 @@
 
 #include <string.h>
 
-size_t reduce_chunk_bytes(const struct reduce *r, uint8_t type, uint32_t chunk) {
-	const struct reduce_codec *k = &r->cfg.codec;
-	return type == REDUCE_GATHER && k->mean_bytes ? k->mean_bytes(k->ctx, chunk) : k->chunk_bytes(k->ctx, chunk);
+size_t reduce_given_bytes(const struct reduce *r, int index, uint32_t chunk) {
+	return r->cfg.codec.chunk_bytes(r->cfg.codec.ctx, r->places[index].codec, chunk);
 }
 
-size_t reduce_chunk_offset(const struct reduce *r, uint8_t type, uint32_t chunk) {
+size_t reduce_given_offset(const struct reduce *r, int index, uint32_t chunk) {
+	return r->cfg.codec.chunk_offset(r->cfg.codec.ctx, r->places[index].codec, chunk);
+}
+
+size_t reduce_mean_bytes(const struct reduce *r, uint32_t chunk) {
 	const struct reduce_codec *k = &r->cfg.codec;
-	return type == REDUCE_GATHER && k->mean_offset ? k->mean_offset(k->ctx, chunk) : k->chunk_offset(k->ctx, chunk);
+	return k->mean_bytes ? k->mean_bytes(k->ctx, chunk) : k->chunk_bytes(k->ctx, 0, chunk);
+}
+
+size_t reduce_mean_offset(const struct reduce *r, uint32_t chunk) {
+	const struct reduce_codec *k = &r->cfg.codec;
+	return k->mean_offset ? k->mean_offset(k->ctx, chunk) : k->chunk_offset(k->ctx, 0, chunk);
 }
 
 static bool complete(const struct reduce *r, uint32_t chunk) {
 	for (int i = 0; i < r->n_members; i++)
-		if (!reduce_holds(r, i, chunk))
+		if (reduce_lacks(r, i, chunk))
 			return false;
 	return true;
 }
@@ -61,22 +69,40 @@ static void void_contribution(struct reduce *r, int index, uint32_t chunk) {
 	r->n_waiting++;
 }
 
+/* The contributions to one of our chunks, and whose they are. */
+struct gathered {
+	const uint8_t *data[NET_MAX_ROW];
+	uint32_t weights[NET_MAX_ROW];
+	uint8_t codecs[NET_MAX_ROW], places[NET_MAX_ROW];
+	int n;
+};
+
+static void gather(const struct reduce *r, uint32_t chunk, struct gathered *g) {
+	g->n = 0;
+	for (int i = 0; i < r->n_members; i++) {
+		if (!reduce_contributes(r, i, chunk))
+			continue;
+		const uint8_t *vector = i == r->self ? r->mem.own : r->mem.held[r->slot[i]];
+		g->data[g->n] = vector + reduce_given_offset(r, i, chunk);
+		g->weights[g->n] = r->places[i].weight;
+		g->codecs[g->n] = r->places[i].codec;
+		g->places[g->n++] = (uint8_t)i;
+	}
+	RV_ASSERT(g->n > 0); /* one contributes to all chunks */
+}
+
 /* The mean of one of our chunks, in roster order whatever the order of arrival. On a fault *bad is
  * the roster index of the contribution that caused it, or -1: none did. */
 static enum rv_err reduce_own_chunk(struct reduce *r, int64_t now_us, uint32_t chunk, int *bad, struct rv_errtext *et) {
-	const uint8_t *in[NET_MAX_ROW];
-	uint32_t weights[NET_MAX_ROW];
-	size_t offset = reduce_chunk_offset(r, REDUCE_SCATTER, chunk);
-	uint8_t *mean = r->mem.reduced + reduce_chunk_offset(r, REDUCE_GATHER, chunk);
+	struct gathered g;
+	uint8_t *mean = r->mem.reduced + reduce_mean_offset(r, chunk);
 	RV_ASSERT(r->owner[chunk] == r->self && complete(r, chunk) && r->n_order < r->n_own);
-	for (int i = 0; i < r->n_members; i++) {
-		in[i] = (i == r->self ? r->mem.own : r->mem.held[r->slot[i]]) + offset;
-		weights[i] = r->places[i].weight;
-	}
-	*bad = -1;
-	enum rv_err e = r->cfg.codec.reduce(r->cfg.codec.ctx, chunk, in, weights, r->n_members,
-										r->cfg.later_mean ? NULL : mean, bad, et);
-	RV_ASSERT(*bad >= -1 && *bad < r->n_members);
+	gather(r, chunk, &g);
+	const struct reduce_inputs in = {g.data, g.weights, g.codecs, g.places, g.n};
+	int at = -1;
+	enum rv_err e = r->cfg.codec.reduce(r->cfg.codec.ctx, chunk, &in, r->cfg.later_mean ? NULL : mean, &at, et);
+	RV_ASSERT(at >= -1 && at < g.n);
+	*bad = at >= 0 ? g.places[at] : -1;
 	RV_ASSERT(e != RV_E_CORRUPT || *bad != r->self); /* we encoded that ourselves */
 	if (e != RV_OK) {
 		if (*bad >= 0 && *bad != r->self)
@@ -103,7 +129,7 @@ static void count_debts(struct reduce *r, uint32_t chunk) {
 	}
 	r->n_own_unoffered += unoffered;
 	for (int i = 0; i < r->n_members; i++)
-		if (i != r->self && !reduce_holds(r, i, chunk))
+		if (i != r->self && reduce_lacks(r, i, chunk))
 			reduce_peer_at(r, i)->owes_scatter++;
 	r->n_waiting += !complete(r, chunk);
 }
@@ -193,7 +219,7 @@ enum rv_err reduce_chunks_contribute(struct reduce *r, int64_t now_us, int from,
 	uint32_t c = msg->chunk;
 	struct reduce_peer *p = reduce_peer_at(r, from);
 	uint8_t *map = r->held[r->slot[from]], *held = r->mem.held[r->slot[from]];
-	size_t offset = reduce_chunk_offset(r, REDUCE_SCATTER, c);
+	size_t offset = reduce_given_offset(r, from, c);
 	if (reduce_bit(map, c)) {
 		r->info.ignored_messages++;
 		if (!same_bytes(held, offset, msg))
@@ -223,7 +249,7 @@ enum rv_err reduce_chunks_adopt(struct reduce *r, int64_t now_us, int from, cons
 								struct rv_errtext *et) {
 	uint32_t c = msg->chunk;
 	struct reduce_peer *p = reduce_peer_at(r, from);
-	size_t offset = reduce_chunk_offset(r, REDUCE_GATHER, c);
+	size_t offset = reduce_mean_offset(r, c);
 	if (reduce_bit(r->reduced, c)) {
 		r->info.ignored_messages++;
 		if (!same_bytes(r->mem.reduced, offset, msg))
@@ -231,7 +257,7 @@ enum rv_err reduce_chunks_adopt(struct reduce *r, int64_t now_us, int from, cons
 						   c);
 		return RV_OK;
 	}
-	if (!reduce_bit(r->delivered[r->slot[from]], c))
+	if (reduce_contributes(r, r->self, c) && !reduce_bit(r->delivered[r->slot[from]], c))
 		return rv_fail(et, RV_E_PROTOCOL, "gather: member %u reduced chunk %u without our contribution", p->member, c);
 	/* All would vote for the same bytes and commit what nobody can apply. */
 	enum rv_err e = r->cfg.codec.check(r->cfg.codec.ctx, c, msg->data, et);

@@ -36,8 +36,8 @@
 
 enum { GRID_MAX_PEERS = NET_MAX_ROW + NET_MAX_COLUMN };
 
-typedef enum rv_err grid_merge_fn(void *ctx, uint32_t chunk, const uint8_t *const *in, const uint32_t *weights,
-								  int n_in, uint8_t *out, int *bad, struct rv_errtext *et);
+typedef enum rv_err grid_merge_fn(void *ctx, uint32_t chunk, const struct reduce_inputs *in, uint8_t *out, int *bad,
+								  struct rv_errtext *et);
 
 /* The encoding; all functions get row.ctx. row.reduce makes means with one row only. */
 struct grid_codec {

@@ -8,20 +8,22 @@
 
 /* ---- the codec of a column: contributions are partial sums ---- */
 
-static size_t sum_bytes(void *ctx, uint32_t chunk) {
+static size_t sum_bytes(void *ctx, uint8_t codec, uint32_t chunk) {
 	const struct grid_column *k = ctx;
+	RV_ASSERT(codec == 0); /* all partial sums are alike */
 	return k->g->cfg.codec.sum_bytes(k->g->cfg.codec.row.ctx, k->first + chunk);
 }
 
-static size_t sum_offset(void *ctx, uint32_t chunk) {
+static size_t sum_offset(void *ctx, uint8_t codec, uint32_t chunk) {
 	const struct grid_column *k = ctx;
+	RV_ASSERT(codec == 0); /* all partial sums are alike */
 	return k->g->cfg.codec.sum_offset(k->g->cfg.codec.row.ctx, k->first + chunk);
 }
 
-static enum rv_err join(void *ctx, uint32_t chunk, const uint8_t *const *in, const uint32_t *weights, int n_in,
-						uint8_t *out, int *bad, struct rv_errtext *et) {
+static enum rv_err join(void *ctx, uint32_t chunk, const struct reduce_inputs *in, uint8_t *out, int *bad,
+						struct rv_errtext *et) {
 	const struct grid_column *k = ctx;
-	return k->g->cfg.codec.join(k->g->cfg.codec.row.ctx, k->first + chunk, in, weights, n_in, out, bad, et);
+	return k->g->cfg.codec.join(k->g->cfg.codec.row.ctx, k->first + chunk, in, out, bad, et);
 }
 
 static enum rv_err check(void *ctx, uint32_t chunk, const uint8_t *data, struct rv_errtext *et) {
@@ -32,13 +34,15 @@ static enum rv_err check(void *ctx, uint32_t chunk, const uint8_t *data, struct 
 static size_t mean_bytes(void *ctx, uint32_t chunk) {
 	const struct grid_column *k = ctx;
 	const struct reduce_codec *row = &k->g->cfg.codec.row;
-	return (row->mean_bytes ? row->mean_bytes : row->chunk_bytes)(row->ctx, k->first + chunk);
+	return row->mean_bytes ? row->mean_bytes(row->ctx, k->first + chunk)
+						   : row->chunk_bytes(row->ctx, 0, k->first + chunk);
 }
 
 static size_t mean_offset(void *ctx, uint32_t chunk) {
 	const struct grid_column *k = ctx;
 	const struct reduce_codec *row = &k->g->cfg.codec.row;
-	return (row->mean_offset ? row->mean_offset : row->chunk_offset)(row->ctx, k->first + chunk);
+	return row->mean_offset ? row->mean_offset(row->ctx, k->first + chunk)
+							: row->chunk_offset(row->ctx, 0, k->first + chunk);
 }
 
 /* ---- rosters ---- */

@@ -39,7 +39,7 @@ void reduce_check_chunks(const struct reduce *r) {
 		bool ours = r->owner[c] == r->self, lacks = false;
 		RV_ASSERT(r->owner[c] < r->n_members); /* each chunk has one owner, in the roster */
 		for (int i = 0; ours && i < r->n_members; i++)
-			lacks = lacks || !reduce_holds(r, i, c);
+			lacks = lacks || reduce_lacks(r, i, c);
 		RV_ASSERT(!(ours && lacks) || !reduce_bit(r->reduced, c)); /* no mean lacks a contribution */
 		RV_ASSERT(!(ours && lacks) || !reduce_bit(r->summed, c));
 		reduced += reduce_bit(r->reduced, c);

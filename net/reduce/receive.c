@@ -6,11 +6,12 @@
 
 #include <string.h>
 
-static enum rv_err check_chunk(const struct reduce *r, const char *what, const struct reduce_msg *m,
+static enum rv_err check_chunk(const struct reduce *r, const char *what, int from, const struct reduce_msg *m,
 							   struct rv_errtext *et) {
 	if (m->chunk >= r->cfg.n_chunks)
 		return rv_fail(et, RV_E_PROTOCOL, "%s: chunk %u of %u", what, m->chunk, r->cfg.n_chunks);
-	size_t want = reduce_chunk_bytes(r, m->type, m->chunk);
+	const bool mean = m->type == REDUCE_GATHER;
+	size_t want = mean ? reduce_mean_bytes(r, m->chunk) : reduce_given_bytes(r, from, m->chunk);
 	if (m->data_bytes != want)
 		return rv_fail(et, RV_E_PROTOCOL, "%s: chunk %u has %u bytes, must be %zu", what, m->chunk, m->data_bytes,
 					   want);
@@ -29,9 +30,16 @@ static enum rv_err receive_scatter(struct reduce *r, int64_t now_us, int from, c
 		r->info.ignored_messages++;
 		return RV_OK;
 	}
-	RV_TRY(check_chunk(r, "scatter", m, et));
+	RV_TRY(check_chunk(r, "scatter", from, m, et));
 	if (m->attempt == r->attempt && r->owner[m->chunk] != r->self)
 		return rv_fail(et, RV_E_PROTOCOL, "scatter: chunk %u is not ours to own in attempt %u", m->chunk, r->attempt);
+	if (!reduce_contributes(r, from, m->chunk)) {
+		r->info.ignored_messages++; /* of an earlier attempt, in which its part was another one */
+		return m->attempt != r->attempt
+				   ? RV_OK
+				   : rv_fail(et, RV_E_PROTOCOL, "scatter: member %u contributes to one chunk of %u, and not to %u",
+							 r->places[from].member, r->places[from].part, m->chunk);
+	}
 	r->info.rx_bytes += REDUCE_HEADER_BYTES + m->data_bytes;
 	return reduce_chunks_contribute(r, now_us, from, m, et);
 }
@@ -42,7 +50,7 @@ static enum rv_err receive_gather(struct reduce *r, int64_t now_us, int from, co
 		r->info.ignored_messages++; /* its mean has other terms */
 		return RV_OK;
 	}
-	RV_TRY(check_chunk(r, "gather", m, et));
+	RV_TRY(check_chunk(r, "gather", from, m, et));
 	if (r->owner[m->chunk] != from)
 		return rv_fail(et, RV_E_PROTOCOL, "gather: chunk %u is not its to reduce in attempt %u", m->chunk, r->attempt);
 	r->info.rx_bytes += REDUCE_HEADER_BYTES + m->data_bytes;

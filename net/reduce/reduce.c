@@ -77,7 +77,8 @@ struct reduce_roster reduce_roster_of(const struct document *d, uint32_t self_me
 	for (int i = 0; i < d->n_members; i++) {
 		const struct member_ref *m = &d->members[i];
 		RV_ASSERT(i == 0 || m->member > m[-1].member);
-		ro.places[i] = (struct reduce_place){.member = m->member, .weight = m->weight, .boot = m->boot};
+		ro.places[i] = (struct reduce_place){
+			.member = m->member, .weight = m->weight, .boot = m->boot, .codec = m->codec, .part = m->part};
 	}
 	return ro;
 }
@@ -91,16 +92,18 @@ static void adopt_ownership_map(struct reduce *r, const struct reduce_roster *ro
 	}
 }
 
-/* A member that restarted has another contribution now: what its former process sent is void, and
- * so is what of it still arrives (receive_scatter). */
-static void adopt_boot(struct reduce *r, int index, uint64_t boot) {
+/* A member that restarted, or sends by another codec, has another contribution now: what it sent of
+ * the former one is void, and so is what of it still arrives (receive_scatter). */
+static void adopt_contribution(struct reduce *r, int index) {
 	struct reduce_peer *p = reduce_peer_at(r, index);
-	bool known = p->boot_attempt != 0 && p->boot == boot;
+	const struct reduce_place *place = &r->places[index];
+	bool known = p->boot_attempt != 0 && p->boot == place->boot && p->codec == place->codec;
 	RV_ASSERT(p->boot_attempt < r->attempt);
 	if (known || RV_BUG("former-process"))
 		return;
 	memset(r->held[r->slot[index]], 0, r->bitmap_bytes);
-	p->boot = boot;
+	p->boot = place->boot;
+	p->codec = place->codec;
 	p->boot_attempt = r->attempt;
 }
 
@@ -153,7 +156,7 @@ static void adopt_roster(struct reduce *r, const struct reduce_roster *ro) {
 		r->slot[i] = slot_for(r, ro->places[i].member);
 		take_slot(r, r->slot[i], ro->places[i].member);
 		weights += ro->places[i].weight;
-		adopt_boot(r, i, ro->places[i].boot);
+		adopt_contribution(r, i);
 	}
 	RV_ASSERT(weights <= NET_MAX_WEIGHT_SUM);
 }
@@ -163,7 +166,8 @@ static bool same_roster(const struct reduce *r, const struct reduce_roster *ro) 
 	bool same = r->n_members == ro->n;
 	for (int i = 0; i < ro->n && same; i++) {
 		const struct reduce_place *a = &r->places[i], *b = &ro->places[i];
-		same = a->member == b->member && a->weight == b->weight && a->boot == b->boot;
+		same = a->member == b->member && a->weight == b->weight && a->boot == b->boot && a->codec == b->codec &&
+			   a->part == b->part;
 	}
 	return same;
 }

@@ -7,6 +7,9 @@
  *   reduce   once the owner holds chunk c of all participants, it averages in roster order and
  *            encodes (codec callback);
  *   gather   the owner sends those bytes to all participants.
+ * A participant with a slow line may be named with a coarser codec of its contribution, or with a
+ * `part`: it then contributes to every k-th chunk (slow_contributes), and an owner averages those
+ * that do; one participant at least contributes to all.
  * The three overlap chunk by chunk. Each participant sends 2 (N-1)/N of the payload. All end with
  * identical bytes.
  *
@@ -30,22 +33,31 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The contributions to a chunk, in roster order. */
+struct reduce_inputs {
+	const uint8_t *const *data;
+	const uint32_t *weights;
+	const uint8_t *codecs; /* reduce_place.codec of each */
+	const uint8_t *places; /* roster index of each */
+	int n;                 /* >= 1 */
+};
+
 /* The encoding, as far as the all-reduce needs it: sizes and the owner's reduction. The worker
  * provides it. */
 struct reduce_codec {
 	void *ctx;
 	/* Return a contribution's encoded chunk size, <= NET_MAX_CHUNK_BYTES, and its offset in an
-	 * encoded vector. */
-	size_t (*chunk_bytes)(void *ctx, uint32_t chunk);
-	size_t (*chunk_offset)(void *ctx, uint32_t chunk);
-	/* Encodes the mean of n_in encoded chunks, in the order given, into `out` (NULL: later_mean).
-	 * RV_E_CORRUPT: input *bad is not an encoding. RV_E_RANGE: the values of input *bad are too
-	 * large to be averaged. *bad = -1: the fault is local (memory). */
-	enum rv_err (*reduce)(void *ctx, uint32_t chunk, const uint8_t *const *in, const uint32_t *weights, int n_in,
-						  uint8_t *out, int *bad, struct rv_errtext *et);
+	 * encoded vector, in the codec of a reduce_place. */
+	size_t (*chunk_bytes)(void *ctx, uint8_t codec, uint32_t chunk);
+	size_t (*chunk_offset)(void *ctx, uint8_t codec, uint32_t chunk);
+	/* Encodes the mean of the inputs into `out` (NULL: later_mean). RV_E_CORRUPT: input *bad is not
+	 * an encoding. RV_E_RANGE: the values of input *bad are too large to be averaged. *bad = -1:
+	 * the fault is local (memory). */
+	enum rv_err (*reduce)(void *ctx, uint32_t chunk, const struct reduce_inputs *in, uint8_t *out, int *bad,
+						  struct rv_errtext *et);
 	/* Checks that `data`, an owner's reduction of the chunk, can be decoded. RV_E_CORRUPT. */
 	enum rv_err (*check)(void *ctx, uint32_t chunk, const uint8_t *data, struct rv_errtext *et);
-	/* Return size and offset of a mean's chunk; NULL: as a contribution's. */
+	/* Return size and offset of a mean's chunk; NULL: as a contribution's in codec 0. */
 	size_t (*mean_bytes)(void *ctx, uint32_t chunk);
 	size_t (*mean_offset)(void *ctx, uint32_t chunk);
 };
@@ -105,6 +117,8 @@ struct reduce_place {
 	uint32_t member; /* name of a participant, in all attempts */
 	uint32_t weight;
 	uint64_t boot; /* of its contribution: one with another boot is another contribution */
+	uint8_t codec; /* of its contribution: as member_ref.codec; another one is another contribution */
+	uint8_t part;  /* as member_ref.part */
 };
 struct reduce_roster {
 	uint64_t round;

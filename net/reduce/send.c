@@ -19,7 +19,7 @@ enum { NO_CHUNK = UINT32_MAX };
 static uint32_t next_scatter(const struct reduce *r, int to) {
 	const uint8_t *delivered = r->delivered[r->slot[to]];
 	for (uint32_t c = r->peers[r->slot[to]].scatter_next; c < r->cfg.n_chunks; c++)
-		if (r->owner[c] == to && !reduce_bit(delivered, c) &&
+		if (r->owner[c] == to && !reduce_bit(delivered, c) && reduce_contributes(r, r->self, c) &&
 			(reduce_holds(r, r->self, c) || RV_BUG("send-unmade-sums")))
 			return c;
 	return NO_CHUNK;
@@ -57,11 +57,15 @@ static void make_chunk(struct reduce *r, int to, uint8_t type, uint32_t chunk, s
 	RV_ASSERT(r->owner[chunk] == (type == REDUCE_SCATTER ? to : r->self)); /* no owner gets its own means */
 	RV_ASSERT(type == REDUCE_SCATTER || reduce_bit(r->reduced, chunk));
 	RV_ASSERT(!reduce_bit(r->delivered[r->slot[to]], chunk));
-	const uint8_t *vector = type == REDUCE_SCATTER ? r->mem.own : r->mem.reduced;
 	out->type = type;
 	out->chunk = chunk;
-	out->data = vector + reduce_chunk_offset(r, type, chunk);
-	out->data_bytes = (uint32_t)reduce_chunk_bytes(r, type, chunk);
+	if (type == REDUCE_SCATTER) {
+		out->data = r->mem.own + reduce_given_offset(r, r->self, chunk);
+		out->data_bytes = (uint32_t)reduce_given_bytes(r, r->self, chunk);
+	} else {
+		out->data = r->mem.reduced + reduce_mean_offset(r, chunk);
+		out->data_bytes = (uint32_t)reduce_mean_bytes(r, chunk);
+	}
 	reduce_bit_set(r->delivered[r->slot[to]], chunk);
 	reduce_peer_at(r, to)->sent_bulk = true;
 	count_sent(r, r->slot[to], out);

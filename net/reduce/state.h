@@ -6,12 +6,14 @@
 #ifndef RV_NET_REDUCE_STATE_H
 #define RV_NET_REDUCE_STATE_H
 
+#include "base/slow_lines.h"
 #include "net/reduce/reduce.h"
 
 struct reduce_peer {
 	uint32_t member;       /* to which the slot belongs, if `taken` */
 	bool taken, present;   /* present: in the roster */
 	uint64_t boot;         /* the process whose contributions are held */
+	uint8_t codec;         /* of these contributions */
 	uint32_t boot_attempt; /* the first attempt in which we know of it: older frames are of a former process */
 	/* link */
 	bool up;
@@ -95,6 +97,18 @@ static inline bool reduce_holds(const struct reduce *r, int index, uint32_t chun
 	return (index == r->self && !r->cfg.later_own) || reduce_bit(r->held[r->slot[index]], chunk);
 }
 
+/* Returns true if the participant at `index` contributes to the chunk. */
+static inline bool reduce_contributes(const struct reduce *r, int index, uint32_t chunk) {
+	const struct reduce_place *p = &r->places[index];
+	return slow_contributes(p->part, p->member, r->round, chunk);
+}
+
+/* Returns true if the chunk needs a contribution of the participant at `index`, which is not
+ * here. */
+static inline bool reduce_lacks(const struct reduce *r, int index, uint32_t chunk) {
+	return !reduce_holds(r, index, chunk) && reduce_contributes(r, index, chunk);
+}
+
 /* Returns true if data passes between this participant and the one at `index`: one of them owns
  * chunks. Others owe each other nothing, not even a link. */
 static inline bool reduce_deals_with(const struct reduce *r, int index) {
@@ -103,10 +117,12 @@ static inline bool reduce_deals_with(const struct reduce *r, int index) {
 
 /* ---- chunks.c: contributions, means, bitmaps ---- */
 
-/* Return the size of a chunk in messages of that type (SCATTER, GATHER), and its offset in the
- * vector. */
-size_t reduce_chunk_bytes(const struct reduce *r, uint8_t type, uint32_t chunk);
-size_t reduce_chunk_offset(const struct reduce *r, uint8_t type, uint32_t chunk);
+/* Return the size of a chunk of a contribution of the participant at `index`, or of a mean, and its
+ * offset in the vector. */
+size_t reduce_given_bytes(const struct reduce *r, int index, uint32_t chunk);
+size_t reduce_given_offset(const struct reduce *r, int index, uint32_t chunk);
+size_t reduce_mean_bytes(const struct reduce *r, uint32_t chunk);
+size_t reduce_mean_offset(const struct reduce *r, uint32_t chunk);
 /* Recounts what every peer owes, and reduces every complete chunk. To be called after a change of
  * roster; `same`: places, weights and contributions are those of the attempt before. */
 void reduce_chunks_begin(struct reduce *r, int64_t now_us, bool same);

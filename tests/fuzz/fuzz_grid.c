@@ -36,14 +36,16 @@ struct node {
 	bool up[MEMBERS];
 };
 
-static size_t chunk_bytes(void *ctx, uint32_t chunk) {
+static size_t chunk_bytes(void *ctx, uint8_t codec, uint32_t chunk) {
+	(void)codec;
 	(void)ctx;
 	RV_ASSERT(chunk < CHUNKS);
 	return CHUNK_BYTES;
 }
 
-static size_t chunk_offset(void *ctx, uint32_t chunk) {
-	return chunk * chunk_bytes(ctx, chunk);
+static size_t chunk_offset(void *ctx, uint8_t codec, uint32_t chunk) {
+	(void)codec;
+	return chunk * chunk_bytes(ctx, 0, chunk);
 }
 
 static size_t sum_bytes(void *ctx, uint32_t chunk) {
@@ -72,20 +74,18 @@ static enum rv_err fold(const uint8_t *const *in, size_t in_bytes, int n_in, uin
 	return RV_OK;
 }
 
-static enum rv_err sum(void *ctx, uint32_t chunk, const uint8_t *const *in, const uint32_t *weights, int n_in,
-					   uint8_t *out, int *bad, struct rv_errtext *et) {
+static enum rv_err sum(void *ctx, uint32_t chunk, const struct reduce_inputs *c, uint8_t *out, int *bad,
+					   struct rv_errtext *et) {
 	struct node *n = ctx;
-	(void)weights;
 	RV_ASSERT(out == NULL);
-	return fold(in, CHUNK_BYTES, n_in, n->sum + sum_offset(ctx, chunk), SUM_BYTES, bad, et);
+	return fold(c->data, CHUNK_BYTES, c->n, n->sum + sum_offset(ctx, chunk), SUM_BYTES, bad, et);
 }
 
-static enum rv_err join(void *ctx, uint32_t chunk, const uint8_t *const *in, const uint32_t *weights, int n_in,
-						uint8_t *out, int *bad, struct rv_errtext *et) {
+static enum rv_err join(void *ctx, uint32_t chunk, const struct reduce_inputs *c, uint8_t *out, int *bad,
+						struct rv_errtext *et) {
 	(void)ctx;
 	(void)chunk;
-	(void)weights;
-	return fold(in, SUM_BYTES, n_in, out, CHUNK_BYTES, bad, et);
+	return fold(c->data, SUM_BYTES, c->n, out, CHUNK_BYTES, bad, et);
 }
 
 static enum rv_err check(void *ctx, uint32_t chunk, const uint8_t *data, struct rv_errtext *et) {

@@ -19,13 +19,15 @@ enum {
 	DATA_MAX = 64
 };
 
-static size_t chunk_bytes(void *ctx, uint32_t chunk) {
+static size_t chunk_bytes(void *ctx, uint8_t codec, uint32_t chunk) {
+	(void)codec;
 	(void)ctx;
 	RV_ASSERT(chunk < CHUNKS);
 	return CHUNK_BYTES;
 }
 
-static size_t chunk_offset(void *ctx, uint32_t chunk) {
+static size_t chunk_offset(void *ctx, uint8_t codec, uint32_t chunk) {
+	(void)codec;
 	(void)ctx;
 	RV_ASSERT(chunk < CHUNKS);
 	return (size_t)chunk * CHUNK_BYTES;
@@ -33,26 +35,26 @@ static size_t chunk_offset(void *ctx, uint32_t chunk) {
 
 /* Means are encoded otherwise, and longer. */
 static size_t mean_bytes(void *ctx, uint32_t chunk) {
-	return chunk_bytes(ctx, chunk) + MEAN_BYTES - CHUNK_BYTES;
+	return chunk_bytes(ctx, 0, chunk) + MEAN_BYTES - CHUNK_BYTES;
 }
 
 static size_t mean_offset(void *ctx, uint32_t chunk) {
-	return chunk_offset(ctx, chunk) / CHUNK_BYTES * MEAN_BYTES;
+	return chunk_offset(ctx, 0, chunk) / CHUNK_BYTES * MEAN_BYTES;
 }
 
 /* A contribution that starts with 0xff is not an encoding. */
-static enum rv_err reduce_bytes(void *ctx, uint32_t chunk, const uint8_t *const *in, const uint32_t *weights, int n_in,
-								uint8_t *out, int *bad, struct rv_errtext *et) {
+static enum rv_err reduce_bytes(void *ctx, uint32_t chunk, const struct reduce_inputs *c, uint8_t *out, int *bad,
+								struct rv_errtext *et) {
 	(void)ctx;
 	(void)chunk;
 	memset(out, 0, MEAN_BYTES);
-	for (int i = 0; i < n_in; i++) {
-		if (in[i][0] == 0xff) {
+	for (int i = 0; i < c->n; i++) {
+		if (c->data[i][0] == 0xff) {
 			*bad = i;
 			return rv_fail(et, RV_E_CORRUPT, "not an encoding");
 		}
 		for (int k = 0; k < MEAN_BYTES; k++)
-			out[k] = (uint8_t)(out[k] + in[i][k % CHUNK_BYTES] * weights[i]);
+			out[k] = (uint8_t)(out[k] + c->data[i][k % CHUNK_BYTES] * c->weights[i]);
 	}
 	return RV_OK;
 }

@@ -12,12 +12,14 @@ static const uint64_t RUN_TAG = 0x1122334455667788;
 
 /* ---- the codec: as worker/mesh/allreduce.c, on the memory of a node ---- */
 
-static size_t chunk_bytes(void *ctx, uint32_t chunk) {
+static size_t chunk_bytes(void *ctx, uint8_t codec, uint32_t chunk) {
+	(void)codec;
 	const struct grid_world *w = ((struct grid_node *)ctx)->w;
 	return w->cfg.codec->encoded_bytes(w->cfg.codec, chunking_len(&w->chunks, chunk));
 }
 
-static size_t chunk_offset(void *ctx, uint32_t chunk) {
+static size_t chunk_offset(void *ctx, uint8_t codec, uint32_t chunk) {
+	(void)codec;
 	const struct grid_world *w = ((struct grid_node *)ctx)->w;
 	return chunking_offset_bytes(&w->chunks, w->cfg.codec, chunk);
 }
@@ -30,32 +32,33 @@ static size_t sum_offset(void *ctx, uint32_t chunk) {
 	return merge_partial_bytes((size_t)chunk * ((struct grid_node *)ctx)->w->chunks.chunk_elems);
 }
 
-static enum rv_err mean(void *ctx, uint32_t chunk, const uint8_t *const *in, const uint32_t *weights, int n_in,
-						uint8_t *out, int *bad, struct rv_errtext *et) {
+static enum rv_err mean(void *ctx, uint32_t chunk, const struct reduce_inputs *c, uint8_t *out, int *bad,
+						struct rv_errtext *et) {
 	struct grid_world *w = ((struct grid_node *)ctx)->w;
 	const struct merge_rule rule = global_merge(&w->cfg);
 	*bad = -1;
 	w->encodings++;
-	return merge_chunk(&rule, in, weights, n_in, chunking_len(&w->chunks, chunk), w->scratch, NULL, out, NULL, et);
+	return merge_chunk(&rule, c->data, c->weights, c->n, chunking_len(&w->chunks, chunk), w->scratch, NULL, out, NULL,
+					   et);
 }
 
-static enum rv_err sum(void *ctx, uint32_t chunk, const uint8_t *const *in, const uint32_t *weights, int n_in,
-					   uint8_t *out, int *bad, struct rv_errtext *et) {
+static enum rv_err sum(void *ctx, uint32_t chunk, const struct reduce_inputs *c, uint8_t *out, int *bad,
+					   struct rv_errtext *et) {
 	struct grid_node *node = ctx;
 	const struct merge_rule rule = global_merge(&node->w->cfg);
 	RV_ASSERT(out == NULL);
 	*bad = -1;
-	return merge_partial(&rule, in, weights, n_in, chunking_len(&node->w->chunks, chunk), node->w->scratch,
+	return merge_partial(&rule, c->data, c->weights, c->n, chunking_len(&node->w->chunks, chunk), node->w->scratch,
 						 node->sums + sum_offset(ctx, chunk), NULL, et);
 }
 
-static enum rv_err join(void *ctx, uint32_t chunk, const uint8_t *const *in, const uint32_t *weights, int n_in,
-						uint8_t *out, int *bad, struct rv_errtext *et) {
+static enum rv_err join(void *ctx, uint32_t chunk, const struct reduce_inputs *c, uint8_t *out, int *bad,
+						struct rv_errtext *et) {
 	struct grid_world *w = ((struct grid_node *)ctx)->w;
 	const struct merge_rule rule = global_merge(&w->cfg);
 	*bad = -1;
 	w->encodings++;
-	return merge_join(&rule, in, weights, n_in, chunking_len(&w->chunks, chunk), w->scratch, NULL, out, et);
+	return merge_join(&rule, c->data, c->weights, c->n, chunking_len(&w->chunks, chunk), w->scratch, NULL, out, et);
 }
 
 static enum rv_err check(void *ctx, uint32_t chunk, const uint8_t *data, struct rv_errtext *et) {
@@ -261,7 +264,7 @@ static void init_node(struct grid_world *w, struct grid_node *node, int i) {
 		x[k] = (float)(rv_rng_double(&rng) * 2 - 1) * (i % 7 == 3 ? 40 : 1);
 	for (uint32_t c = 0; c < w->chunks.n_chunks; c++)
 		RV_ASSERT(w->cfg.codec->encode(w->cfg.codec, x + (size_t)c * w->chunks.chunk_elems, chunking_len(&w->chunks, c),
-									   node->own + chunk_offset(node, c), NULL) == RV_OK);
+									   node->own + chunk_offset(node, 0, c), NULL) == RV_OK);
 	free(x);
 }
 
@@ -526,7 +529,7 @@ bool grid_world_is_right(struct grid_world *w) {
 	float *scratch = malloc(merge_roster_scratch(&rule, &l, GRID_CHUNK_ELEMS) * sizeof *scratch);
 	uint8_t *want = malloc(8 * GRID_CHUNK_ELEMS);
 	for (uint32_t c = 0; c < w->chunks.n_chunks; c++) {
-		const size_t at = chunk_offset(&w->nodes[0], c);
+		const size_t at = chunk_offset(&w->nodes[0], 0, c);
 		for (int i = 0; i < n; i++) {
 			in[i] = w->nodes[w->node_at[i]].own + at;
 			weights[i] = w->members[i].weight;
@@ -535,7 +538,7 @@ bool grid_world_is_right(struct grid_world *w) {
 				  RV_OK);
 		for (int i = 0; i < n; i++)
 			right = right && (!w->nodes[w->node_at[i]].alive ||
-							  memcmp(w->nodes[w->node_at[i]].reduced + at, want, chunk_bytes(&w->nodes[0], c)) == 0);
+							  memcmp(w->nodes[w->node_at[i]].reduced + at, want, chunk_bytes(&w->nodes[0], 0, c)) == 0);
 	}
 	free(want);
 	free(scratch);

@@ -2,6 +2,7 @@
 #include "reduce_world.h"
 
 #include "base/assert.h"
+#include "base/slow_lines.h"
 #include "tests/common/check.h"
 
 #include <stdlib.h>
@@ -12,12 +13,14 @@ static const uint64_t RUN_TAG = 0x1122334455667788;
 /* ---- codec: bytes, "averaged" by a fold that any change of order, weight or terms would show ----
  * */
 
-static size_t codec_bytes(void *ctx, uint32_t chunk) {
-	return world_chunk_bytes(ctx, chunk);
+/* Codec n takes n bytes fewer. */
+static size_t codec_bytes(void *ctx, uint8_t codec, uint32_t chunk) {
+	return world_chunk_bytes(ctx, chunk) - codec;
 }
 
-static size_t codec_offset(void *ctx, uint32_t chunk) {
+static size_t codec_offset(void *ctx, uint8_t codec, uint32_t chunk) {
 	(void)ctx;
+	(void)codec;
 	return (size_t)chunk * WORLD_CHUNK_BYTES;
 }
 
@@ -29,19 +32,21 @@ static size_t mean_offset(void *ctx, uint32_t chunk) {
 	return (size_t)chunk * (WORLD_CHUNK_BYTES + ((const struct world *)ctx)->mean_more);
 }
 
-static enum rv_err codec_reduce(void *ctx, uint32_t chunk, const uint8_t *const *in, const uint32_t *weights, int n_in,
-								uint8_t *out, int *bad, struct rv_errtext *et) {
-	for (int i = 0; i < n_in; i++) {
-		if (in[i][0] < WORLD_CORRUPT)
+static enum rv_err codec_reduce(void *ctx, uint32_t chunk, const struct reduce_inputs *c, uint8_t *out, int *bad,
+								struct rv_errtext *et) {
+	for (int i = 0; i < c->n; i++) {
+		if (c->data[i][0] < WORLD_CORRUPT)
 			continue;
-		*bad = in[i][0] == WORLD_OUT_OF_MEMORY ? -1 : i;
-		enum rv_err e = in[i][0] == WORLD_CORRUPT ? RV_E_CORRUPT : in[i][0] == WORLD_HUGE ? RV_E_RANGE : RV_E_NOMEM;
+		*bad = c->data[i][0] == WORLD_OUT_OF_MEMORY ? -1 : i;
+		enum rv_err e = c->data[i][0] == WORLD_CORRUPT ? RV_E_CORRUPT
+						: c->data[i][0] == WORLD_HUGE  ? RV_E_RANGE
+													   : RV_E_NOMEM;
 		return rv_fail(et, e, "contribution %d of chunk %u", i, chunk);
 	}
 	for (size_t k = 0; k < world_mean_bytes(ctx, chunk); k++) {
 		unsigned sum = 0;
-		for (int i = 0; i < n_in; i++)
-			sum = sum * 31 + weights[i] * in[i][k % world_chunk_bytes(ctx, chunk)] + 1;
+		for (int i = 0; i < c->n; i++)
+			sum = sum * 31 + c->weights[i] * c->data[i][k % codec_bytes(ctx, c->codecs[i], chunk)] + 1;
 		out[k] = (uint8_t)(sum ^ (sum >> 8));
 	}
 	return RV_OK;
@@ -370,15 +375,21 @@ bool world_run(struct world *w, int ticks) {
 
 void world_check_result(const struct world *w) {
 	uint8_t want[WORLD_CHUNK_BYTES + WORLD_MEAN_MORE];
-	const uint8_t *in[WORLD_MAX_NODES];
+	const uint8_t *data[WORLD_MAX_NODES];
 	uint32_t weights[WORLD_MAX_NODES];
+	uint8_t codecs[WORLD_MAX_NODES];
 	int bad;
 	for (uint32_t c = 0; c < w->n_chunks; c++) {
+		struct reduce_inputs in = {.data = data, .weights = weights, .codecs = codecs};
 		for (int i = 0; i < w->doc.n_members; i++) {
-			in[i] = w->nodes[world_node_at(w, i)].own + codec_offset(NULL, c);
-			weights[i] = w->doc.members[i].weight;
+			const struct member_ref *m = &w->doc.members[i];
+			if (!slow_contributes(m->part, m->member, w->doc.round, c))
+				continue;
+			data[in.n] = w->nodes[world_node_at(w, i)].own + codec_offset(NULL, 0, c);
+			weights[in.n] = m->weight;
+			codecs[in.n++] = m->codec;
 		}
-		assert_int_equal(codec_reduce((void *)(uintptr_t)w, c, in, weights, w->doc.n_members, want, &bad, NULL), RV_OK);
+		assert_int_equal(codec_reduce((void *)(uintptr_t)w, c, &in, want, &bad, NULL), RV_OK);
 		for (int i = 0; i < w->n_nodes; i++)
 			if (w->nodes[i].alive)
 				assert_memory_equal(w->nodes[i].reduced + mean_offset((void *)(uintptr_t)w, c), want,

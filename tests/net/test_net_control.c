@@ -391,6 +391,7 @@ static struct document *a_document(void) {
 		.round = 7,
 		.attempt = 2,
 		.deadline_ms = 61000,
+		.slow_deadline_ms = 4100,
 		.final_round = 30,
 		.run_hash = hash_of_int(1),
 		.chain = hash_of_int(2),
@@ -427,6 +428,8 @@ static struct document *a_document(void) {
 		memset(d->members[i].key, (int)i + 1, NET_KEY_BYTES);
 		d->members[i].relay = (uint8_t)i;
 	}
+	d->members[1].codec = 3;
+	d->members[2].part = 5;
 	return d;
 }
 
@@ -450,6 +453,7 @@ static void test_document(void **state) {
 	assert_string_equal(candidates_seen(doc_out.syncing[1].candidates, 2), "127.0.0.1:4001");
 	assert_int_equal(doc_out.syncing[1].relay, 2);
 	assert_int_equal(doc_out.members[1].relay, 1);
+	assert_true(doc_out.members[1].codec == 3 && doc_out.members[2].part == 5 && doc_out.slow_deadline_ms == 4100);
 	assert_int_equal(doc_out.n_relays, 2);
 	assert_string_equal(doc_out.relays[0].addr, "relay.example:7435");
 	assert_int_equal(doc_out.relays[1].key[0], 2);
@@ -536,9 +540,14 @@ static void test_document_rules(void **state) {
 	DOCUMENT_REFUSED(d->phase = RUN_OPEN, "attempt = 2");
 	DOCUMENT_REFUSED(d->deadline_ms = NET_MAX_DEADLINE_MS + 1, "deadline_ms = 604800001 in phase 3");
 	DOCUMENT_REFUSED((d->phase = RUN_OPEN, d->attempt = 0), "deadline_ms = 61000 in phase 2");
+	DOCUMENT_REFUSED(d->slow_deadline_ms = NET_MAX_DEADLINE_MS + 1, "slow_deadline_ms = 604800001 in phase 3");
+	DOCUMENT_REFUSED((d->phase = RUN_OPEN, d->attempt = d->deadline_ms = 0), "slow_deadline_ms = 4100 in phase 2");
+	DOCUMENT_REFUSED(d->members[1].part = 1, "members[1].part = 1, must be 0 or 2..16");
+	DOCUMENT_REFUSED(d->members[1].part = NET_MAX_PART + 1, "members[1].part = 17, must be 0 or 2..16");
+	DOCUMENT_REFUSED(d->members[0].part = d->members[1].part = d->members[2].part = 2, "0 of 3 members contribute");
 	DOCUMENT_REFUSED(d->final_round = 7, "round 7 of 7");
 	DOCUMENT_REFUSED(d->final_round = 3, "round 7 of 3");
-	DOCUMENT_REFUSED((d->phase = RUN_DONE, d->attempt = d->deadline_ms = 0), "round 7 of 30");
+	DOCUMENT_REFUSED((d->phase = RUN_DONE, d->attempt = d->deadline_ms = d->slow_deadline_ms = 0), "round 7 of 30");
 	DOCUMENT_REFUSED(d->term_round = 8, "term 2 since round 8, in round 7");
 	DOCUMENT_REFUSED(d->term = 0, "term 0 since round 3");
 	DOCUMENT_REFUSED(d->snapshot_round = 8, "n_log");
@@ -580,6 +589,7 @@ static void test_document_rules(void **state) {
 static void test_an_open_document_has_no_ownership_map(void **state) {
 	(void)state;
 	struct document *d = a_document();
+	d->slow_deadline_ms = d->members[1].codec = d->members[2].part = 0;
 	d->phase = RUN_OPEN;
 	d->attempt = d->deadline_ms = 0;
 	for (int i = 0; i < 3; i++)

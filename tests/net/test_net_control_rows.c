@@ -75,7 +75,7 @@ static void test_one_row_costs_one_byte(void **state) {
 	d->n_rows = 1;
 	size_t one = encode(d);
 	assert_int_equal(buffer[one - 1], 1);
-	assert_int_equal(three - one, 1 + 2 + 3 * 8 + 2 * 2 + 1 + 2 * (8 + 3) + 2 + 3 * (48 + 1 + 1 + 2 + 14 + 1 + 1 + 2));
+	assert_int_equal(three - one, 1 + 2 + 3 * 8 + 2 * 2 + 1 + 2 * (8 + 3) + 2 + 3 * (50 + 1 + 1 + 2 + 14 + 1 + 1 + 2));
 	assert_int_equal(document_decode(buffer, one, &out, NULL), RV_OK);
 	assert_true(out.n_column == 0 && out.n_sections == 0 && out.members[1].place == 1);
 }

@@ -8,6 +8,8 @@
 
 enum { N = 9000, ROUNDS = 12 };
 
+static const struct contribution_form plain;
+
 static float theta[N], local[N], before[N], sum[N], sent[N];
 static uint8_t out[8 * N], out2[8 * N];
 
@@ -74,7 +76,7 @@ static void test_nothing_is_lost(void **state) {
 				encode(&w, round);
 				assert_memory_equal(before, w.c.residual, sizeof before);
 				decode(&w);
-				contribution_commit(&w.c, &w.g.cfg, round);
+				contribution_commit(&w.c, &w.g.cfg, round, NULL, &plain);
 				for (size_t i = 0; i < N; i++) {
 					const float delta = theta[i] - local[i], a = beta * before[i] + delta;
 					assert_true(w.c.residual[i] == a - sent[i]);
@@ -99,7 +101,7 @@ static void test_all_is_said_in_the_end(void **state) {
 		train(0); /* the same again and again */
 		encode(&w, round);
 		decode(&w);
-		contribution_commit(&w.c, &w.g.cfg, round);
+		contribution_commit(&w.c, &w.g.cfg, round, NULL, &plain);
 		for (size_t i = 0; i < N; i++) {
 			total[i] += (double)sent[i];
 			all[i] += (double)theta[i] - (double)local[i];
@@ -126,10 +128,10 @@ static void test_what_is_not_committed_was_not_said(void **state) {
 		encode(&w, round);
 		if (round == 3)
 			continue; /* others' round */
-		contribution_commit(&w.c, &w.g.cfg, round);
+		contribution_commit(&w.c, &w.g.cfg, round, NULL, &plain);
 		v.g.round = round;
 		assert_int_equal(contribution_encode(&v.c, &v.g, round, local, out2, NULL), RV_OK);
-		contribution_commit(&v.c, &v.g.cfg, round);
+		contribution_commit(&v.c, &v.g.cfg, round, NULL, &plain);
 		assert_memory_equal(out, out2, chunking_total_bytes(&w.g.cfg.chunks, &codec_topk64));
 	}
 	assert_memory_equal(w.c.residual, v.c.residual, N * sizeof(float));
@@ -147,7 +149,7 @@ static void test_encoding_again_gives_the_same(void **state) {
 		encode(&w, round);
 		assert_int_equal(contribution_encode(&w.c, &w.g, round, local, out2, NULL), RV_OK);
 		assert_memory_equal(out, out2, chunking_total_bytes(&w.g.cfg.chunks, &codec_int4));
-		contribution_commit(&w.c, &w.g.cfg, round);
+		contribution_commit(&w.c, &w.g.cfg, round, NULL, &plain);
 	}
 	end(&w);
 }
@@ -162,14 +164,14 @@ static void test_plain(void **state) {
 	encode(&w, 0);
 	assert_int_equal(global_encode_delta(&w.g, local, out2, NULL), RV_OK);
 	assert_memory_equal(out, out2, chunking_total_bytes(&w.g.cfg.chunks, &codec_int8));
-	contribution_commit(&w.c, &w.g.cfg, 0);
+	contribution_commit(&w.c, &w.g.cfg, 0, NULL, &plain);
 	end(&w);
 	begin(&w, "fp32", 0.5);
 	train(0);
 	encode(&w, 0);
 	assert_int_equal(global_encode_delta(&w.g, local, out2, NULL), RV_OK);
 	assert_memory_equal(out, out2, N * sizeof(float));
-	contribution_commit(&w.c, &w.g.cfg, 0);
+	contribution_commit(&w.c, &w.g.cfg, 0, NULL, &plain);
 	for (size_t i = 0; i < N; i++)
 		assert_true(w.c.residual[i] == 0);
 	end(&w);
@@ -181,13 +183,13 @@ static void test_forget(void **state) {
 	begin(&w, "int4", 0.9);
 	train(0);
 	encode(&w, 0);
-	contribution_commit(&w.c, &w.g.cfg, 0);
+	contribution_commit(&w.c, &w.g.cfg, 0, NULL, &plain);
 	contribution_forget(&w.c, &w.g.cfg);
 	encode(&w, 1);
 	assert_int_equal(global_encode_delta(&w.g, local, out2, NULL), RV_OK);
 	assert_memory_equal(out, out2, chunking_total_bytes(&w.g.cfg.chunks, &codec_int4));
-	contribution_commit(&w.c, &w.g.cfg, 1);
-	contribution_commit(&w.c, &w.g.cfg, 2); /* another process encoded that */
+	contribution_commit(&w.c, &w.g.cfg, 1, NULL, &plain);
+	contribution_commit(&w.c, &w.g.cfg, 2, NULL, &plain); /* another process encoded that */
 	for (size_t i = 0; i < N; i++)
 		assert_true(w.c.residual[i] == 0);
 	end(&w);
@@ -213,7 +215,7 @@ static void test_fragments(void **state) {
 		train(round);
 		memcpy(before, w.c.residual, sizeof before);
 		encode(&w, round);
-		contribution_commit(&w.c, &w.g.cfg, round);
+		contribution_commit(&w.c, &w.g.cfg, round, NULL, &plain);
 		const struct chunking c = global_round_chunks(&w.g.cfg, round);
 		size_t changed = 0, exchanged = 0;
 		for (size_t i = 0; i < N; i++)

@@ -8,6 +8,7 @@
 struct log_head {
 	uint32_t attempt;
 	struct rv_hash digest;
+	struct contribution_form form;
 };
 
 struct snapshot_head {
@@ -70,6 +71,7 @@ uint8_t *files_log(const struct sim *s, const struct state_log_info *info, const
 	memset(&head, 0, sizeof head);
 	head.attempt = info->attempt;
 	head.digest = info->digest;
+	head.form = info->form;
 	*n = sizeof head + sim_payload(s, info->round);
 	uint8_t *bytes = sim_alloc(*n);
 	memcpy(bytes, &head, sizeof head);
@@ -83,6 +85,7 @@ const uint8_t *files_log_bytes(const struct sim *s, const struct sim_file *f, st
 		return NULL;
 	memcpy(&head, f->data, sizeof head);
 	*info = (struct state_log_info){.round = f->round, .attempt = head.attempt, .digest = head.digest};
+	info->form = head.form;
 	return f->data + sizeof head;
 }
 

@@ -256,25 +256,27 @@ void mesh_handle(struct sim *s, int host) {
 
 /* ---- the all-reduce ---- */
 
-static size_t chunk_bytes(void *ctx, uint32_t chunk) {
+static size_t chunk_bytes(void *ctx, uint8_t codec, uint32_t chunk) {
+	(void)codec;
 	const struct sim_worker *w = ctx;
 	return w->sim->opt.codec->encoded_bytes(w->sim->opt.codec, chunking_len(&w->chunks, chunk));
 }
 
-static size_t chunk_offset(void *ctx, uint32_t chunk) {
+static size_t chunk_offset(void *ctx, uint8_t codec, uint32_t chunk) {
+	(void)codec;
 	const struct sim_worker *w = ctx;
 	return chunking_offset_bytes(&w->chunks, w->sim->opt.codec, chunk);
 }
 
-static enum rv_err chunk_reduce(void *ctx, uint32_t chunk, const uint8_t *const *in, const uint32_t *weights, int n_in,
-								uint8_t *out, int *bad, struct rv_errtext *et) {
+static enum rv_err chunk_reduce(void *ctx, uint32_t chunk, const struct reduce_inputs *c, uint8_t *out, int *bad,
+								struct rv_errtext *et) {
 	struct sim_worker *w = ctx;
 	struct feedback room;
 	*bad = -1;
 	const struct merge_rule rule = global_merge(&w->sim->global_config);
 	const struct feedback *residual = mean_residual_of(&w->means, &w->sim->global_config, chunk, &room);
-	return merge_chunk(&rule, in, weights, n_in, chunking_len(&w->chunks, chunk), w->sim->scratch, residual, out, NULL,
-					   et);
+	return merge_chunk(&rule, c->data, c->weights, c->n, chunking_len(&w->chunks, chunk), w->sim->scratch, residual,
+					   out, NULL, et);
 }
 
 static enum rv_err chunk_check(void *ctx, uint32_t chunk, const uint8_t *data, struct rv_errtext *et) {
@@ -290,24 +292,25 @@ static size_t sum_offset(void *ctx, uint32_t chunk) {
 	return merge_partial_bytes((size_t)chunk * ((struct sim_worker *)ctx)->chunks.chunk_elems);
 }
 
-static enum rv_err chunk_sum(void *ctx, uint32_t chunk, const uint8_t *const *in, const uint32_t *weights, int n_in,
-							 uint8_t *out, int *bad, struct rv_errtext *et) {
+static enum rv_err chunk_sum(void *ctx, uint32_t chunk, const struct reduce_inputs *c, uint8_t *out, int *bad,
+							 struct rv_errtext *et) {
 	const struct sim_worker *w = ctx;
 	const struct merge_rule rule = global_merge(&w->sim->global_config);
 	RV_ASSERT(out == NULL);
 	*bad = -1;
-	return merge_partial(&rule, in, weights, n_in, chunking_len(&w->chunks, chunk), w->sim->scratch,
+	return merge_partial(&rule, c->data, c->weights, c->n, chunking_len(&w->chunks, chunk), w->sim->scratch,
 						 w->sums + sum_offset(ctx, chunk), NULL, et);
 }
 
-static enum rv_err chunk_join(void *ctx, uint32_t chunk, const uint8_t *const *in, const uint32_t *weights, int n_in,
-							  uint8_t *out, int *bad, struct rv_errtext *et) {
+static enum rv_err chunk_join(void *ctx, uint32_t chunk, const struct reduce_inputs *c, uint8_t *out, int *bad,
+							  struct rv_errtext *et) {
 	struct sim_worker *w = ctx;
 	struct feedback room;
 	const struct merge_rule rule = global_merge(&w->sim->global_config);
 	const struct feedback *residual = mean_residual_of(&w->means, &w->sim->global_config, chunk, &room);
 	*bad = -1;
-	return merge_join(&rule, in, weights, n_in, chunking_len(&w->chunks, chunk), w->sim->scratch, residual, out, et);
+	return merge_join(&rule, c->data, c->weights, c->n, chunking_len(&w->chunks, chunk), w->sim->scratch, residual, out,
+					  et);
 }
 
 /* Returns what this worker sends if nothing goes wrong; SIM_ANY_BYTES: not known of rows. */
@@ -318,7 +321,7 @@ static uint64_t expected_tx(struct sim_worker *w, const struct document *d) {
 	for (int g = 0; g < d->n_ranges; g++)
 		for (uint32_t c = d->ranges[g].first; c < d->ranges[g].first + d->ranges[g].count; c++) {
 			bool mine = d->members[d->ranges[g].owner].member == w->member;
-			bytes += (mine ? d->n_members - 1u : 1u) * (FRAME_HEADER_BYTES + chunk_bytes(w, c));
+			bytes += (mine ? d->n_members - 1u : 1u) * (FRAME_HEADER_BYTES + chunk_bytes(w, 0, c));
 		}
 	return bytes;
 }

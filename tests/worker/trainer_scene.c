@@ -220,7 +220,7 @@ struct rv_hash by_hand(struct scene *s, int rounds, int ahead) {
 	for (int r = 0; r < rounds; r++) {
 		fixture_steps(s->run.replica, r > 0 ? H - ahead : H);
 		assert_int_equal(contribution_encode(&c, &g, g.round, replica_theta(s->run.replica), encoded, NULL), RV_OK);
-		contribution_commit(&c, &cfg, g.round);
+		contribution_commit(&c, &cfg, g.round, encoded, &(struct contribution_form){.codec = 0});
 		struct rv_hash digest = global_digest(&g, g.round, encoded);
 		fixture_steps(s->run.replica, r + 1 < rounds ? ahead : 0);
 		assert_int_equal(global_apply(&g, encoded, &digest, NULL), RV_OK);

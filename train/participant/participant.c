@@ -83,10 +83,15 @@ enum rv_err participant_step(struct participant *p, const struct global_state *g
 
 /* ---- the contribution ---- */
 
+void participant_send_as(struct participant *p, const struct contribution_form *form) {
+	p->form = *form;
+}
+
 /* Encodes on the host if there is a start of its own, which lies there. */
 enum rv_err participant_encode(struct participant *p, const struct global_state *g, struct rv_errtext *et) {
 	const struct global_state from = eager_view(&p->eager, g);
 	RV_ASSERT(g->round == p->round && !p->gave_away);
+	participant_send_as(p, &(struct contribution_form){.codec = 0});
 	if (contribution_is_plain(&p->contribution) && !eager_is_on(&p->eager))
 		RV_TRY(p->ops->encode(&p->device, p->replica, &from, p->encoded, et));
 	else
@@ -152,7 +157,7 @@ static void begin_round(struct participant *p, enum participant_adopt how) {
 }
 
 void participant_commit(struct participant *p, const struct global_state *g) {
-	contribution_commit(&p->contribution, &g->cfg, p->round);
+	contribution_commit(&p->contribution, &g->cfg, p->round, p->encoded, &p->form);
 }
 
 bool participant_adopt(struct participant *p, struct global_state *g, const float *before, enum participant_adopt how) {

@@ -68,11 +68,12 @@ struct participant {
 	struct contribution contribution;
 	struct eager eager;
 	struct outer_device device;
-	uint8_t *encoded;             /* the contribution to `round`, from its encoding on; global_max_sent_bytes */
-	uint64_t round;               /* the round of the contribution: the next to be reduced */
-	uint64_t steps_done, tokens;  /* in the contribution to `round` */
-	uint64_t ahead, ahead_tokens; /* steps and tokens of the next one */
-	bool gave_away;               /* the contribution to `round` was taken out of theta_local */
+	struct contribution_form form; /* in which it was sent */
+	uint8_t *encoded;              /* the contribution to `round`, from its encoding on; global_max_sent_bytes */
+	uint64_t round;                /* the round of the contribution: the next to be reduced */
+	uint64_t steps_done, tokens;   /* in the contribution to `round` */
+	uint64_t ahead, ahead_tokens;  /* steps and tokens of the next one */
+	bool gave_away;                /* the contribution to `round` was taken out of theta_local */
 };
 
 /* Initializes a participant of `run`, without any step: theta_local must be g->theta. RV_E_NOMEM;
@@ -104,8 +105,11 @@ enum rv_err participant_step(struct participant *p, const struct global_state *g
  * not finite, or too large to be averaged; the caller then calls participant_spoiled. */
 enum rv_err participant_encode(struct participant *p, const struct global_state *g, struct rv_errtext *et);
 
-/* Makes the residual what the encoding left: p->round is committed with this contribution, or is
- * certain to be. */
+/* Says how the contribution is sent, as the roster has it. Each encoding makes it the plain
+ * form. */
+void participant_send_as(struct participant *p, const struct contribution_form *form);
+/* Makes the residual what the encoding left, and the form: p->round is committed with this
+ * contribution, or is certain to be. */
 void participant_commit(struct participant *p, const struct global_state *g);
 /* The effect of an outer step on theta_local. */
 enum participant_adopt {

@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
+#include "outer/recode.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -22,15 +23,18 @@ struct lazy_memory {
 struct allreduce {
 	struct allreduce_config cfg;
 	struct chunking chunks;         /* of the round */
-	size_t payload_bytes;           /* of a contribution to it */
+	size_t payload_bytes;           /* of a contribution to it, at most */
 	uint8_t *reduced, *flags;       /* of the longest there is */
 	float *scratch;                 /* merge_scratch() and a chunk more: measured.values */
 	struct merge_measured measured; /* in this attempt, of the chunks that we own */
 	struct lazy_memory held;        /* NET_MAX_ROW vectors of the round */
 	struct lazy_memory sums;        /* two levels: vectors of partial sums, of this row and NET_MAX_ROWS others */
 	void *grid_memory;
-	struct grid *grid; /* NULL: not running */
-	const uint8_t *own;
+	struct grid *grid;      /* NULL: not running */
+	const uint8_t *encoded; /* this worker's contribution, by the run's codec */
+	const uint8_t *own;     /* as it is sent: that, or `recoded` */
+	uint8_t *recoded;       /* NULL: not made in this round */
+	uint8_t own_codec;      /* id of the codec of `own`; 0: the run's */
 	uint64_t round;
 	uint32_t attempt;
 	int n_members; /* of the row */
@@ -38,14 +42,15 @@ struct allreduce {
 
 /* ---- the codec ---- */
 
-static size_t chunk_bytes(void *ctx, uint32_t chunk) {
+static size_t chunk_bytes(void *ctx, uint8_t codec, uint32_t chunk) {
 	const struct allreduce *a = ctx;
-	return global_sent(a->cfg.global)->encoded_bytes(global_sent(a->cfg.global), chunking_len(&a->chunks, chunk));
+	const struct codec *sent = global_sent_as(a->cfg.global, codec);
+	return sent->encoded_bytes(sent, chunking_len(&a->chunks, chunk));
 }
 
-static size_t chunk_offset(void *ctx, uint32_t chunk) {
+static size_t chunk_offset(void *ctx, uint8_t codec, uint32_t chunk) {
 	const struct allreduce *a = ctx;
-	return chunking_offset_bytes(&a->chunks, global_sent(a->cfg.global), chunk);
+	return chunking_offset_bytes(&a->chunks, global_sent_as(a->cfg.global, codec), chunk);
 }
 
 static size_t mean_bytes(void *ctx, uint32_t chunk) {
@@ -75,15 +80,15 @@ static size_t sum_offset(void *ctx, uint32_t chunk) {
 	return merge_partial_bytes((size_t)chunk * a->chunks.chunk_elems);
 }
 
-/* Returns the input that is no encoding of `codec`, which merging does not name. If all are, the
+/* Returns the input that is no encoding of its codec, which merging does not name. If all are, the
  * sum overflowed, and the sender of the largest value is to blame: without one above FLT_MAX /
  * NET_MAX_WEIGHT_SUM = 2e31 there is no overflow, and no outer gradient of a sane model comes
  * near. */
-static int find_bad(struct allreduce *a, const struct codec *codec, const uint8_t *const *in, int n_in, size_t n) {
+static int find_bad(struct allreduce *a, const struct codec *const *codecs, const struct reduce_inputs *in, size_t n) {
 	float most = -1;
 	int largest = -1;
-	for (int i = 0; i < n_in; i++) {
-		if (codec->decode(codec, in[i], n, a->scratch, NULL) != RV_OK)
+	for (int i = 0; i < in->n; i++) {
+		if (codecs[i]->decode(codecs[i], in->data[i], n, a->scratch, NULL) != RV_OK)
 			return i;
 		float magnitude = largest_magnitude(a->scratch, n);
 		if (magnitude > most) {
@@ -94,49 +99,64 @@ static int find_bad(struct allreduce *a, const struct codec *codec, const uint8_
 	return largest;
 }
 
-static enum rv_err reduce_chunk(void *ctx, uint32_t chunk, const uint8_t *const *in, const uint32_t *weights, int n_in,
-								uint8_t *out, int *bad, struct rv_errtext *et) {
+/* Sets `codecs` to those of contributions, and returns the run's rule with them. */
+static struct merge_rule rule_of(struct allreduce *a, const struct reduce_inputs *in,
+								 const struct codec *codecs[NET_MAX_ROW]) {
+	struct merge_rule rule = global_merge(a->cfg.global);
+	for (int i = 0; i < in->n; i++)
+		codecs[i] = global_sent_as(a->cfg.global, in->codecs[i]);
+	rule.codecs = codecs;
+	a->measured.places = in->places;
+	return rule;
+}
+
+static enum rv_err reduce_chunk(void *ctx, uint32_t chunk, const struct reduce_inputs *in, uint8_t *out, int *bad,
+								struct rv_errtext *et) {
 	struct allreduce *a = ctx;
 	size_t n = chunking_len(&a->chunks, chunk);
 	*bad = -1;
-	const struct global_config *g = a->cfg.global;
-	const struct merge_rule rule = global_merge(g);
+	const struct codec *codecs[NET_MAX_ROW];
+	const struct merge_rule rule = rule_of(a, in, codecs);
 	struct feedback room;
-	const struct feedback *residual = mean_residual_of(a->cfg.mean_residual, g, chunk, &room);
-	enum rv_err e = merge_chunk(&rule, in, weights, n_in, n, a->scratch, residual, out, &a->measured, et);
+	const struct feedback *residual = mean_residual_of(a->cfg.mean_residual, a->cfg.global, chunk, &room);
+	enum rv_err e = merge_chunk(&rule, in->data, in->weights, in->n, n, a->scratch, residual, out, &a->measured, et);
 	if (e != RV_OK)
-		*bad = find_bad(a, global_sent(g), in, n_in, n);
+		*bad = find_bad(a, codecs, in, n);
 	RV_FAILPOINT("reduce.chunk-reduced");
 	return e;
 }
 
 /* Two levels: the partial sum of this row. */
-static enum rv_err sum_chunk(void *ctx, uint32_t chunk, const uint8_t *const *in, const uint32_t *weights, int n_in,
-							 uint8_t *out, int *bad, struct rv_errtext *et) {
+static enum rv_err sum_chunk(void *ctx, uint32_t chunk, const struct reduce_inputs *in, uint8_t *out, int *bad,
+							 struct rv_errtext *et) {
 	struct allreduce *a = ctx;
-	const struct merge_rule rule = global_merge(a->cfg.global);
+	const struct codec *codecs[NET_MAX_ROW];
+	const struct merge_rule rule = rule_of(a, in, codecs);
 	size_t n = chunking_len(&a->chunks, chunk);
 	RV_ASSERT(out == NULL && a->sums.at != NULL);
 	*bad = -1;
-	enum rv_err e =
-		merge_partial(&rule, in, weights, n_in, n, a->scratch, a->sums.at + sum_offset(a, chunk), &a->measured, et);
+	uint8_t *sum = a->sums.at + sum_offset(a, chunk);
+	enum rv_err e = merge_partial(&rule, in->data, in->weights, in->n, n, a->scratch, sum, &a->measured, et);
 	if (e != RV_OK)
-		*bad = find_bad(a, global_sent(a->cfg.global), in, n_in, n);
+		*bad = find_bad(a, codecs, in, n);
 	return e;
 }
 
 /* Two levels: the mean of a chunk of which this worker is the final owner. */
-static enum rv_err join_chunk(void *ctx, uint32_t chunk, const uint8_t *const *in, const uint32_t *weights, int n_in,
-							  uint8_t *out, int *bad, struct rv_errtext *et) {
+static enum rv_err join_chunk(void *ctx, uint32_t chunk, const struct reduce_inputs *in, uint8_t *out, int *bad,
+							  struct rv_errtext *et) {
 	struct allreduce *a = ctx;
 	const struct merge_rule rule = global_merge(a->cfg.global);
+	const struct codec *fp32[NET_MAX_ROWS];
 	size_t n = chunking_len(&a->chunks, chunk);
 	struct feedback room;
 	const struct feedback *residual = mean_residual_of(a->cfg.mean_residual, a->cfg.global, chunk, &room);
 	*bad = -1;
-	enum rv_err e = merge_join(&rule, in, weights, n_in, n, a->scratch, residual, out, et);
+	for (int i = 0; i < in->n; i++)
+		fp32[i] = &codec_fp32;
+	enum rv_err e = merge_join(&rule, in->data, in->weights, in->n, n, a->scratch, residual, out, et);
 	if (e != RV_OK)
-		*bad = find_bad(a, &codec_fp32, in, n_in, n);
+		*bad = find_bad(a, fp32, in, n);
 	RV_FAILPOINT("reduce.chunk-reduced");
 	return e;
 }
@@ -183,6 +203,7 @@ void allreduce_free(struct allreduce *a) {
 	unmap(&a->held);
 	unmap(&a->sums);
 	free(a->reduced);
+	free(a->recoded);
 	free(a->flags);
 	free(a->scratch);
 	free(a->grid_memory);
@@ -247,9 +268,39 @@ static enum rv_err check_sections(const struct allreduce *a, const struct docume
 				   (unsigned long long)d->seq, own, d->n_sections);
 }
 
+/* Checks that every contribution comes by the run's codec or a coarser one: so it fits. */
+static enum rv_err check_codecs(const struct allreduce *a, const struct document *d, struct rv_errtext *et) {
+	for (int i = 0; i < d->n_members; i++)
+		if (!global_sent_as(a->cfg.global, d->members[i].codec))
+			return rv_fail(et, RV_E_INVALID,
+						   "document %llu: members[%d].codec = %u: no codec that is coarser than the run's, %s",
+						   (unsigned long long)d->seq, i, d->members[i].codec, global_sent(a->cfg.global)->name);
+	return RV_OK;
+}
+
+static enum rv_err check(const struct allreduce *a, const struct document *d, struct rv_errtext *et) {
+	RV_TRY(check_codecs(a, d, et));
+	return check_sections(a, d, et);
+}
+
+/* Makes a->own what the document says is sent of this worker's contribution. */
+static enum rv_err make_own(struct allreduce *a, const struct document *d, struct rv_errtext *et) {
+	const uint8_t id = d->members[document_find(d, a->cfg.self_member)].codec;
+	const struct codec *sent = global_sent(a->cfg.global), *as = global_sent_as(a->cfg.global, id);
+	a->own = a->encoded;
+	a->own_codec = id;
+	if (id == 0)
+		return RV_OK;
+	if (!a->recoded && !(a->recoded = malloc(a->payload_bytes)))
+		return rv_fail(et, RV_E_NOMEM, "no memory for a coarser contribution (%zu bytes)", a->payload_bytes);
+	a->own = a->recoded;
+	return recode_vector(&a->chunks, sent, as, a->encoded, a->recoded, a->scratch, et);
+}
+
 /* Begins with the document's layout; what was held is forgotten. */
 static enum rv_err begin(struct allreduce *a, int64_t now_us, const struct document *d, struct rv_errtext *et) {
-	RV_TRY(check_sections(a, d, et));
+	RV_TRY(check(a, d, et));
+	RV_TRY(make_own(a, d, et));
 	const size_t sums = (1 + (size_t)NET_MAX_ROWS) * merge_partial_bytes(a->chunks.n);
 	if (d->n_rows > 1 && !a->sums.at)
 		RV_TRY(map(&a->sums, sums, "partial sums", et));
@@ -264,14 +315,28 @@ void allreduce_stop(struct allreduce *a) {
 	a->grid = NULL;
 	unmap(&a->held);
 	unmap(&a->sums);
+	free(a->recoded);
+	a->recoded = NULL;
+}
+
+/* Returns the bytes of a contribution in the codec that needs most: of tiny vectors not the
+ * run's. */
+static size_t most_bytes(const struct allreduce *a) {
+	size_t most = 0;
+	for (int i = 0; codec_registry[i]; i++) {
+		const struct codec *c = global_sent_as(a->cfg.global, codec_registry[i]->id);
+		const size_t bytes = chunking_total_bytes(&a->chunks, c ? c : global_sent(a->cfg.global));
+		most = bytes > most ? bytes : most;
+	}
+	return most;
 }
 
 enum rv_err allreduce_start(struct allreduce *a, int64_t now_us, const struct document *d, const uint8_t *own,
 							struct rv_errtext *et) {
 	RV_ASSERT(!a->grid);
 	a->chunks = global_round_chunks(a->cfg.global, d->round);
-	a->payload_bytes = chunking_total_bytes(&a->chunks, global_sent(a->cfg.global));
-	a->own = own;
+	a->payload_bytes = most_bytes(a);
+	a->encoded = own;
 	RV_TRY(map(&a->held, NET_MAX_ROW * a->payload_bytes, "the contributions of others", et));
 	enum rv_err e = begin(a, now_us, d, et);
 	if (e != RV_OK)
@@ -281,9 +346,10 @@ enum rv_err allreduce_start(struct allreduce *a, int64_t now_us, const struct do
 
 enum rv_err allreduce_restart(struct allreduce *a, int64_t now_us, const struct document *d, struct rv_errtext *et) {
 	RV_ASSERT(a->grid && d->round == a->round && d->attempt > a->attempt);
-	if (!grid_continues(a->grid, d))
-		return begin(a, now_us, d, et); /* another layout */
-	RV_TRY(check_sections(a, d, et));
+	const bool same_codec = d->members[document_find(d, a->cfg.self_member)].codec == a->own_codec;
+	if (!grid_continues(a->grid, d) || !same_codec)
+		return begin(a, now_us, d, et); /* another layout, or another contribution */
+	RV_TRY(check(a, d, et));
 	adopt(a, d);
 	grid_restart(a->grid, d, now_us);
 	return RV_OK;

@@ -105,8 +105,12 @@ void session_full_hash(struct session_core *c, uint64_t round, const struct rv_h
 
 static void enter_attempt(struct session_core *c, const struct document *d) {
 	RV_ASSERT(d->phase == RUN_REDUCE && d->round == round_round(c->round));
-	RV_ASSERT(document_find(d, c->cfg.member) >= 0);
-	c->reduce = (struct session_reduce){.running = true, .round = d->round, .attempt = d->attempt};
+	const int at = document_find(d, c->cfg.member);
+	RV_ASSERT(at >= 0);
+	const struct member_ref *self = &d->members[at];
+	c->reduce = (struct session_reduce){
+		.running = true, .round = d->round, .attempt = d->attempt, .form = {self->member, self->codec, self->part}};
+	c->sent = (struct session_sent){.round = d->round, .form = c->reduce.form};
 	log_text(c, SESSION_LOGS_ATTEMPT, RV_OK, "", d);
 }
 
@@ -172,6 +176,14 @@ static enum participant_adopt adopt_of(const struct session_applying *a) {
 	return a->participated || RV_BUG("adopt-what-was-not-given") ? PARTICIPANT_ADOPT : PARTICIPANT_DISCARD;
 }
 
+/* Returns how this worker's contribution to the round was sent: as its vote says, which may be an
+ * earlier process's, or in the last attempt that this process took part in. */
+static struct contribution_form form_of(const struct session_core *c, uint64_t round) {
+	if (c->result.log.attempt > 0)
+		return c->result.log.form;
+	return c->sent.round == round ? c->sent.form : (struct contribution_form){.codec = 0};
+}
+
 /* Applies a round. Steps ahead are never written, and a residual follows from the replica that was
  * encoded: a restart goes on from the replica as it was encoded, or as it was at a snapshot. The
  * storage thread never has more than these two copies: the vote waits for the first. */
@@ -189,6 +201,7 @@ static void apply(struct session_core *c, const struct round_action *a) {
 									   .reduced = c->result.bytes,
 									   .expect = a->expect,
 									   .adopt = adopt_of(&c->applying),
+									   .form = form_of(c, a->round),
 									   .want_snapshot = snapshot,
 									   .want_replica = has_its_places ? snapshot : !c->replica_posted};
 	c->ops.trainer.request(c->ops.ctx, &rq);

@@ -18,6 +18,12 @@ struct session_result {
 	struct state_log_info log;
 };
 
+/* How this process sent its last contribution. */
+struct session_sent {
+	uint64_t round;
+	struct contribution_form form;
+};
+
 struct session_logged {
 	bool old_store; /* logged, and no document was followed since */
 	bool no_weights, starving;
@@ -47,6 +53,7 @@ struct session_core {
 
 	struct session_reduce reduce; /* as last read from the links */
 	struct session_result result;
+	struct session_sent sent;
 	bool installing; /* the trainer installs a fetched state, even if another one is wanted meanwhile */
 	struct session_applying applying;
 	uint32_t spoiled; /* unusable contributions in a row */

@@ -79,7 +79,7 @@ void session_persist(struct session_core *c, int64_t now_us) {
 		return;
 	}
 	struct store_job j = {.kind = STORE_PERSIST,
-						  .log = {.round = c->reduce.round, .attempt = c->reduce.attempt},
+						  .log = {.round = c->reduce.round, .attempt = c->reduce.attempt, .form = c->reduce.form},
 						  .reduced = c->ops.links.result(c->ops.ctx)};
 	const bool has_left = j.reduced && c->ops.links.means_left(c->ops.ctx, &j.left);
 	c->persist = PERSIST_POSTED;

@@ -18,6 +18,8 @@ void trace_roster_of(const struct document *d, struct trace_roster *out) {
 		out->members[i].member = d->members[i].member;
 		out->members[i].weight = d->members[i].weight;
 		out->members[i].boot = d->members[i].boot;
+		out->members[i].codec = d->members[i].codec;
+		out->members[i].part = d->members[i].part;
 	}
 }
 
@@ -79,9 +81,15 @@ json_t *trace_encode(uint64_t round, uint64_t boot, bool ok, bool copy) {
 
 static json_t *roster_json(const struct trace_roster *r) {
 	json_t *list = json_array();
-	for (int i = 0; i < r->n; i++)
-		(void)json_array_append_new(list, json_pack("{so so so}", "member", whole(r->members[i].member), "weight",
-													whole(r->members[i].weight), "boot", whole(r->members[i].boot)));
+	for (int i = 0; i < r->n; i++) {
+		json_t *one = json_pack("{so so so}", "member", whole(r->members[i].member), "weight",
+								whole(r->members[i].weight), "boot", whole(r->members[i].boot));
+		if (r->members[i].codec != 0)
+			(void)json_object_set_new(one, "codec", whole(r->members[i].codec));
+		if (r->members[i].part != 0)
+			(void)json_object_set_new(one, "part", whole(r->members[i].part));
+		(void)json_array_append_new(list, one);
+	}
 	return list;
 }
 

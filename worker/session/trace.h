@@ -31,6 +31,7 @@ struct trace_roster {
 	struct {
 		uint32_t member, weight;
 		uint64_t boot;
+		uint8_t codec, part; /* as member_ref's */
 	} members[NET_MAX_ROW];
 };
 void trace_roster_of(const struct document *d, struct trace_roster *out);

@@ -17,6 +17,7 @@ struct state_file {
 	struct blob *memory; /* all of the file */
 	struct state_id id;
 	uint32_t attempt, n_pieces;
+	struct contribution_form form;
 	uint64_t bytes;
 	struct rv_hash *manifest;
 	/* LOG: */
@@ -102,6 +103,7 @@ static enum rv_err read_log_header(struct state_file *f, const uint8_t *header, 
 	f->id.round = info.round;
 	f->id.expect = info.digest;
 	f->attempt = info.attempt;
+	f->form = info.form;
 	f->n_pieces = state_pieces(f->cfg, STATE_KIND_LOG, info.round);
 	return read_index(f, &index_hash, et);
 }
@@ -194,6 +196,10 @@ void state_file_free(struct state_file *f) {
 
 const struct state_id *state_file_id(const struct state_file *f) {
 	return &f->id;
+}
+
+struct contribution_form state_file_form(const struct state_file *f) {
+	return f->form;
 }
 
 uint32_t state_file_attempt(const struct state_file *f) {

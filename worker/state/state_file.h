@@ -27,6 +27,7 @@ void state_file_free(struct state_file *f); /* NULL is fine */
 
 const struct state_id *state_file_id(const struct state_file *f);      /* LOG: without a chain */
 uint32_t state_file_attempt(const struct state_file *f);               /* LOG */
+struct contribution_form state_file_form(const struct state_file *f);  /* LOG: state_log_info.form */
 uint64_t state_file_bytes(const struct state_file *f);                 /* on disk */
 const struct rv_hash *state_file_manifest(const struct state_file *f); /* state_manifest_hashes() of them */
 

@@ -107,6 +107,9 @@ void state_log_header(const struct global_config *c, const struct state_log_info
 	rv_write_u64(&w, state_payload_bytes(c, STATE_KIND_LOG, info->round));
 	rv_write_bytes(&w, info->digest.b, RV_HASH_BYTES);
 	rv_write_bytes(&w, index_hash.b, RV_HASH_BYTES);
+	rv_write_u32(&w, info->form.member);
+	rv_write_u8(&w, info->form.codec);
+	rv_write_u8(&w, info->form.part);
 	end_checked(&w);
 }
 
@@ -120,6 +123,12 @@ enum rv_err state_log_header_load(const struct global_config *c, const uint8_t h
 	uint64_t chunk_elems = rv_read_u64(&r), bytes = rv_read_u64(&r);
 	rv_read_copy(&r, info->digest.b, RV_HASH_BYTES);
 	rv_read_copy(&r, index_hash->b, RV_HASH_BYTES);
+	info->form.member = rv_read_u32(&r);
+	info->form.codec = rv_read_u8(&r);
+	info->form.part = rv_read_u8(&r);
+	if (global_sent_as(c, info->form.codec) == NULL)
+		return rv_fail(et, RV_E_CORRUPT, "of a contribution by codec %u, which is not the run's or a coarser one",
+					   info->form.codec);
 	if (codec != c->codec->id || chunk_elems != c->chunks.chunk_elems ||
 		bytes != state_payload_bytes(c, STATE_KIND_LOG, info->round))
 		return rv_fail(et, RV_E_CORRUPT, "of another codec, chunk size or fragment than the run's");

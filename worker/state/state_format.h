@@ -16,6 +16,7 @@
 #ifndef RV_WORKER_STATE_STATE_FORMAT_H
 #define RV_WORKER_STATE_STATE_FORMAT_H
 
+#include "outer/contribution.h"
 #include "worker/state/state_packing.h"
 #include "worker/state/state_pieces.h"
 
@@ -30,6 +31,7 @@ struct state_log_info {
 	uint64_t round;
 	uint32_t attempt; /* of the all-reduce whose result it is; 0: fetched, proved by a signed document */
 	struct rv_hash digest;
+	struct contribution_form form; /* attempt > 0: how this worker's contribution to it was sent */
 };
 
 struct state_replica_info {

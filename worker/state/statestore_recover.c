@@ -19,8 +19,10 @@ static enum rv_err load_log(void *ctx, uint64_t round, struct state_log_info *in
 							struct rv_errtext *et) {
 	struct state_file *f;
 	RV_TRY(statestore_open(ctx, STATE_KIND_LOG, round, &f, et));
-	*info =
-		(struct state_log_info){.round = round, .attempt = state_file_attempt(f), .digest = state_file_id(f)->expect};
+	*info = (struct state_log_info){.round = round,
+									.attempt = state_file_attempt(f),
+									.digest = state_file_id(f)->expect,
+									.form = state_file_form(f)};
 	enum rv_err e = state_file_load_log(f, reduced, et);
 	state_file_free(f);
 	return e;

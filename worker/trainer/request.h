@@ -28,6 +28,7 @@ struct trainer_request {
 	struct blob *reduced;             /* APPLY: referenced until done */
 	struct rv_hash expect;            /* APPLY: digest. INSTALL: full hash; all zero: of the run's init_hash */
 	enum participant_adopt adopt;     /* APPLY */
+	struct contribution_form form;    /* APPLY, ADOPT: how this worker's contribution was sent */
 	void *snapshot;                   /* INSTALL: of the platform's type, taken over; NULL: theta0 */
 	uint64_t max_tokens;              /* EVALUATE: as replica_eval takes it */
 	bool last;                        /* EVALUATE: at the end of the run; the answer gives it back */

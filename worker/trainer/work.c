@@ -254,6 +254,7 @@ static void work_apply(struct request *rq) {
 	RV_FAILPOINT("apply.before");
 	RV_ASSERT(a->round == t->global.round &&
 			  a->reduced->bytes == state_payload_bytes(&t->global.cfg, STATE_KIND_LOG, a->round));
+	participant_send_as(&t->participant, &a->form);
 	rq->answer.err = participant_apply(&t->participant, &t->global, a->reduced->data, &a->expect, a->adopt, &begins,
 									   &rq->answer.text);
 	if (rq->answer.err == RV_OK) {
