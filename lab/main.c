@@ -13,6 +13,7 @@ int main(int argc, char **argv) {
 		report_command,
 		replay_command,
 		tokenize_command,
+		data_command,
 		tokenizer_command,
 		simulate_command,
 		export_command,

@@ -15,6 +15,6 @@ struct rv_command config_command(struct rv_option table[static TRAIN_OPTIONS_MAX
 struct rv_command sweep_command_of(struct rv_option table[static SWEEP_OPTIONS_MAX]);
 extern const struct rv_command sample_command, eval_command, report_command, tokenize_command, tokenizer_command,
 	simulate_command;
-extern const struct rv_command replay_command, export_command, inspect_command, checkpoint_command;
+extern const struct rv_command data_command, replay_command, export_command, inspect_command, checkpoint_command;
 
 #endif

@@ -2,11 +2,8 @@
 #include "base/file.h"
 #include "lab/commands/commands.h"
 #include "lab/run/console.h"
-#include "train/text/documents/document_blocks.h"
-#include "train/text/documents/documents.h"
+#include "train/text/documents/document_source.h"
 #include "train/text/tokenizer/block_lanes.h"
-#include "train/text/tokenizer/shard.h"
-#include "train/text/tokenizer/text_blocks.h"
 #include "train/text/tokenizer/tokenize_job.h"
 
 #include <inttypes.h>
@@ -50,9 +47,7 @@ struct session {
 	int lock;
 	struct tokenizer *tokenizer;
 	struct data_files files;
-	struct text_blocks blocks;         /* of plain text, which is cut anywhere, */
-	struct document_blocks *documents; /* or the documents of other files */
-	struct block_source source;
+	struct document_source text;
 };
 
 static bool tick(void *ctx, uint64_t bytes_done, uint64_t shards) {
@@ -75,37 +70,18 @@ static enum rv_err choose_separator(const struct session *s, uint32_t *id, struc
 	return RV_OK;
 }
 
-/* A file of plain text is a document; others are read from their start. */
-static enum rv_err open_source(struct session *s, struct rv_errtext *et) {
-	bool is_plain = true;
-	for (size_t i = 0; i < s->files.n_files; i++)
-		if (shard_recognise(&s->files.files[i]))
-			return rv_fail(et, RV_E_INVALID, "%s holds tokens already, not text", s->files.files[i].path);
-	for (size_t i = 0; is_plain && i < s->files.n_files; i++)
-		RV_TRY(documents_are_plain(&s->files.files[i], &is_plain, et));
-	if (is_plain) {
-		RV_TRY(text_blocks_init(&s->blocks, &s->files, et));
-		s->source = text_blocks_source(&s->blocks);
-		return RV_OK;
-	}
-	RV_TRY(document_blocks_open(&s->files, s->opts->field, &s->documents, et));
-	s->source = document_blocks_source(s->documents);
-	return RV_OK;
-}
-
 static enum rv_err open_session(struct session *s, struct rv_errtext *et) {
 	const struct tokenize_options *o = s->opts;
 	RV_TRY(console_open(&s->console, stdout, et));
 	RV_TRY(tokenizer_open(o->tokenizer, o->pattern, &s->tokenizer, et));
 	RV_TRY(data_files_init(&s->files, o->data, NULL, et));
-	RV_TRY(open_source(s, et));
+	RV_TRY(document_source_open(&s->text, &s->files, o->field, et));
 	RV_TRY(rv_dir_make(o->out, 0755, et));
 	return rv_dir_lock(o->out, &s->lock, et);
 }
 
 static void close_session(struct session *s) {
-	document_blocks_close(s->documents);
-	text_blocks_release(&s->blocks);
+	document_source_release(&s->text);
 	data_files_release(&s->files);
 	tokenizer_free(s->tokenizer);
 	if (s->lock >= 0)
@@ -115,7 +91,7 @@ static void close_session(struct session *s) {
 
 static enum rv_err tokenize(struct session *s, struct tokenize_state *done, struct rv_errtext *et) {
 	struct tokenize_config c = {.tokenizer = s->tokenizer,
-								.blocks = &s->source,
+								.blocks = &s->text.source,
 								.out = s->opts->out,
 								.shard_tokens = (uint64_t)s->opts->shard_tokens,
 								.threads = block_lanes_choose((int)s->opts->threads),
@@ -128,8 +104,8 @@ static enum rv_err tokenize(struct session *s, struct tokenize_state *done, stru
 
 static void tell_done(const struct session *s, const struct tokenize_state *done) {
 	char rest[64];
-	if (s->documents != NULL)
-		(void)snprintf(rest, sizeof rest, "%" PRIu64 " documents", document_blocks_documents(s->documents));
+	if (s->text.documents != NULL)
+		(void)snprintf(rest, sizeof rest, "%" PRIu64 " documents", document_blocks_documents(s->text.documents));
 	else
 		(void)snprintf(rest, sizeof rest, "%.3f bytes per token",
 					   (double)s->files.bytes / (double)(done->tokens > 0 ? done->tokens : 1));

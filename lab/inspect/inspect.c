@@ -10,6 +10,7 @@
 #include "lab/worker_files/worker_rounds.h"
 #include "train/files/weights.h"
 #include "train/metrics.h"
+#include "train/text/published/manifest.h"
 #include "train/text/tokenizer/shard.h"
 #include "train/text/tokenizer/tokenizer.h"
 #include "worker/session/trace.h"
@@ -40,6 +41,7 @@ static const struct kind directories[] = {{"model directory", inspect_model_dire
 										  {"metrics", inspect_metrics, METRICS_FILE},
 										  {"coordinator's directory", inspect_coordinator, "store.db"},
 										  {"sweep's directory", inspect_sweep, INSPECT_SWEEP_FILE},
+										  {"published text", inspect_published, MANIFEST_NAME},
 										  {.name = NULL}};
 /* Files by their first bytes, or by the end of their names; the first that fits. */
 static const struct kind magics[] = {{"gguf", inspect_gguf, "GGUF"},
@@ -106,8 +108,9 @@ static enum rv_err kind_of_directory(const char *path, const struct kind **out, 
 	return *out ? RV_OK
 				: rv_fail(et, RV_E_INVALID,
 						  "%s: neither a model's directory (%s, %s) nor a run's (%s) nor a worker's (run.conf, "
-						  "run.link) nor a coordinator's (store.db) nor a sweep's (%s); name one that is in it",
-						  path, WEIGHTS_FILE, WEIGHTS_CONFIG_FILE, METRICS_FILE, INSPECT_SWEEP_FILE);
+						  "run.link) nor a coordinator's (store.db) nor a sweep's (%s) nor a published text's (%s); "
+						  "name one that is in it",
+						  path, WEIGHTS_FILE, WEIGHTS_CONFIG_FILE, METRICS_FILE, INSPECT_SWEEP_FILE, MANIFEST_NAME);
 }
 
 static enum rv_err kind_of_json(const char *path, const struct kind **out, struct rv_errtext *et) {

@@ -27,6 +27,7 @@ enum rv_err inspect_config(const char *path, json_t *facts, struct rv_errtext *e
 enum rv_err inspect_model_directory(const char *path, json_t *facts, struct rv_errtext *et);
 enum rv_err inspect_tokenizer(const char *path, json_t *facts, struct rv_errtext *et);
 enum rv_err inspect_shard(const char *path, json_t *facts, struct rv_errtext *et);
+enum rv_err inspect_published(const char *path, json_t *facts, struct rv_errtext *et);
 enum rv_err inspect_gguf(const char *path, json_t *facts, struct rv_errtext *et);
 enum rv_err inspect_worker(const char *path, json_t *facts, struct rv_errtext *et);
 enum rv_err inspect_metrics(const char *path, json_t *facts, struct rv_errtext *et);

@@ -27,11 +27,12 @@ set(net/control ${net} net/control)
 set(net/reduce ${net/control} net/reduce)
 set(net/mesh ${net/reduce} net/relay net/mesh)
 
-# Within train: tokens are made without a model, files know models and tokens, the memory plan knows
+# Within train: tokens are made and published without a model, files know models and tokens, the memory plan knows
 # the replica. No network.
 set(train/text/tokenizer base train/text/tokenizer)
 set(train/text/documents ${train/text/tokenizer} train/text/documents)
-set(train/text ${train/text/documents} train/text)
+set(train/text/published ${train/text/tokenizer} train/text/published)
+set(train/text ${train/text/documents} train/text/published train/text)
 set(train/model base kernels outer train/model)
 set(train/files ${train/model} ${train/text} train/files)
 set(train ${train/files} train)
@@ -75,7 +76,8 @@ set(lab/simulate ${below_lab} lab/simulate)
 set(lab/report ${lab/options} lab/simulate lab/report)
 set(lab/sweep ${lab/report} lab/sweep)
 set(lab/inspect ${lab/report} lab/worker_files lab/inspect)
-set(lab/commands ${lab/inspect} lab/sweep lab/commands)
+set(lab/data ${lab/inspect} lab/data)
+set(lab/commands ${lab/data} lab/sweep lab/commands)
 set(lab ${lab/commands} lab)
 
 # The deepest folder with a law that `path` is in, or `path` itself where it has a law of its own.

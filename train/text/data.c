@@ -7,6 +7,7 @@
 #include "train/text/data.h"
 
 #include "base/assert.h"
+#include "base/hex.h"
 #include "base/rng.h"
 #include "train/text/permute.h"
 #include "train/text/run_tokenizer.h"
@@ -72,27 +73,63 @@ struct dataset_config dataset_config_of(const struct run_config *c, const char *
 	};
 }
 
-static enum rv_err open_through_cache(struct dataset *d, const struct dataset_config *cfg, struct rv_errtext *et) {
+static enum rv_err open_through_cache(struct dataset *d, const struct dataset_config *cfg,
+									  const struct tokenizer *tokenizer, struct rv_errtext *et) {
 	const struct token_cache cache = {.dir = cfg->cache_dir,
-									  .tokenizer = cfg->tokenizer,
+									  .tokenizer = tokenizer,
+									  .field = cfg->field,
 									  .threads = cfg->tokenize_threads,
 									  .progress = cfg->progress,
 									  .progress_ctx = cfg->progress_ctx};
 	RV_ASSERT(cfg->cache_dir);
 	struct data_files text = d->source.files;
-	d->source = (struct token_source){0};
+	d->source = (struct token_source){0}; /* `text` has all that it held */
 	enum rv_err e = token_cache_open(&cache, &text, cfg->vocab, &d->source, et);
 	data_files_release(&text);
 	return e;
 }
 
+/* Opens text that must be unpacked, whose bytes are the tokens. */
+static enum rv_err open_bytes(struct dataset *d, const struct dataset_config *cfg, struct rv_errtext *et) {
+	struct tokenizer *bytes;
+	if (!cfg->cache_dir)
+		return rv_fail(et, RV_E_UNSUPPORTED, "training data %s: text that must be unpacked, and no cache for it",
+					   cfg->path);
+	RV_TRY(tokenizer_open("bytes", "auto", &bytes, et));
+	enum rv_err e = open_through_cache(d, cfg, bytes, et);
+	tokenizer_free(bytes);
+	return e;
+}
+
+/* Checks that a published text is what the run reads: its tokenizer's, with the same held out. */
+static enum rv_err check_published(const struct manifest *m, const struct dataset_config *cfg, struct rv_errtext *et) {
+	char hex[2 * RV_HASH_BYTES + 1];
+	rv_hex_encode(m->tokenizer_hash.b, sizeof m->tokenizer_hash.b, hex);
+	if (cfg->tokenizer_hash && cfg->tokenizer_hash[0] && strcmp(cfg->tokenizer_hash, hex) != 0)
+		return rv_fail(
+			et, RV_E_INVALID,
+			"training data %s: published with the tokenizer %.16s..., the run's is %.16s...; use --tokenizer "
+			"%.200s/%s",
+			cfg->path, hex, cfg->tokenizer_hash, cfg->path, m->tokenizer_file);
+	if (cfg->tokenizer_hash && m->holdout_every != cfg->holdout_every)
+		return rv_fail(et, RV_E_INVALID,
+					   "training data %s: published with one block of %" PRId64 " held out, the run's holdout-every is "
+					   "%u: set holdout-every = %" PRId64,
+					   cfg->path, m->holdout_every, cfg->holdout_every, m->holdout_every);
+	return RV_OK;
+}
+
 static enum rv_err open_source(struct dataset *d, const struct dataset_config *cfg, struct rv_errtext *et) {
 	RV_TRY(token_source_open(&d->source, cfg->path, cfg->vocab, et));
+	if (token_source_manifest(&d->source))
+		return check_published(token_source_manifest(&d->source), cfg, et);
 	if (!token_source_is_text(&d->source))
 		return RV_OK;
 	if (cfg->tokenizer_hash)
 		RV_TRY(run_tokenizer_check(cfg->tokenizer_hash, cfg->tokenizer, cfg->path, et));
-	return cfg->tokenizer ? open_through_cache(d, cfg, et) : RV_OK;
+	if (cfg->tokenizer)
+		return open_through_cache(d, cfg, cfg->tokenizer, et);
+	return d->source.is_packed ? open_bytes(d, cfg, et) : RV_OK;
 }
 
 /* What else would do for this text; "" where nothing else does. */
@@ -172,11 +209,19 @@ void dataset_close(struct dataset *d) {
 }
 
 enum rv_err dataset_content(const struct dataset *d, struct data_content *out, struct rv_errtext *et) {
-	return token_content(&d->source, out->text, et);
+	const struct manifest *m = token_source_manifest(&d->source);
+	if (!m)
+		return token_content(&d->source, out->text, et);
+	struct rv_hash hash;
+	char hex[2 * RV_HASH_BYTES + 1];
+	RV_TRY(manifest_hash(m, &hash, et));
+	rv_hex_encode(hash.b, sizeof hash.b, hex);
+	(void)snprintf(out->text, sizeof out->text, "data:%s", hex);
+	return RV_OK;
 }
 
 uint64_t dataset_mapped_bytes(const struct dataset *d) {
-	return d->source.files.bytes;
+	return token_source_bytes(&d->source);
 }
 
 struct rv_hash dataset_identity(const struct dataset *d) {

@@ -1,8 +1,9 @@
 /* data.h: training text as tokens: memory-mapped, split into training and held-out blocks, dealt to
  * shards deterministically.
  *
- * The tokens are the bytes of text files, or those of token files (train/text/tokenizer/shard.h),
- * or what a tokenizer makes of text files, once, cached in cache_dir under the hash of text and
+ * The tokens are the bytes of text files, or those of token files (train/text/tokenizer/shard.h) or
+ * of a published text (train/text/published/published.h), or what a tokenizer makes of documents
+ * (train/text/documents/documents.h), once, cached in cache_dir under the hash of text and
  * tokenizer. They are cut into blocks of DATA_BLOCK tokens. Block i is held out if i %
  * holdout_every == holdout_every - 1; training blocks are dealt round-robin to the shards, so that
  * all are alike, or each shard is one piece of the text. The sequences of a shard (context + 1
@@ -28,17 +29,21 @@ struct dataset;   /* read-only after open: any number of threads and cursors */
 
 struct dataset_config {
 	/* A file, a directory (its regular files in order of names, or only the token files that
-	 * `rivulet tokenize` wrote there), or a pattern with * ? [ ] (glob(7), sorted). Text or token
-	 * files, recognised by llm.c's magic or a name that ends in .bin, not mixed. */
+	 * `rivulet tokenize` or `rivulet data publish` wrote there), or a pattern with * ? [ ]
+	 * (glob(7), sorted). Text or token files, recognised by llm.c's magic or a name that ends in
+	 * .bin, not mixed. */
 	const char *path;
+	/* In JSON Lines and Parquet, the field or column with the text; NULL: "text". */
+	const char *field;
 	/* Tokenizer of text, borrowed while opening. NULL: the bytes of text are the tokens. */
 	const struct tokenizer *tokenizer;
 	/* The run's tokenizer hash in hex, borrowed while opening: text is refused with any other
 	 * tokenizer. "": bytes; NULL: not checked. */
 	const char *tokenizer_hash;
-	const char *cache_dir; /* directory of cached tokens (token_cache.h); NULL only without a tokenizer */
-	int tokenize_threads;  /* 0: all cores */
-	uint32_t vocab;        /* all tokens are below; 0: not checked */
+	const char *
+		cache_dir; /* directory of cached tokens (token_cache.h); NULL only without a tokenizer, and then for plain text only */
+	int tokenize_threads; /* 0: all cores */
+	uint32_t vocab;       /* all tokens are below; 0: not checked */
 	uint32_t n_shards, holdout_every, context;
 	bool contiguous; /* shards are pieces of the text; false: training blocks are dealt to them in turn */
 	uint64_t seed;
@@ -71,8 +76,8 @@ struct rv_hash dataset_identity(const struct dataset *d);
 /* Identifies the tokens, independent of path, split, seed and context: "sha256:" and 64 hex digits
  * over the bytes of text (as `cat FILES | sha256sum`), or over 4 little-endian bytes per token;
  * above DATA_CONTENT_MAX_TOKENS "sample:", over their number and DATA_CONTENT_BLOCKS blocks spread
- * evenly. Takes about 3 ms per MiB hashed. Returns RV_E_IO or RV_E_CORRUPT like
- * dataset_train_sequence. */
+ * evenly; of a published text "data:" and its data-hash. Takes about 3 ms per MiB hashed. Returns
+ * RV_E_IO or RV_E_CORRUPT like dataset_train_sequence. */
 enum { DATA_CONTENT_BLOCKS = 4096, DATA_CONTENT_MAX_TOKENS = DATA_CONTENT_BLOCKS * DATA_BLOCK };
 struct data_content {
 	char text[80];

@@ -3,9 +3,9 @@
 
 #include "base/file.h"
 #include "base/hex.h"
+#include "train/text/documents/document_source.h"
 #include "train/text/token_cache_trim.h"
 #include "train/text/tokenizer/block_lanes.h"
-#include "train/text/tokenizer/text_blocks.h"
 #include "train/text/tokenizer/tokenize_job.h"
 
 #include <fcntl.h>
@@ -20,8 +20,7 @@ enum { KEY_BYTES = 16, WAIT_NS = 200 * 1000 * 1000 };
 struct entry {
 	const struct token_cache *cache;
 	const struct data_files *text;
-	struct text_blocks blocks;
-	struct block_source source; /* of `blocks` */
+	struct document_source documents;
 	struct rv_hash made_of;
 	char dir[400];
 };
@@ -39,7 +38,7 @@ static bool tick(void *ctx, uint64_t bytes_done, uint64_t shards) {
 static struct tokenize_config job_of(struct entry *x) {
 	const struct token_cache *c = x->cache;
 	return (struct tokenize_config){.tokenizer = c->tokenizer,
-									.blocks = &x->source,
+									.blocks = &x->documents.source,
 									.out = x->dir,
 									.made_of = x->made_of,
 									.separator = tokenizer_end_of_text(c->tokenizer),
@@ -47,6 +46,11 @@ static struct tokenize_config job_of(struct entry *x) {
 									.threads = block_lanes_choose(c->threads),
 									.tick = tick,
 									.ctx = x};
+}
+
+static enum rv_err open_documents(struct entry *x, struct rv_errtext *et) {
+	document_source_release(&x->documents);
+	return document_source_open(&x->documents, x->text, x->cache->field ? x->cache->field : "text", et);
 }
 
 static enum rv_err name_entry(struct entry *x, struct rv_errtext *et) {
@@ -102,13 +106,13 @@ static enum rv_err use_entry(struct entry *x, uint32_t vocab, struct token_sourc
 
 /* Opens the entry, and makes it again, once, if it is damaged or incomplete. */
 static enum rv_err open_entry(struct entry *x, uint32_t vocab, struct token_source *out, struct rv_errtext *et) {
-	RV_TRY(text_blocks_init(&x->blocks, x->text, et));
-	x->source = text_blocks_source(&x->blocks);
+	RV_TRY(open_documents(x, et));
 	RV_TRY(name_entry(x, et));
 	struct rv_errtext why = {0};
 	enum rv_err e = use_entry(x, vocab, out, &why);
 	if (e == RV_E_CORRUPT || e == RV_E_PROTOCOL || e == RV_E_INVALID || e == RV_E_NOTFOUND) {
 		token_cache_remove(x->dir);
+		RV_TRY(open_documents(x, et)); /* they are read once */
 		e = use_entry(x, vocab, out, &why);
 	}
 	if (e != RV_OK)
@@ -121,6 +125,6 @@ enum rv_err token_cache_open(const struct token_cache *c, const struct data_file
 							 struct token_source *out, struct rv_errtext *et) {
 	struct entry x = {.cache = c, .text = text};
 	enum rv_err e = open_entry(&x, vocab, out, et);
-	text_blocks_release(&x.blocks);
+	document_source_release(&x.documents);
 	return e;
 }

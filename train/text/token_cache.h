@@ -21,6 +21,7 @@ enum { TOKEN_CACHE_SHARD_TOKENS = 16 << 20 };
 struct token_cache {
 	const char *dir; /* created if missing */
 	const struct tokenizer *tokenizer;
+	const char *field;     /* as documents_open() takes it; NULL: "text" */
 	int threads;           /* 0: all cores */
 	uint64_t shard_tokens; /* 0: TOKEN_CACHE_SHARD_TOKENS */
 	uint64_t max_bytes;    /* 0: TOKEN_CACHE_MAX_BYTES */
@@ -29,10 +30,10 @@ struct token_cache {
 	void *progress_ctx;
 };
 
-/* Opens the tokens of text files, and makes them first if need be: each file is a document after
- * the tokenizer's end of text, if it has one. `vocab` is that of token_source_open. Returns
- * RV_E_CANCELLED, RV_E_FULL or RV_E_IO (naming the file), and what the tokenizer and
- * token_source_open return. */
+/* Opens the tokens of text files, and makes them first if need be: each document (documents.h; a
+ * file of plain text is one) after the tokenizer's end of text, if it has one. `vocab` is that of
+ * token_source_open. Returns RV_E_CANCELLED, RV_E_FULL or RV_E_IO (naming the file), and what the
+ * tokenizer and token_source_open return. */
 enum rv_err token_cache_open(const struct token_cache *c, const struct data_files *text, uint32_t vocab,
 							 struct token_source *out, struct rv_errtext *et);
 

@@ -2,6 +2,7 @@
 #include "train/text/token_source.h"
 
 #include "base/assert.h"
+#include "train/text/documents/document_source.h"
 #include "train/text/tokenizer/ranges.h"
 #include "train/text/tokenizer/tokenize_job.h"
 
@@ -25,16 +26,18 @@ static enum rv_err open_shards(struct token_source *s, struct rv_errtext *et) {
 }
 
 static enum rv_err open_files(struct token_source *s, const char *path, const char *names, struct rv_errtext *et) {
-	bool tokens;
+	bool tokens, is_plain;
 	RV_TRY(data_files_init(&s->files, path, names, et));
-	RV_TRY(data_files_are_tokens(&s->files, &tokens, et));
+	RV_TRY(data_files_sort(&s->files, &tokens, et));
 	if (tokens)
 		return open_shards(s, et);
+	RV_TRY(document_source_is_plain(&s->files, &is_plain, et));
+	s->is_packed = !is_plain;
 	if (s->vocab < BYTE_VOCAB)
 		return rv_fail(et, RV_E_RANGE,
 					   "training data %s: text as bytes needs a vocabulary of %d tokens, this one has %u", path,
 					   BYTE_VOCAB, s->vocab);
-	s->n_tokens = s->files.bytes;
+	s->n_tokens = is_plain ? s->files.bytes : 0;
 	return RV_OK;
 }
 
@@ -42,8 +45,8 @@ static enum rv_err open_tokenized(struct token_source *s, const char *dir, const
 								  struct rv_errtext *et) {
 	if (!made->done)
 		return rv_fail(et, RV_E_INVALID,
-					   "training data %s: its text is only partly tokenized; run the same `rivulet tokenize` again to "
-					   "finish it",
+					   "training data %s: its text is only partly tokenized; run the same command again to finish "
+					   "it",
 					   dir);
 	RV_TRY(open_files(s, dir, TOKENIZE_SHARD_NAMES, et));
 	if (s->files.n_files != made->shards || s->n_tokens != made->tokens)
@@ -54,17 +57,35 @@ static enum rv_err open_tokenized(struct token_source *s, const char *dir, const
 	return RV_OK;
 }
 
-enum rv_err token_source_open(struct token_source *s, const char *path, uint32_t vocab, struct rv_errtext *et) {
+static enum rv_err open_published(struct token_source *s, const char *dir, struct rv_errtext *et) {
+	RV_TRY(published_open(dir, &s->published, et));
+	const struct manifest *m = published_manifest(s->published);
+	s->n_tokens = (uint64_t)m->n_tokens;
+	if (m->vocab <= s->vocab)
+		return RV_OK;
+	return rv_fail(et, RV_E_RANGE,
+				   "training data %s: published with a vocabulary of %" PRId64
+				   ", the model has %u; its tokenizer is %s/%s",
+				   dir, m->vocab, s->vocab, dir, m->tokenizer_file[0] ? m->tokenizer_file : "manifest.json: bytes");
+}
+
+static enum rv_err open_any(struct token_source *s, const char *path, struct rv_errtext *et) {
 	struct tokenize_state made;
+	if (tokenize_state_read(path, &made, NULL) == RV_OK)
+		return open_tokenized(s, path, &made, et);
+	return manifest_recognise(path) ? open_published(s, path, et) : open_files(s, path, NULL, et);
+}
+
+enum rv_err token_source_open(struct token_source *s, const char *path, uint32_t vocab, struct rv_errtext *et) {
 	*s = (struct token_source){.vocab = vocab > 0 ? vocab : SHARD_ANY_TOKEN};
-	bool tokenized = tokenize_state_read(path, &made, NULL) == RV_OK;
-	enum rv_err e = tokenized ? open_tokenized(s, path, &made, et) : open_files(s, path, NULL, et);
+	enum rv_err e = open_any(s, path, et);
 	if (e != RV_OK)
 		token_source_release(s);
 	return e;
 }
 
 void token_source_release(struct token_source *s) {
+	published_close(s->published);
 	free(s->shards);
 	free(s->begin);
 	data_files_release(&s->files);
@@ -72,7 +93,16 @@ void token_source_release(struct token_source *s) {
 }
 
 bool token_source_is_text(const struct token_source *s) {
-	return !s->shards;
+	return !s->shards && !s->published;
+}
+
+const struct manifest *token_source_manifest(const struct token_source *s) {
+	return s->published ? published_manifest(s->published) : NULL;
+}
+
+uint64_t token_source_bytes(const struct token_source *s) {
+	const struct manifest *m = token_source_manifest(s);
+	return m ? (uint64_t)m->n_tokens * (m->vocab <= SHARD_MAX_U16_VOCAB ? 2 : 4) : s->files.bytes;
 }
 
 static enum rv_err read_shards(const struct token_source *s, uint64_t begin, size_t n, int32_t *out,
@@ -107,5 +137,7 @@ static enum rv_err read_bytes(const struct token_source *s, uint64_t begin, size
 enum rv_err token_source_read(const struct token_source *s, uint64_t begin, size_t n, int32_t *out,
 							  struct rv_errtext *et) {
 	RV_ASSERT(begin <= s->n_tokens && n <= s->n_tokens - begin);
+	if (s->published)
+		return published_read(s->published, begin, n, out, et);
 	return s->shards ? read_shards(s, begin, n, out, et) : read_bytes(s, begin, n, out, et);
 }

@@ -9,22 +9,27 @@
 
 #include <string.h>
 
+static enum rv_err recognise(const char *path, bool *is_text, bool *is_packed, struct rv_errtext *et) {
+	struct token_source source;
+	RV_TRY(token_source_open(&source, path, 0, et));
+	*is_text = token_source_is_text(&source);
+	*is_packed = source.is_packed;
+	token_source_release(&source);
+	return RV_OK;
+}
+
 enum rv_err input_check_data(const char *path, struct rv_errtext *et) {
 	const struct dataset_config least = {
 		.path = path, .n_shards = 1, .holdout_every = 2, .context = 1, .refusal = DATA_OF_ANY_RUN};
 	struct dataset *data;
+	bool is_text, is_packed;
 	if (!path[0])
 		return rv_fail(et, RV_E_INVALID, "which text to train on? --data FILE, DIR or https://URL#sha256=HEX");
+	RV_TRY(recognise(path, &is_text, &is_packed, et));
+	if (is_packed)
+		return RV_OK; /* it is unpacked once the run is known */
 	RV_TRY(dataset_open(&least, &data, et));
 	dataset_close(data);
-	return RV_OK;
-}
-
-static enum rv_err is_text(const char *path, bool *out, struct rv_errtext *et) {
-	struct token_source source;
-	RV_TRY(token_source_open(&source, path, 0, et));
-	*out = token_source_is_text(&source);
-	token_source_release(&source);
 	return RV_OK;
 }
 
@@ -32,11 +37,11 @@ enum rv_err input_check_run_data(const struct run_config *run, const char *path,
 								 struct rv_errtext *et) {
 	struct tokenizer *t = NULL;
 	struct dataset *data = NULL;
-	bool text = true;
+	bool is_text, is_packed;
 	const struct dataset_config cfg = dataset_config_of(run, path);
-	RV_TRY(is_text(path, &text, et));
+	RV_TRY(recognise(path, &is_text, &is_packed, et));
 	enum rv_err e = run_tokenizer_open(run, tokenizer, &t, et);
-	if (e == RV_OK && !(t && text))
+	if (e == RV_OK && !(t && is_text) && !is_packed)
 		e = dataset_open(&cfg, &data, et);
 	dataset_close(data);
 	tokenizer_free(t);

@@ -1,12 +1,14 @@
 /* block_source.h: text as numbered blocks, each tokenized by itself: files of text, which are cut
  * anywhere (text_blocks.h), or documents that come one after another
- * (train/text/documents/document_blocks.h). Blocks depend on the text alone. */
+ * (train/text/documents/document_blocks.h). Blocks depend on the text alone. A source may also hold
+ * tokens that others made (token_blocks.h). */
 #ifndef RV_TRAIN_TEXT_TOKENIZER_BLOCK_SOURCE_H
 #define RV_TRAIN_TEXT_TOKENIZER_BLOCK_SOURCE_H
 
 #include "base/err.h"
 #include "base/hash.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { TEXT_BLOCK_BYTES = 256 << 10, TEXT_BLOCK_BUFFER_BYTES = TEXT_BLOCK_BYTES / 2 * 3 + 16 };
@@ -20,6 +22,7 @@ struct text_block {
 
 struct block_source {
 	void *ctx;
+	bool holds_tokens; /* the bytes of a block are uint32 tokens, aligned; documents begin nowhere */
 	/* Makes ready blocks [begin, begin + *n), at most `want`; *n is 0 behind the last. `begin` is
 	 * never below that of the call before; the blocks of that are gone. One thread. RV_E_NOMEM,
 	 * RV_E_IO, and faults of the text, which name file and line or byte. */

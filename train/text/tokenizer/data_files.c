@@ -125,6 +125,10 @@ static enum rv_err append_path(struct data_files *d, const char *path, const cha
 	return append_file(d, path, et);
 }
 
+enum rv_err data_files_add(struct data_files *d, const char *path, const char *names, struct rv_errtext *et) {
+	return append_path(d, path, names, et);
+}
+
 enum rv_err data_files_init(struct data_files *d, const char *path, const char *names, struct rv_errtext *et) {
 	*d = (struct data_files){0};
 	enum rv_err e = append_path(d, path, names, et);
@@ -154,7 +158,7 @@ enum rv_err data_files_read(const struct data_files *d, uint64_t begin, size_t n
 	return RV_OK;
 }
 
-static enum rv_err check_sort(const struct data_files *d, bool *tokens, struct rv_errtext *et) {
+enum rv_err data_files_sort(const struct data_files *d, bool *tokens, struct rv_errtext *et) {
 	*tokens = d->n_files > 0 && shard_recognise(&d->files[0]);
 	for (size_t i = 1; i < d->n_files; i++) {
 		const char *a = d->files[0].path, *b = d->files[i].path;
@@ -174,7 +178,7 @@ static enum rv_err check_text(const struct data_files *d, struct rv_errtext *et)
 }
 
 enum rv_err data_files_are_tokens(const struct data_files *d, bool *tokens, struct rv_errtext *et) {
-	RV_TRY(check_sort(d, tokens, et));
+	RV_TRY(data_files_sort(d, tokens, et));
 	return *tokens ? RV_OK : check_text(d, et);
 }
 

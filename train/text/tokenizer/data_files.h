@@ -25,12 +25,17 @@ struct data_files {
  * files of a directory. Returns RV_E_NOTFOUND, RV_E_IO, RV_E_NOMEM, RV_E_INVALID (neither file nor
  * directory) or RV_E_RANGE (more than DATA_FILES_MAX); `d` is then empty. */
 enum rv_err data_files_init(struct data_files *d, const char *path, const char *names, struct rv_errtext *et);
+/* Adds the files that another path names, behind those of `d`. Returns what data_files_init
+ * returns; `d` is then to be released. */
+enum rv_err data_files_add(struct data_files *d, const char *path, const char *names, struct rv_errtext *et);
 void data_files_release(struct data_files *d);
 /* Copies bytes [begin, begin + n), asserted to exist. Returns what mapped_file_read returns. */
 enum rv_err data_files_read(const struct data_files *d, uint64_t begin, size_t n, uint8_t *out, struct rv_errtext *et);
 
-/* Sets *tokens: token files (shard.h) or text. Returns RV_E_INVALID, naming two files, for a
- * mixture, and what text_check returns. */
+/* Sets *tokens: all are token files (shard.h), or none is. Returns RV_E_INVALID, naming two files,
+ * for a mixture. */
+enum rv_err data_files_sort(const struct data_files *d, bool *tokens, struct rv_errtext *et);
+/* Sets *tokens: token files or plain text. Returns what data_files_sort and text_check return. */
 enum rv_err data_files_are_tokens(const struct data_files *d, bool *tokens, struct rv_errtext *et);
 /* Maps the text files that `path` names. Returns RV_E_INVALID for token files, and what
  * data_files_init and text_check return. */

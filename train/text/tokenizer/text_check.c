@@ -79,8 +79,8 @@ static bool has_magic(const struct kind *k, const uint8_t *begin, size_t n) {
 
 static enum rv_err refuse(const char *path, const struct kind *k, const char *by, struct rv_errtext *et) {
 	return rv_fail(et, RV_E_UNSUPPORTED,
-				   "training data %.160s: %s (by its %s), not text: text files and token shards (.bin) are read, "
-				   "nothing is unpacked on the way; try: %s",
+				   "training data %.160s: %s (by its %s), not text: text files and token shards (.bin) are read here; "
+				   "try: %s",
 				   path, k->name, by, k->way);
 }
 

@@ -40,6 +40,8 @@ static enum rv_err encode_block(void *ctx, int lane, uint64_t index, const struc
 	struct token_list *ids = &j->encoded[index - j->begin];
 	size_t from = 0;
 	ids->n = 0;
+	if (j->c->blocks->holds_tokens)
+		return token_list_append(ids, (const uint32_t *)(const void *)block->at, block->n / sizeof *ids->ids, et);
 	for (uint32_t i = 0; i < block->n_begins; i++) {
 		RV_TRY(encode_part(j, lane, block, from, block->begins[i], ids, et));
 		if (j->c->separator != TOKENIZER_NO_TOKEN)
@@ -54,9 +56,15 @@ static bool tick(void *ctx, uint64_t bytes_done) {
 	return !j->c->tick || j->c->tick(j->c->ctx, bytes_done, j->at.shards);
 }
 
+/* Writes the path of the next shard. */
+static void shard_path(const struct job *j, char path[static PATH_MAX]) {
+	const char *prefix = j->c->prefix ? j->c->prefix : "tokens";
+	(void)snprintf(path, PATH_MAX, "%s/%s-%06" PRIu64 ".bin", j->c->out, prefix, j->at.shards);
+}
+
 static enum rv_err open_shard(struct job *j, struct rv_errtext *et) {
 	char path[PATH_MAX];
-	(void)snprintf(path, sizeof path, "%s/tokens-%06" PRIu64 ".bin", j->c->out, j->at.shards);
+	shard_path(j, path);
 	RV_TRY(shard_writer_begin(&j->shard, path, tokenizer_vocab(j->c->tokenizer), et));
 	j->shard_open = true;
 	return RV_OK;
@@ -66,12 +74,16 @@ static enum rv_err open_shard(struct job *j, struct rv_errtext *et) {
 static enum rv_err close_shard(struct job *j, uint64_t block, uint64_t skip, struct rv_errtext *et) {
 	RV_ASSERT(j->shard.n_tokens > 0 && j->shard.n_tokens <= j->c->shard_tokens);
 	RV_ASSERT(block > j->at.block || (block == j->at.block && skip > j->at.skip));
+	char path[PATH_MAX];
+	shard_path(j, path);
 	j->shard_open = false;
 	RV_TRY(shard_writer_commit(&j->shard, et));
 	j->at.shards++;
 	j->at.tokens += j->shard.n_tokens;
 	j->at.block = block;
 	j->at.skip = skip;
+	if (j->c->on_shard)
+		RV_TRY(j->c->on_shard(j->c->ctx, path, &j->at, et));
 	return tokenize_state_write(j->c->out, &j->at, et);
 }
 
@@ -155,7 +167,12 @@ static enum rv_err resume(struct job *j, struct rv_errtext *et) {
 	}
 	if (e != RV_OK)
 		return rv_fail(et, e, "%s", why.text);
-	if (!rv_hash_equal(&j->at.made_of, &j->c->made_of))
+	const bool is_other = !rv_hash_equal(&j->at.made_of, &j->c->made_of);
+	if (is_other && j->at.shards == 0) {
+		j->at = (struct tokenize_state){.made_of = j->c->made_of};
+		return tokenize_state_write(j->c->out, &j->at, et);
+	}
+	if (is_other)
 		return rv_fail(et, RV_E_PROTOCOL,
 					   "%s holds tokens of another text, tokenizer or other options: choose another directory",
 					   j->c->out);

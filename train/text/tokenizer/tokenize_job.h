@@ -11,14 +11,20 @@
 #include "train/text/tokenizer/block_source.h"
 #include "train/text/tokenizer/tokenizer.h"
 
+struct tokenize_state;
+
 struct tokenize_config {
 	const struct tokenizer *tokenizer;
 	const struct block_source *blocks;
 	const char *out;        /* existing directory, locked by the caller (rv_dir_lock) */
+	const char *prefix;     /* of the files' names; NULL: "tokens" */
 	struct rv_hash made_of; /* tokenize_made_of(); other inputs in `out` are refused */
 	uint32_t separator;     /* TOKENIZER_NO_TOKEN: none */
 	uint64_t shard_tokens;  /* tokens in each shard but the last */
 	int threads;
+	/* Called for each whole file, once it is in place and before the progress names it; `at` is the
+	 * progress behind it. A fault ends the job. May be NULL. */
+	enum rv_err (*on_shard)(void *ctx, const char *path, const struct tokenize_state *at, struct rv_errtext *et);
 	/* Called about ten times a second; returns false to stop. `bytes_done`: of the files, which may
 	 * be compressed. May be NULL. */
 	bool (*tick)(void *ctx, uint64_t bytes_done, uint64_t shards);

@@ -1,0 +1,392 @@
+/* test_train_published.c: what is published is read back, damage is named, a broken-off job ends in
+ * the same bytes, and a terabyte costs no more than a megabyte. */
+#include "tests/tokenizer/tokenizer_fixture.h"
+#include "tests/train/train_fixture.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "train/text/published/index_pages.h"
+#include "train/text/published/publish_job.h"
+#include "train/text/published/published.h"
+#include "train/text/token_source.h"
+#include "train/text/tokenizer/shard.h"
+#include "train/text/tokenizer/text_blocks.h"
+#include "train/text/tokenizer/tokenize_job.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { COPIES = 1200, VOCAB = 350, SHARD_TOKENS = 16384 };
+
+/* The text of the last fault. */
+static struct rv_errtext why;
+
+struct fixture {
+	char dir[256], text_path[300], tokenizer_path[300];
+	struct tokenizer *t;
+	struct encoder *e;
+	struct data_files files;
+	struct text_blocks blocks;
+	struct block_source source;
+	struct token_list wanted;
+	struct manifest stated;
+	int ticks; /* until the job is stopped; negative: never */
+};
+
+static int setup(void **state) {
+	struct fixture *f = calloc(1, sizeof *f);
+	size_t n = strlen(fixture_text), bytes = n * COPIES;
+	uint8_t *text = malloc(bytes);
+	assert_true(f && text);
+	for (size_t i = 0; i < bytes; i++)
+		text[i] = (uint8_t)fixture_text[i % n];
+	scratch_make_in_memory(f->dir, sizeof f->dir);
+	fixture_write(f->dir, "text", text, bytes, f->text_path, sizeof f->text_path);
+	char *json = fixture_json(VOCAB);
+	fixture_write(f->dir, "t.json", (const uint8_t *)json, strlen(json), f->tokenizer_path, sizeof f->tokenizer_path);
+	free(json);
+	assert_ok(tokenizer_open(f->tokenizer_path, "auto", &f->t, &et));
+	assert_ok(encoder_new(f->t, &f->e, &et));
+	assert_ok(data_files_init(&f->files, f->text_path, NULL, &et));
+	assert_ok(text_blocks_init(&f->blocks, &f->files, &et));
+	f->source = text_blocks_source(&f->blocks);
+	const uint32_t separator = tokenizer_end_of_text(f->t);
+	assert_ok(token_list_append(&f->wanted, &separator, 1, &et));
+	assert_ok(tokenizer_encode(f->e, text, bytes, SPECIALS_AS_TEXT, &f->wanted, &et));
+	assert_true(f->wanted.n > 5 * SHARD_TOKENS);
+	f->stated = (struct manifest){.shard_tokens = SHARD_TOKENS,
+								  .separator = separator,
+								  .holdout_every = 50,
+								  .license = "cc0-1.0",
+								  .description = "A \"text\"\n\tof \xc3\xa9t\xc3\xa9",
+								  .sources = {"text"},
+								  .n_named = 1,
+								  .n_sources = 1};
+	f->ticks = -1;
+	free(text);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state) {
+	struct fixture *f = *state;
+	text_blocks_release(&f->blocks);
+	data_files_release(&f->files);
+	token_list_release(&f->wanted);
+	encoder_free(f->e);
+	tokenizer_free(f->t);
+	scratch_remove(f->dir);
+	free(f);
+	return 0;
+}
+
+static void path_in(const struct fixture *f, const char *name, const char *file, char path[600]) {
+	snprintf(path, 600, "%s/%s%s%s", f->dir, name, file[0] ? "/" : "", file);
+}
+
+static bool tick(void *ctx, uint64_t bytes_done, uint64_t shards) {
+	struct fixture *f = ctx;
+	(void)bytes_done;
+	(void)shards;
+	return f->ticks < 0 || f->ticks-- > 0;
+}
+
+static enum rv_err publish(struct fixture *f, const char *name, int threads, struct manifest *m) {
+	char out[600];
+	uint64_t shards;
+	path_in(f, name, "", out);
+	assert_ok(rv_dir_make(out, 0700, &et));
+	const struct publish_config c = {.tokenizer = f->t,
+									 .tokenizer_file = f->tokenizer_path,
+									 .blocks = &f->source,
+									 .out = out,
+									 .threads = threads,
+									 .stated = &f->stated,
+									 .tick = tick,
+									 .ctx = f};
+	return publish_job_run(&c, m, &shards, &why);
+}
+
+static void assert_same(const struct fixture *f, const char *a, const char *b, const char *file) {
+	char path[600];
+	size_t n_a, n_b;
+	path_in(f, a, file, path);
+	char *x = scratch_read(path, &n_a);
+	path_in(f, b, file, path);
+	char *y = scratch_read(path, &n_b);
+	if (!x || !y || n_a != n_b || memcmp(x, y, n_a) != 0)
+		fail_msg("%s differs between %s and %s", file, a, b);
+	free(x);
+	free(y);
+}
+
+static void assert_same_directories(const struct fixture *f, const char *a, const char *b, const struct manifest *m) {
+	char name[32], path[600];
+	assert_same(f, a, b, MANIFEST_NAME);
+	assert_same(f, a, b, "tokenizer.json");
+	assert_same(f, a, b, "index-0-000000.hashes");
+	for (int64_t i = 0; i < m->n_shards; i++) {
+		manifest_shard_name((uint64_t)i, name);
+		assert_same(f, a, b, name);
+	}
+	path_in(f, b, "", path);
+	assert_int_equal(scratch_count(path), m->n_shards + 3);
+}
+
+static void assert_reads(const struct fixture *f, const char *name) {
+	char dir[600];
+	struct published *p;
+	int32_t *got = malloc(f->wanted.n * sizeof *got);
+	path_in(f, name, "", dir);
+	assert_ok(published_open(dir, &p, &et));
+	assert_int_equal(published_manifest(p)->n_tokens, f->wanted.n);
+	assert_ok(published_read(p, 0, f->wanted.n, got, &et));
+	assert_memory_equal(got, f->wanted.ids, f->wanted.n * sizeof *got);
+	assert_ok(published_read(p, SHARD_TOKENS - 3, 7, got, &et)); /* across two shards */
+	assert_memory_equal(got, f->wanted.ids + SHARD_TOKENS - 3, 7 * sizeof *got);
+	assert_ok(published_check_tokenizer(p, &et));
+	published_close(p);
+	free(got);
+}
+
+static void what_is_published_is_read_back(void **state) {
+	struct fixture *f = *state;
+	struct manifest one, two;
+	char dir[600];
+	struct token_source s;
+	assert_int_equal(publish(f, "one", 1, &one), RV_OK);
+	assert_int_equal(publish(f, "two", 3, &two), RV_OK);
+	assert_same_directories(f, "one", "two", &one);
+	assert_reads(f, "two");
+	assert_int_equal(publish(f, "one", 1, &one), RV_E_INVALID);
+	assert_true(strstr(why.text, "published already") != NULL);
+	path_in(f, "one", "", dir);
+	assert_ok(token_source_open(&s, dir, 0, &et)); /* as --data */
+	assert_int_equal(s.n_tokens, f->wanted.n);
+	assert_false(token_source_is_text(&s));
+	token_source_release(&s);
+	assert_fault(token_source_open(&s, dir, VOCAB - 1, &why), RV_E_RANGE, &why, "vocabulary of 350");
+}
+
+/* A directory where a shard is to be: writing it fails, as on a full disk. */
+static void break_off_at(struct fixture *f, const char *name, int shard) {
+	char path[600], file[32];
+	struct manifest m;
+	path_in(f, name, "", path);
+	assert_ok(rv_dir_make(path, 0700, &et));
+	manifest_shard_name((uint64_t)shard, file);
+	path_in(f, name, file, path);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_not_equal(publish(f, name, 1, &m), RV_OK);
+	assert_int_equal(rmdir(path), 0);
+	path_in(f, name, MANIFEST_NAME, path);
+	assert_int_not_equal(access(path, F_OK), 0);
+}
+
+static void a_broken_off_job_ends_in_the_same_bytes(void **state) {
+	struct fixture *f = *state;
+	struct manifest m, whole;
+	assert_int_equal(publish(f, "whole", 2, &whole), RV_OK);
+	for (int i = 0; i < whole.n_shards; i++)
+		break_off_at(f, "broken", i);
+	f->ticks = 0;
+	assert_int_equal(publish(f, "broken", 1, &m), RV_E_CANCELLED);
+	f->ticks = -1;
+	assert_int_equal(publish(f, "broken", 1, &m), RV_OK);
+	assert_same_directories(f, "whole", "broken", &whole);
+}
+
+static void a_torn_shard_is_made_again(void **state) {
+	struct fixture *f = *state;
+	struct manifest m, whole;
+	char path[600];
+	assert_int_equal(publish(f, "whole", 1, &whole), RV_OK);
+	for (int kind = 0; kind < 4; kind++) {
+		char name[16];
+		snprintf(name, sizeof name, "torn%d", kind);
+		break_off_at(f, name, 4);
+		path_in(f, name, kind == 3 ? "publish.log" : "shard-000001.bin", path);
+		if (kind == 0)
+			assert_int_equal(truncate(path, 5000), 0);
+		else if (kind == 2)
+			assert_int_equal(unlink(path), 0);
+		else
+			scratch_flip(path, 70);
+		assert_int_equal(publish(f, name, 2, &m), RV_OK);
+		assert_same_directories(f, "whole", name, &whole);
+	}
+}
+
+static void damage_is_named(void **state) {
+	struct fixture *f = *state;
+	struct manifest m;
+	char dir[600], path[600];
+	struct published *p;
+	int32_t got[8];
+	assert_int_equal(publish(f, "a", 1, &m), RV_OK);
+	path_in(f, "a", "", dir);
+	assert_ok(published_open(dir, &p, &et));
+	path_in(f, "a", "shard-000002.bin", path);
+	scratch_flip(path, 3000);
+	assert_ok(published_read(p, SHARD_TOKENS, 8, got, &et));
+	assert_fault(published_read(p, 2 * SHARD_TOKENS, 8, got, &why), RV_E_CORRUPT, &why, "shard-000002.bin");
+	scratch_flip(path, 3000);
+	assert_ok(published_read(p, 2 * SHARD_TOKENS, 8, got, &et));
+	path_in(f, "a", "shard-000003.bin", path);
+	assert_int_equal(truncate(path, 2000), 0);
+	assert_fault(published_read(p, 3 * SHARD_TOKENS, 8, got, &why), RV_E_CORRUPT, &why, "shard-000003.bin: 2000 bytes");
+	assert_int_equal(unlink(path), 0);
+	assert_fault(published_read(p, 3 * SHARD_TOKENS, 8, got, &why), RV_E_NOTFOUND, &why, "shard-000003.bin");
+	path_in(f, "a", "index-0-000000.hashes", path);
+	scratch_flip(path, 33);
+	assert_fault(published_read(p, 4 * SHARD_TOKENS, 8, got, &why), RV_E_CORRUPT, &why, "index-0-000000.hashes");
+	path_in(f, "a", "tokenizer.json", path);
+	scratch_flip(path, 33);
+	assert_fault(published_check_tokenizer(p, &why), RV_E_CORRUPT, &why, "tokenizer.json");
+	published_close(p);
+	assert_fault(published_open(dir, &p, &why), RV_E_CORRUPT, &why, "index-0-000000.hashes");
+}
+
+static struct manifest valid(void) {
+	struct manifest m = {.n_tokens = 40000,
+						 .n_shards = 3,
+						 .shard_tokens = SHARD_TOKENS,
+						 .vocab = 256,
+						 .separator = -1,
+						 .holdout_every = 50,
+						 .root = rv_hash_of("x", 1),
+						 .n_mirrors = 2,
+						 .mirrors = {"https://example.org/a", "http://example.org:80/b/"}};
+	return m;
+}
+
+static void a_manifest_is_checked(void **state) {
+	(void)state;
+	struct manifest m = valid(), got;
+	struct rv_hash a, b;
+	char *text;
+	assert_ok(manifest_print(&m, &text, &et));
+	assert_ok(manifest_parse("m", (const uint8_t *)text, strlen(text), &got, &et));
+	assert_memory_equal(&m, &got, sizeof m);
+	assert_ok(manifest_hash(&m, &a, &et));
+	m.n_mirrors = 0;
+	assert_ok(manifest_hash(&m, &b, &et));
+	assert_true(rv_hash_equal(&a, &b));
+	m.holdout_every++;
+	assert_ok(manifest_hash(&m, &b, &et));
+	assert_false(rv_hash_equal(&a, &b));
+	static const struct {
+		const char *from, *to, *says;
+	} cases[] = {
+		{"\"version\": 1", "\"version\": 2", "version 2"},
+		{"\"tokens\": 40000", "\"tokens\": 30000", "tokens = 30000"},
+		{"\"tokens\": 40000", "\"tokens\": -1", "tokens = -1"},
+		{"\"tokens\": 40000", "\"tokens\": 4e4", "'tokens' is not a whole number"},
+		{"\"shards\": 3", "\"shards\": 1073741825", "shards"},
+		{"\"shard_tokens\": 16384", "\"shard_tokens\": 16385", "multiple of 16384"},
+		{"\"vocab\": 256", "\"vocab\": 0", "vocab = 0"},
+		{"\"separator\": -1", "\"separator\": 256", "separator = 256"},
+		{"\"license\"", "\"licence\"", "unknown key 'licence'"},
+		{"\"license\": \"\"", "\"license\": \"a\\u001b[2J\"", "control character 0x1b"},
+		{"\"license\": \"\"", "\"license\": \"a\", \"license\": \"b\"", "duplicate"},
+		{"\"license\": \"\",", "", "'license' is missing"},
+		{"https://example.org/a", "file:///etc/passwd", "must be https://"},
+		{"\"tokenizer_file\": \"\"", "\"tokenizer_file\": \"../../etc/passwd\"", "tokenizer_file"},
+		{"\"tokenizer_file\": \"\"", "\"tokenizer_file\": \"tokenizer.json\"", "tokenizer_hash"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		char bad[8192];
+		const char *at = strstr(text, cases[i].from);
+		assert_non_null(at);
+		snprintf(bad, sizeof bad, "%.*s%s%s", (int)(at - text), text, cases[i].to, at + strlen(cases[i].from));
+		enum rv_err e = manifest_parse("m", (const uint8_t *)bad, strlen(bad), &got, &why);
+		if (e == RV_OK || !strstr(why.text, cases[i].says))
+			fail_msg("%s: \"%s\"", cases[i].to, why.text);
+	}
+	free(text);
+}
+
+static enum rv_err made_up_hash(void *ctx, uint64_t shard, struct rv_hash *out, struct rv_errtext *et) {
+	(void)ctx;
+	(void)et;
+	*out = rv_hash_of(&shard, sizeof shard);
+	return RV_OK;
+}
+
+/* One terabyte of 16-bit tokens in shards of 4 MiB, two levels of pages, and three levels. */
+static void a_terabyte_is_opened_at_once(void **state) {
+	struct fixture *f = *state;
+	static const int64_t shards[] = {1, 1024, 1025, 250000};
+	for (size_t i = 0; i < sizeof shards / sizeof shards[0]; i++) {
+		char dir[600], name[16];
+		struct published *p;
+		struct rv_hash hash, want;
+		struct manifest m = valid();
+		m.shard_tokens = MANIFEST_SHARD_TOKENS;
+		m.n_shards = shards[i];
+		m.n_tokens = m.n_shards * m.shard_tokens - 5;
+		snprintf(name, sizeof name, "big%d", (int)i);
+		path_in(f, name, "", dir);
+		assert_ok(rv_dir_make(dir, 0700, &et));
+		assert_ok(index_pages_write(dir, &m, made_up_hash, NULL, &et));
+		assert_ok(manifest_write(dir, &m, &et));
+		assert_ok(published_open(dir, &p, &et));
+		for (uint64_t k = 0; k < 40; k++) {
+			const uint64_t shard = k * ((uint64_t)m.n_shards - 1) / 39;
+			assert_ok(index_shard_hash(dir, published_manifest(p), shard, &hash, &et));
+			assert_ok(made_up_hash(NULL, shard, &want, &et));
+			assert_true(rv_hash_equal(&hash, &want));
+		}
+		const struct manifest_place last = manifest_place(&m, (uint64_t)m.n_tokens - 1);
+		assert_int_equal(last.shard, m.n_shards - 1);
+		assert_int_equal(last.token, m.shard_tokens - 6);
+		assert_int_equal(manifest_shard_bytes(&m, last.shard), 1024 + 2 * (m.shard_tokens - 5));
+		published_close(p);
+	}
+}
+
+/* A page of a lower level that is damaged, and one that another page replaces. */
+static void pages_are_checked_with_those_above(void **state) {
+	struct fixture *f = *state;
+	char dir[600], path[600], other[600];
+	struct index_page page;
+	struct manifest m = valid();
+	m.n_shards = 3000;
+	m.n_tokens = m.n_shards * m.shard_tokens;
+	path_in(f, "pages", "", dir);
+	assert_ok(rv_dir_make(dir, 0700, &et));
+	assert_ok(index_pages_write(dir, &m, made_up_hash, NULL, &et));
+	const struct index_shape shape = index_shape_of(&m);
+	assert_int_equal(shape.levels, 2);
+	assert_int_equal(shape.n[0], 3);
+	assert_int_equal(index_page_hashes(&shape, 0, 2), 3000 - 2 * 1024);
+	assert_int_equal(index_page_hashes(&shape, 1, 0), 3);
+	path_in(f, "pages", "index-0-000001.hashes", path);
+	scratch_flip(path, 10);
+	assert_ok(index_page_read(dir, &m, 0, 0, &page, &et));
+	assert_fault(index_page_read(dir, &m, 0, 1, &page, &why), RV_E_CORRUPT, &why, "index-0-000001.hashes");
+	path_in(f, "pages", "index-0-000000.hashes", other);
+	assert_int_equal(rename(other, path), 0);
+	assert_fault(index_page_read(dir, &m, 0, 1, &page, &why), RV_E_CORRUPT, &why, "index-0-000001.hashes");
+	assert_fault(index_page_read(dir, &m, 0, 0, &page, &why), RV_E_NOTFOUND, &why, "index-0-000000.hashes");
+	path_in(f, "pages", "index-1-000000.hashes", path);
+	scratch_flip(path, 10);
+	assert_fault(index_page_read(dir, &m, 0, 2, &page, &why), RV_E_CORRUPT, &why, "index-1-000000.hashes");
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(what_is_published_is_read_back, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_broken_off_job_ends_in_the_same_bytes, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_torn_shard_is_made_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(damage_is_named, setup, teardown),
+		cmocka_unit_test(a_manifest_is_checked),
+		cmocka_unit_test_setup_teardown(a_terabyte_is_opened_at_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(pages_are_checked_with_those_above, setup, teardown),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
