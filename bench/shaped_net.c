@@ -18,8 +18,8 @@
  *     loss SITE PERCENT     of its packets, at random, each way, behind the line
  *     delay SITE MS         of that site to the middle         cut SITE | heal SITE
  *     stats                 {"us":NOW,"up":[...],"down":[...],"up_wire":[...],"down_wire":[...],
- *                           "dropped":[...]}: IP bytes on each line, and with what Ethernet adds;
- *                           packets lost */
+ *                           "dropped":[...]}: IP bytes that each line took; bytes that left it,
+ *                           with what Ethernet adds; packets lost */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if.h>
@@ -62,6 +62,7 @@ struct line {
 	double ns_per_byte; /* 0: unlimited */
 	int64_t free_ns;
 	uint64_t bytes, wire_bytes;
+	uint64_t left_bytes; /* part of wire_bytes that is not queued, at the last look */
 };
 
 struct site {
@@ -249,12 +250,23 @@ static void print_list(const struct net *net, const char *name, size_t offset) {
 	putchar(']');
 }
 
-static void print_stats(const struct net *net) {
-	printf("{\"us\":%lld", (long long)(now_ns() / 1000));
+/* Returns the bytes that have left the line, without those in its queue. */
+static uint64_t left_line(const struct line *l, int64_t now) {
+	int64_t queued_ns = l->free_ns > now ? l->free_ns - now : 0;
+	return l->ns_per_byte > 0 ? l->wire_bytes - (uint64_t)((double)queued_ns / l->ns_per_byte) : l->wire_bytes;
+}
+
+static void print_stats(struct net *net) {
+	int64_t now = now_ns();
+	for (int i = 0; i < net->n; i++) {
+		net->sites[i].up.left_bytes = left_line(&net->sites[i].up, now);
+		net->sites[i].down.left_bytes = left_line(&net->sites[i].down, now);
+	}
+	printf("{\"us\":%lld", (long long)(now / 1000));
 	print_list(net, "up", offsetof(struct site, up.bytes));
 	print_list(net, "down", offsetof(struct site, down.bytes));
-	print_list(net, "up_wire", offsetof(struct site, up.wire_bytes));
-	print_list(net, "down_wire", offsetof(struct site, down.wire_bytes));
+	print_list(net, "up_wire", offsetof(struct site, up.left_bytes));
+	print_list(net, "down_wire", offsetof(struct site, down.left_bytes));
 	print_list(net, "dropped", offsetof(struct site, dropped));
 	puts("}");
 }

@@ -1,7 +1,8 @@
 """How much of their lines real workers use in an exchange of all the weights.
 
-The limit is what the busiest line must take for the bytes that passed it, counted at the router with retransmissions and
-Ethernet headers. An exchange lasts from its first packet to its last; the first one, in which everybody connects, does not count.
+The limit is what the busiest line must take for the bytes that passed it, counted as they leave it, with retransmissions and
+Ethernet headers. An exchange lasts until the last packet has left the last line, so delays and queues count; the first one, in
+which everybody connects, does not.
 """
 import collections
 import os
@@ -53,13 +54,18 @@ class Sampler:
         self.thread.join()
 
 
+def moved(samples, i):
+    """Returns the bytes since the sample before, on all uplinks or all downlinks: of the two, the most."""
+    return max(sum(samples[i][k]) - sum(samples[i - 1][k]) for k in (1, 2))
+
+
 def bursts(samples, least_bytes, up_bytes_per_s):
     """Returns (first, last) samples of each stretch in which bulk passed, and in all at least that many bytes. Reports and
     votes are less than BULK of the uplinks."""
     found, first, last = [], None, None
     bulk = BULK * up_bytes_per_s * len(samples[0][1])
     for i in range(1, len(samples)):
-        if sum(samples[i][1]) - sum(samples[i - 1][1]) > bulk * (samples[i][0] - samples[i - 1][0]):
+        if moved(samples, i) > bulk * (samples[i][0] - samples[i - 1][0]):
             first, last = i - 1 if first is None else first, i
         if first is not None and samples[i][0] - samples[last][0] > PAUSE_S:
             if sum(samples[last][1]) - sum(samples[first][1]) >= least_bytes:
@@ -76,8 +82,8 @@ def tenths(samples, first, last, up_bytes_per_s):
         end = at
         while end < last and samples[end][0] < t0 + (t1 - t0) * k / TENTHS:
             end += 1
-        moved = sum(samples[end][1]) - sum(samples[at][1])
-        used.append(round(moved / (len(samples[0][1]) * up_bytes_per_s * max(samples[end][0] - samples[at][0], 1e-9)), 2))
+        sent = sum(samples[end][1]) - sum(samples[at][1])
+        used.append(round(sent / (len(samples[0][1]) * up_bytes_per_s * max(samples[end][0] - samples[at][0], 1e-9)), 2))
         at = end
     return used
 

@@ -61,6 +61,7 @@ struct link {
 	int64_t least_rtt_us; /* shortest recent round trip; 0: not known yet */
 	bool wrote;           /* bytes went to the pipe since the last look */
 	int64_t fed_us;       /* time when the last slice of bulk began */
+	bool is_passed;       /* nothing more goes out on it in this pull */
 	uint64_t delivered;   /* most bytes that the other side was seen to have */
 	int64_t delivered_us; /* time when that grew, or nothing waited */
 

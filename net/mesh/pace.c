@@ -14,9 +14,11 @@
 #include "base/assert.h"
 #include "base/planted.h"
 
+#define STARVED 2.0 /* more than all that can be left */
+
 enum {
 	CONTROL_AT_ONCE = 16, /* frames of control for one link before the next has its turn */
-	TURNS_AT_ONCE = 32,   /* of bulk before incoming bytes are looked at again */
+	SLICES_AT_ONCE = 128, /* of bulk before incoming bytes are looked at again */
 	AGAIN_US = 5 * 1000,  /* an acknowledgement wakes nobody */
 	STUCK_US = 500 * 1000,
 	PATIENCE_US = 250 * 1000 /* of bulk for one link while others' is urgent */
@@ -179,43 +181,69 @@ static enum turn send_slice(struct peers *p, struct link *l) {
 	return peers_drain(p, l) ? TURN_SENT : TURN_OVER;
 }
 
-/* Returns true if others wait for what the other end makes of the bulk that goes there now, or the
- * link has waited for so long that its silence might be taken for ours. */
+/* Returns true if the link has waited for so long that its silence might be taken for ours. */
+static bool is_starved(const struct peers *p, const struct link *l) {
+	return p->now_us - l->fed_us >= PATIENCE_US;
+}
+
+/* Returns true if others wait for what the other end makes of the bulk that goes there now. */
 static bool is_urgent(const struct peers *p, const struct link *l) {
 	const struct peers_owner *owner = &p->cfg.owner;
-	if (p->now_us - l->fed_us >= PATIENCE_US)
+	if (is_starved(p, l))
 		return true;
 	if (link_is_cut(l))
 		return l->cut.type != FRAME_GATHER && l->cut.type != FRAME_PIECE;
 	return owner->is_awaited != NULL && owner->is_awaited(owner->ctx, (uint32_t)l->member);
 }
 
-/* Sends a slice on every link of one kind that can take one: TURN_SENT if some may take more, and
- * more may be sent. */
-static enum turn send_turn(struct peers *p, bool urgent) {
-	enum turn all = TURN_OVER;
-	int first = p->up_turn;
+static double part_left(const struct peers *p, const struct link *l) {
+	const struct peers_owner *owner = &p->cfg.owner;
+	if (is_starved(p, l))
+		return STARVED;
+	return owner->part_left != NULL ? owner->part_left(owner->ctx, (uint32_t)l->member) : 1;
+}
+
+/* Returns the index of the link that sends next, of those of one kind; -1: there is none. A link
+ * that was held, by its receiver's line or after a loss, catches up as soon as it may: what it lags
+ * behind would be alone on the line at the end. Those with as much left take turns. */
+static int next_in_turn(const struct peers *p, bool urgent) {
+	int next = -1;
+	double most = -1;
 	for (int i = 0; i < p->n_slots; i++) {
-		int at = (first + i) % p->n_slots;
-		struct link *l = p->links[at];
-		if (!is_open(l) || is_urgent(p, l) != urgent)
+		const int at = (p->up_turn + i) % p->n_slots;
+		const struct link *l = p->links[at];
+		if (!is_open(l) || l->is_passed || is_urgent(p, l) != urgent)
 			continue;
-		enum turn turn = send_slice(p, l);
-		if (turn == TURN_WAIT || rate_allowed(&p->up, p->now_us) == 0) {
-			bool goes_first = turn == TURN_WAIT || l->bulk_pending; /* it has not had its turn, or not all of it */
-			p->up_turn = goes_first ? at : (at + 1) % p->n_slots;
-			return TURN_WAIT;
-		}
-		all = turn == TURN_SENT ? TURN_SENT : all;
+		const double left = part_left(p, l);
+		next = left > most ? at : next;
+		most = left > most ? left : most;
 	}
-	return all;
+	return next;
+}
+
+/* Sends a slice on a link of one kind that can take one: TURN_SENT if some may take more, and more
+ * may be sent. */
+static enum turn send_turn(struct peers *p, bool urgent) {
+	for (int at; (at = next_in_turn(p, urgent)) >= 0;) {
+		struct link *l = p->links[at];
+		const enum turn turn = send_slice(p, l);
+		const bool waits = turn == TURN_WAIT || rate_allowed(&p->up, p->now_us) == 0;
+		const bool goes_first = turn == TURN_WAIT || (waits && l->bulk_pending); /* it has not had all of its turn */
+		p->up_turn = goes_first ? at : (at + 1) % p->n_slots;
+		if (waits)
+			return TURN_WAIT;
+		if (turn == TURN_SENT)
+			return TURN_SENT;
+		l->is_passed = true;
+	}
+	return TURN_OVER;
 }
 
 /* Contributions go before means, over all links: a mean that comes early serves nobody, and takes
  * of its receiver's line what contributions need that others wait for. Returns true if more may be
  * sent. */
 static bool send_turns(struct peers *p) {
-	enum turn turn = send_turn(p, true);
+	const enum turn turn = send_turn(p, true);
 	return turn == TURN_SENT || (turn == TURN_OVER && send_turn(p, false) == TURN_SENT);
 }
 
@@ -226,10 +254,13 @@ void peers_pump_links(struct peers *p) {
 		if (is_open(p->links[i]))
 			send_control(p, p->links[i]);
 	look(p);
-	int turns = 0;
-	while (turns < TURNS_AT_ONCE && send_turns(p))
-		turns++;
-	if (turns == TURNS_AT_ONCE)
+	for (int i = 0; i < p->n_slots; i++)
+		if (p->links[i] != NULL)
+			p->links[i]->is_passed = false;
+	int slices = 0;
+	while (slices < SLICES_AT_ONCE && send_turns(p))
+		slices++;
+	if (slices == SLICES_AT_ONCE)
 		p->pace.again_us = p->now_us;
 	for (int i = 0; i < p->n_slots; i++)
 		if (p->links[i] != NULL)

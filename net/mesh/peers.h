@@ -80,6 +80,10 @@ struct peers_owner {
 	/* Returns true if others wait for what `member` makes of the bulk that is for it now: that goes
 	 * out before bulk for other members. NULL: this is so for none. */
 	bool (*is_awaited)(void *ctx, uint32_t member);
+	/* Returns the part that is left, from 0 to 1, of the bulk that is for `member`. The link with
+	 * the most goes first among those of one urgency, so that all end together. NULL: they take
+	 * turns. */
+	double (*part_left)(void *ctx, uint32_t member);
 	/* Takes a whole frame of a type other than HELLO and BYE, header valid. `body` (h->body_bytes)
 	 * borrows until the return. A fault drops the link, fatal, with that text. */
 	enum rv_err (*on_message)(void *ctx, uint32_t member, const struct frame_header *h, const uint8_t *body,

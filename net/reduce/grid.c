@@ -264,6 +264,19 @@ bool grid_is_awaited(struct grid *g, int to) {
 	return !in_row(g, to) || reduce_is_awaited(g->row, to);
 }
 
+struct reduce_load grid_load(const struct grid *g, int to) {
+	if (in_row(g, to))
+		return reduce_load(g->row, to);
+	struct reduce_load all = {0};
+	int index;
+	for (int j = column_with(g, to, 0, &index); j >= 0; j = column_with(g, to, j + 1, &index)) {
+		const struct reduce_load load = reduce_load(g->columns[j].core, index);
+		all.all += load.all;
+		all.left += load.left;
+	}
+	return all;
+}
+
 /* ---- links and time ---- */
 
 void grid_part(struct grid *g, int64_t now_us, int from, bool bulk) {

@@ -102,6 +102,8 @@ bool grid_send(struct grid *g, int64_t now_us, int to, struct reduce_msg *out);
 bool grid_send_control(struct grid *g, int64_t now_us, int to, struct reduce_msg *out);
 /* Whatever goes to a peer in a column is awaited: a whole row waits for what comes of it. */
 bool grid_is_awaited(struct grid *g, int to);
+/* As reduce_load; the sum over all columns, if the peer is in columns. */
+struct reduce_load grid_load(const struct grid *g, int to);
 void grid_link_up(struct grid *g, int64_t now_us, int peer);
 void grid_link_down(struct grid *g, int64_t now_us, int peer, bool fatal);
 void grid_tick(struct grid *g, int64_t now_us);

@@ -8,6 +8,7 @@ static void check_peer(const struct reduce *r, int index) {
 	RV_ASSERT(p->owes_scatter <= r->n_own && p->owes_gather <= r->cfg.n_chunks - r->n_own);
 	RV_ASSERT(!p->flowing || (p->up && p->heard)); /* bulk needs a link, and to know what the peer has */
 	RV_ASSERT(!p->flowing || (p->scatter_next <= r->cfg.n_chunks && p->gather_next <= r->n_order));
+	RV_ASSERT(p->load.left <= p->load.all && p->load.all <= r->cfg.n_chunks);
 	RV_ASSERT(p->boot_attempt <= r->attempt);
 }
 

@@ -81,6 +81,7 @@ static enum rv_err receive_resume(struct reduce *r, int64_t now_us, int from, co
 			p->scatter_next = 0;
 			p->gather_next = 0;
 			p->progress_us = now_us;
+			reduce_count_load(r, from);
 		}
 	}
 	if ((m->flags & REDUCE_RESUME_ASK) != 0 || !p->flowing)

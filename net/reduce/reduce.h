@@ -167,6 +167,12 @@ bool reduce_send_control(struct reduce *r, int64_t now_us, int to, struct reduce
 /* Returns true if members[to] lacks contributions that it may be sent now: others wait for what it
  * makes of them. */
 bool reduce_is_awaited(struct reduce *r, int to);
+/* Chunks that one participant sends another in an attempt. */
+struct reduce_load {
+	uint32_t all, left; /* left: the receiver does not have them yet, nor are they on their way */
+};
+/* Returns what goes from this participant to places[to]; zero until its RESUME was read. */
+struct reduce_load reduce_load(const struct reduce *r, int to);
 /* Marks the link to places[peer] as established. Both sides send RESUME first, and bulk once the
  * other's RESUME was read. To be called after reduce_init and reduce_restart too, for every
  * established link: the core does not know the links of members that the former roster did not

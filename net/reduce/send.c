@@ -6,7 +6,8 @@
  * failed attempt, a reduced chunk does not. Every sender serves an owner's chunks in the same
  * ascending order, so chunks complete one after the other, not all at the end. That links are
  * pulled one by one keeps all owners' downlinks busy at once. The platform asks which peers wait
- * for contributions, so that these go before means over all links (reduce_is_awaited). */
+ * for contributions, so that these go before means over all links (reduce_is_awaited), and how much
+ * of its load each peer still lacks, so that all links end together (reduce_load). */
 #include "net/reduce/state.h"
 
 #include "base/assert.h"
@@ -66,8 +67,11 @@ static void make_chunk(struct reduce *r, int to, uint8_t type, uint32_t chunk, s
 		out->data = r->mem.reduced + reduce_mean_offset(r, chunk);
 		out->data_bytes = (uint32_t)reduce_mean_bytes(r, chunk);
 	}
+	struct reduce_peer *p = reduce_peer_at(r, to);
+	RV_ASSERT(p->load.left > 0);
+	p->load.left--;
+	p->sent_bulk = true;
 	reduce_bit_set(r->delivered[r->slot[to]], chunk);
-	reduce_peer_at(r, to)->sent_bulk = true;
 	count_sent(r, r->slot[to], out);
 }
 
@@ -95,6 +99,23 @@ bool reduce_is_awaited(struct reduce *r, int to) {
 	uint32_t chunk = next_scatter(r, to);
 	p->scatter_next = chunk == NO_CHUNK ? r->cfg.n_chunks : chunk; /* not looked for again */
 	return chunk != NO_CHUNK;
+}
+
+void reduce_count_load(struct reduce *r, int index) {
+	const uint8_t *delivered = r->delivered[r->slot[index]];
+	struct reduce_load load = {0};
+	for (uint32_t c = 0; c < r->cfg.n_chunks; c++) {
+		const bool goes = r->owner[c] == r->self || (r->owner[c] == index && reduce_contributes(r, r->self, c));
+		load.all += goes;
+		load.left += goes && !reduce_bit(delivered, c);
+	}
+	reduce_peer_at(r, index)->load = load;
+}
+
+struct reduce_load reduce_load(const struct reduce *r, int to) {
+	RV_ASSERT(to >= 0 && to < r->n_members && to != r->self);
+	const struct reduce_peer *p = &r->peers[r->slot[to]];
+	return p->flowing ? p->load : (struct reduce_load){0};
 }
 
 static bool make_control(struct reduce *r, int to, struct reduce_msg *out) {

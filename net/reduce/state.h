@@ -29,6 +29,7 @@ struct reduce_peer {
 	/* bulk: where to look for the next chunk to send */
 	uint32_t scatter_next; /* chunk */
 	uint32_t gather_next;  /* index into reduce->order */
+	struct reduce_load load;
 	/* liveness */
 	uint32_t owes_scatter; /* its contributions to own chunks that are missing here */
 	uint32_t owes_gather;  /* its reduced chunks that are missing here */
@@ -114,6 +115,11 @@ static inline bool reduce_lacks(const struct reduce *r, int index, uint32_t chun
 static inline bool reduce_deals_with(const struct reduce *r, int index) {
 	return index != r->self && (r->owns[index] || r->owns[r->self]);
 }
+
+/* ---- send.c ---- */
+
+/* Counts from its bitmap what the peer at `index` gets from here. */
+void reduce_count_load(struct reduce *r, int index);
 
 /* ---- chunks.c: contributions, means, bitmaps ---- */
 

@@ -40,6 +40,11 @@ static bool is_awaited(void *ctx, uint32_t member) {
 	return n->awaited[member];
 }
 
+static double part_left(void *ctx, uint32_t member) {
+	const struct node *n = ctx;
+	return n->of_bulk[member] > 0 ? (double)n->bulk[member] / n->of_bulk[member] : 1;
+}
+
 static enum rv_err on_message(void *ctx, uint32_t member, const struct frame_header *h, const uint8_t *body,
 							  struct rv_errtext *et) {
 	struct node *n = ctx;
@@ -117,6 +122,7 @@ static void node_init(struct world *w, int i, void (*tweak)(struct peers_config 
 											 .next_message = next_message,
 											 .next_control = next_control,
 											 .is_awaited = is_awaited,
+											 .part_left = part_left,
 											 .on_message = on_message,
 											 .on_part = on_part,
 											 .on_link_up = on_link_up,

@@ -30,7 +30,8 @@ struct node {
 	struct member_ref ref; /* where it listens */
 	/* To be sent, per member: pings go before bulk. */
 	uint32_t pings[WORLD_MAX_NODES], bulk[WORLD_MAX_NODES];
-	bool awaited[WORLD_MAX_NODES]; /* bulk for that member goes first */
+	bool awaited[WORLD_MAX_NODES];     /* bulk for that member goes first */
+	uint32_t of_bulk[WORLD_MAX_NODES]; /* frames that there were for that member; 0: it is never asked */
 	uint32_t bulk_bytes, next_chunk[WORLD_MAX_NODES];
 	uint8_t *bulk_body;
 	/* What happened, per member. */

@@ -67,6 +67,11 @@ static bool has_all(struct world *w, void *node) {
 	return got[0] == FRAMES;
 }
 
+static bool has_two_thirds(struct world *w, void *node) {
+	(void)w;
+	return ((struct node *)node)->got_bulk[0] >= FRAMES * 2 / 3;
+}
+
 /* The line is what is scarce: 15 frames a second. */
 static void what_others_wait_for_goes_first(void **state) {
 	(void)state;
@@ -85,6 +90,21 @@ static void without_that_links_take_turns(void **state) {
 	world_of_three(&w);
 	assert_true(world_until(&w, has_all, &w.nodes[2]));
 	assert_true(w.nodes[1].got_bulk[0] >= FRAMES - 2);
+	world_release(&w);
+}
+
+/* Node 2 gets a third of what node 1 gets, and a third of the line: both have all at one time. */
+static void links_that_have_more_left_get_more_of_the_line(void **state) {
+	(void)state;
+	struct world w;
+	world_of_three(&w);
+	w.nodes[0].bulk[2] = FRAMES / 3;
+	w.nodes[0].of_bulk[1] = FRAMES;
+	w.nodes[0].of_bulk[2] = FRAMES / 3;
+	assert_true(world_until(&w, has_two_thirds, &w.nodes[1]));
+	assert_in_range(w.nodes[2].got_bulk[0], FRAMES * 2 / 9 - 1, FRAMES * 2 / 9 + 1);
+	assert_true(world_until(&w, has_all, &w.nodes[1]));
+	assert_in_range(w.nodes[2].got_bulk[0], FRAMES / 3 - 1, FRAMES / 3);
 	world_release(&w);
 }
 
@@ -153,6 +173,7 @@ int main(void) {
 		cmocka_unit_test(a_link_that_loses_packets_without_a_queue_gets_bbr),
 		cmocka_unit_test(what_others_wait_for_goes_first),
 		cmocka_unit_test(without_that_links_take_turns),
+		cmocka_unit_test(links_that_have_more_left_get_more_of_the_line),
 		cmocka_unit_test(nothing_is_put_off_for_long),
 		cmocka_unit_test(nothing_is_asked_of_idle_links),
 		cmocka_unit_test(a_chosen_congestion_control_stays),

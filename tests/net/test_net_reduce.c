@@ -486,6 +486,32 @@ static void test_a_peer_without_our_contributions_is_awaited(void **state) {
 	world_free(p.w);
 }
 
+/* Contributions that it lacks and means that it will get: 2 of chunks 1 and 4, 2 of chunks 0 and
+ * 3. */
+static void test_what_a_peer_lacks_is_counted(void **state) {
+	(void)state;
+	struct pair p = pair_new(6);
+	static const uint8_t empty[1];
+	struct reduce_msg out, resume = resume_with(&p, empty, 1);
+	resume.flags = REDUCE_RESUME_ACK;
+	assert_int_equal(reduce_load(p.r, 1).all, 0);
+	assert_int_equal(give(&p, 1, &resume, NULL), RV_OK);
+	assert_int_equal(reduce_load(p.r, 1).all, 4);
+	assert_int_equal(reduce_load(p.r, 1).left, 4);
+	while (reduce_send(p.r, p.w->now_us, 1, &out))
+		continue;
+	assert_int_equal(reduce_load(p.r, 1).left, 2); /* the means, which lack contributions */
+	reduce_link_down(p.r, p.w->now_us, 1, false);
+	reduce_link_up(p.r, p.w->now_us, 1);
+	assert_int_equal(reduce_load(p.r, 1).all, 0);
+	static const uint8_t has_one[1] = {1 << 4};
+	resume.data = has_one;
+	assert_true(reduce_send(p.r, p.w->now_us, 1, &out));
+	assert_int_equal(give(&p, 1, &resume, NULL), RV_OK);
+	assert_int_equal(reduce_load(p.r, 1).left, 3);
+	world_free(p.w);
+}
+
 /* A member that comes back in a later roster: its link came up while nobody listened. */
 static void test_a_message_is_proof_of_a_link(void **state) {
 	(void)state;
@@ -548,6 +574,7 @@ int main(void) {
 		cmocka_unit_test(test_pings_go_out_when_nothing_else_does),
 		cmocka_unit_test(test_control_goes_before_bulk),
 		cmocka_unit_test(test_a_peer_without_our_contributions_is_awaited),
+		cmocka_unit_test(test_what_a_peer_lacks_is_counted),
 		cmocka_unit_test(test_a_message_is_proof_of_a_link),
 		cmocka_unit_test(test_a_peer_that_forgot_is_served_again),
 	};

@@ -84,6 +84,13 @@ static bool is_awaited(void *ctx, uint32_t member) {
 	return index >= 0 && grid_is_awaited(w->reduce, index);
 }
 
+static double part_left(void *ctx, uint32_t member) {
+	const struct sim_worker *w = ctx;
+	const int peer = host_of(w->sim, member), index = peer != SIM_NOBODY ? index_of(w, peer) : -1;
+	const struct reduce_load load = index >= 0 ? grid_load(w->reduce, index) : (struct reduce_load){0};
+	return load.all > 0 ? (double)load.left / load.all : 1;
+}
+
 /* ---- what comes ---- */
 
 static enum rv_err on_reduce_frame(struct sim_worker *w, int peer, const struct frame_header *h, const uint8_t *body,
@@ -198,6 +205,7 @@ void mesh_open(struct sim *s, int host) {
 										 .next_message = next_message,
 										 .next_control = next_control,
 										 .is_awaited = is_awaited,
+										 .part_left = part_left,
 										 .on_message = on_message,
 										 .on_part = on_part,
 										 .on_link_up = on_link_up,

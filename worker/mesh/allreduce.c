@@ -389,6 +389,12 @@ bool allreduce_is_awaited(struct allreduce *a, uint32_t member) {
 	return to >= 0 && grid_is_awaited(a->grid, to);
 }
 
+double allreduce_part_left(const struct allreduce *a, uint32_t member) {
+	const int to = peer_of(a, member);
+	const struct reduce_load load = to >= 0 ? grid_load(a->grid, to) : (struct reduce_load){0};
+	return load.all > 0 ? (double)load.left / load.all : 1;
+}
+
 void allreduce_link_up(struct allreduce *a, int64_t now_us, uint32_t member) {
 	int peer = peer_of(a, member);
 	if (peer >= 0)

@@ -42,6 +42,9 @@ enum rv_err allreduce_receive(struct allreduce *a, int64_t now_us, uint32_t memb
 void allreduce_part(struct allreduce *a, int64_t now_us, uint32_t member, bool bulk);
 bool allreduce_send(struct allreduce *a, int64_t now_us, uint32_t member, struct reduce_msg *out);
 bool allreduce_is_awaited(struct allreduce *a, uint32_t member);
+/* Returns the part that is left, from 0 to 1, of what the member gets from this worker; 1: nothing
+ * goes to it. */
+double allreduce_part_left(const struct allreduce *a, uint32_t member);
 bool allreduce_send_control(struct allreduce *a, int64_t now_us, uint32_t member, struct reduce_msg *out);
 void allreduce_link_up(struct allreduce *a, int64_t now_us, uint32_t member);
 void allreduce_link_down(struct allreduce *a, int64_t now_us, uint32_t member, bool fatal);

@@ -43,6 +43,11 @@ static bool is_awaited(void *ctx, uint32_t member) {
 	return allreduce_is_awaited(m->reduce, member);
 }
 
+static double part_left(void *ctx, uint32_t member) {
+	const struct meshlink *m = ctx;
+	return allreduce_part_left(m->reduce, member);
+}
+
 /* Control and tensors before state: a joiner never slows a round down. */
 static bool next_message(void *ctx, uint32_t member, struct peers_message *out) {
 	struct meshlink *m = ctx;
@@ -150,6 +155,7 @@ enum rv_err meshlink_new(const struct meshlink_config *cfg, struct meshlink **ou
 									   .next_message = next_message,
 									   .next_control = next_control,
 									   .is_awaited = is_awaited,
+									   .part_left = part_left,
 									   .on_message = on_message,
 									   .on_part = on_part,
 									   .on_link_up = on_link_up,
