@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "coordinator/service/report_pace.h"
+#include "coordinator/service/ticket_pace.h"
 #include "coordinator/web/dashboard.h"
 #include "coordinator/web/held.h"
 #include "coordinator/web/query.h"
@@ -19,7 +20,6 @@ enum {
 	CHART_WIDTH_LEAST = 240, /* pixels */
 	CHART_WIDTH_MOST = 2000,
 	REFUSALS_BURST = 20, /* joins with a wrong token, per address */
-	PAIRS_BURST = 4,     /* requests for pair tickets, per member; then one a second */
 	TESTS_BURST = 120,   /* requests for a reachability test, per address: a worker asks for news of one */
 	TESTS_PER_S = 4,
 	JOIN_REPLY_MAX_BYTES = NET_MAX_CONFIG_BYTES + 512,
@@ -33,8 +33,9 @@ struct api {
 	void (*changed)(void *owner);
 	void *owner;
 	struct held_requests *held;
-	struct rate_limit refusals, pairs, tests;
+	struct rate_limit refusals, tests;
 	struct report_pace pace;
+	struct ticket_pace tickets;
 	uint8_t buffer[JOIN_REPLY_MAX_BYTES];
 };
 
@@ -180,17 +181,14 @@ static void serve_report(struct api *a, const struct request *q) {
 		held_report(a->held, q->rq, q->key, at_us);
 }
 
-/* Each ticket is a signature: a member asks for all that it needs at once. */
 static void serve_pair_tickets(struct api *a, const struct request *q) {
-	char who[NET_ADDR_BYTES];
+	int slot = service_find_member(a->service, q->key);
 	struct rv_writer w = rv_writer_of(a->buffer, PAIR_REPLY_MAX_BYTES);
 	struct rv_errtext et = {0};
-	(void)snprintf(who, sizeof who, "%d", service_find_member(a->service, q->key));
-	if (!rate_limit_allows(&a->pairs, who, q->now_us)) {
+	if (slot >= 0 && !ticket_pace_take(&a->tickets, (uint32_t)slot, q->now_us)) {
 		reply_text(q->rq, STATUS_TOO_MANY, "too many requests for pair tickets: wait a second");
 		return;
 	}
-	rate_limit_count(&a->pairs, who, q->now_us);
 	enum rv_err e = service_pair_tickets(a->service, q->key, q->body, q->n, &w, &et);
 	if (e == RV_OK)
 		reply(q->rq, STATUS_OK, "application/octet-stream", a->buffer, rv_writer_len(&w));
@@ -500,7 +498,6 @@ enum rv_err api_new(struct service *service, struct connections *connections, co
 									 .changed = held_changed,
 									 .owner = a};
 	rate_limit_init(&a->refusals, REFUSALS_BURST, 1);
-	rate_limit_init(&a->pairs, PAIRS_BURST, 1);
 	rate_limit_init(&a->tests, TESTS_BURST, TESTS_PER_S);
 	enum rv_err e = held_new(&held, &a->held, et);
 	if (e != RV_OK) {
