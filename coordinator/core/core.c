@@ -73,6 +73,7 @@ struct core *core_init(void *memory, const struct core_config *cfg, int64_t now_
 }
 
 const struct document *core_document(const struct core *c) {
+	RV_ASSERT(!c->replaying);
 	return &c->doc;
 }
 
@@ -310,7 +311,7 @@ enum rv_err core_take_report(struct core *c, int64_t now_us, const uint8_t key[N
 	if (core_is_stale(c, m, rep, now_us))
 		return core_stale_report(c, (uint32_t)slot, rep, now_us, et);
 	RV_ASSERT(!m->reported || rep->boot != m->last.boot || rep->seq > m->last.seq); /* seq never goes back */
-	if (!m->reported || m->last.relay != rep->relay)
+	if (!m->reported)
 		core_views_touch(c, (uint32_t)slot);
 	core_follow(m, rep);
 	core_note_arrival(c, m, rep, now_us);
@@ -380,9 +381,11 @@ static void decide(struct core *c) {
 }
 
 void core_step(struct core *c, int64_t now_us) {
+	RV_ASSERT(!c->replaying);
 	core_forgive_own_absence(c, now_us);
 	c->now_us = now_us;
 	core_watch_liveness(c);
+	core_follow_stations(c);
 	core_watch_state(c);
 	core_watch_standstill(c);
 	decide(c);
@@ -413,6 +416,8 @@ static int64_t member_deadline_us(const struct core *c) {
 			at = earlier(c, at, m->heard_us, c->cfg.liveness_us);
 		if (wants_to_move(m))
 			at = earlier(c, at, core_moves_at(m), 0);
+		if (core_station_moved(m))
+			at = earlier(c, at, core_station_moves_at(m), 0);
 		if (c->ready_since_us != INT64_MAX)
 			at = earlier(c, at, core_silent_at(c, m), 0);
 	}

@@ -140,6 +140,8 @@ struct core *core_init(void *memory, const struct core_config *cfg, int64_t now_
 /* Rebuilds the core from a stored record, oldest first, before any other call. RV_E_CORRUPT names
  * the record. */
 enum rv_err core_replay(struct core *c, const struct core_record *rec, struct rv_errtext *et);
+/* Ends a replay: makes the document. Between core_replay() and this nothing else may be called. */
+void core_replayed(struct core *c);
 
 /* Checks that a join is for this run, in a version that both sides speak. RV_E_PROTOCOL. */
 enum rv_err core_check_join(const struct core *c, const struct join_request *rq, struct rv_errtext *et);

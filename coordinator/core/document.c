@@ -21,7 +21,7 @@ struct member_ref core_ref(const struct core *c, uint32_t slot, uint32_t weight)
 	for (int i = 0; i < m->places.n; i++)
 		if (m->places.at[i].kind != CANDIDATE_PRIVATE || has_housemate)
 			r.candidates[r.n_candidates++] = m->places.at[i];
-	r.relay = m->reported && m->last.relay <= c->n_relays ? m->last.relay : 0;
+	r.relay = m->reported && m->relay <= c->n_relays ? m->relay : 0;
 	return r;
 }
 
@@ -84,12 +84,17 @@ bool core_is_behind(const struct core *c, const struct core_member *m) {
 
 /* A member with the state may be where no other can dial it, and yet reach those that need it. */
 static void put_syncing(const struct core *c, struct document *d) {
-	d->n_syncing = 0;
-	for (int k = 0; k < c->slots.n && d->n_syncing < NET_MAX_SYNCING; k++) {
+	uint16_t behind[NET_MAX_HERE];
+	int n = 0;
+	for (int k = 0; k < c->slots.n; k++) {
 		const struct core_member *m = &c->members[c->slots.order[k]];
 		if (core_is_behind(c, m) && document_find(d, m->number) < 0)
-			d->syncing[d->n_syncing++] = core_ref(c, core_slot_of(c, m), 0);
+			behind[n++] = c->slots.order[k];
 	}
+	d->n_syncing = 0;
+	for (int i = 0; i < n; i++)
+		if (core_lists_behind(c, i, n))
+			d->syncing[d->n_syncing++] = core_ref(c, behind[i], 0);
 }
 
 /* Sets *round to the first round that this member still fetches, if documents list it. */
@@ -248,6 +253,7 @@ static bool same(const struct document *a, const struct document *b) {
 }
 
 void core_publish(struct core *c) {
+	core_houses_follow(c);
 	c->views.changed |= core_views_refresh(c);
 	build(c, &c->scratch);
 	if (same(&c->scratch, &c->doc) && !c->views.changed)
@@ -265,6 +271,7 @@ void core_publish(struct core *c) {
 }
 
 void core_republish(struct core *c) {
+	core_houses_follow(c);
 	(void)core_views_refresh(c);
 	build(c, &c->doc);
 	c->doc.seq = c->seq_durable;

@@ -23,6 +23,7 @@
  * standstill.c ... and which members vote on it when too few have the state
  * past.c     committed rounds and vouched snapshots, to go back to
  * rollback.c which members still hold the state; committed rounds are taken back
+ * houses.c   which members are in one house
  * document.c what is announced
  * views.c    ... to each member, where one document for all would be too long */
 #ifndef RV_COORDINATOR_CORE_INTERNAL_H
@@ -81,6 +82,7 @@ struct core_member {
 	bool want_banned;
 	/* Volatile: what its reports say. */
 	int64_t came_us;      /* time when it came into memory */
+	uint64_t came_at;     /* round of the run then, live or in replay */
 	uint64_t rostered_at; /* round of the last roster with it, + 1; 0: none since it came */
 	/* Places of those paths of its last report that are PATH_APART. */
 	uint64_t apart[SET_WORDS(NET_MAX_PEERS)];
@@ -103,8 +105,10 @@ struct core_member {
 	uint64_t put_away_round; /* the round that its set in core.put_away is of */
 	struct core_level vain;  /* cost in open rounds that waited for it in vain: they no longer wait */
 	bool was_alive;          /* as the last event said */
-	bool was_available;      /* at the last core_watch_liveness */
+	bool counted;            /* among those available in its houses */
 	struct report last;
+	uint8_t relay;            /* the one that documents name: last.relay, or an earlier one */
+	int64_t station_until_us; /* time up to which changes of `relay` are paid for */
 	/* The last event of each type, so that a repeated report is not a repeated event. */
 	struct core_event said[CORE_EVENT_COUNT];
 };
@@ -196,6 +200,26 @@ struct core_views {
 	struct member_ref *roster; /* by place, of the attempt: with weight and boot */
 };
 
+/* A host at which members were seen (houses.c). */
+struct core_house {
+	uint16_t first;     /* seat of one of them, + 1 */
+	uint16_t next;      /* house of the same hash, or, of one that is free, that is free too; + 1 */
+	uint16_t available; /* members here that are available */
+};
+
+/* An address of a member, as a link of its house's list. */
+struct core_seat {
+	uint16_t house, before, after; /* a house, two seats, + 1; 0: none */
+};
+#define CORE_SEATS_OF(n) ((uint32_t)(n)*NET_MAX_CANDIDATES)
+
+struct core_houses {
+	uint16_t n, free;        /* houses that were ever taken; the first free one + 1 */
+	uint16_t *heads;         /* by hash of the host: a house + 1; 0: none */
+	struct core_house *at;   /* by house */
+	struct core_seat *seats; /* by slot * NET_MAX_CANDIDATES + place of the address */
+};
+
 /* The members in memory. */
 struct core_slots {
 	uint32_t next_number; /* of the next member that joins */
@@ -240,13 +264,17 @@ struct core_slots {
 	X(uint16_t, views.donors.slots, cfg->max_here)                                                                     \
 	X(uint16_t, views.behind.slots, cfg->max_here)                                                                     \
 	X(uint16_t, slots.heads, 2 * cfg->max_here)                                                                        \
-	X(uint16_t, slots.next, cfg->max_here)
+	X(uint16_t, slots.next, cfg->max_here)                                                                             \
+	X(struct core_house, houses.at, CORE_SEATS_OF(cfg->max_here))                                                      \
+	X(struct core_seat, houses.seats, CORE_SEATS_OF(cfg->max_here))                                                    \
+	X(uint16_t, houses.heads, CORE_SEATS_OF(cfg->max_here))
 #define CORE_WORDS_OF(n) ((size_t)SET_WORDS(n))
 
 struct core {
 	struct core_config cfg;
 	int words, roster_words; /* of a set of slots, of a set of roster places */
 	struct core_slots slots;
+	struct core_houses houses;
 	struct core_member *members; /* by slot */
 	struct banned banned;        /* durable: in memory or not */
 
@@ -293,7 +321,8 @@ struct core {
 	struct core_record decision; /* the one in the queue, if one is */
 	int n_queue;
 	uint64_t next_id;
-	bool ahead; /* planted bug only: queue[0] has been applied already */
+	bool replaying; /* records are replayed, and the document is that of before */
+	bool ahead;     /* planted bug only: queue[0] has been applied already */
 
 	struct document doc, scratch;
 	struct core_views views;
@@ -380,6 +409,10 @@ struct core_owners {
 };
 
 /* ---- slots.c ---- */
+
+/* Rounds without a roster after which a member that a coordinator awaits when it starts may give up
+ * its slot: with 4,096 here and rosters of 1,024 all have their turn within 4. */
+enum { CORE_GONE_ROUNDS = 16 };
 
 /* Gives a slot to the member of these facts, and returns it; core_has_room, and neither its number
  * nor its key is in memory. */
@@ -473,11 +506,6 @@ int64_t core_silent_at(const struct core *c, const struct core_member *m);
  * and a document for all members. */
 int64_t core_moves_at(const struct core_member *m);
 void core_count_move(struct core_member *m, int64_t now_us);
-/* Returns true if one of the addresses of `m` is a private one. */
-bool core_has_private(const struct core_member *m);
-/* Returns true if another live member was seen at the same host as the one in `slot`, which has a
- * private address (candidates_share_host). */
-bool core_has_housemate(const struct core *c, uint32_t slot);
 /* Returns true if a freeze waits for the member: it trains this round, or is about to. */
 bool core_waited_for(const struct core *c, const struct core_member *m);
 /* Returns true if `m` is core_spoiled, and a round that would need an excluded member waits for it
@@ -705,14 +733,32 @@ void core_shares(uint32_t n_chunks, int n, struct core_owners owners, const uint
 /* ---- relays.c ---- */
 
 bool core_same_relay(const struct relay_ref *a, const struct relay_ref *b);
+/* Returns true if documents do not name the relay that `m` last reported; returns the time from
+ * which they may: each change is a document for all members. */
+bool core_station_moved(const struct core_member *m);
+int64_t core_station_moves_at(const struct core_member *m);
+/* Names the relays that members have reported, as far as it is time. */
+void core_follow_stations(struct core *c);
+
+/* ---- houses.c ---- */
+
+/* Puts the member in `slot` into the houses of its addresses; takes it out, before these change and
+ * before its slot is given back. */
+void core_houses_enter(struct core *c, uint32_t slot);
+void core_houses_leave(struct core *c, uint32_t slot);
+/* Counts members that have become available, or have ceased to be, and marks those whose private
+ * addresses count or not because of that (core_views_touch). */
+void core_houses_follow(struct core *c);
+/* Returns true if one of the addresses of `m` is a private one. */
+bool core_has_private(const struct core_member *m);
+/* Returns true if another member, available at the last core_houses_follow, was seen at the same
+ * host as the one in `slot`, which has a private address (candidates_share_host). */
+bool core_has_housemate(const struct core *c, uint32_t slot);
 
 /* ---- views.c ---- */
 
-/* Marks that how the member in `slot` is reached may have changed, and with it how those with
- * private addresses at the same host are. */
+/* Marks that how the member in `slot` is reached may have changed. */
 void core_views_touch(struct core *c, uint32_t slot);
-/* Marks those at the host of a member, before it leaves it. */
-void core_views_leaves(struct core *c, uint32_t slot);
 void core_views_touch_all(struct core *c);
 /* Returns true if members have documents of their own: the roster has several rows, or more members
  * are here than a document lists. */
@@ -732,6 +778,12 @@ struct member_ref core_ref(const struct core *c, uint32_t slot, uint32_t weight)
 bool core_is_donor(const struct core *c, const struct core_member *m);
 bool core_may_have_parts(const struct core *c, const struct core_member *m);
 bool core_is_behind(const struct core *c, const struct core_member *m);
+/* Returns true if a document lists the i-th of `n` members that are behind: NET_MAX_SYNCING of
+ * them, in each round the next ones. */
+static inline bool core_lists_behind(const struct core *c, int i, int n) {
+	const int first = n > NET_MAX_SYNCING ? (int)(c->round * NET_MAX_SYNCING % (uint64_t)n) : 0;
+	return (i - first + n) % n < NET_MAX_SYNCING;
+}
 
 /* Announces the current state if it differs from the document and a number for it is durable. */
 void core_publish(struct core *c);

@@ -96,25 +96,6 @@ void core_count_move(struct core_member *m, int64_t now_us) {
 	gcra_count(&moves, &m->moved_until_us, now_us);
 }
 
-bool core_has_private(const struct core_member *m) {
-	for (int i = 0; i < m->places.n; i++)
-		if (m->places.at[i].kind == CANDIDATE_PRIVATE)
-			return true;
-	return false;
-}
-
-bool core_has_housemate(const struct core *c, uint32_t slot) {
-	const struct core_member *m = &c->members[slot];
-	const bool may_have = core_has_private(m);
-	for (int k = 0; k < c->slots.n && may_have; k++) {
-		const struct core_member *other = &c->members[c->slots.order[k]];
-		if (other != m && core_available(c, other) &&
-			candidates_share_host(m->places.at, m->places.n, other->places.at, other->places.n))
-			return true;
-	}
-	return false;
-}
-
 bool core_right_size(const struct core *c, const struct core_member *m) {
 	return m->last.n_chunks == core_chunks(c, m->last.round);
 }
@@ -202,10 +183,7 @@ void core_watch_liveness(struct core *c) {
 		uint32_t slot = c->slots.order[k];
 		struct core_member *m = &c->members[slot];
 		bool left = m->reported && m->last.phase == WORKER_LEAVING;
-		bool alive = core_alive(c, m) && m->reported && !left, available = core_available(c, m);
-		if (available != m->was_available)
-			core_views_touch(c, slot);
-		m->was_available = available;
+		bool alive = core_alive(c, m) && m->reported && !left;
 		if (alive == m->was_alive)
 			continue;
 		m->was_alive = alive;

@@ -14,6 +14,7 @@ static void apply_own(struct core *c, const struct core_record *rec) {
 	struct rv_errtext et = {0};
 	enum rv_err e = core_apply(c, rec, &et);
 	RV_ASSERT(e == RV_OK);
+	core_check(c);
 }
 
 void core_persisted(struct core *c, uint64_t record_id, int64_t now_us) {
@@ -90,7 +91,7 @@ static enum rv_err apply_member(struct core *c, const struct core_record *rec, s
 		c->views.refs[slot] = (struct member_ref){0};
 	bool moves = known < 0 || !core_same_places(&c->members[slot].places, &f.places);
 	if (moves && known >= 0)
-		core_views_leaves(c, slot);
+		core_houses_leave(c, slot);
 	if (f.number == c->slots.next_number)
 		c->slots.next_number++;
 	struct core_member *m = &c->members[slot];
@@ -98,8 +99,10 @@ static enum rv_err apply_member(struct core *c, const struct core_record *rec, s
 	if (!core_same_places(&m->places, &f.places))
 		core_pairs_forget(c, slot);
 	m->places = f.places;
-	if (moves)
+	if (moves) {
+		core_houses_enter(c, slot);
 		core_views_touch(c, slot);
+	}
 	m->banned = f.banned;
 	if (known < 0) { /* it joins, or returns: nothing else is wanted yet */
 		m->want_places = f.places;
@@ -114,7 +117,7 @@ static enum rv_err apply_away(struct core *c, const struct core_record *rec, str
 	int slot = core_find(c, rec->member);
 	if (slot < 0 || core_find_key(c, rec->key) != slot)
 		return corrupt(et, rec, "it is of a member that is not in memory, or of another key than this member's");
-	core_views_leaves(c, (uint32_t)slot);
+	core_houses_leave(c, (uint32_t)slot);
 	core_slots_give(c, (uint32_t)slot);
 	set_drop(c->views.stale, (uint32_t)slot);
 	return RV_OK;
@@ -385,7 +388,6 @@ enum rv_err core_apply(struct core *c, const struct core_record *rec, struct rv_
 		return corrupt(et, rec, "an unknown type");
 	RV_TRY(apply[rec->type](c, rec, et));
 	c->seq_durable = rec->doc_seq > c->seq_durable ? rec->doc_seq : c->seq_durable;
-	core_check(c);
 	return RV_OK;
 }
 
@@ -409,6 +411,12 @@ enum rv_err core_replay(struct core *c, const struct core_record *rec, struct rv
 	c->seq_planned = c->seq_durable;
 	if (rec->type == CORE_MEMBER)
 		await(c, &c->members[core_find(c, rec->member)]);
-	core_republish(c);
+	c->replaying = true;
 	return RV_OK;
+}
+
+void core_replayed(struct core *c) {
+	c->replaying = false;
+	core_check(c);
+	core_republish(c);
 }

@@ -1,6 +1,8 @@
 /* relays.c: the relays of documents: the operator's first, then those that members offer. Members
  * report their relay by its place, which moves when an earlier one leaves the list. */
 #include "base/assert.h"
+#include "base/clock.h"
+#include "base/gcra.h"
 #include "coordinator/core/internal.h"
 
 #include <string.h>
@@ -24,13 +26,44 @@ static uint8_t place_in(const struct relay_ref *relays, int n, const struct rela
 	return 0;
 }
 
+/* ---- the relays of members ---- */
+
+static uint8_t moved(const struct core *c, uint8_t place, const struct relay_ref *relays, int n) {
+	return place > 0 && place <= c->n_relays ? place_in(relays, n, &c->relays[place - 1]) : 0;
+}
+
 /* Until the member reports its place in the new list. */
 static void move_stations(struct core *c, const struct relay_ref *relays, int n) {
 	for (int k = 0; k < c->slots.n; k++) {
-		uint8_t *relay = &c->members[c->slots.order[k]].last.relay;
-		*relay = *relay > 0 && *relay <= c->n_relays ? place_in(relays, n, &c->relays[*relay - 1]) : 0;
+		struct core_member *m = &c->members[c->slots.order[k]];
+		m->last.relay = moved(c, m->last.relay, relays, n);
+		m->relay = moved(c, m->relay, relays, n);
 	}
 }
+
+/* A member whose relay has gone is announced at another at once; one that goes to and fro, now and
+ * then. */
+static const struct gcra stations = {.each_us = 10 * RV_US_PER_S, .burst = 4};
+
+bool core_station_moved(const struct core_member *m) {
+	return m->reported && m->last.relay != m->relay;
+}
+
+int64_t core_station_moves_at(const struct core_member *m) {
+	return gcra_ready_us(&stations, m->station_until_us);
+}
+
+void core_follow_stations(struct core *c) {
+	for (int k = 0; k < c->slots.n; k++) {
+		struct core_member *m = &c->members[c->slots.order[k]];
+		if (!core_station_moved(m) || !gcra_take(&stations, &m->station_until_us, c->now_us))
+			continue;
+		m->relay = m->last.relay;
+		core_views_touch(c, c->slots.order[k]);
+	}
+}
+
+/* ---- the list ---- */
 
 void core_list_relays(struct core *c, const struct relay_ref *offered, int n) {
 	struct relay_ref relays[NET_MAX_RELAYS] = {0};

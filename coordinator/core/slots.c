@@ -83,8 +83,8 @@ uint32_t core_slots_take(struct core *c, const struct core_facts *f) {
 	uint32_t slot = first_free(c);
 	RV_ASSERT(slot < c->cfg.max_here && core_find_key(c, f->key) < 0);
 	struct core_member *m = &c->members[slot];
-	*m =
-		(struct core_member){.number = f->number, .token_hash = f->token_hash, .blame = f->blame, .came_us = c->now_us};
+	*m = (struct core_member){
+		.number = f->number, .token_hash = f->token_hash, .blame = f->blame, .came_us = c->now_us, .came_at = c->round};
 	memcpy(m->key, f->key, sizeof m->key);
 	set_clear(&c->put_away[slot * (uint32_t)c->words], c->words);
 	set_add(c->slots.used, slot);
@@ -142,20 +142,39 @@ static int64_t last_heard_us(const struct core_member *m) {
 	return m->heard_us > m->came_us ? m->heard_us : m->came_us;
 }
 
+/* Returns the last round of which records show that the member was there. */
+static uint64_t last_round(const struct core_member *m) {
+	return m->rostered_at > m->came_at ? m->rostered_at : m->came_at;
+}
+
+/* Returns true if the member has not reported since this coordinator started, and records show
+ * nothing of it for long: most likely it has gone. */
+static bool was_gone(const struct core *c, const struct core_member *m) {
+	return m->awaited && !m->reported && c->round >= last_round(m) + CORE_GONE_ROUNDS;
+}
+
 /* Returns true if nothing under way depends on the member: it is long gone, and neither on a roster
  * of the round nor among those that may hold its state. */
 static bool is_idle(const struct core *c, uint32_t slot) {
 	const struct core_member *m = &c->members[slot];
-	return c->now_us - last_heard_us(m) >= c->cfg.liveness_us && m->banned == m->want_banned &&
-		   !set_has(c->rostered, slot) && !set_has(c->last_commit, slot) && !set_has(c->seen_holding, slot) &&
-		   !set_has(c->blamed, slot) && !set_has(c->waited_for, slot) && !core_is_leaving(c, slot);
+	bool gone = c->now_us - last_heard_us(m) >= c->cfg.liveness_us || was_gone(c, m);
+	return gone && m->banned == m->want_banned && !set_has(c->rostered, slot) && !set_has(c->last_commit, slot) &&
+		   !set_has(c->seen_holding, slot) && !set_has(c->blamed, slot) && !set_has(c->waited_for, slot) &&
+		   !core_is_leaving(c, slot);
+}
+
+/* Returns true if `a` has been away for longer than `b`, as far as is known: after a start of the
+ * coordinator by what records show. */
+static bool went_before(const struct core_member *a, const struct core_member *b) {
+	const int64_t heard_a = last_heard_us(a), heard_b = last_heard_us(b);
+	return heard_a != heard_b ? heard_a < heard_b : last_round(a) < last_round(b);
 }
 
 int core_slots_find_idle(const struct core *c) {
 	int best = -1;
 	for (int k = 0; k < c->slots.n; k++) {
 		uint32_t slot = c->slots.order[k];
-		if (is_idle(c, slot) && (best < 0 || last_heard_us(&c->members[slot]) < last_heard_us(&c->members[best])))
+		if (is_idle(c, slot) && (best < 0 || went_before(&c->members[slot], &c->members[best])))
 			best = (int)slot;
 	}
 	return best;

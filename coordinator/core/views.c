@@ -17,35 +17,8 @@ bool core_views_many(const struct core *c) {
 
 /* ---- what changes ---- */
 
-static bool share_host(const struct core_member *a, const struct core_member *b) {
-	return candidates_share_host(a->places.at, a->places.n, b->places.at, b->places.n);
-}
-
 void core_views_touch(struct core *c, uint32_t slot) {
 	set_add(c->views.stale, slot);
-}
-
-void core_views_leaves(struct core *c, uint32_t slot) {
-	const struct core_member *m = &c->members[slot];
-	for (int k = 0; k < c->slots.n; k++)
-		if (core_has_private(&c->members[c->slots.order[k]]) && share_host(m, &c->members[c->slots.order[k]]))
-			core_views_touch(c, c->slots.order[k]);
-}
-
-/* Marks those whose private addresses count or not because of the marked ones. */
-static void touch_housemates(struct core *c) {
-	uint64_t moved[CORE_HERE_WORDS];
-	set_copy(moved, c->views.stale, c->words);
-	for (int k = 0; k < c->slots.n && !set_is_empty(moved, c->words); k++) {
-		const struct core_member *m = &c->members[c->slots.order[k]];
-		bool shares = false;
-		if (!core_has_private(m))
-			continue;
-		for (int i = set_next(moved, 0, c->words); i >= 0 && !shares; i = set_next(moved, i + 1, c->words))
-			shares = share_host(m, &c->members[i]);
-		if (shares)
-			core_views_touch(c, c->slots.order[k]);
-	}
 }
 
 void core_views_touch_all(struct core *c) {
@@ -60,7 +33,6 @@ static bool same_ref(const struct member_ref *a, const struct member_ref *b) {
 static bool refresh_refs(struct core *c) {
 	struct core_views *v = &c->views;
 	bool changed = false;
-	touch_housemates(c);
 	for (int i = set_next(v->stale, 0, c->words); i >= 0; i = set_next(v->stale, i + 1, c->words)) {
 		const struct member_ref now = core_ref(c, (uint32_t)i, 0);
 		changed |= !same_ref(&now, &v->refs[i]);
@@ -133,26 +105,38 @@ static int place_of(const struct core *c, int slot) {
 	return -1;
 }
 
-/* Returns the row that a member watches which takes no part: a row in the mean, each in turn. */
-static int watched_row(const struct core_rows *r, uint32_t number) {
-	int alive[NET_MAX_ROWS], n = 0;
+/* Rows in the mean; a member that takes no part watches one of them, each in turn. */
+struct rows_alive {
+	int rows[NET_MAX_ROWS], n;
+};
+
+static struct rows_alive rows_alive(const struct core_rows *r) {
+	struct rows_alive a = {.n = 0};
 	for (int row = 0; row < r->plan.n_rows; row++)
 		if (core_rows_length(r, row) > 0)
-			alive[n++] = row;
-	RV_ASSERT(n > 0);
-	return alive[number % (uint32_t)n];
+			a.rows[a.n++] = row;
+	RV_ASSERT(a.n > 0);
+	return a;
 }
 
-static void put_syncing(const struct core *c, uint16_t slot, struct document *d) {
-	if (d->n_syncing < NET_MAX_SYNCING)
-		d->syncing[d->n_syncing++] = c->views.refs[slot];
+static int watched_row(const struct rows_alive *a, uint32_t number) {
+	return a->rows[number % (uint32_t)a->n];
+}
+
+static void put_syncing(const struct core *c, const uint16_t *slots, int n, struct document *d) {
+	d->n_syncing = 0;
+	for (int i = 0; i < n; i++)
+		if (core_lists_behind(c, i, n))
+			d->syncing[d->n_syncing++] = c->views.refs[slots[i]];
 }
 
 static void put_row(const struct core *c, int slot, struct document *d) {
 	const struct core_rows *r = &c->roster.rows;
+	const struct rows_alive alive = rows_alive(r);
 	struct rows_plan plan = r->plan;
-	int place = place_of(c, slot);
-	int row = place >= 0 ? core_rows_row_of(r, place) : watched_row(r, number_of(c, slot));
+	uint16_t behind[NET_MAX_HERE];
+	int place = place_of(c, slot), n = 0;
+	int row = place >= 0 ? core_rows_row_of(r, place) : watched_row(&alive, number_of(c, slot));
 	plan.members = c->views.roster;
 	rows_view(&plan, place >= 0 ? place : plan.first[row], d);
 	if (place < 0) {
@@ -161,9 +145,10 @@ static void put_row(const struct core *c, int slot, struct document *d) {
 	}
 	for (int i = 0; i < c->views.behind.n; i++) {
 		uint16_t other = c->views.behind.slots[i];
-		if (watched_row(r, number_of(c, other)) == row && place_of(c, other) < 0)
-			put_syncing(c, other, d);
+		if (watched_row(&alive, number_of(c, other)) == row && place_of(c, other) < 0)
+			behind[n++] = other;
 	}
+	put_syncing(c, behind, n, d);
 }
 
 /* Returns the first of the SPREAD donors of a member, as a place in the list of `n`. */
@@ -177,23 +162,24 @@ static bool is_donor_of(int place, uint32_t number, int n) {
 }
 
 static void put_open(const struct core *c, int slot, struct document *d) {
-	const struct core_list *donors = &c->views.donors, *behind = &c->views.behind;
-	int self = -1;
+	const struct core_list *donors = &c->views.donors, *all = &c->views.behind;
+	uint16_t behind[NET_MAX_HERE];
+	int self = -1, n = 0;
 	d->n_members = 0;
 	for (int i = 0; i < donors->n; i++) {
 		self = donors->slots[i] == slot ? i : self;
 		if (is_donor_of(i, number_of(c, slot), donors->n))
 			d->members[d->n_members++] = c->views.refs[donors->slots[i]];
 	}
-	for (int i = 0; i < behind->n && self >= 0; i++) {
-		uint32_t number = number_of(c, behind->slots[i]);
+	for (int i = 0; i < all->n && self >= 0; i++) {
+		uint32_t number = number_of(c, all->slots[i]);
 		if (is_donor_of(self, number, donors->n) && document_find(d, number) < 0)
-			put_syncing(c, behind->slots[i], d);
+			behind[n++] = all->slots[i];
 	}
+	put_syncing(c, behind, n, d);
 }
 
 void core_views_put(const struct core *c, int slot, struct document *d) {
-	d->n_syncing = 0;
 	if (d->phase == RUN_REDUCE)
 		put_row(c, slot, d);
 	else

@@ -24,6 +24,7 @@ struct document_reply {
 	const uint8_t *bytes; /* signature | document, or | patch; borrowed until the next call */
 	size_t n;             /* 0: nothing new */
 	bool is_patch;
+	bool is_away; /* nothing, as the member is not in memory: its next request brings it back */
 };
 
 struct delivery;

@@ -133,6 +133,7 @@ static enum rv_err replay_one(void *ctx, const struct core_record *rec, struct r
 enum rv_err service_load(struct service *s, struct rv_errtext *et) {
 	struct store *store = s->cfg.store;
 	RV_TRY(store->ops->each(store, replay_one, s, et));
+	core_replayed(s->core);
 	RV_TRY(store->ops->commits(store, s->history, SERVICE_HISTORY, &s->n_history, et));
 	return store->ops->total_tokens(store, &s->total_tokens, et);
 }
@@ -337,15 +338,30 @@ uint64_t service_document_seq(const struct service *s) {
 	return core_document(s->core)->seq;
 }
 
+/* A held request outlives its member's slot: it ends without news, and the next one brings the
+ * member back, or gives the reason why not. */
+static enum rv_err refuse_document(struct service *s, const uint8_t *key, struct document_reply *out,
+								   struct rv_errtext *et) {
+	struct core_record rec;
+	bool found = false;
+	if (core_find_key(s->core, key) < 0)
+		RV_TRY(s->cfg.store->ops->away(s->cfg.store, key, 0, &rec, &found, et));
+	if (found && !rec.banned) {
+		out->is_away = true;
+		return RV_OK;
+	}
+	return rv_fail(et, RV_E_AUTH,
+				   "document: this worker is banned from the run, or its key is no member's: ask the run's "
+				   "operator to take the ban back (`unban`), or for an invite link; then start again");
+}
+
 enum rv_err service_document(struct service *s, const uint8_t key[NET_KEY_BYTES], const struct document_wish *wish,
 							 struct document_reply *out, struct rv_errtext *et) {
 	RV_ASSERT(wish->version >= CONTROL_VERSION_MIN && wish->version <= control_version());
 	int slot = service_find_member(s, key);
 	*out = (struct document_reply){0};
 	if (slot < 0)
-		return rv_fail(et, RV_E_AUTH,
-					   "document: this worker is banned from the run, or its key is no member's: ask the run's "
-					   "operator to take the ban back (`unban`), or for an invite link; then start again");
+		return refuse_document(s, key, out, et);
 	if (!delivery_needs(s->delivery, (uint32_t)slot, wish, service_document_seq(s)))
 		return RV_OK;
 	if (!core_document_of(s->core, (uint32_t)slot, &s->document))

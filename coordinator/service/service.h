@@ -54,8 +54,8 @@ struct service; /* opaque */
  * long. */
 enum rv_err service_new(const struct service_config *cfg, int64_t now_us, struct service **out, struct rv_errtext *et);
 void service_free(struct service *s); /* NULL is fine */
-/* Replays a record of the store, before any request. RV_E_CORRUPT: it cannot follow the earlier
- * ones. */
+/* Replays a record of the store, before service_load, which ends the replay. RV_E_CORRUPT: it
+ * cannot follow the earlier ones. */
 enum rv_err service_replay(struct service *s, const struct core_record *rec, struct rv_errtext *et);
 /* Replays all records of the store and reads the figures of its commits; also its faults. */
 enum rv_err service_load(struct service *s, struct rv_errtext *et);
@@ -77,7 +77,8 @@ bool service_report_reply(const struct service *s, int64_t now_us, const uint8_t
 /* Records whether the member with `key` has a long poll open: core_listens(). */
 void service_listens(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], bool listens);
 /* Answers the holder of `key` with its document: whole, or as a patch; n = 0: it has it already, or
- * another one that says the same. RV_E_AUTH: it is no member, or banned; RV_E_NOMEM. */
+ * another one that says the same, or (is_away) it has given up its slot since service_recall.
+ * RV_E_AUTH: it is no member, or banned; RV_E_NOMEM; faults of the store. */
 enum rv_err service_document(struct service *s, const uint8_t key[NET_KEY_BYTES], const struct document_wish *wish,
 							 struct document_reply *out, struct rv_errtext *et);
 /* Returns the number of the latest documents: no member has news while it stays. */

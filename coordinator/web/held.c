@@ -139,6 +139,8 @@ void held_document(struct held_requests *a, struct evhttp_request *rq, const uin
 		reply_text(rq, reply_status_of(e), et.text);
 	} else if (news.n > 0) {
 		send_document(rq, &news);
+	} else if (news.is_away) {
+		reply(rq, STATUS_NO_CONTENT, NULL, NULL, 0);
 	} else {
 		struct held *h = hold(a, rq, key, false, until_us);
 		if (h == NULL)
@@ -157,7 +159,7 @@ static void look_at(struct held_requests *a, struct held *h) {
 		reply_text(release(h), reply_status_of(e), et.text);
 	else if (news.n > 0)
 		send_document(release(h), &news);
-	else if (connections_has_ended(a->cfg.connections, h->rq))
+	else if (news.is_away || connections_has_ended(a->cfg.connections, h->rq))
 		reply(release(h), STATUS_NO_CONTENT, NULL, NULL, 0);
 }
 

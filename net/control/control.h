@@ -331,9 +331,9 @@ struct document {
 	 * ascending. */
 	uint16_t n_members;
 	struct member_ref members[NET_MAX_ROW];
-	/* Members that are behind, the lowest numbers: a member that reads this keeps a link to them,
-	 * so that members with the state reach those that cannot be dialed. Not in `members`;
-	 * ascending; no weight, no boot. */
+	/* Members that are behind; if they are more, others in each round: a member that reads this
+	 * keeps a link to them, so that members with the state reach those that cannot be dialed. Not
+	 * in `members`; ascending; no weight, no boot. */
 	uint16_t n_syncing;
 	struct member_ref syncing[NET_MAX_SYNCING];
 	/* In the operator's order; a member has its station at one that it chose. */

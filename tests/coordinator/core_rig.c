@@ -113,6 +113,7 @@ void rig_pump(struct rig *r) {
 		core_record_copy(&r->last[rec.id % RIG_RECORDS_KEPT], &rec);
 		if (core_replay(r->twin, &rec, &et) != RV_OK)
 			fail_msg("replay: %s", et.text);
+		core_replayed(r->twin);
 		core_persisted(r->core, rec.id, r->now_us);
 		assert_true(rig_doc(r)->seq < rec.doc_seq || rig_doc(r)->seq < core_document(r->twin)->seq);
 		if (rig_doc(r)->seq + 1 < rec.doc_seq) /* else it has no durable number left to announce it under */
@@ -132,6 +133,8 @@ void rig_restart(struct rig *r) {
 		assert_ok(core_replay(fresh, &r->last[id], &et));
 		assert_ok(core_replay(fresh_twin, &r->last[id], &et));
 	}
+	core_replayed(fresh);
+	core_replayed(fresh_twin);
 	free(r->core);
 	free(r->twin);
 	r->core = fresh;

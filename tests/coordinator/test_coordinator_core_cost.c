@@ -20,9 +20,23 @@ void __sanitizer_cov_trace_pc(void) {
 }
 
 /* What one thing of each kind has taken. */
-enum kind { REPORT, TICK, NOTICE, FREEZE, VOTE, COMMIT, ACCUSATION, NEXT_ATTEMPT, SNAPSHOT, DEATHS, KINDS };
-static const char *const kinds[KINDS] = {"report", "tick",       "notice",       "freeze",   "vote",
-										 "commit", "accusation", "next attempt", "snapshot", "deaths"};
+enum kind {
+	REPORT,
+	TICK,
+	SILENCE,
+	RETURN,
+	NOTICE,
+	FREEZE,
+	VOTE,
+	COMMIT,
+	ACCUSATION,
+	NEXT_ATTEMPT,
+	SNAPSHOT,
+	DEATHS,
+	KINDS
+};
+static const char *const kinds[KINDS] = {"report", "tick",   "silence",    "return",       "notice",   "freeze",
+										 "vote",   "commit", "accusation", "next attempt", "snapshot", "deaths"};
 
 struct world {
 	struct core *core;
@@ -146,29 +160,50 @@ static void say_participants(struct world *w, enum worker_phase phase, uint16_t 
 	}
 }
 
+static struct core_config config_of(int n) {
+	return (struct core_config){.max_here = (uint32_t)n,
+								.max_roster = NET_MAX_ROW,
+								.final_round = 10,
+								.min_workers = 2,
+								.n_chunks = {CHUNKS},
+								.round_tokens = 1000000,
+								.chunk_bytes = 1000,
+								.grace_us = 5 * S,
+								.liveness_us = 10 * S,
+								.silent_us = 10 * S,
+								.withheld_us = 5 * S,
+								.suspect_gather_us = S};
+}
+
 static void open_world(struct world *w, int n) {
-	struct core_config cfg = {.max_here = (uint32_t)n,
-							  .max_roster = NET_MAX_ROW,
-							  .final_round = 10,
-							  .min_workers = 2,
-							  .n_chunks = {CHUNKS},
-							  .round_tokens = 1000000,
-							  .chunk_bytes = 1000,
-							  .grace_us = 5 * S,
-							  .liveness_us = 10 * S,
-							  .silent_us = 10 * S,
-							  .withheld_us = 5 * S,
-							  .suspect_gather_us = S};
+	const struct core_config cfg = config_of(n);
 	*w = (struct world){.n = n, .now_us = 1000 * S, .digest.b = {1}};
 	w->core = core_init(malloc(core_size(&cfg)), &cfg, w->now_us);
 	for (uint32_t who = 0; who < (uint32_t)n; who++)
 		join(w, who);
 }
 
+/* In an open round all fall silent at once, and are back at once: none has housemates meanwhile. */
+static void all_go_and_return(struct world *w) {
+	uint8_t key[NET_KEY_BYTES];
+	for (int s = 0; s < 12; s++)
+		tick(w, S, SILENCE);
+	assert_int_equal(core_document(w->core)->phase, RUN_WAITING);
+	for (uint32_t who = 0; who < (uint32_t)w->n; who++) {
+		struct report rep = report_of(w, who, WORKER_TRAINING);
+		rep.seq = ++w->seq;
+		key_of(who, key);
+		assert_ok(core_take_report(w->core, w->now_us, key, &rep, &et));
+	}
+	tick(w, 1, RETURN);
+	assert_int_equal(core_document(w->core)->phase, RUN_OPEN);
+}
+
 /* Two rounds: one that goes well, one in which some participants die; then most members die. */
 static void live(struct world *w) {
 	say_all(w, WORKER_TRAINING, REPORT);
 	tick(w, S, TICK);
+	all_go_and_return(w);
 	say_all(w, WORKER_READY, REPORT);
 	assert_int_equal(core_document(w->core)->phase, RUN_REDUCE);
 	say_participants(w, WORKER_REDUCING, 0, REPORT);
@@ -205,7 +240,39 @@ static void test_linear(void **state) {
 	free(large.core);
 }
 
+/* Returns the blocks that one more record of a member takes to replay, of a history in which each
+ * of `n` members has moved many times. */
+static uint64_t replay(int n) {
+	enum { MOVES = 8 };
+	const struct core_config cfg = config_of(n);
+	struct core *core = core_init(malloc(core_size(&cfg)), &cfg, 0);
+	static struct core_record rec;
+	rec = (struct core_record){.type = CORE_MEMBER, .doc_seq = 1000, .n_candidates = 1};
+	const uint64_t since = blocks;
+	for (int i = 0; i < MOVES * n; i++) {
+		rec.id = (uint64_t)i + 1;
+		rec.member = (uint32_t)(i % n);
+		key_of(rec.member, rec.key);
+		(void)snprintf(rec.candidates[0].addr, NET_ADDR_BYTES, "10.%d.%d.%d:7434", i / n, i % n / 256, i % n % 256);
+		assert_ok(core_replay(core, &rec, &et));
+	}
+	const uint64_t took = (blocks - since) / (uint64_t)(MOVES * n);
+	core_replayed(core);
+	assert_int_equal(core_here(core), n);
+	free(core);
+	return took;
+}
+
+/* What one record costs does not depend on how many members there are. */
+static void test_a_long_history_is_linear(void **state) {
+	(void)state;
+	const uint64_t few = replay(512), many = replay(1024);
+	print_message("a replayed record: %llu blocks with 512 members here, %llu with 1,024\n", (unsigned long long)few,
+				  (unsigned long long)many);
+	assert_true(many <= few * 12 / 10);
+}
+
 int main(void) {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_linear)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_linear), cmocka_unit_test(test_a_long_history_is_linear)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

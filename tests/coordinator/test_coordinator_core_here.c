@@ -108,6 +108,32 @@ static void test_gives_way_and_returns(void **state) {
 	rig_release(&r);
 }
 
+/* A coordinator that starts again awaits all, and all slots are taken: a joiner gets that of a
+ * member of which the records show nothing for longest, and of none that may just not have reported
+ * yet. */
+static void test_a_start_gives_way_to_a_joiner(void **state) {
+	(void)state;
+	struct rig r;
+	struct rv_errtext et = {0};
+	uint8_t key[NET_KEY_BYTES];
+	uint32_t member;
+	struct join_request rq = {.protocol = CONTROL_VERSION, .has_token = true, .token = {77}};
+	open_with(&r, 3, 5, 5);
+	rig_join(&r, 5);
+	keep_alive(&r, 0, 2, 12);
+	for (int round = 0; round < 20; round++) /* 4 is in none of them, 3 in the last ones only */
+		commit_over(&r, 0, round < 10 ? 2 : 3);
+	rig_restart(&r);
+	rig_join_one(&r, 5);
+	assert_true(is_here(&r, 3) && !is_here(&r, 4) && is_here(&r, 5));
+	rig_key(6, key);
+	memcpy(rq.run_id, r.cfg.run_id, sizeof rq.run_id);
+	assert_int_equal(core_join(r.core, r.now_us, key, &rq, true, &member, &et), RV_E_FULL);
+	rig_say(&r, 3, WORKER_TRAINING);
+	commit_over(&r, 0, 3);
+	rig_release(&r);
+}
+
 /* Those that the round depends on stay: its last participants, though all have gone. */
 static void test_participants_do_not_give_way(void **state) {
 	(void)state;
@@ -271,9 +297,10 @@ static void test_rosters_take_turns(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_gives_way_and_returns), cmocka_unit_test(test_participants_do_not_give_way),
-		cmocka_unit_test(test_ban_and_blame_last),    cmocka_unit_test(test_two_hundred_members),
-		cmocka_unit_test(test_a_full_house),          cmocka_unit_test(test_rosters_take_turns),
+		cmocka_unit_test(test_gives_way_and_returns),        cmocka_unit_test(test_a_start_gives_way_to_a_joiner),
+		cmocka_unit_test(test_participants_do_not_give_way), cmocka_unit_test(test_ban_and_blame_last),
+		cmocka_unit_test(test_two_hundred_members),          cmocka_unit_test(test_a_full_house),
+		cmocka_unit_test(test_rosters_take_turns),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -258,6 +258,36 @@ static void test_relays_of_members_follow_the_operators(void **state) {
 	rig_release(&r);
 }
 
+/* Each change of a member's relay is a document for everybody: of one that names two in turn few
+ * are, and the last one in the end. */
+static void test_a_relay_named_in_turn_makes_few_documents(void **state) {
+	(void)state;
+	struct rig r;
+	rig_init(&r, 1);
+	r.cfg.n_relays = 2;
+	r.cfg.relays[0] = relay(1);
+	r.cfg.relays[1] = relay(2);
+	rig_start(&r);
+	rig_join(&r, 2);
+	rig_say_all(&r, 2, WORKER_TRAINING);
+	uint64_t seq = rig_doc(&r)->seq;
+	struct report rep = rig_report(&r, 0, WORKER_TRAINING);
+	for (int i = 0; i < 200; i++) {
+		rep.relay = (uint8_t)(1 + i % 2);
+		rig_send(&r, 0, &rep);
+		if (i == 0)
+			assert_int_equal(station_of(&r, 0), 1); /* a change is announced at once */
+		rig_wait(&r, RIG_S / 10);
+	}
+	assert_in_range(rig_doc(&r)->seq - seq, 2, 8); /* in 20 s */
+	for (int s = 0; s < 40; s++) {
+		rig_send(&r, 0, &rep);
+		rig_wait(&r, RIG_S);
+	}
+	assert_int_equal(station_of(&r, 0), 2);
+	rig_release(&r);
+}
+
 /* Of many reports all are taken before the core looks at them; a relay may be confirmed between. */
 static void test_relays_are_listed_between_a_report_and_its_step(void **state) {
 	(void)state;
@@ -306,6 +336,7 @@ int main(void) {
 		cmocka_unit_test(test_owners_that_turn_out_to_be_apart),
 		cmocka_unit_test(test_who_needs_a_relay_owns_less),
 		cmocka_unit_test(test_relays_of_members_follow_the_operators),
+		cmocka_unit_test(test_a_relay_named_in_turn_makes_few_documents),
 		cmocka_unit_test(test_relays_are_listed_between_a_report_and_its_step),
 		cmocka_unit_test(test_a_document_lists_no_more_relays_than_it_may),
 	};

@@ -123,10 +123,14 @@ static void check_agreement(int n) {
 	}
 }
 
-static void reduce(struct rig *r, int n) {
+static void reduce_round(struct rig *r, int n, uint64_t round) {
 	rig_say_all(r, n, WORKER_READY);
-	rig_expect(r, RUN_REDUCE, 0, 1);
+	rig_expect(r, RUN_REDUCE, round, 1);
 	rig_say_all(r, n, WORKER_REDUCING);
+}
+
+static void reduce(struct rig *r, int n) {
+	reduce_round(r, n, 0);
 }
 
 static void test_a_round_of_rows(void **state) {
@@ -147,6 +151,41 @@ static void test_a_round_of_rows(void **state) {
 	}
 	rig_say_all(&r, GRID, WORKER_VOTED);
 	rig_expect(&r, RUN_OPEN, 1, 0);
+	rig_release(&r);
+}
+
+/* Far more lack the state than a document lists: each participant has its row and its columns, as
+ * many of the others as there is room for, and in other rounds the rest of them. */
+static void test_many_that_are_behind(void **state) {
+	(void)state;
+	enum { BEHIND = 120 };
+	struct rig r;
+	bool listed[GRID + BEHIND] = {false};
+	rig_init(&r, GRID);
+	r.cfg.max_here = MANY;
+	r.cfg.max_roster = GRID;
+	r.cfg.row_size = ROW;
+	rig_start(&r);
+	rig_join(&r, GRID + BEHIND);
+	for (int round = 0; round < 3; round++) {
+		rig_say_all(&r, GRID, WORKER_TRAINING);
+		for (uint32_t who = GRID; who < GRID + BEHIND; who++)
+			rig_say(&r, who, WORKER_SYNCING);
+		reduce_round(&r, GRID, (uint64_t)round);
+		read_views(&r, GRID + BEHIND);
+		check_agreement(GRID);
+		for (int i = 0; i < GRID; i++) {
+			assert_true(document_find(&views[i], (uint32_t)i) >= 0);
+			assert_true(views[i].n_members == ROW && views[i].n_sections == 1 && views[i].n_column == GRID / ROW - 1);
+			assert_int_equal(views[i].n_syncing, NET_MAX_SYNCING);
+			for (int k = 0; k < views[i].n_syncing; k++)
+				listed[views[i].syncing[k].member] = true;
+		}
+		rig_say_all(&r, GRID, WORKER_VOTED);
+		rig_expect(&r, RUN_OPEN, (uint64_t)round + 1, 0);
+	}
+	for (int i = GRID; i < GRID + BEHIND; i++)
+		assert_true(listed[i]);
 	rig_release(&r);
 }
 
@@ -292,6 +331,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_layouts_survive_deaths),
 		cmocka_unit_test(test_a_round_of_rows),
+		cmocka_unit_test(test_many_that_are_behind),
 		cmocka_unit_test(test_a_death_costs_its_row),
 		cmocka_unit_test(test_a_row_that_fails_is_out_of_the_mean),
 		cmocka_unit_test(test_a_restart_lays_out_the_same),

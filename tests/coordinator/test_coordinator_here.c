@@ -243,10 +243,42 @@ static void test_a_full_house(void **state) {
 	assert_non_null(strstr(et.text, "a member returns: 32 members are here"));
 }
 
+/* A request for a document is held while its member gives up its slot: it ends without news, and is
+ * not refused as a ban is; the next one says that there is no room, and brings the member back when
+ * there is. */
+static void test_a_held_request_outlives_its_slot(void **state) {
+	struct bench *b = *state;
+	struct rv_errtext et = {0};
+	struct document_wish wish = {.version = CONTROL_VERSION};
+	struct document_reply out;
+	uint32_t member;
+	uint8_t key[NET_KEY_BYTES], stranger[NET_KEY_BYTES];
+	for (uint32_t who = 0; who < ROOM; who++)
+		assert_int_equal(join(b, who, &member, &et), RV_OK);
+	key_of(0, key);
+	key_of(1000, stranger);
+	service_listens(b->service, b->now_us, key, true);
+	keep_alive(b, 1, ROOM, 20);
+	assert_int_equal(join(b, ROOM, &member, &et), RV_OK); /* in the place of the first */
+	wish.after = service_document_seq(b->service) - 1;
+	assert_int_equal(service_document(b->service, key, &wish, &out, &et), RV_OK);
+	assert_true(out.is_away && out.n == 0);
+	assert_int_equal(service_document(b->service, stranger, &wish, &out, &et), RV_E_AUTH);
+	assert_int_equal(service_recall(b->service, b->now_us, key, &et), RV_E_FULL);
+	assert_non_null(strstr(et.text, "try again when some have left"));
+	keep_alive(b, 1, ROOM - 1, 20);
+	assert_int_equal(service_recall(b->service, b->now_us, key, &et), RV_OK);
+	expect_name(b, 0, "worker 0");
+	wish.any = true;
+	assert_int_equal(service_document(b->service, key, &wish, &out, &et), RV_OK);
+	assert_true(out.n > 0 && !out.is_away);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_a_long_life, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_full_house, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_held_request_outlives_its_slot, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,6 +43,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 		if (e == RV_OK) {
 			check_again(&rec);
 			e = core_replay(core, &rec, &et);
+			if (e == RV_OK)
+				core_replayed(core);
 		}
 		RV_ASSERT(e == RV_OK || !p || et.text[0]);
 		if (e != RV_OK)

@@ -59,6 +59,7 @@ void coordinator_start(struct sim *s) {
 	struct rv_errtext et = {0};
 	if (c->store.store.ops->each(&c->store.store, replay_one, c->core, &et) != RV_OK)
 		sim_fail(s, "the coordinator cannot read its own store: %s", et.text);
+	core_replayed(c->core);
 	sim_say(s, SIM_COORDINATOR, "starts with %d records", c->store.n_records);
 	coordinator_turn(s);
 }
