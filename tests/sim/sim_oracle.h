@@ -1,0 +1,129 @@
+/* sim_oracle.h: what must hold at every step, judged independently of the cores. */
+#ifndef RV_TESTS_SIM_SIM_ORACLE_H
+#define RV_TESTS_SIM_SIM_ORACLE_H
+
+#include "outer/global.h"
+#include "tests/sim/sim_worker.h"
+
+struct sim_contribution {
+	uint64_t round, boot;
+	uint32_t member, attempt;
+	int host;
+	struct sim_progress progress;
+	uint8_t *bytes;
+	float *left;     /* (n) what its encoding leaves of the fragment; NULL: no error feedback */
+	uint64_t losses; /* of the worker's residual, before it was given */
+	struct sim_contribution *next;
+};
+struct sim_roster {
+	uint64_t round;
+	uint32_t attempt;
+	struct rv_hash hash; /* of everything in the document that concerns it */
+	bool announced;
+	int n;
+	uint32_t members[NET_MAX_ROW], weights[NET_MAX_ROW];
+	uint64_t boots[NET_MAX_ROW];
+	int8_t owner[SIM_MAX_CHUNKS]; /* host, by chunk of the round's vector */
+	bool held[SIM_MAX_CHUNKS];    /* its owner had a residual of it when the attempt began */
+	struct sim_roster *next;
+};
+/* What error feedback must have kept of a worker's contributions. */
+struct sim_residual {
+	float *left, *next;                 /* (n) after its latest commit; after the encoding under way */
+	uint64_t encoded;                   /* the latest round that it encoded */
+	uint64_t losses;                    /* how often it had reason to lose it */
+	bool had_reason[SIM_MAX_FRAGMENTS]; /* it had one, since the latest commit with it was given */
+	bool gone[SIM_MAX_FRAGMENTS];       /* its process lost it since */
+	bool unknown[SIM_MAX_FRAGMENTS];    /* rounds were taken back */
+};
+/* What encoding the committed means left (sim_means.c). By chunk of the whole vector, but
+ * may_lose. */
+struct sim_means {
+	float *kept, *next;           /* (n) after the latest commit; after that under judgement */
+	int8_t owner[SIM_MAX_CHUNKS]; /* host, in the latest commit that had the chunk; SIM_NOBODY */
+	bool unknown[SIM_MAX_CHUNKS]; /* rounds were taken back: what the owner says */
+	uint32_t attempt[SIM_MAX_ROUNDS];
+	/* A worker had reason to lose it since the latest commit of that fragment. */
+	bool may_lose[SIM_MAX_WORKERS][SIM_MAX_FRAGMENTS];
+};
+struct sim_oracle {
+	struct sim_means means;
+	struct global_state global; /* the run as it must be */
+	uint64_t n_committed, term;
+	uint64_t last_participants; /* of the latest commit: a set of member numbers */
+	uint64_t snapshot_round;    /* the latest that was vouched for */
+	struct rv_hash digest[SIM_MAX_ROUNDS], full[SIM_MAX_ROUNDS + 1], chain[SIM_MAX_ROUNDS + 1];
+	float *theta[SIM_MAX_ROUNDS + 1], *v[SIM_MAX_ROUNDS + 1];
+	struct sim_contribution *contributions; /* newest first */
+	struct sim_roster *rosters;
+	uint64_t last_seq;
+	uint8_t *last_document;     /* (NET_MAX_DOCUMENT_BYTES) */
+	size_t last_document_bytes; /* 0: none yet */
+	struct sim_residual residuals[SIM_MAX_WORKERS];
+	uint16_t *counted[SIM_MAX_WORKERS]; /* (step id, fragment) -> round + 1 in whose commit it is */
+	size_t cap_counted[SIM_MAX_WORKERS];
+	uint32_t member_of[SIM_MAX_WORKERS]; /* as acknowledged; NET_NO_MEMBER: not yet */
+};
+void oracle_init(struct sim *s);
+
+/* ---- residuals of means (sim_means.c) ---- */
+void means_open(struct sim *s, int host); /* a process starts; its state is loaded */
+bool means_left(void *ctx, struct blob **out);
+void means_commit(void *ctx, uint64_t round, uint32_t attempt);
+void means_forget(void *ctx);
+void means_oracle_init(struct sim *s);
+void means_oracle_release(struct sim *s);
+void means_oracle_announced(struct sim *s, const struct document *d, struct sim_roster *r);
+void means_begin(struct sim *s, int host, const struct document *d); /* an attempt */
+/* Returns what the mean of chunk i of r's round was encoded with: *room, or NULL. */
+const struct feedback *means_oracle_of(struct sim *s, const struct sim_roster *r, uint32_t i, struct feedback *room);
+void means_oracle_commit(struct sim *s, const struct sim_roster *r);
+void means_oracle_rollback(struct sim *s);
+void oracle_loses_residual(struct sim *s, int host);   /* its process has none from now on */
+void oracle_resumes_residual(struct sim *s, int host); /* another process has what was saved, or none */
+void oracle_forgets_residuals(struct sim *s);
+void oracle_encoded(struct sim *s, int host);
+void oracle_adopts(struct sim *s, int host, uint64_t round); /* takes its contribution for one of the mean */
+void oracle_commits_residual(struct sim *s, const struct sim_contribution *c);
+void oracle_contribution(struct sim *s, int host);                   /* at the start of an attempt */
+void oracle_record(struct sim *s, const struct core_record *rec);    /* became durable */
+void oracle_document(struct sim *s, const uint8_t *bytes, size_t n); /* is about to be announced */
+void oracle_applied(struct sim *s, int host);                        /* or loaded */
+void oracle_installed(struct sim *s, int host);
+/* Its state is not the run's, or was not when it told its full hash: it may take itself for
+ * wrong. */
+bool oracle_is_wrong(const struct sim *s, int host);
+void oracle_full_hash(struct sim *s, int host, uint64_t round,
+					  const struct rv_hash *hash);                  /* is about to be told to the core */
+void oracle_rollback(struct sim *s, const struct core_record *rec); /* became durable */
+/* A worker takes itself for wrong. */
+void oracle_wrong_state(struct sim *s, int host, const char *text);
+void oracle_finished(struct sim *s, int host);
+void oracle_named(struct sim *s, uint32_t member); /* by the coordinator: its full hash is not the majority's */
+void oracle_member(struct sim *s, int host, uint32_t member); /* was acknowledged */
+void oracle_bytes(struct sim *s, int host);                   /* the all-reduce is over; calm universes only */
+/* The full hash of `g`: what the run's is where the bits are the same. */
+struct rv_hash oracle_full_hash_of(const struct sim *s, const struct global_state *g);
+/* Without the files of `host` the run's state can still be had from disks: a snapshot and every log
+ * entry since. */
+bool oracle_others_hold_the_run(const struct sim *s, int host);
+void oracle_release(struct sim *s);
+
+/* sim_oracle_mesh.c: what the mesh may do */
+void oracle_frame(struct sim *s, int host, int peer);   /* came, as if from `peer` */
+void oracle_link_up(struct sim *s, int host, int peer); /* SIM_NOBODY: of a member that does not exist */
+void oracle_link_down(struct sim *s, int host, int peer, enum rv_err why, const char *text);
+void oracle_trouble(struct sim *s, int host, enum rv_err why, const char *text); /* something that became no link */
+void oracle_mesh_start(struct sim *s);
+void oracle_dial(struct sim *s, int host, int peer, const struct sim_where *to);
+/* A relay has the host and `peer` dial each other at one moment; the host's mesh dials. */
+void oracle_opens(struct sim *s, int host, int peer, int relay, const char *at);
+void oracle_punches(struct sim *s, int host, int peer, bool v6);
+void oracle_opening_over(struct sim *s, int a, int b);
+/* The host takes the relay for one that connects nobody. */
+void oracle_bad_relay(struct sim *s, int host, int relay, const char *text);
+void oracle_relay_fault(struct sim *s, int host, int relay, const char *text); /* what a relay sends is refused */
+void oracle_asks(struct sim *s, int host);                                     /* its mesh asks for another route */
+void oracle_written(struct sim *s, int host, size_t n);
+
+#endif

@@ -1,0 +1,160 @@
+/* sim_plan.h: what a universe is, and what goes wrong in it: functions of its seed. */
+#ifndef RV_TESTS_SIM_SIM_PLAN_H
+#define RV_TESTS_SIM_SIM_PLAN_H
+
+#include "outer/codec.h"
+#include "tests/sim/sim_limits.h"
+#include "worker/round/round.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- faults: planned from the seed (sim_plan.c), carried out by sim_faults.c ---- */
+
+enum { SIM_TOKENS_PER_STEP = 10 };
+
+#define SIM_ANY_BYTES UINT64_MAX
+
+enum sim_fault_kind {
+	/* the whole safety phase */
+	FAULT_HTTP_LOSS,     /* `amount`: share of the messages */
+	FAULT_HTTP_DOUBLING, /* the copy comes a little later */
+	FAULT_HTTP_ECHO,     /* the copy comes seconds later, after newer ones */
+	FAULT_LIAR,          /* `host` gives wrong pieces of the run's state, now and then */
+	/* `host` withholds what it owes in all-reduces, and lies in PINGs; amount 0: contributions, 1:
+	 * means, 2: gives each peer another mean instead */
+	FAULT_WITHHOLDER,
+	FAULT_GHOST,         /* `host` reports that it trains, and does not */
+	FAULT_IMPOSTOR,      /* `host` greets peers as the member that `peer` is */
+	FAULT_RELAY_DROPS,   /* the relay does not send `amount`, a share, of its frames */
+	FAULT_NAT,           /* each of `set` has a home that nobody can dial; never heals, as the next */
+	FAULT_FALSE_ADDRESS, /* `host` states addresses that are nobody's */
+	FAULT_FALSE_RELAY,   /* the relay `peer` is in the hands of an attacker: `amount` (enum sim_falsehood) */
+	FAULT_HOME,          /* `set` is one home, of kind `amount` (enum sim_home_kind), with traits `moment` */
+	/* at a time, or at a delicate moment of `host` */
+	FAULT_KILL,
+	FAULT_POWER_CUT,
+	FAULT_FREEZE,
+	FAULT_LINK,       /* between `host` and `peer`; the ends notice at different times */
+	FAULT_PARTITION,  /* `set` from the others */
+	FAULT_ONE_WAY,    /* nothing from `host` reaches `peer` */
+	FAULT_PAIR,       /* `host` and `peer` do not reach each other; everyone else reaches both */
+	FAULT_POSTHUMOUS, /* `host` is killed and comes back, while what it sent `peer` is still on its way, for so long */
+	/* at a time only */
+	FAULT_COORDINATOR, /* killed */
+	FAULT_HOUR,        /* the coordinator is gone for an hour */
+	FAULT_BLACKOUT,    /* power cut of all hosts at once */
+	FAULT_TOO_FEW,     /* power cut of `set`: fewer than min_workers are left */
+	FAULT_SPEED,       /* of training */
+	FAULT_SLOW_LINE,
+	FAULT_SLOW_DISK,
+	FAULT_DISK_FULL, /* writes fail */
+	FAULT_ROT,       /* a file that lies on the disk is damaged */
+	FAULT_WIPE,      /* killed, and comes back with an empty disk */
+	FAULT_CLOCK,     /* the wall clock jumps by `amount` seconds; the process is started again */
+	FAULT_LEAVE,
+	FAULT_FLIP,         /* a bit of theta or v in memory */
+	FAULT_RELAY,        /* killed */
+	FAULT_RELAY_CUT,    /* `host` and the relay do not reach each other */
+	FAULT_RELAY_BREAKS, /* the relay ends what it forwards for `host` */
+	FAULT_RELAY_SLOW,   /* its line */
+	FAULT_ROLLBACK,     /* the operator takes the last `amount` rounds back. Planted only */
+	SIM_FAULT_KINDS
+};
+extern const char *const sim_fault_names[SIM_FAULT_KINDS];
+
+/* What a planted fault may wait for. */
+enum sim_on {
+	ON_NOTHING,
+	ON_ROSTER, /* coordinator: the record is being written, as the next two */
+	ON_COMMIT,
+	ON_ROLLBACK,
+	ON_ATTEMPT, /* worker: enters an all-reduce of that round */
+	ON_LOG,     /* worker: the file is being written, as the rest */
+	ON_SNAPSHOT,
+	ON_REPLICA,
+	ON_TERM,
+	SIM_ONS
+};
+extern const char *const sim_on_names[SIM_ONS];
+
+struct sim_fault {
+	uint8_t kind;
+	uint8_t host, peer;
+	bool reckless; /* also when the run's only copy goes */
+	uint64_t set;
+	int64_t at_us;   /* -1: not before the `moment`-th delicate moment of `host` (faults_aim) */
+	uint32_t moment; /* 1, 2, ... */
+	double into;     /* the share of that moment that has passed */
+	uint8_t on;      /* enum sim_on: when this begins at `host`, of `round`; at_us is -1 */
+	uint64_t round;
+	int64_t lasts_us;
+	double amount;
+};
+
+/* What a planted universe (tests/sim/planted) demands of its end, beside what always holds. */
+struct sim_expect {
+	uint8_t what; /* row of the table in sim_expect.c */
+	uint64_t set; /* hosts: the sum over them counts */
+	uint64_t least, most;
+};
+
+struct sim_plan {
+	struct sim_expect expects[SIM_MAX_EXPECTS];
+	int n_expects;
+	struct sim_fault faults[SIM_MAX_FAULTS];
+	int n;
+	bool chosen[SIM_MAX_FAULTS]; /* the others do not happen */
+	bool happened[SIM_MAX_FAULTS];
+	int64_t committed_us[SIM_MAX_ROUNDS]; /* what came of it: when each round was committed; 0: never */
+};
+
+/* ---- options: all from the seed ---- */
+
+struct sim_options {
+	uint64_t seed;
+	int n_workers;
+	uint32_t min_workers;
+	uint64_t rounds, steps_per_round, overlap_steps, snapshot_every;
+	size_t n_params;
+	const struct codec *codec;
+	enum late_policy late;
+	double clip; /* of contributions (outer/merge.h) */
+	bool loud;   /* some contributions are several times as large as they should be */
+	bool weight_by_tokens;
+	bool equal_ownership; /* else ownership follows what workers say of their lines */
+	bool skips_slow;      /* members with slow lines take part now and then */
+	uint32_t fragments;
+	float mix;           /* what a worker keeps of its own when it adopts a round's */
+	bool gives_away;     /* late outer steps: overlap_steps is H, and steps ahead begin from a start of their own */
+	float share;         /* of the outer step, that start has so much of it (eager); 0: delayed */
+	float feedback;      /* beta of error feedback; 0: none */
+	float mean_feedback; /* the same, of means */
+	bool mixed;          /* programs speak this version of the protocol or the next as well, drawn at each start */
+	uint64_t keep_snapshots, keep_log;
+	bool calm;  /* no faults at all: bytes are counted exactly */
+	bool hasty; /* a round is over in a few round trips: who comes late has to catch up with that */
+	int64_t delay_us, jitter_us;
+	double slowest_bytes_per_s;
+	int64_t step_us;
+	bool by_time;              /* slow workers end their steps of a round before H (run_config.round_ms) */
+	int64_t fault_interval_us; /* mean */
+	int64_t safety_us;         /* length of the safety phase */
+	int relay;                 /* how many there are */
+	double capped;             /* share of its line that a worker may use for what it sends; 0: all */
+	size_t chunk_elems;
+};
+
+/* sim_options.c */
+struct sim_options sim_options_plain(void); /* what a planted universe does not say */
+struct sim_options sim_options_of(uint64_t seed);
+/* "seed 7: 4 workers (at least 2), ..." */
+void sim_options_text(const struct sim_options *opt, char *out, size_t cap);
+
+/* sim_plan.c */
+void sim_plan_of(const struct sim_options *opt, struct sim_plan *out); /* everything is chosen */
+/* "at 12.345 s w3 is frozen for 2.0 s" */
+void sim_fault_text(const struct sim_fault *f, char *out, size_t cap);
+
+#endif
