@@ -15,9 +15,10 @@
  * lie about its line, so none counts as slower than a sixteenth of the median.
  *
  * Documents carry the deadline. A worker that is not done by then accuses the peers that owe it
- * data (net/reduce/suspects.c), and accusations are weighed as ever. A participant that has not
- * voted two withheld_us later, though another has, and accuses none, holds the attempt up by
- * itself: it counts as dead until it reports again. */
+ * data (net/reduce/suspects.c), one that may have to wait for another up to one withheld_us later,
+ * in a grid up to three; and accusations are weighed as ever. A participant that has not voted one
+ * withheld_us after that, though another has, and accuses none, holds the attempt up by itself: it
+ * counts as dead until it reports again. */
 #include "base/assert.h"
 #include "base/capped.h"
 #include "base/order.h"
@@ -26,7 +27,9 @@
 enum {
 	WITHHELD_TIMES = 4,
 	WITHHELD_OF_ROWS = 8, /* three transfers, each of which waits for the one before */
-	SUM_PAYLOADS = 12,    /* partial sums in fp32, and means, beside contributions of 3 bits at least */
+	OVERDUE_TIMES = 2,
+	OVERDUE_OF_ROWS = 4, /* the row's owner waits for a column's, that one for a row (net/reduce/grid.c) */
+	SUM_PAYLOADS = 12,   /* partial sums in fp32, and means, beside contributions of 3 bits at least */
 	GENEROUS = 3,
 	RATE_UNKNOWN = 125000, /* bytes/s: 1 Mbit/s */
 	RATE_LEAST = 8000,
@@ -68,8 +71,10 @@ uint32_t core_attempt_ms(const struct core *c) {
 }
 
 int64_t core_overdue_at_us(const struct core *c) {
-	return c->roster.n == 0 ? INT64_MAX
-							: c->attempt_since_us + (int64_t)c->roster.attempt_ms * US_PER_MS + 2 * c->cfg.withheld_us;
+	const int64_t times = core_rows_many(&c->roster.rows) ? OVERDUE_OF_ROWS : OVERDUE_TIMES;
+	if (c->roster.n == 0)
+		return INT64_MAX;
+	return c->attempt_since_us + (int64_t)c->roster.attempt_ms * US_PER_MS + times * c->cfg.withheld_us;
 }
 
 /* Returns true if the last report of `i` is of this attempt and accuses another participant that is

@@ -248,7 +248,7 @@ static void set_roster(struct core *c, const struct core_record *rec) {
 	}
 	set_clear(r->voted, c->roster_words);
 	set_clear(r->taking_part, c->roster_words);
-	if (!rows_go_on)
+	if (!rows_go_on || RV_BUG("weigh-rows-again"))
 		core_weigh(c);
 	note_owners(c);
 	r->attempt_ms = n > 0 ? core_attempt_ms(c) : 0;
@@ -404,6 +404,8 @@ enum rv_err core_replay(struct core *c, const struct core_record *rec, struct rv
 	RV_ASSERT(c->n_queue == 0);
 	if (rec->id != c->next_id)
 		return corrupt(et, rec, "a record is missing before it, or it is there twice");
+	if (RV_BUG("forget-rows-at-a-restart") && core_rows_many(&c->roster.rows))
+		c->roster.n = 0;
 	RV_TRY(core_apply(c, rec, et));
 	c->next_id++;
 	RV_ASSERT(c->seq_planned <= c->seq_durable &&

@@ -2,6 +2,7 @@
 #include "coordinator/core/rows.h"
 
 #include "base/assert.h"
+#include "base/planted.h"
 #include "base/rows.h"
 #include "coordinator/core/set.h"
 
@@ -113,7 +114,7 @@ static bool fails(const struct core_rows *r, int row, int kept) {
 
 void core_rows_drop_failed(const struct core_rows *r, uint64_t *keep) {
 	for (int row = 0; row < r->plan.n_rows; row++) {
-		if (!fails(r, row, count_kept(&r->plan, row, keep)))
+		if (!fails(r, row, count_kept(&r->plan, row, keep)) || RV_BUG("keep-failed-rows"))
 			continue;
 		for (int i = r->plan.first[row]; i < r->plan.first[row + 1]; i++)
 			set_drop(keep, (uint32_t)i);
@@ -168,7 +169,7 @@ bool core_rows_keep(struct core_rows *r, const uint64_t *keep, const uint64_t *o
 		after.plan.first[row + 1] = (uint16_t)next;
 		bool changed = __builtin_popcountll(kept[row]) != core_rows_length(r, row);
 		after.changes[row] += changed;
-		after.plan.since[row] = changed ? attempt : r->plan.since[row];
+		after.plan.since[row] = changed && !RV_BUG("row-since-stays") ? attempt : r->plan.since[row];
 		if (kept[row] != 0 && !hand_over(&after.plan, row, kept[row], able(&after.plan, row, owners)))
 			return false;
 	}

@@ -5,6 +5,7 @@
  * that row if it lacks the state. In an open round with more members than a document lists, each
  * has SPREAD of the donors, another few in turn; and a donor lists those behind that have it. */
 #include "base/assert.h"
+#include "base/planted.h"
 #include "coordinator/core/internal.h"
 
 #include <string.h>
@@ -139,7 +140,7 @@ static void put_row(const struct core *c, int slot, struct document *d) {
 	int row = place >= 0 ? core_rows_row_of(r, place) : watched_row(&alive, number_of(c, slot));
 	plan.members = c->views.roster;
 	rows_view(&plan, place >= 0 ? place : plan.first[row], d);
-	if (place < 0) {
+	if (place < 0 && !RV_BUG("watch-as-an-owner")) {
 		d->n_sections = 0;
 		d->n_column = 0;
 	}

@@ -53,7 +53,8 @@ static void own_by_rows(const void *ctx, uint8_t *owner) {
 	const struct grid *g = k->g;
 	for (uint32_t i = 0; i < k->count; i++) {
 		const uint32_t c = k->first + i;
-		const int index = g->alive_index[c % g->n_rows];
+		const uint32_t other = RV_BUG("two-final-owners") ? g->cfg.self_member % 2 : 0;
+		const int index = g->alive_index[(c + other) % g->n_rows];
 		owner[i] = (uint8_t)(index >= 0 ? index : (int)(c / g->n_rows % g->n_alive));
 	}
 }
@@ -83,6 +84,8 @@ static struct reduce_roster roster_of(struct grid_column *k, const struct docume
 		const uint32_t since = RV_BUG("keep-void-sums") ? 1 : d->row_since[row];
 		ro.places[ro.n] =
 			(struct reduce_place){.member = g->peers[peer].member, .weight = d->row_weights[row], .boot = since};
+		if (RV_BUG("divide-by-the-rows"))
+			ro.places[ro.n].weight = 1;
 		ro.self = row == d->row ? ro.n : ro.self;
 		k->index_of[peer] = (int8_t)ro.n;
 		k->peer[ro.n++] = peer;

@@ -24,7 +24,9 @@
 	"forget-the-rest-of-a-frame|cap-uncharged|"                                                                        \
 	"open-names-oneself|one-token-for-both|openings-only|look-at-what-is-past|refused-after-a-ring|no-guest|"          \
 	"station-once|punch-from-another-port|trust-any-proof|dial-any-house|means-of-a-failed-attempt|"                   \
-	"forget-means-at-a-restart|keep-means-of-moved-chunks"
+	"forget-means-at-a-restart|keep-means-of-moved-chunks|keep-void-sums|keep-former-sums|divide-by-the-rows|"         \
+	"row-since-stays|weigh-rows-again|watch-as-an-owner|left-out-loses-steps|two-final-owners|keep-failed-rows|"       \
+	"forget-rows-at-a-restart"
 
 struct sim_cli {
 	int64_t seeds, first_seed, seed, jobs;
@@ -187,6 +189,8 @@ static void tell_stats(struct rv_events *events, const struct sim_stats *sum) {
 		RV_FIELDS(
 			rv_field_int("committed", (int64_t)sum->commits),
 			rv_field_int("later_attempts", (int64_t)sum->later_attempts),
+			rv_field_int("commits_in_rows", (int64_t)sum->commits_in_rows),
+			rv_field_int("rows_left_out", (int64_t)sum->rows_left_out),
 			rv_field_int("fetched_logs", (int64_t)sum->fetched_logs),
 			rv_field_int("fetched_snapshots", (int64_t)sum->fetched_snapshots),
 			rv_field_int("older_snapshots", (int64_t)sum->older_snapshots),
@@ -202,12 +206,14 @@ static void tell_stats(struct rv_events *events, const struct sim_stats *sum) {
 			rv_field_int("rollbacks", (int64_t)sum->rollbacks), rv_field_int("standstills", (int64_t)sum->standstills),
 			rv_field_int("torn_writes", (int64_t)sum->torn_writes), rv_field_int("named", (int64_t)sum->named),
 			rv_field_int("resynced", (int64_t)sum->resynced), rv_field_int("faded", (int64_t)sum->faded)),
-		"%llu rounds committed, %llu rosters of a later attempt, %llu logs and %llu snapshots fetched, %llu found on "
+		"%llu rounds committed, %llu of them in rows, %llu rows left out, %llu rosters of a later attempt, %llu logs "
+		"and %llu snapshots fetched, %llu found on "
 		"the "
 		"own disk, %llu writes torn, %llu rollbacks, progress kept %llu times, %llu outer steps behind an overlap, "
 		"%llu of them late, %llu contributions with a residual, %llu chunks of contributions clipped; flipped bits: "
 		"%llu named, %llu resynced, %llu faded",
-		(unsigned long long)sum->commits, (unsigned long long)sum->later_attempts,
+		(unsigned long long)sum->commits, (unsigned long long)sum->commits_in_rows,
+		(unsigned long long)sum->rows_left_out, (unsigned long long)sum->later_attempts,
 		(unsigned long long)sum->fetched_logs, (unsigned long long)sum->fetched_snapshots,
 		(unsigned long long)sum->own_files, (unsigned long long)sum->torn_writes, (unsigned long long)sum->rollbacks,
 		(unsigned long long)sum->kept_progress, (unsigned long long)sum->overlapped,

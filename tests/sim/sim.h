@@ -33,6 +33,7 @@
  * sim_means.c        what encoding means lost: its owners' side, and what it must be
  * sim_fetch.c        state transfer between workers
  * sim_oracle*.c      what must hold at every step
+ * sim_rosters.c      rosters, rows and columns as records and documents state them
  * sim_faults.c       carries the plan out, and heals
  * sim_expect.c       what a planted universe demands of its end
  * sim_universe.c     the safety and the liveness phase
@@ -97,9 +98,10 @@ struct sim_stats {
 	uint64_t met_relayed, met_punched;       /* links that came about so, at either end */
 	uint64_t slowest_ms;                     /* from a pair's wish to its link */
 	uint64_t commits_with_all;               /* whose roster has every worker */
-	uint64_t clipped;                        /* chunks of committed contributions */
-	uint64_t named, resynced, faded;         /* workers with a flipped bit */
-	uint64_t trace;                          /* a hash over all events: equal for equal seeds */
+	uint64_t rosters_in_rows, commits_in_rows, rows_left_out;
+	uint64_t clipped;                /* chunks of committed contributions */
+	uint64_t named, resynced, faded; /* workers with a flipped bit */
+	uint64_t trace;                  /* a hash over all events: equal for equal seeds */
 	int64_t virtual_us;
 	int64_t recovery_us; /* the longest from healing to the end of a run */
 };
@@ -135,10 +137,9 @@ struct sim {
 	int withholder, ghost, impostor, impersonated;
 	bool had_impostor, had_shared_home;
 	uint32_t false_relays; /* set of those that were false at some time */
-	uint8_t withheld;      /* enum reduce_type */
-	bool unlike;           /* the withholder gives each peer another mean */
-	int n_planted;         /* faults that wait for something */
-	uint64_t term_wanted;  /* by the operator of FAULT_ROLLBACK */
+	enum sim_withheld withheld;
+	int n_planted;        /* faults that wait for something */
+	uint64_t term_wanted; /* by the operator of FAULT_ROLLBACK */
 	uint64_t rollback_to;
 	uint16_t events[CORE_EVENT_COUNT][SIM_MAX_WORKERS]; /* of the coordinator's core */
 	int flip_victim;                                    /* host whose bits flip; SIM_NOBODY: in this universe none do */

@@ -19,6 +19,7 @@ static uint64_t missed_steps(const struct sim *s) {
 static void config_of(const struct sim *s, struct core_config *cfg) {
 	*cfg = (struct core_config){.max_here = SIM_MAX_WORKERS,
 								.max_roster = SIM_MAX_WORKERS,
+								.row_size = (uint32_t)s->opt.row_size,
 								.run_hash = s->run_hash,
 								.final_round = s->opt.rounds,
 								.min_workers = s->opt.min_workers,
@@ -120,6 +121,7 @@ void coordinator_crash(struct sim *s, bool silent) {
 			hang_up_on(s, h, &c->joins[h]);
 	memset(c->polls, 0, sizeof c->polls);
 	memset(c->joins, 0, sizeof c->joins);
+	memset(c->sent, 0, sizeof c->sent);
 	c->core = NULL;
 	c->writing = false;
 	c->life = 0;
@@ -161,24 +163,69 @@ static size_t encode_document(const struct document *d, uint32_t version, uint8_
 	return rv_writer_len(&w);
 }
 
+/* Encodes the document of a host's member into doc_bytes. Returns its size; 0: there is none. */
+static size_t make_document(struct sim *s, int host, uint32_t version) {
+	struct core *core = s->coordinator.core;
+	uint8_t key[NET_KEY_BYTES];
+	sim_key_of(s, host, key);
+	const int slot = core_find_key(core, key);
+	if (slot < 0 || !core_document_of(core, (uint32_t)slot, s->doc))
+		return 0;
+	s->coordinator.own = s->doc->n_rows > 1 || core_here(core) > NET_MAX_ROW;
+	return encode_document(s->doc, version, s->doc_bytes);
+}
+
+/* As coordinator/service/delivery.c: a member that has the latest one that it was sent waits for
+ * one that says something else. */
+static bool says_the_same(struct sim *s, int host, uint64_t after, size_t n) {
+	enum { SEQ_AT = 8 + NET_RUN_ID_BYTES, REST_AT = SEQ_AT + 8 };
+	struct sim_sent *sent = &s->coordinator.sent[host];
+	const struct rv_hash hash = rv_hash_of(s->doc_bytes + REST_AT, n - REST_AT);
+	const uint64_t seq = core_document(s->coordinator.core)->seq;
+	bool same = sent->seq != 0 && after == sent->seq && rv_hash_equal(&hash, &sent->hash);
+	sent->compared_seq = seq;
+	if (same)
+		return true;
+	sent->seq = seq;
+	sent->hash = hash;
+	return false;
+}
+
+static bool may_have_news(const struct sim *s, int host) {
+	const struct sim_poll *poll = &s->coordinator.polls[host];
+	const struct sim_sent *sent = &s->coordinator.sent[host];
+	const uint64_t seq = core_document(s->coordinator.core)->seq;
+	if (poll->head.after == UINT64_MAX)
+		return true;
+	return seq > (sent->seq != 0 && sent->seq == poll->head.after ? sent->compared_seq : poll->head.after);
+}
+
+/* Answers with the member's document; false: it has no news. */
+static bool answer_poll(struct sim *s, int host) {
+	struct sim_coordinator *c = &s->coordinator;
+	struct sim_poll *poll = &c->polls[host];
+	const uint32_t version = common_version(s, &poll->head);
+	size_t n = make_document(s, host, CONTROL_VERSION);
+	if (n == 0 || (c->own && says_the_same(s, host, poll->head.after, n)))
+		return false;
+	if (!c->own)
+		c->sent[host].seq = 0;
+	oracle_document(s, host, s->doc_bytes, n, c->own);
+	if (version != CONTROL_VERSION)
+		n = make_document(s, host, version);
+	poll->waiting = false;
+	reply(s, host, poll->head, STATUS_OK, s->doc_bytes, n);
+	return true;
+}
+
 static void answer_polls(struct sim *s) {
 	struct sim_coordinator *c = &s->coordinator;
-	const struct document *d = core_document(c->core);
-	size_t n = 0;
 	for (int h = 0; h < s->opt.n_workers; h++) {
 		struct sim_poll *poll = &c->polls[h];
-		bool news = poll->head.after == UINT64_MAX || d->seq > poll->head.after;
-		if (!poll->waiting || (!news && s->now_us < poll->until_us))
+		if (!poll->waiting || (may_have_news(s, h) && answer_poll(s, h)) || s->now_us < poll->until_us)
 			continue;
 		poll->waiting = false;
-		if (!news) {
-			reply(s, h, poll->head, STATUS_NONE, NULL, 0);
-			continue;
-		}
-		if (n == 0)
-			oracle_document(s, s->doc_bytes, encode_document(d, CONTROL_VERSION, s->doc_bytes));
-		n = encode_document(d, common_version(s, &poll->head), s->doc_bytes);
-		reply(s, h, poll->head, STATUS_OK, s->doc_bytes, n);
+		reply(s, h, poll->head, STATUS_NONE, NULL, 0);
 	}
 }
 

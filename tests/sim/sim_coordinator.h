@@ -35,6 +35,12 @@ struct sim_poll {
 	struct http_head head;
 	int64_t until_us;
 };
+/* What a member was sent last, where each has its own document. */
+struct sim_sent {
+	uint64_t seq;          /* 0: nothing */
+	uint64_t compared_seq; /* the latest document that says nothing else */
+	struct rv_hash hash;
+};
 struct sim_coordinator {
 	void *memory;
 	struct core *core; /* NULL: not running */
@@ -46,6 +52,8 @@ struct sim_coordinator {
 	struct core_record record;
 	struct memory_store store;
 	struct sim_poll polls[SIM_MAX_WORKERS];
+	struct sim_sent sent[SIM_MAX_WORKERS];
+	bool own;                                /* each member has its own document: the one made last */
 	struct http_head joins[SIM_MAX_WORKERS]; /* waiting for their record; id == 0: none */
 	uint32_t join_members[SIM_MAX_WORKERS];
 	int64_t timer_us;

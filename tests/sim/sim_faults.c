@@ -367,8 +367,7 @@ static void start_lasting(struct sim *s, int number) {
 		break;
 	case FAULT_WITHHOLDER:
 		s->withholder = f->host;
-		s->withheld = f->amount > 1 ? UINT8_MAX : f->amount > 0 ? REDUCE_GATHER : REDUCE_SCATTER;
-		s->unlike = f->amount > 1;
+		s->withheld = (enum sim_withheld)f->amount;
 		s->stats.faults[f->kind]++;
 		break;
 	case FAULT_IMPOSTOR:

@@ -32,6 +32,7 @@ static const struct field options[] = {
 	OPTION(seed, FIELD_U64),
 	OPTION(n_workers, FIELD_INT),
 	OPTION(min_workers, FIELD_U32),
+	OPTION(row_size, FIELD_INT),
 	OPTION(rounds, FIELD_U64),
 	OPTION(steps_per_round, FIELD_U64),
 	OPTION(overlap_steps, FIELD_U64),
@@ -226,6 +227,8 @@ static const char *read_fault(char *text, struct sim_plan *plan) {
 	}
 	if (f.kind == FAULT_FALSE_RELAY && (f.amount < 0 || f.amount >= SIM_FALSEHOODS || f.peer >= SIM_MAX_RELAYS))
 		return "a relay that is false in no way";
+	if (f.kind == FAULT_WITHHOLDER && (f.amount < 0 || f.amount >= SIM_WITHHELD))
+		return "a withholder of nothing";
 	if (f.kind == FAULT_HOME && (f.amount < 0 || f.amount >= SIM_HOME_KINDS || f.moment >= HOME_TRAITS))
 		return "a home of no kind";
 	if (f.kind >= FAULT_RELAY && f.kind <= FAULT_RELAY_SLOW && f.peer >= SIM_MAX_RELAYS)

@@ -2,7 +2,6 @@
 #ifndef RV_TESTS_SIM_SIM_LIMITS_H
 #define RV_TESTS_SIM_SIM_LIMITS_H
 
-
 enum {
 	SIM_MAX_WORKERS = 32,
 	SIM_COORDINATOR = SIM_MAX_WORKERS, /* its host */
@@ -14,7 +13,7 @@ enum {
 	SIM_MAX_ROUNDS = 64,
 	SIM_MAX_H = 8,                              /* steps of a round */
 	SIM_MAX_STEPS = SIM_MAX_ROUNDS * SIM_MAX_H, /* in one contribution: progress may be kept all the time */
-	SIM_MAX_CHUNKS = 32,                        /* n_params is at most 200 for each worker, and 200 */
+	SIM_MAX_CHUNKS = 128,
 	SIM_MAX_FRAGMENTS = 4,
 	SIM_MAX_FILES = 160,     /* on one disk */
 	SIM_MAX_FAULTS = 1024,   /* in one plan */

@@ -124,20 +124,12 @@ void means_oracle_init(struct sim *s) {
 	struct sim_means *m = &s->oracle.means;
 	m->kept = sim_alloc(s->opt.n_params * sizeof(float));
 	m->next = sim_alloc(s->opt.n_params * sizeof(float));
-	memset(m->owner, SIM_NOBODY, sizeof m->owner);
+	memset(m->owner, 0xff, sizeof m->owner); /* SIM_NOBODY */
 }
 
 void means_oracle_release(struct sim *s) {
 	free(s->oracle.means.kept);
 	free(s->oracle.means.next);
-}
-
-void means_oracle_announced(struct sim *s, const struct document *d, struct sim_roster *r) {
-	for (int i = 0; i < d->n_ranges; i++)
-		for (uint32_t c = d->ranges[i].first; c < d->ranges[i].first + d->ranges[i].count; c++) {
-			RV_ASSERT(c < SIM_MAX_CHUNKS);
-			r->owner[c] = (int8_t)sim_host_of_key(s, d->members[d->ranges[i].owner].key);
-		}
 }
 
 /* Judges what the owner of chunk i of r's round has when the attempt begins. */
@@ -150,7 +142,7 @@ static void check_chunk(struct sim *s, int host, const struct sim_roster *r, uin
 				 bytes = chunking_len(&c, i) * sizeof(float);
 	if (o->unknown[chunk] && m->holds[chunk]) {
 		memcpy(o->kept + at, m->kept + at, bytes);
-		o->owner[chunk] = (int8_t)host;
+		o->owner[chunk] = (int16_t)host;
 	}
 	if (m->holds[chunk] && o->owner[chunk] != host)
 		sim_fail(s, "w%d: has a residual of chunk %u in round %llu, whose last mean w%d made", host, i,
@@ -165,14 +157,12 @@ static void check_chunk(struct sim *s, int host, const struct sim_roster *r, uin
 
 void means_begin(struct sim *s, int host, const struct document *d) {
 	struct sim_worker *w = &s->workers[host];
-	struct sim_roster *r = s->oracle.rosters;
+	struct sim_roster *r = roster_of(s, d->round, d->attempt);
 	mean_residual_begin(&w->means, &s->global_config, d->round, d->attempt);
-	while (r != NULL && (r->round != d->round || r->attempt != d->attempt))
-		r = r->next;
 	if (!mean_residual_is_on(&w->means) || r == NULL || r->round < s->oracle.n_committed)
 		return;
 	for (uint32_t i = 0; i < chunks_of(s, r->round) && !s->failed; i++) {
-		if (r->owner[i] != host)
+		if (roster_encoder(s, r, i) != host)
 			continue;
 		check_chunk(s, host, r, i);
 		r->held[i] = w->means.holds[chunk_of(s, r->round, i)];
@@ -198,7 +188,7 @@ void means_oracle_commit(struct sim *s, const struct sim_roster *r) {
 		const size_t at = global_round_chunk_at(&s->global_config, r->round, i);
 		const uint32_t chunk = chunk_of(s, r->round, i);
 		memcpy(m->kept + at, m->next + at, chunking_len(&c, i) * sizeof(float));
-		m->owner[chunk] = r->owner[i];
+		m->owner[chunk] = (int16_t)roster_encoder(s, r, i);
 		m->unknown[chunk] = false;
 	}
 	for (int host = 0; host < s->opt.n_workers; host++) /* one that is not running has only its files */

@@ -127,6 +127,17 @@ static void choose_slow(struct sim_options *o) {
 	o->skips_slow = rv_rng_below(&r, 4) == 0 && !o->hasty; /* those show that all catch up */
 }
 
+/* Two in five of those with at least four workers run in rows. */
+static void choose_rows(struct sim_options *o) {
+	enum { STREAM = 48, LEAST_WORKERS = 4, LONGEST = 8 };
+	struct rv_rng r = rv_rng_of(o->seed, STREAM);
+	bool in_rows = rv_rng_below(&r, 5) < 2 && o->n_workers >= LEAST_WORKERS;
+	int longest = o->n_workers - 1 < LONGEST ? o->n_workers - 1 : LONGEST;
+	o->row_size = in_rows ? 2 + (int)rv_rng_below(&r, (uint64_t)longest - 1) : NET_MAX_ROW;
+	if (in_rows) /* short rows exchange many partial sums, of four bytes a value */
+		o->slowest_bytes_per_s *= 4;
+}
+
 struct sim_options sim_options_of(uint64_t seed) {
 	struct rv_rng r = rv_rng_of(seed, 1);
 	struct sim_options o = {.seed = seed};
@@ -158,6 +169,7 @@ struct sim_options sim_options_of(uint64_t seed) {
 	choose_mean_feedback(&o);
 	choose_relay(&o);
 	choose_slow(&o);
+	choose_rows(&o);
 	return o;
 }
 
@@ -165,6 +177,7 @@ struct sim_options sim_options_plain(void) {
 	return (struct sim_options){.seed = 1,
 								.n_workers = 4,
 								.min_workers = 3,
+								.row_size = NET_MAX_ROW,
 								.rounds = 20,
 								.steps_per_round = 3,
 								.snapshot_every = 4,
@@ -187,13 +200,14 @@ struct sim_options sim_options_plain(void) {
 void sim_options_text(const struct sim_options *o, char *out, size_t cap) {
 	int n = snprintf(
 		out, cap,
-		"seed %llu: %d workers (at least %u), %llu rounds of %llu steps (%llu ahead%s) of %lld ms, %zu parameters, "
+		"seed %llu: %d workers (at least %u) in rows of %d, %llu rounds of %llu steps (%llu ahead%s) of %lld ms, %zu "
+		"parameters, "
 		"%s%s%s, feedback %.1f and of means %.1f, "
 		"%u fragments mixed by %g, late %s, clip %.2f%s, weights %s, ownership %s%s%s%s, a snapshot every %llu; delay "
 		"%lld+%lld "
 		"ms, lines "
 		"from %.0f kB/s; ",
-		(unsigned long long)o->seed, o->n_workers, o->min_workers, (unsigned long long)o->rounds,
+		(unsigned long long)o->seed, o->n_workers, o->min_workers, o->row_size, (unsigned long long)o->rounds,
 		(unsigned long long)o->steps_per_round, (unsigned long long)o->overlap_steps,
 		!o->gives_away ? ""
 		: o->share > 0 ? ", eager"

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- contributions and rosters ---- */
+/* ---- contributions ---- */
 
 /* What the process that said `boot` of a member gave for a round: the same in every attempt. */
 static const struct sim_contribution *contribution_of(const struct sim *s, uint64_t round, uint32_t member,
@@ -59,30 +59,6 @@ void oracle_contribution(struct sim *s, int host) {
 	s->oracle.contributions = c;
 }
 
-static struct sim_roster *roster_of(struct sim *s, uint64_t round, uint32_t attempt) {
-	struct sim_roster *r = s->oracle.rosters;
-	while (r != NULL && (r->round != round || r->attempt != attempt))
-		r = r->next;
-	return r;
-}
-
-static void on_roster(struct sim *s, const struct core_record *rec) {
-	if (roster_of(s, rec->round, rec->attempt) != NULL) {
-		sim_fail(s, "two rosters of round %llu attempt %u", (unsigned long long)rec->round, rec->attempt);
-		return;
-	}
-	s->stats.later_attempts += rec->attempt > 1;
-	struct sim_roster *r = sim_alloc(sizeof *r);
-	r->round = rec->round;
-	r->attempt = rec->attempt;
-	r->n = rec->n_members;
-	RV_ASSERT(r->n <= SIM_MAX_WORKERS);
-	memcpy(r->members, rec->members, r->n * sizeof r->members[0]);
-	memcpy(r->boots, rec->boots, r->n * sizeof r->boots[0]);
-	r->next = s->oracle.rosters;
-	s->oracle.rosters = r;
-}
-
 /* ---- commits ---- */
 
 /* Each inner step is counted once in each fragment. */
@@ -106,41 +82,31 @@ static void count_steps(struct sim *s, const struct sim_contribution *c) {
 	}
 }
 
-/* The mean over the roster, as it must be. */
-static bool reference_mean(struct sim *s, const struct sim_roster *r, uint8_t *out) {
-	const struct chunking chunks = global_round_chunks(&s->global_config, r->round);
-	const uint8_t *in[NET_MAX_ROW];
-	const struct sim_contribution *from[NET_MAX_ROW];
-	const struct merge_rule rule = global_merge(&s->global_config);
-	struct merge_measured measured = {.values = NULL};
-	for (int i = 0; i < r->n; i++) {
-		from[i] = contribution_of(s, r->round, r->members[i], r->boots[i]);
+/* Finds each participant's contribution, counts its steps, and computes the mean. */
+static bool reference_mean(struct sim *s, struct sim_roster *r, uint8_t *out) {
+	const struct sim_contribution **from = sim_alloc((size_t)r->n * sizeof(const struct sim_contribution *));
+	bool ok = roster_settle(s, r);
+	for (int i = 0; i < r->n && ok; i++) {
+		from[i] = contribution_of(s, r->round, r->of[i].member, r->of[i].boot);
 		if (from[i] == NULL) {
 			sim_fail(s, "round %llu attempt %u is committed without a contribution of member %u",
-					 (unsigned long long)r->round, r->attempt, r->members[i]);
-			return false;
+					 (unsigned long long)r->round, r->attempt, r->of[i].member);
+			ok = false;
+			break;
 		}
 		count_steps(s, from[i]);
 		oracle_commits_residual(s, from[i]);
 	}
-	measured.values = sim_alloc(s->opt.n_params * sizeof(float));
-	for (uint32_t c = 0; c < chunks.n_chunks; c++) {
-		size_t offset = chunking_offset_bytes(&chunks, s->opt.codec, c);
-		for (int i = 0; i < r->n; i++)
-			in[i] = from[i]->bytes + offset;
-		struct feedback room;
-		const struct feedback *residual = means_oracle_of(s, r, c, &room);
-		RV_ASSERT(merge_chunk(&rule, in, r->weights, r->n, chunking_len(&chunks, c), s->scratch, residual, out + offset,
-							  &measured, NULL) == RV_OK);
-	}
-	for (int i = 0; i < r->n; i++)
-		s->stats.clipped += measured.clipped[i];
-	free(measured.values);
-	return true;
+	ok = ok && oracle_mean(s, r, from, out);
+	free(from);
+	return ok;
 }
 
 static bool same_participants(const struct core_record *rec, const struct sim_roster *r) {
-	return rec->n_members == r->n && memcmp(rec->members, r->members, (size_t)r->n * sizeof r->members[0]) == 0;
+	bool same = rec->n_members == r->n;
+	for (int i = 0; i < r->n && same; i++)
+		same = rec->members[i] == r->of[i].member;
+	return same;
 }
 
 static void forget_contributions(struct sim_oracle *o) {
@@ -174,16 +140,23 @@ void oracle_init(struct sim *s) {
 	remember_state(s);
 	for (int h = 0; h < SIM_MAX_WORKERS; h++)
 		o->member_of[h] = NET_NO_MEMBER;
+	memset(o->host_of, 0xff, sizeof o->host_of);
 	for (int h = 0; h < s->opt.n_workers; h++) {
 		o->residuals[h].left = sim_alloc(s->opt.n_params * sizeof(float));
 		o->residuals[h].next = sim_alloc(s->opt.n_params * sizeof(float));
 	}
 }
 
+static void count_rows(struct sim *s, const struct sim_roster *r) {
+	s->stats.commits_in_rows += r->n_rows > 1;
+	for (int row = 0; row < r->n_rows; row++)
+		s->stats.rows_left_out += r->rows[row].weight == 0;
+}
+
 static void on_commit(struct sim *s, const struct core_record *rec) {
 	struct sim_oracle *o = &s->oracle;
 	unsigned long long round = rec->round;
-	const struct sim_roster *r = roster_of(s, rec->round, rec->attempt);
+	struct sim_roster *r = roster_of(s, rec->round, rec->attempt);
 	if (rec->round != o->n_committed)
 		sim_fail(s, "round %llu is committed after %llu rounds", round, (unsigned long long)o->n_committed);
 	else if (r == NULL || !r->announced || !same_participants(rec, r))
@@ -207,9 +180,10 @@ static void on_commit(struct sim *s, const struct core_record *rec) {
 	}
 	free(mean);
 	forget_contributions(o);
-	o->last_participants = 0;
+	memset(o->in_last, 0, sizeof o->in_last);
 	for (int i = 0; i < r->n; i++)
-		o->last_participants |= UINT64_C(1) << r->members[i];
+		o->in_last[oracle_host_of(s, r->of[i].member)] = true;
+	count_rows(s, r);
 	s->stats.commits++;
 	s->stats.commits_with_all += r->n == s->opt.n_workers;
 	sim_say(s, SIM_COORDINATOR, "round %llu is committed in attempt %u over %d", round, rec->attempt, r->n);
@@ -223,7 +197,7 @@ static void on_snapshot(struct sim *s, const struct core_record *rec) {
 
 void oracle_record(struct sim *s, const struct core_record *rec) {
 	if (rec->type == CORE_ROSTER)
-		on_roster(s, rec);
+		roster_record(s, rec);
 	else if (rec->type == CORE_COMMIT)
 		on_commit(s, rec);
 	else if (rec->type == CORE_SNAPSHOT)
@@ -233,35 +207,6 @@ void oracle_record(struct sim *s, const struct core_record *rec) {
 }
 
 /* ---- documents ---- */
-
-static void check_roster(struct sim *s, const struct document *d) {
-	struct sim_roster *r = roster_of(s, d->round, d->attempt);
-	struct rv_hash hash;
-	struct rv_hasher h;
-	rv_hash_init(&h);
-	for (int i = 0; i < d->n_members; i++) {
-		rv_hash_u64(&h, d->members[i].member);
-		rv_hash_u64(&h, d->members[i].weight);
-	}
-	for (int i = 0; i < d->n_ranges; i++) {
-		rv_hash_u64(&h, d->ranges[i].first);
-		rv_hash_u64(&h, (uint64_t)d->ranges[i].count << 16 | d->ranges[i].owner);
-	}
-	hash = rv_hash_final(&h);
-	if (r == NULL || r->n != d->n_members) {
-		sim_fail(s, "the roster of round %llu attempt %u is announced before it is durable",
-				 (unsigned long long)d->round, d->attempt);
-		return;
-	}
-	if (r->announced && !rv_hash_equal(&hash, &r->hash))
-		sim_fail(s, "round %llu attempt %u is announced with two rosters or ownership map",
-				 (unsigned long long)d->round, d->attempt);
-	r->announced = true;
-	r->hash = hash;
-	means_oracle_announced(s, d, r);
-	for (int i = 0; i < d->n_members; i++)
-		r->weights[i] = d->members[i].weight;
-}
 
 /* What it says of before its snapshot. */
 static void check_older(struct sim *s, const struct document *d) {
@@ -297,7 +242,33 @@ static void check_commits(struct sim *s, const struct document *d) {
 	check_older(s, d);
 }
 
-void oracle_document(struct sim *s, const uint8_t *bytes, size_t n) {
+/* What the document says to all alike. */
+static uint64_t head_of(const struct document *d) {
+	struct rv_hasher h;
+	rv_hash_init(&h);
+	const uint64_t numbers[] = {d->phase,          d->term,     d->round,         d->attempt,
+								d->snapshot_round, d->n_log,    d->n_kept_rounds, d->deadline_ms,
+								d->n_chunks,       d->n_roster, d->n_rows,        d->banned.n};
+	for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+		rv_hash_u64(&h, numbers[i]);
+	uint64_t head;
+	const struct rv_hash hash = rv_hash_final(&h);
+	memcpy(&head, hash.b, sizeof head);
+	return head;
+}
+
+/* Each member has its own document: one number is one document of it, and to all the same state. */
+static void check_own(struct sim *s, int host, const struct document *d, const uint8_t *bytes, size_t n) {
+	struct sim_told *told = &s->oracle.told[host];
+	const struct rv_hash hash = rv_hash_of(bytes, n);
+	if (d->seq == told->seq && !rv_hash_equal(&told->hash, &hash))
+		sim_fail(s, "two documents of w%d have the number %llu", host, (unsigned long long)d->seq);
+	if (d->seq == s->oracle.last_seq && head_of(d) != s->oracle.last_head)
+		sim_fail(s, "document %llu says something else to w%d than to others", (unsigned long long)d->seq, host);
+	*told = (struct sim_told){.seq = d->seq, .hash = hash};
+}
+
+void oracle_document(struct sim *s, int host, const uint8_t *bytes, size_t n, bool own) {
 	struct sim_oracle *o = &s->oracle;
 	if (n == o->last_document_bytes && memcmp(bytes, o->last_document, n) == 0)
 		return;
@@ -308,16 +279,19 @@ void oracle_document(struct sim *s, const uint8_t *bytes, size_t n) {
 	else if (d->seq < o->last_seq)
 		sim_fail(s, "document %llu is announced after document %llu", (unsigned long long)d->seq,
 				 (unsigned long long)o->last_seq);
-	else if (d->seq == o->last_seq && o->last_document_bytes > 0)
+	else if (d->seq == o->last_seq && o->last_document_bytes > 0 && !own)
 		sim_fail(s, "two documents have the number %llu", (unsigned long long)d->seq);
 	else
 		check_commits(s, d);
+	if (!s->failed && own)
+		check_own(s, host, d, bytes, n);
 	if (!s->failed && d->phase == RUN_REDUCE)
-		check_roster(s, d);
+		roster_document(s, host, d);
 	sim_say(s, SIM_COORDINATOR, "announces document %llu: phase %d, round %llu attempt %u, snapshot %llu, %d members",
 			(unsigned long long)d->seq, d->phase, (unsigned long long)d->round, d->attempt,
 			(unsigned long long)d->snapshot_round, d->n_members);
 	o->last_seq = d->seq;
+	o->last_head = own ? head_of(d) : 0;
 	memcpy(o->last_document, bytes, n);
 	o->last_document_bytes = n;
 }
@@ -365,6 +339,7 @@ void oracle_installed(struct sim *s, int host) {
 	s->stats.resynced += oracle_is_wrong(s, host);
 	w->flipped = false;
 	w->told_wrong = 0;
+	w->told_attempt = 0; /* what it gave before that may be in a mean */
 }
 
 void oracle_full_hash(struct sim *s, int host, uint64_t round, const struct rv_hash *hash) {
@@ -398,13 +373,17 @@ void oracle_member(struct sim *s, int host, uint32_t member) {
 	if (*known != NET_NO_MEMBER && *known != member)
 		sim_fail(s, "w%d was member %u and is member %u now", host, *known, member);
 	*known = member;
+	RV_ASSERT(member < SIM_MAX_WORKERS); /* each key joins once */
+	s->oracle.host_of[member] = (int16_t)host;
+}
+
+int oracle_host_of(const struct sim *s, uint32_t member) {
+	return member < SIM_MAX_WORKERS ? s->oracle.host_of[member] : SIM_NOBODY;
 }
 
 void oracle_bytes(struct sim *s, int host) {
 	const struct sim_worker *w = &s->workers[host];
 	struct reduce_info info = grid_info(w->reduce);
-	if (w->expected_tx == SIM_ANY_BYTES)
-		return;
 	if (info.tx_bytes != w->expected_tx || info.resent_bytes != 0)
 		sim_fail(s, "w%d sent %llu bytes in round %llu, the formula says %llu", host, (unsigned long long)info.tx_bytes,
 				 (unsigned long long)w->reduce_round, (unsigned long long)w->expected_tx);
@@ -442,11 +421,7 @@ void oracle_release(struct sim *s) {
 	free(o->last_document);
 	means_oracle_release(s);
 	forget_contributions(o);
-	while (o->rosters != NULL) {
-		struct sim_roster *r = o->rosters;
-		o->rosters = r->next;
-		free(r);
-	}
+	rosters_forget(o, 0);
 	for (int h = 0; h < SIM_MAX_WORKERS; h++) {
 		free(o->counted[h]);
 		free(o->residuals[h].left);

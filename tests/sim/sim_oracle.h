@@ -5,6 +5,8 @@
 #include "outer/global.h"
 #include "tests/sim/sim_worker.h"
 
+struct sim_oracle;
+
 struct sim_contribution {
 	uint64_t round, boot;
 	uint32_t member, attempt;
@@ -15,18 +17,47 @@ struct sim_contribution {
 	uint64_t losses; /* of the worker's residual, before it was given */
 	struct sim_contribution *next;
 };
+/* ---- rosters, as records and documents state them (sim_rosters.c) ---- */
+
+struct sim_participant {
+	uint32_t member, weight; /* weight 0: no document has said it yet */
+	uint64_t boot;
+};
+struct sim_row {
+	uint32_t weight, since; /* 0: out of the mean; as document.row_since */
+	uint16_t first, n;      /* places; known once a document was about this row */
+	uint16_t laid;          /* its length when it was laid out; 0: not known */
+	bool known;
+};
+struct sim_column { /* chunks, and the member that owns them in each row; NET_NO_MEMBER: not known */
+	uint32_t first, count;
+	uint32_t owner[NET_MAX_ROWS];
+};
 struct sim_roster {
 	uint64_t round;
 	uint32_t attempt;
-	struct rv_hash hash; /* of everything in the document that concerns it */
+	struct rv_hash hash; /* one row: of everything in the document that concerns it */
 	bool announced;
 	int n;
-	uint32_t members[NET_MAX_ROW], weights[NET_MAX_ROW];
-	uint64_t boots[NET_MAX_ROW];
-	int8_t owner[SIM_MAX_CHUNKS]; /* host, by chunk of the round's vector */
-	bool held[SIM_MAX_CHUNKS];    /* its owner had a residual of it when the attempt began */
+	struct sim_participant *of; /* by place */
+	int n_rows;                 /* 0: not announced yet */
+	struct sim_row rows[NET_MAX_ROWS];
+	int n_columns; /* 0: one row */
+	struct sim_column *columns;
+	int16_t owner[SIM_MAX_CHUNKS]; /* one row: host, by chunk of the round's vector */
+	bool held[SIM_MAX_CHUNKS];     /* the (final) owner had a residual of it when the attempt began */
 	struct sim_roster *next;
 };
+struct sim_roster *roster_of(const struct sim *s, uint64_t round, uint32_t attempt); /* NULL: none */
+void roster_record(struct sim *s, const struct core_record *rec);
+/* Is announced to a host: agrees with the record, and with every other document of the attempt. */
+void roster_document(struct sim *s, int host, const struct document *d);
+/* Finds out which rows are in the mean, and of whom they are; false: that cannot be known. */
+bool roster_settle(struct sim *s, struct sim_roster *r);
+/* Returns the host that encodes the mean of a chunk; SIM_NOBODY: not known. */
+int roster_encoder(const struct sim *s, const struct sim_roster *r, uint32_t chunk);
+void rosters_forget(struct sim_oracle *o, uint64_t from_round);
+
 /* What error feedback must have kept of a worker's contributions. */
 struct sim_residual {
 	float *left, *next;                 /* (n) after its latest commit; after the encoding under way */
@@ -39,19 +70,24 @@ struct sim_residual {
 /* What encoding the committed means left (sim_means.c). By chunk of the whole vector, but
  * may_lose. */
 struct sim_means {
-	float *kept, *next;           /* (n) after the latest commit; after that under judgement */
-	int8_t owner[SIM_MAX_CHUNKS]; /* host, in the latest commit that had the chunk; SIM_NOBODY */
-	bool unknown[SIM_MAX_CHUNKS]; /* rounds were taken back: what the owner says */
+	float *kept, *next;            /* (n) after the latest commit; after that under judgement */
+	int16_t owner[SIM_MAX_CHUNKS]; /* host, in the latest commit that had the chunk; SIM_NOBODY */
+	bool unknown[SIM_MAX_CHUNKS];  /* rounds were taken back: what the owner says */
 	uint32_t attempt[SIM_MAX_ROUNDS];
 	/* A worker had reason to lose it since the latest commit of that fragment. */
 	bool may_lose[SIM_MAX_WORKERS][SIM_MAX_FRAGMENTS];
+};
+/* The latest document that a host was sent, where each has its own. */
+struct sim_told {
+	uint64_t seq;
+	struct rv_hash hash;
 };
 struct sim_oracle {
 	struct sim_means means;
 	struct global_state global; /* the run as it must be */
 	uint64_t n_committed, term;
-	uint64_t last_participants; /* of the latest commit: a set of member numbers */
-	uint64_t snapshot_round;    /* the latest that was vouched for */
+	bool in_last[SIM_MAX_WORKERS]; /* hosts of the latest commit's participants */
+	uint64_t snapshot_round;       /* the latest that was vouched for */
 	struct rv_hash digest[SIM_MAX_ROUNDS], full[SIM_MAX_ROUNDS + 1], chain[SIM_MAX_ROUNDS + 1];
 	float *theta[SIM_MAX_ROUNDS + 1], *v[SIM_MAX_ROUNDS + 1];
 	struct sim_contribution *contributions; /* newest first */
@@ -63,6 +99,9 @@ struct sim_oracle {
 	uint16_t *counted[SIM_MAX_WORKERS]; /* (step id, fragment) -> round + 1 in whose commit it is */
 	size_t cap_counted[SIM_MAX_WORKERS];
 	uint32_t member_of[SIM_MAX_WORKERS]; /* as acknowledged; NET_NO_MEMBER: not yet */
+	int16_t host_of[SIM_MAX_WORKERS];    /* by member number; SIM_NOBODY */
+	struct sim_told told[SIM_MAX_WORKERS];
+	uint64_t last_head; /* of the latest document: what it says to all alike */
 };
 void oracle_init(struct sim *s);
 
@@ -73,7 +112,6 @@ void means_commit(void *ctx, uint64_t round, uint32_t attempt);
 void means_forget(void *ctx);
 void means_oracle_init(struct sim *s);
 void means_oracle_release(struct sim *s);
-void means_oracle_announced(struct sim *s, const struct document *d, struct sim_roster *r);
 void means_begin(struct sim *s, int host, const struct document *d); /* an attempt */
 /* Returns what the mean of chunk i of r's round was encoded with: *room, or NULL. */
 const struct feedback *means_oracle_of(struct sim *s, const struct sim_roster *r, uint32_t i, struct feedback *room);
@@ -85,10 +123,15 @@ void oracle_forgets_residuals(struct sim *s);
 void oracle_encoded(struct sim *s, int host);
 void oracle_adopts(struct sim *s, int host, uint64_t round); /* takes its contribution for one of the mean */
 void oracle_commits_residual(struct sim *s, const struct sim_contribution *c);
-void oracle_contribution(struct sim *s, int host);                   /* at the start of an attempt */
-void oracle_record(struct sim *s, const struct core_record *rec);    /* became durable */
-void oracle_document(struct sim *s, const uint8_t *bytes, size_t n); /* is about to be announced */
-void oracle_applied(struct sim *s, int host);                        /* or loaded */
+void oracle_contribution(struct sim *s, int host);                /* at the start of an attempt */
+void oracle_record(struct sim *s, const struct core_record *rec); /* became durable */
+/* Is about to be announced to a host; `own`: each member has another one. */
+void oracle_document(struct sim *s, int host, const uint8_t *bytes, size_t n, bool own);
+/* Returns the host of a member; SIM_NOBODY. */
+int oracle_host_of(const struct sim *s, uint32_t member);
+/* Encodes the mean over the roster in `out`, as it must be (sim_oracle_mean.c). */
+bool oracle_mean(struct sim *s, const struct sim_roster *r, const struct sim_contribution *const *from, uint8_t *out);
+void oracle_applied(struct sim *s, int host); /* or loaded */
 void oracle_installed(struct sim *s, int host);
 /* Its state is not the run's, or was not when it told its full hash: it may take itself for
  * wrong. */

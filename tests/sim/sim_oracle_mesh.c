@@ -51,13 +51,34 @@ static bool is_a_fault(const struct sim *s, enum rv_err why) {
 	return why == RV_E_PROTOCOL || why == RV_E_INVALID || why == RV_E_CORRUPT || (why == RV_E_AUTH && !may_be_another);
 }
 
-/* Where nothing goes wrong, a link is lost when both sides dialed, once, and when the peer is
- * done. */
+static bool names(const struct document *d, const uint8_t key[NET_KEY_BYTES]) {
+	for (int i = 0; i < d->n_members; i++)
+		if (memcmp(d->members[i].key, key, NET_KEY_BYTES) == 0)
+			return true;
+	for (int i = 0; i < d->n_syncing; i++)
+		if (memcmp(d->syncing[i].key, key, NET_KEY_BYTES) == 0)
+			return true;
+	return false;
+}
+
+static bool wants(const struct sim *s, int host, int peer) {
+	const struct document *d = round_document(s->workers[host].core);
+	uint8_t key[NET_KEY_BYTES];
+	sim_key_of(s, peer, key);
+	return d != NULL && names(d, key);
+}
+
+/* Where nothing goes wrong, a link is lost when both sides dialed, once, when the peer is done, and
+ * when it is in another row. */
 static void check_calm(struct sim *s, int host, int peer, const char *text) {
 	struct sim_worker *w = &s->workers[host];
 	bool newer = strstr(text, "newer link") != NULL;
 	bool ends = s->workers[peer].life == 0 || s->workers[peer].ending || s->workers[peer].finished;
 	w->replaced[peer] += newer;
+	if (strstr(text, "no longer in the roster") != NULL && s->opt.n_workers > s->opt.row_size) {
+		w->replaced[peer] = s->workers[peer].replaced[host] = 0;
+		return;
+	}
 	if (!ends && (!newer || w->replaced[peer] > 1))
 		sim_fail(s, "w%d lost its link to w%d, and nothing went wrong: %s", host, peer, text);
 }
@@ -84,23 +105,6 @@ void oracle_trouble(struct sim *s, int host, enum rv_err why, const char *text) 
 }
 
 /* ---- which links there are ---- */
-
-static bool names(const struct document *d, const uint8_t key[NET_KEY_BYTES]) {
-	for (int i = 0; i < d->n_members; i++)
-		if (memcmp(d->members[i].key, key, NET_KEY_BYTES) == 0)
-			return true;
-	for (int i = 0; i < d->n_syncing; i++)
-		if (memcmp(d->syncing[i].key, key, NET_KEY_BYTES) == 0)
-			return true;
-	return false;
-}
-
-static bool wants(const struct sim *s, int host, int peer) {
-	const struct document *d = round_document(s->workers[host].core);
-	uint8_t key[NET_KEY_BYTES];
-	sim_key_of(s, peer, key);
-	return d != NULL && names(d, key);
-}
 
 static bool is_well(const struct sim *s, int host) {
 	const struct sim_worker *w = &s->workers[host];

@@ -16,19 +16,6 @@ static bool is_on_a_disk(const struct sim *s, enum file_kind kind, uint64_t roun
 	return false;
 }
 
-static void forget_rosters(struct sim_oracle *o, uint64_t from_round) {
-	struct sim_roster **at = &o->rosters;
-	while (*at != NULL) {
-		struct sim_roster *r = *at;
-		if (r->round < from_round) {
-			at = &r->next;
-			continue;
-		}
-		*at = r->next;
-		free(r);
-	}
-}
-
 /* Their steps are in no commit any more. */
 static void uncount_steps(struct sim_oracle *o, uint64_t from_round) {
 	for (int h = 0; h < SIM_MAX_WORKERS; h++)
@@ -71,7 +58,7 @@ void oracle_rollback(struct sim *s, const struct core_record *rec) {
 		return;
 	s->stats.rollbacks++;
 	o->term = rec->term;
-	forget_rosters(o, rec->round);
+	rosters_forget(o, rec->round);
 	uncount_steps(o, rec->round);
 	return_to(s, rec->round);
 	oracle_forgets_residuals(s);

@@ -18,13 +18,6 @@ static int index_of(const struct sim_worker *w, int peer) {
 	return w->reduce != NULL && peer != w->host ? grid_peer_of(w->reduce, member) : -1;
 }
 
-static int host_of(const struct sim *s, uint32_t member) {
-	for (int h = 0; h < s->opt.n_workers; h++)
-		if (s->oracle.member_of[h] == member)
-			return h;
-	return SIM_NOBODY;
-}
-
 /* ---- what is to be sent ---- */
 
 static bool pull(struct sim_worker *w, int index, bool bulk, struct reduce_msg *m) {
@@ -40,16 +33,38 @@ static const uint8_t *another_mean(const struct sim *s, const struct reduce_msg 
 	return bytes;
 }
 
+static bool is_withheld(const struct sim *s, const struct reduce_msg *m) {
+	switch (s->withheld) {
+	case WITHHELD_CONTRIBUTIONS:
+		return m->type == REDUCE_SCATTER;
+	case WITHHELD_MEANS:
+		return m->type == REDUCE_GATHER;
+	case WITHHELD_SUMS:
+		return m->type == REDUCE_SCATTER && m->column;
+	case WITHHELD_COLUMN_MEANS:
+		return m->type == REDUCE_GATHER && m->column;
+	default:
+		return false;
+	}
+}
+
+static bool is_falsified(const struct sim *s, const struct reduce_msg *m) {
+	bool mean = m->type == REDUCE_GATHER;
+	return mean && (s->withheld == WITHHELD_LIKENESS || (s->withheld == WITHHELD_COLUMN_LIKENESS && m->column));
+}
+
 /* What the all-reduce has for a peer; a withholder's is what it lets out, with a PING that says
  * that it waits. */
 static bool pull_honestly(struct sim_worker *w, int index, bool bulk, struct reduce_msg *m) {
 	const struct sim *s = w->sim;
 	bool any = pull(w, index, bulk, m);
-	while (any && w->host == s->withholder && m->type == s->withheld)
+	if (w->host != s->withholder)
+		return any;
+	while (any && is_withheld(s, m))
 		any = pull(w, index, bulk, m);
-	if (any && w->host == s->withholder && m->type == REDUCE_PING)
+	if (any && m->type == REDUCE_PING)
 		m->waiting = 1;
-	if (any && w->host == s->withholder && s->unlike && m->type == REDUCE_GATHER)
+	if (any && is_falsified(s, m))
 		m->data = another_mean(s, m, index);
 	return any;
 }
@@ -57,7 +72,7 @@ static bool pull_honestly(struct sim_worker *w, int index, bool bulk, struct red
 /* As the real worker: the all-reduce first, then state. */
 static bool next_frame(struct sim_worker *w, uint32_t member, bool bulk, struct peers_message *out) {
 	struct sim *s = w->sim;
-	int peer = host_of(s, member), index = peer != SIM_NOBODY ? index_of(w, peer) : -1;
+	int peer = oracle_host_of(s, member), index = peer != SIM_NOBODY ? index_of(w, peer) : -1;
 	struct reduce_msg m;
 	if (peer == SIM_NOBODY)
 		return false;
@@ -80,13 +95,13 @@ static bool next_control(void *ctx, uint32_t member, struct peers_message *out) 
 
 static bool is_awaited(void *ctx, uint32_t member) {
 	struct sim_worker *w = ctx;
-	int peer = host_of(w->sim, member), index = peer != SIM_NOBODY ? index_of(w, peer) : -1;
+	int peer = oracle_host_of(w->sim, member), index = peer != SIM_NOBODY ? index_of(w, peer) : -1;
 	return index >= 0 && grid_is_awaited(w->reduce, index);
 }
 
 static double part_left(void *ctx, uint32_t member) {
 	const struct sim_worker *w = ctx;
-	const int peer = host_of(w->sim, member), index = peer != SIM_NOBODY ? index_of(w, peer) : -1;
+	const int peer = oracle_host_of(w->sim, member), index = peer != SIM_NOBODY ? index_of(w, peer) : -1;
 	const struct reduce_load load = index >= 0 ? grid_load(w->reduce, index) : (struct reduce_load){0};
 	return load.all > 0 ? (double)load.left / load.all : 1;
 }
@@ -106,7 +121,7 @@ static enum rv_err on_reduce_frame(struct sim_worker *w, int peer, const struct 
 static enum rv_err on_message(void *ctx, uint32_t member, const struct frame_header *h, const uint8_t *body,
 							  struct rv_errtext *et) {
 	struct sim_worker *w = ctx;
-	int peer = host_of(w->sim, member);
+	int peer = oracle_host_of(w->sim, member);
 	oracle_frame(w->sim, w->host, peer);
 	if (peer == SIM_NOBODY)
 		return RV_OK;
@@ -118,7 +133,7 @@ static enum rv_err on_message(void *ctx, uint32_t member, const struct frame_hea
 
 static void on_part(void *ctx, uint32_t member, bool bulk) {
 	struct sim_worker *w = ctx;
-	int peer = host_of(w->sim, member), index = peer != SIM_NOBODY ? index_of(w, peer) : -1;
+	int peer = oracle_host_of(w->sim, member), index = peer != SIM_NOBODY ? index_of(w, peer) : -1;
 	if (index >= 0)
 		grid_part(w->reduce, w->sim->now_us, index, bulk);
 }
@@ -150,7 +165,7 @@ static void count_way(struct sim_worker *w, uint32_t member) {
 
 static void on_link_up(void *ctx, uint32_t member) {
 	struct sim_worker *w = ctx;
-	int peer = host_of(w->sim, member);
+	int peer = oracle_host_of(w->sim, member);
 	sim_say(w->sim, w->host, "has a link to w%d", peer);
 	oracle_link_up(w->sim, w->host, peer);
 	count_way(w, member);
@@ -160,7 +175,7 @@ static void on_link_up(void *ctx, uint32_t member) {
 
 static void on_link_down(void *ctx, uint32_t member, bool fatal, enum rv_err why, const char *text) {
 	struct sim_worker *w = ctx;
-	int peer = host_of(w->sim, member);
+	int peer = oracle_host_of(w->sim, member);
 	sim_say(w->sim, w->host, "has no link to w%d%s: %s", peer, fatal ? ", for good" : "", text);
 	if (peer == SIM_NOBODY)
 		return;
@@ -177,7 +192,7 @@ static void on_trouble(void *ctx, enum rv_err why, const char *text) {
 
 static void on_unreached(void *ctx, uint32_t member, enum peers_need need) {
 	struct sim_worker *w = ctx;
-	int peer = host_of(w->sim, member);
+	int peer = oracle_host_of(w->sim, member);
 	oracle_asks(w->sim, w->host);
 	if (peer != SIM_NOBODY)
 		reach_wants(w->sim, w->host, member, need == PEERS_RELAYED);
@@ -321,15 +336,27 @@ static enum rv_err chunk_join(void *ctx, uint32_t chunk, const struct reduce_inp
 					  et);
 }
 
-/* Returns what this worker sends if nothing goes wrong; SIM_ANY_BYTES: not known of rows. */
+/* Returns what the owner of a chunk sends its column: the mean to all, or the row's sum to the one
+ * that makes it. */
+static uint64_t expected_column_tx(struct sim_worker *w, const struct document *d, uint32_t chunk) {
+	const struct sim_roster *r = roster_of(w->sim, d->round, d->attempt);
+	uint64_t others = 0;
+	for (int row = 0; row < d->n_rows; row++)
+		others += row != d->row && d->row_weights[row] > 0;
+	if (roster_encoder(w->sim, r, chunk) == w->host)
+		return others * (FRAME_HEADER_BYTES + chunk_bytes(w, 0, chunk));
+	return FRAME_HEADER_BYTES + sizeof(float) * chunking_len(&w->chunks, chunk);
+}
+
+/* Returns what this worker sends if nothing goes wrong: each chunk once to its owner; of its own
+ * the mean to its row, and in rows what the column needs. */
 static uint64_t expected_tx(struct sim_worker *w, const struct document *d) {
 	uint64_t bytes = 0;
-	if (d->n_rows > 1)
-		return SIM_ANY_BYTES;
 	for (int g = 0; g < d->n_ranges; g++)
 		for (uint32_t c = d->ranges[g].first; c < d->ranges[g].first + d->ranges[g].count; c++) {
 			bool mine = d->members[d->ranges[g].owner].member == w->member;
 			bytes += (mine ? d->n_members - 1u : 1u) * (FRAME_HEADER_BYTES + chunk_bytes(w, 0, c));
+			bytes += mine && d->n_rows > 1 ? expected_column_tx(w, d, c) : 0;
 		}
 	return bytes;
 }
@@ -394,6 +421,11 @@ static void allow(void *ctx, const struct document *d) {
 	const int n = document_linked(d, linked);
 	sim_say(w->sim, w->host, "follows document %llu: %d members, %d behind", (unsigned long long)d->seq, d->n_members,
 			d->n_syncing);
+	if (d->phase == RUN_REDUCE && d->round == w->global.round) {
+		w->told_round = d->round;
+		w->told_attempt = d->attempt;
+		w->told_in = document_find(d, w->member) >= 0;
+	}
 	house_follow(&w->house, d, w->member);
 	for (int i = 0; i < n; i++)
 		house_filter(&w->house, &linked[i]);

@@ -155,6 +155,11 @@ static struct sim_fault *append(struct sim_plan *p, enum sim_fault_kind kind) {
 
 /* ---- parts of the plan ---- */
 
+/* Two of one row that cannot be linked, with nobody else in it, can never exchange anything. */
+static bool in_rows(const struct sim_options *o) {
+	return o->n_workers > o->row_size;
+}
+
 static void plan_lasting(struct sim_plan *p, const struct sim_options *o, struct rv_rng *r) {
 	double loss = rv_rng_double(r) * rv_rng_double(r), doubling = rv_rng_double(r), echo = rv_rng_double(r);
 	append(p, FAULT_HTTP_LOSS)->amount = 0.1 * loss;
@@ -164,7 +169,7 @@ static void plan_lasting(struct sim_plan *p, const struct sim_options *o, struct
 		append(p, FAULT_LIAR)->host = draw_worker(r, o);
 	uint64_t undialable = draw_undialable(r, o);
 	if (undialable != 0 && rv_rng_below(r, 3) == 0)
-		append(p, FAULT_NAT)->set = undialable;
+		append(p, FAULT_NAT)->set = in_rows(o) ? undialable & -undialable : undialable;
 }
 
 static void plan_at_times(struct sim_plan *p, const struct sim_options *o, struct rv_rng *r) {
@@ -226,6 +231,16 @@ static void plan_flips(struct sim_plan *p, const struct sim_options *o, struct r
 	}
 }
 
+/* Returns what a withholder keeps: in rows also what only columns exchange. */
+static double draw_withheld(struct rv_rng *r, const struct sim_options *o) {
+	enum { STREAM = 49 };
+	struct rv_rng in_columns = rv_rng_of(o->seed, STREAM);
+	const double anywhere = (double)rv_rng_below(r, 2);
+	if (!in_rows(o) || rv_rng_below(&in_columns, 2) == 0)
+		return anywhere;
+	return rv_rng_below(&in_columns, 2) == 0 ? WITHHELD_SUMS : WITHHELD_COLUMN_MEANS;
+}
+
 /* Members that hold the others up, where these suffice. Drawn apart: what else happens in a
  * universe stays the same. */
 static void plan_dishonest(struct sim_plan *p, const struct sim_options *o) {
@@ -238,7 +253,7 @@ static void plan_dishonest(struct sim_plan *p, const struct sim_options *o) {
 		if (f == NULL)
 			continue;
 		f->host = draw_worker(&r, o);
-		f->amount = (double)rv_rng_below(&r, 2);
+		f->amount = draw_withheld(&r, o);
 	}
 }
 

@@ -14,7 +14,15 @@
 
 enum { SIM_TOKENS_PER_STEP = 10 };
 
-#define SIM_ANY_BYTES UINT64_MAX
+enum sim_withheld {
+	WITHHELD_CONTRIBUTIONS, /* partial sums too */
+	WITHHELD_MEANS,
+	WITHHELD_LIKENESS, /* nothing, but each peer gets another mean */
+	WITHHELD_SUMS,     /* partial sums, in columns only, as the next two */
+	WITHHELD_COLUMN_MEANS,
+	WITHHELD_COLUMN_LIKENESS,
+	SIM_WITHHELD
+};
 
 enum sim_fault_kind {
 	/* the whole safety phase */
@@ -22,9 +30,7 @@ enum sim_fault_kind {
 	FAULT_HTTP_DOUBLING, /* the copy comes a little later */
 	FAULT_HTTP_ECHO,     /* the copy comes seconds later, after newer ones */
 	FAULT_LIAR,          /* `host` gives wrong pieces of the run's state, now and then */
-	/* `host` withholds what it owes in all-reduces, and lies in PINGs; amount 0: contributions, 1:
-	 * means, 2: gives each peer another mean instead */
-	FAULT_WITHHOLDER,
+	FAULT_WITHHOLDER,    /* `host` withholds what it owes in all-reduces, and lies in PINGs; `amount`: what */
 	FAULT_GHOST,         /* `host` reports that it trains, and does not */
 	FAULT_IMPOSTOR,      /* `host` greets peers as the member that `peer` is */
 	FAULT_RELAY_DROPS,   /* the relay does not send `amount`, a share, of its frames */
@@ -116,6 +122,7 @@ struct sim_options {
 	uint64_t seed;
 	int n_workers;
 	uint32_t min_workers;
+	int row_size; /* more participants are laid out in rows (base/rows.h) */
 	uint64_t rounds, steps_per_round, overlap_steps, snapshot_every;
 	size_t n_params;
 	const struct codec *codec;

@@ -35,6 +35,9 @@ void sim_stats_add(struct sim_stats *sum, const struct sim_stats *one) {
 	sum->workers += one->workers;
 	sum->events += one->events;
 	sum->commits += one->commits;
+	sum->rosters_in_rows += one->rosters_in_rows;
+	sum->commits_in_rows += one->commits_in_rows;
+	sum->rows_left_out += one->rows_left_out;
 	sum->later_attempts += one->later_attempts;
 	sum->fetched_logs += one->fetched_logs;
 	sum->fetched_snapshots += one->fetched_snapshots;

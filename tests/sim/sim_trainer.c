@@ -243,6 +243,7 @@ void trainer_unload(struct sim_worker *w) {
 	free(w->reduced);
 	free(w->flags);
 	free(w->sums);
+	w->sums = NULL;
 	for (int i = 0; i < SIM_MAX_WORKERS; i++)
 		free(w->held[i]);
 	memset(w->held, 0, sizeof w->held);

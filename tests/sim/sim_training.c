@@ -221,6 +221,18 @@ static void check_place(struct sim *s, int host, const struct trainer_request *a
 				 (unsigned long long)training_overlap(s, a->round));
 }
 
+/* A worker that knows that the mean is without its contribution keeps its steps for the next. */
+static void check_kept(struct sim *s, int host, const struct trainer_request *a) {
+	const struct sim_worker *w = &s->workers[host];
+	bool knows = w->told_attempt != 0 && w->told_round == a->round && w->term == s->oracle.term &&
+				 w->told_attempt == s->oracle.means.attempt[a->round];
+	/* With all steps ahead contributions are empty, and means alike. */
+	const bool any = s->opt.gives_away || s->opt.overlap_steps < s->opt.steps_per_round;
+	if (knows && any && !w->told_in && s->opt.late == LATE_KEEP && a->adopt != PARTICIPANT_KEEP)
+		sim_fail(s, "w%d: gives up its steps of round %llu, whose mean is without them", host,
+				 (unsigned long long)a->round);
+}
+
 static void count_outer_step(struct sim *s, const struct sim_worker *w, enum participant_adopt how) {
 	const struct participant *p = &w->participant;
 	bool moved_on = p->gave_away && how != PARTICIPANT_DISCARD;
@@ -234,6 +246,7 @@ void training_apply(struct sim *s, int host, const struct trainer_request *a) {
 	struct sim_worker *w = &s->workers[host];
 	bool begins;
 	check_place(s, host, a);
+	check_kept(s, host, a);
 	count_outer_step(s, w, a->adopt);
 	if (a->adopt == PARTICIPANT_ADOPT)
 		oracle_adopts(s, host, a->round);

@@ -149,6 +149,7 @@ static void make_run(struct sim *s) {
 											  .run_hash = s->run_hash};
 	make_identities(s);
 	s->run = (struct run_config){.steps_per_round = (int64_t)s->opt.steps_per_round,
+								 .row_size = s->opt.row_size,
 								 .mix = (double)s->opt.mix,
 								 .eager_share = (double)s->opt.share,
 								 .error_feedback = (double)s->opt.feedback,
@@ -258,7 +259,7 @@ static void demand_the_end(struct sim *s, int64_t from_us) {
 		return;
 	}
 	for (int h = 0; h < s->opt.n_workers; h++) {
-		bool in_the_last = s->oracle.last_participants >> s->oracle.member_of[h] & 1;
+		bool in_the_last = s->oracle.in_last[h];
 		const struct sim_worker *w = &s->workers[h];
 		uint64_t round = w->done ? w->done_round : w->global.round;
 		if (round != s->opt.rounds)

@@ -113,6 +113,10 @@ struct sim_worker {
 	int host;
 	uint64_t reduce_round;
 	uint32_t reduce_attempt;
+	/* The latest roster of its own round that it was told of, and whether that has it. */
+	uint64_t told_round;
+	uint32_t told_attempt;
+	bool told_in;
 	struct global_state global;
 	struct replica replica;
 	struct participant participant;
@@ -139,7 +143,7 @@ struct sim_worker {
 	struct house house;
 	struct sim_dials asks; /* of its mesh for routes */
 	int reads_from;        /* host: whose bytes the mesh reads */
-	uint64_t expected_tx;  /* bytes, when nothing goes wrong in this all-reduce; SIM_ANY_BYTES: not known */
+	uint64_t expected_tx;  /* bytes, when nothing goes wrong in this all-reduce */
 	bool lost_a_link;      /* since it began: what was on it is sent again */
 	/* the oracle's */
 	struct sim_dials dials[SIM_MAX_WORKERS];
