@@ -48,10 +48,15 @@ static const struct rv_option options[] = {
 	{"threads", RV_OPT_INT, FIELD(threads), 0, "0", 0, 256, NULL, "Threads; 0: all cores.", BOTH},
 	{"documents", RV_OPT_INT, FIELD(documents), 0, "3", 0, 1000, NULL, "Documents to show, from the beginning.",
 	 "inspect"},
+	{"port", RV_OPT_INT, FIELD(port), 0, "8080", 0, 65535, NULL, "The port to serve at; 0: any free one.", "serve"},
+	{"listen", RV_OPT_STRING, FIELD(listen), CAP(listen), "", 0, 0, NULL,
+	 "The address to serve at, as a number; empty: all of this machine's.", "serve"},
+	{"connections", RV_OPT_INT, FIELD(connections), 0, "64", 1, 256, NULL,
+	 "Connections at a time, of one host half of them; others wait.", "serve"},
 	{.name = NULL},
 };
 
-static const char *const verbs[] = {"publish", "verify", "inspect", NULL};
+static const char *const verbs[] = {"publish", "verify", "inspect", "serve", NULL};
 enum { VERBS = sizeof verbs / sizeof verbs[0] - 1 };
 
 static bool is_for(const struct rv_option *o, const char *verb) {
@@ -89,7 +94,7 @@ static enum rv_err check(const void *opts, const struct rv_args *args, struct rv
 	const char *verb = args->at[0];
 	if (!rv_name_is_one_of(verb, verbs)) {
 		const char *near = rv_nearest_name(verb, verbs, VERBS);
-		return rv_fail(et, RV_E_INVALID, "data %s: must be publish, verify or inspect%s%s%s", verb,
+		return rv_fail(et, RV_E_INVALID, "data %s: must be publish, verify, inspect or serve%s%s%s", verb,
 					   near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 	}
 	RV_TRY(check_options(o, verb, et));
@@ -106,16 +111,18 @@ static enum rv_err run_data(void *opts, const struct rv_args *args, struct rv_er
 		return data_publish(o, args->at + 1, args->n - 1, et);
 	if (strcmp(verb, "verify") == 0)
 		return data_verify(o, args->at[1], et);
+	if (strcmp(verb, "serve") == 0)
+		return data_serve(o, args->at[1], et);
 	RV_ASSERT(strcmp(verb, "inspect") == 0);
 	return data_inspect(o, args->at[1], et);
 }
 
 const struct rv_command data_command = {
 	.name = "data",
-	.synopsis = "publish FILES... | verify DIR | inspect DIR",
+	.synopsis = "publish FILES... | verify DIR | inspect DIR | serve DIR",
 	.args_min = 1,
 	.args_max = RV_PROGRAM_ARGS_MAX,
-	.help = "Publish text for a run, check it, show it.",
+	.help = "Publish text for a run, check it, show it, serve it.",
 	.details =
 		"publish turns text into shards of tokens, each hashed, under a manifest whose hash (data-hash) names all of\n"
 		"it: who has this hash can check every byte, from wherever it came. FILES are text, JSON Lines, both also as\n"
@@ -127,6 +134,7 @@ const struct rv_command data_command = {
 		"    rivulet data publish train.bin --format nanogpt --tokenizer gpt2.tiktoken --out owt.rv\n"
 		"    rivulet data verify fineweb.rv      reads every shard; exit status 1 names what is damaged\n"
 		"    rivulet data inspect fineweb.rv     facts, and the first documents as text\n"
+		"    rivulet data serve fineweb.rv --port 8080     over HTTP with ranges; any static web server will do, too\n"
 		"    rivulet train --data fineweb.rv --tokenizer fineweb.rv/tokenizer.json\n"
 		"\n"
 		"docs/data.md describes the files.",

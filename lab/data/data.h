@@ -7,8 +7,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { DATA_INSPECT_DOCUMENTS = 3, DATA_SERVE_CONNECTIONS = 64 };
-
 /* Layouts of files of tokens, in the order of the option's choices. */
 enum data_format { DATA_FORMAT_AUTO, DATA_FORMAT_LLMC, DATA_FORMAT_NANOGPT };
 
@@ -31,5 +29,6 @@ struct data_options {
 enum rv_err data_publish(const struct data_options *o, const char *const *files, int n_files, struct rv_errtext *et);
 enum rv_err data_verify(const struct data_options *o, const char *dir, struct rv_errtext *et);
 enum rv_err data_inspect(const struct data_options *o, const char *dir, struct rv_errtext *et);
+enum rv_err data_serve(const struct data_options *o, const char *dir, struct rv_errtext *et);
 
 #endif

@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 """test_lab_data.py BIN: `rivulet data` as a program. What it publishes is read back by numpy from the published layouts
 alone; a publish that is killed at random times ends in the same bytes; every format, and what is refused."""
+import concurrent.futures
 import gzip
 import hashlib
+import http.client
 import json
 import pathlib
 import random
 import re
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -232,6 +236,55 @@ class Data(unittest.TestCase):
             (killed / "lock").unlink(missing_ok=True)
         print(f"killed {kills} times")
         self.assertEqual(files_of(whole), files_of(killed))
+
+    def test_serve(self):
+        """Files with ranges to several at once, more than there are connections; nothing else of the directory."""
+        where, _ = self.publish("serve.rv", self.text)
+        (where / "lock").write_text("secret")
+        server = subprocess.Popen([BIN, "data", "serve", where, "--port", "0", "--listen", "127.0.0.1", "--connections", "4"],
+                                  stdout=subprocess.PIPE, text=True)
+        try:
+            port = json.loads(server.stdout.readline())["port"]
+            self.check_served(where, port)
+        finally:
+            server.send_signal(signal.SIGINT)
+            out, _ = server.communicate(timeout=60)
+        self.assertEqual(server.returncode, 0)
+        self.assertIn('"event":"served"', out)
+
+    def check_served(self, where, port):
+        def get(name, method="GET", **headers):
+            while True:
+                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+                connection.request(method, name, headers=headers)
+                answer = connection.getresponse()
+                body = answer.read()
+                connection.close()
+                if answer.status != 503:
+                    return answer, body
+                time.sleep(0.02)
+
+        want = (where / "shard-000000.bin").read_bytes()
+        answer, body = get("/shard-000000.bin")
+        self.assertEqual((answer.status, body), (200, want))
+        answer, body = get("/shard-000000.bin", Range="bytes=1000-2999")
+        self.assertEqual((answer.status, body, answer.headers["Content-Range"]), (206, want[1000:3000], f"bytes 1000-2999/{len(want)}"))
+        answer, body = get("/shard-000000.bin", Range=f"bytes={len(want)}-")
+        self.assertEqual((answer.status, answer.headers["Content-Range"]), (416, f"bytes */{len(want)}"))
+        answer, body = get("/manifest.json", "HEAD")
+        self.assertEqual((answer.status, body, int(answer.headers["Content-Length"])), (200, b"", (where / "manifest.json").stat().st_size))
+        for name in ("/lock", "/../text.txt", "/%2e%2e/text.txt", "/shard-999999.bin", "/", "//etc/passwd"):
+            self.assertEqual(get(name)[0].status, 404, name)
+        self.assertEqual(get("/manifest.json", "POST")[0].status, 405)
+        with socket.create_connection(("127.0.0.1", port)) as s:  # two requests in one packet, then what is none
+            s.sendall(b"GET /manifest.json HTTP/1.1\r\n\r\nHEAD /manifest.json HTTP/1.1\r\n\r\nnonsense\r\n\r\n")
+            data = b"".join(iter(lambda: s.recv(65536), b""))
+        self.assertEqual([int(x) for x in re.findall(rb"HTTP/1.1 (\d+)", data)], [200, 200, 400])
+        idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(1)]  # a host has half of the four connections
+        copies = list(concurrent.futures.ThreadPoolExecutor(8).map(lambda i: get(f"/shard-{i:06}.bin")[1], range(8)))
+        self.assertEqual(copies, [(where / f"shard-{i:06}.bin").read_bytes() for i in range(8)])
+        for s in idle:
+            s.close()
 
     def test_training(self):
         """train takes a published text, and packed documents, as it takes the same text tokenized."""
