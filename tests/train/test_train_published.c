@@ -162,7 +162,10 @@ static void what_is_published_is_read_back(void **state) {
 	assert_int_equal(publish(f, "two", 3, &two), RV_OK);
 	assert_same_directories(f, "one", "two", &one);
 	assert_reads(f, "two");
+	path_in(f, "one", "", dir);
+	scratch_write(dir, "publish.log", "x", 1); /* killed just before it would have been removed */
 	assert_int_equal(publish(f, "one", 1, &one), RV_E_INVALID);
+	assert_int_equal(scratch_count(dir), two.n_shards + 3);
 	assert_true(strstr(why.text, "published already") != NULL);
 	path_in(f, "one", "", dir);
 	assert_ok(token_source_open(&s, dir, 0, &et)); /* as --data */

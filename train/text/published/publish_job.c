@@ -86,11 +86,21 @@ static enum rv_err keep_whole(struct job *j, struct rv_errtext *et) {
 	return tokenize_state_write(j->c->out, &j->at, et);
 }
 
+static bool is_temporary(const char *name) {
+	static const char *const patterns[] = {"shard-*.bin.tmp-??????", "index-*.hashes.tmp-??????",
+										   "manifest.json.tmp-??????", "tokens.json.tmp-??????",
+										   "tokenizer.*.tmp-??????"};
+	for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++)
+		if (fnmatch(patterns[i], name, 0) == 0)
+			return true;
+	return false;
+}
+
 /* Removes the unfinished files of a killed job. */
 static void remove_temporaries(const struct job *j) {
 	DIR *dir = opendir(j->c->out);
 	for (struct dirent *d; dir && (d = readdir(dir));)
-		if (fnmatch("*.tmp-??????", d->d_name, 0) == 0)
+		if (is_temporary(d->d_name))
 			(void)unlinkat(dirfd(dir), d->d_name, 0);
 	if (dir)
 		closedir(dir);
@@ -196,11 +206,13 @@ enum rv_err publish_job_run(const struct publish_config *c, struct manifest *out
 	*shards = 0;
 	out->vocab = tokenizer_vocab(c->tokenizer);
 	RV_TRY(check_stated(out, et));
-	if (has_file(&j, MANIFEST_NAME) && !has_file(&j, TOKENIZE_STATE_NAME))
+	remove_temporaries(&j);
+	if (has_file(&j, MANIFEST_NAME) && !has_file(&j, TOKENIZE_STATE_NAME)) {
+		remove_file(&j, PUBLISH_LOG_NAME); /* of a job that was killed at its last step */
 		return rv_fail(
 			et, RV_E_INVALID,
 			"%s holds a text that is published already: `rivulet data inspect` shows it; choose another --out", c->out);
-	remove_temporaries(&j);
+	}
 	enum rv_err e = publish_log_open(&j.log, c->out, et);
 	if (e == RV_OK)
 		e = run(&j, out, et);
