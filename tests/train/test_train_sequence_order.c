@@ -1,0 +1,81 @@
+/* test_train_sequence_order.c: a pass reads every training sequence once, and few shards at a
+ * time. */
+#include "tests/common/check.h"
+#include "train/text/data.h"
+#include "train/text/published/manifest.h"
+#include "train/text/sequence_order.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const uint64_t sizes_blocks[] = {1, 2, 49, 50, 1023, 1024, 1500, 5000};
+
+static void a_pass_reads_each_sequence_once(void **state) {
+	(void)state;
+	for (size_t s = 0; s < sizeof sizes_blocks / sizeof sizes_blocks[0]; s++) {
+		const uint64_t n_blocks = sizes_blocks[s];
+		const struct sequence_order o = sequence_order_of(n_blocks * DATA_BLOCK + 77, 50, 4000, s);
+		const uint64_t length = sequence_order_length(&o);
+		assert_int_equal(length, (n_blocks - n_blocks / 50) * 4);
+		uint8_t *seen = calloc(n_blocks * 4, 1);
+		assert_non_null(seen);
+		for (uint64_t i = 0; i < 2 * length; i++) {
+			const struct sequence_place p = sequence_order_at(&o, i);
+			assert_int_equal(p.pass, i / length);
+			assert_true(p.block < n_blocks && p.block % 50 != 49);
+			assert_int_equal(p.token / DATA_BLOCK, p.block);
+			assert_true(p.token % DATA_BLOCK + 4000 < DATA_BLOCK); /* its last target too */
+			seen[p.block * 4 + p.token % DATA_BLOCK / 4000]++;
+		}
+		for (uint64_t b = 0; b < n_blocks * 4; b++)
+			assert_int_equal(seen[b], b / 4 % 50 == 49 ? 0 : 2);
+		free(seen);
+	}
+}
+
+/* Of a terabyte: each stretch of a thousand sequences lies in a window or two. */
+static void few_shards_are_read_at_a_time(void **state) {
+	(void)state;
+	enum { CONTEXT = 1024, STRETCH = 1000, LEAPS = 40 };
+	const struct sequence_order o = sequence_order_of((uint64_t)500 << 30, 50, CONTEXT, 3);
+	const uint64_t length = sequence_order_length(&o);
+	for (uint64_t leap = 0; leap < LEAPS; leap++) {
+		uint64_t shards[STRETCH], n = 0;
+		for (uint64_t i = 0; i < STRETCH; i++) {
+			const struct sequence_place p = sequence_order_at(&o, leap * (length / LEAPS) + i);
+			const uint64_t shard = p.token / MANIFEST_SHARD_TOKENS;
+			assert_int_equal((p.token + CONTEXT) / MANIFEST_SHARD_TOKENS, shard); /* never in two */
+			uint64_t k = 0;
+			while (k < n && shards[k] != shard)
+				k++;
+			shards[k] = shard;
+			n += k == n;
+		}
+		assert_true(n <= 20);
+	}
+}
+
+static void passes_and_seeds_differ(void **state) {
+	(void)state;
+	const struct sequence_order a = sequence_order_of(5000 * DATA_BLOCK, 50, 100, 1);
+	const struct sequence_order b = sequence_order_of(5000 * DATA_BLOCK, 50, 100, 2);
+	const uint64_t length = sequence_order_length(&a);
+	int same_pass = 0, same_seed = 0, in_order = 0;
+	for (uint64_t i = 0; i < 1000; i++) {
+		const uint64_t token = sequence_order_at(&a, i).token;
+		same_pass += token == sequence_order_at(&a, length + i).token;
+		same_seed += token == sequence_order_at(&b, i).token;
+		in_order += sequence_order_at(&a, i + 1).token > token;
+	}
+	assert_true(same_pass < 5 && same_seed < 5);
+	assert_true(in_order > 400 && in_order < 600);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_pass_reads_each_sequence_once),
+		cmocka_unit_test(few_shards_are_read_at_a_time),
+		cmocka_unit_test(passes_and_seeds_differ),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
