@@ -2,6 +2,7 @@
  * what is damaged is refused with its place; blocks give the same text whatever the file. */
 #include "train/text/documents/document_blocks.h"
 #include "train/text/documents/documents.h"
+#include "train/text/documents/hub_directory.h"
 
 #include "base/file.h"
 #include "tests/common/check.h"
@@ -255,11 +256,35 @@ static void blocks_hold_the_documents_in_order(void **state) {
 	free(got);
 }
 
+static void a_license_is_found_in_a_readme(void **state) {
+	(void)state;
+	static const struct {
+		const char *text, *license;
+	} cases[] = {
+		{"---\nlicense: odc-by\n---\n", "odc-by"},
+		{"---\r\nlanguage:\r\n- en\r\nlicense: \"cc-by-4.0\"\r\n---\r\n", "cc-by-4.0"},
+		{"---\nlicense:\n- mit\n- other\n---\n", "mit"},
+		{"---\nlicense:\n  - 'apache-2.0'\ntags: x\n---\n", "apache-2.0"},
+		{"---\nlicense:\ntags:\n- mit\n---\n", ""},
+		{"---\ntags: x\n---\nlicense: mit\n", ""},
+		{"# Title\nlicense: mit\n", ""},
+		{"---\nlicense: mit", "mit"},
+		{"---", ""},
+		{"", ""},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		char license[HUB_LICENSE_BYTES];
+		hub_license(cases[i].text, strlen(cases[i].text), license);
+		assert_string_equal(license, cases[i].license);
+	}
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parquet_of_others_is_read),           cmocka_unit_test(columns_are_found_by_their_path),
 		cmocka_unit_test(damaged_parquet_is_refused),          cmocka_unit_test(lines_are_read_packed_or_not),
 		cmocka_unit_test(a_line_that_cannot_be_read_is_named), cmocka_unit_test(blocks_hold_the_documents_in_order),
+		cmocka_unit_test(a_license_is_found_in_a_readme),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -5,7 +5,8 @@
  * are cut into windows of ORDER_WINDOW_BLOCKS; a pass takes the windows in a pseudo-random order,
  * and the sequences of a window in one, too. Sequences of one window lie in 9 or 10 shards of the
  * usual size. The blocks behind the last whole window are the last of each pass. The place in a
- * block where its first sequence begins is drawn for each pass. No sequence has a held-out token. */
+ * block where its first sequence begins is drawn for each pass. No sequence has a held-out
+ * token. */
 #ifndef RV_TRAIN_TEXT_SEQUENCE_ORDER_H
 #define RV_TRAIN_TEXT_SEQUENCE_ORDER_H
 
