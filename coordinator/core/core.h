@@ -221,6 +221,13 @@ void core_tick(struct core *c, int64_t now_us);
 int64_t core_deadline_us(const struct core *c);
 
 bool core_next_record(struct core *c, struct core_record *out);
+bool core_has_records(const struct core *c); /* core_next_record has one */
+/* Returns how many of the records that wait are of members (MEMBER, AWAY) and before any other:
+ * they may be made durable together, and core_persisted() is then called for each, in their
+ * order. */
+int core_count_member_records(const struct core *c);
+/* Writes the i-th of those that wait; 0 is the next one. */
+void core_record_at(const struct core *c, int i, struct core_record *out);
 void core_persisted(struct core *c, uint64_t record_id, int64_t now_us);
 
 /* Returns the latest document that may be announced; never NULL after init. */

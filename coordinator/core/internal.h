@@ -437,8 +437,6 @@ struct core_record *core_push(struct core *c, enum core_record_type type);
 void core_push_facts(struct core *c, enum core_record_type type, const struct core_facts *f);
 void core_push_seq(struct core *c); /* likewise */
 bool core_has_queue_room(const struct core *c, int records);
-/* Writes the first record of the queue. */
-void core_queue_first(const struct core *c, struct core_record *out);
 void core_queue_drop_first(struct core *c);
 /* Returns the facts that a record in the queue makes of `key`, which is not in memory; NULL: none
  * does. */

@@ -66,9 +66,9 @@ static void put_facts(const struct core_facts *f, struct core_record *out) {
 	out->blame_until = f->blame.until_round;
 }
 
-void core_queue_first(const struct core *c, struct core_record *out) {
-	RV_ASSERT(c->n_queue > 0);
-	const struct core_queued *q = &c->queue[0];
+void core_record_at(const struct core *c, int i, struct core_record *out) {
+	RV_ASSERT(i >= 0 && i < c->n_queue);
+	const struct core_queued *q = &c->queue[i];
 	if (is_decision(q->type)) {
 		core_record_copy(out, &c->decision);
 		return;
@@ -87,8 +87,19 @@ void core_queue_drop_first(struct core *c) {
 bool core_next_record(struct core *c, struct core_record *out) {
 	if (c->n_queue == 0)
 		return false;
-	core_queue_first(c, out);
+	core_record_at(c, 0, out);
 	return true;
+}
+
+bool core_has_records(const struct core *c) {
+	return c->n_queue > 0;
+}
+
+int core_count_member_records(const struct core *c) {
+	int n = 0;
+	while (n < c->n_queue && (c->queue[n].type == CORE_MEMBER || c->queue[n].type == CORE_AWAY))
+		n++;
+	return n;
 }
 
 void core_record_copy(struct core_record *to, const struct core_record *from) {

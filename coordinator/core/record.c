@@ -19,7 +19,7 @@ static void apply_own(struct core *c, const struct core_record *rec) {
 
 void core_persisted(struct core *c, uint64_t record_id, int64_t now_us) {
 	struct core_record rec;
-	core_queue_first(c, &rec);
+	core_record_at(c, 0, &rec);
 	RV_ASSERT(rec.id == record_id);
 	core_queue_drop_first(c);
 	if (!c->ahead)

@@ -140,6 +140,33 @@ enum rv_err service_load(struct service *s, struct rv_errtext *et) {
 
 /* ---- records ---- */
 
+/* Lets the core announce a record of a member that is durable. */
+static void announce_member(struct service *s, const struct core_record *rec, int64_t now_us) {
+	core_persisted(s->core, rec->id, now_us);
+	if (rec->type == CORE_MEMBER)
+		note_slot(s, rec->member);
+	RECORD_POINT(rec->type, "announced");
+	service_tell_record(s, rec);
+}
+
+static void give_record(const void *core, int i, struct core_record *out) {
+	core_record_at(core, i, out);
+}
+
+/* Makes the next `n` records, of members, durable together: one transaction, one fsync. */
+static enum rv_err persist_members(struct service *s, int n, int64_t now_us, struct rv_errtext *et) {
+	struct core_record rec;
+	core_record_at(s->core, 0, &rec);
+	RECORD_POINT(rec.type, "before");
+	RV_TRY(s->cfg.store->ops->append_many(s->cfg.store, n, give_record, s->core, et));
+	RECORD_POINT(rec.type, "durable");
+	for (int i = 0; i < n; i++) {
+		core_record_at(s->core, 0, &rec);
+		announce_member(s, &rec, now_us);
+	}
+	return RV_OK;
+}
+
 static enum rv_err persist(struct service *s, const struct core_record *rec, int64_t now_us, struct rv_errtext *et) {
 	struct commit_stats stats = {0};
 	bool commit = rec->type == CORE_COMMIT;
@@ -149,8 +176,6 @@ static enum rv_err persist(struct service *s, const struct core_record *rec, int
 	RV_TRY(s->cfg.store->ops->append(s->cfg.store, rec, commit ? &stats : NULL, et));
 	RECORD_POINT(rec->type, "durable");
 	core_persisted(s->core, rec->id, now_us);
-	if (rec->type == CORE_MEMBER)
-		note_slot(s, rec->member);
 	RECORD_POINT(rec->type, "announced");
 	if (commit) {
 		service_note_commit(s, &stats, now_us);
@@ -160,6 +185,16 @@ static enum rv_err persist(struct service *s, const struct core_record *rec, int
 		service_note_rollback(s, rec, now_us);
 	service_tell_record(s, rec);
 	return RV_OK;
+}
+
+/* Makes what waits first durable: one decision, or all records of members before the next one. */
+static enum rv_err persist_next(struct service *s, int64_t now_us, struct rv_errtext *et) {
+	struct core_record rec;
+	int members = core_count_member_records(s->core);
+	if (members > 0)
+		return persist_members(s, members, now_us, et);
+	core_record_at(s->core, 0, &rec);
+	return persist(s, &rec, now_us, et);
 }
 
 static void store_failed(struct service *s, enum rv_err e, const struct rv_errtext *why) {
@@ -175,10 +210,9 @@ static void store_failed(struct service *s, enum rv_err e, const struct rv_errte
 
 /* Makes all decisions of the core durable. */
 static enum rv_err pump(struct service *s, int64_t now_us, struct rv_errtext *et) {
-	struct core_record rec;
-	while (s->fault == RV_OK && core_next_record(s->core, &rec)) {
+	while (s->fault == RV_OK && core_has_records(s->core)) {
 		struct rv_errtext why = {0};
-		enum rv_err e = persist(s, &rec, now_us, &why);
+		enum rv_err e = persist_next(s, now_us, &why);
 		if (e != RV_OK) {
 			store_failed(s, e, &why);
 			return rv_fail(et, service_for_the_asker(e), "%s", why.text);

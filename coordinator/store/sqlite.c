@@ -374,9 +374,8 @@ static enum rv_err drop_commits(struct sqlite_store *s, uint64_t from_round, str
 	return sqlite_store_step(s, DROP_COMMITS, "dropping commits", et);
 }
 
-static enum rv_err append_all(struct sqlite_store *s, const struct core_record *rec, const struct commit_stats *stats,
-							  struct rv_errtext *et) {
-	RV_TRY(sqlite_store_step(s, BEGIN, "starting a transaction", et));
+static enum rv_err put_all(struct sqlite_store *s, const struct core_record *rec, const struct commit_stats *stats,
+						   struct rv_errtext *et) {
 	RV_TRY(put_record(s, rec, et));
 	if (rec->type == CORE_MEMBER || rec->type == CORE_AWAY)
 		RV_TRY(put_member(s, rec, et));
@@ -385,16 +384,34 @@ static enum rv_err append_all(struct sqlite_store *s, const struct core_record *
 	if (rec->type == CORE_ROLLBACK)
 		RV_TRY(drop_commits(s, rec->round, et));
 	RECORD_POINT(rec->type, "written");
-	return sqlite_store_step(s, COMMIT, "committing a record", et);
+	return RV_OK;
+}
+
+/* Ends the transaction: durable, or, `e` or the result being a fault, undone. */
+static enum rv_err end(struct sqlite_store *s, enum rv_err e, struct rv_errtext *et) {
+	if (e == RV_OK)
+		e = sqlite_store_step(s, COMMIT, "committing a record", et);
+	if (e != RV_OK)
+		sqlite_store_roll_back(s);
+	return e;
 }
 
 static enum rv_err append(struct store *store, const struct core_record *rec, const struct commit_stats *stats,
 						  struct rv_errtext *et) {
 	struct sqlite_store *s = sqlite_store_of(store);
-	enum rv_err e = append_all(s, rec, stats, et);
-	if (e != RV_OK)
-		sqlite_store_roll_back(s);
-	return e;
+	enum rv_err e = sqlite_store_step(s, BEGIN, "starting a transaction", et);
+	return end(s, e == RV_OK ? put_all(s, rec, stats, et) : e, et);
+}
+
+static enum rv_err append_many(struct store *store, int n, store_give *give, const void *ctx, struct rv_errtext *et) {
+	struct sqlite_store *s = sqlite_store_of(store);
+	struct core_record rec;
+	enum rv_err e = sqlite_store_step(s, BEGIN, "starting a transaction", et);
+	for (int i = 0; e == RV_OK && i < n; i++) {
+		give(ctx, i, &rec);
+		e = put_all(s, &rec, NULL, et);
+	}
+	return end(s, e, et);
 }
 
 /* Decodes the row (id, body, hash) that the statement is at. */
@@ -499,6 +516,7 @@ static void close_store(struct store *store) {
 
 static const struct store_ops sqlite_ops = {.close = close_store,
 											.append = append,
+											.append_many = append_many,
 											.each = each,
 											.away = away,
 											.commits = commits,

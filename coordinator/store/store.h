@@ -56,6 +56,8 @@ struct store_asker {
 
 struct store;
 
+/* Writes the i-th record that is to be appended. */
+typedef void store_give(const void *ctx, int i, struct core_record *out);
 /* Takes one record of a stream. A fault ends the stream. */
 typedef enum rv_err store_take(void *ctx, const struct core_record *rec, struct rv_errtext *et);
 
@@ -67,6 +69,9 @@ struct store_ops {
 	 * commits that it takes back. All of it or nothing. */
 	enum rv_err (*append)(struct store *s, const struct core_record *rec, const struct commit_stats *stats,
 						  struct rv_errtext *et);
+	/* Makes `n` records durable likewise, in one transaction: all of them or none. None is a
+	 * COMMIT. */
+	enum rv_err (*append_many)(struct store *s, int n, store_give *give, const void *ctx, struct rv_errtext *et);
 	/* Gives every record, oldest first, until the first fault of `take`. */
 	enum rv_err (*each)(struct store *s, store_take *take, void *ctx, struct rv_errtext *et);
 	/* Gives the AWAY record of the member with this key, or, NULL, with this number. *found: there

@@ -91,8 +91,8 @@ static void spend(struct memory_store *m, const struct core_record *rec) {
 		drop_askers_of(m, in.id);
 }
 
-static enum rv_err append(struct store *s, const struct core_record *rec, const struct commit_stats *stats,
-						  struct rv_errtext *et) {
+static enum rv_err put(struct store *s, const struct core_record *rec, const struct commit_stats *stats,
+					   struct rv_errtext *et) {
 	struct memory_store *m = of(s);
 	uint8_t bytes[2 + RECORD_MAX_BYTES];
 	struct rv_writer w = rv_writer_of(bytes, sizeof bytes);
@@ -115,6 +115,30 @@ static enum rv_err append(struct store *s, const struct core_record *rec, const 
 		spend(m, rec);
 	while (rec->type == CORE_ROLLBACK && m->n_commits > 0 && m->stats[m->n_commits - 1].round >= rec->round)
 		m->n_commits--;
+	return RV_OK;
+}
+
+static enum rv_err append(struct store *s, const struct core_record *rec, const struct commit_stats *stats,
+						  struct rv_errtext *et) {
+	RV_TRY(put(s, rec, stats, et));
+	of(s)->n_transactions++;
+	return RV_OK;
+}
+
+/* A store that is full with one of them takes none. */
+static enum rv_err append_many(struct store *s, int n, store_give *give, const void *ctx, struct rv_errtext *et) {
+	struct memory_store *m = of(s);
+	struct core_record rec;
+	enum { MEMBER_MAX_BYTES = 1024 };
+	if (m->max_bytes > 0 && m->n_bytes + (size_t)n * MEMBER_MAX_BYTES > m->max_bytes)
+		return rv_fail(et, RV_E_FULL, "the store is full");
+	for (int i = 0; i < n; i++) {
+		give(ctx, i, &rec);
+		enum rv_err e = put(s, &rec, NULL, et);
+		RV_ASSERT(e == RV_OK || i == 0);
+		RV_TRY(e);
+	}
+	m->n_transactions++;
 	return RV_OK;
 }
 
@@ -330,6 +354,7 @@ static void close_store(struct store *s) {
 void memory_store_init(struct memory_store *m) {
 	static const struct store_ops ops = {.close = close_store,
 										 .append = append,
+										 .append_many = append_many,
 										 .each = each,
 										 .away = away,
 										 .commits = commits,

@@ -21,6 +21,7 @@ struct memory_store {
 
 	uint8_t *bytes; /* each record: u16 length, coordinator/store/record.h */
 	size_t n_bytes, cap_bytes, cap_commits;
+	int n_transactions; /* each an fsync, if this were a disk */
 	int n_invites, n_settings, n_askers, n_came;
 	struct rv_hash tokens[MEMORY_STORE_TOKENS];
 	struct store_invite invites[MEMORY_STORE_TOKENS]; /* `used` is counted in `came` */

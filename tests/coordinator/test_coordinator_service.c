@@ -211,6 +211,32 @@ static void test_other_faults_are_final(void **state) {
 	assert_int_equal(b->store.n_records, 0);
 }
 
+/* Addresses that wait for the disk at the same moment take one transaction, and are announced when
+ * it is durable; so do a member that gives up its slot and the one that gets it. */
+static void test_what_waits_together_is_written_together(void **state) {
+	struct bench *b = *state;
+	enum { N = 20 };
+	struct join_reply reply;
+	for (uint8_t who = 1; who <= N; who++)
+		assert_int_equal(join(b, who, &reply), RV_OK);
+	b->store.failing = RV_E_FULL;
+	for (uint8_t who = 1; who <= N; who++)
+		(void)report(b, who, WORKER_TRAINING, ":7000");
+	const int records = b->store.n_records, transactions = b->store.n_transactions;
+	const uint64_t seq = service_document_seq(b->service);
+	b->store.failing = RV_OK;
+	service_tick(b->service, b->now_us += 2000000);
+	assert_int_equal(b->store.n_records, records + N);
+	assert_in_range(b->store.n_transactions - transactions, 1, 3);
+	assert_true(service_document_seq(b->service) > seq);
+	json_t *status = service_status(b->service, b->now_us, true);
+	for (size_t i = 0; i < N; i++) {
+		const json_t *m = json_array_get(json_object_get(status, "members"), i);
+		assert_string_not_equal(json_string_value(json_object_get(m, "addr")), "");
+	}
+	json_decref(status);
+}
+
 static void test_report_fills_the_host(void **state) {
 	struct bench *b = *state;
 	struct join_reply reply;
@@ -753,6 +779,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_full_disk_passes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_other_faults_are_final, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_report_fills_the_host, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_what_waits_together_is_written_together, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_status, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_liar_does_not_move_the_figures, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_no_address_is_for_everybody, set_up, tear_down),

@@ -168,6 +168,34 @@ static void test_append_is_all_or_nothing(void **state) {
 	assert_int_equal(askers(p, all), 0);
 }
 
+static void give_member(const void *records, int i, struct core_record *out) {
+	*out = ((const struct core_record *)records)[i];
+}
+
+/* Of several, one that cannot be written takes the others back: their uses, and who asked. */
+static void test_many_are_all_or_nothing(void **state) {
+	struct place *p = *state;
+	struct rv_errtext why = {0};
+	struct store_asker all[STORE_ASKERS_MAX];
+	struct core_record *recs = calloc(3, sizeof *recs);
+	assert_non_null(recs);
+	add_invite(p, 7, 3);
+	ask(p, 9, 1, ASKER_APPROVED);
+	for (uint8_t i = 0; i < 3; i++) {
+		recs[i] = member_record(i + 1u, 7);
+		recs[i].member = i;
+		recs[i].key[0] = (uint8_t)(9 + i);
+	}
+	recs[2].id = 2; /* is there */
+	assert_int_equal(p->store->ops->append_many(p->store, 3, give_member, recs, &why), RV_E_IO);
+	assert_true(records_of(p).n == 0 && used(p, 7) == 0 && askers(p, all) == 1);
+	recs[2].id = 3;
+	assert_ok(p->store->ops->append_many(p->store, 3, give_member, recs, &et));
+	reopen(p);
+	assert_true(records_of(p).n == 3 && used(p, 7) == 3 && askers(p, all) == 0);
+	free(recs);
+}
+
 /* A member is written again when it moves, is banned, goes away and returns. */
 static void test_a_member_spends_one_use(void **state) {
 	struct place *p = *state;
@@ -386,6 +414,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_records_are_kept_in_order, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_append_is_all_or_nothing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_member_spends_one_use, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_many_are_all_or_nothing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_spent_invite_has_no_askers, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_invites_are_listed_and_revoked, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_commits_for_people, set_up, tear_down),
