@@ -1,5 +1,5 @@
 /* invite.h: the link that a volunteer pastes: the coordinator's address, the run, its public key, a
- * one-time token.
+ * token.
  *
  *     rivulet://host:port/RUN#k=KEY&t=TOKEN
  *

@@ -4,7 +4,6 @@
 #include "coordinator/commands/wall_time.h"
 #include "coordinator/service/service.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,18 +96,11 @@ static enum rv_err list(struct operator_session *session, bool json, struct rv_e
 	return RV_OK;
 }
 
-static bool parse_id(const char *text, int64_t *out) {
-	char *end;
-	errno = 0;
-	*out = strtoll(text, &end, 10);
-	return errno == 0 && text[0] >= '0' && text[0] <= '9' && *end == '\0';
-}
-
-static enum rv_err revoke(struct operator_session *session, const char *text, struct rv_errtext *et) {
-	int64_t id = 0;
-	(void)parse_id(text, &id); /* checked before */
-	RV_TRY(operator_revoke(session, id, et));
-	(void)printf("invite %s is revoked: it admits nobody from now on; its members stay (`ban` removes one)\n", text);
+static enum rv_err revoke(struct operator_session *session, const char *name, struct rv_errtext *et) {
+	char *text = NULL;
+	RV_TRY(operator_revoke(session, name, &text, et));
+	(void)fputs(text, stdout);
+	free(text);
 	return RV_OK;
 }
 
@@ -117,19 +109,19 @@ static enum rv_err revoke(struct operator_session *session, const char *text, st
 static enum rv_err check(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	static const char *const words[] = {"list", "revoke"};
 	const char *word = args->n > 0 ? args->at[0] : NULL;
-	int64_t id;
 	(void)opts;
 	if (word == NULL || (strcmp(word, "list") == 0 && args->n == 1))
 		return RV_OK;
 	if (strcmp(word, "list") == 0)
 		return rv_fail(et, RV_E_INVALID, "invite list: takes no argument, and %.40s is one", args->at[1]);
 	if (strcmp(word, "revoke") == 0)
-		return args->n == 2 && parse_id(args->at[1], &id)
-				   ? RV_OK
-				   : rv_fail(et, RV_E_INVALID, "invite revoke: must be followed by the ID that `invite list` shows");
+		return args->n == 2 ? RV_OK
+							: rv_fail(et, RV_E_INVALID,
+									  "invite revoke: must be followed by the ID that `invite list` shows, or by the "
+									  "link");
 	const char *near = rv_nearest_name(word, words, 2);
-	return rv_fail(et, RV_E_INVALID, "invite %.40s: must be `invite`, `invite list` or `invite revoke ID`%s%s%s", word,
-				   near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+	return rv_fail(et, RV_E_INVALID, "invite %.40s: must be `invite`, `invite list` or `invite revoke ID|LINK`%s%s%s",
+				   word, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
 static enum rv_err run(void *opts, const struct rv_args *args, struct rv_errtext *et) {
@@ -148,7 +140,7 @@ static enum rv_err run(void *opts, const struct rv_args *args, struct rv_errtext
 
 const struct rv_command cmd_invite = {
 	.name = "invite",
-	.synopsis = "[list | revoke ID]",
+	.synopsis = "[list | revoke ID|LINK]",
 	.args_max = 2,
 	.help = "Prints invite links, one a line; lists them; revokes one.",
 	.details = "A link lets --uses computers join, until it --expires or is revoked. It holds a secret: send it as\n"

@@ -213,24 +213,8 @@ void operator_print_json(const json_t *list) {
 	(void)fputc('\n', stdout);
 }
 
-enum rv_err operator_revoke(struct operator_session *o, int64_t invite, struct rv_errtext *et) {
-	char form[64], *body = NULL;
-	if (!o->online)
-		return service_revoke(o->run.service, invite, et);
-	(void)snprintf(form, sizeof form, "invite=%" PRId64, invite);
-	RV_TRY(ask(o, "/v1/admin/revoke", form, &body, et));
-	free(body);
-	return RV_OK;
-}
-
-enum rv_err operator_decide(struct operator_session *o, const char *prefix, bool approve, char **text,
-							struct rv_errtext *et) {
-	if (o->online)
-		return ask(o, approve ? "/v1/admin/approve" : "/v1/admin/refuse", prefix, text, et);
-	*text = calloc(1, SERVICE_DECISION_BYTES + 1);
-	if (*text == NULL)
-		return rv_fail(et, RV_E_NOMEM, "no memory");
-	enum rv_err e = service_decide(o->run.service, prefix, approve, *text, et);
+/* Ends a decision made offline: its text as a line. */
+static enum rv_err decided(enum rv_err e, char **text) {
 	if (e == RV_OK) {
 		(*text)[strlen(*text)] = '\n';
 		return RV_OK;
@@ -238,6 +222,26 @@ enum rv_err operator_decide(struct operator_session *o, const char *prefix, bool
 	free(*text);
 	*text = NULL;
 	return e;
+}
+
+static enum rv_err begin_decision(char **text, struct rv_errtext *et) {
+	*text = calloc(1, SERVICE_DECISION_BYTES + 1);
+	return *text != NULL ? RV_OK : rv_fail(et, RV_E_NOMEM, "no memory");
+}
+
+enum rv_err operator_revoke(struct operator_session *o, const char *name, char **text, struct rv_errtext *et) {
+	if (o->online)
+		return ask(o, "/v1/admin/revoke", name, text, et);
+	RV_TRY(begin_decision(text, et));
+	return decided(service_revoke(o->run.service, name, *text, et), text);
+}
+
+enum rv_err operator_decide(struct operator_session *o, const char *prefix, bool approve, char **text,
+							struct rv_errtext *et) {
+	if (o->online)
+		return ask(o, approve ? "/v1/admin/approve" : "/v1/admin/refuse", prefix, text, et);
+	RV_TRY(begin_decision(text, et));
+	return decided(service_decide(o->run.service, prefix, approve, *text, et), text);
 }
 
 enum rv_err operator_ban(struct operator_session *o, uint32_t member, bool banned, struct rv_errtext *et) {

@@ -39,7 +39,8 @@ enum rv_err operator_list_invites(struct operator_session *o, json_t **list, str
 enum rv_err operator_list_askers(struct operator_session *o, json_t **list, struct rv_errtext *et);
 /* Prints a list as one line of JSON. */
 void operator_print_json(const json_t *list);
-enum rv_err operator_revoke(struct operator_session *o, int64_t invite, struct rv_errtext *et);
+/* Revokes an invite, by its ID or link (service_revoke); *text: the result, the caller frees it. */
+enum rv_err operator_revoke(struct operator_session *o, const char *name, char **text, struct rv_errtext *et);
 /* Approves or refuses a computer that asks; *text (the caller frees it) reports it in a line. */
 enum rv_err operator_decide(struct operator_session *o, const char *prefix, bool approve, char **text,
 							struct rv_errtext *et);

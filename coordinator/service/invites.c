@@ -195,14 +195,48 @@ enum rv_err service_list_invites(const struct service *s, json_t **out, struct r
 	return e;
 }
 
-enum rv_err service_revoke(struct service *s, int64_t id, struct rv_errtext *et) {
+static enum rv_err find_link(const struct service *s, const char *link, int64_t *id, struct rv_errtext *et) {
+	struct invite in;
+	struct store_invite found_in;
+	bool found = false;
+	RV_TRY(invite_parse(link, &in, et));
+	if (memcmp(in.run_id, s->cfg.run_id, NET_RUN_ID_BYTES) != 0 || !in.has_token)
+		return rv_fail(et, RV_E_INVALID, "revoke: the link is %s",
+					   in.has_token ? "of another run" : "without a token: it admits nobody");
+	RV_TRY(find(s, in.token, &found_in, &found, et));
+	*id = found_in.id;
+	return found ? RV_OK
+				 : rv_fail(et, RV_E_NOTFOUND, "revoke: this run has no invite with this link's token: is it whole?");
+}
+
+/* Reads an ID, or a link. */
+static enum rv_err find_named(const struct service *s, const char *name, int64_t *id, struct rv_errtext *et) {
+	enum { DIGITS_MAX = 18 };
+	const size_t n = strlen(name);
+	if (strncmp(name, INVITE_SCHEME, strlen(INVITE_SCHEME)) == 0)
+		return find_link(s, name, id, et);
+	if (n == 0 || n > DIGITS_MAX || strspn(name, "0123456789") != n)
+		return rv_fail(et, RV_E_INVALID,
+					   "revoke %.40s: must be the ID that `invite list` shows, or the link: " INVITE_SCHEME "...",
+					   name);
+	*id = strtoll(name, NULL, 10);
+	return RV_OK;
+}
+
+enum rv_err service_revoke(struct service *s, const char *name, char text[SERVICE_DECISION_BYTES],
+						   struct rv_errtext *et) {
+	int64_t id = 0;
 	bool found = false;
 	RV_TRY(service_fault(s, et));
+	RV_TRY(find_named(s, name, &id, et));
 	enum rv_err e = s->cfg.store->ops->invite_revoke(s->cfg.store, id, rv_clock_wall_us(), &found, et);
 	if (e != RV_OK)
 		return service_for_the_asker(e);
 	if (!found)
 		return rv_fail(et, RV_E_NOTFOUND, "invite %" PRId64 ": there is none: `invite list` shows them", id);
+	(void)snprintf(text, SERVICE_DECISION_BYTES,
+				   "invite %" PRId64 " is revoked: it admits nobody from now on; its members stay (`ban` removes one)",
+				   id);
 	service_tell(s, RV_INFO, "revoked", "invite %" PRId64 " is revoked", id);
 	return RV_OK;
 }

@@ -124,8 +124,11 @@ enum rv_err service_invite(struct service *s, const struct invite_terms *terms, 
 /* Lists the latest invites as JSON (the caller decrefs it): what is left, when they end, who came
  * by them. Faults of the store, RV_E_NOMEM. */
 enum rv_err service_list_invites(const struct service *s, json_t **out, struct rv_errtext *et);
-/* Revokes an invite: it admits nobody from then on; members stay. RV_E_NOTFOUND. */
-enum rv_err service_revoke(struct service *s, int64_t id, struct rv_errtext *et);
+/* Revokes the invite with this ID, in digits, or of this link: it admits nobody from then on;
+ * members stay. `text`: the result, for people. RV_E_INVALID: neither, or a link of another run;
+ * RV_E_NOTFOUND. */
+enum rv_err service_revoke(struct service *s, const char *name, char text[SERVICE_DECISION_BYTES],
+						   struct rv_errtext *et);
 /* Lists the computers that ask for approval, as JSON (the caller decrefs it). Faults as above. */
 enum rv_err service_list_askers(const struct service *s, json_t **out, struct rv_errtext *et);
 /* Approves or refuses the computer whose key begins with these hex digits; `text`: the result, for

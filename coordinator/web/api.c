@@ -317,29 +317,36 @@ static void serve_pending(struct api *a, const struct request *q) {
 	reply_list(q, e, list, &et);
 }
 
+/* Copies a body of text. */
+static bool body_text(const struct request *q, char *out, size_t cap) {
+	if (q->n >= cap || memchr(q->body, '\0', q->n) != NULL)
+		return false;
+	memcpy(out, q->body, q->n);
+	out[q->n] = '\0';
+	return true;
+}
+
+static void reply_decision(const struct request *q, enum rv_err e, const char *text, const struct rv_errtext *et) {
+	reply_text(q->rq, e == RV_OK ? STATUS_OK : reply_status_of(e), e == RV_OK ? text : et->text);
+}
+
 static void serve_revoke(struct api *a, const struct request *q) {
-	uint64_t id = 0;
+	char name[INVITE_MAX_BYTES], text[SERVICE_DECISION_BYTES] = "";
 	struct rv_errtext et = {0};
-	enum rv_err e;
-	if (!form_number(q, "invite", &id) || id > INT64_MAX)
-		e = rv_fail(&et, RV_E_INVALID, "revoke: invite must be a number");
-	else
-		e = service_revoke(a->service, (int64_t)id, &et);
-	reply_result(q->rq, e, &et);
+	enum rv_err e = body_text(q, name, sizeof name)
+						? service_revoke(a->service, name, text, &et)
+						: rv_fail(&et, RV_E_INVALID, "revoke: the body must be the ID of an invite, or its link");
+	reply_decision(q, e, text, &et);
 }
 
 /* Approves or refuses the computer whose key begins with the body. */
 static void decide(struct api *a, const struct request *q, bool approve) {
-	char prefix[2 * NET_KEY_BYTES + 1] = "", text[SERVICE_DECISION_BYTES] = "";
+	char prefix[2 * NET_KEY_BYTES + 1], text[SERVICE_DECISION_BYTES] = "";
 	struct rv_errtext et = {0};
-	enum rv_err e;
-	if (q->n >= sizeof prefix || memchr(q->body, '\0', q->n) != NULL)
-		e = rv_fail(&et, RV_E_INVALID, "members: the body must be the first hex digits of a key");
-	else {
-		memcpy(prefix, q->body, q->n);
-		e = service_decide(a->service, prefix, approve, text, &et);
-	}
-	reply_text(q->rq, e == RV_OK ? STATUS_OK : reply_status_of(e), e == RV_OK ? text : et.text);
+	enum rv_err e = body_text(q, prefix, sizeof prefix)
+						? service_decide(a->service, prefix, approve, text, &et)
+						: rv_fail(&et, RV_E_INVALID, "members: the body must be the first hex digits of a key");
+	reply_decision(q, e, text, &et);
 }
 
 static void serve_approve(struct api *a, const struct request *q) {

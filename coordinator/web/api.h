@@ -16,7 +16,7 @@
  *   GET  /v1/admin/status    the run key  JSON with addresses and keys
  *   POST /v1/admin/invite    the run key  "count=N&uses=N&lasts_ms=N&approve=0|1" -> one link a line
  *   GET  /v1/admin/invites   the run key  JSON: what is left of each, who came by it
- *   POST /v1/admin/revoke    the run key  "invite=N" -> 204
+ *   POST /v1/admin/revoke    the run key  ID of an invite, or its link -> a line of text
  *   GET  /v1/admin/pending   the run key  JSON: the computers that ask for approval
  *   POST /v1/admin/approve   the run key  first hex digits of a key -> a line of text
  *   POST /v1/admin/refuse    the run key  the same

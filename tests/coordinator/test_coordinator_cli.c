@@ -177,6 +177,7 @@ static void test_invite_either_way(void **state) {
 
 static void test_invites_are_listed_and_revoked_either_way(void **state) {
 	struct coordinator *c = *state;
+	char link[INVITE_MAX_BYTES];
 	struct invite in;
 	struct client k;
 	assert_int_equal(RUN("invite", "--dir", "/x", "lst"), 2);
@@ -210,6 +211,11 @@ static void test_invites_are_listed_and_revoked_either_way(void **state) {
 	assert_int_equal(RUN("invite", "revoke", "1", "--dir", c->dir), 0);
 	assert_int_equal(RUN("invite", "revoke", "9", "--dir", c->dir), 1);
 	expect("there is none");
+	assert_int_equal(RUN("invite", "revoke", "it", "--dir", c->dir), 1);
+	expect("or the link");
+	invite_format(&in, link);
+	assert_int_equal(RUN("invite", "revoke", link, "--dir", c->dir), 0);
+	expect("invite 2 is revoked");
 	client_init(&k, c, 4, NULL);
 	assert_int_equal(client_join(&k, c, &in, NULL), 403);
 	client_release(&k);

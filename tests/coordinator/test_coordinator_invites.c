@@ -98,6 +98,14 @@ static enum rv_err decide(struct bench *b, const char *prefix, bool approve) {
 	return e;
 }
 
+static enum rv_err revoke(struct bench *b, const char *name) {
+	char text[SERVICE_DECISION_BYTES];
+	struct rv_errtext why = {0};
+	enum rv_err e = service_revoke(b->service, name, text, &why);
+	(void)snprintf(b->text, sizeof b->text, "%s", e == RV_OK ? text : why.text);
+	return e;
+}
+
 static void test_terms_are_bounded(void **state) {
 	struct bench *b = *state;
 	const struct invite_terms wrong[] = {
@@ -138,12 +146,11 @@ static void test_what_admits_nobody(void **state) {
 	struct bench *b = *state;
 	expect(b, 1, RV_E_AUTH, "its link has no token");
 	invite(b, 1, 0, false);
-	assert_ok(service_revoke(b->service, 1, &et));
+	assert_int_equal(revoke(b, "1"), RV_OK);
 	expect(b, 1, RV_E_AUTH, "has revoked this invite");
 	b->link.token[0] ^= 1;
 	expect(b, 1, RV_E_AUTH, "not known here");
-	struct rv_errtext why = {0};
-	assert_int_equal(service_revoke(b->service, 2, &why), RV_E_NOTFOUND);
+	assert_int_equal(revoke(b, "2"), RV_E_NOTFOUND);
 	invite(b, 5, 1, false);
 	while (rv_clock_wall_us() < b->store.invites[1].ends_us)
 		;
@@ -151,6 +158,36 @@ static void test_what_admits_nobody(void **state) {
 	invite(b, 5, 3600 * 1000, false);
 	assert_int_equal(join(b, 1), RV_OK);
 	assert_int_equal(members(b), 1);
+}
+
+/* The link that was passed on too far is what the operator has at hand. */
+static void test_revoked_by_its_link(void **state) {
+	struct bench *b = *state;
+	char link[INVITE_MAX_BYTES];
+	struct invite other;
+	invite(b, 2, 0, false);
+	invite(b, 2, 0, false);
+	invite_format(&b->link, link);
+	other = b->link;
+	assert_int_equal(join(b, 1), RV_OK);
+	assert_int_equal(revoke(b, link), RV_OK);
+	assert_non_null(strstr(b->text, "invite 2 is revoked"));
+	expect(b, 2, RV_E_AUTH, "has revoked this invite");
+	assert_int_equal(b->store.invites[0].revoked_us, 0);
+	other.token[0] ^= 1;
+	invite_format(&other, link);
+	assert_int_equal(revoke(b, link), RV_E_NOTFOUND);
+	other.run_id[0] ^= 1;
+	invite_format(&other, link);
+	assert_int_equal(revoke(b, link), RV_E_INVALID);
+	assert_non_null(strstr(b->text, "of another run"));
+	other.run_id[0] ^= 1;
+	other.has_token = false;
+	invite_format(&other, link);
+	assert_int_equal(revoke(b, link), RV_E_INVALID);
+	const char *const wrong[] = {"", "x", "1x", "-1", "9999999999999999999", "rivulet://x"};
+	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+		assert_int_equal(revoke(b, wrong[i]), RV_E_INVALID);
 }
 
 static bool may_test(struct bench *b, uint32_t who) {
@@ -205,7 +242,7 @@ static void test_approval_after_the_end(void **state) {
 	expect(b, 3, RV_E_AUTH, "this invite ended");
 	assert_int_equal(decide(b, "abab0100", true), RV_OK);
 	assert_int_equal(join(b, 1), RV_OK);
-	assert_ok(service_revoke(b->service, 1, &et));
+	assert_int_equal(revoke(b, "1"), RV_OK);
 	assert_int_equal(pending(b), 0);
 	expect(b, 2, RV_E_AUTH, "has revoked");
 	assert_int_equal(join(b, 1), RV_OK);
@@ -318,6 +355,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_a_spent_invite_is_asked_by_nobody, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_approval_holds_with_another_link, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_who_asked_long_ago_is_forgotten, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_revoked_by_its_link, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_lists, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
