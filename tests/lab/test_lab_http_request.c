@@ -5,6 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
+/* 80 bytes that fit a pattern, but for their number. */
+#define ZEROS     "0000000000"
+#define LONG_NAME "shard-" ZEROS ZEROS ZEROS ZEROS ZEROS ZEROS ZEROS ".bin"
+
 static struct http_request ask(const char *line, const char *headers) {
 	char head[600];
 	int n = snprintf(head, sizeof head, "%s\r\n%s\r\n", line, headers);
@@ -28,6 +32,7 @@ static void names_are_those_of_a_published_text(void **state) {
 									  "shard-000000.bin.tmp-abcdef",
 									  "shard-000000/../x.bin",
 									  "%2e%2e/manifest.json",
+									  LONG_NAME,
 									  "index-0-000000.hashes\t",
 									  ""};
 	char line[200];

@@ -46,7 +46,8 @@ static const struct kind kinds[] = {
 	{"JSON Lines", {".jsonl", ".ndjson"}, .way = "rivulet tokenize --data FILE --field text"},
 	{"a table",
 	 {".csv", ".tsv"},
-	 .way = "python3 -c \"import pandas; [print(t) for t in pandas.read_csv('FILE')['text']]\" > FILE.txt"},
+	 .way = "python3 -c \"import pandas; pandas.read_csv('FILE', sep=None, engine='python').to_json('FILE.jsonl', "
+			"orient='records', lines=True)\", then --field COLUMN"},
 	{"Parquet", {".parquet"}, MAGIC(0, "PAR1"), .way = "rivulet tokenize --data FILE --field text"},
 	{"an Arrow file",
 	 {".arrow", ".feather"},
