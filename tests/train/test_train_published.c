@@ -224,6 +224,28 @@ static void a_torn_shard_is_made_again(void **state) {
 	}
 }
 
+/* A directory of `rivulet tokenize` of the same text, with what publishing has in its place. */
+static void tokens_of_another_job_are_left_alone(void **state) {
+	struct fixture *f = *state;
+	struct manifest m;
+	char dir[600];
+	struct tokenize_state done, after;
+	path_in(f, "tokens", "", dir);
+	assert_ok(rv_dir_make(dir, 0700, &et));
+	struct tokenize_config c = {.tokenizer = f->t,
+								.blocks = &f->source,
+								.out = dir,
+								.separator = tokenizer_end_of_text(f->t),
+								.shard_tokens = SHARD_TOKENS,
+								.threads = 1};
+	assert_ok(tokenize_made_of(&c, &c.made_of, &et));
+	assert_ok(tokenize_job_run(&c, &done, &et));
+	assert_int_equal(publish(f, "tokens", 1, &m), RV_E_PROTOCOL);
+	assert_true(strstr(why.text, "choose another directory") != NULL);
+	assert_ok(tokenize_state_read(dir, &after, &et));
+	assert_true(after.done && after.shards == done.shards && rv_hash_equal(&after.made_of, &c.made_of));
+}
+
 static void damage_is_named(void **state) {
 	struct fixture *f = *state;
 	struct manifest m;
@@ -386,6 +408,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(what_is_published_is_read_back, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_broken_off_job_ends_in_the_same_bytes, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_torn_shard_is_made_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(tokens_of_another_job_are_left_alone, setup, teardown),
 		cmocka_unit_test_setup_teardown(damage_is_named, setup, teardown),
 		cmocka_unit_test(a_manifest_is_checked),
 		cmocka_unit_test_setup_teardown(a_terabyte_is_opened_at_once, setup, teardown),

@@ -73,10 +73,10 @@ static uint64_t count_whole(const struct job *j, struct publish_record *last) {
 }
 
 /* Sets the progress back to the last shard before one that is not as it was written. */
-static enum rv_err keep_whole(struct job *j, struct rv_errtext *et) {
+static enum rv_err keep_whole(struct job *j, const struct rv_hash *made_of, struct rv_errtext *et) {
 	struct publish_record last;
 	const uint64_t shard_tokens = (uint64_t)j->c->stated->shard_tokens;
-	if (tokenize_state_read(j->c->out, &j->at, NULL) != RV_OK)
+	if (tokenize_state_read(j->c->out, &j->at, NULL) != RV_OK || !rv_hash_equal(&j->at.made_of, made_of))
 		return RV_OK; /* tokenize_job_run starts, or says what is wrong */
 	uint64_t n = count_whole(j, &last);
 	if (n == j->at.shards)
@@ -124,6 +124,17 @@ static bool tick(void *ctx, uint64_t bytes_done, uint64_t shards) {
 	return !j->c->tick || j->c->tick(j->c->ctx, bytes_done, shards);
 }
 
+/* Names the job by what it is made of, and differently from `rivulet tokenize`, whose directories
+ * are then refused. */
+static enum rv_err name_job(struct tokenize_config *t, struct rv_errtext *et) {
+	struct rv_hash made_of;
+	RV_TRY(tokenize_made_of(t, &made_of, et));
+	struct rv_hasher h = rv_hasher_of("rivulet publish");
+	rv_hash_update(&h, made_of.b, sizeof made_of.b);
+	t->made_of = rv_hash_final(&h);
+	return RV_OK;
+}
+
 static enum rv_err write_shards(struct job *j, struct rv_errtext *et) {
 	const struct publish_config *c = j->c;
 	struct tokenize_config t = {.tokenizer = c->tokenizer,
@@ -137,8 +148,8 @@ static enum rv_err write_shards(struct job *j, struct rv_errtext *et) {
 								.on_shard = on_shard,
 								.tick = tick,
 								.ctx = j};
-	RV_TRY(tokenize_made_of(&t, &t.made_of, et));
-	RV_TRY(keep_whole(j, et));
+	RV_TRY(name_job(&t, et));
+	RV_TRY(keep_whole(j, &t.made_of, et));
 	return tokenize_job_run(&t, &j->at, et);
 }
 
