@@ -228,13 +228,21 @@ const struct rv_option run_config_options[] = {
 			   "How the averaging is divided among the workers: by their bandwidth, or in equal parts. The result "
 			   "is the same to the bit, except with mean-feedback: a chunk that moves loses what was kept of it."),
 	CHOICE_OPT(
-		"slow-members", slow_members, "wait", "wait|skip", "Round",
+		"slow-members", slow_members, "wait", "wait|skip|coarser|part", "Round",
 		"What becomes of a worker whose line cannot make slow-deadline-ms. wait: every round waits for it. skip: "
 		"it takes part in every second to eighth round, the slower its line the fewer, and `late` decides about "
-		"its progress in between; the others do not wait for it."),
+		"its progress in between; the others do not wait for it. coarser: it sends its contribution by a coarser "
+		"codec (slow-codec). part: it sends every second to eighth chunk of it, others in each round, and the "
+		"mean of a chunk is that of those that sent it. These two help an uplink that is slower than the downlink: "
+		"means come down whole. What they do not send is lost, except with error-feedback."),
 	TIME_OPT("slow-deadline-ms", slow_deadline_ms, "0", 0, 86400000, "Round",
-			 "slow-members = skip: time that a worker's line may need for one payload, the least that it sends and "
-			 "receives in a round. 0: what an exchange takes over lines as the median of all."),
+			 "slow-members, but for wait: time that a worker's line may need for one payload, the least that it sends "
+			 "and receives in a round. 0: what an exchange takes over lines as the median of all (`status` shows it)."),
+	CHOICE_OPT(
+		"slow-codec", slow_codec, "auto", mean_codecs, "Round",
+		"slow-members = coarser: codec of the contribution of a worker with a slow line. auto: the first of those "
+		"coarser than `codec` that makes slow-deadline-ms, as int4 for int8; sparse ones only with "
+		"error-feedback, which sends later what they leave out."),
 	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };
 

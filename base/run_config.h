@@ -18,7 +18,7 @@ enum run_late { RUN_LATE_KEEP, RUN_LATE_DISCARD };
 enum run_split { SPLIT_DEALT, SPLIT_CONTIGUOUS };
 enum run_dtype { RUN_DTYPE_AUTO, RUN_DTYPE_FP32, RUN_DTYPE_BF16 };
 enum run_ownership { OWNERSHIP_BANDWIDTH, OWNERSHIP_EQUAL };
-enum run_slow_members { SLOW_WAIT, SLOW_SKIP };
+enum run_slow_members { SLOW_WAIT, SLOW_SKIP, SLOW_COARSER, SLOW_PART };
 
 struct run_config {
 	/* model, up to init_hash (run_config_take_model); a family ignores fields that it does not
@@ -78,7 +78,8 @@ struct run_config {
 	bool weight_by_tokens;
 	int ownership;            /* enum run_ownership */
 	int slow_members;         /* enum run_slow_members: of members whose lines hold exchanges up */
-	int64_t slow_deadline_ms; /* of an exchange, with SLOW_SKIP (base/slow_lines.h); 0: from the lines */
+	int64_t slow_deadline_ms; /* of an exchange, but for SLOW_WAIT (base/slow_lines.h); 0: from the lines */
+	int slow_codec;           /* SLOW_COARSER, enum mean_codec_choice: auto: those coarser than `codec` */
 };
 
 /* The option table of a run; also the order of its canonical text. Ended by name == NULL. */

@@ -9,8 +9,12 @@ static bool is_eager(const struct run_config *c) {
 	return c->updates == UPDATES_EAGER;
 }
 
-static bool skips(const struct run_config *c) {
-	return c->slow_members == SLOW_SKIP;
+static bool has_slow_deadline(const struct run_config *c) {
+	return c->slow_members != SLOW_WAIT;
+}
+
+static bool sends_coarser(const struct run_config *c) {
+	return c->slow_members == SLOW_COARSER;
 }
 
 static bool stretches(const struct run_config *c) {
@@ -47,7 +51,8 @@ static const struct rule {
 	{"trim-share", OF(merge), MERGE_TRIMS, NULL, ""},
 	{"eager-share", 0, "", NULL, 0, is_eager, "updates = eager"},
 	{"mean-feedback", 0, "", NULL, 0, rounds_means, "a mean-codec that loses something: all but fp32"},
-	{"slow-deadline-ms", 0, "", NULL, 0, skips, "slow-members = skip"},
+	{"slow-deadline-ms", 0, "", NULL, 0, has_slow_deadline, "slow-members = skip, coarser or part"},
+	{"slow-codec", 0, "", NULL, 0, sends_coarser, "slow-members = coarser"},
 	{"beta1", OF(inner), INNER_HAS_MOMENTS, NULL, ""},
 	{"beta2", OF(inner), INNER_HAS_MOMENTS, NULL, ""},
 	{"eps", OF(inner), INNER_HAS_MOMENTS, NULL, ""},

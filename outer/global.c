@@ -7,6 +7,7 @@
 #include "base/weights.h"
 #include "outer/codec_kernels.h"
 #include "outer/float_bits.h"
+#include "outer/slow_codecs.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,6 +78,7 @@ void global_resolve_chunks(struct run_config *run) {
 enum rv_err global_check_run(const struct run_config *run, struct rv_errtext *et) {
 	struct global_config c;
 	RV_TRY(run_config_validate(run, et));
+	RV_TRY(slow_codecs_check(run, et));
 	return global_config_of_run(run, &(struct rv_hash){0}, &c, et);
 }
 

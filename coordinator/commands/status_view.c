@@ -50,6 +50,16 @@ static void print_head(const json_t *o, bool online, FILE *out) {
 	(void)fprintf(out, "%s\n", json_is_true(json_object_get(o, "store_full")) ? "  DISK FULL" : "");
 }
 
+/* Prints when the attempt under way closes, and what exchanges should take (slow-members). */
+static void print_deadlines(const json_t *o, FILE *out) {
+	if (json_is_number(json_object_get(o, "closes_in_s")))
+		(void)fprintf(out, "  round %.0f closes in %.0f s (%.1f s for the attempt)\n", number(o, "round"),
+					  number(o, "closes_in_s"), number(o, "deadline_ms") / 1e3);
+	if (json_is_number(json_object_get(o, "slow_deadline_ms")))
+		(void)fprintf(out, "  an exchange should take %.1f s: slow-members = %s\n", number(o, "slow_deadline_ms") / 1e3,
+					  string(o, "slow_members"));
+}
+
 /* Prints what the coordinator's relay has carried, once there was a call. */
 static void print_relay(const json_t *status, FILE *out) {
 	const json_t *o = json_object_get(status, "relay"), *n;
@@ -205,6 +215,20 @@ static void note_apart(struct status_row *r, const json_t *m) {
 		add_note(r, ": left out");
 }
 
+/* Adds ", rests until round 12: its line ...", ", sends int4: ...", or nothing. */
+static void note_slow(struct status_row *r, const json_t *m) {
+	const json_t *o = json_object_get(m, "slow");
+	if (!json_is_object(o))
+		return;
+	if (json_is_number(json_object_get(o, "rests_until")))
+		add_note(r, ", rests until round %.0f: its line ", number(o, "rests_until"));
+	else if (json_is_number(json_object_get(o, "part")))
+		add_note(r, ", sends 1 of %.0f chunks: its uplink ", number(o, "part"));
+	else
+		add_note(r, ", sends %s: its uplink ", string(o, "codec"));
+	add_note(r, "%s", string(o, "why"));
+}
+
 #define CELL(r, column, ...) (void)snprintf((r)->cells[column], STATUS_TABLE_CELL_BYTES, __VA_ARGS__)
 
 static void fill_who(struct status_row *r, const json_t *m, bool online) {
@@ -265,6 +289,7 @@ static void fill_row(struct status_row *r, const json_t *m, bool online) {
 	note_storage(r, m);
 	note_outlier(r, m);
 	note_apart(r, m);
+	note_slow(r, m);
 }
 
 static void print_members(const json_t *members, bool online, int width, FILE *out) {
@@ -302,6 +327,7 @@ int status_view_print(const json_t *status, bool online, bool matrix, int width,
 	if (online) {
 		print_waiting(status, f);
 		print_not_held(status, f);
+		print_deadlines(status, f);
 		print_shared_text(status, f);
 		status_paths_summary(status, f);
 		print_relay(status, f);

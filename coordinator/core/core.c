@@ -96,7 +96,11 @@ static void put_event(struct core *c, const struct core_event *ev) {
 }
 
 void core_say(struct core *c, enum core_event_type type, uint32_t slot, uint64_t round) {
-	struct core_event ev = {.type = (uint8_t)type, .member = core_number(c, slot), .round = round};
+	core_say_of(c, type, slot, round, 0);
+}
+
+void core_say_of(struct core *c, enum core_event_type type, uint32_t slot, uint64_t round, uint32_t other) {
+	struct core_event ev = {.type = (uint8_t)type, .member = core_number(c, slot), .round = round, .other = other};
 	if (type == CORE_EVENT_SUSPECTED || type == CORE_EVENT_LOST || type == CORE_EVENT_DISAGREED ||
 		type == CORE_EVENT_OVERDUE)
 		ev.attempt = c->attempt;
@@ -448,7 +452,8 @@ struct core_member_view core_view(const struct core *c, uint32_t slot) {
 									 .last_report_us = m->reported ? m->heard_us : 0,
 									 .last = &m->last,
 									 .owned_chunks = c->owned[slot],
-									 .all_chunks = c->owned_of};
+									 .all_chunks = c->owned_of,
+									 .slow = core_slow_of(c, m)};
 }
 
 bool core_apart(const struct core *c, uint32_t slot, uint64_t apart[CORE_HERE_WORDS]) {

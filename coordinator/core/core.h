@@ -45,6 +45,8 @@
 
 #include "base/err.h"
 #include "base/hash.h"
+#include "base/run_config.h"
+#include "base/slow_lines.h"
 #include "coordinator/core/set.h"
 #include "net/control/control.h"
 
@@ -71,14 +73,19 @@ struct core_config {
 	uint64_t chunk_bytes;  /* of the longest chunk that is exchanged: deadlines follow from it (deadline.c) */
 	bool weight_by_tokens; /* else every weight is 1 (base/weights.h) */
 	bool equal_ownership;  /* else ownership follows the members' bandwidth */
-	/* A member whose line cannot make the deadline of an exchange takes part in every k-th round
-	 * only (base/slow_lines.h). */
-	bool skips_slow;
-	int64_t slow_deadline_us; /* 0: from the lines */
-	int64_t grace_us;         /* once min_workers are ready, how long a round waits for the others */
-	int64_t liveness_us;      /* a member without a report for this time is dead until it reports again */
-	int64_t silent_us;        /* without one for this time, rounds do not wait for it; well above a heartbeat */
-	int64_t withheld_us;      /* a participant that withholds what it owes is accused after this time (reduce.h) */
+	/* Policy for members whose lines cannot make the deadline of an exchange (base/slow_lines.h):
+	 * enum run_slow_members. */
+	int slow_members;
+	int64_t slow_deadline_us;                    /* 0: from the lines */
+	uint64_t sent_chunk_bytes, mean_chunk_bytes; /* of a contribution and a mean, as chunk_bytes */
+	/* SLOW_COARSER: ids of codecs, each coarser than the one before, and their chunk_bytes. */
+	int n_slow_codecs;
+	uint8_t slow_codecs[SLOW_LINES_STEPS];
+	uint64_t slow_chunk_bytes[SLOW_LINES_STEPS];
+	int64_t grace_us;    /* once min_workers are ready, how long a round waits for the others */
+	int64_t liveness_us; /* a member without a report for this time is dead until it reports again */
+	int64_t silent_us;   /* without one for this time, rounds do not wait for it; well above a heartbeat */
+	int64_t withheld_us; /* a participant that withholds what it owes is accused after this time (reduce.h) */
 	/* After the first accusation in an attempt, how long others are collected; a fourth of it if
 	 * all agree. */
 	int64_t suspect_gather_us;
@@ -111,16 +118,19 @@ struct core_record {
 	/* ROSTER, COMMIT, SNAPSHOT; ROLLBACK: the round that is open again */
 	uint64_t round;
 	uint32_t attempt;
-	struct rv_hash digest; /* COMMIT: of the round; SNAPSHOT: the full hash at `round` */
-	struct rv_hash chain;  /* COMMIT: state_hash(round + 1); SNAPSHOT: state_hash(round) */
-	uint32_t n_chunks;     /* ROSTER: of what the round exchanges */
-	uint16_t n_members;    /* ROSTER, COMMIT: the participants, ascending. ROSTER of none: the round is open again */
-	uint16_t n_blamed;     /* ROSTER, COMMIT: members that spoiled the attempt before, or this one; ascending */
+	struct rv_hash digest;     /* COMMIT: of the round; SNAPSHOT: the full hash at `round` */
+	struct rv_hash chain;      /* COMMIT: state_hash(round + 1); SNAPSHOT: state_hash(round) */
+	uint32_t n_chunks;         /* ROSTER: of what the round exchanges */
+	uint32_t slow_deadline_ms; /* ROSTER: document.slow_deadline_ms */
+	uint16_t n_members; /* ROSTER, COMMIT: the participants, ascending. ROSTER of none: the round is open again */
+	uint16_t n_blamed;  /* ROSTER, COMMIT: members that spoiled the attempt before, or this one; ascending */
 	/* Up to here a copy costs little; what follows counts up to n_members and n_blamed only. */
 	uint32_t members[NET_MAX_ROSTER];
 	uint64_t tokens[NET_MAX_ROSTER]; /* ROSTER, COMMIT: tokens of each contribution */
 	uint64_t boots[NET_MAX_ROSTER];  /* ROSTER: the process that holds each contribution (report.boot) */
 	uint64_t rates[NET_MAX_ROSTER];  /* ROSTER: bandwidth of its line, bytes/s; 0: not known */
+	/* ROSTER, COMMIT: how each contribution is sent: as in member_ref. */
+	uint8_t codecs[NET_MAX_ROSTER], parts[NET_MAX_ROSTER];
 	/* ROSTER: sets of places in `members`: those that may own chunks; those of them that own half a
 	 * part, beside others that need no relay. */
 	uint64_t owners[CORE_ROSTER_WORDS], relayed[CORE_ROSTER_WORDS];
@@ -262,6 +272,7 @@ enum core_event_type {
 	CORE_EVENT_EXCLUDED,    /* it has spoiled attempts repeatedly: in no roster before `round` if others suffice */
 	CORE_EVENT_IN_VAIN,     /* a round waited for it until grace was over: no round before `round` will */
 	CORE_EVENT_RESTS,       /* its line cannot make the deadline of an exchange: in no roster before `round` */
+	CORE_EVENT_SENDS_LESS,  /* for that reason it sends a coarser contribution, or a part of it, from `round` on */
 	CORE_EVENT_UNLIKE,      /* no majority of `round` has voted alike; member: none */
 	CORE_EVENT_COUNT
 };
@@ -270,7 +281,7 @@ struct core_event {
 	uint32_t member; /* NET_NO_MEMBER: none */
 	uint64_t round;
 	uint32_t attempt;
-	uint32_t other; /* APART */
+	uint32_t other; /* APART; SENDS_LESS: codec | part << 8, as in member_ref */
 };
 bool core_next_event(struct core *c, struct core_event *out);
 
@@ -285,6 +296,19 @@ int core_find_key(const struct core *c, const uint8_t key[NET_KEY_BYTES]);
 int core_find(const struct core *c, uint32_t member);
 uint32_t core_number(const struct core *c, uint32_t slot);
 
+/* Consequences of a member's line. */
+struct core_slow {
+	uint64_t rests_until; /* first round that it takes part in again; 0: it does not rest */
+	uint8_t codec, part;  /* of its contribution in the last roster: as in member_ref */
+	uint64_t rate;        /* bytes/s of its line: with SLOW_SKIP the slower direction, else its uplink */
+	uint32_t needs_ms;    /* what that needs: with SLOW_SKIP for one payload, else for a whole contribution */
+};
+/* Returns the deadline of an exchange by which that is decided: of the roster under way, or by what
+ * is reported of lines now; milliseconds, 0: none, or no line is known. */
+uint32_t core_slow_deadline_ms(const struct core *c);
+/* Returns when the attempt under way reaches its deadline; INT64_MAX: there is none. */
+int64_t core_attempt_closes_us(const struct core *c);
+
 /* A member, for the platform and for people; borrowed until the next call. */
 struct core_member_view {
 	uint32_t slot, member;
@@ -294,6 +318,7 @@ struct core_member_view {
 	int64_t last_report_us;            /* 0: none since this coordinator started */
 	const struct report *last;         /* zeros before the first */
 	uint32_t owned_chunks, all_chunks; /* in the last all-reduce since the coordinator started */
+	struct core_slow slow;
 };
 struct core_member_view core_view(const struct core *c, uint32_t slot);
 /* Sets `apart` (slots) to the members that it cannot connect to, in neither direction. Returns true

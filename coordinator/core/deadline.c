@@ -70,6 +70,10 @@ uint32_t core_attempt_ms(const struct core *c) {
 	return ms < NET_MAX_DEADLINE_MS ? (uint32_t)ms : NET_MAX_DEADLINE_MS;
 }
 
+int64_t core_attempt_closes_us(const struct core *c) {
+	return c->roster.n == 0 ? INT64_MAX : c->attempt_since_us + (int64_t)c->roster.attempt_ms * US_PER_MS;
+}
+
 int64_t core_overdue_at_us(const struct core *c) {
 	const int64_t times = core_rows_many(&c->roster.rows) ? OVERDUE_OF_ROWS : OVERDUE_TIMES;
 	if (c->roster.n == 0)

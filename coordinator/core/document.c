@@ -52,6 +52,8 @@ static void put_roster(const struct core *c, struct document *d) {
 		d->members[i] = core_ref(c, r->slots[i], r->weights[i]);
 		d->members[i].place = i;
 		d->members[i].boot = r->boots[i];
+		d->members[i].codec = r->codecs[i];
+		d->members[i].part = r->parts[i];
 	}
 	d->n_ranges = r->n_ranges;
 	memcpy(d->ranges, r->ranges, r->n_ranges * sizeof r->ranges[0]);
@@ -166,6 +168,7 @@ static void put_attempt(const struct core *c, struct document *d) {
 	RV_ASSERT(!reduce || (c->attempt > 0 && c->roster.n > 0));
 	d->attempt = reduce ? c->attempt : 0;
 	d->deadline_ms = reduce ? c->roster.attempt_ms : 0;
+	d->slow_deadline_ms = reduce ? c->roster.slow_deadline_ms : 0;
 	d->n_chunks = reduce ? c->roster.n_chunks : 0;
 	d->n_ranges = 0;
 	d->n_roster = 0;

@@ -84,6 +84,7 @@ struct core_member {
 	int64_t came_us;      /* time when it came into memory */
 	uint64_t came_at;     /* round of the run then, live or in replay */
 	uint64_t rostered_at; /* round of the last roster with it, + 1; 0: none since it came */
+	uint8_t codec, part;  /* of its contribution in that roster */
 	/* Places of those paths of its last report that are PATH_APART. */
 	uint64_t apart[SET_WORDS(NET_MAX_PEERS)];
 	int64_t heard_us; /* time of its last report, or later if this coordinator did not run meanwhile */
@@ -120,6 +121,8 @@ struct core_roster {
 	uint32_t *members;
 	uint16_t *slots;
 	uint64_t *tokens, *boots, *rates;
+	uint8_t *codecs, *parts;
+	uint32_t slow_deadline_ms;
 	uint32_t *weights;
 	int n_owners; /* number of those that may own chunks */
 	struct core_rows rows;
@@ -267,7 +270,9 @@ struct core_slots {
 	X(uint16_t, slots.next, cfg->max_here)                                                                             \
 	X(struct core_house, houses.at, CORE_SEATS_OF(cfg->max_here))                                                      \
 	X(struct core_seat, houses.seats, CORE_SEATS_OF(cfg->max_here))                                                    \
-	X(uint16_t, houses.heads, CORE_SEATS_OF(cfg->max_here))
+	X(uint16_t, houses.heads, CORE_SEATS_OF(cfg->max_here))                                                            \
+	X(uint8_t, roster.codecs, cfg->max_roster)                                                                         \
+	X(uint8_t, roster.parts, cfg->max_roster)
 #define CORE_WORDS_OF(n) ((size_t)SET_WORDS(n))
 
 struct core {
@@ -395,6 +400,8 @@ void core_step(struct core *c, int64_t now_us);
 /* Logs an event of the member in `slot`: each type once per member and (round, attempt), but for
  * ALIVE, DEAD and LEFT. */
 void core_say(struct core *c, enum core_event_type type, uint32_t slot, uint64_t round);
+/* Does the same, with core_event.other. */
+void core_say_of(struct core *c, enum core_event_type type, uint32_t slot, uint64_t round, uint32_t other);
 void core_say_all(struct core *c, enum core_event_type type, uint64_t round); /* about no member */
 void core_say_pair(struct core *c, uint32_t slot, uint32_t other);            /* APART */
 
@@ -691,9 +698,17 @@ int64_t core_arrival_deadline_us(const struct core *c);
 
 /* ---- slow.c ---- */
 
-/* Computes the deadline of an exchange from the members' lines. Does nothing unless members with
- * slow ones are skipped. */
+/* Computes the deadline of an exchange from the members' lines. Does nothing with slow-members =
+ * wait. */
 void core_watch_lines(struct core *c);
+/* Says in a new roster how the members with slow lines send their contributions, and by which
+ * deadline. */
+void core_put_forms(struct core *c, struct core_record *rec);
+/* Makes one participant contribute to all chunks, if those that did are gone. */
+void core_keep_one_whole(const struct core *c, struct core_record *rec);
+/* Logs the members that begin to send less with this roster. */
+void core_say_forms(struct core *c, const struct core_record *rec);
+struct core_slow core_slow_of(const struct core *c, const struct core_member *m);
 /* Returns true if `m` leaves out this round, because its line is slow and its turn not there. */
 bool core_rests(const struct core *c, const struct core_member *m);
 /* Drops the members that rest from `ready`, unless too few would be left. */

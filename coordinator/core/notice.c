@@ -25,6 +25,17 @@ static void note_not_counted(const struct core *c, uint32_t slot, struct notice 
 	out->kind = out->reason != 0 ? NOTICE_NOT_COUNTED : NOTICE_NONE;
 }
 
+static void note_rests(const struct core *c, uint32_t slot, struct notice *out) {
+	const struct core_slow slow = core_slow_of(c, &c->members[slot]);
+	if (slow.rests_until == 0)
+		return;
+	out->kind = NOTICE_RESTS;
+	out->until_round = slow.rests_until;
+	out->rate = slow.rate;
+	out->needs_ms = slow.needs_ms;
+	out->deadline_ms = core_slow_deadline_ms(c);
+}
+
 bool core_notice(const struct core *c, const uint8_t key[NET_KEY_BYTES], struct notice *out) {
 	int slot = core_find_key(c, key);
 	*out = (struct notice){.round = c->round};
@@ -34,5 +45,7 @@ bool core_notice(const struct core *c, const uint8_t key[NET_KEY_BYTES], struct 
 	RV_ASSERT((out->kind == NOTICE_APART) == (out->n_others > 0));
 	if (out->kind == NOTICE_NONE)
 		note_not_counted(c, (uint32_t)slot, out);
+	if (out->kind == NOTICE_NONE)
+		note_rests(c, (uint32_t)slot, out);
 	return out->kind != NOTICE_NONE;
 }

@@ -110,6 +110,8 @@ void core_record_copy(struct core_record *to, const struct core_record *from) {
 	memcpy(to->tokens, from->tokens, n * sizeof to->tokens[0]);
 	memcpy(to->boots, from->boots, n * sizeof to->boots[0]);
 	memcpy(to->rates, from->rates, n * sizeof to->rates[0]);
+	memcpy(to->codecs, from->codecs, n * sizeof to->codecs[0]);
+	memcpy(to->parts, from->parts, n * sizeof to->parts[0]);
 	memcpy(to->owners, from->owners, sizeof to->owners);
 	memcpy(to->relayed, from->relayed, sizeof to->relayed);
 	memcpy(to->blamed, from->blamed, n_blamed * sizeof to->blamed[0]);

@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/chain.h"
 #include "base/planted.h"
+#include "base/rows.h"
 #include "coordinator/core/internal.h"
 
 #include <string.h>
@@ -242,9 +243,15 @@ static void set_roster(struct core *c, const struct core_record *rec) {
 	memcpy(r->tokens, rec->tokens, n * sizeof r->tokens[0]);
 	memcpy(r->boots, rec->boots, n * sizeof r->boots[0]);
 	memcpy(r->rates, rec->rates, n * sizeof r->rates[0]);
+	memcpy(r->codecs, rec->codecs, n * sizeof r->codecs[0]);
+	memcpy(r->parts, rec->parts, n * sizeof r->parts[0]);
+	r->slow_deadline_ms = rec->slow_deadline_ms;
 	for (size_t i = 0; i < n; i++) {
 		r->slots[i] = (uint16_t)core_find(c, r->members[i]);
-		c->members[r->slots[i]].rostered_at = c->round + 1;
+		struct core_member *m = &c->members[r->slots[i]];
+		m->rostered_at = c->round + 1;
+		m->codec = r->codecs[i];
+		m->part = r->parts[i];
 	}
 	set_clear(r->voted, c->roster_words);
 	set_clear(r->taking_part, c->roster_words);
@@ -280,6 +287,20 @@ static const char *check_owners(const struct core *c, const struct core_record *
 	return NULL;
 }
 
+/* Returns why the forms of the contributions are impossible; NULL: they are not. */
+static const char *check_forms(const struct core *c, const struct core_record *rec) {
+	int parts = 0;
+	for (int i = 0; i < rec->n_members; i++) {
+		parts += rec->parts[i] != 0;
+		if (rec->parts[i] == 1 || rec->parts[i] > NET_MAX_PART)
+			return "a participant's part is out of range";
+	}
+	const bool many = rows_choose(rec->n_members > 0 ? rec->n_members : 1, core_row_size(c)) > 1;
+	if (parts > 0 && (parts == rec->n_members || many))
+		return "no participant contributes to all chunks, or not all in a roster of rows";
+	return rec->slow_deadline_ms <= NET_MAX_DEADLINE_MS ? NULL : "its deadline of an exchange is out of range";
+}
+
 static enum rv_err apply_roster(struct core *c, const struct core_record *rec, struct rv_errtext *et) {
 	uint64_t named[CORE_HERE_WORDS], blamed[CORE_HERE_WORDS];
 	if (rec->round != c->round || rec->round == c->cfg.final_round || rec->attempt != c->attempt + 1)
@@ -287,6 +308,8 @@ static enum rv_err apply_roster(struct core *c, const struct core_record *rec, s
 	if (!valid_participants(c, rec, named, blamed))
 		return corrupt(et, rec, "its participants do not ascend, or it names a number that no member has");
 	const char *why = check_owners(c, rec);
+	if (why == NULL)
+		why = check_forms(c, rec);
 	if (why != NULL)
 		return corrupt(et, rec, why);
 	if (rec->n_chunks != core_chunks(c, c->round))

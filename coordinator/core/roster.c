@@ -31,6 +31,8 @@ static void freeze(struct core *c, const uint64_t *ready) {
 		RV_ASSERT(m->last.tokens <= core_most_tokens(c));
 		add_participant(rec, m);
 	}
+	core_put_forms(c, rec);
+	core_say_forms(c, rec);
 	core_put_owners(c, rec);
 	RV_ASSERT(rec->n_members >= c->cfg.min_workers && rec->n_members <= c->cfg.max_roster);
 }

@@ -1,26 +1,37 @@
-/* slow.c: OPEN: members whose lines hold exchanges up take part in every k-th round only
- * (slow-members = skip, base/slow_lines.h). In between they are in no roster, and no round waits
- * for them; they train on, fetch the means, and `late` decides about their progress.
+/* slow.c: OPEN: what becomes of members whose lines hold exchanges up (slow-members,
+ * base/slow_lines.h). With `skip` they take part in every k-th round only: in between they are in
+ * no roster, and no round waits for them; they train on, fetch the means, and `late` decides about
+ * their progress. With `coarser` and `part` the roster says how they send their contributions.
  *
  * The deadline of an exchange follows from what the members that are here report of their lines,
  * and is computed anew in every step of an open round; each one's last roster, from the records.
  * What is decided is the roster, and that is a record. A member takes part all the same if too few
- * are left without it, or if rosters of this round have failed. */
+ * are left without it, or if rosters of this round have failed. How a contribution is sent stays
+ * for all attempts of a round, but that one participant sends all chunks. */
 #include "base/assert.h"
+#include "base/clock.h"
+#include "base/rows.h"
 #include "base/slow_lines.h"
 #include "coordinator/core/internal.h"
 
 static struct slow_lines lines_of(const struct core *c) {
-	return (struct slow_lines){.payload_bytes = core_chunks(c, c->round) * c->cfg.chunk_bytes,
+	const uint64_t chunks = core_chunks(c, c->round);
+	struct slow_lines lines = {.payload_bytes = chunks * c->cfg.chunk_bytes,
 							   .deadline_us = c->cfg.slow_deadline_us,
-							   .fragments = c->cfg.fragments};
+							   .fragments = c->cfg.fragments,
+							   .sent_bytes = chunks * c->cfg.sent_chunk_bytes,
+							   .mean_bytes = chunks * c->cfg.mean_chunk_bytes,
+							   .n_steps = c->cfg.n_slow_codecs};
+	for (int i = 0; i < lines.n_steps; i++)
+		lines.step_bytes[i] = chunks * c->cfg.slow_chunk_bytes[i];
+	return lines;
 }
 
 void core_watch_lines(struct core *c) {
 	uint64_t rates[NET_MAX_HERE];
 	const struct slow_lines lines = lines_of(c);
 	int n = 0;
-	if (!c->cfg.skips_slow)
+	if (c->cfg.slow_members == SLOW_WAIT)
 		return;
 	for (int k = 0; k < c->slots.n; k++) {
 		const struct core_member *m = &c->members[c->slots.order[k]];
@@ -41,12 +52,12 @@ static uint64_t next_turn(const struct core *c, const struct core_member *m) {
 /* A roster of this round or a later one has failed, or was taken back. */
 bool core_rests(const struct core *c, const struct core_member *m) {
 	bool before = m->rostered_at > 0 && m->rostered_at <= c->round;
-	return c->cfg.skips_slow && m->reported && before && c->round < next_turn(c, m);
+	return c->cfg.slow_members == SLOW_SKIP && m->reported && before && c->round < next_turn(c, m);
 }
 
 void core_drop_resting(const struct core *c, uint64_t *ready) {
 	uint64_t left[CORE_HERE_WORDS];
-	if (!c->cfg.skips_slow || c->reopened > 0)
+	if (c->cfg.slow_members != SLOW_SKIP || c->reopened > 0)
 		return;
 	set_copy(left, ready, c->words);
 	for (int i = set_next(ready, 0, c->words); i >= 0; i = set_next(ready, i + 1, c->words))
@@ -64,4 +75,78 @@ void core_say_resting(struct core *c, const uint64_t *roster) {
 		if (begins && !set_has(roster, slot))
 			core_say(c, CORE_EVENT_RESTS, slot, next_turn(c, m));
 	}
+}
+
+/* ---- coarser, part ---- */
+
+static struct slow_line line_of(const struct core_member *m) {
+	return (struct slow_line){m->last.up_bytes_per_s, m->last.down_bytes_per_s};
+}
+
+/* Parts are for rosters of one row: a column would have to know the weight of each chunk. */
+static bool may_part(const struct core *c, const struct core_record *rec) {
+	return c->cfg.slow_members == SLOW_PART && rows_choose(rec->n_members, core_row_size(c)) == 1;
+}
+
+static uint32_t ms_of(int64_t us) {
+	const int64_t ms = us / RV_US_PER_MS + (us % RV_US_PER_MS != 0);
+	return us == INT64_MAX || us <= 0 ? 0 : (uint32_t)(ms < NET_MAX_DEADLINE_MS ? ms : NET_MAX_DEADLINE_MS);
+}
+
+void core_put_forms(struct core *c, struct core_record *rec) {
+	const struct slow_lines lines = lines_of(c);
+	const int64_t deadline_us = c->lines_deadline_us;
+	if (c->cfg.slow_members == SLOW_WAIT)
+		return;
+	rec->slow_deadline_ms = ms_of(deadline_us);
+	for (int i = 0; i < rec->n_members; i++) {
+		const struct core_member *m = &c->members[core_find(c, rec->members[i])];
+		const int step = slow_lines_step(&lines, deadline_us, line_of(m), m->number, c->round);
+		if (step >= 0)
+			rec->codecs[i] = c->cfg.slow_codecs[step];
+		if (may_part(c, rec))
+			rec->parts[i] = slow_lines_part(&lines, deadline_us, line_of(m), m->number, c->round);
+	}
+	core_keep_one_whole(c, rec);
+}
+
+void core_keep_one_whole(const struct core *c, struct core_record *rec) {
+	int best = 0;
+	for (int i = 0; i < rec->n_members; i++) {
+		if (rec->parts[i] == 0)
+			return;
+		best = rec->rates[i] > rec->rates[best] ? i : best;
+	}
+	RV_ASSERT(c->cfg.slow_members == SLOW_PART || rec->n_members == 0);
+	rec->parts[best] = 0;
+}
+
+void core_say_forms(struct core *c, const struct core_record *rec) {
+	for (int i = 0; i < rec->n_members; i++) {
+		const uint32_t slot = (uint32_t)core_find(c, rec->members[i]);
+		const struct core_member *m = &c->members[slot];
+		const bool less = rec->codecs[i] != 0 || rec->parts[i] != 0, did = m->codec != 0 || m->part != 0;
+		if (less && !did)
+			core_say_of(c, CORE_EVENT_SENDS_LESS, slot, c->round, rec->codecs[i] | (uint32_t)rec->parts[i] << 8);
+	}
+}
+
+/* ---- for people ---- */
+
+uint32_t core_slow_deadline_ms(const struct core *c) {
+	if (c->cfg.slow_members == SLOW_WAIT)
+		return 0;
+	return c->roster.n > 0 ? c->roster.slow_deadline_ms : ms_of(c->lines_deadline_us);
+}
+
+struct core_slow core_slow_of(const struct core *c, const struct core_member *m) {
+	const bool skips = c->cfg.slow_members == SLOW_SKIP;
+	struct core_slow s = {.codec = m->codec, .part = m->part};
+	if (c->cfg.slow_members == SLOW_WAIT || c->round == c->cfg.final_round)
+		return (struct core_slow){.codec = 0};
+	const struct slow_lines lines = lines_of(c);
+	s.rests_until = core_rests(c, m) ? next_turn(c, m) : 0;
+	s.rate = skips ? core_line_rate(&m->last) : m->last.up_bytes_per_s;
+	s.needs_ms = ms_of(slow_lines_takes_us(skips ? lines.payload_bytes : lines.sent_bytes, s.rate));
+	return s;
 }

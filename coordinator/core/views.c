@@ -78,6 +78,8 @@ static void refresh_roster(struct core *c) {
 		*ref = c->views.refs[r->slots[i]];
 		ref->weight = r->weights[i];
 		ref->boot = r->boots[i];
+		ref->codec = r->codecs[i];
+		ref->part = r->parts[i];
 	}
 }
 

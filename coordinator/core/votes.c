@@ -96,8 +96,11 @@ static void push_participants(const struct core *c, struct core_record *rec, con
 		rec->tokens[rec->n_members] = r->tokens[i];
 		rec->boots[rec->n_members] = r->boots[i];
 		rec->rates[rec->n_members] = r->rates[i];
+		rec->codecs[rec->n_members] = r->codecs[i];
+		rec->parts[rec->n_members] = r->parts[i];
 		rec->n_members++;
 	}
+	rec->slow_deadline_ms = r->slow_deadline_ms;
 	RV_ASSERT(rec->n_members == set_count(keep, c->roster_words) && rec->n_members <= r->n);
 }
 
@@ -162,6 +165,7 @@ static void go_on_with(struct core *c, const uint64_t *survivors, bool waiting_m
 	rec->n_chunks = core_chunks(c, c->round);
 	if (enough) {
 		push_participants(c, rec, keep);
+		core_keep_one_whole(c, rec);
 		core_put_owners(c, rec);
 	}
 	RV_ASSERT(rec->n_members == 0 || rec->n_members >= c->cfg.min_workers);

@@ -260,4 +260,11 @@ struct service_rolled_back {
 void service_describe_rollback(const struct service *s, const struct service_rolled_back *r,
 							   char text[SERVICE_ROLLBACK_BYTES]);
 
+/* ---- slow.c ---- */
+
+/* Logs what becomes of a member because of its line: CORE_EVENT_RESTS, CORE_EVENT_SENDS_LESS. */
+void service_tell_slow(struct service *s, const struct core_event *ev);
+/* Returns null, or {"rests_until", "codec", "part", "why"}, each null where it is not so. */
+json_t *service_slow_json(const struct service *s, const struct core_slow *slow);
+
 #endif

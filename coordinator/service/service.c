@@ -10,6 +10,7 @@
 #include "base/failpoint.h"
 #include "base/run_silence.h"
 #include "outer/global.h"
+#include "outer/slow_codecs.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -23,11 +24,18 @@ enum {
 
 /* ---- life ---- */
 
-/* Returns the bytes of a chunk, as a contribution or as a mean, whichever is longer. */
-static uint64_t chunk_bytes(const struct global_config *g) {
-	uint64_t sent = global_sent(g)->encoded_bytes(global_sent(g), g->chunks.chunk_elems);
-	uint64_t mean = g->codec->encoded_bytes(g->codec, g->chunks.chunk_elems);
-	return sent > mean ? sent : mean;
+static void fill_chunk_bytes(const struct run_config *run, const struct global_config *g, struct core_config *out) {
+	const struct codec *sent = global_sent(g);
+	const struct slow_codecs slow = slow_codecs_of(run);
+	out->sent_chunk_bytes = sent->encoded_bytes(sent, g->chunks.chunk_elems);
+	out->mean_chunk_bytes = g->codec->encoded_bytes(g->codec, g->chunks.chunk_elems);
+	const bool is_mean = out->mean_chunk_bytes > out->sent_chunk_bytes;
+	out->chunk_bytes = is_mean ? out->mean_chunk_bytes : out->sent_chunk_bytes;
+	out->n_slow_codecs = slow.n;
+	for (int i = 0; i < slow.n; i++) {
+		out->slow_codecs[i] = slow.step[i]->id;
+		out->slow_chunk_bytes[i] = slow.step[i]->encoded_bytes(slow.step[i], g->chunks.chunk_elems);
+	}
 }
 
 static enum rv_err fill_core_config(const struct service *s, struct core_config *out, struct rv_errtext *et) {
@@ -44,7 +52,7 @@ static enum rv_err fill_core_config(const struct service *s, struct core_config 
 								.fragments = (uint32_t)s->run.fragments,
 								.weight_by_tokens = s->run.weight_by_tokens,
 								.equal_ownership = s->run.ownership == OWNERSHIP_EQUAL,
-								.skips_slow = s->run.slow_members == SLOW_SKIP,
+								.slow_members = s->run.slow_members,
 								.slow_deadline_us = s->run.slow_deadline_ms * RV_US_PER_MS,
 								.grace_us = s->run.grace_ms * RV_US_PER_MS,
 								.liveness_us = silence.dead * RV_US_PER_MS,
@@ -56,7 +64,7 @@ static enum rv_err fill_core_config(const struct service *s, struct core_config 
 	memcpy(out->relays, s->cfg.relays, sizeof out->relays);
 	for (uint32_t fragment = 0; fragment < fragments_count(&g.fragments); fragment++)
 		out->n_chunks[fragment] = global_round_chunks(&g, fragment).n_chunks;
-	out->chunk_bytes = chunk_bytes(&g);
+	fill_chunk_bytes(&s->run, &g, out);
 	report_bounds_tokens(&s->run, out);
 	return RV_OK;
 }

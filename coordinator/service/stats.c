@@ -219,10 +219,8 @@ static const struct {
 		{RV_WARN, "in_vain",
 		 "kept a round waiting until grace-ms was over and was not ready: no earlier round than this waits "
 		 "for it; it takes part when it is ready in time"},
-	[CORE_EVENT_RESTS] =
-		{RV_INFO, "rests",
-		 "has a line that cannot make the deadline of an exchange (slow-members = skip): it takes part "
-		 "again from this round on, the others do not wait for it until then"},
+	[CORE_EVENT_RESTS] = {RV_INFO, "rests", "rests"},
+	[CORE_EVENT_SENDS_LESS] = {RV_INFO, "sends_less", "sends less"},
 	[CORE_EVENT_UNLIKE] =
 		{RV_ERROR, "unlike",
 		 "no majority of the participants has the same mean: an owner sends them different ones. Rosters "
@@ -341,6 +339,8 @@ void service_tell_events(struct service *s, int64_t now_us) {
 			tell_apart(s, &ev);
 		else if (ev.type == CORE_EVENT_AHEAD)
 			tell_ahead(s, &ev);
+		else if (ev.type == CORE_EVENT_RESTS || ev.type == CORE_EVENT_SENDS_LESS)
+			service_tell_slow(s, &ev);
 		else if (left_for_its_disk(s, &ev))
 			service_tell(s, RV_WARN, "left_out", "member %u is not waited for until its disk takes results again",
 						 ev.member);

@@ -173,6 +173,7 @@ static json_t *member_json(const struct service *s, const struct core_member_vie
 	(void)json_object_set_new(o, "reach", seen ? json_string(reach_name(v->last->reach)) : json_null());
 	(void)json_object_set_new(o, "apart_from", set_json(s, apart));
 	(void)json_object_set_new(o, "left_out", json_boolean(left_out));
+	(void)json_object_set_new(o, "slow", service_slow_json(s, &v->slow));
 	if (details)
 		put_addresses(o, v->last);
 	return o;
@@ -283,6 +284,20 @@ static json_t *not_held_json(const struct service *s, bool details) {
 	return o;
 }
 
+/* Writes when the attempt under way closes, and what an exchange should take (slow-members). */
+static void set_deadlines(const struct service *s, int64_t now_us, json_t *o) {
+	static const char *const policies[] = {
+		[SLOW_WAIT] = "wait", [SLOW_SKIP] = "skip", [SLOW_COARSER] = "coarser", [SLOW_PART] = "part"};
+	const struct document *d = core_document(s->core);
+	const int64_t closes_us = core_attempt_closes_us(s->core);
+	const bool runs = d->phase == RUN_REDUCE && closes_us != INT64_MAX;
+	(void)json_object_set_new(o, "deadline_ms", runs ? json_integer(d->deadline_ms) : json_null());
+	(void)json_object_set_new(o, "closes_in_s", runs ? json_real((double)(closes_us - now_us) / 1e6) : json_null());
+	(void)json_object_set_new(o, "slow_members", json_string(policies[s->run.slow_members]));
+	const uint32_t slow_ms = core_slow_deadline_ms(s->core);
+	(void)json_object_set_new(o, "slow_deadline_ms", slow_ms > 0 ? json_integer(slow_ms) : json_null());
+}
+
 json_t *service_status(const struct service *s, int64_t now_us, bool details) {
 	const struct document *d = core_document(s->core);
 	json_t *o = json_object(), *members = json_array();
@@ -306,6 +321,7 @@ json_t *service_status(const struct service *s, int64_t now_us, bool details) {
 	set_int(o, "min_workers", (uint64_t)s->run.min_workers);
 	set_int(o, "data_shards", (uint64_t)s->run.data_shards);
 	set_int(o, "steps_per_round", (uint64_t)s->run.steps_per_round);
+	set_deadlines(s, now_us, o);
 	double waiting_s = service_waiting_s(s, now_us);
 	(void)json_object_set_new(o, "waiting_s", waiting_s >= 0 ? json_real(waiting_s) : json_null());
 	(void)json_object_set_new(o, "missing", missing_json(s));

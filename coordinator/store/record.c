@@ -6,7 +6,7 @@
 
 enum { RECORD_VERSION = 1 };
 
-_Static_assert(NET_MAX_ROSTER *(4 + 8 + 8 + 8 + 4) + 2 * NET_MAX_ROSTER / 8 + NET_NAME_BYTES +
+_Static_assert(NET_MAX_ROSTER *(4 + 8 + 8 + 8 + 2 + 4) + 2 * NET_MAX_ROSTER / 8 + NET_NAME_BYTES +
 					   NET_MAX_CANDIDATES * (3 + NET_ADDR_BYTES) + NET_KEY_BYTES + 3 * RV_HASH_BYTES + 96 <=
 				   RECORD_MAX_BYTES,
 			   "the largest record fits");
@@ -35,6 +35,7 @@ static const struct layout fields[] = {
 	LAYOUT_FIELD(PLAIN, struct core_record, digest),
 	LAYOUT_FIELD(PLAIN, struct core_record, chain),
 	LAYOUT_FIELD(PLAIN, struct core_record, n_chunks),
+	LAYOUT_FIELD(PLAIN, struct core_record, slow_deadline_ms),
 	LAYOUT_COUNT_OF(struct core_record, members, n_members),
 	LAYOUT_COUNT_OF(struct core_record, blamed, n_blamed),
 	LAYOUT_LAST,
@@ -48,6 +49,8 @@ void record_encode(const struct core_record *rec, struct rv_writer *w) {
 		rv_write_u64(w, rec->tokens[i]);
 		rv_write_u64(w, rec->boots[i]);
 		rv_write_u64(w, rec->rates[i]);
+		rv_write_u8(w, rec->codecs[i]);
+		rv_write_u8(w, rec->parts[i]);
 	}
 	for (int k = 0; k < SET_WORDS(rec->n_members); k++) {
 		rv_write_u64(w, rec->owners[k]);
@@ -63,6 +66,8 @@ static void read_lists(struct rv_reader *r, struct core_record *out) {
 		out->tokens[i] = rv_read_u64(r);
 		out->boots[i] = rv_read_u64(r);
 		out->rates[i] = rv_read_u64(r);
+		out->codecs[i] = rv_read_u8(r);
+		out->parts[i] = rv_read_u8(r);
 	}
 	for (int k = 0; k < SET_WORDS(out->n_members); k++) {
 		out->owners[k] = rv_read_u64(r);

@@ -32,12 +32,18 @@ int averaging_participants(const struct lab_config *c, uint64_t round, bool take
  * part kept from rounds that it missed. RV_E_NOMEM, RV_E_RANGE. */
 enum rv_err averaging_reduce(struct lab_run *r, const bool *takes_part, struct rv_errtext *et);
 
-/* Merges these n encoded vectors, in this order and layout, into r->reduced, as attempt
- * AVERAGING_ATTEMPT of r->mean_residual, which the caller commits. The same faults. */
+/* Contributions to a round in roster order. */
+struct averaging_given {
+	int n;
+	const uint8_t *vectors[LAB_MAX_WORKERS]; /* by the run's codec */
+	uint32_t weights[LAB_MAX_WORKERS];
+	struct contribution_form forms[LAB_MAX_WORKERS]; /* in which each is sent */
+};
+/* Merges them, in this layout, into r->reduced, as attempt AVERAGING_ATTEMPT of r->mean_residual,
+ * which the caller commits. The same faults. */
 enum { AVERAGING_ATTEMPT = 1 };
-enum rv_err averaging_reduce_vectors(struct lab_run *r, const struct merge_layout *layout,
-									 const uint8_t *const *vectors, const uint32_t *weights, int n,
-									 struct rv_errtext *et);
+enum rv_err averaging_reduce_given(struct lab_run *r, const struct merge_layout *layout,
+								   const struct averaging_given *given, struct rv_errtext *et);
 
 /* Makes the outer step of r->global's round, with r->reduced. The faults of global_apply. */
 enum rv_err averaging_step(struct lab_run *r, struct rv_errtext *et);
@@ -52,10 +58,8 @@ uint64_t averaging_payload_bytes(const struct lab_run *r);
 #define AVERAGING_METHOD                                                                                               \
 	.averages = true, .n_replicas = averaging_replicas, .theta = averaging_theta, .state_hash = averaging_state_hash,  \
 	.payload_bytes = averaging_payload_bytes
-/* Returns the bytes of a contribution to the round under way, or of its mean, whichever is
- * longer. */
-uint64_t averaging_line_bytes(const struct lab_run *r);
-/* Returns the bytes that each participant of the round under way sends in its all-reduce. */
+/* Returns the bytes that a participant of the round under way, which was reduced, sends in its
+ * all-reduce, on average. */
 uint64_t averaging_bytes(const struct lab_run *r, int participants);
 
 #endif

@@ -18,7 +18,8 @@ struct attendance {
 static struct attendance attendance_of(const struct lab_run *r, const struct pace_round *pace) {
 	struct attendance a = {.n = 0};
 	(void)averaging_participants(&r->cfg, r->rounds_done, a.takes_part);
-	lines_leave_out(&r->cfg, r->rounds_done, averaging_line_bytes(r), a.takes_part);
+	const struct lines_round round = lines_round_of(r, r->rounds_done);
+	lines_leave_out(&r->cfg, &round, a.takes_part);
 	memcpy(a.in_time, pace->in_time, sizeof a.in_time);
 	for (int i = 0; i < r->n_replicas; i++) {
 		a.takes_part[i] = a.takes_part[i] && a.in_time[i];
@@ -75,6 +76,14 @@ static enum rv_err end_overlap(struct lab_run *r, struct rv_errtext *et) {
 	return step_and_adopt(r, &all, et);
 }
 
+/* Returns the modelled time of the exchange of the round under way. */
+static int64_t exchange_us(const struct lab_run *r, const bool *takes_part) {
+	const struct lines_round round = lines_round_of(r, r->rounds_done);
+	struct contribution_form forms[LAB_MAX_WORKERS];
+	lines_forms(&r->cfg, &round, &r->global.cfg, takes_part, forms);
+	return (int64_t)(lines_exchange_ms(&r->cfg, &round, &r->global.cfg, takes_part, forms) * 1e3);
+}
+
 enum rv_err synchronous_round(struct lab_run *r, struct lab_round *out, struct rv_errtext *et) {
 	struct pace_round pace;
 	uint64_t kept_steps[LAB_MAX_WORKERS];
@@ -88,7 +97,7 @@ enum rv_err synchronous_round(struct lab_run *r, struct lab_round *out, struct r
 	int64_t started_us = rv_clock_monotonic_us();
 	out->participants = who.n;
 	out->modelled_us = (int64_t)(pace.duration_ms * 1e3);
-	out->modelled_exchange_us = (int64_t)(lines_exchange_ms(&r->cfg, averaging_line_bytes(r), who.takes_part) * 1e3);
+	out->modelled_exchange_us = exchange_us(r, who.takes_part);
 	RV_TRY(averaging_reduce(r, who.takes_part, et));
 	out->bytes = averaging_bytes(r, out->participants);
 	bool last = r->rounds_done + 1 == (uint64_t)r->cfg.run.rounds;

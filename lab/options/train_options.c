@@ -45,8 +45,8 @@ static const struct rv_option own_options[] = {
 	{"dylu", RV_OPT_BOOL, FIELD(dylu), 0, "false", 0, 0, NULL,
 	 "A worker takes as many of a round's steps as its speed allows while the fastest takes all (DyLU).", "Lab"},
 	{"lines", RV_OPT_STRING, FIELD(lines), FIELD_SIZE(lines), "", 0, 0, NULL,
-	 "What workers' lines carry in each direction, as in 100mbit:100mbit:10mbit (repeated for more workers), for "
-	 "slow-members and the modelled time of an exchange. Empty: no model.",
+	 "What workers' lines carry, in both directions or as DOWN/UP, as in 100mbit:100mbit:20mbit/5mbit (repeated for "
+	 "more workers), for slow-members and the modelled time of an exchange. Empty: no model.",
 	 "Lab"},
 	{"step-ms", RV_OPT_DOUBLE, FIELD(step_ms), 0, "100", 1e-3, 1e9, NULL,
 	 "With speeds: milliseconds of an inner step of a worker of speed 1, for the modelled time of a round.", "Lab"},
@@ -214,7 +214,7 @@ bool train_options_only_warm_up(const struct train_options *o, struct rv_errtext
 static enum rv_err check_method(const struct train_options *o, struct rv_errtext *et) {
 	const struct lab_method *m = lab_methods[o->method];
 	double speeds[LAB_MAX_WORKERS];
-	int64_t lines[LAB_MAX_WORKERS];
+	struct slow_line lines[LAB_MAX_WORKERS];
 	RV_TRY(check_round(o, m, et));
 	RV_TRY(pace_parse_speeds(o->speeds, speeds, et));
 	RV_TRY(lines_parse(o->lines, lines, et));

@@ -50,7 +50,7 @@ static void hash_step_ms(struct rv_hasher *h, const struct lab_config *c) {
 }
 
 static void hash_lines(struct rv_hasher *h, const struct lab_config *c) {
-	if (c->lines[0] == 0)
+	if (c->lines[0].up == 0)
 		return; /* as before there were any */
 	rv_hash_update(h, c->lines, (size_t)c->workers * sizeof c->lines[0]);
 }

@@ -10,6 +10,7 @@
 
 #include "base/hash.h"
 #include "base/run_config.h"
+#include "base/slow_lines.h"
 #include "lab/run/codec_loss.h"
 #include "outer/global.h"
 #include "outer/mean_residual.h"
@@ -110,9 +111,9 @@ struct lab_config {
 	double speeds[LAB_MAX_WORKERS];
 	bool dylu;
 	double step_ms;
-	int64_t lines[LAB_MAX_WORKERS]; /* modelled lines (lab/methods/lines.h), bytes/s; 0: no model */
-	uint64_t eval_tokens;           /* tokens of every evaluation, as replica_eval; 0: all held-out text */
-	bool eval_replicas;             /* fill in lab_run.average_loss and .replica_loss at the end */
+	struct slow_line lines[LAB_MAX_WORKERS]; /* modelled (lab/methods/lines.h); 0: no model */
+	uint64_t eval_tokens;                    /* tokens of every evaluation, as replica_eval; 0: all held-out text */
+	bool eval_replicas;                      /* fill in lab_run.average_loss and .replica_loss at the end */
 };
 
 /* Sums over the steps of the current round: part of a checkpoint. */
@@ -138,6 +139,7 @@ struct lab_run {
 	struct participant participants[LAB_MAX_WORKERS]; /* of methods that average outer gradients */
 	struct mean_residual mean_residual;               /* of all owners */
 	struct codec_loss codec_losses[LAB_MAX_WORKERS];  /* of the round */
+	uint64_t sent_bytes; /* of a contribution to the round that was reduced last, on average */
 	uint8_t *reduced;
 	uint64_t goals[LAB_MAX_WORKERS]; /* inner step at which the current training ends */
 	float *extra[LAB_MAX_EXTRA];     /* (n) each: the method's */

@@ -145,6 +145,22 @@ static enum rv_err join_rows(struct committed *c, struct rv_errtext *et) {
 	return RV_OK;
 }
 
+/* Checks that each contribution was sent by a codec of the run's, and that each chunk has one. */
+static enum rv_err check_forms(const struct replay *p, const struct trace_roster *r, int n_rows,
+							   struct rv_errtext *et) {
+	int whole = 0;
+	for (int i = 0; i < r->n; i++) {
+		whole += r->members[i].part == 0;
+		if (!global_sent_as(&p->run->global.cfg, r->members[i].codec) || r->members[i].part == 1)
+			return rv_fail(et, RV_E_INVALID, "round %" PRIu64 ": member %u sent by codec %u, part %u: impossible",
+						   r->round, r->members[i].member, r->members[i].codec, r->members[i].part);
+	}
+	if (whole == 0 || (n_rows > 1 && whole < r->n))
+		return rv_fail(et, RV_E_INVALID, "round %" PRIu64 ": %d of %d participants contributed to all chunks", r->round,
+					   whole, r->n);
+	return RV_OK;
+}
+
 static enum rv_err check_round(struct replay *p, uint64_t round, struct rv_errtext *et) {
 	RV_TRY(join_rows(&p->rounds[round], et));
 	const struct trace_roster *r = p->rounds[round].roster;
@@ -152,6 +168,7 @@ static enum rv_err check_round(struct replay *p, uint64_t round, struct rv_errte
 		return rv_fail(
 			et, RV_E_NOTFOUND,
 			"round %" PRIu64 ": no trace that is here says who took part: give the directories of all workers", round);
+	RV_TRY(check_forms(p, r, p->rounds[round].layout.n_rows, et));
 	for (int i = 0; i < r->n; i++)
 		if (player_of(p, r->members[i].member) < 0)
 			return rv_fail(et, RV_E_NOTFOUND, "round %" PRIu64 ": member %u took part, and its trace is not here",
@@ -284,6 +301,23 @@ static enum rv_err do_train(struct replay *p, struct player *w, const struct tra
 	return RV_OK;
 }
 
+/* Returns how the participant at `place` sent its contribution. */
+static struct contribution_form form_at(const struct trace_roster *roster, int place) {
+	return (struct contribution_form){roster->members[place].member, roster->members[place].codec,
+									  roster->members[place].part};
+}
+
+/* Says how `w` sent its contribution to the round, as its committed roster has it: an earlier
+ * process may have sent it. */
+static void take_form(const struct replay *p, struct player *w, uint64_t round) {
+	const struct trace_roster *r = p->rounds[round].roster;
+	for (int i = 0; i < r->n; i++) {
+		const struct contribution_form form = form_at(r, i);
+		if (form.member == w->trace->member)
+			participant_send_as(w->p, &form);
+	}
+}
+
 static enum rv_err do_apply(struct replay *p, struct player *w, const struct trace_event *e, struct rv_errtext *et) {
 	struct global_state then;
 	bool known = state_of(p, e->round + 1, &then), now = e->round + 1 == p->run->global.round && !w->behind;
@@ -294,8 +328,10 @@ static enum rv_err do_apply(struct replay *p, struct player *w, const struct tra
 		return cannot_follow(w, et, "it applied a round that the others had left behind, and kept of its own");
 	if (!moved_on && !e->keep)
 		w->behind = !known;
-	if (e->participated)
+	if (e->participated) {
+		take_form(p, w, e->round);
 		participant_commit(w->p, &then);
+	}
 	(void)participant_adopt(w->p, &then, p->before,
 							e->keep           ? PARTICIPANT_KEEP
 							: e->participated ? PARTICIPANT_ADOPT
@@ -380,8 +416,7 @@ static enum rv_err begin_means(struct replay *p, const struct trace_roster *rost
 
 static enum rv_err contribute(struct replay *p, const struct committed *c, struct rv_errtext *et) {
 	const struct trace_roster *roster = c->roster;
-	const uint8_t *vectors[NET_MAX_ROW];
-	uint32_t weights[NET_MAX_ROW];
+	struct averaging_given given = {.n = roster->n};
 	for (int i = 0; i < roster->n; i++) {
 		struct player *w = &p->players[player_of(p, roster->members[i].member)];
 		RV_TRY(advance(p, w, true, roster->members[i].boot, et));
@@ -389,11 +424,12 @@ static enum rv_err contribute(struct replay *p, const struct committed *c, struc
 			return cannot_follow(w, et, "it encoded a round whose state it did not hold");
 		RV_TRY(participant_encode(w->p, &p->run->global, et));
 		outer_device_unpin(&w->p->device);
-		vectors[i] = w->p->encoded;
-		weights[i] = roster->members[i].weight;
+		given.vectors[i] = w->p->encoded;
+		given.weights[i] = roster->members[i].weight;
+		given.forms[i] = form_at(roster, i);
 	}
 	RV_TRY(begin_means(p, roster, et));
-	RV_TRY(averaging_reduce_vectors(p->run, &c->layout, vectors, weights, roster->n, et));
+	RV_TRY(averaging_reduce_given(p->run, &c->layout, &given, et));
 	replay_means_commit(&p->means, p->run);
 	return RV_OK;
 }

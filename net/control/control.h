@@ -186,23 +186,28 @@ struct report {
  * 204 without one. A worker that does not know it ignores it. */
 enum notice_kind {
 	NOTICE_NONE,
-	NOTICE_APART,      /* it and `others` do not reach each other */
-	NOTICE_NOT_COUNTED /* its training is not in the mean, for a `reason` */
+	NOTICE_APART,       /* it and `others` do not reach each other */
+	NOTICE_NOT_COUNTED, /* its training is not in the mean, for a `reason` */
+	NOTICE_RESTS        /* it is in no roster before until_round, because of its line */
 };
 enum notice_reason {
 	NOTICE_UNREACHED = 1, /* the others got nothing from it in `round` */
 	NOTICE_DIVERGED,      /* it holds other weights than the majority, and fetches theirs */
 	NOTICE_WRONG_SIZE     /* its model has another size than the run's */
 };
-enum { NOTICE_VERSION = 1, NOTICE_MAX_OTHERS = 8, NOTICE_MAX_BYTES = 64 };
+enum { NOTICE_VERSION = 1, NOTICE_MAX_OTHERS = 8, NOTICE_MAX_BYTES = 96 };
 struct notice {
 	uint8_t kind;         /* enum notice_kind */
 	uint8_t reason;       /* NOT_COUNTED: enum notice_reason; else 0 */
 	bool left_out;        /* APART: rounds begin without it, if enough others are ready */
 	uint64_t round;       /* open round */
-	uint64_t until_round; /* APART: round that tries it again */
+	uint64_t until_round; /* APART: round that tries it again; RESTS: that it takes part in again */
 	uint8_t n_others;     /* APART: 1..NOTICE_MAX_OTHERS, the lowest numbers; else 0 */
 	uint32_t others[NOTICE_MAX_OTHERS];
+	/* RESTS: bytes/s of its line in the slower direction, what one payload takes it, and the
+	 * deadline of an exchange (base/slow_lines.h); else 0. */
+	uint64_t rate;
+	uint32_t needs_ms, deadline_ms;
 };
 
 /* POST /v1/pair-tickets: the peers with which the sender wants to meet through a relay. */

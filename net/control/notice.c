@@ -8,13 +8,11 @@ static const char WHAT[] = "notice";
 static const struct layout other[] = {{.kind = LAYOUT_PLAIN, .bytes = sizeof(uint32_t)}, LAYOUT_LAST};
 
 static const struct layout fields[] = {
-	LAYOUT_FIELD(PLAIN, struct notice, kind),
-	LAYOUT_FIELD(PLAIN, struct notice, reason),
-	LAYOUT_FIELD(BOOL, struct notice, left_out),
-	LAYOUT_FIELD(PLAIN, struct notice, round),
-	LAYOUT_FIELD(PLAIN, struct notice, until_round),
-	LAYOUT_COUNTED(struct notice, others, n_others, other),
-	LAYOUT_LAST,
+	LAYOUT_FIELD(PLAIN, struct notice, kind),        LAYOUT_FIELD(PLAIN, struct notice, reason),
+	LAYOUT_FIELD(BOOL, struct notice, left_out),     LAYOUT_FIELD(PLAIN, struct notice, round),
+	LAYOUT_FIELD(PLAIN, struct notice, until_round), LAYOUT_COUNTED(struct notice, others, n_others, other),
+	LAYOUT_FIELD(PLAIN, struct notice, rate),        LAYOUT_FIELD(PLAIN, struct notice, needs_ms),
+	LAYOUT_FIELD(PLAIN, struct notice, deadline_ms), LAYOUT_LAST,
 };
 
 void notice_encode(const struct notice *m, struct rv_writer *w) {
@@ -25,6 +23,8 @@ void notice_encode(const struct notice *m, struct rv_writer *w) {
 static const char *invalid(const struct notice *m) {
 	if ((m->kind == NOTICE_APART) != (m->n_others > 0))
 		return "members are named where there are none, or none where there are some";
+	if (m->kind != NOTICE_RESTS && (m->rate != 0 || m->needs_ms != 0 || m->deadline_ms != 0))
+		return "it describes a line where the member does not rest";
 	for (int i = 0; i < m->n_others; i++)
 		if (m->others[i] == NET_NO_MEMBER)
 			return "a member's number is that of none";
@@ -32,7 +32,7 @@ static const char *invalid(const struct notice *m) {
 }
 
 static bool is_known(const struct notice *m) {
-	if (m->kind == NOTICE_APART)
+	if (m->kind == NOTICE_APART || m->kind == NOTICE_RESTS)
 		return m->reason == 0;
 	return m->kind == NOTICE_NOT_COUNTED && m->reason >= NOTICE_UNREACHED && m->reason <= NOTICE_WRONG_SIZE;
 }

@@ -55,12 +55,90 @@ static void test_turns_come_to_every_fragment(void **state) {
 	}
 }
 
+/* Rounds in which a member sends more than its line can, to show what it carries. */
+static bool shows(uint32_t member, uint64_t round) {
+	return (round / 2 + member) % 8 == 0;
+}
+
+/* 8 MB up at 1 MB/s take 8 s; a mean comes down in 2 s. */
+static const struct slow_lines uplink = {.payload_bytes = 8000000,
+										 .sent_bytes = 8000000,
+										 .mean_bytes = 8000000,
+										 .n_steps = 3,
+										 .step_bytes = {4200000, 450000, 220000}};
+static const struct slow_line asymmetric = {1000000, 4000000};
+
+static void test_the_first_codec_that_makes_the_deadline(void **state) {
+	(void)state;
+	const struct {
+		int64_t deadline_us;
+		int step;
+	} cases[] = {{8 * S, -1}, {8 * S - 1, 0}, {4200000, 0}, {4199999, 1}, {2 * S, 1}, {1, 1}};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		assert_int_equal(slow_lines_step(&uplink, cases[i].deadline_us, asymmetric, 1, 6), cases[i].step);
+	/* As long as its mean needs, nothing is won by sending less: down 2 s, at 450 kB/s up 1 s. */
+	assert_int_equal(slow_lines_step(&uplink, 1, (struct slow_line){1000000, 1000000}, 1, 6), -1);
+	assert_int_equal(slow_lines_step(&uplink, 1, (struct slow_line){100000, 80000000}, 1, 6), 2); /* the last */
+	assert_int_equal(slow_lines_step(&uplink, 1, (struct slow_line){0, 0}, 1, 6), -1);            /* not known */
+	assert_int_equal(slow_lines_step(&whole, 1, asymmetric, 1, 6), -1);                           /* no codecs */
+	assert_int_equal(slow_lines_step(&uplink, INT64_MAX, asymmetric, 1, 6), -1);
+}
+
+static void test_the_smaller_the_part(void **state) {
+	(void)state;
+	const struct {
+		int64_t deadline_us;
+		uint8_t part;
+	} cases[] = {{8 * S, 0}, {8 * S - 1, 2}, {4 * S, 2}, {3 * S, 3}, {2 * S, 4}, {1, 4}};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		assert_int_equal(slow_lines_part(&uplink, cases[i].deadline_us, asymmetric, 1, 6), cases[i].part);
+	assert_int_equal(slow_lines_part(&uplink, 1, (struct slow_line){1000, 80000000}, 1, 6), SLOW_LINES_MOST);
+	assert_int_equal(slow_lines_part(&uplink, 1, (struct slow_line){1000000, 1000000}, 1, 6), 0);
+	assert_int_equal(slow_lines_part(&uplink, 1, (struct slow_line){0, 0}, 1, 6), 0);
+	struct slow_lines six = uplink;
+	six.fragments = 6; /* a round's fragment meets each residue */
+	assert_int_equal(slow_lines_part(&six, 2 * S, asymmetric, 1, 6), 5);
+}
+
+/* While a member sends all, its downlink seems as slow as its uplink. */
+static void test_at_times_a_downlink_shows_what_it_carries(void **state) {
+	(void)state;
+	const struct slow_line seems = {1000000, 1000000};
+	int less = 0;
+	for (uint64_t round = 0; round < 32; round++) {
+		const bool tries = round < SLOW_LINES_FIRST || shows(1, round);
+		assert_int_equal(slow_lines_step(&uplink, 2 * S, seems, 1, round), tries ? 1 : -1);
+		assert_int_equal(slow_lines_part(&uplink, 2 * S, seems, 1, round), tries ? 4 : 0);
+		less += tries;
+	}
+	assert_int_equal(less, SLOW_LINES_FIRST + 4);
+}
+
+/* Else a line that sends little would show little, and never be taken for faster again. */
+static void test_in_two_of_sixteen_rounds_a_line_shows_more(void **state) {
+	(void)state;
+	for (uint32_t member = 0; member < 3; member++) {
+		int more = 0;
+		for (uint64_t round = 0; round < 16; round++) {
+			const int step = slow_lines_step(&uplink, 2 * S, asymmetric, member, round);
+			assert_int_equal(step, shows(member, round) ? 0 : 1);
+			assert_int_equal(slow_lines_part(&uplink, 2 * S, asymmetric, member, round), shows(member, round) ? 2 : 4);
+			more += shows(member, round);
+		}
+		assert_int_equal(more, 2);
+	}
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_deadline_is_an_exchange_over_median_lines),
 		cmocka_unit_test(test_one_known_line_is_compared_with_none),
 		cmocka_unit_test(test_the_slower_the_fewer),
 		cmocka_unit_test(test_turns_come_to_every_fragment),
+		cmocka_unit_test(test_the_first_codec_that_makes_the_deadline),
+		cmocka_unit_test(test_the_smaller_the_part),
+		cmocka_unit_test(test_at_times_a_downlink_shows_what_it_carries),
+		cmocka_unit_test(test_in_two_of_sixteen_rounds_a_line_shows_more),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

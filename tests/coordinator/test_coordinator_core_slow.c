@@ -7,7 +7,7 @@ static const uint64_t fast_line = 12000000, slow_line = 1200000;
 
 static void open_slow(struct rig *r, uint32_t min_workers, bool skips) {
 	rig_init(r, min_workers);
-	r->cfg.skips_slow = skips;
+	r->cfg.slow_members = skips ? SLOW_SKIP : SLOW_WAIT;
 	r->cfg.final_round = 40;
 	r->cfg.chunk_bytes = 100000;
 	rig_start(r);
@@ -159,6 +159,166 @@ static void test_a_line_that_makes_the_deadline_is_not_skipped(void **state) {
 	rig_release(&r);
 }
 
+/* ---- coarser, part ---- */
+
+enum { INT4 = 3, TOPK = 8 };
+
+static void open_sending(struct rig *r, int policy, uint32_t row_size, int64_t deadline_us) {
+	rig_init(r, 2);
+	r->cfg.slow_members = policy;
+	r->cfg.final_round = 40;
+	r->cfg.row_size = row_size;
+	r->cfg.chunk_bytes = r->cfg.sent_chunk_bytes = 100000;
+	r->cfg.mean_chunk_bytes = deadline_us > 0 ? 1 : 100000;
+	r->cfg.slow_deadline_us = deadline_us;
+	if (policy == SLOW_COARSER) {
+		r->cfg.n_slow_codecs = 2;
+		r->cfg.slow_codecs[0] = INT4;
+		r->cfg.slow_codecs[1] = TOPK;
+		r->cfg.slow_chunk_bytes[0] = 50000;
+		r->cfg.slow_chunk_bytes[1] = 3000;
+	}
+	rig_start(r);
+	rig_join(r, ALL);
+}
+
+/* All are ready with uplinks of that rate (bytes/s) in the slow one; its downlink is fast. */
+static void ready_with(struct rig *r, uint64_t slow_up, uint32_t slow) {
+	for (uint32_t i = 0; i < 2 * ALL; i++) {
+		struct report rep = rig_report(r, i % ALL, i < ALL ? WORKER_TRAINING : WORKER_READY);
+		rep.up_bytes_per_s = i % ALL == slow ? slow_up : fast_line;
+		rep.down_bytes_per_s = fast_line;
+		rig_send(r, i % ALL, &rep);
+	}
+	assert_int_equal(rig_doc(r)->phase, RUN_REDUCE);
+	assert_int_equal(document_participants(rig_doc(r)), ALL);
+}
+
+static void commit(struct rig *r) {
+	rig_say_all(r, ALL, WORKER_REDUCING);
+	rig_say_all(r, ALL, WORKER_VOTED);
+	assert_int_equal(rig_doc(r)->phase, RUN_OPEN);
+}
+
+/* 12 chunks: 1.2 MB, 0.1 s at 12 MB/s; the deadline is 0.15 s, and a mean takes 0.1 s. */
+static void test_a_slow_uplink_sends_a_coarser_codec(void **state) {
+	(void)state;
+	struct rig r;
+	open_sending(&r, SLOW_COARSER, 0, 0);
+	const struct {
+		uint64_t up;
+		uint8_t codec;
+	} cases[] = {{8000000, 0}, {7999999, INT4}, {4000000, INT4}, {3999999, TOPK}, {1000, TOPK}};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		ready_with(&r, cases[i].up, SLOW);
+		const struct document *d = rig_doc(&r);
+		assert_int_equal(d->slow_deadline_ms, 150);
+		assert_int_equal(d->members[SLOW].codec, cases[i].codec);
+		for (int k = 0; k < FAST; k++)
+			assert_true(d->members[k].codec == 0 && d->members[k].part == 0);
+		if (i == 1)
+			assert_true(rig_saw(&r, CORE_EVENT_SENDS_LESS, SLOW));
+		const struct core_slow slow = rig_view(&r, SLOW).slow;
+		assert_true(slow.codec == cases[i].codec && slow.rate == cases[i].up && slow.rests_until == 0);
+		assert_int_equal(slow.needs_ms, (1200000 * UINT64_C(1000) + cases[i].up - 1) / cases[i].up);
+		commit(&r);
+	}
+	rig_release(&r);
+}
+
+static void test_a_slow_uplink_sends_a_part(void **state) {
+	(void)state;
+	struct rig r;
+	open_sending(&r, SLOW_PART, 0, 0);
+	ready_with(&r, 4000000, SLOW);
+	assert_int_equal(rig_doc(&r)->members[SLOW].part, 2);
+	commit(&r);
+	ready_with(&r, 1000000, SLOW);
+	assert_int_equal(rig_doc(&r)->members[SLOW].part, 8);
+	/* Another attempt, also after a restart: it is the same contribution. */
+	rig_restart(&r);
+	assert_int_equal(rig_doc(&r)->members[SLOW].part, 8);
+	rig_say_all(&r, ALL, WORKER_REDUCING);
+	for (uint32_t i = 1; i < ALL; i++) {
+		struct report rep = rig_report(&r, i, WORKER_REDUCING);
+		rig_accuse(&rep, 1);
+		rig_send(&r, i, &rep);
+	}
+	rig_wait(&r, 2 * RIG_S);
+	RIG_EXPECT_MEMBERS(&r, 1, 2, 3);
+	assert_int_equal(rig_doc(&r)->members[2].part, 8);
+	assert_int_equal(rig_doc(&r)->slow_deadline_ms, 150);
+	rig_release(&r);
+}
+
+/* With a deadline that no line makes each would send a part: the one with the best line sends
+ * all. */
+static void test_one_always_sends_all_chunks(void **state) {
+	(void)state;
+	struct rig r;
+	open_sending(&r, SLOW_PART, 0, 1);
+	ready_with(&r, 1000000, 0);
+	const struct document *d = rig_doc(&r);
+	int whole = 0;
+	for (int i = 0; i < ALL; i++)
+		whole += d->members[i].part == 0;
+	assert_true(whole == 1 && d->members[1].part == 0 && d->members[0].part == 8);
+	rig_say_all(&r, ALL, WORKER_REDUCING);
+	for (uint32_t i = 0; i < ALL; i++) { /* it dies */
+		struct report rep = rig_report(&r, i, WORKER_REDUCING);
+		rig_accuse(&rep, 2);
+		if (i != 1)
+			rig_send(&r, i, &rep);
+	}
+	rig_wait(&r, 2 * RIG_S);
+	RIG_EXPECT_MEMBERS(&r, 0, 2, 3);
+	assert_true(rig_doc(&r)->members[0].part == 8 && rig_doc(&r)->members[1].part == 0);
+	rig_release(&r);
+}
+
+/* A column would have to know the weight of each chunk of a row. Coarser codecs are for rows
+ * too. */
+static void test_in_rows_all_send_all_chunks(void **state) {
+	(void)state;
+	struct rig r;
+	for (int policy = SLOW_COARSER; policy <= SLOW_PART; policy++) {
+		open_sending(&r, policy, 2, 0);
+		ready_with(&r, 1000, SLOW);
+		uint8_t codec = 0, part = 0;
+		for (uint32_t i = 0; i < ALL; i++) {
+			struct document d;
+			assert_true(core_document_of(r.core, i, &d));
+			assert_int_equal(d.n_rows, 2);
+			const int at = document_find(&d, SLOW);
+			codec |= at >= 0 ? d.members[at].codec : 0;
+			part |= at >= 0 ? d.members[at].part : 0;
+		}
+		assert_true(part == 0 && codec == (policy == SLOW_COARSER ? TOPK : 0));
+		rig_release(&r);
+	}
+}
+
+/* The volunteer reads that its worker rests, until when, and why. */
+static void test_one_that_rests_is_given_notice(void **state) {
+	(void)state;
+	struct rig r;
+	struct notice n;
+	uint8_t key[NET_KEY_BYTES];
+	open_slow(&r, 2, true);
+	rig_key(SLOW, key);
+	say_first(&r, ALL, WORKER_TRAINING);
+	assert_false(core_notice(r.core, key, &n));
+	assert_true(slow_takes_part(&r));
+	say_first(&r, ALL, WORKER_TRAINING);
+	assert_true(core_notice(r.core, key, &n));
+	assert_true(n.kind == NOTICE_RESTS && n.until_round == EVERY && n.rate == slow_line);
+	assert_true(n.needs_ms == 1000 && n.deadline_ms == 150);
+	rig_key(0, key);
+	assert_false(core_notice(r.core, key, &n));
+	assert_int_equal(rig_view(&r, SLOW).slow.rests_until, EVERY);
+	rig_release(&r);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_it_takes_part_in_every_kth_round),
@@ -169,6 +329,11 @@ int main(void) {
 		cmocka_unit_test(test_a_restart_keeps_turns),
 		cmocka_unit_test(test_a_rollback_forgets_turns),
 		cmocka_unit_test(test_a_line_that_makes_the_deadline_is_not_skipped),
+		cmocka_unit_test(test_a_slow_uplink_sends_a_coarser_codec),
+		cmocka_unit_test(test_a_slow_uplink_sends_a_part),
+		cmocka_unit_test(test_one_always_sends_all_chunks),
+		cmocka_unit_test(test_in_rows_all_send_all_chunks),
+		cmocka_unit_test(test_one_that_rests_is_given_notice),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,19 +19,23 @@ static struct lab_config of(const char *lines, int workers) {
 
 static void test_lines_are_read(void **state) {
 	(void)state;
-	int64_t v[LAB_MAX_WORKERS];
+	struct slow_line v[LAB_MAX_WORKERS];
 	struct rv_errtext et = {0};
 	assert_int_equal(lines_parse("", v, NULL), RV_OK);
-	assert_int_equal(v[0], 0);
+	assert_int_equal(v[0].up, 0);
 	assert_int_equal(lines_parse("100mbit:10mbit,2MB", v, NULL), RV_OK);
-	assert_int_equal(v[0], 100 * MBIT);
-	assert_int_equal(v[1], 10 * MBIT);
-	assert_int_equal(v[2], 2000000);
-	assert_int_equal(v[4], 10 * MBIT);
+	assert_true(v[0].up == 100 * MBIT && v[0].down == 100 * MBIT);
+	assert_int_equal(v[1].up, 10 * MBIT);
+	assert_int_equal(v[2].down, 2000000);
+	assert_int_equal(v[4].up, 10 * MBIT);
+	assert_int_equal(lines_parse("20mbit/5mbit", v, NULL), RV_OK);
+	assert_true(v[1].down == 20 * MBIT && v[1].up == 5 * MBIT);
 	assert_int_equal(lines_parse("100mbit:", v, &et), RV_E_INVALID);
 	assert_non_null(strstr(et.text, "value 2 is missing"));
 	assert_int_equal(lines_parse("100mbit:0", v, &et), RV_E_RANGE);
 	assert_int_equal(lines_parse("fast", v, &et), RV_E_INVALID);
+	assert_int_equal(lines_parse("20mbit/", v, &et), RV_E_INVALID);
+	assert_int_equal(lines_parse("20mbit/0", v, &et), RV_E_RANGE);
 }
 
 /* As the coordinator decides (tests/coordinator/test_coordinator_core_slow.c). */
@@ -40,33 +44,46 @@ static void test_a_slow_line_leaves_out_rounds(void **state) {
 	struct lab_config c = of("100mbit:100mbit:100mbit:10mbit", 4);
 	for (uint64_t round = 0; round < 2 * EVERY + 1; round++) {
 		bool takes_part[4] = {true, true, true, true};
-		lines_leave_out(&c, round, PAYLOAD, takes_part);
+		lines_leave_out(&c, &(struct lines_round){round, PAYLOAD, PAYLOAD}, takes_part);
 		assert_true(takes_part[0] && takes_part[1] && takes_part[2]);
 		assert_int_equal(takes_part[3], round % EVERY == 0);
 	}
 	bool takes_part[4] = {true, true, true, true};
 	c.run.min_workers = 4;
-	lines_leave_out(&c, 1, PAYLOAD, takes_part);
+	lines_leave_out(&c, &(struct lines_round){1, PAYLOAD, PAYLOAD}, takes_part);
 	assert_true(takes_part[3]);
 	c.run.min_workers = 1;
 	c.run.slow_members = SLOW_WAIT;
-	lines_leave_out(&c, 1, PAYLOAD, takes_part);
+	lines_leave_out(&c, &(struct lines_round){1, PAYLOAD, PAYLOAD}, takes_part);
 	assert_true(takes_part[3]);
 	c.run.slow_members = SLOW_SKIP;
 	c.run.slow_deadline_ms = 3200; /* what a payload takes at 10 Mbit/s */
-	lines_leave_out(&c, 1, PAYLOAD, takes_part);
+	lines_leave_out(&c, &(struct lines_round){1, PAYLOAD, PAYLOAD}, takes_part);
 	assert_true(takes_part[3]);
 	c.run.slow_deadline_ms = 3199;
-	lines_leave_out(&c, 1, PAYLOAD, takes_part);
+	lines_leave_out(&c, &(struct lines_round){1, PAYLOAD, PAYLOAD}, takes_part);
 	assert_false(takes_part[3]);
+}
+
+/* A million values as fp32, or by the codec of a form. */
+static const struct global_config *million(void) {
+	static struct global_config g;
+	g = (struct global_config){.n = PAYLOAD / 4, .chunks = chunking_of(PAYLOAD / 4, 65536), .codec = &codec_fp32};
+	return &g;
+}
+
+static double exchange_ms(const struct lab_config *c, const struct contribution_form *forms) {
+	const struct lines_round round = {0, PAYLOAD, PAYLOAD};
+	bool all[LAB_MAX_WORKERS];
+	for (int i = 0; i < c->workers; i++)
+		all[i] = true;
+	return lines_exchange_ms(c, &round, million(), all, forms);
 }
 
 static void check_ms(const char *lines, int n, double expect) {
 	const struct lab_config c = of(lines, n);
-	bool all[LAB_MAX_WORKERS];
-	for (int i = 0; i < n; i++)
-		all[i] = true;
-	assert_true(fabs(lines_exchange_ms(&c, PAYLOAD, all) - expect) < 1e-6 * (expect + 1));
+	const struct contribution_form plain[LAB_MAX_WORKERS] = {{0}};
+	assert_true(fabs(exchange_ms(&c, plain) - expect) < 1e-6 * (expect + 1));
 }
 
 /* 4 MB at 100 Mbit/s: 320 ms. */

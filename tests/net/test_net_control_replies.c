@@ -32,6 +32,10 @@ static void test_notice(void **state) {
 	in = (struct notice){.kind = NOTICE_NOT_COUNTED, .reason = NOTICE_WRONG_SIZE};
 	assert_int_equal(notice_through_bytes(&in, &out, &n), RV_OK);
 	assert_int_equal(out.reason, NOTICE_WRONG_SIZE);
+	in = (struct notice){
+		.kind = NOTICE_RESTS, .until_round = 12, .rate = UINT64_MAX, .needs_ms = UINT32_MAX, .deadline_ms = 600};
+	assert_int_equal(notice_through_bytes(&in, &out, &n), RV_OK);
+	assert_true(out.until_round == 12 && out.rate == in.rate && out.needs_ms == in.needs_ms && out.deadline_ms == 600);
 }
 
 /* A worker passes over what a later release says; nothing of it is believed. */
@@ -42,7 +46,9 @@ static void test_notices_that_are_not_known(void **state) {
 		enum rv_err want;
 	} cases[] = {{{.kind = NOTICE_NOT_COUNTED, .reason = NOTICE_WRONG_SIZE + 1}, RV_E_PROTOCOL},
 				 {{.kind = NOTICE_NOT_COUNTED}, RV_E_PROTOCOL},
-				 {{.kind = NOTICE_NOT_COUNTED + 1}, RV_E_PROTOCOL},
+				 {{.kind = NOTICE_RESTS + 1}, RV_E_PROTOCOL},
+				 {{.kind = NOTICE_RESTS, .reason = 1}, RV_E_PROTOCOL},
+				 {{.kind = NOTICE_APART, .n_others = 1, .rate = 1}, RV_E_INVALID},
 				 {{.kind = NOTICE_APART}, RV_E_INVALID},
 				 {{.kind = NOTICE_NOT_COUNTED, .reason = 1, .n_others = 1}, RV_E_INVALID},
 				 {{.kind = NOTICE_APART, .n_others = 1, .others = {NET_NO_MEMBER}}, RV_E_INVALID}};

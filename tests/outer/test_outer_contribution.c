@@ -1,9 +1,12 @@
 /* A worker's contribution with error feedback: nothing is lost, nothing counts twice. */
+#include "base/slow_lines.h"
 #include "outer/contribution.h"
 #include "outer/float_bits.h"
+#include "outer/recode.h"
 #include "tests/common/check.h"
 #include "tests/outer/vectors.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { N = 9000, ROUNDS = 12 };
@@ -12,6 +15,7 @@ static const struct contribution_form plain;
 
 static float theta[N], local[N], before[N], sum[N], sent[N];
 static uint8_t out[8 * N], out2[8 * N];
+static float scratch[N];
 
 struct world {
 	struct run_config run;
@@ -85,6 +89,52 @@ static void test_nothing_is_lost(void **state) {
 			}
 			end(&w);
 		}
+}
+
+/* Sets `sent` to the values of what was sent in that form. */
+static void decode_as(const struct world *w, uint64_t round, const struct contribution_form *form) {
+	const struct chunking *c = &w->g.cfg.chunks;
+	const struct codec *as = global_sent_as(&w->g.cfg, form->codec);
+	if (form->codec == 0)
+		memcpy(out2, out, chunking_total_bytes(c, as));
+	else
+		assert_int_equal(recode_vector(c, global_sent(&w->g.cfg), as, out, out2, scratch, NULL), RV_OK);
+	for (uint32_t i = 0; i < c->n_chunks; i++) {
+		float *at = sent + i * c->chunk_elems;
+		assert_int_equal(as->decode(as, out2 + chunking_offset_bytes(c, as, i), chunking_len(c, i), at, NULL), RV_OK);
+		for (size_t k = 0; k < chunking_len(c, i); k++)
+			at[k] = slow_contributes(form->part, form->member, round, i) ? at[k] : 0;
+	}
+}
+
+/* In each form what was sent and what is left are what was to be said: to a rounding of what a
+ * coarser codec left, and to the bit where a chunk was not sent. */
+static void test_what_a_form_leaves_out_is_kept(void **state) {
+	(void)state;
+	const struct contribution_form forms[] = {{.member = 3, .codec = 3},
+											  {.member = 3, .codec = 8},
+											  {.member = 3, .part = 2},
+											  {.member = 3, .codec = 3, .part = 2}};
+	for (size_t f = 0; f < sizeof forms / sizeof forms[0]; f++) {
+		struct world w;
+		begin(&w, "int8", 0.95);
+		for (uint64_t round = 0; round < ROUNDS; round++) {
+			train(round);
+			memcpy(before, w.c.residual, sizeof before);
+			encode(&w, round);
+			decode_as(&w, round, &forms[f]);
+			contribution_commit(&w.c, &w.g.cfg, round, out, &forms[f]);
+			for (size_t i = 0; i < N; i++) {
+				const float a = 0.95f * before[i] + (theta[i] - local[i]);
+				const bool was_sent = slow_contributes(forms[f].part, 3, round, (uint32_t)(i / (5 * 1024)));
+				if (!was_sent)
+					assert_true(w.c.residual[i] == a);
+				else
+					assert_true(fabsf(w.c.residual[i] - (a - sent[i])) <= 1e-6f * fabsf(a));
+			}
+		}
+		end(&w);
+	}
 }
 
 /* With beta = 1 what was sent in all rounds and what is left add up to all that was to be said. */
@@ -252,6 +302,7 @@ static void test_what_cannot_be_sent(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nothing_is_lost),
+		cmocka_unit_test(test_what_a_form_leaves_out_is_kept),
 		cmocka_unit_test(test_all_is_said_in_the_end),
 		cmocka_unit_test(test_what_is_not_committed_was_not_said),
 		cmocka_unit_test(test_encoding_again_gives_the_same),

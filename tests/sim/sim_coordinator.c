@@ -26,7 +26,7 @@ static void config_of(const struct sim *s, struct core_config *cfg) {
 								.fragments = s->opt.fragments,
 								.weight_by_tokens = s->opt.weight_by_tokens,
 								.equal_ownership = s->opt.equal_ownership,
-								.skips_slow = s->opt.skips_slow,
+								.slow_members = s->opt.skips_slow ? SLOW_SKIP : SLOW_WAIT,
 								.grace_us = 2 * SIM_S,
 								.liveness_us = 4 * SIM_S,
 								.silent_us = 2 * SIM_S,

@@ -8,6 +8,8 @@
 
 #include "base/rng.h"
 #include "base/rows.h"
+#include "base/slow_lines.h"
+#include "outer/recode.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -154,6 +156,18 @@ static void end_world(void) {
 	}
 }
 
+/* A roster of one row, of which rows_view makes no document. */
+static void view_one_row(struct document *d) {
+	d->n_rows = 1;
+	d->n_members = d->n_roster = plan.first[1];
+	memcpy(d->members, members, d->n_members * sizeof members[0]);
+	for (d->n_ranges = 0; d->n_ranges < plan.n_columns; d->n_ranges++) {
+		const struct rows_column *c = &plan.columns[d->n_ranges];
+		d->ranges[d->n_ranges] = (struct owner_range){c->first, c->count, c->owner[0]};
+	}
+	d->n_chunks = CHUNKS;
+}
+
 static void follow(int place, uint32_t attempt) {
 	const int i = node_at[place];
 	struct worker *me = &workers[i];
@@ -162,7 +176,10 @@ static void follow(int place, uint32_t attempt) {
 	me->view.phase = RUN_REDUCE;
 	me->view.round = ROUND;
 	me->view.attempt = attempt;
-	rows_view(&plan, place, &me->view);
+	if (plan.n_rows > 1)
+		rows_view(&plan, place, &me->view);
+	else
+		view_one_row(&me->view);
 	peers_allow(w.nodes[i].peers, w.now_us, linked, document_linked(&me->view, linked));
 	if (attempt == 1)
 		assert_ok(allreduce_start(me->reduce, w.now_us, &me->view, me->own, &et));
@@ -186,9 +203,39 @@ static bool all_done(struct world *world, void *ctx) {
 	return true;
 }
 
+/* Sets what each place sends: its contribution as its codec. */
+static void make_sent(uint8_t *sent[MAX], const struct codec *codecs[MAX], float *values) {
+	for (int p = 0; p < plan.first[plan.n_rows]; p++) {
+		codecs[p] = global_sent_as(&cfg, members[p].codec);
+		sent[p] = malloc(chunking_total_bytes(&cfg.chunks, cfg.codec));
+		assert_ok(recode_vector(&cfg.chunks, cfg.codec, codecs[p], workers[node_at[p]].own, sent[p], values, &et));
+	}
+}
+
+/* The mean of a chunk of a roster of one row, of those that contribute to it. */
+static void mean_in_a_row(uint32_t c, uint8_t *const *sent, const struct codec *const *codecs, float *scratch,
+						  uint8_t *want) {
+	struct merge_rule rule = global_merge(&cfg);
+	const struct codec *used[MAX];
+	const uint8_t *in[MAX];
+	uint32_t weights[MAX];
+	int n = 0;
+	for (int p = 0; p < plan.first[1]; p++) {
+		if (!slow_contributes(members[p].part, members[p].member, ROUND, c))
+			continue;
+		in[n] = sent[p] + chunking_offset_bytes(&cfg.chunks, codecs[p], c);
+		used[n] = codecs[p];
+		weights[n++] = members[p].weight;
+	}
+	rule.codecs = used;
+	assert_ok(merge_chunk(&rule, in, weights, n, ELEMS, scratch, NULL, want, NULL, &et));
+}
+
 /* The lab's bytes: merge_roster over the plan. */
 static void check_results(void) {
-	const struct merge_rule rule = global_merge(&cfg);
+	struct merge_rule rule = global_merge(&cfg);
+	const struct codec *codecs[MAX];
+	uint8_t *sent[MAX];
 	struct merge_layout l = {.n_rows = plan.n_rows};
 	const int n = plan.first[plan.n_rows];
 	uint32_t weights[MAX];
@@ -196,18 +243,25 @@ static void check_results(void) {
 	for (int row = 0; row < plan.n_rows; row++)
 		l.length[row] = plan.first[row + 1] - plan.first[row];
 	float *scratch = malloc(merge_roster_scratch(&rule, &l, ELEMS) * sizeof *scratch);
+	make_sent(sent, codecs, scratch);
+	rule.codecs = codecs;
 	for (uint32_t c = 0; c < CHUNKS; c++) {
 		const size_t at = chunking_offset_bytes(&cfg.chunks, cfg.codec, c);
 		const uint8_t *in[MAX];
 		for (int p = 0; p < n; p++) {
-			in[p] = workers[node_at[p]].own + at;
+			in[p] = sent[p] + chunking_offset_bytes(&cfg.chunks, codecs[p], c);
 			weights[p] = members[p].weight;
 		}
-		assert_ok(merge_roster(&rule, &l, in, weights, ELEMS, scratch, NULL, want, &et));
+		if (plan.n_rows > 1)
+			assert_ok(merge_roster(&rule, &l, in, weights, ELEMS, scratch, NULL, want, &et));
+		else
+			mean_in_a_row(c, sent, codecs, scratch, want);
 		for (int p = 0; p < n; p++)
 			assert_memory_equal(allreduce_reduced(workers[node_at[p]].reduce) + at, want,
 								cfg.codec->encoded_bytes(cfg.codec, ELEMS));
 	}
+	for (int p = 0; p < n; p++)
+		free(sent[p]);
 	free(scratch);
 }
 
@@ -232,6 +286,45 @@ static void test_rows_end_with_the_labs_bytes(void **state) {
 		}
 		end_world();
 	}
+}
+
+/* ---- slow lines ---- */
+
+/* Codecs in rows; in one row also parts, of which one participant sends none. */
+static void test_slow_members_send_less(void **state) {
+	(void)state;
+	static const uint8_t codecs[] = {0, 3, 8, 0, 9, 3, 0, 0, 7}, parts[] = {2, 0, 3, 0};
+	for (int n = 4; n <= 9; n += 5) {
+		begin_world(n, n == 4 ? 4 : 3);
+		for (int i = 0; i < n; i++) {
+			members[i].codec = codecs[i];
+			members[i].part = n == 4 ? parts[i] : 0;
+		}
+		follow_all(1);
+		assert_true(world_until(&w, all_done, NULL));
+		check_results();
+		const uint64_t whole = allreduce_info(workers[n == 4 ? 3 : 0].reduce).tx_bytes;
+		assert_true(allreduce_info(workers[2].reduce).tx_bytes < whole);
+		end_world();
+	}
+}
+
+/* A codec that is finer than the run's, or none: the document is refused. */
+static void test_an_unknown_codec_is_refused(void **state) {
+	(void)state;
+	begin_world(4, 2);
+	for (uint8_t codec = 2; codec < 255; codec = codec == 2 ? 200 : 255) {
+		struct rv_errtext text = {0};
+		members[1].codec = codec;
+		memset(&workers[0].view, 0, sizeof workers[0].view);
+		workers[0].view.phase = RUN_REDUCE;
+		workers[0].view.round = ROUND;
+		workers[0].view.attempt = 1;
+		rows_view(&plan, 0, &workers[0].view);
+		assert_int_equal(allreduce_start(workers[0].reduce, 0, &workers[0].view, workers[0].own, &text), RV_E_INVALID);
+		assert_non_null(strstr(text.text, "no codec that is coarser than the run's, int8"));
+	}
+	end_world();
 }
 
 /* ---- a death ---- */
@@ -304,6 +397,8 @@ static void test_a_view_without_its_sections_is_refused(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_slow_members_send_less),
+		cmocka_unit_test(test_an_unknown_codec_is_refused),
 		cmocka_unit_test(test_rows_end_with_the_labs_bytes),
 		cmocka_unit_test(test_an_owner_dies),
 		cmocka_unit_test(test_a_view_without_its_sections_is_refused),

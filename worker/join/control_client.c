@@ -268,7 +268,8 @@ static void ask_again_for_document(struct control_client *c) {
 }
 
 static bool same_notice(const struct notice *a, const struct notice *b) {
-	return a->kind == b->kind && a->reason == b->reason && a->n_others == b->n_others &&
+	const bool same_rest = a->kind != NOTICE_RESTS || a->until_round == b->until_round;
+	return a->kind == b->kind && a->reason == b->reason && a->n_others == b->n_others && same_rest &&
 		   memcmp(a->others, b->others, sizeof a->others) == 0;
 }
 

@@ -66,13 +66,43 @@ static void missing(struct session *s, const struct session_event *e) {
 
 /* ---- the all-reduce ---- */
 
+/* Logs that this worker sends less than its whole contribution, and why. */
+static void sends_less(struct session *s, const struct document *d, const struct member_ref *self) {
+	const struct codec *codec = codec_by_id(self->codec);
+	const struct chunking chunks = global_round_chunks(&s->store.cfg, d->round);
+	const uint64_t up = line_meter_up(&s->line, s->opt->max_up);
+	const double whole = (double)chunking_total_bytes(&chunks, global_sent(&s->store.cfg));
+	char less[64];
+	if (self->part > 0)
+		(void)snprintf(less, sizeof less, "1 of %u chunks of its contribution", self->part);
+	else
+		(void)snprintf(less, sizeof less, "its contribution as %s", codec->name);
+	rv_event(s->events, RV_INFO, "sends_less",
+			 RV_FIELDS(rv_field_int("round", (int64_t)d->round), rv_field_str("codec", self->codec ? codec->name : ""),
+					   rv_field_int("part", self->part), rv_field_int("up_bytes_per_s", (int64_t)up),
+					   rv_field_int("deadline_ms", d->slow_deadline_ms)),
+			 "round %" PRIu64 ": this worker sends %s: at %.1f Mbit/s up a whole one takes %.1f s, and the exchange "
+			 "should take %.1f s",
+			 d->round, less, (double)up * 8e-6, up > 0 ? whole / (double)up : 0.0, d->slow_deadline_ms / 1e3);
+}
+
 static void attempt(struct session *s, const struct session_event *e) {
 	const struct document *d = e->document;
+	const struct member_ref *self = &d->members[document_find(d, s->member.member)];
+	char closes[48] = "", should[48] = "";
+	if (d->deadline_ms > 0)
+		(void)snprintf(closes, sizeof closes, ", closes within %.1f s", d->deadline_ms / 1e3);
+	if (d->slow_deadline_ms > 0)
+		(void)snprintf(should, sizeof should, ", should take %.1f s", d->slow_deadline_ms / 1e3);
 	rv_event(s->events, RV_INFO, "attempt",
 			 RV_FIELDS(rv_field_int("round", (int64_t)d->round), rv_field_int("attempt", d->attempt),
-					   rv_field_int("participants", document_participants(d))),
-			 "round %" PRIu64 ": averaging among %d worker%s (attempt %u)", d->round, document_participants(d),
-			 document_participants(d) == 1 ? "" : "s", d->attempt);
+					   rv_field_int("participants", document_participants(d)),
+					   rv_field_int("deadline_ms", d->deadline_ms),
+					   rv_field_int("slow_deadline_ms", d->slow_deadline_ms)),
+			 "round %" PRIu64 ": averaging among %d worker%s (attempt %u%s%s)", d->round, document_participants(d),
+			 document_participants(d) == 1 ? "" : "s", d->attempt, should, closes);
+	if (self->codec != 0 || self->part != 0)
+		sends_less(s, d, self);
 }
 
 static void suspects(struct session *s, const struct session_event *e) {

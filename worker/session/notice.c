@@ -35,14 +35,28 @@ static const char *not_counted(uint8_t reason) {
 	}
 }
 
+static void log_rests(struct session *s, const struct notice *n) {
+	rv_event(s->events, RV_INFO, "rests",
+			 RV_FIELDS(rv_field_int("round", (int64_t)n->round), rv_field_int("until_round", (int64_t)n->until_round),
+					   rv_field_int("bytes_per_s", (int64_t)n->rate), rv_field_int("needs_ms", n->needs_ms),
+					   rv_field_int("deadline_ms", n->deadline_ms)),
+			 "this worker takes part again in round %" PRIu64
+			 ": its line carries %.1f Mbit/s and needs %.1f s for what "
+			 "a round exchanges, which should take %.1f s. Until then no round waits for it; it trains on, and what it "
+			 "trains counts then",
+			 n->until_round, (double)n->rate * 8e-6, n->needs_ms / 1e3, n->deadline_ms / 1e3);
+}
+
 void session_on_notice(void *ctx, const struct notice *n) {
 	struct session *s = ctx;
 	if (n->kind == NOTICE_APART)
 		log_apart(s, n);
+	else if (n->kind == NOTICE_RESTS)
+		log_rests(s, n);
 	else if (n->kind == NOTICE_NOT_COUNTED)
 		rv_event(s->events, RV_WARN, "not_counted",
 				 RV_FIELDS(rv_field_int("round", (int64_t)n->round), rv_field_int("reason", n->reason)),
 				 "what this worker trains is not counted in round %" PRIu64 ": %s", n->round, not_counted(n->reason));
 	else
-		rv_event(s->events, RV_INFO, "counted", RV_NO_FIELDS, "the run counts what this worker trains again");
+		rv_event(s->events, RV_INFO, "counted", RV_NO_FIELDS, "this worker takes part again: what it trains counts");
 }
