@@ -29,7 +29,7 @@
 	"forget-rows-at-a-restart"
 
 struct sim_cli {
-	int64_t seeds, first_seed, seed, jobs;
+	int64_t seeds, first_seed, seed, jobs, workers;
 	char faults[4096], bug[32], format[8], universe[256], save[256];
 	bool shrink, verbose;
 };
@@ -42,6 +42,8 @@ static const struct rv_option options[] = {
 	{"first-seed", RV_OPT_INT, FIELD(first_seed), 0, "1", 0, 1e15, NULL, "The seed of the first.", "Many"},
 	{"jobs", RV_OPT_INT, FIELD(jobs), 0, "1", 0, 64, NULL,
 	 "Processes that share the seeds; 0: one for each processor. The result is the same.", "Many"},
+	{"workers", RV_OPT_INT, FIELD(workers), 0, "0", 0, SIM_MAX_WORKERS, NULL,
+	 "Workers of each universe, 33 to 1024: a few rounds in rows, with faults; 0: up to 32, by its seed.", "Many"},
 	{"shrink", RV_OPT_BOOL, FIELD(shrink), 0, "yes", 0, 0, NULL,
 	 "A universe that fails is run again with ever fewer faults.", "Many"},
 	{"seed", RV_OPT_INT, FIELD(seed), 0, "-1", -1, 1e15, NULL, "Only this universe; -1: many.", "One"},
@@ -108,6 +110,11 @@ static enum rv_err check(const void *opts, const struct rv_args *args, struct rv
 		return rv_fail(et, RV_E_INVALID, "save = %s: which universe? Add --seed S", o->save);
 	if (many && o->verbose)
 		return rv_fail(et, RV_E_INVALID, "verbose: of which universe? Add --seed S");
+	if (o->workers > 0 && o->workers <= SIM_ORDINARY)
+		return rv_fail(et, RV_E_RANGE, "workers = %d: must be 0 (by the seed), or %d to %d", (int)o->workers,
+					   SIM_ORDINARY + 1, (int)SIM_MAX_WORKERS);
+	if (o->workers > 0 && o->save[0] != '\0')
+		return rv_fail(et, RV_E_INVALID, "save = %s: a file has no room for the faults of large universes", o->save);
 #ifndef RV_PLANTED_BUGS
 	if (has_bug(o))
 		return rv_fail(et, RV_E_INVALID, "bug = %s: this build has no planted bugs; rivulet-sim-bugs has", o->bug);
@@ -118,7 +125,10 @@ static enum rv_err check(const void *opts, const struct rv_args *args, struct rv
 /* ---- what is told ---- */
 
 static void replay_text(const struct sim_cli *o, uint64_t seed, const struct sim_plan *plan, char *out, size_t cap) {
-	int n = snprintf(out, cap, "./dev sim --seed %llu --faults ", (unsigned long long)seed), named = 0;
+	int n = snprintf(out, cap, "./dev sim --seed %llu", (unsigned long long)seed), named = 0;
+	if (o->workers > 0)
+		n += snprintf(out + n, cap - (size_t)n, " --workers %d", (int)o->workers);
+	n += snprintf(out + n, cap - (size_t)n, " --faults ");
 	for (int i = 0; i < plan->n && (size_t)n < cap; i++)
 		if (plan->chosen[i])
 			n += snprintf(out + n, cap - (size_t)n, "%s%d", named++ > 0 ? "," : "", i);
@@ -247,8 +257,7 @@ static enum rv_err find_one(const struct sim_cli *o, struct sim_options *opt, st
 							struct rv_errtext *et) {
 	if (o->universe[0] != '\0')
 		return sim_kept_read(o->universe, opt, plan, et);
-	*opt = sim_options_of((uint64_t)o->seed);
-	sim_plan_of(opt, plan);
+	sim_universe_of((uint64_t)o->seed, (int)o->workers, opt, plan);
 	return choose_faults(o->faults, plan, et);
 }
 
@@ -289,9 +298,9 @@ static enum rv_err tell_end(const struct sim_cli *o, struct runner_result *r, st
 					   (long long)o->seeds);
 	if (!r->failed)
 		return RV_OK;
-	struct sim_options opt = sim_options_of(r->seed);
+	struct sim_options opt;
 	struct sim_plan *plan = sim_alloc(sizeof *plan);
-	sim_plan_of(&opt, plan);
+	sim_universe_of(r->seed, (int)o->workers, &opt, plan);
 	enum rv_err e = tell_violation(o, &opt, r->why, plan, events, et);
 	free(plan);
 	RV_TRY(e);
@@ -308,6 +317,7 @@ static enum rv_err run_many(const struct sim_cli *o, struct rv_events *events, s
 	int processes = o->jobs > 0 ? (int)o->jobs : processors > 0 ? (int)processors : 1;
 	struct runner_job job = {.first_seed = (uint64_t)o->first_seed,
 							 .seeds = (uint64_t)o->seeds,
+							 .workers = (int)o->workers,
 							 .processes = processes,
 							 .bug = has_bug(o) ? o->bug : NULL};
 	struct runner_result *r = sim_alloc(sizeof *r);
@@ -359,6 +369,7 @@ static const struct rv_program program = {
 	.summary = "The deterministic simulator of rounds, faults and recovery.",
 	.commands = commands,
 	.examples = "  rivulet-sim --seeds 10000 --jobs 0             ten thousand universes on all processors\n"
+				"  rivulet-sim --workers 1000 --seeds 1           one of a thousand workers\n"
 				"  rivulet-sim --seed 77 --verbose                one, told event by event\n"
 				"  rivulet-sim --seed 77 --faults 3,17,21         the same with three of its faults\n"
 				"  rivulet-sim --seed 77 --faults 3,17,21 --save tests/sim/kept/why-it-broke\n"

@@ -1,5 +1,5 @@
-/* sim.h: the deterministic simulator: a universe of one coordinator and 1 to 32 workers under
- * virtual time.
+/* sim.h: the deterministic simulator: a universe of one coordinator and 1 to 1,024 workers
+ * under virtual time.
  *
  * The protocol cores and what a worker does with its replica (train/participant) are the real ones
  * (coordinator/core, worker/session_core and worker/round, worker/recovery, net/reduce, the
@@ -10,6 +10,8 @@
  *
  * sim_options.c      a universe's size and shape from its seed
  * sim_plan.c         what will go wrong in it: a list of faults from its seed
+ * sim_large.c        the same of a universe of up to a thousand workers
+ * sim_hosts.c        its hosts, and sets of them
  * sim_queue.c        virtual time
  * sim_network.c      rate, delay, loss, who reaches whom: nodes that snap together
  * sim_disk.c         files: in the cache, durable, torn, rotten, lost
@@ -165,9 +167,10 @@ struct sim {
 	struct sim_identity identities[SIM_MAX_WORKERS];
 	struct identity run_identity;
 	uint8_t run_id[NET_RUN_ID_BYTES];
-	uint64_t next_number; /* of streams */
-	struct sim_pair pairs[SIM_MAX_WORKERS][SIM_MAX_WORKERS];
-	bool healed; /* liveness phase */
+	uint64_t next_number;                                   /* of streams */
+	struct sim_pair *pairs;                                 /* (n_workers, n_workers); the second is the higher */
+	uint64_t wanted[SIM_MAX_WORKERS][SIM_MAX_WORKERS / 64]; /* hosts, as bits, that each wants links with */
+	bool healed;                                            /* liveness phase */
 	bool failed;
 	char why[1024];
 	bool verbose;
@@ -201,6 +204,18 @@ void faults_on(struct sim *s, int host, enum sim_on what, uint64_t round, int64_
 /* Returns the row of a name, or -1. */
 int expect_find(const char *name);
 void expect_check(struct sim *s); /* at the end */
+
+/* sim_hosts.c */
+/* Return the number by which files and luck know a host, and the host of a number: they are those
+ * of a universe of 32 workers; more workers come behind. */
+int sim_number(int host);
+int sim_host_of_number(int number);
+/* Returns the host after this one; SIM_HOSTS: there is none. */
+int sim_next_host(const struct sim *s, int host);
+/* A set of hosts: bit 0 to 31 is a worker, or in a large universe so many groups of neighbours; the
+ * bits of the others are their numbers. */
+int sim_groups(int n_workers);
+bool sim_in_set(int n_workers, uint64_t set, int host);
 
 /* The first violation stops the universe. */
 void sim_fail(struct sim *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { POLL_HOLD_US = 4 * SIM_S, STATUS_OK = 200, STATUS_NONE = 204, STATUS_CONFLICT = 409 };
+enum { POLL_HOLD_US = 4 * SIM_S, STATUS_OK = 200, STATUS_NONE = 204, STATUS_CONFLICT = 409, STATUS_BUSY = 503 };
 
 static void coordinator_turn(struct sim *s);
 
@@ -17,8 +17,9 @@ static uint64_t missed_steps(const struct sim *s) {
 }
 
 static void config_of(const struct sim *s, struct core_config *cfg) {
-	*cfg = (struct core_config){.max_here = SIM_MAX_WORKERS,
-								.max_roster = SIM_MAX_WORKERS,
+	const uint32_t most = s->opt.n_workers > SIM_ORDINARY ? SIM_MAX_WORKERS : SIM_ORDINARY;
+	*cfg = (struct core_config){.max_here = most,
+								.max_roster = most,
 								.row_size = (uint32_t)s->opt.row_size,
 								.run_hash = s->run_hash,
 								.final_round = s->opt.rounds,
@@ -123,7 +124,7 @@ void coordinator_crash(struct sim *s, bool silent) {
 	memset(c->joins, 0, sizeof c->joins);
 	memset(c->sent, 0, sizeof c->sent);
 	c->core = NULL;
-	c->writing = false;
+	c->writing = c->steps = false;
 	c->life = 0;
 	c->dark = silent;
 	s->frozen_until_us[SIM_COORDINATOR] = 0;
@@ -274,10 +275,8 @@ static int64_t next_deadline_us(const struct sim *s) {
 
 /* An event of no member counts as host 0's. */
 static int event_host(const struct sim *s, uint32_t member) {
-	for (int h = 0; h < s->opt.n_workers; h++)
-		if (s->oracle.member_of[h] == member)
-			return h;
-	return 0;
+	const int host = oracle_host_of(s, member);
+	return host != SIM_NOBODY ? host : 0;
 }
 
 static void hear_events(struct sim *s) {
@@ -365,12 +364,39 @@ static void on_join(struct sim *s, int host, const struct http_head *head, const
 	struct rv_errtext et = {0};
 	uint8_t key[NET_KEY_BYTES];
 	sim_key_of(s, host, key);
-	if (join_request_decode(body, n, &rq, &et) != RV_OK ||
-		core_join(c->core, s->now_us, key, &rq, true, &c->join_members[host], &et) != RV_OK) {
+	enum rv_err e = join_request_decode(body, n, &rq, &et);
+	if (e == RV_OK)
+		e = core_join(c->core, s->now_us, key, &rq, true, &c->join_members[host], &et);
+	if (e == RV_E_BUSY) {
+		reply(s, host, *head, STATUS_BUSY, NULL, 0);
+		return;
+	}
+	if (e != RV_OK) {
 		sim_fail(s, "w%d: join refused: %s", host, et.text);
 		return;
 	}
 	c->joins[host] = *head;
+}
+
+static void step(struct sim *s, int host, void *arg) {
+	(void)host;
+	(void)arg;
+	s->coordinator.steps = false;
+	core_tick(s->coordinator.core, s->now_us);
+	coordinator_turn(s);
+}
+
+/* As coordinator/service: reports of many members are looked at together. */
+static enum rv_err take_report(struct sim *s, const uint8_t *key, const struct report *rep, struct rv_errtext *et) {
+	enum { US_EACH = 10 };
+	struct sim_coordinator *c = &s->coordinator;
+	const int here = core_here(c->core);
+	if (here <= NET_MAX_ROW)
+		return core_report(c->core, s->now_us, key, rep, et);
+	if (!c->steps)
+		sim_at(s, s->now_us + here * US_EACH, SIM_COORDINATOR, c->life, step, NULL);
+	c->steps = true;
+	return core_take_report(c->core, s->now_us, key, rep, et);
 }
 
 static void on_report(struct sim *s, int host, const struct http_head *head, const uint8_t *body, size_t n) {
@@ -386,7 +412,7 @@ static void on_report(struct sim *s, int host, const struct http_head *head, con
 	if (e == RV_OK)
 		candidates_confirm(s, host, &rep);
 	if (e == RV_OK)
-		e = core_report(s->coordinator.core, s->now_us, key, &rep, &et);
+		e = take_report(s, key, &rep, &et);
 	if (e != RV_OK)
 		sim_fail(s, "w%d: report refused: %s", host, et.text);
 	else

@@ -49,6 +49,7 @@ struct sim_coordinator {
 	bool dark;            /* its host has no power: nothing answers */
 	double disk_slowness; /* 1: none */
 	bool writing;         /* one record at a time */
+	bool steps;           /* reports were taken that it looks at soon */
 	struct core_record record;
 	struct memory_store store;
 	struct sim_poll polls[SIM_MAX_WORKERS];

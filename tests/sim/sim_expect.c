@@ -52,8 +52,8 @@ static uint64_t value_of(const struct sim *s, const struct sim_expect *x) {
 	uint64_t n = 0;
 	if (table[x->what].event == 0)
 		memcpy(&n, (const uint8_t *)&s->stats + table[x->what].stat, sizeof n);
-	for (int h = 0; h < SIM_MAX_WORKERS && table[x->what].event != 0; h++)
-		n += x->set >> h & 1 ? s->events[table[x->what].event][h] : 0;
+	for (int h = 0; h < s->opt.n_workers && table[x->what].event != 0; h++)
+		n += sim_in_set(s->opt.n_workers, x->set, h) ? s->events[table[x->what].event][h] : 0;
 	return n;
 }
 

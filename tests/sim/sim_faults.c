@@ -60,9 +60,9 @@ static void crash(struct sim *s, int host, bool silent, int64_t lasts_us) {
 
 /* They do not all come back at once. */
 static void cut_power(struct sim *s, const struct sim_fault *f, uint64_t set) {
-	for (int h = 0; h < SIM_HOSTS; h++)
-		if (set >> h & 1)
-			crash(s, h, true, f->lasts_us + (h * 7919 % 64) * 50 * SIM_MS);
+	for (int h = 0; h <= SIM_COORDINATOR; h = sim_next_host(s, h))
+		if (sim_in_set(s->opt.n_workers, set, h))
+			crash(s, h, true, f->lasts_us + (sim_number(h) * 7919 % 64) * 50 * SIM_MS);
 }
 
 /* The earlier of two ends would let what happens to it overtake what waits for the later one. */
@@ -82,9 +82,10 @@ static void leave_for_a_while(struct sim *s, const struct sim_fault *f) {
 /* ---- the network ---- */
 
 static void cut_partition(struct sim *s, uint64_t set, bool cut) {
-	for (int a = 0; a < SIM_HOSTS; a++)
-		for (int b = 0; b < SIM_HOSTS; b++)
-			if ((set >> a & 1) != (set >> b & 1))
+	const int n = s->opt.n_workers;
+	for (int a = 0; a < SIM_HOSTS; a = sim_next_host(s, a))
+		for (int b = 0; b < SIM_HOSTS; b = sim_next_host(s, b))
+			if (sim_in_set(n, set, a) != sim_in_set(n, set, b))
 				sim_cut(s, a, b, cut);
 }
 
@@ -251,7 +252,6 @@ static bool begin_lasting(struct sim *s, int number) {
 
 /* False: it could not happen as things stand. */
 static bool do_at_once(struct sim *s, const struct sim_fault *f) {
-	uint64_t all = ((1ull << s->opt.n_workers) - 1) | 1ull << SIM_COORDINATOR;
 	switch (f->kind) {
 	case FAULT_KILL:
 	case FAULT_COORDINATOR:
@@ -263,7 +263,7 @@ static bool do_at_once(struct sim *s, const struct sim_fault *f) {
 		return true;
 	case FAULT_BLACKOUT:
 	case FAULT_TOO_FEW:
-		cut_power(s, f, f->kind == FAULT_BLACKOUT ? all : f->set);
+		cut_power(s, f, f->kind == FAULT_BLACKOUT ? UINT64_MAX : f->set);
 		return true;
 	case FAULT_FREEZE:
 		freeze(s, f);
@@ -400,8 +400,8 @@ static void start_lasting(struct sim *s, int number) {
 		break;
 	default:
 		for (int h = 0; h < s->opt.n_workers; h++)
-			if (f->set >> h & 1)
-				homes_add(s, UINT64_C(1) << h, HOME_SYMMETRIC, 0);
+			if (sim_in_set(s->opt.n_workers, f->set, h))
+				homes_add_one(s, h, HOME_SYMMETRIC);
 		s->stats.faults[f->kind]++;
 	}
 }
@@ -410,7 +410,7 @@ void faults_start(struct sim *s) {
 	memset(s->plan->happened, 0, sizeof s->plan->happened);
 	memset(s->plan->committed_us, 0, sizeof s->plan->committed_us);
 	s->liar = s->flip_victim = s->withholder = s->ghost = s->impostor = s->false_address = SIM_NOBODY;
-	for (int h = 0; h < SIM_HOSTS; h++)
+	for (int h = 0; h < SIM_HOSTS; h = sim_next_host(s, h))
 		s->next_aimed[h] = next_aimed_at(s, h, 0);
 	for (int i = 0; i < s->plan->n; i++) {
 		const struct sim_fault *f = fault_of(s, i);
@@ -442,7 +442,7 @@ void faults_heal(struct sim *s) {
 		s->relays[r].drops = 0;
 		s->relays[r].is = FALSE_NOT;
 	}
-	for (int h = 0; h < SIM_HOSTS; h++)
+	for (int h = 0; h < SIM_HOSTS; h = sim_next_host(s, h))
 		sim_network_slow(s, h, 1);
 	s->coordinator.disk_slowness = 1;
 	restart_coordinator(s, SIM_NOBODY, NULL);

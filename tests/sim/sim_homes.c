@@ -21,6 +21,7 @@ const char *const sim_home_names[SIM_HOME_KINDS] = {
 
 #define OF_V6      (UINT64_C(1) << 32)
 #define OF_HOST    UINT64_C(0x2d000001) /* 45.0.0.1, and on: hosts without a router */
+#define OF_MORE    UINT64_C(0x2e000001) /* 46.0.0.1, and on: the same, of large universes */
 #define OF_ROUTER  UINT64_C(0x2d000101) /* 45.0.1.1 */
 #define OF_RELAY   UINT64_C(0x2d000301)
 #define OF_INSIDE  UINT64_C(0xc0a80101) /* 192.168.1.1 */
@@ -54,6 +55,10 @@ bool where_parse(const struct address *a, struct sim_where *out) {
 	else if (sscanf(a->host, "2600::%x", &v6) == 1)
 		out->ip = OF_V6 | v6;
 	return out->ip != 0;
+}
+
+static uint64_t address_of(int host) {
+	return (host < SIM_ORDINARY ? OF_HOST : OF_MORE) + (uint64_t)host;
 }
 
 static bool is_same(const struct sim_where *a, const struct sim_where *b) {
@@ -99,11 +104,15 @@ void homes_add(struct sim *s, uint64_t set, enum sim_home_kind kind, uint32_t tr
 	}
 	s->had_shared_home = s->had_shared_home || (routed && (set & (set - 1)) != 0) || double_home;
 	for (int h = 0; h < s->opt.n_workers; h++)
-		if (set >> h & 1)
+		if (sim_in_set(s->opt.n_workers, set, h))
 			s->homes[h] = (struct sim_home){.router = router,
 											.kind = (uint8_t)kind,
 											.has_v4 = kind != HOME_V6_ONLY,
 											.has_v6 = kind == HOME_V6_ONLY || (traits & HOME_V6) != 0};
+}
+
+void homes_add_one(struct sim *s, int host, enum sim_home_kind kind) {
+	s->homes[host] = (struct sim_home){.router = add_router(s, kind, 0), .kind = (uint8_t)kind, .has_v4 = true};
 }
 
 void homes_release(struct sim *s) {
@@ -144,7 +153,7 @@ uint64_t homes_inside(const struct sim *s, int host) {
 	uint64_t place = 0;
 	for (int h = 0; h < host; h++)
 		place += homes_share(s, h, host);
-	return router_of(s, host) == NULL ? OF_HOST + (uint64_t)host : OF_INSIDE + place;
+	return router_of(s, host) == NULL ? address_of(host) : OF_INSIDE + place;
 }
 
 uint64_t homes_outside(const struct sim *s, int host, bool v6) {
@@ -155,7 +164,7 @@ uint64_t homes_outside(const struct sim *s, int host, bool v6) {
 		return 0;
 	while (r != NULL && beyond(s, r) != NULL)
 		r = beyond(s, r);
-	return r == NULL ? OF_HOST + (uint64_t)host : r->outside;
+	return r == NULL ? address_of(host) : r->outside;
 }
 
 #define OF_BYSTANDER UINT64_C(0x2d000901) /* 45.0.9.1 */
@@ -374,8 +383,9 @@ int homes_find(struct sim *s, int src, const struct sim_where *from, const struc
 		return SIM_RELAY + (int)(to->ip - OF_RELAY);
 	if (to->ip >> 16 == OF_INSIDE >> 16)
 		return at_home(s, src, to->ip);
-	uint64_t host = to->ip - OF_HOST;
-	if (to->ip >= OF_HOST && host < (uint64_t)s->opt.n_workers && router_of(s, (int)host) == NULL)
+	uint64_t host = to->ip - (to->ip >= OF_MORE ? OF_MORE : OF_HOST);
+	bool is_host = to->ip >= OF_HOST && host < (uint64_t)s->opt.n_workers && address_of((int)host) == to->ip;
+	if (is_host && router_of(s, (int)host) == NULL)
 		return (int)host;
 	return enter(s, src, from, to, ask_doors, port, resets);
 }

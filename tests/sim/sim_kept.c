@@ -17,7 +17,8 @@ enum field_type {
 	FIELD_I64,
 	FIELD_FLOAT,
 	FIELD_DOUBLE,
-	FIELD_CODEC
+	FIELD_CODEC,
+	FIELD_HOST
 };
 
 struct field {
@@ -72,7 +73,7 @@ enum { N_OPTIONS = sizeof options / sizeof options[0] };
 #define FAULT(name, type)                                                                                              \
 	{ #name, type, offsetof(struct sim_fault, name) }
 static const struct field fault_fields[] = {
-	FAULT(host, FIELD_U8),      FAULT(peer, FIELD_U8),       FAULT(reckless, FIELD_BOOL), FAULT(round, FIELD_U64),
+	FAULT(host, FIELD_HOST),    FAULT(peer, FIELD_HOST),     FAULT(reckless, FIELD_BOOL), FAULT(round, FIELD_U64),
 	FAULT(set, FIELD_U64),      FAULT(at_us, FIELD_I64),     FAULT(moment, FIELD_U32),    FAULT(into, FIELD_DOUBLE),
 	FAULT(lasts_us, FIELD_I64), FAULT(amount, FIELD_DOUBLE),
 };
@@ -83,8 +84,8 @@ _Static_assert(sizeof(size_t) == 8 && sizeof(int64_t) == 8 && sizeof(enum late_p
 
 static size_t bytes_of(enum field_type type) {
 	static const uint8_t bytes[] = {
-		[FIELD_BOOL] = 1, [FIELD_U8] = 1,    [FIELD_U32] = 4,    [FIELD_INT] = 4,  [FIELD_U64] = 8,
-		[FIELD_I64] = 8,  [FIELD_FLOAT] = 4, [FIELD_DOUBLE] = 8, [FIELD_CODEC] = 8};
+		[FIELD_BOOL] = 1, [FIELD_U8] = 1,    [FIELD_U32] = 4,    [FIELD_INT] = 4,   [FIELD_U64] = 8,
+		[FIELD_I64] = 8,  [FIELD_FLOAT] = 4, [FIELD_DOUBLE] = 8, [FIELD_CODEC] = 8, [FIELD_HOST] = 2};
 	return bytes[type];
 }
 
@@ -106,6 +107,8 @@ static void value_text(const struct field *f, const void *snapshot, char out[64]
 		(void)snprintf(out, 64, "%s", codec->name);
 	else if (f->type == FIELD_I64)
 		(void)snprintf(out, 64, "%" PRId64, (int64_t)n);
+	else if (f->type == FIELD_HOST)
+		(void)snprintf(out, 64, "%d", sim_number((int)n));
 	else
 		(void)snprintf(out, 64, "%" PRIu64, n);
 }
@@ -136,6 +139,7 @@ static bool set_value(const struct field *f, void *snapshot, const char *text) {
 		size_t bytes = bytes_of(f->type);
 		if (f->type == FIELD_BOOL ? n > 1 : bytes < 8 && n >> 8 * bytes != 0)
 			return false;
+		n = f->type == FIELD_HOST ? (uint64_t)sim_host_of_number((int)n) : n;
 		memcpy(at, &n, bytes);
 	}
 	return end != text && *end == '\0' && errno == 0;
@@ -213,6 +217,11 @@ static bool set_fault_value(struct sim_fault *f, const char *name, const char *v
 	return i >= 0 && set_value(&fault_fields[i], f, value);
 }
 
+/* Files are of universes that a seed makes, of 32 workers at most. */
+static bool is_ordinary(int host) {
+	return host < SIM_ORDINARY || (host >= SIM_COORDINATOR && host < SIM_HOSTS);
+}
+
 /* "kind=killed host=3 ..." NULL, or what is wrong. */
 static const char *read_fault(char *text, struct sim_plan *plan) {
 	struct sim_fault f = {.kind = SIM_FAULT_KINDS};
@@ -233,7 +242,7 @@ static const char *read_fault(char *text, struct sim_plan *plan) {
 		return "a home of no kind";
 	if (f.kind >= FAULT_RELAY && f.kind <= FAULT_RELAY_SLOW && f.peer >= SIM_MAX_RELAYS)
 		return "no such relay";
-	if (f.kind == SIM_FAULT_KINDS || f.host >= SIM_HOSTS || f.peer >= SIM_HOSTS || plan->n == SIM_MAX_FAULTS)
+	if (f.kind == SIM_FAULT_KINDS || !is_ordinary(f.host) || !is_ordinary(f.peer) || plan->n == SIM_MAX_FAULTS)
 		return "no kind, no such host, or too many faults";
 	plan->faults[plan->n] = f;
 	plan->chosen[plan->n++] = true;

@@ -3,7 +3,8 @@
 #define RV_TESTS_SIM_SIM_LIMITS_H
 
 enum {
-	SIM_MAX_WORKERS = 32,
+	SIM_MAX_WORKERS = 1024,
+	SIM_ORDINARY = 32,                 /* workers of a universe that its seed makes, at most */
 	SIM_COORDINATOR = SIM_MAX_WORKERS, /* its host */
 	SIM_RELAY,                         /* the hosts of relays */
 	SIM_MAX_RELAYS = 2,

@@ -76,6 +76,7 @@ struct sim_home {
 
 /* Puts the hosts of `set` into one home. */
 void homes_add(struct sim *s, uint64_t set, enum sim_home_kind kind, uint32_t traits);
+void homes_add_one(struct sim *s, int host, enum sim_home_kind kind);
 void homes_release(struct sim *s);
 /* Returns the address of a host by which the internet sees it; of a relay; by which its own home
  * sees it. `port` is left to the caller. */

@@ -50,13 +50,13 @@ static void up_forward(struct sim *s, struct net_node *node, struct packet *p) {
 
 /* ---- gate: who reaches whom ---- */
 
-static void hold(struct sim_network *net, struct packet *p) {
-	if (net->n_held == net->cap_held) {
-		net->cap_held = net->cap_held == 0 ? 64 : 2 * net->cap_held;
-		net->held = realloc(net->held, net->cap_held * sizeof(struct packet *));
-		RV_ASSERT(net->held != NULL);
+static void hold(struct sim_held *held, struct packet *p) {
+	if (held->n == held->cap) {
+		held->cap = held->cap == 0 ? 64 : 2 * held->cap;
+		held->of = realloc(held->of, held->cap * sizeof(struct packet *));
+		RV_ASSERT(held->of != NULL);
 	}
-	net->held[net->n_held++] = p;
+	held->of[held->n++] = p;
 }
 
 static void gate_forward(struct sim *s, struct net_node *node, struct packet *p) {
@@ -65,29 +65,29 @@ static void gate_forward(struct sim *s, struct net_node *node, struct packet *p)
 	else if (is_http(p))
 		free(p);
 	else
-		hold(&s->net, p);
+		hold(&s->net.held[p->src], p);
 }
 
-static void open_gate(struct sim *s) {
-	size_t n = s->net.n_held;
-	struct packet **held = s->net.held;
-	s->net.held = NULL;
-	s->net.n_held = s->net.cap_held = 0;
-	for (size_t i = 0; i < n; i++)
-		gate_forward(s, &s->net.gate, held[i]);
-	free(held);
+static void open_gate(struct sim *s, int from) {
+	const struct sim_held held = s->net.held[from];
+	s->net.held[from] = (struct sim_held){.of = NULL};
+	for (size_t i = 0; i < held.n; i++)
+		gate_forward(s, &s->net.gate, held.of[i]);
+	free(held.of);
 }
 
 void sim_cut(struct sim *s, int from, int to, bool cut) {
 	uint16_t *faults = &s->net.cut[from][to];
 	*faults = (uint16_t)(cut ? *faults + 1 : *faults - 1);
 	if (*faults == 0)
-		open_gate(s);
+		open_gate(s, from);
 }
 
 void sim_cut_nothing(struct sim *s) {
-	memset(s->net.cut, 0, sizeof s->net.cut);
-	open_gate(s);
+	for (int h = 0; h < SIM_HOSTS; h = sim_next_host(s, h))
+		memset(s->net.cut[h], 0, sizeof s->net.cut[h]);
+	for (int h = 0; h < SIM_HOSTS; h = sim_next_host(s, h))
+		open_gate(s, h);
 }
 
 /* ---- faults of single HTTP messages ---- */
@@ -180,10 +180,11 @@ void sim_network_init(struct sim *s) {
 	net->faults = (struct net_node){.forward = faults_forward, .next = &net->delay};
 	net->delay = (struct net_node){.forward = delay_forward, .next = &net->route};
 	net->route = (struct net_node){.forward = route_forward};
-	for (int h = 0; h < SIM_HOSTS; h++) {
+	for (int number = 0; number < SIM_HOSTS; number++) {
+		const int h = sim_host_of_number(number);
 		double rate = s->opt.slowest_bytes_per_s * (1 + 9 * rv_rng_double(&r));
 		if (h >= SIM_COORDINATOR)
-			rate = 1e7;
+			rate = s->opt.n_workers > SIM_ORDINARY ? 1e8 : 1e7;
 		net->up[h] = (struct net_node){.forward = up_forward, .next = &net->gate, .at_best = rate};
 		net->down[h] = (struct net_node){.forward = down_forward, .at_best = 3 * rate};
 		sim_network_slow(s, h, 1);
@@ -191,7 +192,9 @@ void sim_network_init(struct sim *s) {
 }
 
 void sim_network_release(struct sim_network *net) {
-	for (size_t i = 0; i < net->n_held; i++)
-		free(net->held[i]);
-	free(net->held);
+	for (int h = 0; h < SIM_HOSTS; h++) {
+		for (size_t i = 0; i < net->held[h].n; i++)
+			free(net->held[h].of[i]);
+		free(net->held[h].of);
+	}
 }

@@ -40,13 +40,16 @@ struct net_node {
 	int64_t busy_until_us;       /* rate */
 	double bytes_per_s, at_best; /* rate, now and without a fault */
 };
+struct sim_held {
+	struct packet **of;
+	size_t n, cap;
+};
 struct sim_network {
 	struct net_node up[SIM_HOSTS], down[SIM_HOSTS]; /* rate of a host's line */
 	struct net_node gate, faults, delay, route;
-	uint16_t cut[SIM_HOSTS][SIM_HOSTS];      /* faults that keep what `a` sends from `b`; 0: it arrives */
-	int64_t last_exit[SIM_HOSTS][SIM_HOSTS]; /* delay: links keep their order */
-	struct packet **held;                    /* gate: what links have sent where it does not arrive */
-	size_t n_held, cap_held;
+	uint16_t cut[SIM_HOSTS][SIM_HOSTS];         /* faults that keep what `a` sends from `b`; 0: it arrives */
+	int64_t last_exit[SIM_HOSTS][SIM_HOSTS];    /* delay: links keep their order */
+	struct sim_held held[SIM_HOSTS];            /* gate: what links of each have sent where it does not arrive */
 	double http_loss, http_doubling, http_echo; /* of each message */
 };
 void sim_network_init(struct sim *s);

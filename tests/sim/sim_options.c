@@ -13,7 +13,7 @@ static int workers_of(struct rv_rng *r) {
 		return 7 + (int)rv_rng_below(r, 6);
 	if (size < 199)
 		return 13 + (int)rv_rng_below(r, 8);
-	return 21 + (int)rv_rng_below(r, SIM_MAX_WORKERS - 20);
+	return 21 + (int)rv_rng_below(r, SIM_ORDINARY - 20);
 }
 
 static void choose_size(struct sim_options *o, struct rv_rng *r) {

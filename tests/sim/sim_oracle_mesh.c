@@ -7,6 +7,7 @@
 
 enum {
 	LOOK_US = SIM_S / 2,
+	LOOK_LARGE_US = 4 * SIM_S, /* half a million pairs */
 	/* Both ends redial by then, whatever failed before: the longest pause of an address that has
 	 * answered, the first long one of one that never did (30 s, net/mesh/book.h), and a dial that
 	 * nobody answers. */
@@ -51,23 +52,6 @@ static bool is_a_fault(const struct sim *s, enum rv_err why) {
 	return why == RV_E_PROTOCOL || why == RV_E_INVALID || why == RV_E_CORRUPT || (why == RV_E_AUTH && !may_be_another);
 }
 
-static bool names(const struct document *d, const uint8_t key[NET_KEY_BYTES]) {
-	for (int i = 0; i < d->n_members; i++)
-		if (memcmp(d->members[i].key, key, NET_KEY_BYTES) == 0)
-			return true;
-	for (int i = 0; i < d->n_syncing; i++)
-		if (memcmp(d->syncing[i].key, key, NET_KEY_BYTES) == 0)
-			return true;
-	return false;
-}
-
-static bool wants(const struct sim *s, int host, int peer) {
-	const struct document *d = round_document(s->workers[host].core);
-	uint8_t key[NET_KEY_BYTES];
-	sim_key_of(s, peer, key);
-	return d != NULL && names(d, key);
-}
-
 /* Where nothing goes wrong, a link is lost when both sides dialed, once, when the peer is done, and
  * when it is in another row. */
 static void check_calm(struct sim *s, int host, int peer, const char *text) {
@@ -105,6 +89,31 @@ void oracle_trouble(struct sim *s, int host, enum rv_err why, const char *text) 
 }
 
 /* ---- which links there are ---- */
+
+static bool wants(const struct sim *s, int host, int peer) {
+	return s->wanted[host][peer / 64] >> peer % 64 & 1;
+}
+
+static void note_wanted(struct sim *s, int host, const struct member_ref *refs, int n) {
+	for (int i = 0; i < n; i++) {
+		const int peer = oracle_host_of(s, refs[i].member);
+		if (peer != SIM_NOBODY)
+			s->wanted[host][peer / 64] |= UINT64_C(1) << peer % 64;
+	}
+}
+
+/* Those that its document names. */
+static void find_wanted(struct sim *s, int host) {
+	const struct round_core *core = s->workers[host].core;
+	const struct document *d = core != NULL ? round_document(core) : NULL;
+	memset(s->wanted[host], 0, sizeof s->wanted[host]);
+	if (d == NULL)
+		return;
+	note_wanted(s, host, d->members, d->n_members);
+	note_wanted(s, host, d->syncing, d->n_syncing);
+	if (d->n_rows > 1)
+		note_wanted(s, host, d->column, d->n_column);
+}
 
 static bool is_well(const struct sim *s, int host) {
 	const struct sim_worker *w = &s->workers[host];
@@ -145,8 +154,8 @@ static bool can_be_relayed(const struct sim *s, int a, int b) {
 }
 
 static bool can_be_linked(const struct sim *s, int a, int b) {
-	return is_well(s, a) && is_well(s, b) && (can_be_dialed(s, a, b) || can_be_relayed(s, a, b)) && wants(s, a, b) &&
-		   wants(s, b, a);
+	return wants(s, a, b) && wants(s, b, a) && is_well(s, a) && is_well(s, b) &&
+		   (can_be_dialed(s, a, b) || can_be_relayed(s, a, b));
 }
 
 /* One that starts dials at once, where that leads anywhere. */
@@ -156,8 +165,12 @@ static bool dials_at_once(const struct sim *s, int a, int b) {
 	return !homes_is_closed(s, older) && s->homes[newer].has_v4;
 }
 
+static struct sim_pair *pair_of(struct sim *s, int a, int b) {
+	return &s->pairs[a * s->opt.n_workers + b];
+}
+
 static void look_at_pair(struct sim *s, int a, int b) {
-	struct sim_pair *p = &s->pairs[a][b];
+	struct sim_pair *p = pair_of(s, a, b);
 	uint64_t lives = s->workers[a].life << 32 | s->workers[b].life;
 	bool linked = s->workers[a].links[b].up && s->workers[b].links[a].up;
 	uint32_t relays = relays_between(s, a, b), still = relays & p->relays;
@@ -200,7 +213,9 @@ static bool line_is_free(const struct sim *s, int host) {
 	return s->net.up[host].busy_until_us <= s->now_us + SIM_S / 4;
 }
 
-static bool should_open(const struct sim *s, int a, int b, bool v6) {
+static bool should_open(struct sim *s, int a, int b, bool v6) {
+	find_wanted(s, a);
+	find_wanted(s, b);
 	bool well = is_well(s, a) && is_well(s, b) && reach_each_other(s, a, b) && wants(s, a, b) && wants(s, b, a);
 	return well && homes_open(s, a, b, v6) && line_is_free(s, a) && line_is_free(s, b) &&
 		   s->opt.delay_us + s->opt.jitter_us <= OPENS_WITHIN_US / 8 && !s->workers[a].links[b].up &&
@@ -223,25 +238,27 @@ void oracle_opens(struct sim *s, int host, int peer, int relay, const char *at) 
 }
 
 void oracle_punches(struct sim *s, int host, int peer, bool v6) {
-	struct sim_pair *p = host < peer ? &s->pairs[host][peer] : &s->pairs[peer][host];
+	struct sim_pair *p = host < peer ? pair_of(s, host, peer) : pair_of(s, peer, host);
 	p->opened_us[host > peer] = should_open(s, host, peer, v6) ? s->now_us : 0;
 }
 
 void oracle_opening_over(struct sim *s, int a, int b) {
-	struct sim_pair *p = a < b ? &s->pairs[a][b] : &s->pairs[b][a];
+	struct sim_pair *p = a < b ? pair_of(s, a, b) : pair_of(s, b, a);
 	p->opened_us[0] = p->opened_us[1] = 0;
 }
 
 /* Both have dialed, nothing was in the way all the time, and they have no link. */
 static void look_at_opening(struct sim *s, int a, int b) {
-	const struct sim_pair *p = &s->pairs[a][b];
+	const struct sim_pair *p = pair_of(s, a, b);
 	bool first = p->opened_us[1] < p->opened_us[0];
 	int64_t last_us = p->opened_us[first ? 0 : 1], before_us = last_us - p->opened_us[first ? 1 : 0];
+	if (last_us == 0)
+		return;
 	if (!can_be_linked(s, a, b)) {
 		oracle_opening_over(s, a, b);
 		return;
 	}
-	if (last_us == 0 || s->now_us - last_us < OPENS_WITHIN_US)
+	if (s->now_us - last_us < OPENS_WITHIN_US)
 		return;
 	if (before_us < SIM_S)
 		sim_fail(s, "w%d and w%d dialed each other at one moment, %.1f s ago, and have no link", a, b,
@@ -252,12 +269,14 @@ static void look_at_opening(struct sim *s, int a, int b) {
 static void look(struct sim *s, int nobody, void *arg) {
 	(void)nobody;
 	(void)arg;
+	for (int h = 0; h < s->opt.n_workers; h++)
+		find_wanted(s, h);
 	for (int a = 0; a < s->opt.n_workers; a++)
 		for (int b = a + 1; b < s->opt.n_workers; b++) {
 			look_at_pair(s, a, b);
 			look_at_opening(s, a, b);
 		}
-	sim_at(s, s->now_us + LOOK_US, SIM_NOBODY, 0, look, NULL);
+	sim_at(s, s->now_us + (s->opt.n_workers > SIM_ORDINARY ? LOOK_LARGE_US : LOOK_US), SIM_NOBODY, 0, look, NULL);
 }
 
 void oracle_mesh_start(struct sim *s) {
@@ -305,7 +324,7 @@ void oracle_dial(struct sim *s, int host, int peer, const struct sim_where *to) 
 	 * false relay may see all at one. */
 	if (s->provider == 0 && s->false_relays == 0 && homes_is_missing(s, host, to))
 		sim_fail(s, "w%d dials a private address that nobody has in its home", host);
-	if (peer >= SIM_MAX_WORKERS || peer == host)
+	if (peer >= s->opt.n_workers || peer == host)
 		return;
 	struct sim_dials *d = &s->workers[host].dials[peer];
 	if (s->now_us - d->since_us > DIALS_US)

@@ -240,14 +240,14 @@ void mesh_open(struct sim *s, int host) {
 	w->over_cap = 0;
 	w->wrote_us = s->now_us;
 	w->asks = (struct sim_dials){0};
-	memset(w->dials, 0, sizeof w->dials);
-	memset(w->replaced, 0, sizeof w->replaced);
+	memset(w->dials, 0, (size_t)s->opt.n_workers * sizeof w->dials[0]);
+	memset(w->replaced, 0, (size_t)s->opt.n_workers * sizeof w->replaced[0]);
 	if (peers_new(&cfg, &w->mesh, &et) != RV_OK)
 		sim_fail(s, "w%d: no mesh: %s", host, et.text);
 }
 
 static void forget_links(struct sim_worker *w) {
-	for (int peer = 0; peer < SIM_MAX_WORKERS; peer++)
+	for (int peer = 0; peer < w->sim->opt.n_workers; peer++)
 		w->links[peer] = (struct sim_link){0};
 }
 
@@ -364,8 +364,11 @@ static uint64_t expected_tx(struct sim_worker *w, const struct document *d) {
 static struct grid_memory reduce_memory(struct sim_worker *w, const struct document *d) {
 	struct grid_memory mem = {.own = w->participant.encoded, .reduced = w->reduced, .flags = w->flags};
 	const size_t sum = merge_partial_bytes(w->chunks.n);
-	for (int m = 0; m < SIM_MAX_WORKERS; m++)
-		mem.held[m] = w->held[m];
+	const int room = w->sim->opt.n_workers < NET_MAX_ROW ? w->sim->opt.n_workers : NET_MAX_ROW;
+	if (w->held == NULL)
+		w->held = sim_alloc((size_t)room * w->sim->max_payload);
+	for (int m = 0; m < room; m++)
+		mem.held[m] = w->held + (size_t)m * w->sim->max_payload;
 	if (d->n_rows <= 1)
 		return mem;
 	free(w->sums);

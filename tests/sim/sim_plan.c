@@ -70,12 +70,12 @@ static enum sim_fault_kind draw_kind(struct rv_rng *r, const uint8_t weights[SIM
 	return (enum sim_fault_kind)kind;
 }
 
-static uint8_t draw_worker(struct rv_rng *r, const struct sim_options *o) {
-	return (uint8_t)rv_rng_below(r, (uint64_t)o->n_workers);
+static uint16_t draw_worker(struct rv_rng *r, const struct sim_options *o) {
+	return (uint16_t)rv_rng_below(r, (uint64_t)o->n_workers);
 }
 
-static uint8_t draw_host(struct rv_rng *r, const struct sim_options *o) {
-	uint8_t h = (uint8_t)rv_rng_below(r, (uint64_t)o->n_workers + 1);
+static uint16_t draw_host(struct rv_rng *r, const struct sim_options *o) {
+	uint16_t h = (uint16_t)rv_rng_below(r, (uint64_t)o->n_workers + 1);
 	return h == o->n_workers ? SIM_COORDINATOR : h;
 }
 
@@ -115,7 +115,7 @@ static void draw_details(struct rv_rng *r, const struct sim_options *o, struct s
 		break;
 	case FAULT_PARTITION:
 		f->set = rv_rng_u64(r) & ((1ull << o->n_workers) - 1);
-		f->set |= rv_rng_below(r, 2) << SIM_COORDINATOR;
+		f->set |= rv_rng_below(r, 2) << sim_number(SIM_COORDINATOR);
 		break;
 	case FAULT_ONE_WAY:
 		f->peer = draw_host(r, o);
@@ -196,7 +196,7 @@ static void plan_aimed(struct sim_plan *p, const struct sim_options *o, struct r
 		if (f == NULL)
 			return;
 		moment += 1 + (uint32_t)rv_rng_below(r, 2 * MEAN_MOMENTS);
-		f->host = (uint8_t)host;
+		f->host = (uint16_t)host;
 		f->at_us = -1;
 		f->moment = moment;
 		f->into = rv_rng_double(r);
@@ -218,7 +218,7 @@ static void plan_flips(struct sim_plan *p, const struct sim_options *o, struct r
 	enum { ENOUGH_FOR_A_MAJORITY = 3 };
 	if (o->min_workers < ENOUGH_FOR_A_MAJORITY || rv_rng_below(r, 2) == 0)
 		return;
-	uint8_t victim = draw_worker(r, o);
+	uint16_t victim = draw_worker(r, o);
 	int64_t at = (int64_t)rv_rng_below(r, (uint64_t)o->safety_us / 2);
 	while (at < o->safety_us) {
 		struct sim_fault *f = append(p, FAULT_FLIP);
@@ -267,7 +267,7 @@ static void plan_impostor(struct sim_plan *p, const struct sim_options *o) {
 	if (f == NULL)
 		return;
 	f->host = draw_worker(&r, o);
-	f->peer = (uint8_t)((f->host + 1 + rv_rng_below(&r, (uint64_t)o->n_workers - 1)) % (uint64_t)o->n_workers);
+	f->peer = (uint16_t)((f->host + 1 + rv_rng_below(&r, (uint64_t)o->n_workers - 1)) % (uint64_t)o->n_workers);
 }
 
 /* Each worker has a home of some kind, or shares that of the one before. */
@@ -303,7 +303,7 @@ static void plan_relay(struct sim_plan *p, const struct sim_options *o) {
 		append(p, FAULT_FALSE_ADDRESS)->host = draw_worker(&r, o);
 	if (rv_rng_below(&r, 4) == 0) {
 		struct sim_fault *f = append(p, FAULT_FALSE_RELAY);
-		f->peer = (uint8_t)rv_rng_below(&r, (uint64_t)o->relay);
+		f->peer = (uint16_t)rv_rng_below(&r, (uint64_t)o->relay);
 		f->amount = 1 + (double)rv_rng_below(&r, SIM_FALSEHOODS - 1);
 	}
 	int64_t at = (int64_t)rv_rng_below(&r, 10 * SIM_S);
@@ -312,7 +312,7 @@ static void plan_relay(struct sim_plan *p, const struct sim_options *o) {
 		if (f == NULL)
 			return;
 		f->host = draw_worker(&r, o);
-		f->peer = (uint8_t)rv_rng_below(&r, (uint64_t)o->relay);
+		f->peer = (uint16_t)rv_rng_below(&r, (uint64_t)o->relay);
 		f->at_us = at;
 		f->lasts_us = LEAST_US + draw_while(&r);
 		f->amount = f->kind == FAULT_RELAY_SLOW ? 0.0005 + 0.05 * rv_rng_double(&r) : 0;
@@ -348,6 +348,11 @@ void sim_plan_of(const struct sim_options *o, struct sim_plan *p) {
 	spare_the_last_copy(p);
 }
 
+void sim_universe_of(uint64_t seed, int n_workers, struct sim_options *opt, struct sim_plan *plan) {
+	*opt = n_workers == 0 ? sim_options_of(seed) : sim_options_large(seed, n_workers);
+	(n_workers == 0 ? sim_plan_of : sim_plan_large)(opt, plan);
+}
+
 /* ---- for people ---- */
 
 static void host_text(int host, char out[16]) {
@@ -357,10 +362,10 @@ static void host_text(int host, char out[16]) {
 static void set_text(uint64_t set, char *out, size_t cap) {
 	size_t n = 0;
 	out[0] = '\0';
-	for (int h = 0; h < SIM_HOSTS && n < cap; h++) {
+	for (int number = 0; number < SIM_ORDINARY + 1 && n < cap; number++) {
 		char host[16];
-		host_text(h, host);
-		if (set >> h & 1)
+		host_text(sim_host_of_number(number), host);
+		if (set >> number & 1)
 			n += (size_t)snprintf(out + n, cap - n, "%s%s", n > 0 ? "," : "", host);
 	}
 }

@@ -87,9 +87,9 @@ extern const char *const sim_on_names[SIM_ONS];
 
 struct sim_fault {
 	uint8_t kind;
-	uint8_t host, peer;
-	bool reckless; /* also when the run's only copy goes */
-	uint64_t set;
+	uint16_t host, peer;
+	bool reckless;   /* also when the run's only copy goes */
+	uint64_t set;    /* of hosts (sim_in_set) */
 	int64_t at_us;   /* -1: not before the `moment`-th delicate moment of `host` (faults_aim) */
 	uint32_t moment; /* 1, 2, ... */
 	double into;     /* the share of that moment that has passed */
@@ -156,11 +156,16 @@ struct sim_options {
 /* sim_options.c */
 struct sim_options sim_options_plain(void); /* what a planted universe does not say */
 struct sim_options sim_options_of(uint64_t seed);
+/* sim_large.c */
+struct sim_options sim_options_large(uint64_t seed, int n_workers);
+void sim_plan_large(const struct sim_options *opt, struct sim_plan *out);
 /* "seed 7: 4 workers (at least 2), ..." */
 void sim_options_text(const struct sim_options *opt, char *out, size_t cap);
 
 /* sim_plan.c */
 void sim_plan_of(const struct sim_options *opt, struct sim_plan *out); /* everything is chosen */
+/* Both, for a universe of so many workers; 0: as many as the seed says. */
+void sim_universe_of(uint64_t seed, int n_workers, struct sim_options *opt, struct sim_plan *plan);
 /* "at 12.345 s w3 is frozen for 2.0 s" */
 void sim_fault_text(const struct sim_fault *f, char *out, size_t cap);
 

@@ -24,7 +24,7 @@ static uint64_t term_of(const struct sim_disk *d) {
 static void clear(struct sim *s, struct sim_worker *w) {
 	w->sim = s;
 	w->host = (int)(w - s->workers);
-	w->dark = w->finished = w->ending = false;
+	w->dark = w->finished = w->ending = w->turns = false;
 	w->session = NULL;
 	w->core = NULL;
 	w->told_wrong = 0;

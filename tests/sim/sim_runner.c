@@ -90,9 +90,9 @@ static void run_lane(const struct runner_job *job, struct shared *sh, struct lan
 		uint64_t seed = job->first_seed + i;
 		if (seed > atomic_load(&sh->lowest_failed))
 			return;
-		struct sim_options opt = sim_options_of(seed);
+		struct sim_options opt;
 		struct sim_stats one;
-		sim_plan_of(&opt, &lane->plan);
+		sim_universe_of(seed, job->workers, &opt, &lane->plan);
 		atomic_store(&lane->seed, seed);
 		if (!sim_run(&opt, &lane->plan, false, &one, lane->why)) {
 			lane->failed = true;

@@ -116,7 +116,7 @@ static void turn(struct sim *s, int host) {
 	if (is_relay(host))
 		relay_turn(s, host - SIM_RELAY);
 	else
-		worker_turn(s, host);
+		worker_turn_soon(s, host);
 }
 
 static uint64_t life_of(const struct sim *s, int host) {

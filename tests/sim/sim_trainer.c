@@ -222,8 +222,6 @@ void trainer_load(struct sim *s, int host, struct recovered *found) {
 	training_init(s, host);
 	w->reduced = sim_alloc(s->max_payload);
 	w->flags = sim_alloc(grid_flags_bytes(s->global_config.chunks.n_chunks));
-	for (int i = 0; i < s->opt.n_workers; i++)
-		w->held[i] = sim_alloc(s->max_payload);
 	w->n_requests = 0;
 	recovery_load(s, host, found);
 	means_open(s, host);
@@ -244,7 +242,6 @@ void trainer_unload(struct sim_worker *w) {
 	free(w->flags);
 	free(w->sums);
 	w->sums = NULL;
-	for (int i = 0; i < SIM_MAX_WORKERS; i++)
-		free(w->held[i]);
-	memset(w->held, 0, sizeof w->held);
+	free(w->held);
+	w->held = NULL;
 }

@@ -60,7 +60,7 @@ static uint64_t draw(struct sim *s, int host, enum sim_luck luck) {
 	int64_t now = s->now_us / WINDOW_US;
 	w->n = now == w->at ? w->n + 1 : 0;
 	w->at = now;
-	uint64_t which = (uint64_t)host << 16 | (uint64_t)luck << 8;
+	uint64_t which = (uint64_t)sim_number(host) << 16 | (uint64_t)luck << 8;
 	return mix(mix(mix(s->opt.seed + which) + (uint64_t)now) + w->n);
 }
 
@@ -121,18 +121,23 @@ static void make_fragments(struct sim *s) {
 	s->max_payload = global_max_payload_bytes(g);
 }
 
+static void number_seed(uint8_t seed[IDENTITY_SEED_BYTES], int number) {
+	seed[IDENTITY_SEED_BYTES - 1] = (uint8_t)number;
+	seed[IDENTITY_SEED_BYTES - 2] = (uint8_t)(number >> 8);
+}
+
 static void make_identities(struct sim *s) {
 	uint8_t seed[IDENTITY_SEED_BYTES] = {0};
 	memcpy(seed, &s->opt.seed, sizeof s->opt.seed);
 	for (int h = 0; h < s->opt.n_workers; h++) {
-		seed[IDENTITY_SEED_BYTES - 1] = (uint8_t)(h + 1);
+		number_seed(seed, sim_number(h) + 1);
 		identity_of_seed(seed, &s->identities[h].id);
 		s->identities[h].next_number = &s->next_number;
 	}
-	seed[IDENTITY_SEED_BYTES - 1] = 0;
+	number_seed(seed, 0);
 	identity_of_seed(seed, &s->run_identity);
 	for (int r = 0; r < s->opt.relay; r++) {
-		seed[IDENTITY_SEED_BYTES - 1] = (uint8_t)(SIM_RELAY + 1 + r);
+		number_seed(seed, sim_number(SIM_RELAY + r) + 1);
 		identity_of_seed(seed, &s->relay_identities[r]);
 	}
 	memcpy(s->run_id, s->run_hash.b, sizeof s->run_id);
@@ -215,6 +220,7 @@ static void release(struct sim *s) {
 	homes_release(s);
 	sim_network_release(&s->net);
 	sim_queue_release(&s->queue);
+	free(s->pairs);
 	free(s->theta0);
 	free(s->scratch);
 	free(s->doc);
@@ -248,8 +254,10 @@ static void demand_the_end(struct sim *s, int64_t from_us) {
 	if (!all_finished(s)) {
 		int n = 0;
 		char at[800] = "";
-		for (int h = 0; h < s->opt.n_workers; h++) {
+		for (int h = 0; h < s->opt.n_workers && n < (int)sizeof at - 40; h++) {
 			const struct sim_worker *w = &s->workers[h];
+			if (s->opt.n_workers > SIM_ORDINARY && has_finished(s, w))
+				continue;
 			n += snprintf(at + n, sizeof at - (size_t)n, " w%d %s%llu/%d", h, w->core == NULL ? "down " : "",
 						  (unsigned long long)w->global.round, w->core == NULL ? 0 : (int)round_phase(w->core));
 		}
@@ -273,6 +281,7 @@ bool sim_run(const struct sim_options *opt, struct sim_plan *plan, bool verbose,
 			 char why[1024]) {
 	struct sim *s = sim_alloc(sizeof *s);
 	s->opt = *opt;
+	s->pairs = sim_alloc((size_t)opt->n_workers * (size_t)opt->n_workers * sizeof *s->pairs);
 	s->plan = plan;
 	s->verbose = verbose;
 	make_run(s);

@@ -157,10 +157,30 @@ void worker_turn(struct sim *s, int host) {
 	set_timer(s, host);
 }
 
+static void late_turn(struct sim *s, int host, void *arg) {
+	(void)arg;
+	s->workers[host].turns = false;
+	worker_turn(s, host);
+}
+
+/* A worker of a large universe looks at its connections every now and then, as a busy machine. */
+void worker_turn_soon(struct sim *s, int host) {
+	enum { LOOP_US = 100 * SIM_MS };
+	struct sim_worker *w = &s->workers[host];
+	if (s->opt.n_workers <= SIM_ORDINARY) {
+		worker_turn(s, host);
+	} else if (w->life != 0 && !w->turns) {
+		w->turns = true;
+		sim_at(s, s->now_us + LOOP_US, host, w->life, late_turn, NULL);
+	}
+}
+
 void worker_receive(struct sim *s, const struct packet *p) {
-	if (p->kind == PACKET_REPLY)
+	if (p->kind == PACKET_REPLY) {
 		http_receive(s, p->dst, p);
-	else
-		pipe_receive(s, p);
-	worker_turn(s, p->dst);
+		worker_turn(s, p->dst);
+		return;
+	}
+	pipe_receive(s, p);
+	worker_turn_soon(s, p->dst);
 }

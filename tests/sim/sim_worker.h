@@ -95,6 +95,7 @@ struct sim_worker {
 	/* the process */
 	uint64_t life;    /* 0: not running */
 	bool ending;      /* its session has ended; it exits */
+	bool turns;       /* a turn is due soon */
 	uint64_t term;    /* as stored on its disk */
 	uint64_t boot;    /* its wall clock at the start */
 	uint32_t version; /* of the protocol: the highest that it speaks */
@@ -128,7 +129,7 @@ struct sim_worker {
 	struct sim_task *tasks;
 	struct store_thread store_thread;
 	uint8_t *reduced, *flags;
-	uint8_t *held[SIM_MAX_WORKERS];
+	uint8_t *held; /* NET_MAX_ROW contributions; NULL: none yet */
 	uint8_t *sums; /* of a roster in rows; NULL: none yet */
 	struct sim_progress own_progress;
 	struct peers *mesh;      /* NULL: not open */
@@ -174,6 +175,8 @@ extern const struct session_control_ops sim_control_ops;
 void worker_receive(struct sim *s, const struct packet *p);
 /* Whatever the worker's cores want done now. After every event. */
 void worker_turn(struct sim *s, int host);
+/* The same, after data have come: at once, or in a large universe a little later. */
+void worker_turn_soon(struct sim *s, int host);
 
 /* sim_http.c */
 /* The control client of a process that starts: asks for the configuration, joins, follows. */

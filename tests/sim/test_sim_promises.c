@@ -25,6 +25,7 @@ static void begin(struct trial *t, uint64_t seed, int n_workers, uint32_t min_wo
 	t->opt.calm = t->opt.mixed = t->opt.by_time = t->opt.gives_away = false; /* that is all steps ahead */
 	t->opt.n_workers = n_workers;
 	t->opt.min_workers = min_workers;
+	t->opt.row_size = NET_MAX_ROW;
 	t->opt.rounds = ROUNDS;
 	t->opt.steps_per_round = 6;
 	t->opt.overlap_steps = t->opt.overlap_steps > 2 ? 2 : t->opt.overlap_steps;
@@ -44,7 +45,7 @@ static void begin(struct trial *t, uint64_t seed, int n_workers, uint32_t min_wo
 
 static struct sim_fault *add(struct trial *t, enum sim_fault_kind kind, int host, int64_t at_us, int64_t lasts_us) {
 	struct sim_fault *f = &t->plan.faults[t->plan.n];
-	*f = (struct sim_fault){.kind = (uint8_t)kind, .host = (uint8_t)host, .at_us = at_us, .lasts_us = lasts_us};
+	*f = (struct sim_fault){.kind = (uint8_t)kind, .host = (uint16_t)host, .at_us = at_us, .lasts_us = lasts_us};
 	t->plan.chosen[t->plan.n++] = true;
 	return f;
 }
