@@ -270,19 +270,6 @@ static void bound_tokens(struct core *c, uint32_t slot) {
 	last->tokens = last->tokens < core_most_tokens(c) ? last->tokens : core_most_tokens(c);
 }
 
-/* Returns the member's place in the roster; -1: none. */
-static int roster_place(const struct core *c, uint32_t member) {
-	int low = 0, high = c->roster.n;
-	while (low < high) {
-		int middle = (low + high) / 2;
-		if (c->roster.members[middle] < member)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < c->roster.n && c->roster.members[low] == member ? low : -1;
-}
-
 static struct core_places places_of(const struct report *rep) {
 	struct core_places p = {.n = rep->n_candidates};
 	for (int i = 0; i < p.n; i++) {
@@ -328,7 +315,7 @@ enum rv_err core_take_report(struct core *c, int64_t now_us, const uint8_t key[N
 	m->want_places = places_of(rep);
 	find_apart(rep, m->apart);
 	say_what_is_wrong(c, (uint32_t)slot);
-	int place = roster_place(c, m->number); /* votes count from the roster only */
+	int place = core_place(c, core_slot_of(c, m)); /* votes count from the roster only */
 	if (place >= 0)
 		core_take_vote(c, (uint32_t)place);
 	return RV_OK;

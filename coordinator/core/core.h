@@ -70,7 +70,9 @@ struct core_config {
 	/* The most tokens of a contribution, and what each round that its member missed can add
 	 * (core_most_tokens). */
 	uint64_t round_tokens, missed_tokens;
-	uint64_t chunk_bytes;  /* of the longest chunk that is exchanged: deadlines follow from it (deadline.c) */
+	/* Bytes of the longest chunk as it is exchanged, and of its partial sum in a roster of several
+	 * rows at most. Deadlines follow from them (deadline.c). */
+	uint64_t chunk_bytes, sum_bytes;
 	bool weight_by_tokens; /* else every weight is 1 (base/weights.h) */
 	bool equal_ownership;  /* else ownership follows the members' bandwidth */
 	/* Policy for members whose lines cannot make the deadline of an exchange (base/slow_lines.h):

@@ -7,9 +7,8 @@
  *     4 x withheld_us + 3 (1 + 2 n / m) payloads / (what the slowest line of the roster carries),
  *       twice as long in each later one
  *
- * In a roster of rows an owner of k of W columns moves 1 + k L / W payloads in its row of L, and k
- * / W of a payload in partial sums and means, with k at most rows_most_owned(); then 8 x
- * withheld_us.
+ * In a roster of rows an owner of k of C chunks moves C + (L - 2) k of them in its row of L, and of
+ * its k the partial sums, in fp32 at most, and the means: then 8 x withheld_us.
  *
  * The rates are those of the roster's record: a restarted coordinator sets the same. A member may
  * lie about its line, so none counts as slower than a sixteenth of the median.
@@ -29,7 +28,6 @@ enum {
 	WITHHELD_OF_ROWS = 8, /* three transfers, each of which waits for the one before */
 	OVERDUE_TIMES = 2,
 	OVERDUE_OF_ROWS = 4, /* the row's owner waits for a column's, that one for a row (net/reduce/grid.c) */
-	SUM_PAYLOADS = 12,   /* partial sums in fp32, and means, beside contributions of 3 bits at least */
 	GENEROUS = 3,
 	RATE_UNKNOWN = 125000, /* bytes/s: 1 Mbit/s */
 	RATE_LEAST = 8000,
@@ -48,20 +46,36 @@ static uint64_t slowest_rate(const struct core_roster *r) {
 	return slowest > RATE_LEAST ? slowest : RATE_LEAST;
 }
 
-/* Returns the payloads that a participant moves in each direction at most. */
-static uint64_t most_payloads(const struct core_roster *r) {
-	const struct rows_plan *p = &r->rows.plan;
-	if (!core_rows_many(&r->rows))
-		return 1 + (uint64_t)((CORE_SHARE_MOST * r->n + r->n_owners - 1) / r->n_owners);
-	const uint64_t columns = p->n_columns, owned = (uint64_t)rows_most_owned(p->n_rows);
-	const uint64_t most = owned < columns ? owned : columns;
-	return 1 + (most * NET_MAX_ROW + columns - 1) / columns + (SUM_PAYLOADS * most + columns - 1) / columns;
+/* Returns the bytes that a participant of rows moves in each direction at most. */
+static uint64_t most_in_rows(const struct core *c) {
+	const struct core_rows *rows = &c->roster.rows;
+	uint64_t owned = 0, longest = 0;
+	for (int place = 0; place < c->roster.n; place++) {
+		const uint64_t of = core_rows_owned(rows, place);
+		owned = of > owned ? of : owned;
+	}
+	for (int row = 0; row < rows->plan.n_rows; row++) {
+		const uint64_t length = (uint64_t)core_rows_length(rows, row);
+		longest = length > longest ? length : longest;
+	}
+	const uint64_t in_row = rv_mul_capped(c->roster.n_chunks + owned * longest, c->cfg.chunk_bytes);
+	const uint64_t in_column = rv_mul_capped(owned, rv_add_capped(c->cfg.sum_bytes, c->cfg.chunk_bytes));
+	return rv_add_capped(in_row, in_column);
+}
+
+/* Returns the bytes that a participant moves in each direction at most. */
+static uint64_t most_bytes(const struct core *c) {
+	const struct core_roster *r = &c->roster;
+	if (core_rows_many(&r->rows))
+		return most_in_rows(c);
+	const uint64_t payloads = 1 + (uint64_t)((CORE_SHARE_MOST * r->n + r->n_owners - 1) / r->n_owners);
+	return rv_mul_capped(payloads, rv_mul_capped(r->n_chunks, c->cfg.chunk_bytes));
 }
 
 uint32_t core_attempt_ms(const struct core *c) {
 	const struct core_roster *r = &c->roster;
-	const uint64_t payloads = most_payloads(r), stages = core_rows_many(&r->rows) ? WITHHELD_OF_ROWS : WITHHELD_TIMES;
-	uint64_t bytes = rv_mul_capped(payloads * GENEROUS, rv_mul_capped(r->n_chunks, c->cfg.chunk_bytes));
+	const uint64_t stages = core_rows_many(&r->rows) ? WITHHELD_OF_ROWS : WITHHELD_TIMES;
+	const uint64_t bytes = rv_mul_capped(GENEROUS, most_bytes(c));
 	uint64_t ms = rv_mul_capped(bytes, 1000) / slowest_rate(r);
 	ms = rv_add_capped(ms, stages * (uint64_t)c->cfg.withheld_us / US_PER_MS);
 	RV_ASSERT(c->attempt > 0);

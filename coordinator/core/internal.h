@@ -14,7 +14,10 @@
  * votes.c    REDUCE: votes, commit, the next attempt
  * deadline.c REDUCE: how long an attempt may take
  * suspects.c REDUCE: accusations
- * pairs.c    which members reach each other, and so which can own chunks
+ * pairs.c    which members reach each other
+ * owners.c   ... and so which can own chunks
+ * apart.c    ... in a roster of several rows
+ * deal.c     ... and who shares a row there
  * notice.c   the notice in a reply to a member's report
  * ownership.c   which member owns which chunks
  * shares.c   ... and how many
@@ -85,6 +88,7 @@ struct core_member {
 	uint64_t came_at;     /* round of the run then, live or in replay */
 	uint64_t rostered_at; /* round of the last roster with it, + 1; 0: none since it came */
 	uint8_t codec, part;  /* of its contribution in that roster */
+	uint16_t place;       /* in that roster */
 	/* Places of those paths of its last report that are PATH_APART. */
 	uint64_t apart[SET_WORDS(NET_MAX_PEERS)];
 	int64_t heard_us; /* time of its last report, or later if this coordinator did not run meanwhile */
@@ -386,6 +390,11 @@ static inline int core_row_size(const struct core *c) {
 static inline struct core_member *core_participant(const struct core *c, uint32_t place) {
 	return &c->members[c->roster.slots[place]];
 }
+/* Returns the place of the member in `slot` in the roster; -1: it is no participant. */
+static inline int core_place(const struct core *c, uint32_t slot) {
+	const struct core_member *m = &c->members[slot];
+	return m->place < c->roster.n && c->roster.slots[m->place] == slot ? m->place : -1;
+}
 static inline uint32_t core_slot_of(const struct core *c, const struct core_member *m) {
 	return (uint32_t)(m - c->members);
 }
@@ -640,19 +649,34 @@ void core_pairs_forget(struct core *c, uint32_t slot);
 /* Drops from `ready` the fewest that must be left out for one of the rest to be linked with all
  * others, if at least min_workers are left. */
 void core_drop_apart(const struct core *c, uint64_t *ready);
-/* Writes into a ROSTER record which of its participants may own chunks: those that are linked
- * with all others, as far as is known, without a relay if those are at least a quarter of the
- * roster; the whole roster if nobody is linked with all. */
-void core_put_owners(const struct core *c, struct core_record *rec);
-/* Returns true if a participant accuses one that it is known to be apart from, and other members
- * can own the chunks. */
-bool core_blames_its_owners(const struct core *c, const struct core_accusations *a);
+/* Calls `take` for each two of `set` that cannot exchange data, once. */
+typedef void core_take_pair(void *ctx, uint32_t slot_a, uint32_t slot_b);
+void core_each_apart(const struct core *c, const uint64_t *set, core_take_pair *take, void *ctx);
+bool core_are_apart(const struct core *c, uint32_t slot_a, uint32_t slot_b);
+/* Returns true if the member exchanges data with one of `set` through a relay, as both report. */
+bool core_is_relayed(const struct core *c, uint32_t slot, const uint64_t *set);
 /* Sets `out` to the members that the one in `slot` does not reach, nor they it; *until_round: where
  * attempts have shown it, the round that tries again; else 0. Returns their number. */
 int core_apart_from(const struct core *c, uint32_t slot, uint64_t *out, uint64_t *until_round);
 /* Returns true if, were all present members ready, a round would begin without the member for that
  * reason. */
 bool core_left_out_apart(const struct core *c, uint32_t slot);
+
+/* ---- owners.c ---- */
+
+/* Drops from `ready`, the members of a roster in several rows, those that are apart from so many
+ * owners that they would cost their row more than themselves; at least min_workers are left. */
+void core_drop_apart_from_owners(const struct core *c, uint64_t *ready);
+/* Puts the participants of a ROSTER record of a round's first attempt, in ascending order, into the
+ * order in which rows are cut from them. With one row nothing changes. */
+void core_deal(const struct core *c, struct core_record *rec);
+/* Writes into a ROSTER record which of its participants may own chunks: those that are linked with
+ * all that they would deal with, as far as is known, without a relay if those are at least a
+ * quarter of the roster; the whole roster if nobody is linked. */
+void core_put_owners(const struct core *c, struct core_record *rec);
+/* Returns true if a participant accuses one that it is known to be apart from, and other members
+ * can own the chunks. */
+bool core_blames_its_owners(const struct core *c, const struct core_accusations *a);
 
 /* ---- past.c ---- */
 

@@ -68,7 +68,8 @@ static void check_sets(const struct core *c) {
 	RV_ASSERT(set_is_within(c->left_out, c->rostered, c->words));
 }
 
-/* The roster is that of the attempt under way: its participants ascend, and votes are theirs. */
+/* The roster is that of the attempt under way: each participant has one place, and votes are
+ * theirs. */
 static void check_roster(const struct core *c) {
 	const struct core_roster *r = &c->roster;
 	uint64_t all[CORE_ROSTER_WORDS];
@@ -77,7 +78,7 @@ static void check_roster(const struct core *c) {
 		return;
 	RV_ASSERT(c->attempt > 0 && c->round < c->cfg.final_round && r->n_chunks == core_chunks(c, c->round));
 	for (int i = 0; i < r->n; i++) {
-		RV_ASSERT(c->members[r->slots[i]].number == r->members[i] && (i == 0 || r->members[i] > r->members[i - 1]));
+		RV_ASSERT(c->members[r->slots[i]].number == r->members[i] && core_place(c, r->slots[i]) == i);
 		RV_ASSERT(set_has(c->rostered, r->slots[i]));
 	}
 	set_first(all, r->n, c->roster_words);

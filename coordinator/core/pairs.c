@@ -1,12 +1,6 @@
-/* pairs.c: members that do not reach each other, each behind a router that forwards nothing, and
- * which members can own chunks in spite of that.
- *
- * Participants exchange data only where one of the two owns chunks. So an owner is one that is
- * linked with all others of the roster; two that are apart take part as long as neither owns
- * anything. Members that meet others through a relay own nothing either, if enough do not: then no
- * data of the round passes a relay; if only few do not, half of an equal part. Only where nobody is
- * linked with all, some are left out for some rounds, and then tried again; their training goes on
- * meanwhile.
+/* pairs.c: members that do not reach each other, each behind a router that forwards nothing. Two of
+ * them take part as long as neither owns chunks (owners.c). Only where nobody could own any, some
+ * are left out for some rounds, and then tried again; their training goes on meanwhile.
  *
  * Members report whom they are linked with, and whom they have tried to reach for seconds in vain;
  * a link counts if either side reports it. What reports do not show is learnt from accusations: two
@@ -17,11 +11,7 @@
 
 #include <string.h>
 
-enum {
-	STRIKES = 2,
-	APART_ROUNDS = 8,
-	DIRECT_SHARE = 4 /* members that need no relay own everything if they are at least one in so many */
-};
+enum { STRIKES = 2, APART_ROUNDS = 8 };
 
 /* How `a` meets `b`, as `a` reports. */
 static uint8_t path(const struct core *c, uint32_t a, uint32_t b) {
@@ -101,8 +91,7 @@ static bool pair_is_apart(const struct core *c, uint32_t a, uint32_t b) {
 enum { PLACES = SET_WORDS(NET_MAX_PEERS) };
 
 /* Calls `take` for each two of `set` that report to be apart, once. */
-typedef void take_pair(void *ctx, uint32_t a, uint32_t b);
-static void each_reported(const struct core *c, const uint64_t *set, take_pair *take, void *ctx) {
+static void each_reported(const struct core *c, const uint64_t *set, core_take_pair *take, void *ctx) {
 	for (int a = set_next(set, 0, c->words); a >= 0; a = set_next(set, a + 1, c->words)) {
 		const struct core_member *m = &c->members[a];
 		for (int k = set_next(m->apart, 0, PLACES); k >= 0; k = set_next(m->apart, k + 1, PLACES)) {
@@ -116,8 +105,7 @@ static void each_reported(const struct core *c, const uint64_t *set, take_pair *
 	}
 }
 
-/* Calls `take` for each two of `set` that cannot exchange data, once. */
-static void each_apart(const struct core *c, const uint64_t *set, take_pair *take, void *ctx) {
+void core_each_apart(const struct core *c, const uint64_t *set, core_take_pair *take, void *ctx) {
 	each_reported(c, set, take, ctx);
 	for (int i = 0; i < c->n_pairs; i++) {
 		const struct core_pair *p = &c->pairs[i];
@@ -196,7 +184,7 @@ void core_drop_apart(const struct core *c, uint64_t *ready) {
 	uint64_t apart[CORE_HERE_WORDS];
 	int best = -1, n = core_size_of(c, ready);
 	memset(count, 0, c->cfg.max_here * sizeof count[0]);
-	each_apart(c, ready, count_both, count);
+	core_each_apart(c, ready, count_both, count);
 	for (int k = 0; k < c->slots.n; k++) {
 		uint32_t slot = c->slots.order[k];
 		if (set_has(ready, slot) && (best < 0 || count[slot] < count[best]))
@@ -208,19 +196,11 @@ void core_drop_apart(const struct core *c, uint64_t *ready) {
 	set_less(ready, apart, c->words);
 }
 
-static void drop_both(void *ctx, uint32_t a, uint32_t b) {
-	set_drop(ctx, a);
-	set_drop(ctx, b);
+bool core_are_apart(const struct core *c, uint32_t a, uint32_t b) {
+	return report_apart(c, a, b) || pair_is_apart(c, a, b);
 }
 
-/* Sets `out` to those of `roster` that are linked with all others in it, as far as is known. */
-static void linked_with_all(const struct core *c, const uint64_t *roster, uint64_t *out) {
-	set_copy(out, roster, c->words);
-	each_apart(c, roster, drop_both, out);
-}
-
-/* Returns true if the member exchanges data with one of `set` through a relay, as both report. */
-static bool is_relayed(const struct core *c, uint32_t slot, const uint64_t *set) {
+bool core_is_relayed(const struct core *c, uint32_t slot, const uint64_t *set) {
 	const struct report *rep = &c->members[slot].last;
 	for (int k = 0; k < rep->n_paths; k++) {
 		int other = rep->paths[k].path == PATH_RELAYED ? core_find(c, rep->paths[k].member) : -1;
@@ -230,55 +210,13 @@ static bool is_relayed(const struct core *c, uint32_t slot, const uint64_t *set)
 	return false;
 }
 
-/* Adds to `places` those of the record's participants that are in `slots`. */
-static void put_places(const struct core *c, const struct core_record *rec, const uint64_t *slots, uint64_t *places) {
-	for (uint32_t i = 0; i < rec->n_members; i++)
-		if (set_has(slots, (uint32_t)core_find(c, rec->members[i])))
-			set_add(places, i);
-}
-
-void core_put_owners(const struct core *c, struct core_record *rec) {
-	const int words = c->words;
-	uint64_t roster[CORE_HERE_WORDS], linked[CORE_HERE_WORDS], direct[CORE_HERE_WORDS];
-	bool known = core_named(c, rec, roster);
-	RV_ASSERT(known && rec->n_members > 0);
-	linked_with_all(c, roster, linked);
-	set_copy(direct, linked, words);
-	for (int i = set_next(linked, 0, words); i >= 0; i = set_next(linked, i + 1, words))
-		if (is_relayed(c, (uint32_t)i, roster))
-			set_drop(direct, (uint32_t)i);
-	bool enough = DIRECT_SHARE * core_size_of(c, direct) >= rec->n_members;
-	const uint64_t *owners = enough ? direct : !set_is_empty(linked, words) ? linked : roster;
-	put_places(c, rec, owners, rec->owners);
-	if (enough || set_is_empty(direct, words))
-		return;
-	set_copy(roster, owners, words); /* half a part for those that need a relay */
-	set_less(roster, direct, words);
-	put_places(c, rec, roster, rec->relayed);
-}
-
-bool core_blames_its_owners(const struct core *c, const struct core_accusations *a) {
-	uint64_t roster[CORE_HERE_WORDS], linked[CORE_HERE_WORDS];
-	bool any = false;
-	for (int i = 0; i < a->n; i++)
-		for (int k = a->out_first[i]; k < a->out_first[i + 1]; k++) {
-			uint32_t from = c->roster.slots[i], to = c->roster.slots[a->out[k]];
-			any = any || report_apart(c, from, to) || pair_is_apart(c, from, to);
-		}
-	if (!any)
-		return false;
-	set_clear(roster, c->words);
-	for (uint32_t i = 0; i < (uint32_t)a->n; i++)
-		if (set_has(a->present, i))
-			set_add(roster, c->roster.slots[i]);
-	linked_with_all(c, roster, linked);
-	return !set_is_empty(linked, c->words);
-}
-
 bool core_left_out_apart(const struct core *c, uint32_t slot) {
-	uint64_t here[CORE_HERE_WORDS];
+	enum { FEW = 16 }; /* who is apart from less than such a part of all costs its row little */
+	uint64_t here[CORE_HERE_WORDS], apart[CORE_HERE_WORDS];
 	(void)core_members_that(c, core_available, here);
 	set_add(here, slot);
 	core_drop_apart(c, here);
+	if (FEW * apart_within(c, slot, here, apart) >= core_size_of(c, here))
+		core_drop_apart_from_owners(c, here);
 	return !set_has(here, slot);
 }

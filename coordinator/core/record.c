@@ -147,15 +147,16 @@ static bool find_blamed(const struct core *c, const struct core_record *rec, uin
 	return true;
 }
 
-/* Returns true if the participants ascend, and they and those that are blamed are in memory: fills
- * both sets. */
+/* Returns true if each participant is named once, and they and those that are blamed are in memory:
+ * fills both sets. In one row they ascend; in several the order is how they were dealt (deal.c). */
 static bool valid_participants(const struct core *c, const struct core_record *rec, uint64_t *named, uint64_t *blamed) {
 	if (rec->n_members > c->cfg.max_roster || rec->n_blamed > NET_MAX_ROSTER)
 		return false;
-	for (int i = 1; i < rec->n_members; i++)
+	const bool rows = (c->roster.n > 0 && core_rows_many(&c->roster.rows)) || rec->n_members > core_row_size(c);
+	for (int i = 1; i < rec->n_members && !rows; i++)
 		if (rec->members[i] <= rec->members[i - 1])
 			return false;
-	return core_named(c, rec, named) && find_blamed(c, rec, blamed);
+	return core_named(c, rec, named) && core_size_of(c, named) == rec->n_members && find_blamed(c, rec, blamed);
 }
 
 /* Sets `keep` to the old places that are in the record; returns true if it names no other
@@ -211,11 +212,13 @@ static bool divide(struct core *c, const struct core_record *rec, uint64_t *keep
 	if (rec->n_members == 0)
 		return false;
 	bool goes_on = r->n > 0 && subset && rec->n_chunks == r->n_chunks;
-	if (goes_on && core_rows_many(&r->rows) && core_rows_keep(&r->rows, keep, rec->owners, rec->attempt))
+	if (goes_on && core_rows_many(&r->rows)) {
+		core_rows_keep(&r->rows, keep, rec->owners, rec->attempt);
 		return true;
-	goes_on = goes_on && !core_rows_many(&r->rows);
+	}
+	const struct core_lines lines = {rec->owners, rec->relayed, c->cfg.equal_ownership ? NULL : rec->rates};
 	if (!goes_on)
-		core_rows_lay_out(&r->rows, rec->n_members, core_row_size(c), rec->n_chunks, rec->owners, rec->attempt);
+		core_rows_lay_out(&r->rows, rec->n_members, core_row_size(c), rec->n_chunks, &lines, rec->attempt);
 	if (!core_rows_many(&r->rows))
 		divide_row(c, rec, goes_on ? keep[0] : 0);
 	return false;
@@ -250,6 +253,7 @@ static void set_roster(struct core *c, const struct core_record *rec) {
 		r->slots[i] = (uint16_t)core_find(c, r->members[i]);
 		struct core_member *m = &c->members[r->slots[i]];
 		m->rostered_at = c->round + 1;
+		m->place = (uint16_t)i;
 		m->codec = r->codecs[i];
 		m->part = r->parts[i];
 	}
@@ -306,7 +310,7 @@ static enum rv_err apply_roster(struct core *c, const struct core_record *rec, s
 	if (rec->round != c->round || rec->round == c->cfg.final_round || rec->attempt != c->attempt + 1)
 		return corrupt(et, rec, "not the next attempt of the current round");
 	if (!valid_participants(c, rec, named, blamed))
-		return corrupt(et, rec, "its participants do not ascend, or it names a number that no member has");
+		return corrupt(et, rec, "it names a participant twice, out of order, or a number that no member has");
 	const char *why = check_owners(c, rec);
 	if (why == NULL)
 		why = check_forms(c, rec);

@@ -33,6 +33,7 @@ static void freeze(struct core *c, const uint64_t *ready) {
 	}
 	core_put_forms(c, rec);
 	core_say_forms(c, rec);
+	core_deal(c, rec);
 	core_put_owners(c, rec);
 	RV_ASSERT(rec->n_members >= c->cfg.min_workers && rec->n_members <= c->cfg.max_roster);
 }
@@ -151,6 +152,7 @@ void core_decide_roster(struct core *c) {
 		return;
 	core_drop_apart(c, ready);
 	drop_beyond_roster(c, ready);
+	core_drop_apart_from_owners(c, ready);
 	freeze(c, ready);
 }
 

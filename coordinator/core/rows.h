@@ -4,9 +4,9 @@
  *
  * A column is a range of chunks, the same in all rows and attempts; in each row one participant
  * owns it. When owners are missed, each of their columns goes whole to the survivor of the row that
- * owns the fewest. A row fails if fewer than half of it are left, if these cannot own its columns,
- * or if it would change for the fourth time: then the round goes on without it, and its members
- * keep their progress as those that come too late do. */
+ * owns the fewest chunks. A row fails if fewer than half of it are left, if these cannot own its
+ * columns, or if it would change for the fourth time: then the round goes on without it, and its
+ * members keep their progress as those that come too late do. */
 #ifndef RV_COORDINATOR_CORE_ROWS_H
 #define RV_COORDINATOR_CORE_ROWS_H
 
@@ -23,15 +23,24 @@ struct core_rows {
 	uint8_t changes[NET_MAX_ROWS]; /* attempts that it has lost participants in */
 };
 
+/* Facts of participants that a layout follows from, by place. */
+struct core_lines {
+	const uint64_t *owners;  /* those that may own columns, where their row has any */
+	const uint64_t *relayed; /* those of them that should own half a part (owners.c) */
+	const uint64_t *rates;   /* bytes/s, 0: not known; NULL: columns are equal */
+};
+
 /* Lays out n participants in rows of about `row_size` or fewer (base/rows.h), in attempt `attempt`.
- * `owners`: those that may own columns, where its row has any. */
-void core_rows_lay_out(struct core_rows *r, int n, int row_size, uint32_t n_chunks, const uint64_t *owners,
+ * In each row the k-th that may own columns has column k; where a row has fewer than others, some
+ * have several columns, so that the most loaded owner of all has as little as possible. A column is
+ * as wide as the slowest of its owners allows (shares.c). */
+void core_rows_lay_out(struct core_rows *r, int n, int row_size, uint32_t n_chunks, const struct core_lines *lines,
 					   uint32_t attempt);
 /* Drops from `keep`, those that the next attempt could have, the participants of rows that fail. */
 void core_rows_drop_failed(const struct core_rows *r, uint64_t *keep);
-/* Goes on in attempt `attempt` with those in `keep`, not empty. Returns false, and changes nothing,
- * if a row could not own its columns. `owners`: as above, by their new places. */
-bool core_rows_keep(struct core_rows *r, const uint64_t *keep, const uint64_t *owners, uint32_t attempt);
+/* Goes on in attempt `attempt` with those in `keep`, not empty, of rows that do not fail. `owners`:
+ * as above, by their new places; where they cannot own all columns of their row, all of it may. */
+void core_rows_keep(struct core_rows *r, const uint64_t *keep, const uint64_t *owners, uint32_t attempt);
 
 static inline bool core_rows_many(const struct core_rows *r) {
 	return r->plan.n_rows > 1;

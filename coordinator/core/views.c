@@ -102,10 +102,7 @@ static uint32_t number_of(const struct core *c, int slot) {
 }
 
 static int place_of(const struct core *c, int slot) {
-	for (int i = 0; i < c->roster.n && slot >= 0; i++)
-		if (c->roster.slots[i] == slot)
-			return i;
-	return -1;
+	return slot >= 0 ? core_place(c, (uint32_t)slot) : -1;
 }
 
 /* Rows in the mean; a member that takes no part watches one of them, each in turn. */

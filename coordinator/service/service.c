@@ -65,6 +65,7 @@ static enum rv_err fill_core_config(const struct service *s, struct core_config 
 	for (uint32_t fragment = 0; fragment < fragments_count(&g.fragments); fragment++)
 		out->n_chunks[fragment] = global_round_chunks(&g, fragment).n_chunks;
 	fill_chunk_bytes(&s->run, &g, out);
+	out->sum_bytes = merge_partial_bytes(g.chunks.chunk_elems);
 	report_bounds_tokens(&s->run, out);
 	return RV_OK;
 }

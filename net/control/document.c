@@ -222,7 +222,10 @@ static enum rv_err check_members(const struct document *d, struct rv_errtext *et
 		return rv_fail(et, RV_E_INVALID, "%s: a roster without members", WHAT);
 	for (int i = 0; i < d->n_members; i++) {
 		const struct member_ref *m = &d->members[i];
-		RV_TRY(check_next(d, d->members, i, "members", et));
+		if (reduce && d->n_rows > 1) /* in the order of the roster, by place: rows_check */
+			RV_TRY(document_check_ref(d, d->members, i, "members", et));
+		else
+			RV_TRY(check_next(d, d->members, i, "members", et));
 		if (reduce != (m->weight != 0))
 			return rv_fail(et, RV_E_INVALID, "%s: members[%d].weight = %u in phase %u", WHAT, i, m->weight, d->phase);
 		weight_sum += m->weight;

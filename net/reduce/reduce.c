@@ -76,7 +76,7 @@ struct reduce_roster reduce_roster_of(const struct document *d, uint32_t self_me
 							   .ctx = d};
 	for (int i = 0; i < d->n_members; i++) {
 		const struct member_ref *m = &d->members[i];
-		RV_ASSERT(i == 0 || m->member > m[-1].member);
+		RV_ASSERT(i == 0 || (d->n_rows > 1 ? m->place > m[-1].place : m->member > m[-1].member));
 		ro.places[i] = (struct reduce_place){
 			.member = m->member, .weight = m->weight, .boot = m->boot, .codec = m->codec, .part = m->part};
 	}

@@ -45,14 +45,19 @@ static void check_rows(const struct core_rows *r, int n, uint32_t n_chunks) {
 static void test_layouts_survive_deaths(void **state) {
 	(void)state;
 	struct rv_rng rng = rv_rng_of(18, 1);
+	static const uint64_t relayed[SET_WORDS(NET_MAX_ROSTER)];
+	static uint64_t rates[NET_MAX_ROSTER];
+	for (int i = 0; i < NET_MAX_ROSTER; i++)
+		rates[i] = rv_rng_below(&rng, 5) * 1000000;
 	for (int turn = 0; turn < 300; turn++) {
 		int n = 5 + (int)rv_rng_below(&rng, turn < 20 ? 1019 : 200), size = 2 + (int)rv_rng_below(&rng, 63);
 		uint32_t n_chunks = 1 + (uint32_t)rv_rng_below(&rng, 300), attempt = 1;
 		uint64_t owners[SET_WORDS(NET_MAX_ROSTER)], keep[SET_WORDS(NET_MAX_ROSTER)];
+		const struct core_lines lines = {owners, relayed, turn % 2 ? rates : NULL};
 		struct core_rows r;
 		for (int w = 0; w < SET_WORDS(NET_MAX_ROSTER); w++)
 			owners[w] = rv_rng_u64(&rng) | rv_rng_u64(&rng);
-		core_rows_lay_out(&r, n, size, n_chunks, owners, attempt);
+		core_rows_lay_out(&r, n, size, n_chunks, &lines, attempt);
 		while (core_rows_many(&r) && attempt++ < 12) {
 			const struct core_rows before = r;
 			check_rows(&r, n, n_chunks);
@@ -61,8 +66,9 @@ static void test_layouts_survive_deaths(void **state) {
 				set_drop(keep, (uint32_t)rv_rng_below(&rng, (uint64_t)n));
 			core_rows_drop_failed(&r, keep);
 			int left = set_count(keep, SET_WORDS(NET_MAX_ROSTER));
-			if (left == 0 || !core_rows_keep(&r, keep, keep, attempt))
+			if (left == 0)
 				break;
+			core_rows_keep(&r, keep, keep, attempt);
 			n = left;
 			for (int row = 0; row < r.plan.n_rows; row++) {
 				bool same = core_rows_length(&r, row) == core_rows_length(&before, row);
@@ -250,6 +256,86 @@ static void test_liars_in_many_rows_put_nobody_away(void **state) {
 	rig_release(&r);
 }
 
+static void ready_with_lines(struct rig *r) {
+	for (uint32_t i = 0; i < GRID; i++) {
+		struct report rep = rig_report(r, i, WORKER_READY);
+		rep.up_bytes_per_s = rep.down_bytes_per_s = i >= GRID - GRID / ROW ? 8000000 : 2000000;
+		rig_send(r, i, &rep);
+	}
+}
+
+/* The last five members have lines four times as fast: each row gets one of them, with its widest
+ * column. */
+static void test_lines_are_dealt(void **state) {
+	(void)state;
+	struct rig r;
+	open_grid(&r, GRID, GRID);
+	ready_with_lines(&r);
+	rig_expect(&r, RUN_REDUCE, 0, 1);
+	uint32_t members[GRID];
+	memcpy(members, rig_last(&r, CORE_ROSTER)->members, sizeof members);
+	read_views(&r, GRID);
+	check_agreement(GRID);
+	for (uint32_t i = 0; i < GRID; i++) {
+		const struct document *d = &views[i];
+		assert_true(d->members[0].member >= GRID - GRID / ROW && d->members[1].member < GRID - GRID / ROW);
+		assert_int_equal(d->ranges[0].owner, 0);
+		for (int j = 1; j < d->n_ranges; j++)
+			assert_true(d->ranges[j].count < d->ranges[0].count);
+	}
+	rig_restart(&r);
+	read_views(&r, GRID);
+	for (uint32_t place = 0; place < GRID; place++)
+		assert_int_equal(views[members[place]].members[place % ROW].member, members[place]);
+	for (uint32_t i = 0; i < GRID; i++)
+		rig_say(&r, i, WORKER_VOTED);
+	rig_expect(&r, RUN_OPEN, 1, 0);
+	ready_with_lines(&r); /* links last: everybody stays */
+	assert_memory_equal(rig_last(&r, CORE_ROSTER)->members, members, sizeof members);
+	rig_release(&r);
+}
+
+static void test_equal_ownership_keeps_rows_by_number(void **state) {
+	(void)state;
+	struct rig r;
+	rig_init(&r, GRID);
+	r.cfg.max_here = r.cfg.max_roster = MANY;
+	r.cfg.row_size = ROW;
+	r.cfg.equal_ownership = true;
+	rig_start(&r);
+	rig_join(&r, GRID);
+	rig_say_all(&r, GRID, WORKER_TRAINING);
+	ready_with_lines(&r);
+	for (uint32_t i = 0; i < GRID; i++)
+		assert_int_equal(rig_last(&r, CORE_ROSTER)->members[i], i);
+	rig_release(&r);
+}
+
+/* One member says that it reaches nobody but one, or nobody of some rows: others lose nothing. */
+static void test_one_that_says_it_is_apart_costs_itself(void **state) {
+	(void)state;
+	for (int spared = 1; spared < GRID; spared += 4) {
+		struct rig r;
+		open_grid(&r, GRID, 10);
+		for (uint32_t i = 0; i < GRID; i++) {
+			struct report rep = rig_report(&r, i, WORKER_READY);
+			for (uint32_t k = 0; i == GRID - 1 && k < GRID - (uint32_t)spared; k++)
+				report_add_path(&rep, k, PATH_APART);
+			rig_send(&r, i, &rep);
+		}
+		rig_expect(&r, RUN_REDUCE, 0, 1);
+		read_views(&r, GRID);
+		check_agreement(GRID - 1);
+		assert_in_range(views[0].n_ranges, ROW - 1, ROW); /* without it, a row may be one shorter */
+		assert_int_equal(views[GRID - 1].n_sections, 0);
+		int owners = 0;
+		for (int i = 0; i < GRID - 1; i++)
+			owners += views[i].n_sections > 0;
+		assert_true(owners >= views[0].n_ranges * GRID / ROW);
+		rig_release(&r);
+	}
+}
+
 /* Three of four are gone: the fourth is not blamed and keeps its progress, the others go on. */
 static void test_a_row_that_fails_is_out_of_the_mean(void **state) {
 	(void)state;
@@ -335,6 +421,9 @@ int main(void) {
 		cmocka_unit_test(test_a_death_costs_its_row),
 		cmocka_unit_test(test_a_row_that_fails_is_out_of_the_mean),
 		cmocka_unit_test(test_a_restart_lays_out_the_same),
+		cmocka_unit_test(test_lines_are_dealt),
+		cmocka_unit_test(test_equal_ownership_keeps_rows_by_number),
+		cmocka_unit_test(test_one_that_says_it_is_apart_costs_itself),
 		cmocka_unit_test(test_donors_are_spread),
 		cmocka_unit_test(test_liars_in_many_rows_put_nobody_away),
 	};

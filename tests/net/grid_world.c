@@ -248,9 +248,9 @@ static void *lazy_memory(size_t bytes) {
 	return p;
 }
 
-static void init_node(struct grid_world *w, struct grid_node *node, int i) {
+static void init_node(struct grid_world *w, struct grid_node *node, int i, bool in_rows) {
 	const size_t payload = chunking_total_bytes(&w->chunks, w->cfg.codec), partial = merge_partial_bytes(w->chunks.n);
-	*node = (struct grid_node){.w = w, .member = (uint32_t)(7 * i + 3), .alive = true};
+	*node = (struct grid_node){.w = w, .member = (uint32_t)(7 * (in_rows ? i ^ 1 : i) + 3), .alive = true};
 	node->memory = lazy_memory(grid_size());
 	node->own = malloc(payload);
 	node->reduced = malloc(payload);
@@ -289,7 +289,7 @@ struct grid_world *grid_world_new(int n, int row_size, uint32_t n_chunks, const 
 	RV_ASSERT(w->scratch && w->nodes && w->link_at);
 	memset(w->link_at, -1, (size_t)n * (size_t)n * sizeof(int));
 	for (int i = 0; i < n; i++)
-		init_node(w, &w->nodes[i], i);
+		init_node(w, &w->nodes[i], i, rows_choose(n, row_size) > 1);
 	plan_first(w, row_size);
 	add_links(w);
 	return w;

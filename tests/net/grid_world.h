@@ -68,8 +68,9 @@ struct grid_world {
 	float *scratch;
 };
 
-/* Makes n nodes in rows as rows_choose lays them out. Node i has member number 7 i + 3, weight 1 +
- * i % 5, and values that depend on i alone. */
+/* Makes n nodes in rows as rows_choose lays them out. Node i has weight 1 + i % 5, values that
+ * depend on i alone, and member number 7 i + 3; in several rows these are swapped in pairs, since
+ * the numbers of a row need not ascend. */
 struct grid_world *grid_world_new(int n, int row_size, uint32_t n_chunks, const struct merge_ops *rule, uint64_t seed);
 void grid_world_free(struct grid_world *w);
 

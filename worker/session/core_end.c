@@ -98,10 +98,10 @@ void session_note_roster(struct session_core *c, const struct document *d) {
 	if (d->phase != RUN_REDUCE)
 		return;
 	RV_ASSERT(d->n_members > 0);
-	c->roster.n = d->n_members;
+	c->roster.n = 0;
 	for (int i = 0; i < d->n_members; i++)
-		c->roster.members[i] = d->members[i].member;
-	c->is_first = d->members[0].member == c->cfg.member;
+		(void)member_set_add(&c->roster, d->members[i].member);
+	c->is_first = d->members[0].member == c->cfg.member && d->members[0].place == 0;
 }
 
 /* Returns true if this worker waits for the member to have the end of the run. */

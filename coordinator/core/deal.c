@@ -1,0 +1,218 @@
+/* deal.c: see deal.h. */
+#include "coordinator/core/deal.h"
+
+#include "base/assert.h"
+#include "base/order.h"
+#include "base/rows.h"
+#include "coordinator/core/set.h"
+
+#include <string.h>
+
+/* ---- levels of lines ---- */
+
+/* Two lines are alike if their rates differ by less than this factor, as in shares.c. */
+enum { ALIKE_MORE = 6, ALIKE_LESS = 5 };
+static const uint64_t RATE_MAX = 1ull << 40; /* bytes per second */
+
+static uint64_t median_of_known(const uint64_t *rates, int n) {
+	int known = 0;
+	for (int i = 0; i < n; i++)
+		known += rates[i] != 0;
+	return known > 0 ? rv_nth_u64(rates, n, n - known + known / 2) : 0;
+}
+
+static uint8_t level_of(uint64_t rate, uint64_t median) {
+	enum { MORE = ALIKE_MORE * ALIKE_MORE, LESS = ALIKE_LESS * ALIKE_LESS };
+	int level = DEAL_MIDDLE;
+	uint64_t faster = median, slower = median;
+	rate = rate < RATE_MAX ? rate : RATE_MAX;
+	for (; rate * ALIKE_LESS > faster * ALIKE_MORE && level > 0; level--)
+		faster = faster * MORE / LESS + 1;
+	for (; rate * ALIKE_MORE < slower * ALIKE_LESS && level < DEAL_LINES - 1; level++)
+		slower = slower * LESS / MORE;
+	RV_ASSERT(level >= 0 && level < DEAL_LINES);
+	return (uint8_t)level;
+}
+
+void deal_lines(const uint64_t *rates, int n, uint8_t *level) {
+	uint64_t median = median_of_known(rates, n);
+	median = median < RATE_MAX ? median : RATE_MAX;
+	for (int i = 0; i < n; i++)
+		level[i] = rates[i] == 0 ? DEAL_MIDDLE : level_of(rates[i], median);
+}
+
+/* ---- rows ---- */
+
+enum { WORDS = SET_WORDS(NET_MAX_ROSTER) };
+
+struct dealing {
+	const struct deal_entry *entries;
+	int n, n_rows, words;
+	const uint64_t *apart;
+	int8_t row[NET_MAX_ROSTER]; /* of each entry; -1: none yet */
+	int room[ROWS_MAX];         /* for more of the level that is being dealt */
+	uint64_t owners[ROWS_MAX][WORDS];
+	int gave[ROWS_MAX]; /* owners that the row gave to another one */
+};
+
+/* Returns how many of the first k cards the row gets. */
+static int cards(int k, int n_rows, int row) {
+	return (k + n_rows - 1 - row) / n_rows;
+}
+
+static void put(struct dealing *d, int i, int row) {
+	RV_ASSERT(row >= 0 && row < d->n_rows && d->room[row] > 0 && d->row[i] < 0);
+	d->row[i] = (int8_t)row;
+	d->room[row]--;
+	if (d->entries[i].level < DEAL_NONE)
+		set_add(d->owners[row], (uint32_t)i);
+}
+
+/* Returns how many owners of the row entry `i` is apart from. */
+static int apart_in(const struct dealing *d, int i, int row) {
+	const uint64_t *apart = d->apart != NULL ? d->apart + (size_t)i * (size_t)d->words : NULL;
+	int n = 0;
+	for (int w = 0; apart != NULL && w < d->words; w++)
+		n += __builtin_popcountll(apart[w] & d->owners[row][w]);
+	return n;
+}
+
+/* Returns the row with room in which entry `i` is apart from the fewest owners; of several the
+ * first. */
+static int best_row(const struct dealing *d, int i) {
+	int best = -1, least = 0;
+	for (int row = 0; row < d->n_rows; row++) {
+		const int apart = d->room[row] > 0 ? apart_in(d, i, row) : 0;
+		if (d->room[row] == 0 || (best >= 0 && apart >= least))
+			continue;
+		best = row;
+		least = apart;
+	}
+	RV_ASSERT(best >= 0);
+	return best;
+}
+
+/* Puts those of the level that stay where they were. */
+static void put_stayers(struct dealing *d, int level) {
+	for (int i = 0; i < d->n; i++) {
+		const int row = d->entries[i].level == level ? d->entries[i].row : -1;
+		if (row >= 0 && row < d->n_rows && d->room[row] > 0 && apart_in(d, i, row) == 0)
+			put(d, i, row);
+	}
+}
+
+/* Returns how many owners entry `i` is apart from. */
+static int apart_in_all(const struct dealing *d, int i) {
+	int n = 0;
+	for (int row = 0; row < d->n_rows && d->apart != NULL; row++)
+		n += apart_in(d, i, row);
+	return n;
+}
+
+/* Returns the row, with room or not, in which entry `i` costs the fewest owners. */
+static int cheapest_row(const struct dealing *d, int i) {
+	int best = 0;
+	for (int row = 1; row < d->n_rows; row++)
+		if (apart_in(d, i, row) + d->gave[row] < apart_in(d, i, best) + d->gave[best])
+			best = row;
+	return best;
+}
+
+/* Returns the last of the least able owners of a row. */
+static int last_owner(const struct dealing *d, int row) {
+	int last = -1;
+	for (int i = set_next(d->owners[row], 0, WORDS); i >= 0; i = set_next(d->owners[row], i + 1, WORDS))
+		last = last < 0 || d->entries[i].level >= d->entries[last].level ? i : last;
+	RV_ASSERT(last >= 0);
+	return last;
+}
+
+/* Puts an entry into the best row. Where one without room is far better, an owner of that one
+ * changes over to make room. */
+static void put_well(struct dealing *d, int i) {
+	enum { FAR = 2 };
+	const int row = best_row(d, i), other = cheapest_row(d, i);
+	const bool far = apart_in(d, i, row) >= apart_in(d, i, other) + d->gave[other] + FAR;
+	if (far && d->room[other] == 0) {
+		const int owner = last_owner(d, other);
+		set_drop(d->owners[other], (uint32_t)owner);
+		d->row[owner] = -1;
+		d->room[other]++;
+		d->gave[other]++;
+		put(d, owner, row);
+		put(d, i, other);
+		return;
+	}
+	put(d, i, row);
+}
+
+/* Puts the others: those first that are apart from the most owners, as they can choose least. */
+static void put_others(struct dealing *d, int level) {
+	uint16_t from[NET_MAX_ROSTER];
+	int most = 0;
+	for (int i = 0; i < d->n; i++) {
+		from[i] = (uint16_t)(d->row[i] < 0 && d->entries[i].level == level ? apart_in_all(d, i) : 0);
+		most = from[i] > most ? from[i] : most;
+	}
+	while (most >= 0) {
+		int next = -1;
+		for (int i = 0; i < d->n; i++) {
+			if (d->row[i] >= 0 || d->entries[i].level != level)
+				continue;
+			if (from[i] == most)
+				put_well(d, i);
+			else
+				next = from[i] > next ? from[i] : next;
+		}
+		most = next;
+	}
+}
+
+static void deal_level(struct dealing *d, int level) {
+	put_stayers(d, level);
+	put_others(d, level);
+}
+
+/* Returns true if entry `a` comes before `b`, both of one row: the better owner, and of equal ones
+ * the one that came first there in the last roster. */
+static bool comes_before(const struct dealing *d, int a, int b) {
+	const struct deal_entry *x = &d->entries[a], *y = &d->entries[b];
+	if (x->level != y->level)
+		return x->level < y->level;
+	const bool stays = x->row == d->row[a], other = y->row == d->row[b];
+	if (stays && other && x->place != y->place)
+		return x->place < y->place;
+	return stays != other ? stays : a < b;
+}
+
+static void put_row(const struct dealing *d, int row, uint16_t *order) {
+	int n = 0;
+	for (int i = 0; i < d->n; i++) {
+		if (d->row[i] != row)
+			continue;
+		int at = n++;
+		for (; at > 0 && comes_before(d, i, order[at - 1]); at--)
+			order[at] = order[at - 1];
+		order[at] = (uint16_t)i;
+	}
+	RV_ASSERT(n == rows_length(d->n, d->n_rows, row));
+}
+
+void deal_rows(const struct deal_entry *entries, int n, int n_rows, const uint64_t *apart, int words, uint16_t *order) {
+	struct dealing d = {.entries = entries, .n = n, .n_rows = n_rows, .words = words, .apart = apart};
+	RV_ASSERT(n > 0 && n <= NET_MAX_ROSTER && n_rows > 0 && n_rows <= ROWS_MAX && words <= WORDS);
+	memset(d.row, -1, sizeof d.row);
+	int dealt = 0;
+	for (int level = 0; level < DEAL_LEVELS; level++) {
+		int of_level = 0;
+		for (int i = 0; i < n; i++)
+			of_level += entries[i].level == level;
+		for (int row = 0; row < n_rows && of_level > 0; row++)
+			d.room[row] = cards(dealt + of_level, n_rows, row) - cards(dealt, n_rows, row);
+		if (of_level > 0)
+			deal_level(&d, level);
+		dealt += of_level;
+	}
+	for (int row = 0; row < n_rows; row++)
+		put_row(&d, row, order + rows_first(n, n_rows, row));
+}
