@@ -1,9 +1,11 @@
 /* bench_rows.c: the all-reduce of large rosters, in rows and columns: the links of a worker, the
  * bytes that it sends and receives, how often a value is encoded, and the bytes that a death costs.
- * Real grids (net/reduce/grid.h) with int8 on the virtual network of the tests
- * (tests/net/grid_world.h).
+ * Real grids (net/reduce/grid.h) on the virtual network of the tests (tests/net/grid_world.h).
  *
- *     bench_rows [N[:ROW_SIZE]...]     64, 256, ... workers; default 16:4 64:8 64 256 1024
+ *     bench_rows [--codec NAME] [N[:ROW_SIZE]...]
+ *
+ * 64, 256, ... workers; default 16:4 64:8 64 256 1024. The codec of contributions and means;
+ * default int8.
  *
  * One JSON line a roster, then a table. Bytes are in payloads: an encoded contribution to the whole
  * vector, without headers, which cost 64 bytes a chunk. */
@@ -11,8 +13,9 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { CHUNKS = 256, MAX_CASES = 16 };
+enum { CHUNKS = 256, LONG_CHUNKS = 64, MAX_CASES = 16 };
 
 struct result {
 	int n, rows, links;
@@ -20,6 +23,11 @@ struct result {
 	double encodings;                 /* of a value: in a contribution, and in means */
 	double late_death, half_death;    /* bytes of the next attempt, as a share of those of the first */
 };
+
+static struct grid_world *new_world(int n, int row_size, const struct codec *codec) {
+	const uint32_t chunks = codec->block > GRID_CHUNK_ELEMS ? LONG_CHUNKS : CHUNKS; /* of 4,096 values */
+	return grid_world_of(n, row_size, chunks, &merge_mean, codec, 3);
+}
 
 static double payload_of(const struct grid_world *w) {
 	return (double)chunking_total_bytes(&w->chunks, w->cfg.codec);
@@ -41,8 +49,8 @@ static void measure_bytes(const struct grid_world *w, struct result *r) {
 
 /* Returns the share of the bytes that are sent again after an owner's death, when `share` of all
  * frames have been delivered. */
-static double death(int n, int row_size, uint64_t frames) {
-	struct grid_world *w = grid_world_new(n, row_size, CHUNKS, &merge_mean, 3);
+static double death(int n, int row_size, const struct codec *codec, uint64_t frames) {
+	struct grid_world *w = new_world(n, row_size, codec);
 	while (w->delivered < frames && grid_world_step(w, 64))
 		;
 	for (int i = 0; i < n; i++)
@@ -57,19 +65,19 @@ static double death(int n, int row_size, uint64_t frames) {
 	return again / whole;
 }
 
-static struct result measure(int n, int row_size) {
+static struct result measure(int n, int row_size, const struct codec *codec) {
 	struct result r = {.n = n};
-	struct grid_world *w = grid_world_new(n, row_size, CHUNKS, &merge_mean, 3);
+	struct grid_world *w = new_world(n, row_size, codec);
 	if (!grid_world_run(w, 0) || !grid_world_is_right(w))
 		exit(1);
 	r.rows = w->plan.n_rows;
 	r.links = grid_world_most_links(w);
-	r.encodings = 1 + (double)w->encodings / CHUNKS;
+	r.encodings = 1 + (double)w->encodings / w->chunks.n_chunks;
 	measure_bytes(w, &r);
 	const uint64_t frames = w->delivered;
 	grid_world_free(w);
-	r.half_death = death(n, row_size, frames / 2);
-	r.late_death = death(n, row_size, frames);
+	r.half_death = death(n, row_size, codec, frames / 2);
+	r.late_death = death(n, row_size, codec, frames);
 	return r;
 }
 
@@ -93,8 +101,26 @@ static void print_table(const struct result *results, int n) {
 	}
 }
 
+/* Takes `--codec NAME` off the arguments; returns NULL for a name that is not known. */
+static const struct codec *take_codec(int *argc, char ***argv) {
+	if (*argc < 3 || strcmp((*argv)[1], "--codec") != 0)
+		return &codec_int8;
+	const char *name = (*argv)[2];
+	*argc -= 2;
+	*argv += 2;
+	for (int i = 0; codec_registry[i] != NULL; i++)
+		if (strcmp(codec_registry[i]->name, name) == 0)
+			return codec_registry[i];
+	return NULL;
+}
+
 int main(int argc, char **argv) {
 	static char *usual[] = {"16:4", "64:8", "64", "256", "1024"};
+	const struct codec *codec = take_codec(&argc, &argv);
+	if (codec == NULL) {
+		(void)fprintf(stderr, "bench_rows: --codec: a codec of base/codecs.def\n");
+		return 2;
+	}
 	char **cases = argc > 1 ? argv + 1 : usual;
 	const int n = argc > 1 ? argc - 1 : (int)(sizeof usual / sizeof usual[0]);
 	struct result results[MAX_CASES];
@@ -106,7 +132,7 @@ int main(int argc, char **argv) {
 						  (int)GRID_MAX_NODES, (int)ROWS_MAX_LENGTH);
 			return 2;
 		}
-		results[i] = measure(workers, row_size);
+		results[i] = measure(workers, row_size, codec);
 		print_json(&results[i]);
 	}
 	print_table(results, n < MAX_CASES ? n : MAX_CASES);

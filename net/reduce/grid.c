@@ -214,10 +214,7 @@ static enum rv_err receive_in_column(struct grid *g, int64_t now_us, int from, c
 		j = column_with(g, from, j + 1, &index);
 	if (j < 0)
 		return misdirected(g, from, m, et);
-	struct reduce_msg local = *m;
-	if (m->type == REDUCE_SCATTER || m->type == REDUCE_GATHER)
-		local.chunk = m->chunk - m->section; /* one before the column becomes one far behind it */
-	return reduce_receive(g->columns[j].core, now_us, index, &local, et);
+	return grid_column_receive(&g->columns[j], now_us, index, m, et);
 }
 
 enum rv_err grid_receive(struct grid *g, int64_t now_us, int from, const struct reduce_msg *m, struct rv_errtext *et) {
@@ -232,19 +229,11 @@ enum rv_err grid_receive(struct grid *g, int64_t now_us, int from, const struct 
 	return e;
 }
 
-typedef bool send_fn(struct reduce *r, int64_t now_us, int to, struct reduce_msg *out);
-
-static bool send_in_columns(struct grid *g, int64_t now_us, int to, send_fn *send, struct reduce_msg *out) {
+static bool send_in_columns(struct grid *g, int64_t now_us, int to, grid_send_fn *send, struct reduce_msg *out) {
 	int index;
-	for (int j = column_with(g, to, 0, &index); j >= 0; j = column_with(g, to, j + 1, &index)) {
-		if (!send(g->columns[j].core, now_us, index, out))
-			continue;
-		out->column = true;
-		out->section = g->columns[j].first;
-		if (out->type == REDUCE_SCATTER || out->type == REDUCE_GATHER)
-			out->chunk += out->section;
-		return true;
-	}
+	for (int j = column_with(g, to, 0, &index); j >= 0; j = column_with(g, to, j + 1, &index))
+		if (grid_column_send(&g->columns[j], now_us, index, send, out))
+			return true;
 	return false;
 }
 
@@ -334,6 +323,9 @@ struct reduce_info grid_info(const struct grid *g) {
 		sum.resent_bytes += i.resent_bytes;
 		sum.ignored_messages += i.ignored_messages;
 	}
+	sum.tx_bytes -= g->tx_saved;
+	sum.rx_bytes -= g->rx_saved;
+	sum.resent_bytes -= g->resent_saved;
 	sum.ignored_messages += g->ignored_messages;
 	sum.world = g->n_roster;
 	return sum;

@@ -9,9 +9,10 @@
  *
  *   in the row     every participant sends its encoded chunks to the owners in its row; an owner
  *                  makes the row's partial sum of each chunk, in fp32 (outer/merge.h);
- *   in the column  the owners of the same chunks in all rows send their partial sums to the final
- *                  owner of each chunk, one of them, which adds these in row order, divides by the
- *                  sum of all weights, encodes once, and sends the mean to the others;
+ *   in the column  the owners of the same chunks in all rows send their partial sums, packed, to
+ *                  the final owner of each chunk, one of them, which adds these in row order,
+ *                  divides by the sum of all weights, encodes once, and sends the mean to the
+ *                  others;
  *   in the row     the owners send the means to their row.
  *
  * All three overlap chunk by chunk. Row and columns are instances of the same core: in the row's,
@@ -42,8 +43,8 @@ typedef enum rv_err grid_merge_fn(void *ctx, uint32_t chunk, const struct reduce
 /* The encoding; all functions get row.ctx. row.reduce makes means with one row only. */
 struct grid_codec {
 	struct reduce_codec row;
-	/* Return the size of a chunk's partial sum, <= NET_MAX_CHUNK_BYTES, and its offset in a vector
-	 * of them. */
+	/* Return the size of a chunk's partial sum in memory, <= NET_MAX_CHUNK_BYTES, and its offset in
+	 * a vector of them. */
 	size_t (*sum_bytes)(void *ctx, uint32_t chunk);
 	size_t (*sum_offset)(void *ctx, uint32_t chunk);
 	/* Makes the partial sum of the row's contributions in grid_memory.sum, at sum_offset; `out` is
@@ -52,6 +53,12 @@ struct grid_codec {
 	/* Makes the encoded mean of the rows' partial sums, with the rows' weights, in `out`. The same
 	 * faults. */
 	grid_merge_fn *join;
+	/* Writes the partial sum of a chunk, as it travels, to `out`; returns its length, 1 to
+	 * sum_bytes. NULL: as it is in memory. */
+	size_t (*pack)(void *ctx, uint32_t chunk, const uint8_t *sum, uint8_t *out);
+	/* Sets `sum` to what `pack` wrote. RV_E_CORRUPT: it cannot have written that. */
+	enum rv_err (*unpack)(void *ctx, uint32_t chunk, const uint8_t *in, size_t bytes, uint8_t *sum,
+						  struct rv_errtext *et);
 };
 
 struct grid_config {
@@ -62,13 +69,15 @@ struct grid_config {
 };
 
 /* Memory of the caller, as reduce_memory. `sum`, row_sums[]: vectors of partial sums, of which only
- * own chunks are touched; NULL with one row. `flags`: grid_flags_bytes, aligned for uint32_t. */
+ * own chunks are touched; NULL with one row. `packed`, `unpacked`: room for one partial sum each;
+ * NULL without codec.pack. `flags`: grid_flags_bytes, aligned for uint32_t. */
 struct grid_memory {
 	const uint8_t *own;
 	uint8_t *reduced;
 	uint8_t *held[NET_MAX_ROW];
 	uint8_t *sum;
 	uint8_t *row_sums[NET_MAX_ROWS];
+	uint8_t *packed, *unpacked;
 	uint8_t *flags;
 };
 size_t grid_flags_bytes(uint32_t n_chunks);

@@ -136,6 +136,56 @@ struct grid_column *grid_column_of(struct grid *g, uint32_t chunk) {
 	return NULL;
 }
 
+/* ---- messages: partial sums are packed on the way ---- */
+
+/* A sum that cannot be unpacked stays as it is: of this attempt the core refuses its size. */
+enum rv_err grid_column_receive(struct grid_column *k, int64_t now_us, int index, const struct reduce_msg *m,
+								struct rv_errtext *et) {
+	struct grid *g = k->g;
+	const struct grid_codec *codec = &g->cfg.codec;
+	struct reduce_msg local = *m;
+	struct rv_errtext why = {0};
+	if (m->type == REDUCE_SCATTER || m->type == REDUCE_GATHER)
+		local.chunk = m->chunk - m->section; /* one before the column becomes one far behind it */
+	const bool packed = m->type == REDUCE_SCATTER && codec->pack != NULL && local.chunk < k->count;
+	if (packed && codec->unpack(codec->row.ctx, m->chunk, m->data, m->data_bytes, g->mem.unpacked, &why) == RV_OK) {
+		local.data = g->mem.unpacked;
+		local.data_bytes = (uint32_t)codec->sum_bytes(codec->row.ctx, m->chunk);
+	} else if (packed) {
+		local.data_bytes = 0;
+	}
+	const uint64_t before = reduce_info(k->core).rx_bytes;
+	const enum rv_err e = reduce_receive(k->core, now_us, index, &local, et);
+	if (packed && reduce_info(k->core).rx_bytes > before)
+		g->rx_saved += local.data_bytes - m->data_bytes;
+	return e != RV_OK && why.text[0] != 0 ? rv_fail(et, e, "scatter: chunk %u: %s", m->chunk, why.text) : e;
+}
+
+static void pack(struct grid_column *k, uint64_t resent_before, struct reduce_msg *out) {
+	struct grid *g = k->g;
+	const struct grid_codec *codec = &g->cfg.codec;
+	const size_t bytes = codec->pack(codec->row.ctx, out->chunk, out->data, g->mem.packed);
+	RV_ASSERT(bytes > 0 && bytes <= out->data_bytes);
+	const uint64_t saved = out->data_bytes - bytes;
+	g->tx_saved += saved;
+	g->resent_saved += reduce_info(k->core).resent_bytes > resent_before ? saved : 0;
+	out->data = g->mem.packed;
+	out->data_bytes = (uint32_t)bytes;
+}
+
+bool grid_column_send(struct grid_column *k, int64_t now_us, int index, grid_send_fn *send, struct reduce_msg *out) {
+	const uint64_t resent = reduce_info(k->core).resent_bytes;
+	if (!send(k->core, now_us, index, out))
+		return false;
+	out->column = true;
+	out->section = k->first;
+	if (out->type == REDUCE_SCATTER || out->type == REDUCE_GATHER)
+		out->chunk += out->section;
+	if (out->type == REDUCE_SCATTER && k->g->cfg.codec.pack != NULL)
+		pack(k, resent, out);
+	return true;
+}
+
 /* ---- between row and column ---- */
 
 /* The mean of a chunk is here, and the row has made its sum: both are needed, because a column may

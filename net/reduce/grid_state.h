@@ -33,6 +33,7 @@ struct grid {
 	struct reduce *row;
 	int n_columns; /* of the round; 0 with one level */
 	uint32_t ignored_messages;
+	uint64_t tx_saved, rx_saved, resent_saved; /* bytes of packed sums less than the columns have counted */
 	struct grid_column columns[NET_MAX_ROW];
 };
 
@@ -45,6 +46,13 @@ struct grid_column *grid_column_of(struct grid *g, uint32_t chunk);
 /* Passes partial sums that the row has made on to the columns, and means that the columns have made
  * to the row. To be called after every event. */
 void grid_pump(struct grid *g, int64_t now_us);
+/* Passes a message of the peer at `index` to the column's core. */
+enum rv_err grid_column_receive(struct grid_column *k, int64_t now_us, int index, const struct reduce_msg *m,
+								struct rv_errtext *et);
+/* Sets *out to the next message for the peer at `index`, by `send`; returns false if there is
+ * none. */
+typedef bool grid_send_fn(struct reduce *r, int64_t now_us, int to, struct reduce_msg *out);
+bool grid_column_send(struct grid_column *k, int64_t now_us, int index, grid_send_fn *send, struct reduce_msg *out);
 /* Return the memory of a column's core, and of its flags. */
 void *grid_column_memory(struct grid *g, int j);
 uint8_t *grid_column_flags(struct grid *g, int j);

@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/rows.h"
+#include "outer/partial_sum.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,6 +65,15 @@ static enum rv_err join(void *ctx, uint32_t chunk, const struct reduce_inputs *c
 static enum rv_err check(void *ctx, uint32_t chunk, const uint8_t *data, struct rv_errtext *et) {
 	struct grid_world *w = ((struct grid_node *)ctx)->w;
 	return w->cfg.codec->decode(w->cfg.codec, data, chunking_len(&w->chunks, chunk), w->scratch, et);
+}
+
+static size_t pack(void *ctx, uint32_t chunk, const uint8_t *partial, uint8_t *out) {
+	return partial_sum_pack(partial, chunking_len(&((struct grid_node *)ctx)->w->chunks, chunk), out);
+}
+
+static enum rv_err unpack(void *ctx, uint32_t chunk, const uint8_t *in, size_t bytes, uint8_t *partial,
+						  struct rv_errtext *et) {
+	return partial_sum_unpack(in, bytes, chunking_len(&((struct grid_node *)ctx)->w->chunks, chunk), partial, et);
 }
 
 /* ---- plans ---- */
@@ -269,6 +279,12 @@ static void init_node(struct grid_world *w, struct grid_node *node, int i, bool 
 }
 
 struct grid_world *grid_world_new(int n, int row_size, uint32_t n_chunks, const struct merge_ops *rule, uint64_t seed) {
+	return grid_world_of(n, row_size, n_chunks, rule, &codec_int8, seed);
+}
+
+struct grid_world *grid_world_of(int n, int row_size, uint32_t n_chunks, const struct merge_ops *rule,
+								 const struct codec *codec, uint64_t seed) {
+	const size_t elems = codec->block > GRID_CHUNK_ELEMS ? codec->block : GRID_CHUNK_ELEMS;
 	struct grid_world *w = calloc(1, sizeof *w);
 	RV_ASSERT(w && n <= GRID_MAX_NODES && n_chunks <= GRID_MAX_CHUNKS);
 	w->n = n;
@@ -276,17 +292,18 @@ struct grid_world *grid_world_new(int n, int row_size, uint32_t n_chunks, const 
 	w->now_us = 1000;
 	w->round = 5;
 	w->attempt = 1;
-	w->chunks = chunking_of((size_t)n_chunks * GRID_CHUNK_ELEMS - 56, GRID_CHUNK_ELEMS);
+	w->chunks = chunking_of((size_t)n_chunks * elems - 56, elems);
 	w->cfg = (struct global_config){.n = w->chunks.n,
 									.chunks = w->chunks,
-									.codec = &codec_int8,
+									.codec = codec,
 									.merge = rule,
 									.merge_params = {.clip = 1.25, .trim_share = 0.25}};
 	const struct merge_rule merge = global_merge(&w->cfg);
-	w->scratch = malloc(merge_scratch(&merge, GRID_CHUNK_ELEMS, NET_MAX_ROW) * sizeof(float));
+	w->scratch = malloc(merge_scratch(&merge, elems, NET_MAX_ROW) * sizeof(float));
+	w->sums = malloc(2 * merge_partial_bytes(elems));
 	w->nodes = calloc((size_t)n, sizeof *w->nodes);
 	w->link_at = malloc((size_t)n * (size_t)n * sizeof(int));
-	RV_ASSERT(w->scratch && w->nodes && w->link_at);
+	RV_ASSERT(w->scratch && w->sums && w->nodes && w->link_at);
 	memset(w->link_at, -1, (size_t)n * (size_t)n * sizeof(int));
 	for (int i = 0; i < n; i++)
 		init_node(w, &w->nodes[i], i, rows_choose(n, row_size) > 1);
@@ -311,6 +328,7 @@ void grid_world_free(struct grid_world *w) {
 	free(w->links);
 	free(w->link_at);
 	free(w->scratch);
+	free(w->sums);
 	free(w);
 }
 
@@ -326,7 +344,9 @@ static struct grid *new_grid(struct grid_world *w, struct grid_node *node) {
 											  .sum_bytes = sum_bytes,
 											  .sum_offset = sum_offset,
 											  .sum = sum,
-											  .join = join},
+											  .join = join,
+											  .pack = pack,
+											  .unpack = unpack},
 									.silence_us = GRID_SILENCE_US,
 									.stall_us = GRID_STALL_US,
 									.ping_interval_us = GRID_PING_US};
@@ -335,6 +355,8 @@ static struct grid *new_grid(struct grid_world *w, struct grid_node *node) {
 		mem.held[i] = node->held + i * payload;
 	for (size_t i = 0; i < NET_MAX_ROWS; i++)
 		mem.row_sums[i] = node->sums + (1 + i) * partial;
+	mem.packed = w->sums;
+	mem.unpacked = w->sums + merge_partial_bytes(w->chunks.chunk_elems);
 	return grid_init(node->memory, &cfg, &mem, &w->view, w->now_us);
 }
 
@@ -526,8 +548,8 @@ bool grid_world_is_right(struct grid_world *w) {
 	for (int row = 0; row < p->n_rows; row++)
 		if (p->first[row + 1] > p->first[row])
 			l.length[l.n_rows++] = p->first[row + 1] - p->first[row];
-	float *scratch = malloc(merge_roster_scratch(&rule, &l, GRID_CHUNK_ELEMS) * sizeof *scratch);
-	uint8_t *want = malloc(8 * GRID_CHUNK_ELEMS);
+	float *scratch = malloc(merge_roster_scratch(&rule, &l, w->chunks.chunk_elems) * sizeof *scratch);
+	uint8_t *want = malloc(8 * w->chunks.chunk_elems);
 	for (uint32_t c = 0; c < w->chunks.n_chunks; c++) {
 		const size_t at = chunk_offset(&w->nodes[0], 0, c);
 		for (int i = 0; i < n; i++) {

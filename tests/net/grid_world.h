@@ -66,12 +66,16 @@ struct grid_world {
 	int n_links, room_links;
 	int *link_at; /* (n x n) index of the link between two nodes, -1: none */
 	float *scratch;
+	uint8_t *sums; /* room for a packed and an unpacked one */
 };
 
 /* Makes n nodes in rows as rows_choose lays them out. Node i has weight 1 + i % 5, values that
  * depend on i alone, and member number 7 i + 3; in several rows these are swapped in pairs, since
  * the numbers of a row need not ascend. */
 struct grid_world *grid_world_new(int n, int row_size, uint32_t n_chunks, const struct merge_ops *rule, uint64_t seed);
+/* The same with another codec than int8, for contributions and means. */
+struct grid_world *grid_world_of(int n, int row_size, uint32_t n_chunks, const struct merge_ops *rule,
+								 const struct codec *codec, uint64_t seed);
 void grid_world_free(struct grid_world *w);
 
 /* Hands the node its view of the present attempt, if it lacks it. */

@@ -34,6 +34,7 @@ static void config_of(const struct sim *s, struct core_config *cfg) {
 								.withheld_us = SIM_STALL_US,
 								.chunk_bytes =
 									s->opt.codec->encoded_bytes(s->opt.codec, s->global_config.chunks.chunk_elems),
+								.sum_bytes = merge_partial_bytes(s->global_config.chunks.chunk_elems),
 								.suspect_gather_us = 300 * SIM_MS,
 								.round_tokens = s->opt.steps_per_round * SIM_TOKENS_PER_STEP,
 								.missed_tokens = missed_steps(s) * SIM_TOKENS_PER_STEP};

@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
+#include "outer/partial_sum.h"
 #include "outer/recode.h"
 
 #include <math.h>
@@ -28,7 +29,8 @@ struct allreduce {
 	float *scratch;                 /* merge_scratch() and a chunk more: measured.values */
 	struct merge_measured measured; /* in this attempt, of the chunks that we own */
 	struct lazy_memory held;        /* NET_MAX_ROW vectors of the round */
-	struct lazy_memory sums;        /* two levels: vectors of partial sums, of this row and NET_MAX_ROWS others */
+	/* Two levels: vectors of partial sums, of this row and NET_MAX_ROWS others, and two chunks. */
+	struct lazy_memory sums;
 	void *grid_memory;
 	struct grid *grid;      /* NULL: not running */
 	const uint8_t *encoded; /* this worker's contribution, by the run's codec */
@@ -78,6 +80,17 @@ static size_t sum_bytes(void *ctx, uint32_t chunk) {
 static size_t sum_offset(void *ctx, uint32_t chunk) {
 	const struct allreduce *a = ctx;
 	return merge_partial_bytes((size_t)chunk * a->chunks.chunk_elems);
+}
+
+static size_t pack_sum(void *ctx, uint32_t chunk, const uint8_t *sum, uint8_t *out) {
+	const struct allreduce *a = ctx;
+	return partial_sum_pack(sum, chunking_len(&a->chunks, chunk), out);
+}
+
+static enum rv_err unpack_sum(void *ctx, uint32_t chunk, const uint8_t *in, size_t bytes, uint8_t *sum,
+							  struct rv_errtext *et) {
+	const struct allreduce *a = ctx;
+	return partial_sum_unpack(in, bytes, chunking_len(&a->chunks, chunk), sum, et);
 }
 
 /* Returns the input that is no encoding of its codec, which merging does not name. If all are, the
@@ -239,7 +252,9 @@ static struct grid_config config_of(struct allreduce *a) {
 										  .sum_bytes = sum_bytes,
 										  .sum_offset = sum_offset,
 										  .sum = sum_chunk,
-										  .join = join_chunk},
+										  .join = join_chunk,
+										  .pack = pack_sum,
+										  .unpack = unpack_sum},
 								.silence_us = a->cfg.silence.silent * RV_US_PER_MS,
 								.stall_us = a->cfg.silence.withheld * RV_US_PER_MS,
 								.ping_interval_us = a->cfg.silence.ping * RV_US_PER_MS};
@@ -253,6 +268,10 @@ static struct grid_memory memory_of(const struct allreduce *a) {
 	mem.sum = a->sums.at;
 	for (size_t i = 0; a->sums.at && i < NET_MAX_ROWS; i++)
 		mem.row_sums[i] = a->sums.at + (1 + i) * sum;
+	if (a->sums.at) {
+		mem.packed = a->sums.at + (1 + NET_MAX_ROWS) * sum;
+		mem.unpacked = mem.packed + merge_partial_bytes(a->chunks.chunk_elems);
+	}
 	return mem;
 }
 
@@ -301,7 +320,8 @@ static enum rv_err make_own(struct allreduce *a, const struct document *d, struc
 static enum rv_err begin(struct allreduce *a, int64_t now_us, const struct document *d, struct rv_errtext *et) {
 	RV_TRY(check(a, d, et));
 	RV_TRY(make_own(a, d, et));
-	const size_t sums = (1 + (size_t)NET_MAX_ROWS) * merge_partial_bytes(a->chunks.n);
+	const size_t one = merge_partial_bytes(a->chunks.chunk_elems);
+	const size_t sums = (1 + (size_t)NET_MAX_ROWS) * merge_partial_bytes(a->chunks.n) + 2 * one;
 	if (d->n_rows > 1 && !a->sums.at)
 		RV_TRY(map(&a->sums, sums, "partial sums", et));
 	const struct grid_config cfg = config_of(a);
