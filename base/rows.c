@@ -15,8 +15,8 @@ int rows_choose(int n, int row_size) {
 	RV_ASSERT(n >= 1 && n <= ROWS_MAX_ROSTER && row_size >= 2 && row_size <= ROWS_MAX_LENGTH);
 	if (n <= row_size)
 		return 1;
-	const int root = nearest_root(n), least = (n + row_size - 1) / row_size;
-	const int rows = root > least ? root : least;
+	const int root = nearest_root(n), least = (n + row_size - 1) / row_size, most = n / ROWS_LEAST_LENGTH;
+	const int wanted = root < most ? root : most, rows = wanted > least ? wanted : least;
 	return rows < ROWS_MAX ? rows : ROWS_MAX;
 }
 

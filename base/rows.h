@@ -9,14 +9,17 @@
 #define RV_BASE_ROWS_H
 
 enum {
-	ROWS_MAX = 32,        /* rows of a roster */
-	ROWS_MAX_LENGTH = 64, /* participants of a row */
+	ROWS_MAX = 32,         /* rows of a roster */
+	ROWS_MAX_LENGTH = 64,  /* participants of a row */
+	ROWS_LEAST_LENGTH = 4, /* ... where `row_size` allows it: with fewer, medians say little (outer/merge.h) */
 	ROWS_MAX_ROSTER = 1024
 };
 
 /* Returns the number of rows for n participants (1 to ROWS_MAX_ROSTER): 1 if n <= row_size (2 to
- * ROWS_MAX_LENGTH); else the integer nearest to sqrt(n), or more if rows would be longer than
- * `row_size`; at most ROWS_MAX, so rows may be longer than a small `row_size`. */
+ * ROWS_MAX_LENGTH); else the integer nearest to sqrt(n), fewer if rows would be shorter than
+ * ROWS_LEAST_LENGTH, or more if they would be longer than `row_size`; at most ROWS_MAX, so rows may
+ * be longer than a small `row_size`. With row_size 7 or more no row is shorter than
+ * ROWS_LEAST_LENGTH. */
 int rows_choose(int n, int row_size);
 /* Return the place in the roster at which row `row` of `n_rows` begins, and its length: the first n
  * mod n_rows rows are one longer than the others. */

@@ -431,6 +431,8 @@ int64_t core_deadline_us(const struct core *c) {
 struct core_member_view core_view(const struct core *c, uint32_t slot) {
 	const struct core_member *m = &c->members[slot];
 	return (struct core_member_view){.slot = slot,
+									 .place = core_place(c, slot),
+									 .row = core_last_row(c, slot),
 									 .member = core_number(c, slot),
 									 .key = m->key,
 									 .name = m->name,

@@ -320,6 +320,8 @@ struct core_member_view {
 	int64_t last_report_us;            /* 0: none since this coordinator started */
 	const struct report *last;         /* zeros before the first */
 	uint32_t owned_chunks, all_chunks; /* in the last all-reduce since the coordinator started */
+	int place;                         /* in the roster under way; -1: it is no participant */
+	int row;                           /* in the last roster, if that had several; -1: none */
 	struct core_slow slow;
 };
 struct core_member_view core_view(const struct core *c, uint32_t slot);

@@ -395,6 +395,14 @@ static inline int core_place(const struct core *c, uint32_t slot) {
 	const struct core_member *m = &c->members[slot];
 	return m->place < c->roster.n && c->roster.slots[m->place] == slot ? m->place : -1;
 }
+/* Returns the row of the member in `slot` in the last roster, if that had several; -1: none. */
+static inline int core_last_row(const struct core *c, uint32_t slot) {
+	const struct core_rows *r = &c->roster.rows;
+	const struct core_member *m = &c->members[slot];
+	const bool in =
+		core_rows_many(r) && m->place < r->plan.first[r->plan.n_rows] && c->roster.members[m->place] == m->number;
+	return in ? core_rows_row_of(r, m->place) : -1;
+}
 static inline uint32_t core_slot_of(const struct core *c, const struct core_member *m) {
 	return (uint32_t)(m - c->members);
 }

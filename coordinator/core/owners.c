@@ -154,14 +154,9 @@ static void put_in_order(struct core_record *rec, const uint16_t *order) {
 /* Fills in the row and the place that a participant had in the last roster, if that had `n_rows`
  * rows. */
 static void put_last_row(const struct core *c, uint32_t member, int n_rows, struct deal_entry *e) {
-	const struct core_rows *r = &c->roster.rows;
 	const uint32_t slot = (uint32_t)core_find(c, member);
-	const uint16_t place = c->members[slot].place;
-	e->row = -1;
-	e->place = place;
-	if (core_rows_many(r) && r->plan.n_rows == n_rows && place < r->plan.first[n_rows] &&
-		c->roster.members[place] == member)
-		e->row = (int8_t)core_rows_row_of(r, place);
+	e->row = c->roster.rows.plan.n_rows == n_rows ? (int8_t)core_last_row(c, slot) : -1;
+	e->place = c->members[slot].place;
 }
 
 static uint8_t deal_level(const struct core_record *rec, uint32_t i, uint8_t line) {

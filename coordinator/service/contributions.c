@@ -24,6 +24,20 @@ static double median_norm(const struct report *owner) {
 	return robust_median(norms, owner->n_measured);
 }
 
+double contributions_size(const struct report *const *owners, const uint32_t *owned, int n_owners, int n) {
+	double sizes[NET_MAX_ROW];
+	int count = 0;
+	for (int o = 0; o < n_owners; o++)
+		if (counts(owners[o], owned[o], n))
+			sizes[count++] = median_norm(owners[o]) / sqrt(owned[o]); /* norms of chunks add in squares */
+	return robust_median(sizes, count);
+}
+
+void contributions_compare(struct contribution *row, int n, double size, double median) {
+	for (int i = 0; i < n; i++)
+		row[i].norm = fmin(row[i].norm * (size / median), CONTRIBUTION_NORM_MAX);
+}
+
 static double norm_ratio(double norm, double median) {
 	if (norm == 0)
 		return 0;

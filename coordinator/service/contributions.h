@@ -1,6 +1,9 @@
 /* contributions.h: combines the measurements of a round's contributions by the owners of its chunks
  * (report.measured): statistics for people, which decide nothing.
  *
+ * In a roster of several rows an owner measures its row. Directions are then relative to the row's
+ * mean; sizes are made relative to the whole roster by those of the rows.
+ *
  * An owner's numbers are only its own claim. So each owner's are made into figures that need no
  * other owner's, and the median of these over the owners is taken: a liar spoils the figures of the
  * chunks that it owns, and fewer than half of the owners move none of them. (With two owners one
@@ -13,16 +16,23 @@
 struct contribution {
 	bool measured;  /* else nothing below is known */
 	double norm;    /* over the median norm of the roster: 1 is usual; at most CONTRIBUTION_NORM_MAX */
-	double cosine;  /* of the angle to the mean, in [-1, 1]; 0 if one of the two is 0 */
+	double cosine;  /* of the angle to the mean (of its row), in [-1, 1]; 0 if one of the two is 0 */
 	double clipped; /* the share of its chunks that were scaled down, in [0, 1] */
 };
 
 #define CONTRIBUTION_NORM_MAX 1e6
 
-/* Computes out (n) for the roster's participants, from the reports of members that own `owned`
- * chunks each; a report that does not measure n participants, or whose sender owns nothing, is
- * ignored. n, n_owners <= NET_MAX_ROW. */
+/* Computes out (n) for the participants of a row, from the reports of those of them that own
+ * `owned` chunks each; a report that does not measure n participants, or whose sender owns nothing,
+ * is ignored. n, n_owners <= NET_MAX_ROW. */
 void contributions_of(const struct report *const *owners, const uint32_t *owned, int n_owners, int n,
 					  struct contribution *out);
+
+/* Returns the median over these owners of the median norm of a chunk that each measured: the size
+ * of the row's contributions; 0: none is known. */
+double contributions_size(const struct report *const *owners, const uint32_t *owned, int n_owners, int n);
+/* Makes the norms of a row, which contributions_of has filled in, relative to the whole roster:
+ * `size` is the row's, `median` that of the rows' sizes, both positive. */
+void contributions_compare(struct contribution *row, int n, double size, double median);
 
 #endif

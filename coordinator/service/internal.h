@@ -212,9 +212,9 @@ void service_watch_time(struct service *s, uint32_t slot, const struct report *r
 
 /* ---- outliers.c ---- */
 
-/* Records a commit's figures, and logs members that are far from the others. Called before the
- * commit is durable: the members' latest reports are then their votes, with the owners'
- * measurements. */
+/* Records a commit's figures, and logs members that are far from the others. Called before the core
+ * has the commit: the roster is then its, and the members' latest reports are their votes, with the
+ * owners' measurements. */
 void service_watch_outliers(struct service *s, const struct core_record *rec);
 
 /* ---- data_shards.c ---- */

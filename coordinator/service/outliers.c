@@ -4,6 +4,8 @@
 #include "coordinator/service/internal.h"
 #include "coordinator/service/robust.h"
 
+#include "base/assert.h"
+
 #include <inttypes.h>
 #include <math.h>
 
@@ -39,16 +41,23 @@ static void judge_losses(struct round_figures *f) {
 		f->odd[whose[k]][SERVICE_ODD_LOSS] = robust_is_far(known, n, k, fmax(LOSS_LEAST, LOSS_SHARE * f->median_loss));
 }
 
+/* Judges the measured contributions over the whole roster. */
 static void judge_contributions(struct round_figures *f) {
 	double cosines[NET_MAX_ROSTER];
-	if (f->n < ROBUST_LEAST || !f->of[0].measured)
-		return;
-	for (int i = 0; i < f->n; i++)
-		cosines[i] = f->of[i].cosine;
-	f->median_cosine = robust_median(cosines, f->n);
+	int whose[NET_MAX_ROSTER], n = 0;
 	for (int i = 0; i < f->n; i++) {
-		f->odd[i][SERVICE_ODD_CLIPPED] = f->of[i].clipped >= CLIPPED_LEAST;
-		f->odd[i][SERVICE_ODD_COSINE] = cosines[i] < f->median_cosine && robust_is_far(cosines, f->n, i, COSINE_LEAST);
+		if (!f->of[i].measured)
+			continue;
+		whose[n] = i;
+		cosines[n++] = f->of[i].cosine;
+	}
+	if (n < ROBUST_LEAST)
+		return;
+	f->median_cosine = robust_median(cosines, n);
+	for (int k = 0; k < n; k++) {
+		bool *odd = f->odd[whose[k]];
+		odd[SERVICE_ODD_CLIPPED] = f->of[whose[k]].clipped >= CLIPPED_LEAST;
+		odd[SERVICE_ODD_COSINE] = cosines[k] < f->median_cosine && robust_is_far(cosines, n, k, COSINE_LEAST);
 	}
 }
 
@@ -98,25 +107,62 @@ static void count(struct service *s, const struct round_figures *f, int i, enum 
 
 /* ---- a commit ---- */
 
-/* In several rows each owner measures its own only: the figures of all are those of a single
- * row. */
-static void gather(const struct service *s, const struct core_record *rec, struct round_figures *f) {
+/* A row of the roster: the figures of its participants, and its owners' reports. */
+struct row_figures {
+	int first, n, n_owners;
 	const struct report *owners[NET_MAX_ROW];
 	uint32_t owned[NET_MAX_ROW];
-	int n_owners = 0;
+};
+
+static void add_participant(const struct core_record *rec, const struct core_member_view *v, struct row_figures *row) {
+	row->n++;
+	if (v->last->phase != WORKER_VOTED || v->last->round != rec->round || v->last->attempt != rec->attempt)
+		return;
+	row->owners[row->n_owners] = v->last;
+	row->owned[row->n_owners++] = v->owned_chunks;
+}
+
+/* Fills in the figures of a row, whose owners measured its contributions only. */
+static void judge_row(struct round_figures *f, struct row_figures *row, double *size) {
+	RV_ASSERT(row->n <= NET_MAX_ROW);
+	contributions_of(row->owners, row->owned, row->n_owners, row->n, f->of + row->first);
+	*size = contributions_size(row->owners, row->owned, row->n_owners, row->n);
+}
+
+/* Makes the norms of all rows relative to the median of the rows. */
+static void compare_rows(struct round_figures *f, const int *first, const double *size, int n_rows) {
+	double known[NET_MAX_ROWS];
+	int n = 0;
+	for (int row = 0; row < n_rows; row++)
+		if (size[row] > 0)
+			known[n++] = size[row];
+	const double median = robust_median(known, n);
+	for (int row = 0; row < n_rows && n_rows > 1; row++)
+		if (size[row] > 0)
+			contributions_compare(f->of + first[row], first[row + 1] - first[row], size[row], median);
+}
+
+static void gather(const struct service *s, const struct core_record *rec, struct round_figures *f) {
+	struct row_figures row = {.n = 0};
+	int first[NET_MAX_ROWS + 1] = {0}, n_rows = 0, last = -1;
+	double size[NET_MAX_ROWS];
 	f->n = rec->n_members;
 	for (int i = 0; i < f->n; i++) {
 		const struct core_member_view v = core_view(s->core, (uint32_t)core_find(s->core, rec->members[i]));
 		f->slots[i] = v.slot;
 		f->loss[i] = (double)v.last->loss;
-		if (f->n > NET_MAX_ROW || v.last->phase != WORKER_VOTED || v.last->round != rec->round ||
-			v.last->attempt != rec->attempt)
-			continue;
-		owners[n_owners] = v.last;
-		owned[n_owners++] = v.owned_chunks;
+		if (i > 0 && v.row != last) {
+			judge_row(f, &row, &size[n_rows++]);
+			row = (struct row_figures){.first = i};
+			first[n_rows] = i;
+		}
+		last = v.row;
+		add_participant(rec, &v, &row);
 	}
-	if (f->n <= NET_MAX_ROW)
-		contributions_of(owners, owned, n_owners, f->n, f->of);
+	judge_row(f, &row, &size[n_rows++]);
+	first[n_rows] = f->n;
+	RV_ASSERT(n_rows <= NET_MAX_ROWS);
+	compare_rows(f, first, size, n_rows);
 }
 
 void service_watch_outliers(struct service *s, const struct core_record *rec) {

@@ -184,11 +184,12 @@ static enum rv_err persist(struct service *s, const struct core_record *rec, int
 	RECORD_POINT(rec->type, "before");
 	RV_TRY(s->cfg.store->ops->append(s->cfg.store, rec, commit ? &stats : NULL, et));
 	RECORD_POINT(rec->type, "durable");
+	if (commit)
+		service_watch_outliers(s, rec);
 	core_persisted(s->core, rec->id, now_us);
 	RECORD_POINT(rec->type, "announced");
 	if (commit) {
 		service_note_commit(s, &stats, now_us);
-		service_watch_outliers(s, rec);
 	}
 	if (rec->type == CORE_ROLLBACK)
 		service_note_rollback(s, rec, now_us);

@@ -149,8 +149,12 @@ int64_t service_deadline_us(const struct service *s);
 /* Returns RV_OK, or the fault for which the coordinator must stop. */
 enum rv_err service_fault(const struct service *s, struct rv_errtext *et);
 
+/* Returns the number of members in memory, here or not. Beyond the few, the status for everybody
+ * has counts of how a member meets others in place of lists. */
+enum { SERVICE_MEMBERS_FEW = NET_MAX_ROW };
+int service_members_here(const struct service *s);
 /* Returns the status as a new JSON object (the caller decrefs it), NULL without memory. `details`:
- * with addresses and whole keys, for the operator. */
+ * with addresses, whole keys and lists, for the operator. */
 json_t *service_status(const struct service *s, int64_t now_us, bool details);
 /* Returns metrics in Prometheus text format 0.0.4, NUL-terminated (the caller frees it); NULL
  * without memory. */

@@ -71,7 +71,8 @@ static json_t *outlier_json(const struct outlier *m) {
 /* Returns the numbers of the members in a set of slots. */
 static json_t *set_json(const struct service *s, const uint64_t *set) {
 	json_t *a = json_array();
-	for (int k = 0; k < core_here(s->core); k++) {
+	const bool any = !set_is_empty(set, core_words(s->core));
+	for (int k = 0; any && k < core_here(s->core); k++) {
 		uint32_t slot = core_nth(s->core, k);
 		if (set_has(set, slot))
 			(void)json_array_append_new(a, json_integer(core_number(s->core, slot)));
@@ -87,6 +88,17 @@ static json_t *paths_json(const struct report *last) {
 		(void)snprintf(number, sizeof number, "%u", last->paths[i].member);
 		(void)json_object_set_new(o, number, json_string(path_name(last->paths[i].path)));
 	}
+	return o;
+}
+
+/* Returns how many members it meets in which way, as far as it has reported. */
+static json_t *meets_json(const struct report *last) {
+	json_t *o = json_object();
+	int count[PATH_KINDS] = {0};
+	for (int i = 0; i < last->n_paths; i++)
+		count[path_kind_of(last->paths[i].path)]++;
+	for (uint8_t kind = PATH_APART; kind < PATH_KINDS; kind++)
+		set_int(o, path_name(kind), (uint64_t)count[kind]);
 	return o;
 }
 
@@ -131,6 +143,17 @@ static void put_addresses(json_t *o, const struct report *rep) {
 	(void)json_object_set_new(o, "candidates", list);
 }
 
+/* Writes how it meets each other member, or, if they are too many for everybody to read, how many
+ * of them. */
+static void put_paths(json_t *o, const struct report *last, bool each) {
+	(void)json_object_set_new(o, "meets", meets_json(last));
+	if (!each)
+		return;
+	(void)json_object_set_new(o, "paths", paths_json(last));
+	(void)json_object_set_new(o, "lan", flagged_json(last, PATH_LAN));
+	(void)json_object_set_new(o, "ipv6", flagged_json(last, PATH_IPV6));
+}
+
 static json_t *member_json(const struct service *s, const struct core_member_view *v, int64_t now_us, bool details) {
 	json_t *o = json_object();
 	const struct document *d = core_document(s->core);
@@ -146,8 +169,8 @@ static json_t *member_json(const struct service *s, const struct core_member_vie
 	(void)json_object_set_new(o, "alive", json_boolean(v->alive));
 	(void)json_object_set_new(o, "banned", json_boolean(v->banned));
 	(void)json_object_set_new(o, "phase", seen ? json_string(worker_phases[v->last->phase]) : json_null());
-	(void)json_object_set_new(o, "participant",
-							  json_boolean(d->phase == RUN_REDUCE && document_find(d, v->member) >= 0));
+	(void)json_object_set_new(o, "participant", json_boolean(d->phase == RUN_REDUCE && v->place >= 0));
+	(void)json_object_set_new(o, "row", v->row >= 0 ? json_integer(v->row) : json_null());
 	(void)json_object_set_new(o, "silent_s",
 							  seen ? json_real((double)(now_us - v->last_report_us) / 1e6) : json_null());
 	set_int(o, "round", v->last->round);
@@ -167,9 +190,7 @@ static json_t *member_json(const struct service *s, const struct core_member_vie
 	(void)json_object_set_new(o, "storage", storage_json(v->last->storage));
 	(void)json_object_set_new(o, "contribution", contribution_json(&m->outlier));
 	(void)json_object_set_new(o, "outlier", outlier_json(&m->outlier));
-	(void)json_object_set_new(o, "paths", paths_json(v->last));
-	(void)json_object_set_new(o, "lan", flagged_json(v->last, PATH_LAN));
-	(void)json_object_set_new(o, "ipv6", flagged_json(v->last, PATH_IPV6));
+	put_paths(o, v->last, details || service_members_here(s) <= SERVICE_MEMBERS_FEW);
 	(void)json_object_set_new(o, "reach", seen ? json_string(reach_name(v->last->reach)) : json_null());
 	(void)json_object_set_new(o, "apart_from", set_json(s, apart));
 	(void)json_object_set_new(o, "left_out", json_boolean(left_out));
@@ -296,6 +317,10 @@ static void set_deadlines(const struct service *s, int64_t now_us, json_t *o) {
 	(void)json_object_set_new(o, "slow_members", json_string(policies[s->run.slow_members]));
 	const uint32_t slow_ms = core_slow_deadline_ms(s->core);
 	(void)json_object_set_new(o, "slow_deadline_ms", slow_ms > 0 ? json_integer(slow_ms) : json_null());
+}
+
+int service_members_here(const struct service *s) {
+	return core_here(s->core);
 }
 
 json_t *service_status(const struct service *s, int64_t now_us, bool details) {

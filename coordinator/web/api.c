@@ -9,6 +9,7 @@
 #include "coordinator/web/query.h"
 #include "coordinator/web/rate_limit.h"
 #include "coordinator/web/reply.h"
+#include "coordinator/web/status_cache.h"
 #include "net/control/reach_test.h"
 
 #include <event2/buffer.h>
@@ -36,6 +37,7 @@ struct api {
 	struct rate_limit refusals, tests;
 	struct report_pace pace;
 	struct ticket_pace tickets;
+	struct status_cache status;
 	uint8_t buffer[JOIN_REPLY_MAX_BYTES];
 };
 
@@ -115,9 +117,11 @@ static void reply_made(const struct request *q, const char *type, char *text) {
 }
 
 static void send_status(struct api *a, const struct request *q, bool details) {
-	json_t *o = service_status(a->service, q->now_us, details);
-	reply_made(q, "application/json", o != NULL ? json_dumps(o, JSON_COMPACT) : NULL);
-	json_decref(o);
+	const char *text = status_cache_text(&a->status, a->service, q->now_us, details);
+	if (text == NULL)
+		reply_text(q->rq, STATUS_UNAVAILABLE, "no memory");
+	else
+		reply(q->rq, STATUS_OK, "application/json", text, strlen(text));
 }
 
 static void serve_status(struct api *a, const struct request *q) {
@@ -518,5 +522,6 @@ void api_free(struct api *a) {
 	if (a == NULL)
 		return;
 	held_free(a->held);
+	status_cache_release(&a->status);
 	free(a);
 }

@@ -15,7 +15,8 @@ static void test_more_are_laid_out_in_a_square(void **state) {
 	const struct {
 		int n, size, rows;
 	} cases[] = {{4, 2, 2},     {9, 3, 3},     {16, 4, 4},     {16, 8, 4},     {65, 64, 8},
-				 {100, 64, 10}, {256, 64, 16}, {1000, 64, 32}, {1024, 64, 32}, {9, 2, 5}};
+				 {100, 64, 10}, {256, 64, 16}, {1000, 64, 32}, {1024, 64, 32}, {9, 2, 5},
+				 {9, 8, 2},     {11, 8, 2},    {12, 8, 3},     {15, 7, 3},     {5, 4, 2}};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
 		assert_int_equal(rows_choose(cases[i].n, cases[i].size), cases[i].rows);
 }
@@ -35,6 +36,7 @@ static void test_rows_cover_every_roster(void **state) {
 				assert_in_range(length, n / rows, n / rows + 1);
 				assert_in_range(length, 1, ROWS_MAX_LENGTH);
 				assert_true(length <= size || rows == ROWS_MAX);
+				assert_true(length >= ROWS_LEAST_LENGTH || size < 7 || rows == 1);
 				next += length;
 			}
 			assert_int_equal(next, n);
@@ -44,7 +46,8 @@ static void test_rows_cover_every_roster(void **state) {
 static void test_the_shortest_row_is_known(void **state) {
 	(void)state;
 	assert_int_equal(rows_shortest(64), 8);
-	assert_int_equal(rows_shortest(9), 3);
+	assert_int_equal(rows_shortest(7), 4);
+	assert_int_equal(rows_shortest(6), 3);
 	assert_int_equal(rows_shortest(2), 1);
 }
 

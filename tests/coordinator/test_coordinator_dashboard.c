@@ -12,13 +12,13 @@
 #include "tests/common/memory_store.h"
 #include "tests/common/scratch.h"
 
-enum { ROUNDS = 40, MEMBERS = 3, UNKNOWN = 7 /* the loss of that round */ };
+enum { ROUNDS = 40, MEMBERS = 3, MANY = 1024, ROWS = 32, UNKNOWN = 7 /* the loss of that round */ };
 
 static char dir[64];
 static struct browser_seen seen;
 
-/* After so many rounds; MEMBERS have joined. */
-static struct service *new_service(int rounds) {
+/* After so many rounds; so many members have joined. */
+static struct service *new_service_of(int rounds, uint32_t members) {
 	static struct identity run;
 	static struct memory_store store;
 	const uint8_t seed[IDENTITY_SEED_BYTES] = {3};
@@ -27,9 +27,12 @@ static struct service *new_service(int rounds) {
 	memory_store_init(&store);
 	const struct service_config cfg = {.run = &run, .config = "rounds = 100\n", .store = &store.store};
 	assert_ok(service_new(&cfg, 1000000, &s, &et));
-	for (uint32_t m = 0; m < MEMBERS; m++) {
-		struct core_record rec = {
-			.id = m + 1, .type = CORE_MEMBER, .doc_seq = 1, .member = m, .key = {(uint8_t)(m + 1)}};
+	for (uint32_t m = 0; m < members; m++) {
+		struct core_record rec = {.id = m + 1,
+								  .type = CORE_MEMBER,
+								  .doc_seq = 1,
+								  .member = m,
+								  .key = {(uint8_t)(m + 1), (uint8_t)((m + 1) >> 8)}};
 		assert_ok(service_replay(s, &rec, &et));
 	}
 	store.stats = calloc(ROUNDS, sizeof *store.stats);
@@ -44,6 +47,10 @@ static struct service *new_service(int rounds) {
 	assert_ok(service_load(s, &et));
 	memory_store_release(&store); /* it has what it needs */
 	return s;
+}
+
+static struct service *new_service(int rounds) {
+	return new_service_of(rounds, MEMBERS);
 }
 
 static void put_json(FILE *f, const char *name, json_t *value) {
@@ -81,6 +88,21 @@ static json_t *status_with_links(const struct service *s) {
 	return status;
 }
 
+/* Members of 32 rows and one of none, each with 62 links. */
+static json_t *status_of_many(const struct service *s) {
+	json_t *status = service_status(s, 2000000, false), *members = json_object_get(status, "members");
+	assert_int_equal(json_array_size(members), MANY);
+	for (size_t i = 0; i < MANY; i++) {
+		json_t *m = json_array_get(members, i);
+		assert_null(json_object_get(m, "paths"));
+		(void)json_object_set_new(m, "alive", json_true());
+		(void)json_object_set_new(m, "phase", json_string("training"));
+		(void)json_object_set_new(m, "row", i > 0 ? json_integer((json_int_t)i % ROWS) : json_null());
+		(void)json_object_set_new(m, "meets", json_pack("{s:i,s:i,s:i}", "dialed", 30, "accepted", 31, "apart", 1));
+	}
+	return status;
+}
+
 /* The page that the coordinator serves, with the coordinator's replies where it would ask for them,
  * and then a pointer on the first mark. */
 static void write_page(const struct service *s, json_t *status) {
@@ -104,6 +126,8 @@ static void write_page(const struct service *s, json_t *status) {
 		"	root.dataset.meetings = document.getElementById('meetings').hidden ? 'hidden' :\n"
 		"		[...document.querySelectorAll('#paths tr')].map(tr => [...tr.querySelectorAll('td')].map(td =>\n"
 		"			td.firstChild ? td.title.split(': ')[1] : '').join()).join(';');\n"
+		"	const cells = [...document.querySelectorAll('#paths td')];\n"
+		"	root.dataset.cells = [cells.length, ...[0, 3, 4].map(i => cells[i]?.textContent)].join();\n"
 		"	root.dataset.drawn = line.getBoundingClientRect().width > root.clientWidth / 2;\n"
 		"}, 3000);\n</script>\n",
 		f);
@@ -160,6 +184,19 @@ static void test_the_axis_has_whole_rounds_only(void **state) {
 	}
 }
 
+/* A line for each row of the roster, and one for who is in none; not a cell for each two. */
+static void test_the_page_of_a_thousand_members_is_short(void **state) {
+	(void)state;
+	browser_need();
+	struct service *s = new_service_of(ROUNDS, MANY);
+	write_page(s, status_of_many(s));
+	service_free(s);
+	browser_look(dir, "page.html", 1280, false, &seen); /* of the DOM its begin, with the attributes */
+	assert_null(strstr(seen.complaints, "CONSOLE"));
+	assert_non_null(strstr(seen.dom, "data-overflow=\"0\""));
+	assert_non_null(strstr(seen.dom, "data-cells=\"165,1,61,1\""));
+}
+
 static int set_up(void **state) {
 	(void)state;
 	scratch_make(dir, sizeof dir);
@@ -169,6 +206,7 @@ static int set_up(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_page_draws_the_curve),
 									   cmocka_unit_test(test_the_page_shows_how_workers_meet),
+									   cmocka_unit_test(test_the_page_of_a_thousand_members_is_short),
 									   cmocka_unit_test(test_the_axis_has_whole_rounds_only)};
 	return cmocka_run_group_tests(tests, set_up, NULL);
 }

@@ -25,7 +25,7 @@ struct bench {
 	struct member_sight sight;                      /* of whoever reports */
 };
 
-static int set_up(void **state) {
+static int open_bench(void **state, const char *config) {
 	struct bench *b = calloc(1, sizeof *b);
 	uint8_t seed[IDENTITY_SEED_BYTES] = {3};
 	*state = b;
@@ -35,11 +35,19 @@ static int set_up(void **state) {
 	b->sight = (struct member_sight){.host = "10.1.1.1", .own = "10.1.1.2"};
 	struct service_config cfg = {.run = &b->run,
 								 .run_id = {5},
-								 .config = "rounds = 4\nmin-workers = 2\nsilence-ms = 4000\n",
+								 .config = config,
 								 .store = &b->store.store,
 								 .advertise = {.host = "train.example.org", .port = 7433}};
 	assert_ok(service_new(&cfg, b->now_us, &b->service, &et));
 	return 0;
+}
+
+static int set_up(void **state) {
+	return open_bench(state, "rounds = 4\nmin-workers = 2\nsilence-ms = 4000\n");
+}
+
+static int set_up_rows(void **state) {
+	return open_bench(state, "rounds = 4\nmin-workers = 2\nsilence-ms = 4000\nrow-size = 4\nownership = equal\n");
 }
 
 static int tear_down(void **state) {
@@ -730,6 +738,52 @@ static void test_a_member_unlike_the_others_is_named(void **state) {
 	json_decref(o);
 }
 
+/* Twelve members in rows of four. The last one is as above, by its row; in the middle row all
+ * contributions are three times as large. */
+static void one_row_is_large(struct report *rep, uint8_t who) {
+	rep->loss = 1.5f;
+	if (rep->phase != WORKER_VOTED)
+		return;
+	rep->n_measured = 4;
+	rep->mean2 = 1;
+	const bool large = (who - 1) / 4 == 1;
+	for (int i = 0; i < 4; i++)
+		rep->measured[i] = (struct report_measured){.norm2 = large ? 9 : 1, .dot = large ? 1.5f : 0.5f};
+	if ((who - 1) / 4 == 2)
+		rep->measured[3] = (struct report_measured){.norm2 = 16, .dot = -2, .clipped = rep->n_chunks};
+}
+
+static double norm_of(json_t *status, size_t member) {
+	return json_real_value(json_object_get(json_object_get(member_of(status, member), "contribution"), "norm"));
+}
+
+static void test_rows_are_judged_together(void **state) {
+	static const enum worker_phase phases[] = {WORKER_TRAINING, WORKER_READY, WORKER_VOTED};
+	struct bench *b = *state;
+	struct join_reply reply;
+	b->alter = one_row_is_large;
+	for (uint8_t who = 1; who <= 12; who++)
+		assert_int_equal(join(b, who, &reply), RV_OK);
+	for (int round = 0; round < 3; round++)
+		for (size_t p = 0; p < sizeof phases / sizeof phases[0]; p++)
+			for (uint8_t who = 1; who <= 12; who++) {
+				json_t *o =
+					phases[p] == WORKER_VOTED && who == 12 ? service_status(b->service, b->now_us, false) : NULL;
+				for (size_t i = 0; o != NULL && i < 12; i++) {
+					assert_true(json_is_true(json_object_get(member_of(o, i), "participant")));
+					assert_int_equal(json_integer_value(json_object_get(member_of(o, i), "row")), i / 4);
+				}
+				json_decref(o);
+				assert_int_equal(report(b, who, phases[p], ":70"), RV_OK);
+			}
+	json_t *o = service_status(b->service, b->now_us, false);
+	for (size_t i = 0; i < 12; i++) {
+		assert_int_equal(json_array_size(json_object_get(member_of(o, i), "outlier")), i == 11 ? 2 : 0);
+		assert_float_equal(norm_of(o, i), i == 11 ? 4 : i / 4 == 1 ? 3 : 1, 1e-9);
+	}
+	json_decref(o);
+}
+
 static void test_ban(void **state) {
 	struct bench *b = *state;
 	struct join_reply reply;
@@ -799,6 +853,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_prometheus, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_disk_that_takes_nothing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_member_unlike_the_others_is_named, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_rows_are_judged_together, set_up_rows, tear_down),
 		cmocka_unit_test_setup_teardown(test_ban, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_ban_on_a_full_disk, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_invites, set_up, tear_down),

@@ -111,7 +111,7 @@ static void check_only_row(struct sim *s, int host, const struct document *d, st
 
 /* The law of base/rows.h, computed another way. */
 static int rows_expected(int n, int row_size) {
-	int rows = (int)lround(sqrt((double)n));
+	int rows = (int)fmin(round(sqrt(n)), floor(n / 4.0)); /* no row is shorter than four if that can be */
 	while (rows * row_size < n)
 		rows++;
 	return n <= row_size ? 1 : rows < NET_MAX_ROWS ? rows : NET_MAX_ROWS;
