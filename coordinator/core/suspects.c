@@ -6,7 +6,9 @@
  * data; the next attempt shows what is left to accuse.
  *
  * In a roster of several rows the others are those that exchange data with the accused: its row,
- * and the owners of its columns. Accusations by anybody else are not counted.
+ * and the owners of its columns. Accusations by anybody else are not counted. Participants that die
+ * in different rows and columns at once are put away together, each by a majority of its own
+ * others.
  *
  * If no majority of the others accuses any participant, one accusation stands against another. A
  * participant that accuses several that report meanwhile is distrusted at least as much as each of
@@ -204,21 +206,48 @@ static void put_away(const struct core *c, struct core_accusations *a, uint32_t 
 			weights[a->in[k]] = against(c, a, a->in[k]);
 }
 
-/* Distrusts those with the most weight against them; of several the one with the highest place
- * first. */
+/* Returns true if, in a roster of several rows, a majority of those that deal with the participant
+ * accuses it, and it deals with none of `away`: it does not stall for want of their data. */
+static bool fails_elsewhere(const struct core *c, const struct core_accusations *a, uint32_t i, const uint64_t *away) {
+	const struct core_rows *rows = &c->roster.rows;
+	if (!core_rows_many(rows) || !by_majority(c, i, a->accusers[i]))
+		return false;
+	for (int other = set_next(away, 0, c->roster_words); other >= 0; other = set_next(away, other + 1, c->roster_words))
+		if (core_rows_deal(rows, (int)i, other))
+			return false;
+	return true;
+}
+
+/* Returns the participant to put away next: of those with weight `most` or more, or that fail
+ * elsewhere than `away`, the one with the most weight, of several the highest place; -1: none. */
+static int find_worst(const struct core *c, const struct core_accusations *a, const int *weights, int most,
+					  const uint64_t *away) {
+	int worst = -1;
+	for (int i = 0; i < a->n; i++) {
+		if (weights[i] == 0 || (worst >= 0 && weights[i] < weights[worst]))
+			continue;
+		if (weights[i] >= most || fails_elsewhere(c, a, (uint32_t)i, away))
+			worst = i;
+	}
+	return worst;
+}
+
+/* Distrusts those with the most weight against them, and of rows in which others have failed those
+ * too. */
 static void distrust(struct core *c, struct core_accusations *a) {
 	int weights[NET_MAX_ROSTER], most = 0;
+	uint64_t away[CORE_ROSTER_WORDS] = {0};
 	for (uint32_t i = 0; i < (uint32_t)a->n; i++)
 		weights[i] = against(c, a, i);
 	for (;;) {
-		uint32_t worst = 0;
-		for (uint32_t i = 1; i < (uint32_t)a->n; i++)
-			worst = weights[i] >= weights[worst] ? i : worst;
-		if (weights[worst] == 0 || weights[worst] < most)
+		const int found = find_worst(c, a, weights, most, away);
+		if (found < 0)
 			return;
+		const uint32_t worst = (uint32_t)found;
 		struct core_member *m = core_participant(c, worst);
 		RV_ASSERT(!m->distrusted); /* each of them once */
-		most = weights[worst];
+		most = weights[worst] > most ? weights[worst] : most;
+		set_add(away, worst);
 		note_put_away(c, a, worst);
 		if (is_to_blame(a, worst))
 			set_add(c->blamed, core_slot_of(c, m));

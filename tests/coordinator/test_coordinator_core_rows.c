@@ -229,6 +229,43 @@ static void test_a_death_costs_its_row(void **state) {
 	rig_release(&r);
 }
 
+static void accuse_two(struct rig *r, const uint64_t *suspects) {
+	for (uint32_t who = 0; who < GRID; who++) {
+		struct report rep = rig_report(r, who, WORKER_REDUCING);
+		rig_accuse(&rep, suspects[who]);
+		if (who != 5 && who != 14)
+			rig_send(r, who, &rep);
+	}
+	rig_wait(r, 2 * RIG_S);
+}
+
+/* In rows 1 and 3 one has died: accused by all with whom it deals, or by five of seven. Both are
+ * put away in one attempt; two of one column are not, as one may stall for want of the other's
+ * data. */
+static void test_deaths_in_several_rows_cost_one_attempt(void **state) {
+	(void)state;
+	const uint64_t first = UINT64_C(1) << 5;
+	for (int same_column = 0; same_column < 2; same_column++) {
+		const uint32_t at = same_column ? 13 : 14, column = at % ROW;
+		const uint64_t second = UINT64_C(1) << at;
+		uint64_t suspects[GRID] = {0};
+		struct rig r;
+		open_grid(&r, GRID, 10);
+		reduce(&r, GRID);
+		for (uint32_t who = 0; who < GRID; who++) {
+			suspects[who] |= who / ROW == 1 || who % ROW == 1 ? first : 0;
+			suspects[who] |= who / ROW == 3 || who == column || who == 2 * ROW + column ? second : 0;
+			suspects[who] &= ~(UINT64_C(1) << who);
+		}
+		accuse_two(&r, suspects);
+		rig_expect(&r, RUN_REDUCE, 0, 2);
+		assert_int_equal(rig_last(&r, CORE_ROSTER)->n_members, same_column ? GRID - 1 : GRID - 2);
+		for (int i = 0; i < rig_last(&r, CORE_ROSTER)->n_members; i++)
+			assert_int_not_equal(rig_last(&r, CORE_ROSTER)->members[i], 5);
+		rig_release(&r);
+	}
+}
+
 /* One liar in each row accuses everybody else, over and over: of strangers that counts for nothing,
  * and against their rows they stand alone. All others go on. */
 static void test_liars_in_many_rows_put_nobody_away(void **state) {
@@ -419,6 +456,7 @@ int main(void) {
 		cmocka_unit_test(test_a_round_of_rows),
 		cmocka_unit_test(test_many_that_are_behind),
 		cmocka_unit_test(test_a_death_costs_its_row),
+		cmocka_unit_test(test_deaths_in_several_rows_cost_one_attempt),
 		cmocka_unit_test(test_a_row_that_fails_is_out_of_the_mean),
 		cmocka_unit_test(test_a_restart_lays_out_the_same),
 		cmocka_unit_test(test_lines_are_dealt),
