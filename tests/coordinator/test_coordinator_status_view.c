@@ -296,6 +296,39 @@ static char *view_of(json_t *s) {
 	return text;
 }
 
+/* The view of a run with one member, whose line has these consequences. */
+static char *view_of_slow(json_t *slow) {
+	json_t *s = status_with(5, "averaging", "closes_in_s", json_real(27.2));
+	(void)json_object_set_new(s, "deadline_ms", json_integer(32100));
+	(void)json_object_set_new(s, "slow_deadline_ms", json_integer(600));
+	(void)json_object_set_new(s, "slow_members", json_string("skip"));
+	(void)json_object_set_new(json_array_get(json_object_get(s, "members"), 0), "slow", slow);
+	return view_of(s);
+}
+
+static void test_deadlines_and_slow_members_are_shown(void **state) {
+	(void)state;
+	const char *const why = "needs 3.4 s for one payload at 10.0 Mbit/s, and an exchange has 0.6 s";
+	char *text = view_of_slow(json_pack("{s:i,s:n,s:n,s:s}", "rests_until", 12, "codec", "part", "why", why));
+	assert_non_null(strstr(text, "\n  round 5 closes in 27 s (32.1 s for the attempt)\n"));
+	assert_non_null(strstr(text, "\n  an exchange should take 0.6 s: slow-members = skip\n"));
+	assert_non_null(strstr(text, "rests until round 12: its line needs 3.4 s for one payload at 10.0 Mbit/s"));
+	free(text);
+	text = view_of_slow(json_pack("{s:n,s:s,s:n,s:s}", "rests_until", "codec", "int4", "part", "why", why));
+	assert_non_null(strstr(text, "sends int4: its uplink needs 3.4 s"));
+	free(text);
+	text = view_of_slow(json_pack("{s:n,s:n,s:i,s:s}", "rests_until", "codec", "part", 4, "why", why));
+	assert_non_null(strstr(text, "sends 1 of 4 chunks: its uplink needs 3.4 s"));
+	free(text);
+	text = view_of_slow(json_null());
+	assert_null(strstr(text, "its line"));
+	free(text);
+	text = view_of(status_at(5, "training"));
+	assert_null(strstr(text, "closes in"));
+	assert_null(strstr(text, "should take"));
+	free(text);
+}
+
 static json_t *relay_with(int links, int calls, int refused) {
 	return json_pack("{s:i,s:i,s:i,s:i,s:{s:i,s:i}}", "stations", 5, "links", links, "bytes", 1500000, "calls", calls,
 					 "refused", "budget", refused, "stale", 0);
@@ -361,6 +394,7 @@ static void test_a_matrix_of_meetings(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_deadlines_and_slow_members_are_shown),
 		cmocka_unit_test(test_a_relay_is_shown_once_it_was_called),
 		cmocka_unit_test(test_pairs_are_counted_by_how_they_meet),
 		cmocka_unit_test(test_a_matrix_of_meetings),
