@@ -22,12 +22,24 @@
 /* ---- contributions ---- */
 
 /* What the process that said `boot` of a member gave for a round: the same in every attempt. */
-static const struct sim_contribution *contribution_of(const struct sim *s, uint64_t round, uint32_t member,
-													  uint64_t boot) {
-	for (const struct sim_contribution *c = s->oracle.contributions; c != NULL; c = c->next)
+static struct sim_contribution *contribution_of(const struct sim *s, uint64_t round, uint32_t member, uint64_t boot) {
+	for (struct sim_contribution *c = s->oracle.contributions; c != NULL; c = c->next)
 		if (c->round == round && c->member == member && c->boot == boot)
 			return c;
 	return NULL;
+}
+
+static struct sim_contribution *contribution_new(struct sim *s, const struct sim_worker *w, uint64_t boot) {
+	struct sim_contribution *c = sim_alloc(sizeof *c);
+	*c = (struct sim_contribution){.round = w->reduce_round,
+								   .boot = boot,
+								   .member = w->member,
+								   .host = w->host,
+								   .bytes = sim_alloc(s->max_payload),
+								   .left = s->opt.feedback > 0 ? sim_alloc(s->opt.n_params * sizeof *c->left) : NULL,
+								   .next = s->oracle.contributions};
+	s->oracle.contributions = c;
+	return c;
 }
 
 void oracle_contribution(struct sim *s, int host) {
@@ -37,26 +49,20 @@ void oracle_contribution(struct sim *s, int host) {
 	if (w->told_wrong >> snapshot_round & 1)
 		sim_fail(s, "w%d: contributes to round %llu, although its full hash of round %llu is not the majority's", host,
 				 (unsigned long long)w->reduce_round, (unsigned long long)snapshot_round);
-	struct sim_contribution *c = sim_alloc(sizeof *c);
-	*c = (struct sim_contribution){.round = w->reduce_round,
-								   .boot = d->members[document_find(d, w->member)].boot,
-								   .member = w->member,
-								   .attempt = w->reduce_attempt,
-								   .host = host,
-								   .progress = w->own_progress,
-								   .bytes = sim_alloc(s->max_payload),
-								   .next = s->oracle.contributions};
-	memcpy(c->bytes, w->participant.encoded, sim_payload(s, c->round));
-	if (s->opt.feedback > 0) {
-		c->left = sim_alloc(s->opt.n_params * sizeof *c->left);
-		memcpy(c->left, s->oracle.residuals[host].next, s->opt.n_params * sizeof *c->left);
-		c->losses = s->oracle.residuals[host].losses;
-	}
-	const struct sim_contribution *before = contribution_of(s, c->round, c->member, c->boot);
-	if (before != NULL && memcmp(before->bytes, c->bytes, sim_payload(s, c->round)) != 0)
+	const uint64_t boot = d->members[document_find(d, w->member)].boot;
+	struct sim_contribution *c = contribution_of(s, w->reduce_round, w->member, boot);
+	const bool again = c != NULL;
+	if (!again)
+		c = contribution_new(s, w, boot);
+	if (again && memcmp(c->bytes, w->participant.encoded, sim_payload(s, c->round)) != 0)
 		sim_fail(s, "w%d: gives another contribution to round %llu in attempt %u", host, (unsigned long long)c->round,
-				 c->attempt);
-	s->oracle.contributions = c;
+				 w->reduce_attempt);
+	memcpy(c->bytes, w->participant.encoded, sim_payload(s, c->round));
+	c->progress = w->own_progress;
+	if (s->opt.feedback == 0)
+		return;
+	memcpy(c->left, s->oracle.residuals[host].next, s->opt.n_params * sizeof *c->left);
+	c->losses = s->oracle.residuals[host].losses;
 }
 
 /* ---- commits ---- */

@@ -9,7 +9,7 @@ struct sim_oracle;
 
 struct sim_contribution {
 	uint64_t round, boot;
-	uint32_t member, attempt;
+	uint32_t member;
 	int host;
 	struct sim_progress progress;
 	uint8_t *bytes;
