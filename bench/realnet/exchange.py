@@ -19,6 +19,7 @@ BULK = 0.05
 BUSY_BYTES = 1 << 20
 MODELS = {4: {"n-layer": 5, "n-embd": 256, "n-head": 8, "steps-per-round": 16},
           16: {"n-layer": 5, "n-embd": 512, "n-head": 8, "steps-per-round": 4}}
+PARAMETERS = {4: 4016896, 16: 15898112}
 
 
 def config(millions):
@@ -59,7 +60,7 @@ def moved(samples, i):
     return max(sum(samples[i][k]) - sum(samples[i - 1][k]) for k in (1, 2))
 
 
-def bursts(samples, least_bytes, up_bytes_per_s):
+def bursts(samples, least_bytes, up_bytes_per_s, pause_s=PAUSE_S):
     """Returns (first, last) samples of each stretch in which bulk passed, and in all at least that many bytes. Reports and
     votes are less than BULK of the uplinks."""
     found, first, last = [], None, None
@@ -67,7 +68,7 @@ def bursts(samples, least_bytes, up_bytes_per_s):
     for i in range(1, len(samples)):
         if moved(samples, i) > bulk * (samples[i][0] - samples[i - 1][0]):
             first, last = i - 1 if first is None else first, i
-        if first is not None and samples[i][0] - samples[last][0] > PAUSE_S:
+        if first is not None and samples[i][0] - samples[last][0] > pause_s:
             if sum(samples[last][1]) - sum(samples[first][1]) >= least_bytes:
                 found.append((first, last))
             first = None
@@ -94,10 +95,10 @@ def limit_s(samples, first, last, up_bytes_per_s, down_bytes_per_s):
     return max(took)
 
 
-def measured(samples, up_mbit, down_mbit, least_bytes):
+def measured(samples, up_mbit, down_mbit, least_bytes, pause_s=PAUSE_S):
     """Returns {seconds, limit, use, tenths, lost} of each exchange but the first."""
     up, down, got = up_mbit * 125000, down_mbit * 125000, []
-    for first, last in bursts(samples, least_bytes, up)[1:]:
+    for first, last in bursts(samples, least_bytes, up, pause_s)[1:]:
         seconds = samples[last][0] - samples[first][0]
         limit = limit_s(samples, first, last, up, down)
         got.append({"seconds": seconds, "limit": limit, "use": limit / seconds, "tenths": tenths(samples, first, last, up),
@@ -105,13 +106,18 @@ def measured(samples, up_mbit, down_mbit, least_bytes):
     return got
 
 
-def summary(got, commits):
-    """`commits`: the coordinator's records, whose seconds are from the roster to the last vote."""
+def roster_to_votes_s(commits):
+    """Returns the median of the coordinator's records."""
+    return round(statistics.median(c["reduce_us"] for c in commits[2:]) * 1e-6, 3)
+
+
+def summary(got):
+    if not got:
+        raise RuntimeError("no exchange could be told from what passed the lines")
     middle = lambda key: round(statistics.median(x[key] for x in got), 3)
     return {"exchanges": len(got), "seconds": [round(x["seconds"], 2) for x in got], "limit_s": middle("limit"),
-            "median_s": middle("seconds"), "use": middle("use"), "packets_lost": middle("lost"),
-            "roster_to_votes_s": round(statistics.median(c["reduce_us"] for c in commits[2:]) * 1e-6, 3),
-            "uplinks_by_tenths": [round(statistics.median(x["tenths"][k] for x in got), 2) for k in range(TENTHS)],
+            "median_s": middle("seconds"), "use": middle("use"), "uses": [round(x["use"], 3) for x in got],
+            "packets_lost": middle("lost"), "uplinks_by_tenths": [round(statistics.median(x["tenths"][k] for x in got), 2) for k in range(TENTHS)],
             "load": round(os.getloadavg()[0], 1)}
 
 
@@ -126,9 +132,13 @@ def congestion(net, workers):
     return dict(found)
 
 
-def watch(net, cluster, exchanges):
-    """Returns samples over that many exchanges after the first two."""
+def watch(net, seconds, done):
+    """Returns samples from now until `done` says so."""
+    end = time.monotonic() + seconds
     with Sampler(net) as sampler:
-        cluster.wait(f"{exchanges + 2} exchanges", 60 + exchanges * 120, lambda: len(cluster.commits()) >= exchanges + 2)
-        time.sleep(PAUSE_S + 0.1)
+        while not done():
+            if time.monotonic() > end:
+                raise RuntimeError(f"the exchanges were not over within {seconds} s")
+            time.sleep(0.05)
+        time.sleep(3 * PAUSE_S)
     return sampler.samples

@@ -3,7 +3,8 @@
 slow:  at 1 and 10 Mbit/s, with the default timeouts: every round must commit at the first attempt, nobody suspected.
 caps:  --max-up and --max-down of 1, 5 and 20 Mbit/s on lines without limit: bytes on the wire (IP) in any 10 s.
 full:  the same caps on a mesh of three that has bulk for everybody all the time: neither more nor less in any 10 s.
-exchange: how much of their lines --sites workers use (exchange.py): --up and --down Mbit/s, --rtt, --loss, --buffer.
+exchange: how much of their lines --sites workers use (exchange.py): --up and --down Mbit/s, --rtt, --loss, --buffer; PCCL
+       beside it where PCCL_DIR names a checkout with a build (peers.py).
 away:  the coordinator is killed and comes back after a while: how long until the next commit; nobody joins again.
 """
 import argparse
@@ -16,6 +17,7 @@ import tempfile
 import time
 
 import exchange
+import peers
 from cluster import Cluster, Timeout
 from process import start_child
 from shaped import ShapedNet, what_is_missing
@@ -183,16 +185,48 @@ def away(a, seconds):
         return met
 
 
+def measure_ours(a, sites, rtt, loss):
+    with Run(a, exchange.config(a.millions), sites, a.up, delay=rtt / 2) as run:
+        exchange.shape(a, run.net, sites, loss)
+        c = run.cluster
+        samples = exchange.watch(run.net, 60 + a.exchanges * 60, lambda: len(c.commits()) >= a.exchanges + 2)
+        extra = {"roster_to_votes_s": exchange.roster_to_votes_s(c.commits()), "congestion": exchange.congestion(run.net, sites)}
+    return {**exchange.summary(exchange.measured(samples, a.up, a.down, sites * a.millions * 1e6)), **extra}
+
+
+def measure_peer(a, name, found, sites, rtt, loss):
+    net = ShapedNet(a.bin, sites + 1, a.up, rtt / 2, "/dev/null")
+    try:
+        exchange.shape(a, net, sites, loss)
+        with peers.Members(net, sites, exchange.PARAMETERS[a.millions]) as members:
+            peers.PEERS[name][1](members, found)
+            samples = exchange.watch(net, 180 + a.exchanges * 60, lambda: members.exchanges() >= a.exchanges + 1)
+    finally:
+        net.close()
+    return exchange.summary(exchange.measured(samples, a.up, a.down, sites * a.millions * 1e6, peers.PAUSE_S / 2))
+
+
 def lines_limit(a, sites, rtt, loss):
-    workers = sites
-    with Run(a, exchange.config(a.millions), workers, a.up, delay=rtt / 2) as run:
-        exchange.shape(a, run.net, workers, loss)
-        samples = exchange.watch(run.net, run.cluster, a.exchanges)
-        commits, used = run.cluster.commits(), exchange.congestion(run.net, workers)
-    got = exchange.summary(exchange.measured(samples, a.up, a.down, workers * a.millions * 1e6), commits)
-    met = got["use"] >= a.least
-    say(f"exchange: {sites} sites, {a.up:g}/{a.down:g} Mbit/s up/down, RTT {rtt:g} ms, loss {loss:g} %", **got, congestion=used, met=met)
+    case = f"exchange: {sites} sites, {a.up:g}/{a.down:g} Mbit/s up/down, RTT {rtt:g} ms, loss {loss:g} %"
+    ours = measure_ours(a, sites, rtt, loss)
+    met = ours["use"] >= a.least
+    say(case, **ours, met=met)
+    for name, found in a.found.items():
+        theirs = measure_peer(a, name, found, sites, rtt, loss)
+        say(f"{case}, {name}", **theirs, its_seconds_over_ours=round(theirs["median_s"] / ours["median_s"], 2))
     return met
+
+
+def find_peers(names):
+    """Returns {name: what starts it} of those that are here; says aloud which are not."""
+    found = {}
+    for name in names.split(",") if names else []:
+        here, lack = peers.PEERS[name][0]()
+        if here:
+            found[name] = here
+        else:
+            print(f"lines: skipping {name}: {lack}", file=sys.stderr)
+    return found
 
 
 def parse():
@@ -206,7 +240,7 @@ def parse():
     p.add_argument("--seconds", type=float, default=30, help="caps: to watch (default: 30)")
     p.add_argument("--away", type=float, default=60, help="away: seconds (default: 60)")
     p.add_argument("--delay", type=float, default=20, help="ms, one way (default: 20)")
-    p.add_argument("--sites", default="4,8", help="exchange: how many (default: %(default)s)")
+    p.add_argument("--sites", default="2,4,8", help="exchange: how many (default: %(default)s)")
     p.add_argument("--up", type=float, default=100, help="exchange: Mbit/s of each site (default: 100)")
     p.add_argument("--down", type=float, help="exchange: the same (default: as --up)")
     p.add_argument("--rtt", default="0,40", help="exchange: ms between two sites (default: %(default)s)")
@@ -214,8 +248,13 @@ def parse():
     p.add_argument("--buffer", type=float, default=50, help="exchange: ms of queue at each line (default: 50)")
     p.add_argument("--millions", type=int, choices=exchange.MODELS, default=16, help="exchange: parameters (default: 16)")
     p.add_argument("--exchanges", type=int, default=6, help="exchange: to measure (default: 6)")
+    p.add_argument("--peers", default="pccl", help="exchange: who is measured beside us, if it is here (default: %(default)s)")
     p.add_argument("--least", type=float, default=0.9, help="exchange: part of the limit to be met (default: 0.9)")
-    return p.parse_args()
+    a = p.parse_args()
+    unknown = [x for x in a.peers.split(",") if x and x not in peers.PEERS]
+    if unknown:
+        p.error(f"--peers {unknown[0]}: must be one of {', '.join(peers.PEERS)}")
+    return a
 
 
 def cases_of(a):
@@ -228,7 +267,7 @@ def cases_of(a):
     if "away" in a.cases:
         yield (away, a.away)
     if "exchange" in a.cases:
-        a.down = a.down or a.up
+        a.down, a.found = a.down or a.up, find_peers(a.peers)
         yield from ((lines_limit, int(n), float(t), float(x)) for n in a.sites.split(",") for t in a.rtt.split(",")
                     for x in a.loss.split(","))
 
