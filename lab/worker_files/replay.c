@@ -322,9 +322,10 @@ static enum rv_err do_apply(struct replay *p, struct player *w, const struct tra
 	struct global_state then;
 	bool known = state_of(p, e->round + 1, &then), now = e->round + 1 == p->run->global.round && !w->behind;
 	bool moved_on = w->p->gave_away && (e->keep || e->participated);
+	bool lost = w->behind && e->participated && !contribution_is_plain(&w->p->contribution);
 	if (e->round != w->p->round)
 		return cannot_follow(w, et, "it applied a round whose state it did not hold");
-	if (!now && !moved_on && (e->keep || (e->participated && p->streams)))
+	if (lost || (!now && !moved_on && (e->keep || (e->participated && p->streams))))
 		return cannot_follow(w, et, "it applied a round that the others had left behind, and kept of its own");
 	if (!moved_on && !e->keep)
 		w->behind = !known;
@@ -339,16 +340,32 @@ static enum rv_err do_apply(struct replay *p, struct player *w, const struct tra
 	return e->copy ? take_copy(w, e->round + 1, w->p->steps_done, et) : RV_OK;
 }
 
+/* Encodes in a run with residuals what a process encoded, whether or not it became the
+ * contribution: the commit makes the residual what this process's encoding left, or none
+ * (outer/contribution.h). */
+static enum rv_err encode_again(const struct replay *p, struct player *w, uint64_t round, struct rv_errtext *et) {
+	struct global_state then;
+	if (contribution_is_plain(&w->p->contribution) || w->behind || !state_of(p, round, &then))
+		return RV_OK;
+	if (w->p->round != round || w->p->gave_away)
+		return cannot_follow(w, et, "it encoded a round whose state it did not hold");
+	RV_TRY(participant_encode(w->p, &then, et));
+	outer_device_unpin(&w->p->device);
+	return RV_OK;
+}
+
 static enum rv_err do_encode(struct replay *p, struct player *w, const struct trace_event *e, struct rv_errtext *et) {
 	struct rv_errtext why = {0};
 	struct global_state then;
-	if (!e->ok && !state_of(p, e->round, &then))
-		return cannot_follow(w, et, "it encoded a round that the others had left behind");
-	if (!e->ok) {
-		w->behind = false;
-		participant_spoiled(w->p, &then, &why);
+	if (e->ok) {
+		RV_TRY(encode_again(p, w, e->round, et));
+		return e->copy ? take_copy(w, e->round, w->p->steps_done, et) : RV_OK;
 	}
-	return e->ok && e->copy ? take_copy(w, e->round, w->p->steps_done, et) : RV_OK;
+	if (!state_of(p, e->round, &then))
+		return cannot_follow(w, et, "it encoded a round that the others had left behind");
+	w->behind = false;
+	participant_spoiled(w->p, &then, &why);
+	return RV_OK;
 }
 
 /* Could it be done with the shared state as it is? */
@@ -422,7 +439,8 @@ static enum rv_err contribute(struct replay *p, const struct committed *c, struc
 		RV_TRY(advance(p, w, true, roster->members[i].boot, et));
 		if (w->p->round != p->run->global.round || w->p->gave_away)
 			return cannot_follow(w, et, "it encoded a round whose state it did not hold");
-		RV_TRY(participant_encode(w->p, &p->run->global, et));
+		if (contribution_is_plain(&w->p->contribution)) /* else done */
+			RV_TRY(participant_encode(w->p, &p->run->global, et));
 		outer_device_unpin(&w->p->device);
 		given.vectors[i] = w->p->encoded;
 		given.weights[i] = roster->members[i].weight;

@@ -16,8 +16,8 @@ void e2e_die_often(struct e2e *e, const char *const *failpoints, size_t n) {
 		snprintf(env, sizeof env, "RIVULET_FAILPOINT=%s=kill", failpoints[i]);
 		e2e_gate_at(e, e2e_latest_round(e, 1) + ROUNDS_OF_A_LIFE);
 		e2e_start_worker(e, 0, "rivulet-worker-failpoint", env);
-		if (i == 0)
-			e2e_start_worker(e, 1, E2E_GATED, NULL);
+		for (int k = 1; i == 0 && k < e->n_workers; k++)
+			e2e_start_worker(e, k, E2E_GATED, NULL);
 		if (process_wait(&e->workers[0]) != 128 + SIGKILL)
 			fail_msg("not killed at %s", failpoints[i]);
 	}

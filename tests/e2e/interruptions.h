@@ -6,8 +6,8 @@
 #include "e2e.h"
 
 /* Worker 0 is started and killed at each of these failpoints ("name@count", counted from the start
- * of each of its processes), then started for good; worker 1, which is gated and without which no
- * round is committed, is started behind its first start. */
+ * of each of its processes), then started for good; the others, which are gated, are started behind
+ * its first start. */
 void e2e_die_often(struct e2e *e, const char *const *failpoints, size_t n);
 /* The same at moments when nobody has its contribution yet, or the replica that it was made from is
  * on its disk: nothing is lost but time. The run wants some 30 rounds. */

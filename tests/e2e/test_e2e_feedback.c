@@ -3,8 +3,10 @@
  * worker is stopped and comes back, and on a replay of what they recorded. */
 #include "ends.h"
 #include "interruptions.h"
+#include "rounds.h"
 #include "tests/common/check.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -125,28 +127,64 @@ static void an_owner_comes_back_with_its_residual(void **state) {
 	assert_true(processes_with_a_residual(&e) > 0);
 }
 
-/* Contributions without a residual: one that a killed worker lost is not in its trace. */
-#define SPARSE_OWNERS "codec = topk64\nmean-codec = topk64\nmean-feedback = 1\nouter = sgd\nownership = equal\n"
-
 /* Chunks of an owner that died move in the next attempt, which loses what it had not said of them:
  * not the lab's bits, and its trace says why. */
 static void an_owner_killed_at_any_moment_is_replayed(void **state) {
 	static struct e2e e;
 	char chain[65], full[65];
 	*state = &e;
-	e2e_open(&e, MORTAL SPARSE_OWNERS "rounds = 100\n", WORKERS);
+	e2e_open(&e, MORTAL BOTH_SPARSE "rounds = 100\n", WORKERS);
 	e2e_die_anywhere(&e);
 	e2e_assert_same_end(&e, (const int[]){0, 1}, WORKERS, chain, full);
 	e2e_assert_replayed(&e, WORKERS, chain, full);
 }
 
-static void killed_at_any_moment_it_ends_in_the_others_bits(void **state) {
+static void killed_at_any_moment_it_is_replayed(void **state) {
 	static struct e2e e;
 	char chain[65], full[65];
 	*state = &e;
 	e2e_open(&e, MORTAL SPARSE "rounds = 100\n", WORKERS);
 	e2e_die_anywhere(&e);
 	e2e_assert_same_end(&e, (const int[]){0, 1}, WORKERS, chain, full);
+	e2e_assert_replayed(&e, WORKERS, chain, full);
+}
+
+/* Waits for a line of the worker's trace, of `round` or a later one; the caller drops it. */
+static json_t *wait_for_line(const struct e2e *e, int worker, const char *event, int64_t round, long *from) {
+	struct process trace = {.pid = 0};
+	char dir[E2E_PATH];
+	e2e_worker_dir(e, worker, dir);
+	assert_in_range(snprintf(trace.log, sizeof trace.log, "%.230s/trace.jsonl", dir), 1, sizeof trace.log - 1);
+	return e2e_wait_event(&trace, event, "round", round, from);
+}
+
+/* The replica of an encoding never reaches the disk, and the others commit the round with that
+ * contribution: the next process has an older replica, and no residual. */
+static void killed_before_its_replica_is_written_it_is_replayed(void **state) {
+	static struct e2e e;
+	char chain[65], full[65];
+	long from = 0;
+	enum { N = WORKERS + 1, LOST = 7 };
+	*state = &e;
+	e2e_open(&e, MORTAL BOTH_SPARSE "rounds = 20\n", N);
+	e2e_gate_at(&e, LOST + 4);
+	e2e_start_worker(&e, 0, E2E_GATED, NULL);
+	e2e_start_worker(&e, 1, "rivulet-worker-failpoint", "RIVULET_FAILPOINT=replica.begin@10=delay:600000");
+	e2e_start_worker(&e, 2, E2E_GATED, NULL);
+	json_decref(wait_for_line(&e, 1, "encode", LOST, &from));
+	json_decref(wait_for_line(&e, 0, "vote", LOST, NULL));
+	json_decref(wait_for_line(&e, 2, "vote", LOST, NULL));
+	process_signal(&e.workers[1], SIGKILL);
+	process_assert_exit(&e.workers[1], 128 + SIGKILL);
+	json_decref(wait_for_line(&e, 0, "apply", LOST, NULL));
+	e2e_start_worker(&e, 1, E2E_GATED, NULL);
+	json_t *start = wait_for_line(&e, 1, "start", 0, &from);
+	assert_true(e2e_int(start, "saved_round") < LOST || e2e_int(start, "saved_steps") == 0);
+	json_decref(start);
+	e2e_wait_level(&e, N);
+	e2e_open_gate(&e);
+	e2e_assert_same_end(&e, (const int[]){0, 1, 2}, N, chain, full);
+	e2e_assert_replayed(&e, N, chain, full);
 }
 
 int main(void) {
@@ -164,7 +202,8 @@ int main(void) {
 		cmocka_unit_test_teardown(killed_with_its_replica_on_disk_it_ends_in_the_labs_bits, e2e_teardown),
 		cmocka_unit_test_teardown(an_owner_comes_back_with_its_residual, e2e_teardown),
 		cmocka_unit_test_teardown(an_owner_killed_at_any_moment_is_replayed, e2e_teardown),
-		cmocka_unit_test_teardown(killed_at_any_moment_it_ends_in_the_others_bits, e2e_teardown),
+		cmocka_unit_test_teardown(killed_at_any_moment_it_is_replayed, e2e_teardown),
+		cmocka_unit_test_teardown(killed_before_its_replica_is_written_it_is_replayed, e2e_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
  * Where the lab is asked with equal ownership: else lines decide who shares a row, and the lab has
  * none. */
 #include "ends.h"
+#include "interruptions.h"
 #include "tests/common/check.h"
 
 #include <signal.h>
@@ -44,11 +45,33 @@ static void one_of_nine_is_killed(void **state) {
 	e2e_assert_replayed(&e, 9, chain, full);
 }
 
+/* Residuals of contributions and of means, in rows. A killed owner's columns move, and it comes
+ * back without what it had not said. */
+#define SPARSE_ROWS                                                                                                    \
+	"n-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 16\nbatch = 1\nsteps-per-round = 3\nrounds = 60\n"                \
+	"snapshot-every = 3\ncodec = topk64\nmean-codec = topk64\nerror-feedback = 0.95\nmean-feedback = 1\nouter = sgd\n"  \
+	"chunk-elems = 512\ndata-shards = 6\nmin-workers = 2\nrow-size = 3\n" E2E_STEADY
+
+static void sparse_rows_with_deaths_are_replayed(void **state) {
+	static struct e2e e;
+	static const char *const deaths[] = {"reduce.start@3", "replica.begin@3", "ready.after@2", "persist.before@2",
+										 "vote.after@2"};
+	enum { N = 6 };
+	static const int all[N] = {0, 1, 2, 3, 4, 5};
+	char chain[65], full[65];
+	*state = &e;
+	e2e_open(&e, SPARSE_ROWS, N);
+	e2e_die_often(&e, deaths, sizeof deaths / sizeof deaths[0]);
+	e2e_assert_same_end(&e, all, N, chain, full);
+	e2e_assert_replayed(&e, N, chain, full);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(four_workers_in_two_rows, e2e_teardown),
 		cmocka_unit_test_teardown(nine_workers_in_three_rows, e2e_teardown),
 		cmocka_unit_test_teardown(one_of_nine_is_killed, e2e_teardown),
+		cmocka_unit_test_teardown(sparse_rows_with_deaths_are_replayed, e2e_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
