@@ -92,6 +92,7 @@ void mean_residual_commit(struct mean_residual *m, const struct global_config *g
 	if (!mean_residual_is_on(m))
 		return;
 	const bool known = attempt > 0 && m->attempt == attempt && m->round == round;
+	m->from[fragment_of_round(&g->fragments, round)] = known ? attempt : 0;
 	for (uint32_t i = 0; i < chunks_of(g, round); i++) {
 		const struct place p = place_of(g, round, i);
 		m->holds[p.chunk] = known && (m->made[p.chunk] || (m->holds[p.chunk] && RV_BUG("keep-means-of-moved-chunks")));
@@ -99,6 +100,12 @@ void mean_residual_commit(struct mean_residual *m, const struct global_config *g
 			memcpy(m->kept + p.at, m->left + p.at, p.n * sizeof *m->kept);
 	}
 	mean_residual_drop(m, g);
+}
+
+void mean_residual_prove(struct mean_residual *m, const struct global_config *g, uint64_t round, uint32_t former) {
+	const bool proven = former > 0 && m->from[fragment_of_round(&g->fragments, round)] == former;
+	for (uint32_t i = 0; mean_residual_is_on(m) && !proven && i < chunks_of(g, round) && !RV_BUG("believe-a-vote"); i++)
+		m->holds[place_of(g, round, i).chunk] = false;
 }
 
 void mean_residual_lose(struct mean_residual *m, const struct global_config *g, uint64_t round, uint32_t i) {

@@ -14,6 +14,10 @@
  * An owner loses it if it took no part in that round or fetched its result, installed a snapshot,
  * or restarted without the file (worker/state/means_recovery.h). Then its trace says so.
  *
+ * Two attempts at a round may come to the same bytes with other owners, so that the bytes do not
+ * prove which one was committed. The document of the next round that exchanges the same chunks
+ * names it: mean_residual_prove().
+ *
  * Attempts: mean_residual_begin() forgets what an earlier attempt at the round left, and e changes
  * only in mean_residual_commit(): an attempt that fails consumes nothing.
  *
@@ -26,13 +30,14 @@
 
 /* Callers may read the fields. `holds` and `made` are by chunk of the whole vector. */
 struct mean_residual {
-	float beta;       /* 0: off, and the pointers are NULL */
-	float *kept;      /* e (n), of the chunks in `holds` */
-	float *left;      /* e' (n), of the chunks in `made` */
-	bool *holds;      /* (n_chunks) */
-	bool *made;       /* (n_chunks) in attempt `attempt` at `round` */
-	uint64_t round;   /* of `made` */
-	uint32_t attempt; /* 0: none was begun since the last commit */
+	float beta;                   /* 0: off, and the pointers are NULL */
+	float *kept;                  /* e (n), of the chunks in `holds` */
+	float *left;                  /* e' (n), of the chunks in `made` */
+	bool *holds;                  /* (n_chunks) */
+	bool *made;                   /* (n_chunks) in attempt `attempt` at `round` */
+	uint64_t round;               /* of `made` */
+	uint32_t attempt;             /* 0: none was begun since the last commit */
+	uint32_t from[FRAGMENTS_MAX]; /* by fragment: the attempt that left `kept` in its last round */
 };
 
 /* Sets e = 0 and holds nothing. RV_E_NOMEM; *m is then zero, and may be released. */
@@ -54,6 +59,9 @@ const struct feedback *mean_residual_of(struct mean_residual *m, const struct gl
 void mean_residual_commit(struct mean_residual *m, const struct global_config *g, uint64_t round, uint32_t attempt);
 /* Forgets what the attempt under way left. */
 void mean_residual_drop(struct mean_residual *m, const struct global_config *g);
+/* Loses the residual of the chunks that `round` exchanges, unless it is of the attempt `former`:
+ * the one that was committed in the last round before it that exchanged them (0: not known). */
+void mean_residual_prove(struct mean_residual *m, const struct global_config *g, uint64_t round, uint32_t former);
 /* Loses the residual of chunk i of `round`: another member owns it now. */
 void mean_residual_lose(struct mean_residual *m, const struct global_config *g, uint64_t round, uint32_t i);
 /* Loses all of it. */

@@ -74,6 +74,7 @@ struct core_config {
 	 * rows at most. Deadlines follow from them (deadline.c). */
 	uint64_t chunk_bytes, sum_bytes;
 	bool weight_by_tokens; /* else every weight is 1 (base/weights.h) */
+	bool keeps_owners;     /* from round to round, as far as shares allow: owners keep what their means lost */
 	bool equal_ownership;  /* else ownership follows the members' bandwidth */
 	/* Policy for members whose lines cannot make the deadline of an exchange (base/slow_lines.h):
 	 * enum run_slow_members. */

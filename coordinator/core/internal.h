@@ -21,6 +21,8 @@
  * notice.c   the notice in a reply to a member's report
  * ownership.c   which member owns which chunks
  * shares.c   ... and how many
+ * kept_owners.c ... and how many stay with their owner from round to round
+ * kept_chunks.c ... and which
  * rows.c     ... in a roster of several rows
  * snapshot.c     which full hash the majority vouches for
  * standstill.c ... and which members vote on it when too few have the state
@@ -238,7 +240,23 @@ struct core_slots {
 	uint16_t *next;       /* by slot: the next one of the same hash, + 1 */
 };
 
-/* The arrays behind the struct: X(type, name, number), by slot or by roster place. The first five
+/* The committed attempt of each fragment's last round, and who owned what in it: a function of the
+ * records (kept_owners.c). */
+enum { CORE_KEPT_RANGES = 1024 };
+struct core_kept_range {
+	uint32_t count, member;
+};
+struct core_kept_owners {
+	struct {
+		uint32_t attempt; /* 0: no such round, or not in this term */
+		uint16_t n;       /* ranges; 0: not known */
+	} of[NET_MAX_FRAGMENTS];
+	struct core_kept_range *ranges; /* CORE_KEPT_RANGES for each fragment, one after the other from chunk 0 on */
+};
+#define CORE_KEPT_ROOM(cfg)                                                                                            \
+	((cfg)->keeps_owners ? (size_t)CORE_KEPT_RANGES * ((cfg)->fragments > 1 ? (cfg)->fragments : 1) : 0)
+
+/* The arrays behind the struct: X(type, name, number), by slot or by roster place. The first six
  * are large, and of each slot, place or round written before it is read: core_init leaves them as
  * they are. */
 #define CORE_ARRAYS(X)                                                                                                 \
@@ -247,6 +265,7 @@ struct core_slots {
 	X(struct member_ref, views.roster, cfg->max_roster)                                                                \
 	X(uint64_t, put_away, cfg->max_here *CORE_WORDS_OF(cfg->max_here))                                                 \
 	X(uint64_t, past.participants, CORE_PAST_ROUNDS *CORE_WORDS_OF(cfg->max_here))                                     \
+	X(struct core_kept_range, kept_owners.ranges, CORE_KEPT_ROOM(cfg))                                                 \
 	X(uint64_t, slots.used, CORE_WORDS_OF(cfg->max_here))                                                              \
 	X(uint64_t, views.stale, CORE_WORDS_OF(cfg->max_here))                                                             \
 	X(uint64_t, rostered, CORE_WORDS_OF(cfg->max_here))                                                                \
@@ -301,6 +320,7 @@ struct core {
 	uint64_t *last_commit; /* its participants */
 	uint64_t term, term_round;
 	struct core_past past;
+	struct core_kept_owners kept_owners;
 	/* Volatile: the operator's relays, and those that members offer. */
 	uint8_t n_relays;
 	struct relay_ref relays[NET_MAX_RELAYS];
@@ -759,8 +779,43 @@ uint16_t core_ownership_split(uint32_t n_chunks, int n, struct core_owners owner
  * returns the number of ranges. */
 uint16_t core_ownership_hand_over(struct owner_range *ranges, uint16_t n_ranges, uint64_t keep,
 								  struct core_owners owners, const uint64_t *rates);
-/* Counts the chunks of each owner. */
+/* Appends [first, first + count) of `owner`, joined to the last range when it continues it; returns
+ * the number of ranges. */
+uint16_t core_ownership_append(struct owner_range *ranges, uint16_t n, uint32_t first, uint32_t count, uint16_t owner);
+enum { CORE_NOBODY = UINT16_MAX };
+/* Counts the chunks of each owner; of CORE_NOBODY it counts none. */
 void core_ownership_count(const struct owner_range *ranges, uint16_t n_ranges, uint32_t owned[NET_MAX_ROW]);
+
+/* ---- kept_owners.c ---- */
+
+/* Chunks by which a share may differ from the fair one before any move: this part of the fair
+ * share, and one. It costs an exchange some 3 % at most. */
+enum { CORE_KEPT_PART = 16 };
+static inline uint32_t core_kept_band(uint32_t fair) {
+	return fair > 0 ? 1 + fair / CORE_KEPT_PART : 0;
+}
+/* Sets share (n) so that the fewest chunks change their owner of those that `owned` says and those
+ * that nobody owns, each share is at most core_kept_band from fair[i], and they add up to
+ * `n_chunks`, as `fair` does. */
+void core_kept_shares(uint32_t n_chunks, int n, const uint32_t *fair, const uint32_t *owned, uint32_t *share);
+/* Divides a roster of one row as the last committed round that exchanged the same chunks was, and
+ * moves what must move. Returns false if nothing is kept: nothing is changed then. */
+bool core_kept_split(struct core *c, const struct core_record *rec, struct core_owners owners, const uint64_t *rates);
+/* Notes the attempt under way as committed. */
+void core_kept_note(struct core *c);
+/* Forgets all: rounds were taken back. */
+void core_kept_forget(struct core *c);
+/* Returns the attempt that was committed in the last round that exchanged what this one does; 0:
+ * not known. */
+uint32_t core_kept_attempt(const struct core *c);
+
+/* ---- kept_chunks.c ---- */
+
+/* Gives each of a roster the chunks that it has in `old`, up to share[i] of them, and deals the
+ * others, among them those of CORE_NOBODY, to those that have less. n_old <= CORE_KEPT_RANGES.
+ * Returns the number of ranges: at most n_old + 2 x NET_MAX_ROW. */
+uint16_t core_kept_chunks(const struct owner_range *old, uint16_t n_old, const uint32_t share[NET_MAX_ROW],
+						  struct owner_range out[NET_MAX_RANGES]);
 
 /* ---- shares.c ---- */
 

@@ -7,8 +7,7 @@
 
 #include <string.h>
 
-/* Appends [first, first + count) of `owner`, joined to the last range when it continues it. */
-static uint16_t append(struct owner_range *ranges, uint16_t n, uint32_t first, uint32_t count, uint16_t owner) {
+uint16_t core_ownership_append(struct owner_range *ranges, uint16_t n, uint32_t first, uint32_t count, uint16_t owner) {
 	if (count == 0)
 		return n;
 	if (n > 0 && ranges[n - 1].owner == owner && ranges[n - 1].first + ranges[n - 1].count == first) {
@@ -28,7 +27,7 @@ uint16_t core_ownership_split(uint32_t n_chunks, int n, struct core_owners owner
 	core_shares(n_chunks, n, owners, rates, none, share);
 	RV_ASSERT(n > 0 && n <= NET_MAX_ROW);
 	for (int i = 0; i < n; i++) {
-		n_ranges = append(out, n_ranges, first, share[i], (uint16_t)i);
+		n_ranges = core_ownership_append(out, n_ranges, first, share[i], (uint16_t)i);
 		first += share[i];
 	}
 	RV_ASSERT(first == n_chunks);
@@ -38,8 +37,10 @@ uint16_t core_ownership_split(uint32_t n_chunks, int n, struct core_owners owner
 void core_ownership_count(const struct owner_range *ranges, uint16_t n_ranges, uint32_t owned[NET_MAX_ROW]) {
 	memset(owned, 0, NET_MAX_ROW * sizeof owned[0]);
 	for (int i = 0; i < n_ranges; i++) {
-		RV_ASSERT(ranges[i].owner < NET_MAX_ROW && ranges[i].count > 0);
-		owned[ranges[i].owner] += ranges[i].count;
+		RV_ASSERT(ranges[i].owner < NET_MAX_ROW || ranges[i].owner == CORE_NOBODY);
+		RV_ASSERT(ranges[i].count > 0);
+		if (ranges[i].owner != CORE_NOBODY)
+			owned[ranges[i].owner] += ranges[i].count;
 	}
 }
 
@@ -58,7 +59,7 @@ static uint16_t deal_range(struct deal *d, struct owner_range *out, uint16_t n_o
 		}
 		RV_ASSERT(d->more[d->heir] > 0);
 		uint32_t take = left < d->more[d->heir] ? left : d->more[d->heir];
-		n_out = append(out, n_out, first, take, (uint16_t)d->heir);
+		n_out = core_ownership_append(out, n_out, first, take, (uint16_t)d->heir);
 		d->more[d->heir] -= take;
 		first += take;
 		left -= take;
@@ -104,7 +105,7 @@ uint16_t core_ownership_hand_over(struct owner_range *ranges, uint16_t n_ranges,
 	for (int i = 0; i < n_ranges; i++) {
 		const struct owner_range *g = &ranges[i];
 		if (still_owns(keep, owners.all, g->owner))
-			n_out = append(out, n_out, g->first, g->count, new_index(keep, g->owner));
+			n_out = core_ownership_append(out, n_out, g->first, g->count, new_index(keep, g->owner));
 		else
 			n_out = deal_range(&d, out, n_out, g);
 	}

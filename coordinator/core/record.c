@@ -200,7 +200,7 @@ static void divide_row(struct core *c, const struct core_record *rec, uint64_t k
 	RV_ASSERT(rec->n_members <= NET_MAX_ROW);
 	if (keep != 0)
 		r->n_ranges = core_ownership_hand_over(r->ranges, r->n_ranges, keep, owners, rates);
-	else
+	else if (!core_kept_split(c, rec, owners, rates))
 		r->n_ranges = core_ownership_split(rec->n_chunks, rec->n_members, owners, rates, r->ranges);
 }
 
@@ -368,6 +368,7 @@ static enum rv_err apply_commit(struct core *c, const struct core_record *rec, s
 	if (c->round - c->snapshot_round >= NET_MAX_LOG_DIGESTS)
 		return corrupt(et, rec, "too many rounds since the last snapshot");
 	core_past_commit(c, rec, named);
+	core_kept_note(c);
 	core_pairs_met(c, named);
 	core_blame(c, blamed);
 	find_clean(c, named, blamed, clean);

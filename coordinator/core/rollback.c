@@ -318,6 +318,7 @@ const char *core_apply_rollback(struct core *c, const struct core_record *rec) {
 	c->ready_since_us = c->accused_since_us = INT64_MAX;
 	c->no_snapshot_said = UINT64_MAX;
 	c->split_said = 0;
+	core_kept_forget(c);
 	core_forget_blame(c);
 	core_forget_waits(c);
 	core_close_reopened(c, NULL);

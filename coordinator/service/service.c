@@ -51,6 +51,7 @@ static enum rv_err fill_core_config(const struct service *s, struct core_config 
 								.min_workers = (uint32_t)s->run.min_workers,
 								.fragments = (uint32_t)s->run.fragments,
 								.weight_by_tokens = s->run.weight_by_tokens,
+								.keeps_owners = s->run.mean_feedback > 0,
 								.equal_ownership = s->run.ownership == OWNERSHIP_EQUAL,
 								.slow_members = s->run.slow_members,
 								.slow_deadline_us = s->run.slow_deadline_ms * RV_US_PER_MS,

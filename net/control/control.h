@@ -345,6 +345,9 @@ struct document {
 	uint8_t n_relays;
 	struct relay_ref relays[NET_MAX_RELAYS];
 	/* REDUCE only. */
+	/* The attempt that was committed in the last round before this one that exchanged the same
+	 * chunks; 0: none that the coordinator knows of. */
+	uint32_t former_attempt;
 	uint32_t deadline_ms; /* how long this attempt may take, from when this is read; 0: no limit */
 	/* How long the exchange should take, by which slow members rest, or send less; 0: it is not
 	 * limited, or no line is known. */

@@ -1,9 +1,9 @@
 /* document.c: the encoding of the run document, and everything that must hold inside one.
  *
- * Order on the wire: head, run, snapshot, log, the banned, members; in phase REDUCE also the
- * ownership map; the term, the digests before the snapshot, what is to be kept of them, the members
- * that are behind, the deadline of the attempt, the relays; in phase REDUCE also the rows
- * (rows.c). */
+ * Order on the wire: head, run, snapshot, log, the banned, members; in phase REDUCE also the former
+ * attempt and the ownership map; the term, the digests before the snapshot, what is to be kept of
+ * them, the members that are behind, the deadline of the attempt, the relays; in phase REDUCE also
+ * the rows (rows.c). */
 #include "net/control/control.h"
 #include "net/control/fields.h"
 #include "net/control/layout.h"
@@ -91,6 +91,7 @@ static const struct layout head[] = {
 };
 
 static const struct layout ownership_map[] = {
+	LAYOUT_FIELD(PLAIN, struct document, former_attempt),
 	LAYOUT_FIELD(PLAIN, struct document, n_chunks),
 	LAYOUT_COUNTED(struct document, ranges, n_ranges, range),
 	LAYOUT_LAST,

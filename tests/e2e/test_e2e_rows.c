@@ -49,7 +49,7 @@ static void one_of_nine_is_killed(void **state) {
  * back without what it had not said. */
 #define SPARSE_ROWS                                                                                                    \
 	"n-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 16\nbatch = 1\nsteps-per-round = 3\nrounds = 60\n"                \
-	"snapshot-every = 3\ncodec = topk64\nmean-codec = topk64\nerror-feedback = 0.95\nmean-feedback = 1\nouter = sgd\n"  \
+	"snapshot-every = 3\ncodec = topk64\nmean-codec = topk64\nerror-feedback = 0.95\nmean-feedback = 1\nouter = sgd\n" \
 	"chunk-elems = 512\ndata-shards = 6\nmin-workers = 2\nrow-size = 3\n" E2E_STEADY
 
 static void sparse_rows_with_deaths_are_replayed(void **state) {

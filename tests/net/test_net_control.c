@@ -390,6 +390,7 @@ static struct document *a_document(void) {
 		.phase = RUN_REDUCE,
 		.round = 7,
 		.attempt = 2,
+		.former_attempt = 3,
 		.deadline_ms = 61000,
 		.slow_deadline_ms = 4100,
 		.final_round = 30,
@@ -446,6 +447,7 @@ static void test_document(void **state) {
 	assert_int_equal(document_decode(buffer, n, &doc_out, NULL), RV_OK);
 	ASSERT_SAME_BYTES(document_encode, &doc_out, n);
 	assert_int_equal(doc_out.members[2].member, 10);
+	assert_int_equal(doc_out.former_attempt, 3);
 	assert_int_equal(doc_out.n_syncing, 2);
 	assert_int_equal(doc_out.syncing[1].member, 3000000000u);
 	assert_true(candidates_equal(doc_out.syncing[1].candidates, doc_out.syncing[1].n_candidates,

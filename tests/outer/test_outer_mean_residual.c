@@ -172,6 +172,27 @@ static void test_what_moved_is_lost(void **state) {
 	end(&w);
 }
 
+/* The bytes of another attempt were the same, and it was that one which was committed. */
+static void test_what_the_coordinator_does_not_confirm_is_lost(void **state) {
+	(void)state;
+	struct world w;
+	struct feedback room;
+	static const uint32_t named[] = {2, 3, 1, 0};
+	for (int k = 0; k < 4; k++) {
+		begin(&w, "topk64", 1, "3");
+		for (uint64_t round = 0; round < 3; round++) {
+			attempt(&w, round, round == 0 ? 2 : 1, round, out);
+			mean_residual_commit(&w.m, &w.g, round, round == 0 ? 2 : 1);
+		}
+		mean_residual_prove(&w.m, &w.g, 3, named[k]);
+		mean_residual_begin(&w.m, &w.g, 3, 1);
+		for (uint32_t i = 0; i < global_round_chunks(&w.g, 3).n_chunks; i++)
+			assert_int_equal(mean_residual_of(&w.m, &w.g, i, &room)->kept != NULL, named[k] == 2);
+		assert_true(mean_residual_holds(&w.m, &w.g, 4) && mean_residual_holds(&w.m, &w.g, 5));
+		end(&w);
+	}
+}
+
 /* Rounds that exchange other fragments change nothing of this one's. */
 static void test_each_fragment_has_its_own(void **state) {
 	(void)state;
@@ -279,6 +300,7 @@ int main(void) {
 		cmocka_unit_test(test_a_failed_attempt_consumes_nothing),
 		cmocka_unit_test(test_of_another_attempt_all_is_lost),
 		cmocka_unit_test(test_what_moved_is_lost),
+		cmocka_unit_test(test_what_the_coordinator_does_not_confirm_is_lost),
 		cmocka_unit_test(test_each_fragment_has_its_own),
 		cmocka_unit_test(test_goes_on_after_a_restart),
 		cmocka_unit_test(test_refuses_what_is_none),

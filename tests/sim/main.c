@@ -26,7 +26,7 @@
 	"station-once|punch-from-another-port|trust-any-proof|dial-any-house|means-of-a-failed-attempt|"                   \
 	"forget-means-at-a-restart|keep-means-of-moved-chunks|keep-void-sums|keep-former-sums|divide-by-the-rows|"         \
 	"row-since-stays|weigh-rows-again|watch-as-an-owner|left-out-loses-steps|two-final-owners|keep-failed-rows|"       \
-	"forget-rows-at-a-restart"
+	"forget-rows-at-a-restart|believe-a-vote"
 
 struct sim_cli {
 	int64_t seeds, first_seed, seed, jobs, workers;

@@ -26,6 +26,7 @@ static void config_of(const struct sim *s, struct core_config *cfg) {
 								.min_workers = s->opt.min_workers,
 								.fragments = s->opt.fragments,
 								.weight_by_tokens = s->opt.weight_by_tokens,
+								.keeps_owners = s->opt.mean_feedback > 0,
 								.equal_ownership = s->opt.equal_ownership,
 								.slow_members = s->opt.skips_slow ? SLOW_SKIP : SLOW_WAIT,
 								.grace_us = 2 * SIM_S,

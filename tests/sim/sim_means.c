@@ -4,7 +4,7 @@
  * - An owner has, to the bit, what the encoding of the chunk left in the last committed round that
  *   exchanged it, if it owned it then; it has nothing of a chunk that another one owned.
  * - It has lost it only if it had reason to: a result that it fetched, an installed state, a
- *   restart without the files that prove it.
+ *   restart without the files that prove it, a commit of another attempt than its last one.
  * - The committed mean is encoded with what its owner had. After a rollback owners say what they
  *   have. */
 #include "sim.h"
@@ -107,7 +107,7 @@ bool means_left(void *ctx, struct blob **out) {
 void means_commit(void *ctx, uint64_t round, uint32_t attempt) {
 	struct sim_worker *w = ctx;
 	mean_residual_commit(&w->means, &w->sim->global_config, round, attempt);
-	if (attempt == 0)
+	if (attempt != w->sim->oracle.means.attempt[round]) /* 0: fetched */
 		w->sim->oracle.means.may_lose[w->host][fragment_of(w->sim, round)] = true;
 }
 
@@ -158,6 +158,7 @@ static void check_chunk(struct sim *s, int host, const struct sim_roster *r, uin
 void means_begin(struct sim *s, int host, const struct document *d) {
 	struct sim_worker *w = &s->workers[host];
 	struct sim_roster *r = roster_of(s, d->round, d->attempt);
+	mean_residual_prove(&w->means, &s->global_config, d->round, d->former_attempt);
 	mean_residual_begin(&w->means, &s->global_config, d->round, d->attempt);
 	if (!mean_residual_is_on(&w->means) || r == NULL || r->round < s->oracle.n_committed)
 		return;
@@ -180,6 +181,12 @@ const struct feedback *means_oracle_of(struct sim *s, const struct sim_roster *r
 	return room;
 }
 
+/* Returns true if the process that runs has what it made in that attempt: its own, or of a vote
+ * that it found on its disk. */
+static bool has_made(const struct sim_worker *w, const struct sim_roster *r) {
+	return w->session != NULL && w->means.round == r->round && w->means.attempt == r->attempt;
+}
+
 void means_oracle_commit(struct sim *s, const struct sim_roster *r) {
 	struct sim_means *m = &s->oracle.means;
 	const struct chunking c = global_round_chunks(&s->global_config, r->round);
@@ -191,8 +198,8 @@ void means_oracle_commit(struct sim *s, const struct sim_roster *r) {
 		m->owner[chunk] = (int16_t)roster_encoder(s, r, i);
 		m->unknown[chunk] = false;
 	}
-	for (int host = 0; host < s->opt.n_workers; host++) /* one that is not running has only its files */
-		m->may_lose[host][fragment_of(s, r->round)] = s->workers[host].session == NULL;
+	for (int host = 0; host < s->opt.n_workers; host++)
+		m->may_lose[host][fragment_of(s, r->round)] = !has_made(&s->workers[host], r);
 }
 
 void means_oracle_rollback(struct sim *s) {

@@ -236,6 +236,7 @@ static void adopt(struct allreduce *a, const struct document *d) {
 	a->attempt = d->attempt;
 	a->n_members = d->n_members;
 	a->measured = (struct merge_measured){.values = a->measured.values};
+	mean_residual_prove(a->cfg.mean_residual, a->cfg.global, d->round, d->former_attempt);
 	mean_residual_begin(a->cfg.mean_residual, a->cfg.global, d->round, d->attempt);
 }
 
