@@ -35,8 +35,9 @@
  *         A decoded value is +-m * scale, exact. |x - Q(x)| <= A/14 * (1 + 2^-12); Q(0) = 0,
  *         oddness and refusals as for int8; a negative zero is refused too. 4.25 bits per value.
  *
- * "topk32", "topk64", "topk128"  the 32 (64, 128) largest magnitudes in every 4096 values, as two
- *         magnitudes and a sign (SparseLoCo, arXiv 2508.15706). The format is in codec_topk.h.
+ * "topk32", "topk64", "topk128"  the 32 (64, 128) largest magnitudes in every 4096 values, as one
+ *         magnitude and signs (SparseLoCo, arXiv 2508.15706, has two). The format is in
+ *         codec_topk.h.
  *
  * encode(decode(e)) == e for every e that decode accepts, of every codec: the mean of equal
  * contributions is theirs. */

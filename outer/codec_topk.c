@@ -1,49 +1,76 @@
-/* codec_topk.c: the levels of the kept values; codec_topk_bytes.c reads and writes the bytes. */
+/* codec_topk.c: which of the largest values are sent, and their level; codec_topk_bytes.c reads and
+ * writes the bytes. */
 #include "outer/codec_kernels.h"
 #include "outer/codec_topk_bytes.h"
 
-static float magnitude_of(float x) {
-	return float_of_bits(float_magnitude(x));
-}
+enum { LEVEL_SHIFT = 16 };
 
+/* Returns the mean rounded to the upper 16 bits of a float, ties away from zero. */
 static float level_of(double mean) {
-	return block_scale((float)mean, 1, TOPK_LEVEL_MAX);
+	const uint32_t bits = (float_bits((float)mean) + (1u << (LEVEL_SHIFT - 1))) >> LEVEL_SHIFT << LEVEL_SHIFT;
+	return float_of_bits(bits < TOPK_LEVEL_MAX_BITS ? bits : TOPK_LEVEL_MAX_BITS);
 }
 
-/* Divides the values at their mean magnitude, and computes the level of each part. */
-static void split(struct topk_picked *p) {
-	double sum[2] = {0}, count[2] = {0}, mean = 0;
+/* Sorts magnitudes, the largest first (Shell's sort). */
+static void sort_down(uint32_t *magnitude, size_t n) {
+	for (size_t gap = n / 2; gap > 0; gap /= 2)
+		for (size_t i = gap; i < n; i++) {
+			const uint32_t moved = magnitude[i];
+			size_t at = i;
+			for (; at >= gap && magnitude[at - gap] < moved; at -= gap)
+				magnitude[at] = magnitude[at - gap];
+			magnitude[at] = moved;
+		}
+}
+
+/* Returns the least magnitude among the j largest for which their sum squared over j is most. */
+static uint32_t least_worth_sending(const struct topk_picked *p) {
+	uint32_t magnitude[TOPK_GROUP], least;
+	double sum = 0, most = 0;
 	for (size_t i = 0; i < p->n; i++)
-		mean += (double)magnitude_of(p->value[i]);
-	mean /= (double)p->n;
+		magnitude[i] = float_magnitude(p->value[i]);
+	sort_down(magnitude, p->n);
+	least = magnitude[0];
 	for (size_t i = 0; i < p->n; i++) {
-		p->high[i] = (double)magnitude_of(p->value[i]) >= mean;
-		sum[p->high[i]] += (double)magnitude_of(p->value[i]);
-		count[p->high[i]]++;
+		sum += (double)float_of_bits(magnitude[i]);
+		const double worth = sum * sum / (double)(i + 1);
+		least = worth >= most ? magnitude[i] : least;
+		most = worth >= most ? worth : most;
 	}
-	p->level[1] = level_of(sum[1] / count[1]);
-	p->level[0] = count[0] > 0 ? level_of(sum[0] / count[0]) : 0;
+	return least;
 }
 
-/* Gives all values one level if the two have become equal. */
-static void settle_levels(struct topk_picked *p) {
-	if (p->level[0] < p->level[1] && p->level[0] > 0)
-		return;
-	p->level[0] = 0;
-	for (size_t i = 0; i < p->n; i++)
-		p->high[i] = true;
-}
-
-static void drop_overstated(struct topk_picked *p) {
+/* Keeps the values of at least this magnitude. */
+static void keep_from(struct topk_picked *p, uint32_t least) {
 	size_t kept = 0;
 	for (size_t i = 0; i < p->n; i++) {
-		if (2 * magnitude_of(p->value[i]) < p->level[p->high[i]])
-			continue;
 		p->index[kept] = p->index[i];
 		p->value[kept] = p->value[i];
-		p->high[kept++] = p->high[i];
+		kept += float_magnitude(p->value[i]) >= least;
 	}
 	p->n = kept;
+}
+
+/* Drops what is not worth sending. If no magnitude is more than twice another one, all are: each
+ * next one is at least half the mean of those before. */
+static void drop_unworthy(struct topk_picked *p) {
+	uint32_t least = FLOAT_INF_BITS, most = 0;
+	for (size_t i = 0; i < p->n; i++) {
+		const uint32_t magnitude = float_magnitude(p->value[i]);
+		least = magnitude < least ? magnitude : least;
+		most = magnitude > most ? magnitude : most;
+	}
+	if (float_of_bits(most) / 2 > float_of_bits(least))
+		keep_from(p, least_worth_sending(p));
+}
+
+/* Sets the level, and drops values that it would more than double. */
+static void settle_level(struct topk_picked *p) {
+	double sum = 0;
+	for (size_t i = 0; i < p->n; i++)
+		sum += (double)float_of_bits(float_magnitude(p->value[i]));
+	p->level = level_of(sum / (double)p->n);
+	keep_from(p, float_bits(p->level / 2));
 }
 
 /* Encodes the group of n values, x, at value `at` of the chunk; its largest magnitude is given. */
@@ -52,14 +79,14 @@ static enum rv_err encode_group(const struct codec *self, const float *x, uint32
 	struct topk_picked p;
 	if (absmax_bits >= FLOAT_INF_BITS)
 		return block_not_finite(self, x, n, at, et);
-	p.level[0] = p.level[1] = 0;
+	p.level = 0;
 	p.n = topk_select(x, n, topk_kept(self, n), FLOAT_LEAST_NORMAL_BITS, p.index);
 	for (size_t i = 0; i < p.n; i++)
 		p.value[i] = x[p.index[i]];
 	if (p.n > 0) {
-		split(&p);
-		settle_levels(&p);
-		drop_overstated(&p);
+		topk_fit(self, &p, n);
+		drop_unworthy(&p);
+		settle_level(&p);
 	}
 	topk_write_group(self, &p, n, out + topk_group_at(self, at));
 	return RV_OK;

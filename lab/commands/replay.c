@@ -204,10 +204,10 @@ const struct rv_command replay_command = {
 	.help = "Repeat a real run in one process, and compare every round's state hash.",
 	.details =
 		"Each DIR is a worker's directory; all workers that ever took part are needed. Their trace.jsonl holds which\n"
-		"steps each took, the members of each round, and who came late, restarted or caught up. Ends with an\n"
-		"error that names the round where the bits differ. A GPU worker is replayed on a GPU: the same model of it, "
-		"and\n"
-		"with RIVULET_CUDA_DETERMINISTIC=1 here and there, as products otherwise use the algorithm that was fastest.",
+		"steps each took, the members of each round, who made which means with what residual, and who came late,\n"
+		"was killed, restarted or caught up. Ends with an error that names the round where the bits differ. A GPU\n"
+		"worker is replayed on a GPU: the same model of it, and with RIVULET_CUDA_DETERMINISTIC=1 here and there, as\n"
+		"products otherwise use the algorithm that was fastest.",
 	.options = options,
 	.opts_bytes = sizeof(struct replay_options),
 	.run = run_replay,

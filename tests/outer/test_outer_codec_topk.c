@@ -7,10 +7,11 @@
 #include "tests/outer/vectors.h"
 
 #include <float.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const struct codec codec_everything = RV_TOPK_CODEC("everything", 250, TOPK_GROUP);
+static const struct codec codec_everything = RV_TOPK_CODEC("everything", 250, TOPK_GROUP, 0);
 
 static const size_t sizes[] = {1, 2, 31, 63, 64, 65, 127, 128, 129, 1023, 4095, 4096, 4097, 4160, 8192, 9000};
 enum { LARGEST = 9000, BYTES_CAP = 8 * LARGEST };
@@ -91,7 +92,7 @@ static void check_values(const struct kind *k, size_t n) {
 	for (size_t i = 0; i < n; i++) {
 		assert_true(kept[i] || y[i] == 0);
 		assert_true(fabsf(x[i] - y[i]) <= fabsf(x[i]) && (y[i] == 0 || (y[i] < 0) == (x[i] < 0)));
-		assert_true(!isnan(y[i]) && (k->k > 128 || is_exact(x[i], y[i], x[i] - y[i])));
+		assert_true(!isnan(y[i]) && is_exact(x[i], y[i], x[i] - y[i]));
 	}
 }
 
@@ -160,48 +161,112 @@ static void test_delta_and_decode_add(void **state) {
 static void test_sizes(void **state) {
 	(void)state;
 	assert_int_equal(codec_topk64.encoded_bytes(&codec_topk64, 0), 0);
-	assert_int_equal(codec_topk64.encoded_bytes(&codec_topk64, 1), 8 + 2 + 2 + 1);
-	assert_int_equal(codec_topk64.encoded_bytes(&codec_topk64, 64), 8 + 2 + 2 + 1);
-	assert_int_equal(codec_topk64.encoded_bytes(&codec_topk64, 65), 8 + 2 + 3 + 1);
-	assert_int_equal(codec_topk64.encoded_bytes(&codec_topk64, 4096), 8 + 2 + 96 + 16); /* .24 bits a value */
-	assert_int_equal(codec_topk64.encoded_bytes(&codec_topk64, 4097), 122 + 13);
-	assert_int_equal(codec_topk32.encoded_bytes(&codec_topk32, 65536), 16 * (8 + 2 + 48 + 8));
-	assert_int_equal(codec_topk128.encoded_bytes(&codec_topk128, 65536), 16 * (8 + 2 + 192 + 32));
+	assert_int_equal(codec_topk64.encoded_bytes(&codec_topk64, 1), 2 + 1 + 1);
+	assert_int_equal(codec_topk64.encoded_bytes(&codec_topk64, 64), 2 + 1 + 1);
+	assert_int_equal(codec_topk64.encoded_bytes(&codec_topk64, 65), 2 + 2 + 1);
+	assert_int_equal(codec_topk64.encoded_bytes(&codec_topk64, 4096), 2 + 61 + 8); /* .139 bits a value */
+	assert_int_equal(codec_topk64.encoded_bytes(&codec_topk64, 4097), 71 + 4);
+	assert_int_equal(codec_topk32.encoded_bytes(&codec_topk32, 65536), 16 * (2 + 35 + 4));
+	assert_int_equal(codec_topk128.encoded_bytes(&codec_topk128, 65536), 16 * (2 + 106 + 16));
+}
+
+enum { KNOWN = 192 };
+
+/* Of KNOWN values 3 are sent by topk64: 5, -8 and 6, as their mean 6.33 in 8 bits, 6.34375. Their
+ * distances are 2, 60 and 127: 1 01000, 01 00111 and 0001 11111. */
+static void fill_known(void) {
+	memset(x, 0, sizeof x);
+	x[2] = 5;
+	x[63] = -8;
+	x[191] = 6;
 }
 
 /* Vectors written out by hand: the layout is a promise to other implementations. */
 static void test_known_bytes(void **state) {
 	(void)state;
-	/* Of 192 values 3 are kept by topk64: 2, -8 and 6, whose mean magnitude is 5.33: low 2, high
-	 * 7. */
-	const uint8_t bytes[] = {0, 0, 0xe0, 0x40, 0, 0, 0, 0x40, 3, 0, 0x02, 0xf0, 0x03, 0xbf, 0x00, 0x1c};
-	memset(x, 0, sizeof x);
-	x[2] = 2;
-	x[63] = -8;
-	x[191] = 6;
+	const uint8_t bytes[] = {0xcb, 0x40, 0x85, 0x1c, 0x3f, 0x02};
+	fill_known();
 	x[100] = 1;
-	assert_int_equal(codec_topk64.encoded_bytes(&codec_topk64, 192), sizeof bytes);
-	assert_int_equal(codec_topk64.encode(&codec_topk64, x, 192, code, NULL), RV_OK);
+	assert_int_equal(codec_topk64.encoded_bytes(&codec_topk64, KNOWN), sizeof bytes);
+	assert_int_equal(codec_topk64.encode(&codec_topk64, x, KNOWN, code, NULL), RV_OK);
 	assert_memory_equal(code, bytes, sizeof bytes);
+	assert_int_equal(codec_topk64.decode(&codec_topk64, code, KNOWN, y, NULL), RV_OK);
+	assert_true(y[2] == 6.34375f && y[63] == -6.34375f && y[191] == 6.34375f && y[100] == 0);
 	memset(x, 0, sizeof x);
 	memset(code2, 0, sizeof code2);
-	assert_int_equal(codec_topk64.encode(&codec_topk64, x, 192, code, NULL), RV_OK);
+	assert_int_equal(codec_topk64.encode(&codec_topk64, x, KNOWN, code, NULL), RV_OK);
 	assert_memory_equal(code, code2, sizeof bytes);
 }
 
-/* Nine like values and one of a hundred: the mean of the lower part is theirs, and the outlier is
- * alone; a value that a level would more than double stays behind. */
-static void test_levels(void **state) {
+/* A value a hundred times the others is sent alone, and exactly; without it the others are, but one
+ * that the level would more than double. */
+static void test_one_level(void **state) {
 	(void)state;
 	memset(x, 0, sizeof x);
 	for (size_t i = 0; i < 9; i++)
 		x[i] = i == 0 ? 0.25f : 2;
-	x[9] = -100;
-	assert_int_equal(codec_topk64.encode(&codec_topk64, x, 64 * 10, code, NULL), RV_OK);
-	assert_int_equal(codec_topk64.decode(&codec_topk64, code, 64 * 10, y, NULL), RV_OK);
-	assert_true(y[9] == -100 && y[0] == 0);
-	for (size_t i = 1; i < 9; i++)
-		assert_true(fabsf(y[i] - 16.25f / 9) < 1e-4f);
+	for (int outlier = 1; outlier >= 0; outlier--) {
+		x[9] = outlier ? -100 : 0;
+		assert_int_equal(codec_topk64.encode(&codec_topk64, x, 640, code, NULL), RV_OK);
+		assert_int_equal(codec_topk64.decode(&codec_topk64, code, 640, y, NULL), RV_OK);
+		assert_true(y[9] == x[9] && y[0] == 0);
+		for (size_t i = 1; i < 9; i++)
+			assert_true(y[i] == (outlier ? 0 : 2));
+	}
+}
+
+/* Returns what the values sent take away from the energy of x (n <= TOPK_GROUP), if the j largest
+ * are sent as their mean. */
+static double taken_by(const float *sorted, size_t j) {
+	double sum = 0;
+	for (size_t i = 0; i < j; i++)
+		sum += (double)sorted[i];
+	return sum * sum / (double)j;
+}
+
+static int by_value(const void *a, const void *b) {
+	const float *p = a, *q = b;
+	return *p < *q ? 1 : *p > *q ? -1 : 0;
+}
+
+/* No other number of the largest values would take more, whatever their distribution. */
+static void test_the_level_takes_most(void **state) {
+	(void)state;
+	static float sorted[TOPK_GROUP];
+	struct rv_rng r = rv_rng_of(5, 6);
+	for (int rep = 0; rep < 300; rep++) {
+		double taken = 0, most = 0;
+		const double power = 0.5 + (double)(rep % 8);
+		for (size_t i = 0; i < TOPK_GROUP; i++) {
+			x[i] = (float)pow(fabs(rv_rng_normal(&r)), power) * (i % 2 ? 1 : -1);
+			sorted[i] = fabsf(x[i]);
+		}
+		assert_int_equal(codec_topk64.encode(&codec_topk64, x, TOPK_GROUP, code, NULL), RV_OK);
+		assert_int_equal(codec_topk64.decode(&codec_topk64, code, TOPK_GROUP, y, NULL), RV_OK);
+		for (size_t i = 0; i < TOPK_GROUP; i++)
+			taken += (double)x[i] * (double)x[i] - (double)(x[i] - y[i]) * (double)(x[i] - y[i]);
+		qsort(sorted, TOPK_GROUP, sizeof *sorted, by_value);
+		for (size_t j = 1; j <= 64; j++)
+			most = taken_by(sorted, j) > most ? taken_by(sorted, j) : most;
+		assert_true(taken <= most * 1.0001 && taken >= most * 0.97); /* a few may not fit */
+	}
+}
+
+/* 64 places whose code is longer than the room: the smallest values stay behind, as few as can. */
+static void test_places_that_do_not_fit(void **state) {
+	(void)state;
+	for (int far_is_least = 0; far_is_least < 2; far_is_least++) {
+		memset(x, 0, sizeof x);
+		for (size_t i = 0; i < 63; i++)
+			x[i] = 1 + (float)i / 100;
+		x[TOPK_GROUP - 1] = far_is_least ? 0.99f : 1.5f;
+		assert_int_equal(codec_topk64.encode(&codec_topk64, x, TOPK_GROUP, code, NULL), RV_OK);
+		assert_int_equal(codec_topk64.decode(&codec_topk64, code, TOPK_GROUP, y, NULL), RV_OK);
+		assert_int_equal(y[TOPK_GROUP - 1] == 0, far_is_least);
+		for (size_t i = 0; i < 63; i++) /* 64 x 6 + 126 bits of 488: four places less */
+			assert_int_equal(y[i] == 0, !far_is_least && i < 4);
+		check_one_encoding(&codec_topk64, x, TOPK_GROUP);
+	}
 }
 
 static void test_refuses_what_is_not_finite(void **state) {
@@ -212,41 +277,31 @@ static void test_refuses_what_is_not_finite(void **state) {
 
 /* ---- hostile bytes ---- */
 
-/* A valid encoding of 192 values in which 3 are sent (test_known_bytes), with some bytes
- * replaced. */
-static void spoiled(const struct codec *c, size_t at, const void *bytes, size_t n, const char *why) {
-	memset(x, 0, sizeof x);
-	x[2] = 2;
-	x[63] = -8;
-	x[191] = 6;
-	assert_int_equal(c->encode(c, x, 192, code, NULL), RV_OK);
+/* The encoding of test_known_bytes, with some bytes replaced. */
+static void spoiled(size_t at, const void *bytes, size_t n, const char *why) {
+	fill_known();
+	assert_int_equal(codec_topk64.encode(&codec_topk64, x, KNOWN, code, NULL), RV_OK);
 	memcpy(code + at, bytes, n);
-	check_refused(c, code, 192, why);
+	check_refused(&codec_topk64, code, KNOWN, why);
 }
 
 static void test_refuses_corrupt_bytes(void **state) {
 	(void)state;
-	const struct codec *c = &codec_topk64;
-	spoiled(c, 8, "\4", 1, "at most 3 of 192");
-	spoiled(c, 9, "\1", 1, "at most 3 of 192");
-	spoiled(c, 10, "\2\x20\0", 3, "index 2 after 2: must ascend"); /* a duplicate */
-	spoiled(c, 10, "\x40\xf0", 2, "index 63 after 64: must ascend");
-	spoiled(c, 13, "\xc0", 1, "index 192, there are 192");
-	spoiled(c, 14, "\x0f", 1, "there are 192");
-	spoiled(c, 14, "\x10", 1, "more indices");
-	spoiled(c, 15, "\x5c", 1, "more codes");
-	spoiled(c, 8, "\2", 1, "more indices");
-	const float bad[] = {NAN, INFINITY, -7, 0, 0x1p-127f, 1.5f, 0x1.00001p3f};
+	enum { LEVEL = 0, PLACES = 2, SIGNS = 5 };
+	spoiled(PLACES, "\x41\x10\x04", 3, "bits behind the 3 places of at most 3");
+	spoiled(PLACES, "\x01\x00\x80", 3, "bits behind the 1 places"); /* and no room for the rest of one */
+	spoiled(PLACES, "\x00\x04\x00", 3, "place 320, there are 192");
+	spoiled(PLACES + 2, "\x7f", 1, "bits behind the 3 places");
+	spoiled(SIGNS, "\x0a", 1, "more signs than the 3");
+	const uint16_t bad[] = {0, 0x8000, 0x7f80, 0x7fc0, 0xff80, 0xc0cb, 0x0040, 0x007f};
 	for (size_t i = 0; i < COUNT_OF(bad); i++)
-		spoiled(c, 0, &bad[i], 4, "levels"); /* 1.5: below the low one */
-	const float bad_low[] = {NAN, INFINITY, -2, 0, -0.0f, 0x1p-127f, 7, 8, 0x1.00001p1f};
-	for (size_t i = 0; i < COUNT_OF(bad_low); i++)
-		spoiled(c, 4, &bad_low[i], 4, "levels"); /* 0: but one value is sent as it */
-	spoiled(c, 15, "\x1d", 1, "levels");         /* none is low */
-	spoiled(c, 15, "\x08", 1, "levels");         /* none is high */
+		spoiled(LEVEL, &bad[i], sizeof bad[i], "of 3 values");
 	memset(code, 0, sizeof code);
-	code[3] = 0x40;
-	check_refused(c, code, 192, "levels"); /* a level, and nothing sent */
+	code[1] = 0x40;
+	check_refused(&codec_topk64, code, KNOWN, "of 0 values"); /* a level, and nothing sent */
+	code[1] = 0;
+	code[SIGNS] = 1;
+	check_refused(&codec_topk64, code, KNOWN, "more signs than the 0");
 }
 
 /* Whatever the bytes are: refused, or decoded to finite values that encode to the same bytes. Bits
@@ -278,7 +333,9 @@ int main(void) {
 		cmocka_unit_test(test_delta_and_decode_add),
 		cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_known_bytes),
-		cmocka_unit_test(test_levels),
+		cmocka_unit_test(test_one_level),
+		cmocka_unit_test(test_the_level_takes_most),
+		cmocka_unit_test(test_places_that_do_not_fit),
 		cmocka_unit_test(test_refuses_what_is_not_finite),
 		cmocka_unit_test(test_refuses_corrupt_bytes),
 		cmocka_unit_test(test_any_bytes),
