@@ -268,7 +268,7 @@ static void links_that_are_spent_or_forged(void **state) {
 	struct scene *s = *state;
 	char forged[INVITE_MAX_BYTES];
 	struct invite wrong = s->invite;
-	expect_worker_refused(s, s->e.links[0], "token");
+	expect_worker_refused(s, s->e.links[0], "spent");
 	wrong.key[5] ^= 1;
 	invite_format(&wrong, forged);
 	expect_worker_refused(s, forged, "key");
