@@ -159,13 +159,16 @@ static void on_refused(void *ctx, enum rv_err e, const char *text) {
 	sim_fail(w->sim, "w%d: refused (%s): %s", w->host, rv_err_name(e), text);
 }
 
-/* As rivulet-worker does: what waits to be asked again is due now. */
+/* As rivulet-worker does: what waits to be asked again, or dialed, is due now. */
 static void on_away(void *ctx, bool away, const char *text) {
 	struct sim_worker *w = ctx;
 	sim_say(w->sim, w->host, away ? "does not reach the coordinator: %s" : "reaches the coordinator again%s", text);
 	if (away)
 		return;
+	w->comebacks++;
 	control_client_hurry(w->control);
+	if (w->mesh != NULL)
+		peers_hurry(w->mesh, w->sim->now_us);
 	if (w->reach.core != NULL)
 		reach_core_hurry(w->reach.core, w->sim->now_us);
 }

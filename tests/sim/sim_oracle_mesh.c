@@ -303,13 +303,16 @@ void oracle_relay_fault(struct sim *s, int host, int relay, const char *text) {
 }
 
 /* The bound on what others can make a worker do to a bystander: of each member's candidates the
- * attempts that the mesh has for an address that never answered, and the openings that a relay has
- * for hosts that nobody has named (worker/reach/core_pairs.c). */
+ * attempts that the mesh has for an address that never answered, again when the coordinator is
+ * back, within those of a member in all (net/mesh/book.h), and the openings that a relay has for
+ * hosts that nobody has named (worker/reach/core_pairs.c). */
 static void check_strange(struct sim *s, int host) {
-	enum { OF_A_MEMBER = 10, OPENINGS = 8, EVERY_US = 30 * SIM_S };
+	enum { OF_A_MEMBER = 10, AT_MOST = 40, OPENINGS = 8, EVERY_US = 30 * SIM_S };
 	struct sim_worker *w = &s->workers[host];
-	int64_t lived = (s->now_us - w->life_us) / EVERY_US;
-	int most = s->false_relays == 0 ? 0 : OF_A_MEMBER * s->opt.n_workers + OPENINGS + (int)lived;
+	int lived = (int)((s->now_us - w->life_us) / EVERY_US);
+	int again = OF_A_MEMBER * (1 + w->comebacks), in_all = AT_MOST + lived;
+	int of_each = w->comebacks == 0 || again < in_all ? again : in_all;
+	int most = s->false_relays == 0 ? 0 : of_each * s->opt.n_workers + OPENINGS + lived;
 	w->strange++;
 	s->stats.strange_dials++;
 	if (w->strange > most)

@@ -29,7 +29,7 @@ static void clear(struct sim *s, struct sim_worker *w) {
 	w->core = NULL;
 	w->told_wrong = 0;
 	w->told_attempt = 0;
-	w->strange = 0;
+	w->strange = w->comebacks = 0;
 	w->life_us = s->now_us;
 	w->timer_us = INT64_MAX;
 	w->store_thread = (struct store_thread){0};

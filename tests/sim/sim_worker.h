@@ -154,7 +154,8 @@ struct sim_worker {
 	int64_t timer_us;
 	int strange; /* dials of addresses that are nobody's, by this process; since: */
 	int64_t life_us;
-	int spins; /* turns in a row that were due at once */
+	int comebacks; /* of the coordinator, since then: it dials everybody again */
+	int spins;     /* turns in a row that were due at once */
 };
 
 /* sim_process.c */

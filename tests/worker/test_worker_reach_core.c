@@ -287,6 +287,67 @@ static void a_guest_that_is_lost_is_not_tried_for_its_own_sake(void **state) {
 	assert_int_equal(s->connects, 1);
 }
 
+/* The home is at the second of n relays; the first one, of peer 5, has another address. */
+static void is_away_from_two_addresses(struct scene *s, int n_relays) {
+	is_at_the_second(s, n_relays);
+	struct relay_ref *other = &s->doc.relays[s->doc.n_relays++];
+	*other = s->doc.relays[0];
+	(void)snprintf(other->addr, sizeof other->addr, "[2001:db8::1]:7435");
+	scene_add_member(s, 5, 1, "192.0.2.5:7434");
+	s->downs = 0;
+}
+
+/* A member without IPv4 reaches no relay at its first address. */
+static void a_guest_goes_to_the_next_address_at_once(void **state) {
+	struct scene *s = *state;
+	is_away_from_two_addresses(s, 2);
+	reach_core_want(s->core, s->now_us, 5, false);
+	assert_string_equal(s->at[1].addr, "10.0.0.1:7435");
+	is_lost(s, 1);
+	assert_true(s->is_connected[1]);
+	assert_string_equal(s->at[1].addr, "[2001:db8::1]:7435");
+	assert_int_equal(s->downs, 0);
+	scene_comes_up(s, 1);
+	scene_reflects_all(s, 1);
+	scene_gets_tickets(s);
+	scene_called(s, 5, WAY_OPEN_V4);
+	assert_int_equal(s->sent_by[s->sent - 1], 1);
+	is_lost(s, 1);
+	scene_gets_tickets(s); /* for a call at the home */
+	scene_refuses(s, 0, 5, WAY_OPEN_V4, RELAY_REFUSE_ABSENT, 0);
+	s->connects = 0;
+	reach_core_want(s->core, s->now_us, 5, false);
+	assert_int_equal(s->connects, 1);
+	assert_string_equal(s->at[1].addr, "[2001:db8::1]:7435"); /* which answered */
+}
+
+static void a_guest_is_down_when_no_address_has_answered(void **state) {
+	struct scene *s = *state;
+	is_away_from_two_addresses(s, 2);
+	s->connects = 0;
+	reach_core_want(s->core, s->now_us, 5, false);
+	is_lost(s, 1);
+	is_lost(s, 1);
+	assert_int_equal(s->connects, 2);
+	assert_int_equal(s->downs, 1);
+	assert_false(s->is_connected[1]);
+	assert_true(s->asked == UINT64_C(1) << 5); /* the pair goes on at the home */
+}
+
+/* A packet that nobody answers takes longer than a pair waits. */
+static void a_silent_address_costs_a_guest_its_time_once(void **state) {
+	struct scene *s = *state;
+	is_away_from_two_addresses(s, 3);
+	reach_core_want(s->core, s->now_us, 5, false);
+	scene_advance(s, 9 * S);
+	scene_gets_tickets(s); /* for a call at the home */
+	scene_refuses(s, 0, 5, WAY_OPEN_V4, RELAY_REFUSE_ABSENT, 0);
+	assert_string_equal(s->at[1].addr, "10.0.0.3:7435");
+	is_lost(s, 1);
+	reach_core_want(s->core, s->now_us, 5, false);
+	assert_string_equal(s->at[1].addr, "[2001:db8::1]:7435");
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		SCENE_TEST(without_relays_there_is_nothing_to_do),
@@ -304,6 +365,9 @@ int main(void) {
 		SCENE_TEST(an_idle_guest_leaves),
 		SCENE_TEST(a_guest_becomes_the_home_when_the_home_fails),
 		SCENE_TEST(a_guest_that_is_lost_is_not_tried_for_its_own_sake),
+		SCENE_TEST(a_guest_goes_to_the_next_address_at_once),
+		SCENE_TEST(a_guest_is_down_when_no_address_has_answered),
+		SCENE_TEST(a_silent_address_costs_a_guest_its_time_once),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -75,6 +75,22 @@ void relays_unreached(struct reach_core *r, int64_t now_us, int place) {
 	r->judged[reach_first_place(r, place)].try_us = now_us + UNREACHED_US;
 }
 
+int relays_begins_at(const struct reach_core *r, int place) {
+	int left = r->judged[place].address;
+	RV_ASSERT(reach_first_place(r, place) == place);
+	for (int i = place; i < r->n_relays; i++)
+		if (reach_first_place(r, i) == place && left-- == 0)
+			return i;
+	return place; /* it is listed with fewer addresses now */
+}
+
+void relays_begin_at(struct reach_core *r, int place) {
+	int first = reach_first_place(r, place);
+	r->judged[first].address = 0;
+	for (int i = first; i < place; i++)
+		r->judged[first].address += reach_first_place(r, i) == first;
+}
+
 static bool links_someone(const struct reach_core *r, int64_t now_us, int place) {
 	for (int i = 0; i < r->n_pairs; i++) {
 		const struct pair *p = &r->pairs[i];
@@ -97,7 +113,7 @@ void relays_failed(struct reach_core *r, int64_t now_us, int place) {
 bool relays_link_ended(struct reach_core *r, int64_t now_us, int place, int64_t lived_us, bool failed) {
 	bool was_steady = lived_us >= STEADY_US;
 	if (was_steady)
-		r->judged[place] = (struct relay_record){0};
+		r->judged[place] = (struct relay_record){.address = r->judged[place].address};
 	else if (failed)
 		relays_failed(r, now_us, place);
 	return was_steady || !failed;

@@ -3,7 +3,8 @@
  *
  *   reach_core.c    life, documents, what goes in
  *   core_station.c  a connection to a relay: when it is tried, proven, left,
- * and what its relay may send core_relays.c which relays are good
+ *                   and what its relay may send
+ *   core_relays.c   which relays are good
  *   core_mapping.c  reflections, and what they show of the worker's router
  *   core_table.c    the pairs by member number
  *   core_pairs.c    the ways of a pair: from a wish of the mesh to a route */
@@ -89,6 +90,7 @@ struct relay_record {
 	int64_t bad_until_us; /* 0: good */
 	int64_t pause_us;     /* for which it was bad last; 0: never */
 	int64_t try_us;       /* time before which no guest goes there to make it the home */
+	int address;          /* at which a guest begins: one of the relay's, counted from 0 */
 };
 
 struct reach_core {
@@ -120,7 +122,7 @@ static inline int64_t reach_earlier(int64_t a, int64_t b) {
 }
 
 /* core_station.c */
-/* Goes on to use the station at this place, connecting at once. */
+/* Goes on to use the guest station at the relay of this first place, connecting at once. */
 void station_use(struct reach_core *r, int64_t now_us, int station, int place);
 /* Closes and no longer uses it. */
 void station_leave(struct reach_core *r, int station);
@@ -142,6 +144,10 @@ int relays_next(const struct reach_core *r, int64_t now_us, int place);
 void relays_broke_rules(struct reach_core *r, int64_t now_us, int place);
 /* It did not answer a station. */
 void relays_unreached(struct reach_core *r, int64_t now_us, int place);
+/* Returns the address of the relay, a place, at which a guest begins. */
+int relays_begins_at(const struct reach_core *r, int place);
+/* Has guests begin at this address of its relay; any place of the list. */
+void relays_begin_at(struct reach_core *r, int place);
 /* A call there came to nothing. */
 void relays_failed(struct reach_core *r, int64_t now_us, int place);
 /* A link through it has ended. Returns false if it failed soon. */

@@ -39,11 +39,23 @@ static void connect_now(struct reach_core *r, int64_t now_us, int station) {
 	r->ops.connect(r->ops.ctx, station, &r->relays[s->place]);
 }
 
+/* Returns the next place of the same relay, going round. */
+static int next_address(const struct reach_core *r, int place) {
+	int first = reach_first_place(r, place);
+	do
+		place = (place + 1) % r->n_relays;
+	while (reach_first_place(r, place) != first);
+	return place;
+}
+
 void station_use(struct reach_core *r, int64_t now_us, int station, int place) {
-	if (r->stations[station].is_used)
+	struct station *s = &r->stations[station];
+	if (s->is_used && s->state != REACH_UP) /* that address had its time */
+		relays_begin_at(r, next_address(r, s->place));
+	if (s->is_used)
 		station_leave(r, station);
-	r->stations[station] =
-		(struct station){.is_used = true, .place = place, .pause_us = FIRST_PAUSE_US, .used_us = now_us};
+	*s = (struct station){.is_used = true, .pause_us = FIRST_PAUSE_US, .used_us = now_us};
+	s->place = relays_begins_at(r, place);
 	connect_now(r, now_us, station);
 }
 
@@ -66,15 +78,6 @@ static void rest(struct reach_core *r, int64_t now_us, struct station *s) {
 	s->state = REACH_IDLE;
 	s->try_us = RV_BUG("station-once") ? INT64_MAX : now_us + s->pause_us / 2 + jitter_us;
 	s->pause_us = 2 * s->pause_us < LAST_PAUSE_US ? 2 * s->pause_us : LAST_PAUSE_US;
-}
-
-/* Returns the next place of the same relay, going round. */
-static int next_address(const struct reach_core *r, int place) {
-	int first = reach_first_place(r, place);
-	do
-		place = (place + 1) % r->n_relays;
-	while (reach_first_place(r, place) != first);
-	return place;
 }
 
 static int count_addresses(const struct reach_core *r, int place) {
@@ -129,9 +132,24 @@ static bool is_to_be_left(const struct reach_core *r, int64_t now_us, int place,
 	return is_bad && (was_up || !relays_is_bad(r, now_us, relays_next(r, now_us, place)));
 }
 
+/* Connects to the next address of the guest's relay at once: pairs wait. Returns false if there is
+ * none left, or the relay has answered. */
+static bool guest_goes_on(struct reach_core *r, int64_t now_us, int station) {
+	struct station *s = &r->stations[station];
+	if (station == r->home || s->state == REACH_UP)
+		return false;
+	int next = next_address(r, s->place);
+	relays_begin_at(r, next);
+	if (++s->tries >= count_addresses(r, s->place))
+		return false;
+	s->place = next;
+	connect_now(r, now_us, station);
+	return true;
+}
+
 void station_lost(struct reach_core *r, int64_t now_us, int station, const char *why) {
 	struct station *s = &r->stations[station];
-	if (s->state == REACH_IDLE)
+	if (s->state == REACH_IDLE || guest_goes_on(r, now_us, station))
 		return;
 	bool was_up = s->state == REACH_UP;
 	mapping_end(r, station);
@@ -176,6 +194,7 @@ static void take_seen(struct reach_core *r, int64_t now_us, int station, const s
 	s->pause_us = FIRST_PAUSE_US;
 	s->ping_us = now_us + PING_US;
 	s->up_us = s->used_us = now_us;
+	relays_begin_at(r, s->place);
 	s->rtt_us = now_us - s->hello_us;
 	s->second_port = seen->second_port;
 	memcpy(s->token, seen->nonce, sizeof s->token);

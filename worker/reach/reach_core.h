@@ -5,10 +5,11 @@
  * at several addresses. The worker has its *home* station at one, the first that answers; when it
  * fails, at the next one, after pauses that double. Two members meet at the relay that is the home
  * of one of them, the earlier one in the list: where the worker's own home is another one, it goes
- * there with a second, *guest* station, which is closed when nobody was called from it for a
- * minute. If a pair does not meet at one relay, it tries the next; a relay whose calls and links
- * come to nothing is left for the next one, too. The relay that the worker itself runs is its last
- * choice, and nobody learns that it is down: many routers let nobody out and in again.
+ * there with a second, *guest* station, at one address of that relay after the other, without
+ * pauses, beginning with the one that answered last; it is closed when nobody was called from it
+ * for a minute. If a pair does not meet at one relay, it tries the next; a relay whose calls and
+ * links come to nothing is left for the next one, too. The relay that the worker itself runs is its
+ * last choice, and nobody learns that it is down: many routers let nobody out and in again.
  *
  * Mappings. From the port on which the mesh listens the worker keeps reflections open at the
  * relays of its stations, by IPv4 and IPv6, at the main and the second port: they keep the
