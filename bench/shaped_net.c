@@ -9,7 +9,11 @@
  * routers) or in 2a11:86::/32. Site 1 is where the coordinator is: its line is unlimited. A line is
  * a virtual clock per direction: a packet leaves when what came before it has left; more than
  * `buffer` of queue drops (a home router's, drop-tail). Between the sender's uplink and the
- * receiver's downlink lies the delay.
+ * receiver's downlink lies the delay. Linux hands over TCP uncut (segments.h): each segment passes
+ * the lines, queues and losses by itself, but those that follow each other within RUN_NS are carried
+ * on as one, when the last of them has come, as a network card that moderates its interrupts does;
+ * and the relay looks at most once in WAKE_NS. Both add delay, together at most their sum, and save
+ * system calls.
  * "ready" is printed once; SIGTERM ends it, and with it the devices.
  *
  * Commands on stdin, one a line; each is answered by one line ("ok", or what is wrong):
@@ -20,6 +24,8 @@
  *     stats                 {"us":NOW,"up":[...],"down":[...],"up_wire":[...],"down_wire":[...],
  *                           "dropped":[...]}: IP bytes that each line took; bytes that left it,
  *                           with what Ethernet adds; packets lost */
+#include "bench/segments.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if.h>
@@ -40,22 +46,25 @@
 
 enum {
 	MAX_SITES = 40,
-	MTU = 1500,
 	ETHERNET_BYTES = 14,
+	MAX_FRAME_BYTES = SEGMENTS_VNET_BYTES + 65535,
+	RUN_NS = 1000000,
+	WAKE_NS = 250000,
 	MAX_PACKETS = 1 << 16, /* under way, all together */
 	READS_PER_WAKE = 64,
 	BUFFER_MS = 100,
 	COMMAND_BYTES = 256
 };
 
+/* One packet, or successive segments of one. */
 struct packet {
-	int64_t at_ns; /* time of arrival at the receiver's downlink, then of its end */
+	int64_t first_ns, at_ns; /* arrival of the first and the last segment at the downlink, then at its end */
 	uint64_t order;
-	struct packet *next_free;
+	struct segments segments;
+	uint32_t bytes; /* of data */
 	uint8_t to;
 	bool passed; /* the downlink, too */
-	uint16_t bytes;
-	uint8_t data[MTU];
+	uint8_t data[];
 };
 
 struct line {
@@ -77,9 +86,10 @@ struct site {
 struct net {
 	struct site sites[MAX_SITES];
 	int n;
-	struct packet *free, *heap[MAX_PACKETS]; /* a binary heap by (at_ns, order) */
+	struct packet *heap[MAX_PACKETS]; /* a binary heap by (at_ns, order) */
 	int n_heap;
 	uint64_t order, random;
+	struct packet *fresh; /* what was just read; room for MAX_FRAME_BYTES */
 	char command[COMMAND_BYTES];
 	size_t command_bytes;
 	bool commands_end;
@@ -102,7 +112,7 @@ static int64_t now_ns(void) {
  * network. */
 static int open_device(const char *name_space) {
 	char path[256];
-	struct ifreq request = {.ifr_flags = IFF_TUN | IFF_NO_PI};
+	struct ifreq request = {.ifr_flags = IFF_TUN | IFF_NO_PI | IFF_VNET_HDR};
 	(void)snprintf(path, sizeof path, "/var/run/netns/%s", name_space);
 	(void)snprintf(request.ifr_name, sizeof request.ifr_name, "wan0");
 	int ns = open(path, O_RDONLY | O_CLOEXEC);
@@ -112,7 +122,9 @@ static int open_device(const char *name_space) {
 	}
 	close(ns);
 	int fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0 || ioctl(fd, TUNSETIFF, &request) != 0) {
+	int vnet_bytes = SEGMENTS_VNET_BYTES;
+	if (fd < 0 || ioctl(fd, TUNSETIFF, &request) != 0 || ioctl(fd, TUNSETVNETHDRSZ, &vnet_bytes) != 0 ||
+		ioctl(fd, TUNSETOFFLOAD, TUN_F_CSUM | TUN_F_TSO4) != 0) {
 		perror("/dev/net/tun");
 		exit(1);
 	}
@@ -147,23 +159,8 @@ static struct packet *pop(struct net *net) {
 	return first;
 }
 
-/* Takes a free packet; NULL if all are under way. */
-static struct packet *take_packet(struct net *net) {
-	struct packet *p = net->free;
-	if (p != NULL)
-		net->free = p->next_free;
-	else if (net->n_heap < MAX_PACKETS)
-		p = malloc(sizeof *p);
-	return p;
-}
-
-static void give_packet(struct net *net, struct packet *p) {
-	p->next_free = net->free;
-	net->free = p;
-}
-
 /* Returns when the packet that comes at `now` has passed the line; -1: its queue is full. */
-static int64_t pass(struct line *l, int64_t now, uint16_t bytes, int64_t buffer_ns) {
+static int64_t pass(struct line *l, int64_t now, uint32_t bytes, int64_t buffer_ns) {
 	int64_t start = now > l->free_ns ? now : l->free_ns;
 	if (l->ns_per_byte > 0 && start - now > buffer_ns)
 		return -1;
@@ -185,50 +182,91 @@ static bool is_lost(struct net *net, const struct site *s) {
  * destination is in none of the ranges. */
 static int destination(const struct packet *p) {
 	static const uint8_t range6[] = {0x2a, 0x11, 0x00, 0x86};
-	const uint8_t *d = p->data;
-	if (p->bytes >= 20 && d[0] >> 4 == 4 && (d[16] == 10 || d[16] == 11) && d[17] == 86)
+	const uint8_t *d = p->data + SEGMENTS_VNET_BYTES;
+	uint32_t bytes = p->segments.all_bytes;
+	if (bytes >= 20 && d[0] >> 4 == 4 && (d[16] == 10 || d[16] == 11) && d[17] == 86)
 		return d[19] - 1;
-	if (p->bytes >= 40 && d[0] >> 4 == 6 && memcmp(d + 24, range6, sizeof range6) == 0)
+	if (bytes >= 40 && d[0] >> 4 == 6 && memcmp(d + 24, range6, sizeof range6) == 0)
 		return d[39] - 1;
 	return -1;
 }
 
-/* Carries a packet from the uplink of `from` to the site of its destination. */
-static void carry(struct net *net, struct site *from, struct packet *p, int64_t now) {
-	int to = destination(p);
-	if (to < 0 || to >= net->n) {
-		give_packet(net, p);
+/* Successive segments of a packet that have passed a line. */
+struct run {
+	uint32_t first, n;
+	int64_t first_ns, last_ns; /* of leaving the line */
+};
+
+/* Sends a run of `p` on, as a packet of its own; without memory it is lost. */
+static void send_on(struct net *net, struct site *s, const struct packet *p, const struct run *run, int64_t delay_ns) {
+	uint32_t bytes = segments_copy_bytes(&p->segments, run->first, run->n);
+	struct packet *out = net->n_heap < MAX_PACKETS ? malloc(sizeof *out + bytes) : NULL;
+	if (out == NULL) {
+		s->dropped += run->n;
 		return;
 	}
-	int64_t out = from->cut ? -1 : pass(&from->up, now, p->bytes, from->buffer_ns);
-	if (out < 0 || is_lost(net, from)) {
-		from->dropped++;
-		give_packet(net, p);
+	*out = (struct packet){.first_ns = run->first_ns + delay_ns,
+						   .at_ns = run->last_ns + delay_ns,
+						   .to = p->to,
+						   .passed = p->passed,
+						   .bytes = bytes};
+	segments_copy(&p->segments, p->data, run->first, run->n, out->data);
+	out->segments = segments_of(out->data, bytes);
+	push(net, out);
+}
+
+/* Returns when segment i came: they are evenly spaced. */
+static int64_t arrival(const struct packet *p, uint32_t i) {
+	uint32_t gaps = p->segments.n - 1;
+	return gaps == 0 ? p->at_ns : p->first_ns + (p->at_ns - p->first_ns) * i / gaps;
+}
+
+/* Takes the segments of `p` through a line of `s`, one by one, and sends on those that are not lost. */
+static void cross(struct net *net, struct site *s, struct line *l, const struct packet *p, int64_t delay_ns) {
+	struct run run = {.n = 0};
+	for (uint32_t i = 0; i < p->segments.n; i++) {
+		int64_t out = pass(l, arrival(p, i), segments_ip_bytes(&p->segments, i), s->buffer_ns);
+		bool lost = out < 0 || is_lost(net, s);
+		if (run.n > 0 && (lost || out - run.first_ns > RUN_NS)) {
+			send_on(net, s, p, &run, delay_ns);
+			run.n = 0;
+		}
+		if (lost)
+			s->dropped++;
+		else
+			run = run.n > 0 ? (struct run){run.first, run.n + 1, run.first_ns, out} : (struct run){i, 1, out, out};
+	}
+	if (run.n > 0)
+		send_on(net, s, p, &run, delay_ns);
+}
+
+/* Carries a packet that was read at `now` from the uplink of `from` to the site of its destination. */
+static void carry(struct net *net, struct site *from, struct packet *p, int64_t now) {
+	int to = destination(p);
+	if (to < 0 || to >= net->n)
+		return;
+	if (from->cut) {
+		from->dropped += p->segments.n;
 		return;
 	}
 	p->to = (uint8_t)to;
 	p->passed = false;
-	p->at_ns = out + from->delay_ns + net->sites[to].delay_ns;
-	push(net, p);
+	p->first_ns = p->at_ns = now;
+	cross(net, from, &from->up, p, from->delay_ns + net->sites[to].delay_ns);
 }
 
 /* Moves a packet whose time has come: into the downlink, or out of it. */
 static void arrive(struct net *net, struct packet *p) {
 	struct site *s = &net->sites[p->to];
-	int64_t out = s->cut ? -1 : p->passed ? p->at_ns : pass(&s->down, p->at_ns, p->bytes, s->buffer_ns);
-	if (out >= 0 && !p->passed && is_lost(net, s))
-		out = -1;
-	if (out > p->at_ns) {
+	if (s->cut) {
+		s->dropped += p->segments.n;
+	} else if (!p->passed) {
 		p->passed = true;
-		p->at_ns = out;
-		push(net, p);
-		return;
-	}
-	if (out < 0)
-		s->dropped++;
-	else if (write(s->fd, p->data, p->bytes) < 0 && errno != EIO) /* EIO: the device is not up yet */
+		cross(net, s, &s->down, p, 0);
+	} else if (write(s->fd, p->data, p->bytes) < 0 && errno != EIO) { /* EIO: the device is not up yet */
 		perror("wan0");
-	give_packet(net, p);
+	}
+	free(p);
 }
 
 /* Delivers all packets that are due; returns when the next one is. */
@@ -329,34 +367,43 @@ static void read_commands(struct net *net) {
 /* ---- the loop ---- */
 
 static void read_site(struct net *net, struct site *s, int64_t now) {
-	for (int k = 0; k < READS_PER_WAKE; k++) {
-		struct packet *p = take_packet(net);
-		if (p == NULL)
+	struct packet *p = net->fresh;
+	for (int k = 0; k < READS_PER_WAKE && net->n_heap < MAX_PACKETS; k++) {
+		ssize_t n = read(s->fd, p->data, MAX_FRAME_BYTES);
+		if (n <= SEGMENTS_VNET_BYTES)
 			return;
-		ssize_t n = read(s->fd, p->data, sizeof p->data);
-		if (n <= 0) {
-			give_packet(net, p);
-			return;
-		}
-		p->bytes = (uint16_t)n;
+		p->bytes = (uint32_t)n;
+		p->segments = segments_of(p->data, p->bytes);
 		carry(net, s, p, now);
 	}
+}
+
+static struct timespec timespec_of(int64_t ns) {
+	return (struct timespec){.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
+}
+
+/* Sleeps until WAKE_NS after `last_ns`. Returns the time then. */
+static int64_t rest(int64_t last_ns) {
+	int64_t left = last_ns + WAKE_NS - now_ns();
+	struct timespec sleep = timespec_of(left);
+	if (left > 0)
+		(void)nanosleep(&sleep, NULL);
+	return now_ns();
 }
 
 static void run(struct net *net) {
 	struct pollfd fds[MAX_SITES + 1];
 	for (int i = 0; i < net->n; i++)
 		fds[i] = (struct pollfd){.fd = net->sites[i].fd, .events = POLLIN};
-	while (!stopped) {
+	for (int64_t now = now_ns(); !stopped; now = rest(now)) {
 		fds[net->n] = (struct pollfd){.fd = net->commands_end ? -1 : STDIN_FILENO, .events = POLLIN};
-		int64_t now = now_ns(), wait = deliver(net, now) - now;
-		struct timespec timeout = {.tv_sec = wait / 1000000000, .tv_nsec = wait % 1000000000};
+		struct timespec timeout = timespec_of(deliver(net, now) - now);
 		if (ppoll(fds, (nfds_t)net->n + 1, &timeout, NULL) <= 0)
 			continue;
-		now = now_ns();
+		int64_t read_ns = now_ns();
 		for (int i = 0; i < net->n; i++)
 			if (fds[i].revents)
-				read_site(net, &net->sites[i], now);
+				read_site(net, &net->sites[i], read_ns);
 		if (fds[net->n].revents)
 			read_commands(net);
 	}
@@ -372,6 +419,10 @@ int main(int argc, char **argv) {
 	double per_byte = ns_per_byte(strtod(argv[1], NULL)), delay_ns = strtod(argv[2], NULL) * 1e6;
 	net.n = argc - 3;
 	net.random = UINT64_C(88172645463325252);
+	if ((net.fresh = malloc(sizeof *net.fresh + MAX_FRAME_BYTES)) == NULL) {
+		perror("shaped_net");
+		return 1;
+	}
 	for (int i = 0; i < net.n; i++) {
 		struct line line = {.ns_per_byte = i > 0 ? per_byte : 0};
 		net.sites[i] = (struct site){.fd = open_device(argv[i + 3]),

@@ -4,6 +4,7 @@ The limit is what the busiest line must take for the bytes that passed it, count
 Ethernet headers. An exchange lasts until the last packet has left the last line, so delays and queues count; the first one, in
 which everybody connects, does not.
 """
+import bisect
 import collections
 import os
 import re
@@ -15,6 +16,7 @@ import time
 SAMPLE_S = 0.01
 PAUSE_S = 0.25  # without bulk: the exchange is over
 TENTHS = 10
+GIGA = 1e9
 BULK = 0.05
 BUSY_BYTES = 1 << 20
 MODELS = {4: {"n-layer": 5, "n-embd": 256, "n-head": 8, "steps-per-round": 16},
@@ -95,14 +97,27 @@ def limit_s(samples, first, last, up_bytes_per_s, down_bytes_per_s):
     return max(took)
 
 
-def measured(samples, up_mbit, down_mbit, least_bytes, pause_s=PAUSE_S):
-    """Returns {seconds, limit, use, tenths, lost} of each exchange but the first."""
+def spanned(samples, spans):
+    """Returns (first, last) samples of each (from, to)."""
+    at = [s[0] for s in samples]
+    return [(max(bisect.bisect(at, began) - 1, 0), min(bisect.bisect(at, ended), len(at) - 1)) for began, ended in spans]
+
+
+def share(samples, first, last):
+    """Returns the fewest and the most bytes that an uplink sent, over their mean."""
+    sent = [samples[last][1][i] - samples[first][1][i] for i in range(len(samples[0][1]))]
+    return min(sent) * len(sent) / sum(sent), max(sent) * len(sent) / sum(sent)
+
+
+def measured(samples, up_mbit, down_mbit, stretches):
+    """Returns {seconds, limit, use, tenths, lost, share} of each exchange but the first; `stretches`: those of bursts() or
+    spanned()."""
     up, down, got = up_mbit * 125000, down_mbit * 125000, []
-    for first, last in bursts(samples, least_bytes, up, pause_s)[1:]:
+    for first, last in stretches[1:]:
         seconds = samples[last][0] - samples[first][0]
         limit = limit_s(samples, first, last, up, down)
         got.append({"seconds": seconds, "limit": limit, "use": limit / seconds, "tenths": tenths(samples, first, last, up),
-                    "lost": samples[last][3] - samples[first][3]})
+                    "lost": samples[last][3] - samples[first][3], "share": share(samples, first, last)})
     return got
 
 
@@ -117,7 +132,8 @@ def summary(got):
     middle = lambda key: round(statistics.median(x[key] for x in got), 3)
     return {"exchanges": len(got), "seconds": [round(x["seconds"], 2) for x in got], "limit_s": middle("limit"),
             "median_s": middle("seconds"), "use": middle("use"), "uses": [round(x["use"], 3) for x in got],
-            "packets_lost": middle("lost"), "uplinks_by_tenths": [round(statistics.median(x["tenths"][k] for x in got), 2) for k in range(TENTHS)],
+            "packets_lost": middle("lost"), "shares": [[round(v, 3) for v in x["share"]] for x in got],
+            "uplinks_by_tenths": [round(statistics.median(x["tenths"][k] for x in got), 2) for k in range(TENTHS)],
             "load": round(os.getloadavg()[0], 1)}
 
 
@@ -130,6 +146,11 @@ def congestion(net, workers):
             if int(re.search(r"bytes_sent:(\d+)", info)[1]) >= BUSY_BYTES:
                 found[info.replace("ts sack ", "").split()[0]] += 1
     return dict(found)
+
+
+def router_s_per_gb(samples, cpu_s):
+    """Returns the router's processor seconds over the bytes that left all uplinks."""
+    return round(cpu_s * GIGA / (sum(samples[-1][1]) - sum(samples[0][1])), 3)
 
 
 def watch(net, seconds, done):

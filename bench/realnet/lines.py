@@ -3,8 +3,9 @@
 slow:  at 1 and 10 Mbit/s, with the default timeouts: every round must commit at the first attempt, nobody suspected.
 caps:  --max-up and --max-down of 1, 5 and 20 Mbit/s on lines without limit: bytes on the wire (IP) in any 10 s.
 full:  the same caps on a mesh of three that has bulk for everybody all the time: neither more nor less in any 10 s.
-exchange: how much of their lines --sites workers use (exchange.py): --up and --down Mbit/s, --rtt, --loss, --buffer; PCCL
-       beside it where PCCL_DIR names a checkout with a build (peers.py).
+exchange: how much of their lines --sites workers use (exchange.py): --up and --down Mbit/s, --rtt, --loss, --buffer; beside
+       it bare TLS streams, PCCL where PCCL_DIR names a checkout with a build, and hivemind where HIVEMIND_PYTHON names a
+       python that has it (peers.py).
 away:  the coordinator is killed and comes back after a while: how long until the next commit; nobody joins again.
 """
 import argparse
@@ -185,13 +186,24 @@ def away(a, seconds):
         return met
 
 
+def counted(a, net, sites, seconds, done, pause_s=exchange.PAUSE_S, spans=lambda: []):
+    """Returns the summary of exchanges that pass until `done`; `spans`: when they were, if somebody says so."""
+    before = net.cpu_s()
+    samples = exchange.watch(net, seconds, done)
+    cost = exchange.router_s_per_gb(samples, net.cpu_s() - before)
+    said = spans()
+    stretches = (exchange.spanned(samples, said) if said else
+                 exchange.bursts(samples, sites * a.millions * 1e6, a.up * 125000, pause_s))
+    return {**exchange.summary(exchange.measured(samples, a.up, a.down, stretches)), "router_s_per_gb": cost}
+
+
 def measure_ours(a, sites, rtt, loss):
     with Run(a, exchange.config(a.millions), sites, a.up, delay=rtt / 2) as run:
         exchange.shape(a, run.net, sites, loss)
         c = run.cluster
-        samples = exchange.watch(run.net, 60 + a.exchanges * 60, lambda: len(c.commits()) >= a.exchanges + 2)
-        extra = {"roster_to_votes_s": exchange.roster_to_votes_s(c.commits()), "congestion": exchange.congestion(run.net, sites)}
-    return {**exchange.summary(exchange.measured(samples, a.up, a.down, sites * a.millions * 1e6)), **extra}
+        got = counted(a, run.net, sites, 60 + a.exchanges * 60, lambda: len(c.commits()) >= a.exchanges + 2)
+        return {**got, "roster_to_votes_s": exchange.roster_to_votes_s(c.commits()),
+                "congestion": exchange.congestion(run.net, sites)}
 
 
 def measure_peer(a, name, found, sites, rtt, loss):
@@ -200,10 +212,10 @@ def measure_peer(a, name, found, sites, rtt, loss):
         exchange.shape(a, net, sites, loss)
         with peers.Members(net, sites, exchange.PARAMETERS[a.millions]) as members:
             peers.PEERS[name][1](members, found)
-            samples = exchange.watch(net, 180 + a.exchanges * 60, lambda: members.exchanges() >= a.exchanges + 1)
+            return counted(a, net, sites, 180 + a.exchanges * 60, lambda: members.exchanges() >= a.exchanges + 1,
+                           peers.PAUSE_S / 2, members.spans)
     finally:
         net.close()
-    return exchange.summary(exchange.measured(samples, a.up, a.down, sites * a.millions * 1e6, peers.PAUSE_S / 2))
 
 
 def lines_limit(a, sites, rtt, loss):
@@ -217,11 +229,11 @@ def lines_limit(a, sites, rtt, loss):
     return met
 
 
-def find_peers(names):
+def find_peers(names, bin_dir):
     """Returns {name: what starts it} of those that are here; says aloud which are not."""
     found = {}
     for name in names.split(",") if names else []:
-        here, lack = peers.PEERS[name][0]()
+        here, lack = peers.PEERS[name][0](bin_dir)
         if here:
             found[name] = here
         else:
@@ -248,7 +260,7 @@ def parse():
     p.add_argument("--buffer", type=float, default=50, help="exchange: ms of queue at each line (default: 50)")
     p.add_argument("--millions", type=int, choices=exchange.MODELS, default=16, help="exchange: parameters (default: 16)")
     p.add_argument("--exchanges", type=int, default=6, help="exchange: to measure (default: 6)")
-    p.add_argument("--peers", default="pccl", help="exchange: who is measured beside us, if it is here (default: %(default)s)")
+    p.add_argument("--peers", default="tls,pccl,hivemind", help="exchange: who is measured beside us, if it is here (default: %(default)s)")
     p.add_argument("--least", type=float, default=0.9, help="exchange: part of the limit to be met (default: 0.9)")
     a = p.parse_args()
     unknown = [x for x in a.peers.split(",") if x and x not in peers.PEERS]
@@ -267,7 +279,7 @@ def cases_of(a):
     if "away" in a.cases:
         yield (away, a.away)
     if "exchange" in a.cases:
-        a.down, a.found = a.down or a.up, find_peers(a.peers)
+        a.down, a.found = a.down or a.up, find_peers(a.peers, a.bin)
         yield from ((lines_limit, int(n), float(t), float(x)) for n in a.sites.split(",") for t in a.rtt.split(",")
                     for x in a.loss.split(","))
 

@@ -1,10 +1,13 @@
-"""What others make of the same lines: PCCL in 8 bits, as many floats as our model has parameters.
+"""What others make of the same lines: as many floats as our model has parameters, in 8 bits.
 
-PCCL_DIR: a checkout of github:PrimeIntellect-ai/pccl with a build (libpccl.so, ccoip_master). It does not encrypt; it is measured
-by the router, as ours (exchange.py).
+tls: bare streams (bench_streams.c), the same bytes from everybody to everybody: what this machine reaches at most.
+pccl: PCCL_DIR, a checkout of github:PrimeIntellect-ai/pccl with a build (libpccl.so, ccoip_master). It does not encrypt.
+hivemind: HIVEMIND_PYTHON, a python that has it (default: python3). It does not encrypt either.
+The router counts them, as ours (exchange.py); hivemind's exchanges are told apart by what its members say, not by pauses.
 """
 import glob
 import os
+import re
 import subprocess
 import tempfile
 import time
@@ -13,9 +16,16 @@ from process import start_child
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PAUSE_S = 1.0  # between two exchanges: long enough to tell them apart
+START_S = 60
+CODED = 65 / 64  # bytes of int8 for a parameter, with its block's share of a scale
 
 
-def find_pccl():
+def find_streams(bin_dir):
+    path = f"{bin_dir}/bench_streams"
+    return (path, None) if os.path.exists(path) else (None, f"{path} is not built")
+
+
+def find_pccl(_):
     """Returns (libpccl.so, ccoip_master), or what is missing."""
     top = os.environ.get("PCCL_DIR")
     if not top:
@@ -23,6 +33,12 @@ def find_pccl():
     found = [sorted(glob.glob(f"{top}/**/{name}", recursive=True)) for name in ("libpccl.so", "ccoip_master")]
     found = [next((f for f in files if os.path.isfile(f)), None) for files in found]
     return (found, None) if all(found) else (None, f"{top} has no libpccl.so or no ccoip_master: build it as a shared library")
+
+
+def find_hivemind(_):
+    python = os.environ.get("HIVEMIND_PYTHON", "python3")
+    has = subprocess.run([python, "-c", "import hivemind"], capture_output=True)
+    return (python, None) if has.returncode == 0 else (None, f"{python} has no hivemind: HIVEMIND_PYTHON names one that has")
 
 
 class Members:
@@ -49,6 +65,12 @@ class Members:
                 raise RuntimeError(f"a peer's program ended: {tails}")
         return min(sum(" members" in line for line in self.text(i).splitlines()) for i in range(self.members))
 
+    def spans(self):
+        """Returns (from, to) of each exchange, by the first and the last member, on the monotonic clock; [] if they do not
+        say."""
+        said = [re.findall(r"members, ([0-9.]+) to ([0-9.]+)", self.text(i)) for i in range(self.members)]
+        return [(min(float(x[0]) for x in one), max(float(x[1]) for x in one)) for one in zip(*said)]
+
     def __enter__(self):
         return self
 
@@ -68,4 +90,28 @@ def start_pccl(peers, found):
                             str(peers.count), str(PAUSE_S)], str(i))
 
 
-PEERS = {"pccl": (find_pccl, start_pccl)}
+def start_streams(peers, program):
+    hosts = [peers.net.address(i + 2) for i in range(peers.members)]
+    each = round(2 * peers.count * CODED / peers.members)  # a contribution and a mean of a share, to every other one
+    for i in range(peers.members):
+        peers.start(i + 2, [program, str(i), str(each), str(PAUSE_S), *hosts], str(i))
+
+
+def first_address(peers):
+    end = time.monotonic() + START_S
+    while time.monotonic() < end:
+        found = re.search(r"^first (\S+)$", peers.text("0"), re.M)
+        if found:
+            return found[1]
+        time.sleep(0.1)
+    raise RuntimeError(f"hivemind did not start within {START_S} s: {peers.text('0')[-300:]}")
+
+
+def start_hivemind(peers, python):
+    for i in range(peers.members):
+        first = [first_address(peers)] if i > 0 else []
+        peers.start(i + 2, [python, "-B", f"{HERE}/hivemind_member.py", peers.net.address(i + 2), str(peers.members),
+                            str(peers.count), str(PAUSE_S), *first], str(i))
+
+
+PEERS = {"tls": (find_streams, start_streams), "pccl": (find_pccl, start_pccl), "hivemind": (find_hivemind, start_hivemind)}

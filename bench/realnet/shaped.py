@@ -139,6 +139,12 @@ class ShapedNet:
         "down_wire": bytes with what Ethernet adds."""
         return json.loads(self._ask("stats"))
 
+    def cpu_s(self):
+        """Returns the router's processor time since its start."""
+        with open(f"/proc/{self.relay.pid}/stat") as f:
+            fields = f.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def close(self):
         if self.relay is not None:
             self.relay.terminate()

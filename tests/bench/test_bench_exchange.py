@@ -25,7 +25,8 @@ PAUSE = (0.5, 0, 0)
 
 class Exchange(unittest.TestCase):
     def measured(self, *stretches):
-        return exchange.measured(samples_of((1, 1, 1), PAUSE, *stretches, PAUSE), 8, 8, RATE / 2)
+        samples = samples_of((1, 1, 1), PAUSE, *stretches, PAUSE)
+        return exchange.measured(samples, 8, 8, exchange.bursts(samples, RATE / 2, RATE))
 
     def test_full_lines_reach_the_limit(self):
         one, = self.measured((2, 1, 1))
@@ -47,6 +48,14 @@ class Exchange(unittest.TestCase):
     def test_reports_are_no_bulk(self):
         one, = self.measured((2, 1, 1), (0.4, 0.01, 0.01), PAUSE, (1, 0.02, 0.02))
         self.assertAlmostEqual(one["seconds"], 2, places=1)
+
+    def test_what_members_say_needs_no_pause(self):
+        samples = samples_of((1, 1, 1), (2, 1, 0.5), (1, 1, 1))
+        one, = exchange.measured(samples, 8, 8, exchange.spanned(samples, [(0, 1), (1, 3)]))
+        self.assertAlmostEqual(one["seconds"], 2, delta=3 * exchange.SAMPLE_S)
+        self.assertAlmostEqual(one["use"], 1, places=2)
+        self.assertAlmostEqual(one["share"][0], 2 / 3, places=1)
+        self.assertAlmostEqual(one["share"][1], 4 / 3, places=1)
 
 
 if __name__ == "__main__":
