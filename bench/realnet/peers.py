@@ -110,7 +110,7 @@ def first_address(peers):
 def start_hivemind(peers, python):
     for i in range(peers.members):
         first = [first_address(peers)] if i > 0 else []
-        peers.start(i + 2, [python, "-B", f"{HERE}/hivemind_member.py", peers.net.address(i + 2), str(peers.members),
+        peers.start(i + 2, [python, "-B", f"{HERE}/hivemind_member.py", str(i), peers.net.address(i + 2), str(peers.members),
                             str(peers.count), str(PAUSE_S), *first], str(i))
 
 
