@@ -1,7 +1,7 @@
-/* bench_streams.c: what bare TLS makes of the lines of some sites: OpenSSL over blocking sockets, the
- * cipher of peer links, two connections a pair (one each way), a thread at each end, and nothing
- * around it. Each site sends the same bytes to each other one, again and again, all at once; an
- * exchange is over when every site has received everything.
+/* bench_streams.c: what bare TLS makes of the lines of some sites: OpenSSL over blocking sockets,
+ * the cipher of peer links, two connections a pair (one each way), a thread at each end, and
+ * nothing around it. Each site sends the same bytes to each other one, again and again, all at
+ * once; an exchange is over when every site has received everything.
  *
  *     bench_streams SELF BYTES PAUSE_S IPV4 IPV4...     (SELF: index of the own address, from 0)
  *
@@ -111,8 +111,8 @@ static void read_all(SSL *ssl, uint8_t *buffer, uint64_t bytes) {
 	}
 }
 
-/* Moves the bytes of one exchange after another. A receiver acknowledges when this site has received
- * all from all: so a sender that has the acknowledgement knows this of its peer. */
+/* Moves the bytes of one exchange after another. A receiver acknowledges when this site has
+ * received all from all: so a sender that has the acknowledgement knows this of its peer. */
 static void *stream_main(void *arg) {
 	struct stream *s = arg;
 	uint8_t *buffer = malloc(READ_BYTES);

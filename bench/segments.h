@@ -1,6 +1,6 @@
-/* segments.h: a TCP packet that Linux has not cut into segments yet, as a TUN device with IFF_VNET_HDR
- * gives it (GSO, virtio 1.1 section 5.1.6): what a line carries of it, and copies of a part of it.
- * Only TCP over IPv4 comes uncut (TUN_F_TSO4); everything else is one segment. */
+/* segments.h: a TCP packet that Linux has not cut into segments yet, as a TUN device with
+ * IFF_VNET_HDR gives it (GSO, virtio 1.1 section 5.1.6): what a line carries of it, and copies of a
+ * part of it. Only TCP over IPv4 comes uncut (TUN_F_TSO4); everything else is one segment. */
 #ifndef RV_BENCH_SEGMENTS_H
 #define RV_BENCH_SEGMENTS_H
 
@@ -15,8 +15,8 @@ struct segments {
 	uint32_t all_bytes;                     /* of the IP packet, as it is */
 };
 
-/* Returns the segments of `frame`, `bytes` of virtio header and IP packet, at least of the header. A
- * packet whose own lengths do not fit is one segment. */
+/* Returns the segments of `frame`, `bytes` of virtio header and IP packet, at least of the header.
+ * A packet whose own lengths do not fit is one segment. */
 struct segments segments_of(const uint8_t *frame, uint32_t bytes);
 
 /* Returns the IP bytes of segment i < n. */

@@ -10,11 +10,11 @@
  * a virtual clock per direction: a packet leaves when what came before it has left; more than
  * `buffer` of queue drops (a home router's, drop-tail). Between the sender's uplink and the
  * receiver's downlink lies the delay. Linux hands over TCP uncut (segments.h): each segment passes
- * the lines, queues and losses by itself, but those that follow each other within RUN_NS are carried
- * on as one, when the last of them has come, as a network card that moderates its interrupts does;
- * and the relay looks at most once in WAKE_NS. Both add delay, together at most their sum, and save
- * system calls.
- * "ready" is printed once; SIGTERM ends it, and with it the devices.
+ * the lines, queues and losses by itself, but those that follow each other within RUN_NS are
+ * carried on as one, when the last of them has come, as a network card that moderates its
+ * interrupts does; and the relay looks at most once in WAKE_NS. Both add delay, together at most
+ * their sum, and save system calls. "ready" is printed once; SIGTERM ends it, and with it the
+ * devices.
  *
  * Commands on stdin, one a line; each is answered by one line ("ok", or what is wrong):
  *     rate SITE UP DOWN     bits per second, 0: unlimited
@@ -221,7 +221,8 @@ static int64_t arrival(const struct packet *p, uint32_t i) {
 	return gaps == 0 ? p->at_ns : p->first_ns + (p->at_ns - p->first_ns) * i / gaps;
 }
 
-/* Takes the segments of `p` through a line of `s`, one by one, and sends on those that are not lost. */
+/* Takes the segments of `p` through a line of `s`, one by one, and sends on those that are not
+ * lost. */
 static void cross(struct net *net, struct site *s, struct line *l, const struct packet *p, int64_t delay_ns) {
 	struct run run = {.n = 0};
 	for (uint32_t i = 0; i < p->segments.n; i++) {
@@ -240,7 +241,7 @@ static void cross(struct net *net, struct site *s, struct line *l, const struct 
 		send_on(net, s, p, &run, delay_ns);
 }
 
-/* Carries a packet that was read at `now` from the uplink of `from` to the site of its destination. */
+/* Carries a packet, read at `now`, from the uplink of `from` to the site of its destination. */
 static void carry(struct net *net, struct site *from, struct packet *p, int64_t now) {
 	int to = destination(p);
 	if (to < 0 || to >= net->n)
