@@ -166,6 +166,7 @@ static void on_away(void *ctx, bool away, const char *text) {
 	if (away)
 		return;
 	w->comebacks++;
+	memset(w->dials, 0, sizeof w->dials); /* pauses begin anew, and so do the oracle's counts */
 	control_client_hurry(w->control);
 	if (w->mesh != NULL)
 		peers_hurry(w->mesh, w->sim->now_us);
