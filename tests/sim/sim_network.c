@@ -14,11 +14,12 @@
 #include <string.h>
 
 struct packet *packet_new(int src, int dst, enum packet_kind kind, const void *data, size_t n) {
-	struct packet *p = malloc(sizeof *p + n);
+	struct packet *p = malloc(sizeof *p + n + 1);
 	RV_ASSERT(p != NULL);
 	*p = (struct packet){.src = src, .dst = dst, .kind = (uint8_t)kind, .n = n};
 	if (data != NULL)
 		memcpy(p->data, data, n);
+	p->data[n] = 0; /* http_client.h: the body of a reply is NUL-terminated */
 	return p;
 }
 
