@@ -118,12 +118,11 @@ static int cheapest_row(const struct dealing *d, int i) {
 	return best;
 }
 
-/* Returns the last of the least able owners of a row. */
+/* Returns the last of the least able owners of a row; -1: it has none. */
 static int last_owner(const struct dealing *d, int row) {
 	int last = -1;
 	for (int i = set_next(d->owners[row], 0, WORDS); i >= 0; i = set_next(d->owners[row], i + 1, WORDS))
 		last = last < 0 || d->entries[i].level >= d->entries[last].level ? i : last;
-	RV_ASSERT(last >= 0);
 	return last;
 }
 
@@ -133,8 +132,8 @@ static void put_well(struct dealing *d, int i) {
 	enum { FAR = 2 };
 	const int row = best_row(d, i), other = cheapest_row(d, i);
 	const bool far = apart_in(d, i, row) >= apart_in(d, i, other) + d->gave[other] + FAR;
-	if (far && d->room[other] == 0) {
-		const int owner = last_owner(d, other);
+	const int owner = far && d->room[other] == 0 ? last_owner(d, other) : -1;
+	if (owner >= 0) {
 		set_drop(d->owners[other], (uint32_t)owner);
 		d->row[owner] = -1;
 		d->room[other]++;

@@ -497,6 +497,9 @@ uint32_t core_count_pending_joins(const struct core *c);
 bool core_named(const struct core *c, const struct core_record *rec, uint64_t *set);
 /* Plants the bug that the simulator must find: a decision takes effect before it is durable. */
 void core_apply_ahead(struct core *c);
+/* Asserts that a new roster can be applied, before it is durable: a core that wrote one that cannot
+ * would not start again. */
+void core_check_roster(const struct core *c, const struct core_record *rec);
 /* Applies a durable record. RV_E_CORRUPT: it cannot follow the records before it. */
 enum rv_err core_apply(struct core *c, const struct core_record *rec, struct rv_errtext *et);
 

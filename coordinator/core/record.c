@@ -305,15 +305,23 @@ static const char *check_forms(const struct core *c, const struct core_record *r
 	return rec->slow_deadline_ms <= NET_MAX_DEADLINE_MS ? NULL : "its deadline of an exchange is out of range";
 }
 
+/* Returns why a roster cannot be applied; NULL: it can. */
+static const char *check_roster(const struct core *c, const struct core_record *rec) {
+	const char *why = check_owners(c, rec);
+	return why != NULL ? why : check_forms(c, rec);
+}
+
+void core_check_roster(const struct core *c, const struct core_record *rec) {
+	RV_ASSERT(rec->type == CORE_ROSTER && check_roster(c, rec) == NULL);
+}
+
 static enum rv_err apply_roster(struct core *c, const struct core_record *rec, struct rv_errtext *et) {
 	uint64_t named[CORE_HERE_WORDS], blamed[CORE_HERE_WORDS];
 	if (rec->round != c->round || rec->round == c->cfg.final_round || rec->attempt != c->attempt + 1)
 		return corrupt(et, rec, "not the next attempt of the current round");
 	if (!valid_participants(c, rec, named, blamed))
 		return corrupt(et, rec, "it names a participant twice, out of order, or a number that no member has");
-	const char *why = check_owners(c, rec);
-	if (why == NULL)
-		why = check_forms(c, rec);
+	const char *why = check_roster(c, rec);
 	if (why != NULL)
 		return corrupt(et, rec, why);
 	if (rec->n_chunks != core_chunks(c, c->round))

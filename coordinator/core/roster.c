@@ -14,6 +14,7 @@ static void add_participant(struct core_record *rec, const struct core_member *m
 	rec->tokens[i] = m->last.tokens;
 	rec->boots[i] = m->last.boot;
 	rec->rates[i] = core_line_rate(&m->last);
+	rec->codecs[i] = rec->parts[i] = 0;
 }
 
 static void freeze(struct core *c, const uint64_t *ready) {
@@ -36,6 +37,7 @@ static void freeze(struct core *c, const uint64_t *ready) {
 	core_deal(c, rec);
 	core_put_owners(c, rec);
 	RV_ASSERT(rec->n_members >= c->cfg.min_workers && rec->n_members <= c->cfg.max_roster);
+	core_check_roster(c, rec);
 }
 
 /* Returns true if a roster of `roster` has an excluded member because the others that are ready are

@@ -98,14 +98,13 @@ void core_put_forms(struct core *c, struct core_record *rec) {
 	const int64_t deadline_us = c->lines_deadline_us;
 	if (c->cfg.slow_members == SLOW_WAIT)
 		return;
+	const bool parts = may_part(c, rec);
 	rec->slow_deadline_ms = ms_of(deadline_us);
 	for (int i = 0; i < rec->n_members; i++) {
 		const struct core_member *m = &c->members[core_find(c, rec->members[i])];
 		const int step = slow_lines_step(&lines, deadline_us, line_of(m), m->number, c->round);
-		if (step >= 0)
-			rec->codecs[i] = c->cfg.slow_codecs[step];
-		if (may_part(c, rec))
-			rec->parts[i] = slow_lines_part(&lines, deadline_us, line_of(m), m->number, c->round);
+		rec->codecs[i] = step >= 0 ? c->cfg.slow_codecs[step] : 0;
+		rec->parts[i] = parts ? slow_lines_part(&lines, deadline_us, line_of(m), m->number, c->round) : 0;
 	}
 	core_keep_one_whole(c, rec);
 }

@@ -170,6 +170,7 @@ static void go_on_with(struct core *c, const uint64_t *survivors, bool waiting_m
 	}
 	RV_ASSERT(rec->n_members == 0 || rec->n_members >= c->cfg.min_workers);
 	put_blame(c, rec, survivors);
+	core_check_roster(c, rec);
 }
 
 /* Returns true if a participant that an earlier roster of this round was without is not known to

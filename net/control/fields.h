@@ -35,14 +35,6 @@ enum rv_err control_read_head_spoken(struct rv_reader *r, enum control_tag tag, 
 
 /* Checks "host:port" (address_parse) with a host, and a port other than 0. RV_E_INVALID. */
 enum rv_err control_check_addr(const char *addr, struct rv_errtext *et);
-/* Returns NULL, or the violated condition: well-formed UTF-8 (RFC 3629). */
-const char *control_utf8_invalid(const char *text);
-
-/* Returns NULL, or the condition that a text for terminals and pages violates: well-formed UTF-8
- * without characters that change the text around them: C1 controls (U+0080 to U+009F, 8-bit escape
- * sequences), line separators, controls of the direction of writing (Unicode UAX 9). */
-const char *control_name_invalid(const char *text);
-
 /* Checks the next member number of the list `name`: it is above the one before (NULL: it is the
  * first), and not NET_NO_MEMBER. RV_E_INVALID. */
 enum rv_err control_check_next(const uint32_t *before, uint32_t member, const char *what, const char *name,

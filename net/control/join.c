@@ -1,4 +1,5 @@
 /* join.c: the encodings of join_request and join_reply. */
+#include "base/shown_text.h"
 #include "net/control/control.h"
 #include "net/control/fields.h"
 #include "net/control/layout.h"
@@ -39,10 +40,10 @@ enum rv_err join_request_decode(const void *p, size_t n, struct join_request *ou
 		return rv_fail(et, RV_E_INVALID, "%s: versions %u to %u", REQUEST, out->protocol_min, out->protocol);
 	if (!out->has_token && !sodium_is_zero(out->token, sizeof out->token))
 		return rv_fail(et, RV_E_INVALID, "%s: token is not zero though it is said to be absent", REQUEST);
-	const char *why = control_name_invalid(out->name);
+	const char *why = rv_shown_invalid(out->name);
 	if (why != NULL)
 		return rv_fail(et, RV_E_INVALID, "%s: name: %s", REQUEST, why);
-	why = control_name_invalid(out->software);
+	why = rv_shown_invalid(out->software);
 	return why == NULL ? RV_OK : rv_fail(et, RV_E_INVALID, "%s: software: %s", REQUEST, why);
 }
 
@@ -83,7 +84,7 @@ enum rv_err join_reply_decode(const void *p, size_t n, struct join_reply *out, s
 	const char *why = config_invalid(config, config_bytes);
 	if (why == NULL) {
 		memcpy(out->config, config, config_bytes);
-		why = control_utf8_invalid(out->config);
+		why = rv_utf8_invalid(out->config);
 	}
 	if (why != NULL)
 		return rv_fail(et, RV_E_INVALID, "%s: config: %s", REPLY, why);

@@ -163,7 +163,7 @@ static void test_a_line_that_makes_the_deadline_is_not_skipped(void **state) {
 
 enum { INT4 = 3, TOPK = 8 };
 
-static void open_sending(struct rig *r, int policy, uint32_t row_size, int64_t deadline_us) {
+static void open_sending(struct rig *r, int policy, uint32_t row_size, int64_t deadline_us, int n) {
 	rig_init(r, 2);
 	r->cfg.slow_members = policy;
 	r->cfg.final_round = 40;
@@ -179,36 +179,44 @@ static void open_sending(struct rig *r, int policy, uint32_t row_size, int64_t d
 		r->cfg.slow_chunk_bytes[1] = 3000;
 	}
 	rig_start(r);
-	rig_join(r, ALL);
+	rig_join(r, n);
 }
 
 /* All are ready with uplinks of that rate (bytes/s) in the slow one; its downlink is fast. */
-static void ready_with(struct rig *r, uint64_t slow_up, uint32_t slow) {
-	for (uint32_t i = 0; i < 2 * ALL; i++) {
-		struct report rep = rig_report(r, i % ALL, i < ALL ? WORKER_TRAINING : WORKER_READY);
-		rep.up_bytes_per_s = i % ALL == slow ? slow_up : fast_line;
+static void ready_of(struct rig *r, uint32_t n, uint64_t slow_up, uint32_t slow) {
+	for (uint32_t i = 0; i < 2 * n; i++) {
+		struct report rep = rig_report(r, i % n, i < n ? WORKER_TRAINING : WORKER_READY);
+		rep.up_bytes_per_s = i % n == slow ? slow_up : fast_line;
 		rep.down_bytes_per_s = fast_line;
-		rig_send(r, i % ALL, &rep);
+		rig_send(r, i % n, &rep);
 	}
 	assert_int_equal(rig_doc(r)->phase, RUN_REDUCE);
-	assert_int_equal(document_participants(rig_doc(r)), ALL);
+	assert_int_equal(document_participants(rig_doc(r)), n);
+}
+
+static void ready_with(struct rig *r, uint64_t slow_up, uint32_t slow) {
+	ready_of(r, ALL, slow_up, slow);
+}
+
+static void commit_of(struct rig *r, int n) {
+	rig_say_all(r, n, WORKER_REDUCING);
+	rig_say_all(r, n, WORKER_VOTED);
+	assert_int_equal(rig_doc(r)->phase, RUN_OPEN);
 }
 
 static void commit(struct rig *r) {
-	rig_say_all(r, ALL, WORKER_REDUCING);
-	rig_say_all(r, ALL, WORKER_VOTED);
-	assert_int_equal(rig_doc(r)->phase, RUN_OPEN);
+	commit_of(r, ALL);
 }
 
 /* 12 chunks: 1.2 MB, 0.1 s at 12 MB/s; the deadline is 0.15 s, and a mean takes 0.1 s. */
 static void test_a_slow_uplink_sends_a_coarser_codec(void **state) {
 	(void)state;
 	struct rig r;
-	open_sending(&r, SLOW_COARSER, 0, 0);
+	open_sending(&r, SLOW_COARSER, 0, 0, ALL);
 	const struct {
 		uint64_t up;
 		uint8_t codec;
-	} cases[] = {{8000000, 0}, {7999999, INT4}, {4000000, INT4}, {3999999, TOPK}, {1000, TOPK}};
+	} cases[] = {{8000000, 0}, {7999999, INT4}, {4000000, INT4}, {3999999, TOPK}, {1000, TOPK}, {fast_line, 0}};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		ready_with(&r, cases[i].up, SLOW);
 		const struct document *d = rig_doc(&r);
@@ -229,9 +237,12 @@ static void test_a_slow_uplink_sends_a_coarser_codec(void **state) {
 static void test_a_slow_uplink_sends_a_part(void **state) {
 	(void)state;
 	struct rig r;
-	open_sending(&r, SLOW_PART, 0, 0);
+	open_sending(&r, SLOW_PART, 0, 0, ALL);
 	ready_with(&r, 4000000, SLOW);
 	assert_int_equal(rig_doc(&r)->members[SLOW].part, 2);
+	commit(&r);
+	ready_with(&r, fast_line, SLOW);
+	assert_int_equal(rig_doc(&r)->members[SLOW].part, 0);
 	commit(&r);
 	ready_with(&r, 1000000, SLOW);
 	assert_int_equal(rig_doc(&r)->members[SLOW].part, 8);
@@ -256,7 +267,7 @@ static void test_a_slow_uplink_sends_a_part(void **state) {
 static void test_one_always_sends_all_chunks(void **state) {
 	(void)state;
 	struct rig r;
-	open_sending(&r, SLOW_PART, 0, 1);
+	open_sending(&r, SLOW_PART, 0, 1, ALL);
 	ready_with(&r, 1000000, 0);
 	const struct document *d = rig_doc(&r);
 	int whole = 0;
@@ -282,7 +293,7 @@ static void test_in_rows_all_send_all_chunks(void **state) {
 	(void)state;
 	struct rig r;
 	for (int policy = SLOW_COARSER; policy <= SLOW_PART; policy++) {
-		open_sending(&r, policy, 2, 0);
+		open_sending(&r, policy, 2, 0, ALL);
 		ready_with(&r, 1000, SLOW);
 		uint8_t codec = 0, part = 0;
 		for (uint32_t i = 0; i < ALL; i++) {
@@ -299,6 +310,27 @@ static void test_in_rows_all_send_all_chunks(void **state) {
 }
 
 /* The volunteer reads that its worker rests, until when, and why. */
+/* A roster of one row, whose slow member sends a part, grows to rows and comes up again. */
+static void test_a_run_that_grows_to_rows(void **state) {
+	(void)state;
+	struct rig r;
+	open_sending(&r, SLOW_PART, FAST, 0, FAST);
+	ready_of(&r, FAST, 1000000, FAST - 1);
+	assert_true(rig_doc(&r)->members[FAST - 1].part > 0);
+	commit_of(&r, FAST);
+	rig_join_one(&r, SLOW);
+	ready_with(&r, 1000000, FAST - 1);
+	rig_restart(&r);
+	for (uint32_t who = 0; who < ALL; who++) {
+		struct document d;
+		assert_true(core_document_of(r.core, who, &d));
+		assert_int_equal(d.n_rows, 2);
+		for (int i = 0; i < d.n_members; i++)
+			assert_int_equal(d.members[i].part, 0);
+	}
+	rig_release(&r);
+}
+
 static void test_one_that_rests_is_given_notice(void **state) {
 	(void)state;
 	struct rig r;
@@ -333,6 +365,7 @@ int main(void) {
 		cmocka_unit_test(test_a_slow_uplink_sends_a_part),
 		cmocka_unit_test(test_one_always_sends_all_chunks),
 		cmocka_unit_test(test_in_rows_all_send_all_chunks),
+		cmocka_unit_test(test_a_run_that_grows_to_rows),
 		cmocka_unit_test(test_one_that_rests_is_given_notice),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* fuzz_invite.c: invite links and addresses, as people paste them. What is accepted formats to a
  * text that parses back to the same. */
+#include "base/shown_text.h"
 #include "net/invite.h"
 
 #include "net/control/fields.h"
@@ -45,6 +46,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	text[size] = '\0';
 	check_invite(text);
 	check_address(text);
-	(void)control_utf8_invalid(text);
+	(void)rv_utf8_invalid(text);
 	return 0;
 }

@@ -317,6 +317,8 @@ static void a_manifest_is_checked(void **state) {
 		{"\"separator\": -1", "\"separator\": 256", "separator = 256"},
 		{"\"license\"", "\"licence\"", "unknown key 'licence'"},
 		{"\"license\": \"\"", "\"license\": \"a\\u001b[2J\"", "control character 0x1b"},
+		{"\"license\": \"\"", "\"license\": \"a\\u009b31m\"", "a control character"},
+		{"\"license\": \"\"", "\"license\": \"a\\u202eb\"", "direction of writing"},
 		{"\"license\": \"\"", "\"license\": \"a\", \"license\": \"b\"", "duplicate"},
 		{"\"license\": \"\",", "", "'license' is missing"},
 		{"https://example.org/a", "file:///etc/passwd", "must be https://"},

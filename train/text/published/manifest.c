@@ -2,8 +2,8 @@
 #include "train/text/published/manifest.h"
 
 #include "base/assert.h"
+#include "base/shown_text.h"
 #include "train/text/tokenizer/shard.h"
-#include "train/text/tokenizer/utf8.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -54,10 +54,10 @@ static enum rv_err check_counts(const struct manifest *m, struct rv_errtext *et)
 
 /* Refuses what a terminal would act on. */
 static enum rv_err check_text(const char *name, const char *text, struct rv_errtext *et) {
-	size_t n = strlen(text);
-	if (utf8_valid_prefix((const uint8_t *)text, n) != n)
-		return rv_fail(et, RV_E_INVALID, "%s: not UTF-8", name);
-	for (size_t i = 0; i < n; i++) {
+	const char *why = rv_shown_invalid(text);
+	if (why != NULL)
+		return rv_fail(et, RV_E_INVALID, "%s: %s", name, why);
+	for (size_t i = 0; text[i] != '\0'; i++) {
 		uint8_t c = (uint8_t)text[i];
 		if ((c < 0x20 && c != '\n' && c != '\t') || c == 0x7f)
 			return rv_fail(et, RV_E_INVALID, "%s: control character 0x%02x at byte %zu", name, c, i);
