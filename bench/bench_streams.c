@@ -3,7 +3,7 @@
  * nothing around it. Each site sends the same bytes to each other one, again and again, all at
  * once; an exchange is over when every site has received everything.
  *
- *     bench_streams SELF BYTES PAUSE_S IPV4 IPV4...     (SELF: index of the own address, from 0)
+ *     bench_streams SELF BYTES PAUSE_S cubic|bbr IPV4 IPV4...   (SELF: index of the own address)
  *
  * Prints a line after each exchange; bench/realnet/peers.py runs it, and ends it. */
 #include "base/clock.h"
@@ -11,6 +11,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <openssl/ssl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -32,6 +33,7 @@ enum {
 
 struct mesh {
 	int self, n;
+	const char *congestion;
 	char **hosts;
 	uint64_t bytes; /* to each other site in an exchange */
 	SSL_CTX *tls;
@@ -138,6 +140,8 @@ static void start(struct mesh *m, int fd, bool sends) {
 	pthread_t thread;
 	must(s != NULL, "memory");
 	*s = (struct stream){.mesh = m, .ssl = SSL_new(m->tls), .sends = sends};
+	if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, m->congestion, (socklen_t)strlen(m->congestion)) != 0)
+		die(m->congestion);
 	must(s->ssl != NULL && SSL_set_fd(s->ssl, fd) == 1, "TLS");
 	if (sends)
 		SSL_set_connect_state(s->ssl);
@@ -170,10 +174,11 @@ static void make_context(struct mesh *m) {
 }
 
 int main(int argc, char **argv) {
-	enum { FIRST_HOST = 4 };
-	struct mesh m = {.n = argc - FIRST_HOST, .hosts = argv + FIRST_HOST};
+	enum { FIRST_HOST = 5 };
+	struct mesh m = {.n = argc - FIRST_HOST, .hosts = argv + FIRST_HOST, .congestion = argv[FIRST_HOST - 1]};
 	if (m.n < 2 || m.n > MAX_SITES || (m.self = (int)strtol(argv[1], NULL, 10)) < 0 || m.self >= m.n) {
-		(void)fprintf(stderr, "usage: bench_streams SELF BYTES PAUSE_S IPV4 IPV4... (at most %d)\n", MAX_SITES);
+		(void)fprintf(stderr, "usage: bench_streams SELF BYTES PAUSE_S cubic|bbr IPV4 IPV4... (at most %d)\n",
+					  MAX_SITES);
 		return 2;
 	}
 	m.bytes = strtoull(argv[2], NULL, 10);

@@ -36,6 +36,13 @@ def shape(a, net, workers, loss):
         net.loss(site, loss)
 
 
+def idle_s():
+    """Returns for how many seconds this machine's processors have had nothing to do, all together."""
+    with open("/proc/stat") as f:
+        idle, waiting = f.readline().split()[4:6]
+    return (int(idle) + int(waiting)) / os.sysconf("SC_CLK_TCK")
+
+
 class Sampler:
     """Counts every line all the time, in a thread of its own; closed at the end of the `with`."""
 
@@ -46,7 +53,7 @@ class Sampler:
     def _run(self):
         while not self.over.wait(SAMPLE_S):
             s = self.net.stats()
-            self.samples.append((s["us"] * 1e-6, s["up_wire"][1:], s["down_wire"][1:], sum(s["dropped"][1:])))
+            self.samples.append((s["us"] * 1e-6, s["up_wire"][1:], s["down_wire"][1:], sum(s["dropped"][1:]), idle_s()))
 
     def __enter__(self):
         self.thread.start()
@@ -110,14 +117,15 @@ def share(samples, first, last):
 
 
 def measured(samples, up_mbit, down_mbit, stretches):
-    """Returns {seconds, limit, use, tenths, lost, share} of each exchange but the first; `stretches`: those of bursts() or
-    spanned()."""
+    """Returns {seconds, limit, use, tenths, lost, share, idle} of each exchange but the first; `stretches`: those of
+    bursts() or spanned()."""
     up, down, got = up_mbit * 125000, down_mbit * 125000, []
     for first, last in stretches[1:]:
         seconds = samples[last][0] - samples[first][0]
         limit = limit_s(samples, first, last, up, down)
         got.append({"seconds": seconds, "limit": limit, "use": limit / seconds, "tenths": tenths(samples, first, last, up),
-                    "lost": samples[last][3] - samples[first][3], "share": share(samples, first, last)})
+                    "lost": samples[last][3] - samples[first][3], "share": share(samples, first, last),
+                    "idle": (samples[last][4] - samples[first][4]) / seconds / os.cpu_count()})
     return got
 
 
@@ -134,7 +142,7 @@ def summary(got):
             "median_s": middle("seconds"), "use": middle("use"), "uses": [round(x["use"], 3) for x in got],
             "packets_lost": middle("lost"), "shares": [[round(v, 3) for v in x["share"]] for x in got],
             "uplinks_by_tenths": [round(statistics.median(x["tenths"][k] for x in got), 2) for k in range(TENTHS)],
-            "load": round(os.getloadavg()[0], 1)}
+            "processors_idle": middle("idle"), "load": round(os.getloadavg()[0], 1)}
 
 
 def congestion(net, workers):

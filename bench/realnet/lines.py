@@ -260,7 +260,7 @@ def parse():
     p.add_argument("--buffer", type=float, default=50, help="exchange: ms of queue at each line (default: 50)")
     p.add_argument("--millions", type=int, choices=exchange.MODELS, default=16, help="exchange: parameters (default: 16)")
     p.add_argument("--exchanges", type=int, default=6, help="exchange: to measure (default: 6)")
-    p.add_argument("--peers", default="tls,pccl,hivemind", help="exchange: who is measured beside us, if it is here (default: %(default)s)")
+    p.add_argument("--peers", default="tls-cubic,pccl,hivemind", help="exchange: who is measured beside us, if it is here (default: %(default)s)")
     p.add_argument("--least", type=float, default=0.9, help="exchange: part of the limit to be met (default: 0.9)")
     a = p.parse_args()
     unknown = [x for x in a.peers.split(",") if x and x not in peers.PEERS]

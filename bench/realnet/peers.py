@@ -1,13 +1,15 @@
 """What others make of the same lines: as many floats as our model has parameters, in 8 bits.
 
-tls: bare streams (bench_streams.c), the same bytes from everybody to everybody: what this machine reaches at most.
+tls-cubic, tls-bbr: bare streams (bench_streams.c), the same bytes from everybody to everybody: what TLS alone reaches here.
 pccl: PCCL_DIR, a checkout of github:PrimeIntellect-ai/pccl with a build (libpccl.so, ccoip_master). It does not encrypt.
 hivemind: HIVEMIND_PYTHON, a python that has it (default: python3). It does not encrypt either.
 The router counts them, as ours (exchange.py); hivemind's exchanges are told apart by what its members say, not by pauses.
 """
+import functools
 import glob
 import os
 import re
+import signal
 import subprocess
 import tempfile
 import time
@@ -76,7 +78,7 @@ class Members:
 
     def __exit__(self, *_):
         for c in self.children:
-            c.kill()
+            os.killpg(c.pid, signal.SIGKILL)  # start_child makes a group of each, and hivemind has children of its own
             c.wait()
         self.dir.cleanup()
 
@@ -90,11 +92,11 @@ def start_pccl(peers, found):
                             str(peers.count), str(PAUSE_S)], str(i))
 
 
-def start_streams(peers, program):
+def start_streams(peers, program, congestion):
     hosts = [peers.net.address(i + 2) for i in range(peers.members)]
     each = round(2 * peers.count * CODED / peers.members)  # a contribution and a mean of a share, to every other one
     for i in range(peers.members):
-        peers.start(i + 2, [program, str(i), str(each), str(PAUSE_S), *hosts], str(i))
+        peers.start(i + 2, [program, str(i), str(each), str(PAUSE_S), congestion, *hosts], str(i))
 
 
 def first_address(peers):
@@ -114,4 +116,6 @@ def start_hivemind(peers, python):
                             str(peers.count), str(PAUSE_S), *first], str(i))
 
 
-PEERS = {"tls": (find_streams, start_streams), "pccl": (find_pccl, start_pccl), "hivemind": (find_hivemind, start_hivemind)}
+PEERS = {"tls-cubic": (find_streams, functools.partial(start_streams, congestion="cubic")),
+         "tls-bbr": (find_streams, functools.partial(start_streams, congestion="bbr")),
+         "pccl": (find_pccl, start_pccl), "hivemind": (find_hivemind, start_hivemind)}

@@ -7,16 +7,17 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import exchange
 
 RATE = 1000000  # bytes per second
+IDLE = 0.25  # part of the processors' time
 
 
 def samples_of(*stretches):
     """Each stretch: seconds, and the part of its rate that each of the two uplinks carries."""
-    t, up, samples = 0.0, [0.0, 0.0], [(0.0, [0.0, 0.0], [0.0, 0.0], 0)]
+    t, up, samples = 0.0, [0.0, 0.0], [(0.0, [0.0, 0.0], [0.0, 0.0], 0, 0.0)]
     for seconds, *use in stretches:
         for _ in range(round(seconds / exchange.SAMPLE_S)):
             t += exchange.SAMPLE_S
             up = [x + u * RATE * exchange.SAMPLE_S for x, u in zip(up, use)]
-            samples.append((t, list(up), [up[1], up[0]], 0))
+            samples.append((t, list(up), [up[1], up[0]], 0, t * IDLE * os.cpu_count()))
     return samples
 
 
@@ -33,6 +34,7 @@ class Exchange(unittest.TestCase):
         self.assertAlmostEqual(one["use"], 1, places=2)
         self.assertAlmostEqual(one["seconds"], 2, places=1)
         self.assertEqual(one["tenths"], [1] * 10)
+        self.assertAlmostEqual(one["idle"], IDLE, places=2)
 
     def test_a_tail_counts(self):
         one, = self.measured((1.6, 1, 1), (0.4, 1, 0))
