@@ -40,11 +40,7 @@ static void print_table(const json_t *all) {
 static enum rv_err list(struct operator_session *session, bool json, struct rv_errtext *et) {
 	json_t *all = NULL;
 	RV_TRY(operator_list_askers(session, &all, et));
-	if (json)
-		operator_print_json(all);
-	else
-		print_table(all);
-	json_decref(all);
+	operator_print_list(all, json, print_table);
 	return RV_OK;
 }
 

@@ -208,9 +208,14 @@ enum rv_err operator_list_askers(struct operator_session *o, json_t **list, stru
 	return o->online ? ask_json(o, "/v1/admin/pending", list, et) : service_list_askers(o->run.service, list, et);
 }
 
-void operator_print_json(const json_t *list) {
-	(void)json_dumpf(list, stdout, JSON_COMPACT);
-	(void)fputc('\n', stdout);
+void operator_print_list(json_t *list, bool json, void (*print_table)(const json_t *list)) {
+	if (json) {
+		(void)json_dumpf(list, stdout, JSON_COMPACT);
+		(void)fputc('\n', stdout);
+	} else {
+		print_table(list);
+	}
+	json_decref(list);
 }
 
 /* Ends a decision made offline: its text as a line. */

@@ -37,8 +37,8 @@ enum rv_err operator_invite(struct operator_session *o, const struct invite_term
  * caller decrefs the list. */
 enum rv_err operator_list_invites(struct operator_session *o, json_t **list, struct rv_errtext *et);
 enum rv_err operator_list_askers(struct operator_session *o, json_t **list, struct rv_errtext *et);
-/* Prints a list as one line of JSON. */
-void operator_print_json(const json_t *list);
+/* Prints a list, as one line of JSON or by `print_table`, and decrefs it. */
+void operator_print_list(json_t *list, bool json, void (*print_table)(const json_t *list));
 /* Revokes an invite, by its ID or link (service_revoke); *text: the result, the caller frees it. */
 enum rv_err operator_revoke(struct operator_session *o, const char *name, char **text, struct rv_errtext *et);
 /* Approves or refuses a computer that asks; *text (the caller frees it) reports it in a line. */

@@ -35,7 +35,7 @@ enum {
 struct slot {
 	struct file_server *server;
 	pthread_t thread;
-	struct in6_addr host; /* IPv4 as mapped; guarded by the server's mutex */
+	struct in6_addr host; /* IPv4 as mapped, IPv6 by its /64; guarded by the server's mutex */
 	bool is_open;         /* likewise */
 };
 
@@ -211,6 +211,8 @@ static void host_of(const struct sockaddr_storage *sa, struct in6_addr *host) {
 	if (sa->ss_family != AF_INET6) {
 		memset(host, 0, sizeof *host);
 		memcpy(&host->s6_addr[12], &v4->sin_addr, 4);
+	} else if (!IN6_IS_ADDR_V4MAPPED(host)) {
+		memset(&host->s6_addr[8], 0, 8); /* a household has 2^64 addresses */
 	}
 }
 

@@ -107,8 +107,9 @@ static void take_range(struct span value, struct http_request *q) {
 
 static void take_header(struct span line, struct http_request *q, bool *has_condition) {
 	const char *colon = memchr(line.at, ':', line.n);
-	if (!colon) {
-		q->fault = HTTP_BAD_REQUEST;
+	if (!colon || colon == line.at || memchr(line.at, ' ', (size_t)(colon - line.at)) ||
+		memchr(line.at, '\t', (size_t)(colon - line.at))) {
+		q->fault = HTTP_BAD_REQUEST; /* RFC 9112 5.1 and 5.2: no blank before the colon, no folded lines */
 		return;
 	}
 	struct span name = {line.at, (size_t)(colon - line.at)}, value = {colon + 1, line.n - name.n - 1};

@@ -85,18 +85,19 @@ static enum rv_err open_session(struct session *s, const char *const *files, int
 }
 
 /* Releases the directory; a published one holds nothing but what its manifest names. */
-static void unlock(struct session *s, bool is_published) {
-	char path[512];
+static void unlock(struct session *s) {
+	char lock[512], manifest[512];
 	if (s->lock < 0)
 		return;
-	(void)snprintf(path, sizeof path, "%s/lock", s->o->out);
-	if (is_published)
-		(void)unlink(path);
+	(void)snprintf(lock, sizeof lock, "%s/lock", s->o->out);
+	(void)snprintf(manifest, sizeof manifest, "%s/" MANIFEST_NAME, s->o->out);
+	if (access(manifest, F_OK) == 0)
+		(void)unlink(lock);
 	rv_dir_unlock(s->lock);
 }
 
-static void close_session(struct session *s, bool is_published) {
-	unlock(s, is_published);
+static void close_session(struct session *s) {
+	unlock(s);
 	publish_input_release(&s->input);
 	tokenizer_free(s->tokenizer);
 	console_close(&s->console);
@@ -129,7 +130,7 @@ static enum rv_err tell_done(const struct session *s, const struct manifest *m, 
 			 "%s: %" PRId64 " tokens in %" PRId64 " shards; data-hash = %s", s->o->out, m->n_tokens, m->n_shards, hex);
 	if (!m->license[0])
 		rv_event(s->console.events, RV_WARN, "no_license", RV_NO_FIELDS,
-				 "no licence is stated: members cannot tell what they may do with the text (--license)");
+				 "no license is stated: members cannot tell what they may do with the text (--license)");
 	return RV_OK;
 }
 
@@ -141,12 +142,11 @@ enum rv_err data_publish(const struct data_options *o, const char *const *files,
 		e = publish(&s, &m, et);
 	if (s.console.events)
 		rv_progress_clear(s.console.events);
-	const bool is_published = e == RV_OK;
 	if (e == RV_OK)
 		e = tell_done(&s, &m, et);
 	if (e == RV_E_CANCELLED)
 		e = rv_fail(et, e, "stopped with %" PRIu64 " shards written in %s; the same command continues", s.shards,
 					o->out);
-	close_session(&s, is_published);
+	close_session(&s);
 	return e;
 }

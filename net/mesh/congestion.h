@@ -42,7 +42,7 @@ struct congestion {
 	int64_t queue_us, queue_before_us;  /* longest in this period, and in the one before */
 	struct congestion_bytes quiet, all; /* in periods without a queue; in all */
 	uint64_t lossy_since;               /* bytes that had been sent when CUBIC was given up */
-	uint64_t trial_bytes;               /* CUBIC is tried again once so many more have been sent */
+	uint64_t trial_bytes;               /* BBR sends this much more before CUBIC is tried again */
 	bool lossy;
 };
 

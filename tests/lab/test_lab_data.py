@@ -114,9 +114,10 @@ class Data(unittest.TestCase):
         facts = json.loads(run("inspect", out).stdout)
         self.assertEqual((facts["kind"], facts["tokens"]), ("published text", manifest["tokens"]))
         self.publish("text.rv", self.text, "--tokenizer", self.tokenizer, status=1, says="published already")
+        self.assertFalse((out / "lock").exists())
 
     def test_bytes(self):
-        out, _ = self.publish("bytes.rv", self.text, says="no licence is stated")
+        out, _ = self.publish("bytes.rv", self.text, says="no license is stated")
         manifest, tokens = read_back(out)
         self.assertEqual(tokens.astype("u1").tobytes(), self.text.read_bytes())
         self.assertEqual((manifest["tokenizer_file"], manifest["separator"]), ("", -1))

@@ -56,6 +56,9 @@ static void other_requests_are_refused(void **state) {
 	assert_int_equal(ask("GET /manifest.json", "").fault, HTTP_BAD_REQUEST);
 	assert_int_equal(ask("GET /manifest.json HTTP/2.0", "").fault, HTTP_BAD_REQUEST);
 	assert_int_equal(ask("GET /manifest.json HTTP/1.1", "no colon\r\n").fault, HTTP_BAD_REQUEST);
+	assert_int_equal(ask("GET /manifest.json HTTP/1.1", "Content-Length : 5\r\n").fault, HTTP_BAD_REQUEST);
+	assert_int_equal(ask("GET /manifest.json HTTP/1.1", "A: b\r\n folded: c\r\n").fault, HTTP_BAD_REQUEST);
+	assert_int_equal(ask("GET /manifest.json HTTP/1.1", ": b\r\n").fault, HTTP_BAD_REQUEST);
 	assert_int_equal(ask("GET /manifest.json HTTP/1.1", "Content-Length: 5\r\n").fault, HTTP_BAD_REQUEST);
 	assert_int_equal(ask("GET /manifest.json HTTP/1.1", "Transfer-Encoding: chunked\r\n").fault, HTTP_BAD_REQUEST);
 	assert_int_equal(ask("GET manifest.json HTTP/1.1", "").fault, HTTP_NOT_FOUND);

@@ -1,0 +1,403 @@
+/* state.h: what a core keeps, and how its parts are reached. For the files of this folder only.
+ *
+ * The functions over it are in internal.h. */
+#ifndef RV_COORDINATOR_CORE_STATE_H
+#define RV_COORDINATOR_CORE_STATE_H
+
+#include "coordinator/core/core.h"
+#include "coordinator/core/rows.h"
+
+enum {
+	CORE_QUEUE = 72, /* records of members, and a decision; joins beyond are refused until the store works again */
+	CORE_EVENTS = 128,
+	CORE_SEQ_BLOCK = 1024,                      /* document numbers made durable ahead */
+	CORE_PAST_SNAPSHOTS = CORE_PAST_ROUNDS + 1, /* every round may have one, the current one too */
+	CORE_PAIRS = 64,
+	CORE_FORMERS = 4
+};
+
+/* A process that has a member's key and an earlier boot than the one that is followed. */
+struct core_rival {
+	uint64_t boot, seq; /* of its last report; boot 0: there is none */
+	int64_t heard_us;   /* time of that report */
+	bool answered;      /* the followed process has reported since then */
+	int turns;          /* number of its reports that came after such an answer */
+};
+
+/* A process of a member that was followed until another one was. */
+struct core_former {
+	uint64_t boot, seq; /* of its last report; boot 0: there is none */
+};
+
+enum { CORE_LEVEL_MAX = 7 };
+/* The cost of a member to others (exclusion.c). */
+struct core_level {
+	uint8_t level;        /* 0: nothing, or it has made up for it */
+	uint64_t until_round; /* first round without the consequence */
+};
+
+/* The addresses at which a member may be dialed. */
+struct core_places {
+	uint8_t n; /* 0: it has not reported yet */
+	struct candidate_ref at[NET_MAX_CANDIDATES];
+};
+
+struct core_member {
+	/* Durable. */
+	uint32_t number;
+	uint8_t key[NET_KEY_BYTES];
+	char name[NET_NAME_BYTES];
+	struct core_places places;
+	bool banned;
+	struct rv_hash token_hash;
+	struct core_level blame; /* attempts that it ended: no rosters */
+	/* Wanted, and recorded when nothing else is under way. */
+	struct core_places want_places;
+	int64_t moved_until_us; /* time up to which its address changes are paid for (core_moves_at) */
+	bool want_banned;
+	/* Volatile: what its reports say. */
+	int64_t came_us;      /* time when it came into memory */
+	uint64_t came_at;     /* round of the run then, live or in replay */
+	uint64_t rostered_at; /* round of the last roster with it, + 1; 0: none since it came */
+	uint8_t codec, part;  /* of its contribution in that roster */
+	uint16_t place;       /* in that roster */
+	/* Places of those paths of its last report that are PATH_APART. */
+	uint64_t apart[SET_WORDS(NET_MAX_PEERS)];
+	int64_t heard_us; /* time of its last report, or later if this coordinator did not run meanwhile */
+	int64_t told_us;  /* time of its last report */
+	bool reported;    /* since this coordinator started */
+	bool awaited;     /* known from before the start: has until liveness_us to report */
+	bool from_before; /* a member since before this coordinator started: may hold more than it has reported */
+	bool was_here;    /* it, or the followed process, came or came back at back_us */
+	int64_t back_us;
+	int64_t further_us; /* time when it came back, or proved a later round than before */
+	uint64_t proven_before;
+	bool unmoved;        /* it came, or came back after a silence, behind the run, and is no further since */
+	uint64_t came_round; /* round that it held then */
+	bool hung_up;        /* its end closed the connection at hung_up_us, and opened no other since */
+	int64_t hung_up_us;  /* the last time */
+	struct core_former formers[CORE_FORMERS]; /* processes before the present one, the latest first */
+	struct core_rival rival;
+	bool distrusted;         /* its peers get nothing from it: dead until it reports again */
+	uint64_t put_away_round; /* the round that its set in core.put_away is of */
+	struct core_level vain;  /* cost in open rounds that waited for it in vain: they no longer wait */
+	bool was_alive;          /* as the last event said */
+	bool counted;            /* among those available in its houses */
+	struct report last;
+	uint8_t relay;            /* the one that documents name: last.relay, or an earlier one */
+	int64_t station_until_us; /* time up to which changes of `relay` are paid for */
+	/* The last event of each type, so that a repeated report is not a repeated event. */
+	struct core_event said[CORE_EVENT_COUNT];
+};
+
+/* Arrays by roster place have max_roster elements; sets of roster places have roster_words. */
+struct core_roster {
+	uint16_t n;
+	uint32_t n_chunks; /* of what it exchanges, as its record says */
+	uint32_t *members;
+	uint16_t *slots;
+	uint64_t *tokens, *boots, *rates;
+	uint8_t *codecs, *parts;
+	uint32_t slow_deadline_ms;
+	uint32_t *weights;
+	int n_owners; /* number of those that may own chunks */
+	struct core_rows rows;
+	uint16_t n_ranges; /* with one row */
+	struct owner_range ranges[NET_MAX_RANGES];
+	uint32_t attempt_ms; /* core_attempt_ms */
+	/* Volatile. */
+	uint64_t *voted, *taking_part; /* participants that report a vote for, or work in, this attempt */
+	struct rv_hash *digests;
+};
+
+/* A committed round, as far as a rollback to it, or over it, needs it. */
+struct core_past_round {
+	struct rv_hash chain; /* state_hash(round) */
+	struct rv_hash digest;
+};
+
+struct core_past_snapshot {
+	uint64_t round;
+	struct rv_hash hash;
+};
+
+struct core_past {
+	uint64_t first; /* rounds first..c->round - 1 are known; round r at r % CORE_PAST_ROUNDS */
+	struct core_past_round rounds[CORE_PAST_ROUNDS];
+	uint64_t *participants; /* a set of slots for each of `rounds`, without those that gave theirs up */
+	int n_snapshots;
+	struct core_past_snapshot snapshots[CORE_PAST_SNAPSHOTS]; /* vouched for, ascending */
+};
+
+/* Time for which open rounds wait for members that have nearly caught up (arrivals.c). */
+struct core_arrivals {
+	int64_t since_us;   /* start of a wait for them alone; INT64_MAX: none */
+	int64_t left_us;    /* time left at counted_us */
+	int64_t counted_us; /* a sixteenth of the time since then is added to left_us */
+	bool used_up;       /* and not whole again */
+};
+
+/* Two members, one of which accused the other, as no third member did. */
+struct core_pair {
+	uint32_t a, b; /* slots; the member in `a` has the lower number */
+	int strikes;
+	uint64_t round; /* round of the last strike */
+};
+
+/* The durable facts of a member: as they will be, in the queue. */
+struct core_facts {
+	uint32_t number;
+	uint8_t key[NET_KEY_BYTES];
+	char name[NET_NAME_BYTES];
+	struct core_places places;
+	bool banned;
+	struct rv_hash token_hash;
+	struct core_level blame;
+};
+
+/* A record that waits to be durable; the rest of a decision is core.decision. */
+struct core_queued {
+	uint64_t id, doc_seq, round;
+	uint8_t type;
+	struct core_facts facts; /* MEMBER, AWAY */
+};
+
+/* Slots, by ascending member number. */
+struct core_list {
+	int n;
+	uint16_t *slots;
+};
+
+/* Parts of members' own documents, as of the latest one (views.c). */
+struct core_views {
+	bool many;                 /* members have documents of their own of the latest number */
+	bool changed;              /* since that document, which has no successor for want of a number */
+	struct core_list donors;   /* members that a joiner may fetch from; none in REDUCE */
+	struct core_list behind;   /* members that lack the state */
+	struct member_ref *refs;   /* by slot: how it is reached */
+	uint64_t *stale;           /* slots whose ref may be another one */
+	struct member_ref *roster; /* by place, of the attempt: with weight and boot */
+};
+
+/* A host at which members were seen (houses.c). */
+struct core_house {
+	uint16_t first;     /* seat of one of them, + 1 */
+	uint16_t next;      /* house of the same hash, or, of one that is free, that is free too; + 1 */
+	uint16_t available; /* members here that are available */
+};
+
+/* An address of a member, as a link of its house's list. */
+struct core_seat {
+	uint16_t house, before, after; /* a house, two seats, + 1; 0: none */
+};
+#define CORE_SEATS_OF(n) ((uint32_t)(n)*NET_MAX_CANDIDATES)
+
+struct core_houses {
+	uint16_t n, free;        /* houses that were ever taken; the first free one + 1 */
+	uint16_t *heads;         /* by hash of the host: a house + 1; 0: none */
+	struct core_house *at;   /* by house */
+	struct core_seat *seats; /* by slot * NET_MAX_CANDIDATES + place of the address */
+};
+
+/* The members in memory. */
+struct core_slots {
+	uint32_t next_number; /* of the next member that joins */
+	int n;                /* members in memory */
+	uint32_t *numbers;    /* theirs, ascending */
+	uint16_t *order;      /* and the slots, in the same order */
+	uint64_t *used;       /* the set of these slots */
+	uint16_t *heads;      /* by hash of the key: a slot + 1; 0: none */
+	uint16_t *next;       /* by slot: the next one of the same hash, + 1 */
+};
+
+/* The committed attempt of each fragment's last round, and who owned what in it: a function of the
+ * records (kept_owners.c). */
+enum { CORE_KEPT_RANGES = 1024 };
+struct core_kept_range {
+	uint32_t count, member;
+};
+struct core_kept_owners {
+	struct {
+		uint32_t attempt; /* 0: no such round, or not in this term */
+		uint16_t n;       /* ranges; 0: not known */
+	} of[NET_MAX_FRAGMENTS];
+	struct core_kept_range *ranges; /* CORE_KEPT_RANGES for each fragment, one after the other from chunk 0 on */
+};
+#define CORE_KEPT_ROOM(cfg)                                                                                            \
+	((cfg)->keeps_owners ? (size_t)CORE_KEPT_RANGES * ((cfg)->fragments > 1 ? (cfg)->fragments : 1) : 0)
+
+/* The arrays behind the struct: X(type, name, number), by slot or by roster place. The first six
+ * are large, and of each slot, place or round written before it is read: core_init leaves them as
+ * they are. */
+#define CORE_ARRAYS(X)                                                                                                 \
+	X(struct core_member, members, cfg->max_here)                                                                      \
+	X(struct member_ref, views.refs, cfg->max_here)                                                                    \
+	X(struct member_ref, views.roster, cfg->max_roster)                                                                \
+	X(uint64_t, put_away, cfg->max_here *CORE_WORDS_OF(cfg->max_here))                                                 \
+	X(uint64_t, past.participants, CORE_PAST_ROUNDS *CORE_WORDS_OF(cfg->max_here))                                     \
+	X(struct core_kept_range, kept_owners.ranges, CORE_KEPT_ROOM(cfg))                                                 \
+	X(uint64_t, slots.used, CORE_WORDS_OF(cfg->max_here))                                                              \
+	X(uint64_t, views.stale, CORE_WORDS_OF(cfg->max_here))                                                             \
+	X(uint64_t, rostered, CORE_WORDS_OF(cfg->max_here))                                                                \
+	X(uint64_t, left_out, CORE_WORDS_OF(cfg->max_here))                                                                \
+	X(uint64_t, spoilers, CORE_WORDS_OF(cfg->max_here))                                                                \
+	X(uint64_t, last_commit, CORE_WORDS_OF(cfg->max_here))                                                             \
+	X(uint64_t, seen_holding, CORE_WORDS_OF(cfg->max_here))                                                            \
+	X(uint64_t, blamed, CORE_WORDS_OF(cfg->max_here))                                                                  \
+	X(uint64_t, waited_for, CORE_WORDS_OF(cfg->max_here))                                                              \
+	X(uint64_t, roster.voted, CORE_WORDS_OF(cfg->max_roster))                                                          \
+	X(uint64_t, roster.taking_part, CORE_WORDS_OF(cfg->max_roster))                                                    \
+	X(uint64_t, roster.tokens, cfg->max_roster)                                                                        \
+	X(uint64_t, roster.boots, cfg->max_roster)                                                                         \
+	X(uint64_t, roster.rates, cfg->max_roster)                                                                         \
+	X(struct rv_hash, roster.digests, cfg->max_roster)                                                                 \
+	X(uint32_t, roster.members, cfg->max_roster)                                                                       \
+	X(uint32_t, roster.weights, cfg->max_roster)                                                                       \
+	X(uint32_t, slots.numbers, cfg->max_here)                                                                          \
+	X(uint32_t, owned, cfg->max_here)                                                                                  \
+	X(uint16_t, roster.slots, cfg->max_roster)                                                                         \
+	X(uint16_t, slots.order, cfg->max_here)                                                                            \
+	X(uint16_t, views.donors.slots, cfg->max_here)                                                                     \
+	X(uint16_t, views.behind.slots, cfg->max_here)                                                                     \
+	X(uint16_t, slots.heads, 2 * cfg->max_here)                                                                        \
+	X(uint16_t, slots.next, cfg->max_here)                                                                             \
+	X(struct core_house, houses.at, CORE_SEATS_OF(cfg->max_here))                                                      \
+	X(struct core_seat, houses.seats, CORE_SEATS_OF(cfg->max_here))                                                    \
+	X(uint16_t, houses.heads, CORE_SEATS_OF(cfg->max_here))                                                            \
+	X(uint8_t, roster.codecs, cfg->max_roster)                                                                         \
+	X(uint8_t, roster.parts, cfg->max_roster)
+#define CORE_WORDS_OF(n) ((size_t)SET_WORDS(n))
+
+struct core {
+	struct core_config cfg;
+	int words, roster_words; /* of a set of slots, of a set of roster places */
+	struct core_slots slots;
+	struct core_houses houses;
+	struct core_member *members; /* by slot */
+	struct banned banned;        /* durable: in memory or not */
+
+	uint64_t round;
+	struct rv_hash chain;
+	uint64_t snapshot_round;
+	struct rv_hash snapshot_hash, snapshot_chain;
+	struct rv_hash log[NET_MAX_LOG_DIGESTS]; /* digest of snapshot_round + i, i < round - snapshot_round */
+	uint32_t attempt;                        /* the last one recorded of this round; 0: none */
+	struct core_roster roster;               /* n == 0: the round is open */
+	/* Sets of slots: on a roster of this round; those of them that a later roster was without. */
+	uint64_t *rostered, *left_out;
+	uint64_t *spoilers;    /* members blamed in this round: it does not count as clean for them */
+	uint32_t reopened;     /* rosters of none in this round */
+	uint64_t *last_commit; /* its participants */
+	uint64_t term, term_round;
+	struct core_past past;
+	struct core_kept_owners kept_owners;
+	/* Volatile: the operator's relays, and those that members offer. */
+	uint8_t n_relays;
+	struct relay_ref relays[NET_MAX_RELAYS];
+	/* Volatile. */
+	uint64_t *seen_holding;         /* members that have proven the state of `round` since it began */
+	enum core_state_kept kept_said; /* as the last event said */
+	int64_t not_held_since_us;      /* no present member has proven it since; INT64_MAX: one has */
+	/* Volatile. */
+	int64_t still_since_us; /* too few have the state and other present members lack it; INT64_MAX: not so */
+	int n_pairs;
+	struct core_pair pairs[CORE_PAIRS];
+	/* Volatile. */
+	uint64_t *blamed;       /* members that this attempt will be blamed on */
+	bool owners_apart;      /* an owner cannot be linked with all, and others can: the next attempt has those */
+	uint64_t *waited_for;   /* members for which the open round has waited */
+	uint64_t *put_away;     /* by slot, a set each: those distrusted on its accusation alone */
+	int64_t reopened_us;    /* time of the last roster of none */
+	uint32_t in_vain;       /* rosters of none in a row without a lesson (core_note_lesson) */
+	bool learned;           /* since the last roster of none */
+	uint32_t lessons;       /* in this round */
+	uint32_t split_rosters; /* of this round, without two votes alike */
+	int parted;             /* slot of the member that the last such round went on without; -1: none */
+	/* Volatile, for people: of the last roster, by slot. */
+	uint32_t *owned, owned_of; /* chunks of each; all chunks */
+
+	struct core_queued queue[CORE_QUEUE];
+	struct core_record decision; /* the one in the queue, if one is */
+	int n_queue;
+	uint64_t next_id;
+	bool replaying; /* records are replayed, and the document is that of before */
+	bool ahead;     /* planted bug only: queue[0] has been applied already */
+
+	struct document doc, scratch;
+	struct core_views views;
+	/* State at the last core_check: none of it goes back, but for the round by a rollback. */
+	struct core_progress {
+		uint64_t term, round, seq, seq_durable, next_id;
+		uint32_t attempt;
+	} checked;
+	uint64_t seq_durable; /* documents below may be announced */
+	uint64_t seq_planned; /* ... once the queue is durable */
+
+	int64_t lines_deadline_us;     /* of an exchange, by what is reported of lines (slow.c) */
+	int64_t ready_since_us;        /* min_workers are ready since; INT64_MAX: not */
+	int64_t accused_since_us;      /* INT64_MAX: no accusation in this attempt */
+	int64_t gather_us;             /* time for which others are collected from then on */
+	int64_t attempt_since_us;      /* time when the roster was frozen, or this coordinator started */
+	int64_t reduce_since_us;       /* time when the round's first roster was frozen */
+	int64_t exchange_us;           /* duration from there to the commit, in the last round */
+	struct core_arrivals arrivals; /* volatile */
+	uint64_t no_snapshot_said;     /* round of the last NO_SNAPSHOT event */
+	uint64_t split_said;           /* round of the last SPLIT event */
+	int64_t now_us;                /* time of the last step */
+	int64_t taken_us;              /* time of the last report, if it came after that */
+
+	struct core_event events[CORE_EVENTS];
+	int events_first, n_events;
+};
+
+/* Sets of places in a row, of NET_MAX_ROW at most, are plain words (ownership.c, shares.c). */
+static inline uint64_t core_bit(uint32_t i) {
+	return 1ull << i;
+}
+
+static inline uint64_t core_first(int n) {
+	return n >= 64 ? UINT64_MAX : (1ull << n) - 1;
+}
+
+/* Return the fragment that a round exchanges, and its number of chunks. */
+static inline uint32_t core_fragment(const struct core *c, uint64_t round) {
+	return c->cfg.fragments > 1 ? (uint32_t)(round % c->cfg.fragments) : 0;
+}
+static inline uint32_t core_chunks(const struct core *c, uint64_t round) {
+	return c->cfg.n_chunks[core_fragment(c, round)];
+}
+
+static inline int core_count(uint64_t set) {
+	return __builtin_popcountll(set);
+}
+
+/* Returns the number of participants up to which a roster is one row. */
+static inline int core_row_size(const struct core *c) {
+	return c->cfg.row_size > 0 ? (int)c->cfg.row_size : NET_MAX_ROW;
+}
+
+/* Returns a participant's member, by roster place. */
+static inline struct core_member *core_participant(const struct core *c, uint32_t place) {
+	return &c->members[c->roster.slots[place]];
+}
+/* Returns the place of the member in `slot` in the roster; -1: it is no participant. */
+static inline int core_place(const struct core *c, uint32_t slot) {
+	const struct core_member *m = &c->members[slot];
+	return m->place < c->roster.n && c->roster.slots[m->place] == slot ? m->place : -1;
+}
+/* Returns the row of the member in `slot` in the last roster, if that had several; -1: none. */
+static inline int core_last_row(const struct core *c, uint32_t slot) {
+	const struct core_rows *r = &c->roster.rows;
+	const struct core_member *m = &c->members[slot];
+	const bool in =
+		core_rows_many(r) && m->place < r->plan.first[r->plan.n_rows] && c->roster.members[m->place] == m->number;
+	return in ? core_rows_row_of(r, m->place) : -1;
+}
+static inline uint32_t core_slot_of(const struct core *c, const struct core_member *m) {
+	return (uint32_t)(m - c->members);
+}
+static inline int core_size_of(const struct core *c, const uint64_t *slots) {
+	return set_count(slots, c->words);
+}
+
+#endif
