@@ -17,7 +17,12 @@
 #include <stdint.h>
 
 #define RATE_MAX_BYTES_PER_S INT64_C(12500000000) /* 100 Gbit/s */
-enum { RATE_DEPTH_US = 100 * 1000 };
+enum {
+	RATE_DEPTH_US = 100 * 1000,
+	/* The lowest cap that options take: below it, one packet is more than the few percent by which
+	 * a cap may be exceeded. */
+	RATE_LEAST_BYTES_PER_S = 12500,
+};
 
 struct rate {
 	int64_t bytes_per_s; /* on the line; 0: no cap */

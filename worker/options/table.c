@@ -1,0 +1,81 @@
+/* table.c: the option table of rivulet-worker. */
+#include "net/mesh/rate.h"
+#include "train/eval_schedule.h"
+#include "worker/options/options.h"
+#include "worker/state/checkpoint_index.h"
+
+#define FIELD(f) offsetof(struct worker_options, f)
+#define STRING_OPT(name, f, fallback, group, help)                                                                     \
+	{ name, RV_OPT_STRING, FIELD(f), sizeof(((struct worker_options *)0)->f), fallback, 0, 0, NULL, help, group }
+#define INT_OPT(name, f, fallback, lo, hi, group, help)                                                                \
+	{ name, RV_OPT_INT, FIELD(f), 0, fallback, lo, hi, NULL, help, group }
+#define CAP_OPT(name, f, fallback, group, help)                                                                        \
+	{                                                                                                                  \
+		name, RV_OPT_RATE, FIELD(f), 0, fallback, RATE_LEAST_BYTES_PER_S, (double)RATE_MAX_BYTES_PER_S, NULL, help,    \
+			group                                                                                                      \
+	}
+
+const struct rv_option worker_options_table[] = {
+	STRING_OPT(
+		"dir", dir, "rivulet-worker", "Worker",
+		"Directory of this worker's key and state. A later start with the same one goes on where this one stopped."),
+	STRING_OPT("data", data, "", "Worker",
+			   "Training text or token shards: a file, a directory, a pattern, or https://URL#sha256=HEX. Remembered "
+			   "in --dir until another is given."),
+	STRING_OPT("tokenizer", tokenizer, "", "Worker",
+			   "The run's tokenizer (tokenizer.json), which makes tokens of text; token shards and runs on bytes need "
+			   "none. Remembered in --dir."),
+	STRING_OPT("init", init, "", "Worker",
+			   "The initial weights, if the run starts from given ones: a Hugging Face directory or a safetensors "
+			   "file. Without it they are fetched from another worker."),
+	INT_OPT("shard", shard, "-1", -1, 1023, "Worker",
+			"The run's data shard to read; -1: this member's number modulo data-shards."),
+	STRING_OPT("name", name, "", "Worker",
+			   "This worker's name in the run's status; empty: \"worker\" and its number. Sent once, at the join."),
+	INT_OPT("keep-snapshots", keep_snapshots, "2", 0, CHECKPOINT_MAX_KEEP, "Worker",
+			"Snapshots kept on disk, for joiners and restarts: the one that joiners start from and those before it; 0: "
+			"all."),
+	INT_OPT("keep-log", keep_log, "0", 0, CHECKPOINT_MAX_KEEP, "Worker",
+			"Least number of rounds of the log to keep, for workers that were away and for `rivulet export --round`; "
+			"0: those after the oldest snapshot."),
+	INT_OPT("threads", threads, "0", 0, 256, "Computing", "Threads for training; 0: all processors."),
+	STRING_OPT("device", device, "auto", "Computing", DEVICE_HELP),
+	{"recompute", RV_OPT_CHOICE, FIELD(recompute), 0, "auto", 0, 0, "auto|none|block",
+	 "block: store less for the backward pass and recompute it: much less memory, about a third slower. auto: only if "
+	 "memory is too small for none.",
+	 "Computing"},
+	MEMORY_SHORT_OPTION(FIELD(short_of_memory), "Computing"),
+	INT_OPT("eval-every", eval_every, EVAL_EVERY_DEFAULT, EVAL_EVERY_CHOSEN, 1000000, "Computing",
+			"Rounds between measurements of the held-out loss, by the first participant; it also measures at the end. "
+			"0: never; -1: as often as takes about a tenth of its time, at least four times."),
+	INT_OPT("eval-tokens", eval_tokens, EVAL_TOKENS_DEFAULT, 0, 1e12, "Computing", EVAL_TOKENS_HELP),
+	STRING_OPT("listen", listen, "", "Network",
+			   "HOST:PORT on which to accept other workers; port 0: any free one. Empty: port 7434 of all addresses, "
+			   "or the next free one."),
+	{"map-port", RV_OPT_BOOL, FIELD(map_port), 0, "yes", 0, 0, NULL,
+	 "Asks your router to forward a port to this worker (PCP, NAT-PMP, UPnP), so that others can reach it; removed at "
+	 "the end. Not asked if the coordinator is on your own network, or with --advertise.",
+	 "Network"},
+	STRING_OPT("advertise", advertise, "", "Network",
+			   "HOST:PORT at which other workers reach this one (a name is looked up once, at the start); empty: the "
+			   "address that the coordinator sees, with the listening port."),
+	CAP_OPT("max-up", max_up, "0", "Network",
+			"Most that it sends to other workers, such as 5mbit or 600KB: TCP/IP headers included, over any 10 s. "
+			"unlimited: no cap."),
+	CAP_OPT("max-down", max_down, "0", "Network", "Most that it receives from them."),
+	CAP_OPT("max-donate", max_donate, "100mbit", "Network",
+			"Most that it sends of the run's state to workers that lack it; unlimited: no cap of its own. A worker "
+			"gets at most two whole states an hour besides the result of each round; and while the workers average, a "
+			"joiner gets a tenth of what averaging sends, and one that fell behind at most as much again."),
+	STRING_OPT("relay-for-others", relay_for_others, "none", "Network",
+			   "Runs a relay for members that cannot reach each other, and forwards (ciphertext) up to this rate for "
+			   "them, such as 5mbit: your line receives it and sends it. The run lists it once another member has "
+			   "reached it. none: no relay."),
+	{"relay-for-others-per-day", RV_OPT_BYTES, FIELD(relay_per_day), 0, "20GiB", 0, 9007199254740992.0, NULL,
+	 "Most that it forwards in 24 hours; 0: any number.", "Network"},
+	INT_OPT(
+		"relay-for-others-port", relay_port, "0", 0, 65535, "Network",
+		"Port of that relay; 0: 7435, or the next free one. Your router is asked to forward it, as with --map-port."),
+	STRING_OPT("log-file", log_file, "", "Output", "Also write every event to this file, one JSON object per line."),
+	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
+};
