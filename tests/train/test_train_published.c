@@ -289,6 +289,78 @@ static struct manifest valid(void) {
 	return m;
 }
 
+/* One who has the text in another directory, and gives damaged bytes the first `lies` times. */
+struct getter {
+	const struct fixture *f;
+	int calls, lies;
+	bool stops;
+};
+
+static enum rv_err get_shard(void *ctx, uint64_t shard, struct rv_errtext *e) {
+	struct getter *g = ctx;
+	char name[32], path[600];
+	size_t n;
+	g->calls++;
+	if (g->stops)
+		return rv_fail(e, RV_E_CANCELLED, "stopped");
+	manifest_shard_name(shard, name);
+	path_in(g->f, "whole", name, path);
+	char *bytes = scratch_read(path, &n);
+	path_in(g->f, "part", "", path);
+	scratch_write(path, name, bytes, n);
+	path_in(g->f, "part", name, path);
+	if (g->calls <= g->lies)
+		scratch_flip(path, 2000);
+	free(bytes);
+	return RV_OK;
+}
+
+static void copy_without_shards(const struct fixture *f) {
+	static const char *const files[] = {MANIFEST_NAME, "tokenizer.json", "index-0-000000.hashes"};
+	char from[600], to[600];
+	path_in(f, "part", "", to);
+	assert_ok(rv_dir_make(to, 0700, &et));
+	for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+		size_t n;
+		path_in(f, "whole", files[i], from);
+		char *bytes = scratch_read(from, &n);
+		scratch_write(to, files[i], bytes, n);
+		free(bytes);
+	}
+}
+
+static void missing_shards_are_got_when_they_are_read(void **state) {
+	struct fixture *f = *state;
+	struct manifest m;
+	struct published *p;
+	struct getter g = {.f = f};
+	char dir[600], path[600];
+	int32_t got[SHARD_TOKENS];
+	assert_int_equal(publish(f, "whole", 2, &m), RV_OK);
+	copy_without_shards(f);
+	path_in(f, "part", "", dir);
+	assert_ok(published_open(dir, &p, &et));
+	assert_fault(published_read(p, 0, 8, got, &why), RV_E_NOTFOUND, &why, "shard-000000.bin");
+	published_on_missing(p, &(struct published_missing){.get = get_shard, .ctx = &g});
+	assert_ok(published_read(p, SHARD_TOKENS - 4, 8, got, &et));
+	assert_memory_equal(got, f->wanted.ids + SHARD_TOKENS - 4, 8 * sizeof *got);
+	assert_int_equal(g.calls, 2);
+	assert_ok(published_read(p, 0, 8, got, &et));
+	assert_int_equal(g.calls, 2);
+	/* What was checked, then evicted, is got and checked again. */
+	g.lies = 4;
+	path_in(f, "part", "shard-000001.bin", path);
+	assert_int_equal(unlink(path), 0);
+	assert_ok(published_read(p, SHARD_TOKENS, SHARD_TOKENS, got, &et));
+	assert_memory_equal(got, f->wanted.ids + SHARD_TOKENS, sizeof got);
+	assert_int_equal(g.calls, 5);
+	g.lies = 100;
+	assert_fault(published_read(p, 2 * SHARD_TOKENS, 8, got, &why), RV_E_CORRUPT, &why, "shard-000002.bin");
+	g.stops = true;
+	assert_int_equal(published_read(p, 3 * SHARD_TOKENS, 8, got, &why), RV_E_CANCELLED);
+	published_close(p);
+}
+
 static void a_manifest_is_checked(void **state) {
 	(void)state;
 	struct manifest m = valid(), got;
@@ -412,6 +484,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(a_torn_shard_is_made_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(tokens_of_another_job_are_left_alone, setup, teardown),
 		cmocka_unit_test_setup_teardown(damage_is_named, setup, teardown),
+		cmocka_unit_test_setup_teardown(missing_shards_are_got_when_they_are_read, setup, teardown),
 		cmocka_unit_test(a_manifest_is_checked),
 		cmocka_unit_test_setup_teardown(a_terabyte_is_opened_at_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(pages_are_checked_with_those_above, setup, teardown),

@@ -121,8 +121,10 @@ static enum rv_err check_published(const struct manifest *m, const struct datase
 
 static enum rv_err open_source(struct dataset *d, const struct dataset_config *cfg, struct rv_errtext *et) {
 	RV_TRY(token_source_open(&d->source, cfg->path, cfg->vocab, et));
-	if (token_source_manifest(&d->source))
+	if (d->source.published) {
+		published_on_missing(d->source.published, &cfg->missing);
 		return check_published(token_source_manifest(&d->source), cfg, et);
+	}
 	if (!token_source_is_text(&d->source))
 		return RV_OK;
 	if (cfg->tokenizer_hash)
@@ -154,7 +156,8 @@ static enum rv_err check_size(const struct dataset *d, const struct dataset_conf
 				   cfg->refusal == DATA_TO_CHOOSE ? other_ways(d) : "");
 }
 
-/* Hashes blocks' beginnings, spread over all; this detects tokens of another vocabulary too. */
+/* Hashes blocks' beginnings, spread over all; this detects tokens of another vocabulary too. A
+ * published text has a hash of its own, and shards that may not be here yet. */
 static enum rv_err sample(struct dataset *d, struct rv_errtext *et) {
 	enum { SAMPLES = 64, SAMPLE_TOKENS = 4096 };
 	int32_t tokens[SAMPLE_TOKENS];
@@ -165,6 +168,13 @@ static enum rv_err sample(struct dataset *d, struct rv_errtext *et) {
 	if (d->contiguous)
 		rv_hash_u64(&h, d->contiguous);
 	uint64_t n = d->n_blocks < SAMPLES ? d->n_blocks : SAMPLES;
+	const struct manifest *m = token_source_manifest(&d->source);
+	if (m) {
+		struct rv_hash data;
+		RV_TRY(manifest_hash(m, &data, et));
+		rv_hash_update(&h, data.b, sizeof data.b);
+		n = 0;
+	}
 	for (uint64_t i = 0; i < n; i++) {
 		RV_TRY(token_source_read(&d->source, i * d->n_blocks / n * DATA_BLOCK, SAMPLE_TOKENS, tokens, et));
 		rv_hash_update(&h, tokens, sizeof tokens);

@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "base/hash.h"
 #include "base/run_config.h"
+#include "train/text/published/published.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,6 +56,8 @@ struct dataset_config {
 	 * returns false to stop (RV_E_CANCELLED; the next call resumes). May be NULL. */
 	bool (*progress)(void *ctx, const char *what, uint64_t done_bytes, uint64_t total_bytes);
 	void *progress_ctx;
+	/* Gets shards that a published text lacks; none: they are a fault. */
+	struct published_missing missing;
 };
 
 /* Returns the fields that a run determines (n_shards, contiguous, holdout_every, context, seed,
@@ -70,8 +73,9 @@ struct dataset_config dataset_config_of(const struct run_config *c, const char *
 enum rv_err dataset_open(const struct dataset_config *cfg, struct dataset **out, struct rv_errtext *et);
 void dataset_close(struct dataset *d);
 uint64_t dataset_mapped_bytes(const struct dataset *d); /* bytes of the files */
-/* Returns H over the number of tokens, a sample of them spread over all, and n_shards,
- * holdout_every, context, seed. Changes outside the sample go unnoticed. */
+/* Returns H over the number of tokens, a sample of them spread over all (of a published text its
+ * data-hash), and n_shards, holdout_every, context, seed. Changes outside the sample go
+ * unnoticed. */
 struct rv_hash dataset_identity(const struct dataset *d);
 /* Identifies the tokens, independent of path, split, seed and context: "sha256:" and 64 hex digits
  * over the bytes of text (as `cat FILES | sha256sum`), or over 4 little-endian bytes per token;

@@ -16,9 +16,12 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { GET_TRIES = 3 }; /* a disk that damages what was just written ends the reading */
+
 struct published {
 	char *dir;
 	struct manifest manifest;
+	struct published_missing missing;
 	atomic_uchar *checked; /* (n_shards / 8) a bit for each shard */
 };
 
@@ -56,6 +59,10 @@ const struct manifest *published_manifest(const struct published *p) {
 	return &p->manifest;
 }
 
+void published_on_missing(struct published *p, const struct published_missing *m) {
+	p->missing = *m;
+}
+
 /* ---- a shard ---- */
 
 static void shard_path(const struct published *p, uint64_t shard, char path[static PATH_MAX]) {
@@ -83,8 +90,13 @@ static void mark_checked(const struct published *p, uint64_t shard) {
 	atomic_fetch_or_explicit(&p->checked[shard / 8], (unsigned char)(1U << shard % 8), memory_order_release);
 }
 
-static enum rv_err read_shard(const struct published *p, struct manifest_place at, size_t n, int32_t *out,
-							  struct rv_errtext *et) {
+/* What was checked is another file once somebody gets the shard anew. */
+static void unmark_checked(const struct published *p, uint64_t shard) {
+	atomic_fetch_and_explicit(&p->checked[shard / 8], (unsigned char)~(1U << shard % 8), memory_order_acq_rel);
+}
+
+static enum rv_err read_present(const struct published *p, struct manifest_place at, size_t n, int32_t *out,
+								struct rv_errtext *et) {
 	char path[PATH_MAX];
 	struct shard s;
 	shard_path(p, at.shard, path);
@@ -98,6 +110,17 @@ static enum rv_err read_shard(const struct published *p, struct manifest_place a
 	if (e == RV_OK)
 		e = shard_read(&s, (uint32_t)p->manifest.vocab, at.token, n, out, et);
 	shard_close(&s);
+	return e;
+}
+
+static enum rv_err read_shard(const struct published *p, struct manifest_place at, size_t n, int32_t *out,
+							  struct rv_errtext *et) {
+	enum rv_err e = read_present(p, at, n, out, et);
+	for (int i = 0; i < GET_TRIES && p->missing.get && (e == RV_E_NOTFOUND || e == RV_E_CORRUPT); i++) {
+		unmark_checked(p, at.shard);
+		RV_TRY(p->missing.get(p->missing.ctx, at.shard, et));
+		e = read_present(p, at, n, out, et);
+	}
 	return e;
 }
 
