@@ -205,6 +205,7 @@ enum rv_err run_config_validate(const struct run_config *c, struct rv_errtext *e
 	RV_TRY(check_model(c, et));
 	RV_TRY(check_hash("init-hash", c->init_hash, et));
 	RV_TRY(check_hash("tokenizer-hash", c->tokenizer_hash, et));
+	RV_TRY(check_hash("data-hash", c->data_hash, et));
 	return check_outer_and_round(c, et);
 }
 

@@ -15,6 +15,7 @@
 /* Choices of options, in the order of their texts. */
 enum run_updates { UPDATES_WAITED, UPDATES_DELAYED, UPDATES_EAGER };
 enum run_late { RUN_LATE_KEEP, RUN_LATE_DISCARD };
+enum run_data { RUN_DATA_PUBLISHED, RUN_DATA_OWN };
 enum run_split { SPLIT_DEALT, SPLIT_CONTIGUOUS };
 enum run_dtype { RUN_DTYPE_AUTO, RUN_DTYPE_FP32, RUN_DTYPE_BF16 };
 enum run_ownership { OWNERSHIP_BANDWIDTH, OWNERSHIP_EQUAL };
@@ -36,7 +37,9 @@ struct run_config {
 	char init_hash[65]; /* hex of the hash of the initial weights; "": drawn from the seed */
 	/* data: one block of every holdout_every is never trained on */
 	char tokenizer_hash[65]; /* hex of the hash of the tokenizer's file; "": the bytes of the text are the tokens */
-	int data_split;          /* enum run_split */
+	char data_hash[65];      /* hex of the hash of the published text; "": members bring text, in shards */
+	int data;                /* enum run_data: with data_hash, whether a member may bring other text */
+	int data_split;          /* enum run_split; it and data_shards: without data_hash only */
 	int64_t data_shards;     /* a member reads shard (member % data_shards) */
 	int64_t holdout_every;
 	/* inner loop */

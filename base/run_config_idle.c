@@ -29,6 +29,14 @@ static bool rounds_means(const struct run_config *c) {
 	return codec_facts[run_config_mean_codec(c)].facts & CODEC_ROUNDS;
 }
 
+static bool is_published(const struct run_config *c) {
+	return c->data_hash[0] != '\0';
+}
+
+static bool is_brought(const struct run_config *c) {
+	return !is_published(c);
+}
+
 #define OF(field) offsetof(struct run_config, field), #field " = ", field##_facts
 
 /* An option is used where the chosen entry of a registry has a fact, and where something else
@@ -53,6 +61,9 @@ static const struct rule {
 	{"mean-feedback", 0, "", NULL, 0, rounds_means, "a mean-codec that loses something: all but fp32"},
 	{"slow-deadline-ms", 0, "", NULL, 0, has_slow_deadline, "slow-members = skip, coarser or part"},
 	{"slow-codec", 0, "", NULL, 0, sends_coarser, "slow-members = coarser"},
+	{"data-from", 0, "", NULL, 0, is_published, "data-hash"},
+	{"data-shards", 0, "", NULL, 0, is_brought, "text that members bring: with data-hash they lease sequences"},
+	{"data-split", 0, "", NULL, 0, is_brought, "text that members bring: with data-hash they lease sequences"},
 	{"beta1", OF(inner), INNER_HAS_MOMENTS, NULL, ""},
 	{"beta2", OF(inner), INNER_HAS_MOMENTS, NULL, ""},
 	{"eps", OF(inner), INNER_HAS_MOMENTS, NULL, ""},

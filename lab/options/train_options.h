@@ -7,7 +7,7 @@
 #include "lab/run/run_files.h"
 #include "train/memory/check.h"
 
-enum { TRAIN_OPTIONS_MAX = 96 };
+enum { TRAIN_OPTIONS_MAX = 112 };
 
 enum { RECORD_GAP_KEEP, RECORD_GAP_ANEW };            /* on-record-gap */
 enum { REPLICAS_FIXED_STEPS, REPLICAS_FIXED_TOKENS }; /* replicas-mode */

@@ -17,7 +17,7 @@
 #include "lab/options/train_options.h"
 
 enum {
-	SWEEP_OPTIONS_MAX = 112,
+	SWEEP_OPTIONS_MAX = 128,
 	SWEEP_LIST_BYTES = 512, /* the values of one option, as given */
 	SWEEP_MAX_AXES = 16,
 	SWEEP_MAX_VALUES = 64, /* of one axis */

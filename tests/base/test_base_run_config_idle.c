@@ -78,6 +78,21 @@ static void test_inner_loop_and_model(void **state) {
 	assert_int_equal(idle(&what), 2);
 }
 
+/* Members lease sequences of a published text, and share out text that they bring. */
+static void test_data(void **state) {
+	(void)state;
+	struct rv_errtext what;
+	set("data-from", "own");
+	set("data-shards", "7");
+	set("data-split", "contiguous");
+	assert_int_equal(idle(&what), 1);
+	assert_string_equal(what.text, "data-from = own has no effect here: it belongs to data-hash");
+	set("data-hash", "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff");
+	assert_int_equal(idle(&what), 2);
+	assert_non_null(strstr(what.text, "data-shards = 7 has no effect here: it belongs to text that members bring"));
+	assert_non_null(strstr(what.text, "data-split = contiguous"));
+}
+
 static void test_a_text_that_is_too_long_is_cut(void **state) {
 	(void)state;
 	struct rv_errtext what;
@@ -96,6 +111,7 @@ int main(void) {
 		cmocka_unit_test_setup(test_defaults_say_nothing, setup),
 		cmocka_unit_test_setup(test_outer_loop, setup),
 		cmocka_unit_test_setup(test_inner_loop_and_model, setup),
+		cmocka_unit_test_setup(test_data, setup),
 		cmocka_unit_test_setup(test_a_text_that_is_too_long_is_cut, setup),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
