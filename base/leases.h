@@ -24,6 +24,12 @@
 #define LEASE_FREE         UINT32_MAX /* as a holder: nobody */
 #define LEASE_MAX_POSITION ((uint64_t)1 << 62)
 
+/* Positions [begin, begin + count) of a holder, which it reads one after the other. */
+struct lease_piece {
+	uint64_t begin;
+	uint32_t count;
+};
+
 struct lease {
 	uint64_t begin, end; /* positions [begin, end) */
 	uint64_t turn;       /* number of the grant: its holder reads in this order */

@@ -21,6 +21,7 @@
 #include "base/bytes.h"
 #include "base/err.h"
 #include "base/hash.h"
+#include "base/leases.h"
 #include "net/banned.h"
 #include "net/control/candidate.h"
 #include "net/control/probe.h"
@@ -179,6 +180,10 @@ struct report {
 	uint8_t reach;             /* enum reach_kind, for people: how others reach it */
 	uint16_t offers_relay;     /* port of the relay that it runs for others, with its own key; 0: none */
 	struct probed_list probed; /* what it found for the coordinator, last */
+	/* READY and later, in a run with leases: its contribution has the numbers [lease_first,
+	 * lease_first + lease_count) of its stream (document.lease_first). Else 0. */
+	uint64_t lease_first;
+	uint32_t lease_count;
 };
 
 /* A message in the reply to a report, for the person who runs the worker: it decides nothing. 200
@@ -365,6 +370,13 @@ struct document {
 		row_since[NET_MAX_ROWS]; /* attempt in which the row's roster last changed: its sums of earlier ones are void */
 	uint8_t n_sections;          /* the receiver's; 0: it owns nothing */
 	struct section sections[NET_MAX_SECTIONS]; /* `first` ascends; they do not overlap */
+	/* The sequences of the text that the receiver holds and that no commit has consumed, in the
+	 * order in which it reads them. The first of leases[0] has the number lease_first in the
+	 * receiver's stream: all that was ever granted to it, in this order, with numbers that only
+	 * grow. None: the run has no leases, or it holds nothing, or phase DONE. */
+	uint64_t lease_first; /* 0: n_leases is 0 */
+	uint8_t n_leases;
+	struct lease_piece leases[NET_MAX_LEASES];
 	/* The owners that `sections` name, by ascending place. */
 	uint16_t n_column;
 	struct member_ref column[NET_MAX_COLUMN];

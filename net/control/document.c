@@ -3,7 +3,7 @@
  * Order on the wire: head, run, snapshot, log, the banned, members; in phase REDUCE also the former
  * attempt and the ownership map; the term, the digests before the snapshot, what is to be kept of
  * them, the members that are behind, the deadline of the attempt, the relays; in phase REDUCE also
- * the rows (rows.c). */
+ * the rows (rows.c); the receiver's leases. */
 #include "net/control/control.h"
 #include "net/control/fields.h"
 #include "net/control/layout.h"
@@ -19,7 +19,8 @@ _Static_assert(512 + NET_MAX_SYNCING * (4 + NET_KEY_BYTES + CANDIDATES_BYTES + 1
 					   (NET_MAX_ROW + NET_MAX_COLUMN) * (4 + 4 + 8 + NET_KEY_BYTES + CANDIDATES_BYTES + 3 + 2 + 1) +
 					   NET_MAX_RANGES * 10 + NET_MAX_ROWS * 8 + NET_MAX_SECTIONS * (8 + NET_MAX_ROWS) +
 					   NET_MAX_RELAYS * (NET_KEY_BYTES + 2 + NET_ADDR_BYTES) +
-					   NET_MAX_KEPT_SNAPSHOTS * (8 + RV_HASH_BYTES) + NET_SIG_BYTES <=
+					   NET_MAX_KEPT_SNAPSHOTS * (8 + RV_HASH_BYTES) + 9 + NET_MAX_LEASES * 12 +
+					   NET_SIG_BYTES <=
 				   NET_MAX_DOCUMENT_BYTES,
 			   "the largest document fits");
 
@@ -112,6 +113,18 @@ static const struct layout tail[] = {
 	LAYOUT_LAST,
 };
 
+static const struct layout lease[] = {
+	LAYOUT_FIELD(PLAIN, struct lease_piece, begin),
+	LAYOUT_FIELD(PLAIN, struct lease_piece, count),
+	LAYOUT_LAST,
+};
+
+static const struct layout own_leases[] = {
+	LAYOUT_FIELD(PLAIN, struct document, lease_first),
+	LAYOUT_COUNTED(struct document, leases, n_leases, lease),
+	LAYOUT_LAST,
+};
+
 void document_encode(const struct document *m, uint32_t version, struct rv_writer *w) {
 	control_write_head(w, CONTROL_TAG_DOCUMENT, version);
 	layout_write(head, m, w);
@@ -120,6 +133,7 @@ void document_encode(const struct document *m, uint32_t version, struct rv_write
 	layout_write(tail, m, w);
 	if (m->phase == RUN_REDUCE)
 		rows_write(m, w);
+	layout_write(own_leases, m, w);
 }
 
 static enum rv_err check_round(const struct document *d, struct rv_errtext *et) {
@@ -255,6 +269,34 @@ static enum rv_err check_relays(const struct document *d, struct rv_errtext *et)
 	return RV_OK;
 }
 
+/* Checks that piece `i`, whose first sequence has this number, is possible, and shares none with
+ * those before it. */
+static enum rv_err check_lease(const struct document *d, int i, uint64_t at, struct rv_errtext *et) {
+	const struct lease_piece *a = &d->leases[i];
+	if (a->count == 0 || a->begin > LEASE_MAX_POSITION - a->count || at > LEASE_MAX_POSITION - a->count)
+		return rv_fail(et, RV_E_INVALID, "%s: leases[%d] = %llu+%u, number %llu: empty, or past 2^62", WHAT, i,
+					   (unsigned long long)a->begin, a->count, (unsigned long long)at);
+	for (int k = 0; k < i; k++) {
+		const struct lease_piece *b = &d->leases[k];
+		if (a->begin < b->begin + b->count && b->begin < a->begin + a->count)
+			return rv_fail(et, RV_E_INVALID, "%s: leases[%d] = %llu+%u has sequences of leases[%d]", WHAT, i,
+						   (unsigned long long)a->begin, a->count, k);
+	}
+	return RV_OK;
+}
+
+static enum rv_err check_leases(const struct document *d, struct rv_errtext *et) {
+	uint64_t at = d->lease_first;
+	if ((d->n_leases == 0 && d->lease_first != 0) || (d->n_leases > 0 && d->phase == RUN_DONE))
+		return rv_fail(et, RV_E_INVALID, "%s: lease_first = %llu of %u leases in phase %u", WHAT,
+					   (unsigned long long)d->lease_first, d->n_leases, d->phase);
+	for (int i = 0; i < d->n_leases; i++) {
+		RV_TRY(check_lease(d, i, at, et));
+		at += d->leases[i].count;
+	}
+	return RV_OK;
+}
+
 static enum rv_err check_ownership_map(const struct document *d, struct rv_errtext *et) {
 	if (d->n_chunks < 1 || d->n_chunks > NET_MAX_CHUNKS)
 		return rv_fail(et, RV_E_INVALID, "%s: n_chunks = %u, must be 1..%d", WHAT, d->n_chunks, (int)NET_MAX_CHUNKS);
@@ -291,6 +333,7 @@ enum rv_err document_decode(const void *p, size_t n, struct document *out, struc
 	RV_TRY(layout_read(tail, &r, out, WHAT, et));
 	if (out->phase == RUN_REDUCE)
 		RV_TRY(rows_read(out, &r, et));
+	RV_TRY(layout_read(own_leases, &r, out, WHAT, et));
 	RV_TRY(control_read_end(&r, WHAT, et));
 	RV_TRY(check_round(out, et));
 	RV_TRY(check_older(out, et));
@@ -299,6 +342,7 @@ enum rv_err document_decode(const void *p, size_t n, struct document *out, struc
 	RV_TRY(check_members(out, et));
 	RV_TRY(check_syncing(out, et));
 	RV_TRY(check_relays(out, et));
+	RV_TRY(check_leases(out, et));
 	if (out->phase != RUN_REDUCE)
 		return RV_OK;
 	RV_TRY(check_ownership_map(out, et));

@@ -68,6 +68,13 @@ static const struct layout figures[] = {
 	LAYOUT_LAST,
 };
 
+/* Behind the results of probes. */
+static const struct layout lease[] = {
+	LAYOUT_FIELD(PLAIN, struct report, lease_first),
+	LAYOUT_FIELD(PLAIN, struct report, lease_count),
+	LAYOUT_LAST,
+};
+
 void report_add_path(struct report *m, uint32_t member, uint8_t path) {
 	RV_ASSERT(m->n_paths == 0 || member > m->paths[m->n_paths - 1].member);
 	if (path != PATH_NONE && m->n_paths < NET_MAX_PEERS)
@@ -101,6 +108,7 @@ void report_encode(const struct report *m, uint32_t version, struct rv_writer *w
 	layout_write(figures, m, w);
 	candidates_write(m->candidates, m->n_candidates, w);
 	probed_write(&m->probed, w);
+	layout_write(lease, m, w);
 }
 
 static bool path_is_valid(uint8_t path) {
@@ -143,6 +151,17 @@ static const char *measured_invalid(const struct report *m) {
 	return NULL;
 }
 
+static enum rv_err check_lease(const struct report *m, struct rv_errtext *et) {
+	const bool any = m->lease_first != 0 || m->lease_count != 0;
+	if (any && (m->phase < WORKER_READY || m->lease_count == 0))
+		return rv_fail(et, RV_E_INVALID, "%s: lease_first = %llu, lease_count = %u in phase %u", WHAT,
+					   (unsigned long long)m->lease_first, m->lease_count, m->phase);
+	if (m->lease_first > LEASE_MAX_POSITION - m->lease_count)
+		return rv_fail(et, RV_E_INVALID, "%s: lease_first = %llu, lease_count = %u: past 2^62", WHAT,
+					   (unsigned long long)m->lease_first, m->lease_count);
+	return RV_OK;
+}
+
 enum rv_err report_decode(const void *p, size_t n, struct report *out, struct rv_errtext *et) {
 	*out = (struct report){0};
 	struct rv_reader r = rv_reader_of(p, n);
@@ -153,6 +172,7 @@ enum rv_err report_decode(const void *p, size_t n, struct report *out, struct rv
 	RV_TRY(layout_read(figures, &r, out, WHAT, et));
 	RV_TRY(candidates_read(&r, out->candidates, &out->n_candidates, WHAT, et));
 	RV_TRY(probed_read(&r, &out->probed, et));
+	RV_TRY(layout_read(lease, &r, out, WHAT, et));
 	RV_TRY(control_read_end(&r, WHAT, et));
 	if (out->phase < WORKER_SYNCING || out->phase > WORKER_LEAVING)
 		return rv_fail(et, RV_E_INVALID, "%s: phase = %u, must be 1..%d", WHAT, out->phase, (int)WORKER_LEAVING);
@@ -178,6 +198,7 @@ enum rv_err report_decode(const void *p, size_t n, struct report *out, struct rv
 		return rv_fail(et, RV_E_INVALID, "%s: relay = %u, at most %d", WHAT, out->relay, (int)NET_MAX_RELAYS);
 	if (out->reach >= REACH_KINDS)
 		return rv_fail(et, RV_E_INVALID, "%s: reach = %u, must be below %d", WHAT, out->reach, (int)REACH_KINDS);
+	RV_TRY(check_lease(out, et));
 	const char *why = measured_invalid(out);
 	if (why != NULL)
 		return rv_fail(et, RV_E_INVALID, "%s: %s", WHAT, why);

@@ -104,6 +104,8 @@ static void make_reports(struct seeds *s) {
 	r.phase = WORKER_VOTED;
 	r.attempt = 2;
 	r.tokens = 1000;
+	r.lease_first = 96;
+	r.lease_count = 32;
 	r.storage = REPORT_STORAGE_CHECKPOINTS | REPORT_STORAGE_FULL;
 	r.n_suspects = 2;
 	r.suspects[1] = 2;
@@ -261,6 +263,10 @@ static void make_documents(struct seeds *s) {
 	d->n_older = d->n_kept_rounds = 2;
 	d->n_kept_snapshots = 1;
 	d->kept_snapshots[0].round = 1;
+	d->lease_first = 96;
+	d->n_leases = 2;
+	d->leases[0] = (struct lease_piece){.begin = 160, .count = 32};
+	d->leases[1] = (struct lease_piece){.begin = 32, .count = 64};
 	fill(&d->older_chain, sizeof d->older_chain, 5);
 	make_document(s, d, "document_open");
 	d->phase = RUN_REDUCE;

@@ -13,6 +13,7 @@
 #include <string.h>
 
 static uint8_t buffer[NET_MAX_DOCUMENT_BYTES];
+enum { LEASE_BYTES = 8 + 4 }; /* at the end of a report */
 
 /* What was decoded, encoded again, is what was decoded: `buffer`, n bytes. (Structs have padding,
  * so bytes decide.) */
@@ -176,6 +177,8 @@ static struct report a_report(void) {
 						   .relay = NET_MAX_RELAYS,
 						   .reach = REACH_RELAY,
 						   .offers_relay = 7435,
+						   .lease_first = 1ull << 40,
+						   .lease_count = 320,
 						   .probed = {.n = 1, .list = {{.id = 19, .n = 2, .results = {PROBE_OPEN, PROBE_SILENT}}}}};
 }
 
@@ -204,6 +207,7 @@ static void test_report(void **state) {
 	assert_int_equal(out.n_candidates, in.n_candidates);
 	assert_memory_equal(out.candidates, in.candidates, sizeof in.candidates);
 	assert_int_equal(out.reduce_us, in.reduce_us);
+	assert_true(out.lease_first == in.lease_first && out.lease_count == 320);
 	assert_true(out.loss == in.loss);
 	struct rv_writer w = rv_writer_of(buffer, sizeof buffer);
 	report_encode(&in, CONTROL_VERSION, &w);
@@ -242,7 +246,8 @@ static void test_a_report_of_another_version_is_refused(void **state) {
 static void test_more_is_measured_than_there_can_be_members(void **state) {
 	(void)state;
 	enum { MEAN2_BYTES = 4, COUNT_BYTES = 2, RELAY_BYTES = 1, REACH_BYTES = 1, OFFER_BYTES = 2 };
-	enum { CANDIDATE_BYTES = 1 + 1 + 2 + 6, PROBED_BYTES = 1 + 8 + 1 + 2, BEHIND = CANDIDATE_BYTES + PROBED_BYTES };
+	enum { CANDIDATE_BYTES = 1 + 1 + 2 + 6, PROBED_BYTES = 1 + 8 + 1 + 2 };
+	enum { BEHIND = CANDIDATE_BYTES + PROBED_BYTES + LEASE_BYTES };
 	struct report in = a_report(), out;
 	struct rv_errtext et = {0};
 	in.n_measured = 0;
@@ -285,6 +290,9 @@ static void test_report_rules(void **state) {
 	REPORT_REFUSED(m.reach = REACH_KINDS, "reach = 5");
 	REPORT_REFUSED(m.probed.list[0].results[1] = PROBE_RESULTS, "probed: result 6");
 	REPORT_REFUSED((m.phase = WORKER_READY, m.attempt = 0), "without a vote");
+	REPORT_REFUSED(m.lease_count = 0, "lease_first = 1099511627776, lease_count = 0 in phase 5");
+	REPORT_REFUSED((m.phase = WORKER_TRAINING, m.attempt = 0), "lease_count = 320 in phase 2");
+	REPORT_REFUSED(m.lease_first = LEASE_MAX_POSITION - 319, "past 2^62");
 	REPORT_REFUSED(m.mean2 = -1, "mean2");
 	REPORT_REFUSED(m.mean2 = NAN, "mean2");
 	REPORT_REFUSED(m.measured[1].norm2 = -1, "norm");
@@ -370,7 +378,7 @@ static void test_more_candidates_than_fit_are_refused(void **state) {
 	in.probed.n = 0;
 	struct rv_writer w = rv_writer_of(buffer, sizeof buffer);
 	report_encode(&in, CONTROL_VERSION, &w);
-	size_t n = rv_writer_len(&w), count_at = n - (1 + 1 + 2 + strlen(in.candidates[0].addr)) - 1;
+	size_t n = rv_writer_len(&w), count_at = n - (1 + 1 + 2 + strlen(in.candidates[0].addr)) - 1 - LEASE_BYTES;
 	assert_int_equal(buffer[count_at], 1);
 	buffer[count_at] = NET_MAX_CANDIDATES + 1;
 	assert_int_equal(report_decode(buffer, n, &out, &et), RV_E_INVALID);
@@ -418,6 +426,9 @@ static struct document *a_document(void) {
 					 .n_candidates = 2,
 					 .candidates = {{.addr = "127.0.0.1:4001"}, {.kind = CANDIDATE_GIVEN, .addr = "[::2]:9"}},
 					 .relay = 2}},
+		.lease_first = 700,
+		.n_leases = 3,
+		.leases = {{1000, 64}, {LEASE_MAX_POSITION - UINT32_MAX, UINT32_MAX}, {936, 64}},
 		.n_relays = 2,
 		.relays = {{.key = {1}, .addr = "relay.example:7435"}, {.key = {2}, .addr = "[::1]:7435"}}};
 	for (uint32_t i = 0; i < 3; i++) {
@@ -460,6 +471,8 @@ static void test_document(void **state) {
 	assert_string_equal(doc_out.relays[0].addr, "relay.example:7435");
 	assert_int_equal(doc_out.relays[1].key[0], 2);
 	assert_int_equal(doc_out.ranges[2].owner, 2);
+	assert_true(doc_out.n_leases == 3 && doc_out.lease_first == 700);
+	assert_true(doc_out.leases[1].begin == LEASE_MAX_POSITION - UINT32_MAX && doc_out.leases[1].count == UINT32_MAX);
 	assert_true(banned_equal(&doc_out.banned, &(struct banned){2, {1, 4000000000u}}));
 	assert_true(doc_out.n_rows == 1 && doc_out.n_roster == 3 && doc_out.members[2].place == 2);
 	for (size_t cut = 0; cut < n; cut++)
@@ -514,6 +527,9 @@ static void test_the_largest_document_fits(void **state) {
 	d->n_ranges = NET_MAX_RANGES;
 	for (uint32_t i = 0; i < NET_MAX_RANGES; i++)
 		d->ranges[i] = (struct owner_range){i, 1, (uint16_t)(i % NET_MAX_ROW)};
+	d->n_leases = NET_MAX_LEASES;
+	for (uint32_t i = 0; i < NET_MAX_LEASES; i++)
+		d->leases[i] = (struct lease_piece){2 * i, 1};
 	size_t n = encode_document(d);
 	assert_int_equal(document_decode(buffer, n, &doc_out, NULL), RV_OK);
 	ASSERT_SAME_BYTES(document_encode, &doc_out, n);
@@ -578,6 +594,11 @@ static void test_document_rules(void **state) {
 	DOCUMENT_REFUSED(strcpy(d->relays[1].addr, ":7435"), "relays[1].addr");
 	DOCUMENT_REFUSED(d->n_relays = 1, "members[2].relay = 2 of 1");
 	DOCUMENT_REFUSED(d->syncing[0].relay = 3, "syncing[0].relay = 3 of 2");
+	DOCUMENT_REFUSED(d->n_leases = 0, "lease_first = 700 of 0 leases");
+	DOCUMENT_REFUSED(d->leases[1].count = 0, "leases[1]");
+	DOCUMENT_REFUSED(d->leases[1].begin++, "leases[1] = 4611686014132420610+4294967295, number 764: empty, or past");
+	DOCUMENT_REFUSED(d->lease_first = LEASE_MAX_POSITION - 100, "leases[1]");
+	DOCUMENT_REFUSED(d->leases[2].begin++, "leases[2] = 937+64 has sequences of leases[0]");
 	DOCUMENT_REFUSED(d->n_chunks = 0, "n_chunks = 0");
 	DOCUMENT_REFUSED(d->n_chunks = NET_MAX_CHUNKS + 1, "n_chunks");
 	DOCUMENT_REFUSED(d->n_chunks = 11, "ranges end at 10 of 11");

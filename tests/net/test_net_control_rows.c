@@ -5,6 +5,7 @@
 #include "tests/common/check.h"
 
 static uint8_t buffer[NET_MAX_DOCUMENT_BYTES];
+enum { LEASES_BYTES = 8 + 1 }; /* of none, at the end of a document */
 static struct document in, out;
 
 static struct member_ref ref(uint32_t member, uint16_t place, uint8_t row) {
@@ -74,7 +75,7 @@ static void test_one_row_costs_one_byte(void **state) {
 	size_t three = encode(d);
 	d->n_rows = 1;
 	size_t one = encode(d);
-	assert_int_equal(buffer[one - 1], 1);
+	assert_int_equal(buffer[one - LEASES_BYTES - 1], 1);
 	assert_int_equal(three - one, 1 + 2 + 3 * 8 + 2 * 2 + 1 + 2 * (8 + 3) + 2 + 3 * (50 + 1 + 1 + 2 + 14 + 1 + 1 + 2));
 	assert_int_equal(document_decode(buffer, one, &out, NULL), RV_OK);
 	assert_true(out.n_column == 0 && out.n_sections == 0 && out.members[1].place == 1);
@@ -133,18 +134,18 @@ static void test_counts_above_the_limits(void **state) {
 	size_t n = encode(d);
 	struct rv_errtext et = {0};
 	assert_int_equal(document_decode(buffer, n, &out, NULL), RV_OK);
-	buffer[n - 2] = NET_MAX_COLUMN + 1;
+	buffer[n - LEASES_BYTES - 2] = NET_MAX_COLUMN + 1;
 	assert_int_equal(document_decode(buffer, n, &out, &et), RV_E_INVALID);
 	assert_non_null(strstr(et.text, "n_column = 129, at most 128"));
-	buffer[n - 3] = NET_MAX_SECTIONS + 1;
+	buffer[n - LEASES_BYTES - 3] = NET_MAX_SECTIONS + 1;
 	assert_int_equal(document_decode(buffer, n, &out, &et), RV_E_INVALID);
 	assert_non_null(strstr(et.text, "n_sections = 65, at most 64"));
 	d->n_rows = 1;
 	n = encode(d);
-	buffer[n - 1] = NET_MAX_ROWS + 1;
+	buffer[n - LEASES_BYTES - 1] = NET_MAX_ROWS + 1;
 	assert_int_equal(document_decode(buffer, n, &out, &et), RV_E_INVALID);
 	assert_non_null(strstr(et.text, "n_rows = 33, must be 1..32"));
-	buffer[n - 1] = 0;
+	buffer[n - LEASES_BYTES - 1] = 0;
 	assert_int_equal(document_decode(buffer, n, &out, &et), RV_E_INVALID);
 }
 
