@@ -47,10 +47,11 @@ set(worker/state ${below_worker} worker/state)
 set(worker/options ${worker/state} worker/options)
 set(worker/trainer ${worker/state} worker/trainer)
 set(worker/transfer ${worker/state} worker/transfer)
+set(worker/text base net net/mesh train/text worker/text)
 set(worker/mesh ${worker/transfer} worker/mesh)
 set(worker/reach ${below_worker} worker/reach)
 set(worker/own_relay base net net/relay_server worker/own_relay)
-set(worker/session ${worker/mesh} net/portmap worker/round worker/join worker/own_relay worker/reach worker/options worker/trainer worker/session)
+set(worker/session ${worker/mesh} net/portmap worker/round worker/join worker/own_relay worker/reach worker/options worker/text worker/trainer worker/session)
 set(worker ${worker/session} worker)
 
 # Within coordinator: the core decides without I/O, the service keeps what it decides, people and
