@@ -33,7 +33,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { SLOW_LINES_MOST = 8, SLOW_LINES_STEPS = 8, SLOW_LINES_FIRST = 5 };
+enum {
+	SLOW_LINES_MOST = 8,
+	SLOW_LINES_STEPS = 8,
+	SLOW_LINES_FIRST = 8,
+	SLOW_LINES_LOOKS = 3 /* exchanges after which a line must look slow before anything follows */
+};
 
 struct slow_lines {
 	uint64_t payload_bytes; /* of a round, encoded: a contribution or a mean, whichever is longer */

@@ -299,12 +299,19 @@ int core_find_key(const struct core *c, const uint8_t key[NET_KEY_BYTES]);
 int core_find(const struct core *c, uint32_t member);
 uint32_t core_number(const struct core *c, uint32_t slot);
 
+/* Figures by which a decision about a member's line was made. */
+struct core_line_figures {
+	uint64_t rate;        /* bytes/s of its line: with SLOW_SKIP the slower direction, else its uplink */
+	uint32_t needs_ms;    /* what that needs: with SLOW_SKIP for one payload, else for a whole contribution */
+	uint32_t deadline_ms; /* of an exchange; 0: none */
+};
 /* Consequences of a member's line. */
 struct core_slow {
 	uint64_t rests_until; /* first round that it takes part in again; 0: it does not rest */
 	uint8_t codec, part;  /* of its contribution in the last roster: as in member_ref */
-	uint64_t rate;        /* bytes/s of its line: with SLOW_SKIP the slower direction, else its uplink */
-	uint32_t needs_ms;    /* what that needs: with SLOW_SKIP for one payload, else for a whole contribution */
+	/* By which it was left out of the last roster, or was to send less in it; of one that does
+	 * neither, or if this coordinator started since: by the last report. */
+	struct core_line_figures why;
 };
 /* Returns the deadline of an exchange by which that is decided: of the roster under way, or by what
  * is reported of lines now; milliseconds, 0: none, or no line is known. */

@@ -370,6 +370,15 @@ void core_put_forms(struct core *c, struct core_record *rec);
 void core_keep_one_whole(const struct core *c, struct core_record *rec);
 /* Logs the members that begin to send less with this roster. */
 void core_say_forms(struct core *c, const struct core_record *rec);
+/* Counts after which exchanges lines look slow: the first roster of the next round is durable. */
+void core_count_looks(struct core *c);
+/* Keeps the figures by which members rest, or send less in a new roster, for people. */
+void core_keep_figures(struct core *c, const struct core_record *rec);
+/* Marks a participant of a durable roster as slow, if that or the one before it shows that it is.
+ * m->rostered_at is still that of the one before. */
+void core_recall_line(const struct core *c, struct core_member *m, bool less);
+/* Marks the members that the latest roster was without as slow: the records were replayed. */
+void core_recall_rests(struct core *c);
 struct core_slow core_slow_of(const struct core *c, const struct core_member *m);
 /* Returns true if `m` leaves out this round, because its line is slow and its turn not there. */
 bool core_rests(const struct core *c, const struct core_member *m);

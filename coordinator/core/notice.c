@@ -31,9 +31,9 @@ static void note_rests(const struct core *c, uint32_t slot, struct notice *out) 
 		return;
 	out->kind = NOTICE_RESTS;
 	out->until_round = slow.rests_until;
-	out->rate = slow.rate;
-	out->needs_ms = slow.needs_ms;
-	out->deadline_ms = core_slow_deadline_ms(c);
+	out->rate = slow.why.rate;
+	out->needs_ms = slow.why.needs_ms;
+	out->deadline_ms = slow.why.deadline_ms;
 }
 
 bool core_notice(const struct core *c, const uint8_t key[NET_KEY_BYTES], struct notice *out) {

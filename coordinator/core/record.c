@@ -249,9 +249,12 @@ static void set_roster(struct core *c, const struct core_record *rec) {
 	memcpy(r->codecs, rec->codecs, n * sizeof r->codecs[0]);
 	memcpy(r->parts, rec->parts, n * sizeof r->parts[0]);
 	r->slow_deadline_ms = rec->slow_deadline_ms;
+	if (rec->attempt == 1)
+		core_count_looks(c);
 	for (size_t i = 0; i < n; i++) {
 		r->slots[i] = (uint16_t)core_find(c, r->members[i]);
 		struct core_member *m = &c->members[r->slots[i]];
+		core_recall_line(c, m, r->codecs[i] != 0 || r->parts[i] != 0);
 		m->rostered_at = c->round + 1;
 		m->place = (uint16_t)i;
 		m->codec = r->codecs[i];
@@ -455,6 +458,7 @@ enum rv_err core_replay(struct core *c, const struct core_record *rec, struct rv
 
 void core_replayed(struct core *c) {
 	c->replaying = false;
+	core_recall_rests(c);
 	core_check(c);
 	core_republish(c);
 }

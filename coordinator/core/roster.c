@@ -34,6 +34,7 @@ static void freeze(struct core *c, const uint64_t *ready) {
 	}
 	core_put_forms(c, rec);
 	core_say_forms(c, rec);
+	core_keep_figures(c, rec);
 	core_deal(c, rec);
 	core_put_owners(c, rec);
 	RV_ASSERT(rec->n_members >= c->cfg.min_workers && rec->n_members <= c->cfg.max_roster);

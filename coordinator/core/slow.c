@@ -3,6 +3,11 @@
  * no roster, and no round waits for them; they train on, fetch the means, and `late` decides about
  * their progress. With `coarser` and `part` the roster says how they send their contributions.
  *
+ * A member becomes slow when its line has looked slow after SLOW_LINES_LOOKS exchanges in a row, by
+ * a seventh and more: one exchange may have given its line little to do. It is slow until its line
+ * makes the deadline. After a restart a member is slow if the records show that it rested, or sent
+ * less.
+ *
  * The deadline of an exchange follows from what the members that are here report of their lines,
  * and is computed anew in every step of an open round; each one's last roster, from the records.
  * What is decided is the roster, and that is a record. A member takes part all the same if too few
@@ -41,12 +46,36 @@ void core_watch_lines(struct core *c) {
 	c->lines_deadline_us = slow_lines_deadline_us(&lines, rates, n);
 }
 
+/* Returns how long the line of `m` needs for what a policy measures it by. */
+static int64_t takes_us(const struct core *c, const struct core_member *m) {
+	const struct slow_lines lines = lines_of(c);
+	if (c->cfg.slow_members == SLOW_SKIP)
+		return slow_lines_takes_us(lines.payload_bytes, core_line_rate(&m->last));
+	return slow_lines_takes_us(lines.sent_bytes, m->last.up_bytes_per_s);
+}
+
+/* Returns true if `m` took part in the exchange of the round before, and its line looks slow by
+ * more than what lines that are alike differ by. */
+static bool looks_slow(const struct core *c, const struct core_member *m, int64_t needs_us) {
+	const bool took_part = m->rostered_at > 0 && m->rostered_at == c->round;
+	return took_part && needs_us - needs_us / 8 > c->lines_deadline_us;
+}
+
+static bool is_slow(const struct core *c, const struct core_member *m) {
+	const int64_t needs_us = takes_us(c, m);
+	if (!m->reported || needs_us <= c->lines_deadline_us)
+		return false;
+	if (m->slow_looks == SLOW_LINES_LOOKS)
+		return true;
+	return looks_slow(c, m, needs_us) && m->slow_looks + 1 == SLOW_LINES_LOOKS;
+}
+
 /* Returns the first round in which `m` takes part again; its last roster was of an earlier
  * round. */
 static uint64_t next_turn(const struct core *c, const struct core_member *m) {
 	const struct slow_lines lines = lines_of(c);
 	uint32_t every = slow_lines_every(&lines, c->lines_deadline_us, core_line_rate(&m->last));
-	return m->rostered_at - 1 + every;
+	return m->rostered_at - 1 + (is_slow(c, m) ? every : 1);
 }
 
 /* A roster of this round or a later one has failed, or was taken back. */
@@ -77,6 +106,60 @@ void core_say_resting(struct core *c, const uint64_t *roster) {
 	}
 }
 
+/* ---- what lines have looked like ---- */
+
+static uint32_t ms_of(int64_t us) {
+	const int64_t ms = us / RV_US_PER_MS + (us % RV_US_PER_MS != 0);
+	return us == INT64_MAX || us <= 0 ? 0 : (uint32_t)(ms < NET_MAX_DEADLINE_MS ? ms : NET_MAX_DEADLINE_MS);
+}
+
+static struct core_line_figures figures_of(const struct core *c, const struct core_member *m) {
+	const bool skips = c->cfg.slow_members == SLOW_SKIP;
+	return (struct core_line_figures){.rate = skips ? core_line_rate(&m->last) : m->last.up_bytes_per_s,
+									  .needs_ms = ms_of(takes_us(c, m)),
+									  .deadline_ms = ms_of(c->lines_deadline_us)};
+}
+
+void core_count_looks(struct core *c) {
+	for (int k = 0; k < c->slots.n && c->cfg.slow_members != SLOW_WAIT; k++) {
+		struct core_member *m = &c->members[c->slots.order[k]];
+		const int64_t needs_us = takes_us(c, m);
+		if (m->reported && needs_us <= c->lines_deadline_us)
+			m->slow_looks = 0;
+		else if (m->reported && m->slow_looks < SLOW_LINES_LOOKS && m->rostered_at == c->round)
+			m->slow_looks = looks_slow(c, m, needs_us) ? m->slow_looks + 1 : 0;
+		RV_ASSERT(m->slow_looks <= SLOW_LINES_LOOKS);
+	}
+}
+
+void core_keep_figures(struct core *c, const struct core_record *rec) {
+	for (int k = 0; k < c->slots.n && c->cfg.slow_members != SLOW_WAIT; k++) {
+		struct core_member *m = &c->members[c->slots.order[k]];
+		m->decided = core_rests(c, m) ? figures_of(c, m) : (struct core_line_figures){.rate = 0};
+	}
+	for (int i = 0; i < rec->n_members; i++) {
+		struct core_member *m = &c->members[core_find(c, rec->members[i])];
+		if (rec->codecs[i] != 0 || rec->parts[i] != 0)
+			m->decided = figures_of(c, m);
+	}
+}
+
+/* A member that was on a roster, and not on the one before, rested, or was away: then its line
+ * does not look slow. */
+void core_recall_line(const struct core *c, struct core_member *m, bool less) {
+	const bool was_out = c->replaying && c->cfg.slow_members == SLOW_SKIP && m->rostered_at < c->round;
+	if (less || (was_out && m->rostered_at > 0))
+		m->slow_looks = SLOW_LINES_LOOKS;
+}
+
+void core_recall_rests(struct core *c) {
+	for (int k = 0; k < c->slots.n && c->cfg.slow_members == SLOW_SKIP; k++) {
+		struct core_member *m = &c->members[c->slots.order[k]];
+		if (m->rostered_at > 0 && m->rostered_at < c->round + (c->roster.n > 0))
+			m->slow_looks = SLOW_LINES_LOOKS;
+	}
+}
+
 /* ---- coarser, part ---- */
 
 static struct slow_line line_of(const struct core_member *m) {
@@ -88,11 +171,6 @@ static bool may_part(const struct core *c, const struct core_record *rec) {
 	return c->cfg.slow_members == SLOW_PART && rows_choose(rec->n_members, core_row_size(c)) == 1;
 }
 
-static uint32_t ms_of(int64_t us) {
-	const int64_t ms = us / RV_US_PER_MS + (us % RV_US_PER_MS != 0);
-	return us == INT64_MAX || us <= 0 ? 0 : (uint32_t)(ms < NET_MAX_DEADLINE_MS ? ms : NET_MAX_DEADLINE_MS);
-}
-
 void core_put_forms(struct core *c, struct core_record *rec) {
 	const struct slow_lines lines = lines_of(c);
 	const int64_t deadline_us = c->lines_deadline_us;
@@ -102,9 +180,10 @@ void core_put_forms(struct core *c, struct core_record *rec) {
 	rec->slow_deadline_ms = ms_of(deadline_us);
 	for (int i = 0; i < rec->n_members; i++) {
 		const struct core_member *m = &c->members[core_find(c, rec->members[i])];
-		const int step = slow_lines_step(&lines, deadline_us, line_of(m), m->number, c->round);
+		const bool slow = is_slow(c, m);
+		const int step = slow ? slow_lines_step(&lines, deadline_us, line_of(m), m->number, c->round) : -1;
 		rec->codecs[i] = step >= 0 ? c->cfg.slow_codecs[step] : 0;
-		rec->parts[i] = parts ? slow_lines_part(&lines, deadline_us, line_of(m), m->number, c->round) : 0;
+		rec->parts[i] = slow && parts ? slow_lines_part(&lines, deadline_us, line_of(m), m->number, c->round) : 0;
 	}
 	core_keep_one_whole(c, rec);
 }
@@ -139,13 +218,10 @@ uint32_t core_slow_deadline_ms(const struct core *c) {
 }
 
 struct core_slow core_slow_of(const struct core *c, const struct core_member *m) {
-	const bool skips = c->cfg.slow_members == SLOW_SKIP;
 	struct core_slow s = {.codec = m->codec, .part = m->part};
 	if (c->cfg.slow_members == SLOW_WAIT || c->round == c->cfg.final_round)
 		return (struct core_slow){.codec = 0};
-	const struct slow_lines lines = lines_of(c);
 	s.rests_until = core_rests(c, m) ? next_turn(c, m) : 0;
-	s.rate = skips ? core_line_rate(&m->last) : m->last.up_bytes_per_s;
-	s.needs_ms = ms_of(slow_lines_takes_us(skips ? lines.payload_bytes : lines.sent_bytes, s.rate));
+	s.why = m->decided.rate > 0 ? m->decided : figures_of(c, m);
 	return s;
 }

@@ -60,6 +60,8 @@ struct core_member {
 	uint64_t came_at;     /* round of the run then, live or in replay */
 	uint64_t rostered_at; /* round of the last roster with it, + 1; 0: none since it came */
 	uint8_t codec, part;  /* of its contribution in that roster */
+	uint8_t slow_looks;   /* exchanges in a row after which its line looked slow, at most SLOW_LINES_LOOKS */
+	struct core_line_figures decided; /* why it was not on the last roster, or sent less; rate 0: it did not */
 	uint16_t place;       /* in that roster */
 	/* Places of those paths of its last report that are PATH_APART. */
 	uint64_t apart[SET_WORDS(NET_MAX_PEERS)];

@@ -12,8 +12,8 @@ enum { LINE_BYTES = 128, LESS_BYTES = 64 };
 static void write_line(const struct service *s, const struct core_slow *slow, char out[LINE_BYTES]) {
 	const bool skips = s->run.slow_members == SLOW_SKIP;
 	(void)snprintf(out, LINE_BYTES, "needs %.1f s for %s at %.1f Mbit/s, and an exchange has %.1f s",
-				   slow->needs_ms / 1e3, skips ? "one payload" : "a whole contribution", (double)slow->rate * 8e-6,
-				   core_slow_deadline_ms(s->core) / 1e3);
+				   slow->why.needs_ms / 1e3, skips ? "one payload" : "a whole contribution",
+				   (double)slow->why.rate * 8e-6, slow->why.deadline_ms / 1e3);
 }
 
 /* Writes "its contribution as int4", or "1 of 4 chunks of its contribution". */

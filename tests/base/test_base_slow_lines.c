@@ -75,13 +75,13 @@ static void test_the_first_codec_that_makes_the_deadline(void **state) {
 		int step;
 	} cases[] = {{8 * S, -1}, {8 * S - 1, 0}, {4200000, 0}, {4199999, 1}, {2 * S, 1}, {1, 1}};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-		assert_int_equal(slow_lines_step(&uplink, cases[i].deadline_us, asymmetric, 1, 6), cases[i].step);
+		assert_int_equal(slow_lines_step(&uplink, cases[i].deadline_us, asymmetric, 1, 8), cases[i].step);
 	/* As long as its mean needs, nothing is won by sending less: down 2 s, at 450 kB/s up 1 s. */
-	assert_int_equal(slow_lines_step(&uplink, 1, (struct slow_line){1000000, 1000000}, 1, 6), -1);
-	assert_int_equal(slow_lines_step(&uplink, 1, (struct slow_line){100000, 80000000}, 1, 6), 2); /* the last */
-	assert_int_equal(slow_lines_step(&uplink, 1, (struct slow_line){0, 0}, 1, 6), -1);            /* not known */
-	assert_int_equal(slow_lines_step(&whole, 1, asymmetric, 1, 6), -1);                           /* no codecs */
-	assert_int_equal(slow_lines_step(&uplink, INT64_MAX, asymmetric, 1, 6), -1);
+	assert_int_equal(slow_lines_step(&uplink, 1, (struct slow_line){1000000, 1000000}, 1, 8), -1);
+	assert_int_equal(slow_lines_step(&uplink, 1, (struct slow_line){100000, 80000000}, 1, 8), 2); /* the last */
+	assert_int_equal(slow_lines_step(&uplink, 1, (struct slow_line){0, 0}, 1, 8), -1);            /* not known */
+	assert_int_equal(slow_lines_step(&whole, 1, asymmetric, 1, 8), -1);                           /* no codecs */
+	assert_int_equal(slow_lines_step(&uplink, INT64_MAX, asymmetric, 1, 8), -1);
 }
 
 static void test_the_smaller_the_part(void **state) {
@@ -91,13 +91,13 @@ static void test_the_smaller_the_part(void **state) {
 		uint8_t part;
 	} cases[] = {{8 * S, 0}, {8 * S - 1, 2}, {4 * S, 2}, {3 * S, 3}, {2 * S, 4}, {1, 4}};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-		assert_int_equal(slow_lines_part(&uplink, cases[i].deadline_us, asymmetric, 1, 6), cases[i].part);
-	assert_int_equal(slow_lines_part(&uplink, 1, (struct slow_line){1000, 80000000}, 1, 6), SLOW_LINES_MOST);
-	assert_int_equal(slow_lines_part(&uplink, 1, (struct slow_line){1000000, 1000000}, 1, 6), 0);
-	assert_int_equal(slow_lines_part(&uplink, 1, (struct slow_line){0, 0}, 1, 6), 0);
+		assert_int_equal(slow_lines_part(&uplink, cases[i].deadline_us, asymmetric, 1, 8), cases[i].part);
+	assert_int_equal(slow_lines_part(&uplink, 1, (struct slow_line){1000, 80000000}, 1, 8), SLOW_LINES_MOST);
+	assert_int_equal(slow_lines_part(&uplink, 1, (struct slow_line){1000000, 1000000}, 1, 8), 0);
+	assert_int_equal(slow_lines_part(&uplink, 1, (struct slow_line){0, 0}, 1, 8), 0);
 	struct slow_lines six = uplink;
 	six.fragments = 6; /* a round's fragment meets each residue */
-	assert_int_equal(slow_lines_part(&six, 2 * S, asymmetric, 1, 6), 5);
+	assert_int_equal(slow_lines_part(&six, 2 * S, asymmetric, 1, 8), 5);
 }
 
 /* While a member sends all, its downlink seems as slow as its uplink. */

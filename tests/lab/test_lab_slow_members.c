@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-enum { WORKERS = 4, ROUNDS = 6, STEPS = 3, SLOW = 3 };
+enum { WORKERS = 4, ROUNDS = 9, STEPS = 3, SLOW = 3 };
 
 static struct lab_fixture f;
 static struct rv_hash chains[ROUNDS], end;
