@@ -191,6 +191,16 @@ void replica_set_anchor(struct replica *r, const float *theta) {
 	}
 }
 
+void replica_read(struct replica *r, const struct reading *reading, uint64_t next) {
+	r->has_reading = true;
+	r->reading = *reading;
+	r->cursor = next;
+}
+
+uint64_t replica_next(const struct replica *r) {
+	return r->cursor;
+}
+
 uint64_t replica_global_step(const struct replica *r) {
 	return r->global_step;
 }
@@ -250,19 +260,31 @@ static struct number_text number_text(double v) {
 	return t;
 }
 
+/* Checks that the reading has the next `sequences`. */
+static enum rv_err check_reading(const struct replica *r, uint64_t sequences, struct rv_errtext *et) {
+	if (!r->has_reading || reading_has(&r->reading, r->cursor, sequences))
+		return RV_OK;
+	return rv_fail(et, RV_E_BUSY,
+				   "a step takes %" PRIu64 " sequences, number %" PRIu64 " and later; leased are those from %" PRIu64
+				   " to %" PRIu64,
+				   sequences, r->cursor, r->reading.first, reading_end(&r->reading));
+}
+
 /* Computes the gradient of a step over `shards` in the parts, and *out. */
 static enum rv_err take_gradient(struct replica *r, const uint32_t *shards, int n, struct step_stats *out,
 								 struct rv_errtext *et) {
 	RV_ASSERT(n >= 1);
 	uint64_t sequences = (uint64_t)(r->cfg.batch * r->cfg.grad_accum);
 	uint64_t tokens = (uint64_t)n * sequences * (uint64_t)r->cfg.context;
+	uint64_t read = r->has_reading ? (uint64_t)n * sequences : sequences;
+	RV_TRY(check_reading(r, read, et));
 	struct step_work w = {.r = r, .share = {shards, n, (float)(1 / (double)tokens)}};
 	on_all_parts(r, gradient_of_part, &w);
 	if (r->parts[0].exchange_failed) /* repeated by all, now through the host */
 		on_all_parts(r, gradient_of_part, &w);
 	RV_TRY(first_fault(r, et));
 	double loss = r->parts[0].loss / (double)tokens, grad_norm = sqrt(r->parts[0].squares);
-	r->cursor += sequences; /* also past a refused batch, which would be refused again */
+	r->cursor += read; /* also past a refused batch, which would be refused again */
 	if (!isfinite(loss) || !isfinite(grad_norm))
 		return rv_fail(et, RV_E_RANGE,
 					   "training diverged at inner step %" PRIu64

@@ -13,6 +13,7 @@
 #include "train/device_set.h"
 #include "train/model/model.h"
 #include "train/text/data.h"
+#include "train/text/reading.h"
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -74,9 +75,17 @@ void replica_shift_theta(struct replica *r, const float *from, const float *to);
  * added before clipping; reported losses exclude the term. Without prox_mu a no-op. */
 void replica_set_anchor(struct replica *r, const float *theta);
 
+/* Sets what the replica reads: sequence `next` of a stream (train/text/reading.h; `reading` is
+ * copied) is the first of the next step. Its data was opened with `order`. Without a call it reads
+ * the sequences of its shard. A step over n shards reads n times as many of the stream. */
+void replica_read(struct replica *r, const struct reading *reading, uint64_t next);
+/* Returns the number of the next sequence that it reads: of its stream, or of its shard's. */
+uint64_t replica_next(const struct replica *r);
+
 /* Makes one inner step (grad_accum micro-batches); global inner step += 1. Returns RV_E_RANGE if
  * loss or gradient is not finite: parameters are then unchanged, but the data cursor has advanced,
- * so that a retry reads other data. */
+ * so that a retry reads other data. Returns RV_E_BUSY, with nothing changed, if the reading has
+ * fewer sequences left than a step takes. */
 enum rv_err replica_step(struct replica *r, struct step_stats *out, struct rv_errtext *et);
 /* Makes a step with the mean gradient over grad_accum micro-batches of each of n >= 1 `shards`, all
  * at this replica's cursor: what n data-parallel workers compute together. replica_step uses the

@@ -58,7 +58,9 @@ struct replica {
 	void *before_update_ctx;
 	uint64_t global_step; /* the run's step, for the learning rate */
 	uint64_t adam_steps;  /* updates of m and v, for the bias correction */
-	uint64_t cursor;      /* sequences read of the shard's stream */
+	uint64_t cursor;      /* sequences read of the shard's stream; with a reading, of the member's */
+	bool has_reading;
+	struct reading reading;
 };
 
 /* The sequences of one step, of all shards, at the replica's cursor. */

@@ -101,16 +101,23 @@ static uint64_t sequences_of_shard(const struct replica *r) {
 	return (uint64_t)(r->cfg.batch * r->cfg.grad_accum);
 }
 
+/* Reads sequence i of the step: of its shard, or of the stream. */
+static enum rv_err read_sequence(const struct replica *r, const struct replica_share *s, uint64_t i, int32_t *inputs,
+								 int32_t *targets, struct rv_errtext *et) {
+	const uint64_t place = i / sequences_of_shard(r);
+	RV_ASSERT(place < (uint64_t)s->n_shards);
+	if (r->has_reading)
+		return dataset_sequence_at(r->data, reading_position(&r->reading, r->cursor + i), inputs, targets, et);
+	return dataset_train_sequence(r->data, s->shards[place], r->cursor + i % sequences_of_shard(r), inputs, targets,
+								  et);
+}
+
 /* Reads sequences [at, at + b) of the step, shard after shard. */
 static enum rv_err read_batch(const struct replica *r, struct replica_part *p, const struct replica_share *s,
 							  uint64_t at, uint64_t b, struct rv_errtext *et) {
 	size_t context = (size_t)r->cfg.context;
-	for (uint64_t i = 0; i < b; i++) {
-		uint32_t shard = s->shards[(at + i) / sequences_of_shard(r)];
-		RV_ASSERT((at + i) / sequences_of_shard(r) < (uint64_t)s->n_shards);
-		uint64_t sequence = r->cursor + (at + i) % sequences_of_shard(r);
-		RV_TRY(dataset_train_sequence(r->data, shard, sequence, p->inputs + i * context, p->targets + i * context, et));
-	}
+	for (uint64_t i = 0; i < b; i++)
+		RV_TRY(read_sequence(r, s, at + i, p->inputs + i * context, p->targets + i * context, et));
 	return RV_OK;
 }
 

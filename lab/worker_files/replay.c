@@ -273,7 +273,7 @@ static enum rv_err do_start(struct replay *p, struct player *w, const struct tra
 	struct global_state then;
 	bool known = state_of(p, e->round, &then);
 	w->behind = e->exact ? saved && saved->behind : !known;
-	participant_resume(w->p, &then, e->exact, e->to, 0);
+	participant_resume(w->p, &then, e->exact, &(struct participant_progress){.steps_done = e->to});
 	return RV_OK;
 }
 

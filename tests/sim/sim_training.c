@@ -81,8 +81,19 @@ static enum rv_err step(struct replica *r, struct step_stats *out, struct rv_err
 		p->ids[p->n++] = (uint32_t)(round * SIM_MAX_H + done); /* the same when it is done again */
 	}
 	r->step++;
+	r->next++;
 	*out = (struct step_stats){.tokens = SIM_TOKENS_PER_STEP};
 	return RV_OK;
+}
+
+/* Runs of the simulator have no leases: a step reads one more of a shard. */
+static void read_by(struct replica *r, const struct reading *reading, uint64_t next) {
+	(void)reading;
+	r->next = next;
+}
+
+static uint64_t next_of(const struct replica *r) {
+	return r->next;
 }
 
 static void keep(struct replica *r, float *vector) {
@@ -131,6 +142,8 @@ static const struct participant_ops tiny_replica = {.theta = theta,
 													.set_anchor = no_anchor,
 													.set_step = set_step,
 													.step = step,
+													.read = read_by,
+													.next = next_of,
 													.keep = keep,
 													.heal = heal,
 													.settle = nothing,
@@ -163,7 +176,8 @@ void training_resume(struct sim *s, int host, const struct recovered *found) {
 	if (found->has_replica)
 		files_read_replica(s, found->replica_payload, &w->replica);
 	oracle_resumes_residual(s, host);
-	participant_resume(&w->participant, &w->global, exact, info->steps_done, info->tokens);
+	const struct participant_progress progress = {.steps_done = info->steps_done, .tokens = info->tokens};
+	participant_resume(&w->participant, &w->global, exact, &progress);
 	if (w->participant.contribution.has_next)
 		encoded(s, host);
 }

@@ -37,6 +37,7 @@ struct replica {
 	float *local;
 	float *began;  /* local before the steps that it contains, where the participant keeps a start of its own */
 	uint64_t step; /* global: the next one */
+	uint64_t next; /* number of the next sequence that it reads */
 	struct sim_progress progress[SIM_MAX_FRAGMENTS];
 	float *kept[REPLICA_MAX_KEPT];
 	int n_kept;

@@ -49,7 +49,8 @@ static bool fault(struct world *w, uint64_t percent) {
 }
 
 static struct participant_progress progress_of(const struct world *w) {
-	return (struct participant_progress){w->steps, w->steps * 10, w->ahead, w->ahead * 10};
+	return (struct participant_progress){
+		.steps_done = w->steps, .tokens = w->steps * 10, .ahead = w->ahead, .ahead_tokens = w->ahead * 10};
 }
 
 static void boot(struct world *w) {

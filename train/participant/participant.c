@@ -53,6 +53,15 @@ const float *participant_reference(const struct participant *p, const struct glo
 	return eager_reference(&p->eager, g);
 }
 
+/* Returns how many sequences theta_local contains. */
+static uint64_t contained(const struct participant *p) {
+	return p->sequences + p->ahead_sequences;
+}
+
+void participant_read(struct participant *p, const struct reading *reading) {
+	p->ops->read(p->replica, reading, contained(p) > 0 ? p->first + contained(p) : reading->first);
+}
+
 void participant_begin(struct participant *p, const struct global_state *g, uint64_t round) {
 	RV_ASSERT(round == p->round || round == p->round + 1);
 	set_step(p, round, round == p->round ? p->steps_done : p->ahead);
@@ -73,9 +82,14 @@ void participant_give_away(struct participant *p, const struct global_state *g) 
 enum rv_err participant_step(struct participant *p, const struct global_state *g, uint64_t round,
 							 struct step_stats *out, struct rv_errtext *et) {
 	const bool ahead = round != p->round;
+	const uint64_t next = p->ops->next(p->replica);
 	if (ahead)
 		participant_give_away(p, g);
-	RV_TRY(p->ops->step(p->replica, out, et));
+	if (contained(p) == 0)
+		p->first = next;
+	const enum rv_err e = p->ops->step(p->replica, out, et);
+	*(ahead ? &p->ahead_sequences : &p->sequences) += p->ops->next(p->replica) - next;
+	RV_TRY(e);
 	*(ahead ? &p->ahead : &p->steps_done) += 1;
 	*(ahead ? &p->ahead_tokens : &p->tokens) += out->tokens;
 	return RV_OK;
@@ -142,7 +156,19 @@ static bool grows(const struct participant *p, enum participant_adopt how) {
 		   p->steps_done == (uint64_t)p->run->steps_per_round;
 }
 
+/* Makes the sequences of the next contribution those of this one: behind those that were in it, or
+ * (KEEP) together with them. Discarded ones are read again. */
+static void begin_sequences(struct participant *p, enum participant_adopt how) {
+	if (how == PARTICIPANT_ADOPT) {
+		p->first += p->sequences;
+		p->sequences = 0;
+	}
+	p->sequences = how == PARTICIPANT_DISCARD ? 0 : contained(p);
+	p->ahead_sequences = 0;
+}
+
 static void begin_round(struct participant *p, enum participant_adopt how) {
+	begin_sequences(p, how);
 	if (how != PARTICIPANT_KEEP)
 		p->steps_done = p->tokens = 0;
 	if (grows(p, how))
@@ -211,6 +237,7 @@ void participant_start_over(struct participant *p, const struct global_state *g)
 	set_theta(p, g->theta, g->cfg.n);
 	p->round = g->round;
 	p->steps_done = p->tokens = p->ahead = p->ahead_tokens = 0;
+	p->sequences = p->ahead_sequences = 0;
 	p->gave_away = false;
 	set_step(p, p->round, 0);
 }
@@ -221,26 +248,34 @@ void participant_spoiled(struct participant *p, const struct global_state *g, st
 	(void)p->ops->heal(p->replica);
 }
 
-void participant_resume(struct participant *p, const struct global_state *g, bool exact, uint64_t steps_done,
-						uint64_t tokens) {
+void participant_resume(struct participant *p, const struct global_state *g, bool exact,
+						const struct participant_progress *saved) {
 	if (!exact) {
 		participant_start_over(p, g);
 		return;
 	}
 	p->round = g->round;
-	p->steps_done = steps_done;
-	p->tokens = tokens;
-	p->ahead = p->ahead_tokens = 0;
+	p->steps_done = saved->steps_done;
+	p->tokens = saved->tokens;
+	p->first = saved->first;
+	p->sequences = saved->sequences;
+	p->ahead = p->ahead_tokens = p->ahead_sequences = 0;
 	p->gave_away = false;
 	p->contribution.has_next = false; /* an encoding of an earlier process is gone */
-	if (p->contribution.residual && steps_done == (uint64_t)p->run->steps_per_round &&
+	if (p->contribution.residual && p->steps_done == (uint64_t)p->run->steps_per_round &&
 		participant_encode(p, g, NULL) != RV_OK)
 		p->contribution.has_next = false; /* it was never sent */
-	set_step(p, p->round, steps_done);
+	set_step(p, p->round, p->steps_done);
 }
 
 struct participant_progress participant_progress(const struct participant *p) {
-	return (struct participant_progress){p->steps_done, p->tokens, p->ahead, p->ahead_tokens};
+	return (struct participant_progress){.steps_done = p->steps_done,
+										 .tokens = p->tokens,
+										 .ahead = p->ahead,
+										 .ahead_tokens = p->ahead_tokens,
+										 .first = p->first,
+										 .sequences = p->sequences,
+										 .ahead_sequences = p->ahead_sequences};
 }
 
 bool participant_can_be_saved(const struct participant *p) {

@@ -44,6 +44,8 @@ struct participant_ops {
 	void (*set_anchor)(struct replica *r, const float *theta);
 	void (*set_step)(struct replica *r, uint64_t global_step);
 	enum rv_err (*step)(struct replica *r, struct step_stats *out, struct rv_errtext *et);
+	void (*read)(struct replica *r, const struct reading *reading, uint64_t next);
+	uint64_t (*next)(const struct replica *r);
 	void (*keep)(struct replica *r, float *vector); /* adds a vector to save with the replica */
 	bool (*heal)(struct replica *r);
 	void (*settle)(struct replica *r); /* waits until no copy of the replica is being made */
@@ -73,6 +75,8 @@ struct participant {
 	uint64_t round;                /* the round of the contribution: the next to be reduced */
 	uint64_t steps_done, tokens;   /* in the contribution to `round` */
 	uint64_t ahead, ahead_tokens;  /* steps and tokens of the next one */
+	uint64_t first, sequences;     /* numbers of the contribution's sequences: participant_progress */
+	uint64_t ahead_sequences;      /* of the next one: they follow those */
 	bool gave_away;                /* the contribution to `round` was taken out of theta_local */
 };
 
@@ -89,6 +93,10 @@ void participant_release(struct participant *p);
 /* Returns the reference of the outer gradient under way, (n): theta, or a start of its own
  * (outer/eager.h). */
 const float *participant_reference(const struct participant *p, const struct global_state *g);
+/* Sets what it reads from now on: what its member holds of the text. The next step goes on behind
+ * the sequences that theta_local contains; if it contains none, at the first of `reading`. Without
+ * a call the replica reads its shard. */
+void participant_read(struct participant *p, const struct reading *reading);
 /* Prepares for inner steps of `round` (p->round, or the one after it: ahead): sets the learning
  * rate and the proximal term of the next step. */
 void participant_begin(struct participant *p, const struct global_state *g, uint64_t round);
@@ -97,8 +105,8 @@ void participant_begin(struct participant *p, const struct global_state *g, uint
  * it is due. */
 void participant_give_away(struct participant *p, const struct global_state *g);
 /* Makes one inner step of `round`, as begun, and counts it; with late updates, gives the
- * contribution away before the first step ahead. Faults as replica_step_over; nothing is counted
- * then. */
+ * contribution away before the first step ahead. Faults as replica_step_over; only sequences are
+ * counted then. */
 enum rv_err participant_step(struct participant *p, const struct global_state *g, uint64_t round,
 							 struct step_stats *out, struct rv_errtext *et);
 /* Encodes the contribution to p->round into p->encoded, before any step ahead. RV_E_RANGE: it is
@@ -145,10 +153,10 @@ void participant_start_over(struct participant *p, const struct global_state *g)
  * or infinite are reset. */
 void participant_spoiled(struct participant *p, const struct global_state *g, struct rv_errtext *et);
 /* Goes on with a replica that this process has loaded. `exact`: it was saved in the very state `g`,
- * after these steps; a complete contribution is encoded again if there is a residual. Otherwise it
- * starts over. */
-void participant_resume(struct participant *p, const struct global_state *g, bool exact, uint64_t steps_done,
-						uint64_t tokens);
+ * with this progress, without steps ahead; a complete contribution is encoded again if there is a
+ * residual. Otherwise it starts over. */
+void participant_resume(struct participant *p, const struct global_state *g, bool exact,
+						const struct participant_progress *saved);
 /* Returns what theta_local contains. */
 struct participant_progress participant_progress(const struct participant *p);
 /* Returns true if the replica, saved now, can be resumed: steps ahead cannot

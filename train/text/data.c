@@ -11,6 +11,7 @@
 #include "base/rng.h"
 #include "train/text/permute.h"
 #include "train/text/run_tokenizer.h"
+#include "train/text/sequence_order.h"
 #include "train/text/token_cache.h"
 #include "train/text/token_content.h"
 #include "train/text/token_source.h"
@@ -28,6 +29,8 @@ struct dataset {
 	uint32_t sequences_per_block;
 	uint64_t n_blocks, n_train_blocks;
 	uint64_t seed;
+	bool has_order;
+	struct sequence_order order;
 };
 
 /* Philox streams of this file; the low half is the shard. */
@@ -185,7 +188,8 @@ static enum rv_err sample(struct dataset *d, struct rv_errtext *et) {
 
 static enum rv_err build(struct dataset *d, const struct dataset_config *cfg, struct rv_errtext *et) {
 	RV_TRY(open_source(d, cfg, et));
-	d->n_shards = cfg->n_shards;
+	d->n_shards = cfg->order ? 1 : cfg->n_shards;
+	d->has_order = cfg->order;
 	d->contiguous = cfg->contiguous;
 	d->holdout_every = cfg->holdout_every;
 	d->context = cfg->context;
@@ -194,6 +198,8 @@ static enum rv_err build(struct dataset *d, const struct dataset_config *cfg, st
 	d->n_blocks = d->source.n_tokens / DATA_BLOCK;
 	d->n_train_blocks = d->n_blocks - heldout_blocks(d->n_blocks, d->holdout_every);
 	RV_TRY(check_size(d, cfg, et));
+	if (d->has_order)
+		d->order = sequence_order_of(d->source.n_tokens, d->holdout_every, d->context, d->seed);
 	return sample(d, et);
 }
 
@@ -288,6 +294,13 @@ enum rv_err dataset_train_sequence(const struct dataset *d, uint32_t shard, uint
 	uint64_t phase_seed = random_u64(d->seed, STREAM_PHASE | shard, epoch);
 	uint32_t phase = (uint32_t)(random_u64(phase_seed, STREAM_PHASE, block) % (slack + 1));
 	return read_sequence(d, block, phase + (uint32_t)(i % d->sequences_per_block) * d->context, inputs, targets, et);
+}
+
+enum rv_err dataset_sequence_at(const struct dataset *d, uint64_t position, int32_t *inputs, int32_t *targets,
+								struct rv_errtext *et) {
+	RV_ASSERT(d->has_order);
+	const struct sequence_place at = sequence_order_at(&d->order, position);
+	return read_sequence(d, at.block, (uint32_t)(at.token % DATA_BLOCK), inputs, targets, et);
 }
 
 enum rv_err dataset_heldout_sequence(const struct dataset *d, uint64_t i, int32_t *inputs, int32_t *targets,

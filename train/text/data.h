@@ -47,6 +47,9 @@ struct dataset_config {
 	uint32_t vocab;       /* all tokens are below; 0: not checked */
 	uint32_t n_shards, holdout_every, context;
 	bool contiguous; /* shards are pieces of the text; false: training blocks are dealt to them in turn */
+	/* The run leases sequences (sequence_order.h): they are read by position, and there is one
+	 * shard. */
+	bool order;
 	uint64_t seed;
 	/* Advice in the refusal of a text that is too short: none; which of n_shards and
 	 * holdout_every to change, for callers who can; or, before the run is known, that every run
@@ -87,6 +90,8 @@ struct data_content {
 	char text[80];
 };
 enum rv_err dataset_content(const struct dataset *d, struct data_content *out, struct rv_errtext *et);
+/* Returns the training sequences of a shard; of text opened with `order`, those of a pass, as shard
+ * 0. */
 uint64_t dataset_train_sequences(const struct dataset *d, uint32_t shard);
 uint64_t dataset_heldout_sequences(const struct dataset *d);
 
@@ -95,6 +100,10 @@ uint64_t dataset_heldout_sequences(const struct dataset *d);
  * below vocab, or RV_E_IO (truncated file, failing disk); inputs and targets are then undefined. */
 enum rv_err dataset_train_sequence(const struct dataset *d, uint32_t shard, uint64_t cursor, int32_t *inputs,
 								   int32_t *targets, struct rv_errtext *et);
+/* Reads the sequence at a position of the run's order (sequence_order.h), of text that was opened
+ * with `order`, like dataset_train_sequence. */
+enum rv_err dataset_sequence_at(const struct dataset *d, uint64_t position, int32_t *inputs, int32_t *targets,
+								struct rv_errtext *et);
 /* Reads held-out sequence i, like dataset_train_sequence. */
 enum rv_err dataset_heldout_sequence(const struct dataset *d, uint64_t i, int32_t *inputs, int32_t *targets,
 									 struct rv_errtext *et);

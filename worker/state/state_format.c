@@ -178,6 +178,8 @@ void state_replica_header(const struct global_config *c, const struct state_repl
 	rv_write_u64(&w, info->bytes_sent);
 	rv_write_u64(&w, info->formula_bytes);
 	rv_write_u64(&w, info->payload_bytes);
+	rv_write_u64(&w, info->first);
+	rv_write_u64(&w, info->sequences);
 	end_checked(&w);
 }
 
@@ -193,6 +195,8 @@ enum rv_err state_replica_header_load(const struct global_config *c, const uint8
 	info->bytes_sent = rv_read_u64(&r);
 	info->formula_bytes = rv_read_u64(&r);
 	info->payload_bytes = rv_read_u64(&r);
+	info->first = rv_read_u64(&r);
+	info->sequences = rv_read_u64(&r);
 	return RV_OK;
 }
 

@@ -38,6 +38,7 @@ struct state_replica_info {
 	uint64_t round; /* the one it is training */
 	struct rv_hash chain;
 	uint64_t steps_done, tokens; /* of its contribution to `round` */
+	uint64_t first, sequences;   /* the same: participant_progress (train/participant/progress.h) */
 	/* Sums since the start of the run, for metrics. */
 	uint64_t run_tokens, bytes_sent, formula_bytes;
 	uint64_t payload_bytes; /* replica_save() bytes that follow */

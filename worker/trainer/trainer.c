@@ -124,7 +124,9 @@ struct trainer_resumed trainer_resume(struct trainer *t, const struct recovered 
 		notice(ctx, RV_E_CORRUPT, et.text);
 	bool exact = loaded && info->round == t->global.round && rv_hash_equal(&info->chain, &t->global.chain) &&
 				 info->steps_done <= (uint64_t)t->run.steps_per_round;
-	participant_resume(&t->participant, &t->global, exact, info->steps_done, info->tokens);
+	const struct participant_progress progress = {
+		.steps_done = info->steps_done, .tokens = info->tokens, .first = info->first, .sequences = info->sequences};
+	participant_resume(&t->participant, &t->global, exact, &progress);
 	trainer_show_round(t, false);
 	return (struct trainer_resumed){.saved = loaded, .exact = exact};
 }

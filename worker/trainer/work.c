@@ -155,6 +155,8 @@ static void begin_replica(struct trainer *t, struct trainer_copy *s, struct stat
 											 .chain = t->global.chain,
 											 .steps_done = p->steps_done,
 											 .tokens = p->tokens,
+											 .first = p->first,
+											 .sequences = p->sequences,
 											 .payload_bytes = s->replica_bytes->bytes};
 	copy->has_replica = true;
 }
