@@ -227,6 +227,15 @@ static void set_transfer(struct http_client *c, struct request *r, const struct 
 	SET(easy, CURLOPT_PRIVATE, r, worst);
 }
 
+static void set_range(struct request *r, const struct http_request *rq, CURLcode *worst) {
+	char range[64];
+	if (rq->range_bytes == 0)
+		return;
+	snprintf(range, sizeof range, "%llu-%llu", (unsigned long long)rq->range_begin,
+			 (unsigned long long)(rq->range_begin + rq->range_bytes - 1));
+	SET(r->easy, CURLOPT_RANGE, range, worst);
+}
+
 static enum rv_err set_body(struct request *r, const struct http_request *rq, CURLcode *worst) {
 	if (rq->body == NULL)
 		return RV_OK;
@@ -254,6 +263,7 @@ static enum rv_err request_start(struct http_client *c, struct request *r, const
 	if (r->easy == NULL || set_body(r, rq, &worst) != RV_OK)
 		return rv_fail(et, RV_E_NOMEM, "no memory for a request");
 	set_transfer(c, r, rq, &worst);
+	set_range(r, rq, &worst);
 	set_trust(c, r->easy, &worst);
 	if (worst != CURLE_OK)
 		return rv_fail(et, RV_E_UNSUPPORTED, "this libcurl lacks something that is needed: %s",

@@ -43,8 +43,9 @@ struct http_request {
 	const char *path; /* "/v1/report"; copied */
 	const void *body; /* NULL: GET; else POST (application/octet-stream); copied */
 	size_t body_bytes;
-	size_t max_reply_bytes;                                  /* a longer reply ends the request with RV_E_RANGE */
-	int64_t timeout_ms;                                      /* the whole request; 0: 30 s */
+	uint64_t range_begin, range_bytes; /* GET: a part of the file ("Range"); range_bytes 0: all of it */
+	size_t max_reply_bytes;            /* a longer reply ends the request with RV_E_RANGE */
+	int64_t timeout_ms;                /* the whole request; 0: 30 s */
 	void (*done)(void *ctx, const struct http_reply *reply); /* may start other requests; may not free the client */
 	void *ctx;
 };

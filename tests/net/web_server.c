@@ -6,6 +6,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <netinet/in.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -72,7 +73,10 @@ static size_t read_request(struct connection *c, struct web_request *rq) {
 		size_t body = length != NULL && length < end ? strtoul(length, NULL, 10) : 0;
 		if (end != NULL && c->in_bytes >= head + body) {
 			const char *range = header_value(c->in, "Range: bytes=");
-			rq->range_start = range != NULL && range < end ? strtoull(range, NULL, 10) : 0;
+			rq->range_end = UINT64_MAX;
+			rq->has_range = range != NULL && range < end;
+			if (rq->has_range)
+				(void)sscanf(range, "%" SCNu64 "-%" SCNu64, &rq->range_start, &rq->range_end);
 			sscanf(c->in, "%7s %255s", rq->method, rq->path);
 			rq->body = (const uint8_t *)c->in + head;
 			rq->body_bytes = body;

@@ -11,13 +11,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { WEB_MAX_CONNECTIONS = 64, WEB_REQUEST_BYTES = 1 << 16 };
+enum { WEB_MAX_CONNECTIONS = 1024, WEB_REQUEST_BYTES = 1 << 16 };
 
 struct web_request {
 	char method[8], path[256];
 	bool has_client_key; /* TLS client certificate */
 	uint8_t client_key[NET_KEY_BYTES];
-	uint64_t range_start; /* "Range: bytes=N-"; 0: none */
+	bool has_range;
+	uint64_t range_start, range_end; /* "Range: bytes=N-M"; 0 and UINT64_MAX: none */
 	const uint8_t *body;
 	size_t body_bytes;
 };

@@ -215,6 +215,9 @@ WRAP(CURLMcode, curl_multi_poll, (CURLM * m, struct curl_waitfd *fds, unsigned n
 WRAP(CURLMcode, curl_multi_wakeup, (CURLM * m), (m), ENOMEM, CURLM_WAKEUP_FAILURE)
 WRAP(CURLcode, curl_easy_perform, (CURL * e), (e), ENOMEM, CURLE_OUT_OF_MEMORY)
 WRAP(CURLcode, curl_global_init, (long what), (what), ENOMEM, CURLE_FAILED_INIT)
+WRAP(CURLHcode, curl_easy_header,
+	 (CURL * e, const char *name, size_t i, unsigned origin, int request, struct curl_header **out),
+	 (e, name, i, origin, request, out), ENOMEM, CURLHE_OUT_OF_MEMORY)
 WRAP(struct curl_slist *, curl_slist_append, (struct curl_slist * l, const char *s), (l, s), ENOMEM, NULL)
 
 /* Its third argument is as wide as a pointer or a long, or a curl_off_t: the same on every 64-bit

@@ -1,0 +1,327 @@
+/* test_worker_text_thread.c: a published text comes from real servers that are slow, cut, lie, ask
+ * for pauses or vanish, and is read while it comes, with a cache of two shards too. Every token
+ * that is read is the text's. */
+#include "tests/common/check.h"
+#include "tests/common/scratch.h"
+#include "tests/worker/hostile_mirror.h"
+#include "tests/worker/text_fixture.h"
+#include "train/text/published/published.h"
+#include "worker/text/text_mirror.h"
+#include "worker/text/text_thread.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SHARDS = 5, URLS = 4 };
+
+static char from[256], dir[256];
+static struct manifest text;
+static struct rv_hash data_hash;
+static struct hostile_mirror mirror;
+static struct rv_errtext why;
+
+static int start_mirror(void **state) {
+	(void)state;
+	scratch_make_in_memory(from, sizeof from);
+	text_fixture_make(from, SHARDS, &text, &data_hash);
+	hostile_start(&mirror, from, NULL);
+	return 0;
+}
+
+static int stop_mirror(void **state) {
+	(void)state;
+	hostile_stop(&mirror);
+	scratch_remove(from);
+	return 0;
+}
+
+static int make_dir(void **state) {
+	(void)state;
+	scratch_make_in_memory(dir, sizeof dir);
+	atomic_store(&mirror.requests, 0);
+	atomic_store(&mirror.shards, 0);
+	return 0;
+}
+
+static int remove_dir(void **state) {
+	(void)state;
+	scratch_remove(dir);
+	return 0;
+}
+
+static bool give_up_soon(void *ctx, const char *what, uint64_t done, uint64_t total) {
+	int *ticks = ctx;
+	(void)what;
+	(void)done;
+	(void)total;
+	return (*ticks)-- > 0;
+}
+
+/* Opens the text with mirrors of these tempers; "" ends the list. */
+static enum rv_err open_text(const char *const tempers[URLS], uint64_t shards, struct text **out) {
+	char urls[URLS][128];
+	const char *list[URLS];
+	static int ticks;
+	struct text_config cfg = {.dir = dir,
+							  .data_hash = data_hash,
+							  .quota_bytes = shards * TEXT_FIXTURE_SHARD_BYTES,
+							  .mirrors = list,
+							  .met = ADDRESS_LOOPBACK,
+							  .tries = 1,
+							  .progress = give_up_soon,
+							  .ctx = &ticks};
+	ticks = 600;
+	for (int i = 0; i < URLS && tempers[i]; i++) {
+		hostile_url(&mirror, tempers[i], urls[i]);
+		list[cfg.n_mirrors++] = urls[i];
+	}
+	return text_open(&cfg, out, &why);
+}
+
+static struct text *opened(const char *const tempers[URLS], uint64_t shards) {
+	struct text *t;
+	if (open_text(tempers, shards, &t) != RV_OK)
+		fail_msg("%s", why.text);
+	return t;
+}
+
+static struct published *reader(struct text *t) {
+	struct published *p;
+	assert_ok(published_open(text_dir(t), &p, &et));
+	published_on_missing(p, &(struct published_missing){.get = text_get, .ctx = t});
+	return p;
+}
+
+/* Reads some tokens of every shard, in an order that goes to and fro. */
+static void read_all(const struct published *p) {
+	enum { N = 1000 };
+	static const uint64_t at[] = {0, 4, 2, 0, 1, 3, 4, 0};
+	int32_t tokens[N];
+	for (size_t i = 0; i < sizeof at / sizeof at[0]; i++) {
+		const uint64_t begin = at[i] * TEXT_FIXTURE_SHARD_TOKENS + i * 100000;
+		const enum rv_err e = published_read(p, begin, N, tokens, &why);
+		if (e != RV_OK)
+			fail_msg("%s", why.text);
+		for (uint64_t k = 0; k < N; k++)
+			assert_int_equal(tokens[k], text_fixture_token(begin + k));
+	}
+}
+
+static void show_notices(struct text *t) {
+	char notice[TEXT_NOTICE_BYTES];
+	while (text_notice(t, notice))
+		print_message("  %s\n", notice);
+}
+
+static void a_text_is_read_while_it_comes(void **state) {
+	struct text *t = opened((const char *const[URLS]){"ok"}, SHARDS);
+	struct published *p = reader(t);
+	(void)state;
+	read_all(p);
+	const struct text_stats s = text_stats(t);
+	/* Shards and their page. */
+	assert_int_equal(s.bytes[TEXT_MIRROR], SHARDS * TEXT_FIXTURE_SHARD_BYTES + SHARDS * 32);
+	assert_int_equal(s.wasted_bytes, 0);
+	assert_int_equal(s.cached_bytes, SHARDS * TEXT_FIXTURE_SHARD_BYTES);
+	assert_true(s.stall_us > 0);
+	published_close(p);
+	text_close(t);
+	/* A later start needs no network. */
+	atomic_store(&mirror.requests, 0);
+	t = opened((const char *const[URLS]){"gone-all"}, SHARDS);
+	p = reader(t);
+	read_all(p);
+	assert_int_equal(atomic_load(&mirror.requests), 0);
+	published_close(p);
+	text_close(t);
+}
+
+static void what_is_wanted_comes_ahead(void **state) {
+	struct text *t = opened((const char *const[URLS]){"ok"}, SHARDS);
+	(void)state;
+	text_want(t, (uint64_t[]){3, 1}, 2);
+	for (int i = 0; i < 1000 && text_stats(t).cached_bytes < 2 * TEXT_FIXTURE_SHARD_BYTES; i++)
+		(void)usleep(10000);
+	char path[600];
+	snprintf(path, sizeof path, "%s/shard-000003.bin", dir);
+	for (int i = 0; i < 1000 && access(path, R_OK) != 0; i++)
+		(void)usleep(10000);
+	assert_int_equal(access(path, R_OK), 0);
+	assert_int_equal(text_stats(t).stall_us, 0);
+	text_close(t);
+}
+
+/* A bad mirror beside a good one: all is read, and nothing wrong. */
+static void read_beside(const char *temper, uint64_t shards) {
+	struct text *t = opened((const char *const[URLS]){temper, "ok"}, shards);
+	struct published *p = reader(t);
+	read_all(p);
+	const struct text_stats s = text_stats(t);
+	print_message("%s: %d requests, %llu bytes kept, %llu wasted, %u lies\n", temper, atomic_load(&mirror.requests),
+				  (unsigned long long)s.bytes[TEXT_MIRROR], (unsigned long long)s.wasted_bytes, s.lies);
+	show_notices(t);
+	published_close(p);
+	text_close(t);
+}
+
+static void bad_mirrors_do_no_harm(void **state) {
+	static const char *const tempers[] = {"whole", "busy", "cut",     "gone", "hang",  "lie",
+										  "short", "long", "shifted", "loop", "error", "redirect"};
+	(void)state;
+	for (size_t i = 0; i < sizeof tempers / sizeof tempers[0]; i++) {
+		scratch_empty(dir);
+		read_beside(tempers[i], SHARDS);
+	}
+}
+
+static void a_cache_of_two_shards_is_enough(void **state) {
+	(void)state;
+	read_beside("ok", 2);
+	int shards = 0;
+	for (int i = 0; i < SHARDS; i++) {
+		char path[600];
+		snprintf(path, sizeof path, "%s/shard-%06d.bin", dir, i);
+		shards += access(path, F_OK) == 0;
+	}
+	assert_true(shards <= 2);
+}
+
+/* Mirrors that are alone, and work in the end. */
+static void odd_mirrors_are_enough(void **state) {
+	static const char *const tempers[] = {"whole", "busy", "cut", "redirect"};
+	(void)state;
+	for (size_t i = 0; i < sizeof tempers / sizeof tempers[0]; i++) {
+		scratch_empty(dir);
+		struct text *t = opened((const char *const[URLS]){tempers[i]}, SHARDS);
+		struct published *p = reader(t);
+		read_all(p);
+		assert_int_equal(text_stats(t).lies, 0);
+		published_close(p);
+		text_close(t);
+	}
+}
+
+static void liars_are_named(void **state) {
+	struct text *t = opened((const char *const[URLS]){"lie"}, SHARDS);
+	char notice[TEXT_NOTICE_BYTES] = "";
+	(void)state;
+	text_want(t, (uint64_t[]){0}, 1);
+	for (int i = 0; i < 1000 && text_stats(t).lies == 0; i++)
+		(void)usleep(10000);
+	assert_int_equal(text_stats(t).lies, 1);
+	assert_true(text_notice(t, notice));
+	assert_non_null(strstr(notice, "/lie gave wrong bytes of shard-000000.bin"));
+	text_close(t);
+}
+
+static bool always(void *ctx) {
+	(void)ctx;
+	return true;
+}
+
+static void a_wait_can_be_stopped(void **state) {
+	struct text *t = opened((const char *const[URLS]){"hang"}, SHARDS);
+	(void)state;
+	text_set_stops(t, always, NULL);
+	assert_int_equal(text_get(t, 0, &why), RV_E_CANCELLED);
+	text_close(t);
+}
+
+static void no_source_is_an_error_that_says_why(void **state) {
+	struct text *t;
+	(void)state;
+	assert_int_equal(open_text((const char *const[URLS]){NULL}, SHARDS, &t), RV_E_NOTFOUND);
+	assert_non_null(strstr(why.text, "there is no mirror"));
+	assert_int_equal(open_text((const char *const[URLS]){"lie-all", "gone-all"}, SHARDS, &t), RV_E_NOTFOUND);
+	assert_non_null(strstr(why.text, "status 404"));
+	/* The first lies, the second does not. */
+	assert_int_equal(open_text((const char *const[URLS]){"lie-all", "ok"}, SHARDS, &t), RV_OK);
+	text_close(t);
+}
+
+/* A stranger's manifest does not make a worker connect to its own machine or its LAN. */
+static void private_addresses_are_refused(void **state) {
+	char url[128];
+	const char *list[] = {url};
+	struct text *t;
+	const struct text_config cfg = {.dir = dir,
+									.data_hash = data_hash,
+									.quota_bytes = UINT64_MAX,
+									.mirrors = list,
+									.n_mirrors = 1,
+									.met = ADDRESS_PUBLIC,
+									.tries = 1};
+	(void)state;
+	hostile_url(&mirror, "ok", url);
+	assert_int_equal(text_open(&cfg, &t, &why), RV_E_NOTFOUND);
+	assert_non_null(strstr(why.text, "at a private address"));
+	assert_int_equal(atomic_load(&mirror.requests), 0);
+}
+
+static void urls_are_checked(void **state) {
+	struct text_keys none = {.region = "us-east-1"}, own = {.region = "eu-1", .endpoint = "http://127.0.0.1:9"};
+	struct text_mirror m;
+	(void)state;
+	assert_ok(text_mirror_parse("https://a.example/b/", &none, &m, &et));
+	assert_string_equal(m.url, "https://a.example/b");
+	assert_true(!m.is_store && !m.is_signed && !m.is_own);
+	assert_ok(text_mirror_parse("s3://texts/a/b", &none, &m, &et));
+	assert_string_equal(m.url, "https://s3.us-east-1.amazonaws.com/texts/a/b");
+	assert_true(m.is_store && !m.is_signed && !m.is_own);
+	snprintf(none.id, sizeof none.id, "id");
+	snprintf(none.secret, sizeof none.secret, "secret");
+	assert_ok(text_mirror_parse("s3://texts/a/b", &none, &m, &et));
+	assert_false(m.is_signed); /* to a store that nobody named */
+	snprintf(own.id, sizeof own.id, "id");
+	snprintf(own.secret, sizeof own.secret, "secret");
+	assert_ok(text_mirror_parse("s3://texts/a/b", &own, &m, &et));
+	assert_string_equal(m.url, "http://127.0.0.1:9/texts/a/b");
+	assert_true(m.is_store && m.is_signed && m.is_own);
+	static const char *const bad[] = {
+		"ftp://a/b", "file:///etc/passwd", "https://a/b?c", "https://a/b#c", "https://a b", "s3://", "s3://a@b/c", ""};
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+		assert_int_equal(text_mirror_parse(bad[i], &none, &m, &why), RV_E_INVALID);
+}
+
+static void content_ranges_are_read(void **state) {
+	static const char *const bad[] = {"",
+									  "bytes",
+									  "bytes 1-2",
+									  "bytes 2-1/9",
+									  "bytes 1-9/9",
+									  "x",
+									  "bytes */9",
+									  "bytes 1-2/9x",
+									  "bytes 1-2/1.5",
+									  "bytes 1-2/ 9",
+									  "bytes -1-2/9",
+									  "bytes 1-2222222222222222222222/9"};
+	uint64_t first, last, total;
+	(void)state;
+	assert_true(text_content_range("bytes 0-0/1", &first, &last, &total) && first == 0 && last == 0 && total == 1);
+	assert_true(text_content_range("bytes 5-900/*", &first, &last, &total) && first == 5 && last == 900 &&
+				total == UINT64_MAX);
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+		if (text_content_range(bad[i], &first, &last, &total))
+			fail_msg("\"%s\" is taken", bad[i]);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_text_is_read_while_it_comes, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(what_is_wanted_comes_ahead, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(bad_mirrors_do_no_harm, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(a_cache_of_two_shards_is_enough, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(odd_mirrors_are_enough, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(liars_are_named, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(a_wait_can_be_stopped, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(no_source_is_an_error_that_says_why, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(private_addresses_are_refused, make_dir, remove_dir),
+		cmocka_unit_test(urls_are_checked),
+		cmocka_unit_test(content_ranges_are_read),
+	};
+	return cmocka_run_group_tests(tests, start_mirror, stop_mirror);
+}

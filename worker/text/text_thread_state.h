@@ -1,0 +1,97 @@
+/* text_thread_state.h: the state behind text_thread.h, shared by text_thread.c (its calls and its
+ * loop), text_plan.c (what to fetch), text_sources.c (requests and answers) and text_open.c (what
+ * comes first). Internal to them. */
+#ifndef RV_WORKER_TEXT_TEXT_THREAD_STATE_H
+#define RV_WORKER_TEXT_TEXT_THREAD_STATE_H
+
+#include "worker/text/text_cache.h"
+#include "worker/text/text_http.h"
+#include "worker/text/text_thread.h"
+
+#include <pthread.h>
+
+enum { TEXT_WAITERS = 8, TEXT_NOTICES = 16, TEXT_TRANSFERS_CAPPED = 2 };
+
+/* A file that somebody waits for. Under the lock. */
+struct text_waiter {
+	bool used, done;
+	bool is_suspect; /* a shard that was there and could not be read: to be checked */
+	struct text_file file;
+	int64_t since_us, notice_us;
+};
+
+struct text_origin {
+	enum text_source_kind kind;
+	struct text_mirror mirror; /* MIRROR */
+	char name[128];            /* for people */
+	uint32_t ask, http_id;     /* COORDINATOR: the request under way; 0: none */
+	uint32_t ask_bytes;
+	bool fails; /* since a notice said so */
+	char failure[RV_ERRTEXT_BYTES];
+};
+
+struct text {
+	/* The thread's. */
+	struct text_cache *cache;
+	struct text_http *http;
+	struct http_client *client; /* to the coordinator; NULL: none */
+	struct text_keys keys;
+	uint64_t quota_bytes;
+	void *memory;
+	struct text_core *core;
+	int n_origins;
+	struct text_origin origins[TEXT_SOURCES_MAX];
+	struct {
+		uint32_t ask;
+		int source;
+	} asks[TEXT_ASKS_MAX]; /* ask 0: free */
+	int n_needs;
+	struct text_need needs[TEXT_FILES_MAX]; /* as text_core has them */
+	uint8_t *held;                          /* (ranges_max) scratch */
+	int64_t disk_until_us;                  /* nothing is begun before: the disk failed */
+	bool has_recent;
+	uint64_t recent; /* the shard got last: somebody reads it now */
+	bool capped;
+	/* Shared, under the lock. */
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	pthread_t thread;
+	bool has_thread, ends;
+	bool (*stops)(void *ctx); /* as text_set_stops() says */
+	void *stops_ctx;
+	bool dirty; /* wants or files changed: plan anew */
+	int n_wanted;
+	uint64_t wanted[TEXT_FILES_MAX];
+	struct text_waiter waiters[TEXT_WAITERS];
+	struct text_stats stats;
+	int first_notice, n_notices;
+	char notices[TEXT_NOTICES][TEXT_NOTICE_BYTES];
+};
+
+/* ---- text_thread.c: any thread ---- */
+void text_say(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void text_wake(struct text *t);
+/* Waits for a file until it is there, at most until `cfg` (while opening) or text_set_stops() says
+ * stop. */
+enum rv_err text_wait(struct text *t, const struct text_file *f, const struct text_config *cfg, struct rv_errtext *et);
+
+/* ---- text_plan.c: the thread ---- */
+/* Decides anew which files to fetch, and answers those who wait for what is there. */
+void text_plan(struct text *t, int64_t now_us);
+/* Checks a file that has all its ranges, and names those who lied. */
+void text_finish(struct text *t, uint64_t id, int64_t now_us);
+
+/* ---- text_sources.c: the thread ---- */
+int text_add_mirror(struct text *t, const struct text_mirror *m);
+void text_add_coordinator(struct text *t);
+struct text_http_owner text_http_owner(struct text *t);
+/* Starts what the core wants, and ends what it no longer does. */
+void text_request_all(struct text *t, int64_t now_us);
+/* Moves the requests on, for at most timeout_ms. */
+void text_move(struct text *t, int timeout_ms);
+
+/* ---- text_open.c ---- */
+/* Fetches manifest and tokenizer into the cache, before there is a thread. */
+enum rv_err text_fetch_first(struct text *t, const struct text_config *cfg, struct rv_errtext *et);
+
+#endif
