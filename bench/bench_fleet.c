@@ -3,9 +3,10 @@
  *
  *     bench_fleet FIRST TRAIN MORE_TRAIN AVERAGE MORE_AVERAGE FROM_ROUND TO_ROUND < LINKS
  *
- * One invite link a line; times in ms. FIRST: number of the first of them among all processes. Runs
- * until SIGTERM; then one JSON line: the traffic of rounds FROM_ROUND to before TO_ROUND, all
- * members of this process together. */
+ * One invite link a line; times in ms. FIRST: number of the first of them among all processes.
+ * Prints a JSON line when all members of this process have joined, and runs until SIGTERM; then
+ * another: the traffic of rounds FROM_ROUND to before TO_ROUND, all members of this process
+ * together. */
 #include "base/clock.h"
 #include "bench/fleet_member.h"
 
@@ -66,6 +67,15 @@ static void print_traffic(struct fleet_member **members, int n) {
 				 n, sum.tx_bytes, sum.rx_bytes, sum.requests, sum.documents, sum.document_bytes, sum.faults);
 }
 
+static int n_members, n_joined;
+
+static void on_joined(void) {
+	if (++n_joined < n_members)
+		return;
+	(void)printf("{\"joined\":%d}\n", n_joined);
+	(void)fflush(stdout);
+}
+
 static struct fleet_plan plan_of(char **argv) {
 	enum { TRAIN = 2, TRAIN_MORE, AVERAGE, AVERAGE_MORE, FROM, TO };
 	return (struct fleet_plan){.train = {.least_us = (int64_t)number(argv[TRAIN]) * RV_US_PER_MS,
@@ -74,7 +84,8 @@ static struct fleet_plan plan_of(char **argv) {
 										   .more_us = (int64_t)number(argv[AVERAGE_MORE]) * RV_US_PER_MS},
 							   .first_round = number(argv[FROM]),
 							   .end_round = number(argv[TO]),
-							   .seed = SEED};
+							   .seed = SEED,
+							   .on_joined = on_joined};
 }
 
 int main(int argc, char **argv) {
@@ -91,7 +102,7 @@ int main(int argc, char **argv) {
 	struct event *end = base != NULL ? evsignal_new(base, SIGTERM, on_signal, base) : NULL;
 	if (end == NULL || event_add(end, NULL) != 0)
 		die("no memory");
-	int n = read_links(invites);
+	const int n = n_members = read_links(invites);
 	for (int i = 0; i < n; i++)
 		if (fleet_member_new(base, &invites[i], &plan, first + (uint32_t)i, &members[i], &et) != RV_OK)
 			die(et.text);

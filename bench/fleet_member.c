@@ -189,6 +189,7 @@ static void on_joined(void *member, const struct join_reply *reply) {
 		exit(1);
 	}
 	m->joined = true;
+	m->plan->on_joined();
 	fill_constants(m);
 	control_client_follow(client_of(m));
 	wake(m);

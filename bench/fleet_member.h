@@ -17,6 +17,7 @@ struct fleet_plan {
 	struct fleet_pace train, average;
 	uint64_t first_round, end_round; /* traffic is counted from the first round until before this one */
 	uint64_t seed;
+	void (*on_joined)(void); /* a member has the answer to its join */
 };
 
 struct fleet_member;

@@ -1,7 +1,7 @@
 """What N members cost the coordinator: fake members with keys of their own over real mutual TLS, a hundred in a
 process (bench/bench_fleet.c), at a real rivulet-coordinator. They join, report at every change and every heartbeat,
 wait for documents and vote, as workers do; their training and averaging are pauses. The coordinator's processor time
-is the kernel's; bytes are those of the TLS connections.
+is the kernel's; bytes are those of the TLS connections. With --joins only their joining is measured, all at once.
 """
 import argparse
 import json
@@ -35,6 +35,9 @@ def parse():
     p.add_argument("--patience", type=float, default=300, help="seconds for a case, at most (default: 300)")
     p.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="an option of the run, such as "
                    "row-size=16")
+    p.add_argument("--joins", type=int, default=0, metavar="TIMES", help="measure how fast they join, this many times")
+    p.add_argument("--beside", default="", metavar="FOLDER", help="--joins: and at the rivulet-coordinator in this "
+                   "folder, in turn")
     p.add_argument("--profile", default="", metavar="FILE", help="write what `perf record` sees of the coordinator")
     return p.parse_args()
 
@@ -42,8 +45,9 @@ def parse():
 class Fleet:
     """A coordinator, and N fake members at it."""
 
-    def __init__(self, a, bin_dir, directory, n):
-        self.a, self.bin, self.dir, self.n = a, bin_dir, directory, n
+    def __init__(self, a, bin_dir, directory, n, coordinator_dir=""):
+        self.a, self.bin, self.dir, self.n = a, coordinator_dir or bin_dir, directory, n
+        self.fleet_program = f"{bin_dir}/bench_fleet"
         self.run_dir = f"{directory}/run"
         os.makedirs(directory)
         config = {"n-layer": 1, "n-embd": 32, "n-head": 1, "context": 8, "batch": 1, "steps-per-round": 2,
@@ -52,7 +56,7 @@ class Fleet:
         with open(f"{directory}/run.conf", "w") as f:
             f.writelines(f"{name} = {value}\n" for name, value in config.items())
         self._run(["new-run", "--dir", self.run_dir, "--config", f"{directory}/run.conf"])
-        self.coordinator = Program("coordinator", [f"{bin_dir}/rivulet-coordinator", "serve", "--dir", self.run_dir,
+        self.coordinator = Program("coordinator", [f"{self.bin}/rivulet-coordinator", "serve", "--dir", self.run_dir,
                                                    "--listen", "127.0.0.1:0", "--no-relay"],
                                    f"{directory}/coordinator.log")
         self.log = EventLog(f"{self.run_dir}/rounds.jsonl")
@@ -77,13 +81,22 @@ class Fleet:
         a = self.a
         window = [str(a.warm), str(a.warm + a.rounds)]
         for first in range(0, self.n, PER_PROCESS):
-            argv = [f"{self.bin}/bench_fleet", str(first), *a.train.split(","), *a.average.split(","), *window]
+            argv = [self.fleet_program, str(first), *a.train.split(","), *a.average.split(","), *window]
             with open(f"{self.dir}/members{first}.log", "wb") as errors:
                 child = start_child(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True)
-            child.stdin.write("".join(f"{x}\n" for x in links[first:first + PER_PROCESS]))
+            self.members.append(child)
+        self.t0, self.cpu0 = time.monotonic(), self.coordinator.cpu_s()
+        for i, child in enumerate(self.members):
+            child.stdin.write("".join(f"{x}\n" for x in links[i * PER_PROCESS:(i + 1) * PER_PROCESS]))
             child.stdin.close()
             child.stdin = None
-            self.members.append(child)
+
+    def wait_joins(self):
+        """Returns how long it took all to join, and the coordinator's processor time."""
+        for child in self.members:
+            if "joined" not in child.stdout.readline():
+                raise Fault("not all have joined: " + self.tail("members0.log"))
+        return time.monotonic() - self.t0, self.coordinator.cpu_s() - self.cpu0
 
     def check(self, end, what):
         for name in os.listdir(self.dir):
@@ -167,6 +180,23 @@ def print_table(rows):
               f"{r['round_s']} s | {r['memory_mib']} MiB |")
 
 
+def measure_joins(a, n, bin_dir, top):
+    """Members that join at once, at each of the coordinators in turn."""
+    figures = {}
+    for turn in range(a.joins):
+        for name, folder in [("ours", ""), ("beside", a.beside)][:2 if a.beside else 1]:
+            fleet = Fleet(a, bin_dir, f"{top}/{n}-{turn}-{name}", n, folder)
+            try:
+                fleet.start()
+                seconds, cpu = fleet.wait_joins()
+            finally:
+                fleet.close()
+            figures.setdefault(name, []).append((round(n / seconds, 1), round(1e3 * cpu / n, 2)))
+    median = {name: sorted(x)[len(x) // 2][0] for name, x in figures.items()}
+    print(json.dumps({"bench": "fleet", "members": n, "joins_per_s_and_cpu_ms_each": figures, "median": median,
+                      **({"ratio": round(median["ours"] / median["beside"], 2)} if a.beside else {})}), flush=True)
+
+
 def main():
     a = parse()
     top = tempfile.mkdtemp(prefix="rivulet-fleet.")
@@ -174,9 +204,13 @@ def main():
     try:
         for n in map(int, a.members.split(",")):
             raise_limit(n)
+            if a.joins:
+                measure_joins(a, n, os.environ["RIVULET_BIN"], top)
+                continue
             fleet = Fleet(a, os.environ["RIVULET_BIN"], f"{top}/{n}", n)
             try:
                 fleet.start()
+                fleet.wait_joins()
                 rows.append({"members": n, **fleet.measure()})
                 print(json.dumps({"bench": "fleet", **rows[-1]}), flush=True)
             finally:
@@ -186,7 +220,8 @@ def main():
         ok = False
     finally:
         shutil.rmtree(top, ignore_errors=True)
-    print_table(rows)
+    if rows:
+        print_table(rows)
     return 0 if ok else 1
 
 

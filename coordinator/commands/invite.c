@@ -68,7 +68,10 @@ static void print_invite(const json_t *in) {
 	wall_time(json_integer_value(json_object_get(in, "made_us")), made);
 	if (json_is_integer(end))
 		wall_time(json_integer_value(end), ends);
-	(void)snprintf(left, sizeof left, "%" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT, uses - used, uses);
+	int n = snprintf(left, sizeof left, "%" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT, uses - used, uses);
+	json_int_t kept = json_integer_value(json_object_get(in, "kept"));
+	if (kept > 0) /* for computers that are approved */
+		(void)snprintf(left + n, sizeof left - (size_t)n, ", %" JSON_INTEGER_FORMAT " kept", kept);
 	(void)printf("%6" JSON_INTEGER_FORMAT "  %-8s  %-14s  %-8s  %-20s  %-20s  ",
 				 json_integer_value(json_object_get(in, "id")), state != NULL ? state : "", left,
 				 json_is_true(json_object_get(in, "approve")) ? "yes" : "no", made, ends);

@@ -238,7 +238,7 @@ enum rv_err operator_revoke(struct operator_session *o, const char *name, char *
 	if (o->online)
 		return ask(o, "/v1/admin/revoke", name, text, et);
 	RV_TRY(begin_decision(text, et));
-	return decided(service_revoke(o->run.service, name, *text, et), text);
+	return decided(service_revoke(o->run.service, rv_clock_monotonic_us(), name, *text, et), text);
 }
 
 enum rv_err operator_decide(struct operator_session *o, const char *prefix, bool approve, char **text,
@@ -246,7 +246,7 @@ enum rv_err operator_decide(struct operator_session *o, const char *prefix, bool
 	if (o->online)
 		return ask(o, approve ? "/v1/admin/approve" : "/v1/admin/refuse", prefix, text, et);
 	RV_TRY(begin_decision(text, et));
-	return decided(service_decide(o->run.service, prefix, approve, *text, et), text);
+	return decided(service_decide(o->run.service, rv_clock_monotonic_us(), prefix, approve, *text, et), text);
 }
 
 enum rv_err operator_ban(struct operator_session *o, uint32_t member, bool banned, struct rv_errtext *et) {

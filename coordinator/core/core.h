@@ -159,13 +159,18 @@ void core_replayed(struct core *c);
 /* Checks that a join is for this run, in a version that both sides speak. RV_E_PROTOCOL. */
 enum rv_err core_check_join(const struct core *c, const struct join_request *rq, struct rv_errtext *et);
 /* Takes a join by the holder of `key`. token_ok: the platform found that the token admits one more
- * (ignored for a known key), counting those whose records are durable: none waits for the store. On
- * RV_OK *member is its number; the record must be durable before the platform replies
- * (core_next_record). RV_E_AUTH (unknown key, no valid token), RV_E_FULL (max_here members are
- * here), RV_E_BUSY (too many records wait for the store), RV_E_PROTOCOL (version). A key that the
- * store has an AWAY record of returns first (core_return). */
+ * (ignored for a known key, and for one that joins), counting those whose records are durable and
+ * those that wait (core_count_joining). On RV_OK *member is its number; the record must be durable
+ * before the platform replies (core_next_record). RV_E_AUTH (unknown key, no valid token),
+ * RV_E_FULL (max_here members are here), RV_E_BUSY (too many records wait for the store),
+ * RV_E_PROTOCOL (version). A key that the store has an AWAY record of returns first
+ * (core_return). */
 enum rv_err core_join(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const struct join_request *rq,
 					  bool token_ok, uint32_t *member, struct rv_errtext *et);
+/* Returns true if the record that makes the holder of `key` a member waits to be durable. */
+bool core_is_joining(const struct core *c, const uint8_t key[NET_KEY_BYTES]);
+/* Returns how many such records wait that came by the token with this hash. */
+int core_count_joining(const struct core *c, const struct rv_hash *token_hash);
 /* Takes a member back that is AWAY, by its last record in the store: it is in memory again when the
  * records are durable (core_next_record). RV_E_FULL, RV_E_BUSY: as core_join; RV_E_CORRUPT: a
  * record of no member that is away. */
@@ -235,6 +240,9 @@ int64_t core_deadline_us(const struct core *c);
 
 bool core_next_record(struct core *c, struct core_record *out);
 bool core_has_records(const struct core *c); /* core_next_record has one */
+/* Returns true if another record than those of members waits: a decision, or numbers for documents,
+ * for which members wait. */
+bool core_has_decision(const struct core *c);
 /* Returns how many of the records that wait are of members (MEMBER, AWAY) and before any other:
  * they may be made durable together, and core_persisted() is then called for each, in their
  * order. */

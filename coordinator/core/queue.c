@@ -102,6 +102,10 @@ int core_count_member_records(const struct core *c) {
 	return n;
 }
 
+bool core_has_decision(const struct core *c) {
+	return core_count_member_records(c) < c->n_queue;
+}
+
 void core_record_copy(struct core_record *to, const struct core_record *from) {
 	const size_t n = from->n_members, n_blamed = from->n_blamed;
 	RV_ASSERT(n <= NET_MAX_ROSTER && n_blamed <= NET_MAX_ROSTER);
@@ -145,9 +149,28 @@ bool core_is_leaving(const struct core *c, uint32_t slot) {
 	return false;
 }
 
+/* Returns true for the first record of a member. */
+static bool is_join(const struct core *c, const struct core_queued *q) {
+	return q->type == CORE_MEMBER && q->facts.number >= c->slots.next_number;
+}
+
 uint32_t core_count_pending_joins(const struct core *c) {
 	uint32_t n = 0;
 	for (int i = 0; i < c->n_queue; i++)
-		n += c->queue[i].type == CORE_MEMBER && c->queue[i].facts.number >= c->slots.next_number;
+		n += is_join(c, &c->queue[i]);
+	return n;
+}
+
+bool core_is_joining(const struct core *c, const uint8_t key[NET_KEY_BYTES]) {
+	for (int i = 0; i < c->n_queue; i++)
+		if (is_join(c, &c->queue[i]) && memcmp(c->queue[i].facts.key, key, NET_KEY_BYTES) == 0)
+			return true;
+	return false;
+}
+
+int core_count_joining(const struct core *c, const struct rv_hash *token_hash) {
+	int n = 0;
+	for (int i = 0; i < c->n_queue; i++)
+		n += is_join(c, &c->queue[i]) && rv_hash_equal(&c->queue[i].facts.token_hash, token_hash);
 	return n;
 }

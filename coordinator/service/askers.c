@@ -31,6 +31,23 @@ const struct store_asker *service_find_asker(const struct service_askers *all, c
 	return NULL;
 }
 
+uint32_t service_count_approved(const struct service_askers *all, int64_t id, const uint8_t key[NET_KEY_BYTES],
+								bool *own) {
+	uint32_t n = 0;
+	bool found = false;
+	for (int i = 0; i < all->n; i++) {
+		const struct store_asker *a = &all->at[i];
+		if (a->invite != id || a->state != ASKER_APPROVED || is_old(a))
+			continue;
+		const bool is_own = key != NULL && memcmp(a->key, key, NET_KEY_BYTES) == 0;
+		found = found || is_own;
+		n += !is_own;
+	}
+	if (own != NULL)
+		*own = found;
+	return n;
+}
+
 int service_count_waiting(const struct service *s) {
 	struct service_askers all;
 	int n = 0;
@@ -166,22 +183,44 @@ static enum rv_err find(const struct service_askers *all, const char *prefix, st
 								prefix);
 }
 
-enum rv_err service_decide(struct service *s, const char *prefix, bool approve, char text[SERVICE_DECISION_BYTES],
-						   struct rv_errtext *et) {
+/* Checks that the invite by which `a` asks has a use to keep for it: approved computers have one
+ * each until they join. */
+static enum rv_err check_use_left(const struct service *s, const struct service_askers *all,
+								  const struct store_asker *a, struct rv_errtext *et) {
+	struct store_invite in;
+	bool found = false, own;
+	uint32_t others = service_count_approved(all, a->invite, a->key, &own);
+	char print[2 * FINGERPRINT_BYTES + 1];
+	RV_TRY(s->cfg.store->ops->invite_get(s->cfg.store, a->invite, &in, &found, et));
+	if (own || (found && in.used + others < in.uses))
+		return RV_OK;
+	write_fingerprint(a->key, print);
+	return rv_fail(et, RV_E_INVALID,
+				   "computer %s is not approved: of the %u use%s of invite %" PRId64
+				   ", %u %s spent and %u kept for others that are approved: `members refuse` one of these, or let it "
+				   "come by another link",
+				   print, in.uses, in.uses == 1 ? "" : "s", a->invite, in.used, in.used == 1 ? "is" : "are", others);
+}
+
+enum rv_err service_decide(struct service *s, int64_t now_us, const char *prefix, bool approve,
+						   char text[SERVICE_DECISION_BYTES], struct rv_errtext *et) {
 	struct service_askers all;
 	struct store_asker a;
 	char print[2 * FINGERPRINT_BYTES + 1];
-	RV_TRY(service_fault(s, et));
+	RV_TRY(service_pump(s, now_us, et)); /* who joins by then asks no more */
 	RV_TRY(service_load_askers(s, &all, et));
 	RV_TRY(find(&all, prefix, &a, et));
+	if (approve)
+		RV_TRY(check_use_left(s, &all, &a, et));
 	a.state = approve ? ASKER_APPROVED : ASKER_REFUSED;
 	enum rv_err e = s->cfg.store->ops->asker_put(s->cfg.store, &a, et);
 	if (e != RV_OK)
 		return service_for_the_asker(e);
 	write_fingerprint(a.key, print);
 	(void)snprintf(text, SERVICE_DECISION_BYTES, "computer %s%s%s is %s", print, a.name[0] ? ", " : "", a.name,
-				   approve ? "approved: it joins when it asks next, within seconds, if its invite has a use left"
-						   : "refused");
+				   approve
+					   ? "approved: a use of its invite is kept for it, and it joins when it asks next, within seconds"
+					   : "refused");
 	service_tell_operator(s, RV_INFO, approve ? "approved" : "refused", a.name, "computer %s is %s", print,
 						  approve ? "approved" : "refused");
 	return RV_OK;

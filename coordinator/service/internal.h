@@ -1,9 +1,9 @@
-/* internal.h: the state behind service.h, shared by service.c (requests, records), candidates.c
- * (addresses of members), invites.c, askers.c (who waits for approval), stats.c (committed rounds,
- * news), waiting.c (missing members), storage.c (failing disks), data_shards.c (workers that read
- * the same text), outliers.c (unusual members), pair_tickets.c, reach_test.c, relay.c (the
- * coordinator's own), relay_offers.c (members' own), status.c and metrics.c (output for people). No
- * other file includes it. */
+/* internal.h: the state behind service.h, shared by service.c (requests, records), joins.c (who
+ * becomes a member), candidates.c (addresses of members), invites.c, askers.c (who waits for
+ * approval), stats.c (committed rounds, news), waiting.c (missing members), storage.c (failing
+ * disks), data_shards.c (workers that read the same text), outliers.c (unusual members),
+ * pair_tickets.c, reach_test.c, relay.c (the coordinator's own), relay_offers.c (members' own),
+ * status.c and metrics.c (output for people). No other file includes it. */
 #ifndef RV_COORDINATOR_SERVICE_INTERNAL_H
 #define RV_COORDINATOR_SERVICE_INTERNAL_H
 
@@ -90,6 +90,7 @@ struct service {
 
 	bool look_due; /* the core has taken reports since looked_us */
 	int64_t looked_us;
+	bool joins_gather; /* their records wait to be one transaction: service_write_joins */
 	bool store_full;
 	enum rv_err fault; /* final */
 	struct rv_errtext fault_text;
@@ -113,6 +114,12 @@ struct service {
 	uint64_t n_news;
 };
 
+/* ---- service.c ---- */
+
+/* Makes all decisions of the core durable, in their order, and announces them. RV_E_BUSY: the disk
+ * is full, and they wait; other faults of the store are final. */
+enum rv_err service_pump(struct service *s, int64_t now_us, struct rv_errtext *et);
+
 /* ---- candidates.c ---- */
 
 /* Replaces the candidates of a report by those that are announced, in the order in which others
@@ -125,10 +132,11 @@ enum rv_err service_confirm_candidates(struct service *s, int64_t now_us, uint32
 /* ---- invites.c ---- */
 
 /* Checks that a key that is no member's may become one by the invite of its request, as of now, in
- * the store; with the operator's approval where the invite needs it. RV_E_AUTH names the next step;
- * RV_E_WAITING; faults of the store. */
-enum rv_err service_admit(struct service *s, const uint8_t key[NET_KEY_BYTES], const struct join_request *rq,
-						  struct rv_errtext *et);
+ * the store; with the operator's approval where the invite needs it. If joins that wait may take
+ * its last uses, they are made durable first. RV_E_AUTH names the next step; RV_E_WAITING;
+ * RV_E_BUSY (disk full); faults of the store. */
+enum rv_err service_admit(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES],
+						  const struct join_request *rq, struct rv_errtext *et);
 /* *holds: the token may still admit the holder of `key`, once approved. */
 enum rv_err service_holds_invite(const struct service *s, const uint8_t key[NET_KEY_BYTES],
 								 const uint8_t token[NET_TOKEN_BYTES], bool *holds, struct rv_errtext *et);
@@ -150,6 +158,10 @@ const struct store_asker *service_find_asker(const struct service_askers *all, c
  * it is new and there is room. RV_E_WAITING, RV_E_AUTH (refused), faults of the store. */
 enum rv_err service_ask_approval(struct service *s, const uint8_t key[NET_KEY_BYTES], const char *name,
 								 const struct store_invite *in, struct rv_errtext *et);
+/* Returns how many of these are approved by the invite `id`, but for the holder of `key`: uses of
+ * it are kept for them. *own: that one is approved by it, too. Both may be NULL. */
+uint32_t service_count_approved(const struct service_askers *all, int64_t id, const uint8_t key[NET_KEY_BYTES],
+								bool *own);
 /* Returns how many wait for the operator's decision; 0 if the store cannot be read. */
 int service_count_waiting(const struct service *s);
 

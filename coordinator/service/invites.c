@@ -118,8 +118,36 @@ static enum rv_err find_state(const struct service *s, const uint8_t key[NET_KEY
 	return RV_OK;
 }
 
-enum rv_err service_admit(struct service *s, const uint8_t key[NET_KEY_BYTES], const struct join_request *rq,
-						  struct rv_errtext *et) {
+/* Finds the invite of a join; makes joins by it durable that wait, where they may have its last
+ * uses: so only what is durable refuses another. */
+static enum rv_err find_settled(struct service *s, int64_t now_us, const uint8_t token[NET_TOKEN_BYTES],
+								struct store_invite *in, bool *found, struct rv_errtext *et) {
+	const struct rv_hash hash = core_token_hash(s->cfg.run_id, token);
+	RV_TRY(find(s, token, in, found, et));
+	int joining = *found ? core_count_joining(s->core, &hash) : 0;
+	if (joining == 0 || (!in->approve && in->used + (uint32_t)joining < in->uses))
+		return RV_OK;
+	RV_TRY(service_pump(s, now_us, et));
+	return find(s, token, in, found, et);
+}
+
+/* Checks, for a computer that is approved, that the uses left are not all kept for others: it may
+ * have been approved by another invite. */
+static enum rv_err check_kept(const struct service *s, const uint8_t key[NET_KEY_BYTES], const struct store_invite *in,
+							  struct rv_errtext *et) {
+	struct service_askers all;
+	bool own = false;
+	RV_TRY(service_load_askers(s, &all, et));
+	uint32_t kept = service_count_approved(&all, in->id, key, &own);
+	if (own || in->used + kept < in->uses)
+		return RV_OK;
+	return rv_fail(et, RV_E_AUTH,
+				   "join: all uses of this invite that are left are kept for other computers, which the run's operator "
+				   "has approved: come by the link with which this one asked, or ask for a new one");
+}
+
+enum rv_err service_admit(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES],
+						  const struct join_request *rq, struct rv_errtext *et) {
 	struct store_invite in;
 	bool found = false;
 	int state;
@@ -128,14 +156,17 @@ enum rv_err service_admit(struct service *s, const uint8_t key[NET_KEY_BYTES], c
 			et, RV_E_AUTH,
 			"join: this computer's key is no member's, and its link has no token: ask the run's operator for "
 			"an invite link, or start in the --dir with which it joined");
-	RV_TRY(find(s, rq->token, &in, &found, et));
+	RV_TRY(find_settled(s, now_us, rq->token, &in, &found, et));
 	if (!found)
 		return rv_fail(et, RV_E_AUTH,
 					   "join: this invite is not known here: is the link whole? Else ask the run's operator for a new "
 					   "one");
 	RV_TRY(find_state(s, key, &in, &state, et));
 	RV_TRY(check_usable(&in, state >= 0, et));
-	return in.approve ? service_ask_approval(s, key, rq->name, &in, et) : RV_OK;
+	if (!in.approve)
+		return RV_OK;
+	RV_TRY(service_ask_approval(s, key, rq->name, &in, et));
+	return check_kept(s, key, &in, et);
 }
 
 enum rv_err service_holds_invite(const struct service *s, const uint8_t key[NET_KEY_BYTES],
@@ -158,8 +189,8 @@ static const char *state_of(const struct store_invite *in) {
 	return in->revoked_us != 0 ? "revoked" : in->used >= in->uses ? "spent" : has_ended(in) ? "ended" : "open";
 }
 
-static enum rv_err invite_json(const struct service *s, const struct store_invite *in, json_t *list,
-							   struct rv_errtext *et) {
+static enum rv_err invite_json(const struct service *s, const struct store_invite *in,
+							   const struct service_askers *askers, json_t *list, struct rv_errtext *et) {
 	uint32_t came[CAME_SHOWN];
 	int n = 0;
 	RV_TRY(s->cfg.store->ops->invite_members(s->cfg.store, in->id, came, CAME_SHOWN, &n, et));
@@ -170,6 +201,7 @@ static enum rv_err invite_json(const struct service *s, const struct store_invit
 	(void)json_object_set_new(o, "state", json_string(state_of(in)));
 	(void)json_object_set_new(o, "uses", json_integer(in->uses));
 	(void)json_object_set_new(o, "used", json_integer(in->used));
+	(void)json_object_set_new(o, "kept", json_integer(service_count_approved(askers, in->id, NULL, NULL)));
 	(void)json_object_set_new(o, "approve", json_boolean(in->approve));
 	(void)json_object_set_new(o, "made_us", json_integer(in->made_us));
 	(void)json_object_set_new(o, "ends_us", in->ends_us != 0 ? json_integer(in->ends_us) : json_null());
@@ -183,10 +215,13 @@ enum rv_err service_list_invites(const struct service *s, json_t **out, struct r
 	*out = NULL;
 	if (all == NULL)
 		return rv_fail(et, RV_E_NOMEM, "no memory for the list of invites");
+	struct service_askers askers;
 	enum rv_err e = s->cfg.store->ops->invites(s->cfg.store, all, INVITES_SHOWN, &n, et);
+	if (e == RV_OK)
+		e = service_load_askers(s, &askers, et);
 	json_t *list = json_array();
 	for (int i = 0; e == RV_OK && i < n; i++)
-		e = invite_json(s, &all[i], list, et);
+		e = invite_json(s, &all[i], &askers, list, et);
 	free(all);
 	if (e == RV_OK)
 		*out = list;
@@ -223,11 +258,11 @@ static enum rv_err find_named(const struct service *s, const char *name, int64_t
 	return RV_OK;
 }
 
-enum rv_err service_revoke(struct service *s, const char *name, char text[SERVICE_DECISION_BYTES],
+enum rv_err service_revoke(struct service *s, int64_t now_us, const char *name, char text[SERVICE_DECISION_BYTES],
 						   struct rv_errtext *et) {
 	int64_t id = 0;
 	bool found = false;
-	RV_TRY(service_fault(s, et));
+	RV_TRY(service_pump(s, now_us, et)); /* who came before is a member */
 	RV_TRY(find_named(s, name, &id, et));
 	enum rv_err e = s->cfg.store->ops->invite_revoke(s->cfg.store, id, rv_clock_wall_us(), &found, et);
 	if (e != RV_OK)

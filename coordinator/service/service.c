@@ -219,8 +219,13 @@ static void store_failed(struct service *s, enum rv_err e, const struct rv_errte
 	s->store_full = e == RV_E_FULL;
 }
 
-/* Makes all decisions of the core durable. */
-static enum rv_err pump(struct service *s, int64_t now_us, struct rv_errtext *et) {
+static void tell_people(struct service *s, int64_t now_us) {
+	service_tell_events(s, now_us);
+	service_watch_waiting(s, now_us);
+}
+
+enum rv_err service_pump(struct service *s, int64_t now_us, struct rv_errtext *et) {
+	s->joins_gather = false;
 	while (s->fault == RV_OK && core_has_records(s->core)) {
 		struct rv_errtext why = {0};
 		enum rv_err e = persist_next(s, now_us, &why);
@@ -232,9 +237,16 @@ static enum rv_err pump(struct service *s, int64_t now_us, struct rv_errtext *et
 			service_tell(s, RV_INFO, "store_ok", "the store can be written again");
 		s->store_full = false;
 	}
-	service_tell_events(s, now_us);
-	service_watch_waiting(s, now_us);
+	tell_people(s, now_us);
 	return service_fault(s, et);
+}
+
+/* Makes what must be announced durable; leaves joins that gather to the next tick. */
+static void pump_after(struct service *s, int64_t now_us) {
+	if (s->joins_gather && !core_has_decision(s->core))
+		tell_people(s, now_us);
+	else
+		(void)service_pump(s, now_us, NULL);
 }
 
 enum rv_err service_fault(const struct service *s, struct rv_errtext *et) {
@@ -255,7 +267,7 @@ static void look(struct service *s, int64_t now_us) {
 	s->looked_us = now_us;
 	core_tick(s->core, now_us);
 	service_watch_shards(s);
-	(void)pump(s, now_us, NULL);
+	pump_after(s, now_us);
 }
 
 static void look_soon(struct service *s, int64_t now_us) {
@@ -266,6 +278,7 @@ static void look_soon(struct service *s, int64_t now_us) {
 
 void service_tick(struct service *s, int64_t now_us) {
 	service_list_relays(s, now_us);
+	s->joins_gather = false;
 	look(s, now_us);
 }
 
@@ -279,64 +292,6 @@ int64_t service_deadline_us(const struct service *s) {
 }
 
 /* ---- requests ---- */
-
-static void write_join_reply(const struct service *s, uint32_t member, uint32_t version,
-							 const uint8_t key[NET_KEY_BYTES], struct rv_writer *w) {
-	struct join_reply reply = {.member = member, .run_hash = s->run_hash};
-	memcpy(reply.run_id, s->cfg.run_id, sizeof reply.run_id);
-	memcpy(reply.config, s->config, sizeof reply.config);
-	ticket_sign(s->cfg.run, s->cfg.run_id, member, key, reply.ticket);
-	join_reply_encode(&reply, version, w);
-}
-
-static enum rv_err join(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const void *body, size_t n,
-						struct rv_writer *reply, struct rv_errtext *et) {
-	struct join_request rq;
-	uint32_t member = 0;
-	RV_FAILPOINT("join.before");
-	RV_TRY(service_fault(s, et));
-	RV_TRY(join_request_decode(body, n, &rq, et));
-	RV_TRY(core_check_join(s->core, &rq, et));
-	RV_TRY(pump(s, now_us, et)); /* a ban, or a use, that waited for room precedes the answer */
-	RV_TRY(service_recall(s, now_us, key, et));
-	bool is_new = core_find_key(s->core, key) < 0;
-	if (is_new)
-		RV_TRY(service_admit(s, key, &rq, et));
-	RV_TRY(core_join(s->core, now_us, key, &rq, is_new, &member, et));
-	RV_TRY(pump(s, now_us, et));
-	write_join_reply(s, member, control_version_common(rq.protocol_min, rq.protocol), key, reply);
-	RV_FAILPOINT("join.after");
-	return RV_OK;
-}
-
-static enum rv_err recall(struct service *s, int64_t now_us, const struct core_record *rec, struct rv_errtext *et) {
-	if (rec->banned)
-		return rv_fail(et, RV_E_AUTH,
-					   "member %u is banned from this run: ask its operator to take that back (`unban %u`), then start "
-					   "again",
-					   rec->member, rec->member);
-	RV_TRY(core_return(s->core, now_us, rec, et));
-	return pump(s, now_us, et);
-}
-
-enum rv_err service_recall(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], struct rv_errtext *et) {
-	struct core_record rec;
-	bool found = false;
-	if (core_find_key(s->core, key) >= 0)
-		return RV_OK;
-	RV_TRY(service_fault(s, et));
-	RV_TRY(s->cfg.store->ops->away(s->cfg.store, key, 0, &rec, &found, et));
-	return found ? recall(s, now_us, &rec, et) : RV_OK;
-}
-
-enum rv_err service_join(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const void *body,
-						 size_t n, struct rv_writer *reply, struct rv_errtext *et) {
-	struct rv_errtext why = {0};
-	enum rv_err e = join(s, now_us, key, body, n, reply, &why);
-	if (e == RV_E_AUTH || e == RV_E_INVALID || e == RV_E_FULL)
-		service_note_refused_join(s, now_us, why.text);
-	return e == RV_OK ? RV_OK : rv_fail(et, e, "%s", why.text);
-}
 
 enum rv_err service_report(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES],
 						   const struct member_sight *sight, const void *body, size_t n, struct rv_errtext *et) {
@@ -376,7 +331,7 @@ bool service_report_reply(const struct service *s, int64_t now_us, const uint8_t
 
 void service_listens(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], bool listens) {
 	core_listens(s->core, now_us, key, listens);
-	(void)pump(s, now_us, NULL);
+	pump_after(s, now_us);
 }
 
 uint64_t service_document_seq(const struct service *s) {
@@ -435,14 +390,14 @@ static enum rv_err recall_number(struct service *s, int64_t now_us, uint32_t mem
 	if (!found)
 		return RV_OK; /* the core says why */
 	RV_TRY(core_return(s->core, now_us, &rec, et));
-	return pump(s, now_us, et);
+	return service_pump(s, now_us, et);
 }
 
 enum rv_err service_ban(struct service *s, int64_t now_us, uint32_t member, bool banned, struct rv_errtext *et) {
 	RV_TRY(service_fault(s, et));
 	RV_TRY(recall_number(s, now_us, member, et));
 	RV_TRY(core_ban(s->core, now_us, member, banned, et));
-	RV_TRY(pump(s, now_us, et));
+	RV_TRY(service_pump(s, now_us, et));
 	const int slot = core_find(s->core, member);
 	const char *name = slot >= 0 ? core_view(s->core, (uint32_t)slot).name : "";
 	service_tell(s, RV_WARN, banned ? "banned" : "unbanned", "member %u%s%s is %s", member, name[0] ? ", " : "", name,
@@ -455,11 +410,11 @@ enum rv_err service_rollback(struct service *s, int64_t now_us, uint64_t to_roun
 	uint64_t proving[CORE_HERE_WORDS];
 	struct service_rolled_back r = {.from_round = core_document(s->core)->round};
 	RV_TRY(service_fault(s, et));
-	RV_TRY(pump(s, now_us, et));
+	RV_TRY(service_pump(s, now_us, et));
 	r.unproven = to_round > 0 && core_holders(s->core, to_round, proving) == 0;
 	RV_TRY(core_rollback(s->core, now_us, to_round, force, et));
 	uint64_t tokens = s->total_tokens;
-	RV_TRY(pump(s, now_us, et));
+	RV_TRY(service_pump(s, now_us, et));
 	r.tokens = tokens - s->total_tokens;
 	service_describe_rollback(s, &r, text);
 	return RV_OK;

@@ -60,11 +60,22 @@ enum rv_err service_replay(struct service *s, const struct core_record *rec, str
 /* Replays all records of the store and reads the figures of its commits; also its faults. */
 enum rv_err service_load(struct service *s, struct rv_errtext *et);
 
-/* Handles POST /v1/join: writes the reply to `reply`. The faults of core_join, RV_E_INVALID,
- * RV_E_BUSY (disk full); RV_E_WAITING: the operator has to approve this computer. A use of its
- * invite is spent by the record that makes it a member. */
+/* Handles POST /v1/join: writes the reply to `reply`, once the membership is durable. The faults of
+ * core_join, RV_E_INVALID, RV_E_BUSY (disk full); RV_E_WAITING: the operator has to approve this
+ * computer. A use of its invite is spent by the record that makes it a member. */
 enum rv_err service_join(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const void *body,
 						 size_t n, struct rv_writer *reply, struct rv_errtext *et);
+/* Takes a join, so that those that come together are one transaction. *waits: its record gathers
+ * with others until service_write_joins, which is due as soon as no more requests are at hand, or
+ * any call that writes to the store; service_join with the same body then answers. Not so:
+ * service_join may answer now. Faults as above. */
+enum rv_err service_begin_join(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const void *body,
+							   size_t n, bool *waits, struct rv_errtext *et);
+/* Returns true while records of joins wait for service_write_joins or service_tick. */
+bool service_joins_gather(const struct service *s);
+/* Makes them durable, all in one transaction (32 at most in each). A full disk is tried again as
+ * ever; service_fault() has other faults. */
+void service_write_joins(struct service *s, int64_t now_us);
 /* Handles POST /v1/report. `sight`: where the sender is seen, which determines its address
  * (member_address.h). RV_E_INVALID, RV_E_RANGE, RV_E_PROTOCOL; RV_E_AUTH: not a member. */
 enum rv_err service_report(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES],
@@ -127,14 +138,15 @@ enum rv_err service_list_invites(const struct service *s, json_t **out, struct r
 /* Revokes the invite with this ID, in digits, or of this link: it admits nobody from then on;
  * members stay. `text`: the result, for people. RV_E_INVALID: neither, or a link of another run;
  * RV_E_NOTFOUND. */
-enum rv_err service_revoke(struct service *s, const char *name, char text[SERVICE_DECISION_BYTES],
+enum rv_err service_revoke(struct service *s, int64_t now_us, const char *name, char text[SERVICE_DECISION_BYTES],
 						   struct rv_errtext *et);
 /* Lists the computers that ask for approval, as JSON (the caller decrefs it). Faults as above. */
 enum rv_err service_list_askers(const struct service *s, json_t **out, struct rv_errtext *et);
 /* Approves or refuses the computer whose key begins with these hex digits; `text`: the result, for
- * people. RV_E_INVALID: no hex digits, too few, or several keys begin so; RV_E_NOTFOUND. */
-enum rv_err service_decide(struct service *s, const char *prefix, bool approve, char text[SERVICE_DECISION_BYTES],
-						   struct rv_errtext *et);
+ * people. Approval keeps a use of its invite for it. RV_E_INVALID: no hex digits, too few, several
+ * keys begin so, or no use of its invite is left to keep; RV_E_NOTFOUND; RV_E_BUSY (disk full). */
+enum rv_err service_decide(struct service *s, int64_t now_us, const char *prefix, bool approve,
+						   char text[SERVICE_DECISION_BYTES], struct rv_errtext *et);
 /* Writes a copy of the store as it is now into the empty file `path`: store_ops.copy. */
 enum rv_err service_copy_store(struct service *s, const char *path, struct rv_errtext *et);
 /* Does core_rollback and makes it durable; `text`: the result, for people. Its faults; RV_E_BUSY

@@ -14,6 +14,7 @@ enum statement {
 	PUT_INVITE,
 	SPEND_USE,
 	FIND_INVITE,
+	GET_INVITE,
 	LAST_INVITES,
 	CAME_BY,
 	REVOKE_INVITE,
@@ -59,6 +60,8 @@ enum rv_err sqlite_invite_add(struct store *store, const struct rv_hash *hash, c
 							  struct rv_errtext *et);
 enum rv_err sqlite_invite_find(struct store *store, const struct rv_hash *hash, struct store_invite *out, bool *found,
 							   struct rv_errtext *et);
+enum rv_err sqlite_invite_get(struct store *store, int64_t id, struct store_invite *out, bool *found,
+							  struct rv_errtext *et);
 enum rv_err sqlite_invites(struct store *store, struct store_invite *out, int cap, int *n, struct rv_errtext *et);
 enum rv_err sqlite_invite_members(struct store *store, int64_t id, uint32_t *out, int cap, int *n,
 								  struct rv_errtext *et);

@@ -46,16 +46,28 @@ static struct store_invite invite_of_row(sqlite3_stmt *st) {
 								 .approve = sqlite3_column_int(st, 6) != 0};
 }
 
+/* Runs a query for one invite, whose parameter is bound. */
+static enum rv_err one_invite(struct sqlite_store *s, enum statement which, struct store_invite *out, bool *found,
+							  struct rv_errtext *et) {
+	int rc = sqlite3_step(s->prepared[which]);
+	*found = rc == SQLITE_ROW;
+	if (*found)
+		*out = invite_of_row(s->prepared[which]);
+	return end(s, which, rc, "looking for an invite", et);
+}
+
 enum rv_err sqlite_invite_find(struct store *store, const struct rv_hash *hash, struct store_invite *out, bool *found,
 							   struct rv_errtext *et) {
 	struct sqlite_store *s = sqlite_store_of(store);
-	sqlite3_stmt *st = s->prepared[FIND_INVITE];
-	(void)sqlite3_bind_blob(st, 1, hash->b, RV_HASH_BYTES, SQLITE_STATIC);
-	int rc = sqlite3_step(st);
-	*found = rc == SQLITE_ROW;
-	if (*found)
-		*out = invite_of_row(st);
-	return end(s, FIND_INVITE, rc, "looking for an invite", et);
+	(void)sqlite3_bind_blob(s->prepared[FIND_INVITE], 1, hash->b, RV_HASH_BYTES, SQLITE_STATIC);
+	return one_invite(s, FIND_INVITE, out, found, et);
+}
+
+enum rv_err sqlite_invite_get(struct store *store, int64_t id, struct store_invite *out, bool *found,
+							  struct rv_errtext *et) {
+	struct sqlite_store *s = sqlite_store_of(store);
+	(void)sqlite3_bind_int64(s->prepared[GET_INVITE], 1, id);
+	return one_invite(s, GET_INVITE, out, found, et);
 }
 
 enum rv_err sqlite_invites(struct store *store, struct store_invite *out, int cap, int *n, struct rv_errtext *et) {

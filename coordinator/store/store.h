@@ -86,6 +86,8 @@ struct store_ops {
 							  struct rv_errtext *et);
 	enum rv_err (*invite_find)(struct store *s, const struct rv_hash *hash, struct store_invite *out, bool *found,
 							   struct rv_errtext *et);
+	enum rv_err (*invite_get)(struct store *s, int64_t id, struct store_invite *out, bool *found,
+							  struct rv_errtext *et);
 	/* Gives the last `cap` invites at most, the latest first. */
 	enum rv_err (*invites)(struct store *s, struct store_invite *out, int cap, int *n, struct rv_errtext *et);
 	/* Gives the first `cap` members at most that came by an invite, ascending. */

@@ -158,14 +158,7 @@ static void serve_metrics(struct api *a, const struct request *q) {
 
 /* ---- for workers ---- */
 
-static void serve_join(struct api *a, const struct request *q) {
-	struct rv_writer w = rv_writer_of(a->buffer, sizeof a->buffer);
-	struct rv_errtext et = {0};
-	enum rv_err e = service_join(a->service, q->now_us, q->key, q->body, q->n, &w, &et);
-	if (e == RV_OK) {
-		reply(q->rq, STATUS_OK, "application/octet-stream", a->buffer, rv_writer_len(&w));
-		return;
-	}
+static void refuse_join(struct api *a, const struct request *q, enum rv_err e, const struct rv_errtext *et) {
 	bool refused = e == RV_E_AUTH || e == RV_E_INVALID; /* a valid token is never delayed by invalid ones */
 	if (refused && !rate_limit_allows(&a->refusals, q->sight.host, q->now_us)) {
 		reply_text(q->rq, STATUS_TOO_MANY, "too many refused joins from this address: wait a few seconds");
@@ -173,7 +166,35 @@ static void serve_join(struct api *a, const struct request *q) {
 	}
 	if (refused)
 		rate_limit_count(&a->refusals, q->sight.host, q->now_us);
-	reply_text(q->rq, reply_status_of(e), et.text);
+	reply_text(q->rq, reply_status_of(e), et->text);
+}
+
+static void answer_join(struct api *a, const struct request *q) {
+	struct rv_writer w = rv_writer_of(a->buffer, sizeof a->buffer);
+	struct rv_errtext et = {0};
+	enum rv_err e = service_join(a->service, q->now_us, q->key, q->body, q->n, &w, &et);
+	if (e == RV_OK)
+		reply(q->rq, STATUS_OK, "application/octet-stream", a->buffer, rv_writer_len(&w));
+	else
+		refuse_join(a, q, e, &et);
+}
+
+static void answer_held_join(void *api, struct evhttp_request *rq, int64_t now_us) {
+	uint8_t key[NET_KEY_BYTES];
+	struct request q = request_of(rq, key, now_us);
+	answer_join(api, &q);
+}
+
+static void serve_join(struct api *a, const struct request *q) {
+	struct rv_errtext et = {0};
+	bool waits = false;
+	enum rv_err e = service_begin_join(a->service, q->now_us, q->key, q->body, q->n, &waits, &et);
+	if (e != RV_OK)
+		refuse_join(a, q, e, &et);
+	else if (waits)
+		held_join(a->held, q->rq, q->key);
+	else
+		answer_join(a, q);
 }
 
 static void serve_report(struct api *a, const struct request *q) {
@@ -338,7 +359,7 @@ static void serve_revoke(struct api *a, const struct request *q) {
 	char name[INVITE_MAX_BYTES], text[SERVICE_DECISION_BYTES] = "";
 	struct rv_errtext et = {0};
 	enum rv_err e = body_text(q, name, sizeof name)
-						? service_revoke(a->service, name, text, &et)
+						? service_revoke(a->service, q->now_us, name, text, &et)
 						: rv_fail(&et, RV_E_INVALID, "revoke: the body must be the ID of an invite, or its link");
 	reply_decision(q, e, text, &et);
 }
@@ -348,7 +369,7 @@ static void decide(struct api *a, const struct request *q, bool approve) {
 	char prefix[2 * NET_KEY_BYTES + 1], text[SERVICE_DECISION_BYTES] = "";
 	struct rv_errtext et = {0};
 	enum rv_err e = body_text(q, prefix, sizeof prefix)
-						? service_decide(a->service, prefix, approve, text, &et)
+						? service_decide(a->service, q->now_us, prefix, approve, text, &et)
 						: rv_fail(&et, RV_E_INVALID, "members: the body must be the first hex digits of a key");
 	reply_decision(q, e, text, &et);
 }
@@ -506,6 +527,7 @@ enum rv_err api_new(struct service *service, struct connections *connections, co
 	const struct held_config held = {.service = service,
 									 .connections = connections,
 									 .take_report = take_held_report,
+									 .answer_join = answer_held_join,
 									 .changed = held_changed,
 									 .owner = a};
 	rate_limit_init(&a->refusals, REFUSALS_BURST, 1);

@@ -11,12 +11,14 @@
 #include <string.h>
 #include <sys/queue.h>
 
+enum held_kind { HELD_DOCUMENT, HELD_REPORT, HELD_JOIN, HELD_KINDS };
+
 struct held {
 	struct held_requests *all;
 	TAILQ_ENTRY(held) link;
-	struct evhttp_request *rq; /* it has the bytes of a report */
+	struct evhttp_request *rq; /* it has the bytes of a report or a join */
 	uint8_t key[NET_KEY_BYTES];
-	bool is_report;
+	enum held_kind kind;
 	struct document_wish wish;
 	int64_t until_us;
 };
@@ -25,9 +27,9 @@ TAILQ_HEAD(held_list, held);
 
 struct held_requests {
 	struct held_config cfg;
-	struct held_list documents, reports; /* the first to end comes first, of `documents` */
-	uint64_t looked_seq;                 /* of the documents for which all were looked at last */
-	uint64_t looked_ended;               /* likewise connections_ended */
+	struct held_list lists[HELD_KINDS]; /* the first to end comes first, of documents */
+	uint64_t looked_seq;                /* of the documents for which all were looked at last */
+	uint64_t looked_ended;              /* likewise connections_ended */
 };
 
 enum rv_err held_new(const struct held_config *cfg, struct held_requests **out, struct rv_errtext *et) {
@@ -36,22 +38,19 @@ enum rv_err held_new(const struct held_config *cfg, struct held_requests **out, 
 	if (a == NULL)
 		return rv_fail(et, RV_E_NOMEM, "no memory for the web server");
 	a->cfg = *cfg;
-	TAILQ_INIT(&a->documents);
-	TAILQ_INIT(&a->reports);
+	for (int kind = 0; kind < HELD_KINDS; kind++)
+		TAILQ_INIT(&a->lists[kind]);
 	return RV_OK;
 }
 
 void held_free(struct held_requests *a) {
-	RV_ASSERT(a == NULL || (TAILQ_EMPTY(&a->documents) && TAILQ_EMPTY(&a->reports)));
+	for (int kind = 0; kind < HELD_KINDS; kind++)
+		RV_ASSERT(a == NULL || TAILQ_EMPTY(&a->lists[kind]));
 	free(a);
 }
 
-static struct held_list *list_of(struct held_requests *a, bool is_report) {
-	return is_report ? &a->reports : &a->documents;
-}
-
 static void forget(struct held *h) {
-	TAILQ_REMOVE(list_of(h->all, h->is_report), h, link);
+	TAILQ_REMOVE(&h->all->lists[h->kind], h, link);
 	free(h);
 }
 
@@ -64,15 +63,14 @@ static struct evhttp_request *release(struct held *h) {
 }
 
 void held_end_all(struct held_requests *a) {
-	while (!TAILQ_EMPTY(&a->documents))
-		(void)release(TAILQ_FIRST(&a->documents));
-	while (!TAILQ_EMPTY(&a->reports))
-		(void)release(TAILQ_FIRST(&a->reports));
+	for (int kind = 0; kind < HELD_KINDS; kind++)
+		while (!TAILQ_EMPTY(&a->lists[kind]))
+			(void)release(TAILQ_FIRST(&a->lists[kind]));
 }
 
 static bool listens(const struct held_requests *a, const uint8_t key[NET_KEY_BYTES]) {
 	const struct held *h;
-	TAILQ_FOREACH(h, &a->documents, link) {
+	TAILQ_FOREACH(h, &a->lists[HELD_DOCUMENT], link) {
 		if (memcmp(h->key, key, NET_KEY_BYTES) == 0)
 			return true;
 	}
@@ -84,34 +82,38 @@ static void on_closed(struct evhttp_connection *ec, void *held) {
 	struct held *h = held;
 	struct held_requests *a = h->all;
 	uint8_t key[NET_KEY_BYTES];
-	bool is_report = h->is_report;
+	enum held_kind kind = h->kind;
 	(void)ec;
 	memcpy(key, h->key, sizeof key);
 	forget(h);
-	if (is_report || listens(a, key))
-		return; /* an older connection, replaced by a newer one */
+	if (kind != HELD_DOCUMENT || listens(a, key))
+		return; /* or an older connection, replaced by a newer one */
 	service_listens(a->cfg.service, rv_clock_monotonic_us(), key, false);
 	a->cfg.changed(a->cfg.owner);
 }
 
 /* Holds a request. Returns NULL without memory, after answering that. */
-static struct held *hold(struct held_requests *a, struct evhttp_request *rq, const uint8_t *key, bool is_report,
+static struct held *hold(struct held_requests *a, struct evhttp_request *rq, const uint8_t *key, enum held_kind kind,
 						 int64_t until_us) {
 	struct held *h = calloc(1, sizeof *h);
 	if (h == NULL) {
 		reply_text(rq, STATUS_UNAVAILABLE, "no memory");
 		return NULL;
 	}
-	*h = (struct held){.all = a, .rq = rq, .is_report = is_report, .until_us = until_us};
+	*h = (struct held){.all = a, .rq = rq, .kind = kind, .until_us = until_us};
 	memcpy(h->key, key, sizeof h->key);
-	TAILQ_INSERT_TAIL(list_of(a, is_report), h, link);
+	TAILQ_INSERT_TAIL(&a->lists[kind], h, link);
 	evhttp_connection_set_closecb(evhttp_request_get_connection(rq), on_closed, h);
 	return h;
 }
 
 void held_report(struct held_requests *a, struct evhttp_request *rq, const uint8_t key[NET_KEY_BYTES],
 				 int64_t until_us) {
-	(void)hold(a, rq, key, true, until_us);
+	(void)hold(a, rq, key, HELD_REPORT, until_us);
+}
+
+void held_join(struct held_requests *a, struct evhttp_request *rq, const uint8_t key[NET_KEY_BYTES]) {
+	(void)hold(a, rq, key, HELD_JOIN, 0);
 }
 
 /* ---- documents ---- */
@@ -142,7 +144,7 @@ void held_document(struct held_requests *a, struct evhttp_request *rq, const uin
 	} else if (news.is_away) {
 		reply(rq, STATUS_NO_CONTENT, NULL, NULL, 0);
 	} else {
-		struct held *h = hold(a, rq, key, false, until_us);
+		struct held *h = hold(a, rq, key, HELD_DOCUMENT, until_us);
 		if (h == NULL)
 			return;
 		h->wish = *wish;
@@ -170,7 +172,7 @@ static void look_at_all(struct held_requests *a) {
 		return;
 	a->looked_seq = seq;
 	a->looked_ended = ended;
-	for (struct held *h = TAILQ_FIRST(&a->documents), *next; h != NULL; h = next) {
+	for (struct held *h = TAILQ_FIRST(&a->lists[HELD_DOCUMENT]), *next; h != NULL; h = next) {
 		next = TAILQ_NEXT(h, link);
 		look_at(a, h);
 	}
@@ -178,29 +180,36 @@ static void look_at_all(struct held_requests *a) {
 
 static void end_polls(struct held_requests *a, int64_t now_us) {
 	struct held *h;
-	while ((h = TAILQ_FIRST(&a->documents)) != NULL && now_us >= h->until_us)
+	while ((h = TAILQ_FIRST(&a->lists[HELD_DOCUMENT])) != NULL && now_us >= h->until_us)
 		reply(release(h), STATUS_NO_CONTENT, NULL, NULL, 0);
 }
 
 /* Takes reports first: documents may change by them. */
 static void take_reports(struct held_requests *a, int64_t now_us) {
-	for (struct held *h = TAILQ_FIRST(&a->reports), *next; h != NULL; h = next) {
+	for (struct held *h = TAILQ_FIRST(&a->lists[HELD_REPORT]), *next; h != NULL; h = next) {
 		next = TAILQ_NEXT(h, link);
 		if (now_us >= h->until_us)
 			a->cfg.take_report(a->cfg.owner, release(h), now_us);
 	}
 }
 
+static void answer_joins(struct held_requests *a, int64_t now_us) {
+	struct held *h;
+	while (!service_joins_gather(a->cfg.service) && (h = TAILQ_FIRST(&a->lists[HELD_JOIN])) != NULL)
+		a->cfg.answer_join(a->cfg.owner, release(h), now_us);
+}
+
 void held_tick(struct held_requests *a, int64_t now_us) {
+	answer_joins(a, now_us);
 	take_reports(a, now_us);
 	look_at_all(a);
 	end_polls(a, now_us);
 }
 
 int64_t held_deadline_us(const struct held_requests *a) {
-	const struct held *h = TAILQ_FIRST(&a->documents);
+	const struct held *h = TAILQ_FIRST(&a->lists[HELD_DOCUMENT]);
 	int64_t at = h != NULL ? h->until_us : INT64_MAX;
-	TAILQ_FOREACH(h, &a->reports, link) {
+	TAILQ_FOREACH(h, &a->lists[HELD_REPORT], link) {
 		at = h->until_us < at ? h->until_us : at;
 	}
 	return at;

@@ -1,5 +1,5 @@
-/* held.h: requests that are answered later: for a document until the sender has news, and reports
- * that come too soon. Single-threaded. */
+/* held.h: requests that are answered later: for a document until the sender has news, reports that
+ * come too soon, and joins until their records are durable. Single-threaded. */
 #ifndef RV_COORDINATOR_HELD_H
 #define RV_COORDINATOR_HELD_H
 
@@ -15,6 +15,8 @@ struct held_config {
 	struct connections *connections;
 	/* Answers a report that was held. */
 	void (*take_report)(void *owner, struct evhttp_request *rq, int64_t now_us);
+	/* Answers a join that was held, by service_join. */
+	void (*answer_join)(void *owner, struct evhttp_request *rq, int64_t now_us);
 	void (*changed)(void *owner); /* after a connection was closed: deadlines may have moved */
 	void *owner;
 };
@@ -32,6 +34,9 @@ void held_document(struct held_requests *a, struct evhttp_request *rq, const uin
 /* Holds a report until then. */
 void held_report(struct held_requests *a, struct evhttp_request *rq, const uint8_t key[NET_KEY_BYTES],
 				 int64_t until_us);
+/* Holds a join that service_begin_join took until no joins gather. A connection that closes
+ * meanwhile takes nothing back: the same key gets its membership when it asks again. */
+void held_join(struct held_requests *a, struct evhttp_request *rq, const uint8_t key[NET_KEY_BYTES]);
 
 /* Answers those that are due. Costs nothing while no document has news. */
 void held_tick(struct held_requests *a, int64_t now_us);

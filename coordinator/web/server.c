@@ -22,6 +22,7 @@ struct server {
 	struct server_config cfg;
 	struct event_base *base;
 	struct event *timer, *signal;
+	struct event *joins; /* active while joins gather: after the requests that are at hand */
 	SSL_CTX *tls;
 	struct connections *connections;
 	struct evhttp *http;
@@ -61,7 +62,18 @@ static void on_changed(void *server) {
 	if (service_fault(s->cfg.service, NULL) != RV_OK)
 		server_stop(s);
 	tell_relay_of_bans(s);
+	if (service_joins_gather(s->cfg.service))
+		event_active(s->joins, EV_TIMEOUT, 0);
 	arm_timer(s);
+}
+
+static void on_joins(evutil_socket_t fd, short what, void *server) {
+	(void)fd, (void)what;
+	struct server *s = server;
+	int64_t now_us = rv_clock_monotonic_us();
+	service_write_joins(s->cfg.service, now_us);
+	api_tick(s->api, now_us);
+	on_changed(s);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *server) {
@@ -137,7 +149,9 @@ static enum rv_err make_events(struct server *s, struct rv_errtext *et) {
 	s->timer = evtimer_new(s->base, on_timer, s);
 	if (s->cfg.signal_fd >= 0)
 		s->signal = event_new(s->base, s->cfg.signal_fd, EV_READ | EV_PERSIST, on_signal, s);
-	if (s->timer == NULL || (s->cfg.signal_fd >= 0 && (s->signal == NULL || event_add(s->signal, NULL) != 0)))
+	s->joins = event_new(s->base, -1, 0, on_joins, s);
+	if (s->timer == NULL || s->joins == NULL ||
+		(s->cfg.signal_fd >= 0 && (s->signal == NULL || event_add(s->signal, NULL) != 0)))
 		return rv_fail(et, RV_E_NOMEM, "no memory for the event loop");
 	return RV_OK;
 }
@@ -210,6 +224,8 @@ void server_free(struct server *s) {
 		evhttp_free(s->http);
 	if (s->timer != NULL) /* before what it ticks: events are run below */
 		event_free(s->timer);
+	if (s->joins != NULL)
+		event_free(s->joins);
 	api_free(s->api);
 	service_show_relay(s->cfg.service, NULL);
 	relay_server_free(s->relay);

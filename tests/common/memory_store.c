@@ -239,6 +239,16 @@ static enum rv_err invite_find(struct store *s, const struct rv_hash *hash, stru
 	return RV_OK;
 }
 
+static enum rv_err invite_get(struct store *s, int64_t id, struct store_invite *out, bool *found,
+							  struct rv_errtext *et) {
+	const struct memory_store *m = of(s);
+	(void)et;
+	*found = id >= 1 && id <= m->n_invites;
+	if (*found)
+		*out = invite_at(m, (int)id - 1);
+	return RV_OK;
+}
+
 static enum rv_err invites(struct store *s, struct store_invite *out, int cap, int *n, struct rv_errtext *et) {
 	const struct memory_store *m = of(s);
 	(void)et;
@@ -361,6 +371,7 @@ void memory_store_init(struct memory_store *m) {
 										 .total_tokens = total_tokens,
 										 .invite_add = invite_add,
 										 .invite_find = invite_find,
+										 .invite_get = invite_get,
 										 .invites = invites,
 										 .invite_members = invite_members,
 										 .invite_revoke = invite_revoke,

@@ -2,6 +2,7 @@
 #include "tests/coordinator/probe_bench.h"
 
 #include "tests/common/check.h"
+#include "tests/coordinator/joining.h"
 #include "tests/coordinator/run_chunks.h"
 
 #include <stdio.h>
@@ -9,20 +10,16 @@
 #include <string.h>
 
 void probe_bench_invite(struct probe_bench *b, uint8_t token[NET_TOKEN_BYTES]) {
-	char links[1][INVITE_MAX_BYTES];
 	struct invite in;
-	assert_ok(service_invite(b->service, NULL, 1, links, &et));
-	assert_ok(invite_parse(links[0], &in, &et));
+	joining_invite(b->service, NULL, &in);
 	memcpy(token, in.token, NET_TOKEN_BYTES);
 }
 
 void probe_bench_join(struct probe_bench *b, uint8_t who, const uint8_t token[NET_TOKEN_BYTES]) {
-	uint8_t key[NET_KEY_BYTES] = {who}, body[256], reply[NET_MAX_CONFIG_BYTES + 256];
-	struct join_request rq = {.protocol = CONTROL_VERSION, .run_id = {5}, .has_token = true};
-	memcpy(rq.token, token, sizeof rq.token);
-	struct rv_writer w = rv_writer_of(body, sizeof body), r = rv_writer_of(reply, sizeof reply);
-	join_request_encode(&rq, &w);
-	assert_ok(service_join(b->service, b->now_us, key, body, rv_writer_len(&w), &r, &et));
+	const uint8_t key[NET_KEY_BYTES] = {who};
+	struct invite in = {.has_token = true};
+	memcpy(in.token, token, sizeof in.token);
+	assert_ok(joining_join(b->service, b->now_us, key, &in, "", NULL, &et));
 }
 
 struct probe_bench *probe_bench_open(const struct relay_ref *relays, uint8_t n_relays, uint8_t members) {
@@ -89,13 +86,7 @@ bool probe_bench_report(struct probe_bench *b, uint8_t who, const char *host, st
 }
 
 const struct document *probe_bench_document(struct probe_bench *b) {
-	const uint8_t *bytes, key[NET_KEY_BYTES] = {2};
-	size_t bytes_n;
-	const struct document_wish wish = {.version = CONTROL_VERSION, .any = true};
-	struct document_reply r;
-	assert_ok(service_document(b->service, key, &wish, &r, &et));
-	assert_ok(signed_open(b->run.key, IDENTITY_DOCUMENT_DOMAIN, r.bytes, r.n, &bytes, &bytes_n, &et));
-	assert_ok(document_decode(bytes, bytes_n, &b->doc, &et));
+	joining_document(b->service, &b->run, (const uint8_t[NET_KEY_BYTES]){2}, &b->doc);
 	return &b->doc;
 }
 

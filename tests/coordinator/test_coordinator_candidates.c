@@ -8,6 +8,7 @@
 #include "coordinator/service/service.h"
 #include "tests/common/check.h"
 #include "tests/common/memory_store.h"
+#include "tests/coordinator/joining.h"
 #include "tests/coordinator/run_chunks.h"
 
 struct bench {
@@ -52,26 +53,14 @@ static int tear_down(void **state) {
 }
 
 static void join(struct bench *b, uint8_t who) {
-	char links[1][INVITE_MAX_BYTES];
-	uint8_t key[NET_KEY_BYTES] = {who}, body[256], reply[NET_MAX_CONFIG_BYTES + 256];
-	struct join_request rq = {.protocol = CONTROL_VERSION, .run_id = {5}, .has_token = true};
+	const uint8_t key[NET_KEY_BYTES] = {who};
 	struct invite in;
-	assert_ok(service_invite(b->service, NULL, 1, links, &et));
-	assert_ok(invite_parse(links[0], &in, &et));
-	memcpy(rq.token, in.token, sizeof rq.token);
-	struct rv_writer w = rv_writer_of(body, sizeof body), r = rv_writer_of(reply, sizeof reply);
-	join_request_encode(&rq, &w);
-	assert_ok(service_join(b->service, b->now_us, key, body, rv_writer_len(&w), &r, &et));
+	joining_invite(b->service, NULL, &in);
+	assert_ok(joining_join(b->service, b->now_us, key, &in, "", NULL, &et));
 }
 
 static void read_document(struct bench *b, uint8_t who) {
-	const uint8_t *bytes, key[NET_KEY_BYTES] = {who};
-	size_t bytes_n;
-	const struct document_wish wish = {.version = CONTROL_VERSION, .any = true};
-	struct document_reply r;
-	assert_ok(service_document(b->service, key, &wish, &r, &et));
-	assert_ok(signed_open(b->run.key, IDENTITY_DOCUMENT_DOMAIN, r.bytes, r.n, &bytes, &bytes_n, &et));
-	assert_ok(document_decode(bytes, bytes_n, &b->doc, &et));
+	joining_document(b->service, &b->run, (const uint8_t[NET_KEY_BYTES]){who}, &b->doc);
 }
 
 /* Sends a report of `who` with :7434 and these candidates; then reads the document. */

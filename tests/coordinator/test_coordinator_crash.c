@@ -161,24 +161,44 @@ static void test_nothing_acknowledged_is_lost(void **state) {
 	coordinator_remove(&w.c);
 }
 
-/* Sends a join, kills the coordinator at a random moment, and starts it again. */
-static void start_join_and_die(struct coordinator *c, struct rv_rng *rng, uint32_t who, const struct invite *in) {
-	struct client k;
+enum { AT_ONCE_MAX = 6 };
+
+/* Sends joins of `n`, the first of them `who`, at once; kills the coordinator at a random moment,
+ * and starts it again. */
+static void start_joins_and_die(struct coordinator *c, struct rv_rng *rng, uint32_t who, uint32_t n,
+								const struct invite *in) {
+	struct client k[AT_ONCE_MAX];
 	uint8_t body[512];
 	struct join_request rq = {.protocol = CONTROL_VERSION, .has_token = true, .name = "w"};
 	memcpy(rq.run_id, c->run_id, sizeof rq.run_id);
 	memcpy(rq.token, in->token, sizeof rq.token);
 	struct rv_writer w = rv_writer_of(body, sizeof body);
 	join_request_encode(&rq, &w);
-	client_init(&k, c, who, NULL);
-	struct http_request http = {
+	const struct http_request http = {
 		.path = "/v1/join", .body = body, .body_bytes = rv_writer_len(&w), .max_reply_bytes = 65536, .done = ignore};
-	assert_ok(http_client_start(k.http, &http, NULL, &et));
-	for (uint64_t n = rv_rng_below(rng, 12); n > 0; n--)
-		assert_ok(http_client_poll(k.http, NULL, 0, (int64_t)rv_rng_below(rng, 2000), &et));
+	for (uint32_t i = 0; i < n; i++) {
+		client_init(&k[i], c, who + i, NULL);
+		assert_ok(http_client_start(k[i].http, &http, NULL, &et));
+	}
+	for (uint64_t left = rv_rng_below(rng, 12) * n; left > 0; left--)
+		assert_ok(http_client_poll(k[left % n].http, NULL, 0, (int64_t)rv_rng_below(rng, 2000 / n), &et));
 	process_kill(&c->e.coordinator);
-	client_release(&k);
+	for (uint32_t i = 0; i < n; i++)
+		client_release(&k[i]);
 	coordinator_start(c);
+}
+
+static void start_join_and_die(struct coordinator *c, struct rv_rng *rng, uint32_t who, const struct invite *in) {
+	start_joins_and_die(c, rng, who, 1, in);
+}
+
+static void invite_four(struct coordinator *c, struct invite *out) {
+	char text[8192];
+	assert_int_equal(
+		coordinator_command(text, sizeof text, (const char *const[]){"invite", "--dir", c->dir, "--uses", "4", NULL}),
+		0);
+	text[strcspn(text, "\n")] = '\0';
+	assert_ok(invite_parse(text, out, &et));
 }
 
 /* A join whose answer was never seen is repeated with the same token, and gives one member, not
@@ -214,11 +234,7 @@ static void test_uses_are_neither_lost_nor_doubled(void **state) {
 	bool seen[USES] = {false};
 	int joined = 0;
 	coordinator_make(&c, "rounds = 5\n");
-	assert_int_equal(
-		coordinator_command(text, sizeof text, (const char *const[]){"invite", "--dir", c.dir, "--uses", "4", NULL}),
-		0);
-	text[strcspn(text, "\n")] = '\0';
-	assert_ok(invite_parse(text, &in, &et));
+	invite_four(&c, &in);
 	for (uint32_t who = 0; who < COMERS; who++) {
 		struct client k;
 		struct join_reply reply;
@@ -242,11 +258,46 @@ static void test_uses_are_neither_lost_nor_doubled(void **state) {
 	coordinator_remove(&c);
 }
 
+/* One link for four, and six who come by it at once, whose joins are one transaction or several:
+ * the coordinator dies, three times, at any moment. Four are members in the end, by numbers
+ * without a gap; a member stays one. */
+static void test_joins_at_once_cut_short(void **state) {
+	(void)state;
+	enum { USES = 4, LIVES = 3 };
+	struct coordinator c;
+	struct rv_rng rng = rv_rng_of(7, 9);
+	struct invite in;
+	struct join_reply reply;
+	bool seen[USES] = {false};
+	int joined = 0;
+	coordinator_make(&c, "rounds = 5\n");
+	invite_four(&c, &in);
+	for (int life = 0; life < LIVES; life++)
+		start_joins_and_die(&c, &rng, 0, AT_ONCE_MAX, &in);
+	for (int again = 0; again < 2; again++)
+		for (uint32_t who = 0; who < AT_ONCE_MAX; who++) {
+			struct client k;
+			client_init(&k, &c, who, NULL);
+			int status = client_join(&k, &c, &in, &reply);
+			client_release(&k);
+			assert_true(status == 200 || status == 403);
+			if (status != 200)
+				continue;
+			joined++;
+			assert_in_range(reply.member, 0, USES - 1);
+			assert_int_equal(seen[reply.member], again == 1);
+			seen[reply.member] = true;
+		}
+	assert_int_equal(joined, 2 * USES);
+	coordinator_remove(&c);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nothing_acknowledged_is_lost),
 		cmocka_unit_test(test_join_cut_short),
 		cmocka_unit_test(test_uses_are_neither_lost_nor_doubled),
+		cmocka_unit_test(test_joins_at_once_cut_short),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 #include "coordinator/store/sqlite.h"
 #include "tests/common/check.h"
 #include "tests/common/scratch.h"
+#include "tests/coordinator/joining.h"
 #include "tests/coordinator/run_chunks.h"
 
 enum { ROOM = 32, MEMBERS = 200, JOIN = 8, PRESENT = 16, BANNED = 5 };
@@ -75,23 +76,14 @@ static void key_of(uint32_t who, uint8_t key[NET_KEY_BYTES]) {
 
 /* Returns the fault; *member: its number. */
 static enum rv_err join(struct bench *b, uint32_t who, uint32_t *member, struct rv_errtext *et) {
-	static char links[1][INVITE_MAX_BYTES];
-	static uint8_t reply[NET_MAX_CONFIG_BYTES + 256];
 	static struct join_reply out;
-	uint8_t key[NET_KEY_BYTES], body[256];
-	struct join_request rq = {.protocol = CONTROL_VERSION, .has_token = true};
+	uint8_t key[NET_KEY_BYTES];
+	char name[NET_NAME_BYTES];
 	struct invite in;
 	key_of(who, key);
-	memcpy(rq.run_id, run_id, sizeof rq.run_id);
-	(void)snprintf(rq.name, sizeof rq.name, "worker %u", who);
-	assert_int_equal(service_invite(b->service, NULL, 1, links, et), RV_OK);
-	assert_int_equal(invite_parse(links[0], &in, et), RV_OK);
-	memcpy(rq.token, in.token, sizeof rq.token);
-	struct rv_writer w = rv_writer_of(body, sizeof body), r = rv_writer_of(reply, sizeof reply);
-	join_request_encode(&rq, &w);
-	enum rv_err e = service_join(b->service, b->now_us, key, body, rv_writer_len(&w), &r, et);
-	if (e == RV_OK)
-		assert_int_equal(join_reply_decode(reply, rv_writer_len(&r), &out, et), RV_OK);
+	(void)snprintf(name, sizeof name, "worker %u", who);
+	joining_invite(b->service, NULL, &in);
+	enum rv_err e = joining_join(b->service, b->now_us, key, &in, name, &out, et);
 	*member = out.member;
 	return e;
 }

@@ -9,6 +9,7 @@
 #include "net/control/reach_test.h"
 #include "tests/common/check.h"
 #include "tests/common/memory_store.h"
+#include "tests/coordinator/joining.h"
 
 struct bench {
 	struct memory_store store;
@@ -43,9 +44,7 @@ static int tear_down(void **state) {
 
 static void invite(struct bench *b, int64_t uses, int64_t lasts_ms, bool approve) {
 	const struct invite_terms terms = {.uses = uses, .lasts_ms = lasts_ms, .approve = approve};
-	char links[1][INVITE_MAX_BYTES];
-	assert_ok(service_invite(b->service, &terms, 1, links, &et));
-	assert_ok(invite_parse(links[0], &b->link, &et));
+	joining_invite(b->service, &terms, &b->link);
 }
 
 /* Its key: `who` at both ends, so that prefixes of two may be the same. */
@@ -56,15 +55,10 @@ static void key_of(uint32_t who, uint8_t key[NET_KEY_BYTES]) {
 }
 
 static enum rv_err join(struct bench *b, uint32_t who) {
-	uint8_t key[NET_KEY_BYTES], body[256], reply[NET_MAX_CONFIG_BYTES + 256];
-	struct join_request rq = {
-		.protocol = CONTROL_VERSION, .run_id = {5}, .has_token = b->link.has_token, .name = "it's \"me\""};
+	uint8_t key[NET_KEY_BYTES];
 	struct rv_errtext why = {0};
 	key_of(who, key);
-	memcpy(rq.token, b->link.token, sizeof rq.token);
-	struct rv_writer w = rv_writer_of(body, sizeof body), r = rv_writer_of(reply, sizeof reply);
-	join_request_encode(&rq, &w);
-	enum rv_err e = service_join(b->service, 1000000, key, body, rv_writer_len(&w), &r, &why);
+	enum rv_err e = joining_join(b->service, 1000000, key, &b->link, "it's \"me\"", NULL, &why);
 	(void)snprintf(b->text, sizeof b->text, "%s", why.text);
 	return e;
 }
@@ -93,7 +87,7 @@ static int pending(const struct bench *b) {
 static enum rv_err decide(struct bench *b, const char *prefix, bool approve) {
 	char text[SERVICE_DECISION_BYTES];
 	struct rv_errtext why = {0};
-	enum rv_err e = service_decide(b->service, prefix, approve, text, &why);
+	enum rv_err e = service_decide(b->service, 1000000, prefix, approve, text, &why);
 	(void)snprintf(b->text, sizeof b->text, "%s", e == RV_OK ? text : why.text);
 	return e;
 }
@@ -101,7 +95,7 @@ static enum rv_err decide(struct bench *b, const char *prefix, bool approve) {
 static enum rv_err revoke(struct bench *b, const char *name) {
 	char text[SERVICE_DECISION_BYTES];
 	struct rv_errtext why = {0};
-	enum rv_err e = service_revoke(b->service, name, text, &why);
+	enum rv_err e = service_revoke(b->service, 1000000, name, text, &why);
 	(void)snprintf(b->text, sizeof b->text, "%s", e == RV_OK ? text : why.text);
 	return e;
 }
@@ -283,6 +277,76 @@ static void test_a_spent_invite_is_asked_by_nobody(void **state) {
 	expect(b, 2, RV_E_AUTH, "is spent");
 }
 
+static void come_back_later(struct bench *b) {
+	for (int i = 0; i < b->store.n_askers; i++)
+		b->store.askers[i].asked_us -= (int64_t)8 * 24 * 3600 * RV_US_PER_S;
+}
+
+/* Returns how many uses of the last invite are kept. */
+static int kept(const struct bench *b) {
+	json_t *list = NULL;
+	assert_ok(service_list_invites(b->service, &list, &et));
+	int n = (int)json_integer_value(json_object_get(json_array_get(list, 0), "kept"));
+	json_decref(list);
+	return n;
+}
+
+/* A use is kept for each that is approved: one more approval would be for nothing, and reads so. */
+static void test_approval_keeps_a_use(void **state) {
+	struct bench *b = *state;
+	invite(b, 2, 0, true);
+	for (uint32_t who = 1; who <= 4; who++)
+		expect(b, who, RV_E_WAITING, "fingerprint");
+	assert_int_equal(decide(b, "abab0100", true), RV_OK);
+	assert_non_null(strstr(b->text, "a use of its invite is kept for it"));
+	assert_int_equal(join(b, 1), RV_OK);
+	assert_int_equal(decide(b, "abab0200", true), RV_OK);
+	assert_int_equal(decide(b, "abab0200", true), RV_OK); /* said twice */
+	assert_int_equal(decide(b, "abab0300", true), RV_E_INVALID);
+	assert_non_null(strstr(b->text, "computer abab0300abababab is not approved: of the 2 uses of invite 1, 1 is spent "
+									"and 1 kept for others"));
+	expect(b, 3, RV_E_WAITING, "fingerprint");
+	assert_int_equal(kept(b), 1);
+	assert_int_equal(decide(b, "abab0200", false), RV_OK); /* its use is free again */
+	assert_int_equal(kept(b), 0);
+	assert_int_equal(decide(b, "abab0300", true), RV_OK);
+	assert_int_equal(decide(b, "abab0200", true), RV_E_INVALID);
+	come_back_later(b); /* so is that of one that did not come for a week */
+	expect(b, 4, RV_E_WAITING, "fingerprint");
+	assert_int_equal(decide(b, "abab0400", true), RV_OK);
+	assert_int_equal(join(b, 4), RV_OK);
+	assert_int_equal(members(b), 2);
+}
+
+/* A computer that was approved by another link does not take a use that is kept for others. */
+static void test_a_kept_use_is_nobody_elses(void **state) {
+	struct bench *b = *state;
+	struct invite first;
+	invite(b, 1, 0, true);
+	first = b->link;
+	expect(b, 1, RV_E_WAITING, "fingerprint");
+	assert_int_equal(decide(b, "abab0100", true), RV_OK);
+	invite(b, 1, 0, true);
+	expect(b, 2, RV_E_WAITING, "fingerprint");
+	assert_int_equal(decide(b, "abab0200", true), RV_OK);
+	expect(b, 1, RV_E_AUTH, "are kept for other computers");
+	assert_int_equal(join(b, 2), RV_OK);
+	b->link = first;
+	assert_int_equal(join(b, 1), RV_OK);
+}
+
+/* A store in which more were approved than there are uses, by an earlier release: the first
+ * come. */
+static void test_more_approved_than_uses(void **state) {
+	struct bench *b = *state;
+	invite(b, 1, 0, true);
+	expect(b, 1, RV_E_WAITING, "fingerprint");
+	expect(b, 2, RV_E_WAITING, "fingerprint");
+	b->store.askers[0].state = b->store.askers[1].state = ASKER_APPROVED;
+	assert_int_equal(join(b, 2), RV_OK);
+	expect(b, 1, RV_E_AUTH, "is spent");
+}
+
 /* The operator approves a computer, not its link; and to ask by two links takes one place. */
 static void test_approval_holds_with_another_link(void **state) {
 	struct bench *b = *state;
@@ -310,8 +374,7 @@ static void test_who_asked_long_ago_is_forgotten(void **state) {
 	expect(b, 1, RV_E_WAITING, "fingerprint");
 	assert_int_equal(decide(b, "abab0100", true), RV_OK);
 	expect(b, 2, RV_E_WAITING, "fingerprint");
-	for (int i = 0; i < 2; i++)
-		b->store.askers[i].asked_us -= (int64_t)8 * 24 * 3600 * RV_US_PER_S;
+	come_back_later(b);
 	assert_int_equal(pending(b), 0);
 	expect(b, 1, RV_E_WAITING, "fingerprint"); /* approved long ago: asks anew */
 	assert_true(pending(b) == 1 && b->store.n_askers == 1);
@@ -353,6 +416,9 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_approval_after_the_end, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_who_waits_is_bounded, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_spent_invite_is_asked_by_nobody, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_approval_keeps_a_use, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_kept_use_is_nobody_elses, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_more_approved_than_uses, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_approval_holds_with_another_link, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_who_asked_long_ago_is_forgotten, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_revoked_by_its_link, set_up, tear_down),
