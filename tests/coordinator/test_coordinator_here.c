@@ -266,11 +266,102 @@ static void test_a_held_request_outlives_its_slot(void **state) {
 	assert_true(out.n > 0 && !out.is_away);
 }
 
+static int slot_of(const struct bench *b, uint32_t who) {
+	uint8_t key[NET_KEY_BYTES];
+	key_of(who, key);
+	return service_find_member(b->service, key);
+}
+
+/* Asserts that these have a slot each, and nobody else's; each shows its own name. */
+static void expect_slots(const struct bench *b, uint32_t first, uint32_t end) {
+	bool taken[ROOM] = {false};
+	char name[NET_NAME_BYTES];
+	for (uint32_t who = first; who < end; who++) {
+		const int slot = slot_of(b, who);
+		assert_in_range(slot, 0, ROOM - 1);
+		assert_false(taken[slot]);
+		taken[slot] = true;
+		(void)snprintf(name, sizeof name, "worker %u", who);
+		expect_name(b, who, name);
+	}
+}
+
+enum { IN_ROUNDS = 8, UNSEEN_ROUNDS = 18 };
+
+/* All have a slot; those from IN_ROUNDS on report, but are in no round, as those whose lines rest
+ * or who are still fetching the state: no record of the last rounds shows them. Only the last one
+ * has gone. The coordinator starts again. */
+static void start_again_with_all(struct bench *b) {
+	uint32_t member;
+	for (uint32_t who = 0; who < ROOM; who++)
+		assert_ok(join(b, who, &member, &et));
+	for (int round = 0; round < UNSEEN_ROUNDS; round++) {
+		say(b, 0, IN_ROUNDS, WORKER_TRAINING);
+		say(b, IN_ROUNDS, ROOM, WORKER_SYNCING);
+		commit_over(b, 0, IN_ROUNDS);
+	}
+	close_service(b);
+	open_service(b);
+}
+
+/* Right after a start, before any of them has reported, a joiner gets the slot of a member that is
+ * live. The member returns by its report, in the
+ * slot of another that has not reported yet, and so on: in the end the one that has gone has none.
+ * Two are never in one slot, and all take part. */
+static void test_a_slot_has_one_member(void **state) {
+	struct bench *b = *state;
+	static struct document d;
+	uint8_t key[NET_KEY_BYTES];
+	uint32_t member;
+	start_again_with_all(b);
+	const int slot = slot_of(b, IN_ROUNDS);
+	assert_ok(join(b, ROOM, &member, &et));
+	assert_true(member == ROOM && slot_of(b, ROOM) == slot && slot_of(b, IN_ROUNDS) < 0);
+	say(b, 0, ROOM - 1, WORKER_TRAINING);
+	say(b, ROOM, ROOM + 1, WORKER_TRAINING);
+	assert_true(slot_of(b, ROOM - 1) < 0);
+	b->silent = ROOM - 1;
+	for (uint32_t who = 0; who <= ROOM; who++) {
+		key_of(who, key);
+		if (who != b->silent)
+			joining_document(b->service, &b->run, key, &d);
+	}
+	expect_slots(b, 0, ROOM - 1);
+	expect_slots(b, ROOM, ROOM + 1);
+	commit_over(b, 0, ROOM + 1); /* none is waited for twice, or not at all */
+	close_service(b);
+	open_service(b);
+	assert_true(slot_of(b, ROOM - 1) < 0);
+	expect_slots(b, 0, ROOM - 1);
+	expect_slots(b, ROOM, ROOM + 1);
+}
+
+/* The same, and the last one is live, too: the joiner has its place, one that was a member before
+ * has none. It reads to try again, and has lost nothing when there is room. */
+static void test_one_too_many_after_a_start(void **state) {
+	struct bench *b = *state;
+	struct rv_errtext et = {0};
+	uint32_t member;
+	start_again_with_all(b);
+	assert_int_equal(join(b, ROOM, &member, &et), RV_OK);
+	b->silent = ROOM - 1;
+	say(b, 0, ROOM + 1, WORKER_TRAINING);
+	assert_int_equal(report(b, ROOM - 1, WORKER_TRAINING, &et), RV_E_FULL);
+	assert_non_null(strstr(et.text, "try again when some have left"));
+	keep_alive(b, 1, ROOM + 1, 20); /* 0 goes */
+	commit_over(b, 1, ROOM + 1);
+	assert_int_equal(report(b, ROOM - 1, WORKER_TRAINING, &et), RV_OK);
+	expect_slots(b, 1, ROOM + 1);
+	expect_name(b, 0, "");
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_a_long_life, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_full_house, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_held_request_outlives_its_slot, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_slot_has_one_member, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_one_too_many_after_a_start, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
