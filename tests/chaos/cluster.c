@@ -2,6 +2,7 @@
 #include "tests/chaos/cluster.h"
 
 #include "base/hex.h"
+#include "base/rows.h"
 #include "net/limits.h"
 #include "tests/common/check.h"
 #include "tests/e2e/ends.h"
@@ -210,9 +211,11 @@ void cluster_open(struct cluster *c, int n, const struct cluster_run *run) {
 	snprintf(config, sizeof config,
 			 "n-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 16\nbatch = 1\ndata-shards = 8\nsteps-per-round = 3\n"
 			 "snapshot-every = %d\ngrace-ms = 60000\nsilence-ms = 3000\n"
-			 "min-workers = %d\nrounds = %lld\noverlap-steps = %lld\nfragments = %lld\n%s",
+			 "min-workers = %d\nrounds = %lld\noverlap-steps = %lld\nfragments = %lld\n%s"
+			 "row-size = %lld\n",
 			 (int)SNAPSHOT_EVERY, n / 2 + 1, (long long)run->rounds, (long long)(run->eager ? 0 : run->overlap),
-			 (long long)(run->eager ? 1 : run->fragments), run->eager ? "updates = eager\neager-share = 0.25\n" : "");
+			 (long long)(run->eager ? 1 : run->fragments), run->eager ? "updates = eager\neager-share = 0.25\n" : "",
+			 (long long)(run->row_size > 0 ? run->row_size : ROWS_MAX_LENGTH));
 	e2e_open(&c->e, config, n);
 	assert_in_range(snprintf(c->dumps, sizeof c->dumps, "%.240s/dumps", c->e.dir), 1, (int)sizeof c->dumps - 1);
 	assert_int_equal(mkdir(c->dumps, 0700), 0);

@@ -41,6 +41,7 @@ struct cluster_run {
 	int64_t overlap;   /* overlap-steps; a round has 3 */
 	int64_t fragments; /* 1 or 2 */
 	bool eager;        /* updates = eager, without the two */
+	int64_t row_size;  /* 0: one row */
 };
 /* Everything runs, and two rounds are committed. */
 void cluster_open(struct cluster *c, int n, const struct cluster_run *run);

@@ -36,6 +36,7 @@ enum {
 struct chaos_options {
 	char only[64];
 	int64_t seed, workers, rounds, overlap, fragments;
+	int64_t row_size;
 	bool quick, list;
 	char updates[16];
 };
@@ -55,6 +56,10 @@ static const struct rv_option options[] = {
 	 "Chaos"},
 	{"fragments", RV_OPT_INT, offsetof(struct chaos_options, fragments), 0, "0", 0, 2, NULL,
 	 "Parts of the parameters that rounds exchange in turn; 0: 2 in every second pair of runs, else 1.", "Chaos"},
+	{"row-size", RV_OPT_INT, offsetof(struct chaos_options, row_size), 0, "0", 0, CLUSTER_MAX_WORKERS, NULL,
+	 "Workers that average in one level, 2 or more; 0: half of them in every third run, and in those that serve points "
+	 "of columns, else all.",
+	 "Chaos"},
 	{"updates", RV_OPT_ENUM, offsetof(struct chaos_options, updates), sizeof(((struct chaos_options *)0)->updates),
 	 "auto", 0, 0, "auto|waited|eager",
 	 "eager: outer steps come a whole round late, whatever overlap and fragments say; auto: in the second run of "
@@ -84,7 +89,7 @@ struct message {
 	enum { BEGUN, DONE, ENDED } kind;
 	int entry;
 	struct point_result result;
-	uint64_t rounds, contributions, reduced, by_later_attempts;
+	uint64_t rounds, contributions, reduced, by_later_attempts, in_rows;
 };
 
 struct chaos {
@@ -92,7 +97,7 @@ struct chaos {
 	struct rv_events *ev;
 	struct entry entries[JOBS_MAX];
 	int n, n_done, n_clusters;
-	uint64_t rounds, contributions, by_later_attempts;
+	uint64_t rounds, contributions, by_later_attempts, in_rows;
 	char dir[DIR_BYTES], said[DIR_BYTES + 16];
 };
 
@@ -103,11 +108,27 @@ static void tell(int fd, const struct message *m) {
 		_exit(1);
 }
 
-static int next_entry(const struct chaos *k, bool at_the_end) {
+static bool needs_rows(const struct entry *e) {
+	static const char columns[] = "column.";
+	return strncmp(e->job.point->name, columns, strlen(columns)) == 0;
+}
+
+static int next_entry(const struct chaos *k, bool at_the_end, bool rows) {
 	for (int i = 0; i < k->n; i++)
-		if (k->entries[i].outcome == PENDING && (k->entries[i].job.way == WAY_END) == at_the_end)
+		if (k->entries[i].outcome == PENDING && (k->entries[i].job.way == WAY_END) == at_the_end &&
+			(rows || !needs_rows(&k->entries[i])))
 			return i;
 	return -1;
+}
+
+/* Returns the row-size of the next run; 0: one row. */
+static int64_t choose_rows(const struct chaos *k) {
+	enum { EVERY = 3, LEAST = 2 };
+	const int64_t half = k->o->workers / 2 > LEAST ? k->o->workers / 2 : LEAST;
+	const bool only_columns = next_entry(k, false, false) < 0 && next_entry(k, true, false) < 0;
+	if (k->o->row_size > 0)
+		return k->o->row_size;
+	return only_columns || k->n_clusters % EVERY == EVERY - 1 ? half : 0;
 }
 
 static void serve(struct chaos *k, struct cluster *c, struct rv_rng *rng, int i, int fd) {
@@ -132,11 +153,12 @@ static void run_cluster(struct chaos *k, int fd) {
 	const struct cluster_run run = {.rounds = k->o->rounds,
 									.eager = chosen ? strcmp(k->o->updates, "eager") == 0 : k->n_clusters % 8 == 1,
 									.overlap = k->o->overlap >= 0 ? k->o->overlap : k->n_clusters % 2 * 2,
-									.fragments = k->o->fragments > 0 ? k->o->fragments : 1 + k->n_clusters / 2 % 2};
+									.fragments = k->o->fragments > 0 ? k->o->fragments : 1 + k->n_clusters / 2 % 2,
+									.row_size = choose_rows(k)};
 	cluster_open(&c, (int)k->o->workers, &run);
-	while ((i = next_entry(k, false)) >= 0 && cluster_round(&c, -1) + ROUNDS_FOR_A_POINT <= c.rounds)
+	while ((i = next_entry(k, false, run.row_size > 0)) >= 0 && cluster_round(&c, -1) + ROUNDS_FOR_A_POINT <= c.rounds)
 		serve(k, &c, &rng, i, fd);
-	if ((i = next_entry(k, true)) >= 0)
+	if ((i = next_entry(k, true, run.row_size > 0)) >= 0)
 		serve(k, &c, &rng, i, fd);
 	cluster_finish(&c, &mean);
 	cluster_close(&c);
@@ -144,7 +166,8 @@ static void run_cluster(struct chaos *k, int fd) {
 						.rounds = mean.rounds,
 						.contributions = mean.contributions,
 						.reduced = mean.reduced,
-						.by_later_attempts = mean.by_later_attempts};
+						.by_later_attempts = mean.by_later_attempts,
+						.in_rows = mean.in_rows};
 	tell(fd, &m);
 }
 
@@ -211,14 +234,17 @@ static void take(struct chaos *k, const struct message *m) {
 		k->rounds += m->rounds;
 		k->contributions += m->contributions;
 		k->by_later_attempts += m->by_later_attempts;
+		k->in_rows += m->in_rows;
 		rv_event(k->ev, RV_INFO, "run",
 				 RV_FIELDS(rv_field_int("rounds", (int64_t)m->rounds),
 						   rv_field_int("contributions", (int64_t)m->contributions),
 						   rv_field_int("reduced", (int64_t)m->reduced),
-						   rv_field_int("by_later_attempts", (int64_t)m->by_later_attempts)),
+						   rv_field_int("by_later_attempts", (int64_t)m->by_later_attempts),
+						   rv_field_int("in_rows", (int64_t)m->in_rows)),
 				 "a run of %" PRIu64 " rounds ended alike everywhere; each was the mean of its recorded participants "
-				 "(%" PRIu64 " contributions, %" PRIu64 " results compared, %" PRIu64 " rounds by a later attempt)",
-				 m->rounds, m->contributions, m->reduced, m->by_later_attempts);
+				 "(%" PRIu64 " contributions, %" PRIu64 " results compared, %" PRIu64
+				 " rounds by a later attempt, %" PRIu64 " in rows)",
+				 m->rounds, m->contributions, m->reduced, m->by_later_attempts, m->in_rows);
 	}
 }
 
@@ -287,8 +313,8 @@ static void show_table(const struct chaos *k) {
 					 e->outcome == PASSED ? "passed" : "FAILED", e->result.seconds, e->result.recovered_s);
 	}
 	(void)printf("\n%" PRIu64 " rounds in %d runs, %" PRIu64 " contributions; every round the mean of its recorded "
-				 "participants, %" PRIu64 " by a later attempt\n%d points, %d passed\n",
-				 k->rounds, k->n_clusters, k->contributions, k->by_later_attempts, k->n, passed);
+				 "participants, %" PRIu64 " by a later attempt, %" PRIu64 " in rows\n%d points, %d passed\n",
+				 k->rounds, k->n_clusters, k->contributions, k->by_later_attempts, k->in_rows, k->n, passed);
 }
 
 /* ---- which points ---- */
@@ -358,6 +384,8 @@ static enum rv_err check(const void *opts, const struct rv_args *args, struct rv
 	(void)args;
 	if (o->workers > 0 && o->workers < 3)
 		return rv_fail(et, RV_E_RANGE, "workers = %" PRId64 ": at least 3: one is lost, the others go on", o->workers);
+	if (o->row_size == 1)
+		return rv_fail(et, RV_E_RANGE, "row-size = 1: at least 2, or 0 to choose");
 	if (o->rounds > 0 && o->rounds < ROUNDS_FOR_A_POINT + 5)
 		return rv_fail(et, RV_E_RANGE, "rounds = %" PRId64 ": at least %d", o->rounds, ROUNDS_FOR_A_POINT + 5);
 	return RV_OK;

@@ -4,6 +4,7 @@
 #include "base/bytes.h"
 #include "base/chain.h"
 #include "base/file.h"
+#include "base/rows.h"
 #include "base/run_config.h"
 #include "base/weights.h"
 #include "coordinator/store/sqlite.h"
@@ -25,7 +26,8 @@ struct checker {
 	struct mean_check *out;
 	struct run_config run;
 	struct rv_hash run_hash;
-	struct core_record roster; /* the latest */
+	struct core_record roster;    /* the latest */
+	uint8_t rows[NET_MAX_ROSTER]; /* of its participants: as the round's first roster was laid out */
 };
 
 struct dump {
@@ -77,7 +79,7 @@ static enum rv_err load_contributions(const struct checker *c, struct dump *dump
 /* ---- the mean ---- */
 
 struct sums {
-	float *mean, *x; /* a chunk each */
+	float *mean, *sum, *x; /* a chunk each */
 	uint8_t *encoded;
 };
 
@@ -111,25 +113,46 @@ static enum rv_err factors_of(const struct global_config *g, const struct dump *
 	return RV_OK;
 }
 
+/* Sets s->sum to the sum of a row's n_in contributions to a chunk. */
+static enum rv_err sum_of_row(const struct global_config *g, const struct dump *dumps, size_t at, size_t n,
+							  const uint32_t *weights, int n_in, const struct sums *s, struct rv_errtext *et) {
+	const struct codec *sent = global_sent(g);
+	float factors[NET_MAX_ROW];
+	RV_TRY(factors_of(g, dumps, at, n, weights, n_in, s, factors, et));
+	memset(s->sum, 0, n * sizeof(float));
+	for (int i = 0; i < n_in; i++) {
+		RV_TRY(sent->decode(sent, dumps[i].vector + at, n, s->x, et));
+		for (size_t k = 0; k < n; k++)
+			s->sum[k] += factors[i] * s->x[k];
+	}
+	return RV_OK;
+}
+
+/* Returns how many participants share the row of the one at `first`, from that one on. */
+static int row_from(const struct checker *c, int first) {
+	int end = first + 1;
+	while (end < c->roster.n_members && c->rows[end] == c->rows[first])
+		end++;
+	return end - first;
+}
+
 static enum rv_err mean_of_chunk(const struct checker *c, const struct global_config *g, const struct dump *dumps,
 								 uint32_t chunk, const struct sums *s, struct rv_errtext *et) {
 	const struct core_record *r = &c->roster;
-	const struct codec *sent = global_sent(g);
 	const struct chunking exchanged = global_round_chunks(g, r->round);
-	size_t n = chunking_len(&exchanged, chunk), at = chunking_offset_bytes(&exchanged, sent, chunk);
-	uint32_t weights[NET_MAX_ROW], sum = 0;
-	float factors[NET_MAX_ROW];
+	size_t n = chunking_len(&exchanged, chunk), at = chunking_offset_bytes(&exchanged, global_sent(g), chunk);
+	uint32_t weights[NET_MAX_ROW], all = 0;
 	rv_weights(r->tokens, r->n_members, c->run.weight_by_tokens, weights);
-	RV_TRY(factors_of(g, dumps, at, n, weights, r->n_members, s, factors, et));
 	memset(s->mean, 0, n * sizeof(float));
-	for (int i = 0; i < r->n_members; i++) {
-		RV_TRY(sent->decode(sent, dumps[i].vector + at, n, s->x, et));
+	for (int i = 0; i < r->n_members; i += row_from(c, i)) {
+		RV_TRY(sum_of_row(g, dumps + i, at, n, weights + i, row_from(c, i), s, et));
 		for (size_t k = 0; k < n; k++)
-			s->mean[k] += factors[i] * s->x[k];
-		sum += weights[i];
+			s->mean[k] += s->sum[k];
 	}
+	for (int i = 0; i < r->n_members; i++)
+		all += weights[i];
 	for (size_t k = 0; k < n; k++)
-		s->mean[k] /= (float)sum;
+		s->mean[k] /= (float)all;
 	return g->codec->encode(g->codec, s->mean, n, s->encoded + chunking_offset_bytes(&g->chunks, g->codec, chunk), et);
 }
 
@@ -206,9 +229,10 @@ static enum rv_err check_mean(const struct checker *c, const struct core_record 
 	struct global_config g;
 	RV_TRY(configure(c, dumps[0].n_params, &g, et));
 	struct sums s = {.mean = calloc(g.chunks.chunk_elems, sizeof(float)),
+					 .sum = calloc(g.chunks.chunk_elems, sizeof(float)),
 					 .x = calloc(g.chunks.chunk_elems, sizeof(float)),
 					 .encoded = malloc(dumps[0].n)};
-	enum rv_err e = s.mean && s.x && s.encoded ? RV_OK : rv_fail(et, RV_E_NOMEM, "no memory to average");
+	enum rv_err e = s.mean && s.sum && s.x && s.encoded ? RV_OK : rv_fail(et, RV_E_NOMEM, "no memory to average");
 	if (e == RV_OK)
 		e = mean_of_round(c, &g, dumps, &s, et);
 	if (e == RV_OK)
@@ -216,6 +240,7 @@ static enum rv_err check_mean(const struct checker *c, const struct core_record 
 	if (e == RV_OK)
 		e = compare_committed(c, commit, &g, s.encoded, et);
 	free(s.mean);
+	free(s.sum);
 	free(s.x);
 	free(s.encoded);
 	return e;
@@ -228,6 +253,27 @@ static bool same_participants(const struct core_record *roster, const struct cor
 		   roster->n_members == commit->n_members && commit->n_members > 0 &&
 		   memcmp(roster->members, commit->members, commit->n_members * sizeof commit->members[0]) == 0 &&
 		   memcmp(roster->tokens, commit->tokens, commit->n_members * sizeof commit->tokens[0]) == 0;
+}
+
+/* Lays out the first roster of a round by its participants' places; those that are left in a later
+ * attempt stay in their rows. */
+static void take_roster(struct checker *c, const struct core_record *rec) {
+	const struct core_record *former = &c->roster;
+	const bool first = former->round != rec->round || former->n_members == 0 || rec->n_members == 0;
+	const int n = rec->n_members, n_rows = n > 0 ? rows_choose(n, (int)c->run.row_size) : 1;
+	uint8_t rows[NET_MAX_ROSTER] = {0};
+	for (int i = 0, row = 0, at = 0; i < n; i++) {
+		if (first) {
+			row += row + 1 < n_rows && i == rows_first(n, n_rows, row + 1);
+			rows[i] = (uint8_t)row;
+			continue;
+		}
+		while (at < former->n_members && former->members[at] != rec->members[i])
+			at++;
+		rows[i] = c->rows[at];
+	}
+	memcpy(c->rows, rows, sizeof rows);
+	c->roster = *rec;
 }
 
 static enum rv_err check_commit(struct checker *c, const struct core_record *commit, struct rv_errtext *et) {
@@ -244,13 +290,14 @@ static enum rv_err check_commit(struct checker *c, const struct core_record *com
 	c->out->rounds++;
 	c->out->contributions += commit->n_members;
 	c->out->by_later_attempts += commit->attempt > 1;
+	c->out->in_rows += row_from(c, 0) < commit->n_members;
 	return e;
 }
 
 static enum rv_err on_record(void *ctx, const struct core_record *rec, struct rv_errtext *et) {
 	struct checker *c = ctx;
 	if (rec->type == CORE_ROSTER)
-		c->roster = *rec;
+		take_roster(c, rec);
 	return rec->type == CORE_COMMIT ? check_commit(c, rec, et) : RV_OK;
 }
 

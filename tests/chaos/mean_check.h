@@ -2,8 +2,9 @@
  * coordinator's store (who took part in what was committed) and the workers' dumps
  * (mean_dump.h): every committed round's contributions are decoded, averaged in fp32
  * in roster order with the roster's weights, encoded once, and compared byte for byte with what
- * each worker reduced, and by digest and chain with what was committed. The sums here are written
- * again, not the product's. */
+ * each worker reduced, and by digest and chain with what was committed. A roster above `row-size`
+ * is averaged as it is laid out: sums of rows, by the first roster of the round, are added in row
+ * order. The sums here are written again, not the product's. */
 #ifndef TESTS_CHAOS_MEAN_CHECK_H
 #define TESTS_CHAOS_MEAN_CHECK_H
 
@@ -18,6 +19,7 @@ struct mean_check {
 	uint64_t contributions;                          /* in all of them */
 	uint64_t reduced;                                /* dumps that were equal */
 	uint64_t by_later_attempts;                      /* rounds whose first attempt was not the one that committed */
+	uint64_t in_rows;                                /* rounds over several rows */
 	struct rv_hash chain[MEAN_CHECK_MAX_ROUNDS + 1]; /* state_hash(round), up to `rounds` */
 };
 
