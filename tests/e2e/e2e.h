@@ -21,7 +21,7 @@
 /* The worker that stops at the gate (gated_worker.c); so does rivulet-worker-failpoint. */
 #define E2E_GATED "rivulet-worker-gated"
 
-enum { E2E_MAX_WORKERS = 12, E2E_PATH = PROCESS_PATH, E2E_MAX_ARGS = 8 };
+enum { E2E_MAX_WORKERS = 40, E2E_PATH = PROCESS_PATH, E2E_MAX_ARGS = 8 };
 
 /* Where processes run: the network namespace (its path; "": the test's own) and their address
  * there. */

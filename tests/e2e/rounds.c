@@ -64,18 +64,22 @@ static bool is_level(const json_t *status, int i) {
 	return trains && e2e_int(m, "round") == e2e_int(status, "round");
 }
 
-static bool are_level(struct e2e *e, int n) {
+static bool are_level(struct e2e *e, int n, int lost) {
 	json_t *status = e2e_status(e);
 	bool level = true;
 	for (int i = 0; i < n; i++)
-		level = level && is_level(status, i);
+		level = level && (i == lost || is_level(status, i));
 	json_decref(status);
 	return level;
 }
 
 void e2e_wait_level(struct e2e *e, int n) {
+	e2e_wait_level_but(e, n, -1);
+}
+
+void e2e_wait_level_but(struct e2e *e, int n, int lost) {
 	for (int tries = 0; tries < 10 * PROCESS_WAIT_S; tries++) {
-		if (are_level(e, n))
+		if (are_level(e, n, lost))
 			return;
 		nanosleep(&(struct timespec){.tv_nsec = 100 * 1000000}, NULL);
 	}

@@ -16,6 +16,7 @@ int64_t e2e_latest_round(const struct e2e *e, int i);
  * from then on, where E2E_PATIENT or E2E_STEADY is in force, no round goes on without one of them.
  * Behind a gate: it may last. */
 void e2e_wait_level(struct e2e *e, int n);
+void e2e_wait_level_but(struct e2e *e, int n, int lost); /* the same without member `lost` */
 /* Workers 0, 1, 2 took `round` up again without worker 3, which was lost at lost_s, and committed
  * it. Prints how long that took, as `what`. */
 void e2e_assert_committed_by_survivors(struct e2e *e, int64_t round, double lost_s, const char *what);

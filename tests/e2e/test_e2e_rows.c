@@ -4,9 +4,12 @@
  * none. */
 #include "ends.h"
 #include "interruptions.h"
+#include "rounds.h"
 #include "tests/common/check.h"
 
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #define SMALL_RUN                                                                                                      \
 	"n-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 16\nbatch = 1\nsteps-per-round = 3\nrounds = 4\n"                 \
@@ -66,11 +69,71 @@ static void sparse_rows_with_deaths_are_replayed(void **state) {
 	e2e_assert_replayed(&e, N, chain, full);
 }
 
+/* Returns how many rows the coordinator's status has. */
+static int rows_of(struct e2e *e) {
+	json_t *status = e2e_status(e), *m;
+	int64_t last = 0;
+	size_t i;
+	json_array_foreach(json_object_get(status, "members"), i, m) {
+		const int64_t row = json_integer_value(json_object_get(m, "row")); /* 0 for null */
+		last = row > last ? row : last;
+	}
+	json_decref(status);
+	return (int)last + 1;
+}
+
+/* N - 1 begin; the last of them is killed while it sends the partial sums of its column in the
+ * second round, and one more joins after the third. Rows and columns are by lines as measured. All
+ * that are left end in one state, in which a replay of all traces ends, too. */
+static void some_die_and_some_come(struct e2e *e, int n, int row_size) {
+	enum { MET = 3 /* rounds before the last one joins */ };
+	const int dies = n - 2, late = n - 1;
+	int left[E2E_MAX_WORKERS];
+	char config[512], chain[65], full[65];
+	assert_in_range(n, 4, E2E_MAX_WORKERS);
+	snprintf(config, sizeof config,
+			 "n-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 16\nbatch = 1\nsteps-per-round = 2\nrounds = 6\n"
+			 "snapshot-every = 2\ncodec = fp32\ndata-shards = %d\nmin-workers = %d\nrow-size = %d\n" E2E_PATIENT,
+			 n, n - 2, row_size);
+	e2e_open(e, config, n);
+	e2e_gate_at(e, 0);
+	for (int i = 0; i < dies; i++)
+		e2e_start_worker(e, left[i] = i, E2E_GATED, NULL);
+	e2e_start_worker(e, dies, "rivulet-worker-failpoint", "RIVULET_FAILPOINT=column.sum-mid@2=kill");
+	e2e_wait_level(e, n - 1);
+	e2e_gate_at(e, MET);
+	e2e_wait_for_round(e, left, dies, MET);
+	process_assert_exit(&e->workers[dies], 128 + SIGKILL);
+	assert_int_equal(rows_of(e), (n + row_size / 2) / row_size);
+	e2e_start_worker(e, left[dies] = late, E2E_GATED, NULL);
+	e2e_wait_level_but(e, n, dies);
+	e2e_open_gate(e);
+	e2e_assert_same_end(e, left, n - 1, chain, full);
+	e2e_assert_replayed(e, n, chain, full);
+}
+
+static void sixteen_workers_in_rows_of_four(void **state) {
+	static struct e2e e;
+	*state = &e;
+	some_die_and_some_come(&e, 16, 4);
+}
+
+/* By hand, some minutes on two cores: RIVULET_MANY=1 build/release/bin/test_e2e_rows */
+static void thirty_six_workers_in_rows_of_six(void **state) {
+	static struct e2e e;
+	if (getenv("RIVULET_MANY") == NULL)
+		skip();
+	*state = &e;
+	some_die_and_some_come(&e, 36, 6);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(four_workers_in_two_rows, e2e_teardown),
 		cmocka_unit_test_teardown(nine_workers_in_three_rows, e2e_teardown),
 		cmocka_unit_test_teardown(one_of_nine_is_killed, e2e_teardown),
+		cmocka_unit_test_teardown(sixteen_workers_in_rows_of_four, e2e_teardown),
+		cmocka_unit_test_teardown(thirty_six_workers_in_rows_of_six, e2e_teardown),
 		cmocka_unit_test_teardown(sparse_rows_with_deaths_are_replayed, e2e_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

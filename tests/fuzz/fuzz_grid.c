@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/hostile_message.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +19,7 @@ enum {
 	SUM_BYTES = 8,
 	VECTOR_BYTES = CHUNKS * SUM_BYTES,
 	ROUND = 7,
-	ATTEMPTS = 4,
-	DATA_MAX = 64
+	ATTEMPTS = 4
 };
 
 struct node {
@@ -58,39 +58,18 @@ static size_t sum_offset(void *ctx, uint32_t chunk) {
 	return chunk * sum_bytes(ctx, chunk);
 }
 
-/* An input that starts with 0xff is not an encoding. */
-static enum rv_err fold(const uint8_t *const *in, size_t in_bytes, int n_in, uint8_t *out, size_t out_bytes, int *bad,
-						struct rv_errtext *et) {
-	memset(out, 0, out_bytes);
-	*bad = -1;
-	for (int i = 0; i < n_in; i++) {
-		if (in[i][0] == 0xff) {
-			*bad = i;
-			return rv_fail(et, RV_E_CORRUPT, "not an encoding");
-		}
-		for (size_t k = 0; k < out_bytes; k++)
-			out[k] = (uint8_t)((out[k] + in[i][k % in_bytes]) % 255);
-	}
-	return RV_OK;
-}
-
 static enum rv_err sum(void *ctx, uint32_t chunk, const struct reduce_inputs *c, uint8_t *out, int *bad,
 					   struct rv_errtext *et) {
 	struct node *n = ctx;
 	RV_ASSERT(out == NULL);
-	return fold(c->data, CHUNK_BYTES, c->n, n->sum + sum_offset(ctx, chunk), SUM_BYTES, bad, et);
+	return hostile_fold(c->data, CHUNK_BYTES, c->n, n->sum + sum_offset(ctx, chunk), SUM_BYTES, bad, et);
 }
 
 static enum rv_err join(void *ctx, uint32_t chunk, const struct reduce_inputs *c, uint8_t *out, int *bad,
 						struct rv_errtext *et) {
 	(void)ctx;
 	(void)chunk;
-	return fold(c->data, SUM_BYTES, c->n, out, CHUNK_BYTES, bad, et);
-}
-
-static enum rv_err check(void *ctx, uint32_t chunk, const uint8_t *data, struct rv_errtext *et) {
-	(void)ctx;
-	return data[0] != 0xff ? RV_OK : rv_fail(et, RV_E_CORRUPT, "the mean of chunk %u", chunk);
+	return hostile_fold(c->data, SUM_BYTES, c->n, out, CHUNK_BYTES, bad, et);
 }
 
 /* The node is the first of the roster. */
@@ -120,7 +99,7 @@ static struct node *node_new(void) {
 													  .chunk_bytes = chunk_bytes,
 													  .chunk_offset = chunk_offset,
 													  .reduce = join,
-													  .check = check},
+													  .check = hostile_check},
 											  .sum_bytes = sum_bytes,
 											  .sum_offset = sum_offset,
 											  .sum = sum,
@@ -160,20 +139,13 @@ static void next_attempt(struct node *n, bool changes) {
 
 /* The platform's side of the contract: messages come over links that are up. */
 static void receive(struct node *n, int from, struct rv_reader *r) {
-	uint8_t data[DATA_MAX];
+	uint8_t data[HOSTILE_DATA_MAX];
 	const uint8_t kind = rv_read_u8(r);
 	struct reduce_msg m = {.type = (uint8_t)(REDUCE_SCATTER + kind % 4), .column = kind >> 2 & 1, .round = ROUND};
 	m.round -= kind >> 3 & 1;
 	m.attempt = rv_read_u8(r) % (ATTEMPTS + 1);
 	m.section = m.column ? rv_read_u8(r) % (CHUNKS + 1) : 0;
-	m.chunk = rv_read_u8(r) % (CHUNKS + 2);
-	m.waiting = m.chunk;
-	m.flags = m.type == REDUCE_RESUME ? rv_read_u8(r) & (REDUCE_RESUME_ACK | REDUCE_RESUME_ASK) : 0;
-	m.data_bytes = rv_read_u8(r) % DATA_MAX;
-	rv_read_copy(r, data, m.data_bytes);
-	m.data = data;
-	if (m.type == REDUCE_PING)
-		m.data_bytes = 0;
+	hostile_message(r, CHUNKS, data, &m);
 	if (!n->up[from])
 		return;
 	const enum rv_err e = grid_receive(n->grid, n->now_us, from, &m, NULL);

@@ -5,19 +5,12 @@
 
 #include "base/bytes.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/hostile_message.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-	MEMBERS = 3,
-	SELF = 1,
-	CHUNKS = 11,
-	CHUNK_BYTES = 5,
-	MEAN_BYTES = 7,
-	VECTOR_BYTES = CHUNKS * CHUNK_BYTES,
-	DATA_MAX = 64
-};
+enum { MEMBERS = 3, SELF = 1, CHUNKS = 11, CHUNK_BYTES = 5, MEAN_BYTES = 7, VECTOR_BYTES = CHUNKS * CHUNK_BYTES };
 
 static size_t chunk_bytes(void *ctx, uint8_t codec, uint32_t chunk) {
 	(void)codec;
@@ -42,21 +35,11 @@ static size_t mean_offset(void *ctx, uint32_t chunk) {
 	return chunk_offset(ctx, 0, chunk) / CHUNK_BYTES * MEAN_BYTES;
 }
 
-/* A contribution that starts with 0xff is not an encoding. */
 static enum rv_err reduce_bytes(void *ctx, uint32_t chunk, const struct reduce_inputs *c, uint8_t *out, int *bad,
 								struct rv_errtext *et) {
 	(void)ctx;
 	(void)chunk;
-	memset(out, 0, MEAN_BYTES);
-	for (int i = 0; i < c->n; i++) {
-		if (c->data[i][0] == 0xff) {
-			*bad = i;
-			return rv_fail(et, RV_E_CORRUPT, "not an encoding");
-		}
-		for (int k = 0; k < MEAN_BYTES; k++)
-			out[k] = (uint8_t)(out[k] + c->data[i][k % CHUNK_BYTES] * c->weights[i]);
-	}
-	return RV_OK;
+	return hostile_fold(c->data, CHUNK_BYTES, c->n, out, MEAN_BYTES, bad, et);
 }
 
 struct node {
@@ -68,12 +51,6 @@ struct node {
 	int64_t now_us;
 	bool up[MEMBERS];
 };
-
-static enum rv_err check_bytes(void *ctx, uint32_t chunk, const uint8_t *data, struct rv_errtext *et) {
-	enum { UNDECODABLE = 0xff };
-	(void)ctx;
-	return data[0] != UNDECODABLE ? RV_OK : rv_fail(et, RV_E_CORRUPT, "the mean of chunk %u", chunk);
-}
 
 static void make_document(struct document *d, uint32_t attempt) {
 	*d = (struct document){.phase = RUN_REDUCE, .round = 7, .attempt = attempt, .final_round = 9};
@@ -98,7 +75,7 @@ static struct node *node_new(void) {
 								.codec = {.chunk_bytes = chunk_bytes,
 										  .chunk_offset = chunk_offset,
 										  .reduce = reduce_bytes,
-										  .check = check_bytes,
+										  .check = hostile_check,
 										  .mean_bytes = mean_bytes,
 										  .mean_offset = mean_offset},
 								.silence_us = 4000,
@@ -131,17 +108,10 @@ static void link_down(struct node *n, int peer, bool fatal) {
 
 /* The platform's side of the contract: messages come over links that are up. */
 static void receive(struct node *n, int from, struct rv_reader *r) {
-	uint8_t data[DATA_MAX];
+	uint8_t data[HOSTILE_DATA_MAX];
 	struct reduce_msg m = {.type = (uint8_t)(REDUCE_SCATTER + rv_read_u8(r) % 4), .round = 6 + rv_read_u8(r) % 3};
 	m.attempt = rv_read_u8(r) % 4;
-	m.chunk = rv_read_u8(r) % (CHUNKS + 2);
-	m.waiting = m.chunk;
-	m.flags = m.type == REDUCE_RESUME ? rv_read_u8(r) & (REDUCE_RESUME_ACK | REDUCE_RESUME_ASK) : 0;
-	m.data_bytes = rv_read_u8(r) % DATA_MAX;
-	rv_read_copy(r, data, m.data_bytes);
-	m.data = data;
-	if (m.type == REDUCE_PING)
-		m.data_bytes = 0;
+	hostile_message(r, CHUNKS, data, &m);
 	if (!n->up[from])
 		return;
 	enum rv_err e = reduce_receive(n->reduce, n->now_us, from, &m, NULL);

@@ -18,6 +18,23 @@ const char fixture_text[] =
 	"\xf0\x9f\x98\x80\xf0\x9f\x98\x80 \xf0\x9f\x91\xa9\xe2\x80\x8d\xf0\x9f\x9a\x80 e\xcc\x81\xcc\xa3o\n\n\n"
 	"for (int i = 0; i < n; i++) { sum += values[i] * weights[i]; } // the sum of the values and the weights\n";
 
+uint8_t *fixture_copies(int copies, size_t *n) {
+	const size_t one = strlen(fixture_text);
+	uint8_t *text = malloc((size_t)copies * one);
+	assert_non_null(text);
+	for (int i = 0; i < copies; i++)
+		memcpy(text + (size_t)i * one, fixture_text, one);
+	*n = (size_t)copies * one;
+	return text;
+}
+
+void fixture_wanted(const struct tokenizer *t, struct encoder *e, const uint8_t *text, size_t n,
+					struct token_list *wanted) {
+	const uint32_t separator = tokenizer_end_of_text(t);
+	assert_ok(token_list_append(wanted, &separator, 1, &et));
+	assert_ok(tokenizer_encode(e, text, n, SPECIALS_AS_TEXT, wanted, &et));
+}
+
 char *fixture_json(uint32_t vocab) {
 	struct piece_counter *c;
 	char *json;

@@ -14,6 +14,11 @@ size_t assert_round_trip(const struct tokenizer *t, struct encoder *e, const voi
 
 /* Some hundred bytes of text in several scripts, for training and encoding. */
 extern const char fixture_text[];
+/* fixture_text `copies` times; *n: its bytes. free() it. */
+uint8_t *fixture_copies(int copies, size_t *n);
+/* Appends what a token file of this text holds: the separator, and the text's tokens. */
+void fixture_wanted(const struct tokenizer *t, struct encoder *e, const uint8_t *text, size_t n,
+					struct token_list *wanted);
 /* tokenizer.json of `vocab` tokens trained on fixture_text; free() it. */
 char *fixture_json(uint32_t vocab);
 /* The tokenizer of that, and an encoder for it. */

@@ -39,11 +39,9 @@ struct fixture {
 
 static int setup(void **state) {
 	struct fixture *f = calloc(1, sizeof *f);
-	size_t n = strlen(fixture_text), bytes = n * COPIES;
-	uint8_t *text = malloc(bytes);
-	assert_true(f && text);
-	for (size_t i = 0; i < bytes; i++)
-		text[i] = (uint8_t)fixture_text[i % n];
+	size_t bytes;
+	uint8_t *text = fixture_copies(COPIES, &bytes);
+	assert_non_null(f);
 	scratch_make_in_memory(f->dir, sizeof f->dir);
 	fixture_write(f->dir, "text", text, bytes, f->text_path, sizeof f->text_path);
 	char *json = fixture_json(VOCAB);
@@ -54,12 +52,10 @@ static int setup(void **state) {
 	assert_ok(data_files_init(&f->files, f->text_path, NULL, &et));
 	assert_ok(text_blocks_init(&f->blocks, &f->files, &et));
 	f->source = text_blocks_source(&f->blocks);
-	const uint32_t separator = tokenizer_end_of_text(f->t);
-	assert_ok(token_list_append(&f->wanted, &separator, 1, &et));
-	assert_ok(tokenizer_encode(f->e, text, bytes, SPECIALS_AS_TEXT, &f->wanted, &et));
+	fixture_wanted(f->t, f->e, text, bytes, &f->wanted);
 	assert_true(f->wanted.n > 5 * SHARD_TOKENS);
 	f->stated = (struct manifest){.shard_tokens = SHARD_TOKENS,
-								  .separator = separator,
+								  .separator = tokenizer_end_of_text(f->t),
 								  .holdout_every = 50,
 								  .license = "cc0-1.0",
 								  .description = "A \"text\"\n\tof \xc3\xa9t\xc3\xa9",

@@ -29,13 +29,11 @@ static void write_json(const struct fixture *f, const char *name, uint32_t vocab
 static int setup(void **state) {
 	struct fixture *f = calloc(1, sizeof *f);
 	char hash[65];
-	size_t n = strlen(fixture_text);
-	uint8_t *text = malloc(n * COPIES);
-	assert_true(f && text);
-	for (size_t i = 0; i < n * COPIES; i++)
-		text[i] = (uint8_t)fixture_text[i % n];
+	size_t bytes;
+	uint8_t *text = fixture_copies(COPIES, &bytes);
+	assert_non_null(f);
 	scratch_make(f->dir, sizeof f->dir);
-	fixture_write(f->dir, "text", text, n * COPIES, f->text, sizeof f->text);
+	fixture_write(f->dir, "text", text, bytes, f->text, sizeof f->text);
 	free(text);
 	write_json(f, "a.json", VOCAB, f->file, f->hash);
 	write_json(f, "b.json", VOCAB + 1, f->other, hash);

@@ -27,19 +27,15 @@ struct fixture {
 
 static int setup(void **state) {
 	struct fixture *f = calloc(1, sizeof *f);
-	size_t n = strlen(fixture_text), bytes = n * COPIES;
-	uint8_t *text = malloc(bytes);
-	assert_true(f && text);
-	for (size_t i = 0; i < bytes; i++)
-		text[i] = (uint8_t)fixture_text[i % n];
+	size_t bytes;
+	uint8_t *text = fixture_copies(COPIES, &bytes);
+	assert_non_null(f);
 	scratch_make(f->dir, sizeof f->dir);
 	snprintf(f->cache_dir, sizeof f->cache_dir, "%s/cache", f->dir);
 	fixture_write(f->dir, "text", text, bytes, f->text_path, sizeof f->text_path);
 	fixture_tokenizer(VOCAB, &f->t, &f->e);
 	assert_ok(data_files_init(&f->text, f->text_path, NULL, &et));
-	const uint32_t separator = tokenizer_end_of_text(f->t);
-	assert_ok(token_list_append(&f->wanted, &separator, 1, &et));
-	assert_ok(tokenizer_encode(f->e, text, bytes, SPECIALS_AS_TEXT, &f->wanted, &et));
+	fixture_wanted(f->t, f->e, text, bytes, &f->wanted);
 	free(text);
 	*state = f;
 	return 0;
