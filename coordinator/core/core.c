@@ -68,6 +68,7 @@ struct core *core_init(void *memory, const struct core_config *cfg, int64_t now_
 	RV_ASSERT(cfg->row_size <= NET_MAX_ROW && cfg->row_size != 1);
 	c->arrivals = (struct core_arrivals){.since_us = INT64_MAX, .left_us = INT64_MAX, .counted_us = now_us};
 	c->no_snapshot_said = UINT64_MAX;
+	core_leases_init(c);
 	core_republish(c);
 	return c;
 }
@@ -251,6 +252,8 @@ static void say_what_is_wrong(struct core *c, uint32_t slot) {
 		core_say(c, CORE_EVENT_WRONG_CHAIN, slot, c->round);
 	else if (core_spoiled(c, m))
 		core_say(c, CORE_EVENT_SPOILED, slot, c->round);
+	else if (core_contributes(c, m) && !core_lease_covers(c, m))
+		core_say(c, CORE_EVENT_LEASE, slot, c->round);
 }
 
 static uint64_t tokens_with(const struct core *c, uint64_t missed) {
@@ -268,6 +271,9 @@ static void bound_tokens(struct core *c, uint32_t slot) {
 	if (last->tokens > tokens_with(c, c->round + 1))
 		core_say(c, CORE_EVENT_TOKENS, slot, c->round);
 	last->tokens = last->tokens < core_most_tokens(c) ? last->tokens : core_most_tokens(c);
+	const uint64_t read = rv_mul_capped(last->lease_count, c->cfg.lease_tokens);
+	if (core_has_leases(c) && last->phase >= WORKER_READY && last->tokens > read)
+		last->tokens = read;
 }
 
 static struct core_places places_of(const struct report *rep) {
@@ -358,6 +364,8 @@ static void decide(struct core *c) {
 	RV_ASSERT(c->roster.n == 0 || c->round < c->cfg.final_round);
 	if (c->n_queue == 0)
 		record_members(c);
+	if (c->n_queue == 0)
+		core_decide_leases(c);
 	if (c->n_queue == 0)
 		core_decide_snapshot(c);
 	if (c->n_queue > 0 || c->round == c->cfg.final_round)

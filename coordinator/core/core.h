@@ -70,6 +70,9 @@ struct core_config {
 	/* The most tokens of a contribution, and what each round that its member missed can add
 	 * (core_most_tokens). */
 	uint64_t round_tokens, missed_tokens;
+	/* Sequences that a member reads in a round, and tokens of each: which member reads which is
+	 * leased (leases.c). 0: members bring their text. */
+	uint64_t lease_round, lease_tokens;
 	/* Bytes of the longest chunk as it is exchanged, and of its partial sum in a roster of several
 	 * rows at most. Deadlines follow from them (deadline.c). */
 	uint64_t chunk_bytes, sum_bytes;
@@ -98,7 +101,7 @@ struct core_config {
 };
 
 /* Durable facts, in the order they must become durable. Replaying all of them rebuilds the core. */
-enum core_record_type { CORE_MEMBER = 1, CORE_ROSTER, CORE_COMMIT, CORE_SNAPSHOT, CORE_SEQ, CORE_ROLLBACK, CORE_AWAY };
+enum core_record_type { CORE_MEMBER = 1, CORE_ROSTER, CORE_COMMIT, CORE_SNAPSHOT, CORE_SEQ, CORE_ROLLBACK, CORE_AWAY, CORE_LEASES };
 struct core_record {
 	uint64_t id; /* 1, 2, 3, ... */
 	uint8_t type;
@@ -125,13 +128,20 @@ struct core_record {
 	struct rv_hash chain;      /* COMMIT: state_hash(round + 1); SNAPSHOT: state_hash(round) */
 	uint32_t n_chunks;         /* ROSTER: of what the round exchanges */
 	uint32_t slow_deadline_ms; /* ROSTER: document.slow_deadline_ms */
-	uint16_t n_members; /* ROSTER, COMMIT: the participants, ascending. ROSTER of none: the round is open again */
+	/* ROSTER, COMMIT: the participants, ascending. ROSTER of none: the round is open again. LEASES:
+	 * members that are granted text or give theirs back, ascending. */
+	uint16_t n_members;
 	uint16_t n_blamed;  /* ROSTER, COMMIT: members that spoiled the attempt before, or this one; ascending */
 	/* Up to here a copy costs little; what follows counts up to n_members and n_blamed only. */
 	uint32_t members[NET_MAX_ROSTER];
 	uint64_t tokens[NET_MAX_ROSTER]; /* ROSTER, COMMIT: tokens of each contribution */
 	uint64_t boots[NET_MAX_ROSTER];  /* ROSTER: the process that holds each contribution (report.boot) */
 	uint64_t rates[NET_MAX_ROSTER];  /* ROSTER: bandwidth of its line, bytes/s; 0: not known */
+	/* ROSTER, COMMIT, in a run with leases: the numbers in its stream that each contribution has
+	 * read, as in its report. LEASES: lease_count is what the member is granted; 0: it gives back
+	 * all. */
+	uint64_t lease_first[NET_MAX_ROSTER];
+	uint32_t lease_count[NET_MAX_ROSTER];
 	/* ROSTER, COMMIT: how each contribution is sent: as in member_ref. */
 	uint8_t codecs[NET_MAX_ROSTER], parts[NET_MAX_ROSTER];
 	/* ROSTER: sets of places in `members`: those that may own chunks; those of them that own half a
@@ -221,6 +231,8 @@ void core_kept(const struct core *c, struct core_kept *out);
  * open; returns their number. None also if it is too far back for its state hash to be known. */
 int core_holders(const struct core *c, uint64_t round, uint64_t out[CORE_HERE_WORDS]);
 
+/* Rounds without a member that is not alive, after which others read what is leased to it. */
+enum { CORE_LEASE_KEPT_ROUNDS = 4 };
 enum { CORE_PAST_ROUNDS = 1024 }; /* how far back a rollback can go */
 /* Takes back, for the operator, all rounds from `to_round` on; done when the record is durable.
  * `force`: also if that gives up rounds that a member holds or may hold, or if no present member
@@ -285,6 +297,7 @@ enum core_event_type {
 	CORE_EVENT_RESTS,       /* its line cannot make the deadline of an exchange: in no roster before `round` */
 	CORE_EVENT_SENDS_LESS,  /* for that reason it sends a coarser contribution, or a part of it, from `round` on */
 	CORE_EVENT_UNLIKE,      /* no majority of `round` has voted alike; member: none */
+	CORE_EVENT_LEASE,       /* its contribution has read what is not leased to it: it is not ready */
 	CORE_EVENT_COUNT
 };
 struct core_event {

@@ -25,6 +25,7 @@
  * kept_owners.c ... and how many stay with their owner from round to round
  * kept_chunks.c ... and which
  * rows.c     ... in a roster of several rows
+ * leases.c   which sequences of the text each member reads
  * snapshot.c     which full hash the majority vouches for
  * standstill.c ... and which members vote on it when too few have the state
  * past.c     committed rounds and vouched snapshots, to go back to
@@ -315,6 +316,34 @@ void core_put_owners(const struct core *c, struct core_record *rec);
 /* Returns true if a participant accuses one that it is known to be apart from, and other members
  * can own the chunks. */
 bool core_blames_its_owners(const struct core *c, const struct core_accusations *a);
+
+/* ---- leases.c ---- */
+
+bool core_has_leases(const struct core *c); /* whether the run has them */
+void core_leases_init(struct core *c);
+/* Grant to a member that has just come into memory; make free what one has that leaves it. */
+void core_leases_join(struct core *c, uint32_t slot);
+void core_leases_away(struct core *c, uint32_t slot);
+/* Consumes what the roster's contributions have read, and grants its members what they lack. */
+void core_leases_commit(struct core *c);
+/* Makes free what rounds from `round` on have read. */
+void core_leases_rollback(struct core *c, uint64_t round);
+/* Applies a LEASES record; returns NULL, or why it cannot follow the records before it. */
+const char *core_leases_apply(struct core *c, const struct core_record *rec);
+/* Return why the sequences of a ROSTER, of a COMMIT of the roster under way, are impossible; NULL:
+ * they are not. Members are in memory. */
+const char *core_leases_check_roster(const struct core *c, const struct core_record *rec);
+const char *core_leases_check_commit(const struct core *c, const struct core_record *rec);
+/* Returns true if what the contribution of `m` has read, by its last report, is leased to it; or if
+ * the run has no leases. */
+bool core_lease_covers(const struct core *c, const struct core_member *m);
+void core_decide_leases(struct core *c);
+/* Writes the leases of the member in `slot` into its document. */
+void core_leases_put(const struct core *c, uint32_t slot, struct document *d);
+/* Returns true if leases have changed, since the last call, by a record that changes nothing else
+ * in a document. */
+bool core_leases_changed(struct core *c);
+void core_leases_check(const struct core *c); /* invariants */
 
 /* ---- past.c ---- */
 

@@ -114,6 +114,7 @@ void core_check(struct core *c) {
 	check_members(c);
 	check_roster(c);
 	check_queue(c);
+	core_leases_check(c);
 }
 
 void core_check_ranges(const struct core_roster *r) {

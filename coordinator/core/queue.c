@@ -10,7 +10,7 @@ bool core_has_queue_room(const struct core *c, int records) {
 }
 
 static struct core_queued *push(struct core *c, enum core_record_type type) {
-	RV_ASSERT(c->n_queue < CORE_QUEUE && type >= CORE_MEMBER && type <= CORE_AWAY);
+	RV_ASSERT(c->n_queue < CORE_QUEUE && type >= CORE_MEMBER && type <= CORE_LEASES);
 	struct core_queued *q = &c->queue[c->n_queue++];
 	q->id = c->next_id++;
 	q->type = (uint8_t)type;
@@ -114,6 +114,8 @@ void core_record_copy(struct core_record *to, const struct core_record *from) {
 	memcpy(to->tokens, from->tokens, n * sizeof to->tokens[0]);
 	memcpy(to->boots, from->boots, n * sizeof to->boots[0]);
 	memcpy(to->rates, from->rates, n * sizeof to->rates[0]);
+	memcpy(to->lease_first, from->lease_first, n * sizeof to->lease_first[0]);
+	memcpy(to->lease_count, from->lease_count, n * sizeof to->lease_count[0]);
 	memcpy(to->codecs, from->codecs, n * sizeof to->codecs[0]);
 	memcpy(to->parts, from->parts, n * sizeof to->parts[0]);
 	memcpy(to->owners, from->owners, sizeof to->owners);

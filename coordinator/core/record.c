@@ -110,6 +110,8 @@ static enum rv_err apply_member(struct core *c, const struct core_record *rec, s
 		m->want_banned = f.banned;
 	}
 	note_banned(c, f.number, f.banned);
+	if (known < 0)
+		core_leases_join(c, slot);
 	RV_ASSERT(core_find_key(c, f.key) == (int)slot); /* a key is one member's only */
 	return RV_OK;
 }
@@ -119,6 +121,7 @@ static enum rv_err apply_away(struct core *c, const struct core_record *rec, str
 	if (slot < 0 || core_find_key(c, rec->key) != slot)
 		return corrupt(et, rec, "it is of a member that is not in memory, or of another key than this member's");
 	core_houses_leave(c, (uint32_t)slot);
+	core_leases_away(c, (uint32_t)slot);
 	core_slots_give(c, (uint32_t)slot);
 	set_drop(c->views.stale, (uint32_t)slot);
 	return RV_OK;
@@ -246,6 +249,8 @@ static void set_roster(struct core *c, const struct core_record *rec) {
 	memcpy(r->tokens, rec->tokens, n * sizeof r->tokens[0]);
 	memcpy(r->boots, rec->boots, n * sizeof r->boots[0]);
 	memcpy(r->rates, rec->rates, n * sizeof r->rates[0]);
+	memcpy(r->lease_first, rec->lease_first, n * sizeof r->lease_first[0]);
+	memcpy(r->lease_count, rec->lease_count, n * sizeof r->lease_count[0]);
 	memcpy(r->codecs, rec->codecs, n * sizeof r->codecs[0]);
 	memcpy(r->parts, rec->parts, n * sizeof r->parts[0]);
 	r->slow_deadline_ms = rec->slow_deadline_ms;
@@ -311,7 +316,9 @@ static const char *check_forms(const struct core *c, const struct core_record *r
 /* Returns why a roster cannot be applied; NULL: it can. */
 static const char *check_roster(const struct core *c, const struct core_record *rec) {
 	const char *why = check_owners(c, rec);
-	return why != NULL ? why : check_forms(c, rec);
+	if (why == NULL)
+		why = check_forms(c, rec);
+	return why != NULL ? why : core_leases_check_roster(c, rec);
 }
 
 void core_check_roster(const struct core *c, const struct core_record *rec) {
@@ -373,6 +380,9 @@ static enum rv_err apply_commit(struct core *c, const struct core_record *rec, s
 		return corrupt(et, rec, "other participants than the roster's");
 	if (!valid_participants(c, rec, named, blamed))
 		return corrupt(et, rec, "it names a number that no member has");
+	const char *why = core_leases_check_commit(c, rec);
+	if (why != NULL)
+		return corrupt(et, rec, why);
 	struct rv_hash chain = rv_chain_next(&c->chain, &rec->digest);
 	if (!rv_hash_equal(&chain, &rec->chain))
 		return corrupt(et, rec, "its state hash does not follow from its digest");
@@ -385,6 +395,7 @@ static enum rv_err apply_commit(struct core *c, const struct core_record *rec, s
 	find_clean(c, named, blamed, clean);
 	core_absolve(c, clean);
 	core_close_reopened(c, named);
+	core_leases_commit(c);
 	open_next_round(c, rec, named);
 	RV_ASSERT(c->round == rec->round + 1 && core_size_of(c, c->last_commit) == rec->n_members);
 	return RV_OK;
@@ -418,12 +429,17 @@ static enum rv_err apply_seq(struct core *c, const struct core_record *rec, stru
 	return RV_OK; /* every record carries document numbers, this one nothing else */
 }
 
+static enum rv_err apply_leases(struct core *c, const struct core_record *rec, struct rv_errtext *et) {
+	const char *why = rec->n_members > NET_MAX_ROSTER ? "too many members" : core_leases_apply(c, rec);
+	return why == NULL ? RV_OK : corrupt(et, rec, why);
+}
+
 enum rv_err core_apply(struct core *c, const struct core_record *rec, struct rv_errtext *et) {
 	static enum rv_err (*const apply[])(struct core *, const struct core_record *, struct rv_errtext *) = {
 		[CORE_MEMBER] = apply_member,     [CORE_ROSTER] = apply_roster, [CORE_COMMIT] = apply_commit,
 		[CORE_SNAPSHOT] = apply_snapshot, [CORE_SEQ] = apply_seq,       [CORE_ROLLBACK] = apply_rollback,
-		[CORE_AWAY] = apply_away};
-	if (rec->type < CORE_MEMBER || rec->type > CORE_AWAY)
+		[CORE_AWAY] = apply_away,         [CORE_LEASES] = apply_leases};
+	if (rec->type < CORE_MEMBER || rec->type > CORE_LEASES)
 		return corrupt(et, rec, "an unknown type");
 	RV_TRY(apply[rec->type](c, rec, et));
 	c->seq_durable = rec->doc_seq > c->seq_durable ? rec->doc_seq : c->seq_durable;

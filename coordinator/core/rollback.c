@@ -319,6 +319,7 @@ const char *core_apply_rollback(struct core *c, const struct core_record *rec) {
 	c->no_snapshot_said = UINT64_MAX;
 	c->split_said = 0;
 	core_kept_forget(c);
+	core_leases_rollback(c, rec->round);
 	core_forget_blame(c);
 	core_forget_waits(c);
 	core_close_reopened(c, NULL);

@@ -14,6 +14,8 @@ static void add_participant(struct core_record *rec, const struct core_member *m
 	rec->tokens[i] = m->last.tokens;
 	rec->boots[i] = m->last.boot;
 	rec->rates[i] = core_line_rate(&m->last);
+	rec->lease_first[i] = m->last.lease_first;
+	rec->lease_count[i] = m->last.lease_count;
 	rec->codecs[i] = rec->parts[i] = 0;
 }
 

@@ -4,6 +4,7 @@
 #ifndef RV_COORDINATOR_CORE_STATE_H
 #define RV_COORDINATOR_CORE_STATE_H
 
+#include "base/leases.h"
 #include "coordinator/core/core.h"
 #include "coordinator/core/rows.h"
 
@@ -98,7 +99,8 @@ struct core_roster {
 	uint32_t n_chunks; /* of what it exchanges, as its record says */
 	uint32_t *members;
 	uint16_t *slots;
-	uint64_t *tokens, *boots, *rates;
+	uint64_t *tokens, *boots, *rates, *lease_first;
+	uint32_t *lease_count;
 	uint8_t *codecs, *parts;
 	uint32_t slow_deadline_ms;
 	uint32_t *weights;
@@ -228,7 +230,26 @@ struct core_kept_owners {
 #define CORE_KEPT_ROOM(cfg)                                                                                            \
 	((cfg)->keeps_owners ? (size_t)CORE_KEPT_RANGES * ((cfg)->fragments > 1 ? (cfg)->fragments : 1) : 0)
 
-/* The arrays behind the struct: X(type, name, number), by slot or by roster place. The first six
+/* A range that a committed round has read. */
+struct core_consumed {
+	uint64_t round;
+	struct lease_range range;
+};
+
+/* The positions that each member reads (leases.c): a function of the records. */
+struct core_leases {
+	struct leases all;            /* holders are slots */
+	struct lease_holder *holders; /* by slot; this and the next two: none in a run without leases */
+	struct lease_range *free;
+	struct core_consumed *consumed; /* a ring, by ascending round */
+	uint32_t consumed_first, n_consumed;
+	bool changed; /* since the last document, by a record after which that would be the same */
+};
+#define CORE_HOLDERS(cfg)     ((cfg)->lease_round > 0 ? (cfg)->max_here : 0)
+#define CORE_FREE_LEASES(cfg) ((cfg)->lease_round > 0 ? 4 * (cfg)->max_here + 64 : 0)
+#define CORE_CONSUMED(cfg)    ((cfg)->lease_round > 0 ? 64 * (cfg)->max_here : 0)
+
+/* The arrays behind the struct: X(type, name, number), by slot or by roster place. The first nine
  * are large, and of each slot, place or round written before it is read: core_init leaves them as
  * they are. */
 #define CORE_ARRAYS(X)                                                                                                 \
@@ -238,6 +259,9 @@ struct core_kept_owners {
 	X(uint64_t, put_away, cfg->max_here *CORE_WORDS_OF(cfg->max_here))                                                 \
 	X(uint64_t, past.participants, CORE_PAST_ROUNDS *CORE_WORDS_OF(cfg->max_here))                                     \
 	X(struct core_kept_range, kept_owners.ranges, CORE_KEPT_ROOM(cfg))                                                 \
+	X(struct lease_holder, leases.holders, CORE_HOLDERS(cfg))                                                          \
+	X(struct lease_range, leases.free, CORE_FREE_LEASES(cfg))                                                          \
+	X(struct core_consumed, leases.consumed, CORE_CONSUMED(cfg))                                                       \
 	X(uint64_t, slots.used, CORE_WORDS_OF(cfg->max_here))                                                              \
 	X(uint64_t, views.stale, CORE_WORDS_OF(cfg->max_here))                                                             \
 	X(uint64_t, rostered, CORE_WORDS_OF(cfg->max_here))                                                                \
@@ -252,8 +276,10 @@ struct core_kept_owners {
 	X(uint64_t, roster.tokens, cfg->max_roster)                                                                        \
 	X(uint64_t, roster.boots, cfg->max_roster)                                                                         \
 	X(uint64_t, roster.rates, cfg->max_roster)                                                                         \
+	X(uint64_t, roster.lease_first, cfg->max_roster)                                                                   \
 	X(struct rv_hash, roster.digests, cfg->max_roster)                                                                 \
 	X(uint32_t, roster.members, cfg->max_roster)                                                                       \
+	X(uint32_t, roster.lease_count, cfg->max_roster)                                                                   \
 	X(uint32_t, roster.weights, cfg->max_roster)                                                                       \
 	X(uint32_t, slots.numbers, cfg->max_here)                                                                          \
 	X(uint32_t, owned, cfg->max_here)                                                                                  \
@@ -293,6 +319,7 @@ struct core {
 	uint64_t term, term_round;
 	struct core_past past;
 	struct core_kept_owners kept_owners;
+	struct core_leases leases;
 	/* Volatile: the operator's relays, and those that members offer. */
 	uint8_t n_relays;
 	struct relay_ref relays[NET_MAX_RELAYS];

@@ -96,6 +96,8 @@ static void push_participants(const struct core *c, struct core_record *rec, con
 		rec->tokens[rec->n_members] = r->tokens[i];
 		rec->boots[rec->n_members] = r->boots[i];
 		rec->rates[rec->n_members] = r->rates[i];
+		rec->lease_first[rec->n_members] = r->lease_first[i];
+		rec->lease_count[rec->n_members] = r->lease_count[i];
 		rec->codecs[rec->n_members] = r->codecs[i];
 		rec->parts[rec->n_members] = r->parts[i];
 		rec->n_members++;

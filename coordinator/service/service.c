@@ -5,6 +5,7 @@
 #include "coordinator/store/record_points.h"
 
 #include "base/assert.h"
+#include "base/capped.h"
 #include "base/chain.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
@@ -38,6 +39,22 @@ static void fill_chunk_bytes(const struct run_config *run, const struct global_c
 	}
 }
 
+/* In a run that carries its text members read what is leased to them. */
+static enum rv_err fill_leases(const struct run_config *run, struct core_config *out, struct rv_errtext *et) {
+	const uint64_t step = rv_mul_capped((uint64_t)run->batch, (uint64_t)run->grad_accum);
+	const uint64_t steps = (uint64_t)(run->steps_per_round + run_config_overlap(run));
+	if (run->data_hash[0] == '\0')
+		return RV_OK;
+	out->lease_round = rv_mul_capped(step, steps);
+	out->lease_tokens = (uint64_t)run->context;
+	if (out->lease_round > UINT32_MAX / LEASE_ROUNDS)
+		return rv_fail(et, RV_E_RANGE,
+					   "a round of %" PRIu64 " sequences a member, at most %u with data-hash: lower batch, grad-accum "
+					   "or steps-per-round",
+					   out->lease_round, UINT32_MAX / LEASE_ROUNDS);
+	return RV_OK;
+}
+
 static enum rv_err fill_core_config(const struct service *s, struct core_config *out, struct rv_errtext *et) {
 	const struct run_silence silence = run_silence_of(&s->run);
 	struct global_config g;
@@ -68,7 +85,7 @@ static enum rv_err fill_core_config(const struct service *s, struct core_config 
 	fill_chunk_bytes(&s->run, &g, out);
 	out->sum_bytes = merge_partial_bytes(g.chunks.chunk_elems);
 	report_bounds_tokens(&s->run, out);
-	return RV_OK;
+	return fill_leases(&s->run, out, et);
 }
 
 static enum rv_err set_up(struct service *s, int64_t now_us, struct rv_errtext *et) {

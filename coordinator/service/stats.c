@@ -171,6 +171,15 @@ static void tell_rollback(struct service *s, const struct core_record *rec) {
 				 rec->round, rec->term);
 }
 
+static void tell_leases(struct service *s, const struct core_record *rec) {
+	int granted = 0;
+	for (int i = 0; i < rec->n_members; i++)
+		granted += rec->lease_count[i] > 0;
+	service_tell(s, RV_INFO, "leases",
+				 "text: %d members are granted sequences anew; others will read what %d members held", granted,
+				 rec->n_members - granted);
+}
+
 void service_tell_record(struct service *s, const struct core_record *rec) {
 	char short_key[IDENTITY_SHORT_BYTES];
 	switch (rec->type) {
@@ -190,6 +199,9 @@ void service_tell_record(struct service *s, const struct core_record *rec) {
 		break;
 	case CORE_COMMIT:
 		tell_commit(s, rec);
+		break;
+	case CORE_LEASES:
+		tell_leases(s, rec);
 		break;
 	case CORE_SNAPSHOT:
 		service_tell(s, RV_INFO, "snapshot", "a majority vouches for the full state of round %" PRIu64, rec->round);
@@ -251,6 +263,8 @@ static const struct {
 	[CORE_EVENT_TWICE] = {RV_WARN, "twice",
 						  "runs as two processes, from a copied directory or machine: the one that started first is "
 						  "asked to end; a second worker needs its own invite link"},
+	[CORE_EVENT_LEASE] = {RV_WARN, "lease",
+						  "has read text that is not leased to it: its contribution does not count, it trains again"},
 	[CORE_EVENT_TOKENS] = {RV_WARN, "tokens",
 						   "reports more tokens than its steps can be: it counts with the most that is possible"},
 	[CORE_EVENT_LEFT] = {RV_INFO, "left", "was stopped and has left: not waited for"},

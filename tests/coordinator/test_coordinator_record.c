@@ -39,6 +39,8 @@ static struct core_record full_record(uint16_t n_members) {
 		rec.tokens[i] = 1000 + i;
 		rec.boots[i] = 2000 + i;
 		rec.rates[i] = 3000 + i;
+		rec.lease_first[i] = (1ull << 40) + i;
+		rec.lease_count[i] = UINT32_MAX - i;
 		rec.blamed[i] = UINT32_MAX - i;
 	}
 	return rec;
@@ -60,6 +62,8 @@ static void test_round_trip(void **state) {
 		assert_int_equal(in.blame_until, out.blame_until);
 		assert_int_equal(in.n_blamed, out.n_blamed);
 		assert_memory_equal(in.blamed, out.blamed, sizeof in.blamed);
+		assert_memory_equal(in.lease_first, out.lease_first, sizeof in.lease_first);
+		assert_memory_equal(in.lease_count, out.lease_count, sizeof in.lease_count);
 		assert_memory_equal(in.owners, out.owners, sizeof in.owners);
 		assert_memory_equal(in.relayed, out.relayed, sizeof in.relayed);
 		assert_string_equal(in.name, out.name);

@@ -19,7 +19,8 @@ static void check_again(const struct core_record *rec) {
 	RV_ASSERT(rv_writer_len(&a) == rv_writer_len(&b) && memcmp(first, second, rv_writer_len(&a)) == 0);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+/* Replays the store into a core of a run that has leases, or has none. */
+static void replay(const uint8_t *data, size_t size, uint64_t lease_round) {
 	struct rv_reader r = rv_reader_of(data, size);
 	struct core_config cfg = {.max_here = NET_MAX_ROW,
 							  .max_roster = NET_MAX_ROW,
@@ -30,6 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 							  .withheld_us = 1,
 							  .chunk_bytes = 1,
 							  .n_chunks = {10},
+							  .lease_round = lease_round,
 							  .round_tokens = 1000};
 	void *memory = aligned_alloc(64, (core_size(&cfg) + 63) / 64 * 64);
 	RV_ASSERT(memory);
@@ -51,5 +53,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 			break;
 	}
 	free(memory);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+	replay(data, size, 0);
+	replay(data, size, 4);
 	return 0;
 }

@@ -495,7 +495,8 @@ static void put_record(struct seeds *s, const struct core_record *rec) {
 	rv_write_bytes(&s->w, bytes, rv_writer_len(&w));
 }
 
-static void make_records(struct seeds *s) {
+/* lease_round: as in fuzz_record.c; 0: the run has no leases. */
+static void make_records(struct seeds *s, uint32_t lease_round, const char *name) {
 	struct core_record rec = {.id = 1,
 							  .type = CORE_MEMBER,
 							  .doc_seq = 2,
@@ -514,7 +515,10 @@ static void make_records(struct seeds *s) {
 		rec.members[i] = i;
 		rec.tokens[i] = 1000;
 		rec.boots[i] = 5 + i;
+		rec.lease_first[i] = 3ull * lease_round * i;
+		rec.lease_count[i] = lease_round;
 	}
+	rec.owners[0] = 3;
 	put_record(s, &rec);
 	rec.id++;
 	rec.doc_seq++;
@@ -525,7 +529,12 @@ static void make_records(struct seeds *s) {
 	rec.chain = rv_chain_start(&(struct rv_hash){{0}});
 	rec.chain = rv_chain_next(&rec.chain, &rec.digest);
 	put_record(s, &rec);
-	seed_end(s, "record", "a_round");
+	if (lease_round > 0) { /* both are gone */
+		rec = (struct core_record){.id = 5, .type = CORE_LEASES, .doc_seq = 6, .round = 1, .n_members = 2};
+		rec.members[1] = 1;
+		put_record(s, &rec);
+	}
+	seed_end(s, "record", name);
 }
 
 int main(int argc, char **argv) {
@@ -556,7 +565,8 @@ int main(int argc, char **argv) {
 	make_gguf(s);
 	make_reduce(s);
 	make_grid(s);
-	make_records(s);
+	make_records(s, 0, "a_round");
+	make_records(s, 4, "leases");
 	free(s);
 	return 0;
 }
