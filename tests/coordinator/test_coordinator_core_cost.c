@@ -10,7 +10,7 @@
 #include "coordinator/core/core.h"
 #include "tests/common/check.h"
 
-enum { NEIGHBOURS = 62, CHUNKS = 4096 };
+enum { NEIGHBOURS = 62, CHUNKS = 4096, LEASE_ROUND = 40 };
 #define S INT64_C(1000000)
 
 void __sanitizer_cov_trace_pc(void);
@@ -82,6 +82,14 @@ static void join(struct world *w, uint32_t who) {
 	pump(w);
 }
 
+/* Each contribution reads a round's sequences of what its member holds. */
+static void read_lease(const struct world *w, uint32_t who, struct report *rep) {
+	static struct document own;
+	assert_true(core_document_of(w->core, (uint32_t)core_find(w->core, who), &own));
+	rep->lease_first = own.lease_first;
+	rep->lease_count = LEASE_ROUND;
+}
+
 /* Each is linked with its neighbours by number, has tried some others in vain, and lives in a house
  * with two others. */
 static struct report report_of(const struct world *w, uint32_t who, enum worker_phase phase) {
@@ -102,6 +110,8 @@ static struct report report_of(const struct world *w, uint32_t who, enum worker_
 						 .n_candidates = 2};
 	if (d->round == 0)
 		rep.full_round = 0;
+	if (phase >= WORKER_READY)
+		read_lease(w, who, &rep);
 	if (phase == WORKER_VOTED)
 		rep.digest = w->digest;
 	uint32_t first = who > NEIGHBOURS / 2 ? who - NEIGHBOURS / 2 : 0;
@@ -162,6 +172,7 @@ static void say_participants(struct world *w, enum worker_phase phase, uint16_t 
 
 static struct core_config config_of(int n) {
 	return (struct core_config){.max_here = (uint32_t)n,
+								.lease_round = LEASE_ROUND,
 								.max_roster = NET_MAX_ROW,
 								.final_round = 10,
 								.min_workers = 2,
