@@ -11,9 +11,15 @@ static bool was_quiet(const struct congestion *c, const struct pipe_info *info) 
 	return larger(c->queue_us, c->queue_before_us) < CONGESTION_QUEUE_US + info->least_rtt_us / RTT_SHARE;
 }
 
+static double lost(const struct pipe_info *info) {
+	return info->resent > info->doubled ? (double)(info->resent - info->doubled) : 0;
+}
+
+/* That bytes of an earlier period came twice may be known only now. */
 static void count(struct congestion_bytes *b, const struct congestion *c, const struct pipe_info *info) {
+	const double resent = b->resent + lost(info) - c->lost;
 	b->sent += (double)(info->sent - c->sent);
-	b->resent += (double)(info->resent - c->resent);
+	b->resent = resent > 0 ? resent : 0;
 	if (b->sent <= CONGESTION_MEMORY_BYTES)
 		return;
 	b->sent /= 2;
@@ -24,6 +30,7 @@ static void begin(struct congestion *c, int64_t now_us, const struct pipe_info *
 	c->since_us = now_us;
 	c->sent = info->sent;
 	c->resent = info->resent;
+	c->lost = lost(info);
 	c->queue_before_us = c->queue_us;
 	c->queue_us = 0;
 }

@@ -12,7 +12,8 @@
  * There was no queue if the smoothed round trip was near the shortest one all through the period in
  * which a loss was found and the one before. The links of a worker share its line, so their losses
  * are counted together, for those that have any. Beside a link with BBR, which fills that line,
- * there is always a queue: there all losses of a link count. */
+ * there is always a queue: there all losses of a link count. Bytes that were sent again but came
+ * twice (RFC 2883) were late, as where a busy computer answers a handshake: nothing was lost. */
 #ifndef RV_NET_MESH_CONGESTION_H
 #define RV_NET_MESH_CONGESTION_H
 
@@ -39,6 +40,7 @@ struct congestion_bytes {
 struct congestion {
 	int64_t since_us;                   /* start of the period; 0: none */
 	uint64_t sent, resent;              /* bytes at that time */
+	double lost;                        /* of those that were resent: not those that came twice */
 	int64_t queue_us, queue_before_us;  /* longest in this period, and in the one before */
 	struct congestion_bytes quiet, all; /* in periods without a queue; in all */
 	uint64_t lossy_since;               /* bytes that had been sent when CUBIC was given up */

@@ -39,6 +39,7 @@ struct pipe_info {
 	int64_t rtt_us;       /* the round trip now, smoothed */
 	uint64_t sent;        /* bytes sent since the start, each as often as it was sent */
 	uint64_t resent;      /* the part of them that was sent before, and held to be lost */
+	uint64_t doubled;     /* about the part of that which the other side got twice: it was late, not lost */
 };
 
 /* `receive_bytes`: the size of the receive buffer, also of accepted connections; 0: the network's

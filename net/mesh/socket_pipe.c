@@ -104,6 +104,7 @@ static void look(void *ctx, int fd, struct pipe_info *out) {
 	out->rtt_us = info.tcpi_rtt;
 	out->sent = info.tcpi_bytes_sent;
 	out->resent = info.tcpi_bytes_retrans;
+	out->doubled = info.tcpi_dsack_dups * mss;
 }
 
 static bool is_stranded(void *ctx, int fd) {

@@ -137,6 +137,96 @@ static void counts_that_fall_begin_a_new_period(void **state) {
 	assert_true(l.rule.quiet.sent <= 2 * CONGESTION_MEMORY_BYTES);
 }
 
+/* What TCP_INFO showed of five links of one worker while eight workers on two processors shook
+ * hands and sent their first bulk: lines of 25 Mbit/s with a round trip of 0 to 1 ms, no packet
+ * lost (2026-11-24). */
+static const struct sight {
+	uint8_t link;
+	int32_t us, sent, resent, doubled; /* doubled: in packets */
+	int32_t rtt_us;
+} late_handshakes[] = {
+	{1, 389, 1003, 0, 0, 6048},
+	{2, 389, 984, 0, 0, 1067},
+	{3, 389, 984, 0, 0, 1191},
+	{6, 389, 984, 0, 0, 704},
+	{7, 389, 984, 0, 0, 1091},
+	{3, 40219, 10736, 1286, 0, 3953},
+	{7, 45513, 16434, 1239, 0, 3848},
+	{1, 53471, 15214, 0, 0, 7187},
+	{2, 53471, 20616, 1239, 0, 2552},
+	{6, 53471, 15195, 0, 0, 6902},
+	{2, 73286, 20616, 1239, 1, 10513},
+	{3, 73286, 20663, 1286, 1, 3953},
+	{6, 73286, 26361, 1239, 0, 6902},
+	{7, 73286, 26361, 1239, 1, 9871},
+	{1, 77740, 26380, 1239, 0, 8864},
+	{6, 92611, 34649, 1239, 1, 10960},
+	{1, 113883, 34668, 1239, 1, 20571},
+	{6, 121767, 35697, 2287, 1, 10960},
+	{2, 124098, 43784, 1239, 1, 10513},
+	{3, 124098, 59312, 1286, 1, 20445},
+	{7, 124098, 60713, 1239, 1, 19700},
+	{6, 152754, 66105, 2287, 2, 19866},
+	{6, 155605, 66105, 2287, 3, 19866},
+	{6, 161870, 66105, 2287, 5, 19866},
+	{1, 164893, 66756, 1239, 1, 25675},
+	{2, 177937, 66737, 1239, 1, 29732},
+	{3, 177937, 66784, 1286, 1, 33265},
+	{7, 177937, 66737, 1239, 1, 43745},
+	{6, 213316, 67785, 2287, 5, 53136},
+	{1, 215493, 98612, 1239, 1, 48339},
+	{2, 228611, 98825, 1239, 1, 47628},
+	{3, 228611, 98872, 1286, 1, 45811},
+	{7, 228611, 98825, 1239, 1, 53342},
+	{6, 263752, 99873, 2287, 5, 56941},
+	{1, 266304, 98844, 1239, 1, 48339},
+	{2, 279502, 130913, 1239, 1, 49519},
+	{3, 279502, 130960, 1286, 1, 50862},
+	{7, 279502, 98825, 1239, 1, 53342},
+};
+
+/* Replays them as look() of net/mesh/pace.c sees them. Returns how many links end as lossy. */
+static int replay(const struct sight *seen, size_t n, bool told) {
+	enum { LINKS = 8, LEAST_RTT_US = 690 };
+	struct congestion rules[LINKS] = {0};
+	struct congestion_line line = {0};
+	int lossy = 0;
+	for (size_t i = 0; i < n; i++) {
+		const struct sight *s = &seen[i];
+		const struct pipe_info info = {.least_rtt_us = LEAST_RTT_US,
+									   .rtt_us = s->rtt_us,
+									   .sent = (uint64_t)s->sent,
+									   .resent = (uint64_t)s->resent,
+									   .doubled = told ? (uint64_t)s->doubled * PACKET_BYTES : 0};
+		(void)congestion_measure(&rules[s->link], s->us, &info, &line);
+		line = (struct congestion_line){0};
+		for (int k = 0; k < LINKS; k++)
+			congestion_join(&line, &rules[k]);
+	}
+	for (int k = 0; k < LINKS; k++)
+		lossy += rules[k].lossy;
+	return lossy;
+}
+
+/* A busy computer acknowledges late, so the other side sends again what has come. */
+static void what_came_twice_was_not_lost(void **state) {
+	(void)state;
+	const size_t n = sizeof late_handshakes / sizeof late_handshakes[0];
+	assert_true(replay(late_handshakes, n, false) > 0);
+	assert_int_equal(replay(late_handshakes, n, true), 0);
+}
+
+/* Half of what is sent again came twice; the other half makes CUBIC suffer all the same. */
+static void what_came_once_was_lost(void **state) {
+	(void)state;
+	struct line l = line_of(RTT_US);
+	for (int i = 0; i < 30 && !l.rule.lossy; i++) {
+		(void)run(&l, 0.1, 0.01, 0);
+		l.info.doubled = l.info.resent / 2;
+	}
+	assert_true(l.rule.lossy);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_clean_link_keeps_cubic),
@@ -149,6 +239,8 @@ int main(void) {
 		cmocka_unit_test(old_losses_fade),
 		cmocka_unit_test(cubic_is_tried_again_ever_later),
 		cmocka_unit_test(counts_that_fall_begin_a_new_period),
+		cmocka_unit_test(what_came_twice_was_not_lost),
+		cmocka_unit_test(what_came_once_was_lost),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
