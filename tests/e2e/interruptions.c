@@ -5,19 +5,60 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <unistd.h>
 
 /* Rounds that worker 0 may see in one life: where its storage thread comes to a point late, the run
  * waits for that. */
 enum { ROUNDS_OF_A_LIFE = 8 };
 
+static long count_lines(const char *path) {
+	FILE *f = fopen(path, "rb");
+	long n = 0;
+	for (int c; f != NULL && (c = getc(f)) != EOF;)
+		n += c == '\n';
+	if (f != NULL)
+		(void)fclose(f);
+	return n;
+}
+
+/* Returns the round of worker 0 by its log from line `from` on; -1: it has not started yet. */
+static int64_t round_since(const struct e2e *e, long from) {
+	int64_t round = -1;
+	json_t *j = e2e_find_event(e->workers[0].log, "started", NULL, 0, &from);
+	if (j != NULL)
+		round = e2e_int(j, "round");
+	json_decref(j);
+	while (round >= 0 && (j = e2e_find_event(e->workers[0].log, "round", NULL, 0, &from)) != NULL) {
+		round = e2e_int(j, "round");
+		json_decref(j);
+	}
+	return round;
+}
+
+/* Moves the gate once, when worker 0, whose life begins at line `from` of its log, is where the
+ * others are; returns then, or when it has ended. On a slow machine the others may be at the gate
+ * before it is there: then no round would be left for it to come to its failpoint. */
+static void give_it_rounds(struct e2e *e, long from) {
+	for (int tries = 0; tries < 50 * PROCESS_WAIT_S && !process_has_ended(&e->workers[0]); tries++) {
+		const int64_t others = e2e_latest_round(e, 1);
+		if (round_since(e, from) >= others) {
+			e2e_gate_at(e, others + ROUNDS_OF_A_LIFE);
+			return;
+		}
+		(void)usleep(20000);
+	}
+}
+
 void e2e_die_often(struct e2e *e, const char *const *failpoints, size_t n) {
 	for (size_t i = 0; i < n; i++) {
 		char env[96];
+		const long from = i > 0 ? count_lines(e->workers[0].log) : 0;
 		snprintf(env, sizeof env, "RIVULET_FAILPOINT=%s=kill", failpoints[i]);
 		e2e_gate_at(e, e2e_latest_round(e, 1) + ROUNDS_OF_A_LIFE);
 		e2e_start_worker(e, 0, "rivulet-worker-failpoint", env);
 		for (int k = 1; i == 0 && k < e->n_workers; k++)
 			e2e_start_worker(e, k, E2E_GATED, NULL);
+		give_it_rounds(e, from);
 		if (process_wait(&e->workers[0]) != 128 + SIGKILL)
 			fail_msg("not killed at %s", failpoints[i]);
 	}
