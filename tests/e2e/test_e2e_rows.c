@@ -83,8 +83,8 @@ static int rows_of(struct e2e *e) {
 }
 
 /* N - 1 begin; the last of them is killed while it sends the partial sums of its column in the
- * second round, and one more joins after the third. Rows and columns are by lines as measured. All
- * that are left end in one state, in which a replay of all traces ends, too. */
+ * second round, and one more joins after the third. Rows and columns are equal: by lines it may
+ * own no column. All that are left end in one state, in which a replay of all traces ends, too. */
 static void some_die_and_some_come(struct e2e *e, int n, int row_size) {
 	enum { MET = 3 /* rounds before the last one joins */ };
 	const int dies = n - 2, late = n - 1;
@@ -93,7 +93,8 @@ static void some_die_and_some_come(struct e2e *e, int n, int row_size) {
 	assert_in_range(n, 4, E2E_MAX_WORKERS);
 	snprintf(config, sizeof config,
 			 "n-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 16\nbatch = 1\nsteps-per-round = 2\nrounds = 6\n"
-			 "snapshot-every = 2\ncodec = fp32\ndata-shards = %d\nmin-workers = %d\nrow-size = %d\n" E2E_PATIENT,
+			 "snapshot-every = 2\ncodec = fp32\ndata-shards = %d\nmin-workers = %d\nrow-size = %d\n"
+			 "ownership = equal\n" E2E_PATIENT,
 			 n, n - 2, row_size);
 	e2e_open(e, config, n);
 	e2e_gate_at(e, 0);
