@@ -57,6 +57,7 @@ struct link {
 	size_t window, waiting; /* bytes that may be on the way; bytes that are */
 	struct congestion congestion;
 	bool is_slow;         /* its own line or the other side's, as far as is known */
+	bool rests;           /* no bulk goes out: what its path carries is kept (rest.c) */
 	bool is_lossy;        /* its congestion control is a lossy link's */
 	int64_t least_rtt_us; /* shortest recent round trip; 0: not known yet */
 	bool wrote;           /* bytes went to the pipe since the last look */

@@ -90,6 +90,7 @@ static void look(struct peers *p) {
 		if (!is_open(l))
 			continue;
 		look_at_link(p, l);
+		peers_rest(p, l);
 		peers_watch(p, l);
 		if (!is_open(l))
 			continue;
@@ -140,8 +141,13 @@ enum turn {
  * shows the link's rate, and until the line's rate is found, the line's. */
 static bool is_held(struct peers *p, struct link *l, bool all) {
 	struct pace *c = &p->pace;
-	if (all ? pace_fits(c->waiting, c->window) : pace_fits(l->waiting, l->window))
+	const size_t opening = all ? peers_opening_window(p) : SIZE_MAX;
+	if (all ? pace_fits(c->waiting, c->window) && pace_fits(c->waiting, opening) : pace_fits(l->waiting, l->window))
 		return false;
+	if (opening < c->window) {
+		c->again_us = p->now_us + AGAIN_US;
+		return true;
+	}
 	l->flow.held = true;
 	if (RV_BUG("forget-the-rest-of-a-frame"))
 		l->cut_at = l->cut.body_bytes;
@@ -175,10 +181,12 @@ static enum turn send_slice(struct peers *p, struct link *l) {
 		return TURN_HELD;
 	if (!put_next(p, l, pace_slice_bytes(&c->flow, &l->flow)))
 		return TURN_OVER;
-	l->fed_us = p->now_us;
+	peers_note_bulk(p, l);
 	l->waiting += stream_pending(&l->stream);
 	c->waiting += stream_pending(&l->stream);
-	return peers_drain(p, l) ? TURN_SENT : TURN_OVER;
+	const bool taken = peers_drain(p, l);
+	peers_wake(p, l);
+	return taken ? TURN_SENT : TURN_OVER;
 }
 
 /* Returns true if the link has waited for so long that its silence might be taken for ours. */

@@ -4,9 +4,11 @@
 enum {
 	FIRST_US = 50 * 1000,  /* an interval at the beginning, when the rate may double from one to the next */
 	LATER_US = 500 * 1000, /* then: acknowledgements come in bunches, slices in turns */
+	OPENING_US = 10 * 1000, /* of the line: what may leave at once after a pause */
 	US_PER_S = 1000 * 1000
 };
 static const double grows = 1.25;   /* from one interval to the next, at the beginning */
+static const double opens = 1.25;   /* times the line's rate, after a pause */
 static const double keeps = 0.9;    /* of an earlier rate, for each full interval that did not reach it */
 static const double catches_up = 2; /* a link below its fair share, in one interval */
 static const double most_bytes = 1e12;
@@ -50,6 +52,13 @@ static size_t window(const struct pace_flow *f, double bytes_per_s, int64_t leas
 
 size_t pace_flow_window(const struct pace_flow *all, int64_t least_rtt_us) {
 	return window(all, all->bytes_per_s, least_rtt_us);
+}
+
+size_t pace_opening_window(const struct pace_flow *all, int64_t us) {
+	if (!pace_is_found(all))
+		return SIZE_MAX;
+	const double lead_us = OPENING_US + opens * (double)us;
+	return whole(all->bytes_per_s * lead_us / US_PER_S + PACE_EXTRA_BYTES, PACE_EXTRA_BYTES);
 }
 
 size_t pace_link_window(const struct pace_flow *link, const struct pace_flow *all, int n_busy, int64_t least_rtt_us) {

@@ -53,6 +53,10 @@ static inline bool pace_is_found(const struct pace_flow *f) {
 void pace_flow_measure(struct pace_flow *f, int64_t now_us, uint64_t delivered, int64_t least_rtt_us);
 /* Returns the bytes of `all` links that may be on the way. */
 size_t pace_flow_window(const struct pace_flow *all, int64_t least_rtt_us);
+/* Returns the most bytes of `all` links that may be on the way `us` after bulk began: after a pause
+ * the first ones leave at a rate a little above the line's, not at once. SIZE_MAX: no rate is
+ * known. */
+size_t pace_opening_window(const struct pace_flow *all, int64_t us);
 /* Returns the bytes of one link that may be, where `n_busy` links have some. */
 size_t pace_link_window(const struct pace_flow *link, const struct pace_flow *all, int n_busy, int64_t least_rtt_us);
 /* Returns true if a slice may begin while `waiting` bytes are on the way. */

@@ -285,7 +285,8 @@ int64_t peers_deadline_us(const struct peers *p) {
 	for (int i = 0; i < p->n_slots; i++) {
 		const struct link *l = p->links[i];
 		if (l != NULL)
-			deadline = earlier(deadline, earlier(link_deadline_us(p, l), peers_watch_deadline_us(p, l)));
+			deadline = earlier(earlier(deadline, peers_rest_deadline_us(p, l)),
+							   earlier(link_deadline_us(p, l), peers_watch_deadline_us(p, l)));
 	}
 	return deadline;
 }

@@ -8,6 +8,7 @@
  *   offer.c  routes that the owner finds: when it is asked for one, and what comes of it
  *   table.c  the members by number
  *   punch.c  routes that both ends dial at one moment
+ *   rest.c   what a link that pauses keeps of what it knows
  *   watch.c  which links still deliver; the network changes
  *
  * A link ends in two steps, so that no caller's link is freed: link_kill() marks it wherever the
@@ -72,6 +73,8 @@ struct pace {
 	struct congestion_line losses;
 	int n_busy; /* links with bytes on the way */
 	bool is_slow;
+	int64_t fed_us;   /* time when the last slice of bulk began, on any link */
+	int64_t begun_us; /* time when bulk began after a pause */
 	int64_t again_us; /* time to try again; INT64_MAX: nothing waits */
 };
 
@@ -209,6 +212,17 @@ void peers_admit_punched(struct peers *p, struct link *l);
 void peers_turn_due(struct peers *p, struct link *l);
 /* Returns true if the connection came in time for a punch with the member, from its host. */
 bool peers_is_punched(const struct link *l, const struct peer *peer);
+
+/* rest.c */
+/* Lets a link whose counts are fresh rest if it pauses; ends a rest that has lasted too long. */
+void peers_rest(struct peers *p, struct link *l);
+/* Ends the link's rest, once its first bulk has gone out. */
+void peers_wake(struct peers *p, struct link *l);
+int64_t peers_rest_deadline_us(const struct peers *p, const struct link *l);
+/* Notes that a slice of bulk begins on the link. */
+void peers_note_bulk(struct peers *p, struct link *l);
+/* Returns the bytes of all links that may be on the way this soon after a pause. */
+size_t peers_opening_window(struct peers *p);
 
 /* watch.c */
 /* Sends a NUDGE on an open link on which nothing waits: if the other end has lost it, or the line

@@ -7,7 +7,7 @@
 
 enum { MS = 1000, BULK_BYTES = 66560, LOST_SHARE = 500, UP_BYTES_PER_S = 1000 * 1000, FRAMES = 60 };
 
-/* Sends frames from node 0 to node 1, a tenth of a second apart. */
+/* Sends frames from node 0 to node 1, too close together for the link to rest. */
 static void send_frames(struct world *w, int n) {
 	struct node *from = &w->nodes[0];
 	if (from->bulk_body == NULL)
@@ -17,7 +17,7 @@ static void send_frames(struct world *w, int n) {
 	for (int i = 0; i < n; i++) {
 		from->bulk[1]++;
 		assert_true(world_until(w, world_quiet_bulk, NULL));
-		world_advance(w, 100 * MS);
+		world_advance(w, 50 * MS);
 	}
 }
 
@@ -44,6 +44,50 @@ static void a_link_that_loses_packets_without_a_queue_gets_bbr(void **state) {
 	(void)set_loss(&w, LOST_SHARE);
 	send_frames(&w, 40);
 	assert_string_equal(e->congestion, "bbr");
+	world_release(&w);
+}
+
+/* Returns node 0's connection to node 1, over which some frames have gone. */
+static struct memory_end *link_with_bulk(struct world *w) {
+	world_link_in_memory(w, 2);
+	send_frames(w, 20);
+	return set_loss(w, 0);
+}
+
+/* The kernel lets a connection with CUBIC begin anew after a pause. */
+static void a_link_rests_with_bbr_and_bulk_wakes_it(void **state) {
+	(void)state;
+	struct world w;
+	struct memory_end *e = link_with_bulk(&w);
+	assert_string_equal(e->congestion, "cubic");
+	world_advance(&w, 200 * MS);
+	assert_string_equal(e->congestion, "bbr");
+	world_advance(&w, 60 * 1000 * MS);
+	assert_string_equal(e->congestion, "bbr");
+	send_frames(&w, 1);
+	assert_string_equal(e->congestion, "cubic");
+	world_release(&w);
+}
+
+/* What a path carried is no guess for long. */
+static void a_rest_ends_after_minutes(void **state) {
+	(void)state;
+	struct world w;
+	struct memory_end *e = link_with_bulk(&w);
+	world_advance(&w, 310 * 1000 * MS);
+	assert_string_equal(e->congestion, "cubic");
+	world_release(&w);
+}
+
+/* Nothing is asked of a link that rests. */
+static void a_link_that_rests_costs_nothing(void **state) {
+	(void)state;
+	struct world w;
+	(void)link_with_bulk(&w);
+	world_advance(&w, 1000 * MS);
+	w.memory->infos = 0;
+	world_advance(&w, 5000 * MS);
+	assert_int_equal(w.memory->infos, 0);
 	world_release(&w);
 }
 
@@ -176,6 +220,9 @@ int main(void) {
 		cmocka_unit_test(links_that_have_more_left_get_more_of_the_line),
 		cmocka_unit_test(nothing_is_put_off_for_long),
 		cmocka_unit_test(nothing_is_asked_of_idle_links),
+		cmocka_unit_test(a_link_rests_with_bbr_and_bulk_wakes_it),
+		cmocka_unit_test(a_rest_ends_after_minutes),
+		cmocka_unit_test(a_link_that_rests_costs_nothing),
 		cmocka_unit_test(a_chosen_congestion_control_stays),
 		cmocka_unit_test(a_system_without_bbr_goes_on),
 	};

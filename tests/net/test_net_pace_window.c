@@ -248,6 +248,17 @@ static void a_slow_line_stays_one_for_a_while(void **state) {
 	assert_false(pace_is_slow(&f, true));
 }
 
+/* After a pause bytes leave at a quarter above the known rate; a tenth of a second
+ * later its window is as large as before. */
+static void a_known_window_opens_step_by_step(void **state) {
+	(void)state;
+	const struct pace_flow unknown = {.bytes_per_s = 1e6}, known = {.bytes_per_s = 1e6, .flat = PACE_FLAT};
+	assert_true(pace_opening_window(&unknown, 0) == SIZE_MAX);
+	assert_int_equal(pace_opening_window(&known, 0), 10000 + PACE_EXTRA_BYTES);
+	assert_int_equal(pace_opening_window(&known, 40 * 1000), 60000 + PACE_EXTRA_BYTES);
+	assert_true(pace_opening_window(&known, 100 * 1000) > pace_flow_window(&known, 40 * 1000));
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_line_is_filled_and_its_queue_stays_short),
@@ -256,6 +267,7 @@ int main(void) {
 		cmocka_unit_test(only_a_full_window_lowers_the_rate),
 		cmocka_unit_test(sizes_have_bounds),
 		cmocka_unit_test(a_slow_line_stays_one_for_a_while),
+		cmocka_unit_test(a_known_window_opens_step_by_step),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
