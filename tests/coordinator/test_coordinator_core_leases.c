@@ -231,6 +231,33 @@ static void what_is_gone_is_read_by_others(void **state) {
 	rig_release(&w.r);
 }
 
+/* Rows deal the participants out in another order: each keeps its own sequences. */
+static void a_roster_of_rows_has_each_ones_sequences(void **state) {
+	(void)state;
+	static struct reader w;
+	rig_init(&w.r, 2);
+	w.r.cfg.lease_round = ROUND;
+	w.r.cfg.lease_tokens = 8;
+	w.r.cfg.row_size = 2;
+	rig_start(&w.r);
+	rig_join(&w.r, MEMBERS);
+	rig_say_all(&w.r, MEMBERS, WORKER_TRAINING);
+	for (uint32_t i = 0; i < MEMBERS; i++) {
+		struct report rep = report_of(&w, i, WORKER_READY, i, ROUND);
+		rep.up_bytes_per_s = rep.down_bytes_per_s = 1000 << 2 * (i % 3);
+		rig_send(&w.r, i, &rep);
+	}
+	const struct core_record *rec = rig_last(&w.r, CORE_ROSTER);
+	int moved = 0;
+	assert_int_equal(rec->n_members, MEMBERS);
+	for (uint32_t i = 0; i < MEMBERS; i++) {
+		assert_int_equal(rec->lease_first[i], 3 * ROUND * rec->members[i] + rec->members[i]);
+		moved += rec->members[i] != i;
+	}
+	assert_true(moved > 0);
+	rig_release(&w.r);
+}
+
 /* The rounds that are taken back have read nothing. */
 static void a_rollback_makes_free_what_was_read(void **state) {
 	(void)state;
@@ -332,6 +359,7 @@ int main(void) {
 		cmocka_unit_test(a_member_that_has_read_what_is_not_its_own_is_not_ready),
 		cmocka_unit_test(tokens_are_bounded_by_the_sequences),
 		cmocka_unit_test(what_is_gone_is_read_by_others),
+		cmocka_unit_test(a_roster_of_rows_has_each_ones_sequences),
 		cmocka_unit_test(a_rollback_makes_free_what_was_read),
 		cmocka_unit_test(a_run_without_leases_has_none),
 		cmocka_unit_test(impossible_records_are_refused),
