@@ -1,5 +1,6 @@
 /* roster.c: OPEN: which members take part in the round, and with what weight. */
 #include "base/assert.h"
+#include "base/planted.h"
 #include "base/weights.h"
 #include "coordinator/core/internal.h"
 
@@ -16,7 +17,8 @@ static void add_participant(struct core_record *rec, const struct core_member *m
 	rec->rates[i] = core_line_rate(&m->last);
 	rec->lease_first[i] = m->last.lease_first;
 	rec->lease_count[i] = m->last.lease_count;
-	rec->codecs[i] = rec->parts[i] = 0;
+	if (!RV_BUG("forms-of-a-former-roster"))
+		rec->codecs[i] = rec->parts[i] = 0;
 }
 
 static void freeze(struct core *c, const uint64_t *ready) {

@@ -15,6 +15,7 @@
  * for all attempts of a round, but that one participant sends all chunks. */
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/planted.h"
 #include "base/rows.h"
 #include "base/slow_lines.h"
 #include "coordinator/core/internal.h"
@@ -182,6 +183,8 @@ void core_put_forms(struct core *c, struct core_record *rec) {
 		const struct core_member *m = &c->members[core_find(c, rec->members[i])];
 		const bool slow = is_slow(c, m);
 		const int step = slow ? slow_lines_step(&lines, deadline_us, line_of(m), m->number, c->round) : -1;
+		if (!slow && RV_BUG("forms-of-a-former-roster"))
+			continue;
 		rec->codecs[i] = step >= 0 ? c->cfg.slow_codecs[step] : 0;
 		rec->parts[i] = slow && parts ? slow_lines_part(&lines, deadline_us, line_of(m), m->number, c->round) : 0;
 	}

@@ -6,6 +6,7 @@
  * delivering its part changes nothing in them. */
 #include "base/assert.h"
 #include "base/chain.h"
+#include "base/planted.h"
 #include "coordinator/core/internal.h"
 
 /* Returns true if participant `i` still has the outer gradient that the roster was frozen with, or
@@ -98,8 +99,9 @@ static void push_participants(const struct core *c, struct core_record *rec, con
 		rec->rates[rec->n_members] = r->rates[i];
 		rec->lease_first[rec->n_members] = r->lease_first[i];
 		rec->lease_count[rec->n_members] = r->lease_count[i];
-		rec->codecs[rec->n_members] = r->codecs[i];
-		rec->parts[rec->n_members] = r->parts[i];
+		const int form = RV_BUG("forms-by-the-new-place") ? rec->n_members : i;
+		rec->codecs[rec->n_members] = r->codecs[form];
+		rec->parts[rec->n_members] = r->parts[form];
 		rec->n_members++;
 	}
 	rec->slow_deadline_ms = r->slow_deadline_ms;

@@ -6,6 +6,7 @@
 #ifndef RV_NET_REDUCE_STATE_H
 #define RV_NET_REDUCE_STATE_H
 
+#include "base/planted.h"
 #include "base/slow_lines.h"
 #include "net/reduce/reduce.h"
 
@@ -101,7 +102,8 @@ static inline bool reduce_holds(const struct reduce *r, int index, uint32_t chun
 /* Returns true if the participant at `index` contributes to the chunk. */
 static inline bool reduce_contributes(const struct reduce *r, int index, uint32_t chunk) {
 	const struct reduce_place *p = &r->places[index];
-	return slow_contributes(p->part, p->member, r->round, chunk);
+	const uint32_t member = RV_BUG("part-of-another-member") ? (uint32_t)index : p->member;
+	return slow_contributes(p->part, member, r->round, chunk);
 }
 
 /* Returns true if the chunk needs a contribution of the participant at `index`, which is not

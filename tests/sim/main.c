@@ -26,6 +26,7 @@
 	"station-once|punch-from-another-port|trust-any-proof|dial-any-house|means-of-a-failed-attempt|"                   \
 	"forget-means-at-a-restart|keep-means-of-moved-chunks|keep-void-sums|keep-former-sums|divide-by-the-rows|"         \
 	"row-since-stays|weigh-rows-again|watch-as-an-owner|left-out-loses-steps|two-final-owners|keep-failed-rows|"       \
+	"forms-of-a-former-roster|forms-by-the-new-place|part-of-another-member|forget-the-form|"                          \
 	"forget-rows-at-a-restart|believe-a-vote"
 
 struct sim_cli {
@@ -209,8 +210,9 @@ static void tell_stats(struct rv_events *events, const struct sim_stats *sum) {
 			rv_field_int("overlapped", (int64_t)sum->overlapped), rv_field_int("given_away", (int64_t)sum->given_away),
 			rv_field_int("residuals", (int64_t)sum->residuals),
 			rv_field_int("mean_residuals", (int64_t)sum->mean_residuals),
-			rv_field_int("clipped", (int64_t)sum->clipped), rv_field_int("calls", (int64_t)sum->calls),
-			rv_field_int("openings", (int64_t)sum->openings), rv_field_int("met_relayed", (int64_t)sum->met_relayed),
+			rv_field_int("clipped", (int64_t)sum->clipped), rv_field_int("sent_less", (int64_t)sum->sent_less),
+			rv_field_int("calls", (int64_t)sum->calls), rv_field_int("openings", (int64_t)sum->openings),
+			rv_field_int("met_relayed", (int64_t)sum->met_relayed),
 			rv_field_int("met_punched", (int64_t)sum->met_punched),
 			rv_field_int("relayed_bytes", (int64_t)sum->relayed_bytes),
 			rv_field_int("rollbacks", (int64_t)sum->rollbacks), rv_field_int("standstills", (int64_t)sum->standstills),
@@ -220,7 +222,8 @@ static void tell_stats(struct rv_events *events, const struct sim_stats *sum) {
 		"and %llu snapshots fetched, %llu found on "
 		"the "
 		"own disk, %llu writes torn, %llu rollbacks, progress kept %llu times, %llu outer steps behind an overlap, "
-		"%llu of them late, %llu contributions with a residual, %llu chunks of contributions clipped; flipped bits: "
+		"%llu of them late, %llu contributions with a residual, %llu chunks of contributions clipped, %llu "
+		"contributions coarser or in part; flipped bits: "
 		"%llu named, %llu resynced, %llu faded",
 		(unsigned long long)sum->commits, (unsigned long long)sum->commits_in_rows,
 		(unsigned long long)sum->rows_left_out, (unsigned long long)sum->later_attempts,
@@ -228,7 +231,8 @@ static void tell_stats(struct rv_events *events, const struct sim_stats *sum) {
 		(unsigned long long)sum->own_files, (unsigned long long)sum->torn_writes, (unsigned long long)sum->rollbacks,
 		(unsigned long long)sum->kept_progress, (unsigned long long)sum->overlapped,
 		(unsigned long long)sum->given_away, (unsigned long long)sum->residuals, (unsigned long long)sum->clipped,
-		(unsigned long long)sum->named, (unsigned long long)sum->resynced, (unsigned long long)sum->faded);
+		(unsigned long long)sum->sent_less, (unsigned long long)sum->named, (unsigned long long)sum->resynced,
+		(unsigned long long)sum->faded);
 	rv_event(events, RV_INFO, "time",
 			 RV_FIELDS(rv_field_double("virtual_hours", (double)sum->virtual_us / 3600 / SIM_S),
 					   rv_field_int("events", (int64_t)sum->events),

@@ -32,6 +32,7 @@
  * sim_reach.c        a worker's station: the platform around worker/reach/reach_core.h
  * sim_stream.c       what protects them: a key stated, and nothing encrypted
  * sim_peers.c        the mesh in a worker, and what travels on it: the platform around net/reduce
+ * sim_forms.c        how participants with slow lines send their contributions, and what that must be
  * sim_means.c        what encoding means lost: its owners' side, and what it must be
  * sim_fetch.c        state transfer between workers
  * sim_oracle*.c      what must hold at every step
@@ -102,6 +103,7 @@ struct sim_stats {
 	uint64_t commits_with_all;               /* whose roster has every worker */
 	uint64_t rosters_in_rows, commits_in_rows, rows_left_out;
 	uint64_t clipped;                /* chunks of committed contributions */
+	uint64_t sent_less;              /* of these, coarser ones and parts */
 	uint64_t named, resynced, faded; /* workers with a flipped bit */
 	uint64_t trace;                  /* a hash over all events: equal for equal seeds */
 	int64_t virtual_us;
@@ -180,6 +182,7 @@ struct sim {
 	struct run_config run; /* what participants read of it */
 	struct rv_hash run_hash;
 	size_t max_payload; /* encoded bytes of the longest fragment */
+	size_t max_sent;    /* of a contribution to it, by the codec that needs most */
 	float *theta0, *scratch;
 	struct document *doc;           /* scratch */
 	struct checkpoint_index *index; /* scratch */

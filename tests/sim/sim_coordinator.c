@@ -3,6 +3,7 @@
 #include "sim.h"
 
 #include "base/assert.h"
+#include "outer/slow_codecs.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,19 @@ static void coordinator_turn(struct sim *s);
 
 /* Returns the steps that a round which a member missed adds to its contribution. */
 static uint64_t missed_steps(const struct sim *s) {
-	return s->opt.overlap_steps + (s->opt.skips_slow ? s->opt.steps_per_round : 0);
+	return s->opt.overlap_steps + (s->opt.slow_members == SLOW_SKIP ? s->opt.steps_per_round : 0);
+}
+
+/* As service.c does. */
+static void put_slow_codecs(const struct sim *s, struct core_config *cfg) {
+	const struct slow_codecs slow = slow_codecs_of(&s->run);
+	const size_t n = s->global_config.chunks.chunk_elems;
+	cfg->sent_chunk_bytes = cfg->mean_chunk_bytes = cfg->chunk_bytes;
+	cfg->n_slow_codecs = slow.n;
+	for (int i = 0; i < slow.n; i++) {
+		cfg->slow_codecs[i] = slow.step[i]->id;
+		cfg->slow_chunk_bytes[i] = slow.step[i]->encoded_bytes(slow.step[i], n);
+	}
 }
 
 static void config_of(const struct sim *s, struct core_config *cfg) {
@@ -28,7 +41,7 @@ static void config_of(const struct sim *s, struct core_config *cfg) {
 								.weight_by_tokens = s->opt.weight_by_tokens,
 								.keeps_owners = s->opt.mean_feedback > 0,
 								.equal_ownership = s->opt.equal_ownership,
-								.slow_members = s->opt.skips_slow ? SLOW_SKIP : SLOW_WAIT,
+								.slow_members = s->opt.slow_members,
 								.grace_us = 2 * SIM_S,
 								.liveness_us = 4 * SIM_S,
 								.silent_us = 2 * SIM_S,
@@ -40,6 +53,7 @@ static void config_of(const struct sim *s, struct core_config *cfg) {
 								.round_tokens = s->opt.steps_per_round * SIM_TOKENS_PER_STEP,
 								.missed_tokens = missed_steps(s) * SIM_TOKENS_PER_STEP};
 	cfg->n_relays = (uint8_t)relay_list(s, cfg->relays);
+	put_slow_codecs(s, cfg);
 	for (uint32_t fragment = 0; fragment < fragments_count(&s->global_config.fragments); fragment++)
 		cfg->n_chunks[fragment] = global_round_chunks(&s->global_config, fragment).n_chunks;
 }
@@ -419,6 +433,7 @@ static void on_report(struct sim *s, int host, const struct http_head *head, con
 		sim_fail(s, "w%d: report refused: %s", host, et.text);
 	else
 		reply(s, host, *head, STATUS_NONE, NULL, 0);
+	forms_report(s, host, &rep);
 }
 
 static void on_document(struct sim *s, int host, const struct http_head *head) {

@@ -45,7 +45,7 @@ static const struct field options[] = {
 	OPTION(loud, FIELD_BOOL),
 	OPTION(weight_by_tokens, FIELD_BOOL),
 	OPTION(equal_ownership, FIELD_BOOL),
-	OPTION(skips_slow, FIELD_BOOL),
+	OPTION(slow_members, FIELD_INT),
 	OPTION(fragments, FIELD_U32),
 	OPTION(mix, FIELD_FLOAT),
 	OPTION(gives_away, FIELD_BOOL),

@@ -183,7 +183,10 @@ void sim_network_init(struct sim *s) {
 	net->route = (struct net_node){.forward = route_forward};
 	for (int number = 0; number < SIM_HOSTS; number++) {
 		const int h = sim_host_of_number(number);
-		double rate = s->opt.slowest_bytes_per_s * (1 + 9 * rv_rng_double(&r));
+		const double luck = rv_rng_double(&r);
+		double rate = s->opt.slowest_bytes_per_s * (1 + 9 * luck);
+		if (s->opt.slow_members >= SLOW_COARSER) /* a third are far slower than the others */
+			rate = s->opt.slowest_bytes_per_s * (luck < 1.0 / 3 ? 1 + 3 * luck : 6 + 6 * luck);
 		if (h >= SIM_COORDINATOR)
 			rate = s->opt.n_workers > SIM_ORDINARY ? 1e8 : 1e7;
 		net->up[h] = (struct net_node){.forward = up_forward, .next = &net->gate, .at_best = rate};

@@ -120,11 +120,15 @@ static void choose_relay(struct sim_options *o) {
 	o->relay = has_one ? 1 + (int)rv_rng_below(&r, 2) : 0;
 }
 
-/* One in four skips members with slow lines. */
+/* One in four skips members with slow lines; one in four lets them send a coarser contribution, or
+ * a part of it. */
 static void choose_slow(struct sim_options *o) {
 	enum { STREAM = 46 };
+	static const uint8_t others[] = {SLOW_COARSER, SLOW_PART, SLOW_WAIT, SLOW_WAIT, SLOW_WAIT, SLOW_WAIT};
 	struct rv_rng r = rv_rng_of(o->seed, STREAM);
-	o->skips_slow = rv_rng_below(&r, 4) == 0 && !o->hasty; /* those show that all catch up */
+	const bool skips = rv_rng_below(&r, 4) == 0;
+	const int other = others[rv_rng_below(&r, sizeof others)];
+	o->slow_members = o->hasty ? SLOW_WAIT : skips ? SLOW_SKIP : other; /* hasty ones show that all catch up */
 }
 
 /* Two in five of those with at least four workers run in rows. */
@@ -198,6 +202,7 @@ struct sim_options sim_options_plain(void) {
 }
 
 void sim_options_text(const struct sim_options *o, char *out, size_t cap) {
+	static const char *const slow[] = {"", ", slow lines skipped", ", slow lines coarser", ", slow lines in part"};
 	int n = snprintf(
 		out, cap,
 		"seed %llu: %d workers (at least %u) in rows of %d, %llu rounds of %llu steps (%llu ahead%s) of %lld ms, %zu "
@@ -218,10 +223,9 @@ void sim_options_text(const struct sim_options *o, char *out, size_t cap) {
 						: ", two relays",
 		(double)o->feedback, (double)o->mean_feedback, o->fragments, (double)o->mix,
 		o->late == LATE_KEEP ? "keep" : "discard", o->clip, o->loud ? " and loud" : "",
-		o->weight_by_tokens ? "tokens" : "equal", o->equal_ownership ? "equal" : "by line",
-		o->skips_slow ? ", slow lines skipped" : "", o->mixed ? ", mixed releases" : "",
-		o->by_time ? ", steps by time" : "", (unsigned long long)o->snapshot_every, (long long)o->delay_us / SIM_MS,
-		(long long)o->jitter_us / SIM_MS, o->slowest_bytes_per_s / 1e3);
+		o->weight_by_tokens ? "tokens" : "equal", o->equal_ownership ? "equal" : "by line", slow[o->slow_members],
+		o->mixed ? ", mixed releases" : "", o->by_time ? ", steps by time" : "", (unsigned long long)o->snapshot_every,
+		(long long)o->delay_us / SIM_MS, (long long)o->jitter_us / SIM_MS, o->slowest_bytes_per_s / 1e3);
 	if (o->calm)
 		(void)snprintf(out + n, cap - (size_t)n, "calm");
 	else

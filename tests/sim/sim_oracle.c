@@ -101,7 +101,8 @@ static bool reference_mean(struct sim *s, struct sim_roster *r, uint8_t *out) {
 			break;
 		}
 		count_steps(s, from[i]);
-		oracle_commits_residual(s, from[i]);
+		oracle_commits_residual(s, from[i], &r->of[i].form);
+		s->stats.sent_less += r->of[i].form.codec != 0 || r->of[i].form.part != 0;
 	}
 	ok = ok && oracle_mean(s, r, from, out);
 	free(from);
@@ -252,9 +253,9 @@ static void check_commits(struct sim *s, const struct document *d) {
 static uint64_t head_of(const struct document *d) {
 	struct rv_hasher h;
 	rv_hash_init(&h);
-	const uint64_t numbers[] = {d->phase,          d->term,     d->round,         d->attempt,
-								d->snapshot_round, d->n_log,    d->n_kept_rounds, d->deadline_ms,
-								d->n_chunks,       d->n_roster, d->n_rows,        d->banned.n};
+	const uint64_t numbers[] = {d->phase,  d->term,          d->round,           d->attempt,  d->snapshot_round,
+								d->n_log,  d->n_kept_rounds, d->deadline_ms,     d->n_chunks, d->n_roster,
+								d->n_rows, d->banned.n,      d->slow_deadline_ms};
 	for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
 		rv_hash_u64(&h, numbers[i]);
 	uint64_t head;

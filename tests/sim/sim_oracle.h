@@ -22,6 +22,7 @@ struct sim_contribution {
 struct sim_participant {
 	uint32_t member, weight; /* weight 0: no document has said it yet */
 	uint64_t boot;
+	struct contribution_form form; /* as its record says */
 };
 struct sim_row {
 	uint32_t weight, since; /* 0: out of the mean; as document.row_since */
@@ -101,9 +102,30 @@ struct sim_oracle {
 	uint32_t member_of[SIM_MAX_WORKERS]; /* as acknowledged; NET_NO_MEMBER: not yet */
 	int16_t host_of[SIM_MAX_WORKERS];    /* by member number; SIM_NOBODY */
 	struct sim_told told[SIM_MAX_WORKERS];
-	uint64_t last_head; /* of the latest document: what it says to all alike */
+	uint64_t uplinks[SIM_MAX_WORKERS][2]; /* bytes/s: the last two different ones of its reports */
+	uint64_t last_head;                   /* of the latest document: what it says to all alike */
 };
 void oracle_init(struct sim *s);
+
+/* ---- forms of contributions (sim_forms.c) ---- */
+
+/* Returns the bytes of a contribution by the codec that needs most. */
+size_t forms_most_bytes(const struct global_config *g);
+/* Returns how a member's contribution is sent, as a document says. */
+struct contribution_form forms_of(const struct document *d, uint32_t member);
+/* Returns true if such a contribution to `round` has the chunk. */
+bool forms_has(const struct contribution_form *f, uint64_t round, uint32_t chunk);
+void forms_report(struct sim *s, int host, const struct report *rep); /* reached the coordinator */
+/* Judges the forms of a roster that has become durable. */
+void forms_record(struct sim *s, const struct core_record *rec);
+/* A participant of a document is to send as its record says. */
+bool forms_agree(const struct sim_participant *p, const struct member_ref *m);
+/* Decodes chunk `c` of a contribution, as it is sent in this form, to `x` (n). Returns the sum of
+ * its squares. */
+double forms_sent(const struct sim *s, const uint8_t *encoded, const struct contribution_form *f, uint64_t round,
+				  uint32_t c, float *x);
+/* Adds to `left`, (n) what the encoding of the contribution left, what its form left besides. */
+void forms_leave(struct sim *s, const uint8_t *encoded, const struct contribution_form *f, uint64_t round, float *left);
 
 /* ---- residuals of means (sim_means.c) ---- */
 void means_open(struct sim *s, int host); /* a process starts; its state is loaded */
@@ -121,8 +143,9 @@ void oracle_loses_residual(struct sim *s, int host);   /* its process has none f
 void oracle_resumes_residual(struct sim *s, int host); /* another process has what was saved, or none */
 void oracle_forgets_residuals(struct sim *s);
 void oracle_encoded(struct sim *s, int host);
-void oracle_adopts(struct sim *s, int host, uint64_t round); /* takes its contribution for one of the mean */
-void oracle_commits_residual(struct sim *s, const struct sim_contribution *c);
+/* Takes its contribution, sent in this form, for one of the mean. */
+void oracle_adopts(struct sim *s, int host, uint64_t round, const struct contribution_form *form);
+void oracle_commits_residual(struct sim *s, const struct sim_contribution *c, const struct contribution_form *form);
 void oracle_contribution(struct sim *s, int host);                /* at the start of an attempt */
 void oracle_record(struct sim *s, const struct core_record *rec); /* became durable */
 /* Is about to be announced to a host; `own`: each member has another one. */

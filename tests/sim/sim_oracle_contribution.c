@@ -133,19 +133,38 @@ static void left_is(struct sim *s, struct sim_residual *e, uint64_t round, const
 	}
 }
 
-void oracle_commits_residual(struct sim *s, const struct sim_contribution *c) {
+void oracle_commits_residual(struct sim *s, const struct sim_contribution *c, const struct contribution_form *form) {
 	struct sim_residual *e = &s->oracle.residuals[c->host];
 	const uint32_t fragment = fragment_of(s, c->round);
-	if (c->left != NULL)
+	if (c->left != NULL) {
 		left_is(s, e, c->round, c->left);
+		forms_leave(s, c->bytes, form, c->round, e->left);
+	}
 	e->had_reason[fragment] = e->losses != c->losses;
 	e->unknown[fragment] = e->gone[fragment] = false;
 }
 
-void oracle_adopts(struct sim *s, int host, uint64_t round) {
+/* Returns true if it was to send in another form than it takes for granted. */
+static bool is_another_form(const struct sim *s, const struct sim_worker *w, uint64_t round,
+							const struct contribution_form *form) {
+	const struct sim_roster *r = roster_of(s, round, s->oracle.means.attempt[round]);
+	const uint64_t boot = w->boot;
+	for (int i = 0; r != NULL && i < r->n; i++)
+		if (r->of[i].member == w->member && r->of[i].boot == boot && w->term == s->oracle.term)
+			return r->of[i].form.codec != form->codec || r->of[i].form.part != form->part;
+	return false;
+}
+
+void oracle_adopts(struct sim *s, int host, uint64_t round, const struct contribution_form *form) {
+	const struct sim_worker *w = &s->workers[host];
 	struct sim_residual *e = &s->oracle.residuals[host];
+	if (is_another_form(s, w, round, form))
+		sim_fail(s, "w%d: takes its contribution to round %llu for one in codec %u, part %u, which it was not", host,
+				 (unsigned long long)round, form->codec, form->part);
 	if (e->encoded != round)
 		return;
 	left_is(s, e, round, e->next);
+	if (s->opt.feedback > 0)
+		forms_leave(s, w->participant.encoded, form, round, e->left);
 	e->gone[fragment_of(s, round)] = false;
 }

@@ -1,31 +1,16 @@
 /* sim_oracle_mean.c: the mean over a roster, computed as its definition reads: row by row the
- * contributions, limited, times their weights, in roster order; the rows' sums in row order;
- * divided by all weights; encoded once. Plain loops over one value after the other: nothing of
- * outer/merge.h. */
+ * contributions to a chunk, as they are sent, limited, times their weights, in roster order; the
+ * rows' sums in row order; divided by the weights of those that contributed; encoded once. Plain
+ * loops over one value after the other: nothing of outer/merge.h. */
 #include "sim.h"
 
 #include "base/assert.h"
-#include "outer/codec_kernels.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { LIMITED_FROM = 3 }; /* contributions: of fewer the wrong one is not known */
-
-/* Sum of squares of an encoded chunk: as the codec has it, else by 16 lanes in turn, which are
- * folded. */
-static double squares(const struct sim *s, const uint8_t *encoded, const float *x, size_t n) {
-	double lanes[CODEC_DOT_LANES] = {0};
-	if (s->opt.codec->sum_squares != NULL)
-		return s->opt.codec->sum_squares(s->opt.codec, encoded, n);
-	for (size_t i = 0; i < n; i++)
-		lanes[i % CODEC_DOT_LANES] += (double)x[i] * (double)x[i];
-	for (int half = CODEC_DOT_LANES / 2; half > 0; half /= 2)
-		for (int l = 0; l < half; l++)
-			lanes[l] += lanes[l + half];
-	return lanes[0];
-}
 
 static double lower_median(const double *norms, int n) {
 	double sorted[NET_MAX_ROW];
@@ -43,44 +28,57 @@ struct row_of_chunk {
 	const struct sim_contribution *const *from;
 	const struct sim_participant *of;
 	int n;
-	size_t offset, values; /* bytes into a contribution; of the chunk */
+	uint64_t round;
+	uint32_t chunk;
+	size_t values;
+	int who[NET_MAX_ROW]; /* the places of those that contribute to it */
+	int n_who;
 };
 
-static void decode(const struct sim *s, const struct row_of_chunk *row, int i, float *x) {
-	RV_ASSERT(s->opt.codec->decode(s->opt.codec, row->from[i]->bytes + row->offset, row->values, x, NULL) == RV_OK);
+static void find_contributors(struct row_of_chunk *row) {
+	RV_ASSERT(row->n <= NET_MAX_ROW);
+	for (int i = 0; i < row->n; i++)
+		if (forms_has(&row->of[i].form, row->round, row->chunk))
+			row->who[row->n_who++] = i;
+}
+
+static double decode(const struct sim *s, const struct row_of_chunk *row, int k, float *x) {
+	const int i = row->who[k];
+	return forms_sent(s, row->from[i]->bytes, &row->of[i].form, row->round, row->chunk, x);
 }
 
 /* By what each contribution is multiplied. */
 static void find_factors(struct sim *s, const struct row_of_chunk *row, float *x, float *factors) {
 	double norms[NET_MAX_ROW];
-	for (int i = 0; i < row->n; i++)
-		factors[i] = (float)row->of[i].weight;
-	if (s->opt.clip == 0 || row->n < LIMITED_FROM)
+	for (int k = 0; k < row->n_who; k++)
+		factors[k] = (float)row->of[row->who[k]].weight;
+	if (s->opt.clip == 0 || row->n_who < LIMITED_FROM)
 		return;
-	for (int i = 0; i < row->n; i++) {
-		decode(s, row, i, x);
-		norms[i] = sqrt(squares(s, row->from[i]->bytes + row->offset, x, row->values));
-	}
-	const double limit = s->opt.clip * lower_median(norms, row->n);
-	for (int i = 0; i < row->n; i++)
-		if (norms[i] > limit) {
-			factors[i] = (float)(limit / norms[i] * (double)row->of[i].weight);
+	for (int k = 0; k < row->n_who; k++)
+		norms[k] = sqrt(decode(s, row, k, x));
+	const double limit = s->opt.clip * lower_median(norms, row->n_who);
+	for (int k = 0; k < row->n_who; k++)
+		if (norms[k] > limit) {
+			factors[k] = (float)(limit / norms[k] * (double)row->of[row->who[k]].weight);
 			s->stats.clipped++;
 		}
 }
 
-static void add_row(struct sim *s, const struct row_of_chunk *row, float *x, float *sum, float *total) {
+/* Returns the weight of those that contribute. */
+static uint32_t add_row(struct sim *s, const struct row_of_chunk *row, float *x, float *sum, float *total) {
 	float factors[NET_MAX_ROW];
-	RV_ASSERT(row->n <= NET_MAX_ROW);
+	uint32_t weight = 0;
 	find_factors(s, row, x, factors);
 	memset(sum, 0, row->values * sizeof *sum);
-	for (int i = 0; i < row->n; i++) {
-		decode(s, row, i, x);
+	for (int k = 0; k < row->n_who; k++) {
+		(void)decode(s, row, k, x);
+		weight += row->of[row->who[k]].weight;
 		for (size_t v = 0; v < row->values; v++)
-			sum[v] += factors[i] * x[v];
+			sum[v] += factors[k] * x[v];
 	}
 	for (size_t v = 0; v < row->values; v++)
 		total[v] += sum[v];
+	return weight;
 }
 
 static void encode(const struct sim *s, float *mean, size_t n, const struct feedback *residual, uint8_t *out) {
@@ -95,17 +93,21 @@ static void encode(const struct sim *s, float *mean, size_t n, const struct feed
 }
 
 static void mean_of_chunk(struct sim *s, const struct sim_roster *r, const struct sim_contribution *const *from,
-						  size_t offset, size_t n, float *room, float *total) {
+						  uint32_t c, size_t n, float *room, float *total) {
 	uint32_t weights = 0;
 	memset(total, 0, n * sizeof *total);
 	for (int i = 0; i < r->n_rows; i++) {
 		const struct sim_row *row = &r->rows[i];
-		const struct row_of_chunk part = {
-			.from = from + row->first, .of = r->of + row->first, .n = row->n, .offset = offset, .values = n};
+		struct row_of_chunk part = {.from = from + row->first,
+									.of = r->of + row->first,
+									.n = row->n,
+									.round = r->round,
+									.chunk = c,
+									.values = n};
 		if (row->weight == 0)
 			continue;
-		add_row(s, &part, room, room + n, total);
-		weights += row->weight;
+		find_contributors(&part);
+		weights += add_row(s, &part, room, room + n, total);
 	}
 	for (size_t v = 0; v < n; v++)
 		total[v] /= (float)weights;
@@ -117,7 +119,7 @@ bool oracle_mean(struct sim *s, const struct sim_roster *r, const struct sim_con
 	for (uint32_t c = 0; c < chunks.n_chunks; c++) {
 		const size_t offset = chunking_offset_bytes(&chunks, s->opt.codec, c), n = chunking_len(&chunks, c);
 		struct feedback residual;
-		mean_of_chunk(s, r, from, offset, n, room + n, room);
+		mean_of_chunk(s, r, from, c, n, room + n, room);
 		encode(s, room, n, means_oracle_of(s, r, c, &residual), out + offset);
 	}
 	free(room);

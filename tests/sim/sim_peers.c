@@ -3,6 +3,7 @@
 #include "sim.h"
 
 #include "base/assert.h"
+#include "outer/recode.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -280,15 +281,24 @@ void mesh_handle(struct sim *s, int host) {
 /* ---- the all-reduce ---- */
 
 static size_t chunk_bytes(void *ctx, uint8_t codec, uint32_t chunk) {
-	(void)codec;
 	const struct sim_worker *w = ctx;
-	return w->sim->opt.codec->encoded_bytes(w->sim->opt.codec, chunking_len(&w->chunks, chunk));
+	const struct codec *sent = global_sent_as(&w->sim->global_config, codec);
+	return sent->encoded_bytes(sent, chunking_len(&w->chunks, chunk));
 }
 
 static size_t chunk_offset(void *ctx, uint8_t codec, uint32_t chunk) {
-	(void)codec;
 	const struct sim_worker *w = ctx;
-	return chunking_offset_bytes(&w->chunks, w->sim->opt.codec, chunk);
+	return chunking_offset_bytes(&w->chunks, global_sent_as(&w->sim->global_config, codec), chunk);
+}
+
+/* Returns the run's rule for contributions in these codecs. */
+static struct merge_rule rule_of(const struct sim_worker *w, const struct reduce_inputs *c,
+								 const struct codec *codecs[NET_MAX_ROW]) {
+	struct merge_rule rule = global_merge(&w->sim->global_config);
+	for (int i = 0; i < c->n; i++)
+		codecs[i] = global_sent_as(&w->sim->global_config, c->codecs[i]);
+	rule.codecs = codecs;
+	return rule;
 }
 
 static enum rv_err chunk_reduce(void *ctx, uint32_t chunk, const struct reduce_inputs *c, uint8_t *out, int *bad,
@@ -296,7 +306,8 @@ static enum rv_err chunk_reduce(void *ctx, uint32_t chunk, const struct reduce_i
 	struct sim_worker *w = ctx;
 	struct feedback room;
 	*bad = -1;
-	const struct merge_rule rule = global_merge(&w->sim->global_config);
+	const struct codec *codecs[NET_MAX_ROW];
+	const struct merge_rule rule = rule_of(w, c, codecs);
 	const struct feedback *residual = mean_residual_of(&w->means, &w->sim->global_config, chunk, &room);
 	return merge_chunk(&rule, c->data, c->weights, c->n, chunking_len(&w->chunks, chunk), w->sim->scratch, residual,
 					   out, NULL, et);
@@ -318,7 +329,8 @@ static size_t sum_offset(void *ctx, uint32_t chunk) {
 static enum rv_err chunk_sum(void *ctx, uint32_t chunk, const struct reduce_inputs *c, uint8_t *out, int *bad,
 							 struct rv_errtext *et) {
 	const struct sim_worker *w = ctx;
-	const struct merge_rule rule = global_merge(&w->sim->global_config);
+	const struct codec *codecs[NET_MAX_ROW];
+	const struct merge_rule rule = rule_of(w, c, codecs);
 	RV_ASSERT(out == NULL);
 	*bad = -1;
 	return merge_partial(&rule, c->data, c->weights, c->n, chunking_len(&w->chunks, chunk), w->sim->scratch,
@@ -351,24 +363,41 @@ static uint64_t expected_column_tx(struct sim_worker *w, const struct document *
 /* Returns what this worker sends if nothing goes wrong: each chunk once to its owner; of its own
  * the mean to its row, and in rows what the column needs. */
 static uint64_t expected_tx(struct sim_worker *w, const struct document *d) {
+	const struct contribution_form form = forms_of(d, w->member);
 	uint64_t bytes = 0;
 	for (int g = 0; g < d->n_ranges; g++)
 		for (uint32_t c = d->ranges[g].first; c < d->ranges[g].first + d->ranges[g].count; c++) {
 			bool mine = d->members[d->ranges[g].owner].member == w->member;
-			bytes += (mine ? d->n_members - 1u : 1u) * (FRAME_HEADER_BYTES + chunk_bytes(w, 0, c));
+			if (mine)
+				bytes += (d->n_members - 1u) * (FRAME_HEADER_BYTES + chunk_bytes(w, 0, c));
+			else if (forms_has(&form, d->round, c))
+				bytes += FRAME_HEADER_BYTES + chunk_bytes(w, form.codec, c);
 			bytes += mine && d->n_rows > 1 ? expected_column_tx(w, d, c) : 0;
 		}
 	return bytes;
 }
 
+/* Returns this worker's contribution as it is sent. */
+static const uint8_t *make_own(struct sim_worker *w, const struct document *d) {
+	const struct global_config *g = &w->sim->global_config;
+	w->own_codec = forms_of(d, w->member).codec;
+	if (w->own_codec == 0)
+		return w->participant.encoded;
+	if (w->recoded == NULL)
+		w->recoded = sim_alloc(w->sim->max_sent);
+	RV_ASSERT(recode_vector(&w->chunks, global_sent(g), global_sent_as(g, w->own_codec), w->participant.encoded,
+							w->recoded, w->sim->scratch, NULL) == RV_OK);
+	return w->recoded;
+}
+
 static struct grid_memory reduce_memory(struct sim_worker *w, const struct document *d) {
-	struct grid_memory mem = {.own = w->participant.encoded, .reduced = w->reduced, .flags = w->flags};
+	struct grid_memory mem = {.own = make_own(w, d), .reduced = w->reduced, .flags = w->flags};
 	const size_t sum = merge_partial_bytes(w->chunks.n);
 	const int room = w->sim->opt.n_workers < NET_MAX_ROW ? w->sim->opt.n_workers : NET_MAX_ROW;
 	if (w->held == NULL)
-		w->held = sim_alloc((size_t)room * w->sim->max_payload);
+		w->held = sim_alloc((size_t)room * w->sim->max_sent);
 	for (int m = 0; m < room; m++)
-		mem.held[m] = w->held + (size_t)m * w->sim->max_payload;
+		mem.held[m] = w->held + (size_t)m * w->sim->max_sent;
 	if (d->n_rows <= 1)
 		return mem;
 	free(w->sums);
@@ -452,7 +481,7 @@ static enum rv_err resume_reduce(void *ctx, const struct document *d, struct rv_
 	struct sim_worker *w = ctx;
 	(void)et;
 	means_begin(w->sim, w->host, d);
-	if (grid_continues(w->reduce, d))
+	if (grid_continues(w->reduce, d) && forms_of(d, w->member).codec == w->own_codec)
 		grid_restart(w->reduce, d, w->sim->now_us);
 	else
 		init_reduce(w->sim, w->host, d);

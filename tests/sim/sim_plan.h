@@ -2,6 +2,7 @@
 #ifndef RV_TESTS_SIM_SIM_PLAN_H
 #define RV_TESTS_SIM_SIM_PLAN_H
 
+#include "base/run_config.h"
 #include "outer/codec.h"
 #include "tests/sim/sim_limits.h"
 #include "worker/round/round.h"
@@ -131,7 +132,7 @@ struct sim_options {
 	bool loud;   /* some contributions are several times as large as they should be */
 	bool weight_by_tokens;
 	bool equal_ownership; /* else ownership follows what workers say of their lines */
-	bool skips_slow;      /* members with slow lines take part now and then */
+	int slow_members;     /* enum run_slow_members: of members with slow uplinks */
 	uint32_t fragments;
 	float mix;           /* what a worker keeps of its own when it adopts a round's */
 	bool gives_away;     /* late outer steps: overlap_steps is H, and steps ahead begin from a start of their own */

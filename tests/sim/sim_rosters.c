@@ -25,7 +25,8 @@ static struct sim_roster *roster_new(const struct core_record *rec) {
 	r->n = rec->n_members;
 	r->of = sim_alloc((size_t)r->n * sizeof *r->of);
 	for (int i = 0; i < r->n; i++)
-		r->of[i] = (struct sim_participant){.member = rec->members[i], .boot = rec->boots[i]};
+		r->of[i] = (struct sim_participant){
+			.member = rec->members[i], .boot = rec->boots[i], .form = {rec->members[i], rec->codecs[i], rec->parts[i]}};
 	return r;
 }
 
@@ -54,6 +55,7 @@ void roster_record(struct sim *s, const struct core_record *rec) {
 		return;
 	}
 	s->stats.later_attempts += rec->attempt > 1;
+	forms_record(s, rec);
 	struct sim_roster *r = roster_new(rec);
 	r->next = s->oracle.rosters;
 	s->oracle.rosters = r;
@@ -97,7 +99,8 @@ static void check_only_row(struct sim *s, int host, const struct document *d, st
 	const struct rv_hash hash = hash_of(d);
 	bool same = d->n_members == r->n;
 	for (int i = 0; i < d->n_members && same; i++)
-		same = d->members[i].member == r->of[i].member && d->members[i].boot == r->of[i].boot;
+		same = d->members[i].member == r->of[i].member && d->members[i].boot == r->of[i].boot &&
+			   forms_agree(&r->of[i], &d->members[i]);
 	if (!same)
 		complain(s, r, host, "has another roster than its record");
 	else if (r->announced && !rv_hash_equal(&hash, &r->hash))
@@ -235,7 +238,7 @@ static bool note_members(const struct document *d, struct sim_roster *r) {
 		const struct member_ref *m = &d->members[i];
 		const int place = row->first + i;
 		if (place >= r->n || m->place != place || m->row != d->row || r->of[place].member != m->member ||
-			r->of[place].boot != m->boot)
+			r->of[place].boot != m->boot || !forms_agree(&r->of[place], m))
 			return false;
 		r->of[place].weight = m->weight;
 		weight += m->weight;
@@ -272,7 +275,8 @@ static void check_row(struct sim *s, int host, const struct document *d, const s
 	for (int i = 0; i < row->n && same; i++) {
 		const struct sim_participant *p = &r->of[row->first + i];
 		const struct member_ref *m = &d->members[i];
-		same = m->place == row->first + i && m->member == p->member && m->boot == p->boot && m->weight == p->weight;
+		same = m->place == row->first + i && m->member == p->member && m->boot == p->boot && m->weight == p->weight &&
+			   forms_agree(p, m);
 	}
 	if (!same)
 		complain(s, r, host, "has another row than that of a neighbour");

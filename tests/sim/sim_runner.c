@@ -49,6 +49,7 @@ void sim_stats_add(struct sim_stats *sum, const struct sim_stats *one) {
 	sum->residuals += one->residuals;
 	sum->mean_residuals += one->mean_residuals;
 	sum->clipped += one->clipped;
+	sum->sent_less += one->sent_less;
 	sum->calls += one->calls;
 	sum->openings += one->openings;
 	sum->strange_dials += one->strange_dials;

@@ -240,6 +240,8 @@ void trainer_unload(struct sim_worker *w) {
 	global_release(&w->global);
 	free(w->reduced);
 	free(w->flags);
+	free(w->recoded);
+	w->recoded = NULL;
 	free(w->sums);
 	w->sums = NULL;
 	free(w->held);

@@ -263,7 +263,8 @@ void training_apply(struct sim *s, int host, const struct trainer_request *a) {
 	check_kept(s, host, a);
 	count_outer_step(s, w, a->adopt);
 	if (a->adopt == PARTICIPANT_ADOPT)
-		oracle_adopts(s, host, a->round);
+		oracle_adopts(s, host, a->round, &a->form);
+	participant_send_as(&w->participant, &a->form);
 	if (a->round == w->global.round &&
 		participant_apply(&w->participant, &w->global, a->reduced->data, &a->expect, a->adopt, &begins, NULL) == RV_OK)
 		oracle_applied(s, host);

@@ -119,6 +119,7 @@ static void make_fragments(struct sim *s) {
 										.n = layers < FRAGMENTS_MAX_LAYERS ? layers : FRAGMENTS_MAX_LAYERS};
 	RV_ASSERT(fragments_make(&g->chunks, s->opt.fragments, &all, &g->fragments, NULL) == RV_OK);
 	s->max_payload = global_max_payload_bytes(g);
+	s->max_sent = forms_most_bytes(g);
 }
 
 static void number_seed(uint8_t seed[IDENTITY_SEED_BYTES], int number) {
@@ -143,6 +144,13 @@ static void make_identities(struct sim *s) {
 	memcpy(s->run_id, s->run_hash.b, sizeof s->run_id);
 }
 
+static int codec_place(const struct codec *codec) {
+	int i = 0;
+	while (codec_registry[i] != codec)
+		i++;
+	return i;
+}
+
 static void make_run(struct sim *s) {
 	s->run_hash = rv_hash_of(&s->opt.seed, sizeof s->opt.seed);
 	s->global_config = (struct global_config){.n = s->opt.n_params,
@@ -158,7 +166,8 @@ static void make_run(struct sim *s) {
 								 .mix = (double)s->opt.mix,
 								 .eager_share = (double)s->opt.share,
 								 .error_feedback = (double)s->opt.feedback,
-								 .slow_members = s->opt.skips_slow ? SLOW_SKIP : SLOW_WAIT,
+								 .slow_members = s->opt.slow_members,
+								 .codec = codec_place(s->opt.codec),
 								 .mean_feedback = (double)s->opt.mean_feedback,
 								 .updates = !s->opt.gives_away ? UPDATES_WAITED
 											: s->opt.share > 0 ? UPDATES_EAGER

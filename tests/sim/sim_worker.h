@@ -130,8 +130,10 @@ struct sim_worker {
 	struct sim_task *tasks;
 	struct store_thread store_thread;
 	uint8_t *reduced, *flags;
-	uint8_t *held; /* NET_MAX_ROW contributions; NULL: none yet */
-	uint8_t *sums; /* of a roster in rows; NULL: none yet */
+	uint8_t *recoded;  /* its contribution by another codec; NULL: none yet */
+	uint8_t own_codec; /* id; 0: the run's */
+	uint8_t *held;     /* NET_MAX_ROW contributions; NULL: none yet */
+	uint8_t *sums;     /* of a roster in rows; NULL: none yet */
 	struct sim_progress own_progress;
 	struct peers *mesh;      /* NULL: not open */
 	struct fetcher *fetcher; /* of its session */
