@@ -6,6 +6,7 @@ full:  the same caps on a mesh of three that has bulk for everybody all the time
 exchange: how much of their lines --sites workers use (exchange.py): --up and --down Mbit/s, --rtt, --loss, --buffer; beside
        it bare TLS streams, PCCL where PCCL_DIR names a checkout with a build, and hivemind where HIVEMIND_PYTHON names a
        python that has it (peers.py).
+policies: one site of four is slow (--slow-lines, Mbit/s down/up), under each of --policies: seconds from commit to commit.
 away:  the coordinator is killed and comes back after a while: how long until the next commit; nobody joins again.
 """
 import argparse
@@ -19,6 +20,7 @@ import time
 
 import exchange
 import peers
+import slow_site
 from cluster import Cluster, Timeout
 from process import start_child
 from shaped import ShapedNet, what_is_missing
@@ -36,18 +38,19 @@ def say(case, **fields):
 class Run:
     """A cluster of workers that all take part, on lines of one rate; closed at the end of the `with`."""
 
-    def __init__(self, a, config, workers, rate, args=(), delay=None):
+    def __init__(self, a, config, workers, rate, args=(), delay=None, start=None):
         self.a, self.config, self.workers, self.rate, self.args = a, config, workers, rate, args
         self.delay = a.delay if delay is None else delay
+        self.start = start or (lambda c: c.add_workers(workers, args))
 
     def __enter__(self):
         self.dir = tempfile.mkdtemp(prefix="rivulet-lines.")
         self.net = ShapedNet(self.a.bin, self.workers + 1, self.rate, self.delay, f"{self.dir}/net.log")
         try:
             self.cluster = c = Cluster(self.a.bin, f"{self.dir}/run", self.net,
-                                       {**self.config, "min-workers": self.workers})
+                                       {"min-workers": self.workers, **self.config})
             c.start_coordinator()
-            c.add_workers(self.workers, self.args)
+            self.start(c)
         except BaseException:
             self.__exit__()
             raise
@@ -90,6 +93,22 @@ def slow(a, rate, workers):
         say(f"slow: {rate:g} Mbit/s, {workers} workers", rounds=len(commits), suspects=suspects, later_attempts=len(late),
             links_timed_out=down, reduce_s_mean=round(sum(x["reduce_us"] for x in commits) / len(commits) * 1e-6, 2), met=met)
         return met
+
+
+def policies(a, line, policy):
+    slow_down, slow_up = map(float, line.split("/"))
+
+    def start(c):
+        slow_site.shape(c.net, a.up, a.down or a.up, slow_up, slow_down)
+        c.add_workers(1)
+        c.add_workers(3)
+    with Run(a, slow_site.config(policy), 4, a.up, start=start) as run:
+        c = run.cluster
+        c.wait(f"{a.rounds} rounds", 120 + a.rounds * 20, lambda: len(c.commits()) >= slow_site.FIRST + a.rounds, 1)
+        commits = c.commits()[:slow_site.FIRST + a.rounds]
+        say(f"policies: {policy}, the slow site has {line} Mbit/s", **slow_site.summary(commits),
+            sends=slow_site.sent_as(c.workers[0].events.fresh()))
+        return True
 
 
 def worst_window(samples, key, site):
@@ -247,13 +266,15 @@ def parse():
     p.add_argument("--cases", default="exchange,slow,caps,full,away", help="default: %(default)s")
     p.add_argument("--rates", default="1,10", help="slow: Mbit/s (default: %(default)s)")
     p.add_argument("--workers", default="4,8", help="slow: how many (default: %(default)s)")
-    p.add_argument("--rounds", type=int, default=4, help="slow: rounds (default: 4)")
+    p.add_argument("--rounds", type=int, default=4, help="slow, policies: rounds (default: 4)")
+    p.add_argument("--slow-lines", default="10/10,20/5", help="policies: Mbit/s down/up (default: %(default)s)")
+    p.add_argument("--policies", default=",".join(slow_site.POLICIES), help="default: %(default)s")
     p.add_argument("--caps", default="1,5,20", help="caps: Mbit/s (default: %(default)s)")
     p.add_argument("--seconds", type=float, default=30, help="caps: to watch (default: 30)")
     p.add_argument("--away", type=float, default=60, help="away: seconds (default: 60)")
     p.add_argument("--delay", type=float, default=20, help="ms, one way (default: 20)")
     p.add_argument("--sites", default="2,4,8", help="exchange: how many (default: %(default)s)")
-    p.add_argument("--up", type=float, default=100, help="exchange: Mbit/s of each site (default: 100)")
+    p.add_argument("--up", type=float, default=100, help="exchange, policies: Mbit/s of each site (default: 100)")
     p.add_argument("--down", type=float, help="exchange: the same (default: as --up)")
     p.add_argument("--rtt", default="0,40", help="exchange: ms between two sites (default: %(default)s)")
     p.add_argument("--loss", default="0", help="exchange: %% of packets, on each line (default: %(default)s)")
@@ -272,6 +293,8 @@ def parse():
 def cases_of(a):
     if "slow" in a.cases:
         yield from ((slow, float(r), int(n)) for r in a.rates.split(",") for n in a.workers.split(","))
+    if "policies" in a.cases:
+        yield from ((policies, x, p) for x in a.slow_lines.split(",") for p in a.policies.split(","))
     if "caps" in a.cases:
         yield from ((caps, float(r), o) for r in a.caps.split(",") for o in ("--max-up", "--max-down"))
     if "full" in a.cases:
