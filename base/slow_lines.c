@@ -97,6 +97,17 @@ int slow_lines_step(const struct slow_lines *s, int64_t deadline_us, struct slow
 	return step >= 0 && shows_uplink(member, round) ? step - 1 : step;
 }
 
+/* Returns the largest number up to `k` and the number of chunks that has no divisor in common with
+ * the number of fragments. */
+static uint32_t within_chunks(const struct slow_lines *s, uint32_t k) {
+	if (s->chunks == 0 || k <= s->chunks)
+		return k;
+	k = s->chunks;
+	while (s->fragments > 1 && common_divisor(k, s->fragments) != 1)
+		k--;
+	return k;
+}
+
 uint8_t slow_lines_part(const struct slow_lines *s, int64_t deadline_us, struct slow_line line, uint32_t member,
 						uint64_t round) {
 	const uint64_t own_us = (uint64_t)slow_lines_takes_us(s->sent_bytes, line.up);
@@ -106,5 +117,7 @@ uint8_t slow_lines_part(const struct slow_lines *s, int64_t deadline_us, struct 
 		k = times(s, own_us, (uint64_t)deadline_us);
 	else if (k > 1 && shows_uplink(member, round))
 		k = times(s, own_us, rv_mul_capped(limit, 2));
+	k = within_chunks(s, k);
+	RV_ASSERT(k > 0);
 	return k > 1 ? (uint8_t)k : 0;
 }

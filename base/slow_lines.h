@@ -11,7 +11,8 @@
  *          until its turns come to every fragment.
  * coarser  A member whose uplink needs T for a contribution, more than D, sends it by the first of
  *          the coarser codecs that makes D, or by the last.
- * part     It sends every k-th chunk (slow_contributes), k as for skip.
+ * part     It sends every k-th chunk (slow_contributes), k as for skip, and at most the number of
+ *          chunks: so each contribution has one.
  *
  * Each member receives a whole mean. So for the latter two D is at least what that takes over its
  * downlink: to send less would make nothing faster.
@@ -44,6 +45,7 @@ struct slow_lines {
 	uint64_t payload_bytes; /* of a round, encoded: a contribution or a mean, whichever is longer */
 	int64_t deadline_us;    /* slow-deadline-ms; 0: what an exchange takes over median lines */
 	uint32_t fragments;     /* round r exchanges fragment r mod this number; 0: 1 */
+	uint32_t chunks;        /* part: of the round, so that each contribution has one; 0: many */
 	/* coarser, part. */
 	uint64_t sent_bytes, mean_bytes; /* of a contribution by the run's codec, and of a mean */
 	int n_steps;

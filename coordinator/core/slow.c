@@ -25,6 +25,7 @@ static struct slow_lines lines_of(const struct core *c) {
 	struct slow_lines lines = {.payload_bytes = chunks * c->cfg.chunk_bytes,
 							   .deadline_us = c->cfg.slow_deadline_us,
 							   .fragments = c->cfg.fragments,
+							   .chunks = (uint32_t)chunks,
 							   .sent_bytes = chunks * c->cfg.sent_chunk_bytes,
 							   .mean_bytes = chunks * c->cfg.mean_chunk_bytes,
 							   .n_steps = c->cfg.n_slow_codecs};

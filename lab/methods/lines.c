@@ -22,7 +22,7 @@ struct lines_round lines_round_of(const struct lab_run *r, uint64_t round) {
 	const struct global_config *g = &r->global.cfg;
 	const struct chunking chunks = global_round_chunks(g, round);
 	return (struct lines_round){round, chunking_total_bytes(&chunks, global_sent(g)),
-								chunking_total_bytes(&chunks, g->codec)};
+								chunking_total_bytes(&chunks, g->codec), chunks.n_chunks};
 }
 
 static uint64_t payload_bytes(const struct lines_round *round) {
@@ -33,6 +33,7 @@ static struct slow_lines slow_lines_in(const struct lab_config *c, const struct 
 	return (struct slow_lines){.payload_bytes = payload_bytes(round),
 							   .deadline_us = c->run.slow_deadline_ms * RV_US_PER_MS,
 							   .fragments = (uint32_t)c->run.fragments,
+							   .chunks = round->chunks,
 							   .sent_bytes = round->sent_bytes,
 							   .mean_bytes = round->mean_bytes};
 }

@@ -17,6 +17,7 @@
 /* Bytes that a round exchanges. */
 struct lines_round {
 	uint64_t round, sent_bytes, mean_bytes; /* of a contribution by the run's codec, and of a mean */
+	uint32_t chunks;                        /* 0: many */
 };
 struct lines_round lines_round_of(const struct lab_run *r, uint64_t round);
 

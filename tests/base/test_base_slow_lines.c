@@ -95,6 +95,14 @@ static void test_the_smaller_the_part(void **state) {
 	assert_int_equal(slow_lines_part(&uplink, 1, (struct slow_line){1000, 80000000}, 1, 8), SLOW_LINES_MOST);
 	assert_int_equal(slow_lines_part(&uplink, 1, (struct slow_line){1000000, 1000000}, 1, 8), 0);
 	assert_int_equal(slow_lines_part(&uplink, 1, (struct slow_line){0, 0}, 1, 8), 0);
+	struct slow_lines few = uplink;
+	few.chunks = 3; /* each contribution has one */
+	assert_int_equal(slow_lines_part(&few, 2 * S, asymmetric, 1, 8), 3);
+	few.chunks = 1;
+	assert_int_equal(slow_lines_part(&few, 2 * S, asymmetric, 1, 8), 0);
+	few.chunks = 6;
+	few.fragments = 4;
+	assert_int_equal(slow_lines_part(&few, 1, (struct slow_line){1000, 80000000}, 1, 8), 5);
 	struct slow_lines six = uplink;
 	six.fragments = 6; /* a round's fragment meets each residue */
 	assert_int_equal(slow_lines_part(&six, 2 * S, asymmetric, 1, 8), 5);

@@ -44,24 +44,24 @@ static void test_a_slow_line_leaves_out_rounds(void **state) {
 	struct lab_config c = of("100mbit:100mbit:100mbit:10mbit", 4);
 	for (uint64_t round = 0; round < 2 * EVERY + 1; round++) {
 		bool takes_part[4] = {true, true, true, true};
-		lines_leave_out(&c, &(struct lines_round){round, PAYLOAD, PAYLOAD}, takes_part);
+		lines_leave_out(&c, &(struct lines_round){round, PAYLOAD, PAYLOAD, 0}, takes_part);
 		assert_true(takes_part[0] && takes_part[1] && takes_part[2]);
 		assert_int_equal(takes_part[3], round % EVERY == 0);
 	}
 	bool takes_part[4] = {true, true, true, true};
 	c.run.min_workers = 4;
-	lines_leave_out(&c, &(struct lines_round){1, PAYLOAD, PAYLOAD}, takes_part);
+	lines_leave_out(&c, &(struct lines_round){1, PAYLOAD, PAYLOAD, 0}, takes_part);
 	assert_true(takes_part[3]);
 	c.run.min_workers = 1;
 	c.run.slow_members = SLOW_WAIT;
-	lines_leave_out(&c, &(struct lines_round){1, PAYLOAD, PAYLOAD}, takes_part);
+	lines_leave_out(&c, &(struct lines_round){1, PAYLOAD, PAYLOAD, 0}, takes_part);
 	assert_true(takes_part[3]);
 	c.run.slow_members = SLOW_SKIP;
 	c.run.slow_deadline_ms = 3200; /* what a payload takes at 10 Mbit/s */
-	lines_leave_out(&c, &(struct lines_round){1, PAYLOAD, PAYLOAD}, takes_part);
+	lines_leave_out(&c, &(struct lines_round){1, PAYLOAD, PAYLOAD, 0}, takes_part);
 	assert_true(takes_part[3]);
 	c.run.slow_deadline_ms = 3199;
-	lines_leave_out(&c, &(struct lines_round){1, PAYLOAD, PAYLOAD}, takes_part);
+	lines_leave_out(&c, &(struct lines_round){1, PAYLOAD, PAYLOAD, 0}, takes_part);
 	assert_false(takes_part[3]);
 }
 
@@ -73,7 +73,7 @@ static const struct global_config *million(void) {
 }
 
 static double exchange_ms(const struct lab_config *c, const struct contribution_form *forms) {
-	const struct lines_round round = {0, PAYLOAD, PAYLOAD};
+	const struct lines_round round = {0, PAYLOAD, PAYLOAD, 0};
 	bool all[LAB_MAX_WORKERS];
 	for (int i = 0; i < c->workers; i++)
 		all[i] = true;

@@ -2,8 +2,8 @@
  * the oracle, which judges it by the records and by what members report alone.
  *
  * - Only the run's policy makes anybody send less. With `coarser` it is by a codec that is coarser
- *   than the run's; with `part` every k-th chunk, one participant at least sends all, and in a
- *   roster of several rows all do.
+ *   than the run's; with `part` every k-th chunk, and so one at least; one participant at least
+ *   sends all, and in a roster of several rows all do.
  * - It is a member that said its uplink needs longer for its contribution than the record's
  *   deadline; or it was to send so in the attempt before.
  * - What is sent is what the codec makes of the contribution as it was encoded; the rest is the
@@ -83,7 +83,7 @@ static const char *complaint(const struct sim *s, const struct core_record *rec,
 		return "a part, which is not the run's policy";
 	if (rec->codecs[i] != 0 && global_sent_as(&s->global_config, rec->codecs[i]) == NULL)
 		return "by a codec that is not coarser than the run's";
-	if (rec->parts[i] == 1 || rec->parts[i] > NET_MAX_PART)
+	if (rec->parts[i] == 1 || rec->parts[i] > NET_MAX_PART || rec->parts[i] > rec->n_chunks)
 		return "a part that there is not";
 	if (less && !was_so(s, rec, i) && (host == SIM_NOBODY || !is_slow(s, host, rec)))
 		return "less than all, though its line makes the deadline";

@@ -218,14 +218,21 @@ static bool is_as_laid(const struct sim *s, const struct sim_roster *r, int row)
 	return even || !is_next(s, r) || (goes_on(p, r) && has_only_lost(p, r, row));
 }
 
+/* Returns true if the round was opened again before this attempt, or for the first time: rows are
+ * laid out anew. */
+static bool is_laid_anew(const struct sim *s, const struct sim_roster *r) {
+	const struct sim_roster *p = roster_of(s, r->round, r->attempt - 1);
+	return r->attempt == 1 || (p != NULL && p->n == 0);
+}
+
 /* A row of which fewer than half are left is out of the mean. */
 static bool is_enough(const struct sim *s, struct sim_roster *r, int row) {
 	const struct sim_roster *p = before(s, r);
 	struct sim_row *now = &r->rows[row];
-	if (goes_on(p, r) && has_only_lost(p, r, row) && p->rows[row].known)
-		now->laid = p->rows[row].laid;
-	else if (r->attempt == 1)
+	if (is_laid_anew(s, r))
 		now->laid = now->n;
+	else if (goes_on(p, r) && has_only_lost(p, r, row) && p->rows[row].known)
+		now->laid = p->rows[row].laid;
 	return 2 * now->n >= now->laid;
 }
 
