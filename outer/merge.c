@@ -42,10 +42,12 @@ static double dot_with(const struct merge_inputs *c, int i, const float *mean, f
 
 static void measure(const struct merge_inputs *c, const float *mean, const uint32_t *clipped,
 					struct merge_measured *m) {
-	m->mean2 += codec_kernels_best()->dot(mean, mean, c->n);
+	const double mean2 = codec_kernels_best()->dot(mean, mean, c->n);
+	m->mean2 += mean2;
 	for (int i = 0; i < c->n_in; i++) {
 		const int at = m->places ? m->places[i] : i;
 		m->norm2[at] += c->norm2[i];
+		m->mean2_of[at] += mean2;
 		m->dot[at] += dot_with(c, i, mean, m->values);
 		m->clipped[at] += clipped[i];
 	}

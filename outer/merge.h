@@ -80,7 +80,8 @@ struct merge_measured {
 	double norm2[MERGE_MAX_INPUTS]; /* sums of squares of the contributions, as received */
 	double dot[MERGE_MAX_INPUTS];   /* their dot products with the mean, before that is encoded */
 	uint32_t clipped[MERGE_MAX_INPUTS];
-	double mean2; /* sum of squares of the mean */
+	double mean2;                      /* sum of squares of the mean */
+	double mean2_of[MERGE_MAX_INPUTS]; /* the same, of the chunks that this one contributed to */
 };
 
 struct merge_ops {

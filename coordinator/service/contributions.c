@@ -49,27 +49,36 @@ static double cosine(const struct report_measured *m, float mean2) {
 	return lengths > 0 ? fmin(fmax((double)m->dot / lengths, -1), 1) : 0;
 }
 
+static bool measured_any(const struct report *const *owners, const uint32_t *owned, int n_owners, int n, int i) {
+	for (int o = 0; o < n_owners; o++)
+		if (counts(owners[o], owned[o], n) && owners[o]->measured[i].norm2 > 0)
+			return true;
+	return false;
+}
+
 /* Gathers the figures of participant i; returns how many owners measured it. */
-static int gather(const struct report *const *owners, const uint32_t *owned, int n_owners, int n, int i,
-				  struct figures *f) {
+static int gather(const struct report *const *owners, const uint32_t *owned, int n_owners, const uint8_t *parts, int n,
+				  int i, struct figures *f) {
+	const bool skips = parts[i] > 0 && measured_any(owners, owned, n_owners, n, i);
+	const double times = parts[i] > 0 ? parts[i] : 1; /* it contributed to so many times fewer chunks */
 	int count = 0;
 	for (int o = 0; o < n_owners; o++) {
-		if (!counts(owners[o], owned[o], n))
-			continue;
 		const struct report_measured *m = &owners[o]->measured[i];
+		if (!counts(owners[o], owned[o], n) || (skips && !(m->norm2 > 0)))
+			continue;
 		f->norm[count] = norm_ratio(sqrt((double)m->norm2), median_norm(owners[o]));
 		f->cosine[count] = cosine(m, owners[o]->mean2);
-		f->clipped[count] = fmin((double)m->clipped / owned[o], 1);
+		f->clipped[count] = fmin(times * (double)m->clipped / owned[o], 1);
 		count++;
 	}
 	return count;
 }
 
-void contributions_of(const struct report *const *owners, const uint32_t *owned, int n_owners, int n,
-					  struct contribution *out) {
+void contributions_of(const struct report *const *owners, const uint32_t *owned, int n_owners, const uint8_t *parts,
+					  int n, struct contribution *out) {
 	struct figures f;
 	for (int i = 0; i < n; i++) {
-		int count = gather(owners, owned, n_owners, n, i, &f);
+		int count = gather(owners, owned, n_owners, parts, n, i, &f);
 		out[i] = (struct contribution){.measured = count > 0,
 									   .norm = robust_median(f.norm, count),
 									   .cosine = robust_median(f.cosine, count),

@@ -4,6 +4,9 @@
  * In a roster of several rows an owner measures its row. Directions are then relative to the row's
  * mean; sizes are made relative to the whole roster by those of the rows.
  *
+ * A participant that sends a part of its contribution (base/slow_lines.h) may have sent an owner
+ * nothing: the owners that measured nothing of it do not count for it, unless none did.
+ *
  * An owner's numbers are only its own claim. So each owner's are made into figures that need no
  * other owner's, and the median of these over the owners is taken: a liar spoils the figures of the
  * chunks that it owns, and fewer than half of the owners move none of them. (With two owners one
@@ -24,9 +27,9 @@ struct contribution {
 
 /* Computes out (n) for the participants of a row, from the reports of those of them that own
  * `owned` chunks each; a report that does not measure n participants, or whose sender owns nothing,
- * is ignored. n, n_owners <= NET_MAX_ROW. */
-void contributions_of(const struct report *const *owners, const uint32_t *owned, int n_owners, int n,
-					  struct contribution *out);
+ * is ignored. parts (n): member_ref.part of each. n, n_owners <= NET_MAX_ROW. */
+void contributions_of(const struct report *const *owners, const uint32_t *owned, int n_owners, const uint8_t *parts,
+					  int n, struct contribution *out);
 
 /* Returns the median over these owners of the median norm of a chunk that each measured: the size
  * of the row's contributions; 0: none is known. */

@@ -5,14 +5,19 @@
 #include "coordinator/service/robust.h"
 
 #include "base/assert.h"
+#include "outer/codec.h"
 
 #include <inttypes.h>
 #include <math.h>
 
 /* Least distance from the median where all others are alike. */
-#define LOSS_LEAST    0.5  /* nats a token */
-#define LOSS_SHARE    0.25 /* ... or this share of the median */
-#define COSINE_LEAST  0.2
+#define LOSS_LEAST   0.5  /* nats a token */
+#define LOSS_SHARE   0.25 /* ... or this share of the median */
+#define COSINE_LEAST 0.2
+/* Honest contributions of slow lines, in the lab (docs/benchmarks.md): a sparse one has 0.24 to 0.9
+ * of the others' cosine, and up to twice their norm; a part up to 1.7 times. */
+#define SPARSE_COSINE 0.125
+#define LESS_NORM     4.0
 #define CLIPPED_LEAST 0.5 /* share of its chunks from which a contribution counts as scaled down */
 
 /* Figures of a round's participants: medians, and each one's distance. */
@@ -20,6 +25,8 @@ struct round_figures {
 	int n;
 	uint32_t slots[NET_MAX_ROSTER];
 	struct contribution of[NET_MAX_ROSTER];
+	bool sparse[NET_MAX_ROSTER]; /* sent by a sparse codec, unlike others */
+	uint8_t parts[NET_MAX_ROSTER];
 	bool odd[NET_MAX_ROSTER][SERVICE_ODDITIES];
 	double loss[NET_MAX_ROSTER], median_loss, median_cosine;
 };
@@ -41,12 +48,26 @@ static void judge_losses(struct round_figures *f) {
 		f->odd[whose[k]][SERVICE_ODD_LOSS] = robust_is_far(known, n, k, fmax(LOSS_LEAST, LOSS_SHARE * f->median_loss));
 }
 
-/* Judges the measured contributions over the whole roster. */
+/* Judges the size of a contribution, and the direction of one that is sparse unlike the others, by
+ * what its form lets one expect: the values that it sends are its largest, and with error feedback
+ * those of several rounds. */
+static void judge_form(struct round_figures *f, int i) {
+	const struct contribution *c = &f->of[i];
+	const bool less = f->sparse[i] || f->parts[i] > 0;
+	if (!c->measured)
+		return;
+	f->odd[i][SERVICE_ODD_CLIPPED] = c->clipped >= CLIPPED_LEAST && (!less || c->norm >= LESS_NORM);
+	if (f->sparse[i])
+		f->odd[i][SERVICE_ODD_COSINE] = c->cosine < SPARSE_COSINE * f->median_cosine;
+}
+
+/* Judges the measured contributions over the whole roster. The median is that of the contributions
+ * which are not sparse unlike the others. */
 static void judge_contributions(struct round_figures *f) {
 	double cosines[NET_MAX_ROSTER];
 	int whose[NET_MAX_ROSTER], n = 0;
 	for (int i = 0; i < f->n; i++) {
-		if (!f->of[i].measured)
+		if (!f->of[i].measured || f->sparse[i])
 			continue;
 		whose[n] = i;
 		cosines[n++] = f->of[i].cosine;
@@ -54,11 +75,11 @@ static void judge_contributions(struct round_figures *f) {
 	if (n < ROBUST_LEAST)
 		return;
 	f->median_cosine = robust_median(cosines, n);
-	for (int k = 0; k < n; k++) {
-		bool *odd = f->odd[whose[k]];
-		odd[SERVICE_ODD_CLIPPED] = f->of[whose[k]].clipped >= CLIPPED_LEAST;
-		odd[SERVICE_ODD_COSINE] = cosines[k] < f->median_cosine && robust_is_far(cosines, n, k, COSINE_LEAST);
-	}
+	for (int k = 0; k < n; k++)
+		f->odd[whose[k]][SERVICE_ODD_COSINE] =
+			cosines[k] < f->median_cosine && robust_is_far(cosines, n, k, COSINE_LEAST);
+	for (int i = 0; i < f->n; i++)
+		judge_form(f, i);
 }
 
 /* ---- the log ---- */
@@ -122,10 +143,18 @@ static void add_participant(const struct core_record *rec, const struct core_mem
 	row->owned[row->n_owners++] = v->owned_chunks;
 }
 
+/* Returns true if the codec sends a few of the values. */
+static bool codec_is_sparse(uint8_t id) {
+	for (int i = 0; codec_registry[i]; i++)
+		if (codec_registry[i]->id == id)
+			return codec_facts[i].facts & CODEC_SPARSE;
+	return false;
+}
+
 /* Fills in the figures of a row, whose owners measured its contributions only. */
 static void judge_row(struct round_figures *f, struct row_figures *row, double *size) {
 	RV_ASSERT(row->n <= NET_MAX_ROW);
-	contributions_of(row->owners, row->owned, row->n_owners, row->n, f->of + row->first);
+	contributions_of(row->owners, row->owned, row->n_owners, f->parts + row->first, row->n, f->of + row->first);
 	*size = contributions_size(row->owners, row->owned, row->n_owners, row->n);
 }
 
@@ -151,6 +180,8 @@ static void gather(const struct service *s, const struct core_record *rec, struc
 		const struct core_member_view v = core_view(s->core, (uint32_t)core_find(s->core, rec->members[i]));
 		f->slots[i] = v.slot;
 		f->loss[i] = (double)v.last->loss;
+		f->sparse[i] = rec->codecs[i] != 0 && codec_is_sparse(rec->codecs[i]);
+		f->parts[i] = rec->parts[i];
 		if (i > 0 && v.row != last) {
 			judge_row(f, &row, &size[n_rows++]);
 			row = (struct row_figures){.first = i};

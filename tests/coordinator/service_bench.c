@@ -40,6 +40,11 @@ int bench_set_up_rows(void **state) {
 	return open_bench(state, CONFIG "row-size = 4\nownership = equal\n");
 }
 
+int bench_set_up_coarser(void **state) {
+	return open_bench(state, "rounds = 20\nmin-workers = 2\nsilence-ms = 4000\nslow-members = coarser\n"
+							 "slow-codec = topk64\nerror-feedback = 0.95\n");
+}
+
 int bench_tear_down(void **state) {
 	struct service_bench *b = *state;
 	service_free(b->service);

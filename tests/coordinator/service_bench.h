@@ -22,9 +22,11 @@ struct service_bench {
 	struct member_sight sight;                      /* of whoever reports */
 };
 
-/* Set-ups and tear-down of tests: a run of four rounds with min-workers = 2; in rows of four. */
+/* Set-ups and tear-down of tests: a run of four rounds with min-workers = 2; in rows of four; one
+ * of 20 rounds in which members with slow uplinks send topk64. */
 int bench_set_up(void **state);
 int bench_set_up_rows(void **state);
+int bench_set_up_coarser(void **state);
 int bench_tear_down(void **state);
 /* Starts the service anew from its store, as after a crash. */
 void bench_restart(struct service_bench *b);

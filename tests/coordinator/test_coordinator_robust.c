@@ -34,6 +34,8 @@ static void test_who_is_far(void **state) {
 	assert_true(robust_is_far((double[]){1, 100, 1}, 3, 1, 0.5));
 }
 
+static const uint8_t all[NET_MAX_ROW];
+
 /* Owner o: the last of four members is ten times as large and points away. */
 static struct report owner(void) {
 	struct report r = {.n_measured = 4, .mean2 = 4};
@@ -57,17 +59,17 @@ static void test_what_owners_measured(void **state) {
 	struct report a = owner(), b = owner(), c = owner(), silent = {.n_measured = 0};
 	struct contribution out[NET_MAX_ROW];
 	const uint32_t owned[] = {10, 10, 10, 10};
-	contributions_of((const struct report *[]){&a, &b, &c, &silent}, owned, 4, 4, out);
+	contributions_of((const struct report *[]){&a, &b, &c, &silent}, owned, 4, all, 4, out);
 	check_figures(out);
 	/* A lying owner, whatever it says. */
 	for (int i = 0; i < 4; i++)
 		c.measured[i] = (struct report_measured){.norm2 = FLT_MAX, .dot = i < 3 ? -FLT_MAX : FLT_MAX, .clipped = 1000};
 	c.mean2 = FLT_MAX;
-	contributions_of((const struct report *[]){&a, &b, &c, &silent}, owned, 4, 4, out);
+	contributions_of((const struct report *[]){&a, &b, &c, &silent}, owned, 4, all, 4, out);
 	check_figures(out);
 	c.mean2 = 0;
 	c.measured[0].norm2 = c.measured[1].norm2 = c.measured[2].norm2 = 0;
-	contributions_of((const struct report *[]){&a, &b, &c}, owned, 3, 4, out);
+	contributions_of((const struct report *[]){&a, &b, &c}, owned, 3, all, 4, out);
 	check_figures(out);
 }
 
@@ -76,18 +78,40 @@ static void test_who_measured_nothing(void **state) {
 	struct report a = owner(), other = owner();
 	struct contribution out[NET_MAX_ROW];
 	other.n_measured = 3; /* of another roster */
-	contributions_of((const struct report *[]){&a, &other}, (uint32_t[]){0, 7}, 2, 4, out);
+	contributions_of((const struct report *[]){&a, &other}, (uint32_t[]){0, 7}, 2, all, 4, out);
 	for (int i = 0; i < 4; i++)
 		assert_false(out[i].measured);
 	struct report zeros = {.n_measured = 4};
-	contributions_of((const struct report *[]){&zeros}, (uint32_t[]){3}, 1, 4, out);
+	contributions_of((const struct report *[]){&zeros}, (uint32_t[]){3}, 1, all, 4, out);
 	for (int i = 0; i < 4; i++) {
 		near(out[i].norm, 0);
 		near(out[i].cosine, 0);
 	}
 	zeros.measured[2].norm2 = 1; /* the only one that says anything */
-	contributions_of((const struct report *[]){&zeros}, (uint32_t[]){3}, 1, 4, out);
+	contributions_of((const struct report *[]){&zeros}, (uint32_t[]){3}, 1, all, 4, out);
 	near(out[2].norm, CONTRIBUTION_NORM_MAX);
+}
+
+/* One of four sends every fifth chunk. Two of the owners got none of it, and the third a limited
+ * one: they do not make it nothing. One that sends zeros is seen as such. */
+static void test_a_part_is_judged_by_those_that_have_some(void **state) {
+	(void)state;
+	const uint8_t parts[NET_MAX_ROW] = {[3] = 5};
+	struct report a = owner(), b = owner(), c = owner();
+	struct contribution out[NET_MAX_ROW];
+	const struct report *owners[] = {&a, &b, &c};
+	const uint32_t owned[] = {10, 10, 10};
+	a.measured[3] = b.measured[3] = (struct report_measured){.norm2 = 0};
+	c.measured[3] = (struct report_measured){.norm2 = 9, .dot = 3, .clipped = 2};
+	contributions_of(owners, owned, 3, parts, 4, out);
+	assert_true(out[3].measured);
+	near(out[3].norm, 1);
+	near(out[3].cosine, 0.5);
+	near(out[3].clipped, 1); /* both of its two chunks */
+	c.measured[3] = (struct report_measured){.norm2 = 0};
+	contributions_of(owners, owned, 3, parts, 4, out);
+	assert_true(out[3].measured);
+	near(out[3].norm, 0);
 }
 
 int main(void) {
@@ -96,6 +120,7 @@ int main(void) {
 		cmocka_unit_test(test_who_is_far),
 		cmocka_unit_test(test_what_owners_measured),
 		cmocka_unit_test(test_who_measured_nothing),
+		cmocka_unit_test(test_a_part_is_judged_by_those_that_have_some),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

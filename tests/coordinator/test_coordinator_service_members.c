@@ -123,6 +123,49 @@ static void test_a_member_unlike_the_others_is_named(void **state) {
 	json_decref(o);
 }
 
+/* Of four members the last one has a slow uplink: it sends a sparse contribution, whose cosine is
+ * half of the others', and one of eight in the end. */
+static float sparse_dot;
+static void one_is_sparse(struct report *rep, uint8_t who) {
+	rep->up_bytes_per_s = who == 4 ? 10000 : 10000000;
+	rep->down_bytes_per_s = 10000000;
+	if (rep->phase != WORKER_VOTED)
+		return;
+	rep->n_measured = 4;
+	rep->mean2 = 1;
+	for (int i = 0; i < 4; i++)
+		rep->measured[i] = (struct report_measured){.norm2 = 1, .dot = i == 3 ? sparse_dot : 0.7f};
+}
+
+static size_t oddities(struct service_bench *b, size_t member) {
+	json_t *o = service_status(b->service, b->now_us, false);
+	const size_t n = json_array_size(json_object_get(member_of(o, member), "outlier"));
+	json_decref(o);
+	return n;
+}
+
+static void test_a_sparse_contribution_is_judged_as_one(void **state) {
+	struct service_bench *b = *state;
+	struct join_reply reply;
+	b->alter = one_is_sparse;
+	sparse_dot = 0.7f;
+	for (uint8_t who = 1; who <= 4; who++)
+		assert_int_equal(bench_join(b, who, &reply), RV_OK);
+	for (int round = 0; round < 3; round++)
+		round_of_four(b);
+	sparse_dot = 0.35f;
+	for (int round = 0; round < 4; round++) {
+		round_of_four(b);
+		assert_int_equal(oddities(b, 3), 0);
+	}
+	sparse_dot = 0.05f;
+	for (int round = 0; round < 3; round++)
+		round_of_four(b);
+	assert_int_equal(oddities(b, 3), 1);
+	assert_int_equal(oddities(b, 0), 0);
+	assert_true(bench_was_told(b, "member 3: its contribution points elsewhere"));
+}
+
 /* Twelve members in rows of four. The last one is as above, by its row; in the middle row all
  * contributions are three times as large. */
 static void one_row_is_large(struct report *rep, uint8_t who) {
@@ -173,6 +216,8 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_a_disk_that_takes_nothing, bench_set_up, bench_tear_down),
 		cmocka_unit_test_setup_teardown(test_a_member_unlike_the_others_is_named, bench_set_up, bench_tear_down),
+		cmocka_unit_test_setup_teardown(test_a_sparse_contribution_is_judged_as_one, bench_set_up_coarser,
+										bench_tear_down),
 		cmocka_unit_test_setup_teardown(test_rows_are_judged_together, bench_set_up_rows, bench_tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

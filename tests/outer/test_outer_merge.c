@@ -208,6 +208,11 @@ static void test_what_is_measured(void **state) {
 			assert_int_equal(m.clipped[i], i == 2 ? 2 : 0);
 		}
 		assert_true(fabs(m.mean2 - 2 * norm_of(mean) * norm_of(mean)) <= 1e-9 * m.mean2);
+		assert_true(m.mean2_of[0] == m.mean2);
+		m.places = (const uint8_t[]){0, 1, 3, 2}; /* the third of four contributes to no other chunk */
+		const double before = m.mean2;
+		merge(codec_registry[c], 2, ones, 3, out, &m);
+		assert_true(m.mean2_of[3] == m.mean2 && m.mean2_of[2] == before && m.mean2 > before);
 	}
 }
 

@@ -38,7 +38,8 @@ static float within_float(double v) {
 }
 
 /* Adds an owner's measurements to its vote; a vote that an earlier process left on the disk has
- * none. Those of a participant that contributed to every k-th chunk are extrapolated to all. */
+ * none. Those of a participant that contributed to some of the owner's chunks only are scaled to
+ * all of them, as the mean is over these and those: so its cosine is that of what it sent. */
 static void fill_measured(const struct session *s, struct report *r) {
 	const struct merge_measured *m = allreduce_measured(s->reduce);
 	if (r->phase != WORKER_VOTED || !allreduce_done(s->reduce) || allreduce_round(s->reduce) != r->round ||
@@ -46,8 +47,7 @@ static void fill_measured(const struct session *s, struct report *r) {
 		return;
 	r->n_measured = (uint16_t)allreduce_row_members(s->reduce);
 	for (uint32_t i = 0; i < r->n_measured; i++) {
-		const uint8_t part = s->trace.roster.members[i].part;
-		const double k = part > 0 ? part : 1;
+		const double k = m->mean2_of[i] > 0 ? m->mean2 / m->mean2_of[i] : 0;
 		r->measured[i] = (struct report_measured){
 			.norm2 = within_float(k * m->norm2[i]), .dot = within_float(k * m->dot[i]), .clipped = m->clipped[i]};
 	}
