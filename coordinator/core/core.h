@@ -136,7 +136,8 @@ struct core_record {
 	uint32_t members[NET_MAX_ROSTER];
 	uint64_t tokens[NET_MAX_ROSTER]; /* ROSTER, COMMIT: tokens of each contribution */
 	uint64_t boots[NET_MAX_ROSTER];  /* ROSTER: the process that holds each contribution (report.boot) */
-	uint64_t rates[NET_MAX_ROSTER];  /* ROSTER: bandwidth of its line, bytes/s; 0: not known */
+	uint64_t rates[NET_MAX_ROSTER];  /* ROSTER: bandwidth of its line, bytes/s: the slower direction; 0: not known */
+	uint64_t downs[NET_MAX_ROSTER];  /* ROSTER: of its downlink */
 	/* ROSTER, COMMIT, in a run with leases: the numbers in its stream that each contribution has
 	 * read, as in its report. LEASES: lease_count is what the member is granted; 0: it gives back
 	 * all. */

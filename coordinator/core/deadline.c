@@ -7,6 +7,12 @@
  *     4 x withheld_us + 3 (1 + 2 n / m) payloads / (what the slowest line of the roster carries),
  *       twice as long in each later one
  *
+ * A participant that sends less, because of its uplink (slow.c), counts with what it sends over
+ * that, and with what it receives over its downlink; in a roster of one row, with the k chunks that
+ * it owns:
+ *
+ *     3 max((payload sent + (n - 2) k chunks) / up, (payload + (n - 2) k chunks) / down)
+ *
  * In a roster of rows an owner of k of C chunks moves C + (L - 2) k of them in its row of L, and of
  * its k the partial sums, in fp32 at most, and the means: then 8 x withheld_us.
  *
@@ -36,14 +42,19 @@ enum {
 	US_PER_MS = 1000
 };
 
-static uint64_t slowest_rate(const struct core_roster *r) {
+/* Returns what a line counts with at least. */
+static uint64_t least_rate(const struct core_roster *r) {
 	uint64_t rates[NET_MAX_ROSTER];
 	RV_ASSERT(r->n > 0 && r->n <= NET_MAX_ROSTER);
 	for (int i = 0; i < r->n; i++)
 		rates[i] = r->rates[i] > 0 ? r->rates[i] : RATE_UNKNOWN;
-	uint64_t slowest = rv_nth_u64(rates, r->n, 0), least = rv_nth_u64(rates, r->n, r->n / 2) / MEDIAN_SHARE;
-	slowest = slowest > least ? slowest : least;
-	return slowest > RATE_LEAST ? slowest : RATE_LEAST;
+	const uint64_t least = rv_nth_u64(rates, r->n, r->n / 2) / MEDIAN_SHARE;
+	return least > RATE_LEAST ? least : RATE_LEAST;
+}
+
+static uint64_t takes_ms(uint64_t bytes, uint64_t rate, uint64_t least) {
+	const uint64_t known = rate > 0 ? rate : RATE_UNKNOWN;
+	return rv_mul_capped(bytes, 1000) / (known > least ? known : least);
 }
 
 /* Returns the bytes that a participant of rows moves in each direction at most. */
@@ -72,11 +83,54 @@ static uint64_t most_bytes(const struct core *c) {
 	return rv_mul_capped(payloads, rv_mul_capped(r->n_chunks, c->cfg.chunk_bytes));
 }
 
+/* Returns the bytes of a chunk in the form in which the participant sends it, of `part` chunks each
+ * one. */
+static uint64_t sent_bytes(const struct core *c, int place) {
+	const uint8_t codec = c->roster.codecs[place], part = c->roster.parts[place];
+	uint64_t bytes = c->cfg.sent_chunk_bytes;
+	for (int i = 0; i < c->cfg.n_slow_codecs; i++)
+		if (codec != 0 && c->cfg.slow_codecs[i] == codec)
+			bytes = c->cfg.slow_chunk_bytes[i];
+	return part > 0 ? (bytes + part - 1) / part : bytes;
+}
+
+static uint64_t owned_chunks(const struct core_roster *r, int place) {
+	uint64_t n = 0;
+	for (int i = 0; i < r->n_ranges; i++)
+		n += r->ranges[i].owner == place ? r->ranges[i].count : 0;
+	return n;
+}
+
+/* Returns what the exchange may take a participant that sends less than all. */
+static uint64_t less_ms(const struct core *c, int place, uint64_t least) {
+	const struct core_roster *r = &c->roster;
+	const bool rows = core_rows_many(&r->rows);
+	const uint64_t payload = rv_mul_capped(r->n_chunks, c->cfg.chunk_bytes), all = most_bytes(c);
+	const uint64_t own = rows ? all - payload : rv_mul_capped(owned_chunks(r, place) * r->n, c->cfg.chunk_bytes);
+	const uint64_t sent = rv_mul_capped(r->n_chunks, sent_bytes(c, place));
+	const uint64_t up = takes_ms(rv_add_capped(sent, own), r->rates[place], least);
+	const uint64_t down = takes_ms(rv_add_capped(payload, own), r->downs[place], least);
+	RV_ASSERT(all >= payload);
+	return up > down ? up : down;
+}
+
+/* Returns what the exchange takes the slowest participant. */
+static uint64_t slowest_ms(const struct core *c) {
+	const struct core_roster *r = &c->roster;
+	const uint64_t least = least_rate(r), bytes = most_bytes(c);
+	uint64_t slowest = 0;
+	for (int i = 0; i < r->n; i++) {
+		const bool less = r->codecs[i] != 0 || r->parts[i] != 0;
+		const uint64_t ms = less ? less_ms(c, i, least) : takes_ms(bytes, r->rates[i], least);
+		slowest = ms > slowest ? ms : slowest;
+	}
+	return slowest;
+}
+
 uint32_t core_attempt_ms(const struct core *c) {
 	const struct core_roster *r = &c->roster;
 	const uint64_t stages = core_rows_many(&r->rows) ? WITHHELD_OF_ROWS : WITHHELD_TIMES;
-	const uint64_t bytes = rv_mul_capped(GENEROUS, most_bytes(c));
-	uint64_t ms = rv_mul_capped(bytes, 1000) / slowest_rate(r);
+	uint64_t ms = rv_mul_capped(GENEROUS, slowest_ms(c));
 	ms = rv_add_capped(ms, stages * (uint64_t)c->cfg.withheld_us / US_PER_MS);
 	RV_ASSERT(c->attempt > 0);
 	uint32_t doublings = c->attempt - 1 < DOUBLINGS_MAX ? c->attempt - 1 : DOUBLINGS_MAX;

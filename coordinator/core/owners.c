@@ -132,7 +132,8 @@ void core_put_owners(const struct core *c, struct core_record *rec) {
 /* Swaps the record's lists into the order of `order`. */
 static void put_in_order(struct core_record *rec, const uint16_t *order) {
 	uint32_t members[NET_MAX_ROSTER];
-	uint64_t tokens[NET_MAX_ROSTER], boots[NET_MAX_ROSTER], rates[NET_MAX_ROSTER], lease_first[NET_MAX_ROSTER];
+	uint64_t tokens[NET_MAX_ROSTER], boots[NET_MAX_ROSTER], rates[NET_MAX_ROSTER], lease_first[NET_MAX_ROSTER],
+		downs[NET_MAX_ROSTER];
 	uint32_t lease_count[NET_MAX_ROSTER];
 	uint8_t codecs[NET_MAX_ROSTER], parts[NET_MAX_ROSTER];
 	const size_t n = rec->n_members;
@@ -143,6 +144,7 @@ static void put_in_order(struct core_record *rec, const uint16_t *order) {
 		rates[i] = rec->rates[order[i]];
 		lease_first[i] = rec->lease_first[order[i]];
 		lease_count[i] = rec->lease_count[order[i]];
+		downs[i] = rec->downs[order[i]];
 		codecs[i] = rec->codecs[order[i]];
 		parts[i] = rec->parts[order[i]];
 	}
@@ -152,6 +154,7 @@ static void put_in_order(struct core_record *rec, const uint16_t *order) {
 	memcpy(rec->rates, rates, n * sizeof rates[0]);
 	memcpy(rec->lease_first, lease_first, n * sizeof lease_first[0]);
 	memcpy(rec->lease_count, lease_count, n * sizeof lease_count[0]);
+	memcpy(rec->downs, downs, n * sizeof downs[0]);
 	memcpy(rec->codecs, codecs, n * sizeof codecs[0]);
 	memcpy(rec->parts, parts, n * sizeof parts[0]);
 }

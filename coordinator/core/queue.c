@@ -116,6 +116,7 @@ void core_record_copy(struct core_record *to, const struct core_record *from) {
 	memcpy(to->rates, from->rates, n * sizeof to->rates[0]);
 	memcpy(to->lease_first, from->lease_first, n * sizeof to->lease_first[0]);
 	memcpy(to->lease_count, from->lease_count, n * sizeof to->lease_count[0]);
+	memcpy(to->downs, from->downs, n * sizeof to->downs[0]);
 	memcpy(to->codecs, from->codecs, n * sizeof to->codecs[0]);
 	memcpy(to->parts, from->parts, n * sizeof to->parts[0]);
 	memcpy(to->owners, from->owners, sizeof to->owners);

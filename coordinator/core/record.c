@@ -251,6 +251,7 @@ static void set_roster(struct core *c, const struct core_record *rec) {
 	memcpy(r->rates, rec->rates, n * sizeof r->rates[0]);
 	memcpy(r->lease_first, rec->lease_first, n * sizeof r->lease_first[0]);
 	memcpy(r->lease_count, rec->lease_count, n * sizeof r->lease_count[0]);
+	memcpy(r->downs, rec->downs, n * sizeof r->downs[0]);
 	memcpy(r->codecs, rec->codecs, n * sizeof r->codecs[0]);
 	memcpy(r->parts, rec->parts, n * sizeof r->parts[0]);
 	r->slow_deadline_ms = rec->slow_deadline_ms;

@@ -17,6 +17,7 @@ static void add_participant(struct core_record *rec, const struct core_member *m
 	rec->rates[i] = core_line_rate(&m->last);
 	rec->lease_first[i] = m->last.lease_first;
 	rec->lease_count[i] = m->last.lease_count;
+	rec->downs[i] = m->last.down_bytes_per_s;
 	if (!RV_BUG("forms-of-a-former-roster"))
 		rec->codecs[i] = rec->parts[i] = 0;
 }

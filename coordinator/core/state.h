@@ -63,7 +63,7 @@ struct core_member {
 	uint8_t codec, part;  /* of its contribution in that roster */
 	uint8_t slow_looks;   /* exchanges in a row after which its line looked slow, at most SLOW_LINES_LOOKS */
 	struct core_line_figures decided; /* why it was not on the last roster, or sent less; rate 0: it did not */
-	uint16_t place;       /* in that roster */
+	uint16_t place;                   /* in that roster */
 	/* Places of those paths of its last report that are PATH_APART. */
 	uint64_t apart[SET_WORDS(NET_MAX_PEERS)];
 	int64_t heard_us; /* time of its last report, or later if this coordinator did not run meanwhile */
@@ -99,7 +99,7 @@ struct core_roster {
 	uint32_t n_chunks; /* of what it exchanges, as its record says */
 	uint32_t *members;
 	uint16_t *slots;
-	uint64_t *tokens, *boots, *rates, *lease_first;
+	uint64_t *tokens, *boots, *rates, *lease_first, *downs;
 	uint32_t *lease_count;
 	uint8_t *codecs, *parts;
 	uint32_t slow_deadline_ms;
@@ -277,6 +277,7 @@ struct core_leases {
 	X(uint64_t, roster.boots, cfg->max_roster)                                                                         \
 	X(uint64_t, roster.rates, cfg->max_roster)                                                                         \
 	X(uint64_t, roster.lease_first, cfg->max_roster)                                                                   \
+	X(uint64_t, roster.downs, cfg->max_roster)                                                                         \
 	X(struct rv_hash, roster.digests, cfg->max_roster)                                                                 \
 	X(uint32_t, roster.members, cfg->max_roster)                                                                       \
 	X(uint32_t, roster.lease_count, cfg->max_roster)                                                                   \

@@ -99,6 +99,7 @@ static void push_participants(const struct core *c, struct core_record *rec, con
 		rec->rates[rec->n_members] = r->rates[i];
 		rec->lease_first[rec->n_members] = r->lease_first[i];
 		rec->lease_count[rec->n_members] = r->lease_count[i];
+		rec->downs[rec->n_members] = r->downs[i];
 		const int form = RV_BUG("forms-by-the-new-place") ? rec->n_members : i;
 		rec->codecs[rec->n_members] = r->codecs[form];
 		rec->parts[rec->n_members] = r->parts[form];

@@ -6,7 +6,7 @@
 
 enum { RECORD_VERSION = 1 };
 
-_Static_assert(NET_MAX_ROSTER *(4 + 8 + 8 + 8 + 12 + 2 + 4) + 2 * NET_MAX_ROSTER / 8 + NET_NAME_BYTES +
+_Static_assert(NET_MAX_ROSTER *(4 + 8 + 8 + 8 + 8 + 12 + 2 + 4) + 2 * NET_MAX_ROSTER / 8 + NET_NAME_BYTES +
 					   NET_MAX_CANDIDATES * (3 + NET_ADDR_BYTES) + NET_KEY_BYTES + 3 * RV_HASH_BYTES + 96 <=
 				   RECORD_MAX_BYTES,
 			   "the largest record fits");
@@ -51,6 +51,7 @@ void record_encode(const struct core_record *rec, struct rv_writer *w) {
 		rv_write_u64(w, rec->rates[i]);
 		rv_write_u64(w, rec->lease_first[i]);
 		rv_write_u32(w, rec->lease_count[i]);
+		rv_write_u64(w, rec->downs[i]);
 		rv_write_u8(w, rec->codecs[i]);
 		rv_write_u8(w, rec->parts[i]);
 	}
@@ -70,6 +71,7 @@ static void read_lists(struct rv_reader *r, struct core_record *out) {
 		out->rates[i] = rv_read_u64(r);
 		out->lease_first[i] = rv_read_u64(r);
 		out->lease_count[i] = rv_read_u32(r);
+		out->downs[i] = rv_read_u64(r);
 		out->codecs[i] = rv_read_u8(r);
 		out->parts[i] = rv_read_u8(r);
 	}

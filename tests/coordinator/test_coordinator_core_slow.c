@@ -259,7 +259,7 @@ static void commit(struct rig *r) {
 
 /* The line of one of n looks slow after so many exchanges. */
 static void make_slow(struct rig *r, uint32_t n, uint64_t slow_up, uint32_t slow) {
-	for (int round = 0; round < LOOKS; round++) {
+	for (uint64_t round = rig_doc(r)->round; round < LOOKS; round++) {
 		ready_of(r, n, slow_up, slow);
 		assert_true(rig_doc(r)->n_rows > 1 || (rig_doc(r)->members[slow].codec | rig_doc(r)->members[slow].part) == 0);
 		assert_false(rig_saw(r, CORE_EVENT_SENDS_LESS, slow));
@@ -318,6 +318,28 @@ static void test_a_slow_uplink_sends_a_part(void **state) {
 	assert_int_equal(rig_doc(&r)->members[2].part, 8);
 	assert_int_equal(rig_doc(&r)->slow_deadline_ms, 150);
 	rig_release(&r);
+}
+
+/* The attempt's deadline follows from what is sent: over an uplink of 1 MB/s all of it takes 1.2 s,
+ * and a part 0.15 s. A slow downlink still gets a whole mean. */
+static void test_the_attempt_is_shorter_for_one_that_sends_less(void **state) {
+	(void)state;
+	for (int policy = SLOW_COARSER; policy <= SLOW_PART; policy++) {
+		struct rig r;
+		open_sending(&r, policy, 0, 0, ALL);
+		ready_with(&r, 1000000, SLOW);
+		const uint32_t waits_ms = (uint32_t)(4 * r.cfg.withheld_us / 1000);
+		const uint32_t whole = rig_doc(&r)->deadline_ms;
+		commit(&r);
+		make_slow(&r, ALL, 1000000, SLOW);
+		ready_with(&r, 1000000, SLOW);
+		const uint32_t less = rig_doc(&r)->deadline_ms;
+		assert_int_equal(whole, waits_ms + 10800); /* three times three payloads at 1 MB/s */
+		assert_int_equal(less, waits_ms + 900);    /* those of the others, at 12 MB/s */
+		rig_restart(&r);
+		assert_int_equal(rig_doc(&r)->deadline_ms, less);
+		rig_release(&r);
+	}
 }
 
 /* With a deadline that no line makes each would send a part: the one with the best line sends
@@ -426,6 +448,7 @@ int main(void) {
 		cmocka_unit_test(test_the_figures_are_those_of_the_decision),
 		cmocka_unit_test(test_a_slow_uplink_sends_a_coarser_codec),
 		cmocka_unit_test(test_a_slow_uplink_sends_a_part),
+		cmocka_unit_test(test_the_attempt_is_shorter_for_one_that_sends_less),
 		cmocka_unit_test(test_one_always_sends_all_chunks),
 		cmocka_unit_test(test_in_rows_all_send_all_chunks),
 		cmocka_unit_test(test_a_run_that_grows_to_rows),

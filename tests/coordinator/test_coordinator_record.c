@@ -41,6 +41,7 @@ static struct core_record full_record(uint16_t n_members) {
 		rec.rates[i] = 3000 + i;
 		rec.lease_first[i] = (1ull << 40) + i;
 		rec.lease_count[i] = UINT32_MAX - i;
+		rec.downs[i] = 4000 + i;
 		rec.blamed[i] = UINT32_MAX - i;
 	}
 	return rec;
