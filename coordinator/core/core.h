@@ -323,8 +323,8 @@ uint32_t core_number(const struct core *c, uint32_t slot);
 
 /* Figures by which a decision about a member's line was made. */
 struct core_line_figures {
-	uint64_t rate;        /* bytes/s of its line: with SLOW_SKIP the slower direction, else its uplink */
-	uint32_t needs_ms;    /* what that needs: with SLOW_SKIP for one payload, else for a whole contribution */
+	uint64_t rate;        /* bytes/s of its line: of one that rests the slower direction, else its uplink */
+	uint32_t needs_ms;    /* what that needs: to rest for one payload, else for a whole contribution */
 	uint32_t deadline_ms; /* of an exchange; 0: none */
 };
 /* Consequences of a member's line. */

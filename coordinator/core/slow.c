@@ -45,13 +45,20 @@ void core_watch_lines(struct core *c) {
 		if (m->reported && core_available(c, m))
 			rates[n++] = core_line_rate(&m->last);
 	}
+	c->lines_in_rows = n > 0 && rows_choose(n, core_row_size(c)) > 1;
 	c->lines_deadline_us = slow_lines_deadline_us(&lines, rates, n);
+}
+
+/* Returns true if slow members rest. With `part` they do where the members that are here make
+ * several rows: a column would have to know the weight of each chunk. */
+static bool lets_rest(const struct core *c) {
+	return c->cfg.slow_members == SLOW_SKIP || (c->cfg.slow_members == SLOW_PART && c->lines_in_rows);
 }
 
 /* Returns how long the line of `m` needs for what a policy measures it by. */
 static int64_t takes_us(const struct core *c, const struct core_member *m) {
 	const struct slow_lines lines = lines_of(c);
-	if (c->cfg.slow_members == SLOW_SKIP)
+	if (lets_rest(c))
 		return slow_lines_takes_us(lines.payload_bytes, core_line_rate(&m->last));
 	return slow_lines_takes_us(lines.sent_bytes, m->last.up_bytes_per_s);
 }
@@ -83,12 +90,12 @@ static uint64_t next_turn(const struct core *c, const struct core_member *m) {
 /* A roster of this round or a later one has failed, or was taken back. */
 bool core_rests(const struct core *c, const struct core_member *m) {
 	bool before = m->rostered_at > 0 && m->rostered_at <= c->round;
-	return c->cfg.slow_members == SLOW_SKIP && m->reported && before && c->round < next_turn(c, m);
+	return lets_rest(c) && m->reported && before && c->round < next_turn(c, m);
 }
 
 void core_drop_resting(const struct core *c, uint64_t *ready) {
 	uint64_t left[CORE_HERE_WORDS];
-	if (c->cfg.slow_members != SLOW_SKIP || c->reopened > 0)
+	if (!lets_rest(c) || c->reopened > 0)
 		return;
 	set_copy(left, ready, c->words);
 	for (int i = set_next(ready, 0, c->words); i >= 0; i = set_next(ready, i + 1, c->words))
@@ -116,8 +123,7 @@ static uint32_t ms_of(int64_t us) {
 }
 
 static struct core_line_figures figures_of(const struct core *c, const struct core_member *m) {
-	const bool skips = c->cfg.slow_members == SLOW_SKIP;
-	return (struct core_line_figures){.rate = skips ? core_line_rate(&m->last) : m->last.up_bytes_per_s,
+	return (struct core_line_figures){.rate = lets_rest(c) ? core_line_rate(&m->last) : m->last.up_bytes_per_s,
 									  .needs_ms = ms_of(takes_us(c, m)),
 									  .deadline_ms = ms_of(c->lines_deadline_us)};
 }
@@ -146,16 +152,20 @@ void core_keep_figures(struct core *c, const struct core_record *rec) {
 	}
 }
 
+static bool may_rest(const struct core *c) {
+	return c->cfg.slow_members == SLOW_SKIP || c->cfg.slow_members == SLOW_PART;
+}
+
 /* A member that was on a roster, and not on the one before, rested, or was away: then its line
  * does not look slow. */
 void core_recall_line(const struct core *c, struct core_member *m, bool less) {
-	const bool was_out = c->replaying && c->cfg.slow_members == SLOW_SKIP && m->rostered_at < c->round;
+	const bool was_out = c->replaying && may_rest(c) && m->rostered_at < c->round;
 	if (less || (was_out && m->rostered_at > 0))
 		m->slow_looks = SLOW_LINES_LOOKS;
 }
 
 void core_recall_rests(struct core *c) {
-	for (int k = 0; k < c->slots.n && c->cfg.slow_members == SLOW_SKIP; k++) {
+	for (int k = 0; k < c->slots.n && may_rest(c); k++) {
 		struct core_member *m = &c->members[c->slots.order[k]];
 		if (m->rostered_at > 0 && m->rostered_at < c->round + (c->roster.n > 0))
 			m->slow_looks = SLOW_LINES_LOOKS;
@@ -168,9 +178,10 @@ static struct slow_line line_of(const struct core_member *m) {
 	return (struct slow_line){m->last.up_bytes_per_s, m->last.down_bytes_per_s};
 }
 
-/* Parts are for rosters of one row: a column would have to know the weight of each chunk. */
+/* Parts are for rosters of one row. */
 static bool may_part(const struct core *c, const struct core_record *rec) {
-	return c->cfg.slow_members == SLOW_PART && rows_choose(rec->n_members, core_row_size(c)) == 1;
+	const bool one_row = rows_choose(rec->n_members, core_row_size(c)) == 1;
+	return c->cfg.slow_members == SLOW_PART && !c->lines_in_rows && one_row;
 }
 
 void core_put_forms(struct core *c, struct core_record *rec) {

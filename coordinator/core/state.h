@@ -364,6 +364,7 @@ struct core {
 	uint64_t seq_planned; /* ... once the queue is durable */
 
 	int64_t lines_deadline_us;     /* of an exchange, by what is reported of lines (slow.c) */
+	bool lines_in_rows;            /* the members that were here then make several rows */
 	int64_t ready_since_us;        /* min_workers are ready since; INT64_MAX: not */
 	int64_t accused_since_us;      /* INT64_MAX: no accusation in this attempt */
 	int64_t gather_us;             /* time for which others are collected from then on */

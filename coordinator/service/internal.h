@@ -277,6 +277,6 @@ void service_describe_rollback(const struct service *s, const struct service_rol
 /* Logs what becomes of a member because of its line: CORE_EVENT_RESTS, CORE_EVENT_SENDS_LESS. */
 void service_tell_slow(struct service *s, const struct core_event *ev);
 /* Returns null, or {"rests_until", "codec", "part", "why"}, each null where it is not so. */
-json_t *service_slow_json(const struct service *s, const struct core_slow *slow);
+json_t *service_slow_json(const struct core_slow *slow);
 
 #endif

@@ -15,7 +15,8 @@
 #define LOSS_SHARE   0.25 /* ... or this share of the median */
 #define COSINE_LEAST 0.2
 /* Honest contributions of slow lines, in the lab (docs/benchmarks.md): a sparse one has 0.24 to 0.9
- * of the others' cosine, and up to twice their norm; a part up to 1.7 times. */
+ * of the others' cosine, and up to twice their norm; a part with error feedback has what the rounds
+ * before did not send: one of k chunks up to k times their norm. */
 #define SPARSE_COSINE 0.125
 #define LESS_NORM     4.0
 #define CLIPPED_LEAST 0.5 /* share of its chunks from which a contribution counts as scaled down */
@@ -56,7 +57,7 @@ static void judge_form(struct round_figures *f, int i) {
 	const bool less = f->sparse[i] || f->parts[i] > 0;
 	if (!c->measured)
 		return;
-	f->odd[i][SERVICE_ODD_CLIPPED] = c->clipped >= CLIPPED_LEAST && (!less || c->norm >= LESS_NORM);
+	f->odd[i][SERVICE_ODD_CLIPPED] = c->clipped >= CLIPPED_LEAST && (!less || c->norm >= fmax(LESS_NORM, f->parts[i]));
 	if (f->sparse[i])
 		f->odd[i][SERVICE_ODD_COSINE] = c->cosine < SPARSE_COSINE * f->median_cosine;
 }

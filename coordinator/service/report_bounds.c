@@ -10,7 +10,8 @@ void report_bounds_tokens(const struct run_config *run, struct core_config *out)
 	uint64_t step = (uint64_t)run->batch * (uint64_t)run->grad_accum * (uint64_t)run->context;
 	bool keeps = run->late == RUN_LATE_KEEP;
 	out->round_tokens = rv_mul_capped(step, (uint64_t)run->steps_per_round);
-	int64_t missed_steps = run_config_overlap(run) + (run->slow_members == SLOW_SKIP ? run->steps_per_round : 0);
+	const bool rests = run->slow_members == SLOW_SKIP || run->slow_members == SLOW_PART;
+	int64_t missed_steps = run_config_overlap(run) + (rests ? run->steps_per_round : 0);
 	out->missed_tokens = keeps ? rv_mul_capped(step, (uint64_t)missed_steps) : 0;
 }
 

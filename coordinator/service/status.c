@@ -194,7 +194,7 @@ static json_t *member_json(const struct service *s, const struct core_member_vie
 	(void)json_object_set_new(o, "reach", seen ? json_string(reach_name(v->last->reach)) : json_null());
 	(void)json_object_set_new(o, "apart_from", set_json(s, apart));
 	(void)json_object_set_new(o, "left_out", json_boolean(left_out));
-	(void)json_object_set_new(o, "slow", service_slow_json(s, &v->slow));
+	(void)json_object_set_new(o, "slow", service_slow_json(&v->slow));
 	if (details)
 		put_addresses(o, v->last);
 	return o;

@@ -45,11 +45,16 @@ static int64_t deadline_us(const struct lab_config *c, const struct slow_lines *
 	return slow_lines_deadline_us(slow, rates, c->workers);
 }
 
+/* Returns true if `part` is as `skip`: in several rows. */
+static bool parts_rest(const struct lab_config *c) {
+	return c->run.slow_members == SLOW_PART && rows_choose(c->workers, (int)c->run.row_size) > 1;
+}
+
 void lines_leave_out(const struct lab_config *c, const struct lines_round *round, bool *takes_part) {
 	const struct slow_lines slow = slow_lines_in(c, round);
 	bool stays[LAB_MAX_WORKERS];
 	int n = 0;
-	if (!has_lines(c) || c->run.slow_members != SLOW_SKIP)
+	if (!has_lines(c) || (c->run.slow_members != SLOW_SKIP && !parts_rest(c)))
 		return;
 	const int64_t deadline = deadline_us(c, &slow);
 	for (int i = 0; i < c->workers; i++) {
@@ -101,7 +106,7 @@ static void choose_parts(const struct lab_config *c, const struct lines_round *r
 	int n = 0;
 	for (int i = 0; i < c->workers; i++)
 		n += takes_part[i];
-	if (n == 0 || rows_choose(n, (int)c->run.row_size) > 1)
+	if (n == 0 || parts_rest(c))
 		return;
 	for (int i = 0; i < c->workers; i++)
 		forms[i].part = slow_lines_part(&slow, deadline, c->lines[i], (uint32_t)i, round->round);

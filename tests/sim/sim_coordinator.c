@@ -14,7 +14,8 @@ static void coordinator_turn(struct sim *s);
 
 /* Returns the steps that a round which a member missed adds to its contribution. */
 static uint64_t missed_steps(const struct sim *s) {
-	return s->opt.overlap_steps + (s->opt.slow_members == SLOW_SKIP ? s->opt.steps_per_round : 0);
+	const bool rests = s->opt.slow_members == SLOW_SKIP || s->opt.slow_members == SLOW_PART;
+	return s->opt.overlap_steps + (rests ? s->opt.steps_per_round : 0);
 }
 
 /* As service.c does. */

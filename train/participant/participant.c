@@ -152,7 +152,7 @@ static void follow_theta(struct participant *p, struct global_state *g, const fl
 /* Returns true if a complete contribution that missed its round grows by another round's steps: its
  * worker rests for rounds, because of its line. */
 static bool grows(const struct participant *p, enum participant_adopt how) {
-	return how == PARTICIPANT_KEEP && p->run->slow_members == SLOW_SKIP &&
+	return how == PARTICIPANT_KEEP && (p->run->slow_members == SLOW_SKIP || p->run->slow_members == SLOW_PART) &&
 		   p->steps_done == (uint64_t)p->run->steps_per_round;
 }
 

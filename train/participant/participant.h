@@ -125,8 +125,8 @@ enum participant_adopt {
 	 * (participant_mix); steps ahead begin the next contribution. */
 	PARTICIPANT_ADOPT,
 	/* It is not: progress stays, moved by theta's movement, and steps ahead join it. If the
-	 * contribution was given away, only the steps ahead are left. With slow-members = skip a
-	 * complete contribution grows by the steps of the next round. */
+	 * contribution was given away, only the steps ahead are left. With slow-members = skip or part
+	 * a complete contribution grows by the steps of the next round. */
 	PARTICIPANT_KEEP,
 	PARTICIPANT_DISCARD /* it is not: theta_local becomes theta; steps ahead are lost, too */
 };
