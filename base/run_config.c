@@ -49,6 +49,11 @@ bool run_config_is_late(const struct run_config *c) {
 	return c->updates != UPDATES_WAITED;
 }
 
+uint64_t run_config_lease_round(const struct run_config *c) {
+	const uint64_t step = (uint64_t)c->batch * (uint64_t)c->grad_accum;
+	return c->data_hash[0] ? step * (uint64_t)(c->steps_per_round + run_config_overlap(c)) : 0;
+}
+
 int64_t run_config_overlap(const struct run_config *c) {
 	return run_config_is_late(c) ? c->steps_per_round : c->overlap_steps;
 }

@@ -103,6 +103,9 @@ void run_config_resolve(struct run_config *c);
 const char *run_config_updates_name(const struct run_config *c);
 /* Returns true if outer steps come one whole round late (updates = delayed, eager). */
 bool run_config_is_late(const struct run_config *c);
+/* Returns the sequences of a member's round, steps ahead included, if the run leases them to its
+ * members (base/leases.h); 0: it has no data-hash. */
+uint64_t run_config_lease_round(const struct run_config *c);
 /* Returns how many inner steps of the next round come before a round's outer step: overlap_steps,
  * or all of them. */
 int64_t run_config_overlap(const struct run_config *c);

@@ -156,7 +156,7 @@ static enum rv_err replay_all(struct session *s, struct rv_errtext *et) {
 	return RV_OK;
 }
 
-static void print_result(struct session *s) {
+static void print_result(struct session *s, const struct replay_counted *read) {
 	char chain[2 * RV_HASH_BYTES + 1], state[2 * RV_HASH_BYTES + 1];
 	const struct global_state *g = &s->run->global;
 	struct rv_hash full = global_full_hash(g);
@@ -166,7 +166,8 @@ static void print_result(struct session *s) {
 	rv_event(s->console.events, RV_INFO, "replayed",
 			 RV_FIELDS(rv_field_int("rounds", (int64_t)g->round), rv_field_int("workers", s->n),
 					   rv_field_int("steps", (int64_t)atomic_load(&s->run->steps_done)), rv_field_str("chain", chain),
-					   rv_field_str("state", state)),
+					   rv_field_str("state", state), rv_field_int("sequences", (int64_t)read->sequences),
+					   rv_field_int("read_until", (int64_t)read->until), rv_field_int("passes", (int64_t)read->passes)),
 			 "%" PRIu64 " rounds of %d workers, %" PRIu64
 			 " inner steps: every state hash is the recorded one; chain %s, state %s",
 			 g->round, s->n, (uint64_t)atomic_load(&s->run->steps_done), chain, state);
@@ -182,8 +183,11 @@ static enum rv_err run_replay(void *opts, const struct rv_args *args, struct rv_
 		e = open_all(s, args, et);
 	if (e == RV_OK)
 		e = replay_all(s, et);
+	struct replay_counted read;
 	if (e == RV_OK)
-		print_result(s);
+		e = replay_count(s->replay, &read, et);
+	if (e == RV_OK)
+		print_result(s, &read);
 	replay_free(s->replay);
 	lab_run_free(s->run);
 	dataset_close(s->data);

@@ -193,6 +193,7 @@ static uint64_t average_sent(const struct lab_run *r, const struct averaging_giv
 /* Commits the contributions of those that took part. */
 static void commit(struct lab_run *r, const bool *takes_part, const struct contribution_form *forms) {
 	mean_residual_commit(&r->mean_residual, &r->global.cfg, r->global.round, AVERAGING_ATTEMPT);
+	lab_leases_commit(r, takes_part);
 	for (int i = 0; i < r->n_replicas; i++) { /* here a mean is always committed */
 		if (!takes_part[i])
 			continue;

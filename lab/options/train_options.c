@@ -191,7 +191,7 @@ static enum rv_err check_round(const struct train_options *o, const struct lab_m
 }
 
 bool train_options_share_text(const struct train_options *o, struct rv_errtext *what) {
-	if (o->workers <= o->run.data_shards)
+	if (o->workers <= o->run.data_shards || o->run.data_hash[0])
 		return false;
 	(void)rv_fail(what, RV_E_RANGE,
 				  "%lld workers share %lld parts of the text: some read the same and train alike; --data-shards %lld "

@@ -7,6 +7,10 @@
  *   each replica: f64 loss sum, u64 steps, u64 tokens, i64 compute time; of its participant
  *     (participant.h) u64 steps done, u64 tokens, u64 steps ahead, u64 tokens ahead; u64 size,
  *     replica_save's bytes
+ *   with leases (base/leases.h) u64 each: next, granted, consumed, left out; number of free ranges,
+ *     their begin and end; for each replica number and count of what it holds, number of pieces,
+ *     their begin and count, and of its participant first, sequences, sequences ahead; 0 fills up
+ *     the ranges and pieces to the most there may be
  *   BLAKE2b-256 of everything before */
 #include "lab/run/checkpoint_header.h"
 
@@ -34,8 +38,13 @@ static size_t global_bytes(const struct lab_run *r) {
 		   global_max_payload_bytes(&r->global.cfg) + mean_residual_bytes(r);
 }
 
+static size_t leases_bytes(const struct lab_run *r) {
+	const size_t words = 5 + 2 * LAB_LEASES_FREE + (size_t)r->n_replicas * (3 + 2 * LEASE_PIECES + 3);
+	return r->leases.round > 0 ? words * 8 : 0;
+}
+
 static size_t checkpoint_bytes(const struct lab_run *r) {
-	size_t n = CHECKPOINT_HEADER_BYTES + MEASURED_BYTES + global_bytes(r) + RV_HASH_BYTES;
+	size_t n = CHECKPOINT_HEADER_BYTES + MEASURED_BYTES + global_bytes(r) + leases_bytes(r) + RV_HASH_BYTES;
 	for (int i = 0; i < r->n_replicas; i++)
 		n += WORKER_BYTES + replica_state_bytes(r->replicas[i]);
 	return n;
@@ -106,6 +115,45 @@ static void pass_worker(struct lab_run *r, int i, const struct pass *p) {
 		pass_word(p, words[k]);
 }
 
+/* Passes a number below 2^32 as 8 bytes; one that is not becomes the largest, which is none of a
+ * valid state. */
+static void pass_small(const struct pass *p, uint32_t *at) {
+	uint64_t word = *at;
+	pass_word(p, &word);
+	*at = word > UINT32_MAX ? UINT32_MAX : (uint32_t)word;
+}
+
+static void pass_holder(struct lab_run *r, int i, const struct pass *p) {
+	struct lease_holder *h = &r->leases.holders[i];
+	struct participant *w = &r->participants[i];
+	pass_word(p, &h->first);
+	pass_word(p, &h->held);
+	pass_small(p, &h->n);
+	for (int k = 0; k < LEASE_PIECES; k++) {
+		pass_word(p, &h->pieces[k].begin);
+		pass_small(p, &h->pieces[k].count);
+	}
+	pass_word(p, &w->first);
+	pass_word(p, &w->sequences);
+	pass_word(p, &w->ahead_sequences);
+}
+
+static void pass_leases(struct lab_run *r, const struct pass *p) {
+	struct leases *l = &r->leases.all;
+	uint64_t *const words[] = {&l->next, &l->granted, &l->consumed, &l->left_out};
+	if (r->leases.round == 0)
+		return;
+	for (size_t k = 0; k < sizeof words / sizeof words[0]; k++)
+		pass_word(p, words[k]);
+	pass_small(p, &l->n_free);
+	for (int k = 0; k < LAB_LEASES_FREE; k++) {
+		pass_word(p, &l->free[k].begin);
+		pass_word(p, &l->free[k].end);
+	}
+	for (int i = 0; i < r->n_replicas; i++)
+		pass_holder(r, i, p);
+}
+
 static void write_all(struct lab_run *r, struct rv_writer *w) {
 	const struct checkpoint_header h = checkpoint_header_of(r);
 	const struct pass writes = {.to = w};
@@ -119,6 +167,7 @@ static void write_all(struct lab_run *r, struct rv_writer *w) {
 		replica_save(r->replicas[i], w->at);
 		w->at += n;
 	}
+	pass_leases(r, &writes);
 	struct rv_hash sum = rv_hash_of(w->begin, rv_writer_len(w));
 	rv_write_bytes(w, sum.b, sizeof sum.b);
 }
@@ -162,6 +211,9 @@ static enum rv_err read_all(struct lab_run *r, const struct checkpoint_header *h
 	pass_run(r, &(struct pass){.from = &in});
 	for (int i = 0; i < r->n_replicas; i++)
 		RV_TRY(read_worker(r, i, &in, et));
+	pass_leases(r, &(struct pass){.from = &in});
+	if (r->leases.round > 0 && !leases_are_valid(&r->leases.all))
+		return rv_fail(et, RV_E_CORRUPT, "its leases are impossible");
 	if (!rv_reader_done(&in) || r->rounds_done > (uint64_t)r->cfg.run.rounds)
 		return rv_fail(et, RV_E_CORRUPT, "not of the size of this run's checkpoint");
 	return RV_OK;

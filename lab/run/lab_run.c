@@ -19,7 +19,7 @@ static enum rv_err new_replica(struct lab_run *r, int i, struct rv_errtext *et) 
 											.compute = c->compute ? c->compute[i]
 																  : run_config_compute(&c->run, device, c->isa),
 											.isa = c->isa};
-	uint32_t n_shards = (uint32_t)c->run.data_shards;
+	uint32_t n_shards = c->run.data_hash[0] ? 1 : (uint32_t)c->run.data_shards;
 	const struct replica_options options = {.shard = lab_run_member(r, i) % n_shards,
 											.n_shards = n_shards,
 											.recompute = c->recompute,
@@ -62,6 +62,7 @@ static enum rv_err build(struct lab_run *r, struct rv_errtext *et) {
 		if (e != RV_OK)
 			return rv_fail_context(et, e, "replica %d of %d", i + 1, r->n_replicas);
 	}
+	lab_leases_init(r);
 	if (!r->cfg.method->averages)
 		return RV_OK;
 	RV_TRY(new_global(r, et));
@@ -133,12 +134,17 @@ void lab_run_inner_steps(struct lab_run *r, int i, uint64_t goal, lab_step_fn *s
 	const bool alone = computes_alone(r, i);
 	const int64_t started_us = alone ? rv_clock_thread_us() : rv_clock_monotonic_us();
 	r->faults[i] = RV_OK;
+	lab_leases_read(r, i);
 	while (replica_global_step(r->replicas[i]) < goal && r->faults[i] == RV_OK) {
 		if (atomic_load(&r->stop)) {
 			r->faults[i] = rv_fail(&r->fault_texts[i], RV_E_CANCELLED, "stopped");
 			break;
 		}
 		r->faults[i] = step(r, i, &r->last[i], &r->fault_texts[i]);
+		if (r->faults[i] == RV_E_BUSY) { /* its leases end here */
+			r->faults[i] = RV_OK;
+			break;
+		}
 		if (r->faults[i] != RV_OK)
 			break;
 		r->sums[i].loss += (double)r->last[i].loss;
@@ -209,6 +215,8 @@ enum rv_err lab_run_round(struct lab_run *r, struct lab_round *out, struct rv_er
 	RV_ASSERT(!lab_run_finished(r));
 	*out = (struct lab_round){.participants = r->cfg.workers};
 	RV_TRY(r->cfg.method->round(r, out, et));
+	if (!r->participants[0].ops)
+		lab_leases_commit_read(r);
 	collect(r, out);
 	r->rounds_done++;
 	/* Counts progress in rounds: workers of other speeds take other numbers of steps. */

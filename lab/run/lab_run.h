@@ -12,6 +12,7 @@
 #include "base/run_config.h"
 #include "base/slow_lines.h"
 #include "lab/run/codec_loss.h"
+#include "lab/run/lab_leases.h"
 #include "outer/global.h"
 #include "outer/mean_residual.h"
 #include "train/participant/participant.h"
@@ -141,6 +142,7 @@ struct lab_run {
 	struct codec_loss codec_losses[LAB_MAX_WORKERS];  /* of the round */
 	uint64_t sent_bytes; /* of a contribution to the round that was reduced last, on average */
 	uint8_t *reduced;
+	struct lab_leases leases;
 	uint64_t goals[LAB_MAX_WORKERS]; /* inner step at which the current training ends */
 	float *extra[LAB_MAX_EXTRA];     /* (n) each: the method's */
 	int n_extra;
@@ -179,7 +181,8 @@ enum rv_err lab_run_eval(struct lab_run *r, double *loss, struct rv_errtext *et)
 
 /* Returns worker i's number in the run. */
 uint32_t lab_run_member(const struct lab_run *r, int i);
-/* Takes replica i to inner step `goal` of the run, one call of `step` for each. For methods. */
+/* Takes replica i to inner step `goal` of the run, one call of `step` for each, or as far as its
+ * leases reach: those of a worker that missed rounds may end earlier. For methods. */
 typedef enum rv_err lab_step_fn(struct lab_run *r, int i, struct step_stats *out, struct rv_errtext *et);
 void lab_run_inner_steps(struct lab_run *r, int i, uint64_t goal, lab_step_fn *step);
 /* Returns the steps in worker i's contribution when the round began: of rounds that it missed and

@@ -2,6 +2,7 @@
  * participant's wait at its contribution until the round is averaged. */
 #include "lab/worker_files/replay.h"
 #include "lab/worker_files/replay_means.h"
+#include "lab/worker_files/replay_reads.h"
 
 #include "base/assert.h"
 #include "lab/methods/averaging.h"
@@ -16,6 +17,7 @@ enum { COPIES = 3 };
 
 struct replica_copy {
 	uint64_t round, steps;
+	struct participant_progress progress;
 	bool behind;    /* as in struct player */
 	uint8_t *bytes; /* NULL: none */
 };
@@ -28,6 +30,7 @@ struct player {
 		behind; /* theta_local is of a round that is gone by now: a later event replaces it, or it cannot be followed */
 	uint8_t *fresh; /* the replica as a new process makes it */
 	struct replica_copy copies[COPIES];
+	struct replay_stream stream; /* in a run that leases its text */
 };
 
 struct committed {
@@ -48,6 +51,7 @@ struct replay {
 	uint64_t n_rounds;
 	float *before; /* theta of the round before */
 	struct replay_means means;
+	struct replay_reads reads;
 	bool streams; /* what a round exchanges is not all, or not taken over whole */
 };
 
@@ -229,7 +233,11 @@ static enum rv_err take_copy(struct player *w, uint64_t round, uint64_t steps, s
 	memmove(&w->copies[1], &w->copies[0], (COPIES - 1) * sizeof w->copies[0]);
 	if (!oldest.bytes)
 		oldest.bytes = malloc(replica_state_bytes(w->p->replica));
-	w->copies[0] = (struct replica_copy){.round = round, .steps = steps, .behind = w->behind, .bytes = oldest.bytes};
+	w->copies[0] = (struct replica_copy){.round = round,
+										 .steps = steps,
+										 .progress = participant_progress(w->p),
+										 .behind = w->behind,
+										 .bytes = oldest.bytes};
 	if (!oldest.bytes)
 		return rv_fail(et, RV_E_NOMEM, "no memory to keep a replica");
 	replica_save(w->p->replica, oldest.bytes);
@@ -273,8 +281,33 @@ static enum rv_err do_start(struct replay *p, struct player *w, const struct tra
 	struct global_state then;
 	bool known = state_of(p, e->round, &then);
 	w->behind = e->exact ? saved && saved->behind : !known;
-	participant_resume(w->p, &then, e->exact, &(struct participant_progress){.steps_done = e->to});
+	struct participant_progress progress = saved ? saved->progress : (struct participant_progress){0};
+	progress.steps_done = e->to;
+	participant_resume(w->p, &then, e->exact, &progress);
 	return RV_OK;
+}
+
+static bool has_leases(const struct replay *p) {
+	return p->run->cfg.run.data_hash[0] != '\0';
+}
+
+/* Lets the replica read the positions that the trace tells, under the next numbers. */
+static enum rv_err begin_reads(struct replay *p, struct player *w, const struct trace_event *e, struct rv_errtext *et) {
+	if (!has_leases(p))
+		return RV_OK;
+	if (!e->reads)
+		return cannot_follow(w, et, "it does not tell which sequences it read");
+	struct reading reads = *e->reads;
+	reads.first = replica_next(w->p->replica);
+	replica_read(w->p->replica, &reads, reads.first);
+	return replay_stream_put(&w->stream, &reads, et);
+}
+
+static enum rv_err end_reads(struct replay *p, struct player *w, uint64_t before, const struct trace_event *e,
+							 struct rv_errtext *et) {
+	if (!has_leases(p) || replica_next(w->p->replica) - before == reading_end(e->reads))
+		return RV_OK;
+	return cannot_follow(w, et, "its steps read another number of sequences: other batches were refused");
 }
 
 static enum rv_err do_train(struct replay *p, struct player *w, const struct trace_event *e, struct rv_errtext *et) {
@@ -290,6 +323,8 @@ static enum rv_err do_train(struct replay *p, struct player *w, const struct tra
 		return cannot_follow(w, et, "it was pulled to weights that the others had left behind");
 	if (!known && ahead && eager_is_on(&w->p->eager) && !w->p->gave_away)
 		return cannot_follow(w, et, "it went ahead of a state that the others had left behind");
+	const uint64_t before = replica_next(w->p->replica);
+	RV_TRY(begin_reads(p, w, e, et));
 	participant_begin(w->p, &then, e->round);
 	for (uint64_t i = e->from; i < e->to; i++) {
 		struct step_stats stats;
@@ -298,7 +333,7 @@ static enum rv_err do_train(struct replay *p, struct player *w, const struct tra
 		RV_TRY(participant_step(w->p, &then, e->round, &stats, et));
 		atomic_fetch_add(&p->run->steps_done, 1);
 	}
-	return RV_OK;
+	return end_reads(p, w, before, e, et);
 }
 
 /* Returns how the participant at `place` sent its contribution. */
@@ -371,9 +406,9 @@ static enum rv_err do_encode(struct replay *p, struct player *w, const struct tr
 /* Could it be done with the shared state as it is? */
 static bool can_do(const struct replay *p, const struct trace_event *e) {
 	uint64_t now = p->run->global.round;
-	return e->kind == TRACE_APPLY                               ? e->round < now
-		   : e->kind == TRACE_INSTALL || e->kind == TRACE_START ? e->round <= now
-																: true;
+	return e->kind == TRACE_APPLY                                                              ? e->round < now
+		   : e->kind == TRACE_INSTALL || e->kind == TRACE_START || e->kind == TRACE_START_OVER ? e->round <= now
+																							   : true;
 }
 
 static enum rv_err do_event(struct replay *p, struct player *w, const struct trace_event *e, struct rv_errtext *et) {
@@ -387,6 +422,7 @@ static enum rv_err do_event(struct replay *p, struct player *w, const struct tra
 	case TRACE_APPLY:
 		return do_apply(p, w, e, et);
 	case TRACE_INSTALL:
+	case TRACE_START_OVER:
 		start_over(p, w, e->round);
 		return RV_OK;
 	case TRACE_SAVE:
@@ -442,6 +478,8 @@ static enum rv_err contribute(struct replay *p, const struct committed *c, struc
 		if (contribution_is_plain(&w->p->contribution)) /* else done */
 			RV_TRY(participant_encode(w->p, &p->run->global, et));
 		outer_device_unpin(&w->p->device);
+		if (has_leases(p))
+			RV_TRY(replay_reads_add(&p->reads, &w->stream, w->p->first, w->p->sequences, et));
 		given.vectors[i] = w->p->encoded;
 		given.weights[i] = roster->members[i].weight;
 		given.forms[i] = form_at(roster, i);
@@ -515,10 +553,12 @@ void replay_free(struct replay *p) {
 		return;
 	for (int i = 0; i < LAB_MAX_WORKERS; i++) {
 		free(p->players[i].fresh);
+		replay_stream_release(&p->players[i].stream);
 		for (int k = 0; k < COPIES; k++)
 			free(p->players[i].copies[k].bytes);
 	}
 	replay_means_release(&p->means);
+	replay_reads_release(&p->reads);
 	free(p->rounds);
 	free(p->before);
 	free(p);
@@ -526,4 +566,9 @@ void replay_free(struct replay *p) {
 
 uint64_t replay_rounds(const struct replay *p) {
 	return p->n_rounds;
+}
+
+enum rv_err replay_count(struct replay *p, struct replay_counted *out, struct rv_errtext *et) {
+	*out = (struct replay_counted){0};
+	return has_leases(p) ? replay_reads_count(&p->reads, dataset_train_sequences(p->run->data, 0), out, et) : RV_OK;
 }

@@ -6,6 +6,7 @@
 #define RV_LAB_REPLAY_H
 
 #include "lab/run/lab_run.h"
+#include "lab/worker_files/replay_reads.h"
 #include "lab/worker_files/trace_read.h"
 
 struct replay;
@@ -23,5 +24,8 @@ uint64_t replay_rounds(const struct replay *p); /* proven by the traces */
  * RV_E_PROTOCOL: the state hash differs from the recorded one, or a trace cannot be followed;
  * RV_E_CANCELLED (lab_run_stop); RV_E_UNSUPPORTED: a worker went back further than a round. */
 enum rv_err replay_round(struct replay *p, struct rv_errtext *et);
+/* Counts what the rounds so far read of a text that the run leases; zeros: it does not.
+ * RV_E_PROTOCOL names a sequence that was read twice in a pass. */
+enum rv_err replay_count(struct replay *p, struct replay_counted *out, struct rv_errtext *et);
 
 #endif

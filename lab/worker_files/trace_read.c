@@ -11,9 +11,10 @@
 #include <string.h>
 
 static const char *const kinds[] = {
-	[TRACE_START] = "start",       [TRACE_TRAIN] = "train",     [TRACE_ENCODE] = "encode",
-	[TRACE_APPLY] = "apply",       [TRACE_INSTALL] = "install", [TRACE_SAVE] = "save",
-	[TRACE_ROLLBACK] = "rollback", [TRACE_VOTE] = "vote",       [TRACE_OWNS] = "owns"};
+	[TRACE_START] = "start",          [TRACE_TRAIN] = "train",     [TRACE_ENCODE] = "encode",
+	[TRACE_APPLY] = "apply",          [TRACE_INSTALL] = "install", [TRACE_SAVE] = "save",
+	[TRACE_ROLLBACK] = "rollback",    [TRACE_VOTE] = "vote",       [TRACE_OWNS] = "owns",
+	[TRACE_START_OVER] = "start_over"};
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
 /* The counts and flags of each kind of line, beside `round`; all must be there. */
@@ -164,6 +165,27 @@ static bool take_owns(const json_t *line, struct trace_event *e) {
 	return take_flag(line, "residual", &o->residual);
 }
 
+static bool take_piece(const json_t *entry, struct reading *r) {
+	const json_int_t begin = json_integer_value(json_array_get(entry, 0)),
+					 count = json_integer_value(json_array_get(entry, 1)), most = (json_int_t)LEASE_MAX_POSITION;
+	return json_array_size(entry) == 2 && begin >= 0 && count >= 1 && begin <= most && count <= most - begin &&
+		   reading_add(r, (uint64_t)begin, (uint64_t)count);
+}
+
+/* Adds the positions that steps read to the event, which owns them; false: malformed, or no
+ * memory. */
+static bool take_reads(const json_t *line, struct trace_event *e) {
+	const json_t *list = json_object_get(line, "reads");
+	const size_t n = json_array_size(list);
+	if (!list)
+		return true;
+	e->reads = json_is_array(list) && n <= READING_MAX_PIECES ? calloc(1, sizeof *e->reads) : NULL;
+	for (size_t i = 0; e->reads && i < n; i++)
+		if (!take_piece(json_array_get(list, i), e->reads))
+			return false;
+	return e->reads != NULL;
+}
+
 static bool take_chain(const json_t *line, struct trace_event *e) {
 	const char *chain = json_string_value(json_object_get(line, "chain"));
 	return chain && rv_hex_decode(chain, e->chain.b, RV_HASH_BYTES);
@@ -213,7 +235,7 @@ static bool take_event(const json_t *line, struct trace_event *e, struct trace_r
 	case TRACE_START:
 		return take_start(line, t);
 	case TRACE_TRAIN:
-		return e->from <= e->to;
+		return e->from <= e->to && take_reads(line, e);
 	case TRACE_APPLY:
 		return take_chain(line, e);
 	case TRACE_VOTE:
@@ -289,6 +311,7 @@ enum rv_err trace_read(const char *path, struct trace_record *out, struct rv_err
 void trace_record_release(struct trace_record *t) {
 	for (int i = 0; i < t->n; i++) {
 		free(t->events[i].roster);
+		free(t->events[i].reads);
 		if (t->events[i].owns)
 			free(t->events[i].owns->ranges);
 		free(t->events[i].owns);

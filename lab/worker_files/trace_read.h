@@ -18,7 +18,8 @@ enum trace_kind {
 	TRACE_SAVE,
 	TRACE_ROLLBACK,
 	TRACE_VOTE,
-	TRACE_OWNS
+	TRACE_OWNS,
+	TRACE_START_OVER
 };
 
 struct trace_event {
@@ -34,6 +35,7 @@ struct trace_event {
 	uint64_t attempt;        /* VOTE, OWNS; APPLY: of this worker's vote whose result it is; 0: fetched, not known */
 	struct trace_roster *roster; /* VOTE; owned */
 	struct trace_owns *owns;     /* OWNS; owned */
+	struct reading *reads;       /* TRAIN, in a run that leases its text: positions, from number 0 on; owned */
 };
 
 struct trace_record {

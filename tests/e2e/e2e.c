@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { ARGS_MAX = 32, TEXT_BYTES = 1 << 20 };
+enum { ARGS_MAX = 32, TEXT_BYTES = 1 << 20, TOKENS_OF_BLOCK = 16384 };
 
 /* ---- files ---- */
 
@@ -175,25 +175,52 @@ void e2e_open(struct e2e *e, const char *config, int n_workers) {
 	e2e_open_at(e, NULL, config, n_workers);
 }
 
-void e2e_open_at(struct e2e *e, const struct e2e_site *sites, const char *config, int n_workers) {
-	char conf[E2E_PATH], dir[E2E_PATH];
+static void make_directory(struct e2e *e, const struct e2e_site *sites, int n_workers) {
 	memset(e, 0, sizeof *e);
 	e->sites = sites;
 	e->port_fd = -1;
-	e->steps_per_round = steps_per_round(config);
 	scratch_make(e->dir, sizeof e->dir);
 	e->n_workers = n_workers;
 	e2e_path(e, "text", e->data);
-	e2e_path(e, "run.conf", conf);
-	e2e_path(e, "coordinator", dir);
 	if (n_workers > 0)
 		write_text(e->dir);
+}
+
+static void make_run(struct e2e *e, const char *config, int n_workers) {
+	char conf[E2E_PATH], dir[E2E_PATH];
+	e->steps_per_round = steps_per_round(config);
+	e2e_path(e, "run.conf", conf);
+	e2e_path(e, "coordinator", dir);
 	scratch_write(e->dir, "run.conf", config, strlen(config));
 	const char *const argv[] = {"rivulet-coordinator", "new-run", "--dir", dir, "--config", conf, NULL};
 	e2e_run(e, "new-run", argv, 0);
 	e2e_start_coordinator(e);
 	if (n_workers > 0)
 		e2e_make_links(e, 0, n_workers);
+}
+
+void e2e_open_at(struct e2e *e, const struct e2e_site *sites, const char *config, int n_workers) {
+	make_directory(e, sites, n_workers);
+	make_run(e, config, n_workers);
+}
+
+void e2e_open_published(struct e2e *e, const char *config, int n_blocks, int n_workers) {
+	char out[E2E_PATH], log[E2E_PATH], with_hash[4096];
+	make_directory(e, NULL, n_workers);
+	assert_int_equal(truncate(e->data, (off_t)n_blocks * TOKENS_OF_BLOCK), 0);
+	e2e_path(e, "published", out);
+	e2e_path(e, "publish.log", log);
+	const char *const argv[] = {"rivulet",   "data", "publish",        e->data, "--out", out,
+								"--holdout", "4",    "--shard-tokens", "16384", NULL};
+	e2e_run(e, "publish", argv, 0);
+	json_t *published = e2e_find_event(log, "published", NULL, 0, NULL);
+	assert_non_null(published);
+	assert_in_range(snprintf(with_hash, sizeof with_hash, "%sholdout-every = 4\ndata-hash = %s\n", config,
+							 e2e_text(published, "data-hash")),
+					1, sizeof with_hash - 1);
+	json_decref(published);
+	memcpy(e->data, out, sizeof e->data);
+	make_run(e, with_hash, n_workers);
 }
 
 void e2e_close(struct e2e *e) {

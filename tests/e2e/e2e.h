@@ -53,6 +53,9 @@ struct e2e {
 void e2e_open(struct e2e *e, const char *config, int n_workers);
 /* The same, not on loopback: n_workers + 1 sites, borrowed. */
 void e2e_open_at(struct e2e *e, const struct e2e_site *sites, const char *config, int n_workers);
+/* The same of a run that leases a published text to its members: `n_blocks` blocks of 16,384
+ * tokens, a shard each, of which every fourth is held out. e->data is its directory. */
+void e2e_open_published(struct e2e *e, const char *config, int n_blocks, int n_workers);
 /* Kills what is left, removes the directory. */
 void e2e_close(struct e2e *e);
 int e2e_teardown(void **state); /* of a test whose *state is its struct e2e, or NULL: e2e_close() */

@@ -69,7 +69,7 @@ static void write_restart(struct rv_json_lines *t, uint32_t member, bool goes_ba
 	if (!goes_back)
 		return;
 	assert_int_equal(rv_json_lines_write(t, trace_apply(&apply), NULL), RV_OK);
-	assert_int_equal(rv_json_lines_write(t, trace_train(STOPPED_IN, 0, STEPS), NULL), RV_OK);
+	assert_int_equal(rv_json_lines_write(t, trace_train(STOPPED_IN, 0, STEPS, NULL), NULL), RV_OK);
 }
 
 static void write_round(struct rv_json_lines *t, uint32_t member, uint64_t round, const struct told *told) {
@@ -78,7 +78,7 @@ static void write_round(struct rv_json_lines *t, uint32_t member, uint64_t round
 	const struct trace_applied apply = {
 		.round = round, .participated = true, .chain = chains[round], .attempt = stops ? told->attempt : 1};
 	uint64_t boot = (round > STOPPED_IN ? 200 : 100) + member;
-	assert_int_equal(rv_json_lines_write(t, trace_train(round, 0, STEPS), NULL), RV_OK);
+	assert_int_equal(rv_json_lines_write(t, trace_train(round, 0, STEPS, NULL), NULL), RV_OK);
 	assert_int_equal(rv_json_lines_write(t, trace_encode(round, boot, true, true), NULL), RV_OK);
 	for (int i = 0; stops && i < told->n; i++)
 		assert_int_equal(rv_json_lines_write(t, trace_vote(&told->votes[i]), NULL), RV_OK);

@@ -52,7 +52,7 @@ static void make_trace(uint32_t member, enum fault fault, struct trace_record *o
 	for (uint64_t round = 0; round < ROUNDS; round++) {
 		const struct trace_roster vote = roster_of(round, (int)member / 2, fault);
 		const struct trace_applied apply = {.round = round, .participated = true, .chain = chains[round], .attempt = 1};
-		assert_int_equal(rv_json_lines_write(t, trace_train(round, 0, STEPS), NULL), RV_OK);
+		assert_int_equal(rv_json_lines_write(t, trace_train(round, 0, STEPS, NULL), NULL), RV_OK);
 		assert_int_equal(rv_json_lines_write(t, trace_encode(round, 100 + member, true, true), NULL), RV_OK);
 		if (fault != NO_VOTE || member / 2 == 0 || round < ROUNDS - 1)
 			assert_int_equal(rv_json_lines_write(t, trace_vote(&vote), NULL), RV_OK);

@@ -58,7 +58,7 @@ static void make_trace(uint32_t member, bool lies, struct trace_record *out) {
 			vote.members[i].codec = lies ? 0 : forms[round][i].codec;
 			vote.members[i].part = lies ? 0 : forms[round][i].part;
 		}
-		assert_int_equal(rv_json_lines_write(t, trace_train(round, 0, STEPS), NULL), RV_OK);
+		assert_int_equal(rv_json_lines_write(t, trace_train(round, 0, STEPS, NULL), NULL), RV_OK);
 		assert_int_equal(rv_json_lines_write(t, trace_encode(round, 100 + member, true, true), NULL), RV_OK);
 		assert_int_equal(rv_json_lines_write(t, trace_vote(&vote), NULL), RV_OK);
 		assert_int_equal(rv_json_lines_write(t, trace_apply(&apply), NULL), RV_OK);

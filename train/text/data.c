@@ -73,6 +73,8 @@ struct dataset_config dataset_config_of(const struct run_config *c, const char *
 		.holdout_every = (uint32_t)c->holdout_every,
 		.context = (uint32_t)c->context,
 		.seed = (uint64_t)c->seed,
+		.order = c->data_hash[0] != '\0',
+		.data_hash = c->data == RUN_DATA_PUBLISHED ? c->data_hash : NULL,
 	};
 }
 
@@ -104,6 +106,27 @@ static enum rv_err open_bytes(struct dataset *d, const struct dataset_config *cf
 	return e;
 }
 
+/* Checks that the source is the text that the run names, if it names one. */
+static enum rv_err check_data_hash(const struct dataset *d, const struct dataset_config *cfg, struct rv_errtext *et) {
+	const struct manifest *m = token_source_manifest(&d->source);
+	struct rv_hash hash;
+	char hex[2 * RV_HASH_BYTES + 1];
+	if (!cfg->data_hash || cfg->data_hash[0] == '\0')
+		return RV_OK;
+	if (!m)
+		return rv_fail(et, RV_E_INVALID,
+					   "training data %s: the run reads the published text %.16s... (data-hash), and this is not "
+					   "published: use a copy of that one, or, with a run of your own, `rivulet data publish`",
+					   cfg->path, cfg->data_hash);
+	RV_TRY(manifest_hash(m, &hash, et));
+	rv_hex_encode(hash.b, sizeof hash.b, hex);
+	if (strcmp(hex, cfg->data_hash) == 0)
+		return RV_OK;
+	return rv_fail(et, RV_E_INVALID,
+				   "training data %s: its data-hash is %.16s..., the run reads %.16s...: use a copy of that text",
+				   cfg->path, hex, cfg->data_hash);
+}
+
 /* Checks that a published text is what the run reads: its tokenizer's, with the same held out. */
 static enum rv_err check_published(const struct manifest *m, const struct dataset_config *cfg, struct rv_errtext *et) {
 	char hex[2 * RV_HASH_BYTES + 1];
@@ -124,6 +147,7 @@ static enum rv_err check_published(const struct manifest *m, const struct datase
 
 static enum rv_err open_source(struct dataset *d, const struct dataset_config *cfg, struct rv_errtext *et) {
 	RV_TRY(token_source_open(&d->source, cfg->path, cfg->vocab, et));
+	RV_TRY(check_data_hash(d, cfg, et));
 	if (d->source.published) {
 		published_on_missing(d->source.published, &cfg->missing);
 		return check_published(token_source_manifest(&d->source), cfg, et);

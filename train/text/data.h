@@ -41,6 +41,9 @@ struct dataset_config {
 	/* The run's tokenizer hash in hex, borrowed while opening: text is refused with any other
 	 * tokenizer. "": bytes; NULL: not checked. */
 	const char *tokenizer_hash;
+	/* The data-hash in hex of the published text that it must be, borrowed while opening; NULL or
+	 * "": any text. */
+	const char *data_hash;
 	const char *
 		cache_dir; /* directory of cached tokens (token_cache.h); NULL only without a tokenizer, and then for plain text only */
 	int tokenize_threads; /* 0: all cores */
@@ -64,7 +67,8 @@ struct dataset_config {
 };
 
 /* Returns the fields that a run determines (n_shards, contiguous, holdout_every, context, seed,
- * vocab, tokenizer_hash, which is borrowed) with `path`. */
+ * vocab, order, and data_hash unless members may bring other text, tokenizer_hash, which are
+ * borrowed) with `path`. */
 struct dataset_config dataset_config_of(const struct run_config *c, const char *path);
 
 /* Opens training text; tokens behind the last whole block are unused. Blocks while it tokenizes;

@@ -81,7 +81,9 @@ static bool train(struct round_core *c, uint64_t round, uint64_t from, uint64_t 
 	RV_ASSERT(c->trainer == TRAINER_IDLE && from < to && to <= c->cfg.steps_per_round);
 	RV_ASSERT(round == c->round ? !c->encoded : round == c->round + 1);
 	c->trainer = TRAINER_TRAINING;
-	*out = (struct round_action){.type = ROUND_TRAIN, .round = round, .from = from, .steps = to - from};
+	*out = (struct round_action){
+		.type = ROUND_TRAIN, .round = round, .from = from, .steps = to - from, .starts_over = c->starts_over};
+	c->starts_over = false;
 	return true;
 }
 
@@ -101,22 +103,27 @@ bool round_ahead_action(struct round_core *c, struct round_action *out) {
 	bool whole = c->progress.steps_done == c->cfg.steps_per_round;
 	if (holds_on(c))
 		return false;
-	if (c->trainer != TRAINER_IDLE || !whole || c->progress.ahead >= round_overlap(c))
+	if (c->trainer != TRAINER_IDLE || !whole || c->progress.ahead >= round_overlap(c) || !round_can_read(c))
 		return false;
 	return train(c, c->round + 1, c->progress.ahead, round_overlap(c), out);
 }
 
 static bool train_action(struct round_core *c, struct round_action *out) {
-	bool whole = c->progress.steps_done == c->cfg.steps_per_round || c->time_up;
 	if (c->trainer != TRAINER_IDLE)
 		return false;
+	(void)round_follow_leases(c);
+	bool done = c->progress.steps_done == c->cfg.steps_per_round;
+	c->time_up = c->time_up || (!done && round_is_read_out(c));
+	bool whole = done || c->time_up;
 	if (whole && !c->encoded) {
 		c->trainer = TRAINER_ENCODING;
 		return emit(c, ROUND_ENCODE, out);
 	}
 	if (c->doc.phase == RUN_WAITING)
 		return false;
-	return whole ? round_ahead_action(c, out) : train(c, c->round, c->progress.steps_done, c->cfg.steps_per_round, out);
+	if (whole)
+		return round_ahead_action(c, out);
+	return round_can_read(c) && train(c, c->round, c->progress.steps_done, c->cfg.steps_per_round, out);
 }
 
 bool round_end_verified(const struct round_core *c) {

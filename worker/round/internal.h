@@ -61,6 +61,7 @@ struct round_core {
 	struct rv_hash chain;
 	struct participant_progress progress; /* as the trainer last reported it */
 	bool time_up;                         /* these steps are all, whatever H is */
+	bool starts_over;                     /* its leases were lost: the next TRAIN begins with theta */
 	bool spoiled;                         /* its first contribution was unusable, and there is no other yet */
 	bool encoded;                         /* the platform holds the encoded outer gradient of `round` */
 	uint64_t former_until;  /* round of the first document: no earlier process contributed to a later one */
@@ -126,6 +127,18 @@ bool round_contributed(const struct round_core *c);
 uint64_t round_overlap(const struct round_core *c);
 /* Sets *out to TRAIN of the next of these steps; returns false if they are done or under way. */
 bool round_ahead_action(struct round_core *c, struct round_action *out);
+
+/* ---- lease.c ---- */
+
+/* Returns true if this worker holds the sequences of the next step, or the run has no leases. */
+bool round_can_read(const struct round_core *c);
+/* Returns true if it does not, and the contribution contains some: it is whole as it is. */
+bool round_is_read_out(const struct round_core *c);
+/* Returns true if the steps ahead of a committed round were read under leases that are no longer
+ * this worker's. */
+bool round_ahead_is_lost(const struct round_core *c);
+/* Makes the contribution empty if its leases are no longer this worker's. Returns true then. */
+bool round_follow_leases(struct round_core *c);
 
 /* ---- sync.c ---- */
 

@@ -9,7 +9,8 @@ static void check_progress(const struct round_core *c) {
 	RV_ASSERT(c->progress.ahead <= c->cfg.overlap_steps);
 	RV_ASSERT(c->progress.ahead == 0 || c->progress.steps_done == c->cfg.steps_per_round);
 	RV_ASSERT(c->progress.ahead > 0 || c->progress.ahead_tokens == 0);
-	RV_ASSERT(!c->time_up || c->progress.steps_done > 0);
+	RV_ASSERT(!c->time_up || c->progress.steps_done > 0 || c->progress.sequences > 0);
+	RV_ASSERT(!c->starts_over || (c->progress.steps_done == 0 && !c->encoded && c->trainer != TRAINER_TRAINING));
 	RV_ASSERT(!c->encoded || !c->spoiled);
 	bool whole = c->progress.steps_done == c->cfg.steps_per_round || c->time_up;
 	RV_ASSERT(whole || (!c->encoded && c->trainer != TRAINER_ENCODING));

@@ -44,6 +44,11 @@ static void fill(const struct round_core *c, struct report *r) {
 		r->attempt = c->doc.attempt;
 		put_suspects(c, r);
 	}
+	const bool has_contribution = r->phase == WORKER_READY || reducing || voted;
+	if (c->cfg.step_sequences > 0 && has_contribution && c->progress.sequences > 0) {
+		r->lease_first = c->progress.first;
+		r->lease_count = (uint32_t)c->progress.sequences;
+	}
 	if (voted)
 		r->digest = c->log.digest;
 	if (r->phase != WORKER_SYNCING)
@@ -62,7 +67,8 @@ static bool reports_the_same(const struct report *a, const struct report *b) {
 	return a->phase == b->phase && a->round == b->round && a->attempt == b->attempt && same_suspects(a, b) &&
 		   rv_hash_equal(&a->digest, &b->digest) && rv_hash_equal(&a->chain, &b->chain) &&
 		   a->proven_round == b->proven_round && rv_hash_equal(&a->proven_chain, &b->proven_chain) &&
-		   a->storage == b->storage && a->needs_from == b->needs_from && a->full_round == b->full_round &&
+		   a->lease_first == b->lease_first && a->lease_count == b->lease_count && a->storage == b->storage &&
+		   a->needs_from == b->needs_from && a->full_round == b->full_round &&
 		   rv_hash_equal(&a->full_hash, &b->full_hash);
 }
 

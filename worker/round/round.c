@@ -176,6 +176,13 @@ void round_on_time_up(struct round_core *c, uint64_t round) {
 	round_check_invariants(c);
 }
 
+void round_on_read_out(struct round_core *c, uint64_t round) {
+	RV_ASSERT(c->cfg.step_sequences > 0);
+	if (c->trainer == TRAINER_TRAINING && (round == c->round || round == c->round + 1))
+		c->trainer = TRAINER_IDLE;
+	round_check_invariants(c);
+}
+
 void round_on_encoded(struct round_core *c, uint64_t round, bool ok) {
 	round_check_invariants(c);
 	if (round != c->round || c->trainer != TRAINER_ENCODING)

@@ -42,6 +42,7 @@
 #include "net/control/control.h"
 #include "net/reduce/grid.h"
 #include "train/participant/progress.h"
+#include "train/text/reading.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -52,7 +53,11 @@ struct round_config {
 	uint32_t member;
 	uint64_t term;            /* term of the platform's state, as it last stored it (ROUND_ROLLBACK); 0 at first */
 	uint64_t steps_per_round; /* H */
-	uint64_t overlap_steps;   /* steps of the next round before a round's outer step, at most H; none before the last */
+	/* Sequences of a step, in a run that leases them (document.leases): this worker trains on what
+	 * it holds only. A contribution ends early where its leases do, and one whose leases were given
+	 * to others is lost: its round is trained again. 0: there are no leases. */
+	uint32_t step_sequences;
+	uint64_t overlap_steps; /* steps of the next round before a round's outer step, at most H; none before the last */
 	/* Steps ahead begin from a start of their own (outer/eager.h), which takes the contribution out
 	 * of theta_local. If its round is committed without it, it is lost, and LATE_KEEP keeps the
 	 * steps ahead; a member that a roster leaves out before that begins with none. */
@@ -120,6 +125,7 @@ struct round_action {
 	uint64_t round;
 	uint64_t term;         /* ROLLBACK */
 	uint64_t from, steps;  /* TRAIN: the global inner step is round * H + from */
+	bool starts_over;      /* TRAIN: theta_local becomes theta first: the contribution's leases are lost */
 	bool made_here;        /* FETCH_SNAPSHOT */
 	struct rv_hash expect; /* FETCH_SNAPSHOT: full hash; FETCH_LOG, APPLY: digest */
 	struct rv_hash chain;  /* FETCH_SNAPSHOT: state_hash(round) */
@@ -163,6 +169,9 @@ void round_on_trained(struct round_core *c, uint64_t round, const struct partici
 /* Reports, after a round_on_trained of `round` with at least one step, that run_config.round_ms is
  * over: the contribution has fewer steps than H. */
 void round_on_time_up(struct round_core *c, uint64_t round);
+/* Reports, after a round_on_trained, that TRAIN ended early because the leases that it was given
+ * did. */
+void round_on_read_out(struct round_core *c, uint64_t round);
 /* Reports the end of ENCODE. !ok: as round_on_spoiled. */
 void round_on_encoded(struct round_core *c, uint64_t round, bool ok);
 /* Reports that theta_local is unusable (NaN, or too large to be averaged) and that the platform has
@@ -217,6 +226,8 @@ bool round_next_report(struct round_core *c, int64_t now_us, struct report *out)
 void round_report_soon(struct round_core *c);
 /* Returns when next_action and next_report must be called again, at the latest. */
 int64_t round_deadline_us(const struct round_core *c);
+/* Sets *out to what the document says that this worker holds of the text. */
+void round_reading(const struct round_core *c, struct reading *out);
 const struct document *round_document(const struct round_core *c); /* latest, or NULL */
 enum worker_phase round_phase(const struct round_core *c);
 uint64_t round_round(const struct round_core *c);

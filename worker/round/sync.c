@@ -65,7 +65,7 @@ void round_enter(struct round_core *c, uint64_t round, const struct rv_hash *cha
 	c->round = round;
 	c->chain = *chain;
 	c->progress = *progress;
-	c->encoded = c->time_up = c->spoiled = false;
+	c->encoded = c->time_up = c->spoiled = c->starts_over = false;
 	c->contributed = may_have_contributed(c, round) && !round_leaves_us_out(c);
 	c->apply_failures = 0;
 	c->reduce.persist_attempt = 0;
@@ -93,7 +93,7 @@ static bool holds_next_log(const struct round_core *c) {
  * with this worker's contribution in it. A process that restarts meanwhile does not know which
  * steps the earlier one did, unless all. */
 static bool has_its_place(const struct round_core *c) {
-	if (RV_BUG("early-outer-step"))
+	if (RV_BUG("early-outer-step") || round_ahead_is_lost(c))
 		return false;
 	return c->doc.round == c->round + 1 && round_overlap(c) > 0 && c->progress.steps_done == c->cfg.steps_per_round &&
 		   round_contributed(c);

@@ -52,6 +52,7 @@ enum session_event_type {
 	SESSION_LOGS_FETCHED_STORED, /* fetched files are stored again */
 	SESSION_LOGS_FETCHED_OVER,   /* a checkpoint is stored: fetched files are not needed after a restart */
 	SESSION_LOGS_SPOILED,        /* round, n in a row, text: theta_local is unusable */
+	SESSION_LOGS_LEASE_LOST,     /* round: the sequences of its contribution were given to others; it starts over */
 	SESSION_LOGS_STANDSTILL,     /* round: the state is written again for workers that lack it */
 	SESSION_LOGS_STORAGE_FAILS,  /* kind, err, text. Once */
 	SESSION_LOGS_STORAGE_WORKS,  /* kind, n: failures before */
@@ -145,6 +146,7 @@ struct session_config {
 	bool saves_encodings;
 	int64_t eval_every; /* rounds; 0: never before the end */
 	bool eval_at_end;
+	bool has_leases; /* the trainer reads what the document leases */
 	uint64_t eval_tokens;
 	int64_t linger_us;  /* a finished worker stays for peers this long after it last gave them state */
 	int64_t goodbye_us; /* most time for the last report */

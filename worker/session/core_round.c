@@ -213,7 +213,15 @@ static void keep_snapshot(struct session_core *c, const struct round_action *a) 
 }
 
 static void train(struct session_core *c, const struct round_action *a) {
-	const struct trainer_request rq = {.work = TRAINER_TRAIN, .round = a->round, .from = a->from, .steps = a->steps};
+	struct trainer_request rq = {.work = TRAINER_TRAIN,
+								 .round = a->round,
+								 .from = a->from,
+								 .steps = a->steps,
+								 .has_leases = c->cfg.has_leases,
+								 .starts_over = a->starts_over};
+	if (a->starts_over)
+		session_log(c, &(struct session_event){.type = SESSION_LOGS_LEASE_LOST, .round = a->round});
+	round_reading(c->round, &rq.reading);
 	c->ops.trainer.request(c->ops.ctx, &rq);
 }
 

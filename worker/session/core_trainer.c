@@ -44,6 +44,8 @@ static void trained(struct session_core *c, int64_t now_us, const struct trainer
 	round_on_trained(c->round, a->round, &a->progress);
 	if (a->time_up && a->round == round)
 		round_on_time_up(c->round, a->round);
+	if (a->read_out)
+		round_on_read_out(c->round, a->round);
 }
 
 static void encoded(struct session_core *c, int64_t now_us, const struct trainer_answer *a) {

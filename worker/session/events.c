@@ -122,6 +122,15 @@ static void spoiled(struct session *s, const struct session_event *e) {
 			 "the training of round %" PRIu64 " is discarded and repeated from the run's state: %s", e->round, e->text);
 }
 
+static void lease_lost(struct session *s, const struct session_event *e) {
+	rv_event(
+		s->events, RV_WARN, "lease_lost", RV_FIELDS(rv_field_int("round", (int64_t)e->round)),
+		"round %" PRIu64
+		": this worker was away or unheard of for so long that others read what it had begun to read: it trains the "
+		"round again, with other sequences",
+		e->round);
+}
+
 static void standstill(struct session *s, const struct session_event *e) {
 	rv_event(s->events, RV_WARN, "standstill", RV_FIELDS(rv_field_int("round", (int64_t)e->round)),
 			 "the run stands still at round %" PRIu64
@@ -318,6 +327,7 @@ void session_log_event(struct session *s, const struct session_event *e) {
 													[SESSION_LOGS_FETCHED_STORED] = fetched_back,
 													[SESSION_LOGS_FETCHED_OVER] = fetched_back,
 													[SESSION_LOGS_SPOILED] = spoiled,
+													[SESSION_LOGS_LEASE_LOST] = lease_lost,
 													[SESSION_LOGS_STANDSTILL] = standstill,
 													[SESSION_LOGS_STORAGE_FAILS] = storage_fails,
 													[SESSION_LOGS_STORAGE_WORKS] = storage_works,

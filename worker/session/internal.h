@@ -239,7 +239,7 @@ void session_own_relay_tick(struct session *s, int64_t now_us);
 /* ---- preflight.c ---- */
 
 /* Checks --shard. RV_E_RANGE: the run has no data shard of that number. */
-enum rv_err session_check_shard(const struct session *s, int64_t data_shards, struct rv_errtext *et);
+enum rv_err session_check_shard(const struct session *s, const struct run_config *run, struct rv_errtext *et);
 /* Checks the caps. RV_E_RANGE: under one of them the others would suspect this worker. */
 enum rv_err session_check_caps(const struct session *s, const struct run_config *run, const struct global_config *g,
 							   struct rv_errtext *et);

@@ -11,7 +11,12 @@
 #include <inttypes.h>
 #include <sys/statvfs.h>
 
-enum rv_err session_check_shard(const struct session *s, int64_t data_shards, struct rv_errtext *et) {
+enum rv_err session_check_shard(const struct session *s, const struct run_config *run, struct rv_errtext *et) {
+	const int64_t data_shards = run->data_shards;
+	if (run->data_hash[0] && s->opt->shard >= 0)
+		return rv_fail(et, RV_E_INVALID,
+					   "--shard %" PRId64 ": this run leases sequences to its members: leave --shard out",
+					   s->opt->shard);
 	if (s->opt->shard < data_shards)
 		return RV_OK;
 	return rv_fail(et, RV_E_RANGE,
@@ -90,7 +95,7 @@ static enum rv_err check_memory(struct session *s, const struct run_config *run,
 enum rv_err session_preflight(struct session *s, const struct run_config *run, struct rv_errtext *et) {
 	struct model_extent extent;
 	struct global_config g;
-	RV_TRY(session_check_shard(s, run->data_shards, et));
+	RV_TRY(session_check_shard(s, run, et));
 	RV_TRY(session_check_init(s, run, et));
 	RV_TRY(global_of(run, &extent, &g, et));
 	RV_TRY(session_check_caps(s, run, &g, et));

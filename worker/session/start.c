@@ -26,8 +26,10 @@ static void wake(void *ctx) {
 
 static enum rv_err open_trainer(struct session *s, struct rv_errtext *et) {
 	const struct run_config *run = &s->member.config;
-	RV_TRY(session_check_shard(s, run->data_shards, et));
+	RV_TRY(session_check_shard(s, run, et));
 	uint32_t shard = s->opt->shard >= 0 ? (uint32_t)s->opt->shard : s->member.member % (uint32_t)run->data_shards;
+	if (run->data_hash[0])
+		shard = 0;
 	struct trainer_config cfg = {.run = run,
 								 .run_hash = s->member.run_hash,
 								 .shard = shard,
@@ -78,6 +80,7 @@ static struct round_config round_config_of(const struct session *s, const struct
 		.member = s->member.member,
 		.term = s->member.term,
 		.steps_per_round = (uint64_t)run->steps_per_round,
+		.step_sequences = run->data_hash[0] ? (uint32_t)(run->batch * run->grad_accum) : 0,
 		.overlap_steps = (uint64_t)run_config_overlap(run),
 		.gives_away = run_config_is_late(run),
 		.had_former = true, /* costs little if it is the first */
@@ -107,6 +110,7 @@ static struct session_config core_config_of(const struct session *s) {
 								   .saves_encodings = saves_encodings(run),
 								   .eval_every = session_eval_every(s),
 								   .eval_at_end = s->opt->eval_every != 0,
+								   .has_leases = run->data_hash[0] != '\0',
 								   .eval_tokens = (uint64_t)s->opt->eval_tokens,
 								   .linger_us = LINGER_US,
 								   .goodbye_us = GOODBYE_US};

@@ -70,8 +70,24 @@ json_t *trace_start(const struct trace_started *s) {
 		json_sprintf("rivulet %s", rv_version()), "data", s->data && s->data[0] ? json_string(s->data) : json_null());
 }
 
-json_t *trace_train(uint64_t round, uint64_t from, uint64_t to) {
-	return json_pack("{ss so so so}", "event", "train", "round", whole(round), "from", whole(from), "to", whole(to));
+static json_t *reads_json(const struct reading *reads) {
+	json_t *list = json_array();
+	for (int i = 0; i < reads->n; i++)
+		(void)json_array_append_new(list,
+									json_pack("[o o]", whole(reads->pieces[i].begin), whole(reads->pieces[i].count)));
+	return list;
+}
+
+json_t *trace_train(uint64_t round, uint64_t from, uint64_t to, const struct reading *reads) {
+	json_t *line =
+		json_pack("{ss so so so}", "event", "train", "round", whole(round), "from", whole(from), "to", whole(to));
+	if (line && reads)
+		(void)json_object_set_new(line, "reads", reads_json(reads));
+	return line;
+}
+
+json_t *trace_start_over(uint64_t round) {
+	return json_pack("{ss so}", "event", "start_over", "round", whole(round));
 }
 
 json_t *trace_encode(uint64_t round, uint64_t boot, bool ok, bool copy) {

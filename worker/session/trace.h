@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/hash.h"
 #include "net/control/control.h"
+#include "train/text/reading.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -70,8 +71,11 @@ struct trace_started {
 };
 struct json_t *trace_start(const struct trace_started *s);
 /* Inner steps [from, to) of the contribution to `round`; steps of the round after the one
- * held are ahead of the outer step (overlap-steps). */
-struct json_t *trace_train(uint64_t round, uint64_t from, uint64_t to);
+ * held are ahead of the outer step (overlap-steps). `reads`: the positions that they read of a text
+ * that is leased, in this order; NULL: the run has no leases. */
+struct json_t *trace_train(uint64_t round, uint64_t from, uint64_t to, const struct reading *reads);
+/* The contribution's leases were lost: theta_local is the shared theta of `round` again. */
+struct json_t *trace_start_over(uint64_t round);
 /* An encoding. !ok: it was not finite, and theta_local is the shared theta again. copy: the
  * replica was copied for the disk. */
 struct json_t *trace_encode(uint64_t round, uint64_t boot, bool ok, bool copy);

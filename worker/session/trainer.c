@@ -24,8 +24,10 @@ const struct session_trainer_ops session_trainer_ops = {.request = request, .idl
 static void on_trained(struct session *s, const struct trainer_answer *a) {
 	const uint64_t round = round_round(session_round(s));
 	const uint64_t done = a->round == round ? a->progress.steps_done : a->progress.ahead;
-	if (a->err == RV_OK && done > a->from)
-		session_trace(s, trace_train(a->round, a->from, done));
+	if (a->started_over)
+		session_trace(s, trace_start_over(round));
+	if (a->err == RV_OK && (done > a->from || a->reads.n > 0))
+		session_trace(s, trace_train(a->round, a->from, done, a->has_leases ? &a->reads : NULL));
 	else if (a->err == RV_E_RANGE && a->round == round)
 		session_trace_end(s, "batches were refused");
 }

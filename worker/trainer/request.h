@@ -24,6 +24,9 @@ struct trainer_request {
 	enum trainer_work work;
 	uint64_t round;                   /* TRAIN, ENCODE, APPLY, INSTALL */
 	uint64_t from, steps;             /* TRAIN */
+	bool has_leases;                  /* TRAIN: it reads `reading` */
+	bool starts_over;                 /* TRAIN: from theta, as its earlier steps are lost */
+	struct reading reading;           /* TRAIN */
 	bool want_replica, want_snapshot; /* ENCODE, APPLY: what the copy for the disk should hold */
 	struct blob *reduced;             /* APPLY: referenced until done */
 	struct rv_hash expect;            /* APPLY: digest. INSTALL: full hash; all zero: of the run's init_hash */
@@ -46,6 +49,9 @@ struct trainer_answer {
 	struct rv_errtext text;
 	struct participant_progress progress; /* after it */
 	bool time_up;                         /* TRAIN: the run's round_ms are over */
+	bool read_out;                        /* TRAIN: it ended where its leases do */
+	bool has_leases, started_over;        /* TRAIN */
+	struct reading reads;                 /* TRAIN, has_leases: what it read */
 	uint64_t from;                        /* TRAIN: its first step */
 	struct rv_hash chain;                 /* APPLY: of the shared state after it */
 	double loss;                          /* EVALUATE */

@@ -40,7 +40,7 @@ static enum rv_err build(struct trainer *t, const struct trainer_config *cfg, st
 	const struct run_config *run = &t->run;
 	RV_TRY(open_devices(t, cfg, et));
 	const struct replica_options replica = {.shard = cfg->shard,
-											.n_shards = (uint32_t)run->data_shards,
+											.n_shards = run->data_hash[0] ? 1 : (uint32_t)run->data_shards,
 											.recompute = cfg->recompute,
 											.initial_theta = cfg->initial_theta};
 	RV_TRY(replica_new_on(run, t->data, &replica, &t->devices, &t->replica, et));
@@ -173,7 +173,12 @@ void trainer_request(struct trainer *t, const struct trainer_request *asked) {
 		atomic_store(&t->ending, true);
 	*rq = (struct request){
 		.job = {.run = run_request, .done = request_done, .dropped = request_dropped}, .t = t, .asked = *asked};
-	rq->answer = (struct trainer_answer){.work = work, .round = asked->round, .from = asked->from, .last = asked->last};
+	rq->answer = (struct trainer_answer){.work = work,
+										 .round = asked->round,
+										 .from = asked->from,
+										 .last = asked->last,
+										 .has_leases = asked->has_leases,
+										 .started_over = asked->starts_over};
 	if (asked->reduced)
 		blob_ref(asked->reduced);
 	jobs_post(t->jobs, &rq->job);

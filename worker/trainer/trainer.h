@@ -24,8 +24,8 @@ struct trainer_config {
 	const struct run_config *run;
 	struct rv_hash run_hash;
 	struct dataset *data; /* of the run: taken over, whatever trainer_new returns */
-	uint32_t shard;
-	const char *device; /* as device_choose (kernels/device.h) takes it */
+	uint32_t shard;       /* of text that members bring; 0 in a run with data_hash */
+	const char *device;   /* as device_choose (kernels/device.h) takes it */
 	int threads;
 	enum recompute recompute;
 	const float *initial_theta; /* (n), copied; NULL: theta0 is drawn from the run's seed */

@@ -85,16 +85,42 @@ static void spoil(struct trainer *t, struct rv_errtext *et) {
 	trainer_show_round(t, true);
 }
 
+/* Prepares the participant for what it may read. */
+static void begin_train(struct request *rq) {
+	struct trainer *t = rq->t;
+	if (rq->asked.starts_over) {
+		participant_start_over(&t->participant, &t->global);
+		trainer_show_round(t, true);
+	}
+	if (rq->asked.has_leases)
+		participant_read(&t->participant, &rq->asked.reading);
+	participant_begin(&t->participant, &t->global, rq->asked.round);
+}
+
+/* Notes what was read since the sequence `before`, and whether the leases ended there. */
+static void end_train(struct request *rq, uint64_t before) {
+	struct trainer_answer *a = &rq->answer;
+	if (!rq->asked.has_leases)
+		return;
+	const uint64_t n = replica_next(rq->t->replica) - before;
+	if (n > 0)
+		a->reads = reading_part(&rq->asked.reading, before, n);
+	a->read_out = a->err == RV_E_BUSY;
+	a->err = a->read_out ? RV_OK : a->err;
+}
+
 static void work_train(struct request *rq) {
 	struct trainer *t = rq->t;
 	const struct participant *p = &t->participant;
 	const bool ahead = rq->asked.round != p->round;
 	RV_FAILPOINT("train.begin");
-	participant_begin(&t->participant, &t->global, rq->asked.round);
+	begin_train(rq);
+	const uint64_t before = replica_next(t->replica);
 	RV_ASSERT(rq->asked.from == (ahead ? p->ahead : p->steps_done));
 	for (uint64_t i = 0; i < rq->asked.steps && rq->answer.err == RV_OK && !atomic_load(&t->stop) && !time_is_up(t);
 		 i++)
 		rq->answer.err = one_step(t, rq->asked.round, &rq->answer.text);
+	end_train(rq, before);
 	if (rq->answer.err == RV_E_RANGE && !ahead)
 		spoil(t, &rq->answer.text);
 	rq->answer.time_up = !ahead && p->steps_done > 0 && time_is_up(t);
