@@ -52,16 +52,17 @@ enum rv_err metrics_write_run(struct rv_json_lines *m, const struct metrics_run 
 enum rv_err metrics_write_round(struct rv_json_lines *m, const struct metrics_round *r, struct rv_errtext *et) {
 	return rv_json_lines_write(
 		m,
-		json_pack("{ss so so so so so so so so so so so so so so so so so so so so so so so so}", "kind", "round",
+		json_pack("{ss so so so so so so so so so so so so so so so so so so so so so so so so so so}", "kind", "round",
 				  "round", whole(r->round), "step", whole(r->step), "tokens", whole(r->tokens), "participants",
 				  whole(r->participants), "train_loss", real(r->train_loss), "lr", real(r->lr), "grad_norm",
 				  real(r->grad_norm), "bytes_sent", whole(r->bytes_sent), "formula_bytes", whole(r->formula_bytes),
 				  "bytes_donated", whole(r->bytes_donated), "bytes_relayed", whole(r->bytes_relayed), "compute_us",
 				  json_integer(r->compute_us), "reduce_us", json_integer(r->reduce_us), "overlap_us",
 				  json_integer(r->overlap_us), "idle_us", json_integer(r->idle_us), "wall_us", json_integer(r->wall_us),
-				  "checkpoint_us", json_integer(r->checkpoint_us), "chain", hash(&r->chain), "delta_norm",
-				  known(r->delta_norm), "delta_cosine", known(r->delta_cosine), "codec_error", known(r->codec_error),
-				  "codec_cosine", known(r->codec_cosine), "modelled_us",
+				  "checkpoint_us", json_integer(r->checkpoint_us), "data_stall_us", json_integer(r->data_stall_us),
+				  "text_bytes", whole(r->text_bytes), "chain", hash(&r->chain), "delta_norm", known(r->delta_norm),
+				  "delta_cosine", known(r->delta_cosine), "codec_error", known(r->codec_error), "codec_cosine",
+				  known(r->codec_cosine), "modelled_us",
 				  r->modelled_us > 0 ? json_integer(r->modelled_us) : json_null(), "modelled_exchange_us",
 				  r->modelled_exchange_us > 0 ? json_integer(r->modelled_exchange_us) : json_null()),
 		et);

@@ -54,6 +54,8 @@ struct metrics_round {
 	int64_t idle_us;              /* this round's waiting for others */
 	int64_t wall_us;              /* since the process started; in the lab the run's, over all processes */
 	int64_t checkpoint_us;        /* part of compute_us in which training stood still while its state was copied */
+	int64_t data_stall_us;        /* this round's time in which training or an evaluation waited for text */
+	uint64_t text_bytes;          /* bytes of text that it fetched, since the process started */
 	int64_t modelled_us;          /* lab only: this round's compute by a model of the workers' speeds; 0: none */
 	int64_t modelled_exchange_us; /* lab only: this round's exchange by a model of the workers' lines; 0: none */
 	struct rv_hash chain;         /* hash of the new state; zero if there is none (ddp) */

@@ -75,8 +75,6 @@ static void text_that_is_not_there_is_named(void **state) {
 	fails_with(RV_E_NOTFOUND, "--data");
 	snprintf(scene.o.data, sizeof scene.o.data, "%s/c.txt", scene.dir);
 	fails_with(RV_E_NOTFOUND, "c.txt");
-	scene.o.data[0] = '\0';
-	fails_with(RV_E_INVALID, "which text");
 }
 
 static void a_tokenizer_is_read(void **state) {
@@ -109,6 +107,12 @@ static void text_is_held_against_the_run(void **state) {
 	run.vocab = 256;
 	run.holdout_every = 2;
 	run.data_shards = 1;
+	/* None is a mistake, unless the run hands it out. */
+	struct rv_errtext why = {0};
+	assert_fault(input_check_run_data(&run, "", "", &why), RV_E_INVALID, &why, "does not hand it out");
+	memset(run.data_hash, 'a', sizeof run.data_hash - 1);
+	assert_ok(input_check_run_data(&run, "", "", &et));
+	run.data_hash[0] = '\0';
 	assert_ok(input_check_run_data(&run, scene.o.data, "", &et));
 	run.data_shards = 2;
 	run_refuses(&run, "", RV_E_RANGE, "data-shards = 2");

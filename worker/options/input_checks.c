@@ -23,8 +23,6 @@ enum rv_err input_check_data(const char *path, struct rv_errtext *et) {
 		.path = path, .n_shards = 1, .holdout_every = 2, .context = 1, .refusal = DATA_OF_ANY_RUN};
 	struct dataset *data;
 	bool is_text, is_packed;
-	if (!path[0])
-		return rv_fail(et, RV_E_INVALID, "which text to train on? --data FILE, DIR or https://URL#sha256=HEX");
 	RV_TRY(recognise(path, &is_text, &is_packed, et));
 	if (is_packed)
 		return RV_OK; /* it is unpacked once the run is known */
@@ -39,6 +37,11 @@ enum rv_err input_check_run_data(const struct run_config *run, const char *path,
 	struct dataset *data = NULL;
 	bool is_text, is_packed;
 	const struct dataset_config cfg = dataset_config_of(run, path);
+	if (!path[0])
+		return run->data_hash[0] ? RV_OK
+								 : rv_fail(et, RV_E_INVALID,
+										   "which text to train on? This run does not hand it out: --data FILE, DIR or "
+										   "https://URL#sha256=HEX");
 	RV_TRY(recognise(path, &is_text, &is_packed, et));
 	enum rv_err e = run_tokenizer_open(run, tokenizer, &t, et);
 	if (e == RV_OK && !(t && is_text) && !is_packed)

@@ -7,12 +7,12 @@
 #include "base/run_config.h"
 
 /* Checks that a file, a directory or a pattern holds text or token shards, not whether it is enough
- * for the run or has its tokens. RV_E_INVALID: `path` is empty (the text lists what may be given);
- * the faults of dataset_open. */
+ * for the run or has its tokens. The faults of dataset_open. */
 enum rv_err input_check_data(const char *path, struct rv_errtext *et);
 /* Checks the data for a known run: enough for its data shards, with its tokenizer, and token shards
- * of its vocabulary. Text that must still be tokenized is not counted, since that takes long. The
- * faults of run_tokenizer_open, dataset_open and input_check_data. */
+ * of its vocabulary. Text that must still be tokenized is not counted, since that takes long. An
+ * empty path is RV_E_INVALID unless the run hands out its text. The faults of run_tokenizer_open,
+ * dataset_open and input_check_data. */
 enum rv_err input_check_run_data(const struct run_config *run, const char *path, const char *tokenizer,
 								 struct rv_errtext *et);
 /* Checks a tokenizer file; accepts "" and "bytes". The faults of tokenizer_open. */

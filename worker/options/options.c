@@ -43,12 +43,10 @@ enum rv_err worker_options_check(const void *opts, const struct rv_args *args, s
 	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "advertise");
 }
 
-/* Checks --data; skips a URL, and what --dir remembers, which was checked when it was given. */
+/* Checks --data; skips a URL, and what --dir remembers, which was checked when it was given. A run
+ * may hand out its text: only its configuration says whether none is a mistake. */
 static enum rv_err check_data(const struct worker_options *o, struct rv_errtext *et) {
-	char remembered[sizeof o->dir + 16];
-	(void)snprintf(remembered, sizeof remembered, "%s/member.conf", o->dir);
-	bool is_remembered = !o->data[0] && access(remembered, R_OK) == 0;
-	if (is_remembered || strstr(o->data, "://"))
+	if (!o->data[0] || strstr(o->data, "://"))
 		return RV_OK;
 	enum rv_err e = input_check_data(o->data, et);
 	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "--data");

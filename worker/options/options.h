@@ -12,6 +12,7 @@ enum worker_recompute { WORKER_RECOMPUTE_AUTO, WORKER_RECOMPUTE_NONE, WORKER_REC
 struct worker_options {
 	char dir[256];
 	char data[1024];
+	int64_t data_cache;  /* bytes of the run's text that are kept */
 	char tokenizer[512]; /* "": the remembered one, or none */
 	char init[512];
 	int64_t shard; /* -1: member modulo data-shards */

@@ -21,7 +21,11 @@ const struct rv_option worker_options_table[] = {
 		"Directory of this worker's key and state. A later start with the same one goes on where this one stopped."),
 	STRING_OPT("data", data, "", "Worker",
 			   "Training text or token shards: a file, a directory, a pattern, or https://URL#sha256=HEX. Remembered "
-			   "in --dir until another is given."),
+			   "in --dir until another is given. Not needed where the run hands out its text."),
+	{"data-cache", RV_OPT_BYTES, FIELD(data_cache), 0, "20GB", 1, 9007199254740992.0, NULL,
+	 "Most of the run's text that is kept on the disk, in DIR/data, if the run hands it out: the parts that will be "
+	 "read soon, then those read last. At least two of its shards, which are 4 MiB as a rule.",
+	 "Worker"},
 	STRING_OPT("tokenizer", tokenizer, "", "Worker",
 			   "The run's tokenizer (tokenizer.json), which makes tokens of text; token shards and runs on bytes need "
 			   "none. Remembered in --dir."),

@@ -73,9 +73,7 @@ enum rv_err session_check_inputs(struct session *s, struct rv_errtext *et) {
 		snprintf(s->member.tokenizer, sizeof s->member.tokenizer, "bytes");
 	else if (o->tokenizer[0])
 		remember(o->tokenizer, s->member.tokenizer, sizeof s->member.tokenizer);
-	if (!s->member.data[0])
-		return input_check_data("", et);
-	enum rv_err e = check_text(s, et);
+	enum rv_err e = s->member.data[0] ? check_text(s, et) : RV_OK;
 	if (e != RV_OK)
 		return rv_fail_context(et, e, "%s", o->data[0] ? "--data" : "remembered text (--data names another)");
 	RV_TRY(input_check_weights(o->init, et));
@@ -93,6 +91,8 @@ static enum rv_err open_text(struct session *s, const struct tokenizer *tokenize
 	cfg.cache_dir = cache;
 	cfg.progress = show_progress;
 	cfg.progress_ctx = s;
+	if (s->text)
+		cfg.missing = (struct published_missing){.get = text_get, .ctx = s->text};
 	enum rv_err e = dataset_open(&cfg, out, et);
 	if (e == RV_OK)
 		e = dataset_content(*out, &s->content, et);
@@ -119,7 +119,11 @@ static enum rv_err open_weights(struct session *s, struct session_inputs *in, st
 enum rv_err session_open_inputs(struct session *s, struct session_inputs *in, struct rv_errtext *et) {
 	struct tokenizer *tokenizer = NULL;
 	*in = (struct session_inputs){0};
-	enum rv_err e = run_tokenizer_open(&s->member.config, s->member.tokenizer, &tokenizer, et);
+	enum rv_err e = RV_OK;
+	if (s->member.config.data_hash[0] && !s->member.data[0])
+		e = session_open_text(s, et);
+	if (e == RV_OK)
+		e = run_tokenizer_open(&s->member.config, s->member.tokenizer, &tokenizer, et);
 	if (e == RV_OK)
 		e = open_text(s, tokenizer, &in->data, et);
 	if (e == RV_OK)

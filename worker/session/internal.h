@@ -3,8 +3,9 @@
  * run asks of this machine), start.c (building), inputs.c (text, tokenizer, initial weights),
  * memory.c; the core's tables: trainer.c, disk.c, links.c, control.c; events.c (the log), notice.c
  * (the coordinator's notices to this worker), metrics.c (metrics.jsonl), progress.c (the progress
- * line), trace_lines.c, network.c (changes of the network), reach.c (stations at relays),
- * reach_test.c (how others reach it), own_relay.c (the relay that this worker runs for others). */
+ * line), text.c (the text of a run that hands it out), trace_lines.c, network.c (changes of the
+ * network), reach.c (stations at relays), reach_test.c (how others reach it), own_relay.c (the
+ * relay that this worker runs for others). */
 #ifndef RV_WORKER_SESSION_INTERNAL_H
 #define RV_WORKER_SESSION_INTERNAL_H
 
@@ -28,6 +29,7 @@
 #include "worker/session/sleep_watch.h"
 #include "worker/session/trace.h"
 #include "worker/state/statestore.h"
+#include "worker/text/text_thread.h"
 #include "worker/trainer/trainer.h"
 
 enum { SESSION_PATH_BYTES = 320 };
@@ -124,6 +126,8 @@ struct session {
 	struct control_client *control;
 	struct statestore store;
 	struct trainer *trainer;
+	struct text *text;       /* the run's text, which is fetched; NULL: a person brought it */
+	int64_t text_stall_then; /* its stall at the last apply */
 	struct jobs *storage;
 	struct store_thread store_thread; /* the storage thread's */
 	struct mean_residual mean_residual;
@@ -262,6 +266,17 @@ enum rv_err session_open_inputs(struct session *s, struct session_inputs *in, st
 void session_release_inputs(struct session_inputs *in);
 /* Checks --init. RV_E_INVALID: the run does not start from given weights. */
 enum rv_err session_check_init(const struct session *s, const struct run_config *run, struct rv_errtext *et);
+
+/* ---- text.c ---- */
+
+/* Starts to fetch the text of a run that hands it out, and sets s->data_path to the directory where
+ * it comes. RV_E_NOTFOUND: it comes from nowhere; what text_open returns. */
+enum rv_err session_open_text(struct session *s, struct rv_errtext *et);
+/* Logs what there is to say of the fetching. */
+void session_log_text(struct session *s);
+/* Adds what was fetched and waited for to a round's line. */
+void session_count_text(struct session *s, struct metrics_round *r);
+void session_close_text(struct session *s); /* after the trainer's end; harmless if there is none */
 
 /* ---- memory.c ---- */
 /* Sets c->recompute by --recompute; for auto by the memory that is free now. */

@@ -179,6 +179,7 @@ void session_write_round(struct session *s, uint64_t round) {
 							  .bytes_relayed = peers_relayed(meshlink_peers(s->mesh)).tx_bytes,
 							  .checkpoint_us = copy_us,
 							  .chain = g->chain};
+	session_count_text(s, &r);
 	split_time(s, &p, &r);
 	check_written(s, metrics_write_round(s->metrics, &r, &et), &et);
 	round_event(s, &r);

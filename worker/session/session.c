@@ -111,6 +111,7 @@ static void run_once(struct session *s, int64_t now_us) {
 	if (leaving && is_over(s))
 		RV_FAILPOINT("leave.end");
 	session_note_donations(s);
+	session_log_text(s);
 	session_own_relay_tick(s, now_us);
 	meshlink_pump(s->mesh, now_us);
 	if (session_core_phase(s->core) == SESSION_RUNNING)

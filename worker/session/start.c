@@ -366,6 +366,7 @@ void session_release(struct session *s) {
 	/* Threads first: they use what the rest owns. */
 	jobs_free(s->storage);
 	trainer_free(s->trainer);
+	session_close_text(s);
 	session_release_reach(s);
 	session_close_own_relay(s);
 	reach_free(s->reach);

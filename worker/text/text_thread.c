@@ -63,6 +63,10 @@ const char *text_dir(const struct text *t) {
 	return text_cache_dir(t->cache);
 }
 
+const struct manifest *text_manifest(const struct text *t) {
+	return text_cache_manifest(t->cache);
+}
+
 struct text_stats text_stats(struct text *t) {
 	(void)pthread_mutex_lock(&t->lock);
 	struct text_stats s = t->stats;

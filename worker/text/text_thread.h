@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "net/address_reach.h"
 #include "net/http_client.h"
-#include "train/text/sequence_order.h"
+#include "train/text/published/manifest.h"
 #include "worker/text/text_core.h"
 
 enum { TEXT_NOTICE_BYTES = 400 };
@@ -40,6 +40,7 @@ enum rv_err text_open(const struct text_config *cfg, struct text **out, struct r
 /* Ends requests and the thread, and frees `t`. Nobody may be in text_get. NULL is fine. */
 void text_close(struct text *t);
 const char *text_dir(const struct text *t);
+const struct manifest *text_manifest(const struct text *t);
 
 /* States what will be read, in the order of need. The first are fetched ahead, as many as the quota
  * holds, at most TEXT_FILES_MAX. Any thread; does not block. */

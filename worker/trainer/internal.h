@@ -39,6 +39,7 @@ struct trainer {
 
 	pthread_mutex_t lock;
 	struct trainer_progress progress; /* under lock */
+	atomic_bool training;             /* a TRAIN is under way */
 	atomic_bool stop;                 /* TRAIN: at the next step boundary */
 	atomic_bool ending;               /* EVALUATE: at the next batch, for good */
 };

@@ -184,6 +184,10 @@ void trainer_request(struct trainer *t, const struct trainer_request *asked) {
 	jobs_post(t->jobs, &rq->job);
 }
 
+bool trainer_stops(struct trainer *t) {
+	return atomic_load(&t->ending) || (atomic_load(&t->training) && atomic_load(&t->stop));
+}
+
 void trainer_reap(struct trainer *t) {
 	jobs_reap(t->jobs);
 }

@@ -87,6 +87,10 @@ struct trainer_resumed trainer_resume(struct trainer *t, const struct recovered 
  * TRAINER_MAX_REQUESTS are unanswered. */
 void trainer_request(struct trainer *t, const struct trainer_request *rq);
 
+/* Reports whether the work under way should end soon: a reader of text need not wait longer. Its
+ * RV_E_CANCELLED then ends a TRAIN before the step. Any thread. */
+bool trainer_stops(struct trainer *t);
+
 void trainer_reap(struct trainer *t);
 bool trainer_idle(struct trainer *t);
 struct trainer_progress trainer_progress(struct trainer *t); /* any thread */

@@ -57,6 +57,8 @@ static enum rv_err one_step(struct trainer *t, uint64_t round, struct rv_errtext
 	int64_t started_us = rv_clock_monotonic_us();
 	begin_step(t, started_us);
 	enum rv_err e = participant_step(&t->participant, &t->global, round, &stats, et);
+	if (e == RV_E_CANCELLED) /* it waited for text: nothing of the step is done */
+		begin_step(t, 0);
 	if (e == RV_E_RANGE)
 		return rv_fail_context(et, e,
 							   "training cannot go on. Start again with the same directory: it goes back to the last "
@@ -117,9 +119,13 @@ static void work_train(struct request *rq) {
 	begin_train(rq);
 	const uint64_t before = replica_next(t->replica);
 	RV_ASSERT(rq->asked.from == (ahead ? p->ahead : p->steps_done));
+	atomic_store(&t->training, true);
 	for (uint64_t i = 0; i < rq->asked.steps && rq->answer.err == RV_OK && !atomic_load(&t->stop) && !time_is_up(t);
 		 i++)
 		rq->answer.err = one_step(t, rq->asked.round, &rq->answer.text);
+	if (rq->answer.err == RV_E_CANCELLED)
+		rq->answer.err = RV_OK; /* another request came meanwhile */
+	atomic_store(&t->training, false);
 	end_train(rq, before);
 	if (rq->answer.err == RV_E_RANGE && !ahead)
 		spoil(t, &rq->answer.text);

@@ -1,0 +1,36 @@
+/* test_worker_text_reading.c: the shards of what a member is to read, in the order of need. */
+#include "tests/common/check.h"
+#include "worker/text/text_reading.h"
+
+static void shards_come_in_the_order_of_need(void **state) {
+	const struct manifest m = {.n_tokens = 40LL << 20, .n_shards = 20, .shard_tokens = 2 << 20, .holdout_every = 50};
+	const struct sequence_order o = sequence_order_of((uint64_t)m.n_tokens, 50, 1024, 7);
+	struct reading r = {.first = 100, .n = 2, .pieces = {{.begin = 5000, .count = 300}, {.begin = 90, .count = 2}}};
+	uint64_t shards[64], few[2];
+	bool seen[20] = {0};
+	(void)state;
+	const int n = text_reading_shards(&r, &o, &m, shards, 64);
+	int expected = 0;
+	for (int piece = 0; piece < r.n; piece++)
+		for (uint64_t k = 0; k < r.pieces[piece].count; k++) {
+			const uint64_t token = sequence_order_at(&o, r.pieces[piece].begin + k).token;
+			const uint64_t shard = token / (uint64_t)m.shard_tokens;
+			assert_int_equal((token + 1024) / (uint64_t)m.shard_tokens, shard);
+			if (seen[shard])
+				continue;
+			seen[shard] = true;
+			assert_true(expected < n);
+			assert_int_equal(shards[expected++], shard);
+		}
+	assert_int_equal(n, expected);
+	assert_true(n >= 8); /* a window lies in as many */
+	assert_int_equal(text_reading_shards(&r, &o, &m, few, 2), 2);
+	assert_true(few[0] == shards[0] && few[1] == shards[1]);
+	r.n = 0;
+	assert_int_equal(text_reading_shards(&r, &o, &m, shards, 64), 0);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {cmocka_unit_test(shards_come_in_the_order_of_need)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,76 @@
+/* text.c: the text of a run that hands it out, fetched while the worker trains. */
+#include "worker/session/internal.h"
+
+#include "base/hex.h"
+#include "base/signals.h"
+#include "net/address_reach.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Returns in which range the coordinator is reached: mirrors may not be in a narrower one. */
+static enum address_reach reach_of_coordinator(const struct session *s) {
+	struct address a;
+	if (!http_client_met(s->http, &a) && address_resolve(&s->member.invite.coordinator, &a, NULL) != RV_OK)
+		return ADDRESS_PUBLIC;
+	return address_reach(&a);
+}
+
+static bool show_progress(void *ctx, const char *what, uint64_t done_bytes, uint64_t total_bytes) {
+	struct session *s = ctx;
+	rv_progress(s->events, rv_clock_monotonic_us(), what, done_bytes, total_bytes, "byte", "");
+	return rv_signals_take(s->signals.fd) == 0;
+}
+
+/* The trainer asks for text only while there is one. */
+static bool stops(void *ctx) {
+	const struct session *s = ctx;
+	return s->trainer && trainer_stops(s->trainer);
+}
+
+enum rv_err session_open_text(struct session *s, struct rv_errtext *et) {
+	const struct run_config *run = &s->member.config;
+	struct http_client_config coordinator = {.server = s->member.invite.coordinator, .identity = &s->member.identity};
+	char dir[SESSION_PATH_BYTES];
+	struct text_config cfg = {.dir = dir,
+							  .quota_bytes = (uint64_t)s->opt->data_cache,
+							  .coordinator = &coordinator,
+							  .met = reach_of_coordinator(s),
+							  .most_per_s = s->opt->max_down,
+							  .progress = show_progress,
+							  .ctx = s};
+	memcpy(coordinator.server_key, s->member.invite.key, NET_KEY_BYTES);
+	if (!rv_hex_decode(run->data_hash, cfg.data_hash.b, sizeof cfg.data_hash.b))
+		return rv_fail(et, RV_E_INVALID, "data-hash %s of the run is no hash", run->data_hash);
+	(void)snprintf(dir, sizeof dir, "%s/data/%s", s->opt->dir, run->data_hash);
+	const enum rv_err e = text_open(&cfg, &s->text, et);
+	rv_progress_clear(s->events);
+	RV_TRY(e);
+	text_set_stops(s->text, stops, s);
+	const struct manifest *m = text_manifest(s->text);
+	(void)snprintf(s->data_path, sizeof s->data_path, "%s", dir);
+	rv_event(s->events, RV_INFO, "text", RV_FIELDS(rv_field_int("shards", m->n_shards), rv_field_str("dir", dir)),
+			 "the run hands out its text: %lld tokens, fetched into %s as they are needed", (long long)m->n_tokens,
+			 dir);
+	return RV_OK;
+}
+
+void session_log_text(struct session *s) {
+	char notice[TEXT_NOTICE_BYTES];
+	while (s->text && text_notice(s->text, notice))
+		rv_event(s->events, RV_WARN, "text_source", RV_FIELDS(rv_field_str("text", notice)), "%s", notice);
+}
+
+void session_count_text(struct session *s, struct metrics_round *r) {
+	if (!s->text)
+		return;
+	const struct text_stats now = text_stats(s->text);
+	r->data_stall_us = now.stall_us - s->text_stall_then;
+	r->text_bytes = now.bytes[TEXT_MIRROR] + now.bytes[TEXT_MEMBER] + now.bytes[TEXT_COORDINATOR];
+	s->text_stall_then = now.stall_us;
+}
+
+void session_close_text(struct session *s) {
+	text_close(s->text);
+	s->text = NULL;
+}
