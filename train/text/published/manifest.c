@@ -80,14 +80,17 @@ static enum rv_err check_tokenizer(const struct manifest *m, struct rv_errtext *
 
 enum rv_err manifest_check_mirror(const char *url, struct rv_errtext *et) {
 	const size_t n = strlen(url);
-	bool ok = strncmp(url, "https://", 8) == 0 ? n > 8 : strncmp(url, "http://", 7) == 0 && n > 7;
+	const char *scheme = strstr(url, "://");
+	bool ok = strncmp(url, "https://", 8) == 0 || strncmp(url, "http://", 7) == 0 || strncmp(url, "s3://", 5) == 0;
+	ok = ok && scheme[strlen("://")] != '\0';
 	for (size_t i = 0; i < n; i++)
 		ok = ok && url[i] > ' ' && url[i] < 0x7f;
 	if (n >= sizeof((struct manifest *)0)->mirrors[0])
 		return rv_fail(et, RV_E_RANGE, "mirror %.80s...: longer than %zu bytes", url,
 					   sizeof((struct manifest *)0)->mirrors[0] - 1);
 	return ok ? RV_OK
-			  : rv_fail(et, RV_E_INVALID, "mirror '%.200s': must be https://... or http://..., without blanks", url);
+			  : rv_fail(et, RV_E_INVALID,
+						"mirror '%.200s': must be https://..., http://... or s3://BUCKET/..., without blanks", url);
 }
 
 enum rv_err manifest_check(const struct manifest *m, struct rv_errtext *et) {

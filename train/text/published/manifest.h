@@ -67,7 +67,7 @@ void manifest_shard_name(uint64_t shard, char out[static 32]);
 
 /* Checks the fields' bounds and that they agree. RV_E_INVALID, RV_E_RANGE name field and value. */
 enum rv_err manifest_check(const struct manifest *m, struct rv_errtext *et);
-/* Checks a mirror's URL: http or https, printable. RV_E_INVALID. */
+/* Checks a mirror's URL: http, https or s3, printable. RV_E_INVALID. */
 enum rv_err manifest_check_mirror(const char *url, struct rv_errtext *et);
 
 /* Reads the text of a manifest, checked. RV_E_INVALID, RV_E_RANGE, RV_E_UNSUPPORTED (a newer
