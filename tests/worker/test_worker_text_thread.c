@@ -281,7 +281,8 @@ static void urls_are_checked(void **state) {
 	assert_string_equal(m.url, "http://127.0.0.1:9/texts/a/b");
 	assert_true(m.is_store && m.is_signed && m.is_own);
 	static const char *const bad[] = {
-		"ftp://a/b", "file:///etc/passwd", "https://a/b?c", "https://a/b#c", "https://a b", "s3://", "s3://a@b/c", ""};
+		"ftp://a/b", "file:///etc/passwd", "https://a/b?c", "https://a/b#c", "https://a b", "s3://", "s3://a@b/c", "",
+		"http://",   "https:///a"};
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
 		assert_int_equal(text_mirror_parse(bad[i], &none, &m, &why), RV_E_INVALID);
 }

@@ -15,8 +15,10 @@ static enum rv_err read_variable(const char *name, char *out, size_t cap, struct
 	return RV_OK;
 }
 
+/* Reports whether it is an http or https URL with a host. */
 static bool is_web(const char *url) {
-	return strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0;
+	const size_t n = strncmp(url, "http://", 7) == 0 ? 7 : strncmp(url, "https://", 8) == 0 ? 8 : 0;
+	return n > 0 && url[n] != '/' && url[n] != '\0';
 }
 
 /* Removes slashes from the end. */
