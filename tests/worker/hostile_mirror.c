@@ -7,12 +7,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What an answer refers to until the next one of the same thread. */
+/* What an answer refers to until the next one of the same thread, or its end. */
 struct answer {
 	char *bytes;
 	char headers[256];
 };
 static _Thread_local struct answer last;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t at_end;
+
+static void free_bytes(void *answer) {
+	free(((struct answer *)answer)->bytes);
+}
+
+static void make_key(void) {
+	(void)pthread_key_create(&at_end, free_bytes);
+}
 
 static bool is(const char *temper, const char *name) {
 	return strcmp(temper, name) == 0;
@@ -70,6 +80,8 @@ static void handle(void *ctx, const struct web_request *rq, struct web_reply *r)
 	(void)atomic_fetch_add(&m->requests, 1);
 	free(last.bytes);
 	last.bytes = NULL;
+	(void)pthread_once(&once, make_key);
+	(void)pthread_setspecific(at_end, &last);
 	(void)snprintf(path, sizeof path, "%s/%s", m->dir, name);
 	if (is_valid)
 		last.bytes = scratch_read(path, &n);
