@@ -2,7 +2,8 @@
  * reading from it, against its size. The shards are links to one file that is all hole but for its
  * header, so that a terabyte takes a few megabytes of disk; index and manifest are real. One JSON
  * line for each size (1, 100 and 1000 GB): time and growth of memory for published_open(), for
- * dataset_open() as a run does it, and for a sequence in a shard that was not read before. */
+ * dataset_open() as a run does it, for a sequence in a shard that was not read before, and for
+ * text_cache_open() of a cache with 20 GB of it. */
 #include "base/clock.h"
 #include "base/file.h"
 #include "train/text/data.h"
@@ -10,6 +11,7 @@
 #include "train/text/published/index_pages.h"
 #include "train/text/published/published.h"
 #include "train/text/tokenizer/shard.h"
+#include "worker/text/text_cache.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -19,7 +21,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { VOCAB = 50257, LINKS = 60000 /* to one file; ext4 allows 65000 */, READS = 200, CONTEXT = 1024 };
+enum {
+	VOCAB = 50257,
+	LINKS = 60000 /* to one file; ext4 allows 65000 */,
+	READS = 200,
+	CONTEXT = 1024,
+	CACHED = 4768 /* 20 GB */
+};
 
 static void must(enum rv_err e, const struct rv_errtext *et) {
 	if (e == RV_OK)
@@ -90,6 +98,54 @@ static long memory_kib(const char *what) {
 	return kib;
 }
 
+/* Links a file of the text into its cache. */
+static void link_in(const char *dir, const char *cache, const char *name) {
+	struct rv_errtext et = {0};
+	char from[600], to[600];
+	(void)snprintf(from, sizeof from, "%s/%s", dir, name);
+	(void)snprintf(to, sizeof to, "%s/%s", cache, name);
+	if (link(from, to) != 0 && errno != EEXIST)
+		must(rv_fail_errno(&et, errno, "%s", to), &et);
+}
+
+/* Makes a cache that holds the index and the first CACHED shards of a text. */
+static void make_cache(const char *dir, const char *cache, const struct manifest *m) {
+	const struct index_shape shape = index_shape_of(m);
+	struct rv_errtext et = {0};
+	char name[32];
+	must(rv_dir_make(cache, 0755, &et), &et);
+	must(manifest_write(cache, m, &et), &et);
+	for (int level = 0; level < shape.levels; level++)
+		for (uint64_t i = 0; i < shape.n[level]; i++) {
+			index_page_name(level, i, name);
+			link_in(dir, cache, name);
+		}
+	for (uint64_t i = 0; i < CACHED && i < (uint64_t)m->n_shards; i++) {
+		manifest_shard_name(i, name);
+		link_in(dir, cache, name);
+	}
+}
+
+static void measure_cache(const char *dir, const struct manifest *m) {
+	struct rv_errtext et = {0};
+	struct rv_hash hash;
+	struct text_cache *c;
+	struct text_file next;
+	char cache[400];
+	(void)snprintf(cache, sizeof cache, "%s-cache", dir);
+	make_cache(dir, cache, m);
+	must(manifest_hash(m, &hash, &et), &et);
+	const long before_kib = memory_kib("VmRSS");
+	int64_t t0 = rv_clock_monotonic_us();
+	must(text_cache_open(cache, &hash, CACHED * manifest_shard_bytes(m, 0), &c, &et), &et);
+	const int64_t open_us = rv_clock_monotonic_us() - t0;
+	t0 = rv_clock_monotonic_us();
+	(void)text_cache_lacks(c, (uint64_t)m->n_shards - 1, &next);
+	printf(",\"cache_open_ms\":%.2f,\"cache_open_kib\":%ld,\"cache_lacks_ms\":%.2f", (double)open_us / 1000.0,
+		   memory_kib("VmRSS") - before_kib, (double)(rv_clock_monotonic_us() - t0) / 1000.0);
+	text_cache_close(c);
+}
+
 static void measure(const char *dir, uint64_t gigabytes) {
 	struct rv_errtext et = {0};
 	struct published *p;
@@ -110,9 +166,11 @@ static void measure(const char *dir, uint64_t gigabytes) {
 		must(dataset_train_sequence(data, 0, i, inputs, targets, &et), &et);
 	const int64_t read_us = (rv_clock_monotonic_us() - t0) / READS;
 	printf("{\"bench\":\"published\",\"gigabytes\":%" PRIu64 ",\"shards\":%" PRId64
-		   ",\"open_ms\":%.2f,\"open_kib\":%ld,\"dataset_open_ms\":%.1f,\"sequence_ms\":%.2f,\"peak_kib\":%ld}\n",
+		   ",\"open_ms\":%.2f,\"open_kib\":%ld,\"dataset_open_ms\":%.1f,\"sequence_ms\":%.2f",
 		   gigabytes, published_manifest(p)->n_shards, (double)open_us / 1000.0, open_kib, (double)data_us / 1000.0,
-		   (double)read_us / 1000.0, memory_kib("VmHWM"));
+		   (double)read_us / 1000.0);
+	measure_cache(dir, published_manifest(p));
+	printf(",\"peak_kib\":%ld}\n", memory_kib("VmHWM"));
 	(void)fflush(stdout);
 	dataset_close(data);
 	published_close(p);

@@ -17,6 +17,7 @@
 #include "train/memory/report.h"
 #include "train/metrics.h"
 #include "train/text/data.h"
+#include "train/text/sequence_order.h"
 #include "worker/join/control_http.h"
 #include "worker/join/membership.h"
 #include "worker/join/reach_check.h"
@@ -126,8 +127,9 @@ struct session {
 	struct control_client *control;
 	struct statestore store;
 	struct trainer *trainer;
-	struct text *text;       /* the run's text, which is fetched; NULL: a person brought it */
-	int64_t text_stall_then; /* its stall at the last apply */
+	struct text *text;           /* the run's text, which is fetched; NULL: a person brought it */
+	struct sequence_order order; /* of `text` */
+	int64_t text_stall_then;     /* its stall at the last apply */
 	struct jobs *storage;
 	struct store_thread store_thread; /* the storage thread's */
 	struct mean_residual mean_residual;
@@ -272,6 +274,8 @@ enum rv_err session_check_init(const struct session *s, const struct run_config 
 /* Starts to fetch the text of a run that hands it out, and sets s->data_path to the directory where
  * it comes. RV_E_NOTFOUND: it comes from nowhere; what text_open returns. */
 enum rv_err session_open_text(struct session *s, struct rv_errtext *et);
+/* Fetches what a request will read. */
+void session_want_text(struct session *s, const struct trainer_request *rq);
 /* Logs what there is to say of the fetching. */
 void session_log_text(struct session *s);
 /* Adds what was fetched and waited for to a round's line. */

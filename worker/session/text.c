@@ -4,6 +4,7 @@
 #include "base/hex.h"
 #include "base/signals.h"
 #include "net/address_reach.h"
+#include "worker/text/text_reading.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -48,11 +49,21 @@ enum rv_err session_open_text(struct session *s, struct rv_errtext *et) {
 	RV_TRY(e);
 	text_set_stops(s->text, stops, s);
 	const struct manifest *m = text_manifest(s->text);
+	s->order = sequence_order_of((uint64_t)m->n_tokens, (uint32_t)m->holdout_every, (uint32_t)run->context,
+								 (uint64_t)run->seed);
 	(void)snprintf(s->data_path, sizeof s->data_path, "%s", dir);
 	rv_event(s->events, RV_INFO, "text", RV_FIELDS(rv_field_int("shards", m->n_shards), rv_field_str("dir", dir)),
 			 "the run hands out its text: %lld tokens, fetched into %s as they are needed", (long long)m->n_tokens,
 			 dir);
 	return RV_OK;
+}
+
+void session_want_text(struct session *s, const struct trainer_request *rq) {
+	uint64_t shards[TEXT_FILES_MAX];
+	if (!s->text || rq->work != TRAINER_TRAIN || !rq->has_leases)
+		return;
+	text_want(s->text, shards,
+			  text_reading_shards(&rq->reading, &s->order, text_manifest(s->text), shards, TEXT_FILES_MAX));
 }
 
 void session_log_text(struct session *s) {

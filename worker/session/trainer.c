@@ -10,6 +10,7 @@
 static void request(void *ctx, const struct trainer_request *rq) {
 	if (rq->work == TRAINER_APPLY)
 		RV_FAILPOINT("commit.seen");
+	session_want_text(ctx, rq);
 	trainer_request(((struct session *)ctx)->trainer, rq);
 }
 
