@@ -2,6 +2,7 @@
  * members report. A violation is a bug of ours: the coordinator stops, and starts again from its
  * records. */
 #include "base/assert.h"
+#include "base/planted.h"
 #include "coordinator/core/internal.h"
 
 /* Rounds, snapshots and terms are in order, and the digests between them fit into a document. */
@@ -117,10 +118,20 @@ void core_check(struct core *c) {
 	core_leases_check(c);
 }
 
+/* A row has at least half of those that it was laid out with, or nobody. */
+static void check_rows(const struct core_roster *r) {
+	RV_ASSERT(r->rows.plan.first[r->rows.plan.n_rows] == r->n);
+	for (int row = 0; row < r->rows.plan.n_rows; row++) {
+		const int left = core_rows_length(&r->rows, row);
+		RV_ASSERT(left <= r->rows.laid[row]);
+		RV_ASSERT(left == 0 || 2 * left >= r->rows.laid[row] || RV_BUG("keep-failed-rows"));
+	}
+}
+
 void core_check_ranges(const struct core_roster *r) {
 	uint32_t next = 0;
 	if (core_rows_many(&r->rows)) {
-		RV_ASSERT(r->rows.plan.first[r->rows.plan.n_rows] == r->n);
+		check_rows(r);
 		return;
 	}
 	for (int i = 0; i < r->n_ranges; i++) {

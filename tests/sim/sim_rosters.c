@@ -120,9 +120,17 @@ static int rows_expected(int n, int row_size) {
 	return n <= row_size ? 1 : rows < NET_MAX_ROWS ? rows : NET_MAX_ROWS;
 }
 
-/* Returns the latest earlier attempt at the round of which a document was sent; NULL: none. */
+/* Returns the first attempt since the round was opened, anew after a roster of none. */
+static uint32_t opened_at(const struct sim *s, const struct sim_roster *r) {
+	uint32_t attempt = r->attempt;
+	for (const struct sim_roster *p = r; p != NULL && p->n > 0; p = roster_of(s, r->round, attempt - 1))
+		attempt = p->attempt;
+	return attempt;
+}
+
+/* Returns the latest earlier attempt since then of which a document was sent; NULL: none. */
 static struct sim_roster *before(const struct sim *s, const struct sim_roster *r) {
-	for (uint32_t attempt = r->attempt - 1; attempt > 0; attempt--) {
+	for (uint32_t attempt = r->attempt - 1, first = opened_at(s, r); attempt >= first; attempt--) {
 		struct sim_roster *p = roster_of(s, r->round, attempt);
 		if (p != NULL && p->announced)
 			return p;
@@ -181,8 +189,8 @@ static void check_head(struct sim *s, int host, const struct document *d, const 
 static void check_unchanged(struct sim *s, int host, struct sim_roster *r, int row) {
 	struct sim_roster *p = before(s, r);
 	const struct sim_row *now = &r->rows[row];
-	if (now->since < 1 || now->since > r->attempt)
-		complain(s, r, host, "says that a row has changed in an attempt that was not");
+	if (now->since < opened_at(s, r) || now->since > r->attempt)
+		complain(s, r, host, "says that a row has changed in no attempt since the round was opened");
 	if (s->failed || now->since == r->attempt || p == NULL || now->since > p->attempt)
 		return; /* it has no sums, or changed in an attempt of which nobody knew */
 	if (!goes_on(p, r) || p->rows[row].since != now->since) {
