@@ -8,7 +8,7 @@
  * In a roster of several rows the others are those that exchange data with the accused: its row,
  * and the owners of its columns. Accusations by anybody else are not counted. Participants that die
  * in different rows and columns at once are put away together, each by a majority of its own
- * others.
+ * others; and several of one column, if they say nothing themselves.
  *
  * If no majority of the others accuses any participant, one accusation stands against another. A
  * participant that accuses several that report meanwhile is distrusted at least as much as each of
@@ -206,12 +206,22 @@ static void put_away(const struct core *c, struct core_accusations *a, uint32_t 
 			weights[a->in[k]] = against(c, a, a->in[k]);
 }
 
+/* Returns true if participant `i` has neither accused anybody in this attempt nor reported since
+ * the first accusation. One that is alive and waits for another accuses that one before others
+ * accuse it: their patience is longer (net/reduce/grid.c). */
+static bool says_nothing(const struct core *c, const struct core_accusations *a, uint32_t i) {
+	return a->out_first[i] == a->out_first[i + 1] && !answers(c, i);
+}
+
 /* Returns true if, in a roster of several rows, a majority of those that deal with the participant
- * accuses it, and it deals with none of `away`: it does not stall for want of their data. */
+ * accuses it, and it does not stall for want of the data of those `away`: it deals with none of
+ * them, or is dead too, as several owners of one column may be. */
 static bool fails_elsewhere(const struct core *c, const struct core_accusations *a, uint32_t i, const uint64_t *away) {
 	const struct core_rows *rows = &c->roster.rows;
 	if (!core_rows_many(rows) || !by_majority(c, i, a->accusers[i]))
 		return false;
+	if (says_nothing(c, a, i))
+		return true;
 	for (int other = set_next(away, 0, c->roster_words); other >= 0; other = set_next(away, other + 1, c->roster_words))
 		if (core_rows_deal(rows, (int)i, other))
 			return false;

@@ -229,11 +229,13 @@ static void test_a_death_costs_its_row(void **state) {
 	rig_release(&r);
 }
 
-static void accuse_two(struct rig *r, const uint64_t *suspects) {
+/* All report whom they suspect but those in `silent`. */
+static void accuse_all(struct rig *r, const uint64_t *suspects, uint64_t silent) {
+	rig_wait(r, RIG_S);
 	for (uint32_t who = 0; who < GRID; who++) {
 		struct report rep = rig_report(r, who, WORKER_REDUCING);
 		rig_accuse(&rep, suspects[who]);
-		if (who != 5 && who != 14)
+		if (!(silent >> who & 1))
 			rig_send(r, who, &rep);
 	}
 	rig_wait(r, 2 * RIG_S);
@@ -257,13 +259,36 @@ static void test_deaths_in_several_rows_cost_one_attempt(void **state) {
 			suspects[who] |= who / ROW == 3 || who == column || who == 2 * ROW + column ? second : 0;
 			suspects[who] &= ~(UINT64_C(1) << who);
 		}
-		accuse_two(&r, suspects);
+		accuse_all(&r, suspects, UINT64_C(1) << 5 | UINT64_C(1) << 14);
 		rig_expect(&r, RUN_REDUCE, 0, 2);
 		assert_int_equal(rig_last(&r, CORE_ROSTER)->n_members, same_column ? GRID - 1 : GRID - 2);
 		for (int i = 0; i < rig_last(&r, CORE_ROSTER)->n_members; i++)
 			assert_int_not_equal(rig_last(&r, CORE_ROSTER)->members[i], 5);
 		rig_release(&r);
 	}
+}
+
+/* The owners of column 1 in rows 1, 3 and 4 have died: each is accused by all others that deal with
+ * it but for those, in rows of other lengths by another number. */
+static void test_deaths_in_one_column_cost_one_attempt(void **state) {
+	(void)state;
+	enum { PLACES = GRID - 1 }; /* the last row is shorter */
+	const uint64_t dead = UINT64_C(1) << 5 | UINT64_C(1) << 13 | UINT64_C(1) << 17;
+	uint64_t suspects[GRID] = {0};
+	struct rig r;
+	open_grid(&r, PLACES, 10);
+	reduce(&r, PLACES);
+	assert_int_equal(rig_last(&r, CORE_ROSTER)->n_members, PLACES);
+	for (uint32_t who = 0; who < PLACES; who++)
+		for (uint32_t other = 0; other < PLACES; other++)
+			if (dead >> other & 1 && other != who && (who / ROW == other / ROW || who % ROW == other % ROW))
+				suspects[who] |= UINT64_C(1) << other;
+	accuse_all(&r, suspects, dead | UINT64_C(1) << PLACES);
+	rig_expect(&r, RUN_REDUCE, 0, 2);
+	assert_int_equal(rig_last(&r, CORE_ROSTER)->n_members, PLACES - 3);
+	for (int i = 0; i < PLACES - 3; i++)
+		assert_false(dead >> rig_last(&r, CORE_ROSTER)->members[i] & 1);
+	rig_release(&r);
 }
 
 /* One liar in each row accuses everybody else, over and over: of strangers that counts for nothing,
@@ -457,6 +482,7 @@ int main(void) {
 		cmocka_unit_test(test_many_that_are_behind),
 		cmocka_unit_test(test_a_death_costs_its_row),
 		cmocka_unit_test(test_deaths_in_several_rows_cost_one_attempt),
+		cmocka_unit_test(test_deaths_in_one_column_cost_one_attempt),
 		cmocka_unit_test(test_a_row_that_fails_is_out_of_the_mean),
 		cmocka_unit_test(test_a_restart_lays_out_the_same),
 		cmocka_unit_test(test_lines_are_dealt),
