@@ -14,6 +14,7 @@ void apart_init(struct apart *a, int n) {
 	a->words = SET_WORDS(n);
 	a->any = false;
 	memset(a->weight, 0, (size_t)n * sizeof a->weight[0]);
+	memset(a->from, 0, (size_t)n * sizeof a->from[0]);
 	memset(a->of, 0, (size_t)n * (size_t)a->words * sizeof a->of[0]);
 }
 
@@ -38,6 +39,8 @@ void apart_add(struct apart *a, int i, int j) {
 	set_add(set_of(a, j), (uint32_t)i);
 	a->weight[i] += ONCE;
 	a->weight[j] += ONCE;
+	a->from[i]++;
+	a->from[j]++;
 	a->any = true;
 }
 
@@ -51,14 +54,26 @@ static int most_apart(const struct apart *a, const uint64_t *left) {
 	return most;
 }
 
-void apart_find_able(struct apart *a, uint64_t *able) {
+static bool are_light(const struct apart *a, int few, int i, int j) {
+	return a->from[i] <= few && a->from[j] <= few;
+}
+
+/* Takes from each what it weighs for being apart from `i`, but for one that is light as `i` is, or,
+ * with `light`, for that one only. */
+static void lighten(struct apart *a, int few, int i, bool light) {
+	const uint64_t *apart = apart_from(a, i);
+	for (int j = set_next(apart, 0, a->words); j >= 0; j = set_next(apart, j + 1, a->words))
+		if (are_light(a, few, i, j) == light)
+			a->weight[j] -= ONCE;
+}
+
+void apart_find_able(struct apart *a, int few, uint64_t *able) {
 	set_first(able, a->n, APART_WORDS);
+	for (int i = 0; i < a->n && a->any; i++)
+		lighten(a, few, i, true);
 	for (int worst = a->any ? most_apart(a, able) : -1; worst >= 0; worst = most_apart(a, able)) {
-		const uint64_t *apart = apart_from(a, worst);
 		set_drop(able, (uint32_t)worst);
-		for (int i = set_next(apart, 0, a->words); i >= 0; i = set_next(apart, i + 1, a->words))
-			if (set_has(able, (uint32_t)i))
-				a->weight[i] -= ONCE;
+		lighten(a, few, worst, false);
 	}
 }
 

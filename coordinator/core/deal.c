@@ -52,7 +52,8 @@ struct dealing {
 	int8_t row[NET_MAX_ROSTER]; /* of each entry; -1: none yet */
 	int room[ROWS_MAX];         /* for more of the level that is being dealt */
 	uint64_t owners[ROWS_MAX][WORDS];
-	int gave[ROWS_MAX]; /* owners that the row gave to another one */
+	int gave[ROWS_MAX];           /* owners that the row gave to another one */
+	uint16_t in_place[NET_MAX_ROSTER]; /* entries by the position that they had */
 };
 
 /* Returns how many of the first k cards the row gets. */
@@ -92,9 +93,23 @@ static int best_row(const struct dealing *d, int i) {
 	return best;
 }
 
-/* Puts those of the level that stay where they were. */
-static void put_stayers(struct dealing *d, int level) {
+/* Sorts the entries by the position that they had, of equal ones the first first. */
+static void sort_places(struct dealing *d) {
+	int at[NET_MAX_ROSTER + 1] = {0};
 	for (int i = 0; i < d->n; i++) {
+		RV_ASSERT(d->entries[i].place < NET_MAX_ROSTER);
+		at[d->entries[i].place + 1]++;
+	}
+	for (int place = 1; place <= NET_MAX_ROSTER; place++)
+		at[place] += at[place - 1];
+	for (int i = 0; i < d->n; i++)
+		d->in_place[at[d->entries[i].place]++] = (uint16_t)i;
+}
+
+/* Puts those of the level that stay where they were: the first of a row, if not all. */
+static void put_stayers(struct dealing *d, int level) {
+	for (int k = 0; k < d->n; k++) {
+		const int i = d->in_place[k];
 		const int row = d->entries[i].level == level ? d->entries[i].row : -1;
 		if (row >= 0 && row < d->n_rows && d->room[row] > 0 && apart_in(d, i, row) == 0)
 			put(d, i, row);
@@ -172,35 +187,120 @@ static void deal_level(struct dealing *d, int level) {
 	put_others(d, level);
 }
 
-/* Returns true if entry `a` comes before `b`, both of one row: the better owner, and of equal ones
- * the one that came first there in the last roster. */
-static bool comes_before(const struct dealing *d, int a, int b) {
-	const struct deal_entry *x = &d->entries[a], *y = &d->entries[b];
-	if (x->level != y->level)
-		return x->level < y->level;
-	const bool stays = x->row == d->row[a], other = y->row == d->row[b];
-	if (stays && other && x->place != y->place)
-		return x->place < y->place;
-	return stays != other ? stays : a < b;
+/* ---- positions in a row ---- */
+
+enum { NOBODY = UINT16_MAX };
+
+/* A row that is being put in order: those of a level have the positions first to last - 1. */
+struct line_up {
+	const struct dealing *d;
+	int row, length, first, last;
+	uint16_t *at; /* entry by position; NOBODY */
+};
+
+static bool stays_in(const struct line_up *l, int i) {
+	return l->d->entries[i].row == l->row;
+}
+
+static bool has(const struct line_up *l, int position) {
+	return position >= l->first && position < l->last && l->at[position] == NOBODY;
+}
+
+static void put_first_free(struct line_up *l, int i) {
+	int position = l->first;
+	while (!has(l, position))
+		position++;
+	RV_ASSERT(position < l->last);
+	l->at[position] = (uint16_t)i;
+}
+
+/* Gives those of the level their former positions; the others, those that stay first, what is
+ * free. */
+static void put_level(struct line_up *l, int level) {
+	const struct dealing *d = l->d;
+	uint16_t others[2][NET_MAX_ROSTER];
+	int n[2] = {0};
+	for (int pass = 0; pass < 2; pass++)
+		for (int k = 0; k < d->n; k++) {
+			const int i = pass == 0 ? d->in_place[k] : k;
+			if (d->row[i] != l->row || d->entries[i].level != level || stays_in(l, i) != (pass == 0))
+				continue;
+			if (pass == 0 && has(l, d->entries[i].place))
+				l->at[d->entries[i].place] = (uint16_t)i;
+			else
+				others[pass][n[pass]++] = (uint16_t)i;
+		}
+	for (int pass = 0; pass < 2; pass++)
+		for (int k = 0; k < n[pass]; k++)
+			put_first_free(l, others[pass][k]);
+}
+
+/* Returns true if the entry at the same position of an earlier row is apart from `i`. */
+static bool meets_one_apart(const struct line_up *l, const uint16_t *order, int i, int position) {
+	const struct dealing *d = l->d;
+	if (d->apart == NULL || d->entries[i].level >= DEAL_NONE)
+		return false;
+	for (int row = 0; row < l->row; row++) {
+		const int other = order[rows_first(d->n, d->n_rows, row) + position];
+		if (d->entries[other].level < DEAL_NONE &&
+			set_has(d->apart + (size_t)i * (size_t)d->words, (uint32_t)other))
+			return true;
+	}
+	return false;
+}
+
+/* Returns the position of the level with which `position` may change: one of another that has come
+ * new, if it can be, else the last. -1: none. */
+static int find_exchange(const struct line_up *l, const uint16_t *order, int position) {
+	int best = -1;
+	for (int p = l->first; p < l->last; p++) {
+		if (p == position || meets_one_apart(l, order, l->at[position], p) ||
+			meets_one_apart(l, order, l->at[p], position))
+			continue;
+		if (best < 0 || !stays_in(l, l->at[p]) || stays_in(l, l->at[best]))
+			best = p;
+	}
+	return best;
+}
+
+/* Lets those of the level change places, so that no two that are apart share a column. */
+static void part_columns(struct line_up *l, const uint16_t *order) {
+	for (int p = l->first; p < l->last; p++) {
+		if (!meets_one_apart(l, order, l->at[p], p))
+			continue;
+		const int other = find_exchange(l, order, p);
+		if (other < 0)
+			continue;
+		const uint16_t i = l->at[p];
+		l->at[p] = l->at[other];
+		l->at[other] = i;
+	}
 }
 
 static void put_row(const struct dealing *d, int row, uint16_t *order) {
-	int n = 0;
-	for (int i = 0; i < d->n; i++) {
-		if (d->row[i] != row)
-			continue;
-		int at = n++;
-		for (; at > 0 && comes_before(d, i, order[at - 1]); at--)
-			order[at] = order[at - 1];
-		order[at] = (uint16_t)i;
+	struct line_up l = {.d = d, .row = row, .length = rows_length(d->n, d->n_rows, row)};
+	int of_level[DEAL_LEVELS] = {0};
+	l.at = order + rows_first(d->n, d->n_rows, row);
+	for (int p = 0; p < l.length; p++)
+		l.at[p] = NOBODY;
+	for (int i = 0; i < d->n; i++)
+		of_level[d->entries[i].level] += d->row[i] == row;
+	for (int level = 0; level < DEAL_LEVELS; level++) {
+		l.last = l.first + of_level[level];
+		if (of_level[level] > 0) {
+			put_level(&l, level);
+			part_columns(&l, order);
+		}
+		l.first = l.last;
 	}
-	RV_ASSERT(n == rows_length(d->n, d->n_rows, row));
+	RV_ASSERT(l.first == l.length);
 }
 
 void deal_rows(const struct deal_entry *entries, int n, int n_rows, const uint64_t *apart, int words, uint16_t *order) {
 	struct dealing d = {.entries = entries, .n = n, .n_rows = n_rows, .words = words, .apart = apart};
 	RV_ASSERT(n > 0 && n <= NET_MAX_ROSTER && n_rows > 0 && n_rows <= ROWS_MAX && words <= WORDS);
 	memset(d.row, -1, sizeof d.row);
+	sort_places(&d);
 	int dealt = 0;
 	for (int level = 0; level < DEAL_LEVELS; level++) {
 		int of_level = 0;
@@ -213,5 +313,5 @@ void deal_rows(const struct deal_entry *entries, int n, int n_rows, const uint64
 		dealt += of_level;
 	}
 	for (int row = 0; row < n_rows; row++)
-		put_row(&d, row, order + rows_first(n, n_rows, row));
+		put_row(&d, row, order);
 }

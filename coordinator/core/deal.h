@@ -8,9 +8,13 @@
  * the k-th best of every row. Those that may own nothing are dealt last, each to a row in which it
  * is apart from the fewest owners.
  *
- * A participant stays in the row of the last roster if there is room for its level, so that links
- * last; the others fill the rows in the order of their numbers. Without a last roster, and with
- * equal lines, rows are neighbours by number. */
+ * A participant stays in the row of the last roster if there is room for its level, and at its
+ * position there if that is one of its level: so links last, and columns stay with their owners.
+ * The first positions stay first; others fill the rows, and the gaps in them, in the order of their
+ * numbers. Without a last roster, and with equal lines, rows are neighbours by number.
+ *
+ * Two owners that are apart from few come into different rows and, where a place of the same level
+ * allows it, at different positions: then they exchange nothing, and both may own. */
 #ifndef RV_COORDINATOR_CORE_DEAL_H
 #define RV_COORDINATOR_CORE_DEAL_H
 
@@ -31,7 +35,7 @@ enum {
 struct deal_entry {
 	uint8_t level;  /* below DEAL_LEVELS; the lower, the better an owner it is */
 	int8_t row;     /* that it had in the last roster, if that had as many rows; -1: none */
-	uint16_t place; /* its place in that roster */
+	uint16_t place; /* its position in that row: the first column that it owned, or behind all owners */
 };
 
 /* Sets level[i] (n) to the level of line i, below DEAL_LINES, among all: rates in bytes/s, 0: not

@@ -1,12 +1,14 @@
 /* exclusion.c: members that cost the others time stay out for longer and longer.
  *
- * Two costs are counted, each by a level that rises with every cost and falls with every round
- * without one; at level l the consequence holds for 2^(l - 1) rounds, at most 64:
+ * Two costs are counted, each by a level that rises with every cost and falls with rounds without
+ * one; at level l the consequence holds for 2^(l - 1) rounds, at most 64:
  *
  *   blamed   a member that ended an attempt is in no roster for that many rounds, the one that it
- *            spoiled included: an honest member that was cut off once loses that round only. Blame
- *            takes at least two accusers (in a roster of two the other one, if the accused accuses
- *            no member itself), or being overdue. One accuser alone, a digest that differs or a
+ *            spoiled included: an honest member that was cut off once loses that round only. The
+ *            level falls by one when the member has taken part, without a cost, in the fourth round
+ *            since the last change or later: it falls slower than it grows. Blame takes at least two
+ *            accusers (in a roster of two the other one, if the accused accuses no member itself),
+ *            or being overdue, or being at odds with several (odds.c). One accuser alone, a digest that differs or a
  *            restarted process cost nothing: a lying owner can bring each of these on an honest
  *            member. It stays out only while enough others are left, and not of a round that was
  *            opened again: rosters without it have failed there, and it may be needed (two of the
@@ -42,6 +44,16 @@ static void lower_level(struct core_level *l) {
 
 /* ---- blamed ---- */
 
+enum { CLEAN_ROUNDS = 4 };
+
+/* Lowers a level of blame after a round without one, if enough have passed. */
+static void make_up(struct core_level *l, uint64_t round) {
+	if (l->level == 0 || round + 1 < l->until_round + CLEAN_ROUNDS)
+		return;
+	lower_level(l);
+	l->until_round = round + 1;
+}
+
 void core_blame(struct core *c, const uint64_t *members) {
 	for (int i = set_next(members, 0, c->words); i >= 0; i = set_next(members, i + 1, c->words))
 		raise_level(&c->members[i].blame, c->round);
@@ -50,7 +62,7 @@ void core_blame(struct core *c, const uint64_t *members) {
 void core_absolve(struct core *c, const uint64_t *members) {
 	for (int i = set_next(members, 0, c->words); i >= 0; i = set_next(members, i + 1, c->words)) {
 		RV_ASSERT(!set_has(c->spoilers, (uint32_t)i)); /* none of the blamed */
-		lower_level(&c->members[i].blame);
+		make_up(&c->members[i].blame, c->round);
 	}
 }
 

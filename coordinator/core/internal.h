@@ -16,8 +16,10 @@
  * deadline.c REDUCE: how long an attempt may take
  * suspects.c REDUCE: accusations
  * pairs.c    which members reach each other
- * owners.c   ... and so which can own chunks
+ * odds.c     which accuse each other alone
+ * owners.c   which can own chunks, by that
  * apart.c    ... in a roster of several rows
+ * meetings.c ... and in its columns
  * deal.c     ... and who shares a row there
  * notice.c   the notice in a reply to a member's report
  * ownership.c   which member owns which chunks
@@ -202,6 +204,8 @@ struct core_accusations {
 };
 
 void core_decide_roster(struct core *c);
+/* Returns a number that is another one in each round, by which members of equal claim draw lots. */
+uint64_t core_lot(const struct core *c, uint32_t member);
 /* Sets the weights of the roster from its tokens. */
 void core_weigh(struct core *c);
 /* Takes participant `i`'s last report into account, if it is a vote of the current attempt. */
@@ -281,7 +285,7 @@ void core_electors_standing_still(const struct core *c, uint64_t *out);
 /* Counts a strike of participants `i` and `j` (roster indices), which are at odds with each other
  * only. */
 void core_pair_strike(struct core *c, uint32_t i, uint32_t j);
-/* Ends the pairs that have exchanged data in an all-reduce to its end. */
+/* Ends the pairs that have exchanged data in the all-reduce of `participants`, to its end. */
 void core_pairs_met(struct core *c, const uint64_t *participants);
 /* Forgets the pairs of a member whose address has changed: it may be reachable there. */
 void core_pairs_forget(struct core *c, uint32_t slot);
@@ -300,6 +304,25 @@ int core_apart_from(const struct core *c, uint32_t slot, uint64_t *out, uint64_t
 /* Returns true if, were all present members ready, a round would begin without the member for that
  * reason. */
 bool core_left_out_apart(const struct core *c, uint32_t slot);
+
+/* ---- odds.c ---- */
+
+/* Notes that participant `i` accuses `j`, which nobody else does. */
+void core_odds_note(struct core *c, uint32_t i, uint32_t j);
+/* Returns the number of others with whom the member in `slot` has been at odds in the last rounds,
+ * if both were alive. */
+int core_odds_of(const struct core *c, uint32_t slot);
+enum { CORE_ODDS_BLAMED = 4 }; /* so many make it to blame when it is put away once more */
+/* Marks those of a record's participants that have been at odds as apart, for the deal. */
+struct apart;
+void core_odds_part(const struct core *c, const struct core_record *rec, struct apart *a);
+void core_odds_forget(struct core *c, uint32_t slot); /* those of one that leaves the memory */
+
+/* ---- meetings.c ---- */
+
+/* Takes one of each two of `linked`, indices of the record's participants, that are apart and would
+ * own the same column, from them; returns false if there are none. The record says who owns. */
+bool core_part_meeting(const struct core *c, const struct core_record *rec, const struct apart *a, uint64_t *linked);
 
 /* ---- owners.c ---- */
 
@@ -449,6 +472,9 @@ void core_kept_shares(uint32_t n_chunks, int n, const uint32_t *fair, const uint
 /* Divides a roster of one row as the last committed round that exchanged the same chunks was, and
  * moves what must move. Returns false if nothing is kept: nothing is changed then. */
 bool core_kept_split(struct core *c, const struct core_record *rec, struct core_owners owners, const uint64_t *rates);
+/* Lays out the rows of a round's first attempt; in a run that keeps owners with the columns of the
+ * last committed round that exchanged the same chunks, if they are as many and near enough. */
+void core_lay_out(const struct core *c, const struct core_record *rec, struct core_rows *rows);
 /* Notes the attempt under way as committed. */
 void core_kept_note(struct core *c);
 /* Forgets all: rounds were taken back. */

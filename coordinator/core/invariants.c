@@ -104,6 +104,7 @@ static void check_queue(const struct core *c) {
 			RV_ASSERT(rec->round == c->round && rec->attempt == c->attempt && rec->n_members == c->roster.n);
 	}
 	RV_ASSERT(decisions <= 1);
+	RV_ASSERT(c->n_odds >= 0 && c->n_odds <= CORE_ODDS);
 	RV_ASSERT(c->n_pairs >= 0 && c->n_pairs <= CORE_PAIRS && c->n_events >= 0 && c->n_events <= CORE_EVENTS);
 }
 

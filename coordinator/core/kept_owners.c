@@ -11,6 +11,11 @@
  * given to, or taken from, owners within their bands, those that are farthest from the fair share
  * first.
  *
+ * In several rows columns are kept, all or none: if the last round's were as many, and each is
+ * within that band of its fair width. The deal keeps members in their rows and at their positions
+ * (deal.h), and so a column with its owner in each row. When rows become more or fewer, or the
+ * columns do, all are cut anew.
+ *
  * Ranges grow in number, at each division by two for an owner at most; where they would be more
  * than CORE_KEPT_RANGES, all are split anew, as in a first round. */
 #include "base/assert.h"
@@ -113,7 +118,8 @@ bool core_kept_split(struct core *c, const struct core_record *rec, struct core_
 	const uint16_t n_old = c->kept_owners.of[core_fragment(c, rec->round)].n;
 	struct owner_range old[CORE_KEPT_RANGES];
 	uint32_t fair[NET_MAX_ROW], owned[NET_MAX_ROW], share[NET_MAX_ROW] = {0};
-	if (n_old == 0 || n_old + 2 * rec->n_members > CORE_KEPT_RANGES)
+	const bool one_row = c->kept_owners.of[core_fragment(c, rec->round)].n_rows <= 1;
+	if (n_old == 0 || !one_row || n_old + 2 * rec->n_members > CORE_KEPT_RANGES)
 		return false;
 	find_old(c, rec, owners, old);
 	core_ownership_count(old, n_old, owned);
@@ -123,14 +129,56 @@ bool core_kept_split(struct core *c, const struct core_record *rec, struct core_
 	return true;
 }
 
-void core_kept_note(struct core *c) {
+static void note_columns(struct core *c, uint32_t fragment) {
+	const struct rows_plan *p = &c->roster.rows.plan;
+	c->kept_owners.of[fragment].n = p->n_columns;
+	c->kept_owners.of[fragment].n_rows = p->n_rows;
+	for (int j = 0; j < p->n_columns; j++)
+		ranges_of(c, fragment)[j] = (struct core_kept_range){p->columns[j].count, NET_NO_MEMBER};
+}
+
+static void note_ranges(struct core *c, uint32_t fragment) {
 	const struct core_roster *r = &c->roster;
-	const uint32_t fragment = core_fragment(c, c->round);
-	const bool one_row = !core_rows_many(&r->rows), fits = r->n_ranges <= CORE_KEPT_RANGES;
-	c->kept_owners.of[fragment].attempt = c->attempt;
-	c->kept_owners.of[fragment].n = c->cfg.keeps_owners && one_row && fits ? r->n_ranges : 0;
+	c->kept_owners.of[fragment].n = r->n_ranges <= CORE_KEPT_RANGES ? r->n_ranges : 0;
+	c->kept_owners.of[fragment].n_rows = 1;
 	for (int i = 0; i < c->kept_owners.of[fragment].n; i++)
 		ranges_of(c, fragment)[i] = (struct core_kept_range){r->ranges[i].count, r->members[r->ranges[i].owner]};
+}
+
+void core_kept_note(struct core *c) {
+	const uint32_t fragment = core_fragment(c, c->round);
+	c->kept_owners.of[fragment].attempt = c->attempt;
+	if (c->cfg.keeps_owners)
+		(core_rows_many(&c->roster.rows) ? note_columns : note_ranges)(c, fragment);
+}
+
+/* ---- columns ---- */
+
+/* Returns true if the columns of before are as many as these, and each is about as wide. */
+static bool is_near(const struct core *c, uint32_t fragment, const struct rows_plan *p) {
+	const struct core_kept_range *kept = ranges_of(c, fragment);
+	bool near = c->kept_owners.of[fragment].n_rows == p->n_rows && c->kept_owners.of[fragment].n == p->n_columns;
+	for (int j = 0; j < p->n_columns && near; j++) {
+		const uint32_t now = p->columns[j].count, then = kept[j].count, band = core_kept_band(now);
+		near = now > then ? now - then <= band : then - now <= band;
+	}
+	return near;
+}
+
+void core_lay_out(const struct core *c, const struct core_record *rec, struct core_rows *rows) {
+	const struct core_lines lines = {rec->owners, rec->relayed, c->cfg.equal_ownership ? NULL : rec->rates};
+	const uint32_t fragment = core_fragment(c, rec->round);
+	struct rows_plan *p = &rows->plan;
+	core_rows_lay_out(rows, rec->n_members, core_row_size(c), rec->n_chunks, &lines, rec->attempt);
+	if (!core_rows_many(rows) || !c->cfg.keeps_owners || !is_near(c, fragment, p))
+		return;
+	uint32_t next = 0;
+	for (int j = 0; j < p->n_columns; j++) {
+		p->columns[j].first = next;
+		p->columns[j].count = ranges_of(c, fragment)[j].count;
+		next += p->columns[j].count;
+	}
+	RV_ASSERT(next == rec->n_chunks);
 }
 
 void core_kept_forget(struct core *c) {

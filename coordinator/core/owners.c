@@ -59,7 +59,7 @@ void core_drop_apart_from_owners(const struct core *c, uint64_t *ready) {
 		if (set_has(ready, c->slots.order[k]))
 			members[n++] = c->slots.numbers[k];
 	find_apart(c, members, n, &a);
-	apart_find_able(&a, able);
+	apart_find_able(&a, apart_few(rows_choose(n, core_row_size(c))), able);
 	for (int i = 0; i < n && a.any; i++) {
 		if (left <= (int)c->cfg.min_workers || !apart_is_outcast(&a, able, i))
 			continue;
@@ -82,19 +82,19 @@ static void find_rows(const struct core *c, const struct core_record *rec, bool 
 	}
 }
 
-/* Sets `able` to the participants that are linked with all that they would deal with as owners, as
- * far as is known. */
-static void find_linked(const struct core *c, const struct core_record *rec, uint64_t *able) {
-	struct apart a;
+/* Sets `able` to the participants that are linked with all of their row, and with all owners that
+ * they may deal with but a few, as far as is known; `a`: which are apart. */
+static void find_linked(const struct core *c, const struct core_record *rec, struct apart *a, uint64_t *able) {
 	uint8_t row[NET_MAX_ROSTER] = {0};
 	const bool goes_on = c->roster.n > 0 && core_rows_many(&c->roster.rows);
-	find_apart(c, rec->members, rec->n_members, &a);
-	set_first(able, a.n, CORE_ROSTER_WORDS);
+	find_apart(c, rec->members, rec->n_members, a);
+	set_first(able, a->n, CORE_ROSTER_WORDS);
 	if (goes_on || in_rows(c, rec->n_members)) {
-		apart_find_able(&a, able);
+		const int n_rows = goes_on ? c->roster.rows.plan.n_rows : rows_choose(a->n, core_row_size(c));
+		apart_find_able(a, apart_few(n_rows), able);
 		find_rows(c, rec, goes_on, row);
 	}
-	apart_drop_in_rows(&a, row, able);
+	apart_drop_in_rows(a, row, able);
 }
 
 /* ---- records ---- */
@@ -123,10 +123,19 @@ static void put_owners(const struct core *c, struct core_record *rec, const uint
 	set_less(rec->relayed, direct, words);
 }
 
+/* Puts the owners into a record: those of `linked` of which no two that are apart own a column. */
+static void settle_owners(const struct core *c, struct core_record *rec, const struct apart *a, uint64_t *linked) {
+	const bool rows = (c->roster.n > 0 && core_rows_many(&c->roster.rows)) || in_rows(c, rec->n_members);
+	put_owners(c, rec, linked);
+	while (rows && a->any && core_part_meeting(c, rec, a, linked))
+		put_owners(c, rec, linked);
+}
+
 void core_put_owners(const struct core *c, struct core_record *rec) {
 	uint64_t linked[CORE_ROSTER_WORDS];
-	find_linked(c, rec, linked);
-	put_owners(c, rec, linked);
+	struct apart a;
+	find_linked(c, rec, &a, linked);
+	settle_owners(c, rec, &a, linked);
 }
 
 /* Swaps the record's lists into the order of `order`. */
@@ -159,12 +168,23 @@ static void put_in_order(struct core_record *rec, const uint16_t *order) {
 	memcpy(rec->parts, parts, n * sizeof parts[0]);
 }
 
-/* Fills in the row and the place that a participant had in the last roster, if that had `n_rows`
+/* Returns the first column that the participant at `place` of the last roster owned; with none a
+ * position behind all owners. */
+static uint16_t last_position(const struct core_rows *r, int row, int place) {
+	const struct rows_plan *p = &r->plan;
+	const int index = place - p->first[row];
+	for (int j = 0; j < p->n_columns; j++)
+		if (p->columns[j].owner[row] == index)
+			return (uint16_t)j;
+	return (uint16_t)(p->n_columns + index);
+}
+
+/* Fills in the row and the position that a participant had in the last roster, if that had `n_rows`
  * rows. */
 static void put_last_row(const struct core *c, uint32_t member, int n_rows, struct deal_entry *e) {
 	const uint32_t slot = (uint32_t)core_find(c, member);
 	e->row = c->roster.rows.plan.n_rows == n_rows ? (int8_t)core_last_row(c, slot) : -1;
-	e->place = c->members[slot].place;
+	e->place = e->row >= 0 ? last_position(&c->roster.rows, e->row, c->members[slot].place) : 0;
 }
 
 static uint8_t deal_level(const struct core_record *rec, uint32_t i, uint8_t line) {
@@ -185,8 +205,9 @@ void core_deal(const struct core *c, struct core_record *rec) {
 	RV_ASSERT(c->roster.n == 0); /* participants of later attempts stay where they are */
 	const int n_rows = rows_choose(n, core_row_size(c));
 	find_apart(c, rec->members, n, &a);
-	apart_find_able(&a, able);
+	apart_find_able(&a, apart_few(n_rows), able);
 	put_owners(c, rec, able);
+	core_odds_part(c, rec, &a);
 	memset(lines, DEAL_MIDDLE, sizeof lines);
 	if (!c->cfg.equal_ownership)
 		deal_lines(rec->rates, n, lines);
@@ -237,6 +258,7 @@ static bool ends_with(const struct core *c, const struct core_record *next, int 
 
 bool core_blames_its_owners(const struct core *c, const struct core_accusations *a) {
 	struct core_record next;
+	struct apart apart;
 	uint64_t linked[CORE_ROSTER_WORDS];
 	bool any = false, ends = false;
 	for (int i = 0; i < a->n; i++) {
@@ -246,8 +268,8 @@ bool core_blames_its_owners(const struct core *c, const struct core_accusations 
 				continue;
 			if (!any) {
 				begin_next(c, a, &next);
-				find_linked(c, &next, linked);
-				put_owners(c, &next, linked);
+				find_linked(c, &next, &apart, linked);
+				settle_owners(c, &next, &apart, linked);
 			}
 			any = true;
 			ends = ends || (core_rows_many(&c->roster.rows) ? ends_with(c, &next, i, j)

@@ -156,11 +156,17 @@ int core_apart_from(const struct core *c, uint32_t slot, uint64_t *out, uint64_t
 	return core_size_of(c, out);
 }
 
+/* Returns true if two participants of the roster exchange data. */
+static bool exchange(const struct core *c, uint32_t a, uint32_t b) {
+	const bool many = core_rows_many(&c->roster.rows);
+	return (c->owned[a] > 0 || c->owned[b] > 0) &&
+		   (!many || core_rows_deal(&c->roster.rows, core_place(c, a), core_place(c, b)));
+}
+
 void core_pairs_met(struct core *c, const uint64_t *participants) {
 	for (int i = c->n_pairs - 1; i >= 0; i--) {
 		uint32_t a = c->pairs[i].a, b = c->pairs[i].b;
-		bool exchanged = c->owned[a] > 0 || c->owned[b] > 0;
-		if (set_has(participants, a) && set_has(participants, b) && exchanged)
+		if (set_has(participants, a) && set_has(participants, b) && exchange(c, a, b))
 			forget(c, i);
 	}
 }

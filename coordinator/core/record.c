@@ -219,9 +219,8 @@ static bool divide(struct core *c, const struct core_record *rec, uint64_t *keep
 		core_rows_keep(&r->rows, keep, rec->owners, rec->attempt);
 		return true;
 	}
-	const struct core_lines lines = {rec->owners, rec->relayed, c->cfg.equal_ownership ? NULL : rec->rates};
 	if (!goes_on)
-		core_rows_lay_out(&r->rows, rec->n_members, core_row_size(c), rec->n_chunks, &lines, rec->attempt);
+		core_lay_out(c, rec, &r->rows);
 	if (!core_rows_many(&r->rows))
 		divide_row(c, rec, goes_on ? keep[0] : 0);
 	return false;

@@ -83,9 +83,8 @@ static bool waited_long_enough(struct core *c, const uint64_t *roster) {
 	return all || !in_grace;
 }
 
-/* Returns a number that is another one in each round, by which members of equal claim draw lots. */
-static uint64_t lot(const struct core *c, const struct core_member *m) {
-	uint64_t x = (c->round << 32 | m->number) * UINT64_C(0x9E3779B97F4A7C15);
+uint64_t core_lot(const struct core *c, uint32_t member) {
+	uint64_t x = (c->round << 32 | member) * UINT64_C(0x9E3779B97F4A7C15);
 	x = (x ^ x >> 32) * UINT64_C(0xD6E8FEB86659FD93);
 	return x ^ x >> 32;
 }
@@ -93,7 +92,7 @@ static uint64_t lot(const struct core *c, const struct core_member *m) {
 /* Returns true if `a` goes before `b` where there is no room for both: it has waited for longer
  * since its last roster. */
 static bool goes_before(const struct core *c, const struct core_member *a, const struct core_member *b) {
-	return a->rostered_at != b->rostered_at ? a->rostered_at < b->rostered_at : lot(c, a) < lot(c, b);
+	return a->rostered_at != b->rostered_at ? a->rostered_at < b->rostered_at : core_lot(c, a->number) < core_lot(c, b->number);
 }
 
 /* Restores the order of a heap of slots below `at`: on top is the one that goes last. */

@@ -131,6 +131,7 @@ static void drop_from_sets(struct core *c, uint32_t slot) {
 void core_slots_give(struct core *c, uint32_t slot) {
 	RV_ASSERT(slot < c->cfg.max_here && set_has(c->slots.used, slot));
 	core_pairs_forget(c, slot);
+	core_odds_forget(c, slot);
 	drop_from_sets(c, slot);
 	drop_key(c, slot);
 	drop_from_order(&c->slots, c->members[slot].number);

@@ -14,6 +14,7 @@ enum {
 	CORE_SEQ_BLOCK = 1024,                      /* document numbers made durable ahead */
 	CORE_PAST_SNAPSHOTS = CORE_PAST_ROUNDS + 1, /* every round may have one, the current one too */
 	CORE_PAIRS = 64,
+	CORE_ODDS = 256,
 	CORE_FORMERS = 4
 };
 
@@ -148,6 +149,14 @@ struct core_pair {
 	uint64_t round; /* round of the last strike */
 };
 
+/* A member that accused another one, as nobody else did: one of the two lies, or cannot help it. */
+struct core_odds {
+	uint32_t accuser, accused;            /* slots */
+	uint64_t accuser_boot, accused_boot;
+	uint64_t round; /* of the last time */
+	int64_t at_us;
+};
+
 /* The durable facts of a member: as they will be, in the queue. */
 struct core_facts {
 	uint32_t number;
@@ -223,9 +232,11 @@ struct core_kept_range {
 struct core_kept_owners {
 	struct {
 		uint32_t attempt; /* 0: no such round, or not in this term */
-		uint16_t n;       /* ranges; 0: not known */
+		uint16_t n;       /* ranges, with several rows columns; 0: not known */
+		uint8_t n_rows;
 	} of[NET_MAX_FRAGMENTS];
-	struct core_kept_range *ranges; /* CORE_KEPT_RANGES for each fragment, one after the other from chunk 0 on */
+	/* CORE_KEPT_RANGES for each fragment, one after the other from chunk 0 on; columns have no member. */
+	struct core_kept_range *ranges;
 };
 #define CORE_KEPT_ROOM(cfg)                                                                                            \
 	((cfg)->keeps_owners ? (size_t)CORE_KEPT_RANGES * ((cfg)->fragments > 1 ? (cfg)->fragments : 1) : 0)
@@ -332,6 +343,8 @@ struct core {
 	int64_t still_since_us; /* too few have the state and other present members lack it; INT64_MAX: not so */
 	int n_pairs;
 	struct core_pair pairs[CORE_PAIRS];
+	int n_odds;
+	struct core_odds odds[CORE_ODDS];
 	/* Volatile. */
 	uint64_t *blamed;       /* members that this attempt will be blamed on */
 	bool owners_apart;      /* an owner cannot be linked with all, and others can: the next attempt has those */

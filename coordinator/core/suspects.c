@@ -14,7 +14,7 @@
  * participant that accuses several that report meanwhile is distrusted at least as much as each of
  * these: else one liar would put away all others, in each attempt, and hold the run up for ever.
  * Nor can it do so one by one: those that its accusation alone put away in this round, and that
- * report again, count too.
+ * report again, count too, and those with whom it was at odds in rounds before (odds.c).
  *
  * Nobody is distrusted where an accuser is known to be apart from the accused, and other members
  * can own their chunks: the next attempt has the same participants and those owners (pairs.c). */
@@ -138,19 +138,28 @@ static void note_put_away(struct core *c, const struct core_accusations *a, uint
 	}
 }
 
-/* Returns the weight against a participant: first its accusations with others, both ways, then its
- * accusers. */
+/* Returns the number of others with whom the accused, or the accuser of one that answers, has been at
+ * odds before; an accuser has those wrongly put away at least. */
+static int doubts(const struct core *c, const struct core_accusations *a, uint32_t i, bool judged) {
+	const int wrong = a->accuses[i] > 0 ? wrongly_put_away(c, i) : 0;
+	const int odds = judged ? core_odds_of(c, c->roster.slots[i]) : 0;
+	return wrong > odds ? wrong : odds;
+}
+
+enum { WEIGHT_MOST = NET_MAX_ROSTER + NET_MAX_HERE + CORE_ODDS };
+
+/* Returns the weight against a participant: first its accusations with others, both ways, and those
+ * of before, then its accusers. */
 static int against(const struct core *c, const struct core_accusations *a, uint32_t of) {
 	int accusers = a->accusers[of], weight = accusers;
 	for (int k = a->out_first[of]; k < a->out_first[of + 1]; k++) {
 		uint32_t other = a->out[k];
 		weight += set_has(a->present, other) && answers(c, other) && !has_accused(a, other, of);
 	}
-	if (a->accuses[of] > 0)
-		weight += wrongly_put_away(c, of);
-	RV_ASSERT(weight >= accusers && weight <= NET_MAX_ROSTER + NET_MAX_HERE);
+	weight += doubts(c, a, of, weight > 0);
+	RV_ASSERT(weight >= accusers && weight <= WEIGHT_MOST);
 	if (by_majority(c, of, accusers))
-		weight = accusers + NET_MAX_ROSTER + NET_MAX_HERE;
+		weight = accusers + WEIGHT_MOST;
 	return weight * (NET_MAX_ROSTER + 1) + accusers; /* so accusers decide between equal weights only */
 }
 
@@ -160,8 +169,10 @@ static void note_pair(struct core *c, const struct core_accusations *a, uint32_t
 	bool forth = has_accused(a, i, j), back = has_accused(a, j, i);
 	bool mutual = forth && back && a->accusers[i] == most && a->accusers[j] == most;
 	bool alone = forth != back && most == 1 && a->n > 2;
-	if (mutual || alone)
-		core_pair_strike(c, i, j);
+	if (!mutual && !alone)
+		return;
+	core_pair_strike(c, i, j);
+	core_odds_note(c, forth ? i : j, forth ? j : i);
 }
 
 /* Notes each pair once, with its lower place first. */
@@ -184,8 +195,10 @@ static void note_pairs(struct core *c, const struct core_accusations *a) {
 }
 
 /* Returns true for at least two accusers, or, in a roster of two, for the other one if `who`
- * accuses no participant. */
-static bool is_to_blame(const struct core_accusations *a, uint32_t who) {
+ * accuses no participant; and for one that has been at odds with too many. */
+static bool is_to_blame(const struct core *c, const struct core_accusations *a, uint32_t who) {
+	if (a->n > 2 && core_odds_of(c, c->roster.slots[who]) >= CORE_ODDS_BLAMED)
+		return true;
 	return a->n == 2 ? a->accusers[who] == 1 && a->accuses[who] == 0 : a->accusers[who] > 1;
 }
 
@@ -259,7 +272,7 @@ static void distrust(struct core *c, struct core_accusations *a) {
 		most = weights[worst] > most ? weights[worst] : most;
 		set_add(away, worst);
 		note_put_away(c, a, worst);
-		if (is_to_blame(a, worst))
+		if (is_to_blame(c, a, worst))
 			set_add(c->blamed, core_slot_of(c, m));
 		m->distrusted = true;
 		core_say(c, CORE_EVENT_SUSPECTED, core_slot_of(c, m), c->round);
@@ -283,7 +296,7 @@ static bool is_unclear(const struct core *c, const struct core_accusations *a) {
 		if (by_majority(c, i, a->accusers[i]))
 			return false;
 		if (!doubtful && a->accuses[i] > 0)
-			doubtful = a->accuses[i] + wrongly_put_away(c, i) > 1 && accuses_a_silent_one(c, a, i);
+			doubtful = a->accuses[i] + doubts(c, a, i, true) > 1 && accuses_a_silent_one(c, a, i);
 	}
 	return doubtful && c->now_us - c->accused_since_us < core_unclear_us(c);
 }

@@ -34,8 +34,9 @@ static int row_at(int n, int n_rows, int place) {
 /* Makes what was dealt the last roster. */
 static void remember(int n, int n_rows) {
 	for (int place = 0; place < n; place++) {
-		entries[order[place]].row = (int8_t)row_at(n, n_rows, place);
-		entries[order[place]].place = (uint16_t)place;
+		const int row = row_at(n, n_rows, place);
+		entries[order[place]].row = (int8_t)row;
+		entries[order[place]].place = (uint16_t)(place - rows_first(n, n_rows, row));
 	}
 }
 
@@ -105,6 +106,29 @@ static void test_those_who_stay_keep_their_rows(void **state) {
 			assert_int_equal(before[order[place]].row, row_at(MEMBERS, ROWS, place));
 }
 
+/* A member that leaves moves one other at most: the one that fills its place. */
+static void test_positions_outlast_one_that_leaves(void **state) {
+	(void)state;
+	enum { MEMBERS = 100, ROWS = 10 };
+	static struct deal_entry before[MEMBERS];
+	for (int gone = 0; gone < MEMBERS; gone++) {
+		int moved = 0;
+		begin(MEMBERS);
+		deal(MEMBERS, ROWS);
+		remember(MEMBERS, ROWS);
+		for (int i = gone; i < MEMBERS - 1; i++)
+			entries[i] = entries[i + 1];
+		memcpy(before, entries, sizeof before);
+		deal(MEMBERS - 1, ROWS);
+		for (int place = 0; place < MEMBERS - 1; place++) {
+			const int row = row_at(MEMBERS - 1, ROWS, place);
+			const struct deal_entry *e = &before[order[place]];
+			moved += e->row != row || e->place != place - rows_first(MEMBERS - 1, ROWS, row);
+		}
+		assert_in_range(moved, 0, 1);
+	}
+}
+
 static void test_levels_of_lines(void **state) {
 	(void)state;
 	const uint64_t rates[] = {2500000, 2400000, 0, 2900000, 13750000, 625000, 1, UINT64_MAX, 2500000, 2500000};
@@ -123,6 +147,7 @@ static void test_levels_of_lines(void **state) {
 struct roster {
 	int n, routers, liars; /* the first `routers` reach only others; the last `liars` lie */
 	int kept[N], n_kept;   /* those that are not left out */
+	int row_size, n_owners;
 	struct apart apart;
 	uint64_t able[APART_WORDS];
 	struct core_rows rows;
@@ -163,12 +188,27 @@ static void leave_out(struct roster *r) {
 			if (set_has(apart_from(&all, r->kept[i]), (uint32_t)r->kept[j]))
 				apart_add(&r->apart, i, j);
 	}
-	apart_find_able(&r->apart, r->able);
+	apart_find_able(&r->apart, apart_few(rows_choose(r->n_kept, NET_MAX_ROW)), r->able);
+}
+
+/* Takes one of two owners of a column that are apart from `owners`; returns false if there are
+ * none. */
+static bool part_one(const struct roster *r, const struct apart *placed, uint64_t *owners) {
+	for (int i = 0; i < r->n_kept; i++)
+		for (int j = set_next(apart_from(placed, i), 0, placed->words); j >= 0;
+			 j = set_next(apart_from(placed, i), j + 1, placed->words)) {
+			const bool both = set_has(owners, (uint32_t)i) && set_has(owners, (uint32_t)j);
+			if (both && core_rows_deal(&r->rows, i, j)) {
+				set_drop(owners, (uint32_t)(placed->from[i] > placed->from[j] ? i : j));
+				return true;
+			}
+		}
+	return false;
 }
 
 /* Deals those that are kept, as the core does, and lays out the rows. */
 static void lay_out(struct roster *r) {
-	const int n = r->n_kept, n_rows = rows_choose(n, NET_MAX_ROW);
+	const int n = r->n_kept, n_rows = rows_choose(n, r->row_size);
 	uint64_t owners[APART_WORDS] = {0};
 	static const uint64_t none[APART_WORDS];
 	static struct apart placed;
@@ -191,7 +231,10 @@ static void lay_out(struct roster *r) {
 				apart_add(&placed, place_of[i], place_of[j]);
 	apart_drop_in_rows(&placed, row, owners);
 	const struct core_lines lines = {owners, none, NULL};
-	core_rows_lay_out(&r->rows, n, NET_MAX_ROW, CHUNKS, &lines, 1);
+	do
+		core_rows_lay_out(&r->rows, n, r->row_size, CHUNKS, &lines, 1);
+	while (part_one(r, &placed, owners));
+	r->n_owners = set_count(owners, APART_WORDS);
 	for (int i = 0; i < n; i++) { /* the one that owns reaches all that it deals with */
 		const bool owns = core_rows_owned(&r->rows, i) > 0;
 		for (int j = set_next(apart_from(&placed, i), 0, placed.words); owns && j >= 0;
@@ -217,7 +260,8 @@ static void one_roster(int n, int routers, int liars, uint64_t seed) {
 	roster.routers = routers;
 	roster.liars = liars;
 	find_apart(&roster, seed);
-	apart_find_able(&roster.apart, roster.able);
+	roster.row_size = NET_MAX_ROW;
+	apart_find_able(&roster.apart, apart_few(rows_choose(n, NET_MAX_ROW)), roster.able);
 	leave_out(&roster);
 	if (rows_choose(roster.n_kept, NET_MAX_ROW) > 1)
 		lay_out(&roster);
@@ -263,14 +307,65 @@ static void test_a_lie_costs_the_liar(void **state) {
 	}
 }
 
+/* ---- members that let no link with some come up ---- */
+
+/* Each of the first `refusers` of n members lets none of `each` others reach it, drawn by lot from
+ * the `victims` after them; all say so, or say nothing. Returns how many of the others may own. */
+static int honest_owners(int n, int refusers, int each, int victims, bool say, uint64_t seed) {
+	struct rv_rng rng = rv_rng_of(seed, 4);
+	int honest = 0;
+	roster.n = roster.n_kept = n;
+	roster.row_size = NET_MAX_ROW;
+	roster.routers = roster.liars = 0;
+	apart_init(&roster.apart, n);
+	for (int i = 0; i < refusers; i++)
+		for (int k = 0; k < each; k++)
+			claim(&roster.apart, i, refusers + (each == 1 ? i % victims : (int)rv_rng_below(&rng, (uint64_t)victims)));
+	for (int i = 0; i < n; i++)
+		apart_note_claims(&roster.apart, i, i >= refusers || say ? roster.apart.from[i] : 0);
+	apart_find_able(&roster.apart, apart_few(rows_choose(n, NET_MAX_ROW)), roster.able);
+	for (int i = 0; i < n; i++)
+		roster.kept[i] = i;
+	lay_out(&roster);
+	for (int i = 0; i < n; i++)
+		honest += order[i] >= refusers && core_rows_owned(&roster.rows, i) > 0;
+	return honest;
+}
+
+/* A quarter of 100 to 1,024 members each refuse one other, or a few drawn by lot; or two refuse the
+ * same one: as many honest members own chunks as if nobody did (some own none where a row has more
+ * owners than there are columns). If each refuses more than a few, they keep about as many from
+ * owning as they are. */
+static void test_those_who_refuse_keep_few_from_owning(void **state) {
+	(void)state;
+	for (int n = 100; n <= N; n += 231) {
+		const int few = apart_few(rows_choose(n, NET_MAX_ROW)), quarter = n / 4;
+		const int all = honest_owners(n, quarter, 0, quarter, false, 1);
+		for (int say = 0; say < 2; say++) {
+			const int one = honest_owners(n, quarter, 1, quarter, say, 2),
+					  several = honest_owners(n, quarter, few / 2, quarter, say, 3),
+					  two = honest_owners(n, 2, 1, 1, say, 4), all_two = honest_owners(n, 2, 0, 1, say, 4);
+			const int many = honest_owners(n, quarter, few + 1, quarter, say, 5);
+			print_message("%d members, %d refuse one: %d of %d others own; %d each: %d, %d each: %d; two one: %d of %d\n",
+						  n, quarter, one, all, few / 2, several, few + 1, many, two, all_two);
+			assert_in_range(many, all - quarter - quarter / 8, n);
+			assert_in_range(one, all - all / 20, n);
+			assert_in_range(several, all - all / 10, n);
+			assert_int_equal(two, all_two);
+		}
+	}
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_equal_members_stay_in_order),
 		cmocka_unit_test(test_each_row_gets_its_share_of_each_level),
 		cmocka_unit_test(test_those_who_stay_keep_their_rows),
+		cmocka_unit_test(test_positions_outlast_one_that_leaves),
 		cmocka_unit_test(test_levels_of_lines),
 		cmocka_unit_test(test_columns_stay_many),
 		cmocka_unit_test(test_a_lie_costs_the_liar),
+		cmocka_unit_test(test_those_who_refuse_keep_few_from_owning),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

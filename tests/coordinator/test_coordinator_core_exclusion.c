@@ -80,7 +80,8 @@ static void test_it_is_said_when_somebody_stays_out(void **state) {
 	rig_release(&r);
 }
 
-/* One round without a cost takes a level back. */
+/* Four rounds without a cost take a level back: one that spoils every other round stays out for
+ * longer and longer all the same. */
 static void test_clean_rounds_make_up_for_it(void **state) {
 	(void)state;
 	struct rig r;
@@ -88,13 +89,35 @@ static void test_clean_rounds_make_up_for_it(void **state) {
 	assert_true(spoiled_round(&r, 2));
 	assert_true(spoiled_round(&r, 2));
 	assert_false(spoiled_round(&r, 2));
-	for (int clean = 0; clean < 2; clean++) {
+	for (int clean = 0; clean < 8; clean++) {
 		freeze(&r, WORKERS);
 		assert_true(in_roster(&r, BAD));
 		vote_of_all_in_it(&r);
+		if (clean == 5)
+			rig_restart(&r);
 	}
 	assert_true(spoiled_round(&r, 2));
 	assert_true(spoiled_round(&r, 2)); /* as if it were the first time */
+	rig_release(&r);
+}
+
+static void test_a_clean_round_between_is_not_enough(void **state) {
+	(void)state;
+	struct rig r;
+	open_run(&r, 2, WORKERS);
+	int spoiled = 0;
+	bool clean = false;
+	for (int round = 0; round < ROUNDS; round++) {
+		if (!clean) {
+			clean = spoiled_round(&r, 2);
+			spoiled += clean;
+			continue;
+		}
+		freeze(&r, WORKERS);
+		clean = !in_roster(&r, BAD);
+		vote_of_all_in_it(&r);
+	}
+	assert_int_equal(spoiled, 6); /* of 40 rounds; 20 if each clean round took a level back */
 	rig_release(&r);
 }
 
@@ -565,6 +588,7 @@ int main(void) {
 		cmocka_unit_test(test_who_spoils_attempts_stays_out_for_longer_and_longer),
 		cmocka_unit_test(test_it_is_said_when_somebody_stays_out),
 		cmocka_unit_test(test_clean_rounds_make_up_for_it),
+		cmocka_unit_test(test_a_clean_round_between_is_not_enough),
 		cmocka_unit_test(test_one_accuser_alone_excludes_nobody_for_longer),
 		cmocka_unit_test(test_another_digest_excludes_nobody_for_longer),
 		cmocka_unit_test(test_who_is_needed_takes_part_all_the_same),

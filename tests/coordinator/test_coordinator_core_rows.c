@@ -318,6 +318,68 @@ static void test_liars_in_many_rows_put_nobody_away(void **state) {
 	rig_release(&r);
 }
 
+struct toll {
+	int attempts, honest_lost;
+};
+
+/* A round in which the liar, if it is on the roster, accuses one of its row alone, the next one in
+ * each round, or the owner of its column in another row; all others vote. */
+static void lie_once(struct rig *r, uint32_t liar, int *turn, struct toll *toll) {
+	const uint64_t round = rig_doc(r)->round;
+	rig_say_all(r, GRID, WORKER_TRAINING);
+	rig_say_all(r, GRID, WORKER_READY);
+	rig_expect(r, RUN_REDUCE, round, 1);
+	rig_say_all(r, GRID, WORKER_REDUCING);
+	read_views(r, GRID);
+	const struct document *d = &views[liar];
+	if (document_find(d, liar) >= 0) {
+		const int n = d->n_members + d->n_column, at = (*turn)++ % n;
+		const struct member_ref *whom = at < d->n_members ? &d->members[at] : &d->column[at - d->n_members];
+		struct report rep = rig_report(r, liar, WORKER_REDUCING);
+		rig_accuse(&rep, whom->member != liar ? UINT64_C(1) << whom->place : 0);
+		rig_send(r, liar, &rep);
+	}
+	for (int k = 0; k < 4; k++) {
+		rig_wait(r, RIG_S);
+		for (uint32_t i = 0; i < GRID; i++)
+			if (i != liar)
+				rig_say(r, i, WORKER_REDUCING);
+	}
+	toll->attempts += (int)rig_doc(r)->attempt - 1;
+	const struct core_record *roster = rig_last(r, CORE_ROSTER);
+	uint64_t in = 0;
+	for (int i = 0; i < roster->n_members; i++)
+		in |= UINT64_C(1) << roster->members[i];
+	toll->honest_lost += GRID - 1 - __builtin_popcountll(in & ~(UINT64_C(1) << liar));
+	for (uint32_t i = 0; i < GRID && rig_doc(r)->round == round; i++)
+		if (in >> i & 1)
+			rig_say(r, i, WORKER_VOTED);
+	rig_expect(r, RUN_OPEN, round + 1, 0);
+}
+
+/* It costs an attempt for each of a few others that it accuses, and then stays out for longer and
+ * longer; and it costs few of them their round. */
+static void test_a_liar_that_accuses_one_after_the_other_costs_little(void **state) {
+	(void)state;
+	enum { ROUNDS = 60, LIAR = 6 };
+	struct rig r;
+	struct toll toll = {0};
+	int turn = 0;
+	rig_init(&r, 10);
+	r.cfg.max_here = r.cfg.max_roster = MANY;
+	r.cfg.row_size = ROW;
+	r.cfg.final_round = ROUNDS + 1;
+	rig_start(&r);
+	rig_join(&r, GRID);
+	for (int round = 0; round < ROUNDS; round++)
+		lie_once(&r, LIAR, &turn, &toll);
+	print_message("%d rounds with a liar: %d attempts more, %d rounds lost by others\n", ROUNDS, toll.attempts,
+				  toll.honest_lost);
+	assert_in_range(toll.attempts, 1, ROUNDS / 3);
+	assert_in_range(toll.honest_lost, 0, 4);
+	rig_release(&r);
+}
+
 static void ready_with_lines(struct rig *r) {
 	for (uint32_t i = 0; i < GRID; i++) {
 		struct report rep = rig_report(r, i, WORKER_READY);
@@ -485,6 +547,7 @@ int main(void) {
 		cmocka_unit_test(test_deaths_in_one_column_cost_one_attempt),
 		cmocka_unit_test(test_a_row_that_fails_is_out_of_the_mean),
 		cmocka_unit_test(test_a_restart_lays_out_the_same),
+		cmocka_unit_test(test_a_liar_that_accuses_one_after_the_other_costs_little),
 		cmocka_unit_test(test_lines_are_dealt),
 		cmocka_unit_test(test_equal_ownership_keeps_rows_by_number),
 		cmocka_unit_test(test_one_that_says_it_is_apart_costs_itself),
