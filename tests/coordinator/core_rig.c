@@ -189,7 +189,7 @@ struct report rig_report(const struct rig *r, uint32_t who, enum worker_phase ph
 						 .phase = (uint8_t)phase,
 						 .round = d->round,
 						 .tokens = 1000,
-						 .n_chunks = RIG_CHUNKS};
+						 .n_chunks = r->cfg.n_chunks[0]};
 	if (phase == WORKER_REDUCING || phase == WORKER_VOTED)
 		rep.attempt = d->attempt;
 	if (phase == WORKER_VOTED)

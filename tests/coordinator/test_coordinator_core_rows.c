@@ -380,6 +380,93 @@ static void test_a_liar_that_accuses_one_after_the_other_costs_little(void **sta
 	rig_release(&r);
 }
 
+/* ---- columns stay with their owners ---- */
+
+enum { WIDE = 240 };
+
+/* Returns the member that encodes the mean of a chunk, when all rows are in it. */
+static uint32_t encoder(int n, uint32_t chunk) {
+	for (int i = 0; i < n; i++) {
+		const struct document *d = &views[i];
+		if (document_find(d, (uint32_t)i) < 0 || d->row != chunk % d->n_rows)
+			continue;
+		for (int k = 0; k < d->n_sections; k++)
+			if (chunk - d->sections[k].first < d->sections[k].count)
+				return (uint32_t)i;
+	}
+	fail_msg("chunk %u has no owner", chunk);
+	return 0;
+}
+
+struct columns {
+	uint32_t encoder[WIDE];
+	int n_rows, n_columns;
+};
+
+/* A round of all below n but `absent`; their columns. */
+static void round_without(struct rig *r, int n, uint64_t absent, struct columns *out) {
+	const uint64_t round = rig_doc(r)->round;
+	for (int pass = 0; rig_doc(r)->phase != RUN_REDUCE && pass < 20; pass++) {
+		for (int i = 0; i < n; i++)
+			if (!(absent >> i & 1))
+				rig_say(r, (uint32_t)i, pass == 0 ? WORKER_TRAINING : WORKER_READY);
+		rig_wait(r, RIG_S);
+	}
+	rig_expect(r, RUN_REDUCE, round, 1);
+	read_views(r, n);
+	check_agreement(n);
+	for (uint32_t c = 0; c < WIDE; c++)
+		out->encoder[c] = encoder(n, c);
+	for (int i = 0; i < n; i++)
+		if (!(absent >> i & 1)) {
+			out->n_rows = views[i].n_rows;
+			out->n_columns = views[i].n_ranges;
+		}
+	for (int i = 0; i < n; i++)
+		if (!(absent >> i & 1))
+			rig_say(r, (uint32_t)i, WORKER_VOTED);
+	rig_expect(r, RUN_OPEN, round + 1, 0);
+}
+
+/* In each of fifty rounds another one of 60 members is away, or two are: where rows and columns are
+ * as many as before, only those chunks are encoded by another member whose owner is away, or which
+ * went to one that is back; a coordinator that starts again goes on so. */
+static void test_columns_stay_with_their_owners(void **state) {
+	(void)state;
+	enum { MEMBERS = 60, ROUNDS = 50 };
+	struct rv_rng rng = rv_rng_of(55, 1);
+	static struct columns before, now;
+	int moved = 0, must = 0, anew = 0;
+	struct rig r;
+	rig_init(&r, 10);
+	r.cfg.max_here = r.cfg.max_roster = MANY;
+	r.cfg.row_size = ROW + 4;
+	r.cfg.keeps_owners = true;
+	r.cfg.n_chunks[0] = WIDE;
+	r.cfg.final_round = ROUNDS + 2;
+	rig_start(&r);
+	rig_join(&r, MEMBERS);
+	round_without(&r, MEMBERS, 0, &before);
+	for (int round = 0; round < ROUNDS; round++) {
+		uint64_t absent = UINT64_C(1) << rv_rng_below(&rng, MEMBERS);
+		absent |= rv_rng_below(&rng, 2) == 0 ? UINT64_C(1) << rv_rng_below(&rng, MEMBERS) : 0;
+		round_without(&r, MEMBERS, absent, &now);
+		const bool same = now.n_rows == before.n_rows && now.n_columns == before.n_columns;
+		anew += !same;
+		for (int c = 0; c < WIDE && same; c++) {
+			moved += now.encoder[c] != before.encoder[c];
+			must += (absent >> before.encoder[c] & 1) != 0;
+		}
+		if (round == ROUNDS / 2)
+			rig_restart(&r);
+		before = now;
+	}
+	print_message("%d rounds, %d with other columns: of %d chunks each %d changed their encoder, %d had to\n", ROUNDS,
+				  anew, WIDE, moved, must);
+	assert_in_range(moved, must, 2 * must);
+	rig_release(&r);
+}
+
 static void ready_with_lines(struct rig *r) {
 	for (uint32_t i = 0; i < GRID; i++) {
 		struct report rep = rig_report(r, i, WORKER_READY);
@@ -548,6 +635,7 @@ int main(void) {
 		cmocka_unit_test(test_a_row_that_fails_is_out_of_the_mean),
 		cmocka_unit_test(test_a_restart_lays_out_the_same),
 		cmocka_unit_test(test_a_liar_that_accuses_one_after_the_other_costs_little),
+		cmocka_unit_test(test_columns_stay_with_their_owners),
 		cmocka_unit_test(test_lines_are_dealt),
 		cmocka_unit_test(test_equal_ownership_keeps_rows_by_number),
 		cmocka_unit_test(test_one_that_says_it_is_apart_costs_itself),
