@@ -141,12 +141,20 @@ static int last_owner(const struct dealing *d, int row) {
 	return last;
 }
 
+/* Returns true if entry `i` is apart from all owners of a row: there nobody could own anything, and
+ * another row can give it an owner, and keeps one itself. */
+static bool strands(const struct dealing *d, int i, int row, int other) {
+	const int apart = apart_in(d, i, row);
+	return apart > 0 && apart == set_count(d->owners[row], WORDS) && apart_in(d, i, other) == 0 &&
+		   set_count(d->owners[other], WORDS) > 1;
+}
+
 /* Puts an entry into the best row. Where one without room is far better, an owner of that one
  * changes over to make room. */
 static void put_well(struct dealing *d, int i) {
 	enum { FAR = 2 };
 	const int row = best_row(d, i), other = cheapest_row(d, i);
-	const bool far = apart_in(d, i, row) >= apart_in(d, i, other) + d->gave[other] + FAR;
+	const bool far = apart_in(d, i, row) >= apart_in(d, i, other) + d->gave[other] + FAR || strands(d, i, row, other);
 	const int owner = far && d->room[other] == 0 ? last_owner(d, other) : -1;
 	if (owner >= 0) {
 		set_drop(d->owners[other], (uint32_t)owner);

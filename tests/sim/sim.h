@@ -138,7 +138,8 @@ struct sim {
 	struct sim_window windows[SIM_HOSTS][SIM_LUCKS];
 	int liar;          /* host; SIM_NOBODY: none */
 	int false_address; /* host that states addresses of others; SIM_NOBODY: none */
-	int withholder, ghost, impostor, impersonated;
+	int withholder, ghost, accuser, impostor, impersonated;
+	uint64_t refuses[SIM_ORDINARY]; /* by host: the set of those with which it lets no link come up */
 	bool had_impostor, had_shared_home;
 	uint32_t false_relays; /* set of those that were false at some time */
 	enum sim_withheld withheld;

@@ -380,6 +380,16 @@ static void start_lasting(struct sim *s, int number) {
 		s->ghost = f->host;
 		s->stats.faults[f->kind]++;
 		break;
+	case FAULT_ACCUSER:
+		s->accuser = f->host;
+		s->stats.faults[f->kind]++;
+		break;
+	case FAULT_REFUSER:
+		s->refuses[f->host] |= UINT64_C(1) << f->peer;
+		sim_cut(s, f->host, f->peer, true);
+		sim_cut(s, f->peer, f->host, true);
+		s->stats.faults[f->kind]++;
+		break;
 	case FAULT_RELAY_DROPS:
 		s->relays[0].drops = f->amount;
 		s->false_relays |= 1;
@@ -409,7 +419,8 @@ static void start_lasting(struct sim *s, int number) {
 void faults_start(struct sim *s) {
 	memset(s->plan->happened, 0, sizeof s->plan->happened);
 	memset(s->plan->committed_us, 0, sizeof s->plan->committed_us);
-	s->liar = s->flip_victim = s->withholder = s->ghost = s->impostor = s->false_address = SIM_NOBODY;
+	s->liar = s->flip_victim = s->withholder = s->ghost = s->accuser = s->impostor = s->false_address = SIM_NOBODY;
+	memset(s->refuses, 0, sizeof s->refuses);
 	for (int h = 0; h < SIM_HOSTS; h = sim_next_host(s, h))
 		s->next_aimed[h] = next_aimed_at(s, h, 0);
 	for (int i = 0; i < s->plan->n; i++) {
@@ -435,7 +446,8 @@ void faults_heal(struct sim *s) {
 	s->net.http_loss = s->net.http_doubling = s->net.http_echo = 0;
 	if (s->impostor != SIM_NOBODY && s->workers[s->impostor].life != 0)
 		worker_crash(s, s->impostor, false);
-	s->liar = s->withholder = s->ghost = s->impostor = s->false_address = SIM_NOBODY;
+	s->liar = s->withholder = s->ghost = s->accuser = s->impostor = s->false_address = SIM_NOBODY;
+	memset(s->refuses, 0, sizeof s->refuses);
 	sim_cut_nothing(s);
 	for (int r = 0; r < s->opt.relay; r++) {
 		relay_start(s, r);

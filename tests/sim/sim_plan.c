@@ -2,6 +2,8 @@
  * Each says all about itself, so any part of the list can be carried out without the rest. */
 #include "sim.h"
 
+#include "base/rows.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -11,6 +13,8 @@ const char *const sim_fault_names[SIM_FAULT_KINDS] = {[FAULT_HTTP_LOSS] = "http_
 													  [FAULT_LIAR] = "liar",
 													  [FAULT_WITHHOLDER] = "withholder",
 													  [FAULT_GHOST] = "ghost",
+													  [FAULT_ACCUSER] = "accuser",
+													  [FAULT_REFUSER] = "refuser",
 													  [FAULT_IMPOSTOR] = "impostor",
 													  [FAULT_RELAY_DROPS] = "relay_drops",
 													  [FAULT_NAT] = "nat",
@@ -155,9 +159,17 @@ static struct sim_fault *append(struct sim_plan *p, enum sim_fault_kind kind) {
 
 /* ---- parts of the plan ---- */
 
-/* Two of one row that cannot be linked, with nobody else in it, can never exchange anything. */
 static bool in_rows(const struct sim_options *o) {
 	return o->n_workers > o->row_size;
+}
+
+/* Two of one row that cannot be linked, with nobody else in it, can never exchange anything: so in
+ * short rows there is only one that cannot be dialed, and in others half of all at most. */
+static uint64_t leave_some_in_each_row(const struct sim_options *o, uint64_t undialable) {
+	const int most = rows_shortest(o->row_size) < ROWS_LEAST_LENGTH ? 1 : o->n_workers / 2;
+	while (in_rows(o) && __builtin_popcountll(undialable) > most)
+		undialable &= undialable - 1;
+	return undialable;
 }
 
 static void plan_lasting(struct sim_plan *p, const struct sim_options *o, struct rv_rng *r) {
@@ -169,7 +181,7 @@ static void plan_lasting(struct sim_plan *p, const struct sim_options *o, struct
 		append(p, FAULT_LIAR)->host = draw_worker(r, o);
 	uint64_t undialable = draw_undialable(r, o);
 	if (undialable != 0 && rv_rng_below(r, 3) == 0)
-		append(p, FAULT_NAT)->set = in_rows(o) ? undialable & -undialable : undialable;
+		append(p, FAULT_NAT)->set = leave_some_in_each_row(o, undialable);
 }
 
 static void plan_at_times(struct sim_plan *p, const struct sim_options *o, struct rv_rng *r) {
@@ -270,6 +282,21 @@ static void plan_impostor(struct sim_plan *p, const struct sim_options *o) {
 	f->peer = (uint16_t)((f->host + 1 + rv_rng_below(&r, (uint64_t)o->n_workers - 1)) % (uint64_t)o->n_workers);
 }
 
+/* Members that make trouble between two. */
+static void plan_troublemakers(struct sim_plan *p, const struct sim_options *o) {
+	enum { STREAM = 55, LEAST_WORKERS = 3, ONE_IN = 8 };
+	struct rv_rng r = rv_rng_of(o->seed, STREAM);
+	if (o->n_workers < LEAST_WORKERS || (int)o->min_workers == o->n_workers)
+		return;
+	for (enum sim_fault_kind kind = FAULT_ACCUSER; kind <= FAULT_REFUSER; kind++) {
+		struct sim_fault *f = rv_rng_below(&r, ONE_IN) == 0 ? append(p, kind) : NULL;
+		if (f == NULL)
+			continue;
+		f->host = draw_worker(&r, o);
+		f->peer = (uint16_t)((f->host + 1 + rv_rng_below(&r, (uint64_t)o->n_workers - 1)) % (uint64_t)o->n_workers);
+	}
+}
+
 /* Each worker has a home of some kind, or shares that of the one before. */
 static void plan_homes(struct sim_plan *p, const struct sim_options *o, struct rv_rng *r) {
 	for (int h = 0; h < o->n_workers;) {
@@ -344,6 +371,7 @@ void sim_plan_of(const struct sim_options *o, struct sim_plan *p) {
 	plan_at_times(p, o, &r);
 	plan_dishonest(p, o);
 	plan_impostor(p, o);
+	plan_troublemakers(p, o);
 	plan_relay(p, o);
 	spare_the_last_copy(p);
 }
@@ -386,7 +414,7 @@ void sim_fault_text(const struct sim_fault *f, char *out, size_t cap) {
 	if (f->kind > FAULT_HOME && f->set == 0 && f->kind != FAULT_BLACKOUT)
 		n += snprintf(out + n, cap - (size_t)n, " %s", host);
 	if (f->kind == FAULT_LINK || f->kind == FAULT_ONE_WAY || f->kind == FAULT_PAIR || f->kind == FAULT_POSTHUMOUS ||
-		f->kind == FAULT_IMPOSTOR)
+		f->kind == FAULT_IMPOSTOR || f->kind == FAULT_REFUSER)
 		n += snprintf(out + n, cap - (size_t)n, " to %s", peer);
 	if (f->set != 0)
 		n += snprintf(out + n, cap - (size_t)n, " {%s}", set);

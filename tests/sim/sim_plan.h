@@ -35,6 +35,8 @@ enum sim_fault_kind {
 	FAULT_GHOST,         /* `host` reports that it trains, and does not */
 	FAULT_IMPOSTOR,      /* `host` greets peers as the member that `peer` is */
 	FAULT_RELAY_DROPS,   /* the relay does not send `amount`, a share, of its frames */
+	FAULT_ACCUSER,       /* `host` accuses one of those that it deals with, in each attempt another one */
+	FAULT_REFUSER,       /* `host` lets no link with `peer` come up, and does not say so */
 	FAULT_NAT,           /* each of `set` has a home that nobody can dial; never heals, as the next */
 	FAULT_FALSE_ADDRESS, /* `host` states addresses that are nobody's */
 	FAULT_FALSE_RELAY,   /* the relay `peer` is in the hands of an attacker: `amount` (enum sim_falsehood) */

@@ -17,6 +17,26 @@ static uint64_t measured(const struct sim *s, int host, double bytes_per_s) {
 	return off < -0.8f ? 0 : (uint64_t)(bytes_per_s * (1 + 0.5 * (double)off));
 }
 
+/* Accuses one of those that it deals with, in each attempt the next, and keeps its vote to itself. */
+static void accuse_one(const struct sim_worker *w, struct report *rep) {
+	const int n = w->reduce != NULL ? grid_peers(w->reduce) : 0;
+	for (int k = 0; k < n && (rep->phase == WORKER_REDUCING || rep->phase == WORKER_VOTED); k++) {
+		const int peer = (int)((rep->round + rep->attempt + (uint64_t)k) % (uint64_t)n);
+		if (grid_member(w->reduce, peer) == w->sim->oracle.member_of[w->host])
+			continue;
+		rep->phase = WORKER_REDUCING;
+		rep->n_suspects = 1;
+		rep->suspects[0] = grid_place(w->reduce, peer);
+		return;
+	}
+}
+
+/* Returns true if it keeps a link with the member from coming up. */
+static bool refuses(const struct sim_worker *w, uint32_t member) {
+	const int peer = oracle_host_of(w->sim, member);
+	return w->host < SIM_ORDINARY && peer >= 0 && peer < SIM_ORDINARY && w->sim->refuses[w->host] >> peer & 1;
+}
+
 static void send_report(void *ctx, struct report *rep) {
 	struct sim_worker *w = ctx;
 	const struct sim *s = w->sim;
@@ -27,7 +47,10 @@ static void send_report(void *ctx, struct report *rep) {
 	rep->down_bytes_per_s = measured(s, w->host, s->net.down[w->host].bytes_per_s);
 	uint32_t members[NET_MAX_PEERS];
 	for (int i = 0, n = peers_list(w->mesh, members); i < n; i++)
-		report_add_path(rep, members[i], (uint8_t)peers_path(w->mesh, members[i]));
+		if (!refuses(w, members[i]))
+			report_add_path(rep, members[i], (uint8_t)peers_path(w->mesh, members[i]));
+	if (w->host == s->accuser)
+		accuse_one(w, rep);
 	control_client_report(w->control, rep);
 }
 
