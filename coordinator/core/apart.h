@@ -4,14 +4,14 @@
  * A participant deals with its row, and an owner with owners of other rows. One that is apart from
  * few, half as many as there are rows, is light: two light ones that are apart both may own, as the
  * deal brings them into different rows and columns (deal.h). So a member that lets no link with
- * another come up, and says nothing or says that it is apart, keeps nobody from owning, and it takes
- * more than half as many of them as there are rows to keep one.
+ * another come up, and says nothing or says that it is apart, keeps nobody from owning, and it
+ * takes more than half as many of them as there are rows to keep one.
  *
- * Of any other two that are apart one is taken from the owners, the one that is apart from more; of
- * equals the one that reports more of it. One that says that it is apart from everybody, so that
- * nobody should own anything, therefore costs itself only. It comes into a row where it is apart
- * from few owners, which own nothing in that roster; where it is apart from a quarter of all owners,
- * it is left out of the roster. */
+ * If one of two that are apart is not light, one is taken from the owners, the one that is apart
+ * from more; of equals the one that reports more of it. One that says that it is apart from
+ * everybody, so that nobody should own anything, therefore costs itself only. It comes into a
+ * row where it is apart from few owners, which own nothing in that roster; where it is apart
+ * from a quarter of all owners, it is left out of the roster. */
 #ifndef RV_COORDINATOR_CORE_APART_H
 #define RV_COORDINATOR_CORE_APART_H
 
@@ -43,8 +43,8 @@ static inline int apart_few(int n_rows) {
 	enum { SHARE = 2 };
 	return n_rows / SHARE;
 }
-/* Sets `able` (APART_WORDS) to those that may own: no two of them are apart, but for those that both
- * are from `few` others at most. Once for each struct. */
+/* Sets `able` (APART_WORDS) to those that may own: no two of them are apart, but for those that
+ * both are from `few` others at most. Once for each struct. */
 void apart_find_able(struct apart *a, int few, uint64_t *able);
 /* Returns true if `i` is none of them, and apart from a quarter of them. */
 bool apart_is_outcast(const struct apart *a, const uint64_t *able, int i);

@@ -52,7 +52,7 @@ struct dealing {
 	int8_t row[NET_MAX_ROSTER]; /* of each entry; -1: none yet */
 	int room[ROWS_MAX];         /* for more of the level that is being dealt */
 	uint64_t owners[ROWS_MAX][WORDS];
-	int gave[ROWS_MAX];           /* owners that the row gave to another one */
+	int gave[ROWS_MAX];                /* owners that the row gave to another one */
 	uint16_t in_place[NET_MAX_ROSTER]; /* entries by the position that they had */
 };
 
@@ -250,8 +250,7 @@ static bool meets_one_apart(const struct line_up *l, const uint16_t *order, int 
 		return false;
 	for (int row = 0; row < l->row; row++) {
 		const int other = order[rows_first(d->n, d->n_rows, row) + position];
-		if (d->entries[other].level < DEAL_NONE &&
-			set_has(d->apart + (size_t)i * (size_t)d->words, (uint32_t)other))
+		if (d->entries[other].level < DEAL_NONE && set_has(d->apart + (size_t)i * (size_t)d->words, (uint32_t)other))
 			return true;
 	}
 	return false;

@@ -5,10 +5,11 @@
  *
  *   blamed   a member that ended an attempt is in no roster for that many rounds, the one that it
  *            spoiled included: an honest member that was cut off once loses that round only. The
- *            level falls by one when the member has taken part, without a cost, in the fourth round
- *            since the last change or later: it falls slower than it grows. Blame takes at least two
- *            accusers (in a roster of two the other one, if the accused accuses no member itself),
- *            or being overdue, or being at odds with several (odds.c). One accuser alone, a digest that differs or a
+ *            level falls by one when the member has taken part, without a cost, in the fourth
+ *            round since the last change or later: it falls slower than it grows. Blame takes at
+ *            least two accusers (in a roster of two the other one, if the accused accuses no member
+ *            itself), or being overdue, or being at odds with several (odds.c). One accuser alone,
+ *            a digest that differs or a
  *            restarted process cost nothing: a lying owner can bring each of these on an honest
  *            member. It stays out only while enough others are left, and not of a round that was
  *            opened again: rosters without it have failed there, and it may be needed (two of the

@@ -92,7 +92,8 @@ uint64_t core_lot(const struct core *c, uint32_t member) {
 /* Returns true if `a` goes before `b` where there is no room for both: it has waited for longer
  * since its last roster. */
 static bool goes_before(const struct core *c, const struct core_member *a, const struct core_member *b) {
-	return a->rostered_at != b->rostered_at ? a->rostered_at < b->rostered_at : core_lot(c, a->number) < core_lot(c, b->number);
+	return a->rostered_at != b->rostered_at ? a->rostered_at < b->rostered_at
+											: core_lot(c, a->number) < core_lot(c, b->number);
 }
 
 /* Restores the order of a heap of slots below `at`: on top is the one that goes last. */

@@ -151,7 +151,7 @@ struct core_pair {
 
 /* A member that accused another one, as nobody else did: one of the two lies, or cannot help it. */
 struct core_odds {
-	uint32_t accuser, accused;            /* slots */
+	uint32_t accuser, accused; /* slots */
 	uint64_t accuser_boot, accused_boot;
 	uint64_t round; /* of the last time */
 	int64_t at_us;
@@ -235,7 +235,8 @@ struct core_kept_owners {
 		uint16_t n;       /* ranges, with several rows columns; 0: not known */
 		uint8_t n_rows;
 	} of[NET_MAX_FRAGMENTS];
-	/* CORE_KEPT_RANGES for each fragment, one after the other from chunk 0 on; columns have no member. */
+	/* CORE_KEPT_RANGES for each fragment, one after the other from chunk 0 on; columns have no
+	 * member. */
 	struct core_kept_range *ranges;
 };
 #define CORE_KEPT_ROOM(cfg)                                                                                            \

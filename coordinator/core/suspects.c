@@ -138,8 +138,8 @@ static void note_put_away(struct core *c, const struct core_accusations *a, uint
 	}
 }
 
-/* Returns the number of others with whom the accused, or the accuser of one that answers, has been at
- * odds before; an accuser has those wrongly put away at least. */
+/* Returns the number of others with whom the accused, or the accuser of one that answers, has
+ * been at odds before; an accuser has those wrongly put away at least. */
 static int doubts(const struct core *c, const struct core_accusations *a, uint32_t i, bool judged) {
 	const int wrong = a->accuses[i] > 0 ? wrongly_put_away(c, i) : 0;
 	const int odds = judged ? core_odds_of(c, c->roster.slots[i]) : 0;

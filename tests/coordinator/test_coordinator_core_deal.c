@@ -346,8 +346,9 @@ static void test_those_who_refuse_keep_few_from_owning(void **state) {
 					  several = honest_owners(n, quarter, few / 2, quarter, say, 3),
 					  two = honest_owners(n, 2, 1, 1, say, 4), all_two = honest_owners(n, 2, 0, 1, say, 4);
 			const int many = honest_owners(n, quarter, few + 1, quarter, say, 5);
-			print_message("%d members, %d refuse one: %d of %d others own; %d each: %d, %d each: %d; two one: %d of %d\n",
-						  n, quarter, one, all, few / 2, several, few + 1, many, two, all_two);
+			print_message(
+				"%d members, %d refuse one: %d of %d others own; %d each: %d, %d each: %d; two one: %d of %d\n", n,
+				quarter, one, all, few / 2, several, few + 1, many, two, all_two);
 			assert_in_range(many, all - quarter - quarter / 8, n);
 			assert_in_range(one, all - all / 20, n);
 			assert_in_range(several, all - all / 10, n);

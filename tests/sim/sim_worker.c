@@ -17,7 +17,8 @@ static uint64_t measured(const struct sim *s, int host, double bytes_per_s) {
 	return off < -0.8f ? 0 : (uint64_t)(bytes_per_s * (1 + 0.5 * (double)off));
 }
 
-/* Accuses one of those that it deals with, in each attempt the next, and keeps its vote to itself. */
+/* Accuses one of those that it deals with, in each attempt the next, and keeps its vote to
+ * itself. */
 static void accuse_one(const struct sim_worker *w, struct report *rep) {
 	const int n = w->reduce != NULL ? grid_peers(w->reduce) : 0;
 	for (int k = 0; k < n && (rep->phase == WORKER_REDUCING || rep->phase == WORKER_VOTED); k++) {
