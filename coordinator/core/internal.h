@@ -320,6 +320,16 @@ void core_odds_forget(struct core *c, uint32_t slot); /* those of one that leave
 
 /* ---- meetings.c ---- */
 
+/* The rows and columns that a roster's record makes. */
+struct core_outcome {
+	struct core_rows rows;
+	int16_t index[NET_MAX_ROSTER]; /* of the participant at each place of these rows, in the record */
+};
+/* Makes them as applying the record would, a first attempt in rows or the next one of such; a row
+ * that fails there has nobody. */
+void core_foresee(const struct core *c, const struct core_record *rec, struct core_outcome *out);
+/* Returns true if data passes between two members then. */
+bool core_will_exchange(const struct core_outcome *o, const struct core_record *rec, uint32_t a, uint32_t b);
 /* Takes one of each two of `linked`, indices of the record's participants, that are apart and would
  * own the same column, from them; returns false if there are none. The record says who owns. */
 bool core_part_meeting(const struct core *c, const struct core_record *rec, const struct apart *a, uint64_t *linked);

@@ -5,13 +5,7 @@
 #include "coordinator/core/apart.h"
 #include "coordinator/core/internal.h"
 
-/* The rows and columns that a record makes. */
-struct outcome {
-	struct core_rows rows;
-	int16_t index[NET_MAX_ROSTER]; /* of the participant at each place of these rows, in the record */
-};
-
-static void foresee_next(const struct core *c, const struct core_record *rec, struct outcome *o) {
+static void foresee_next(const struct core *c, const struct core_record *rec, struct core_outcome *o) {
 	uint64_t keep[CORE_ROSTER_WORDS] = {0}, owners[CORE_ROSTER_WORDS] = {0};
 	int16_t at[NET_MAX_ROSTER];
 	for (int i = 0; i < rec->n_members; i++) {
@@ -34,7 +28,7 @@ static void foresee_next(const struct core *c, const struct core_record *rec, st
 		o->rows.plan.n_columns = 0;
 }
 
-static void foresee(const struct core *c, const struct core_record *rec, struct outcome *o) {
+void core_foresee(const struct core *c, const struct core_record *rec, struct core_outcome *o) {
 	if (c->roster.n > 0) {
 		foresee_next(c, rec, o);
 		return;
@@ -42,6 +36,22 @@ static void foresee(const struct core *c, const struct core_record *rec, struct 
 	core_lay_out(c, rec, &o->rows);
 	for (int i = 0; i < rec->n_members; i++)
 		o->index[i] = (int16_t)i;
+}
+
+static int place_of(const struct core_outcome *o, uint32_t member, const struct core_record *rec) {
+	const int n = o->rows.plan.n_columns > 0 ? o->rows.plan.first[o->rows.plan.n_rows] : 0;
+	for (int place = 0; place < n; place++)
+		if (rec->members[o->index[place]] == member)
+			return place;
+	return -1;
+}
+
+bool core_will_exchange(const struct core_outcome *o, const struct core_record *rec, uint32_t a, uint32_t b) {
+	const int i = place_of(o, a, rec), j = place_of(o, b, rec);
+	if (i < 0 || j < 0)
+		return false;
+	const bool owns = core_rows_owned(&o->rows, i) > 0 || core_rows_owned(&o->rows, j) > 0;
+	return owns && core_rows_deal(&o->rows, i, j);
 }
 
 /* Returns the one of two that are apart that shall own nothing: the one that is apart from more; of
@@ -53,7 +63,7 @@ static int loser(const struct core *c, const struct core_record *rec, const stru
 }
 
 /* Sets `owners` to the indices of those of `linked` that own column `j`; returns their number. */
-static int owners_of(const struct outcome *o, int j, const uint64_t *linked, int owners[NET_MAX_ROWS]) {
+static int owners_of(const struct core_outcome *o, int j, const uint64_t *linked, int owners[NET_MAX_ROWS]) {
 	const struct rows_plan *p = &o->rows.plan;
 	int n = 0;
 	for (int row = 0; row < p->n_rows; row++) {
@@ -67,9 +77,9 @@ static int owners_of(const struct outcome *o, int j, const uint64_t *linked, int
 }
 
 bool core_part_meeting(const struct core *c, const struct core_record *rec, const struct apart *a, uint64_t *linked) {
-	struct outcome o;
+	struct core_outcome o;
 	bool any = false;
-	foresee(c, rec, &o);
+	core_foresee(c, rec, &o);
 	for (int j = 0; j < o.rows.plan.n_columns; j++) {
 		int owners[NET_MAX_ROWS];
 		const int n = owners_of(&o, j, linked, owners);

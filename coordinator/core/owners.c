@@ -229,37 +229,12 @@ static void begin_next(const struct core *c, const struct core_accusations *a, s
 			next->members[next->n_members++] = c->roster.members[i];
 }
 
-/* Returns true if the row of the participant at `place` has an owner in the next attempt. */
-static bool row_has_owner(const struct core *c, const struct core_record *next, int place) {
-	const struct core_rows *r = &c->roster.rows;
-	const int row = core_rows_row_of(r, place);
-	for (int i = set_next(next->owners, 0, CORE_ROSTER_WORDS); i >= 0;
-		 i = set_next(next->owners, i + 1, CORE_ROSTER_WORDS))
-		if (core_rows_row_of(r, core_place(c, (uint32_t)core_find(c, next->members[i]))) == row)
-			return true;
-	return false;
-}
-
-static bool will_own(const struct core *c, const struct core_record *next, int place) {
-	for (uint32_t i = 0; i < next->n_members; i++)
-		if (next->members[i] == c->roster.members[place])
-			return set_has(next->owners, i);
-	return false;
-}
-
-/* Returns true if two that are apart exchange no data in the next attempt. */
-static bool ends_with(const struct core *c, const struct core_record *next, int i, int j) {
-	const struct core_rows *r = &c->roster.rows;
-	const int owners = will_own(c, next, i) + will_own(c, next, j);
-	if (core_rows_row_of(r, i) != core_rows_row_of(r, j))
-		return owners < 2;
-	return owners == 0 && row_has_owner(c, next, i);
-}
-
 bool core_blames_its_owners(const struct core *c, const struct core_accusations *a) {
 	struct core_record next;
+	struct core_outcome outcome;
 	struct apart apart;
 	uint64_t linked[CORE_ROSTER_WORDS];
+	const bool many = core_rows_many(&c->roster.rows);
 	bool any = false, ends = false;
 	for (int i = 0; i < a->n; i++) {
 		for (int k = a->out_first[i]; k < a->out_first[i + 1]; k++) {
@@ -271,9 +246,11 @@ bool core_blames_its_owners(const struct core *c, const struct core_accusations 
 				find_linked(c, &next, &apart, linked);
 				settle_owners(c, &next, &apart, linked);
 			}
+			if (!any && many)
+				core_foresee(c, &next, &outcome);
 			any = true;
-			ends = ends || (core_rows_many(&c->roster.rows) ? ends_with(c, &next, i, j)
-															: !set_is_empty(linked, CORE_ROSTER_WORDS));
+			ends = ends || (many ? !core_will_exchange(&outcome, &next, c->roster.members[i], c->roster.members[j])
+								 : !set_is_empty(linked, CORE_ROSTER_WORDS));
 		}
 	}
 	return any && ends;
