@@ -5,7 +5,7 @@
  *
  *   blamed   a member that ended an attempt is in no roster for that many rounds, the one that it
  *            spoiled included: an honest member that was cut off once loses that round only. The
- *            level falls by one when the member has taken part, without a cost, in the fourth
+ *            level falls by one when the member has taken part, without a cost, in the second
  *            round since the last change or later: it falls slower than it grows. Blame takes at
  *            least two accusers (in a roster of two the other one, if the accused accuses no member
  *            itself), or being overdue, or being at odds with several (odds.c). One accuser alone,
@@ -45,7 +45,7 @@ static void lower_level(struct core_level *l) {
 
 /* ---- blamed ---- */
 
-enum { CLEAN_ROUNDS = 4 };
+enum { CLEAN_ROUNDS = 2 };
 
 /* Lowers a level of blame after a round without one, if enough have passed. */
 static void make_up(struct core_level *l, uint64_t round) {

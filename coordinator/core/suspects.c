@@ -172,7 +172,8 @@ static void note_pair(struct core *c, const struct core_accusations *a, uint32_t
 	if (!mutual && !alone)
 		return;
 	core_pair_strike(c, i, j);
-	core_odds_note(c, forth ? i : j, forth ? j : i);
+	if (core_rows_many(&c->roster.rows)) /* else the deal could not part them */
+		core_odds_note(c, forth ? i : j, forth ? j : i);
 }
 
 /* Notes each pair once, with its lower place first. */
