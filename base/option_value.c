@@ -47,6 +47,10 @@ struct kind {
 };
 static const struct kind *kind_of(const struct rv_option *o);
 
+bool rv_option_is_text(const struct rv_option *o) {
+	return o->type == RV_OPT_STRING || o->type == RV_OPT_ENUM || o->type == RV_OPT_LIST;
+}
+
 bool rv_option_has_choices(const struct rv_option *o) {
 	return o->type == RV_OPT_ENUM || o->type == RV_OPT_CHOICE;
 }
@@ -81,7 +85,7 @@ static void limit_text(const struct rv_option *o, double v, char *out, size_t ca
 void rv_option_range_text(const struct rv_option *o, char *out, size_t cap) {
 	char low[64], high[64];
 	out[0] = '\0';
-	if (!is_bounded(o) || o->type == RV_OPT_STRING || rv_option_has_choices(o) || o->type == RV_OPT_BOOL)
+	if (!is_bounded(o) || rv_option_is_text(o) || rv_option_has_choices(o) || o->type == RV_OPT_BOOL)
 		return;
 	limit_text(o, o->min, low, sizeof low);
 	limit_text(o, o->max, high, sizeof high);
@@ -212,6 +216,19 @@ static enum rv_err parse_string(const struct rv_option *o, const char *text, voi
 	return RV_OK;
 }
 
+/* Adds a text behind those that are there. */
+static enum rv_err parse_list(const struct rv_option *o, const char *text, void *field, struct rv_errtext *et) {
+	char one[RV_OPTION_TEXT_BYTES], *list = field;
+	const struct rv_option single = {.name = o->name, .cap = sizeof one, .min = 1};
+	const size_t n = strlen(list), cap = o->cap < RV_OPTION_TEXT_BYTES ? o->cap : RV_OPTION_TEXT_BYTES;
+	RV_TRY(parse_string(&single, text, one, et));
+	if (n + strlen(one) + 2 > cap)
+		return rv_fail(et, RV_E_RANGE, "%s = %.60s: all of them together have more than %zu bytes", o->name, text,
+					   cap - 2);
+	(void)snprintf(list + n, cap - n, "%s%s", n > 0 ? "\n" : "", one);
+	return RV_OK;
+}
+
 static bool nearest_choice(const char *choices, const char *text, char *out, size_t cap) {
 	enum { CHOICES_MAX = 16, CHOICE_BYTES = 64 };
 	char names[CHOICES_MAX][CHOICE_BYTES];
@@ -329,6 +346,7 @@ static const struct kind kinds[] = {
 							"milliseconds", parse_integer, print_integer},
 	[RV_OPT_RATE] = {"a rate in bits or bytes a second such as 20mbit or 2.5MB, or 0 or unlimited for no limit",
 					 " RATE", rate_units, "bytes a second", parse_integer, print_rate},
+	[RV_OPT_LIST] = {"text", " TEXT ...", .parse = parse_list, .print = print_string},
 };
 
 static const struct kind *kind_of(const struct rv_option *o) {
@@ -356,7 +374,7 @@ bool rv_option_value_same(const struct rv_option *o, const void *a, const void *
 void rv_option_value_unset(const struct rv_option *o, void *opts) {
 	void *field = (char *)opts + o->offset;
 	RV_ASSERT(o->type != RV_OPT_BOOL);
-	if (o->type == RV_OPT_STRING || o->type == RV_OPT_ENUM)
+	if (rv_option_is_text(o))
 		memset(field, 0, o->cap);
 	else if (o->type == RV_OPT_CHOICE)
 		*(int *)field = -1;
@@ -370,7 +388,7 @@ bool rv_option_value_is_set(const struct rv_option *o, const void *opts) {
 	const void *field = (const char *)opts + o->offset;
 	if (o->fallback)
 		return true;
-	if (o->type == RV_OPT_STRING || o->type == RV_OPT_ENUM)
+	if (rv_option_is_text(o))
 		return *(const char *)field != '\0';
 	if (o->type == RV_OPT_CHOICE)
 		return *(const int *)field >= 0;

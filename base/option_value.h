@@ -35,6 +35,8 @@ bool rv_option_value_same(const struct rv_option *o, const void *a, const void *
 void rv_option_value_unset(const struct rv_option *o, void *opts);
 bool rv_option_value_is_set(const struct rv_option *o, const void *opts);
 
+/* Returns true if the value is a char array: STRING, ENUM, LIST. */
+bool rv_option_is_text(const struct rv_option *o);
 /* Returns true if `choices` lists the allowed values. */
 bool rv_option_has_choices(const struct rv_option *o);
 

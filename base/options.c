@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "base/option_value.h"
 
+#include <stdio.h>
 #include <string.h>
 
 int rv_options_count(const struct rv_option *table) {
@@ -18,7 +19,7 @@ int rv_options_count(const struct rv_option *table) {
 void rv_options_defaults(const struct rv_option *table, void *opts) {
 	int n = rv_options_count(table);
 	for (int i = 0; i < n; i++) {
-		const bool is_empty = table[i].type == RV_OPT_STRING && table[i].fallback && !table[i].fallback[0];
+		const bool is_empty = rv_option_is_text(&table[i]) && table[i].fallback && !table[i].fallback[0];
 		if (!table[i].fallback || is_empty) { /* min = 1 refuses "" only if it was given */
 			rv_option_value_unset(&table[i], opts);
 			continue;
@@ -102,6 +103,32 @@ static void put_quoted(struct text_out *t, const char *value) {
 	put(t, "\"", 1);
 }
 
+bool rv_list_next(const char **list, char *out, size_t cap) {
+	const size_t n = strcspn(*list, "\n");
+	if (n == 0)
+		return false;
+	(void)snprintf(out, cap, "%.*s", (int)n, *list);
+	*list += n + ((*list)[n] != '\0');
+	return true;
+}
+
+static void put_setting(struct text_out *t, const char *name, const char *value) {
+	put(t, name, strlen(name));
+	put(t, " = ", 3);
+	if (needs_quotes(value))
+		put_quoted(t, value);
+	else
+		put(t, value, strlen(value));
+	put(t, "\n", 1);
+}
+
+/* Writes a line for each text of a LIST. */
+static void put_list(struct text_out *t, const struct rv_option *o, const char *list) {
+	char one[RV_OPTION_TEXT_BYTES];
+	while (rv_list_next(&list, one, sizeof one))
+		put_setting(t, o->name, one);
+}
+
 size_t rv_options_print(const struct rv_option *table, const void *opts, char *out, size_t cap) {
 	struct text_out t = {.out = out, .cap = cap};
 	for (const struct rv_option *o = table; o->name; o++) {
@@ -109,13 +136,10 @@ size_t rv_options_print(const struct rv_option *table, const void *opts, char *o
 		if (!rv_option_value_is_set(o, opts))
 			continue;
 		rv_option_value_print(o, opts, value);
-		put(&t, o->name, strlen(o->name));
-		put(&t, " = ", 3);
-		if (needs_quotes(value))
-			put_quoted(&t, value);
+		if (o->type == RV_OPT_LIST)
+			put_list(&t, o, value);
 		else
-			put(&t, value, strlen(value));
-		put(&t, "\n", 1);
+			put_setting(&t, o->name, value);
 	}
 	if (cap > 0)
 		out[t.len < cap ? t.len : cap - 1] = '\0';

@@ -25,14 +25,17 @@ enum rv_option_type {
 	RV_OPT_CHOICE, /* one of `choices`, as its place among them */
 	RV_OPT_BYTES,
 	RV_OPT_DURATION_MS,
-	RV_OPT_RATE /* bytes per second */
+	RV_OPT_RATE, /* bytes per second */
+	RV_OPT_LIST  /* texts: each --NAME, or line of a config file, adds one */
 };
 
 struct rv_option {
 	const char *name;         /* "inner-lr" */
-	enum rv_option_type type; /* BOOL: bool, DOUBLE: double, STRING/ENUM: char[cap], CHOICE: int, else int64_t */
-	size_t offset;            /* into the options struct */
-	size_t cap;               /* STRING and ENUM: size of the char array */
+	/* BOOL: bool, DOUBLE: double, STRING/ENUM: char[cap], LIST: char[cap] with a newline between
+	 * texts, CHOICE: int, else int64_t */
+	enum rv_option_type type;
+	size_t offset; /* into the options struct */
+	size_t cap;    /* STRING, ENUM, LIST: size of the char array */
 	const char *fallback;     /* default, as it would be written; NULL: required */
 	/* Bounds of numbers, inclusive; both 0: unbounded. A RATE may also be 0: no limit. STRING: min
 	 * 1 refuses an empty text. */
@@ -50,7 +53,7 @@ void rv_options_defaults(const struct rv_option *table, void *opts);
 enum rv_err rv_options_set(const struct rv_option *table, void *opts, const char *name, const char *value,
 						   struct rv_errtext *et);
 /* Parses config text (NUL-terminated); errors name `source` and the line. Only keys of `table`; a
- * key twice is refused. */
+ * key twice is refused, but of a LIST. */
 enum rv_err rv_options_parse_text(const struct rv_option *table, void *opts, const char *source, const char *text,
 								  struct rv_errtext *et);
 /* Parses a config file of at most 64 KiB, whose line `preset = NAME` is read before its other lines
@@ -79,6 +82,9 @@ enum rv_err rv_options_check_required(const struct rv_option *table, const void 
 size_t rv_options_print(const struct rv_option *table, const void *opts, char *out, size_t cap);
 /* Prints the options for --help. */
 void rv_options_help(const struct rv_option *table, FILE *out);
+/* Takes the next text of a LIST: copies it to `out`, cut to `cap` - 1 bytes, and moves *list behind
+ * it. Returns false at the end. */
+bool rv_list_next(const char **list, char *out, size_t cap);
 /* Returns the nearest of `n` names within edit distance 3 (and less than half of `word`), or
  * NULL. */
 const char *rv_nearest_name(const char *word, const char *const *names, int n);

@@ -90,7 +90,7 @@ static enum rv_err set_once(const struct rv_option *table, void *opts, const str
 	int i = rv_options_find(table, "", line->name, NULL, et);
 	if (i < 0)
 		return RV_E_INVALID;
-	if (first_line[i])
+	if (first_line[i] && table[i].type != RV_OPT_LIST)
 		return rv_fail(et, RV_E_INVALID, "%s is set twice, first on line %d", line->name, first_line[i]);
 	first_line[i] = line_no;
 	return rv_option_value_parse(&table[i], opts, line->value, et);

@@ -1,5 +1,5 @@
-/* new_run.c: `new-run`: a directory with a fresh run: its number, its key, its configuration, an
- * empty store. */
+/* new_run.c: `new-run`: a directory with a fresh run: its number, its key, its configuration, its
+ * text, an empty store. */
 #include "coordinator/commands/commands.h"
 
 #include "base/assert.h"
@@ -8,6 +8,7 @@
 #include "base/hex.h"
 #include "base/run_config_idle.h"
 #include "base/run_silence.h"
+#include "coordinator/commands/run_text.h"
 #include "coordinator/store/run_dir.h"
 #include "coordinator/store/sqlite.h"
 #include "net/identity.h"
@@ -16,12 +17,14 @@
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { DIR_MODE = 0700 };
 
 struct new_run_options {
 	struct run_config run; /* first: the offsets of run_config_options hold */
 	char dir[RUN_DIR_BYTES];
+	struct run_text_options text;
 };
 
 static const struct rv_option own_options[] = {
@@ -39,12 +42,16 @@ static void note_fp32(const struct run_config *run) {
 	(void)fprintf(stderr, "note: dtype = fp32: %s; dtype = auto, the default, is bf16 there\n", cost);
 }
 
-/* Writes values for defaults: all workers agree on the text, whatever another version has as
+/* Completes the run from its text, and writes values for defaults: all workers agree on the text, whatever another version has as
  * defaults. */
 static enum rv_err prepare(void *opts, struct rv_errtext *et) {
-	struct run_config *run = &((struct new_run_options *)opts)->run;
+	struct new_run_options *o = opts;
+	struct run_config *run = &o->run;
 	struct rv_errtext idle;
-	(void)et;
+	RV_TRY(run_text_adopt(&o->text, run, et));
+	if (run->data_hash[0] && !o->text.data[0])
+		(void)fprintf(stderr, "note: data-hash without --data: members fetch the text from here only if `serve --text DIR` "
+							  "names a copy\n");
 	if (run_config_idle_text(run, &idle) > 0)
 		(void)fprintf(stderr, "note: %s\n", idle.text);
 	run_config_resolve(run);
@@ -67,15 +74,26 @@ static void explain(const void *opts, FILE *out) {
 
 static enum rv_err check_files(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	(void)args;
-	const char *dir = ((const struct new_run_options *)opts)->dir;
+	const struct new_run_options *o = opts;
 	struct run_dir d;
-	RV_TRY(run_dir_of(dir, &d, et));
-	if (run_dir_find(dir, &d, NULL) == RV_OK)
-		return rv_fail(et, RV_E_BUSY, "%s already is the directory of a run: choose another with --dir", dir);
-	return RV_OK;
+	RV_TRY(run_dir_of(o->dir, &d, et));
+	if (run_dir_find(o->dir, &d, NULL) == RV_OK)
+		return rv_fail(et, RV_E_BUSY, "%s already is the directory of a run: choose another with --dir", o->dir);
+	return run_text_check(&o->text, et);
 }
 
-static enum rv_err make(const struct run_dir *d, const char *config, struct rv_errtext *et) {
+/* Keeps where the text is. */
+static enum rv_err keep_place(const struct run_dir *d, const char *place, struct rv_errtext *et) {
+	struct store *store;
+	if (!place[0])
+		return RV_OK;
+	RV_TRY(sqlite_store_open(d->store, &store, et));
+	enum rv_err e = store->ops->set(store, RUN_TEXT_PLACE, place, et);
+	store_close(store);
+	return e;
+}
+
+static enum rv_err make(const struct run_dir *d, const char *config, const char *place, struct rv_errtext *et) {
 	uint8_t run_id[NET_RUN_ID_BYTES];
 	char run_hex[2 * NET_RUN_ID_BYTES + 1], key_hex[2 * NET_KEY_BYTES + 1];
 	struct identity key = {0};
@@ -84,6 +102,7 @@ static enum rv_err make(const struct run_dir *d, const char *config, struct rv_e
 	rv_hex_encode(key.key, sizeof key.key, key_hex);
 	identity_release(&key);
 	RV_TRY(sqlite_store_create(d->store, run_id, config, et));
+	RV_TRY(keep_place(d, place, et));
 	rv_hex_encode(run_id, sizeof run_id, run_hex);
 	(void)printf("Made run %s in %s\n"
 				 "    public key    %s\n"
@@ -95,17 +114,26 @@ static enum rv_err make(const struct run_dir *d, const char *config, struct rv_e
 	return RV_OK;
 }
 
+/* Makes the run once its text is there: a directory without a store is none, so that an
+ * interrupted publication can continue. */
+static enum rv_err make_with_text(struct new_run_options *o, const struct run_dir *d, struct rv_errtext *et) {
+	char config[NET_MAX_CONFIG_BYTES], place[RUN_TEXT_BYTES];
+	if (access(d->store, F_OK) == 0)
+		return rv_fail(et, RV_E_BUSY, "%s: there is a run already: choose another directory with --dir", o->dir);
+	RV_TRY(run_text_make(&o->text, d, &o->run, place, et));
+	RV_ASSERT(rv_options_print(run_config_options, &o->run, config, sizeof config) < sizeof config);
+	return make(d, config, place, et);
+}
+
 static enum rv_err run(void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	(void)args;
 	struct new_run_options *o = opts;
 	struct run_dir d;
-	char config[NET_MAX_CONFIG_BYTES];
 	int lock = -1;
-	RV_ASSERT(rv_options_print(run_config_options, &o->run, config, sizeof config) < sizeof config);
 	RV_TRY(run_dir_of(o->dir, &d, et));
 	RV_TRY(rv_dir_make(o->dir, DIR_MODE, et));
 	RV_TRY(rv_dir_lock(o->dir, &lock, et));
-	enum rv_err e = make(&d, config, et);
+	enum rv_err e = make_with_text(o, &d, et);
 	rv_dir_unlock(lock);
 	return e;
 }
@@ -114,6 +142,8 @@ struct rv_command cmd_new_run(struct rv_option *table) {
 	int n = 0;
 	for (const struct rv_option *p = own_options; p->name != NULL; p++)
 		table[n++] = *p;
+	run_text_table(offsetof(struct new_run_options, text), table + n);
+	n += RUN_TEXT_OPTIONS - 1;
 	for (const struct rv_option *p = run_config_options; p->name != NULL; p++) {
 		RV_ASSERT(n < NEW_RUN_OPTIONS_MAX - 1);
 		table[n++] = *p;
@@ -122,10 +152,14 @@ struct rv_command cmd_new_run(struct rv_option *table) {
 	return (struct rv_command){
 		.name = "new-run",
 		.synopsis = "",
-		.help = "Makes a run: its key, its configuration, an empty store.",
+		.help = "Makes a run: its key, its configuration, its text, an empty store.",
 		.details =
 			"Everything that the workers must agree on is decided here and never changes: model, inner loop, outer\n"
-			"loop, rounds. Write it into a file and pass it with --config; options not in it have defaults.",
+			"loop, rounds, the text. Write it into a file and pass it with --config; options not in it have defaults.\n"
+			"With --data, Ctrl-C or a crash loses at most a shard of what is published: the same command continues.\n"
+			"\n"
+			"    rivulet-coordinator new-run --dir run1 --config run.conf --data books/ --tokenizer tokenizer.json\n"
+			"    rivulet-coordinator new-run --dir run1 --config run.conf --data fineweb.rv",
 		.options = table,
 		.presets = model_presets,
 		.opts_bytes = sizeof(struct new_run_options),

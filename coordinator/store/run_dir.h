@@ -7,6 +7,7 @@
  *   relay-ports   ports of its relay, which the next `serve` opens again
  *                 (coordinator/commands/kept_ports.h)
  *   rounds.jsonl  a line per committed round
+ *   text/         the run's text, where `new-run --data` published it (docs/data.md)
  *   lock          held by the process that uses the directory
  *   store.db.replaced  the store that the last `restore` replaced (coordinator/backup/backup.h)
  *   store.db.new  left by a killed `new-run`; the next one makes it anew */
@@ -15,12 +16,15 @@
 
 #include "base/err.h"
 
-enum { RUN_DIR_BYTES = 400, RUN_PATH_BYTES = 440 };
+/* The setting of the store with the text's path, where that is not RUN_DIR/text. */
+#define RUN_TEXT_PLACE "text"
+
+enum { RUN_DIR_BYTES = 400, RUN_PATH_BYTES = 440, RUN_TEXT_BYTES = 1024 /* of the text's path, elsewhere */ };
 
 struct run_dir {
 	char dir[RUN_DIR_BYTES];
 	char key[RUN_PATH_BYTES], store[RUN_PATH_BYTES], listen[RUN_PATH_BYTES], rounds[RUN_PATH_BYTES];
-	char relay_ports[RUN_PATH_BYTES];
+	char relay_ports[RUN_PATH_BYTES], text[RUN_PATH_BYTES];
 };
 
 /* Makes the names only. RV_E_RANGE: too long. */

@@ -1,6 +1,7 @@
 /* data.c: the table of `rivulet data`, and which options belong to which verb. */
 #include "lab/data/data.h"
 #include "base/assert.h"
+#include "base/option_value.h"
 #include "lab/commands/commands.h"
 
 #include <string.h>
@@ -41,9 +42,9 @@ static const struct rv_option options[] = {
 	 "What members may do with the text, best an SPDX identifier; else what a data set's README.md states.", PUBLISH},
 	{"description", RV_OPT_STRING, FIELD(description), CAP(description), "", 0, 0, NULL, "A sentence about the text.",
 	 PUBLISH},
-	{"mirror", RV_OPT_STRING, FIELD(mirrors), CAP(mirrors), "", 0, 0, NULL,
-	 "URLs, with blanks between them, where a copy of the directory is or will be: https://... They may be changed in "
-	 "manifest.json later: data-hash does not cover them.",
+	{"mirror", RV_OPT_LIST, FIELD(mirrors), CAP(mirrors), "", 0, 0, NULL,
+	 "A URL where a copy of the directory is or will be: https://... May be given several times, and changed in "
+	 "manifest.json later: data-hash does not cover it.",
 	 PUBLISH},
 	{"threads", RV_OPT_INT, FIELD(threads), 0, "0", 0, 256, NULL, "Threads; 0: all cores.", BOTH},
 	{"documents", RV_OPT_INT, FIELD(documents), 0, "3", 0, 1000, NULL, "Documents to show, from the beginning.",
@@ -68,10 +69,7 @@ static enum rv_err check_options(const struct data_options *o, const char *verb,
 	struct data_options unset;
 	rv_options_defaults(options, &unset);
 	for (const struct rv_option *t = options; t->name; t++) {
-		const char *given = (const char *)o + t->offset, *usual = (const char *)&unset + t->offset;
-		const size_t n = t->type == RV_OPT_CHOICE ? sizeof(int) : sizeof(int64_t);
-		const bool differs = t->type == RV_OPT_STRING ? strcmp(given, usual) != 0 : memcmp(given, usual, n) != 0;
-		if (differs && !is_for(t, verb))
+		if (!rv_option_value_same(t, o, &unset) && !is_for(t, verb))
 			return rv_fail(et, RV_E_INVALID, "--%s: for data %s only, data %s does not use it", t->name, t->group,
 						   verb);
 	}

@@ -7,14 +7,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Layouts of files of tokens, in the order of the option's choices. */
-enum data_format { DATA_FORMAT_AUTO, DATA_FORMAT_LLMC, DATA_FORMAT_NANOGPT };
-
 struct data_options {
 	/* publish */
 	char out[400], tokenizer[512], pattern[512], field[128], split[64], separator[128];
 	char license[128], description[2048], mirrors[4096];
-	int format; /* enum data_format */
+	int format; /* enum publish_format */
 	int64_t shard_tokens, holdout_every;
 	/* publish, verify */
 	int64_t threads;

@@ -8,7 +8,7 @@
 #include "coordinator/backup/backup_file.h"
 #include "coordinator/store/schema.h"
 #include "lab/options/train_options.h"
-#include "lab/report/clean_text.h"
+#include "base/clean_text.h"
 #include "lab/worker_files/facts.h"
 #include "lab/worker_files/trace_read.h"
 

@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "base/json_limits.h"
 #include "base/options.h"
-#include "lab/report/clean_text.h"
+#include "base/clean_text.h"
 
 #include <jansson.h>
 #include <math.h>

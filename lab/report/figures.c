@@ -1,7 +1,7 @@
 /* figures.c: see figures.h. */
 #include "lab/report/figures.h"
 
-#include "lab/report/clean_text.h"
+#include "base/clean_text.h"
 #include "lab/report/palette.h"
 #include "lab/run/loss_text.h"
 

@@ -7,7 +7,7 @@
 #include "base/parallel.h"
 #include "base/signals.h"
 #include "base/version.h"
-#include "lab/report/clean_text.h"
+#include "base/clean_text.h"
 #include "lab/run/console.h"
 #include "lab/run/record_gap.h"
 #include "lab/sweep/memory.h"

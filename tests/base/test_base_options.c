@@ -114,11 +114,51 @@ static void what_is_printed_parses_back(void **state) {
 	}
 }
 
+/* Each line and each argument adds a text; printed, they are a line each again. */
+static void a_list_takes_several_texts(void **state) {
+	(void)state;
+	struct listed {
+		char urls[40];
+		int64_t n;
+	} v, again;
+	static const struct rv_option table[] = {
+		{"url", RV_OPT_LIST, offsetof(struct listed, urls), sizeof v.urls, "", 0, 0, NULL, "URLs.", NULL},
+		{"n", RV_OPT_INT, offsetof(struct listed, n), 0, "1", 0, 0, NULL, "N.", NULL},
+		{.name = NULL},
+	};
+	char *argv[] = {"prog", "--url", "c #3", "--n=2", "--url", "d"};
+	char text[200], one[8];
+	rv_options_defaults(table, &v);
+	assert_string_equal(v.urls, "");
+	assert_ok(rv_options_parse_text(table, &v, "a.conf", "url = a\nurl = b b\n", &et));
+	assert_ok(rv_options_parse_argv(table, NULL, &v, 6, argv, NULL, 0, NULL, &et));
+	assert_string_equal(v.urls, "a\nb b\nc #3\nd");
+	(void)rv_options_print(table, &v, text, sizeof text);
+	assert_string_equal(text, "url = a\nurl = b b\nurl = \"c #3\"\nurl = d\nn = 2\n");
+	rv_options_defaults(table, &again);
+	assert_ok(rv_options_parse_text(table, &again, "b.conf", text, &et));
+	assert_memory_equal(&again, &v, sizeof v);
+	const char *at = v.urls;
+	static const char *const expected[] = {"a", "b b", "c #3", "d"};
+	for (int i = 0; i < 4; i++) {
+		assert_true(rv_list_next(&at, one, sizeof one));
+		assert_string_equal(one, expected[i]);
+	}
+	assert_false(rv_list_next(&at, one, sizeof one));
+	struct rv_errtext et = {0};
+	assert_int_equal(rv_options_set(table, &v, "url", "", &et), RV_E_INVALID);
+	assert_int_equal(rv_options_set(table, &v, "url", "x\ny", &et), RV_E_INVALID);
+	assert_int_equal(rv_options_set(table, &v, "url", "a text for which there is no room", &et), RV_E_RANGE);
+	assert_string_equal(v.urls, "a\nb b\nc #3\nd");
+	assert_int_equal(rv_options_parse_text(table, &v, "a.conf", "n = 1\nn = 2\n", &et), RV_E_INVALID);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(defaults_fill_the_struct),
 		cmocka_unit_test(required_options_are_all_named),
 		cmocka_unit_test(unknown_names_get_a_suggestion),
+		cmocka_unit_test(a_list_takes_several_texts),
 		cmocka_unit_test(canonical_text_is_as_documented),
 		cmocka_unit_test(printing_into_too_little_space_cuts_and_counts),
 		cmocka_unit_test(what_is_printed_parses_back),

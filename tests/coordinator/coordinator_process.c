@@ -8,14 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ARGS_MAX = 16, REQUEST_TIMEOUT_MS = 60000 };
+enum { ARGS_MAX = 32, REQUEST_TIMEOUT_MS = 60000 };
 
 /* ---- processes ---- */
 
 int coordinator_command(char *out, size_t cap, const char *const *args) {
 	const char *argv[ARGS_MAX] = {COORDINATOR_PROGRAM};
-	for (int i = 0; args[i] != NULL; i++)
+	for (int i = 0; args[i] != NULL; i++) {
+		assert_true(i + 2 < ARGS_MAX);
 		argv[i + 1] = args[i];
+	}
 	return process_run(out, cap, argv);
 }
 

@@ -1,6 +1,6 @@
 /* fuzz_report_facts.c: run.conf and sweep.json as `rivulet report` reads them: the input up to the
  * first 0xff is one, the rest the other. Values are clean, and the hash reads all of them. */
-#include "lab/report/clean_text.h"
+#include "base/clean_text.h"
 #include "lab/report/facts.h"
 
 #include "tests/fuzz/fuzz.h"

@@ -193,6 +193,8 @@ class Data(unittest.TestCase):
         self.publish("no.rv", self.dir / "none", status=1, says="none")
         run("data", "publish", self.text, "--out", self.dir / "no", "--shard-tokens", 20000, status=2, says="multiple of 16384")
         self.publish("no.rv", self.text, "--mirror", "ftp://x", status=1, says="must be https://")
+        out, _ = self.publish("mirrors.rv", self.text, "--mirror", "https://a/b", "--mirror", "http://c")
+        self.assertEqual(json.loads((out / "manifest.json").read_text())["mirrors"], ["https://a/b", "http://c"])
         self.publish("no.rv", self.text, "--documents", 4, status=2, says="for data inspect only")
         run("data", "verfy", "x", status=2, says="did you mean verify?")
         run("data", "publish", self.text, status=2, says="--out DIR is missing")

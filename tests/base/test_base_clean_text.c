@@ -1,7 +1,7 @@
 /* What may be shown stays; what may not becomes '?'. */
 #include "tests/lab/lab_fixture.h"
 
-#include "lab/report/clean_text.h"
+#include "base/clean_text.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* clean_text.c: see clean_text.h. */
-#include "lab/report/clean_text.h"
+#include "base/clean_text.h"
 
 #include <stdbool.h>
 #include <stddef.h>
