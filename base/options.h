@@ -30,13 +30,13 @@ enum rv_option_type {
 };
 
 struct rv_option {
-	const char *name;         /* "inner-lr" */
+	const char *name; /* "inner-lr" */
 	/* BOOL: bool, DOUBLE: double, STRING/ENUM: char[cap], LIST: char[cap] with a newline between
 	 * texts, CHOICE: int, else int64_t */
 	enum rv_option_type type;
-	size_t offset; /* into the options struct */
-	size_t cap;    /* STRING, ENUM, LIST: size of the char array */
-	const char *fallback;     /* default, as it would be written; NULL: required */
+	size_t offset;        /* into the options struct */
+	size_t cap;           /* STRING, ENUM, LIST: size of the char array */
+	const char *fallback; /* default, as it would be written; NULL: required */
 	/* Bounds of numbers, inclusive; both 0: unbounded. A RATE may also be 0: no limit. STRING: min
 	 * 1 refuses an empty text. */
 	double min, max;

@@ -42,16 +42,17 @@ static void note_fp32(const struct run_config *run) {
 	(void)fprintf(stderr, "note: dtype = fp32: %s; dtype = auto, the default, is bf16 there\n", cost);
 }
 
-/* Completes the run from its text, and writes values for defaults: all workers agree on the text, whatever another version has as
- * defaults. */
+/* Completes the run from its text, and writes values for defaults: all workers agree on the
+ * configuration, whatever another version has as defaults. */
 static enum rv_err prepare(void *opts, struct rv_errtext *et) {
 	struct new_run_options *o = opts;
 	struct run_config *run = &o->run;
 	struct rv_errtext idle;
 	RV_TRY(run_text_adopt(&o->text, run, et));
 	if (run->data_hash[0] && !o->text.data[0])
-		(void)fprintf(stderr, "note: data-hash without --data: members fetch the text from here only if `serve --text DIR` "
-							  "names a copy\n");
+		(void)fprintf(stderr,
+					  "note: data-hash without --data: members fetch the text from here only if `serve --text DIR` "
+					  "names a copy\n");
 	if (run_config_idle_text(run, &idle) > 0)
 		(void)fprintf(stderr, "note: %s\n", idle.text);
 	run_config_resolve(run);

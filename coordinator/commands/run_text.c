@@ -22,7 +22,8 @@ enum { PATHS_MAX = 512 };
 void run_text_table(size_t offset, struct rv_option out[static RUN_TEXT_OPTIONS]) {
 	static const struct rv_option table[] = {
 		{"data", RV_OPT_LIST, FIELD(data), "", 0, 0, NULL,
-		 "The run's text: a directory of `rivulet data publish`, or files, patterns and Hugging Face directories, which "
+		 "The run's text: a directory of `rivulet data publish`, or files, patterns and Hugging Face directories, "
+		 "which "
 		 "are published into DIR/text; may be given several times. Workers then need nothing but a link.",
 		 "Text"},
 		{"tokenizer", RV_OPT_STRING, FIELD(tokenizer), "bytes", 0, 0, NULL,
@@ -81,8 +82,7 @@ static enum rv_err adopt_published(const char *dir, struct run_config *run, stru
 	RV_TRY(manifest_read(dir, &m, et));
 	RV_TRY(manifest_hash(&m, &hash, et));
 	if (run->holdout_every != usual.holdout_every && run->holdout_every != m.holdout_every)
-		return rv_fail(et, RV_E_INVALID,
-					   "holdout-every = %" PRId64 ": %s was published with %" PRId64 "; leave it out",
+		return rv_fail(et, RV_E_INVALID, "holdout-every = %" PRId64 ": %s was published with %" PRId64 "; leave it out",
 					   run->holdout_every, dir, m.holdout_every);
 	run->holdout_every = m.holdout_every;
 	RV_TRY(adopt_hash("data-hash", &hash, run->data_hash, et));
@@ -121,8 +121,8 @@ enum rv_err run_text_adopt(const struct run_text_options *o, struct run_config *
 		return check_unused(o, "there is no --data", et);
 	if (!is_published(o, dir))
 		return adopt_tokenizer(o, run, et);
-	RV_TRY(check_unused(o, "--data is published already (mirrors are in its manifest.json, and may be added there)",
-						et));
+	RV_TRY(
+		check_unused(o, "--data is published already (mirrors are in its manifest.json, and may be added there)", et));
 	return adopt_published(dir, run, et);
 }
 
@@ -140,8 +140,8 @@ static enum rv_err take_paths(const struct run_text_options *o, struct paths *p,
 	p->n = 0;
 	for (char *at = p->text; *at;) {
 		if (p->n == PATHS_MAX)
-			return rv_fail(et, RV_E_RANGE, "--data: given more than %d times; a directory or a pattern names many files",
-						   PATHS_MAX);
+			return rv_fail(et, RV_E_RANGE,
+						   "--data: given more than %d times; a directory or a pattern names many files", PATHS_MAX);
 		p->at[p->n++] = at;
 		at += strcspn(at, "\n");
 		if (*at)
@@ -226,7 +226,8 @@ static enum rv_err place_of(const char *dir, const struct run_dir *d, char place
 	(void)snprintf(place, RUN_TEXT_BYTES, "%s", !fits || (own && strcmp(is, own) == 0) ? "" : is);
 	free(is);
 	free(own);
-	return fits ? RV_OK : rv_fail(et, RV_E_RANGE, "%.200s...: its path has more than %d bytes", dir, RUN_TEXT_BYTES - 1);
+	return fits ? RV_OK
+				: rv_fail(et, RV_E_RANGE, "%.200s...: its path has more than %d bytes", dir, RUN_TEXT_BYTES - 1);
 }
 
 enum rv_err run_text_make(const struct run_text_options *o, const struct run_dir *d, struct run_config *run,

@@ -20,12 +20,12 @@ void run_text_table(size_t offset, struct rv_option out[static RUN_TEXT_OPTIONS]
  * holdout-every, and data-hash if it is published already. RV_E_INVALID, RV_E_RANGE: the run has
  * other values, or an option has no effect; and what manifest_read and tokenizer_open return. */
 enum rv_err run_text_adopt(const struct run_text_options *o, struct run_config *run, struct rv_errtext *et);
-/* Opens all files that would be published, or checks the topmost page of what is. What
+/* Opens all files that would be published, or checks the topmost page of what is. Returns what
  * publish_input_open and published_open return. */
 enum rv_err run_text_check(const struct run_text_options *o, struct rv_errtext *et);
 /* Publishes the files into RUN_DIR/text, with progress on stdout, or continues after an
  * interruption, and enters data-hash. `place`: where the text is, as an absolute path; "":
- * RUN_DIR/text, or there is none. What publish_text returns. */
+ * RUN_DIR/text, or there is none. Returns what publish_text returns. */
 enum rv_err run_text_make(const struct run_text_options *o, const struct run_dir *d, struct run_config *run,
 						  char place[static RUN_TEXT_BYTES], struct rv_errtext *et);
 

@@ -1,6 +1,6 @@
 /* sweep.c: `rivulet sweep`: trains every combination of some options' values and compares them. */
-#include "lab/commands/commands.h"
 #include "base/clean_text.h"
+#include "lab/commands/commands.h"
 #include "lab/sweep/run.h"
 
 #include <jansson.h>

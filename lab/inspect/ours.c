@@ -2,13 +2,13 @@
 #include "lab/inspect/inspect.h"
 
 #include "base/bytes.h"
+#include "base/clean_text.h"
 #include "base/file.h"
 #include "base/json_limits.h"
 #include "base/option_value.h"
 #include "coordinator/backup/backup_file.h"
 #include "coordinator/store/schema.h"
 #include "lab/options/train_options.h"
-#include "base/clean_text.h"
 #include "lab/worker_files/facts.h"
 #include "lab/worker_files/trace_read.h"
 

@@ -1,6 +1,6 @@
 /* collect.c: finding metrics files, and putting the workers of one run together. */
-#include "base/hex.h"
 #include "base/clean_text.h"
+#include "base/hex.h"
 #include "lab/report/report.h"
 #include "train/metrics.h"
 

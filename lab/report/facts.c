@@ -1,10 +1,10 @@
 /* facts.c: see facts.h. */
 #include "lab/report/facts.h"
 
+#include "base/clean_text.h"
 #include "base/file.h"
 #include "base/json_limits.h"
 #include "base/options.h"
-#include "base/clean_text.h"
 
 #include <jansson.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* labels.c: what a report calls its configurations: by what sets them apart, in as few words as
  * do. */
-#include "lab/options/idle.h"
 #include "base/clean_text.h"
+#include "lab/options/idle.h"
 #include "lab/report/report.h"
 
 #include <math.h>

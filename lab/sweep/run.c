@@ -1,13 +1,13 @@
 /* run.c: the loop over cells. */
 #include "lab/sweep/run.h"
 
+#include "base/clean_text.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/option_value.h"
 #include "base/parallel.h"
 #include "base/signals.h"
 #include "base/version.h"
-#include "base/clean_text.h"
 #include "lab/run/console.h"
 #include "lab/run/record_gap.h"
 #include "lab/sweep/memory.h"
