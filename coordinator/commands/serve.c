@@ -6,6 +6,7 @@
 #include "base/event.h"
 #include "coordinator/commands/opened_run.h"
 #include "coordinator/commands/relay_choice.h"
+#include "coordinator/commands/serve_text.h"
 #include "coordinator/commands/serving.h"
 #include "coordinator/web/listen_file.h"
 #include "coordinator/web/listen_socket.h"
@@ -22,6 +23,8 @@ struct serve_options {
 	char listen[NET_ADDR_BYTES], advertise[NET_ADDR_BYTES];
 	char log[RUN_PATH_BYTES];
 	int64_t max_connections;
+	char text[RUN_TEXT_BYTES];
+	int64_t text_up;
 	struct relay_choice relay;
 };
 
@@ -39,6 +42,10 @@ static const struct rv_option options[] = {
 	 "Coordinator"},
 	{"log", RV_OPT_STRING, offsetof(struct serve_options, log), RUN_PATH_BYTES, "", 0, 0, NULL,
 	 "A file for every event as a JSON line.", "Coordinator"},
+	{"text", RV_OPT_STRING, offsetof(struct serve_options, text), RUN_TEXT_BYTES, "", 0, 0, NULL,
+	 "Where the run's text is now: a directory of `rivulet data publish`. None: where it was.", "Text"},
+	{"text-up", RV_OPT_RATE, offsetof(struct serve_options, text_up), 0, "20mbit", RELAY_LEAST_RATE, RELAY_MOST_RATE,
+	 NULL, "Bandwidth for all text that members fetch from here, which is their last resort; 0: all there is.", "Text"},
 	{"relay", RV_OPT_BOOL, offsetof(struct serve_options, relay.own), 0, "yes", 0, 0, NULL,
 	 "Forwards (ciphertext) between workers that do not reach each other, on a port of its own. --no-relay: does not.",
 	 "Relay"},
@@ -170,8 +177,17 @@ static enum rv_err open_and_serve(const struct serve_options *o, const struct ru
 	listen_file_clean(d->listen, &local);
 	cfg.service = r.service;
 	cfg.run = &r.key;
+	cfg.events = ev;
+	cfg.text_bytes_per_s = o->text_up;
 	relay_choice_log(ev, &relays, &cfg.relay.ports, &r.key);
-	e = serve_run(&r, &cfg, &bound, &advertise, ev, et);
+	e = serve_text_open(&r, o->text, ev, &cfg.text, et);
+	if (e == RV_OK) {
+		e = serve_run(&r, &cfg, &bound, &advertise, ev, et);
+	} else {
+		(void)close(cfg.listen_fd);
+		relay_ports_close(&cfg.relay.ports);
+	}
+	served_text_close(cfg.text);
 	opened_run_close(&r);
 	return e;
 }

@@ -34,6 +34,7 @@ struct api {
 	void (*changed)(void *owner);
 	void *owner;
 	struct held_requests *held;
+	struct text_replies *text;
 	struct rate_limit refusals, tests;
 	struct report_pace pace;
 	struct ticket_pace tickets;
@@ -87,14 +88,17 @@ static void take_held_report(void *api, struct evhttp_request *rq, int64_t now_u
 
 void api_end_waiting(struct api *a) {
 	held_end_all(a->held);
+	text_replies_end_all(a->text);
 }
 
 void api_tick(struct api *a, int64_t now_us) {
 	held_tick(a->held, now_us);
+	text_replies_tick(a->text, now_us);
 }
 
 int64_t api_deadline_us(const struct api *a) {
-	return held_deadline_us(a->held);
+	const int64_t held_us = held_deadline_us(a->held), text_us = text_replies_deadline_us(a->text);
+	return held_us < text_us ? held_us : text_us;
 }
 
 /* ---- for anyone ---- */
@@ -271,6 +275,16 @@ static void serve_document(struct api *a, const struct request *q) {
 		held_document(a->held, q->rq, q->key, &wish, q->now_us, q->now_us + API_HOLD_MS * RV_US_PER_MS);
 }
 
+#define TEXT_PATH "/v1/text/"
+
+static void serve_text(struct api *a, const struct request *q) {
+	const char *path = evhttp_uri_get_path(evhttp_request_get_evhttp_uri(q->rq));
+	if (service_find_member(a->service, q->key) < 0)
+		reply_text(q->rq, STATUS_FORBIDDEN, "the run's text is for its members: join first");
+	else
+		text_replies_take(a->text, q->rq, q->key, path + strlen(TEXT_PATH));
+}
+
 /* ---- for the operator ---- */
 
 /* Reads a number from a body like "member=3&banned=1". */
@@ -439,6 +453,7 @@ static const struct route {
 	{EVHTTP_REQ_POST, "/v1/pair-tickets", ANY_KEY, serve_pair_tickets},
 	{EVHTTP_REQ_POST, "/v1/reach-test", ANY_KEY, serve_reach_test},
 	{EVHTTP_REQ_GET, "/v1/document", ANY_KEY, serve_document},
+	{EVHTTP_REQ_GET, TEXT_PATH, ANY_KEY, serve_text},
 	{EVHTTP_REQ_GET, "/v1/admin/status", RUN_KEY, serve_admin_status},
 	{EVHTTP_REQ_POST, "/v1/admin/invite", RUN_KEY, serve_invite},
 	{EVHTTP_REQ_GET, "/v1/admin/invites", RUN_KEY, serve_invites},
@@ -451,9 +466,14 @@ static const struct route {
 	{EVHTTP_REQ_POST, "/v1/admin/copy", RUN_KEY, serve_copy},
 };
 
+/* Returns true for the route's path, and for what is below it where it is TEXT_PATH. */
+static bool leads_to(const struct route *r, const char *path) {
+	return strcmp(r->path, path) == 0 || (r->serve == serve_text && strncmp(path, TEXT_PATH, strlen(TEXT_PATH)) == 0);
+}
+
 static const struct route *find_route(const char *path) {
 	for (size_t i = 0; path != NULL && i < sizeof routes / sizeof routes[0]; i++)
-		if (strcmp(routes[i].path, path) == 0)
+		if (leads_to(&routes[i], path))
 			return &routes[i];
 	return NULL;
 }
@@ -504,7 +524,7 @@ void api_serve(struct evhttp_request *rq, void *api) {
 	struct request q = request_of(rq, key, rv_clock_monotonic_us());
 	connections_touch(a->connections, rq, role_of(a, q.key), q.key, q.now_us);
 	dispatch(a, find_route(evhttp_uri_get_path(evhttp_request_get_evhttp_uri(rq))), &q);
-	api_tick(a, q.now_us);
+	held_tick(a->held, q.now_us);
 	a->changed(a->owner);
 }
 
@@ -513,26 +533,36 @@ static void held_changed(void *api) {
 	a->changed(a->owner);
 }
 
-enum rv_err api_new(struct service *service, struct connections *connections, const uint8_t run_key[NET_KEY_BYTES],
-					void (*changed)(void *owner), void *owner, struct api **out, struct rv_errtext *et) {
-	struct api *a = calloc(1, sizeof *a);
-	*out = a;
-	if (a == NULL)
-		return rv_fail(et, RV_E_NOMEM, "no memory for the web server");
-	a->service = service;
-	a->connections = connections;
-	memcpy(a->run_key, run_key, sizeof a->run_key);
-	a->changed = changed;
-	a->owner = owner;
-	const struct held_config held = {.service = service,
-									 .connections = connections,
+static enum rv_err make_parts(struct api *a, const struct api_config *cfg, struct rv_errtext *et) {
+	const struct held_config held = {.service = cfg->service,
+									 .connections = cfg->connections,
 									 .take_report = take_held_report,
 									 .answer_join = answer_held_join,
 									 .changed = held_changed,
 									 .owner = a};
+	const struct text_replies_config text = {.text = cfg->text,
+											 .bytes_per_s = cfg->text_bytes_per_s,
+											 .connections = cfg->connections,
+											 .events = cfg->events,
+											 .changed = held_changed,
+											 .owner = a};
+	RV_TRY(held_new(&held, &a->held, et));
+	return text_replies_new(&text, &a->text, et);
+}
+
+enum rv_err api_new(const struct api_config *cfg, struct api **out, struct rv_errtext *et) {
+	struct api *a = calloc(1, sizeof *a);
+	*out = a;
+	if (a == NULL)
+		return rv_fail(et, RV_E_NOMEM, "no memory for the web server");
+	a->service = cfg->service;
+	a->connections = cfg->connections;
+	memcpy(a->run_key, cfg->run_key, sizeof a->run_key);
+	a->changed = cfg->changed;
+	a->owner = cfg->owner;
 	rate_limit_init(&a->refusals, REFUSALS_BURST, 1);
 	rate_limit_init(&a->tests, TESTS_BURST, TESTS_PER_S);
-	enum rv_err e = held_new(&held, &a->held, et);
+	enum rv_err e = make_parts(a, cfg, et);
 	if (e != RV_OK) {
 		api_free(a);
 		*out = NULL;
@@ -544,6 +574,7 @@ void api_free(struct api *a) {
 	if (a == NULL)
 		return;
 	held_free(a->held);
+	text_replies_free(a->text);
 	status_cache_release(&a->status);
 	free(a);
 }

@@ -13,6 +13,8 @@
  *   GET  /v1/document?after= a member     its signed document, held until it differs from the one
  *                    &have=               numbered `after`, or 204 after 20 s; 226: a patch of the
  *                                         one numbered `have`
+ *   GET  /v1/text/NAME       a member     a file of the run's text, with Range (text_replies.h); 404
+ *                                         there is none here, 503 too many at once
  *   GET  /v1/admin/status    the run key  JSON with addresses and keys
  *   POST /v1/admin/invite    the run key  "count=N&uses=N&lasts_ms=N&approve=0|1" -> one link a line
  *   GET  /v1/admin/invites   the run key  JSON: what is left of each, who came by it
@@ -33,6 +35,7 @@
 
 #include "coordinator/service/service.h"
 #include "coordinator/web/connections.h"
+#include "coordinator/web/text_replies.h"
 
 #include <event2/http.h>
 
@@ -44,10 +47,20 @@ enum {
 
 struct api;
 
-/* Makes the API; all arguments are borrowed. changed(owner): a request was served, so deadlines may
- * have moved. RV_E_NOMEM. */
-enum rv_err api_new(struct service *service, struct connections *connections, const uint8_t run_key[NET_KEY_BYTES],
-					void (*changed)(void *owner), void *owner, struct api **out, struct rv_errtext *et);
+/* All is borrowed. */
+struct api_config {
+	struct service *service;
+	struct connections *connections;
+	uint8_t run_key[NET_KEY_BYTES];
+	struct served_text *text;     /* NULL: none */
+	int64_t text_bytes_per_s;     /* of all that is sent of it; 0: no limit */
+	struct rv_events *events;     /* NULL: no log */
+	void (*changed)(void *owner); /* a request was served, so deadlines may have moved */
+	void *owner;
+};
+
+/* Makes the API. RV_E_NOMEM. */
+enum rv_err api_new(const struct api_config *cfg, struct api **out, struct rv_errtext *et);
 /* Forgets held requests. Called before evhttp_free(), which closes their connections: their members
  * did not. */
 void api_end_waiting(struct api *a);
@@ -55,7 +68,8 @@ void api_end_waiting(struct api *a);
 void api_free(struct api *a);
 /* Handles a request: evhttp_set_gencb's callback; `api` as void *. */
 void api_serve(struct evhttp_request *rq, void *api);
-/* Answers held requests: those with news, and those that have waited long enough. */
+/* Answers held requests: those with news, and those that have waited long enough; sends parts of
+ * the text that are due. Not to be called in callbacks of requests. */
 void api_tick(struct api *a, int64_t now_us);
 int64_t api_deadline_us(const struct api *a); /* INT64_MAX: none */
 

@@ -310,6 +310,11 @@ void connections_touch(struct connections *c, struct evhttp_request *rq, enum co
 		end(oldest);
 }
 
+void connections_extend(const struct connections *c, struct evhttp_request *rq, int64_t now_us) {
+	struct connection *k = SSL_get_ex_data(ssl_of(rq), c->ex_index);
+	k->deadline_us = now_us + NEXT_REQUEST_US;
+}
+
 bool connections_has_ended(const struct connections *c, struct evhttp_request *rq) {
 	const struct connection *k = SSL_get_ex_data(ssl_of(rq), c->ex_index);
 	return k->ended;

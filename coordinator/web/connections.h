@@ -44,6 +44,8 @@ bool connections_is_secure(struct evhttp_request *rq);
  * sender's; ignored for a stranger's. */
 void connections_touch(struct connections *c, struct evhttp_request *rq, enum connection_role role, const uint8_t *key,
 					   int64_t now_us);
+/* Extends the deadline of a connection whose answer is being sent. */
+void connections_extend(const struct connections *c, struct evhttp_request *rq, int64_t now_us);
 /* Returns true if it was ended for others. evhttp does not read while a request waits for its
  * answer, so it frees the connection only when that is sent. */
 bool connections_has_ended(const struct connections *c, struct evhttp_request *rq);

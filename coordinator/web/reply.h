@@ -12,6 +12,7 @@ enum {
 	STATUS_OK = 200,
 	STATUS_ACCEPTED = 202, /* not done yet: a person decides first */
 	STATUS_NO_CONTENT = 204,
+	STATUS_PARTIAL = 206,
 	STATUS_IM_USED = 226, /* RFC 3229: what changed since what the sender has */
 	STATUS_BAD_REQUEST = 400,
 	STATUS_UNAUTHORIZED = 401,

@@ -122,6 +122,18 @@ static void be_quiet(int severity, const char *text) {
 	(void)severity, (void)text; /* clients that break off are not logged */
 }
 
+static enum rv_err make_api(struct server *s, struct rv_errtext *et) {
+	struct api_config cfg = {.service = s->cfg.service,
+							 .connections = s->connections,
+							 .text = s->cfg.text,
+							 .text_bytes_per_s = s->cfg.text_bytes_per_s,
+							 .events = s->cfg.events,
+							 .changed = on_changed,
+							 .owner = s};
+	memcpy(cfg.run_key, s->cfg.run->key, sizeof cfg.run_key);
+	return api_new(&cfg, &s->api, et);
+}
+
 static enum rv_err make_http(struct server *s, struct rv_errtext *et) {
 	s->http = evhttp_new(s->base);
 	if (s->http == NULL)
@@ -185,7 +197,7 @@ enum rv_err server_new(const struct server_config *cfg, struct server **out, str
 	if (e == RV_OK)
 		e = connections_new(s->tls, cfg->max_connections, on_full, s, &s->connections, et);
 	if (e == RV_OK)
-		e = api_new(cfg->service, s->connections, cfg->run->key, on_changed, s, &s->api, et);
+		e = make_api(s, et);
 	if (e == RV_OK)
 		e = make_http(s, et);
 	if (e == RV_OK)

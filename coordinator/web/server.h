@@ -4,6 +4,7 @@
 #define RV_COORDINATOR_SERVER_H
 
 #include "coordinator/service/service.h"
+#include "coordinator/web/served_text.h"
 #include "net/address.h"
 #include "net/relay_server/relay_server.h"
 
@@ -12,7 +13,10 @@ struct server_config {
 	const struct identity *run; /* borrowed */
 	int listen_fd;              /* of listen_socket_open; the server closes it, also when server_new fails */
 	int max_connections;
-	int signal_fd; /* of rv_signals_open: a signal ends server_run; -1: none */
+	int signal_fd;            /* of rv_signals_open: a signal ends server_run; -1: none */
+	struct served_text *text; /* borrowed; NULL: none */
+	int64_t text_bytes_per_s; /* of all that is sent of it; 0: no limit */
+	struct rv_events *events; /* borrowed; NULL: no log */
 	/* The relay that the server runs beside itself; its key is the run's.
 	 * RELAY_NO_PORTS: none. */
 	struct relay_server_config relay;

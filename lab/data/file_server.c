@@ -134,17 +134,16 @@ static int open_file(const struct file_server *s, const char *name, uint64_t *by
 }
 
 static bool answer_file(struct file_server *s, int fd, const struct http_request *q, int file, uint64_t bytes) {
-	char range[96] = "";
+	char range[HTTP_RANGE_TEXT_BYTES], line[HTTP_RANGE_TEXT_BYTES + 32] = "";
 	uint64_t first, n;
-	enum http_status status = http_range(q, bytes, &first, &n);
-	if (status == HTTP_NOT_SATISFIABLE) {
-		(void)snprintf(range, sizeof range, "Content-Range: bytes */%" PRIu64 "\r\n", bytes);
-		return send_head(s, fd, status, 0, range, q->keeps_alive);
+	const enum http_status status = http_range_cut(&q->range, bytes, &first, &n);
+	if (status != HTTP_OK) {
+		http_range_text((int)status, first, n, bytes, range);
+		(void)snprintf(line, sizeof line, "Content-Range: %s\r\n", range);
 	}
-	if (status == HTTP_PARTIAL)
-		(void)snprintf(range, sizeof range, "Content-Range: bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64 "\r\n", first,
-					   first + n - 1, bytes);
-	return send_head(s, fd, status, n, range, q->keeps_alive) && (!q->wants_body || send_file(s, fd, file, first, n));
+	if (status == HTTP_NOT_SATISFIABLE)
+		return send_head(s, fd, status, 0, line, q->keeps_alive);
+	return send_head(s, fd, status, n, line, q->keeps_alive) && (!q->wants_body || send_file(s, fd, file, first, n));
 }
 
 /* Answers a request. Returns false if the connection is to be closed. */

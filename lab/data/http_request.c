@@ -2,8 +2,8 @@
  * passed over, as RFC 9110 allows. */
 #include "lab/data/http_request.h"
 
-#include <ctype.h>
-#include <fnmatch.h>
+#include "train/text/published/file_names.h"
+
 #include <string.h>
 #include <strings.h>
 
@@ -49,19 +49,6 @@ static struct span take_word(struct span *line) {
 	return word;
 }
 
-bool http_name_is_published(const char *name) {
-	static const char *const patterns[] = {"manifest.json", "tokenizer.json", "tokenizer.tiktoken",
-										   "index-[0-9]-[0-9][0-9][0-9][0-9][0-9][0-9]*.hashes",
-										   "shard-[0-9][0-9][0-9][0-9][0-9][0-9]*.bin"};
-	for (const char *c = name; *c; c++)
-		if (!isalnum((unsigned char)*c) && !strchr("-.", *c))
-			return false;
-	for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++)
-		if (fnmatch(patterns[i], name, 0) == 0)
-			return true;
-	return false;
-}
-
 /* Takes the name from the target, whose query is passed over. Names need no percent-encoding. */
 static bool take_name(struct span target, char name[static HTTP_NAME_BYTES]) {
 	const char *query = memchr(target.at, '?', target.n);
@@ -70,39 +57,7 @@ static bool take_name(struct span target, char name[static HTTP_NAME_BYTES]) {
 		return false;
 	memcpy(name, target.at + 1, n - 1);
 	name[n - 1] = '\0';
-	return http_name_is_published(name);
-}
-
-/* Reads decimal digits. Returns false if there are none, or too many for a file's size. */
-static bool take_number(struct span *s, uint64_t *out) {
-	size_t digits = 0;
-	for (*out = 0; s->n > 0 && isdigit((unsigned char)*s->at) && digits < 18; digits++, s->at++, s->n--)
-		*out = *out * 10 + (uint64_t)(*s->at - '0');
-	return digits > 0 && !(s->n > 0 && isdigit((unsigned char)*s->at));
-}
-
-/* Reads "bytes=A-B", "bytes=A-" or "bytes=-N"; what it cannot read is no range. */
-static void take_range(struct span value, struct http_request *q) {
-	if (!begins(value, "bytes="))
-		return;
-	value.at += 6;
-	value.n -= 6;
-	uint64_t first = 0, last = UINT64_MAX;
-	const bool is_suffix = value.n > 0 && *value.at == '-';
-	if (!is_suffix && !take_number(&value, &first))
-		return;
-	if (value.n == 0 || *value.at != '-')
-		return;
-	value.at++;
-	value.n--;
-	if (is_suffix ? !take_number(&value, &first) : value.n > 0 && !take_number(&value, &last))
-		return;
-	if (value.n > 0 || (!is_suffix && last < first))
-		return;
-	q->has_range = true;
-	q->is_suffix = is_suffix;
-	q->first = first;
-	q->last = last;
+	return file_name_is_published(name);
 }
 
 static void take_header(struct span line, struct http_request *q, bool *has_condition) {
@@ -120,7 +75,7 @@ static void take_header(struct span line, struct http_request *q, bool *has_cond
 	while (value.n > 0 && (value.at[value.n - 1] == ' ' || value.at[value.n - 1] == '\t'))
 		value.n--;
 	if (name.n == 5 && begins(name, "range"))
-		take_range(value, q);
+		q->range = http_range_read(value.at, value.n);
 	else if (name.n == 8 && begins(name, "if-range"))
 		*has_condition = true; /* no validator was given out: the whole file is sent */
 	else if (name.n == 10 && begins(name, "connection") && begins(value, "close"))
@@ -147,23 +102,6 @@ struct http_request http_request_of(const char *head, size_t n) {
 		q.fault = HTTP_NOT_FOUND;
 	while (take_line(&rest, &line) && line.n > 0)
 		take_header(line, &q, &has_condition);
-	q.has_range = q.has_range && !has_condition;
+	q.range.is_given = q.range.is_given && !has_condition;
 	return q;
-}
-
-enum http_status http_range(const struct http_request *q, uint64_t bytes, uint64_t *first, uint64_t *n) {
-	*first = 0;
-	*n = bytes;
-	if (!q->has_range)
-		return HTTP_OK;
-	if (q->is_suffix ? q->first == 0 || bytes == 0 : q->first >= bytes)
-		return HTTP_NOT_SATISFIABLE;
-	if (q->is_suffix) {
-		*n = q->first < bytes ? q->first : bytes;
-		*first = bytes - *n;
-		return HTTP_PARTIAL;
-	}
-	*first = q->first;
-	*n = (q->last < bytes ? q->last + 1 : bytes) - q->first;
-	return HTTP_PARTIAL;
 }

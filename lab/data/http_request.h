@@ -1,7 +1,9 @@
-/* http_request.h: the head of an HTTP/1.1 request (RFC 9112) for a file of one directory, and its
- * range (RFC 9110, section 14). Pure functions: bytes in, what is asked for out. */
+/* http_request.h: the head of an HTTP/1.1 request (RFC 9112) for a file of one directory. Pure
+ * functions: bytes in, what is asked for out. */
 #ifndef RV_LAB_DATA_HTTP_REQUEST_H
 #define RV_LAB_DATA_HTTP_REQUEST_H
+
+#include "net/http_range.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,20 +26,11 @@ struct http_request {
 	char name[HTTP_NAME_BYTES]; /* of a published file; no slash, no leading dot */
 	bool wants_body;            /* false: HEAD */
 	bool keeps_alive;
-	bool has_range;
-	bool is_suffix;       /* the last `first` bytes; else from `first` to `last` */
-	uint64_t first, last; /* `last` UINT64_MAX: to the end */
+	struct http_range range;
 };
 
 /* Returns the length of a head that `bytes` begin with, its empty line included; 0: not whole. */
 size_t http_head_length(const char *bytes, size_t n);
 /* Reads a whole head of n bytes. */
 struct http_request http_request_of(const char *head, size_t n);
-/* Reports whether a published text has files of such a name: nothing else is served. */
-bool http_name_is_published(const char *name);
-
-/* Cuts the request's range to a file of `bytes` bytes: *first and *n of what to send. Returns
- * HTTP_OK, HTTP_PARTIAL or HTTP_NOT_SATISFIABLE. */
-enum http_status http_range(const struct http_request *q, uint64_t bytes, uint64_t *first, uint64_t *n);
-
 #endif

@@ -41,7 +41,7 @@ static void names_are_those_of_a_published_text(void **state) {
 		const struct http_request q = ask(line, "Host: a\r\n");
 		assert_int_equal(q.fault, HTTP_OK);
 		assert_string_equal(q.name, good[i]);
-		assert_true(q.keeps_alive && q.wants_body && !q.has_range);
+		assert_true(q.keeps_alive && q.wants_body && !q.range.is_given);
 	}
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
 		snprintf(line, sizeof line, "GET /%s HTTP/1.1", bad[i]);
@@ -91,7 +91,7 @@ static void ranges_are_cut_to_the_file(void **state) {
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		const struct http_request q = ask("GET /manifest.json HTTP/1.1", cases[i].header);
 		uint64_t first, n;
-		int status = (int)http_range(&q, 100, &first, &n);
+		int status = http_range_cut(&q.range, 100, &first, &n);
 		if (status != cases[i].status ||
 			(status != HTTP_NOT_SATISFIABLE && (first != cases[i].first || n != cases[i].n)))
 			fail_msg("%s: %d, %d bytes from %d", cases[i].header, status, (int)n, (int)first);

@@ -62,7 +62,7 @@ set(coordinator/core ${below_coordinator} coordinator/core)
 set(coordinator/store ${coordinator/core} coordinator/store)
 set(coordinator/service ${coordinator/store} coordinator/service)
 set(coordinator/backup ${coordinator/service} coordinator/backup)
-set(coordinator/web ${coordinator/service} net/relay_server coordinator/web)
+set(coordinator/web ${coordinator/service} net/relay_server ${train/text/published} coordinator/web)
 set(coordinator/commands ${coordinator/web} coordinator/backup ${train/text/publish} coordinator/commands)
 set(coordinator ${coordinator/commands} coordinator)
 

@@ -1,0 +1,290 @@
+/* text_replies.c: see text_replies.h. evhttp sends what it is given as fast as the line takes it,
+ * so a request is given its next part once the last one has left. */
+#include "coordinator/web/text_replies.h"
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/gcra.h"
+#include "coordinator/web/reply.h"
+#include "net/http_range.h"
+
+#include <event2/buffer.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <unistd.h>
+
+enum { BURST_PARTS = 4 };
+#define RETRY_AFTER_S "5"
+
+struct text_reply {
+	struct text_replies *all;
+	TAILQ_ENTRY(text_reply) link;
+	struct evhttp_request *rq;
+	uint8_t key[NET_KEY_BYTES];
+	uint64_t number; /* grows */
+	struct served_file file;
+	int status;
+	uint64_t first, left; /* of the file; bytes that are still to be sent */
+	bool has_begun;       /* its head was sent */
+	bool leaves;          /* a part is on its way */
+};
+
+struct text_replies {
+	struct text_replies_config cfg;
+	TAILQ_HEAD(, text_reply) list; /* whose turn it is comes first */
+	struct gcra limit;
+	int64_t paid_until_us;
+	uint64_t last_number;
+	struct text_totals totals;
+	uint8_t part[TEXT_PART_BYTES];
+};
+
+enum rv_err text_replies_new(const struct text_replies_config *cfg, struct text_replies **out, struct rv_errtext *et) {
+	struct text_replies *r = calloc(1, sizeof *r);
+	*out = r;
+	if (r == NULL)
+		return rv_fail(et, RV_E_NOMEM, "no memory for the web server");
+	r->cfg = *cfg;
+	if (cfg->bytes_per_s > 0)
+		r->limit = (struct gcra){.each_us = (int64_t)((double)TEXT_PART_BYTES * 1e6 / (double)cfg->bytes_per_s),
+								 .burst = BURST_PARTS};
+	TAILQ_INIT(&r->list);
+	return RV_OK;
+}
+
+void text_replies_free(struct text_replies *r) {
+	RV_ASSERT(r == NULL || TAILQ_EMPTY(&r->list));
+	free(r);
+}
+
+static void forget(struct text_reply *t) {
+	TAILQ_REMOVE(&t->all->list, t, link);
+	t->all->totals.now--;
+	served_file_close(&t->file);
+	free(t);
+}
+
+/* Takes a request off the list, which its connection no longer ends. Returns it. */
+static struct evhttp_request *release(struct text_reply *t) {
+	struct evhttp_request *rq = t->rq;
+	evhttp_connection_set_closecb(evhttp_request_get_connection(rq), NULL, NULL);
+	forget(t);
+	return rq;
+}
+
+void text_replies_end_all(struct text_replies *r) {
+	while (!TAILQ_EMPTY(&r->list))
+		(void)release(TAILQ_FIRST(&r->list));
+}
+
+static void on_closed(struct evhttp_connection *ec, void *reply) {
+	(void)ec;
+	forget(reply);
+}
+
+/* ---- taking ---- */
+
+static int count_of(const struct text_replies *r, const uint8_t key[NET_KEY_BYTES]) {
+	const struct text_reply *t;
+	int n = 0;
+	TAILQ_FOREACH(t, &r->list, link) {
+		n += memcmp(t->key, key, NET_KEY_BYTES) == 0;
+	}
+	return n;
+}
+
+static void refuse(struct text_replies *r, struct evhttp_request *rq) {
+	r->totals.refused++;
+	(void)evhttp_add_header(evhttp_request_get_output_headers(rq), "Retry-After", RETRY_AFTER_S);
+	reply_text(rq, STATUS_UNAVAILABLE,
+			   "too many requests for text at once: try again in " RETRY_AFTER_S
+			   " s, or fetch from a mirror or a member");
+}
+
+/* Writes the head of the answer, but for its status. */
+static void put_head(struct evhttp_request *rq, const struct text_reply *t, uint64_t n) {
+	struct evkeyvalq *headers = evhttp_request_get_output_headers(rq);
+	char text[HTTP_RANGE_TEXT_BYTES];
+	(void)snprintf(text, sizeof text, "%" PRIu64, n);
+	(void)evhttp_add_header(headers, "Content-Length", text);
+	(void)evhttp_add_header(headers, "Content-Type", "application/octet-stream");
+	(void)evhttp_add_header(headers, "Accept-Ranges", "bytes");
+	(void)evhttp_add_header(headers, "Cache-Control", "no-store");
+	if (t->status == STATUS_OK)
+		return;
+	http_range_text(t->status, t->first, t->left, t->file.bytes, text);
+	(void)evhttp_add_header(headers, "Content-Range", text);
+}
+
+static struct http_range range_of(struct evhttp_request *rq) {
+	const struct evkeyvalq *headers = evhttp_request_get_input_headers(rq);
+	const char *value = evhttp_find_header(headers, "Range");
+	const bool has_condition = evhttp_find_header(headers, "If-Range") != NULL; /* no validator was given out */
+	return value && !has_condition ? http_range_read(value, strlen(value)) : (struct http_range){.is_given = false};
+}
+
+/* Answers at once what has no bytes: HEAD, ranges outside the file. Returns false for others. */
+static bool answer_head(struct evhttp_request *rq, struct text_reply *t) {
+	const bool is_head = evhttp_request_get_command(rq) == EVHTTP_REQ_HEAD;
+	const bool is_outside = t->status != STATUS_OK && t->status != STATUS_PARTIAL;
+	if (!is_head && !is_outside)
+		return false;
+	put_head(rq, t, is_outside ? 0 : t->left);
+	evhttp_send_reply(rq, t->status, NULL, NULL);
+	served_file_close(&t->file);
+	return true;
+}
+
+static void add(struct text_replies *r, const struct text_reply *as) {
+	struct text_reply *t = malloc(sizeof *t);
+	if (t == NULL) {
+		struct served_file file = as->file;
+		served_file_close(&file);
+		reply_text(as->rq, STATUS_UNAVAILABLE, "no memory");
+		return;
+	}
+	*t = *as;
+	TAILQ_INSERT_TAIL(&r->list, t, link);
+	r->totals.now++;
+	evhttp_connection_set_closecb(evhttp_request_get_connection(t->rq), on_closed, t);
+}
+
+void text_replies_take(struct text_replies *r, struct evhttp_request *rq, const uint8_t key[NET_KEY_BYTES],
+					   const char *name) {
+	struct text_reply t = {.all = r, .rq = rq, .number = ++r->last_number};
+	struct rv_errtext et = {0};
+	if (r->cfg.text == NULL) {
+		reply_text(rq, STATUS_NOT_FOUND, "this coordinator has no copy of the run's text");
+		return;
+	}
+	if (r->totals.now >= TEXT_REPLIES_MAX || count_of(r, key) >= TEXT_REPLIES_PER_MEMBER) {
+		refuse(r, rq);
+		return;
+	}
+	enum rv_err e = served_file_open(r->cfg.text, name, &t.file, &et);
+	if (e != RV_OK) {
+		reply_text(rq, reply_status_of(e), et.text);
+		return;
+	}
+	const struct http_range range = range_of(rq);
+	memcpy(t.key, key, sizeof t.key);
+	t.status = http_range_cut(&range, t.file.bytes, &t.first, &t.left);
+	if (!answer_head(rq, &t))
+		add(r, &t);
+}
+
+/* ---- sending ---- */
+
+/* Returns true if an older request of the same member is under way: it comes first. */
+static bool waits_for_another(const struct text_reply *t) {
+	const struct text_reply *o;
+	TAILQ_FOREACH(o, &t->all->list, link) {
+		if (o->number < t->number && memcmp(o->key, t->key, sizeof o->key) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Returns the request whose turn it is, in this state of its shard; NULL: there is none. */
+static struct text_reply *find(const struct text_replies *r, enum served_state state) {
+	struct text_reply *t;
+	TAILQ_FOREACH(t, &r->list, link) {
+		if (!t->leaves && !waits_for_another(t) && served_text_state(r->cfg.text, t->file.shard) == state)
+			return t;
+	}
+	return NULL;
+}
+
+/* Marks that a part has left. */
+static void on_left(struct evhttp_connection *ec, void *reply) {
+	struct text_reply *t = reply;
+	(void)ec;
+	t->leaves = false;
+	t->all->cfg.changed(t->all->cfg.owner);
+}
+
+static void begin(struct text_reply *t) {
+	put_head(t->rq, t, t->left);
+	evhttp_send_reply_start(t->rq, t->status, NULL);
+	t->has_begun = true;
+	t->all->totals.files++;
+}
+
+/* Ends an answer whose file became shorter: the connection is closed, so that nobody takes it for
+ * whole. */
+static void break_off(struct text_reply *t) {
+	struct evhttp_request *rq = t->rq;
+	struct evhttp_connection *ec = evhttp_request_get_connection(rq);
+	(void)release(t);
+	evhttp_connection_free(ec);
+}
+
+/* Sends the next part, or the end behind the last one. */
+static void send_part(struct text_reply *t, int64_t now_us) {
+	struct text_replies *r = t->all;
+	if (t->left == 0) {
+		if (!t->has_begun)
+			begin(t);
+		evhttp_send_reply_end(release(t));
+		return;
+	}
+	const size_t want = t->left < TEXT_PART_BYTES ? (size_t)t->left : TEXT_PART_BYTES;
+	const ssize_t n = pread(t->file.fd, r->part, want, (off_t)t->first);
+	struct evbuffer *out = evbuffer_new();
+	if (n != (ssize_t)want || out == NULL || evbuffer_add(out, r->part, want) != 0) {
+		if (out != NULL)
+			evbuffer_free(out);
+		break_off(t);
+		return;
+	}
+	if (!t->has_begun)
+		begin(t);
+	t->first += want;
+	t->left -= want;
+	t->leaves = true;
+	r->totals.bytes += want;
+	if (r->limit.each_us > 0)
+		gcra_count(&r->limit, &r->paid_until_us, now_us);
+	connections_extend(r->cfg.connections, t->rq, now_us);
+	TAILQ_REMOVE(&r->list, t, link);
+	TAILQ_INSERT_TAIL(&r->list, t, link);
+	evhttp_send_reply_chunk_with_cb(t->rq, out, on_left, t);
+	evbuffer_free(out);
+}
+
+/* Checks a part of a shard that somebody waits for. */
+static void check_some(struct text_replies *r, int64_t shard) {
+	struct rv_errtext et = {0};
+	if (served_text_check(r->cfg.text, shard, &et) == RV_OK)
+		return;
+	r->totals.damaged++;
+	rv_event(r->cfg.events, RV_ERROR, "text_damaged", RV_NO_FIELDS, "%s", et.text);
+}
+
+void text_replies_tick(struct text_replies *r, int64_t now_us) {
+	struct text_reply *t;
+	while ((t = find(r, SERVED_DAMAGED)) != NULL)
+		reply_text(release(t), STATUS_ERROR, "this copy of the file is damaged: fetch it elsewhere");
+	if ((t = find(r, SERVED_UNCHECKED)) != NULL)
+		check_some(r, t->file.shard);
+	while ((r->limit.each_us == 0 || gcra_ready_us(&r->limit, r->paid_until_us) <= now_us) &&
+		   (t = find(r, SERVED_GOOD)) != NULL)
+		send_part(t, now_us);
+}
+
+int64_t text_replies_deadline_us(const struct text_replies *r) {
+	if (TAILQ_EMPTY(&r->list))
+		return INT64_MAX;
+	if (find(r, SERVED_UNCHECKED) != NULL || find(r, SERVED_DAMAGED) != NULL)
+		return 0;
+	if (find(r, SERVED_GOOD) == NULL)
+		return INT64_MAX;
+	return r->limit.each_us > 0 ? gcra_ready_us(&r->limit, r->paid_until_us) : 0;
+}
+
+const struct text_totals *text_replies_totals(const struct text_replies *r) {
+	return &r->totals;
+}
