@@ -194,6 +194,13 @@ static void note_storage(struct status_row *r, const json_t *m) {
 				 string(o, "fails"));
 }
 
+/* Adds ", TEXT OF ITS OWN: 0123456789abcdef", or nothing. */
+static void note_text(struct status_row *r, const json_t *m) {
+	const json_t *own = json_object_get(json_object_get(m, "text"), "own");
+	if (json_is_string(own))
+		add_note(r, ", TEXT OF ITS OWN: %s", json_string_value(own));
+}
+
 /* Adds ", UNLIKE THE OTHERS: loss, cosine", or nothing. */
 static void note_outlier(struct status_row *r, const json_t *m) {
 	const json_t *kind;
@@ -287,6 +294,7 @@ static void fill_row(struct status_row *r, const json_t *m, bool online) {
 	fill_contribution(r, m);
 	note_silence(r, m);
 	note_storage(r, m);
+	note_text(r, m);
 	note_outlier(r, m);
 	note_apart(r, m);
 	note_slow(r, m);

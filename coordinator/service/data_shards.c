@@ -6,6 +6,8 @@
 
 void service_watch_shards(struct service *s) {
 	int alive = 0;
+	if (s->run.data_hash[0])
+		return; /* sequences are leased */
 	for (int k = 0; k < core_here(s->core) && !s->shards_told; k++) {
 		const struct core_member_view v = core_view(s->core, core_nth(s->core, k));
 		alive += v.alive && !v.banned;

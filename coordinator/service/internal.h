@@ -3,7 +3,8 @@
  * approval), stats.c (committed rounds, news), waiting.c (missing members), storage.c (failing
  * disks), data_shards.c (workers that read the same text), outliers.c (unusual members),
  * pair_tickets.c, reach_test.c, relay.c (the coordinator's own), relay_offers.c (members' own),
- * status.c and metrics.c (output for people). No other file includes it. */
+ * text.c (who trains on what), status.c and metrics.c (output for people). No other file includes
+ * it. */
 #ifndef RV_COORDINATOR_SERVICE_INTERNAL_H
 #define RV_COORDINATOR_SERVICE_INTERNAL_H
 
@@ -61,6 +62,7 @@ struct service_member {
 	struct mark mark;
 	struct member_time time;
 	struct storage_told storage;
+	struct rv_hash own_text_told; /* report.own_text as last logged */
 	struct outlier outlier;
 	int64_t told_until_us; /* its events are counted up to then (may_tell) */
 	bool told_quiet;       /* and that events of it are dropped was logged */
@@ -107,6 +109,7 @@ struct service {
 	int64_t refused_told_us;
 	FILE *rounds;
 	const struct relay_totals *relay; /* NULL: none */
+	const struct text_totals *text;   /* NULL: none */
 	struct reach_tests reach;
 	struct offered_relays offered;
 
@@ -207,6 +210,18 @@ void service_list_relays(struct service *s, int64_t now_us);
 json_t *service_relay_json(const struct service *s);
 /* Writes the same as metrics. */
 void service_relay_metrics(const struct service *s, FILE *f);
+
+/* ---- text.c ---- */
+
+/* Logs that a member trains on a text of its own, once, and that it no longer does. Called after
+ * every report. */
+void service_watch_text(struct service *s, uint32_t slot);
+/* Return the figures of a member and of the coordinator; null in a run that does not hand out its
+ * text. */
+json_t *service_member_text_json(const struct service *s, const struct report *last);
+json_t *service_text_json(const struct service *s);
+/* Writes the same as metrics. */
+void service_text_metrics(const struct service *s, FILE *f);
 
 /* ---- storage.c ---- */
 

@@ -42,4 +42,8 @@ void report_bounds_apply(struct report *rep) {
 	lower(&rep->inner_step);
 	lower(&rep->up_bytes_per_s);
 	lower(&rep->down_bytes_per_s);
+	lower(&rep->text_mirror_bytes);
+	lower(&rep->text_member_bytes);
+	lower(&rep->text_coordinator_bytes);
+	lower(&rep->text_stall_us);
 }

@@ -119,6 +119,15 @@ enum rv_err service_reach_test(struct service *s, int64_t now_us, const uint8_t 
 							   struct rv_errtext *et);
 /* Shows these figures of the coordinator's own relay to people; borrowed, NULL: it has none. */
 void service_show_relay(struct service *s, const struct relay_totals *totals);
+/* Counts of what a coordinator has sent of the run's text since its start. */
+struct text_totals {
+	uint64_t bytes, files; /* files: answers, whole files or ranges of them */
+	uint64_t refused;      /* 503: too many at once */
+	uint32_t damaged;      /* shards that are not served */
+	uint32_t now;          /* requests under way */
+};
+/* Shows these figures to people; borrowed, NULL: it has no text. */
+void service_show_text(struct service *s, const struct text_totals *totals);
 /* Returns the set of banned members, as in the document. */
 const struct banned *service_banned(const struct service *s);
 

@@ -190,6 +190,7 @@ static json_t *member_json(const struct service *s, const struct core_member_vie
 	(void)json_object_set_new(o, "storage", storage_json(v->last->storage));
 	(void)json_object_set_new(o, "contribution", contribution_json(&m->outlier));
 	(void)json_object_set_new(o, "outlier", outlier_json(&m->outlier));
+	(void)json_object_set_new(o, "text", service_member_text_json(s, v->last));
 	put_paths(o, v->last, details || service_members_here(s) <= SERVICE_MEMBERS_FEW);
 	(void)json_object_set_new(o, "reach", seen ? json_string(reach_name(v->last->reach)) : json_null());
 	(void)json_object_set_new(o, "apart_from", set_json(s, apart));
@@ -356,6 +357,7 @@ json_t *service_status(const struct service *s, int64_t now_us, bool details) {
 	set_int(o, "wall_us", (uint64_t)rv_clock_wall_us());
 	(void)json_object_set_new(o, "eta_s", eta_json(s, now_us));
 	(void)json_object_set_new(o, "relay", service_relay_json(s));
+	(void)json_object_set_new(o, "text", service_text_json(s));
 	set_int(o, "relays", d->n_relays);
 	set_totals(s, o);
 	for (int k = 0; k < core_here(s->core); k++) {

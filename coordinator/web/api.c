@@ -547,7 +547,9 @@ static enum rv_err make_parts(struct api *a, const struct api_config *cfg, struc
 											 .changed = held_changed,
 											 .owner = a};
 	RV_TRY(held_new(&held, &a->held, et));
-	return text_replies_new(&text, &a->text, et);
+	RV_TRY(text_replies_new(&text, &a->text, et));
+	service_show_text(a->service, cfg->text ? text_replies_totals(a->text) : NULL);
+	return RV_OK;
 }
 
 enum rv_err api_new(const struct api_config *cfg, struct api **out, struct rv_errtext *et) {
@@ -573,6 +575,7 @@ enum rv_err api_new(const struct api_config *cfg, struct api **out, struct rv_er
 void api_free(struct api *a) {
 	if (a == NULL)
 		return;
+	service_show_text(a->service, NULL);
 	held_free(a->held);
 	text_replies_free(a->text);
 	status_cache_release(&a->status);

@@ -5,6 +5,7 @@
 #define RV_COORDINATOR_TEXT_REPLIES_H
 
 #include "base/event.h"
+#include "coordinator/service/service.h"
 #include "coordinator/web/connections.h"
 #include "coordinator/web/served_text.h"
 
@@ -21,14 +22,6 @@ struct text_replies_config {
 	struct rv_events *events;     /* borrowed; NULL: no log */
 	void (*changed)(void *owner); /* deadlines may have moved */
 	void *owner;
-};
-
-/* Sent since the start, for people. */
-struct text_totals {
-	uint64_t bytes, files; /* files: answers, whole files or ranges of them */
-	uint64_t refused;      /* 503: too many at once */
-	uint32_t damaged;      /* shards that are not served */
-	uint32_t now;          /* requests under way */
 };
 
 struct text_replies; /* opaque */

@@ -184,6 +184,10 @@ struct report {
 	 * lease_first + lease_count) of its stream (document.lease_first). Else 0. */
 	uint64_t lease_first;
 	uint32_t lease_count;
+	/* For people, in a run that hands out its text: bytes of it that were fetched and kept, by
+	 * source, and time in which training waited for it, since the process started. */
+	uint64_t text_mirror_bytes, text_member_bytes, text_coordinator_bytes, text_stall_us;
+	struct rv_hash own_text; /* of a text that it brought instead; zero: it reads the run's */
 };
 
 /* A message in the reply to a report, for the person who runs the worker: it decides nothing. 200

@@ -75,6 +75,15 @@ static const struct layout lease[] = {
 	LAYOUT_LAST,
 };
 
+static const struct layout text[] = {
+	LAYOUT_FIELD(PLAIN, struct report, text_mirror_bytes),
+	LAYOUT_FIELD(PLAIN, struct report, text_member_bytes),
+	LAYOUT_FIELD(PLAIN, struct report, text_coordinator_bytes),
+	LAYOUT_FIELD(PLAIN, struct report, text_stall_us),
+	LAYOUT_FIELD(PLAIN, struct report, own_text),
+	LAYOUT_LAST,
+};
+
 void report_add_path(struct report *m, uint32_t member, uint8_t path) {
 	RV_ASSERT(m->n_paths == 0 || member > m->paths[m->n_paths - 1].member);
 	if (path != PATH_NONE && m->n_paths < NET_MAX_PEERS)
@@ -109,6 +118,7 @@ void report_encode(const struct report *m, uint32_t version, struct rv_writer *w
 	candidates_write(m->candidates, m->n_candidates, w);
 	probed_write(&m->probed, w);
 	layout_write(lease, m, w);
+	layout_write(text, m, w);
 }
 
 static bool path_is_valid(uint8_t path) {
@@ -173,6 +183,7 @@ enum rv_err report_decode(const void *p, size_t n, struct report *out, struct rv
 	RV_TRY(candidates_read(&r, out->candidates, &out->n_candidates, WHAT, et));
 	RV_TRY(probed_read(&r, &out->probed, et));
 	RV_TRY(layout_read(lease, &r, out, WHAT, et));
+	RV_TRY(layout_read(text, &r, out, WHAT, et));
 	RV_TRY(control_read_end(&r, WHAT, et));
 	if (out->phase < WORKER_SYNCING || out->phase > WORKER_LEAVING)
 		return rv_fail(et, RV_E_INVALID, "%s: phase = %u, must be 1..%d", WHAT, out->phase, (int)WORKER_LEAVING);

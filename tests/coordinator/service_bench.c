@@ -45,6 +45,11 @@ int bench_set_up_coarser(void **state) {
 							 "slow-codec = topk64\nerror-feedback = 0.95\n");
 }
 
+int bench_set_up_text(void **state) {
+	return open_bench(state, CONFIG "data-from = own\n"
+									"data-hash = 00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\n");
+}
+
 int bench_tear_down(void **state) {
 	struct service_bench *b = *state;
 	service_free(b->service);
@@ -80,6 +85,7 @@ static void claim_everything(struct report *rep) {
 	rep->loss = rep->tokens_per_s = 3.3e38f;
 	rep->tx_bytes = rep->rx_bytes = rep->compute_us = rep->reduce_us = rep->inner_step = UINT64_MAX;
 	rep->up_bytes_per_s = rep->down_bytes_per_s = UINT64_MAX;
+	rep->text_mirror_bytes = rep->text_member_bytes = rep->text_coordinator_bytes = rep->text_stall_us = UINT64_MAX;
 }
 
 static void put_candidates(struct report *rep, const char *addr) {

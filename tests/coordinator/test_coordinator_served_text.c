@@ -1,5 +1,5 @@
-/* What a coordinator hands out of the run's text, to whom, and how much at once. Real processes over
- * mutual TLS. */
+/* What a coordinator hands out of the run's text, to whom, and how much at once. Real processes
+ * over mutual TLS. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

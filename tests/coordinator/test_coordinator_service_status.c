@@ -210,6 +210,44 @@ static void test_prometheus(void **state) {
 	free(text);
 }
 
+static void bring_a_text(struct report *rep, uint8_t who) {
+	rep->text_mirror_bytes = 5000;
+	rep->text_coordinator_bytes = 70;
+	rep->text_stall_us = 1500000;
+	if (who == 2)
+		rep->own_text = (struct rv_hash){{0xab, 0xcd}};
+}
+
+/* Who brought a text of its own is seen by all: in the news once, in the table, in metrics. */
+static void test_a_text_of_its_own_is_seen(void **state) {
+	struct service_bench *b = *state;
+	struct join_reply reply;
+	const struct text_totals sent = {.bytes = 1234, .files = 5, .damaged = 1};
+	b->alter = bring_a_text;
+	for (uint8_t who = 1; who <= 2; who++) {
+		assert_int_equal(bench_join(b, who, &reply), RV_OK);
+		assert_int_equal(bench_report(b, who, WORKER_TRAINING, ":70"), RV_OK);
+	}
+	assert_true(bench_was_told(b, "member 1 it's \"me\" trains on a text of its own (abcd000000000000...), not on"));
+	assert_false(bench_was_told(b, "member 0 it's \"me\" trains on"));
+	service_show_text(b->service, &sent);
+	char *status = status_text(b, false), *metrics = service_metrics(b->service, b->now_us);
+	assert_true(holds(status, "\"own\":\"abcd000000000000\""));
+	assert_true(holds(status, "{\"own\":null,\"mirror_bytes\":5000,\"member_bytes\":0,\"coordinator_bytes\":70,"
+							  "\"stall_us\":1500000}"));
+	assert_true(holds(status, "\"own_allowed\":true,\"served\":true,\"sent_bytes\":1234"));
+	assert_true(holds(metrics, "\nrivulet_member_text_bytes_total{member=\"0\",source=\"mirror\"} 5000\n"));
+	assert_true(holds(metrics, "\nrivulet_member_text_stall_seconds_total{member=\"0\"} 1.5\n"));
+	assert_true(holds(metrics, "\nrivulet_member_own_text{member=\"1\"} 1\n"));
+	assert_true(holds(metrics, "\nrivulet_text_damaged_shards 1\n"));
+	free(status);
+	free(metrics);
+	service_show_text(b->service, NULL);
+	b->alter = NULL;
+	assert_int_equal(bench_report(b, 2, WORKER_TRAINING, ":70"), RV_OK);
+	assert_true(bench_was_told(b, "member 1 it's \"me\" trains on the run's text again"));
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_status, bench_set_up, bench_tear_down),
@@ -222,6 +260,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_status_is_whole_before_anything_happened, bench_set_up, bench_tear_down),
 		cmocka_unit_test_setup_teardown(test_a_round_has_one_number, bench_set_up, bench_tear_down),
 		cmocka_unit_test(test_the_page_counts_bytes_by_thousands),
+		cmocka_unit_test_setup_teardown(test_a_text_of_its_own_is_seen, bench_set_up_text, bench_tear_down),
 		cmocka_unit_test_setup_teardown(test_prometheus, bench_set_up, bench_tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,7 +13,7 @@
 #include <string.h>
 
 static uint8_t buffer[NET_MAX_DOCUMENT_BYTES];
-enum { LEASE_BYTES = 8 + 4 }; /* at the end of a report */
+enum { LEASE_BYTES = 8 + 4, TEXT_BYTES = 4 * 8 + RV_HASH_BYTES }; /* at the end of a report */
 
 /* What was decoded, encoded again, is what was decoded: `buffer`, n bytes. (Structs have padding,
  * so bytes decide.) */
@@ -179,6 +179,11 @@ static struct report a_report(void) {
 						   .offers_relay = 7435,
 						   .lease_first = 1ull << 40,
 						   .lease_count = 320,
+						   .text_mirror_bytes = 21,
+						   .text_member_bytes = 22,
+						   .text_coordinator_bytes = 23,
+						   .text_stall_us = 24,
+						   .own_text = {{25, 26}},
 						   .probed = {.n = 1, .list = {{.id = 19, .n = 2, .results = {PROBE_OPEN, PROBE_SILENT}}}}};
 }
 
@@ -208,6 +213,9 @@ static void test_report(void **state) {
 	assert_memory_equal(out.candidates, in.candidates, sizeof in.candidates);
 	assert_int_equal(out.reduce_us, in.reduce_us);
 	assert_true(out.lease_first == in.lease_first && out.lease_count == 320);
+	assert_true(out.text_mirror_bytes == 21 && out.text_member_bytes == 22 && out.text_coordinator_bytes == 23);
+	assert_int_equal(out.text_stall_us, 24);
+	assert_memory_equal(&out.own_text, &in.own_text, sizeof in.own_text);
 	assert_true(out.loss == in.loss);
 	struct rv_writer w = rv_writer_of(buffer, sizeof buffer);
 	report_encode(&in, CONTROL_VERSION, &w);
@@ -247,7 +255,7 @@ static void test_more_is_measured_than_there_can_be_members(void **state) {
 	(void)state;
 	enum { MEAN2_BYTES = 4, COUNT_BYTES = 2, RELAY_BYTES = 1, REACH_BYTES = 1, OFFER_BYTES = 2 };
 	enum { CANDIDATE_BYTES = 1 + 1 + 2 + 6, PROBED_BYTES = 1 + 8 + 1 + 2 };
-	enum { BEHIND = CANDIDATE_BYTES + PROBED_BYTES + LEASE_BYTES };
+	enum { BEHIND = CANDIDATE_BYTES + PROBED_BYTES + LEASE_BYTES + TEXT_BYTES };
 	struct report in = a_report(), out;
 	struct rv_errtext et = {0};
 	in.n_measured = 0;
@@ -378,7 +386,8 @@ static void test_more_candidates_than_fit_are_refused(void **state) {
 	in.probed.n = 0;
 	struct rv_writer w = rv_writer_of(buffer, sizeof buffer);
 	report_encode(&in, CONTROL_VERSION, &w);
-	size_t n = rv_writer_len(&w), count_at = n - (1 + 1 + 2 + strlen(in.candidates[0].addr)) - 1 - LEASE_BYTES;
+	size_t n = rv_writer_len(&w),
+		   count_at = n - (1 + 1 + 2 + strlen(in.candidates[0].addr)) - 1 - LEASE_BYTES - TEXT_BYTES;
 	assert_int_equal(buffer[count_at], 1);
 	buffer[count_at] = NET_MAX_CANDIDATES + 1;
 	assert_int_equal(report_decode(buffer, n, &out, &et), RV_E_INVALID);
