@@ -119,13 +119,15 @@ static enum rv_err open_weights(struct session *s, struct session_inputs *in, st
 enum rv_err session_open_inputs(struct session *s, struct session_inputs *in, struct rv_errtext *et) {
 	struct tokenizer *tokenizer = NULL;
 	*in = (struct session_inputs){0};
-	enum rv_err e = RV_OK;
-	if (s->member.config.data_hash[0] && !s->member.data[0])
+	enum rv_err e = session_check_own_text(s, &s->member.config, et);
+	if (e == RV_OK && s->member.config.data_hash[0] && !s->member.data[0])
 		e = session_open_text(s, et);
 	if (e == RV_OK)
 		e = run_tokenizer_open(&s->member.config, s->member.tokenizer, &tokenizer, et);
 	if (e == RV_OK)
 		e = open_text(s, tokenizer, &in->data, et);
+	if (e == RV_OK)
+		session_note_own_text(s);
 	if (e == RV_OK)
 		e = open_weights(s, in, et);
 	tokenizer_free(tokenizer);

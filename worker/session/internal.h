@@ -151,6 +151,7 @@ struct session {
 	struct memory_plan memory;
 	char data_path[1024];
 	struct data_content content; /* hash of the text; "" before it is open */
+	struct rv_hash own_text;     /* of a text that is not the run's; zero: none, or not open yet */
 };
 
 /* Ends the session with this fault. */
@@ -281,6 +282,14 @@ void session_log_text(struct session *s);
 /* Adds what was fetched and waited for to a round's line. */
 void session_count_text(struct session *s, struct metrics_round *r);
 void session_close_text(struct session *s); /* after the trainer's end; harmless if there is none */
+
+/* ---- own_text.c ---- */
+
+/* Refuses a text that a person brings, where the run has another and allows no other:
+ * RV_E_INVALID. */
+enum rv_err session_check_own_text(const struct session *s, const struct run_config *run, struct rv_errtext *et);
+/* Logs a text that is not the run's and sets s->own_text. Called once it is open. */
+void session_note_own_text(struct session *s);
 
 /* ---- memory.c ---- */
 /* Sets c->recompute by --recompute; for auto by the memory that is free now. */

@@ -101,6 +101,7 @@ enum rv_err session_preflight(struct session *s, const struct run_config *run, s
 	RV_TRY(session_check_caps(s, run, &g, et));
 	RV_TRY(check_memory(s, run, et));
 	RV_TRY(check_disk(s, run, et));
+	RV_TRY(session_check_own_text(s, run, et));
 	enum rv_err e = input_check_run_data(run, s->data_path, s->member.tokenizer, et);
 	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "--data");
 }
