@@ -306,6 +306,25 @@ class Data(unittest.TestCase):
         run("train", "--data", published, "--out", self.dir / "run3", *small, status=1, says="holdout-every = 10")
         run("train", "--data", published, "--out", self.dir / "run4", status=2, says="tokenizer.json")
 
+    def test_training_from_parquet(self):
+        """train chooses the files of a directory as publish does, and reads Parquet itself: same text, same model."""
+        hub = self.dir / "parquet"
+        (hub / "data").mkdir(parents=True)
+        (hub / "README.md").write_text("---\nlicense: mit\n---\n")
+        files = sorted((pathlib.Path(__file__).parent.parent / "train" / "documents").glob("*.parquet"))
+        self.assertGreater(len(files), 3)
+        for i in range(120):
+            shutil.copy(files[i % len(files)], hub / "data" / f"train-{i:05}-of-00120.parquet")
+        (hub / "data" / "test-00000-of-00001.parquet").write_bytes(files[0].read_bytes())
+        published, _ = self.publish("parquet.rv", hub, "--holdout", 2)
+        small = ("--workers", 1, "--context", 32, "--n-embd", 16, "--n-layer", 1, "--n-head", 2, "--rounds", 1,
+                 "--steps-per-round", 2, "--batch", 2, "--data-shards", 1, "--holdout-every", 2)
+        chains = []
+        for i, data in enumerate((published, hub)):
+            out = run("train", "--data", data, "--out", self.dir / f"parquet{i}", *small).stdout
+            chains.append(re.search(r'"state":"([0-9a-f]{64})"', out).group(1))
+        self.assertEqual(chains[0], chains[1])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -5,6 +5,7 @@
 #include "train/text/published/manifest.h"
 #include "train/text/sequence_order.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,11 +72,61 @@ static void passes_and_seeds_differ(void **state) {
 	assert_true(in_order > 400 && in_order < 600);
 }
 
+/* Returns Pearson's statistic of counts whose expectation is equal, less its expectation, in
+ * standard deviations. */
+static double excess(const uint32_t *counts, int n, double expected) {
+	double chi2 = 0;
+	for (int i = 0; i < n; i++)
+		chi2 += ((double)counts[i] - expected) * ((double)counts[i] - expected) / expected;
+	return (chi2 - (n - 1)) / sqrt(2.0 * (n - 1));
+}
+
+/* Every window is as likely at every place of a pass as any other, and every sequence at every
+ * place of a window: counted over passes, with a fixed seed. */
+static void windows_and_sequences_are_drawn_evenly(void **state) {
+	(void)state;
+	enum { WINDOWS = 16, PASSES = 4000, PER_BLOCK = 1, PARTS = 16 };
+	const uint64_t blocks = (uint64_t)WINDOWS * ORDER_WINDOW_BLOCKS * 50 / 49 + 50;
+	const struct sequence_order o = sequence_order_of(blocks * DATA_BLOCK, 50, DATA_BLOCK - 1, 7);
+	const uint64_t length = sequence_order_length(&o), per_window = ORDER_WINDOW_BLOCKS * PER_BLOCK;
+	static uint32_t at_place[WINDOWS * WINDOWS], follows[WINDOWS * WINDOWS], in_window[PARTS * PARTS];
+	assert_int_equal(o.per_block, PER_BLOCK);
+	for (uint64_t pass = 0; pass < PASSES; pass++) {
+		uint64_t before = WINDOWS;
+		for (uint64_t place = 0; place < WINDOWS; place++) {
+			const struct sequence_place p = sequence_order_at(&o, pass * length + place * per_window);
+			assert_true(p.window < WINDOWS);
+			at_place[place * WINDOWS + p.window]++;
+			if (before < WINDOWS)
+				follows[before * WINDOWS + p.window]++;
+			before = p.window;
+		}
+		for (uint64_t part = 0; part < PARTS; part++) {
+			const uint64_t i = part * (per_window / PARTS);
+			const struct sequence_place p = sequence_order_at(&o, pass * length + i);
+			const uint64_t of_train = p.block - p.block / 50, in = of_train % ORDER_WINDOW_BLOCKS;
+			in_window[part * PARTS + in / (ORDER_WINDOW_BLOCKS / PARTS)]++;
+		}
+	}
+	assert_true(fabs(excess(at_place, WINDOWS * WINDOWS, (double)PASSES / WINDOWS)) < 5);
+	assert_true(fabs(excess(in_window, PARTS * PARTS, (double)PASSES / PARTS)) < 5);
+	for (int w = 0; w < WINDOWS; w++)
+		assert_int_equal(follows[w * WINDOWS + w], 0); /* a pass takes each once */
+	uint32_t pairs[WINDOWS * (WINDOWS - 1)];
+	int n = 0;
+	for (int a = 0; a < WINDOWS; a++)
+		for (int b = 0; b < WINDOWS; b++)
+			if (a != b)
+				pairs[n++] = follows[a * WINDOWS + b];
+	assert_true(fabs(excess(pairs, n, (double)PASSES * (WINDOWS - 1) / n)) < 5);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_pass_reads_each_sequence_once),
 		cmocka_unit_test(few_shards_are_read_at_a_time),
 		cmocka_unit_test(passes_and_seeds_differ),
+		cmocka_unit_test(windows_and_sequences_are_drawn_evenly),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "train/text/documents/document_source.h"
+#include "train/text/documents/hub_directory.h"
 #include "train/text/tokenizer/ranges.h"
 #include "train/text/tokenizer/tokenize_job.h"
 
@@ -25,9 +26,18 @@ static enum rv_err open_shards(struct token_source *s, struct rv_errtext *et) {
 	return RV_OK;
 }
 
+/* Takes the files that match `names`, or, NULL, those that are published of `path`. */
+static enum rv_err choose_files(struct token_source *s, const char *path, const char *names, struct rv_errtext *et) {
+	char license[HUB_LICENSE_BYTES];
+	if (names)
+		return data_files_init(&s->files, path, names, et);
+	RV_TRY(hub_directory_add(&s->files, path, "", license, et));
+	return s->files.n_files > 0 ? RV_OK : rv_fail(et, RV_E_NOTFOUND, "training data %s: only empty files", path);
+}
+
 static enum rv_err open_files(struct token_source *s, const char *path, const char *names, struct rv_errtext *et) {
 	bool tokens, is_plain;
-	RV_TRY(data_files_init(&s->files, path, names, et));
+	RV_TRY(choose_files(s, path, names, et));
 	RV_TRY(data_files_sort(&s->files, &tokens, et));
 	if (tokens)
 		return open_shards(s, et);
