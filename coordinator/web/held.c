@@ -85,6 +85,7 @@ static void on_closed(struct evhttp_connection *ec, void *held) {
 	enum held_kind kind = h->kind;
 	(void)ec;
 	memcpy(key, h->key, sizeof key);
+	reply_drop(h->rq);
 	forget(h);
 	if (kind != HELD_DOCUMENT || listens(a, key))
 		return; /* or an older connection, replaced by a newer one */

@@ -28,6 +28,11 @@ void reply_text(struct evhttp_request *rq, int status, const char *text) {
 	reply(rq, status, "text/plain; charset=utf-8", line, n < (int)sizeof line ? (size_t)n : sizeof line - 1);
 }
 
+void reply_drop(struct evhttp_request *rq) {
+	if (evhttp_request_get_connection(rq) == NULL)
+		evhttp_request_free(rq);
+}
+
 int reply_status_of(enum rv_err e) {
 	switch (e) {
 	case RV_E_AUTH:

@@ -32,6 +32,9 @@ void reply(struct evhttp_request *rq, int status, const char *type, const void *
 void reply_text(struct evhttp_request *rq, int status, const char *text);
 /* Sends 204, or the fault. */
 void reply_result(struct evhttp_request *rq, enum rv_err e, const struct rv_errtext *et);
+/* Frees a request that has no answer, in the callback of its connection's end: evhttp frees it
+ * unless it has parted it from the connection, as for one that the client closed. */
+void reply_drop(struct evhttp_request *rq);
 /* Returns the status of a fault. */
 int reply_status_of(enum rv_err e);
 

@@ -81,8 +81,10 @@ void text_replies_end_all(struct text_replies *r) {
 }
 
 static void on_closed(struct evhttp_connection *ec, void *reply) {
+	struct text_reply *t = reply;
 	(void)ec;
-	forget(reply);
+	reply_drop(t->rq);
+	forget(t);
 }
 
 /* ---- taking ---- */
