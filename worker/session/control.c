@@ -30,7 +30,7 @@ static void fill_for_people(struct session *s, struct report *r) {
 	r->reach = s->reachability.kind;
 	r->compute_us = (uint64_t)p.compute_us;
 	r->reduce_us = (uint64_t)s->sums.reduce_us;
-	r->own_text = s->own_text;
+	session_report_text(s, r);
 	session_report_candidates(s, r);
 }
 

@@ -281,6 +281,8 @@ void session_want_text(struct session *s, const struct trainer_request *rq);
 void session_log_text(struct session *s);
 /* Adds what was fetched and waited for to a round's line. */
 void session_count_text(struct session *s, struct metrics_round *r);
+/* Enters the same, and a text that is not the run's, into a report. */
+void session_report_text(struct session *s, struct report *r);
 void session_close_text(struct session *s); /* after the trainer's end; harmless if there is none */
 
 /* ---- own_text.c ---- */

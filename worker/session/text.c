@@ -81,6 +81,17 @@ void session_count_text(struct session *s, struct metrics_round *r) {
 	s->text_stall_then = now.stall_us;
 }
 
+void session_report_text(struct session *s, struct report *r) {
+	r->own_text = s->own_text;
+	if (!s->text)
+		return;
+	const struct text_stats now = text_stats(s->text);
+	r->text_mirror_bytes = now.bytes[TEXT_MIRROR];
+	r->text_member_bytes = now.bytes[TEXT_MEMBER];
+	r->text_coordinator_bytes = now.bytes[TEXT_COORDINATOR];
+	r->text_stall_us = (uint64_t)now.stall_us;
+}
+
 void session_close_text(struct session *s) {
 	text_close(s->text);
 	s->text = NULL;
