@@ -232,7 +232,8 @@ void core_kept(const struct core *c, struct core_kept *out);
  * open; returns their number. None also if it is too far back for its state hash to be known. */
 int core_holders(const struct core *c, uint64_t round, uint64_t out[CORE_HERE_WORDS]);
 
-/* Rounds without a member that is not alive, after which others read what is leased to it. */
+/* Rounds without a member that is not alive, or has left, after which others read what is leased to
+ * it. */
 enum { CORE_LEASE_KEPT_ROUNDS = 4 };
 enum { CORE_PAST_ROUNDS = 1024 }; /* how far back a rollback can go */
 /* Takes back, for the operator, all rounds from `to_round` on; done when the record is durable.
@@ -327,6 +328,15 @@ struct core_line_figures {
 	uint32_t needs_ms;    /* what that needs: to rest for one payload, else for a whole contribution */
 	uint32_t deadline_ms; /* of an exchange; 0: none */
 };
+/* The positions of the text that were leased (base/leases.h), by what became of them; all zero in a
+ * run without leases. Without rollbacks beyond what is remembered each one that is not in `held` or
+ * `free` was read by one committed round, but for those left out. */
+struct core_text {
+	uint64_t next; /* positions below this were leased to somebody */
+	uint64_t consumed, held, free, left_out;
+};
+struct core_text core_text(const struct core *c);
+
 /* Consequences of a member's line. */
 struct core_slow {
 	uint64_t rests_until; /* first round that it takes part in again; 0: it does not rest */

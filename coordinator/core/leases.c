@@ -9,6 +9,7 @@
  * in a ring: in a run that goes on evenly one range a round, for CORE_PAST_ROUNDS and more. What
  * older rounds have read stays consumed: those sequences are left out of the pass. */
 #include "base/assert.h"
+#include "base/planted.h"
 #include "coordinator/core/internal.h"
 
 #include <string.h>
@@ -72,7 +73,7 @@ static void note_consumed(struct core *c, const struct lease_piece *p) {
 void core_leases_commit(struct core *c) {
 	const struct core_roster *r = &c->roster;
 	struct lease_piece pieces[LEASE_PIECES];
-	if (!core_has_leases(c))
+	if (!core_has_leases(c) || (RV_BUG("read-again-after-a-restart") && c->replaying))
 		return;
 	for (int i = 0; i < r->n; i++) {
 		const int n = leases_consume(&c->leases.all, r->slots[i], r->lease_first[i], r->lease_count[i], pieces);
@@ -94,6 +95,14 @@ void core_leases_rollback(struct core *c, uint64_t round) {
 		l->n_consumed--;
 		l->changed = true;
 	}
+}
+
+static void give_back(struct core *c, uint32_t slot) {
+	struct lease_piece pieces[LEASE_PIECES];
+	const struct lease_holder *h = holder_of(c, slot);
+	if (RV_BUG("forget-what-is-given-back"))
+		(void)leases_consume(&c->leases.all, slot, h->first, h->held, pieces);
+	leases_give_back(&c->leases.all, slot);
 }
 
 /* Returns why the i-th member of a LEASES record cannot be in it; NULL: it can. */
@@ -119,7 +128,7 @@ const char *core_leases_apply(struct core *c, const struct core_record *rec) {
 	}
 	for (int i = 0; i < rec->n_members; i++)
 		if (rec->lease_count[i] == 0)
-			leases_give_back(&c->leases.all, (uint32_t)core_find(c, rec->members[i]));
+			give_back(c, (uint32_t)core_find(c, rec->members[i]));
 	for (int i = 0; i < rec->n_members; i++)
 		if (rec->lease_count[i] != 0)
 			(void)leases_grant(&c->leases.all, (uint32_t)core_find(c, rec->members[i]), rec->lease_count[i]);
@@ -156,14 +165,15 @@ bool core_lease_covers(const struct core *c, const struct core_member *m) {
 																	 rep->lease_first, rep->lease_count));
 }
 
-/* Returns true if others should read what the member has. */
+/* Returns true if others should read what the member has. One that leaves may only be started
+ * again, with its contribution and perhaps one that is in a mean. */
 static bool gives_back(const struct core *c, uint32_t slot) {
 	const struct core_member *m = &c->members[slot];
 	if (holder_of(c, slot)->held == 0 || core_place(c, slot) >= 0)
 		return false;
-	const bool left = m->reported && m->last.phase == WORKER_LEAVING;
+	const bool here = core_alive(c, m) && !(m->reported && m->last.phase == WORKER_LEAVING);
 	const uint64_t seen = m->rostered_at > m->came_at ? m->rostered_at : m->came_at;
-	return m->banned || left || (!core_alive(c, m) && c->round >= seen + CORE_LEASE_KEPT_ROUNDS);
+	return m->banned || (!here && c->round >= seen + CORE_LEASE_KEPT_ROUNDS);
 }
 
 /* Returns how many positions the member is granted: one that is here with less than half of what it
@@ -179,9 +189,18 @@ static uint32_t grants(const struct core *c, uint32_t slot) {
 static void add(struct core_record *rec, uint32_t member, uint32_t count) {
 	const int i = rec->n_members++;
 	rec->members[i] = member;
-	rec->tokens[i] = rec->boots[i] = rec->rates[i] = rec->lease_first[i] = 0;
+	rec->tokens[i] = rec->boots[i] = rec->rates[i] = rec->downs[i] = rec->lease_first[i] = 0;
 	rec->codecs[i] = rec->parts[i] = 0;
 	rec->lease_count[i] = count;
+}
+
+/* Plants the bug that the simulator must find: leases that no record knows of. */
+static void grant_at_once(struct core *c) {
+	for (int k = 0; k < c->slots.n; k++)
+		if (grants(c, c->slots.order[k]) > 0) {
+			top_up(c, c->slots.order[k]);
+			c->leases.changed = true;
+		}
 }
 
 void core_decide_leases(struct core *c) {
@@ -189,6 +208,10 @@ void core_decide_leases(struct core *c) {
 	RV_ASSERT(c->n_queue == 0);
 	if (!core_has_leases(c) || c->round == c->cfg.final_round)
 		return;
+	if (RV_BUG("grant-before-it-is-durable")) {
+		grant_at_once(c);
+		return;
+	}
 	for (int k = 0; k < c->slots.n; k++) {
 		const uint32_t slot = c->slots.order[k];
 		const bool back = gives_back(c, slot);
@@ -212,6 +235,16 @@ void core_leases_put(const struct core *c, uint32_t slot, struct document *d) {
 	d->lease_first = h->first;
 	d->n_leases = (uint8_t)h->n;
 	memcpy(d->leases, h->pieces, h->n * sizeof h->pieces[0]);
+}
+
+struct core_text core_text(const struct core *c) {
+	const struct leases *l = &c->leases.all;
+	const uint64_t n_free = leases_free(l);
+	return (struct core_text){.next = l->next,
+							  .consumed = l->consumed,
+							  .held = l->next - l->consumed - n_free - l->left_out,
+							  .free = n_free,
+							  .left_out = l->left_out};
 }
 
 bool core_leases_changed(struct core *c) {

@@ -27,12 +27,13 @@
 	"forget-means-at-a-restart|keep-means-of-moved-chunks|keep-void-sums|keep-former-sums|divide-by-the-rows|"         \
 	"row-since-stays|weigh-rows-again|watch-as-an-owner|left-out-loses-steps|two-final-owners|keep-failed-rows|"       \
 	"forms-of-a-former-roster|forms-by-the-new-place|part-of-another-member|forget-the-form|"                          \
-	"forget-rows-at-a-restart|believe-a-vote"
+	"forget-rows-at-a-restart|believe-a-vote|forget-what-is-given-back|read-again-after-a-restart|"                    \
+	"grant-before-it-is-durable"
 
 struct sim_cli {
 	int64_t seeds, first_seed, seed, jobs, workers;
 	char faults[4096], bug[32], format[8], universe[256], save[256];
-	bool shrink, verbose;
+	bool shrink, verbose, leases;
 };
 
 #define FIELD(f) offsetof(struct sim_cli, f)
@@ -45,6 +46,8 @@ static const struct rv_option options[] = {
 	 "Processes that share the seeds; 0: one for each processor. The result is the same.", "Many"},
 	{"workers", RV_OPT_INT, FIELD(workers), 0, "0", 0, SIM_MAX_WORKERS, NULL,
 	 "Workers of each universe, 33 to 1024: a few rounds in rows, with faults; 0: up to 32, by its seed.", "Many"},
+	{"leases", RV_OPT_BOOL, FIELD(leases), 0, "no", 0, 0, NULL,
+	 "Members read what the coordinator leases to them: no position of the text twice.", "Many"},
 	{"shrink", RV_OPT_BOOL, FIELD(shrink), 0, "yes", 0, 0, NULL,
 	 "A universe that fails is run again with ever fewer faults.", "Many"},
 	{"seed", RV_OPT_INT, FIELD(seed), 0, "-1", -1, 1e15, NULL, "Only this universe; -1: many.", "One"},
@@ -114,6 +117,8 @@ static enum rv_err check(const void *opts, const struct rv_args *args, struct rv
 	if (o->workers > 0 && o->workers <= SIM_ORDINARY)
 		return rv_fail(et, RV_E_RANGE, "workers = %d: must be 0 (by the seed), or %d to %d", (int)o->workers,
 					   SIM_ORDINARY + 1, (int)SIM_MAX_WORKERS);
+	if (o->leases && o->save[0] != '\0')
+		return rv_fail(et, RV_E_INVALID, "save = %s: a file does not say that a universe has leases", o->save);
 	if (o->workers > 0 && o->save[0] != '\0')
 		return rv_fail(et, RV_E_INVALID, "save = %s: a file has no room for the faults of large universes", o->save);
 #ifndef RV_PLANTED_BUGS
@@ -129,6 +134,8 @@ static void replay_text(const struct sim_cli *o, uint64_t seed, const struct sim
 	int n = snprintf(out, cap, "./dev sim --seed %llu", (unsigned long long)seed), named = 0;
 	if (o->workers > 0)
 		n += snprintf(out + n, cap - (size_t)n, " --workers %d", (int)o->workers);
+	if (o->leases)
+		n += snprintf(out + n, cap - (size_t)n, " --leases");
 	n += snprintf(out + n, cap - (size_t)n, " --faults ");
 	for (int i = 0; i < plan->n && (size_t)n < cap; i++)
 		if (plan->chosen[i])
@@ -262,6 +269,7 @@ static enum rv_err find_one(const struct sim_cli *o, struct sim_options *opt, st
 	if (o->universe[0] != '\0')
 		return sim_kept_read(o->universe, opt, plan, et);
 	sim_universe_of((uint64_t)o->seed, (int)o->workers, opt, plan);
+	opt->leases = o->leases;
 	return choose_faults(o->faults, plan, et);
 }
 
@@ -305,6 +313,7 @@ static enum rv_err tell_end(const struct sim_cli *o, struct runner_result *r, st
 	struct sim_options opt;
 	struct sim_plan *plan = sim_alloc(sizeof *plan);
 	sim_universe_of(r->seed, (int)o->workers, &opt, plan);
+	opt.leases = o->leases;
 	enum rv_err e = tell_violation(o, &opt, r->why, plan, events, et);
 	free(plan);
 	RV_TRY(e);
@@ -322,6 +331,7 @@ static enum rv_err run_many(const struct sim_cli *o, struct rv_events *events, s
 	struct runner_job job = {.first_seed = (uint64_t)o->first_seed,
 							 .seeds = (uint64_t)o->seeds,
 							 .workers = (int)o->workers,
+							 .leases = o->leases,
 							 .processes = processes,
 							 .bug = has_bug(o) ? o->bug : NULL};
 	struct runner_result *r = sim_alloc(sizeof *r);

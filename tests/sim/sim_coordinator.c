@@ -53,6 +53,10 @@ static void config_of(const struct sim *s, struct core_config *cfg) {
 								.suspect_gather_us = 300 * SIM_MS,
 								.round_tokens = s->opt.steps_per_round * SIM_TOKENS_PER_STEP,
 								.missed_tokens = missed_steps(s) * SIM_TOKENS_PER_STEP};
+	if (s->opt.leases) {
+		cfg->lease_round = (s->opt.steps_per_round + s->opt.overlap_steps) * SIM_SEQUENCES;
+		cfg->lease_tokens = SIM_TOKENS_PER_STEP / SIM_SEQUENCES;
+	}
 	cfg->n_relays = (uint8_t)relay_list(s, cfg->relays);
 	put_slow_codecs(s, cfg);
 	for (uint32_t fragment = 0; fragment < fragments_count(&s->global_config.fragments); fragment++)
@@ -189,7 +193,7 @@ static size_t make_document(struct sim *s, int host, uint32_t version) {
 	const int slot = core_find_key(core, key);
 	if (slot < 0 || !core_document_of(core, (uint32_t)slot, s->doc))
 		return 0;
-	s->coordinator.own = s->doc->n_rows > 1 || core_here(core) > NET_MAX_ROW;
+	s->coordinator.own = s->doc->n_rows > 1 || core_here(core) > NET_MAX_ROW || s->opt.leases;
 	return encode_document(s->doc, version, s->doc_bytes);
 }
 

@@ -17,7 +17,7 @@ struct snapshot_head {
 };
 
 struct replica_head {
-	uint64_t round, steps_done, tokens;
+	uint64_t round, steps_done, tokens, first, sequences;
 	struct rv_hash chain;
 	struct sim_progress progress[SIM_MAX_FRAGMENTS];
 };
@@ -111,6 +111,8 @@ uint8_t *files_replica(const struct sim *s, const struct sim_worker *w, size_t *
 	head.chain = w->global.chain;
 	head.steps_done = w->participant.steps_done;
 	head.tokens = w->participant.tokens;
+	head.first = w->participant.first;
+	head.sequences = w->participant.sequences;
 	memcpy(head.progress, w->replica.progress, sizeof head.progress);
 	*n = sizeof head + (size_t)n_vectors * vector_bytes(s);
 	uint8_t *bytes = sim_alloc(*n);
@@ -123,8 +125,12 @@ uint8_t *files_replica(const struct sim *s, const struct sim_worker *w, size_t *
 void files_replica_info(const uint8_t *bytes, struct state_replica_info *info) {
 	struct replica_head head;
 	memcpy(&head, bytes, sizeof head);
-	*info = (struct state_replica_info){
-		.round = head.round, .chain = head.chain, .steps_done = head.steps_done, .tokens = head.tokens};
+	*info = (struct state_replica_info){.round = head.round,
+										.chain = head.chain,
+										.steps_done = head.steps_done,
+										.tokens = head.tokens,
+										.first = head.first,
+										.sequences = head.sequences};
 }
 
 bool files_replica_waits(const struct sim *s, const uint8_t *bytes) {

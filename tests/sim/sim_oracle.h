@@ -83,7 +83,15 @@ struct sim_told {
 	uint64_t seq;
 	struct rv_hash hash;
 };
+/* What was read, in runs with leases (sim_oracle_leases.c). */
+struct sim_reads {
+	uint32_t *position[SIM_MAX_WORKERS]; /* by host and number of its stream: position + 1; 0: not read */
+	size_t cap[SIM_MAX_WORKERS];
+	uint16_t *committed; /* by position: round + 1 in whose commit it is; 0: in none */
+	size_t n_committed;
+};
 struct sim_oracle {
+	struct sim_reads reads;
 	struct sim_means means;
 	struct global_state global; /* the run as it must be */
 	uint64_t n_committed, term;
@@ -174,6 +182,14 @@ struct rv_hash oracle_full_hash_of(const struct sim *s, const struct global_stat
  * entry since. */
 bool oracle_others_hold_the_run(const struct sim *s, int host);
 void oracle_release(struct sim *s);
+
+/* sim_oracle_leases.c: a step reads a sequence; a round is committed, rounds are taken back; the
+ * universe ends. */
+void oracle_reads(struct sim *s, int host, uint64_t number, uint64_t position);
+void oracle_leases_commit(struct sim *s, const struct core_record *rec);
+void oracle_leases_rollback(struct sim *s, uint64_t from_round);
+void oracle_leases_end(struct sim *s);
+void oracle_leases_release(struct sim *s);
 
 /* sim_oracle_mesh.c: what the mesh may do */
 void oracle_frame(struct sim *s, int host, int peer);   /* came, as if from `peer` */

@@ -60,6 +60,7 @@ void oracle_rollback(struct sim *s, const struct core_record *rec) {
 	o->term = rec->term;
 	rosters_forget(o, rec->round);
 	uncount_steps(o, rec->round);
+	oracle_leases_rollback(s, rec->round);
 	return_to(s, rec->round);
 	oracle_forgets_residuals(s);
 	means_oracle_rollback(s);

@@ -13,7 +13,7 @@
 
 /* ---- faults: planned from the seed (sim_plan.c), carried out by sim_faults.c ---- */
 
-enum { SIM_TOKENS_PER_STEP = 10 };
+enum { SIM_TOKENS_PER_STEP = 10, SIM_SEQUENCES = 2 /* of a step */ };
 
 enum sim_withheld {
 	WITHHELD_CONTRIBUTIONS, /* partial sums too */
@@ -154,6 +154,7 @@ struct sim_options {
 	int relay;                 /* how many there are */
 	double capped;             /* share of its line that a worker may use for what it sends; 0: all */
 	size_t chunk_elems;
+	bool leases; /* members read what is leased to them (--leases) */
 };
 
 /* sim_options.c */

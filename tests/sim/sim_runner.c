@@ -48,6 +48,7 @@ void sim_stats_add(struct sim_stats *sum, const struct sim_stats *one) {
 	sum->given_away += one->given_away;
 	sum->residuals += one->residuals;
 	sum->mean_residuals += one->mean_residuals;
+	sum->sequences += one->sequences;
 	sum->clipped += one->clipped;
 	sum->sent_less += one->sent_less;
 	sum->calls += one->calls;
@@ -94,6 +95,7 @@ static void run_lane(const struct runner_job *job, struct shared *sh, struct lan
 		struct sim_options opt;
 		struct sim_stats one;
 		sim_universe_of(seed, job->workers, &opt, &lane->plan);
+		opt.leases = job->leases;
 		atomic_store(&lane->seed, seed);
 		if (!sim_run(&opt, &lane->plan, false, &one, lane->why)) {
 			lane->failed = true;

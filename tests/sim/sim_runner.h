@@ -9,6 +9,7 @@
 struct runner_job {
 	uint64_t first_seed, seeds;
 	int workers; /* of each universe; 0: by its seed */
+	bool leases; /* sim_options.leases */
 	int processes;
 	const char *bug; /* planted; NULL: none */
 };

@@ -34,6 +34,10 @@ static void begin_train(struct sim *s, int host, const struct sim_request *rq) {
 	struct sim_worker *w = &s->workers[host];
 	const struct participant *p = &w->participant;
 	bool ahead = rq->asked.round == w->global.round + 1;
+	if (rq->asked.starts_over) {
+		participant_start_over(&w->participant, &w->global);
+		oracle_loses_residual(s, host);
+	}
 	uint64_t most = ahead ? training_overlap(s, w->global.round) : s->opt.steps_per_round;
 	RV_ASSERT(rq->asked.steps > 0);
 	if ((rq->asked.round != w->global.round && !ahead) || rq->asked.from != (ahead ? p->ahead : p->steps_done) ||
@@ -43,6 +47,9 @@ static void begin_train(struct sim *s, int host, const struct sim_request *rq) {
 				 (unsigned long long)rq->asked.from, (unsigned long long)p->steps_done, (unsigned long long)p->ahead);
 	if (s->failed)
 		return;
+	if (rq->asked.has_leases)
+		participant_read(&w->participant, &rq->asked.reading);
+	w->read_out = false;
 	participant_begin(&w->participant, &w->global, rq->asked.round);
 	w->steps_left = rq->asked.steps;
 	work_until(s, host, s->now_us + step_us(s, w), step_ends);
@@ -102,6 +109,7 @@ static void answer_train(struct sim *s, int host, const struct sim_request *rq) 
 	struct trainer_answer a = answer_to(rq);
 	bool ahead = rq->asked.round != w->global.round;
 	a.time_up = !ahead && w->participant.steps_done > 0 && training_time_is_up(s, w);
+	a.read_out = w->read_out;
 	give(s, host, &a);
 }
 
@@ -185,9 +193,9 @@ static void step_ends(struct sim *s, int host, void *arg) {
 		work_until(s, host, s->now_us + s->opt.step_us, step_ends);
 		return;
 	}
-	training_step(s, host, rq->asked.round);
+	w->read_out = !training_step(s, host, rq->asked.round);
 	bool time_up = rq->asked.round == w->global.round && training_time_is_up(s, w);
-	if (--w->steps_left > 0 && !time_up)
+	if (--w->steps_left > 0 && !time_up && !w->read_out)
 		work_until(s, host, s->now_us + step_us(s, w), step_ends);
 	else
 		work_until(s, host, s->now_us, request_ends);

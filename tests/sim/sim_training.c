@@ -71,6 +71,8 @@ static enum rv_err step(struct replica *r, struct step_stats *out, struct rv_err
 	const float times = 0.01f * loudness(s, host, round);
 	/* A step that is done again, by another process, does not come out the same: so what a former
 	 * one sent is never taken for its successor's unnoticed. */
+	if (s->opt.leases && !reading_has(&r->reading, r->next, SIM_SEQUENCES))
+		return RV_E_BUSY;
 	const uint64_t what = (uint64_t)host << 48 ^ r->worker->life << 32 ^ round << 16 ^ done;
 	(void)et;
 	for (size_t i = 0; i < s->opt.n_params; i++)
@@ -81,14 +83,15 @@ static enum rv_err step(struct replica *r, struct step_stats *out, struct rv_err
 		p->ids[p->n++] = (uint32_t)(round * SIM_MAX_H + done); /* the same when it is done again */
 	}
 	r->step++;
-	r->next++;
+	for (int i = 0; i < SIM_SEQUENCES; i++, r->next++)
+		if (s->opt.leases)
+			oracle_reads(r->worker->sim, host, r->next, reading_position(&r->reading, r->next));
 	*out = (struct step_stats){.tokens = SIM_TOKENS_PER_STEP};
 	return RV_OK;
 }
 
-/* Runs of the simulator have no leases: a step reads one more of a shard. */
 static void read_by(struct replica *r, const struct reading *reading, uint64_t next) {
-	(void)reading;
+	r->reading = *reading;
 	r->next = next;
 }
 
@@ -176,7 +179,8 @@ void training_resume(struct sim *s, int host, const struct recovered *found) {
 	if (found->has_replica)
 		files_read_replica(s, found->replica_payload, &w->replica);
 	oracle_resumes_residual(s, host);
-	const struct participant_progress progress = {.steps_done = info->steps_done, .tokens = info->tokens};
+	const struct participant_progress progress = {
+		.steps_done = info->steps_done, .tokens = info->tokens, .first = info->first, .sequences = info->sequences};
 	participant_resume(&w->participant, &w->global, exact, &progress);
 	if (w->participant.contribution.has_next)
 		encoded(s, host);
@@ -191,11 +195,12 @@ void training_release(struct sim_worker *w) {
 
 /* ---- what the trainer is asked for ---- */
 
-void training_step(struct sim *s, int host, uint64_t round) {
+bool training_step(struct sim *s, int host, uint64_t round) {
 	struct sim_worker *w = &s->workers[host];
 	struct step_stats stats;
-	RV_ASSERT(participant_step(&w->participant, &w->global, round, &stats, NULL) == RV_OK);
-	(void)s;
+	const enum rv_err e = participant_step(&w->participant, &w->global, round, &stats, NULL);
+	RV_ASSERT(e == RV_OK || (e == RV_E_BUSY && s->opt.leases));
+	return e == RV_OK;
 }
 
 /* What a worker of speed 1 takes for H steps is over before another of this one's would end. */
@@ -208,7 +213,7 @@ bool training_encode(struct sim *s, int host) {
 	const struct participant *p = &w->participant;
 	if (p->ahead > 0)
 		sim_fail(s, "w%d: encodes round %llu with steps of the next", host, (unsigned long long)p->round);
-	if (p->steps_done < s->opt.steps_per_round && !s->opt.by_time)
+	if (p->steps_done < s->opt.steps_per_round && !s->opt.by_time && !s->opt.leases)
 		sim_fail(s, "w%d: encodes round %llu after %llu of its steps", host, (unsigned long long)p->round,
 				 (unsigned long long)p->steps_done);
 	if (s->failed)

@@ -38,6 +38,7 @@ struct replica {
 	float *began;  /* local before the steps that it contains, where the participant keeps a start of its own */
 	uint64_t step; /* global: the next one */
 	uint64_t next; /* number of the next sequence that it reads */
+	struct reading reading; /* of a run with leases: what it may read */
 	struct sim_progress progress[SIM_MAX_FRAGMENTS];
 	float *kept[REPLICA_MAX_KEPT];
 	int n_kept;
@@ -127,6 +128,7 @@ struct sim_worker {
 	int n_requests;
 	uint64_t working;    /* number of the trainer's event under way: an earlier one is void */
 	uint64_t steps_left; /* of the TRAIN under way */
+	bool read_out;       /* its leases ended before these */
 	struct sim_task *tasks;
 	struct store_thread store_thread;
 	uint8_t *reduced, *flags;
@@ -196,7 +198,8 @@ void trainer_unload(struct sim_worker *w);
 void training_init(struct sim *s, int host); /* w->global is theta0 */
 void training_resume(struct sim *s, int host, const struct recovered *found);
 void training_release(struct sim_worker *w);
-void training_step(struct sim *s, int host, uint64_t round);
+/* Returns false if its leases end before this step. */
+bool training_step(struct sim *s, int host, uint64_t round);
 bool training_time_is_up(const struct sim *s, const struct sim_worker *w);
 /* Whatever is encoded next; false: it comes to nothing. */
 bool training_encode(struct sim *s, int host);
