@@ -194,13 +194,15 @@ static void add(struct core_record *rec, uint32_t member, uint32_t count) {
 	rec->lease_count[i] = count;
 }
 
-/* Plants the bug that the simulator must find: leases that no record knows of. */
+/* Plants the bug that the simulator must find: leases that no record knows of, of a round more. */
 static void grant_at_once(struct core *c) {
-	for (int k = 0; k < c->slots.n; k++)
-		if (grants(c, c->slots.order[k]) > 0) {
-			top_up(c, c->slots.order[k]);
+	for (int k = 0; k < c->slots.n; k++) {
+		const uint32_t slot = c->slots.order[k];
+		if (core_available(c, &c->members[slot]) && holder_of(c, slot)->held <= LEASE_ROUNDS * c->cfg.lease_round) {
+			(void)leases_grant(&c->leases.all, slot, c->cfg.lease_round);
 			c->leases.changed = true;
 		}
+	}
 }
 
 void core_decide_leases(struct core *c) {

@@ -192,7 +192,8 @@ static void tokens_are_bounded_by_the_sequences(void **state) {
 }
 
 /* A member that dies, or leaves, holds its lease for a few rounds; then another is granted it. One
- * that is banned gives it back at once. One that comes back is granted anew, under later numbers. */
+ * that is banned gives it back at once. One that comes back is granted anew, under later
+ * numbers. */
 static void what_is_gone_is_read_by_others(void **state) {
 	(void)state;
 	static struct reader w;
