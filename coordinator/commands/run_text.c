@@ -74,6 +74,17 @@ static enum rv_err adopt_vocab(int64_t least, struct run_config *run, struct rv_
 										 run->vocab, least);
 }
 
+/* Refuses a text of which nothing would be held out: no worker could evaluate. */
+static enum rv_err check_size(const char *dir, const struct manifest *m, struct rv_errtext *et) {
+	const int64_t least = m->holdout_every * MANIFEST_BLOCK_TOKENS;
+	return m->n_tokens >= least
+			   ? RV_OK
+			   : rv_fail(et, RV_E_RANGE,
+						 "%s: %" PRId64 " tokens, and holdout-every = %" PRId64 " needs at least %" PRId64
+						 ": publish more text, or with a smaller holdout-every, into another directory",
+						 dir, m->n_tokens, m->holdout_every, least);
+}
+
 static enum rv_err adopt_published(const char *dir, struct run_config *run, struct rv_errtext *et) {
 	struct manifest m;
 	struct rv_hash hash;
@@ -81,6 +92,7 @@ static enum rv_err adopt_published(const char *dir, struct run_config *run, stru
 	run_config_defaults(&usual);
 	RV_TRY(manifest_read(dir, &m, et));
 	RV_TRY(manifest_hash(&m, &hash, et));
+	RV_TRY(check_size(dir, &m, et));
 	if (run->holdout_every != usual.holdout_every && run->holdout_every != m.holdout_every)
 		return rv_fail(et, RV_E_INVALID, "holdout-every = %" PRId64 ": %s was published with %" PRId64 "; leave it out",
 					   run->holdout_every, dir, m.holdout_every);
@@ -208,6 +220,7 @@ static enum rv_err publish(const struct run_text_options *o, const struct run_di
 	enum rv_err e = publish_text(&p, &m, &bytes, et);
 	rv_progress_clear(with->events);
 	RV_TRY(e);
+	RV_TRY(check_size(d->text, &m, et));
 	RV_TRY(manifest_hash(&m, &hash, et));
 	rv_hex_encode(hash.b, sizeof hash.b, run->data_hash);
 	(void)printf("Published %" PRIu64 " bytes as %" PRId64 " tokens in %" PRId64 " shards: %s\n", bytes, m.n_tokens,

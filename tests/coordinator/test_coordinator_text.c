@@ -10,7 +10,7 @@
 #include "tests/coordinator/coordinator_process.h"
 #include "train/text/published/published.h"
 
-enum { OUT_BYTES = 65536, TEXT_BYTES = 300000 };
+enum { OUT_BYTES = 65536, TEXT_BYTES = 900000 };
 static char out[OUT_BYTES];
 
 #define RUN(...) coordinator_command(out, sizeof out, (const char *const[]){__VA_ARGS__, NULL})
@@ -22,7 +22,8 @@ static void expect(const char *part) {
 
 struct place {
 	char dir[SCRATCH_PATH]; /* scratch */
-	char text[SCRATCH_PATH + 16], lines[SCRATCH_PATH + 16], run[SCRATCH_PATH + 16], other[SCRATCH_PATH + 16];
+	char text[SCRATCH_PATH + 16], lines[SCRATCH_PATH + 16], run[SCRATCH_PATH + 16], other[SCRATCH_PATH + 16],
+		small[SCRATCH_PATH + 16];
 	char published[SCRATCH_PATH + 32]; /* of `run` */
 };
 
@@ -40,6 +41,7 @@ static int set_up(void **state) {
 	(void)snprintf(p->lines, sizeof p->lines, "%s/lines.jsonl", p->dir);
 	(void)snprintf(p->run, sizeof p->run, "%s/run", p->dir);
 	(void)snprintf(p->other, sizeof p->other, "%s/other", p->dir);
+	(void)snprintf(p->small, sizeof p->small, "%s/small", p->dir);
 	(void)snprintf(p->published, sizeof p->published, "%s/text", p->run);
 	return 0;
 }
@@ -69,7 +71,7 @@ static void test_files_are_published(void **state) {
 						 "--mirror", "https://a.example/x", "--mirror", "http://b.example", "--holdout-every", "9",
 						 "--license", "MIT"),
 					 0);
-	expect("Published 300032 bytes as 300006 tokens in 1 shards");
+	expect("Published 900032 bytes as 900006 tokens in 1 shards");
 	assert_ok(published_open(p->published, &text, &et));
 	const struct manifest *m = published_manifest(text);
 	assert_int_equal(m->n_mirrors, 2);
@@ -77,7 +79,7 @@ static void test_files_are_published(void **state) {
 	assert_int_equal(m->holdout_every, 9);
 	assert_string_equal(m->license, "MIT");
 	int32_t tokens[3];
-	assert_ok(published_read(text, 300003, 3, tokens, &et));
+	assert_ok(published_read(text, 900003, 3, tokens, &et));
 	assert_int_equal(tokens[0], 't');
 	published_close(text);
 	/* Another run takes it as it is. */
@@ -109,6 +111,8 @@ static void test_what_contradicts_the_text_is_refused(void **state) {
 	expect("body"); /* the fields that there are */
 	assert_int_equal(RUN("new-run", "--dir", p->other, "--data", p->text, "--mirror", "ftp://b"), 1);
 	expect("must be https://");
+	assert_int_equal(RUN("new-run", "--dir", p->small, "--data", p->lines, "--data-field", "body"), 1);
+	expect("6 tokens, and holdout-every = 50 needs at least 819200");
 	assert_int_equal(RUN("new-run", "--dir", p->other, "--data-hash", hash), 0);
 	expect("data-hash without --data");
 }
