@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # demo.sh: the main job on this one machine, exactly as it would run on five: a coordinator and four
-# workers, each with its own key, data shard and directory, joined only by HTTPS and mutual TLS on
-# loopback. Then the same tokens in one process, data-parallel, and one worker alone with a quarter
+# workers, each with its own key and directory and nothing else but a link, joined only by HTTPS and
+# mutual TLS on loopback. Then as many tokens in one process, data-parallel, and one worker alone with a quarter
 # of them; a table, a sample of text, and report.html. demo_size.sh fits it to the machine,
 # demo_progress.sh shows its progress.
 #
@@ -146,13 +146,17 @@ prepare_text() { # -> $text, $text_says
 		[ ! -s "$text.differs" ] || mapfile -t differ <"$text.differs"
 		((${#differ[@]} == 0)) || text_says+="; not the README's text: ${#differ[@]} files differ, first ${differ[0]}"
 	fi
+	# The run hands its text out to the workers; a text at a URL each of them fetches itself.
+	run_text=(--data "$text") worker_text=() baseline_text=$out/coordinator/text
+	[[ $text != *://* ]] || run_text=() worker_text=(--data "$text") baseline_text=$text
 	tell text "Text: $text_says" path "$text" sha256 "$(sed -n '$s/^sha256://p' "$out/text.log" 2>/dev/null)" differ "${differ[*]}"
 }
 
 start_coordinator() {
-	"$bin/rivulet-coordinator" new-run --dir "$out/coordinator" --config "$out/run.conf" >"$out/new-run.log" 2>&1 ||
-		fail "the run could not be made: $(tail -n 3 "$out/new-run.log")"
-	start "$out/coordinator.log" "$bin/rivulet-coordinator" serve --dir "$out/coordinator" --listen "127.0.0.1:$port"
+	"$bin/rivulet-coordinator" new-run --dir "$out/coordinator" --config "$out/run.conf" "${run_text[@]}" \
+		>"$out/new-run.log" 2>&1 || fail "the run could not be made: $(tail -n 3 "$out/new-run.log")"
+	start "$out/coordinator.log" "$bin/rivulet-coordinator" serve --dir "$out/coordinator" --listen "127.0.0.1:$port" \
+		--text-up 0
 	coordinator=$started_pid
 	for _ in $(seq 300); do
 		[ -s "$out/coordinator/listen" ] && return
@@ -162,14 +166,14 @@ start_coordinator() {
 	fail "the coordinator did not listen within 30 s; its log: $out/coordinator.log"
 }
 
-# Worker i joins before worker i+1 starts, so that member numbers, and with them data shards, are
-# the same every time.
+# Worker i joins before worker i+1 starts, so that member numbers, and with them what each reads,
+# are the same every time.
 start_workers() {
 	local i links
 	mapfile -t links < <("$bin/rivulet-coordinator" invite --dir "$out/coordinator" --count "$workers")
 	[ "${#links[@]}" = "$workers" ] || fail "the coordinator gave no invite links; its log: $out/coordinator.log"
 	for ((i = 0; i < workers; i++)); do
-		start "$out/worker$i.log" "$bin/rivulet-worker" "${links[i]}" --dir "$out/worker$i" --data "$text" --threads 1 \
+		start "$out/worker$i.log" "$bin/rivulet-worker" "${links[i]}" --dir "$out/worker$i" "${worker_text[@]}" --threads 1 \
 			--name "worker$i" --listen 127.0.0.1:0
 		worker_pids[i]=$started_pid
 		for _ in $(seq 600); do
@@ -242,7 +246,7 @@ CONF
 run_baseline() { # NAME WORKERS
 	begin_stage "$1"
 	baseline=$out/$1
-	start "$out/$1.log" "$bin/rivulet" train --config "$out/run.conf" --method ddp --data "$text" --workers "$2" --out "$baseline"
+	start "$out/$1.log" "$bin/rivulet" train --config "$out/run.conf" --method ddp --data "$baseline_text" --workers "$2" --out "$baseline"
 	follow "$started_pid" show_baseline || fail "the baseline failed: $(tail -n 3 "$out/$1.log")"
 }
 
