@@ -10,7 +10,7 @@
 
 enum { FILES = 12, RANGES = 5, SOURCES = 6, STALL_US = 10 * 1000 * 1000, TICK_US = 20 * 1000, S = 1000 * 1000 };
 
-enum temper { HONEST, LIAR, SILENT, CUTTER, BUSY, EMPTY, DEAD, SHORT };
+enum temper { HONEST, LIAR, SILENT, CUTTER, BUSY, EMPTY, DEAD, SHORT, QUIET };
 
 struct job {
 	bool used;
@@ -110,7 +110,8 @@ static void work(struct world *w, struct source *s, struct job *j, int jobs) {
 		arrive(w, s, j);
 		return;
 	}
-	text_core_progress(w->core, w->now, j->q.id, (uint32_t)j->bytes);
+	if (s->temper != QUIET)
+		text_core_progress(w->core, w->now, j->q.id, (uint32_t)j->bytes);
 	if (s->temper == CUTTER && j->bytes > 300e3) {
 		j->used = false;
 		text_core_failed(w->core, w->now, j->q.id, TEXT_CUT, 0);
@@ -277,6 +278,17 @@ static void the_coordinator_is_last(void **state) {
 	world_free(w);
 }
 
+/* It serves many in turn: a range takes 26 s, and nothing is heard of it before it is whole. */
+static void a_coordinator_that_serves_many_is_waited_for(void **state) {
+	struct world *w = world_new();
+	(void)state;
+	const int coordinator = add(w, TEXT_COORDINATOR, QUIET, 0.04);
+	want(w, 0, 1, true);
+	run(w, 1, 120);
+	assert_int_equal(w->at[coordinator].asked, RANGES);
+	world_free(w);
+}
+
 /* Training waits for a file of which a slow source has the last range. */
 static void what_training_waits_for_comes_first(void **state) {
 	struct world *w = world_new();
@@ -364,6 +376,7 @@ int main(void) {
 		cmocka_unit_test(liars_are_found),
 		cmocka_unit_test(a_lone_liar_is_blamed_at_once),
 		cmocka_unit_test(the_coordinator_is_last),
+		cmocka_unit_test(a_coordinator_that_serves_many_is_waited_for),
 		cmocka_unit_test(what_training_waits_for_comes_first),
 		cmocka_unit_test(a_source_of_whole_files_gets_one_request),
 		cmocka_unit_test(what_is_on_the_disk_is_not_asked_for),

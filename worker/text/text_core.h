@@ -42,7 +42,7 @@ struct text_need {
 
 struct text_core_config {
 	uint32_t ranges_max; /* of a file */
-	int64_t stall_us;    /* timeout of a request of which no byte comes */
+	int64_t stall_us;    /* timeout of a request of which no byte comes; not of the coordinator's */
 };
 
 /* Opaque: text_core_bytes() of the caller's memory, aligned as malloc does; a bound that depends

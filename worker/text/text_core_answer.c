@@ -193,11 +193,17 @@ void text_core_failed(struct text_core *c, int64_t now_us, uint32_t id, enum tex
 	text_check_invariants(c);
 }
 
+/* Of the coordinator nothing is heard before a range is whole, and it serves members in turn: its
+ * client limits the time. */
+static bool may_stall(const struct text_core *c, const struct text_ask *a) {
+	return c->sources[a->source].kind != TEXT_COORDINATOR;
+}
+
 void text_core_tick(struct text_core *c, int64_t now_us) {
 	c->now_us = now_us;
 	for (int i = 0; i < TEXT_ASKS_MAX; i++) {
 		struct text_ask *a = &c->asks[i];
-		if (a->id != 0 && a->slot != TEXT_NOBODY && now_us - a->heard_us >= c->cfg.stall_us)
+		if (a->id != 0 && a->slot != TEXT_NOBODY && may_stall(c, a) && now_us - a->heard_us >= c->cfg.stall_us)
 			fail(c, a, TEXT_CUT, 0);
 	}
 	text_check_invariants(c);

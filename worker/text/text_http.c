@@ -12,6 +12,8 @@
 enum {
 	MAX_REDIRECTS = 3,
 	CONNECT_MS = 10000,
+	LEAST_BYTES_PER_S = 1000, /* over LEAST_S, of any answer */
+	LEAST_S = 20,
 	RESUMES_MAX = 4,
 	RESUME_LEAST_BYTES = 1 << 16, /* of progress, for another try at once */
 	FIRST_BYTES = 1 << 16,        /* of a buffer that grows */
@@ -277,6 +279,8 @@ static void set_options(struct transfer *t, CURLcode *worst) {
 	SET(c, CURLOPT_NOSIGNAL, 1L, worst);
 	SET(c, CURLOPT_USERAGENT, "rivulet/" RV_VERSION, worst);
 	SET(c, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS, worst);
+	SET(c, CURLOPT_LOW_SPEED_LIMIT, (long)LEAST_BYTES_PER_S, worst);
+	SET(c, CURLOPT_LOW_SPEED_TIME, (long)LEAST_S, worst);
 	SET(c, CURLOPT_OPENSOCKETFUNCTION, open_socket, worst);
 	SET(c, CURLOPT_OPENSOCKETDATA, t, worst);
 	SET(c, CURLOPT_WRITEFUNCTION, on_body, worst);
@@ -396,6 +400,13 @@ static void end(struct transfer *t, CURLcode rc) {
 	h->owner.on_failed(h->owner.ctx, id, why, retry_s > 0 && retry_s < 86400 ? retry_s * S_US : 0, text.text);
 }
 
+/* Frees the places of transfers of which all was handed over: a mirror need not end its answer. */
+static void release_ended(struct text_http *h) {
+	for (int i = 0; i < TEXT_HTTP_REQUESTS; i++)
+		if (h->at[i].id != 0 && h->at[i].ended && !h->at[i].wrong.text[0])
+			release(&h->at[i]);
+}
+
 enum rv_err text_http_poll(struct text_http *h, int timeout_ms, struct rv_errtext *et) {
 	int running, left;
 	if (curl_multi_poll(h->multi, NULL, 0, timeout_ms, NULL) != CURLM_OK)
@@ -410,6 +421,7 @@ enum rv_err text_http_poll(struct text_http *h, int timeout_ms, struct rv_errtex
 		curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&t);
 		end(t, rc);
 	}
+	release_ended(h);
 	return RV_OK;
 }
 

@@ -12,6 +12,7 @@ enum {
 	TRIES = 4, /* of all sources, with pauses between */
 	PAUSE_US = 1000 * 1000,
 	PATIENCE_US = 30 * 1000 * 1000, /* without a byte, of one source */
+	COORDINATOR_MS = 600 * 1000,    /* for all of it: it serves newcomers in turn, at a limited rate */
 	POLL_MS = 100,
 	TOKENIZER_MAX_BYTES = 256 << 20,
 	ID = 1
@@ -98,7 +99,7 @@ static enum rv_err from_coordinator(struct first *f, struct rv_errtext *et) {
 	uint32_t id;
 	(void)snprintf(path, sizeof path, "/v1/text/%s", f->name);
 	const struct http_request rq = {
-		.path = path, .max_reply_bytes = f->most, .timeout_ms = PATIENCE_US / 1000, .done = on_reply, .ctx = f};
+		.path = path, .max_reply_bytes = f->most, .timeout_ms = COORDINATOR_MS, .done = on_reply, .ctx = f};
 	RV_TRY(http_client_start(f->t->client, &rq, &id, et));
 	const enum rv_err e = await(f, NULL, et);
 	http_client_cancel(f->t->client, id);

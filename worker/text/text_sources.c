@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { COORDINATOR_TIMEOUT_MS = 180000, BOTH_POLL_MS = 20, NAME_PATH_BYTES = 64 };
+enum { COORDINATOR_TIMEOUT_MS = 600000, BOTH_POLL_MS = 20, NAME_PATH_BYTES = 64 };
 
 /* ---- sources ---- */
 
