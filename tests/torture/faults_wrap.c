@@ -1,6 +1,7 @@
 /* faults_wrap.c: the calls that the linker sends here instead (-Wl,--wrap, CMakeLists.txt): each
  * fails when told to, as the real one would: NULL with errno, -1 with errno, the library's own
  * code. */
+#include "base/assert.h"
 #include "tests/torture/faults_hit.h"
 
 #include <curl/curl.h>
@@ -87,6 +88,16 @@ int __wrap_open(const char *path, int flags, ...) {
 	va_end(args);
 	if (!faults_hit(SITE))
 		return __real_open(path, flags, mode);
+	errno = EMFILE;
+	return -1;
+}
+
+int __real_openat(int dir, const char *path, int flags, ...);
+int __wrap_openat(int dir, const char *path, int flags, ...);
+int __wrap_openat(int dir, const char *path, int flags, ...) {
+	RV_ASSERT((flags & O_CREAT) == 0); /* no mode follows */
+	if (!faults_hit(SITE))
+		return __real_openat(dir, path, flags);
 	errno = EMFILE;
 	return -1;
 }
@@ -241,6 +252,7 @@ WRAP(struct evhttp *, evhttp_new, (struct event_base * b), (b), ENOMEM, NULL)
 WRAP(struct bufferevent *, bufferevent_openssl_socket_new,
 	 (struct event_base * b, evutil_socket_t fd, SSL *s, enum bufferevent_ssl_state state, int options),
 	 (b, fd, s, state, options), ENOMEM, NULL)
+WRAP(struct evbuffer *, evbuffer_new, (void), (), ENOMEM, NULL)
 WRAP(int, event_add, (struct event * ev, const struct timeval *t), (ev, t), ENOMEM, -1)
 WRAP(struct evconnlistener *, evconnlistener_new,
 	 (struct event_base * b, evconnlistener_cb f, void *ctx, unsigned flags, int backlog, evutil_socket_t fd),

@@ -193,8 +193,8 @@ void text_core_failed(struct text_core *c, int64_t now_us, uint32_t id, enum tex
 	text_check_invariants(c);
 }
 
-/* Of the coordinator nothing is heard before a range is whole, and it serves members in turn: its
- * client limits the time. */
+/* The coordinator serves members in turn, and a range of it comes whole or not at all: its client
+ * limits the time. */
 static bool may_stall(const struct text_core *c, const struct text_ask *a) {
 	return c->sources[a->source].kind != TEXT_COORDINATOR;
 }
