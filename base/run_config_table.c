@@ -86,9 +86,10 @@ const struct rv_option run_config_options[] = {
 
 	HASH_OPT("tokenizer-hash", tokenizer_hash, "Data",
 			 "The tokenizer that made the tokens; 64 hex digits as `rivulet inspect` prints them. Empty: bytes."),
-	HASH_OPT("data-hash", data_hash, "Data",
-			 "The published text that the run reads (`rivulet data publish`, or new-run --data); 64 hex digits. Workers "
-			 "fetch what they read of it, and no sequence is read twice in a pass. Empty: members bring text."),
+	HASH_OPT(
+		"data-hash", data_hash, "Data",
+		"The published text that the run reads (`rivulet data publish`, or new-run --data); 64 hex digits. Workers "
+		"fetch what they read of it, and no sequence is read twice in a pass. Empty: members bring text."),
 	CHOICE_OPT("data-from", data, "published", "published|own", "Data",
 			   "With data-hash: published: members train on that text only; own: a member may bring its own instead, "
 			   "and all see who did."),

@@ -101,7 +101,16 @@ struct core_config {
 };
 
 /* Durable facts, in the order they must become durable. Replaying all of them rebuilds the core. */
-enum core_record_type { CORE_MEMBER = 1, CORE_ROSTER, CORE_COMMIT, CORE_SNAPSHOT, CORE_SEQ, CORE_ROLLBACK, CORE_AWAY, CORE_LEASES };
+enum core_record_type {
+	CORE_MEMBER = 1,
+	CORE_ROSTER,
+	CORE_COMMIT,
+	CORE_SNAPSHOT,
+	CORE_SEQ,
+	CORE_ROLLBACK,
+	CORE_AWAY,
+	CORE_LEASES
+};
 struct core_record {
 	uint64_t id; /* 1, 2, 3, ... */
 	uint8_t type;
@@ -131,7 +140,7 @@ struct core_record {
 	/* ROSTER, COMMIT: the participants, ascending. ROSTER of none: the round is open again. LEASES:
 	 * members that are granted text or give theirs back, ascending. */
 	uint16_t n_members;
-	uint16_t n_blamed;  /* ROSTER, COMMIT: members that spoiled the attempt before, or this one; ascending */
+	uint16_t n_blamed; /* ROSTER, COMMIT: members that spoiled the attempt before, or this one; ascending */
 	/* Up to here a copy costs little; what follows counts up to n_members and n_blamed only. */
 	uint32_t members[NET_MAX_ROSTER];
 	uint64_t tokens[NET_MAX_ROSTER]; /* ROSTER, COMMIT: tokens of each contribution */

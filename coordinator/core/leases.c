@@ -161,8 +161,8 @@ const char *core_leases_check_commit(const struct core *c, const struct core_rec
 
 bool core_lease_covers(const struct core *c, const struct core_member *m) {
 	const struct report *rep = &m->last;
-	return !core_has_leases(c) || (rep->lease_count > 0 && leases_has(&c->leases.all, core_slot_of(c, m),
-																	 rep->lease_first, rep->lease_count));
+	return !core_has_leases(c) ||
+		   (rep->lease_count > 0 && leases_has(&c->leases.all, core_slot_of(c, m), rep->lease_first, rep->lease_count));
 }
 
 /* Returns true if others should read what the member has. One that leaves may only be started

@@ -13,8 +13,7 @@
 static inline void record_point(uint8_t type, const char *step) {
 	static const char *const names[] = {
 		[CORE_MEMBER] = "member", [CORE_ROSTER] = "roster",     [CORE_COMMIT] = "commit", [CORE_SNAPSHOT] = "snapshot",
-		[CORE_SEQ] = "seq",       [CORE_ROLLBACK] = "rollback", [CORE_AWAY] = "away",
-		[CORE_LEASES] = "leases"};
+		[CORE_SEQ] = "seq",       [CORE_ROLLBACK] = "rollback", [CORE_AWAY] = "away",     [CORE_LEASES] = "leases"};
 	char name[64];
 	(void)snprintf(name, sizeof name, "%s-record.%s", names[type], step);
 	rv_failpoint(name);

@@ -2,8 +2,8 @@
 #include "net/mesh/pace_window.h"
 
 enum {
-	FIRST_US = 50 * 1000,  /* an interval at the beginning, when the rate may double from one to the next */
-	LATER_US = 500 * 1000, /* then: acknowledgements come in bunches, slices in turns */
+	FIRST_US = 50 * 1000,   /* an interval at the beginning, when the rate may double from one to the next */
+	LATER_US = 500 * 1000,  /* then: acknowledgements come in bunches, slices in turns */
 	OPENING_US = 10 * 1000, /* of the line: what may leave at once after a pause */
 	US_PER_S = 1000 * 1000
 };

@@ -232,7 +232,8 @@ static void test_unknown_and_malformed_lines(void **state) {
 	assert_fault(run_config_parse(&c, "run.conf", "lr = nan\n", &et), RV_E_INVALID, &et, "lr");
 	assert_fault(run_config_parse(&c, "run.conf", "init-hash = 12ab\n", &et), RV_E_INVALID, &et, "init-hash");
 	assert_fault(run_config_parse(&c, "run.conf", "tokenizer-hash = x\n", &et), RV_E_INVALID, &et, "64 hex digits");
-	assert_fault(run_config_parse(&c, "run.conf", "data-hash = 12\n", &et), RV_E_INVALID, &et, "data-hash = 12: must be");
+	assert_fault(run_config_parse(&c, "run.conf", "data-hash = 12\n", &et), RV_E_INVALID, &et,
+				 "data-hash = 12: must be");
 	assert_fault(run_config_parse(&c, "run.conf", "data-from = all\n", &et), RV_E_INVALID, &et, "published|own");
 	assert_fault(run_config_parse(&c, "run.conf", "rounds = 3\nrounds = 4\n", &et), RV_E_INVALID, &et, "rounds");
 }

@@ -313,7 +313,7 @@ static void impossible_records_are_refused(void **state) {
 	static struct core_record rec;
 	open_run(&w, 2, 3);
 	round_of(&w, 7, 0, ROUND);
-#define REFUSED(why_, ...)                                                                                            \
+#define REFUSED(why_, ...)                                                                                             \
 	do {                                                                                                               \
 		struct rv_errtext et_ = {0};                                                                                   \
 		rec = (struct core_record){.id = (uint64_t)w.r.n_records + 1, .type = CORE_LEASES, __VA_ARGS__};               \

@@ -102,7 +102,7 @@ struct sim_stats {
 	uint64_t slowest_ms;                     /* from a pair's wish to its link */
 	uint64_t commits_with_all;               /* whose roster has every worker */
 	uint64_t rosters_in_rows, commits_in_rows, rows_left_out;
-	uint64_t sequences; /* read by commits, in runs with leases */
+	uint64_t sequences;              /* read by commits, in runs with leases */
 	uint64_t clipped;                /* chunks of committed contributions */
 	uint64_t sent_less;              /* of these, coarser ones and parts */
 	uint64_t named, resynced, faded; /* workers with a flipped bit */

@@ -72,7 +72,8 @@ void oracle_leases_end(struct sim *s) {
 	for (size_t i = 0; i < r->n_committed; i++)
 		read += r->committed[i] != 0;
 	if (read != text.consumed || text.left_out != 0)
-		sim_fail(s, "of %llu positions %llu are read by commits, and the coordinator takes %llu for read, %llu left out",
+		sim_fail(s,
+				 "of %llu positions %llu are read by commits, and the coordinator takes %llu for read, %llu left out",
 				 (unsigned long long)text.next, (unsigned long long)read, (unsigned long long)text.consumed,
 				 (unsigned long long)text.left_out);
 	s->stats.sequences += read;

@@ -235,7 +235,8 @@ static void check_place(struct sim *s, int host, const struct trainer_request *a
 	bool latest = round_document(w->core)->round == a->round + 1;
 	bool whole = w->participant.steps_done == s->opt.steps_per_round;
 	bool read_out = s->opt.leases && !reading_has(&w->replica.reading, w->replica.next, SIM_SEQUENCES);
-	if (a->adopt == PARTICIPANT_ADOPT && latest && whole && !read_out && w->participant.ahead != training_overlap(s, a->round))
+	if (a->adopt == PARTICIPANT_ADOPT && latest && whole && !read_out &&
+		w->participant.ahead != training_overlap(s, a->round))
 		sim_fail(s, "w%d: the outer step of round %llu comes after %llu steps of the next round, not %llu", host,
 				 (unsigned long long)a->round, (unsigned long long)w->participant.ahead,
 				 (unsigned long long)training_overlap(s, a->round));

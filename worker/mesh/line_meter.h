@@ -34,13 +34,13 @@ struct line_class {
 
 /* One direction. */
 struct line_way {
-	uint64_t window;                    /* bytes at line_meter.window_us */
-	uint64_t slice;                     /* bytes at slice_us */
-	int64_t slice_us, moved_us;         /* begin of the slice; time when a byte last moved */
-	uint64_t seen;                      /* bytes at the last sample */
-	uint64_t moved, best;               /* bytes in slices, and the fastest second, in the all-reduce under way */
+	uint64_t window;            /* bytes at line_meter.window_us */
+	uint64_t slice;             /* bytes at slice_us */
+	int64_t slice_us, moved_us; /* begin of the slice; time when a byte last moved */
+	uint64_t seen;              /* bytes at the last sample */
+	uint64_t moved, best;       /* bytes in slices, and the fastest second, in the all-reduce under way */
 	struct line_class classes[LINE_METER_CLASSES]; /* by rate: four to the factor of two */
-	uint64_t rounds[LINE_METER_ROUNDS]; /* of the last all-reduces, latest first; 0: none */
+	uint64_t rounds[LINE_METER_ROUNDS];            /* of the last all-reduces, latest first; 0: none */
 };
 /* A zeroed struct has measured nothing yet. */
 struct line_meter {
