@@ -19,7 +19,7 @@ struct service_bench {
 	const struct report *state;                     /* whose round and chain; NULL: the run's */
 	uint8_t liar;                                   /* who claims everything that a report can hold; 0: nobody */
 	void (*alter)(struct report *rep, uint8_t who); /* what else it says; NULL: nothing */
-	struct member_sight sight;                      /* of whoever reports */
+	struct member_sight sight;                      /* of the member that reports */
 };
 
 /* Set-ups and tear-down of tests: a run of four rounds with min-workers = 2; in rows of four; one
