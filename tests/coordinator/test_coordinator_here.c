@@ -305,9 +305,8 @@ static void start_again_with_all(struct bench *b) {
 }
 
 /* Right after a start, before any of them has reported, a joiner gets the slot of a member that is
- * live. The member returns by its report, in the
- * slot of another that has not reported yet, and so on: in the end the one that has gone has none.
- * Two are never in one slot, and all take part. */
+ * live. The member returns by its report, in the slot of another that has not reported yet, and so
+ * on: in the end the one that has gone has none. Two are never in one slot, and all take part. */
 static void test_a_slot_has_one_member(void **state) {
 	struct bench *b = *state;
 	static struct document d;
