@@ -29,42 +29,7 @@ void text_cache_path(const struct text_cache *c, const struct text_file *f, cons
 	path_of(c, name, suffix, path);
 }
 
-/* ---- the table of shards ---- */
-
-/* Returns the place of a shard, or where it would stand. */
-static size_t place_of(const struct text_cache *c, uint64_t shard) {
-	size_t low = 0, high = c->n;
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-		if (c->entries[middle].shard < shard)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-struct text_entry *text_cache_entry(struct text_cache *c, uint64_t shard) {
-	const size_t at = place_of(c, shard);
-	return at < c->n && c->entries[at].shard == shard ? &c->entries[at] : NULL;
-}
-
-bool text_cache_insert(struct text_cache *c, uint64_t shard, uint64_t bytes, uint64_t used) {
-	if (c->n == c->cap) {
-		const size_t cap = c->cap ? 2 * c->cap : 64;
-		struct text_entry *entries = realloc(c->entries, cap * sizeof *entries);
-		if (!entries)
-			return false;
-		c->entries = entries;
-		c->cap = cap;
-	}
-	const size_t at = place_of(c, shard);
-	memmove(&c->entries[at + 1], &c->entries[at], (c->n - at) * sizeof *c->entries);
-	c->entries[at] = (struct text_entry){.shard = shard, .bytes = bytes, .used = used};
-	c->n++;
-	c->used_bytes += bytes;
-	return true;
-}
+/* ---- files ---- */
 
 void text_cache_close_part(struct text_part *p) {
 	if (p->fd >= 0)
@@ -79,14 +44,10 @@ struct text_part *text_cache_part(struct text_cache *c, const struct text_file *
 	return NULL;
 }
 
-void text_cache_forget(struct text_cache *c, struct text_entry *e) {
-	c->used_bytes -= e->bytes;
-	c->n--;
-	memmove(e, e + 1, (size_t)(&c->entries[c->n] - e) * sizeof *e);
-}
-
-void text_cache_evict(struct text_cache *c, struct text_entry *e) {
-	const struct text_file f = {.kind = TEXT_SHARD, .i = e->shard};
+/* The shelf has no more room for a shard: text_shelf.evict. */
+static void remove_shard(void *ctx, uint64_t shard) {
+	struct text_cache *c = ctx;
+	const struct text_file f = {.kind = TEXT_SHARD, .i = shard};
 	char path[PATH_MAX];
 	struct text_part *p = text_cache_part(c, &f);
 	if (p)
@@ -95,25 +56,6 @@ void text_cache_evict(struct text_cache *c, struct text_entry *e) {
 	(void)unlink(path);
 	text_cache_path(c, &f, ".part", path);
 	(void)unlink(path);
-	text_cache_forget(c, e);
-}
-
-static struct text_entry *least_needed(struct text_cache *c) {
-	struct text_entry *least = NULL;
-	for (size_t i = 0; i < c->n; i++)
-		if (!least || c->entries[i].used < least->used)
-			least = &c->entries[i];
-	return least;
-}
-
-bool text_cache_room(struct text_cache *c, uint64_t bytes, uint64_t used) {
-	while (c->used_bytes + bytes > c->quota_bytes) {
-		struct text_entry *least = least_needed(c);
-		if (!least || least->used >= used)
-			return false;
-		text_cache_evict(c, least);
-	}
-	return true;
 }
 
 /* ---- opening ---- */
@@ -124,17 +66,10 @@ static enum rv_err take_name(struct text_cache *c, DIR *d, const char *name, str
 	struct stat st;
 	if (!text_file_parse_shard(name, &shard, &is_part) || fstatat(dirfd(d), name, &st, AT_SYMLINK_NOFOLLOW) != 0)
 		return RV_OK;
-	const uint64_t bytes = (uint64_t)st.st_size, used = st.st_mtime > 0 ? (uint64_t)st.st_mtime : 0;
-	if (used >= c->clock)
-		c->clock = used + 1;
-	struct text_entry *e = text_cache_entry(c, shard);
-	if (e) {
-		e->bytes += bytes;
-		c->used_bytes += bytes;
-		return RV_OK;
-	}
-	return text_cache_insert(c, shard, bytes, used) ? RV_OK
-													: rv_fail(et, RV_E_NOMEM, "%s: no memory for its files", c->dir);
+	const uint64_t needed = st.st_mtime > 0 ? (uint64_t)st.st_mtime : 0;
+	return text_shelf_found(&c->shelf, shard, (uint64_t)st.st_size, needed)
+			   ? RV_OK
+			   : rv_fail(et, RV_E_NOMEM, "%s: no memory for its files", c->dir);
 }
 
 static enum rv_err scan(struct text_cache *c, struct rv_errtext *et) {
@@ -150,12 +85,12 @@ static enum rv_err scan(struct text_cache *c, struct rv_errtext *et) {
 
 static enum rv_err check_quota(const struct text_cache *c, const struct manifest *m, struct rv_errtext *et) {
 	const uint64_t shard = manifest_shard_bytes(m, 0);
-	return c->quota_bytes >= LEAST_SHARDS * shard
+	return c->shelf.quota_bytes >= LEAST_SHARDS * shard
 			   ? RV_OK
 			   : rv_fail(et, RV_E_RANGE,
 						 "--data-cache of %" PRIu64 " bytes: this text has shards of %" PRIu64
 						 " bytes, and two must fit: at least %" PRIu64,
-						 c->quota_bytes, shard, LEAST_SHARDS * shard);
+						 c->shelf.quota_bytes, shard, LEAST_SHARDS * shard);
 }
 
 static bool is_this_text(const struct text_cache *c, const struct manifest *m) {
@@ -183,7 +118,7 @@ static enum rv_err fill(struct text_cache *c, const char *dir, struct rv_errtext
 	RV_TRY(rv_dir_lock(dir, &c->lock, et));
 	RV_TRY(find_manifest(c, et));
 	RV_TRY(scan(c, et));
-	(void)text_cache_room(c, 0, UINT64_MAX);
+	text_shelf_fit(&c->shelf);
 	return RV_OK;
 }
 
@@ -194,9 +129,8 @@ enum rv_err text_cache_open(const char *dir, const struct rv_hash *data_hash, ui
 	if (!c)
 		return rv_fail(et, RV_E_NOMEM, "%s: no memory", dir);
 	c->lock = -1;
-	c->clock = 1;
 	c->data_hash = *data_hash;
-	c->quota_bytes = quota_bytes;
+	text_shelf_init(&c->shelf, quota_bytes, remove_shard, c);
 	for (int i = 0; i < TEXT_CACHE_PARTS; i++)
 		c->parts[i].fd = -1;
 	const enum rv_err e = fill(c, dir, et);
@@ -214,7 +148,7 @@ void text_cache_close(struct text_cache *c) {
 		text_cache_close_part(&c->parts[i]);
 	if (c->lock >= 0)
 		rv_dir_unlock(c->lock);
-	free(c->entries);
+	text_shelf_release(&c->shelf);
 	free(c->dir);
 	free(c);
 }
@@ -224,7 +158,7 @@ const char *text_cache_dir(const struct text_cache *c) {
 }
 
 uint64_t text_cache_used(const struct text_cache *c) {
-	return c->used_bytes;
+	return c->shelf.used_bytes;
 }
 
 /* ---- manifest and tokenizer ---- */
@@ -291,36 +225,21 @@ bool text_cache_lacks(struct text_cache *c, uint64_t shard, struct text_file *ne
 		return true;
 	*next = f;
 	text_cache_path(c, &f, "", path);
-	return !text_cache_entry(c, shard) || access(path, R_OK) != 0;
+	return !text_shelf_has(&c->shelf, shard) || access(path, R_OK) != 0;
 }
 
 void text_cache_prefer(struct text_cache *c, const uint64_t *shards, int n) {
-	RV_ASSERT(n >= 0 && n <= TEXT_CACHE_WANTED);
-	c->clock += (uint64_t)n;
-	c->n_wanted = n;
-	for (int i = 0; i < n; i++) {
-		struct text_entry *e = text_cache_entry(c, shards[i]);
-		c->wanted[i] = shards[i];
-		if (e)
-			e->used = c->clock - (uint64_t)i;
-	}
-}
-
-uint64_t text_cache_need(const struct text_cache *c, uint64_t shard) {
-	for (int i = 0; i < c->n_wanted; i++)
-		if (c->wanted[i] == shard)
-			return c->clock - (uint64_t)i;
-	return 0;
+	text_shelf_prefer(&c->shelf, shards, n);
 }
 
 void text_cache_verify(struct text_cache *c, uint64_t shard) {
 	const struct text_file f = {.kind = TEXT_SHARD, .i = shard};
-	struct text_entry *e = text_cache_entry(c, shard);
 	struct rv_hash expected, got;
 	char path[PATH_MAX];
-	if (!e || text_cache_part(c, &f) || index_shard_hash(c->dir, &c->manifest, shard, &expected, NULL) != RV_OK)
+	if (!text_shelf_has(&c->shelf, shard) || text_cache_part(c, &f) ||
+		index_shard_hash(c->dir, &c->manifest, shard, &expected, NULL) != RV_OK)
 		return;
 	text_cache_path(c, &f, "", path);
 	if (file_hash(path, &got, NULL) != RV_OK || !rv_hash_equal(&got, &expected))
-		text_cache_evict(c, e);
+		text_shelf_drop(&c->shelf, shard);
 }

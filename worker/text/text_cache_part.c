@@ -65,15 +65,11 @@ static struct text_part *free_part(struct text_cache *c) {
 
 /* Counts a shard's part in the quota. */
 static enum rv_err reserve(struct text_cache *c, const struct text_part *p, bool *waits, struct rv_errtext *et) {
-	const uint64_t shard = p->file.i, need = text_cache_need(c, shard), bytes = p->bytes;
-	struct text_entry *e = text_cache_entry(c, shard);
-	if (e)
-		text_cache_forget(c, e); /* what is left of it counts anew */
-	*waits = !text_cache_room(c, bytes, need);
-	if (*waits)
+	const enum text_shelf_answer answer = text_shelf_take(&c->shelf, p->file.i, p->bytes);
+	*waits = answer == TEXT_SHELF_FULL;
+	if (answer == TEXT_SHELF_FULL)
 		return rv_fail(et, RV_E_FULL, "%s: the cache is full of what is needed before", c->dir);
-	return text_cache_insert(c, shard, bytes, need) ? RV_OK
-													: rv_fail(et, RV_E_NOMEM, "%s: no memory for its files", c->dir);
+	return answer == TEXT_SHELF_TAKEN ? RV_OK : rv_fail(et, RV_E_NOMEM, "%s: no memory for its files", c->dir);
 }
 
 enum rv_err text_cache_begin(struct text_cache *c, const struct text_file *f, uint8_t *held, bool *waits,
@@ -147,15 +143,14 @@ static enum rv_err make_whole(const struct text_cache *c, const struct text_part
 
 enum rv_err text_cache_finish(struct text_cache *c, const struct text_file *f, struct rv_errtext *et) {
 	struct text_part *p = text_cache_part(c, f);
-	struct text_entry *e = f->kind == TEXT_SHARD ? text_cache_entry(c, f->i) : NULL;
 	char path[PATH_MAX];
 	RV_ASSERT(p);
 	const enum rv_err err = make_whole(c, p, et);
 	text_cache_close_part(p);
 	if (err == RV_OK)
 		return RV_OK;
-	if (e)
-		text_cache_evict(c, e);
+	if (f->kind == TEXT_SHARD)
+		text_shelf_drop(&c->shelf, f->i);
 	text_cache_path(c, f, ".part", path);
 	(void)unlink(path);
 	return err;

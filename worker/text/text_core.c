@@ -183,15 +183,6 @@ bool text_core_resume(struct text_core *c, uint64_t id, const uint8_t *held) {
 	return f->complete;
 }
 
-void text_core_lost(struct text_core *c, uint64_t id, uint32_t range) {
-	const int slot = text_slot(c, id);
-	if (slot == TEXT_NOBODY || !c->files[slot].ranges[range].held)
-		return;
-	c->files[slot].ranges[range].held = false;
-	c->files[slot].n_held--;
-	c->files[slot].complete = false;
-}
-
 /* ---- sources ---- */
 
 int text_core_add(struct text_core *c, enum text_source_kind kind) {

@@ -61,8 +61,6 @@ bool text_core_wants(const struct text_core *c, uint64_t id);
 /* Takes what an earlier process had of a wanted file: a byte for each range, not 0: held. Returns
  * true if nothing is missing: its verdict is due. */
 bool text_core_resume(struct text_core *c, uint64_t id, const uint8_t *held);
-/* Requests a range again that the caller could not keep. */
-void text_core_lost(struct text_core *c, uint64_t id, uint32_t range);
 uint32_t text_core_ranges(uint64_t bytes);
 uint32_t text_core_range_bytes(uint64_t bytes, uint32_t range);
 

@@ -63,30 +63,15 @@ static void count(struct text *t, int source, size_t bytes, bool kept) {
 	t->origins[source].fails = false;
 }
 
-static void keep(struct text *t, const struct text_arrival *a, const uint8_t *bytes, size_t n, uint64_t check,
-				 int64_t now_us) {
-	struct rv_errtext et = {0};
-	const struct text_file f = text_file_of(a->file);
-	if (text_cache_write(t->cache, &f, a->range, bytes, n, check, &et) != RV_OK) {
-		text_say(t, "text cannot be kept: %s", et.text);
-		text_core_lost(t->core, a->file, a->range);
-	} else if (a->complete) {
-		text_finish(t, a->file, now_us);
-	}
-}
-
 static bool on_range(void *ctx, uint32_t id, const uint8_t *bytes, size_t n, bool last) {
 	struct text *t = ctx;
 	const int source = source_of(t, id);
-	const int64_t now_us = rv_clock_monotonic_us();
 	(void)last;
 	if (source < 0)
 		return false;
 	const uint64_t check = text_cache_check(bytes, n);
-	const struct text_arrival a = text_core_arrived(t->core, now_us, id, check);
+	const struct text_arrival a = text_planner_arrived(&t->planner, rv_clock_monotonic_us(), id, bytes, n, check);
 	count(t, source, n, a.keep);
-	if (a.keep)
-		keep(t, &a, bytes, n, check, now_us);
 	if (a.ended)
 		forget(t, id);
 	return true;

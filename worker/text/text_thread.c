@@ -185,7 +185,7 @@ static bool take_dirty(struct text *t, bool *ends) {
 
 static int wait_ms(const struct text *t, int64_t now_us) {
 	const int64_t at = text_core_deadline_us(t->core);
-	if (at <= now_us)
+	if (at <= now_us || text_planner_is_due(&t->planner, now_us))
 		return 1;
 	return at - now_us < LONGEST_MS * INT64_C(1000) ? (int)((at - now_us + 999) / 1000) : LONGEST_MS;
 }
@@ -195,12 +195,8 @@ static void *run(void *ctx) {
 	bool ends = false;
 	while (!ends) {
 		int64_t now_us = rv_clock_monotonic_us();
-		const bool disk_again = t->disk_until_us != 0 && now_us >= t->disk_until_us;
-		if (take_dirty(t, &ends) || disk_again) {
-			if (disk_again)
-				t->disk_until_us = 0;
+		if (take_dirty(t, &ends) || text_planner_is_due(&t->planner, now_us))
 			text_plan(t, now_us);
-		}
 		text_request_all(t, now_us);
 		tell_waits(t, now_us);
 		if (!ends)
@@ -220,6 +216,7 @@ static enum rv_err start_core(struct text *t, struct rv_errtext *et) {
 	if (!t->memory || !t->held)
 		return rv_fail(et, RV_E_NOMEM, "no memory to fetch text");
 	t->core = text_core_init(t->memory, &cfg, rv_clock_monotonic_us());
+	text_plan_init(t);
 	return RV_OK;
 }
 

@@ -1,11 +1,12 @@
 /* text_thread_state.h: the state behind text_thread.h, shared by text_thread.c (its calls and its
- * loop), text_plan.c (what to fetch), text_sources.c (requests and answers) and text_open.c (what
+ * loop), text_plan.c (the planner's platform), text_sources.c (requests and answers) and text_open.c (what
  * comes first). Internal to them. */
 #ifndef RV_WORKER_TEXT_TEXT_THREAD_STATE_H
 #define RV_WORKER_TEXT_TEXT_THREAD_STATE_H
 
 #include "worker/text/text_cache.h"
 #include "worker/text/text_http.h"
+#include "worker/text/text_planner.h"
 #include "worker/text/text_thread.h"
 
 #include <pthread.h>
@@ -45,12 +46,8 @@ struct text {
 		uint32_t ask;
 		int source;
 	} asks[TEXT_ASKS_MAX]; /* ask 0: free */
-	int n_needs;
-	struct text_need needs[TEXT_FILES_MAX]; /* as text_core has them */
-	uint8_t *held;                          /* (ranges_max) scratch */
-	int64_t disk_until_us;                  /* nothing is begun before: the disk failed */
-	bool has_recent;
-	uint64_t recent; /* the shard got last: somebody reads it now */
+	uint8_t *held;         /* (ranges_max) the planner's scratch */
+	struct text_planner planner;
 	bool capped;
 	/* Shared, under the lock. */
 	pthread_mutex_t lock;
@@ -76,10 +73,10 @@ void text_wake(struct text *t);
 enum rv_err text_wait(struct text *t, const struct text_file *f, const struct text_config *cfg, struct rv_errtext *et);
 
 /* ---- text_plan.c: the thread ---- */
+/* Makes the planner, once there are cache, core and scratch. */
+void text_plan_init(struct text *t);
 /* Decides anew which files to fetch, and answers those who wait for what is there. */
 void text_plan(struct text *t, int64_t now_us);
-/* Checks a file that has all its ranges, and names those who lied. */
-void text_finish(struct text *t, uint64_t id, int64_t now_us);
 
 /* ---- text_sources.c: the thread ---- */
 int text_add_mirror(struct text *t, const struct text_mirror *m);
