@@ -4,7 +4,6 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
-#include "base/gcra.h"
 #include "coordinator/web/reply.h"
 #include "net/http_range.h"
 
@@ -13,31 +12,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
 #include <unistd.h>
 
-enum { BURST_PARTS = 4 };
 #define RETRY_AFTER_S "5"
 
 struct text_reply {
+	struct text_turn turn; /* the first member: its address is the reply's */
 	struct text_replies *all;
-	TAILQ_ENTRY(text_reply) link;
 	struct evhttp_request *rq;
-	uint8_t key[NET_KEY_BYTES];
-	uint64_t number; /* grows */
 	struct served_file file;
 	int status;
 	uint64_t first, left; /* of the file; bytes that are still to be sent */
 	bool has_begun;       /* its head was sent */
-	bool leaves;          /* a part is on its way */
 };
 
 struct text_replies {
 	struct text_replies_config cfg;
-	TAILQ_HEAD(, text_reply) list; /* whose turn it is comes first */
-	struct gcra limit;
-	int64_t paid_until_us;
-	uint64_t last_number;
+	struct text_turns turns;
 	struct text_totals totals;
 	uint8_t part[TEXT_PART_BYTES];
 };
@@ -48,20 +39,17 @@ enum rv_err text_replies_new(const struct text_replies_config *cfg, struct text_
 	if (r == NULL)
 		return rv_fail(et, RV_E_NOMEM, "no memory for the web server");
 	r->cfg = *cfg;
-	if (cfg->bytes_per_s > 0)
-		r->limit = (struct gcra){.each_us = (int64_t)((double)TEXT_PART_BYTES * 1e6 / (double)cfg->bytes_per_s),
-								 .burst = BURST_PARTS};
-	TAILQ_INIT(&r->list);
+	text_turns_init(&r->turns, cfg->bytes_per_s);
 	return RV_OK;
 }
 
 void text_replies_free(struct text_replies *r) {
-	RV_ASSERT(r == NULL || TAILQ_EMPTY(&r->list));
+	RV_ASSERT(r == NULL || r->turns.n == 0);
 	free(r);
 }
 
 static void forget(struct text_reply *t) {
-	TAILQ_REMOVE(&t->all->list, t, link);
+	text_turns_remove(&t->all->turns, &t->turn);
 	t->all->totals.now--;
 	served_file_close(&t->file);
 	free(t);
@@ -76,8 +64,8 @@ static struct evhttp_request *release(struct text_reply *t) {
 }
 
 void text_replies_end_all(struct text_replies *r) {
-	while (!TAILQ_EMPTY(&r->list))
-		(void)release(TAILQ_FIRST(&r->list));
+	while (!TAILQ_EMPTY(&r->turns.list))
+		(void)release((struct text_reply *)(void *)TAILQ_FIRST(&r->turns.list));
 }
 
 static void on_closed(struct evhttp_connection *ec, void *reply) {
@@ -88,15 +76,6 @@ static void on_closed(struct evhttp_connection *ec, void *reply) {
 }
 
 /* ---- taking ---- */
-
-static int count_of(const struct text_replies *r, const uint8_t key[NET_KEY_BYTES]) {
-	const struct text_reply *t;
-	int n = 0;
-	TAILQ_FOREACH(t, &r->list, link) {
-		n += memcmp(t->key, key, NET_KEY_BYTES) == 0;
-	}
-	return n;
-}
 
 static void refuse(struct text_replies *r, struct evhttp_request *rq) {
 	r->totals.refused++;
@@ -140,7 +119,7 @@ static bool answer_head(struct evhttp_request *rq, struct text_reply *t) {
 	return true;
 }
 
-static void add(struct text_replies *r, const struct text_reply *as) {
+static void add(struct text_replies *r, const struct text_reply *as, const uint8_t key[NET_KEY_BYTES]) {
 	struct text_reply *t = malloc(sizeof *t);
 	if (t == NULL) {
 		struct served_file file = as->file;
@@ -149,20 +128,20 @@ static void add(struct text_replies *r, const struct text_reply *as) {
 		return;
 	}
 	*t = *as;
-	TAILQ_INSERT_TAIL(&r->list, t, link);
+	text_turns_add(&r->turns, &t->turn, key);
 	r->totals.now++;
 	evhttp_connection_set_closecb(evhttp_request_get_connection(t->rq), on_closed, t);
 }
 
 void text_replies_take(struct text_replies *r, struct evhttp_request *rq, const uint8_t key[NET_KEY_BYTES],
 					   const char *name) {
-	struct text_reply t = {.all = r, .rq = rq, .number = ++r->last_number};
+	struct text_reply t = {.all = r, .rq = rq};
 	struct rv_errtext et = {0};
 	if (r->cfg.text == NULL) {
 		reply_text(rq, STATUS_NOT_FOUND, "this coordinator has no copy of the run's text");
 		return;
 	}
-	if (r->totals.now >= TEXT_REPLIES_MAX || count_of(r, key) >= TEXT_REPLIES_PER_MEMBER) {
+	if (!text_turns_admits(&r->turns, key)) {
 		refuse(r, rq);
 		return;
 	}
@@ -172,39 +151,36 @@ void text_replies_take(struct text_replies *r, struct evhttp_request *rq, const 
 		return;
 	}
 	const struct http_range range = range_of(rq);
-	memcpy(t.key, key, sizeof t.key);
 	t.status = http_range_cut(&range, t.file.bytes, &t.first, &t.left);
 	if (!answer_head(rq, &t))
-		add(r, &t);
+		add(r, &t, key);
 }
 
 /* ---- sending ---- */
 
-/* Returns true if an older request of the same member is under way: it comes first. */
-static bool waits_for_another(const struct text_reply *t) {
-	const struct text_reply *o;
-	TAILQ_FOREACH(o, &t->all->list, link) {
-		if (o->number < t->number && memcmp(o->key, t->key, sizeof o->key) == 0)
-			return true;
-	}
-	return false;
+/* What text_turns_next looks for. */
+struct search {
+	const struct text_replies *r;
+	enum served_state state;
+};
+
+static bool is_in_state(const void *ctx, const struct text_turn *turn) {
+	const struct search *s = ctx;
+	const struct text_reply *t = (const struct text_reply *)(const void *)turn;
+	return served_text_state(s->r->cfg.text, t->file.shard) == s->state;
 }
 
 /* Returns the request whose turn it is, in this state of its shard; NULL: there is none. */
 static struct text_reply *find(const struct text_replies *r, enum served_state state) {
-	struct text_reply *t;
-	TAILQ_FOREACH(t, &r->list, link) {
-		if (!t->leaves && !waits_for_another(t) && served_text_state(r->cfg.text, t->file.shard) == state)
-			return t;
-	}
-	return NULL;
+	const struct search s = {.r = r, .state = state};
+	return (struct text_reply *)(void *)text_turns_next(&r->turns, is_in_state, &s);
 }
 
 /* Marks that a part has left. */
 static void on_left(struct evhttp_connection *ec, void *reply) {
 	struct text_reply *t = reply;
 	(void)ec;
-	t->leaves = false;
+	t->turn.leaves = false;
 	t->all->cfg.changed(t->all->cfg.owner);
 }
 
@@ -246,13 +222,9 @@ static void send_part(struct text_reply *t, int64_t now_us) {
 		begin(t);
 	t->first += want;
 	t->left -= want;
-	t->leaves = true;
 	r->totals.bytes += want;
-	if (r->limit.each_us > 0)
-		gcra_count(&r->limit, &r->paid_until_us, now_us);
+	text_turns_sent(&r->turns, &t->turn, now_us);
 	connections_extend(r->cfg.connections, t->rq, now_us);
-	TAILQ_REMOVE(&r->list, t, link);
-	TAILQ_INSERT_TAIL(&r->list, t, link);
 	evhttp_send_reply_chunk_with_cb(t->rq, out, on_left, t);
 	evbuffer_free(out);
 }
@@ -272,19 +244,18 @@ void text_replies_tick(struct text_replies *r, int64_t now_us) {
 		reply_text(release(t), STATUS_ERROR, "this copy of the file is damaged: fetch it elsewhere");
 	if ((t = find(r, SERVED_UNCHECKED)) != NULL)
 		check_some(r, t->file.shard);
-	while ((r->limit.each_us == 0 || gcra_ready_us(&r->limit, r->paid_until_us) <= now_us) &&
-		   (t = find(r, SERVED_GOOD)) != NULL)
+	while (text_turns_ready_us(&r->turns) <= now_us && (t = find(r, SERVED_GOOD)) != NULL)
 		send_part(t, now_us);
 }
 
 int64_t text_replies_deadline_us(const struct text_replies *r) {
-	if (TAILQ_EMPTY(&r->list))
+	if (r->turns.n == 0)
 		return INT64_MAX;
 	if (find(r, SERVED_UNCHECKED) != NULL || find(r, SERVED_DAMAGED) != NULL)
 		return 0;
 	if (find(r, SERVED_GOOD) == NULL)
 		return INT64_MAX;
-	return r->limit.each_us > 0 ? gcra_ready_us(&r->limit, r->paid_until_us) : 0;
+	return text_turns_ready_us(&r->turns);
 }
 
 const struct text_totals *text_replies_totals(const struct text_replies *r) {

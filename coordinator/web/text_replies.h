@@ -1,6 +1,5 @@
-/* text_replies.h: sends files of the run's text to members: in parts of 64 KiB, one of each member
- * in turn, at most at a given rate over all of them, so that the documents of rounds still pass.
- * Single-threaded. */
+/* text_replies.h: sends files of the run's text to members: in parts of 64 KiB, as text_turns.h
+ * says; requests beyond its bounds are answered 503 with Retry-After. Single-threaded. */
 #ifndef RV_COORDINATOR_TEXT_REPLIES_H
 #define RV_COORDINATOR_TEXT_REPLIES_H
 
@@ -8,12 +7,9 @@
 #include "coordinator/service/service.h"
 #include "coordinator/web/connections.h"
 #include "coordinator/web/served_text.h"
+#include "coordinator/web/text_turns.h"
 
 #include <event2/http.h>
-
-/* Bounds of requests under way: of all members, and of each. Others are answered 503 with
- * Retry-After. */
-enum { TEXT_REPLIES_MAX = 64, TEXT_REPLIES_PER_MEMBER = 2, TEXT_PART_BYTES = 1 << 16 };
 
 struct text_replies_config {
 	struct served_text *text; /* borrowed; NULL: there is none, every answer is 404 */
