@@ -9,6 +9,7 @@
 
 #include <event2/buffer.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,8 @@ struct text_reply {
 	uint64_t first, left; /* of the file; bytes that are still to be sent */
 	bool has_begun;       /* its head was sent */
 };
+
+_Static_assert(offsetof(struct text_reply, turn) == 0, "a turn's address is its reply's");
 
 struct text_replies {
 	struct text_replies_config cfg;
