@@ -87,7 +87,7 @@ static void step(struct world *w, uint8_t what, uint8_t value) {
 			text_core_whole(w->core, 1);
 		break;
 	case 4:
-		text_core_lost(w->core, value % FILES, 0);
+		text_core_want(w->core, w->now_us, NULL, 0);
 		break;
 	default:
 		if (w->asks[value % ASKS].id != 0)
