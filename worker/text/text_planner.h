@@ -1,6 +1,6 @@
 /* text_planner.h: which files of a published text to fetch, in which order, and what becomes of
- * those that came: a state machine without I/O, locks or clock, above text_core.h. Files are kept by
- * its owner's store (text_cache.h; the simulator's).
+ * those that came: a state machine without I/O, locks or clock, above text_core.h. Files are kept
+ * by its owner's store (text_cache.h; the simulator's).
  *
  * First come the files that somebody waits for, then the shard that came last (it is being read),
  * then what will be read, as many shards as the quota holds. */
@@ -56,7 +56,8 @@ struct text_wait {
  * Sets is_there of those that need not wait. */
 void text_planner_plan(struct text_planner *p, int64_t now_us, struct text_wait *waits, int n_waits,
 					   const uint64_t *wanted, int n_wanted);
-/* Returns true if text_planner_plan is due: files came or went, or the disk is to be tried again. */
+/* Returns true if text_planner_plan is due: files came or went, or the disk is to be tried
+ * again. */
 bool text_planner_is_due(const struct text_planner *p, int64_t now_us);
 
 /* Takes the next range of a request, of the hash `check`: writes it, and checks the file that it

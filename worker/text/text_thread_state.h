@@ -1,6 +1,6 @@
 /* text_thread_state.h: the state behind text_thread.h, shared by text_thread.c (its calls and its
- * loop), text_plan.c (the planner's platform), text_sources.c (requests and answers) and text_open.c (what
- * comes first). Internal to them. */
+ * loop), text_plan.c (the planner's platform), text_sources.c (requests and answers) and
+ * text_open.c (what comes first). Internal to them. */
 #ifndef RV_WORKER_TEXT_TEXT_THREAD_STATE_H
 #define RV_WORKER_TEXT_TEXT_THREAD_STATE_H
 
