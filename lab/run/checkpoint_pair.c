@@ -21,8 +21,11 @@ static struct paths paths_in(const char *dir) {
 
 enum rv_err checkpoint_pair_save(struct lab_run *r, const char *dir, struct rv_errtext *et) {
 	const struct paths p = paths_in(dir);
-	(void)unlink(p.before); /* the newest stays where it is, under a second name, until the next takes its place */
-	(void)link(p.newest, p.before);
+	(void)unlink(p.before);
+	/* The newest stays where it is, under a second name, until the next takes its place. There may
+	 * be none yet. A disk that refuses the second name costs the one before, not the newest. */
+	const int kept = link(p.newest, p.before);
+	(void)kept;
 	return lab_run_save(r, p.newest, et);
 }
 

@@ -33,8 +33,8 @@ static int outcome(const char *plan, int *signal) {
 	assert_true(pid >= 0);
 	if (pid == 0) {
 		setenv("RIVULET_FAILPOINT", plan, 1);
-		(void)freopen("/dev/null", "w", stderr);
-		(void)freopen("/dev/null", "w", stdout);
+		if (freopen("/dev/null", "w", stderr) == NULL || freopen("/dev/null", "w", stdout) == NULL)
+			_exit(99);
 		reach_points();
 		_exit(NOT_REACHED);
 	}
