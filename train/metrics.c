@@ -56,7 +56,8 @@ enum rv_err metrics_write_round(struct rv_json_lines *m, const struct metrics_ro
 				  "round", whole(r->round), "step", whole(r->step), "tokens", whole(r->tokens), "participants",
 				  whole(r->participants), "train_loss", real(r->train_loss), "lr", real(r->lr), "grad_norm",
 				  real(r->grad_norm), "bytes_sent", whole(r->bytes_sent), "formula_bytes", whole(r->formula_bytes),
-				  "bytes_donated", whole(r->bytes_donated), "bytes_relayed", whole(r->bytes_relayed), "compute_us",
+				  "bytes_donated", whole(r->bytes_donated), "given_rounds", whole(r->given_rounds), "given_tokens",
+				  whole(r->given_tokens), "bytes_relayed", whole(r->bytes_relayed), "compute_us",
 				  json_integer(r->compute_us), "reduce_us", json_integer(r->reduce_us), "overlap_us",
 				  json_integer(r->overlap_us), "idle_us", json_integer(r->idle_us), "wall_us", json_integer(r->wall_us),
 				  "checkpoint_us", json_integer(r->checkpoint_us), "data_stall_us", json_integer(r->data_stall_us),
@@ -104,39 +105,43 @@ enum rv_err metrics_write_rollback(struct rv_json_lines *m, const struct metrics
 							   et);
 }
 
-/* Takes `field` of a line of a round up to `round`. */
-static void take_field(const json_t *line, uint64_t round, const char *field, uint64_t *value) {
-	const char *kind = json_string_value(json_object_get(line, "kind"));
-	json_int_t of = json_integer_value(json_object_get(line, "round"));
-	json_int_t n = json_integer_value(json_object_get(line, field));
-	if (!kind || strcmp(kind, "round") != 0 || of < 0 || (uint64_t)of > round || n < 0)
-		return;
-	*value = (uint64_t)n;
-}
-
-static enum rv_err last_of(const char *path, uint64_t round, const char *field, uint64_t *value,
-						   struct rv_errtext *et) {
+enum rv_err metrics_each(const char *path, void (*visit)(void *ctx, const struct json_t *line), void *ctx,
+						 struct rv_errtext *et) {
 	uint8_t *text;
 	size_t n;
-	*value = 0;
 	enum rv_err e = rv_file_read(path, METRICS_MAX_FILE_BYTES, &text, &n, et);
 	if (e != RV_OK)
 		return e == RV_E_NOTFOUND ? RV_OK : e;
 	for (char *at = (char *)text, *end; (end = strchr(at, '\n')) != NULL; at = end + 1) {
 		json_t *line = json_loadb(at, (size_t)(end - at), 0, NULL);
-		take_field(line, round, field, value);
+		if (line)
+			visit(ctx, line);
 		json_decref(line);
 	}
 	free(text);
 	return RV_OK;
 }
 
-enum rv_err metrics_tokens_at(const char *path, uint64_t round, uint64_t *tokens, struct rv_errtext *et) {
-	return last_of(path, round, "tokens", tokens, et);
+struct tokens_at {
+	uint64_t round, tokens;
+};
+
+/* Takes the tokens of a line of a round up to `round`. */
+static void take_tokens(void *ctx, const json_t *line) {
+	struct tokens_at *t = ctx;
+	const char *kind = json_string_value(json_object_get(line, "kind"));
+	json_int_t of = json_integer_value(json_object_get(line, "round"));
+	json_int_t n = json_integer_value(json_object_get(line, "tokens"));
+	if (!kind || strcmp(kind, "round") != 0 || of < 0 || (uint64_t)of > t->round || n < 0)
+		return;
+	t->tokens = (uint64_t)n;
 }
 
-enum rv_err metrics_donated(const char *path, uint64_t *bytes, struct rv_errtext *et) {
-	return last_of(path, UINT64_MAX, "bytes_donated", bytes, et);
+enum rv_err metrics_tokens_at(const char *path, uint64_t round, uint64_t *tokens, struct rv_errtext *et) {
+	struct tokens_at t = {.round = round};
+	enum rv_err e = metrics_each(path, take_tokens, &t, et);
+	*tokens = t.tokens;
+	return e;
 }
 
 uint64_t metrics_exchange_bytes(uint64_t sent_bytes, uint64_t mean_bytes, uint32_t k) {

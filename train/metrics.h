@@ -47,6 +47,8 @@ struct metrics_round {
 	uint64_t bytes_sent;          /* sum of bytes that this worker sent for averaging, with headers */
 	uint64_t formula_bytes;       /* sum of 2 (k-1)/k payload, the bytes of an ideal all-reduce of k participants */
 	uint64_t bytes_donated;       /* sum of bytes of the run's state sent to joiners; not in bytes_sent */
+	uint64_t given_rounds;        /* contributions of this worker to committed rounds, since its first start */
+	uint64_t given_tokens;        /* tokens of these contributions */
 	uint64_t bytes_relayed;       /* bytes of both that went through relays, since the process started */
 	int64_t compute_us;           /* this round's inner steps, encoding, applying; in the lab a worker's mean */
 	int64_t reduce_us;            /* this round's time from the encoding and the roster to the whole result */
@@ -120,8 +122,10 @@ enum { METRICS_MAX_FILE_BYTES = 256 << 20 };
 /* Reads `tokens` from the last line of a round up to `round`; 0 if there is none, or no file.
  * Returns RV_E_IO, RV_E_NOMEM, or RV_E_RANGE above METRICS_MAX_FILE_BYTES. */
 enum rv_err metrics_tokens_at(const char *path, uint64_t round, uint64_t *tokens, struct rv_errtext *et);
-/* Reads `bytes_donated` from the last line of a round, likewise. */
-enum rv_err metrics_donated(const char *path, uint64_t *bytes, struct rv_errtext *et);
+/* Calls `visit` with each line of the file that is whole and JSON, in order; no file: never. The
+ * same faults. */
+enum rv_err metrics_each(const char *path, void (*visit)(void *ctx, const struct json_t *line), void *ctx,
+						 struct rv_errtext *et);
 
 /* Returns the bytes that one of k workers sends to average a payload by a ring, or by direct
  * reduce-scatter and all-gather: 2 (k-1)/k payload, rounded up; 0 for one worker. */

@@ -6,11 +6,11 @@
 #include "coordinator/service/ticket_pace.h"
 #include "coordinator/web/dashboard.h"
 #include "coordinator/web/held.h"
-#include "coordinator/web/query.h"
 #include "coordinator/web/rate_limit.h"
-#include "coordinator/web/reply.h"
 #include "coordinator/web/status_cache.h"
 #include "net/control/reach_test.h"
+#include "net/http_server/query.h"
+#include "net/http_server/reply.h"
 
 #include <event2/buffer.h>
 #include <stdio.h>

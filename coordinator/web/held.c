@@ -5,7 +5,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
-#include "coordinator/web/reply.h"
+#include "net/http_server/reply.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,8 +4,8 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
-#include "coordinator/web/reply.h"
 #include "net/http_range.h"
+#include "net/http_server/reply.h"
 
 #include <event2/buffer.h>
 #include <inttypes.h>

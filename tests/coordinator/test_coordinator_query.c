@@ -1,7 +1,7 @@
 /* Numbers in query strings and form bodies. */
 #include <string.h>
 
-#include "coordinator/web/query.h"
+#include "net/http_server/query.h"
 #include "tests/common/check.h"
 
 static void expect_number(const char *text, const char *name, uint64_t want) {

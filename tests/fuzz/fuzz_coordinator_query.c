@@ -1,6 +1,6 @@
 /* fuzz_coordinator_query.c: query strings and form bodies that the coordinator reads. What is found
  * must be in the text, once; what follows the text is never looked at. */
-#include "coordinator/web/query.h"
+#include "net/http_server/query.h"
 
 #include "tests/fuzz/fuzz.h"
 

@@ -146,6 +146,7 @@ WRAP_DONE(int, fclose, (FILE * f), (f), ENOSPC, EOF)
 
 WRAP(int, socket, (int domain, int type, int protocol), (domain, type, protocol), EMFILE, -1)
 WRAP(int, bind, (int fd, const struct sockaddr *a, socklen_t n), (fd, a, n), EADDRINUSE, -1)
+WRAP(int, pipe2, (int *fds, int flags), (fds, flags), EMFILE, -1)
 WRAP(int, listen, (int fd, int backlog), (fd, backlog), EADDRINUSE, -1)
 WRAP(int, accept4, (int fd, struct sockaddr *a, socklen_t *n, int flags), (fd, a, n, flags), EMFILE, -1)
 WRAP(int, connect, (int fd, const struct sockaddr *a, socklen_t n), (fd, a, n), ENETUNREACH, -1)
@@ -259,6 +260,7 @@ WRAP(struct evconnlistener *, evconnlistener_new,
 	 (b, f, ctx, flags, backlog, fd), ENOMEM, NULL)
 WRAP(struct evhttp_bound_socket *, evhttp_bind_listener, (struct evhttp * h, struct evconnlistener *l), (h, l), ENOMEM,
 	 NULL)
+WRAP(int, evhttp_accept_socket, (struct evhttp * h, evutil_socket_t fd), (h, fd), ENOMEM, -1)
 WRAP(int, evhttp_add_header, (struct evkeyvalq * headers, const char *key, const char *value), (headers, key, value),
 	 ENOMEM, -1)
 WRAP(int, evbuffer_add, (struct evbuffer * b, const void *p, size_t n), (b, p, n), ENOMEM, -1)

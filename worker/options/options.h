@@ -29,6 +29,7 @@ struct worker_options {
 	int64_t relay_port;                   /* 0: the usual one, or the next free one */
 	char name[64];
 	char log_file[256];
+	int64_t local_port; /* of the page, on 127.0.0.1; 0: that of last time, or any; -1: none */
 	int64_t eval_every, eval_tokens;
 	int64_t keep_snapshots, keep_log; /* struct checkpoint_policy */
 };

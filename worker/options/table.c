@@ -80,6 +80,10 @@ const struct rv_option worker_options_table[] = {
 	INT_OPT(
 		"relay-for-others-port", relay_port, "0", 0, 65535, "Network",
 		"Port of that relay; 0: 7435, or the next free one. Your router is asked to forward it, as with --map-port."),
+	INT_OPT(
+		"local-port", local_port, "0", -1, 65535, "Output",
+		"Port, on this computer only, of the worker's page and of `rivulet-worker status`; 0: that of last time, or "
+		"any free one; -1: neither."),
 	STRING_OPT("log-file", log_file, "", "Output", "Also write every event to this file, one JSON object per line."),
 	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };

@@ -22,6 +22,8 @@
 #include "worker/join/membership.h"
 #include "worker/join/reach_check.h"
 #include "worker/join/reflection.h"
+#include "worker/local/local_server.h"
+#include "worker/local/loss_curve.h"
 #include "worker/mesh/line_meter.h"
 #include "worker/mesh/meshlink.h"
 #include "worker/reach/reach.h"
@@ -47,10 +49,29 @@ struct session_sums {
 	uint32_t participants, rows;                  /* of the latest roster */
 	uint64_t weights, own_weight;                 /* their sum; 0: this worker is not in the roster */
 	uint64_t own_tokens;                          /* of this worker's latest contribution */
-	uint64_t given_rounds, given_tokens; /* contributions of this process to committed rounds, and their tokens */
-	uint64_t round_tokens;               /* of all contributions to the latest round with this worker; 0: none yet */
-	double eval_loss;                    /* after eval_round, the last; NaN: not measured */
+	uint64_t given_rounds,
+		given_tokens;      /* contributions to committed rounds, and their tokens, since the first start */
+	uint64_t round_tokens; /* of all contributions to the latest round with this worker; 0: none yet */
+	double eval_loss;      /* after eval_round, the last; NaN: not measured */
 	uint64_t eval_round;
+};
+
+/* Whether the last round's work was of use, which its person asks first, and why not. */
+struct session_history {
+	bool has_round; /* a round was applied in this process */
+	uint64_t round; /* the last one */
+	bool counted;   /* this worker's contribution is in its mean */
+	char why_not[RV_ERRTEXT_BYTES];
+	int64_t wall_us;                     /* when it was applied */
+	double round_us;                     /* a round's time, smoothed; 0: not known yet */
+	struct loss_curve training, heldout; /* the latter where this worker measures it */
+	/* The coordinator's latest notice of why it is not counted; "": none since it was. */
+	char notice[RV_ERRTEXT_BYTES];
+};
+
+/* Things that outlive a session, as a rollback ends one and begins the next. */
+struct session_local {
+	struct local_server *server; /* NULL: not open yet, or it cannot be */
 };
 
 /* The part of the trace that describes the work under way. */
@@ -147,6 +168,9 @@ struct session {
 	uint32_t done_attempt; /* of the all-reduce under way: the latest that was seen done */
 	struct session_trace trace;
 	struct session_sums sums;
+	struct session_history history;
+	struct session_local *local;
+	int64_t publish_us;               /* time of the next status */
 	struct member_set logged_limited; /* members whose spent donation budget was logged */
 	struct memory_plan memory;
 	char data_path[1024];
@@ -338,6 +362,29 @@ void session_trace_vote(struct session *s); /* its result is about to be stored 
 void session_trace_end(struct session *s, const char *why);
 void session_trace_applied(struct session *s, uint64_t round, bool copy);
 
+/* ---- history.c ---- */
+/* Reads from metrics what earlier processes gave, and the curves. */
+void session_load_history(struct session *s);
+/* Notes that `round` was applied; `loss`: of this worker's training, may be NaN. */
+void session_note_round(struct session *s, uint64_t round, double loss);
+/* Notes why the coordinator does not count this worker; NULL: it counts again. */
+void session_note_not_counted(struct session *s, const char *why);
+
+/* ---- local.c ---- */
+/* Starts to serve the page and commands, if that is wanted and not so already; a fault is logged,
+ * and the worker goes on without. The directory is locked. */
+void session_open_local(struct session *s);
+void session_close_local(struct session_local *l);
+/* Carries out commands that wait and publishes the status, when it is due. */
+void session_serve_local(struct session *s, int64_t now_us);
+/* Returns the descriptor that is readable while a command waits; -1: none. */
+int session_local_fd(const struct session *s);
+int64_t session_local_deadline_us(const struct session *s);
+
+/* ---- status.c ---- */
+/* Makes the status (docs/files.md). NULL: no memory. */
+struct json_t *session_status(struct session *s, int64_t now_us);
+
 /* ---- progress.c ---- */
 void session_show_progress(struct session *s, int64_t now_us);
 
@@ -357,8 +404,6 @@ uint64_t session_tokens_at(struct session *s, uint64_t round);
 uint64_t session_bytes_sent(const struct session *s);
 /* Returns the bytes of state sent to workers that lacked it, since this worker's first start. */
 uint64_t session_bytes_donated(const struct session *s);
-/* Reads from metrics what earlier processes gave. */
-void session_load_donated(struct session *s);
 void session_count_roster(struct session *s, const struct document *d);
 
 #endif

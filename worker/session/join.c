@@ -163,6 +163,7 @@ enum rv_err session_open(struct session *s, const char *link, struct rv_errtext 
 	RV_TRY(rv_dir_make(s->opt->dir, 0755, et));
 	RV_TRY(rv_dir_lock(s->opt->dir, &s->lock_fd, et));
 	RV_TRY(membership_load(s->opt->dir, link, &s->member, et));
+	session_open_local(s);
 	log_kept(s);
 	RV_TRY(session_check_inputs(s, et));
 	RV_TRY(session_choose_listen(s, et));

@@ -176,20 +176,16 @@ void session_write_round(struct session *s, uint64_t round) {
 							  .bytes_sent = session_bytes_sent(s),
 							  .formula_bytes = s->sums.formula_bytes,
 							  .bytes_donated = session_bytes_donated(s),
+							  .given_rounds = s->sums.given_rounds,
+							  .given_tokens = s->sums.given_tokens,
 							  .bytes_relayed = peers_relayed(meshlink_peers(s->mesh)).tx_bytes,
 							  .checkpoint_us = copy_us,
 							  .chain = g->chain};
 	session_count_text(s, &r);
 	split_time(s, &p, &r);
 	check_written(s, metrics_write_round(s->metrics, &r, &et), &et);
+	session_note_round(s, round, r.train_loss);
 	round_event(s, &r);
-}
-
-void session_load_donated(struct session *s) {
-	char path[SESSION_PATH_BYTES];
-	struct rv_errtext et = {0};
-	snprintf(path, sizeof path, "%s/" METRICS_FILE, s->opt->dir);
-	check_written(s, metrics_donated(path, &s->sums.bytes_donated_before, &et), &et);
 }
 
 uint64_t session_tokens_at(struct session *s, uint64_t round) {
@@ -234,6 +230,7 @@ void session_write_eval(struct session *s, uint64_t round, bool last, double los
 		s->sums.eval_round = round;
 	}
 	check_written(s, metrics_write_eval(s->metrics, &e, &et), &et);
+	loss_curve_add(&s->history.heldout, round, loss);
 	rv_event(s->events, RV_INFO, "eval",
 			 RV_FIELDS(rv_field_int("round", (int64_t)round), rv_field_double("loss", loss),
 					   rv_field_int("eval_tokens", (int64_t)e.eval_tokens)),

@@ -47,6 +47,13 @@ static void log_rests(struct session *s, const struct notice *n) {
 			 n->until_round, (double)n->rate * 8e-6, n->needs_ms / 1e3, n->deadline_ms / 1e3);
 }
 
+static void log_not_counted(struct session *s, const struct notice *n) {
+	session_note_not_counted(s, not_counted(n->reason));
+	rv_event(s->events, RV_WARN, "not_counted",
+			 RV_FIELDS(rv_field_int("round", (int64_t)n->round), rv_field_int("reason", n->reason)),
+			 "what this worker trains is not counted in round %" PRIu64 ": %s", n->round, not_counted(n->reason));
+}
+
 void session_on_notice(void *ctx, const struct notice *n) {
 	struct session *s = ctx;
 	if (n->kind == NOTICE_APART)
@@ -54,9 +61,12 @@ void session_on_notice(void *ctx, const struct notice *n) {
 	else if (n->kind == NOTICE_RESTS)
 		log_rests(s, n);
 	else if (n->kind == NOTICE_NOT_COUNTED)
-		rv_event(s->events, RV_WARN, "not_counted",
-				 RV_FIELDS(rv_field_int("round", (int64_t)n->round), rv_field_int("reason", n->reason)),
-				 "what this worker trains is not counted in round %" PRIu64 ": %s", n->round, not_counted(n->reason));
+		log_not_counted(s, n);
 	else
 		rv_event(s->events, RV_INFO, "counted", RV_NO_FIELDS, "this worker takes part again: what it trains counts");
+	if (n->kind == NOTICE_RESTS)
+		session_note_not_counted(s, "its line is slower than the rounds: it rests for a few, and what it trains "
+									"counts in the next one with it");
+	else if (n->kind != NOTICE_NOT_COUNTED && !(n->kind == NOTICE_APART && n->left_out))
+		session_note_not_counted(s, NULL);
 }

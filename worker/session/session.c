@@ -70,6 +70,7 @@ static int64_t earlier(int64_t a, int64_t b) {
 
 static int64_t deadline_us(struct session *s, int64_t now_us) {
 	int64_t at = earlier(control_client_deadline_us(s->control), session_reach_deadline_us(s, now_us));
+	at = earlier(at, session_local_deadline_us(s));
 	if (!session_is_up(s))
 		return at;
 	at = earlier(at, session_core_deadline_us(s->core, now_us));
@@ -82,13 +83,16 @@ static int64_t deadline_us(struct session *s, int64_t now_us) {
 }
 
 static enum rv_err wait_and_move(struct session *s, struct rv_errtext *et) {
-	struct pollfd fds[PEERS_MAX_FDS + REACH_MAX_FDS + SESSION_REACH_FDS + 2];
+	struct pollfd fds[PEERS_MAX_FDS + REACH_MAX_FDS + SESSION_REACH_FDS + 3];
 	int n_mesh = session_is_up(s) ? peers_pollfds(meshlink_peers(s->mesh), fds, PEERS_MAX_FDS) : 0;
 	int n_links = n_mesh + (session_is_up(s) ? reach_pollfds(s->reach, &fds[n_mesh]) : 0);
 	int n_test = session_reach_pollfds(s, &fds[n_links]), n = n_links + n_test;
 	fds[n] = (struct pollfd){.fd = s->signals.fd, .events = POLLIN};
-	fds[n + 1] = (struct pollfd){.fd = s->addresses_fd, .events = POLLIN};
-	int n_fds = n + 1 + (s->addresses_fd >= 0);
+	int n_fds = n + 1;
+	const int others[] = {s->addresses_fd, session_local_fd(s)};
+	for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+		if (others[i] >= 0)
+			fds[n_fds++] = (struct pollfd){.fd = others[i], .events = POLLIN};
 	int64_t now_us = rv_clock_monotonic_us(), at = deadline_us(s, now_us);
 	int64_t timeout_us = at == INT64_MAX ? -1 : at > now_us ? at - now_us : 0;
 	RV_TRY(http_client_poll(s->http, fds, n_fds, timeout_us, et));
@@ -129,6 +133,7 @@ static enum rv_err loop(struct session *s, struct rv_errtext *et) {
 		take_signals(s, now_us);
 		session_poll_sleep(s, now_us);
 		session_poll_addresses(s, now_us);
+		session_serve_local(s, now_us);
 		if (session_is_up(s) && !is_over(s))
 			run_once(s, now_us);
 		control_client_tick(s->control, now_us);
@@ -182,12 +187,13 @@ static void log_fault(struct session *s, enum rv_err e, const struct rv_errtext 
 					et ? et->text : "");
 }
 
-static struct session *new_session(const struct worker_options *o, int signals_fd) {
+static struct session *new_session(const struct worker_options *o, int signals_fd, struct session_local *local) {
 	struct session *s = calloc(1, sizeof *s);
 	if (!s)
 		return NULL;
 	s->opt = o;
 	s->signals.fd = signals_fd;
+	s->local = local;
 	s->lock_fd = s->addresses_fd = -1;
 	s->started_us = rv_clock_monotonic_us();
 	s->sums.eval_loss = NAN;
@@ -195,9 +201,9 @@ static struct session *new_session(const struct worker_options *o, int signals_f
 }
 
 /* *again: the run was rolled back, and the disk is ready for another start. */
-static enum rv_err run_to_its_end(const struct worker_options *o, const char *link, int signals_fd, bool *again,
-								  struct rv_errtext *et) {
-	struct session *s = new_session(o, signals_fd);
+static enum rv_err run_to_its_end(const struct worker_options *o, const char *link, int signals_fd,
+								  struct session_local *local, bool *again, struct rv_errtext *et) {
+	struct session *s = new_session(o, signals_fd, local);
 	uint64_t round, term;
 	if (!s)
 		return rv_fail(et, RV_E_NOMEM, "no memory to start");
@@ -217,9 +223,11 @@ static enum rv_err run_to_its_end(const struct worker_options *o, const char *li
 }
 
 enum rv_err session_run(const struct worker_options *o, const char *link, int signals_fd, struct rv_errtext *et) {
+	struct session_local local = {.server = NULL};
 	bool again = true;
 	enum rv_err e = RV_OK;
 	while (e == RV_OK && again)
-		e = run_to_its_end(o, link, signals_fd, &again, et);
+		e = run_to_its_end(o, link, signals_fd, &local, &again, et);
+	session_close_local(&local);
 	return e;
 }

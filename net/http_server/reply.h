@@ -1,7 +1,7 @@
 /* reply.h: answers to requests over HTTP, with the statuses of docs/protocol.md. Each ends its
  * request. */
-#ifndef RV_COORDINATOR_REPLY_H
-#define RV_COORDINATOR_REPLY_H
+#ifndef RV_NET_HTTP_SERVER_REPLY_H
+#define RV_NET_HTTP_SERVER_REPLY_H
 
 #include "base/err.h"
 

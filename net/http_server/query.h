@@ -1,7 +1,7 @@
 /* query.h: whole numbers after the '?' of an address, and in form bodies: "after=7",
  * "member=3&banned=1". */
-#ifndef RV_COORDINATOR_QUERY_H
-#define RV_COORDINATOR_QUERY_H
+#ifndef RV_NET_HTTP_SERVER_QUERY_H
+#define RV_NET_HTTP_SERVER_QUERY_H
 
 #include <stddef.h>
 #include <stdint.h>

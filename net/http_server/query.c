@@ -1,5 +1,5 @@
 /* query.c: see query.h. */
-#include "coordinator/web/query.h"
+#include "net/http_server/query.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* reply.c: see reply.h. */
-#include "coordinator/web/reply.h"
+#include "net/http_server/reply.h"
 
 #include <event2/buffer.h>
 #include <stdio.h>

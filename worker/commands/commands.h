@@ -1,0 +1,9 @@
+/* commands.h: the commands of rivulet-worker beside the one that trains. */
+#ifndef RV_WORKER_COMMANDS_COMMANDS_H
+#define RV_WORKER_COMMANDS_COMMANDS_H
+
+#include "base/program.h"
+
+extern const struct rv_command worker_status_command;
+
+#endif
