@@ -2,12 +2,15 @@
 #include "base/program.h"
 
 #include "base/assert.h"
+#include "base/completion.h"
+#include "base/manual.h"
 #include "base/version.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static const struct rv_option no_options[] = {{.name = NULL}};
@@ -37,6 +40,31 @@ static void print_common(const struct rv_command *c, FILE *out) {
 				out);
 }
 
+static bool has_named_commands(const struct rv_program *p) {
+	for (const struct rv_command *c = p->commands; c->run; c++)
+		if (c->name)
+			return true;
+	return false;
+}
+
+/* Lists the commands that have names. */
+static void print_commands(const struct rv_program *p, const char *title, FILE *out) {
+	(void)fprintf(out, "\n%s:\n", title);
+	for (const struct rv_command *c = p->commands; c->run; c++) {
+		if (!c->name)
+			continue;
+		(void)fputs("    ", out);
+		print_usage(p, c, out);
+		(void)fprintf(out, "        %s\n", c->help);
+	}
+	(void)fprintf(out, "\n`%s COMMAND --help` lists the options of a command.\n", p->name);
+}
+
+static void print_examples(const struct rv_program *p, FILE *out) {
+	if (p->examples)
+		(void)fprintf(out, "\nExamples:\n%s\n", p->examples);
+}
+
 static void print_command_help(const struct rv_program *p, const struct rv_command *c, FILE *out) {
 	(void)fputs("Usage: ", out);
 	print_usage(p, c, out);
@@ -45,26 +73,37 @@ static void print_command_help(const struct rv_program *p, const struct rv_comma
 		(void)fprintf(out, "\n%s\n", c->details);
 	rv_options_help(options_of(c), out);
 	print_common(c, out);
-	if (!c->name && p->examples)
-		(void)fprintf(out, "\nExamples:\n%s\n", p->examples);
+	if (!c->name && has_named_commands(p))
+		print_commands(p, "Commands", out);
+	if (!c->name)
+		print_examples(p, out);
+}
+
+/* Returns the command without a name; NULL: every command has one. */
+static const struct rv_command *default_command(const struct rv_program *p) {
+	for (const struct rv_command *c = p->commands; c->run; c++)
+		if (!c->name)
+			return c;
+	return NULL;
 }
 
 static void print_program_help(const struct rv_program *p, FILE *out) {
-	(void)fprintf(out, "%s\n\nUsage:\n", p->summary);
-	for (const struct rv_command *c = p->commands; c->run; c++) {
-		(void)fputs("    ", out);
-		print_usage(p, c, out);
-		(void)fprintf(out, "        %s\n", c->help);
+	const struct rv_command *c = default_command(p);
+	if (c) {
+		print_command_help(p, c, out);
+		return;
 	}
-	(void)fprintf(out, "\n`%s COMMAND --help` lists the options of a command.\n", p->name);
-	if (p->examples)
-		(void)fprintf(out, "\nExamples:\n%s\n", p->examples);
+	(void)fprintf(out, "%s\n", p->summary);
+	print_commands(p, "Usage", out);
+	print_examples(p, out);
 }
 
 static const struct rv_command *find_command(const struct rv_program *p, const char *name, struct rv_errtext *et) {
 	const char *names[32];
 	int n = 0;
 	for (const struct rv_command *c = p->commands; c->run; c++) {
+		if (!c->name)
+			continue;
 		if (strcmp(c->name, name) == 0)
 			return c;
 		RV_ASSERT(n < 32);
@@ -185,9 +224,18 @@ static int run_command(const struct rv_program *p, const struct rv_command *c, i
 	return status;
 }
 
+/* Returns true if an argument can only be meant as a command's name: small letters and hyphens. */
+static bool is_command_word(const char *arg) {
+	size_t n = strspn(arg, "abcdefghijklmnopqrstuvwxyz-");
+	return n > 0 && arg[n] == '\0' && arg[0] != '-';
+}
+
 static int run_subcommand(const struct rv_program *p, int argc, char **argv) {
 	struct rv_errtext et = {0};
 	bool help = argc > 1 && (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0);
+	const struct rv_command *unnamed = default_command(p);
+	if (unnamed && !help && (argc < 2 || !is_command_word(argv[1])))
+		return run_command(p, unnamed, argc, argv);
 	if (argc < 2 || (help && argc == 2)) {
 		print_program_help(p, help ? stdout : stderr);
 		return help ? RV_EXIT_OK : RV_EXIT_USAGE;
@@ -221,13 +269,40 @@ static int flush_output(const struct rv_program *p, int status) {
 	return refuse(p, &et, RV_EXIT_FAULT);
 }
 
+/* Prints the manual page with the date of SOURCE_DATE_EPOCH, or with today's. */
+static void print_manual(const struct rv_program *p) {
+	const char *epoch = getenv("SOURCE_DATE_EPOCH");
+	const time_t at = epoch ? (time_t)strtoll(epoch, NULL, 10) : time(NULL);
+	char date[32] = "";
+	struct tm utc;
+	if (gmtime_r(&at, &utc))
+		(void)strftime(date, sizeof date, "%Y-%m-%d", &utc);
+	rv_manual_print(p, date, stdout);
+}
+
+/* Prints what only packages need, and --help does not mention: `--man` and `--completion SHELL`.
+ * Returns false if the command line asks for neither. */
+static bool prints_for_packages(const struct rv_program *p, int argc, char **argv, int *status) {
+	struct rv_errtext et = {0};
+	*status = RV_EXIT_OK;
+	if (argc == 2 && strcmp(argv[1], "--man") == 0)
+		print_manual(p);
+	else if (argc == 3 && strcmp(argv[1], "--completion") == 0)
+		*status = rv_completion_print(p, argv[2], stdout, &et) == RV_OK ? RV_EXIT_OK : refuse(p, &et, RV_EXIT_USAGE);
+	else
+		return false;
+	return true;
+}
+
 int rv_program_main(const struct rv_program *p, int argc, char **argv) {
+	int status;
 	open_standard_files();
 	if (rv_options_wants(argc, argv, "--version")) {
 		(void)printf("%s %s\n", p->name, rv_version());
 		return RV_EXIT_OK;
 	}
 	RV_ASSERT(p->commands->run);
-	int status = p->commands->name ? run_subcommand(p, argc, argv) : run_command(p, p->commands, argc, argv);
+	if (!prints_for_packages(p, argc, argv, &status))
+		status = has_named_commands(p) ? run_subcommand(p, argc, argv) : run_command(p, p->commands, argc, argv);
 	return flush_output(p, status);
 }

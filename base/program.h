@@ -3,9 +3,12 @@
  *
  *     int main(int argc, char **argv) { return rv_program_main(&program, argc, argv); }
  *
- * `PROG --help` lists the commands, `PROG COMMAND --help` and `PROG help COMMAND` its options.
+ * `PROG --help` lists the commands, `PROG COMMAND --help` and `PROG help COMMAND` its options. A
+ * first argument of small letters and hyphens is a command's name; with another one, or none, the
+ * command without a name runs, if the program has one.
  * `--check` parses and validates everything, prints the effective configuration (it parses back)
- * and starts nothing. */
+ * and starts nothing. `PROG --man` prints the manual page and `PROG --completion SHELL` what bash,
+ * zsh or fish offer at the Tab key: packages have both from there. */
 #ifndef RV_BASE_PROGRAM_H
 #define RV_BASE_PROGRAM_H
 
@@ -33,7 +36,8 @@ struct rv_args {
 };
 
 struct rv_command {
-	const char *name;     /* "serve"; NULL when the program has this one command and no subcommands */
+	/* "serve"; NULL: the command that runs if the first argument names none. At most one is so. */
+	const char *name;
 	const char *synopsis; /* its arguments as the usage line shows them: "LINK", "FILE..."; "" for none */
 	int args_min, args_max;
 	const char *help;                /* one sentence */
@@ -41,6 +45,7 @@ struct rv_command {
 	const struct rv_option *options; /* NULL: none */
 	const struct rv_preset *presets; /* of --preset; NULL: none */
 	size_t opts_bytes;               /* size of the options struct */
+	bool runs_on_check;              /* --check starts this command as well: it only tells something */
 	/* Replaces `opts` (the defaults and this command line) by the defaults and the options that an
 	 * earlier start kept; presets, --config and the command line are then read again over them.
 	 * Also run by --check. NULL: nothing is kept. */

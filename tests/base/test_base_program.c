@@ -5,6 +5,7 @@
 #include "tests/base/demo_options.h"
 #include "tests/common/check.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -86,6 +87,18 @@ static const struct rv_command single[] = {
 	{.run = NULL},
 };
 static const struct rv_program one = {"tool", "A tool.", single, NULL};
+
+static const struct rv_command named_and_not[] = {
+	{.synopsis = "[LINK]",
+	 .args_max = 1,
+	 .help = "Trains.",
+	 .options = demo_options,
+	 .opts_bytes = sizeof(struct demo),
+	 .run = run_demo},
+	{.name = "status", .synopsis = "DIR", .args_min = 1, .args_max = 1, .help = "Shows.", .run = run_bare},
+	{.run = NULL},
+};
+static const struct rv_program both = {"work", "A worker.", named_and_not, "    work a://b"};
 
 struct outcome {
 	int status;
@@ -181,6 +194,29 @@ static void help_and_version(void **state) {
 	expect(&one, "--version", 0, "tool " RV_VERSION);
 }
 
+static void a_command_without_a_name_stands_beside_others(void **state) {
+	(void)state;
+	expect(&both, "a://b --link l", 0, "ran 30 a://b");
+	expect(&both, "--link l --rounds 5", 0, "ran 5 -");
+	expect(&both, "status d", 0, "bare");
+	expect(&both, "statsu d", 2, "statsu: unknown command; did you mean status?");
+	expect(&both, "", 2, "missing a required option: --link");
+	expect(&both, "--help", 0, "Usage: work [options] [LINK]\n\nA worker.\n");
+	expect(&both, "help", 0, "\nCommands:\n    work status [options] DIR\n        Shows.\n");
+	expect(&both, "--help", 0, "\nExamples:\n    work a://b");
+	expect(&both, "help status", 0, "Usage: work status [options] DIR");
+}
+
+static void packages_get_manual_and_completion(void **state) {
+	(void)state;
+	assert_int_equal(setenv("SOURCE_DATE_EPOCH", "86400", 1), 0);
+	expect(&one, "--man", 0, ".TH \"TOOL\" 1 \"1970-01-02\"");
+	expect(&many, "--man", 0, ".SS \"status\"");
+	expect(&many, "--completion bash", 0, "complete -F _prog prog\n");
+	expect(&many, "--completion tcsh", 2, "--completion tcsh: must be bash, zsh or fish");
+	assert_null(strstr(run(&many, "--help").text, "--man"));
+}
+
 static void check_validates_without_running(void **state) {
 	(void)state;
 	expect(&many, "serve --check --link l --rounds 7", 0, "rounds = 7\n");
@@ -197,6 +233,8 @@ int main(void) {
 		cmocka_unit_test(wrong_use_is_refused),
 		cmocka_unit_test(help_and_version),
 		cmocka_unit_test(check_validates_without_running),
+		cmocka_unit_test(a_command_without_a_name_stands_beside_others),
+		cmocka_unit_test(packages_get_manual_and_completion),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
