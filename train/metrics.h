@@ -46,7 +46,7 @@ struct metrics_round {
 	double lr, grad_norm;         /* values of the last step */
 	uint64_t bytes_sent;          /* sum of bytes that this worker sent for averaging, with headers */
 	uint64_t formula_bytes;       /* sum of 2 (k-1)/k payload, the bytes of an ideal all-reduce of k participants */
-	uint64_t bytes_donated;       /* sum of bytes of the run's state sent to joiners; not in bytes_sent */
+	uint64_t bytes_donated;       /* sum of bytes of the run's state and text given to others; not in bytes_sent */
 	uint64_t given_rounds;        /* contributions of this worker to committed rounds, since its first start */
 	uint64_t given_tokens;        /* tokens of these contributions */
 	uint64_t bytes_relayed;       /* bytes of both that went through relays, since the process started */

@@ -208,8 +208,11 @@ static enum rv_err read_fetch(struct rv_reader *r, const struct frame_header *h,
 	RV_TRY(layout_read(piece_fields, r, piece, name, et));
 	if (!rv_reader_ok(r))
 		return rv_fail(et, RV_E_INVALID, "%s: %u bytes, at least %d", name, h->body_bytes, (int)FRAME_FETCH_BYTES);
-	if (out->kind != FRAME_FETCH_SNAPSHOT && out->kind != FRAME_FETCH_LOG)
-		return rv_fail(et, RV_E_INVALID, "%s: kind = %u: must be 1 (snapshot) or 2 (log)", name, out->kind);
+	if (out->kind < FRAME_FETCH_SNAPSHOT || out->kind > FRAME_FETCH_TEXT)
+		return rv_fail(et, RV_E_INVALID, "%s: kind = %u: must be 1 (snapshot), 2 (log) or 3 (text)", name, out->kind);
+	if (out->kind == FRAME_FETCH_TEXT && (out->part == FRAME_PART_MANIFEST || piece->encoding != FRAME_RAW))
+		return rv_fail(et, RV_E_INVALID, "%s: part = %u, encoding = %u: text comes in pieces, raw", name, out->part,
+					   piece->encoding);
 	if (out->part > (h->type == FRAME_FETCH ? FRAME_PART_FORGET : FRAME_PART_MANIFEST))
 		return rv_fail(et, RV_E_INVALID, "%s: part = %u: must be 0 (piece) or 1 (manifest)%s", name, out->part,
 					   h->type == FRAME_FETCH ? " or 2 (forget)" : "");
@@ -278,6 +281,46 @@ enum rv_err frame_piece_decode(const struct frame_header *h, const void *body, s
 		return rv_fail(et, RV_E_INVALID, "piece: %u bytes at offset %u run past the total of %u", out->data_bytes,
 					   out->offset, out->total);
 	return RV_OK;
+}
+
+bool frame_is_text(const struct frame_header *h, const uint8_t *body) {
+	RV_ASSERT(h->type == FRAME_FETCH || h->type == FRAME_PIECE || h->type == FRAME_NONE);
+	return body[0] == FRAME_FETCH_TEXT;
+}
+
+/* ---- which files of the text a member holds ---- */
+
+struct frame_header frame_text_ask_encode(const uint64_t *files, int n, uint64_t run_tag,
+										  uint8_t body[FRAME_TEXT_FILE_BYTES * NET_MAX_TEXT_FILES]) {
+	RV_ASSERT(n > 0 && n <= NET_MAX_TEXT_FILES);
+	struct rv_writer w = rv_writer_of(body, (size_t)n * FRAME_TEXT_FILE_BYTES);
+	for (int i = 0; i < n; i++)
+		rv_write_u64(&w, files[i]);
+	RV_ASSERT(!w.failed);
+	return frame_header_of(FRAME_TEXT_ASK, run_tag, (uint32_t)n * FRAME_TEXT_FILE_BYTES);
+}
+
+struct frame_header frame_text_held_encode(uint64_t held, uint64_t run_tag, uint8_t body[FRAME_TEXT_HELD_BYTES]) {
+	struct rv_writer w = rv_writer_of(body, FRAME_TEXT_HELD_BYTES);
+	rv_write_u64(&w, held);
+	return frame_header_of(FRAME_TEXT_HELD, run_tag, FRAME_TEXT_HELD_BYTES);
+}
+
+enum rv_err frame_text_ask_decode(const struct frame_header *h, const uint8_t *body, uint64_t files[NET_MAX_TEXT_FILES],
+								  int *n, struct rv_errtext *et) {
+	struct rv_reader r = rv_reader_of(body, h->body_bytes);
+	RV_ASSERT(h->type == FRAME_TEXT_ASK && h->body_bytes <= FRAME_TEXT_FILE_BYTES * NET_MAX_TEXT_FILES);
+	*n = (int)(h->body_bytes / FRAME_TEXT_FILE_BYTES);
+	for (int i = 0; i < *n; i++)
+		files[i] = rv_read_u64(&r);
+	return rv_reader_done(&r) ? RV_OK
+							  : rv_fail(et, RV_E_INVALID, "text-ask: %u bytes: must be a multiple of %d", h->body_bytes,
+										(int)FRAME_TEXT_FILE_BYTES);
+}
+
+uint64_t frame_text_held_decode(const uint8_t body[FRAME_TEXT_HELD_BYTES]) {
+	struct rv_reader r = rv_reader_of(body, FRAME_TEXT_HELD_BYTES);
+	return rv_read_u64(&r);
 }
 
 /* ---- all-reduce ---- */

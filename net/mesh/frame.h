@@ -27,6 +27,8 @@ enum {
 	FRAME_FETCH_BYTES = 8,                                                /* kind, part, zero, index */
 	FRAME_PIECE_BYTES = 16,    /* kind, part, encoding, zero, index, offset, total; then the data */
 	FRAME_NONE_BYTES = 8,      /* kind, part, zero, index */
+	FRAME_TEXT_FILE_BYTES = 8, /* number of a file */
+	FRAME_TEXT_HELD_BYTES = 8, /* a bit for each file of the question */
 	FRAME_BYE_MAX_BYTES = 256, /* why, for people: text without control bytes */
 	FRAME_HELLO_SIGNED_BYTES = 14 + FRAME_EXPORTER_BYTES + NET_RUN_ID_BYTES + 1
 };
@@ -60,7 +62,7 @@ struct frame_header {
 	/* SCATTER, GATHER and these of a column: its index in the vector; PING, COLUMN_PING: chunks for
 	 * which the sender waits; else 0 */
 	uint32_t chunk;
-	uint64_t round;   /* SCATTER .. NONE */
+	uint64_t round;   /* SCATTER .. NONE; of FETCH, PIECE and NONE of kind TEXT: the file */
 	uint64_t run_tag; /* frame_run_tag() of the run: a link of another run is noticed at its first frame */
 	uint32_t attempt; /* SCATTER .. PING */
 	/* Offset of this slice in the body, and bytes of the body. Bulk may come in slices, in order,
@@ -143,7 +145,8 @@ enum rv_err frame_hello_decode(const void *body, size_t n, struct frame_hello *o
  * one NONE. */
 enum frame_fetch_kind {
 	FRAME_FETCH_SNAPSHOT = 1, /* theta and outer state at `round` */
-	FRAME_FETCH_LOG           /* the reduced bytes of `round` */
+	FRAME_FETCH_LOG,          /* the reduced bytes of `round` */
+	FRAME_FETCH_TEXT          /* file number `round` of the run's text, in pieces of NET_MAX_PIECE_BYTES, raw */
 };
 enum frame_fetch_part {
 	FRAME_PART_PIECE = 0,
@@ -167,6 +170,9 @@ struct frame_piece {
 };
 /* NONE: the donor does not have it, no longer has it, or not now. */
 
+/* Returns true if a FETCH, PIECE or NONE is of kind TEXT. */
+bool frame_is_text(const struct frame_header *h, const uint8_t *body);
+
 /* Each of these makes header and body; `round` goes into the header. PIECE: the caller sends the
  * data after the 16 bytes. */
 struct frame_header frame_fetch_encode(const struct frame_fetch *m, uint64_t run_tag, uint8_t body[FRAME_FETCH_BYTES]);
@@ -177,6 +183,17 @@ enum rv_err frame_fetch_decode(const struct frame_header *h, const void *body, s
 							   struct rv_errtext *et);
 enum rv_err frame_piece_decode(const struct frame_header *h, const void *body, struct frame_piece *out,
 							   struct rv_errtext *et);
+
+/* The question which of some files of the run's text a member holds (1 to NET_MAX_TEXT_FILES, of any
+ * numbers), and the answer: bit i for file i. One question of a member is answered before it asks
+ * the next. */
+struct frame_header frame_text_ask_encode(const uint64_t *files, int n, uint64_t run_tag,
+										  uint8_t body[FRAME_TEXT_FILE_BYTES * NET_MAX_TEXT_FILES]);
+struct frame_header frame_text_held_encode(uint64_t held, uint64_t run_tag, uint8_t body[FRAME_TEXT_HELD_BYTES]);
+/* Writes the files and returns how many there are. RV_E_INVALID: a part of a number. */
+enum rv_err frame_text_ask_decode(const struct frame_header *h, const uint8_t *body, uint64_t files[NET_MAX_TEXT_FILES],
+								  int *n, struct rv_errtext *et);
+uint64_t frame_text_held_decode(const uint8_t body[FRAME_TEXT_HELD_BYTES]);
 
 /* Makes the header of an all-reduce message: SCATTER, GATHER, RESUME, PING, or these of a column.
  * The body is m->data. */

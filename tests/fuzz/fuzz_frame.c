@@ -40,6 +40,23 @@ static void check_piece(const struct frame_header *h, const uint8_t *body) {
 	RV_ASSERT(memcmp(again, body, sizeof again) == 0);
 }
 
+static void check_text_ask(const struct frame_header *h, const uint8_t *body) {
+	uint64_t files[NET_MAX_TEXT_FILES];
+	uint8_t again[FRAME_TEXT_FILE_BYTES * NET_MAX_TEXT_FILES];
+	int n;
+	if (frame_text_ask_decode(h, body, files, &n, NULL) != RV_OK)
+		return;
+	RV_ASSERT(n > 0 && n <= NET_MAX_TEXT_FILES);
+	RV_ASSERT(frame_text_ask_encode(files, n, h->run_tag, again).body_bytes == h->body_bytes);
+	RV_ASSERT(memcmp(again, body, h->body_bytes) == 0);
+}
+
+static void check_text_held(const struct frame_header *h, const uint8_t *body) {
+	uint8_t again[FRAME_TEXT_HELD_BYTES];
+	(void)frame_text_held_encode(frame_text_held_decode(body), h->run_tag, again);
+	RV_ASSERT(memcmp(again, body, sizeof again) == 0);
+}
+
 static void check_none(const struct frame_header *h, const uint8_t *body) {
 	struct frame_fetch m;
 	uint8_t again[FRAME_NONE_BYTES];
@@ -62,6 +79,10 @@ static void check_body(const struct frame_header *h, const uint8_t *body) {
 		check_piece(h, body);
 	} else if (h->type == FRAME_NONE) {
 		check_none(h, body);
+	} else if (h->type == FRAME_TEXT_ASK) {
+		check_text_ask(h, body);
+	} else if (h->type == FRAME_TEXT_HELD) {
+		check_text_held(h, body);
 	}
 }
 

@@ -6,10 +6,11 @@
 
 #include <stdlib.h>
 
-enum { RANGES = 4, FILES = 5, SOURCES = 5, ASKS = TEXT_ASKS_MAX };
+enum { RANGES = 4, FILES = 5, OTHERS = 3, MEMBERS = 60, ASKS = TEXT_ASKS_MAX };
 
 struct world {
 	struct text_core *core;
+	int n_sources;
 	int64_t now_us;
 	struct text_request asks[ASKS]; /* id 0: free */
 	uint32_t got[ASKS];
@@ -52,7 +53,7 @@ static void drop(struct world *w) {
 static void verdict(struct world *w, uint64_t file, bool good) {
 	int liars[TEXT_SOURCES_MAX];
 	const int n = text_core_verdict(w->core, w->now_us, file, good, liars);
-	RV_ASSERT(n >= 0 && n <= SOURCES);
+	RV_ASSERT(n >= 0 && n <= w->n_sources);
 }
 
 static void answer(struct world *w, struct text_request *q, uint8_t how, uint8_t value) {
@@ -70,6 +71,23 @@ static void answer(struct world *w, struct text_request *q, uint8_t how, uint8_t
 	}
 }
 
+/* A member is linked or not, and answers its question, now or much later. */
+static void member(struct world *w, uint8_t value) {
+	const uint32_t number = value % MEMBERS;
+	const int source = text_core_member(w->core, w->now_us, number, value < 3 * MEMBERS);
+	if (source >= w->n_sources)
+		w->n_sources = source + 1;
+	RV_ASSERT(w->n_sources <= TEXT_SOURCES_MAX && source == text_core_source_of(w->core, number));
+}
+
+static void question(struct world *w, int source, uint8_t value) {
+	uint64_t files[TEXT_FILES_MAX];
+	const int n = text_core_question(w->core, w->now_us, source, files);
+	RV_ASSERT(n >= 0 && n <= FILES);
+	if (n > 0 && value % 8 != 0)
+		text_core_answer(w->core, w->now_us, source, files, n, value & (((uint64_t)1 << n) - 1));
+}
+
 static void step(struct world *w, uint8_t what, uint8_t value) {
 	w->now_us += value * INT64_C(1000) << what % 16;
 	switch (what >> 5) {
@@ -77,13 +95,18 @@ static void step(struct world *w, uint8_t what, uint8_t value) {
 		want(w, value);
 		break;
 	case 1:
-		text_core_here(w->core, w->now_us, what % SOURCES, value & 1);
+		if (what & 16)
+			member(w, value);
+		else
+			text_core_here(w->core, w->now_us, what % OTHERS, value & 1);
 		break;
 	case 2:
 		text_core_tick(w->core, w->now_us);
 		break;
 	case 3:
-		if (what % SOURCES == 1)
+		if (what & 16)
+			text_core_expect_members(w->core, value * INT64_C(10000));
+		else
 			text_core_whole(w->core, 1);
 		break;
 	case 4:
@@ -94,8 +117,11 @@ static void step(struct world *w, uint8_t what, uint8_t value) {
 			answer(w, &w->asks[value % ASKS], what % 32, value);
 	}
 	drop(w);
-	for (int i = 0; i < SOURCES; i++)
+	for (int i = 0; i < w->n_sources; i++) {
+		question(w, i, value);
 		send_to(w, i);
+	}
+	drop(w);
 	RV_ASSERT(text_core_deadline_us(w->core) >= 0);
 }
 
@@ -105,8 +131,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	void *memory = malloc(text_core_bytes(&cfg));
 	RV_ASSERT(memory);
 	w.core = text_core_init(memory, &cfg, 0);
-	for (int i = 0; i < SOURCES; i++)
-		RV_ASSERT(text_core_add(w.core, (enum text_source_kind)(i % 3)) == i);
+	for (int i = 0; i < OTHERS; i++)
+		RV_ASSERT(text_core_add(w.core, i < 2 ? TEXT_MIRROR : TEXT_COORDINATOR) == i);
+	w.n_sources = OTHERS;
 	for (size_t i = 0; i + 1 < size; i += 2)
 		step(&w, data[i], data[i + 1]);
 	free(memory);

@@ -342,6 +342,25 @@ static void make_frames(struct seeds *s) {
 	h = frame_none_encode(&none, tag, body);
 	put_frame(s, &h, body, FRAME_NONE_BYTES);
 	seed_end(s, "frame", "fetch_piece_none");
+	const uint64_t files[] = {0, 17, (uint64_t)1 << 48 | 3};
+	uint8_t asked[FRAME_TEXT_FILE_BYTES * NET_MAX_TEXT_FILES];
+	fetch = (struct frame_fetch){.kind = FRAME_FETCH_TEXT, .round = 17, .index = 2};
+	piece.of = fetch;
+	piece.encoding = FRAME_RAW;
+	seed_begin(s);
+	rv_write_u8(&s->w, 0);
+	h = frame_text_ask_encode(files, 3, tag, asked);
+	put_frame(s, &h, asked, h.body_bytes);
+	h = frame_text_held_encode(5, tag, body);
+	put_frame(s, &h, body, FRAME_TEXT_HELD_BYTES);
+	h = frame_fetch_encode(&fetch, tag, body);
+	put_frame(s, &h, body, FRAME_FETCH_BYTES);
+	h = frame_piece_encode(&piece, tag, body);
+	put_frame(s, &h, body, FRAME_PIECE_BYTES);
+	rv_write_bytes(&s->w, data, piece.data_bytes);
+	h = frame_none_encode(&fetch, tag, body);
+	put_frame(s, &h, body, FRAME_NONE_BYTES);
+	seed_end(s, "frame", "text");
 }
 
 enum { CODEC_VALUES_MAX = 4100, CODEC_SEED_BYTES_MAX = 2048 };

@@ -246,6 +246,44 @@ static void test_fetch_and_none(void **state) {
 	}
 }
 
+static void test_text(void **state) {
+	struct rv_errtext et = {0};
+	uint64_t files[NET_MAX_TEXT_FILES], out[NET_MAX_TEXT_FILES];
+	uint8_t body[sizeof files];
+	int n;
+	(void)state;
+	for (uint64_t i = 0; i < NET_MAX_TEXT_FILES; i++)
+		files[i] = i << 40 | 7;
+	struct frame_header h = frame_text_ask_encode(files, NET_MAX_TEXT_FILES, TAG, body);
+	assert_null(judge(h, FRAME_LINK_OPEN));
+	assert_non_null(judge(h, FRAME_LINK_GREETING));
+	assert_int_equal(frame_text_ask_decode(&h, body, out, &n, &et), RV_OK);
+	assert_int_equal(n, NET_MAX_TEXT_FILES);
+	assert_memory_equal(files, out, sizeof files);
+	h.body_bytes++;
+	assert_non_null(judge(h, FRAME_LINK_OPEN));
+	h.body_bytes = 12;
+	assert_null(judge(h, FRAME_LINK_OPEN));
+	assert_int_equal(frame_text_ask_decode(&h, body, out, &n, &et), RV_E_INVALID);
+	h = frame_text_held_encode(0x8000000000000001, TAG, body);
+	assert_null(judge(h, FRAME_LINK_OPEN));
+	assert_true(frame_text_held_decode(body) == 0x8000000000000001);
+	/* Text comes in pieces, raw. */
+	struct frame_fetch fetch = {.kind = FRAME_FETCH_TEXT, .round = (uint64_t)1 << 48, .index = 3}, got;
+	h = frame_fetch_encode(&fetch, TAG, body);
+	assert_true(frame_is_text(&h, body));
+	assert_int_equal(frame_fetch_decode(&h, body, &got, &et), RV_OK);
+	assert_true(got.kind == FRAME_FETCH_TEXT && got.round == fetch.round);
+	body[1] = FRAME_PART_FORGET;
+	assert_int_equal(frame_fetch_decode(&h, body, &got, &et), RV_OK);
+	body[1] = FRAME_PART_MANIFEST;
+	assert_int_equal(frame_fetch_decode(&h, body, &got, &et), RV_E_INVALID);
+	struct frame_piece piece = {.of = fetch, .encoding = FRAME_ZSTD, .total = 1, .data = body, .data_bytes = 1};
+	uint8_t head[FRAME_PIECE_BYTES + 1] = {0};
+	h = frame_piece_encode(&piece, TAG, head);
+	assert_int_equal(frame_piece_decode(&h, head, &piece, &et), RV_E_INVALID);
+}
+
 static struct frame_piece some_piece(const uint8_t *data) {
 	return (struct frame_piece){.of = {.kind = FRAME_FETCH_SNAPSHOT, .round = 4, .index = 7},
 								.encoding = FRAME_ZSTD,
@@ -305,6 +343,7 @@ int main(void) {
 		cmocka_unit_test(test_hello),
 		cmocka_unit_test(test_the_two_ends_sign_different_bytes),
 		cmocka_unit_test(test_fetch_and_none),
+		cmocka_unit_test(test_text),
 		cmocka_unit_test(test_piece),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FILES = 12, RANGES = 5, SOURCES = 6, STALL_US = 10 * 1000 * 1000, TICK_US = 20 * 1000, S = 1000 * 1000 };
+enum {
+	FILES = 12,
+	RANGES = 5,
+	SOURCES = 6,
+	MEMBER = 100,
+	STALL_US = 10 * 1000 * 1000,
+	TICK_US = 20 * 1000,
+	S = 1000 * 1000
+};
 
 enum temper { HONEST, LIAR, SILENT, CUTTER, BUSY, EMPTY, DEAD, SHORT, QUIET };
 
@@ -23,7 +31,8 @@ struct source {
 	enum temper temper;
 	double bytes_per_us;
 	struct job jobs[16];
-	uint64_t given, asked;
+	uint64_t given, asked, questions;
+	uint64_t lacks; /* of a member: a bit for each file */
 	int blamed;
 };
 
@@ -35,7 +44,7 @@ struct world {
 	struct source at[SOURCES];
 	bool wrong[FILES][RANGES]; /* what is stored of it */
 	int64_t done_us[FILES];
-	int n_done;
+	int n_done, n_wrong;
 	struct rv_rng rng;
 };
 
@@ -57,9 +66,13 @@ static void world_free(struct world *w) {
 	free(w);
 }
 
+/* Source i, a member, has number MEMBER + i. */
 static int add(struct world *w, enum text_source_kind kind, enum temper temper, double mb_per_s) {
 	w->at[w->n_sources] = (struct source){.temper = temper, .bytes_per_us = mb_per_s};
-	assert_int_equal(text_core_add(w->core, kind), w->n_sources);
+	if (kind == TEXT_MEMBER)
+		assert_int_equal(text_core_member(w->core, w->now, MEMBER + (uint32_t)w->n_sources, true), w->n_sources);
+	else
+		assert_int_equal(text_core_add(w->core, kind), w->n_sources);
 	return w->n_sources++;
 }
 
@@ -79,6 +92,7 @@ static void judge(struct world *w, uint64_t file) {
 	const int n = text_core_verdict(w->core, w->now, file, good, liars);
 	for (int i = 0; i < n; i++)
 		w->at[liars[i]].blamed++;
+	w->n_wrong += !good;
 	if (good) {
 		w->done_us[file] = w->now;
 		w->n_done++;
@@ -143,6 +157,19 @@ static void drop(struct world *w) {
 					w->at[i].jobs[k].used = false;
 }
 
+/* A member that lives answers what it is asked. */
+static void question(struct world *w, int source) {
+	struct source *s = &w->at[source];
+	uint64_t files[TEXT_FILES_MAX], held = 0;
+	const int n = text_core_question(w->core, w->now, source, files);
+	s->questions += n > 0;
+	if (n == 0 || s->temper == SILENT || s->temper == DEAD)
+		return;
+	for (int i = 0; i < n; i++)
+		held |= (uint64_t) !(s->lacks >> files[i] & 1) << i;
+	text_core_answer(w->core, w->now, source, files, n, held);
+}
+
 static void tick(struct world *w) {
 	struct text_request q;
 	text_core_tick(w->core, w->now);
@@ -157,9 +184,11 @@ static void tick(struct world *w) {
 		}
 	}
 	drop(w);
-	for (int i = 0; i < w->n_sources; i++)
+	for (int i = 0; i < w->n_sources; i++) {
+		question(w, i);
 		while (text_core_send(w->core, w->now, i, &q))
 			take(w, i, &q);
+	}
 	w->now += TICK_US;
 }
 
@@ -278,6 +307,100 @@ static void the_coordinator_is_last(void **state) {
 	world_free(w);
 }
 
+/* A member is asked for what it said it holds, and soon after another one has a file. */
+static void members_are_asked_what_they_hold(void **state) {
+	struct world *w = world_new();
+	(void)state;
+	const int a = add(w, TEXT_MEMBER, HONEST, 2), b = add(w, TEXT_MEMBER, HONEST, 2);
+	w->at[a].lacks = 0xf0f;
+	w->at[b].lacks = 0xff8;
+	want(w, 0, FILES, true);
+	run(w, 7, 60); /* 0..2 of b, 4..7 of a */
+	assert_int_equal(w->at[a].asked, 4 * RANGES);
+	assert_int_equal(w->at[b].asked, 3 * RANGES);
+	for (int i = 0; i < 120 * S / TICK_US; i++)
+		tick(w);
+	assert_int_equal(w->n_done, 7);
+	if (w->at[a].questions > 60)
+		fail_msg("%d questions in two minutes", (int)w->at[a].questions);
+	w->at[b].lacks = 0;
+	run(w, FILES, 90);
+	assert_int_equal(w->at[a].asked, 4 * RANGES);
+	/* What it promised it need not have: it is asked again after a while only. */
+	w->at[b].temper = EMPTY;
+	const uint64_t asked = w->at[b].asked;
+	want(w, 0, 1, true);
+	for (int i = 0; i < 60 * S / TICK_US; i++)
+		tick(w);
+	assert_in_range(w->at[b].asked - asked, 2, 3 * 20);
+	world_free(w);
+}
+
+/* With members the coordinator waits until they have said what they hold, but not for silent ones. */
+static void the_coordinator_waits_for_members(void **state) {
+	(void)state;
+	for (int silent = 0; silent < 2; silent++) {
+		struct world *w = world_new();
+		text_core_expect_members(w->core, S);
+		const int coordinator = add(w, TEXT_COORDINATOR, HONEST, 1);
+		want(w, 0, 1, false);
+		for (int i = 0; i < S / 2 / TICK_US; i++)
+			tick(w);
+		assert_int_equal(w->at[coordinator].asked, 0); /* a link may come up */
+		const int member = add(w, TEXT_MEMBER, silent ? SILENT : HONEST, 2);
+		run(w, 1, 30);
+		assert_int_equal(w->at[coordinator].asked, silent ? RANGES : 0);
+		assert_int_equal(w->at[member].asked, silent ? 0 : RANGES);
+		world_free(w);
+	}
+}
+
+/* A member that has a doubted file alone must not hold it up by sending drops. */
+static void who_drips_is_left(void **state) {
+	struct world *w = world_new();
+	(void)state;
+	const int coordinator = add(w, TEXT_COORDINATOR, HONEST, 1);
+	const int liar = add(w, TEXT_MEMBER, LIAR, 4), drip = add(w, TEXT_MEMBER, HONEST, 4);
+	want(w, 0, 1, true);
+	while (w->n_wrong == 0)
+		tick(w);
+	w->at[liar].temper = DEAD;
+	w->at[drip].bytes_per_us = 1e-3;
+	run(w, 1, 120);
+	assert_true(w->at[coordinator].asked >= RANGES);
+	assert_int_equal(w->at[drip].blamed, 0);
+	world_free(w);
+}
+
+/* More members than places come and go: each is a source while it is linked, and what one did is
+ * not another's fault. */
+static void places_of_members_are_used_again(void **state) {
+	struct world *w = world_new();
+	uint64_t files[TEXT_FILES_MAX];
+	(void)state;
+	want(w, 0, 2, true);
+	for (uint32_t i = 0; i < TEXT_SOURCES_MAX; i++)
+		assert_int_equal(text_core_member(w->core, 0, MEMBER + i, true), (int)i);
+	assert_int_equal(text_core_member(w->core, 0, MEMBER + 90, true), -1);
+	assert_int_equal(text_core_question(w->core, 0, 7, files), 2);
+	assert_int_equal(text_core_question(w->core, 0, 7, files), 0);
+	text_core_answer(w->core, 0, 7, files, 2, 3);
+	struct text_request q;
+	assert_true(text_core_send(w->core, 0, 7, &q));
+	assert_int_equal(text_core_member_of(w->core, q.source), MEMBER + 7);
+	(void)text_core_arrived(w->core, 1, q.id, 666);
+	assert_true(text_core_send(w->core, 1, 7, &q));
+	text_core_failed(w->core, 2, q.id, TEXT_WRONG, 0);
+	assert_int_equal(text_core_member(w->core, 3, MEMBER + 7, false), 7);
+	/* One that lied keeps its place while it is left alone. */
+	assert_int_equal(text_core_member(w->core, 4, MEMBER + 90, true), -1);
+	assert_int_equal(text_core_member(w->core, 61 * S, MEMBER + 90, true), 7);
+	assert_int_equal(text_core_source(w->core, 61 * S, 7).offences, 0);
+	assert_int_equal(text_core_source_of(w->core, MEMBER + 7), -1);
+	assert_int_equal(text_core_question(w->core, 61 * S, 7, files), 2);
+	world_free(w);
+}
+
 /* It serves many in turn: a range takes 26 s, and nothing is heard of it before it is whole. */
 static void a_coordinator_that_serves_many_is_waited_for(void **state) {
 	struct world *w = world_new();
@@ -353,12 +476,17 @@ static void a_random_world_ends_well(void **state) {
 				text_core_here(w->core, w->now, who, rv_rng_below(&w->rng, 2) == 0);
 				drop(w);
 			}
+			if (rv_rng_below(&w->rng, 100) == 0)
+				w->at[who].lacks = rv_rng_u64(&w->rng);
 			if (rv_rng_below(&w->rng, 400) == 0)
 				want(w, (int)rv_rng_below(&w->rng, FILES), 1, true);
 			tick(w);
 		}
 		for (int i = 0; i < SOURCES; i++)
 			w->at[i].temper = i % 2 == 0 ? HONEST : w->at[i].temper;
+		w->at[0].lacks = 0;
+		text_core_here(w->core, w->now, 0, false); /* it is asked again what it holds */
+		drop(w);
 		text_core_here(w->core, w->now, 0, true);
 		w->n_done = 0;
 		want(w, 0, FILES, true);
@@ -376,6 +504,10 @@ int main(void) {
 		cmocka_unit_test(liars_are_found),
 		cmocka_unit_test(a_lone_liar_is_blamed_at_once),
 		cmocka_unit_test(the_coordinator_is_last),
+		cmocka_unit_test(members_are_asked_what_they_hold),
+		cmocka_unit_test(the_coordinator_waits_for_members),
+		cmocka_unit_test(who_drips_is_left),
+		cmocka_unit_test(places_of_members_are_used_again),
 		cmocka_unit_test(a_coordinator_that_serves_many_is_waited_for),
 		cmocka_unit_test(what_training_waits_for_comes_first),
 		cmocka_unit_test(a_source_of_whole_files_gets_one_request),

@@ -305,7 +305,8 @@ static void giving_keeps_its_cap_and_is_fair(void **state) {
 	struct transfer_world *w = *state;
 	enum { RATE = 200000 };
 	uint64_t sent[2] = {0};
-	struct donor_config cfg = {.run_tag = TRANSFER_TAG, .max_donate = RATE};
+	struct rate cap = rate_of(RATE, 0);
+	struct donor_config cfg = {.run_tag = TRANSFER_TAG, .cap = &cap};
 	donor_free(w->donors[1]);
 	assert_int_equal(donor_new(&cfg, &w->source->store, &w->donors[1], NULL), RV_OK);
 	uint64_t given = given_within(w, 10 * S, sent);

@@ -1,4 +1,4 @@
-/* meshlink.c: dispatch between links and the three that use them. */
+/* meshlink.c: dispatch between links and those that use them. */
 #include "worker/mesh/meshlink.h"
 
 #include "worker/mesh/house.h"
@@ -10,6 +10,8 @@ struct meshlink {
 	struct allreduce *reduce;
 	struct donor *donor;
 	struct fetcher *fetcher;
+	struct text_members *text;
+	struct text_donor *text_donor;
 	struct rv_events *events;
 	void (*unreached)(void *ctx, uint32_t member, enum peers_need need);
 	void (*route_end)(void *ctx, uint32_t member, const struct route *route, int64_t lived_us, bool failed);
@@ -28,12 +30,18 @@ static struct peers_message of_reduce(const struct meshlink *m, const struct red
 		.header = frame_reduce_encode(msg, m->run_tag), .part = {msg->data, NULL}, .part_bytes = {msg->data_bytes, 0}};
 }
 
+/* Questions and requests for text, and answers to questions. */
+static bool text_control(struct meshlink *m, uint32_t member, struct peers_message *out) {
+	return (m->text && text_members_send(m->text, member, out)) ||
+		   (m->text_donor && text_donor_answer(m->text_donor, m->now_us, member, out));
+}
+
 /* Under a cap on the upload: what need not wait for it. */
 static bool next_control(void *ctx, uint32_t member, struct peers_message *out) {
 	struct meshlink *m = ctx;
 	struct reduce_msg msg;
 	if (!allreduce_send_control(m->reduce, m->now_us, member, &msg))
-		return fetcher_send(m->fetcher, m->now_us, member, out);
+		return fetcher_send(m->fetcher, m->now_us, member, out) || text_control(m, member, out);
 	*out = of_reduce(m, &msg);
 	return true;
 }
@@ -48,17 +56,45 @@ static double part_left(void *ctx, uint32_t member) {
 	return allreduce_part_left(m->reduce, member);
 }
 
-/* Control and tensors before state: a joiner never slows a round down. */
+/* Tells both donors what the all-reduce sends: each may give a share of it. */
+static void note_reduce(struct meshlink *m, const struct reduce_msg *msg) {
+	if (msg->type != REDUCE_SCATTER && msg->type != REDUCE_GATHER)
+		return;
+	donor_reduce_sent(m->donor, m->now_us, msg->data_bytes);
+	if (m->text_donor)
+		donor_reduce_sent(text_donor_pieces(m->text_donor), m->now_us, msg->data_bytes);
+}
+
+/* Control and tensors before state and text: neither slows a round down. */
 static bool next_message(void *ctx, uint32_t member, struct peers_message *out) {
 	struct meshlink *m = ctx;
 	struct reduce_msg msg;
 	if (allreduce_send(m->reduce, m->now_us, member, &msg)) {
 		*out = of_reduce(m, &msg);
-		if (msg.type == REDUCE_SCATTER || msg.type == REDUCE_GATHER)
-			donor_reduce_sent(m->donor, m->now_us, msg.data_bytes);
+		note_reduce(m, &msg);
 		return true;
 	}
-	return fetcher_send(m->fetcher, m->now_us, member, out) || donor_send(m->donor, m->now_us, member, out);
+	return fetcher_send(m->fetcher, m->now_us, member, out) || text_control(m, member, out) ||
+		   donor_send(m->donor, m->now_us, member, out) ||
+		   (m->text_donor && text_donor_send(m->text_donor, m->now_us, member, out));
+}
+
+static enum rv_err take_fetch(struct meshlink *m, uint32_t member, const struct frame_header *h, const uint8_t *body,
+							  struct rv_errtext *et) {
+	if (h->type == FRAME_FETCH && !frame_is_text(h, body))
+		return donor_receive(m->donor, member, h, body, et);
+	if (!m->text_donor)
+		return rv_fail(et, RV_E_PROTOCOL, "text is asked for, and the run has none of its own");
+	return text_donor_receive(m->text_donor, m->now_us, member, h, body, et);
+}
+
+static enum rv_err take_answer(struct meshlink *m, uint32_t member, const struct frame_header *h, const uint8_t *body,
+							   struct rv_errtext *et) {
+	if (h->type != FRAME_TEXT_HELD && !frame_is_text(h, body))
+		return fetcher_receive(m->fetcher, m->now_us, member, h, body, et);
+	if (!m->text)
+		return rv_fail(et, RV_E_PROTOCOL, "text that was not asked for");
+	return text_members_receive(m->text, member, h, body, et);
 }
 
 static enum rv_err on_message(void *ctx, uint32_t member, const struct frame_header *h, const uint8_t *body,
@@ -69,10 +105,10 @@ static enum rv_err on_message(void *ctx, uint32_t member, const struct frame_hea
 		frame_reduce_decode(h, body, &msg);
 		return allreduce_receive(m->reduce, m->now_us, member, &msg, et);
 	}
-	if (h->type == FRAME_FETCH)
-		return donor_receive(m->donor, member, h, body, et);
-	if (h->type == FRAME_PIECE || h->type == FRAME_NONE)
-		return fetcher_receive(m->fetcher, m->now_us, member, h, body, et);
+	if (h->type == FRAME_FETCH || h->type == FRAME_TEXT_ASK)
+		return take_fetch(m, member, h, body, et);
+	if (h->type == FRAME_PIECE || h->type == FRAME_NONE || h->type == FRAME_TEXT_HELD)
+		return take_answer(m, member, h, body, et);
 	return rv_fail(et, RV_E_PROTOCOL, "a %s frame is not expected here", frame_type_name(h->type));
 }
 
@@ -113,6 +149,8 @@ static void on_link_up(void *ctx, uint32_t member) {
 	struct meshlink *m = ctx;
 	allreduce_link_up(m->reduce, m->now_us, member);
 	fetcher_link_up(m->fetcher, m->now_us, member);
+	if (m->text)
+		text_members_link_up(m->text, member);
 	tell_path(m, member);
 }
 
@@ -121,6 +159,10 @@ static void on_link_down(void *ctx, uint32_t member, bool fatal, enum rv_err why
 	allreduce_link_down(m->reduce, m->now_us, member, fatal);
 	fetcher_link_down(m->fetcher, m->now_us, member);
 	donor_link_down(m->donor, member);
+	if (m->text)
+		text_members_link_down(m->text, member);
+	if (m->text_donor)
+		text_donor_link_down(m->text_donor, member);
 	bool broke_a_rule = why == RV_E_PROTOCOL || why == RV_E_INVALID || why == RV_E_CORRUPT || why == RV_E_AUTH;
 	enum rv_level level = broke_a_rule ? RV_WARN : m->expects_ends ? RV_DEBUG : RV_INFO;
 	rv_event(m->events, level, "link_down",
@@ -144,6 +186,8 @@ enum rv_err meshlink_new(const struct meshlink_config *cfg, struct meshlink **ou
 	m->reduce = cfg->reduce;
 	m->donor = cfg->donor;
 	m->fetcher = cfg->fetcher;
+	m->text = cfg->text;
+	m->text_donor = cfg->text_donor;
 	m->events = cfg->events;
 	m->unreached = cfg->on_unreached;
 	m->route_end = cfg->on_route_end;
@@ -220,6 +264,8 @@ void meshlink_pump(struct meshlink *m, int64_t now_us) {
 	m->now_us = now_us;
 	bool reducing = allreduce_running(m->reduce) && !allreduce_done(m->reduce);
 	donor_set_round(m->donor, m->round, reducing);
+	if (m->text_donor)
+		donor_set_round(text_donor_pieces(m->text_donor), m->round, reducing);
 	peers_keep_paths(m->peers, reducing);
 	peers_pump(m->peers, now_us);
 }

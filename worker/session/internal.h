@@ -3,7 +3,7 @@
  * run asks of this machine), start.c (building), inputs.c (text, tokenizer, initial weights),
  * memory.c; the core's tables: trainer.c, disk.c, links.c, control.c; events.c (the log), notice.c
  * (the coordinator's notices to this worker), metrics.c (metrics.jsonl), progress.c (the progress
- * line), text.c (the text of a run that hands it out), trace_lines.c, network.c (changes of the
+ * line), text.c (the text of a run that hands it out), text_donor.c (to others), trace_lines.c, network.c (changes of the
  * network), reach.c (stations at relays), reach_test.c (how others reach it), own_relay.c (the
  * relay that this worker runs for others). */
 #ifndef RV_WORKER_SESSION_INTERNAL_H
@@ -32,6 +32,7 @@
 #include "worker/session/sleep_watch.h"
 #include "worker/session/trace.h"
 #include "worker/state/statestore.h"
+#include "worker/text/text_donor_store.h"
 #include "worker/text/text_thread.h"
 #include "worker/trainer/trainer.h"
 
@@ -155,7 +156,10 @@ struct session {
 	struct store_thread store_thread; /* the storage thread's */
 	struct mean_residual mean_residual;
 	struct allreduce *reduce;
+	struct rate donate_cap; /* of both donors */
 	struct donor *donor;
+	struct text_donor *text_donor;             /* NULL: the run has no text of its own */
+	struct text_donor_store *text_donor_store; /* what it gives of; NULL: this worker holds none of it */
 	struct fetcher *fetcher;
 	struct meshlink *mesh;
 	struct reach *reach;
@@ -309,7 +313,21 @@ void session_count_text(struct session *s, struct metrics_round *r);
 void session_report_text(struct session *s, struct report *r);
 void session_close_text(struct session *s); /* after the trainer's end; harmless if there is none */
 
+/* ---- text_donor.c ---- */
+
+/* Makes what gives the run's text to other members, where the run has one. */
+enum rv_err session_open_text_donor(struct session *s, uint64_t run_tag, struct rv_errtext *et);
+/* Lets fetching ask other members: the mesh is open. */
+void session_meet_members(struct session *s, uint64_t run_tag);
+void session_turn_text_donor(struct session *s, int64_t now_us);
+uint64_t session_text_given(const struct session *s); /* bytes so far, frames included */
+int64_t session_text_donor_deadline_us(struct session *s, int64_t now_us);
+void session_close_text_donor(struct session *s); /* after the mesh; harmless if there is none */
+
 /* ---- own_text.c ---- */
+
+/* Returns true if this worker reads the run's text, fetched or from a copy. */
+bool session_has_runs_text(const struct session *s, const struct run_config *run);
 
 /* Refuses a text that a person brings, where the run has another and allows no other:
  * RV_E_INVALID. */

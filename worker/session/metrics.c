@@ -8,12 +8,17 @@
 #include <math.h>
 #include <stdio.h>
 
+/* Returns the bytes of state and text that this process gave to others. */
+static uint64_t given_bytes(const struct session *s) {
+	return donor_bytes(s->donor) + session_text_given(s);
+}
+
 uint64_t session_bytes_sent(const struct session *s) {
-	return s->sums.bytes_sent_before + peers_total(meshlink_peers(s->mesh)).tx_bytes - donor_bytes(s->donor);
+	return s->sums.bytes_sent_before + peers_total(meshlink_peers(s->mesh)).tx_bytes - given_bytes(s);
 }
 
 uint64_t session_bytes_donated(const struct session *s) {
-	return s->sums.bytes_donated_before + donor_bytes(s->donor);
+	return s->sums.bytes_donated_before + given_bytes(s);
 }
 
 int64_t session_compute_us(struct session *s, int64_t now_us) {

@@ -22,6 +22,10 @@ static bool brings_another(const struct session *s, const struct run_config *run
 	return run->data_hash[0] && s->data_path[0] && s->member.data[0] && !is_copy(s->data_path, run->data_hash);
 }
 
+bool session_has_runs_text(const struct session *s, const struct run_config *run) {
+	return run->data_hash[0] && s->data_path[0] && !brings_another(s, run);
+}
+
 enum rv_err session_check_own_text(const struct session *s, const struct run_config *run, struct rv_errtext *et) {
 	if (!brings_another(s, run) || run->data == RUN_DATA_OWN)
 		return RV_OK;

@@ -246,14 +246,17 @@ static struct donor_budget donations(const struct session *s) {
 }
 
 static enum rv_err open_transfer(struct session *s, uint64_t tag, struct rv_errtext *et) {
-	const struct donor_config donor = {.run_tag = tag, .max_donate = s->opt->max_donate, .budget = donations(s)};
+	const struct donor_config donor = {.run_tag = tag, .cap = &s->donate_cap, .budget = donations(s)};
 	struct fetcher_config fetcher = {.run_tag = tag,
 									 .self_member = s->member.member,
 									 .stall_us = s->member.config.silence_ms * RV_US_PER_MS,
 									 .check_initial = session_check_initial,
 									 .owner = session_fetcher_owner};
 	fetcher.owner.ctx = s;
+	s->donate_cap = rate_of(s->opt->max_donate, 0);
 	RV_TRY(donor_new(&donor, &s->store, &s->donor, et));
+	RV_TRY(session_open_text_donor(s, tag, et));
+	session_meet_members(s, tag);
 	return fetcher_new(&fetcher, &s->store, s->storage, &s->fetcher, et);
 }
 
@@ -285,6 +288,8 @@ static enum rv_err open_mesh(struct session *s, struct rv_errtext *et) {
 		.reduce = s->reduce,
 		.donor = s->donor,
 		.fetcher = s->fetcher,
+		.text = s->text ? text_members_of(s->text) : NULL,
+		.text_donor = s->text_donor,
 		.events = s->events,
 		.on_unreached = session_on_unreached,
 		.on_route_end = session_on_route_end,
@@ -366,14 +371,15 @@ void session_release(struct session *s) {
 	/* Threads first: they use what the rest owns. */
 	jobs_free(s->storage);
 	trainer_free(s->trainer);
-	session_close_text(s);
 	session_release_reach(s);
 	session_close_own_relay(s);
 	reach_free(s->reach);
 	s->reach = NULL; /* the mesh, which ends later, asks it for routes */
 	meshlink_free(s->mesh);
+	session_close_text(s);
 	fetcher_free(s->fetcher);
 	donor_free(s->donor);
+	session_close_text_donor(s);
 	allreduce_free(s->reduce);
 	mean_residual_release(&s->mean_residual);
 	release_core(s);

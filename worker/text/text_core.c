@@ -69,8 +69,10 @@ void text_check_invariants(const struct text_core *c) {
 		RV_ASSERT(c->files[a->slot].used && a->at >= a->first && a->at < a->first + a->n);
 		RV_ASSERT(a->got <= text_core_range_bytes(c->files[a->slot].bytes, a->at));
 	}
-	for (int i = 0; i < c->n_sources; i++)
+	for (int i = 0; i < c->n_sources; i++) {
 		RV_ASSERT(asks[i] == c->sources[i].n_asks && (c->sources[i].here || asks[i] == 0));
+		RV_ASSERT(!c->sources[i].questioned || (c->sources[i].here && c->sources[i].kind == TEXT_MEMBER));
+	}
 }
 
 /* ---- files ---- */
@@ -127,6 +129,7 @@ static int new_file(struct text_core *c, const struct text_need *need) {
 										  .id = need->id,
 										  .bytes = need->bytes,
 										  .n_ranges = text_core_ranges(need->bytes),
+										  .wanted_us = c->now_us,
 										  .urgent_us = c->now_us,
 										  .arrived_us = c->now_us,
 										  .ranges = ranges};
@@ -160,6 +163,8 @@ void text_core_want(struct text_core *c, int64_t now_us, const struct text_need 
 		RV_ASSERT(f->bytes == needs[i].bytes);
 		if (!f->urgent)
 			f->urgent_us = now_us;
+		if (needs[i].urgent && !f->urgent)
+			text_ask_anew(c, f);
 		f->urgent = needs[i].urgent;
 		c->order[i] = slot;
 	}
@@ -185,20 +190,27 @@ bool text_core_resume(struct text_core *c, uint64_t id, const uint8_t *held) {
 
 /* ---- sources ---- */
 
+struct text_source text_source_of(const struct text_core *c, enum text_source_kind kind, uint32_t member) {
+	return (struct text_source){.kind = kind,
+								.member = member,
+								.here = true,
+								.window = kind == TEXT_COORDINATOR ? 1 : FIRST_WINDOW,
+								.clock_us = c->now_us};
+}
+
 int text_core_add(struct text_core *c, enum text_source_kind kind) {
+	RV_ASSERT(kind != TEXT_MEMBER);
 	if (c->n_sources == TEXT_SOURCES_MAX)
 		return -1;
-	c->sources[c->n_sources] = (struct text_source){
-		.kind = kind, .here = true, .window = kind == TEXT_COORDINATOR ? 1 : FIRST_WINDOW, .clock_us = c->now_us};
+	c->sources[c->n_sources] = text_source_of(c, kind, 0);
 	return c->n_sources++;
 }
 
 void text_core_here(struct text_core *c, int64_t now_us, int source, bool here) {
 	RV_ASSERT(source >= 0 && source < c->n_sources);
 	c->now_us = now_us;
-	for (int i = 0; i < TEXT_ASKS_MAX && !here; i++)
-		if (c->asks[i].id != 0 && c->asks[i].source == source)
-			text_release(c, &c->asks[i]);
+	if (!here)
+		text_leave_source(c, source);
 	c->sources[source].here = here;
 }
 
@@ -267,6 +279,9 @@ static int64_t next_source_us(const struct text_core *c) {
 
 int64_t text_core_deadline_us(const struct text_core *c) {
 	int64_t at = c->n_order > 0 ? next_source_us(c) : INT64_MAX;
+	for (int i = 0; i < c->n_order; i++)
+		if (text_awaits_members(c, &c->files[c->order[i]]))
+			at = earlier(at, c->now_us + LOOK_US);
 	for (int i = 0; i < TEXT_ASKS_MAX; i++)
 		if (c->asks[i].id != 0)
 			at = earlier(at, c->now_us + LOOK_US);

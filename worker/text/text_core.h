@@ -13,6 +13,9 @@
  * tried again now and then. One that fails is left alone for a pause that doubles; one that says
  * how long (503, Retry-After) for that long. The coordinator is asked for what nobody else has.
  *
+ * Members say which of the wanted files they hold when they are asked (a question), and are
+ * requested these only. The coordinator waits until those that are linked have answered.
+ *
  * Only a whole file has a hash. If one is wrong and all of it came from one source, that source
  * lied. Else it is fetched again from one source alone, and compared with what came before: every
  * source whose range differs from the right file lied. Pauses of liars grow fourfold. */
@@ -66,11 +69,17 @@ uint32_t text_core_range_bytes(uint64_t bytes, uint32_t range);
 
 /* ---- sources ---- */
 
-/* Adds a source. Returns its number; -1: there are TEXT_SOURCES_MAX. */
+/* Adds a source other than a member. Returns its number; -1: there are TEXT_SOURCES_MAX. */
 int text_core_add(struct text_core *c, enum text_source_kind kind);
-/* Marks a source as reachable, as it is at first, or not: a member without a link. Its requests
- * are then to be ended. */
+/* Marks a source as reachable, as it is at first, or not. Its requests are then to be ended. */
 void text_core_here(struct text_core *c, int64_t now_us, int source, bool here);
+/* Marks a member as linked, and allowed to be asked, or not. Returns the number of its source, which
+ * becomes another member's once this one is not linked and not left alone for a lie; -1: there is no
+ * place for it now (a member that is not linked needs none). */
+int text_core_member(struct text_core *c, int64_t now_us, uint32_t member, bool linked);
+/* Returns the number of the source of a member; -1: it has none. */
+int text_core_source_of(const struct text_core *c, uint32_t member);
+uint32_t text_core_member_of(const struct text_core *c, int source);
 /* Marks a source as one that sends whole files only (HTTP without ranges): it gets one request for
  * all that is missing behind the first free range. */
 void text_core_whole(struct text_core *c, int source);
@@ -81,6 +90,19 @@ struct text_source_view {
 	int asks, offences;
 };
 struct text_source_view text_core_source(const struct text_core *c, int64_t now_us, int source);
+
+/* ---- questions to members ---- */
+
+/* From now on the coordinator is not asked for a file in the first `us` after it was wanted, in which
+ * links come up and members answer. At first 0: there are no members. */
+void text_core_expect_members(struct text_core *c, int64_t us);
+
+/* Makes the next question to a source: which of `files` the member holds. Returns their number;
+ * 0: there is none now. One is under way at a time, until it is answered or the member is no longer
+ * linked. */
+int text_core_question(struct text_core *c, int64_t now_us, int source, uint64_t files[TEXT_FILES_MAX]);
+/* Takes the answer: bit i of `held` for files[i]. */
+void text_core_answer(struct text_core *c, int64_t now_us, int source, const uint64_t *files, int n, uint64_t held);
 
 /* ---- requests ---- */
 
@@ -126,7 +148,8 @@ int text_core_verdict(struct text_core *c, int64_t now_us, uint64_t id, bool goo
 /* Returns true if every reachable source has said that it lacks the file, or none is reachable. */
 bool text_core_nowhere(const struct text_core *c, int64_t now_us, uint64_t id);
 
-/* Ends silent requests. Call it at the deadline, then text_core_drop and text_core_send. */
+/* Ends silent requests. Call it at the deadline, then text_core_drop, text_core_question and
+ * text_core_send. */
 void text_core_tick(struct text_core *c, int64_t now_us);
 int64_t text_core_deadline_us(const struct text_core *c); /* INT64_MAX: none */
 

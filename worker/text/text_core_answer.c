@@ -158,6 +158,10 @@ static void busy(struct text_core *c, struct text_source *s, int64_t retry_us) {
 }
 
 static void gone(struct text_core *c, struct text_wanted *f, int source) {
+	if (c->sources[source].kind == TEXT_MEMBER) {
+		text_lacks(c, f, source);
+		return;
+	}
 	int64_t *pause = &f->lacks_pause_us[source];
 	*pause = *pause == 0 ? GONE_PAUSE_US : doubled(*pause, 1, GONE_PAUSE_MAX_US);
 	f->lacks_until_us[source] = c->now_us + *pause;

@@ -15,7 +15,8 @@ enum {
 
 bool text_is_usable(const struct text_core *c, const struct text_wanted *f, int source) {
 	const struct text_source *s = &c->sources[source];
-	return s->here && s->paused_until_us <= c->now_us && (!f || f->lacks_until_us[source] <= c->now_us);
+	return s->here && s->paused_until_us <= c->now_us &&
+		   (!f || (f->lacks_until_us[source] <= c->now_us && text_may_hold(c, f, source)));
 }
 
 bool text_is_slow(const struct text_core *c, const struct text_wanted *f, int source) {
@@ -31,15 +32,20 @@ bool text_is_slow(const struct text_core *c, const struct text_wanted *f, int so
 	return false;
 }
 
+/* Reports whether training waits for a file that does not come. */
+static bool is_stuck(const struct text_core *c, const struct text_wanted *f) {
+	return f->urgent && c->now_us - f->urgent_us >= COORDINATOR_AFTER_US &&
+		   c->now_us - f->arrived_us >= COORDINATOR_STANDS_US;
+}
+
 /* The coordinator gives what nobody else has, or does not deliver while training waits. */
 static bool is_coordinators_turn(const struct text_core *c, const struct text_wanted *f) {
-	if (f->urgent && c->now_us - f->urgent_us >= COORDINATOR_AFTER_US &&
-		c->now_us - f->arrived_us >= COORDINATOR_STANDS_US)
+	if (is_stuck(c, f))
 		return true;
 	for (int i = 0; i < c->n_sources; i++)
 		if (c->sources[i].kind != TEXT_COORDINATOR && text_is_usable(c, f, i))
 			return false;
-	return true;
+	return !text_awaits_members(c, f);
 }
 
 static bool gave_before(const struct text_wanted *f, int source) {
@@ -103,8 +109,10 @@ static bool ask(struct text_core *c, int slot, int source, uint32_t first, uint3
 	s->n_asks++;
 	for (uint32_t r = first; r < first + n; r++)
 		f->ranges[r].asks++;
-	if (f->doubted)
+	if (f->doubted && f->alone == TEXT_NOBODY) {
 		f->alone = source;
+		f->alone_us = c->now_us;
+	}
 	if (text_is_slow(c, f, source))
 		s->probe_us = c->now_us + PROBE_US;
 	*out = (struct text_request){.id = a->id, .source = source, .file = f->id, .first = first, .n = n};
@@ -176,12 +184,23 @@ static bool ask_late(struct text_core *c, int slot, int source, struct text_requ
 
 /* ---- a request ---- */
 
+/* A source that has a doubted file alone, and keeps training waiting, is left: by drops of bytes it
+ * could hold the file up for ever. */
+static void leave_stuck(struct text_core *c, const struct text_wanted *f) {
+	struct text_source *s = &c->sources[f->alone];
+	if (s->kind != TEXT_COORDINATOR && is_stuck(c, f) && c->now_us - f->alone_us >= COORDINATOR_AFTER_US &&
+		s->paused_until_us < c->now_us + PROBE_US)
+		s->paused_until_us = c->now_us + PROBE_US;
+}
+
 /* What a source began alone is begun anew when it pauses or is slow. */
 static void free_doubted(struct text_core *c) {
 	for (int i = 0; i < c->n_order; i++) {
 		const struct text_wanted *f = &c->files[c->order[i]];
-		if (f->alone != TEXT_NOBODY && !f->complete &&
-			(!text_is_usable(c, f, f->alone) || text_is_slow(c, f, f->alone)))
+		if (f->alone == TEXT_NOBODY || f->complete)
+			continue;
+		leave_stuck(c, f);
+		if (!text_is_usable(c, f, f->alone) || text_is_slow(c, f, f->alone))
 			text_restart(c, c->order[i]);
 	}
 }

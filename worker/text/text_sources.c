@@ -1,4 +1,4 @@
-/* text_sources.c: requests to mirrors and the coordinator, and their answers
+/* text_sources.c: requests to mirrors, members and the coordinator, and their answers
  * (worker/text/text_thread_state.h). */
 #include "base/assert.h"
 #include "base/clock.h"
@@ -47,7 +47,7 @@ static int source_of(const struct text *t, uint32_t ask) {
 	return -1;
 }
 
-static void forget(struct text *t, uint32_t ask) {
+void text_forget_ask(struct text *t, uint32_t ask) {
 	for (int i = 0; i < TEXT_ASKS_MAX; i++)
 		if (t->asks[i].ask == ask)
 			t->asks[i].ask = 0;
@@ -63,17 +63,22 @@ static void count(struct text *t, int source, size_t bytes, bool kept) {
 	t->origins[source].fails = false;
 }
 
-static bool on_range(void *ctx, uint32_t id, const uint8_t *bytes, size_t n, bool last) {
-	struct text *t = ctx;
+void text_take_range(struct text *t, uint32_t id, const uint8_t *bytes, size_t n) {
 	const int source = source_of(t, id);
-	(void)last;
-	if (source < 0)
-		return false;
+	RV_ASSERT(source >= 0);
 	const uint64_t check = text_cache_check(bytes, n);
 	const struct text_arrival a = text_planner_arrived(&t->planner, rv_clock_monotonic_us(), id, bytes, n, check);
 	count(t, source, n, a.keep);
 	if (a.ended)
-		forget(t, id);
+		text_forget_ask(t, id);
+}
+
+static bool on_range(void *ctx, uint32_t id, const uint8_t *bytes, size_t n, bool last) {
+	struct text *t = ctx;
+	(void)last;
+	if (source_of(t, id) < 0)
+		return false;
+	text_take_range(t, id, bytes, n);
 	return true;
 }
 
@@ -89,8 +94,7 @@ static void on_whole(void *ctx, uint32_t id) {
 		text_core_whole(t->core, source);
 }
 
-static void on_failed(void *ctx, uint32_t id, enum text_failure why, int64_t retry_us, const char *text) {
-	struct text *t = ctx;
+void text_take_failure(struct text *t, uint32_t id, enum text_failure why, int64_t retry_us, const char *text) {
 	const int source = source_of(t, id);
 	if (source < 0)
 		return;
@@ -99,8 +103,12 @@ static void on_failed(void *ctx, uint32_t id, enum text_failure why, int64_t ret
 	if (!o->fails)
 		text_say(t, "%s fails, and is tried again later: %s", o->name, text);
 	o->fails = true;
-	forget(t, id);
+	text_forget_ask(t, id);
 	text_core_failed(t->core, rv_clock_monotonic_us(), id, why, retry_us);
+}
+
+static void on_failed(void *ctx, uint32_t id, enum text_failure why, int64_t retry_us, const char *text) {
+	text_take_failure(ctx, id, why, retry_us, text);
 }
 
 struct text_http_owner text_http_owner(struct text *t) {
@@ -169,6 +177,18 @@ static enum rv_err ask_mirror(struct text *t, const struct text_origin *o, const
 	return text_http_start(t->http, &rq, et);
 }
 
+static enum rv_err ask_source(struct text *t, struct text_origin *o, const struct text_request *q, const char *name,
+							  uint64_t size, struct rv_errtext *et) {
+	switch (o->kind) {
+	case TEXT_COORDINATOR:
+		return ask_coordinator(t, o, q, name, size, et);
+	case TEXT_MEMBER:
+		return text_members_request(t->members, o->member, q, text_core_range_bytes(size, q->first), et);
+	default:
+		return ask_mirror(t, o, q, name, size, et);
+	}
+}
+
 static void start(struct text *t, const struct text_request *q) {
 	struct text_origin *o = &t->origins[q->source];
 	const struct text_file f = text_file_of(q->file);
@@ -182,29 +202,36 @@ static void start(struct text *t, const struct text_request *q) {
 	t->asks[at].ask = q->id;
 	t->asks[at].source = q->source;
 	text_file_name(&f, name);
-	const enum rv_err e =
-		o->kind == TEXT_COORDINATOR ? ask_coordinator(t, o, q, name, size, &et) : ask_mirror(t, o, q, name, size, &et);
-	if (e != RV_OK)
-		on_failed(t, q->id, TEXT_CUT, 0, et.text);
+	if (ask_source(t, o, q, name, size, &et) != RV_OK)
+		text_take_failure(t, q->id, TEXT_CUT, 0, et.text);
 }
 
-static int asks_under_way(const struct text *t) {
+/* Returns the requests under way, those to members apart: the mesh has a cap of its own. */
+static int transfers(const struct text *t) {
 	int n = 0;
 	for (int i = 0; i < TEXT_ASKS_MAX; i++)
-		n += t->asks[i].ask != 0;
+		n += t->asks[i].ask != 0 && t->origins[t->asks[i].source].kind != TEXT_MEMBER;
 	return n;
+}
+
+static bool may_ask(struct text *t, const struct text_origin *o) {
+	if (o->kind == TEXT_MEMBER)
+		return text_members_may_request(t->members, o->member);
+	return transfers(t) < (t->capped ? TEXT_TRANSFERS_CAPPED : TEXT_ASKS_MAX);
 }
 
 static void drop_all(struct text *t) {
 	uint32_t id;
 	while (text_core_drop(t->core, &id)) {
 		const int source = source_of(t, id);
-		forget(t, id);
+		text_forget_ask(t, id);
 		if (source < 0)
 			continue;
 		struct text_origin *o = &t->origins[source];
-		if (o->kind != TEXT_COORDINATOR) {
+		if (o->kind == TEXT_MIRROR) {
 			text_http_cancel(t->http, id);
+		} else if (o->kind == TEXT_MEMBER) {
+			text_members_cancel(t->members, id);
 		} else if (o->ask == id) {
 			http_client_cancel(t->client, o->http_id);
 			o->ask = o->http_id = 0;
@@ -216,12 +243,13 @@ void text_request_all(struct text *t, int64_t now_us) {
 	struct text_request q;
 	text_core_tick(t->core, now_us);
 	drop_all(t);
-	const int most = t->capped ? TEXT_TRANSFERS_CAPPED : TEXT_ASKS_MAX;
-	for (int i = 0; i < t->n_origins; i++)
-		while (asks_under_way(t) < most && text_core_send(t->core, now_us, i, &q)) {
+	for (int i = 0; i < t->n_origins; i++) {
+		text_question_member(t, i, now_us);
+		while (may_ask(t, &t->origins[i]) && text_core_send(t->core, now_us, i, &q)) {
 			start(t, &q);
 			drop_all(t);
 		}
+	}
 	drop_all(t);
 }
 
@@ -240,6 +268,7 @@ void text_move(struct text *t, int timeout_ms) {
 		timeout_ms = BOTH_POLL_MS;
 	if (text_http_poll(t->http, timeout_ms, &et) != RV_OK)
 		text_say(t, "%s", et.text);
+	text_hear_members(t);
 	if (t->client && http_client_poll(t->client, NULL, 0, 0, &et) != RV_OK)
 		text_say(t, "%s", et.text);
 }

@@ -63,6 +63,10 @@ const char *text_dir(const struct text *t) {
 	return text_cache_dir(t->cache);
 }
 
+struct text_members *text_members_of(struct text *t) {
+	return t->members;
+}
+
 const struct manifest *text_manifest(const struct text *t) {
 	return text_cache_manifest(t->cache);
 }
@@ -241,12 +245,20 @@ static enum rv_err start_thread(struct text *t, struct rv_errtext *et) {
 	return why == 0 ? RV_OK : rv_fail_errno(et, why, "a thread to fetch text");
 }
 
+/* Called by the thread of the mesh. */
+static void wake(void *ctx) {
+	text_http_wakeup(((struct text *)ctx)->http);
+}
+
 static enum rv_err open_parts(struct text *t, const struct text_config *cfg, struct rv_errtext *et) {
 	const struct text_http_config http = {.owner = text_http_owner(t),
 										  .keys = &t->keys,
 										  .met = cfg->met,
 										  .most_per_s =
 											  cfg->most_per_s > 0 ? cfg->most_per_s / TEXT_TRANSFERS_CAPPED + 1 : 0};
+	t->members = text_members_new(wake, t);
+	if (!t->members)
+		return rv_fail(et, RV_E_NOMEM, "no memory to fetch text");
 	RV_TRY(text_keys_read(&t->keys, et));
 	RV_TRY(text_cache_open(cfg->dir, &cfg->data_hash, cfg->quota_bytes, &t->cache, et));
 	if (cfg->coordinator)
@@ -303,6 +315,7 @@ void text_close(struct text *t) {
 		end_thread(t);
 	text_http_free(t->http);
 	http_client_free(t->client);
+	text_members_free(t->members);
 	text_cache_close(t->cache);
 	(void)pthread_cond_destroy(&t->changed);
 	(void)pthread_mutex_destroy(&t->lock);

@@ -41,6 +41,8 @@ enum rv_err text_open(const struct text_config *cfg, struct text **out, struct r
 void text_close(struct text *t);
 const char *text_dir(const struct text *t);
 const struct manifest *text_manifest(const struct text *t);
+/* Returns where the mesh tells of its links and carries questions and answers (text_members.h). */
+struct text_members *text_members_of(struct text *t);
 
 /* States what will be read, in the order of need. The first are fetched ahead, as many as the quota
  * holds, at most TEXT_FILES_MAX. Any thread; does not block. */

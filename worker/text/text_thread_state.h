@@ -1,11 +1,12 @@
 /* text_thread_state.h: the state behind text_thread.h, shared by text_thread.c (its calls and its
- * loop), text_plan.c (the planner's platform), text_sources.c (requests and answers) and
- * text_open.c (what comes first). Internal to them. */
+ * loop), text_plan.c (the planner's platform), text_sources.c (requests and answers), text_hear.c
+ * (members) and text_open.c (what comes first). Internal to them. */
 #ifndef RV_WORKER_TEXT_TEXT_THREAD_STATE_H
 #define RV_WORKER_TEXT_TEXT_THREAD_STATE_H
 
 #include "worker/text/text_cache.h"
 #include "worker/text/text_http.h"
+#include "worker/text/text_members.h"
 #include "worker/text/text_planner.h"
 #include "worker/text/text_thread.h"
 
@@ -24,6 +25,7 @@ struct text_waiter {
 struct text_origin {
 	enum text_source_kind kind;
 	struct text_mirror mirror; /* MIRROR */
+	uint32_t member;           /* MEMBER */
 	char name[128];            /* for people */
 	uint32_t ask, http_id;     /* COORDINATOR: the request under way; 0: none */
 	uint32_t ask_bytes;
@@ -36,6 +38,7 @@ struct text {
 	struct text_cache *cache;
 	struct text_http *http;
 	struct http_client *client; /* to the coordinator; NULL: none */
+	struct text_members *members;
 	struct text_keys keys;
 	uint64_t quota_bytes;
 	void *memory;
@@ -82,10 +85,21 @@ void text_plan(struct text *t, int64_t now_us);
 int text_add_mirror(struct text *t, const struct text_mirror *m);
 void text_add_coordinator(struct text *t);
 struct text_http_owner text_http_owner(struct text *t);
+/* Forgets whose request that was: it is over. */
+void text_forget_ask(struct text *t, uint32_t ask);
+/* Take a whole range of a request, and the end of one without an answer. */
+void text_take_range(struct text *t, uint32_t ask, const uint8_t *bytes, size_t n);
+void text_take_failure(struct text *t, uint32_t ask, enum text_failure why, int64_t retry_us, const char *text);
 /* Starts what the core wants, and ends what it no longer does. */
 void text_request_all(struct text *t, int64_t now_us);
 /* Moves the requests on, for at most timeout_ms. */
 void text_move(struct text *t, int timeout_ms);
+
+/* ---- text_hear.c: the thread ---- */
+/* Takes what members have said and sent, and whose links came or went. */
+void text_hear_members(struct text *t);
+/* Asks a member which of the wanted files it holds, if it is time. */
+void text_question_member(struct text *t, int source, int64_t now_us);
 
 /* ---- text_open.c ---- */
 /* Fetches manifest and tokenizer into the cache, before there is a thread. */

@@ -3,7 +3,6 @@
 
 #include "base/assert.h"
 #include "base/planted.h"
-#include "net/mesh/rate.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -32,7 +31,7 @@ struct donor {
 	int n_waiting;  /* number of `waiting`, from the first, that were ever in use */
 	int n_busy;     /* those with something waiting */
 	uint64_t clock; /* counts slices */
-	struct rate cap;
+	struct rate no_cap;
 	struct donor_budget budget;
 	uint64_t round; /* the open one */
 	bool reducing;
@@ -51,10 +50,11 @@ size_t donor_size(void) {
 
 struct donor *donor_init(void *memory, const struct donor_config *cfg) {
 	struct donor *d = memory;
-	RV_ASSERT(cfg->source.find && cfg->max_donate >= 0);
+	RV_ASSERT(cfg->source.find);
 	memset(d, 0, offsetof(struct donor, asked));
 	d->cfg = *cfg;
-	d->cap = rate_of(cfg->max_donate, 0);
+	if (d->cfg.cap == NULL)
+		d->cfg.cap = &d->no_cap;
 	d->budget = cfg->budget;
 	d->reduce_us = INT64_MIN;
 	if (cfg->slice_bytes == 0)
@@ -100,7 +100,7 @@ enum rv_err donor_receive(struct donor *d, uint32_t member, const struct frame_h
 		return RV_OK;
 	}
 	if (w == NULL && (w = add_waiting(d, member)) == NULL)
-		return rv_fail(et, RV_E_FULL, "%d other members ask this worker for state", (int)NET_MAX_PEERS);
+		return rv_fail(et, RV_E_FULL, "%d other members ask this worker for data", (int)NET_MAX_PEERS);
 	if (w->n == DONOR_MAX_WAITING)
 		return rv_fail(et, RV_E_PROTOCOL, "more than %d FETCHes before the first was answered", DONOR_MAX_WAITING);
 	d->n_busy += w->n == 0;
@@ -152,7 +152,7 @@ static bool reduce_sends(const struct donor *d, int64_t now_us) {
 }
 
 static bool is_limited(const struct donor *d, int64_t now_us) {
-	return rate_is_capped(&d->cap) || reduce_sends(d, now_us);
+	return rate_is_capped(d->cfg.cap) || reduce_sends(d, now_us);
 }
 
 /* Returns the credit that the oldest request of `w` draws on. */
@@ -161,7 +161,7 @@ static int64_t *credit_of(struct donor *d, const struct waiting *w) {
 }
 
 static bool line_is_free(struct donor *d, int64_t now_us, const struct waiting *w) {
-	return rate_allowed(&d->cap, now_us) > 0 && (!reduce_sends(d, now_us) || *credit_of(d, w) > 0);
+	return rate_allowed(d->cfg.cap, now_us) > 0 && (!reduce_sends(d, now_us) || *credit_of(d, w) > 0);
 }
 
 /* Returns true if another member has waited longer, whose link has room and which draws on the same
@@ -182,7 +182,7 @@ static int64_t later(int64_t a, int64_t b) {
 
 /* Returns when only its link keeps the member from its next answer. */
 static int64_t allowed_us(struct donor *d, int64_t now_us, const struct waiting *w) {
-	int64_t at = later(rate_ready_us(&d->cap), donor_budget_ready_us(&d->budget, w->member));
+	int64_t at = later(rate_ready_us(d->cfg.cap), donor_budget_ready_us(&d->budget, w->member));
 	at = later(at, d->cfg.source.ready_us(d->cfg.source.ctx));
 	if (reduce_sends(d, now_us) && *credit_of(d, w) <= 0)
 		at = later(at, d->reduce_us + REDUCE_QUIET_US);
@@ -272,7 +272,7 @@ bool donor_send(struct donor *d, int64_t now_us, uint32_t member, struct peers_m
 	else
 		put_none(d, w, &f, out);
 	size_t bytes = FRAME_HEADER_BYTES + out->part_bytes[0] + out->part_bytes[1];
-	rate_charge(&d->cap, bytes);
+	rate_charge(d->cfg.cap, bytes);
 	*credit -= (int64_t)bytes;
 	donor_budget_charge(&d->budget, member, bytes);
 	d->served_bytes += bytes;
