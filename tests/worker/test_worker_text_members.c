@@ -8,8 +8,8 @@
 #include "tests/worker/text_fixture.h"
 #include "train/text/published/index_pages.h"
 #include "train/text/published/published.h"
+#include "worker/text/text_donor_store.h"
 #include "worker/text/text_members.h"
-#include "worker/text/text_shelf.h"
 #include "worker/text/text_thread.h"
 
 #include <stdio.h>
@@ -25,7 +25,7 @@ enum temper { HONEST, LIAR };
 /* A member with a directory of its own. Donor i has number 20 + i. */
 struct giver {
 	char dir[256];
-	struct text_shelf *shelf;
+	struct text_donor_store *store;
 	struct text_donor *donor;
 	struct rate cap;
 	enum temper temper;
@@ -81,9 +81,9 @@ static void open_giver(struct giver *g) {
 		manifest_shard_name(i, name);
 		link_file(g->dir, name);
 	}
-	assert_ok(text_shelf_open(g->dir, &text, nothing, NULL, &g->shelf, &et));
+	assert_ok(text_donor_store_open(g->dir, &text, nothing, NULL, &g->store, &et));
 	const struct text_donor_config cfg = {.donor = {.run_tag = TAG, .cap = &g->cap},
-										  .source = text_shelf_source(g->shelf)};
+										  .source = text_donor_store_source(g->store)};
 	g->donor = text_donor_init(malloc(text_donor_size()), &cfg);
 }
 
@@ -99,7 +99,7 @@ static int close_all(void **state) {
 	(void)state;
 	for (int i = 0; i < DONORS; i++) {
 		free(givers[i].donor);
-		text_shelf_close(givers[i].shelf);
+		text_donor_store_close(givers[i].store);
 		scratch_remove(givers[i].dir);
 	}
 	scratch_remove(dir);
@@ -159,7 +159,7 @@ static void carry(struct text *t, struct giver *g, int slices) {
 			body[FRAME_PIECE_BYTES] ^= 1;
 		assert_ok(text_members_receive(m, number_of(g), &msg.header, body, &et));
 	}
-	text_shelf_reap(g->shelf, now_us);
+	text_donor_store_reap(g->store, now_us);
 }
 
 static int n_here(void) {
@@ -321,7 +321,7 @@ static void ask_for(struct giver *g, uint32_t member, uint64_t file, uint32_t in
 /* Returns the type of the next frame for a member once there is one. */
 static uint8_t answer(struct giver *g, int64_t now_us, uint32_t member, struct peers_message *m) {
 	while (!text_donor_send(g->donor, now_us, member, m)) {
-		text_shelf_reap(g->shelf, now_us);
+		text_donor_store_reap(g->store, now_us);
 		(void)usleep(200);
 	}
 	return m->header.type;
@@ -346,7 +346,7 @@ static void what_is_not_the_texts_is_not_given(void **state) {
 	manifest_shard_name(3, name);
 	(void)snprintf(path, sizeof path, "%s/%s", g->dir, name);
 	assert_int_equal(unlink(path), 0);
-	struct text_donor_source source = text_shelf_source(g->shelf);
+	struct text_donor_source source = text_donor_store_source(g->store);
 	assert_false(source.holds(source.ctx, 3));
 	assert_true(source.holds(source.ctx, 2));
 }
@@ -468,9 +468,9 @@ static void answers_that_are_not_due_break_the_link(void **state) {
 	uint8_t body[FRAME_TEXT_HELD_BYTES];
 	const uint64_t files[] = {1, 2};
 	(void)state;
-	text_asker_init(&a, TAG,
-					&(struct text_asker_owner){
-						.ctx = &seen, .on_bytes = seen_bytes, .on_none = seen_none, .on_held = seen_held});
+	text_asker_init(
+		&a, TAG,
+		&(struct text_asker_owner){.ctx = &seen, .on_bytes = seen_bytes, .on_none = seen_none, .on_held = seen_held});
 	assert_int_equal(receive_piece(&a, 7, 2, 0, 100, 100), RV_E_PROTOCOL);
 	text_asker_request(&a, 3, 1, 7, 1, NET_MAX_PIECE_BYTES + 100);
 	assert_int_equal(receive_piece(&a, 7, 2, 0, NET_MAX_PIECE_BYTES, 100), RV_E_PROTOCOL); /* not sent yet */
@@ -504,9 +504,9 @@ static void what_is_not_needed_is_forgotten(void **state) {
 	struct peers_message m;
 	struct frame_fetch f;
 	(void)state;
-	text_asker_init(&a, TAG,
-					&(struct text_asker_owner){
-						.ctx = &seen, .on_bytes = seen_bytes, .on_none = seen_none, .on_held = seen_held});
+	text_asker_init(
+		&a, TAG,
+		&(struct text_asker_owner){.ctx = &seen, .on_bytes = seen_bytes, .on_none = seen_none, .on_held = seen_held});
 	text_asker_request(&a, 3, 1, 7, 0, 100);
 	text_asker_request(&a, 3, 2, 8, 0, 100);
 	assert_true(text_asker_send(&a, 3, &m));
