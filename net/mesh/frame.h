@@ -184,9 +184,9 @@ enum rv_err frame_fetch_decode(const struct frame_header *h, const void *body, s
 enum rv_err frame_piece_decode(const struct frame_header *h, const void *body, struct frame_piece *out,
 							   struct rv_errtext *et);
 
-/* The question which of some files of the run's text a member holds (1 to NET_MAX_TEXT_FILES, of any
- * numbers), and the answer: bit i for file i. One question of a member is answered before it asks
- * the next. */
+/* The question which of some files of the run's text a member holds (1 to NET_MAX_TEXT_FILES, of
+ * any numbers), and the answer: bit i for file i. One question of a member is answered before it
+ * asks the next. */
 struct frame_header frame_text_ask_encode(const uint64_t *files, int n, uint64_t run_tag,
 										  uint8_t body[FRAME_TEXT_FILE_BYTES * NET_MAX_TEXT_FILES]);
 struct frame_header frame_text_held_encode(uint64_t held, uint64_t run_tag, uint8_t body[FRAME_TEXT_HELD_BYTES]);

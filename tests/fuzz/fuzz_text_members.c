@@ -1,6 +1,6 @@
 /* fuzz_text_members.c: members that ask each other for text. Whatever a stranger sends, the asker
- * takes bytes in order, of what it asked for, and no more; the donor answers what is asked, once. An
- * honest pair never breaks a rule, whatever is cancelled meanwhile. */
+ * takes bytes in order, of what it asked for, and no more; the donor answers what is asked, once.
+ * An honest pair never breaks a rule, whatever is cancelled meanwhile. */
 #include "base/bytes.h"
 #include "tests/fuzz/fuzz.h"
 #include "worker/text/text_asker.h"

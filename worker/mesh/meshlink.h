@@ -1,5 +1,6 @@
 /* meshlink.h: connects the peer links (net/mesh/peers.h) with their users: the all-reduce first,
- * then state for joiners, then the run's text. A peer's fault closes its link and has no other effect. One thread. */
+ * then state for joiners, then the run's text. A peer's fault closes its link and has no other
+ * effect. One thread. */
 #ifndef RV_WORKER_MESH_MESHLINK_H
 #define RV_WORKER_MESH_MESHLINK_H
 

@@ -3,9 +3,9 @@
  * run asks of this machine), start.c (building), inputs.c (text, tokenizer, initial weights),
  * memory.c; the core's tables: trainer.c, disk.c, links.c, control.c; events.c (the log), notice.c
  * (the coordinator's notices to this worker), metrics.c (metrics.jsonl), progress.c (the progress
- * line), text.c (the text of a run that hands it out), text_donor.c (to others), trace_lines.c, network.c (changes of the
- * network), reach.c (stations at relays), reach_test.c (how others reach it), own_relay.c (the
- * relay that this worker runs for others). */
+ * line), text.c (the text of a run that hands it out), text_donor.c (to others), trace_lines.c,
+ * network.c (changes of the network), reach.c (stations at relays), reach_test.c (how others reach
+ * it), own_relay.c (the relay that this worker runs for others). */
 #ifndef RV_WORKER_SESSION_INTERNAL_H
 #define RV_WORKER_SESSION_INTERNAL_H
 

@@ -2,9 +2,9 @@
  * and their answers: which files a member holds, and ranges of them (TEXT_RANGE_BYTES,
  * text_core.h), each by FETCHes of NET_MAX_PIECE_BYTES. text_core chooses what to ask of whom.
  *
- * A link keeps the order of answers, so anything but the answer to the oldest FETCH of kind TEXT, or
- * to the question, is a breach. A range that is no longer needed is answered and discarded; once
- * nothing else is under way of a member, it is asked to forget the rest.
+ * A link keeps the order of answers, so anything but the answer to the oldest FETCH of kind TEXT,
+ * or to the question, is a breach. A range that is no longer needed is answered and discarded;
+ * once nothing else is under way of a member, it is asked to forget the rest.
  *
  * No I/O, no clock, no allocation. One thread, or a lock. */
 #ifndef RV_WORKER_TEXT_TEXT_ASKER_H
@@ -61,12 +61,12 @@ bool text_asker_has_room(const struct text_asker *a, uint32_t member);
 /* Asks for `bytes` (1 to TEXT_RANGE_BYTES) of range number `range` of a file. There is room. */
 void text_asker_request(struct text_asker *a, uint32_t member, uint32_t ask, uint64_t file, uint32_t range,
 						uint32_t bytes);
-/* Ends an ask, of which the owner hears nothing more; one that is over is ignored. */
+/* Ends an ask without a call of the owner; one that is over is ignored. */
 void text_asker_cancel(struct text_asker *a, uint32_t ask);
 /* Asks which of n files the member holds. Returns false if there is no place for another member; no
  * question to this one is under way. */
 bool text_asker_question(struct text_asker *a, uint32_t member, const uint64_t *files, int n);
-/* Forgets all that is under way of a member whose link is gone: the owner hears nothing of it. */
+/* Forgets all that is under way of a member whose link is gone, without a call of the owner. */
 void text_asker_link_down(struct text_asker *a, uint32_t member);
 
 /* Writes the next frame for `member`, borrowed until the next call. Returns false if there is

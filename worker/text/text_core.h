@@ -73,9 +73,9 @@ uint32_t text_core_range_bytes(uint64_t bytes, uint32_t range);
 int text_core_add(struct text_core *c, enum text_source_kind kind);
 /* Marks a source as reachable, as it is at first, or not. Its requests are then to be ended. */
 void text_core_here(struct text_core *c, int64_t now_us, int source, bool here);
-/* Marks a member as linked, and allowed to be asked, or not. Returns the number of its source, which
- * becomes another member's once this one is not linked and not left alone for a lie; -1: there is no
- * place for it now (a member that is not linked needs none). */
+/* Marks a member as linked, and allowed to be asked, or not. Returns the number of its source,
+ * which becomes another member's once this one is not linked and not left alone for a lie; -1:
+ * there is no place for it now (a member that is not linked needs none). */
 int text_core_member(struct text_core *c, int64_t now_us, uint32_t member, bool linked);
 /* Returns the number of the source of a member; -1: it has none. */
 int text_core_source_of(const struct text_core *c, uint32_t member);
@@ -93,8 +93,8 @@ struct text_source_view text_core_source(const struct text_core *c, int64_t now_
 
 /* ---- questions to members ---- */
 
-/* From now on the coordinator is not asked for a file in the first `us` after it was wanted, in which
- * links come up and members answer. At first 0: there are no members. */
+/* From now on the coordinator is not asked for a file in the first `us` after it was wanted, in
+ * which links come up and members answer. At first 0: there are no members. */
 void text_core_expect_members(struct text_core *c, int64_t us);
 
 /* Makes the next question to a source: which of `files` the member holds. Returns their number;

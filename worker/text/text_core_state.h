@@ -1,6 +1,6 @@
 /* text_core_state.h: the state behind text_core.h, shared by text_core.c (files and sources),
- * text_core_ask.c (requests), text_core_answer.c (answers) and text_core_members.c (members, and what
- * they hold). Internal to them. */
+ * text_core_ask.c (requests), text_core_answer.c (answers) and text_core_members.c (members, and
+ * what they hold). Internal to them. */
 #ifndef RV_WORKER_TEXT_TEXT_CORE_STATE_H
 #define RV_WORKER_TEXT_TEXT_CORE_STATE_H
 
@@ -15,7 +15,7 @@ struct text_range {
 	bool held;
 };
 
-/* What a member has said of a file. */
+/* A member's answer about a file. */
 enum text_word { TEXT_UNASKED, TEXT_ASKED, TEXT_LACKS, TEXT_HOLDS };
 
 struct text_wanted {

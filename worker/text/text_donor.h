@@ -1,9 +1,9 @@
-/* text_donor.h: gives the run's text to other members: says which files this worker holds, and sends
- * pieces of them as a donor (worker/transfer/donor.h) does, with its caps, budgets and turns, behind
- * the all-reduce and the state.
+/* text_donor.h: gives the run's text to other members: says which files this worker holds, and
+ * sends pieces of them as a donor (worker/transfer/donor.h) does, with its caps, budgets and
+ * turns, behind the all-reduce and the state.
  *
- * A member has one question waiting at most, more is a breach; one is answered in TEXT_ANSWER_US, so
- * no member can make this worker look for files all the time. The files come from a
+ * A member has one question waiting at most, more is a breach; one is answered in TEXT_ANSWER_US,
+ * so no member can make this worker look for files all the time. The files come from a
  * text_donor_source: the worker's directory (worker/text/text_donor_store.h), or the simulator's.
  *
  * No I/O, no clock, no allocation. One thread. */
@@ -32,8 +32,8 @@ struct text_donor *text_donor_init(void *memory, const struct text_donor_config 
 /* Returns what gives the pieces: its sending is limited, and counted, there. */
 struct donor *text_donor_pieces(struct text_donor *d);
 
-/* Takes a FETCH of kind TEXT, or a TEXT_ASK, of `member`. RV_E_INVALID, RV_E_PROTOCOL, RV_E_FULL, as
- * donor_receive. */
+/* Takes a FETCH of kind TEXT, or a TEXT_ASK, of `member`. RV_E_INVALID, RV_E_PROTOCOL, RV_E_FULL,
+ * as donor_receive. */
 enum rv_err text_donor_receive(struct text_donor *d, int64_t now_us, uint32_t member, const struct frame_header *h,
 							   const uint8_t *body, struct rv_errtext *et);
 /* Writes the answer to a question of `member` that is due, which waits for no cap; *out is borrowed

@@ -1,5 +1,5 @@
-/* text_members.h: where the text thread (text_thread.h) and the thread of the mesh meet: what is asked
- * of members goes one way, links and answers the other, through text_asker.h under a lock.
+/* text_members.h: where the text thread (text_thread.h) and the thread of the mesh meet: what is
+ * asked of members goes one way, links and answers the other, through text_asker.h under a lock.
  *
  * Memory: a range for each of TEXT_MEMBER_ASKS, whatever members send. */
 #ifndef RV_WORKER_TEXT_TEXT_MEMBERS_H
@@ -31,8 +31,9 @@ enum rv_err text_members_receive(struct text_members *m, uint32_t member, const 
 
 /* ---- the text thread ---- */
 
-/* Copies the links, and those of the members whose link went down since the last call, whether they
- * have another one or not. Returns false if nothing changed; *meets: text_members_meet was called. */
+/* Copies the links, and those of the members whose link went down since the last call, whether
+ * they have another one or not. Returns false if nothing changed; *meets: text_members_meet was
+ * called. */
 bool text_members_links(struct text_members *m, bool *meets, struct member_set *linked, struct member_set *lost);
 /* Returns true if a question, or another range, can be asked of the member. */
 bool text_members_may_question(struct text_members *m, uint32_t member);

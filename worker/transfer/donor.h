@@ -1,16 +1,16 @@
 /* donor.h: serves the run's state, or its text, to peers, slice by slice, when a link has nothing
  * more urgent to carry.
  *
- * Each FETCH is answered, in order, by the slices of the requested data, or by one NONE. A peer may
- * have DONOR_MAX_WAITING requests waiting; more is a breach of the protocol. The bytes come from a
- * donor_source: the worker's state store (worker/transfer/donor_store.h), its files of the text
- * (worker/text/text_donor_store.h), or the simulator's disk.
+ * Each FETCH is answered, in order, by the slices of the requested data, or by one NONE. A peer
+ * may have DONOR_MAX_WAITING requests waiting; more is a breach of the protocol. The bytes come
+ * from a donor_source: the worker's state store (worker/transfer/donor_store.h), its files of the
+ * text (worker/text/text_donor_store.h), or the simulator's disk.
  *
  * The donor's sending is limited (decisions 0016 and 0027): to the cap; for each member to its
  * budget (worker/transfer/donor_budget.h); and while an all-reduce is sending, to a tenth of what
- * it sends for snapshots, to another tenth for text, and to as much as it sends for log entries, since a member that gets them
- * more slowly than the run makes them never catches up. The member that has waited longest is next.
- * No I/O, no clock, no allocation. One thread. */
+ * it sends for snapshots, to another tenth for text, and to as much as it sends for log entries,
+ * since a member that gets them more slowly than the run makes them never catches up. The member
+ * that has waited longest is next. No I/O, no clock, no allocation. One thread. */
 #ifndef RV_WORKER_TRANSFER_DONOR_H
 #define RV_WORKER_TRANSFER_DONOR_H
 
