@@ -336,7 +336,7 @@ static void members_are_asked_what_they_hold(void **state) {
 	world_free(w);
 }
 
-/* With members the coordinator waits until they have said what they hold, but not for silent ones. */
+/* The coordinator waits until members have said what they hold, but not for silent ones. */
 static void the_coordinator_waits_for_members(void **state) {
 	(void)state;
 	for (int silent = 0; silent < 2; silent++) {
