@@ -5,6 +5,7 @@
 #include "base/hex.h"
 #include "base/signals.h"
 #include "coordinator/commands/serving.h"
+#include "train/text/documents/documents.h"
 #include "train/text/publish/publish_text.h"
 #include "train/text/published/published.h"
 #include "train/text/tokenizer/tokenizer.h"
@@ -28,8 +29,8 @@ void run_text_table(size_t offset, struct rv_option out[static RUN_TEXT_OPTIONS]
 		 "Text"},
 		{"tokenizer", RV_OPT_STRING, FIELD(tokenizer), "bytes", 0, 0, NULL,
 		 "Of files to be published: a tokenizer.json, a tiktoken file, or \"bytes\".", "Text"},
-		{"data-field", RV_OPT_STRING, FIELD(field), "text", 0, 0, NULL,
-		 "Of files to be published: the field or column with the text, in JSON Lines and Parquet.", "Text"},
+		{"data-field", RV_OPT_STRING, FIELD(field), DOCUMENTS_FIELD_DEFAULT, 0, 0, NULL,
+		 "Of files to be published: " DOCUMENTS_FIELD_HELP, "Text"},
 		{"license", RV_OPT_STRING, FIELD(license), "", 0, 0, NULL,
 		 "Of files to be published: what members may do with the text, best an SPDX identifier.", "Text"},
 		{"description", RV_OPT_STRING, FIELD(description), "", 0, 0, NULL,
@@ -118,12 +119,12 @@ static enum rv_err adopt_tokenizer(const struct run_text_options *o, struct run_
 
 /* Refuses options of files where none are published. */
 static enum rv_err check_unused(const struct run_text_options *o, const char *why, struct rv_errtext *et) {
-	const char *given = strcmp(o->tokenizer, "bytes") != 0 ? "tokenizer"
-						: strcmp(o->field, "text") != 0    ? "data-field"
-						: o->license[0]                    ? "license"
-						: o->description[0]                ? "description"
-						: o->mirrors[0]                    ? "mirror"
-														   : NULL;
+	const char *given = strcmp(o->tokenizer, "bytes") != 0               ? "tokenizer"
+						: strcmp(o->field, DOCUMENTS_FIELD_DEFAULT) != 0 ? "data-field"
+						: o->license[0]                                  ? "license"
+						: o->description[0]                              ? "description"
+						: o->mirrors[0]                                  ? "mirror"
+																		 : NULL;
 	return given ? rv_fail(et, RV_E_INVALID, "--%s: is for files that are published here, and %s", given, why) : RV_OK;
 }
 

@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/option_value.h"
 #include "lab/commands/commands.h"
+#include "train/text/documents/documents.h"
 
 #include <string.h>
 
@@ -26,8 +27,8 @@ static const struct rv_option options[] = {
 	 "Files are told apart by their contents, but those of nanoGPT's prepare.py, 16-bit tokens without a header, must "
 	 "be named.",
 	 PUBLISH},
-	{"field", RV_OPT_STRING, FIELD(field), CAP(field), "text", 0, 0, NULL,
-	 "The field or column with the text, in JSON Lines and Parquet; \"meta.text\" for one within an object.", PUBLISH},
+	{"field", RV_OPT_STRING, FIELD(field), CAP(field), DOCUMENTS_FIELD_DEFAULT, 0, 0, NULL, DOCUMENTS_FIELD_HELP,
+	 PUBLISH},
 	{"split", RV_OPT_STRING, FIELD(split), CAP(split), "", 0, 0, NULL,
 	 "Of a Hugging Face data set's directory, the files whose names begin with it. Empty: train, or all where names "
 	 "tell no split.",

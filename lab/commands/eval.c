@@ -5,6 +5,7 @@
 #include "lab/model/evaluation.h"
 #include "lab/run/console.h"
 #include "lab/run/text_source.h"
+#include "train/text/documents/documents.h"
 #include "train/text/tokenizer/shard.h"
 #include "train/text/tokenizer/text_check.h"
 
@@ -16,7 +17,7 @@
 enum split { SPLIT_AUTO, SPLIT_HELDOUT, SPLIT_ALL };
 
 struct eval_options {
-	char data[512], tokenizer[512], device[DEVICE_TEXT_BYTES];
+	char data[512], field[DOCUMENTS_FIELD_BYTES], tokenizer[512], device[DEVICE_TEXT_BYTES];
 	int split, dtype; /* enum split, enum run_dtype */
 	int64_t tokens, batch, stride, threads;
 };
@@ -27,6 +28,8 @@ struct eval_options {
 static const struct rv_option options[] = {
 	{"data", RV_OPT_STRING, FIELD(data), CAP(data), NULL, 0, 0, NULL,
 	 "Text, or token shards (.bin), to predict. For --split heldout: that of the training run.", "Evaluation"},
+	{"field", RV_OPT_STRING, FIELD(field), CAP(field), DOCUMENTS_FIELD_DEFAULT, 0, 0, NULL,
+	 "--split heldout: " DOCUMENTS_FIELD_HELP, "Evaluation"},
 	{"split", RV_OPT_CHOICE, FIELD(split), 0, "auto", 0, 0, "auto|heldout|all",
 	 "heldout: the part that the run never trained on; all: every token of one file; auto: heldout for weights of a "
 	 "Rivulet run, all for others.",
@@ -120,7 +123,12 @@ static enum rv_err evaluate_heldout(struct session *s, struct evaluation *out, s
 		return rv_fail(et, RV_E_INVALID,
 					   "--split heldout: these weights are not of a Rivulet run, so the held-out text is unknown; "
 					   "use --split all");
-	RV_TRY(text_source_open(s->opts->data, &m->cfg, t, s->console.events, s->console.signals, &data, et));
+	const struct text_source source = {.path = s->opts->data,
+									   .field = s->opts->field,
+									   .tokenizer = t,
+									   .events = s->console.events,
+									   .signals = s->console.signals};
+	RV_TRY(text_source_open(&source, &m->cfg, &data, et));
 	enum rv_err e = evaluation_heldout(m, data, (uint64_t)s->opts->tokens, tick, s, out, et);
 	dataset_close(data);
 	return e;

@@ -8,6 +8,7 @@
 #include "lab/run/text_source.h"
 #include "lab/worker_files/worker_rounds.h"
 #include "train/files/initial_weights.h"
+#include "train/text/documents/documents.h"
 #include "train/text/run_tokenizer.h"
 
 #include <inttypes.h>
@@ -16,7 +17,7 @@
 #include <string.h>
 
 struct replay_options {
-	char data[512], tokenizer[512], init[512];
+	char data[512], field[DOCUMENTS_FIELD_BYTES], tokenizer[512], init[512];
 	int64_t threads;
 };
 
@@ -24,7 +25,11 @@ struct replay_options {
 #define CAP(f)   sizeof(((struct replay_options *)0)->f)
 
 static const struct rv_option options[] = {
-	{"data", RV_OPT_STRING, FIELD(data), CAP(data), NULL, 0, 0, NULL, "The text that the workers trained on.",
+	{"data", RV_OPT_STRING, FIELD(data), CAP(data), NULL, 0, 0, NULL,
+	 "The text that the workers trained on. Of a run with data-hash: the published directory, or a copy of it; a "
+	 "worker's DIR/data holds parts of it only.",
+	 "Replay"},
+	{"field", RV_OPT_STRING, FIELD(field), CAP(field), DOCUMENTS_FIELD_DEFAULT, 0, 0, NULL, DOCUMENTS_FIELD_HELP,
 	 "Replay"},
 	{"tokenizer", RV_OPT_STRING, FIELD(tokenizer), CAP(tokenizer), "bytes", 0, 0, NULL,
 	 "The tokenizer.json or tiktoken file of the run, if it has one.", "Replay"},
@@ -128,7 +133,12 @@ static enum rv_err new_run(struct session *s, struct rv_errtext *et) {
 	RV_TRY(choose_devices(s, et));
 	RV_TRY(choose_dtypes(s, &cfg, et));
 	RV_TRY(run_tokenizer_open(run, o->tokenizer, &s->tokenizer, et));
-	RV_TRY(text_source_open(o->data, run, s->tokenizer, s->console.events, s->console.signals, &s->data, et));
+	const struct text_source source = {.path = o->data,
+									   .field = o->field,
+									   .tokenizer = s->tokenizer,
+									   .events = s->console.events,
+									   .signals = s->console.signals};
+	RV_TRY(text_source_open(&source, run, &s->data, et));
 	if (run->init_hash[0] && !o->init[0])
 		return rv_fail(et, RV_E_INVALID, "the run started from given weights: name them with --init");
 	if (o->init[0])

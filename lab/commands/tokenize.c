@@ -3,6 +3,8 @@
 #include "lab/commands/commands.h"
 #include "lab/run/console.h"
 #include "train/text/documents/document_source.h"
+#include "train/text/documents/documents.h"
+#include "train/text/documents/hub_directory.h"
 #include "train/text/tokenizer/block_lanes.h"
 #include "train/text/tokenizer/tokenize_job.h"
 
@@ -10,7 +12,7 @@
 #include <string.h>
 
 struct tokenize_options {
-	char tokenizer[512], pattern[4096], data[512], field[128], out[400], separator[128];
+	char tokenizer[512], pattern[4096], data[512], field[DOCUMENTS_FIELD_BYTES], split[128], out[400], separator[128];
 	int64_t shard_tokens, threads;
 };
 
@@ -25,11 +27,14 @@ static const struct rv_option options[] = {
 	 "ranks).",
 	 "Tokenize"},
 	{"data", RV_OPT_STRING, FIELD(data), CAP(data), NULL, 0, 0, NULL,
-	 "A file, a directory, or a pattern in quotes ('books/*.txt'): text, JSON Lines, both also as .gz or .zst, "
-	 "Parquet.",
+	 "A file, a directory, a Hugging Face data set's directory, or a pattern in quotes ('books/*.txt'): text, JSON "
+	 "Lines, both also as .gz or .zst, Parquet.",
 	 "Tokenize"},
-	{"field", RV_OPT_STRING, FIELD(field), CAP(field), "text", 0, 0, NULL,
-	 "The field or column with the text, in JSON Lines and Parquet; \"meta.text\" for one within an object.",
+	{"field", RV_OPT_STRING, FIELD(field), CAP(field), DOCUMENTS_FIELD_DEFAULT, 0, 0, NULL, DOCUMENTS_FIELD_HELP,
+	 "Tokenize"},
+	{"split", RV_OPT_STRING, FIELD(split), CAP(split), "", 0, 0, NULL,
+	 "Of a Hugging Face data set's directory, the files whose names begin with it. Empty: train, or all where names "
+	 "tell no split.",
 	 "Tokenize"},
 	{"out", RV_OPT_STRING, FIELD(out), CAP(out), NULL, 0, 0, NULL, "The directory for tokens-000000.bin, ...",
 	 "Tokenize"},
@@ -70,11 +75,19 @@ static enum rv_err choose_separator(const struct session *s, uint32_t *id, struc
 	return RV_OK;
 }
 
+/* Takes the files that `rivulet data publish` takes of the same path. */
+static enum rv_err choose_files(struct session *s, struct rv_errtext *et) {
+	const struct tokenize_options *o = s->opts;
+	char license[HUB_LICENSE_BYTES];
+	RV_TRY(hub_directory_add(&s->files, o->data, o->split, license, et));
+	return s->files.n_files > 0 ? RV_OK : rv_fail(et, RV_E_NOTFOUND, "data = %s: only empty files", o->data);
+}
+
 static enum rv_err open_session(struct session *s, struct rv_errtext *et) {
 	const struct tokenize_options *o = s->opts;
 	RV_TRY(console_open(&s->console, stdout, et));
 	RV_TRY(tokenizer_open(o->tokenizer, o->pattern, &s->tokenizer, et));
-	RV_TRY(data_files_init(&s->files, o->data, NULL, et));
+	RV_TRY(choose_files(s, et));
 	RV_TRY(document_source_open(&s->text, &s->files, o->field, et));
 	RV_TRY(rv_dir_make(o->out, 0755, et));
 	return rv_dir_lock(o->out, &s->lock, et);

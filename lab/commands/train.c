@@ -229,7 +229,12 @@ static enum rv_err open_run(struct session *s, struct rv_errtext *et) {
 	RV_TRY(rv_dir_make(o->out, 0755, et));
 	RV_TRY(rv_dir_lock(o->out, &s->lock, et));
 	RV_TRY(run_tokenizer_open(&o->run, o->files.tokenizer, &s->tokenizer, et));
-	RV_TRY(text_source_open(o->data, &o->run, s->tokenizer, s->console.events, s->console.signals, &s->data, et));
+	const struct text_source source = {.path = o->data,
+									   .field = o->field,
+									   .tokenizer = s->tokenizer,
+									   .events = s->console.events,
+									   .signals = s->console.signals};
+	RV_TRY(text_source_open(&source, &o->run, &s->data, et));
 	RV_TRY(dataset_content(s->data, &s->content, et));
 	RV_TRY(new_run(s, &cfg, et));
 	s->run->tick = tick;

@@ -58,6 +58,8 @@ static const struct rv_option own_options[] = {
 	 "The text to train on: a file, token shards (.bin), a directory or a 'pattern*' of either, or "
 	 "https://URL#sha256=HEX.",
 	 "Lab"},
+	{"field", RV_OPT_STRING, FIELD(field), FIELD_SIZE(field), DOCUMENTS_FIELD_DEFAULT, 0, 0, NULL, DOCUMENTS_FIELD_HELP,
+	 "Lab"},
 	{"out", RV_OPT_STRING, FIELD(out), FIELD_SIZE(out), "runs/train", 0, 0, NULL,
 	 "The run's directory: metrics, checkpoint, weights. A run that was stopped there is continued.", "Lab"},
 	{"name", RV_OPT_STRING, FIELD(name), FIELD_SIZE(name), "", 0, 0, NULL,
@@ -248,7 +250,8 @@ enum rv_err train_options_check(const void *opts, const struct rv_args *args, st
 	if (download_is_remote(o->data) || o->run.tokenizer_hash[0])
 		return RV_OK;
 	struct dataset *data;
-	RV_TRY(text_source_open(o->data, &o->run, NULL, NULL, -1, &data, et));
+	RV_TRY(
+		text_source_open(&(struct text_source){.path = o->data, .field = o->field, .signals = -1}, &o->run, &data, et));
 	dataset_close(data);
 	return RV_OK;
 }

@@ -6,6 +6,7 @@
 #include "lab/run/lab_run.h"
 #include "lab/run/run_files.h"
 #include "train/memory/check.h"
+#include "train/text/documents/documents.h"
 
 enum { TRAIN_OPTIONS_MAX = 112 };
 
@@ -16,7 +17,7 @@ struct train_options {
 	struct run_config run; /* first: run_config's table is used unchanged */
 	int method;            /* enum lab_method_choice */
 	int64_t workers;
-	char data[512], out[512], name[64];
+	char data[512], field[DOCUMENTS_FIELD_BYTES], out[512], name[64];
 	struct run_files files;
 	char device[DEVICE_TEXT_BYTES], isa[16], run_hash[2 * RV_HASH_BYTES + 1];
 	int64_t threads, parallel; /* 0: chosen by this program */

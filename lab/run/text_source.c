@@ -33,25 +33,26 @@ static bool tick_download(void *ctx, uint64_t done_bytes, uint64_t total_bytes) 
 	return tick(ctx, "text", done_bytes, total_bytes);
 }
 
-enum rv_err text_source_open(const char *source, const struct run_config *c, const struct tokenizer *tokenizer,
-							 struct rv_events *events, int signals, struct dataset **out, struct rv_errtext *et) {
+enum rv_err text_source_open(const struct text_source *source, const struct run_config *c, struct dataset **out,
+							 struct rv_errtext *et) {
 	char cache[400], fetched[DOWNLOAD_PATH_BYTES];
-	const char *path = source; /* may be a pattern: dataset_open matches it */
-	struct watch watch = {events, signals};
+	const char *path = source->path; /* may be a pattern: dataset_open matches it */
+	struct watch watch = {source->events, source->signals};
 	cache_directory(cache, sizeof cache);
 	const struct download_config cfg = {.cache_dir = cache, .progress = tick_download, .ctx = &watch};
-	if (download_is_remote(source)) {
-		RV_TRY(download(&cfg, source, fetched, et));
+	if (download_is_remote(path)) {
+		RV_TRY(download(&cfg, path, fetched, et));
 		path = fetched;
 	}
 	struct dataset_config data = dataset_config_of(c, path);
-	data.tokenizer = tokenizer;
+	data.field = source->field;
+	data.tokenizer = source->tokenizer;
 	data.refusal = DATA_TO_CHOOSE;
 	data.cache_dir = cache;
 	data.progress = tick;
 	data.progress_ctx = &watch;
 	enum rv_err e = dataset_open(&data, out, et);
-	if (events)
-		rv_progress_clear(events);
+	if (source->events)
+		rv_progress_clear(source->events);
 	return e;
 }

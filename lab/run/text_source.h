@@ -6,12 +6,20 @@
 #include "base/run_config.h"
 #include "train/text/data.h"
 
-/* Opens `source` as run `c` reads it, text with `tokenizer` (NULL: as bytes). Remote text is
- * fetched once, and tokens are made once, into $XDG_CACHE_HOME/rivulet (or ~/.cache/rivulet), with
- * progress on `events` (may be NULL). Blocks until done, or until one of `signals` comes
- * (base/signals.h; -1: not watched): RV_E_CANCELLED, and the next call continues from there. The
- * faults of download() and dataset_open(). */
-enum rv_err text_source_open(const char *source, const struct run_config *c, const struct tokenizer *tokenizer,
-							 struct rv_events *events, int signals, struct dataset **out, struct rv_errtext *et);
+/* A text and how it is opened; all is borrowed while text_source_open() runs. */
+struct text_source {
+	const char *path;
+	const char *field;                 /* of JSON Lines and Parquet; NULL: the usual one */
+	const struct tokenizer *tokenizer; /* of text; NULL: bytes */
+	struct rv_events *events;          /* gets the progress; may be NULL */
+	int signals;                       /* that stop it (base/signals.h); -1: not watched */
+};
+
+/* Opens a text as run `c` reads it. Remote text is fetched once, and tokens are made once, into
+ * $XDG_CACHE_HOME/rivulet (or ~/.cache/rivulet). Blocks until done, or until a signal comes:
+ * RV_E_CANCELLED, and the next call continues from there. The faults of download() and
+ * dataset_open(). */
+enum rv_err text_source_open(const struct text_source *source, const struct run_config *c, struct dataset **out,
+							 struct rv_errtext *et);
 
 #endif

@@ -47,7 +47,7 @@ static const char *const of_the_sweep[] = {"out",           "name",          "pa
 										   "eval-replicas", "replicas-mode", "on-record-gap", NULL};
 /* Options about where files are, how often they are saved and when they are refused: equal for all
  * cells, and not part of a cell's name. */
-static const char *const common[] = {"data", "tokenizer", "init", "save-every", "short-of-memory", NULL};
+static const char *const common[] = {"data", "field", "tokenizer", "init", "save-every", "short-of-memory", NULL};
 
 static int table_find(const struct rv_option *table, const char *name) {
 	for (int i = 0; table[i].name; i++)
@@ -324,7 +324,9 @@ static struct train_options whatever_h(const struct train_options *o) {
 /* Finds the content of the cell's text; read once for consecutive cells that name the same. */
 static enum rv_err find_content(struct sweep_grid *g, struct sweep_cell *c, struct rv_errtext *et) {
 	struct dataset *data;
-	RV_TRY(text_source_open(c->opts.data, &c->opts.run, g->tokenizer, NULL, -1, &data, et));
+	const struct text_source source = {
+		.path = c->opts.data, .field = c->opts.field, .tokenizer = g->tokenizer, .signals = -1};
+	RV_TRY(text_source_open(&source, &c->opts.run, &data, et));
 	enum rv_err e = RV_OK;
 	if (strcmp(g->content_of, c->opts.data) != 0) {
 		g->content_of[0] = '\0';

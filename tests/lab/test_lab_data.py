@@ -303,6 +303,10 @@ class Data(unittest.TestCase):
             out = run("train", "--data", data, "--out", self.dir / f"run{i}", *small, "--holdout-every", 10).stdout
             chains.append(re.search(r'"state":"([0-9a-f]{64})"', out).group(1))
         self.assertEqual(len(set(chains)), 1)
+        lines.write_bytes(gzip.compress((json.dumps({"a": {"body": self.text.read_text()}}) + "\n").encode()))
+        run("train", "--data", lines, "--out", self.dir / "field0", *small, "--holdout-every", 10, status=1, says="no field 'text'")
+        out = run("train", "--data", lines, "--field", "a.body", "--out", self.dir / "field1", *small, "--holdout-every", 10).stdout
+        self.assertIn(chains[0], out)
         run("train", "--data", published, "--out", self.dir / "run3", *small, status=1, says="holdout-every = 10")
         run("train", "--data", published, "--out", self.dir / "run4", status=2, says="tokenizer.json")
 
@@ -324,6 +328,12 @@ class Data(unittest.TestCase):
             out = run("train", "--data", data, "--out", self.dir / f"parquet{i}", *small).stdout
             chains.append(re.search(r'"state":"([0-9a-f]{64})"', out).group(1))
         self.assertEqual(chains[0], chains[1])
+        cases = {"whole": (hub,), "test": (hub, "--split", "test"), "one": (files[0],)}
+        for name, what in cases.items():
+            run("tokenize", "--data", *what, "--tokenizer", "bytes", "--out", self.dir / name)
+        of = {name: json.loads((self.dir / name / "tokens.json").read_text())["tokens"] for name in cases}
+        self.assertEqual(of["whole"], json.loads((published / "manifest.json").read_text())["tokens"])
+        self.assertEqual(of["test"], of["one"])
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/hex.h"
 #include "train/text/documents/document_source.h"
+#include "train/text/documents/documents.h"
 #include "train/text/token_cache_trim.h"
 #include "train/text/tokenizer/block_lanes.h"
 #include "train/text/tokenizer/tokenize_job.h"
@@ -50,7 +51,8 @@ static struct tokenize_config job_of(struct entry *x) {
 
 static enum rv_err open_documents(struct entry *x, struct rv_errtext *et) {
 	document_source_release(&x->documents);
-	return document_source_open(&x->documents, x->text, x->cache->field ? x->cache->field : "text", et);
+	return document_source_open(&x->documents, x->text, x->cache->field ? x->cache->field : DOCUMENTS_FIELD_DEFAULT,
+								et);
 }
 
 static enum rv_err name_entry(struct entry *x, struct rv_errtext *et) {

@@ -6,14 +6,16 @@
 #include "base/program.h"
 #include "kernels/device.h"
 #include "train/memory/check.h"
+#include "train/text/documents/documents.h"
 
 enum worker_recompute { WORKER_RECOMPUTE_AUTO, WORKER_RECOMPUTE_NONE, WORKER_RECOMPUTE_BLOCK };
 
 struct worker_options {
 	char dir[256];
 	char data[1024];
-	int64_t data_cache;  /* bytes of the run's text that are kept */
-	char tokenizer[512]; /* "": the remembered one, or none */
+	char field[DOCUMENTS_FIELD_BYTES]; /* of `data` */
+	int64_t data_cache;                /* bytes of the run's text that are kept */
+	char tokenizer[512];               /* "": the remembered one, or none */
 	char init[512];
 	int64_t shard; /* -1: member modulo data-shards */
 	int64_t threads;

@@ -22,6 +22,7 @@ const struct rv_option worker_options_table[] = {
 	STRING_OPT("data", data, "", "Worker",
 			   "Training text or token shards: a file, a directory, a pattern, or https://URL#sha256=HEX. Remembered "
 			   "in --dir until another is given. Not needed where the run hands out its text."),
+	STRING_OPT("field", field, DOCUMENTS_FIELD_DEFAULT, "Worker", "Of --data: " DOCUMENTS_FIELD_HELP),
 	{"data-cache", RV_OPT_BYTES, FIELD(data_cache), 0, "20GB", 1, 9007199254740992.0, NULL,
 	 "Most of the run's text that is kept on the disk, in DIR/data, if the run hands it out: the parts that will be "
 	 "read soon, then those read last. At least two of its shards, which are 4 MiB as a rule.",

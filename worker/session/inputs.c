@@ -87,6 +87,7 @@ static enum rv_err open_text(struct session *s, const struct tokenizer *tokenize
 	char cache[SESSION_PATH_BYTES];
 	data_cache(s, cache);
 	struct dataset_config cfg = dataset_config_of(&s->member.config, s->data_path);
+	cfg.field = s->opt->field;
 	cfg.tokenizer = tokenizer;
 	cfg.cache_dir = cache;
 	cfg.progress = show_progress;

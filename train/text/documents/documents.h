@@ -17,6 +17,12 @@
 
 #include <stdbool.h>
 
+/* The option `field` of programs, whose value documents_open() takes. */
+#define DOCUMENTS_FIELD_DEFAULT "text"
+#define DOCUMENTS_FIELD_HELP                                                                                           \
+	"The field or column with the text, in JSON Lines and Parquet; \"meta.text\" for one within an object."
+enum { DOCUMENTS_FIELD_BYTES = 128 };
+
 enum { DOCUMENTS_LINE_BYTES = 1 << 27 /* of a line of JSON, at most */ };
 
 enum documents_kind { DOCUMENTS_TEXT, DOCUMENTS_LINES, DOCUMENTS_PARQUET };
