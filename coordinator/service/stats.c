@@ -175,7 +175,7 @@ static void tell_leases(struct service *s, const struct core_record *rec) {
 	int granted = 0;
 	for (int i = 0; i < rec->n_members; i++)
 		granted += rec->lease_count[i] > 0;
-	service_tell(s, RV_INFO, "leases",
+	service_tell(s, RV_INFO, granted < rec->n_members ? "leases_free" : "leases",
 				 "text: %d members are granted sequences anew; others will read what %d members held", granted,
 				 rec->n_members - granted);
 }

@@ -72,7 +72,7 @@ static void check_incidents(void **state, const char *run) {
 	e2e_wait_for_round(&e, (const int[]){0}, 1, 10);
 	kill_worker(&e, 3);
 	e2e_gate_at(&e, 20);
-	json_decref(e2e_wait_event(&e.coordinator, "leases", NULL, 0, NULL)); /* what 3 held is free */
+	json_decref(e2e_wait_event(&e.coordinator, "leases_free", NULL, 0, NULL)); /* what 3 held is free */
 	e2e_gate_at(&e, 30);
 	e2e_wait_for_round(&e, (const int[]){0}, 1, 20);
 	kill_worker(&e, 2);

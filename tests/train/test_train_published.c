@@ -5,6 +5,8 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/hex.h"
+#include "train/text/data.h"
 #include "train/text/published/index_pages.h"
 #include "train/text/published/publish_job.h"
 #include "train/text/published/published.h"
@@ -14,6 +16,8 @@
 #include "train/text/tokenizer/tokenize_job.h"
 
 #include <fcntl.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +28,8 @@ enum { COPIES = 1200, VOCAB = 350, SHARD_TOKENS = 16384 };
 
 /* The text of the last fault. */
 static struct rv_errtext why;
+/* Whether the job has called tick(). */
+static atomic_bool has_ticked;
 
 struct fixture {
 	char dir[256], text_path[300], tokenizer_path[300];
@@ -88,6 +94,7 @@ static bool tick(void *ctx, uint64_t bytes_done, uint64_t shards) {
 	struct fixture *f = ctx;
 	(void)bytes_done;
 	(void)shards;
+	atomic_store(&has_ticked, true);
 	return f->ticks < 0 || f->ticks-- > 0;
 }
 
@@ -171,6 +178,38 @@ static void what_is_published_is_read_back(void **state) {
 	assert_fault(token_source_open(&s, dir, VOCAB - 1, &why), RV_E_RANGE, &why, "vocabulary of 350");
 }
 
+/* A run that names its text takes no other: not a text that is not published, nor another one. */
+static void a_run_takes_the_text_that_it_names(void **state) {
+	struct fixture *f = *state;
+	char dir[600], hex[2 * RV_HASH_BYTES + 1];
+	struct manifest m;
+	struct rv_hash hash;
+	struct dataset *d;
+	f->stated.holdout_every = 5;
+	assert_int_equal(publish(f, "named", 1, &m), RV_OK);
+	assert_ok(manifest_hash(&m, &hash, &et));
+	rv_hex_encode(hash.b, sizeof hash.b, hex);
+	path_in(f, "named", "", dir);
+	struct dataset_config cfg = {.path = dir,
+								 .data_hash = hex,
+								 .vocab = VOCAB,
+								 .n_shards = 1,
+								 .holdout_every = (uint32_t)f->stated.holdout_every,
+								 .context = 64,
+								 .order = true};
+	assert_ok(dataset_open(&cfg, &d, &et));
+	dataset_close(d);
+	cfg.path = f->text_path;
+	assert_fault(dataset_open(&cfg, &d, &why), RV_E_INVALID, &why, "and this is not published");
+	cfg.path = dir;
+	hex[5] = hex[5] == 'a' ? 'b' : 'a';
+	assert_fault(dataset_open(&cfg, &d, &why), RV_E_INVALID, &why, "use a copy of that text");
+	assert_null(d);
+	cfg.data_hash = ""; /* a run whose members bring their texts */
+	assert_ok(dataset_open(&cfg, &d, &et));
+	dataset_close(d);
+}
+
 /* A directory where a shard is to be: writing it fails, as on a full disk. */
 static void break_off_at(struct fixture *f, const char *name, int shard) {
 	char path[600], file[32];
@@ -186,6 +225,14 @@ static void break_off_at(struct fixture *f, const char *name, int shard) {
 	assert_int_not_equal(access(path, F_OK), 0);
 }
 
+/* Gives a block once the job has ticked: on a fast machine a job may end before its first tick. */
+static enum rv_err get_after_a_tick(const void *ctx, uint64_t i, uint8_t buffer[TEXT_BLOCK_BUFFER_BYTES],
+									struct text_block *out, struct rv_errtext *e) {
+	while (!atomic_load(&has_ticked))
+		(void)sched_yield();
+	return text_blocks_get(ctx, i, buffer, out, e);
+}
+
 static void a_broken_off_job_ends_in_the_same_bytes(void **state) {
 	struct fixture *f = *state;
 	struct manifest m, whole;
@@ -193,7 +240,10 @@ static void a_broken_off_job_ends_in_the_same_bytes(void **state) {
 	for (int i = 0; i < whole.n_shards; i++)
 		break_off_at(f, "broken", i);
 	f->ticks = 0;
+	f->source.get = get_after_a_tick;
+	atomic_store(&has_ticked, false);
 	assert_int_equal(publish(f, "broken", 1, &m), RV_E_CANCELLED);
+	f->source = text_blocks_source(&f->blocks);
 	f->ticks = -1;
 	assert_int_equal(publish(f, "broken", 1, &m), RV_OK);
 	assert_same_directories(f, "whole", "broken", &whole);
@@ -476,6 +526,7 @@ static void pages_are_checked_with_those_above(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_is_published_is_read_back, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_run_takes_the_text_that_it_names, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_broken_off_job_ends_in_the_same_bytes, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_torn_shard_is_made_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(tokens_of_another_job_are_left_alone, setup, teardown),

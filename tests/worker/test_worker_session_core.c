@@ -23,6 +23,7 @@ struct tables {
 	uint32_t said[SESSION_EVENTS];
 	uint8_t storage; /* of the last report */
 	int means_forgotten;
+	struct trainer_request train; /* the last */
 };
 
 /* ---- the tables ---- */
@@ -34,6 +35,8 @@ static void on_request(void *ctx, const struct trainer_request *rq) {
 	t->ends += rq->work == TRAINER_END || rq->work == TRAINER_SAVE;
 	if (rq->work == TRAINER_APPLY)
 		t->applied = rq->round;
+	if (rq->work == TRAINER_TRAIN)
+		t->train = *rq;
 }
 
 static void on_nothing(void *ctx) {
@@ -164,25 +167,34 @@ static int teardown(void **state) {
 	return 0;
 }
 
-static void begin_at(struct tables *t, uint64_t round) {
+enum { SEQUENCES = 2 }; /* of a step, where text is leased */
+
+static void begin_with(struct tables *t, uint64_t round, bool has_leases) {
 	const struct recovered found = {.lacks_state = false};
 	const struct session_config cfg = {.member = FIXTURE_SELF,
 									   .rounds = H_ROUNDS,
 									   .min_workers = 1,
 									   .schedule = {.snapshot_every = 4, .rounds = H_ROUNDS},
 									   .eval_at_end = true,
+									   .has_leases = has_leases,
 									   .linger_us = LINGER_US,
 									   .goodbye_us = GOODBYE_US};
-	const struct session_start start = {
-		.round_memory = t->round_memory,
-		.round = {.member = FIXTURE_SELF, .steps_per_round = FIXTURE_H, .heartbeat_us = 1000},
-		.boot = 1,
-		.at_round = round,
-		.chain = chain_at(round),
-		.found = &found};
+	const struct session_start start = {.round_memory = t->round_memory,
+										.round = {.member = FIXTURE_SELF,
+												  .steps_per_round = FIXTURE_H,
+												  .heartbeat_us = 1000,
+												  .step_sequences = has_leases ? SEQUENCES : 0},
+										.boot = 1,
+										.at_round = round,
+										.chain = chain_at(round),
+										.found = &found};
 	struct session_ops with_ctx = ops;
 	with_ctx.ctx = t;
 	(void)session_core_init(t->c, &cfg, &with_ctx, &start, t->now);
+}
+
+static void begin_at(struct tables *t, uint64_t round) {
+	begin_with(t, round, false);
 }
 
 static void answer(struct tables *t, struct trainer_answer a) {
@@ -317,6 +329,43 @@ static void test_three_spoiled_contributions_are_enough(void **state) {
 	assert_non_null(strstr(text.text, "3 times in a row"));
 }
 
+/* ---- leases ---- */
+
+/* The next document: this worker holds `count` sequences from number `first` on. */
+static void lease(struct tables *t, uint64_t seq, uint64_t first, uint32_t count) {
+	struct document *d = malloc(sizeof *d);
+	assert_non_null(d);
+	document_make(d, seq, RUN_OPEN, 3, 0);
+	document_members(d, 1);
+	d->lease_first = first;
+	d->leases[d->n_leases++] = (struct lease_piece){7000 + first, count};
+	assert_true(session_core_on_document(t->c, d));
+	free(d);
+	turn(t, 1);
+}
+
+/* What it began to read was given to others: that is logged, once, and the trainer starts over with
+ * what the worker holds now. */
+static void test_a_lost_lease_is_logged_and_trained_anew(void **state) {
+	struct tables *t = *state;
+	enum { HELD = 3 * SEQUENCES * FIXTURE_H };
+	begin_with(t, 3, true);
+	lease(t, 1, 0, HELD);
+	assert_true(t->train.has_leases && t->train.reading.first == 0 && !t->train.starts_over);
+	lease(t, 2, 500, HELD);
+	assert_int_equal(t->said[SESSION_LOGS_LEASE_LOST], 0); /* it trains */
+	answer(t, (struct trainer_answer){
+				  .work = TRAINER_TRAIN,
+				  .round = 3,
+				  .has_leases = true,
+				  .progress = {.steps_done = FIXTURE_H, .tokens = 8, .sequences = SEQUENCES * FIXTURE_H}});
+	turn(t, 1);
+	assert_int_equal(t->said[SESSION_LOGS_LEASE_LOST], 1);
+	assert_true(t->train.starts_over && t->train.from == 0 && t->train.steps == FIXTURE_H);
+	assert_int_equal(t->train.reading.first, 500);
+	assert_int_equal(reading_position(&t->train.reading, 500), 7500);
+}
+
 /* ---- the disk ---- */
 
 static void test_a_failing_disk_is_told_once_and_reported(void **state) {
@@ -399,6 +448,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_a_failing_disk_is_told_once_and_reported, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_job_that_finds_no_memory_failed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_hash_of_before_an_install_is_dropped, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_lost_lease_is_logged_and_trained_anew, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
