@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hex.h"
+#include "net/ca_file.h"
 
 #include <curl/curl.h>
 #include <errno.h>
@@ -153,6 +154,7 @@ static void set_options(struct transfer *t) {
 	CURL *c = t->easy;
 	curl_easy_setopt(c, CURLOPT_URL, t->src->url);
 	curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
+	(void)ca_file_use(c);
 	/* Without a hash the content is only as good as TLS: a redirect must not leave it. */
 	curl_easy_setopt(c, CURLOPT_REDIR_PROTOCOLS_STR, t->src->has_hash ? "http,https" : "https");
 	curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 1L);

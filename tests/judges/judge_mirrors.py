@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """judge_mirrors.py TEXT_GET RIVULET: a published text comes whole from `rivulet data serve`, from Python's http.server (which has
-no ranges) and from moto's S3 server, each also behind a proxy that refuses, cuts, delays and falsifies answers, and, for S3,
+no ranges) and from moto's S3 server, by TLS too, each also behind a proxy that refuses, cuts, delays and falsifies answers, and, for S3,
 checks every signature with botocore. What is read is what was published, with a cache of two shards too."""
 import hashlib
 import http.client
@@ -18,6 +18,7 @@ import tempfile
 import threading
 import time
 
+import certificates
 import judges
 
 judges.enter()
@@ -101,9 +102,11 @@ class ProxyServer(socketserver.ThreadingMixIn, http.server.HTTPServer):
         """A client may leave whenever it likes."""
 
 
-def proxy(upstream, faults, checks=False):
+def proxy(upstream, faults, checks=False, tls=None):
     server = ProxyServer(("127.0.0.1", 0), Proxy)
     server.upstream, server.faults, server.checks, server.unsigned = upstream, faults, checks, 0
+    if tls:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     server.lock, server.random, server.seen = threading.Lock(), random.Random(7), {}
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server
@@ -139,8 +142,9 @@ def publish():
         hashlib.blake2b(tokens, digest_size=32).hexdigest()
 
 
-def upload(port, where):
-    s3 = boto3.client("s3", endpoint_url=f"http://127.0.0.1:{port}", aws_access_key_id="x", aws_secret_access_key="x",
+def upload(port, where, authority=None):
+    scheme = "https" if authority else "http"
+    s3 = boto3.client("s3", endpoint_url=f"{scheme}://127.0.0.1:{port}", verify=authority, aws_access_key_id="x", aws_secret_access_key="x",
                       region_name="us-east-1")
     s3.create_bucket(Bucket="texts")
     for file in where.iterdir():
@@ -182,6 +186,10 @@ def main():
     moto = start([sys.executable, "-u", "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"],
                  r"http://127.0.0.1:(\d+)")
     upload(moto, where)
+    authority, *own_pair = certificates.make(str(ROOT))
+    moto_tls = start([sys.executable, "-u", "-m", "moto.server", "-H", "127.0.0.1", "-p", "0", "-s", "-c", own_pair[0], "-k",
+                      own_pair[1]], r"https://127.0.0.1:(\d+)")
+    upload(moto_tls, where, authority)
     own, python = f"http://127.0.0.1:{ours}", f"http://127.0.0.1:{plain}"
     case.fetch("rivulet data serve", own)
     case.fetch("rivulet data serve, two shards", own, shards=2)
@@ -194,6 +202,13 @@ def main():
     case.fetch("S3, signed, two shards", "s3://texts/of/a-run", shards=2, environment=KEYS | endpoint)
     if checked.unsigned:
         sys.exit(f"{checked.unsigned} requests were not signed rightly")
+    by_tls = {"SSL_CERT_FILE": authority, "AWS_ENDPOINT_URL": f"https://127.0.0.1:{moto_tls}"}
+    case.fetch("S3 by TLS, anonymous", "s3://texts/of/a-run", environment=by_tls)
+    checked_tls = proxy(moto, [None, None, "busy", "cut", "slow"], checks=True, tls=certificates.serving(*own_pair))
+    case.fetch("S3 by TLS, signed, behind a bad line, two shards", "s3://texts/of/a-run", shards=2,
+               environment=KEYS | by_tls | {"AWS_ENDPOINT_URL": f"https://127.0.0.1:{checked_tls.server_port}"})
+    if checked_tls.unsigned:
+        sys.exit(f"{checked_tls.unsigned} requests by TLS were not signed rightly")
     faults = [None, None, None, "busy", "cut", "slow"]
     bad_own, bad_s3 = proxy(ours, faults), proxy(moto, faults, checks=True)
     case.fetch("rivulet data serve behind a bad line", f"http://127.0.0.1:{bad_own.server_port}")

@@ -2,6 +2,7 @@
 #include "worker/text/text_http.h"
 
 #include "base/assert.h"
+#include "net/ca_file.h"
 
 #include <curl/curl.h>
 #include <stdio.h>
@@ -287,6 +288,8 @@ static void set_options(struct transfer *t, CURLcode *worst) {
 	SET(c, CURLOPT_WRITEDATA, t, worst);
 	SET(c, CURLOPT_ERRORBUFFER, t->curl_text, worst);
 	SET(c, CURLOPT_MAX_RECV_SPEED_LARGE, (curl_off_t)t->http->most_per_s, worst);
+	if (*worst == CURLE_OK)
+		*worst = ca_file_use(c);
 	set_signature(t, worst);
 	(void)snprintf(range, sizeof range, "%llu-%llu", (unsigned long long)(t->begin + t->got),
 				   (unsigned long long)(t->end - 1));
