@@ -1,5 +1,5 @@
 /* bench_published.c: bench_published [GIGABYTES...]: what opening a published text costs, and
- * reading from it, against its size. The shards are links to one file that is all hole but for its
+ * reading from it, against its size. bench_published --make DIR GIGABYTES makes such a text only. The shards are links to one file that is all hole but for its
  * header, so that a terabyte takes a few megabytes of disk; index and manifest are real. One JSON
  * line for each size (1, 100 and 1000 GB): time and growth of memory for published_open(), for
  * dataset_open() as a run does it, for a sequence in a shard that was not read before, and for
@@ -181,6 +181,10 @@ int main(int argc, char **argv) {
 	const char *tmp = getenv("TMPDIR");
 	char top[256], dir[300], command[400];
 	(void)snprintf(top, sizeof top, "%s/rv-published-XXXXXX", tmp ? tmp : "/tmp");
+	if (argc == 4 && strcmp(argv[1], "--make") == 0) {
+		make_text(argv[2], strtoull(argv[3], NULL, 10));
+		return 0;
+	}
 	if (!mkdtemp(top))
 		return 1;
 	const int n = argc > 1 ? argc - 1 : (int)(sizeof usual / sizeof usual[0]);

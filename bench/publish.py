@@ -1,4 +1,4 @@
-"""publish.py RIVULET [--mb N] [--keep DIR] ROOT...: see publish.sh. Each contestant writes llm.c's token files of the same
+"""publish.py RIVULET [--mb N] [--turns N] [--gb N] [--keep DIR] ROOT...: see publish.sh. Each contestant writes llm.c's token files of the same
 documents with the same vocabulary; the tokens are compared before a figure is printed. One JSON line per contestant: seconds,
 seconds of processor time, MB/s of processor time, and the peak memory of its largest process."""
 import argparse
@@ -113,6 +113,32 @@ def by_llmc(work, workers):
         write_shards(pool.imap(encode_llmc, rows, chunksize=16), f"{work}/llmc")
 
 
+def varied(texts, rng):
+    """The documents in another order, each begun at another of its lines."""
+    for text in rng.sample(texts, len(texts)):
+        at = text.find("\n", rng.randrange(len(text))) + 1
+        yield text[at:] + text[:at]
+
+
+def write_large(texts, most_bytes, path):
+    """Writes the documents again and again, varied, as Parquet, in little memory. Returns the bytes of text."""
+    import pyarrow
+    import pyarrow.parquet
+    rng, n, rows = random.Random(2), 0, []
+    schema = pyarrow.schema([("text", pyarrow.string())])
+    with pyarrow.parquet.ParquetWriter(path, schema, compression="zstd") as out:
+        while n < most_bytes:
+            for text in varied(texts, rng):
+                rows.append(text)
+                n += len(text.encode())
+                if len(rows) == 1000 or n >= most_bytes:
+                    out.write_table(pyarrow.table({"text": rows}, schema=schema), row_group_size=1000)
+                    rows = []
+                if n >= most_bytes:
+                    break
+    return n
+
+
 def tokens_of(out):
     return numpy.concatenate([numpy.fromfile(p, numpy.uint16)[512:] for p in sorted(glob.glob(f"{out}/shard-*.bin"))])
 
@@ -130,12 +156,20 @@ def measure(name, command):
     return wall, cpu, mib
 
 
+def say(name, n_bytes, wall, cpu, mib):
+    print(json.dumps({"way": name, "text_mb": round(n_bytes / 1e6, 1), "seconds": round(wall, 2), "processor_seconds": round(cpu, 2),
+                      "mb_per_second": round(n_bytes / 1e6 / wall, 2), "mb_per_processor_second": round(n_bytes / 1e6 / cpu, 2),
+                      "peak_mib": round(mib)}), flush=True)
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("rivulet")
     p.add_argument("roots", nargs="+")
     p.add_argument("--mb", type=int, default=100)
     p.add_argument("--vocab", type=int, default=16384)
+    p.add_argument("--turns", type=int, default=1)
+    p.add_argument("--gb", type=float, default=0)
     p.add_argument("--keep")
     p.add_argument("--only")
     a = p.parse_args()
@@ -158,12 +192,12 @@ def main():
     ways = {"rivulet": [a.rivulet, "data", "publish", f"{work}/text.parquet", "--tokenizer", f"{work}/tokenizer.json",
                         "--out", f"{work}/rivulet"],
             "llmc": [*again, "llmc"], "datasets": [*again, "datasets"]}
-    figures = {}
-    for name, command in ways.items():
+    figures = {name: (0.0, 0.0) for name in ways}
+    for name, command in [pair for _ in range(a.turns) for pair in ways.items()]:
         shutil.rmtree(f"{work}/{name}", ignore_errors=True)
-        figures[name] = wall, cpu, mib = measure(name, command)
-        print(json.dumps({"way": name, "seconds": round(wall, 2), "processor_seconds": round(cpu, 2),
-                          "mb_per_processor_second": round(n_bytes / 1e6 / cpu, 2), "peak_mib": round(mib)}), flush=True)
+        wall, cpu, mib = measure(name, command)
+        figures[name] = figures[name][0] + wall, figures[name][1] + cpu
+        say(name, n_bytes, wall, cpu, mib)
     want = tokens_of(f"{work}/rivulet")
     for name in ways:
         if not numpy.array_equal(tokens_of(f"{work}/{name}"), want):
@@ -171,6 +205,13 @@ def main():
     for name in ("llmc", "datasets"):
         print(f"{name} takes {figures[name][0] / figures['rivulet'][0]:.1f} times as long as rivulet, "
               f"{figures[name][1] / figures['rivulet'][1]:.1f} times its processor time, the same {len(want)} tokens")
+    if a.gb:
+        for name in ways:
+            shutil.rmtree(f"{work}/{name}", ignore_errors=True)
+        n_bytes = write_large(texts, a.gb * 1e9, f"{work}/large.parquet")
+        say("rivulet", n_bytes, *measure("rivulet", [
+            a.rivulet, "data", "publish", f"{work}/large.parquet", "--tokenizer", f"{work}/tokenizer.json", "--out",
+            f"{work}/large"]))
     if not a.keep:
         shutil.rmtree(work)
     return None

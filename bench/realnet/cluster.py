@@ -27,18 +27,21 @@ def write_text(path, seed, n_bytes=1 << 20):
 
 
 class Cluster:
-    """Worker i (from 0) is at site i + 2. Member numbers are in the order of the joins, which may be another."""
+    """Worker i (from 0) is at site i + 2. Member numbers are in the order of the joins, which may be another.
+    `published`: the directory of a published text, which the run hands out; without it workers bring a text."""
 
-    def __init__(self, bin_dir, directory, net, config, seed=1):
+    def __init__(self, bin_dir, directory, net, config, seed=1, published=None):
         self.bin, self.dir, self.net, self.seed = bin_dir, directory, net, seed
         os.makedirs(directory)
         self.config = dict(config)
-        self.text = f"{directory}/text"
-        write_text(self.text, seed)
+        self.text = None if published else f"{directory}/text"
+        if self.text:
+            write_text(self.text, seed)
         with open(f"{directory}/run.conf", "w") as f:
             f.writelines(f"{name} = {value}\n" for name, value in self.config.items())
         self.run_dir = f"{directory}/coordinator"
-        self._run(["new-run", "--dir", self.run_dir, "--config", f"{directory}/run.conf"])
+        self._run(["new-run", "--dir", self.run_dir, "--config", f"{directory}/run.conf",
+                   *(["--data", published] if published else [])])
         self.listen = f"{net.address(1)}:0"
         self.coordinator = Program("coordinator", None, f"{directory}/coordinator.log")
         self.workers = []
@@ -70,7 +73,8 @@ class Cluster:
             i = len(self.workers)
             site = i + 2
             argv = self.net.inside(site) + [f"{self.bin}/rivulet-worker"]
-            rest = ["--dir", f"{self.dir}/worker{i}", "--data", self.text, "--threads", "1", "--name", f"worker{i}",
+            text = ["--data", self.text] if self.text else []
+            rest = ["--dir", f"{self.dir}/worker{i}", *text, "--threads", "1", "--name", f"worker{i}",
                     "--listen", f"{self.net.address(site)}:0", "--eval-every", "0", *args]
             worker = Program(f"worker{i}", argv + rest, f"{self.dir}/worker{i}.log")
             worker.site, worker.index, worker.events = site, i, EventLog(f"{self.dir}/worker{i}.log")
