@@ -1,9 +1,10 @@
 /* bench_published.c: bench_published [GIGABYTES...]: what opening a published text costs, and
- * reading from it, against its size. bench_published --make DIR GIGABYTES makes such a text only. The shards are links to one file that is all hole but for its
- * header, so that a terabyte takes a few megabytes of disk; index and manifest are real. One JSON
- * line for each size (1, 100 and 1000 GB): time and growth of memory for published_open(), for
- * dataset_open() as a run does it, for a sequence in a shard that was not read before, and for
- * text_cache_open() of a cache with 20 GB of it. */
+ * reading from it, against its size. bench_published --make DIR GIGABYTES makes such a text only.
+ * The shards are links to one file that is all hole but for its header, so that a terabyte takes a
+ * few megabytes of disk; index and manifest are real. One JSON line for each size (1, 100 and 1000
+ * GB): time and growth of memory for published_open(), for dataset_open() as a run does it, for a
+ * sequence in a shard that was not read before, and for text_cache_open() of a cache with 20 GB of
+ * it. */
 #include "base/clock.h"
 #include "base/file.h"
 #include "train/text/data.h"
