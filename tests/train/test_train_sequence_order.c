@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const uint64_t sizes_blocks[] = {1, 2, 49, 50, 1023, 1024, 1500, 5000};
+static const uint64_t sizes_blocks[] = {1, 2, 49, 50, 129, 1023, 1024, 1500, 5000};
 
 static void a_pass_reads_each_sequence_once(void **state) {
 	(void)state;
@@ -23,6 +23,7 @@ static void a_pass_reads_each_sequence_once(void **state) {
 		for (uint64_t i = 0; i < 2 * length; i++) {
 			const struct sequence_place p = sequence_order_at(&o, i);
 			assert_int_equal(p.pass, i / length);
+			assert_true(n_blocks >= ORDER_LEAST_BLOCKS || p.window == 0);
 			assert_true(p.block < n_blocks && p.block % 50 != 49);
 			assert_int_equal(p.token / DATA_BLOCK, p.block);
 			assert_true(p.token % DATA_BLOCK + 4000 < DATA_BLOCK); /* its last target too */
@@ -31,6 +32,27 @@ static void a_pass_reads_each_sequence_once(void **state) {
 		for (uint64_t b = 0; b < n_blocks * 4; b++)
 			assert_int_equal(seen[b], b / 4 % 50 == 49 ? 0 : 2);
 		free(seen);
+	}
+}
+
+/* Whatever part is held out, a pass reads one window, which is one shard, after the other. */
+static void a_pass_reads_one_shard_after_the_other(void **state) {
+	(void)state;
+	static const uint32_t holdouts[] = {2, 3, 49, 50, 64, 127, 128, 129, 1000};
+	enum { WHOLE = 300, REST = 77 };
+	for (size_t k = 0; k < sizeof holdouts / sizeof holdouts[0]; k++) {
+		const uint64_t n_tokens = (uint64_t)(WHOLE * ORDER_WINDOW_BLOCKS + REST) * DATA_BLOCK;
+		const struct sequence_order o = sequence_order_of(n_tokens, holdouts[k], 9000, k);
+		const uint64_t length = sequence_order_length(&o);
+		uint64_t shard = UINT64_MAX, changes = 0;
+		for (uint64_t i = 0; i < length; i++) {
+			const struct sequence_place p = sequence_order_at(&o, length + i);
+			assert_int_equal(p.token / MANIFEST_SHARD_TOKENS, p.window);
+			changes += p.window != shard;
+			shard = p.window;
+		}
+		assert_int_equal(changes, WHOLE + 1);
+		assert_int_equal(shard, WHOLE); /* what is behind the last whole one comes last */
 	}
 }
 
@@ -52,7 +74,7 @@ static void few_shards_are_read_at_a_time(void **state) {
 			shards[k] = shard;
 			n += k == n;
 		}
-		assert_true(n <= 20);
+		assert_true(n <= 2);
 	}
 }
 
@@ -85,10 +107,10 @@ static double excess(const uint32_t *counts, int n, double expected) {
  * place of a window: counted over passes, with a fixed seed. */
 static void windows_and_sequences_are_drawn_evenly(void **state) {
 	(void)state;
-	enum { WINDOWS = 16, PASSES = 4000, PER_BLOCK = 1, PARTS = 16 };
-	const uint64_t blocks = (uint64_t)WINDOWS * ORDER_WINDOW_BLOCKS * 50 / 49 + 50;
-	const struct sequence_order o = sequence_order_of(blocks * DATA_BLOCK, 50, DATA_BLOCK - 1, 7);
-	const uint64_t length = sequence_order_length(&o), per_window = ORDER_WINDOW_BLOCKS * PER_BLOCK;
+	enum { WINDOWS = 16, PASSES = 4000, PER_BLOCK = 1, PARTS = 14, HOLDOUT = 64 /* two in each */ };
+	const uint64_t blocks = (uint64_t)WINDOWS * ORDER_WINDOW_BLOCKS;
+	const struct sequence_order o = sequence_order_of(blocks * DATA_BLOCK, HOLDOUT, DATA_BLOCK - 1, 7);
+	const uint64_t length = sequence_order_length(&o), per_window = ORDER_WINDOW_BLOCKS - ORDER_WINDOW_BLOCKS / HOLDOUT;
 	static uint32_t at_place[WINDOWS * WINDOWS], follows[WINDOWS * WINDOWS], in_window[PARTS * PARTS];
 	assert_int_equal(o.per_block, PER_BLOCK);
 	for (uint64_t pass = 0; pass < PASSES; pass++) {
@@ -104,8 +126,8 @@ static void windows_and_sequences_are_drawn_evenly(void **state) {
 		for (uint64_t part = 0; part < PARTS; part++) {
 			const uint64_t i = part * (per_window / PARTS);
 			const struct sequence_place p = sequence_order_at(&o, pass * length + i);
-			const uint64_t of_train = p.block - p.block / 50, in = of_train % ORDER_WINDOW_BLOCKS;
-			in_window[part * PARTS + in / (ORDER_WINDOW_BLOCKS / PARTS)]++;
+			const uint64_t of_train = p.block - p.block / HOLDOUT, in = of_train % per_window;
+			in_window[part * PARTS + in / (per_window / PARTS)]++;
 		}
 	}
 	assert_true(fabs(excess(at_place, WINDOWS * WINDOWS, (double)PASSES / WINDOWS)) < 5);
@@ -124,6 +146,7 @@ static void windows_and_sequences_are_drawn_evenly(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_pass_reads_each_sequence_once),
+		cmocka_unit_test(a_pass_reads_one_shard_after_the_other),
 		cmocka_unit_test(few_shards_are_read_at_a_time),
 		cmocka_unit_test(passes_and_seeds_differ),
 		cmocka_unit_test(windows_and_sequences_are_drawn_evenly),

@@ -1,23 +1,33 @@
 /* sequence_order.h: the order in which a run reads the sequences of a published text, pass after
  * pass, computed in O(1) for any position.
  *
- * It is local, so that members fetch few shards ahead: the training blocks of the text, in order,
- * are cut into windows of ORDER_WINDOW_BLOCKS; a pass takes the windows in a pseudo-random order,
- * and the sequences of a window in one, too. Sequences of one window lie in 9 or 10 shards of the
- * usual size. The blocks behind the last whole window are the last of each pass. The place in a
- * block where its first sequence begins is drawn for each pass. No sequence has a held-out
- * token. */
+ * It is local, so that members fetch few shards: the blocks of the text, in order, are cut into
+ * windows of ORDER_WINDOW_BLOCKS, each a shard of the usual size; a pass takes the windows in a
+ * pseudo-random order, and the training sequences of a window in one, too. Windows have one of two
+ * numbers of held-out blocks; those with fewer come first. The blocks behind the last whole window
+ * are the last of each pass. The place in a block where its first sequence begins is drawn for each
+ * pass. No sequence has a held-out token. */
 #ifndef RV_TRAIN_TEXT_SEQUENCE_ORDER_H
 #define RV_TRAIN_TEXT_SEQUENCE_ORDER_H
 
 #include <stdint.h>
 
-enum { ORDER_WINDOW_BLOCKS = 1024 /* 8 shards of 2,097,152 tokens, held-out blocks apart */ };
+enum {
+	ORDER_WINDOW_BLOCKS = 128, /* 2,097,152 tokens, held-out blocks counted */
+	ORDER_LEAST_BLOCKS = 1024  /* a shorter text is one window: a part of it is from everywhere in it */
+};
+
+/* Windows with one number of training blocks. */
+struct window_class {
+	uint64_t n;      /* of the text */
+	uint64_t blocks; /* for training, in each */
+};
 
 struct sequence_order {
 	uint64_t n_train_blocks, seed;
 	uint32_t holdout_every, context, per_block; /* sequences of a block */
 	uint32_t slack;                             /* tokens by which a block's sequences may be shifted */
+	struct window_class classes[2];             /* with fewer held-out blocks, and with one more */
 };
 
 /* Returns the order of a text of n_tokens tokens. Asserts holdout_every >= 2, 1 <= context <
