@@ -18,9 +18,9 @@ static uint64_t random_u64(uint64_t seed, uint64_t stream, uint64_t counter) {
 	return rv_rng_u64(&rng);
 }
 
-/* Block i is held out if i % h == h - 1, so floor(b / h) are below block b. A window of W blocks has
- * floor(W / h) of them, or one more: window w does where r = W % h carries, where floor(r (w + 1) /
- * h) > floor(r w / h). */
+/* Block i is held out if i % h == h - 1, so floor(b / h) are below block b. A window of W blocks
+ * has floor(W / h) of them, or one more: window w does where r = W % h carries, that is, where
+ * floor(r (w + 1) / h) is above floor(r w / h). */
 static void count_windows(struct sequence_order *o, uint64_t n_blocks) {
 	const uint64_t h = o->holdout_every, r = ORDER_WINDOW_BLOCKS % h;
 	const uint64_t n = n_blocks < ORDER_LEAST_BLOCKS ? 0 : n_blocks / ORDER_WINDOW_BLOCKS;
