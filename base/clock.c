@@ -16,13 +16,6 @@ int64_t rv_clock_monotonic_us(void) {
 	return now_us(CLOCK_MONOTONIC);
 }
 
-/* What passes between the two readings must not look like time asleep: this is at most too
- * little. */
-int64_t rv_clock_suspended_us(void) {
-	int64_t boot_us = now_us(CLOCK_BOOTTIME), awake_us = now_us(CLOCK_MONOTONIC);
-	return boot_us > awake_us ? boot_us - awake_us : 0;
-}
-
 int64_t rv_clock_wall_us(void) {
 	return now_us(CLOCK_REALTIME);
 }

@@ -10,9 +10,6 @@ enum { RV_US_PER_MS = 1000, RV_US_PER_S = 1000000 };
 /* Returns monotonic microseconds since an arbitrary start; never jumps. For deadlines and
  * durations. */
 int64_t rv_clock_monotonic_us(void);
-/* Returns for how long this machine has been suspended since it started, in microseconds: the clock
- * above stands still meanwhile. */
-int64_t rv_clock_suspended_us(void);
 /* Returns wall clock microseconds since 1970 UTC; may jump. For people only (logs, reports). */
 int64_t rv_clock_wall_us(void);
 /* Returns the processor time that the calling thread has used, in microseconds. */

@@ -2,6 +2,7 @@
 #include "base/jobs.h"
 
 #include "base/assert.h"
+#include "base/os_threads.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@ struct job_list {
 
 struct jobs {
 	pthread_t thread;
+	const char *name;
 	pthread_mutex_t lock;
 	pthread_cond_t posted;
 	struct job_list todo, finished;
@@ -53,6 +55,7 @@ static struct job *take(struct jobs *t) {
 static void *main_of_thread(void *arg) {
 	struct jobs *t = arg;
 	struct job *j;
+	os_thread_name(t->name);
 	while ((j = take(t))) {
 		j->run(j);
 		pthread_mutex_lock(&t->lock);
@@ -68,6 +71,7 @@ enum rv_err jobs_new(const char *name, void (*wake)(void *ctx), void *ctx, struc
 	struct jobs *t = calloc(1, sizeof *t);
 	if (!t)
 		return rv_fail(et, RV_E_NOMEM, "no memory for the %s thread", name);
+	t->name = name;
 	t->wake = wake;
 	t->wake_ctx = ctx;
 	pthread_mutex_init(&t->lock, NULL);
@@ -79,7 +83,6 @@ enum rv_err jobs_new(const char *name, void (*wake)(void *ctx), void *ctx, struc
 		free(t);
 		return rv_fail_errno(et, failed, "cannot start the %s thread", name);
 	}
-	(void)pthread_setname_np(t->thread, name);
 	*out = t;
 	return RV_OK;
 }

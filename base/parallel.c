@@ -3,19 +3,18 @@
 #include "base/parallel.h"
 
 #include "base/assert.h"
+#include "base/clock.h"
+#include "base/os_cpus.h"
+#include "base/os_threads.h"
 
-#include <errno.h>
 #include <pthread.h>
-#include <sched.h>
-#include <time.h>
 
 int parallel_cores(void) {
-	cpu_set_t set;
-	int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-	return n < PARALLEL_MAX_THREADS ? n : PARALLEL_MAX_THREADS;
+	int n = os_cpus_allowed();
+	return n < 1 ? 1 : n < PARALLEL_MAX_THREADS ? n : PARALLEL_MAX_THREADS;
 }
 
-enum { TICK_NS = 100 * 1000 * 1000, NS_PER_S = 1000 * 1000 * 1000 };
+enum { TICK_US = 100 * RV_US_PER_MS };
 
 struct shared {
 	const struct parallel_loop *loop;
@@ -40,12 +39,7 @@ static void *work(void *arg) {
 }
 
 static void wait_one_tick(struct shared *s) {
-	struct timespec until;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += TICK_NS;
-	until.tv_sec += until.tv_nsec / NS_PER_S;
-	until.tv_nsec %= NS_PER_S;
-	(void)pthread_cond_timedwait(&s->all_done, &s->mutex, &until);
+	(void)os_cond_wait_until(&s->all_done, &s->mutex, rv_clock_monotonic_us() + TICK_US);
 }
 
 static void wait_for_all(struct shared *s) {
@@ -64,11 +58,7 @@ static void wait_for_all(struct shared *s) {
 enum rv_err parallel_run(const struct parallel_loop *loop, struct rv_errtext *et) {
 	RV_ASSERT(loop->threads >= 1 && loop->threads <= PARALLEL_MAX_THREADS);
 	struct shared s = {.loop = loop, .mutex = PTHREAD_MUTEX_INITIALIZER};
-	pthread_condattr_t attributes;
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&s.all_done, &attributes);
-	pthread_condattr_destroy(&attributes);
+	os_cond_init(&s.all_done);
 
 	pthread_t threads[PARALLEL_MAX_THREADS];
 	int wanted = loop->threads < loop->n ? loop->threads : loop->n, started = 0, refused = 0;

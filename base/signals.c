@@ -1,13 +1,13 @@
-/* signals.c: SIGINT, SIGTERM and SIGHUP (a terminal that went away) through signalfd(2). */
+/* signals.c: SIGINT, SIGTERM and SIGHUP (a terminal that went away), blocked and read. */
 #include "base/signals.h"
 
 #include "base/assert.h"
+#include "base/os_signals.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 static void stop_signals(sigset_t *set) {
@@ -28,18 +28,16 @@ enum rv_err rv_signals_open(int *out_fd, struct rv_errtext *et) {
 	int rc = pthread_sigmask(SIG_BLOCK, &set, NULL);
 	RV_ASSERT(rc == 0);
 	(void)signal(SIGPIPE, SIG_IGN);
-	int fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+	int fd = os_signals_open(&set);
 	if (fd < 0)
-		return rv_fail_errno(et, errno, "signalfd");
+		return rv_fail_errno(et, errno, "no descriptor to read signals from");
 	*out_fd = fd;
 	return RV_OK;
 }
 
 int rv_signals_take(int fd) {
-	struct signalfd_siginfo info;
-	if (read(fd, &info, sizeof info) == (ssize_t)sizeof info)
-		return (int)info.ssi_signo;
-	return errno == EAGAIN || errno == EINTR ? 0 : SIGTERM;
+	int signal_number = os_signals_take(fd);
+	return signal_number >= 0 ? signal_number : SIGTERM;
 }
 
 void rv_signals_close(int fd) {

@@ -1,11 +1,11 @@
 /* signals.h: SIGINT, SIGTERM and (unless ignored: nohup) SIGHUP as a readable file descriptor
- * (signalfd(2)): no handler, no global flag.
+ * (base/os_signals.h): no handler, no global flag.
  *
  * main opens it before it makes any thread, so that every thread inherits the blocked mask. Event
  * loops poll the descriptor (curl_multi_poll's extra fds, libevent, poll); a plain loop may call
  * rv_signals_take() between steps. A second signal is a second read: programs stop in order at the
  * first and at once at the second. SIGPIPE is ignored: writes report EPIPE. An interruptible child
- * calls rv_signals_unblock() between fork and exec. Linux. */
+ * calls rv_signals_unblock() between fork and exec. */
 #ifndef RV_BASE_SIGNALS_H
 #define RV_BASE_SIGNALS_H
 

@@ -1,9 +1,10 @@
 /* host_memory.c: plain memory for the backends that compute on the host. */
 #include "kernels/host_memory.h"
 
+#include "base/os_memory.h"
+
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 enum { CACHE_LINE_BYTES = 64, HUGE_PAGE_BYTES = 2 << 20 };
 
@@ -16,7 +17,7 @@ void *host_zalloc(size_t bytes) {
 	if (!p)
 		return NULL;
 	if (align == HUGE_PAGE_BYTES)
-		(void)madvise(p, rounded, MADV_HUGEPAGE); /* a hint: a system without huge pages computes the same */
+		os_memory_prefer_large_pages(p, rounded);
 	memset(p, 0, rounded);
 	return p;
 }

@@ -1,6 +1,8 @@
 /* plugin.c: finding and loading the CUDA plugin. See plugin.h. */
 #include "kernels/plugin.h"
 
+#include "base/os_program.h"
+
 #include <dlfcn.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -27,10 +29,8 @@ static struct {
 static const char *const places[] = {"", "../lib/", "../lib/rivulet/"};
 
 static bool program_directory(char out[PATH_MAX]) {
-	ssize_t n = readlink("/proc/self/exe", out, PATH_MAX - 1);
-	if (n <= 0)
+	if (!os_program_path(out))
 		return false;
-	out[n] = 0;
 	char *slash = strrchr(out, '/');
 	if (!slash)
 		return false;

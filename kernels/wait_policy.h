@@ -8,8 +8,8 @@
 #define RV_KERNELS_WAIT_POLICY_H
 
 /* Executes this program once more, with threads that sleep, unless OMP_WAIT_POLICY or
- * GOMP_SPINCOUNT is set. Returns if there is nothing to do, or it cannot be done (no /proc, the
- * program was replaced): threads then spin. Called at the start of main(), with its argv. */
+ * GOMP_SPINCOUNT is set. Returns if there is nothing to do, or it cannot be done (its file is not
+ * known, or was replaced): threads then spin. Called at the start of main(), with its argv. */
 void wait_policy_choose(char **argv);
 
 #endif

@@ -2,6 +2,7 @@
 #include "net/address.h"
 
 #include "base/assert.h"
+#include "base/os_sockets.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -129,10 +130,6 @@ void address_site(const char *host, char out[NET_ADDR_BYTES]) {
 	(void)snprintf(out, NET_ADDR_BYTES, "%s/64", inet_ntop(AF_INET6, &v6, text, sizeof text));
 }
 
-static int open_socket(const struct sockaddr_storage *sa) {
-	return socket(sa->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-}
-
 static bool listen_at(int fd, struct sockaddr_storage *sa, socklen_t n, int receive_bytes, int backlog) {
 	const int yes = 1, no = 0;
 	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
@@ -153,11 +150,11 @@ int address_listen(const struct address *a, int receive_bytes, int backlog, stru
 	errno = EINVAL;
 	if (!address_to_socket(a, &sa, &n))
 		return -1;
-	int fd = open_socket(&sa);
+	int fd = os_socket_open(sa.ss_family, SOCK_STREAM);
 	if (fd < 0 && a->host[0] == '\0') { /* without IPv6, every address means every IPv4 address */
 		const struct address any4 = {.host = "0.0.0.0", .port = a->port};
 		(void)address_to_socket(&any4, &sa, &n);
-		fd = open_socket(&sa);
+		fd = os_socket_open(sa.ss_family, SOCK_STREAM);
 	}
 	if (fd >= 0 && listen_at(fd, &sa, n, receive_bytes, backlog)) {
 		address_of_socket(&sa, bound);

@@ -2,13 +2,12 @@
 #include "net/http_client.h"
 
 #include "base/assert.h"
-#include "net/address_watch.h"
+#include "base/os_sockets.h"
+#include "net/stranded.h"
 #include "net/tls.h"
 
 #include <curl/curl.h>
 #include <limits.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -172,9 +171,8 @@ static void set_trust(struct http_client *c, CURL *easy, CURLcode *worst) {
 /* libcurl 7.88 has no option for it. Without it Linux sends nine probes, 40 s of them. */
 static int set_socket(void *ctx, curl_socket_t fd, curlsocktype purpose) {
 	struct http_client *c = ctx;
-	const int ms = c->unacknowledged_ms;
 	(void)purpose;
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
+	os_socket_limit_unacknowledged(fd, c->unacknowledged_ms);
 	if (c->n_sockets < MAX_SOCKETS)
 		c->sockets[c->n_sockets++] = fd;
 	return CURL_SOCKOPT_OK;

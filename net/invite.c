@@ -36,7 +36,7 @@ static enum rv_err parse_field(const char *at, const char *end, struct invite *o
 static enum rv_err parse_fragment(const char *at, struct invite *out, struct rv_errtext *et) {
 	bool has_key = false;
 	for (;;) {
-		const char *end = strchrnul(at, '&');
+		const char *end = at + strcspn(at, "&");
 		RV_TRY(parse_field(at, end, out, &has_key, et));
 		if (*end == '\0')
 			break;

@@ -1,6 +1,8 @@
 /* local_address.c: see local_address.h. */
 #include "net/local_address.h"
 
+#include "base/os_sockets.h"
+
 #include <unistd.h>
 
 bool local_address_toward(const struct address *to, struct address *out) {
@@ -10,7 +12,7 @@ bool local_address_toward(const struct address *to, struct address *out) {
 	at.port = 9; /* any; connecting a datagram socket sends nothing */
 	if (!address_to_socket(&at, &sa, &n))
 		return false;
-	int fd = socket(sa.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int fd = os_socket_open(sa.ss_family, SOCK_DGRAM);
 	if (fd < 0)
 		return false;
 	bool found =

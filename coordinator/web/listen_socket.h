@@ -1,4 +1,4 @@
-/* listen_socket.h: the coordinator's port, with a helpful fault if it is taken. Linux. */
+/* listen_socket.h: the coordinator's port, with a helpful fault if it is taken. */
 #ifndef RV_COORDINATOR_LISTEN_SOCKET_H
 #define RV_COORDINATOR_LISTEN_SOCKET_H
 

@@ -2,22 +2,15 @@
  * caller. */
 #include "kernels/cpu/cpu.h"
 
-#include <sched.h>
-#include <unistd.h>
+#include "base/parallel.h"
 
 #ifdef _OPENMP
 #include <omp.h>
 #endif
 
-enum { THREADS_MAX = 256 };
-
 int cpu_thread_count(int wanted) {
 #ifdef _OPENMP
-	if (wanted > 0)
-		return wanted;
-	cpu_set_t set;
-	int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);
-	return n < 1 ? 1 : n > THREADS_MAX ? THREADS_MAX : n;
+	return wanted > 0 ? wanted : parallel_cores();
 #else
 	(void)wanted;
 	return 1;

@@ -3,6 +3,8 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/os_file.h"
+#include "base/os_sockets.h"
 #include "lab/data/http_request.h"
 
 #include <errno.h>
@@ -17,7 +19,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -64,7 +65,7 @@ static bool wait_for(const struct file_server *s, int fd, short events, int64_t 
 
 static bool send_text(struct file_server *s, int fd, const char *text, size_t n, int64_t deadline_us) {
 	while (n > 0 && wait_for(s, fd, POLLOUT, deadline_us)) {
-		ssize_t k = send(fd, text, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+		ssize_t k = os_socket_send(fd, text, n);
 		if (k < 0 && errno != EAGAIN && errno != EINTR)
 			return false;
 		text += k > 0 ? k : 0;
@@ -112,7 +113,7 @@ static bool send_file(struct file_server *s, int fd, int file, uint64_t first, u
 	const int64_t deadline_us = rv_clock_monotonic_us() + SEND_US + (int64_t)(n / LEAST_BYTES_PER_S + 1) * RV_US_PER_S;
 	off_t at = (off_t)first;
 	while (n > 0 && wait_for(s, fd, POLLOUT, deadline_us) && rv_clock_monotonic_us() < deadline_us) {
-		ssize_t k = sendfile(fd, file, &at, n < SEND_BYTES ? (size_t)n : SEND_BYTES);
+		ssize_t k = os_file_send(fd, file, &at, n < SEND_BYTES ? (size_t)n : SEND_BYTES);
 		if (k == 0 || (k < 0 && errno != EAGAIN && errno != EINTR))
 			return false;
 		n -= k > 0 ? (uint64_t)k : 0;
@@ -218,10 +219,9 @@ static void host_of(const struct sockaddr_storage *sa, struct in6_addr *host) {
 static void serve_one(struct slot *mine) {
 	struct file_server *s = mine->server;
 	struct sockaddr_storage sa = {0};
-	socklen_t n = sizeof sa;
 	struct in6_addr host;
 	const int on = 1;
-	int fd = accept4(s->listen_fd, (struct sockaddr *)&sa, &n, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd = os_socket_accept(s->listen_fd, &sa);
 	if (fd < 0)
 		return; /* another thread took it, or it is gone */
 	host_of(&sa, &host);
@@ -251,7 +251,7 @@ static void *run_slot(void *slot) {
  * IPv6. */
 static int open_socket(const struct addrinfo *at) {
 	const int on = 1, off = 0;
-	int fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int fd = os_socket_open(at->ai_family, SOCK_STREAM);
 	if (fd < 0)
 		return -1;
 	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);

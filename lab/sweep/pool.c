@@ -2,12 +2,12 @@
 #include "lab/sweep/pool.h"
 
 #include "base/assert.h"
+#include "base/os_program.h"
 #include "base/signals.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,7 +22,7 @@ bool sweep_pool_has_room(const struct sweep_pool *p, size_t memory_bytes) {
 /* Becomes the child, between fork and exec: only async-signal-safe calls. */
 static void become(char *const *words, int log, pid_t parent) {
 	(void)setpgid(0, 0);
-	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+	os_program_end_with_parent(SIGTERM);
 	if (getppid() != parent)
 		_exit(EXIT_NOT_STARTED);
 	rv_signals_unblock();

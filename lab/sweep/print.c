@@ -2,6 +2,7 @@
  * paths. */
 #include "lab/sweep/run.h"
 
+#include "base/os_program.h"
 #include "net/download.h"
 
 #include <errno.h>
@@ -36,8 +37,8 @@ static enum rv_err place_cell(struct sweep_cell *c, struct rv_errtext *et) {
 }
 
 void sweep_own_program(char path[PATH_MAX]) {
-	ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 8);
-	snprintf(path + (n > 0 ? n : 0), 8, "%s", n > 0 ? "" : "rivulet");
+	if (!os_program_path(path))
+		snprintf(path, PATH_MAX, "rivulet");
 }
 
 /* Prints a word quoted for a POSIX shell. */

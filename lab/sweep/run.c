@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/option_value.h"
+#include "base/os_memory.h"
 #include "base/parallel.h"
 #include "base/signals.h"
 #include "base/version.h"
@@ -13,7 +14,6 @@
 #include "lab/sweep/memory.h"
 #include "lab/sweep/notices.h"
 #include "lab/sweep/pool.h"
-#include "train/memory/available.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -319,7 +319,7 @@ static int jobs_of(const struct sweep *s) {
 
 enum rv_err sweep_run(struct sweep *s, struct rv_errtext *et) {
 	struct runner r = {.s = s};
-	const struct memory_room room = {.device = SIZE_MAX, .host = memory_available(""), .swap = swap_available("")};
+	const struct memory_room room = {.device = SIZE_MAX, .host = os_memory_available(""), .swap = os_swap_available("")};
 	int lock = -1;
 	r.pool = (struct sweep_pool){.jobs = jobs_of(s), .memory_bytes = room.host / 100 * MEMORY_SHARE_PERCENT};
 	sweep_own_program(r.program);

@@ -2,15 +2,13 @@
  * (net/mesh/pipe.h). */
 #include "net/mesh/pipe.h"
 
-#include "net/address_watch.h"
+#include "base/os_sockets.h"
 #include "net/mesh/socket_route.h"
+#include "net/stranded.h"
 
 #include <errno.h>
-#include <linux/sockios.h>
-#include <linux/tcp.h>
 #include <netinet/in.h>
-#include <string.h>
-#include <sys/ioctl.h>
+#include <netinet/tcp.h>
 #include <unistd.h>
 
 enum {
@@ -51,8 +49,7 @@ static enum rv_err start_listening(void *ctx, const char *listen_on, int receive
 static int accept_one(void *ctx, int listener, struct address *from) {
 	(void)ctx;
 	struct sockaddr_storage sa;
-	socklen_t n = sizeof sa;
-	int fd = accept4(listener, (struct sockaddr *)&sa, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	int fd = os_socket_accept(listener, &sa);
 	if (fd >= 0)
 		address_of_socket(&sa, from);
 	return fd;
@@ -61,21 +58,14 @@ static int accept_one(void *ctx, int listener, struct address *from) {
 static void tune(void *ctx, int fd) {
 	(void)ctx;
 	set_int(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-	set_int(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, NOTSENT_BYTES);
-	set_int(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, USER_TIMEOUT_MS);
-	set_int(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S);
-	set_int(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S);
-	set_int(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_COUNT);
-	set_int(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+	os_socket_limit_unsent(fd, NOTSENT_BYTES);
+	os_socket_limit_unacknowledged(fd, USER_TIMEOUT_MS);
+	os_socket_keep_alive(fd, KEEPALIVE_IDLE_S, KEEPALIVE_INTERVAL_S, KEEPALIVE_COUNT);
 }
 
 static void control_congestion(void *ctx, int fd, const char *congestion, char used[16]) {
 	(void)ctx;
-	if (congestion[0] != '\0')
-		(void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion, (socklen_t)strlen(congestion));
-	socklen_t n = 15;
-	memset(used, 0, 16);
-	(void)getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, used, &n);
+	os_socket_control_congestion(fd, congestion, used);
 }
 
 static ssize_t read_some(void *ctx, int fd, void *out, size_t cap) {
@@ -85,26 +75,20 @@ static ssize_t read_some(void *ctx, int fd, void *out, size_t cap) {
 
 static ssize_t write_some(void *ctx, int fd, const void *data, size_t n) {
 	(void)ctx;
-	return send(fd, data, n, MSG_NOSIGNAL);
+	return os_socket_send(fd, data, n);
 }
 
 static void look(void *ctx, int fd, struct pipe_info *out) {
-	struct tcp_info info = {0};
-	socklen_t n = sizeof info;
-	int queued = 0;
+	struct os_socket_facts f;
 	(void)ctx;
-	*out = (struct pipe_info){0};
-	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &n) != 0 || ioctl(fd, SIOCOUTQ, &queued) != 0 || queued < 0)
-		return;
-	uint64_t mss = info.tcpi_snd_mss, gone = (info.tcpi_sacked + (uint64_t)info.tcpi_lost) * mss;
-	uint64_t bytes = (uint64_t)queued + info.tcpi_retrans * mss; /* lost bytes that were sent again are on their way */
-	out->waiting = bytes > gone ? (size_t)(bytes - gone) : 0;
-	out->delivered = info.tcpi_bytes_acked + info.tcpi_sacked * mss;
-	out->least_rtt_us = info.tcpi_min_rtt;
-	out->rtt_us = info.tcpi_rtt;
-	out->sent = info.tcpi_bytes_sent;
-	out->resent = info.tcpi_bytes_retrans;
-	out->doubled = info.tcpi_dsack_dups * mss;
+	os_socket_look(fd, &f);
+	*out = (struct pipe_info){.waiting = f.waiting,
+							  .delivered = f.delivered,
+							  .least_rtt_us = f.least_rtt_us,
+							  .rtt_us = f.rtt_us,
+							  .sent = f.sent,
+							  .resent = f.resent,
+							  .doubled = f.doubled};
 }
 
 static bool is_stranded(void *ctx, int fd) {

@@ -2,6 +2,7 @@
  * (net/mesh/socket_route.h). */
 #include "net/mesh/socket_route.h"
 
+#include "base/os_sockets.h"
 #include "net/relay/wire.h"
 
 #include <errno.h>
@@ -33,7 +34,7 @@ enum rv_err socket_route_connect(void *ctx, const struct route *to, int receive_
 	if (!address_to_socket(&to->at, &sa, &n) || to->at.host[0] == '\0' || to->at.port == 0)
 		return rv_fail(et, RV_E_UNSUPPORTED, "\"%s\" port %u: a peer's address must be numeric", to->at.host,
 					   to->at.port);
-	int fd = socket(sa.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int fd = os_socket_open(sa.ss_family, SOCK_STREAM);
 	if (fd < 0)
 		return rv_fail_errno(et, errno, "socket");
 	if (receive_bytes > 0)
@@ -69,7 +70,7 @@ static enum rv_err show_token(int fd, const struct route *to, struct rv_errtext 
 	uint8_t preamble[RELAY_PREAMBLE_BYTES];
 	memcpy(shown.token, to->token, sizeof shown.token);
 	relay_preamble_encode(&shown, preamble);
-	if (send(fd, preamble, sizeof preamble, MSG_NOSIGNAL) == (ssize_t)sizeof preamble)
+	if (os_socket_send(fd, preamble, sizeof preamble) == (ssize_t)sizeof preamble)
 		return RV_E_BUSY;
 	rv_fail_errno(et, errno, "showing the relay the call's token");
 	return RV_E_IO;

@@ -3,6 +3,7 @@
 #include "net/portmap/protocol.h"
 
 #include "base/bytes.h"
+#include "base/os_sockets.h"
 
 #include <poll.h>
 #include <stdbool.h>
@@ -113,7 +114,7 @@ static enum rv_err exchange(int fd, struct portmap_lease *l, struct in_addr self
 	encode(l, self, request);
 	for (int i = 0; i < TRIES; i++) {
 		struct pollfd wait = {.fd = fd, .events = POLLIN};
-		if (send(fd, request, sizeof request, MSG_NOSIGNAL) < 0)
+		if (os_socket_send(fd, request, sizeof request) < 0)
 			return rv_fail(et, RV_E_UNSUPPORTED, "the router does not take PCP");
 		while (poll(&wait, 1, FIRST_WAIT_MS << i) > 0) {
 			enum rv_err e;
@@ -131,7 +132,7 @@ static enum rv_err map(struct portmap_lease *l, struct rv_errtext *et) {
 	struct sockaddr_in router = {.sin_family = AF_INET, .sin_port = htons(PORT)}, self = {0};
 	socklen_t n = sizeof self;
 	RV_TRY(portmap_gateway(&router.sin_addr, et));
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int fd = os_socket_open(AF_INET, SOCK_DGRAM);
 	if (fd < 0)
 		return rv_fail(et, RV_E_IO, "no socket for PCP");
 	enum rv_err e = RV_E_IO;

@@ -2,6 +2,7 @@
 #include "net/portmap/portmap.h"
 
 #include "base/clock.h"
+#include "base/os_threads.h"
 #include "net/address_reach.h"
 #include "net/portmap/protocol.h"
 
@@ -10,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { LEASE_S = 3600, RETRY_S = 600, RENEW_LEAST_S = 30, STOP_S = 5, STOP_ASKING_S = 1 };
 
@@ -77,10 +77,8 @@ static int64_t pause_s(const struct portmap *p) {
 }
 
 static void wait(struct portmap *p) {
-	struct timespec until;
-	(void)clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += pause_s(p);
-	while (!p->stops && !p->hurries && pthread_cond_timedwait(&p->changed, &p->lock, &until) == 0)
+	const int64_t until_us = rv_clock_monotonic_us() + pause_s(p) * RV_US_PER_S;
+	while (!p->stops && !p->hurries && os_cond_wait_until(&p->changed, &p->lock, until_us))
 		;
 	p->hurries = false;
 }
@@ -109,11 +107,7 @@ static void *run(void *arg) {
 }
 
 static void init_waiting(struct portmap *p) {
-	pthread_condattr_t monotonic;
-	(void)pthread_condattr_init(&monotonic);
-	(void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	(void)pthread_cond_init(&p->changed, &monotonic);
-	(void)pthread_condattr_destroy(&monotonic);
+	os_cond_init(&p->changed);
 	(void)pthread_mutex_init(&p->lock, NULL);
 }
 
@@ -147,11 +141,8 @@ static bool notify(struct portmap *p, bool stops) {
 void portmap_stop(struct portmap *p) {
 	if (p == NULL)
 		return;
-	struct timespec until;
 	bool granted = notify(p, true);
-	(void)clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += granted ? STOP_S : STOP_ASKING_S;
-	if (pthread_timedjoin_np(p->thread, NULL, &until) != 0) {
+	if (!os_thread_join_until(p->thread, rv_clock_monotonic_us() + (granted ? STOP_S : STOP_ASKING_S) * RV_US_PER_S)) {
 		(void)pthread_detach(p->thread); /* it waits for the router, and keeps its memory */
 		return;
 	}

@@ -4,6 +4,7 @@
 #include "net/relay_server/relay_server.h"
 
 #include "base/clock.h"
+#include "base/os_sockets.h"
 #include "net/relay_server/internal.h"
 #include "net/tls.h"
 
@@ -71,7 +72,7 @@ static void send_frame(struct connection *c, const struct relay_frame *m) {
 		return;
 	}
 	size_t n = relay_frame_encode(m, bytes); /* a reflection: the buffer of a new socket has room for it */
-	(void)send(c->fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+	(void)os_socket_send(c->fd, bytes, n);
 }
 
 /* Returns the connection that could not be joined; NULL: both were. */
@@ -109,11 +110,7 @@ static void on_reflection_over(evutil_socket_t fd, short what, void *connection)
 
 /* Waits for the end of a reflection that the core keeps. */
 static void keep_reflection(struct connection *c) {
-	const int yes = 1, idle_s = KEEP_IDLE_S, each_s = KEEP_EACH_S, probes = KEEP_PROBES;
-	(void)setsockopt(c->fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
-	(void)setsockopt(c->fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
-	(void)setsockopt(c->fd, IPPROTO_TCP, TCP_KEEPINTVL, &each_s, sizeof each_s);
-	(void)setsockopt(c->fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+	os_socket_keep_alive(c->fd, KEEP_IDLE_S, KEEP_EACH_S, KEEP_PROBES);
 	event_free(c->readable);
 	c->readable = event_new(c->server->base, c->fd, EV_READ, on_reflection_over, c);
 	if (c->readable == NULL || event_add(c->readable, NULL) != 0)

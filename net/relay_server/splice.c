@@ -3,6 +3,7 @@
  * waits for the receiver's. */
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/os_sockets.h"
 #include "net/relay_server/internal.h"
 
 #include <errno.h>
@@ -35,7 +36,7 @@ static bool pass_end(struct connection *from) {
 static bool flush(struct connection *from) {
 	struct flow *f = &from->flow;
 	while (!is_empty(f)) {
-		ssize_t n = send(from->other->fd, f->bytes + f->at, f->end - f->at, MSG_NOSIGNAL | MSG_DONTWAIT);
+		ssize_t n = os_socket_send(from->other->fd, f->bytes + f->at, f->end - f->at);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)

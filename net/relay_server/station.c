@@ -1,14 +1,12 @@
 /* station.c: a member's station: TLS, then frames. */
 #include "base/clock.h"
+#include "base/os_sockets.h"
 #include "net/relay_server/internal.h"
 #include "net/tls.h"
 
 #include <event2/buffer.h>
 #include <event2/bufferevent_ssl.h>
-#include <linux/tcp.h>
-#include <netinet/in.h>
 #include <openssl/ssl.h>
-#include <sys/socket.h>
 
 enum { READ_AHEAD_BYTES = 8 * NET_MAX_RELAY_FRAME_BYTES, UNSENT_MAX_BYTES = 32 * NET_MAX_RELAY_FRAME_BYTES };
 
@@ -75,9 +73,7 @@ void station_send(struct connection *c, const struct relay_frame *m) {
 
 /* The least one: others hold the pauses of acknowledgements (RFC 1122 4.2.3.2). */
 uint32_t station_rtt_us(const struct connection *c) {
-	struct tcp_info info = {0};
-	socklen_t n = sizeof info;
-	if (getsockopt(bufferevent_getfd(c->station), IPPROTO_TCP, TCP_INFO, &info, &n) != 0)
-		return 0;
-	return info.tcpi_min_rtt != 0 && info.tcpi_min_rtt != UINT32_MAX ? info.tcpi_min_rtt : info.tcpi_rtt;
+	struct os_socket_facts f;
+	os_socket_look(bufferevent_getfd(c->station), &f);
+	return f.least_rtt_us != 0 ? f.least_rtt_us : f.rtt_us;
 }

@@ -1,7 +1,7 @@
 /* This machine loses its address and gets another one: who notices, and how soon
- * (net/address_watch.h, http_client_drop_stranded). In a network namespace of the test's own; where
+ * (base/os_address_watch.h, http_client_drop_stranded). In a network namespace of the test's own; where
  * none can be made, it is skipped. */
-#include "net/address_watch.h"
+#include "base/os_address_watch.h"
 #include "net/http_client.h"
 #include "tests/common/check.h"
 #include "web_server.h"
@@ -41,13 +41,13 @@ static void enter_namespace(void) {
 static void changes_are_told_once(void **state) {
 	(void)state;
 	enter_namespace();
-	int fd = address_watch_open();
+	int fd = os_address_watch_open();
 	assert_true(fd >= 0);
-	assert_false(address_watch_take(fd));
+	assert_false(os_address_watch_take(fd));
 	for (int i = 0; i < 3; i++) {
 		set_address(i % 2 == 0 ? SECOND : FIRST);
-		assert_true(address_watch_take(fd));
-		assert_false(address_watch_take(fd));
+		assert_true(os_address_watch_take(fd));
+		assert_false(os_address_watch_take(fd));
 	}
 	close(fd);
 }

@@ -1,7 +1,7 @@
 /* Links that stand but deliver nothing, members that move, and how often other people's addresses
  * are dialed (net/mesh/watch.c, net/mesh/dial.c). */
 #include "mesh_world.h"
-#include "net/address_watch.h"
+#include "net/stranded.h"
 #include "tcp_proxy.h"
 #include "tests/common/check.h"
 

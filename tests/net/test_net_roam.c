@@ -2,7 +2,7 @@
  * now. Two hosts with two lines between them, in network namespaces of the test's own; where none
  * can be made, it is skipped. */
 #include "mesh_world.h"
-#include "net/address_watch.h"
+#include "base/os_address_watch.h"
 #include "tests/common/check.h"
 
 #include <fcntl.h>
@@ -140,10 +140,10 @@ static void a_lost_address_moves_the_links_at_once(void **state) {
 	(void)state;
 	struct world w;
 	link_two(&w);
-	int watch = address_watch_open();
-	assert_true(watch >= 0 && !address_watch_take(watch));
+	int watch = os_address_watch_open();
+	assert_true(watch >= 0 && !os_address_watch_take(watch));
 	run("ip addr flush dev cable && ip link set cable down");
-	assert_true(address_watch_take(watch));
+	assert_true(os_address_watch_take(watch));
 	int64_t moved_us = w.now_us;
 	peers_hurry(w.nodes[LAPTOP].peers, w.now_us);
 	assert_true(world_until(&w, is_linked_anew, NULL));

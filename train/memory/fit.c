@@ -1,7 +1,7 @@
 /* fit.c: compares a plan with free memory, and searches for a change that fits. */
 #include "train/memory/fit.h"
 
-#include "train/memory/available.h"
+#include "base/os_memory.h"
 
 #include <inttypes.h>
 #include <stdint.h>
@@ -14,7 +14,7 @@
 
 struct memory_room memory_room_now(const struct device_choice *device) {
 	return (struct memory_room){
-		.device = device_free_bytes(device), .host = memory_available(""), .swap = swap_available("")};
+		.device = device_free_bytes(device), .host = os_memory_available(""), .swap = os_swap_available("")};
 }
 
 /* ---- what is needed ---- */

@@ -10,7 +10,7 @@ struct memory_room {
 	size_t host;
 	size_t swap; /* bytes in addition to host */
 };
-/* Returns the present room: device_free_bytes, memory_available, swap_available. */
+/* Returns the present room: device_free_bytes, os_memory_available, os_swap_available. */
 struct memory_room memory_room_now(const struct device_choice *device);
 
 /* Checks a plan. Pages of mapped text do not count: the kernel reclaims them. Returns RV_E_NOMEM if

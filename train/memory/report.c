@@ -1,8 +1,9 @@
 /* report.c: logs the plan and the peak. */
 #include "train/memory/report.h"
 
+#include "base/os_memory.h"
+
 #include <stdio.h>
-#include <sys/resource.h>
 
 /* Lists the items of a GPU's workspace: "logits 246, products 64, ..." in MiB. */
 static void list_workspace(const struct memory_plan *p, char *out, size_t cap) {
@@ -36,10 +37,10 @@ void memory_report_plan(struct rv_events *ev, const struct memory_plan *p) {
 }
 
 void memory_report_peak(struct rv_events *ev, const struct memory_plan *p) {
-	struct rusage used;
-	if (getrusage(RUSAGE_SELF, &used) != 0)
+	const size_t peak = os_memory_peak();
+	if (peak == 0)
 		return;
-	double peak_mib = (double)used.ru_maxrss / 1024, planned_mib = (double)memory_plan_host(p) / (1 << 20);
+	double peak_mib = (double)peak / (1 << 20), planned_mib = (double)memory_plan_host(p) / (1 << 20);
 	rv_event(ev, RV_INFO, "memory_peak",
 			 RV_FIELDS(rv_field_double("peak_mib", peak_mib), rv_field_double("planned_mib", planned_mib)),
 			 "memory: peak %.0f MiB, planned %.0f", peak_mib, planned_mib);

@@ -1,6 +1,7 @@
 /* reflection.c: see reflection.h. */
 #include "worker/join/reflection.h"
 
+#include "base/os_sockets.h"
 #include "net/mesh/pipe.h"
 
 #include <errno.h>
@@ -44,7 +45,7 @@ static bool send_preamble(const struct reflection *r, struct reflection_line *l)
 	memcpy(shown.token, r->nonce, sizeof shown.token);
 	relay_preamble_encode(&shown, bytes);
 	l->sent = true;
-	return send(l->fd, bytes, sizeof bytes, MSG_NOSIGNAL) == (ssize_t)sizeof bytes;
+	return os_socket_send(l->fd, bytes, sizeof bytes) == (ssize_t)sizeof bytes;
 }
 
 /* Takes the answer. Returns false when no more will come, with it or without. */

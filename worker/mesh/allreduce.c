@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
+#include "base/os_memory.h"
 #include "outer/partial_sum.h"
 #include "outer/recode.h"
 
@@ -224,8 +225,8 @@ void allreduce_free(struct allreduce *a) {
 }
 
 static enum rv_err map(struct lazy_memory *m, size_t bytes, const char *of, struct rv_errtext *et) {
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (p == MAP_FAILED)
+	void *p = os_memory_map_lazily(bytes);
+	if (!p)
 		return rv_fail(et, RV_E_NOMEM, "no address space for %s (%zu bytes)", of, bytes);
 	*m = (struct lazy_memory){p, bytes};
 	return RV_OK;

@@ -2,10 +2,9 @@
 #include "worker/reach/relay_reflection.h"
 
 #include "base/clock.h"
+#include "base/os_sockets.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <string.h>
 
 enum {
@@ -34,23 +33,16 @@ void relay_reflection_begin(struct relay_reflection *f, int64_t now_us, const st
 	relay_dial_begin(&f->dial, f->shared, now_us, to);
 }
 
-static void set_int(int fd, int level, int option, int value) {
-	(void)setsockopt(fd, level, option, &value, sizeof value);
-}
-
 /* Shows the token: the first bytes on a fresh connection, for which there is room in its
  * buffer. */
 static bool show_token(struct relay_reflection *f) {
 	struct relay_preamble shown = {.kind = RELAY_REFLECT};
 	uint8_t preamble[RELAY_PREAMBLE_BYTES];
 	int fd = f->dial.fd;
-	set_int(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S);
-	set_int(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S);
-	set_int(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_COUNT);
-	set_int(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+	os_socket_keep_alive(fd, KEEPALIVE_IDLE_S, KEEPALIVE_INTERVAL_S, KEEPALIVE_COUNT);
 	memcpy(shown.token, f->token, sizeof shown.token);
 	relay_preamble_encode(&shown, preamble);
-	f->is_shown = send(fd, preamble, sizeof preamble, MSG_NOSIGNAL) == (ssize_t)sizeof preamble;
+	f->is_shown = os_socket_send(fd, preamble, sizeof preamble) == (ssize_t)sizeof preamble;
 	return f->is_shown;
 }
 

@@ -4,7 +4,8 @@
 #include "worker/session/internal.h"
 
 #include "base/clock.h"
-#include "net/address_watch.h"
+#include "base/os_address_watch.h"
+#include "base/os_clock.h"
 #include "net/portmap/portmap.h"
 
 #include <stdio.h>
@@ -73,7 +74,7 @@ uint16_t session_outside_port(struct session *s) {
 /* ---- changes ---- */
 
 void session_watch_addresses(struct session *s) {
-	s->addresses_fd = address_watch_open();
+	s->addresses_fd = os_address_watch_open();
 }
 
 void session_unwatch_addresses(struct session *s) {
@@ -91,7 +92,7 @@ static void hurry(struct session *s, int64_t now_us) {
 }
 
 void session_poll_addresses(struct session *s, int64_t now_us) {
-	if (s->addresses_fd < 0 || !address_watch_take(s->addresses_fd))
+	if (s->addresses_fd < 0 || !os_address_watch_take(s->addresses_fd))
 		return;
 	http_client_drop_stranded(s->http);
 	if (s->portmap != NULL)
@@ -111,7 +112,7 @@ static void wake(struct session *s, int64_t now_us) {
 }
 
 void session_poll_sleep(struct session *s, int64_t now_us) {
-	int64_t slept_us = sleep_watch_take(&s->sleep, now_us, rv_clock_suspended_us());
+	int64_t slept_us = sleep_watch_take(&s->sleep, now_us, os_clock_suspended_us());
 	if (slept_us == 0)
 		return;
 	double seconds = (double)slept_us / RV_US_PER_S;

@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/file.h"
+#include "base/os_file.h"
 #include "worker/state/statestore_internal.h"
 
 #include <dirent.h>
@@ -151,17 +152,6 @@ static void remove_other_parts(const struct state_assembly *a) {
 	closedir(d);
 }
 
-/* 0, or an errno. Where a file system cannot promise room, the file gets its length, and room shows
- * as it is written. */
-static int take_room(int fd, uint64_t bytes) {
-	int failed;
-	do
-		failed = posix_fallocate(fd, 0, (off_t)bytes);
-	while (failed == EINTR);
-	bool cannot = failed == EOPNOTSUPP || failed == EINVAL || failed == ENOSYS;
-	return !cannot ? failed : ftruncate(fd, (off_t)bytes) == 0 ? 0 : errno;
-}
-
 /* Room is taken first: that there is none shows before anything has been fetched. */
 static enum rv_err open_part(struct state_assembly *a, struct rv_errtext *et) {
 	struct rv_errtext why;
@@ -173,7 +163,7 @@ static enum rv_err open_part(struct state_assembly *a, struct rv_errtext *et) {
 		(void)rv_fail_errno(&why, errno, "%s: cannot open for writing", path);
 		return move_to_memory(a, &why, et);
 	}
-	int full = take_room(a->fd, state_file_max_bytes(&a->store->cfg, STATE_KIND_SNAPSHOT, a->id.round));
+	int full = os_file_take_room(a->fd, state_file_max_bytes(&a->store->cfg, STATE_KIND_SNAPSHOT, a->id.round));
 	if (full != 0) {
 		(void)rv_fail_errno(&why, full, "%s: no room for it", path);
 		return move_to_memory(a, &why, et);

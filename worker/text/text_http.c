@@ -2,6 +2,7 @@
 #include "worker/text/text_http.h"
 
 #include "base/assert.h"
+#include "base/os_sockets.h"
 #include "net/ca_file.h"
 
 #include <curl/curl.h>
@@ -229,7 +230,7 @@ static curl_socket_t open_socket(void *ctx, curlsocktype purpose, struct curl_so
 	memcpy(&sa, &to->addr, to->addrlen);
 	address_of_socket(&sa, &a);
 	t->is_private = !t->mirror.is_own && !address_is_dialable(&a, t->http->met);
-	return t->is_private ? CURL_SOCKET_BAD : socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+	return t->is_private ? CURL_SOCKET_BAD : os_socket_open(to->family, to->socktype);
 }
 
 /* The first option that libcurl refuses stays in *worst: without one of them, a request might go

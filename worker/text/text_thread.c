@@ -3,13 +3,13 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/os_threads.h"
 #include "worker/text/text_thread_state.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
 	STALL_US = 10 * 1000 * 1000,
@@ -104,12 +104,7 @@ static struct text_waiter *add_waiter(struct text *t, const struct text_file *f)
 
 /* Waits a tick, under the lock. */
 static void wait_tick(struct text *t) {
-	struct timespec until;
-	(void)clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += TICK_MS * 1000000L;
-	until.tv_sec += until.tv_nsec / 1000000000L;
-	until.tv_nsec %= 1000000000L;
-	(void)pthread_cond_timedwait(&t->changed, &t->lock, &until);
+	(void)os_cond_wait_until(&t->changed, &t->lock, rv_clock_monotonic_us() + TICK_MS * RV_US_PER_MS);
 }
 
 /* Called with the lock held, which it gives up meanwhile. */
@@ -274,14 +269,10 @@ static enum rv_err open_parts(struct text *t, const struct text_config *cfg, str
 
 static struct text *new_text(void) {
 	struct text *t = calloc(1, sizeof *t);
-	pthread_condattr_t a;
 	if (!t)
 		return NULL;
 	(void)pthread_mutex_init(&t->lock, NULL);
-	(void)pthread_condattr_init(&a);
-	(void)pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
-	(void)pthread_cond_init(&t->changed, &a);
-	(void)pthread_condattr_destroy(&a);
+	os_cond_init(&t->changed);
 	return t;
 }
 

@@ -3,6 +3,7 @@
 #include "worker/trainer/copier.h"
 
 #include "base/assert.h"
+#include "base/os_threads.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -61,6 +62,7 @@ static void copy_slices(struct copier *c) {
 
 static void *main_of_thread(void *arg) {
 	struct copier *c = arg;
+	os_thread_name("copier");
 	pthread_mutex_lock(&c->lock);
 	while (!c->stop) {
 		copy_slices(c);
@@ -86,7 +88,6 @@ enum rv_err copier_new(struct copier **out, struct rv_errtext *et) {
 		free(c);
 		return rv_fail_errno(et, failed, "cannot start the copying thread");
 	}
-	(void)pthread_setname_np(c->thread, "copier");
 	*out = c;
 	return RV_OK;
 }

@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/file.h"
+#include "base/os_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -50,7 +51,7 @@ enum rv_err publish_log_put(struct publish_log *l, uint64_t i, const struct publ
 	RV_ASSERT(!w.failed && rv_writer_len(&w) == RECORD_BYTES);
 	if (!rv_write_at(l->fd, bytes, sizeof bytes, i * RECORD_BYTES))
 		return rv_fail_errno(et, errno, "%s: write", l->path);
-	return fdatasync(l->fd) == 0 ? RV_OK : rv_fail_errno(et, errno, "%s: fdatasync", l->path);
+	return os_file_sync_data(l->fd) == 0 ? RV_OK : rv_fail_errno(et, errno, "%s: cannot be made durable", l->path);
 }
 
 enum rv_err publish_log_get(const struct publish_log *l, uint64_t i, struct publish_record *r, struct rv_errtext *et) {

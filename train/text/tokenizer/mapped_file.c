@@ -1,8 +1,9 @@
-/* mapped_file.c: process_vm_readv(2) returns EFAULT where memcpy would raise SIGBUS. */
+/* mapped_file.c: the system copies, and returns an error where memcpy would raise SIGBUS. */
 #include "train/text/tokenizer/mapped_file.h"
 
 #include "base/assert.h"
 #include "base/file.h"
+#include "base/os_memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +12,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 static enum rv_err map(struct mapped_file *m, int fd, struct rv_errtext *et) {
@@ -33,8 +33,7 @@ static enum rv_err map(struct mapped_file *m, int fd, struct rv_errtext *et) {
 
 /* Lets the kernel copy `n` bytes from `from`. Returns how many it copied, perhaps fewer, or -1. */
 static ssize_t copy(const struct mapped_file *m, size_t from, size_t n, void *out) {
-	const struct iovec here = {out, n}, there = {(void *)(uintptr_t)(m->at + from), n};
-	return process_vm_readv(getpid(), &here, 1, &there, 1, 0);
+	return os_memory_read(out, m->at + from, n);
 }
 
 static bool forbidden(ssize_t got) {

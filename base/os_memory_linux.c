@@ -1,5 +1,6 @@
-/* available.c: reads /proc/meminfo and the limits of cgroups. */
-#include "train/memory/available.h"
+/* os_memory_linux.c: /proc/meminfo and the limits of cgroups; madvise(2), mmap(2),
+ * process_vm_readv(2). */
+#include "base/os_memory.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -7,6 +8,10 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 /* A cgroup version's file names for a resource; `cache` lists lines of `stat` with memory that the
  * kernel reclaims when short, including pages of files read more than once. */
@@ -130,11 +135,31 @@ static size_t available(const struct supply *s, const char *root) {
 	return room;
 }
 
-size_t memory_available(const char *root) {
+size_t os_memory_available(const char *root) {
 	return available(&memory, root);
 }
 
-size_t swap_available(const char *root) {
+size_t os_swap_available(const char *root) {
 	const size_t room = available(&swap, root);
 	return room == SIZE_MAX ? 0 : room;
+}
+
+/* ru_maxrss is in KiB here, and in bytes on other systems. */
+size_t os_memory_peak(void) {
+	struct rusage used;
+	return getrusage(RUSAGE_SELF, &used) == 0 && used.ru_maxrss > 0 ? (size_t)used.ru_maxrss * 1024 : 0;
+}
+
+void os_memory_prefer_large_pages(void *p, size_t bytes) {
+	(void)madvise(p, bytes, MADV_HUGEPAGE);
+}
+
+void *os_memory_map_lazily(size_t bytes) {
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	return p == MAP_FAILED ? NULL : p;
+}
+
+ssize_t os_memory_read(void *out, const void *from, size_t n) {
+	const struct iovec here = {out, n}, there = {(void *)(uintptr_t)from, n};
+	return process_vm_readv(getpid(), &here, 1, &there, 1, 0);
 }
