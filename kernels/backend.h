@@ -52,7 +52,7 @@ enum dtype { DTYPE_F32, DTYPE_BF16 };
 struct backend_options {
 	int threads;        /* 1..256; 0: all that this process may run on */
 	enum dtype compute; /* of the operands of products: see Products above */
-	const char *isa;    /* CPU: "auto", or the highest one to use: "avx512", "avx2", "portable" */
+	const char *isa;    /* CPU: "auto", or the highest one to use: "avx512", "avx2", "neon", "portable" */
 	int device;         /* GPU: which one, from 0 */
 };
 

@@ -43,6 +43,8 @@ static inline struct cpu_backend *cpu_of(struct backend *be) {
  * workspace. */
 float *cpu_workspace(struct cpu_backend *be, enum workspace which, size_t n);
 
+/* Returns the name of the i-th instruction set of this build, highest first; NULL past the last. */
+const char *cpu_isa_name(int i);
 /* Returns the kernels of the machine's highest instruction set that is not above `limit` ("auto":
  * no limit); NULL if `limit` is not a name. *best: the machine has no higher one. */
 const struct isa_kernels *cpu_isa_choose(const char *limit, bool *best);

@@ -18,13 +18,21 @@ static void describe_into(struct cpu_backend *c) {
 				   n == 1 ? "" : "s");
 }
 
+static enum rv_err refuse_isa(const char *limit, struct rv_errtext *et) {
+	char names[64] = "";
+	size_t used = 0;
+	for (int i = 0; cpu_isa_name(i) && used < sizeof names; i++)
+		used += (size_t)snprintf(names + used, sizeof names - used, ", %s", cpu_isa_name(i));
+	return rv_fail(et, RV_E_INVALID, "isa = \"%s\": on this kind of processor it must be one of auto%s", limit, names);
+}
+
 static enum rv_err cpu_open(const struct backend_options *opt, struct backend **out, struct rv_errtext *et) {
 	*out = NULL;
 	const char *limit = opt->isa ? opt->isa : "auto";
 	bool best;
 	const struct isa_kernels *isa = cpu_isa_choose(limit, &best);
 	if (!isa)
-		return rv_fail(et, RV_E_INVALID, "isa = \"%s\": must be auto, avx512, avx2 or portable", limit);
+		return refuse_isa(limit, et);
 	struct cpu_backend *c = calloc(1, sizeof *c);
 	if (!c)
 		return rv_fail(et, RV_E_NOMEM, "cpu backend: no memory for its handle");

@@ -65,7 +65,7 @@ static const struct rv_option own_options[] = {
 	{"name", RV_OPT_STRING, FIELD(name), FIELD_SIZE(name), "", 0, 0, NULL,
 	 "The run's name in reports; empty: the directory's name.", "Lab"},
 	{"device", RV_OPT_STRING, FIELD(device), FIELD_SIZE(device), "auto", 0, 0, NULL, DEVICE_HELP, "Lab"},
-	{"isa", RV_OPT_ENUM, FIELD(isa), FIELD_SIZE(isa), "auto", 0, 0, "auto|avx512|avx2|portable",
+	{"isa", RV_OPT_ENUM, FIELD(isa), FIELD_SIZE(isa), "auto", 0, 0, "auto|avx512|avx2|neon|portable",
 	 "Highest instruction set to use on the CPU.", "Lab"},
 	{"recompute", RV_OPT_CHOICE, FIELD(recompute), 0, "none", 0, 0, "none|block",
 	 "block: activations inside a block are computed again in the backward pass: much less memory, a third more work, "

@@ -319,7 +319,8 @@ static int jobs_of(const struct sweep *s) {
 
 enum rv_err sweep_run(struct sweep *s, struct rv_errtext *et) {
 	struct runner r = {.s = s};
-	const struct memory_room room = {.device = SIZE_MAX, .host = os_memory_available(""), .swap = os_swap_available("")};
+	const struct memory_room room = {
+		.device = SIZE_MAX, .host = os_memory_available(""), .swap = os_swap_available("")};
 	int lock = -1;
 	r.pool = (struct sweep_pool){.jobs = jobs_of(s), .memory_bytes = room.host / 100 * MEMORY_SHARE_PERCENT};
 	sweep_own_program(r.program);

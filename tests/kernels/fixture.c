@@ -9,12 +9,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if defined(__aarch64__)
+#define BEST   "neon"
+#define SECOND "neon"
+#else
+#define BEST   "avx512"
+#define SECOND "avx2"
+#endif
+
 static const struct variant fp32_variants[] = {
-	{"auto", 2, false, DTYPE_F32}, {"avx512", 1, true, DTYPE_F32},   {"avx512", 2, true, DTYPE_F32},
-	{"avx2", 2, true, DTYPE_F32},  {"portable", 2, true, DTYPE_F32},
+	{"auto", 2, false, DTYPE_F32}, {BEST, 1, true, DTYPE_F32},       {BEST, 2, true, DTYPE_F32},
+	{SECOND, 2, true, DTYPE_F32},  {"portable", 2, true, DTYPE_F32},
 };
 static const struct variant bf16_variants[] = {
-	{"auto", 2, true, DTYPE_BF16}, {"avx2", 2, true, DTYPE_BF16}, {"portable", 1, true, DTYPE_BF16}};
+	{"auto", 2, true, DTYPE_BF16}, {SECOND, 2, true, DTYPE_BF16}, {"portable", 1, true, DTYPE_BF16}};
 
 struct backend *open_ref(void) {
 	struct rv_errtext et = {0};

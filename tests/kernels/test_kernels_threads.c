@@ -68,17 +68,16 @@ static void llama_step(struct backend *be, float *r) {
 }
 
 static void check_thread_counts(void (*run)(struct backend *be, float *r), size_t n_results) {
-	const char *levels[] = {"avx512", "avx2", "portable"};
 	float *want = zero_floats(n_results), *got = zero_floats(n_results);
-	for (size_t i = 0; i < 2 * sizeof levels / sizeof levels[0]; i++)
+	for (int i = 0; cpu_isa_name(i / 2); i++)
 		for (int threads = 1; threads <= 3; threads++) {
 			enum dtype compute = i & 1 ? DTYPE_BF16 : DTYPE_F32;
-			struct backend *be = open_variant(&(struct variant){levels[i / 2], threads, true, compute});
+			struct backend *be = open_variant(&(struct variant){cpu_isa_name(i / 2), threads, true, compute});
 			if (!be)
 				continue;
 			run(be, threads == 1 ? want : got);
 			if (threads > 1)
-				check_same(levels[i / 2], got, want, n_results);
+				check_same(cpu_isa_name(i / 2), got, want, n_results);
 			run(be, got);
 			check_same("again", got, want, n_results);
 			backend_close(be);

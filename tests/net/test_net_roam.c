@@ -1,8 +1,8 @@
 /* A laptop that changes from cable to wireless: its links are made from the address that it has
  * now. Two hosts with two lines between them, in network namespaces of the test's own; where none
  * can be made, it is skipped. */
-#include "mesh_world.h"
 #include "base/os_address_watch.h"
+#include "mesh_world.h"
 #include "tests/common/check.h"
 
 #include <fcntl.h>

@@ -172,8 +172,13 @@ extern const struct isa_kernels isa_kernels_portable;
 #if defined(__x86_64__)
 extern const struct isa_kernels isa_kernels_avx2, isa_kernels_avx512;
 /* For processors with AVX512_BF16. */
-extern const struct gemm_kernels gemm_kernels_avx512_bf16;
-extern const struct attention_kernels attention_kernels_avx512_bf16;
+extern const struct gemm_kernels gemm_bf16_avx512;
+extern const struct attention_kernels attention_bf16_avx512;
+#elif defined(__aarch64__)
+extern const struct isa_kernels isa_kernels_neon;
+/* For processors with FEAT_BF16. */
+extern const struct gemm_kernels gemm_bf16_neon;
+extern const struct attention_kernels attention_bf16_neon;
 #endif
 
 #endif

@@ -3,7 +3,8 @@
  *
  * Per step of k it loads nv vectors of B once and broadcasts mr values of A, so 2 * mr * nv * VL
  * operations cost mr + nv loads. 14 x 2 vectors fill the 32 registers of AVX-512, 6 x 2 the 16 of
- * AVX2. A is read as a[i * a_i + k * a_k]: packed panels and transposed blocks have a_i = 1; blocks
+ * AVX2. NEON multiplies by one lane of a register, so values of A take registers too: 8 x 2 leave
+ * room for them (with 12 rows gcc 12 spills four sums, with 8 none). A is read as a[i * a_i + k * a_k]: packed panels and transposed blocks have a_i = 1; blocks
  * written by a tile have a_k = 1. */
 #ifndef RV_KERNELS_CPU_ISA_TILE_H
 #define RV_KERNELS_CPU_ISA_TILE_H
@@ -21,11 +22,14 @@
 enum { TILE_ROWS = 14 };
 #elif defined(__AVX2__)
 enum { TILE_ROWS = 6 };
+#elif defined(RV_NEON)
+enum { TILE_ROWS = 8 };
 #else
 enum { TILE_ROWS = 4 };
 #endif
 enum { TILE_VECTORS = 2, TILE_COLS = TILE_VECTORS * VL };
-_Static_assert((int)TILE_ROWS <= (int)VL, "packing a panel of A stores one vector per k");
+_Static_assert((int)TILE_ROWS <= (int)VL || TILE_ROWS % VL == 0,
+			   "packing a panel of A stores one vector per k, or whole ones");
 
 /* Operands of a tile: where each starts and how far apart its rows (and columns) are. */
 struct tile_args {
@@ -88,10 +92,12 @@ RV_ALWAYS_INLINE void tile(int mr, int nv, ptrdiff_t a_i, ptrdiff_t a_k, const s
 		TILE_CASE_(11)
 		TILE_CASE_(10)
 		TILE_CASE_(9)
+#endif
+#if defined(__AVX512F__) || defined(RV_NEON)
 		TILE_CASE_(8)
 		TILE_CASE_(7)
 #endif
-#if defined(__AVX2__)
+#if defined(__AVX2__) || defined(RV_NEON)
 		TILE_CASE_(6)
 		TILE_CASE_(5)
 #endif

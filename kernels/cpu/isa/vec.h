@@ -1,7 +1,7 @@
 /* vec.h: one vector of floats, as wide as the instruction set that this file is being compiled for.
  *
  * Every file of this folder is compiled once per instruction set (see kernels/CMakeLists.txt), with
- * RV_ISA naming it: avx512, avx2 or portable. Kernels are written once, over `vf` (VL floats) and
+ * RV_ISA naming it: avx512, avx2, neon or portable. Kernels are written once, over `vf` (VL floats) and
  * the few operations below; only here are operations without a GCC vector extension, as
  * intrinsics. */
 #ifndef RV_KERNELS_CPU_ISA_VEC_H
@@ -18,6 +18,9 @@ enum { VL = 16 };
 #elif defined(__AVX2__)
 #include <immintrin.h>
 enum { VL = 8 };
+#elif defined(RV_NEON)
+#include <arm_neon.h>
+enum { VL = 4 };
 #else
 enum { VL = 4 };
 #endif
@@ -78,6 +81,8 @@ RV_ALWAYS_INLINE vf vfma(vf a, vf b, vf c) {
 	return (vf)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
 #elif defined(__FMA__)
 	return (vf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#elif defined(RV_NEON)
+	return vfmaq_f32(c, a, b);
 #else
 	return a * b + c;
 #endif
@@ -93,6 +98,8 @@ RV_ALWAYS_INLINE vf vmax(vf a, vf b) {
 	return (vf)_mm512_max_ps((__m512)a, (__m512)b);
 #elif defined(__AVX2__)
 	return (vf)_mm256_max_ps((__m256)a, (__m256)b);
+#elif defined(RV_NEON)
+	return vbslq_f32(vcgtq_f32(a, b), a, b); /* FMAX would return NaN for either */
 #else
 	return vblend((vu)(a > b), a, b);
 #endif
@@ -103,6 +110,8 @@ RV_ALWAYS_INLINE vf vmin(vf a, vf b) {
 	return (vf)_mm512_min_ps((__m512)a, (__m512)b);
 #elif defined(__AVX2__)
 	return (vf)_mm256_min_ps((__m256)a, (__m256)b);
+#elif defined(RV_NEON)
+	return vbslq_f32(vcltq_f32(a, b), a, b);
 #else
 	return vblend((vu)(a < b), a, b);
 #endif
@@ -113,6 +122,8 @@ RV_ALWAYS_INLINE vf vsqrt(vf a) {
 	return (vf)_mm512_sqrt_ps((__m512)a);
 #elif defined(__AVX2__)
 	return (vf)_mm256_sqrt_ps((__m256)a);
+#elif defined(RV_NEON)
+	return vsqrtq_f32(a);
 #else
 	vf r;
 	for (int i = 0; i < VL; i++)
@@ -167,6 +178,10 @@ RV_ALWAYS_INLINE vf vexp2(vf x) {
 
 /* Horizontal reductions: always the same tree, halves onto halves. */
 RV_ALWAYS_INLINE float vreduce_add(vf v) {
+#if defined(RV_NEON)
+	float32x2_t half = vadd_f32(vget_low_f32(v), vget_high_f32(v));
+	return vget_lane_f32(half, 0) + vget_lane_f32(half, 1);
+#else
 	float lanes[VL];
 	vstore(lanes, v);
 #pragma GCC unroll 4
@@ -175,6 +190,7 @@ RV_ALWAYS_INLINE float vreduce_add(vf v) {
 		for (int i = 0; i < half; i++)
 			lanes[i] += lanes[i + half];
 	return lanes[0];
+#endif
 }
 
 RV_ALWAYS_INLINE float vreduce_max(vf v) {

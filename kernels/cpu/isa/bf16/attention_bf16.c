@@ -4,4 +4,4 @@
 
 #include "kernels/cpu/isa/attention_blocks.h"
 
-const struct attention_kernels attention_kernels_avx512_bf16 = ATTENTION_KERNELS;
+const struct attention_kernels ISA(attention_bf16) = ATTENTION_KERNELS;
