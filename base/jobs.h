@@ -27,8 +27,8 @@ struct job {
 struct jobs;
 
 /* Starts the thread. It calls `wake(ctx)` whenever a job is finished, to make the poster call
- * jobs_reap(). `name` is what debuggers show (at most 15 characters), a literal. RV_E_NOMEM, RV_E_BUSY (no
- * thread). */
+ * jobs_reap(). `name` is what debuggers show (at most 15 characters), a literal. RV_E_NOMEM,
+ * RV_E_BUSY (no thread). */
 enum rv_err jobs_new(const char *name, void (*wake)(void *ctx), void *ctx, struct jobs **out, struct rv_errtext *et);
 /* Waits for the running job and those queued, and calls `dropped`, not `done`, for each job that
  * was not reaped, in order. NULL is fine. */

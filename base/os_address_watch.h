@@ -1,6 +1,6 @@
-/* os_address_watch.h: reports when this machine gains or loses an address: a laptop moves to another
- * Wi-Fi, a provider gives a new address, a cable is plugged in. Otherwise TCP notices only by its
- * timeouts. */
+/* os_address_watch.h: reports when this machine gains or loses an address: a laptop moves to
+ * another Wi-Fi, a provider gives a new address, a cable is plugged in. Otherwise TCP notices only
+ * by its timeouts. */
 #ifndef RV_BASE_OS_ADDRESS_WATCH_H
 #define RV_BASE_OS_ADDRESS_WATCH_H
 

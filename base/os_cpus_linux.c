@@ -1,4 +1,4 @@
-/* os_cpus_linux.c: sched_getaffinity(2), and the hardware's capabilities in the auxiliary vector. */
+/* os_cpus_linux.c: sched_getaffinity(2), and the capabilities in getauxval(3). */
 #include "base/os_cpus.h"
 
 #include <sched.h>

@@ -1,4 +1,4 @@
-/* os_file_linux.c: posix_fallocate(3), sendfile(2), fdatasync(2). */
+/* os_file_linux.c: posix_fallocate(3), sendfile(2), fdatasync(2), pipe2(2). */
 #include "base/os_file.h"
 
 #include <errno.h>
@@ -22,4 +22,8 @@ ssize_t os_file_send(int socket, int file, off_t *at, size_t n) {
 
 int os_file_sync_data(int fd) {
 	return fdatasync(fd);
+}
+
+int os_file_pipe(int ends[2]) {
+	return pipe2(ends, O_CLOEXEC | O_NONBLOCK);
 }

@@ -8,8 +8,8 @@
 
 /* Returns bytes that this process may still take: what the system calls available, limited by what
  * containers leave (Linux: MemAvailable, cgroups), where page cache and other reclaimable memory
- * count as free. Returns SIZE_MAX if the system does not report it. `root` is "" but in tests, which
- * have proc/ and sys/fs/cgroup/ below it. */
+ * count as free. Returns SIZE_MAX if the system does not report it. `root` is "" but in tests,
+ * which have proc/ and sys/fs/cgroup/ below it. */
 size_t os_memory_available(const char *root);
 /* Returns bytes of free swap, limited by cgroups of version 2 (unknown for version 1); 0 if there
  * is none, or the system does not report it. */

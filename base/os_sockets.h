@@ -1,6 +1,6 @@
 /* os_sockets.h: what systems do with sockets in ways of their own. Any thread; nothing here blocks.
- * Where a system lacks an option, the call does nothing: connections then end later, or wait longer
- * in line. */
+ * If a system lacks an option, the call does nothing: connections then end later, or wait longer in
+ * line. */
 #ifndef RV_BASE_OS_SOCKETS_H
 #define RV_BASE_OS_SOCKETS_H
 

@@ -1,6 +1,6 @@
 /* This machine loses its address and gets another one: who notices, and how soon
- * (base/os_address_watch.h, http_client_drop_stranded). In a network namespace of the test's own; where
- * none can be made, it is skipped. */
+ * (base/os_address_watch.h, http_client_drop_stranded). In a network namespace of the test's own;
+ * where none can be made, it is skipped. */
 #include "base/os_address_watch.h"
 #include "net/http_client.h"
 #include "tests/common/check.h"

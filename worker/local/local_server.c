@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/hex.h"
 #include "base/json_limits.h"
+#include "base/os_threads.h"
 #include "net/address.h"
 #include "net/http_server/query.h"
 #include "net/http_server/reply.h"
@@ -325,6 +326,7 @@ static enum rv_err make_events(struct local_server *s, struct rv_errtext *et) {
 }
 
 static void *run(void *server) {
+	os_thread_name("local");
 	(void)event_base_dispatch(((struct local_server *)server)->base);
 	return NULL;
 }
@@ -338,7 +340,6 @@ static enum rv_err start(struct local_server *s, struct rv_errtext *et) {
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (!s->started)
 		return rv_fail(et, RV_E_NOMEM, "no thread for the worker's page");
-	(void)pthread_setname_np(s->thread, "local");
 	return RV_OK;
 }
 

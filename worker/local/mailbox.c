@@ -2,9 +2,9 @@
 #include "worker/local/mailbox.h"
 
 #include "base/assert.h"
+#include "base/os_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -53,7 +53,7 @@ enum rv_err mailbox_new(struct mailbox **out, struct rv_errtext *et) {
 		return rv_fail(et, RV_E_NOMEM, "no memory for the commands");
 	(void)pthread_mutex_init(&m->lock, NULL);
 	m->owner[0] = m->owner[1] = m->receiver[0] = m->receiver[1] = -1;
-	if (pipe2(m->owner, O_CLOEXEC | O_NONBLOCK) != 0 || pipe2(m->receiver, O_CLOEXEC | O_NONBLOCK) != 0) {
+	if (os_file_pipe(m->owner) != 0 || os_file_pipe(m->receiver) != 0) {
 		enum rv_err e = rv_fail_errno(et, errno, "no pipe for the commands");
 		mailbox_free(m);
 		return e;

@@ -4,8 +4,9 @@
  * Per step of k it loads nv vectors of B once and broadcasts mr values of A, so 2 * mr * nv * VL
  * operations cost mr + nv loads. 14 x 2 vectors fill the 32 registers of AVX-512, 6 x 2 the 16 of
  * AVX2. NEON multiplies by one lane of a register, so values of A take registers too: 8 x 2 leave
- * room for them (with 12 rows gcc 12 spills four sums, with 8 none). A is read as a[i * a_i + k * a_k]: packed panels and transposed blocks have a_i = 1; blocks
- * written by a tile have a_k = 1. */
+ * room for them (with 12 rows gcc 12 spills four sums in the loop, with 8 none). A is read as a[i *
+ * a_i + k * a_k]: packed panels and transposed blocks have a_i = 1; blocks written by a tile have
+ * a_k = 1. */
 #ifndef RV_KERNELS_CPU_ISA_TILE_H
 #define RV_KERNELS_CPU_ISA_TILE_H
 

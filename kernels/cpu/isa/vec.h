@@ -1,8 +1,8 @@
 /* vec.h: one vector of floats, as wide as the instruction set that this file is being compiled for.
  *
  * Every file of this folder is compiled once per instruction set (see kernels/CMakeLists.txt), with
- * RV_ISA naming it: avx512, avx2, neon or portable. Kernels are written once, over `vf` (VL floats) and
- * the few operations below; only here are operations without a GCC vector extension, as
+ * RV_ISA naming it: avx512, avx2, neon or portable. Kernels are written once, over `vf` (VL floats)
+ * and the few operations below; only here are operations without a GCC vector extension, as
  * intrinsics. */
 #ifndef RV_KERNELS_CPU_ISA_VEC_H
 #define RV_KERNELS_CPU_ISA_VEC_H

@@ -1,5 +1,5 @@
-/* word_bf16.h: the operands of products are bf16 and a word is two of them: AVX512_BF16, or BFDOT of
- * ARM's FEAT_BF16, multiplies two pairs of every lane and adds them in fp32 in one instruction.
+/* word_bf16.h: the operands of products are bf16 and a word is two of them: AVX512_BF16, or BFDOT
+ * of ARM's FEAT_BF16, multiplies two pairs of every lane and adds them in fp32 in one instruction.
  * Rounding is to nearest even, as in word_rounded.h; the results differ from products of rounded
  * fp32 in the last bits, since the instruction flushes denormals and rounds in its own order. See
  * pack.h. */
