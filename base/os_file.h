@@ -6,9 +6,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Gives the open file `bytes` of length, and takes the room for them on the disk. If the file system
- * cannot promise room, the file gets its length, and room shows as it is written. Returns 0, or an
- * errno (ENOSPC). */
+/* Gives the open file `bytes` of length, and takes the room for them on the disk. If the file
+ * system cannot promise room, the file gets its length, and room shows as it is written. Returns 0,
+ * or an errno (ENOSPC). */
 int os_file_take_room(int fd, uint64_t bytes);
 /* Sends up to `n` bytes of `file` from *at on to a socket, and moves *at. Returns the bytes sent, 0
  * at the file's end, or -1 with errno (EAGAIN: a non-blocking socket is full). */
