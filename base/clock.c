@@ -23,3 +23,7 @@ int64_t rv_clock_wall_us(void) {
 int64_t rv_clock_thread_us(void) {
 	return now_us(CLOCK_THREAD_CPUTIME_ID);
 }
+
+int64_t rv_clock_process_us(void) {
+	return now_us(CLOCK_PROCESS_CPUTIME_ID);
+}

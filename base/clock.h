@@ -14,5 +14,7 @@ int64_t rv_clock_monotonic_us(void);
 int64_t rv_clock_wall_us(void);
 /* Returns the processor time that the calling thread has used, in microseconds. */
 int64_t rv_clock_thread_us(void);
+/* Returns the same of all threads of the process, those that have ended included. */
+int64_t rv_clock_process_us(void);
 
 #endif

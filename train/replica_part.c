@@ -1,5 +1,7 @@
 /* replica_part.c: one device's memory, share of the gradient, and slice of the update. */
 #include "base/assert.h"
+#include "base/clock.h"
+#include "kernels/gate.h"
 #include "train/replica_internal.h"
 #include "train/step_bounds.h"
 
@@ -153,11 +155,26 @@ static void on_gradients(void *ctx, size_t begin, size_t end) {
 		send_ready(c->r, p);
 }
 
+/* Starts and ends a micro-batch: while the time of GPUs is limited it is waited for, and rested
+ * after. The time of processors is limited within their kernels. */
+static int64_t begin_batch(const struct replica *r) {
+	gate_pass(r->stop);
+	return rv_clock_monotonic_us();
+}
+
+static void end_batch(const struct replica *r, const struct replica_part *p, int64_t began_us) {
+	if (!gate_limits_device() || !p->be->ops->micro_losses)
+		return;
+	p->be->ops->sync(p->be);
+	gate_device_end(rv_clock_monotonic_us() - began_us, r->stop);
+}
+
 /* Computes forward and backward of b sequences. Returns true if p->losses has their losses, false
  * if all losses of the step come later. In the last batch of one of several parts, gradients are
  * sent as they become final. */
 static bool run_batch(struct replica *r, struct replica_part *p, float grad_scale, uint64_t b, bool last) {
 	struct ready_ctx ready = {r, p};
+	const int64_t began_us = begin_batch(r);
 	if (last && p->comm) {
 		p->model->on_gradients = on_gradients;
 		p->model->on_gradients_ctx = &ready;
@@ -165,6 +182,7 @@ static bool run_batch(struct replica *r, struct replica_part *p, float grad_scal
 	bool has_losses = model_micro_step(p->model, p->theta, p->grad, p->inputs, p->targets, (int)b, (int)r->cfg.context,
 									   grad_scale, p->losses);
 	p->model->on_gradients = NULL;
+	end_batch(r, p, began_us);
 	return has_losses;
 }
 

@@ -9,6 +9,7 @@
 #include "kernels/cpu/cpu.h"
 
 #include "base/assert.h"
+#include "kernels/gate.h"
 
 enum {
 	K_BLOCK = 512,            /* of one pass over a tile: a panel of A is 28 KiB */
@@ -221,6 +222,7 @@ void cpu_gemm(struct cpu_backend *be, const struct gemm *g) {
 		cpu_gemm_own(be, g);
 		return;
 	}
+	gate_pass(NULL);
 	cpu_gemm_onednn(be, g);
 	if (g->row_sums)
 		cpu_add_column_sums(be, g->row_sums, g->a, g->lda, g->k, g->m);

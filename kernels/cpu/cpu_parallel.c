@@ -1,6 +1,7 @@
-/* cpu_parallel.c: tasks on threads. Without OpenMP (ThreadSanitizer builds) everything runs on the
- * caller. */
+/* cpu_parallel.c: tasks on threads, which pass the gate (kernels/gate.h) before each. Without
+ * OpenMP (ThreadSanitizer builds) everything runs on the caller. */
 #include "kernels/cpu/cpu.h"
+#include "kernels/gate.h"
 
 #include "base/parallel.h"
 
@@ -17,9 +18,14 @@ int cpu_thread_count(int wanted) {
 #endif
 }
 
+static void run_task(cpu_task_fn *fn, void *ctx, int task, int thread) {
+	gate_pass(NULL);
+	fn(ctx, task, thread);
+}
+
 static void run_serial(int n_tasks, cpu_task_fn *fn, void *ctx) {
 	for (int task = 0; task < n_tasks; task++)
-		fn(ctx, task, 0);
+		run_task(fn, ctx, task, 0);
 }
 
 void cpu_parallel_on(int threads, int n_tasks, cpu_task_fn *fn, void *ctx) {
@@ -27,7 +33,7 @@ void cpu_parallel_on(int threads, int n_tasks, cpu_task_fn *fn, void *ctx) {
 	if (threads > 1 && n_tasks > 1) {
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
 		for (int task = 0; task < n_tasks; task++)
-			fn(ctx, task, omp_get_thread_num());
+			run_task(fn, ctx, task, omp_get_thread_num());
 		return;
 	}
 #endif

@@ -423,6 +423,47 @@ static void test_short_of_memory(void **state) {
 	assert_fault(check(&q, &full, MEMORY_SHORT_WARN, said, &et), RV_E_NOMEM, &et, "a device needs ");
 }
 
+/* What a person allows is kept, whatever is free; the refusal names the option. */
+static void test_a_capped_room(void **state) {
+	(void)state;
+	struct run_config cfg = fixture_config();
+	struct rv_errtext et = {0};
+	char said[EVENT_BYTES];
+	struct memory_request q = {.run = &cfg, .device = &cpu, .role = MEMORY_WORKER, .replicas = 1, .parallel = 1};
+	const struct memory_plan plan = plan_of(&q);
+	const size_t need = memory_plan_host(&plan) - plan.data;
+	struct memory_room room = {.device = SIZE_MAX, .host = 2 * need, .swap = need};
+	memory_room_cap(&room, 0, 0);
+	assert_true(!room.host_capped && !room.device_capped && room.host == 2 * need);
+	memory_room_cap(&room, (int64_t)need, 0);
+	assert_int_equal(memory_fit(&q, &room, &et), RV_OK);
+	memory_room_cap(&room, (int64_t)need - 1, 0);
+	assert_fault(memory_fit(&q, &room, &et), RV_E_NOMEM, &et, "--max-memory allows");
+	assert_int_equal(check(&q, &room, MEMORY_SHORT_WARN, said, &et), RV_E_NOMEM);        /* that is of what is free */
+	room = (struct memory_room){.device = SIZE_MAX, .host = need / 2, .swap = 2 * need}; /* swap is memory, too */
+	memory_room_cap(&room, (int64_t)need - 1, 0);
+	assert_true(room.host == need / 2 && room.host + room.swap == need - 1);
+	assert_fault(memory_fit(&q, &room, &et), RV_E_NOMEM, &et, "--max-memory allows");
+}
+
+/* A cap on a GPU's memory holds what the backend takes where it is free, not only the least. */
+static void test_a_capped_device(void **state) {
+	(void)state;
+	const struct device_choice gpu = {.backend = "cuda", .n = 1};
+	struct run_config cfg = fixture_config();
+	struct rv_errtext et = {0};
+	need_plugin();
+	struct memory_request q = {.run = &cfg, .device = &gpu, .role = MEMORY_WORKER, .replicas = 1, .parallel = 1};
+	const struct memory_plan plan = plan_of(&q);
+	const size_t all = memory_plan_device(&plan) + ((size_t)512 << 20);
+	assert_true(memory_plan_least_device(&plan) < memory_plan_device(&plan));
+	struct memory_room room = {.device = SIZE_MAX, .host = SIZE_MAX};
+	memory_room_cap(&room, 0, (int64_t)all);
+	assert_int_equal(memory_fit(&q, &room, &et), RV_OK);
+	memory_room_cap(&room, 0, (int64_t)all - 1);
+	assert_fault(memory_fit(&q, &room, &et), RV_E_NOMEM, &et, "--gpu-memory allows");
+}
+
 int main(int argc, char **argv) {
 	if (argc > 1)
 		return measure(strcmp(argv[1], "--measure-recompute") == 0);
@@ -439,6 +480,8 @@ int main(int argc, char **argv) {
 		cmocka_unit_test(test_a_machine_that_is_too_small),
 		cmocka_unit_test(test_what_is_kept_follows_the_memory),
 		cmocka_unit_test(test_short_of_memory),
+		cmocka_unit_test(test_a_capped_room),
+		cmocka_unit_test(test_a_capped_device),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

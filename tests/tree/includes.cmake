@@ -54,7 +54,9 @@ set(worker/mesh ${worker/text} worker/mesh)
 set(worker/reach ${below_worker} worker/reach)
 set(worker/own_relay base net net/relay_server worker/own_relay)
 set(worker/local base base/chart net net/http_server worker/local)
-set(worker/session ${worker/mesh} net/portmap worker/local worker/round worker/join worker/own_relay worker/reach worker/options worker/trainer worker/session)
+set(worker/allow base worker/allow) # what a person allows: readings, settings and the time, nothing else
+set(worker/sensors ${worker/allow} worker/sensors)
+set(worker/session ${worker/mesh} net/portmap worker/sensors worker/local worker/round worker/join worker/own_relay worker/reach worker/options worker/trainer worker/session)
 set(worker/commands ${worker/session} worker/commands)
 set(worker ${worker/commands} worker)
 

@@ -7,7 +7,7 @@ enum rv_err memory_check(const struct memory_request *q, const struct memory_roo
 						 struct rv_events *ev, struct rv_errtext *et) {
 	struct memory_room limit = *room;
 	struct rv_errtext what = {0};
-	if (choice == MEMORY_SHORT_WARN)
+	if (choice == MEMORY_SHORT_WARN && !room->host_capped)
 		limit.host = SIZE_MAX;
 	RV_TRY(memory_fit(q, &limit, et));
 	const struct memory_room unswapped = {.device = SIZE_MAX, .host = room->host};

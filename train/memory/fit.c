@@ -17,16 +17,33 @@ struct memory_room memory_room_now(const struct device_choice *device) {
 		.device = device_free_bytes(device), .host = os_memory_available(""), .swap = os_swap_available("")};
 }
 
+void memory_room_cap(struct memory_room *room, int64_t host_bytes, int64_t device_bytes) {
+	const size_t host = (size_t)host_bytes;
+	if (host_bytes > 0 && (room->host >= host || room->swap > host - room->host)) {
+		room->host = room->host < host ? room->host : host;
+		room->swap = host - room->host;
+		room->host_capped = true;
+	}
+	if (device_bytes > 0 && (size_t)device_bytes < room->device) {
+		room->device = (size_t)device_bytes;
+		room->device_capped = true;
+	}
+}
+
 /* ---- what is needed ---- */
 
 struct need {
 	size_t device, host;
 };
 
-static enum rv_err need_of(const struct memory_request *q, struct need *out, struct rv_errtext *et) {
+/* A backend takes what it can do without where it is free (memory_plan.spare): a person's cap has
+ * to hold that, too. */
+static enum rv_err need_of(const struct memory_request *q, const struct memory_room *room, struct need *out,
+						   struct rv_errtext *et) {
 	struct memory_plan p;
 	RV_TRY(memory_plan_make(q, &p, et));
-	out->device = p.on_device ? memory_plan_least_device(&p) + DEVICE_OVERHEAD_BYTES : 0;
+	const size_t device = room->device_capped ? memory_plan_device(&p) : memory_plan_least_device(&p);
+	out->device = p.on_device ? device + DEVICE_OVERHEAD_BYTES : 0;
 	out->host = memory_plan_host(&p) - p.data;
 	return RV_OK;
 }
@@ -57,7 +74,7 @@ static void trial_init(struct trial *t, const struct memory_request *q, const st
 }
 
 static bool fits(struct trial *t) {
-	return need_of(&t->q, &t->need, NULL) == RV_OK && is_within(&t->need, t->room);
+	return need_of(&t->q, t->room, &t->need, NULL) == RV_OK && is_within(&t->need, t->room);
 }
 
 /* Reports whether the run may be changed: a worker's batch and types are the run's. */
@@ -143,7 +160,7 @@ enum rv_err memory_fit(const struct memory_request *q, const struct memory_room 
 	struct memory_plan p;
 	struct need need;
 	char plan[256], advice[ADVICE_BYTES], swap[48] = "";
-	RV_TRY(need_of(q, &need, et));
+	RV_TRY(need_of(q, room, &need, et));
 	if (is_within(&need, room))
 		return RV_OK;
 	RV_TRY(memory_plan_make(q, &p, et));
@@ -153,6 +170,11 @@ enum rv_err memory_fit(const struct memory_request *q, const struct memory_room 
 	if (!of_device && room->swap > 0)
 		(void)snprintf(swap, sizeof swap, ", swap of %.0f included", (double)room->swap / MIB);
 	advise(q, room, of_device, advice);
+	if (of_device ? room->device_capped : room->host_capped)
+		return rv_fail(et, RV_E_NOMEM, "%s needs %.0f MiB and %s allows %.0f, %.0f too few; %s. %s",
+					   of_device ? "a device" : "training", (double)needed / MIB,
+					   of_device ? "--gpu-memory" : "--max-memory", (double)there / MIB, (double)(needed - there) / MIB,
+					   advice, plan);
 	return rv_fail(et, RV_E_NOMEM, "%s needs %.0f MiB and %s %.0f free%s, %.0f too few; %s. %s",
 				   of_device ? "a device" : "training", (double)needed / MIB, of_device ? "has" : "there are",
 				   (double)there / MIB, swap, (double)(needed - there) / MIB, advice, plan);

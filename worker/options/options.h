@@ -3,6 +3,7 @@
 #define RV_WORKER_OPTIONS_OPTIONS_H
 
 #include "base/options.h"
+#include "base/os_priority.h"
 #include "base/program.h"
 #include "kernels/device.h"
 #include "train/memory/check.h"
@@ -17,8 +18,10 @@ struct worker_options {
 	int64_t data_cache;                /* bytes of the run's text that are kept */
 	char tokenizer[512];               /* "": the remembered one, or none */
 	char init[512];
-	int64_t shard; /* -1: member modulo data-shards */
-	int64_t threads;
+	int64_t shard;                         /* -1: member modulo data-shards */
+	int64_t threads, cpu_share, gpu_share; /* shares in percent */
+	int priority;                          /* enum os_priority */
+	int64_t max_memory, gpu_memory;        /* bytes; 0: what is free */
 	char device[DEVICE_TEXT_BYTES];
 	int recompute, short_of_memory; /* enum worker_recompute, enum memory_short */
 	char listen[128];               /* "": the usual port, or the next free one */

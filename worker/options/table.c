@@ -14,6 +14,8 @@
 		name, RV_OPT_RATE, FIELD(f), 0, fallback, RATE_LEAST_BYTES_PER_S, (double)RATE_MAX_BYTES_PER_S, NULL, help,    \
 			group                                                                                                      \
 	}
+#define BYTES_OPT(name, f, help)                                                                                       \
+	{ name, RV_OPT_BYTES, FIELD(f), 0, "0", 0, 9007199254740992.0, NULL, help, "Limits" }
 
 const struct rv_option worker_options_table[] = {
 	STRING_OPT(
@@ -44,6 +46,18 @@ const struct rv_option worker_options_table[] = {
 			"Least number of rounds of the log to keep, for workers that were away and for `rivulet export --round`; "
 			"0: those after the oldest snapshot."),
 	INT_OPT("threads", threads, "0", 0, 256, "Computing", "Threads for training; 0: all processors."),
+	INT_OPT("cpu-share", cpu_share, "100", 1, 100, "Limits",
+			"Most of the time of all this computer's processors that the program uses, in percent, over any 10 s."),
+	{"priority", RV_OPT_CHOICE, FIELD(priority), 0, "normal", 0, 0, "normal|low|idle",
+	 "What training weighs against your other programs. low: a tenth of one (nice 10); idle: only what nothing else "
+	 "wants.",
+	 "Limits"},
+	BYTES_OPT("max-memory", max_memory,
+			  "Most memory that training may take, such as 4GiB, looked at before the join; 0: what is free."),
+	INT_OPT("gpu-share", gpu_share, "100", 1, 100, "Limits",
+			"Most of the time that a GPU works on training, in percent; it rests after each micro-batch."),
+	BYTES_OPT("gpu-memory", gpu_memory,
+			  "Most of a GPU's memory that training may take, its driver's part included; 0: what is free."),
 	STRING_OPT("device", device, "auto", "Computing", DEVICE_HELP),
 	{"recompute", RV_OPT_CHOICE, FIELD(recompute), 0, "auto", 0, 0, "auto|none|block",
 	 "block: store less for the backward pass and recompute it: much less memory, about a third slower. auto: only if "

@@ -1,11 +1,12 @@
 /* internal.h: the platform around the session core (worker/session/core.h), shared by session*.c
  * only: session.c (the loop, signals, the end), join.c (until it is a member), preflight.c (what a
  * run asks of this machine), start.c (building), inputs.c (text, tokenizer, initial weights),
- * memory.c; the core's tables: trainer.c, disk.c, links.c, control.c; events.c (the log), notice.c
- * (the coordinator's notices to this worker), metrics.c (metrics.jsonl), progress.c (the progress
- * line), text.c (the text of a run that hands it out), text_donor.c (to others), trace_lines.c,
- * network.c (changes of the network), reach.c (stations at relays), reach_test.c (how others reach
- * it), own_relay.c (the relay that this worker runs for others). */
+ * memory.c, limits.c (of processors and GPUs); the core's tables: trainer.c, disk.c, links.c,
+ * control.c; events.c (the log), notice.c (the coordinator's notices to this worker), metrics.c
+ * (metrics.jsonl), progress.c (the progress line), text.c (the text of a run that hands it out),
+ * text_donor.c (to others), trace_lines.c, network.c (changes of the network), reach.c (stations at
+ * relays), reach_test.c (how others reach it), own_relay.c (the relay that this worker runs for
+ * others). */
 #ifndef RV_WORKER_SESSION_INTERNAL_H
 #define RV_WORKER_SESSION_INTERNAL_H
 
@@ -334,6 +335,11 @@ bool session_has_runs_text(const struct session *s, const struct run_config *run
 enum rv_err session_check_own_text(const struct session *s, const struct run_config *run, struct rv_errtext *et);
 /* Logs a text that is not the run's and sets s->own_text. Called once it is open. */
 void session_note_own_text(struct session *s);
+
+/* ---- limits.c ---- */
+
+/* Applies the options that limit processors and GPUs, from now on. Any number of times. */
+void session_apply_limits(const struct session *s);
 
 /* ---- memory.c ---- */
 /* Sets c->recompute by --recompute; for auto by the memory that is free now. */

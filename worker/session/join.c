@@ -160,6 +160,7 @@ static enum rv_err check_member(struct session *s, struct rv_errtext *et) {
 
 enum rv_err session_open(struct session *s, const char *link, struct rv_errtext *et) {
 	RV_TRY(open_events(s, et));
+	session_apply_limits(s);
 	RV_TRY(rv_dir_make(s->opt->dir, 0755, et));
 	RV_TRY(rv_dir_lock(s->opt->dir, &s->lock_fd, et));
 	RV_TRY(membership_load(s->opt->dir, link, &s->member, et));

@@ -18,13 +18,20 @@ static struct memory_request request_of(const struct trainer_config *c, const st
 								   .mapped_bytes = c->data ? dataset_mapped_bytes(c->data) : 0};
 }
 
+/* Returns the memory that training may take: what is free, within what the person allows. */
+static struct memory_room room_of(const struct session *s, const struct device_choice *device) {
+	struct memory_room room = memory_room_now(device);
+	memory_room_cap(&room, s->opt->max_memory, s->opt->gpu_memory);
+	return room;
+}
+
 void session_choose_recompute(const struct session *s, struct trainer_config *c) {
 	struct device_choice device;
 	c->recompute = s->opt->recompute == WORKER_RECOMPUTE_BLOCK ? RECOMPUTE_BLOCK : RECOMPUTE_NONE;
 	if (s->opt->recompute != WORKER_RECOMPUTE_AUTO || device_choose(c->device, &device, NULL) != RV_OK)
 		return;
 	const struct memory_request request = request_of(c, &device);
-	const struct memory_room room = memory_room_now(&device);
+	const struct memory_room room = room_of(s, &device);
 	c->recompute = memory_choose_recompute(&request, &room);
 }
 
@@ -32,7 +39,7 @@ enum rv_err session_check_memory(const struct session *s, const struct trainer_c
 	struct device_choice device;
 	RV_TRY(device_choose(c->device, &device, et));
 	const struct memory_request request = request_of(c, &device);
-	const struct memory_room room = memory_room_now(&device);
+	const struct memory_room room = room_of(s, &device);
 	return memory_check(&request, &room, (enum memory_short)s->opt->short_of_memory, s->events, et);
 }
 
