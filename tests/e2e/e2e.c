@@ -204,22 +204,34 @@ void e2e_open_at(struct e2e *e, const struct e2e_site *sites, const char *config
 	make_run(e, config, n_workers);
 }
 
-void e2e_open_published(struct e2e *e, const char *config, int n_blocks, int n_workers) {
-	char out[E2E_PATH], log[E2E_PATH], with_hash[4096];
+void e2e_publish(struct e2e *e, int n_blocks, int shard_blocks, int n_workers) {
+	char out[E2E_PATH], tokens[32];
 	make_directory(e, NULL, n_workers);
 	assert_int_equal(truncate(e->data, (off_t)n_blocks * TOKENS_OF_BLOCK), 0);
 	e2e_path(e, "published", out);
-	e2e_path(e, "publish.log", log);
+	snprintf(tokens, sizeof tokens, "%d", shard_blocks * TOKENS_OF_BLOCK);
 	const char *const argv[] = {"rivulet",   "data", "publish",        e->data, "--out", out,
-								"--holdout", "4",    "--shard-tokens", "16384", NULL};
+								"--holdout", "4",    "--shard-tokens", tokens,  NULL};
 	e2e_run(e, "publish", argv, 0);
+	memcpy(e->data, out, sizeof e->data);
+}
+
+void e2e_open_handed_out(struct e2e *e, const char *config, int n_workers) {
+	char with_data[4096 + E2E_PATH];
+	assert_in_range(snprintf(with_data, sizeof with_data, "%sdata = %s\n", config, e->data), 1, sizeof with_data - 1);
+	make_run(e, with_data, n_workers);
+}
+
+void e2e_open_published(struct e2e *e, const char *config, int n_blocks, int n_workers) {
+	char log[E2E_PATH], with_hash[4096];
+	e2e_publish(e, n_blocks, 1, n_workers);
+	e2e_path(e, "publish.log", log);
 	json_t *published = e2e_find_event(log, "published", NULL, 0, NULL);
 	assert_non_null(published);
 	assert_in_range(snprintf(with_hash, sizeof with_hash, "%sholdout-every = 4\ndata-hash = %s\n", config,
 							 e2e_text(published, "data-hash")),
 					1, sizeof with_hash - 1);
 	json_decref(published);
-	memcpy(e->data, out, sizeof e->data);
 	make_run(e, with_hash, n_workers);
 }
 

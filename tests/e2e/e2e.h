@@ -56,6 +56,11 @@ void e2e_open_at(struct e2e *e, const struct e2e_site *sites, const char *config
 /* The same of a run that leases a published text to its members: `n_blocks` blocks of 16,384
  * tokens, a shard each, of which every fourth is held out. e->data is its directory. */
 void e2e_open_published(struct e2e *e, const char *config, int n_blocks, int n_workers);
+/* A run whose coordinator hands its text out, in two steps: publishes `n_blocks` blocks as e->data,
+ * `shard_blocks` in a shard; and opens the run on it. A worker that says little comes with its link
+ * alone. */
+void e2e_publish(struct e2e *e, int n_blocks, int shard_blocks, int n_workers);
+void e2e_open_handed_out(struct e2e *e, const char *config, int n_workers);
 /* Kills what is left, removes the directory. */
 void e2e_close(struct e2e *e);
 int e2e_teardown(void **state); /* of a test whose *state is its struct e2e, or NULL: e2e_close() */
