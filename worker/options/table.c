@@ -83,9 +83,10 @@ const struct rv_option worker_options_table[] = {
 			"unlimited: no cap."),
 	CAP_OPT("max-down", max_down, "0", "Network", "Most that it receives from them."),
 	CAP_OPT("max-donate", max_donate, "100mbit", "Network",
-			"Most that it sends of the run's state to workers that lack it; unlimited: no cap of its own. A worker "
-			"gets at most two whole states an hour besides the result of each round; and while the workers average, a "
-			"joiner gets a tenth of what averaging sends, and one that fell behind at most as much again."),
+			"Most that it sends of the run's state and text to workers that lack it; unlimited: no cap of its own. A "
+			"worker gets at most two whole states an hour besides the result of each round; and while the workers "
+			"average, a joiner gets a tenth of what averaging sends, one that lacks text another tenth, and one that "
+			"fell behind at most as much again."),
 	STRING_OPT("relay-for-others", relay_for_others, "none", "Network",
 			   "Runs a relay for members that cannot reach each other, and forwards (ciphertext) up to this rate for "
 			   "them, such as 5mbit: your line receives it and sends it. The run lists it once another member has "

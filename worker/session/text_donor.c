@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 
-/* A member needs the shards of a window of the order of reading, and the next ones while a round
- * goes on (train/text/sequence_order.h). */
-enum { SHARDS_AT_ONCE = 64, SHARDS_OF_ROUND = 16 };
+/* A member reads in one or two shards in a round, and fetches those of three rounds; in a small
+ * text it reads from everywhere (train/text/sequence_order.h). */
+enum { SHARDS_AT_ONCE = 64, SHARDS_OF_ROUND = 8 };
 
 static struct donor_budget budget_of(const struct manifest *m) {
 	const int64_t shard = (int64_t)manifest_shard_bytes(m, 0);
