@@ -212,7 +212,7 @@ static int run_command(const struct rv_program *p, const struct rv_command *c, i
 	enum rv_err e = read_command_line(p, c, argc, argv, opts, &args, &et);
 	if (e != RV_OK) {
 		status = refuse(p, &et, RV_EXIT_USAGE);
-	} else if (rv_options_wants(argc, argv, "--check")) {
+	} else if (!c->runs_on_check && rv_options_wants(argc, argv, "--check")) {
 		e = c->check_files ? c->check_files(opts, &args, &et) : RV_OK;
 		status = e == RV_OK ? print_effective(p, c, opts) : refuse(p, &et, RV_EXIT_FAULT);
 	} else {

@@ -45,7 +45,7 @@ struct rv_command {
 	const struct rv_option *options; /* NULL: none */
 	const struct rv_preset *presets; /* of --preset; NULL: none */
 	size_t opts_bytes;               /* size of the options struct */
-	bool runs_on_check;              /* --check starts this command as well: it only tells something */
+	bool runs_on_check;              /* --check runs this command as well: it only prints something */
 	/* Replaces `opts` (the defaults and this command line) by the defaults and the options that an
 	 * earlier start kept; presets, --config and the command line are then read again over them.
 	 * Also run by --check. NULL: nothing is kept. */

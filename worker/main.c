@@ -2,6 +2,7 @@
 #include "base/signals.h"
 #include "kernels/wait_policy.h"
 #include "net/address.h"
+#include "worker/commands/commands.h"
 #include "worker/join/membership.h"
 #include "worker/options/settings.h"
 #include "worker/session/session.h"
@@ -41,7 +42,7 @@ static void explain(const void *opts, FILE *out) {
 }
 
 int main(int argc, char **argv) {
-	static const struct rv_command commands[] = {
+	const struct rv_command commands[] = {
 		{.name = NULL,
 		 .synopsis = "[LINK]",
 		 .args_min = 0,
@@ -60,9 +61,10 @@ int main(int argc, char **argv) {
 		 .check_files = worker_options_check_files,
 		 .explain = explain,
 		 .run = run},
+		worker_update_command,
 		{.run = NULL},
 	};
-	static const struct rv_program program = {
+	const struct rv_program program = {
 		.name = "rivulet-worker",
 		.summary = "Helps to train a language model with this computer.",
 		.commands = commands,

@@ -57,7 +57,8 @@ set(worker/local base base/chart net net/http_server worker/local)
 set(worker/allow base worker/allow) # what a person allows: readings, settings and the time, nothing else
 set(worker/sensors ${worker/allow} worker/sensors)
 set(worker/session ${worker/mesh} net/portmap worker/sensors worker/local worker/round worker/join worker/own_relay worker/reach worker/options worker/trainer worker/session)
-set(worker/commands ${worker/session} worker/commands)
+set(worker/update base net ${net/control} worker/join worker/update)
+set(worker/commands ${worker/session} worker/update worker/commands)
 set(worker ${worker/commands} worker)
 
 # Within coordinator: the core decides without I/O, the service keeps what it decides, people and

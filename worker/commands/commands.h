@@ -4,6 +4,6 @@
 
 #include "base/program.h"
 
-extern const struct rv_command worker_status_command;
+extern const struct rv_command worker_status_command, worker_update_command;
 
 #endif
