@@ -2,6 +2,7 @@
 # rivulet, and rivulet-cuda where the plugin was built. RV_PACKAGE_VERSION and SOURCE_DATE_EPOCH come
 # from packaging/make.sh.
 set(RV_PACKAGE_VERSION ${PROJECT_VERSION} CACHE STRING "Version of the packages")
+set(RV_MAINTAINER "The Rivulet contributors <rivulet@localhost>" CACHE STRING "Maintainer of the packages")
 set(packages rivulet rivulet-coordinator rivulet-worker)
 if(RV_CUDA_PLUGIN)
 	list(APPEND packages rivulet-cuda)
@@ -20,7 +21,7 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_PACKAGE_MAINTAINER "The Rivulet contributors <rivulet@localhost>")
+set(CPACK_DEBIAN_PACKAGE_MAINTAINER ${RV_MAINTAINER})
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
 

@@ -1,0 +1,159 @@
+# common.sh: for the scripts of this folder, which run what `./dev package` made in a system that has
+# no compiler and nothing of ours: roots made by debootstrap, and a run beside them.
+# shellcheck shell=bash
+cache=${RIVULET_PACKAGE_CACHE:-$PWD/.cache/roots} # downloaded once
+programs=$PWD/build/package/bin
+work=
+mounted=()
+children=()
+
+# Leaves no process, mount or file behind, however the script ends.
+clean_up() {
+	local child point
+	for child in "${children[@]}"; do
+		kill -TERM "$child" 2>/dev/null || true
+	done
+	for child in "${children[@]}"; do
+		wait "$child" 2>/dev/null || true
+	done
+	for point in "${mounted[@]}"; do
+		umount -l "$point" || true
+	done
+	[ -z "$work" ] || rm -rf --one-file-system "$work"
+}
+
+begin() {
+	[ "$(id -u)" -eq 0 ] || skip "needs root, for chroot and mounts"
+	trap clean_up EXIT
+	trap 'exit 130' INT TERM HUP
+	work=$(mktemp -d "${TMPDIR:-/tmp}/rv-package.XXXXXX")
+	chmod 755 "$work"
+}
+
+skip() {
+	printf 'SKIPPED: %s\n' "$*"
+	exit 77
+}
+
+fail() {
+	printf 'FAILED: %s\n' "$*"
+	[ ! -f "${work:-}/inside.log" ] || tail -n 15 "$work/inside.log"
+	exit 1
+}
+
+# make_root SUITE: an own copy of a minimal Debian in $root, with /proc.
+make_root() {
+	local suite=$1
+	command -v debootstrap >/dev/null || skip "debootstrap is not installed"
+	if [ ! -d "$cache/$suite" ]; then
+		mkdir -p "$cache"
+		rm -rf "$cache/$suite.part"
+		debootstrap --variant=minbase "$suite" "$cache/$suite.part" http://deb.debian.org/debian >"$cache/$suite.log" 2>&1 ||
+			skip "debootstrap $suite: $(tail -n 1 "$cache/$suite.log")"
+		mv "$cache/$suite.part" "$cache/$suite"
+	fi
+	root=$work/root
+	cp -a "$cache/$suite" "$root"
+	use_root
+}
+
+# use_root: prepares $root to be run in.
+use_root() {
+	mkdir -p "$root/proc" "$root/etc"
+	mount -t proc proc "$root/proc" || skip "no mounts here"
+	mounted+=("$root/proc")
+	cp /etc/resolv.conf /etc/hosts "$root/etc/"
+}
+
+# inside COMMAND...: runs it in $root, as root or as the user and group of $as.
+as=0:0
+inside() {
+	env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C DEBIAN_FRONTEND=noninteractive chroot --userspec="$as" "$root" "$@"
+}
+
+# as_user NAME COMMAND...: runs the shell function as a user of the root.
+as_user() {
+	local ids
+	ids=$(inside id -u "$1"):$(inside id -g "$1")
+	local as=$ids
+	"${@:2}"
+}
+
+no_compiler() {
+	local name
+	for name in gcc cc clang make cmake; do
+		! inside sh -c "command -v $name" >/dev/null 2>&1 || fail "$name is in the root"
+	done
+}
+
+# start_run: a run of two workers with its text at a coordinator outside the root, and one of them.
+# Sets link for the other.
+start_run() {
+	local i
+	mkdir "$work/text" "$work/run"
+	seq -f 'Line %.0f of a text that two computers learn together, one of them by a package.' 15000 >"$work/text/a.txt"
+	printf '%s\n' 'preset = nano' 'rounds = 1000' 'steps-per-round = 3' 'min-workers = 2' 'batch = 2' >"$work/run.conf"
+	"$programs/rivulet-coordinator" new-run --dir "$work/run" --config "$work/run.conf" --data "$work/text" >"$work/new-run.log" 2>&1 ||
+		fail "new-run: $(tail -n 3 "$work/new-run.log")"
+	"$programs/rivulet-coordinator" serve --dir "$work/run" --listen 127.0.0.1:0 --no-relay >"$work/serve.log" 2>&1 &
+	children+=($!)
+	for ((i = 0; i < 300; i++)); do
+		[ ! -s "$work/run/listen" ] || break
+		sleep 0.1
+	done
+	"$programs/rivulet-coordinator" invite --dir "$work/run" --count 2 >"$work/links"
+	"$programs/rivulet-worker" "$(sed -n 1p "$work/links")" --dir "$work/outside" --listen 127.0.0.1:0 --threads 1 \
+		${yes:+"$yes"} >"$work/outside.log" 2>&1 &
+	children+=($!)
+	link=$(sed -n 2p "$work/links")
+}
+
+round() {
+	"$programs/rivulet-coordinator" status --dir "$work/run" --json | sed -n 's/^.*"round": *\([0-9]*\).*$/\1/p' | head -n 1
+}
+
+# wait_rounds N: waits until N more rounds are committed.
+wait_rounds() {
+	local from to i
+	from=$(round)
+	to=$((${from:-0} + $1))
+	for ((i = 0; i < 300; i++)); do
+		[ "$(round)" -lt "$to" ] || return 0
+		kill -0 "$inside_pid" 2>/dev/null || fail "the worker inside has ended"
+		sleep 1
+	done
+	fail "no $1 rounds within 300 s"
+}
+
+# start_inside COMMAND...: runs a worker in the root, in the background.
+start_inside() {
+	inside "$@" >>"$work/inside.log" 2>&1 &
+	inside_pid=$!
+	children+=("$inside_pid")
+}
+
+# stop_inside: SIGTERM, and the status that an end without a fault has.
+stop_inside() {
+	local status=0
+	kill -TERM "$inside_pid"
+	wait "$inside_pid" || status=$?
+	[ "$status" -eq 0 ] || [ "$status" -eq 130 ] || fail "the worker inside ended with status $status"
+}
+
+# join_and_come_back COMMAND...: the worker that the command starts joins by the link alone, trains,
+# ends, and goes on without the link.
+join_and_come_back() {
+	local began=$SECONDS
+	start_run
+	start_inside "$@" "$link" ${yes:+"$yes"}
+	wait_rounds 2
+	printf '%s: joined and counted in 2 rounds after %d s\n' "$(basename "$0" .sh)" $((SECONDS - began))
+	stop_inside
+	start_inside "$@"
+	wait_rounds 2
+	stop_inside
+}
+
+# Workers that ask before they join take --yes.
+yes=
+! "$programs/rivulet-worker" --help | grep -q -- '--\[no-\]yes' || yes=--yes

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# reproducible.sh PACKAGES: the same commit, built anew in another directory by compilers without a
+# cache, gives the packages that are there, byte for byte. Run from the top of the sources.
+set -euo pipefail
+packages=$(readlink -f "$1")
+work=$(mktemp -d "${TMPDIR:-/tmp}/rv-again.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+git diff --quiet HEAD -- || {
+	printf 'SKIPPED: files were changed since the commit\n'
+	exit 77
+}
+git clone -q . "$work/a-longer-name-than-before"
+options=(--no-cuda)
+[ -z "$(find "$packages" -name 'rivulet-cuda_*')" ] || options=()
+CCACHE_DISABLE=1 CMAKE_C_COMPILER_LAUNCHER= "$work/a-longer-name-than-before/packaging/make.sh" "$work/out" "${options[@]}" >"$work/log" 2>&1 || {
+	tail -n 20 "$work/log"
+	exit 1
+}
+diff "$packages/SHA256SUMS" "$work/out/SHA256SUMS" || {
+	printf 'FAILED: other bytes\n'
+	exit 1
+}
+printf 'ok: reproducible\n'
