@@ -75,24 +75,8 @@ static void print_paragraphs(const char *text, FILE *out) {
 
 /* ---- options ---- */
 
-static void print_facts(const struct rv_option *o, FILE *out) {
-	char range[160];
-	rv_option_range_text(o, range, sizeof range);
-	const char *fallback = !o->fallback ? "required" : o->fallback[0] ? o->fallback : "none";
-	(void)fputs(o->fallback ? "(default: " : "(", out);
-	print_text(fallback, strlen(fallback), out);
-	if (rv_option_has_choices(o)) {
-		(void)fputs("; one of ", out);
-		print_text(o->choices, strlen(o->choices), out);
-	}
-	if (range[0]) {
-		(void)fputs("; range: ", out);
-		print_text(range, strlen(range), out);
-	}
-	(void)fputs(")\n", out);
-}
-
 static void print_option(const struct rv_option *o, FILE *out) {
+	char facts[1024];
 	const char *value = rv_option_placeholder(o);
 	(void)fputs(".TP\n\\fB\\-\\-", out);
 	(void)fputs(o->type == RV_OPT_BOOL ? "[no\\-]" : "", out);
@@ -105,29 +89,19 @@ static void print_option(const struct rv_option *o, FILE *out) {
 	}
 	(void)fputc('\n', out);
 	print_line(o->help, out);
-	print_facts(o, out);
-}
-
-static const char *group_of(const struct rv_option *o) {
-	return o->group ? o->group : "Options";
-}
-
-static bool is_first_of_group(const struct rv_option *table, const struct rv_option *o) {
-	for (const struct rv_option *p = table; p < o; p++)
-		if (strcmp(group_of(p), group_of(o)) == 0)
-			return false;
-	return true;
+	rv_option_facts_text(o, facts, sizeof facts);
+	print_line(facts, out);
 }
 
 static void print_options(const struct rv_option *table, FILE *out) {
 	for (const struct rv_option *o = table; o->name; o++) {
-		if (!is_first_of_group(table, o))
+		if (!rv_option_begins_group(table, o))
 			continue;
 		(void)fputs(".PP\n.I ", out);
-		print_argument(group_of(o), out);
+		print_argument(rv_option_group(o), out);
 		(void)fputc('\n', out);
 		for (const struct rv_option *p = o; p->name; p++)
-			if (strcmp(group_of(p), group_of(o)) == 0)
+			if (strcmp(rv_option_group(p), rv_option_group(o)) == 0)
 				print_option(p, out);
 	}
 }

@@ -92,6 +92,26 @@ void rv_option_range_text(const struct rv_option *o, char *out, size_t cap) {
 	(void)snprintf(out, cap, "[%s, %s]%s", low, high, o->type == RV_OPT_RATE && o->min > 0 ? ", or 0" : "");
 }
 
+void rv_option_facts_text(const struct rv_option *o, char *out, size_t cap) {
+	char range[160];
+	rv_option_range_text(o, range, sizeof range);
+	const char *fallback = !o->fallback ? "required" : o->fallback[0] ? o->fallback : "none";
+	const bool chosen = rv_option_has_choices(o);
+	(void)snprintf(out, cap, "(%s%s%s%s%s%s)", o->fallback ? "default: " : "", fallback, chosen ? "; one of " : "",
+				   chosen ? o->choices : "", range[0] ? "; range: " : "", range);
+}
+
+const char *rv_option_group(const struct rv_option *o) {
+	return o->group ? o->group : "Options";
+}
+
+bool rv_option_begins_group(const struct rv_option *table, const struct rv_option *o) {
+	for (const struct rv_option *p = table; p < o; p++)
+		if (strcmp(rv_option_group(p), rv_option_group(o)) == 0)
+			return false;
+	return true;
+}
+
 static enum rv_err fail_malformed(const struct rv_option *o, const char *text, struct rv_errtext *et) {
 	return rv_fail(et, RV_E_INVALID, "%s = %.100s: must be %s", o->name, text[0] ? text : "(nothing)",
 				   rv_option_type_text(o));

@@ -43,6 +43,14 @@ bool rv_option_has_choices(const struct rv_option *o);
 /* Writes the allowed range for people, "[1B, 64KiB]"; "" if unbounded. */
 void rv_option_range_text(const struct rv_option *o, char *out, size_t cap);
 
+/* Writes what --help and the manual add to the sentence: "(default: 4s; range: [1ms, 1h])", or
+ * "(required)". */
+void rv_option_facts_text(const struct rv_option *o, char *out, size_t cap);
+/* Returns the option's heading: its group, or "Options". */
+const char *rv_option_group(const struct rv_option *o);
+/* Returns true if no option before `o` has the same heading. */
+bool rv_option_begins_group(const struct rv_option *table, const struct rv_option *o);
+
 /* Returns what the type takes, for people: "yes or no", "a whole number", ... */
 const char *rv_option_type_text(const struct rv_option *o);
 /* Returns the placeholder after `--name`, which shows what to write there: " N"; "" for bools. */

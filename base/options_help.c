@@ -27,38 +27,20 @@ static void print_wrapped(const char *text, FILE *out) {
 }
 
 static void print_option(const struct rv_option *o, FILE *out) {
-	char range[160], text[2048];
-	rv_option_range_text(o, range, sizeof range);
-	const char *fallback = !o->fallback ? "required" : o->fallback[0] ? o->fallback : "none";
-	int n = snprintf(text, sizeof text, "%s (%s%s", o->help, o->fallback ? "default: " : "", fallback);
-	if (n > 0 && (size_t)n < sizeof text && rv_option_has_choices(o))
-		n += snprintf(text + n, sizeof text - (size_t)n, "; one of %s", o->choices);
-	if (n > 0 && (size_t)n < sizeof text)
-		(void)snprintf(text + n, sizeof text - (size_t)n, "%s%s)", range[0] ? "; range: " : "", range);
+	char facts[1024], text[2048];
+	rv_option_facts_text(o, facts, sizeof facts);
+	(void)snprintf(text, sizeof text, "%s %s", o->help, facts);
 	(void)fprintf(out, "    --%s%s%s\n", o->type == RV_OPT_BOOL ? "[no-]" : "", o->name, rv_option_placeholder(o));
 	print_wrapped(text, out);
 }
 
-static bool same_group(const struct rv_option *a, const struct rv_option *b) {
-	const char *ga = a->group ? a->group : "", *gb = b->group ? b->group : "";
-	return strcmp(ga, gb) == 0;
-}
-
-static bool is_first_of_group(const struct rv_option *table, const struct rv_option *o) {
-	for (const struct rv_option *p = table; p < o; p++) {
-		if (same_group(p, o))
-			return false;
-	}
-	return true;
-}
-
 void rv_options_help(const struct rv_option *table, FILE *out) {
 	for (const struct rv_option *o = table; o->name; o++) {
-		if (!is_first_of_group(table, o))
+		if (!rv_option_begins_group(table, o))
 			continue;
-		(void)fprintf(out, "\n%s:\n", o->group ? o->group : "Options");
+		(void)fprintf(out, "\n%s:\n", rv_option_group(o));
 		for (const struct rv_option *p = o; p->name; p++) {
-			if (same_group(p, o))
+			if (strcmp(rv_option_group(p), rv_option_group(o)) == 0)
 				print_option(p, out);
 		}
 	}

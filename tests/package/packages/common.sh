@@ -67,8 +67,9 @@ use_root() {
 
 # inside COMMAND...: runs it in $root, as root or as the user and group of $as.
 as=0:0
+bare=(env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C DEBIAN_FRONTEND=noninteractive)
 inside() {
-	env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C DEBIAN_FRONTEND=noninteractive chroot --userspec="$as" "$root" "$@"
+	"${bare[@]}" chroot --userspec="$as" "$root" "$@"
 }
 
 # as_user NAME COMMAND...: runs the shell function as a user of the root.
@@ -125,9 +126,10 @@ wait_rounds() {
 	fail "no $1 rounds within 300 s"
 }
 
-# start_inside COMMAND...: runs a worker in the root, in the background.
+# start_inside COMMAND...: runs a worker in the root, in the background. Its number is the worker's:
+# each of these programs becomes the next one.
 start_inside() {
-	inside "$@" >>"$work/inside.log" 2>&1 &
+	"${bare[@]}" chroot --userspec="$as" "$root" "$@" >>"$work/inside.log" 2>&1 &
 	inside_pid=$!
 	children+=("$inside_pid")
 }

@@ -8,7 +8,7 @@ packages=$1
 begin
 make_root bullseye
 no_compiler
-inside ldd --version | head -n 1
+inside ldd --version | sed -n 1p
 inside useradd -m anna
 mkdir "$root/home/anna/rivulet"
 tar -C "$root/home/anna/rivulet" --strip-components=1 --no-same-owner -xf "$packages"/rivulet-worker-*-linux-x86_64.tar.xz
