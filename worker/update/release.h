@@ -1,8 +1,9 @@
-/* release.h: whether a newer release of Rivulet is offered.
+/* release.h: whether a newer release of Rivulet is there.
  *
  * A feed is a folder on the web, or on a disk, with the files of the newest release, SHA256SUMS
  * over them, and SHA256SUMS.minisig, whose trusted comment is "rivulet VERSION". Only what the
- * release key signed is believed; a server that keeps an old release can hide a new one, no more. */
+ * release key signed is believed; a server that keeps an old release can hide a new one, no
+ * more. */
 #ifndef RV_WORKER_UPDATE_RELEASE_H
 #define RV_WORKER_UPDATE_RELEASE_H
 
