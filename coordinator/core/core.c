@@ -256,19 +256,19 @@ static void say_what_is_wrong(struct core *c, uint32_t slot) {
 		core_say(c, CORE_EVENT_LEASE, slot, c->round);
 }
 
-static uint64_t tokens_with(const struct core *c, uint64_t missed) {
+uint64_t core_tokens_with(const struct core *c, uint64_t missed) {
 	return rv_add_capped(c->cfg.round_tokens, rv_mul_capped(missed, c->cfg.missed_tokens));
 }
 
 uint64_t core_most_tokens(const struct core *c) {
-	return tokens_with(c, CORE_MISSED_MAX);
+	return core_tokens_with(c, CORE_MISSED_MAX);
 }
 
 /* Logs a member that cannot have trained that much since the run began: a worker that others leave
  * out repeatedly may have kept more than counts. */
 static void bound_tokens(struct core *c, uint32_t slot) {
 	struct report *last = &c->members[slot].last;
-	if (last->tokens > tokens_with(c, c->round + 1))
+	if (last->tokens > core_tokens_with(c, c->round + 1))
 		core_say(c, CORE_EVENT_TOKENS, slot, c->round);
 	last->tokens = last->tokens < core_most_tokens(c) ? last->tokens : core_most_tokens(c);
 	const uint64_t read = rv_mul_capped(last->lease_count, c->cfg.lease_tokens);

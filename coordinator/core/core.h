@@ -73,6 +73,9 @@ struct core_config {
 	/* Sequences that a member reads in a round, and tokens of each: which member reads which is
 	 * leased (leases.c). 0: members bring their text. */
 	uint64_t lease_round, lease_tokens;
+	/* Sequences by which a contribution may have read more than tokens of that many rounds explain:
+	 * batches that were refused. */
+	uint64_t lease_slack;
 	/* Bytes of the longest chunk as it is exchanged, and of its partial sum in a roster of several
 	 * rows at most. Deadlines follow from them (deadline.c). */
 	uint64_t chunk_bytes, sum_bytes;

@@ -370,6 +370,8 @@ const char *core_leases_check_commit(const struct core *c, const struct core_rec
 /* Returns true if what the contribution of `m` has read, by its last report, is leased to it; or if
  * the run has no leases. */
 bool core_lease_covers(const struct core *c, const struct core_member *m);
+/* Returns the most tokens of a contribution to which `missed` earlier rounds added theirs. */
+uint64_t core_tokens_with(const struct core *c, uint64_t missed);
 void core_decide_leases(struct core *c);
 /* Writes the leases of the member in `slot` into its document. */
 void core_leases_put(const struct core *c, uint32_t slot, struct document *d);

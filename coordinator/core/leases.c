@@ -9,6 +9,7 @@
  * in a ring: in a run that goes on evenly one range a round, for CORE_PAST_ROUNDS and more. What
  * older rounds have read stays consumed: those sequences are left out of the pass. */
 #include "base/assert.h"
+#include "base/capped.h"
 #include "base/planted.h"
 #include "coordinator/core/internal.h"
 
@@ -27,6 +28,7 @@ static struct lease_holder *holder_of(const struct core *c, uint32_t slot) {
 void core_leases_init(struct core *c) {
 	struct core_leases *l = &c->leases;
 	RV_ASSERT(c->cfg.lease_round <= UINT32_MAX / LEASE_ROUNDS);
+	RV_ASSERT(!core_has_leases(c) || c->cfg.lease_tokens > 0);
 	if (core_has_leases(c))
 		leases_init(&l->all, l->holders, c->cfg.max_here, l->free, CORE_FREE_LEASES(&c->cfg));
 }
@@ -44,6 +46,7 @@ void core_leases_join(struct core *c, uint32_t slot) {
 	if (!core_has_leases(c) || m->banned)
 		return;
 	top_up(c, slot);
+	c->members[slot].read_from = c->round;
 	if (m->number + 1 < c->slots.next_number) /* it returns: it may have had a document of this number */
 		c->leases.changed = true;
 }
@@ -77,6 +80,7 @@ void core_leases_commit(struct core *c) {
 		return;
 	for (int i = 0; i < r->n; i++) {
 		const int n = leases_consume(&c->leases.all, r->slots[i], r->lease_first[i], r->lease_count[i], pieces);
+		c->members[r->slots[i]].read_from = c->round + 1;
 		for (int k = 0; k < n; k++)
 			note_consumed(c, &pieces[k]);
 	}
@@ -159,10 +163,18 @@ const char *core_leases_check_commit(const struct core *c, const struct core_rec
 
 /* ---- decisions ---- */
 
+/* Returns the most sequences that a contribution can have read: those of this round, what the
+ * rounds since its last committed one may have left, and batches that were refused. One that counts
+ * more would take them from others unread. */
+static uint64_t most_read(const struct core *c, const struct core_member *m) {
+	const uint64_t missed = c->round > m->read_from ? c->round - m->read_from : 0;
+	return rv_add_capped(core_tokens_with(c, missed) / c->cfg.lease_tokens, c->cfg.lease_slack);
+}
+
 bool core_lease_covers(const struct core *c, const struct core_member *m) {
 	const struct report *rep = &m->last;
-	return !core_has_leases(c) ||
-		   (rep->lease_count > 0 && leases_has(&c->leases.all, core_slot_of(c, m), rep->lease_first, rep->lease_count));
+	return !core_has_leases(c) || (rep->lease_count > 0 && rep->lease_count <= most_read(c, m) &&
+								   leases_has(&c->leases.all, core_slot_of(c, m), rep->lease_first, rep->lease_count));
 }
 
 /* Returns true if others should read what the member has. One that leaves may only be started

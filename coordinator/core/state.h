@@ -61,6 +61,7 @@ struct core_member {
 	int64_t came_us;      /* time when it came into memory */
 	uint64_t came_at;     /* round of the run then, live or in replay */
 	uint64_t rostered_at; /* round of the last roster with it, + 1; 0: none since it came */
+	uint64_t read_from;   /* with leases: round from which what it reads is not committed yet */
 	uint8_t codec, part;  /* of its contribution in that roster */
 	uint8_t slow_looks;   /* exchanges in a row after which its line looked slow, at most SLOW_LINES_LOOKS */
 	struct core_line_figures decided; /* why it was not on the last roster, or sent less; rate 0: it did not */

@@ -43,10 +43,12 @@ static void fill_chunk_bytes(const struct run_config *run, const struct global_c
 static enum rv_err fill_leases(const struct run_config *run, struct core_config *out, struct rv_errtext *et) {
 	const uint64_t step = rv_mul_capped((uint64_t)run->batch, (uint64_t)run->grad_accum);
 	const uint64_t steps = (uint64_t)(run->steps_per_round + run_config_overlap(run));
+	const uint64_t own = rv_mul_capped(step, (uint64_t)run->steps_per_round);
 	if (run->data_hash[0] == '\0')
 		return RV_OK;
 	out->lease_round = rv_mul_capped(step, steps);
 	out->lease_tokens = (uint64_t)run->context;
+	out->lease_slack = step > own / 2 ? step : own / 2;
 	if (out->lease_round > UINT32_MAX / LEASE_ROUNDS)
 		return rv_fail(et, RV_E_RANGE,
 					   "a round of %" PRIu64 " sequences a member, at most %u with data-hash: lower batch, grad-accum "

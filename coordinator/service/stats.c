@@ -264,7 +264,8 @@ static const struct {
 						  "runs as two processes, from a copied directory or machine: the one that started first is "
 						  "asked to end; a second worker needs its own invite link"},
 	[CORE_EVENT_LEASE] = {RV_WARN, "lease",
-						  "has read text that is not leased to it: its contribution does not count, it trains again"},
+						  "has read text that is not leased to it, or counts more than its rounds have: its "
+						  "contribution does not count"},
 	[CORE_EVENT_TOKENS] = {RV_WARN, "tokens",
 						   "reports more tokens than its steps can be: it counts with the most that is possible"},
 	[CORE_EVENT_LEFT] = {RV_INFO, "left", "was stopped and has left: not waited for"},

@@ -88,6 +88,29 @@ static void refuse(struct text_replies *r, struct evhttp_request *rq) {
 			   " s, or fetch from a mirror or a member");
 }
 
+/* Ends an answer before its end: the connection is closed, so that nobody takes it for whole. */
+static void break_off(struct text_reply *t) {
+	struct evhttp_request *rq = t->rq;
+	struct evhttp_connection *ec = evhttp_request_get_connection(rq);
+	(void)release(t);
+	evhttp_connection_free(ec);
+}
+
+/* Returns true if there is a place for a request of this member, or one was made. */
+static bool has_place(struct text_replies *r, const uint8_t key[NET_KEY_BYTES]) {
+	if (text_turns_admits(&r->turns, key))
+		return true;
+	struct text_turn *turn = text_turns_gives_way(&r->turns, key, rv_clock_monotonic_us());
+	if (turn == NULL)
+		return false;
+	struct text_reply *t = (struct text_reply *)(void *)turn;
+	if (t->has_begun)
+		break_off(t);
+	else
+		refuse(r, release(t));
+	return true;
+}
+
 /* Writes the head of the answer, but for its status. */
 static void put_head(struct evhttp_request *rq, const struct text_reply *t, uint64_t n) {
 	struct evkeyvalq *headers = evhttp_request_get_output_headers(rq);
@@ -144,7 +167,7 @@ void text_replies_take(struct text_replies *r, struct evhttp_request *rq, const 
 		reply_text(rq, STATUS_NOT_FOUND, "this coordinator has no copy of the run's text");
 		return;
 	}
-	if (!text_turns_admits(&r->turns, key)) {
+	if (!has_place(r, key)) {
 		refuse(r, rq);
 		return;
 	}
@@ -192,15 +215,6 @@ static void begin(struct text_reply *t) {
 	evhttp_send_reply_start(t->rq, t->status, NULL);
 	t->has_begun = true;
 	t->all->totals.files++;
-}
-
-/* Ends an answer whose file became shorter: the connection is closed, so that nobody takes it for
- * whole. */
-static void break_off(struct text_reply *t) {
-	struct evhttp_request *rq = t->rq;
-	struct evhttp_connection *ec = evhttp_request_get_connection(rq);
-	(void)release(t);
-	evhttp_connection_free(ec);
 }
 
 /* Sends the next part, or the end behind the last one. */

@@ -53,6 +53,31 @@ static bool waits_for_another(const struct text_turns *t, const struct text_turn
 	return false;
 }
 
+static struct text_turn *latest_that_waits(const struct text_turns *t) {
+	struct text_turn *turn, *latest = NULL;
+	TAILQ_FOREACH(turn, &t->list, link) {
+		if (!turn->leaves && waits_for_another(t, turn) && (!latest || turn->number > latest->number))
+			latest = turn;
+	}
+	return latest;
+}
+
+static struct text_turn *slowest(const struct text_turns *t, int64_t now_us) {
+	struct text_turn *turn, *slow = NULL;
+	TAILQ_FOREACH(turn, &t->list, link) {
+		if (turn->leaves && now_us - turn->sent_us >= TEXT_SLOW_US && (!slow || turn->sent_us < slow->sent_us))
+			slow = turn;
+	}
+	return slow;
+}
+
+struct text_turn *text_turns_gives_way(const struct text_turns *t, const uint8_t key[NET_KEY_BYTES], int64_t now_us) {
+	if (t->n < TEXT_REPLIES_MAX || count_of(t, key) > 0)
+		return NULL;
+	struct text_turn *turn = latest_that_waits(t);
+	return turn ? turn : slowest(t, now_us);
+}
+
 struct text_turn *text_turns_next(const struct text_turns *t,
 								  bool (*may)(const void *ctx, const struct text_turn *turn), const void *ctx) {
 	struct text_turn *turn;
@@ -69,6 +94,7 @@ int64_t text_turns_ready_us(const struct text_turns *t) {
 
 void text_turns_sent(struct text_turns *t, struct text_turn *turn, int64_t now_us) {
 	turn->leaves = true;
+	turn->sent_us = now_us;
 	if (t->limit.each_us > 0 && !RV_BUG("text-uncharged"))
 		gcra_count(&t->limit, &t->paid_until_us, now_us);
 	TAILQ_REMOVE(&t->list, turn, link);

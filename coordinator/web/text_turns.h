@@ -13,13 +13,16 @@
 
 /* Bounds of requests under way: of all members, and of each. */
 enum { TEXT_REPLIES_MAX = 64, TEXT_REPLIES_PER_MEMBER = 2, TEXT_PART_BYTES = 1 << 16 };
+/* The time after which a request whose part has not left makes way where places are scarce. */
+#define TEXT_SLOW_US INT64_C(10000000)
 
 /* A request under way; a part of its owner's. */
 struct text_turn {
 	TAILQ_ENTRY(text_turn) link;
 	uint8_t key[NET_KEY_BYTES]; /* the member's */
 	uint64_t number;            /* grows */
-	bool leaves;                /* a part is on its way */
+	bool leaves;                /* a part is on its way, since sent_us */
+	int64_t sent_us;
 };
 
 struct text_turns {
@@ -34,6 +37,10 @@ struct text_turns {
 void text_turns_init(struct text_turns *t, int64_t bytes_per_s);
 /* Returns true if the member may have one more request under way. */
 bool text_turns_admits(const struct text_turns *t, const uint8_t key[NET_KEY_BYTES]);
+/* Returns the request that makes way for the first one of another member, while all places are
+ * taken: the latest that waits behind another of its member, else the slowest of those whose parts
+ * do not leave. NULL: none does. */
+struct text_turn *text_turns_gives_way(const struct text_turns *t, const uint8_t key[NET_KEY_BYTES], int64_t now_us);
 void text_turns_add(struct text_turns *t, struct text_turn *turn, const uint8_t key[NET_KEY_BYTES]);
 void text_turns_remove(struct text_turns *t, struct text_turn *turn);
 

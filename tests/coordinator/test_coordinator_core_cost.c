@@ -173,6 +173,7 @@ static void say_participants(struct world *w, enum worker_phase phase, uint16_t 
 static struct core_config config_of(int n) {
 	return (struct core_config){.max_here = (uint32_t)n,
 								.lease_round = LEASE_ROUND,
+								.lease_tokens = 1,
 								.max_roster = NET_MAX_ROW,
 								.final_round = 10,
 								.min_workers = 2,

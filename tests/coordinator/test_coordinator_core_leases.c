@@ -177,6 +177,43 @@ static void a_member_that_has_read_what_is_not_its_own_is_not_ready(void **state
 	rig_release(&w.r);
 }
 
+/* Sends that member `who` is ready with so many sequences. Returns true if that is too many. */
+static bool counts_too_many(struct reader *w, uint32_t who, uint32_t count) {
+	const struct report rep = report_of(w, who, WORKER_READY, 0, count);
+	rig_send(&w->r, who, &rep);
+	return rig_saw(&w->r, CORE_EVENT_LEASE, who);
+}
+
+/* A contribution counts as read what a round has, what the rounds since its last one may have left,
+ * and some that were refused: no member takes three times its share of a pass. */
+static void a_contribution_counts_no_more_than_its_rounds_have(void **state) {
+	(void)state;
+	static struct reader w;
+	rig_init(&w.r, 2);
+	w.r.cfg.lease_round = ROUND;
+	w.r.cfg.lease_tokens = 8;
+	w.r.cfg.round_tokens = 8 * ROUND;
+	w.r.cfg.missed_tokens = 8 * ROUND / 2;
+	w.r.cfg.lease_slack = ROUND / 4;
+	w.r.cfg.final_round = 1000;
+	rig_start(&w.r);
+	rig_join(&w.r, 3);
+	memset(w.times, 0, sizeof w.times);
+	rig_say(&w.r, 0, WORKER_TRAINING);
+	assert_true(counts_too_many(&w, 0, ROUND + ROUND / 4 + 1));
+	round_of(&w, 6, 0, ROUND + ROUND / 4);
+	assert_int_equal(rig_last(&w.r, CORE_COMMIT)->n_members, 2);
+	/* It has missed a round. */
+	rig_say(&w.r, 0, WORKER_TRAINING);
+	assert_true(counts_too_many(&w, 0, ROUND + 3 * ROUND / 4 + 1));
+	assert_false(counts_too_many(&w, 0, ROUND + 3 * ROUND / 4));
+	for (uint32_t i = 1; i < 3; i++)
+		assert_false(counts_too_many(&w, i, ROUND));
+	rig_expect(&w.r, RUN_REDUCE, 1, 1);
+	RIG_EXPECT_MEMBERS(&w.r, 0, 1, 2);
+	rig_release(&w.r);
+}
+
 /* Tokens count as far as the sequences can have them. */
 static void tokens_are_bounded_by_the_sequences(void **state) {
 	(void)state;
@@ -358,6 +395,7 @@ int main(void) {
 		cmocka_unit_test(a_newcomer_is_granted_three_rounds_with_its_record),
 		cmocka_unit_test(a_commit_consumes_and_grants_more),
 		cmocka_unit_test(a_member_that_has_read_what_is_not_its_own_is_not_ready),
+		cmocka_unit_test(a_contribution_counts_no_more_than_its_rounds_have),
 		cmocka_unit_test(tokens_are_bounded_by_the_sequences),
 		cmocka_unit_test(what_is_gone_is_read_by_others),
 		cmocka_unit_test(a_roster_of_rows_has_each_ones_sequences),

@@ -32,6 +32,7 @@ static void replay(const uint8_t *data, size_t size, uint64_t lease_round) {
 							  .chunk_bytes = 1,
 							  .n_chunks = {10},
 							  .lease_round = lease_round,
+							  .lease_tokens = 1,
 							  .round_tokens = 1000};
 	void *memory = aligned_alloc(64, (core_size(&cfg) + 63) / 64 * 64);
 	RV_ASSERT(memory);
