@@ -33,6 +33,22 @@ static int find_directory(char out[PATH_MAX]) {
 	return 1;
 }
 
+/* Names the file of the system's authorities to libcurl, which is Debian's and looks at the first of
+ * these places only. */
+static void find_authorities(void) {
+	static const char *const places[] = {"/etc/ssl/certs/ca-certificates.crt", /* Debian, Arch, Alpine */
+										 "/etc/pki/tls/certs/ca-bundle.crt",   /* Fedora, RHEL */
+										 "/etc/ssl/ca-bundle.pem",             /* openSUSE */
+										 "/etc/ssl/cert.pem"};
+	for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+		if (access(places[i], R_OK) == 0) {
+			if (i > 0)
+				(void)setenv("SSL_CERT_FILE", places[i], 0);
+			return;
+		}
+	}
+}
+
 int main(int argc, char **argv) {
 	char dir[PATH_MAX], loader[PATH_MAX + 64], libraries[PATH_MAX + 64], program[PATH_MAX + 64];
 	char **words = calloc((size_t)argc + WORDS_BEFORE + 1, sizeof *words);
@@ -48,6 +64,7 @@ int main(int argc, char **argv) {
 	memcpy(words + WORDS_BEFORE, argv + 1, (size_t)(argc - 1) * sizeof *argv);
 	if (!getenv("GOMP_SPINCOUNT"))
 		(void)setenv("OMP_WAIT_POLICY", "passive", 0);
+	find_authorities();
 	(void)execv(loader, words);
 	(void)fprintf(stderr, "rivulet-worker: %s: %s\n", loader, strerror(errno));
 	return FAULT;

@@ -9,10 +9,12 @@ begin
 make_root bookworm
 cp "$packages"/rivulet-worker_*.deb "$packages"/rivulet-coordinator_*.deb "$root/tmp/"
 
+installing=$SECONDS
 inside apt-get -q update >"$work/apt.log" 2>&1 || skip "apt-get update: no network"
 inside sh -c 'apt-get -q install -y --no-install-recommends /tmp/rivulet-worker_*.deb' >"$work/apt.log" 2>&1 ||
 	fail "apt-get install: $(tail -n 3 "$work/apt.log")"
 sed -n 's/^Need to get/rivulet-worker: apt fetches/p; s/^After this operation/  and/p; s/^\([0-9]* upgraded.*\)/  \1/p' "$work/apt.log"
+printf 'rivulet-worker: installed after %d s, apt-get update included\n' $((SECONDS - installing))
 no_compiler
 [ "$(inside rivulet-worker --version)" = "$("$programs/rivulet-worker" --version)" ] || fail "another version is installed"
 installed=$(inside dpkg-query -W -f '${Version}' rivulet-worker)
