@@ -33,8 +33,8 @@ static int find_directory(char out[PATH_MAX]) {
 	return 1;
 }
 
-/* Names the file of the system's authorities to libcurl, which is Debian's and looks at the first of
- * these places only. */
+/* Names the file of the system's authorities to the program, whose libcurl is Debian's and looks at
+ * the first of these places only. */
 static void find_authorities(void) {
 	static const char *const places[] = {"/etc/ssl/certs/ca-certificates.crt", /* Debian, Arch, Alpine */
 										 "/etc/pki/tls/certs/ca-bundle.crt",   /* Fedora, RHEL */
