@@ -58,6 +58,7 @@ static enum rv_err find(char path[PATH_MAX], struct rv_errtext *et) {
 	for (size_t i = 0; known && i < sizeof places / sizeof places[0]; i++)
 		if (snprintf(path, PATH_MAX, "%s%s%s", dir, places[i], PLUGIN_FILE) < PATH_MAX && access(path, R_OK) == 0)
 			return find_driver(et);
+	RV_TRY(find_driver(et)); /* without a GPU nothing is missed */
 	return rv_fail(et, RV_E_NOTFOUND,
 				   "this build has no CUDA plugin (%s is neither beside the program nor in ../lib; %s may name it)",
 				   PLUGIN_FILE, PLUGIN_ENV);

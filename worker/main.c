@@ -61,6 +61,7 @@ int main(int argc, char **argv) {
 		 .check_files = worker_options_check_files,
 		 .explain = explain,
 		 .run = run},
+		worker_status_command,
 		worker_update_command,
 		{.run = NULL},
 	};

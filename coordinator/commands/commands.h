@@ -17,7 +17,7 @@ extern const struct rv_command cmd_serve, cmd_invite, cmd_status, cmd_ban, cmd_u
 	"A second port at which workers learn how their routers map ports: next (the first free one above the relay's), "  \
 	"none, or its number. Nothing is forwarded there."
 
-enum { NEW_RUN_OPTIONS_MAX = 112 }; /* the terminator included */
+enum { NEW_RUN_OPTIONS_MAX = 120 }; /* the terminator included */
 
 /* Returns `new-run`, which takes the options of a run and its own. `table` has NEW_RUN_OPTIONS_MAX
  * entries, is filled here and outlives the command. */

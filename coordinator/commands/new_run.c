@@ -9,6 +9,7 @@
 #include "base/run_config_idle.h"
 #include "base/run_silence.h"
 #include "coordinator/commands/run_text.h"
+#include "coordinator/service/service.h"
 #include "coordinator/store/run_dir.h"
 #include "coordinator/store/sqlite.h"
 #include "net/identity.h"
@@ -25,6 +26,7 @@ struct new_run_options {
 	struct run_config run; /* first: the offsets of run_config_options hold */
 	char dir[RUN_DIR_BYTES];
 	struct run_text_options text;
+	struct run_about about;
 };
 
 static const struct rv_option own_options[] = {
@@ -57,6 +59,8 @@ static enum rv_err prepare(void *opts, struct rv_errtext *et) {
 		(void)fprintf(stderr, "note: %s\n", idle.text);
 	run_config_resolve(run);
 	global_resolve_chunks(run);
+	if (!o->about.text_license[0])
+		run_text_license(&o->text, o->about.text_license, sizeof o->about.text_license);
 	note_fp32(run);
 	return RV_OK;
 }
@@ -64,6 +68,7 @@ static enum rv_err prepare(void *opts, struct rv_errtext *et) {
 static enum rv_err check(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	(void)args;
 	const struct new_run_options *o = opts;
+	RV_TRY(run_about_check(&o->about, et));
 	return global_check_run(&o->run, et);
 }
 
@@ -83,18 +88,22 @@ static enum rv_err check_files(const void *opts, const struct rv_args *args, str
 	return run_text_check(&o->text, et);
 }
 
-/* Keeps where the text is. */
-static enum rv_err keep_place(const struct run_dir *d, const char *place, struct rv_errtext *et) {
+/* Keeps where the text is, and what the operator says of the run. */
+static enum rv_err keep(const struct run_dir *d, const char *place, const struct run_about *about,
+						struct rv_errtext *et) {
 	struct store *store;
-	if (!place[0])
-		return RV_OK;
+	char lines[RUN_ABOUT_BYTES];
+	run_about_print(about, lines);
 	RV_TRY(sqlite_store_open(d->store, &store, et));
-	enum rv_err e = store->ops->set(store, RUN_TEXT_PLACE, place, et);
+	enum rv_err e = place[0] ? store->ops->set(store, RUN_TEXT_PLACE, place, et) : RV_OK;
+	if (e == RV_OK && lines[0])
+		e = store->ops->set(store, SERVICE_ABOUT, lines, et);
 	store_close(store);
 	return e;
 }
 
-static enum rv_err make(const struct run_dir *d, const char *config, const char *place, struct rv_errtext *et) {
+static enum rv_err make(const struct run_dir *d, const char *config, const char *place, const struct run_about *about,
+						struct rv_errtext *et) {
 	uint8_t run_id[NET_RUN_ID_BYTES];
 	char run_hex[2 * NET_RUN_ID_BYTES + 1], key_hex[2 * NET_KEY_BYTES + 1];
 	struct identity key = {0};
@@ -103,7 +112,7 @@ static enum rv_err make(const struct run_dir *d, const char *config, const char 
 	rv_hex_encode(key.key, sizeof key.key, key_hex);
 	identity_release(&key);
 	RV_TRY(sqlite_store_create(d->store, run_id, config, et));
-	RV_TRY(keep_place(d, place, et));
+	RV_TRY(keep(d, place, about, et));
 	rv_hex_encode(run_id, sizeof run_id, run_hex);
 	(void)printf("Made run %s in %s\n"
 				 "    public key    %s\n"
@@ -123,7 +132,7 @@ static enum rv_err make_with_text(struct new_run_options *o, const struct run_di
 		return rv_fail(et, RV_E_BUSY, "%s: there is a run already: choose another directory with --dir", o->dir);
 	RV_TRY(run_text_make(&o->text, d, &o->run, place, et));
 	RV_ASSERT(rv_options_print(run_config_options, &o->run, config, sizeof config) < sizeof config);
-	return make(d, config, place, et);
+	return make(d, config, place, &o->about, et);
 }
 
 static enum rv_err run(void *opts, const struct rv_args *args, struct rv_errtext *et) {
@@ -145,6 +154,10 @@ struct rv_command cmd_new_run(struct rv_option *table) {
 		table[n++] = *p;
 	run_text_table(offsetof(struct new_run_options, text), table + n);
 	n += RUN_TEXT_OPTIONS - 1;
+	for (const struct rv_option *p = run_about_options; p->name != NULL; p++) {
+		table[n] = *p;
+		table[n++].offset += offsetof(struct new_run_options, about);
+	}
 	for (const struct rv_option *p = run_config_options; p->name != NULL; p++) {
 		RV_ASSERT(n < NEW_RUN_OPTIONS_MAX - 1);
 		table[n++] = *p;

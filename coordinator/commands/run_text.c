@@ -1,6 +1,7 @@
 /* run_text.c: see run_text.h. */
 #include "coordinator/commands/run_text.h"
 
+#include "base/clean_text.h"
 #include "base/clock.h"
 #include "base/hex.h"
 #include "base/signals.h"
@@ -137,6 +138,15 @@ enum rv_err run_text_adopt(const struct run_text_options *o, struct run_config *
 	RV_TRY(
 		check_unused(o, "--data is published already (mirrors are in its manifest.json, and may be added there)", et));
 	return adopt_published(dir, run, et);
+}
+
+void run_text_license(const struct run_text_options *o, char *out, size_t cap) {
+	char dir[PATH_MAX];
+	struct manifest m;
+	(void)snprintf(out, cap, "%s", o->license);
+	if (is_published(o, dir) && manifest_read(dir, &m, NULL) == RV_OK)
+		(void)snprintf(out, cap, "%s", m.license);
+	clean_text(out); /* it may be cut, or of a stranger */
 }
 
 /* ---- its files ---- */

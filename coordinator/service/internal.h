@@ -83,6 +83,7 @@ struct service {
 	struct service_config cfg;
 	struct run_config run;
 	char config[NET_MAX_CONFIG_BYTES];
+	struct run_about about; /* without round_s */
 	struct rv_hash run_hash;
 	struct core *core;
 	int64_t started_us;
@@ -122,6 +123,12 @@ struct service {
 /* Makes all decisions of the core durable, in their order, and announces them. RV_E_BUSY: the disk
  * is full, and they wait; other faults of the store are final. */
 enum rv_err service_pump(struct service *s, int64_t now_us, struct rv_errtext *et);
+
+/* ---- about.c ---- */
+
+/* Reads what the operator says of the run from the store. */
+enum rv_err service_load_about(struct service *s, struct rv_errtext *et);
+json_t *service_about_json(const struct service *s);
 
 /* ---- candidates.c ---- */
 

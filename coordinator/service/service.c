@@ -163,6 +163,7 @@ enum rv_err service_load(struct service *s, struct rv_errtext *et) {
 	struct store *store = s->cfg.store;
 	RV_TRY(store->ops->each(store, replay_one, s, et));
 	core_replayed(s->core);
+	RV_TRY(service_load_about(s, et));
 	RV_TRY(store->ops->commits(store, s->history, SERVICE_HISTORY, &s->n_history, et));
 	return store->ops->total_tokens(store, &s->total_tokens, et);
 }

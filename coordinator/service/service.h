@@ -14,6 +14,7 @@
 
 #include "base/bytes.h"
 #include "base/event.h"
+#include "base/run_about.h"
 #include "base/run_config.h"
 #include "coordinator/core/core.h"
 #include "coordinator/service/delivery.h"
@@ -97,6 +98,10 @@ uint64_t service_document_seq(const struct service *s);
 /* Returns the configuration that members agree on, as `key = value` lines: not secret, so that a
  * worker can check it before it spends its invite. */
 const char *service_run_config(const struct service *s);
+/* The name of what is kept in the store: the lines of run_about_print. */
+#define SERVICE_ABOUT "about"
+/* Returns what the operator says of the run, with the time that its latest rounds took. */
+struct run_about service_about(const struct service *s);
 /* Returns the slot (core.h) of a member of the run that is not banned; -1: the key is not one's, as
  * far as the coordinator has it in memory (service_recall). */
 int service_find_member(const struct service *s, const uint8_t key[NET_KEY_BYTES]);

@@ -333,6 +333,7 @@ json_t *service_status(const struct service *s, int64_t now_us, bool details) {
 		return NULL;
 	}
 	(void)json_object_set_new(o, "run", hex_string(s->cfg.run_id, NET_RUN_ID_BYTES));
+	(void)json_object_set_new(o, "about", service_about_json(s));
 	(void)json_object_set_new(o, "software", json_sprintf("rivulet %s", rv_version()));
 	(void)json_object_set_new(o, "phase", json_string(run_phases[d->phase]));
 	set_int(o, "round", d->round);

@@ -153,6 +153,10 @@ static void serve_chart(struct api *a, const struct request *q) {
 
 static void serve_config(struct api *a, const struct request *q) {
 	const char *text = service_run_config(a->service);
+	const struct run_about about = service_about(a->service);
+	char lines[RUN_ABOUT_BYTES];
+	run_about_print(&about, lines);
+	(void)evbuffer_add(evhttp_request_get_output_buffer(q->rq), lines, strlen(lines));
 	reply(q->rq, STATUS_OK, "text/plain; charset=utf-8", text, strlen(text));
 }
 

@@ -276,8 +276,10 @@ static void launch(struct e2e *e, int i, const char *program, const char *env, c
 								  "--eval-every",
 								  "0"};
 	int n = e->says_little ? 3 : 13;
-	if (stat(conf, &st) != 0)
-		argv[n++] = e->links[i]; /* later it knows by itself */
+	if (stat(conf, &st) != 0) { /* later it knows by itself */
+		argv[n++] = e->links[i];
+		argv[n++] = "--yes";
+	}
 	for (int k = 0; k < E2E_MAX_ARGS && e->worker_args[k]; k++)
 		argv[n++] = e->worker_args[k];
 	argv[n] = NULL;

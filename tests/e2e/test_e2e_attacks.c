@@ -254,7 +254,7 @@ static void expect_worker_refused(struct scene *s, const char *link, const char 
 	json_t *failed = NULL;
 	long from = 0;
 	snprintf(dir, sizeof dir, "%s/refused", s->e.dir);
-	const char *const argv[] = {"rivulet-worker", link, "--dir", dir, "--data", s->e.data, NULL};
+	const char *const argv[] = {"rivulet-worker", link, "--yes", "--dir", dir, "--data", s->e.data, NULL};
 	e2e_run(&s->e, "refused", argv, REFUSED);
 	snprintf(dir, sizeof dir, "%s/refused.log", s->e.dir);
 	while ((failed = e2e_find_event(dir, "failed", NULL, 0, &from)) && !strstr(e2e_text(failed, "text"), why))

@@ -40,7 +40,7 @@ static void another_text_is_refused(void **state) {
 	*state = &e;
 	open_run(&e, dir, "");
 	e2e_path(&e, "own", worker);
-	const char *const argv[] = {"rivulet-worker", e.links[0], "--dir", worker, "--data", e.data, NULL};
+	const char *const argv[] = {"rivulet-worker", e.links[0], "--yes", "--dir", worker, "--data", e.data, NULL};
 	e2e_run(&e, "refused", argv, 1);
 	e2e_path(&e, "refused.log", log);
 	char *said = scratch_read(log, NULL);

@@ -159,9 +159,36 @@ static void the_last_words_are_about_the_run(void **state) {
 	}
 }
 
+/* The last words count what the process before gave, too. */
+static void totals_count_over_restarts(void **state) {
+	static struct e2e e;
+	*state = &e;
+	e2e_open(&e, short_pair, 2);
+	e2e_gate_at(&e, 3);
+	e2e_start_gated_workers(&e, 2);
+	for (long from = 0;;) {
+		json_t *j = e2e_wait_event(&e.workers[0], "round", NULL, 0, &from);
+		const bool third = e2e_int(j, "round") == 3;
+		json_decref(j);
+		if (third)
+			break;
+	}
+	process_signal(&e.workers[0], SIGINT);
+	e2e_open_gate(&e);
+	process_assert_exit(&e.workers[0], 0);
+	e2e_start_worker(&e, 0, NULL, NULL);
+	for (int i = 0; i < 2; i++)
+		process_assert_exit(&e.workers[i], 0);
+	json_t *j = last_event(&e.workers[0]);
+	assert_string_equal(e2e_text(j, "event"), "done");
+	assert_in_range(e2e_int(j, "given_rounds"), 4, 5); /* a round that it had ended as it stopped may be missing */
+	json_decref(j);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(a_cap_survives_the_restart_that_the_program_proposes, e2e_teardown),
+		cmocka_unit_test_teardown(totals_count_over_restarts, e2e_teardown),
 		cmocka_unit_test_teardown(settings_that_are_damaged_stop_the_start, e2e_teardown),
 		cmocka_unit_test_teardown(a_failure_after_the_join_keeps_the_place, e2e_teardown),
 		cmocka_unit_test_teardown(the_last_words_are_about_the_run, e2e_teardown),

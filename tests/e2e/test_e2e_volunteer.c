@@ -20,7 +20,7 @@ static const char pair[] = "n-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 32\n
 static void run_worker(struct e2e *e, const char *data, const char *option, int status) {
 	char dir[E2E_PATH];
 	e2e_worker_dir(e, 0, dir);
-	const char *const argv[] = {"rivulet-worker", e->links[0], "--dir", dir, "--data", data, option, NULL};
+	const char *const argv[] = {"rivulet-worker", e->links[0], "--yes", "--dir", dir, "--data", data, option, NULL};
 	e2e_run(e, "wrong", argv, status);
 }
 
@@ -28,7 +28,7 @@ static void run_worker(struct e2e *e, const char *data, const char *option, int 
 static void run_worker_at(struct e2e *e, const char *name, int status) {
 	char dir[E2E_PATH];
 	e2e_path(e, name, dir);
-	const char *const argv[] = {"rivulet-worker", e->links[0], "--dir", dir, "--data", e->data, NULL};
+	const char *const argv[] = {"rivulet-worker", e->links[0], "--yes", "--dir", dir, "--data", e->data, NULL};
 	e2e_run(e, "wrong", argv, status);
 }
 
@@ -51,6 +51,28 @@ static bool joined(const struct e2e *e, int i) {
 	e2e_worker_dir(e, i, dir);
 	snprintf(path, sizeof path, "%s/run.conf", dir);
 	return stat(path, &st) == 0;
+}
+
+/* Without a terminal and without --yes the terms are printed, and nothing is spent. */
+static void nothing_is_spent_without_consent(void **state) {
+	static struct e2e e;
+	char dir[E2E_PATH], config[1024];
+	*state = &e;
+	(void)snprintf(config, sizeof config, "%spurpose = To learn what a volunteer is told.\noperator = Ada\n", pair);
+	e2e_open(&e, config, 1);
+	e2e_worker_dir(&e, 0, dir);
+	const char *const argv[] = {"rivulet-worker", e.links[0], "--dir", dir, "--data", e.data, NULL};
+	e2e_run(&e, "asked", argv, 4);
+	assert_said(&e, "asked.log", "purpose:    To learn what a volunteer is told.");
+	assert_said(&e, "asked.log", "operator:   Ada; coordinator 127.0.0.1:");
+	assert_said(&e, "asked.log", "start it with --yes, if you agree");
+	assert_false(joined(&e, 0));
+	json_t *status = e2e_status(&e);
+	assert_int_equal(json_array_size(json_object_get(status, "members")), 0);
+	assert_string_equal(json_string_value(json_object_get(json_object_get(status, "about"), "operator")), "Ada");
+	json_decref(status);
+	e2e_start_worker(&e, 0, NULL, NULL); /* with --yes, by the same link */
+	assert_true(joined(&e, 0));
 }
 
 static void a_bad_text_costs_no_invite(void **state) {
@@ -331,6 +353,7 @@ static void an_invite_may_need_approval(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(an_invite_may_need_approval, e2e_teardown),
+		cmocka_unit_test_teardown(nothing_is_spent_without_consent, e2e_teardown),
 		cmocka_unit_test_teardown(a_bad_text_costs_no_invite, e2e_teardown),
 		cmocka_unit_test_teardown(what_is_no_text_is_refused_by_every_program, e2e_teardown),
 		cmocka_unit_test_teardown(a_shard_out_of_range_costs_no_invite, e2e_teardown),

@@ -97,7 +97,7 @@ static void every_choice_survives_the_restart(void **state) {
 /* An option that comes later is kept too, unless somebody decides here that it is not. */
 static void every_option_is_decided_about(void **state) {
 	(void)state;
-	static const char *const not_kept[] = {"dir", "data", "tokenizer", "init", "name"};
+	static const char *const not_kept[] = {"dir", "data", "tokenizer", "init", "name", "yes"};
 	char text[SETTINGS_TEXT_BYTES], line[64];
 	for (const struct rv_option *o = worker_options_table; o->name; o++) {
 		bool kept = true;
@@ -109,7 +109,7 @@ static void every_option_is_decided_about(void **state) {
 							: o->type == RV_OPT_RATE  ? "1mbit"
 							: o->type == RV_OPT_INT   ? "4"
 							: o->type == RV_OPT_BYTES ? "4KiB"
-							: o->type == RV_OPT_BOOL  ? "no"
+							: o->type == RV_OPT_BOOL  ? (strcmp(o->fallback, "no") == 0 ? "yes" : "no")
 													  : "/other";
 		if (strcmp(o->name, "dir") != 0)
 			set(o->name, other);

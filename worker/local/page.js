@@ -55,6 +55,8 @@ async function command(request) {
 }
 
 const BUTTONS = [
+	["consent", "Join", { command: "consent", yes: true }, s => s.terms],
+	["consent", "Do not join", { command: "consent", yes: false }, s => s.terms],
 	["pause", "Pause", { command: "pause" }, s => s.state !== "paused"],
 	["pause", "Pause for 2 hours", { command: "pause", seconds: 7200 }, s => s.state !== "paused"],
 	["resume", "Resume", { command: "resume" }, s => s.state === "paused"],
@@ -76,6 +78,7 @@ function buttons(s) {
 /* ---- what is shown ---- */
 
 function verdict(s) {
+	if (s.terms) return ["warn", "Shall this computer join?", "Nothing is spent before you say so, here or in the terminal."];
 	if (s.paused) return ["warn", "Paused", s.paused.why + (s.paused.until ? ` Until ${clock(s.paused.until)}.` : "")];
 	if (s.state === "done") return ["good", "Yes – and the run is done. Thank you!", s.text];
 	const r = s.last_round;
@@ -114,9 +117,11 @@ function show(s) {
 		["member", s.member !== null ? String(s.member) : ""],
 		["directory", s.dir]]);
 	facts("run", [
-		["purpose", run.purpose], ["operator", run.operator], ["licence of the text", run.text_licence], ["licence of the model", run.model_licence],
+		["purpose", run.purpose], ["operator", run.operator], ["license of the text", run.text_license], ["license of the model", run.model_license],
 		["round", p && run.rounds ? `${p.round} of ${run.rounds}, ${p.participants || "no"} computers in the last exchange` : ""],
 		["model", run.parameters ? `${count(run.parameters)} parameters` : ""], ["coordinator", run.coordinator], ["number", run.id]]);
+	el("question").hidden = !s.terms;
+	el("terms").textContent = s.terms || "";
 	buttons(s);
 	sampler(s);
 	document.title = `${v[1]} – Rivulet`;

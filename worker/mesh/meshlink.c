@@ -124,7 +124,7 @@ static void tell_path(struct meshlink *m, uint32_t member) {
 	const char *path = path_name((uint8_t)way.path), *dialed = "";
 	if (way.path == PATH_DIALED)
 		dialed = candidate_kind_name(way.candidate);
-	rv_event(m->events, RV_INFO, "path",
+	rv_event(m->events, RV_DEBUG, "path",
 			 RV_FIELDS(rv_field_int("member", member), rv_field_str("path", path),
 					   rv_field_int("family", way.path == PATH_RELAYED ? 0
 											  : way.ipv6               ? 6

@@ -32,7 +32,9 @@ struct worker_options {
 	char relay_for_others[32];            /* worker_options_relay_rate() */
 	int64_t relay_per_day;                /* bytes; 0: any number */
 	int64_t relay_port;                   /* 0: the usual one, or the next free one */
+	bool yes;                             /* agrees to the run's terms */
 	char name[64];
+	bool verbose;
 	char log_file[256];
 	int64_t local_port; /* of the page, on 127.0.0.1; 0: that of last time, or any; -1: none */
 	int64_t eval_every, eval_tokens;

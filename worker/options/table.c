@@ -37,6 +37,10 @@ const struct rv_option worker_options_table[] = {
 			   "file. Without it they are fetched from another worker."),
 	INT_OPT("shard", shard, "-1", -1, 1023, "Worker",
 			"The run's data shard to read; -1: this member's number modulo data-shards."),
+	{"yes", RV_OPT_BOOL, FIELD(yes), 0, "no", 0, 0, NULL,
+	 "Agrees to what the run needs and does, which is printed and asked for before a worker joins; for scripts. Not "
+	 "needed after that.",
+	 "Worker"},
 	STRING_OPT("name", name, "", "Worker",
 			   "This worker's name in the run's status; empty: \"worker\" and its number. Sent once, at the join."),
 	INT_OPT("keep-snapshots", keep_snapshots, "2", 0, CHECKPOINT_MAX_KEEP, "Worker",
@@ -96,6 +100,10 @@ const struct rv_option worker_options_table[] = {
 	INT_OPT(
 		"relay-for-others-port", relay_port, "0", 0, 65535, "Network",
 		"Port of that relay; 0: 7435, or the next free one. Your router is asked to forward it, as with --map-port."),
+	{"verbose", RV_OPT_BOOL, FIELD(verbose), 0, "no", 0, 0, NULL,
+	 "Print details on a terminal, too: attempts, connections, libraries, files. Elsewhere all events are always "
+	 "written.",
+	 "Output"},
 	INT_OPT(
 		"local-port", local_port, "0", -1, 65535, "Output",
 		"Port, on this computer only, of the worker's page and of `rivulet-worker status`; 0: that of last time, or "

@@ -2,6 +2,7 @@
 #include "worker/session/internal.h"
 
 #include "base/assert.h"
+#include "base/short_number.h"
 #include "worker/session/member_list.h"
 
 #include <inttypes.h>
@@ -60,7 +61,7 @@ static void missing(struct session *s, const struct session_event *e) {
 				 RV_FIELDS(rv_field_int("missing", e->n), rv_field_int("min_workers", needed)),
 				 "waiting for %u more worker%s: the run needs %" PRId64, e->n, e->n == 1 ? "" : "s", needed);
 	else
-		rv_event(s->events, RV_INFO, "enough_workers", RV_FIELDS(rv_field_int("min_workers", needed)),
+		rv_event(s->events, RV_DEBUG, "enough_workers", RV_FIELDS(rv_field_int("min_workers", needed)),
 				 "enough workers are connected: training");
 }
 
@@ -94,7 +95,7 @@ static void attempt(struct session *s, const struct session_event *e) {
 		(void)snprintf(closes, sizeof closes, ", closes within %.1f s", d->deadline_ms / 1e3);
 	if (d->slow_deadline_ms > 0)
 		(void)snprintf(should, sizeof should, ", should take %.1f s", d->slow_deadline_ms / 1e3);
-	rv_event(s->events, RV_INFO, "attempt",
+	rv_event(s->events, RV_DEBUG, "attempt",
 			 RV_FIELDS(rv_field_int("round", (int64_t)d->round), rv_field_int("attempt", d->attempt),
 					   rv_field_int("participants", document_participants(d)),
 					   rv_field_int("deadline_ms", d->deadline_ms),
@@ -280,22 +281,27 @@ static void stopped_event(struct session *s) {
 			"peers",
 			round_round(session_round(s)), dir, dir);
 	else if (!session_core_exported(s->core))
-		rv_event(
-			s->events, RV_INFO, "stopped", RV_FIELDS(rv_field_int("round", (int64_t)round_round(session_round(s)))),
-			"stopped in round %" PRIu64 " of %" PRId64 "; all is saved: rivulet-worker --dir %s goes on from there",
-			round_round(session_round(s)), s->member.config.rounds, dir);
+		rv_event(s->events, RV_INFO, "stopped",
+				 RV_FIELDS(rv_field_int("round", (int64_t)round_round(session_round(s)))),
+				 "stopped in round %" PRIu64 " of %" PRId64
+				 "; all is saved: rivulet-worker --dir %s goes on from there. So far "
+				 "this computer gave its part to %" PRIu64 " rounds: thank you",
+				 round_round(session_round(s)), s->member.config.rounds, dir, s->sums.given_rounds);
 }
 
 static void log_done(struct session *s) {
 	const struct session_sums *sums = &s->sums;
 	const char *dir = s->opt->dir;
+	char tokens[RV_SHORT_NUMBER_BYTES];
 	rv_event(s->events, RV_INFO, "done",
 			 RV_FIELDS(rv_field_int("rounds", s->member.config.rounds),
 					   rv_field_int("given_rounds", (int64_t)sums->given_rounds),
 					   rv_field_int("given_tokens", (int64_t)sums->given_tokens)),
-			 "the run is done: all %" PRId64 " rounds; since its start this worker contributed to %" PRIu64
-			 " of them with %" PRIu64 " tokens. The model is %s/model.safetensors: rivulet sample %s --prompt 'Once'",
-			 s->member.config.rounds, sums->given_rounds, sums->given_tokens, dir, dir);
+			 "The run is done: all %" PRId64 " rounds. Thank you! This computer gave its part to %" PRIu64
+			 " of them, %s tokens in all. The model is in %s/model.safetensors. To try it: rivulet sample %s --prompt "
+			 "'Once'",
+			 s->member.config.rounds, sums->given_rounds, rv_short_number((double)sums->given_tokens, tokens), dir,
+			 dir);
 }
 
 void session_log_end(struct session *s) {

@@ -51,15 +51,37 @@ static enum rv_err check_text(struct session *s, struct rv_errtext *et) {
 	return input_check_data(s->data_path, et);
 }
 
+/* Returns true if this computer has no NVIDIA GPU, as far as its driver says: nothing is amiss. */
+static bool has_none(const char *why_not_gpu) {
+	static const char no_driver[] = "no NVIDIA driver is installed";
+	return strncmp(why_not_gpu, no_driver, sizeof no_driver - 1) == 0;
+}
+
+/* The first words of a start. */
+static void log_device(struct session *s, const struct device_choice *device) {
+	char computes[SESSION_COMPUTES_BYTES];
+	const char *why = device->why_not_gpu;
+	session_computes(s, computes);
+	if (!why[0])
+		rv_event(s->events, RV_INFO, "device", RV_FIELDS(rv_field_str("device", device->backend)), "Training on %s.",
+				 computes);
+	else if (has_none(why))
+		rv_event(s->events, RV_INFO, "device", RV_FIELDS(rv_field_str("device", device->backend)),
+				 "Training on %s. No NVIDIA GPU found.", computes);
+	else
+		rv_event(s->events, RV_INFO, "device", RV_FIELDS(rv_field_str("device", device->backend)),
+				 "Training on %s. No GPU is used: %s.", computes, why);
+	if (why[0])
+		rv_event(s->events, RV_DEBUG, "no_gpu", RV_FIELDS(rv_field_str("why", why)), "on the CPU: %s", why);
+}
+
 static enum rv_err check_device(struct session *s, struct rv_errtext *et) {
 	struct device_choice device;
 	RV_TRY(device_choose(s->opt->device, &device, et));
-	if (device.why_not_gpu[0])
-		rv_event(s->events, RV_INFO, "no_gpu", RV_FIELDS(rv_field_str("why", device.why_not_gpu)), "on the CPU: %s",
-				 device.why_not_gpu);
+	log_device(s, &device);
 	const char *libraries = device_libraries(&device);
 	if (libraries)
-		rv_event(s->events, RV_INFO, "gpu_libraries", RV_FIELDS(rv_field_str("found", libraries)), "GPU libraries: %s",
+		rv_event(s->events, RV_DEBUG, "gpu_libraries", RV_FIELDS(rv_field_str("found", libraries)), "GPU libraries: %s",
 				 libraries);
 	return RV_OK;
 }

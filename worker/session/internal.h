@@ -23,6 +23,7 @@
 #include "worker/join/membership.h"
 #include "worker/join/reach_check.h"
 #include "worker/join/reflection.h"
+#include "worker/join/terms.h"
 #include "worker/local/local_server.h"
 #include "worker/local/loss_curve.h"
 #include "worker/mesh/line_meter.h"
@@ -174,6 +175,7 @@ struct session {
 	struct session_trace trace;
 	struct session_sums sums;
 	struct session_history history;
+	struct run_about about; /* what the operator says of the run */
 	struct session_local *local;
 	int64_t publish_us;               /* time of the next status */
 	struct member_set logged_limited; /* members whose spent donation budget was logged */
@@ -274,6 +276,13 @@ void session_own_relay_tick(struct session *s, int64_t now_us);
 
 /* ---- preflight.c ---- */
 
+/* Computes how the run averages, without a model. Returns what model_extent_of and global_config_of
+ * return. */
+enum rv_err session_global_of(const struct run_config *run, struct model_extent *extent, struct global_config *out,
+							  struct rv_errtext *et);
+/* Returns the bytes of a snapshot, the round's result, and this worker's own state beside the one
+ * that it replaces. */
+uint64_t session_least_disk_bytes(const struct global_config *g);
 /* Checks --shard. RV_E_RANGE: the run has no data shard of that number. */
 enum rv_err session_check_shard(const struct session *s, const struct run_config *run, struct rv_errtext *et);
 /* Checks the caps. RV_E_RANGE: under one of them the others would suspect this worker. */
@@ -346,6 +355,9 @@ void session_apply_limits(const struct session *s);
 void session_choose_recompute(const struct session *s, struct trainer_config *c);
 /* Checks the memory plan (memory_check) by option short-of-memory. */
 enum rv_err session_check_memory(const struct session *s, const struct trainer_config *c, struct rv_errtext *et);
+/* Makes the plan. The faults of memory_plan_make. */
+enum rv_err session_memory_of(const struct trainer_config *c, const struct device_choice *device,
+							  struct memory_plan *out, struct rv_errtext *et);
 enum rv_err session_plan_memory(struct session *s, const struct trainer_config *c, struct rv_errtext *et);
 
 /* ---- the core's tables ---- */
@@ -385,6 +397,16 @@ void session_trace_vote(struct session *s); /* its result is about to be stored 
 /* Ends the trace: later work cannot be replayed from it. */
 void session_trace_end(struct session *s, const char *why);
 void session_trace_applied(struct session *s, uint64_t round, bool copy);
+
+/* ---- consent.c ---- */
+enum { SESSION_COMPUTES_BYTES = 96 };
+/* Writes what this worker trains on: "the processor (2 cores)". */
+void session_computes(const struct session *s, char out[SESSION_COMPUTES_BYTES]);
+/* Shows what the run is, needs and does, and asks whether to join, unless that was agreed to
+ * already; blocks until it is answered. `config`: as the coordinator sent it. RV_E_AUTH: the answer
+ * is no, or there is neither a terminal nor --yes; the faults of terms_write. */
+enum rv_err session_ask_consent(struct session *s, const struct run_config *run, const char *config,
+								struct rv_errtext *et);
 
 /* ---- history.c ---- */
 /* Reads from metrics what earlier processes gave, and the curves. */

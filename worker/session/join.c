@@ -37,7 +37,8 @@ static enum rv_err check_config(struct session *s, const char *text, struct rv_e
 			et, e,
 			"this program cannot take part in the run; if it is older than the coordinator's, update "
 			"it. What it does not know");
-	return session_preflight(s, &run, et);
+	RV_TRY(session_preflight(s, &run, et));
+	return session_ask_consent(s, &run, text, et);
 }
 
 static void on_config(void *ctx, const char *text) {
@@ -111,10 +112,11 @@ static void on_away(void *ctx, bool away, const char *text) {
 /* ---- opening ---- */
 
 static enum rv_err open_events(struct session *s, struct rv_errtext *et) {
-	struct rv_events_config cfg = {.out = stdout,
-								   .json = !isatty(STDOUT_FILENO),
-								   .level = RV_INFO,
-								   .log_path = s->opt->log_file[0] ? s->opt->log_file : NULL};
+	const bool json = !isatty(STDOUT_FILENO);
+	const struct rv_events_config cfg = {.out = stdout,
+										 .json = json,
+										 .level = json || s->opt->verbose ? RV_DEBUG : RV_INFO,
+										 .log_path = s->opt->log_file[0] ? s->opt->log_file : NULL};
 	return rv_events_new(&cfg, &s->events, et);
 }
 
@@ -164,6 +166,8 @@ enum rv_err session_open(struct session *s, const char *link, struct rv_errtext 
 	RV_TRY(rv_dir_make(s->opt->dir, 0755, et));
 	RV_TRY(rv_dir_lock(s->opt->dir, &s->lock_fd, et));
 	RV_TRY(membership_load(s->opt->dir, link, &s->member, et));
+	struct rv_hash accepted;
+	(void)terms_read(s->opt->dir, &s->about, &accepted);
 	session_open_local(s);
 	log_kept(s);
 	RV_TRY(session_check_inputs(s, et));

@@ -43,11 +43,16 @@ enum rv_err session_check_memory(const struct session *s, const struct trainer_c
 	return memory_check(&request, &room, (enum memory_short)s->opt->short_of_memory, s->events, et);
 }
 
+enum rv_err session_memory_of(const struct trainer_config *c, const struct device_choice *device,
+							  struct memory_plan *out, struct rv_errtext *et) {
+	const struct memory_request request = request_of(c, device);
+	return memory_plan_make(&request, out, et);
+}
+
 enum rv_err session_plan_memory(struct session *s, const struct trainer_config *c, struct rv_errtext *et) {
 	struct device_choice device;
 	RV_TRY(device_choose(c->device, &device, et));
-	const struct memory_request request = request_of(c, &device);
-	RV_TRY(memory_plan_make(&request, &s->memory, et));
+	RV_TRY(session_memory_of(c, &device, &s->memory, et));
 	memory_report_plan(s->events, &s->memory);
 	if (c->recompute == RECOMPUTE_BLOCK && s->opt->recompute == WORKER_RECOMPUTE_AUTO)
 		rv_event(s->events, RV_INFO, "recompute", RV_FIELDS(rv_field_str("recompute", "block")),

@@ -259,7 +259,7 @@ void session_write_end(struct session *s, const struct rv_hash *state) {
 	if (s->owes_end)
 		check_written(s, metrics_write_end(s->metrics, &e, &et), &et);
 	double stall = (double)trainer_progress(s->trainer).copy_us / (double)(e.wall_us > 0 ? e.wall_us : 1);
-	rv_event(s->events, RV_INFO, "finished",
+	rv_event(s->events, RV_DEBUG, "finished",
 			 RV_FIELDS(rv_field_int("round", (int64_t)g->round), rv_field_double("checkpoint_stall_share", stall)),
 			 "the run is complete: %" PRIu64
 			 " rounds; the weights are in %s; checkpoints held training up for %.2f %% of "

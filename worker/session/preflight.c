@@ -26,9 +26,8 @@ enum rv_err session_check_shard(const struct session *s, const struct run_config
 				   s->opt->shard, data_shards, data_shards == 1 ? "" : "s", data_shards - 1);
 }
 
-/* Computes how the run averages, without a model. */
-static enum rv_err global_of(const struct run_config *run, struct model_extent *extent, struct global_config *out,
-							 struct rv_errtext *et) {
+enum rv_err session_global_of(const struct run_config *run, struct model_extent *extent, struct global_config *out,
+							  struct rv_errtext *et) {
 	RV_TRY(model_extent_of(run, extent, et));
 	const struct fragment_layers layers = {
 		.begin = extent->layers_begin, .layer_elems = extent->layer_elems, .n = (int)run->n_layer};
@@ -60,9 +59,7 @@ enum rv_err session_check_caps(const struct session *s, const struct run_config 
 	return check_cap(run, g, "max-down", s->opt->max_down, et);
 }
 
-/* Returns the bytes of a snapshot, the round's result, and this worker's own state beside the one
- * that it replaces. */
-static uint64_t least_disk_bytes(const struct global_config *g) {
+uint64_t session_least_disk_bytes(const struct global_config *g) {
 	enum { REPLICA_VECTORS = 3 }; /* theta and both moments */
 	uint64_t snapshot = state_file_max_bytes(g, STATE_KIND_SNAPSHOT, 0),
 			 log = state_file_max_bytes(g, STATE_KIND_LOG, 0);
@@ -74,10 +71,10 @@ static enum rv_err check_disk(const struct session *s, const struct run_config *
 	struct model_extent extent;
 	struct global_config g;
 	struct statvfs disk;
-	RV_TRY(global_of(run, &extent, &g, et));
+	RV_TRY(session_global_of(run, &extent, &g, et));
 	if (statvfs(s->opt->dir, &disk) != 0)
 		return rv_fail_errno(et, errno, "%s: statvfs", s->opt->dir);
-	uint64_t free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize, least = least_disk_bytes(&g);
+	uint64_t free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize, least = session_least_disk_bytes(&g);
 	if (free_bytes >= least)
 		return RV_OK;
 	return rv_fail(et, RV_E_FULL,
@@ -97,7 +94,7 @@ enum rv_err session_preflight(struct session *s, const struct run_config *run, s
 	struct global_config g;
 	RV_TRY(session_check_shard(s, run, et));
 	RV_TRY(session_check_init(s, run, et));
-	RV_TRY(global_of(run, &extent, &g, et));
+	RV_TRY(session_global_of(run, &extent, &g, et));
 	RV_TRY(session_check_caps(s, run, &g, et));
 	RV_TRY(check_memory(s, run, et));
 	RV_TRY(check_disk(s, run, et));

@@ -15,7 +15,7 @@ static bool coordinator_at(void *ctx, struct address *out) {
 static void tell_station(struct session *s, const struct reach_event *e) {
 	const char *addr = e->relay->addr, *also = e->is_guest ? "also " : "";
 	if (e->type == REACH_SAYS_UP)
-		rv_event(s->events, RV_INFO, "relay_up",
+		rv_event(s->events, RV_DEBUG, "relay_up",
 				 RV_FIELDS(rv_field_str("relay", addr), rv_field_bool("guest", e->is_guest),
 						   rv_field_str("seen_at", e->text)),
 				 "%sat the relay %s, which sees this worker at %s", also, addr, e->text);
@@ -50,7 +50,7 @@ static void tell_mapping(struct session *s, const struct reach_event *e) {
 	bool is_symmetric = e->mapping->kind == REACH_MAPPING_DEPENDENT;
 	char at[NET_ADDR_BYTES] = "";
 	(void)address_format(&e->mapping->at, at);
-	rv_event(s->events, RV_INFO, "mapping",
+	rv_event(s->events, RV_DEBUG, "mapping",
 			 RV_FIELDS(rv_field_int("family", e->family == REACH_V6 ? 6 : 4), rv_field_str("at", at),
 					   rv_field_str("kind", kinds[e->mapping->kind])),
 			 "others see this worker's port at %s%s", at, is_symmetric ? symmetric : "");

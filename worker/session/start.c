@@ -176,7 +176,7 @@ static void log_recovered(struct session *s, const struct recovered *found) {
 	if (found->has_replica)
 		snprintf(own, sizeof own, "its own Adam state and data position of round %" PRIu64 ", %" PRIu64 " steps in",
 				 found->replica.round, found->replica.steps_done);
-	rv_event(s->events, RV_INFO, "recovered",
+	rv_event(s->events, RV_DEBUG, "recovered",
 			 RV_FIELDS(rv_field_int("round", (int64_t)g->round), rv_field_bool("snapshot", found->start.snapshot),
 					   rv_field_int("from_round", (int64_t)found->start.round),
 					   rv_field_int("log_entries", (int64_t)entries), rv_field_bool("vote", found->has_log),
@@ -313,7 +313,7 @@ static void announce_start(struct session *s) {
 	const struct global_state *g = trainer_global(s->trainer);
 	char run_hash[2 * RV_HASH_BYTES + 1];
 	rv_hex_encode(s->member.run_hash.b, RV_HASH_BYTES, run_hash);
-	rv_event(s->events, RV_INFO, "started",
+	rv_event(s->events, RV_DEBUG, "started",
 			 RV_FIELDS(rv_field_int("member", s->member.member), rv_field_int("round", (int64_t)g->round),
 					   rv_field_int("parameters", (int64_t)g->cfg.n),
 					   rv_field_int("port", peers_port(meshlink_peers(s->mesh))),

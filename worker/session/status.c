@@ -75,7 +75,9 @@ static json_t *about_run(const struct session *s) {
 	char id[2 * NET_RUN_ID_BYTES + 1], coordinator[NET_ADDR_BYTES] = "";
 	rv_hex_encode(s->member.invite.run_id, NET_RUN_ID_BYTES, id);
 	(void)address_format(&s->member.invite.coordinator, coordinator);
-	return json_pack("{s:s, s:s, s:o, s:o}", "id", id, "coordinator", coordinator, "parameters",
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o}", "name", s->about.name, "purpose",
+					 s->about.purpose, "operator", s->about.operator_name, "text_license", s->about.text_license,
+					 "model_license", s->about.model_license, "id", id, "coordinator", coordinator, "parameters",
 					 session_is_up(s) ? whole(s->store.cfg.n) : json_null(), "rounds",
 					 s->member.joined ? json_integer(s->member.config.rounds) : json_null());
 }

@@ -52,7 +52,7 @@ enum rv_err session_open_text(struct session *s, struct rv_errtext *et) {
 	s->order = sequence_order_of((uint64_t)m->n_tokens, (uint32_t)m->holdout_every, (uint32_t)run->context,
 								 (uint64_t)run->seed);
 	(void)snprintf(s->data_path, sizeof s->data_path, "%s", dir);
-	rv_event(s->events, RV_INFO, "text", RV_FIELDS(rv_field_int("shards", m->n_shards), rv_field_str("dir", dir)),
+	rv_event(s->events, RV_DEBUG, "text", RV_FIELDS(rv_field_int("shards", m->n_shards), rv_field_str("dir", dir)),
 			 "the run hands out its text: %lld tokens, fetched into %s as they are needed", (long long)m->n_tokens,
 			 dir);
 	return RV_OK;

@@ -54,7 +54,7 @@ static void on_installed(struct session *s, const struct trainer_answer *a) {
 				 a->text.text);
 		return;
 	}
-	rv_event(s->events, RV_INFO, "installed", RV_FIELDS(rv_field_int("round", (int64_t)a->round)),
+	rv_event(s->events, RV_DEBUG, "installed", RV_FIELDS(rv_field_int("round", (int64_t)a->round)),
 			 "holds the state of round %" PRIu64 ", verified", a->round);
 	session_trace(s, trace_install(a->round));
 }

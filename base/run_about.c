@@ -1,0 +1,101 @@
+/* run_about.c: see run_about.h. */
+#include "base/run_about.h"
+
+#include "base/assert.h"
+#include "base/clean_text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PREFIX "#: "
+
+#define FIELD(f) offsetof(struct run_about, f)
+#define TEXT_OPT(name, f, help)                                                                                        \
+	{ name, RV_OPT_STRING, FIELD(f), sizeof(((struct run_about *)0)->f), "", 0, 0, NULL, help, "About the run" }
+
+const struct rv_option run_about_options[] = {
+	TEXT_OPT("run-name", name, "What the run is called. People read this and the texts below before they join."),
+	TEXT_OPT("purpose", purpose, "What the model is trained for, in a sentence or two."),
+	TEXT_OPT("operator", operator_name, "Who runs it, and how to reach them."),
+	TEXT_OPT("text-license", text_license,
+			 "License of the training text; empty: --license, or the one that published text states."),
+	TEXT_OPT("model-license", model_license, "License under which the trained model will be given away."),
+	{.name = NULL},
+};
+
+enum { TEXTS = sizeof run_about_options / sizeof run_about_options[0] - 1, TEXT_MOST = 321 };
+
+static char *text_of(struct run_about *a, const struct rv_option *o) {
+	return (char *)a + o->offset;
+}
+
+static const char *const_text_of(const struct run_about *a, const struct rv_option *o) {
+	return (const char *)a + o->offset;
+}
+
+static bool is_plain(const char *text) {
+	char clean[TEXT_MOST];
+	const size_t n = strlen(text);
+	RV_ASSERT(n < sizeof clean);
+	memcpy(clean, text, n + 1);
+	clean_text(clean);
+	return strcmp(text, clean) == 0 && text[0] != '#' && !strstr(text, " #") && text[0] != ' ' &&
+		   (n == 0 || text[n - 1] != ' ');
+}
+
+enum rv_err run_about_check(const struct run_about *a, struct rv_errtext *et) {
+	for (int i = 0; i < TEXTS; i++)
+		if (!is_plain(const_text_of(a, &run_about_options[i])))
+			return rv_fail(et, RV_E_INVALID,
+						   "%s: must be one line of text, without control characters, a blank at its ends, or a '#' "
+						   "behind a blank",
+						   run_about_options[i].name);
+	return RV_OK;
+}
+
+void run_about_print(const struct run_about *a, char out[RUN_ABOUT_BYTES]) {
+	size_t n = 0;
+	out[0] = '\0';
+	for (int i = 0; i < TEXTS; i++) {
+		const char *text = const_text_of(a, &run_about_options[i]);
+		if (text[0])
+			n += (size_t)snprintf(out + n, RUN_ABOUT_BYTES - n, PREFIX "%s = %s\n", run_about_options[i].name, text);
+		RV_ASSERT(n < RUN_ABOUT_BYTES);
+	}
+	if (a->round_s > 0)
+		n += (size_t)snprintf(out + n, RUN_ABOUT_BYTES - n, PREFIX "round-seconds = %.3g\n", a->round_s);
+	RV_ASSERT(n < RUN_ABOUT_BYTES);
+}
+
+/* Takes "name = value", n bytes. */
+static void take(struct run_about *out, const char *line, size_t n) {
+	static const char sign[] = " = ";
+	char text[RUN_ABOUT_BYTES];
+	if (n >= sizeof text)
+		return;
+	memcpy(text, line, n);
+	text[n] = '\0';
+	char *value = strstr(text, sign);
+	if (!value)
+		return;
+	*value = '\0';
+	value += sizeof sign - 1;
+	clean_text(value);
+	if (strcmp(text, "round-seconds") == 0) {
+		const double s = strtod(value, NULL);
+		out->round_s = s > 0 && s < 1e9 ? s : 0;
+	}
+	for (int i = 0; i < TEXTS; i++)
+		if (strcmp(text, run_about_options[i].name) == 0)
+			(void)snprintf(text_of(out, &run_about_options[i]), run_about_options[i].cap, "%s", value);
+}
+
+void run_about_read(const char *text, struct run_about *out) {
+	const size_t n_prefix = sizeof PREFIX - 1;
+	*out = (struct run_about){.round_s = 0};
+	while (strncmp(text, PREFIX, n_prefix) == 0) {
+		const size_t n = strcspn(text, "\n");
+		take(out, text + n_prefix, n - n_prefix);
+		text += n + (text[n] == '\n');
+	}
+}

@@ -1,0 +1,29 @@
+/* run_about.h: what an operator says of a run to those who lend it a computer. It decides nothing,
+ * so that it is no part of the configuration that run_hash covers; the coordinator sends it before
+ * the configuration, on comment lines that begin with "#: ", which older programs skip. */
+#ifndef RV_BASE_RUN_ABOUT_H
+#define RV_BASE_RUN_ABOUT_H
+
+#include "base/err.h"
+#include "base/options.h"
+
+struct run_about {
+	char name[65], purpose[321], operator_name[129], text_license[129], model_license[129];
+	double round_s; /* no option: seconds of the run's latest rounds; 0: not known */
+};
+
+enum { RUN_ABOUT_BYTES = 1280 };
+
+/* The options: run-name, purpose, operator, text-license, model-license. Ended by name == NULL. */
+extern const struct rv_option run_about_options[];
+
+/* Checks that every text is one line that can be read back from a configuration file. RV_E_INVALID
+ * names the option. */
+enum rv_err run_about_check(const struct run_about *a, struct rv_errtext *et);
+/* Writes the lines, those of texts that are given only. */
+void run_about_print(const struct run_about *a, char out[RUN_ABOUT_BYTES]);
+/* Reads them from the beginning of a text that a coordinator sent; what is missing is "". Texts
+ * lose control characters. Lines that are not known are skipped: of a newer coordinator. */
+void run_about_read(const char *text, struct run_about *out);
+
+#endif

@@ -1,0 +1,27 @@
+/* about.c: what the operator says of the run, for those who may join and for the dashboard. */
+#include "coordinator/service/internal.h"
+
+enum { ROUNDS_AVERAGED = 8 };
+
+enum rv_err service_load_about(struct service *s, struct rv_errtext *et) {
+	char text[RUN_ABOUT_BYTES] = "";
+	RV_TRY(s->cfg.store->ops->get(s->cfg.store, SERVICE_ABOUT, text, sizeof text, et));
+	run_about_read(text, &s->about);
+	return RV_OK;
+}
+
+struct run_about service_about(const struct service *s) {
+	struct run_about about = s->about;
+	int n = s->n_history < ROUNDS_AVERAGED ? s->n_history : ROUNDS_AVERAGED;
+	double sum_s = 0;
+	for (int i = 0; i < n; i++)
+		sum_s += (double)s->history[s->n_history - 1 - i].duration_us / 1e6;
+	about.round_s = n > 0 ? sum_s / n : 0;
+	return about;
+}
+
+json_t *service_about_json(const struct service *s) {
+	return json_pack("{s:s, s:s, s:s, s:s, s:s}", "name", s->about.name, "purpose", s->about.purpose, "operator",
+					 s->about.operator_name, "text_license", s->about.text_license, "model_license",
+					 s->about.model_license);
+}
