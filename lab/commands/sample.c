@@ -3,7 +3,10 @@
 #include "kernels/device.h"
 #include "lab/commands/commands.h"
 #include "lab/model/generator.h"
+#include "lab/worker_files/worker_rounds.h"
+#include "train/files/weights.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -129,6 +132,27 @@ static enum rv_err sample_from(struct loaded_model *m, const struct sample_optio
 	return e;
 }
 
+/* Opens the newest state that a worker's directory proves, while the worker may run. */
+static enum rv_err open_worker(const struct loaded_model_options *o, struct loaded_model **out, struct rv_errtext *et) {
+	struct worker_rounds w;
+	struct global_state g;
+	RV_TRY(worker_rounds_open(o->where, &w, et));
+	enum rv_err e = worker_rounds_replay(&w, -1, &g, et);
+	if (e == RV_OK) {
+		e = loaded_model_of(o, &w.run, g.theta, w.layout.n_params, out, et);
+		global_release(&g);
+	}
+	worker_rounds_release(&w);
+	return e;
+}
+
+/* Returns true for a worker's directory whose run is not done: it has no weights yet. */
+static bool is_under_way(const char *where) {
+	char weights[PATH_MAX];
+	(void)snprintf(weights, sizeof weights, "%s/" WEIGHTS_FILE, where);
+	return worker_rounds_is_worker(where) && access(weights, F_OK) != 0;
+}
+
 static enum rv_err run_sample(void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	const struct sample_options *o = opts;
 	const struct loaded_model_options model = {.where = args->at[0],
@@ -140,7 +164,7 @@ static enum rv_err run_sample(void *opts, const struct rv_args *args, struct rv_
 	struct loaded_model *m;
 	int signals;
 	RV_TRY(rv_signals_open(&signals, et));
-	enum rv_err e = loaded_model_open(&model, &m, et);
+	enum rv_err e = is_under_way(model.where) ? open_worker(&model, &m, et) : loaded_model_open(&model, &m, et);
 	if (e == RV_OK && m->why_not_gpu[0])
 		(void)fprintf(stderr, "on the CPU: %s\n", m->why_not_gpu);
 	if (e == RV_OK)
@@ -156,9 +180,11 @@ const struct rv_command sample_command = {
 	.args_min = 1,
 	.args_max = 1,
 	.help = "Let a trained model write text.",
-	.details = "RUN is the directory of a run or a Hugging Face model directory, WEIGHTS a safetensors file. The text\n"
-			   "streams to the terminal; Ctrl-C ends it. Example:\n"
-			   "    rivulet sample runs/diloco --prompt 'Once upon' --temperature 0.7 --top-p 0.9",
+	.details =
+		"RUN is the directory of a run, of a worker (also while it trains: its newest state), or a Hugging Face model\n"
+		"directory, WEIGHTS a safetensors file. The text "
+		"streams to the terminal; Ctrl-C ends it. Example:\n"
+		"    rivulet sample runs/diloco --prompt 'Once upon' --temperature 0.7 --top-p 0.9",
 	.options = options,
 	.opts_bytes = sizeof(struct sample_options),
 	.run = run_sample,

@@ -28,10 +28,18 @@ static enum rv_err take_params(struct loaded_model *m, const struct model_option
 	return RV_OK;
 }
 
+/* Parameters that the caller has; `host` NULL: those of the files. */
+struct given_params {
+	const float *host;
+	size_t n;
+};
+
 static enum rv_err load_model(struct loaded_model *m, const char *where, const struct model_options *options,
-							  struct rv_errtext *et) {
+							  const struct given_params *given, struct rv_errtext *et) {
 	struct model_layout layout;
 	float *host;
+	if (given->host)
+		return take_params(m, options, given->host, given->n, et);
 	RV_TRY(weights_load(where, &m->cfg, &layout, &host, et));
 	enum rv_err e = take_params(m, options, host, layout.n_params, et);
 	free(host);
@@ -49,9 +57,9 @@ static enum rv_err load_config(struct loaded_model *m, const char *where, struct
 	return RV_OK;
 }
 
-static enum rv_err open_parts(struct loaded_model *m, const struct loaded_model_options *o, struct rv_errtext *et) {
+static enum rv_err open_parts(struct loaded_model *m, const struct loaded_model_options *o,
+							  const struct given_params *given, struct rv_errtext *et) {
 	char tokenizer[PATH_MAX];
-	RV_TRY(load_config(m, o->where, et));
 	if (o->dtype != RUN_DTYPE_AUTO)
 		m->cfg.dtype = o->dtype;
 	struct device_choice device;
@@ -65,21 +73,40 @@ static enum rv_err open_parts(struct loaded_model *m, const struct loaded_model_
 	int64_t usual_batch = m->cfg.context < USUAL_TOKENS ? USUAL_TOKENS / m->cfg.context : 1;
 	const struct model_options options = {.max_batch = o->max_batch > 0 ? o->max_batch : (int)usual_batch,
 										  .forward_only = true};
-	return load_model(m, o->where, &options, et);
+	return load_model(m, o->where, &options, given, et);
 }
 
-enum rv_err loaded_model_open(const struct loaded_model_options *o, struct loaded_model **out, struct rv_errtext *et) {
+/* `cfg` NULL: that of the files. */
+static enum rv_err open_model(const struct loaded_model_options *o, const struct run_config *cfg,
+							  const struct given_params *given, struct loaded_model **out, struct rv_errtext *et) {
 	*out = NULL;
 	struct loaded_model *m = calloc(1, sizeof *m);
 	if (!m)
 		return rv_fail(et, RV_E_NOMEM, "no memory for a model");
-	enum rv_err e = open_parts(m, o, et);
+	enum rv_err e = RV_OK;
+	if (cfg) {
+		m->cfg = *cfg;
+		m->of_a_run = true;
+	} else {
+		e = load_config(m, o->where, et);
+	}
+	if (e == RV_OK)
+		e = open_parts(m, o, given, et);
 	if (e != RV_OK) {
 		loaded_model_close(m);
 		return e;
 	}
 	*out = m;
 	return RV_OK;
+}
+
+enum rv_err loaded_model_open(const struct loaded_model_options *o, struct loaded_model **out, struct rv_errtext *et) {
+	return open_model(o, NULL, &(struct given_params){.host = NULL}, out, et);
+}
+
+enum rv_err loaded_model_of(const struct loaded_model_options *o, const struct run_config *cfg, const float *params,
+							size_t n_params, struct loaded_model **out, struct rv_errtext *et) {
+	return open_model(o, cfg, &(struct given_params){.host = params, .n = n_params}, out, et);
 }
 
 void loaded_model_close(struct loaded_model *m) {

@@ -28,6 +28,10 @@ struct loaded_model_options {
 /* Opens a model; the caller closes it. The faults of weights_load, device_choose, backend_open,
  * model_new and weights_tokenizer_open. */
 enum rv_err loaded_model_open(const struct loaded_model_options *o, struct loaded_model **out, struct rv_errtext *et);
+/* The same for parameters that are in memory: params (n_params, of the model of `cfg`), which the
+ * caller keeps. o->where: the place of the tokenizer beside it. The faults of loaded_model_open. */
+enum rv_err loaded_model_of(const struct loaded_model_options *o, const struct run_config *cfg, const float *params,
+							size_t n_params, struct loaded_model **out, struct rv_errtext *et);
 void loaded_model_close(struct loaded_model *m); /* NULL is fine */
 
 #endif

@@ -29,7 +29,7 @@
 #include <sys/queue.h>
 #include <unistd.h>
 
-enum { BACKLOG = 16, IDLE_TIMEOUT_S = 60, COMMAND_CONTAINERS = 64, COMMAND_VALUES = 256 };
+enum { BACKLOG = 16, IDLE_TIMEOUT_S = 60, BODY_CONTAINERS = 64, BODY_VALUES = 256 };
 
 /* A command whose request is held until its answer. */
 struct waiting {
@@ -46,10 +46,18 @@ struct local_server {
 	struct event *answers, *timer;
 	struct mailbox *mailbox;
 	struct waiting waiting[MAILBOX_MOST];
+	struct {
+		struct sample_child *child; /* NULL: none runs */
+		struct event *readable;
+		struct evhttp_request *rq; /* NULL: its client has gone */
+		int64_t until_us;
+	} sample;
 	pthread_t thread;
 	bool started;
 	pthread_mutex_t lock; /* of what follows */
 	json_t *status;
+	struct sample_plan plan; /* of samples; program "": there are none */
+	char why_no_samples[256];
 };
 
 /* ---- replies ---- */
@@ -160,30 +168,97 @@ static void hold(struct local_server *s, struct evhttp_request *rq, uint64_t tic
 	evhttp_connection_set_closecb(evhttp_request_get_connection(rq), on_closed, w);
 }
 
-static json_t *parse_command(const void *body, size_t n, struct rv_errtext *et) {
-	if (rv_json_check_limits(body, n, COMMAND_CONTAINERS, COMMAND_VALUES, et) != RV_OK)
+/* Parses a body that is an object with the text `field`. NULL: it is none. */
+static json_t *parse_body(struct evhttp_request *rq, const char *field, struct rv_errtext *et) {
+	struct evbuffer *in = evhttp_request_get_input_buffer(rq);
+	const size_t n = evbuffer_get_length(in);
+	const void *body = n > 0 ? (const void *)evbuffer_pullup(in, -1) : "";
+	if (!body || rv_json_check_limits(body, n, BODY_CONTAINERS, BODY_VALUES, et) != RV_OK)
 		return NULL;
 	json_t *o = json_loadb(body, n, JSON_REJECT_DUPLICATES, NULL);
-	if (json_is_string(json_object_get(o, "command")))
+	if (json_is_string(json_object_get(o, field)))
 		return o;
 	json_decref(o);
-	(void)rv_fail(et, RV_E_INVALID, "a command is a JSON object such as {\"command\": \"pause\"}");
+	(void)rv_fail(et, RV_E_INVALID, "the body must be a JSON object with the text \"%s\"", field);
 	return NULL;
 }
 
 static void serve_command(struct local_server *s, struct evhttp_request *rq) {
-	struct evbuffer *in = evhttp_request_get_input_buffer(rq);
-	const size_t n = evbuffer_get_length(in);
-	const void *body = n > 0 ? (const void *)evbuffer_pullup(in, -1) : "";
 	struct rv_errtext et = {0};
 	uint64_t ticket;
-	json_t *command = body ? parse_command(body, n, &et) : NULL;
+	json_t *command = parse_body(rq, "command", &et);
 	if (!command)
 		reply_text(rq, STATUS_BAD_REQUEST, et.text);
 	else if (!mailbox_post(s->mailbox, command, &ticket))
 		reply_text(rq, STATUS_UNAVAILABLE, "too many commands at once");
 	else
 		hold(s, rq, ticket);
+}
+
+/* ---- samples ---- */
+
+/* Ends the sample under way, and answers who asked for it. */
+static void end_sample(struct local_server *s, bool late) {
+	struct local_answer a;
+	if (s->sample.readable)
+		event_free(s->sample.readable);
+	sample_child_end(s->sample.child, late, &a);
+	struct evhttp_request *rq = s->sample.rq;
+	s->sample.child = NULL;
+	s->sample.readable = NULL;
+	s->sample.rq = NULL;
+	if (!rq)
+		return;
+	evhttp_connection_set_closecb(evhttp_request_get_connection(rq), NULL, NULL);
+	reply_answer(rq, a.ok, a.text);
+}
+
+static void on_sample(evutil_socket_t fd, short what, void *server) {
+	(void)fd, (void)what;
+	struct local_server *s = server;
+	if (!sample_child_read(s->sample.child))
+		end_sample(s, false);
+}
+
+/* The page was closed: nobody waits for the text. */
+static void on_reader_gone(struct evhttp_connection *ec, void *server) {
+	struct local_server *s = server;
+	(void)ec;
+	reply_drop(s->sample.rq);
+	s->sample.rq = NULL;
+	end_sample(s, true);
+}
+
+static void begin_sample(struct local_server *s, struct evhttp_request *rq, const char *prompt) {
+	struct rv_errtext et = {0};
+	struct sample_plan plan;
+	(void)pthread_mutex_lock(&s->lock);
+	plan = s->plan;
+	if (!plan.program[0])
+		(void)rv_fail(&et, RV_E_BUSY, "%s", s->why_no_samples);
+	(void)pthread_mutex_unlock(&s->lock);
+	if (!plan.program[0] || sample_child_start(&plan, prompt, &s->sample.child, &et) != RV_OK) {
+		reply_answer(rq, false, et.text);
+		return;
+	}
+	s->sample.rq = rq;
+	s->sample.until_us = rv_clock_monotonic_us() + SAMPLE_S * RV_US_PER_S;
+	evhttp_connection_set_closecb(evhttp_request_get_connection(rq), on_reader_gone, s);
+	s->sample.readable = event_new(s->base, sample_child_fd(s->sample.child), EV_READ | EV_PERSIST, on_sample, s);
+	if (!s->sample.readable || event_add(s->sample.readable, NULL) != 0)
+		end_sample(s, true);
+}
+
+static void serve_sample(struct local_server *s, struct evhttp_request *rq) {
+	struct rv_errtext et = {0};
+	json_t *request = parse_body(rq, "prompt", &et);
+	if (!request)
+		reply_text(rq, STATUS_BAD_REQUEST, et.text);
+	else if (s->sample.child)
+		reply_answer(rq, false, "one is being written already");
+	else
+		begin_sample(s, rq, json_string_value(json_object_get(request, "prompt")));
+	json_decref(request);
 }
 
 static void on_answers(evutil_socket_t fd, short what, void *server) {
@@ -204,6 +279,8 @@ static void on_timer(evutil_socket_t fd, short what, void *server) {
 	(void)fd, (void)what;
 	struct local_server *s = server;
 	const int64_t now_us = rv_clock_monotonic_us();
+	if (s->sample.child && now_us >= s->sample.until_us)
+		end_sample(s, true);
 	for (struct waiting *w = s->waiting; w < s->waiting + MAILBOX_MOST; w++) {
 		if (!w->rq || now_us < w->until_us)
 			continue;
@@ -382,6 +459,8 @@ void local_server_free(struct local_server *s) {
 	for (struct waiting *w = s->waiting; w < s->waiting + MAILBOX_MOST; w++)
 		if (w->rq)
 			(void)release(w); /* evhttp_free ends it */
+	if (s->sample.child)
+		end_sample(s, true);
 	if (s->http)
 		evhttp_free(s->http);
 	if (s->answers)
@@ -410,6 +489,13 @@ void local_server_publish(struct local_server *s, json_t *status) {
 	s->status = status;
 	(void)pthread_mutex_unlock(&s->lock);
 	json_decref(last);
+}
+
+void local_server_plan_samples(struct local_server *s, const struct sample_plan *plan, const char *why_not) {
+	(void)pthread_mutex_lock(&s->lock);
+	s->plan = plan ? *plan : (struct sample_plan){.memory_bytes = 0};
+	(void)snprintf(s->why_no_samples, sizeof s->why_no_samples, "%s", why_not);
+	(void)pthread_mutex_unlock(&s->lock);
 }
 
 struct mailbox *local_server_mailbox(struct local_server *s) {

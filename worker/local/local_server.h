@@ -4,6 +4,7 @@
  *   GET  /                  the page (worker/local/page.html, with page.css and page.js)
  *   GET  /v1/status         the status: one JSON object (docs/files.md), as last published
  *   GET  /v1/chart?width=   the loss by round: SVG, 240 to 2000 pixels wide
+ *   POST /v1/sample         {"prompt": "Once"} -> {"ok": true, "text": "..."}: sample_child.h
  *   POST /v1/command        {"command": "pause", "seconds": 7200} -> {"ok": true, "text": "..."}
  *
  * guard.h says who is answered. A command is carried out by the owner of the server, on its thread
@@ -16,6 +17,7 @@
 
 #include "worker/local/local_file.h"
 #include "worker/local/mailbox.h"
+#include "worker/local/sample_child.h"
 
 enum { LOCAL_COMMAND_S = 30, LOCAL_BODY_MOST_BYTES = 65536, LOCAL_HEADERS_MOST_BYTES = 16384 };
 
@@ -33,6 +35,9 @@ void local_server_url(const struct local_server *s, char out[LOCAL_URL_BYTES]);
 /* Publishes the status and takes its reference; NULL (no memory for it): the last one stays. The
  * chart is drawn from its `heldout` and `training`: lists of [round, loss]. */
 void local_server_publish(struct local_server *s, json_t *status);
+/* Allows samples of the model by `plan`, which is copied; NULL: forbids them, because of `why_not`, a
+ * sentence. They are forbidden at first. */
+void local_server_plan_samples(struct local_server *s, const struct sample_plan *plan, const char *why_not);
 /* Returns the mailbox with the commands; valid until local_server_free. */
 struct mailbox *local_server_mailbox(struct local_server *s);
 

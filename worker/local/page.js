@@ -146,7 +146,7 @@ function sampler(s) {
 	el("sampler").hidden = !s.sample;
 	if (!s.sample) return;
 	el("go").disabled = writing || !s.sample.available;
-	el("why").textContent = s.sample.available ? `State of round ${s.sample.round}. It runs on the processor at low priority, ${s.sample.tokens} tokens and ${s.sample.seconds} s at most.` : s.sample.why;
+	el("why").textContent = s.sample.available ? `The model after ${s.sample.round} rounds. It runs on the processor at low priority, ${s.sample.tokens} tokens and ${s.sample.seconds} s at most.` : s.sample.why;
 }
 el("try").addEventListener("submit", async event => {
 	event.preventDefault();

@@ -427,6 +427,11 @@ void session_serve_local(struct session *s, int64_t now_us);
 int session_local_fd(const struct session *s);
 int64_t session_local_deadline_us(const struct session *s);
 
+/* ---- samples.c ---- */
+/* Tells the server whether the model may be tried now, and returns it for the status. The session
+ * is up. */
+struct json_t *session_plan_samples(struct session *s);
+
 /* ---- status.c ---- */
 /* Makes the status (docs/files.md). NULL: no memory. */
 struct json_t *session_status(struct session *s, int64_t now_us);

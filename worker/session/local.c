@@ -61,6 +61,8 @@ static json_t *command_names(void) {
 static json_t *status_with_commands(struct session *s, int64_t now_us) {
 	json_t *status = session_status(s, now_us);
 	(void)json_object_set_new(status, "commands", command_names());
+	if (session_is_up(s))
+		(void)json_object_set_new(status, "sample", session_plan_samples(s));
 	return status;
 }
 
