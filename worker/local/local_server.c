@@ -299,9 +299,13 @@ static const struct route {
 	bool open; /* needs no token */
 	void (*serve)(struct local_server *s, struct evhttp_request *rq);
 } routes[] = {
-	{EVHTTP_REQ_GET, "/", true, serve_page},           {EVHTTP_REQ_GET, "/page.css", true, serve_style},
-	{EVHTTP_REQ_GET, "/page.js", true, serve_script},  {EVHTTP_REQ_GET, "/v1/status", false, serve_status},
-	{EVHTTP_REQ_GET, "/v1/chart", false, serve_chart}, {EVHTTP_REQ_POST, "/v1/command", false, serve_command},
+	{EVHTTP_REQ_GET, "/", true, serve_page},
+	{EVHTTP_REQ_GET, "/page.css", true, serve_style},
+	{EVHTTP_REQ_GET, "/page.js", true, serve_script},
+	{EVHTTP_REQ_GET, "/v1/status", false, serve_status},
+	{EVHTTP_REQ_GET, "/v1/chart", false, serve_chart},
+	{EVHTTP_REQ_POST, "/v1/command", false, serve_command},
+	{EVHTTP_REQ_POST, "/v1/sample", false, serve_sample},
 };
 
 static const struct route *find_route(struct evhttp_request *rq) {
