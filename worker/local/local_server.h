@@ -35,8 +35,8 @@ void local_server_url(const struct local_server *s, char out[LOCAL_URL_BYTES]);
 /* Publishes the status and takes its reference; NULL (no memory for it): the last one stays. The
  * chart is drawn from its `heldout` and `training`: lists of [round, loss]. */
 void local_server_publish(struct local_server *s, json_t *status);
-/* Allows samples of the model by `plan`, which is copied; NULL: forbids them, because of `why_not`, a
- * sentence. They are forbidden at first. */
+/* Allows samples of the model by `plan`, which is copied; NULL: forbids them, because of `why_not`,
+ * a sentence. They are forbidden at first. */
 void local_server_plan_samples(struct local_server *s, const struct sample_plan *plan, const char *why_not);
 /* Returns the mailbox with the commands; valid until local_server_free. */
 struct mailbox *local_server_mailbox(struct local_server *s);

@@ -2,16 +2,17 @@
 #include "worker/local/sample_child.h"
 
 #include "base/clean_text.h"
+#include "base/os_file.h"
+#include "base/os_priority.h"
+#include "base/os_program.h"
 #include "base/signals.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -36,10 +37,9 @@ static void limit(int what, int64_t most) {
 
 /* Becomes the program. Only what is safe between fork and exec. */
 static void become(const struct sample_plan *plan, char *const *argv, int out_fd) {
-	const struct sched_param idle = {.sched_priority = 0};
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	os_program_end_with_parent(SIGKILL);
 	(void)setpriority(PRIO_PROCESS, 0, LOWEST_PRIORITY);
-	(void)sched_setscheduler(0, SCHED_IDLE, &idle);
+	(void)os_priority_set(OS_PRIORITY_IDLE);
 	limit(RLIMIT_DATA, plan->memory_bytes);
 	limit(RLIMIT_CPU, SAMPLE_S);
 	limit(RLIMIT_CORE, 0);
@@ -55,8 +55,9 @@ static void become(const struct sample_plan *plan, char *const *argv, int out_fd
 static enum rv_err spawn(const struct sample_plan *plan, char *const *argv, struct sample_child *c,
 						 struct rv_errtext *et) {
 	int fds[2];
-	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) != 0)
+	if (os_file_pipe(fds) != 0)
 		return rv_fail_errno(et, errno, "no pipe for a sample");
+	(void)fcntl(fds[1], F_SETFL, 0); /* the program waits where it is not read */
 	c->pid = fork();
 	if (c->pid == 0)
 		become(plan, argv, fds[1]);
@@ -136,7 +137,7 @@ static void answer(const struct sample_child *c, int status, bool late, struct l
 		(void)snprintf(out->text, sizeof out->text, "%d s were not enough: the processor is busy", SAMPLE_S);
 	else
 		(void)snprintf(out->text, sizeof out->text,
-					   "the program that writes the text ended without a word: it may have "
+					   "the program that writes the text ended and gave no reason: it may have "
 					   "needed more memory than is free beside the training");
 	clean_lines(out->text);
 }

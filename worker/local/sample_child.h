@@ -1,7 +1,7 @@
-/* sample_child.h: text from the current model, for the page's box: `rivulet sample DIR` as a process
- * of its own, which reads the newest state that the directory proves. It runs at the lowest priority
- * on one thread of the processor, and ends when it has used its time or its memory: so it takes
- * nothing from training that training would miss. One thread, which may be any. */
+/* sample_child.h: text from the current model, for the page's box: `rivulet sample DIR` as a
+ * process of its own, which reads the newest state that the directory proves. It runs at the lowest
+ * priority on one thread of the processor, and ends when it has used its time or its memory: so it
+ * takes nothing from training that training would miss. One thread, which may be any. */
 #ifndef RV_WORKER_LOCAL_SAMPLE_CHILD_H
 #define RV_WORKER_LOCAL_SAMPLE_CHILD_H
 
@@ -11,7 +11,7 @@
 
 enum { SAMPLE_TOKENS = 120, SAMPLE_S = 60, SAMPLE_PROMPT_BYTES = 1024 };
 
-/* What a sample may take. */
+/* The program that writes, and what it may take. */
 struct sample_plan {
 	char program[PATH_MAX]; /* `rivulet` */
 	char dir[PATH_MAX];

@@ -2,7 +2,8 @@
  * not need, and with the program that does it. */
 #include "worker/session/internal.h"
 
-#include "train/memory/available.h"
+#include "base/os_memory.h"
+#include "base/os_program.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -16,10 +17,8 @@ static const size_t SPARE_BYTES = (size_t)256 << 20;   /* stays free for others 
 
 /* Finds `rivulet` beside this program. */
 static bool find_program(char out[PATH_MAX]) {
-	const ssize_t n = readlink("/proc/self/exe", out, PATH_MAX - 1);
-	if (n <= 0)
+	if (!os_program_path(out))
 		return false;
-	out[n] = '\0';
 	char *slash = strrchr(out, '/');
 	if (!slash || (size_t)(slash + sizeof "/rivulet" - out) > PATH_MAX)
 		return false;
@@ -37,7 +36,7 @@ static void plan_of(const struct session *s, size_t needs, struct sample_plan *o
 
 /* Writes why there can be no sample now; "": there can. */
 static void why_not(const struct session *s, size_t needs, const struct sample_plan *plan, char *out, size_t cap) {
-	const size_t room = memory_available("");
+	const size_t room = os_memory_available("");
 	out[0] = '\0';
 	if (!plan->program[0])
 		(void)snprintf(out, cap,
