@@ -20,7 +20,7 @@ static void tell_start(const struct console *c, const struct file_server *s, con
 }
 
 /* Shows what is served until a signal comes. */
-static void wait(struct console *c, struct file_server *s) {
+static void wait_for_a_signal(struct console *c, struct file_server *s) {
 	const struct timespec pause = {.tv_nsec = TICK_NS};
 	char note[96];
 	struct file_server_counts now = {0};
@@ -48,7 +48,7 @@ enum rv_err data_serve(const struct data_options *o, const char *dir, struct rv_
 		e = file_server_start(&config, &s, et);
 	if (e == RV_OK) {
 		tell_start(&c, s, dir);
-		wait(&c, s);
+		wait_for_a_signal(&c, s);
 	}
 	file_server_stop(s);
 	published_close(text);

@@ -76,7 +76,7 @@ static int64_t pause_s(const struct portmap *p) {
 	return half > RENEW_LEAST_S ? half : RENEW_LEAST_S;
 }
 
-static void wait(struct portmap *p) {
+static void wait_for_change(struct portmap *p) {
 	const int64_t until_us = rv_clock_monotonic_us() + pause_s(p) * RV_US_PER_S;
 	while (!p->stops && !p->hurries && os_cond_wait_until(&p->changed, &p->lock, until_us))
 		;
@@ -98,7 +98,7 @@ static void *run(void *arg) {
 		(void)pthread_mutex_lock(&p->lock);
 		p->is_new = p->is_new || !same(&state, &p->state);
 		p->state = state;
-		wait(p);
+		wait_for_change(p);
 	}
 	(void)pthread_mutex_unlock(&p->lock);
 	if (p->in_use != NULL)
