@@ -3,6 +3,7 @@
  * computing again. */
 #include "ends.h"
 #include "tests/common/check.h"
+#include "tests/common/scratch.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -196,6 +197,21 @@ static void a_run_that_cannot_fit_is_refused(void **state) {
 	json_decref(failed);
 }
 
+/* A text of which the tokenizer makes too few tokens costs no invite: they are counted before. */
+static void refuse_too_few_tokens(struct e2e *e) {
+	char text[E2E_PATH], words[4096];
+	snprintf(text, sizeof text, "%s", e->data);
+	memset(words, 'a', sizeof words);
+	for (size_t i = 0; i < sizeof words; i += 5)
+		words[i] = ' ';
+	scratch_write(e->dir, "short.txt", words, sizeof words);
+	snprintf(e->data, sizeof e->data, "%s/short.txt", e->dir);
+	e2e_launch_worker(e, 0);
+	process_assert_exit(&e->workers[0], 1);
+	assert_not_joined(e, 0);
+	snprintf(e->data, sizeof e->data, "%s", text);
+}
+
 static void a_tokenizer_makes_the_tokens_and_is_remembered(void **state) {
 	(void)state;
 	char tokenizer[E2E_PATH + 32], config[8192], dir[E2E_PATH];
@@ -215,6 +231,7 @@ static void a_tokenizer_makes_the_tokens_and_is_remembered(void **state) {
 	json_decref(failed);
 	second.worker_args[0] = "--tokenizer";
 	second.worker_args[1] = tokenizer;
+	refuse_too_few_tokens(&second);
 	e2e_start_workers(&second, 2);
 	json_decref(e2e_wait_event(&second.workers[1], "round", NULL, 0, NULL));
 	process_signal(&second.workers[1], SIGTERM);

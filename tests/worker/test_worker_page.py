@@ -6,7 +6,9 @@ import base64
 import http.server
 import json
 import os
+import pty
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -210,6 +212,34 @@ def attacks(run, where):
     server.shutdown()
 
 
+def asks_before_it_joins(run, where):
+    """A worker on a terminal that nobody answers; the page does."""
+    link = run.tool("invite", "--count", "1").strip()
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(f"{BIN}/rivulet-worker", ["rivulet-worker", link, "--dir", f"{where}/w2", "--threads", "1", "--no-map-port"])
+    threading.Thread(target=drain, args=(terminal,), daemon=True).start()
+    at, b = run.place(2), Browser(where, 802, 900, False)
+    b.open(f"http://127.0.0.1:{at['port']}/#{at['token']}")
+    await_that("the terms", lambda: "To see what a volunteer sees." in b.text("#terms"))
+    assert not os.path.exists(f"{where}/w2/run.conf")
+    b.shoot("terms")
+    b.click("#buttons button")
+    await_that("the join", lambda: os.path.exists(f"{where}/w2/run.conf"))
+    await_that("training", lambda: b.run("return document.getElementById('question').hidden"))
+    b.close()
+    os.kill(pid, signal.SIGINT)
+    assert os.waitpid(pid, 0)[1] == 0
+
+
+def drain(terminal):
+    try:
+        while os.read(terminal, 65536):
+            pass
+    except OSError:
+        pass  # the worker has ended
+
+
 def main():
     if not shutil.which("chromedriver") or not shutil.which("chromium"):
         print("no chromium with its driver here: the page was not looked at (apt-get install chromium-driver)")
@@ -226,6 +256,7 @@ def main():
             looks_right(run, where, "dark", 1001, True).close()
             looks_right(run, where, "phone", 500, False).close()
             attacks(run, where)
+            asks_before_it_joins(run, where)
         finally:
             run.close()
     print("the page was looked at")

@@ -10,9 +10,9 @@
  * for the run or has its tokens. The faults of dataset_open. */
 enum rv_err input_check_data(const char *path, struct rv_errtext *et);
 /* Checks the data for a known run: enough for its data shards, with its tokenizer, and token shards
- * of its vocabulary. Text that must still be tokenized is not counted, since that takes long. An
- * empty path is RV_E_INVALID unless the run hands out its text. The faults of run_tokenizer_open,
- * dataset_open and input_check_data. */
+ * of its vocabulary. Text that must still be tokenized is not counted here. An empty path is
+ * RV_E_INVALID unless the run hands out its text. The faults of run_tokenizer_open, dataset_open
+ * and input_check_data. */
 enum rv_err input_check_run_data(const struct run_config *run, const char *path, const char *tokenizer,
 								 struct rv_errtext *et);
 /* Checks a tokenizer file; accepts "" and "bytes". The faults of tokenizer_open. */

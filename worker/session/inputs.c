@@ -86,6 +86,38 @@ static enum rv_err check_device(struct session *s, struct rv_errtext *et) {
 	return RV_OK;
 }
 
+/* Opens the text; makes its tokens first, into the directory's cache, where that was not done. */
+static enum rv_err open_text(struct session *s, const struct run_config *run, const struct tokenizer *tokenizer,
+							 struct dataset **out, struct rv_errtext *et) {
+	char cache[SESSION_PATH_BYTES];
+	data_cache(s, cache);
+	struct dataset_config cfg = dataset_config_of(run, s->data_path);
+	cfg.field = s->opt->field;
+	cfg.tokenizer = tokenizer;
+	cfg.cache_dir = cache;
+	cfg.progress = show_progress;
+	cfg.progress_ctx = s;
+	if (s->text)
+		cfg.missing = (struct published_missing){.get = text_get, .ctx = s->text};
+	enum rv_err e = dataset_open(&cfg, out, et);
+	if (e == RV_OK)
+		e = dataset_content(*out, &s->content, et);
+	rv_progress_clear(s->events);
+	return e;
+}
+
+enum rv_err session_check_tokens(struct session *s, const struct run_config *run, struct rv_errtext *et) {
+	struct tokenizer *tokenizer = NULL;
+	struct dataset *data = NULL;
+	if (!s->data_path[0])
+		return RV_OK; /* the run hands its text out */
+	RV_TRY(run_tokenizer_open(run, s->member.tokenizer, &tokenizer, et));
+	enum rv_err e = tokenizer ? open_text(s, run, tokenizer, &data, et) : RV_OK;
+	dataset_close(data);
+	tokenizer_free(tokenizer);
+	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "--data");
+}
+
 enum rv_err session_check_inputs(struct session *s, struct rv_errtext *et) {
 	const struct worker_options *o = s->opt;
 	RV_TRY(check_device(s, et));
@@ -103,25 +135,6 @@ enum rv_err session_check_inputs(struct session *s, struct rv_errtext *et) {
 }
 
 /* ---- once a member ---- */
-
-static enum rv_err open_text(struct session *s, const struct tokenizer *tokenizer, struct dataset **out,
-							 struct rv_errtext *et) {
-	char cache[SESSION_PATH_BYTES];
-	data_cache(s, cache);
-	struct dataset_config cfg = dataset_config_of(&s->member.config, s->data_path);
-	cfg.field = s->opt->field;
-	cfg.tokenizer = tokenizer;
-	cfg.cache_dir = cache;
-	cfg.progress = show_progress;
-	cfg.progress_ctx = s;
-	if (s->text)
-		cfg.missing = (struct published_missing){.get = text_get, .ctx = s->text};
-	enum rv_err e = dataset_open(&cfg, out, et);
-	if (e == RV_OK)
-		e = dataset_content(*out, &s->content, et);
-	rv_progress_clear(s->events);
-	return e;
-}
 
 enum rv_err session_check_init(const struct session *s, const struct run_config *run, struct rv_errtext *et) {
 	if (!s->opt->init[0] || run->init_hash[0] != '\0')
@@ -148,7 +161,7 @@ enum rv_err session_open_inputs(struct session *s, struct session_inputs *in, st
 	if (e == RV_OK)
 		e = run_tokenizer_open(&s->member.config, s->member.tokenizer, &tokenizer, et);
 	if (e == RV_OK)
-		e = open_text(s, tokenizer, &in->data, et);
+		e = open_text(s, &s->member.config, tokenizer, &in->data, et);
 	if (e == RV_OK)
 		session_note_own_text(s);
 	if (e == RV_OK)

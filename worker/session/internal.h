@@ -298,6 +298,10 @@ enum rv_err session_preflight(struct session *s, const struct run_config *run, s
 /* Takes text and tokenizer from the options, before the join, downloads the text, and checks
  * both. */
 enum rv_err session_check_inputs(struct session *s, struct rv_errtext *et);
+/* Makes tokens of a person's text for a run with a tokenizer, and checks that they are enough for
+ * it; they are kept for the start. Blocks for as long as that takes; a signal ends it. The faults
+ * of run_tokenizer_open and dataset_open. */
+enum rv_err session_check_tokens(struct session *s, const struct run_config *run, struct rv_errtext *et);
 struct session_inputs {
 	struct dataset *data;
 	float *initial_theta; /* NULL: no --init */

@@ -100,5 +100,5 @@ enum rv_err session_preflight(struct session *s, const struct run_config *run, s
 	RV_TRY(check_disk(s, run, et));
 	RV_TRY(session_check_own_text(s, run, et));
 	enum rv_err e = input_check_run_data(run, s->data_path, s->member.tokenizer, et);
-	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "--data");
+	return e == RV_OK ? session_check_tokens(s, run, et) : rv_fail_context(et, e, "--data");
 }
