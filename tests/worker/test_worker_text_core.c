@@ -365,6 +365,8 @@ static void who_drips_is_left(void **state) {
 	while (w->n_wrong == 0)
 		tick(w);
 	w->at[liar].temper = DEAD;
+	(void)text_core_member(w->core, w->now, MEMBER + (uint32_t)liar, false);
+	drop(w);
 	w->at[drip].bytes_per_us = 1e-3;
 	run(w, 1, 120);
 	assert_true(w->at[coordinator].asked >= RANGES);
