@@ -79,7 +79,7 @@ function buttons(s) {
 
 function verdict(s) {
 	if (s.terms) return ["warn", "Shall this computer join?", "Nothing is spent before you say so, here or in the terminal."];
-	if (s.paused) return ["warn", "Paused", s.paused.why + (s.paused.until ? ` Until ${clock(s.paused.until)}.` : "")];
+	if (s.state === "paused") return ["warn", "Paused", s.text + (s.allowed?.until ? ` Until ${clock(s.allowed.until)}.` : "")];
 	if (s.state === "done") return ["good", "Yes – and the run is done. Thank you!", s.text];
 	const r = s.last_round;
 	if (!r && s.given.rounds > 0) return ["good", "Yes", `${s.text} Earlier rounds counted this computer.`];
@@ -93,7 +93,7 @@ function facts(id, list) {
 }
 
 function show(s) {
-	const v = verdict(s), p = s.progress, run = s.run, used = s.bytes || {};
+	const v = verdict(s), p = s.progress, run = s.run, used = s.allowed || {};
 	el("name").textContent = run.name || "Rivulet";
 	el("verdict").className = v[0];
 	el("verdict").textContent = v[1];
@@ -104,8 +104,8 @@ function show(s) {
 	el("rounds").textContent = count(s.given.rounds);
 	el("tokens").textContent = count(s.given.tokens);
 	el("share").textContent = s.given.share === null ? "–" : `${(100 * s.given.share).toPrecision(3)} %`;
-	el("today").textContent = used.today === undefined ? "–" : bytes(used.today) + (used.max_per_day ? ` of ${bytes(used.max_per_day)}` : "");
-	el("month").textContent = used.month === undefined ? "–" : bytes(used.month) + (used.max_per_month ? ` of ${bytes(used.max_per_month)}` : "");
+	el("today").textContent = used.bytes_today === undefined ? "–" : bytes(used.bytes_today) + (used.max_per_day ? ` of ${bytes(used.max_per_day)}` : "");
+	el("month").textContent = used.bytes_this_month === undefined ? "–" : bytes(used.bytes_this_month) + (used.max_per_month ? ` of ${bytes(used.max_per_month)}` : "");
 	el("left").textContent = s.state === "done" ? "done" : p && p.eta_s !== null ? span(p.eta_s) : "–";
 	const line = s.line;
 	facts("computer", [

@@ -60,14 +60,13 @@ static void print_run(const json_t *run, FILE *out) {
 		(void)fprintf(out, "The run:      %s%s%s\n", name, operator[0] ? ", run by " : "", operator);
 }
 
-static void print_pause(const json_t *paused, FILE *out) {
-	char why[TEXT_BYTES], at[64];
-	const time_t until = (time_t)number(paused, "until");
+/* The reason of a pause is in the status's text. */
+static void print_until(const json_t *allowed, FILE *out) {
+	char at[64];
+	const time_t until = (time_t)number(allowed, "until");
 	struct tm local;
-	(void)fprintf(out, "Paused:       %s", text(paused, "why", why));
 	if (until > 0 && localtime_r(&until, &local) && strftime(at, sizeof at, "%a %H:%M", &local) > 0)
-		(void)fprintf(out, " Until %s.", at);
-	(void)fputc('\n', out);
+		(void)fprintf(out, "Until:        %s\n", at);
 }
 
 static void print_last_round(const json_t *last, FILE *out) {
@@ -95,8 +94,9 @@ static void print_progress(const json_t *status, FILE *out) {
 	char device[TEXT_BYTES];
 	if (!p)
 		return;
-	(void)fprintf(out, "Progress:     round %.0f of %.0f, step %.0f of %.0f", number(p, "round") + 1,
-				  number(part(status, "run"), "rounds"), number(p, "step"), number(p, "steps_per_round"));
+	const double rounds = number(part(status, "run"), "rounds"), round = number(p, "round") + 1;
+	(void)fprintf(out, "Progress:     round %.0f of %.0f, step %.0f of %.0f", round < rounds ? round : rounds, rounds,
+				  number(p, "step"), number(p, "steps_per_round"));
 	if (json_is_number(part(p, "eta_s"))) {
 		(void)fputs(", ends in ", out);
 		print_span(number(p, "eta_s"), out);
@@ -123,25 +123,24 @@ static void print_most(const json_t *bytes, const char *key, FILE *out) {
 		(void)fprintf(out, " of %sB", brief(number(bytes, key)).at);
 }
 
-static void print_bytes(const json_t *bytes, FILE *out) {
-	if (!bytes)
+static void print_bytes(const json_t *allowed, FILE *out) {
+	if (!allowed)
 		return;
-	(void)fprintf(out, "Used:         %sB", brief(number(bytes, "today")).at);
-	print_most(bytes, "max_per_day", out);
-	(void)fprintf(out, " today, %sB", brief(number(bytes, "month")).at);
-	print_most(bytes, "max_per_month", out);
+	(void)fprintf(out, "Used:         %sB", brief(number(allowed, "bytes_today")).at);
+	print_most(allowed, "max_per_day", out);
+	(void)fprintf(out, " today, %sB", brief(number(allowed, "bytes_this_month")).at);
+	print_most(allowed, "max_per_month", out);
 	(void)fputs(" this month\n", out);
 }
 
 void status_text_print(const json_t *status, FILE *out) {
 	char now[TEXT_BYTES], waits[TEXT_BYTES];
 	(void)fprintf(out, "Now:          %s %s\n", text(status, "text", now), text(status, "waits_for", waits));
-	if (json_is_object(part(status, "paused")))
-		print_pause(part(status, "paused"), out);
+	print_until(part(status, "allowed"), out);
 	print_run(part(status, "run"), out);
 	print_last_round(part(status, "last_round"), out);
 	print_given(part(status, "given"), out);
 	print_progress(status, out);
 	print_line(part(status, "line"), out);
-	print_bytes(part(status, "bytes"), out);
+	print_bytes(part(status, "allowed"), out);
 }
