@@ -206,11 +206,28 @@ static enum rv_err check_outer_and_round(const struct run_config *c, struct rv_e
 	return RV_OK;
 }
 
+enum rv_err run_config_check_leases(const struct run_config *c, struct rv_errtext *et) {
+	struct run_config usual;
+	run_config_defaults(&usual);
+	if (c->data_shards != usual.data_shards)
+		return rv_fail(et, RV_E_INVALID,
+					   "data-shards = %" PRId64
+					   ": the run hands its text out, and leases sequences to its members, however many they are: "
+					   "leave data-shards out",
+					   c->data_shards);
+	if (c->data_split != usual.data_split)
+		return rv_fail(et, RV_E_INVALID,
+					   "data-split: the run hands its text out, and leases sequences to its members: leave it out");
+	return RV_OK;
+}
+
 enum rv_err run_config_validate(const struct run_config *c, struct rv_errtext *et) {
 	RV_TRY(check_model(c, et));
 	RV_TRY(check_hash("init-hash", c->init_hash, et));
 	RV_TRY(check_hash("tokenizer-hash", c->tokenizer_hash, et));
 	RV_TRY(check_hash("data-hash", c->data_hash, et));
+	if (c->data_hash[0])
+		RV_TRY(run_config_check_leases(c, et));
 	return check_outer_and_round(c, et);
 }
 

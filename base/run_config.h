@@ -106,6 +106,9 @@ bool run_config_is_late(const struct run_config *c);
 /* Returns the sequences of a member's round, steps ahead included, if the run leases them to its
  * members (base/leases.h); 0: it has no data-hash. */
 uint64_t run_config_lease_round(const struct run_config *c);
+/* Checks that options which share out text that members bring have their defaults: a run whose text
+ * is published would ignore them. RV_E_INVALID names the option. */
+enum rv_err run_config_check_leases(const struct run_config *c, struct rv_errtext *et);
 /* Returns how many inner steps of the next round come before a round's outer step: overlap_steps,
  * or all of them. */
 int64_t run_config_overlap(const struct run_config *c);

@@ -45,7 +45,7 @@ need_number() { # NAME MIN MAX: checks the variable of that name, and makes its 
 }
 
 parse_options() {
-	data='' out=$top/runs/demo port=0 workers=4 rounds='' minutes=5 steps=30 baselines=yes
+	data='' out=$top/runs/demo port=0 workers=4 rounds='' minutes=5 steps=30 baselines=yes shares_text=
 	while (($#)); do
 		case $1 in
 		--data | --out | --port | --workers | --rounds | --minutes | --steps)
@@ -148,7 +148,7 @@ prepare_text() { # -> $text, $text_says
 	fi
 	# The run hands its text out to the workers; a text at a URL each of them fetches itself.
 	run_text=(--data "$text") worker_text=() baseline_text=$out/coordinator/text
-	[[ $text != *://* ]] || run_text=() worker_text=(--data "$text") baseline_text=$text
+	[[ $text != *://* ]] || run_text=() worker_text=(--data "$text") baseline_text=$text shares_text=yes
 	tell text "Text: $text_says" path "$text" sha256 "$(sed -n '$s/^sha256://p' "$out/text.log" 2>/dev/null)" differ "${differ[*]}"
 }
 
@@ -236,8 +236,8 @@ write_config() {
 holdout-every = 47
 rounds = ${rounds:-$full_rounds}
 steps-per-round = $steps
-data-shards = $workers
 min-workers = $workers
+${shares_text:+data-shards = $workers}
 CONF
 }
 
@@ -246,7 +246,7 @@ CONF
 run_baseline() { # NAME WORKERS
 	begin_stage "$1"
 	baseline=$out/$1
-	start "$out/$1.log" "$bin/rivulet" train --config "$out/run.conf" --method ddp --data "$baseline_text" --workers "$2" --out "$baseline"
+	start "$out/$1.log" "$bin/rivulet" train --config "$out/run.conf" --method ddp --data "$baseline_text" --workers "$2" --data-shards "$workers" --out "$baseline"
 	follow "$started_pid" show_baseline || fail "the baseline failed: $(tail -n 3 "$out/$1.log")"
 }
 

@@ -69,6 +69,8 @@ static enum rv_err check(const void *opts, const struct rv_args *args, struct rv
 	(void)args;
 	const struct new_run_options *o = opts;
 	RV_TRY(run_about_check(&o->about, et));
+	if (o->text.data[0])
+		RV_TRY(run_config_check_leases(&o->run, et));
 	return global_check_run(&o->run, et);
 }
 

@@ -346,7 +346,7 @@ json_t *service_status(const struct service *s, int64_t now_us, bool details) {
 	(void)json_object_set_new(o, "chain", hex_string(d->chain.b, RV_HASH_BYTES));
 	set_int(o, "snapshot_round", d->snapshot_round);
 	set_int(o, "min_workers", (uint64_t)s->run.min_workers);
-	set_int(o, "data_shards", (uint64_t)s->run.data_shards);
+	set_int(o, "data_shards", s->run.data_hash[0] ? 0 : (uint64_t)s->run.data_shards); /* 0: leases */
 	set_int(o, "steps_per_round", (uint64_t)s->run.steps_per_round);
 	set_deadlines(s, now_us, o);
 	double waiting_s = service_waiting_s(s, now_us);

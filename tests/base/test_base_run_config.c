@@ -234,6 +234,9 @@ static void test_unknown_and_malformed_lines(void **state) {
 	assert_fault(run_config_parse(&c, "run.conf", "tokenizer-hash = x\n", &et), RV_E_INVALID, &et, "64 hex digits");
 	assert_fault(run_config_parse(&c, "run.conf", "data-hash = 12\n", &et), RV_E_INVALID, &et,
 				 "data-hash = 12: must be");
+#define HASH "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\n"
+	assert_fault(run_config_parse(&c, "run.conf", "data-shards = 7\ndata-hash = " HASH, &et), RV_E_INVALID, &et,
+				 "leave data-shards out");
 	assert_fault(run_config_parse(&c, "run.conf", "data-from = all\n", &et), RV_E_INVALID, &et, "published|own");
 	assert_fault(run_config_parse(&c, "run.conf", "rounds = 3\nrounds = 4\n", &et), RV_E_INVALID, &et, "rounds");
 }

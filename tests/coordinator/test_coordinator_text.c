@@ -101,6 +101,10 @@ static void test_what_contradicts_the_text_is_refused(void **state) {
 	expect("tokenizer-hash = 0011");
 	assert_int_equal(RUN("new-run", "--dir", p->other, "--data", p->published, "--holdout-every", "7"), 2);
 	expect("was published with 50");
+	assert_int_equal(RUN("new-run", "--dir", p->other, "--data", p->published, "--data-shards", "7"), 2);
+	expect("data-shards = 7: the run hands its text out");
+	assert_int_equal(RUN("new-run", "--dir", p->other, "--data", p->text, "--data-split", "contiguous"), 2);
+	expect("data-split: the run hands its text out");
 	assert_int_equal(RUN("new-run", "--dir", p->other, "--data", p->published, "--mirror", "http://b"), 2);
 	expect("--mirror: is for files that are published here");
 	assert_int_equal(RUN("new-run", "--dir", p->other, "--data", p->text, "--data-hash", hash), 2);

@@ -73,7 +73,7 @@ void session_write_run(struct session *s) {
 							.codec = codec_facts[c->codec].name,
 							.outer = outer_facts[c->outer].name,
 							.member = s->member.member,
-							.workers = (uint32_t)c->data_shards,
+							.workers = (uint32_t)(c->data_hash[0] ? c->min_workers : c->data_shards),
 							.n_params = s->store.cfg.n,
 							.rounds = (uint64_t)c->rounds,
 							.steps_per_round = (uint64_t)c->steps_per_round,
