@@ -2,6 +2,7 @@
  * our objects and for the libraries that are linked with them. */
 #include "tests/torture/power.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -17,8 +18,8 @@ CALL(ssize_t, pwrite, (int fd, const void *p, size_t n, off_t at), SYS_pwrite64,
 CALL(ssize_t, pwrite64, (int fd, const void *p, size_t n, off64_t at), SYS_pwrite64, fd, p, n, at)
 CALL(int, ftruncate, (int fd, off_t n), SYS_ftruncate, fd, n)
 CALL(int, ftruncate64, (int fd, off64_t n), SYS_ftruncate, fd, n)
-CALL(int, rename, (const char *from, const char *to), SYS_rename, from, to)
-CALL(int, unlink, (const char *path), SYS_unlink, path)
+CALL(int, rename, (const char *from, const char *to), SYS_renameat, AT_FDCWD, from, AT_FDCWD, to)
+CALL(int, unlink, (const char *path), SYS_unlinkat, AT_FDCWD, path, 0)
 
 static int sync_it(int fd, long number) {
 	power_changes();
