@@ -49,8 +49,8 @@ bool merkle_range_valid(const struct merkle_range *r);
  * be valid (asserted). */
 uint32_t merkle_proof_hashes(const struct merkle_range *r);
 uint32_t merkle_prove(const struct rv_hash *nodes, const struct merkle_range *r, struct rv_hash out[MERKLE_MAX_PROOF]);
-/* Returns true if `leaves` (count) are those of a valid range of the tree with this root, by a proof
- * of `n_proof` hashes. Takes anything. */
+/* Returns true if `leaves` (count) are those of a valid range of the tree with this root, by a
+ * proof of `n_proof` hashes. Takes anything. */
 bool merkle_check(const struct rv_hash *root, const struct merkle_range *r, const struct rv_hash *leaves,
 				  const struct rv_hash *proof, uint32_t n_proof);
 

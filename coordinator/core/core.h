@@ -157,6 +157,7 @@ struct core_record {
 	uint32_t lease_count[NET_MAX_ROSTER];
 	/* ROSTER, COMMIT: how each contribution is sent: as in member_ref. */
 	uint8_t codecs[NET_MAX_ROSTER], parts[NET_MAX_ROSTER];
+	struct rv_hash roots[NET_MAX_ROSTER]; /* ROSTER: member_ref.contribution_root */
 	/* ROSTER: sets of places in `members`: those that may own chunks; those of them that own half a
 	 * part, beside others that need no relay. */
 	uint64_t owners[CORE_ROSTER_WORDS], relayed[CORE_ROSTER_WORDS];

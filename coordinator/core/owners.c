@@ -145,6 +145,7 @@ static void put_in_order(struct core_record *rec, const uint16_t *order) {
 		downs[NET_MAX_ROSTER];
 	uint32_t lease_count[NET_MAX_ROSTER];
 	uint8_t codecs[NET_MAX_ROSTER], parts[NET_MAX_ROSTER];
+	struct rv_hash roots[NET_MAX_ROSTER];
 	const size_t n = rec->n_members;
 	for (size_t i = 0; i < n; i++) {
 		members[i] = rec->members[order[i]];
@@ -156,6 +157,7 @@ static void put_in_order(struct core_record *rec, const uint16_t *order) {
 		downs[i] = rec->downs[order[i]];
 		codecs[i] = rec->codecs[order[i]];
 		parts[i] = rec->parts[order[i]];
+		roots[i] = rec->roots[order[i]];
 	}
 	memcpy(rec->members, members, n * sizeof members[0]);
 	memcpy(rec->tokens, tokens, n * sizeof tokens[0]);
@@ -166,6 +168,7 @@ static void put_in_order(struct core_record *rec, const uint16_t *order) {
 	memcpy(rec->downs, downs, n * sizeof downs[0]);
 	memcpy(rec->codecs, codecs, n * sizeof codecs[0]);
 	memcpy(rec->parts, parts, n * sizeof parts[0]);
+	memcpy(rec->roots, roots, n * sizeof roots[0]);
 }
 
 /* Returns the first column that the participant at `place` of the last roster owned; with none a

@@ -119,6 +119,7 @@ void core_record_copy(struct core_record *to, const struct core_record *from) {
 	memcpy(to->downs, from->downs, n * sizeof to->downs[0]);
 	memcpy(to->codecs, from->codecs, n * sizeof to->codecs[0]);
 	memcpy(to->parts, from->parts, n * sizeof to->parts[0]);
+	memcpy(to->roots, from->roots, n * sizeof to->roots[0]);
 	memcpy(to->owners, from->owners, sizeof to->owners);
 	memcpy(to->relayed, from->relayed, sizeof to->relayed);
 	memcpy(to->blamed, from->blamed, n_blamed * sizeof to->blamed[0]);

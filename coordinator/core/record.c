@@ -253,6 +253,7 @@ static void set_roster(struct core *c, const struct core_record *rec) {
 	memcpy(r->downs, rec->downs, n * sizeof r->downs[0]);
 	memcpy(r->codecs, rec->codecs, n * sizeof r->codecs[0]);
 	memcpy(r->parts, rec->parts, n * sizeof r->parts[0]);
+	memcpy(r->roots, rec->roots, n * sizeof r->roots[0]);
 	r->slow_deadline_ms = rec->slow_deadline_ms;
 	if (rec->attempt == 1)
 		core_count_looks(c);

@@ -22,6 +22,20 @@ static void add_participant(struct core_record *rec, const struct core_member *m
 		rec->codecs[i] = rec->parts[i] = 0;
 }
 
+/* Says what each participant has committed to, in the form in which it is to send it; one that has
+ * not committed to a coarser form sends the run's. */
+static void put_roots(const struct core *c, struct core_record *rec) {
+	for (int i = 0; i < rec->n_members; i++) {
+		const struct commitment *said = &c->members[core_find(c, rec->members[i])].last.commitment;
+		const struct rv_hash *root = commitment_find(said, rec->codecs[i]);
+		if (root == NULL) {
+			rec->codecs[i] = 0;
+			root = commitment_find(said, 0);
+		}
+		rec->roots[i] = root != NULL ? *root : (struct rv_hash){{0}};
+	}
+}
+
 static void freeze(struct core *c, const uint64_t *ready) {
 	RV_ASSERT(c->roster.n == 0 && c->n_queue == 0 && c->round < c->cfg.final_round);
 	struct core_record *rec = core_push(c, CORE_ROSTER);
@@ -38,6 +52,7 @@ static void freeze(struct core *c, const uint64_t *ready) {
 		add_participant(rec, m);
 	}
 	core_put_forms(c, rec);
+	put_roots(c, rec);
 	core_say_forms(c, rec);
 	core_keep_figures(c, rec);
 	core_deal(c, rec);

@@ -104,6 +104,7 @@ struct core_roster {
 	uint64_t *tokens, *boots, *rates, *lease_first, *downs;
 	uint32_t *lease_count;
 	uint8_t *codecs, *parts;
+	struct rv_hash *roots;
 	uint32_t slow_deadline_ms;
 	uint32_t *weights;
 	int n_owners; /* number of those that may own chunks */
@@ -292,6 +293,7 @@ struct core_leases {
 	X(uint64_t, roster.lease_first, cfg->max_roster)                                                                   \
 	X(uint64_t, roster.downs, cfg->max_roster)                                                                         \
 	X(struct rv_hash, roster.digests, cfg->max_roster)                                                                 \
+	X(struct rv_hash, roster.roots, cfg->max_roster)                                                                   \
 	X(uint32_t, roster.members, cfg->max_roster)                                                                       \
 	X(uint32_t, roster.lease_count, cfg->max_roster)                                                                   \
 	X(uint32_t, roster.weights, cfg->max_roster)                                                                       \

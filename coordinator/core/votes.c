@@ -103,6 +103,7 @@ static void push_participants(const struct core *c, struct core_record *rec, con
 		const int form = RV_BUG("forms-by-the-new-place") ? rec->n_members : i;
 		rec->codecs[rec->n_members] = r->codecs[form];
 		rec->parts[rec->n_members] = r->parts[form];
+		rec->roots[rec->n_members] = r->roots[i];
 		rec->n_members++;
 	}
 	rec->slow_deadline_ms = r->slow_deadline_ms;

@@ -19,6 +19,7 @@
 #define RV_NET_CONTROL_CONTROL_H
 
 #include "base/bytes.h"
+#include "base/commitment.h"
 #include "base/err.h"
 #include "base/hash.h"
 #include "base/leases.h"
@@ -184,6 +185,9 @@ struct report {
 	 * lease_first + lease_count) of its stream (document.lease_first). Else 0. */
 	uint64_t lease_first;
 	uint32_t lease_count;
+	/* READY and later: what it says of its contribution before it sees another one's. n 0: it has
+	 * none, but a result on its disk. */
+	struct commitment commitment;
 	/* For people, in a run that hands out its text: bytes of it that were fetched and kept, by
 	 * source, and time in which training waited for it, since the process started. */
 	uint64_t text_mirror_bytes, text_member_bytes, text_coordinator_bytes, text_stall_us;
@@ -272,6 +276,9 @@ struct member_ref {
 	/* REDUCE: how its contribution is sent, because of its line (base/slow_lines.h); else 0. */
 	uint8_t codec; /* the codec's id; 0: the run's */
 	uint8_t part;  /* k: every k-th chunk of it (slow_contributes); 0: all */
+	/* REDUCE, in `members`: the root over the chunks of its contribution in that codec
+	 * (base/merkle.h); else zero. */
+	struct rv_hash contribution_root;
 };
 
 /* A relay (net/relay/): a server that forwards between members that do not reach each other. */

@@ -1,9 +1,9 @@
 /* document.c: the encoding of the run document, and everything that must hold inside one.
  *
  * Order on the wire: head, run, snapshot, log, the banned, members; in phase REDUCE also the former
- * attempt and the ownership map; the term, the digests before the snapshot, what is to be kept of
- * them, the members that are behind, the deadline of the attempt, the relays; in phase REDUCE also
- * the rows (rows.c); the receiver's leases. */
+ * attempt, the ownership map and the roots of the contributions; the term, the digests before the
+ * snapshot, what is to be kept of them, the members that are behind, the deadline of the attempt,
+ * the relays; in phase REDUCE also the rows (rows.c); the receiver's leases. */
 #include "net/control/control.h"
 #include "net/control/fields.h"
 #include "net/control/layout.h"
@@ -17,8 +17,8 @@ enum { CANDIDATES_BYTES = 1 + NET_MAX_CANDIDATES * (1 + 2 + NET_ADDR_BYTES) };
 _Static_assert(512 + NET_MAX_SYNCING * (4 + NET_KEY_BYTES + CANDIDATES_BYTES + 1) +
 					   NET_MAX_LOG_DIGESTS * RV_HASH_BYTES + NET_MAX_BANNED * 4 +
 					   (NET_MAX_ROW + NET_MAX_COLUMN) * (4 + 4 + 8 + NET_KEY_BYTES + CANDIDATES_BYTES + 3 + 2 + 1) +
-					   NET_MAX_RANGES * 10 + NET_MAX_ROWS * 8 + NET_MAX_SECTIONS * (8 + NET_MAX_ROWS) +
-					   NET_MAX_RELAYS * (NET_KEY_BYTES + 2 + NET_ADDR_BYTES) +
+					   NET_MAX_ROW * RV_HASH_BYTES + NET_MAX_RANGES * 10 + NET_MAX_ROWS * 8 +
+					   NET_MAX_SECTIONS * (8 + NET_MAX_ROWS) + NET_MAX_RELAYS * (NET_KEY_BYTES + 2 + NET_ADDR_BYTES) +
 					   NET_MAX_KEPT_SNAPSHOTS * (8 + RV_HASH_BYTES) + 9 + NET_MAX_LEASES * 12 + NET_SIG_BYTES <=
 				   NET_MAX_DOCUMENT_BYTES,
 			   "the largest document fits");
@@ -124,11 +124,23 @@ static const struct layout own_leases[] = {
 	LAYOUT_LAST,
 };
 
+static void write_roots(const struct document *m, struct rv_writer *w) {
+	for (int i = 0; i < m->n_members; i++)
+		rv_write_bytes(w, m->members[i].contribution_root.b, RV_HASH_BYTES);
+}
+
+static void read_roots(struct document *out, struct rv_reader *r) {
+	for (int i = 0; i < out->n_members; i++)
+		rv_read_copy(r, out->members[i].contribution_root.b, RV_HASH_BYTES);
+}
+
 void document_encode(const struct document *m, uint32_t version, struct rv_writer *w) {
 	control_write_head(w, CONTROL_TAG_DOCUMENT, version);
 	layout_write(head, m, w);
-	if (m->phase == RUN_REDUCE)
+	if (m->phase == RUN_REDUCE) {
 		layout_write(ownership_map, m, w);
+		write_roots(m, w);
+	}
 	layout_write(tail, m, w);
 	if (m->phase == RUN_REDUCE)
 		rows_write(m, w);
@@ -327,8 +339,10 @@ enum rv_err document_decode(const void *p, size_t n, struct document *out, struc
 	struct rv_reader r = rv_reader_of(p, n);
 	RV_TRY(control_read_head_spoken(&r, CONTROL_TAG_DOCUMENT, WHAT, &out->version, et));
 	RV_TRY(layout_read(head, &r, out, WHAT, et));
-	if (out->phase == RUN_REDUCE)
+	if (out->phase == RUN_REDUCE) {
 		RV_TRY(layout_read(ownership_map, &r, out, WHAT, et));
+		read_roots(out, &r);
+	}
 	RV_TRY(layout_read(tail, &r, out, WHAT, et));
 	if (out->phase == RUN_REDUCE)
 		RV_TRY(rows_read(out, &r, et));

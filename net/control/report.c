@@ -75,6 +75,17 @@ static const struct layout lease[] = {
 	LAYOUT_LAST,
 };
 
+static const struct layout root[] = {
+	LAYOUT_FIELD(PLAIN, struct commitment_root, codec),
+	LAYOUT_FIELD(PLAIN, struct commitment_root, root),
+	LAYOUT_LAST,
+};
+
+static const struct layout commitment[] = {
+	LAYOUT_COUNTED(struct commitment, roots, n, root),
+	LAYOUT_LAST,
+};
+
 static const struct layout text[] = {
 	LAYOUT_FIELD(PLAIN, struct report, text_mirror_bytes),
 	LAYOUT_FIELD(PLAIN, struct report, text_member_bytes),
@@ -118,6 +129,7 @@ void report_encode(const struct report *m, uint32_t version, struct rv_writer *w
 	candidates_write(m->candidates, m->n_candidates, w);
 	probed_write(&m->probed, w);
 	layout_write(lease, m, w);
+	layout_write(commitment, &m->commitment, w);
 	layout_write(text, m, w);
 }
 
@@ -172,6 +184,18 @@ static enum rv_err check_lease(const struct report *m, struct rv_errtext *et) {
 	return RV_OK;
 }
 
+/* Checks that the run's own codec is the first, and each is named once. */
+static enum rv_err check_commitment(const struct report *m, struct rv_errtext *et) {
+	const struct commitment *c = &m->commitment;
+	if (c->n > 0 && (m->phase < WORKER_READY || m->phase > WORKER_VOTED))
+		return rv_fail(et, RV_E_INVALID, "%s: a commitment to a contribution in phase %u", WHAT, m->phase);
+	for (int i = 0; i < c->n; i++)
+		if ((i == 0) != (c->roots[i].codec == 0) || commitment_find(c, c->roots[i].codec) != &c->roots[i].root)
+			return rv_fail(et, RV_E_INVALID, "%s: roots[%d] is for codec %u: 0 must be the first, each once", WHAT, i,
+						   c->roots[i].codec);
+	return RV_OK;
+}
+
 enum rv_err report_decode(const void *p, size_t n, struct report *out, struct rv_errtext *et) {
 	*out = (struct report){0};
 	struct rv_reader r = rv_reader_of(p, n);
@@ -183,6 +207,7 @@ enum rv_err report_decode(const void *p, size_t n, struct report *out, struct rv
 	RV_TRY(candidates_read(&r, out->candidates, &out->n_candidates, WHAT, et));
 	RV_TRY(probed_read(&r, &out->probed, et));
 	RV_TRY(layout_read(lease, &r, out, WHAT, et));
+	RV_TRY(layout_read(commitment, &r, &out->commitment, WHAT, et));
 	RV_TRY(layout_read(text, &r, out, WHAT, et));
 	RV_TRY(control_read_end(&r, WHAT, et));
 	if (out->phase < WORKER_SYNCING || out->phase > WORKER_LEAVING)
@@ -210,6 +235,7 @@ enum rv_err report_decode(const void *p, size_t n, struct report *out, struct rv
 	if (out->reach >= REACH_KINDS)
 		return rv_fail(et, RV_E_INVALID, "%s: reach = %u, must be below %d", WHAT, out->reach, (int)REACH_KINDS);
 	RV_TRY(check_lease(out, et));
+	RV_TRY(check_commitment(out, et));
 	const char *why = measured_invalid(out);
 	if (why != NULL)
 		return rv_fail(et, RV_E_INVALID, "%s: %s", WHAT, why);

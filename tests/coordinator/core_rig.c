@@ -181,6 +181,19 @@ struct rv_hash rig_digest(uint64_t round) {
 	return rv_hash_of(&round, sizeof round);
 }
 
+struct rv_hash rig_root(uint32_t who, uint64_t boot, uint64_t round, uint8_t codec) {
+	const uint64_t of[] = {who, boot, round, codec};
+	return merkle_leaf(0, of, sizeof of);
+}
+
+static void commit_to(const struct rig *r, uint32_t who, struct report *rep) {
+	rep->commitment.n = (uint8_t)(1 + r->cfg.n_slow_codecs);
+	for (int i = 0; i < rep->commitment.n; i++) {
+		const uint8_t codec = i > 0 ? r->cfg.slow_codecs[i - 1] : 0;
+		rep->commitment.roots[i] = (struct commitment_root){codec, rig_root(who, rep->boot, rep->round, codec)};
+	}
+}
+
 struct report rig_report(const struct rig *r, uint32_t who, enum worker_phase phase) {
 	const struct document *d = rig_doc(r);
 	struct report rep = {.version = CONTROL_VERSION,
@@ -198,6 +211,8 @@ struct report rig_report(const struct rig *r, uint32_t who, enum worker_phase ph
 		rep.chain = d->chain;
 	rep.proven_round = rep.round + (phase == WORKER_VOTED);
 	rep.proven_chain = phase == WORKER_VOTED ? rv_chain_next(&rep.chain, &rep.digest) : rep.chain;
+	if (phase >= WORKER_READY && phase <= WORKER_VOTED)
+		commit_to(r, who, &rep);
 	rep.n_candidates = 1;
 	snprintf(rep.candidates[0].addr, sizeof rep.candidates[0].addr, "10.0.%u.%u:%u", who / 256, who % 256,
 			 7000 + who % 100);

@@ -39,6 +39,8 @@ void rig_pump(struct rig *r);
 void rig_restart(struct rig *r);
 void rig_wait(struct rig *r, int64_t us);
 
+/* What a worker's process says of its contribution to a round, in a codec. */
+struct rv_hash rig_root(uint32_t who, uint64_t boot, uint64_t round, uint8_t codec);
 /* A report of worker `who` about the current round and attempt; boot 1. Change it, then
  * rig_send. */
 struct report rig_report(const struct rig *r, uint32_t who, enum worker_phase phase);

@@ -271,6 +271,32 @@ static void make_slow(struct rig *r, uint32_t n, uint64_t slow_up, uint32_t slow
 	}
 }
 
+/* A restarted coordinator knows what was committed to; a member that did not commit to a coarser
+ * form sends the run's. */
+static void test_roots_are_durable(void **state) {
+	(void)state;
+	struct rig r;
+	open_sending(&r, SLOW_COARSER, 0, 0, ALL);
+	make_slow(&r, ALL, 3000000, SLOW);
+	ready_with(&r, 3999999, SLOW);
+	rig_restart(&r);
+	const struct document *d = rig_doc(&r);
+	assert_int_equal(d->members[SLOW].codec, TOPK);
+	const struct rv_hash root = rig_root(SLOW, 1, d->round, TOPK);
+	assert_true(rv_hash_equal(&d->members[SLOW].contribution_root, &root));
+	commit(&r);
+	for (uint32_t i = 0; i < ALL; i++) {
+		struct report rep = rig_report(&r, i, WORKER_READY);
+		rep.up_bytes_per_s = i == SLOW ? 3999999 : fast_line;
+		rep.down_bytes_per_s = fast_line;
+		rep.commitment.n = 1;
+		rig_send(&r, i, &rep);
+	}
+	assert_int_equal(rig_doc(&r)->phase, RUN_REDUCE);
+	assert_int_equal(rig_doc(&r)->members[SLOW].codec, 0);
+	rig_release(&r);
+}
+
 /* 12 chunks: 1.2 MB, 0.1 s at 12 MB/s; the deadline is 0.15 s, and a mean takes 0.1 s. */
 static void test_a_slow_uplink_sends_a_coarser_codec(void **state) {
 	(void)state;
@@ -288,6 +314,10 @@ static void test_a_slow_uplink_sends_a_coarser_codec(void **state) {
 		assert_int_equal(d->members[SLOW].codec, cases[i].codec);
 		for (int k = 0; k < FAST; k++)
 			assert_true(d->members[k].codec == 0 && d->members[k].part == 0);
+		for (uint32_t k = 0; k < ALL; k++) {
+			const struct rv_hash root = rig_root(k, 1, d->round, d->members[k].codec);
+			assert_true(rv_hash_equal(&d->members[k].contribution_root, &root));
+		}
 		if (i == 0)
 			assert_true(rig_saw(&r, CORE_EVENT_SENDS_LESS, SLOW));
 		const struct core_slow slow = rig_view(&r, SLOW).slow;
@@ -451,6 +481,7 @@ int main(void) {
 		cmocka_unit_test(test_one_exchange_makes_nobody_slow),
 		cmocka_unit_test(test_the_figures_are_those_of_the_decision),
 		cmocka_unit_test(test_a_slow_uplink_sends_a_coarser_codec),
+		cmocka_unit_test(test_roots_are_durable),
 		cmocka_unit_test(test_a_slow_uplink_sends_a_part),
 		cmocka_unit_test(test_the_attempt_is_shorter_for_one_that_sends_less),
 		cmocka_unit_test(test_one_always_sends_all_chunks),

@@ -42,6 +42,7 @@ static struct core_record full_record(uint16_t n_members) {
 		rec.lease_first[i] = (1ull << 40) + i;
 		rec.lease_count[i] = UINT32_MAX - i;
 		rec.downs[i] = 4000 + i;
+		rec.roots[i] = (struct rv_hash){{(uint8_t)i, (uint8_t)(i >> 8), 7}};
 		rec.blamed[i] = UINT32_MAX - i;
 	}
 	return rec;
@@ -65,6 +66,7 @@ static void test_round_trip(void **state) {
 		assert_memory_equal(in.blamed, out.blamed, sizeof in.blamed);
 		assert_memory_equal(in.lease_first, out.lease_first, sizeof in.lease_first);
 		assert_memory_equal(in.lease_count, out.lease_count, sizeof in.lease_count);
+		assert_memory_equal(in.roots, out.roots, sizeof in.roots);
 		assert_memory_equal(in.owners, out.owners, sizeof in.owners);
 		assert_memory_equal(in.relayed, out.relayed, sizeof in.relayed);
 		assert_string_equal(in.name, out.name);

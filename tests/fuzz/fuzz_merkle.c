@@ -1,5 +1,5 @@
-/* fuzz_merkle.c: a range, leaves and a proof from a peer against a root. What is accepted is what the
- * tree itself makes. */
+/* fuzz_merkle.c: a range, leaves and a proof from a peer against a root. What is accepted is what
+ * the tree itself makes. */
 #include "base/merkle.h"
 
 #include "tests/fuzz/fuzz.h"

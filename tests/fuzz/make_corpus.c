@@ -106,6 +106,7 @@ static void make_reports(struct seeds *s) {
 	r.tokens = 1000;
 	r.lease_first = 96;
 	r.lease_count = 32;
+	r.commitment = (struct commitment){.n = 2, .roots = {{0, {{4}}}, {3, {{5}}}}};
 	r.storage = REPORT_STORAGE_CHECKPOINTS | REPORT_STORAGE_FULL;
 	r.n_suspects = 2;
 	r.suspects[1] = 2;

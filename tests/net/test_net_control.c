@@ -13,7 +13,8 @@
 #include <string.h>
 
 static uint8_t buffer[NET_MAX_DOCUMENT_BYTES];
-enum { LEASE_BYTES = 8 + 4, TEXT_BYTES = 4 * 8 + RV_HASH_BYTES }; /* at the end of a report */
+/* At the end of a report: with a commitment for two codecs. */
+enum { LEASE_BYTES = 8 + 4, COMMITMENT_BYTES = 1 + 2 * (1 + RV_HASH_BYTES), TEXT_BYTES = 4 * 8 + RV_HASH_BYTES };
 
 /* What was decoded, encoded again, is what was decoded: `buffer`, n bytes. (Structs have padding,
  * so bytes decide.) */
@@ -179,6 +180,7 @@ static struct report a_report(void) {
 						   .offers_relay = 7435,
 						   .lease_first = 1ull << 40,
 						   .lease_count = 320,
+						   .commitment = {.n = 2, .roots = {{0, {{31}}}, {3, {{32}}}}},
 						   .text_mirror_bytes = 21,
 						   .text_member_bytes = 22,
 						   .text_coordinator_bytes = 23,
@@ -213,6 +215,7 @@ static void test_report(void **state) {
 	assert_memory_equal(out.candidates, in.candidates, sizeof in.candidates);
 	assert_int_equal(out.reduce_us, in.reduce_us);
 	assert_true(out.lease_first == in.lease_first && out.lease_count == 320);
+	assert_true(commitment_equal(&out.commitment, &in.commitment));
 	assert_true(out.text_mirror_bytes == 21 && out.text_member_bytes == 22 && out.text_coordinator_bytes == 23);
 	assert_int_equal(out.text_stall_us, 24);
 	assert_memory_equal(&out.own_text, &in.own_text, sizeof in.own_text);
@@ -255,7 +258,7 @@ static void test_more_is_measured_than_there_can_be_members(void **state) {
 	(void)state;
 	enum { MEAN2_BYTES = 4, COUNT_BYTES = 2, RELAY_BYTES = 1, REACH_BYTES = 1, OFFER_BYTES = 2 };
 	enum { CANDIDATE_BYTES = 1 + 1 + 2 + 6, PROBED_BYTES = 1 + 8 + 1 + 2 };
-	enum { BEHIND = CANDIDATE_BYTES + PROBED_BYTES + LEASE_BYTES + TEXT_BYTES };
+	enum { BEHIND = CANDIDATE_BYTES + PROBED_BYTES + LEASE_BYTES + COMMITMENT_BYTES + TEXT_BYTES };
 	struct report in = a_report(), out;
 	struct rv_errtext et = {0};
 	in.n_measured = 0;
@@ -300,6 +303,11 @@ static void test_report_rules(void **state) {
 	REPORT_REFUSED((m.phase = WORKER_READY, m.attempt = 0), "without a vote");
 	REPORT_REFUSED(m.lease_count = 0, "lease_first = 1099511627776, lease_count = 0 in phase 5");
 	REPORT_REFUSED((m.phase = WORKER_TRAINING, m.attempt = 0), "lease_count = 320 in phase 2");
+	REPORT_REFUSED((m.phase = WORKER_TRAINING, m.attempt = 0, m.lease_first = m.lease_count = 0),
+				   "a commitment to a contribution in phase 2");
+	REPORT_REFUSED(m.commitment.roots[0].codec = 4, "roots[0] is for codec 4");
+	REPORT_REFUSED(m.commitment.roots[1].codec = 0, "roots[1] is for codec 0");
+	REPORT_REFUSED((m.commitment.n = 3, m.commitment.roots[2].codec = 3), "roots[2] is for codec 3");
 	REPORT_REFUSED(m.lease_first = LEASE_MAX_POSITION - 319, "past 2^62");
 	REPORT_REFUSED(m.mean2 = -1, "mean2");
 	REPORT_REFUSED(m.mean2 = NAN, "mean2");
@@ -387,7 +395,7 @@ static void test_more_candidates_than_fit_are_refused(void **state) {
 	struct rv_writer w = rv_writer_of(buffer, sizeof buffer);
 	report_encode(&in, CONTROL_VERSION, &w);
 	size_t n = rv_writer_len(&w),
-		   count_at = n - (1 + 1 + 2 + strlen(in.candidates[0].addr)) - 1 - LEASE_BYTES - TEXT_BYTES;
+		   count_at = n - (1 + 1 + 2 + strlen(in.candidates[0].addr)) - 1 - LEASE_BYTES - COMMITMENT_BYTES - TEXT_BYTES;
 	assert_int_equal(buffer[count_at], 1);
 	buffer[count_at] = NET_MAX_CANDIDATES + 1;
 	assert_int_equal(report_decode(buffer, n, &out, &et), RV_E_INVALID);
@@ -448,6 +456,7 @@ static struct document *a_document(void) {
 											.candidates[0].addr = "127.0.0.1:4000"};
 		memset(d->members[i].key, (int)i + 1, NET_KEY_BYTES);
 		d->members[i].relay = (uint8_t)i;
+		d->members[i].contribution_root = hash_of_int((int)(200 + i));
 	}
 	d->members[1].codec = 3;
 	d->members[2].part = 5;
@@ -476,6 +485,7 @@ static void test_document(void **state) {
 	assert_int_equal(doc_out.syncing[1].relay, 2);
 	assert_int_equal(doc_out.members[1].relay, 1);
 	assert_true(doc_out.members[1].codec == 3 && doc_out.members[2].part == 5 && doc_out.slow_deadline_ms == 4100);
+	assert_true(rv_hash_equal(&doc_out.members[2].contribution_root, &doc_in.members[2].contribution_root));
 	assert_int_equal(doc_out.n_relays, 2);
 	assert_string_equal(doc_out.relays[0].addr, "relay.example:7435");
 	assert_int_equal(doc_out.relays[1].key[0], 2);

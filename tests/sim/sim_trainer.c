@@ -115,7 +115,7 @@ static void answer_train(struct sim *s, int host, const struct sim_request *rq) 
 
 static void answer_encode(struct sim *s, int host, const struct sim_request *rq) {
 	struct trainer_answer a = answer_to(rq);
-	a.err = training_encode(s, host) ? RV_OK : RV_E_RANGE;
+	a.err = training_encode(s, host, &a.commitment) ? RV_OK : RV_E_RANGE;
 	a.has_copy = a.err == RV_OK && rq->asked.want_replica;
 	if (a.has_copy)
 		a.copy = copy_of(s, &s->workers[host], false, true);

@@ -163,6 +163,7 @@ void training_init(struct sim *s, int host) {
 		.sim = s, .worker = w, .local = sim_alloc(vector_bytes(s)), .began = sim_alloc(vector_bytes(s))};
 	set_part(&w->replica, 0, s->opt.n_params, w->global.theta);
 	RV_ASSERT(participant_init(&w->participant, &tiny_replica, &w->replica, &s->run, &w->global, NULL) == RV_OK);
+	RV_ASSERT(committer_init(&w->committer, &s->run, &w->global.cfg, NULL) == RV_OK);
 }
 
 static void encoded(struct sim *s, int host) {
@@ -188,6 +189,7 @@ void training_resume(struct sim *s, int host, const struct recovered *found) {
 
 void training_release(struct sim_worker *w) {
 	participant_release(&w->participant);
+	committer_release(&w->committer);
 	free(w->replica.local);
 	free(w->replica.began);
 	w->replica = (struct replica){.local = NULL};
@@ -208,7 +210,7 @@ bool training_time_is_up(const struct sim *s, const struct sim_worker *w) {
 	return s->opt.by_time && (double)(w->participant.steps_done + 1) / w->speed > (double)s->opt.steps_per_round;
 }
 
-bool training_encode(struct sim *s, int host) {
+bool training_encode(struct sim *s, int host, struct commitment *commitment) {
 	struct sim_worker *w = &s->workers[host];
 	const struct participant *p = &w->participant;
 	if (p->ahead > 0)
@@ -225,6 +227,7 @@ bool training_encode(struct sim *s, int host) {
 	}
 	RV_ASSERT(participant_encode(&w->participant, &w->global, NULL) == RV_OK);
 	encoded(s, host);
+	committer_make(&w->committer, &w->global.cfg, p->round, p->encoded, commitment);
 	return true;
 }
 

@@ -4,6 +4,7 @@
 
 #include "net/mesh/peers.h"
 #include "net/reduce/grid.h"
+#include "outer/committer.h"
 #include "outer/mean_residual.h"
 #include "tests/sim/sim_coordinator.h"
 #include "tests/sim/sim_disk.h"
@@ -123,6 +124,7 @@ struct sim_worker {
 	struct global_state global;
 	struct replica replica;
 	struct participant participant;
+	struct committer committer; /* of the last encoding */
 	struct mean_residual means;
 	struct sim_request requests[SIM_MAX_REQUESTS];
 	int n_requests;
@@ -202,7 +204,7 @@ void training_release(struct sim_worker *w);
 bool training_step(struct sim *s, int host, uint64_t round);
 bool training_time_is_up(const struct sim *s, const struct sim_worker *w);
 /* Whatever is encoded next; false: it comes to nothing. */
-bool training_encode(struct sim *s, int host);
+bool training_encode(struct sim *s, int host, struct commitment *commitment);
 void training_apply(struct sim *s, int host, const struct trainer_request *a);
 /* How many steps of the next round come before the outer step of `round`. */
 uint64_t training_overlap(const struct sim *s, uint64_t round);

@@ -36,4 +36,7 @@ void expect_nothing(struct round_driver *f);
 /* What it reports a heartbeat later. */
 struct report report_of(struct round_driver *f);
 
+/* The end of ENCODE, with a commitment. */
+void driver_encoded(struct round_core *c, uint64_t round);
+
 #endif

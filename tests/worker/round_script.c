@@ -40,7 +40,7 @@ void make_ready(struct round_driver *f, uint64_t round) {
 	assert_int_equal(expect_action(f, ROUND_TRAIN, round).steps, FIXTURE_H);
 	driver_trained(f, round, FIXTURE_H, 100);
 	expect_action(f, ROUND_ENCODE, round);
-	round_on_encoded(f->c, round, true);
+	driver_encoded(f->c, round);
 	expect_nothing(f);
 }
 

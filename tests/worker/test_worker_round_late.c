@@ -75,7 +75,7 @@ static void time_that_is_up_ends_the_contribution(void **state) {
 	expect_nothing(f);
 	round_on_time_up(f->c, 0);
 	assert_int_equal(expect_next(f, ROUND_ENCODE).round, 0);
-	round_on_encoded(f->c, 0, true);
+	driver_encoded(f->c, 0);
 	expect_nothing(f);
 	struct report r = expect_report(f, WORKER_READY);
 	assert_int_equal(r.tokens, 20);
@@ -88,7 +88,7 @@ static void time_that_is_up_ends_the_contribution(void **state) {
 	driver_trained(f, 1, 2, 20);
 	round_on_time_up(f->c, 1);
 	expect_next(f, ROUND_ENCODE);
-	round_on_encoded(f->c, 1, false); /* not finite: from theta, with new time */
+	round_on_encoded(f->c, 1, NULL); /* not finite: from theta, with new time */
 	assert_int_equal(expect_next(f, ROUND_TRAIN).steps, FIXTURE_H);
 }
 

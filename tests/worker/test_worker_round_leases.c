@@ -38,7 +38,7 @@ static void trained(struct round_driver *f, uint64_t steps, uint64_t first, uint
 
 static void encoded(struct round_driver *f) {
 	expect_next(f, ROUND_ENCODE);
-	round_on_encoded(f->c, round_round(f->c), true);
+	driver_encoded(f->c, round_round(f->c));
 }
 
 static void assert_reports(struct round_driver *f, enum worker_phase phase, uint64_t first, uint32_t count) {

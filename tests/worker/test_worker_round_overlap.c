@@ -52,7 +52,7 @@ static void make_ready(struct round_driver *f, uint64_t round, uint64_t from) {
 	expect_train(f, round, from, FIXTURE_H - from);
 	driver_trained(f, round, FIXTURE_H, TOKENS);
 	expect_action(f, ROUND_ENCODE, round);
-	round_on_encoded(f->c, round, true);
+	driver_encoded(f->c, round);
 	expect_train(f, round + 1, 0, AHEAD);
 	expect_nothing(f);
 	assert_int_equal(expect_report(f, WORKER_READY, round).tokens, TOKENS);
@@ -140,7 +140,7 @@ static void steps_ahead_wait_for_a_late_commit(void **state) {
 	expect_train(f, 1, AHEAD, FIXTURE_H - AHEAD);
 	driver_trained(f, 1, FIXTURE_H, TOKENS);
 	expect_action(f, ROUND_ENCODE, 1);
-	round_on_encoded(f->c, 1, true);
+	driver_encoded(f->c, 1);
 	expect_train(f, 2, 0, AHEAD);
 	assert_int_equal(expect_report(f, WORKER_READY, 1).tokens, TOKENS);
 }
@@ -152,7 +152,7 @@ static void a_round_may_be_overlapped_as_a_whole(void **state) {
 	expect_train(f, 0, 0, FIXTURE_H);
 	driver_trained(f, 0, FIXTURE_H, TOKENS);
 	expect_action(f, ROUND_ENCODE, 0);
-	round_on_encoded(f->c, 0, true);
+	driver_encoded(f->c, 0);
 	expect_train(f, 1, 0, FIXTURE_H);
 	reduce_and_vote(f, 0, 1, ROUND_REDUCE_START);
 	trained_ahead(f, 0, FIXTURE_H);
@@ -172,7 +172,7 @@ static void the_last_round_waits_for_no_steps(void **state) {
 	expect_train(f, last, 0, FIXTURE_H);
 	driver_trained(f, last, FIXTURE_H, TOKENS);
 	expect_action(f, ROUND_ENCODE, last);
-	round_on_encoded(f->c, last, true);
+	driver_encoded(f->c, last);
 	expect_nothing(f);
 	reduce_and_vote(f, last, 1, ROUND_REDUCE_START);
 	document_make(&f->doc, ++f->seq, RUN_DONE, last + 1, 0);
@@ -288,7 +288,7 @@ static void who_was_left_out_gives_all_its_steps_to_the_next_round(void **state)
 	struct round_driver *f = *state;
 	left_out(f);
 	expect_action(f, ROUND_ENCODE, 1);
-	round_on_encoded(f->c, 1, true);
+	driver_encoded(f->c, 1);
 	assert_int_equal(expect_report(f, WORKER_READY, 1).tokens, TOKENS + 10);
 	expect_train(f, 2, 0, AHEAD);
 }
@@ -315,7 +315,7 @@ static void who_has_not_begun_with_steps_ahead_keeps_all(void **state) {
 	expect_apply(f, 0, false);
 	applied(f, 0);
 	expect_action(f, ROUND_ENCODE, 1);
-	round_on_encoded(f->c, 1, true);
+	driver_encoded(f->c, 1);
 	assert_int_equal(expect_report(f, WORKER_READY, 1).tokens, TOKENS);
 }
 
@@ -329,7 +329,7 @@ static void who_is_left_out_before_it_goes_ahead_does_not(void **state) {
 	show_attempt(f, 0, 1, WITHOUT_US);
 	driver_trained(f, 0, FIXTURE_H, TOKENS);
 	expect_action(f, ROUND_ENCODE, 0);
-	round_on_encoded(f->c, 0, true);
+	driver_encoded(f->c, 0);
 	expect_nothing(f);
 	open_round(f, 1);
 	expect_action(f, ROUND_FETCH_LOG, 0);
@@ -337,7 +337,7 @@ static void who_is_left_out_before_it_goes_ahead_does_not(void **state) {
 	expect_apply(f, 0, false);
 	applied(f, 0);
 	expect_action(f, ROUND_ENCODE, 1);
-	round_on_encoded(f->c, 1, true);
+	driver_encoded(f->c, 1);
 	assert_int_equal(expect_report(f, WORKER_READY, 1).tokens, TOKENS);
 	expect_train(f, 2, 0, AHEAD);
 }
@@ -390,7 +390,7 @@ static void a_restart_before_the_commit_votes_and_trains_the_steps_again(void **
 	show_attempt(f, 3, 1, EVERYBODY);
 	expect_report(f, WORKER_VOTED, 3);
 	expect_action(f, ROUND_ENCODE, 3);
-	round_on_encoded(f->c, 3, true);
+	driver_encoded(f->c, 3);
 	expect_train(f, 4, 0, AHEAD);
 	trained_ahead(f, 3, AHEAD);
 	expect_nothing(f);

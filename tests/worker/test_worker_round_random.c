@@ -238,7 +238,7 @@ static void finish_trainer_job(struct world *w) {
 			w->disk_steps = FIXTURE_H;
 			w->disk_steps_round = a.round;
 		}
-		round_on_encoded(w->c, a.round, w->encoded);
+		round_on_encoded(w->c, a.round, w->encoded ? &(struct commitment){.n = 1} : NULL);
 	} else if (a.type == ROUND_APPLY) {
 		struct rv_hash chain = chain_at(a.round + 1);
 		w->train = (struct round_action){0};

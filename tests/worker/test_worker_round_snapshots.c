@@ -168,7 +168,7 @@ static void log_entries_are_fetched_while_they_are_less_than_a_snapshot(void **s
 	expect_action(f, ROUND_TRAIN, 10);
 	driver_trained(f, 10, FIXTURE_H, 1);
 	expect_action(f, ROUND_ENCODE, 10);
-	round_on_encoded(f->c, 10, true);
+	driver_encoded(f->c, 10);
 	show(f, 10 + LOGS_PER_SNAPSHOT, 10 + LOGS_PER_SNAPSHOT, 0); /* it was away */
 	expect_action(f, ROUND_FETCH_LOG, 10);
 	show(f, 11 + LOGS_PER_SNAPSHOT, 11 + LOGS_PER_SNAPSHOT, 0); /* nothing came in all that time */

@@ -9,7 +9,7 @@ static void a_gradient_that_is_not_finite_is_trained_again(void **state) {
 	expect_next(f, ROUND_TRAIN);
 	driver_trained(f, 0, FIXTURE_H, 9);
 	expect_next(f, ROUND_ENCODE);
-	round_on_encoded(f->c, 0, false);
+	round_on_encoded(f->c, 0, NULL);
 	struct report r = expect_report(f, WORKER_SYNCING); /* nobody waits for it */
 	struct rv_hash chain = chain_at(0);
 	assert_int_equal(r.proven_round, 0);
@@ -22,7 +22,7 @@ static void a_gradient_that_is_not_finite_is_trained_again(void **state) {
 	assert_int_equal(expect_next(f, ROUND_TRAIN).steps, FIXTURE_H);
 	driver_trained(f, 0, FIXTURE_H, 9);
 	expect_next(f, ROUND_ENCODE);
-	round_on_encoded(f->c, 0, true);
+	driver_encoded(f->c, 0);
 	expect_report(f, WORKER_READY);
 }
 
@@ -34,7 +34,7 @@ static void a_gradient_of_no_use_leaves_the_state_proven(void **state) {
 	round_on_persisted(f->c, f->now, 3, 1, &digest, true);
 	show(f, RUN_OPEN, 3);
 	expect_next(f, ROUND_ENCODE);
-	round_on_encoded(f->c, 3, false);
+	round_on_encoded(f->c, 3, NULL);
 	struct report r = expect_report(f, WORKER_SYNCING);
 	assert_int_equal(r.proven_round, 3);
 	assert_memory_equal(&r.proven_chain, &held, sizeof held);

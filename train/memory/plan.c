@@ -2,6 +2,7 @@
 #include "train/memory/plan.h"
 
 #include "base/assert.h"
+#include "base/merkle.h"
 #include "kernels/host_memory.h"
 #include "outer/global.h"
 #include "train/inner.h"
@@ -149,7 +150,10 @@ static enum rv_err plan_outer(const struct plan_input *in, struct memory_plan *p
 		p->exchange = (size_t)q->replicas * global_max_sent_bytes(&g) + payload;
 		p->copies = state + vectors(in, saved * q->replicas);
 	} else {
-		p->exchange = WORKER_PAYLOADS / 2 * (payload + global_max_sent_bytes(&g));
+		/* Hashes: the tree of the own contribution, the leaves of contributions to own chunks, the
+		 * means. */
+		p->exchange = WORKER_PAYLOADS / 2 * (payload + global_max_sent_bytes(&g)) +
+					  (merkle_nodes(g.chunks.n_chunks) + 2 * (size_t)g.chunks.n_chunks) * sizeof(struct rv_hash);
 		bool encodings = run_config_overlap(q->run) > 0 || q->run->error_feedback > 0;
 		int replicas = encodings ? 2 : 1; /* copies for a snapshot and the next encoding */
 		p->copies = state + vectors(in, saved * replicas);

@@ -64,6 +64,7 @@ struct round_core {
 	bool starts_over;                     /* its leases were lost: the next TRAIN begins with theta */
 	bool spoiled;                         /* its first contribution was unusable, and there is no other yet */
 	bool encoded;                         /* the platform holds the encoded outer gradient of `round` */
+	struct commitment commitment;         /* encoded: to that */
 	uint64_t former_until;  /* round of the first document: no earlier process contributed to a later one */
 	uint64_t reduced_until; /* one more than the last round that this process has begun to reduce; 0: none */
 	bool contributed;       /* peers may have it, and no roster has left this worker out since */

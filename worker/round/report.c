@@ -49,6 +49,8 @@ static void fill(const struct round_core *c, struct report *r) {
 		r->lease_first = c->progress.first;
 		r->lease_count = (uint32_t)c->progress.sequences;
 	}
+	if (has_contribution && c->encoded)
+		r->commitment = c->commitment;
 	if (voted)
 		r->digest = c->log.digest;
 	if (r->phase != WORKER_SYNCING)
@@ -68,8 +70,8 @@ static bool reports_the_same(const struct report *a, const struct report *b) {
 		   rv_hash_equal(&a->digest, &b->digest) && rv_hash_equal(&a->chain, &b->chain) &&
 		   a->proven_round == b->proven_round && rv_hash_equal(&a->proven_chain, &b->proven_chain) &&
 		   a->lease_first == b->lease_first && a->lease_count == b->lease_count && a->storage == b->storage &&
-		   a->needs_from == b->needs_from && a->full_round == b->full_round &&
-		   rv_hash_equal(&a->full_hash, &b->full_hash);
+		   commitment_equal(&a->commitment, &b->commitment) && a->needs_from == b->needs_from &&
+		   a->full_round == b->full_round && rv_hash_equal(&a->full_hash, &b->full_hash);
 }
 
 bool round_next_report(struct round_core *c, int64_t now_us, struct report *out) {

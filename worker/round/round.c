@@ -183,14 +183,16 @@ void round_on_read_out(struct round_core *c, uint64_t round) {
 	round_check_invariants(c);
 }
 
-void round_on_encoded(struct round_core *c, uint64_t round, bool ok) {
+void round_on_encoded(struct round_core *c, uint64_t round, const struct commitment *commitment) {
 	round_check_invariants(c);
 	if (round != c->round || c->trainer != TRAINER_ENCODING)
 		return;
 	c->trainer = TRAINER_IDLE;
-	c->encoded = ok;
+	c->encoded = commitment != NULL;
 	c->spoiled = false;
-	if (!ok)
+	if (commitment != NULL)
+		c->commitment = *commitment;
+	else
 		round_on_spoiled(c, round);
 	round_check_invariants(c);
 }

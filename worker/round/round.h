@@ -172,8 +172,8 @@ void round_on_time_up(struct round_core *c, uint64_t round);
 /* Reports, after a round_on_trained, that TRAIN ended early because the leases that it was given
  * did. */
 void round_on_read_out(struct round_core *c, uint64_t round);
-/* Reports the end of ENCODE. !ok: as round_on_spoiled. */
-void round_on_encoded(struct round_core *c, uint64_t round, bool ok);
+/* Reports the end of ENCODE; the commitment goes into reports. NULL: as round_on_spoiled. */
+void round_on_encoded(struct round_core *c, uint64_t round, const struct commitment *commitment);
 /* Reports that theta_local is unusable (NaN, or too large to be averaged) and that the platform has
  * replaced it by theta: the round is trained again. Until that is encoded reports state SYNCING, so
  * that rounds do not wait for it. */

@@ -56,7 +56,7 @@ static void encoded(struct session_core *c, int64_t now_us, const struct trainer
 		c->spoiled = 0;
 	if (a->has_copy)
 		session_post_copy(c, now_us, &a->copy);
-	round_on_encoded(c->round, a->round, a->err == RV_OK);
+	round_on_encoded(c->round, a->round, a->err == RV_OK ? &a->commitment : NULL);
 }
 
 /* Measures the held-out loss if it is due and this worker is the first of the roster. */

@@ -31,6 +31,7 @@ struct trainer {
 	struct dataset *data;
 	struct replica *replica;
 	struct participant participant; /* used by the trainer thread only, except its encoded vector */
+	struct committer committer;     /* likewise, except its tree */
 	struct global_state global;
 	struct request requests[TRAINER_MAX_REQUESTS]; /* the event loop's */
 	struct copier *copier;

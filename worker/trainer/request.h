@@ -4,6 +4,7 @@
 #ifndef RV_WORKER_TRAINER_REQUEST_H
 #define RV_WORKER_TRAINER_REQUEST_H
 
+#include "outer/committer.h"
 #include "train/participant/participant.h"
 #include "worker/state/blob.h"
 #include "worker/state/store_job.h"
@@ -48,6 +49,7 @@ struct trainer_answer {
 	enum rv_err err;
 	struct rv_errtext text;
 	struct participant_progress progress; /* after it */
+	struct commitment commitment;         /* ENCODE, RV_OK: to the contribution */
 	bool time_up;                         /* TRAIN: the run's round_ms are over */
 	bool read_out;                        /* TRAIN: it ended where its leases do */
 	bool has_leases, started_over;        /* TRAIN */

@@ -24,6 +24,7 @@ static enum rv_err open_global(struct trainer *t, const struct trainer_config *c
 	RV_TRY(global_config_of(&t->run, replica_n_params(t->replica), &replica_model(t->replica)->layout.layers,
 							&cfg->run_hash, &g, et));
 	RV_TRY(global_init(&t->global, &g, replica_theta(t->replica), et));
+	RV_TRY(committer_init(&t->committer, &t->run, &g, et));
 	return participant_init(&t->participant, &participant_replica, t->replica, &t->run, &t->global, et);
 }
 
@@ -86,6 +87,7 @@ void trainer_free(struct trainer *t) {
 	blob_unref(t->spare_replica);
 	blob_unref(t->spare_snapshot);
 	participant_release(&t->participant);
+	committer_release(&t->committer);
 	global_release(&t->global);
 	replica_free(t->replica);
 	dataset_close(t->data);

@@ -274,7 +274,9 @@ static void work_encode(struct request *rq) {
 	rq->answer.err = participant_encode(&t->participant, &t->global, &rq->answer.text);
 	if (rq->answer.err != RV_OK)
 		spoil(t, &rq->answer.text);
-	else if (rq->asked.want_replica)
+	else
+		committer_make(&t->committer, &t->global.cfg, t->global.round, t->participant.encoded, &rq->answer.commitment);
+	if (rq->answer.err == RV_OK && rq->asked.want_replica)
 		take_copy(rq, false, true);
 	RV_FAILPOINT("encode.after");
 	count_time(t, &t->progress.compute_us, started_us);
