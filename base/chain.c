@@ -22,3 +22,10 @@ struct rv_hash rv_chain_next(const struct rv_hash *state_hash, const struct rv_h
 	rv_hash_update(&h, digest->b, RV_HASH_BYTES);
 	return rv_hash_final(&h);
 }
+
+struct rv_hash rv_round_digest(uint64_t round, const struct rv_hash *root) {
+	struct rv_hasher h = rv_hasher_of("rivulet round");
+	rv_hash_u64(&h, round);
+	rv_hash_update(&h, root->b, RV_HASH_BYTES);
+	return rv_hash_final(&h);
+}

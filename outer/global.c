@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/chain.h"
+#include "base/merkle.h"
 #include "base/model_shape.h"
 #include "base/weights.h"
 #include "outer/codec_kernels.h"
@@ -237,34 +238,28 @@ enum rv_err global_check_sent(const struct global_state *g, const uint8_t *sent,
 	return e;
 }
 
-/* Returns the hasher of a round's digest, which takes the hashes of the chunks of `c`. */
-static struct rv_hasher digest_begin(const struct chunking *c, uint64_t round) {
-	struct rv_hasher h = rv_hasher_of("rivulet round");
-	RV_ASSERT(c->n_chunks > 0 && c->n_chunks <= GLOBAL_MAX_CHUNKS);
-	rv_hash_u64(&h, round);
-	return h;
-}
-
 struct rv_hash global_digest(const struct global_state *g, uint64_t round, const uint8_t *reduced) {
 	const struct chunking c = global_round_chunks(&g->cfg, round);
-	struct rv_hasher h = digest_begin(&c, round);
+	struct merkle_sum sum = {.n = 0};
 	size_t at = 0;
 	for (uint32_t i = 0; i < c.n_chunks; i++) {
 		const size_t bytes = g->cfg.codec->encoded_bytes(g->cfg.codec, chunking_len(&c, i));
 		RV_ASSERT(at == chunking_offset_bytes(&c, g->cfg.codec, i));
-		struct rv_hash one = rv_hash_of(reduced + at, bytes);
-		rv_hash_update(&h, one.b, sizeof one.b);
+		const struct rv_hash leaf = merkle_leaf(i, reduced + at, bytes);
+		merkle_add(&sum, &leaf);
 		at += bytes;
 	}
 	RV_ASSERT(at <= global_max_payload_bytes(&g->cfg));
-	return rv_hash_final(&h);
+	const struct rv_hash root = merkle_sum_root(&sum);
+	return rv_round_digest(round, &root);
 }
 
-struct rv_hash global_digest_of(const struct global_config *c, uint64_t round, const struct rv_hash *chunk_hashes) {
-	const struct chunking chunks = global_round_chunks(c, round);
-	struct rv_hasher h = digest_begin(&chunks, round);
-	rv_hash_update(&h, chunk_hashes, chunks.n_chunks * sizeof *chunk_hashes);
-	return rv_hash_final(&h);
+struct rv_hash global_digest_of(const struct global_config *c, uint64_t round, const struct rv_hash *leaves) {
+	struct merkle_sum sum = {.n = 0};
+	for (uint32_t i = 0; i < global_round_chunks(c, round).n_chunks; i++)
+		merkle_add(&sum, &leaves[i]);
+	const struct rv_hash root = merkle_sum_root(&sum);
+	return rv_round_digest(round, &root);
 }
 
 /* Decodes chunk i of the round's vector, as `c` cuts it, into the scratch. */

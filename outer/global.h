@@ -108,8 +108,8 @@ enum rv_err global_diverged(const struct global_state *g, const float *theta_loc
  * could not average it, and would conclude that the sender breaks the protocol. RV_E_NOMEM. */
 enum rv_err global_check_sent(const struct global_state *g, const uint8_t *sent, struct rv_errtext *et);
 
-/* Returns the digest that workers vote with: H("rivulet round" | round | H(chunk 0) | H(chunk 1)
- * ...) over the reduced encoded chunks. The per-chunk hashes let a chunk be verified alone. */
+/* Returns the digest that workers vote with (base/chain.h): over the reduced encoded chunks, each a
+ * leaf of a tree, so that a chunk can be verified alone. */
 struct rv_hash global_digest(const struct global_state *g, uint64_t round, const uint8_t *reduced);
 
 /* Makes the outer step of round g->round: decodes `reduced`, steps the exchanged part of theta and
@@ -141,7 +141,7 @@ struct rv_hash global_full_hash_of(const struct global_config *c, uint64_t round
  * the first step. RV_E_NOMEM; RV_E_CORRUPT: they are not. */
 enum rv_err global_check_initial(const struct global_config *c, const struct rv_hash *piece_hashes,
 								 struct rv_errtext *et);
-/* Returns a round's digest from the hashes of its chunks. */
-struct rv_hash global_digest_of(const struct global_config *c, uint64_t round, const struct rv_hash *chunk_hashes);
+/* Returns a round's digest from the leaves of its chunks (merkle_leaf). */
+struct rv_hash global_digest_of(const struct global_config *c, uint64_t round, const struct rv_hash *leaves);
 
 #endif

@@ -2,6 +2,7 @@
 #include "worker/state/state_pieces.h"
 
 #include "base/assert.h"
+#include "base/merkle.h"
 
 #include <inttypes.h>
 
@@ -86,7 +87,7 @@ uint32_t state_manifest_hashes(const struct global_config *c, enum state_kind ki
 static struct rv_hash chunk_hash(const struct global_config *c, const struct chunking *exchanged, const uint8_t *from,
 								 uint32_t first, uint32_t chunk) {
 	size_t at = chunk_at(c, exchanged, chunk), end = chunk_at(c, exchanged, chunk + 1);
-	return rv_hash_of(from + (at - chunk_at(c, exchanged, first)), end - at);
+	return merkle_leaf(chunk, from + (at - chunk_at(c, exchanged, first)), end - at);
 }
 
 void state_manifest_of(const struct global_config *c, enum state_kind kind, uint64_t round, const void *payload,

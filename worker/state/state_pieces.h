@@ -3,7 +3,7 @@
  * no I/O, no allocation.
  *
  * A *manifest* is the list of hashes that the committed hash is made of: of a snapshot, the piece
- * hashes of global_full_hash_of(); of a log entry, the chunk hashes of global_digest_of(). It is
+ * hashes of global_full_hash_of(); of a log entry, the leaves of global_digest_of(). It is
  * checked against the hash in the signed document; then every piece is checked against the
  * manifest. So a bad donor is known by its first bad piece, and the pieces of others stay valid.
  *
