@@ -72,7 +72,7 @@ void registry_names(const struct registry_entry *entries, unsigned fact, struct 
 	}
 }
 
-int merge_trimmed(double trim_share, int n) {
+int merge_trimmed_count(double trim_share, int n) {
 	const double slack = 1e-9; /* 0.3 of 10 is 3, whatever 0.3 is in binary */
 	const int most = (n - 1) / 2, share = (int)(trim_share * n + slack), trimmed = share > 1 ? share : 1;
 	return trimmed < most ? trimmed : most;

@@ -58,8 +58,9 @@ enum merge_choice {
 #undef MERGE_RULE
 };
 enum merge_fact {
-	MERGE_CLIPS = 1, /* limits contributions by outer-clip */
-	MERGE_TRIMS = 2, /* leaves out the extremes, trim-share of the contributions on each side */
+	MERGE_CLIPS = 1,   /* limits contributions by outer-clip */
+	MERGE_TRIMS = 2,   /* leaves out the extremes, trim-share of the contributions on each side */
+	MERGE_CENTERS = 4, /* starts from the last mean, which the shared state then keeps */
 };
 extern const struct registry_entry merge_facts[];
 extern const int merge_least[]; /* fewest contributions that the rule takes */
@@ -95,6 +96,6 @@ void registry_names(const struct registry_entry *entries, unsigned fact, struct 
 
 /* Returns how many of n contributions a rule with that trim-share leaves out on each side: at least
  * one, and less than half of them, so none of one or two. */
-int merge_trimmed(double trim_share, int n);
+int merge_trimmed_count(double trim_share, int n);
 
 #endif

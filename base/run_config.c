@@ -156,7 +156,7 @@ static enum rv_err check_merge(const struct run_config *c, struct rv_errtext *et
 	if (c->min_workers < merge_least[c->merge])
 		return rv_fail(et, RV_E_INVALID,
 					   "merge = %s with min-workers = %" PRId64 ": needs at least %d workers in each round; raise "
-					   "min-workers, or merge = mean",
+					   "min-workers, or merge = clipped",
 					   merge_facts[c->merge].name, c->min_workers, merge_least[c->merge]);
 	const int row = rows_shortest((int)c->row_size);
 	if (row < merge_least[c->merge])
@@ -164,7 +164,7 @@ static enum rv_err check_merge(const struct run_config *c, struct rv_errtext *et
 			et, RV_E_INVALID,
 			"merge = %s with row-size = %" PRId64
 			": it merges row by row, needs at least %d workers in each, and some would have %d; raise row-size, "
-			"or merge = mean",
+			"or merge = clipped",
 			merge_facts[c->merge].name, c->row_size, merge_least[c->merge], row);
 	return RV_OK;
 }
@@ -174,12 +174,6 @@ static enum rv_err check_outer_and_round(const struct run_config *c, struct rv_e
 	RV_TRY(check_auto("outer-momentum", c->outer_momentum, et));
 	RV_TRY(check_merge(c, et));
 	RV_TRY(run_config_check_updates(c, et));
-	if (c->outer_clip > 0 && c->outer_clip < 1)
-		return rv_fail(
-			et, RV_E_RANGE,
-			"outer-clip = %g: below 1 it would scale down half of the workers in every round; 1 to 1000, or 0 "
-			"for no limit",
-			c->outer_clip);
 	if (c->chunk_elems % CHUNK_MULTIPLE != 0)
 		return rv_fail(et, RV_E_RANGE, "chunk-elems = %" PRId64 " is not a multiple of %d", c->chunk_elems,
 					   CHUNK_MULTIPLE);

@@ -68,9 +68,9 @@ struct run_config {
 	int64_t outer_delay;             /* N of delayed_nesterov */
 	double outer_lr, outer_momentum; /* RUN_CONFIG_AUTO: run_config_outer_lr(), run_config_outer_momentum() */
 	double outer_beta2, outer_eps;
-	double outer_clip;      /* limit of a chunk's norm in medians (outer/merge.h); 0: no limit */
+	double outer_clip;      /* clipped, centered: limit of a chunk's norm or distance in medians, 1 to 1000 */
 	int merge;              /* enum merge_choice: how contributions are combined (outer/merge.h) */
-	double trim_share;      /* trimmed_mean: share of the contributions that is left out on each side */
+	double trim_share;      /* trimmed: share of the contributions that is left out on each side */
 	int64_t row_size;       /* participants up to which contributions are merged in one level (base/rows.h) */
 	int64_t chunk_elems;    /* 0: chunking_default_elems(n) */
 	int64_t snapshot_every; /* rounds between two snapshots */

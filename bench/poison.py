@@ -4,8 +4,8 @@ malicious (tests/attack/evil_worker.c), and the held-out loss of an honest worke
 
 usage: bench/poison.py [--bin DIR] [--text FILE] [--rounds N] [--steps H] [--set NAME=VALUE]... [--only WORD]
 
-Prints one line per attack: the loss without the limit (outer-clip = 0) and with it. The text is that
-of lab/perl_doc.sh.
+Prints one line per attack: the loss by each aggregation rule (--merge). The text is that of
+lab/perl_doc.sh.
 """
 import argparse, json, math, os, random, re, shutil, signal, string, subprocess, sys, tempfile, time
 
@@ -132,7 +132,7 @@ def main():
     a.add_argument("--rounds", type=int, default=20)
     a.add_argument("--steps", type=int, default=10)
     a.add_argument("--seconds", type=int, default=600)
-    a.add_argument("--clip", default="0,default", help="values of outer-clip, in turn")
+    a.add_argument("--merge", default="mean,clipped", help="aggregation rules, in turn")
     a.add_argument("--set", action="append", default=[])
     a.add_argument("--only", default="")
     options = a.parse_args()
@@ -140,16 +140,15 @@ def main():
         options.text = os.path.join(tempfile.gettempdir(), "rivulet-poison-text.txt")
         if not os.path.exists(options.text):
             subprocess.run([os.path.join(HERE, "..", "lab", "perl_doc.sh"), options.text], check=True)
-    clips = options.clip.split(",")
+    rules = options.merge.split(",")
     extra = dict(s.split("=", 1) for s in options.set)
-    print("| attack | " + " | ".join(f"outer-clip {c}" for c in clips) + " | named |\n|---|" + "---|" * (len(clips) + 1))
+    print("| attack | " + " | ".join(rules) + " | named |\n|---|" + "---|" * (len(rules) + 1))
     for name, workers, evil, config in ATTACKS:
         if not re.search(options.only, name):
             continue
         cells = []
-        for clip in clips:
-            more = {} if clip == "default" else {"outer-clip": clip}
-            last, most, named = play(options, workers, evil, {**config, **extra, **more})
+        for rule in rules:
+            last, most, named = play(options, workers, evil, {**config, **extra, "merge": rule})
             cells.append(f"{last:.3f}" + (f" (peak {most:.3g})" if most > 2 * 5.55 else ""))
         print(f"| {name} | " + " | ".join(cells) + f" | {', '.join(named) or '-'} |", flush=True)
 

@@ -28,13 +28,13 @@ static float *new_vector(size_t n) {
 static enum rv_err allocate(struct global_state *g, struct rv_errtext *et) {
 	const struct global_config *c = &g->cfg;
 	bool ok = (g->theta = new_vector(c->n)) && (g->scratch = new_vector(c->chunks.chunk_elems));
-	for (int k = 0; ok && k < c->optimizer->n_states; k++)
+	for (int k = 0; ok && k < global_states(c); k++)
 		ok = (g->state[k] = new_vector(c->n)) != NULL;
 	if (ok && c->optimizer->start)
 		c->optimizer->start(g->state, c->n, &c->params);
 	if (ok)
 		return RV_OK;
-	double mb = (double)c->n * (1 + c->optimizer->n_states) * sizeof(float) * 1e-6;
+	double mb = (double)c->n * (1 + global_states(c)) * sizeof(float) * 1e-6;
 	return rv_fail(et, RV_E_NOMEM, "no memory for the shared state of %zu parameters (%.0f MB)", c->n, mb);
 }
 
@@ -101,6 +101,19 @@ struct merge_rule global_merge(const struct global_config *c) {
 							   .params = c->merge_params};
 }
 
+int global_states(const struct global_config *c) {
+	return c->optimizer->n_states + (c->merge && c->merge->centers);
+}
+
+const float *global_center(const struct global_config *c, const float *last, uint64_t round, uint32_t i) {
+	return last ? last + global_round_chunk_at(c, round, i) : NULL;
+}
+
+const float *global_last_mean(const struct global_state *g) {
+	const int own = g->cfg.optimizer->n_states;
+	return global_states(&g->cfg) > own ? g->state[own] : NULL;
+}
+
 struct chunking global_round_chunks(const struct global_config *c, uint64_t round) {
 	return fragment_chunks(&c->fragments, &c->chunks, fragment_of_round(&c->fragments, round));
 }
@@ -146,7 +159,7 @@ static void check_config(const struct global_config *c) {
 	RV_ASSERT(c->chunks.n_chunks > 0 && c->chunks.n_chunks <= GLOBAL_MAX_CHUNKS);
 	RV_ASSERT(c->chunks.chunk_elems % c->codec->block == 0);
 	RV_ASSERT(c->chunks.chunk_elems % global_sent(c)->block == 0);
-	RV_ASSERT(c->optimizer->n_states <= GLOBAL_MAX_STATES);
+	RV_ASSERT(global_states(c) <= GLOBAL_MAX_STATES);
 }
 
 /* Asserts what always holds of a state: its vectors are those of its optimizer, and its chain has
@@ -155,7 +168,7 @@ static void check_state(const struct global_state *g) {
 	check_config(&g->cfg);
 	RV_ASSERT(g->theta != NULL);
 	for (int k = 0; k < GLOBAL_MAX_STATES; k++)
-		RV_ASSERT((g->state[k] != NULL) == (k < g->cfg.optimizer->n_states));
+		RV_ASSERT((g->state[k] != NULL) == (k < global_states(&g->cfg)));
 	RV_ASSERT(!rv_hash_is_zero(&g->chain));
 }
 
@@ -290,10 +303,23 @@ enum rv_err global_check(const struct global_state *g, const uint8_t *reduced, s
 	return RV_OK;
 }
 
-void global_advance(struct global_state *g, const struct rv_hash *digest) {
+/* Makes `reduced`, which global_check accepts, the last mean of what it exchanged. */
+static void keep_mean(struct global_state *g, const uint8_t *reduced) {
+	const struct chunking c = global_round_chunks(&g->cfg, g->round);
+	float *last = g->state[g->cfg.optimizer->n_states];
+	for (uint32_t i = 0; i < c.n_chunks; i++) {
+		enum rv_err e = decode_chunk(g, &c, reduced, i, NULL);
+		RV_ASSERT(e == RV_OK);
+		memcpy(last + global_round_chunk_at(&g->cfg, g->round, i), g->scratch, chunking_len(&c, i) * sizeof *last);
+	}
+}
+
+void global_advance(struct global_state *g, const uint8_t *reduced, const struct rv_hash *digest) {
 	RV_ASSERT(!rv_hash_is_zero(digest) && g->round < UINT64_MAX);
 	const struct rv_hash before = g->chain;
 	check_state(g);
+	if (global_last_mean(g))
+		keep_mean(g, reduced);
 	g->chain = rv_chain_next(&before, digest);
 	g->round++;
 	RV_ASSERT(!rv_hash_equal(&g->chain, &before));
@@ -315,7 +341,7 @@ enum rv_err global_apply(struct global_state *g, const uint8_t *reduced, const s
 		done += chunking_len(&c, i);
 	}
 	RV_ASSERT(done == c.n);
-	global_advance(g, digest);
+	global_advance(g, reduced, digest);
 	RV_ASSERT(g->round == round + 1 && rv_hash_equal(&g->chain, &next));
 	return RV_OK;
 }
@@ -325,7 +351,7 @@ uint32_t global_pieces_per_vector(const struct global_config *c) {
 }
 
 uint32_t global_pieces(const struct global_config *c) {
-	return global_pieces_per_vector(c) * (uint32_t)(1 + c->optimizer->n_states);
+	return global_pieces_per_vector(c) * (uint32_t)(1 + global_states(c));
 }
 
 const float *global_piece(const struct global_state *g, uint32_t i, size_t *n) {
@@ -355,7 +381,7 @@ struct rv_hash global_full_hash(const struct global_state *g) {
 		rv_hash_update(&h, one.b, sizeof one.b);
 		hashed += n;
 	}
-	RV_ASSERT(hashed == g->cfg.n * (size_t)(1 + g->cfg.optimizer->n_states));
+	RV_ASSERT(hashed == g->cfg.n * (size_t)(1 + global_states(&g->cfg)));
 	return rv_hash_final(&h);
 }
 
@@ -366,11 +392,11 @@ struct rv_hash global_full_hash_of(const struct global_config *c, uint64_t round
 	return rv_hash_final(&h);
 }
 
-/* Returns true if every state equals `state` in all pieces: n_states pieces as before the first
+/* Returns true if every state equals `state` in all pieces: pieces as before the first
  * step, which are the same everywhere in the vector. */
 static bool states_are_initial(const struct global_config *c, float *const *state, const struct rv_hash *piece_hashes) {
 	uint32_t per_vector = global_pieces_per_vector(c);
-	for (int k = 0; k < c->optimizer->n_states; k++) {
+	for (int k = 0; k < global_states(c); k++) {
 		const struct rv_hash whole = rv_hash_of(state[k], GLOBAL_PIECE_ELEMS * sizeof **state);
 		for (uint32_t j = 0; j < per_vector; j++) {
 			size_t left = c->n - (size_t)j * GLOBAL_PIECE_ELEMS;
@@ -385,7 +411,7 @@ static bool states_are_initial(const struct global_config *c, float *const *stat
 enum rv_err global_check_initial(const struct global_config *c, const struct rv_hash *piece_hashes,
 								 struct rv_errtext *et) {
 	float *state[GLOBAL_MAX_STATES] = {0};
-	size_t n_states = (size_t)c->optimizer->n_states;
+	size_t n_states = (size_t)global_states(c);
 	float *all = calloc(n_states > 0 ? n_states : 1, GLOBAL_PIECE_ELEMS * sizeof *all);
 	if (!all)
 		return rv_fail(et, RV_E_NOMEM, "no memory to check the state that a run starts from");
@@ -396,5 +422,6 @@ enum rv_err global_check_initial(const struct global_config *c, const struct rv_
 	bool right = states_are_initial(c, state, piece_hashes);
 	free(all);
 	return right ? RV_OK
-				 : rv_fail(et, RV_E_CORRUPT, "the outer optimizer's state is not what it is before the first round");
+				 : rv_fail(et, RV_E_CORRUPT,
+						   "the outer optimizer's state, or the last mean, is not what it is before the first round");
 }

@@ -65,6 +65,12 @@ const struct codec *global_sent(const struct global_config *c);
 const struct codec *global_sent_as(const struct global_config *c, uint8_t id);
 /* Returns the aggregation rule, with its codecs and parameters. */
 struct merge_rule global_merge(const struct global_config *c);
+/* Returns how many vectors the shared state has besides theta: those of the outer optimizer, and
+ * one more if the rule starts from the last mean (outer/merge.h). */
+int global_states(const struct global_config *c);
+/* Returns rule->center of chunk i of that round, in `last` (n), the state's last mean; NULL: `last`
+ * is NULL. */
+const float *global_center(const struct global_config *c, const float *last, uint64_t round, uint32_t i);
 
 /* Returns what `round` exchanges, as a vector of its own: the unit of encoding, of the all-reduce,
  * of digests and log entries. With one fragment: the whole vector. */
@@ -79,7 +85,7 @@ size_t global_round_chunk_at(const struct global_config *c, uint64_t round, uint
 struct global_state {
 	struct global_config cfg;
 	float *theta;                    /* (n) */
-	float *state[GLOBAL_MAX_STATES]; /* optimizer->n_states vectors of (n) */
+	float *state[GLOBAL_MAX_STATES]; /* global_states() vectors of (n): the optimizer's, then the last mean */
 	uint64_t round;                  /* next round to be reduced; 0 at the start */
 	struct rv_hash chain;            /* state_hash(round) */
 	float *scratch;                  /* (chunk_elems), of the functions below */
@@ -90,6 +96,11 @@ struct global_state {
 enum rv_err global_init(struct global_state *g, const struct global_config *cfg, const float *theta0,
 						struct rv_errtext *et);
 void global_release(struct global_state *g);
+/* Returns the mean that was applied last to each value (n), zero before the first: of every
+ * fragment the one of its own last round. NULL: the rule does not start from it. Constant from the
+ * moment at which a contribution to g->round is encoded to the one at which that round is
+ * applied. */
+const float *global_last_mean(const struct global_state *g);
 
 /* Encodes Delta = theta - theta_local of the part that round g->round exchanges, chunk by chunk, by
  * global_sent() into `out` (chunking_total_bytes of global_round_chunks). theta_local (n) is the
@@ -120,11 +131,11 @@ struct rv_hash global_digest(const struct global_state *g, uint64_t round, const
 enum rv_err global_apply(struct global_state *g, const uint8_t *reduced, const struct rv_hash *digest,
 						 struct rv_errtext *et);
 
-/* Split global_apply for callers that do the arithmetic elsewhere: global_check checks that all of
- * `reduced` can be decoded (RV_E_CORRUPT); after the arithmetic global_advance moves the chain and
- * the round. */
+/* Split global_apply for callers that do the optimizer's arithmetic elsewhere: global_check checks
+ * that all of `reduced` can be decoded (RV_E_CORRUPT); after the arithmetic global_advance keeps
+ * the mean if the rule starts from it, and moves the chain and the round. */
 enum rv_err global_check(const struct global_state *g, const uint8_t *reduced, struct rv_errtext *et);
-void global_advance(struct global_state *g, const struct rv_hash *digest);
+void global_advance(struct global_state *g, const uint8_t *reduced, const struct rv_hash *digest);
 
 /* Returns the hash of the whole state, at about 1 GB/s: H("rivulet state" | round | chain | n |
  * H(piece 0) | H(piece 1) ...). Each vector (theta, then the states) is cut into pieces of

@@ -69,7 +69,8 @@ static struct merge_inputs inputs_of(const struct merge_rule *rule, const uint8_
 		room->codecs[i] = rule->codecs ? rule->codecs[i] : rule->contributions;
 		room->clipped[i] = 0;
 	}
-	struct merge_inputs c = {.codecs = room->codecs, .in = in, .weights = weights, .n_in = n_in, .n = n};
+	struct merge_inputs c = {
+		.codecs = room->codecs, .in = in, .weights = weights, .n_in = n_in, .n = n, .center = rule->center};
 	if (!measures && !(rule->ops->wants_norms && rule->ops->wants_norms(&rule->params, n_in)))
 		return c;
 	for (int i = 0; i < n_in; i++)

@@ -17,34 +17,48 @@
  * once. So each value is still quantized twice, as a contribution and in the mean, and every
  * participant counts by its weight. A rule limits or leaves out contributions row by row.
  *
- * "mean"  sum f_i * w_i * x_i in fp32 from zero, divided by the sum of the weights w_i. f_i is 1
- *         for every contribution whose norm is within the limit: the mean is then the plain
- *         weighted mean, bit for bit.
- *         The limit keeps one member from deciding for all. It is `clip` times the median of the
- *         norms |x_i| of this very chunk; a contribution above it is scaled down to it:
- *         f_i = limit / |x_i|. It rests on no member's claim: the owner sees all contributions. The
- *         median of n norms is the one at place (n - 1) / 2, ascending: with an even number the
- *         lower one of the two in the middle, so that half of the roster together cannot raise it.
- *         Norms of 0 count: if most members contribute nothing, one cannot contribute much. With
- *         fewer than MERGE_CLIP_MIN contributions nothing is limited: neither of two norms is known
- *         to be the wrong one, and the smaller one would let an idle member hold the other back.
- *         Weights do not take part: a contribution is limited first and weighted then. Its sender
- *         does not learn of it: for error feedback it keeps what its encoding left, not what
- *         clipping took. (Norm clipping by the median: a single step of centered clipping from
- *         zero, Karimireddy et al., ICML 2021, arXiv 2012.10333, with the radius of each chunk
- *         taken from the data.)
- *         Norms are sums in double in a fixed order (codec_kernels.h; each square of an fp32 is
- *         exact there), their roots correctly rounded, and f_i * w_i is one product in double,
- *         rounded to fp32.
+ * "mean"  the weighted mean: sum w_i * x_i in fp32 from zero in roster order, divided by the sum
+ *         of the weights w_i. One member decides for all if it wants to.
  *
- * "trimmed_mean"  for each value by itself: the weighted mean without the
- *         merge_trimmed(trim_share, n) largest of the n contributions and as many smallest: the sum
- *         w_i * x_i of the others in fp32 from zero in roster order, over the sum of their weights.
- *         Equal values are ordered by their place in the roster. (The coordinate-wise trimmed mean:
- *         Yin et al., ICML 2018, arXiv 1803.01498, definition 2; there without weights.) If at most
- *         that many members lie, each value lies between two of the honest ones. Norms limit
- *         nothing. All contributions to a chunk are decoded at a time: n chunks of memory for its
- *         owner. */
+ * "clipped"  the default: sum f_i * w_i * x_i, divided by the sum of the weights. f_i is 1 for
+ *         every contribution whose norm is within the limit: the result is then that of "mean",
+ *         bit for bit.
+ *         The limit keeps one member from deciding for all. It is `clip` times the
+ *         median of the norms |x_i| of this very chunk; a contribution above it is scaled down to
+ *         it: f_i = limit / |x_i|. It rests on no member's claim: the owner sees all
+ *         contributions. The median of n norms is the one at place (n - 1) / 2, ascending: with an
+ *         even number the lower one of the two in the middle, so that half of the roster together
+ *         cannot raise it. Norms of 0 count: if most members contribute nothing, one cannot
+ *         contribute much. With fewer than MERGE_CLIP_MIN contributions nothing is limited:
+ *         neither of two norms is known to be the wrong one, and the smaller one would let an idle
+ *         member hold the other back. Weights do not take part: a contribution is limited first
+ *         and weighted then. Its sender does not learn of it: for error feedback it keeps what its
+ *         encoding left, not what clipping took. (Norm clipping by the median: a single step of
+ *         centered clipping from zero, Karimireddy et al., ICML 2021, arXiv 2012.10333, with the
+ *         radius of each chunk taken from the data.) Norms are sums in double in a fixed order
+ *         (codec_kernels.h; each square of an fp32 is exact there), their roots correctly rounded,
+ *         and f_i * w_i is one product in double, rounded to fp32.
+ *
+ * "trimmed"  for each value by itself: the weighted mean without the
+ *         merge_trimmed_count(trim_share, n) largest of the n contributions and as many smallest:
+ *         the sum w_i * x_i of the others in fp32 from zero in roster order, over the sum of their
+ *         weights. Equal values are ordered by their place in the roster. (The coordinate-wise
+ *         trimmed mean: Yin et al., ICML 2018, arXiv 1803.01498, definition 2; there without
+ *         weights.) If at most that many members lie, each value lies between two of the honest
+ *         ones. Norms limit nothing. All contributions to a chunk are decoded at a time: n chunks
+ *         of memory for its owner.
+ *
+ * "centered"  CenteredClip (arXiv 2012.10333, equation 3): MERGE_CENTER_STEPS steps from the last
+ *         mean of these values (rule->center; zero before the first), each
+ *             v <- v + sum f_i * w_i * (x_i - v) / sum w_i,    f_i = min(1, limit / |x_i - v|)
+ *         where the limit is `clip` times the median, as above, of the distances |x_i - v| of this
+ *         chunk from the v of this very step. So what a member can move shrinks from step to step
+ *         to the spread of the others about their middle, where "clipped" lets it move a share of
+ *         their norm. If no contribution is limited in a step, v becomes the weighted mean,
+ *         exactly. With fewer than MERGE_CLIP_MIN contributions: "mean". x_i - v is in fp32, its
+ *         norm as above; v + (sum (f_i * w_i) * x_i - (sum f_i * w_i) * v) / sum w_i is computed
+ *         in fp32 from left to right, the sum of factors in double and rounded to fp32 once. A
+ *         limited contribution is counted once, for the last step. */
 #ifndef RV_OUTER_MERGE_H
 #define RV_OUTER_MERGE_H
 
@@ -53,11 +67,11 @@
 #include "outer/codec.h"
 #include "outer/feedback.h"
 
-enum { MERGE_MAX_INPUTS = 64, MERGE_CLIP_MIN = 3 };
+enum { MERGE_MAX_INPUTS = 64, MERGE_CLIP_MIN = 3, MERGE_CENTER_STEPS = 3 };
 
 /* A run's settings of its rule. */
 struct merge_params {
-	double clip;       /* multiple of the median norm; 0: nothing is limited */
+	double clip;       /* multiple of the median, at least 1 */
 	double trim_share; /* share of the contributions left out on each side */
 };
 
@@ -71,6 +85,7 @@ struct merge_inputs {
 	/* Sums of squares of each, if the rule wants them or they are measured; else NULL. Arbitrary
 	 * for a contribution that cannot be decoded. */
 	const double *norm2;
+	const float *center; /* (n): the last mean, if the rule starts from it; NULL: zero */
 };
 
 /* Statistics over the chunks merged since it was zeroed. They decide nothing. */
@@ -88,11 +103,13 @@ struct merge_ops {
 	const char *name;
 	/* Returns true if the rule needs the norms of n_in contributions. NULL: never. */
 	bool (*wants_norms)(const struct merge_params *p, int n_in);
+	/* The rule starts from the last mean: the shared state keeps it (outer/global.h). */
+	bool centers;
 	/* Returns how many vectors of a chunk's size it works in, for n_in contributions. NULL:
 	 * none. */
 	size_t (*vectors)(int n_in);
 	/* Merges the contributions into mean (n). `work`: `vectors` of n. Counts limited ones in
-	 * clipped[] (NULL: not counted). RV_E_CORRUPT names the place of the contribution that cannot
+	 * clipped[]. RV_E_CORRUPT names the place of the contribution that cannot
 	 * be decoded. */
 	enum rv_err (*merge)(const struct merge_inputs *c, const struct merge_params *p, float *work, float *mean,
 						 uint32_t *clipped, struct rv_errtext *et);
@@ -113,6 +130,9 @@ struct merge_rule {
 	/* Codecs of the inputs of the next call, one each, where some are sent by coarser ones; NULL:
 	 * all by `contributions`. */
 	const struct codec *const *codecs;
+	/* The last committed mean of the values of the next call (n; of a row too: the mean of all), if
+	 * ops->centers; NULL: zero. */
+	const float *center;
 };
 
 /* Returns how many floats of scratch memory merge_chunk needs for n_in contributions to a chunk of

@@ -53,7 +53,7 @@ static void pin(struct outer_device *d, const struct outer_ops *ops, struct back
 		return;
 	outer_device_unpin(d);
 	d->be = be;
-	for (int i = 0; i <= g->cfg.optimizer->n_states; i++) {
+	for (int i = 0; i <= g->cfg.optimizer->n_states; i++) { /* the last mean stays on the host */
 		float *v = i == 0 ? g->theta : g->state[i - 1];
 		if (ops->pin(be, v, g->cfg.n * sizeof *v))
 			d->pinned[i] = v;
@@ -119,7 +119,7 @@ enum rv_err outer_device_apply(struct outer_device *d, struct replica *r, struct
 	if (e == RV_OK) {
 		float *momentum = step.kind == OUTER_STEP_NESTEROV ? g->state[0] : NULL;
 		x.ops->step(x.be, &x.vector, reduced, g->theta, momentum, NULL, &step);
-		global_advance(g, digest);
+		global_advance(g, reduced, digest);
 	}
 	free(x.at);
 	return e;

@@ -124,6 +124,7 @@ static enum rv_err reduce_chunk(struct lab_run *r, const struct merge_layout *la
 	struct merge_layout of_chunk = *layout;
 	struct feedback room;
 	rule.codecs = codecs;
+	rule.center = global_center(g, global_last_mean(&r->global), r->global.round, k);
 	of_chunk.length[0] = layout->n_rows == 1 ? n : layout->length[0];
 	return merge_roster(&rule, &of_chunk, in, weights, chunking_len(&c, k), scratch,
 						mean_residual_of(&r->mean_residual, g, k, &room),

@@ -23,7 +23,7 @@
 enum { MEASURED_BYTES = 3 * 8, WORKER_BYTES = 9 * 8 };
 
 static size_t global_vectors(const struct lab_run *r) {
-	return r->global.theta ? 1 + (size_t)r->global.cfg.optimizer->n_states + (size_t)r->n_extra : 0;
+	return r->global.theta ? 1 + (size_t)global_states(&r->global.cfg) + (size_t)r->n_extra : 0;
 }
 
 static size_t mean_residual_bytes(const struct lab_run *r) {
@@ -51,7 +51,7 @@ static size_t checkpoint_bytes(const struct lab_run *r) {
 }
 
 static float *global_vector(const struct lab_run *r, size_t k) {
-	size_t n_states = (size_t)r->global.cfg.optimizer->n_states;
+	size_t n_states = (size_t)global_states(&r->global.cfg);
 	if (k > n_states)
 		return r->extra[k - n_states - 1];
 	return k == 0 ? r->global.theta : r->global.state[k - 1];

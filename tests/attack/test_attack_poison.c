@@ -61,7 +61,7 @@ static void check_attack(void **state, const char *evil, double harm, double bou
 	static struct e2e without, with;
 	const double honest = honest_loss(state);
 	*state = &without;
-	double loss = play(&without, "outer-clip = 0\n", evil);
+	double loss = play(&without, "merge = mean\n", evil);
 	print_message("%s without a limit: %.3f\n", evil, loss);
 	assert_true(loss > honest + harm);
 	e2e_close(&without);

@@ -79,22 +79,22 @@ static void test_trimming_takes_workers(void **state) {
 	static const struct {
 		const char *text, *says;
 	} refused[] = {
-		{"merge = trimmed_mean\n", "min-workers = 1: needs at least 3 workers"},
-		{"merge = trimmed_mean\nmin-workers = 2\ntrim-share = 0.5\n", "needs at least 3 workers"},
-		{"merge = trimmed_mean\nmin-workers = 9\ntrim-share = 0.6\n", "trim-share"},
-		{"merge = trimed_mean\n", "did you mean trimmed_mean?"},
+		{"merge = trimmed\n", "min-workers = 1: needs at least 3 workers"},
+		{"merge = trimmed\nmin-workers = 2\ntrim-share = 0.5\n", "needs at least 3 workers"},
+		{"merge = trimmed\nmin-workers = 9\ntrim-share = 0.6\n", "trim-share"},
+		{"merge = trimed\n", "did you mean trimmed?"},
 	};
 	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
 		assert_int_not_equal(run_config_parse(&c, "run.conf", refused[i].text, &et), RV_OK);
 		assert_non_null(strstr(et.text, refused[i].says));
 	}
-	assert_int_equal(run_config_parse(&c, "run.conf", "merge = trimmed_mean\nmin-workers = 3\n", &et), RV_OK);
-	assert_int_equal(c.merge, MERGE_trimmed_mean);
-	assert_string_equal(run_config_idle(&c, "outer-clip", &room), "merge = mean");
+	assert_int_equal(run_config_parse(&c, "run.conf", "merge = trimmed\nmin-workers = 3\n", &et), RV_OK);
+	assert_int_equal(c.merge, MERGE_trimmed);
+	assert_string_equal(run_config_idle(&c, "outer-clip", &room), "merge = clipped or centered");
 	assert_null(run_config_idle(&c, "trim-share", &room));
 	run_config_defaults(&c);
-	assert_int_equal(c.merge, MERGE_mean);
-	assert_string_equal(run_config_idle(&c, "trim-share", &room), "merge = trimmed_mean");
+	assert_int_equal(c.merge, MERGE_clipped);
+	assert_string_equal(run_config_idle(&c, "trim-share", &room), "merge = trimmed");
 }
 
 /* The text of a run says what will happen, whatever later versions take for suitable. */

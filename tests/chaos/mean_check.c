@@ -89,7 +89,7 @@ static enum rv_err factors_of(const struct global_config *g, const struct dump *
 							  const uint32_t *weights, int n_in, const struct sums *s, float *factors,
 							  struct rv_errtext *et) {
 	const struct codec *sent = global_sent(g);
-	const double clip = g->merge_params.clip;
+	const double clip = g->merge == &merge_clipped ? g->merge_params.clip : 0;
 	double norm[NET_MAX_ROW], median = 0;
 	for (int i = 0; i < n_in; i++) {
 		const uint8_t *code = dumps[i].vector + at;

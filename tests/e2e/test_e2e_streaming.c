@@ -13,7 +13,7 @@ static const char small_run[] = "n-layer = 3\nn-head = 2\nn-embd = 32\ncontext =
 								"min-workers = 3\nsteps-per-round = 4\nrounds = 9\nsnapshot-every = 2\n" E2E_PATIENT;
 static const char long_run[] = "n-layer = 3\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 3\n"
 							   "min-workers = 3\nsteps-per-round = 30\nrounds = 12\nsnapshot-every = 5\n"
-							   "fragments = 4\nmix = 0.25\n" E2E_PATIENT;
+							   "fragments = 4\nmix = 0.25\nmerge = centered\nouter-clip = 1\n" E2E_PATIENT;
 /* About a million parameters. */
 static const char wide_run[] =
 	"n-layer = 4\nn-head = 4\nn-embd = 144\ncontext = 16\nbatch = 1\ndata-shards = 3\n"
@@ -61,11 +61,16 @@ static void fragments_with_error_feedback_end_as_in_the_lab(void **state) {
 
 /* Each value's mean is of one worker: the other two are its extremes. */
 static void trimmed_means_end_as_in_the_lab(void **state) {
-	the_same_bits(state, 2, "0", "merge = trimmed_mean\ntrim-share = 0.34\nweight-by-tokens = yes\ncodec = int16\n");
+	the_same_bits(state, 2, "0", "merge = trimmed\ntrim-share = 0.34\nweight-by-tokens = yes\ncodec = int16\n");
 }
 
-/* theta_local is not theta where a round begins: what a stopped worker takes up again is its
- * own. */
+/* Of each fragment the last mean is another round's. */
+static void centered_means_end_as_in_the_lab(void **state) {
+	the_same_bits(state, 2, "0", "merge = centered\nouter-clip = 1\nweight-by-tokens = yes\n");
+}
+
+/* theta_local is not theta where a round begins, and the last means are no function of theta: what
+ * a stopped worker takes up again is its own. */
 static void stopped_and_started_again_is_straight_through(void **state) {
 	static struct e2e e;
 	*state = &e;
@@ -110,6 +115,7 @@ int main(void) {
 		cmocka_unit_test_teardown(one_fragment_mixed_ends_as_in_the_lab, e2e_teardown),
 		cmocka_unit_test_teardown(fragments_with_error_feedback_end_as_in_the_lab, e2e_teardown),
 		cmocka_unit_test_teardown(trimmed_means_end_as_in_the_lab, e2e_teardown),
+		cmocka_unit_test_teardown(centered_means_end_as_in_the_lab, e2e_teardown),
 		cmocka_unit_test_teardown(stopped_and_started_again_is_straight_through, e2e_teardown),
 		cmocka_unit_test_teardown(bytes_are_those_of_the_fragments, e2e_teardown),
 	};

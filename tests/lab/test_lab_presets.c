@@ -43,7 +43,7 @@ static void inner_sgd(double lr) {
 	f.cfg.run.clip = f.cfg.run.weight_decay = 0;
 	f.cfg.run.warmup_steps = 0;
 	f.cfg.run.min_lr_ratio = 1;
-	f.cfg.run.outer_clip = 0; /* the identity is the plain mean's: gradients of single steps differ in norm */
+	f.cfg.run.merge = MERGE_mean; /* the identity is the plain mean's: gradients of single steps differ in norm */
 }
 
 /* ---- identities ---- */

@@ -113,7 +113,7 @@ static void test_policies(void **state) {
 	set("speeds", "");
 	set("dylu", "no");
 	set("method", "fedavg");
-	set("merge", "trimmed_mean");
+	set("merge", "trimmed");
 	refused(RV_E_INVALID, "needs at least 3 workers");
 	set("min-workers", "4");
 	assert_int_equal(train_options_check(&o, &no_args, NULL), RV_OK);

@@ -14,7 +14,7 @@ static const struct size {
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
 static struct grid_world *world_of(const struct size *s, uint64_t seed) {
-	return grid_world_new(s->n, s->row_size, s->n_chunks, seed % 2 == 0 ? &merge_mean : &merge_trimmed_mean, seed);
+	return grid_world_new(s->n, s->row_size, s->n_chunks, merge_registry[seed % 4], seed);
 }
 
 static void test_every_size_gives_the_labs_bytes(void **state) {

@@ -1,5 +1,5 @@
-/* The aggregation rules. mean: whose contribution is scaled down and by how much, when it is the
- * plain mean to the bit, and what is measured. trimmed_mean: what is left out, and what it
+/* The aggregation rules. clipped: whose contribution is scaled down and by how much, when it is the
+ * plain mean to the bit, and what is measured. trimmed: what is left out, and what it
  * withstands. */
 #include "outer/merge.h"
 
@@ -28,10 +28,13 @@ static void contribute(const struct codec *c, const float *s, int n_in) {
 	}
 }
 
+/* Merges by "clipped"; clip 0: by "mean". */
 static void merge(const struct codec *c, double clip, const uint32_t *weights, int n_in, uint8_t *to,
 				  struct merge_measured *measured) {
-	const struct merge_rule rule = {
-		.ops = &merge_mean, .contributions = c, .mean = &codec_fp32, .params = {.clip = clip}};
+	const struct merge_rule rule = {.ops = clip > 0 ? &merge_clipped : &merge_mean,
+									.contributions = c,
+									.mean = &codec_fp32,
+									.params = {.clip = clip}};
 	assert_int_equal(merge_chunk(&rule, ins, weights, n_in, N, scratch, NULL, to, measured, NULL), RV_OK);
 }
 
@@ -92,7 +95,7 @@ static double norm_in_lanes(const float *v) {
 
 /* Written out, for fp32: of 0.75, 1, 1.2, 1.5, 77 the median is 1.2; a factor is one quotient and
  * one product in double, rounded to fp32 once. */
-static void test_the_mean_is_this_loop(void **state) {
+static void test_the_clipped_mean_is_this_loop(void **state) {
 	(void)state;
 	const float s[] = {1, -77, 1.5f, 0.75f, 1.2f};
 	const uint32_t weights[] = {3, 2, 1, 4, 2};
@@ -170,9 +173,9 @@ static void test_what_is_no_encoding_is_refused(void **state) {
 	(void)state;
 	const float s[] = {1, 1, 1, 1};
 	const struct merge_rule rule = {
-		.ops = &merge_mean, .contributions = &codec_int8, .mean = &codec_int8, .params = {.clip = 2}};
+		.ops = &merge_clipped, .contributions = &codec_int8, .mean = &codec_int8, .params = {.clip = 2}};
 	const struct merge_rule floats = {
-		.ops = &merge_mean, .contributions = &codec_fp32, .mean = &codec_fp32, .params = {.clip = 2}};
+		.ops = &merge_clipped, .contributions = &codec_fp32, .mean = &codec_fp32, .params = {.clip = 2}};
 	const uint32_t scales[] = {0x7fc00000, 0x7f800000, 0xffffffff, 0x80000000};
 	for (size_t i = 0; i < COUNT_OF(scales); i++) {
 		struct rv_errtext et = {0};
@@ -216,12 +219,12 @@ static void test_what_is_measured(void **state) {
 	}
 }
 
-/* ---- trimmed_mean ---- */
+/* ---- trimmed ---- */
 
 static void trim(const struct codec *c, const struct codec *of_mean, double share, const uint32_t *weights, int n_in,
 				 uint8_t *to) {
 	const struct merge_rule rule = {
-		.ops = &merge_trimmed_mean, .contributions = c, .mean = of_mean, .params = {.clip = 1.25, .trim_share = share}};
+		.ops = &merge_trimmed, .contributions = c, .mean = of_mean, .params = {.clip = 1.25, .trim_share = share}};
 	float *exactly = malloc(merge_scratch(&rule, N, n_in) * sizeof *exactly);
 	assert_non_null(exactly);
 	assert_int_equal(merge_chunk(&rule, ins, weights, n_in, N, exactly, NULL, to, NULL, NULL), RV_OK);
@@ -266,7 +269,7 @@ static void test_the_trimmed_mean_is_this_sort(void **state) {
 				float value[MAX_IN];
 				for (int i = 0; i < n_in; i++)
 					memcpy(&value[i], in[i] + 4 * e, 4);
-				assert_true(mean[e] == trimmed_plainly(value, weights, n_in, merge_trimmed(shares[k], n_in)));
+				assert_true(mean[e] == trimmed_plainly(value, weights, n_in, merge_trimmed_count(shares[k], n_in)));
 			}
 		}
 }
@@ -280,7 +283,7 @@ static void test_how_many_are_trimmed(void **state) {
 				{0.29, 10, 2}, {0.5, 4, 1},  {0.5, 5, 2},    {0.5, 1, 0},   {0.5, 2, 0},
 				{0.1, 9, 1},   {0.1, 10, 1}, {0.1, 64, 6},   {0.01, 64, 1}, {0.5, 64, 31}};
 	for (size_t i = 0; i < COUNT_OF(rows); i++)
-		assert_int_equal(merge_trimmed(rows[i].share, rows[i].n), rows[i].trimmed);
+		assert_int_equal(merge_trimmed_count(rows[i].share, rows[i].n), rows[i].trimmed);
 }
 
 /* Of one or two values none is an extreme: the mean without a limit, whatever the codecs and
@@ -329,7 +332,7 @@ static void test_the_trimmed_mean_of_equals_is_one_of_them(void **state) {
 static void test_the_trimmed_mean_names_what_is_no_encoding(void **state) {
 	(void)state;
 	const struct merge_rule rule = {
-		.ops = &merge_trimmed_mean, .contributions = &codec_int8, .mean = &codec_int8, .params = {.trim_share = 0.25}};
+		.ops = &merge_trimmed, .contributions = &codec_int8, .mean = &codec_int8, .params = {.trim_share = 0.25}};
 	float *memory = malloc(merge_scratch(&rule, N, 4) * sizeof *memory);
 	struct rv_errtext et = {0};
 	contribute(&codec_int8, (const float[]){1, 1, 1, 1}, 4);
@@ -375,7 +378,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_within_the_limit_nothing_changes),
 		cmocka_unit_test(test_what_is_too_large_is_scaled_down),
-		cmocka_unit_test(test_the_mean_is_this_loop),
+		cmocka_unit_test(test_the_clipped_mean_is_this_loop),
 		cmocka_unit_test(test_the_median_of_an_even_roster),
 		cmocka_unit_test(test_two_are_not_limited),
 		cmocka_unit_test(test_norms_of_zero),

@@ -54,8 +54,7 @@ static void test_one_row_is_the_plain_merge(void **state) {
 /* A mean without limits, of values that fp32 sums exactly, does not depend on the layout. */
 static void test_rows_give_the_weighted_mean(void **state) {
 	(void)state;
-	struct merge_rule rule = rule_of(&merge_mean, &codec_fp32);
-	rule.params.clip = 0;
+	const struct merge_rule rule = rule_of(&merge_mean, &codec_fp32);
 	for (int i = 0; i < MAX_IN; i++) {
 		for (int k = 0; k < N; k++)
 			x[i][k] = (float)((k * 31 + i * 17) % 64 - 32);
@@ -126,7 +125,7 @@ static void test_a_rule_acts_row_by_row(void **state) {
 static void test_a_row_is_measured(void **state) {
 	(void)state;
 	static float values[2][N];
-	const struct merge_rule rule = rule_of(&merge_mean, &codec_int8);
+	const struct merge_rule rule = rule_of(&merge_clipped, &codec_int8);
 	float *scratch = malloc(merge_scratch(&rule, N, 6) * sizeof *scratch);
 	struct merge_measured row = {.values = values[0]}, plain = {.values = values[1]};
 	contribute(&codec_int8, (const float[MAX_IN]){1, 1, 1, 1, 1, 9, 1, 1, 1, 1, 1, 1});

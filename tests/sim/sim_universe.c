@@ -156,6 +156,7 @@ static void make_run(struct sim *s) {
 	s->global_config = (struct global_config){.n = s->opt.n_params,
 											  .chunks = chunking_of(s->opt.n_params, s->opt.chunk_elems),
 											  .codec = s->opt.codec,
+											  .merge = s->opt.clip > 0 ? &merge_clipped : &merge_mean,
 											  .merge_params = {.clip = s->opt.clip},
 											  .optimizer = &outer_nesterov,
 											  .params = {.lr = 0.7f, .momentum = 0.9f},

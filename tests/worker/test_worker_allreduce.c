@@ -122,7 +122,7 @@ static void begin_world(int n, int row_size) {
 	cfg = (struct global_config){.n = CHUNKS * ELEMS,
 								 .chunks = chunking_of(CHUNKS * ELEMS, ELEMS),
 								 .codec = &codec_int8,
-								 .merge = &merge_mean,
+								 .merge = &merge_clipped,
 								 .merge_params = {.clip = 1.25}};
 	world_init(&w, n, tweak);
 	world_actor(&w, tick_all, NULL);
@@ -182,7 +182,7 @@ static void follow(int place, uint32_t attempt) {
 		view_one_row(&me->view);
 	peers_allow(w.nodes[i].peers, w.now_us, linked, document_linked(&me->view, linked));
 	if (attempt == 1)
-		assert_ok(allreduce_start(me->reduce, w.now_us, &me->view, me->own, &et));
+		assert_ok(allreduce_start(me->reduce, w.now_us, &me->view, me->own, NULL, &et));
 	else
 		assert_ok(allreduce_restart(me->reduce, w.now_us, &me->view, &et));
 	for (uint32_t m = 0; m < (uint32_t)w.n; m++)
@@ -321,7 +321,7 @@ static void test_an_unknown_codec_is_refused(void **state) {
 		workers[0].view.round = ROUND;
 		workers[0].view.attempt = 1;
 		rows_view(&plan, 0, &workers[0].view);
-		assert_int_equal(allreduce_start(workers[0].reduce, 0, &workers[0].view, workers[0].own, &text), RV_E_INVALID);
+		assert_int_equal(allreduce_start(workers[0].reduce, 0, &workers[0].view, workers[0].own, NULL, &text), RV_E_INVALID);
 		assert_non_null(strstr(text.text, "no codec that is coarser than the run's, int8"));
 	}
 	end_world();
@@ -389,7 +389,7 @@ static void test_a_view_without_its_sections_is_refused(void **state) {
 	d->attempt = 1;
 	rows_view(&plan, 0, d);
 	d->n_sections = 0;
-	assert_int_equal(allreduce_start(workers[0].reduce, 1, d, workers[0].own, &et), RV_E_INVALID);
+	assert_int_equal(allreduce_start(workers[0].reduce, 1, d, workers[0].own, NULL, &et), RV_E_INVALID);
 	assert_non_null(strstr(et.text, "owns 1 columns in its row, and 0 are described"));
 	assert_false(allreduce_running(workers[0].reduce));
 	end_world();

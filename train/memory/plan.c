@@ -138,7 +138,7 @@ static enum rv_err plan_outer(const struct plan_input *in, struct memory_plan *p
 	const struct rv_hash nameless = {{0}};
 	struct global_config g;
 	RV_TRY(global_config_of(q->run, in->n, &in->layers, &nameless, &g, et));
-	const size_t payload = global_max_payload_bytes(&g), state = vectors(in, 1 + g.optimizer->n_states);
+	const size_t payload = global_max_payload_bytes(&g), state = vectors(in, 1 + global_states(&g));
 	p->outer = state;
 	const int own = own_vectors(q->run, &g), saved = REPLICA_STATE_VECTORS + (q->run->error_feedback > 0) + own;
 	p->outer += vectors(in, own * (q->role == MEMORY_LAB ? q->replicas : 1));

@@ -35,6 +35,7 @@ struct allreduce {
 	void *grid_memory;
 	struct grid *grid;      /* NULL: not running */
 	const uint8_t *encoded; /* this worker's contribution, by the run's codec */
+	const float *last;      /* global_last_mean(): from which the rule starts; NULL: it does not */
 	const uint8_t *own;     /* as it is sent: that, or `recoded` */
 	uint8_t *recoded;       /* NULL: not made in this round */
 	uint8_t own_codec;      /* id of the codec of `own`; 0: the run's */
@@ -113,13 +114,14 @@ static int find_bad(struct allreduce *a, const struct codec *const *codecs, cons
 	return largest;
 }
 
-/* Sets `codecs` to those of contributions, and returns the run's rule with them. */
-static struct merge_rule rule_of(struct allreduce *a, const struct reduce_inputs *in,
+/* Sets `codecs` to those of contributions, and returns the run's rule for the chunk with them. */
+static struct merge_rule rule_of(struct allreduce *a, uint32_t chunk, const struct reduce_inputs *in,
 								 const struct codec *codecs[NET_MAX_ROW]) {
 	struct merge_rule rule = global_merge(a->cfg.global);
 	for (int i = 0; i < in->n; i++)
 		codecs[i] = global_sent_as(a->cfg.global, in->codecs[i]);
 	rule.codecs = codecs;
+	rule.center = global_center(a->cfg.global, a->last, a->round, chunk);
 	a->measured.places = in->places;
 	return rule;
 }
@@ -130,7 +132,7 @@ static enum rv_err reduce_chunk(void *ctx, uint32_t chunk, const struct reduce_i
 	size_t n = chunking_len(&a->chunks, chunk);
 	*bad = -1;
 	const struct codec *codecs[NET_MAX_ROW];
-	const struct merge_rule rule = rule_of(a, in, codecs);
+	const struct merge_rule rule = rule_of(a, chunk, in, codecs);
 	struct feedback room;
 	const struct feedback *residual = mean_residual_of(a->cfg.mean_residual, a->cfg.global, chunk, &room);
 	enum rv_err e = merge_chunk(&rule, in->data, in->weights, in->n, n, a->scratch, residual, out, &a->measured, et);
@@ -145,7 +147,7 @@ static enum rv_err sum_chunk(void *ctx, uint32_t chunk, const struct reduce_inpu
 							 struct rv_errtext *et) {
 	struct allreduce *a = ctx;
 	const struct codec *codecs[NET_MAX_ROW];
-	const struct merge_rule rule = rule_of(a, in, codecs);
+	const struct merge_rule rule = rule_of(a, chunk, in, codecs);
 	size_t n = chunking_len(&a->chunks, chunk);
 	RV_ASSERT(out == NULL && a->sums.at != NULL);
 	*bad = -1;
@@ -354,11 +356,12 @@ static size_t most_bytes(const struct allreduce *a) {
 }
 
 enum rv_err allreduce_start(struct allreduce *a, int64_t now_us, const struct document *d, const uint8_t *own,
-							struct rv_errtext *et) {
-	RV_ASSERT(!a->grid);
+							const float *last, struct rv_errtext *et) {
+	RV_ASSERT(!a->grid && (last != NULL) == global_merge(a->cfg.global).ops->centers);
 	a->chunks = global_round_chunks(a->cfg.global, d->round);
 	a->payload_bytes = most_bytes(a);
 	a->encoded = own;
+	a->last = last;
 	RV_TRY(map(&a->held, NET_MAX_ROW * a->payload_bytes, "the contributions of others", et));
 	enum rv_err e = begin(a, now_us, d, et);
 	if (e != RV_OK)

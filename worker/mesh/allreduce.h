@@ -25,9 +25,10 @@ enum rv_err allreduce_new(const struct allreduce_config *cfg, struct allreduce *
 void allreduce_free(struct allreduce *a); /* NULL is fine */
 
 /* Starts the all-reduce of `d`, a REDUCE document that names this worker. `own`, the encoded
- * contribution (global_encode_delta), must stay valid and unchanged until stop. RV_E_NOMEM. */
+ * contribution (global_encode_delta), and `last`, global_last_mean() of the state that it was
+ * encoded from, must stay valid and unchanged until stop. RV_E_NOMEM. */
 enum rv_err allreduce_start(struct allreduce *a, int64_t now_us, const struct document *d, const uint8_t *own,
-							struct rv_errtext *et);
+							const float *last, struct rv_errtext *et);
 /* Begins a later attempt of the round. RV_E_NOMEM. */
 enum rv_err allreduce_restart(struct allreduce *a, int64_t now_us, const struct document *d, struct rv_errtext *et);
 void allreduce_stop(struct allreduce *a);

@@ -27,7 +27,7 @@ static enum rv_err begin_reduce(void *ctx, const struct document *d, struct rv_e
 	struct session *s = ctx;
 	int64_t now_us = rv_clock_monotonic_us();
 	RV_FAILPOINT("reduce.start");
-	RV_TRY(allreduce_start(s->reduce, now_us, d, trainer_encoded(s->trainer), et));
+	RV_TRY(allreduce_start(s->reduce, now_us, d, trainer_encoded(s->trainer), trainer_last_mean(s->trainer), et));
 	session_trace_attempt(s, d);
 	s->sums.reduce_started_us = now_us;
 	s->sums.reduce_compute_us = session_compute_us(s, now_us);

@@ -76,7 +76,7 @@ void state_snapshot_header(const struct global_config *c, const struct state_sna
 	rv_write_bytes(&w, info->chain.b, RV_HASH_BYTES);
 	rv_write_bytes(&w, info->full_hash.b, RV_HASH_BYTES);
 	rv_write_u64(&w, c->n);
-	rv_write_u32(&w, (uint32_t)c->optimizer->n_states);
+	rv_write_u32(&w, (uint32_t)global_states(c));
 	end_checked(&w);
 }
 
@@ -88,9 +88,10 @@ enum rv_err state_snapshot_header_load(const struct global_config *c, const uint
 	rv_read_copy(&r, info->chain.b, RV_HASH_BYTES);
 	rv_read_copy(&r, info->full_hash.b, RV_HASH_BYTES);
 	uint64_t n = rv_read_u64(&r);
-	if (n != c->n || rv_read_u32(&r) != (uint32_t)c->optimizer->n_states)
-		return rv_fail(et, RV_E_CORRUPT, "of another model or outer optimizer than one with %zu parameters and %s",
-					   c->n, c->optimizer->name);
+	if (n != c->n || rv_read_u32(&r) != (uint32_t)global_states(c))
+		return rv_fail(et, RV_E_CORRUPT,
+					   "of another model, outer optimizer or aggregation rule than one with %zu parameters, %s and %s",
+					   c->n, c->optimizer->name, c->merge ? c->merge->name : merge_mean.name);
 	return RV_OK;
 }
 

@@ -35,7 +35,7 @@ size_t state_payload_bytes(const struct global_config *c, enum state_kind kind, 
 	const struct chunking exchanged = global_round_chunks(c, round);
 	if (kind == STATE_KIND_LOG)
 		return chunking_total_bytes(&exchanged, c->codec);
-	return vector_bytes(c) * (size_t)(1 + c->optimizer->n_states);
+	return vector_bytes(c) * (size_t)(1 + global_states(c));
 }
 
 uint32_t state_pieces(const struct global_config *c, enum state_kind kind, uint64_t round) {

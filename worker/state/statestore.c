@@ -87,7 +87,7 @@ static enum rv_err write_snapshot(const struct statestore *s, const struct globa
 		e = rv_file_writer_write(&w, manifest, (size_t)global_pieces(&g->cfg) * sizeof *manifest, et);
 	if (e == RV_OK)
 		e = rv_file_writer_write(&w, g->theta, vector, et);
-	for (int k = 0; e == RV_OK && k < g->cfg.optimizer->n_states; k++)
+	for (int k = 0; e == RV_OK && k < global_states(&g->cfg); k++)
 		e = rv_file_writer_write(&w, g->state[k], vector, et);
 	return rv_file_writer_end(&w, e, et);
 }

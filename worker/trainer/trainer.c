@@ -213,6 +213,10 @@ const uint8_t *trainer_encoded(const struct trainer *t) {
 	return t->participant.encoded;
 }
 
+const float *trainer_last_mean(const struct trainer *t) {
+	return global_last_mean(&t->global);
+}
+
 struct replica *trainer_replica(struct trainer *t) {
 	return t->replica;
 }

@@ -167,7 +167,7 @@ static void begin_snapshot(struct trainer *t, struct trainer_copy *s, struct sta
 	}
 	float *to = (float *)(void *)s->snapshot_bytes->data;
 	s->snapshot = (struct global_state){.cfg = g->cfg, .theta = to, .round = g->round, .chain = g->chain};
-	for (int k = 0; k < g->cfg.optimizer->n_states; k++)
+	for (int k = 0; k < global_states(&g->cfg); k++)
 		s->snapshot.state[k] = to + (size_t)(k + 1) * g->cfg.n;
 	copy->has_snapshot = true;
 	copy->snapshot_round = g->round;
@@ -202,7 +202,7 @@ static int parts_of(struct trainer *t, const struct trainer_copy *s, struct copy
 		n_list = replica_vectors(t->replica, s->replica_bytes->data, list);
 	for (int i = 0; i < n_list; i++)
 		parts[n++] = (struct copy_part){list[i].to, list[i].from, list[i].bytes};
-	for (int k = -1; s->snapshot_bytes && k < g->cfg.optimizer->n_states; k++)
+	for (int k = -1; s->snapshot_bytes && k < global_states(&g->cfg); k++)
 		parts[n++] = (struct copy_part){k < 0 ? s->snapshot.theta : s->snapshot.state[k],
 										k < 0 ? g->theta : g->state[k], g->cfg.n * sizeof(float)};
 	return n;

@@ -1,4 +1,4 @@
-/* merge_trimmed_mean.c: the mean of each value without its extremes: see merge.h. */
+/* merge_trimmed.c: the mean of each value without its extremes: see merge.h. */
 #include "base/assert.h"
 #include "outer/elementwise.h"
 #include "outer/merge.h"
@@ -55,13 +55,13 @@ RV_ELEMENTWISE_BODY merge_all_body(const struct decoded *d, float *restrict mean
 
 RV_ELEMENTWISE(merge_all, (const struct decoded *d, float *mean), (d, mean))
 
-static size_t trimmed_mean_vectors(int n_in) {
+static size_t trimmed_vectors(int n_in) {
 	return (size_t)n_in;
 }
 
-static enum rv_err trimmed_mean_merge(const struct merge_inputs *c, const struct merge_params *p, float *work,
-									  float *mean, uint32_t *clipped, struct rv_errtext *et) {
-	const struct decoded d = {work, c->weights, c->n_in, merge_trimmed(p->trim_share, c->n_in), c->n};
+static enum rv_err trimmed_merge(const struct merge_inputs *c, const struct merge_params *p, float *work, float *mean,
+								 uint32_t *clipped, struct rv_errtext *et) {
+	const struct decoded d = {work, c->weights, c->n_in, merge_trimmed_count(p->trim_share, c->n_in), c->n};
 	RV_ASSERT(2 * d.trimmed < c->n_in); /* a value is left to divide by */
 	(void)clipped;
 	for (int i = 0; i < c->n_in; i++) {
@@ -73,5 +73,4 @@ static enum rv_err trimmed_mean_merge(const struct merge_inputs *c, const struct
 	return RV_OK;
 }
 
-const struct merge_ops merge_trimmed_mean = {
-	.name = "trimmed_mean", .vectors = trimmed_mean_vectors, .merge = trimmed_mean_merge};
+const struct merge_ops merge_trimmed = {.name = "trimmed", .vectors = trimmed_vectors, .merge = trimmed_merge};
