@@ -321,7 +321,8 @@ static void test_an_unknown_codec_is_refused(void **state) {
 		workers[0].view.round = ROUND;
 		workers[0].view.attempt = 1;
 		rows_view(&plan, 0, &workers[0].view);
-		assert_int_equal(allreduce_start(workers[0].reduce, 0, &workers[0].view, workers[0].own, NULL, &text), RV_E_INVALID);
+		assert_int_equal(allreduce_start(workers[0].reduce, 0, &workers[0].view, workers[0].own, NULL, &text),
+						 RV_E_INVALID);
 		assert_non_null(strstr(text.text, "no codec that is coarser than the run's, int8"));
 	}
 	end_world();
