@@ -26,6 +26,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -107,6 +108,7 @@ WRAP(ssize_t, pread, (int fd, void *p, size_t n, off_t at), (fd, p, n, at), EIO,
 WRAP(ssize_t, write, (int fd, const void *p, size_t n), (fd, p, n), ENOSPC, -1)
 WRAP(ssize_t, pwrite, (int fd, const void *p, size_t n, off_t at), (fd, p, n, at), ENOSPC, -1)
 WRAP(int, fsync, (int fd), (fd), EIO, -1)
+WRAP(int, fdatasync, (int fd), (fd), EIO, -1)
 WRAP(off_t, lseek, (int fd, off_t at, int from), (fd, at, from), EIO, -1)
 WRAP(int, ftruncate, (int fd, off_t n), (fd, n), EIO, -1)
 WRAP(int, fstat, (int fd, struct stat *st), (fd, st), EIO, -1)
@@ -126,6 +128,7 @@ WRAP(int, access, (const char *path, int how), (path, how), EACCES, -1)
 WRAP_REMOVAL(int, unlink, (const char *path), (path), EROFS, -1)
 WRAP_REMOVAL(int, rmdir, (const char *path), (path), EROFS, -1)
 WRAP_REMOVAL(int, unlinkat, (int fd, const char *path, int flags), (fd, path, flags), EROFS, -1)
+WRAP(ssize_t, readlink, (const char *path, char *out, size_t n), (path, out, n), EACCES, -1)
 WRAP(ssize_t, readlinkat, (int fd, const char *path, char *out, size_t n), (fd, path, out, n), EACCES, -1)
 WRAP(int, posix_fallocate, (int fd, off_t at, off_t n), (fd, at, n), ENOSPC, ENOSPC)
 WRAP(void *, mmap, (void *p, size_t n, int protection, int flags, int fd, off_t at), (p, n, protection, flags, fd, at),
@@ -153,6 +156,7 @@ WRAP(int, connect, (int fd, const struct sockaddr *a, socklen_t n), (fd, a, n), 
 WRAP(int, getsockname, (int fd, struct sockaddr *a, socklen_t *n), (fd, a, n), ENOBUFS, -1)
 WRAP(int, getpeername, (int fd, struct sockaddr *a, socklen_t *n), (fd, a, n), ENOTCONN, -1)
 WRAP(ssize_t, send, (int fd, const void *p, size_t n, int flags), (fd, p, n, flags), EPIPE, -1)
+WRAP(ssize_t, sendfile, (int fd, int file, off_t *at, size_t n), (fd, file, at, n), EPIPE, -1)
 WRAP(ssize_t, recv, (int fd, void *p, size_t n, int flags), (fd, p, n, flags), ECONNRESET, -1)
 WRAP(int, setsockopt, (int fd, int level, int option, const void *p, socklen_t n), (fd, level, option, p, n), ENOBUFS,
 	 -1)

@@ -1,6 +1,6 @@
 /* test_worker_sensors.c: trees of files as the kernel documents them (sysfs-class-power, hwmon's
  * sysfs-interface, thermal's sysfs-api, proc_stat(5)), and which of several reports of a person
- * counts. What services report is in test_worker_sensors_bus.c. */
+ * counts. What services report is in test_worker_desktop.c. */
 #include "base/clock.h"
 #include "tests/common/check.h"
 #include "tests/common/scratch.h"

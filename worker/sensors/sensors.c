@@ -1,7 +1,9 @@
 /* sensors.c: the thread that reads. */
 #include "worker/sensors/sensors.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
+#include "base/os_file.h"
 #include "worker/sensors/consoles.h"
 #include "worker/sensors/desktop.h"
 #include "worker/sensors/load.h"
@@ -13,19 +15,20 @@
 #include "worker/sensors/x11.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 enum { EVERY_MS = 1000 };
 
-/* The thread's own, which frees it; its owner has it until sensors_close. */
+/* Shared by the owner and the thread: the last of them frees it. */
 struct sensors {
 	char root[SYSFS_PATH_BYTES / 2];
 	bool gpu;
+	atomic_int holders;
 	int owner_fd, thread_fd; /* a pipe; the thread ends when its owner's end is closed */
 	pthread_mutex_t lock;    /* guards `latest` */
 	struct allow_readings latest;
@@ -83,7 +86,11 @@ static struct allow_readings read_all(struct instruments *i, const char *root) {
 
 /* ---- the thread ---- */
 
-static void destroy(struct sensors *s) {
+static void drop(struct sensors *s) {
+	const int before = atomic_fetch_sub(&s->holders, 1);
+	RV_ASSERT(before > 0);
+	if (before > 1)
+		return;
 	if (s->thread_fd >= 0)
 		(void)close(s->thread_fd);
 	pthread_mutex_destroy(&s->lock);
@@ -114,7 +121,7 @@ static void *main_of_thread(void *arg) {
 		publish(s, &r);
 	} while (goes_on(s));
 	close_instruments(&i);
-	destroy(s);
+	drop(s);
 	return NULL;
 }
 
@@ -122,20 +129,21 @@ static void *main_of_thread(void *arg) {
 
 static enum rv_err open_pipe(struct sensors *s, struct rv_errtext *et) {
 	int fds[2];
-	if (pipe(fds) != 0)
+	if (os_file_pipe(fds) != 0)
 		return rv_fail_errno(et, errno, "cannot open a pipe for the sensors");
 	s->thread_fd = fds[0];
 	s->owner_fd = fds[1];
-	(void)fcntl(fds[0], F_SETFD, FD_CLOEXEC);
-	(void)fcntl(fds[1], F_SETFD, FD_CLOEXEC);
 	return RV_OK;
 }
 
 static enum rv_err start_thread(struct sensors *s, struct rv_errtext *et) {
 	pthread_t thread;
+	atomic_fetch_add(&s->holders, 1);
 	const int refused = pthread_create(&thread, NULL, main_of_thread, s);
-	if (refused != 0)
+	if (refused != 0) {
+		drop(s);
 		return rv_fail_errno(et, refused, "cannot start the thread of the sensors");
+	}
 	(void)pthread_detach(thread);
 	return RV_OK;
 }
@@ -146,19 +154,18 @@ enum rv_err sensors_open(const struct sensors_config *cfg, struct sensors **out,
 		return rv_fail(et, RV_E_NOMEM, "no memory for the sensors");
 	(void)snprintf(s->root, sizeof s->root, "%s", cfg->root);
 	s->gpu = cfg->gpu;
+	atomic_init(&s->holders, 1);
 	s->owner_fd = s->thread_fd = -1;
 	s->latest = allow_readings_unknown();
 	pthread_mutex_init(&s->lock, NULL);
 	enum rv_err e = open_pipe(s, et);
 	if (e == RV_OK)
 		e = start_thread(s, et);
-	if (e != RV_OK) {
+	if (e == RV_OK)
+		*out = s;
+	else
 		sensors_close(s);
-		destroy(s);
-		return e;
-	}
-	*out = s;
-	return RV_OK;
+	return e;
 }
 
 struct allow_readings sensors_latest(struct sensors *s) {
@@ -169,6 +176,9 @@ struct allow_readings sensors_latest(struct sensors *s) {
 }
 
 void sensors_close(struct sensors *s) {
-	if (s && s->owner_fd >= 0)
-		(void)close(s->owner_fd); /* the thread may have freed `s` by now */
+	if (!s)
+		return;
+	if (s->owner_fd >= 0)
+		(void)close(s->owner_fd);
+	drop(s);
 }

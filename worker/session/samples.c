@@ -41,7 +41,7 @@ static void why_not(const struct session *s, size_t needs, const struct sample_p
 	if (!plan->program[0])
 		(void)snprintf(out, cap,
 					   "Install the package rivulet to try the model here: its program is not beside this one.");
-	else if (trainer_global(s->trainer)->round == 0)
+	else if (round_round(session_round(s)) == 0)
 		(void)snprintf(out, cap, "The model has not learnt anything yet: no round is done.");
 	else if (room < needs + SPARE_BYTES)
 		(void)snprintf(out, cap,
@@ -59,5 +59,5 @@ json_t *session_plan_samples(struct session *s) {
 	why_not(s, needs, &plan, why, sizeof why);
 	local_server_plan_samples(s->local->server, why[0] ? NULL : &plan, why);
 	return json_pack("{s:b, s:s, s:I, s:i, s:i}", "available", !why[0], "why", why, "round",
-					 (json_int_t)trainer_global(s->trainer)->round, "tokens", SAMPLE_TOKENS, "seconds", SAMPLE_S);
+					 (json_int_t)round_round(session_round(s)), "tokens", SAMPLE_TOKENS, "seconds", SAMPLE_S);
 }
