@@ -1,9 +1,10 @@
 /* bench_step.c: one training step (forward, backward, clipping, AdamW) in fp32 and bf16 against
- * PyTorch in both and llm.c on the CPU, and where the time of ours goes.
+ * PyTorch in both, eager and compiled, and llm.c on the CPU, and where the time of ours goes.
  *
  * Every contestant is a process of its own; they take turns, a few steps each, so that a slow spell
  * of the machine hits all of them; what counts is the median over the rounds. PyTorch gets the
- * settings under which it is fastest, see step_contestants.c. llm.c is measured when LLMC_DIR names
+ * settings under which it is fastest, see step_contestants.c; what counts is the faster of its two
+ * ways, and the smaller of their memories. llm.c is measured when LLMC_DIR names
  * a checkout of it. Then our step is measured phase by phase (step_phases.h). stdout: a JSON line
  * per contestant, per ratio and per phase, and tables. */
 #include "base/err.h"
@@ -72,7 +73,7 @@ struct ratio {
 	bool at_most; /* the goal is a limit from above */
 };
 
-enum { MAX_RATIOS = 6 * N_STEP_SHAPES };
+enum { RATIOS_OF_A_CASE = 6, MAX_RATIOS = RATIOS_OF_A_CASE * N_STEP_SHAPES };
 
 struct report {
 	struct ratio ratios[MAX_RATIOS];
@@ -113,12 +114,17 @@ static void print_ratios(const struct report *report) {
 
 /* ---- one case ---- */
 
+static bool is_of(enum contestant_kind k, enum dtype dtype) {
+	if (dtype == DTYPE_F32)
+		return k == OURS_FP32 || k == TORCH_FP32 || k == TORCH_FP32_COMPILED;
+	return k == OURS_BF16 || k == TORCH_BF16 || k == TORCH_BF16_COMPILED;
+}
+
 static bool wanted(const struct options *opt, enum contestant_kind k) {
 	if (!opt->peers && k >= TORCH_FP32)
 		return false;
-	if (strcmp(opt->dtype, "fp32") == 0)
-		return k != OURS_BF16 && k != TORCH_BF16;
-	return strcmp(opt->dtype, "bf16") != 0 || k != OURS_FP32;
+	return k == LLMC || (is_of(k, DTYPE_F32) && strcmp(opt->dtype, "bf16") != 0) ||
+		   (is_of(k, DTYPE_BF16) && strcmp(opt->dtype, "fp32") != 0);
 }
 
 /* Runs the turns. The figures of each go to stderr, to show the machine's noise. */
@@ -140,52 +146,74 @@ static void take_turns(struct contestant c[N_CONTESTANTS], const struct options 
 
 static void print_contestant(const struct step_shape *s, enum contestant_kind k, const struct step_peer *p) {
 	double ms = step_peer_ms(p);
-	printf("{\"bench\": \"step\", \"case\": \"%c\", \"contestant\": \"%s\", \"ms\": %.4g, \"tokens_per_s\": %.5g, "
-		   "\"peak_rss_mib\": %.5g, \"rounds\": %d}\n",
-		   s->letter, contestant_name(k), ms, s->batch * s->context / (ms * 1e-3), p->rss_mib, p->n_rounds);
+	printf("{\"bench\": \"step\", \"case\": \"%c\", \"contestant\": \"%s\", \"about\": \"%s\", \"ms\": %.4g, "
+		   "\"tokens_per_s\": %.5g, \"peak_rss_mib\": %.5g, \"rounds\": %d}\n",
+		   s->letter, contestant_name(k), p->about, ms, s->batch * s->context / (ms * 1e-3), p->rss_mib, p->n_rounds);
+}
+
+/* Returns PyTorch's faster way in `dtype`; NULL: neither is there. */
+static const struct step_peer *faster_torch(const struct contestant c[N_CONTESTANTS], enum dtype dtype) {
+	const struct contestant *eager = &c[dtype == DTYPE_F32 ? TORCH_FP32 : TORCH_BF16];
+	const struct contestant *compiled = &c[dtype == DTYPE_F32 ? TORCH_FP32_COMPILED : TORCH_BF16_COMPILED];
+	if (!eager->there || !compiled->there)
+		return eager->there ? &eager->peer : compiled->there ? &compiled->peer : NULL;
+	return step_peer_ms(&eager->peer) <= step_peer_ms(&compiled->peer) ? &eager->peer : &compiled->peer;
+}
+
+/* Returns the smaller memory of its ways in fp32, or in bf16 where that ran alone; 0: none ran. */
+static double torch_rss_mib(const struct contestant c[N_CONTESTANTS]) {
+	double least = 0;
+	for (int dtype = DTYPE_F32; dtype <= DTYPE_BF16 && least == 0; dtype++)
+		for (enum contestant_kind k = TORCH_FP32; k < LLMC; k++)
+			if (c[k].there && is_of(k, dtype) && (least == 0 || c[k].peer.rss_mib < least))
+				least = c[k].peer.rss_mib;
+	return least;
 }
 
 static void compare(struct report *report, const struct step_shape *s, const struct contestant c[N_CONTESTANTS],
-					enum contestant_kind ours, enum contestant_kind torch, struct step_goal against_torch,
-					struct step_goal against_llmc) {
+					enum dtype dtype) {
+	const enum contestant_kind ours = dtype == DTYPE_F32 ? OURS_FP32 : OURS_BF16;
+	const struct step_peer *torch = faster_torch(c, dtype);
 	if (!c[ours].there)
 		return;
 	struct ratio r = {.letter = s->letter, .ours_name = contestant_name(ours), .unit = "ms"};
 	r.ours = step_peer_ms(&c[ours].peer);
-	const enum contestant_kind peers[] = {torch, LLMC};
-	for (int i = 0; i < 2; i++)
-		if (c[peers[i]].there) {
-			r.peer_name = contestant_name(peers[i]);
-			r.peer = step_peer_ms(&c[peers[i]].peer);
-			r.goal = i ? against_llmc : against_torch;
-			add_ratio(report, r);
-		}
-	if (!c[TORCH_FP32].there)
-		return;
-	r = (struct ratio){s->letter, contestant_name(ours), contestant_name(TORCH_FP32),
-					   "MiB",     c[ours].peer.rss_mib,  c[TORCH_FP32].peer.rss_mib,
+	if (torch) {
+		r.peer_name = "PyTorch";
+		r.peer = step_peer_ms(torch);
+		r.goal = dtype == DTYPE_F32 ? s->torch_fp32 : s->torch_bf16;
+		add_ratio(report, r);
+	}
+	if (c[LLMC].there) {
+		r.peer_name = contestant_name(LLMC);
+		r.peer = step_peer_ms(&c[LLMC].peer);
+		r.goal = dtype == DTYPE_F32 ? s->llmc_fp32 : s->llmc_bf16;
+		add_ratio(report, r);
+	}
+	r = (struct ratio){s->letter, contestant_name(ours), "PyTorch", "MiB", c[ours].peer.rss_mib, torch_rss_mib(c),
 					   0,         {s->rss, 0},           true};
-	add_ratio(report, r);
+	if (r.peer > 0)
+		add_ratio(report, r);
 }
 
 /* Returns how much too long our step is for its goal against PyTorch of the same dtype; NAN:
  * unknown. */
-static double excess_ms(const struct contestant *ours, const struct contestant *torch, struct step_goal goal) {
-	if (!ours->there || !torch->there)
+static double excess_ms(const struct contestant *ours, const struct step_peer *torch, struct step_goal goal) {
+	if (!ours->there || !torch)
 		return NAN;
-	return fmax(0, step_peer_ms(&ours->peer) - step_peer_ms(&torch->peer) / goal.least);
+	return fmax(0, step_peer_ms(&ours->peer) - step_peer_ms(torch) / goal.least);
 }
 
 static enum rv_err print_phases(const struct options *opt, const struct step_shape *s,
 								const struct contestant c[N_CONTESTANTS], struct rv_errtext *et) {
 	struct backend_options be = {.threads = (int)opt->threads, .compute = DTYPE_F32, .isa = opt->isa};
 	if (wanted(opt, OURS_FP32))
-		RV_TRY(
-			step_phases_print(s, &be, (int)opt->rounds, excess_ms(&c[OURS_FP32], &c[TORCH_FP32], s->torch_fp32), et));
+		RV_TRY(step_phases_print(s, &be, (int)opt->rounds,
+								 excess_ms(&c[OURS_FP32], faster_torch(c, DTYPE_F32), s->torch_fp32), et));
 	be.compute = DTYPE_BF16;
 	if (wanted(opt, OURS_BF16))
-		RV_TRY(
-			step_phases_print(s, &be, (int)opt->rounds, excess_ms(&c[OURS_BF16], &c[TORCH_BF16], s->torch_bf16), et));
+		RV_TRY(step_phases_print(s, &be, (int)opt->rounds,
+								 excess_ms(&c[OURS_BF16], faster_torch(c, DTYPE_BF16), s->torch_bf16), et));
 	return RV_OK;
 }
 
@@ -205,8 +233,8 @@ static enum rv_err run_case(struct report *report, const struct options *opt, co
 		if (c[i].peer.pid > 0)
 			step_peer_stop(&c[i].peer);
 	}
-	compare(report, s, c, OURS_FP32, TORCH_FP32, s->torch_fp32, s->llmc_fp32);
-	compare(report, s, c, OURS_BF16, TORCH_BF16, s->torch_bf16, s->llmc_bf16);
+	compare(report, s, c, DTYPE_F32);
+	compare(report, s, c, DTYPE_BF16);
 	fflush(stdout);
 	return opt->phases ? print_phases(opt, s, c, et) : RV_OK;
 }

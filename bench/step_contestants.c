@@ -4,20 +4,28 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* PyTorch 1.13 of Debian 12 at its best: AVX-512 kernels, OpenBLAS with OpenMP and for this
- * processor, huge pages. */
 static const char torch_script[] = RV_BENCH_DIR "/step_torch.py";
+/* The newest PyTorch of the package registry: ./dev deps judges. */
+static const char judges_python[] = RV_BENCH_DIR "/../.cache/judges/venv/bin/python";
+static const char judges_libraries[] = RV_BENCH_DIR "/../.cache/judges/stubs";
+/* Debian's PyTorch (1.13 in Debian 12) is fastest with OpenBLAS's OpenMP build. */
+static const char debian_python[] = "/usr/bin/python3";
 static const char openblas[] = "/usr/lib/x86_64-linux-gnu/openblas-openmp/libopenblas.so.0";
+/* Huge pages, and freed memory is kept: the fastest that we found, for either. */
 static const char malloc_tunables[] =
 	"glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184";
+
+#define TORCH_MISSING "PyTorch is missing, or too old to compile: ./dev deps judges, or RIVULET_TORCH_PYTHON"
 
 static const struct {
 	const char *name, *missing;
 } about[N_CONTESTANTS] = {
 	[OURS_FP32] = {"ours fp32", ""},
 	[OURS_BF16] = {"ours bf16", ""},
-	[TORCH_FP32] = {"PyTorch fp32", "PyTorch is missing: install python3-torch"},
-	[TORCH_BF16] = {"PyTorch bf16", "PyTorch is missing: install python3-torch"},
+	[TORCH_FP32] = {"PyTorch fp32", TORCH_MISSING},
+	[TORCH_FP32_COMPILED] = {"PyTorch fp32 compiled", TORCH_MISSING},
+	[TORCH_BF16] = {"PyTorch bf16", TORCH_MISSING},
+	[TORCH_BF16_COMPILED] = {"PyTorch bf16 compiled", TORCH_MISSING},
 	[LLMC] = {"llm.c", "llm.c is missing: set LLMC_DIR to a checkout of it"},
 };
 
@@ -44,10 +52,31 @@ static void shape_arguments(const struct step_shape *s, char out[SHAPE_ARGS][ARG
 		snprintf(out[i], ARG_BYTES, "%d", values[i]);
 }
 
-static bool start_torch(struct step_peer *p, const struct step_shape *s, bool bf16, char *threads) {
+/* A Python with PyTorch, and what it needs around it; NULL: nothing. */
+struct torch_place {
+	const char *python, *libraries, *preload;
+};
+
+/* Returns the first of RIVULET_TORCH_PYTHON, the judges', Debian's. */
+static struct torch_place find_torch(void) {
+	const char *wanted = getenv("RIVULET_TORCH_PYTHON");
+	if (wanted && *wanted)
+		return (struct torch_place){wanted, NULL, NULL};
+	if (access(judges_python, X_OK) == 0)
+		return (struct torch_place){judges_python, judges_libraries, NULL};
+	if (access(openblas, R_OK) == 0)
+		return (struct torch_place){debian_python, NULL, openblas};
+	fprintf(stderr, "%s is not installed (libopenblas0-openmp): Debian's PyTorch is slower than it could be\n",
+			openblas);
+	return (struct torch_place){debian_python, NULL, NULL};
+}
+
+static bool start_torch(struct step_peer *p, const struct step_shape *s, enum contestant_kind k, char *threads) {
 	char a[SHAPE_ARGS][ARG_BYTES];
 	shape_arguments(s, a);
-	bool preload = access(openblas, R_OK) == 0;
+	const struct torch_place place = find_torch();
+	const bool bf16 = k == TORCH_BF16 || k == TORCH_BF16_COMPILED;
+	const bool compiled = k == TORCH_FP32_COMPILED || k == TORCH_BF16_COMPILED;
 	const struct step_env fair[] = {
 		{"OPENBLAS_CORETYPE", NULL},
 		{"OPENBLAS_L2_SIZE", NULL},
@@ -55,10 +84,11 @@ static bool start_torch(struct step_peer *p, const struct step_shape *s, bool bf
 		{"ATEN_CPU_CAPABILITY", __builtin_cpu_supports("avx512f") ? "avx512" : NULL},
 		{"OMP_NUM_THREADS", threads},
 		{"GLIBC_TUNABLES", malloc_tunables},
-		{"LD_PRELOAD", preload ? openblas : NULL},
+		{"LD_LIBRARY_PATH", place.libraries},
+		{"LD_PRELOAD", place.preload},
 		{NULL, NULL},
 	};
-	char *argv[] = {"/usr/bin/python3",
+	char *argv[] = {(char *)place.python,
 					(char *)torch_script,
 					a[0],
 					a[1],
@@ -67,10 +97,9 @@ static bool start_torch(struct step_peer *p, const struct step_shape *s, bool bf
 					a[4],
 					a[5],
 					threads,
-					bf16 ? "bf16" : NULL,
+					bf16 ? "bf16" : "fp32",
+					compiled ? "compiled" : "eager",
 					NULL};
-	if (!preload)
-		fprintf(stderr, "%s is not installed (libopenblas0-openmp): PyTorch is slower than it could be\n", openblas);
 	return step_peer_start(p, argv, fair);
 }
 
@@ -102,5 +131,5 @@ void contestant_start(struct contestant *c, enum contestant_kind k, const struct
 	else if (k == LLMC)
 		c->there = start_llmc(&c->peer, s, count);
 	else
-		c->there = start_torch(&c->peer, s, k == TORCH_BF16, count);
+		c->there = start_torch(&c->peer, s, k, count);
 }

@@ -5,7 +5,17 @@
 #include "bench/step_peer.h"
 #include "bench/step_shapes.h"
 
-enum contestant_kind { OURS_FP32, OURS_BF16, TORCH_FP32, TORCH_BF16, LLMC, N_CONTESTANTS };
+/* PyTorch runs as it is (eager), and compiled. */
+enum contestant_kind {
+	OURS_FP32,
+	OURS_BF16,
+	TORCH_FP32,
+	TORCH_FP32_COMPILED,
+	TORCH_BF16,
+	TORCH_BF16_COMPILED,
+	LLMC,
+	N_CONTESTANTS
+};
 
 struct contestant {
 	bool there;

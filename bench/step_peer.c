@@ -20,6 +20,18 @@ static void run_child(char *const argv[], const struct step_env *env, int in, in
 	_exit(127);
 }
 
+/* Reads the line "ready" and what follows in it. */
+static bool read_about(struct step_peer *p) {
+	static const char ready[] = "ready";
+	char line[sizeof ready + sizeof p->about];
+	if (!fgets(line, sizeof line, p->from) || strncmp(line, ready, sizeof ready - 1) != 0)
+		return false;
+	const char *about = line + sizeof ready - 1;
+	about += strspn(about, " ");
+	snprintf(p->about, sizeof p->about, "%.*s", (int)strcspn(about, "\n"), about);
+	return true;
+}
+
 bool step_peer_start(struct step_peer *p, char *const argv[], const struct step_env *env) {
 	*p = (struct step_peer){0};
 	int down[2], up[2];
@@ -37,8 +49,7 @@ bool step_peer_start(struct step_peer *p, char *const argv[], const struct step_
 	close(up[1]);
 	p->to = fdopen(down[1], "w");
 	p->from = fdopen(up[0], "r");
-	char line[64];
-	if (p->pid > 0 && p->to && p->from && fgets(line, sizeof line, p->from) && strcmp(line, "ready\n") == 0)
+	if (p->pid > 0 && p->to && p->from && read_about(p))
 		return true;
 	step_peer_stop(p);
 	return false;

@@ -1,8 +1,9 @@
 /* step_peer.h: one contestant of the step benchmark: a process that holds a model and does steps
  * when asked.
  *
- * It prints "ready" when the model stands. Then for every line "N" on its stdin it does N steps and
- * prints "MEDIAN_MS PEAK_RSS_MIB"; it ends when its stdin does. */
+ * It prints "ready" when the model stands, and behind it what it is: a version, for instance. Then
+ * for every line "N" on its stdin it does N steps and prints "MEDIAN_MS PEAK_RSS_MIB"; it ends when
+ * its stdin does. */
 #ifndef RV_BENCH_STEP_PEER_H
 #define RV_BENCH_STEP_PEER_H
 
@@ -10,7 +11,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-enum { STEP_PEER_MAX_ROUNDS = 64 };
+enum { STEP_PEER_MAX_ROUNDS = 64, STEP_PEER_ABOUT_BYTES = 120 };
 
 struct step_peer {
 	pid_t pid;
@@ -18,6 +19,7 @@ struct step_peer {
 	double ms[STEP_PEER_MAX_ROUNDS]; /* of each round */
 	int n_rounds;
 	double rss_mib;
+	char about[STEP_PEER_ABOUT_BYTES]; /* what it said behind "ready" */
 };
 
 struct step_env {

@@ -13,7 +13,7 @@ struct step_shape {
 	int layers, heads, channels, vocab, context, batch;
 	int steps; /* in a round: about half a second's worth or more */
 	struct step_goal torch_fp32, torch_bf16, llmc_fp32, llmc_bf16;
-	double rss; /* peak, ours / PyTorch fp32's: at most */
+	double rss; /* peak, ours / PyTorch's, in fp32 if that was measured: at most */
 };
 
 enum { N_STEP_SHAPES = 3 };

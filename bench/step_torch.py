@@ -1,9 +1,13 @@
 #!/usr/bin/python3
 """PyTorch as a contestant of the step benchmark (protocol: bench/step_peer.h).
 
-usage: step_torch.py LAYERS HEADS CHANNELS VOCAB CONTEXT BATCH THREADS [bf16]
-The same work as replica_step: forward, backward, clipping of the global norm, AdamW with two decay groups.
+usage: step_torch.py LAYERS HEADS CHANNELS VOCAB CONTEXT BATCH THREADS fp32|bf16 eager|compiled
+The same work as replica_step: forward, backward, clipping of the global norm, AdamW with two decay groups. Attention is
+scaled_dot_product_attention and AdamW the fused one, where this PyTorch has them. Ends with status 3 if it cannot
+compile: PyTorch before 2.0.
 """
+import inspect
+import os
 import resource
 import statistics
 import sys
@@ -59,11 +63,11 @@ def decay_groups(model):
     ]
 
 
-def serve(step, warm_up):
+def serve(step, warm_up, about):
     """Answers the protocol after so many steps that are not measured."""
     for _ in range(warm_up):
         step()
-    print("ready", flush=True)
+    print("ready", about, flush=True)
     for line in sys.stdin:
         times = []
         for _ in range(int(line)):
@@ -74,25 +78,47 @@ def serve(step, warm_up):
         print(f"{1000 * statistics.median(times):.4f} {rss:.1f}", flush=True)
 
 
+class FusedBlock(Block):
+    def attend(self, q, k, v, mask):
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+def make_optimizer(model):
+    has_fused = "fused" in inspect.signature(torch.optim.AdamW).parameters
+    groups, options = decay_groups(model), {"lr": 1e-4, "betas": (0.9, 0.95)}
+    if has_fused:
+        try:
+            return torch.optim.AdamW(groups, fused=True, **options), "fused AdamW"
+        except RuntimeError:  # fused for GPUs only: before 2.4
+            groups = decay_groups(model)
+    return torch.optim.AdamW(groups, **options), "AdamW"
+
+
 def main():
     layers, heads, channels, vocab, context, batch, threads = map(int, sys.argv[1:8])
-    bf16 = sys.argv[8:] == ["bf16"]
+    dtype, mode = sys.argv[8:]
+    if mode == "compiled" and not hasattr(torch, "compile"):
+        sys.exit(3)
     torch.set_num_threads(threads)
     torch.manual_seed(1)
-    model = GPT2(layers, heads, channels, vocab, context)
-    optimizer = torch.optim.AdamW(decay_groups(model), lr=1e-4, betas=(0.9, 0.95))
+    has_fused_attention = hasattr(F, "scaled_dot_product_attention")
+    model = GPT2(layers, heads, channels, vocab, context, FusedBlock if has_fused_attention else Block)
+    optimizer, about_optimizer = make_optimizer(model)
     tokens, targets = torch.randint(0, min(vocab, 256), (2, batch, context))
+    forward = torch.compile(model) if mode == "compiled" else model
 
     def step():
         optimizer.zero_grad(set_to_none=True)
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=bf16):
-            loss = model(tokens, targets)
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=dtype == "bf16"):
+            loss = forward(tokens, targets)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
 
-    serve(step, 2)
+    about = [f"PyTorch {torch.__version__}", mode, "SDPA" if has_fused_attention else "own attention", about_optimizer]
+    serve(step, 3, ", ".join(about))
 
 
 if __name__ == "__main__":
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", os.path.join(os.path.dirname(__file__), "../.cache/inductor"))
     main()
