@@ -60,7 +60,7 @@ static void linear_input(struct bench *b) {
 }
 
 static void linear_weight(struct bench *b) {
-	b->be->ops->linear_backward_weight(b->be, b->g, b->g + O * C, act(b->y), act(b->x), up);
+	b->be->ops->linear_backward_weight(b->be, b->g, b->g + O * C, act(b->y), act(b->x), up, GRADIENT_ADD);
 }
 
 static double product_forward(struct bench *b) {
@@ -88,7 +88,8 @@ static double multiply_adds(struct bench *b) {
 }
 
 static void classifier(struct bench *b) {
-	b->be->ops->classifier(b->be, b->losses, act(b->y), b->g, act(b->x), b->w, b->tokens, N, C, V, V, 1e-3f);
+	b->be->ops->classifier(b->be, b->losses, act(b->y), b->g, act(b->x), b->w, b->tokens, N, C, V, V, 1e-3f,
+						   GRADIENT_ADD);
 }
 
 static void layernorm(struct bench *b) {

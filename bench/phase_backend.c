@@ -118,8 +118,8 @@ static void measured_linear_backward_input(struct backend *o, act_t *dx, const a
 }
 
 static void measured_linear_backward_weight(struct backend *o, float *dw, float *dbias, const act_t *dy, const act_t *x,
-											struct linear_shape s) {
-	MEASURE(o, linear_phase(s) + 2, linear_flop(s), linear_backward_weight(be, dw, dbias, dy, x, s));
+											struct linear_shape s, enum gradient_mode mode) {
+	MEASURE(o, linear_phase(s) + 2, linear_flop(s), linear_backward_weight(be, dw, dbias, dy, x, s, mode));
 }
 
 /* Returns the operations of one product over the scores that are not hidden. */
@@ -138,10 +138,10 @@ static void measured_attention_backward(struct backend *o, act_t *dqkv, const ac
 }
 
 static void measured_classifier(struct backend *o, float *losses, act_t *dx, float *dwte, const act_t *x,
-								const float *wte, const int32_t *targets, int n, int c, int v, int vp,
-								float grad_scale) {
+								const float *wte, const int32_t *targets, int n, int c, int v, int vp, float grad_scale,
+								enum gradient_mode mode) {
 	MEASURE(o, PHASE_CLASSIFIER, (dx ? 6.0 : 2.0) * n * c * v,
-			classifier(be, losses, dx, dwte, x, wte, targets, n, c, v, vp, grad_scale));
+			classifier(be, losses, dx, dwte, x, wte, targets, n, c, v, vp, grad_scale, mode));
 }
 
 static void measured_zero(struct backend *o, void *p, size_t bytes) {

@@ -22,8 +22,9 @@
  * Memory       pointers are the backend's own (alloc/free); the host reads and writes them with
  *              upload/download. On the CPU these are plain memory and memcpy. Output and input must
  *              not overlap unless an op is documented as in place.
- * Gradients    parameter gradients are always accumulated (+=): zero them once per step, then any
- *              number of micro-batches. Activation gradients are overwritten (=) unless an op is
+ * Gradients    parameter gradients are accumulated (+=) over a step's micro-batches. The largest, of
+ *              weight matrices, are written by the first of them instead (GRADIENT_WRITE); all
+ *              others are zeroed before. Activation gradients are overwritten (=) unless an op is
  *              documented with +=.
  * Order        operations are enqueued on the backend's single stream and run in order; sync()
  *              waits for all of them, and upload/download and every op that returns a host value
@@ -63,6 +64,10 @@ struct linear_shape {
 	int n, c, o; /* x (n, c), w (o, c), y (n, o) */
 };
 
+/* What happens to the gradient of a matrix: it is added to what is there; or it is written, whatever
+ * was there, with the bits of adding to zero except for the sign of a zero. */
+enum gradient_mode { GRADIENT_ADD, GRADIENT_WRITE };
+
 /* Shape of a product. op(a) is (m, k), stored so or, with a_transposed, (k, m); op(b) is (k, n),
  * stored so or, with b_transposed, (n, k). */
 struct product_shape {
@@ -93,10 +98,11 @@ struct micro_batch {
 	const int32_t *tokens, *targets; /* (b*t), host memory: the arguments of embed_forward and classifier */
 	int b, t;
 	float grad_scale;
-	const void *owner;   /* with b, t, params and grads: equal ones mean the same pass with the same
-	                        pointers */
+	const void *owner;   /* with b, t, params, grads and first: equal ones mean the same pass with the
+	                        same pointers */
 	const float *params; /* the allocation that holds the weights of its products */
 	float *grads;        /* the allocation that gets its gradients */
+	bool first;          /* of its step: GRADIENT_WRITE where an operation can */
 	bool only_enqueues;  /* the pass does nothing else: it may be recorded, and replayed instead of called */
 };
 
@@ -217,9 +223,9 @@ struct backend_ops {
 	 * gelu'(pre), pre (n, c). */
 	void (*linear_backward_input)(struct backend *be, act_t *dx, const act_t *dy, const float *w, const act_t *pre,
 								  struct linear_shape s, enum linear_epilogue ep);
-	/* Adds dw += dy^T x; dbias += column sums of dy (NULL: skipped). */
+	/* Computes dw = or += dy^T x, by `mode`; dbias += column sums of dy (NULL: skipped). */
 	void (*linear_backward_weight)(struct backend *be, float *dw, float *dbias, const act_t *dy, const act_t *x,
-								   struct linear_shape s);
+								   struct linear_shape s, enum gradient_mode mode);
 
 	/* Computes causal scaled-dot-product attention on packed projections: qkv (B*T, (heads +
 	 * 2*kv_heads) * head_dim) holds q, then k, then v of a token, each head after head. out (B*T,
@@ -240,11 +246,12 @@ struct backend_ops {
 
 	/* Computes the fused classifier: logits = x wte^T over the V real rows (padded rows never get
 	 * probability), losses[n] = -log softmax(logits)[targets[n]]; a target of -1 is ignored (loss
-	 * 0, no gradient). If dx is not NULL also dx = d(sum_n grad_scale * losses[n])/dx and dwte +=
-	 * likewise. Works in chunks of tokens: the logits of the whole batch never exist. targets: host
-	 * memory. losses (N): host memory. wte (Vp, C). */
+	 * 0, no gradient). If dx is not NULL also dx = d(sum_n grad_scale * losses[n])/dx and dwte = or
+	 * += likewise, by `mode` (written: its padded rows become 0). Works in chunks of tokens: where
+	 * memory is scarce the logits of the whole batch never exist. targets: host memory. losses (N):
+	 * host memory. wte (Vp, C). */
 	void (*classifier)(struct backend *be, float *losses, act_t *dx, float *dwte, const act_t *x, const float *wte,
-					   const int32_t *targets, int n, int c, int v, int vp, float grad_scale);
+					   const int32_t *targets, int n, int c, int v, int vp, float grad_scale, enum gradient_mode mode);
 	/* Run a micro-batch without waiting for it. Both NULL on a backend whose operations are done
 	 * when they return, where the caller makes the pass itself. micro_step copies tokens and
 	 * targets (they may change when it returns) and has pass(ctx) enqueue one embed_forward, one

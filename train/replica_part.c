@@ -172,7 +172,8 @@ static void end_batch(const struct replica *r, const struct replica_part *p, int
 /* Computes forward and backward of b sequences. Returns true if p->losses has their losses, false
  * if all losses of the step come later. In the last batch of one of several parts, gradients are
  * sent as they become final. */
-static bool run_batch(struct replica *r, struct replica_part *p, float grad_scale, uint64_t b, bool last) {
+static bool run_batch(struct replica *r, struct replica_part *p, float grad_scale, uint64_t b, enum gradient_mode mode,
+					  bool last) {
 	struct ready_ctx ready = {r, p};
 	const int64_t began_us = begin_batch(r);
 	if (last && p->comm) {
@@ -180,7 +181,7 @@ static bool run_batch(struct replica *r, struct replica_part *p, float grad_scal
 		p->model->on_gradients_ctx = &ready;
 	}
 	bool has_losses = model_micro_step(p->model, p->theta, p->grad, p->inputs, p->targets, (int)b, (int)r->cfg.context,
-									   grad_scale, p->losses);
+									   grad_scale, p->losses, mode);
 	p->model->on_gradients = NULL;
 	end_batch(r, p, began_us);
 	return has_losses;
@@ -226,7 +227,7 @@ static enum rv_err accumulate(struct replica *r, struct replica_part *p, const s
 	for (uint64_t at = begin, b; at < end; at += b) {
 		b = batch_at(r, at, end);
 		RV_TRY(read_batch(r, p, s, at, b, et));
-		if (run_batch(r, p, s->grad_scale, b, at + b == end))
+		if (run_batch(r, p, s->grad_scale, b, at == begin ? GRADIENT_WRITE : GRADIENT_ADD, at + b == end))
 			add_losses(r, p, &of_shard, p->losses, (size_t)b * (size_t)r->cfg.context, at + b, end);
 	}
 	return RV_OK;
@@ -237,7 +238,7 @@ static void go_through_motions(struct replica *r, struct replica_part *p) {
 	size_t bytes = (size_t)r->cfg.context * sizeof(int32_t);
 	memset(p->inputs, 0, bytes);
 	memset(p->targets, 0, bytes);
-	(void)run_batch(r, p, 0, 1, true);
+	(void)run_batch(r, p, 0, 1, GRADIENT_WRITE, true);
 	size_t n;
 	if (p->be->ops->micro_losses)
 		(void)p->be->ops->micro_losses(p->be, &n);
@@ -267,7 +268,6 @@ void replica_part_gradient(struct replica *r, int index, const struct replica_sh
 	struct replica_part *p = &r->parts[index];
 	uint64_t all = (uint64_t)s->n_shards * sequences_of_shard(r), k = (uint64_t)r->n_parts, i = (uint64_t)index;
 	p->loss = 0;
-	p->be->ops->zero(p->be, p->grad, r->n * sizeof *p->grad);
 	p->err = accumulate(r, p, s, all * i / k, all * (i + 1) / k, &p->text);
 	collect_losses(r, p, all * i / k, all * (i + 1) / k);
 	if (!p->comm) {

@@ -6,6 +6,8 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/host_memory.h"
 
+#include <string.h>
+
 enum { SOFTMAX_FLOATS = 16384 };
 
 struct softmax_args {
@@ -38,12 +40,12 @@ static void logits_product(struct cpu_backend *be, float *logits, int ld, const 
 	cpu_gemm(be, &g);
 }
 
-/* Computes dx = dlogits wte; dwte += dlogits^T x. */
+/* Computes dx = dlogits wte; dwte = or += dlogits^T x. */
 static void gradient_products(struct cpu_backend *be, float *dx, float *dwte, const float *dlogits, int ld,
-							  const float *x, const float *wte, int n, int c, int v) {
+							  const float *x, const float *wte, int n, int c, int v, enum gradient_mode mode) {
 	struct gemm input = {.m = n, .n = c, .k = v, .a = dlogits, .lda = ld, .b = wte, .ldb = c, .c = dx, .ldc = c};
 	struct gemm weight = {.ta = true,
-						  .add = true,
+						  .add = mode == GRADIENT_ADD,
 						  .m = v,
 						  .n = c,
 						  .k = n,
@@ -58,7 +60,7 @@ static void gradient_products(struct cpu_backend *be, float *dx, float *dwte, co
 }
 
 void cpu_classifier(struct backend *be, float *losses, act_t *dx, float *dwte, const act_t *x, const float *wte,
-					const int32_t *targets, int n, int c, int v, int vp, float grad_scale) {
+					const int32_t *targets, int n, int c, int v, int vp, float grad_scale, enum gradient_mode mode) {
 	RV_ASSERT(v <= vp);
 	struct cpu_backend *cpu = cpu_of(be);
 	int ld = (v + 15) / 16 * 16, fit = (int)(CPU_LOGITS_MAX_BYTES / sizeof(float) / (size_t)ld);
@@ -79,8 +81,11 @@ void cpu_classifier(struct backend *be, float *losses, act_t *dx, float *dwte, c
 								 .want_grad = dx != NULL};
 		softmax(cpu, &s);
 		if (dx)
-			gradient_products(cpu, act_f32(dx) + at, dwte, logits, ld, act_f32c(x) + at, wte, rows, c, v);
+			gradient_products(cpu, act_f32(dx) + at, dwte, logits, ld, act_f32c(x) + at, wte, rows, c, v,
+							  row == 0 ? mode : GRADIENT_ADD);
 	}
+	if (dx && mode == GRADIENT_WRITE)
+		memset(dwte + (size_t)v * (size_t)c, 0, (size_t)(vp - v) * (size_t)c * sizeof *dwte);
 }
 
 void cpu_logits(struct backend *be, float *host_out, const act_t *x, const float *wte, int n, int c, int v) {

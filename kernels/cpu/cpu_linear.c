@@ -92,10 +92,10 @@ void cpu_add_column_sums(struct cpu_backend *be, float *dst, const float *src, p
 }
 
 void cpu_linear_backward_weight(struct backend *be, float *dw, float *dbias, const act_t *dy, const act_t *x,
-								struct linear_shape s) {
+								struct linear_shape s, enum gradient_mode mode) {
 	struct cpu_backend *cpu = cpu_of(be);
 	struct gemm g = {.ta = true,
-					 .add = true,
+					 .add = mode == GRADIENT_ADD,
 					 .m = s.o,
 					 .n = s.c,
 					 .k = s.n,

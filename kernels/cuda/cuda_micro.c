@@ -183,7 +183,7 @@ void cuda_graphs_drop(struct cuda_backend *cu) {
 
 static bool same_key(const struct cuda_graph_key *a, const struct cuda_graph_key *b) {
 	return a->owner == b->owner && a->params == b->params && a->grads == b->grads && a->b == b->b && a->t == b->t &&
-		   a->attention_memory == b->attention_memory;
+		   a->first == b->first && a->attention_memory == b->attention_memory;
 }
 
 static struct cuda_graph *find(struct cuda_micro *m, const struct cuda_graph_key *key) {
@@ -273,7 +273,7 @@ static bool run_as_graph(struct cuda_backend *cu, struct cuda_graph *g, void (*p
 }
 
 static void run_pass(struct cuda_backend *cu, const struct micro_batch *b, void (*pass)(void *ctx), void *ctx) {
-	const struct cuda_graph_key key = {b->owner, b->params, b->grads, b->b, b->t, sdpa_grown(cu->sdpa)};
+	const struct cuda_graph_key key = {b->owner, b->params, b->grads, b->b, b->t, b->first, sdpa_grown(cu->sdpa)};
 	struct cuda_graph *g = NULL;
 	if (cu->micro.wants_graphs && b->only_enqueues) {
 		g = find(&cu->micro, &key);

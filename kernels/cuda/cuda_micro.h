@@ -50,6 +50,7 @@ struct cuda_graph_key {
 	const float *params;
 	float *grads;
 	int b, t;
+	bool first;
 	uint64_t attention_memory; /* sdpa_grown() */
 };
 

@@ -123,33 +123,27 @@ void cuda_linear_backward_input(struct backend *be, act_t *dx, const act_t *dy, 
 	cuda_gemm(cu, &call);
 }
 
-/* Adds dw (rows, c) += dy^T x, dy with a row length of its own. */
-static void weight_gradient(struct cuda_backend *cu, float *dw, const act_t *dy, int dy_ld, const act_t *x, int n,
-							int rows, int c) {
+void cuda_linear_backward_weight(struct backend *be, float *dw, float *dbias, const act_t *dy, const act_t *x,
+								 struct linear_shape s, enum gradient_mode mode) {
+	struct cuda_backend *cu = cuda_of(be);
 	const struct gemm_call call = {
 		.a = dy,
 		.b = x,
 		.d = dw,
-		.m = rows,
-		.n = c,
-		.k = n,
-		.lda = dy_ld,
-		.ldb = c,
-		.ldd = c,
+		.m = s.o,
+		.n = s.c,
+		.k = s.n,
+		.lda = s.o,
+		.ldb = s.c,
+		.ldd = s.c,
 		.a_transposed = true,
-		.accumulate = true,
+		.accumulate = mode == GRADIENT_ADD,
 		.in = cu->base.act,
 		.out = DTYPE_F32,
 		.epilogue = GEMM_PLAIN,
 	};
 	cuda_gemm(cu, &call);
-	cuda_weights_changed(cu, dw, (size_t)rows * c * sizeof(float));
-}
-
-void cuda_linear_backward_weight(struct backend *be, float *dw, float *dbias, const act_t *dy, const act_t *x,
-								 struct linear_shape s) {
-	struct cuda_backend *cu = cuda_of(be);
-	weight_gradient(cu, dw, dy, s.o, x, s.n, s.o, s.c);
+	cuda_weights_changed(cu, dw, (size_t)s.o * s.c * sizeof(float));
 	if (!dbias)
 		return;
 	float *partial = cuda_scratch(cu, SCRATCH_PARTIALS, column_sum_scratch_floats(s.n, s.o) * sizeof(float));

@@ -121,8 +121,9 @@ struct head {
 	int c, v, vp, ld;
 };
 
-/* Computes dx = dlogits wte; dwte += dlogits^T x. */
-static void head_backward(struct cuda_backend *cu, const struct head *h, act_t *dx, const act_t *x, int n) {
+/* Computes dx = dlogits wte; dwte = or += dlogits^T x. */
+static void head_backward(struct cuda_backend *cu, const struct head *h, act_t *dx, const act_t *x, int n,
+						  enum gradient_mode mode) {
 	const struct gemm_call input = {
 		.a = h->logits,
 		.b = cuda_weights(cu, h->wte, (size_t)h->vp * h->c),
@@ -148,7 +149,7 @@ static void head_backward(struct cuda_backend *cu, const struct head *h, act_t *
 		.ldb = h->c,
 		.ldd = h->c,
 		.a_transposed = true,
-		.accumulate = true,
+		.accumulate = mode == GRADIENT_ADD,
 		.in = cu->base.act,
 		.out = DTYPE_F32,
 		.epilogue = GEMM_PLAIN,
@@ -186,7 +187,7 @@ int cuda_logits_rows(size_t chunk_bytes, size_t row_bytes, int n) {
 }
 
 void cuda_classifier(struct backend *be, float *losses, act_t *dx, float *dwte, const act_t *x, const float *wte,
-					 const int32_t *targets, int n, int c, int v, int vp, float grad_scale) {
+					 const int32_t *targets, int n, int c, int v, int vp, float grad_scale, enum gradient_mode mode) {
 	struct cuda_backend *cu = cuda_of(be);
 	size_t row_bytes = cuda_logits_row_bytes(be->act, vp);
 	int ld = (int)(row_bytes / dtype_bytes(be->act)), chunk = cuda_logits_rows(cu->logits_chunk_bytes, row_bytes, n);
@@ -200,8 +201,11 @@ void cuda_classifier(struct backend *be, float *losses, act_t *dx, float *dwte, 
 										  ld,       dx != NULL,           parts.grad_scale};
 		launch_classifier(cu->stream, be->act, &p);
 		if (dx)
-			head_backward(cu, &h, backend_act_at(be, dx, (size_t)first * c), from, rows);
+			head_backward(cu, &h, backend_act_at(be, dx, (size_t)first * c), from, rows,
+						  first == 0 ? mode : GRADIENT_ADD);
 	}
+	if (dx && mode == GRADIENT_WRITE && v < vp)
+		be->ops->zero(be, dwte + (size_t)v * c, (size_t)(vp - v) * c * sizeof *dwte);
 	if (dx)
 		cuda_weights_changed(cu, dwte, (size_t)v * c * sizeof *dwte);
 	if (!cu->micro.batch)

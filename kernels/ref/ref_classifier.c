@@ -27,8 +27,9 @@ static double softmax_loss(double *logits, int target, int v) {
 }
 
 void ref_classifier(struct backend *be, float *losses, act_t *dx, float *dwte, const act_t *x, const float *wte,
-					const int32_t *targets, int n, int c, int v, int vp, float grad_scale) {
-	(void)vp;
+					const int32_t *targets, int n, int c, int v, int vp, float grad_scale, enum gradient_mode mode) {
+	for (size_t i = 0; dx && mode == GRADIENT_WRITE && i < (size_t)vp * (size_t)c; i++)
+		dwte[i] = 0;
 	double *p = ref_scratch(be, (size_t)v + (size_t)c), *dx_row = p + v;
 	for (int row = 0; row < n; row++) {
 		const float *xr = act_f32c(x) + (size_t)row * c;

@@ -52,7 +52,7 @@ void ref_linear_backward_input(struct backend *be, act_t *dx, const act_t *dy, c
 }
 
 void ref_linear_backward_weight(struct backend *be, float *dw, float *dbias, const act_t *dy, const act_t *x,
-								struct linear_shape s) {
+								struct linear_shape s, enum gradient_mode mode) {
 	double *row = ref_scratch(be, (size_t)s.c);
 	for (int o = 0; o < s.o; o++) {
 		double bias_sum = 0;
@@ -64,8 +64,10 @@ void ref_linear_backward_weight(struct backend *be, float *dw, float *dbias, con
 			for (int i = 0; i < s.c; i++)
 				row[i] += d * (double)act_f32c(x)[(size_t)n * s.c + i];
 		}
-		for (int i = 0; i < s.c; i++)
-			dw[(size_t)o * s.c + i] = (float)((double)dw[(size_t)o * s.c + i] + row[i]);
+		for (int i = 0; i < s.c; i++) {
+			float *at = dw + (size_t)o * s.c + i;
+			*at = (float)((mode == GRADIENT_WRITE ? 0 : (double)*at) + row[i]);
+		}
 		if (dbias)
 			dbias[o] = (float)((double)dbias[o] + bias_sum);
 	}

@@ -16,12 +16,12 @@ struct head_arrays {
 };
 
 static struct head_arrays run(struct backend *be, const struct head_case *k, float *x, const float *wte,
-							  const int32_t *targets, bool grad) {
+							  const int32_t *targets, bool grad, enum gradient_mode mode) {
 	size_t n = (size_t)k->n, c = (size_t)k->c;
 	struct head_arrays r = {random_floats(n, 9, 1), zero_floats(n * c), random_floats((size_t)k->vp * c, 7, 0.01f),
 							zero_floats(n * k->v)};
 	be->ops->classifier(be, r.losses, grad ? as_act(r.dx) : NULL, grad ? r.dwte : NULL, as_act(x), wte, targets, k->n,
-						k->c, k->v, k->vp, 0.25f);
+						k->c, k->v, k->vp, 0.25f, mode);
 	be->ops->logits(be, r.logits, as_act(x), wte, k->n, k->c, k->v);
 	return r;
 }
@@ -40,8 +40,10 @@ static void head_body(struct backend *ref, struct backend *cpu, const void *ctx)
 	int32_t *targets = random_tokens(n, 3, k->v);
 	for (size_t i = 1; i < n; i += 3)
 		targets[i] = -1;
-	for (int grad = 0; grad < 2; grad++) {
-		struct head_arrays want = run(ref, k, x, wte, targets, grad), got = run(cpu, k, x, wte, targets, grad);
+	for (int grad = 0; grad < 3; grad++) {
+		const enum gradient_mode mode = grad == 2 ? GRADIENT_WRITE : GRADIENT_ADD;
+		struct head_arrays want = run(ref, k, x, wte, targets, grad > 0, mode);
+		struct head_arrays got = run(cpu, k, x, wte, targets, grad > 0, mode);
 		check_close("logits", got.logits, want.logits, n * k->v, TOL_PRODUCT);
 		check_close("losses", got.losses, want.losses, n, TOL_PRODUCT);
 		check_close("dx", got.dx, want.dx, n * c, TOL_PRODUCT);
@@ -49,7 +51,7 @@ static void head_body(struct backend *ref, struct backend *cpu, const void *ctx)
 		for (size_t i = 1; i < n; i += 3)
 			assert_true(got.losses[i] == 0);
 		/* Padded rows get no gradient. */
-		float *start = random_floats(vc, 7, 0.01f);
+		float *start = grad == 2 ? zero_floats(vc) : random_floats(vc, 7, 0.01f);
 		check_same("dwte of padding", got.dwte + (size_t)k->v * c, start + (size_t)k->v * c, vc - (size_t)k->v * c);
 		free(start);
 		release(&want);
@@ -71,7 +73,8 @@ static void bf16_body(struct backend *ref, struct backend *cpu, const void *ctx)
 	size_t n = (size_t)k->n, c = (size_t)k->c, vc = (size_t)k->vp * c;
 	float *x = random_floats(n * c, 1, 2), *wte = random_floats(vc, 2, 1);
 	int32_t *targets = random_tokens(n, 3, k->v);
-	struct head_arrays want = run(ref, k, x, wte, targets, true), got = run(cpu, k, x, wte, targets, true);
+	struct head_arrays want = run(ref, k, x, wte, targets, true, GRADIENT_ADD);
+	struct head_arrays got = run(cpu, k, x, wte, targets, true, GRADIENT_ADD);
 	check_rms("logits", got.logits, want.logits, n * k->v, TOL_BF16_PRODUCT);
 	check_rms("losses", got.losses, want.losses, n, TOL_BF16_PRODUCT);
 	check_rms("dx", got.dx, want.dx, n * c, TOL_BF16_SOFTMAX);
@@ -111,7 +114,7 @@ static void nan_body(struct backend *ref, struct backend *cpu, const void *ctx) 
 	float *x = random_floats(N * C, 1, 1), *wte = random_floats(V * C, 2, 1), losses[N];
 	int32_t targets[N] = {0, 1, 2, -1};
 	x[C] = x[3 * C] = NAN;
-	cpu->ops->classifier(cpu, losses, NULL, NULL, as_act(x), wte, targets, N, C, V, V, 1);
+	cpu->ops->classifier(cpu, losses, NULL, NULL, as_act(x), wte, targets, N, C, V, V, 1, GRADIENT_ADD);
 	assert_false(isnan(losses[0]));
 	assert_true(isnan(losses[1]));
 	assert_false(isnan(losses[2]));

@@ -192,9 +192,9 @@ static void linear_gradients(void **state) {
 	float *dmid = zero_floats(N * H), *dx = zero_floats(N * C), *dw1 = zero_floats(H * C), *db1 = zero_floats(H);
 	float *dw2 = zero_floats(O * H), *db2 = zero_floats(O);
 	mlp_loss(ref, &k);
-	ref->ops->linear_backward_weight(ref, dw2, db2, as_act(k.dout), as_act(k.mid), k.s2);
+	ref->ops->linear_backward_weight(ref, dw2, db2, as_act(k.dout), as_act(k.mid), k.s2, GRADIENT_ADD);
 	ref->ops->linear_backward_input(ref, as_act(dmid), as_act(k.dout), k.w2, as_act(k.pre), k.s2, LINEAR_GELU);
-	ref->ops->linear_backward_weight(ref, dw1, db1, as_act(dmid), as_act(k.x), k.s1);
+	ref->ops->linear_backward_weight(ref, dw1, db1, as_act(dmid), as_act(k.x), k.s1, GRADIENT_WRITE);
 	ref->ops->linear_backward_input(ref, as_act(dx), as_act(dmid), k.w1, NULL, k.s1, LINEAR_NONE);
 	check_gradient("dx", ref, mlp_loss, &k, k.x, N * C, dx);
 	check_gradient("dw1", ref, mlp_loss, &k, k.w1, H * C, dw1);
@@ -252,7 +252,8 @@ static double head_loss(struct backend *ref, const void *ctx) {
 	const struct head *k = ctx;
 	float losses[HEAD_N];
 	double sum = 0;
-	ref->ops->classifier(ref, losses, NULL, NULL, as_act(k->x), k->wte, k->targets, HEAD_N, HEAD_C, HEAD_V, HEAD_VP, 1);
+	ref->ops->classifier(ref, losses, NULL, NULL, as_act(k->x), k->wte, k->targets, HEAD_N, HEAD_C, HEAD_V, HEAD_VP, 1,
+						 GRADIENT_ADD);
 	for (int i = 0; i < HEAD_N; i++)
 		sum += (double)losses[i];
 	return sum * 0.5;
@@ -265,7 +266,7 @@ static void classifier_gradients(void **state) {
 	struct head k = {random_floats(HEAD_N * HEAD_C, 1, 1), random_floats(HEAD_VP * HEAD_C, 2, 1), targets};
 	float *dx = zero_floats(HEAD_N * HEAD_C), *dwte = zero_floats(HEAD_VP * HEAD_C), losses[HEAD_N];
 	ref->ops->classifier(ref, losses, as_act(dx), dwte, as_act(k.x), k.wte, targets, HEAD_N, HEAD_C, HEAD_V, HEAD_VP,
-						 0.5f);
+						 0.5f, GRADIENT_ADD);
 	check_gradient("dx", ref, head_loss, &k, k.x, HEAD_N * HEAD_C, dx);
 	check_gradient("dwte", ref, head_loss, &k, k.wte, HEAD_VP * HEAD_C, dwte);
 	free(k.x);

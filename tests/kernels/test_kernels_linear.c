@@ -13,23 +13,24 @@ static const struct linear_shape shapes[] = {{1, 1, 1},      {3, 7, 17},      {1
 											 {64, 128, 512}, {7, 1023, 17},   {1023, 33, 127}};
 
 struct linear_arrays {
-	float *y, *pre, *dx, *dw, *db;
+	float *y, *pre, *dx, *dw, *written, *db;
 };
 
 static struct linear_arrays run(struct backend *be, struct linear_shape s, float *x, const float *w, const float *bias,
 								float *dy, float *below, enum linear_epilogue ep) {
 	size_t no = (size_t)s.n * s.o, nc = (size_t)s.n * s.c, oc = (size_t)s.o * s.c;
-	struct linear_arrays r = {zero_floats(no), zero_floats(no), zero_floats(nc), random_floats(oc, 7, 1),
-							  random_floats((size_t)s.o, 8, 1)};
+	struct linear_arrays r = {zero_floats(no),         zero_floats(no),         zero_floats(nc),
+							  random_floats(oc, 7, 1), random_floats(oc, 9, 1), random_floats((size_t)s.o, 8, 1)};
 	bool gelu = ep == LINEAR_GELU;
 	be->ops->linear_forward(be, as_act(r.y), gelu ? as_act(r.pre) : NULL, as_act(x), w, bias, s, ep);
 	be->ops->linear_backward_input(be, as_act(r.dx), as_act(dy), w, gelu ? as_act(below) : NULL, s, ep);
-	be->ops->linear_backward_weight(be, r.dw, bias ? r.db : NULL, as_act(dy), as_act(x), s);
+	be->ops->linear_backward_weight(be, r.dw, bias ? r.db : NULL, as_act(dy), as_act(x), s, GRADIENT_ADD);
+	be->ops->linear_backward_weight(be, r.written, NULL, as_act(dy), as_act(x), s, GRADIENT_WRITE);
 	return r;
 }
 
 static void release(struct linear_arrays *r) {
-	float *all[] = {r->y, r->pre, r->dx, r->dw, r->db};
+	float *all[] = {r->y, r->pre, r->dx, r->dw, r->written, r->db};
 	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
 		free(all[i]);
 }
@@ -53,6 +54,7 @@ static void compare(struct backend *ref, struct backend *cpu, struct linear_shap
 		check_close("pre", got.pre, want.pre, no, TOL_PRODUCT);
 		check_close("dx", got.dx, want.dx, nc, TOL_PRODUCT);
 		check_close("dw", got.dw, want.dw, oc, TOL_PRODUCT);
+		check_close("dw, written", got.written, want.written, oc, TOL_PRODUCT);
 		check_close("dbias", got.db, want.db, (size_t)s.o, TOL_REDUCTION);
 		release(&want);
 		release(&got);
@@ -91,6 +93,7 @@ static void near_body(struct backend *ref, struct backend *cpu, const void *ctx)
 	check_rms("y", got.y, want.y, no, TOL_BF16_PRODUCT);
 	check_rms("dx", got.dx, want.dx, nc, TOL_BF16_PRODUCT);
 	check_rms("dw", got.dw, want.dw, oc, TOL_BF16_PRODUCT);
+	check_rms("dw, written", got.written, want.written, oc, TOL_BF16_PRODUCT);
 	release(&want);
 	release(&got);
 	float *all[] = {x, w, dy};

@@ -29,9 +29,9 @@ static void step(struct backend *be, float *r) {
 	o->layernorm_forward(be, as_act(y), mean, rstd, as_act(x), norm, norm, N, C);
 	o->linear_forward(be, as_act(qkv), NULL, as_act(y), w, bias, up, LINEAR_NONE);
 	o->attention_forward(be, as_act(out), lse, as_act(qkv), at);
-	o->classifier(be, losses, as_act(dx), dwte, as_act(out), wte, tokens, N, C, V, V, 0.1f);
+	o->classifier(be, losses, as_act(dx), dwte, as_act(out), wte, tokens, N, C, V, V, 0.1f, GRADIENT_ADD);
 	o->attention_backward(be, as_act(dqkv), as_act(dx), as_act(qkv), as_act(out), lse, at);
-	o->linear_backward_weight(be, dw, db, as_act(dqkv), as_act(y), up);
+	o->linear_backward_weight(be, dw, db, as_act(dqkv), as_act(y), up, GRADIENT_WRITE);
 	o->linear_backward_input(be, as_act(y), as_act(dqkv), w, NULL, up, LINEAR_NONE);
 	o->layernorm_backward(be, as_act(dx), dnorm, dnorm + C, as_act(y), as_act(x), norm, mean, rstd, N, C);
 	o->embed_backward(be, dwte, NULL, tokens, as_act(dx), B, T, C);

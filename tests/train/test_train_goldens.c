@@ -180,7 +180,7 @@ static const int32_t *batch_of(const struct fixture *f, const char *name, size_t
 static double run_batch(struct fixture *f, size_t step) {
 	const int32_t *tokens = batch_of(f, "tokens", step), *targets = batch_of(f, "targets", step);
 	model_forward(f->model, f->params, tokens, f->shape[BATCH], f->shape[CONTEXT]);
-	model_backward(f->model, f->params, f->grads, tokens, targets, 1 / (float)f->tokens, f->losses);
+	model_backward(f->model, f->params, f->grads, tokens, targets, 1 / (float)f->tokens, f->losses, GRADIENT_ADD);
 	return mean_loss(f);
 }
 

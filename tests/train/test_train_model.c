@@ -182,10 +182,11 @@ static double total_loss(struct model *m, const float *params, struct model_batc
 	return sum;
 }
 
+/* Computes the gradient in memory that held something else before. */
 static void gradient(struct model *m, const float *params, float *grads, struct model_batch *b) {
-	m->be->ops->zero(m->be, grads, m->layout.n_params * sizeof *grads);
+	m->be->ops->add_scaled(m->be, grads, 0, 1, params, NULL, m->layout.n_params);
 	model_forward(m, params, b->tokens, CASE_BATCH, CASE_CONTEXT);
-	model_backward(m, params, grads, b->tokens, b->targets, 1, b->losses);
+	model_backward(m, params, grads, b->tokens, b->targets, 1, b->losses, GRADIENT_WRITE);
 }
 
 struct direction {

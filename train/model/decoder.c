@@ -173,7 +173,7 @@ static void linear_gradient(struct model *m, float *grads, int first, struct dec
 							const act_t *x, int c, int o) {
 	m->be->ops->linear_backward_weight(m->be, grads_in(m, grads, first, part.weight),
 									   grads_in(m, grads, first, part.bias), dy, x,
-									   (struct linear_shape){rows_of(m), c, o});
+									   (struct linear_shape){rows_of(m), c, o}, plan_of(m)->mode);
 }
 
 /* Computes dbranch = dy w. */
@@ -269,7 +269,7 @@ static void classify(struct model *m, const float *params, const int32_t *target
 					 float grad_scale, float *losses) {
 	const struct model_shape *s = &m->shape;
 	m->be->ops->classifier(m->be, losses, dx, dw, plan_of(m)->last, weights_in(m, params, 0, classifier_of(m)), targets,
-						   rows_of(m), s->n_embd, s->vocab, model_padded_vocab(s), grad_scale);
+						   rows_of(m), s->n_embd, s->vocab, model_padded_vocab(s), grad_scale, plan_of(m)->mode);
 }
 
 void decoder_loss(struct model *m, const float *params, const int32_t *targets, float *losses) {
@@ -317,12 +317,36 @@ static void gradients_final(const struct model *m, int first, int end) {
 						end < l->n_tensors ? l->tensors[end].offset : l->n_params);
 }
 
+/* Returns true if tensor i's gradient is written by its first product: a linear's matrix, of which
+ * `i` may be any part, or the classifier's. */
+static bool is_written(const struct model *m, int i) {
+	const struct decoder_spec *spec = plan_of(m)->spec;
+	if (i == classifier_of(m))
+		return true;
+	return i >= spec->first_block && i < behind_blocks(m) && m->layout.tensors[i].cols > 1;
+}
+
+/* Zeroes all gradients that a backward pass adds to: norms, biases, embeddings. */
+static void zero_sums(struct model *m, float *grads) {
+	const struct model_layout *l = &m->layout;
+	for (int first = 0, end; first < l->n_tensors; first = end + 1) {
+		for (end = first; end < l->n_tensors && !is_written(m, end);)
+			end++;
+		size_t begin = l->tensors[first].offset, to = end < l->n_tensors ? l->tensors[end].offset : l->n_params;
+		if (end > first)
+			m->be->ops->zero(m->be, grads + begin, (to - begin) * sizeof *grads);
+	}
+}
+
 void decoder_backward(struct model *m, const float *params, float *grads, const int32_t *tokens, const int32_t *targets,
-					  float grad_scale, float *losses) {
+					  float grad_scale, float *losses, enum gradient_mode mode) {
 	const struct backend_ops *op = m->be->ops;
-	const struct decoder_plan *p = plan_of(m);
+	struct decoder_plan *p = m->plan;
 	const struct decoder_spec *spec = p->spec;
 	int c = m->shape.n_embd, last = m->shape.n_layer - 1;
+	p->mode = mode;
+	if (mode == GRADIENT_WRITE)
+		zero_sums(m, grads);
 	classify(m, params, targets, p->dbranch, grads_in(m, grads, 0, classifier_of(m)), grad_scale, losses);
 	op->zero(m->be, p->dx, (size_t)rows_of(m) * (size_t)c * dtype_bytes(m->be->act));
 	norm_backward(m, params, grads, behind_blocks(m), spec->norm_last, layer_at(m, last).x_next, p->stats_last);

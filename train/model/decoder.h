@@ -64,6 +64,7 @@ struct decoder_plan {
 	float *stats_last;             /* (2, N) */
 	act_t *branch;                 /* (N, C) output of a projection, before it joins the residual stream */
 	act_t *dx, *dbranch, *dhidden; /* (N, C), (N, C), (N, F) gradients; NULL in a forward-only model */
+	enum gradient_mode mode;       /* of the running backward pass */
 	act_t *dwide;                  /* (N, widest of fan F and qkv's channels) gradient of pre, then of qkv */
 	float *rope;                   /* (context, head_dim / 2, 2), rope_table.h; NULL if not rotary */
 };
@@ -74,7 +75,7 @@ int decoder_widest_linear(const struct model_shape *s, const struct decoder_spec
 void decoder_forward(struct model *m, const float *params, const int32_t *tokens, int b, int t);
 void decoder_loss(struct model *m, const float *params, const int32_t *targets, float *losses);
 void decoder_backward(struct model *m, const float *params, float *grads, const int32_t *tokens, const int32_t *targets,
-					  float grad_scale, float *losses);
+					  float grad_scale, float *losses, enum gradient_mode mode);
 void decoder_logits(struct model *m, const float *params, int first, int n_rows, float *host_out);
 void decoder_decode(struct model *m, const float *params, const int32_t *tokens, int first, int n, float *host_out);
 

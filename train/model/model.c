@@ -248,9 +248,9 @@ void model_loss(struct model *m, const float *params, const int32_t *targets, fl
 }
 
 void model_backward(struct model *m, const float *params, float *grads, const int32_t *tokens, const int32_t *targets,
-					float grad_scale, float *losses) {
+					float grad_scale, float *losses, enum gradient_mode mode) {
 	RV_ASSERT(m->b > 0 && !m->options.forward_only);
-	m->ops->backward(m, params, grads, tokens, targets, grad_scale, losses);
+	m->ops->backward(m, params, grads, tokens, targets, grad_scale, losses, mode);
 }
 
 struct pass {
@@ -263,11 +263,12 @@ static void run_pass(void *ctx) {
 	const struct pass *p = ctx;
 	const struct micro_batch *k = p->batch;
 	model_forward(p->m, k->params, k->tokens, k->b, k->t);
-	model_backward(p->m, k->params, k->grads, k->tokens, k->targets, k->grad_scale, p->losses);
+	model_backward(p->m, k->params, k->grads, k->tokens, k->targets, k->grad_scale, p->losses,
+				   k->first ? GRADIENT_WRITE : GRADIENT_ADD);
 }
 
 bool model_micro_step(struct model *m, const float *params, float *grads, const int32_t *tokens, const int32_t *targets,
-					  int b, int t, float grad_scale, float *losses) {
+					  int b, int t, float grad_scale, float *losses, enum gradient_mode mode) {
 	const struct micro_batch batch = {
 		.tokens = tokens,
 		.targets = targets,
@@ -277,6 +278,7 @@ bool model_micro_step(struct model *m, const float *params, float *grads, const 
 		.owner = m,
 		.params = params,
 		.grads = grads,
+		.first = mode == GRADIENT_WRITE,
 		.only_enqueues = !m->on_gradients,
 	};
 	struct pass pass = {m, &batch, losses};

@@ -100,10 +100,10 @@ struct model_ops {
 	void (*forward)(struct model *m, const float *params, const int32_t *tokens, int b, int t);
 	/* Computes losses (b*t) of the last forward, without gradients. */
 	void (*loss)(struct model *m, const float *params, const int32_t *targets, float *losses);
-	/* Computes losses (b*t), grads += grad_scale * d(sum of losses)/d(params) of the last
-	 * forward. */
+	/* Computes losses (b*t), and grads = or += grad_scale * d(sum of losses)/d(params) of the last
+	 * forward, by `mode`. */
 	void (*backward)(struct model *m, const float *params, float *grads, const int32_t *tokens, const int32_t *targets,
-					 float grad_scale, float *losses);
+					 float grad_scale, float *losses, enum gradient_mode mode);
 	/* Writes host_out (n_rows, vocab): logits of rows [first, first + n_rows), last forward. */
 	void (*logits)(struct model *m, const float *params, int first, int n_rows, float *host_out);
 	/* Decodes n tokens of one sequence at positions [first, first + n), with keys and values of
@@ -177,12 +177,13 @@ void model_init_params(const struct model *m, float *params, uint64_t seed);
 void model_forward(struct model *m, const float *params, const int32_t *tokens, int b, int t);
 void model_loss(struct model *m, const float *params, const int32_t *targets, float *losses);
 void model_backward(struct model *m, const float *params, float *grads, const int32_t *tokens, const int32_t *targets,
-					float grad_scale, float *losses);
-/* Computes forward and backward of one micro-batch. Returns true if losses (b*t) are written; false
+					float grad_scale, float *losses, enum gradient_mode mode);
+/* Computes forward and backward of one micro-batch; the first of a step writes grads, whatever is
+ * there (GRADIENT_WRITE: all of it but padding between tensors, which stays). Returns true if losses (b*t) are written; false
  * if the backend does not wait: be->ops->micro_losses delivers them later, in order. Tokens and
  * targets may change once it returns. */
 bool model_micro_step(struct model *m, const float *params, float *grads, const int32_t *tokens, const int32_t *targets,
-					  int b, int t, float grad_scale, float *losses);
+					  int b, int t, float grad_scale, float *losses, enum gradient_mode mode);
 
 /* Decode text token by token in time proportional to the new tokens, by cached keys and values.
  * model_decode_begin empties the cache, which its first call allocates (RV_E_NOMEM). model_decode

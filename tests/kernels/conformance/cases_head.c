@@ -32,14 +32,15 @@ static void classifier(struct duo *d, int size) {
 	int32_t *targets = random_tokens((size_t)n, d->seed++, v);
 	for (int i = 1; i < n; i += 3)
 		targets[i] = -1;
-	for (int gradient = 0; gradient < 2; gradient++) {
+	for (int gradient = 0; gradient < 3; gradient++) {
 		int x = duo_random(d, "x", DUO_ACT, nc, 2), wte = duo_random(d, "wte", DUO_WEIGHT, vc, wte_amplitude(c));
 		int dx = gradient ? duo_random(d, "dx", DUO_ACT, nc, 1) : -1;
 		int dwte = gradient ? duo_random(d, "dwte", DUO_F32, vc, 0.01f) : -1;
 		float *losses[2] = {zero_floats((size_t)n), zero_floats((size_t)n)};
-		ON_BOTH(d, s, gradient ? "both ways" : "forward")
+		const enum gradient_mode mode = gradient == 2 ? GRADIENT_WRITE : GRADIENT_ADD;
+		ON_BOTH(d, s, gradient == 2 ? "both ways, dwte written" : gradient ? "both ways" : "forward")
 		s.be->ops->classifier(s.be, losses[s.be == d->be], duo_act(s, dx), duo_f32(s, dwte), duo_act(s, x),
-							  duo_f32(s, wte), targets, n, c, v, vp, 0.25f);
+							  duo_f32(s, wte), targets, n, c, v, vp, 0.25f, mode);
 		duo_check_host(d, "losses", losses[1], losses[0], (size_t)n, duo_tolerance(d, TOL_PRODUCT, 2e-2));
 		for (int i = 1; i < n; i += 3)
 			duo_expect(d, losses[1][i] == 0, "the loss of a token without a target is 0");
@@ -78,7 +79,8 @@ static void nan_token(struct duo *d, int size) {
 	values[C] = values[3 * C] = NAN;
 	int x = duo_given(d, "x", DUO_ACT, values, N * C), wte = duo_random(d, "wte", DUO_WEIGHT, (size_t)v * C, 1);
 	struct duo_side s = {.duo = d, .be = d->be};
-	s.be->ops->classifier(s.be, losses, NULL, NULL, duo_act(s, x), duo_f32(s, wte), targets, N, C, v, v, 1);
+	s.be->ops->classifier(s.be, losses, NULL, NULL, duo_act(s, x), duo_f32(s, wte), targets, N, C, v, v, 1,
+						  GRADIENT_ADD);
 	duo_expect(d, isfinite(losses[0]) && isnan(losses[1]) && isfinite(losses[2]) && losses[3] == 0,
 			   "a NaN shows in the loss of its token alone");
 	free(values);

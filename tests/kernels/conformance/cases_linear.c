@@ -31,16 +31,22 @@ static void linear(struct duo *d, int size) {
 		int pre = ep == LINEAR_GELU ? duo_random(d, "pre", DUO_ACT, no, 1) : -1;
 		int below = ep == LINEAR_GELU ? duo_random(d, "below", DUO_ACT, nc, 4) : -1;
 		int dx = duo_random(d, "dx", DUO_ACT, nc, 1), dw = duo_random(d, "dw", DUO_F32, oc, 1);
+		int written = duo_random(d, "dw, written", DUO_F32, oc, 1);
 		ON_BOTH(d, s, ep == LINEAR_GELU ? "forward + GELU" : "forward")
 		s.be->ops->linear_forward(s.be, duo_act(s, y), duo_act(s, pre), duo_act(s, x), duo_f32(s, w), duo_f32(s, bias),
 								  k, ep);
 		ON_BOTH(d, s, ep == LINEAR_GELU ? "dX + GELU'" : "dX")
 		s.be->ops->linear_backward_input(s.be, duo_act(s, dx), duo_act(s, dy), duo_f32(s, w), duo_act(s, below), k, ep);
 		ON_BOTH(d, s, bias >= 0 ? "dW + dbias" : "dW")
-		s.be->ops->linear_backward_weight(s.be, duo_f32(s, dw), duo_f32(s, dbias), duo_act(s, dy), duo_act(s, x), k);
+		s.be->ops->linear_backward_weight(s.be, duo_f32(s, dw), duo_f32(s, dbias), duo_act(s, dy), duo_act(s, x), k,
+										  GRADIENT_ADD);
+		ON_BOTH(d, s, "dW, written")
+		s.be->ops->linear_backward_weight(s.be, duo_f32(s, written), NULL, duo_act(s, dy), duo_act(s, x), k,
+										  GRADIENT_WRITE);
 		duo_check(d, y, TOL_PRODUCT);
 		duo_check(d, dx, TOL_PRODUCT);
 		duo_check(d, dw, TOL_PRODUCT);
+		duo_check(d, written, TOL_PRODUCT);
 		if (pre >= 0)
 			duo_check(d, pre, TOL_PRODUCT);
 		if (dbias >= 0)
