@@ -64,8 +64,8 @@ struct linear_shape {
 	int n, c, o; /* x (n, c), w (o, c), y (n, o) */
 };
 
-/* What happens to the gradient of a matrix: it is added to what is there; or it is written, whatever
- * was there, with the bits of adding to zero except for the sign of a zero. */
+/* The way to a matrix's gradient: added to what is there, or written, whatever was there, with the
+ * bits of adding to zero except for the sign of a zero. */
 enum gradient_mode { GRADIENT_ADD, GRADIENT_WRITE };
 
 /* Shape of a product. op(a) is (m, k), stored so or, with a_transposed, (k, m); op(b) is (k, n),

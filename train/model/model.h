@@ -179,9 +179,9 @@ void model_loss(struct model *m, const float *params, const int32_t *targets, fl
 void model_backward(struct model *m, const float *params, float *grads, const int32_t *tokens, const int32_t *targets,
 					float grad_scale, float *losses, enum gradient_mode mode);
 /* Computes forward and backward of one micro-batch; the first of a step writes grads, whatever is
- * there (GRADIENT_WRITE: all of it but padding between tensors, which stays). Returns true if losses (b*t) are written; false
- * if the backend does not wait: be->ops->micro_losses delivers them later, in order. Tokens and
- * targets may change once it returns. */
+ * there (GRADIENT_WRITE: all of it but padding between tensors, which stays). Returns true if
+ * losses (b*t) are written; false if the backend does not wait: be->ops->micro_losses delivers them
+ * later, in order. Tokens and targets may change once it returns. */
 bool model_micro_step(struct model *m, const float *params, float *grads, const int32_t *tokens, const int32_t *targets,
 					  int b, int t, float grad_scale, float *losses, enum gradient_mode mode);
 
