@@ -2,10 +2,9 @@
  * tensor.
  *
  * run_hash = H("rivulet run" | run id | configuration text); state_hash(0) = H("rivulet chain" |
- * run_hash); state_hash(r+1) = H("rivulet step" | state_hash(r) | digest(r)); digest(r) = H("rivulet round" |
- * r | root over the round's reduced chunks, merkle.h). Workers compute it
- * when they apply a round, the coordinator when it commits one; a joiner checks every step of
- * it. */
+ * run_hash); state_hash(r+1) = H("rivulet step" | state_hash(r) | digest(r)); digest(r) =
+ * H("rivulet round" | r | root over the round's reduced chunks, merkle.h). Workers compute it when
+ * they apply a round, the coordinator when it commits one; a joiner checks every step of it. */
 #ifndef RV_BASE_CHAIN_H
 #define RV_BASE_CHAIN_H
 

@@ -15,7 +15,9 @@ enum {
 };
 
 static struct {
+	atomic_bool held;
 	atomic_bool limits; /* the processor share is below ALL */
+	atomic_int threads; /* 0: no limit */
 	atomic_int device_percent;
 	atomic_int priority;  /* enum os_priority */
 	pthread_mutex_t lock; /* guards the fields below */
@@ -40,6 +42,20 @@ void gate_set_cpu_share(int percent) {
 	gate.rate = (double)percent / ALL * parallel_cores();
 	atomic_store(&gate.limits, percent < ALL);
 	pthread_mutex_unlock(&gate.lock);
+}
+
+void gate_hold(bool held) {
+	atomic_store(&gate.held, held);
+}
+
+void gate_set_threads(int threads) {
+	RV_ASSERT(threads >= 0);
+	atomic_store(&gate.threads, threads);
+}
+
+int gate_threads(int has) {
+	const int most = atomic_load_explicit(&gate.threads, memory_order_relaxed);
+	return most > 0 && most < has ? most : has;
 }
 
 void gate_set_device_share(int percent) {
@@ -102,6 +118,8 @@ static void follow_priority(void) {
 
 void gate_pass(const atomic_bool *stop) {
 	follow_priority();
+	while (atomic_load_explicit(&gate.held, memory_order_relaxed) && !is_set(stop))
+		nap(NAP_US);
 	if (!atomic_load_explicit(&gate.limits, memory_order_relaxed))
 		return;
 	for (int64_t in_us; !is_set(stop) && (in_us = paid_back_in_us()) > 0;)

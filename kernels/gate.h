@@ -27,6 +27,14 @@ enum { GATE_SAVED_MS = 100, GATE_DEBT_MS = 10000 };
 /* Limits the process to `percent` (1..100; 100: no limit) of the time of all processors that it may
  * run on. */
 void gate_set_cpu_share(int percent);
+/* Holds all threads back before their next task, or lets them go on: a pause. A GPU's micro-batch
+ * that has begun ends first. */
+void gate_hold(bool held);
+/* Limits parallel loops to `threads` at a time, from the next one on; 0: as many as their backend
+ * has. */
+void gate_set_threads(int threads);
+/* Returns `has`, or the fewer threads that a loop may take now. */
+int gate_threads(int has);
 /* Limits each GPU to `percent` (1..100; 100: no limit) of the time. */
 void gate_set_device_share(int percent);
 /* Sets the priority of threads at their next pass. A thread that the system does not let rise stays

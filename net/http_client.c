@@ -42,6 +42,7 @@ struct request {
 
 struct http_client {
 	CURLM *multi;
+	struct http_traffic traffic;
 	struct identity identity;
 	char pin[TLS_PIN_BYTES];
 	char addr[NET_ADDR_BYTES];
@@ -353,6 +354,21 @@ bool http_client_own(const struct http_client *c, struct address *out) {
 	return c->own.host[0] != '\0';
 }
 
+static void count_bytes(struct http_client *c, CURL *easy) {
+	long request = 0, headers = 0;
+	curl_off_t up = 0, down = 0;
+	curl_easy_getinfo(easy, CURLINFO_REQUEST_SIZE, &request);
+	curl_easy_getinfo(easy, CURLINFO_HEADER_SIZE, &headers);
+	curl_easy_getinfo(easy, CURLINFO_SIZE_UPLOAD_T, &up);
+	curl_easy_getinfo(easy, CURLINFO_SIZE_DOWNLOAD_T, &down);
+	c->traffic.tx_bytes += (uint64_t)request + (uint64_t)up;
+	c->traffic.rx_bytes += (uint64_t)headers + (uint64_t)down;
+}
+
+struct http_traffic http_client_traffic(const struct http_client *c) {
+	return c->traffic;
+}
+
 /* The request is over and free before its callback runs, so that the callback can start the next
  * one. */
 static void finish(struct http_client *c, struct request *r, CURLcode rc) {
@@ -360,6 +376,7 @@ static void finish(struct http_client *c, struct request *r, CURLcode rc) {
 	long status = 0;
 	struct http_reply reply = {.text = et.text};
 	curl_easy_getinfo(r->easy, CURLINFO_RESPONSE_CODE, &status);
+	count_bytes(c, r->easy);
 	if (rc != CURLE_OK)
 		reply.err = explain(c, r, rc, &et);
 	else

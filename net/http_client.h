@@ -80,6 +80,12 @@ void http_client_drop_stranded(struct http_client *c);
 /* Shuts down all connections, as after this machine slept. */
 void http_client_drop_all(struct http_client *c);
 
+/* Bytes of HTTP, without what TLS and TCP add, of the requests that have ended. */
+struct http_traffic {
+	uint64_t tx_bytes, rx_bytes;
+};
+struct http_traffic http_client_traffic(const struct http_client *c);
+
 /* Waits until one of `fds` is ready (fills revents: POLLIN, POLLOUT, POLLERR, POLLHUP), a request
  * progresses, http_client_wakeup is called, or `timeout_us` is over (rounded up to a millisecond;
  * negative: no limit), at most a minute. Then advances the requests and calls their callbacks.

@@ -2,6 +2,7 @@
 #include "train/replica.h"
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "kernels/host_memory.h"
 #include "train/replica_internal.h"
 
@@ -299,7 +300,9 @@ static enum rv_err take_gradient(struct replica *r, const uint32_t *shards, int 
 
 enum rv_err replica_step_shards(struct replica *r, const uint32_t *shards, int n, struct step_stats *out,
 								struct rv_errtext *et) {
+	const int64_t began_us = rv_clock_monotonic_us();
 	RV_TRY(take_gradient(r, shards, n, out, et));
+	r->gradient_us = rv_clock_monotonic_us() - began_us;
 	struct step_work w = {.r = r, .params = inner_of(r, out->lr, sqrt(r->parts[0].squares))};
 	replica_settle(r);
 	on_all_parts(r, update_of_part, &w);

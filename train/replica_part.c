@@ -156,17 +156,21 @@ static void on_gradients(void *ctx, size_t begin, size_t end) {
 }
 
 /* Starts and ends a micro-batch: while the time of GPUs is limited it is waited for, and rested
- * after. The time of processors is limited within their kernels. */
+ * after. It is also waited for where a step takes long, so that no more of them are queued than a
+ * pause may wait for. The time of processors is limited within their kernels. */
 static int64_t begin_batch(const struct replica *r) {
 	gate_pass(r->stop);
 	return rv_clock_monotonic_us();
 }
 
 static void end_batch(const struct replica *r, const struct replica_part *p, int64_t began_us) {
-	if (!gate_limits_device() || !p->be->ops->micro_losses)
+	enum { QUEUED_MAX_US = RV_US_PER_S / 2 };
+	const bool is_long = r->gradient_us == 0 || r->gradient_us > QUEUED_MAX_US;
+	if (!p->be->ops->micro_losses || (!gate_limits_device() && !is_long))
 		return;
 	p->be->ops->sync(p->be);
-	gate_device_end(rv_clock_monotonic_us() - began_us, r->stop);
+	if (gate_limits_device())
+		gate_device_end(rv_clock_monotonic_us() - began_us, r->stop);
 }
 
 /* Computes forward and backward of b sequences. Returns true if p->losses has their losses, false

@@ -62,6 +62,11 @@ int main(int argc, char **argv) {
 		 .explain = explain,
 		 .run = run},
 		worker_status_command,
+		worker_pause_command,
+		worker_resume_command,
+		worker_finish_command,
+		worker_set_command,
+		worker_leave_command,
 		worker_update_command,
 		{.run = NULL},
 	};

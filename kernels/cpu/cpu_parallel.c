@@ -30,6 +30,7 @@ static void run_serial(int n_tasks, cpu_task_fn *fn, void *ctx) {
 
 void cpu_parallel_on(int threads, int n_tasks, cpu_task_fn *fn, void *ctx) {
 #ifdef _OPENMP
+	threads = gate_threads(threads);
 	if (threads > 1 && n_tasks > 1) {
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
 		for (int task = 0; task < n_tasks; task++)

@@ -307,6 +307,7 @@ static void end_unwanted_dials(struct peers *p) {
 
 void peers_allow(struct peers *p, int64_t now_us, const struct member_ref *members, int n) {
 	p->now_us = now_us;
+	n = p->paused ? 0 : n;
 	int n_new = begin_wanting(p, members, n);
 	if (p->depth == 0)
 		peers_make_room(p, n_new);
@@ -317,6 +318,23 @@ void peers_allow(struct peers *p, int64_t now_us, const struct member_ref *membe
 			want(p, peer, &members[i]);
 	}
 	end_unwanted_dials(p);
+	p->depth--;
+	peers_reap(p);
+}
+
+void peers_pause(struct peers *p, int64_t now_us, bool paused) {
+	p->paused = paused;
+	peers_allow(p, now_us, NULL, 0);
+	if (!paused)
+		return;
+	p->depth++;
+	for (int i = 0; i < p->n_slots; i++)
+		if (p->links[i] != NULL) {
+			p->links[i]->quiet = true;
+			link_end(p->links[i], false, RV_E_CANCELLED, "this worker pauses");
+		}
+	for (int i = 0; i < p->n_members; i++)
+		p->members[i]->offered = false;
 	p->depth--;
 	peers_reap(p);
 }

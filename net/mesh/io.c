@@ -69,6 +69,10 @@ void peers_accept(struct peers *p) {
 	for (int i = 0; i < ACCEPT_BATCH; i++) {
 		struct address from;
 		int fd = p->net.accept(p->net.ctx, p->listen_fd, &from);
+		if (fd >= 0 && p->paused) {
+			p->net.close(p->net.ctx, fd);
+			continue;
+		}
 		if (fd >= 0) {
 			admit(p, fd, &from);
 			continue;

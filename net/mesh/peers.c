@@ -71,6 +71,48 @@ enum rv_err peers_check_listen(const char *listen, struct rv_errtext *et) {
 	return RV_OK;
 }
 
+/* Listens again on the port that it has, as a buffer's size is that of the listener. */
+static enum rv_err listen_again(struct peers *p, struct rv_errtext *et) {
+	struct address at;
+	char text[NET_ADDR_BYTES];
+	RV_TRY(address_parse(p->cfg.listen, &at, et));
+	at.port = p->port;
+	if (!address_format(&at, text))
+		return rv_fail(et, RV_E_RANGE, "%s: the address is too long", p->cfg.listen);
+	p->net.close(p->net.ctx, p->listen_fd);
+	p->listen_fd = -1;
+	return p->net.listen(p->net.ctx, text, peers_receive_bytes(p), &p->listen_fd, &p->port, et);
+}
+
+/* Ends all links, which come about anew. */
+static void renew_links(struct peers *p) {
+	p->depth++;
+	for (int i = 0; i < p->n_slots; i++)
+		if (p->links[i] != NULL)
+			link_end(p->links[i], false, RV_E_CANCELLED, "the cap on the download is another one");
+	p->depth--;
+	peers_reap(p);
+}
+
+enum rv_err peers_set_caps(struct peers *p, int64_t now_us, int64_t max_up, int64_t max_down, struct rv_errtext *et) {
+	const int buffer_bytes = peers_receive_bytes(p);
+	p->now_us = now_us;
+	if (max_up != p->up.bytes_per_s)
+		p->up = rate_of(max_up, now_us);
+	if (max_down != p->down.bytes_per_s)
+		p->down = rate_of(max_down, now_us);
+	if (peers_receive_bytes(p) == buffer_bytes)
+		return RV_OK;
+	const enum rv_err e = p->listen_fd >= 0 ? listen_again(p, et) : RV_OK;
+	renew_links(p);
+	return e;
+}
+
+void peers_charge(struct peers *p, uint64_t tx_bytes, uint64_t rx_bytes) {
+	rate_charge(&p->up, (size_t)tx_bytes);
+	rate_charge(&p->down, (size_t)rx_bytes);
+}
+
 static void close_link(struct peers *p, struct link *l) {
 	if (l != NULL)
 		p->net.close(p->net.ctx, l->fd);

@@ -167,7 +167,13 @@ void peers_allow(struct peers *p, int64_t now_us, const struct member_ref *membe
 /* Sets the members that the operator removed; replaces the earlier ones. Closes their links, does
  * not dial them, and refuses their HELLO whatever their ticket says. Self is not banned. */
 void peers_ban(struct peers *p, int64_t now_us, const struct banned *banned);
+/* Pauses the mesh: closes every link with a BYE, wants nobody, and closes what comes in at once; or
+ * ends that: peers_allow then names the members anew. */
+void peers_pause(struct peers *p, int64_t now_us, bool paused);
 bool peers_linked(const struct peers *p, uint32_t member);
+/* Changes the caps (peers_config), from now on. Another cap on the download has other receive
+ * buffers, and so all links come about anew. The faults of peers_new: it no longer listens. */
+enum rv_err peers_set_caps(struct peers *p, int64_t now_us, int64_t max_up, int64_t max_down, struct rv_errtext *et);
 /* Writes the numbers of the members that the mesh knows, ascending; returns how many: those that
  * are wanted or linked, and some that were. */
 int peers_list(const struct peers *p, uint32_t members[NET_MAX_PEERS]);
@@ -205,6 +211,10 @@ void peers_hurry(struct peers *p, int64_t now_us);
 /* Call it when this machine has slept, or the program did not run for long: as peers_hurry, and a
  * second link is dialed beside every one, since the other ends have given theirs up, as a rule. */
 void peers_woke(struct peers *p, int64_t now_us);
+
+/* Charges the caps for bytes that something else has sent and received over the same line: bulk of
+ * the mesh then waits until they are paid for. */
+void peers_charge(struct peers *p, uint64_t tx_bytes, uint64_t rx_bytes);
 
 int peers_pollfds(struct peers *p, struct pollfd *fds, int cap);
 /* Returns the time by which to call peers_handle; INT64_MAX: none. */

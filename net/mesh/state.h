@@ -86,7 +86,8 @@ struct peers {
 	struct rv_rng rng;
 	int64_t now_us;
 	struct banned banned;
-	int depth; /* callbacks or loops over links under way: no reaping */
+	int depth;   /* callbacks or loops over links under way: no reaping */
+	bool paused; /* peers_pause */
 	int listen_fd;
 	uint16_t port;
 	int64_t accept_again_us; /* next accept after file descriptors ran out */

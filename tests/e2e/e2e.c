@@ -265,6 +265,8 @@ static void launch(struct e2e *e, int i, const char *program, const char *env, c
 	const char *argv[ARGS_MAX] = {program ? program : "rivulet-worker",
 								  "--dir",
 								  dir,
+								  "--on-battery", /* it may be a laptop that tests */
+								  "--on-metered",
 								  "--data",
 								  e->data,
 								  "--threads",
@@ -275,7 +277,7 @@ static void launch(struct e2e *e, int i, const char *program, const char *env, c
 								  address,
 								  "--eval-every",
 								  "0"};
-	int n = e->says_little ? 3 : 13;
+	int n = e->says_little ? 5 : 15;
 	if (stat(conf, &st) != 0) { /* later it knows by itself */
 		argv[n++] = e->links[i];
 		argv[n++] = "--yes";

@@ -40,7 +40,9 @@ struct e2e {
 	int64_t steps_per_round;
 	long file_limit; /* bytes: no worker started from now on can write a longer file; 0: no limit */
 	const char *worker_args[E2E_MAX_ARGS]; /* more of them, for workers started from now on; NULL: no more */
-	bool says_little; /* workers started from now on get --dir, at first their link, and worker_args; nothing else */
+	/* Workers started from now on get --dir, at first their link, and worker_args; beside these
+	 * only that they work on battery and metered lines, too. */
+	bool says_little;
 	const char *coordinator_program; /* for starts from now on; NULL: rivulet-coordinator */
 	const char *coordinator_env;     /* the same: NULL or one "NAME=value" */
 	const char *coordinator_option;  /* the same: NULL or one more of its options */

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 
 /* Uses that much of this thread's processor time. */
 static void burn(int64_t us) {
@@ -31,6 +32,8 @@ static int open_again(void **state) {
 	gate_set_cpu_share(100);
 	gate_set_device_share(100);
 	gate_set_priority(OS_PRIORITY_NORMAL);
+	gate_set_threads(0);
+	gate_hold(false);
 	return 0;
 }
 
@@ -141,6 +144,38 @@ static void test_a_device_rests(void **state) {
 	assert_int_equal(sleeps(), then);
 }
 
+static void *pass_once(void *passed) {
+	gate_pass(NULL);
+	atomic_store((atomic_bool *)passed, true);
+	return NULL;
+}
+
+/* A pause holds a thread back for as long as it lasts, and no longer than a nap more. */
+static void test_hold(void **state) {
+	(void)state;
+	atomic_bool passed = false, stop = true;
+	pthread_t thread;
+	gate_hold(true);
+	gate_pass(&stop); /* results that nobody wants */
+	assert_int_equal(pthread_create(&thread, NULL, pass_once, &passed), 0);
+	(void)nanosleep(&(struct timespec){.tv_nsec = 200 * 1000 * 1000}, NULL);
+	assert_false(atomic_load(&passed));
+	gate_hold(false);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_true(atomic_load(&passed));
+}
+
+/* Fewer threads than the backend has compute, with the same results. */
+static void test_threads(void **state) {
+	(void)state;
+	assert_int_equal(gate_threads(8), 8);
+	gate_set_threads(3);
+	assert_int_equal(gate_threads(8), 3);
+	assert_int_equal(gate_threads(2), 2);
+	gate_set_threads(0);
+	assert_int_equal(gate_threads(8), 8);
+}
+
 struct seen {
 	int nice, policy;
 };
@@ -182,6 +217,8 @@ int main(void) {
 		cmocka_unit_test_teardown(test_stop, open_again),
 		cmocka_unit_test_teardown(test_a_device_rests, open_again),
 		cmocka_unit_test_teardown(test_priority, open_again),
+		cmocka_unit_test_teardown(test_hold, open_again),
+		cmocka_unit_test_teardown(test_threads, open_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -208,6 +208,9 @@ static void end_fault(struct sim *s, int nobody, void *arg) {
 	case FAULT_SLOW_DISK:
 		slow_disk(s, f, false);
 		break;
+	case FAULT_PAUSE:
+		worker_pause(s, f->host, false);
+		break;
 	default:
 		s->workers[f->host].disk.full = s->workers[f->host].disk.read_only = false;
 	}
@@ -238,6 +241,9 @@ static bool begin_lasting(struct sim *s, int number) {
 		break;
 	case FAULT_SLOW_DISK:
 		slow_disk(s, f, true);
+		break;
+	case FAULT_PAUSE:
+		worker_pause(s, f->host, true);
 		break;
 	case FAULT_DISK_FULL:
 		s->workers[f->host].disk.full = true;
@@ -464,6 +470,7 @@ void faults_heal(struct sim *s) {
 		w->disk.slowness = 1;
 		if (w->life == 0)
 			worker_start(s, h);
+		worker_pause(s, h, false);
 		w->speed = 1;
 	}
 }

@@ -467,6 +467,11 @@ static void allow(void *ctx, const struct document *d) {
 	reach_core_follow(w->reach.core, w->sim->now_us, d);
 }
 
+static void pause_links(void *ctx, bool paused) {
+	struct sim_worker *w = ctx;
+	peers_pause(w->mesh, w->sim->now_us, paused);
+}
+
 static enum rv_err begin_reduce(void *ctx, const struct document *d, struct rv_errtext *et) {
 	struct sim_worker *w = ctx;
 	(void)et;
@@ -534,6 +539,7 @@ static uint64_t given_bytes(void *ctx) {
 }
 
 const struct session_links_ops sim_links_ops = {.allow = allow,
+												.pause = pause_links,
 												.reduce_start = begin_reduce,
 												.reduce_restart = resume_reduce,
 												.reduce_stop = end_reduce,

@@ -41,6 +41,7 @@ const char *const sim_fault_names[SIM_FAULT_KINDS] = {[FAULT_HTTP_LOSS] = "http_
 													  [FAULT_WIPE] = "disk_wiped",
 													  [FAULT_CLOCK] = "clock_jumped",
 													  [FAULT_LEAVE] = "left",
+													  [FAULT_PAUSE] = "paused",
 													  [FAULT_FLIP] = "bit_flipped",
 													  [FAULT_RELAY] = "relay_killed",
 													  [FAULT_RELAY_CUT] = "relay_cut_off",
@@ -347,6 +348,23 @@ static void plan_relay(struct sim_plan *p, const struct sim_options *o) {
 	}
 }
 
+/* Workers that their owners pause, for a while, in half of all universes. */
+static void plan_pauses(struct sim_plan *p, const struct sim_options *o) {
+	enum { STREAM = 72, EVERY_US = 8 * SIM_S };
+	struct rv_rng r = rv_rng_of(o->seed, STREAM);
+	if (rv_rng_below(&r, 2) == 0)
+		return;
+	for (int64_t at = (int64_t)rv_rng_below(&r, EVERY_US); at < o->safety_us;
+		 at += 1 + (int64_t)rv_rng_below(&r, 2 * EVERY_US)) {
+		struct sim_fault *f = append(p, FAULT_PAUSE);
+		if (f == NULL)
+			return;
+		f->host = draw_worker(&r, o);
+		f->at_us = at;
+		f->lasts_us = draw_while(&r);
+	}
+}
+
 /* A run whose only copy goes is rolled back: where not all can be dialed the copy that is left may
  * be out of reach. */
 static void spare_the_last_copy(struct sim_plan *p) {
@@ -373,6 +391,7 @@ void sim_plan_of(const struct sim_options *o, struct sim_plan *p) {
 	plan_impostor(p, o);
 	plan_troublemakers(p, o);
 	plan_relay(p, o);
+	plan_pauses(p, o);
 	spare_the_last_copy(p);
 }
 

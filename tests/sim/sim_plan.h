@@ -63,6 +63,7 @@ enum sim_fault_kind {
 	FAULT_WIPE,      /* killed, and comes back with an empty disk */
 	FAULT_CLOCK,     /* the wall clock jumps by `amount` seconds; the process is started again */
 	FAULT_LEAVE,
+	FAULT_PAUSE,
 	FAULT_FLIP,         /* a bit of theta or v in memory */
 	FAULT_RELAY,        /* killed */
 	FAULT_RELAY_CUT,    /* `host` and the relay do not reach each other */

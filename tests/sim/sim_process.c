@@ -101,6 +101,7 @@ void worker_open(struct sim *s, int host, uint32_t member) {
 	w->found.reduced = NULL; /* the session has it */
 	mesh_open(s, host);
 	reach_open(s, host);
+	session_core_pause(w->session, s->now_us, w->paused); /* it holds over restarts */
 }
 
 /* ---- ends ---- */
@@ -138,6 +139,16 @@ void worker_leave(struct sim *s, int host) {
 		return;
 	sim_say(s, host, "leaves");
 	session_core_stop(w->session, s->now_us);
+	worker_turn(s, host);
+}
+
+void worker_pause(struct sim *s, int host, bool paused) {
+	struct sim_worker *w = &s->workers[host];
+	w->paused = paused;
+	if (w->session == NULL || w->ending)
+		return;
+	sim_say(s, host, paused ? "pauses" : "goes on");
+	session_core_pause(w->session, s->now_us, paused);
 	worker_turn(s, host);
 }
 

@@ -189,7 +189,7 @@ static void step_ends(struct sim *s, int host, void *arg) {
 	if (!is_current(s, host, arg))
 		return;
 	const struct sim_request *rq = &w->requests[0];
-	if (host == s->ghost) {
+	if (host == s->ghost || w->paused) {
 		work_until(s, host, s->now_us + s->opt.step_us, step_ends);
 		return;
 	}

@@ -88,6 +88,7 @@ struct sim_worker {
 	struct sim_disk disk;
 	double speed; /* of training */
 	bool dark;    /* power cut: nothing answers */
+	bool paused;  /* by its owner */
 	/* Bits flipped. Its theta or v is not the run's; since the state of which round; and the rounds
 	 * (as bits) of which this process has told its core such a full hash. */
 	bool flipped;
@@ -174,6 +175,8 @@ void worker_open(struct sim *s, int host, uint32_t member);
 void worker_crash(struct sim *s, int host, bool silent);
 /* A person asks it to stop. */
 void worker_leave(struct sim *s, int host);
+/* Its owner pauses it, or ends that. */
+void worker_pause(struct sim *s, int host, bool paused);
 /* Its session has ended: the process exits, and is started again where it is needed. */
 void worker_end(struct sim *s, int host);
 void worker_release(struct sim_worker *w);

@@ -18,6 +18,8 @@ struct tables {
 	struct store_job jobs[MAX_JOBS];
 	int n_jobs;
 	bool refuses_jobs, busy;
+	int pauses, allows, stops; /* calls of these; pauses: -1 once one ended */
+	bool reduces;              /* an all-reduce runs */
 	uint64_t given;
 	struct member_set askers;
 	uint32_t said[SESSION_EVENTS];
@@ -77,11 +79,26 @@ static void on_means_forget(void *ctx) {
 }
 
 static void on_document(void *ctx, const struct document *d) {
-	(void)ctx, (void)d;
+	struct tables *t = ctx;
+	(void)d;
+	t->allows++;
+}
+
+static void on_pause(void *ctx, bool paused) {
+	struct tables *t = ctx;
+	assert_false(t->reduces);
+	t->pauses += paused ? 1 : -1;
+}
+
+static void on_stop(void *ctx) {
+	struct tables *t = ctx;
+	t->stops++;
+	t->reduces = false;
 }
 
 static enum rv_err on_reduce(void *ctx, const struct document *d, struct rv_errtext *et) {
-	(void)ctx, (void)d, (void)et;
+	(void)d, (void)et;
+	((struct tables *)ctx)->reduces = true;
 	return RV_OK;
 }
 
@@ -135,7 +152,8 @@ static const struct session_ops ops = {.trainer = {on_request, is_idle},
 									   .links = {.allow = on_document,
 												 .reduce_start = on_reduce,
 												 .reduce_restart = on_reduce,
-												 .reduce_stop = on_nothing,
+												 .pause = on_pause,
+												 .reduce_stop = on_stop,
 												 .result = on_result,
 												 .means_left = on_left,
 												 .means_commit = on_means_commit,
@@ -202,7 +220,7 @@ static void answer(struct tables *t, struct trainer_answer a) {
 }
 
 static void turn(struct tables *t, int64_t later_us) {
-	const struct session_reduce seen = {.running = false};
+	const struct session_reduce seen = {.running = t->reduces, .round = t->reduces ? 3 : 0, .attempt = t->reduces};
 	t->now += later_us;
 	session_core_turn(t->c, t->now, &seen);
 }
@@ -329,6 +347,100 @@ static void test_three_spoiled_contributions_are_enough(void **state) {
 	assert_non_null(strstr(text.text, "3 times in a row"));
 }
 
+/* ---- a pause, and an end after the round ---- */
+
+static void trained(struct tables *t, uint64_t round) {
+	answer(t, (struct trainer_answer){.work = TRAINER_TRAIN, .round = round, .progress = {.steps_done = FIXTURE_H}});
+	turn(t, 1);
+	answer(t, (struct trainer_answer){.work = TRAINER_ENCODE, .round = round, .progress = {.steps_done = FIXTURE_H}});
+	turn(t, 1);
+}
+
+/* The all-reduce ends before the links do; afterwards the links are those of the latest
+ * document. */
+static void test_a_pause_ends_the_links_last(void **state) {
+	struct tables *t = *state;
+	begin_at(t, 3);
+	follow(t, 1, RUN_OPEN, 3, 0, 1u << FIXTURE_SELF | 2);
+	trained(t, 3);
+	follow(t, 2, RUN_REDUCE, 3, 0, 1u << FIXTURE_SELF | 2);
+	assert_true(t->reduces);
+	session_core_pause(t->c, t->now, true);
+	session_core_pause(t->c, t->now, true);
+	assert_true(session_core_is_paused(t->c));
+	assert_int_equal(t->stops, 1);
+	assert_int_equal(t->pauses, 1);
+	turn(t, 1);
+	const int before = t->allows;
+	session_core_pause(t->c, t->now, false);
+	assert_int_equal(t->pauses, 0);
+	assert_int_equal(t->allows, before + 1);
+}
+
+static void test_one_that_ends_is_not_paused(void **state) {
+	struct tables *t = *state;
+	begin_at(t, 3);
+	follow(t, 1, RUN_OPEN, 3, 0, 1);
+	session_core_stop(t->c, t->now);
+	session_core_pause(t->c, t->now, true);
+	assert_false(session_core_is_paused(t->c));
+	assert_int_equal(t->pauses, 0);
+}
+
+static void applied(struct tables *t, uint64_t round) {
+	int any;
+	const struct state_copy copy = {.handle = &any, .has_replica = true};
+	answer(t, (struct trainer_answer){
+				  .work = TRAINER_APPLY, .round = round, .chain = chain_at(round + 1), .has_copy = true, .copy = copy});
+	turn(t, 1);
+}
+
+/* It ends when its round is applied, and begins no step of the next one. */
+static void test_it_finishes_its_round(void **state) {
+	struct tables *t = *state;
+	begin_at(t, 3);
+	follow(t, 1, RUN_OPEN, 3, 0, 1u << FIXTURE_SELF | 2);
+	session_core_finish(t->c, t->now, INT64_MAX);
+	turn(t, 1000000);
+	trained(t, 3);
+	assert_int_equal(session_core_phase(t->c), SESSION_RUNNING);
+	follow(t, 2, RUN_OPEN, 4, 0, 1u << FIXTURE_SELF | 2); /* committed without it: it fetches the result */
+	assert_int_equal(t->wanted, 3);
+	struct blob *log = blob_new(8);
+	const struct state_id id = {.kind = STATE_KIND_LOG, .round = 3, .expect = digest_of(3)};
+	session_core_on_fetched(t->c, t->now, &id, NULL, log, "");
+	blob_unref(log);
+	turn(t, 1);
+	assert_int_equal(t->applied, 3);
+	t->train.work = TRAINER_SAVE;
+	applied(t, 3);
+	assert_int_equal(session_core_phase(t->c), SESSION_SAVING);
+	assert_int_equal(t->train.work, TRAINER_SAVE); /* no TRAIN */
+	assert_int_equal(t->ends, 1);
+}
+
+static void test_finishing_has_a_deadline(void **state) {
+	struct tables *t = *state;
+	begin_at(t, 3);
+	follow(t, 1, RUN_OPEN, 3, 0, 1);
+	session_core_finish(t->c, t->now, t->now + 5000);
+	turn(t, 4000);
+	assert_int_equal(session_core_phase(t->c), SESSION_RUNNING);
+	assert_true(session_core_deadline_us(t->c, t->now) <= t->now + 1000);
+	turn(t, 1000);
+	assert_int_equal(session_core_phase(t->c), SESSION_SAVING);
+}
+
+/* A paused worker is in no round. */
+static void test_finishing_does_not_wait_for_a_pause(void **state) {
+	struct tables *t = *state;
+	begin_at(t, 3);
+	follow(t, 1, RUN_OPEN, 3, 0, 1);
+	session_core_pause(t->c, t->now, true);
+	session_core_finish(t->c, t->now, INT64_MAX);
+	assert_int_equal(session_core_phase(t->c), SESSION_SAVING);
+}
+
 /* ---- leases ---- */
 
 /* The next document: this worker holds `count` sequences from number `first` on. */
@@ -449,6 +561,11 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_a_job_that_finds_no_memory_failed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_hash_of_before_an_install_is_dropped, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_lost_lease_is_logged_and_trained_anew, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_pause_ends_the_links_last, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_one_that_ends_is_not_paused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_it_finishes_its_round, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_finishing_has_a_deadline, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_finishing_does_not_wait_for_a_pause, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -193,6 +193,30 @@ static void a_damaged_file_is_refused(void **state) {
 	is_refused(long_text, "");
 }
 
+/* One at a time, as `rivulet-worker set` does. */
+static void one_option_at_a_time(void **state) {
+	(void)state;
+	struct rv_errtext why = {0};
+	struct worker_options before = scene.o;
+	assert_ok(settings_set(&scene.o, "max-per-day", "2GB", &et));
+	assert_ok(settings_set(&scene.o, "hours", "mon-fri 18:00-8:00", &et));
+	assert_ok(settings_set(&scene.o, "on-battery", "yes", &et));
+	assert_int_equal(scene.o.max_per_day, 2000000000);
+	assert_false(settings_same(&before, &scene.o, "hours"));
+	assert_true(settings_same(&before, &scene.o, "max-up"));
+	store();
+	start_again();
+	assert_string_equal(scene.o.hours, "mon-fri 18:00-8:00");
+	assert_true(scene.o.on_battery && !scene.o.on_metered);
+	assert_int_equal(settings_set(&scene.o, "dir", "/elsewhere", &why), RV_E_INVALID); /* not one that is kept */
+	assert_int_equal(settings_set(&scene.o, "max-dawn", "1", &why), RV_E_INVALID);
+	assert_non_null(strstr(why.text, "did you mean max-down?"));
+	assert_int_equal(settings_set(&scene.o, "cpu-share", "101", &why), RV_E_RANGE);
+	assert_ok(settings_set(&scene.o, "hours", "", &et));
+	assert_ok(settings_set(&scene.o, "on-battery", "no", &et));
+	assert_true(settings_same(&before, &scene.o, "hours") && settings_same(&before, &scene.o, "on-battery"));
+}
+
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
@@ -202,6 +226,7 @@ int main(void) {
 		T(a_directory_that_keeps_nothing_changes_nothing),
 		T(a_relative_path_is_kept_as_it_was_meant),
 		T(a_damaged_file_is_refused),
+		T(one_option_at_a_time),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

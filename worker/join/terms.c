@@ -80,7 +80,9 @@ static void add_privacy(struct text *t) {
 		   "              from that, parts of a text that you bring yourself might be guessed. None of your files\n"
 		   "  operator:   the same, and its speed, its line and the name that you give it (--name)\n"
 		   "  relays:     its IP address and ciphertext, if others cannot reach it directly\n"
-		   "You can stop at any time with Ctrl-C; what it has given stays in the model.\n");
+		   "  more:       docs/privacy.md\n"
+		   "You can stop at any time with Ctrl-C, pause it (rivulet-worker pause), and limit hours, bytes and more\n"
+		   "(rivulet-worker set); what it has given stays in the model.\n");
 }
 
 void terms_text(const struct run_about *about, const struct terms_needs *needs, char out[TERMS_BYTES]) {

@@ -1,11 +1,10 @@
 /* meshlink.h: connects the peer links (net/mesh/peers.h) with their users: the all-reduce first,
- * then state for joiners, then contributions for auditors, then the run's text. A peer's fault
- * closes its link and has no other effect. One thread. */
+ * then state for joiners, then the run's text. A peer's fault closes its link and has no other
+ * effect. One thread. */
 #ifndef RV_WORKER_MESH_MESHLINK_H
 #define RV_WORKER_MESH_MESHLINK_H
 
 #include "base/event.h"
-#include "worker/audit/auditor.h"
 #include "worker/mesh/allreduce.h"
 #include "worker/text/text_donor.h"
 #include "worker/text/text_members.h"
@@ -19,8 +18,6 @@ struct meshlink_config {
 	struct fetcher *fetcher;
 	struct text_members *text;     /* what is asked of others; NULL: this worker fetches no text */
 	struct text_donor *text_donor; /* NULL: the run has no text of its own */
-	struct auditor *auditor;       /* this and the next one NULL: the run has no audits */
-	struct donor *contributions;   /* gives this worker's own to auditors */
 	struct rv_events *events;
 	/* peers_owner.on_unreached, with this `ctx` */
 	void (*on_unreached)(void *ctx, uint32_t member, enum peers_need need);
@@ -40,6 +37,8 @@ struct peers *meshlink_peers(struct meshlink *m);
 void meshlink_expect_ends(struct meshlink *m);
 /* Applies a new document's members and bans (peers_allow, peers_ban). */
 void meshlink_allow(struct meshlink *m, int64_t now_us, const struct document *d);
+/* Pauses the links, or ends that: meshlink_allow follows (peers_pause). */
+void meshlink_pause(struct meshlink *m, int64_t now_us, bool paused);
 /* Reports the existing links to the all-reduce, after allreduce_start. */
 void meshlink_announce_links(struct meshlink *m, int64_t now_us);
 void meshlink_handle(struct meshlink *m, int64_t now_us, const struct pollfd *fds, int n);

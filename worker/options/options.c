@@ -4,6 +4,7 @@
 #include "net/address.h"
 #include "net/invite.h"
 #include "net/mesh/rate.h"
+#include "worker/allow/hours.h"
 #include "worker/options/input_checks.h"
 
 #include <stdio.h>
@@ -37,6 +38,10 @@ enum rv_err worker_options_check(const void *opts, const struct rv_args *args, s
 		return rv_fail_context(et, e, "listen");
 	int64_t rate;
 	RV_TRY(worker_options_relay_rate(o, &rate, et));
+	struct allow_hours hours;
+	e = allow_hours_parse(o->hours, &hours, et);
+	if (e != RV_OK)
+		return rv_fail_context(et, e, "hours");
 	if (!o->advertise[0])
 		return RV_OK;
 	e = address_parse(o->advertise, &a, et);

@@ -22,6 +22,12 @@ struct worker_options {
 	int64_t threads, cpu_share, gpu_share; /* shares in percent */
 	int priority;                          /* enum os_priority */
 	int64_t max_memory, gpu_memory;        /* bytes; 0: what is free */
+	int64_t max_disk;                      /* bytes of `dir`; 0: what is free */
+	int64_t max_per_day, max_per_month;    /* bytes on the line, both directions; 0: any number */
+	char hours[256];                       /* as allow_hours_parse (worker/allow/hours.h) takes it */
+	int64_t only_idle;                     /* minutes without a key or motion before it works; 0: does not matter */
+	bool on_battery, on_metered;           /* works there, too */
+	int64_t max_cpu_temp, max_gpu_temp;    /* degrees Celsius; 0: no limit */
 	char device[DEVICE_TEXT_BYTES];
 	int recompute, short_of_memory; /* enum worker_recompute, enum memory_short */
 	char listen[128];               /* "": the usual port, or the next free one */

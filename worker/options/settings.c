@@ -147,6 +147,20 @@ enum rv_err settings_store(const struct worker_options *given, struct rv_errtext
 	return rv_file_write_atomic(path, text.at, text.n, SECRET_MODE, et);
 }
 
+/* ---- one option ---- */
+
+enum rv_err settings_set(struct worker_options *o, const char *name, const char *value, struct rv_errtext *et) {
+	const struct table t = kept_table();
+	return rv_options_set(t.options, o, name, value, et);
+}
+
+bool settings_same(const struct worker_options *a, const struct worker_options *b, const char *name) {
+	for (const struct rv_option *o = worker_options_table; o->name; o++)
+		if (strcmp(o->name, name) == 0)
+			return same(o, a, b);
+	return true;
+}
+
 /* ---- for people ---- */
 
 void settings_describe(const struct worker_options *now, char out[SETTINGS_SHOWN_BYTES]) {

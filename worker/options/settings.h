@@ -19,6 +19,11 @@ enum { SETTINGS_TEXT_BYTES = 4096, SETTINGS_SHOWN_BYTES = 512 };
 enum rv_err settings_recall(void *opts, struct rv_errtext *et);
 /* Writes what differs from the defaults. RV_E_FULL, RV_E_IO; RV_E_RANGE: the texts are too long. */
 enum rv_err settings_store(const struct worker_options *o, struct rv_errtext *et);
+/* Sets one remembered option to `value`, as on the command line, without storing it. RV_E_INVALID,
+ * RV_E_RANGE: there is none of that name, or not of that value. */
+enum rv_err settings_set(struct worker_options *o, const char *name, const char *value, struct rv_errtext *et);
+/* Returns true if both have the same value of that option. */
+bool settings_same(const struct worker_options *a, const struct worker_options *b, const char *name);
 /* Writes "max-up = 1mbit, threads = 2": the remembered options that `now` uses; "": none. */
 void settings_describe(const struct worker_options *now, char out[SETTINGS_SHOWN_BYTES]);
 

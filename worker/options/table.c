@@ -58,6 +58,26 @@ const struct rv_option worker_options_table[] = {
 	 "Limits"},
 	BYTES_OPT("max-memory", max_memory,
 			  "Most memory that training may take, such as 4GiB, looked at before the join; 0: what is free."),
+	BYTES_OPT(
+		"max-disk", max_disk,
+		"Most that DIR takes of the disk, state and text together, such as 20GB, looked at before the join; 0: what "
+		"is free, and --data-cache."),
+	BYTES_OPT("max-per-day", max_per_day,
+			  "Most bytes a day on the line, both directions together, such as 2GB; the worker then pauses until "
+			  "midnight. 0: any number."),
+	BYTES_OPT("max-per-month", max_per_month, "The same for a month; it pauses until the first of the next one."),
+	STRING_OPT("hours", hours, "", "Limits",
+			   "Hours of the week at which it works, such as 'mon-fri 18:00-8:00, sat, sun', in local time; empty: "
+			   "always."),
+	INT_OPT("only-idle", only_idle, "0", 0, 1440, "Limits",
+			"Works only once nobody has used the computer for so many minutes; 0: that does not matter."),
+	{"on-battery", RV_OPT_BOOL, FIELD(on_battery), 0, "no", 0, 0, NULL,
+	 "Works on battery, too; without it, it pauses there.", "Limits"},
+	{"on-metered", RV_OPT_BOOL, FIELD(on_metered), 0, "no", 0, 0, NULL,
+	 "Works on a line that costs by the byte, too; without it, it pauses there.", "Limits"},
+	INT_OPT("max-cpu-temp", max_cpu_temp, "0", 0, 120, "Limits",
+			"Pauses when the processor is this hot, in degrees Celsius, until it is 5 degrees cooler; 0: no limit."),
+	INT_OPT("max-gpu-temp", max_gpu_temp, "0", 0, 120, "Limits", "The same for NVIDIA GPUs."),
 	INT_OPT("gpu-share", gpu_share, "100", 1, 100, "Limits",
 			"Most of the time that a GPU works on training, in percent; it rests after each micro-batch."),
 	BYTES_OPT("gpu-memory", gpu_memory,

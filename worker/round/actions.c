@@ -35,11 +35,11 @@ static bool reduce_stop_action(struct round_core *c, struct round_action *out) {
 	return emit(c, ROUND_REDUCE_STOP, out);
 }
 
-/* Returns true if the round is over, this worker leaves, or a roster has left it out. A document of
- * the same round that is not REDUCE (too few members for a moment) does not end the all-reduce: the
- * next attempt resumes it. */
+/* Returns true if the round is over, this worker leaves or pauses, or a roster has left it out. A
+ * document of the same round that is not REDUCE (too few members for a moment) does not end the
+ * all-reduce: the next attempt resumes it. */
 static bool reduce_is_void(const struct round_core *c) {
-	return c->leaving || round_is_behind(c) || (c->doc.phase == RUN_REDUCE && round_roster_index(c) < 0) ||
+	return c->leaving || c->paused || round_is_behind(c) || (c->doc.phase == RUN_REDUCE && round_roster_index(c) < 0) ||
 		   c->doc.phase == RUN_DONE;
 }
 
@@ -208,7 +208,7 @@ static bool next_action(struct round_core *c, int64_t now_us, struct round_actio
 	forgive_full_disk(c, now_us);
 	if (c->reduce.running && reduce_is_void(c))
 		return reduce_stop_action(c, out);
-	if (c->leaving)
+	if (c->leaving || c->paused)
 		return round_fetch_cancel(c, out);
 	if (probe_action(c, now_us, out))
 		return true;

@@ -90,6 +90,7 @@ struct round_core {
 	bool by_log;           /* has begun to catch up by log entries before the document's snapshot */
 	bool starves;
 	bool leaving, finished;
+	bool paused;            /* by its owner, for a while */
 	int64_t still_since_us; /* since when, or since the last KEEP_SNAPSHOT, too few have the state; 0: enough have it */
 	uint64_t kept_snapshot; /* round + 1 of the last KEEP_SNAPSHOT */
 	uint32_t kept_times;    /* KEEP_SNAPSHOT of that round */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum worker_phase round_phase(const struct round_core *c) {
-	if (c->leaving || c->reduce.persist_failed)
+	if (c->leaving || c->paused || c->reduce.persist_failed)
 		return WORKER_LEAVING;
 	if (round_is_entering(c))
 		return WORKER_TRAINING;
@@ -74,11 +74,18 @@ static bool reports_the_same(const struct report *a, const struct report *b) {
 		   a->full_round == b->full_round && rv_hash_equal(&a->full_hash, &b->full_hash);
 }
 
+/* Returns the longest time between reports. Nobody waits for a paused worker: it needs only to be
+ * found when the coordinator is another one. */
+static int64_t heartbeat_us(const struct round_core *c) {
+	enum { PAUSED_HEARTBEATS = 30 };
+	return c->paused ? PAUSED_HEARTBEATS * c->cfg.heartbeat_us : c->cfg.heartbeat_us;
+}
+
 bool round_next_report(struct round_core *c, int64_t now_us, struct report *out) {
 	if (c->next_term != 0)
 		return false;
 	fill(c, out);
-	bool is_due = !c->has_sent || c->report_soon || now_us >= c->sent_us + c->cfg.heartbeat_us;
+	bool is_due = !c->has_sent || c->report_soon || now_us >= c->sent_us + heartbeat_us(c);
 	if (!is_due && reports_the_same(out, &c->sent))
 		return false;
 	RV_ASSERT(out->phase != WORKER_VOTED || (c->log.held && c->log.own && out->attempt == c->log.attempt));
@@ -96,7 +103,7 @@ bool round_next_report(struct round_core *c, int64_t now_us, struct report *out)
 
 /* Retries (of a failed PERSIST or FETCH) wait for the next heartbeat, so they add no deadline. */
 int64_t round_deadline_us(const struct round_core *c) {
-	return c->has_sent && !c->report_soon ? c->sent_us + c->cfg.heartbeat_us : c->sent_us;
+	return c->has_sent && !c->report_soon ? c->sent_us + heartbeat_us(c) : c->sent_us;
 }
 
 void round_report_soon(struct round_core *c) {

@@ -339,6 +339,13 @@ void round_leave(struct round_core *c) {
 	round_check_invariants(c);
 }
 
+void round_pause(struct round_core *c, bool paused) {
+	if (paused && !c->paused && c->reduce.running)
+		c->boot++; /* what it has made in this all-reduce is forgotten, as by an earlier process */
+	c->paused = paused;
+	round_check_invariants(c);
+}
+
 const struct document *round_document(const struct round_core *c) {
 	return c->has_doc ? &c->doc : NULL;
 }

@@ -216,6 +216,11 @@ enum rv_err round_on_full_hash(struct round_core *c, uint64_t round, const struc
 void round_on_suspects(struct round_core *c, uint32_t attempt, const struct grid_suspects *suspects);
 /* Stops what is under way; reports state LEAVING from now on. */
 void round_leave(struct round_core *c);
+/* Pauses, or ends a pause: a paused worker reports LEAVING, so that rounds go on without it, and
+ * asks for no work but what ends an all-reduce or a fetch. Heartbeats are rare meanwhile. Steps
+ * under way stay as they are (the platform holds them back), and so does a vote that is on disk;
+ * afterwards the worker catches up. */
+void round_pause(struct round_core *c, bool paused);
 
 /* Sets *out to the next action; returns false if there is nothing new to do. */
 bool round_next_action(struct round_core *c, int64_t now_us, struct round_action *out);

@@ -84,6 +84,7 @@ void session_check_invariants(const struct session_core *c) {
 	RV_ASSERT(!c->is_first || member_set_has(&c->roster, c->cfg.member));
 	RV_ASSERT(c->spoiled < SESSION_SPOILED_MAX || c->fault != RV_OK || c->why != WHY_NOT);
 	RV_ASSERT(!c->lacks_state || c->history == 0);
+	RV_ASSERT(!c->paused || !c->reduce.running);
 }
 
 void session_core_turn(struct session_core *c, int64_t now_us, const struct session_reduce *seen) {
@@ -91,11 +92,27 @@ void session_core_turn(struct session_core *c, int64_t now_us, const struct sess
 		return;
 	session_check_invariants(c);
 	session_see_reduce(c, seen);
+	session_check_finish(c, now_us);
 	session_act(c, now_us);
 	session_see_fetch(c, now_us);
 	send_report(c, now_us);
 	session_check_end(c, now_us);
 	session_check_invariants(c);
+}
+
+/* An all-reduce ends before its links do, and begins after they may come about again. */
+void session_core_pause(struct session_core *c, int64_t now_us, bool paused) {
+	session_check_invariants(c);
+	if (c->paused == paused || c->phase != SESSION_RUNNING)
+		return;
+	c->paused = paused;
+	round_pause(c->round, paused);
+	if (paused)
+		session_act(c, now_us);
+	RV_ASSERT(!c->reduce.running);
+	c->ops.links.pause(c->ops.ctx, paused);
+	if (!paused && round_document(c->round))
+		c->ops.links.allow(c->ops.ctx, round_document(c->round));
 }
 
 static int64_t earlier(int64_t a, int64_t b) {
@@ -112,6 +129,8 @@ int64_t session_core_deadline_us(const struct session_core *c, int64_t now_us) {
 		at_us = earlier(at_us, c->stop_by_us);
 	if (c->phase == SESSION_LINGERING)
 		at_us = earlier(at_us, c->linger_until_us);
+	if (c->finishes && !leaves)
+		at_us = earlier(at_us, c->finish_by_us);
 	return at_us;
 }
 
@@ -143,6 +162,14 @@ bool session_core_exported(const struct session_core *c) {
 
 bool session_core_storage_fails(const struct session_core *c) {
 	return storage_health_fails(&c->health);
+}
+
+bool session_core_is_paused(const struct session_core *c) {
+	return c->paused;
+}
+
+bool session_core_finishes(const struct session_core *c) {
+	return c->finishes;
 }
 
 uint32_t session_core_missing_workers(const struct session_core *c) {

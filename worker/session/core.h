@@ -97,6 +97,9 @@ struct session_disk_ops {
 struct session_links_ops {
 	/* Applies an adopted document's members and bans to the links. */
 	void (*allow)(void *ctx, const struct document *d);
+	/* Ends all links and lets none come about, or allows them again; `allow` follows. No all-reduce
+	 * and no fetch is under way. */
+	void (*pause)(void *ctx, bool paused);
 	/* Starts the all-reduce of d->round with the last encoded contribution. */
 	enum rv_err (*reduce_start)(void *ctx, const struct document *d, struct rv_errtext *et);
 	/* Starts a later attempt of the same round. */
@@ -214,6 +217,12 @@ int64_t session_core_deadline_us(const struct session_core *c, int64_t now_us);
 void session_core_report_soon(struct session_core *c);
 /* Saves, sends a last report and ends; a finished worker ends at once. */
 void session_core_stop(struct session_core *c, int64_t now_us);
+/* Does so once the round under way is committed, at `by_us` at the latest (INT64_MAX: no limit), or
+ * at once while it is paused. The latest call counts. */
+void session_core_finish(struct session_core *c, int64_t now_us, int64_t by_us);
+/* Pauses, or ends a pause (round_pause): the links are gone meanwhile, and rounds go on without
+ * this worker. Without effect on one that has finished or ends. */
+void session_core_pause(struct session_core *c, int64_t now_us, bool paused);
 /* Ends at once, without saving. The first fault counts. */
 void session_core_fail(struct session_core *c, enum rv_err e, const char *text);
 
@@ -228,6 +237,8 @@ enum rv_err session_core_fault(const struct session_core *c, struct rv_errtext *
 bool session_core_rolled_back(const struct session_core *c, uint64_t *round, uint64_t *term);
 bool session_core_exported(const struct session_core *c); /* returns true once the weights are written */
 bool session_core_storage_fails(const struct session_core *c);
+bool session_core_is_paused(const struct session_core *c);
+bool session_core_finishes(const struct session_core *c); /* session_core_finish was called */
 uint32_t session_core_missing_workers(const struct session_core *c);
 /* Returns true if this worker is the first of the latest roster, which evaluates. */
 bool session_core_is_first(const struct session_core *c);

@@ -37,6 +37,20 @@ void session_core_stop(struct session_core *c, int64_t now_us) {
 	begin_stop(c, now_us, c->phase == SESSION_LINGERING ? WHY_DONE : WHY_ASKED);
 }
 
+void session_core_finish(struct session_core *c, int64_t now_us, int64_t by_us) {
+	session_check_invariants(c);
+	c->finishes = true;
+	c->finish_after = round_round(c->round);
+	c->finish_by_us = by_us;
+	session_check_finish(c, now_us);
+}
+
+void session_check_finish(struct session_core *c, int64_t now_us) {
+	const bool is_over = round_round(c->round) > c->finish_after || now_us >= c->finish_by_us || c->paused;
+	if (c->finishes && is_over && !c->asked)
+		session_core_stop(c, now_us);
+}
+
 static void note_fault(struct session_core *c, enum rv_err e, const char *text) {
 	RV_ASSERT(e != RV_OK);
 	if (c->fault == RV_OK)

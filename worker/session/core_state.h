@@ -39,7 +39,11 @@ struct session_core {
 
 	enum session_phase phase;
 	enum session_why why;
-	bool asked;       /* to stop, by a person */
+	bool asked;    /* to stop, by a person */
+	bool paused;   /* by a person, or what it allows */
+	bool finishes; /* stops when finish_after is committed, or at finish_by_us */
+	uint64_t finish_after;
+	int64_t finish_by_us;
 	bool exported;    /* the weights are written */
 	bool lacks_state; /* the run starts from weights that this worker does not have yet */
 	enum rv_err fault;
@@ -110,6 +114,8 @@ void session_roll_back(struct session_core *c, int64_t now_us, const struct roun
 /* Returns false for a worker that has finished, which only follows rollbacks, and while the trainer
  * installs a state. */
 bool session_may_act(const struct session_core *c);
+/* Stops if that was asked for at the end of a round, and it is there. */
+void session_check_finish(struct session_core *c, int64_t now_us);
 void session_check_end(struct session_core *c, int64_t now_us);
 void session_note_roster(struct session_core *c, const struct document *d);
 

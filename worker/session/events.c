@@ -246,7 +246,9 @@ static void done(struct session *s, const struct session_event *e) {
 
 static void stopping(struct session *s, const struct session_event *e) {
 	rv_progress_clear(s->events);
-	if (e->n > 0)
+	if (e->n > 0 && s->restarts)
+		rv_event(s->events, RV_INFO, "stopping", RV_NO_FIELDS, "saving, to go on with the new settings");
+	else if (e->n > 0)
 		rv_event(s->events, RV_INFO, "stopping", RV_NO_FIELDS,
 				 "stopping: finishing this step and saving; press Ctrl-C again to stop at once");
 }

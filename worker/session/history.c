@@ -51,6 +51,8 @@ void session_load_history(struct session *s) {
 static const char *reason(const struct session *s) {
 	if (s->history.notice[0])
 		return s->history.notice;
+	if (s->history.was_paused)
+		return "this worker was paused";
 	if (session_core_applying(s->core).attempt == 0)
 		return "the round was over before this worker was ready: it fetched the result from others";
 	if (s->sums.own_weight == 0)
@@ -71,6 +73,7 @@ void session_note_round(struct session *s, uint64_t round, double loss) {
 	smooth_time(h, now_us);
 	h->counted = session_core_applying(s->core).participated;
 	snprintf(h->why_not, sizeof h->why_not, "%s", h->counted ? "" : reason(s));
+	h->was_paused = h->was_paused && !h->counted;
 	h->has_round = true;
 	h->round = round;
 	h->wall_us = now_us;

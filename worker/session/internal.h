@@ -4,9 +4,10 @@
  * memory.c, limits.c (of processors and GPUs); the core's tables: trainer.c, disk.c, links.c,
  * control.c; events.c (the log), notice.c (the coordinator's notices to this worker), metrics.c
  * (metrics.jsonl), progress.c (the progress line), text.c (the text of a run that hands it out),
- * text_donor.c (to others), audit.c (audits of averages), trace_lines.c, network.c (changes of the
- * network), reach.c (stations at relays), reach_test.c (how others reach it), own_relay.c (the
- * relay that this worker runs for others). */
+ * text_donor.c (to others), trace_lines.c, network.c (changes of the network), reach.c (stations at
+ * relays), reach_test.c (how others reach it), own_relay.c (the relay that this worker runs for
+ * others), allowed.c (what its person allows now), adjust.c (settings that change), disk_plan.c,
+ * traffic.c (the bytes of its line). */
 #ifndef RV_WORKER_SESSION_INTERNAL_H
 #define RV_WORKER_SESSION_INTERNAL_H
 
@@ -19,8 +20,7 @@
 #include "train/metrics.h"
 #include "train/text/data.h"
 #include "train/text/sequence_order.h"
-#include "worker/audit/auditor.h"
-#include "worker/audit/kept_contributions.h"
+#include "worker/allow/allow.h"
 #include "worker/join/control_http.h"
 #include "worker/join/membership.h"
 #include "worker/join/reach_check.h"
@@ -31,6 +31,7 @@
 #include "worker/mesh/line_meter.h"
 #include "worker/mesh/meshlink.h"
 #include "worker/reach/reach.h"
+#include "worker/sensors/sensors.h"
 #include "worker/session/core.h"
 #include "worker/session/session.h"
 #include "worker/session/sleep_watch.h"
@@ -67,6 +68,7 @@ struct session_history {
 	uint64_t round; /* the last one */
 	bool counted;   /* this worker's contribution is in its mean */
 	char why_not[RV_ERRTEXT_BYTES];
+	bool was_paused;                     /* since the last round that counted it */
 	int64_t wall_us;                     /* when it was applied */
 	double round_us;                     /* a round's time, smoothed; 0: not known yet */
 	struct loss_curve training, heldout; /* the latter where this worker measures it */
@@ -74,9 +76,24 @@ struct session_history {
 	char notice[RV_ERRTEXT_BYTES];
 };
 
+/* The limits of its person, and what they say now (allowed.c). */
+struct session_allowed {
+	struct allow core;
+	struct sensors *sensors; /* NULL: nothing depends on them */
+	bool opened;             /* core.kept was read */
+	uint64_t before_bytes;   /* of the line, by earlier sessions of this process */
+	int64_t turn_us;         /* time of the next look */
+	int64_t stored_us;       /* time of the last write, and what it said of the day */
+	uint64_t stored_bytes;
+	bool told_unstored;
+};
+
 /* Things that outlive a session, as a rollback ends one and begins the next. */
 struct session_local {
-	struct local_server *server; /* NULL: not open yet, or it cannot be */
+	struct local_server *server;   /* NULL: not open yet, or it cannot be */
+	struct worker_options options; /* as they are now; session.opt */
+	int64_t threads;               /* with which the backend was made; 0: one for each processor */
+	struct session_allowed allowed;
 };
 
 /* The part of the trace that describes the work under way. */
@@ -86,7 +103,7 @@ struct session_trace {
 	bool has_vote;              /* of that attempt */
 };
 
-/* A person asked to stop, by a signal. */
+/* A person asked to stop, by a signal or a command. */
 struct session_signals {
 	int fd;
 	bool asked;
@@ -118,17 +135,11 @@ struct session_reachability {
 	struct prober *prober;          /* probes for the coordinator; NULL: not a member yet */
 };
 
-/* Audits of averages (audit.c); NULL: the run has none. */
-struct session_audit {
-	struct auditor *auditor;
-	struct donor *donor; /* gives what is kept */
-	struct kept_contributions *kept;
-};
-
 /* The relay that this worker runs for others. */
 struct session_own_relay {
 	struct own_relay *relay;                  /* NULL: none */
 	struct portmap *portmap, *second_portmap; /* of its two ports; NULL: the router is not asked */
+	uint64_t closed_bytes;                    /* that relays forwarded which are closed now */
 	bool listed;                              /* by the latest document */
 	bool told_unlisted;
 	int64_t opened_us, figures_us; /* time of its start; of the last event with figures */
@@ -149,6 +160,8 @@ struct session {
 	char waits_for[RV_ERRTEXT_BYTES]; /* as last logged: what the join waits for; "": nothing */
 	int64_t waits_told_us;            /* when that was */
 	bool owes_end;                    /* no earlier process has written the end of the run into metrics */
+	bool restarts;                    /* ends to begin anew with other settings */
+	struct peers_traffic charged;     /* bytes beside the mesh that its caps were charged for */
 	bool over;                        /* a fault or a person ended the session before there was a core */
 	enum rv_err fault;
 	struct rv_errtext fault_text;
@@ -171,7 +184,6 @@ struct session {
 	struct donor *donor;
 	struct text_donor *text_donor;             /* NULL: the run has no text of its own */
 	struct text_donor_store *text_donor_store; /* what it gives of; NULL: this worker holds none of it */
-	struct session_audit audit;
 	struct fetcher *fetcher;
 	struct meshlink *mesh;
 	struct reach *reach;
@@ -195,6 +207,10 @@ struct session {
 	struct rv_hash own_text;     /* of a text that is not the run's; zero: none, or not open yet */
 };
 
+/* Saves and ends, as a person asked. */
+void session_stop(struct session *s, int64_t now_us);
+/* Does so after the round under way, at `by_us` at the latest (session_core_finish). */
+void session_finish_round(struct session *s, int64_t now_us, int64_t by_us);
 /* Ends the session with this fault. */
 void session_fail(struct session *s, enum rv_err e, const char *text);
 static inline bool session_is_up(const struct session *s) {
@@ -284,19 +300,6 @@ uint16_t session_offered_relay(struct session *s);
 void session_own_relay_follow(struct session *s, const struct document *d);
 void session_own_relay_tick(struct session *s, int64_t now_us);
 
-/* ---- audit.c ---- */
-
-/* Opens what the run's audits need; nothing, if it has none. RV_E_NOMEM. */
-enum rv_err session_open_audit(struct session *s, uint64_t run_tag, struct rv_errtext *et);
-void session_close_audit(struct session *s);
-void session_audit_roster(struct session *s, const struct document *d); /* an attempt begins */
-void session_audit_follow(struct session *s, int64_t now_us, const struct document *d);
-void session_report_audits(const struct session *s, struct report *r);
-void session_turn_audit(struct session *s, int64_t now_us);
-int64_t session_audit_deadline_us(struct session *s, int64_t now_us);
-/* Stores what was sent to a round, on the storage thread; NULL: nothing is kept. Logs a fault. */
-void session_keep_contribution(struct session *s, const struct state_log_info *log, const struct blob *sent);
-
 /* ---- preflight.c ---- */
 
 /* Computes how the run averages, without a model. Returns what model_extent_of and global_config_of
@@ -315,6 +318,48 @@ enum rv_err session_check_caps(const struct session *s, const struct run_config 
  * disk; RV_E_IO; the faults of the functions above, of session_check_memory and of
  * input_check_run_data. */
 enum rv_err session_preflight(struct session *s, const struct run_config *run, struct rv_errtext *et);
+
+/* ---- disk_plan.c ---- */
+struct session_disk_plan {
+	uint64_t keep_snapshots; /* 0: all */
+	uint64_t text_bytes;     /* of the run's text that are kept */
+};
+/* Divides what --max-disk allows. RV_E_FULL: it is too little for the run. */
+enum rv_err session_plan_disk(const struct session *s, const struct run_config *run, const struct global_config *g,
+							  struct session_disk_plan *out, struct rv_errtext *et);
+
+/* ---- traffic.c ---- */
+/* Bytes on the line since the session began, headers of TCP/IP included. */
+struct session_line_bytes {
+	uint64_t up, down, both;
+};
+struct session_line_bytes session_line_bytes(const struct session *s);
+/* Charges the caps on the line for what went past the mesh. */
+void session_charge_caps(struct session *s);
+
+/* ---- allowed.c ---- */
+/* Reads what earlier processes left, and starts to look at the computer. The directory is
+ * locked. */
+void session_open_allowed(struct session *s);
+/* Takes changed options over. */
+void session_allowed_changed(struct session *s);
+/* Decides, at least every 250 ms, and pauses the session or lets it go on. */
+void session_turn_allowed(struct session *s, int64_t now_us);
+/* Pauses for `seconds` (ALLOW_FOREVER: until the next call), or with 0 ends such a pause, at once
+ * and durably. Another reason may go on pausing it. */
+void session_wish(struct session *s, int64_t seconds);
+/* Counts what is left to count and lets all threads go. Before session_release. */
+void session_close_allowed(struct session *s);
+/* Returns the part of the status; NULL: no memory. */
+struct json_t *session_allowed_json(const struct session *s);
+
+/* ---- adjust.c ---- */
+/* Sets options, a JSON object of texts, keeps them, and writes to `text` when they are in force.
+ * RV_E_INVALID, RV_E_RANGE; RV_E_NOMEM, RV_E_FULL: the run needs more; nothing has changed then. */
+enum rv_err session_set_options(struct session *s, const struct json_t *options, char *text, size_t cap,
+								struct rv_errtext *et);
+/* Applies the caps of the line. The session is up. The faults of peers_set_caps. */
+enum rv_err session_apply_line(struct session *s, struct rv_errtext *et);
 
 /* ---- inputs.c ---- */
 
@@ -349,6 +394,10 @@ void session_count_text(struct session *s, struct metrics_round *r);
 /* Enters the same, and a text that is not the run's, into a report. */
 void session_report_text(struct session *s, struct report *r);
 void session_close_text(struct session *s); /* after the trainer's end; harmless if there is none */
+
+/* Returns the bytes a second that mirrors may send: half of the cap, as rounds need the line, too;
+ * 0: no cap. */
+int64_t session_text_most(const struct worker_options *o);
 
 /* ---- text_donor.c ---- */
 
@@ -385,6 +434,9 @@ enum rv_err session_check_memory(const struct session *s, const struct trainer_c
 /* Makes the plan. The faults of memory_plan_make. */
 enum rv_err session_memory_of(const struct trainer_config *c, const struct device_choice *device,
 							  struct memory_plan *out, struct rv_errtext *et);
+/* Checks it against a room. The faults of memory_fit. */
+enum rv_err session_memory_fits(const struct trainer_config *c, const struct device_choice *device,
+								const struct memory_room *room, struct rv_errtext *et);
 enum rv_err session_plan_memory(struct session *s, const struct trainer_config *c, struct rv_errtext *et);
 
 /* ---- the core's tables ---- */

@@ -168,6 +168,7 @@ enum rv_err session_open(struct session *s, const char *link, struct rv_errtext 
 	RV_TRY(membership_load(s->opt->dir, link, &s->member, et));
 	struct rv_hash accepted;
 	(void)terms_read(s->opt->dir, &s->about, &accepted);
+	session_open_allowed(s);
 	session_open_local(s);
 	log_kept(s);
 	RV_TRY(session_check_inputs(s, et));

@@ -9,5 +9,6 @@ void session_apply_limits(const struct session *s) {
 	const struct worker_options *o = s->opt;
 	gate_set_cpu_share((int)o->cpu_share);
 	gate_set_device_share((int)o->gpu_share);
+	gate_set_threads((int)o->threads);
 	gate_set_priority((enum os_priority)o->priority);
 }

@@ -9,9 +9,58 @@
 
 #define PUBLISH_EVERY_US RV_US_PER_S
 
+/* ---- commands ---- */
+
+static enum rv_err take_pause(void *ctx, const json_t *request, char text[LOCAL_TEXT_BYTES], struct rv_errtext *et) {
+	struct session *s = ctx;
+	const json_t *seconds = json_object_get(request, "seconds");
+	if (seconds && (!json_is_integer(seconds) || json_integer_value(seconds) < 1))
+		return rv_fail(et, RV_E_INVALID, "pause: \"seconds\" must be a whole number from 1 on");
+	const int64_t lasts_s = seconds ? json_integer_value(seconds) : ALLOW_FOREVER;
+	session_wish(s, lasts_s);
+	(void)snprintf(text, LOCAL_TEXT_BYTES,
+				   seconds ? "Paused. It goes on by itself when the time is over." : "Paused, until you resume it.");
+	return RV_OK;
+}
+
+static enum rv_err take_resume(void *ctx, const json_t *request, char text[LOCAL_TEXT_BYTES], struct rv_errtext *et) {
+	struct session *s = ctx;
+	struct session_allowed *a = &s->local->allowed;
+	(void)request, (void)et;
+	session_wish(s, 0);
+	if (a->core.why == ALLOW_WORKS)
+		(void)snprintf(text, LOCAL_TEXT_BYTES, "Going on; it takes part in the next round.");
+	else
+		(void)snprintf(text, LOCAL_TEXT_BYTES, "Your pause is over, but another one is not: %s",
+					   allow_why_text(a->core.why));
+	return RV_OK;
+}
+
+static enum rv_err take_finish(void *ctx, const json_t *request, char text[LOCAL_TEXT_BYTES], struct rv_errtext *et) {
+	struct session *s = ctx;
+	(void)request, (void)et;
+	const bool waits = session_is_up(s) && !session_core_is_paused(s->core);
+	session_finish_round(s, rv_clock_monotonic_us(), INT64_MAX);
+	(void)snprintf(text, LOCAL_TEXT_BYTES, waits ? "It ends after this round; Ctrl-C ends it sooner." : "It ends now.");
+	return RV_OK;
+}
+
+static enum rv_err take_leave(void *ctx, const json_t *request, char text[LOCAL_TEXT_BYTES], struct rv_errtext *et) {
+	struct session *s = ctx;
+	(void)request, (void)et;
+	session_stop(s, rv_clock_monotonic_us());
+	(void)snprintf(text, LOCAL_TEXT_BYTES, "It leaves the run, and ends.");
+	return RV_OK;
+}
+
+static enum rv_err take_set(void *ctx, const json_t *request, char text[LOCAL_TEXT_BYTES], struct rv_errtext *et) {
+	return session_set_options(ctx, json_object_get(request, "options"), text, LOCAL_TEXT_BYTES, et);
+}
+
 /* ended by name == NULL */
 static const struct local_command commands[] = {
-	{.name = NULL},
+	{"pause", take_pause}, {"resume", take_resume}, {"finish", take_finish},
+	{"leave", take_leave}, {"set", take_set},       {.name = NULL},
 };
 
 /* Tells where the page is: on a terminal the address with the token, in a log without, since others

@@ -49,6 +49,12 @@ enum rv_err session_memory_of(const struct trainer_config *c, const struct devic
 	return memory_plan_make(&request, out, et);
 }
 
+enum rv_err session_memory_fits(const struct trainer_config *c, const struct device_choice *device,
+								const struct memory_room *room, struct rv_errtext *et) {
+	const struct memory_request request = request_of(c, device);
+	return memory_fit(&request, room, et);
+}
+
 enum rv_err session_plan_memory(struct session *s, const struct trainer_config *c, struct rv_errtext *et) {
 	struct device_choice device;
 	RV_TRY(device_choose(c->device, &device, et));

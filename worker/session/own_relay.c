@@ -71,8 +71,9 @@ void session_close_own_relay(struct session *s) {
 		return;
 	portmap_stop(s->own_relay.portmap);
 	portmap_stop(s->own_relay.second_portmap);
-	log_figures(s, "own_relay_closed", own_relay_stop(s->own_relay.relay));
-	s->own_relay = (struct session_own_relay){0};
+	const struct own_relay_figures last = own_relay_stop(s->own_relay.relay);
+	log_figures(s, "own_relay_closed", last);
+	s->own_relay = (struct session_own_relay){.closed_bytes = s->own_relay.closed_bytes + last.bytes};
 }
 
 /* ---- the offer ---- */

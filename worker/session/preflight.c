@@ -71,7 +71,9 @@ static enum rv_err check_disk(const struct session *s, const struct run_config *
 	struct model_extent extent;
 	struct global_config g;
 	struct statvfs disk;
+	struct session_disk_plan plan;
 	RV_TRY(session_global_of(run, &extent, &g, et));
+	RV_TRY(session_plan_disk(s, run, &g, &plan, et));
 	if (statvfs(s->opt->dir, &disk) != 0)
 		return rv_fail_errno(et, errno, "%s: statvfs", s->opt->dir);
 	uint64_t free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize, least = session_least_disk_bytes(&g);

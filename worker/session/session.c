@@ -5,12 +5,15 @@
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/signals.h"
+#include "kernels/gate.h"
 
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 
 enum {
 	PROGRESS_US = 200 * RV_US_PER_MS,
+	FINISH_US = 10 * RV_US_PER_S,       /* that SIGTERM lets the round under way go on */
 	DELIBERATE_US = 500 * RV_US_PER_MS, /* a sooner second signal is the same wish: a group's, a script's */
 };
 
@@ -39,10 +42,11 @@ static enum rv_err fault_of(const struct session *s, struct rv_errtext *et) {
 
 /* ---- signals ---- */
 
-static void begin_stop(struct session *s, int64_t now_us) {
+void session_stop(struct session *s, int64_t now_us) {
 	s->signals.asked = true;
 	s->signals.asked_us = now_us;
 	if (session_is_up(s)) {
+		gate_hold(false); /* the step under way ends, and is saved */
 		session_core_stop(s->core, now_us);
 		return;
 	}
@@ -50,15 +54,58 @@ static void begin_stop(struct session *s, int64_t now_us) {
 	s->over = true;
 }
 
+void session_finish_round(struct session *s, int64_t now_us, int64_t by_us) {
+	if (!session_is_up(s)) {
+		session_stop(s, now_us);
+		return;
+	}
+	s->signals.asked = true;
+	s->signals.asked_us = now_us;
+	session_core_finish(s->core, now_us, by_us);
+}
+
+/* Returns true if the round under way may be over within FINISH_US: its results are being
+ * exchanged, or this worker's steps are nearly done and others have started theirs. */
+static bool round_ends_soon(struct session *s) {
+	const struct round_core *r = session_round(s);
+	const struct document *d = round_document(r);
+	if (!d || d->phase == RUN_WAITING || session_core_is_paused(s->core))
+		return false;
+	const enum worker_phase phase = round_phase(r);
+	if (phase == WORKER_READY || phase == WORKER_REDUCING || phase == WORKER_VOTED)
+		return true;
+	const struct trainer_progress p = trainer_progress(s->trainer);
+	const int64_t done = (int64_t)p.done.steps_done, left = s->member.config.steps_per_round - done;
+	return phase == WORKER_TRAINING && done > 0 && p.contribution_us / done * left < FINISH_US / 2;
+}
+
+/* SIGTERM comes from a system that shuts down or a service manager, which wait a while: the round
+ * under way may still count. Other signals are a person at a keyboard, who does not want to
+ * wait. */
+static void begin_stop(struct session *s, int signal, int64_t now_us) {
+	if (signal == SIGTERM && session_is_up(s) && round_ends_soon(s))
+		session_finish_round(s, now_us, now_us + FINISH_US);
+	else
+		session_stop(s, now_us);
+}
+
+static bool waits_for_round(const struct session *s) {
+	return session_is_up(s) && session_core_finishes(s->core) && session_core_phase(s->core) == SESSION_RUNNING;
+}
+
 static void take_signals(struct session *s, int64_t now_us) {
-	bool any = false;
-	while (rv_signals_take(s->signals.fd) != 0)
-		any = true;
-	if (!any)
+	int first = 0;
+	for (int signal; (signal = rv_signals_take(s->signals.fd)) != 0;)
+		first = first ? first : signal;
+	if (!first)
 		return;
 	if (!s->signals.asked)
-		begin_stop(s, now_us);
-	else if (now_us - s->signals.asked_us >= DELIBERATE_US)
+		begin_stop(s, first, now_us);
+	else if (now_us - s->signals.asked_us < DELIBERATE_US)
+		return;
+	else if (waits_for_round(s))
+		session_stop(s, now_us);
+	else
 		session_fail(s, RV_E_CANCELLED, "stopped at once; the state of the last saved round is kept");
 }
 
@@ -80,7 +127,6 @@ static int64_t deadline_us(struct session *s, int64_t now_us) {
 	at = earlier(at, fetcher_deadline_us(s->fetcher));
 	at = earlier(at, donor_deadline_us(s->donor, now_us));
 	at = earlier(at, session_text_donor_deadline_us(s, now_us));
-	at = earlier(at, session_audit_deadline_us(s, now_us));
 	return earlier(at, now_us + PROGRESS_US);
 }
 
@@ -119,8 +165,8 @@ static void run_once(struct session *s, int64_t now_us) {
 	session_note_donations(s);
 	session_log_text(s);
 	session_turn_text_donor(s, now_us);
-	session_turn_audit(s, now_us);
 	session_own_relay_tick(s, now_us);
+	session_charge_caps(s);
 	meshlink_pump(s->mesh, now_us);
 	if (session_core_phase(s->core) == SESSION_RUNNING)
 		session_show_progress(s, now_us);
@@ -138,6 +184,7 @@ static enum rv_err loop(struct session *s, struct rv_errtext *et) {
 		session_poll_sleep(s, now_us);
 		session_poll_addresses(s, now_us);
 		session_serve_local(s, now_us);
+		session_turn_allowed(s, now_us);
 		if (session_is_up(s) && !is_over(s))
 			run_once(s, now_us);
 		control_client_tick(s->control, now_us);
@@ -191,11 +238,11 @@ static void log_fault(struct session *s, enum rv_err e, const struct rv_errtext 
 					et ? et->text : "");
 }
 
-static struct session *new_session(const struct worker_options *o, int signals_fd, struct session_local *local) {
+static struct session *new_session(int signals_fd, struct session_local *local) {
 	struct session *s = calloc(1, sizeof *s);
 	if (!s)
 		return NULL;
-	s->opt = o;
+	s->opt = &local->options;
 	s->signals.fd = signals_fd;
 	s->local = local;
 	s->lock_fd = s->addresses_fd = -1;
@@ -204,10 +251,11 @@ static struct session *new_session(const struct worker_options *o, int signals_f
 	return s;
 }
 
-/* *again: the run was rolled back, and the disk is ready for another start. */
-static enum rv_err run_to_its_end(const struct worker_options *o, const char *link, int signals_fd,
-								  struct session_local *local, bool *again, struct rv_errtext *et) {
-	struct session *s = new_session(o, signals_fd, local);
+/* *again: the run was rolled back, and the disk is ready for another start; or it is wanted with
+ * other settings. */
+static enum rv_err run_to_its_end(const char *link, int signals_fd, struct session_local *local, bool *again,
+								  struct rv_errtext *et) {
+	struct session *s = new_session(signals_fd, local);
 	uint64_t round, term;
 	if (!s)
 		return rv_fail(et, RV_E_NOMEM, "no memory to start");
@@ -217,7 +265,7 @@ static enum rv_err run_to_its_end(const struct worker_options *o, const char *li
 	bool rolled_back = was_rolled_back(s, &round, &term);
 	if (e == RV_OK && rolled_back)
 		e = forget_given_up(s, round, term, et);
-	*again = e == RV_OK && rolled_back && !s->signals.asked;
+	*again = e == RV_OK && (rolled_back || s->restarts) && !s->signals.asked;
 	log_fault(s, e, et);
 	if (e == RV_E_CANCELLED)
 		return e; /* the process ends now: threads in the middle of a step are not waited for */
@@ -227,11 +275,12 @@ static enum rv_err run_to_its_end(const struct worker_options *o, const char *li
 }
 
 enum rv_err session_run(const struct worker_options *o, const char *link, int signals_fd, struct rv_errtext *et) {
-	struct session_local local = {.server = NULL};
+	struct session_local local = {.server = NULL, .options = *o};
 	bool again = true;
 	enum rv_err e = RV_OK;
 	while (e == RV_OK && again)
-		e = run_to_its_end(o, link, signals_fd, &local, &again, et);
+		e = run_to_its_end(link, signals_fd, &local, &again, et);
 	session_close_local(&local);
+	sensors_close(local.allowed.sensors);
 	return e;
 }

@@ -40,6 +40,7 @@ static enum rv_err open_trainer(struct session *s, struct rv_errtext *et) {
 	owner.ctx = s;
 	owner.wake = wake;
 	session_choose_recompute(s, &cfg);
+	s->local->threads = s->opt->threads;
 	enum rv_err e = session_check_memory(s, &cfg, et); /* before its text, which may take long to get */
 	if (e == RV_OK)
 		e = session_open_inputs(s, &in, et);
@@ -218,7 +219,10 @@ static void take_sums(struct session *s, const struct recovered *found) {
 
 static enum rv_err recover(struct session *s, uint64_t boot, struct recovered *found, struct rv_errtext *et) {
 	struct global_state *g = trainer_global(s->trainer);
+	struct session_disk_plan disk;
 	s->store = store_of(s, &g->cfg);
+	RV_TRY(session_plan_disk(s, &s->member.config, &g->cfg, &disk, et));
+	s->store.policy.keep_snapshots = disk.keep_snapshots;
 	RV_FAILPOINT("recover.before");
 	RV_TRY(statestore_recover(&s->store, g, found, et));
 	RV_FAILPOINT("recover.after");
@@ -256,7 +260,6 @@ static enum rv_err open_transfer(struct session *s, uint64_t tag, struct rv_errt
 	s->donate_cap = rate_of(s->opt->max_donate, 0);
 	RV_TRY(donor_new(&donor, &s->store, &s->donor, et));
 	RV_TRY(session_open_text_donor(s, tag, et));
-	RV_TRY(session_open_audit(s, tag, et));
 	session_meet_members(s, tag);
 	return fetcher_new(&fetcher, &s->store, s->storage, &s->fetcher, et);
 }
@@ -291,8 +294,6 @@ static enum rv_err open_mesh(struct session *s, struct rv_errtext *et) {
 		.fetcher = s->fetcher,
 		.text = s->text ? text_members_of(s->text) : NULL,
 		.text_donor = s->text_donor,
-		.auditor = s->audit.auditor,
-		.contributions = s->audit.donor,
 		.events = s->events,
 		.on_unreached = session_on_unreached,
 		.on_route_end = session_on_route_end,
@@ -371,6 +372,7 @@ static void release_core(struct session *s) {
 }
 
 void session_release(struct session *s) {
+	session_close_allowed(s);
 	/* Threads first: they use what the rest owns. */
 	jobs_free(s->storage);
 	trainer_free(s->trainer);
@@ -383,7 +385,6 @@ void session_release(struct session *s) {
 	fetcher_free(s->fetcher);
 	donor_free(s->donor);
 	session_close_text_donor(s);
-	session_close_audit(s);
 	allreduce_free(s->reduce);
 	mean_residual_release(&s->mean_residual);
 	release_core(s);

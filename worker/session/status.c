@@ -50,8 +50,16 @@ static struct doing doing_in_round(struct session *s) {
 	case WORKER_VOTED:
 		return (struct doing){"averaging", "Exchanging the round's results with the others."};
 	default:
-		return (struct doing){"training", "Training."};
+		return session_core_finishes(s->core) ? (struct doing){"training", "Training; it ends after this round."}
+											  : (struct doing){"training", "Training."};
 	}
+}
+
+static struct doing doing_paused(const struct session *s) {
+	const struct document *d = round_document(session_round(s));
+	if (d && d->phase == RUN_DONE)
+		return (struct doing){"paused", "The run is done; this worker is paused: resume it to get the model."};
+	return (struct doing){"paused", allow_why_text(s->local->allowed.core.why)};
 }
 
 static struct doing doing_now(struct session *s) {
@@ -59,7 +67,7 @@ static struct doing doing_now(struct session *s) {
 		return doing_before(s);
 	switch (session_core_phase(s->core)) {
 	case SESSION_RUNNING:
-		return doing_in_round(s);
+		return session_core_is_paused(s->core) ? doing_paused(s) : doing_in_round(s);
 	case SESSION_EXPORTING:
 	case SESSION_LINGERING:
 		return (struct doing){"done", "The run is done. Thank you!"};
@@ -137,6 +145,7 @@ json_t *session_status(struct session *s, int64_t now_us) {
 	put(o, "member", s->member.joined ? json_integer(s->member.member) : json_null());
 	put(o, "last_round", last_round(s));
 	put(o, "given", given(s));
+	put(o, "allowed", session_allowed_json(s));
 	if (!s->member.joined && s->waits_for[0])
 		put(o, "waits_for", json_string(s->waits_for));
 	if (!session_is_up(s))

@@ -2,6 +2,7 @@
 #include "worker/session/internal.h"
 
 #include "base/hex.h"
+#include "base/model_shape.h"
 #include "base/signals.h"
 #include "net/address_reach.h"
 #include "worker/text/text_reading.h"
@@ -29,17 +30,31 @@ static bool stops(void *ctx) {
 	return s->trainer && trainer_stops(s->trainer);
 }
 
+int64_t session_text_most(const struct worker_options *o) {
+	return o->max_down > 0 ? o->max_down / 2 + 1 : 0;
+}
+
+static enum rv_err text_quota(const struct session *s, uint64_t *out, struct rv_errtext *et) {
+	struct model_extent extent;
+	struct session_disk_plan disk;
+	struct global_config g;
+	RV_TRY(session_global_of(&s->member.config, &extent, &g, et));
+	RV_TRY(session_plan_disk(s, &s->member.config, &g, &disk, et));
+	*out = disk.text_bytes;
+	return RV_OK;
+}
+
 enum rv_err session_open_text(struct session *s, struct rv_errtext *et) {
 	const struct run_config *run = &s->member.config;
 	struct http_client_config coordinator = {.server = s->member.invite.coordinator, .identity = &s->member.identity};
 	char dir[SESSION_PATH_BYTES];
 	struct text_config cfg = {.dir = dir,
-							  .quota_bytes = (uint64_t)s->opt->data_cache,
 							  .coordinator = &coordinator,
 							  .met = reach_of_coordinator(s),
-							  .most_per_s = s->opt->max_down,
+							  .most_per_s = session_text_most(s->opt),
 							  .progress = show_progress,
 							  .ctx = s};
+	RV_TRY(text_quota(s, &cfg.quota_bytes, et));
 	memcpy(coordinator.server_key, s->member.invite.key, NET_KEY_BYTES);
 	if (!rv_hex_decode(run->data_hash, cfg.data_hash.b, sizeof cfg.data_hash.b))
 		return rv_fail(et, RV_E_INVALID, "data-hash %s of the run is no hash", run->data_hash);

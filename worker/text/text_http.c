@@ -312,6 +312,10 @@ static bool begin(struct transfer *t) {
 	return worst == CURLE_OK && curl_multi_add_handle(t->http->multi, t->easy) == CURLM_OK;
 }
 
+void text_http_set_most(struct text_http *h, int64_t most_per_s) {
+	h->most_per_s = most_per_s;
+}
+
 enum rv_err text_http_start(struct text_http *h, const struct text_http_request *rq, struct rv_errtext *et) {
 	struct transfer *t = NULL;
 	RV_ASSERT(rq->id != 0 && rq->bytes > 0 && (rq->size != 0 ? rq->begin + rq->bytes <= rq->size : rq->begin == 0));

@@ -52,6 +52,8 @@ struct text_http_request {
 };
 /* Starts a request. RV_E_FULL: TEXT_HTTP_REQUESTS under way; RV_E_NOMEM, RV_E_INVALID. */
 enum rv_err text_http_start(struct text_http *h, const struct text_http_request *rq, struct rv_errtext *et);
+/* Changes text_http_config.most_per_s, for requests that start from now on. */
+void text_http_set_most(struct text_http *h, int64_t most_per_s);
 /* Ends a request without a callback; one that has ended is ignored. */
 void text_http_cancel(struct text_http *h, uint32_t id);
 /* Waits for progress, at most timeout_ms, and makes it. RV_E_IO. */

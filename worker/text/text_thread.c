@@ -81,6 +81,20 @@ struct text_stats text_stats(struct text *t) {
 	return s;
 }
 
+void text_pause(struct text *t, bool paused) {
+	(void)pthread_mutex_lock(&t->lock);
+	t->paused = paused;
+	(void)pthread_mutex_unlock(&t->lock);
+	text_wake(t);
+}
+
+void text_set_most(struct text *t, int64_t most_per_s) {
+	(void)pthread_mutex_lock(&t->lock);
+	t->most_per_s = most_per_s;
+	(void)pthread_mutex_unlock(&t->lock);
+	text_wake(t);
+}
+
 void text_set_stops(struct text *t, bool (*stops)(void *ctx), void *ctx) {
 	(void)pthread_mutex_lock(&t->lock);
 	t->stops = stops;
@@ -174,16 +188,30 @@ static void tell_waits(struct text *t, int64_t now_us) {
 	text_say(t, "training waits for %s since %lld s%s", name, (long long)((now_us - late.since_us) / 1000000), why);
 }
 
-static bool take_dirty(struct text *t, bool *ends) {
-	(void)pthread_mutex_lock(&t->lock);
-	const bool dirty = t->dirty;
-	*ends = t->ends;
-	(void)pthread_mutex_unlock(&t->lock);
-	return dirty;
+/* The thread's view of what others have set. */
+struct orders {
+	bool dirty, ends, paused;
+};
+
+/* Returns the bytes a second of one request. */
+static int64_t of_one(int64_t most_per_s) {
+	return most_per_s > 0 ? most_per_s / TEXT_TRANSFERS_CAPPED + 1 : 0;
 }
 
-static int wait_ms(const struct text *t, int64_t now_us) {
+static struct orders take_orders(struct text *t) {
+	(void)pthread_mutex_lock(&t->lock);
+	const struct orders o = {.dirty = t->dirty, .ends = t->ends, .paused = t->paused};
+	const int64_t most_per_s = t->most_per_s;
+	(void)pthread_mutex_unlock(&t->lock);
+	t->capped = most_per_s > 0;
+	text_http_set_most(t->http, of_one(most_per_s));
+	return o;
+}
+
+static int wait_ms(const struct text *t, int64_t now_us, bool paused) {
 	const int64_t at = text_core_deadline_us(t->core);
+	if (paused)
+		return LONGEST_MS;
 	if (at <= now_us || text_planner_is_due(&t->planner, now_us))
 		return 1;
 	return at - now_us < LONGEST_MS * INT64_C(1000) ? (int)((at - now_us + 999) / 1000) : LONGEST_MS;
@@ -191,15 +219,18 @@ static int wait_ms(const struct text *t, int64_t now_us) {
 
 static void *run(void *ctx) {
 	struct text *t = ctx;
-	bool ends = false;
-	while (!ends) {
+	struct orders o = {.ends = false};
+	while (!o.ends) {
 		int64_t now_us = rv_clock_monotonic_us();
-		if (take_dirty(t, &ends) || text_planner_is_due(&t->planner, now_us))
+		o = take_orders(t);
+		if (!o.paused && (o.dirty || text_planner_is_due(&t->planner, now_us)))
 			text_plan(t, now_us);
-		text_request_all(t, now_us);
-		tell_waits(t, now_us);
-		if (!ends)
-			text_move(t, wait_ms(t, now_us));
+		if (!o.paused) {
+			text_request_all(t, now_us);
+			tell_waits(t, now_us);
+		}
+		if (!o.ends)
+			text_move(t, wait_ms(t, now_us, o.paused));
 	}
 	return NULL;
 }
@@ -246,11 +277,8 @@ static void wake(void *ctx) {
 }
 
 static enum rv_err open_parts(struct text *t, const struct text_config *cfg, struct rv_errtext *et) {
-	const struct text_http_config http = {.owner = text_http_owner(t),
-										  .keys = &t->keys,
-										  .met = cfg->met,
-										  .most_per_s =
-											  cfg->most_per_s > 0 ? cfg->most_per_s / TEXT_TRANSFERS_CAPPED + 1 : 0};
+	const struct text_http_config http = {
+		.owner = text_http_owner(t), .keys = &t->keys, .met = cfg->met, .most_per_s = of_one(cfg->most_per_s)};
 	t->members = text_members_new(wake, t);
 	if (!t->members)
 		return rv_fail(et, RV_E_NOMEM, "no memory to fetch text");
@@ -282,7 +310,7 @@ enum rv_err text_open(const struct text_config *cfg, struct text **out, struct r
 	if (!t)
 		return rv_fail(et, RV_E_NOMEM, "no memory to fetch text");
 	t->quota_bytes = cfg->quota_bytes;
-	t->capped = cfg->most_per_s > 0;
+	t->most_per_s = cfg->most_per_s;
 	const enum rv_err e = open_parts(t, cfg, et);
 	if (e == RV_OK)
 		*out = t;

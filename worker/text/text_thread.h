@@ -55,6 +55,12 @@ enum rv_err text_get(void *text, uint64_t shard, struct rv_errtext *et);
  * as at first: it never stops. */
 void text_set_stops(struct text *t, bool (*stops)(void *ctx), void *ctx);
 
+/* Begins no request while `paused`; those under way, of one part of a shard each, end. Any
+ * thread. */
+void text_pause(struct text *t, bool paused);
+/* Changes text_config.most_per_s, for requests from now on. Any thread. */
+void text_set_most(struct text *t, int64_t most_per_s);
+
 struct text_stats {
 	uint64_t bytes[3];     /* that were kept, by enum text_source_kind */
 	uint64_t wasted_bytes; /* that came twice, or wrong */

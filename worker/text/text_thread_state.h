@@ -51,12 +51,13 @@ struct text {
 	} asks[TEXT_ASKS_MAX]; /* ask 0: free */
 	uint8_t *held;         /* (ranges_max) the planner's scratch */
 	struct text_planner planner;
-	bool capped;
+	bool capped; /* by most_per_s */
 	/* Shared, under the lock. */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	pthread_t thread;
-	bool has_thread, ends;
+	bool has_thread, ends, paused;
+	int64_t most_per_s;       /* as text_set_most() says */
 	bool (*stops)(void *ctx); /* as text_set_stops() says */
 	void *stops_ctx;
 	bool dirty; /* wants or files changed: plan anew */

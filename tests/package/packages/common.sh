@@ -104,7 +104,7 @@ start_run() {
 	done
 	"$programs/rivulet-coordinator" invite --dir "$work/run" --count 2 >"$work/links"
 	"$programs/rivulet-worker" "$(sed -n 1p "$work/links")" --dir "$work/outside" --listen 127.0.0.1:0 --threads 1 \
-		${yes:+"$yes"} >"$work/outside.log" 2>&1 &
+		--yes >"$work/outside.log" 2>&1 &
 	children+=($!)
 	link=$(sed -n 2p "$work/links")
 }
@@ -147,7 +147,7 @@ stop_inside() {
 join_and_come_back() {
 	local began=$SECONDS
 	start_run
-	start_inside "$@" "$link" ${yes:+"$yes"}
+	start_inside "$@" "$link" --yes
 	wait_rounds 2
 	printf '%s: joined and counted in 2 rounds after %d s\n' "$(basename "$0" .sh)" $((SECONDS - began))
 	stop_inside
@@ -156,6 +156,3 @@ join_and_come_back() {
 	stop_inside
 }
 
-# Workers that ask before they join take --yes.
-yes=
-! "$programs/rivulet-worker" --help | grep -q -- '--\[no-\]yes' || yes=--yes

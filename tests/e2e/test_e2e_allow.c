@@ -1,0 +1,251 @@
+/* test_e2e_allow.c: the computer stays its owner's, with real processes and looked at from outside:
+ * a pause leaves the processors idle and the run going, limits hold over restarts, settings change
+ * while the worker runs, and it ends as it is told to. */
+#include "base/clock.h"
+#include "e2e.h"
+#include "tests/common/check.h"
+#include "tests/common/deadline.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { OUR = 2, WORKERS = 3 };
+
+static const char config[] =
+	"n-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 3\nmin-workers = 2\n"
+	"steps-per-round = 40\nrounds = 100000\nsnapshot-every = 4\ngrace-ms = 2000\nsilence-ms = 60000\n";
+
+static void open_run(struct e2e *e, void **state) {
+	*state = e;
+	e2e_open(e, config, WORKERS);
+	e2e_start_workers(e, WORKERS);
+}
+
+/* Runs `rivulet-worker WORDS --dir ...` for our worker. `out`: what it prints. */
+static int tell(const struct e2e *e, char *out, size_t cap, const char *words) {
+	char dir[E2E_PATH];
+	e2e_worker_dir(e, OUR, dir);
+	return process_shell(out, cap, "%s/rivulet-worker %s --dir %s 2>&1", RV_TEST_BIN_DIR, words, dir);
+}
+
+static void tell_ok(const struct e2e *e, const char *words, const char *answer) {
+	char out[2048];
+	if (tell(e, out, sizeof out, words) != 0 || !strstr(out, answer))
+		fail_msg("%s: %s", words, out);
+}
+
+/* Waits until it answers: it may be about to start. */
+static json_t *status_of(const struct e2e *e) {
+	static char out[1 << 16];
+	for (struct deadline d = deadline_in(PROCESS_WAIT_S, "the worker's answer");
+		 tell(e, out, sizeof out, "status --json") != 0;)
+		deadline_pause(&d);
+	json_t *status = json_loads(out, 0, NULL);
+	assert_non_null(status);
+	return status;
+}
+
+/* Waits for a state, such as "paused". */
+static void wait_for_state(const struct e2e *e, const char *state) {
+	bool is = false;
+	for (struct deadline d = deadline_in(PROCESS_WAIT_S, state); !is; deadline_pause(&d)) {
+		json_t *status = status_of(e);
+		is = strcmp(e2e_text(status, "state"), state) == 0;
+		json_decref(status);
+	}
+}
+
+/* Waits for an event of our worker. */
+static json_t *wait_event(struct e2e *e, const char *name, long *from) {
+	return e2e_wait_event(&e->workers[OUR], name, NULL, 0, from);
+}
+
+static long processor_ticks(pid_t pid) {
+	char path[64], text[1024];
+	long user = 0, system = 0;
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	FILE *f = fopen(path, "r");
+	assert_non_null(f);
+	const size_t n = fread(text, 1, sizeof text - 1, f);
+	fclose(f);
+	text[n] = '\0';
+	assert_int_equal(
+		sscanf(strrchr(text, ')'), ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %ld %ld", &user, &system), 2);
+	return user + system;
+}
+
+/* Asserts that within 2 s the process hardly uses the processor. */
+static void assert_idle_soon(pid_t pid) {
+	enum { SOON_S = 2, LOOK_S = 1, PERCENT = 10 };
+	(void)nanosleep(&(struct timespec){.tv_sec = SOON_S}, NULL);
+	const long before = processor_ticks(pid);
+	(void)nanosleep(&(struct timespec){.tv_sec = LOOK_S}, NULL);
+	const long used = processor_ticks(pid) - before;
+	if (used * 100 > LOOK_S * sysconf(_SC_CLK_TCK) * PERCENT)
+		fail_msg("a paused worker used %ld ticks in a second", used);
+}
+
+/* Waits until the run is so many rounds further. */
+static void wait_rounds(struct e2e *e, int worker, int64_t rounds) {
+	long from = 0;
+	json_t *last = NULL, *next;
+	while ((next = e2e_find_event(e->workers[worker].log, "round", NULL, 0, &from))) {
+		json_decref(last);
+		last = next;
+	}
+	const int64_t now = last ? e2e_int(last, "round") : 0;
+	json_decref(last);
+	json_decref(e2e_wait_event(&e->workers[worker], "round", "round", now + rounds, NULL));
+}
+
+static json_int_t rounds_given(const struct e2e *e) {
+	json_t *status = status_of(e);
+	const json_int_t n = json_integer_value(json_object_get(json_object_get(status, "given"), "rounds"));
+	json_decref(status);
+	return n;
+}
+
+/* Waits until a round counted our worker that is applied from now on. */
+static void wait_counted(const struct e2e *e) {
+	const json_int_t before = rounds_given(e);
+	for (struct deadline d = deadline_in(PROCESS_WAIT_S, "a round that counts it"); rounds_given(e) <= before;)
+		deadline_pause(&d);
+}
+
+static void assert_why(const struct e2e *e, const char *why) {
+	json_t *status = status_of(e);
+	assert_string_equal(e2e_text(json_object_get(status, "allowed"), "why"), why);
+	json_decref(status);
+}
+
+static void a_pause_gives_the_computer_back(void **state) {
+	static struct e2e e;
+	long from = 0;
+	open_run(&e, state);
+	wait_counted(&e);
+	tell_ok(&e, "pause", "Paused, until you resume it.");
+	assert_idle_soon(e.workers[OUR].pid);
+	assert_why(&e, "person");
+	json_t *j = wait_event(&e, "paused", &from);
+	assert_string_equal(e2e_text(j, "why"), "person");
+	json_decref(j);
+	wait_rounds(&e, 0, 3); /* without it */
+	process_kill(&e.workers[OUR]);
+	e2e_launch_worker(&e, OUR); /* the pause holds over a restart */
+	wait_for_state(&e, "paused");
+	tell_ok(&e, "resume", "Going on; it takes part in the next round.");
+	wait_counted(&e);
+	tell_ok(&e, "pause 1s", "It goes on by itself");
+	json_decref(wait_event(&e, "resumed", &from));
+	wait_counted(&e);
+}
+
+/* The limit on a day's bytes: it pauses before they are used up, also after a restart. */
+static void a_day_has_so_many_bytes(void **state) {
+	enum { DAY_BYTES = 3 * 1000 * 1000 };
+	static struct e2e e;
+	open_run(&e, state);
+	tell_ok(&e, "set max-per-day=3MB", "In force now, and kept.");
+	wait_for_state(&e, "paused");
+	assert_why(&e, "bytes_today");
+	json_t *status = status_of(&e), *allowed = json_object_get(status, "allowed");
+	assert_true(e2e_int(allowed, "bytes_today") > DAY_BYTES / 2 && e2e_int(allowed, "bytes_today") <= DAY_BYTES);
+	assert_true(e2e_int(allowed, "until") > rv_clock_wall_us() / RV_US_PER_S);
+	json_decref(status);
+	wait_rounds(&e, 0, 2);
+	process_signal(&e.workers[OUR], SIGINT);
+	process_assert_exit(&e.workers[OUR], 0);
+	e2e_launch_worker(&e, OUR);
+	wait_for_state(&e, "paused");
+	assert_why(&e, "bytes_today");
+	tell_ok(&e, "resume", "Today's bytes are used up.");
+	tell_ok(&e, "set max-per-day=0", "In force now");
+	wait_counted(&e);
+}
+
+static void settings_change_while_it_runs(void **state) {
+	static struct e2e e;
+	char out[2048], dir[E2E_PATH], kept[4096] = "";
+	long from = 0;
+	open_run(&e, state);
+	e2e_worker_dir(&e, OUR, dir);
+	tell_ok(&e, "set max-up=8mbit max-down=8mbit cpu-share=50 priority=low threads=1", "In force now, and kept.");
+	wait_counted(&e);
+	assert_int_not_equal(tell(&e, out, sizeof out, "set max-up=1kbit"), 0); /* less than any run can live with */
+	assert_int_not_equal(tell(&e, out, sizeof out, "set max-memory=1MiB cpu-share=70"), 0);
+	assert_non_null(strstr(out, "--max-memory allows 1"));
+	assert_int_not_equal(tell(&e, out, sizeof out, "set max-disk=1MB"), 0);
+	assert_int_not_equal(tell(&e, out, sizeof out, "set max-dawn=1mbit"), 0);
+	assert_non_null(strstr(out, "did you mean max-down?"));
+	json_decref(wait_event(&e, "started", &from));
+	tell_ok(&e, "set max-memory=4GiB max-disk=1GB", "goes on with it in a moment");
+	json_decref(wait_event(&e, "started", &from)); /* in the same process */
+	wait_counted(&e);
+	assert_int_equal(process_shell(kept, sizeof kept, "cat %s/worker.conf", dir), 0);
+	static const char *const lines[] = {"max-up = 8mbit", "cpu-share = 50", "priority = low", "max-disk = 1000000000"};
+	for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
+		assert_non_null(strstr(kept, lines[i]));
+	tell_ok(&e, "set hours='mon 0-1, tue 0-1' on-battery=yes", "In force now"); /* one of them is not now */
+	tell_ok(&e, "set hours='tue 1-2'", "In force now");
+	process_signal(&e.workers[OUR], SIGINT);
+	process_assert_exit(&e.workers[OUR], 0);
+	tell_ok(&e, "set hours= max-up=unlimited", "It is in force when the worker is started.");
+	assert_int_equal(process_shell(kept, sizeof kept, "cat %s/worker.conf", dir), 0);
+	assert_null(strstr(kept, "hours"));
+	assert_null(strstr(kept, "max-up"));
+}
+
+/* The round under way counts, whatever asks for the end. */
+static void it_ends_after_its_round(void **state) {
+	static struct e2e e;
+	long from = 0;
+	open_run(&e, state);
+	wait_counted(&e);
+	tell_ok(&e, "finish", "It ends after this round");
+	process_assert_exit(&e.workers[OUR], 0);
+	json_t *j = wait_event(&e, "stopped", &from);
+	assert_non_null(strstr(e2e_text(j, "text"), "thank you"));
+	json_decref(j);
+	e2e_launch_worker(&e, OUR);
+	wait_counted(&e);
+	const int64_t began_us = rv_clock_monotonic_us();
+	process_signal(&e.workers[OUR], SIGTERM);
+	process_assert_exit(&e.workers[OUR], 0);
+	assert_true(rv_clock_monotonic_us() - began_us < 60 * RV_US_PER_S);
+	wait_rounds(&e, 0, 1);
+}
+
+static void it_leaves_for_good(void **state) {
+	static struct e2e e;
+	char out[2048], dir[E2E_PATH], path[E2E_PATH + 32];
+	struct stat st;
+	open_run(&e, state);
+	wait_counted(&e);
+	e2e_worker_dir(&e, OUR, dir);
+	assert_int_equal(tell(&e, out, sizeof out, "leave < /dev/null"), 4); /* nobody was asked */
+	tell_ok(&e, "leave --yes", "Left. Thank you");
+	process_assert_exit(&e.workers[OUR], 0);
+	snprintf(path, sizeof path, "%s/run.conf", dir);
+	assert_true(stat(path, &st) != 0 && errno == ENOENT);
+	snprintf(path, sizeof path, "%s/metrics.jsonl", dir);
+	assert_int_equal(stat(path, &st), 0);
+	wait_rounds(&e, 0, 2); /* nobody waits for it */
+	assert_int_not_equal(tell(&e, out, sizeof out, "status"), 0);
+	assert_non_null(strstr(out, "no worker runs in"));
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(a_pause_gives_the_computer_back, e2e_teardown),
+		cmocka_unit_test_teardown(a_day_has_so_many_bytes, e2e_teardown),
+		cmocka_unit_test_teardown(settings_change_while_it_runs, e2e_teardown),
+		cmocka_unit_test_teardown(it_ends_after_its_round, e2e_teardown),
+		cmocka_unit_test_teardown(it_leaves_for_good, e2e_teardown),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,69 @@
+/* forget_run.c: see forget_run.h. */
+#include "worker/join/forget_run.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { DEPTH_MAX = 4 }; /* data/HASH/FILE, and given-up-E/FILE */
+
+/* What goes at all, and of that what goes first. */
+static const char *const goes[] = {"run.conf", "run.link", "member.conf", "identity.key", "terms.conf", "*.rvs",
+								   "*.rvl",    "*.rvp",    "*.rvm",       "*.part",       "*.damaged",  "given-up-*",
+								   "data",     NULL};
+enum { MEMBERSHIP = 5 };
+
+static enum rv_err fault(struct rv_errtext *et, const char *name) {
+	return rv_fail_errno(et, errno, "cannot remove %s", name);
+}
+
+/* Removes `name` of the directory `fd`, with all that is in it; follows no link. */
+static enum rv_err remove_tree(int fd, const char *name, int depth, struct rv_errtext *et) {
+	struct stat st;
+	if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+		return errno == ENOENT ? RV_OK : fault(et, name);
+	if (!S_ISDIR(st.st_mode))
+		return unlinkat(fd, name, 0) == 0 || errno == ENOENT ? RV_OK : fault(et, name);
+	const int inner = depth < DEPTH_MAX ? openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+	DIR *d = inner >= 0 ? fdopendir(inner) : NULL;
+	if (!d) {
+		const enum rv_err e = fault(et, name);
+		if (inner >= 0)
+			(void)close(inner);
+		return e;
+	}
+	enum rv_err e = RV_OK;
+	for (const struct dirent *f; e == RV_OK && (f = readdir(d));)
+		if (strcmp(f->d_name, ".") != 0 && strcmp(f->d_name, "..") != 0)
+			e = remove_tree(dirfd(d), f->d_name, depth + 1, et);
+	(void)closedir(d);
+	if (e == RV_OK && unlinkat(fd, name, AT_REMOVEDIR) != 0 && errno != ENOENT)
+		e = fault(et, name);
+	return e;
+}
+
+static bool goes_too(const char *name) {
+	for (const char *const *pattern = goes; *pattern; pattern++)
+		if (fnmatch(*pattern, name, FNM_PERIOD) == 0)
+			return true;
+	return false;
+}
+
+enum rv_err forget_run(const char *dir, struct rv_errtext *et) {
+	DIR *d = opendir(dir);
+	if (!d)
+		return rv_fail_errno(et, errno, "%s", dir);
+	enum rv_err e = RV_OK;
+	for (int i = 0; i < MEMBERSHIP && e == RV_OK; i++)
+		e = remove_tree(dirfd(d), goes[i], 1, et);
+	for (const struct dirent *f; e == RV_OK && (f = readdir(d));)
+		if (goes_too(f->d_name))
+			e = remove_tree(dirfd(d), f->d_name, 1, et);
+	(void)closedir(d);
+	return e;
+}

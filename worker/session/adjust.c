@@ -1,0 +1,140 @@
+/* adjust.c: settings that change while the worker runs (`rivulet-worker set`): checked, applied and
+ * kept. What the parts that run cannot take over restarts the session within the process, as a
+ * rollback does: it saves, and goes on with the new settings. */
+#include "worker/session/internal.h"
+
+#include "kernels/gate.h"
+#include "worker/options/settings.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- how each option is taken over ---- */
+
+enum taken { TAKEN_AT_ONCE, TAKEN_BY_RESTART, TAKEN_NEXT_TIME };
+
+static bool is_one_of(const char *name, const char *const *list) {
+	for (; *list; list++)
+		if (strcmp(name, *list) == 0)
+			return true;
+	return false;
+}
+
+/* Returns how `name` is taken over. More threads than run need memory of their own. */
+static enum taken taken(const struct session *s, const struct worker_options *now, const char *name) {
+	static const char *const at_once[] = {"max-up",    "max-down",     "max-donate",   "max-per-day", "max-per-month",
+										  "hours",     "only-idle",    "on-battery",   "on-metered",  "priority",
+										  "cpu-share", "max-cpu-temp", "max-gpu-temp", "gpu-share",   NULL};
+	static const char *const next_time[] = {"local-port", "log-file", NULL};
+	if (is_one_of(name, next_time))
+		return TAKEN_NEXT_TIME;
+	const bool fewer_threads = strcmp(name, "threads") == 0 && now->threads > 0 &&
+							   (s->local->threads == 0 || now->threads <= s->local->threads);
+	return fewer_threads || is_one_of(name, at_once) ? TAKEN_AT_ONCE : TAKEN_BY_RESTART;
+}
+
+/* ---- checks ---- */
+
+/* Checks that the run fits what the person allows. What is free now does not matter: this worker
+ * has a part of it. */
+static enum rv_err check_memory(struct session *s, struct rv_errtext *et) {
+	struct trainer_config c = {.run = &s->member.config, .device = s->opt->device, .threads = (int)s->opt->threads};
+	struct device_choice device;
+	struct memory_plan plan;
+	RV_TRY(device_choose(c.device, &device, et));
+	c.recompute = s->opt->recompute == WORKER_RECOMPUTE_NONE ? RECOMPUTE_NONE : RECOMPUTE_BLOCK;
+	RV_TRY(session_memory_of(&c, &device, &plan, et));
+	struct memory_room room = {.device = SIZE_MAX, .host = SIZE_MAX};
+	memory_room_cap(&room, s->opt->max_memory, s->opt->gpu_memory);
+	return session_memory_fits(&c, &device, &room, et);
+}
+
+/* Checks the settings against the run, with those of `s->opt`. */
+static enum rv_err check_run(struct session *s, struct rv_errtext *et) {
+	struct model_extent extent;
+	struct session_disk_plan disk;
+	struct global_config g;
+	if (!s->member.joined)
+		return RV_OK;
+	RV_TRY(session_global_of(&s->member.config, &extent, &g, et));
+	RV_TRY(session_check_caps(s, &s->member.config, &g, et));
+	RV_TRY(session_plan_disk(s, &s->member.config, &g, &disk, et));
+	return check_memory(s, et);
+}
+
+/* ---- taking them over ---- */
+
+enum rv_err session_apply_line(struct session *s, struct rv_errtext *et) {
+	const struct worker_options *o = s->opt;
+	const int64_t now_us = rv_clock_monotonic_us();
+	s->donate_cap = rate_of(o->max_donate, now_us);
+	if (s->text)
+		text_set_most(s->text, session_text_most(o));
+	return peers_set_caps(meshlink_peers(s->mesh), now_us, o->max_up, o->max_down, et);
+}
+
+static enum rv_err take_over(struct session *s, struct rv_errtext *et) {
+	session_apply_limits(s);
+	session_allowed_changed(s);
+	if (!session_is_up(s))
+		return RV_OK;
+	RV_TRY(session_apply_line(s, et));
+	session_core_report_soon(s->core); /* the others divide the chunks by what its line may carry */
+	return RV_OK;
+}
+
+static void restart(struct session *s) {
+	if (!session_is_up(s) || s->signals.asked)
+		return;
+	s->restarts = true;
+	gate_hold(false);
+	session_core_stop(s->core, rv_clock_monotonic_us());
+}
+
+/* Sets all of them in `o`. *how: the slowest way of taking one over. */
+static enum rv_err set_all(struct session *s, const json_t *options, struct worker_options *o, enum taken *how,
+						   struct rv_errtext *et) {
+	const char *name;
+	json_t *value;
+	*how = TAKEN_AT_ONCE;
+	json_object_foreach((json_t *)options, name, value) {
+		const char *text = json_string_value(value);
+		if (!text)
+			return rv_fail(et, RV_E_INVALID, "%.60s: its value must be a text", name);
+		RV_TRY(settings_set(o, name, text, et));
+		const enum taken this = taken(s, o, name);
+		if (!settings_same(o, s->opt, name) && this > *how)
+			*how = this;
+	}
+	return worker_options_check(o, &(struct rv_args){.n = 0}, et);
+}
+
+static enum rv_err adjust(struct session *s, const json_t *options, enum taken *how, struct rv_errtext *et) {
+	struct worker_options *now = &s->local->options, before = *now, wanted = *now;
+	RV_TRY(set_all(s, options, &wanted, how, et));
+	*now = wanted;
+	enum rv_err e = check_run(s, et);
+	if (e == RV_OK)
+		e = settings_store(now, et);
+	if (e == RV_OK)
+		return take_over(s, et);
+	*now = before;
+	return e;
+}
+
+enum rv_err session_set_options(struct session *s, const json_t *options, char *text, size_t cap,
+								struct rv_errtext *et) {
+	static const char *const when[] = {[TAKEN_AT_ONCE] = "In force now, and kept.",
+									   [TAKEN_BY_RESTART] = "Kept. It saves, and goes on with it in a moment.",
+									   [TAKEN_NEXT_TIME] = "Kept. It is in force when the worker is started again."};
+	enum taken how;
+	if (!json_is_object(options) || json_object_size(options) == 0)
+		return rv_fail(et, RV_E_INVALID, "set: needs options and their values, such as max-up=5mbit");
+	RV_TRY(adjust(s, options, &how, et));
+	rv_event(s->events, RV_DEBUG, "set", RV_FIELDS(rv_field_int("options", (int64_t)json_object_size(options))),
+			 "%zu setting%s changed", json_object_size(options), json_object_size(options) == 1 ? "" : "s");
+	if (how == TAKEN_BY_RESTART)
+		restart(s);
+	(void)snprintf(text, cap, "%s", when[how]);
+	return RV_OK;
+}
