@@ -54,6 +54,10 @@ uint64_t run_config_lease_round(const struct run_config *c) {
 	return c->data_hash[0] ? step * (uint64_t)(c->steps_per_round + run_config_overlap(c)) : 0;
 }
 
+bool run_config_is_audited(const struct run_config *c) {
+	return c->audit_chunks > 0 && c->mean_feedback == 0 && !(merge_facts[c->merge].facts & MERGE_CENTERS);
+}
+
 int64_t run_config_overlap(const struct run_config *c) {
 	return run_config_is_late(c) ? c->steps_per_round : c->overlap_steps;
 }

@@ -83,6 +83,10 @@ struct run_config {
 	int slow_members;         /* enum run_slow_members: of members whose lines hold exchanges up */
 	int64_t slow_deadline_ms; /* of an exchange, but for SLOW_WAIT (base/slow_lines.h); 0: from the lines */
 	int slow_codec;           /* SLOW_COARSER, enum mean_codec_choice: auto: those coarser than `codec` */
+	/* strangers */
+	int64_t audit_chunks; /* of each round's average that auditors merge again; 0: none */
+	int64_t audit_window; /* rounds within which an audit ends, and for which contributions are kept */
+	bool audit_rollback;  /* a lie that is proven takes the run back to before it, within the window */
 };
 
 /* The option table of a run; also the order of its canonical text. Ended by name == NULL. */
@@ -109,6 +113,10 @@ uint64_t run_config_lease_round(const struct run_config *c);
 /* Checks that options which share out text that members bring have their defaults: a run whose text
  * is published would ignore them. RV_E_INVALID names the option. */
 enum rv_err run_config_check_leases(const struct run_config *c, struct rv_errtext *et);
+/* Returns true if averages are audited: audit_chunks is not 0, owners add nothing of their own to
+ * means (mean_feedback), which no other could merge again, and the rule starts from no earlier
+ * mean (merge = centered). */
+bool run_config_is_audited(const struct run_config *c);
 /* Returns how many inner steps of the next round come before a round's outer step: overlap_steps,
  * or all of them. */
 int64_t run_config_overlap(const struct run_config *c);

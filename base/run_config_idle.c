@@ -37,6 +37,10 @@ static bool is_brought(const struct run_config *c) {
 	return !is_published(c);
 }
 
+static bool means_can_be_audited(const struct run_config *c) {
+	return c->mean_feedback == 0 && !(merge_facts[c->merge].facts & MERGE_CENTERS);
+}
+
 #define OF(field) offsetof(struct run_config, field), #field " = ", field##_facts
 
 /* An option is used where the chosen entry of a registry has a fact, and where something else
@@ -64,6 +68,10 @@ static const struct rule {
 	{"data-from", 0, "", NULL, 0, is_published, "data-hash"},
 	{"data-shards", 0, "", NULL, 0, is_brought, "text that members bring: with data-hash they lease sequences"},
 	{"data-split", 0, "", NULL, 0, is_brought, "text that members bring: with data-hash they lease sequences"},
+	{"audit-chunks", 0, "", NULL, 0, means_can_be_audited,
+	 "mean-feedback = 0, and another merge than centered: else a mean needs more than its contributions"},
+	{"audit-window", 0, "", NULL, 0, run_config_is_audited, "audit-chunks"},
+	{"audit-rollback", 0, "", NULL, 0, run_config_is_audited, "audit-chunks"},
 	{"beta1", OF(inner), INNER_HAS_MOMENTS, NULL, ""},
 	{"beta2", OF(inner), INNER_HAS_MOMENTS, NULL, ""},
 	{"eps", OF(inner), INNER_HAS_MOMENTS, NULL, ""},

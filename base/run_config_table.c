@@ -228,5 +228,17 @@ const struct rv_option run_config_options[] = {
 			   "slow-members = coarser: codec of the contribution of a worker with a slow line. auto: the first of "
 			   "those coarser than `codec` that makes slow-deadline-ms, as int4 for int8; sparse ones only with "
 			   "error-feedback, which sends later what they leave out."),
+
+	INT_OPT("audit-chunks", audit_chunks, "0", 0, 8, "Strangers",
+			"Chunks of each round's average that are merged again, each by a member that does not own it and was drawn "
+			"when the round was over: an owner that lies is caught, named and banned. 0: none. Needs four workers, and "
+			"rosters of up to row-size."),
+	INT_OPT("audit-window", audit_window, "4", 1, 15, "Strangers",
+			"audit-chunks: rounds within which an audit ends. Each worker keeps its contributions to so many on its "
+			"disk."),
+	{"audit-rollback", RV_OPT_BOOL, FIELD(audit_rollback), 0, "false", 0, 0, NULL,
+	 "audit-chunks: an average that is proven wrong takes the run back to before its round, within audit-window; "
+	 "else the operator decides.",
+	 "Strangers"},
 	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };

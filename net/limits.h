@@ -31,6 +31,7 @@ enum {
 	NET_MAX_KEPT_SNAPSHOTS = 4,        /* earlier snapshots that a document asks donors to keep */
 	NET_MAX_SYNCING = 16,              /* members behind that a document names, to be dialed */
 	NET_MAX_TEXT_FILES = 64,           /* of a run's text, that one question to a member names */
+	NET_MAX_AUDITS = 8,                /* that a document orders of its receiver, and a report answers */
 	NET_MAX_LEASES = 16,               /* pieces of text that a member holds (base/leases.h) */
 	NET_MAX_RELAYS = 8,                /* that a document lists */
 	NET_MAX_CANDIDATES = 4,            /* addresses of a member, in its report and in a document */

@@ -163,6 +163,14 @@ static void print_not_held(const json_t *status, FILE *out) {
 				  string(o, "command"));
 }
 
+/* Prints what audits of averages found, since the coordinator started. */
+static void print_audits(const json_t *status, FILE *out) {
+	const json_t *o = json_object_get(status, "audits");
+	if (json_is_object(o))
+		(void)fprintf(out, "  audits of averages: %.0f right, %.0f wrong, %.0f without an answer, %.0f under way\n",
+					  number(o, "right"), number(o, "wrong"), number(o, "unresolved"), number(o, "open"));
+}
+
 static void print_shared_text(const json_t *o, FILE *out) {
 	double shards = number(o, "data_shards");
 	if (shards < 1 || number(o, "alive") <= shards)
@@ -337,6 +345,7 @@ int status_view_print(const json_t *status, bool online, bool matrix, int width,
 		print_not_held(status, f);
 		print_deadlines(status, f);
 		print_shared_text(status, f);
+		print_audits(status, f);
 		status_paths_summary(status, f);
 		print_relay(status, f);
 	}

@@ -68,6 +68,8 @@ struct core *core_init(void *memory, const struct core_config *cfg, int64_t now_
 	RV_ASSERT(cfg->row_size <= NET_MAX_ROW && cfg->row_size != 1);
 	c->arrivals = (struct core_arrivals){.since_us = INT64_MAX, .left_us = INT64_MAX, .counted_us = now_us};
 	c->no_snapshot_said = UINT64_MAX;
+	RV_ASSERT(cfg->audit_chunks <= NET_MAX_AUDITS && cfg->audit_window <= CORE_AUDIT_ROUNDS);
+	c->audits.back_to = UINT64_MAX;
 	core_leases_init(c);
 	core_republish(c);
 	return c;
@@ -324,6 +326,7 @@ enum rv_err core_take_report(struct core *c, int64_t now_us, const uint8_t key[N
 	int place = core_place(c, core_slot_of(c, m)); /* votes count from the roster only */
 	if (place >= 0)
 		core_take_vote(c, (uint32_t)place);
+	core_take_verdicts(c, (uint32_t)slot);
 	return RV_OK;
 }
 
@@ -362,6 +365,8 @@ static void record_members(struct core *c) {
 /* Makes one decision at a time: its grounds must not change before it is durable. */
 static void decide(struct core *c) {
 	RV_ASSERT(c->roster.n == 0 || c->round < c->cfg.final_round);
+	if (c->n_queue == 0)
+		core_decide_audits(c);
 	if (c->n_queue == 0)
 		record_members(c);
 	if (c->n_queue == 0)

@@ -98,6 +98,11 @@ struct core_config {
 	/* After the first accusation in an attempt, how long others are collected; a fourth of it if
 	 * all agree. */
 	int64_t suspect_gather_us;
+	/* Audits of averages (audits.c): chunks of each round; 0: none. Rounds within which an audit
+	 * ends, at most CORE_AUDIT_ROUNDS. Whether a lie that is proven takes the run back. */
+	uint32_t audit_chunks, audit_window;
+	bool audit_rollback;
+	struct rv_hash audit_secret; /* nobody else's, and the same after a restart: rounds' secrets follow from it */
 	/* The operator's, for documents; the same as long as the process lives. */
 	uint8_t n_relays;
 	struct relay_ref relays[NET_MAX_RELAYS];
@@ -248,6 +253,7 @@ int core_holders(const struct core *c, uint64_t round, uint64_t out[CORE_HERE_WO
 /* Rounds without a member that is not alive, or has left, after which others read what is leased to
  * it. */
 enum { CORE_LEASE_KEPT_ROUNDS = 4 };
+enum { CORE_AUDIT_ROUNDS = 15 };  /* the longest window of audits */
 enum { CORE_PAST_ROUNDS = 1024 }; /* how far back a rollback can go */
 /* Takes back, for the operator, all rounds from `to_round` on; done when the record is durable.
  * `force`: also if that gives up rounds that a member holds or may hold, or if no present member
@@ -313,6 +319,11 @@ enum core_event_type {
 	CORE_EVENT_SENDS_LESS,  /* for that reason it sends a coarser contribution, or a part of it, from `round` on */
 	CORE_EVENT_UNLIKE,      /* no majority of `round` has voted alike; member: none */
 	CORE_EVENT_LEASE,       /* its contribution has read what is not leased to it: it is not ready */
+	CORE_EVENT_DISPUTED,    /* `other` reports that its average of `round` is wrong: two others look */
+	CORE_EVENT_LIED,        /* members agree that its average of `round` is not that of the contributions: banned */
+	CORE_EVENT_FALSE_AUDIT, /* its audit of `round` says of `other` what two others refute */
+	CORE_EVENT_WITHHELD, /* two auditors did not get its contribution to `round`, or another one than it committed to */
+	CORE_EVENT_TAKEN_BACK, /* the run goes on from `round`, as the average of it was a lie; member: whose */
 	CORE_EVENT_COUNT
 };
 struct core_event {
@@ -320,7 +331,7 @@ struct core_event {
 	uint32_t member; /* NET_NO_MEMBER: none */
 	uint64_t round;
 	uint32_t attempt;
-	uint32_t other; /* APART; SENDS_LESS: codec | part << 8, as in member_ref */
+	uint32_t other; /* APART, DISPUTED, FALSE_AUDIT: the member; SENDS_LESS: codec | part << 8, as in member_ref */
 };
 bool core_next_event(struct core *c, struct core_event *out);
 
@@ -349,6 +360,14 @@ struct core_text {
 	uint64_t consumed, held, free, left_out;
 };
 struct core_text core_text(const struct core *c);
+
+/* Audits of averages since this coordinator started. */
+struct core_audit_figures {
+	uint64_t drawn, right, wrong; /* wrong: of which it is proven */
+	uint64_t unresolved;          /* those that ended without an auditor's answer that counts */
+	uint32_t open;                /* under way */
+};
+struct core_audit_figures core_audits(const struct core *c);
 
 /* Consequences of a member's line. */
 struct core_slow {

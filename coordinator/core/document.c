@@ -259,8 +259,8 @@ static bool same(const struct document *a, const struct document *b) {
 
 void core_publish(struct core *c) {
 	core_houses_follow(c);
-	const bool leases = core_leases_changed(c);
-	c->views.changed |= core_views_refresh(c) || leases;
+	const bool leases = core_leases_changed(c), audits = core_audits_changed(c);
+	c->views.changed |= core_views_refresh(c) || leases || audits;
 	build(c, &c->scratch);
 	if (same(&c->scratch, &c->doc) && !c->views.changed)
 		return;
@@ -280,6 +280,7 @@ void core_republish(struct core *c) {
 	core_houses_follow(c);
 	(void)core_views_refresh(c);
 	(void)core_leases_changed(c);
+	(void)core_audits_changed(c);
 	build(c, &c->doc);
 	c->doc.seq = c->seq_durable;
 	c->views.changed = false;
@@ -288,11 +289,12 @@ void core_republish(struct core *c) {
 
 bool core_document_of(const struct core *c, uint32_t slot, struct document *out) {
 	RV_ASSERT(slot < c->cfg.max_here);
-	if ((c->views.many || core_has_leases(c)) && c->views.changed)
+	if ((c->views.many || core_has_leases(c) || core_has_audits(c)) && c->views.changed)
 		return false;
 	document_copy(out, &c->doc);
 	if (c->views.many)
 		core_views_put(c, (int)slot, out);
 	core_leases_put(c, slot, out);
+	core_audits_put(c, slot, out);
 	return true;
 }

@@ -28,6 +28,7 @@
  * kept_chunks.c ... and which
  * rows.c     ... in a roster of several rows
  * leases.c   which sequences of the text each member reads
+ * audits.c   which averages members check, and what follows
  * snapshot.c     which full hash the majority vouches for
  * standstill.c ... and which members vote on it when too few have the state
  * past.c     committed rounds and vouched snapshots, to go back to
@@ -349,6 +350,28 @@ void core_put_owners(const struct core *c, struct core_record *rec);
 /* Returns true if a participant accuses one that it is known to be apart from, and other members
  * can own the chunks. */
 bool core_blames_its_owners(const struct core *c, const struct core_accusations *a);
+
+/* ---- audits.c ---- */
+
+bool core_has_audits(const struct core *c);
+/* Draws the audits of the roster's round, which is committed with this digest. */
+void core_audits_commit(struct core *c, const struct rv_hash *digest);
+/* Drops those of rounds from `to_round` on, which are taken back. */
+void core_audits_rollback(struct core *c, uint64_t to_round);
+/* Takes the verdicts in the last report of the member in `slot`. */
+void core_take_verdicts(struct core *c, uint32_t slot);
+/* Weighs verdicts, asks more auditors; bans members, and takes the run back. The queue is empty. */
+void core_decide_audits(struct core *c);
+/* Returns true if orders have changed since the last call. */
+bool core_audits_changed(struct core *c);
+/* Writes what the member in `slot` audits into its document. */
+void core_audits_put(const struct core *c, uint32_t slot, struct document *d);
+
+/* ---- rollback.c ---- */
+
+/* Pushes a rollback to a committed round; returns false if it cannot be returned to. The queue is
+ * empty. */
+bool core_push_rollback(struct core *c, uint64_t to_round);
 
 /* ---- leases.c ---- */
 

@@ -397,6 +397,7 @@ static enum rv_err apply_commit(struct core *c, const struct core_record *rec, s
 	core_absolve(c, clean);
 	core_close_reopened(c, named);
 	core_leases_commit(c);
+	core_audits_commit(c, &rec->digest);
 	open_next_round(c, rec, named);
 	RV_ASSERT(c->round == rec->round + 1 && core_size_of(c, c->last_commit) == rec->n_members);
 	return RV_OK;

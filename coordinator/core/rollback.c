@@ -283,6 +283,16 @@ static enum rv_err check_loss(const struct core *c, uint64_t to_round, struct rv
 	return RV_OK;
 }
 
+/* The round can be returned to, and a later term exists (check_target). */
+static void push_rollback(struct core *c, uint64_t to_round) {
+	struct core_record *rec = core_push(c, CORE_ROLLBACK);
+	rec->term = latest_term(c) + 1;
+	RV_ASSERT(rec->term > c->term && rec->term <= NET_MAX_TERM && to_round <= c->round);
+	rec->round = to_round;
+	bool known = core_past_chain(c, to_round, &rec->chain);
+	RV_ASSERT(known);
+}
+
 enum rv_err core_rollback(struct core *c, int64_t now_us, uint64_t to_round, bool force, struct rv_errtext *et) {
 	core_step(c, now_us);
 	RV_TRY(check_target(c, to_round, et));
@@ -290,13 +300,15 @@ enum rv_err core_rollback(struct core *c, int64_t now_us, uint64_t to_round, boo
 		RV_TRY(check_loss(c, to_round, et));
 	if (c->n_queue > 0)
 		return rv_fail(et, RV_E_BUSY, "rollback: another decision is just being made durable: try again");
-	struct core_record *rec = core_push(c, CORE_ROLLBACK);
-	rec->term = latest_term(c) + 1;
-	RV_ASSERT(rec->term > c->term && rec->term <= NET_MAX_TERM && to_round <= c->round);
-	rec->round = to_round;
-	bool known = core_past_chain(c, to_round, &rec->chain);
-	RV_ASSERT(known); /* check_target */
+	push_rollback(c, to_round);
 	return RV_OK;
+}
+
+bool core_push_rollback(struct core *c, uint64_t to_round) {
+	if (to_round >= c->round || !core_past_can_return(c, to_round) || latest_term(c) >= NET_MAX_TERM)
+		return false;
+	push_rollback(c, to_round);
+	return true;
 }
 
 const char *core_apply_rollback(struct core *c, const struct core_record *rec) {
@@ -320,6 +332,7 @@ const char *core_apply_rollback(struct core *c, const struct core_record *rec) {
 	c->split_said = 0;
 	core_kept_forget(c);
 	core_leases_rollback(c, rec->round);
+	core_audits_rollback(c, rec->round);
 	core_forget_blame(c);
 	core_forget_waits(c);
 	core_close_reopened(c, NULL);

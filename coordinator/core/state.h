@@ -263,6 +263,31 @@ struct core_leases {
 #define CORE_FREE_LEASES(cfg) ((cfg)->lease_round > 0 ? 4 * (cfg)->max_here + 64 : 0)
 #define CORE_CONSUMED(cfg)    ((cfg)->lease_round > 0 ? 64 * (cfg)->max_here : 0)
 
+/* An audit of a chunk of a committed round (audits.c). */
+enum { CORE_AUDITS = 128, CORE_AUDITORS = 7 /* asked for one chunk, at most */ };
+struct core_auditor {
+	uint32_t member;
+	uint8_t verdict; /* enum audit_verdict; 0: none yet */
+	uint32_t named;
+	struct rv_hash found;
+};
+struct core_audit {
+	uint64_t round, asked_round; /* asked_round: that was open when the last auditor was asked */
+	uint32_t attempt, chunk, owner;
+	bool disputed, over;
+	uint32_t n, asked; /* auditors, in the order drawn; the first ones were asked */
+	struct core_auditor auditors[NET_MAX_ROW];
+};
+
+struct core_audits {
+	int n;
+	struct core_audit open[CORE_AUDITS]; /* those that are over stay until the next commit */
+	bool changed;                        /* orders, since the last document */
+	uint64_t back_to;                    /* round to which the run shall go back; UINT64_MAX: none */
+	uint32_t back_for;                   /* the member that lied */
+	struct core_audit_figures figures;
+};
+
 /* The arrays behind the struct: X(type, name, number), by slot or by roster place. The first nine
  * are large, and of each slot, place or round written before it is read: core_init leaves them as
  * they are. */
@@ -336,6 +361,7 @@ struct core {
 	struct core_past past;
 	struct core_kept_owners kept_owners;
 	struct core_leases leases;
+	struct core_audits audits;
 	/* Volatile: the operator's relays, and those that members offer. */
 	uint8_t n_relays;
 	struct relay_ref relays[NET_MAX_RELAYS];

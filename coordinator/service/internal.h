@@ -294,6 +294,15 @@ struct service_rolled_back {
 void service_describe_rollback(const struct service *s, const struct service_rolled_back *r,
 							   char text[SERVICE_ROLLBACK_BYTES]);
 
+/* ---- audits.c ---- */
+
+/* Logs what an audit of an average found; returns false, and does nothing, for other events. */
+bool service_tell_audit(struct service *s, const struct core_event *ev);
+/* Returns null in a run without audits, or {"chunks", "window", "rollback"}, which are the run's,
+ * and {"drawn", "right", "wrong", "unresolved", "open"}, audits since this process started. */
+json_t *service_audits_json(const struct service *s);
+void service_audits_metrics(const struct service *s, FILE *f);
+
 /* ---- slow.c ---- */
 
 /* Logs what becomes of a member because of its line: CORE_EVENT_RESTS, CORE_EVENT_SENDS_LESS. */

@@ -171,6 +171,7 @@ char *service_metrics(const struct service *s, int64_t now_us) {
 	write_outliers(s, f);
 	service_relay_metrics(s, f);
 	service_text_metrics(s, f);
+	service_audits_metrics(s, f);
 	if (fclose(f) != 0) {
 		free(text);
 		return NULL;

@@ -57,6 +57,16 @@ static enum rv_err fill_leases(const struct run_config *run, struct core_config 
 	return RV_OK;
 }
 
+/* The secret is a function of the run's key, which nobody else has. */
+static void fill_audits(const struct service *s, struct core_config *out) {
+	struct rv_hasher h = rv_hasher_of("rivulet audit key");
+	out->audit_chunks = run_config_is_audited(&s->run) ? (uint32_t)s->run.audit_chunks : 0;
+	out->audit_window = (uint32_t)s->run.audit_window;
+	out->audit_rollback = s->run.audit_rollback;
+	rv_hash_update(&h, s->cfg.run->secret, IDENTITY_SEED_BYTES);
+	out->audit_secret = rv_hash_final(&h);
+}
+
 static enum rv_err fill_core_config(const struct service *s, struct core_config *out, struct rv_errtext *et) {
 	const struct run_silence silence = run_silence_of(&s->run);
 	struct global_config g;
@@ -80,6 +90,7 @@ static enum rv_err fill_core_config(const struct service *s, struct core_config 
 								.withheld_us = silence.withheld * RV_US_PER_MS,
 								.suspect_gather_us = silence.gather * RV_US_PER_MS};
 	memcpy(out->run_id, s->cfg.run_id, sizeof out->run_id);
+	fill_audits(s, out);
 	out->n_relays = s->cfg.n_relays;
 	memcpy(out->relays, s->cfg.relays, sizeof out->relays);
 	for (uint32_t fragment = 0; fragment < fragments_count(&g.fragments); fragment++)

@@ -268,6 +268,8 @@ static const struct {
 						  "contribution does not count"},
 	[CORE_EVENT_TOKENS] = {RV_WARN, "tokens",
 						   "reports more tokens than its steps can be: it counts with the most that is possible"},
+	[CORE_EVENT_WITHHELD] = {RV_WARN, "withheld",
+							 "does not give auditors its contribution, or gives another one than it committed to"},
 	[CORE_EVENT_LEFT] = {RV_INFO, "left", "was stopped and has left: not waited for"},
 };
 
@@ -356,6 +358,8 @@ void service_tell_events(struct service *s, int64_t now_us) {
 			tell_ahead(s, &ev);
 		else if (ev.type == CORE_EVENT_RESTS || ev.type == CORE_EVENT_SENDS_LESS)
 			service_tell_slow(s, &ev);
+		else if (service_tell_audit(s, &ev))
+			continue;
 		else if (left_for_its_disk(s, &ev))
 			service_tell(s, RV_WARN, "left_out", "member %u is not waited for until its disk takes results again",
 						 ev.member);

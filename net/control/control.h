@@ -24,6 +24,7 @@
 #include "base/hash.h"
 #include "base/leases.h"
 #include "net/banned.h"
+#include "net/control/audit.h"
 #include "net/control/candidate.h"
 #include "net/control/probe.h"
 #include "net/limits.h"
@@ -193,6 +194,9 @@ struct report {
 	 * source, and time in which training waited for it, since the process started. */
 	uint64_t text_mirror_bytes, text_member_bytes, text_coordinator_bytes, text_stall_us;
 	struct rv_hash own_text; /* of a text that it brought instead; zero: it reads the run's */
+	/* Results of the audits that its document orders, as far as they are done. */
+	uint8_t n_verdicts;
+	struct audit_result verdicts[NET_MAX_AUDITS];
 };
 
 /* A message in the reply to a report, for the person who runs the worker: it decides nothing. 200
@@ -389,6 +393,11 @@ struct document {
 	uint64_t lease_first; /* 0: n_leases is 0 */
 	uint8_t n_leases;
 	struct lease_piece leases[NET_MAX_LEASES];
+	/* In a run with audits: audit_promise_of() the secret that draws the audits of `round`, and the
+	 * secret that has drawn those of the round before; zeros: there is none. */
+	struct rv_hash audit_promise, audit_secret;
+	uint8_t n_audits;
+	struct audit_order audits[NET_MAX_AUDITS]; /* the receiver's */
 	/* The owners that `sections` name, by ascending place. */
 	uint16_t n_column;
 	struct member_ref column[NET_MAX_COLUMN];

@@ -3,7 +3,8 @@
  * Order on the wire: head, run, snapshot, log, the banned, members; in phase REDUCE also the former
  * attempt, the ownership map and the roots of the contributions; the term, the digests before the
  * snapshot, what is to be kept of them, the members that are behind, the deadline of the attempt,
- * the relays; in phase REDUCE also the rows (rows.c); the receiver's leases. */
+ * the relays; in phase REDUCE also the rows (rows.c); the receiver's leases; its
+ * audits. */
 #include "net/control/control.h"
 #include "net/control/fields.h"
 #include "net/control/layout.h"
@@ -19,7 +20,8 @@ _Static_assert(512 + NET_MAX_SYNCING * (4 + NET_KEY_BYTES + CANDIDATES_BYTES + 1
 					   (NET_MAX_ROW + NET_MAX_COLUMN) * (4 + 4 + 8 + NET_KEY_BYTES + CANDIDATES_BYTES + 3 + 2 + 1) +
 					   NET_MAX_ROW * RV_HASH_BYTES + NET_MAX_RANGES * 10 + NET_MAX_ROWS * 8 +
 					   NET_MAX_SECTIONS * (8 + NET_MAX_ROWS) + NET_MAX_RELAYS * (NET_KEY_BYTES + 2 + NET_ADDR_BYTES) +
-					   NET_MAX_KEPT_SNAPSHOTS * (8 + RV_HASH_BYTES) + 9 + NET_MAX_LEASES * 12 + NET_SIG_BYTES <=
+					   NET_MAX_KEPT_SNAPSHOTS * (8 + RV_HASH_BYTES) + 9 + NET_MAX_LEASES * 12 + 2 * RV_HASH_BYTES + 1 +
+					   NET_MAX_AUDITS * 16 + NET_SIG_BYTES <=
 				   NET_MAX_DOCUMENT_BYTES,
 			   "the largest document fits");
 
@@ -124,6 +126,20 @@ static const struct layout own_leases[] = {
 	LAYOUT_LAST,
 };
 
+static const struct layout audit[] = {
+	LAYOUT_FIELD(PLAIN, struct audit_order, round),
+	LAYOUT_FIELD(PLAIN, struct audit_order, attempt),
+	LAYOUT_FIELD(PLAIN, struct audit_order, chunk),
+	LAYOUT_LAST,
+};
+
+static const struct layout own_audits[] = {
+	LAYOUT_FIELD(PLAIN, struct document, audit_promise),
+	LAYOUT_FIELD(PLAIN, struct document, audit_secret),
+	LAYOUT_COUNTED(struct document, audits, n_audits, audit),
+	LAYOUT_LAST,
+};
+
 static void write_roots(const struct document *m, struct rv_writer *w) {
 	for (int i = 0; i < m->n_members; i++)
 		rv_write_bytes(w, m->members[i].contribution_root.b, RV_HASH_BYTES);
@@ -145,6 +161,7 @@ void document_encode(const struct document *m, uint32_t version, struct rv_write
 	if (m->phase == RUN_REDUCE)
 		rows_write(m, w);
 	layout_write(own_leases, m, w);
+	layout_write(own_audits, m, w);
 }
 
 static enum rv_err check_round(const struct document *d, struct rv_errtext *et) {
@@ -308,6 +325,11 @@ static enum rv_err check_leases(const struct document *d, struct rv_errtext *et)
 	return RV_OK;
 }
 
+static enum rv_err check_audits(const struct document *d, struct rv_errtext *et) {
+	const enum rv_err e = audit_orders_check(d->audits, d->n_audits, d->round, et);
+	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s", WHAT);
+}
+
 static enum rv_err check_ownership_map(const struct document *d, struct rv_errtext *et) {
 	if (d->n_chunks < 1 || d->n_chunks > NET_MAX_CHUNKS)
 		return rv_fail(et, RV_E_INVALID, "%s: n_chunks = %u, must be 1..%d", WHAT, d->n_chunks, (int)NET_MAX_CHUNKS);
@@ -347,6 +369,7 @@ enum rv_err document_decode(const void *p, size_t n, struct document *out, struc
 	if (out->phase == RUN_REDUCE)
 		RV_TRY(rows_read(out, &r, et));
 	RV_TRY(layout_read(own_leases, &r, out, WHAT, et));
+	RV_TRY(layout_read(own_audits, &r, out, WHAT, et));
 	RV_TRY(control_read_end(&r, WHAT, et));
 	RV_TRY(check_round(out, et));
 	RV_TRY(check_older(out, et));
@@ -356,6 +379,7 @@ enum rv_err document_decode(const void *p, size_t n, struct document *out, struc
 	RV_TRY(check_syncing(out, et));
 	RV_TRY(check_relays(out, et));
 	RV_TRY(check_leases(out, et));
+	RV_TRY(check_audits(out, et));
 	if (out->phase != RUN_REDUCE)
 		return RV_OK;
 	RV_TRY(check_ownership_map(out, et));

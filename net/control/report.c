@@ -95,6 +95,14 @@ static const struct layout text[] = {
 	LAYOUT_LAST,
 };
 
+static const struct layout verdict[] = {
+	LAYOUT_FIELD(PLAIN, struct audit_result, round),   LAYOUT_FIELD(PLAIN, struct audit_result, chunk),
+	LAYOUT_FIELD(PLAIN, struct audit_result, verdict), LAYOUT_FIELD(PLAIN, struct audit_result, member),
+	LAYOUT_FIELD(PLAIN, struct audit_result, found),   LAYOUT_LAST,
+};
+
+static const struct layout audits[] = {LAYOUT_COUNTED(struct report, verdicts, n_verdicts, verdict), LAYOUT_LAST};
+
 void report_add_path(struct report *m, uint32_t member, uint8_t path) {
 	RV_ASSERT(m->n_paths == 0 || member > m->paths[m->n_paths - 1].member);
 	if (path != PATH_NONE && m->n_paths < NET_MAX_PEERS)
@@ -131,6 +139,7 @@ void report_encode(const struct report *m, uint32_t version, struct rv_writer *w
 	layout_write(lease, m, w);
 	layout_write(commitment, &m->commitment, w);
 	layout_write(text, m, w);
+	layout_write(audits, m, w);
 }
 
 static bool path_is_valid(uint8_t path) {
@@ -209,6 +218,7 @@ enum rv_err report_decode(const void *p, size_t n, struct report *out, struct rv
 	RV_TRY(layout_read(lease, &r, out, WHAT, et));
 	RV_TRY(layout_read(commitment, &r, &out->commitment, WHAT, et));
 	RV_TRY(layout_read(text, &r, out, WHAT, et));
+	RV_TRY(layout_read(audits, &r, out, WHAT, et));
 	RV_TRY(control_read_end(&r, WHAT, et));
 	if (out->phase < WORKER_SYNCING || out->phase > WORKER_LEAVING)
 		return rv_fail(et, RV_E_INVALID, "%s: phase = %u, must be 1..%d", WHAT, out->phase, (int)WORKER_LEAVING);
@@ -236,6 +246,9 @@ enum rv_err report_decode(const void *p, size_t n, struct report *out, struct rv
 		return rv_fail(et, RV_E_INVALID, "%s: reach = %u, must be below %d", WHAT, out->reach, (int)REACH_KINDS);
 	RV_TRY(check_lease(out, et));
 	RV_TRY(check_commitment(out, et));
+	e = audit_results_check(out->verdicts, out->n_verdicts, et);
+	if (e != RV_OK)
+		return rv_fail_context(et, e, "%s", WHAT);
 	const char *why = measured_invalid(out);
 	if (why != NULL)
 		return rv_fail(et, RV_E_INVALID, "%s: %s", WHAT, why);

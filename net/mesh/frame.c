@@ -208,11 +208,12 @@ static enum rv_err read_fetch(struct rv_reader *r, const struct frame_header *h,
 	RV_TRY(layout_read(piece_fields, r, piece, name, et));
 	if (!rv_reader_ok(r))
 		return rv_fail(et, RV_E_INVALID, "%s: %u bytes, at least %d", name, h->body_bytes, (int)FRAME_FETCH_BYTES);
-	if (out->kind < FRAME_FETCH_SNAPSHOT || out->kind > FRAME_FETCH_TEXT)
-		return rv_fail(et, RV_E_INVALID, "%s: kind = %u: must be 1 (snapshot), 2 (log) or 3 (text)", name, out->kind);
-	if (out->kind == FRAME_FETCH_TEXT && (out->part == FRAME_PART_MANIFEST || piece->encoding != FRAME_RAW))
-		return rv_fail(et, RV_E_INVALID, "%s: part = %u, encoding = %u: text comes in pieces, raw", name, out->part,
-					   piece->encoding);
+	if (out->kind < FRAME_FETCH_SNAPSHOT || out->kind > FRAME_FETCH_CONTRIBUTION)
+		return rv_fail(et, RV_E_INVALID, "%s: kind = %u: must be 1 (snapshot), 2 (log), 3 (text) or 4 (contribution)",
+					   name, out->kind);
+	if (out->kind >= FRAME_FETCH_TEXT && (out->part == FRAME_PART_MANIFEST || piece->encoding != FRAME_RAW))
+		return rv_fail(et, RV_E_INVALID, "%s: part = %u, encoding = %u: text and contributions come in pieces, raw",
+					   name, out->part, piece->encoding);
 	if (out->part > (h->type == FRAME_FETCH ? FRAME_PART_FORGET : FRAME_PART_MANIFEST))
 		return rv_fail(et, RV_E_INVALID, "%s: part = %u: must be 0 (piece) or 1 (manifest)%s", name, out->part,
 					   h->type == FRAME_FETCH ? " or 2 (forget)" : "");
@@ -283,9 +284,9 @@ enum rv_err frame_piece_decode(const struct frame_header *h, const void *body, s
 	return RV_OK;
 }
 
-bool frame_is_text(const struct frame_header *h, const uint8_t *body) {
+enum frame_fetch_kind frame_kind_of(const struct frame_header *h, const uint8_t *body) {
 	RV_ASSERT(h->type == FRAME_FETCH || h->type == FRAME_PIECE || h->type == FRAME_NONE);
-	return body[0] == FRAME_FETCH_TEXT;
+	return (enum frame_fetch_kind)body[0];
 }
 
 /* ---- which files of the text a member holds ---- */

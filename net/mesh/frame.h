@@ -146,7 +146,8 @@ enum rv_err frame_hello_decode(const void *body, size_t n, struct frame_hello *o
 enum frame_fetch_kind {
 	FRAME_FETCH_SNAPSHOT = 1, /* theta and outer state at `round` */
 	FRAME_FETCH_LOG,          /* the reduced bytes of `round` */
-	FRAME_FETCH_TEXT          /* file number `round` of the run's text, in pieces of NET_MAX_PIECE_BYTES, raw */
+	FRAME_FETCH_TEXT,         /* file number `round` of the run's text, in pieces of NET_MAX_PIECE_BYTES, raw */
+	FRAME_FETCH_CONTRIBUTION  /* chunk `index` of the donor's own contribution to `round`, and its proof, raw */
 };
 enum frame_fetch_part {
 	FRAME_PART_PIECE = 0,
@@ -170,8 +171,8 @@ struct frame_piece {
 };
 /* NONE: the donor does not have it, no longer has it, or not now. */
 
-/* Returns true if a FETCH, PIECE or NONE is of kind TEXT. */
-bool frame_is_text(const struct frame_header *h, const uint8_t *body);
+/* Returns the kind of a FETCH, PIECE or NONE. */
+enum frame_fetch_kind frame_kind_of(const struct frame_header *h, const uint8_t *body);
 
 /* Each of these makes header and body; `round` goes into the header. PIECE: the caller sends the
  * data after the 16 bytes. */

@@ -15,6 +15,7 @@
 static uint8_t buffer[NET_MAX_DOCUMENT_BYTES];
 /* At the end of a report: with a commitment for two codecs. */
 enum { LEASE_BYTES = 8 + 4, COMMITMENT_BYTES = 1 + 2 * (1 + RV_HASH_BYTES), TEXT_BYTES = 4 * 8 + RV_HASH_BYTES };
+enum { VERDICTS_BYTES = 1 + 2 * (8 + 4 + 1 + 4 + RV_HASH_BYTES) };
 
 /* What was decoded, encoded again, is what was decoded: `buffer`, n bytes. (Structs have padding,
  * so bytes decide.) */
@@ -140,53 +141,56 @@ static void test_join_reply(void **state) {
 /* ---- reports ---- */
 
 static struct report a_report(void) {
-	return (struct report){.boot = 1,
-						   .seq = 2,
-						   .phase = WORKER_VOTED,
-						   .round = 3,
-						   .attempt = 4,
-						   .tokens = 5,
-						   .n_chunks = 6,
-						   .n_suspects = 2,
-						   .suspects = {7, NET_MAX_ROSTER - 1},
-						   .n_paths = 1,
-						   .paths = {{4000000000u, PATH_RELAYED}},
-						   .digest = hash_of_int(8),
-						   .chain = hash_of_int(9),
-						   .full_round = 10,
-						   .full_hash = hash_of_int(11),
-						   .n_candidates = 4,
-						   .candidates = {{.addr = ":65535"},
-										  {.kind = CANDIDATE_REFLECTED,
-										   .addr = "[2001:db8::1]:8080",
-										   .relay = NET_MAX_RELAYS,
-										   .unix_s = UINT64_MAX,
-										   .signature = {1, 2}},
-										  {.kind = CANDIDATE_PRIVATE, .addr = "192.168.1.17:7434"},
-										  {.kind = CANDIDATE_GIVEN, .addr = "198.51.100.7:1"}},
-						   .inner_step = 12,
-						   .loss = 13.5f,
-						   .tokens_per_s = 14,
-						   .tx_bytes = 15,
-						   .rx_bytes = 16,
-						   .compute_us = 17,
-						   .reduce_us = 18,
-						   .storage = REPORT_STORAGE_FETCHED | REPORT_STORAGE_FULL,
-						   .n_measured = 2,
-						   .measured = {{0.5f, -0.25f, 6}, {FLT_MAX, -FLT_MAX, 0}},
-						   .mean2 = 0.75f,
-						   .relay = NET_MAX_RELAYS,
-						   .reach = REACH_RELAY,
-						   .offers_relay = 7435,
-						   .lease_first = 1ull << 40,
-						   .lease_count = 320,
-						   .commitment = {.n = 2, .roots = {{0, {{31}}}, {3, {{32}}}}},
-						   .text_mirror_bytes = 21,
-						   .text_member_bytes = 22,
-						   .text_coordinator_bytes = 23,
-						   .text_stall_us = 24,
-						   .own_text = {{25, 26}},
-						   .probed = {.n = 1, .list = {{.id = 19, .n = 2, .results = {PROBE_OPEN, PROBE_SILENT}}}}};
+	return (struct report){
+		.boot = 1,
+		.seq = 2,
+		.phase = WORKER_VOTED,
+		.round = 3,
+		.attempt = 4,
+		.tokens = 5,
+		.n_chunks = 6,
+		.n_suspects = 2,
+		.suspects = {7, NET_MAX_ROSTER - 1},
+		.n_paths = 1,
+		.paths = {{4000000000u, PATH_RELAYED}},
+		.digest = hash_of_int(8),
+		.chain = hash_of_int(9),
+		.full_round = 10,
+		.full_hash = hash_of_int(11),
+		.n_candidates = 4,
+		.candidates = {{.addr = ":65535"},
+					   {.kind = CANDIDATE_REFLECTED,
+						.addr = "[2001:db8::1]:8080",
+						.relay = NET_MAX_RELAYS,
+						.unix_s = UINT64_MAX,
+						.signature = {1, 2}},
+					   {.kind = CANDIDATE_PRIVATE, .addr = "192.168.1.17:7434"},
+					   {.kind = CANDIDATE_GIVEN, .addr = "198.51.100.7:1"}},
+		.inner_step = 12,
+		.loss = 13.5f,
+		.tokens_per_s = 14,
+		.tx_bytes = 15,
+		.rx_bytes = 16,
+		.compute_us = 17,
+		.reduce_us = 18,
+		.storage = REPORT_STORAGE_FETCHED | REPORT_STORAGE_FULL,
+		.n_measured = 2,
+		.measured = {{0.5f, -0.25f, 6}, {FLT_MAX, -FLT_MAX, 0}},
+		.mean2 = 0.75f,
+		.relay = NET_MAX_RELAYS,
+		.reach = REACH_RELAY,
+		.offers_relay = 7435,
+		.lease_first = 1ull << 40,
+		.lease_count = 320,
+		.commitment = {.n = 2, .roots = {{0, {{31}}}, {3, {{32}}}}},
+		.text_mirror_bytes = 21,
+		.text_member_bytes = 22,
+		.text_coordinator_bytes = 23,
+		.text_stall_us = 24,
+		.own_text = {{25, 26}},
+		.n_verdicts = 2,
+		.verdicts = {{2, NET_MAX_CHUNKS - 1, AUDIT_WRONG, NET_NO_MEMBER, {{33}}}, {1, 0, AUDIT_WITHHELD, 7, {{0}}}},
+		.probed = {.n = 1, .list = {{.id = 19, .n = 2, .results = {PROBE_OPEN, PROBE_SILENT}}}}};
 }
 
 static enum rv_err report_through_bytes(const struct report *in, struct report *out, struct rv_errtext *et) {
@@ -215,6 +219,8 @@ static void test_report(void **state) {
 	assert_memory_equal(out.candidates, in.candidates, sizeof in.candidates);
 	assert_int_equal(out.reduce_us, in.reduce_us);
 	assert_true(out.lease_first == in.lease_first && out.lease_count == 320);
+	assert_true(out.n_verdicts == 2 && out.verdicts[0].chunk == NET_MAX_CHUNKS - 1 && out.verdicts[0].found.b[0] == 33);
+	assert_true(out.verdicts[1].verdict == AUDIT_WITHHELD && out.verdicts[1].member == 7);
 	assert_true(commitment_equal(&out.commitment, &in.commitment));
 	assert_true(out.text_mirror_bytes == 21 && out.text_member_bytes == 22 && out.text_coordinator_bytes == 23);
 	assert_int_equal(out.text_stall_us, 24);
@@ -258,7 +264,7 @@ static void test_more_is_measured_than_there_can_be_members(void **state) {
 	(void)state;
 	enum { MEAN2_BYTES = 4, COUNT_BYTES = 2, RELAY_BYTES = 1, REACH_BYTES = 1, OFFER_BYTES = 2 };
 	enum { CANDIDATE_BYTES = 1 + 1 + 2 + 6, PROBED_BYTES = 1 + 8 + 1 + 2 };
-	enum { BEHIND = CANDIDATE_BYTES + PROBED_BYTES + LEASE_BYTES + COMMITMENT_BYTES + TEXT_BYTES };
+	enum { BEHIND = CANDIDATE_BYTES + PROBED_BYTES + LEASE_BYTES + COMMITMENT_BYTES + TEXT_BYTES + VERDICTS_BYTES };
 	struct report in = a_report(), out;
 	struct rv_errtext et = {0};
 	in.n_measured = 0;
@@ -308,6 +314,13 @@ static void test_report_rules(void **state) {
 	REPORT_REFUSED(m.commitment.roots[0].codec = 4, "roots[0] is for codec 4");
 	REPORT_REFUSED(m.commitment.roots[1].codec = 0, "roots[1] is for codec 0");
 	REPORT_REFUSED((m.commitment.n = 3, m.commitment.roots[2].codec = 3), "roots[2] is for codec 3");
+	REPORT_REFUSED(m.verdicts[0].verdict = 0, "verdicts[0]: an unknown verdict");
+	REPORT_REFUSED(m.verdicts[1].verdict = AUDIT_VERDICTS, "verdicts[1]: an unknown verdict");
+	REPORT_REFUSED(m.verdicts[0].chunk = NET_MAX_CHUNKS, "verdicts[0]: a chunk past the limit");
+	REPORT_REFUSED(m.verdicts[0].member = 3, "verdicts[0]: a member is named, or missing");
+	REPORT_REFUSED(m.verdicts[1].member = NET_NO_MEMBER, "verdicts[1]: a member is named, or missing");
+	REPORT_REFUSED(m.verdicts[0].found = (struct rv_hash){{0}}, "verdicts[0]: a hash is there, or missing");
+	REPORT_REFUSED(m.verdicts[1].found.b[9] = 1, "verdicts[1]: a hash is there, or missing");
 	REPORT_REFUSED(m.lease_first = LEASE_MAX_POSITION - 319, "past 2^62");
 	REPORT_REFUSED(m.mean2 = -1, "mean2");
 	REPORT_REFUSED(m.mean2 = NAN, "mean2");
@@ -360,6 +373,9 @@ static void test_the_largest_report_fits(void **state) {
 	for (int i = 0; i < PROBES_AT_ONCE; i++)
 		in.probed.list[i] =
 			(struct probed){.id = 1, .n = PROBE_MAX_ADDRS, .results = {PROBE_OPEN, PROBE_OPEN, PROBE_OPEN, PROBE_OPEN}};
+	in.n_verdicts = NET_MAX_AUDITS;
+	for (int i = 2; i < NET_MAX_AUDITS; i++)
+		in.verdicts[i] = in.verdicts[0];
 	assert_int_equal(report_through_bytes(&in, &out, NULL), RV_OK);
 	assert_int_equal(out.paths[NET_MAX_PEERS - 1].member, NET_MAX_PEERS - 1);
 }
@@ -394,8 +410,8 @@ static void test_more_candidates_than_fit_are_refused(void **state) {
 	in.probed.n = 0;
 	struct rv_writer w = rv_writer_of(buffer, sizeof buffer);
 	report_encode(&in, CONTROL_VERSION, &w);
-	size_t n = rv_writer_len(&w),
-		   count_at = n - (1 + 1 + 2 + strlen(in.candidates[0].addr)) - 1 - LEASE_BYTES - COMMITMENT_BYTES - TEXT_BYTES;
+	size_t n = rv_writer_len(&w), candidate_bytes = 1 + 1 + 2 + strlen(in.candidates[0].addr);
+	size_t count_at = n - candidate_bytes - 1 - LEASE_BYTES - COMMITMENT_BYTES - TEXT_BYTES - VERDICTS_BYTES;
 	assert_int_equal(buffer[count_at], 1);
 	buffer[count_at] = NET_MAX_CANDIDATES + 1;
 	assert_int_equal(report_decode(buffer, n, &out, &et), RV_E_INVALID);
@@ -446,6 +462,10 @@ static struct document *a_document(void) {
 		.lease_first = 700,
 		.n_leases = 3,
 		.leases = {{1000, 64}, {LEASE_MAX_POSITION - UINT32_MAX, UINT32_MAX}, {936, 64}},
+		.audit_promise = {{41}},
+		.audit_secret = {{42}},
+		.n_audits = 1,
+		.audits = {{.round = 1, .attempt = 2, .chunk = NET_MAX_CHUNKS - 1}},
 		.n_relays = 2,
 		.relays = {{.key = {1}, .addr = "relay.example:7435"}, {.key = {2}, .addr = "[::1]:7435"}}};
 	for (uint32_t i = 0; i < 3; i++) {
@@ -490,6 +510,9 @@ static void test_document(void **state) {
 	assert_string_equal(doc_out.relays[0].addr, "relay.example:7435");
 	assert_int_equal(doc_out.relays[1].key[0], 2);
 	assert_int_equal(doc_out.ranges[2].owner, 2);
+	assert_true(doc_out.n_audits == 1 && doc_out.audits[0].round == 1 && doc_out.audits[0].attempt == 2 &&
+				doc_out.audits[0].chunk == NET_MAX_CHUNKS - 1);
+	assert_true(doc_out.audit_promise.b[0] == 41 && doc_out.audit_secret.b[0] == 42);
 	assert_true(doc_out.n_leases == 3 && doc_out.lease_first == 700);
 	assert_true(doc_out.leases[1].begin == LEASE_MAX_POSITION - UINT32_MAX && doc_out.leases[1].count == UINT32_MAX);
 	assert_true(banned_equal(&doc_out.banned, &(struct banned){2, {1, 4000000000u}}));
@@ -546,6 +569,9 @@ static void test_the_largest_document_fits(void **state) {
 	d->n_ranges = NET_MAX_RANGES;
 	for (uint32_t i = 0; i < NET_MAX_RANGES; i++)
 		d->ranges[i] = (struct owner_range){i, 1, (uint16_t)(i % NET_MAX_ROW)};
+	d->n_audits = NET_MAX_AUDITS;
+	for (int i = 0; i < NET_MAX_AUDITS; i++)
+		d->audits[i] = d->audits[0];
 	d->n_leases = NET_MAX_LEASES;
 	for (uint32_t i = 0; i < NET_MAX_LEASES; i++)
 		d->leases[i] = (struct lease_piece){2 * i, 1};
@@ -614,6 +640,9 @@ static void test_document_rules(void **state) {
 	DOCUMENT_REFUSED(d->n_relays = 1, "members[2].relay = 2 of 1");
 	DOCUMENT_REFUSED(d->syncing[0].relay = 3, "syncing[0].relay = 3 of 2");
 	DOCUMENT_REFUSED(d->n_leases = 0, "lease_first = 700 of 0 leases");
+	DOCUMENT_REFUSED(d->audits[0].round = d->round, "audits[0] of round");
+	DOCUMENT_REFUSED(d->audits[0].attempt = 0, "audits[0] of round 1, attempt 0");
+	DOCUMENT_REFUSED(d->audits[0].chunk = NET_MAX_CHUNKS, "audits[0] of round 1, attempt 2, chunk 1048576");
 	DOCUMENT_REFUSED(d->leases[1].count = 0, "leases[1]");
 	DOCUMENT_REFUSED(d->leases[1].begin++, "leases[1] = 4611686014132420610+4294967295, number 764: empty, or past");
 	DOCUMENT_REFUSED(d->lease_first = LEASE_MAX_POSITION - 100, "leases[1]");

@@ -482,6 +482,12 @@ const struct merge_measured *allreduce_measured(const struct allreduce *a) {
 	return &a->measured;
 }
 
+const uint8_t *allreduce_own(const struct allreduce *a, size_t *bytes) {
+	RV_ASSERT(a->grid);
+	*bytes = chunking_total_bytes(&a->chunks, global_sent_as(a->cfg.global, a->own_codec));
+	return a->own;
+}
+
 struct reduce_info allreduce_info(const struct allreduce *a) {
 	RV_ASSERT(a->grid);
 	return grid_info(a->grid);

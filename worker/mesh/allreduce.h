@@ -57,6 +57,9 @@ struct grid_suspects allreduce_suspects(const struct allreduce *a);
 /* Lists the member numbers of the suspects; returns how many. */
 int allreduce_silent_members(const struct allreduce *a, uint32_t members[NET_MAX_ROW]);
 const uint8_t *allreduce_reduced(const struct allreduce *a); /* the encoded result, once done */
+/* Returns what this worker sends of its contribution in the current attempt, in the codec of the
+ * document; it runs. Valid until the next start, restart or stop. */
+const uint8_t *allreduce_own(const struct allreduce *a, size_t *bytes);
 struct reduce_info allreduce_info(const struct allreduce *a);
 int allreduce_row_members(const struct allreduce *a); /* participants of the row in the current attempt */
 /* Returns what this worker, as an owner, measured of the contributions in the current attempt, by

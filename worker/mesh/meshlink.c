@@ -12,6 +12,8 @@ struct meshlink {
 	struct fetcher *fetcher;
 	struct text_members *text;
 	struct text_donor *text_donor;
+	struct auditor *auditor;
+	struct donor *contributions;
 	struct rv_events *events;
 	void (*unreached)(void *ctx, uint32_t member, enum peers_need need);
 	void (*route_end)(void *ctx, uint32_t member, const struct route *route, int64_t lived_us, bool failed);
@@ -36,12 +38,17 @@ static bool text_control(struct meshlink *m, uint32_t member, struct peers_messa
 		   (m->text_donor && text_donor_answer(m->text_donor, m->now_us, member, out));
 }
 
+static bool audit_control(struct meshlink *m, uint32_t member, struct peers_message *out) {
+	return m->auditor && auditor_send(m->auditor, m->now_us, member, out);
+}
+
 /* Under a cap on the upload: what need not wait for it. */
 static bool next_control(void *ctx, uint32_t member, struct peers_message *out) {
 	struct meshlink *m = ctx;
 	struct reduce_msg msg;
 	if (!allreduce_send_control(m->reduce, m->now_us, member, &msg))
-		return fetcher_send(m->fetcher, m->now_us, member, out) || text_control(m, member, out);
+		return fetcher_send(m->fetcher, m->now_us, member, out) || audit_control(m, member, out) ||
+			   text_control(m, member, out);
 	*out = of_reduce(m, &msg);
 	return true;
 }
@@ -56,11 +63,13 @@ static double part_left(void *ctx, uint32_t member) {
 	return allreduce_part_left(m->reduce, member);
 }
 
-/* Tells both donors what the all-reduce sends: each may give a share of it. */
+/* Tells all donors what the all-reduce sends: each may give a share of it. */
 static void note_reduce(struct meshlink *m, const struct reduce_msg *msg) {
 	if (msg->type != REDUCE_SCATTER && msg->type != REDUCE_GATHER)
 		return;
 	donor_reduce_sent(m->donor, m->now_us, msg->data_bytes);
+	if (m->contributions)
+		donor_reduce_sent(m->contributions, m->now_us, msg->data_bytes);
 	if (m->text_donor)
 		donor_reduce_sent(text_donor_pieces(m->text_donor), m->now_us, msg->data_bytes);
 }
@@ -74,14 +83,20 @@ static bool next_message(void *ctx, uint32_t member, struct peers_message *out) 
 		note_reduce(m, &msg);
 		return true;
 	}
-	return fetcher_send(m->fetcher, m->now_us, member, out) || text_control(m, member, out) ||
-		   donor_send(m->donor, m->now_us, member, out) ||
+	return fetcher_send(m->fetcher, m->now_us, member, out) || audit_control(m, member, out) ||
+		   text_control(m, member, out) || donor_send(m->donor, m->now_us, member, out) ||
+		   (m->contributions && donor_send(m->contributions, m->now_us, member, out)) ||
 		   (m->text_donor && text_donor_send(m->text_donor, m->now_us, member, out));
 }
 
 static enum rv_err take_fetch(struct meshlink *m, uint32_t member, const struct frame_header *h, const uint8_t *body,
 							  struct rv_errtext *et) {
-	if (h->type == FRAME_FETCH && !frame_is_text(h, body))
+	const enum frame_fetch_kind kind = h->type == FRAME_FETCH ? frame_kind_of(h, body) : FRAME_FETCH_TEXT;
+	if (kind == FRAME_FETCH_CONTRIBUTION && m->contributions)
+		return donor_receive(m->contributions, member, h, body, et);
+	if (kind == FRAME_FETCH_CONTRIBUTION)
+		return rv_fail(et, RV_E_PROTOCOL, "a contribution is asked for, and the run has no audits");
+	if (kind != FRAME_FETCH_TEXT)
 		return donor_receive(m->donor, member, h, body, et);
 	if (!m->text_donor)
 		return rv_fail(et, RV_E_PROTOCOL, "text is asked for, and the run has none of its own");
@@ -90,7 +105,12 @@ static enum rv_err take_fetch(struct meshlink *m, uint32_t member, const struct 
 
 static enum rv_err take_answer(struct meshlink *m, uint32_t member, const struct frame_header *h, const uint8_t *body,
 							   struct rv_errtext *et) {
-	if (h->type != FRAME_TEXT_HELD && !frame_is_text(h, body))
+	const enum frame_fetch_kind kind = h->type != FRAME_TEXT_HELD ? frame_kind_of(h, body) : FRAME_FETCH_TEXT;
+	if (kind == FRAME_FETCH_CONTRIBUTION && m->auditor)
+		return auditor_receive(m->auditor, m->now_us, member, h, body, et);
+	if (kind == FRAME_FETCH_CONTRIBUTION)
+		return rv_fail(et, RV_E_PROTOCOL, "a contribution that was not asked for");
+	if (kind != FRAME_FETCH_TEXT)
 		return fetcher_receive(m->fetcher, m->now_us, member, h, body, et);
 	if (!m->text)
 		return rv_fail(et, RV_E_PROTOCOL, "text that was not asked for");
@@ -159,6 +179,10 @@ static void on_link_down(void *ctx, uint32_t member, bool fatal, enum rv_err why
 	allreduce_link_down(m->reduce, m->now_us, member, fatal);
 	fetcher_link_down(m->fetcher, m->now_us, member);
 	donor_link_down(m->donor, member);
+	if (m->auditor)
+		auditor_link_down(m->auditor, member);
+	if (m->contributions)
+		donor_link_down(m->contributions, member);
 	if (m->text)
 		text_members_link_down(m->text, member);
 	if (m->text_donor)
@@ -188,6 +212,8 @@ enum rv_err meshlink_new(const struct meshlink_config *cfg, struct meshlink **ou
 	m->fetcher = cfg->fetcher;
 	m->text = cfg->text;
 	m->text_donor = cfg->text_donor;
+	m->auditor = cfg->auditor;
+	m->contributions = cfg->contributions;
 	m->events = cfg->events;
 	m->unreached = cfg->on_unreached;
 	m->route_end = cfg->on_route_end;
@@ -269,6 +295,8 @@ void meshlink_pump(struct meshlink *m, int64_t now_us) {
 	m->now_us = now_us;
 	bool reducing = allreduce_running(m->reduce) && !allreduce_done(m->reduce);
 	donor_set_round(m->donor, m->round, reducing);
+	if (m->contributions)
+		donor_set_round(m->contributions, m->round, reducing);
 	if (m->text_donor)
 		donor_set_round(text_donor_pieces(m->text_donor), m->round, reducing);
 	peers_keep_paths(m->peers, reducing);

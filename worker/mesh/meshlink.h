@@ -1,10 +1,11 @@
 /* meshlink.h: connects the peer links (net/mesh/peers.h) with their users: the all-reduce first,
- * then state for joiners, then the run's text. A peer's fault closes its link and has no other
- * effect. One thread. */
+ * then state for joiners, then contributions for auditors, then the run's text. A peer's fault
+ * closes its link and has no other effect. One thread. */
 #ifndef RV_WORKER_MESH_MESHLINK_H
 #define RV_WORKER_MESH_MESHLINK_H
 
 #include "base/event.h"
+#include "worker/audit/auditor.h"
 #include "worker/mesh/allreduce.h"
 #include "worker/text/text_donor.h"
 #include "worker/text/text_members.h"
@@ -18,6 +19,8 @@ struct meshlink_config {
 	struct fetcher *fetcher;
 	struct text_members *text;     /* what is asked of others; NULL: this worker fetches no text */
 	struct text_donor *text_donor; /* NULL: the run has no text of its own */
+	struct auditor *auditor;       /* this and the next one NULL: the run has no audits */
+	struct donor *contributions;   /* gives this worker's own to auditors */
 	struct rv_events *events;
 	/* peers_owner.on_unreached, with this `ctx` */
 	void (*on_unreached)(void *ctx, uint32_t member, enum peers_need need);

@@ -31,6 +31,7 @@ static void fill_for_people(struct session *s, struct report *r) {
 	r->compute_us = (uint64_t)p.compute_us;
 	r->reduce_us = (uint64_t)s->sums.reduce_us;
 	session_report_text(s, r);
+	session_report_audits(s, r);
 	session_report_candidates(s, r);
 }
 

@@ -13,6 +13,7 @@ struct posted {
 	struct job job;
 	struct session *s;
 	struct store_job store;
+	struct blob *sent; /* PERSIST, in a run with audits: this worker's contribution; NULL: it is not kept */
 };
 
 /* ---- on the storage thread ---- */
@@ -99,6 +100,8 @@ static enum rv_err carry_out(struct session *s, struct store_job *j, struct rv_e
 
 static void run(struct job *job) {
 	struct posted *p = JOB_OWNER(job, struct posted, job);
+	if (p->store.kind == STORE_PERSIST)
+		session_keep_contribution(p->s, &p->store.log, p->sent);
 	store_job_begin(&p->s->store_thread, &p->store);
 	if (p->store.kind == STORE_COPY && p->store.copy.handle)
 		trainer_copy_wait(p->store.copy.handle);
@@ -124,7 +127,10 @@ static void done(struct job *job) {
 		RV_FAILPOINT("persist.done");
 	if (p->store.kind == STORE_EXPORT && p->store.err == RV_OK)
 		RV_FAILPOINT("export.after");
+	if (p->sent)
+		kept_contributions_forget(p->s->audit.kept);
 	session_core_on_stored(p->s->core, rv_clock_monotonic_us(), &p->store);
+	blob_unref(p->sent);
 	free(p);
 }
 
@@ -132,7 +138,19 @@ static void done(struct job *job) {
 static void dropped(struct job *job) {
 	struct posted *p = JOB_OWNER(job, struct posted, job);
 	release(p->s, &p->store);
+	blob_unref(p->sent);
 	free(p);
+}
+
+/* Returns a copy of what this worker sends in the all-reduce: the next round's replaces it. NULL:
+ * it is not kept, or there is no memory. */
+static struct blob *copy_sent(const struct session *s) {
+	size_t bytes = 0;
+	const uint8_t *sent = s->audit.kept && allreduce_running(s->reduce) ? allreduce_own(s->reduce, &bytes) : NULL;
+	struct blob *b = sent ? blob_new(bytes) : NULL;
+	if (b)
+		memcpy(b->data, sent, bytes);
+	return b;
 }
 
 static bool post(void *ctx, const struct store_job *j) {
@@ -142,6 +160,7 @@ static bool post(void *ctx, const struct store_job *j) {
 		return false;
 	*p = (struct posted){.job = {.run = run, .done = done, .dropped = dropped}, .s = s, .store = *j};
 	if (j->kind == STORE_PERSIST) {
+		p->sent = copy_sent(s);
 		session_trace_vote(s);
 		RV_FAILPOINT("persist.before");
 	}

@@ -4,9 +4,9 @@
  * memory.c, limits.c (of processors and GPUs); the core's tables: trainer.c, disk.c, links.c,
  * control.c; events.c (the log), notice.c (the coordinator's notices to this worker), metrics.c
  * (metrics.jsonl), progress.c (the progress line), text.c (the text of a run that hands it out),
- * text_donor.c (to others), trace_lines.c, network.c (changes of the network), reach.c (stations at
- * relays), reach_test.c (how others reach it), own_relay.c (the relay that this worker runs for
- * others), allowed.c (what its person allows now), adjust.c (settings that change), disk_plan.c,
+ * text_donor.c (to others), audit.c (audits of averages), trace_lines.c, network.c (changes of the
+ * network), reach.c (stations at relays), reach_test.c (how others reach it), own_relay.c (the
+ * relay that this worker runs for others), allowed.c (what its person allows now), adjust.c (settings that change), disk_plan.c,
  * traffic.c (the bytes of its line). */
 #ifndef RV_WORKER_SESSION_INTERNAL_H
 #define RV_WORKER_SESSION_INTERNAL_H
@@ -21,6 +21,8 @@
 #include "train/text/data.h"
 #include "train/text/sequence_order.h"
 #include "worker/allow/allow.h"
+#include "worker/audit/auditor.h"
+#include "worker/audit/kept_contributions.h"
 #include "worker/join/control_http.h"
 #include "worker/join/membership.h"
 #include "worker/join/reach_check.h"
@@ -135,6 +137,13 @@ struct session_reachability {
 	struct prober *prober;          /* probes for the coordinator; NULL: not a member yet */
 };
 
+/* Audits of averages (audit.c); NULL: the run has none. */
+struct session_audit {
+	struct auditor *auditor;
+	struct donor *donor; /* gives what is kept */
+	struct kept_contributions *kept;
+};
+
 /* The relay that this worker runs for others. */
 struct session_own_relay {
 	struct own_relay *relay;                  /* NULL: none */
@@ -184,6 +193,7 @@ struct session {
 	struct donor *donor;
 	struct text_donor *text_donor;             /* NULL: the run has no text of its own */
 	struct text_donor_store *text_donor_store; /* what it gives of; NULL: this worker holds none of it */
+	struct session_audit audit;
 	struct fetcher *fetcher;
 	struct meshlink *mesh;
 	struct reach *reach;
@@ -299,6 +309,19 @@ uint16_t session_offered_relay(struct session *s);
 /* Takes bans from a document, and logs whether it lists the relay. */
 void session_own_relay_follow(struct session *s, const struct document *d);
 void session_own_relay_tick(struct session *s, int64_t now_us);
+
+/* ---- audit.c ---- */
+
+/* Opens what the run's audits need; nothing, if it has none. RV_E_NOMEM. */
+enum rv_err session_open_audit(struct session *s, uint64_t run_tag, struct rv_errtext *et);
+void session_close_audit(struct session *s);
+void session_audit_roster(struct session *s, const struct document *d); /* an attempt begins */
+void session_audit_follow(struct session *s, int64_t now_us, const struct document *d);
+void session_report_audits(const struct session *s, struct report *r);
+void session_turn_audit(struct session *s, int64_t now_us);
+int64_t session_audit_deadline_us(struct session *s, int64_t now_us);
+/* Stores what was sent to a round, on the storage thread; NULL: nothing is kept. Logs a fault. */
+void session_keep_contribution(struct session *s, const struct state_log_info *log, const struct blob *sent);
 
 /* ---- preflight.c ---- */
 

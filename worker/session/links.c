@@ -14,6 +14,7 @@ static void allow(void *ctx, const struct document *d) {
 	reach_core_follow(reach_core_of(s->reach), rv_clock_monotonic_us(), d);
 	meshlink_allow(s->mesh, rv_clock_monotonic_us(), d);
 	session_count_roster(s, d);
+	session_audit_follow(s, rv_clock_monotonic_us(), d);
 }
 
 static void pause_links(void *ctx, bool paused) {
@@ -41,6 +42,7 @@ static enum rv_err begin_reduce(void *ctx, const struct document *d, struct rv_e
 	RV_FAILPOINT("reduce.start");
 	RV_TRY(allreduce_start(s->reduce, now_us, d, trainer_encoded(s->trainer), trainer_last_mean(s->trainer), et));
 	session_trace_attempt(s, d);
+	session_audit_roster(s, d);
 	s->sums.reduce_started_us = now_us;
 	s->sums.reduce_compute_us = session_compute_us(s, now_us);
 	s->done_attempt = 0;
@@ -55,6 +57,7 @@ static enum rv_err resume_reduce(void *ctx, const struct document *d, struct rv_
 	RV_FAILPOINT("reduce.resume");
 	RV_TRY(allreduce_restart(s->reduce, now_us, d, et));
 	session_trace_attempt(s, d);
+	session_audit_roster(s, d);
 	meshlink_announce_links(s->mesh, now_us); /* a member may be new in this roster */
 	return RV_OK;
 }

@@ -127,6 +127,7 @@ static int64_t deadline_us(struct session *s, int64_t now_us) {
 	at = earlier(at, fetcher_deadline_us(s->fetcher));
 	at = earlier(at, donor_deadline_us(s->donor, now_us));
 	at = earlier(at, session_text_donor_deadline_us(s, now_us));
+	at = earlier(at, session_audit_deadline_us(s, now_us));
 	return earlier(at, now_us + PROGRESS_US);
 }
 
@@ -165,6 +166,7 @@ static void run_once(struct session *s, int64_t now_us) {
 	session_note_donations(s);
 	session_log_text(s);
 	session_turn_text_donor(s, now_us);
+	session_turn_audit(s, now_us);
 	session_own_relay_tick(s, now_us);
 	session_charge_caps(s);
 	meshlink_pump(s->mesh, now_us);

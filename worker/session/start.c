@@ -260,6 +260,7 @@ static enum rv_err open_transfer(struct session *s, uint64_t tag, struct rv_errt
 	s->donate_cap = rate_of(s->opt->max_donate, 0);
 	RV_TRY(donor_new(&donor, &s->store, &s->donor, et));
 	RV_TRY(session_open_text_donor(s, tag, et));
+	RV_TRY(session_open_audit(s, tag, et));
 	session_meet_members(s, tag);
 	return fetcher_new(&fetcher, &s->store, s->storage, &s->fetcher, et);
 }
@@ -294,6 +295,8 @@ static enum rv_err open_mesh(struct session *s, struct rv_errtext *et) {
 		.fetcher = s->fetcher,
 		.text = s->text ? text_members_of(s->text) : NULL,
 		.text_donor = s->text_donor,
+		.auditor = s->audit.auditor,
+		.contributions = s->audit.donor,
 		.events = s->events,
 		.on_unreached = session_on_unreached,
 		.on_route_end = session_on_route_end,
@@ -385,6 +388,7 @@ void session_release(struct session *s) {
 	fetcher_free(s->fetcher);
 	donor_free(s->donor);
 	session_close_text_donor(s);
+	session_close_audit(s);
 	allreduce_free(s->reduce);
 	mean_residual_release(&s->mean_residual);
 	release_core(s);

@@ -1,0 +1,332 @@
+/* audits.c: audits of averages (net/control/audit.h): which chunks of a committed round are merged
+ * again, by whom, and what follows.
+ *
+ *   DRAWN      at the commit, from a secret that documents have promised before the round, and its
+ *              digest: the chunk, and an order of the participants but its owner. The first of them
+ *              is the auditor.
+ *     -> RIGHT      its auditor says so
+ *     -> DISPUTED   it says WRONG: two others audit the chunk as well
+ *        -> LIED         two say WRONG and found the same: the owner is banned, and the run goes back
+ *                        to before the round if it is configured so
+ *        -> FALSE_AUDIT  two say RIGHT: the one that said WRONG is named
+ *     -> the next auditor, if one is UNABLE, or says WITHHELD, or says nothing for some rounds. Two
+ *        that say WITHHELD of the same contributor: it is named
+ *     -> UNRESOLVED  nobody is left, or the window is over
+ *
+ * An owner that lies on a share f of its chunks is caught with probability 1 - (1 - f)^k by k
+ * audits of its chunks, less those whose auditor conspires with it. One auditor alone convicts
+ * nobody, and neither do two that did not find the same bytes: honest ones do.
+ *
+ * Orders are part of members' documents, verdicts of their reports, repeated like all else. Audits
+ * are not durable: a restarted coordinator draws those of the last rounds again, the same ones, as
+ * they follow from the records. What is durable is the ban, and the rollback. Rosters of several
+ * rows are not audited: owners hold partial sums there that nobody else can make. */
+#include "base/assert.h"
+#include "base/planted.h"
+#include "coordinator/core/internal.h"
+
+#include <string.h>
+
+enum {
+	SILENT_ROUNDS = 2, /* an auditor that has said nothing for so many rounds is replaced */
+	AGREE = 2          /* auditors that convict, or refute */
+};
+
+bool core_has_audits(const struct core *c) {
+	return c->cfg.audit_chunks > 0;
+}
+
+/* Returns the secret of a round: of a term, so that a round that is trained again has another. */
+static struct rv_hash secret_of(const struct core *c, uint64_t round) {
+	struct rv_hasher h = rv_hasher_of("rivulet audit secret");
+	rv_hash_update(&h, c->cfg.audit_secret.b, sizeof c->cfg.audit_secret.b);
+	rv_hash_u64(&h, c->term);
+	rv_hash_u64(&h, round);
+	return rv_hash_final(&h);
+}
+
+/* ---- draws ---- */
+
+static uint32_t owner_of(const struct core *c, uint32_t chunk) {
+	const struct core_roster *r = &c->roster;
+	for (int i = 0; i < r->n_ranges; i++)
+		if (chunk - r->ranges[i].first < r->ranges[i].count)
+			return r->ranges[i].owner;
+	RV_UNREACHABLE("a chunk without an owner");
+}
+
+/* Sets a->auditors to the participants but the owner, in an order that the seed draws. */
+static void draw_auditors(const struct core *c, const struct rv_hash *seed, uint32_t number, uint32_t owner,
+						  struct core_audit *a) {
+	const struct core_roster *r = &c->roster;
+	for (uint32_t i = 0; i < r->n; i++)
+		if (i != owner || RV_BUG("audit-by-the-owner"))
+			a->auditors[a->n++].member = r->members[i];
+	for (uint32_t i = 0; i + 1 < a->n; i++) {
+		const uint32_t k = i + audit_draw(seed, number * NET_MAX_ROW + i, a->n - i);
+		const struct core_auditor other = a->auditors[k];
+		a->auditors[k] = a->auditors[i];
+		a->auditors[i] = other;
+	}
+}
+
+static bool is_drawn(const struct core *c, uint64_t round, uint32_t chunk) {
+	for (int i = 0; i < c->audits.n; i++)
+		if (c->audits.open[i].round == round && c->audits.open[i].chunk == chunk)
+			return true;
+	return false;
+}
+
+static void draw_one(struct core *c, const struct rv_hash *seed, uint32_t i) {
+	enum { OWN_NUMBERS = 1 << 20 }; /* below: of auditors */
+	const struct core_roster *r = &c->roster;
+	const uint32_t chunk = audit_draw(seed, OWN_NUMBERS + i, r->n_chunks);
+	if (c->audits.n == CORE_AUDITS || is_drawn(c, c->round, chunk))
+		return;
+	struct core_audit *a = &c->audits.open[c->audits.n++];
+	const uint32_t owner = owner_of(c, chunk);
+	*a = (struct core_audit){.round = c->round, .attempt = c->attempt, .chunk = chunk, .owner = r->members[owner]};
+	draw_auditors(c, seed, i, owner, a);
+	a->asked = 1;
+	a->asked_round = c->round + 1; /* the one that opens with this commit */
+	c->audits.figures.drawn++;
+}
+
+static void close_audit(struct core *c, int i) {
+	c->audits.n--;
+	memmove(&c->audits.open[i], &c->audits.open[i + 1], (size_t)(c->audits.n - i) * sizeof c->audits.open[0]);
+}
+
+/* Drops audits that are over; their orders leave documents with this round. */
+static void drop_over(struct core *c) {
+	for (int i = c->audits.n - 1; i >= 0; i--) {
+		const struct core_audit *a = &c->audits.open[i];
+		if (!a->over && c->round + 1 - a->round <= c->cfg.audit_window)
+			continue;
+		c->audits.figures.unresolved += !a->over;
+		close_audit(c, i);
+	}
+}
+
+void core_audits_commit(struct core *c, const struct rv_hash *digest) {
+	if (!core_has_audits(c))
+		return;
+	drop_over(c);
+	if (c->roster.n < 2 || core_rows_many(&c->roster.rows))
+		return;
+	const struct rv_hash secret = secret_of(c, c->round), seed = audit_seed_of(&secret, digest);
+	for (uint32_t i = 0; i < c->cfg.audit_chunks; i++)
+		draw_one(c, &seed, i);
+}
+
+void core_audits_rollback(struct core *c, uint64_t to_round) {
+	for (int i = c->audits.n - 1; i >= 0; i--)
+		if (c->audits.open[i].round >= to_round)
+			close_audit(c, i);
+	if (c->audits.back_to >= to_round)
+		c->audits.back_to = UINT64_MAX;
+}
+
+/* ---- verdicts ---- */
+
+/* Returns the auditor's entry if it was asked; NULL: it was not. */
+static struct core_auditor *asked_auditor(struct core_audit *a, uint32_t member) {
+	for (uint32_t i = 0; i < a->asked; i++)
+		if (a->auditors[i].member == member)
+			return &a->auditors[i];
+	return NULL;
+}
+
+void core_take_verdicts(struct core *c, uint32_t slot) {
+	const struct core_member *m = &c->members[slot];
+	for (int k = 0; k < m->last.n_verdicts && m->last.term == c->term; k++) {
+		const struct audit_result *r = &m->last.verdicts[k];
+		for (int i = 0; i < c->audits.n; i++) {
+			struct core_audit *a = &c->audits.open[i];
+			struct core_auditor *by = a->round == r->round && a->chunk == r->chunk ? asked_auditor(a, m->number) : NULL;
+			if (by == NULL || by->verdict != 0)
+				continue;
+			by->verdict = r->verdict;
+			by->named = r->member;
+			by->found = r->found;
+		}
+	}
+}
+
+/* What the auditors of a chunk say together. */
+struct tally {
+	uint32_t right, wrong; /* wrong: most that found the same */
+	bool any_wrong;
+	uint32_t waiting; /* asked, without a verdict */
+};
+
+static bool says_wrong(const struct core_auditor *by) {
+	return by->verdict == AUDIT_WRONG;
+}
+
+static struct tally tally_of(const struct core_audit *a) {
+	struct tally t = {0};
+	for (uint32_t i = 0; i < a->asked; i++) {
+		uint32_t alike = 0;
+		t.right += a->auditors[i].verdict == AUDIT_RIGHT;
+		t.waiting += a->auditors[i].verdict == 0;
+		t.any_wrong |= says_wrong(&a->auditors[i]);
+		for (uint32_t k = 0; k < a->asked && says_wrong(&a->auditors[i]); k++)
+			alike += says_wrong(&a->auditors[k]) &&
+					 (rv_hash_equal(&a->auditors[k].found, &a->auditors[i].found) || RV_BUG("agree-on-nothing"));
+		t.wrong = alike > t.wrong ? alike : t.wrong;
+	}
+	return t;
+}
+
+static void say(struct core *c, enum core_event_type type, uint32_t member, uint64_t round, uint32_t other) {
+	const int slot = core_find(c, member);
+	if (slot >= 0)
+		core_say_of(c, type, (uint32_t)slot, round, other);
+}
+
+/* Names those that said the contrary of what was found. */
+static void name_false(struct core *c, const struct core_audit *a, enum audit_verdict is_false) {
+	for (uint32_t i = 0; i < a->asked; i++)
+		if (a->auditors[i].verdict == is_false)
+			say(c, CORE_EVENT_FALSE_AUDIT, a->auditors[i].member, a->round, a->owner);
+}
+
+static void convict(struct core *c, struct core_audit *a) {
+	const int slot = core_find(c, a->owner);
+	a->over = true;
+	c->audits.figures.wrong++;
+	say(c, CORE_EVENT_LIED, a->owner, a->round, a->chunk);
+	name_false(c, a, AUDIT_RIGHT);
+	if (slot >= 0 && c->banned.n < NET_MAX_BANNED)
+		c->members[slot].want_banned = true;
+	if (c->cfg.audit_rollback && a->round < c->audits.back_to) {
+		c->audits.back_to = a->round;
+		c->audits.back_for = a->owner;
+	}
+}
+
+static void acquit(struct core *c, struct core_audit *a) {
+	a->over = true;
+	c->audits.figures.right++;
+	name_false(c, a, AUDIT_WRONG);
+}
+
+/* Names a contributor of which two auditors say that it withheld its piece. */
+static void name_withheld(struct core *c, struct core_audit *a) {
+	for (uint32_t i = 0; i < a->asked; i++)
+		for (uint32_t k = 0; k < i; k++)
+			if (a->auditors[i].verdict == AUDIT_WITHHELD && a->auditors[k].verdict == AUDIT_WITHHELD &&
+				a->auditors[i].named == a->auditors[k].named && a->auditors[i].named != a->auditors[i].member)
+				say(c, CORE_EVENT_WITHHELD, a->auditors[i].named, a->round, a->auditors[i].member);
+}
+
+/* Returns true if the member is here, or expected, and may be believed. */
+static bool may_audit(const struct core *c, uint32_t member) {
+	const int slot = core_find(c, member);
+	return slot >= 0 && core_available(c, &c->members[slot]) && !c->members[slot].want_banned;
+}
+
+/* Asks one more auditor, that is here; returns false if none is left. */
+static bool ask_next(struct core *c, struct core_audit *a) {
+	while (a->asked < a->n && a->asked < CORE_AUDITORS) {
+		const uint32_t member = a->auditors[a->asked++].member;
+		a->asked_round = c->round;
+		c->audits.changed = true;
+		if (may_audit(c, member))
+			return true;
+		a->auditors[a->asked - 1].verdict = AUDIT_UNABLE;
+	}
+	return false;
+}
+
+/* Counts those as unable that are gone, or have said nothing for long. */
+static void give_up_silent(const struct core *c, struct core_audit *a) {
+	const bool late = c->round > a->asked_round + SILENT_ROUNDS;
+	for (uint32_t i = 0; i < a->asked; i++)
+		if (a->auditors[i].verdict == 0 && (late || !may_audit(c, a->auditors[i].member)))
+			a->auditors[i].verdict = AUDIT_UNABLE;
+}
+
+/* Returns how many auditors must have given a verdict that counts. */
+static uint32_t needed(const struct tally *t) {
+	return t->any_wrong ? AGREE + 1 : 1;
+}
+
+static void weigh(struct core *c, struct core_audit *a) {
+	give_up_silent(c, a);
+	const struct tally t = tally_of(a);
+	if (t.any_wrong && !a->disputed) {
+		a->disputed = true;
+		for (uint32_t i = 0; i < a->asked; i++)
+			if (says_wrong(&a->auditors[i]))
+				say(c, CORE_EVENT_DISPUTED, a->owner, a->round, a->auditors[i].member);
+	}
+	if (t.wrong >= (RV_BUG("convict-by-one") ? 1 : AGREE)) {
+		convict(c, a);
+	} else if (t.any_wrong ? t.right >= AGREE : t.right >= 1) {
+		acquit(c, a);
+	} else {
+		bool more = true;
+		for (uint32_t lack = needed(&t) - (t.right + t.wrong + t.waiting); more && (int32_t)lack > 0; lack--)
+			more = ask_next(c, a);
+	}
+	name_withheld(c, a);
+}
+
+/* Takes the run back, once the ban of the member that lied is durable. */
+static void take_back(struct core *c) {
+	const uint64_t to_round = c->audits.back_to;
+	const int slot = core_find(c, c->audits.back_for);
+	if (to_round >= c->round || c->round - to_round > c->cfg.audit_window || c->round == c->cfg.final_round) {
+		c->audits.back_to = UINT64_MAX; /* too late */
+		return;
+	}
+	if (slot >= 0 && c->members[slot].want_banned && !c->members[slot].banned)
+		return; /* its ban first */
+	if (core_push_rollback(c, to_round))
+		say(c, CORE_EVENT_TAKEN_BACK, c->audits.back_for, to_round, c->audits.back_for);
+	c->audits.back_to = UINT64_MAX;
+}
+
+void core_decide_audits(struct core *c) {
+	RV_ASSERT(c->n_queue == 0);
+	for (int i = 0; i < c->audits.n; i++)
+		if (!c->audits.open[i].over)
+			weigh(c, &c->audits.open[i]);
+	if (c->audits.back_to != UINT64_MAX)
+		take_back(c);
+}
+
+bool core_audits_changed(struct core *c) {
+	const bool changed = c->audits.changed;
+	c->audits.changed = false;
+	return changed;
+}
+
+/* ---- documents ---- */
+
+void core_audits_put(const struct core *c, uint32_t slot, struct document *d) {
+	struct rv_hash secret;
+	d->n_audits = 0;
+	if (!core_has_audits(c))
+		return;
+	secret = secret_of(c, c->round);
+	d->audit_promise = audit_promise_of(&secret);
+	if (c->round > c->term_round)
+		d->audit_secret = secret_of(c, c->round - 1);
+	for (int i = 0; i < c->audits.n; i++) {
+		const struct core_audit *a = &c->audits.open[i];
+		for (uint32_t k = 0; k < a->asked && d->n_audits < NET_MAX_AUDITS; k++)
+			if (a->auditors[k].member == c->members[slot].number && a->round < d->round)
+				d->audits[d->n_audits++] =
+					(struct audit_order){.round = a->round, .attempt = a->attempt, .chunk = a->chunk};
+	}
+}
+
+struct core_audit_figures core_audits(const struct core *c) {
+	struct core_audit_figures f = c->audits.figures;
+	for (int i = 0; i < c->audits.n; i++)
+		f.open += !c->audits.open[i].over;
+	return f;
+}

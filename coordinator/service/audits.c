@@ -1,0 +1,59 @@
+/* audits.c: what audits of averages found, for people. */
+#include "coordinator/service/internal.h"
+
+#include <inttypes.h>
+
+bool service_tell_audit(struct service *s, const struct core_event *ev) {
+	switch (ev->type) {
+	case CORE_EVENT_DISPUTED:
+		service_tell(s, RV_WARN, "audit_disputed",
+					 "round %" PRIu64 ": member %u reports that the average which member %u made of it is wrong: two "
+					 "others check it",
+					 ev->round, ev->other, ev->member);
+		return true;
+	case CORE_EVENT_LIED:
+		service_tell(s, RV_ERROR, "audit_lied",
+					 "round %" PRIu64 ": member %u sent all others an average (chunk %u) that is not that of their "
+					 "contributions, as several auditors found: it is banned. Its memory may be bad: `unban %u` takes "
+					 "that back%s",
+					 ev->round, ev->member, ev->other, ev->member,
+					 s->run.audit_rollback ? "" : "; `rollback` takes the run back to before that round");
+		return true;
+	case CORE_EVENT_FALSE_AUDIT:
+		service_tell(s, RV_ERROR, "audit_false",
+					 "round %" PRIu64 ": member %u, as an auditor, reported the opposite of what others found of the "
+					 "average that member %u made",
+					 ev->round, ev->member, ev->other);
+		return true;
+	case CORE_EVENT_TAKEN_BACK:
+		service_tell(s, RV_WARN, "audit_rollback",
+					 "the run goes back to round %" PRIu64 ", the first one that the lie of member %u has spoiled",
+					 ev->round, ev->member);
+		return true;
+	default:
+		return false;
+	}
+}
+
+json_t *service_audits_json(const struct service *s) {
+	const struct core_audit_figures f = core_audits(s->core);
+	if (!run_config_is_audited(&s->run))
+		return json_null();
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b}", "chunks", (json_int_t)s->run.audit_chunks, "window",
+					 (json_int_t)s->run.audit_window, "drawn", (json_int_t)f.drawn, "right", (json_int_t)f.right,
+					 "wrong", (json_int_t)f.wrong, "unresolved", (json_int_t)f.unresolved, "open", (json_int_t)f.open,
+					 "rollback", (int)s->run.audit_rollback);
+}
+
+void service_audits_metrics(const struct service *s, FILE *f) {
+	const struct core_audit_figures figures = core_audits(s->core);
+	if (!run_config_is_audited(&s->run))
+		return;
+	(void)fprintf(f,
+				  "# HELP rivulet_audits_total Audits of averages since this process started, by what they found\n"
+				  "# TYPE rivulet_audits_total counter\n"
+				  "rivulet_audits_total{found=\"right\"} %" PRIu64 "\n"
+				  "rivulet_audits_total{found=\"wrong\"} %" PRIu64 "\n"
+				  "rivulet_audits_total{found=\"unresolved\"} %" PRIu64 "\n",
+				  figures.right, figures.wrong, figures.unresolved);
+}

@@ -1,0 +1,130 @@
+/* test_attack_audit.c: one of four workers lies as an owner (evil_worker.c): it sends everybody the
+ * same wrong means, so that all votes agree. Audits catch, name and ban it, the run goes back to
+ * before its lie and ends as the run without it. Real processes on loopback. */
+#include "tests/common/check.h"
+#include "tests/e2e/ends.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { WORKERS = 4, EVIL = 3, STATUS_BANNED = 4 };
+
+static const char run_config[] =
+	"n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 4\ndata-shards = 4\n"
+	"min-workers = 3\nsteps-per-round = 8\nrounds = 12\nwarmup-steps = 10\nlr = 0.003\n" E2E_STEADY;
+
+static double end_loss(struct e2e *e) {
+	char dir[E2E_PATH];
+	e2e_worker_dir(e, 0, dir);
+	json_t *last = e2e_metrics(dir, "eval");
+	const double loss = json_number_value(json_object_get(last, "loss"));
+	json_decref(last);
+	assert_true(loss > 0);
+	return loss;
+}
+
+static void start(struct e2e *e, const char *more, int honest) {
+	char config[1024];
+	(void)snprintf(config, sizeof config, "%s%s", run_config, more);
+	e2e_open(e, config, WORKERS);
+	e->worker_args[0] = "--eval-every";
+	e->worker_args[1] = "1";
+	e2e_start_workers(e, honest);
+}
+
+/* Plays a run of so many honest workers, and EVIL if `evil` is not NULL, to its end; returns the
+ * held-out loss that an honest worker measures then. The coordinator still runs. */
+static double play(struct e2e *e, const char *more, int honest, const char *evil) {
+	char env[128];
+	start(e, more, honest);
+	if (evil != NULL) {
+		(void)snprintf(env, sizeof env, "RIVULET_EVIL=%s", evil);
+		e2e_start_worker(e, EVIL, "rivulet-worker-evil", env);
+	}
+	for (int i = 0; i < honest; i++)
+		process_assert_exit(&e->workers[i], 0);
+	return end_loss(e);
+}
+
+/* Played once: the three honest workers alone. */
+static double honest_loss(void **state) {
+	static struct e2e e;
+	static double loss;
+	if (loss == 0) {
+		*state = &e;
+		loss = play(&e, "", WORKERS - 1, NULL);
+		e2e_close(&e);
+		*state = NULL;
+		print_message("honest: held-out loss %.3f\n", loss);
+	}
+	return loss;
+}
+
+static void assert_caught(struct e2e *e) {
+	json_t *lied = e2e_wait_event(&e->coordinator, "audit_lied", NULL, 0, NULL);
+	print_message("%s\n", e2e_text(lied, "text"));
+	assert_non_null(strstr(e2e_text(lied, "text"), "member 3 sent all others"));
+	json_decref(lied);
+	json_t *back = e2e_wait_event(&e->coordinator, "audit_rollback", NULL, 0, NULL);
+	json_decref(back);
+	process_assert_exit(&e->workers[EVIL], STATUS_BANNED);
+}
+
+/* With audits the run ends as if the liar had stayed at home. Without them (`harm` above 0) nobody
+ * notices, and the loss is so much higher. */
+static void check_lie(void **state, const char *evil, double harm) {
+	static struct e2e without, with;
+	const double honest = honest_loss(state);
+	if (harm > 0) {
+		*state = &without;
+		const double spoiled = play(&without, "", WORKERS - 1, evil);
+		print_message("%s without audits: %.3f\n", evil, spoiled);
+		assert_true(spoiled > honest + harm);
+		e2e_close(&without);
+	}
+	*state = &with;
+	const double loss = play(&with, "audit-chunks = 8\naudit-rollback = true\n", WORKERS - 1, evil);
+	print_message("%s with audits: %.3f\n", evil, loss);
+	assert_caught(&with);
+	assert_true(loss < 1.03 * honest);
+}
+
+static void negated_means(void **state) {
+	check_lie(state, "mean=-1", 0.2);
+}
+
+static void means_far_too_large(void **state) {
+	check_lie(state, "mean=64", 0);
+}
+
+/* Honest workers audit each other, and nobody is named. */
+static void honest_owners_are_found_right(void **state) {
+	static struct e2e e;
+	char chain[65], full[65];
+	static const int all[] = {0, 1, 2, 3};
+	for (int audited = 0; audited < 2; audited++) {
+		*state = &e;
+		start(&e, audited ? "audit-chunks = 8\naudit-rollback = true\n" : "", WORKERS);
+		e2e_assert_same_end(&e, all, WORKERS, chain, full);
+		json_t *status = e2e_status(&e);
+		json_t *audits = json_object_get(status, "audits");
+		if (audited) {
+			assert_true(json_integer_value(json_object_get(audits, "right")) >= 40);
+			assert_int_equal(json_integer_value(json_object_get(audits, "wrong")), 0);
+		} else {
+			assert_true(json_is_null(audits));
+		}
+		json_decref(status);
+		e2e_close(&e);
+		*state = NULL;
+	}
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(negated_means, e2e_teardown),
+		cmocka_unit_test_teardown(means_far_too_large, e2e_teardown),
+		cmocka_unit_test_teardown(honest_owners_are_found_right, e2e_teardown),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,353 @@
+/* An auditor between three contributors: what it asks whom, and what it concludes. */
+#include "base/merkle.h"
+#include "tests/common/check.h"
+#include "worker/audit/auditor.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SELF = 1, MEMBERS = 3, CHUNKS = 5, CHUNK = 3, BYTES = 100, TAG = 77 };
+
+static struct {
+	struct auditor *a;
+	int64_t now_us;
+	uint8_t data[MEMBERS][CHUNKS][BYTES];
+	struct rv_hash nodes[MEMBERS][2 * CHUNKS + MERKLE_LEVELS];
+	bool linked[MEMBERS], own_is_there;
+	int taken, judged;
+	enum audit_verdict verdict;
+} w;
+
+static size_t chunk_bytes(void *ctx, uint64_t round, uint8_t codec, uint32_t chunk) {
+	(void)ctx, (void)round, (void)codec, (void)chunk;
+	return BYTES;
+}
+
+static size_t piece_of(uint32_t member, uint32_t chunk, uint8_t *out) {
+	const struct merkle_range r = {CHUNKS, chunk, 1};
+	struct rv_hash proof[MERKLE_MAX_PROOF];
+	const uint32_t n = merkle_prove(w.nodes[member], &r, proof);
+	memcpy(out, w.data[member][chunk], BYTES);
+	memcpy(out + BYTES, proof, n * sizeof proof[0]);
+	return BYTES + n * sizeof proof[0];
+}
+
+static bool own(void *ctx, uint64_t round, uint32_t chunk, uint8_t *out, size_t bytes) {
+	uint8_t piece[BYTES + MERKLE_MAX_PROOF * sizeof(struct rv_hash)];
+	(void)ctx, (void)round;
+	assert_int_equal(piece_of(SELF, chunk, piece), bytes);
+	memcpy(out, piece, bytes);
+	return w.own_is_there;
+}
+
+static enum audit_verdict judge(void *ctx, const struct auditor_case *c, struct rv_hash *found) {
+	(void)ctx;
+	w.judged++;
+	assert_int_equal(c->n, MEMBERS);
+	for (int i = 0; i < c->n; i++) {
+		assert_int_equal(c->members[i]->member, i);
+		assert_memory_equal(c->data[i], w.data[i][c->chunk], BYTES);
+	}
+	memset(found, 5, sizeof *found);
+	return w.verdict;
+}
+
+static bool linked(void *ctx, uint32_t member) {
+	(void)ctx;
+	return w.linked[member];
+}
+
+static void *take(void *ctx, size_t bytes) {
+	(void)ctx;
+	w.taken++;
+	return malloc(bytes);
+}
+
+static void give(void *ctx, void *memory) {
+	(void)ctx;
+	w.taken--;
+	free(memory);
+}
+
+static struct document doc;
+
+static void open_world(void) {
+	static uint64_t memory[1 << 15];
+	const struct auditor_ops ops = {
+		.chunk_bytes = chunk_bytes, .own = own, .judge = judge, .linked = linked, .take = take, .give = give};
+	assert_true(auditor_size() <= sizeof memory);
+	memset(&w, 0, sizeof w);
+	w.verdict = AUDIT_RIGHT;
+	w.own_is_there = true;
+	w.a = auditor_init(memory, SELF, TAG, &ops);
+	doc = (struct document){.phase = RUN_REDUCE, .round = 7, .attempt = 2, .n_chunks = CHUNKS, .n_members = MEMBERS};
+	for (uint32_t m = 0; m < MEMBERS; m++) {
+		w.linked[m] = true;
+		for (uint32_t c = 0; c < CHUNKS; c++) {
+			memset(w.data[m][c], (int)(16 * m + c), BYTES);
+			w.nodes[m][c] = merkle_leaf(c, w.data[m][c], BYTES);
+		}
+		merkle_build(w.nodes[m], CHUNKS);
+		doc.members[m] =
+			(struct member_ref){.member = m, .weight = 1, .contribution_root = merkle_root(w.nodes[m], CHUNKS)};
+	}
+}
+
+static int close_world(void **state) {
+	(void)state;
+	auditor_release(w.a);
+	assert_int_equal(w.taken, 0);
+	return 0;
+}
+
+/* The round is committed, and this worker is to audit CHUNK of it. */
+static void order(uint32_t attempt) {
+	doc.phase = RUN_OPEN;
+	doc.round = 8;
+	doc.n_audits = 1;
+	doc.audits[0] = (struct audit_order){.round = 7, .attempt = attempt, .chunk = CHUNK};
+	auditor_follow(w.a, w.now_us, &doc);
+}
+
+static void begin(void) {
+	open_world();
+	auditor_note_roster(w.a, &doc);
+	order(2);
+}
+
+static bool is_asked(uint32_t member) {
+	struct peers_message m;
+	struct frame_fetch f;
+	if (!auditor_send(w.a, w.now_us, member, &m))
+		return false;
+	assert_int_equal(frame_fetch_decode(&m.header, m.part[0], &f, NULL), RV_OK);
+	assert_true(f.kind == FRAME_FETCH_CONTRIBUTION && f.round == 7 && f.index == CHUNK);
+	return true;
+}
+
+static enum rv_err answer_bytes(uint32_t member, const uint8_t *piece, size_t n, size_t slice) {
+	uint8_t body[FRAME_PIECE_BYTES + NET_MAX_SLICE_BYTES];
+	enum rv_err e = RV_OK;
+	for (size_t at = 0; at < n && e == RV_OK; at += slice) {
+		const size_t bytes = n - at < slice ? n - at : slice;
+		const struct frame_piece p = {.of = {.kind = FRAME_FETCH_CONTRIBUTION, .round = 7, .index = CHUNK},
+									  .offset = (uint32_t)at,
+									  .total = (uint32_t)n,
+									  .data = piece + at,
+									  .data_bytes = (uint32_t)bytes};
+		struct rv_errtext et;
+		const struct frame_header h = frame_piece_encode(&p, TAG, body);
+		memcpy(body + FRAME_PIECE_BYTES, piece + at, bytes);
+		e = auditor_receive(w.a, w.now_us, member, &h, body, &et);
+	}
+	return e;
+}
+
+static enum rv_err answer(uint32_t member) {
+	uint8_t piece[BYTES + MERKLE_MAX_PROOF * sizeof(struct rv_hash)];
+	return answer_bytes(member, piece, piece_of(member, CHUNK, piece), 64);
+}
+
+static enum rv_err answer_none(uint32_t member) {
+	const struct frame_fetch f = {.kind = FRAME_FETCH_CONTRIBUTION, .round = 7, .index = CHUNK};
+	uint8_t body[FRAME_NONE_BYTES];
+	struct rv_errtext et;
+	const struct frame_header h = frame_none_encode(&f, TAG, body);
+	return auditor_receive(w.a, w.now_us, member, &h, body, &et);
+}
+
+/* Returns the only result that a report has. */
+static const struct audit_result *result(void) {
+	static struct report r;
+	auditor_report(w.a, &r);
+	assert_int_equal(r.n_verdicts, 1);
+	assert_true(r.verdicts[0].round == 7 && r.verdicts[0].chunk == CHUNK);
+	assert_int_equal(audit_results_check(r.verdicts, r.n_verdicts, NULL), RV_OK);
+	return &r.verdicts[0];
+}
+
+static void expect(enum audit_verdict verdict, uint32_t member) {
+	assert_int_equal(result()->verdict, verdict);
+	assert_int_equal(result()->member, member);
+	assert_true(auditor_has_news(w.a));
+	assert_false(auditor_has_news(w.a));
+	assert_int_equal(w.taken, 0);
+}
+
+static bool is_open(void) {
+	struct report r;
+	auditor_report(w.a, &r);
+	return r.n_verdicts == 0;
+}
+
+/* ---- */
+
+static void all_pieces_are_judged(void **state) {
+	(void)state;
+	begin();
+	assert_false(is_asked(SELF));
+	assert_true(is_asked(0) && is_asked(2));
+	assert_false(is_asked(0) || is_asked(2)); /* once */
+	assert_int_equal(answer(2), RV_OK);
+	assert_true(is_open());
+	assert_int_equal(answer(0), RV_OK);
+	assert_int_equal(w.judged, 1);
+	expect(AUDIT_RIGHT, NET_NO_MEMBER);
+	/* The result is repeated until the order is over. */
+	auditor_follow(w.a, w.now_us, &doc);
+	assert_int_equal(result()->verdict, AUDIT_RIGHT);
+	doc.n_audits = 0;
+	auditor_follow(w.a, w.now_us, &doc);
+	assert_true(is_open());
+}
+
+static void a_wrong_average_is_reported_with_the_right_one(void **state) {
+	(void)state;
+	begin();
+	w.verdict = AUDIT_WRONG;
+	assert_true(is_asked(0) && is_asked(2));
+	assert_int_equal(answer(0), RV_OK);
+	assert_int_equal(answer(2), RV_OK);
+	struct rv_hash five;
+	memset(&five, 5, sizeof five);
+	assert_true(rv_hash_equal(&result()->found, &five));
+	expect(AUDIT_WRONG, NET_NO_MEMBER);
+}
+
+static void what_was_not_committed_to_is_withheld(void **state) {
+	(void)state;
+	uint8_t piece[BYTES + MERKLE_MAX_PROOF * sizeof(struct rv_hash)];
+	begin();
+	assert_true(is_asked(0) && is_asked(2));
+	const size_t n = piece_of(0, CHUNK, piece);
+	piece[BYTES / 2] ^= 1;
+	assert_int_equal(answer_bytes(0, piece, n, 64), RV_OK);
+	expect(AUDIT_WITHHELD, 0);
+	assert_int_equal(w.judged, 0);
+	/* The other answer, which was on its way, does no harm. */
+	assert_int_equal(answer(2), RV_OK);
+	assert_int_equal(answer(2), RV_E_PROTOCOL);
+}
+
+static void a_piece_of_another_chunk_or_length_is_withheld(void **state) {
+	(void)state;
+	uint8_t piece[BYTES + MERKLE_MAX_PROOF * sizeof(struct rv_hash)];
+	begin();
+	assert_true(is_asked(0));
+	(void)piece_of(0, CHUNK - 1, piece);
+	assert_int_equal(answer_bytes(0, piece, piece_of(0, CHUNK - 1, piece), 64), RV_OK);
+	expect(AUDIT_WITHHELD, 0);
+	assert_int_equal(close_world(NULL), 0);
+	begin();
+	assert_true(is_asked(2));
+	assert_int_equal(answer_bytes(2, piece, BYTES, BYTES), RV_OK);
+	expect(AUDIT_WITHHELD, 2);
+}
+
+static void none_is_asked_again_once(void **state) {
+	(void)state;
+	begin();
+	assert_true(is_asked(0));
+	assert_int_equal(answer_none(0), RV_OK);
+	assert_true(is_open() && !is_asked(0));
+	assert_int_equal(auditor_deadline_us(w.a), w.now_us + AUDITOR_AGAIN_US);
+	w.now_us += AUDITOR_AGAIN_US;
+	assert_true(is_asked(0));
+	assert_int_equal(answer_none(0), RV_OK);
+	expect(AUDIT_WITHHELD, 0);
+}
+
+static void patience_ends(void **state) {
+	(void)state;
+	begin();
+	assert_true(is_asked(0) && is_asked(2));
+	assert_int_equal(answer(0), RV_OK);
+	assert_int_equal(auditor_deadline_us(w.a), AUDITOR_PATIENCE_US);
+	w.now_us = AUDITOR_PATIENCE_US;
+	auditor_tick(w.a, w.now_us);
+	expect(AUDIT_WITHHELD, 2);
+	assert_int_equal(close_world(NULL), 0);
+	/* One that is not linked withholds nothing. */
+	begin();
+	w.linked[2] = false;
+	assert_true(is_asked(0));
+	assert_int_equal(answer(0), RV_OK);
+	w.now_us = AUDITOR_PATIENCE_US;
+	auditor_tick(w.a, w.now_us);
+	expect(AUDIT_UNABLE, 2);
+}
+
+static void a_new_link_is_asked_again(void **state) {
+	(void)state;
+	begin();
+	assert_true(is_asked(0) && is_asked(2));
+	assert_int_equal(answer(0), RV_OK);
+	auditor_link_down(w.a, 2);
+	assert_true(is_asked(2));
+	assert_int_equal(answer(2), RV_OK);
+	expect(AUDIT_RIGHT, NET_NO_MEMBER);
+}
+
+static void what_this_worker_lacks_makes_it_unable(void **state) {
+	(void)state;
+	open_world();
+	order(2); /* it knows no roster */
+	expect(AUDIT_UNABLE, NET_NO_MEMBER);
+	assert_int_equal(close_world(NULL), 0);
+	open_world();
+	auditor_note_roster(w.a, &doc);
+	order(3); /* of another attempt */
+	expect(AUDIT_UNABLE, NET_NO_MEMBER);
+	assert_int_equal(close_world(NULL), 0);
+	open_world();
+	w.own_is_there = false;
+	auditor_note_roster(w.a, &doc);
+	order(2);
+	expect(AUDIT_UNABLE, NET_NO_MEMBER);
+}
+
+static void an_order_that_is_gone_is_left(void **state) {
+	(void)state;
+	begin();
+	assert_true(is_asked(0) && is_asked(2));
+	doc.n_audits = 0;
+	auditor_follow(w.a, w.now_us, &doc);
+	assert_int_equal(w.taken, 0);
+	assert_int_equal(answer(0), RV_OK); /* it was on its way */
+	assert_int_equal(answer_none(2), RV_OK);
+	assert_int_equal(answer_none(2), RV_E_PROTOCOL);
+	assert_true(is_open());
+}
+
+static void what_was_not_asked_for_is_a_breach(void **state) {
+	(void)state;
+	begin();
+	assert_int_equal(answer(0), RV_E_PROTOCOL);
+	assert_true(is_asked(0));
+	uint8_t piece[BYTES + MERKLE_MAX_PROOF * sizeof(struct rv_hash)], body[FRAME_PIECE_BYTES + 10];
+	struct frame_piece p = {.of = {.kind = FRAME_FETCH_CONTRIBUTION, .round = 7, .index = CHUNK},
+							.offset = 10,
+							.total = (uint32_t)piece_of(0, CHUNK, piece),
+							.data = piece,
+							.data_bytes = 10};
+	struct frame_header h = frame_piece_encode(&p, TAG, body);
+	memcpy(body + FRAME_PIECE_BYTES, piece, 10);
+	struct rv_errtext et;
+	assert_int_equal(auditor_receive(w.a, 0, 0, &h, body, &et), RV_E_PROTOCOL); /* not from the beginning */
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(all_pieces_are_judged, close_world),
+		cmocka_unit_test_teardown(a_wrong_average_is_reported_with_the_right_one, close_world),
+		cmocka_unit_test_teardown(what_was_not_committed_to_is_withheld, close_world),
+		cmocka_unit_test_teardown(a_piece_of_another_chunk_or_length_is_withheld, close_world),
+		cmocka_unit_test_teardown(none_is_asked_again_once, close_world),
+		cmocka_unit_test_teardown(patience_ends, close_world),
+		cmocka_unit_test_teardown(a_new_link_is_asked_again, close_world),
+		cmocka_unit_test_teardown(what_this_worker_lacks_makes_it_unable, close_world),
+		cmocka_unit_test_teardown(an_order_that_is_gone_is_left, close_world),
+		cmocka_unit_test_teardown(what_was_not_asked_for_is_a_breach, close_world),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

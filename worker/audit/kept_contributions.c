@@ -1,0 +1,197 @@
+/* kept_contributions.c: see kept_contributions.h. */
+#include "worker/audit/kept_contributions.h"
+
+#include "base/assert.h"
+#include "base/file.h"
+#include "base/merkle.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { FILE_MODE = 0644 };
+
+struct kept_contributions {
+	const struct statestore *store;
+	uint32_t rounds;
+	/* The file that is open for reading; `nodes` NULL: none. */
+	int fd;
+	uint64_t round;
+	const struct codec *sent;
+	struct chunking chunks;
+	struct rv_hash *nodes; /* the tree over its leaves */
+	uint8_t *piece;        /* NET_MAX_PIECE_BYTES; NULL: none was read */
+};
+
+static void path_of(const struct kept_contributions *k, uint64_t round, char out[STATESTORE_PATH_BYTES]) {
+	(void)snprintf(out, STATESTORE_PATH_BYTES, "%s/contribution-%" PRIu64 ".rvc", k->store->dir, round % k->rounds);
+}
+
+enum rv_err kept_contributions_new(const struct statestore *store, uint32_t rounds, struct kept_contributions **out,
+								   struct rv_errtext *et) {
+	struct kept_contributions *k = calloc(1, sizeof *k);
+	RV_ASSERT(rounds > 0);
+	if (!k)
+		return rv_fail(et, RV_E_NOMEM, "no memory to keep contributions");
+	*k = (struct kept_contributions){.store = store, .rounds = rounds, .fd = -1};
+	*out = k;
+	return RV_OK;
+}
+
+static void close_file(struct kept_contributions *k) {
+	free(k->nodes);
+	k->nodes = NULL;
+	if (k->fd >= 0)
+		(void)close(k->fd);
+	k->fd = -1;
+}
+
+void kept_contributions_forget(struct kept_contributions *k) {
+	close_file(k);
+	free(k->piece);
+	k->piece = NULL;
+}
+
+void kept_contributions_free(struct kept_contributions *k) {
+	if (!k)
+		return;
+	kept_contributions_forget(k);
+	free(k);
+}
+
+/* ---- writing ---- */
+
+static size_t chunk_bytes_of(const struct chunking *chunks, const struct codec *sent, uint32_t chunk) {
+	return sent->encoded_bytes(sent, chunking_len(chunks, chunk));
+}
+
+static enum rv_err write_file(const struct kept_contributions *k, uint64_t round, uint8_t codec,
+							  const struct rv_hash *leaves, const uint8_t *encoded, struct rv_errtext *et) {
+	const struct global_config *g = &k->store->cfg;
+	const struct chunking chunks = global_round_chunks(g, round);
+	const size_t bytes = chunking_total_bytes(&chunks, global_sent_as(g, codec));
+	uint8_t header[STATE_HEADER_BYTES];
+	char path[STATESTORE_PATH_BYTES];
+	struct rv_file_writer w;
+	state_contribution_header(g, round, codec, leaves, chunks.n_chunks, header);
+	path_of(k, round, path);
+	RV_TRY(rv_file_writer_begin(&w, path, FILE_MODE, et));
+	enum rv_err e = rv_file_writer_write(&w, header, sizeof header, et);
+	if (e == RV_OK)
+		e = rv_file_writer_write(&w, leaves, chunks.n_chunks * sizeof leaves[0], et);
+	if (e == RV_OK)
+		e = rv_file_writer_write(&w, encoded, bytes, et);
+	return rv_file_writer_end(&w, e, et);
+}
+
+enum rv_err kept_contributions_write(const struct kept_contributions *k, uint64_t round, uint8_t codec,
+									 const uint8_t *encoded, struct rv_errtext *et) {
+	const struct global_config *g = &k->store->cfg;
+	const struct codec *sent = global_sent_as(g, codec);
+	const struct chunking chunks = global_round_chunks(g, round);
+	struct rv_hash *leaves = malloc(chunks.n_chunks * sizeof *leaves);
+	if (!leaves)
+		return rv_fail(et, RV_E_NOMEM, "no memory for the hashes of %u chunks", chunks.n_chunks);
+	for (uint32_t i = 0; i < chunks.n_chunks; i++)
+		leaves[i] = merkle_leaf(i, encoded + chunking_offset_bytes(&chunks, sent, i), chunk_bytes_of(&chunks, sent, i));
+	const enum rv_err e = write_file(k, round, codec, leaves, encoded, et);
+	free(leaves);
+	return e;
+}
+
+/* ---- reading ---- */
+
+/* Reads header and leaves of the open file into k->nodes, and makes the tree. */
+static enum rv_err read_leaves(struct kept_contributions *k, uint64_t round) {
+	const struct global_config *g = &k->store->cfg;
+	uint8_t header[STATE_HEADER_BYTES];
+	uint64_t found;
+	uint8_t codec;
+	struct rv_hash leaves_hash;
+	k->chunks = global_round_chunks(g, round);
+	const size_t bytes = k->chunks.n_chunks * sizeof(struct rv_hash);
+	if (rv_read_at(k->fd, header, sizeof header, 0) != (ssize_t)sizeof header)
+		return RV_E_IO;
+	RV_TRY(state_contribution_header_load(g, header, &found, &codec, &leaves_hash, NULL));
+	if (found != round)
+		return RV_E_NOTFOUND;
+	k->sent = global_sent_as(g, codec);
+	k->nodes = malloc(merkle_nodes(k->chunks.n_chunks) * sizeof(struct rv_hash));
+	if (!k->nodes)
+		return RV_E_NOMEM;
+	if (rv_read_at(k->fd, k->nodes, bytes, sizeof header) != (ssize_t)bytes)
+		return RV_E_IO;
+	const struct rv_hash hash = rv_hash_of(k->nodes, bytes);
+	if (!rv_hash_equal(&hash, &leaves_hash))
+		return RV_E_CORRUPT;
+	merkle_build(k->nodes, k->chunks.n_chunks);
+	return RV_OK;
+}
+
+static bool open_file(struct kept_contributions *k, uint64_t round) {
+	char path[STATESTORE_PATH_BYTES];
+	if (k->nodes && k->round == round)
+		return true;
+	close_file(k);
+	path_of(k, round, path);
+	k->fd = open(path, O_RDONLY | O_CLOEXEC);
+	k->round = round;
+	if (k->fd >= 0 && read_leaves(k, round) == RV_OK)
+		return true;
+	close_file(k);
+	return false;
+}
+
+const uint8_t *kept_contributions_piece(struct kept_contributions *k, uint64_t round, uint32_t chunk, size_t *bytes) {
+	if (!open_file(k, round) || chunk >= k->chunks.n_chunks)
+		return NULL;
+	const struct merkle_range range = {k->chunks.n_chunks, chunk, 1};
+	const size_t chunk_bytes = chunk_bytes_of(&k->chunks, k->sent, chunk);
+	const uint64_t at = STATE_HEADER_BYTES + (uint64_t)k->chunks.n_chunks * sizeof(struct rv_hash) +
+						chunking_offset_bytes(&k->chunks, k->sent, chunk);
+	if (!k->piece)
+		k->piece = malloc(NET_MAX_PIECE_BYTES + MERKLE_MAX_PROOF * sizeof(struct rv_hash));
+	if (!k->piece || rv_read_at(k->fd, k->piece, chunk_bytes, at) != (ssize_t)chunk_bytes)
+		return NULL;
+	const struct rv_hash leaf = merkle_leaf(chunk, k->piece, chunk_bytes);
+	if (!rv_hash_equal(&leaf, &k->nodes[chunk]))
+		return NULL;
+	struct rv_hash proof[MERKLE_MAX_PROOF];
+	const uint32_t n = merkle_prove(k->nodes, &range, proof);
+	memcpy(k->piece + chunk_bytes, proof, n * sizeof proof[0]);
+	*bytes = chunk_bytes + n * sizeof proof[0];
+	return k->piece;
+}
+
+/* ---- for donors ---- */
+
+static void idle(void *ctx) {
+	kept_contributions_forget(ctx);
+}
+
+static bool may_look(void *ctx, int64_t now_us, const struct frame_fetch *what) {
+	(void)ctx, (void)now_us, (void)what;
+	return true; /* a budget bounds how much is read */
+}
+
+static int64_t ready_us(void *ctx) {
+	(void)ctx;
+	return INT64_MIN;
+}
+
+static bool find(void *ctx, int64_t now_us, struct frame_piece *out) {
+	size_t bytes;
+	(void)now_us;
+	out->data = kept_contributions_piece(ctx, out->of.round, out->of.index, &bytes);
+	if (!out->data || bytes > NET_MAX_PIECE_BYTES)
+		return false;
+	out->total = (uint32_t)bytes;
+	return true;
+}
+
+struct donor_source kept_contributions_source(struct kept_contributions *k) {
+	return (struct donor_source){.ctx = k, .may_look = may_look, .ready_us = ready_us, .find = find, .idle = idle};
+}
