@@ -169,6 +169,7 @@ static void put_attempt(const struct core *c, struct document *d) {
 	RV_ASSERT(!reduce || (c->attempt > 0 && c->roster.n > 0));
 	d->attempt = reduce ? c->attempt : 0;
 	d->former_attempt = reduce ? core_kept_attempt(c) : 0;
+	d->roster_hash = reduce ? c->roster.hash : (struct rv_hash){{0}};
 	d->deadline_ms = reduce ? c->roster.attempt_ms : 0;
 	d->slow_deadline_ms = reduce ? c->roster.slow_deadline_ms : 0;
 	d->n_chunks = reduce ? c->roster.n_chunks : 0;

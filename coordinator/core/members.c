@@ -156,7 +156,7 @@ bool core_trains_again(const struct core *c, const struct core_member *m) {
 }
 
 static bool is_contributor(const struct core *c, const struct core_member *m) {
-	return core_available(c, m) && core_contributes(c, m) && core_lease_covers(c, m);
+	return core_available(c, m) && core_contributes(c, m) && core_lease_covers(c, m) && m->last.commitment.n > 0;
 }
 
 int core_contributors(const struct core *c, uint64_t *out) {

@@ -232,6 +232,24 @@ static void keep_weights(struct core_roster *r, const uint64_t *keep, int words)
 		r->weights[n++] = r->weights[i];
 }
 
+/* Names the attempt, its participants and what they have committed to. */
+static struct rv_hash hash_roster(const struct core *c, const struct core_record *rec) {
+	const struct core_roster *r = &c->roster;
+	struct rv_hasher h = rv_hasher_of("rivulet roster");
+	rv_hash_update(&h, c->cfg.run_hash.b, RV_HASH_BYTES);
+	rv_hash_u64(&h, c->term);
+	rv_hash_u64(&h, rec->round);
+	rv_hash_u64(&h, rec->attempt);
+	rv_hash_u64(&h, r->n);
+	for (int i = 0; i < r->n; i++) {
+		rv_hash_u64(&h, r->members[i]);
+		rv_hash_u64(&h, r->boots[i]);
+		rv_hash_u64(&h, r->codecs[i] | (uint64_t)r->parts[i] << 8);
+		rv_hash_update(&h, r->roots[i].b, RV_HASH_BYTES);
+	}
+	return rv_hash_final(&h);
+}
+
 static void set_roster(struct core *c, const struct core_record *rec) {
 	struct core_roster *r = &c->roster;
 	const size_t n = rec->n_members;
@@ -272,6 +290,7 @@ static void set_roster(struct core *c, const struct core_record *rec) {
 		core_weigh(c);
 	note_owners(c);
 	r->attempt_ms = n > 0 ? core_attempt_ms(c) : 0;
+	r->hash = hash_roster(c, rec);
 }
 
 static void note_left_out(struct core *c, const struct core_record *rec, const uint64_t *named) {

@@ -105,6 +105,7 @@ struct core_roster {
 	uint32_t *lease_count;
 	uint8_t *codecs, *parts;
 	struct rv_hash *roots;
+	struct rv_hash hash; /* document.roster_hash */
 	uint32_t slow_deadline_ms;
 	uint32_t *weights;
 	int n_owners; /* number of those that may own chunks */

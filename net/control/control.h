@@ -366,6 +366,9 @@ struct document {
 	uint8_t n_relays;
 	struct relay_ref relays[NET_MAX_RELAYS];
 	/* REDUCE only. */
+	/* Names the attempt and its roster, the process and the commitment of each participant, in all
+	 * rows: what owners sign is about this (net/seal.h). */
+	struct rv_hash roster_hash;
 	/* The attempt that was committed in the last round before this one that exchanged the same
 	 * chunks; 0: none that the coordinator knows of. */
 	uint32_t former_attempt;

@@ -15,7 +15,7 @@
 static const char WHAT[] = "document";
 
 enum { CANDIDATES_BYTES = 1 + NET_MAX_CANDIDATES * (1 + 2 + NET_ADDR_BYTES) };
-_Static_assert(512 + NET_MAX_SYNCING * (4 + NET_KEY_BYTES + CANDIDATES_BYTES + 1) +
+_Static_assert(544 + NET_MAX_SYNCING * (4 + NET_KEY_BYTES + CANDIDATES_BYTES + 1) +
 					   NET_MAX_LOG_DIGESTS * RV_HASH_BYTES + NET_MAX_BANNED * 4 +
 					   (NET_MAX_ROW + NET_MAX_COLUMN) * (4 + 4 + 8 + NET_KEY_BYTES + CANDIDATES_BYTES + 3 + 2 + 1) +
 					   NET_MAX_ROW * RV_HASH_BYTES + NET_MAX_RANGES * 10 + NET_MAX_ROWS * 8 +
@@ -93,6 +93,7 @@ static const struct layout head[] = {
 };
 
 static const struct layout ownership_map[] = {
+	LAYOUT_FIELD(PLAIN, struct document, roster_hash),
 	LAYOUT_FIELD(PLAIN, struct document, former_attempt),
 	LAYOUT_FIELD(PLAIN, struct document, n_chunks),
 	LAYOUT_COUNTED(struct document, ranges, n_ranges, range),

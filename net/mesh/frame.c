@@ -327,30 +327,34 @@ uint64_t frame_text_held_decode(const uint8_t body[FRAME_TEXT_HELD_BYTES]) {
 /* ---- all-reduce ---- */
 
 /* enum reduce_type <-> enum frame_type, in the row and in a column */
-static const uint8_t frame_of_reduce[2][REDUCE_PING + 1] = {
+static const uint8_t frame_of_reduce[2][REDUCE_SEAL + 1] = {
 	{[REDUCE_SCATTER] = FRAME_SCATTER,
 	 [REDUCE_GATHER] = FRAME_GATHER,
 	 [REDUCE_RESUME] = FRAME_RESUME,
-	 [REDUCE_PING] = FRAME_PING},
+	 [REDUCE_PING] = FRAME_PING,
+	 [REDUCE_LEAVES] = FRAME_LEAVES,
+	 [REDUCE_SEAL] = FRAME_SEAL},
 	{[REDUCE_SCATTER] = FRAME_COLUMN_SCATTER,
 	 [REDUCE_GATHER] = FRAME_COLUMN_GATHER,
 	 [REDUCE_RESUME] = FRAME_COLUMN_RESUME,
-	 [REDUCE_PING] = FRAME_COLUMN_PING},
+	 [REDUCE_PING] = FRAME_COLUMN_PING,
+	 [REDUCE_SEAL] = FRAME_COLUMN_SEAL},
 };
 
 struct frame_header frame_reduce_encode(const struct reduce_msg *m, uint64_t run_tag) {
-	RV_ASSERT(m->type >= REDUCE_SCATTER && m->type <= REDUCE_PING && (m->column || m->section == 0));
+	RV_ASSERT(m->type >= REDUCE_SCATTER && m->type <= REDUCE_SEAL && (m->column || m->section == 0));
+	RV_ASSERT(!m->column || m->type != REDUCE_LEAVES); /* partial sums are committed to by nobody */
 	struct frame_header h = frame_header_of(frame_of_reduce[m->column][m->type], run_tag, m->data_bytes);
 	h.round = m->round;
 	h.attempt = m->attempt;
 	h.section = m->section;
 	h.flags = m->type == REDUCE_RESUME ? m->flags : 0;
-	h.chunk = m->type == REDUCE_PING ? m->waiting : m->type == REDUCE_RESUME ? 0 : m->chunk;
+	h.chunk = m->type == REDUCE_PING ? m->waiting : m->type == REDUCE_RESUME || m->type == REDUCE_SEAL ? 0 : m->chunk;
 	return h;
 }
 
 static bool is_column(uint8_t type) {
-	return type >= FRAME_COLUMN_SCATTER && type <= FRAME_COLUMN_PING;
+	return (type >= FRAME_COLUMN_SCATTER && type <= FRAME_COLUMN_PING) || type == FRAME_COLUMN_SEAL;
 }
 
 bool frame_is_ping(uint8_t type) {
@@ -358,7 +362,8 @@ bool frame_is_ping(uint8_t type) {
 }
 
 bool frame_is_reduce(uint8_t type) {
-	return (type >= FRAME_SCATTER && type <= FRAME_PING) || is_column(type);
+	return (type >= FRAME_SCATTER && type <= FRAME_PING) || type == FRAME_LEAVES || type == FRAME_SEAL ||
+		   is_column(type);
 }
 
 void frame_reduce_decode(const struct frame_header *h, const uint8_t *body, struct reduce_msg *out) {
@@ -368,7 +373,7 @@ void frame_reduce_decode(const struct frame_header *h, const uint8_t *body, stru
 							   .flags = h->flags,
 							   .column = is_column(h->type),
 							   .section = h->section};
-	for (int type = REDUCE_SCATTER; type <= REDUCE_PING; type++)
+	for (int type = REDUCE_SCATTER; type <= REDUCE_SEAL; type++)
 		if (frame_of_reduce[out->column][type] == h->type)
 			out->type = (uint8_t)type;
 	if (out->type == REDUCE_PING) {

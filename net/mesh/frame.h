@@ -59,12 +59,12 @@ struct frame_header {
 	uint8_t type;  /* enum frame_type */
 	uint8_t flags; /* RESUME, COLUMN_RESUME: REDUCE_RESUME_*; else 0 */
 	uint32_t body_bytes;
-	/* SCATTER, GATHER and these of a column: its index in the vector; PING, COLUMN_PING: chunks for
-	 * which the sender waits; else 0 */
+	/* SCATTER, GATHER and these of a column: its index in the vector; LEAVES: that of the first;
+	 * PING, COLUMN_PING: chunks for which the sender waits; else 0 */
 	uint32_t chunk;
 	uint64_t round;   /* SCATTER .. NONE; of FETCH, PIECE and NONE of kind TEXT: the file */
 	uint64_t run_tag; /* frame_run_tag() of the run: a link of another run is noticed at its first frame */
-	uint32_t attempt; /* SCATTER .. PING */
+	uint32_t attempt; /* SCATTER .. PING, LEAVES, SEAL, and these of a column */
 	/* Offset of this slice in the body, and bytes of the body. Bulk may come in slices, in order,
 	 * each with a header of its own; the rest of the header is the whole frame's. Both 0: not a
 	 * slice. */
@@ -97,8 +97,8 @@ uint64_t frame_run_tag(const uint8_t run_id[NET_RUN_ID_BYTES]);
 /* Returns "scatter", ...; "unknown" for a number that is not in the table. */
 const char *frame_type_name(uint8_t type);
 
-/* Returns true for SCATTER, GATHER, these of a column, PIECE: these may be long, may come in
- * slices, and wait for control. */
+/* Returns true for SCATTER, GATHER, these of a column, LEAVES, PIECE: these may be long, may come
+ * in slices, and wait for control. */
 bool frame_is_bulk(uint8_t type);
 
 /* Returns a header of `type` with all fields zero but magic, version, run tag and body length. */
@@ -196,12 +196,12 @@ enum rv_err frame_text_ask_decode(const struct frame_header *h, const uint8_t *b
 								  int *n, struct rv_errtext *et);
 uint64_t frame_text_held_decode(const uint8_t body[FRAME_TEXT_HELD_BYTES]);
 
-/* Makes the header of an all-reduce message: SCATTER, GATHER, RESUME, PING, or these of a column.
- * The body is m->data. */
+/* Makes the header of an all-reduce message: SCATTER, GATHER, RESUME, PING, LEAVES, SEAL, or these
+ * of a column (but no LEAVES). The body is m->data. */
 struct frame_header frame_reduce_encode(const struct reduce_msg *m, uint64_t run_tag);
 /* Returns true for PING and COLUMN_PING, which may come between the slices of a frame. */
 bool frame_is_ping(uint8_t type);
-/* Returns true if the type is one of those eight. frame_reduce_decode fills *out, which borrows
+/* Returns true if the type is one of those eleven. frame_reduce_decode fills *out, which borrows
  * `body`. */
 bool frame_is_reduce(uint8_t type);
 void frame_reduce_decode(const struct frame_header *h, const uint8_t *body, struct reduce_msg *out);

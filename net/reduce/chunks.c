@@ -54,7 +54,10 @@ static void finish_own(struct reduce *r, int64_t now_us, uint32_t chunk) {
 	RV_ASSERT(r->owner[chunk] == r->self && r->n_order < r->n_own);
 	r->order[r->n_order++] = chunk;
 	r->info.chunks_reduced++;
+	if (!r->cfg.later_mean)
+		reduce_note_mean(r, chunk);
 	mark_reduced(r, now_us, chunk);
+	reduce_seal_own(r);
 }
 
 /* The contribution of the member at `index` spoils the mean: it is void, and its sender is refused
@@ -125,6 +128,7 @@ static void count_debts(struct reduce *r, uint32_t chunk) {
 	r->n_unoffered += unoffered;
 	if (!ours) {
 		reduce_peer_at(r, r->owner[chunk])->owes_gather++;
+		reduce_peer_at(r, r->owner[chunk])->owes_seal = reduce_seals(r);
 		return;
 	}
 	r->n_own_unoffered += unoffered;
@@ -159,9 +163,11 @@ void reduce_chunks_begin(struct reduce *r, int64_t now_us, bool same) {
 }
 
 uint32_t reduce_chunks_waiting(const struct reduce *r) {
-	if (r->cfg.later_mean)
+	const bool unsealed = reduce_seals(r) && r->n_own > 0 && !r->has_own_seal;
+	if (r->cfg.later_mean && r->n_order < r->n_own)
 		return r->n_own - r->n_order;
-	return r->n_waiting + r->n_unoffered - r->n_own_unoffered;
+	const uint32_t waiting = r->cfg.later_mean ? 0 : r->n_waiting + r->n_unoffered - r->n_own_unoffered;
+	return waiting == 0 && unsealed ? 1 : waiting;
 }
 
 /* ---- the two levels of a grid ---- */
@@ -227,6 +233,8 @@ enum rv_err reduce_chunks_contribute(struct reduce *r, int64_t now_us, int from,
 						   c);
 		return RV_OK;
 	}
+	if (!reduce_fits_leaf(r, from, c, msg->data, msg->data_bytes))
+		return rv_fail(et, RV_E_PROTOCOL, "scatter: member %u has committed to other bytes of chunk %u", p->member, c);
 	RV_ASSERT(held != NULL && from != r->self);
 	memcpy(held + offset, msg->data, msg->data_bytes);
 	reduce_bit_set(map, c);
@@ -268,8 +276,9 @@ enum rv_err reduce_chunks_adopt(struct reduce *r, int64_t now_us, int from, cons
 	RV_ASSERT(r->owner[c] == from && from != r->self && p->owes_gather > 0);
 	p->owes_gather--;
 	p->progress_us = now_us;
+	reduce_note_mean(r, c);
 	mark_reduced(r, now_us, c);
-	return RV_OK;
+	return reduce_settle(r, now_us, from, et);
 }
 
 void reduce_chunks_resume(struct reduce *r, int index) {

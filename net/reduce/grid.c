@@ -26,7 +26,7 @@ void *grid_column_memory(struct grid *g, int j) {
 }
 
 /* The flags of n chunks take at most PER_CHUNK n + MORE bytes. */
-enum { PER_CHUNK = 34, MORE = 192 };
+enum { PER_CHUNK = 42, MORE = 260 };
 
 /* A column's are where its first chunk says, since columns are frozen for a round. */
 static size_t column_flags_at(uint32_t first, int j) {
@@ -54,10 +54,13 @@ static void adopt_peers(struct grid *g, const struct document *d) {
 	g->n_members = g->n_peers = d->n_members;
 	for (int i = 0; i < d->n_members; i++) {
 		const uint16_t place = has_two_levels(d) ? d->members[i].place : (uint16_t)i;
-		g->peers[i] = (struct grid_peer){d->members[i].member, place};
+		g->peers[i] = (struct grid_peer){.member = d->members[i].member, .place = place};
+		memcpy(g->peers[i].key, d->members[i].key, NET_KEY_BYTES);
 	}
-	for (int i = 0; has_two_levels(d) && i < d->n_column; i++)
-		g->peers[g->n_peers++] = (struct grid_peer){d->column[i].member, d->column[i].place};
+	for (int i = 0; has_two_levels(d) && i < d->n_column; i++) {
+		g->peers[g->n_peers] = (struct grid_peer){.member = d->column[i].member, .place = d->column[i].place};
+		memcpy(g->peers[g->n_peers++].key, d->column[i].key, NET_KEY_BYTES);
+	}
 	g->n_roster = has_two_levels(d) ? d->n_roster : d->n_members;
 }
 
@@ -100,6 +103,9 @@ static struct reduce_config row_config(const struct grid_config *cfg, bool two_l
 								.silence_us = cfg->silence_us,
 								.stall_us = cfg->stall_us,
 								.ping_interval_us = cfg->ping_interval_us,
+								.commits = cfg->seals.verify != NULL,
+								.seals = cfg->seals,
+								.seal_later = two_levels,
 								.patience_gather = 1};
 	if (!two_levels)
 		return row;
@@ -118,8 +124,14 @@ struct grid *grid_init(void *memory, const struct grid_config *cfg, const struct
 	g->round = d->round;
 	g->attempt = d->attempt;
 	g->n_rows = has_two_levels(d) ? d->n_rows : 1;
-	struct reduce_memory row = {.own = mem->own, .reduced = mem->reduced, .flags = mem->flags};
+	struct reduce_memory row = {.own = mem->own,
+								.reduced = mem->reduced,
+								.flags = mem->flags,
+								.own_nodes = mem->own_nodes,
+								.proof = mem->proof,
+								.means = mem->means};
 	memcpy(row.held, mem->held, sizeof row.held);
+	memcpy(row.leaves, mem->leaves, sizeof row.leaves);
 	const struct reduce_config row_cfg = row_config(cfg, has_two_levels(d));
 	const struct reduce_roster ro = reduce_roster_of(d, cfg->self_member);
 	adopt_peers(g, d);
@@ -312,6 +324,34 @@ bool grid_done(const struct grid *g) {
 	return reduce_done(g->row);
 }
 
+static int list_seals(const struct reduce *core, int n, const struct seal_scope *scope, struct grid_seal *out) {
+	int listed = 0;
+	for (int i = 0; i < n; i++) {
+		const struct seal *seal = reduce_seal_of(core, i);
+		if (seal)
+			out[listed++] = (struct grid_seal){reduce_member(core, i), scope->kind, scope->first, *seal};
+	}
+	return listed;
+}
+
+int grid_seals(const struct grid *g, struct grid_seal out[GRID_MAX_SEALS]) {
+	int n = list_seals(g->row, g->n_members, reduce_scope(g->row), out);
+	for (int j = 0; j < g->n_columns; j++) {
+		const struct grid_column *k = &g->columns[j];
+		RV_ASSERT(!k->core || n + k->n <= GRID_MAX_SEALS);
+		if (k->core)
+			n += list_seals(k->core, k->n, reduce_scope(k->core), out + n);
+	}
+	return n;
+}
+
+bool grid_equivocation(const struct grid *g, struct equivocation *out) {
+	bool any = reduce_equivocation(g->row, out);
+	for (int j = 0; j < g->n_columns && !any; j++)
+		any = g->columns[j].core && reduce_equivocation(g->columns[j].core, out);
+	return any;
+}
+
 struct reduce_info grid_info(const struct grid *g) {
 	struct reduce_info sum = reduce_info(g->row);
 	for (int j = 0; j < g->n_columns; j++) {
@@ -321,6 +361,7 @@ struct reduce_info grid_info(const struct grid *g) {
 		sum.tx_bytes += i.tx_bytes;
 		sum.rx_bytes += i.rx_bytes;
 		sum.resent_bytes += i.resent_bytes;
+		sum.proof_bytes += i.proof_bytes;
 		sum.ignored_messages += i.ignored_messages;
 	}
 	sum.tx_bytes -= g->tx_saved;

@@ -65,6 +65,7 @@ struct grid_config {
 	uint32_t self_member;
 	uint32_t n_chunks;
 	struct grid_codec codec;
+	struct seal_ops seals; /* verify NULL: contributions are not checked and means not sealed */
 	int64_t silence_us, stall_us, ping_interval_us; /* as reduce_config */
 };
 
@@ -79,6 +80,11 @@ struct grid_memory {
 	uint8_t *row_sums[NET_MAX_ROWS];
 	uint8_t *packed, *unpacked;
 	uint8_t *flags;
+	/* With cfg.seals, as reduce_memory. */
+	const struct rv_hash *own_nodes;
+	struct rv_hash *leaves[NET_MAX_ROW];
+	uint8_t *proof;
+	struct rv_hash *means;
 };
 size_t grid_flags_bytes(uint32_t n_chunks);
 
@@ -118,6 +124,19 @@ void grid_link_down(struct grid *g, int64_t now_us, int peer, bool fatal);
 void grid_tick(struct grid *g, int64_t now_us);
 int64_t grid_deadline_us(const struct grid *g);
 bool grid_done(const struct grid *g);
+/* A seal that this participant holds in the attempt. */
+struct grid_seal {
+	uint32_t member; /* its owner */
+	uint8_t kind;    /* as seal_scope */
+	uint32_t first;
+	struct seal seal;
+};
+/* Lists those of the row's owners and of the columns' final owners, one's own among them; returns
+ * how many. */
+enum { GRID_MAX_SEALS = NET_MAX_ROW + NET_MAX_COLUMN + NET_MAX_ROW };
+int grid_seals(const struct grid *g, struct grid_seal out[GRID_MAX_SEALS]);
+/* As reduce_equivocation, of any peer. */
+bool grid_equivocation(const struct grid *g, struct equivocation *out);
 /* Sums over row and columns; `world` is the number of participants of all rows. */
 struct reduce_info grid_info(const struct grid *g);
 

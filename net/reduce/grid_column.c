@@ -73,10 +73,17 @@ static struct reduce_roster roster_of(struct grid_column *k, const struct docume
 	struct reduce_roster ro = {.round = d->round,
 							   .attempt = d->attempt,
 							   .deadline_ms = d->deadline_ms,
+							   .scope = {.roster = d->roster_hash,
+										 .term = d->term,
+										 .round = d->round,
+										 .attempt = d->attempt,
+										 .kind = SEAL_COLUMN,
+										 .first = k->first},
 							   .self = -1,
 							   .own = own_by_rows,
 							   .ctx = k};
 	memset(k->index_of, -1, sizeof k->index_of);
+	memcpy(ro.scope.run_id, d->run_id, sizeof ro.scope.run_id);
 	for (int row = 0; row < d->n_rows; row++) {
 		if (d->row_weights[row] == 0)
 			continue;
@@ -84,6 +91,7 @@ static struct reduce_roster roster_of(struct grid_column *k, const struct docume
 		const uint32_t since = RV_BUG("keep-void-sums") ? 1 : d->row_since[row];
 		ro.places[ro.n] =
 			(struct reduce_place){.member = g->peers[peer].member, .weight = d->row_weights[row], .boot = since};
+		memcpy(ro.places[ro.n].key, g->peers[peer].key, NET_KEY_BYTES);
 		if (RV_BUG("divide-by-the-rows"))
 			ro.places[ro.n].weight = 1;
 		ro.self = row == d->row ? ro.n : ro.self;
@@ -110,8 +118,13 @@ static struct reduce *new_core(struct grid *g, int j, const struct reduce_roster
 									  .ping_interval_us = g->cfg.ping_interval_us,
 									  .patience_scatter = 1,
 									  .patience_gather = 2,
-									  .later_own = true};
-	struct reduce_memory mem = {.own = g->mem.sum, .reduced = g->mem.reduced, .flags = grid_column_flags(g, j)};
+									  .later_own = true,
+									  .seals = g->cfg.seals,
+									  .first_chunk = k->first};
+	struct reduce_memory mem = {.own = g->mem.sum,
+								.reduced = g->mem.reduced,
+								.flags = grid_column_flags(g, j),
+								.means = g->mem.means ? g->mem.means + k->first : NULL};
 	for (int i = 0; i < NET_MAX_ROWS; i++)
 		mem.held[i] = g->mem.row_sums[i];
 	return reduce_init(grid_column_memory(g, j), &cfg, &mem, ro, now_us);
@@ -206,6 +219,15 @@ static void take_sums(struct grid *g, int64_t now_us) {
 	}
 }
 
+/* The row's means may be sealed when those that they came from are, in every own column. */
+static void seal_row(struct grid *g) {
+	bool sealed = true;
+	for (int j = 0; j < g->n_columns && sealed; j++)
+		sealed = !g->columns[j].core || reduce_done(g->columns[j].core);
+	if (sealed || RV_BUG("seal-before-the-column"))
+		reduce_may_seal(g->row);
+}
+
 void grid_pump(struct grid *g, int64_t now_us) {
 	uint32_t i;
 	if (g->n_rows == 1)
@@ -214,4 +236,5 @@ void grid_pump(struct grid *g, int64_t now_us) {
 	for (int j = 0; j < g->n_columns; j++)
 		while (g->columns[j].core && reduce_take(g->columns[j].core, &i))
 			finish(g, now_us, g->columns[j].first + i);
+	seal_row(g);
 }

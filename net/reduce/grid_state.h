@@ -16,6 +16,7 @@ struct grid_column {
 
 struct grid_peer {
 	uint32_t member;
+	uint8_t key[NET_KEY_BYTES];
 	uint16_t place;
 };
 

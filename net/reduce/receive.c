@@ -40,6 +40,12 @@ static enum rv_err receive_scatter(struct reduce *r, int64_t now_us, int from, c
 				   : rv_fail(et, RV_E_PROTOCOL, "scatter: member %u contributes to one chunk of %u, and not to %u",
 							 r->places[from].member, r->places[from].part, m->chunk);
 	}
+	if (!reduce_is_proven(r, from, m->chunk)) {
+		r->info.ignored_messages++; /* its leaves were of a contribution that is void now */
+		return m->attempt != r->attempt ? RV_OK
+										: rv_fail(et, RV_E_PROTOCOL, "scatter: member %u has sent no leaf of chunk %u",
+												  r->places[from].member, m->chunk);
+	}
 	r->info.rx_bytes += REDUCE_HEADER_BYTES + m->data_bytes;
 	return reduce_chunks_contribute(r, now_us, from, m, et);
 }
@@ -78,8 +84,9 @@ static enum rv_err receive_resume(struct reduce *r, int64_t now_us, int from, co
 		if (exact) {
 			memcpy(r->delivered[r->slot[from]], m->data, r->bitmap_bytes);
 			p->sent_bulk = false;
-			p->scatter_next = 0;
+			p->scatter_next = p->leaves_next = 0;
 			p->gather_next = 0;
+			p->seal_due = true;
 			p->progress_us = now_us;
 			reduce_count_load(r, from);
 		}
@@ -103,14 +110,23 @@ static enum rv_err receive_ping(struct reduce *r, int64_t now_us, int from, cons
 	return RV_OK;
 }
 
+static enum rv_err receive_leaves(struct reduce *r, int64_t now_us, int from, const struct reduce_msg *m,
+								  struct rv_errtext *et) {
+	(void)now_us;
+	if (m->attempt > r->attempt || m->attempt < reduce_peer_at(r, from)->boot_attempt) {
+		r->info.ignored_messages++;
+		return RV_OK;
+	}
+	return reduce_receive_leaves(r, from, m, et);
+}
+
 static enum rv_err receive(struct reduce *r, int64_t now_us, int from, const struct reduce_msg *m,
 						   struct rv_errtext *et) {
 	static enum rv_err (*const take[])(struct reduce *, int64_t, int, const struct reduce_msg *,
-									   struct rv_errtext *) = {[REDUCE_SCATTER] = receive_scatter,
-															   [REDUCE_GATHER] = receive_gather,
-															   [REDUCE_RESUME] = receive_resume,
-															   [REDUCE_PING] = receive_ping};
-	if (m->type < REDUCE_SCATTER || m->type > REDUCE_PING)
+									   struct rv_errtext *) = {
+		[REDUCE_SCATTER] = receive_scatter, [REDUCE_GATHER] = receive_gather, [REDUCE_RESUME] = receive_resume,
+		[REDUCE_PING] = receive_ping,       [REDUCE_LEAVES] = receive_leaves, [REDUCE_SEAL] = reduce_receive_seal};
+	if (m->type < REDUCE_SCATTER || m->type > REDUCE_SEAL)
 		return rv_fail(et, RV_E_PROTOCOL, "all-reduce: unknown message type %u", m->type);
 	return take[m->type](r, now_us, from, m, et);
 }

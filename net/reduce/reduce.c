@@ -1,8 +1,8 @@
 /* reduce.c: the life of an all-reduce: memory, the start, later attempts, the end
  * (net/reduce/reduce.h).
  *
- * The rest of it: chunks.c (contributions and means), receive.c, send.c, suspects.c (links and
- * liveness). */
+ * The rest of it: chunks.c (contributions and means), proofs.c (their proofs), receive.c, send.c,
+ * suspects.c (links and liveness). */
 #include "net/reduce/state.h"
 
 #include "base/assert.h"
@@ -15,7 +15,7 @@ static size_t bitmap_bytes_of(uint32_t n_chunks) {
 }
 
 size_t reduce_flags_bytes(uint32_t n_chunks) {
-	return n_chunks * (2 * sizeof(uint32_t) + 1) + (3 + 3 * (size_t)NET_MAX_ROW) * bitmap_bytes_of(n_chunks);
+	return n_chunks * (2 * sizeof(uint32_t) + 1) + (3 + 4 * (size_t)NET_MAX_ROW) * bitmap_bytes_of(n_chunks);
 }
 
 size_t reduce_size(void) {
@@ -47,6 +47,8 @@ static void lay_out_flags(struct reduce *r) {
 		at += r->bitmap_bytes;
 		r->sent[m] = at;
 		at += r->bitmap_bytes;
+		r->proven[m] = at;
+		at += r->bitmap_bytes;
 	}
 	RV_ASSERT(at == r->mem.flags + reduce_flags_bytes(n));
 }
@@ -72,14 +74,26 @@ struct reduce_roster reduce_roster_of(const struct document *d, uint32_t self_me
 							   .deadline_ms = d->deadline_ms,
 							   .n = d->n_members,
 							   .self = document_find(d, self_member),
+							   .scope = {.roster = d->roster_hash,
+										 .term = d->term,
+										 .round = d->round,
+										 .attempt = d->attempt,
+										 .kind = SEAL_ROW,
+										 .first = d->n_rows > 1 ? d->row : 0},
 							   .own = own_ranges,
 							   .ctx = d};
 	for (int i = 0; i < d->n_members; i++) {
 		const struct member_ref *m = &d->members[i];
 		RV_ASSERT(i == 0 || (d->n_rows > 1 ? m->place > m[-1].place : m->member > m[-1].member));
-		ro.places[i] = (struct reduce_place){
-			.member = m->member, .weight = m->weight, .boot = m->boot, .codec = m->codec, .part = m->part};
+		ro.places[i] = (struct reduce_place){.member = m->member,
+											 .weight = m->weight,
+											 .boot = m->boot,
+											 .codec = m->codec,
+											 .part = m->part,
+											 .root = m->contribution_root};
+		memcpy(ro.places[i].key, m->key, sizeof ro.places[i].key);
 	}
+	memcpy(ro.scope.run_id, d->run_id, sizeof ro.scope.run_id);
 	return ro;
 }
 
@@ -97,13 +111,16 @@ static void adopt_ownership_map(struct reduce *r, const struct reduce_roster *ro
 static void adopt_contribution(struct reduce *r, int index) {
 	struct reduce_peer *p = reduce_peer_at(r, index);
 	const struct reduce_place *place = &r->places[index];
-	bool known = p->boot_attempt != 0 && p->boot == place->boot && p->codec == place->codec;
+	bool known = p->boot_attempt != 0 && p->boot == place->boot && p->codec == place->codec &&
+				 rv_hash_equal(&p->root, &place->root);
 	RV_ASSERT(p->boot_attempt < r->attempt);
 	if (known || RV_BUG("former-process"))
 		return;
 	memset(r->held[r->slot[index]], 0, r->bitmap_bytes);
+	memset(r->proven[r->slot[index]], 0, r->bitmap_bytes);
 	p->boot = place->boot;
 	p->codec = place->codec;
+	p->root = place->root;
 	p->boot_attempt = r->attempt;
 }
 
@@ -128,6 +145,7 @@ static void take_slot(struct reduce *r, uint8_t s, uint32_t member) {
 		r->peers[s] = (struct reduce_peer){.member = member, .taken = true};
 		memset(r->held[s], 0, r->bitmap_bytes);
 		memset(r->sent[s], 0, r->bitmap_bytes);
+		memset(r->proven[s], 0, r->bitmap_bytes);
 	}
 	r->peers[s].present = true;
 }
@@ -167,7 +185,7 @@ static bool same_roster(const struct reduce *r, const struct reduce_roster *ro) 
 	for (int i = 0; i < ro->n && same; i++) {
 		const struct reduce_place *a = &r->places[i], *b = &ro->places[i];
 		same = a->member == b->member && a->weight == b->weight && a->boot == b->boot && a->codec == b->codec &&
-			   a->part == b->part;
+			   a->part == b->part && rv_hash_equal(&a->root, &b->root);
 	}
 	return same;
 }
@@ -182,6 +200,7 @@ static void begin_peer(struct reduce_peer *p, bool is_new, int64_t now_us) {
 	p->load = (struct reduce_load){0};
 	p->owes_scatter = 0;
 	p->owes_gather = 0;
+	p->owes_seal = p->has_seal = p->seal_due = false;
 	p->complete = false;
 	p->stalled = false;
 	if (is_new) {
@@ -205,6 +224,8 @@ static void begin_attempt(struct reduce *r, const struct reduce_roster *ro, int6
 		int s = r->slot[i];
 		begin_peer(&r->peers[s], !former[s] || names[s] != r->peers[s].member, now_us);
 	}
+	r->scope = ro->scope;
+	r->may_seal = r->has_own_seal = r->has_twice = false;
 	r->due_us = ro->deadline_ms > 0 ? now_us + (int64_t)ro->deadline_ms * 1000 : INT64_MAX;
 	r->info.world = r->n_members;
 	r->info.finished_us = 0;
@@ -228,8 +249,16 @@ void reduce_restart(struct reduce *r, const struct reduce_roster *roster, int64_
 	begin_attempt(r, roster, now_us);
 }
 
+/* Returns true if every owner has sealed its means. */
+static bool all_sealed(const struct reduce *r) {
+	bool sealed = !reduce_seals(r) || r->n_own == 0 || r->has_own_seal;
+	for (int i = 0; i < r->n_members && sealed; i++)
+		sealed = !r->peers[r->slot[i]].owes_seal;
+	return sealed;
+}
+
 bool reduce_done(const struct reduce *r) {
-	return r->n_reduced == r->cfg.n_chunks;
+	return r->n_reduced == r->cfg.n_chunks && all_sealed(r);
 }
 
 struct reduce_info reduce_info(const struct reduce *r) {

@@ -13,6 +13,11 @@
  * The three overlap chunk by chunk. Each participant sends 2 (N-1)/N of the payload. All end with
  * identical bytes.
  *
+ * Lies. The roster names the root that each participant has committed to (base/merkle.h). Before
+ * its chunks a participant sends the owner their leaves with a proof, and an owner takes a chunk
+ * only if it has its leaf. When an owner has made all of its means, it signs the root over them
+ * (net/seal.h); a receiver is done when it has a seal for each owner that fits what it was sent.
+ *
  * Attempts: when a participant dies, the coordinator publishes attempt a+1 over the survivors.
  * Contributions depend only on (round, member, chunk), so those that an owner holds stay valid:
  * reduce_restart() keeps them and announces them to their senders (RESUME), which then send only
@@ -28,6 +33,7 @@
 #include "base/hash.h"
 #include "net/control/control.h"
 #include "net/limits.h"
+#include "net/seal.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -64,13 +70,14 @@ struct reduce_codec {
 
 /* One message between participants, decoded. `data` borrows: from the caller in reduce_receive,
  * from the core in reduce_send (valid until the next call on it). */
-enum reduce_type { REDUCE_SCATTER = 1, REDUCE_GATHER, REDUCE_RESUME, REDUCE_PING };
+enum reduce_type { REDUCE_SCATTER = 1, REDUCE_GATHER, REDUCE_RESUME, REDUCE_PING, REDUCE_LEAVES, REDUCE_SEAL };
 struct reduce_msg {
 	uint8_t type;
 	uint64_t round;
 	uint32_t attempt;
-	uint32_t chunk;      /* SCATTER, GATHER */
-	const uint8_t *data; /* SCATTER, GATHER: chunk bytes; RESUME: bitmap, one bit per chunk: set if the sender already
+	uint32_t chunk;      /* SCATTER, GATHER; LEAVES: the first */
+	const uint8_t *data; /* SCATTER, GATHER: chunk bytes; LEAVES: count u32, leaves, their proof; SEAL: root, signature;
+							RESUME: bitmap, one bit per chunk: set if the sender already
 							holds what the receiver would send of that chunk: the receiver's contribution if the sender
 							owns it, the reduced bytes if the receiver does */
 	uint32_t data_bytes;
@@ -85,11 +92,20 @@ struct reduce_msg {
  * sent before that. ASK: the sender wants a RESUME as answer. */
 enum { REDUCE_RESUME_ACK = 1, REDUCE_RESUME_ASK = 2 };
 
+enum {
+	REDUCE_LEAVES_MOST = 256, /* of one message */
+	REDUCE_LEAVES_BYTES = 4 + (REDUCE_LEAVES_MOST + MERKLE_MAX_PROOF) * RV_HASH_BYTES
+};
+
 struct reduce_config {
 	uint32_t n_chunks;
 	struct reduce_codec codec;
-	int64_t silence_us; /* a peer from which nothing arrives during this time is a suspect */
-	int64_t stall_us;   /* so is a peer that answers, owes data, and delivers none during this time */
+	bool commits;          /* contributions are checked against the roots of the roster */
+	struct seal_ops seals; /* means are sealed; verify NULL: they are not */
+	uint32_t first_chunk;  /* number in the vector of chunk 0, for leaves */
+	bool seal_later;       /* this participant seals its means when reduce_may_seal says so */
+	int64_t silence_us;    /* a peer from which nothing arrives during this time is a suspect */
+	int64_t stall_us;      /* so is a peer that answers, owes data, and delivers none during this time */
 	int64_t ping_interval_us;
 	/* Multiples of stall_us after the deadline at which a peer is a suspect that says it waits for
 	 * others: one that owes contributions, and one that owes only means (suspects.c). */
@@ -109,6 +125,12 @@ struct reduce_memory {
 	uint8_t *reduced;
 	uint8_t *held[NET_MAX_ROW];
 	uint8_t *flags; /* aligned for uint32_t */
+	/* cfg.commits: the tree of `own`, room for the leaves of each held[] (n_chunks), of which only
+	 * those of own chunks are touched, and REDUCE_LEAVES_BYTES for a message. */
+	const struct rv_hash *own_nodes;
+	struct rv_hash *leaves[NET_MAX_ROW];
+	uint8_t *proof;
+	struct rv_hash *means; /* cfg.seals: (n_chunks) leaves of the means; later_mean: another core writes own ones */
 };
 size_t reduce_flags_bytes(uint32_t n_chunks);
 
@@ -119,12 +141,15 @@ struct reduce_place {
 	uint64_t boot; /* of its contribution: one with another boot is another contribution */
 	uint8_t codec; /* of its contribution: as member_ref.codec; another one is another contribution */
 	uint8_t part;  /* as member_ref.part */
+	uint8_t key[NET_KEY_BYTES];
+	struct rv_hash root; /* member_ref.contribution_root: another one is another contribution */
 };
 struct reduce_roster {
 	uint64_t round;
-	uint32_t attempt;     /* grows */
-	uint32_t deadline_ms; /* from now; 0: none */
-	int n, self;          /* places, and the index of this participant */
+	uint32_t attempt;        /* grows */
+	uint32_t deadline_ms;    /* from now; 0: none */
+	struct seal_scope scope; /* of the seals of this attempt */
+	int n, self;             /* places, and the index of this participant */
 	struct reduce_place places[NET_MAX_ROW];
 	/* Sets owner[c], an index into `places`, for every chunk c. */
 	void (*own)(const void *ctx, uint8_t *owner);
@@ -149,11 +174,12 @@ void reduce_restart(struct reduce *r, const struct reduce_roster *roster, int64_
  * not depend on the attempt) unless a later roster named another process of its sender.
  *
  * RV_E_PROTOCOL, RV_E_CORRUPT: the message breaks the protocol (chunk out of range, wrong size,
- * chunk not owned by its receiver or its sender, a mean that is no encoding). RV_E_RANGE: the
- * sender's values cannot be averaged. After a fault the platform drops the link, and the sender is
- * a suspect. Blame goes to the sender of the bad data, not to the member that completed the chunk.
- * If the failure is local (reduce_codec.reduce: *bad is -1 or this participant), no one is blamed;
- * the chunk stays unreduced until the next attempt, and the others see this participant stall. */
+ * chunk not owned by its receiver or its sender, a mean that is no encoding, a contribution that
+ * its sender has not committed to, a seal that does not fit the means). RV_E_RANGE: the sender's
+ * values cannot be averaged. After a fault the platform drops the link, and the sender is a
+ * suspect. Blame goes to the sender of the bad data, not to the member that completed the chunk. If
+ * the failure is local (reduce_codec.reduce: *bad is -1 or this participant), no one is blamed; the
+ * chunk stays unreduced until the next attempt, and the others see this participant stall. */
 enum rv_err reduce_receive(struct reduce *r, int64_t now_us, int from, const struct reduce_msg *m,
 						   struct rv_errtext *et);
 /* Counts a part of an incomplete message from places[from] as progress; `bulk`: of SCATTER or
@@ -187,9 +213,18 @@ void reduce_link_down(struct reduce *r, int64_t now_us, int peer, bool fatal);
 void reduce_tick(struct reduce *r, int64_t now_us);
 int64_t reduce_deadline_us(const struct reduce *r); /* INT64_MAX: none */
 
-/* Returns true if all chunks are reduced and held: the vote may be cast. The links must stay until
- * the commit, because others may still need chunks of the gather. */
+/* Returns true if all chunks are reduced, held and sealed: the vote may be cast. The links must
+ * stay until the commit, because others may still need chunks of the gather. */
 bool reduce_done(const struct reduce *r);
+/* seal_later: all that this participant's means depend on is sealed. Once more does nothing. */
+void reduce_may_seal(struct reduce *r);
+const struct seal_scope *reduce_scope(const struct reduce *r); /* of this attempt's seals */
+/* Returns the seal of an owner in this attempt, of one's own if `index` is this participant; NULL:
+ * it has no chunks, or its seal is not here, or does not fit. */
+const struct seal *reduce_seal_of(const struct reduce *r, int index);
+/* Sets *out to the proof that a participant has sent two seals in this attempt; returns false if
+ * none has. */
+bool reduce_equivocation(const struct reduce *r, struct equivocation *out);
 uint64_t reduce_suspects(const struct reduce *r); /* set of roster indices */
 /* The same in two sets: those that are certainly late, and those that may wait for another one;
  * these are suspects where nobody is certain to be. */
@@ -216,6 +251,7 @@ enum { REDUCE_HEADER_BYTES = 64 }; /* of one message on the wire (net/mesh/frame
 struct reduce_info { /* accounting (as PCCL's pcclReduceInfo_t): frames, not TLS */
 	int world;
 	uint64_t tx_bytes, rx_bytes; /* SCATTER and GATHER: REDUCE_HEADER_BYTES + data each; control is not counted */
+	uint64_t proof_bytes;        /* LEAVES and SEAL that were sent, likewise */
 	/* Part of tx_bytes: sent before in this round, but lost with its owner, voided by a later
 	 * attempt, or in flight when a link broke. */
 	uint64_t resent_bytes;

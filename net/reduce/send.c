@@ -79,6 +79,12 @@ static bool make_bulk(struct reduce *r, int to, struct reduce_msg *out) {
 	struct reduce_peer *p = reduce_peer_at(r, to);
 	uint32_t chunk = next_scatter(r, to);
 	RV_ASSERT(p->flowing && to != r->self);
+	if (chunk != NO_CHUNK && r->cfg.commits && chunk >= p->leaves_next) {
+		p->scatter_next = chunk;
+		p->sent_bulk = true;
+		reduce_put_leaves(r, to, chunk, out);
+		return true;
+	}
 	p->scatter_next = chunk == NO_CHUNK ? r->cfg.n_chunks : chunk + 1;
 	if (chunk != NO_CHUNK) {
 		make_chunk(r, to, REDUCE_SCATTER, chunk, out);
@@ -129,6 +135,11 @@ static bool make_control(struct reduce *r, int to, struct reduce_msg *out) {
 		out->flags = (uint8_t)((p->heard ? REDUCE_RESUME_ACK : 0) | (p->flowing ? 0 : REDUCE_RESUME_ASK));
 		return true;
 	}
+	if (p->seal_due && p->flowing && r->has_own_seal) {
+		p->seal_due = false;
+		reduce_put_seal(r, out);
+		return true;
+	}
 	if (p->ping_due) {
 		out->type = REDUCE_PING;
 		out->waiting = reduce_chunks_waiting(r);
@@ -147,7 +158,7 @@ static bool send_next(struct reduce *r, int64_t now_us, int to, bool with_bulk, 
 		return false;
 	p->ping_due = false;
 	p->sent_us = now_us;
-	RV_ASSERT(out->type >= REDUCE_SCATTER && out->type <= REDUCE_PING && out->waiting <= r->cfg.n_chunks);
+	RV_ASSERT(out->type >= REDUCE_SCATTER && out->type <= REDUCE_SEAL && out->waiting <= r->cfg.n_chunks);
 	reduce_check(r);
 	return true;
 }

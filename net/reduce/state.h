@@ -15,6 +15,7 @@ struct reduce_peer {
 	bool taken, present;   /* present: in the roster */
 	uint64_t boot;         /* the process whose contributions are held */
 	uint8_t codec;         /* of these contributions */
+	struct rv_hash root;   /* that they were committed to */
 	uint32_t boot_attempt; /* the first attempt in which we know of it: older frames are of a former process */
 	/* link */
 	bool up;
@@ -27,14 +28,19 @@ struct reduce_peer {
 	bool sent_bulk;  /* bulk went out on this link since its last exact bitmap */
 	bool resume_due; /* this side owes it a RESUME */
 	bool ping_due;
+	bool seal_due; /* this side owes it its seal, once that is made */
 	/* bulk: where to look for the next chunk to send */
 	uint32_t scatter_next; /* chunk */
+	uint32_t leaves_next;  /* chunk: leaves of those below, of its own, went out on this link */
 	uint32_t gather_next;  /* index into reduce->order */
 	struct reduce_load load;
 	/* liveness */
 	uint32_t owes_scatter; /* its contributions to own chunks that are missing here */
 	uint32_t owes_gather;  /* its reduced chunks that are missing here */
-	bool complete;         /* its PING of this attempt states that it lacks no contribution */
+	bool owes_seal;        /* a seal that fits them is missing here */
+	bool has_seal;         /* one of this attempt is here, whether it fits or not */
+	struct seal seal;
+	bool complete; /* its PING of this attempt states that it lacks no contribution */
 	bool silent, stalled;
 	int64_t heard_us;    /* last whole message */
 	int64_t progress_us; /* last data from it, or when its debt began: the attempt, the link, `complete` */
@@ -62,6 +68,7 @@ struct reduce {
 	uint8_t *held[NET_MAX_ROW];      /* bitmap by slot: mem.held holds its contribution (any attempt of the round) */
 	uint8_t *delivered[NET_MAX_ROW]; /* bitmap by slot: chunks that it no longer needs from here */
 	uint8_t *sent[NET_MAX_ROW];      /* bitmap by slot: chunks that went out to it, in any attempt */
+	uint8_t *proven[NET_MAX_ROW];    /* bitmap by slot: mem.leaves has the leaf of its contribution */
 	uint32_t n_own;                  /* own chunks */
 	uint32_t n_order, n_reduced;
 	uint32_t n_ready, n_taken;
@@ -70,6 +77,12 @@ struct reduce {
 	uint32_t n_own_unoffered;
 	int64_t due_us;                        /* when this attempt's debts must be paid; INT64_MAX: no deadline is known */
 	struct reduce_peer peers[NET_MAX_ROW]; /* by slot */
+	struct seal_scope scope;
+	bool may_seal, has_own_seal;
+	struct seal own_seal;
+	uint8_t seal_bytes[SEAL_BYTES]; /* the outgoing SEAL */
+	bool has_twice;
+	struct equivocation twice;
 	struct reduce_info info;
 };
 
@@ -117,6 +130,30 @@ static inline bool reduce_lacks(const struct reduce *r, int index, uint32_t chun
 static inline bool reduce_deals_with(const struct reduce *r, int index) {
 	return index != r->self && (r->owns[index] || r->owns[r->self]);
 }
+
+static inline bool reduce_seals(const struct reduce *r) {
+	return r->cfg.seals.verify != NULL;
+}
+
+/* ---- proofs.c: commitments to contributions, and seals of means ---- */
+
+/* Sets *out to the LEAVES of chunks from `chunk` on, which the participant at `to` owns. */
+void reduce_put_leaves(struct reduce *r, int to, uint32_t chunk, struct reduce_msg *out);
+enum rv_err reduce_receive_leaves(struct reduce *r, int from, const struct reduce_msg *m, struct rv_errtext *et);
+/* Return true if the leaf of a chunk of the participant at `from` is known; if `data` is that
+ * chunk. */
+bool reduce_is_proven(const struct reduce *r, int from, uint32_t chunk);
+bool reduce_fits_leaf(const struct reduce *r, int from, uint32_t chunk, const uint8_t *data, size_t bytes);
+/* Notes the leaf of a mean that is in mem.reduced. */
+void reduce_note_mean(struct reduce *r, uint32_t chunk);
+/* Seals the own means, if all are made. */
+void reduce_seal_own(struct reduce *r);
+void reduce_put_seal(struct reduce *r, struct reduce_msg *out);
+enum rv_err reduce_receive_seal(struct reduce *r, int64_t now_us, int from, const struct reduce_msg *m,
+								struct rv_errtext *et);
+/* Compares the means of the owner at `from` with its seal, if all are here. RV_E_PROTOCOL: they
+ * differ. */
+enum rv_err reduce_settle(struct reduce *r, int64_t now_us, int from, struct rv_errtext *et);
 
 /* ---- send.c ---- */
 

@@ -19,7 +19,7 @@
 #include "base/planted.h"
 
 static bool owes(const struct reduce_peer *p) {
-	return p->owes_scatter > 0 || p->owes_gather > 0;
+	return p->owes_scatter > 0 || p->owes_gather > 0 || p->owes_seal;
 }
 
 /* Returns the multiples of stall_us after the deadline that a peer is given which may wait for
@@ -49,6 +49,7 @@ void reduce_link_up(struct reduce *r, int64_t now_us, int peer) {
 	p->heard = false;
 	p->flowing = false;
 	p->sent_bulk = false;
+	p->leaves_next = 0;
 	p->resume_due = true;
 	p->ping_due = false;
 	p->silent = false;

@@ -14,8 +14,8 @@
 #include <string.h>
 
 typedef enum rv_err new_fn(const struct allreduce_config *cfg, struct allreduce **out, struct rv_errtext *et);
-typedef enum rv_err start_fn(struct allreduce *a, int64_t now_us, const struct document *d, const uint8_t *own,
-							 const float *last, struct rv_errtext *et);
+typedef enum rv_err start_fn(struct allreduce *a, int64_t now_us, const struct document *d,
+							 const struct allreduce_inputs *in, struct rv_errtext *et);
 typedef enum rv_err write_fn(const struct statestore *s, struct state_log_info *info, const uint8_t *payload,
 							 struct rv_errtext *et);
 new_fn __real_allreduce_new, __wrap_allreduce_new;
@@ -89,11 +89,11 @@ enum rv_err __wrap_allreduce_new(const struct allreduce_config *cfg, struct allr
 	return __real_allreduce_new(cfg, out, et);
 }
 
-enum rv_err __wrap_allreduce_start(struct allreduce *a, int64_t now_us, const struct document *d, const uint8_t *own,
-								   const float *last, struct rv_errtext *et) {
+enum rv_err __wrap_allreduce_start(struct allreduce *a, int64_t now_us, const struct document *d,
+								   const struct allreduce_inputs *in, struct rv_errtext *et) {
 	const struct member_ref *self = &d->members[document_find(d, worker.self_member)];
-	dump(&(struct dump){"contribution", d->round, self->boot, own, worker.global, global_sent(worker.global)});
-	return __real_allreduce_start(a, now_us, d, own, last, et);
+	dump(&(struct dump){"contribution", d->round, self->boot, in->own, worker.global, global_sent(worker.global)});
+	return __real_allreduce_start(a, now_us, d, in, et);
 }
 
 /* Entries that were fetched (attempt 0) are of no all-reduce with this worker. */

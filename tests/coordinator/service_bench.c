@@ -116,6 +116,8 @@ enum rv_err bench_report(struct service_bench *b, uint8_t who, enum worker_phase
 		claim_everything(&rep);
 	if (phase == WORKER_REDUCING || phase == WORKER_VOTED)
 		rep.attempt = d.attempt;
+	if (phase >= WORKER_READY && phase <= WORKER_VOTED)
+		rep.commitment.n = 1;
 	if (b->state != NULL) {
 		rep.round = rep.proven_round = b->state->round;
 		rep.chain = rep.proven_chain = b->state->chain;

@@ -43,6 +43,8 @@ static struct report a_report(const struct document *d, uint64_t seq, enum worke
 						 .chain = d->chain,
 						 .n_candidates = 1,
 						 .candidates[0].addr = ":7000"};
+	if (phase >= WORKER_READY && phase <= WORKER_VOTED)
+		rep.commitment.n = 1;
 	if (phase == WORKER_VOTED)
 		rep.attempt = d->attempt;
 	return rep;

@@ -59,6 +59,8 @@ static struct report a_report(struct scene *s, enum worker_phase phase) {
 						 .candidates[0].addr = ":7000"};
 	if (phase != WORKER_SYNCING)
 		rep.chain = s->d.chain;
+	if (phase >= WORKER_READY && phase <= WORKER_VOTED)
+		rep.commitment.n = 1;
 	if (phase == WORKER_VOTED)
 		rep.attempt = s->d.attempt;
 	return rep;

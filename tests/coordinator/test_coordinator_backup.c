@@ -85,6 +85,7 @@ static uint64_t commit_round(struct scene *s, uint64_t round) {
 							  .attempt = phase == WORKER_VOTED ? d.attempt : 0,
 							  .n_chunks = run_chunks("", 0),
 							  .chain = d.chain,
+							  .commitment.n = phase >= WORKER_READY,
 							  .n_candidates = 1,
 							  .candidates[0].addr = ":7000"};
 		assert_int_equal(client_report(&s->k, &rep), 204);

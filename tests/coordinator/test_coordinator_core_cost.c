@@ -110,6 +110,7 @@ static struct report report_of(const struct world *w, uint32_t who, enum worker_
 						 .n_candidates = 2};
 	if (d->round == 0)
 		rep.full_round = 0;
+	rep.commitment.n = phase >= WORKER_READY;
 	if (phase >= WORKER_READY)
 		read_lease(w, who, &rep);
 	if (phase == WORKER_VOTED)

@@ -70,6 +70,7 @@ static struct report next_report(struct world *w, uint32_t who) {
 						 .n_chunks = run_chunks("", 0),
 						 .chain = d->chain,
 						 .full_round = d->round,
+						 .commitment.n = w->phase[who] >= WORKER_READY,
 						 .n_candidates = 1,
 						 .candidates[0].addr = ":7000"};
 	rep.full_hash = rv_hash_of(&d->round, sizeof d->round);

@@ -133,8 +133,9 @@ static void test_slices(void **state) {
 	piece.whole_bytes = FRAME_PIECE_BYTES;
 	assert_non_null(judge(piece, FRAME_LINK_OPEN));
 	for (uint8_t type = 0; type < 20; type++)
-		assert_int_equal(frame_is_bulk(type), type == FRAME_SCATTER || type == FRAME_GATHER || type == FRAME_PIECE ||
-												  type == FRAME_COLUMN_SCATTER || type == FRAME_COLUMN_GATHER);
+		assert_int_equal(frame_is_bulk(type), type == FRAME_SCATTER || type == FRAME_GATHER || type == FRAME_LEAVES ||
+												  type == FRAME_PIECE || type == FRAME_COLUMN_SCATTER ||
+												  type == FRAME_COLUMN_GATHER);
 }
 
 static void test_names_and_states(void **state) {
@@ -150,8 +151,8 @@ static void test_names_and_states(void **state) {
 
 static void test_reduce_messages_round_trip(void **state) {
 	(void)state;
-	static const uint8_t body[3] = {1, 2, 3};
-	for (uint8_t type = REDUCE_SCATTER; type <= REDUCE_PING; type++) {
+	static const uint8_t body[SEAL_BYTES] = {1, 2, 3};
+	for (uint8_t type = REDUCE_SCATTER; type <= REDUCE_SEAL; type++) {
 		struct reduce_msg in = {.type = type, .round = 77, .attempt = 3}, out;
 		if (type == REDUCE_PING)
 			in.waiting = 12;
@@ -161,7 +162,7 @@ static void test_reduce_messages_round_trip(void **state) {
 		}
 		if (type == REDUCE_RESUME)
 			in.flags = REDUCE_RESUME_ACK | REDUCE_RESUME_ASK;
-		else if (type != REDUCE_PING)
+		else if (type != REDUCE_PING && type != REDUCE_SEAL)
 			in.chunk = 9;
 		struct frame_header h = frame_reduce_encode(&in, TAG);
 		assert_null(judge(h, FRAME_LINK_OPEN));

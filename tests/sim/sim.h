@@ -243,4 +243,15 @@ void sim_key_of(const struct sim *s, int host, uint8_t key[NET_KEY_BYTES]);
 int sim_host_of_key(const struct sim *s, const uint8_t key[NET_KEY_BYTES]); /* SIM_NOBODY: nobody's */
 void *sim_alloc(size_t n);                                                  /* zeroed; aborts when there is none */
 
+/* ---- sim_seals.c ---- */
+
+/* Returns cheap signatures for seals of means; `id` signs. */
+struct seal_ops sim_seals(const struct identity *id);
+
+/* ---- sim_liars.c ---- */
+
+/* Sets *m to what the all-reduce has for the peer at `index`; a withholder's is what it lets out,
+ * with a PING that says that it waits. Returns false if there is nothing. */
+bool liars_pull(struct sim_worker *w, int index, bool bulk, struct reduce_msg *m);
+
 #endif

@@ -21,55 +21,6 @@ static int index_of(const struct sim_worker *w, int peer) {
 
 /* ---- what is to be sent ---- */
 
-static bool pull(struct sim_worker *w, int index, bool bulk, struct reduce_msg *m) {
-	int64_t now_us = w->sim->now_us;
-	return bulk ? grid_send(w->reduce, now_us, index, m) : grid_send_control(w->reduce, now_us, index, m);
-}
-
-/* Its last value is another one for each peer. */
-static const uint8_t *another_mean(const struct sim *s, const struct reduce_msg *m, int to) {
-	uint8_t *bytes = (uint8_t *)s->scratch;
-	memcpy(bytes, m->data, m->data_bytes);
-	bytes[m->data_bytes - 1] = (uint8_t)(1 + to);
-	return bytes;
-}
-
-static bool is_withheld(const struct sim *s, const struct reduce_msg *m) {
-	switch (s->withheld) {
-	case WITHHELD_CONTRIBUTIONS:
-		return m->type == REDUCE_SCATTER;
-	case WITHHELD_MEANS:
-		return m->type == REDUCE_GATHER;
-	case WITHHELD_SUMS:
-		return m->type == REDUCE_SCATTER && m->column;
-	case WITHHELD_COLUMN_MEANS:
-		return m->type == REDUCE_GATHER && m->column;
-	default:
-		return false;
-	}
-}
-
-static bool is_falsified(const struct sim *s, const struct reduce_msg *m) {
-	bool mean = m->type == REDUCE_GATHER;
-	return mean && (s->withheld == WITHHELD_LIKENESS || (s->withheld == WITHHELD_COLUMN_LIKENESS && m->column));
-}
-
-/* What the all-reduce has for a peer; a withholder's is what it lets out, with a PING that says
- * that it waits. */
-static bool pull_honestly(struct sim_worker *w, int index, bool bulk, struct reduce_msg *m) {
-	const struct sim *s = w->sim;
-	bool any = pull(w, index, bulk, m);
-	if (w->host != s->withholder)
-		return any;
-	while (any && is_withheld(s, m))
-		any = pull(w, index, bulk, m);
-	if (any && m->type == REDUCE_PING)
-		m->waiting = 1;
-	if (any && is_falsified(s, m))
-		m->data = another_mean(s, m, index);
-	return any;
-}
-
 /* As the real worker: the all-reduce first, then state. */
 static bool next_frame(struct sim_worker *w, uint32_t member, bool bulk, struct peers_message *out) {
 	struct sim *s = w->sim;
@@ -77,7 +28,7 @@ static bool next_frame(struct sim_worker *w, uint32_t member, bool bulk, struct 
 	struct reduce_msg m;
 	if (peer == SIM_NOBODY)
 		return false;
-	if (index < 0 || !pull_honestly(w, index, bulk, &m))
+	if (index < 0 || !liars_pull(w, index, bulk, &m))
 		return fetch_next(w, member, bulk, out);
 	if (m.type == REDUCE_SCATTER || m.type == REDUCE_GATHER)
 		donor_reduce_sent(w->donor, s->now_us, m.data_bytes);
@@ -381,12 +332,17 @@ static uint64_t expected_tx(struct sim_worker *w, const struct document *d) {
 static const uint8_t *make_own(struct sim_worker *w, const struct document *d) {
 	const struct global_config *g = &w->sim->global_config;
 	w->own_codec = forms_of(d, w->member).codec;
+	w->own_nodes = w->committer.nodes;
 	if (w->own_codec == 0)
 		return w->participant.encoded;
 	if (w->recoded == NULL)
 		w->recoded = sim_alloc(w->sim->max_sent);
 	RV_ASSERT(recode_vector(&w->chunks, global_sent(g), global_sent_as(g, w->own_codec), w->participant.encoded,
 							w->recoded, w->sim->scratch, NULL) == RV_OK);
+	if (w->recoded_nodes == NULL)
+		w->recoded_nodes = sim_alloc(merkle_nodes(g->chunks.n_chunks) * sizeof *w->recoded_nodes);
+	committer_tree(&w->chunks, global_sent_as(g, w->own_codec), w->recoded, w->recoded_nodes);
+	w->own_nodes = w->recoded_nodes;
 	return w->recoded;
 }
 
@@ -396,8 +352,16 @@ static struct grid_memory reduce_memory(struct sim_worker *w, const struct docum
 	const int room = w->sim->opt.n_workers < NET_MAX_ROW ? w->sim->opt.n_workers : NET_MAX_ROW;
 	if (w->held == NULL)
 		w->held = sim_alloc((size_t)room * w->sim->max_sent);
-	for (int m = 0; m < room; m++)
+	const size_t n_chunks = w->sim->global_config.chunks.n_chunks;
+	if (w->leaves == NULL)
+		w->leaves = sim_alloc((1 + (size_t)room) * n_chunks * sizeof *w->leaves + REDUCE_LEAVES_BYTES);
+	for (int m = 0; m < room; m++) {
 		mem.held[m] = w->held + (size_t)m * w->sim->max_sent;
+		mem.leaves[m] = w->leaves + (size_t)m * n_chunks;
+	}
+	mem.means = w->leaves + (size_t)room * n_chunks;
+	mem.proof = (uint8_t *)(mem.means + n_chunks);
+	mem.own_nodes = w->own_nodes;
 	if (d->n_rows <= 1)
 		return mem;
 	free(w->sums);
@@ -423,6 +387,7 @@ static void init_reduce(struct sim *s, int host, const struct document *d) {
 											  .sum_offset = sum_offset,
 											  .sum = chunk_sum,
 											  .join = chunk_join},
+									.seals = sim_seals(&s->identities[host].id),
 									.silence_us = SILENCE_US,
 									.stall_us = SIM_STALL_US,
 									.ping_interval_us = PING_US};

@@ -22,6 +22,7 @@ enum sim_withheld {
 	WITHHELD_SUMS,     /* partial sums, in columns only, as the next two */
 	WITHHELD_COLUMN_MEANS,
 	WITHHELD_COLUMN_LIKENESS,
+	WITHHELD_LIKENESS_OF_ONE, /* nothing, but one peer gets another mean */
 	SIM_WITHHELD
 };
 

@@ -250,6 +250,10 @@ void trainer_unload(struct sim_worker *w) {
 	free(w->flags);
 	free(w->recoded);
 	w->recoded = NULL;
+	free(w->recoded_nodes);
+	w->recoded_nodes = NULL;
+	free(w->leaves);
+	w->leaves = NULL;
 	free(w->sums);
 	w->sums = NULL;
 	free(w->held);

@@ -135,10 +135,15 @@ struct sim_worker {
 	struct sim_task *tasks;
 	struct store_thread store_thread;
 	uint8_t *reduced, *flags;
-	uint8_t *recoded;  /* its contribution by another codec; NULL: none yet */
-	uint8_t own_codec; /* id; 0: the run's */
-	uint8_t *held;     /* NET_MAX_ROW contributions; NULL: none yet */
-	uint8_t *sums;     /* of a roster in rows; NULL: none yet */
+	uint8_t *recoded; /* its contribution by another codec; NULL: none yet */
+	/* Trees: of that (NULL: none yet), of what is sent; leaves of NET_MAX_ROW contributions, and of
+	 * the means (NULL: none yet). */
+	struct rv_hash *recoded_nodes, *leaves;
+	const struct rv_hash *own_nodes;
+	uint8_t false_seal[SEAL_BYTES]; /* of a member that lies */
+	uint8_t own_codec;              /* id; 0: the run's */
+	uint8_t *held;                  /* NET_MAX_ROW contributions; NULL: none yet */
+	uint8_t *sums;                  /* of a roster in rows; NULL: none yet */
 	struct sim_progress own_progress;
 	struct peers *mesh;      /* NULL: not open */
 	struct fetcher *fetcher; /* of its session */

@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "base/rows.h"
 #include "base/slow_lines.h"
+#include "outer/committer.h"
 #include "outer/recode.h"
 
 #include <stdlib.h>
@@ -21,6 +22,7 @@ struct worker {
 	struct document view;
 	uint8_t *own;
 	bool alive;
+	struct rv_hash nodes[2 * CHUNKS + MERKLE_LEVELS]; /* the tree of `own` */
 };
 
 static struct world w;
@@ -115,6 +117,7 @@ static void make_contribution(int i) {
 		assert_ok(cfg.codec->encode(cfg.codec, x, ELEMS,
 									workers[i].own + chunking_offset_bytes(&cfg.chunks, cfg.codec, c), &et));
 	}
+	committer_tree(&cfg.chunks, cfg.codec, workers[i].own, workers[i].nodes);
 }
 
 static void begin_world(int n, int row_size) {
@@ -130,7 +133,8 @@ static void begin_world(int n, int row_size) {
 		const struct allreduce_config c = {.global = &cfg,
 										   .mean_residual = &no_residual,
 										   .self_member = (uint32_t)i,
-										   .silence = {.silent = 4000, .ping = 1000, .withheld = 8000}};
+										   .silence = {.silent = 4000, .ping = 1000, .withheld = 8000},
+										   .seals = seal_ed25519(&w.nodes[i].id)};
 		workers[i] = (struct worker){.alive = true};
 		assert_ok(allreduce_new(&c, &workers[i].reduce, &et));
 		make_contribution(i);
@@ -182,7 +186,8 @@ static void follow(int place, uint32_t attempt) {
 		view_one_row(&me->view);
 	peers_allow(w.nodes[i].peers, w.now_us, linked, document_linked(&me->view, linked));
 	if (attempt == 1)
-		assert_ok(allreduce_start(me->reduce, w.now_us, &me->view, me->own, NULL, &et));
+		assert_ok(allreduce_start(me->reduce, w.now_us, &me->view,
+								  &(struct allreduce_inputs){.own = me->own, .own_nodes = me->nodes}, &et));
 	else
 		assert_ok(allreduce_restart(me->reduce, w.now_us, &me->view, &et));
 	for (uint32_t m = 0; m < (uint32_t)w.n; m++)
@@ -190,7 +195,21 @@ static void follow(int place, uint32_t attempt) {
 			allreduce_link_up(me->reduce, w.now_us, m);
 }
 
+/* Each has committed to its contribution as its codec makes it. */
+static void commit_all(void) {
+	static uint8_t sent[CHUNKS * ELEMS * sizeof(float)];
+	static float values[ELEMS];
+	for (int p = 0; p < plan.first[plan.n_rows]; p++) {
+		const struct codec *as = global_sent_as(&cfg, members[p].codec);
+		struct rv_hash nodes[2 * CHUNKS + MERKLE_LEVELS];
+		assert_ok(recode_vector(&cfg.chunks, cfg.codec, as, workers[node_at[p]].own, sent, values, &et));
+		committer_tree(&cfg.chunks, as, sent, nodes);
+		members[p].contribution_root = merkle_root(nodes, CHUNKS);
+	}
+}
+
 static void follow_all(uint32_t attempt) {
+	commit_all();
 	for (int place = 0; place < plan.first[plan.n_rows]; place++)
 		follow(place, attempt);
 }
@@ -321,8 +340,10 @@ static void test_an_unknown_codec_is_refused(void **state) {
 		workers[0].view.round = ROUND;
 		workers[0].view.attempt = 1;
 		rows_view(&plan, 0, &workers[0].view);
-		assert_int_equal(allreduce_start(workers[0].reduce, 0, &workers[0].view, workers[0].own, NULL, &text),
-						 RV_E_INVALID);
+		assert_int_equal(
+			allreduce_start(workers[0].reduce, 0, &workers[0].view,
+							&(struct allreduce_inputs){.own = workers[0].own, .own_nodes = workers[0].nodes}, &text),
+			RV_E_INVALID);
 		assert_non_null(strstr(text.text, "no codec that is coarser than the run's, int8"));
 	}
 	end_world();
@@ -390,7 +411,10 @@ static void test_a_view_without_its_sections_is_refused(void **state) {
 	d->attempt = 1;
 	rows_view(&plan, 0, d);
 	d->n_sections = 0;
-	assert_int_equal(allreduce_start(workers[0].reduce, 1, d, workers[0].own, NULL, &et), RV_E_INVALID);
+	assert_int_equal(allreduce_start(workers[0].reduce, 1, d,
+									 &(struct allreduce_inputs){.own = workers[0].own, .own_nodes = workers[0].nodes},
+									 &et),
+					 RV_E_INVALID);
 	assert_non_null(strstr(et.text, "owns 1 columns in its row, and 0 are described"));
 	assert_false(allreduce_running(workers[0].reduce));
 	end_world();

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/os_memory.h"
+#include "outer/committer.h"
 #include "outer/partial_sum.h"
 #include "outer/recode.h"
 
@@ -32,6 +33,12 @@ struct allreduce {
 	struct lazy_memory held;        /* NET_MAX_ROW vectors of the round */
 	/* Two levels: vectors of partial sums, of this row and NET_MAX_ROWS others, and two chunks. */
 	struct lazy_memory sums;
+	/* With seals: the leaves of NET_MAX_ROW contributions, and of the means; the tree of what is
+	 * sent; a message. */
+	struct lazy_memory leaves;
+	const struct rv_hash *encoded_nodes, *own_nodes; /* of `encoded`, of `own` */
+	struct rv_hash *recoded_nodes;                   /* of `recoded` */
+	uint8_t *proof;
 	void *grid_memory;
 	struct grid *grid;      /* NULL: not running */
 	const uint8_t *encoded; /* this worker's contribution, by the run's codec */
@@ -196,7 +203,8 @@ enum rv_err allreduce_new(const struct allreduce_config *cfg, struct allreduce *
 	const size_t merging = merge_scratch(&rule, g->chunks.chunk_elems, NET_MAX_ROW);
 	a->scratch = malloc((merging + g->chunks.chunk_elems) * sizeof(float));
 	a->grid_memory = malloc(grid_size());
-	if (!a->reduced || !a->flags || !a->scratch || !a->grid_memory) {
+	a->proof = malloc(REDUCE_LEAVES_BYTES);
+	if (!a->reduced || !a->flags || !a->scratch || !a->grid_memory || !a->proof) {
 		enum rv_err e =
 			rv_fail(et, RV_E_NOMEM, "no memory for the all-reduce of %zu bytes", global_max_payload_bytes(g));
 		allreduce_free(a);
@@ -218,8 +226,11 @@ void allreduce_free(struct allreduce *a) {
 		return;
 	unmap(&a->held);
 	unmap(&a->sums);
+	unmap(&a->leaves);
 	free(a->reduced);
 	free(a->recoded);
+	free(a->recoded_nodes);
+	free(a->proof);
 	free(a->flags);
 	free(a->scratch);
 	free(a->grid_memory);
@@ -259,6 +270,7 @@ static struct grid_config config_of(struct allreduce *a) {
 										  .join = join_chunk,
 										  .pack = pack_sum,
 										  .unpack = unpack_sum},
+								.seals = a->cfg.seals,
 								.silence_us = a->cfg.silence.silent * RV_US_PER_MS,
 								.stall_us = a->cfg.silence.withheld * RV_US_PER_MS,
 								.ping_interval_us = a->cfg.silence.ping * RV_US_PER_MS};
@@ -269,6 +281,12 @@ static struct grid_memory memory_of(const struct allreduce *a) {
 	const size_t sum = merge_partial_bytes(a->chunks.n);
 	for (size_t i = 0; i < NET_MAX_ROW; i++)
 		mem.held[i] = a->held.at + i * a->payload_bytes;
+	struct rv_hash *leaves = (struct rv_hash *)(void *)a->leaves.at;
+	for (size_t i = 0; leaves && i < NET_MAX_ROW; i++)
+		mem.leaves[i] = leaves + i * a->chunks.n_chunks;
+	mem.means = leaves ? leaves + (size_t)NET_MAX_ROW * a->chunks.n_chunks : NULL;
+	mem.own_nodes = a->own_nodes;
+	mem.proof = a->proof;
 	mem.sum = a->sums.at;
 	for (size_t i = 0; a->sums.at && i < NET_MAX_ROWS; i++)
 		mem.row_sums[i] = a->sums.at + (1 + i) * sum;
@@ -311,13 +329,19 @@ static enum rv_err make_own(struct allreduce *a, const struct document *d, struc
 	const uint8_t id = d->members[document_find(d, a->cfg.self_member)].codec;
 	const struct codec *sent = global_sent(a->cfg.global), *as = global_sent_as(a->cfg.global, id);
 	a->own = a->encoded;
+	a->own_nodes = a->encoded_nodes;
 	a->own_codec = id;
 	if (id == 0)
 		return RV_OK;
 	if (!a->recoded && !(a->recoded = malloc(a->payload_bytes)))
 		return rv_fail(et, RV_E_NOMEM, "no memory for a coarser contribution (%zu bytes)", a->payload_bytes);
+	if (!a->recoded_nodes && !(a->recoded_nodes = calloc(merkle_nodes(a->chunks.n_chunks), sizeof *a->recoded_nodes)))
+		return rv_fail(et, RV_E_NOMEM, "no memory for the hashes of a coarser contribution");
 	a->own = a->recoded;
-	return recode_vector(&a->chunks, sent, as, a->encoded, a->recoded, a->scratch, et);
+	a->own_nodes = a->recoded_nodes;
+	RV_TRY(recode_vector(&a->chunks, sent, as, a->encoded, a->recoded, a->scratch, et));
+	committer_tree(&a->chunks, as, a->recoded, a->recoded_nodes);
+	return RV_OK;
 }
 
 /* Begins with the document's layout; what was held is forgotten. */
@@ -339,8 +363,11 @@ void allreduce_stop(struct allreduce *a) {
 	a->grid = NULL;
 	unmap(&a->held);
 	unmap(&a->sums);
+	unmap(&a->leaves);
 	free(a->recoded);
+	free(a->recoded_nodes);
 	a->recoded = NULL;
+	a->recoded_nodes = NULL;
 }
 
 /* Returns the bytes of a contribution in the codec that needs most: of tiny vectors not the
@@ -355,15 +382,25 @@ static size_t most_bytes(const struct allreduce *a) {
 	return most;
 }
 
-enum rv_err allreduce_start(struct allreduce *a, int64_t now_us, const struct document *d, const uint8_t *own,
-							const float *last, struct rv_errtext *et) {
-	RV_ASSERT(!a->grid && (last != NULL) == global_merge(a->cfg.global).ops->centers);
+/* Takes the address space of a round. */
+static enum rv_err map_round(struct allreduce *a, struct rv_errtext *et) {
+	const size_t hashes = (1 + (size_t)NET_MAX_ROW) * a->chunks.n_chunks;
+	RV_TRY(map(&a->held, NET_MAX_ROW * a->payload_bytes, "the contributions of others", et));
+	return a->cfg.seals.verify ? map(&a->leaves, hashes * sizeof(struct rv_hash), "their hashes", et) : RV_OK;
+}
+
+enum rv_err allreduce_start(struct allreduce *a, int64_t now_us, const struct document *d,
+							const struct allreduce_inputs *in, struct rv_errtext *et) {
+	RV_ASSERT(!a->grid && (in->last != NULL) == global_merge(a->cfg.global).ops->centers);
+	RV_ASSERT(in->own_nodes || !a->cfg.seals.verify);
 	a->chunks = global_round_chunks(a->cfg.global, d->round);
 	a->payload_bytes = most_bytes(a);
-	a->encoded = own;
-	a->last = last;
-	RV_TRY(map(&a->held, NET_MAX_ROW * a->payload_bytes, "the contributions of others", et));
-	enum rv_err e = begin(a, now_us, d, et);
+	a->encoded = in->own;
+	a->encoded_nodes = in->own_nodes;
+	a->last = in->last;
+	enum rv_err e = map_round(a, et);
+	if (e == RV_OK)
+		e = begin(a, now_us, d, et);
 	if (e != RV_OK)
 		allreduce_stop(a);
 	return e;
@@ -486,6 +523,21 @@ const uint8_t *allreduce_own(const struct allreduce *a, size_t *bytes) {
 	RV_ASSERT(a->grid);
 	*bytes = chunking_total_bytes(&a->chunks, global_sent_as(a->cfg.global, a->own_codec));
 	return a->own;
+}
+
+const struct rv_hash *allreduce_means(const struct allreduce *a, uint32_t *n) {
+	RV_ASSERT(allreduce_done(a) && a->leaves.at);
+	*n = a->chunks.n_chunks;
+	return (const struct rv_hash *)(const void *)a->leaves.at + (size_t)NET_MAX_ROW * a->chunks.n_chunks;
+}
+
+int allreduce_seals(const struct allreduce *a, struct grid_seal out[GRID_MAX_SEALS]) {
+	RV_ASSERT(a->grid);
+	return grid_seals(a->grid, out);
+}
+
+bool allreduce_equivocation(const struct allreduce *a, struct equivocation *out) {
+	return a->grid && grid_equivocation(a->grid, out);
 }
 
 struct reduce_info allreduce_info(const struct allreduce *a) {

@@ -16,6 +16,7 @@ struct allreduce_config {
 	struct mean_residual *mean_residual; /* borrowed: of the means that this worker makes */
 	uint32_t self_member;
 	struct run_silence silence;
+	struct seal_ops seals; /* verify NULL: nothing is checked, and means are not sealed */
 };
 
 struct allreduce;
@@ -24,11 +25,16 @@ struct allreduce;
 enum rv_err allreduce_new(const struct allreduce_config *cfg, struct allreduce **out, struct rv_errtext *et);
 void allreduce_free(struct allreduce *a); /* NULL is fine */
 
-/* Starts the all-reduce of `d`, a REDUCE document that names this worker. `own`, the encoded
- * contribution (global_encode_delta), and `last`, global_last_mean() of the state that it was
- * encoded from, must stay valid and unchanged until stop. RV_E_NOMEM. */
-enum rv_err allreduce_start(struct allreduce *a, int64_t now_us, const struct document *d, const uint8_t *own,
-							const float *last, struct rv_errtext *et);
+/* What goes into an all-reduce. */
+struct allreduce_inputs {
+	const uint8_t *own;              /* the encoded contribution (global_encode_delta) */
+	const struct rv_hash *own_nodes; /* the tree over its chunks (outer/committer.h); NULL without seals */
+	const float *last;               /* global_last_mean() of the state that it was encoded from */
+};
+/* Starts the all-reduce of `d`, a REDUCE document that names this worker. What `in` points to must
+ * stay valid and unchanged until stop. RV_E_NOMEM. */
+enum rv_err allreduce_start(struct allreduce *a, int64_t now_us, const struct document *d,
+							const struct allreduce_inputs *in, struct rv_errtext *et);
 /* Begins a later attempt of the round. RV_E_NOMEM. */
 enum rv_err allreduce_restart(struct allreduce *a, int64_t now_us, const struct document *d, struct rv_errtext *et);
 void allreduce_stop(struct allreduce *a);
@@ -60,6 +66,12 @@ const uint8_t *allreduce_reduced(const struct allreduce *a); /* the encoded resu
 /* Returns what this worker sends of its contribution in the current attempt, in the codec of the
  * document; it runs. Valid until the next start, restart or stop. */
 const uint8_t *allreduce_own(const struct allreduce *a, size_t *bytes);
+/* Once done: the leaves of all means, and the seals for those of the row's owners and of columns,
+ * as grid_seals. */
+const struct rv_hash *allreduce_means(const struct allreduce *a, uint32_t *n);
+int allreduce_seals(const struct allreduce *a, struct grid_seal out[GRID_MAX_SEALS]);
+/* Sets *out to the proof that a peer has sent two seals; returns false if none has. */
+bool allreduce_equivocation(const struct allreduce *a, struct equivocation *out);
 struct reduce_info allreduce_info(const struct allreduce *a);
 int allreduce_row_members(const struct allreduce *a); /* participants of the row in the current attempt */
 /* Returns what this worker, as an owner, measured of the contributions in the current attempt, by

@@ -40,7 +40,10 @@ static enum rv_err begin_reduce(void *ctx, const struct document *d, struct rv_e
 	struct session *s = ctx;
 	int64_t now_us = rv_clock_monotonic_us();
 	RV_FAILPOINT("reduce.start");
-	RV_TRY(allreduce_start(s->reduce, now_us, d, trainer_encoded(s->trainer), trainer_last_mean(s->trainer), et));
+	const struct allreduce_inputs in = {.own = trainer_encoded(s->trainer),
+										.own_nodes = trainer_tree(s->trainer),
+										.last = trainer_last_mean(s->trainer)};
+	RV_TRY(allreduce_start(s->reduce, now_us, d, &in, et));
 	session_trace_attempt(s, d);
 	session_audit_roster(s, d);
 	s->sums.reduce_started_us = now_us;

@@ -278,7 +278,8 @@ static enum rv_err open_mesh(struct session *s, struct rv_errtext *et) {
 	struct allreduce_config reduce = {.global = g,
 									  .mean_residual = &s->mean_residual,
 									  .self_member = s->member.member,
-									  .silence = run_silence_of(&s->member.config)};
+									  .silence = run_silence_of(&s->member.config),
+									  .seals = seal_ed25519(&s->member.identity)};
 	RV_TRY(session_check_caps(s, &s->member.config, g, et));
 	RV_TRY(allreduce_new(&reduce, &s->reduce, et));
 	RV_TRY(open_transfer(s, tag, et));

@@ -217,6 +217,10 @@ const float *trainer_last_mean(const struct trainer *t) {
 	return global_last_mean(&t->global);
 }
 
+const struct rv_hash *trainer_tree(const struct trainer *t) {
+	return t->committer.nodes;
+}
+
 struct replica *trainer_replica(struct trainer *t) {
 	return t->replica;
 }

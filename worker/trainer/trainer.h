@@ -98,7 +98,8 @@ struct trainer_progress trainer_progress(struct trainer *t); /* any thread */
 const uint8_t *trainer_encoded(const struct trainer *t); /* the encoding of the last ENCODE */
 /* Returns global_last_mean() of the state that was encoded, until the round is applied. */
 const float *trainer_last_mean(const struct trainer *t);
-struct replica *trainer_replica(struct trainer *t); /* only while idle */
+const struct rv_hash *trainer_tree(const struct trainer *t); /* over its chunks (base/merkle.h) */
+struct replica *trainer_replica(struct trainer *t);          /* only while idle */
 const char *trainer_device(const struct trainer *t);
 const struct device_choice *trainer_device_choice(const struct trainer *t);
 enum dtype trainer_compute(const struct trainer *t); /* of its products */

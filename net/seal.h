@@ -1,0 +1,69 @@
+/* seal.h: what an owner signs of the means that it gives out, and the proof that it signed two.
+ *
+ * In an attempt an owner makes the mean of each of its chunks once, and so has one list of their
+ * leaves (merkle_leaf: a chunk's number and bytes), in ascending order. A *seal* is its signature
+ * over the root of that list, and over what the list is: the attempt with its roster, and whether
+ * the means are those of a row or of a column. A receiver takes no mean for which it has no seal. Two
+ * seals over one scope with different roots prove an *equivocation*: an honest owner never makes
+ * them, whatever others send, for the roster names the process that contributes. */
+#ifndef RV_NET_SEAL_H
+#define RV_NET_SEAL_H
+
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "net/identity.h"
+#include "net/limits.h"
+
+enum seal_kind {
+	SEAL_ROW,   /* the means that an owner gives to its row; with one row to all participants */
+	SEAL_COLUMN /* the means of a column's chunks of which it is the final owner, given to the column */
+};
+
+struct seal_scope {
+	uint8_t run_id[NET_RUN_ID_BYTES];
+	struct rv_hash roster; /* document.roster_hash: names term, round and attempt, too */
+	uint64_t term, round;
+	uint32_t attempt;
+	uint8_t kind;   /* enum seal_kind */
+	uint32_t first; /* ROW: the row; COLUMN: the first chunk of the column */
+};
+struct seal {
+	struct rv_hash root; /* over the leaves of the owner's means (base/merkle.h) */
+	uint8_t signature[NET_SIG_BYTES];
+};
+enum { SEAL_BYTES = RV_HASH_BYTES + NET_SIG_BYTES };
+
+/* Sign and check: Ed25519 over "rivulet means" NUL | run id | roster | term u64 | round u64 |
+ * attempt u32 | kind u8 | first u32 | root. */
+void seal_sign(const struct identity *owner, const struct seal_scope *scope, const struct rv_hash *root,
+			   struct seal *out);
+bool seal_verify(const uint8_t key[NET_KEY_BYTES], const struct seal_scope *scope, const struct seal *seal);
+bool seal_scope_equal(const struct seal_scope *a, const struct seal_scope *b);
+
+/* Signatures as the cores reach them: the simulator has cheap ones. */
+struct seal_ops {
+	void *ctx;
+	void (*sign)(void *ctx, const struct seal_scope *scope, const struct rv_hash *root, struct seal *out);
+	bool (*verify)(void *ctx, const uint8_t key[NET_KEY_BYTES], const struct seal_scope *scope,
+				   const struct seal *seal);
+};
+/* Returns Ed25519; `identity` signs, NULL: nobody does. */
+struct seal_ops seal_ed25519(const struct identity *identity);
+
+struct equivocation {
+	uint32_t member;
+	uint8_t key[NET_KEY_BYTES];
+	struct seal_scope scope;
+	uint32_t chunk; /* the first that differs, for people; NET_MAX_CHUNKS: not known */
+	struct seal seals[2];
+};
+/* Returns true if it proves that the holder of the key has signed two different lists. */
+bool equivocation_proves(const struct equivocation *e, const struct seal_ops *ops);
+/* Without the run id, which the reader knows. Reading sets scope.run_id to `run_id`. */
+enum { EQUIVOCATION_BYTES = 4 + NET_KEY_BYTES + RV_HASH_BYTES + 8 + 8 + 4 + 1 + 4 + 4 + 2 * SEAL_BYTES };
+void equivocation_write(const struct equivocation *e, struct rv_writer *w);
+/* RV_E_INVALID: an unknown kind, or a chunk past the last. Too few bytes fail the reader. */
+enum rv_err equivocation_read(struct rv_reader *r, const uint8_t run_id[NET_RUN_ID_BYTES], struct equivocation *out,
+							  struct rv_errtext *et);
+
+#endif

@@ -1,0 +1,130 @@
+/* sim_liars.c: members that hold others up, or lie to them: what they let out of an honest
+ * all-reduce, and how they change it. */
+#include "sim.h"
+
+#include "base/assert.h"
+
+#include <string.h>
+
+/* ---- the means of an owner that gives each peer others ---- */
+
+static bool lies_to(const struct sim *s, const struct reduce_msg *m, int to) {
+	switch (s->withheld) {
+	case WITHHELD_LIKENESS:
+		return true;
+	case WITHHELD_COLUMN_LIKENESS:
+		return m->column;
+	case WITHHELD_LIKENESS_OF_ONE:
+		return to <= 1; /* 0 or 1 is the liar itself */
+	default:
+		return false;
+	}
+}
+
+/* Its last value is another one for each peer. */
+static const uint8_t *another_mean(const struct sim *s, const uint8_t *mean, size_t n, int to) {
+	uint8_t *bytes = (uint8_t *)s->scratch;
+	memcpy(bytes, mean, n);
+	bytes[n - 1] = (uint8_t)(1 + to);
+	return bytes;
+}
+
+/* Returns the row whose member is the final owner of a chunk (net/reduce/grid.h). */
+static int final_row(const struct document *d, uint32_t chunk) {
+	int alive[NET_MAX_ROWS], n = 0;
+	for (int row = 0; row < d->n_rows; row++)
+		if (d->row_weights[row] > 0)
+			alive[n++] = row;
+	RV_ASSERT(n > 0);
+	const int row = (int)(chunk % d->n_rows);
+	return d->row_weights[row] > 0 ? row : alive[chunk / d->n_rows % (uint32_t)n];
+}
+
+/* Returns true if this worker's seal of the row, or of the column, is over the chunk. */
+static bool seals(const struct sim_worker *w, const struct document *d, const struct reduce_msg *m, uint32_t chunk) {
+	const int self = document_find(d, w->member);
+	bool own = false;
+	for (int i = 0; i < d->n_ranges; i++)
+		own = own || (d->ranges[i].owner == self && chunk - d->ranges[i].first < d->ranges[i].count &&
+					  (!m->column || d->ranges[i].first == m->section));
+	return own && (!m->column || final_row(d, chunk) == d->row);
+}
+
+/* Signs what `to` gets. */
+static void seal_again(struct sim_worker *w, struct reduce_msg *m, int to) {
+	const struct sim *s = w->sim;
+	const struct document *d = round_document(w->core);
+	const struct codec *codec = s->global_config.codec;
+	struct merkle_sum sum = {.n = 0};
+	if (d->round != m->round || d->attempt != m->attempt)
+		return;
+	for (uint32_t c = 0; c < w->chunks.n_chunks; c++) {
+		const size_t n = codec->encoded_bytes(codec, chunking_len(&w->chunks, c));
+		const uint8_t *mean = w->reduced + chunking_offset_bytes(&w->chunks, codec, c);
+		if (!seals(w, d, m, c))
+			continue;
+		const struct rv_hash leaf = merkle_leaf(c, another_mean(s, mean, n, to), n);
+		merkle_add(&sum, &leaf);
+	}
+	const struct seal_ops ops = sim_seals(&s->identities[w->host].id);
+	struct seal_scope scope = {.roster = d->roster_hash,
+							   .term = d->term,
+							   .round = d->round,
+							   .attempt = d->attempt,
+							   .kind = m->column ? SEAL_COLUMN : SEAL_ROW,
+							   .first = m->column       ? m->section
+										: d->n_rows > 1 ? d->row
+														: 0};
+	memcpy(scope.run_id, d->run_id, sizeof scope.run_id);
+	struct seal seal;
+	const struct rv_hash root = merkle_sum_root(&sum);
+	ops.sign(ops.ctx, &scope, &root, &seal);
+	memcpy(w->false_seal, seal.root.b, RV_HASH_BYTES);
+	memcpy(w->false_seal + RV_HASH_BYTES, seal.signature, NET_SIG_BYTES);
+	m->data = w->false_seal;
+}
+
+static void falsify(struct sim_worker *w, struct reduce_msg *m, int to) {
+	if (!lies_to(w->sim, m, to))
+		return;
+	if (m->type == REDUCE_GATHER)
+		m->data = another_mean(w->sim, m->data, m->data_bytes, to);
+	else if (m->type == REDUCE_SEAL)
+		seal_again(w, m, to);
+}
+
+/* ---- what is kept back ---- */
+
+static bool is_withheld(const struct sim *s, const struct reduce_msg *m) {
+	switch (s->withheld) {
+	case WITHHELD_CONTRIBUTIONS:
+		return m->type == REDUCE_SCATTER;
+	case WITHHELD_MEANS:
+		return m->type == REDUCE_GATHER;
+	case WITHHELD_SUMS:
+		return m->type == REDUCE_SCATTER && m->column;
+	case WITHHELD_COLUMN_MEANS:
+		return m->type == REDUCE_GATHER && m->column;
+	default:
+		return false;
+	}
+}
+
+static bool pull(struct sim_worker *w, int index, bool bulk, struct reduce_msg *m) {
+	int64_t now_us = w->sim->now_us;
+	return bulk ? grid_send(w->reduce, now_us, index, m) : grid_send_control(w->reduce, now_us, index, m);
+}
+
+bool liars_pull(struct sim_worker *w, int index, bool bulk, struct reduce_msg *m) {
+	const struct sim *s = w->sim;
+	bool any = pull(w, index, bulk, m);
+	if (w->host != s->withholder)
+		return any;
+	while (any && is_withheld(s, m))
+		any = pull(w, index, bulk, m);
+	if (any && m->type == REDUCE_PING)
+		m->waiting = 1;
+	if (any)
+		falsify(w, m, index);
+	return any;
+}
