@@ -6,8 +6,8 @@
  * (metrics.jsonl), progress.c (the progress line), text.c (the text of a run that hands it out),
  * text_donor.c (to others), audit.c (audits of averages), trace_lines.c, network.c (changes of the
  * network), reach.c (stations at relays), reach_test.c (how others reach it), own_relay.c (the
- * relay that this worker runs for others), allowed.c (what its person allows now), adjust.c (settings that change), disk_plan.c,
- * traffic.c (the bytes of its line). */
+ * relay that this worker runs for others), allowed.c (what its person allows now), adjust.c
+ * (settings that change), disk_plan.c, traffic.c (the bytes of its line). */
 #ifndef RV_WORKER_SESSION_INTERNAL_H
 #define RV_WORKER_SESSION_INTERNAL_H
 
