@@ -142,17 +142,65 @@ stop_inside() {
 	[ "$status" -eq 0 ] || [ "$status" -eq 130 ] || fail "the worker inside ended with status $status"
 }
 
+# ticks: processor time that the worker inside has used, in hundredths of a second.
+ticks() {
+	sed 's/.*) //' "/proc/$inside_pid/stat" | awk '{ print $12 + $13 }'
+}
+
+# state: what the worker inside says that it does. Uses PROGRAM and DIR of stays_its_owners.
+state() {
+	inside "$program" status --json --dir "$dir" 2>/dev/null | sed -n 's/^  "state": "\([a-z_]*\)".*$/\1/p'
+}
+
+wait_state() {
+	local i
+	for ((i = 0; i < 300; i++)); do
+		[ "$(state)" != "$1" ] || return 0
+		sleep 0.1
+	done
+	fail "the worker inside does not become $1, it is $(state)"
+}
+
+# stays_its_owners PROGRAM DIR: a pause leaves the processor idle within 2 s and the run going, limits
+# are kept, and a used-up day pauses the worker over a restart.
+stays_its_owners() {
+	local program=$1 dir=$2 began ended used
+	inside "$program" pause --dir "$dir" >/dev/null || fail "pause"
+	began=$(date +%s%N)
+	for ((used = 100; used > 2; )); do
+		ended=$(date +%s%N)
+		used=$(ticks)
+		sleep 0.2
+		used=$(($(ticks) - used))
+		[ $((ended - began)) -lt 2000000000 ] || fail "a paused worker uses the processor after 2 s"
+	done
+	printf '%s: idle %d ms after `pause`\n' "$(basename "$0" .sh)" $(((ended - began) / 1000000))
+	wait_state paused
+	inside "$program" resume --dir "$dir" >/dev/null || fail "resume"
+	wait_rounds 2
+	inside "$program" set max-up=20mbit cpu-share=50 hours=0-24 max-per-day=1000 --dir "$dir" >/dev/null || fail "set"
+	wait_state paused
+	grep -q 'max-up = 20mbit' "$root$dir/worker.conf" || fail "a cap is not kept"
+}
+
 # join_and_come_back COMMAND...: the worker that the command starts joins by the link alone, trains,
-# ends, and goes on without the link.
+# ends, and goes on without the link, as after a reboot; it stays its owner's, and so it does when
+# it is started again.
 join_and_come_back() {
-	local began=$SECONDS
+	local began=$SECONDS program=$1 dir=$3
+	[ "$2" = --dir ] || fail "join_and_come_back: $2 must be --dir"
 	start_run
-	start_inside "$@" "$link" --yes
+	start_inside "$@" --on-battery --on-metered "$link" --yes
 	wait_rounds 2
 	printf '%s: joined and counted in 2 rounds after %d s\n' "$(basename "$0" .sh)" $((SECONDS - began))
 	stop_inside
-	start_inside "$@"
+	start_inside "$program" --dir "$dir"
+	wait_rounds 2
+	stays_its_owners "$program" "$dir"
+	stop_inside
+	start_inside "$program" --dir "$dir"
+	wait_state paused
+	inside "$program" set max-per-day=0 --dir "$dir" >/dev/null || fail "set"
 	wait_rounds 2
 	stop_inside
 }
-
