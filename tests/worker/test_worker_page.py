@@ -169,6 +169,34 @@ def writes(b, shot):
     b.shoot(shot)
 
 
+def press(b, label):
+    """Clicks the button of that name, as a person does."""
+    await_that(label, lambda: b.run(
+        "const b = [...document.querySelectorAll('#buttons button')].find(b => b.textContent === arguments[0] && !b.disabled);"
+        "if (b) b.id = 'pressed'; return !!b;", label))
+    b.click("#pressed")
+
+
+def pauses(run, b):
+    """Pause, for a while and without an end, and go on."""
+    assert run.status()["state"] != "paused"
+    press(b, "Pause for 2 hours")
+    await_that("the pause", lambda: b.text("#verdict") == "Paused")
+    allowed = run.status()["allowed"]
+    assert allowed["why"] == "person" and 7000 < allowed["until"] - time.time() <= 7200, allowed
+    assert "You paused it. Until" in b.text("#detail"), b.text("#detail")
+    b.shoot("paused")
+    press(b, "Resume")
+    await_that("the end of the pause", lambda: b.text("#verdict") != "Paused")
+    press(b, "Pause")
+    await_that("the pause", lambda: b.text("#verdict") == "Paused")
+    assert run.status()["allowed"]["until"] == 0
+    press(b, "Resume")
+    await_that("the end of the pause", lambda: run.status()["state"] != "paused")
+    before = run.status()["given"]["rounds"]
+    await_that("another round that counts", lambda: run.status()["given"]["rounds"] > before)
+
+
 def attacks(run, where):
     """Another page that knows the port, and one whose name resolves to this computer."""
     at, page = run.place(), b"<!DOCTYPE html><title>elsewhere</title>"
@@ -250,6 +278,7 @@ def main():
             await_that("three rounds", lambda: (run.status().get("progress") or {}).get("round", 0) >= 3)
             b = looks_right(run, where, "light", 1000, False)
             writes(b, "sample")
+            pauses(run, b)
             refused = [c for c in b.complaints() if "favicon" not in c]
             assert not refused, refused
             b.close()
