@@ -41,6 +41,7 @@
 #define RV_KERNELS_BACKEND_H
 
 #include "base/err.h"
+#include "kernels/moments.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -215,6 +216,9 @@ struct backend_ops {
 	/* Computes dgate_up (N, 2F) from dout (N, F). */
 	void (*swiglu_backward)(struct backend *be, act_t *dgate_up, const act_t *dout, const act_t *gate_up, int n, int f);
 
+	/* Computes out[i] = gelu_tanh(pre[i]): what linear_forward's LINEAR_GELU does, from the stored
+	 * pre. */
+	void (*gelu_forward)(struct backend *be, act_t *out, const act_t *pre, size_t n);
 	/* Computes y = x w^T + bias; bias may be NULL. LINEAR_GELU: pre = x w^T + bias and y =
 	 * gelu_tanh(pre); pre (n, o) is kept for backward. For LINEAR_NONE pre is NULL. */
 	void (*linear_forward)(struct backend *be, act_t *y, act_t *pre, const act_t *x, const float *w, const float *bias,
@@ -271,6 +275,12 @@ struct backend_ops {
 	/* Updates p, m and v in one pass. Spans are ascending, disjoint and cover [0, n). */
 	void (*adamw)(struct backend *be, float *p, const float *g, float *m, float *v, const struct decay_span *spans,
 				  int n_spans, const struct adamw_params *a);
+	/* Does the same with moments in 8 bits: m and v are vectors of kernels/moments.h. Decodes a
+	 * block, updates it as adamw does, and encodes the new moments with the draws of a->step and
+	 * the block's place: `first`, a multiple of MOMENTS_BLOCK, is the index of p[0] among all
+	 * parameters, so that slices round as the whole does. */
+	void (*adamw8)(struct backend *be, float *p, const float *g, void *m, void *v, const struct decay_span *spans,
+				   int n_spans, const struct adamw_params *a, size_t first);
 	/* Computes y[i] = keep y[i] + scale (a[i] - b[i]); b NULL: a[i] alone. With keep 0 y is not
 	 * read. a and b may be y. */
 	void (*add_scaled)(struct backend *be, float *y, float keep, float scale, const float *a, const float *b, size_t n);

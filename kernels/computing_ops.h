@@ -18,6 +18,7 @@
 	X(backend, rope)                                                                                                   \
 	X(backend, swiglu_forward)                                                                                         \
 	X(backend, swiglu_backward)                                                                                        \
+	X(backend, gelu_forward)                                                                                           \
 	X(backend, linear_forward)                                                                                         \
 	X(backend, linear_backward_input)                                                                                  \
 	X(backend, linear_backward_weight)                                                                                 \
@@ -28,6 +29,7 @@
 	X(backend, logits)                                                                                                 \
 	X(backend, sum_squares)                                                                                            \
 	X(backend, adamw)                                                                                                  \
+	X(backend, adamw8)                                                                                                 \
 	X(backend, add_scaled)                                                                                             \
 	X(backend, product)
 

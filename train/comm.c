@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLICE_ELEMS = 64, FIRST_STARTED = 64 };
+enum { SLICE_ELEMS = MOMENTS_BLOCK, FIRST_STARTED = 64 };
 
 /* A vector in device memory, on its way through the host. */
 struct staged {

@@ -39,7 +39,7 @@ void comm_group_free(struct comm_group *g); /* after all members have left; NULL
 void comm_join(struct comm_group *g, int rank, struct comm **out);
 void comm_leave(struct comm *c); /* NULL is fine */
 
-/* The part of n elements that member `rank` owns: [begin, end), at multiples of 64 elements,
+/* The part of n elements that member `rank` owns: [begin, end), at multiples of MOMENTS_BLOCK,
  * ascending, all of [0, n). */
 struct comm_slice {
 	size_t begin, end;

@@ -18,9 +18,12 @@
 /* One device's slice of the block; all pointers are its memory. */
 struct inner_slice {
 	struct backend *be;
-	float *theta, *m, *v; /* (n) */
+	float *theta;         /* (n) */
+	void *m, *v;          /* (n), of kind `moments` */
+	enum moments moments; /* MOMENTS_INT8 only for optimizers that have moments8 */
 	const float *grad;    /* (n) */
 	float *scratch;       /* (scratch_floats) */
+	size_t first;         /* index of theta[0] in the block */
 	size_t n;
 	const struct decay_span *spans; /* ascending, covering [0, n) */
 	int n_spans;
@@ -35,6 +38,7 @@ struct inner_params {
 struct inner_optimizer {
 	const char *name;
 	bool whole_matrices; /* needs the whole block as slice, on every device of a replica */
+	bool has_moments8;   /* can keep its moments in 8 bits */
 	/* Returns the floats of backend memory that a step needs beside its vectors. NULL: none. */
 	size_t (*scratch_floats)(const struct model_layout *l);
 	/* Returns the floats of the largest matrix of a step's products. NULL: none. */

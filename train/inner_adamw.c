@@ -2,7 +2,10 @@
 #include "train/inner.h"
 
 static void step(const struct inner_slice *s, const struct inner_params *p) {
-	s->be->ops->adamw(s->be, s->theta, s->grad, s->m, s->v, s->spans, s->n_spans, &p->adamw);
+	if (s->moments == MOMENTS_INT8)
+		s->be->ops->adamw8(s->be, s->theta, s->grad, s->m, s->v, s->spans, s->n_spans, &p->adamw, s->first);
+	else
+		s->be->ops->adamw(s->be, s->theta, s->grad, s->m, s->v, s->spans, s->n_spans, &p->adamw);
 }
 
-const struct inner_optimizer inner_adamw = {.name = "adamw", .step = step};
+const struct inner_optimizer inner_adamw = {.name = "adamw", .has_moments8 = true, .step = step};

@@ -33,8 +33,9 @@ static size_t operand_floats(const struct model_layout *l) {
 static void adamw_range(const struct inner_slice *s, size_t begin, size_t end, bool decay,
 						const struct adamw_params *a) {
 	const struct decay_span span = {0, end - begin, decay};
+	float *m = s->m, *v = s->v;
 	if (begin < end)
-		s->be->ops->adamw(s->be, s->theta + begin, s->grad + begin, s->m + begin, s->v + begin, &span, 1, a);
+		s->be->ops->adamw(s->be, s->theta + begin, s->grad + begin, m + begin, v + begin, &span, 1, a);
 }
 
 static void muon_tensor(const struct inner_slice *s, const struct model_tensor *t, const struct inner_params *p) {
@@ -42,7 +43,8 @@ static void muon_tensor(const struct inner_slice *s, const struct model_tensor *
 								  .momentum = p->muon_momentum,
 								  .weight_decay = t->decay ? p->adamw.weight_decay : 0,
 								  .grad_scale = p->adamw.grad_scale};
-	const struct muon_matrix x = {s->theta + t->offset, s->m + t->offset, s->grad + t->offset, t->rows, t->cols};
+	const struct muon_matrix x = {s->theta + t->offset, (float *)s->m + t->offset, s->grad + t->offset, t->rows,
+								  t->cols};
 	muon_step(s->be, &x, s->scratch, &a);
 }
 

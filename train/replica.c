@@ -56,7 +56,7 @@ static enum rv_err first_fault(const struct replica *r, struct rv_errtext *et) {
 }
 
 static enum rv_err connect_parts(struct replica *r, const struct device_set *devices, struct rv_errtext *et) {
-	uint64_t sequences = (uint64_t)(r->cfg.batch * r->cfg.grad_accum);
+	uint64_t sequences = savings_step_sequences(&r->cfg);
 	if (r->n_parts == 1)
 		return RV_OK;
 	if (sequences < (uint64_t)r->n_parts)
@@ -81,6 +81,15 @@ static enum rv_err build(struct replica *r, const struct replica_options *o, con
 	return RV_OK;
 }
 
+/* Checks what the inner optimizer and the devices cannot do without. */
+static enum rv_err check_savings(const struct replica *r, struct rv_errtext *et) {
+	if (r->moments == MOMENTS_INT8 && !r->inner->has_moments8)
+		return rv_fail(et, RV_E_UNSUPPORTED,
+					   "moments of 8 bits belong to inner = adamw; this run has inner = %s: use --moments fp32",
+					   r->inner->name);
+	return RV_OK;
+}
+
 enum rv_err replica_new_on(const struct run_config *cfg, const struct dataset *data,
 						   const struct replica_options *options, const struct device_set *devices,
 						   struct replica **out, struct rv_errtext *et) {
@@ -94,10 +103,15 @@ enum rv_err replica_new_on(const struct run_config *cfg, const struct dataset *d
 	r->data = data;
 	r->shard = options->shard;
 	r->n_shards = options->n_shards;
+	r->micro_batch = r->most_micro_batch = savings_micro_batch(&options->savings, cfg);
+	r->recompute = options->savings.recompute;
+	r->moments = options->savings.moments;
 	r->n_parts = devices->choice.n;
 	r->schedule = schedule_of(cfg);
 	r->inner = inner_registry[cfg->inner];
-	enum rv_err e = build(r, options, devices, et);
+	enum rv_err e = check_savings(r, et);
+	if (e == RV_OK)
+		e = build(r, options, devices, et);
 	if (e != RV_OK) {
 		replica_free(r);
 		return e;
@@ -131,6 +145,15 @@ size_t replica_n_params(const struct replica *r) {
 
 const struct model *replica_model(const struct replica *r) {
 	return r->parts[0].model;
+}
+
+struct savings replica_savings(const struct replica *r) {
+	return (struct savings){.micro_batch = r->micro_batch, .recompute = r->recompute, .moments = r->moments};
+}
+
+void replica_set_micro_batch(struct replica *r, int sequences) {
+	RV_ASSERT(sequences >= 1 && sequences <= r->most_micro_batch);
+	r->micro_batch = sequences;
 }
 
 const float *replica_theta(struct replica *r) {
@@ -275,7 +298,7 @@ static enum rv_err check_reading(const struct replica *r, uint64_t sequences, st
 static enum rv_err take_gradient(struct replica *r, const uint32_t *shards, int n, struct step_stats *out,
 								 struct rv_errtext *et) {
 	RV_ASSERT(n >= 1);
-	uint64_t sequences = (uint64_t)(r->cfg.batch * r->cfg.grad_accum);
+	uint64_t sequences = savings_step_sequences(&r->cfg);
 	uint64_t tokens = (uint64_t)n * sequences * (uint64_t)r->cfg.context;
 	uint64_t read = r->has_reading ? (uint64_t)n * sequences : sequences;
 	RV_TRY(check_reading(r, read, et));
@@ -378,7 +401,7 @@ static enum rv_err mean_heldout_loss(struct replica *r, const float *params, uin
 		if (r->stop && atomic_load(r->stop))
 			return rv_fail(et, RV_E_CANCELLED, "the evaluation was stopped");
 		uint64_t left = used - done;
-		int b = (int)(left < (uint64_t)r->cfg.batch ? left : (uint64_t)r->cfg.batch);
+		int b = (int)(left < (uint64_t)r->micro_batch ? left : (uint64_t)r->micro_batch);
 		RV_TRY(read_heldout(r, p, done, b, used, et));
 		model_forward(p->model, params, p->inputs, b, (int)context);
 		model_loss(p->model, params, p->targets, p->losses);

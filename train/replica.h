@@ -12,6 +12,7 @@
 #include "kernels/backend.h"
 #include "train/device_set.h"
 #include "train/model/model.h"
+#include "train/savings.h"
 #include "train/text/data.h"
 #include "train/text/reading.h"
 
@@ -28,10 +29,10 @@ struct step_stats {
 	uint64_t tokens;
 };
 
-/* Choices of one replica that do not change the bits that it computes from its data. */
+/* Choices of one replica. Of `savings`, some change the last bits of what it computes. */
 struct replica_options {
 	uint32_t shard, n_shards;   /* its share of the data */
-	enum recompute recompute;   /* less memory for more time */
+	struct savings savings;     /* less memory for more time */
 	int step_shards;            /* most shards of a replica_step_shards call; 0: its own alone */
 	const float *initial_theta; /* (n) first weights, copied; NULL: drawn from cfg->seed, equal everywhere */
 };
@@ -53,6 +54,11 @@ void replica_free(struct replica *r);
 size_t replica_n_params(const struct replica *r);
 /* Returns the model with layout and shape; borrowed. */
 const struct model *replica_model(const struct replica *r);
+/* Returns its savings; micro_batch is never 0. */
+struct savings replica_savings(const struct replica *r);
+/* Sets the sequences of a micro-batch, from 1 to what it was made for: for repeating what another
+ * process computed with fewer. */
+void replica_set_micro_batch(struct replica *r, int sequences);
 /* Returns the parameters (n) in host memory, valid until the next call on r; on a CPU live. */
 const float *replica_theta(struct replica *r);
 void replica_set_theta(struct replica *r, const float *theta);
@@ -131,8 +137,9 @@ void replica_watch(struct replica *r, const atomic_bool *stop);
 enum { REPLICA_MAX_KEPT = 4 };
 void replica_keep(struct replica *r, float *vector);
 /* Saves and loads the replica's own state (theta_local, m, v, step, cursor, the kept vectors) as
- * one buffer of replica_state_bytes. Load returns RV_E_CORRUPT, naming the field, for a wrong
- * magic, version, size or hash, with the replica unchanged. */
+ * one buffer of replica_state_bytes. Load takes moments of either kind (savings.moments) and
+ * returns RV_E_CORRUPT, naming the field, for a wrong magic, version, size or hash, or RV_E_NOMEM,
+ * with the replica unchanged. */
 size_t replica_state_bytes(const struct replica *r);
 void replica_save(struct replica *r, uint8_t *out);
 /* Save in three parts: what changes with every batch read; the vectors; and the hash over its n
@@ -145,10 +152,10 @@ void replica_seal(uint8_t *copy, size_t n);
  * Returns how many. */
 struct replica_vector {
 	uint8_t *to;
-	const float *from;
+	const void *from;
 	size_t bytes;
 };
-enum { REPLICA_MAX_VECTORS = 33 + REPLICA_MAX_KEPT };
+enum { REPLICA_MAX_VECTORS = 65 + REPLICA_MAX_KEPT };
 int replica_vectors(const struct replica *r, uint8_t *out, struct replica_vector list[REPLICA_MAX_VECTORS]);
 /* Checks the hash, without a replica. Returns RV_E_CORRUPT. */
 enum rv_err replica_check(const uint8_t *in, size_t n, struct rv_errtext *et);

@@ -22,15 +22,15 @@ struct replica_part {
 	struct backend *be; /* borrowed */
 	struct model *model;
 	float *theta, *grad;       /* (n), backend memory */
-	float *m, *v;              /* (updated.end - updated.begin) */
+	void *m, *v;               /* moments of `updated`, of the replica's kind (kernels/moments.h) */
 	float *anchor;             /* (slice) shared weights; NULL without prox_mu */
 	float *scratch;            /* memory of the inner optimizer; NULL: none */
 	struct comm_slice slice;   /* all of [0, n) for one part */
 	struct comm_slice updated; /* the slice, or for whole matrices all of [0, n) */
 	struct decay_span *spans;  /* spans of the updated part, from its beginning */
 	int n_spans;
-	int32_t *inputs, *targets;     /* (batch * context), host */
-	float *losses;                 /* (batch * context), host */
+	int32_t *inputs, *targets;     /* (micro_batch * context), host */
+	float *losses;                 /* (micro_batch * context), host */
 	struct comm *comm;             /* NULL for one part */
 	size_t ready_begin, ready_end; /* part of grad that is final in this step, not sent */
 	bool exchange_failed;          /* whether this step's gradients were not summed */
@@ -44,6 +44,9 @@ struct replica {
 	const struct inner_optimizer *inner;
 	const struct dataset *data; /* borrowed */
 	uint32_t shard, n_shards;
+	int micro_batch, most_micro_batch; /* sequences of a micro-batch: now, and what memory is for */
+	enum recompute recompute;
+	enum moments moments;
 	struct replica_part parts[COMM_MAX_MEMBERS];
 	int n_parts;
 	struct comm_group *group; /* NULL for one part, like the team */
@@ -80,6 +83,10 @@ void replica_part_release(struct replica_part *p);
 void replica_part_gradient(struct replica *r, int index, const struct replica_share *s);
 /* Makes, on the part's thread, its slice's optimizer step, then collects all slices' weights. */
 void replica_part_update(struct replica *r, int index, const struct inner_params *params);
+/* Returns how many parameters a part updates. */
+static inline size_t replica_part_updated(const struct replica_part *p) {
+	return p->updated.end - p->updated.begin;
+}
 /* Returns the sum in fp64, in order: the way all losses are summed. */
 double replica_sum(const float *x, size_t n);
 

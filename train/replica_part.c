@@ -18,8 +18,15 @@ static enum rv_err alloc_vector(struct backend *be, size_t n, float **out, const
 	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s of %zu parameters", what, n);
 }
 
+static enum rv_err alloc_moments(const struct replica *r, struct replica_part *p, void **out, const char *what,
+								 struct rv_errtext *et) {
+	const size_t n = replica_part_updated(p);
+	const enum rv_err e = p->be->ops->alloc(p->be, moments_bytes(r->moments, n), out, et);
+	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s of %zu parameters", what, n);
+}
+
 static enum rv_err alloc_host(const struct replica *r, struct replica_part *p, struct rv_errtext *et) {
-	size_t tokens = (size_t)(r->cfg.batch * r->cfg.context);
+	size_t tokens = (size_t)r->micro_batch * (size_t)r->cfg.context;
 	p->inputs = calloc(tokens, sizeof *p->inputs);
 	p->targets = calloc(tokens, sizeof *p->targets);
 	p->losses = calloc(tokens, sizeof *p->losses);
@@ -53,7 +60,8 @@ static enum rv_err reserve_steps(const struct replica *r, struct replica_part *p
 																.layout = &p->model->layout,
 																.inner = r->inner,
 																.devices = r->n_parts,
-																.shards = o->step_shards ? o->step_shards : 1});
+																.shards = o->step_shards ? o->step_shards : 1,
+																.micro_batch = r->micro_batch});
 	s.params = p->theta;
 	return p->be->ops->reserve ? p->be->ops->reserve(p->be, &s, et) : RV_OK;
 }
@@ -62,7 +70,7 @@ enum rv_err replica_part_init(struct replica *r, int index, const struct replica
 							  struct rv_errtext *et) {
 	struct replica_part *p = &r->parts[index];
 	const struct model_shape shape = model_shape_of(&r->cfg);
-	const struct model_options options = {.max_batch = (int)r->cfg.batch, .recompute = o->recompute};
+	const struct model_options options = {.max_batch = r->micro_batch, .recompute = o->savings.recompute};
 	p->be = be;
 	RV_TRY(model_new(model_family(&r->cfg), &shape, &options, be, &p->model, et));
 	r->n = p->model->layout.n_params;
@@ -70,11 +78,10 @@ enum rv_err replica_part_init(struct replica *r, int index, const struct replica
 	if (p->slice.begin == p->slice.end)
 		return rv_fail(et, RV_E_RANGE, "%zu parameters cannot be divided among %d devices", r->n, r->n_parts);
 	p->updated = r->inner->whole_matrices ? (struct comm_slice){0, r->n} : p->slice;
-	size_t updated = p->updated.end - p->updated.begin;
 	RV_TRY(alloc_vector(be, r->n, &p->theta, "weights", et));
 	RV_TRY(alloc_vector(be, r->n, &p->grad, "gradient", et));
-	RV_TRY(alloc_vector(be, updated, &p->m, "first moment", et));
-	RV_TRY(alloc_vector(be, updated, &p->v, "second moment", et));
+	RV_TRY(alloc_moments(r, p, &p->m, "first moment", et));
+	RV_TRY(alloc_moments(r, p, &p->v, "second moment", et));
 	if (r->cfg.prox_mu > 0)
 		RV_TRY(alloc_vector(be, p->slice.end - p->slice.begin, &p->anchor, "shared weights (prox-mu)", et));
 	size_t scratch = inner_scratch_floats(r->inner, &p->model->layout);
@@ -86,7 +93,7 @@ enum rv_err replica_part_init(struct replica *r, int index, const struct replica
 }
 
 void replica_part_release(struct replica_part *p) {
-	float *vectors[] = {p->theta, p->grad, p->m, p->v, p->anchor, p->scratch};
+	void *vectors[] = {p->theta, p->grad, p->m, p->v, p->anchor, p->scratch};
 	for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++)
 		if (vectors[i])
 			p->be->ops->free(p->be, vectors[i]);
@@ -100,7 +107,7 @@ void replica_part_release(struct replica_part *p) {
 /* ---- the gradient ---- */
 
 static uint64_t sequences_of_shard(const struct replica *r) {
-	return (uint64_t)(r->cfg.batch * r->cfg.grad_accum);
+	return savings_step_sequences(&r->cfg);
 }
 
 /* Reads sequence i of the step: of its shard, or of the stream. */
@@ -193,7 +200,7 @@ static bool run_batch(struct replica *r, struct replica_part *p, float grad_scal
 
 /* Returns the size of the micro-batch that begins at sequence `at` of [.., end). */
 static uint64_t batch_at(const struct replica *r, uint64_t at, uint64_t end) {
-	return end - at < (uint64_t)r->cfg.batch ? end - at : (uint64_t)r->cfg.batch;
+	return end - at < (uint64_t)r->micro_batch ? end - at : (uint64_t)r->micro_batch;
 }
 
 /* Adds n losses of the micro-batch that ends before sequence `next` of [.., end): first within a
@@ -294,9 +301,11 @@ void replica_part_update(struct replica *r, int index, const struct inner_params
 									  .theta = p->theta + p->updated.begin,
 									  .m = p->m,
 									  .v = p->v,
+									  .moments = r->moments,
 									  .grad = p->grad + p->updated.begin,
 									  .scratch = p->scratch,
-									  .n = p->updated.end - p->updated.begin,
+									  .first = p->updated.begin,
+									  .n = replica_part_updated(p),
 									  .spans = p->spans,
 									  .n_spans = p->n_spans,
 									  .layout = &p->model->layout};

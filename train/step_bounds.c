@@ -10,7 +10,7 @@ static size_t sequences_of(const struct step_source *s) {
 struct step_bounds step_bounds_of(const struct step_source *s) {
 	const struct model_shape *m = s->shape;
 	return (struct step_bounds){
-		.b = s->forward_only ? 1 : (int)s->run->batch,
+		.b = s->forward_only ? 1 : s->micro_batch,
 		.t = m->context,
 		.c = m->n_embd,
 		.widest = s->family->widest_linear(m),

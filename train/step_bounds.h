@@ -14,6 +14,7 @@ struct step_source {
 	const struct inner_optimizer *inner;
 	int devices;       /* devices that share a step's sequences */
 	int shards;        /* data shards that a step reads: replica_options.step_shards */
+	int micro_batch;   /* most sequences of a micro-batch */
 	bool forward_only; /* one sequence, and no step */
 };
 

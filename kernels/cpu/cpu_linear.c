@@ -3,7 +3,7 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/host_memory.h"
 
-enum { SUM_COLS = 64 };
+enum { SUM_COLS = 64, GELU_TASK_FLOATS = 16384 };
 
 /* The work after a product, block by block. `out`, `pre` and `below` are as large as C. */
 struct epilogue {
@@ -51,6 +51,24 @@ void cpu_linear_forward(struct backend *be, act_t *y, act_t *pre, const act_t *x
 									: NULL,
 					 .ctx = &e};
 	cpu_gemm(cpu, &g);
+}
+
+struct gelu_args {
+	const struct isa_kernels *isa;
+	float *out, *pre;
+	size_t n;
+};
+
+static void gelu_task(void *ctx, int task, int thread) {
+	(void)thread;
+	const struct gelu_args *a = ctx;
+	const struct cpu_range r = cpu_range_of(a->n, GELU_TASK_FLOATS, task);
+	a->isa->bias_gelu_rows(a->out + r.begin, a->pre + r.begin, (ptrdiff_t)r.count, NULL, 1, (int)r.count);
+}
+
+void cpu_gelu_forward(struct backend *be, act_t *out, const act_t *pre, size_t n) {
+	struct gelu_args a = {cpu_of(be)->isa, act_f32(out), (float *)(uintptr_t)pre /* without a bias only read */, n};
+	cpu_parallel(cpu_of(be), cpu_tasks(n, GELU_TASK_FLOATS), gelu_task, &a);
 }
 
 void cpu_linear_backward_input(struct backend *be, act_t *dx, const act_t *dy, const float *w, const act_t *pre,

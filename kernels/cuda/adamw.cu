@@ -3,36 +3,12 @@
 //
 // AdamW moves 28 B per parameter (p, m, v in and out, g in), and 2 B more for the bf16 copy of p.
 // The sum of squares reads 4 B.
+#include "kernels/cuda/adamw.cuh"
 #include "kernels/cuda/dispatch.cuh"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/reduce.cuh"
 
 enum { ADAMW_THREADS = 256, ADAMW_WIDTH = 8 /* of the bf16 copy: 16 bytes */, SQUARES_THREADS = 256 };
-
-struct adamw_constants {
-	float lr, beta1, beta2, eps, weight_decay, grad_scale, correct1, correct2;
-};
-
-// Returns the span that holds element i.
-__device__ __forceinline__ int span_of(const size_t *ends, int n_spans, size_t i) {
-	int low = 0, high = n_spans - 1;
-	while (low < high) {
-		int middle = (low + high) / 2;
-		if (i < ends[middle])
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return low;
-}
-
-__device__ __forceinline__ void adamw_element(float *p, float *m, float *v, float g, bool decay, adamw_constants a) {
-	g *= a.grad_scale;
-	*m = a.beta1 * *m + (1 - a.beta1) * g;
-	*v = a.beta2 * *v + (1 - a.beta2) * g * g;
-	float step = (*m * a.correct1) / (sqrtf(*v * a.correct2) + a.eps);
-	*p -= a.lr * (step + (decay ? a.weight_decay * *p : 0));
-}
 
 template <int V> __global__ void __launch_bounds__(ADAMW_THREADS) adamw_kernel(adamw_arrays s, adamw_constants a) {
 	size_t at = ((size_t)blockIdx.x * ADAMW_THREADS + threadIdx.x) * V;
@@ -59,15 +35,7 @@ template <int V> __global__ void __launch_bounds__(ADAMW_THREADS) adamw_kernel(a
 
 extern "C" void launch_adamw(cudaStream_t stream, const struct adamw_arrays *arrays, const struct adamw_params *a) {
 	const adamw_arrays s = *arrays;
-	double steps = (double)a->step;
-	const adamw_constants constants = {a->lr,
-									   a->beta1,
-									   a->beta2,
-									   a->eps,
-									   a->weight_decay,
-									   a->grad_scale,
-									   (float)(1 / (1 - pow((double)a->beta1, steps))),
-									   (float)(1 / (1 - pow((double)a->beta2, steps)))};
+	const adamw_constants constants = adamw_constants_of(a);
 	bool vectors = s.n % ADAMW_WIDTH == 0 && vectors_fit(0, 1, s.p, s.m, s.v, s.g, s.p_bf16);
 	if (vectors)
 		LAUNCH(adamw_kernel<ADAMW_WIDTH>, blocks_for(s.n, ADAMW_THREADS * ADAMW_WIDTH), ADAMW_THREADS, 0, stream, s,

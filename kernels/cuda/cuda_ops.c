@@ -77,6 +77,10 @@ void cuda_swiglu_backward(struct backend *be, act_t *dgate_up, const act_t *dout
 	launch_swiglu_backward(cuda_of(be)->stream, be->act, dgate_up, dout, gate_up, n, f);
 }
 
+void cuda_gelu_forward(struct backend *be, act_t *out, const act_t *pre, size_t n) {
+	launch_gelu_forward(cuda_of(be)->stream, be->act, out, pre, n);
+}
+
 void cuda_linear_forward(struct backend *be, act_t *y, act_t *pre, const act_t *x, const float *w, const float *bias,
 						 struct linear_shape s, enum linear_epilogue ep) {
 	struct cuda_backend *cu = cuda_of(be);

@@ -224,12 +224,14 @@ size_t cuda_spans_bytes(int n_spans) {
 	return (size_t)n_spans * (sizeof(size_t) + 1); /* ends, then whether they decay */
 }
 
-void cuda_adamw(struct backend *be, float *p, const float *g, float *m, float *v, const struct decay_span *spans,
-				int n_spans, const struct adamw_params *a) {
-	struct cuda_backend *cu = cuda_of(be);
-	if (n_spans < 1 || spans[n_spans - 1].end == 0)
-		return;
-	size_t n = spans[n_spans - 1].end, ends_bytes = (size_t)n_spans * sizeof(size_t);
+/* The optimizer's spans on the device. */
+struct staged_spans {
+	const size_t *ends;
+	const uint8_t *decays;
+};
+
+static struct staged_spans stage_spans(struct cuda_backend *cu, const struct decay_span *spans, int n_spans) {
+	const size_t ends_bytes = (size_t)n_spans * sizeof(size_t);
 	char *packed = malloc(cuda_spans_bytes(n_spans));
 	RV_ASSERT(packed);
 	for (int i = 0; i < n_spans; i++) {
@@ -238,14 +240,46 @@ void cuda_adamw(struct backend *be, float *p, const float *g, float *m, float *v
 	}
 	const char *device = cuda_stage_in(cu, packed, cuda_spans_bytes(n_spans));
 	free(packed);
+	return (struct staged_spans){(const size_t *)(const void *)device, (const uint8_t *)device + ends_bytes};
+}
+
+void cuda_adamw(struct backend *be, float *p, const float *g, float *m, float *v, const struct decay_span *spans,
+				int n_spans, const struct adamw_params *a) {
+	struct cuda_backend *cu = cuda_of(be);
+	if (n_spans < 1 || spans[n_spans - 1].end == 0)
+		return;
+	const size_t n = spans[n_spans - 1].end;
+	const struct staged_spans staged = stage_spans(cu, spans, n_spans);
 	const struct adamw_arrays arrays = {.p = p,
 										.m = m,
 										.v = v,
 										.g = g,
 										.p_bf16 = cuda_weights_overwritten(cu, p, n),
-										.ends = (const size_t *)(const void *)device,
-										.decays = (const uint8_t *)device + ends_bytes,
+										.ends = staged.ends,
+										.decays = staged.decays,
 										.n_spans = n_spans,
 										.n = n};
 	launch_adamw(cu->stream, &arrays, a);
+}
+
+void cuda_adamw8(struct backend *be, float *p, const float *g, void *m, void *v, const struct decay_span *spans,
+				 int n_spans, const struct adamw_params *a, size_t first) {
+	struct cuda_backend *cu = cuda_of(be);
+	RV_ASSERT(n_spans > 0 && spans[n_spans - 1].end > 0 && first % MOMENTS_BLOCK == 0);
+	const size_t n = spans[n_spans - 1].end;
+	const struct staged_spans staged = stage_spans(cu, spans, n_spans);
+	const struct adamw8_arrays arrays = {.p = p,
+										 .m = m,
+										 .v = v,
+										 .m_tops = moments_tops(m, n),
+										 .v_tops = moments_tops(v, n),
+										 .g = g,
+										 .p_bf16 = cuda_weights_overwritten(cu, p, n),
+										 .ends = staged.ends,
+										 .decays = staged.decays,
+										 .n_spans = n_spans,
+										 .n = n,
+										 .step = (uint64_t)a->step,
+										 .first_block = first / MOMENTS_BLOCK};
+	launch_adamw8(cu->stream, &arrays, a);
 }

@@ -1,5 +1,6 @@
 // epilogue.cu: bias, GELU and its derivative behind a product that was computed without them.
 #include "kernels/cuda/dispatch.cuh"
+#include "kernels/cuda/launch.h"
 #include "kernels/cuda/launch_epilogue.h"
 
 #include <math.h>
@@ -58,4 +59,29 @@ extern "C" void launch_epilogue(cudaStream_t stream, const struct gemm_call *c) 
 		launch_typed<bf16, float>(stream, c);
 	else
 		launch_typed<bf16, bf16>(stream, c);
+}
+
+template <class T, int V>
+__global__ void __launch_bounds__(EPILOGUE_THREADS) gelu_kernel(T *out, const T *pre, size_t n) {
+	size_t at = ((size_t)blockIdx.x * EPILOGUE_THREADS + threadIdx.x) * V;
+	if (at >= n)
+		return;
+	float x[V];
+	load<V>(x, pre + at);
+#pragma unroll
+	for (int i = 0; i < V; i++)
+		x[i] = gelu_of(x[i]);
+	store<V>(out + at, x);
+}
+
+extern "C" void launch_gelu_forward(cudaStream_t stream, enum dtype act, act_t *out, const act_t *pre, size_t n) {
+	dispatch(
+		act, (int)(n % WARP), // a multiple of a vector's width where n is one
+		[=](auto a) {
+			typedef typename decltype(a)::T T;
+			constexpr int V = decltype(a)::V;
+			LAUNCH((gelu_kernel<T, V>), blocks_for(n, EPILOGUE_THREADS * V), EPILOGUE_THREADS, 0, stream, as<T>(out),
+				   as<T>(pre), n);
+		},
+		out, pre);
 }

@@ -66,6 +66,9 @@ void launch_column_sum(cudaStream_t stream, enum dtype act, float *sums, const a
 void launch_reduce_partials(cudaStream_t stream, float *sums, float *second, const float *partial, int rows,
 							int columns, int ld);
 
+/* epilogue.cu */
+void launch_gelu_forward(cudaStream_t stream, enum dtype act, act_t *out, const act_t *pre, size_t n);
+
 /* rope.cu, swiglu.cu, convert.cu */
 void launch_rope(cudaStream_t stream, enum dtype act, act_t *qkv, const float *table, struct attention_shape s,
 				 int first, bool inverse);
@@ -125,6 +128,22 @@ struct adamw_arrays {
 	size_t n;
 };
 void launch_adamw(cudaStream_t stream, const struct adamw_arrays *arrays, const struct adamw_params *a);
+
+/* adamw8.cu: p, g and p_bf16 16-byte aligned. m, v: codes; tops, step and first_block as in
+ * backend_ops.adamw8. */
+struct adamw8_arrays {
+	float *p;
+	uint8_t *m, *v;
+	float *m_tops, *v_tops;
+	const float *g;
+	void *p_bf16;
+	const size_t *ends;
+	const uint8_t *decays;
+	int n_spans;
+	size_t n;
+	uint64_t step, first_block;
+};
+void launch_adamw8(cudaStream_t stream, const struct adamw8_arrays *arrays, const struct adamw_params *a);
 
 /* update.cu */
 void launch_add_scaled(cudaStream_t stream, float *y, float keep, float scale, const float *a, const float *b,

@@ -32,6 +32,12 @@ void ref_linear_forward(struct backend *be, act_t *y, act_t *pre, const act_t *x
 		}
 }
 
+void ref_gelu_forward(struct backend *be, act_t *out, const act_t *pre, size_t n) {
+	(void)be;
+	for (size_t i = 0; i < n; i++)
+		act_f32(out)[i] = (float)ref_gelu((double)act_f32c(pre)[i]);
+}
+
 void ref_linear_backward_input(struct backend *be, act_t *dx, const act_t *dy, const float *w, const act_t *pre,
 							   struct linear_shape s, enum linear_epilogue ep) {
 	double *row = ref_scratch(be, (size_t)s.c);

@@ -67,10 +67,16 @@ static const struct rv_option own_options[] = {
 	{"device", RV_OPT_STRING, FIELD(device), FIELD_SIZE(device), "auto", 0, 0, NULL, DEVICE_HELP, "Lab"},
 	{"isa", RV_OPT_ENUM, FIELD(isa), FIELD_SIZE(isa), "auto", 0, 0, "auto|avx512|avx2|neon|portable",
 	 "Highest instruction set to use on the CPU.", "Lab"},
-	{"recompute", RV_OPT_CHOICE, FIELD(recompute), 0, "none", 0, 0, "none|block",
-	 "block: activations inside a block are computed again in the backward pass: much less memory, a third more work, "
-	 "the same bits.",
+	{"recompute", RV_OPT_CHOICE, FIELD(recompute), 0, "none", 0, 0, RECOMPUTE_NAMES,
+	 "What is computed again in the backward pass, for less memory. gelu, norms: about as fast; block: all inside a "
+	 "block, much less memory, a third more work. The same bits on a processor.",
 	 "Lab"},
+	{"micro-batch", RV_OPT_INT, FIELD(micro_batch), 0, "0", 0, 1 << 20, NULL,
+	 "Sequences that are computed at a time, of the batch * grad-accum of a step; fewer take less memory and sum in "
+	 "another order. 0: batch.",
+	 "Lab"},
+	{"moments", RV_OPT_CHOICE, FIELD(moments), 0, "fp32", 0, 0, MOMENTS_NAMES,
+	 "Adam's moments in fp32, or in 8 bits: 6 bytes less per parameter, about the same loss.", "Lab"},
 	MEMORY_SHORT_OPTION(FIELD(short_of_memory), "Lab"),
 	{"threads", RV_OPT_INT, FIELD(threads), 0, "0", 0, PARALLEL_MAX_THREADS, NULL,
 	 "Threads inside a replica; part of what makes results bit-identical. 0: one for diloco, all cores for ddp.",
@@ -141,7 +147,9 @@ struct lab_config train_options_resolve(const struct train_options *o) {
 		.step_ms = o->speeds[0] ? o->step_ms : 0,
 		.eval_tokens = (uint64_t)o->eval_tokens,
 		.eval_replicas = o->eval_replicas,
-		.recompute = (enum recompute)o->recompute,
+		.savings = {.micro_batch = (int)o->micro_batch,
+					.recompute = (enum recompute)o->recompute,
+					.moments = (enum moments)o->moments},
 	};
 	(void)pace_parse_speeds(o->speeds, c.speeds, NULL);
 	(void)lines_parse(o->lines, c.lines, NULL);

@@ -23,6 +23,8 @@ struct train_options {
 	int64_t threads, parallel; /* 0: chosen by this program */
 	int64_t eval_every, eval_tokens, save_every;
 	int recompute;       /* enum recompute */
+	int64_t micro_batch; /* 0: run.batch */
+	int moments;         /* enum moments */
 	int short_of_memory; /* enum memory_short */
 	int on_record_gap, replicas_mode;
 	double drop_sync, move_owners;

@@ -129,25 +129,11 @@ double report_fact_number(const struct report_facts *f, const char *name, double
 }
 
 bool report_fact_counts(const char *name) {
-	static const char *const no[] = {"seed",
-									 "out",
-									 "name",
-									 "threads",
-									 "parallel",
-									 "save-every",
-									 "run-hash",
-									 "device",
-									 "backend",
-									 "isa",
-									 "recompute",
-									 "eval-every",
-									 "eval-tokens",
-									 "eval-replicas",
-									 "short-of-memory",
-									 "on-record-gap",
-									 "data",
-									 "field",
-									 NULL};
+	static const char *const no[] = {"seed",          "out",         "name",          "threads",
+									 "parallel",      "save-every",  "run-hash",      "device",
+									 "backend",       "isa",         "recompute",     "micro-batch",
+									 "eval-every",    "eval-tokens", "eval-replicas", "short-of-memory",
+									 "on-record-gap", "data",        "field",         NULL};
 	return !rv_name_is_one_of(name, no);
 }
 

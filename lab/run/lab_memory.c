@@ -6,7 +6,7 @@
 struct memory_request lab_memory_request(const struct lab_config *c, uint64_t mapped_bytes) {
 	struct memory_request q = {.run = &c->run,
 							   .device = &c->device,
-							   .recompute = c->recompute,
+							   .savings = c->savings,
 							   .role = c->method->averages ? MEMORY_LAB : MEMORY_DDP,
 							   .replicas = c->method->n_replicas(c->workers),
 							   .threads = c->threads,

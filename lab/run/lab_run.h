@@ -97,13 +97,14 @@ struct lab_config {
 	const uint32_t *members; /* (workers) numbers in the run, which decide what each reads; NULL: 0, 1, ... */
 	int threads;             /* per replica */
 	int parallel;            /* replicas that run at a time */
-	enum recompute recompute;
+	struct savings savings;
 	const float *initial_theta;          /* (n) with run.init_hash, borrowed by lab_run_new; NULL: from the seed */
 	struct device_choice device;         /* of each replica */
 	const struct device_choice *devices; /* (replicas) if they differ, borrowed by lab_run_new; NULL: all `device` */
 	const char *isa;
-	const enum dtype *compute; /* (replicas) of products, borrowed by lab_run_new; NULL: run.dtype */
-	double drop_sync;          /* probability that a worker misses a round's averaging; 0: none does */
+	const struct savings *savings_of; /* (replicas) if they differ, borrowed by lab_run_new; NULL: all `savings` */
+	const enum dtype *compute;        /* (replicas) of products, borrowed by lab_run_new; NULL: run.dtype */
+	double drop_sync;                 /* probability that a worker misses a round's averaging; 0: none does */
 	/* Probability that a chunk's owner is another one than in the last round, so that the residual
 	 * of its mean is lost (outer/mean_residual.h). */
 	double move_owners;

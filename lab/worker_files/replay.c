@@ -278,6 +278,8 @@ static enum rv_err do_start(struct replay *p, struct player *w, const struct tra
 	if (e->saved && !saved)
 		return cannot_follow(w, et, "it started from a replica that its trace does not tell of");
 	RV_TRY(replica_load(w->p->replica, saved ? saved->bytes : w->fresh, replica_state_bytes(w->p->replica), et));
+	const struct savings savings = {.micro_batch = e->micro_batch};
+	replica_set_micro_batch(w->p->replica, savings_micro_batch(&savings, &p->run->cfg.run));
 	struct global_state then;
 	bool known = state_of(p, e->round, &then);
 	w->behind = e->exact ? saved && saved->behind : !known;

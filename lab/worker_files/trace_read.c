@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <jansson.h>
+#include <limits.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -217,13 +218,44 @@ static bool take_device(const json_t *line, struct trace_record *t) {
 	return true;
 }
 
-static bool take_start(const json_t *line, struct trace_record *t) {
+/* Takes one of an option's values, as names separated by '|'. */
+static bool take_name(const json_t *line, const char *key, const char *names, int *out) {
+	const char *name = json_string_value(json_object_get(line, key));
+	size_t n = name ? strlen(name) : 0;
+	*out = 0;
+	for (const char *at = names; n > 0; at += strcspn(at, "|") + 1, ++*out) {
+		if (strcspn(at, "|") == n && memcmp(at, name, n) == 0)
+			return true;
+		if (!strchr(at, '|'))
+			return false;
+	}
+	return false;
+}
+
+static bool take_savings(const json_t *line, struct trace_event *e, struct trace_record *t) {
+	uint64_t micro_batch;
+	int recompute, moments;
+	if (!take_count(line, "micro_batch", &micro_batch) || micro_batch > INT_MAX ||
+		!take_name(line, "recompute", RECOMPUTE_NAMES, &recompute) ||
+		!take_name(line, "moments", MOMENTS_NAMES, &moments))
+		return false;
+	const bool is_first = !t->has_savings;
+	t->savings_changed =
+		t->savings_changed || (!is_first && ((int)t->recompute != recompute || (int)t->moments != moments));
+	t->has_savings = true;
+	t->recompute = is_first ? (enum recompute)recompute : t->recompute;
+	t->moments = is_first ? (enum moments)moments : t->moments;
+	e->micro_batch = (int)micro_batch;
+	return true;
+}
+
+static bool take_start(const json_t *line, struct trace_event *e, struct trace_record *t) {
 	uint64_t member, threads;
 	if (!take_count(line, "member", &member) || member >= NET_NO_MEMBER || !take_count(line, "threads", &threads))
 		return false;
 	t->member = (uint32_t)member;
 	t->threads = threads < 1 || threads > 256 ? 1 : (int)threads;
-	return take_dtype(line, t) && take_device(line, t);
+	return take_dtype(line, t) && take_device(line, t) && take_savings(line, e, t);
 }
 
 static bool take_event(const json_t *line, struct trace_event *e, struct trace_record *t) {
@@ -233,7 +265,7 @@ static bool take_event(const json_t *line, struct trace_event *e, struct trace_r
 		return false;
 	switch (e->kind) {
 	case TRACE_START:
-		return take_start(line, t);
+		return take_start(line, e, t);
 	case TRACE_TRAIN:
 		return e->from <= e->to && take_reads(line, e);
 	case TRACE_APPLY:

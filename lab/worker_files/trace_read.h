@@ -5,6 +5,7 @@
 
 #include "base/run_config.h"
 #include "kernels/device.h"
+#include "train/savings.h"
 #include "worker/session/trace.h"
 
 enum { TRACE_MAX_FILE_BYTES = 1 << 28, TRACE_MAX_EVENTS = 4 << 20 };
@@ -28,6 +29,7 @@ struct trace_event {
 	uint64_t from, to;       /* TRAIN; START: round and steps of the saved replica; SAVE: to = steps */
 	uint64_t boot;           /* START, ENCODE */
 	bool saved, exact;       /* START */
+	int micro_batch;         /* START: 0: the run's batch */
 	bool ok;                 /* ENCODE */
 	bool participated, keep; /* APPLY */
 	bool copy;               /* APPLY, ENCODE */
@@ -45,6 +47,10 @@ struct trace_record {
 	bool dtype_changed;             /* one of its processes had another than the first */
 	char device[DEVICE_TEXT_BYTES]; /* device_kind of its backend; "": not known */
 	bool device_changed;
+	bool has_savings; /* there was a start, of: */
+	enum recompute recompute;
+	enum moments moments;
+	bool savings_changed; /* recompute or moments were others than the first process's */
 	struct trace_event *events;
 	int n;
 };

@@ -61,7 +61,7 @@ static void one_step(struct replica *r) {
 static void check(struct fixture_run *f, const struct variant *v) {
 	struct run_config cfg = f->cfg;
 	struct backend_options opt = {.threads = 2, .compute = v->compute, .isa = "auto"};
-	struct replica_options options = {.n_shards = (uint32_t)cfg.data_shards, .recompute = v->recompute};
+	struct replica_options options = {.n_shards = (uint32_t)cfg.data_shards, .savings.recompute = v->recompute};
 	struct rv_errtext et = {0};
 	struct backend *be;
 	struct replica *r = NULL;

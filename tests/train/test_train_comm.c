@@ -117,7 +117,7 @@ static void test_slices_cover_everything_once(void **state) {
 			for (int r = 0; r < size; r++) {
 				struct comm_slice s = comm_slice_of(n, size, r);
 				assert_int_equal(s.begin, at);
-				assert_true(s.end >= s.begin && (s.end % 64 == 0 || s.end == n));
+				assert_true(s.end >= s.begin && (s.end % MOMENTS_BLOCK == 0 || s.end == n));
 				at = s.end;
 			}
 			assert_int_equal(at, n);

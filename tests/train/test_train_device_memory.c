@@ -112,16 +112,28 @@ struct variant {
 	const char *model, *dtype, *inner;
 	enum recompute recompute;
 	int batch, accum, devices, shards;
+	int micro_batch;
+	enum moments moments;
 };
 
 /* Micro-batches of one size and of two (three sequences in batches of two), on one device and on
  * two, whose shares are not the same. */
 static const struct variant variants[] = {
-	{"gpt2", "fp32", "adamw", RECOMPUTE_NONE, 2, 1, 1, 1},  {"gpt2", "bf16", "adamw", RECOMPUTE_BLOCK, 2, 3, 1, 1},
-	{"llama", "bf16", "adamw", RECOMPUTE_NONE, 3, 1, 1, 1}, {"llama", "fp32", "muon", RECOMPUTE_BLOCK, 2, 2, 1, 1},
-	{"gpt2", "bf16", "muon", RECOMPUTE_NONE, 2, 1, 1, 1},   {"gpt2", "bf16", "adamw", RECOMPUTE_NONE, 2, 3, 2, 1},
-	{"gpt2", "fp32", "sgd", RECOMPUTE_NONE, 3, 1, 2, 1},    {"gpt2", "bf16", "adamw", RECOMPUTE_NONE, 2, 1, 1, 3},
+	{"gpt2", "fp32", "adamw", RECOMPUTE_NONE, 2, 1, 1, 1, 0, MOMENTS_FP32},
+	{"gpt2", "bf16", "adamw", RECOMPUTE_BLOCK, 2, 3, 1, 1, 0, MOMENTS_FP32},
+	{"llama", "bf16", "adamw", RECOMPUTE_NONE, 3, 1, 1, 1, 0, MOMENTS_FP32},
+	{"llama", "fp32", "muon", RECOMPUTE_BLOCK, 2, 2, 1, 1, 0, MOMENTS_FP32},
+	{"gpt2", "bf16", "muon", RECOMPUTE_NONE, 2, 1, 1, 1, 0, MOMENTS_FP32},
+	{"gpt2", "bf16", "adamw", RECOMPUTE_NONE, 2, 3, 2, 1, 0, MOMENTS_FP32},
+	{"gpt2", "bf16", "adamw", RECOMPUTE_GELU, 2, 3, 1, 1, 5, MOMENTS_INT8},
+	{"llama", "bf16", "adamw", RECOMPUTE_NORMS, 4, 1, 2, 1, 1, MOMENTS_INT8},
+	{"gpt2", "fp32", "sgd", RECOMPUTE_NONE, 3, 1, 2, 1, 0, MOMENTS_FP32},
+	{"gpt2", "bf16", "adamw", RECOMPUTE_NONE, 2, 1, 1, 3, 0, MOMENTS_FP32},
 };
+
+static struct savings savings_of(const struct variant *v) {
+	return (struct savings){.micro_batch = v->micro_batch, .recompute = v->recompute, .moments = v->moments};
+}
 
 static struct run_config variant_config(const struct variant *v) {
 	struct run_config cfg = config_of(v->model, v->dtype);
@@ -148,7 +160,7 @@ static void train(struct on_gpu *g, const struct variant *v) {
 
 static struct replica_options options_of(const struct run_config *cfg, const struct variant *v) {
 	return (struct replica_options){
-		.n_shards = (uint32_t)cfg->data_shards, .recompute = v->recompute, .step_shards = v->shards};
+		.n_shards = (uint32_t)cfg->data_shards, .savings = savings_of(v), .step_shards = v->shards};
 }
 
 static void test_steps_allocate_no_device_memory(void **state) {
@@ -180,7 +192,7 @@ static struct memory_plan plan_of(const struct run_config *cfg, const struct var
 	struct rv_errtext et = {0};
 	if (memory_plan_make(&(struct memory_request){.run = cfg,
 												  .device = &cuda,
-												  .recompute = v->recompute,
+												  .savings = savings_of(v),
 												  .role = MEMORY_REPLICA,
 												  .replicas = 1,
 												  .step_shards = v->shards,
@@ -270,7 +282,7 @@ static size_t least_of_steps(struct run_config cfg, const struct variant *v, lon
 /* A batch that a refusal names is the largest whose steps fit beside the rest. */
 static void test_a_refusal_names_a_batch_that_fits(void **state) {
 	(void)state;
-	const struct variant v = {"gpt2", "bf16", "adamw", RECOMPUTE_BLOCK, 8, 1, 1, 1};
+	const struct variant v = {"gpt2", "bf16", "adamw", RECOMPUTE_BLOCK, 8, 1, 1, 1, 0, MOMENTS_FP32};
 	struct run_config cfg = variant_config(&v);
 	cfg.context = 64;
 	cfg.vocab = 4096; /* what the backend takes is most of it */
@@ -320,7 +332,7 @@ static void test_scarce_memory_means_chunks_of_logits(void **state) {
 	print_message("skipped: minutes of emulated attention under AddressSanitizer\n");
 	skip();
 #endif
-	const struct variant v = {"gpt2", "fp32", "adamw", RECOMPUTE_NONE, 8, 1, 1, 1};
+	const struct variant v = {"gpt2", "fp32", "adamw", RECOMPUTE_NONE, 8, 1, 1, 1, 0, MOMENTS_FP32};
 	struct run_config cfg = variant_config(&v);
 	cfg.context = 64; /* 512 tokens: two tiles */
 	const struct replica_options o = options_of(&cfg, &v);

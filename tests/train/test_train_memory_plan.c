@@ -5,6 +5,8 @@
 #include "tests/train/train_fixture.h"
 
 #include "train/memory/check.h"
+#include "train/memory/choose.h"
+#include "train/memory/cost.h"
 #include "train/memory/plan.h"
 #include "train/memory/report.h"
 
@@ -33,16 +35,16 @@ static struct memory_plan plan_of(const struct memory_request *q) {
 	return p;
 }
 
-static void check_replica(const struct run_config *cfg, enum recompute recompute) {
+static void check_replica(const struct run_config *cfg, struct savings savings) {
 	struct fixture_run f;
 	struct counting_backend c;
 	struct replica *r;
 	fixture_run_init(&f, cfg, "ref");
 	counting_backend_open(&c, "ref", 1);
-	const struct replica_options options = {.n_shards = (uint32_t)cfg->data_shards, .recompute = recompute};
+	const struct replica_options options = {.n_shards = (uint32_t)cfg->data_shards, .savings = savings};
 	assert_ok(replica_new(cfg, f.data, &options, c.be, &r, &et));
 	struct memory_plan p = plan_of(&(struct memory_request){
-		.run = cfg, .device = &ref, .recompute = recompute, .role = MEMORY_REPLICA, .replicas = 1, .parallel = 1});
+		.run = cfg, .device = &ref, .savings = savings, .role = MEMORY_REPLICA, .replicas = 1, .parallel = 1});
 	assert_int_equal(p.n_params, replica_n_params(r));
 	assert_int_equal(p.parameters + p.gradients + p.moments + p.activations, c.bytes);
 	replica_free(r);
@@ -53,17 +55,20 @@ static void check_replica(const struct run_config *cfg, enum recompute recompute
 static void test_a_replica_allocates_what_is_planned(void **state) {
 	(void)state;
 	struct run_config cfg = fixture_config();
-	check_replica(&cfg, RECOMPUTE_NONE);
-	check_replica(&cfg, RECOMPUTE_BLOCK);
+	cfg.grad_accum = 3;
+	for (enum recompute r = RECOMPUTE_NONE; r <= RECOMPUTE_BLOCK; r++)
+		for (enum moments m = MOMENTS_FP32; m <= MOMENTS_INT8; m++)
+			for (int micro_batch = 0; micro_batch <= 5; micro_batch += 5)
+				check_replica(&cfg, (struct savings){.micro_batch = micro_batch, .recompute = r, .moments = m});
 	(void)rv_options_set(run_config_options, &cfg, "inner", "muon", NULL);
-	check_replica(&cfg, RECOMPUTE_NONE);
+	check_replica(&cfg, (struct savings){.recompute = RECOMPUTE_NONE});
 	cfg.prox_mu = 0.1;
-	check_replica(&cfg, RECOMPUTE_NONE);
+	check_replica(&cfg, (struct savings){.recompute = RECOMPUTE_NONE});
 	(void)rv_options_set(run_config_options, &cfg, "model", "llama", NULL);
 	cfg.n_kv_head = 1;
 	cfg.tied = false;
-	check_replica(&cfg, RECOMPUTE_NONE);
-	check_replica(&cfg, RECOMPUTE_BLOCK);
+	check_replica(&cfg, (struct savings){.recompute = RECOMPUTE_NONE});
+	check_replica(&cfg, (struct savings){.recompute = RECOMPUTE_BLOCK});
 }
 
 static void test_roles_hold_what_they_should(void **state) {
@@ -89,7 +94,7 @@ static void test_roles_hold_what_they_should(void **state) {
 	q.parallel = 1;
 	assert_true(alone.program < plan_of(&q).program && plan_of(&q).program < worker.program); /* it has a network */
 	q.parallel = 3;
-	q.recompute = RECOMPUTE_BLOCK;
+	q.savings.recompute = RECOMPUTE_BLOCK;
 	assert_true(plan_of(&q).activations < lab.activations);
 	assert_int_equal(lab.data, 0);
 	q.mapped_bytes = 100000; /* less than the run touches */
@@ -161,7 +166,7 @@ static int measure(bool recompute) {
 	struct rv_errtext et = {0};
 	struct rusage usage;
 	const struct replica_options options = {.n_shards = (uint32_t)cfg.data_shards,
-											.recompute = recompute ? RECOMPUTE_BLOCK : RECOMPUTE_NONE};
+											.savings.recompute = recompute ? RECOMPUTE_BLOCK : RECOMPUTE_NONE};
 	fixture_run_init(&f, NULL, "cpu");
 	struct dataset *data;
 	char path[300];
@@ -183,13 +188,14 @@ static void check_peak(const char *how, bool recompute) {
 	char line[256];
 	assert_int_equal(process_shell(line, sizeof line, "/proc/%d/exe %s", (int)getpid(), how), 0);
 	const struct run_config cfg = measured_config(recompute);
-	struct memory_plan p = plan_of(&(struct memory_request){.run = &cfg,
-															.device = &cpu,
-															.recompute = recompute ? RECOMPUTE_BLOCK : RECOMPUTE_NONE,
-															.role = MEMORY_REPLICA,
-															.replicas = 1,
-															.threads = 1,
-															.parallel = 1});
+	struct memory_plan p =
+		plan_of(&(struct memory_request){.run = &cfg,
+										 .device = &cpu,
+										 .savings.recompute = recompute ? RECOMPUTE_BLOCK : RECOMPUTE_NONE,
+										 .role = MEMORY_REPLICA,
+										 .replicas = 1,
+										 .threads = 1,
+										 .parallel = 1});
 	double peak = strtod(line, NULL), planned = (double)memory_plan_total(&p) / MIB;
 	print_message("%s: planned %.1f MiB, peak %.1f MiB\n", how, planned, peak);
 	if (!(planned >= peak * (100 - PEAK_PERCENT) / 100 && planned <= peak * (100 + PEAK_PERCENT) / 100))
@@ -239,12 +245,17 @@ static void test_a_device_that_is_too_small(void **state) {
 	assert_int_equal(fit(&q, SIZE_MAX, SIZE_MAX, NULL), RV_OK);
 	assert_fault(fit(&q, need - 1, SIZE_MAX, &et), RV_E_NOMEM, &et, "--dtype bf16 would fit");
 	(void)rv_options_set(run_config_options, &cfg, "dtype", "bf16", NULL);
-	assert_fault(fit(&q, need / 2, SIZE_MAX, &et), RV_E_NOMEM, &et, "--recompute block would fit");
-	assert_fault(fit(&q, one.n_params * 18 + ((size_t)900 << 20), SIZE_MAX, &et), RV_E_NOMEM, &et, "--grad-accum");
+	const struct memory_plan bf16 = plan_of(&q);
+	const size_t all = memory_plan_least_device(&bf16) + ((size_t)512 << 20);
+	assert_fault(fit(&q, all - 1, SIZE_MAX, &et), RV_E_NOMEM, &et, "--recompute gelu would fit");
+	assert_fault(fit(&q, one.n_params * 18 + ((size_t)900 << 20), SIZE_MAX, &et), RV_E_NOMEM, &et, "--micro-batch");
+	assert_fault(fit(&q, one.n_params * 13 + ((size_t)900 << 20), SIZE_MAX, &et), RV_E_NOMEM, &et, "--moments int8");
 	assert_fault(fit(&q, 1 << 20, SIZE_MAX, &et), RV_E_NOMEM, &et, "--device cpu");
-	q.role = MEMORY_WORKER; /* the batch is the run's: not a worker's to change */
-	assert_int_equal(fit(&q, 1 << 20, SIZE_MAX, &et), RV_E_NOMEM);
-	assert_null(strstr(et.text, "--batch"));
+	q.role = MEMORY_WORKER; /* the run's values are not a worker's to change; its micro-batch is */
+	cfg.dtype = RUN_DTYPE_FP32;
+	assert_fault(fit(&q, need / 2, SIZE_MAX, &et), RV_E_NOMEM, &et, "--micro-batch");
+	assert_null(strstr(et.text, "--dtype"));
+	cfg.dtype = RUN_DTYPE_BF16;
 	q.device = &four;
 	q.role = MEMORY_LAB;
 	struct memory_plan divided = plan_of(&q);
@@ -294,25 +305,28 @@ static void test_a_gpus_workspace(void **state) {
 	assert_true(plan_of(&q).workspace >= 2 * (plan.workspace + ((size_t)200 << 20))); /* what NCCL has */
 }
 
-/* The largest batch that leaves a step its sequences, not only halves. */
-static void test_the_largest_batch_is_advised(void **state) {
+/* The largest micro-batch that fits, or a smaller one that takes no more parts. */
+static void test_the_largest_micro_batch_is_advised(void **state) {
 	(void)state;
-	struct run_config cfg = fixture_config(), smaller;
+	struct run_config cfg = fixture_config();
 	struct rv_errtext et = {0};
 	cfg.context = 512;
 	cfg.n_embd = 256;
 	cfg.batch = 15;
-	smaller = cfg;
-	smaller.batch = 5;
-	smaller.grad_accum = 3 * cfg.grad_accum;
-	struct memory_request q = {
-		.run = &cfg, .device = &cpu, .recompute = RECOMPUTE_BLOCK, .role = MEMORY_LAB, .replicas = 1, .parallel = 1};
-	struct memory_request fits = q;
-	fits.run = &smaller;
-	const struct memory_plan p = plan_of(&fits);
-	char want[64];
-	(void)snprintf(want, sizeof want, "--batch 5 --grad-accum %d would fit", (int)smaller.grad_accum);
-	assert_fault(fit(&q, 0, memory_plan_total(&p), &et), RV_E_NOMEM, &et, want);
+	struct memory_request q = {.run = &cfg,
+							   .device = &cpu,
+							   .savings = {.micro_batch = 7, .recompute = RECOMPUTE_BLOCK, .moments = MOMENTS_INT8},
+							   .role = MEMORY_LAB,
+							   .replicas = 1,
+							   .parallel = 1};
+	const struct memory_plan seven = plan_of(&q);
+	q.savings = (struct savings){.recompute = RECOMPUTE_BLOCK, .moments = MOMENTS_INT8};
+	const struct savings_wish wish = {.recompute = RECOMPUTE_BLOCK, .moments = MOMENTS_INT8};
+	const struct memory_room room = {.device = SIZE_MAX, .host = memory_plan_total(&seven)};
+	struct savings chosen;
+	assert_true(savings_choose(&q, &wish, &room, &chosen));
+	assert_int_equal(chosen.micro_batch, 5); /* 7, 7 and 1 are three parts, too */
+	assert_fault(fit(&q, 0, memory_plan_total(&seven), &et), RV_E_NOMEM, &et, "--micro-batch ");
 }
 
 /* The host's memory: of all replicas of the lab, or of one worker, without the text, whose pages
@@ -337,11 +351,10 @@ static void test_a_machine_that_is_too_small(void **state) {
 	assert_true(plan.data > 0);
 	const size_t need = memory_plan_total(&plan) - plan.data;
 	assert_int_equal(fit(&q, 0, need, NULL), RV_OK);
-	assert_fault(fit(&q, 0, need - 1, &et), RV_E_NOMEM, &et, "--recompute block would fit");
+	assert_fault(fit(&q, 0, need - 1, &et), RV_E_NOMEM, &et, "--recompute gelu would fit");
 	assert_non_null(strstr(et.text, "memory: "));
-	q.recompute = RECOMPUTE_BLOCK;
+	q.savings.recompute = RECOMPUTE_BLOCK;
 	const struct memory_plan block = plan_of(&q);
-	assert_fault(fit(&q, 0, memory_plan_total(&block) - block.data - 1, &et), RV_E_NOMEM, &et, "--grad-accum");
 	assert_fault(fit(&q, 0, block.n_params * sizeof(float) * 40, &et), RV_E_NOMEM, &et, "--workers ");
 	assert_fault(fit(&q, 0, 1 << 20, &et), RV_E_NOMEM, &et, "no option would make it fit: a smaller model");
 	q.role = MEMORY_WORKER;
@@ -350,9 +363,8 @@ static void test_a_machine_that_is_too_small(void **state) {
 	assert_null(strstr(et.text, "--workers"));
 }
 
-/* Everything is kept where that fits without swap; else blocks are computed again, where that
- * fits. */
-static void test_what_is_kept_follows_the_memory(void **state) {
+/* What is fastest by the model among what fits without swap; then with it; then what was asked. */
+static void test_savings_follow_the_memory(void **state) {
 	(void)state;
 	struct run_config cfg = fixture_config();
 	cfg.n_layer = 8;
@@ -360,23 +372,48 @@ static void test_what_is_kept_follows_the_memory(void **state) {
 	cfg.context = 256;
 	cfg.batch = 8;
 	struct memory_request q = {.run = &cfg, .device = &cpu, .role = MEMORY_WORKER, .replicas = 1, .parallel = 1};
+	const struct savings_wish any = {.recompute = SAVINGS_ANY, .moments = SAVINGS_ANY};
+	struct savings chosen, least = {.micro_batch = 1, .recompute = RECOMPUTE_BLOCK, .moments = MOMENTS_INT8};
+	size_t last = SIZE_MAX;
+	double last_cost = -1;
+	q.savings = least;
+	const struct memory_plan smallest = plan_of(&q);
+	q.savings = (struct savings){.micro_batch = 0};
 	const struct memory_plan none = plan_of(&q);
-	q.recompute = RECOMPUTE_BLOCK;
-	const struct memory_plan block = plan_of(&q);
-	const size_t all = memory_plan_host(&none), least = memory_plan_host(&block);
-	const struct {
-		size_t host, swap;
-		enum recompute want;
-	} cases[] = {{all, 0, RECOMPUTE_NONE},
-				 {all - 1, 0, RECOMPUTE_BLOCK},
-				 {all - 1, 1 << 20, RECOMPUTE_BLOCK}, /* rather than to swap */
-				 {least, 0, RECOMPUTE_BLOCK},
-				 {least - 1, 1, RECOMPUTE_BLOCK},
-				 {least - 1, 0, RECOMPUTE_NONE}}; /* it does not help: what is refused is what was wanted */
-	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-		const struct memory_room room = {.device = SIZE_MAX, .host = cases[i].host, .swap = cases[i].swap};
-		assert_int_equal(memory_choose_recompute(&q, &room), cases[i].want);
+	for (size_t host = memory_plan_host(&none); host >= memory_plan_host(&smallest); host -= host / 40) {
+		const struct memory_room room = {.device = SIZE_MAX, .host = host};
+		assert_true(savings_choose(&q, &any, &room, &chosen));
+		struct memory_request with = q;
+		with.savings = chosen;
+		const struct memory_plan p = plan_of(&with);
+		const double cost = memory_cost(&with, p.n_params);
+		assert_true(memory_plan_host(&p) <= host && memory_plan_host(&p) <= last);
+		assert_true(cost + 0.05 >= last_cost); /* less memory is never faster, but for moments of 8 bits */
+		assert_true(host < memory_plan_host(&none) ||
+					(chosen.micro_batch == 0 && chosen.recompute == RECOMPUTE_NONE && chosen.moments == MOMENTS_FP32));
+		last = host;
+		last_cost = cost;
 	}
+	const size_t few = memory_plan_host(&smallest);
+	assert_true(savings_choose(&q, &any, &(struct memory_room){.device = SIZE_MAX, .host = few}, &chosen));
+	assert_true(chosen.micro_batch == 1 && chosen.moments == MOMENTS_INT8);
+	assert_true(
+		savings_choose(&q, &any, &(struct memory_room){.device = SIZE_MAX, .host = few - 1, .swap = 1}, &chosen));
+	const struct savings_wish fixed = {.micro_batch = 3, .recompute = RECOMPUTE_GELU, .moments = SAVINGS_ANY};
+	assert_false(savings_choose(&q, &fixed, &(struct memory_room){.device = SIZE_MAX, .host = few - 1}, &chosen));
+	assert_true(chosen.micro_batch == 3 && chosen.recompute == RECOMPUTE_GELU && chosen.moments == MOMENTS_FP32);
+	(void)rv_options_set(run_config_options, &cfg, "inner", "muon", NULL); /* has no moments of 8 bits */
+	assert_false(savings_choose(&q, &any, &(struct memory_room){.device = SIZE_MAX, .host = few}, &chosen));
+}
+
+static void test_savings_as_options(void **state) {
+	(void)state;
+	char text[SAVINGS_TEXT_BYTES];
+	savings_text(&(struct savings){.micro_batch = 0}, text, sizeof text);
+	assert_string_equal(text, "");
+	savings_text(&(struct savings){.micro_batch = 2, .recompute = RECOMPUTE_NORMS, .moments = MOMENTS_INT8}, text,
+				 sizeof text);
+	assert_string_equal(text, "--recompute norms --micro-batch 2 --moments int8");
 }
 
 /* What memory_check says to `choice` in a room of so much; `said`: its event, "" for none. */
@@ -476,9 +513,10 @@ int main(int argc, char **argv) {
 		cmocka_unit_test(test_the_plan_is_near_the_peak),
 		cmocka_unit_test(test_a_device_that_is_too_small),
 		cmocka_unit_test(test_a_gpus_workspace),
-		cmocka_unit_test(test_the_largest_batch_is_advised),
+		cmocka_unit_test(test_the_largest_micro_batch_is_advised),
 		cmocka_unit_test(test_a_machine_that_is_too_small),
-		cmocka_unit_test(test_what_is_kept_follows_the_memory),
+		cmocka_unit_test(test_savings_follow_the_memory),
+		cmocka_unit_test(test_savings_as_options),
 		cmocka_unit_test(test_short_of_memory),
 		cmocka_unit_test(test_a_capped_room),
 		cmocka_unit_test(test_a_capped_device),

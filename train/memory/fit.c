@@ -2,6 +2,7 @@
 #include "train/memory/fit.h"
 
 #include "base/os_memory.h"
+#include "train/memory/choose.h"
 
 #include <inttypes.h>
 #include <stdint.h>
@@ -82,7 +83,7 @@ static bool owns_run(const struct trial *t) {
 	return t->q.role != MEMORY_WORKER;
 }
 
-enum { CHANGE_BYTES = 96 };
+enum { CHANGE_BYTES = 128 };
 
 static bool shorter_values(struct trial *t, char out[CHANGE_BYTES]) {
 	(void)snprintf(out, CHANGE_BYTES, "--dtype bf16");
@@ -90,26 +91,13 @@ static bool shorter_values(struct trial *t, char out[CHANGE_BYTES]) {
 	return owns_run(t) && fits(t);
 }
 
-static bool computing_again(struct trial *t, char out[CHANGE_BYTES]) {
-	(void)snprintf(out, CHANGE_BYTES, "--recompute block");
-	t->q.recompute = RECOMPUTE_BLOCK;
+/* Tries savings, those that cost least time first. */
+static bool savings(struct trial *t, char out[CHANGE_BYTES]) {
+	const struct savings_wish any = {.recompute = SAVINGS_ANY, .moments = SAVINGS_ANY};
+	if (t->q.role == MEMORY_FORWARD || !savings_choose(&t->q, &any, t->room, &t->q.savings))
+		return false;
+	savings_text(&t->q.savings, out, CHANGE_BYTES);
 	return fits(t);
-}
-
-/* Tries the largest batch that keeps the sequences of a step. */
-static bool smaller_batch(struct trial *t, char out[CHANGE_BYTES]) {
-	const int64_t sequences = t->run.batch * t->run.grad_accum;
-	t->q.recompute = RECOMPUTE_BLOCK;
-	while (owns_run(t) && --t->run.batch >= 1) {
-		if (sequences % t->run.batch != 0)
-			continue;
-		t->run.grad_accum = sequences / t->run.batch;
-		(void)snprintf(out, CHANGE_BYTES, "--recompute block --batch %" PRId64 " --grad-accum %" PRId64, t->run.batch,
-					   t->run.grad_accum);
-		if (fits(t))
-			return true;
-	}
-	return false;
 }
 
 /* Tries fewer replicas in the lab's process; fewer workers of a run would not help a real one. */
@@ -123,20 +111,23 @@ static bool fewer_workers(struct trial *t, char out[CHANGE_BYTES]) {
 }
 
 static bool more_devices(struct trial *t, char out[CHANGE_BYTES]) {
-	t->q.recompute = RECOMPUTE_BLOCK;
 	for (t->device.n *= 2; t->device.n <= DEVICE_MAX; t->device.n *= 2) {
-		(void)snprintf(out, CHANGE_BYTES, "--recompute block on %d such devices", t->device.n);
-		if (fits(t))
+		char with[CHANGE_BYTES / 2];
+		const struct savings_wish any = {.recompute = SAVINGS_ANY, .moments = SAVINGS_ANY};
+		const bool found = savings_choose(&t->q, &any, t->room, &t->q.savings);
+		savings_text(&t->q.savings, with, sizeof with);
+		(void)snprintf(out, CHANGE_BYTES, "%s%son %d such devices", with, with[0] ? " " : "", t->device.n);
+		if (found && fits(t))
 			return true;
 	}
 	return false;
 }
 
 /* The changes, the cheapest first. */
-static bool (*const changes[])(struct trial *t, char out[CHANGE_BYTES]) = {shorter_values, computing_again,
-																		   smaller_batch, fewer_workers, more_devices};
+static bool (*const changes[])(struct trial *t, char out[CHANGE_BYTES]) = {shorter_values, savings, fewer_workers,
+																		   more_devices};
 
-enum { ADVICE_BYTES = 160 };
+enum { ADVICE_BYTES = 224 };
 
 static void advise(const struct memory_request *q, const struct memory_room *room, bool of_device,
 				   char out[ADVICE_BYTES]) {
@@ -163,6 +154,8 @@ enum rv_err memory_fit(const struct memory_request *q, const struct memory_room 
 	RV_TRY(need_of(q, room, &need, et));
 	if (is_within(&need, room))
 		return RV_OK;
+	if (!et)
+		return RV_E_NOMEM;
 	RV_TRY(memory_plan_make(q, &p, et));
 	memory_plan_line(&p, plan, sizeof plan);
 	const bool of_device = need.device > room->device;
@@ -178,14 +171,4 @@ enum rv_err memory_fit(const struct memory_request *q, const struct memory_room 
 	return rv_fail(et, RV_E_NOMEM, "%s needs %.0f MiB and %s %.0f free%s, %.0f too few; %s. %s",
 				   of_device ? "a device" : "training", (double)needed / MIB, of_device ? "has" : "there are",
 				   (double)there / MIB, swap, (double)(needed - there) / MIB, advice, plan);
-}
-
-enum recompute memory_choose_recompute(const struct memory_request *q, const struct memory_room *room) {
-	const struct memory_room unswapped = {.device = room->device, .host = room->host};
-	struct memory_request trial = *q;
-	trial.recompute = RECOMPUTE_NONE;
-	if (memory_fit(&trial, &unswapped, NULL) == RV_OK)
-		return RECOMPUTE_NONE;
-	trial.recompute = RECOMPUTE_BLOCK;
-	return memory_fit(&trial, room, NULL) == RV_OK ? RECOMPUTE_BLOCK : RECOMPUTE_NONE;
 }

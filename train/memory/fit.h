@@ -22,8 +22,4 @@ void memory_room_cap(struct memory_room *room, int64_t host_bytes, int64_t devic
  * would fit), and what memory_plan_make returns. */
 enum rv_err memory_fit(const struct memory_request *q, const struct memory_room *room, struct rv_errtext *et);
 
-/* Returns the default for what a replica keeps for its backward pass: everything if that fits
- * memory without swap, else recomputed blocks if those fit. */
-enum recompute memory_choose_recompute(const struct memory_request *q, const struct memory_room *room);
-
 #endif

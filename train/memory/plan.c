@@ -5,6 +5,7 @@
 #include "base/merkle.h"
 #include "kernels/host_memory.h"
 #include "outer/global.h"
+#include "train/comm.h"
 #include "train/inner.h"
 #include "train/step_bounds.h"
 
@@ -21,16 +22,16 @@
 #define FAULT_AROUND_BYTES (64 * 1024) /* Linux: fault_around_bytes */
 
 enum {
-	REPLICA_STATE_VECTORS = 3, /* replica_save: weights and both moments */
-	WORKER_PAYLOADS = 4,       /* own and others' shares of the reduced chunks; the means, and the log's file */
-	RESIDUAL_VECTORS = 2,      /* outer/contribution.h: the present one, and the one after the commit */
+	WORKER_PAYLOADS = 4,  /* own and others' shares of the reduced chunks; the means, and the log's file */
+	RESIDUAL_VECTORS = 2, /* outer/contribution.h: the present one, and the one after the commit */
 };
 
 struct plan_input {
 	const struct memory_request *q;
 	const struct model_ops *family;
 	struct model_shape shape; /* resolved */
-	size_t n, tokens;         /* parameters of the model; tokens in a batch */
+	size_t n, tokens;         /* parameters of the model; tokens in a micro-batch */
+	int micro_batch;
 	const struct inner_optimizer *inner;
 	size_t inner_floats; /* floats of its scratch */
 	struct step_bounds step;
@@ -40,7 +41,8 @@ struct plan_input {
 static enum rv_err resolve(const struct memory_request *q, struct plan_input *in, struct rv_errtext *et) {
 	const struct model_shape shape = model_shape_of(q->run);
 	struct model_layout layout;
-	*in = (struct plan_input){.q = q, .tokens = (size_t)(q->run->batch * q->run->context)};
+	*in = (struct plan_input){.q = q, .micro_batch = savings_micro_batch(&q->savings, q->run)};
+	in->tokens = (size_t)in->micro_batch * (size_t)q->run->context;
 	in->family = model_family(q->run);
 	in->inner = inner_registry[q->run->inner];
 	RV_TRY(model_layout_init(&layout, in->family, &shape, &in->shape, et));
@@ -54,6 +56,7 @@ static enum rv_err resolve(const struct memory_request *q, struct plan_input *in
 													.inner = in->inner,
 													.devices = q->device->n,
 													.shards = q->step_shards ? q->step_shards : 1,
+													.micro_batch = in->micro_batch,
 													.forward_only = q->role == MEMORY_FORWARD});
 	model_layout_release(&layout);
 	return RV_OK;
@@ -100,22 +103,38 @@ static size_t block(size_t bytes) {
 	return bytes < HUGE_PAGE_BYTES ? bytes : (bytes + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
 }
 
+/* Returns the bytes of both moments of all replicas: each device has those of its slice, or with an
+ * optimizer of whole matrices all. */
+static size_t moments_of(const struct plan_input *in, int replicas) {
+	size_t bytes = 0;
+	for (int i = 0; i < in->q->device->n; i++) {
+		const struct comm_slice s = comm_slice_of(in->n, in->q->device->n, i);
+		const size_t n = in->inner->whole_matrices ? in->n : s.end - s.begin;
+		bytes += 2 * block(moments_bytes(in->q->savings.moments, n));
+	}
+	return (size_t)replicas * bytes;
+}
+
+/* Returns the bytes of a replica's saved vectors: weights and both moments. */
+static size_t saved_bytes(const struct plan_input *in) {
+	return vectors(in, 1) + 2 * moments_bytes(in->q->savings.moments, in->n);
+}
+
 static enum rv_err plan_model(const struct plan_input *in, struct memory_plan *p, struct rv_errtext *et) {
 	const struct memory_request *q = in->q;
 	const bool forward = q->role == MEMORY_FORWARD;
-	const int k = (q->role == MEMORY_LAB ? q->replicas : 1) * q->device->n;
+	const int replicas = q->role == MEMORY_LAB ? q->replicas : 1, k = replicas * q->device->n;
 	const enum dtype act = act_of(q);
 	const struct model_options options = {
-		.max_batch = forward ? 1 : (int)q->run->batch, .recompute = q->recompute, .forward_only = forward};
+		.max_batch = forward ? 1 : in->micro_batch, .recompute = q->savings.recompute, .forward_only = forward};
 	size_t activations;
 	RV_TRY(model_activation_bytes(in->family, &in->shape, &options, act, &activations, et));
 	p->n_params = in->n;
 	p->parameters = (size_t)k * block(vectors(in, 1));
 	p->gradients = forward ? 0 : p->parameters;
 	const size_t slices = p->parameters / (size_t)q->device->n; /* each device holds a slice */
-	const size_t both = 2 * (in->inner->whole_matrices ? p->parameters : slices);
 	const size_t scratch = (size_t)k * block(in->inner_floats * sizeof(float));
-	p->moments = forward ? 0 : both + (q->run->prox_mu > 0 ? slices : 0) + scratch;
+	p->moments = forward ? 0 : moments_of(in, replicas) + (q->run->prox_mu > 0 ? slices : 0) + scratch;
 	if (act != DTYPE_F32)
 		p->parameters += (size_t)k * block(in->n * dtype_bytes(act));
 	p->devices = q->device->n;
@@ -140,7 +159,8 @@ static enum rv_err plan_outer(const struct plan_input *in, struct memory_plan *p
 	RV_TRY(global_config_of(q->run, in->n, &in->layers, &nameless, &g, et));
 	const size_t payload = global_max_payload_bytes(&g), state = vectors(in, 1 + global_states(&g));
 	p->outer = state;
-	const int own = own_vectors(q->run, &g), saved = REPLICA_STATE_VECTORS + (q->run->error_feedback > 0) + own;
+	const int own = own_vectors(q->run, &g);
+	const size_t saved = saved_bytes(in) + vectors(in, (q->run->error_feedback > 0) + own);
 	p->outer += vectors(in, own * (q->role == MEMORY_LAB ? q->replicas : 1));
 	if (q->run->error_feedback > 0)
 		p->outer += vectors(in, RESIDUAL_VECTORS * (q->role == MEMORY_LAB ? q->replicas : 1));
@@ -148,15 +168,15 @@ static enum rv_err plan_outer(const struct plan_input *in, struct memory_plan *p
 		p->outer += vectors(in, RESIDUAL_VECTORS);
 	if (q->role == MEMORY_LAB) {
 		p->exchange = (size_t)q->replicas * global_max_sent_bytes(&g) + payload;
-		p->copies = state + vectors(in, saved * q->replicas);
+		p->copies = state + saved * (size_t)q->replicas;
 	} else {
 		/* Hashes: the tree of the own contribution, the leaves of contributions to own chunks, the
 		 * means. */
 		p->exchange = WORKER_PAYLOADS / 2 * (payload + global_max_sent_bytes(&g)) +
 					  (merkle_nodes(g.chunks.n_chunks) + 2 * (size_t)g.chunks.n_chunks) * sizeof(struct rv_hash);
 		bool encodings = run_config_overlap(q->run) > 0 || q->run->error_feedback > 0;
-		int replicas = encodings ? 2 : 1; /* copies for a snapshot and the next encoding */
-		p->copies = state + vectors(in, saved * replicas);
+		const size_t replicas = encodings ? 2 : 1; /* copies for a snapshot and the next encoding */
+		p->copies = state + saved * replicas;
 		if (q->run->late == RUN_LATE_KEEP)
 			p->copies += vectors(in, 1);
 	}
@@ -182,7 +202,7 @@ enum rv_err memory_plan_make(const struct memory_request *q, struct memory_plan 
 	if (q->role == MEMORY_LAB || q->role == MEMORY_WORKER)
 		RV_TRY(plan_outer(&in, out, et));
 	if (q->role == MEMORY_DDP)
-		out->copies = vectors(&in, REPLICA_STATE_VECTORS);
+		out->copies = saved_bytes(&in);
 	out->outer += vectors(&in, q->extra_vectors);
 	out->data = touched_bytes(q);
 	const int backends = q->role == MEMORY_LAB ? q->parallel : 1;

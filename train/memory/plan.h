@@ -11,6 +11,7 @@
 #include "base/run_config.h"
 #include "kernels/device.h"
 #include "train/model/model.h"
+#include "train/savings.h"
 
 #include <stddef.h>
 
@@ -26,7 +27,7 @@ enum memory_role {
 struct memory_request {
 	const struct run_config *run;
 	const struct device_choice *device;
-	enum recompute recompute;
+	struct savings savings;
 	enum memory_role role;
 	int replicas;          /* MEMORY_LAB; else 1 */
 	int threads;           /* threads per backend; 0: all processors of this process */

@@ -52,6 +52,10 @@ int decoder_widest_linear(const struct model_shape *s, const struct decoder_spec
 	return wide > qkv ? wide : qkv;
 }
 
+bool decoder_reads_fp32(const struct model_layout *l, int tensor, const struct decoder_spec *spec) {
+	return tensor == spec->embedding || tensor == spec->positions || l->tensors[tensor].cols == 1;
+}
+
 static void plan_rotation(struct model *m, struct decoder_plan *p, struct model_arena *arena) {
 	size_t row = (size_t)head_dim(&m->shape) * sizeof(float);
 	p->rope = model_arena_take(arena, (size_t)m->shape.context * row);
@@ -67,19 +71,21 @@ void decoder_plan(struct model *m, struct model_arena *arena, int batch, const s
 	const struct model_shape *s = &m->shape;
 	const bool backward = !m->options.forward_only;
 	p->spec = spec;
-	p->kept = backward && m->options.recompute == RECOMPUTE_NONE ? s->n_layer : 1;
+	p->kept = backward && m->options.recompute != RECOMPUTE_BLOCK ? s->n_layer : 1;
 	p->streams = backward ? s->n_layer + 1 : 1;
-	size_t kept = (size_t)p->kept, n = (size_t)batch * (size_t)s->context;
+	p->kept_hidden = m->options.recompute >= RECOMPUTE_GELU ? 1 : p->kept;
+	p->kept_norms = m->options.recompute >= RECOMPUTE_NORMS ? 1 : p->kept;
+	size_t kept = (size_t)p->kept, norms = (size_t)p->kept_norms, n = (size_t)batch * (size_t)s->context;
 	size_t channel = n * dtype_bytes(m->be->act), row = (size_t)s->n_embd * channel, stat = n * sizeof(float);
 	size_t hidden = (size_t)s->n_inner * channel;
 	p->x = model_arena_take(arena, (size_t)p->streams * row);
 	p->y = model_arena_take(arena, kept * row);
-	p->norm_1 = model_arena_take(arena, kept * row);
-	p->norm_2 = model_arena_take(arena, kept * row);
+	p->norm_1 = model_arena_take(arena, norms * row);
+	p->norm_2 = model_arena_take(arena, norms * row);
 	p->qkv = model_arena_take(arena, kept * (size_t)qkv_channels(s) * channel);
 	p->att = model_arena_take(arena, kept * row);
 	p->pre = model_arena_take(arena, kept * (size_t)spec->mlp->fan * hidden);
-	p->hidden = model_arena_take(arena, kept * hidden);
+	p->hidden = model_arena_take(arena, (size_t)p->kept_hidden * hidden);
 	p->stats_1 = model_arena_take(arena, kept * 2 * stat);
 	p->stats_2 = model_arena_take(arena, kept * 2 * stat);
 	p->lse = model_arena_take(arena, kept * (size_t)s->n_head * stat);
@@ -101,18 +107,19 @@ static struct layer layer_at(const struct model *m, int index) {
 	const struct model_shape *s = &m->shape;
 	const struct backend *be = m->be;
 	size_t n = (size_t)rows_of(m), row = n * (size_t)s->n_embd, hidden = n * (size_t)s->n_inner;
-	size_t l = p->kept > 1 ? (size_t)index : 0, stream = p->streams > 1 ? (size_t)index : 0;
+	size_t l = p->kept > 1 ? (size_t)index : 0, norm = p->kept_norms > 1 ? (size_t)index : 0,
+		   stream = p->streams > 1 ? (size_t)index : 0;
 	return (struct layer){
 		.first = p->spec->first_block + index * p->spec->block_tensors,
 		.x = backend_act_at(be, p->x, stream * row),
 		.x_next = backend_act_at(be, p->x, (p->streams > 1 ? stream + 1 : 0) * row),
 		.y = backend_act_at(be, p->y, l * row),
-		.norm_1 = backend_act_at(be, p->norm_1, l * row),
-		.norm_2 = backend_act_at(be, p->norm_2, l * row),
+		.norm_1 = backend_act_at(be, p->norm_1, norm * row),
+		.norm_2 = backend_act_at(be, p->norm_2, norm * row),
 		.qkv = backend_act_at(be, p->qkv, l * n * (size_t)qkv_channels(s)),
 		.att = backend_act_at(be, p->att, l * row),
 		.pre = backend_act_at(be, p->pre, l * (size_t)p->spec->mlp->fan * hidden),
-		.hidden = backend_act_at(be, p->hidden, l * hidden),
+		.hidden = backend_act_at(be, p->hidden, p->kept_hidden > 1 ? l * hidden : 0),
 		.stats_1 = p->stats_1 + l * 2 * n,
 		.stats_2 = p->stats_2 + l * 2 * n,
 		.lse = p->lse + l * n * (size_t)s->n_head,
@@ -276,11 +283,20 @@ void decoder_loss(struct model *m, const float *params, const int32_t *targets, 
 	classify(m, params, targets, NULL, NULL, 0, losses);
 }
 
-/* Recomputes the activations from a block's input to its narrow, overwritten since. */
+/* Recomputes what of a block's activations was not kept: later blocks have overwritten it. */
 static void recompute(struct model *m, const float *params, int index) {
+	const struct decoder_plan *p = plan_of(m);
 	struct layer k = layer_at(m, index);
-	norm_forward(m, params, k.first, plan_of(m)->spec->norm_1, k.norm_1, k.stats_1, k.x);
-	block_inside(m, params, index, -1);
+	if (p->kept_norms == 1)
+		norm_forward(m, params, k.first, p->spec->norm_1, k.norm_1, k.stats_1, k.x);
+	if (p->kept == 1) {
+		block_inside(m, params, index, -1);
+		return;
+	}
+	if (p->kept_norms == 1)
+		norm_forward(m, params, k.first, p->spec->norm_2, k.norm_2, k.stats_2, k.y);
+	if (p->kept_hidden == 1)
+		p->spec->mlp->activate(m, k.hidden, k.pre, rows_of(m));
 }
 
 static void mlp_backward(struct model *m, const float *params, float *grads, const struct layer *k) {
@@ -352,7 +368,7 @@ void decoder_backward(struct model *m, const float *params, float *grads, const 
 	norm_backward(m, params, grads, behind_blocks(m), spec->norm_last, layer_at(m, last).x_next, p->stats_last);
 	gradients_final(m, behind_blocks(m), m->layout.n_tensors);
 	for (int l = last; l >= 0; l--) { /* dx holds the gradient of the block's output and becomes that of its input */
-		if (p->kept == 1 && l != last)
+		if (l != last)
 			recompute(m, params, l);
 		struct layer k = layer_at(m, l);
 		mlp_backward(m, params, grads, &k);

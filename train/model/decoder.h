@@ -25,6 +25,9 @@ struct decoder_mlp {
 	int fan;
 	/* Computes hidden (n, F) from x (n, C), and pre (n, fan * F) = wide(x) for backward. */
 	void (*widen)(struct model *m, act_t *hidden, act_t *pre, const act_t *x, const float *w, const float *bias, int n);
+	/* Computes hidden from pre, to the bit of widen if model_options.recompute says that it is not
+	 * kept. */
+	void (*activate)(struct model *m, act_t *hidden, const act_t *pre, int n);
 	/* Computes dpre from dy (n, C), the gradient of narrow's output. dhidden (n, F) is scratch,
 	 * NULL if fan is 1. */
 	void (*widen_backward)(struct model *m, act_t *dpre, act_t *dhidden, const act_t *dy, const float *narrow,
@@ -51,13 +54,14 @@ struct decoder_spec {
 struct decoder_plan {
 	const struct decoder_spec *spec;
 	int kept, streams;             /* streams of x: L + 1, or one */
+	int kept_hidden, kept_norms;   /* `kept`, or one */
 	act_t *x;                      /* (streams, N, C) residual stream entering each block, and leaving the last */
 	act_t *y;                      /* (kept, N, C) residual stream between attention and MLP */
-	act_t *norm_1, *norm_2;        /* (kept, N, C) */
+	act_t *norm_1, *norm_2;        /* (kept_norms, N, C) */
 	act_t *qkv;                    /* (kept, N, (heads + 2 kv_heads) head_dim), rotated */
 	act_t *att;                    /* (kept, N, C) */
 	act_t *pre;                    /* (kept, N, fan F) */
-	act_t *hidden;                 /* (kept, N, F) */
+	act_t *hidden;                 /* (kept_hidden, N, F) */
 	float *stats_1, *stats_2;      /* (kept, 2, N) of the norms: mean and 1/std, or 1/rms */
 	float *lse;                    /* (kept, B, heads, T) */
 	act_t *last;                   /* (N, C) input of the classifier */
@@ -72,6 +76,7 @@ struct decoder_plan {
 /* Implement model_ops; plan and widest_linear with the family's spec. */
 void decoder_plan(struct model *m, struct model_arena *arena, int batch, const struct decoder_spec *spec);
 int decoder_widest_linear(const struct model_shape *s, const struct decoder_spec *spec);
+bool decoder_reads_fp32(const struct model_layout *l, int tensor, const struct decoder_spec *spec);
 void decoder_forward(struct model *m, const float *params, const int32_t *tokens, int b, int t);
 void decoder_loss(struct model *m, const float *params, const int32_t *targets, float *losses);
 void decoder_backward(struct model *m, const float *params, float *grads, const int32_t *tokens, const int32_t *targets,

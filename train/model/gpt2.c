@@ -47,10 +47,20 @@ static void gpt2_layout(const struct model_shape *s, struct model_layout *out) {
 	decoder_add(out, decoder_vector(s->n_embd, MODEL_INIT_ZERO), "ln_f.bias");
 }
 
+static void gelu_activate(struct model *m, act_t *hidden, const act_t *pre, int n) {
+	m->be->ops->gelu_forward(m->be, hidden, pre, (size_t)n * (size_t)m->shape.n_inner);
+}
+
 static void gelu_widen(struct model *m, act_t *hidden, act_t *pre, const act_t *x, const float *w, const float *bias,
 					   int n) {
 	struct linear_shape s = {n, m->shape.n_embd, m->shape.n_inner};
-	m->be->ops->linear_forward(m->be, hidden, pre, x, w, bias, s, LINEAR_GELU);
+	const enum recompute r = m->options.recompute;
+	if (r != RECOMPUTE_GELU && r != RECOMPUTE_NORMS) {
+		m->be->ops->linear_forward(m->be, hidden, pre, x, w, bias, s, LINEAR_GELU);
+		return;
+	}
+	m->be->ops->linear_forward(m->be, pre, NULL, x, w, bias, s, LINEAR_NONE);
+	gelu_activate(m, hidden, pre, n);
 }
 
 static void gelu_widen_backward(struct model *m, act_t *dpre, act_t *dhidden, const act_t *dy, const float *narrow,
@@ -60,7 +70,8 @@ static void gelu_widen_backward(struct model *m, act_t *dpre, act_t *dhidden, co
 	m->be->ops->linear_backward_input(m->be, dpre, dy, narrow, pre, s, LINEAR_GELU);
 }
 
-static const struct decoder_mlp gelu = {.fan = 1, .widen = gelu_widen, .widen_backward = gelu_widen_backward};
+static const struct decoder_mlp gelu = {
+	.fan = 1, .widen = gelu_widen, .activate = gelu_activate, .widen_backward = gelu_widen_backward};
 
 static const struct decoder_spec spec = {
 	.norm = DECODER_LAYERNORM,
@@ -82,6 +93,10 @@ static const struct decoder_spec spec = {
 
 static int gpt2_widest_linear(const struct model_shape *s) {
 	return decoder_widest_linear(s, &spec);
+}
+
+static bool gpt2_reads_fp32(const struct model_layout *l, int tensor) {
+	return decoder_reads_fp32(l, tensor, &spec);
 }
 
 static void gpt2_plan(struct model *m, struct model_arena *arena, int batch) {
@@ -144,6 +159,7 @@ const struct model_ops model_gpt2 = {
 	.hf_ignored = gpt2_hf_ignored,
 	.plan_bytes = sizeof(struct decoder_plan),
 	.layout = gpt2_layout,
+	.reads_fp32 = gpt2_reads_fp32,
 	.widest_linear = gpt2_widest_linear,
 	.plan = gpt2_plan,
 	.forward = decoder_forward,

@@ -46,12 +46,16 @@ static void llama_layout(const struct model_shape *s, struct model_layout *out) 
 		decoder_add_vocab(out, s, "lm_head.weight");
 }
 
+static void swiglu_activate(struct model *m, act_t *hidden, const act_t *pre, int n) {
+	m->be->ops->swiglu_forward(m->be, hidden, pre, n, m->shape.n_inner);
+}
+
 static void swiglu_widen(struct model *m, act_t *hidden, act_t *pre, const act_t *x, const float *w, const float *bias,
 						 int n) {
 	const struct backend_ops *op = m->be->ops;
 	int f = m->shape.n_inner;
 	op->linear_forward(m->be, pre, NULL, x, w, bias, (struct linear_shape){n, m->shape.n_embd, 2 * f}, LINEAR_NONE);
-	op->swiglu_forward(m->be, hidden, pre, n, f);
+	swiglu_activate(m, hidden, pre, n);
 }
 
 static void swiglu_widen_backward(struct model *m, act_t *dpre, act_t *dhidden, const act_t *dy, const float *narrow,
@@ -63,7 +67,8 @@ static void swiglu_widen_backward(struct model *m, act_t *dpre, act_t *dhidden, 
 	op->swiglu_backward(m->be, dpre, dhidden, pre, n, f);
 }
 
-static const struct decoder_mlp swiglu = {.fan = 2, .widen = swiglu_widen, .widen_backward = swiglu_widen_backward};
+static const struct decoder_mlp swiglu = {
+	.fan = 2, .widen = swiglu_widen, .activate = swiglu_activate, .widen_backward = swiglu_widen_backward};
 
 static const struct decoder_spec spec = {
 	.norm = DECODER_RMSNORM,
@@ -85,6 +90,10 @@ static const struct decoder_spec spec = {
 
 static int llama_widest_linear(const struct model_shape *s) {
 	return decoder_widest_linear(s, &spec);
+}
+
+static bool llama_reads_fp32(const struct model_layout *l, int tensor) {
+	return decoder_reads_fp32(l, tensor, &spec);
 }
 
 static void llama_plan(struct model *m, struct model_arena *arena, int batch) {
@@ -218,6 +227,7 @@ const struct model_ops model_llama = {
 	.hf_ignored = llama_hf_ignored,
 	.plan_bytes = sizeof(struct decoder_plan),
 	.layout = llama_layout,
+	.reads_fp32 = llama_reads_fp32,
 	.widest_linear = llama_widest_linear,
 	.plan = llama_plan,
 	.forward = decoder_forward,

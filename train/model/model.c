@@ -200,38 +200,53 @@ void model_free(struct model *m) {
 	free(m);
 }
 
-/* Draws n values of the tensor from `first` on into host memory. */
-static void draw_values(const struct model *m, const struct model_tensor *t, const struct rv_rng *rng, size_t first,
-						size_t n, float *out) {
+/* Draws n values of the tensor from `first` on into host memory. threads 0: its caller's alone. */
+static void draw_values(const struct model_tensor *t, const struct rv_rng *rng, size_t first, size_t n, int threads,
+						float *out) {
 	struct rv_rng from = *rng;
-	const bool on_host = m->be->ops->alloc == host_backend_alloc;
 	from.counter += first;
 	if (t->init == MODEL_INIT_NORMAL)
-		normals_fill(out, n, &from, t->std, on_host ? m->be->threads : 0);
+		normals_fill(out, n, &from, t->std, threads);
 	else
 		for (size_t i = 0; i < n; i++)
 			out[i] = 1.0f;
 }
 
-static void init_tensor(const struct model *m, const struct model_tensor *t, float *params, struct rv_rng rng) {
+static void upload_tensor(const struct model *m, const struct model_tensor *t, float *params,
+						  const struct rv_rng *rng) {
 	float chunk[INIT_CHUNK];
-	if (m->be->ops->alloc == host_backend_alloc) {
-		draw_values(m, t, &rng, 0, t->elems, params + t->offset);
-		return;
-	}
 	for (size_t done = 0, n; done < t->elems; done += n) {
 		n = t->elems - done < INIT_CHUNK ? t->elems - done : INIT_CHUNK;
-		draw_values(m, t, &rng, done, n, chunk);
+		draw_values(t, rng, done, n, 0, chunk);
 		m->be->ops->upload(m->be, params + t->offset + done, chunk, n * sizeof chunk[0]);
 	}
 }
 
+static bool is_on_host(const struct model *m) {
+	return m->be->ops->alloc == host_backend_alloc;
+}
+
+void model_init_host_params(const struct model *m, float *params, uint64_t seed) {
+	memset(params, 0, m->layout.n_params * sizeof *params);
+	for (int i = 0; i < m->layout.n_tensors; i++) {
+		const struct model_tensor *t = &m->layout.tensors[i];
+		const struct rv_rng rng = rv_rng_of(seed, STREAM_INIT | (uint64_t)i);
+		if (t->init != MODEL_INIT_ZERO)
+			draw_values(t, &rng, 0, t->elems, is_on_host(m) ? m->be->threads : 0, params + t->offset);
+	}
+}
+
 void model_init_params(const struct model *m, float *params, uint64_t seed) {
+	if (is_on_host(m)) {
+		model_init_host_params(m, params, seed);
+		return;
+	}
 	m->be->ops->zero(m->be, params, m->layout.n_params * sizeof *params);
 	for (int i = 0; i < m->layout.n_tensors; i++) {
 		const struct model_tensor *t = &m->layout.tensors[i];
+		const struct rv_rng rng = rv_rng_of(seed, STREAM_INIT | (uint64_t)i);
 		if (t->init != MODEL_INIT_ZERO)
-			init_tensor(m, t, params, rv_rng_of(seed, STREAM_INIT | (uint64_t)i));
+			upload_tensor(m, t, params, &rng);
 	}
 }
 

@@ -27,11 +27,24 @@ enum dtype run_config_compute(const struct run_config *c, const struct device_ch
 /* Returns "fp32" or "bf16", as the configuration names them. */
 const char *dtype_name(enum dtype d);
 
-/* The activations kept for the backward pass. Gradients have the same bits either way. */
+/* The activations kept for the backward pass; each keeps less than the one before. Gradients have
+ * the same bits on a processor. Where a product computes GELU itself from sums that are not stored
+ * as such (a GPU in bf16), GELU and NORMS compute it from the stored ones, also in the forward
+ * pass: other last bits. */
 enum recompute {
 	RECOMPUTE_NONE,  /* all activations */
+	RECOMPUTE_GELU,  /* not the MLP's hidden channels, computed again from what they were made of */
+	RECOMPUTE_NORMS, /* not the norms' outputs either */
 	RECOMPUTE_BLOCK, /* the inputs of the blocks; the backward pass recomputes the rest of a block */
 };
+
+/* The values of option `recompute`, in the order of the enum. */
+#define RECOMPUTE_NAMES "none|gelu|norms|block"
+/* Returns one of them. */
+static inline const char *recompute_name(enum recompute r) {
+	static const char *const names[] = {"none", "gelu", "norms", "block"};
+	return names[r];
+}
 
 struct model_options {
 	int max_batch;            /* sequences of shape->context tokens in a forward pass */
@@ -91,6 +104,9 @@ struct model_ops {
 
 	/* Adds every tensor of the family, in the block's order, with model_add_tensor(). */
 	void (*layout)(const struct model_shape *s, struct model_layout *out);
+	/* Reports whether operations other than products read tensor i: where weights are kept in bf16
+	 * (backend_ops.shadow_alloc), these are kept in fp32 as well. */
+	bool (*reads_fp32)(const struct model_layout *l, int tensor);
 	/* Returns the output channels of its widest linear. `s` is resolved. */
 	int (*widest_linear)(const struct model_shape *s);
 	/* Fills model->plan from the arena for batch x context tokens, with equal calls when measuring.
@@ -171,6 +187,8 @@ void *model_arena_take(struct model_arena *a, size_t n_bytes);
 
 /* Fills `params` (backend memory, n_params) from `seed`: the same bits on every machine. */
 void model_init_params(const struct model *m, float *params, uint64_t seed);
+/* Does the same in host memory, whatever the backend's is. */
+void model_init_host_params(const struct model *m, float *params, uint64_t seed);
 
 /* Call model_ops with asserted arguments: b in [1, max_batch], t in [1, context]. Tokens are in [0,
  * vocab), targets too or -1 (no loss there). Blocking. */

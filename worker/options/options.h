@@ -9,8 +9,6 @@
 #include "train/memory/check.h"
 #include "train/text/documents/documents.h"
 
-enum worker_recompute { WORKER_RECOMPUTE_AUTO, WORKER_RECOMPUTE_NONE, WORKER_RECOMPUTE_BLOCK };
-
 struct worker_options {
 	char dir[256];
 	char data[1024];
@@ -29,8 +27,10 @@ struct worker_options {
 	bool on_battery, on_metered;           /* works there, too */
 	int64_t max_cpu_temp, max_gpu_temp;    /* degrees Celsius; 0: no limit */
 	char device[DEVICE_TEXT_BYTES];
-	int recompute, short_of_memory; /* enum worker_recompute, enum memory_short */
-	char listen[128];               /* "": the usual port, or the next free one */
+	int64_t micro_batch;    /* 0: chosen */
+	int recompute, moments; /* 0: chosen; else 1 + enum recompute, 1 + enum moments */
+	int short_of_memory;    /* enum memory_short */
+	char listen[128];       /* "": the usual port, or the next free one */
 	char advertise[128];
 	bool map_port;
 	char advertised[128];                 /* no option: advertise, looked up; "": none */

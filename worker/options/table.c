@@ -1,6 +1,7 @@
 /* table.c: the option table of rivulet-worker. */
 #include "net/mesh/rate.h"
 #include "train/eval_schedule.h"
+#include "train/savings.h"
 #include "worker/options/options.h"
 #include "worker/state/checkpoint_index.h"
 
@@ -83,9 +84,17 @@ const struct rv_option worker_options_table[] = {
 	BYTES_OPT("gpu-memory", gpu_memory,
 			  "Most of a GPU's memory that training may take, its driver's part included; 0: what is free."),
 	STRING_OPT("device", device, "auto", "Computing", DEVICE_HELP),
-	{"recompute", RV_OPT_CHOICE, FIELD(recompute), 0, "auto", 0, 0, "auto|none|block",
-	 "block: store less for the backward pass and recompute it: much less memory, about a third slower. auto: only if "
-	 "memory is too small for none.",
+	{"recompute", RV_OPT_CHOICE, FIELD(recompute), 0, "auto", 0, 0, "auto|" RECOMPUTE_NAMES,
+	 "What is stored for the backward pass, and what is computed again. gelu, norms: a little less of each, and about "
+	 "as "
+	 "fast; block: much less memory, about a third slower. auto: what memory needs.",
+	 "Computing"},
+	INT_OPT("micro-batch", micro_batch, "0", 0, 1 << 20, "Computing",
+			"Sequences that are computed at a time; a step adds up as many as the run's steps have. Fewer take less "
+			"memory, and sum in another order: other last bits. 0: as many as memory allows, up to the run's batch."),
+	{"moments", RV_OPT_CHOICE, FIELD(moments), 0, "auto", 0, 0, "auto|" MOMENTS_NAMES,
+	 "Adam's moments. int8: in 8 bits, 6 bytes less per parameter, with about the same loss. auto: int8 where memory "
+	 "needs it.",
 	 "Computing"},
 	MEMORY_SHORT_OPTION(FIELD(short_of_memory), "Computing"),
 	INT_OPT("eval-every", eval_every, EVAL_EVERY_DEFAULT, EVAL_EVERY_CHOSEN, 1000000, "Computing",

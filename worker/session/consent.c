@@ -33,7 +33,7 @@ static uint64_t memory_bytes(const struct session *s, const struct run_config *r
 	struct trainer_config c = {.run = run, .device = s->opt->device, .threads = (int)s->opt->threads};
 	struct device_choice device;
 	struct memory_plan plan;
-	session_choose_recompute(s, &c);
+	session_choose_savings(s, &c);
 	if (device_choose(c.device, &device, NULL) != RV_OK || session_memory_of(&c, &device, &plan, NULL) != RV_OK)
 		return 0;
 	return memory_plan_host(&plan);

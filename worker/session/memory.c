@@ -4,13 +4,15 @@
 
 #include "train/fp32_notice.h"
 #include "train/memory/check.h"
+#include "train/memory/choose.h"
+#include "train/memory/cost.h"
 
 #include <string.h>
 
 static struct memory_request request_of(const struct trainer_config *c, const struct device_choice *device) {
 	return (struct memory_request){.run = c->run,
 								   .device = device,
-								   .recompute = c->recompute,
+								   .savings = c->savings,
 								   .role = MEMORY_WORKER,
 								   .replicas = 1,
 								   .threads = c->threads,
@@ -25,14 +27,39 @@ static struct memory_room room_of(const struct session *s, const struct device_c
 	return room;
 }
 
-void session_choose_recompute(const struct session *s, struct trainer_config *c) {
+/* Returns what the options fix: 0 is auto, and the values are one more than the enums'. */
+static struct savings_wish wish_of(const struct worker_options *o) {
+	return (struct savings_wish){
+		.micro_batch = (int)o->micro_batch, .recompute = o->recompute - 1, .moments = o->moments - 1};
+}
+
+void session_choose_savings(const struct session *s, struct trainer_config *c) {
 	struct device_choice device;
-	c->recompute = s->opt->recompute == WORKER_RECOMPUTE_BLOCK ? RECOMPUTE_BLOCK : RECOMPUTE_NONE;
-	if (s->opt->recompute != WORKER_RECOMPUTE_AUTO || device_choose(c->device, &device, NULL) != RV_OK)
-		return;
+	if (device_choose(c->device, &device, NULL) != RV_OK)
+		return; /* it is refused later, with the reason */
 	const struct memory_request request = request_of(c, &device);
 	const struct memory_room room = room_of(s, &device);
-	c->recompute = memory_choose_recompute(&request, &room);
+	const struct savings_wish wish = wish_of(s->opt);
+	(void)savings_choose(&request, &wish, &room, &c->savings);
+}
+
+/* Logs savings that the worker chose by itself. */
+static void log_savings(const struct session *s, const struct trainer_config *c, const struct device_choice *device) {
+	const struct worker_options *o = s->opt;
+	const struct memory_request request = request_of(c, device);
+	struct savings chosen = c->savings;
+	char text[SAVINGS_TEXT_BYTES];
+	chosen.micro_batch = o->micro_batch ? 0 : chosen.micro_batch;
+	chosen.recompute = o->recompute ? RECOMPUTE_NONE : chosen.recompute;
+	chosen.moments = o->moments ? MOMENTS_FP32 : chosen.moments;
+	savings_text(&chosen, text, sizeof text);
+	if (!text[0])
+		return;
+	const double slower = memory_cost(&request, s->memory.n_params);
+	rv_event(s->events, RV_INFO, "savings", RV_FIELDS(rv_field_str("options", text), rv_field_double("slower", slower)),
+			 "there is too little memory to train without savings; chosen: %s. A step takes about %.0f %% longer, by a "
+			 "model; results differ in their last bits at most%s",
+			 text, slower > 0 ? 100 * slower : 0, chosen.moments == MOMENTS_INT8 ? ", and by moments of 8 bits" : "");
 }
 
 enum rv_err session_check_memory(const struct session *s, const struct trainer_config *c, struct rv_errtext *et) {
@@ -60,10 +87,7 @@ enum rv_err session_plan_memory(struct session *s, const struct trainer_config *
 	RV_TRY(device_choose(c->device, &device, et));
 	RV_TRY(session_memory_of(c, &device, &s->memory, et));
 	memory_report_plan(s->events, &s->memory);
-	if (c->recompute == RECOMPUTE_BLOCK && s->opt->recompute == WORKER_RECOMPUTE_AUTO)
-		rv_event(s->events, RV_INFO, "recompute", RV_FIELDS(rv_field_str("recompute", "block")),
-				 "there is too little memory to keep all activations: blocks are computed again, about a third slower "
-				 "(--recompute)");
+	log_savings(s, c, &device);
 	fp32_notice(s->events, c->run, &device,
 				"The run's configuration fixes it, a worker cannot change it: its operator may start a run with "
 				"dtype = auto, the default");

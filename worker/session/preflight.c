@@ -87,7 +87,7 @@ static enum rv_err check_disk(const struct session *s, const struct run_config *
 
 static enum rv_err check_memory(struct session *s, const struct run_config *run, struct rv_errtext *et) {
 	struct trainer_config cfg = {.run = run, .device = s->opt->device, .threads = (int)s->opt->threads};
-	session_choose_recompute(s, &cfg);
+	session_choose_savings(s, &cfg);
 	return session_check_memory(s, &cfg, et);
 }
 

@@ -39,7 +39,7 @@ static enum rv_err open_trainer(struct session *s, struct rv_errtext *et) {
 	struct trainer_owner owner = session_trainer_owner;
 	owner.ctx = s;
 	owner.wake = wake;
-	session_choose_recompute(s, &cfg);
+	session_choose_savings(s, &cfg);
 	s->local->threads = s->opt->threads;
 	enum rv_err e = session_check_memory(s, &cfg, et); /* before its text, which may take long to get */
 	if (e == RV_OK)

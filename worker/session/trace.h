@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/hash.h"
 #include "net/control/control.h"
+#include "train/savings.h"
 #include "train/text/reading.h"
 
 #include <stdbool.h>
@@ -68,6 +69,7 @@ struct trace_started {
 	const char *dtype;  /* "fp32", "bf16": of its products */
 	const char *device; /* device_kind; NULL: not known */
 	const char *data;   /* dataset_content; NULL: not known */
+	struct savings savings;
 };
 struct json_t *trace_start(const struct trace_started *s);
 /* Inner steps [from, to) of the contribution to `round`; steps of the round after the one

@@ -36,6 +36,7 @@ void session_trace_start(struct session *s, uint64_t boot, const struct recovere
 						 struct trainer_resumed resumed) {
 	char device[DEVICE_TEXT_BYTES];
 	device_kind(trainer_device_choice(s->trainer), device);
+	const struct replica *replica = trainer_replica(s->trainer);
 	const struct trace_started start = {.member = s->member.member,
 										.boot = boot,
 										.round = trainer_global(s->trainer)->round,
@@ -43,7 +44,8 @@ void session_trace_start(struct session *s, uint64_t boot, const struct recovere
 										.exact = resumed.exact,
 										.saved_round = resumed.saved ? found->replica.round : 0,
 										.saved_steps = resumed.saved ? found->replica.steps_done : 0,
-										.threads = replica_model(trainer_replica(s->trainer))->be->threads,
+										.threads = replica_model(replica)->be->threads,
+										.savings = replica_savings(replica),
 										.dtype = dtype_name(trainer_compute(s->trainer)),
 										.device = device,
 										.data = s->content.text};

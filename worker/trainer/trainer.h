@@ -27,7 +27,7 @@ struct trainer_config {
 	uint32_t shard;       /* of text that members bring; 0 in a run with data_hash */
 	const char *device;   /* as device_choose (kernels/device.h) takes it */
 	int threads;
-	enum recompute recompute;
+	struct savings savings;
 	const float *initial_theta; /* (n), copied; NULL: theta0 is drawn from the run's seed */
 };
 

@@ -84,6 +84,12 @@ struct adamw_consts {
 	float eps, keep;        /* keep = 1 - lr * weight_decay (1 where there is no decay) */
 };
 
+/* A block of moments in 8 bits (kernels/moments.h): MOMENTS_BLOCK codes each, and the tops. */
+struct moments_block {
+	uint8_t *m, *v;
+	float *m_top, *v_top;
+};
+
 /* A matrix operand of a packed product: element (r, k) is at p[r * ld + k], or with k_major at p[k
  * * ld + r]. */
 struct pack_source {
@@ -155,6 +161,9 @@ struct normal_values {
 	X(void, softmax_rows, (const struct softmax_rows *a))                                                              \
 	X(double, sum_squares, (const float *x, size_t n))                                                                 \
 	X(void, adamw, (float *p, const float *g, float *m, float *v, size_t n, const struct adamw_consts *a))             \
+	/* m, v: MOMENTS_BLOCK floats each */                                                                              \
+	X(void, moments_decode, (float *m, float *v, const struct moments_block *b))                                       \
+	X(void, moments_encode, (const struct moments_block *b, const float *m, const float *v, uint32_t seed))            \
 	/* y = keep y + scale (a - b); b NULL: 0; keep 0: y is not read */                                                 \
 	X(void, add_scaled, (float *y, float keep, float scale, const float *a, const float *b, size_t n))
 

@@ -55,4 +55,16 @@ static void linear(struct duo *d, int size) {
 	}
 }
 
-const struct conformance_case cases_linear[] = {{"linear", COUNT(sizes) - LARGE, linear, 6, LARGE}, {0}};
+static const size_t gelu_sizes[] = {1, 3, 7, 17, 33, 127, 1023, 1024, 65536};
+
+static void gelu(struct duo *d, int size) {
+	const size_t n = gelu_sizes[size];
+	duo_shape(d, "n %zu", n);
+	int pre = duo_random(d, "pre", DUO_ACT, n, 4), y = duo_random(d, "y", DUO_ACT, n, 1);
+	ON_BOTH(d, s, "GELU")
+	s.be->ops->gelu_forward(s.be, duo_act(s, y), duo_act(s, pre), n);
+	duo_check(d, y, TOL_ELEMENTWISE * 2);
+}
+
+const struct conformance_case cases_linear[] = {
+	{"linear", COUNT(sizes) - LARGE, linear, 6, LARGE}, {"gelu", COUNT(gelu_sizes), gelu, 7, 0}, {0}};

@@ -2,6 +2,7 @@
 #include "tests/kernels/conformance/cases.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 static const size_t sizes[] = {1, 3, 7, 17, 33, 39, 127, 1023, 1024, 65536, 200001, 38597376};
 enum { LARGE = 1 }; /* the last: the embedding of GPT-2 124M */
@@ -20,6 +21,31 @@ static void adamw(struct duo *d, int size) {
 	duo_check(d, p, TOL_ELEMENTWISE * 2);
 	duo_check(d, m, TOL_ELEMENTWISE);
 	duo_check(d, v, TOL_ELEMENTWISE);
+}
+
+/* Moments in 8 bits: p after three steps, and what the codes say. A moment that the two sides round
+ * to neighbouring codes differs by one, and moves p the next time by a tenth of a step at most; few
+ * do. */
+static void adamw8(struct duo *d, int size) {
+	enum { FIRST = 5 * MOMENTS_BLOCK };
+	const float lr = 0.01f;
+	const size_t n = sizes[size], cut = n / 3, cut2 = n - n / 4,
+				 floats = moments_bytes(MOMENTS_INT8, n) / sizeof(float);
+	duo_shape(d, "n %zu", n);
+	const struct decay_span spans[] = {{0, cut, true}, {cut, cut2, false}, {cut2, n, true}};
+	int p = duo_random(d, "p", DUO_F32, n, 1), g = duo_random(d, "g", DUO_F32, n, 1);
+	float *zeros = zero_floats(floats);
+	int m = duo_given(d, "m", DUO_F32, zeros, floats), v = duo_given(d, "v", DUO_F32, zeros, floats);
+	free(zeros);
+	for (int64_t step = 1; step <= 3; step++) {
+		const struct adamw_params a = {lr, 0.9f, 0.95f, 1e-8f, 0.1f, 0.5f, step};
+		ON_BOTH(d, s, "adamw8")
+		s.be->ops->adamw8(s.be, duo_f32(s, p), duo_f32(s, g), duo_f32(s, m), duo_f32(s, v), spans, COUNT(spans), &a,
+						  FIRST);
+		if (step == 1)
+			duo_check(d, p, TOL_ELEMENTWISE * 2);
+	}
+	duo_check(d, p, lr * 0.3);
 }
 
 /* After a step, products see the new weights: with bf16 activations, those of the copy that the
@@ -89,6 +115,7 @@ static void product(struct duo *d, int size) {
 
 const struct conformance_case cases_optimizer[] = {
 	{"adamw", COUNT(sizes) - LARGE, adamw, 9, LARGE},
+	{"adamw8", COUNT(sizes) - LARGE, adamw8, 9, LARGE},
 	{"adamw_weights", COUNT(sizes) - LARGE, adamw_weights, 9, 0},
 	{"sum_squares", COUNT(sizes) - LARGE, sum_squares, 9, LARGE},
 	{"add_scaled", COUNT(sizes) - LARGE, add_scaled, 9, LARGE},

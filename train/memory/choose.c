@@ -1,0 +1,108 @@
+/* choose.c: tries all combinations, each with the largest micro-batch that fits. */
+#include "train/memory/choose.h"
+
+#include "train/inner.h"
+#include "train/memory/cost.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* How much faster a step has to be, as a share, for moments of 8 bits to be chosen. */
+static const double moments8_least_gain = 0.05;
+
+struct search {
+	const struct savings_wish *wish;
+	struct memory_room room;
+	struct memory_request q;
+	struct savings best;
+	double best_cost; /* INFINITY: none fits so far */
+};
+
+static bool fits(struct search *s, int micro_batch) {
+	s->q.savings.micro_batch = micro_batch;
+	return memory_fit(&s->q, &s->room, NULL) == RV_OK;
+}
+
+/* Returns the largest micro-batch that fits; 0: none. */
+static int largest_micro_batch(struct search *s) {
+	const struct savings whole = {.micro_batch = 0};
+	int most = savings_micro_batch(&whole, s->q.run), none = most + 1, some = 0;
+	if (s->wish->micro_batch > 0)
+		return fits(s, s->wish->micro_batch) ? s->wish->micro_batch : 0;
+	if (fits(s, most))
+		return most;
+	for (none = most; none - some > 1;) {
+		const int middle = some + (none - some) / 2;
+		if (fits(s, middle))
+			some = middle;
+		else
+			none = middle;
+	}
+	return some;
+}
+
+/* Returns the smallest micro-batch that divides a batch into no more parts than `most` does. */
+static int evenly(const struct memory_request *q, int most) {
+	const struct savings whole = {.micro_batch = 0};
+	const int batch = savings_micro_batch(&whole, q->run), parts = (batch + most - 1) / most;
+	return (batch + parts - 1) / parts;
+}
+
+static void try(struct search *s, enum recompute recompute, enum moments moments) {
+	s->q.savings = (struct savings){.recompute = recompute, .moments = moments};
+	const int most = largest_micro_batch(s);
+	if (most == 0)
+		return;
+	const struct savings whole = {.micro_batch = 0};
+	const int micro = s->wish->micro_batch > 0 ? most : evenly(&s->q, most);
+	s->q.savings.micro_batch = micro == savings_micro_batch(&whole, s->q.run) ? 0 : micro;
+	struct memory_plan plan;
+	if (memory_plan_make(&s->q, &plan, NULL) != RV_OK)
+		return;
+	const double cost = memory_cost(&s->q, plan.n_params) + (moments == MOMENTS_INT8 ? moments8_least_gain : 0);
+	if (cost < s->best_cost) {
+		s->best = s->q.savings;
+		s->best_cost = cost;
+	}
+}
+
+static bool search_in(struct search *s) {
+	const struct savings_wish *w = s->wish;
+	const bool has_moments8 = inner_registry[s->q.run->inner]->has_moments8;
+	s->best_cost = INFINITY;
+	for (int moments = MOMENTS_FP32; moments <= MOMENTS_INT8; moments++)
+		for (int recompute = RECOMPUTE_NONE; recompute <= RECOMPUTE_BLOCK; recompute++) {
+			const bool wanted =
+				(w->recompute == SAVINGS_ANY || w->recompute == recompute) &&
+				(w->moments == moments || (w->moments == SAVINGS_ANY && (moments == MOMENTS_FP32 || has_moments8)));
+			if (wanted)
+				try(s, (enum recompute)recompute, (enum moments)moments);
+		}
+	return s->best_cost < INFINITY;
+}
+
+bool savings_choose(const struct memory_request *q, const struct savings_wish *wish, const struct memory_room *room,
+					struct savings *out) {
+	struct search s = {.wish = wish, .room = *room, .q = *q};
+	s.room.swap = 0;
+	bool found = search_in(&s);
+	s.room.swap = room->swap;
+	found = found || (room->swap > 0 && search_in(&s));
+	*out = s.best;
+	if (!found)
+		*out = (struct savings){.micro_batch = wish->micro_batch,
+								.recompute = wish->recompute == SAVINGS_ANY ? RECOMPUTE_NONE : wish->recompute,
+								.moments = wish->moments == SAVINGS_ANY ? MOMENTS_FP32 : wish->moments};
+	return found;
+}
+
+void savings_text(const struct savings *s, char *out, size_t cap) {
+	char recompute[32] = "", micro[32] = "";
+	if (s->recompute != RECOMPUTE_NONE)
+		(void)snprintf(recompute, sizeof recompute, " --recompute %s", recompute_name(s->recompute));
+	if (s->micro_batch > 0)
+		(void)snprintf(micro, sizeof micro, " --micro-batch %d", s->micro_batch);
+	char all[128];
+	(void)snprintf(all, sizeof all, "%s%s%s", recompute, micro, s->moments == MOMENTS_INT8 ? " --moments int8" : "");
+	(void)snprintf(out, cap, "%s", all[0] ? all + 1 : "");
+}

@@ -1,0 +1,26 @@
+/* choose.h: which savings a replica takes, by the memory there is. */
+#ifndef RV_TRAIN_MEMORY_CHOOSE_H
+#define RV_TRAIN_MEMORY_CHOOSE_H
+
+#include "train/memory/fit.h"
+
+/* Savings that a person fixed; the others are chosen. */
+struct savings_wish {
+	int micro_batch; /* 0: any, up to the run's batch */
+	int recompute;   /* enum recompute; SAVINGS_ANY */
+	int moments;     /* enum moments; SAVINGS_ANY */
+};
+enum { SAVINGS_ANY = -1 };
+
+/* Chooses the savings with the fastest step (memory_cost) whose plan fits the room without swap, or
+ * if none does, with it; ignores q->savings. Moments of 8 bits train a little differently, so they
+ * are taken only where that is 5 % faster. Returns false if nothing fits: *out is then what the
+ * person asked for, and nothing else. */
+bool savings_choose(const struct memory_request *q, const struct savings_wish *wish, const struct memory_room *room,
+					struct savings *out);
+
+enum { SAVINGS_TEXT_BYTES = 128 };
+/* Writes the options that choose these savings: "--recompute norms --micro-batch 2". "": none. */
+void savings_text(const struct savings *s, char *out, size_t cap);
+
+#endif

@@ -1,0 +1,36 @@
+/* cost.c: a step is the time of its arithmetic, of the weights and gradients that each micro-batch
+ * moves, and of the optimizer. */
+#include "train/memory/cost.h"
+
+#include <string.h>
+
+/* What a kind of device does in a second in training: a card such as those that volunteers have
+ * (docs/gpu.md), or two cores of the processor of docs/benchmarks.md. */
+struct speed {
+	double flops, bytes;
+	double micro_bytes; /* per parameter and micro-batch: weights read twice, gradients added to */
+};
+static const struct speed gpu = {70e12, 900e9, 2 * 2 + 8}, processor = {0.6e12, 38e9, 2 * 4 + 8};
+
+/* Bytes per parameter that AdamW moves, with moments of each kind. */
+static const double adamw_bytes[] = {[MOMENTS_FP32] = 28, [MOMENTS_INT8] = 16};
+/* What is computed again, as a share of the forward and backward pass: by operations for GELU and
+ * norms, a third for blocks (docs/benchmarks.md). */
+static const double again[] = {
+	[RECOMPUTE_NONE] = 0, [RECOMPUTE_GELU] = 0.01, [RECOMPUTE_NORMS] = 0.02, [RECOMPUTE_BLOCK] = 0.33};
+
+double memory_step_seconds(const struct memory_request *q, size_t n_params) {
+	const struct speed *s = strcmp(q->device->backend, "cuda") == 0 ? &gpu : &processor;
+	const uint64_t sequences = savings_step_sequences(q->run) / (uint64_t)q->device->n;
+	const uint64_t micro = (uint64_t)savings_micro_batch(&q->savings, q->run);
+	const double n = (double)n_params, batches = (double)((sequences + micro - 1) / micro);
+	const double tokens = (double)sequences * (double)q->run->context;
+	const double compute = 6 * n * tokens / s->flops * (1 + again[q->savings.recompute]);
+	return compute + batches * n * s->micro_bytes / s->bytes + n * adamw_bytes[q->savings.moments] / s->bytes;
+}
+
+double memory_cost(const struct memory_request *q, size_t n_params) {
+	struct memory_request plain = *q;
+	plain.savings = (struct savings){.micro_batch = 0};
+	return memory_step_seconds(q, n_params) / memory_step_seconds(&plain, n_params) - 1;
+}

@@ -1,0 +1,31 @@
+/* savings.h: what a replica does to take less memory. Each worker chooses for itself: the run
+ * fixes which sequences a step reads, not how many of them are computed at a time. */
+#ifndef RV_TRAIN_SAVINGS_H
+#define RV_TRAIN_SAVINGS_H
+
+#include "base/run_config.h"
+#include "kernels/moments.h"
+#include "train/model/model.h"
+
+struct savings {
+	/* Sequences of a micro-batch; 0: the run's `batch`. A step reads batch * grad_accum sequences
+	 * whatever it is. Gradients are the same sum in another order, so their last bits depend on
+	 * it. */
+	int micro_batch;
+	enum recompute recompute;
+	enum moments moments; /* Adam's moments in 8 bits: other bits, about the same loss (decision 0085) */
+};
+
+/* Returns the sequences of a step that read one data shard. */
+static inline uint64_t savings_step_sequences(const struct run_config *run) {
+	return (uint64_t)(run->batch * run->grad_accum);
+}
+
+/* Returns the sequences of a micro-batch: at most those of a step. */
+static inline int savings_micro_batch(const struct savings *s, const struct run_config *run) {
+	const uint64_t wanted = s->micro_batch > 0 ? (uint64_t)s->micro_batch : (uint64_t)run->batch;
+	const uint64_t all = savings_step_sequences(run);
+	return (int)(wanted < all ? wanted : all);
+}
+
+#endif
