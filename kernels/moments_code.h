@@ -6,7 +6,7 @@
  * top in steps of MOMENTS_STEP = 3/32 of an octave, so neighbours differ by 4.7 to 9.4 %:
  *
  *   first moment   bit 7: the sign; bits 0..6: 127 is the top, 1 the top / 2^11.8, 0 zero
- *   second moment  255 is the top, 1 the top / 2^23.8, 0 zero: as far below as the first one squared
+ *   second moment  255 is the top, 1 the top / 2^23.8, 0 zero: as far below as the first squared
  *
  * Between two codes one is drawn, the nearer one more often, so that the mean of many roundings is
  * the moment itself: rounded to the nearest code, a moment that changes by less than half a step

@@ -29,7 +29,7 @@ struct step_stats {
 	uint64_t tokens;
 };
 
-/* Choices of one replica. Of `savings`, some change the last bits of what it computes. */
+/* Choices of one replica. Some `savings` change the last bits of what it computes. */
 struct replica_options {
 	uint32_t shard, n_shards;   /* its share of the data */
 	struct savings savings;     /* less memory for more time */

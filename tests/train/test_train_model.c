@@ -245,8 +245,8 @@ static void test_gradients_match_finite_differences(void **state) {
 	on_every_backend(check_finite_differences);
 }
 
-/* GELU computed from what is stored has the bits of that of a product on `cpu`, whose product stores
- * the same sums. */
+/* On `cpu`, GELU computed from what is stored has the bits of a product's own, which stores these
+ * sums. */
 static bool has_same_bits(const struct backend *be, enum recompute r) {
 	return r == RECOMPUTE_BLOCK || strcmp(be->ops->name, "cpu") == 0;
 }

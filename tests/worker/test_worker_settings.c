@@ -72,6 +72,8 @@ static void every_choice_survives_the_restart(void **state) {
 											 {"threads", "3"},
 											 {"device", "cpu"},
 											 {"recompute", "block"},
+											 {"micro-batch", "3"},
+											 {"moments", "int8"},
 											 {"short-of-memory", "warn"},
 											 {"eval-every", "0"},
 

@@ -28,9 +28,9 @@ enum dtype run_config_compute(const struct run_config *c, const struct device_ch
 const char *dtype_name(enum dtype d);
 
 /* The activations kept for the backward pass; each keeps less than the one before. Gradients have
- * the same bits on a processor. Where a product computes GELU itself from sums that are not stored
- * as such (a GPU in bf16), GELU and NORMS compute it from the stored ones, also in the forward
- * pass: other last bits. */
+ * the same bits on a processor. A GPU's product in bf16 computes GELU from sums that are not stored
+ * as such; GELU and NORMS compute it from the stored ones, also in the forward pass: other last
+ * bits. */
 enum recompute {
 	RECOMPUTE_NONE,  /* all activations */
 	RECOMPUTE_GELU,  /* not the MLP's hidden channels, computed again from what they were made of */
