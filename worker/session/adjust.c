@@ -40,12 +40,10 @@ static enum taken taken(const struct session *s, const struct worker_options *no
 static enum rv_err check_memory(struct session *s, struct rv_errtext *et) {
 	struct trainer_config c = {.run = &s->member.config, .device = s->opt->device, .threads = (int)s->opt->threads};
 	struct device_choice device;
-	struct memory_plan plan;
 	RV_TRY(device_choose(c.device, &device, et));
-	c.recompute = s->opt->recompute == WORKER_RECOMPUTE_NONE ? RECOMPUTE_NONE : RECOMPUTE_BLOCK;
-	RV_TRY(session_memory_of(&c, &device, &plan, et));
 	struct memory_room room = {.device = SIZE_MAX, .host = SIZE_MAX};
 	memory_room_cap(&room, s->opt->max_memory, s->opt->gpu_memory);
+	session_choose_savings_within(s, &device, &room, &c);
 	return session_memory_fits(&c, &device, &room, et);
 }
 

@@ -452,6 +452,9 @@ void session_apply_limits(const struct session *s);
 /* ---- memory.c ---- */
 /* Sets c->savings by the options, and by the memory that is free now where they leave it open. */
 void session_choose_savings(const struct session *s, struct trainer_config *c);
+/* Does the same for another room. */
+void session_choose_savings_within(const struct session *s, const struct device_choice *device,
+								   const struct memory_room *room, struct trainer_config *c);
 /* Checks the memory plan (memory_check) by option short-of-memory. */
 enum rv_err session_check_memory(const struct session *s, const struct trainer_config *c, struct rv_errtext *et);
 /* Makes the plan. The faults of memory_plan_make. */

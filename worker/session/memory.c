@@ -33,14 +33,19 @@ static struct savings_wish wish_of(const struct worker_options *o) {
 		.micro_batch = (int)o->micro_batch, .recompute = o->recompute - 1, .moments = o->moments - 1};
 }
 
+void session_choose_savings_within(const struct session *s, const struct device_choice *device,
+								   const struct memory_room *room, struct trainer_config *c) {
+	const struct memory_request request = request_of(c, device);
+	const struct savings_wish wish = wish_of(s->opt);
+	(void)savings_choose(&request, &wish, room, &c->savings);
+}
+
 void session_choose_savings(const struct session *s, struct trainer_config *c) {
 	struct device_choice device;
 	if (device_choose(c->device, &device, NULL) != RV_OK)
 		return; /* it is refused later, with the reason */
-	const struct memory_request request = request_of(c, &device);
 	const struct memory_room room = room_of(s, &device);
-	const struct savings_wish wish = wish_of(s->opt);
-	(void)savings_choose(&request, &wish, &room, &c->savings);
+	session_choose_savings_within(s, &device, &room, c);
 }
 
 /* Logs savings that the worker chose by itself. */
