@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
 """poison.py: the harm of one invited stranger to a run: real processes on loopback, some of them
-malicious (tests/attack/evil_worker.c), and the held-out loss of an honest worker at the end.
+malicious (tests/attack/evil.h), and the held-out loss of an honest worker at the end.
 
 usage: bench/poison.py [--bin DIR] [--text FILE] [--rounds N] [--steps H] [--set NAME=VALUE]... [--only WORD]
 
 Prints one line per attack: the loss by each aggregation rule (--merge). The text is that of
 lab/perl_doc.sh.
 """
-import argparse, json, math, os, random, re, shutil, signal, string, subprocess, sys, tempfile, time
+import argparse, math, os, re, subprocess, sys, tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "tests", "attack"))
+from attacked_run import RANDOM_TEXT, Run  # noqa: E402
 MODEL = {"n-layer": 2, "n-head": 2, "n-embd": 64, "context": 64, "batch": 4, "warmup-steps": 20,
          "grace-ms": 600000, "silence-ms": 60000}
-
-RANDOM_TEXT = "--data"  # an honest program that was given random letters to train on
 
 # name, workers, what the last ones do, more of the configuration
 ATTACKS = [
@@ -38,75 +38,6 @@ ATTACKS = [
 ]
 
 
-class Run:
-    """A coordinator and its workers in a directory of their own."""
-
-    def __init__(self, binaries, text, config):
-        self.bin, self.text, self.processes = binaries, text, []
-        self.dir = tempfile.mkdtemp(prefix="rivulet-poison-")
-        args = [f"--{k}={v}" for k, v in config.items()]
-        self.tool("new-run", "--dir", self.path("run"), *args)
-
-    def path(self, name):
-        return os.path.join(self.dir, name)
-
-    def tool(self, *args):
-        out = subprocess.run([os.path.join(self.bin, "rivulet-coordinator"), *args], capture_output=True, text=True)
-        if out.returncode != 0:
-            sys.exit(f"poison: rivulet-coordinator {args[0]}: {out.stderr.strip()}")
-        return out.stdout
-
-    def start(self, name, *args, env=None):
-        log = open(self.path(name + ".log"), "w")
-        p = subprocess.Popen(args, stdout=log, stderr=log, env={**os.environ, "OMP_WAIT_POLICY": "passive", **(env or {})})
-        self.processes.append(p)
-        return p
-
-    def serve(self):
-        self.start("coordinator", os.path.join(self.bin, "rivulet-coordinator"), "serve", "--dir", self.path("run"),
-                   "--listen", "127.0.0.1:0")
-        self.wait(lambda: os.path.exists(self.path("run/listen")), "the coordinator listens")
-
-    def join(self, i, evil):
-        link = re.search(r"rivulet://[^\s\"]+", self.tool("invite", "--dir", self.path("run"))).group(0)
-        text, evil = (self.random_text(), None) if evil == RANDOM_TEXT else (self.text, evil)
-        program = "rivulet-worker-evil" if evil else "rivulet-worker"
-        where = self.path(f"w{i}")
-        p = self.start(f"w{i}", os.path.join(self.bin, program), link, "--yes", "--dir", where, "--data", text,
-                       "--threads", "1", "--eval-every", "1", env={"RIVULET_EVIL": evil} if evil else None)
-        self.wait(lambda: os.path.exists(os.path.join(where, "run.conf")), f"worker {i} joins")
-        return p
-
-    def random_text(self):
-        """As many letters as the text has bytes, of one seed."""
-        path = self.path("random.txt")
-        letters = random.Random(1).choices(string.ascii_letters + " ", k=os.path.getsize(self.text))
-        with open(path, "w") as f:
-            f.write("".join(letters))
-        return path
-
-    def wait(self, done, what, seconds=120):
-        end = time.monotonic() + seconds
-        while not done():
-            if time.monotonic() > end:
-                sys.exit(f"poison: timeout: {what}; logs are in {self.dir}")
-            time.sleep(0.02)
-
-    def close(self):
-        for p in self.processes:
-            if p.poll() is None:
-                p.send_signal(signal.SIGKILL)
-            p.wait()
-        shutil.rmtree(self.dir)
-
-
-def evaluations(path):
-    """Held-out losses, by round."""
-    with open(path) as f:
-        lines = [json.loads(l) for l in f]
-    return [l["loss"] for l in lines if l["kind"] == "eval" and l["loss"] is not None]
-
-
 def play(options, workers, evil, config):
     """Returns the last and the largest held-out loss, and what the coordinator logged of members."""
     run = Run(options.bin, options.text, {**MODEL, "rounds": options.rounds, "steps-per-round": options.steps,
@@ -116,7 +47,7 @@ def play(options, workers, evil, config):
         started = [run.join(i, evil[i - workers + len(evil)] if i >= workers - len(evil) else None)
                    for i in range(workers)]
         run.wait(lambda: started[0].poll() is not None, "the run ends", options.seconds)
-        losses = evaluations(run.path("w0/metrics.jsonl"))
+        losses = run.evaluations()
         log = open(run.path("coordinator.log")).read()
     finally:
         run.close()

@@ -62,7 +62,7 @@ struct core *core_init(void *memory, const struct core_config *cfg, int64_t now_
 	c->chain = c->snapshot_chain = rv_chain_start(&cfg->run_hash);
 	c->next_id = 1;
 	c->lines_deadline_us = INT64_MAX;
-	c->ready_since_us = c->accused_since_us = c->not_held_since_us = c->still_since_us = INT64_MAX;
+	c->ready_since_us = c->accused_since_us = c->majority_us = c->not_held_since_us = c->still_since_us = INT64_MAX;
 	c->reduce_since_us = c->attempt_since_us = now_us;
 	c->parted = -1;
 	RV_ASSERT(cfg->row_size <= NET_MAX_ROW && cfg->row_size != 1);
@@ -433,6 +433,7 @@ int64_t core_deadline_us(const struct core *c) {
 	at = earlier(c, at, c->ready_since_us, c->cfg.grace_us);
 	at = earlier(c, at, core_arrival_deadline_us(c), 0);
 	at = earlier(c, at, c->roster.n == 0 ? core_reopened_until_us(c) : core_overdue_at_us(c), 0);
+	at = earlier(c, at, core_majority_waits_until_us(c), 0);
 	at = earlier(c, at, c->not_held_since_us, c->cfg.liveness_us);
 	at = earlier(c, at, c->still_since_us, core_standstill_us(c));
 	at = earlier(c, at, c->accused_since_us, core_unclear_us(c));

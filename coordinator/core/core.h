@@ -318,6 +318,7 @@ enum core_event_type {
 	CORE_EVENT_RESTS,       /* its line cannot make the deadline of an exchange: in no roster before `round` */
 	CORE_EVENT_SENDS_LESS,  /* for that reason it sends a coarser contribution, or a part of it, from `round` on */
 	CORE_EVENT_UNLIKE,      /* no majority of `round` has voted alike; member: none */
+	CORE_EVENT_MUTE,        /* had not voted when a majority had for long: none waits for its vote before `round` */
 	CORE_EVENT_LEASE,       /* its contribution has read what is not leased to it: it is not ready */
 	CORE_EVENT_DISPUTED,    /* `other` reports that its average of `round` is wrong: two others look */
 	CORE_EVENT_LIED,        /* members agree that its average of `round` is not that of the contributions: banned */

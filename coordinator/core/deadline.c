@@ -23,7 +23,8 @@
  * data (net/reduce/suspects.c), one that may have to wait for another up to one withheld_us later,
  * in a grid up to three; and accusations are weighed as ever. A participant that has not voted one
  * withheld_us after that, though another has, and accuses none, holds the attempt up by itself: it
- * counts as dead until it reports again. */
+ * counts as dead until it reports again. So do all that accuse none where nobody has voted by
+ * liveness_us later: a liar that is alone in a roster does not stop the run. */
 #include "base/assert.h"
 #include "base/capped.h"
 #include "base/order.h"
@@ -146,7 +147,9 @@ int64_t core_overdue_at_us(const struct core *c) {
 	const int64_t times = core_rows_many(&c->roster.rows) ? OVERDUE_OF_ROWS : OVERDUE_TIMES;
 	if (c->roster.n == 0)
 		return INT64_MAX;
-	return c->attempt_since_us + (int64_t)c->roster.attempt_ms * US_PER_MS + times * c->cfg.withheld_us;
+	const bool silent = set_is_empty(c->roster.voted, c->roster_words);
+	const int64_t closes_us = c->attempt_since_us + (int64_t)c->roster.attempt_ms * US_PER_MS;
+	return closes_us + times * c->cfg.withheld_us + (silent ? c->cfg.liveness_us : 0);
 }
 
 /* Returns true if the last report of `i` is of this attempt and accuses another participant that is
@@ -166,7 +169,7 @@ static bool accuses(const struct core *c, uint32_t i, const uint64_t *missed) {
 
 bool core_end_overdue(struct core *c) {
 	uint64_t missed[CORE_ROSTER_WORDS];
-	if (c->now_us < core_overdue_at_us(c) || set_is_empty(c->roster.voted, c->roster_words))
+	if (c->now_us < core_overdue_at_us(c))
 		return false;
 	bool any = false;
 	core_missed(c, missed);

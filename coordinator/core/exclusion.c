@@ -1,15 +1,15 @@
 /* exclusion.c: members that cost the others time stay out for longer and longer.
  *
- * Two costs are counted, each by a level that rises with every cost and falls with rounds without
+ * Three costs are counted, each by a level that rises with every cost and falls with rounds without
  * one; at level l the consequence holds for 2^(l - 1) rounds, at most 64:
  *
  *   blamed   a member that ended an attempt is in no roster for that many rounds, the one that it
  *            spoiled included: an honest member that was cut off once loses that round only. The
  *            level falls by one when the member has taken part, without a cost, in the second
  *            round since the last change or later: it falls slower than it grows. Blame takes at
- *            least two accusers (in a roster of two the other one, if the accused accuses no member
- *            itself), or being overdue, or being at odds with several (odds.c). One accuser alone,
- *            a digest that differs or a
+ *            least two accusers (where two are alone the other one, if the accused accuses no
+ *            member itself), or being overdue, or being at odds with several (odds.c). One
+ *            accuser alone, a digest that differs or a
  *            restarted process cost nothing: a lying owner can bring each of these on an honest
  *            member. It stays out only while enough others are left, and not of a round that was
  *            opened again: rosters without it have failed there, and it may be needed (two of the
@@ -17,9 +17,12 @@
  *            the round again waits for that one first, until grace is over (roster.c).
  *   awaited  a member for which an open round waited in vain, until grace was over or nearly so,
  *            is not waited for in that many rounds. It takes part in them if it is ready in time.
+ *   mute     a participant whose vote a majority waited for in vain, or that accused another one and
+ *            was outvoted (majority.c), is not waited for in that many rounds. It takes part in
+ *            them, and its vote counts if it comes in time.
  *
  * The first is part of the records of rosters and commits, so it survives a restart and adds no
- * record; a restart forgets the second, at the price of a grace time. */
+ * record; a restart forgets the others, at the price of a grace time or a wait for a vote. */
 #include "base/assert.h"
 #include "coordinator/core/internal.h"
 
@@ -123,7 +126,7 @@ bool core_waits_no_more(const struct core *c, const struct core_member *m) {
 void core_forget_waits(struct core *c) {
 	for (int k = 0; k < c->slots.n; k++) {
 		uint32_t slot = c->slots.order[k];
-		c->members[slot].vain = (struct core_level){0};
+		c->members[slot].vain = c->members[slot].mute = (struct core_level){0};
 		c->members[slot].put_away_round = 0;
 		set_clear(&c->put_away[slot * (uint32_t)c->words], c->words);
 	}
@@ -148,4 +151,23 @@ void core_count_waits(struct core *c, const uint64_t *roster) {
 		}
 	}
 	set_clear(c->waited_for, c->words);
+}
+
+/* ---- mute ---- */
+
+bool core_is_mute(const struct core *c, const struct core_member *m) {
+	return c->round < m->mute.until_round;
+}
+
+void core_count_votes(struct core *c, const uint64_t *present, const uint64_t *votes) {
+	const bool waited = c->now_us >= core_majority_waits_until_us(c);
+	for (int i = set_next(present, 0, c->roster_words); i >= 0; i = set_next(present, i + 1, c->roster_words)) {
+		struct core_member *m = core_participant(c, (uint32_t)i);
+		if (set_has(votes, (uint32_t)i)) {
+			lower_level(&m->mute);
+		} else if ((waited || m->last.n_suspects > 0) && !core_is_mute(c, m)) {
+			raise_level(&m->mute, c->round + 1);
+			core_say(c, CORE_EVENT_MUTE, c->roster.slots[i], m->mute.until_round);
+		}
+	}
 }

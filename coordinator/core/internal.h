@@ -14,6 +14,7 @@
  * reopen.c   ... again, after a roster of none
  * votes.c    REDUCE: votes, commit, the next attempt
  * deadline.c REDUCE: how long an attempt may take
+ * majority.c ... and how long a majority waits for the other votes
  * suspects.c REDUCE: accusations
  * pairs.c    which members reach each other
  * odds.c     which accuse each other alone
@@ -236,6 +237,17 @@ int64_t core_overdue_at_us(const struct core *c);
  * none. */
 bool core_end_overdue(struct core *c);
 
+/* ---- majority.c ---- */
+
+/* Returns true if so many equal votes decide the attempt. */
+bool core_is_majority(const struct core *c, int votes);
+/* Returns true if a majority of equal votes is to wait for one of the participants in `present`
+ * that are not in `votes`. Its time begins with the first call in an attempt. */
+bool core_majority_waits(struct core *c, const uint64_t *present, const uint64_t *votes);
+int64_t core_majority_waits_until_us(const struct core *c); /* INT64_MAX: there is no majority */
+/* Returns true if the participants beside so many accusers may still make a majority. */
+bool core_may_be_outvoted(const struct core *c, int accusers);
+
 /* ---- exclusion.c ---- */
 
 /* Count members that ended an attempt of this round, and members that took part in a round without
@@ -251,6 +263,12 @@ bool core_is_excluded(const struct core *c, const struct core_member *m);
 void core_drop_excluded(const struct core *c, uint64_t *ready);
 /* Returns true if open rounds have waited for `m` in vain, and no longer do. */
 bool core_waits_no_more(const struct core *c, const struct core_member *m);
+/* Returns true if majorities have waited for the vote of `m` in vain, and no longer do. */
+bool core_is_mute(const struct core *c, const struct core_member *m);
+/* Counts the participants in `present` that are not in `votes` (roster places), if a majority has
+ * waited for them, and those that it did not wait for because they accuse another one. The commit
+ * follows. */
+void core_count_votes(struct core *c, const uint64_t *present, const uint64_t *votes);
 /* Forgets which members rounds waited for in vain, and which one accusation put away: the rounds
  * are taken back. */
 void core_forget_waits(struct core *c);

@@ -37,6 +37,7 @@ static void check_times(const struct core *c) {
 	const bool open = c->roster.n == 0;
 	RV_ASSERT(c->ready_since_us == INT64_MAX || (open && c->ready_since_us <= c->now_us));
 	RV_ASSERT(c->accused_since_us == INT64_MAX || (!open && c->accused_since_us <= c->now_us));
+	RV_ASSERT(c->majority_us == INT64_MAX || (!open && c->majority_us <= c->now_us));
 	RV_ASSERT(c->arrivals.since_us == INT64_MAX || (open && c->arrivals.since_us <= c->now_us));
 	RV_ASSERT(c->attempt_since_us <= c->now_us && c->reduce_since_us <= c->now_us && c->exchange_us >= 0);
 	RV_ASSERT(c->reopened <= c->attempt && c->in_vain <= c->reopened && c->parted < (int)c->cfg.max_here);

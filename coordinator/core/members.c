@@ -171,6 +171,7 @@ void core_forgive_own_absence(struct core *c, int64_t now_us) {
 	if (!away || now_us - core_deadline_us(c) <= c->cfg.liveness_us / 16)
 		return;
 	c->attempt_since_us = now_us;
+	c->majority_us = INT64_MAX;
 	for (int k = 0; k < c->slots.n; k++) {
 		struct core_member *m = &c->members[c->slots.order[k]];
 		if (core_alive(c, m))

@@ -5,7 +5,7 @@
  * that has shown two members to be apart (pairs.c) starts that anew: the next one is without one of
  * them. Several members behind routers take two rosters for each pair of them.
  *
- * If at least three votes have no majority of equal ones among all members that the round has
+ * If at least two votes have no majority of equal ones among all members that the round has
  * rostered, one owner has sent participants other means, or machines are broken. Equal votes of a
  * few are no reason to leave out the rest: an owner that sends the true mean to one member only
  * would have the run to itself and that one, and in a roster of two no contribution is limited
@@ -27,7 +27,7 @@ int64_t core_reopened_until_us(const struct core *c) {
 
 bool core_splits(struct core *c, int best, int votes) {
 	RV_ASSERT(best <= votes && votes <= c->roster.n);
-	if (2 * best > core_size_of(c, c->rostered) || votes < 3 || c->split_rosters > (uint32_t)c->slots.n)
+	if (2 * best > core_size_of(c, c->rostered) || votes < 2 || c->split_rosters > (uint32_t)c->slots.n)
 		return false;
 	c->split_rosters++;
 	core_say_all(c, CORE_EVENT_UNLIKE, c->round);

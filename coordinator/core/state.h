@@ -86,6 +86,7 @@ struct core_member {
 	bool distrusted;         /* its peers get nothing from it: dead until it reports again */
 	uint64_t put_away_round; /* the round that its set in core.put_away is of */
 	struct core_level vain;  /* cost in open rounds that waited for it in vain: they no longer wait */
+	struct core_level mute;  /* cost to majorities that waited for its vote in vain: they no longer wait */
 	bool was_alive;          /* as the last event said */
 	bool counted;            /* among those available in its houses */
 	struct report last;
@@ -411,6 +412,7 @@ struct core {
 	bool lines_in_rows;            /* the members that were here then make several rows */
 	int64_t ready_since_us;        /* min_workers are ready since; INT64_MAX: not */
 	int64_t accused_since_us;      /* INT64_MAX: no accusation in this attempt */
+	int64_t majority_us;           /* time since which a majority has voted alike; INT64_MAX: none has */
 	int64_t gather_us;             /* time for which others are collected from then on */
 	int64_t attempt_since_us;      /* time when the roster was frozen, or this coordinator started */
 	int64_t reduce_since_us;       /* time when the round's first roster was frozen */

@@ -195,12 +195,19 @@ static void note_pairs(struct core *c, const struct core_accusations *a) {
 	}
 }
 
-/* Returns true for at least two accusers, or, in a roster of two, for the other one if `who`
- * accuses no participant; and for one that has been at odds with too many. */
+static bool is_here(const struct core *c, const struct core_member *m) {
+	return core_alive(c, m) && !m->banned;
+}
+
+/* Returns true for at least two accusers, or, where two are alone, for the other one if `who`
+ * accuses no participant; and for one that has been at odds with too many. A roster of two that a
+ * liar has brought about is no reason to believe it. */
 static bool is_to_blame(const struct core *c, const struct core_accusations *a, uint32_t who) {
 	if (a->n > 2 && core_odds_of(c, c->roster.slots[who]) >= CORE_ODDS_BLAMED)
 		return true;
-	return a->n == 2 ? a->accusers[who] == 1 && a->accuses[who] == 0 : a->accusers[who] > 1;
+	if (a->n > 2)
+		return a->accusers[who] > 1;
+	return a->accusers[who] == 1 && a->accuses[who] == 0 && core_count_that(c, is_here) == 2;
 }
 
 /* Takes a participant out: its accusations, and those of it, no longer count. Weighs those anew
@@ -302,6 +309,23 @@ static bool is_unclear(const struct core *c, const struct core_accusations *a) {
 	return doubtful && c->now_us - c->accused_since_us < core_unclear_us(c);
 }
 
+/* Returns true if nobody is accused by more than one, no two accuse each other, and those that
+ * accuse nobody may still vote over the others (majority.c). One that is accused and has not
+ * reported since may be dead: that will soon be known. */
+static bool may_be_outvoted(const struct core *c, const struct core_accusations *a) {
+	const bool waited = c->now_us - c->accused_since_us >= core_unclear_us(c);
+	int accusers = 0;
+	for (uint32_t i = 0; i < (uint32_t)a->n; i++) {
+		if (a->accusers[i] > 1 || by_majority(c, i, a->accusers[i]))
+			return false;
+		accusers += a->accuses[i] > 0;
+		for (int k = a->out_first[i]; k < a->out_first[i + 1]; k++)
+			if (has_accused(a, a->out[k], i) || (waited && !answers(c, a->out[k])))
+				return false;
+	}
+	return core_may_be_outvoted(c, accusers);
+}
+
 /* Returns true if all participants without an accuser are a majority and accuse the same ones: no
  * more accusations of theirs will come. */
 static bool is_agreed(const struct core *c, const struct core_accusations *a) {
@@ -331,7 +355,7 @@ void core_weigh_suspects(struct core *c) {
 	if (c->accused_since_us == INT64_MAX)
 		c->accused_since_us = c->now_us;
 	c->gather_us = gather_us(c, &a);
-	if (c->now_us - c->accused_since_us < c->gather_us || is_unclear(c, &a))
+	if (c->now_us - c->accused_since_us < c->gather_us || is_unclear(c, &a) || may_be_outvoted(c, &a))
 		return;
 	RV_ASSERT(c->gather_us <= c->cfg.suspect_gather_us && c->roster.n > 1);
 	note_pairs(c, &a);

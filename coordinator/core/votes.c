@@ -198,24 +198,47 @@ struct standing {
 	bool overdue, any_lost, any_missed;
 };
 
+/* Commits what the voters in `best` hold. Others fetch it, those that voted for something else too:
+ * which of them has bad memory, and which was lied to by an owner, is not known. */
+static void commit_best(struct core *c, const struct standing *s, const uint64_t *best) {
+	uint64_t others[CORE_ROSTER_WORDS];
+	set_copy(others, s->votes, c->roster_words);
+	set_less(others, best, c->roster_words);
+	say_all(c, CORE_EVENT_DISAGREED, others);
+	core_count_votes(c, s->present, s->votes);
+	commit(c, best);
+}
+
+/* Commits if a majority of the roster has voted alike and waits no longer for the others. */
+static bool majority_has_voted(struct core *c, const struct standing *s) {
+	uint64_t best[CORE_ROSTER_WORDS];
+	find_majority(c, s->votes, best);
+	const int n_best = set_count(best, c->roster_words);
+	if (!core_is_majority(c, n_best) || n_best < quorum(c) || is_one_unaware(c)) {
+		c->majority_us = INT64_MAX;
+		return false;
+	}
+	if (core_majority_waits(c, s->present, s->votes))
+		return false;
+	commit_best(c, s, best);
+	return true;
+}
+
 static void all_present_voted(struct core *c, const struct standing *s) {
 	const int words = c->roster_words;
-	uint64_t best[CORE_ROSTER_WORDS], others[CORE_ROSTER_WORDS], none[CORE_ROSTER_WORDS];
+	uint64_t best[CORE_ROSTER_WORDS], none[CORE_ROSTER_WORDS];
 	find_majority(c, s->votes, best);
 	bool alike = set_is_equal(best, s->votes, words);
 	int n_best = set_count(best, words), n_votes = set_count(s->votes, words);
 	set_clear(none, words);
-	if (alike && n_votes >= quorum(c) && !is_one_unaware(c)) {
-		commit(c, s->votes);
+	if ((alike || core_is_majority(c, n_best)) && n_best >= quorum(c) && !is_one_unaware(c)) {
+		commit_best(c, s, best);
 		return;
 	}
 	if (core_splits(c, n_best, n_votes)) {
 		go_on_with(c, none, false);
 		return;
 	}
-	set_copy(others, s->votes, words);
-	set_less(others, best, words);
-	say_all(c, CORE_EVENT_DISAGREED, others);
 	set_less(best, s->missed, words);
 	go_on_with(c, best, alike && !s->any_lost && !s->overdue);
 }
@@ -254,6 +277,8 @@ void core_decide_reduce(struct core *c) {
 		go_on_with(c, s.present, false);
 	else if (set_is_within(s.present, s.votes, c->roster_words))
 		all_present_voted(c, &s);
+	else if (majority_has_voted(c, &s))
+		return;
 	else if (s.any_missed)
 		go_on_with(c, s.present, !s.overdue && !s.any_lost && !is_one_succeeded(c, s.missed));
 }

@@ -263,6 +263,9 @@ static const struct {
 	[CORE_EVENT_TWICE] = {RV_WARN, "twice",
 						  "runs as two processes, from a copied directory or machine: the one that started first is "
 						  "asked to end; a second worker needs its own invite link"},
+	[CORE_EVENT_MUTE] = {RV_WARN, "mute",
+						 "did not finish when most others had: they go on without its vote, and no earlier round than "
+						 "this waits for it; it takes part as before"},
 	[CORE_EVENT_LEASE] = {RV_WARN, "lease",
 						  "has read text that is not leased to it, or counts more than its rounds have: its "
 						  "contribution does not count"},

@@ -1,4 +1,4 @@
-/* test_attack_audit.c: one of four workers lies as an owner (evil_worker.c): it sends everybody the
+/* test_attack_audit.c: one of four workers lies as an owner (evil.h): it sends everybody the
  * same wrong means, so that all votes agree. Audits catch, name and ban it, the run goes back to
  * before its lie and ends as the run without it. Real processes on loopback. */
 #include "tests/common/check.h"

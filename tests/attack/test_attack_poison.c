@@ -1,4 +1,4 @@
-/* test_attack_poison.c: one of four workers is malicious (evil_worker.c): what it does to the run
+/* test_attack_poison.c: one of four workers is malicious (evil.h): what it does to the run
  * without a limit on contributions, and with the default one; and who is named. Real processes on
  * loopback, a run of ten short rounds. */
 #include "tests/common/check.h"
@@ -14,8 +14,8 @@ static const char run_config[] =
 	"min-workers = 4\nsteps-per-round = 8\nrounds = 10\nwarmup-steps = 10\nlr = 0.003\n" E2E_PATIENT;
 
 /* Plays a run to its end with `more` in its configuration; worker EVIL does what
- * RIVULET_EVIL=`evil` says, or is honest (NULL). Returns the held-out loss that an honest worker
- * measures in the end. The coordinator still runs. */
+ * RIVULET_EVIL=`evil` says (evil.h), or is honest (NULL). Returns the held-out loss that an honest
+ * worker measures in the end. The coordinator still runs. */
 static double play(struct e2e *e, const char *more, const char *evil) {
 	char config[1024], env[128], dir[E2E_PATH];
 	(void)snprintf(config, sizeof config, "%s%s", run_config, more);

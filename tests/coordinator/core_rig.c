@@ -22,7 +22,7 @@ void rig_init(struct rig *r, uint32_t min_workers) {
 								  .grace_us = 5 * RIG_S,
 								  .liveness_us = 10 * RIG_S,
 								  .silent_us = 10 * RIG_S,
-								  .withheld_us = 1000 * RIG_S,
+								  .withheld_us = 4 * RIG_S,
 								  .chunk_bytes = 100,
 								  .suspect_gather_us = 1 * RIG_S,
 								  .round_tokens = RIG_MOST_TOKENS,

@@ -33,7 +33,7 @@
 struct sim_cli {
 	int64_t seeds, first_seed, seed, jobs, workers;
 	char faults[4096], bug[32], format[8], universe[256], save[256];
-	bool shrink, verbose, leases;
+	bool shrink, verbose, leases, liars;
 };
 
 #define FIELD(f) offsetof(struct sim_cli, f)
@@ -48,6 +48,8 @@ static const struct rv_option options[] = {
 	 "Workers of each universe, 33 to 1024: a few rounds in rows, with faults; 0: up to 32, by its seed.", "Many"},
 	{"leases", RV_OPT_BOOL, FIELD(leases), 0, "no", 0, 0, NULL,
 	 "Members read what the coordinator leases to them: no position of the text twice.", "Many"},
+	{"liars", RV_OPT_BOOL, FIELD(liars), 0, "no", 0, 0, NULL,
+	 "Up to a third of the members lie, to the end: no honest one is named, and the run ends.", "Many"},
 	{"shrink", RV_OPT_BOOL, FIELD(shrink), 0, "yes", 0, 0, NULL,
 	 "A universe that fails is run again with ever fewer faults.", "Many"},
 	{"seed", RV_OPT_INT, FIELD(seed), 0, "-1", -1, 1e15, NULL, "Only this universe; -1: many.", "One"},
@@ -76,6 +78,10 @@ bool rv_planted_bug(const char *name) {
 
 static bool has_bug(const struct sim_cli *o) {
 	return strcmp(o->bug, "none") != 0;
+}
+
+static struct sim_choice choice_of(const struct sim_cli *o, uint64_t seed) {
+	return (struct sim_choice){.seed = seed, .workers = (int)o->workers, .leases = o->leases, .liars = o->liars};
 }
 
 /* ---- the list of faults ---- */
@@ -119,6 +125,8 @@ static enum rv_err check(const void *opts, const struct rv_args *args, struct rv
 					   SIM_ORDINARY + 1, (int)SIM_MAX_WORKERS);
 	if (o->leases && o->save[0] != '\0')
 		return rv_fail(et, RV_E_INVALID, "save = %s: a file does not say that a universe has leases", o->save);
+	if (o->liars && (o->save[0] != '\0' || o->workers > 0))
+		return rv_fail(et, RV_E_INVALID, "liars: not with --save or --workers");
 	if (o->workers > 0 && o->save[0] != '\0')
 		return rv_fail(et, RV_E_INVALID, "save = %s: a file has no room for the faults of large universes", o->save);
 #ifndef RV_PLANTED_BUGS
@@ -136,6 +144,8 @@ static void replay_text(const struct sim_cli *o, uint64_t seed, const struct sim
 		n += snprintf(out + n, cap - (size_t)n, " --workers %d", (int)o->workers);
 	if (o->leases)
 		n += snprintf(out + n, cap - (size_t)n, " --leases");
+	if (o->liars)
+		n += snprintf(out + n, cap - (size_t)n, " --liars");
 	n += snprintf(out + n, cap - (size_t)n, " --faults ");
 	for (int i = 0; i < plan->n && (size_t)n < cap; i++)
 		if (plan->chosen[i])
@@ -240,6 +250,11 @@ static void tell_stats(struct rv_events *events, const struct sim_stats *sum) {
 		(unsigned long long)sum->given_away, (unsigned long long)sum->residuals, (unsigned long long)sum->clipped,
 		(unsigned long long)sum->sent_less, (unsigned long long)sum->named, (unsigned long long)sum->resynced,
 		(unsigned long long)sum->faded);
+	if (sum->wrongly_suspected > 0)
+		rv_event(events, RV_INFO, "wrongly_suspected",
+				 RV_FIELDS(rv_field_int("times", (int64_t)sum->wrongly_suspected)),
+				 "honest members were left out for an attempt %llu times, by the word of a liar",
+				 (unsigned long long)sum->wrongly_suspected);
 	rv_event(events, RV_INFO, "time",
 			 RV_FIELDS(rv_field_double("virtual_hours", (double)sum->virtual_us / 3600 / SIM_S),
 					   rv_field_int("events", (int64_t)sum->events),
@@ -268,8 +283,8 @@ static enum rv_err find_one(const struct sim_cli *o, struct sim_options *opt, st
 							struct rv_errtext *et) {
 	if (o->universe[0] != '\0')
 		return sim_kept_read(o->universe, opt, plan, et);
-	sim_universe_of((uint64_t)o->seed, (int)o->workers, opt, plan);
-	opt->leases = o->leases;
+	const struct sim_choice choice = choice_of(o, (uint64_t)o->seed);
+	sim_universe_of(&choice, opt, plan);
 	return choose_faults(o->faults, plan, et);
 }
 
@@ -312,8 +327,8 @@ static enum rv_err tell_end(const struct sim_cli *o, struct runner_result *r, st
 		return RV_OK;
 	struct sim_options opt;
 	struct sim_plan *plan = sim_alloc(sizeof *plan);
-	sim_universe_of(r->seed, (int)o->workers, &opt, plan);
-	opt.leases = o->leases;
+	const struct sim_choice choice = choice_of(o, r->seed);
+	sim_universe_of(&choice, &opt, plan);
 	enum rv_err e = tell_violation(o, &opt, r->why, plan, events, et);
 	free(plan);
 	RV_TRY(e);
@@ -332,6 +347,7 @@ static enum rv_err run_many(const struct sim_cli *o, struct rv_events *events, s
 							 .seeds = (uint64_t)o->seeds,
 							 .workers = (int)o->workers,
 							 .leases = o->leases,
+							 .liars = o->liars,
 							 .processes = processes,
 							 .bug = has_bug(o) ? o->bug : NULL};
 	struct runner_result *r = sim_alloc(sizeof *r);

@@ -38,6 +38,7 @@
  * sim_oracle*.c      what must hold at every step
  * sim_rosters.c      rosters, rows and columns as records and documents state them
  * sim_faults.c       carries the plan out, and heals
+ * sim_lies.c         members that lie to the coordinator, and what must not come of it
  * sim_expect.c       what a planted universe demands of its end
  * sim_universe.c     the safety and the liveness phase
  * sim_kept.c         universes in files
@@ -106,6 +107,7 @@ struct sim_stats {
 	uint64_t clipped;                /* chunks of committed contributions */
 	uint64_t sent_less;              /* of these, coarser ones and parts */
 	uint64_t named, resynced, faded; /* workers with a flipped bit */
+	uint64_t wrongly_suspected;      /* honest members, for an attempt each, where only liars are at work */
 	uint64_t trace;                  /* a hash over all events: equal for equal seeds */
 	int64_t virtual_us;
 	int64_t recovery_us; /* the longest from healing to the end of a run */
@@ -140,6 +142,8 @@ struct sim {
 	int liar;          /* host; SIM_NOBODY: none */
 	int false_address; /* host that states addresses of others; SIM_NOBODY: none */
 	int withholder, ghost, accuser, impostor, impersonated;
+	uint32_t lies[SIM_ORDINARY];    /* by host: the set of enum sim_lie that it states */
+	int64_t next_drip_us;           /* of a withholder that drips */
 	uint64_t refuses[SIM_ORDINARY]; /* by host: the set of those with which it lets no link come up */
 	bool had_impostor, had_shared_home;
 	uint32_t false_relays; /* set of those that were false at some time */
@@ -204,6 +208,14 @@ void faults_aim(struct sim *s, int host, uint32_t weight, int64_t lasts_us);
 void faults_heal(struct sim *s);
 /* Something that planted faults may wait for begins at a host, and lasts so long. */
 void faults_on(struct sim *s, int host, enum sim_on what, uint64_t round, int64_t lasts_us);
+
+/* sim_lies.c */
+/* Changes a worker's report to what its owner states. */
+void lies_report(const struct sim_worker *w, struct report *rep);
+/* Returns true if the host is in the hands of an attacker. */
+bool lies_at(const struct sim *s, int host);
+/* Judges an event of the coordinator's core where only liars are at work. */
+void lies_judge(struct sim *s, const struct core_event *ev);
 
 /* sim_expect.c: what planted universes demand */
 /* Returns the row of a name, or -1. */

@@ -306,8 +306,7 @@ static void hear_events(struct sim *s) {
 		s->events[ev.type][event_host(s, ev.member)]++;
 		if (ev.type == CORE_EVENT_DIVERGED)
 			oracle_named(s, ev.member);
-		if (ev.type == CORE_EVENT_TOKENS || ev.type == CORE_EVENT_WRONG_SIZE)
-			sim_fail(s, "an honest member %u is named (event %u)", ev.member, ev.type);
+		lies_judge(s, &ev);
 		if (ev.type == CORE_EVENT_APART)
 			sim_say(s, SIM_COORDINATOR, "members %u and %u do not reach each other", ev.other, ev.member);
 		if (ev.type == CORE_EVENT_SUSPECTED)

@@ -14,6 +14,7 @@ static const struct {
 	{"overdue", CORE_EVENT_OVERDUE, 0},
 	{"excluded", CORE_EVENT_EXCLUDED, 0},
 	{"in_vain", CORE_EVENT_IN_VAIN, 0},
+	{"mute", CORE_EVENT_MUTE, 0},
 	{"rests", CORE_EVENT_RESTS, 0},
 	{"disagreed", CORE_EVENT_DISAGREED, 0},
 	{"apart", CORE_EVENT_APART, 0},

@@ -396,6 +396,10 @@ static void start_lasting(struct sim *s, int number) {
 		sim_cut(s, f->peer, f->host, true);
 		s->stats.faults[f->kind]++;
 		break;
+	case FAULT_CLAIMER:
+		s->lies[f->host] |= UINT32_C(1) << (int)f->amount;
+		s->stats.faults[f->kind]++;
+		break;
 	case FAULT_RELAY_DROPS:
 		s->relays[0].drops = f->amount;
 		s->false_relays |= 1;
@@ -427,6 +431,7 @@ void faults_start(struct sim *s) {
 	memset(s->plan->committed_us, 0, sizeof s->plan->committed_us);
 	s->liar = s->flip_victim = s->withholder = s->ghost = s->accuser = s->impostor = s->false_address = SIM_NOBODY;
 	memset(s->refuses, 0, sizeof s->refuses);
+	memset(s->lies, 0, sizeof s->lies);
 	for (int h = 0; h < SIM_HOSTS; h = sim_next_host(s, h))
 		s->next_aimed[h] = next_aimed_at(s, h, 0);
 	for (int i = 0; i < s->plan->n; i++) {
@@ -445,6 +450,15 @@ void faults_start(struct sim *s) {
 	}
 }
 
+/* Liars of a universe of liars lie on. */
+static void stop_lying(struct sim *s) {
+	if (s->opt.liars)
+		return;
+	s->liar = s->withholder = s->ghost = s->accuser = s->impostor = s->false_address = SIM_NOBODY;
+	memset(s->refuses, 0, sizeof s->refuses);
+	memset(s->lies, 0, sizeof s->lies);
+}
+
 void faults_heal(struct sim *s) {
 	s->healed = true;
 	s->healed_us = s->now_us;
@@ -452,8 +466,7 @@ void faults_heal(struct sim *s) {
 	s->net.http_loss = s->net.http_doubling = s->net.http_echo = 0;
 	if (s->impostor != SIM_NOBODY && s->workers[s->impostor].life != 0)
 		worker_crash(s, s->impostor, false);
-	s->liar = s->withholder = s->ghost = s->accuser = s->impostor = s->false_address = SIM_NOBODY;
-	memset(s->refuses, 0, sizeof s->refuses);
+	stop_lying(s);
 	sim_cut_nothing(s);
 	for (int r = 0; r < s->opt.relay; r++) {
 		relay_start(s, r);

@@ -115,8 +115,22 @@ static bool pull(struct sim_worker *w, int index, bool bulk, struct reduce_msg *
 	return bulk ? grid_send(w->reduce, now_us, index, m) : grid_send_control(w->reduce, now_us, index, m);
 }
 
+/* One that drips gives a chunk, to whom it may be, when others are about to lose patience. */
+static bool drip(struct sim_worker *w, int index, bool bulk, struct reduce_msg *m) {
+	enum { EVERY_US = 1900 * SIM_MS }; /* three quarters of silence_us (sim_peers.c) */
+	struct sim *s = w->sim;
+	const bool any = pull(w, index, bulk && s->now_us >= s->next_drip_us, m);
+	if (any && (m->type == REDUCE_SCATTER || m->type == REDUCE_GATHER))
+		s->next_drip_us = s->now_us + EVERY_US;
+	if (any && m->type == REDUCE_PING)
+		m->waiting = 1;
+	return any;
+}
+
 bool liars_pull(struct sim_worker *w, int index, bool bulk, struct reduce_msg *m) {
 	const struct sim *s = w->sim;
+	if (w->host == s->withholder && s->withheld == WITHHELD_DRIP)
+		return drip(w, index, bulk, m);
 	bool any = pull(w, index, bulk, m);
 	if (w->host != s->withholder)
 		return any;

@@ -142,6 +142,17 @@ static void choose_rows(struct sim_options *o) {
 		o->slowest_bytes_per_s *= 4;
 }
 
+void sim_options_with_liars(struct sim_options *o) {
+	enum { STREAM = 63, LEAST_WORKERS = 4 };
+	struct rv_rng r = rv_rng_of(o->seed, STREAM);
+	o->liars = true;
+	o->calm = o->hasty = false;
+	o->relay = 0;
+	if (o->n_workers < LEAST_WORKERS)
+		o->n_workers = LEAST_WORKERS + (int)rv_rng_below(&r, 4);
+	o->min_workers = 1 + (uint32_t)rv_rng_below(&r, (uint64_t)(o->n_workers - sim_liars(o)));
+}
+
 struct sim_options sim_options_of(uint64_t seed) {
 	struct rv_rng r = rv_rng_of(seed, 1);
 	struct sim_options o = {.seed = seed};

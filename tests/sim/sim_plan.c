@@ -15,6 +15,7 @@ const char *const sim_fault_names[SIM_FAULT_KINDS] = {[FAULT_HTTP_LOSS] = "http_
 													  [FAULT_GHOST] = "ghost",
 													  [FAULT_ACCUSER] = "accuser",
 													  [FAULT_REFUSER] = "refuser",
+													  [FAULT_CLAIMER] = "claimer",
 													  [FAULT_IMPOSTOR] = "impostor",
 													  [FAULT_RELAY_DROPS] = "relay_drops",
 													  [FAULT_NAT] = "nat",
@@ -48,6 +49,9 @@ const char *const sim_fault_names[SIM_FAULT_KINDS] = {[FAULT_HTTP_LOSS] = "http_
 													  [FAULT_RELAY_BREAKS] = "relay_breaks",
 													  [FAULT_RELAY_SLOW] = "relay_slow",
 													  [FAULT_ROLLBACK] = "rolled_back"};
+
+const char *const sim_lie_names[SIM_LIES] = {"tokens", "chunks", "ahead", "digest",      "full_hash", "chain", "fast",
+											 "slow",   "behind", "apart", "accuses_all", "proven",    "disk"};
 
 const char *const sim_on_names[SIM_ONS] = {"nothing", "roster",   "commit",  "rollback", "attempt",
 										   "log",     "snapshot", "replica", "term"};
@@ -298,6 +302,48 @@ static void plan_troublemakers(struct sim_plan *p, const struct sim_options *o) 
 	}
 }
 
+/* ---- members that lie (--liars) ---- */
+
+int sim_liars(const struct sim_options *o) {
+	struct rv_rng r = rv_rng_of(o->seed, 61);
+	const int most = (o->n_workers - 1) / 3;
+	return most > 0 ? 1 + (int)rv_rng_below(&r, (uint64_t)most) : 0;
+}
+
+static bool has_kind(const struct sim_plan *p, enum sim_fault_kind kind) {
+	for (int i = 0; i < p->n; i++)
+		if (p->faults[i].kind == kind)
+			return true;
+	return false;
+}
+
+static void plan_lie(struct sim_plan *p, const struct sim_options *o, struct rv_rng *r, uint16_t host) {
+	static const enum sim_fault_kind others[] = {FAULT_WITHHOLDER, FAULT_GHOST, FAULT_ACCUSER};
+	enum { OTHERS = sizeof others / sizeof others[0], MEANS = WITHHELD_MEANS + 1 };
+	const uint64_t which = rv_rng_below(r, SIM_LIES + OTHERS), withheld = rv_rng_below(r, MEANS + 1);
+	const enum sim_fault_kind kind = which < OTHERS ? others[which] : FAULT_CLAIMER;
+	if (kind != FAULT_CLAIMER && has_kind(p, kind))
+		return;
+	struct sim_fault *f = append(p, kind);
+	if (f == NULL)
+		return;
+	f->host = host;
+	f->amount = kind == FAULT_CLAIMER ? (double)(which - OTHERS) : withheld == MEANS ? WITHHELD_DRIP : (double)withheld;
+	f->amount = kind == FAULT_WITHHOLDER && in_rows(o) ? draw_withheld(r, o) : f->amount;
+}
+
+/* Up to a third of the members, in up to three ways each. */
+static void plan_liars(struct sim_plan *p, const struct sim_options *o) {
+	enum { STREAM = 62, WAYS = 3 };
+	struct rv_rng r = rv_rng_of(o->seed, STREAM);
+	uint64_t hosts = 0;
+	while (__builtin_popcountll(hosts) < sim_liars(o))
+		hosts |= 1ull << draw_worker(&r, o);
+	for (uint16_t h = 0; h < o->n_workers; h++)
+		for (uint64_t n = hosts >> h & 1 ? 1 + rv_rng_below(&r, WAYS) : 0; n > 0; n--)
+			plan_lie(p, o, &r, h);
+}
+
 /* Each worker has a home of some kind, or shares that of the one before. */
 static void plan_homes(struct sim_plan *p, const struct sim_options *o, struct rv_rng *r) {
 	for (int h = 0; h < o->n_workers;) {
@@ -380,6 +426,10 @@ void sim_plan_of(const struct sim_options *o, struct sim_plan *p) {
 	if (o->calm)
 		return;
 	struct rv_rng r = rv_rng_of(o->seed, 3);
+	if (o->liars) {
+		plan_liars(p, o);
+		return;
+	}
 	plan_lasting(p, o, &r);
 	plan_hour(p, o, &r);
 	plan_flips(p, o, &r);
@@ -395,9 +445,13 @@ void sim_plan_of(const struct sim_options *o, struct sim_plan *p) {
 	spare_the_last_copy(p);
 }
 
-void sim_universe_of(uint64_t seed, int n_workers, struct sim_options *opt, struct sim_plan *plan) {
-	*opt = n_workers == 0 ? sim_options_of(seed) : sim_options_large(seed, n_workers);
-	(n_workers == 0 ? sim_plan_of : sim_plan_large)(opt, plan);
+void sim_universe_of(const struct sim_choice *choice, struct sim_options *opt, struct sim_plan *plan) {
+	const bool large = choice->workers > 0;
+	*opt = large ? sim_options_large(choice->seed, choice->workers) : sim_options_of(choice->seed);
+	opt->leases = choice->leases;
+	if (choice->liars)
+		sim_options_with_liars(opt);
+	(large ? sim_plan_large : sim_plan_of)(opt, plan);
 }
 
 /* ---- for people ---- */
@@ -430,6 +484,10 @@ void sim_fault_text(const struct sim_fault *f, char *out, size_t cap) {
 	else if (f->kind > FAULT_HOME)
 		(void)snprintf(when, sizeof when, "at %.3f s", (double)f->at_us / SIM_S);
 	int n = snprintf(out, cap, "%s: %s", when, sim_fault_names[f->kind]);
+	const bool member = f->kind == FAULT_LIAR || f->kind == FAULT_WITHHOLDER || f->kind == FAULT_GHOST ||
+						f->kind == FAULT_ACCUSER || f->kind == FAULT_REFUSER || f->kind == FAULT_IMPOSTOR;
+	if (member)
+		n += snprintf(out + n, cap - (size_t)n, " %s", host);
 	if (f->kind > FAULT_HOME && f->set == 0 && f->kind != FAULT_BLACKOUT)
 		n += snprintf(out + n, cap - (size_t)n, " %s", host);
 	if (f->kind == FAULT_LINK || f->kind == FAULT_ONE_WAY || f->kind == FAULT_PAIR || f->kind == FAULT_POSTHUMOUS ||
@@ -441,6 +499,8 @@ void sim_fault_text(const struct sim_fault *f, char *out, size_t cap) {
 		n += snprintf(out + n, cap - (size_t)n, " %s%s%s%s%s", sim_home_names[(int)f->amount],
 					  f->moment & HOME_RESETS ? ", resets" : "", f->moment & HOME_HAIRPINS ? ", hairpins" : "",
 					  f->moment & HOME_MOVES ? ", other ports" : "", f->moment & HOME_V6 ? ", IPv6 too" : "");
+	else if (f->kind == FAULT_CLAIMER)
+		n += snprintf(out + n, cap - (size_t)n, " %s: %s", host, sim_lie_names[(int)f->amount]);
 	else if (f->kind == FAULT_FALSE_RELAY)
 		n += snprintf(out + n, cap - (size_t)n, " %d %s", f->peer, sim_falsehood_names[(int)f->amount]);
 	else if (f->amount != 0)

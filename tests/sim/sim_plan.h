@@ -23,8 +23,28 @@ enum sim_withheld {
 	WITHHELD_COLUMN_MEANS,
 	WITHHELD_COLUMN_LIKENESS,
 	WITHHELD_LIKENESS_OF_ONE, /* nothing, but one peer gets another mean */
+	WITHHELD_DRIP,            /* nothing, but a chunk at a time: the next just before it would count as stalled */
 	SIM_WITHHELD
 };
+
+/* What a FAULT_CLAIMER states in its reports (sim_lies.c). */
+enum sim_lie {
+	LIE_TOKENS,      /* more tokens than it can have trained on */
+	LIE_CHUNKS,      /* another number of chunks */
+	LIE_AHEAD,       /* a later round */
+	LIE_DIGEST,      /* a vote for a digest that nobody holds */
+	LIE_FULL_HASH,   /* another full state */
+	LIE_CHAIN,       /* another state hash */
+	LIE_FAST,        /* a line that nobody has */
+	LIE_SLOW,        /* a line of 1 byte/s */
+	LIE_BEHIND,      /* it fetches the run's first round, for ever */
+	LIE_APART,       /* it reaches nobody */
+	LIE_ACCUSES_ALL, /* in each attempt all others */
+	LIE_PROVEN,      /* its disk proves whatever the run is at */
+	LIE_DISK,        /* its disk is full */
+	SIM_LIES
+};
+extern const char *const sim_lie_names[SIM_LIES];
 
 enum sim_fault_kind {
 	/* the whole safety phase */
@@ -38,6 +58,7 @@ enum sim_fault_kind {
 	FAULT_RELAY_DROPS,   /* the relay does not send `amount`, a share, of its frames */
 	FAULT_ACCUSER,       /* `host` accuses one of those that it deals with, in each attempt another one */
 	FAULT_REFUSER,       /* `host` lets no link with `peer` come up, and does not say so */
+	FAULT_CLAIMER,       /* `host` lies to the coordinator; `amount`: enum sim_lie */
 	FAULT_NAT,           /* each of `set` has a home that nobody can dial; never heals, as the next */
 	FAULT_FALSE_ADDRESS, /* `host` states addresses that are nobody's */
 	FAULT_FALSE_RELAY,   /* the relay `peer` is in the hands of an attacker: `amount` (enum sim_falsehood) */
@@ -157,6 +178,7 @@ struct sim_options {
 	double capped;             /* share of its line that a worker may use for what it sends; 0: all */
 	size_t chunk_elems;
 	bool leases; /* members read what is leased to them (--leases) */
+	bool liars;  /* up to a third of the members lie (--liars) */
 };
 
 /* sim_options.c */
@@ -165,13 +187,23 @@ struct sim_options sim_options_of(uint64_t seed);
 /* sim_large.c */
 struct sim_options sim_options_large(uint64_t seed, int n_workers);
 void sim_plan_large(const struct sim_options *opt, struct sim_plan *out);
+/* Makes a universe one of liars: large enough, and with enough honest members. */
+void sim_options_with_liars(struct sim_options *o);
 /* "seed 7: 4 workers (at least 2), ..." */
 void sim_options_text(const struct sim_options *opt, char *out, size_t cap);
 
 /* sim_plan.c */
 void sim_plan_of(const struct sim_options *opt, struct sim_plan *out); /* everything is chosen */
-/* Both, for a universe of so many workers; 0: as many as the seed says. */
-void sim_universe_of(uint64_t seed, int n_workers, struct sim_options *opt, struct sim_plan *plan);
+/* What is chosen of a universe beside its seed. */
+struct sim_choice {
+	uint64_t seed;
+	int workers; /* 0: as many as the seed says */
+	bool leases, liars;
+};
+/* Both. */
+void sim_universe_of(const struct sim_choice *choice, struct sim_options *opt, struct sim_plan *plan);
+/* Returns how many members of a universe with liars lie. */
+int sim_liars(const struct sim_options *o);
 /* "at 12.345 s w3 is frozen for 2.0 s" */
 void sim_fault_text(const struct sim_fault *f, char *out, size_t cap);
 

@@ -64,6 +64,7 @@ void sim_stats_add(struct sim_stats *sum, const struct sim_stats *one) {
 	sum->named += one->named;
 	sum->resynced += one->resynced;
 	sum->faded += one->faded;
+	sum->wrongly_suspected += one->wrongly_suspected;
 	sum->virtual_us += one->virtual_us;
 	sum->recovery_us = one->recovery_us > sum->recovery_us ? one->recovery_us : sum->recovery_us;
 	sum->trace += one->trace;
@@ -94,8 +95,9 @@ static void run_lane(const struct runner_job *job, struct shared *sh, struct lan
 			return;
 		struct sim_options opt;
 		struct sim_stats one;
-		sim_universe_of(seed, job->workers, &opt, &lane->plan);
-		opt.leases = job->leases;
+		const struct sim_choice choice = {
+			.seed = seed, .workers = job->workers, .leases = job->leases, .liars = job->liars};
+		sim_universe_of(&choice, &opt, &lane->plan);
 		atomic_store(&lane->seed, seed);
 		if (!sim_run(&opt, &lane->plan, false, &one, lane->why)) {
 			lane->failed = true;

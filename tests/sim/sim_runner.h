@@ -10,6 +10,7 @@ struct runner_job {
 	uint64_t first_seed, seeds;
 	int workers; /* of each universe; 0: by its seed */
 	bool leases; /* sim_options.leases */
+	bool liars;  /* sim_options.liars */
 	int processes;
 	const char *bug; /* planted; NULL: none */
 };

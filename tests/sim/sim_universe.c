@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LIVENESS_BOUND_US = 300 * SIM_S };
+/* Where liars lie on, a round may take so long beside that. */
+enum { LIVENESS_BOUND_US = 300 * SIM_S, LIARS_ROUND_US = 20 * SIM_S };
 
 /* ---- small services ---- */
 
@@ -248,7 +249,7 @@ static bool has_finished(const struct sim *s, const struct sim_worker *w) {
 
 static bool all_finished(const struct sim *s) {
 	for (int h = 0; h < s->opt.n_workers; h++)
-		if (!has_finished(s, &s->workers[h]))
+		if (!(s->opt.liars && lies_at(s, h)) && !has_finished(s, &s->workers[h]))
 			return false;
 	return s->coordinator.core != NULL;
 }
@@ -280,7 +281,7 @@ static void demand_the_end(struct sim *s, int64_t from_us) {
 		bool in_the_last = s->oracle.in_last[h];
 		const struct sim_worker *w = &s->workers[h];
 		uint64_t round = w->done ? w->done_round : w->global.round;
-		if (round != s->opt.rounds)
+		if (round != s->opt.rounds && !(s->opt.liars && lies_at(s, h)))
 			sim_fail(s, "w%d ended at round %llu", h, (unsigned long long)round);
 		if (s->opt.hasty && s->opt.calm && !in_the_last)
 			sim_fail(s, "w%d was there, and is not in the last round: it did not catch up", h);
@@ -302,7 +303,7 @@ bool sim_run(const struct sim_options *opt, struct sim_plan *plan, bool verbose,
 	int64_t healed_us = s->now_us;
 	if (!s->failed && !all_finished(s)) {
 		faults_heal(s);
-		run_until(s, healed_us + LIVENESS_BOUND_US);
+		run_until(s, healed_us + LIVENESS_BOUND_US + (s->opt.liars ? (int64_t)s->opt.rounds * LIARS_ROUND_US : 0));
 	}
 	demand_the_end(s, healed_us);
 	if (!s->failed)

@@ -52,6 +52,7 @@ static void send_report(void *ctx, struct report *rep) {
 			report_add_path(rep, members[i], (uint8_t)peers_path(w->mesh, members[i]));
 	if (w->host == s->accuser)
 		accuse_one(w, rep);
+	lies_report(w, rep);
 	control_client_report(w->control, rep);
 }
 

@@ -1,0 +1,124 @@
+"""attacked_run.py: a coordinator and workers as real processes on loopback, some of them malicious
+(tests/attack/evil.h), for ./dev attack and bench/poison.py."""
+import json, os, random, re, shutil, signal, string, subprocess, sys, tempfile, time
+
+RANDOM_TEXT = "--data"  # an honest program that was given random letters to train on
+
+# Events by which the coordinator names a member as the cause of something.
+BLAMED = {"suspected", "overdue", "mute", "excluded", "disagreed", "diverged", "wrong_chain", "wrong_size", "in_vain", "ahead",
+          "tokens", "lease", "outlier_loss", "outlier_clipped", "outlier_cosine", "banned", "audit_lied", "audit_false"}
+
+
+class Run:
+    """A coordinator and its workers in a directory of their own."""
+
+    def __init__(self, binaries, text, config, patience_s=180):
+        self.bin, self.text, self.processes, self.patience_s = binaries, text, [], patience_s
+        self.dir = tempfile.mkdtemp(prefix="rivulet-attacked-")
+        args = [f"--{k}={v}" for k, v in config.items()]
+        self.tool("new-run", "--dir", self.path("run"), *args)
+
+    def path(self, name):
+        return os.path.join(self.dir, name)
+
+    def tool(self, *args):
+        out = subprocess.run([os.path.join(self.bin, "rivulet-coordinator"), *args], capture_output=True, text=True)
+        if out.returncode != 0:
+            sys.exit(f"rivulet-coordinator {args[0]}: {out.stderr.strip()}")
+        return out.stdout
+
+    def start(self, name, *args, env=None):
+        log = open(self.path(name + ".log"), "w")
+        p = subprocess.Popen(args, stdout=log, stderr=log, env={**os.environ, "OMP_WAIT_POLICY": "passive", **(env or {})})
+        self.processes.append(p)
+        return p
+
+    def serve(self):
+        self.start("coordinator", os.path.join(self.bin, "rivulet-coordinator"), "serve", "--dir", self.path("run"),
+                   "--listen", "127.0.0.1:0")
+        self.wait(lambda: os.path.exists(self.path("run/listen")), "the coordinator listens")
+
+    def join(self, i, evil=None, program=None):
+        """Starts worker i and waits for its join. evil: what RIVULET_EVIL says; or RANDOM_TEXT."""
+        link = re.search(r"rivulet://[^\s\"]+", self.tool("invite", "--dir", self.path("run"))).group(0)
+        text, evil = (self.random_text(), None) if evil == RANDOM_TEXT else (self.text, evil)
+        program = program or ("rivulet-worker-evil" if evil else "rivulet-worker")
+        where = self.path(f"w{i}")
+        p = self.start(f"w{i}", os.path.join(self.bin, program), link, "--yes", "--dir", where, "--data", text,
+                       "--threads", "1", "--eval-every", "1", env={"RIVULET_EVIL": evil} if evil else None)
+        self.wait(lambda: os.path.exists(os.path.join(where, "run.conf")), f"worker {i} joins")
+        return p
+
+    def random_text(self):
+        """As many letters as the text has bytes, of one seed."""
+        path = self.path("random.txt")
+        letters = random.Random(1).choices(string.ascii_letters + " ", k=os.path.getsize(self.text))
+        with open(path, "w") as f:
+            f.write("".join(letters))
+        return path
+
+    def wait(self, done, what, seconds=None):
+        if not self.comes(done, seconds or self.patience_s):
+            sys.exit(f"timeout: {what}; logs are in {self.dir}")
+
+    def comes(self, done, seconds):
+        end = time.monotonic() + seconds
+        while not done():
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.02)
+        return True
+
+    def close(self, keep=False):
+        for p in self.processes:
+            if p.poll() is None:
+                p.send_signal(signal.SIGKILL)
+            p.wait()
+        if not keep:
+            shutil.rmtree(self.dir)
+
+    # ---- what came of it ----
+
+    def lines(self, name, key, values):
+        """The JSON objects of a file whose `key` is one of `values`."""
+        found = []
+        if not os.path.exists(self.path(name)):
+            return found
+        with open(self.path(name)) as f:
+            for line in f:
+                try:
+                    o = json.loads(line)
+                except ValueError:
+                    continue
+                if o.get(key) in values:
+                    found.append(o)
+        return found
+
+    def evaluations(self, i=0):
+        """Held-out losses of worker i, by round."""
+        return [o["loss"] for o in self.lines(f"w{i}/metrics.jsonl", "kind", {"eval"}) if o["loss"] is not None]
+
+    def lost_attempts(self):
+        """Rosters that were not committed, of all rounds."""
+        latest = {}
+        for i in range(len(self.processes) - 1):
+            for o in self.lines(f"w{i}.log", "event", {"attempt"}):
+                latest[o["round"]] = max(latest.get(o["round"], 1), o["attempt"])
+        return sum(n - 1 for n in latest.values())
+
+    def bytes_sent(self, i=0):
+        """Bytes that worker i has sent to its peers."""
+        rounds = self.lines(f"w{i}/metrics.jsonl", "kind", {"round"})
+        return rounds[-1]["bytes_sent"] if rounds else 0
+
+    def blamed(self):
+        """[(time, event, member)] of the coordinator's log, in order."""
+        found = []
+        for o in self.lines("coordinator.log", "event", BLAMED):
+            found += [(o["t"], o["event"], int(n)) for n in re.findall(r"\bmembers? (\d+)", o.get("text", ""))[:1]]
+        return found
+
+    def first_event(self, name, events):
+        """The time of the first of these events in a log; None: there is none."""
+        found = self.lines(name, "event", events)
+        return found[0]["t"] if found else None

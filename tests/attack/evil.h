@@ -1,0 +1,48 @@
+/* evil.h: what RIVULET_EVIL tells the patched programs of these tests to do. It is a list of
+ * name=value, separated by commas:
+ *
+ * Its contributions and means (evil_training.c):
+ *   from=R,until=R  its contributions are its own before round `from`, and from round `until` on
+ *   scale=S         its outer gradient, times S
+ *   noise=F         noise of F times its norm, in its place
+ *   zero=1          zeros in its place
+ *   stale=1         what it gave in the first of these rounds, again and again
+ *   half=1          its own in rounds with even numbers, zeros in the others
+ *   mean=S          means of the chunks that it owns, times S; everybody gets the same bytes
+ *   last=K          in the lab: the replicas of the last K shares of the text do so, and no others
+ *
+ * Its reports (evil_reports.c), from round `lies_from` on (0):
+ *   tokens=T        they claim T tokens
+ *   loss=L          they claim a loss of L
+ *   chunks=N        they claim that the vector has N chunks
+ *   rate=B          they claim a line of B bytes/s
+ *   ghost=1         they claim that it trains, for ever
+ *   behind=1        they claim that it fetches the run's first round, for ever
+ *   ahead=K         they claim to be K rounds further
+ *   suspects=N      they accuse N members in each attempt, in turn, of roster=R (4)
+ *   digest=1        they vote for a digest that nobody holds
+ *   state=1         they claim another full state
+ *   apart=1         they claim that it reaches nobody
+ *   measured=1      they claim that every contribution was clipped and points the other way
+ *   reads=K         they claim to have read K times what it was given to read
+ *   moves=1         they claim another port each time
+ *   candidates=K@A;K@A...  they name address A of kind K (enum candidate_kind) beside the first,
+ *                   with a signature of its own making
+ *
+ * What it sends to peers (evil_links.c), from round `lies_from` on (0):
+ *   withhold=W      no contributions (1), no means (2), neither (3); its PINGs say that it waits
+ *   unlike=1        each peer gets another mean */
+#ifndef RV_TESTS_ATTACK_EVIL_H
+#define RV_TESTS_ATTACK_EVIL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Returns the text of `name`, up to the list's end or a comma; NULL: it is not there. */
+const char *evil_text(const char *name);
+/* Returns whether the list has `name`, and its value. */
+bool evil(const char *name, double *value);
+/* Returns whether the list has `name`, and lies have begun in this round. */
+bool evil_lies(const char *name, uint64_t round, double *value);
+
+#endif

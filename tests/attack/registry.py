@@ -1,0 +1,77 @@
+"""registry.py: the attacks that ./dev attack carries out: one line each. Add a line, and what it does
+to tests/attack/evil.h, or a program of its own.
+
+row       of the table in docs/security.md, or "own" for one that was not in it
+evil      what RIVULET_EVIL says to rivulet-worker-evil (evil.h), or RANDOM_TEXT
+program   another patched worker that does it, with RIVULET_EVIL or without
+config    more of the run's configuration, for the honest run beside it too
+cheats    what it does to training: "weights" (contributions), "means", or nothing: then the lab has it too,
+          if it cheats with weights
+names     how the attacker is to be named: the events of the coordinator's log, one of them; () if it
+          costs the run nothing, so that nobody need be named
+missing   why it is not held off yet; the attack is carried out and shown all the same, and fails nothing
+short     it is in `./dev test` too
+"""
+from collections import namedtuple
+
+from attacked_run import RANDOM_TEXT
+
+Attack = namedtuple("Attack", "name row evil program config cheats names missing short")
+
+OUTLIERS = ("outlier_cosine", "outlier_clipped", "outlier_loss")
+AUDITED = {"audit-chunks": 8, "audit-rollback": "true"}
+PROOFS = ("audit_lied", "banned")
+STALLS = ("suspected", "overdue", "excluded", "mute")
+
+
+def attack(name, row, evil=None, program=None, config=None, cheats="", names=(), missing="", short=False):
+    return Attack(name, row, evil, program, config or {}, cheats, names, missing, short)
+
+
+ATTACKS = [
+    # contributions
+    attack("x10", 6, "scale=10", cheats="weights", names=OUTLIERS),
+    attack("x100", 6, "scale=100", cheats="weights", names=OUTLIERS),
+    attack("x1000", 6, "scale=1000", cheats="weights", names=OUTLIERS),
+    attack("x-1", 7, "scale=-1", cheats="weights", names=OUTLIERS),
+    attack("x-4", 7, "scale=-4", cheats="weights", names=OUTLIERS),
+    attack("noise of its norm", 8, "noise=1", cheats="weights", names=OUTLIERS),
+    attack("noise x10", 8, "noise=10", cheats="weights", names=OUTLIERS),
+    attack("zeros", 8, "zero=1", cheats="weights", names=OUTLIERS),
+    attack("stale", 8, "stale=1", cheats="weights", names=OUTLIERS),
+    attack("one late round x100", 9, "scale=100,from=8,until=9", cheats="weights"),
+    attack("random letters as its text", 10, RANDOM_TEXT, names=OUTLIERS),
+    attack("x-4 and 1000 times the tokens", 12, "scale=-4,tokens=1024000", config={"weight-by-tokens": "true"},
+           cheats="weights", names=("tokens", *OUTLIERS)),
+    attack("rides free every other round", "own", "half=1", cheats="weights"),
+    # means
+    attack("means x64", 11, "mean=64", config=AUDITED, cheats="means", names=PROOFS),
+    attack("means x-1", 11, "mean=-1", config=AUDITED, cheats="means", names=PROOFS),
+    attack("means x1e30", "own", "mean=1e30", cheats="means", names=STALLS),
+    attack("means of NaN", "own", program="rivulet-worker-spoiler", cheats="means", names=STALLS),
+    attack("another mean for each peer", 4, "unlike=1", cheats="means", names=PROOFS,
+           missing="until owners sign their means"),
+    # reports
+    attack("tokens 2^62", 1, "tokens=4611686018427387904", names=("tokens",), short=True),
+    attack("7 chunks", 2, "chunks=7", names=("wrong_size",)),
+    attack("loss 3.3e38", 13, "loss=3.3e38", names=OUTLIERS),
+    attack("accuses one", 14, "suspects=1", names=STALLS, short=True),
+    attack("accuses all", 14, "suspects=64", names=STALLS),
+    attack("votes for what nobody holds", 15, "digest=1", names=("disagreed",), short=True),
+    attack("claims another full state", 15, "state=1", config={"snapshot-every": 2}, names=("diverged",)),
+    attack("trains for ever", 17, "ghost=1", names=("in_vain",)),
+    attack("claims a later round", 18, "ahead=3", names=("ahead",)),
+    attack("moves at every report", 20, "moves=1"),
+    attack("a line of 1e15 bytes/s", "own", "rate=1000000000000000"),
+    attack("a line of 1 byte/s", "own", "rate=1"),
+    attack("a line of 1 byte/s where slow members rest", "own", "rate=1", config={"slow-members": "skip"}),
+    attack("fetches the first round for ever", "own", "behind=1"),
+    attack("reaches nobody", "own", "apart=1"),
+    attack("lies about what it measured", "own", "measured=1"),
+    # what it sends
+    attack("withholds contributions, its PINGs rise", 5, "withhold=1", names=STALLS),
+    attack("withholds means, its PINGs rise", 5, "withhold=2", names=STALLS),
+    attack("withholds all", 16, "withhold=3", names=STALLS),
+    attack("one byte a second", 16, program="rivulet-worker-drip", names=STALLS),
+    attack("fetches for ever", 22, program="rivulet-worker-greedy"),
+]

@@ -1,0 +1,116 @@
+/* sim_lies.c: members that lie to the coordinator (FAULT_CLAIMER), and what must not come of it.
+ * The worker itself is honest: only its reports are not. */
+#include "sim.h"
+
+#include <string.h>
+
+enum { FASTEST = INT32_MAX, SLOWEST = 1 };
+
+static bool lies(const struct sim *s, int host, enum sim_lie lie) {
+	return host >= 0 && host < SIM_ORDINARY && (s->lies[host] >> lie & 1) != 0;
+}
+
+bool lies_at(const struct sim *s, int host) {
+	if (host < 0 || host >= SIM_ORDINARY)
+		return false;
+	return s->lies[host] != 0 || host == s->withholder || host == s->ghost || host == s->accuser || host == s->liar;
+}
+
+/* ---- what it states ---- */
+
+static void lie_about_the_attempt(const struct sim_worker *w, struct report *rep) {
+	const struct sim *s = w->sim;
+	const bool reduces = rep->phase == WORKER_REDUCING || rep->phase == WORKER_VOTED;
+	if (lies(s, w->host, LIE_ACCUSES_ALL) && reduces && w->reduce != NULL) {
+		rep->phase = WORKER_REDUCING;
+		rep->n_suspects = 0;
+		for (int i = 0, n = grid_peers(w->reduce); i < n && rep->n_suspects < NET_MAX_ROW; i++)
+			if (grid_member(w->reduce, i) != s->oracle.member_of[w->host])
+				rep->suspects[rep->n_suspects++] = grid_place(w->reduce, i);
+		for (int i = 1; i < rep->n_suspects; i++) /* places ascend, each once */
+			for (int k = i; k > 0 && rep->suspects[k] < rep->suspects[k - 1]; k--) {
+				uint16_t place = rep->suspects[k];
+				rep->suspects[k] = rep->suspects[k - 1];
+				rep->suspects[k - 1] = place;
+			}
+	}
+	if (lies(s, w->host, LIE_DIGEST) && rep->phase == WORKER_VOTED)
+		rep->digest.b[0] ^= 1;
+}
+
+static void lie_about_its_state(const struct sim_worker *w, struct report *rep) {
+	const struct sim *s = w->sim;
+	const uint64_t round = s->oracle.n_committed;
+	if (lies(s, w->host, LIE_AHEAD) && rep->phase != WORKER_SYNCING && rep->round < s->opt.rounds)
+		rep->round++;
+	if (lies(s, w->host, LIE_FULL_HASH) && !rv_hash_is_zero(&rep->full_hash))
+		rep->full_hash.b[0] ^= 1;
+	if (lies(s, w->host, LIE_CHAIN) && rep->phase != WORKER_SYNCING)
+		rep->chain.b[0] ^= 1;
+	if (lies(s, w->host, LIE_PROVEN) && rep->round == round) {
+		rep->proven_round = round;
+		rep->proven_chain = s->oracle.chain[round];
+	}
+	if (lies(s, w->host, LIE_BEHIND) && rep->phase != WORKER_LEAVING) {
+		rep->phase = WORKER_SYNCING;
+		rep->attempt = 0;
+		rep->n_suspects = rep->n_measured = 0;
+		rep->commitment.n = 0;
+		rep->lease_first = rep->lease_count = 0;
+		rep->needs_from = 0;
+		memset(&rep->chain, 0, sizeof rep->chain);
+		memset(&rep->digest, 0, sizeof rep->digest);
+	}
+}
+
+static void lie_about_its_line(const struct sim_worker *w, struct report *rep) {
+	const struct sim *s = w->sim;
+	if (lies(s, w->host, LIE_FAST))
+		rep->up_bytes_per_s = rep->down_bytes_per_s = FASTEST;
+	if (lies(s, w->host, LIE_SLOW))
+		rep->up_bytes_per_s = rep->down_bytes_per_s = SLOWEST;
+	for (int i = 0; lies(s, w->host, LIE_APART) && i < rep->n_paths; i++)
+		rep->paths[i].path = PATH_APART;
+}
+
+void lies_report(const struct sim_worker *w, struct report *rep) {
+	const struct sim *s = w->sim;
+	if (w->host >= SIM_ORDINARY || s->lies[w->host] == 0)
+		return;
+	if (lies(s, w->host, LIE_TOKENS))
+		rep->tokens = UINT64_C(1) << 62;
+	if (lies(s, w->host, LIE_CHUNKS))
+		rep->n_chunks += 6;
+	if (lies(s, w->host, LIE_DISK))
+		rep->storage = REPORT_STORAGE_ROUNDS | REPORT_STORAGE_FULL;
+	lie_about_the_attempt(w, rep);
+	lie_about_its_line(w, rep);
+	lie_about_its_state(w, rep);
+}
+
+/* ---- what must not come of it ---- */
+
+void lies_judge(struct sim *s, const struct core_event *ev) {
+	const int host = oracle_host_of(s, ev->member);
+	const bool honest = host != SIM_NOBODY && !lies_at(s, host);
+	switch (ev->type) {
+	case CORE_EVENT_TOKENS:
+	case CORE_EVENT_WRONG_SIZE:
+		if (honest)
+			sim_fail(s, "an honest member %u is named (event %u)", ev->member, ev->type);
+		break;
+	case CORE_EVENT_OVERDUE:
+	case CORE_EVENT_EXCLUDED:
+	case CORE_EVENT_DISAGREED:
+	case CORE_EVENT_WRONG_CHAIN:
+	case CORE_EVENT_LEASE:
+		if (honest && s->opt.liars)
+			sim_fail(s, "an honest member %u is named among liars (event %u)", ev->member, ev->type);
+		break;
+	case CORE_EVENT_SUSPECTED:
+		s->stats.wrongly_suspected += honest && s->opt.liars;
+		break;
+	default:
+		break;
+	}
+}
