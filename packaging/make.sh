@@ -22,7 +22,7 @@ run() {
 	}
 }
 
-out= key= nvcc=-URV_NVCC
+out= key= nvcc=-URV_NVCC nvrtc=-DRV_CUDA_NVRTC=$source/.cache/cuda-12
 while [ $# -gt 0 ]; do
 	case $1 in
 	--key)
@@ -30,7 +30,7 @@ while [ $# -gt 0 ]; do
 		key=$(readlink -f "$2")
 		shift
 		;;
-	--no-cuda) nvcc=-DRV_NVCC= ;;
+	--no-cuda) nvcc=-DRV_NVCC= nvrtc=-DRV_CUDA_NVRTC= ;;
 	-*) die "$1: the options are --key FILE and --no-cuda" ;;
 	*) out=$1 ;;
 	esac
@@ -49,7 +49,7 @@ mkdir -p "$build"
 rm -f "$out"/rivulet* "$out"/SHA256SUMS*
 
 printf 'package: %s\n' "$package_version"
-run "$build/configure.log" cmake --preset package "-DRV_PACKAGE_VERSION=$package_version" "$nvcc"
+run "$build/configure.log" cmake --preset package "-DRV_PACKAGE_VERSION=$package_version" "$nvcc" "$nvrtc"
 targets=(rivulet rivulet-coordinator rivulet-worker rivulet-release)
 if grep -q '^RV_CUDA_PLUGIN:INTERNAL=ON' "$build/CMakeCache.txt"; then
 	targets+=(rivulet_cuda)

@@ -2,6 +2,7 @@
 #include "kernels/cuda/cuda_backend.h"
 
 #include "base/assert.h"
+#include "kernels/cuda/load_code.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -237,6 +238,7 @@ static enum rv_err cuda_open(const struct backend_options *opt, struct backend *
 		return rv_fail(et, RV_E_UNSUPPORTED, "cuda backend: no CUDA device; use --device cpu");
 	if (device < 0 || device >= devices)
 		return rv_fail(et, RV_E_RANGE, "cuda backend: device %d: the machine has %d, counted from 0", device, devices);
+	RV_TRY(cuda_load_code(device, et));
 	struct cudaDeviceProp prop;
 	cudaError_t e = cudaSetDevice(device);
 	if (e == cudaSuccess)

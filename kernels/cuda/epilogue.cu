@@ -1,24 +1,10 @@
 // epilogue.cu: bias, GELU and its derivative behind a product that was computed without them.
 #include "kernels/cuda/dispatch.cuh"
+#include "kernels/cuda/gelu.cuh"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/launch_epilogue.h"
 
-#include <math.h>
-
 enum { EPILOGUE_THREADS = 256 };
-
-static __device__ __forceinline__ float gelu_inner(float x) {
-	return tanhf(0.79788456080286535588f * (x + 0.044715f * x * x * x));
-}
-
-static __device__ __forceinline__ float gelu_of(float x) {
-	return 0.5f * x * (1 + gelu_inner(x));
-}
-
-static __device__ __forceinline__ float gelu_slope(float x) {
-	float t = gelu_inner(x);
-	return 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * 0.79788456080286535588f * (1 + 3 * 0.044715f * x * x);
-}
 
 struct epilogue_shape {
 	size_t m, n, ld;

@@ -46,7 +46,7 @@ static void start(struct gemm *g, struct rv_errtext *why) {
 		(void)rv_fail(why, RV_E_UNSUPPORTED, "cuBLASLt does not start: %s", api->cublasLtGetStatusString(s));
 	g->lib.api = s == CUBLAS_STATUS_SUCCESS ? api : NULL;
 	if (!g->lib.api)
-		(void)fprintf(stderr, "cuda backend: %s; a kernel of our own multiplies matrices, many times slower\n",
+		(void)fprintf(stderr, "cuda backend: %s; a kernel of our own multiplies matrices, slower\n",
 					  why->text);
 }
 
@@ -87,7 +87,7 @@ void gemm_close(struct gemm *g) {
 static void log_refusal(struct gemm *g, enum refusal kind, const struct gemm_key *k, cublasStatus_t s) {
 	static const char *const what[REFUSALS] = {
 		[REFUSED_FUSED] = "with its epilogue; a kernel of ours does the epilogue",
-		[REFUSED_ALL] = "altogether; a kernel of our own does it, many times slower",
+		[REFUSED_ALL] = "altogether; a kernel of our own does it, slower",
 		[REFUSED_CAPTURE] = "while a stream captures; the micro-batch runs as plain launches"};
 	if (g->logged[kind])
 		return;

@@ -1,5 +1,5 @@
 /* launch_product.h: the matrix product of gemm.h as a kernel of our own, for shapes that cuBLASLt
- * refuses and machines without it: fp32 sums, any alignment, no tensor cores. */
+ * refuses and machines without it: fp32 sums, any alignment. */
 #ifndef RV_CUDA_LAUNCH_PRODUCT_H
 #define RV_CUDA_LAUNCH_PRODUCT_H
 
@@ -11,6 +11,10 @@ extern "C" {
 
 /* Enqueues all of `call`, its epilogue (launch_epilogue.h) included. */
 void launch_product(cudaStream_t stream, const struct gemm_call *call);
+/* Tell whether the operands are of bf16 and lie so that they can be moved in 16 bytes, and then do
+ * the same on tensor cores, the epilogue in it (product_mma.cu). */
+bool launch_product_mma_fits(const struct gemm_call *call);
+void launch_product_mma(cudaStream_t stream, const struct gemm_call *call);
 
 #ifdef __cplusplus
 }

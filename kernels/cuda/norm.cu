@@ -8,7 +8,13 @@
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/reduce.cuh"
 
-enum { NORM_THREADS = 256, NORM_THREADS_MAX = 512, NORM_PARTIALS = 1024, NORM_PARTIAL_ROWS = 8 };
+enum {
+	NORM_THREADS = 256,
+	NORM_THREADS_MAX = 512,
+	NORM_PARTIALS = 1024,
+	NORM_PARTIAL_ROWS = 8,
+	NORM_EARLY = 8 // channels of a thread for which there are registers to load dx early
+};
 
 // An instance: a thread holds K runs of V channels of type T, in blocks of at most M threads.
 template <class Elem, int Width, int Runs, int Max> struct norm_instance {
@@ -173,7 +179,7 @@ template <class I> __global__ void __launch_bounds__(I::M) norm_backward_kernel(
 		bool here = row < p.n;
 		size_t at = (size_t)row * p.c;
 		float mean = here && p.kind == NORM_LAYER ? p.mean[row] : 0, rstd = here ? p.rstd[row] : 0;
-		float dy[K][V] = {}, xhat[K][V] = {};
+		float dy[K][V] = {}, xhat[K][V] = {}, dx[K][V];
 		float2 sum = {0, 0}; // of g, and of g xhat
 #pragma unroll
 		for (int k = 0; k < K; k++) {
@@ -182,6 +188,8 @@ template <class I> __global__ void __launch_bounds__(I::M) norm_backward_kernel(
 				continue;
 			load<V>(dy[k], reinterpret_cast<const T *>(p.dout) + at + column);
 			load<V>(xhat[k], reinterpret_cast<const T *>(p.x) + at + column);
+			if constexpr (K * V <= NORM_EARLY)
+				load<V>(dx[k], reinterpret_cast<const T *>(p.dx) + at + column); // before the barrier
 #pragma unroll
 			for (int i = 0; i < V; i++) {
 				xhat[k][i] = (xhat[k][i] - mean) * rstd;
@@ -200,12 +208,12 @@ template <class I> __global__ void __launch_bounds__(I::M) norm_backward_kernel(
 			if (!here || column >= p.c)
 				continue;
 			T *to = reinterpret_cast<T *>(p.dx) + at + column;
-			float dx[V];
-			load<V>(dx, to);
+			if constexpr (K * V > NORM_EARLY)
+				load<V>(dx[k], to);
 #pragma unroll
 			for (int i = 0; i < V; i++)
-				dx[i] += rstd * (dy[k][i] - g_mean - xhat[k][i] * gx_mean);
-			store<V>(to, dx);
+				dx[k][i] += rstd * (dy[k][i] - g_mean - xhat[k][i] * gx_mean);
+			store<V>(to, dx[k]);
 		}
 	}
 #pragma unroll

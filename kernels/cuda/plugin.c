@@ -12,8 +12,11 @@
 
 enum { LEAST_MAJOR = 8 }; /* bf16 in tensor cores */
 
-/* Returns true if device files exist: the driver makes them, whatever its version. */
+/* Returns true if there is a driver's library, or its device files, whatever its version. */
 static bool has_driver(void) {
+	int version = 0;
+	if (cudaDriverGetVersion(&version) == cudaSuccess && version > 0)
+		return true;
 	return access("/dev/nvidiactl", F_OK) == 0 || access("/proc/driver/nvidia/version", F_OK) == 0;
 }
 

@@ -1,6 +1,6 @@
-// portable.cuh: the one place where nvcc and the emulator (tests/emu/, tests only) differ. Kernels
-// include this and follow its rules, so that the code that ships is the code that CI runs without a
-// GPU:
+// portable.cuh: the one place where nvcc, NVRTC with the host's compiler (driver/), and the
+// emulator (tests/emu/, tests only) differ. Kernels include this and follow its rules, so that the
+// code that ships is the code that CI runs without a GPU:
 //
 //   LAUNCH(kernel, grid, block, shared_bytes, stream, args...) instead of <<<>>>; kernel with
 //   commas in parentheses
@@ -35,8 +35,30 @@ template <class T> using shared_t = emu::shared<T>;
 template <class U, class T> inline shared_t<U> shared_as(emu::shared<T> p) {
 	return p.template as<U>();
 }
+#elif defined(RV_CUDA_DRIVER) && !defined(__CUDACC_RTC__)
+#include "kernels/cuda/driver/host_pass.cuh"
+
+#define LAUNCH(kernel, grid, block, shared_bytes, stream, ...)                                                         \
+	cuda_check_launch(stream,                                                                                          \
+					  launch_with(&kernel_of<(kernel)>::handle, kernel_of<(kernel)>::pointer,                          \
+								  launch_shape{grid, block, (size_t)(shared_bytes), stream}, __VA_ARGS__),             \
+					  #kernel)
+#define SHMEM(T, name, n)                                                                                              \
+	(void)(n);                                                                                                         \
+	T *const name = nullptr
+#define DSHMEM(T, name) T *const name = nullptr
+
+template <class T> using shared_t = T *;
+
+template <class U, class T> inline U *shared_as(T *p) {
+	return reinterpret_cast<U *>(p);
+}
 #else
 #include <cuda_bf16.h>
+
+#ifdef __CUDACC_RTC__ // host code is parsed, and dropped
+#define LAUNCH(...) ((void)0)
+#else
 #include <cuda_runtime.h>
 
 #define LAUNCH(kernel, grid, block, shared_bytes, stream, ...)                                                         \
@@ -49,6 +71,7 @@ template <class U, class T> inline shared_t<U> shared_as(emu::shared<T> p) {
 		kernel<<<grid, block, shared_bytes, stream>>>(__VA_ARGS__);                                                    \
 		cuda_check_launch(stream, cudaGetLastError(), #kernel);                                                        \
 	} while (0)
+#endif
 #define SHMEM(T, name, n) __shared__ T name[n]
 #define DSHMEM(T, name)                                                                                                \
 	extern __shared__ __align__(128) unsigned char dynamic_shared_bytes[];                                             \

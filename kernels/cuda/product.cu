@@ -1,4 +1,5 @@
-// product.cu: a plain tiled matrix product, where cuBLASLt has none.
+// product.cu: a plain tiled matrix product, where cuBLASLt has none and tensor cores
+// (product_mma.cu) do not fit: fp32, and operands of odd sizes.
 //
 // A block makes a tile of d, TILE x TILE, of which each thread has 4 x 4: rows and columns 16
 // apart, so that a warp writes 16 neighbours twice and reads shared memory without conflicts. Both
@@ -97,6 +98,10 @@ template <class In, class Out> static void launch_typed(cudaStream_t stream, con
 }
 
 extern "C" void launch_product(cudaStream_t stream, const struct gemm_call *c) {
+	if (launch_product_mma_fits(c)) {
+		launch_product_mma(stream, c);
+		return;
+	}
 	void *d = c->epilogue == GEMM_GELU ? c->aux : c->d;
 	if (c->in == DTYPE_F32)
 		launch_typed<float, float>(stream, c, d);

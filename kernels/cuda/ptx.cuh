@@ -6,7 +6,7 @@
 
 #ifdef RV_CUDA_EMU
 #include <emu/tensor.h>
-#else
+#elif !defined(RV_CUDA_DRIVER) || defined(__CUDACC_RTC__) // else host_pass.cuh
 
 // Computes d (16 x 8, fp32) += a (16 x 16, bf16, row-major) b (16 x 8, bf16, column-major), spread
 // over the lanes of a warp: lane 4 g + q holds d[g][2q, 2q+1], d[g+8][2q, 2q+1].

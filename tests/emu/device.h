@@ -67,6 +67,9 @@ template <class T> T __shfl_sync(unsigned mask, T value, int lane, EMU_HERE) {
 struct alignas(8) float2 {
 	float x, y;
 };
+struct alignas(8) int2 {
+	int x, y;
+};
 struct alignas(16) uint4 {
 	uint32_t x, y, z, w;
 };

@@ -100,6 +100,11 @@ cudaError_t cudaGetDeviceCount(int *n) {
 	return cudaSuccess;
 }
 
+cudaError_t cudaDriverGetVersion(int *version) {
+	*version = 12000;
+	return cudaSuccess;
+}
+
 cudaError_t cudaSetDevice(int number) {
 	return number >= 0 && number < emulated_devices ? cudaSuccess : cudaErrorInvalidValue;
 }

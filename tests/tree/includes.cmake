@@ -14,7 +14,8 @@ set(kernels/ref ${kernels} kernels/ref)
 set(kernels/cpu/isa ${kernels} kernels/cpu/isa)
 set(kernels/cpu ${kernels/cpu/isa} kernels/cpu)
 set(kernels/cuda/vendor ${kernels} kernels/cuda/vendor)
-set(kernels/cuda ${kernels/cuda/vendor} kernels/cuda)
+set(kernels/cuda/driver ${kernels/cuda/vendor} kernels/cuda/driver)
+set(kernels/cuda ${kernels/cuda/driver} kernels/cuda)
 set(kernels/backends ${kernels} kernels/ref kernels/cpu kernels/backends)
 
 # Within net: control documents, the all-reduce and the relay do no I/O, the mesh carries frames

@@ -1,14 +1,18 @@
-/* runtime.h: the CUDA runtime API for host code in C: the real one, or the emulator's (tests/emu/,
- * tests only). */
+/* runtime.h: the CUDA runtime API for host code: the toolkit's, ours upon the driver (driver/), or
+ * the emulator's (tests/emu/, tests only). */
 #ifndef RV_CUDA_RUNTIME_H
 #define RV_CUDA_RUNTIME_H
 
 #ifdef RV_CUDA_EMU
 #include <emu/runtime.h>
+#elif defined(__CUDACC_RTC__) /* NVRTC has the types; device code calls nothing of it */
+#elif defined(RV_CUDA_DRIVER)
+#include "kernels/cuda/vendor/driver_runtime.h"
 #else
 #include <cuda_runtime_api.h>
 #endif
 
+#ifndef __CUDACC_RTC__
 #include <stdbool.h>
 
 /* Returns true if `s` captures, the capture spoilt or not. */
@@ -31,5 +35,7 @@ static inline cudaError_t cuda_device_fault(cudaStream_t s) {
 	cudaError_t e = cudaStreamQuery(s);
 	return e == cudaErrorNotReady ? cudaSuccess : e;
 }
+
+#endif
 
 #endif

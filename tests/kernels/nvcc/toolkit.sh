@@ -30,7 +30,7 @@ for library; do
 	done
 done
 # shellcheck disable=SC2086 # words
-cmake -S "$source" -B "$work/build" -G Ninja -DRV_TESTS=OFF -DRV_BENCH=OFF -DRV_NVCC="$nvcc" \
+cmake -S "$source" -B "$work/build" -G Ninja -DRV_TESTS=OFF -DRV_BENCH=OFF -DRV_NVCC="$nvcc" -DRV_CUDA_NVRTC= \
 	-DCMAKE_C_FLAGS="-I$work/missing" $options >"$work/log" 2>&1 || fail "the configuration failed"
 if [ "$nvcc" = OFF ]; then
 	[ "$(grep -c 'the CUDA plugin is not built' "$work/log")" -eq 1 ] || fail "not exactly one line says that there is no plugin"

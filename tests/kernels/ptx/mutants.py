@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from interpreter import parse
 
 FORWARD, BACKWARD, PRODUCT = "attention_mma_forward", "attention_mma_backward", "product"
+MMA_PRODUCT = "product_mma"
 
 
 class NoSuchPlace(Exception):
@@ -70,6 +71,15 @@ PTX_MUTANTS = [
     PtxMutant("dq: no barrier before the next copies", BACKWARD, r"bar\.sync\s+0;", "", 1),
     PtxMutant("dkv: no barrier after the copies", BACKWARD, r"bar\.sync\s+0;", "", 2),
     PtxMutant("dkv: no barrier before the next copies", BACKWARD, r"bar\.sync\s+0;", "", 3),
+    PtxMutant("mma: a1 and a2 exchanged", MMA_PRODUCT, MMA, r"\1{\2,\4,\3,\5}, {\6,\7}"),
+    PtxMutant("mma: b0 and b1 exchanged", MMA_PRODUCT, MMA, r"\1{\2,\3,\4,\5}, {\7,\6}"),
+    PtxMutant("ldmatrix without .trans", MMA_PRODUCT, r"\.x4\.trans\.", ".x4."),
+    PtxMutant("wait_group leaves one group more", MMA_PRODUCT, r"wait_group 1", "wait_group 2"),
+    PtxMutant("copies are never committed", MMA_PRODUCT, r"cp\.async\.commit_group;", ""),
+    PtxMutant("zeroes are copied from nowhere", MMA_PRODUCT, r"(cp\.async\.cg[^;]*, 16, )%r\d+;", r"\g<1>16;"),
+    PtxMutant("no barrier after the copies", MMA_PRODUCT, r"(wait_group 1;\s+// end.*\s+)bar\.sync\s+0;", r"\1"),
+    PtxMutant("no barrier before the sums", MMA_PRODUCT, r"(, 0;\s+\$L__BB\d+_\d+:\s+)bar\.sync\s+0;", r"\1"),
+    PtxMutant("no barrier behind the sums", MMA_PRODUCT, r"(setp\.gt.*\s+)bar\.sync\s+0;", r"\1"),
     PtxMutant(
         "a shuffle with lane ^ 4", FORWARD, r"(shfl\.sync\.bfly\.b32\s+[^,]*, %r\d+, )%r(\d+)", r"\g<1>4", 0
     ),

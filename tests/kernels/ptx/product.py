@@ -1,12 +1,14 @@
-"""Runs our own matrix product (product.cu) from its PTX, against fp64."""
+"""Runs our own matrix products (product.cu, product_mma.cu) from their PTX, against fp64."""
 
 import numpy as np
 
 from interpreter import GlobalMemory, Grid, run
 from interpreter.values import from_bf16, to_bf16
-from streaming import error, kernel_of, struct
+from streaming import error, gelu, gelu_slope, kernel_of, struct
 
 TILE, PRODUCT_THREADS = 64, 256  # of product.cu
+MMA_TILE, MMA_SHARED_BYTES = 128, 3 * 2 * 128 * 40 * 2  # of product_mma.cu; it has as many threads
+PLAIN, BIAS, GELU, DGELU = range(4)  # enum gemm_epilogue
 FP32_ERROR = 1e-6  # relative to the sum of absolute values
 
 
@@ -59,3 +61,50 @@ def product(kernels, m, n, k, transposed, accumulate, types, ld_extra=0):
         "d": error(d, exact, relative, FP32_ERROR * scale),
         "between rows": error(got[:, n:].astype(np.float64), 0, 0, 1e-30),
     }
+
+
+def read(memory, at, shape, bf16):
+    raw = memory.get(at, np.uint16 if bf16 else np.float32, shape)
+    return from_bf16(raw) if bf16 else raw
+
+
+def product_mma(kernels, m, n, k, transposed, out="bf16", epilogue=PLAIN, accumulate=False, ld_extra=0):
+    """`transposed`: of a and b; `out`: the type of d and aux."""
+    draw = np.random.default_rng(m + n + k)
+    bf16_out = out == "bf16"
+    a, raw_a, lda = stored(draw, m, k, transposed[0], ld_extra, True)
+    b, raw_b, ldb = stored(draw, k, n, transposed[1], ld_extra, True)
+    before, raw_d, ldd = stored(draw, m, n, False, 0, bf16_out)
+    below, raw_aux, _ = stored(draw, m, n, False, 0, bf16_out)
+    bias, raw_bias, _ = stored(draw, 1, n, False, 0, True)
+    memory = GlobalMemory(1 << 20)
+    at = [memory.put(x) for x in (raw_a, raw_b, raw_d, raw_aux, raw_bias)]
+    down, across = ((x + MMA_TILE - 1) // MMA_TILE for x in (m, n))
+    argument = struct(
+        at[0], np.uint64(lda), np.int32(m), np.int32(k),
+        at[1], np.uint64(ldb), np.int32(n), np.int32(k),
+        at[2], at[3], at[4] if epilogue in (BIAS, GELU) else np.uint64(0),
+        np.uint64(ldd), np.int32(epilogue), np.uint8(accumulate),
+    )
+    layouts = f"ILb{int(not transposed[0])}ELb{int(transposed[1])}E"
+    run(
+        kernel_of(kernels, layouts + ("13__nv_bfloat16E" if bf16_out else "fE")),
+        memory,
+        [argument, np.int32(down), np.int32(across)],
+        Grid((down * across, 1, 1), (PRODUCT_THREADS, 1, 1), MMA_SHARED_BYTES),
+    )
+    relative = 2.0**-8 if bf16_out else 0
+    scale = np.abs(a) @ np.abs(b) + 2
+    x, errors = a @ b, {}
+    if epilogue in (BIAS, GELU):
+        x = x + bias
+    if epilogue == GELU:
+        errors["aux"] = error(read(memory, at[3], (m, n), bf16_out), x, relative, FP32_ERROR * scale)
+        x = gelu(x)
+    if epilogue == DGELU:
+        x = x * gelu_slope(below)
+        scale = scale * (np.abs(below) + 2)
+    if accumulate:
+        x = x + before
+    errors["d"] = error(read(memory, at[2], (m, n), bf16_out), x, relative, 4 * FP32_ERROR * scale)
+    return errors

@@ -13,14 +13,15 @@ except ImportError as missing:
     print(f"skipped: {missing} (python3-numpy)")
     sys.exit(77)
 from interpreter import Fault, parse
-from mutants import BACKWARD, FORWARD, PRODUCT, PTX_MUTANTS, SOURCE_MUTANTS, NoSuchPlace, compile_mutant
+from mutants import BACKWARD, FORWARD, MMA_PRODUCT, PRODUCT, PTX_MUTANTS, SOURCE_MUTANTS, NoSuchPlace, compile_mutant
 from reference import Shape
 
 # Two heads share a key/value head beside two that share another. Forward: three tiles of keys, so
 # that its two buffers are used again.
 SHAPES = {FORWARD: Shape(1, 131, 4, 2, 32), BACKWARD: Shape(1, 67, 4, 2, 32)}
 
-ONLY = "ILi32E"  # the kernels for head dimension 32
+# Kernels for head dimension 32; the product with a as it is used forward, b as it lies, bf16.
+ONLY = {FORWARD: ["ILi32E"], BACKWARD: ["ILi32E"], PRODUCT: [], MMA_PRODUCT: ["ILb1ELb0E13__nv_bfloat16E"]}
 
 
 # Both layouts of the operands, three slices of k and a part of one, one tile and a part of another.
@@ -30,11 +31,15 @@ PRODUCTS = [
 ]
 
 
-def product_verdict(kernels):
+# More steps along k than stages, both halves of a tile, parts of it.
+MMA_PRODUCTS = [{"m": 72, "n": 16, "k": 136, "transposed": (False, False), "epilogue": product.GELU}]
+
+
+def product_verdict(kernels, of, cases):
     """Returns why these products are wrong, or None."""
     try:
-        for case in PRODUCTS:
-            errors = product.product(kernels, **case)
+        for case in cases:
+            errors = of(kernels, **case)
             if not max(errors.values()) <= 1:
                 return f"errors of {errors}, as multiples of what is allowed"
     except Fault as fault:
@@ -45,7 +50,9 @@ def product_verdict(kernels):
 def verdict(modules):
     """Returns why these modules are wrong, or None."""
     if PRODUCT in modules:
-        return product_verdict(modules[PRODUCT])
+        return product_verdict(modules[PRODUCT], product.product, PRODUCTS)
+    if MMA_PRODUCT in modules:
+        return product_verdict(modules[MMA_PRODUCT], product.product_mma, MMA_PRODUCTS)
     found = [attention.verdict(SHAPES[FORWARD], forward=modules[FORWARD])] if FORWARD in modules else []
     found += [attention.verdict(SHAPES[BACKWARD], backward=modules[BACKWARD])] if BACKWARD in modules else []
     return "; ".join(filter(None, found)) or None
@@ -62,15 +69,15 @@ def judge(mutant, modules):
 def main():
     nvcc, top, folder = sys.argv[1:]
     texts = {}
-    for module in (FORWARD, BACKWARD, PRODUCT):
+    for module in ONLY:
         with open(f"{folder}/{module}.ptx") as file:
             texts[module] = file.read()
-        if why := verdict({module: parse(texts[module], *([] if module == PRODUCT else [ONLY]))}):
+        if why := verdict({module: parse(texts[module], *ONLY[module])}):
             print(f"the kernels without a mutant: {module}: {why}")
             return 1
     missed = 0
     for mutant in PTX_MUTANTS:
-        missed += not judge(mutant, {mutant.module: parse(mutant.apply(texts), ONLY)})
+        missed += not judge(mutant, {mutant.module: parse(mutant.apply(texts), *ONLY[mutant.module])})
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(2) as pool:
         made = [
             pool.submit(compile_mutant, nvcc, top, m, f"{scratch}/{i}") for i, m in enumerate(SOURCE_MUTANTS)

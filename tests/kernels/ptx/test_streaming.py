@@ -42,6 +42,11 @@ CASES = [
             (66, 5, 16, (True, False), False, ("bf16", "bf16"), 8),
         )
     ),
+    # The four layouts; more steps along k than stages; parts of tiles; rows that are no multiple of 8.
+    ("product_mma", product.product_mma, {"m": 21, "n": 136, "k": 136, "transposed": (False, True), "epilogue": product.GELU}),
+    ("product_mma", product.product_mma, {"m": 40, "n": 24, "k": 72, "transposed": (False, False), "epilogue": product.DGELU}),
+    ("product_mma", product.product_mma, {"m": 24, "n": 16, "k": 37, "transposed": (True, False), "out": "fp32", "accumulate": True}),
+    ("product_mma", product.product_mma, {"m": 16, "n": 13, "k": 40, "transposed": (True, True), "epilogue": product.BIAS, "ld_extra": 0}),
 ]
 
 

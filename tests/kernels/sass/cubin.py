@@ -2,6 +2,7 @@
 and the operation of each instruction. Encodings are those of sm_80 to sm_120: 128 bits an instruction, the
 operation in the low 12 bits; test_decoder.py holds what is read here against nvdisasm where that is."""
 
+import re
 import struct
 import subprocess
 from dataclasses import dataclass, field
@@ -62,6 +63,23 @@ def fatbin_entries(path):
             yield kind, arch, fat[entry + header : entry + header + size]
             entry += header + size
         at = end
+
+
+def has_fatbin(path):
+    """Returns whether nvcc's linker made the file."""
+    with open(path, "rb") as file:
+        return any(name == ".nv_fatbin" for name, *_ in sections(file.read()))
+
+
+def embedded(path):
+    """Yields as fatbin_entries the code in a plugin of kernels/cuda/driver/: whole cubins and PTX in .rodata."""
+    with open(path, "rb") as file:
+        elf = file.read()
+    (data,) = [data for name, _, data, _, _ in sections(elf) if name == ".rodata"]
+    for m in re.finditer(rb"\x7fELF.{14}" + struct.pack("<H", EM_CUDA), data, re.S):
+        yield FATBIN_SASS, cubin_arch(data[m.start() :]), data[m.start() :]
+    for m in re.finditer(rb"\n\.version [\d.]+\n\.target sm_(\d+)", data):
+        yield FATBIN_PTX, int(m[1]), data[m.start() :]
 
 
 def cubin_arch(elf):
