@@ -10,3 +10,5 @@ typedef long int64_t;
 typedef unsigned long uint64_t;
 typedef unsigned long uintptr_t;
 typedef long intptr_t;
+#define UINT32_C(x) x##u
+#define UINT64_C(x) x##ul
