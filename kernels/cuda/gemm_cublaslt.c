@@ -46,8 +46,7 @@ static void start(struct gemm *g, struct rv_errtext *why) {
 		(void)rv_fail(why, RV_E_UNSUPPORTED, "cuBLASLt does not start: %s", api->cublasLtGetStatusString(s));
 	g->lib.api = s == CUBLAS_STATUS_SUCCESS ? api : NULL;
 	if (!g->lib.api)
-		(void)fprintf(stderr, "cuda backend: %s; a kernel of our own multiplies matrices, slower\n",
-					  why->text);
+		(void)fprintf(stderr, "cuda backend: %s; a kernel of our own multiplies matrices, slower\n", why->text);
 }
 
 enum rv_err gemm_open(struct gemm **out, struct rv_errtext *et) {

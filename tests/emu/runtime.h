@@ -115,7 +115,7 @@ struct cudaDeviceProp {
 	int multiProcessorCount, major, minor;
 };
 
-cudaError_t cudaGetDeviceCount(int *n); /* 2, which share one memory */
+cudaError_t cudaGetDeviceCount(int *n);         /* 2, which share one memory */
 cudaError_t cudaDriverGetVersion(int *version); /* 12000 */
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device);

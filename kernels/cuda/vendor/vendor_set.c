@@ -191,8 +191,7 @@ void vendor_set_describe(struct vendor_set *v, char out[VENDOR_TEXT_BYTES]) {
 	put_found(out, "cuDNN", &v->cudnn);
 	put_found(out, "NVRTC", &v->nvrtc);
 	put_found(out, "NCCL", &v->nccl);
-	unsigned parts =
-		put_missing(out, v, &v->cublaslt, "matrix products are computed by Rivulet's own kernel, slower");
+	unsigned parts = put_missing(out, v, &v->cublaslt, "matrix products are computed by Rivulet's own kernel, slower");
 	parts |= put_missing(out, v, &v->cudnn, "attention is computed by Rivulet's own, slower kernels");
 	parts |= put_missing(out, v, &v->nccl, "several GPUs exchange through the host's memory, which is slower");
 	if (parts == 0)
