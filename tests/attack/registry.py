@@ -47,7 +47,8 @@ ATTACKS = [
     # means
     attack("means x64", 11, "mean=64", config=AUDITED, cheats="means", names=PROOFS),
     attack("means x-1", 11, "mean=-1", config=AUDITED, cheats="means", names=PROOFS),
-    attack("means x1e30", "own", "mean=1e30", cheats="means", names=STALLS),
+    attack("means x1e30", "own", "mean=1e30", cheats="means", names=STALLS, short=True),
+    attack("means x5000", "own", "mean=5000", config=AUDITED, cheats="means", names=PROOFS),
     attack("means of NaN", "own", program="rivulet-worker-spoiler", cheats="means", names=STALLS),
     attack("another mean for each peer", 4, "unlike=1", cheats="means", names=PROOFS,
            missing="until owners sign their means"),

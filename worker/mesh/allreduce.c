@@ -17,6 +17,8 @@
 _Static_assert((int)MERGE_MAX_INPUTS >= (int)NET_MAX_ROW && (int)ROWS_MAX_LENGTH == (int)NET_MAX_ROW, "a row");
 _Static_assert((int)ROWS_MAX == (int)NET_MAX_ROWS && (int)ROWS_MAX_ROSTER == (int)NET_MAX_ROSTER, "a roster");
 
+#define MEAN_TIMES 1e4
+
 /* Address space of which only what is touched is taken. */
 struct lazy_memory {
 	uint8_t *at; /* NULL: none */
@@ -45,6 +47,7 @@ struct allreduce {
 	const float *last;      /* global_last_mean(): from which the rule starts; NULL: it does not */
 	const uint8_t *own;     /* as it is sent: that, or `recoded` */
 	uint8_t *recoded;       /* NULL: not made in this round */
+	double own_norm2;       /* sum of squares of the contribution; INFINITY: means are not checked by it */
 	uint8_t own_codec;      /* id of the codec of `own`; 0: the run's */
 	uint64_t round;
 	uint32_t attempt;
@@ -184,9 +187,46 @@ static enum rv_err join_chunk(void *ctx, uint32_t chunk, const struct reduce_inp
 	return e;
 }
 
+static double sum_of_squares(const float *x, size_t n) {
+	double sum = 0;
+	for (size_t i = 0; i < n; i++)
+		sum += (double)x[i] * (double)x[i];
+	return sum;
+}
+
+/* Checks an owner's mean. Where contributions are limited to a multiple of their median norm
+ * (outer/merge.h), no mean is MEAN_TIMES as large as this worker's whole contribution, unless that
+ * one is next to nothing: 500 steps beside one give some 500. */
 static enum rv_err check_chunk(void *ctx, uint32_t chunk, const uint8_t *data, struct rv_errtext *et) {
 	struct allreduce *a = ctx;
-	return a->cfg.global->codec->decode(a->cfg.global->codec, data, chunking_len(&a->chunks, chunk), a->scratch, et);
+	const size_t n = chunking_len(&a->chunks, chunk);
+	RV_TRY(a->cfg.global->codec->decode(a->cfg.global->codec, data, n, a->scratch, et));
+	const double norm2 = sum_of_squares(a->scratch, n);
+	if (norm2 <= MEAN_TIMES * MEAN_TIMES * a->own_norm2)
+		return RV_OK;
+	return rv_fail(et, RV_E_RANGE,
+				   "the mean of chunk %u is %.3g times as large as this worker's whole contribution; at most %g: no "
+				   "limited contributions give that",
+				   chunk, sqrt(norm2 / a->own_norm2), MEAN_TIMES);
+}
+
+/* Sets a->own_norm2, by which means are checked. A roster of rows has partial sums, which nobody
+ * checks: an honest owner would be blamed for them. */
+static enum rv_err measure_own(struct allreduce *a, const struct document *d, struct rv_errtext *et) {
+	const struct merge_rule rule = global_merge(a->cfg.global);
+	const struct codec *sent = global_sent(a->cfg.global);
+	const bool limited = rule.ops->wants_norms != NULL && rule.ops->wants_norms(&rule.params, d->n_members);
+	double sum = 0;
+	a->own_norm2 = INFINITY;
+	if (!limited || d->n_rows > 1)
+		return RV_OK;
+	for (uint32_t c = 0; c < a->chunks.n_chunks; c++) {
+		const size_t n = chunking_len(&a->chunks, c);
+		RV_TRY(sent->decode(sent, a->encoded + chunking_offset_bytes(&a->chunks, sent, c), n, a->scratch, et));
+		sum += sum_of_squares(a->scratch, n);
+	}
+	a->own_norm2 = sum > 0 ? sum : INFINITY;
+	return RV_OK;
 }
 
 /* ---- life ---- */
@@ -348,6 +388,7 @@ static enum rv_err make_own(struct allreduce *a, const struct document *d, struc
 static enum rv_err begin(struct allreduce *a, int64_t now_us, const struct document *d, struct rv_errtext *et) {
 	RV_TRY(check(a, d, et));
 	RV_TRY(make_own(a, d, et));
+	RV_TRY(measure_own(a, d, et));
 	const size_t one = merge_partial_bytes(a->chunks.chunk_elems);
 	const size_t sums = (1 + (size_t)NET_MAX_ROWS) * merge_partial_bytes(a->chunks.n) + 2 * one;
 	if (d->n_rows > 1 && !a->sums.at)
