@@ -435,6 +435,7 @@ static void allow(void *ctx, const struct document *d) {
 static void pause_links(void *ctx, bool paused) {
 	struct sim_worker *w = ctx;
 	peers_pause(w->mesh, w->sim->now_us, paused);
+	control_client_rest(w->control, paused);
 }
 
 static enum rv_err begin_reduce(void *ctx, const struct document *d, struct rv_errtext *et) {
