@@ -371,6 +371,23 @@ static void a_patch_that_does_not_fit_is_followed_by_the_whole(void **state) {
 	assert_false(p->away);
 }
 
+/* A paused worker: the next document comes when it goes on. */
+static void one_that_rests_asks_rarely(void **state) {
+	struct plane *p = *state;
+	control_client_rest(p->control, true);
+	poll_until(p, follows);
+	assert_true(control_client_deadline_us(p->control) > rv_clock_monotonic_us() + 30 * RV_US_PER_S);
+	atomic_store(&p->stage, STAGES - 1);
+	for (int i = 0; i < 20; i++) {
+		control_client_tick(p->control, rv_clock_monotonic_us());
+		assert_int_equal(http_client_poll(p->http, NULL, 0, POLL_US, NULL), RV_OK);
+	}
+	assert_int_equal(p->documents, 1);
+	control_client_rest(p->control, false);
+	poll_until(p, follows);
+	assert_int_equal(p->documents, 2);
+}
+
 static bool has_pairs(const struct plane *p) {
 	return p->pairs > 0;
 }
@@ -584,6 +601,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(a_join_that_waits_for_a_person_is_asked_again_later, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(an_older_store_is_told_and_a_later_term_of_it_followed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_document_comes_as_a_patch, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(one_that_rests_asks_rarely, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(tickets_for_a_whole_row_are_asked_for, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_patch_that_does_not_fit_is_followed_by_the_whole, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_configuration_is_asked_for_before_the_join, set_up, tear_down),
