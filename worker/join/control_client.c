@@ -17,7 +17,7 @@ enum {
 	FIRST_PAUSE_US = 100 * RV_US_PER_MS,
 	LAST_PAUSE_US = 5 * RV_US_PER_S,
 	WAIT_PAUSE_US = 4 * RV_US_PER_S, /* at least, between two questions that a person has to decide */
-	REST_US = 60 * RV_US_PER_S, /* between two documents for a worker that needs none at once */
+	REST_US = 60 * RV_US_PER_S,      /* between two documents for a worker that needs none at once */
 	REQUEST_TIMEOUT_MS = 10000,
 	POLL_TIMEOUT_MS = 40000, /* the coordinator holds a document request for up to 20 s */
 	REFUSAL_MAX_BYTES = 4096,
