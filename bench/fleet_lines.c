@@ -33,28 +33,28 @@ struct line {
 struct fleet_lines {
 	struct event_base *base;
 	const struct address *server;
-	const uint8_t *server_key;
 	SSL_CTX *tls;
 	uint32_t last_id;
 	struct line lines[LINES];
 	struct fleet_traffic closed; /* and the counts of requests */
 };
 
-enum rv_err fleet_lines_new(struct event_base *base, const struct address *server,
-							const uint8_t server_key[NET_KEY_BYTES], const struct identity *identity,
-							struct fleet_lines **out, struct rv_errtext *et) {
+enum rv_err fleet_lines_new(struct event_base *base, const struct address *server, struct run_trust *trust,
+							const struct identity *identity, struct fleet_lines **out, struct rv_errtext *et) {
 	struct fleet_lines *l = calloc(1, sizeof *l);
 	if (l == NULL)
 		return rv_fail(et, RV_E_NOMEM, "no memory for a member's connections");
-	*l = (struct fleet_lines){.base = base, .server = server, .server_key = server_key};
+	*l = (struct fleet_lines){.base = base, .server = server};
 	for (int i = 0; i < LINES; i++)
 		l->lines[i].all = l;
 	enum rv_err e = tls_context_new(identity, TLS_CLIENTS_MUST, &l->tls, et);
-	if (e != RV_OK)
+	if (e != RV_OK) {
 		fleet_lines_free(l);
-	else
-		*out = l;
-	return e;
+		return e;
+	}
+	tls_trust(l->tls, trust);
+	*out = l;
+	return RV_OK;
 }
 
 static SSL *ssl_of(const struct line *k) {
@@ -105,11 +105,6 @@ static enum rv_err connect_line(struct line *k, struct rv_errtext *et) {
 	return k->ec != NULL ? RV_OK : rv_fail(et, RV_E_NOMEM, "no memory for a connection");
 }
 
-static bool is_the_run(const struct line *k) {
-	uint8_t key[NET_KEY_BYTES];
-	return k->ec != NULL && tls_peer_key(ssl_of(k), key) && memcmp(key, k->all->server_key, sizeof key) == 0;
-}
-
 static void count(struct line *k, const struct http_reply *r) {
 	struct fleet_traffic *t = &k->all->closed;
 	t->requests++;
@@ -123,7 +118,7 @@ static void count(struct line *k, const struct http_reply *r) {
 static void on_done(struct evhttp_request *rq, void *line) {
 	struct line *k = line;
 	struct http_reply r = {.err = RV_E_IO, .text = "the connection failed"};
-	if (rq != NULL && evhttp_request_get_response_code(rq) != 0 && is_the_run(k)) {
+	if (rq != NULL && evhttp_request_get_response_code(rq) != 0) {
 		struct evbuffer *in = evhttp_request_get_input_buffer(rq);
 		size_t n = evbuffer_get_length(in);
 		(void)evbuffer_add(in, "", 1);

@@ -18,10 +18,10 @@ struct fleet_traffic {
 
 struct fleet_lines;
 
-/* Makes them; borrows the arguments. RV_E_NOMEM, RV_E_UNSUPPORTED. */
-enum rv_err fleet_lines_new(struct event_base *base, const struct address *server,
-							const uint8_t server_key[NET_KEY_BYTES], const struct identity *identity,
-							struct fleet_lines **out, struct rv_errtext *et);
+/* Makes them; borrows the arguments, and keeps `trust` up to date (net/tls.h). RV_E_NOMEM,
+ * RV_E_UNSUPPORTED. */
+enum rv_err fleet_lines_new(struct event_base *base, const struct address *server, struct run_trust *trust,
+							const struct identity *identity, struct fleet_lines **out, struct rv_errtext *et);
 void fleet_lines_free(struct fleet_lines *l); /* NULL is fine */
 /* As control_ops.start and .cancel, with the lines as their `ctx`. */
 enum rv_err fleet_lines_start(void *lines, const struct http_request *rq, uint32_t *id, struct rv_errtext *et);

@@ -21,6 +21,7 @@ struct fleet_member {
 	uint32_t index, number;
 	struct identity identity;
 	struct fleet_lines *lines;
+	struct run_trust trust;
 	struct document_opener documents;
 	struct event *timer;
 	struct rv_rng rng;
@@ -54,7 +55,9 @@ static int64_t now_us(void *ctx) {
 
 static enum rv_err open_document(void *member, bool is_patch, const uint8_t *in, size_t n_in, const uint8_t **bytes,
 								 size_t *n, struct rv_errtext *et) {
-	return document_opener_open(&((struct fleet_member *)member)->documents, is_patch, in, n_in, bytes, n, et);
+	struct fleet_member *m = member;
+	memcpy(m->documents.serving_key, run_trust_key(&m->trust), NET_KEY_BYTES);
+	return document_opener_open(&m->documents, is_patch, in, n_in, bytes, n, et);
 }
 
 static enum rv_err start_request(void *member, const struct http_request *rq, uint32_t *id, struct rv_errtext *et) {
@@ -284,14 +287,14 @@ enum rv_err fleet_member_new(struct event_base *base, const struct invite *invit
 	m->plan = plan;
 	m->index = index;
 	m->until_us = INT64_MAX;
-	memcpy(m->documents.run_key, invite->key, sizeof m->documents.run_key);
+	m->trust = run_trust_of(invite->run_id, invite->key);
 	m->rng = rv_rng_of(plan->seed, index);
 	memcpy(seed, invite->token, sizeof invite->token);
 	identity_of_seed(seed, &m->identity);
 	m->timer = evtimer_new(base, on_timer, m);
 	enum rv_err e = m->timer != NULL ? RV_OK : rv_fail(et, RV_E_NOMEM, "no memory for a member's timer");
 	if (e == RV_OK)
-		e = fleet_lines_new(base, &invite->coordinator, invite->key, &m->identity, &m->lines, et);
+		e = fleet_lines_new(base, &invite->coordinator, &m->trust, &m->identity, &m->lines, et);
 	if (e != RV_OK) {
 		fleet_member_free(m);
 		return e;

@@ -14,6 +14,7 @@ int main(int argc, char **argv) {
 										  cmd_relay,
 										  cmd_backup,
 										  cmd_restore,
+										  cmd_rotate_key,
 										  {.run = NULL}};
 	const struct rv_program program = {
 		.name = "rivulet-coordinator",

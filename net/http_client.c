@@ -44,7 +44,7 @@ struct http_client {
 	CURLM *multi;
 	struct http_traffic traffic;
 	struct identity identity;
-	char pin[TLS_PIN_BYTES];
+	struct run_trust trust;
 	char addr[NET_ADDR_BYTES];
 	const char *name;
 	int64_t connect_timeout_ms;
@@ -73,7 +73,7 @@ enum rv_err http_client_new(const struct http_client_config *cfg, struct http_cl
 	c->connect_timeout_ms = cfg->connect_timeout_ms > 0 ? cfg->connect_timeout_ms : DEFAULT_CONNECT_MS;
 	c->unacknowledged_ms = UNACKNOWLEDGED_MS;
 	c->identity = *cfg->identity;
-	tls_pin_of_key(cfg->server_key, c->pin);
+	c->trust = cfg->trust;
 	if (!address_format(&cfg->server, c->addr))
 		e = rv_fail(et, RV_E_INVALID, "%s: the address is too long", c->name);
 	else if ((c->multi = curl_multi_init()) == NULL)
@@ -83,6 +83,10 @@ enum rv_err http_client_new(const struct http_client_config *cfg, struct http_cl
 	else
 		*out = c;
 	return e;
+}
+
+const struct run_trust *http_client_trust(const struct http_client *c) {
+	return &c->trust;
 }
 
 void http_client_set_unacknowledged(struct http_client *c, int64_t ms) {
@@ -149,19 +153,21 @@ static size_t take_reply(char *data, size_t size, size_t n, void *ctx) {
 			*(worst) = rc_;                                                                                            \
 	} while (0)
 
-/* Sets the client's certificate and key in libcurl's TLS context. */
-static CURLcode identify(CURL *easy, void *ssl_ctx, void *client) {
+/* Sets the client's certificate and key in libcurl's TLS context, and whom it believes. */
+static CURLcode set_tls(CURL *easy, void *ssl_ctx, void *client) {
+	struct http_client *c = client;
 	(void)easy;
-	return tls_identify(ssl_ctx, &((const struct http_client *)client)->identity) ? CURLE_OK : CURLE_SSL_CERTPROBLEM;
+	tls_trust(ssl_ctx, &c->trust);
+	return tls_identify(ssl_ctx, &c->identity) ? CURLE_OK : CURLE_SSL_CERTPROBLEM;
 }
 
-/* The pinned key is the whole of the trust: no authority, no name, no proxy, no environment. */
+/* That the key serves the run is the whole of the trust (set_tls): no authority, no name, no proxy,
+ * no environment. */
 static void set_trust(struct http_client *c, CURL *easy, CURLcode *worst) {
 	SET(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_3, worst);
 	SET(easy, CURLOPT_SSL_VERIFYPEER, 0L, worst);
 	SET(easy, CURLOPT_SSL_VERIFYHOST, 0L, worst);
-	SET(easy, CURLOPT_PINNEDPUBLICKEY, c->pin, worst);
-	SET(easy, CURLOPT_SSL_CTX_FUNCTION, identify, worst);
+	SET(easy, CURLOPT_SSL_CTX_FUNCTION, set_tls, worst);
 	SET(easy, CURLOPT_SSL_CTX_DATA, c, worst);
 	SET(easy, CURLOPT_SSL_SESSIONID_CACHE, 0L, worst);
 	SET(easy, CURLOPT_PROXY, "", worst);
@@ -317,10 +323,12 @@ static enum rv_err explain(const struct http_client *c, const struct request *r,
 		return rv_fail(et, RV_E_CLOSED, "%s %s refused the connection: is it running? (%s)", c->name, c->addr, detail);
 	case CURLE_OPERATION_TIMEDOUT:
 		return rv_fail(et, RV_E_TIMEOUT, "%s %s does not answer (%s)", c->name, c->addr, detail);
-	case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
-		return rv_fail(et, RV_E_AUTH,
-					   "%s %s has another key than the invite link says: it is not this run's; ask for a new link",
-					   c->name, c->addr);
+	case CURLE_PEER_FAILED_VERIFICATION:
+		return rv_fail(
+			et, RV_E_AUTH,
+			"%s %s has another key than the invite link says: it is not this run's, or the run's operator has "
+			"replaced that key; ask for a new link",
+			c->name, c->addr);
 	case CURLE_SSL_CONNECT_ERROR:
 		return rv_fail(et, RV_E_PROTOCOL, "%s %s: no TLS 1.3 connection (%s)", c->name, c->addr, detail);
 	default:

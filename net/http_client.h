@@ -1,9 +1,10 @@
 /* http_client.h: the worker's requests to its coordinator, and the wait in the worker's event loop.
  *
- * Asynchronous HTTPS (libcurl multi) to one server that is known by its raw Ed25519 key: TLS 1.3
- * only, the key pinned, our identity as client certificate. Names and dates in certificates,
- * proxies, .netrc and the environment play no part. A request ends with exactly one callback; the
- * caller retries (every request of the control plane may be repeated). One thread owns the client;
+ * Asynchronous HTTPS (libcurl multi) to the coordinator of one run: TLS 1.3 only, the server's key
+ * must serve the run (net/serving_cert.h), our identity as client certificate. Names and dates in
+ * certificates, proxies, .netrc and the environment play no part. A request ends with exactly one
+ * callback; the caller retries (every request of the control plane may be repeated). One thread
+ * owns the client;
  * other threads may call only http_client_wakeup. The process must ignore SIGPIPE (base/signals.h
  * does): OpenSSL writes to sockets that may be gone. */
 #ifndef RV_NET_HTTP_CLIENT_H
@@ -12,6 +13,7 @@
 #include "base/err.h"
 #include "net/address.h"
 #include "net/identity.h"
+#include "net/serving_cert.h"
 
 #include <poll.h>
 #include <stdbool.h>
@@ -25,7 +27,7 @@ enum {
 
 struct http_client_config {
 	struct address server;
-	uint8_t server_key[NET_KEY_BYTES];
+	struct run_trust trust;          /* what is believed at first of who serves the run */
 	const struct identity *identity; /* used during http_client_new only */
 	const char *server_name;         /* for error texts: "coordinator" when NULL; borrowed */
 	int64_t connect_timeout_ms;      /* 0: 10 s */
@@ -57,6 +59,10 @@ struct http_client;
 enum rv_err http_client_new(const struct http_client_config *cfg, struct http_client **out, struct rv_errtext *et);
 /* Frees the client; requests under way end without a callback. `c` may be NULL. */
 void http_client_free(struct http_client *c);
+
+/* Returns what the client believes now of who serves the run; borrowed. It changes when a server
+ * brings a newer serving certificate, in http_client_poll. */
+const struct run_trust *http_client_trust(const struct http_client *c);
 
 /* Sets how long sent data may stay unacknowledged before a connection made from now on is dropped
  * (TCP_USER_TIMEOUT, RFC 5482; keepalive probes follow it). 10 s until this is called. */

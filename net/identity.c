@@ -34,7 +34,7 @@ void identity_release(struct identity *id) {
 }
 
 /* A secret that others can read is no secret: refuse it rather than go on quietly. */
-static enum rv_err check_key_file(int fd, const char *path, struct rv_errtext *et) {
+static enum rv_err check_secret_file(int fd, const char *path, size_t n, struct rv_errtext *et) {
 	struct stat st;
 	if (fstat(fd, &st) != 0)
 		return rv_fail_errno(et, errno, "%s", path);
@@ -44,25 +44,38 @@ static enum rv_err check_key_file(int fd, const char *path, struct rv_errtext *e
 		return rv_fail(et, RV_E_AUTH,
 					   "%s: mode %04o lets others at a secret key: chmod 600 it, or delete it if it leaked", path,
 					   (unsigned)st.st_mode & 07777);
-	if (st.st_size != IDENTITY_SEED_BYTES)
-		return rv_fail(et, RV_E_CORRUPT, "%s: %lld bytes, a key file has %d", path, (long long)st.st_size,
-					   IDENTITY_SEED_BYTES);
+	if (st.st_size != (off_t)n)
+		return rv_fail(et, RV_E_CORRUPT, "%s: %lld bytes, this key file has %zu", path, (long long)st.st_size, n);
 	return RV_OK;
+}
+
+enum rv_err identity_read_secret(const char *path, uint8_t *out, size_t n, struct rv_errtext *et) {
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0)
+		return rv_fail_errno(et, errno, "%s", path);
+	enum rv_err e = check_secret_file(fd, path, n, et);
+	if (e == RV_OK && rv_read_at(fd, out, n, 0) != (ssize_t)n)
+		e = rv_fail(et, RV_E_IO, "%s: cannot read %zu bytes", path, n);
+	close(fd);
+	return e;
 }
 
 enum rv_err identity_load(const char *path, struct identity *out, struct rv_errtext *et) {
 	uint8_t seed[IDENTITY_SEED_BYTES];
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (fd < 0)
-		return rv_fail_errno(et, errno, "%s", path);
-	enum rv_err e = check_key_file(fd, path, et);
-	if (e == RV_OK && read(fd, seed, sizeof seed) != (ssize_t)sizeof seed)
-		e = rv_fail(et, RV_E_IO, "%s: cannot read %d bytes", path, IDENTITY_SEED_BYTES);
-	if (e == RV_OK)
-		identity_of_seed(seed, out);
+	RV_TRY(identity_read_secret(path, seed, sizeof seed, et));
+	identity_of_seed(seed, out);
 	sodium_memzero(seed, sizeof seed);
-	close(fd);
-	return e;
+	return RV_OK;
+}
+
+enum rv_err identity_make(struct identity *out, struct rv_errtext *et) {
+	uint8_t seed[IDENTITY_SEED_BYTES];
+	if (sodium_init() < 0)
+		return rv_fail(et, RV_E_UNSUPPORTED, "no source of random numbers: no key was made");
+	randombytes_buf(seed, sizeof seed);
+	identity_of_seed(seed, out);
+	sodium_memzero(seed, sizeof seed);
+	return RV_OK;
 }
 
 enum rv_err identity_load_or_create(const char *path, struct identity *out, bool *created, struct rv_errtext *et) {
@@ -71,17 +84,12 @@ enum rv_err identity_load_or_create(const char *path, struct identity *out, bool
 	enum rv_err e = identity_load(path, out, et);
 	if (e != RV_E_NOTFOUND)
 		return e;
-	if (sodium_init() < 0)
-		return rv_fail(et, RV_E_UNSUPPORTED, "no source of random numbers: %s was not made", path);
-	uint8_t seed[IDENTITY_SEED_BYTES];
-	randombytes_buf(seed, sizeof seed);
-	e = rv_file_write_atomic(path, seed, sizeof seed, 0600, et);
-	if (e == RV_OK) {
-		identity_of_seed(seed, out);
-		if (created != NULL)
-			*created = true;
-	}
-	sodium_memzero(seed, sizeof seed);
+	RV_TRY(identity_make(out, et));
+	e = rv_file_write_atomic(path, out->secret, IDENTITY_SEED_BYTES, 0600, et);
+	if (e != RV_OK)
+		identity_release(out);
+	else if (created != NULL)
+		*created = true;
 	return e;
 }
 
@@ -136,7 +144,7 @@ enum rv_err signed_open(const uint8_t key[NET_KEY_BYTES], const char *domain, co
 	bool good = identity_verify(key, message, message_bytes, signature);
 	free(message);
 	if (!good)
-		return rv_fail(et, RV_E_AUTH, "signed document: the signature is not the run key's");
+		return rv_fail(et, RV_E_AUTH, "signed document: the signature is not that of the key that serves the run");
 	*data = bytes;
 	*data_bytes = n - NET_SIG_BYTES;
 	return RV_OK;
@@ -159,11 +167,11 @@ void ticket_sign(const struct identity *run, const uint8_t run_id[NET_RUN_ID_BYT
 	identity_sign(run, message, sizeof message, ticket);
 }
 
-bool ticket_verify(const uint8_t run_key[NET_KEY_BYTES], const uint8_t run_id[NET_RUN_ID_BYTES], uint32_t member,
+bool ticket_verify(const uint8_t serving_key[NET_KEY_BYTES], const uint8_t run_id[NET_RUN_ID_BYTES], uint32_t member,
 				   const uint8_t key[NET_KEY_BYTES], const uint8_t ticket[NET_SIG_BYTES]) {
 	uint8_t message[TICKET_SIGNED_BYTES];
 	ticket_message(run_id, member, key, message);
-	return identity_verify(run_key, message, sizeof message, ticket);
+	return identity_verify(serving_key, message, sizeof message, ticket);
 }
 
 enum { PAIR_SIGNED_BYTES = 13 + NET_RUN_ID_BYTES + 8 + 8 + 2 * (4 + NET_KEY_BYTES) };
@@ -193,12 +201,12 @@ void pair_ticket_sign(const struct identity *run, const uint8_t run_id[NET_RUN_I
 	identity_sign(run, message, sizeof message, ticket);
 }
 
-bool pair_ticket_verify(const uint8_t run_key[NET_KEY_BYTES], const uint8_t run_id[NET_RUN_ID_BYTES], uint64_t term,
+bool pair_ticket_verify(const uint8_t serving_key[NET_KEY_BYTES], const uint8_t run_id[NET_RUN_ID_BYTES], uint64_t term,
 						uint64_t round, const struct pair_end *a, const struct pair_end *b,
 						const uint8_t ticket[NET_SIG_BYTES]) {
 	uint8_t message[PAIR_SIGNED_BYTES];
 	pair_message(run_id, term, round, a, b, message);
-	return a->member != b->member && identity_verify(run_key, message, sizeof message, ticket);
+	return a->member != b->member && identity_verify(serving_key, message, sizeof message, ticket);
 }
 
 enum { SEEN_SIGNED_MAX_BYTES = 13 + NET_RUN_ID_BYTES + NET_KEY_BYTES + NET_ADDR_BYTES + 8 };

@@ -28,6 +28,10 @@ struct identity {
 enum rv_err identity_load_or_create(const char *path, struct identity *out, bool *created, struct rv_errtext *et);
 /* Reads the seed like identity_load_or_create; RV_E_NOTFOUND if there is no file. */
 enum rv_err identity_load(const char *path, struct identity *out, struct rv_errtext *et);
+/* Makes a fresh one, in memory only. RV_E_UNSUPPORTED: there is no source of random numbers. */
+enum rv_err identity_make(struct identity *out, struct rv_errtext *et);
+/* Reads a file of exactly `n` secret bytes; the faults of identity_load. */
+enum rv_err identity_read_secret(const char *path, uint8_t *out, size_t n, struct rv_errtext *et);
 void identity_of_seed(const uint8_t seed[IDENTITY_SEED_BYTES], struct identity *out);
 /* Wipes the secret. Harmless on a zeroed struct. */
 void identity_release(struct identity *id);
@@ -53,12 +57,13 @@ enum rv_err signed_open(const uint8_t key[NET_KEY_BYTES], const char *domain, co
 
 /* ---- member tickets ---- */
 
-/* Signs, with the run key, that `key` is member number `member`: Ed25519 over "rivulet member" NUL
- * | run id | member (u32) | key. The coordinator gives a ticket at the join, and the member shows
- * it in HELLO: so a joiner, which is in no document yet, can fetch state from donors. */
+/* Signs, with the key that serves the run, that `key` is member number `member`: Ed25519 over
+ * "rivulet member" NUL | run id | member (u32) | key. The coordinator gives a ticket at the join,
+ * and the member shows it in HELLO: so a joiner, which is in no document yet, can fetch state from
+ * donors. */
 void ticket_sign(const struct identity *run, const uint8_t run_id[NET_RUN_ID_BYTES], uint32_t member,
 				 const uint8_t key[NET_KEY_BYTES], uint8_t ticket[NET_SIG_BYTES]);
-bool ticket_verify(const uint8_t run_key[NET_KEY_BYTES], const uint8_t run_id[NET_RUN_ID_BYTES], uint32_t member,
+bool ticket_verify(const uint8_t serving_key[NET_KEY_BYTES], const uint8_t run_id[NET_RUN_ID_BYTES], uint32_t member,
 				   const uint8_t key[NET_KEY_BYTES], const uint8_t ticket[NET_SIG_BYTES]);
 
 /* ---- pair tickets ---- */
@@ -68,14 +73,14 @@ struct pair_end {
 	uint32_t member;
 	uint8_t key[NET_KEY_BYTES];
 };
-/* Signs, with the run key, that two members may meet through a relay while `round` of `term` is
- * open or soon after: Ed25519 over "rivulet pair" NUL | run id | term u64 | round u64 | lower
- * member u32 | its key | higher member u32 | its key. The order of `a` and `b` is the same to it;
- * they differ (asserted). */
+/* Signs, with the key that serves the run, that two members may meet through a relay while `round`
+ * of `term` is open or soon after: Ed25519 over "rivulet pair" NUL | run id | term u64 | round u64
+ * | lower member u32 | its key | higher member u32 | its key. The order of `a` and `b` is the same
+ * to it; they differ (asserted). */
 void pair_ticket_sign(const struct identity *run, const uint8_t run_id[NET_RUN_ID_BYTES], uint64_t term, uint64_t round,
 					  const struct pair_end *a, const struct pair_end *b, uint8_t ticket[NET_SIG_BYTES]);
 /* Returns false also if both ends are one member. */
-bool pair_ticket_verify(const uint8_t run_key[NET_KEY_BYTES], const uint8_t run_id[NET_RUN_ID_BYTES], uint64_t term,
+bool pair_ticket_verify(const uint8_t serving_key[NET_KEY_BYTES], const uint8_t run_id[NET_RUN_ID_BYTES], uint64_t term,
 						uint64_t round, const struct pair_end *a, const struct pair_end *b,
 						const uint8_t ticket[NET_SIG_BYTES]);
 

@@ -9,12 +9,8 @@
 
 enum {
 	SERIAL_BYTES = 16,
-	CERTIFICATE_MAX_BYTES = 4096, /* what a peer may send; ours has about 300 */
-	SPKI_BYTES = 12 + NET_KEY_BYTES
+	CERTIFICATE_MAX_BYTES = 4096 /* what a peer may send; ours has about 500 */
 };
-
-/* SubjectPublicKeyInfo of Ed25519 up to the key (RFC 8410 section 4). */
-static const uint8_t spki_prefix[12] = {0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00};
 
 const char *tls_error_text(void) {
 	unsigned long code = ERR_get_error();
@@ -23,9 +19,39 @@ const char *tls_error_text(void) {
 	return text != NULL ? text : "TLS error without a reason";
 }
 
+/* Adds `cert` as an extension that others than Rivulet may ignore. */
+static bool add_serving_cert(X509 *x, const struct serving_cert *cert) {
+	uint8_t bytes[SERVING_CERT_BYTES];
+	serving_cert_encode(cert, bytes);
+	ASN1_OBJECT *name = OBJ_txt2obj(TLS_SERVING_CERT_OID, 1);
+	ASN1_OCTET_STRING *value = ASN1_OCTET_STRING_new();
+	X509_EXTENSION *extension = NULL;
+	bool ok = name != NULL && value != NULL && ASN1_OCTET_STRING_set(value, bytes, sizeof bytes) == 1 &&
+			  (extension = X509_EXTENSION_create_by_OBJ(NULL, name, 0, value)) != NULL &&
+			  X509_add_ext(x, extension, -1) == 1;
+	X509_EXTENSION_free(extension);
+	ASN1_OCTET_STRING_free(value);
+	ASN1_OBJECT_free(name);
+	return ok;
+}
+
+/* Returns true if `x` has the extension, once and of the right length. */
+static bool read_serving_cert(const X509 *x, struct serving_cert *out) {
+	ASN1_OBJECT *name = OBJ_txt2obj(TLS_SERVING_CERT_OID, 1);
+	int at = name != NULL ? X509_get_ext_by_OBJ(x, name, -1) : -1;
+	bool once = at >= 0 && X509_get_ext_by_OBJ(x, name, at) < 0;
+	ASN1_OBJECT_free(name);
+	const ASN1_OCTET_STRING *value = once ? X509_EXTENSION_get_data(X509_get_ext(x, at)) : NULL;
+	if (value == NULL || ASN1_STRING_length(value) != SERVING_CERT_BYTES)
+		return false;
+	serving_cert_decode(ASN1_STRING_get0_data(value), out);
+	return true;
+}
+
 /* Version 3, subject = issuer "rivulet", serial from `seed`, 1970 to the end of time (RFC 5280
- * section 4.1.2.5). */
-static bool fill_certificate(X509 *x, const uint8_t seed[SERIAL_BYTES], EVP_PKEY *key) {
+ * section 4.1.2.5). `cert` may be NULL. */
+static bool fill_certificate(X509 *x, const uint8_t seed[SERIAL_BYTES], EVP_PKEY *key,
+							 const struct serving_cert *cert) {
 	uint8_t serial[SERIAL_BYTES];
 	memcpy(serial, seed, sizeof serial);
 	serial[0] = (uint8_t)((serial[0] & 0x7f) | 0x40); /* positive, not zero */
@@ -37,23 +63,29 @@ static bool fill_certificate(X509 *x, const uint8_t seed[SERIAL_BYTES], EVP_PKEY
 		   ASN1_TIME_set_string_X509(X509_getm_notBefore(x), "19700101000000Z") == 1 &&
 		   ASN1_TIME_set_string_X509(X509_getm_notAfter(x), "99991231235959Z") == 1 &&
 		   X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const unsigned char *)"rivulet", -1, -1, 0) == 1 &&
-		   X509_set_issuer_name(x, name) == 1 && X509_set_pubkey(x, key) == 1 && X509_sign(x, key, NULL) != 0;
+		   X509_set_issuer_name(x, name) == 1 && X509_set_pubkey(x, key) == 1 &&
+		   (cert == NULL || add_serving_cert(x, cert)) && X509_sign(x, key, NULL) != 0;
 }
 
 /* Makes a certificate of `key`, which may be NULL, and uses both. */
-static bool use_certificate(SSL_CTX *ctx, const uint8_t seed[SERIAL_BYTES], EVP_PKEY *key) {
+static bool use_certificate(SSL_CTX *ctx, const uint8_t seed[SERIAL_BYTES], EVP_PKEY *key,
+							const struct serving_cert *cert) {
 	X509 *x = X509_new();
-	bool ok = key != NULL && x != NULL && fill_certificate(x, seed, key) && SSL_CTX_use_certificate(ctx, x) == 1 &&
-			  SSL_CTX_use_PrivateKey(ctx, key) == 1;
+	bool ok = key != NULL && x != NULL && fill_certificate(x, seed, key, cert) &&
+			  SSL_CTX_use_certificate(ctx, x) == 1 && SSL_CTX_use_PrivateKey(ctx, key) == 1;
 	X509_free(x);
 	return ok;
 }
 
-bool tls_identify(SSL_CTX *ctx, const struct identity *id) {
+bool tls_identify_serving(SSL_CTX *ctx, const struct identity *id, const struct serving_cert *cert) {
 	EVP_PKEY *key = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, id->secret, IDENTITY_SEED_BYTES);
-	bool ok = use_certificate(ctx, id->key, key);
+	bool ok = use_certificate(ctx, id->key, key, cert);
 	EVP_PKEY_free(key);
 	return ok;
+}
+
+bool tls_identify(SSL_CTX *ctx, const struct identity *id) {
+	return tls_identify_serving(ctx, id, NULL);
 }
 
 /* Instead of a chain check: one certificate, with an Ed25519 key. Whose key it is, is asked after
@@ -67,6 +99,37 @@ static int accept_raw_key(X509_STORE_CTX *store, void *arg) {
 		return 1;
 	X509_STORE_CTX_set_error(store, X509_V_ERR_CERT_REJECTED);
 	return 0;
+}
+
+/* Copies the raw Ed25519 key of a certificate, which may be NULL. */
+static bool key_of(const X509 *x, uint8_t key[NET_KEY_BYTES]) {
+	const EVP_PKEY *public_key = x != NULL ? X509_get0_pubkey(x) : NULL;
+	size_t n = NET_KEY_BYTES;
+	return public_key != NULL && EVP_PKEY_get_id(public_key) == EVP_PKEY_ED25519 &&
+		   EVP_PKEY_get_raw_public_key(public_key, key, &n) == 1 && n == NET_KEY_BYTES;
+}
+
+/* Instead of a chain check: the server's key serves the run. */
+static int accept_serving_key(X509_STORE_CTX *store, void *trust) {
+	struct run_trust *t = trust;
+	struct serving_cert cert;
+	uint8_t key[NET_KEY_BYTES];
+	const X509 *x = X509_STORE_CTX_get0_cert(store);
+	if (!key_of(x, key)) {
+		X509_STORE_CTX_set_error(store, X509_V_ERR_CERT_REJECTED);
+		return 0;
+	}
+	if (read_serving_cert(x, &cert) && memcmp(cert.key, key, sizeof key) == 0)
+		(void)run_trust_take(t, &cert, NULL);
+	if (memcmp(run_trust_key(t), key, sizeof key) == 0)
+		return 1;
+	X509_STORE_CTX_set_error(store, X509_V_ERR_CERT_UNTRUSTED);
+	return 0;
+}
+
+void tls_trust(SSL_CTX *ctx, struct run_trust *trust) {
+	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
+	SSL_CTX_set_cert_verify_callback(ctx, accept_serving_key, trust);
 }
 
 static bool configure(SSL_CTX *ctx, enum tls_clients clients) {
@@ -93,7 +156,7 @@ static bool add_browser_certificate(SSL_CTX *ctx) {
 	uint8_t seed[SERIAL_BYTES];
 	randombytes_buf(seed, sizeof seed); /* browsers refuse a serial that they saw with another key */
 	EVP_PKEY *key = EVP_EC_gen("P-256");
-	bool ok = use_certificate(ctx, seed, key) && SSL_CTX_set1_sigalgs_list(ctx, "ed25519:ECDSA+SHA256") == 1;
+	bool ok = use_certificate(ctx, seed, key, NULL) && SSL_CTX_set1_sigalgs_list(ctx, "ed25519:ECDSA+SHA256") == 1;
 	EVP_PKEY_free(key);
 	return ok;
 }
@@ -139,20 +202,5 @@ bool tls_is_peer_protocol(SSL *ssl) {
 }
 
 bool tls_peer_key(SSL *ssl, uint8_t key[NET_KEY_BYTES]) {
-	X509 *x = SSL_get0_peer_certificate(ssl);
-	EVP_PKEY *public_key = x != NULL ? X509_get0_pubkey(x) : NULL;
-	size_t n = NET_KEY_BYTES;
-	return public_key != NULL && EVP_PKEY_get_id(public_key) == EVP_PKEY_ED25519 &&
-		   EVP_PKEY_get_raw_public_key(public_key, key, &n) == 1 && n == NET_KEY_BYTES;
-}
-
-void tls_pin_of_key(const uint8_t key[NET_KEY_BYTES], char out[TLS_PIN_BYTES]) {
-	static const char prefix[] = "sha256//";
-	uint8_t spki[SPKI_BYTES], digest[crypto_hash_sha256_BYTES];
-	memcpy(spki, spki_prefix, sizeof spki_prefix);
-	memcpy(spki + sizeof spki_prefix, key, NET_KEY_BYTES);
-	crypto_hash_sha256(digest, spki, sizeof spki);
-	memcpy(out, prefix, sizeof prefix);
-	sodium_bin2base64(out + sizeof prefix - 1, TLS_PIN_BYTES - (sizeof prefix - 1), digest, sizeof digest,
-					  sodium_base64_VARIANT_ORIGINAL);
+	return key_of(SSL_get0_peer_certificate(ssl), key);
 }

@@ -9,7 +9,7 @@
 #define RV_NET_TLS_H
 
 #include "base/err.h"
-#include "net/identity.h"
+#include "net/serving_cert.h"
 
 #include <openssl/types.h>
 #include <stdbool.h>
@@ -31,6 +31,15 @@ enum rv_err tls_context_new(const struct identity *id, enum tls_clients clients,
 /* Makes a certificate of the identity, and lets `ctx` use it and its key. Returns false if OpenSSL
  * refuses (tls_error_text), most likely without memory. */
 bool tls_identify(SSL_CTX *ctx, const struct identity *id);
+/* The same for a coordinator: its certificate carries `cert`, a proof that the identity serves the
+ * run, as an extension (TLS_SERVING_CERT_OID: an octet string of serving_cert_encode()). */
+#define TLS_SERVING_CERT_OID "2.25.875277951657587370045855667896534497"
+bool tls_identify_serving(SSL_CTX *ctx, const struct identity *id, const struct serving_cert *cert);
+
+/* Makes `ctx`, a client's, refuse every server whose key does not serve the run of `trust`:
+ * it must be the key that *trust believes in, or bring a newer serving certificate, which *trust
+ * believes from then on. Borrows `trust` as long as `ctx` makes connections. */
+void tls_trust(SSL_CTX *ctx, struct run_trust *trust);
 
 /* The protocol of links between peers (ALPN, RFC 7301): the dialer's context offers it; a
  * listener's accepts it, and fails the handshake of a dialer that offers others only. Returns false
@@ -44,11 +53,6 @@ bool tls_is_peer_protocol(SSL *ssl);
 /* Copies the raw Ed25519 key of the other side after the handshake. Returns false if it showed
  * none. */
 bool tls_peer_key(SSL *ssl, uint8_t key[NET_KEY_BYTES]);
-
-enum { TLS_PIN_BYTES = 64 };
-/* Writes "sha256//BASE64" of the key's SubjectPublicKeyInfo (RFC 8410), for libcurl's
- * CURLOPT_PINNEDPUBLICKEY. */
-void tls_pin_of_key(const uint8_t key[NET_KEY_BYTES], char out[TLS_PIN_BYTES]);
 
 /* Returns the oldest error in OpenSSL's queue as a text ("no shared cipher", ...), never NULL, and
  * empties the queue. */

@@ -42,9 +42,6 @@ out=$(readlink -f "$out")
 
 read_version "$source"
 export SOURCE_DATE_EPOCH=$package_epoch LC_ALL=C TZ=UTC
-# A cache that several checkouts share may give an object whose debug information names another
-# one: then the build id, which is a hash over all, is another, too.
-export CCACHE_DISABLE=1
 umask 022
 cd "$source"
 build=$source/build/package

@@ -65,9 +65,9 @@ class Cluster:
         with open(path) as f:
             self.listen = f.read().split()[0]
 
-    def add_workers(self, n, args=(), failpoint=None, env=None):
+    def add_workers(self, n, args=(), failpoint=None):
         """Invites and starts n more, all at once: so each is there for the first round. `args`: more arguments.
-        `failpoint`: the first one is the program that has failpoints, with this one set. `env`: more of their environment."""
+        `failpoint`: the first one is the program that has failpoints, with this one set."""
         fresh = []
         for link in self._run(["invite", "--dir", self.run_dir, "--count", str(n)]).split():
             i = len(self.workers)
@@ -81,7 +81,7 @@ class Cluster:
             if failpoint and not fresh:
                 worker.start([*argv[:-1], f"{argv[-1]}-failpoint", link, *rest], {"RIVULET_FAILPOINT": failpoint})
             else:
-                worker.start(argv + [link] + rest, env)
+                worker.start(argv + [link] + rest)
             self.workers.append(worker)
             fresh.append(worker)
         self.wait("the join of all workers", 60, lambda: all(

@@ -7,7 +7,6 @@ exchange: how much of their lines --sites workers use (exchange.py): --up and --
        it bare TLS streams, PCCL where PCCL_DIR names a checkout with a build, and hivemind where HIVEMIND_PYTHON names a
        python that has it (peers.py).
 policies: one site of four is slow (--slow-lines, Mbit/s down/up), under each of --policies: seconds from commit to commit.
-budget: --max-per-day and --max-per-month at the interface, with a clock that is moved (budget.py).
 away:  the coordinator is killed and comes back after a while: how long until the next commit; nobody joins again.
 """
 import argparse
@@ -19,7 +18,6 @@ import sys
 import tempfile
 import time
 
-import budget
 import exchange
 import peers
 import slow_site
@@ -265,7 +263,7 @@ def find_peers(names, bin_dir):
 def parse():
     p = argparse.ArgumentParser(prog="./dev bench lines", description=__doc__,
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--cases", default="exchange,slow,caps,full,budget,away", help="default: %(default)s")
+    p.add_argument("--cases", default="exchange,slow,caps,full,away", help="default: %(default)s")
     p.add_argument("--rates", default="1,10", help="slow: Mbit/s (default: %(default)s)")
     p.add_argument("--workers", default="4,8", help="slow: how many (default: %(default)s)")
     p.add_argument("--rounds", type=int, default=4, help="slow, policies: rounds (default: 4)")
@@ -301,8 +299,6 @@ def cases_of(a):
         yield from ((caps, float(r), o) for r in a.caps.split(",") for o in ("--max-up", "--max-down"))
     if "full" in a.cases:
         yield from ((full, float(r), o) for r in a.caps.split(",") for o in ("--max-up", "--max-down"))
-    if "budget" in a.cases:
-        yield (lambda a: budget.budget(a, say),)
     if "away" in a.cases:
         yield (away, a.away)
     if "exchange" in a.cases:

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "coordinator/backup/backup_encryption.h"
 #include "coordinator/backup/backup_file.h"
 #include "coordinator/service/service.h"
 #include "coordinator/store/sqlite.h"
@@ -120,7 +121,7 @@ static void remove_left(const struct rv_file_writer *w) {
 
 static enum rv_err fill(const struct run_dir *d, struct rv_file_writer *w, const struct backup_source *from,
 						struct backup_info *out, struct rv_errtext *et) {
-	struct identity key = {0};
+	struct run_keys keys = {.cert = {.serial = 0}};
 	RV_TRY(from->copy(from->ctx, w->tmp, et));
 	enum rv_err e = inspect_file(w->tmp, out, et);
 	if (e == RV_E_CORRUPT) /* as what it is a copy of */
@@ -128,9 +129,9 @@ static enum rv_err fill(const struct run_dir *d, struct rv_file_writer *w, const
 							   d->store);
 	RV_TRY(e);
 	RV_TRY(check_whole(w->tmp, et));
-	RV_TRY(identity_load(d->key, &key, et));
-	e = backup_file_seal(w, key.secret, et);
-	identity_release(&key);
+	RV_TRY(run_keys_load(d->key, &keys, et));
+	e = backup_file_seal(w, &keys, et);
+	run_keys_release(&keys);
 	return e;
 }
 
@@ -156,6 +157,21 @@ enum rv_err backup_make(const struct run_dir *d, const char *path, const struct 
 	(void)flock(lock, LOCK_EX); /* where there are no such locks, two at once are their maker's fault */
 	enum rv_err e = make_locked(d, path, from, out, et);
 	(void)close(lock);
+	return e;
+}
+
+/* A name in the run's directory for a backup that is on its way from or to an encrypted one. */
+static void plain_name(const struct run_dir *d, char out[PATH_BYTES]) {
+	(void)snprintf(out, PATH_BYTES, "%s/backup.plain", d->dir);
+}
+
+enum rv_err backup_make_encrypted(const struct run_dir *d, const char *path, const char *passphrase,
+								  const struct backup_source *from, struct backup_info *out, struct rv_errtext *et) {
+	char plain[PATH_BYTES];
+	plain_name(d, plain);
+	RV_TRY(backup_make(d, plain, from, out, et));
+	enum rv_err e = backup_encrypt(plain, path, passphrase, et);
+	(void)unlink(plain);
 	return e;
 }
 
@@ -217,14 +233,27 @@ static enum rv_err check_existing(const struct run_dir *d, const struct backup_i
 						   "what is there cannot be compared with the backup (%.300s); --force replaces it", why.text);
 }
 
-static enum rv_err check_key(const struct run_dir *d, const uint8_t seed[IDENTITY_SEED_BYTES], struct rv_errtext *et) {
-	struct identity key = {0};
+/* Refuses keys that are not of the run in the backup, and a run in `d` of another root key. */
+static enum rv_err check_keys(const struct run_dir *d, const struct run_keys *keys, const struct backup_info *info,
+							  const char *path, struct rv_errtext *et) {
+	struct run_keys is = {.cert = {.serial = 0}};
+	RV_TRY(run_keys_check(keys, info->run_id, path, et));
 	if (access(d->key, F_OK) != 0)
 		return RV_OK;
-	RV_TRY(identity_load(d->key, &key, et));
-	bool same = sodium_memcmp(key.secret, seed, IDENTITY_SEED_BYTES) == 0;
-	identity_release(&key);
+	RV_TRY(run_keys_load(d->key, &is, et));
+	bool same = memcmp(is.root, keys->root, NET_KEY_BYTES) == 0;
+	run_keys_release(&is);
 	return same ? RV_OK : rv_fail(et, RV_E_INVALID, "%s is the key of another run: name another --dir", d->key);
+}
+
+/* Writes the backup's run.key, unless a newer one is there: workers refuse the older one. */
+static enum rv_err put_keys(const struct run_dir *d, const struct run_keys *keys, struct rv_errtext *et) {
+	struct run_keys is = {.cert = {.serial = 0}};
+	bool newer =
+		access(d->key, F_OK) == 0 && run_keys_load(d->key, &is, NULL) == RV_OK && is.cert.serial > keys->cert.serial;
+	enum rv_err e = run_keys_store(d->key, newer ? &is : keys, et); /* and syncs the directory */
+	run_keys_release(&is);
+	return e;
 }
 
 static enum rv_err move(const char *from, const char *to, struct rv_errtext *et) {
@@ -233,7 +262,7 @@ static enum rv_err move(const char *from, const char *to, struct rv_errtext *et)
 	return rv_fail_errno(et, errno, "%s: cannot be renamed to %s", from, to);
 }
 
-static enum rv_err swap_in(const struct run_dir *d, const char *fresh, const uint8_t seed[IDENTITY_SEED_BYTES],
+static enum rv_err swap_in(const struct run_dir *d, const char *fresh, const struct run_keys *keys,
 						   struct rv_errtext *et) {
 	char kept[PATH_BYTES], wal[PATH_BYTES], kept_wal[PATH_BYTES + 16];
 	(void)snprintf(kept, sizeof kept, "%s.replaced", d->store);
@@ -246,27 +275,27 @@ static enum rv_err swap_in(const struct run_dir *d, const char *fresh, const uin
 	RV_TRY(move(wal, kept_wal, et));
 	if (rename(fresh, d->store) != 0)
 		return rv_fail_errno(et, errno, "%s: cannot be renamed to %s", fresh, d->store);
-	return rv_file_write_atomic(d->key, seed, IDENTITY_SEED_BYTES, SECRET_MODE, et); /* and syncs the directory */
+	return put_keys(d, keys, et);
 }
 
 static enum rv_err restore_locked(const char *path, const struct run_dir *d, bool force, struct backup_info *out,
 								  struct rv_errtext *et) {
 	char fresh[PATH_BYTES];
-	uint8_t seed[IDENTITY_SEED_BYTES];
+	struct run_keys keys = {.cert = {.serial = 0}};
 	(void)snprintf(fresh, sizeof fresh, "%s.restored", d->store);
 	remove_store(fresh); /* of an attempt that was killed */
-	enum rv_err e = backup_file_open(path, fresh, seed, et);
+	enum rv_err e = backup_file_open(path, fresh, &keys, et);
 	if (e == RV_OK && (e = prepare(fresh, out, et)) != RV_OK)
 		(void)rv_fail_context(et, e, "%s", path);
 	if (e == RV_OK)
 		e = check_existing(d, out, force, et);
 	if (e == RV_OK)
-		e = check_key(d, seed, et);
+		e = check_keys(d, &keys, out, path, et);
 	if (e == RV_OK)
-		e = swap_in(d, fresh, seed, et);
+		e = swap_in(d, fresh, &keys, et);
 	if (e != RV_OK)
 		remove_store(fresh);
-	sodium_memzero(seed, sizeof seed);
+	run_keys_release(&keys);
 	return e;
 }
 
@@ -278,15 +307,30 @@ static void remove_empty(const char *dir) {
 	(void)unlinkat(AT_FDCWD, dir, AT_REMOVEDIR);
 }
 
-enum rv_err backup_restore(const char *path, const struct run_dir *d, bool force, struct backup_info *out,
-						   struct rv_errtext *et) {
+/* Restores an encrypted backup from a plain copy of it in the run's directory. */
+static enum rv_err restore_encrypted(const char *path, const char *passphrase, const struct run_dir *d, bool force,
+									 struct backup_info *out, struct rv_errtext *et) {
+	char plain[PATH_BYTES];
+	if (passphrase == NULL)
+		return rv_fail(et, RV_E_AUTH, "%s is encrypted: name the file with its passphrase, --passphrase-file", path);
+	plain_name(d, plain);
+	enum rv_err e = backup_decrypt(path, plain, passphrase, et);
+	if (e == RV_OK)
+		e = restore_locked(plain, d, force, out, et);
+	(void)unlink(plain);
+	return e;
+}
+
+enum rv_err backup_restore(const char *path, const char *passphrase, const struct run_dir *d, bool force,
+						   struct backup_info *out, struct rv_errtext *et) {
 	int lock = -1;
 	bool made = access(d->dir, F_OK) != 0;
 	RV_TRY(rv_dir_make(d->dir, DIR_MODE, et));
 	enum rv_err e = rv_dir_lock(d->dir, &lock, et);
 	if (e != RV_OK)
 		return rv_fail_context(et, e, "stop the coordinator first");
-	e = restore_locked(path, d, force, out, et);
+	e = backup_is_encrypted(path) ? restore_encrypted(path, passphrase, d, force, out, et)
+								  : restore_locked(path, d, force, out, et);
 	if (e != RV_OK && made)
 		remove_empty(d->dir);
 	rv_dir_unlock(lock);

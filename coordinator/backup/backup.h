@@ -1,4 +1,4 @@
-/* backup.h: a whole run in one file: a copy of its store, with the run's secret key in it (mode
+/* backup.h: a whole run in one file: a copy of its store, with run.key in it, not root.key (mode
  * 0600).
  *
  * A backup is older than the run as soon as the next round is committed. Workers never go back:
@@ -35,12 +35,17 @@ struct backup_source {
  * RV_E_IO of `path`. */
 enum rv_err backup_make(const struct run_dir *d, const char *path, const struct backup_source *from,
 						struct backup_info *out, struct rv_errtext *et);
-/* Restores d->dir from the backup, once every byte of it is checked; keeps the store that is there
- * as store.db.replaced. Document numbers go on far above any that the run can have announced since.
- * RV_E_BUSY: the run is being served; RV_E_INVALID: another run is there, or, without `force`, a
- * later term, a newer state or an unreadable one; RV_E_CORRUPT: `path` is damaged, or no backup;
- * RV_E_UNSUPPORTED: of a newer version. */
-enum rv_err backup_restore(const char *path, const struct run_dir *d, bool force, struct backup_info *out,
-						   struct rv_errtext *et);
+/* The same, so that only the passphrase opens it (backup_encryption.h). The plain copy is made in
+ * the run's directory, which holds the same secrets, and removed. */
+enum rv_err backup_make_encrypted(const struct run_dir *d, const char *path, const char *passphrase,
+								  const struct backup_source *from, struct backup_info *out, struct rv_errtext *et);
+/* Restores d->dir from the backup (`passphrase` NULL: none is known), once every byte of it is
+ * checked; keeps the store that is there as store.db.replaced. Document numbers go on far above any
+ * that the run can have announced since. RV_E_BUSY: the run is being served; RV_E_INVALID: another
+ * run is there, or, without `force`, a later term, a newer state or an unreadable one;
+ * RV_E_CORRUPT: `path` is damaged, or no backup; RV_E_UNSUPPORTED: of a newer version; RV_E_AUTH:
+ * it is encrypted, and the passphrase is missing or another one. */
+enum rv_err backup_restore(const char *path, const char *passphrase, const struct run_dir *d, bool force,
+						   struct backup_info *out, struct rv_errtext *et);
 
 #endif

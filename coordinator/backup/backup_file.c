@@ -66,16 +66,16 @@ static enum rv_err pass(struct source *s, uint64_t n, struct rv_file_writer *w, 
 	return e;
 }
 
-enum rv_err backup_file_seal(struct rv_file_writer *w, const uint8_t seed[IDENTITY_SEED_BYTES], struct rv_errtext *et) {
+enum rv_err backup_file_seal(struct rv_file_writer *w, const struct run_keys *keys, struct rv_errtext *et) {
 	struct source s = {.fd = w->fd, .path = w->tmp};
 	struct rv_hasher h;
 	struct rv_hash hash;
 	uint8_t seal[BACKUP_FILE_SEAL_BYTES];
-	struct rv_writer to = rv_writer_of(seal, sizeof seal);
+	struct rv_writer to = rv_writer_of(seal + RUN_KEYS_BYTES, sizeof seal - RUN_KEYS_BYTES);
 	rv_hash_init(&h);
 	RV_TRY(find_size(&s, et));
 	RV_TRY(pass(&s, s.bytes, NULL, &h, et));
-	rv_write_bytes(&to, seed, IDENTITY_SEED_BYTES);
+	run_keys_encode(keys, seal);
 	rv_write_u32(&to, BACKUP_FILE_VERSION);
 	rv_write_bytes(&to, BACKUP_FILE_MAGIC, BACKUP_FILE_MAGIC_BYTES);
 	rv_hash_update(&h, seal, HASHED_BYTES);
@@ -86,13 +86,12 @@ enum rv_err backup_file_seal(struct rv_file_writer *w, const uint8_t seed[IDENTI
 	return e;
 }
 
-/* Checks the seal and fills `seed` from it; `h` has hashed all that is before it. */
+/* Checks the seal and fills *keys from it; `h` has hashed all that is before it. */
 static enum rv_err check_seal(const struct source *s, const uint8_t seal[BACKUP_FILE_SEAL_BYTES], struct rv_hasher *h,
-							  uint8_t seed[IDENTITY_SEED_BYTES], struct rv_errtext *et) {
+							  struct run_keys *keys, struct rv_errtext *et) {
 	struct rv_hash hash, want;
 	char magic[BACKUP_FILE_MAGIC_BYTES];
-	struct rv_reader r = rv_reader_of(seal, BACKUP_FILE_SEAL_BYTES);
-	rv_read_copy(&r, seed, IDENTITY_SEED_BYTES);
+	struct rv_reader r = rv_reader_of(seal + RUN_KEYS_BYTES, BACKUP_FILE_SEAL_BYTES - RUN_KEYS_BYTES);
 	uint32_t version = rv_read_u32(&r);
 	rv_read_copy(&r, magic, sizeof magic);
 	rv_read_copy(&r, want.b, RV_HASH_BYTES);
@@ -110,10 +109,11 @@ static enum rv_err check_seal(const struct source *s, const uint8_t seal[BACKUP_
 					   s->path, version, (int)BACKUP_FILE_VERSION);
 	if ((s->bytes - BACKUP_FILE_SEAL_BYTES) % LEAST_PAGE_BYTES != 0)
 		return rv_fail(et, RV_E_CORRUPT, "%s: what is sealed are no whole pages; " NEXT_STEP, s->path);
+	run_keys_decode(seal, keys);
 	return RV_OK;
 }
 
-static enum rv_err copy_opened(struct source *s, struct rv_file_writer *w, uint8_t seed[IDENTITY_SEED_BYTES],
+static enum rv_err copy_opened(struct source *s, struct rv_file_writer *w, struct run_keys *keys,
 							   struct rv_errtext *et) {
 	struct rv_hasher h;
 	uint8_t seal[BACKUP_FILE_SEAL_BYTES];
@@ -125,20 +125,19 @@ static enum rv_err copy_opened(struct source *s, struct rv_file_writer *w, uint8
 					   s->bytes);
 	RV_TRY(pass(s, s->bytes - sizeof seal, w, &h, et));
 	RV_TRY(read_all(s, seal, sizeof seal, et));
-	enum rv_err e = check_seal(s, seal, &h, seed, et);
+	enum rv_err e = check_seal(s, seal, &h, keys, et);
 	sodium_memzero(seal, sizeof seal);
 	return e;
 }
 
-enum rv_err backup_file_open(const char *path, const char *to, uint8_t seed[IDENTITY_SEED_BYTES],
-							 struct rv_errtext *et) {
+enum rv_err backup_file_open(const char *path, const char *to, struct run_keys *keys, struct rv_errtext *et) {
 	struct rv_file_writer w;
 	struct source s = {.fd = open(path, O_RDONLY | O_CLOEXEC), .path = path};
 	if (s.fd < 0)
 		return rv_fail_errno(et, errno, "%s: cannot be opened", path);
 	enum rv_err e = rv_file_writer_begin(&w, to, SECRET_MODE, et);
 	if (e == RV_OK)
-		e = rv_file_writer_end(&w, copy_opened(&s, &w, seed, et), et);
+		e = rv_file_writer_end(&w, copy_opened(&s, &w, keys, et), et);
 	(void)close(s.fd);
 	return e;
 }

@@ -6,7 +6,7 @@
 #include "base/program.h"
 
 extern const struct rv_command cmd_serve, cmd_invite, cmd_status, cmd_ban, cmd_unban, cmd_rollback, cmd_relay,
-	cmd_members, cmd_backup, cmd_restore;
+	cmd_members, cmd_backup, cmd_restore, cmd_rotate_key;
 
 /* Bounds and default of `--relay-bytes-per-day` and `--relay-rate`, of `serve` and `relay`. */
 #define RELAY_BYTES_PER_DAY "40GiB"

@@ -11,6 +11,7 @@
 #include "coordinator/commands/run_text.h"
 #include "coordinator/service/service.h"
 #include "coordinator/store/run_dir.h"
+#include "coordinator/store/run_keys.h"
 #include "coordinator/store/sqlite.h"
 #include "net/identity.h"
 #include "outer/global.h"
@@ -25,6 +26,7 @@ enum { DIR_MODE = 0700 };
 struct new_run_options {
 	struct run_config run; /* first: the offsets of run_config_options hold */
 	char dir[RUN_DIR_BYTES];
+	char root_key[RUN_PATH_BYTES];
 	struct run_text_options text;
 	struct run_about about;
 };
@@ -32,6 +34,10 @@ struct new_run_options {
 static const struct rv_option own_options[] = {
 	{"dir", RV_OPT_STRING, offsetof(struct new_run_options, dir), RUN_DIR_BYTES, NULL, 0, 0, NULL,
 	 "Directory to make the run in.", "Coordinator"},
+	{"root-key", RV_OPT_STRING, offsetof(struct new_run_options, root_key), RUN_PATH_BYTES, "", 0, 0, NULL,
+	 "Where the run's root key is kept, best on a medium that is not in this machine later on; made if there is no "
+	 "such file. Empty: root.key in the run's directory.",
+	 "Coordinator"},
 	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };
 
@@ -104,25 +110,44 @@ static enum rv_err keep(const struct run_dir *d, const char *place, const struct
 	return e;
 }
 
-static enum rv_err make(const struct run_dir *d, const char *config, const char *place, const struct run_about *about,
-						struct rv_errtext *et) {
-	uint8_t run_id[NET_RUN_ID_BYTES];
+/* Makes the run's keys: root.key, unless it is there, and run.key. */
+static enum rv_err make_keys(const struct run_dir *d, const char *root_path, const uint8_t run_id[NET_RUN_ID_BYTES],
+							 uint8_t root_key[NET_KEY_BYTES], struct rv_errtext *et) {
+	struct identity root = {0};
+	struct run_keys keys = {.cert = {.serial = 0}};
+	RV_TRY(identity_load_or_create(root_path, &root, NULL, et));
+	memcpy(root_key, root.key, NET_KEY_BYTES);
+	enum rv_err e = run_keys_make(&root, run_id, 1, &keys, et);
+	identity_release(&root);
+	if (e == RV_OK)
+		e = run_keys_store(d->key, &keys, et);
+	run_keys_release(&keys);
+	return e;
+}
+
+static void print_made(const struct run_dir *d, const char *root_path, const uint8_t run_id[NET_RUN_ID_BYTES],
+					   const uint8_t root_key[NET_KEY_BYTES]) {
 	char run_hex[2 * NET_RUN_ID_BYTES + 1], key_hex[2 * NET_KEY_BYTES + 1];
-	struct identity key = {0};
-	randombytes_buf(run_id, sizeof run_id);
-	RV_TRY(identity_load_or_create(d->key, &key, NULL, et));
-	rv_hex_encode(key.key, sizeof key.key, key_hex);
-	identity_release(&key);
-	RV_TRY(sqlite_store_create(d->store, run_id, config, et));
-	RV_TRY(keep(d, place, about, et));
-	rv_hex_encode(run_id, sizeof run_id, run_hex);
+	rv_hex_encode(run_id, NET_RUN_ID_BYTES, run_hex);
+	rv_hex_encode(root_key, NET_KEY_BYTES, key_hex);
 	(void)printf("Made run %s in %s\n"
 				 "    public key    %s\n"
-				 "    secret key    %s (keep it safe: anyone who has it is the operator)\n\n"
+				 "    serving key   %s (anyone who has it can act as the coordinator, until `rotate-key`)\n"
+				 "    root key      %s (the run itself: move it away from this machine; only `rotate-key` needs it)\n\n"
 				 "Next:\n"
 				 "    rivulet-coordinator serve --dir %s --listen 0.0.0.0:7433 --advertise HOST:7433\n"
 				 "    rivulet-coordinator invite --dir %s --count 4\n",
-				 run_hex, d->dir, key_hex, d->key, d->dir, d->dir);
+				 run_hex, d->dir, key_hex, d->key, root_path, d->dir, d->dir);
+}
+
+static enum rv_err make(const struct run_dir *d, const char *root_path, const char *config, const char *place,
+						const struct run_about *about, struct rv_errtext *et) {
+	uint8_t run_id[NET_RUN_ID_BYTES], root_key[NET_KEY_BYTES];
+	randombytes_buf(run_id, sizeof run_id);
+	RV_TRY(make_keys(d, root_path, run_id, root_key, et));
+	RV_TRY(sqlite_store_create(d->store, run_id, config, et));
+	RV_TRY(keep(d, place, about, et));
+	print_made(d, root_path, run_id, root_key);
 	return RV_OK;
 }
 
@@ -134,7 +159,7 @@ static enum rv_err make_with_text(struct new_run_options *o, const struct run_di
 		return rv_fail(et, RV_E_BUSY, "%s: there is a run already: choose another directory with --dir", o->dir);
 	RV_TRY(run_text_make(&o->text, d, &o->run, place, et));
 	RV_ASSERT(rv_options_print(run_config_options, &o->run, config, sizeof config) < sizeof config);
-	return make(d, config, place, &o->about, et);
+	return make(d, o->root_key[0] != '\0' ? o->root_key : d->root_key, config, place, &o->about, et);
 }
 
 static enum rv_err run(void *opts, const struct rv_args *args, struct rv_errtext *et) {
@@ -168,7 +193,7 @@ struct rv_command cmd_new_run(struct rv_option *table) {
 	return (struct rv_command){
 		.name = "new-run",
 		.synopsis = "",
-		.help = "Makes a run: its key, its configuration, its text, an empty store.",
+		.help = "Makes a run: its keys, its configuration, its text, an empty store.",
 		.details =
 			"Everything that the workers must agree on is decided here and never changes: model, inner loop, outer\n"
 			"loop, rounds, the text. Write it into a file and pass it with --config; options not in it have defaults.\n"

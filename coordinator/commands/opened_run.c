@@ -69,19 +69,21 @@ static void list_relays(const struct run_relays *relays, struct service_config *
 	cfg->n_relays = relays->n;
 	memcpy(cfg->relays, relays->at, sizeof cfg->relays);
 	if (relays->has_own)
-		memcpy(cfg->relays[0].key, cfg->run->key, NET_KEY_BYTES);
+		memcpy(cfg->relays[0].key, cfg->serving->key, NET_KEY_BYTES);
 }
 
 static enum rv_err load(struct opened_run *r, const struct address *advertise, const struct run_relays *relays,
 						struct rv_events *events, struct rv_errtext *et) {
-	struct service_config cfg = {.run = &r->key,
+	struct service_config cfg = {.serving = &r->keys.serving,
 								 .config = r->config,
 								 .dir = r->dir.dir,
 								 .events = events,
 								 .rounds_path = events != NULL ? r->dir.rounds : NULL};
-	RV_TRY(identity_load(r->dir.key, &r->key, et));
+	RV_TRY(run_keys_load(r->dir.key, &r->keys, et));
+	cfg.root = r->keys.root;
 	RV_TRY(sqlite_store_open(r->dir.store, &r->store, et));
 	RV_TRY(r->store->ops->run(r->store, cfg.run_id, r->config, et));
+	RV_TRY(run_keys_check(&r->keys, cfg.run_id, r->dir.key, et));
 	RV_TRY(find_advertise(r, advertise, events, &cfg.advertise, et));
 	find_site(&cfg.advertise, events, cfg.site);
 	if (relays != NULL)
@@ -107,7 +109,7 @@ enum rv_err opened_run_open(const struct run_dir *dir, int64_t patience_ms, cons
 void opened_run_close(struct opened_run *r) {
 	service_free(r->service);
 	store_close(r->store);
-	identity_release(&r->key);
+	run_keys_release(&r->keys);
 	if (r->dir.dir[0] != '\0')
 		rv_dir_unlock(r->lock);
 	memset(r, 0, sizeof *r);

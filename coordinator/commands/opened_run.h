@@ -5,11 +5,12 @@
 
 #include "coordinator/service/service.h"
 #include "coordinator/store/run_dir.h"
+#include "coordinator/store/run_keys.h"
 
 struct opened_run {
 	struct run_dir dir;
 	int lock;
-	struct identity key;
+	struct run_keys keys;
 	struct store *store;
 	struct service *service;
 	char config[NET_MAX_CONFIG_BYTES];
@@ -18,7 +19,7 @@ struct opened_run {
 /* The relays that documents list. */
 struct run_relays {
 	uint8_t n;
-	bool has_own; /* the first one is the coordinator's: its key, filled in here, is the run's */
+	bool has_own; /* the first one is the coordinator's: its key, filled in here, is the serving key */
 	struct relay_ref at[NET_MAX_RELAYS];
 };
 

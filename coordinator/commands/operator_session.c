@@ -19,7 +19,7 @@ enum { REPLY_MAX_BYTES = 1 << 20, TIMEOUT_MS = 10000, COPY_TIMEOUT_MS = 600000, 
 struct operator_session {
 	bool online;
 	struct opened_run run; /* offline */
-	struct identity key;   /* online */
+	struct run_keys keys;  /* online */
 	struct http_client *http;
 };
 
@@ -108,9 +108,10 @@ static enum rv_err open_online(const struct run_dir *dir, struct operator_sessio
 	struct http_client_config cfg = {.connect_timeout_ms = STARTING_MS};
 	o->online = true;
 	RV_TRY(read_listen(dir, &cfg.server, et));
-	RV_TRY(identity_load(dir->key, &o->key, et));
-	memcpy(cfg.server_key, o->key.key, sizeof cfg.server_key);
-	cfg.identity = &o->key;
+	RV_TRY(run_keys_load(dir->key, &o->keys, et));
+	const uint8_t any_run[NET_RUN_ID_BYTES] = {0}; /* the coordinator here has this very key */
+	cfg.trust = run_trust_of(any_run, o->keys.serving.key);
+	cfg.identity = &o->keys.serving;
 	return http_client_new(&cfg, &o->http, et);
 }
 
@@ -139,7 +140,7 @@ void operator_close(struct operator_session *o) {
 		return;
 	if (o->online) {
 		http_client_free(o->http);
-		identity_release(&o->key);
+		run_keys_release(&o->keys);
 	} else {
 		opened_run_close(&o->run);
 	}

@@ -30,7 +30,7 @@ struct relay_options {
 
 static const struct rv_option options[] = {
 	{"run-key", RV_OPT_STRING, offsetof(struct relay_options, run_key), KEY_TEXT_BYTES, NULL, 1, 0, NULL,
-	 "The run's public key, 64 hex digits: `serve` logs it, with the whole command.", "Relay"},
+	 "The run's public root key, 64 hex digits: `serve` logs it, with the whole command.", "Relay"},
 	{"listen", RV_OPT_STRING, offsetof(struct relay_options, listen), NET_ADDR_BYTES, "[::]:7435", 0, 0, NULL,
 	 "Numeric address and port to listen on; [::] for all, 0.0.0.0 where there is no IPv6, port 0 for any free one.",
 	 "Relay"},
@@ -149,7 +149,7 @@ static enum rv_err open_ports(const struct relay_options *o, struct relay_server
 							  struct rv_errtext *et) {
 	struct address listen;
 	int second;
-	RV_TRY(parse(o, cfg->run_key, &listen, et));
+	RV_TRY(parse(o, cfg->root, &listen, et));
 	RV_TRY(relay_second_parse(o->second, &second, et));
 	RV_TRY(listen_socket_open(&listen, "--listen", &cfg->ports.fd[RELAY_MAIN_PORT], bound, et));
 	cfg->ports.port[RELAY_MAIN_PORT] = bound->port;

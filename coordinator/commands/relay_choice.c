@@ -174,9 +174,9 @@ static void describe(const struct run_relays *relays, const struct relay_ports *
 }
 
 void relay_choice_log(struct rv_events *ev, const struct run_relays *relays, const struct relay_ports *ports,
-					  const struct identity *run) {
+					  const uint8_t root[NET_KEY_BYTES]) {
 	char key[2 * NET_KEY_BYTES + 1], text[512];
-	rv_hex_encode(run->key, NET_KEY_BYTES, key);
+	rv_hex_encode(root, NET_KEY_BYTES, key);
 	describe(relays, ports, text, sizeof text);
 	rv_event(ev, RV_INFO, "relays",
 			 RV_FIELDS(rv_field_int("relays", relays->n), rv_field_bool("own", relays->has_own),

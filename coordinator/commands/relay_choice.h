@@ -31,6 +31,6 @@ enum rv_err relay_choice_open(const struct relay_choice *o, const struct relay_p
 							  struct relay_server_config *cfg, struct run_relays *relays, struct rv_errtext *et);
 /* Logs where the relay is, or where others are, and the command that starts one elsewhere. */
 void relay_choice_log(struct rv_events *ev, const struct run_relays *relays, const struct relay_ports *ports,
-					  const struct identity *run);
+					  const uint8_t root[NET_KEY_BYTES]);
 
 #endif

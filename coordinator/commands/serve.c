@@ -176,10 +176,10 @@ static enum rv_err open_and_serve(const struct serve_options *o, const struct ru
 	const struct address local = local_of(&bound);
 	listen_file_clean(d->listen, &local);
 	cfg.service = r.service;
-	cfg.run = &r.key;
+	cfg.keys = &r.keys;
 	cfg.events = ev;
 	cfg.text_bytes_per_s = o->text_up;
-	relay_choice_log(ev, &relays, &cfg.relay.ports, &r.key);
+	relay_choice_log(ev, &relays, &cfg.relay.ports, r.keys.root);
 	e = serve_text_open(&r, o->text, ev, &cfg.text, et);
 	if (e == RV_OK) {
 		e = serve_run(&r, &cfg, &bound, &advertise, ev, et);

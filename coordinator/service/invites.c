@@ -35,7 +35,7 @@ static enum rv_err make(const struct service *s, const struct store_invite *as, 
 						struct rv_errtext *et) {
 	struct invite in = {.coordinator = s->cfg.advertise, .has_token = true};
 	memcpy(in.run_id, s->cfg.run_id, sizeof in.run_id);
-	memcpy(in.key, s->cfg.run->key, sizeof in.key);
+	memcpy(in.key, s->cfg.root, NET_KEY_BYTES);
 	randombytes_buf(in.token, sizeof in.token);
 	struct rv_hash hash = core_token_hash(s->cfg.run_id, in.token);
 	RV_FAILPOINT("token.before");

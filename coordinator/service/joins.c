@@ -15,7 +15,7 @@ static void write_join_reply(const struct service *s, uint32_t member, uint32_t 
 	struct join_reply reply = {.member = member, .run_hash = s->run_hash};
 	memcpy(reply.run_id, s->cfg.run_id, sizeof reply.run_id);
 	memcpy(reply.config, s->config, sizeof reply.config);
-	ticket_sign(s->cfg.run, s->cfg.run_id, member, key, reply.ticket);
+	ticket_sign(s->cfg.serving, s->cfg.run_id, member, key, reply.ticket);
 	join_reply_encode(&reply, version, w);
 }
 

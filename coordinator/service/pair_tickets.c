@@ -28,7 +28,7 @@ static void add_tickets(const struct service *s, const struct core_member_view *
 			continue;
 		struct pair_ticket *t = &out->tickets[out->n++];
 		t->peer = peer.member;
-		pair_ticket_sign(s->cfg.run, s->cfg.run_id, out->term, out->round, &own, &peer, t->signature);
+		pair_ticket_sign(s->cfg.serving, s->cfg.run_id, out->term, out->round, &own, &peer, t->signature);
 	}
 }
 

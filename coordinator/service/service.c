@@ -63,7 +63,7 @@ static void fill_audits(const struct service *s, struct core_config *out) {
 	out->audit_chunks = run_config_is_audited(&s->run) ? (uint32_t)s->run.audit_chunks : 0;
 	out->audit_window = (uint32_t)s->run.audit_window;
 	out->audit_rollback = s->run.audit_rollback;
-	rv_hash_update(&h, s->cfg.run->secret, IDENTITY_SEED_BYTES);
+	rv_hash_update(&h, s->cfg.serving->secret, IDENTITY_SEED_BYTES);
 	out->audit_secret = rv_hash_final(&h);
 }
 
@@ -113,7 +113,7 @@ static enum rv_err set_up(struct service *s, int64_t now_us, struct rv_errtext *
 	if (memory == NULL)
 		return rv_fail(et, RV_E_NOMEM, "no memory for the coordinator's state");
 	s->core = core_init(memory, &cc, now_us);
-	RV_TRY(delivery_new(s->cfg.run, (int)cc.max_here, &s->delivery, et));
+	RV_TRY(delivery_new(s->cfg.serving, (int)cc.max_here, &s->delivery, et));
 	s->most_tokens = core_most_tokens(s->core);
 	s->started_us = s->last_commit_us = now_us;
 	s->waiting_since_us = INT64_MAX;

@@ -34,7 +34,8 @@ enum { SERVICE_USES_MAX = 65536, SERVICE_LASTS_MAX_DAYS = 3650, SERVICE_ASKERS_S
 enum { SERVICE_DECISION_BYTES = 256 };
 
 struct service_config {
-	const struct identity *run; /* borrowed */
+	const struct identity *serving; /* signs documents and tickets; borrowed */
+	const uint8_t *root;            /* the run's root key, for links: NET_KEY_BYTES, borrowed */
 	uint8_t run_id[NET_RUN_ID_BYTES];
 	const char *config;       /* the run's canonical text; copied */
 	struct store *store;      /* borrowed */

@@ -12,6 +12,7 @@ enum rv_err run_dir_of(const char *dir, struct run_dir *out, struct rv_errtext *
 		return rv_fail(et, RV_E_RANGE, "%s: the path is longer than %zu bytes", dir, sizeof out->dir - 1);
 	(void)snprintf(out->dir, sizeof out->dir, "%s", dir);
 	(void)snprintf(out->key, sizeof out->key, "%s/run.key", dir);
+	(void)snprintf(out->root_key, sizeof out->root_key, "%s/root.key", dir);
 	(void)snprintf(out->store, sizeof out->store, "%s/store.db", dir);
 	(void)snprintf(out->listen, sizeof out->listen, "%s/listen", dir);
 	(void)snprintf(out->relay_ports, sizeof out->relay_ports, "%s/relay-ports", dir);

@@ -1,6 +1,7 @@
 /* run_dir.h: the directory of a run, as the coordinator keeps it.
  *
- *   run.key       the run's Ed25519 seed, mode 0600: anyone who can read it is the operator
+ *   run.key       run_keys.h, mode 0600: anyone who can read it can act as the coordinator
+ *   root.key      the run's root key, unless its operator keeps it elsewhere, as is better
  *   store.db      store.h
  *   listen        host:port where the running coordinator is reached from this machine; made by
  *                 `serve`, atomically
@@ -23,7 +24,8 @@ enum { RUN_DIR_BYTES = 400, RUN_PATH_BYTES = 440, RUN_TEXT_BYTES = 1024 /* of th
 
 struct run_dir {
 	char dir[RUN_DIR_BYTES];
-	char key[RUN_PATH_BYTES], store[RUN_PATH_BYTES], listen[RUN_PATH_BYTES], rounds[RUN_PATH_BYTES];
+	char key[RUN_PATH_BYTES], root_key[RUN_PATH_BYTES], store[RUN_PATH_BYTES], listen[RUN_PATH_BYTES],
+		rounds[RUN_PATH_BYTES];
 	char relay_ports[RUN_PATH_BYTES], text[RUN_PATH_BYTES];
 };
 

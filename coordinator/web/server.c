@@ -130,7 +130,7 @@ static enum rv_err make_api(struct server *s, struct rv_errtext *et) {
 							 .events = s->cfg.events,
 							 .changed = on_changed,
 							 .owner = s};
-	memcpy(cfg.run_key, s->cfg.run->key, sizeof cfg.run_key);
+	memcpy(cfg.run_key, s->cfg.keys->serving.key, sizeof cfg.run_key);
 	return api_new(&cfg, &s->api, et);
 }
 
@@ -172,12 +172,20 @@ static enum rv_err make_relay(struct server *s, struct rv_errtext *et) {
 	struct relay_server_config relay = s->cfg.relay;
 	if (relay.ports.fd[RELAY_MAIN_PORT] < 0)
 		return RV_OK;
-	relay.identity = s->cfg.run;
-	memcpy(relay.run_key, s->cfg.run->key, sizeof relay.run_key);
+	relay.identity = &s->cfg.keys->serving;
+	memcpy(relay.root, s->cfg.keys->root, sizeof relay.root);
 	s->cfg.relay.ports = RELAY_NO_PORTS; /* the relay closes them */
 	RV_TRY(relay_server_new(s->base, &relay, &s->relay, et));
 	service_show_relay(s->cfg.service, relay_server_totals(s->relay));
 	return RV_OK;
+}
+
+static enum rv_err make_tls(struct server *s, struct rv_errtext *et) {
+	const struct run_keys *keys = s->cfg.keys;
+	RV_TRY(tls_context_new(&keys->serving, TLS_CLIENTS_MAY, &s->tls, et));
+	return tls_identify_serving(s->tls, &keys->serving, &keys->cert)
+			   ? RV_OK
+			   : rv_fail(et, RV_E_NOMEM, "no memory for the coordinator's certificate: %s", tls_error_text());
 }
 
 enum rv_err server_new(const struct server_config *cfg, struct server **out, struct rv_errtext *et) {
@@ -193,7 +201,7 @@ enum rv_err server_new(const struct server_config *cfg, struct server **out, str
 	event_set_log_callback(be_quiet);
 	enum rv_err e = make_events(s, et);
 	if (e == RV_OK)
-		e = tls_context_new(cfg->run, TLS_CLIENTS_MAY, &s->tls, et);
+		e = make_tls(s, et);
 	if (e == RV_OK)
 		e = connections_new(s->tls, cfg->max_connections, on_full, s, &s->connections, et);
 	if (e == RV_OK)

@@ -1,23 +1,24 @@
-/* server.h: the coordinator's web server: HTTPS (TLS 1.3, the run's key as certificate) on
+/* server.h: the coordinator's web server: HTTPS (TLS 1.3, the serving key as certificate) on
  * libevent's evhttp, one thread, one event loop. */
 #ifndef RV_COORDINATOR_SERVER_H
 #define RV_COORDINATOR_SERVER_H
 
 #include "coordinator/service/service.h"
+#include "coordinator/store/run_keys.h"
 #include "coordinator/web/served_text.h"
 #include "net/address.h"
 #include "net/relay_server/relay_server.h"
 
 struct server_config {
-	struct service *service;    /* borrowed */
-	const struct identity *run; /* borrowed */
-	int listen_fd;              /* of listen_socket_open; the server closes it, also when server_new fails */
+	struct service *service;     /* borrowed */
+	const struct run_keys *keys; /* borrowed */
+	int listen_fd;               /* of listen_socket_open; the server closes it, also when server_new fails */
 	int max_connections;
 	int signal_fd;            /* of rv_signals_open: a signal ends server_run; -1: none */
 	struct served_text *text; /* borrowed; NULL: none */
 	int64_t text_bytes_per_s; /* of all that is sent of it; 0: no limit */
 	struct rv_events *events; /* borrowed; NULL: no log */
-	/* The relay that the server runs beside itself; its key is the run's.
+	/* The relay that the server runs beside itself; its key is the serving key.
 	 * RELAY_NO_PORTS: none. */
 	struct relay_server_config relay;
 	void (*on_sweep)(void *ctx, int64_t now_us); /* about once a second; NULL: nothing */

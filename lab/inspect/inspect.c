@@ -146,7 +146,7 @@ static bool is_safetensors(const struct head *h) {
 
 static enum rv_err kind_of_file(const char *path, const struct head *h, const struct kind **out,
 								struct rv_errtext *et) {
-	static const char *const secrets[] = {"identity.key", "run.key", "run.link", "member.conf", NULL};
+	static const char *const secrets[] = {"identity.key", "run.key", "root.key", "run.link", "member.conf", NULL};
 	const char *slash = strrchr(path, '/');
 	*out = is_llmc_magic(h) ? &kind_shard : find(magics, begins, h);
 	if (*out)

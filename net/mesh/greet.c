@@ -86,6 +86,11 @@ static enum rv_err check_hello(const struct peers *p, const struct link *l, cons
 	return RV_OK;
 }
 
+void peers_serve_by(struct peers *p, const uint8_t serving_key[NET_KEY_BYTES], const uint8_t ticket[NET_SIG_BYTES]) {
+	memcpy(p->cfg.serving_key, serving_key, NET_KEY_BYTES);
+	memcpy(p->cfg.ticket, ticket, NET_SIG_BYTES);
+}
+
 /* Finds the member of the link's key: by the roster, or, for any other key, by the run's ticket for
  * the number that it claims. Refuses a banned member. */
 static enum rv_err find_member(const struct peers *p, const struct link *l, const struct frame_hello *hello,
@@ -101,7 +106,7 @@ static enum rv_err find_member(const struct peers *p, const struct link *l, cons
 	if (known == NULL && claimed != NULL && claimed->known)
 		return rv_fail(et, RV_E_AUTH, "hello: key %s... claims to be member %u, who has another key", name,
 					   hello->member);
-	if (known == NULL && !ticket_verify(p->cfg.run_key, p->cfg.run_id, hello->member, l->key, hello->ticket))
+	if (known == NULL && !ticket_verify(p->cfg.serving_key, p->cfg.run_id, hello->member, l->key, hello->ticket))
 		return rv_fail(et, RV_E_AUTH, "hello: key %s... is in no roster, and its ticket is not the run's", name);
 	if (peers_is_banned(p, hello->member))
 		return rv_fail(et, RV_E_AUTH, "hello: member %u (key %s...) is banned from this run", hello->member, name);

@@ -119,9 +119,11 @@ struct peers_config {
 	const struct identity *identity; /* borrowed */
 	uint32_t self_member;
 	uint8_t run_id[NET_RUN_ID_BYTES];
-	uint8_t run_key[NET_KEY_BYTES]; /* checks the tickets of members that are in no roster (net/identity.h) */
-	uint8_t ticket[NET_SIG_BYTES];  /* self_member's, from the join */
-	const char *listen;             /* "0.0.0.0:7440", "[::]:0", ":7440"; NULL: dial only */
+	/* Checks the tickets of members that are in no roster (net/identity.h); and self_member's
+	 * ticket, from the join. peers_serve_by changes both. */
+	uint8_t serving_key[NET_KEY_BYTES];
+	uint8_t ticket[NET_SIG_BYTES];
+	const char *listen; /* "0.0.0.0:7440", "[::]:0", ":7440"; NULL: dial only */
 	struct peers_owner owner;
 	/* 0: the default */
 	int64_t connect_us;    /* TCP connect, 5 s; 2.9 s to an address that never answered */
@@ -170,6 +172,9 @@ void peers_ban(struct peers *p, int64_t now_us, const struct banned *banned);
 /* Pauses the mesh: closes every link with a BYE, wants nobody, and closes what comes in at once; or
  * ends that: peers_allow then names the members anew. */
 void peers_pause(struct peers *p, int64_t now_us, bool paused);
+/* Takes the key that serves the run from now on, and the ticket that it signed for self_member.
+ * Links that are open stay. */
+void peers_serve_by(struct peers *p, const uint8_t serving_key[NET_KEY_BYTES], const uint8_t ticket[NET_SIG_BYTES]);
 bool peers_linked(const struct peers *p, uint32_t member);
 /* Changes the caps (peers_config), from now on. Another cap on the download has other receive
  * buffers, and so all links come about anew. The faults of peers_new: it no longer listens. */

@@ -88,7 +88,7 @@ static struct relay_verdict judge(struct relay_core *r, int64_t now_us, int call
 	if (is_stale(r, m))
 		return (struct relay_verdict){.why = RELAY_REFUSE_STALE};
 	const struct pair_end a = end_of(from), b = end_of(to);
-	if (!pair_ticket_verify(r->cfg.run_key, r->run_id, m->term, m->round, &a, &b, m->ticket))
+	if (!pair_ticket_verify(run_trust_key(&r->trust), r->trust.run_id, m->term, m->round, &a, &b, m->ticket))
 		return (struct relay_verdict){.why = RELAY_REFUSE_TICKET};
 	note_newest(r, m);
 	*peer = (int)(to - r->members);

@@ -42,10 +42,17 @@ uint64_t relay_budget_of_all_left(struct relay_core *r, int64_t now_us) {
 	return left_of(r, &r->spent, r->cfg.bytes_per_day_of_all, now_us);
 }
 
-static bool may_join(const struct relay_core *r, const struct relay_connection *k, const struct relay_hello *m) {
-	bool right_run = !r->has_run || memcmp(r->run_id, m->run_id, NET_RUN_ID_BYTES) == 0;
-	return right_run && !banned_has(&r->banned, m->member) &&
-		   ticket_verify(r->cfg.run_key, m->run_id, m->member, k->key, m->ticket);
+/* Believes a newer serving key than is known here, if the member shows one with its ticket. */
+static bool may_join(struct relay_core *r, const struct relay_connection *k, const struct relay_hello *m) {
+	struct run_trust trust = r->has_run ? r->trust : run_trust_of(m->run_id, r->cfg.root);
+	bool right_run = memcmp(trust.run_id, m->run_id, NET_RUN_ID_BYTES) == 0;
+	bool certified = m->cert.serial == trust.cert.serial || run_trust_take(&trust, &m->cert, NULL) == RV_OK;
+	if (!right_run || !certified || banned_has(&r->banned, m->member) ||
+		!ticket_verify(run_trust_key(&trust), m->run_id, m->member, k->key, m->ticket))
+		return false;
+	r->trust = trust;
+	r->has_run = true;
+	return true;
 }
 
 static bool is_linked(const struct relay_core *r, int member) {
@@ -123,8 +130,6 @@ void relay_take_hello(struct relay_core *r, int64_t now_us, int connection, cons
 		relay_close(r, connection);
 		return;
 	}
-	memcpy(r->run_id, m->run_id, NET_RUN_ID_BYTES);
-	r->has_run = true;
 	make_known(&r->members[place], m->member, k->key);
 	if (r->members[place].station != RELAY_NONE)
 		relay_close(r, r->members[place].station);

@@ -36,7 +36,7 @@ static void prove(struct relay_core *r, int64_t now_us, struct relay_member *m, 
 	m->proven_us[f] = now_us;
 	if (!address_format(at, text))
 		return; /* no socket's address is that long */
-	seen_sign(r->cfg.relay, r->run_id, m->key, text, proof.proof.unix_s, proof.proof.signature);
+	seen_sign(r->cfg.relay, r->trust.run_id, m->key, text, proof.proof.unix_s, proof.proof.signature);
 	relay_send(r, m->station, &proof);
 }
 

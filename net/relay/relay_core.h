@@ -25,12 +25,12 @@ enum {
 enum relay_port { RELAY_MAIN_PORT, RELAY_SECOND_PORT, RELAY_PORTS };
 
 struct relay_config {
-	uint8_t run_key[NET_KEY_BYTES]; /* signs the tickets that count here */
-	const struct identity *relay;   /* signs PROOFs; borrowed */
-	uint16_t second_port;           /* 0: none */
-	uint64_t bytes_per_day;         /* that a member may send and receive through this relay; 0: no bound */
-	uint64_t bytes_per_day_of_all;  /* of all links together; 0: no bound */
-	uint64_t bytes_per_s;           /* of all links together; 0: no bound */
+	uint8_t root[NET_KEY_BYTES];   /* the run's root key; who serves the run is learned from HELLOs */
+	const struct identity *relay;  /* signs PROOFs; borrowed */
+	uint16_t second_port;          /* 0: none */
+	uint64_t bytes_per_day;        /* that a member may send and receive through this relay; 0: no bound */
+	uint64_t bytes_per_day_of_all; /* of all links together; 0: no bound */
+	uint64_t bytes_per_s;          /* of all links together; 0: no bound */
 	void *ctx;
 	void (*random)(void *ctx, void *out, size_t n); /* unpredictable bytes, for tokens */
 	uint64_t (*unix_s)(void *ctx);                  /* seconds since 1970 UTC, for PROOFs */

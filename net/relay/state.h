@@ -77,8 +77,8 @@ struct relay_link {
 struct relay_core {
 	struct relay_config cfg;
 	int64_t start_us;
-	bool has_run; /* run_id is that of the first member that proved one: the run key signs for one run */
-	uint8_t run_id[NET_RUN_ID_BYTES];
+	bool has_run;                       /* that of the first member that proved one: the root key is of one run */
+	struct run_trust trust;             /* of that run: run id, and the newest serving key that a member has shown */
 	uint64_t newest_term, newest_round; /* of the pair tickets seen */
 	struct banned banned;
 	uint64_t tokens; /* bytes that may be forwarded, as of tokens_us */

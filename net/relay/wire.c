@@ -21,6 +21,9 @@ static void write_hello(struct rv_writer *w, const struct relay_hello *m) {
 	rv_write_bytes(w, m->run_id, NET_RUN_ID_BYTES);
 	rv_write_u32(w, m->member);
 	rv_write_bytes(w, m->ticket, NET_SIG_BYTES);
+	uint8_t cert[SERVING_CERT_BYTES];
+	serving_cert_encode(&m->cert, cert);
+	rv_write_bytes(w, cert, sizeof cert);
 }
 
 static void write_call(struct rv_writer *w, const struct relay_call *m) {
@@ -114,6 +117,9 @@ static void read_hello(struct rv_reader *r, struct relay_hello *m) {
 	rv_read_copy(r, m->run_id, NET_RUN_ID_BYTES);
 	m->member = rv_read_u32(r);
 	rv_read_copy(r, m->ticket, NET_SIG_BYTES);
+	uint8_t cert[SERVING_CERT_BYTES];
+	rv_read_copy(r, cert, sizeof cert);
+	serving_cert_decode(cert, &m->cert);
 }
 
 static void read_call(struct rv_reader *r, struct relay_call *m) {

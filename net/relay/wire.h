@@ -30,6 +30,7 @@
 #include "base/err.h"
 #include "net/address.h"
 #include "net/limits.h"
+#include "net/serving_cert.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -86,7 +87,8 @@ struct relay_hello {
 	uint32_t version; /* RELAY_VERSION of the sender; another one is refused */
 	uint8_t run_id[NET_RUN_ID_BYTES];
 	uint32_t member;
-	uint8_t ticket[NET_SIG_BYTES]; /* the run key's for (member, key of the TLS certificate): net/identity.h */
+	uint8_t ticket[NET_SIG_BYTES]; /* the serving key's for (member, key of the TLS certificate): net/identity.h */
+	struct serving_cert cert;      /* that serving key's; serial 0 and zeros: the root key serves the run itself */
 };
 struct relay_call {
 	uint32_t peer;

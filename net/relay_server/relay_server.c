@@ -258,7 +258,7 @@ static enum rv_err set_up(struct relay_server *s, const struct relay_server_conf
 								.random = any_bytes,
 								.unix_s = unix_s,
 								.rtt_us = rtt_us};
-	memcpy(core.run_key, cfg->run_key, sizeof core.run_key);
+	memcpy(core.root, cfg->root, sizeof core.root);
 	RV_TRY(tls_context_new(cfg->identity, TLS_CLIENTS_MUST, &s->tls, et));
 	tls_accept_peer_protocol(s->tls); /* a member that probes a relay expects it to hold its key as a peer does */
 	void *memory = malloc(relay_core_size());

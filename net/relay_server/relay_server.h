@@ -16,7 +16,7 @@
 
 struct relay_server_config {
 	const struct identity *identity; /* of its TLS certificate, which workers pin; borrowed */
-	uint8_t run_key[NET_KEY_BYTES];  /* signs the tickets that count */
+	uint8_t root[NET_KEY_BYTES];     /* the run's root key */
 	uint64_t bytes_per_day;          /* that a member may send and receive; 0: no bound */
 	uint64_t bytes_per_day_of_all;   /* of all links together; 0: no bound */
 	uint64_t bytes_per_s;            /* the same */

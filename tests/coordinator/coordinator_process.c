@@ -1,5 +1,7 @@
 /* coordinator_process.c: see coordinator_process.h. */
 #include "tests/coordinator/coordinator_process.h"
+
+#include "coordinator/store/run_keys.h"
 #include "tests/common/check.h"
 #include "tests/common/scratch.h"
 
@@ -34,8 +36,15 @@ void coordinator_start(struct coordinator *c) {
 		fail_msg("the coordinator of %s ended with %d", c->dir, status);
 }
 
+static void read_keys(const struct coordinator *c, struct run_keys *out) {
+	char path[E2E_PATH + 16];
+	(void)snprintf(path, sizeof path, "%s/run.key", c->dir);
+	assert_ok(run_keys_load(path, out, &et));
+}
+
 void coordinator_make(struct coordinator *c, const char *config) {
 	struct invite in;
+	struct run_keys keys;
 	memset(c, 0, sizeof *c);
 	e2e_open(&c->e, config, 0);
 	c->e.coordinator_program = COORDINATOR_PROGRAM;
@@ -43,7 +52,9 @@ void coordinator_make(struct coordinator *c, const char *config) {
 	assert_ok(address_parse(c->e.listen, &c->at, &et));
 	coordinator_invite(c, &in);
 	memcpy(c->run_id, in.run_id, sizeof c->run_id);
-	memcpy(c->key, in.key, sizeof c->key);
+	memcpy(c->root, in.key, sizeof c->root);
+	read_keys(c, &keys);
+	memcpy(c->serving, keys.serving.key, sizeof c->serving);
 }
 
 int coordinator_stop(struct coordinator *c) {
@@ -54,7 +65,7 @@ int coordinator_stop(struct coordinator *c) {
 void coordinator_remove(struct coordinator *c) {
 	if (c->e.coordinator.pid != 0)
 		(void)coordinator_stop(c);
-	scratch_remove_only(c->dir, (const char *const[]){"run.conf", "run.key", "store.db", "store.db-wal",
+	scratch_remove_only(c->dir, (const char *const[]){"run.conf", "run.key", "root.key", "store.db", "store.db-wal",
 													  "store.db-journal", "store.db.replaced", "listen", "relay-ports",
 													  "lock", "rounds.jsonl", "report", NULL});
 	e2e_close(&c->e);
@@ -70,7 +81,7 @@ void coordinator_invite(struct coordinator *c, struct invite *out) {
 static void connect_as_identity(struct client *k, const struct coordinator *c, const uint8_t *server_key) {
 	struct http_client_config cfg = {.server = c->at, .identity = &k->id, .connect_timeout_ms = c->timeout_ms};
 	k->timeout_ms = c->timeout_ms > 0 ? c->timeout_ms : REQUEST_TIMEOUT_MS;
-	memcpy(cfg.server_key, server_key != NULL ? server_key : c->key, sizeof cfg.server_key);
+	cfg.trust = run_trust_of(c->run_id, server_key != NULL ? server_key : c->root);
 	assert_ok(http_client_new(&cfg, &k->http, &et));
 }
 
@@ -82,9 +93,9 @@ void client_init(struct client *k, const struct coordinator *c, uint32_t who, co
 }
 
 void client_init_operator(struct client *k, const struct coordinator *c) {
-	char path[96];
-	(void)snprintf(path, sizeof path, "%s/run.key", c->dir);
-	assert_ok(identity_load(path, &k->id, &et));
+	struct run_keys keys;
+	read_keys(c, &keys);
+	k->id = keys.serving;
 	connect_as_identity(k, c, NULL);
 }
 
@@ -156,7 +167,7 @@ int client_report(struct client *k, const struct report *rep) {
 	return client_ask(k, "/v1/report", body, rv_writer_len(&w))->status;
 }
 
-int client_document(struct client *k, const struct coordinator *c, uint64_t after, struct document *out) {
+int client_document(struct client *k, uint64_t after, struct document *out) {
 	char path[64];
 	const uint8_t *bytes;
 	size_t n;
@@ -166,7 +177,9 @@ int client_document(struct client *k, const struct coordinator *c, uint64_t afte
 	const struct answer *a = client_ask(k, path, NULL, 0);
 	if (a->status != 200)
 		return a->status;
-	assert_int_equal(signed_open(c->key, IDENTITY_DOCUMENT_DOMAIN, a->body, a->n, &bytes, &n, &et), RV_OK);
+	assert_int_equal(signed_open(run_trust_key(http_client_trust(k->http)), IDENTITY_DOCUMENT_DOMAIN, a->body, a->n,
+								 &bytes, &n, &et),
+					 RV_OK);
 	if (document_decode(bytes, n, out, &et) != RV_OK)
 		fail_msg("document: %s", et.text);
 	return a->status;

@@ -16,7 +16,7 @@ struct coordinator {
 	struct address at;
 	int64_t timeout_ms; /* of clients from now on, to connect and for an answer; 0: the usual */
 	uint8_t run_id[NET_RUN_ID_BYTES];
-	uint8_t key[NET_KEY_BYTES];
+	uint8_t root[NET_KEY_BYTES], serving[NET_KEY_BYTES];
 };
 
 /* Makes a run with these lines of configuration in a fresh directory, and starts the
@@ -59,6 +59,6 @@ const struct answer *client_ask(struct client *k, const char *path, const void *
 int client_join(struct client *k, const struct coordinator *c, const struct invite *in, struct join_reply *out);
 int client_report(struct client *k, const struct report *rep);
 /* Verifies the signature and decodes. */
-int client_document(struct client *k, const struct coordinator *c, uint64_t after, struct document *out);
+int client_document(struct client *k, uint64_t after, struct document *out);
 
 #endif

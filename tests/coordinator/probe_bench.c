@@ -30,7 +30,8 @@ struct probe_bench *probe_bench_open(const struct relay_ref *relays, uint8_t n_r
 	identity_of_seed(seed, &b->run);
 	memory_store_init(&b->store);
 	b->now_us = S;
-	struct service_config cfg = {.run = &b->run,
+	struct service_config cfg = {.serving = &b->run,
+								 .root = b->run.key,
 								 .run_id = {5},
 								 .config = "rounds = 4\nmin-workers = 2\nsilence-ms = 4000\n",
 								 .store = &b->store.store,

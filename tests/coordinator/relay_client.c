@@ -173,7 +173,8 @@ bool relay_station_open(struct relay_station *s, const struct relay_process *p, 
 						const struct identity *id, const struct identity *signer) {
 	const uint8_t seed[IDENTITY_SEED_BYTES] = {(uint8_t)member, 5};
 	uint8_t key[NET_KEY_BYTES];
-	struct relay_frame m = {.type = RELAY_HELLO, .hello = {.version = RELAY_VERSION, .member = member}};
+	struct relay_frame m = {.type = RELAY_HELLO,
+							.hello = {.version = RELAY_VERSION, .member = member, .cert = p->cert}};
 	*s = (struct relay_station){.member = member, .fd = relay_connect(p->port)};
 	if (id != NULL)
 		s->id = *id;

@@ -18,7 +18,8 @@ struct relay_process {
 	char dir[64];
 	uint16_t port, second_port; /* 0: it has no second one */
 	uint8_t key[NET_KEY_BYTES];
-	struct identity run;
+	struct identity run;      /* signs tickets */
+	struct serving_cert cert; /* shown beside them; serial 0: `run` is the root key */
 	uint8_t run_id[NET_RUN_ID_BYTES];
 };
 

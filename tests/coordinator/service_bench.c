@@ -12,7 +12,8 @@
 #define CONFIG "rounds = 4\nmin-workers = 2\nsilence-ms = 4000\n"
 
 static void open_service(struct service_bench *b, const char *config) {
-	struct service_config cfg = {.run = &b->run,
+	struct service_config cfg = {.serving = &b->run,
+								 .root = b->run.key,
 								 .run_id = {5},
 								 .config = config,
 								 .store = &b->store.store,

@@ -63,7 +63,7 @@ static void test_a_round_by_hand(void **state) {
 		coordinator_invite(c, &in);
 		assert_int_equal(client_join(&k[i], c, &in, &reply), 200);
 		assert_int_equal(reply.member, i);
-		assert_true(ticket_verify(c->key, c->run_id, i, k[i].id.key, reply.ticket));
+		assert_true(ticket_verify(c->serving, c->run_id, i, k[i].id.key, reply.ticket));
 		assert_non_null(strstr(reply.config, "rounds = 10\n"));
 	}
 	memset(&d, 0, sizeof d);
@@ -75,7 +75,7 @@ static void test_a_round_by_hand(void **state) {
 						 .candidates[0].addr = ":7000"};
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(client_report(&k[i], &rep), 204);
-	assert_int_equal(client_document(&k[0], c, 0, &d), 200);
+	assert_int_equal(client_document(&k[0], 0, &d), 200);
 	assert_int_equal(d.phase, RUN_OPEN);
 	const enum worker_phase phases[] = {WORKER_TRAINING, WORKER_READY, WORKER_VOTED};
 	for (uint64_t p = 0; p < 3; p++) {
@@ -83,7 +83,7 @@ static void test_a_round_by_hand(void **state) {
 		rep = a_report(&d, p + 2, phases[p]);
 		for (int i = 0; i < 2; i++)
 			assert_int_equal(client_report(&k[i], &rep), 204);
-		assert_int_equal(client_document(&k[1], c, before, &d), 200);
+		assert_int_equal(client_document(&k[1], before, &d), 200);
 		assert_true(d.seq > before);
 	}
 	assert_int_equal(d.round, 1);
@@ -125,7 +125,7 @@ static void test_long_poll(void **state) {
 						 .candidates[0].addr = ":7000"};
 	assert_int_equal(client_report(&waiting, &rep), 204);
 	assert_int_equal(client_report(&k, &rep), 204);
-	assert_int_equal(client_document(&k, c, 0, &d), 200);
+	assert_int_equal(client_document(&k, 0, &d), 200);
 	(void)snprintf(path, sizeof path, "/v1/document?after=%llu", (unsigned long long)d.seq);
 	struct http_request rq = {
 		.path = path, .max_reply_bytes = IDENTITY_SIGNED_MAX_BYTES, .timeout_ms = 60000, .done = on_late, .ctx = &late};
@@ -242,7 +242,7 @@ static void test_strangers_get_nothing(void **state) {
 						 .candidates[0].addr = ":7000"};
 	client_init(&k, c, 7, NULL);
 	assert_int_equal(client_report(&k, &rep), 403);
-	assert_int_equal(client_document(&k, c, 0, &d), 403);
+	assert_int_equal(client_document(&k, 0, &d), 403);
 	assert_int_equal(client_ask(&k, "/v1/admin/status", NULL, 0)->status, 403);
 	assert_int_equal(client_ask(&k, "/v1/admin/invite", "count=1", 7)->status, 403);
 	assert_int_equal(client_ask(&k, "/v1/admin/ban", "member=0&banned=1", 17)->status, 403);
@@ -253,7 +253,7 @@ static void test_a_server_with_another_key_is_not_believed(void **state) {
 	struct coordinator *c = *state;
 	struct client k;
 	uint8_t other[NET_KEY_BYTES];
-	memcpy(other, c->key, sizeof other);
+	memcpy(other, c->root, sizeof other);
 	other[0] ^= 1;
 	client_init(&k, c, 7, other);
 	const struct answer *a = client_ask(&k, "/v1/status", NULL, 0);
@@ -392,7 +392,7 @@ static void check_offer(const struct coordinator *c, const char *sigalgs, int ki
 	assert_int_equal(EVP_PKEY_get_id(shown), kind);
 	if (kind == EVP_PKEY_ED25519) {
 		assert_int_equal(EVP_PKEY_get_raw_public_key(shown, key, &n), 1);
-		assert_memory_equal(key, c->key, sizeof key);
+		assert_memory_equal(key, c->serving, sizeof key);
 	}
 	assert_int_equal(SSL_write(ssl, text, sizeof text - 1), sizeof text - 1);
 	assert_true(SSL_read(ssl, reply, sizeof reply - 1) > 12);

@@ -73,7 +73,7 @@ static void learn(struct scene *s, struct client *k) {
 	(void)snprintf(path, sizeof path, "/v1/document?version=%d", (int)CONTROL_VERSION);
 	const struct answer *a = client_ask(k, path, NULL, 0);
 	assert_int_equal(a->status, 200);
-	assert_ok(signed_open(s->c.key, IDENTITY_DOCUMENT_DOMAIN, a->body, a->n, &bytes, &n, &et));
+	assert_ok(signed_open(s->c.serving, IDENTITY_DOCUMENT_DOMAIN, a->body, a->n, &bytes, &n, &et));
 	assert_ok(document_decode(bytes, n, &s->d, &et));
 }
 

@@ -73,7 +73,7 @@ static uint64_t commit_round(struct scene *s, uint64_t round) {
 			rep.seq = ++seq;
 			assert_int_equal(client_report(&s->k, &rep), 204);
 			assert_int_equal(client_ask(&s->k, "/v1/document", NULL, 0)->status, 200);
-			assert_int_equal(client_document(&s->k, &s->c, 0, &d), 200);
+			assert_int_equal(client_document(&s->k, 0, &d), 200);
 			assert_int_equal(d.round, round);
 		}
 		if (phase == WORKER_REDUCING)
@@ -89,9 +89,9 @@ static uint64_t commit_round(struct scene *s, uint64_t round) {
 							  .n_candidates = 1,
 							  .candidates[0].addr = ":7000"};
 		assert_int_equal(client_report(&s->k, &rep), 204);
-		assert_int_equal(client_document(&s->k, &s->c, d.seq - 1, &d), 200);
+		assert_int_equal(client_document(&s->k, d.seq - 1, &d), 200);
 		for (int i = 0; i < 3 && phase != WORKER_TRAINING && (phase == WORKER_READY) != (d.phase == RUN_REDUCE); i++)
-			assert_int_equal(client_document(&s->k, &s->c, d.seq, &d), 200);
+			assert_int_equal(client_document(&s->k, d.seq, &d), 200);
 	}
 	assert_int_equal(d.round, round + 1);
 	return d.seq;
@@ -115,7 +115,7 @@ static void test_a_run_goes_on_from_its_backup(void **state) {
 	coordinator_start(&again);
 	client_init(&s->k, &again, 0, NULL);                           /* the same key, which it asks the server for */
 	assert_int_equal(client_join(&s->k, &again, NULL, NULL), 200); /* still a member */
-	assert_int_equal(client_document(&s->k, &again, seq, &d), 200);
+	assert_int_equal(client_document(&s->k, seq, &d), 200);
 	assert_int_equal(d.round, 1);
 	assert_true(d.seq > seq + 1000000); /* above whatever was announced since */
 	assert_memory_equal(d.run_id, s->c.run_id, sizeof d.run_id);
@@ -287,6 +287,45 @@ static void test_it_clears_away_after_killed_ones_only(void **state) {
 	coordinator_start(&s->c);
 }
 
+static void put(const char *path, const void *bytes, size_t n) {
+	assert_ok(rv_file_write_atomic(path, bytes, n, 0600, &et));
+}
+
+/* Whatever byte of it differs, or is missing, it is refused; no plain copy stays. */
+static void test_a_passphrase_encrypts_it(void **state) {
+	struct scene *s = *state;
+	char word[128], other[128], store[128];
+	uint8_t *bytes;
+	size_t n;
+	(void)snprintf(word, sizeof word, "%s/word", s->place);
+	(void)snprintf(other, sizeof other, "%s/other", s->place);
+	(void)snprintf(store, sizeof store, "%s/store.db", s->dir);
+	put(word, "correct horse battery staple\n", 29);
+	put(other, "correct horse battery stable\n", 29);
+	assert_int_equal(RUN("backup", "--dir", s->c.dir, "--passphrase-file", word, s->file), 0);
+	expect("Only the passphrase opens it");
+	assert_ok(rv_file_read(s->file, 1 << 24, &bytes, &n, &et));
+	assert_null(memmem(bytes, n, "SQLite format", 13));
+	assert_null(memmem(bytes, n, "RVBKSEAL", 8));
+	assert_int_equal(RUN("restore", "--dir", s->dir, s->file), 4);
+	expect("--passphrase-file");
+	assert_int_equal(RUN("restore", "--dir", s->dir, "--passphrase-file", other, s->file), 4);
+	expect("the passphrase is another one");
+	bytes[n - 1] ^= 1;
+	put(s->file, bytes, n);
+	assert_int_equal(RUN("restore", "--dir", s->dir, "--passphrase-file", word, s->file), 1);
+	bytes[n - 1] ^= 1;
+	put(s->file, bytes, n - 20);
+	assert_int_equal(RUN("restore", "--dir", s->dir, "--passphrase-file", word, s->file), 1);
+	assert_int_equal(access(store, F_OK), -1);
+	put(s->file, bytes, n);
+	free(bytes);
+	assert_int_equal(RUN("restore", "--dir", s->dir, "--passphrase-file", word, s->file), 0);
+	assert_int_equal(access(store, F_OK), 0);
+	(void)snprintf(store, sizeof store, "%s/backup.plain", s->dir);
+	assert_int_equal(access(store, F_OK), -1);
+}
+
 /* Another one of the same run holds the lock, and fails: this one is made then. */
 static void test_one_waits_for_another(void **state) {
 	struct scene *s = *state;
@@ -354,6 +393,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_a_damaged_store_is_named, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_what_is_no_backup_is_refused, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_it_clears_away_after_killed_ones_only, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_passphrase_encrypts_it, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_one_waits_for_another, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_only_an_empty_file_is_written, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_killed_while_it_is_made, set_up, tear_down),

@@ -12,11 +12,12 @@
 #include "tests/common/scratch.h"
 
 enum { PAGES_BYTES = 1536, ALL_BYTES = PAGES_BYTES + BACKUP_FILE_SEAL_BYTES, STRIDE = 13 };
-enum { VERSION_AT = PAGES_BYTES + IDENTITY_SEED_BYTES, HASH_AT = ALL_BYTES - RV_HASH_BYTES };
+enum { VERSION_AT = PAGES_BYTES + RUN_KEYS_BYTES, HASH_AT = ALL_BYTES - RV_HASH_BYTES };
 
 struct place {
 	char dir[64], sealed[96], to[96];
-	uint8_t bytes[PAGES_BYTES], seed[IDENTITY_SEED_BYTES];
+	uint8_t bytes[PAGES_BYTES], keys_bytes[RUN_KEYS_BYTES];
+	struct run_keys keys;
 };
 
 /* Makes the backup of `n` of p->bytes. */
@@ -24,7 +25,7 @@ static void seal(const struct place *p, size_t n) {
 	struct rv_file_writer w;
 	assert_ok(rv_file_writer_begin(&w, p->sealed, 0600, &et));
 	assert_ok(rv_file_writer_write(&w, p->bytes, n, &et));
-	assert_ok(backup_file_seal(&w, p->seed, &et));
+	assert_ok(backup_file_seal(&w, &p->keys, &et));
 	assert_ok(rv_file_writer_commit(&w, &et));
 }
 
@@ -36,7 +37,8 @@ static int set_up(void **state) {
 	(void)snprintf(p->to, sizeof p->to, "%s/restored.db", p->dir);
 	for (size_t i = 0; i < PAGES_BYTES; i++)
 		p->bytes[i] = (uint8_t)(i * 7 + i / 256);
-	memset(p->seed, 0x5a, sizeof p->seed);
+	memset(p->keys_bytes, 0x5a, sizeof p->keys_bytes);
+	run_keys_decode(p->keys_bytes, &p->keys);
 	seal(p, PAGES_BYTES);
 	return 0;
 }
@@ -49,10 +51,12 @@ static int tear_down(void **state) {
 }
 
 static void assert_opens(const struct place *p) {
-	uint8_t *got = NULL, seed[IDENTITY_SEED_BYTES];
+	uint8_t *got = NULL, keys_bytes[RUN_KEYS_BYTES];
+	struct run_keys keys;
 	size_t n = 0;
-	assert_ok(backup_file_open(p->sealed, p->to, seed, &et));
-	assert_memory_equal(seed, p->seed, sizeof seed);
+	assert_ok(backup_file_open(p->sealed, p->to, &keys, &et));
+	run_keys_encode(&keys, keys_bytes);
+	assert_memory_equal(keys_bytes, p->keys_bytes, sizeof keys_bytes);
 	assert_ok(rv_file_read(p->to, ALL_BYTES, &got, &n, &et));
 	assert_int_equal(n, PAGES_BYTES);
 	assert_memory_equal(got, p->bytes, n);
@@ -61,8 +65,8 @@ static void assert_opens(const struct place *p) {
 
 static void assert_refused(const struct place *p, enum rv_err want, const char *words) {
 	struct rv_errtext et = {0};
-	uint8_t seed[IDENTITY_SEED_BYTES];
-	assert_int_equal(backup_file_open(p->sealed, p->to, seed, &et), want);
+	struct run_keys keys;
+	assert_int_equal(backup_file_open(p->sealed, p->to, &keys, &et), want);
 	if (strstr(et.text, words) == NULL || (want == RV_E_CORRUPT && strstr(et.text, "nothing was restored") == NULL))
 		fail_msg("'%s' is not in: %s", words, et.text);
 	assert_int_equal(access(p->to, F_OK), -1);

@@ -30,7 +30,8 @@ static int set_up(void **state) {
 	memory_store_init(&b->store);
 	b->now_us = 1000000;
 	b->sight = (struct member_sight){.host = "198.51.100.9", .own = "192.0.2.1"};
-	struct service_config cfg = {.run = &b->run,
+	struct service_config cfg = {.serving = &b->run,
+								 .root = b->run.key,
 								 .run_id = {5},
 								 .config = "rounds = 4\nmin-workers = 1\nsilence-ms = 4000\n",
 								 .store = &b->store.store,

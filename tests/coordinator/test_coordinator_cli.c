@@ -148,7 +148,7 @@ static void test_port_taken(void **state) {
 	expect(port);
 	expect("rivulet-coordinator (process "); /* who has it */
 	expect("--listen");
-	scratch_remove_only(dir, (const char *const[]){"run.key", "store.db", "lock", NULL});
+	scratch_remove_only(dir, (const char *const[]){"run.key", "root.key", "store.db", "lock", NULL});
 }
 
 static int count_lines(const char *text) {

@@ -84,7 +84,7 @@ static struct report next_report(struct world *w, uint32_t who) {
 
 static void step(struct world *w) {
 	uint32_t who = (uint32_t)rv_rng_below(&w->rng, WORKERS);
-	int status = client_document(&w->k[who], &w->c, 0, &w->doc);
+	int status = client_document(&w->k[who], 0, &w->doc);
 	assert_int_equal(status, 200);
 	check(w, &w->doc);
 	struct report rep = next_report(w, who);

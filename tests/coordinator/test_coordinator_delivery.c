@@ -21,7 +21,7 @@ struct scene {
 static int set_up(void **state) {
 	struct scene *s = calloc(1, sizeof *s);
 	identity_of_seed((const uint8_t[IDENTITY_SEED_BYTES]){9}, &s->run);
-	memcpy(s->reader.run_key, s->run.key, NET_KEY_BYTES);
+	memcpy(s->reader.serving_key, s->run.key, NET_KEY_BYTES);
 	assert_int_equal(delivery_new(&s->run, SLOTS, &s->delivery, NULL), RV_OK);
 	s->wish = (struct document_wish){.version = CONTROL_VERSION, .any = true};
 	s->doc = (struct document){.seq = 10, .phase = RUN_OPEN, .final_round = 30, .chain.b = {1}};

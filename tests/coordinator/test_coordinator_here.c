@@ -29,8 +29,11 @@ struct bench {
 static const uint8_t run_id[NET_RUN_ID_BYTES] = {5};
 
 static void open_service(struct bench *b) {
-	struct service_config cfg = {
-		.run = &b->run, .config = CONFIG, .max_here = ROOM, .advertise = {.host = "train.example.org", .port = 7433}};
+	struct service_config cfg = {.serving = &b->run,
+								 .root = b->run.key,
+								 .config = CONFIG,
+								 .max_here = ROOM,
+								 .advertise = {.host = "train.example.org", .port = 7433}};
 	memcpy(cfg.run_id, run_id, sizeof cfg.run_id);
 	assert_ok(sqlite_store_open(b->path, &b->store, &et));
 	cfg.store = b->store;

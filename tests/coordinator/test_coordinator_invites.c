@@ -25,7 +25,8 @@ static int set_up(void **state) {
 	*state = b;
 	identity_of_seed(seed, &b->run);
 	memory_store_init(&b->store);
-	struct service_config cfg = {.run = &b->run,
+	struct service_config cfg = {.serving = &b->run,
+								 .root = b->run.key,
 								 .run_id = {5},
 								 .config = "rounds = 4\nmin-workers = 2\nsilence-ms = 4000\n",
 								 .store = &b->store.store,

@@ -1,5 +1,6 @@
 /* test_coordinator_relay.c: `rivulet-coordinator relay` as a process: bytes both ways in bounded
  * memory, ends that close, break and do not read, strangers; it dials nobody. */
+#include "coordinator/store/run_keys.h"
 #include "tests/coordinator/coordinator_process.h"
 #include "tests/coordinator/relay_client.h"
 #include "tests/coordinator/run_chunks.h"
@@ -268,7 +269,10 @@ static void open_run(struct run *r) {
 	memset(r, 0, sizeof *r);
 	coordinator_make(&r->c, "rounds = 10\nmin-workers = 1\nsilence-ms = 3600000\n");
 	(void)snprintf(path, sizeof path, "%s/run.key", r->c.dir);
-	assert_ok(identity_load(path, &r->relay.run, &et));
+	struct run_keys keys;
+	assert_ok(run_keys_load(path, &keys, &et));
+	r->relay.run = keys.serving;
+	r->relay.cert = keys.cert;
 	for (int i = 0; i < MEMBERS; i++) {
 		struct invite in;
 		coordinator_invite(&r->c, &in);
@@ -277,7 +281,7 @@ static void open_run(struct run *r) {
 		if (i < MEMBERS - 1)
 			report(r, i, (uint8_t)(i + 1), WORKER_SYNCING);
 	}
-	assert_int_equal(client_document(&r->clients[0], &r->c, 0, &document), 200);
+	assert_int_equal(client_document(&r->clients[0], 0, &document), 200);
 	assert_int_equal(document.n_relays, 1);
 	struct address at;
 	assert_ok(address_parse(document.relays[0].addr, &at, &et));
@@ -285,7 +289,7 @@ static void open_run(struct run *r) {
 	r->relay.port = at.port;
 	memcpy(r->relay.run_id, r->c.run_id, NET_RUN_ID_BYTES);
 	memcpy(r->relay.key, document.relays[0].key, NET_KEY_BYTES);
-	assert_memory_equal(r->relay.key, r->c.key, NET_KEY_BYTES);
+	assert_memory_equal(r->relay.key, r->c.serving, NET_KEY_BYTES);
 	for (uint32_t i = 0; i < MEMBERS - 1; i++)
 		assert_true(relay_station_open(&r->stations[i], &r->relay, i, &r->clients[i].id, &r->relay.run));
 }
@@ -367,7 +371,7 @@ static void documents_say_where_stations_are(void **state) {
 						 .n_candidates = 1,
 						 .candidates[0].addr = ":7000"};
 	assert_int_equal(client_report(&r.clients[0], &rep), 204); /* it leaves its relay: a new document */
-	assert_int_equal(client_document(&r.clients[0], &r.c, seq, &document), 200);
+	assert_int_equal(client_document(&r.clients[0], seq, &document), 200);
 	close_run(&r);
 }
 

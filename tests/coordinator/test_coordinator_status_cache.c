@@ -15,7 +15,8 @@ static struct service *new_service(uint32_t members) {
 	struct service *s = NULL;
 	identity_of_seed(seed, &run);
 	memory_store_init(&store);
-	const struct service_config cfg = {.run = &run, .config = "rounds = 100\n", .store = &store.store};
+	const struct service_config cfg = {
+		.serving = &run, .root = run.key, .config = "rounds = 100\n", .store = &store.store};
 	assert_ok(service_new(&cfg, 1000000, &s, &et));
 	for (uint32_t m = 0; m < members; m++) {
 		struct core_record rec = {

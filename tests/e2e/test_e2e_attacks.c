@@ -217,7 +217,7 @@ static struct answer post(struct scene *s, const struct identity *id, const char
 	struct http_client *http;
 	struct answer a = {0};
 	struct http_client_config cfg = {.server = s->invite.coordinator, .identity = id};
-	memcpy(cfg.server_key, s->invite.key, NET_KEY_BYTES);
+	cfg.trust = run_trust_of(s->invite.run_id, s->invite.key);
 	assert_int_equal(http_client_new(&cfg, &http, NULL), RV_OK);
 	struct http_request rq = {
 		.path = path, .body = body, .body_bytes = n, .max_reply_bytes = 4096, .done = on_answer, .ctx = &a};

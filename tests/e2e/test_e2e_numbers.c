@@ -18,7 +18,7 @@ static void open_run(struct coordinator *c) {
 	assert_int_equal(address_parse(c->e.listen, &c->at, &et), RV_OK);
 	assert_int_equal(invite_parse(c->e.links[0], &in, &et), RV_OK);
 	memcpy(c->run_id, in.run_id, sizeof c->run_id);
-	memcpy(c->key, in.key, sizeof c->key);
+	memcpy(c->root, in.key, sizeof c->root);
 }
 
 static void join_and_go(struct coordinator *c, uint32_t who) {

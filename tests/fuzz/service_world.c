@@ -167,7 +167,8 @@ void world_look_at_reply(const void *p, size_t n, const uint8_t key[NET_KEY_BYTE
 /* ---- life ---- */
 
 static struct service *make_service(struct world *w) {
-	struct service_config cfg = {.run = run_key(), .config = w->config, .store = &w->store.store};
+	struct service_config cfg = {
+		.serving = run_key(), .root = run_key()->key, .config = w->config, .store = &w->store.store};
 	struct service *s;
 	memcpy(cfg.run_id, run_id, sizeof run_id);
 	memcpy(cfg.advertise.host, "localhost", sizeof "localhost");

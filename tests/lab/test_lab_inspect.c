@@ -231,7 +231,8 @@ static void test_a_worker_without_a_name(void **state) {
 
 /* Writes the store of a new run, and a backup of it, which is the store and its seal. */
 static void write_store(char store[400], char backup[400]) {
-	static const uint8_t run_id[NET_RUN_ID_BYTES] = {1}, seed[IDENTITY_SEED_BYTES] = "secret";
+	static const uint8_t run_id[NET_RUN_ID_BYTES] = {1};
+	const struct run_keys keys = {.cert = {.serial = 1}};
 	struct rv_file_writer w;
 	uint8_t *bytes;
 	size_t n;
@@ -241,7 +242,7 @@ static void write_store(char store[400], char backup[400]) {
 	assert_int_equal(rv_file_read(store, 1 << 20, &bytes, &n, &et), RV_OK);
 	assert_int_equal(rv_file_writer_begin(&w, backup, 0600, &et), RV_OK);
 	assert_int_equal(rv_file_writer_write(&w, bytes, n, &et), RV_OK);
-	assert_int_equal(backup_file_seal(&w, seed, &et), RV_OK);
+	assert_int_equal(backup_file_seal(&w, &keys, &et), RV_OK);
 	assert_int_equal(rv_file_writer_commit(&w, &et), RV_OK);
 	free(bytes);
 }

@@ -129,7 +129,7 @@ static void node_init(struct world *w, int i, void (*tweak)(struct peers_config 
 											 .on_link_down = on_link_down,
 											 .on_trouble = on_trouble}};
 	memcpy(n->cfg.run_id, w->run_id, NET_RUN_ID_BYTES);
-	memcpy(n->cfg.run_key, w->run.key, NET_KEY_BYTES);
+	memcpy(n->cfg.serving_key, w->run.key, NET_KEY_BYTES);
 	ticket_sign(&w->run, w->run_id, n->member, n->id.key, n->cfg.ticket);
 	n->cfg.pipe = w->memory != NULL ? &w->pipe : NULL;
 	if (tweak != NULL)

@@ -47,7 +47,7 @@ static void init(struct relay_rig *r, uint64_t bytes_per_day, uint64_t of_all, u
 	make_identity(&r->relay, 101);
 	for (int i = 0; i < RIG_MEMBERS; i++)
 		make_identity(&r->members[i], (uint8_t)i);
-	memcpy(cfg.run_key, r->run.key, NET_KEY_BYTES);
+	memcpy(cfg.root, r->run.key, NET_KEY_BYTES);
 	void *memory = malloc(relay_core_size());
 	assert_non_null(memory);
 	r->core = relay_core_init(memory, &cfg, r->now_us);

@@ -15,6 +15,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+static const uint8_t run_id[NET_RUN_ID_BYTES] = {5};
+
 #define FIRST  "127.0.0.1"
 #define SECOND "10.9.9.9"
 
@@ -93,7 +95,7 @@ static void a_request_ends_when_all_connections_are_dropped(void **state) {
 	identity_of_seed(seeds[1], &run);
 	web_start(&server, &run, hang, NULL);
 	struct http_client_config cfg = {.server = {.host = FIRST, .port = server.port}, .identity = &worker};
-	memcpy(cfg.server_key, run.key, NET_KEY_BYTES);
+	cfg.trust = run_trust_of(run_id, run.key);
 	assert_int_equal(http_client_new(&cfg, &c, NULL), RV_OK);
 	ask(c, "/hang", &held);
 	ask(c, "/", &out);
@@ -124,7 +126,7 @@ static void a_request_from_a_lost_address_ends_at_once(void **state) {
 	identity_of_seed(seeds[1], &run);
 	web_start(&server, &run, hang, NULL);
 	struct http_client_config cfg = {.server = {.host = FIRST, .port = server.port}, .identity = &worker};
-	memcpy(cfg.server_key, run.key, NET_KEY_BYTES);
+	cfg.trust = run_trust_of(run_id, run.key);
 	assert_int_equal(http_client_new(&cfg, &c, NULL), RV_OK);
 	assert_false(http_client_met(c, &met));
 	ask(c, "/", &out);

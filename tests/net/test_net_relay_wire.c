@@ -9,7 +9,8 @@
 static uint8_t buffer[2 * NET_MAX_RELAY_FRAME_BYTES];
 
 static const struct relay_frame frames[] = {
-	{.type = RELAY_HELLO, .hello = {.version = RELAY_VERSION, .run_id = {1}, .member = 63, .ticket = {2}}},
+	{.type = RELAY_HELLO,
+	 .hello = {.version = RELAY_VERSION, .run_id = {1}, .member = 63, .ticket = {2}, .cert = {7, {8}, {9}}}},
 	{.type = RELAY_PING, .number = UINT64_MAX},
 	{.type = RELAY_CALL, .call = {.peer = 63, .way = WAY_FORWARD, .term = 2, .round = 3, .ticket = {4}}},
 	{.type = RELAY_LEAVE},

@@ -185,7 +185,7 @@ void mesh_open(struct sim *s, int host) {
 							   .stream = &sim_stream,
 							   .max_up = (int64_t)mesh_cap(s, host)};
 	memcpy(cfg.run_id, s->run_id, sizeof cfg.run_id);
-	memcpy(cfg.run_key, s->run_identity.key, sizeof cfg.run_key);
+	memcpy(cfg.serving_key, s->run_identity.key, sizeof cfg.serving_key);
 	ticket_sign(&s->run_identity, s->run_id, w->member, cfg.identity->key, cfg.ticket);
 	if (host == s->impostor && s->oracle.member_of[s->impersonated] != NET_NO_MEMBER)
 		cfg.self_member = s->oracle.member_of[s->impersonated];
@@ -435,7 +435,6 @@ static void allow(void *ctx, const struct document *d) {
 static void pause_links(void *ctx, bool paused) {
 	struct sim_worker *w = ctx;
 	peers_pause(w->mesh, w->sim->now_us, paused);
-	control_client_rest(w->control, paused);
 }
 
 static enum rv_err begin_reduce(void *ctx, const struct document *d, struct rv_errtext *et) {

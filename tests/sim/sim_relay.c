@@ -380,7 +380,7 @@ void relay_start(struct sim *s, int relay) {
 							   .unix_s = unix_s,
 							   .rtt_us = rtt_us};
 	r->sim = s;
-	memcpy(cfg.run_key, s->run_identity.key, sizeof cfg.run_key);
+	memcpy(cfg.root, s->run_identity.key, sizeof cfg.root);
 	if (r->memory == NULL) {
 		r->memory = sim_alloc(relay_core_size());
 		r->of = sim_alloc(RELAY_CONNECTIONS * sizeof r->of[0]);

@@ -208,6 +208,13 @@ WRAP(int, PEM_write_bio_PrivateKey,
 WRAP(BIGNUM *, BN_bin2bn, (const unsigned char *p, int n, BIGNUM *out), (p, n, out), ENOMEM, NULL)
 WRAP(ASN1_INTEGER *, BN_to_ASN1_INTEGER, (const BIGNUM *n, ASN1_INTEGER *out), (n, out), ENOMEM, NULL)
 WRAP(int, ASN1_TIME_set_string_X509, (ASN1_TIME * t, const char *text), (t, text), ENOMEM, 0)
+WRAP(ASN1_OBJECT *, OBJ_txt2obj, (const char *text, int no_name), (text, no_name), ENOMEM, NULL)
+WRAP(ASN1_OCTET_STRING *, ASN1_OCTET_STRING_new, (void), (), ENOMEM, NULL)
+WRAP(int, ASN1_OCTET_STRING_set, (ASN1_OCTET_STRING * s, const unsigned char *bytes, int n), (s, bytes, n), ENOMEM, 0)
+WRAP(X509_EXTENSION *, X509_EXTENSION_create_by_OBJ,
+	 (X509_EXTENSION * *at, const ASN1_OBJECT *name, int critical, ASN1_OCTET_STRING *value),
+	 (at, name, critical, value), ENOMEM, NULL)
+WRAP(int, X509_add_ext, (X509 * x, X509_EXTENSION *extension, int at), (x, extension, at), ENOMEM, 0)
 WRAP(int, X509_set_version, (X509 * x, long version), (x, version), ENOMEM, 0)
 WRAP(int, X509_set_pubkey, (X509 * x, EVP_PKEY *k), (x, k), ENOMEM, 0)
 WRAP(int, X509_set_issuer_name, (X509 * x, const X509_NAME *name), (x, name), ENOMEM, 0)

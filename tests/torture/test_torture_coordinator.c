@@ -57,7 +57,7 @@ static bool talk_as_member(struct scene *s, struct client *k) {
 	if (client_report(k, &rep) == 0)
 		return false;
 	s->answered++;
-	if (client_document(k, &s->c, 0, &doc) == 0) /* what comes is signed and decodes, or the test fails */
+	if (client_document(k, 0, &doc) == 0) /* what comes is signed and decodes, or the test fails */
 		return false;
 	const struct answer *a = client_ask(k, "/v1/status", NULL, 0);
 	assert_true(a->status != STATUS_OK || (a->n > 2 && a->body[0] == '{'));

@@ -19,6 +19,8 @@
 #include "tests/net/web_server.h"
 #include "tests/torture/torture.h"
 
+static const uint8_t run_id[NET_RUN_ID_BYTES] = {5};
+
 enum { TRIALS = 100, MESH_TRIALS = 16, MESH_STEPS = 100, BULK = 3, BULK_BYTES = 1000, HEAL_TRIES = 60 };
 
 /* ---- identities and TLS ---- */
@@ -196,7 +198,7 @@ static bool ask(struct web *w, int64_t timeout_ms) {
 	struct rv_errtext et = {0};
 	bool going = true;
 	w->answers = w->right = 0;
-	memcpy(cfg.server_key, w->run.key, NET_KEY_BYTES);
+	cfg.trust = run_trust_of(run_id, w->run.key);
 	if (torture_ok(http_client_new(&cfg, &c, &et), &et) && torture_ok(http_client_start(c, &rq, NULL, &et), &et))
 		for (int64_t end = rv_clock_monotonic_us() + 2 * timeout_ms * RV_US_PER_MS;
 			 going && w->answers == 0 && rv_clock_monotonic_us() < end;)

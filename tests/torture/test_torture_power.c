@@ -523,7 +523,7 @@ static void back_up_and_restore(void *ctx, void *acknowledged) {
 	struct rv_errtext et = {0};
 	ok(backup_make(&p->d, p->backup, &from, &info, &et), &et);
 	a->backed_up = true;
-	ok(backup_restore(p->backup, &p->d, true, &info, &et), &et);
+	ok(backup_restore(p->backup, NULL, &p->d, true, &info, &et), &et);
 	a->restored = true;
 }
 
@@ -542,7 +542,7 @@ static void check_restore(void *ctx, const void *acknowledged) {
 	assert_true(access(p->backup, F_OK) == 0 || !a->backed_up);
 	if (!a->backed_up)
 		return;
-	ok(backup_restore(p->backup, &p->d, true, &info, &et), &et);
+	ok(backup_restore(p->backup, NULL, &p->d, true, &info, &et), &et);
 	assert_int_equal(records_in(p->d.store, &p->token, &has_token), IN_BACKUP + 1);
 }
 

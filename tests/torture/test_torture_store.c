@@ -191,7 +191,8 @@ static void look(struct place *p, struct service *s) {
 static void use_service(struct place *p, struct store *store) {
 	struct service *s = NULL;
 	struct rv_errtext et = {0};
-	struct service_config cfg = {.run = &p->run,
+	struct service_config cfg = {.serving = &p->run,
+								 .root = p->run.key,
 								 .config = config,
 								 .store = store,
 								 .dir = p->d.dir,
@@ -283,7 +284,7 @@ static void run_backup(void *ctx) {
 	struct rv_errtext et = {0};
 	if (torture_ok(backup_make(&p->d, p->backup, &from, &info, &et), &et)) {
 		p->backed_up = true;
-		(void)torture_ok(backup_restore(p->backup, &p->d, true, &info, &et), &et);
+		(void)torture_ok(backup_restore(p->backup, NULL, &p->d, true, &info, &et), &et);
 	}
 }
 
@@ -294,7 +295,7 @@ static void check_backup(void *ctx) {
 	struct rv_errtext et = {0};
 	bool there = access(p->backup, F_OK) == 0;
 	assert_true(there || !p->backed_up);
-	if (there && backup_restore(p->backup, &p->d, true, &info, &et) != RV_OK)
+	if (there && backup_restore(p->backup, NULL, &p->d, true, &info, &et) != RV_OK)
 		fail_msg("afterwards: %s", et.text);
 	assert_in_range(records_in(p->d.store), 1, 3);
 }

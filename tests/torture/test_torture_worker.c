@@ -206,12 +206,12 @@ static void run_plane(void *ctx) {
 										 on_notice, on_pairs,  on_probes, on_reach, on_refused,  on_away};
 	struct report rep = {
 		.boot = 1, .seq = 1, .phase = WORKER_TRAINING, .n_chunks = 4, .n_candidates = 1, .candidates[0].addr = ":7000"};
-	memcpy(cfg.server_key, p->run.key, NET_KEY_BYTES);
+	cfg.trust = run_trust_of(run_id, p->run.key);
 	p->http = NULL;
 	p->control = NULL;
 	p->joins = p->documents = p->notices = p->refusals = 0;
 	p->failed = !torture_ok(http_client_new(&cfg, &p->http, &et), &et) ||
-				!torture_ok(control_client_new(p->http, p->run.key, 1, &owner, &p->control, &et), &et);
+				!torture_ok(control_client_new(p->http, 1, &owner, &p->control, &et), &et);
 	if (p->failed)
 		return;
 	control_client_ask_config(p->control);

@@ -11,6 +11,8 @@
 #include "tests/net/web_server.h"
 #include "worker/join/control_http.h"
 
+static const uint8_t run_id[NET_RUN_ID_BYTES] = {5};
+
 enum { POLLS = 3000, POLL_US = 10000, HTTP_AWAY = 503, HTTP_NONE = 204, HTTP_PATCH = 226 };
 
 /* What the coordinator does in turn. */
@@ -259,9 +261,9 @@ static int set_up(void **state) {
 											   .on_older = on_older,
 											   .on_refused = on_refused,
 											   .on_away = on_away};
-	memcpy(cfg.server_key, p->run.key, NET_KEY_BYTES);
+	cfg.trust = run_trust_of(run_id, p->run.key);
 	assert_int_equal(http_client_new(&cfg, &p->http, NULL), RV_OK);
-	assert_int_equal(control_client_new(p->http, p->run.key, 1, &owner, &p->control, NULL), RV_OK);
+	assert_int_equal(control_client_new(p->http, 1, &owner, &p->control, NULL), RV_OK);
 	control_client_follow(p->control);
 	return 0;
 }
@@ -369,23 +371,6 @@ static void a_patch_that_does_not_fit_is_followed_by_the_whole(void **state) {
 	assert_int_equal(atomic_load(&p->patched), 1);
 	assert_int_equal(atomic_load(&p->whole), 2);
 	assert_false(p->away);
-}
-
-/* A paused worker: the next document comes when it goes on. */
-static void one_that_rests_asks_rarely(void **state) {
-	struct plane *p = *state;
-	control_client_rest(p->control, true);
-	poll_until(p, follows);
-	assert_true(control_client_deadline_us(p->control) > rv_clock_monotonic_us() + 30 * RV_US_PER_S);
-	atomic_store(&p->stage, STAGES - 1);
-	for (int i = 0; i < 20; i++) {
-		control_client_tick(p->control, rv_clock_monotonic_us());
-		assert_int_equal(http_client_poll(p->http, NULL, 0, POLL_US, NULL), RV_OK);
-	}
-	assert_int_equal(p->documents, 1);
-	control_client_rest(p->control, false);
-	poll_until(p, follows);
-	assert_int_equal(p->documents, 2);
 }
 
 static bool has_pairs(const struct plane *p) {
@@ -601,7 +586,6 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(a_join_that_waits_for_a_person_is_asked_again_later, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(an_older_store_is_told_and_a_later_term_of_it_followed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_document_comes_as_a_patch, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(one_that_rests_asks_rarely, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(tickets_for_a_whole_row_are_asked_for, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_patch_that_does_not_fit_is_followed_by_the_whole, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_configuration_is_asked_for_before_the_join, set_up, tear_down),

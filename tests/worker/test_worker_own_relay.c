@@ -25,7 +25,7 @@ static void open_relay(struct world *w, uint64_t bytes_per_day) {
 	identity_of_seed(seed, &w->id);
 	identity_of_seed(run, &w->p.run);
 	struct own_relay_config cfg = {.identity = &w->id, .bytes_per_s = RATE, .bytes_per_day = bytes_per_day};
-	memcpy(cfg.run_key, w->p.run.key, NET_KEY_BYTES);
+	memcpy(cfg.root, w->p.run.key, NET_KEY_BYTES);
 	assert_ok(own_relay_start(&cfg, &w->relay, &et));
 	w->p.port = own_relay_port(w->relay);
 	memcpy(w->p.key, w->id.key, NET_KEY_BYTES);

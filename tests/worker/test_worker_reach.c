@@ -88,7 +88,7 @@ static void open_mesh(struct world *w, struct node *n) {
 										 .on_link_up = on_link_up,
 										 .on_link_down = on_link_down}};
 	memcpy(cfg.run_id, w->relay.run_id, NET_RUN_ID_BYTES);
-	memcpy(cfg.run_key, w->relay.run.key, NET_KEY_BYTES);
+	memcpy(cfg.serving_key, w->relay.run.key, NET_KEY_BYTES);
 	memcpy(cfg.ticket, n->ticket, NET_SIG_BYTES);
 	assert_ok(peers_new(&cfg, &n->peers, &et));
 }

@@ -17,7 +17,6 @@ enum {
 	FIRST_PAUSE_US = 100 * RV_US_PER_MS,
 	LAST_PAUSE_US = 5 * RV_US_PER_S,
 	WAIT_PAUSE_US = 4 * RV_US_PER_S, /* at least, between two questions that a person has to decide */
-	REST_US = 60 * RV_US_PER_S,      /* between two documents for a worker that needs none at once */
 	REQUEST_TIMEOUT_MS = 10000,
 	POLL_TIMEOUT_MS = 40000, /* the coordinator holds a document request for up to 20 s */
 	REFUSAL_MAX_BYTES = 4096,
@@ -56,7 +55,6 @@ struct control_client {
 	struct report latest;      /* to send */
 	struct probed_list probed; /* goes into each */
 	bool latest_changed;       /* since the one under way was made */
-	bool rests;                /* control_client_rest */
 	bool has_document;
 	uint64_t seq, term; /* of the latest document */
 	/* The client asks for documents after `heard_seq`, the number of the last one to arrive, which
@@ -173,9 +171,10 @@ static void start(struct call *k, struct http_request rq) {
 
 /* ---- the run's configuration ---- */
 
-/* Ends if this is not the run's coordinator: a wrong link stays wrong. */
+/* Ends if this is not the run's coordinator: a wrong link stays wrong. A member, which asks without
+ * a token, waits for the right one to come back. */
 static bool is_impostor(struct call *k, const struct http_reply *r) {
-	if (r->err != RV_E_AUTH)
+	if (r->err != RV_E_AUTH || (k == &k->c->join && !k->c->join_request.has_token))
 		return false;
 	k->under_way = k->wanted = false;
 	k->c->owner.on_refused(k->c->owner.ctx, r->err, r->text);
@@ -379,19 +378,12 @@ static void take_document(struct control_client *c) {
 	c->owner.on_document(c->owner.ctx, &c->doc);
 }
 
-/* Notes that a request for a document is answered, and when the next one follows. */
-static void heard(struct call *k) {
-	struct control_client *c = k->c;
-	succeeded(k);
-	k->not_before_us = c->rests ? c->ops.now_us(c->ops.ctx) + REST_US : 0;
-}
-
 static void document_done(void *ctx, const struct http_reply *r) {
 	struct call *k = ctx;
 	struct control_client *c = k->c;
 	struct rv_errtext et = {0};
 	if (r->err == RV_OK && r->status == HTTP_NO_CONTENT) {
-		heard(k);
+		succeeded(k);
 		k->wanted = !RV_BUG("poll-not-renewed");
 		return;
 	}
@@ -406,7 +398,7 @@ static void document_done(void *ctx, const struct http_reply *r) {
 			failed(k, et.text);
 		return;
 	}
-	heard(k);
+	succeeded(k);
 	c->version = c->doc.version;
 	c->heard_seq = c->doc.seq;
 	c->afresh = false;
@@ -429,12 +421,6 @@ static void start_document(struct control_client *c) {
 
 void control_client_follow(struct control_client *c) {
 	c->document.wanted = true;
-}
-
-void control_client_rest(struct control_client *c, bool rests) {
-	c->rests = rests;
-	if (!rests)
-		c->document.not_before_us = 0;
 }
 
 /* ---- pair tickets ---- */

@@ -80,8 +80,6 @@ void control_client_ask_config(struct control_client *c);
 void control_client_join(struct control_client *c, const struct join_request *rq);
 /* Starts following documents. */
 void control_client_follow(struct control_client *c);
-/* Lets a minute pass between two documents, or ends that: the next one is asked for at once. */
-void control_client_rest(struct control_client *c, bool rests);
 /* Sends the latest report, at once or after the one under way, until one is accepted. */
 void control_client_report(struct control_client *c, const struct report *r);
 /* Puts these results of probes into all reports from now on, and sends the latest one again. */

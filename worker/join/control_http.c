@@ -28,17 +28,17 @@ static int64_t now_us(void *ctx) {
 
 static enum rv_err open_document(void *ctx, bool is_patch, const uint8_t *in, size_t n_in, const uint8_t **bytes,
 								 size_t *n, struct rv_errtext *et) {
-	return document_opener_open(&((struct control_http *)ctx)->documents, is_patch, in, n_in, bytes, n, et);
+	struct control_http *h = ctx;
+	memcpy(h->documents.serving_key, run_trust_key(http_client_trust(h->http)), NET_KEY_BYTES);
+	return document_opener_open(&h->documents, is_patch, in, n_in, bytes, n, et);
 }
 
-enum rv_err control_client_new(struct http_client *http, const uint8_t run_key[NET_KEY_BYTES], uint64_t seed,
-							   const struct control_client_owner *owner, struct control_client **out,
-							   struct rv_errtext *et) {
+enum rv_err control_client_new(struct http_client *http, uint64_t seed, const struct control_client_owner *owner,
+							   struct control_client **out, struct rv_errtext *et) {
 	struct control_http *h = calloc(1, sizeof *h + control_client_size());
 	if (!h)
 		return rv_fail(et, RV_E_NOMEM, "no memory for the coordinator's client");
 	h->http = http;
-	memcpy(h->documents.run_key, run_key, NET_KEY_BYTES);
 	const struct control_client_config cfg = {
 		.ops = {.ctx = h, .start = start, .cancel = cancel, .now_us = now_us, .open = open_document},
 		.owner = *owner,

@@ -4,11 +4,11 @@
 
 #include "worker/join/control_client.h"
 
-/* Makes a client. `http` is borrowed: the owner drives its loop. `run_key`: the key that must have
- * signed documents; `seed`: of the jitter; *out is the caller's. RV_E_NOMEM. */
-enum rv_err control_client_new(struct http_client *http, const uint8_t run_key[NET_KEY_BYTES], uint64_t seed,
-							   const struct control_client_owner *owner, struct control_client **out,
-							   struct rv_errtext *et);
+/* Makes a client. `http` is borrowed: the owner drives its loop, and documents must be signed by
+ * the key that it believes to serve the run (http_client_trust). `seed`: of the jitter; *out is the
+ * caller's. RV_E_NOMEM. */
+enum rv_err control_client_new(struct http_client *http, uint64_t seed, const struct control_client_owner *owner,
+							   struct control_client **out, struct rv_errtext *et);
 void control_client_free(struct control_client *c); /* NULL is fine */
 
 #endif

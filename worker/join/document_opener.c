@@ -10,7 +10,7 @@ void document_opener_release(struct document_opener *o) {
 
 static enum rv_err open_whole(struct document_opener *o, const uint8_t *in, size_t n_in, const uint8_t **bytes,
 							  size_t *n, struct rv_errtext *et) {
-	RV_TRY(signed_open(o->run_key, IDENTITY_DOCUMENT_DOMAIN, in, n_in, bytes, n, et));
+	RV_TRY(signed_open(o->serving_key, IDENTITY_DOCUMENT_DOMAIN, in, n_in, bytes, n, et));
 	return patch_base_begin(&o->base, *bytes, *n, et);
 }
 
@@ -22,7 +22,7 @@ static enum rv_err open_patch(struct document_opener *o, const uint8_t *in, size
 	memcpy(o->whole, in, NET_SIG_BYTES);
 	RV_TRY(patch_apply(&o->tools, &o->base, in + NET_SIG_BYTES, n_in - NET_SIG_BYTES, o->whole + NET_SIG_BYTES,
 					   sizeof o->whole - NET_SIG_BYTES, &made, et));
-	RV_TRY(signed_open(o->run_key, IDENTITY_DOCUMENT_DOMAIN, o->whole, NET_SIG_BYTES + made, bytes, n, et));
+	RV_TRY(signed_open(o->serving_key, IDENTITY_DOCUMENT_DOMAIN, o->whole, NET_SIG_BYTES + made, bytes, n, et));
 	return patch_base_follow(&o->base, *bytes, *n, et);
 }
 

@@ -10,8 +10,8 @@
 
 /* Zero but for the key at first; any thread, one at a time. */
 struct document_opener {
-	uint8_t run_key[NET_KEY_BYTES];
-	struct patch_base base; /* of the last document that was opened; empty: none, or the last one failed */
+	uint8_t serving_key[NET_KEY_BYTES]; /* must have signed what is opened; may change between two calls */
+	struct patch_base base;             /* of the last document that was opened; empty: none, or the last one failed */
 	struct patch_tools tools;
 	uint8_t whole[IDENTITY_SIGNED_MAX_BYTES]; /* signature | document, of a patch */
 };

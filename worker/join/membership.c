@@ -9,12 +9,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATH_BYTES = 320, TICKET_TEXT_BYTES = (NET_SIG_BYTES * 4 + 2) / 3 + 1, SECRET_MODE = 0600, PUBLIC_MODE = 0644 };
+enum {
+	PATH_BYTES = 320,
+	TICKET_TEXT_BYTES = (NET_SIG_BYTES * 4 + 2) / 3 + 1,
+	CERT_TEXT_BYTES = (SERVING_CERT_BYTES * 4 + 2) / 3 + 1,
+	SECRET_MODE = 0600,
+	PUBLIC_MODE = 0644
+};
 
 struct member_file {
 	int64_t member;
 	int64_t term;
 	char ticket[TICKET_TEXT_BYTES];
+	char serving[CERT_TEXT_BYTES];
 	char name[NET_NAME_BYTES];
 	char data[1024];
 	char tokenizer[512];
@@ -25,6 +32,8 @@ static const struct rv_option member_table[] = {
 	 "This worker's number in the run.", "Member"},
 	{"ticket", RV_OPT_STRING, offsetof(struct member_file, ticket), TICKET_TEXT_BYTES, NULL, 0, 0, NULL,
 	 "The run's signature for it.", "Member"},
+	{"serving-cert", RV_OPT_STRING, offsetof(struct member_file, serving), CERT_TEXT_BYTES, "", 0, 0, NULL,
+	 "The newest serving certificate of the run that this worker has seen.", "Member"},
 	{"term", RV_OPT_INT, offsetof(struct member_file, term), 0, "0", 0, NET_MAX_TERM, NULL,
 	 "Rollbacks of the run that the state here has followed.", "Member"},
 	{"name", RV_OPT_STRING, offsetof(struct member_file, name), NET_NAME_BYTES, "", 0, 0, NULL,
@@ -77,6 +86,15 @@ static enum rv_err load_link(const char *dir, const char *link, struct membershi
 	return RV_OK;
 }
 
+/* Reads the stored serving certificate, unchecked; "": there is none. */
+static enum rv_err read_serving_cert(const char *path, const char *text, struct membership *m, struct rv_errtext *et) {
+	uint8_t bytes[SERVING_CERT_BYTES] = {0};
+	if (text[0] != '\0' && !rv_base64url_decode(text, strlen(text), bytes, sizeof bytes))
+		return rv_fail(et, RV_E_CORRUPT, "%s: serving-cert is not a certificate", path);
+	serving_cert_decode(bytes, &m->trust.cert);
+	return RV_OK;
+}
+
 static enum rv_err parse_member(const char *dir, const char *text, struct membership *m, struct rv_errtext *et) {
 	struct member_file f;
 	char path[PATH_BYTES];
@@ -85,6 +103,7 @@ static enum rv_err parse_member(const char *dir, const char *text, struct member
 	RV_TRY(rv_options_parse_text(member_table, &f, path, text, et));
 	if (!rv_base64url_decode(f.ticket, strlen(f.ticket), m->ticket, NET_SIG_BYTES))
 		return rv_fail(et, RV_E_CORRUPT, "%s: ticket is not a signature", path);
+	RV_TRY(read_serving_cert(path, f.serving, m, et));
 	m->member = (uint32_t)f.member;
 	m->term = (uint64_t)f.term;
 	snprintf(m->name, sizeof m->name, "%s", f.name);
@@ -117,6 +136,20 @@ static enum rv_err load_config(const char *dir, struct membership *m, struct rv_
 	return RV_OK;
 }
 
+/* Makes the trust of the link, with the stored certificate if there is one. */
+static enum rv_err load_trust(struct membership *m, struct rv_errtext *et) {
+	const struct serving_cert stored = m->trust.cert;
+	m->trust = run_trust_of(m->invite.run_id, m->invite.key);
+	return stored.serial > 0 ? run_trust_take(&m->trust, &stored, et) : RV_OK;
+}
+
+static enum rv_err load_member(const char *dir, struct membership *m, struct rv_errtext *et) {
+	RV_TRY(membership_read_member(dir, m, et));
+	enum rv_err e = load_trust(m, et);
+	return e == RV_OK ? RV_OK
+					  : rv_fail(et, RV_E_CORRUPT, "%s/member.conf: the serving certificate is not of this run", dir);
+}
+
 enum rv_err membership_load(const char *dir, const char *link, struct membership *m, struct rv_errtext *et) {
 	char path[PATH_BYTES];
 	*m = (struct membership){0};
@@ -128,9 +161,9 @@ enum rv_err membership_load(const char *dir, const char *link, struct membership
 	RV_TRY(e);
 	e = load_config(dir, m, et);
 	if (e == RV_E_NOTFOUND)
-		return RV_OK; /* not joined yet */
+		return load_trust(m, et); /* not joined yet */
 	RV_TRY(e);
-	e = membership_read_member(dir, m, et);
+	e = load_member(dir, m, et);
 	if (e == RV_E_INVALID || e == RV_E_RANGE || e == RV_E_CORRUPT)
 		return rv_fail_context(
 			et, e,
@@ -172,7 +205,11 @@ static enum rv_err write_link(const char *dir, const struct membership *m, struc
 enum rv_err membership_store(const char *dir, const struct membership *m, struct rv_errtext *et) {
 	struct member_file f = {.member = m->member, .term = (int64_t)m->term};
 	char text[3072];
+	uint8_t cert[SERVING_CERT_BYTES];
 	rv_base64url_encode(m->ticket, NET_SIG_BYTES, f.ticket);
+	serving_cert_encode(&m->trust.cert, cert);
+	if (m->trust.cert.serial > 0)
+		rv_base64url_encode(cert, sizeof cert, f.serving);
 	snprintf(f.name, sizeof f.name, "%s", m->name);
 	snprintf(f.data, sizeof f.data, "%s", m->data);
 	snprintf(f.tokenizer, sizeof f.tokenizer, "%s", m->tokenizer);
@@ -197,8 +234,8 @@ enum rv_err membership_join(const char *dir, struct membership *m, const struct 
 	m->run_hash = rv_run_hash(m->invite.run_id, m->config_text);
 	if (!rv_hash_equal(&m->run_hash, &reply->run_hash))
 		return rv_fail(et, RV_E_CORRUPT, "the run's configuration does not match its hash");
-	if (!ticket_verify(m->invite.key, reply->run_id, reply->member, m->identity.key, reply->ticket))
-		return rv_fail(et, RV_E_AUTH, "the coordinator's ticket for member %u is not signed by the run's key",
+	if (!ticket_verify(run_trust_key(&m->trust), reply->run_id, reply->member, m->identity.key, reply->ticket))
+		return rv_fail(et, RV_E_AUTH, "the coordinator's ticket for member %u is not signed by the run's serving key",
 					   reply->member);
 	m->member = reply->member;
 	memcpy(m->ticket, reply->ticket, NET_SIG_BYTES);

@@ -14,6 +14,7 @@
 #include "net/control/control.h"
 #include "net/identity.h"
 #include "net/invite.h"
+#include "net/serving_cert.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -24,6 +25,7 @@ struct membership {
 	bool joined;
 	uint32_t member;
 	uint8_t ticket[NET_SIG_BYTES];
+	struct run_trust trust;    /* the run's root key, and the newest serving key that was seen */
 	uint64_t term;             /* term of the state here: the rollbacks that it has followed */
 	char name[NET_NAME_BYTES]; /* sent at the join; "": not known */
 	char data[1024];           /* place of the training text */
@@ -40,7 +42,8 @@ enum rv_err membership_load(const char *dir, const char *link, struct membership
 /* Reads member, ticket, term, name, data and tokenizer from DIR/member.conf, which only its owner
  * may read. RV_E_NOTFOUND, RV_E_IO; RV_E_INVALID, RV_E_RANGE, RV_E_CORRUPT: it is damaged. */
 enum rv_err membership_read_member(const char *dir, struct membership *m, struct rv_errtext *et);
-/* Checks the coordinator's answer (run id, run hash, ticket, configuration) and stores it.
+/* Checks the coordinator's answer (run id, run hash, ticket by the key that m->trust believes in,
+ * configuration) and stores it, and m->trust.
  * RV_E_PROTOCOL, RV_E_CORRUPT, RV_E_AUTH and the faults of run_config_parse: the answer is not of
  * this run; RV_E_FULL, RV_E_IO: storing failed. */
 enum rv_err membership_join(const char *dir, struct membership *m, const struct join_reply *reply,

@@ -78,7 +78,7 @@ static enum rv_err set_up(struct own_relay *r, const struct own_relay_config *cf
 										 .bytes_per_day_of_all = cfg->bytes_per_day,
 										 .bytes_per_s = cfg->bytes_per_s,
 										 .ports = RELAY_NO_PORTS};
-	memcpy(server.run_key, cfg->run_key, sizeof server.run_key);
+	memcpy(server.root, cfg->root, sizeof server.root);
 	r->base = event_base_new();
 	if (r->base == NULL)
 		return rv_fail(et, RV_E_NOMEM, "no memory for the relay");

@@ -12,10 +12,10 @@
 
 struct own_relay_config {
 	const struct identity *identity; /* the member's; borrowed, outlives the relay */
-	uint8_t run_key[NET_KEY_BYTES];
-	uint64_t bytes_per_s;   /* that it forwards; the line carries them in and out */
-	uint64_t bytes_per_day; /* the same; 0: no bound */
-	uint16_t port;          /* 0: the usual one, or the next free one */
+	uint8_t root[NET_KEY_BYTES];     /* the run's root key */
+	uint64_t bytes_per_s;            /* that it forwards; the line carries them in and out */
+	uint64_t bytes_per_day;          /* the same; 0: no bound */
+	uint16_t port;                   /* 0: the usual one, or the next free one */
 };
 
 struct own_relay_figures {

@@ -130,6 +130,8 @@ void station_connected(struct reach_core *r, int64_t now_us, int station);
 void station_lost(struct reach_core *r, int64_t now_us, int station, const char *why);
 enum rv_err station_frame(struct reach_core *r, int64_t now_us, int station, const struct relay_frame *m,
 						  struct rv_errtext *et);
+/* Loses it, so that it is made anew. */
+void station_renew(struct reach_core *r, int64_t now_us, int station);
 void station_hurry(struct reach_core *r, int64_t now_us, int station);
 void station_tick(struct reach_core *r, int64_t now_us, int station);
 int64_t station_deadline_us(const struct reach_core *r, int station);

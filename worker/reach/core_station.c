@@ -173,6 +173,11 @@ static void give_up(struct reach_core *r, int64_t now_us, int station, const cha
 	station_lost(r, now_us, station, why);
 }
 
+void station_renew(struct reach_core *r, int64_t now_us, int station) {
+	if (r->stations[station].state != REACH_IDLE)
+		give_up(r, now_us, station, "this worker has a new ticket");
+}
+
 void station_connected(struct reach_core *r, int64_t now_us, int station) {
 	struct station *s = &r->stations[station];
 	RV_ASSERT(s->state == REACH_CONNECTING);

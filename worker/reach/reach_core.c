@@ -132,6 +132,14 @@ void reach_core_relay_ended(struct reach_core *r, int64_t now_us, uint32_t membe
 	pairs_ask(r, now_us);
 }
 
+void reach_core_show(struct reach_core *r, int64_t now_us, const struct relay_hello *hello) {
+	r->hello = *hello;
+	for (int s = 0; s < REACH_STATIONS; s++)
+		if (r->stations[s].is_used)
+			station_renew(r, now_us, s);
+	pairs_tick(r, now_us);
+}
+
 void reach_core_tickets(struct reach_core *r, int64_t now_us, const struct pair_reply *reply) {
 	pairs_take_tickets(r, now_us, reply);
 	pairs_tick(r, now_us);

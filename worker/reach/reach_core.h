@@ -135,6 +135,8 @@ struct reach_core *reach_core_init(void *memory, const struct reach_config *cfg)
 void reach_core_follow(struct reach_core *r, int64_t now_us, const struct document *d);
 /* Sets the narrowest addresses that an OPEN may name: as peers_set_reach. At first any may be. */
 void reach_core_set_reach(struct reach_core *r, enum address_reach met);
+/* Takes what stations show from now on, and makes them anew. */
+void reach_core_show(struct reach_core *r, int64_t now_us, const struct relay_hello *hello);
 /* Asks for a route to `member`. `upgrades`: it is linked by a relay, and an opening is wanted. */
 void reach_core_want(struct reach_core *r, int64_t now_us, uint32_t member, bool upgrades);
 /* Notes that a link to `member` by a relay, or the attempt at it, is over:

@@ -97,8 +97,8 @@ struct session_disk_ops {
 struct session_links_ops {
 	/* Applies an adopted document's members and bans to the links. */
 	void (*allow)(void *ctx, const struct document *d);
-	/* Ends all links, lets none come about, and has documents come rarely; or ends that, and
-	 * `allow` follows. No all-reduce and no fetch is under way. */
+	/* Ends all links and lets none come about, or allows them again; `allow` follows. No all-reduce
+	 * and no fetch is under way. */
 	void (*pause)(void *ctx, bool paused);
 	/* Starts the all-reduce of d->round with the last encoded contribution. */
 	enum rv_err (*reduce_start)(void *ctx, const struct document *d, struct rv_errtext *et);

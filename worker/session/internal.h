@@ -238,6 +238,17 @@ enum rv_err session_open(struct session *s, const char *link, struct rv_errtext 
 /* Asks to join, which spends the invite. */
 void session_send_join(struct session *s);
 
+/* ---- serving_key.c: which key serves the run ---- */
+
+/* Returns what this worker shows to relays: serial 0 if the root key serves the run itself. */
+struct serving_cert session_shown_cert(const struct session *s);
+/* Asks for a ticket if the one that this worker has is not of the key that serves the run. */
+void session_check_ticket(struct session *s);
+/* Takes over what the coordinator's connection has shown: called in each turn. */
+void session_follow_serving_key(struct session *s);
+/* Hands a new ticket to the mesh and the stations, if they are there. */
+void session_take_ticket(struct session *s);
+
 /* ---- start.c ---- */
 
 /* Starts a member: data, recovery, mesh, session core. */

@@ -56,13 +56,19 @@ static void on_config(void *ctx, const char *text) {
 static void on_joined(void *ctx, const struct join_reply *reply) {
 	struct session *s = ctx;
 	struct rv_errtext et = {0};
+	const bool was_member = s->member.joined;
 	RV_FAILPOINT("join.answered");
+	session_follow_serving_key(s);
 	enum rv_err e = membership_join(s->opt->dir, &s->member, reply, &et);
 	if (e != RV_OK) {
 		session_fail(s, e, et.text);
 		return;
 	}
 	RV_FAILPOINT("join.stored");
+	if (was_member) {
+		session_take_ticket(s);
+		return;
+	}
 	s->joined_now = true;
 	rv_event(s->events, RV_INFO, "joined", RV_FIELDS(rv_field_int("member", reply->member)),
 			 "joined the run as member %u", reply->member);
@@ -121,8 +127,8 @@ static enum rv_err open_events(struct session *s, struct rv_errtext *et) {
 }
 
 static enum rv_err open_control(struct session *s, struct rv_errtext *et) {
-	struct http_client_config cfg = {.server = s->member.invite.coordinator, .identity = &s->member.identity};
-	memcpy(cfg.server_key, s->member.invite.key, NET_KEY_BYTES);
+	struct http_client_config cfg = {
+		.server = s->member.invite.coordinator, .trust = s->member.trust, .identity = &s->member.identity};
 	RV_TRY(http_client_new(&cfg, &s->http, et));
 	struct control_client_owner owner = {.ctx = s,
 										 .on_config = on_config,
@@ -136,7 +142,7 @@ static enum rv_err open_control(struct session *s, struct rv_errtext *et) {
 										 .on_reach = session_on_reach,
 										 .on_refused = on_refused,
 										 .on_away = on_away};
-	return control_client_new(s->http, s->member.invite.key, (uint64_t)rv_clock_wall_us(), &owner, &s->control, et);
+	return control_client_new(s->http, (uint64_t)rv_clock_wall_us(), &owner, &s->control, et);
 }
 
 static void log_name(struct session *s) {
@@ -177,9 +183,11 @@ enum rv_err session_open(struct session *s, const char *link, struct rv_errtext 
 		RV_TRY(check_member(s, et));
 	session_watch_addresses(s);
 	RV_TRY(open_control(s, et));
-	if (s->member.joined)
+	if (s->member.joined) {
 		log_name(s);
-	else
+		session_check_ticket(s);
+	} else {
 		control_client_ask_config(s->control);
+	}
 	return RV_OK;
 }

@@ -21,7 +21,6 @@ static void pause_links(void *ctx, bool paused) {
 	struct session *s = ctx;
 	struct rv_errtext et;
 	meshlink_pause(s->mesh, rv_clock_monotonic_us(), paused);
-	control_client_rest(s->control, paused);
 	if (s->text)
 		text_pause(s->text, paused);
 	if (paused)

@@ -56,7 +56,7 @@ enum rv_err session_open_own_relay(struct session *s, struct rv_errtext *et) {
 								   .bytes_per_s = (uint64_t)rate,
 								   .bytes_per_day = (uint64_t)s->opt->relay_per_day,
 								   .port = (uint16_t)s->opt->relay_port};
-	memcpy(cfg.run_key, s->member.invite.key, sizeof cfg.run_key);
+	memcpy(cfg.root, s->member.invite.key, sizeof cfg.root);
 	if (own_relay_start(&cfg, &s->own_relay.relay, &why) != RV_OK) {
 		rv_event(s->events, RV_WARN, "own_relay", RV_NO_FIELDS, "no relay for others: %s", why.text);
 		return RV_OK;

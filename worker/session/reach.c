@@ -81,6 +81,7 @@ enum rv_err session_open_reach(struct session *s, struct rv_errtext *et) {
 		.seed = (uint64_t)rv_clock_wall_us()};
 	memcpy(cfg.hello.run_id, s->member.invite.run_id, NET_RUN_ID_BYTES);
 	memcpy(cfg.hello.ticket, s->member.ticket, NET_SIG_BYTES);
+	cfg.hello.cert = session_shown_cert(s);
 	memcpy(cfg.coordinator, s->member.invite.coordinator.host, sizeof cfg.coordinator);
 	return reach_new(&cfg, &s->reach, et);
 }

@@ -187,6 +187,7 @@ static enum rv_err loop(struct session *s, struct rv_errtext *et) {
 		session_poll_addresses(s, now_us);
 		session_serve_local(s, now_us);
 		session_turn_allowed(s, now_us);
+		session_follow_serving_key(s);
 		if (session_is_up(s) && !is_over(s))
 			run_once(s, now_us);
 		control_client_tick(s->control, now_us);

@@ -304,7 +304,7 @@ static enum rv_err open_mesh(struct session *s, struct rv_errtext *et) {
 		.ctx = s,
 	};
 	memcpy(cfg.peers.run_id, s->member.invite.run_id, NET_RUN_ID_BYTES);
-	memcpy(cfg.peers.run_key, s->member.invite.key, NET_KEY_BYTES);
+	memcpy(cfg.peers.serving_key, run_trust_key(&s->member.trust), NET_KEY_BYTES);
 	memcpy(cfg.peers.ticket, s->member.ticket, NET_SIG_BYTES);
 	enum rv_err e = meshlink_new(&cfg, &s->mesh, et);
 	if (e == RV_E_BUSY && s->opt->listen[0] == '\0') { /* another program took the port meanwhile */

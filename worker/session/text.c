@@ -46,7 +46,8 @@ static enum rv_err text_quota(const struct session *s, uint64_t *out, struct rv_
 
 enum rv_err session_open_text(struct session *s, struct rv_errtext *et) {
 	const struct run_config *run = &s->member.config;
-	struct http_client_config coordinator = {.server = s->member.invite.coordinator, .identity = &s->member.identity};
+	struct http_client_config coordinator = {
+		.server = s->member.invite.coordinator, .trust = s->member.trust, .identity = &s->member.identity};
 	char dir[SESSION_PATH_BYTES];
 	struct text_config cfg = {.dir = dir,
 							  .coordinator = &coordinator,
@@ -55,7 +56,6 @@ enum rv_err session_open_text(struct session *s, struct rv_errtext *et) {
 							  .progress = show_progress,
 							  .ctx = s};
 	RV_TRY(text_quota(s, &cfg.quota_bytes, et));
-	memcpy(coordinator.server_key, s->member.invite.key, NET_KEY_BYTES);
 	if (!rv_hex_decode(run->data_hash, cfg.data_hash.b, sizeof cfg.data_hash.b))
 		return rv_fail(et, RV_E_INVALID, "data-hash %s of the run is no hash", run->data_hash);
 	(void)snprintf(dir, sizeof dir, "%s/data/%s", s->opt->dir, run->data_hash);

@@ -68,8 +68,7 @@ enum rv_err coordinator_version(const char *dir, char out[SOFTWARE_BYTES], struc
 		return rv_fail(et, RV_E_NOMEM, "no memory for the membership");
 	enum rv_err e = membership_load(dir, NULL, m, et);
 	if (e == RV_OK) {
-		struct http_client_config cfg = {.server = m->invite.coordinator, .identity = &m->identity};
-		memcpy(cfg.server_key, m->invite.key, sizeof cfg.server_key);
+		struct http_client_config cfg = {.server = m->invite.coordinator, .trust = m->trust, .identity = &m->identity};
 		e = http_client_new(&cfg, &c, et);
 		if (e == RV_OK)
 			e = ask(c, out, et);
