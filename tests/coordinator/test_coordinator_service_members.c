@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "outer/codec.h"
 #include "tests/common/check.h"
 #include "tests/coordinator/service_bench.h"
 
@@ -129,6 +130,8 @@ static float sparse_dot;
 static void one_is_sparse(struct report *rep, uint8_t who) {
 	rep->up_bytes_per_s = who == 4 ? 10000 : 10000000;
 	rep->down_bytes_per_s = 10000000;
+	if (rep->commitment.n > 0) /* to both encodings of its contribution */
+		rep->commitment.roots[rep->commitment.n++].codec = codec_topk64.id;
 	if (rep->phase != WORKER_VOTED)
 		return;
 	rep->n_measured = 4;
