@@ -173,8 +173,10 @@ static uint64_t most_read(const struct core *c, const struct core_member *m) {
 
 bool core_lease_covers(const struct core *c, const struct core_member *m) {
 	const struct report *rep = &m->last;
-	return !core_has_leases(c) || (rep->lease_count > 0 && rep->lease_count <= most_read(c, m) &&
-								   leases_has(&c->leases.all, core_slot_of(c, m), rep->lease_first, rep->lease_count));
+	if (!core_has_leases(c))
+		return rep->lease_count == 0; /* else a roster with it could not be recorded */
+	return (rep->lease_count > 0 && rep->lease_count <= most_read(c, m) &&
+			leases_has(&c->leases.all, core_slot_of(c, m), rep->lease_first, rep->lease_count));
 }
 
 /* Returns true if others should read what the member has. One that leaves may only be started

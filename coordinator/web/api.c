@@ -2,8 +2,8 @@
 #include "coordinator/web/api.h"
 
 #include "base/clock.h"
+#include "coordinator/service/member_pace.h"
 #include "coordinator/service/report_pace.h"
-#include "coordinator/service/ticket_pace.h"
 #include "coordinator/web/dashboard.h"
 #include "coordinator/web/held.h"
 #include "coordinator/web/rate_limit.h"
@@ -23,6 +23,11 @@ enum {
 	REFUSALS_BURST = 20, /* joins with a wrong token, per address */
 	TESTS_BURST = 120,   /* requests for a reachability test, per address: a worker asks for news of one */
 	TESTS_PER_S = 4,
+	TICKETS_BURST = 4, /* of one member, as the next; a member asks for all tickets that it needs at once */
+	DOCUMENTS_BURST = 400,
+	DOCUMENTS_PER_S = 200,
+	WHOLE_BURST = 200, /* documents that are no patches: up to 196 kB each */
+	WHOLE_PER_S = 4,
 	JOIN_REPLY_MAX_BYTES = NET_MAX_CONFIG_BYTES + 512,
 	COPY_PATH_BYTES = 4096 /* as long as the kernel takes */
 };
@@ -37,7 +42,8 @@ struct api {
 	struct text_replies *text;
 	struct rate_limit refusals, tests;
 	struct report_pace pace;
-	struct ticket_pace tickets;
+	struct member_pace tickets;          /* requests for pair tickets: each ticket is a signature */
+	struct member_pace documents, whole; /* requests for documents; those that no patch can answer */
 	struct status_cache status;
 	uint8_t buffer[JOIN_REPLY_MAX_BYTES];
 };
@@ -218,7 +224,7 @@ static void serve_pair_tickets(struct api *a, const struct request *q) {
 	int slot = service_find_member(a->service, q->key);
 	struct rv_writer w = rv_writer_of(a->buffer, PAIR_REPLY_MAX_BYTES);
 	struct rv_errtext et = {0};
-	if (slot >= 0 && !ticket_pace_take(&a->tickets, (uint32_t)slot, q->now_us)) {
+	if (slot >= 0 && !member_pace_take(&a->tickets, (uint32_t)slot, q->now_us)) {
 		reply_text(q->rq, STATUS_TOO_MANY, "too many requests for pair tickets: wait a second");
 		return;
 	}
@@ -263,6 +269,16 @@ static void refuse_version(const struct request *q) {
 	reply_text(q->rq, STATUS_CONFLICT, text);
 }
 
+/* Returns false for a member that asks too often: an honest one asks again when there is news, and
+ * for a whole document when it starts, or has lost the coordinator. */
+static bool may_ask_for_document(struct api *a, const struct request *q, const struct document_wish *wish) {
+	const int slot = service_find_member(a->service, q->key);
+	if (slot < 0)
+		return true; /* it is refused by name */
+	return member_pace_take(&a->documents, (uint32_t)slot, q->now_us) &&
+		   (wish->has_base || member_pace_take(&a->whole, (uint32_t)slot, q->now_us));
+}
+
 static void serve_document(struct api *a, const struct request *q) {
 	size_t n = 0;
 	const char *query = query_of(q, &n);
@@ -275,6 +291,8 @@ static void serve_document(struct api *a, const struct request *q) {
 		reply_text(q->rq, STATUS_BAD_REQUEST, "document: after and have must be numbers");
 	else if (wish.version == 0)
 		refuse_version(q);
+	else if (!may_ask_for_document(a, q, &wish))
+		reply_text(q->rq, STATUS_TOO_MANY, "too many requests for documents: wait a second");
 	else
 		held_document(a->held, q->rq, q->key, &wish, q->now_us, q->now_us + API_HOLD_MS * RV_US_PER_MS);
 }
@@ -567,6 +585,9 @@ enum rv_err api_new(const struct api_config *cfg, struct api **out, struct rv_er
 	a->changed = cfg->changed;
 	a->owner = cfg->owner;
 	rate_limit_init(&a->refusals, REFUSALS_BURST, 1);
+	member_pace_init(&a->tickets, TICKETS_BURST, 1);
+	member_pace_init(&a->documents, DOCUMENTS_BURST, DOCUMENTS_PER_S);
+	member_pace_init(&a->whole, WHOLE_BURST, WHOLE_PER_S);
 	rate_limit_init(&a->tests, TESTS_BURST, TESTS_PER_S);
 	enum rv_err e = make_parts(a, cfg, et);
 	if (e != RV_OK) {

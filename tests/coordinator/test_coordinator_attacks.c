@@ -372,6 +372,88 @@ static void test_members_together_lock_nobody_out(void **state) {
 		client_release(&many[i]);
 }
 
+/* A member asks for the whole document as fast as it can: the operator's line carries few of them,
+ * and the others are served. */
+static void test_documents_are_not_had_at_the_askers_pace(void **state) {
+	enum { ASKED = 3000, BURST = 200 };
+	struct scene *s = *state;
+	int given = 0, refused = 0;
+	size_t bytes = 0;
+	const int64_t from_us = rv_clock_monotonic_us();
+	for (int i = 0; i < ASKED; i++) {
+		const struct answer *a = client_ask(&s->evil, "/v1/document?version=1", NULL, 0);
+		given += a->status == 200;
+		refused += a->status == 429;
+		bytes += a->status == 200 ? a->n : 0;
+	}
+	const double took_s = (double)(rv_clock_monotonic_us() - from_us) / 1e6;
+	print_message("documents: %d asked for in %.1f s: %d given (%zu bytes), %d refused\n", ASKED, took_s, given, bytes,
+				  refused);
+	assert_int_equal(given + refused, ASKED);
+	assert_true(given <= BURST + 1 + (int)(4 * took_s));
+	assert_true(honest_worker_gets_on(s));
+}
+
+static void claim_to_have_read_all(struct report *rep) {
+	rep->lease_first = 0;
+	rep->lease_count = rep->phase >= WORKER_READY ? 1u << 30 : 0;
+}
+
+/* In a run without leases, a claim to have read some: nothing comes of it. */
+static void test_reads_that_nobody_leased(void **state) {
+	struct scene *s = *state;
+	lie_for_a_round(s, claim_to_have_read_all);
+	assert_true(honest_worker_gets_on(s));
+}
+
+/* A link that needs approval, and keys without end: those that wait fill the places of those who
+ * wait by that link, no others, and the operator is asked no more often. */
+static void test_keys_that_wait_for_approval(void **state) {
+	enum { KEYS = 80 };
+	struct scene *s = *state;
+	static char out[1 << 16];
+	struct invite approved, open;
+	int waiting = 0, refused = 0;
+	const char *const argv[] = {"invite", "--dir", s->c.dir, "--approve", "--uses", "1000", NULL};
+	assert_int_equal(coordinator_command(out, sizeof out, argv), 0);
+	char *link = strstr(out, "rivulet://");
+	assert_non_null(link);
+	link[strcspn(link, " \r\n\"")] = '\0';
+	assert_ok(invite_parse(link, &approved, &et));
+	long log_before = file_bytes(s, "log");
+	for (uint32_t i = 0; i < KEYS; i++) {
+		struct client k;
+		client_init(&k, &s->c, 2000 + i, NULL);
+		const int status = client_join(&k, &s->c, &approved, NULL);
+		waiting += status == 202;
+		refused += status >= 400;
+		client_release(&k);
+	}
+	print_message("approval: %d keys by one link: %d wait, %d refused, log +%ld bytes\n", KEYS, waiting, refused,
+				  file_bytes(s, "log") - log_before);
+	assert_int_equal(waiting + refused, KEYS);
+	struct client k;
+	coordinator_invite(&s->c, &open);
+	client_init(&k, &s->c, NEWCOMER, NULL);
+	assert_int_equal(client_join(&k, &s->c, &open, NULL), 200);
+	client_release(&k);
+	assert_true(file_bytes(s, "log") - log_before < 40000);
+}
+
+/* One that has no member's key, and one whose member is banned, learn nothing and cost nothing. */
+static void test_a_banned_member_is_let_go(void **state) {
+	struct scene *s = *state;
+	static char out[1 << 16];
+	assert_int_equal(coordinator_command(out, sizeof out, (const char *const[]){"ban", "--dir", s->c.dir, "0", NULL}),
+					 0);
+	struct report rep = a_report(s, WORKER_TRAINING);
+	assert_int_equal(tell(&s->evil, &rep), 403);
+	assert_int_equal(client_ask(&s->evil, "/v1/document?version=1", NULL, 0)->status, 403);
+	assert_true(client_ask(&s->evil, "/v1/text/data.idx", NULL, 0)->status >= 400);
+	assert_true(client_ask(&s->evil, "/v1/pair-tickets", "x", 1)->status >= 400);
+	assert_true(honest_worker_gets_on(s));
+}
+
 /* A guesser behind the same address does not hold up who has a token. */
 static void test_guessers_do_not_lock_out_a_newcomer(void **state) {
 	struct scene *s = *state;
@@ -406,6 +488,10 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_moves_are_not_stored_at_the_movers_pace, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_long_polls_lock_nobody_out, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_members_together_lock_nobody_out, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_documents_are_not_had_at_the_askers_pace, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_reads_that_nobody_leased, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_keys_that_wait_for_approval, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_banned_member_is_let_go, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_guessers_do_not_lock_out_a_newcomer, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

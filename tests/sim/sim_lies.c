@@ -81,6 +81,8 @@ void lies_report(const struct sim_worker *w, struct report *rep) {
 		rep->tokens = UINT64_C(1) << 62;
 	if (lies(s, w->host, LIE_CHUNKS))
 		rep->n_chunks += 6;
+	if (lies(s, w->host, LIE_READS) && rep->phase >= WORKER_READY && rep->phase <= WORKER_VOTED)
+		rep->lease_count = rep->lease_count * 2 + 1;
 	if (lies(s, w->host, LIE_DISK))
 		rep->storage = REPORT_STORAGE_ROUNDS | REPORT_STORAGE_FULL;
 	lie_about_the_attempt(w, rep);

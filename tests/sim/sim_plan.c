@@ -51,7 +51,7 @@ const char *const sim_fault_names[SIM_FAULT_KINDS] = {[FAULT_HTTP_LOSS] = "http_
 													  [FAULT_ROLLBACK] = "rolled_back"};
 
 const char *const sim_lie_names[SIM_LIES] = {"tokens", "chunks", "ahead", "digest",      "full_hash", "chain", "fast",
-											 "slow",   "behind", "apart", "accuses_all", "proven",    "disk"};
+											 "slow",   "behind", "apart", "accuses_all", "proven",    "disk",  "reads"};
 
 const char *const sim_on_names[SIM_ONS] = {"nothing", "roster",   "commit",  "rollback", "attempt",
 										   "log",     "snapshot", "replica", "term"};

@@ -42,6 +42,7 @@ enum sim_lie {
 	LIE_ACCUSES_ALL, /* in each attempt all others */
 	LIE_PROVEN,      /* its disk proves whatever the run is at */
 	LIE_DISK,        /* its disk is full */
+	LIE_READS,       /* its contribution has read more than it was leased, or than nobody leased */
 	SIM_LIES
 };
 extern const char *const sim_lie_names[SIM_LIES];
