@@ -188,7 +188,8 @@ static void on_link_down(void *ctx, uint32_t member, bool fatal, enum rv_err why
 	if (m->text_donor)
 		text_donor_link_down(m->text_donor, member);
 	bool broke_a_rule = why == RV_E_PROTOCOL || why == RV_E_INVALID || why == RV_E_CORRUPT || why == RV_E_AUTH;
-	enum rv_level level = broke_a_rule ? RV_WARN : m->expects_ends ? RV_DEBUG : RV_INFO;
+	bool is_expected = m->expects_ends || why == RV_E_CANCELLED; /* by this worker: a pause, another cap */
+	enum rv_level level = broke_a_rule ? RV_WARN : is_expected ? RV_DEBUG : RV_INFO;
 	rv_event(m->events, level, "link_down",
 			 RV_FIELDS(rv_field_int("member", member), rv_field_bool("fatal", fatal),
 					   rv_field_str("error", rv_err_name(why)), rv_field_str("text", text)),
