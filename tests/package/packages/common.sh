@@ -4,6 +4,10 @@
 cache=${RIVULET_PACKAGE_CACHE:-$PWD/.cache/roots} # downloaded once
 programs=$PWD/build/package/bin
 work=
+net=()      # prefix of commands of the run outside, and the address there
+home=()     # prefix of commands inside
+address=127.0.0.1
+spaces=()
 mounted=()
 children=()
 
@@ -15,6 +19,9 @@ clean_up() {
 	done
 	for child in "${children[@]}"; do
 		wait "$child" 2>/dev/null || true
+	done
+	for point in "${spaces[@]}"; do
+		ip netns del "$point" || true
 	done
 	for point in "${mounted[@]}"; do
 		umount -l "$point" || true
@@ -65,11 +72,45 @@ use_root() {
 	cp /etc/resolv.conf /etc/hosts "$root/etc/"
 }
 
+# behind_a_router: from now on the root is in a home, whose router lets nobody in, and the run on the
+# internet behind it: three network namespaces of this script.
+behind_a_router() {
+	local name
+	command -v ip >/dev/null && command -v nft >/dev/null || skip "iproute2 or nftables is not installed"
+	for name in net router home; do
+		ip netns add "rv-package-$$-$name" || skip "no network namespaces here"
+		spaces+=("rv-package-$$-$name")
+		ip -n "rv-package-$$-$name" link set lo up
+	done
+	local n=rv-package-$$-net r=rv-package-$$-router h=rv-package-$$-home
+	ip -n "$n" link add wan type veth peer name wan netns "$r"
+	ip -n "$h" link add lan type veth peer name lan netns "$r"
+	ip -n "$n" addr add 203.0.113.1/24 dev wan
+	ip -n "$r" addr add 203.0.113.2/24 dev wan
+	ip -n "$r" addr add 192.168.7.1/24 dev lan
+	ip -n "$h" addr add 192.168.7.2/24 dev lan
+	ip -n "$n" link set wan up
+	ip -n "$r" link set wan up
+	ip -n "$r" link set lan up
+	ip -n "$h" link set lan up
+	ip -n "$h" route add default via 192.168.7.1
+	ip netns exec "$r" sysctl -q -w net.ipv4.ip_forward=1
+	ip netns exec "$r" nft -f - <<-'RULES'
+		table ip home {
+			chain out { type nat hook postrouting priority 100; oifname "wan" masquerade; }
+			chain in { type filter hook forward priority 0; iifname "wan" ct state != { established, related } drop; }
+		}
+	RULES
+	net=(ip netns exec "$n")
+	home=(ip netns exec "$h")
+	address=203.0.113.1
+}
+
 # inside COMMAND...: runs it in $root, as root or as the user and group of $as.
 as=0:0
 bare=(env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C DEBIAN_FRONTEND=noninteractive)
 inside() {
-	"${bare[@]}" chroot --userspec="$as" "$root" "$@"
+	"${home[@]}" "${bare[@]}" chroot --userspec="$as" "$root" "$@"
 }
 
 # as_user NAME COMMAND...: runs the shell function as a user of the root.
@@ -96,21 +137,21 @@ start_run() {
 	printf '%s\n' 'preset = nano' 'rounds = 1000' 'steps-per-round = 3' 'min-workers = 2' 'batch = 2' >"$work/run.conf"
 	"$programs/rivulet-coordinator" new-run --dir "$work/run" --config "$work/run.conf" --data "$work/text" >"$work/new-run.log" 2>&1 ||
 		fail "new-run: $(tail -n 3 "$work/new-run.log")"
-	"$programs/rivulet-coordinator" serve --dir "$work/run" --listen 127.0.0.1:0 --no-relay >"$work/serve.log" 2>&1 &
+	"${net[@]}" "$programs/rivulet-coordinator" serve --dir "$work/run" --listen "$address:0" --no-relay >"$work/serve.log" 2>&1 &
 	children+=($!)
 	for ((i = 0; i < 300; i++)); do
 		[ ! -s "$work/run/listen" ] || break
 		sleep 0.1
 	done
-	"$programs/rivulet-coordinator" invite --dir "$work/run" --count 2 >"$work/links"
-	"$programs/rivulet-worker" "$(sed -n 1p "$work/links")" --dir "$work/outside" --listen 127.0.0.1:0 --threads 1 \
+	"${net[@]}" "$programs/rivulet-coordinator" invite --dir "$work/run" --count 2 >"$work/links"
+	"${net[@]}" "$programs/rivulet-worker" "$(sed -n 1p "$work/links")" --dir "$work/outside" --listen "$address:0" --threads 1 \
 		--yes >"$work/outside.log" 2>&1 &
 	children+=($!)
 	link=$(sed -n 2p "$work/links")
 }
 
 round() {
-	"$programs/rivulet-coordinator" status --dir "$work/run" --json | sed -n 's/^.*"round": *\([0-9]*\).*$/\1/p' | head -n 1
+	"${net[@]}" "$programs/rivulet-coordinator" status --dir "$work/run" --json | sed -n 's/^.*"round": *\([0-9]*\).*$/\1/p' | head -n 1
 }
 
 # wait_rounds N: waits until N more rounds are committed.
@@ -129,7 +170,7 @@ wait_rounds() {
 # start_inside COMMAND...: runs a worker in the root, in the background. Its number is the worker's:
 # each of these programs becomes the next one.
 start_inside() {
-	"${bare[@]}" chroot --userspec="$as" "$root" "$@" >>"$work/inside.log" 2>&1 &
+	"${home[@]}" "${bare[@]}" chroot --userspec="$as" "$root" "$@" >>"$work/inside.log" 2>&1 &
 	inside_pid=$!
 	children+=("$inside_pid")
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # deb.sh PACKAGES: rivulet-worker's package in a minimal Debian 12 without a compiler: it installs
-# with apt, joins by the link alone, trains, comes back, and is removed and purged. Run from the top
-# of the sources.
+# with apt, joins by the link alone from behind a home router, trains, comes back, stays its owner's,
+# and is removed and purged. Run from the top of the sources.
 set -euo pipefail
 . tests/package/packages/common.sh
 packages=$1
@@ -23,7 +23,9 @@ installed=$(inside dpkg-query -W -f '${Version}' rivulet-worker)
 inside getent passwd _rivulet-worker >/dev/null || fail "there is no user _rivulet-worker"
 [ "$(inside stat -c '%a %U' /var/lib/rivulet-worker)" = '700 _rivulet-worker' ] || fail "/var/lib/rivulet-worker is not its own"
 
-as_user _rivulet-worker join_and_come_back rivulet-worker --dir /var/lib/rivulet-worker/home --listen 127.0.0.1:0 --threads 1
+behind_a_router
+as_user _rivulet-worker join_and_come_back rivulet-worker --dir /var/lib/rivulet-worker/home --threads 1
+home=() # apt needs the real network
 
 inside sh -c 'apt-get -q install -y --no-install-recommends /tmp/rivulet-coordinator_*.deb' >"$work/apt.log" 2>&1 ||
 	fail "apt-get install rivulet-coordinator: $(tail -n 3 "$work/apt.log")"
