@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/rng.h"
 #include "base/weights.h"
+#include "lab/methods/attack.h"
 #include "lab/methods/lines.h"
 #include "lab/methods/replica_spread.h"
 #include "outer/recode.h"
@@ -41,6 +42,8 @@ static void encode(void *ctx, int i) {
 	if (r->faults[i] == RV_OK)
 		r->faults[i] = codec_loss_measure(&from, replica_theta(r->replicas[i]), p->encoded, &r->codec_losses[i],
 										  &r->fault_texts[i]);
+	if (r->faults[i] == RV_OK)
+		r->faults[i] = attack_contribution(r, i, &r->fault_texts[i]);
 }
 
 enum rv_err averaging_train_to(struct lab_run *r, uint64_t step, struct rv_errtext *et) {

@@ -8,6 +8,7 @@
 #include "base/hex.h"
 #include "base/option_value.h"
 #include "base/parallel.h"
+#include "lab/methods/attack.h"
 #include "lab/methods/lines.h"
 #include "lab/methods/pace.h"
 #include "lab/methods/preset.h"
@@ -37,6 +38,13 @@ static const struct rv_option own_options[] = {
 	 "Probability that a worker misses a round's averaging; `late` decides what becomes of its progress.", "Lab"},
 	{"move-owners", RV_OPT_DOUBLE, FIELD(move_owners), 0, "0", 0, 1, NULL,
 	 "Probability that a chunk has another owner than in the last round, which loses what mean-feedback kept of it.",
+	 "Lab"},
+	{"attackers", RV_OPT_INT, FIELD(attackers), 0, "0", 0, LAB_MAX_WORKERS, NULL,
+	 "How many workers, the last ones, send what --attack says in place of their outer gradients, to compare --merge.",
+	 "Lab"},
+	{"attack", RV_OPT_STRING, FIELD(attack), FIELD_SIZE(attack), "", 0, 0, NULL,
+	 "What attackers send: scale=NUMBER, their outer gradient times it (scale=-1 flips it, scale=0 sends zeros), or "
+	 "noise=NUMBER, noise of that times its norm. Empty: what all send.",
 	 "Lab"},
 	{"speeds", RV_OPT_STRING, FIELD(speeds), FIELD_SIZE(speeds), "", 0, 0, NULL,
 	 "How fast workers are, relative to each other, as in 1:1:0.5 (repeated for more workers). A round closes when all "
@@ -153,6 +161,8 @@ struct lab_config train_options_resolve(const struct train_options *o) {
 	};
 	(void)pace_parse_speeds(o->speeds, c.speeds, NULL);
 	(void)lines_parse(o->lines, c.lines, NULL);
+	(void)attack_parse(o->attack, &c.attack, NULL);
+	c.attack.workers = (int)o->attackers;
 	if (splits_batch(o))
 		c.run.batch /= o->workers;
 	method_configure(&c);
@@ -221,6 +231,19 @@ bool train_options_only_warm_up(const struct train_options *o, struct rv_errtext
 	return true;
 }
 
+static enum rv_err check_attack(const struct train_options *o, const struct lab_method *m, struct rv_errtext *et) {
+	struct lab_attack attack;
+	RV_TRY(attack_parse(o->attack, &attack, et));
+	if ((o->attackers > 0) != (attack.kind != LAB_ATTACK_NONE))
+		return rv_fail(et, RV_E_INVALID, "attackers = %" PRId64 " with attack = %s: give both, as in %s", o->attackers,
+					   o->attack[0] ? o->attack : "nothing", "--attackers 1 --attack scale=-4");
+	if (o->attackers > o->workers)
+		return rv_fail(et, RV_E_RANGE, "attackers = %" PRId64 ": of workers = %" PRId64, o->attackers, o->workers);
+	if (o->attackers > 0 && !m->synchronous)
+		return rv_fail(et, RV_E_INVALID, "attackers belongs to --method diloco and its kind, not to %s", m->name);
+	return RV_OK;
+}
+
 static enum rv_err check_method(const struct train_options *o, struct rv_errtext *et) {
 	const struct lab_method *m = lab_methods[o->method];
 	double speeds[LAB_MAX_WORKERS];
@@ -228,6 +251,7 @@ static enum rv_err check_method(const struct train_options *o, struct rv_errtext
 	RV_TRY(check_round(o, m, et));
 	RV_TRY(pace_parse_speeds(o->speeds, speeds, et));
 	RV_TRY(lines_parse(o->lines, lines, et));
+	RV_TRY(check_attack(o, m, et));
 	if (o->dylu && !o->speeds[0])
 		return rv_fail(et, RV_E_INVALID, "dylu without speeds changes nothing: give --speeds, as in 1:1:0.5");
 	if (o->run.round_ms > 0 && !o->speeds[0])

@@ -28,6 +28,8 @@ struct train_options {
 	int short_of_memory; /* enum memory_short */
 	int on_record_gap, replicas_mode;
 	double drop_sync, move_owners;
+	int64_t attackers;
+	char attack[32];
 	char speeds[512];
 	char lines[512];
 	double step_ms;

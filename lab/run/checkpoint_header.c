@@ -41,6 +41,14 @@ static void hash_move_owners(struct rv_hasher *h, const struct lab_config *c) {
 	rv_hash_update(h, &c->move_owners, sizeof c->move_owners);
 }
 
+static void hash_attack(struct rv_hasher *h, const struct lab_config *c) {
+	if (c->attack.kind == LAB_ATTACK_NONE || c->attack.workers == 0)
+		return;
+	rv_hash_u64(h, (uint64_t)c->attack.kind);
+	rv_hash_update(h, &c->attack.value, sizeof c->attack.value);
+	rv_hash_u64(h, (uint64_t)c->attack.workers);
+}
+
 static void hash_speeds(struct rv_hasher *h, const struct lab_config *c) {
 	rv_hash_update(h, c->speeds, (size_t)c->workers * sizeof c->speeds[0]);
 }
@@ -72,7 +80,9 @@ static const struct hashed_option {
 				  {"speeds", hash_speeds},
 				  {"step-ms", hash_step_ms},
 				  {"dylu", hash_dylu},
-				  {"lines", hash_lines}};
+				  {"lines", hash_lines},
+				  {"attack", hash_attack},
+				  {"attackers", hash_attack}};
 
 enum { OF_THE_LAB = sizeof of_the_lab / sizeof of_the_lab[0] };
 

@@ -89,6 +89,14 @@ struct lab_method {
 	uint64_t (*payload_bytes)(const struct lab_run *r);
 };
 
+/* What some workers send in place of their outer gradients (lab/methods/attack.h). */
+enum lab_attack_kind { LAB_ATTACK_NONE, LAB_ATTACK_SCALE, LAB_ATTACK_NOISE };
+struct lab_attack {
+	enum lab_attack_kind kind;
+	double value;
+	int workers; /* the last ones */
+};
+
 struct lab_config {
 	struct run_config run;
 	const struct lab_method *method;
@@ -108,6 +116,7 @@ struct lab_config {
 	/* Probability that a chunk's owner is another one than in the last round, so that the residual
 	 * of its mean is lost (outer/mean_residual.h). */
 	double move_owners;
+	struct lab_attack attack;
 	/* Modelled speeds of workers (lab/methods/pace.h): relative, 0 is 1; whether H follows from
 	 * them; time of an inner step at speed 1. */
 	double speeds[LAB_MAX_WORKERS];
