@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/completion.h"
 #include "base/manual.h"
+#include "base/os_secrets.h"
 #include "base/version.h"
 
 #include <errno.h>
@@ -297,6 +298,8 @@ static bool prints_for_packages(const struct rv_program *p, int argc, char **arg
 int rv_program_main(const struct rv_program *p, int argc, char **argv) {
 	int status;
 	open_standard_files();
+	if (p->holds_keys && !getenv("RIVULET_CORE_DUMPS"))
+		os_secrets_keep();
 	if (rv_options_wants(argc, argv, "--version")) {
 		(void)printf("%s %s\n", p->name, rv_version());
 		return RV_EXIT_OK;

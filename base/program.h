@@ -71,6 +71,9 @@ struct rv_program {
 	const char *summary;               /* one sentence: what it is for */
 	const struct rv_command *commands; /* ended by run == NULL */
 	const char *examples;              /* NULL, or lines at the end of --help */
+	/* It reads secret keys: no core dumps, and no other process may read its memory. The variable
+	 * RIVULET_CORE_DUMPS=1 allows both, for debugging. */
+	bool holds_keys;
 };
 
 /* Does all of main(). Returns the exit status; 2 for a command line or configuration that is

@@ -18,6 +18,7 @@ int main(int argc, char **argv) {
 										  {.run = NULL}};
 	const struct rv_program program = {
 		.name = "rivulet-coordinator",
+		.holds_keys = true,
 		.summary =
 			"rivulet-coordinator coordinates a training run over the internet: who takes part in which round, what\n"
 			"was committed, whom to ask. It holds no weights, no gradients and no text.",

@@ -4,6 +4,8 @@
 #include "net/address.h"
 #include "worker/commands/commands.h"
 #include "worker/join/membership.h"
+#include "worker/options/link.h"
+#include "worker/options/sandbox.h"
 #include "worker/options/settings.h"
 #include "worker/session/session.h"
 
@@ -28,11 +30,23 @@ static enum rv_err resolve_advertise(struct worker_options *o, struct rv_errtext
 	return RV_OK;
 }
 
+/* Enters the sandbox, with what the worker's directory remembers. */
+static enum rv_err enter_sandbox(struct worker_options *o, struct rv_errtext *et) {
+	struct membership m = {.member = 0};
+	if (!o->sandbox)
+		return RV_OK;
+	(void)membership_read_member(o->dir, &m, NULL); /* a fault is reported when it is read again */
+	return worker_sandbox_enter(o, m.data, m.tokenizer, &o->sandboxed, et);
+}
+
 static enum rv_err run(void *opts, const struct rv_args *args, struct rv_errtext *et) {
+	struct worker_link link;
 	int signals_fd;
+	RV_TRY(worker_link_find(opts, args, &link, et));
 	RV_TRY(resolve_advertise(opts, et));
+	RV_TRY(enter_sandbox(opts, et));
 	RV_TRY(rv_signals_open(&signals_fd, et));
-	enum rv_err e = session_run(opts, args->n > 0 ? args->at[0] : NULL, signals_fd, et);
+	enum rv_err e = session_run(opts, link.text[0] ? link.text : NULL, signals_fd, et);
 	rv_signals_close(signals_fd);
 	return e;
 }
@@ -44,12 +58,15 @@ static void explain(const void *opts, FILE *out) {
 int main(int argc, char **argv) {
 	const struct rv_command commands[] = {
 		{.name = NULL,
-		 .synopsis = "[LINK]",
+		 .synopsis = "[LINK | -]",
 		 .args_min = 0,
 		 .args_max = 1,
 		 .help = "Trains one language model together with other workers, joined by an invite link.",
 		 .details =
-			 "The link is needed once; --dir remembers it, and a later start goes on where this one stopped.\n"
+			 "The link is needed once; --dir remembers it, and a later start goes on where this one stopped. With -\n"
+			 "for LINK it is read from the standard input; --link-file FILE and the variable RIVULET_LINK are the "
+			 "other\n"
+			 "ways that `ps` does not show.\n"
 			 "Options are needed once, too: caps, ports, devices and the rest are kept in DIR/worker.conf until they\n"
 			 "are given anew; `--max-up unlimited` or `--advertise ''` takes one back.\n"
 			 "Exit status 4: refused for good (a link that is spent, a ban, another process on a copy of the\n"
@@ -72,6 +89,7 @@ int main(int argc, char **argv) {
 	};
 	const struct rv_program program = {
 		.name = "rivulet-worker",
+		.holds_keys = true,
 		.summary = "Helps to train a language model with this computer.",
 		.commands = commands,
 		.examples = "    rivulet-worker 'rivulet://host:7433/RUN#k=...&t=...' --data book.txt\n"

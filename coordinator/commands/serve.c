@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/event.h"
+#include "base/os_sandbox.h"
 #include "coordinator/commands/opened_run.h"
 #include "coordinator/commands/relay_choice.h"
 #include "coordinator/commands/serve_text.h"
@@ -13,6 +14,7 @@
 #include "coordinator/web/server.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -25,6 +27,7 @@ struct serve_options {
 	int64_t max_connections;
 	char text[RUN_TEXT_BYTES];
 	int64_t text_up;
+	bool sandbox;
 	struct relay_choice relay;
 };
 
@@ -42,6 +45,10 @@ static const struct rv_option options[] = {
 	 "Coordinator"},
 	{"log", RV_OPT_STRING, offsetof(struct serve_options, log), RUN_PATH_BYTES, "", 0, 0, NULL,
 	 "A file for every event as a JSON line.", "Coordinator"},
+	{"sandbox", RV_OPT_BOOL, offsetof(struct serve_options, sandbox), 0, "yes", 0, 0, NULL,
+	 "Gives up, for good, what serving does not need: other files than the run's, its text and --log, starting "
+	 "programs, and system calls that serve to attack (Linux: Landlock and seccomp).",
+	 "Coordinator"},
 	{"text", RV_OPT_STRING, offsetof(struct serve_options, text), RUN_TEXT_BYTES, "", 0, 0, NULL,
 	 "Where the run's text is now: a directory of `rivulet data publish`. None: where it was.", "Text"},
 	{"text-up", RV_OPT_RATE, offsetof(struct serve_options, text_up), 0, "20mbit", RELAY_LEAST_RATE, RELAY_MOST_RATE,
@@ -151,6 +158,30 @@ static enum rv_err serve_run(struct opened_run *r, struct server_config *cfg, co
 	return e;
 }
 
+/* Gives up what serving does not need, once the run is open. SQLite's temporary files go to the
+ * run's directory. */
+static enum rv_err enter_sandbox(const struct serve_options *o, const struct run_dir *d, const struct served_text *text,
+								 struct rv_events *ev, struct rv_errtext *et) {
+	const unsigned both = OS_SANDBOX_READ | OS_SANDBOX_WRITE;
+	const struct os_sandbox_path paths[] = {
+		{d->dir, both}, {o->log, both}, {text ? served_text_dir(text) : "", OS_SANDBOX_READ}};
+	const struct os_sandbox_needs needs = {.paths = paths, .n = sizeof paths / sizeof paths[0]};
+	struct os_sandbox got;
+	if (!o->sandbox)
+		return RV_OK;
+	(void)setenv("SQLITE_TMPDIR", d->dir, 0);
+	enum rv_err e = os_sandbox_enter(&needs, &got, et);
+	if (e != RV_OK)
+		return rv_fail_context(et, e, "--no-sandbox goes on without one");
+	const bool whole = got.files && got.calls;
+	rv_event(ev, whole ? RV_DEBUG : RV_WARN, "sandbox",
+			 RV_FIELDS(rv_field_bool("files", got.files), rv_field_bool("calls", got.calls)), "%s",
+			 whole ? "in a sandbox: other files than the run's, programs, and calls that serving does not make, are "
+					 "refused"
+				   : got.why_not.text);
+	return RV_OK;
+}
+
 /* Opens the run and serves it. The socket is open: its port is known, for links too. */
 static enum rv_err open_and_serve(const struct serve_options *o, const struct run_dir *d, int signal_fd,
 								  struct rv_events *ev, struct rv_errtext *et) {
@@ -181,6 +212,8 @@ static enum rv_err open_and_serve(const struct serve_options *o, const struct ru
 	cfg.text_bytes_per_s = o->text_up;
 	relay_choice_log(ev, &relays, &cfg.relay.ports, r.keys.root);
 	e = serve_text_open(&r, o->text, ev, &cfg.text, et);
+	if (e == RV_OK)
+		e = enter_sandbox(o, d, cfg.text, ev, et);
 	if (e == RV_OK) {
 		e = serve_run(&r, &cfg, &bound, &advertise, ev, et);
 	} else {

@@ -294,8 +294,13 @@ static enum rv_err check_pages(struct sqlite_store *s, struct rv_errtext *et) {
 
 static enum rv_err check_empty(const char *path, struct rv_errtext *et) {
 	struct stat st;
-	if (stat(path, &st) != 0)
+	const int fd = open(path, O_WRONLY | O_CLOEXEC); /* a sandbox may refuse it */
+	if (fd < 0)
 		return rv_fail_errno(et, errno, "%s: cannot be written", path);
+	const int failed = fstat(fd, &st), why = errno;
+	(void)close(fd);
+	if (failed)
+		return rv_fail_errno(et, why, "%s: cannot be written", path);
 	return S_ISREG(st.st_mode) && st.st_size == 0
 			   ? RV_OK
 			   : rv_fail(et, RV_E_INVALID, "%s: not an empty file: a copy replaces nothing", path);

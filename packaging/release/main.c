@@ -149,6 +149,7 @@ int main(int argc, char **argv) {
 	};
 	static const struct rv_program program = {
 		.name = "rivulet-release",
+		.holds_keys = true,
 		.summary = "Makes release keys, signs and checks files, in the format of minisign.",
 		.commands = commands,
 		.examples = "    rivulet-release sign SHA256SUMS --key ~/rivulet-release.key --comment 'rivulet 0.1.0'",

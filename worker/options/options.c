@@ -2,10 +2,10 @@
 #include "worker/options/options.h"
 
 #include "net/address.h"
-#include "net/invite.h"
 #include "net/mesh/rate.h"
 #include "worker/allow/hours.h"
 #include "worker/options/input_checks.h"
+#include "worker/options/link.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -26,9 +26,7 @@ enum rv_err worker_options_relay_rate(const struct worker_options *o, int64_t *o
 enum rv_err worker_options_check(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	const struct worker_options *o = opts;
 	struct address a;
-	struct invite invite;
-	if (args->n > 0)
-		RV_TRY(invite_parse(args->at[0], &invite, et));
+	RV_TRY(worker_link_check(o, args, et));
 	if (!o->dir[0])
 		return rv_fail(et, RV_E_INVALID, "dir: must not be empty");
 	struct device_choice device;
@@ -61,7 +59,7 @@ enum rv_err worker_options_check_files(const void *opts, const struct rv_args *a
 	const struct worker_options *o = opts;
 	char remembered[sizeof o->dir + 16];
 	(void)snprintf(remembered, sizeof remembered, "%s/run.link", o->dir);
-	if (args->n == 0 && access(remembered, R_OK) != 0)
+	if (!worker_link_is_given(o, args) && access(remembered, R_OK) != 0)
 		return rv_fail(et, RV_E_NOTFOUND, "no invite link was given, and %s remembers none", o->dir);
 	struct device_choice device;
 	RV_TRY(device_choose(o->device, &device, et));

@@ -4,6 +4,7 @@
 
 #include "base/options.h"
 #include "base/os_priority.h"
+#include "base/os_sandbox.h"
 #include "base/program.h"
 #include "kernels/device.h"
 #include "train/memory/check.h"
@@ -39,6 +40,9 @@ struct worker_options {
 	int64_t relay_per_day;                /* bytes; 0: any number */
 	int64_t relay_port;                   /* 0: the usual one, or the next free one */
 	bool yes;                             /* agrees to the run's terms */
+	char link_file[256];                  /* of the invite link; "-": the standard input */
+	bool sandbox;
+	struct os_sandbox sandboxed; /* no option: what the system enforces, if `sandbox` */
 	char name[64];
 	bool verbose;
 	char log_file[256];

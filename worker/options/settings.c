@@ -18,7 +18,7 @@ static const char END[] = "# end\n";
 
 /* Returns true if the file holds this option. */
 static bool is_kept(const struct rv_option *o) {
-	static const char *const not_kept[] = {"dir", "data", "tokenizer", "init", "name", "yes"};
+	static const char *const not_kept[] = {"dir", "data", "tokenizer", "init", "name", "yes", "link-file"};
 	for (size_t i = 0; i < sizeof not_kept / sizeof not_kept[0]; i++)
 		if (strcmp(o->name, not_kept[i]) == 0)
 			return false;

@@ -42,6 +42,14 @@ const struct rv_option worker_options_table[] = {
 	 "Agrees to what the run needs and does, which is printed and asked for before a worker joins; for scripts. Not "
 	 "needed after that.",
 	 "Worker"},
+	STRING_OPT(
+		"link-file", link_file, "", "Worker",
+		"File whose first line is the invite link; -: the standard input. The command line is shown to all users "
+		"of a computer, this is not. The variable RIVULET_LINK is a third way."),
+	{"sandbox", RV_OPT_BOOL, FIELD(sandbox), 0, "yes", 0, 0, NULL,
+	 "Gives up, for good, what training does not need: other files of yours than those named here, and system calls "
+	 "that serve to attack (Linux: Landlock and seccomp).",
+	 "Worker"},
 	STRING_OPT("name", name, "", "Worker",
 			   "This worker's name in the run's status; empty: \"worker\" and its number. Sent once, at the join."),
 	INT_OPT("keep-snapshots", keep_snapshots, "2", 0, CHECKPOINT_MAX_KEEP, "Worker",

@@ -152,6 +152,17 @@ static void log_name(struct session *s) {
 				 s->member.name, s->opt->name);
 }
 
+/* Logs what the system enforces of the sandbox; on a terminal only what it does not. */
+static void log_sandbox(struct session *s) {
+	const struct os_sandbox *b = &s->opt->sandboxed;
+	const bool whole = b->files && b->calls;
+	if (s->opt->sandbox)
+		rv_event(s->events, whole ? RV_DEBUG : RV_WARN, "sandbox",
+				 RV_FIELDS(rv_field_bool("files", b->files), rv_field_bool("calls", b->calls)), "%s",
+				 whole ? "in a sandbox: other files than the worker's, and calls that it does not make, are refused"
+					   : b->why_not.text);
+}
+
 static void log_kept(struct session *s) {
 	char kept[SETTINGS_SHOWN_BYTES];
 	settings_describe(s->opt, kept);
@@ -176,6 +187,7 @@ enum rv_err session_open(struct session *s, const char *link, struct rv_errtext 
 	(void)terms_read(s->opt->dir, &s->about, &accepted);
 	session_open_allowed(s);
 	session_open_local(s);
+	log_sandbox(s);
 	log_kept(s);
 	RV_TRY(session_check_inputs(s, et));
 	RV_TRY(session_choose_listen(s, et));
