@@ -19,14 +19,14 @@ struct os_sandbox_path {
 	unsigned access;  /* enum os_sandbox_access, or-ed */
 };
 
-/* What a program goes on to need. */
+/* The needs of a program from then on. */
 struct os_sandbox_needs {
 	const struct os_sandbox_path *paths;
 	int n;
 	bool programs; /* starts other programs */
 };
 
-/* What the system enforces. */
+/* The parts that the system enforces. */
 struct os_sandbox {
 	bool files, calls;
 	struct rv_errtext why_not; /* the first that it does not, and why; "" if it enforces both */

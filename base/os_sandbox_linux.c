@@ -1,6 +1,6 @@
-/* os_sandbox_linux.c: Landlock (landlock(7)) for files, and a seccomp filter (seccomp(2)) for system
- * calls. Landlock's numbers stand here: Debian 11, on which portable programs are built, has no
- * header of it. */
+/* os_sandbox_linux.c: Landlock (landlock(7)) for files, and a seccomp filter (seccomp(2)) for
+ * system calls. Landlock's numbers stand here: Debian 11, on which portable programs are built, has
+ * no header of it. */
 #include "base/os_sandbox.h"
 
 #include "base/assert.h"

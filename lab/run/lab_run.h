@@ -89,7 +89,8 @@ struct lab_method {
 	uint64_t (*payload_bytes)(const struct lab_run *r);
 };
 
-/* What some workers send in place of their outer gradients (lab/methods/attack.h). */
+/* An attack: contents that some workers send in place of their outer gradients
+ * (lab/methods/attack.h). */
 enum lab_attack_kind { LAB_ATTACK_NONE, LAB_ATTACK_SCALE, LAB_ATTACK_NOISE };
 struct lab_attack {
 	enum lab_attack_kind kind;

@@ -12,8 +12,11 @@
 #include "outer/committer.h"
 #include "outer/recode.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 enum { MAX = WORLD_MAX_NODES, CHUNKS = 24, ELEMS = 256, ROUND = 5 };
 
@@ -420,6 +423,52 @@ static void test_a_view_without_its_sections_is_refused(void **state) {
 	end_world();
 }
 
+/* ---- address space ---- */
+
+static size_t address_space_bytes(void) {
+	FILE *f = fopen("/proc/self/statm", "re");
+	size_t pages = 0;
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%zu", &pages), 1);
+	(void)fclose(f);
+	return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* A lone worker, with a limit of address space (ulimit -v) that has room for itself and not for 64
+ * others: so it goes on where memory is not overcommitted, too. */
+static void test_address_space_is_for_those_that_are_there(void **state) {
+	(void)state;
+	enum { VALUES = 1 << 23, OTHERS = 5 };
+	static struct mean_residual no_residual;
+	static struct document d;
+	struct rlimit before, limit;
+	begin_world(1, 2);
+	cfg.n = VALUES;
+	cfg.chunks = chunking_of(VALUES, 1 << 16);
+	const size_t payload = chunking_total_bytes(&cfg.chunks, cfg.codec);
+	uint8_t *own = calloc(1, payload);
+	const struct allreduce_config c = {
+		.global = &cfg, .mean_residual = &no_residual, .silence = {.silent = 4000, .ping = 1000, .withheld = 8000}};
+	struct allreduce *a;
+	assert_ok(allreduce_new(&c, &a, &et));
+	d = (struct document){
+		.phase = RUN_REDUCE, .round = ROUND, .attempt = 1, .n_rows = 1, .n_members = 1, .n_roster = 1};
+	d.n_chunks = cfg.chunks.n_chunks;
+	d.members[0] = members[0];
+	d.ranges[d.n_ranges++] = (struct owner_range){0, d.n_chunks, 0};
+	assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+	limit = before;
+	limit.rlim_cur = address_space_bytes() + OTHERS * payload;
+	assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
+	const enum rv_err e = allreduce_start(a, 0, &d, &(struct allreduce_inputs){.own = own}, NULL);
+	assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+	assert_int_equal(e, RV_OK);
+	assert_true(allreduce_done(a));
+	allreduce_free(a);
+	free(own);
+	end_world();
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_slow_members_send_less),
@@ -427,6 +476,7 @@ int main(void) {
 		cmocka_unit_test(test_rows_end_with_the_labs_bytes),
 		cmocka_unit_test(test_an_owner_dies),
 		cmocka_unit_test(test_a_view_without_its_sections_is_refused),
+		cmocka_unit_test(test_address_space_is_for_those_that_are_there),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,11 +32,13 @@ struct allreduce {
 	uint8_t *reduced, *flags;       /* of the longest there is */
 	float *scratch;                 /* merge_scratch() and a chunk more: measured.values */
 	struct merge_measured measured; /* in this attempt, of the chunks that we own */
-	struct lazy_memory held;        /* NET_MAX_ROW vectors of the round */
-	/* Two levels: vectors of partial sums, of this row and NET_MAX_ROWS others, and two chunks. */
+	struct lazy_memory held;        /* n_held vectors of the round */
+	int n_held;
+	/* Two levels: vectors of partial sums, of this row and n_sums others, and two chunks. */
 	struct lazy_memory sums;
-	/* With seals: the leaves of NET_MAX_ROW contributions, and of the means; the tree of what is
-	 * sent; a message. */
+	int n_sums;
+	/* With seals: the leaves of n_held contributions, and of the means; the tree of what is sent; a
+	 * message. */
 	struct lazy_memory leaves;
 	const struct rv_hash *encoded_nodes, *own_nodes; /* of `encoded`, of `own` */
 	struct rv_hash *recoded_nodes;                   /* of `recoded` */
@@ -319,19 +321,19 @@ static struct grid_config config_of(struct allreduce *a) {
 static struct grid_memory memory_of(const struct allreduce *a) {
 	struct grid_memory mem = {.own = a->own, .reduced = a->reduced, .flags = a->flags};
 	const size_t sum = merge_partial_bytes(a->chunks.n);
-	for (size_t i = 0; i < NET_MAX_ROW; i++)
-		mem.held[i] = a->held.at + i * a->payload_bytes;
+	for (int i = 0; i < a->n_held; i++)
+		mem.held[i] = a->held.at + (size_t)i * a->payload_bytes;
 	struct rv_hash *leaves = (struct rv_hash *)(void *)a->leaves.at;
-	for (size_t i = 0; leaves && i < NET_MAX_ROW; i++)
-		mem.leaves[i] = leaves + i * a->chunks.n_chunks;
-	mem.means = leaves ? leaves + (size_t)NET_MAX_ROW * a->chunks.n_chunks : NULL;
+	for (int i = 0; leaves && i < a->n_held; i++)
+		mem.leaves[i] = leaves + (size_t)i * a->chunks.n_chunks;
+	mem.means = leaves ? leaves + (size_t)a->n_held * a->chunks.n_chunks : NULL;
 	mem.own_nodes = a->own_nodes;
 	mem.proof = a->proof;
 	mem.sum = a->sums.at;
-	for (size_t i = 0; a->sums.at && i < NET_MAX_ROWS; i++)
-		mem.row_sums[i] = a->sums.at + (1 + i) * sum;
+	for (int i = 0; a->sums.at && i < a->n_sums; i++)
+		mem.row_sums[i] = a->sums.at + (1 + (size_t)i) * sum;
 	if (a->sums.at) {
-		mem.packed = a->sums.at + (1 + NET_MAX_ROWS) * sum;
+		mem.packed = a->sums.at + (1 + (size_t)a->n_sums) * sum;
 		mem.unpacked = mem.packed + merge_partial_bytes(a->chunks.chunk_elems);
 	}
 	return mem;
@@ -384,15 +386,42 @@ static enum rv_err make_own(struct allreduce *a, const struct document *d, struc
 	return RV_OK;
 }
 
+/* Makes room for the contributions of the row, and a few more that may join it. */
+static enum rv_err make_room(struct allreduce *a, const struct document *d, struct rv_errtext *et) {
+	enum { MORE = 2 };
+	if (d->n_members <= a->n_held)
+		return RV_OK;
+	const int n = d->n_members + MORE < NET_MAX_ROW ? d->n_members + MORE : NET_MAX_ROW;
+	const size_t hashes = (1 + (size_t)n) * a->chunks.n_chunks;
+	a->n_held = 0;
+	unmap(&a->held);
+	unmap(&a->leaves);
+	RV_TRY(map(&a->held, (size_t)n * a->payload_bytes, "the contributions of others", et));
+	if (a->cfg.seals.verify)
+		RV_TRY(map(&a->leaves, hashes * sizeof(struct rv_hash), "their hashes", et));
+	a->n_held = n;
+	return RV_OK;
+}
+
+/* Makes room for the partial sums of the document's rows. */
+static enum rv_err make_room_for_sums(struct allreduce *a, const struct document *d, struct rv_errtext *et) {
+	const size_t one = merge_partial_bytes(a->chunks.chunk_elems);
+	if (d->n_rows <= 1 || d->n_rows <= a->n_sums)
+		return RV_OK;
+	a->n_sums = 0;
+	unmap(&a->sums);
+	RV_TRY(map(&a->sums, (1 + (size_t)d->n_rows) * merge_partial_bytes(a->chunks.n) + 2 * one, "partial sums", et));
+	a->n_sums = d->n_rows;
+	return RV_OK;
+}
+
 /* Begins with the document's layout; what was held is forgotten. */
 static enum rv_err begin(struct allreduce *a, int64_t now_us, const struct document *d, struct rv_errtext *et) {
 	RV_TRY(check(a, d, et));
 	RV_TRY(make_own(a, d, et));
 	RV_TRY(measure_own(a, d, et));
-	const size_t one = merge_partial_bytes(a->chunks.chunk_elems);
-	const size_t sums = (1 + (size_t)NET_MAX_ROWS) * merge_partial_bytes(a->chunks.n) + 2 * one;
-	if (d->n_rows > 1 && !a->sums.at)
-		RV_TRY(map(&a->sums, sums, "partial sums", et));
+	RV_TRY(make_room(a, d, et));
+	RV_TRY(make_room_for_sums(a, d, et));
 	const struct grid_config cfg = config_of(a);
 	const struct grid_memory mem = memory_of(a);
 	adopt(a, d);
@@ -405,6 +434,7 @@ void allreduce_stop(struct allreduce *a) {
 	unmap(&a->held);
 	unmap(&a->sums);
 	unmap(&a->leaves);
+	a->n_held = a->n_sums = 0;
 	free(a->recoded);
 	free(a->recoded_nodes);
 	a->recoded = NULL;
@@ -423,13 +453,6 @@ static size_t most_bytes(const struct allreduce *a) {
 	return most;
 }
 
-/* Takes the address space of a round. */
-static enum rv_err map_round(struct allreduce *a, struct rv_errtext *et) {
-	const size_t hashes = (1 + (size_t)NET_MAX_ROW) * a->chunks.n_chunks;
-	RV_TRY(map(&a->held, NET_MAX_ROW * a->payload_bytes, "the contributions of others", et));
-	return a->cfg.seals.verify ? map(&a->leaves, hashes * sizeof(struct rv_hash), "their hashes", et) : RV_OK;
-}
-
 enum rv_err allreduce_start(struct allreduce *a, int64_t now_us, const struct document *d,
 							const struct allreduce_inputs *in, struct rv_errtext *et) {
 	RV_ASSERT(!a->grid && (in->last != NULL) == global_merge(a->cfg.global).ops->centers);
@@ -439,9 +462,7 @@ enum rv_err allreduce_start(struct allreduce *a, int64_t now_us, const struct do
 	a->encoded = in->own;
 	a->encoded_nodes = in->own_nodes;
 	a->last = in->last;
-	enum rv_err e = map_round(a, et);
-	if (e == RV_OK)
-		e = begin(a, now_us, d, et);
+	const enum rv_err e = begin(a, now_us, d, et);
 	if (e != RV_OK)
 		allreduce_stop(a);
 	return e;
@@ -450,8 +471,8 @@ enum rv_err allreduce_start(struct allreduce *a, int64_t now_us, const struct do
 enum rv_err allreduce_restart(struct allreduce *a, int64_t now_us, const struct document *d, struct rv_errtext *et) {
 	RV_ASSERT(a->grid && d->round == a->round && d->attempt > a->attempt);
 	const bool same_codec = d->members[document_find(d, a->cfg.self_member)].codec == a->own_codec;
-	if (!grid_continues(a->grid, d) || !same_codec)
-		return begin(a, now_us, d, et); /* another layout, or another contribution */
+	if (!grid_continues(a->grid, d) || !same_codec || d->n_members > a->n_held)
+		return begin(a, now_us, d, et); /* another layout, another contribution, or more members */
 	RV_TRY(check(a, d, et));
 	adopt(a, d);
 	grid_restart(a->grid, d, now_us);
@@ -569,7 +590,7 @@ const uint8_t *allreduce_own(const struct allreduce *a, size_t *bytes) {
 const struct rv_hash *allreduce_means(const struct allreduce *a, uint32_t *n) {
 	RV_ASSERT(allreduce_done(a) && a->leaves.at);
 	*n = a->chunks.n_chunks;
-	return (const struct rv_hash *)(const void *)a->leaves.at + (size_t)NET_MAX_ROW * a->chunks.n_chunks;
+	return (const struct rv_hash *)(const void *)a->leaves.at + (size_t)a->n_held * a->chunks.n_chunks;
 }
 
 int allreduce_seals(const struct allreduce *a, struct grid_seal out[GRID_MAX_SEALS]) {
