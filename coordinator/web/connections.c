@@ -36,7 +36,7 @@ struct connection {
 	uint64_t number; /* grows: the oldest has the lowest */
 	SSL *ssl;
 	int64_t deadline_us;
-	char host[NET_ADDR_BYTES]; /* "": not looked up yet */
+	char site[NET_ADDR_BYTES]; /* of its address (address_site); "": not looked up yet */
 	enum connection_role role;
 	uint8_t key[NET_KEY_BYTES]; /* a member's */
 	bool ended;                 /* shut down, not yet freed */
@@ -49,20 +49,20 @@ struct connections {
 	int n_open; /* of `count`, those that are not ended */
 	uint64_t last_number, ended;
 	LIST_HEAD(, connection) open;                 /* the newest first */
-	LIST_HEAD(, connection) chains[CHAINS];       /* members' by key, strangers' by host */
+	LIST_HEAD(, connection) chains[CHAINS];       /* members' by key, strangers' by site */
 	uint8_t chain_key[crypto_shorthash_KEYBYTES]; /* so that nobody can choose a chain */
 	void (*on_full)(void *owner, bool full);
 	void *owner;
 };
 
-static unsigned chain_of(const struct connections *c, enum connection_role role, const char *host, const uint8_t *key) {
+static unsigned chain_of(const struct connections *c, enum connection_role role, const char *site, const uint8_t *key) {
 	uint64_t hash;
 	uint8_t out[crypto_shorthash_BYTES];
 	_Static_assert(sizeof out == sizeof hash, "SipHash-2-4 has 64 bits");
 	if (role == CONNECTION_MEMBER)
 		(void)crypto_shorthash(out, key, NET_KEY_BYTES, c->chain_key);
 	else
-		(void)crypto_shorthash(out, (const uint8_t *)host, strlen(host), c->chain_key);
+		(void)crypto_shorthash(out, (const uint8_t *)site, strlen(site), c->chain_key);
 	memcpy(&hash, out, sizeof hash);
 	return (unsigned)(hash % CHAINS);
 }
@@ -73,11 +73,11 @@ static void unchain(struct connection *k) {
 	k->in_chain = false;
 }
 
-/* Puts the connection where those of its member, or of its host, are. */
+/* Puts the connection where those of its member, or of its site, are. */
 static void chain(struct connection *k) {
 	struct connections *c = k->all;
 	unchain(k);
-	LIST_INSERT_HEAD(&c->chains[chain_of(c, k->role, k->host, k->key)], k, chained);
+	LIST_INSERT_HEAD(&c->chains[chain_of(c, k->role, k->site, k->key)], k, chained);
 	k->in_chain = true;
 }
 
@@ -142,10 +142,10 @@ static void end(struct connection *k) {
 	k->ended = true;
 }
 
-/* Selects open connections of one role: a member's by `key`, or strangers' by `host`. */
+/* Selects open connections of one role: a member's by `key`, or strangers' by `site`. */
 struct wanted {
 	enum connection_role role;
-	const char *host;
+	const char *site;
 	const uint8_t *key;
 	const struct connection *but;
 };
@@ -153,7 +153,7 @@ struct wanted {
 static bool is_wanted(const struct connection *k, const struct wanted *w) {
 	if (k->role != w->role || k->ended || k == w->but)
 		return false;
-	return w->role == CONNECTION_MEMBER ? memcmp(k->key, w->key, NET_KEY_BYTES) == 0 : strcmp(k->host, w->host) == 0;
+	return w->role == CONNECTION_MEMBER ? memcmp(k->key, w->key, NET_KEY_BYTES) == 0 : strcmp(k->site, w->site) == 0;
 }
 
 /* Finds the oldest of these connections. Returns how many there are. */
@@ -161,7 +161,7 @@ static int find(const struct connections *c, const struct wanted *w, struct conn
 	struct connection *k;
 	int n = 0;
 	*oldest = NULL;
-	LIST_FOREACH(k, &c->chains[chain_of(c, w->role, w->host, w->key)], chained) {
+	LIST_FOREACH(k, &c->chains[chain_of(c, w->role, w->site, w->key)], chained) {
 		if (!is_wanted(k, w))
 			continue;
 		*oldest = *oldest == NULL || k->number < (*oldest)->number ? k : *oldest;
@@ -198,18 +198,18 @@ static struct connection *find_of_greediest(const struct connections *c) {
 	return victim;
 }
 
-/* Looks up the host; returns false if there is no socket yet. */
-static bool look_up_host(struct connection *k) {
+/* Looks up the site; returns false if there is no socket yet. */
+static bool look_up_site(struct connection *k) {
 	struct sockaddr_storage sa;
 	struct address from;
 	socklen_t n = sizeof sa;
 	int fd = SSL_get_fd(k->ssl);
-	if (k->host[0] == '\0' && fd >= 0 && getpeername(fd, (struct sockaddr *)&sa, &n) == 0) {
+	if (k->site[0] == '\0' && fd >= 0 && getpeername(fd, (struct sockaddr *)&sa, &n) == 0) {
 		address_of_socket(&sa, &from);
-		memcpy(k->host, from.host, sizeof k->host);
+		address_site(from.host, k->site);
 		chain(k);
 	}
-	return k->host[0] != '\0';
+	return k->site[0] != '\0';
 }
 
 static int most_of(int share, const struct connections *c) {
@@ -223,8 +223,8 @@ static void limit_hosts(const struct connections *c) {
 	struct connection *k, *oldest;
 	int per_host = c->max / PER_HOST_SHARE > PER_HOST_MIN ? c->max / PER_HOST_SHARE : PER_HOST_MIN;
 	LIST_FOREACH(k, &c->open, link) {
-		const struct wanted strangers = {.role = CONNECTION_STRANGER, .host = k->host};
-		if (k->host[0] == '\0' && look_up_host(k) && find(c, &strangers, &oldest) > per_host)
+		const struct wanted strangers = {.role = CONNECTION_STRANGER, .site = k->site};
+		if (k->site[0] == '\0' && look_up_site(k) && find(c, &strangers, &oldest) > per_host)
 			end(oldest);
 	}
 }

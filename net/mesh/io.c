@@ -25,15 +25,24 @@ static bool is_pending(const struct link *l) {
 	return l != NULL && l->inbound && (l->state == LINK_TLS || l->state == LINK_GREETING);
 }
 
-static int pending_from(const struct peers *p, const char *host) {
+static int pending_from(const struct peers *p, const char *site) {
 	int n = 0;
 	for (int i = 0; i < p->n_slots; i++)
-		n += is_pending(p->links[i]) && (host == NULL || strcmp(p->links[i]->from.host, host) == 0);
+		n += is_pending(p->links[i]) && (site == NULL || strcmp(p->links[i]->site, site) == 0);
 	return n;
 }
 
-/* Ends the oldest pending connection of the host that holds the most. So a host that floods pushes
- * out itself. */
+/* Returns true if `a`, which holds n_a pending connections with its site, makes way before `b`. */
+static bool makes_way(const struct link *a, int n_a, const struct link *b, int n_b) {
+	if (a->known_site != b->known_site)
+		return b->known_site;
+	return n_a != n_b ? n_a > n_b : a->deadline_us < b->deadline_us;
+}
+
+/* Ends a pending connection: of a site where no member is known, if there are any, and of these the
+ * oldest of the site that holds the most. So a host that floods pushes out itself, and strangers of
+ * many hosts, however fast they come, push out each other: a member whose handshake takes long keeps
+ * its place. */
 static void evict_pending(struct peers *p) {
 	struct link *victim = NULL;
 	int most = 0;
@@ -41,14 +50,26 @@ static void evict_pending(struct peers *p) {
 		struct link *l = p->links[i];
 		if (!is_pending(l))
 			continue;
-		int n = pending_from(p, l->from.host);
-		if (victim == NULL || n > most || (n == most && l->deadline_us < victim->deadline_us)) {
+		int n = pending_from(p, l->site);
+		if (victim == NULL || makes_way(l, n, victim, most)) {
 			most = n;
 			victim = l;
 		}
 	}
 	if (victim != NULL)
 		link_kill(victim, false, RV_E_FULL, "no hello yet, and %d newer connections wait too", PEERS_MAX_PENDING);
+}
+
+/* Returns true if a member has stated an address of the site. */
+static bool is_known_site(const struct peers *p, const char *site) {
+	char of_member[NET_ADDR_BYTES];
+	for (int i = 0; i < p->n_members; i++)
+		for (int k = 0; k < p->members[i]->book.n; k++) {
+			address_site(p->members[i]->book.entries[k].at.host, of_member);
+			if (strcmp(of_member, site) == 0)
+				return true;
+		}
+	return false;
 }
 
 static void admit(struct peers *p, int fd, const struct address *from) {
@@ -61,6 +82,8 @@ static void admit(struct peers *p, int fd, const struct address *from) {
 	address_format(from, text);
 	snprintf(l->label, sizeof l->label, "connection from %s", text);
 	l->from = *from;
+	address_site(from->host, l->site);
+	l->known_site = is_known_site(p, l->site);
 	l->deadline_us = p->now_us + p->cfg.greeting_us;
 	peers_admit_punched(p, l);
 }

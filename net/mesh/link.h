@@ -39,6 +39,8 @@ struct link {
 	char label[LINK_LABEL_BYTES]; /* for texts: "member 3 at 10.0.0.1:7440", "connection from 10.0.0.1:40123" */
 	bool inbound;                 /* it came to the listener */
 	struct address from;          /* inbound: the other side's address */
+	char site[NET_ADDR_BYTES];    /* inbound: what limits count it by (address_site) */
+	bool known_site;              /* inbound: a member has stated an address of that site */
 	int64_t turn_us;              /* time to become the TLS client if nothing came (punch.c); 0: never */
 
 	int64_t deadline_us; /* CONNECTING .. GREETING: time to give up */

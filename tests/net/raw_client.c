@@ -30,13 +30,25 @@ static void use_rsa(SSL_CTX *ctx) {
 	EVP_PKEY_free(key);
 }
 
-void raw_open(struct raw_client *c, uint16_t port, const struct raw_options *o) {
+/* Connects from the host 127.0.0.0 + `host`. */
+static void connect_from(struct raw_client *c, uint32_t host, uint16_t port) {
 	*c = (struct raw_client){.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-	struct sockaddr_in sa = {.sin_family = AF_INET, .sin_port = htons(port)};
-	sa.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	struct sockaddr_in sa = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000000 + host)};
 	assert_true(c->fd >= 0);
+	assert_int_equal(bind(c->fd, (struct sockaddr *)&sa, sizeof sa), 0);
+	sa.sin_port = htons(port);
+	sa.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	assert_int_equal(connect(c->fd, (struct sockaddr *)&sa, sizeof sa), 0);
 	assert_int_equal(fcntl(c->fd, F_SETFL, O_NONBLOCK), 0);
+}
+
+void raw_open_silent(struct raw_client *c, uint32_t host, uint16_t port) {
+	connect_from(c, host, port);
+	c->secured = true;
+}
+
+void raw_open(struct raw_client *c, uint16_t port, const struct raw_options *o) {
+	connect_from(c, 1, port);
 	if (o == NULL) {
 		c->secured = true;
 		return;

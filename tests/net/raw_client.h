@@ -27,6 +27,8 @@ struct raw_client {
 	size_t got_bytes;
 };
 
+/* Connects from the host 127.0.0.0 + `host`, and says nothing. */
+void raw_open_silent(struct raw_client *c, uint32_t host, uint16_t port);
 /* Connects to 127.0.0.1:port. o NULL: no TLS at all. */
 void raw_open(struct raw_client *c, uint16_t port, const struct raw_options *o);
 void raw_close(struct raw_client *c);

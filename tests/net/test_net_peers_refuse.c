@@ -562,6 +562,33 @@ static void flood_of_connections(void **state) {
 	scene_end(&s);
 }
 
+/* A member whose handshake takes long, from an address that it stated; then strangers, each from a
+ * host of its own, ten times as many as may wait: they push out each other. */
+static void strangers_do_not_push_out_a_member(void **state) {
+	(void)state;
+	enum { WAVES = 10, WAVE = PEERS_MAX_PENDING };
+	struct scene s;
+	struct raw_client slow, strangers[WAVE];
+	scene_init(&s);
+	raw_open_silent(&slow, 1, peers_port(s.w.nodes[0].peers));
+	world_actor(&s.w, raw_step, &slow);
+	for (int wave = 0; wave < WAVES; wave++) {
+		for (uint32_t i = 0; i < WAVE; i++) {
+			raw_open_silent(&strangers[i], 256 * (1 + (uint32_t)wave) + i, peers_port(s.w.nodes[0].peers));
+			world_step(&s.w);
+			raw_step(&slow);
+		}
+		assert_false(slow.closed);
+		for (int i = 0; i < WAVE; i++)
+			raw_close(&strangers[i]);
+		world_step(&s.w);
+	}
+	assert_false(slow.closed);
+	scene_link_attacker(&s);
+	raw_close(&slow);
+	scene_end(&s);
+}
+
 /* ---- dialing ---- */
 
 /* Another worker answers at the address of the one we want. */
@@ -633,6 +660,7 @@ int main(void) {
 		cmocka_unit_test(tls_without_hello_times_out),
 		cmocka_unit_test(dripping_bytes_time_out),
 		cmocka_unit_test(flood_of_connections),
+		cmocka_unit_test(strangers_do_not_push_out_a_member),
 		cmocka_unit_test(wrong_key_answers),
 		cmocka_unit_test(refused_dials_back_off),
 	};
