@@ -45,7 +45,7 @@ static const struct rv_option options[] = {
 	 "Coordinator"},
 	{"log", RV_OPT_STRING, offsetof(struct serve_options, log), RUN_PATH_BYTES, "", 0, 0, NULL,
 	 "A file for every event as a JSON line.", "Coordinator"},
-	{"sandbox", RV_OPT_BOOL, offsetof(struct serve_options, sandbox), 0, "yes", 0, 0, NULL,
+	{"sandbox", RV_OPT_BOOL, offsetof(struct serve_options, sandbox), 0, RV_SANDBOX_USUAL, 0, 0, NULL,
 	 "Gives up, for good, what serving does not need: other files than the run's, its text and --log, starting "
 	 "programs, and system calls that serve to attack (Linux: Landlock and seccomp).",
 	 "Coordinator"},

@@ -96,7 +96,15 @@ bool e2e_try_start_coordinator(struct e2e *e, int *status) {
 	else if (!e->listen[0])
 		keep_port(e);
 	const char *program = e->coordinator_program ? e->coordinator_program : "rivulet-coordinator";
-	const char *const argv[] = {program, "serve", "--dir", dir, "--listen", e->listen, e->coordinator_option, NULL};
+	const char *const argv[] = {program,
+								"serve",
+								"--dir",
+								dir,
+								"--listen",
+								e->listen,
+								e->coordinator_program ? "--no-sandbox" : "--sandbox",
+								e->coordinator_option,
+								NULL};
 	process_start(&e->coordinator, argv,
 				  &(struct process_setup){.name_space = name_space_of(e, 0), .env = {e->coordinator_env}});
 	if (!process_await_file(&e->coordinator, listen_file, status))
@@ -282,6 +290,8 @@ static void launch(struct e2e *e, int i, const char *program, const char *env, c
 		argv[n++] = e->links[i];
 		argv[n++] = "--yes";
 	}
+	if (!program)
+		argv[n++] = "--sandbox"; /* what is changed for a test reads and writes more */
 	for (int k = 0; k < E2E_MAX_ARGS && e->worker_args[k]; k++)
 		argv[n++] = e->worker_args[k];
 	argv[n] = NULL;

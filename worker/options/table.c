@@ -46,7 +46,7 @@ const struct rv_option worker_options_table[] = {
 		"link-file", link_file, "", "Worker",
 		"File whose first line is the invite link; -: the standard input. The command line is shown to all users "
 		"of a computer, this is not. The variable RIVULET_LINK is a third way."),
-	{"sandbox", RV_OPT_BOOL, FIELD(sandbox), 0, "yes", 0, 0, NULL,
+	{"sandbox", RV_OPT_BOOL, FIELD(sandbox), 0, RV_SANDBOX_USUAL, 0, 0, NULL,
 	 "Gives up, for good, what training does not need: other files of yours than those named here, and system calls "
 	 "that serve to attack (Linux: Landlock and seccomp).",
 	 "Worker"},
