@@ -41,8 +41,8 @@ static bool makes_way(const struct link *a, int n_a, const struct link *b, int n
 
 /* Ends a pending connection: of a site where no member is known, if there are any, and of these the
  * oldest of the site that holds the most. So a host that floods pushes out itself, and strangers of
- * many hosts, however fast they come, push out each other: a member whose handshake takes long keeps
- * its place. */
+ * many hosts, however fast they come, push out each other: a member whose handshake takes long
+ * keeps its place. */
 static void evict_pending(struct peers *p) {
 	struct link *victim = NULL;
 	int most = 0;
