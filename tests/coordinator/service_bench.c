@@ -29,6 +29,7 @@ static int open_bench(void **state, const char *config) {
 	memory_store_init(&b->store);
 	b->now_us = 1000000;
 	b->sight = (struct member_sight){.host = "10.1.1.1", .own = "10.1.1.2"};
+	b->config = config;
 	open_service(b, config);
 	return 0;
 }
@@ -61,7 +62,7 @@ int bench_tear_down(void **state) {
 
 void bench_restart(struct service_bench *b) {
 	service_free(b->service);
-	open_service(b, CONFIG);
+	open_service(b, b->config);
 	assert_ok(service_load(b->service, &et));
 }
 

@@ -10,6 +10,7 @@ struct service_bench {
 	struct memory_store store;
 	struct identity run;
 	struct service *service;
+	const char *config; /* of its run */
 	int64_t now_us;
 	uint64_t seq;
 	/* In reports from now on: */
