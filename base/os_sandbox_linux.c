@@ -288,10 +288,10 @@ static enum rv_err enter_calls(bool programs, struct os_sandbox *out, struct rv_
 		out->calls = true;
 		return RV_OK;
 	}
-	if (errno != ENOSYS && errno != EINVAL)
+	if (errno != ENOSYS && errno != EINVAL && errno != EPERM) /* EPERM: of another sandbox around this one */
 		return rv_fail_errno(et, errno, "sandbox: system calls");
 	if (out->why_not.text[0] == '\0')
-		(void)rv_fail(&out->why_not, RV_E_UNSUPPORTED, "this system has no seccomp filters");
+		(void)rv_fail(&out->why_not, RV_E_UNSUPPORTED, "this system has no seccomp filters, or allows none");
 	return RV_OK;
 }
 
