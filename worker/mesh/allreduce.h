@@ -26,13 +26,13 @@ struct allreduce;
 enum rv_err allreduce_new(const struct allreduce_config *cfg, struct allreduce **out, struct rv_errtext *et);
 void allreduce_free(struct allreduce *a); /* NULL is fine */
 
-/* What goes into an all-reduce. */
+/* The inputs of an all-reduce. */
 struct allreduce_inputs {
 	const uint8_t *own;              /* the encoded contribution (global_encode_delta) */
 	const struct rv_hash *own_nodes; /* the tree over its chunks (outer/committer.h); NULL without seals */
 	const float *last;               /* global_last_mean() of the state that it was encoded from */
 };
-/* Starts the all-reduce of `d`, a REDUCE document that names this worker. What `in` points to must
+/* Starts the all-reduce of `d`, a REDUCE document that names this worker. All that `in` points to must
  * stay valid and unchanged until stop. RV_E_NOMEM. */
 enum rv_err allreduce_start(struct allreduce *a, int64_t now_us, const struct document *d,
 							const struct allreduce_inputs *in, struct rv_errtext *et);
