@@ -419,6 +419,24 @@ static void test_it_finishes_its_round(void **state) {
 	assert_int_equal(t->ends, 1);
 }
 
+/* In the last round of the run there is nothing to hurry for: it ends with the weights. */
+static void test_finishing_in_the_last_round(void **state) {
+	struct tables *t = *state;
+	begin_at(t, H_ROUNDS - 1);
+	follow(t, 1, RUN_OPEN, H_ROUNDS - 1, 0, 1u << FIXTURE_SELF | 2);
+	session_core_finish(t->c, t->now, INT64_MAX);
+	trained(t, H_ROUNDS - 1);
+	follow(t, 2, RUN_DONE, H_ROUNDS, 0, 1u << FIXTURE_SELF | 2);
+	struct blob *log = blob_new(8);
+	const struct state_id id = {.kind = STATE_KIND_LOG, .round = H_ROUNDS - 1, .expect = digest_of(H_ROUNDS - 1)};
+	session_core_on_fetched(t->c, t->now, &id, NULL, log, "");
+	blob_unref(log);
+	turn(t, 1);
+	applied(t, H_ROUNDS - 1);
+	turn(t, 100 * LINGER_US);
+	assert_int_equal(session_core_phase(t->c), SESSION_EXPORTING);
+}
+
 static void test_finishing_has_a_deadline(void **state) {
 	struct tables *t = *state;
 	begin_at(t, 3);
@@ -564,6 +582,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_a_pause_ends_the_links_last, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_one_that_ends_is_not_paused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_it_finishes_its_round, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_finishing_in_the_last_round, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_finishing_has_a_deadline, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_finishing_does_not_wait_for_a_pause, setup, teardown),
 	};

@@ -45,8 +45,11 @@ void session_core_finish(struct session_core *c, int64_t now_us, int64_t by_us) 
 	session_check_finish(c, now_us);
 }
 
+/* After the last round of the run it ends by itself, with the weights. */
 void session_check_finish(struct session_core *c, int64_t now_us) {
-	const bool is_over = round_round(c->round) > c->finish_after || now_us >= c->finish_by_us || c->paused;
+	const uint64_t round = round_round(c->round);
+	const bool is_committed = round > c->finish_after && round < c->cfg.rounds;
+	const bool is_over = is_committed || now_us >= c->finish_by_us || c->paused;
 	if (c->finishes && is_over && !c->asked)
 		session_core_stop(c, now_us);
 }
