@@ -19,7 +19,7 @@ __device__ __forceinline__ uint32_t bits_of(float x) {
 struct lane_place {
 	size_t at;
 	int count;
-	bool whole() const { return count == LANE_ELEMS; }
+	__device__ bool whole() const { return count == LANE_ELEMS; }
 };
 
 __device__ __forceinline__ void load_some(float (&out)[LANE_ELEMS], const float *p, int count) {
@@ -46,27 +46,20 @@ template <class T> __device__ __forceinline__ void store_lane(T *p, const float 
 			p[lane.at + i] = from_float<T>(in[i]);
 }
 
-__device__ __forceinline__ void load_codes(uint8_t (&out)[LANE_ELEMS], const uint8_t *p) {
-	const uint64_t raw = *reinterpret_cast<const uint64_t *>(p);
-	memcpy(out, &raw, sizeof raw);
-}
-
-__device__ __forceinline__ void store_codes(uint8_t *p, const uint8_t (&in)[LANE_ELEMS]) {
-	uint64_t raw;
-	memcpy(&raw, in, sizeof raw);
-	*reinterpret_cast<uint64_t *>(p) = raw;
+// Eight codes as one word, which stays in registers: code i is byte i.
+__device__ __forceinline__ uint8_t code_at(uint64_t codes, int i) {
+	return (uint8_t)(codes >> 8 * i);
 }
 
 __device__ __forceinline__ void decode_lane(float (&m)[LANE_ELEMS], float (&v)[LANE_ELEMS], const adamw8_arrays &s,
 											size_t at, size_t block) {
 	const uint32_t m_top = bits_of(s.m_tops[block]), v_top = bits_of(s.v_tops[block]);
-	uint8_t m_codes[LANE_ELEMS], v_codes[LANE_ELEMS];
-	load_codes(m_codes, s.m + at);
-	load_codes(v_codes, s.v + at);
+	const uint64_t m_codes = *reinterpret_cast<const uint64_t *>(s.m + at);
+	const uint64_t v_codes = *reinterpret_cast<const uint64_t *>(s.v + at);
 #pragma unroll
 	for (int i = 0; i < LANE_ELEMS; i++) {
-		m[i] = __uint_as_float(moments_decode_first(m_codes[i], m_top));
-		v[i] = __uint_as_float(moments_decode_second(v_codes[i], v_top));
+		m[i] = __uint_as_float(moments_decode_first(code_at(m_codes, i), m_top));
+		v[i] = __uint_as_float(moments_decode_second(code_at(v_codes, i), v_top));
 	}
 }
 
@@ -85,15 +78,15 @@ __device__ __forceinline__ void encode_lane(const adamw8_arrays &s, const float 
 	const float m_most = top_of(m), v_most = top_of(v);
 	const uint32_t m_top = bits_of(m_most), v_top = bits_of(v_most);
 	const uint32_t seed = moments_seed(s.step, s.first_block + block);
-	uint8_t m_codes[LANE_ELEMS], v_codes[LANE_ELEMS];
+	uint64_t m_codes = 0, v_codes = 0;
 #pragma unroll
 	for (int i = 0; i < LANE_ELEMS; i++) {
 		const uint32_t draws = moments_draws(seed, (uint32_t)(lane * LANE_ELEMS + i));
-		m_codes[i] = moments_encode_first(bits_of(m[i]), m_top, draws & 0xffff);
-		v_codes[i] = moments_encode_second(bits_of(v[i]), v_top, draws >> 16);
+		m_codes |= (uint64_t)moments_encode_first(bits_of(m[i]), m_top, draws & 0xffff) << 8 * i;
+		v_codes |= (uint64_t)moments_encode_second(bits_of(v[i]), v_top, draws >> 16) << 8 * i;
 	}
-	store_codes(s.m + at, m_codes);
-	store_codes(s.v + at, v_codes);
+	*reinterpret_cast<uint64_t *>(s.m + at) = m_codes;
+	*reinterpret_cast<uint64_t *>(s.v + at) = v_codes;
 	if (lane == 0) {
 		s.m_tops[block] = m_most;
 		s.v_tops[block] = v_most;
