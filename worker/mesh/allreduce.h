@@ -32,7 +32,8 @@ struct allreduce_inputs {
 	const struct rv_hash *own_nodes; /* the tree over its chunks (outer/committer.h); NULL without seals */
 	const float *last;               /* global_last_mean() of the state that it was encoded from */
 };
-/* Starts the all-reduce of `d`, a REDUCE document that names this worker. All that `in` points to must
+/* Starts the all-reduce of `d`, a REDUCE document that names this worker. All that `in` points to
+ * must
  * stay valid and unchanged until stop. RV_E_NOMEM. */
 enum rv_err allreduce_start(struct allreduce *a, int64_t now_us, const struct document *d,
 							const struct allreduce_inputs *in, struct rv_errtext *et);
