@@ -33,8 +33,7 @@ struct allreduce_inputs {
 	const float *last;               /* global_last_mean() of the state that it was encoded from */
 };
 /* Starts the all-reduce of `d`, a REDUCE document that names this worker. All that `in` points to
- * must
- * stay valid and unchanged until stop. RV_E_NOMEM. */
+ * must stay valid and unchanged until stop. RV_E_NOMEM. */
 enum rv_err allreduce_start(struct allreduce *a, int64_t now_us, const struct document *d,
 							const struct allreduce_inputs *in, struct rv_errtext *et);
 /* Begins a later attempt of the round. RV_E_NOMEM. */
