@@ -86,6 +86,7 @@ struct run_config {
 	/* strangers */
 	int64_t audit_chunks; /* of each round's average that auditors merge again; 0: none */
 	int64_t audit_window; /* rounds within which an audit ends, and for which contributions are kept */
+	int64_t probation;    /* committed rounds after which a member has its full weight; 0: at once */
 	bool audit_rollback;  /* a lie that is proven takes the run back to before it, within the window */
 };
 

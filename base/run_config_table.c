@@ -240,5 +240,8 @@ const struct rv_option run_config_options[] = {
 	 "audit-chunks: an average that is proven wrong takes the run back to before its round, within audit-window; "
 	 "else the operator decides.",
 	 "Strangers"},
+	INT_OPT("probation", probation, "0", 0, 100000, "Strangers",
+			"Rounds over which the weight of a newcomer grows to that of the others; it begins anew with each strike "
+			"that audits give. 0: it has all at once."),
 	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };

@@ -244,6 +244,20 @@ static void note_slow(struct status_row *r, const json_t *m) {
 	add_note(r, "%s", string(o, "why"));
 }
 
+/* Adds ", IN QUARANTINE until round 40: false_audit (strike 2)", ", 1 strike: withheld", or
+ * nothing. */
+static void note_strikes(struct status_row *r, const json_t *m) {
+	const json_t *o = json_object_get(m, "reputation");
+	const double strikes = json_is_object(o) ? number(o, "strikes") : 0;
+	if (strikes == 0)
+		return;
+	if (number(o, "quarantined_until") > number(m, "round"))
+		add_note(r, ", IN QUARANTINE until round %.0f: %s (strike %.0f)", number(o, "quarantined_until"),
+				 string(o, "reason"), strikes);
+	else
+		add_note(r, ", %.0f strike%s, the last: %s", strikes, strikes == 1 ? "" : "s", string(o, "reason"));
+}
+
 #define CELL(r, column, ...) (void)snprintf((r)->cells[column], STATUS_TABLE_CELL_BYTES, __VA_ARGS__)
 
 static void fill_who(struct status_row *r, const json_t *m, bool online) {
@@ -305,6 +319,7 @@ static void fill_row(struct status_row *r, const json_t *m, bool online) {
 	note_text(r, m);
 	note_outlier(r, m);
 	note_apart(r, m);
+	note_strikes(r, m);
 	note_slow(r, m);
 }
 

@@ -172,8 +172,7 @@ static struct tally tally_of(const struct core_audit *a) {
 		t.waiting += a->auditors[i].verdict == 0;
 		t.any_wrong |= says_wrong(&a->auditors[i]);
 		for (uint32_t k = 0; k < a->asked && says_wrong(&a->auditors[i]); k++)
-			alike += says_wrong(&a->auditors[k]) &&
-					 (rv_hash_equal(&a->auditors[k].found, &a->auditors[i].found) || RV_BUG("agree-on-nothing"));
+			alike += says_wrong(&a->auditors[k]) && rv_hash_equal(&a->auditors[k].found, &a->auditors[i].found);
 		t.wrong = alike > t.wrong ? alike : t.wrong;
 	}
 	return t;
@@ -185,11 +184,20 @@ static void say(struct core *c, enum core_event_type type, uint32_t member, uint
 		core_say_of(c, type, (uint32_t)slot, round, other);
 }
 
+static void strike(struct core *c, uint32_t member, uint64_t round, enum core_strike_reason reason) {
+	const int slot = core_find(c, member);
+	if (slot >= 0)
+		core_strike(c, (uint32_t)slot, round, reason);
+}
+
 /* Names those that said the contrary of what was found. */
 static void name_false(struct core *c, const struct core_audit *a, enum audit_verdict is_false) {
-	for (uint32_t i = 0; i < a->asked; i++)
-		if (a->auditors[i].verdict == is_false)
-			say(c, CORE_EVENT_FALSE_AUDIT, a->auditors[i].member, a->round, a->owner);
+	for (uint32_t i = 0; i < a->asked; i++) {
+		if (a->auditors[i].verdict != is_false)
+			continue;
+		say(c, CORE_EVENT_FALSE_AUDIT, a->auditors[i].member, a->round, a->owner);
+		strike(c, a->auditors[i].member, a->round, CORE_STRIKE_FALSE_AUDIT);
+	}
 }
 
 static void convict(struct core *c, struct core_audit *a) {
@@ -212,13 +220,20 @@ static void acquit(struct core *c, struct core_audit *a) {
 	name_false(c, a, AUDIT_WRONG);
 }
 
+static bool say_withheld_alike(const struct core_auditor *a, const struct core_auditor *b) {
+	return a->verdict == AUDIT_WITHHELD && b->verdict == AUDIT_WITHHELD && a->named == b->named &&
+		   a->named != a->member && a->named != b->member;
+}
+
 /* Names a contributor of which two auditors say that it withheld its piece. */
-static void name_withheld(struct core *c, struct core_audit *a) {
+static void name_withheld(struct core *c, const struct core_audit *a) {
 	for (uint32_t i = 0; i < a->asked; i++)
-		for (uint32_t k = 0; k < i; k++)
-			if (a->auditors[i].verdict == AUDIT_WITHHELD && a->auditors[k].verdict == AUDIT_WITHHELD &&
-				a->auditors[i].named == a->auditors[k].named && a->auditors[i].named != a->auditors[i].member)
-				say(c, CORE_EVENT_WITHHELD, a->auditors[i].named, a->round, a->auditors[i].member);
+		for (uint32_t k = 0; k < i; k++) {
+			if (!say_withheld_alike(&a->auditors[i], &a->auditors[k]))
+				continue;
+			say(c, CORE_EVENT_WITHHELD, a->auditors[i].named, a->round, a->auditors[i].member);
+			strike(c, a->auditors[i].named, a->round, CORE_STRIKE_WITHHELD);
+		}
 }
 
 /* Returns true if the member is here, or expected, and may be believed. */

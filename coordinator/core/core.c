@@ -350,7 +350,7 @@ static void record_members(struct core *c) {
 		uint32_t slot = c->slots.order[k];
 		struct core_member *m = &c->members[slot];
 		bool moves = wants_to_move(m) && c->now_us >= core_moves_at(m);
-		if (!moves && m->banned == m->want_banned)
+		if (!moves && m->banned == m->want_banned && m->strike_due == CORE_STRIKE_NONE)
 			continue;
 		struct core_facts f;
 		if (moves)
@@ -358,6 +358,7 @@ static void record_members(struct core *c) {
 		core_facts_of(c, slot, &f);
 		f.places = moves ? m->want_places : m->places;
 		f.banned = m->want_banned;
+		f.reputation = core_struck(c, m);
 		core_push_facts(c, CORE_MEMBER, &f);
 	}
 }
@@ -456,7 +457,8 @@ struct core_member_view core_view(const struct core *c, uint32_t slot) {
 									 .last = &m->last,
 									 .owned_chunks = c->owned[slot],
 									 .all_chunks = c->owned_of,
-									 .slow = core_slow_of(c, m)};
+									 .slow = core_slow_of(c, m),
+									 .reputation = m->reputation};
 }
 
 bool core_apart(const struct core *c, uint32_t slot, uint64_t apart[CORE_HERE_WORDS]) {

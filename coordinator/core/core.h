@@ -102,10 +102,22 @@ struct core_config {
 	 * ends, at most CORE_AUDIT_ROUNDS. Whether a lie that is proven takes the run back. */
 	uint32_t audit_chunks, audit_window;
 	bool audit_rollback;
+	uint32_t probation;          /* committed rounds after which a member has its full weight; 0: at once */
 	struct rv_hash audit_secret; /* nobody else's, and the same after a restart: rounds' secrets follow from it */
 	/* The operator's, for documents; the same as long as the process lives. */
 	uint8_t n_relays;
 	struct relay_ref relays[NET_MAX_RELAYS];
+};
+
+enum core_strike_reason { CORE_STRIKE_NONE, CORE_STRIKE_WITHHELD, CORE_STRIKE_FALSE_AUDIT, CORE_STRIKE_REASONS };
+enum { CORE_STRIKES_MAX = 3 }; /* one more bans */
+/* The merits of a member, and what audits cost it (reputation.c). */
+struct core_reputation {
+	uint32_t rounds; /* committed ones with its contribution, since it joined or its last strike */
+	uint8_t strikes;
+	uint8_t reason;             /* of the last strike */
+	uint64_t struck_round;      /* that was audited then */
+	uint64_t quarantined_until; /* first round that may have it again; 0: no strike yet */
 };
 
 /* Durable facts, in the order they must become durable. Replaying all of them rebuilds the core. */
@@ -137,7 +149,8 @@ struct core_record {
 	struct rv_hash token_hash; /* core_token_hash of the token it spent; zero: none */
 	uint8_t blame_level;       /* its cost to others (exclusion.c); counts for one that is not in memory */
 	uint64_t blame_until;      /* first round that may have it again */
-	uint64_t term;             /* ROLLBACK: the one that begins */
+	struct core_reputation reputation;
+	uint64_t term; /* ROLLBACK: the one that begins */
 	/* ROSTER, COMMIT, SNAPSHOT; ROLLBACK: the round that is open again */
 	uint64_t round;
 	uint32_t attempt;
@@ -396,6 +409,7 @@ struct core_member_view {
 	int place;                         /* in the roster under way; -1: it is no participant */
 	int row;                           /* in the last roster, if that had several; -1: none */
 	struct core_slow slow;
+	struct core_reputation reputation;
 };
 struct core_member_view core_view(const struct core *c, uint32_t slot);
 /* Sets `apart` (slots) to the members that it cannot connect to, in neither direction. Returns true

@@ -21,6 +21,8 @@
  *            was outvoted (majority.c), is not waited for in that many rounds. It takes part in
  *            them, and its vote counts if it comes in time.
  *
+ * A member in quarantine (reputation.c) is left out as a blamed one.
+ *
  * The first is part of the records of rosters and commits, so it survives a restart and adds no
  * record; a restart forgets the others, at the price of a grace time or a wait for a vote. */
 #include "base/assert.h"
@@ -88,14 +90,16 @@ void core_say_blamed(struct core *c, const uint64_t *members) {
 }
 
 bool core_is_excluded(const struct core *c, const struct core_member *m) {
-	return c->round < m->blame.until_round;
+	return c->round < m->blame.until_round || core_in_quarantine(c, m);
 }
 
 enum { ROUNDS_MAX = 1 << (CORE_LEVEL_MAX - 1) };
 
 /* Returns for how many rounds the member stays out; 0: it does not. */
 static int rounds_out(const struct core *c, const struct core_member *m) {
-	uint64_t left = core_is_excluded(c, m) ? m->blame.until_round - c->round : 0;
+	const uint64_t blamed = c->round < m->blame.until_round ? m->blame.until_round - c->round : 0;
+	const uint64_t quarantined = core_in_quarantine(c, m) ? m->reputation.quarantined_until - c->round : 0;
+	const uint64_t left = blamed > quarantined ? blamed : quarantined;
 	return left < ROUNDS_MAX ? (int)left : ROUNDS_MAX;
 }
 

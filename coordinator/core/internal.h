@@ -30,6 +30,7 @@
  * rows.c     ... in a roster of several rows
  * leases.c   which sequences of the text each member reads
  * audits.c   which averages members check, and what follows
+ * reputation.c ... for those that did not keep to it; and how much newcomers weigh
  * snapshot.c     which full hash the majority vouches for
  * standstill.c ... and which members vote on it when too few have the state
  * past.c     committed rounds and vouched snapshots, to go back to
@@ -384,6 +385,18 @@ void core_decide_audits(struct core *c);
 bool core_audits_changed(struct core *c);
 /* Writes what the member in `slot` audits into its document. */
 void core_audits_put(const struct core *c, uint32_t slot, struct document *d);
+
+/* ---- reputation.c ---- */
+
+/* Counts a strike of the member in `slot`, for an audit of that round; its record follows. */
+void core_strike(struct core *c, uint32_t slot, uint64_t round, enum core_strike_reason reason);
+/* Returns its reputation with the strike that is due, if one is. */
+struct core_reputation core_struck(const struct core *c, const struct core_member *m);
+/* Counts the committed round for its participants (slots). */
+void core_count_round(struct core *c, const uint64_t *participants);
+bool core_in_quarantine(const struct core *c, const struct core_member *m);
+/* Returns what a weight becomes by the rounds that the member has behind it. */
+uint32_t core_probation_weight(const struct core *c, const struct core_member *m, uint32_t weight);
 
 /* ---- rollback.c ---- */
 

@@ -36,12 +36,23 @@ static void note_rests(const struct core *c, uint32_t slot, struct notice *out) 
 	out->deadline_ms = slow.why.deadline_ms;
 }
 
+static void note_struck(const struct core *c, uint32_t slot, struct notice *out) {
+	const struct core_member *m = &c->members[slot];
+	if (!core_in_quarantine(c, m))
+		return;
+	out->kind = NOTICE_STRUCK;
+	out->reason = m->reputation.reason;
+	out->until_round = m->reputation.quarantined_until;
+}
+
 bool core_notice(const struct core *c, const uint8_t key[NET_KEY_BYTES], struct notice *out) {
 	int slot = core_find_key(c, key);
 	*out = (struct notice){.round = c->round};
 	if (slot < 0 || c->members[slot].banned)
 		return false;
-	note_apart(c, (uint32_t)slot, out);
+	note_struck(c, (uint32_t)slot, out);
+	if (out->kind == NOTICE_NONE)
+		note_apart(c, (uint32_t)slot, out);
 	RV_ASSERT((out->kind == NOTICE_APART) == (out->n_others > 0));
 	if (out->kind == NOTICE_NONE)
 		note_not_counted(c, (uint32_t)slot, out);

@@ -64,6 +64,7 @@ static void put_facts(const struct core_facts *f, struct core_record *out) {
 	out->token_hash = f->token_hash;
 	out->blame_level = f->blame.level;
 	out->blame_until = f->blame.until_round;
+	out->reputation = f->reputation;
 }
 
 void core_record_at(const struct core *c, int i, struct core_record *out) {

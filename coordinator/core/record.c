@@ -73,6 +73,8 @@ static const char *check_facts(const struct core *c, const struct core_facts *f)
 		return "another key than this member's, or a key of another member";
 	if (f->blame.level > CORE_LEVEL_MAX)
 		return "its level of blame is too high";
+	if (f->reputation.strikes > CORE_STRIKES_MAX || f->reputation.reason >= CORE_STRIKE_REASONS)
+		return "it has more strikes than there can be, or for an unknown reason";
 	if (f->banned && c->banned.n == NET_MAX_BANNED && !banned_has(&c->banned, f->number))
 		return "too many members are banned";
 	return NULL;
@@ -105,6 +107,9 @@ static enum rv_err apply_member(struct core *c, const struct core_record *rec, s
 		core_views_touch(c, slot);
 	}
 	m->banned = f.banned;
+	if (f.reputation.struck_round != m->reputation.struck_round || f.reputation.strikes != m->reputation.strikes)
+		m->strike_due = CORE_STRIKE_NONE;
+	m->reputation = f.reputation;
 	if (known < 0) { /* it joins, or returns: nothing else is wanted yet */
 		m->want_places = f.places;
 		m->want_banned = f.banned;
@@ -417,6 +422,7 @@ static enum rv_err apply_commit(struct core *c, const struct core_record *rec, s
 	core_close_reopened(c, named);
 	core_leases_commit(c);
 	core_audits_commit(c, &rec->digest);
+	core_count_round(c, named);
 	open_next_round(c, rec, named);
 	RV_ASSERT(c->round == rec->round + 1 && core_size_of(c, c->last_commit) == rec->n_members);
 	return RV_OK;

@@ -184,8 +184,9 @@ void core_weigh(struct core *c) {
 	rv_weights(r->tokens, r->n, c->cfg.weight_by_tokens, r->weights);
 	uint64_t sum = 0;
 	for (int i = 0; i < r->n; i++) {
+		r->weights[i] = core_probation_weight(c, core_participant(c, (uint32_t)i), r->weights[i]);
 		RV_ASSERT(r->weights[i] > 0);
 		sum += r->weights[i];
 	}
-	RV_ASSERT(sum <= NET_MAX_WEIGHT_SUM && (c->cfg.weight_by_tokens || sum == r->n));
+	RV_ASSERT(sum <= NET_MAX_WEIGHT_SUM && (c->cfg.weight_by_tokens || c->cfg.probation > 0 || sum == r->n));
 }

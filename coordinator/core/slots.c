@@ -83,8 +83,12 @@ uint32_t core_slots_take(struct core *c, const struct core_facts *f) {
 	uint32_t slot = first_free(c);
 	RV_ASSERT(slot < c->cfg.max_here && core_find_key(c, f->key) < 0);
 	struct core_member *m = &c->members[slot];
-	*m = (struct core_member){
-		.number = f->number, .token_hash = f->token_hash, .blame = f->blame, .came_us = c->now_us, .came_at = c->round};
+	*m = (struct core_member){.number = f->number,
+							  .token_hash = f->token_hash,
+							  .blame = f->blame,
+							  .reputation = f->reputation,
+							  .came_us = c->now_us,
+							  .came_at = c->round};
 	memcpy(m->key, f->key, sizeof m->key);
 	set_clear(&c->put_away[slot * (uint32_t)c->words], c->words);
 	set_add(c->slots.used, slot);
@@ -183,8 +187,12 @@ int core_slots_find_idle(const struct core *c) {
 
 void core_facts_of(const struct core *c, uint32_t slot, struct core_facts *out) {
 	const struct core_member *m = &c->members[slot];
-	*out = (struct core_facts){
-		.number = m->number, .places = m->places, .banned = m->banned, .token_hash = m->token_hash, .blame = m->blame};
+	*out = (struct core_facts){.number = m->number,
+							   .places = m->places,
+							   .banned = m->banned,
+							   .token_hash = m->token_hash,
+							   .blame = m->blame,
+							   .reputation = m->reputation};
 	memcpy(out->key, m->key, sizeof out->key);
 	memcpy(out->name, m->name, sizeof out->name);
 }
@@ -194,7 +202,8 @@ void core_facts_of_record(const struct core_record *rec, struct core_facts *out)
 							   .places = {.n = rec->n_candidates},
 							   .banned = rec->banned,
 							   .token_hash = rec->token_hash,
-							   .blame = {.level = rec->blame_level, .until_round = rec->blame_until}};
+							   .blame = {.level = rec->blame_level, .until_round = rec->blame_until},
+							   .reputation = rec->reputation};
 	memcpy(out->key, rec->key, sizeof out->key);
 	memcpy(out->name, rec->name, sizeof out->name);
 	memcpy(out->places.at, rec->candidates, sizeof out->places.at);

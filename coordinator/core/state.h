@@ -53,10 +53,13 @@ struct core_member {
 	bool banned;
 	struct rv_hash token_hash;
 	struct core_level blame; /* attempts that it ended: no rosters */
+	struct core_reputation reputation;
 	/* Wanted, and recorded when nothing else is under way. */
 	struct core_places want_places;
 	int64_t moved_until_us; /* time up to which its address changes are paid for (core_moves_at) */
 	bool want_banned;
+	uint8_t strike_due; /* enum core_strike_reason */
+	uint64_t strike_round;
 	/* Volatile: what its reports say. */
 	int64_t came_us;      /* time when it came into memory */
 	uint64_t came_at;     /* round of the run then, live or in replay */
@@ -170,6 +173,7 @@ struct core_facts {
 	bool banned;
 	struct rv_hash token_hash;
 	struct core_level blame;
+	struct core_reputation reputation;
 };
 
 /* A record that waits to be durable; the rest of a decision is core.decision. */

@@ -45,6 +45,14 @@ json_t *service_audits_json(const struct service *s) {
 					 "rollback", (int)s->run.audit_rollback);
 }
 
+json_t *service_reputation_json(const struct core_reputation *r) {
+	static const char *const reasons[] = {
+		[CORE_STRIKE_WITHHELD] = "withheld", [CORE_STRIKE_FALSE_AUDIT] = "false_audit"};
+	return json_pack("{s:I, s:i, s:o, s:o}", "rounds", (json_int_t)r->rounds, "strikes", (int)r->strikes, "reason",
+					 r->strikes > 0 ? json_string(reasons[r->reason]) : json_null(), "quarantined_until",
+					 r->strikes > 0 ? json_integer((json_int_t)r->quarantined_until) : json_null());
+}
+
 void service_audits_metrics(const struct service *s, FILE *f) {
 	const struct core_audit_figures figures = core_audits(s->core);
 	if (!run_config_is_audited(&s->run))

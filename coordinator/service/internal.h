@@ -302,6 +302,9 @@ bool service_tell_audit(struct service *s, const struct core_event *ev);
  * and {"drawn", "right", "wrong", "unresolved", "open"}, audits since this process started. */
 json_t *service_audits_json(const struct service *s);
 void service_audits_metrics(const struct service *s, FILE *f);
+/* Returns {"rounds", "strikes", "reason", "quarantined_until"}, the last two null without a
+ * strike. */
+json_t *service_reputation_json(const struct core_reputation *r);
 
 /* ---- slow.c ---- */
 

@@ -63,6 +63,7 @@ static void fill_audits(const struct service *s, struct core_config *out) {
 	out->audit_chunks = run_config_is_audited(&s->run) ? (uint32_t)s->run.audit_chunks : 0;
 	out->audit_window = (uint32_t)s->run.audit_window;
 	out->audit_rollback = s->run.audit_rollback;
+	out->probation = (uint32_t)s->run.probation;
 	if (s->cfg.serving) /* a store that is only read comes without a key, and draws nothing */
 		rv_hash_update(&h, s->cfg.serving->secret, IDENTITY_SEED_BYTES);
 	out->audit_secret = rv_hash_final(&h);

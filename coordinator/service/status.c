@@ -196,6 +196,7 @@ static json_t *member_json(const struct service *s, const struct core_member_vie
 	(void)json_object_set_new(o, "apart_from", set_json(s, apart));
 	(void)json_object_set_new(o, "left_out", json_boolean(left_out));
 	(void)json_object_set_new(o, "slow", service_slow_json(&v->slow));
+	(void)json_object_set_new(o, "reputation", service_reputation_json(&v->reputation));
 	if (details)
 		put_addresses(o, v->last);
 	return o;

@@ -206,8 +206,11 @@ enum notice_kind {
 	NOTICE_NONE,
 	NOTICE_APART,       /* it and `others` do not reach each other */
 	NOTICE_NOT_COUNTED, /* its training is not in the mean, for a `reason` */
-	NOTICE_RESTS        /* it is in no roster before until_round, because of its line */
+	NOTICE_RESTS,       /* it is in no roster before until_round, because of its line */
+	NOTICE_STRUCK       /* the same, because of what audits found, for a `reason` */
 };
+/* STRUCK; numbers are those of enum core_strike_reason. */
+enum notice_struck { NOTICE_STRUCK_WITHHELD = 1, NOTICE_STRUCK_FALSE_AUDIT };
 enum notice_reason {
 	NOTICE_UNREACHED = 1, /* the others got nothing from it in `round` */
 	NOTICE_DIVERGED,      /* it holds other weights than the majority, and fetches theirs */
@@ -219,7 +222,7 @@ struct notice {
 	uint8_t reason;       /* NOT_COUNTED: enum notice_reason; else 0 */
 	bool left_out;        /* APART: rounds begin without it, if enough others are ready */
 	uint64_t round;       /* open round */
-	uint64_t until_round; /* APART: round that tries it again; RESTS: that it takes part in again */
+	uint64_t until_round; /* APART: round that tries it again; RESTS, STRUCK: that it takes part in again */
 	uint8_t n_others;     /* APART: 1..NOTICE_MAX_OTHERS, the lowest numbers; else 0 */
 	uint32_t others[NOTICE_MAX_OTHERS];
 	/* RESTS: bytes/s of its line in the slower direction, what one payload takes it, and the

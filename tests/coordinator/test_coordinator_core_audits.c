@@ -221,6 +221,17 @@ static void a_lying_auditor_is_named(void **state) {
 	conclude(b, &o, AUDIT_RIGHT, NET_NO_MEMBER, 0);
 	assert_true(rig_saw(&r, CORE_EVENT_FALSE_AUDIT, liar));
 	assert_false(rig_view(&r, owner).banned || rig_view(&r, liar).banned);
+	/* It is left out for a while, and rounds go on without it; no audit strikes it twice. */
+	assert_true(rig_view(&r, owner).reputation.strikes == 0 && rig_view(&r, owner).reputation.rounds == 1);
+	struct core_reputation got = rig_view(&r, liar).reputation;
+	assert_true(got.strikes == 1 && got.reason == CORE_STRIKE_FALSE_AUDIT && got.rounds == 0);
+	assert_true(got.struck_round == o.round && got.quarantined_until == rig_doc(&r)->round + 8);
+	rig_restart(&r);
+	rig_say_all(&r, MEMBERS, WORKER_TRAINING);
+	assert_int_equal(rig_view(&r, liar).reputation.strikes, 1);
+	rig_say_all(&r, MEMBERS, WORKER_READY);
+	assert_int_equal(rig_doc(&r)->n_members, MEMBERS - 1);
+	assert_int_equal(document_find(rig_doc(&r), liar), -1);
 }
 
 static void a_lie_takes_the_run_back(void **state) {
@@ -240,6 +251,30 @@ static void a_lie_takes_the_run_back(void **state) {
 	for (uint32_t m = 0; m < MEMBERS; m++)
 		for (int i = 0; m != owner && i < doc_of(m)->n_audits; i++)
 			assert_true(doc_of(m)->audits[i].round < o.round);
+}
+
+/* A newcomer weighs little, and all after its probation. */
+static void a_newcomers_weight_grows(void **state) {
+	(void)state;
+	rig_init(&r, 1);
+	r.cfg.final_round = 20;
+	r.cfg.probation = 3;
+	rig_start(&r);
+	rig_join(&r, 2);
+	static const uint32_t expected[] = {4, 8, 12, 16, 16};
+	for (uint32_t round = 0; round < 5; round++) {
+		rig_say_all(&r, 2, WORKER_TRAINING);
+		rig_say_all(&r, 2, WORKER_READY);
+		assert_int_equal(rig_doc(&r)->members[0].weight, expected[round]);
+		rig_say_all(&r, 2, WORKER_REDUCING);
+		rig_say_all(&r, 2, WORKER_VOTED);
+		if (round == 1)
+			rig_restart(&r);
+	}
+	rig_join_one(&r, 2);
+	rig_say_all(&r, 3, WORKER_TRAINING);
+	rig_say_all(&r, 3, WORKER_READY);
+	assert_true(rig_doc(&r)->members[0].weight == 16 && rig_doc(&r)->members[2].weight == 4);
 }
 
 static void another_is_asked_for_one_that_cannot(void **state) {
@@ -313,6 +348,7 @@ int main(void) {
 		cmocka_unit_test_teardown(two_that_find_different_things_do_not, close_rig),
 		cmocka_unit_test_teardown(a_lying_auditor_is_named, close_rig),
 		cmocka_unit_test_teardown(a_lie_takes_the_run_back, close_rig),
+		cmocka_unit_test_teardown(a_newcomers_weight_grows, close_rig),
 		cmocka_unit_test_teardown(another_is_asked_for_one_that_cannot, close_rig),
 		cmocka_unit_test_teardown(another_is_asked_for_one_that_says_nothing, close_rig),
 		cmocka_unit_test_teardown(two_name_one_that_withholds, close_rig),

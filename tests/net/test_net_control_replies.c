@@ -46,7 +46,10 @@ static void test_notices_that_are_not_known(void **state) {
 		enum rv_err want;
 	} cases[] = {{{.kind = NOTICE_NOT_COUNTED, .reason = NOTICE_WRONG_SIZE + 1}, RV_E_PROTOCOL},
 				 {{.kind = NOTICE_NOT_COUNTED}, RV_E_PROTOCOL},
-				 {{.kind = NOTICE_RESTS + 1}, RV_E_PROTOCOL},
+				 {{.kind = NOTICE_STRUCK + 1}, RV_E_PROTOCOL},
+				 {{.kind = NOTICE_STRUCK}, RV_E_PROTOCOL},
+				 {{.kind = NOTICE_STRUCK, .reason = NOTICE_STRUCK_FALSE_AUDIT + 1}, RV_E_PROTOCOL},
+				 {{.kind = NOTICE_STRUCK, .reason = NOTICE_STRUCK_WITHHELD, .until_round = 9}, RV_OK},
 				 {{.kind = NOTICE_RESTS, .reason = 1}, RV_E_PROTOCOL},
 				 {{.kind = NOTICE_APART, .n_others = 1, .rate = 1}, RV_E_INVALID},
 				 {{.kind = NOTICE_APART}, RV_E_INVALID},

@@ -28,12 +28,12 @@
 	"row-since-stays|weigh-rows-again|watch-as-an-owner|left-out-loses-steps|two-final-owners|keep-failed-rows|"       \
 	"forms-of-a-former-roster|forms-by-the-new-place|part-of-another-member|forget-the-form|"                          \
 	"forget-rows-at-a-restart|believe-a-vote|forget-what-is-given-back|read-again-after-a-restart|"                    \
-	"grant-before-it-is-durable"
+	"grant-before-it-is-durable|audit-by-the-owner|convict-by-one"
 
 struct sim_cli {
 	int64_t seeds, first_seed, seed, jobs, workers;
 	char faults[4096], bug[32], format[8], universe[256], save[256];
-	bool shrink, verbose, leases, liars;
+	bool shrink, verbose, leases, liars, audits;
 };
 
 #define FIELD(f) offsetof(struct sim_cli, f)
@@ -50,6 +50,8 @@ static const struct rv_option options[] = {
 	 "Members read what the coordinator leases to them: no position of the text twice.", "Many"},
 	{"liars", RV_OPT_BOOL, FIELD(liars), 0, "no", 0, 0, NULL,
 	 "Up to a third of the members lie, to the end: no honest one is named, and the run ends.", "Many"},
+	{"audits", RV_OPT_BOOL, FIELD(audits), 0, "no", 0, 0, NULL,
+	 "Members audit averages; in some universes an owner or an auditor lies, or one gives auditors nothing.", "Many"},
 	{"shrink", RV_OPT_BOOL, FIELD(shrink), 0, "yes", 0, 0, NULL,
 	 "A universe that fails is run again with ever fewer faults.", "Many"},
 	{"seed", RV_OPT_INT, FIELD(seed), 0, "-1", -1, 1e15, NULL, "Only this universe; -1: many.", "One"},
@@ -81,7 +83,8 @@ static bool has_bug(const struct sim_cli *o) {
 }
 
 static struct sim_choice choice_of(const struct sim_cli *o, uint64_t seed) {
-	return (struct sim_choice){.seed = seed, .workers = (int)o->workers, .leases = o->leases, .liars = o->liars};
+	return (struct sim_choice){
+		.seed = seed, .workers = (int)o->workers, .leases = o->leases, .liars = o->liars, .audits = o->audits};
 }
 
 /* ---- the list of faults ---- */
@@ -123,8 +126,11 @@ static enum rv_err check(const void *opts, const struct rv_args *args, struct rv
 	if (o->workers > 0 && o->workers <= SIM_ORDINARY)
 		return rv_fail(et, RV_E_RANGE, "workers = %d: must be 0 (by the seed), or %d to %d", (int)o->workers,
 					   SIM_ORDINARY + 1, (int)SIM_MAX_WORKERS);
-	if (o->leases && o->save[0] != '\0')
-		return rv_fail(et, RV_E_INVALID, "save = %s: a file does not say that a universe has leases", o->save);
+	if ((o->leases || o->audits) && o->save[0] != '\0')
+		return rv_fail(et, RV_E_INVALID, "save = %s: a file does not say that a universe has leases or audits",
+					   o->save);
+	if (o->liars && o->audits)
+		return rv_fail(et, RV_E_INVALID, "liars: not with --audits, whose adversaries are others");
 	if (o->liars && (o->save[0] != '\0' || o->workers > 0))
 		return rv_fail(et, RV_E_INVALID, "liars: not with --save or --workers");
 	if (o->workers > 0 && o->save[0] != '\0')
@@ -146,6 +152,8 @@ static void replay_text(const struct sim_cli *o, uint64_t seed, const struct sim
 		n += snprintf(out + n, cap - (size_t)n, " --leases");
 	if (o->liars)
 		n += snprintf(out + n, cap - (size_t)n, " --liars");
+	if (o->audits)
+		n += snprintf(out + n, cap - (size_t)n, " --audits");
 	n += snprintf(out + n, cap - (size_t)n, " --faults ");
 	for (int i = 0; i < plan->n && (size_t)n < cap; i++)
 		if (plan->chosen[i])
@@ -232,7 +240,8 @@ static void tell_stats(struct rv_events *events, const struct sim_stats *sum) {
 			rv_field_int("met_relayed", (int64_t)sum->met_relayed),
 			rv_field_int("met_punched", (int64_t)sum->met_punched),
 			rv_field_int("relayed_bytes", (int64_t)sum->relayed_bytes),
-			rv_field_int("rollbacks", (int64_t)sum->rollbacks), rv_field_int("standstills", (int64_t)sum->standstills),
+			rv_field_int("rollbacks", (int64_t)sum->rollbacks), rv_field_int("convicted", (int64_t)sum->convicted),
+			rv_field_int("standstills", (int64_t)sum->standstills),
 			rv_field_int("torn_writes", (int64_t)sum->torn_writes), rv_field_int("named", (int64_t)sum->named),
 			rv_field_int("resynced", (int64_t)sum->resynced), rv_field_int("faded", (int64_t)sum->faded)),
 		"%llu rounds committed, %llu of them in rows, %llu rows left out, %llu rosters of a later attempt, %llu logs "
@@ -348,6 +357,7 @@ static enum rv_err run_many(const struct sim_cli *o, struct rv_events *events, s
 							 .workers = (int)o->workers,
 							 .leases = o->leases,
 							 .liars = o->liars,
+							 .audits = o->audits,
 							 .processes = processes,
 							 .bug = has_bug(o) ? o->bug : NULL};
 	struct runner_result *r = sim_alloc(sizeof *r);

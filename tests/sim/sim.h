@@ -32,6 +32,7 @@
  * sim_reach.c        a worker's station: the platform around worker/reach/reach_core.h
  * sim_stream.c       what protects them: a key stated, and nothing encrypted
  * sim_peers.c        the mesh in a worker, and what travels on it: the platform around net/reduce
+ * sim_audits.c       what auditors of averages find, and who lies
  * sim_forms.c        how participants with slow lines send their contributions, and what that must be
  * sim_means.c        what encoding means lost: its owners' side, and what it must be
  * sim_fetch.c        state transfer between workers
@@ -104,6 +105,7 @@ struct sim_stats {
 	uint64_t commits_with_all;               /* whose roster has every worker */
 	uint64_t rosters_in_rows, commits_in_rows, rows_left_out;
 	uint64_t sequences;              /* read by commits, in runs with leases */
+	uint64_t convicted;              /* owners that lied */
 	uint64_t clipped;                /* chunks of committed contributions */
 	uint64_t sent_less;              /* of these, coarser ones and parts */
 	uint64_t named, resynced, faded; /* workers with a flipped bit */
@@ -141,6 +143,7 @@ struct sim {
 	struct sim_window windows[SIM_HOSTS][SIM_LUCKS];
 	int liar;          /* host; SIM_NOBODY: none */
 	int false_address; /* host that states addresses of others; SIM_NOBODY: none */
+	bool banished; /* the adversary of audits is */
 	int withholder, ghost, accuser, impostor, impersonated;
 	uint32_t lies[SIM_ORDINARY];    /* by host: the set of enum sim_lie that it states */
 	int64_t next_drip_us;           /* of a withholder that drips */

@@ -53,6 +53,10 @@ static void config_of(const struct sim *s, struct core_config *cfg) {
 								.suspect_gather_us = 300 * SIM_MS,
 								.round_tokens = s->opt.steps_per_round * SIM_TOKENS_PER_STEP,
 								.missed_tokens = missed_steps(s) * SIM_TOKENS_PER_STEP};
+	cfg->audit_chunks = s->opt.audit_chunks;
+	cfg->audit_window = s->opt.audit_window;
+	cfg->audit_rollback = s->opt.audit_rollback;
+	cfg->audit_secret = rv_hash_of(&s->opt.seed, sizeof s->opt.seed);
 	if (s->opt.leases) {
 		cfg->lease_round = (s->opt.steps_per_round + s->opt.overlap_steps) * SIM_SEQUENCES;
 		cfg->lease_tokens = SIM_TOKENS_PER_STEP / SIM_SEQUENCES;
@@ -193,7 +197,8 @@ static size_t make_document(struct sim *s, int host, uint32_t version) {
 	const int slot = core_find_key(core, key);
 	if (slot < 0 || !core_document_of(core, (uint32_t)slot, s->doc))
 		return 0;
-	s->coordinator.own = s->doc->n_rows > 1 || core_here(core) > NET_MAX_ROW || s->opt.leases;
+	s->coordinator.own =
+		s->doc->n_rows > 1 || core_here(core) > NET_MAX_ROW || s->opt.leases || s->opt.audit_chunks > 0;
 	return encode_document(s->doc, version, s->doc_bytes);
 }
 
@@ -304,6 +309,7 @@ static void hear_events(struct sim *s) {
 	struct core_event ev;
 	while (core_next_event(s->coordinator.core, &ev)) {
 		s->events[ev.type][event_host(s, ev.member)]++;
+		audits_event(s, &ev);
 		if (ev.type == CORE_EVENT_DIVERGED)
 			oracle_named(s, ev.member);
 		lies_judge(s, &ev);
@@ -317,6 +323,7 @@ static void hear_events(struct sim *s) {
 static void coordinator_turn(struct sim *s) {
 	struct sim_coordinator *c = &s->coordinator;
 	hear_events(s);
+	audits_watch(s);
 	write_next_record(s);
 	answer_joins(s);
 	answer_polls(s);
@@ -483,6 +490,8 @@ void coordinator_receive(struct sim *s, const struct packet *p) {
 	memcpy(&head, p->data, sizeof head);
 	const uint8_t *body = p->data + sizeof head;
 	size_t n = p->n - sizeof head;
+	if (audits_banished(s, p->src))
+		return;
 	if (s->coordinator.core == NULL) { /* connection refused */
 		if (!s->coordinator.dark)
 			hang_up_on(s, p->src, &head);

@@ -68,6 +68,8 @@ static void check_calm(struct sim *s, int host, int peer, const char *text) {
 }
 
 void oracle_link_down(struct sim *s, int host, int peer, enum rv_err why, const char *text) {
+	if (audits_banished(s, peer) || audits_banished(s, host))
+		return; /* its links end */
 	if (is_a_fault(s, why))
 		sim_fail(s, "w%d says that w%d broke a rule: %s", host, peer, text);
 	if (s->opt.calm)
@@ -84,7 +86,8 @@ static bool are_two_clients(const struct sim *s, const char *text) {
 }
 
 void oracle_trouble(struct sim *s, int host, enum rv_err why, const char *text) {
-	if (is_a_fault(s, why) && !are_two_clients(s, text))
+	const bool is_banned = s->banished && strstr(text, "banned") != NULL;
+	if (is_a_fault(s, why) && !is_banned && !are_two_clients(s, text))
 		sim_fail(s, "w%d refuses an honest peer: %s", host, text);
 }
 

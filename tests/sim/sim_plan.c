@@ -452,6 +452,8 @@ void sim_universe_of(const struct sim_choice *choice, struct sim_options *opt, s
 	if (choice->liars)
 		sim_options_with_liars(opt);
 	(large ? sim_plan_large : sim_plan_of)(opt, plan);
+	if (choice->audits)
+		audits_choose(opt);
 }
 
 /* ---- for people ---- */

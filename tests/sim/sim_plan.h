@@ -145,6 +145,9 @@ struct sim_plan {
 
 /* ---- options: all from the seed ---- */
 
+/* Who lies about averages (sim_audits.c). */
+enum sim_adversary { ADVERSARY_NONE, ADVERSARY_OWNER, ADVERSARY_AUDITOR, ADVERSARY_WITHHOLDER, SIM_ADVERSARIES };
+
 struct sim_options {
 	uint64_t seed;
 	int n_workers;
@@ -180,11 +183,18 @@ struct sim_options {
 	size_t chunk_elems;
 	bool leases; /* members read what is leased to them (--leases) */
 	bool liars;  /* up to a third of the members lie (--liars) */
+	/* Of a universe with --audits; else 0 and ADVERSARY_NONE. */
+	uint32_t audit_chunks, audit_window;
+	bool audit_rollback;
+	enum sim_adversary adversary;
+	int adversary_host;
 };
 
 /* sim_options.c */
 struct sim_options sim_options_plain(void); /* what a planted universe does not say */
 struct sim_options sim_options_of(uint64_t seed);
+/* sim_audits.c: makes it a universe with audits, and maybe an adversary. */
+void audits_choose(struct sim_options *o);
 /* sim_large.c */
 struct sim_options sim_options_large(uint64_t seed, int n_workers);
 void sim_plan_large(const struct sim_options *opt, struct sim_plan *out);
@@ -199,7 +209,7 @@ void sim_plan_of(const struct sim_options *opt, struct sim_plan *out); /* everyt
 struct sim_choice {
 	uint64_t seed;
 	int workers; /* 0: as many as the seed says */
-	bool leases, liars;
+	bool leases, liars, audits;
 };
 /* Both. */
 void sim_universe_of(const struct sim_choice *choice, struct sim_options *opt, struct sim_plan *plan);

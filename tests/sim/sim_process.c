@@ -30,6 +30,7 @@ static void clear(struct sim *s, struct sim_worker *w) {
 	w->told_wrong = 0;
 	w->told_attempt = 0;
 	w->strange = w->comebacks = 0;
+	audits_forget(w);
 	w->life_us = s->now_us;
 	w->timer_us = INT64_MAX;
 	w->store_thread = (struct store_thread){0};
@@ -38,6 +39,8 @@ static void clear(struct sim *s, struct sim_worker *w) {
 void worker_start(struct sim *s, int host) {
 	struct sim_worker *w = &s->workers[host];
 	RV_ASSERT(w->life == 0);
+	if (audits_banished(s, host))
+		return;
 	clear(s, w);
 	w->life = ++s->lives;
 	w->term = term_of(&w->disk);

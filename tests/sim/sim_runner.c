@@ -50,6 +50,7 @@ void sim_stats_add(struct sim_stats *sum, const struct sim_stats *one) {
 	sum->mean_residuals += one->mean_residuals;
 	sum->sequences += one->sequences;
 	sum->clipped += one->clipped;
+	sum->convicted += one->convicted;
 	sum->sent_less += one->sent_less;
 	sum->calls += one->calls;
 	sum->openings += one->openings;
@@ -96,7 +97,7 @@ static void run_lane(const struct runner_job *job, struct shared *sh, struct lan
 		struct sim_options opt;
 		struct sim_stats one;
 		const struct sim_choice choice = {
-			.seed = seed, .workers = job->workers, .leases = job->leases, .liars = job->liars};
+			.seed = seed, .workers = job->workers, .leases = job->leases, .liars = job->liars, .audits = job->audits};
 		sim_universe_of(&choice, &opt, &lane->plan);
 		atomic_store(&lane->seed, seed);
 		if (!sim_run(&opt, &lane->plan, false, &one, lane->why)) {

@@ -249,7 +249,7 @@ static bool has_finished(const struct sim *s, const struct sim_worker *w) {
 
 static bool all_finished(const struct sim *s) {
 	for (int h = 0; h < s->opt.n_workers; h++)
-		if (!(s->opt.liars && lies_at(s, h)) && !has_finished(s, &s->workers[h]))
+		if (!audits_banished(s, h) && !(s->opt.liars && lies_at(s, h)) && !has_finished(s, &s->workers[h]))
 			return false;
 	return s->coordinator.core != NULL;
 }
@@ -281,7 +281,7 @@ static void demand_the_end(struct sim *s, int64_t from_us) {
 		bool in_the_last = s->oracle.in_last[h];
 		const struct sim_worker *w = &s->workers[h];
 		uint64_t round = w->done ? w->done_round : w->global.round;
-		if (round != s->opt.rounds && !(s->opt.liars && lies_at(s, h)))
+		if (round != s->opt.rounds && !audits_banished(s, h) && !(s->opt.liars && lies_at(s, h)))
 			sim_fail(s, "w%d ended at round %llu", h, (unsigned long long)round);
 		if (s->opt.hasty && s->opt.calm && !in_the_last)
 			sim_fail(s, "w%d was there, and is not in the last round: it did not catch up", h);

@@ -50,6 +50,7 @@ static void send_report(void *ctx, struct report *rep) {
 	for (int i = 0, n = peers_list(w->mesh, members); i < n; i++)
 		if (!refuses(w, members[i]))
 			report_add_path(rep, members[i], (uint8_t)peers_path(w->mesh, members[i]));
+	audits_report(w->sim, w->host, rep);
 	if (w->host == s->accuser)
 		accuse_one(w, rep);
 	lies_report(w, rep);

@@ -83,6 +83,13 @@ struct sim_dials {
 	int n;
 };
 
+/* Audits that its document orders, and when it has their results. */
+struct sim_audits {
+	int n;
+	struct audit_order orders[NET_MAX_AUDITS];
+	int64_t due_us[NET_MAX_AUDITS];
+};
+
 struct sim_worker {
 	/* the machine */
 	struct sim_disk disk;
@@ -126,6 +133,7 @@ struct sim_worker {
 	struct replica replica;
 	struct participant participant;
 	struct committer committer; /* of the last encoding */
+	struct sim_audits audits;
 	struct mean_residual means;
 	struct sim_request requests[SIM_MAX_REQUESTS];
 	int n_requests;
@@ -277,5 +285,13 @@ void fetch_link_changed(struct sim *s, int host, int peer);
 bool fetch_next(struct sim_worker *w, uint32_t member, bool bulk, struct peers_message *out);
 void fetch_receive(struct sim *s, int host, int from, const struct frame_header *h, const uint8_t *body);
 int64_t fetch_deadline_us(struct sim_worker *w);
+
+/* sim_audits.c */
+void audits_follow(struct sim *s, int host, const struct document *d);
+void audits_report(struct sim *s, int host, struct report *rep);
+void audits_forget(struct sim_worker *w); /* its process has ended */
+void audits_event(struct sim *s, const struct core_event *ev);
+void audits_watch(struct sim *s); /* the coordinator runs */
+bool audits_banished(const struct sim *s, int host);
 
 #endif

@@ -47,6 +47,22 @@ static void log_rests(struct session *s, const struct notice *n) {
 			 n->until_round, (double)n->rate * 8e-6, n->needs_ms / 1e3, n->deadline_ms / 1e3);
 }
 
+static const char *struck(uint8_t reason) {
+	return reason == NOTICE_STRUCK_WITHHELD
+			   ? "auditors did not get from it what it contributed. Is its disk full, or was its directory changed?"
+			   : "it reported of another member's average the opposite of what others found. Test this machine's "
+				 "memory and disk";
+}
+
+static void log_struck(struct session *s, const struct notice *n) {
+	session_note_not_counted(s, struck(n->reason));
+	rv_event(s->events, RV_WARN, "quarantine",
+			 RV_FIELDS(rv_field_int("round", (int64_t)n->round), rv_field_int("reason", n->reason),
+					   rv_field_int("until_round", (int64_t)n->until_round)),
+			 "this worker is left out before round %" PRIu64 ", if enough others are there: %s", n->until_round,
+			 struck(n->reason));
+}
+
 static void log_not_counted(struct session *s, const struct notice *n) {
 	session_note_not_counted(s, not_counted(n->reason));
 	rv_event(s->events, RV_WARN, "not_counted",
@@ -62,11 +78,13 @@ void session_on_notice(void *ctx, const struct notice *n) {
 		log_rests(s, n);
 	else if (n->kind == NOTICE_NOT_COUNTED)
 		log_not_counted(s, n);
+	else if (n->kind == NOTICE_STRUCK)
+		log_struck(s, n);
 	else
 		rv_event(s->events, RV_INFO, "counted", RV_NO_FIELDS, "this worker takes part again: what it trains counts");
 	if (n->kind == NOTICE_RESTS)
 		session_note_not_counted(s, "its line is slower than the rounds: it rests for a few, and what it trains "
 									"counts in the next one with it");
-	else if (n->kind != NOTICE_NOT_COUNTED && !(n->kind == NOTICE_APART && n->left_out))
+	else if (n->kind != NOTICE_NOT_COUNTED && n->kind != NOTICE_STRUCK && !(n->kind == NOTICE_APART && n->left_out))
 		session_note_not_counted(s, NULL);
 }
