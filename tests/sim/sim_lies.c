@@ -92,6 +92,14 @@ void lies_report(const struct sim_worker *w, struct report *rep) {
 
 /* ---- what must not come of it ---- */
 
+/* Of two that are alone either can bring blame on the other (docs/security.md). */
+static bool third_has_joined(const struct sim *s) {
+	int n = 0;
+	for (int h = 0; h < s->opt.n_workers; h++)
+		n += s->oracle.member_of[h] != NET_NO_MEMBER;
+	return n > 2;
+}
+
 void lies_judge(struct sim *s, const struct core_event *ev) {
 	const int host = oracle_host_of(s, ev->member);
 	const bool honest = host != SIM_NOBODY && !lies_at(s, host);
@@ -106,7 +114,8 @@ void lies_judge(struct sim *s, const struct core_event *ev) {
 	case CORE_EVENT_DISAGREED:
 	case CORE_EVENT_WRONG_CHAIN:
 	case CORE_EVENT_LEASE:
-		if (honest && s->opt.liars)
+	case CORE_EVENT_LIED:
+		if (honest && s->opt.liars && (ev->type != CORE_EVENT_EXCLUDED || third_has_joined(s)))
 			sim_fail(s, "an honest member %u is named among liars (event %u)", ev->member, ev->type);
 		break;
 	case CORE_EVENT_SUSPECTED:
