@@ -26,10 +26,10 @@ static const struct rv_command commands[] = {
 	{.name = "status", .synopsis = "DIR", .help = "Shows the run's state.", .run = run},
 	{.run = NULL},
 };
-static const struct rv_program many = {"a-prog", "A program.", commands, NULL};
+static const struct rv_program many = {"a-prog", "A program.", commands, NULL, false};
 static const struct rv_command single[] = {{.synopsis = "LINK", .help = "", .options = demo_options, .run = run},
 										   {.run = NULL}};
-static const struct rv_program one = {"tool", "A tool.", single, NULL};
+static const struct rv_program one = {"tool", "A tool.", single, NULL, false};
 
 static void expect(const struct rv_program *p, const char *shell, const char *part) {
 	char *text = NULL;

@@ -28,10 +28,10 @@ static const struct rv_command commands[] = {
 	{.run = NULL},
 };
 static const struct rv_program many = {"a-prog", "a-prog does things: many. And more.", commands,
-									   "    a-prog serve 'x'"};
+									   "    a-prog serve 'x'", false};
 static const struct rv_command single[] = {{.synopsis = "LINK", .help = "Links.", .options = demo_options, .run = run},
 										   {.run = NULL}};
-static const struct rv_program one = {"tool", "Helps a lot.", single, NULL};
+static const struct rv_program one = {"tool", "Helps a lot.", single, NULL, false};
 
 static char *page_of(const struct rv_program *p) {
 	char *text = NULL;

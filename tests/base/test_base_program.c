@@ -74,7 +74,7 @@ static const struct rv_command commands[] = {
 	{.name = "status", .synopsis = "DIR", .args_min = 1, .args_max = 1, .help = "Shows.", .run = run_bare},
 	{.run = NULL},
 };
-static const struct rv_program many = {"prog", "A program.", commands, "    prog serve"};
+static const struct rv_program many = {"prog", "A program.", commands, "    prog serve", false};
 static const struct rv_command single[] = {
 	{.synopsis = "LINK",
 	 .recall = recall_demo,
@@ -86,7 +86,7 @@ static const struct rv_command single[] = {
 	 .run = run_demo},
 	{.run = NULL},
 };
-static const struct rv_program one = {"tool", "A tool.", single, NULL};
+static const struct rv_program one = {"tool", "A tool.", single, NULL, false};
 
 static const struct rv_command named_and_not[] = {
 	{.synopsis = "[LINK]",
@@ -98,7 +98,7 @@ static const struct rv_command named_and_not[] = {
 	{.name = "status", .synopsis = "DIR", .args_min = 1, .args_max = 1, .help = "Shows.", .run = run_bare},
 	{.run = NULL},
 };
-static const struct rv_program both = {"work", "A worker.", named_and_not, "    work a://b"};
+static const struct rv_program both = {"work", "A worker.", named_and_not, "    work a://b", false};
 
 struct outcome {
 	int status;
