@@ -263,9 +263,10 @@ struct backend_ops {
 	 * ->grad_scale as their arguments (asserted); in it the classifier does not write its `losses`,
 	 * which are kept on the device. The pass may be recorded and replayed instead of called (CUDA
 	 * graphs). micro_losses waits for all micro-batches since its last call and returns their
-	 * losses, *n of them, in order, in host memory that lasts until the next micro_step. */
+	 * losses, *n of them, in order, in host memory that lasts until the next micro_step; in the
+	 * same wait also *squares = sum_squares(x, x_n), unless `squares` is NULL. */
 	void (*micro_step)(struct backend *be, const struct micro_batch *batch, void (*pass)(void *ctx), void *ctx);
-	const float *(*micro_losses)(struct backend *be, size_t *n);
+	const float *(*micro_losses)(struct backend *be, size_t *n, const float *x, size_t x_n, double *squares);
 	/* Computes logits (N, V) = x wte^T, to host memory: for sampling and goldens. */
 	void (*logits)(struct backend *be, float *host_out, const act_t *x, const float *wte, int n, int c, int v);
 

@@ -215,13 +215,18 @@ static void add_losses(const struct replica *r, struct replica_part *p, double *
 }
 
 /* Adds the losses of a backend that did not wait, of all micro-batches of the step: as many as
- * requested unless a fault ended it early. */
-static void collect_losses(const struct replica *r, struct replica_part *p, uint64_t begin, uint64_t end) {
+ * requested unless a fault ended it early. Unless `squares` is NULL it becomes the gradient's sum of
+ * squares, in the same wait. */
+static void collect_losses(const struct replica *r, struct replica_part *p, uint64_t begin, uint64_t end,
+						   double *squares) {
 	size_t n, context = (size_t)r->cfg.context;
 	double of_shard = 0;
-	if (!p->be->ops->micro_losses)
+	if (!p->be->ops->micro_losses) {
+		if (squares)
+			*squares = p->be->ops->sum_squares(p->be, p->grad, r->n);
 		return;
-	const float *losses = p->be->ops->micro_losses(p->be, &n);
+	}
+	const float *losses = p->be->ops->micro_losses(p->be, &n, p->grad, r->n, squares);
 	if (p->err != RV_OK)
 		return;
 	RV_ASSERT(n == (size_t)(end - begin) * context);
@@ -252,7 +257,7 @@ static void go_through_motions(struct replica *r, struct replica_part *p) {
 	(void)run_batch(r, p, 0, 1, GRADIENT_WRITE, true);
 	size_t n;
 	if (p->be->ops->micro_losses)
-		(void)p->be->ops->micro_losses(p->be, &n);
+		(void)p->be->ops->micro_losses(p->be, &n, NULL, 0, NULL);
 }
 
 /* Adds FedProx's term to the part's slice. */
@@ -280,13 +285,12 @@ void replica_part_gradient(struct replica *r, int index, const struct replica_sh
 	uint64_t all = (uint64_t)s->n_shards * sequences_of_shard(r), k = (uint64_t)r->n_parts, i = (uint64_t)index;
 	p->loss = 0;
 	p->err = accumulate(r, p, s, all * i / k, all * (i + 1) / k, &p->text);
-	collect_losses(r, p, all * i / k, all * (i + 1) / k);
-	if (!p->comm) {
+	p->squares = 0;
+	if (!p->comm)
 		add_proximal(r, p);
-		p->squares = p->err == RV_OK ? p->be->ops->sum_squares(p->be, p->grad, r->n) : 0;
-		return;
-	}
-	exchange(r, p);
+	collect_losses(r, p, all * i / k, all * (i + 1) / k, p->comm || p->err != RV_OK ? NULL : &p->squares);
+	if (p->comm)
+		exchange(r, p);
 }
 
 /* ---- the update ---- */

@@ -10,7 +10,8 @@ TERA = 1e12
 GRAPH_GAP_US = 1.0
 KERNELS_PER_BLOCK, KERNELS_BESIDE = 33, 20
 LOGITS_BYTES = 256 << 20      # of a chunk of the classifier
-CLASSIFIER_NS = 0.0028        # a logit, bound by instructions
+TILE_ROWS = 256               # of which it is a multiple
+CLASSIFIER_NS = 0.0028 * 224 / 401  # a logit, bound by instructions: 224 for 8 logits; 401 took 0.0028 ns
 PARTIAL_ROWS = 1024           # of the norms' backward
 NEAR_PEAK, BIAS_SHARE = 0.95, 0.75  # of the memory's speed: long streams; bias gradients
 NORM_SHARE = 0.88             # norms forward
@@ -41,6 +42,9 @@ MACHINES = [
         ("124M", 64): Rates((620, 500, 560, 620, 520, 580), (300, 250), 0.62, 10, 1.8),
         ("1558M", 32): Rates((650, 620, 630, 660, 620, 640), (340, 290), 0.70, 10, 1.2),
     }),
+    Machine("4090", 165, 0.94e12, {
+        ("124M", 16): Rates((146, 146, 146, 146, 139, 136), (103, 77), 0.68, 4, 1.0),
+    }),
     Machine("H100", 989, 2.95e12, {
         ("124M", 16): Rates(SMALL, (280, 230), 0.70, 11, 0.9),
         ("1558M", 8): Rates(LARGE, (330, 280), 0.75, 11, 0.7),
@@ -48,35 +52,34 @@ MACHINES = [
 ]
 
 
-def _block_products(model, n, r):
+def _block_products(model, n, r, speed):
     """A block has 3 + 1 + 4 + 4 products of n x C x C: qkv, projection, fc and the MLP's projection."""
     unit = 2 * n * model.channels**2 * model.layers
     return [("products of the blocks: forward", unit * (3 / r.qkv + 1 / r.square + 4 / r.gelu + 4 / r.deep)),
             ("products of the blocks: dX", unit * (3 / r.deep + 1 / r.square + 4 / r.deep + 4 / r.gelu)),
-            ("products of the blocks: dW", unit * 12 / r.weights)]
+            # The rates are those of products that add to dW; it is written, and not read.
+            ("products of the blocks: dW", unit * 12 / r.weights - 48 * model.channels**2 * model.layers / speed)]
 
 
 def _head(model, n, r, speed):
-    """Three products, in chunks of rows whose last is small (6 %); each chunk reads and writes dW once more."""
+    """Three products, in equal chunks of whole tiles; the first writes dW, each other reads and writes it once more."""
     padded = -(-model.vocab // 128) * 128
-    chunks = -(-n // (LOGITS_BYTES // (2 * padded)))
+    chunks = -(-n // (LOGITS_BYTES // (2 * padded) // TILE_ROWS * TILE_ROWS))
     products = 2 * n * model.vocab * model.channels * (1 / r.qkv + 2 / r.head)
-    return [("head: three products", 1.06 * products),
-            ("head: dW once more for each chunk", chunks * 8 * model.vocab * model.channels / speed),
+    return [("head: three products", products),
+            ("head: dW once more for each chunk", (8 * chunks - 4) * model.vocab * model.channels / speed),
             ("classifier kernel", n * model.vocab * max(4 / speed, CLASSIFIER_NS * 1e-9))]
 
 
-def _attention(model, batch, r, speed):
-    """The causal half of 2 products forward, 5 backward; cuDNN's sum of dQ is cleared first."""
+def _attention(model, batch, r):
+    """The causal half of 2 products forward, 5 backward. (cuDNN before 9.6 also needs its sum of dQ cleared.)"""
     forward = 2 * batch * model.context**2 * model.channels * model.layers
-    cleared = 4 * batch * model.context * model.channels * model.layers
-    return [("attention forward", forward / r.forward),
-            ("attention backward", 2.5 * forward / r.backward + cleared / speed)]
+    return [("attention forward", forward / r.forward), ("attention backward", 2.5 * forward / r.backward)]
 
 
 def _norms(model, n, r, speed):
     norms, c = 2 * model.layers + 1, model.channels
-    partial = PARTIAL_ROWS * 2 * c * 8 / speed + 2 * r.reduce_s
+    partial = PARTIAL_ROWS * 2 * c * 8 / speed + r.reduce_s
     biases = 9 * c * 2 * n * model.layers / (BIAS_SHARE * speed) + 4 * model.layers * 4e-6
     return [("norms forward", norms * n * c * 8 / (NORM_SHARE * speed)),
             ("norms backward", norms * n * c * 8 / (r.norm_backward * speed)),
@@ -86,7 +89,8 @@ def _norms(model, n, r, speed):
 
 def _update(model, r, speed):
     p = model.parameters()
-    return [("AdamW", 30 * p / (NEAR_PEAK * speed)), ("clearing gradients", 4 * p / speed),
+    sums = model.context * model.channels + 13 * model.channels * model.layers  # what is added to, not written
+    return [("AdamW", 30 * p / (NEAR_PEAK * speed)), ("clearing gradients", 4 * sums / speed),
             ("norm of the gradient", 4 * p / (NEAR_PEAK * speed)), ("idle between steps", r.idle_ms * 1e-3)]
 
 
@@ -94,7 +98,7 @@ def rows(machine, model, batch):
     """Returns [(what, ms)] of one step."""
     r, speed, n = machine.rates[(model.name, batch)], machine.bytes_per_s, batch * model.context
     gaps = (KERNELS_PER_BLOCK * model.layers + KERNELS_BESIDE) * GRAPH_GAP_US * 1e-6
-    found = _block_products(model, n, r) + _head(model, n, r, speed) + _attention(model, batch, r, speed)
+    found = _block_products(model, n, r, speed) + _head(model, n, r, speed) + _attention(model, batch, r)
     found += _norms(model, n, r, speed) + [("gaps between kernels", gaps)] + _update(model, r, speed)
     return [(what, s * 1e3) for what, s in found]
 

@@ -118,17 +118,30 @@ static void keep_losses(struct cuda_backend *cu, size_t n) {
 	m->n_losses += n;
 }
 
-const float *cuda_micro_losses(struct backend *be, size_t *n) {
+static size_t fetched_bytes(size_t losses) {
+	return sizeof(double) + losses * sizeof(float);
+}
+
+const float *cuda_micro_losses(struct backend *be, size_t *n, const float *x, size_t x_n, double *squares) {
 	struct cuda_backend *cu = cuda_of(be);
 	struct cuda_micro *m = &cu->micro;
 	void *fetched = m->fetched;
 	*n = m->n_losses;
 	m->n_losses = 0;
-	grow_pinned(&fetched, &m->fetched_bytes, *n * sizeof(float));
+	grow_pinned(&fetched, &m->fetched_bytes, fetched_bytes(*n));
 	m->fetched = fetched;
-	if (*n)
-		cuda_fetch(cu, m->fetched, m->losses.p, *n * sizeof(float));
-	return m->fetched;
+	double *sum = fetched;
+	float *losses = (float *)(void *)(sum + 1);
+	if (squares)
+		cuda_check_enqueued(
+			cu->stream,
+			cudaMemcpyAsync(sum, cuda_enqueue_squares(cu, x, x_n), sizeof *sum, cudaMemcpyDeviceToHost, cu->stream),
+			"copy from device");
+	if (*n || squares)
+		cuda_fetch(cu, losses, m->losses.p, *n * sizeof(float));
+	if (squares)
+		*squares = *sum;
+	return losses;
 }
 
 /* ---- memory ---- */
@@ -142,7 +155,7 @@ size_t cuda_micro_bytes(size_t n, size_t losses) {
 }
 
 size_t cuda_micro_pinned_bytes(size_t n, size_t losses) {
-	return CUDA_INPUTS * input_bytes(n) + losses * sizeof(float);
+	return CUDA_INPUTS * input_bytes(n) + fetched_bytes(losses);
 }
 
 static bool reserve_input(struct cuda_backend *cu, struct cuda_input *in, size_t bytes) {
@@ -156,7 +169,7 @@ bool cuda_micro_reserve(struct cuda_backend *cu, size_t n, size_t losses) {
 	struct cuda_micro *m = &cu->micro;
 	void *fetched = m->fetched;
 	RV_ASSERT(m->n_losses == 0 && !m->batch);
-	bool ok = cuda_try_grow_pinned(&fetched, &m->fetched_bytes, losses * sizeof(float));
+	bool ok = cuda_try_grow_pinned(&fetched, &m->fetched_bytes, fetched_bytes(losses));
 	m->fetched = fetched;
 	for (int i = 0; ok && i < CUDA_INPUTS; i++)
 		ok = reserve_input(cu, &m->inputs[i], input_bytes(n));

@@ -68,7 +68,7 @@ struct cuda_micro {
 	struct cuda_buffer now;    /* input and losses of kernels: struct cuda_micro_parts */
 	struct cuda_buffer losses; /* of all micro-batches since micro_losses */
 	size_t n_losses;
-	float *fetched; /* pinned */
+	float *fetched; /* pinned: room for a double, then losses */
 	size_t fetched_bytes;
 	bool wants_graphs;
 	const char *unfit; /* why the current capture cannot become a graph; NULL: it can */

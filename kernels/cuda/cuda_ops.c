@@ -192,10 +192,15 @@ void cuda_product(struct backend *be, float *c, const float *a, const float *b, 
 	cuda_weights_changed(cu, c, (size_t)s.m * s.n * sizeof(float));
 }
 
+const double *cuda_enqueue_squares(struct cuda_backend *cu, const float *x, size_t n) {
+	double *partial = cuda_scratch(cu, SCRATCH_PARTIALS, (SUM_SQUARES_PARTIALS + 1) * sizeof(double));
+	launch_sum_squares(cu->stream, partial + SUM_SQUARES_PARTIALS, partial, x, n);
+	return partial + SUM_SQUARES_PARTIALS;
+}
+
 double cuda_sum_squares(struct backend *be, const float *x, size_t n) {
 	struct cuda_backend *cu = cuda_of(be);
-	double *partial = cuda_scratch(cu, SCRATCH_PARTIALS, (SUM_SQUARES_PARTIALS + 1) * sizeof(double)), sum;
-	launch_sum_squares(cu->stream, partial + SUM_SQUARES_PARTIALS, partial, x, n);
-	cuda_fetch(cu, &sum, partial + SUM_SQUARES_PARTIALS, sizeof sum);
+	double sum;
+	cuda_fetch(cu, &sum, cuda_enqueue_squares(cu, x, n), sizeof sum);
 	return sum;
 }
