@@ -25,11 +25,11 @@ void attention_own(cudaStream_t stream, enum dtype act, const struct attention_c
 		if (mma)
 			launch_attention_backward_mma(stream, c->dqkv, c->dout, c->qkv, c->lse, delta, c->shape);
 		else
-			launch_attention_backward_simple(stream, act, c->dqkv, c->dout, c->qkv, c->lse, delta, c->shape);
+			launch_attention_backward_tiled(stream, act, c->dqkv, c->dout, c->qkv, c->lse, delta, c->shape);
 	} else if (mma)
 		launch_attention_forward_mma(stream, c->out, c->lse, c->qkv, c->shape);
 	else
-		launch_attention_forward_simple(stream, act, c->out, c->lse, c->qkv, c->shape);
+		launch_attention_forward_tiled(stream, act, c->out, c->lse, c->qkv, c->shape);
 }
 
 /* Returns true if cuDNN computed the call. Its first results are compared with ours. */

@@ -45,12 +45,8 @@ struct cuda_backend {
 	struct cuda_buffer scratch[SCRATCH_N];
 	struct cuda_stage stages[CUDA_STAGES];
 	int next_stage;
-	struct cuda_outer outer; /* cuda_outer.c */
-	struct cuda_micro micro; /* cuda_ops.c */
-	/* Enqueues the sum of squares of x (n). Returns where it will be, on the device. */
-	const double *cuda_enqueue_squares(struct cuda_backend *cu, const float *x, size_t n);
-
-	/* cuda_micro.c */
+	struct cuda_outer outer;   /* cuda_outer.c */
+	struct cuda_micro micro;   /* cuda_micro.c */
 	struct sdpa *sdpa;         /* attention by cuDNN; NULL: by our own kernels */
 	size_t logits_chunk_bytes; /* limit of the logits that exist at a time */
 };
@@ -124,6 +120,10 @@ size_t cuda_spans_bytes(int n_spans);
 /* cuda_reserve.c */
 void cuda_step_memory(enum dtype act, const struct step_bounds *s, struct step_memory *out);
 enum rv_err cuda_reserve(struct backend *be, const struct step_bounds *s, struct rv_errtext *et);
+
+/* cuda_ops.c */
+/* Enqueues the sum of squares of x (n). Returns where it will be, on the device. */
+const double *cuda_enqueue_squares(struct cuda_backend *cu, const float *x, size_t n);
 
 /* cuda_micro.c */
 void cuda_micro_step(struct backend *be, const struct micro_batch *batch, void (*pass)(void *ctx), void *ctx);

@@ -78,12 +78,14 @@ void launch_swiglu_backward(cudaStream_t stream, enum dtype act, act_t *dgate_up
 /* Writes out[i] = bf16(in[i]). */
 void launch_to_bf16(cudaStream_t stream, void *out, const float *in, size_t n);
 
-/* attention_simple.cu: any head_dim up to ATTENTION_HEAD_DIM_MAX, both types, fp32 arithmetic. */
+/* attention_tiled.cu: any head_dim up to ATTENTION_HEAD_DIM_MAX, both types, fp32 arithmetic. */
 enum { ATTENTION_HEAD_DIM_MAX = 256 };
-void launch_attention_forward_simple(cudaStream_t stream, enum dtype act, act_t *out, float *lse, const act_t *qkv,
-									 struct attention_shape s);
-void launch_attention_backward_simple(cudaStream_t stream, enum dtype act, act_t *dqkv, const act_t *dout,
-									  const act_t *qkv, const float *lse, const float *delta, struct attention_shape s);
+void launch_attention_forward_tiled(cudaStream_t stream, enum dtype act, act_t *out, float *lse, const act_t *qkv,
+									struct attention_shape s);
+void launch_attention_backward_tiled(cudaStream_t stream, enum dtype act, act_t *dqkv, const act_t *dout,
+									 const act_t *qkv, const float *lse, const float *delta, struct attention_shape s);
+
+/* attention_cached.cu */
 /* Writes delta (B, heads, T) = the sum over a head's channels of dout * out. */
 void launch_attention_delta(cudaStream_t stream, enum dtype act, float *delta, const act_t *dout, const act_t *out,
 							struct attention_shape s);

