@@ -215,8 +215,8 @@ static void add_losses(const struct replica *r, struct replica_part *p, double *
 }
 
 /* Adds the losses of a backend that did not wait, of all micro-batches of the step: as many as
- * requested unless a fault ended it early. Unless `squares` is NULL it becomes the gradient's sum of
- * squares, in the same wait. */
+ * requested unless a fault ended it early. Unless `squares` is NULL it becomes the gradient's sum
+ * of squares, in the same wait. */
 static void collect_losses(const struct replica *r, struct replica_part *p, uint64_t begin, uint64_t end,
 						   double *squares) {
 	size_t n, context = (size_t)r->cfg.context;
