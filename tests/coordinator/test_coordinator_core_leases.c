@@ -366,19 +366,37 @@ static void impossible_records_are_refused(void **state) {
 	rig_release(&w.r);
 }
 
-/* Members come, train, die, return and leave; rounds go on with those that are there. */
+/* Bans a member other than the first two, or lifts its ban. */
+static void ban_or_unban(struct reader *w, struct rv_rng *rng, uint64_t *banned) {
+	struct rv_errtext et = {0};
+	const uint32_t who = 2 + (uint32_t)rv_rng_below(rng, MEMBERS - 2);
+	const bool ban = !(*banned >> who & 1);
+	if (ban)
+		rig_say(&w->r, who, WORKER_SYNCING); /* it is not away: that would be refused */
+	assert_int_equal(core_ban(w->r.core, w->r.now_us, who, ban, &et), RV_OK);
+	*banned ^= UINT64_C(1) << who;
+	rig_pump(&w->r);
+	if (ban)
+		assert_int_equal(held(w, who), 0);
+}
+
+/* Members come, train, die, return, leave and are banned for a while; rounds go on with those that
+ * are there. */
 static void whatever_members_do_a_position_is_read_once(void **state) {
 	(void)state;
 	static struct reader w;
 	for (uint64_t seed = 1; seed <= 4; seed++) {
 		struct rv_rng rng = {.seed = seed};
+		uint64_t banned = 0;
 		open_run(&w, 2, MEMBERS);
 		for (int k = 0; k < 40; k++) {
-			const uint64_t members = 3 | rv_rng_u64(&rng);
+			if (rv_rng_below(&rng, 4) == 0)
+				ban_or_unban(&w, &rng, &banned);
+			const uint64_t members = (3 | rv_rng_u64(&rng)) & ~banned;
 			for (uint32_t i = 2; i < MEMBERS; i++)
 				if (members >> i & 1)
 					rig_say(&w.r, i, WORKER_SYNCING);
-				else if (rv_rng_below(&rng, 6) == 0)
+				else if (!(banned >> i & 1) && rv_rng_below(&rng, 6) == 0)
 					rig_say(&w.r, i, WORKER_LEAVING);
 			rig_wait(&w.r, (int64_t)rv_rng_below(&rng, 5) * RIG_S);
 			round_of(&w, members & 63, rv_rng_below(&rng, 3), 1 + (uint32_t)rv_rng_below(&rng, ROUND));

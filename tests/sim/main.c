@@ -28,7 +28,8 @@
 	"row-since-stays|weigh-rows-again|watch-as-an-owner|left-out-loses-steps|two-final-owners|keep-failed-rows|"       \
 	"forms-of-a-former-roster|forms-by-the-new-place|part-of-another-member|forget-the-form|"                          \
 	"forget-rows-at-a-restart|believe-a-vote|forget-what-is-given-back|read-again-after-a-restart|"                    \
-	"grant-before-it-is-durable|audit-by-the-owner|convict-by-one"
+	"grant-before-it-is-durable|audit-by-the-owner|convict-by-one|beyond-the-quota|believe-a-suspect|"                 \
+	"forget-what-is-read|believe-a-failed-write|name-who-was-right"
 
 struct sim_cli {
 	int64_t seeds, first_seed, seed, jobs, workers;
@@ -126,9 +127,8 @@ static enum rv_err check(const void *opts, const struct rv_args *args, struct rv
 	if (o->workers > 0 && o->workers <= SIM_ORDINARY)
 		return rv_fail(et, RV_E_RANGE, "workers = %d: must be 0 (by the seed), or %d to %d", (int)o->workers,
 					   SIM_ORDINARY + 1, (int)SIM_MAX_WORKERS);
-	if ((o->leases || o->audits) && o->save[0] != '\0')
-		return rv_fail(et, RV_E_INVALID, "save = %s: a file does not say that a universe has leases or audits",
-					   o->save);
+	if (o->audits && o->save[0] != '\0')
+		return rv_fail(et, RV_E_INVALID, "save = %s: a file does not say that a universe has audits", o->save);
 	if (o->liars && o->audits)
 		return rv_fail(et, RV_E_INVALID, "liars: not with --audits, whose adversaries are others");
 	if (o->liars && (o->save[0] != '\0' || o->workers > 0))
@@ -264,6 +264,18 @@ static void tell_stats(struct rv_events *events, const struct sim_stats *sum) {
 				 RV_FIELDS(rv_field_int("times", (int64_t)sum->wrongly_suspected)),
 				 "honest members were left out for an attempt %llu times, by the word of a liar",
 				 (unsigned long long)sum->wrongly_suspected);
+	if (sum->sequences > 0)
+		rv_event(events, RV_INFO, "text",
+				 RV_FIELDS(rv_field_int("sequences", (int64_t)sum->sequences),
+						   rv_field_int("shards", (int64_t)sum->text_shards),
+						   rv_field_int("ranges_of_members", (int64_t)sum->text_of_members),
+						   rv_field_int("lies", (int64_t)sum->text_lies),
+						   rv_field_int("waits", (int64_t)sum->text_waits)),
+				 "%llu sequences read by commits; %llu shards of text fetched, %llu ranges from members, %llu lies "
+				 "named, training waited %llu times",
+				 (unsigned long long)sum->sequences, (unsigned long long)sum->text_shards,
+				 (unsigned long long)sum->text_of_members, (unsigned long long)sum->text_lies,
+				 (unsigned long long)sum->text_waits);
 	rv_event(events, RV_INFO, "time",
 			 RV_FIELDS(rv_field_double("virtual_hours", (double)sum->virtual_us / 3600 / SIM_S),
 					   rv_field_int("events", (int64_t)sum->events),

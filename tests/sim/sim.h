@@ -36,6 +36,7 @@
  * sim_forms.c        how participants with slow lines send their contributions, and what that must be
  * sim_means.c        what encoding means lost: its owners' side, and what it must be
  * sim_fetch.c        state transfer between workers
+ * sim_text*.c        the text of runs with leases, fetched while workers train
  * sim_oracle*.c      what must hold at every step
  * sim_rosters.c      rosters, rows and columns as records and documents state them
  * sim_faults.c       carries the plan out, and heals
@@ -106,6 +107,9 @@ struct sim_stats {
 	uint64_t rosters_in_rows, commits_in_rows, rows_left_out;
 	uint64_t sequences;              /* read by commits, in runs with leases */
 	uint64_t convicted;              /* owners that lied */
+	uint64_t text_shards, text_lies; /* fetched; sources named as liars */
+	uint64_t text_waits;             /* times that training waited */
+	uint64_t text_of_members;        /* ranges */
 	uint64_t clipped;                /* chunks of committed contributions */
 	uint64_t sent_less;              /* of these, coarser ones and parts */
 	uint64_t named, resynced, faded; /* workers with a flipped bit */

@@ -131,6 +131,7 @@ static bool wipe(struct sim *s, const struct sim_fault *f) {
 		return false;
 	crash(s, f->host, true, f->lasts_us);
 	disk_wipe(&s->workers[f->host].disk);
+	corpus_store_wipe(&s->workers[f->host]);
 	sim_say(s, f->host, "its disk is wiped");
 	return true;
 }
@@ -139,6 +140,7 @@ static bool rot(struct sim *s, const struct sim_fault *f) {
 	bool may = f->reckless || oracle_others_hold_the_run(s, f->host);
 	if (!may || !disk_rot(&s->workers[f->host].disk, (uint32_t)f->amount))
 		return false;
+	corpus_store_rot(&s->workers[f->host], (uint32_t)f->amount);
 	if (f->reckless && (int)f->amount % 2 == 0) /* else it may hold in memory what nobody can fetch any more */
 		crash(s, f->host, true, f->lasts_us);
 	sim_say(s, f->host, "a file on its disk is damaged");

@@ -67,6 +67,7 @@ static const struct field options[] = {
 	OPTION(relay, FIELD_INT),
 	OPTION(capped, FIELD_DOUBLE),
 	OPTION(chunk_elems, FIELD_U64),
+	OPTION(leases, FIELD_BOOL),
 };
 enum { N_OPTIONS = sizeof options / sizeof options[0] };
 

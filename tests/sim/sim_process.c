@@ -99,6 +99,7 @@ void worker_open(struct sim *s, int host, uint32_t member) {
 								  .found = &w->found};
 	start.has_part = recovery_find_part(&w->disk, &start.part_round);
 	fetch_open(s, host);
+	corpus_open(s, host);
 	w->session = session_core_init(w->session_memory, &cfg, &ops, &start, s->now_us);
 	w->core = session_core_round(w->session);
 	w->found.reduced = NULL; /* the session has it */
@@ -127,6 +128,7 @@ void worker_crash(struct sim *s, int host, bool silent) {
 		coordinator_hang_up(s, host);
 	disk_crash(s, host, silent);
 	fetch_end(w);
+	corpus_end(s, host, silent);
 	store_end(s, host);
 	trainer_unload(w);
 	end_session(w);
@@ -227,6 +229,7 @@ void worker_release(struct sim_worker *w) {
 	if (w->sim == NULL)
 		return; /* the universe has ended before it started */
 	end_session(w);
+	corpus_release(w);
 	fetch_end(w);
 	store_end(w->sim, w->host);
 	trainer_unload(w);

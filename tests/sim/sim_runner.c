@@ -49,6 +49,10 @@ void sim_stats_add(struct sim_stats *sum, const struct sim_stats *one) {
 	sum->residuals += one->residuals;
 	sum->mean_residuals += one->mean_residuals;
 	sum->sequences += one->sequences;
+	sum->text_shards += one->text_shards;
+	sum->text_lies += one->text_lies;
+	sum->text_waits += one->text_waits;
+	sum->text_of_members += one->text_of_members;
 	sum->clipped += one->clipped;
 	sum->convicted += one->convicted;
 	sum->sent_less += one->sent_less;

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { TEXT_TICK_US = 100 * SIM_MS }; /* a reader looks again for what it waits for */
+
 /* ---- requests ---- */
 
 typedef void answer(struct sim *s, int host, const struct sim_request *rq);
@@ -47,8 +49,10 @@ static void begin_train(struct sim *s, int host, const struct sim_request *rq) {
 				 (unsigned long long)rq->asked.from, (unsigned long long)p->steps_done, (unsigned long long)p->ahead);
 	if (s->failed)
 		return;
-	if (rq->asked.has_leases)
+	if (rq->asked.has_leases) {
 		participant_read(&w->participant, &rq->asked.reading);
+		corpus_wants(s, host, &rq->asked.reading);
+	}
 	w->read_out = false;
 	participant_begin(&w->participant, &w->global, rq->asked.round);
 	w->steps_left = rq->asked.steps;
@@ -191,6 +195,10 @@ static void step_ends(struct sim *s, int host, void *arg) {
 	const struct sim_request *rq = &w->requests[0];
 	if (host == s->ghost || w->paused) {
 		work_until(s, host, s->now_us + s->opt.step_us, step_ends);
+		return;
+	}
+	if (!corpus_reads_step(s, host)) {
+		work_until(s, host, s->now_us + TEXT_TICK_US, step_ends);
 		return;
 	}
 	w->read_out = !training_step(s, host, rq->asked.round);

@@ -10,6 +10,7 @@
 #include "tests/sim/sim_disk.h"
 #include "tests/sim/sim_net.h"
 #include "tests/sim/sim_plan.h"
+#include "tests/sim/sim_text.h"
 #include "train/participant/participant.h"
 #include "worker/join/control_client.h"
 #include "worker/mesh/house.h"
@@ -93,9 +94,10 @@ struct sim_audits {
 struct sim_worker {
 	/* the machine */
 	struct sim_disk disk;
-	double speed; /* of training */
-	bool dark;    /* power cut: nothing answers */
-	bool paused;  /* by its owner */
+	double speed;          /* of training */
+	bool dark;             /* power cut: nothing answers */
+	bool paused;           /* by its owner */
+	struct sim_text *text; /* in runs with leases; NULL: none yet */
 	/* Bits flipped. Its theta or v is not the run's; since the state of which round; and the rounds
 	 * (as bits) of which this process has told its core such a full hash. */
 	bool flipped;

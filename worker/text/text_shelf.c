@@ -159,7 +159,7 @@ enum text_shelf_answer text_shelf_take(struct text_shelf *s, uint64_t shard, uin
 	}
 	const bool fits = make_room(s, bytes, need);
 	const bool is_in = fits && insert(s, shard, bytes, need);
-	if (!is_in && e && !RV_BUG("forget-a-part")) /* its files are still here */
+	if (!is_in && e) /* its files are still here */
 		(void)insert(s, shard, before.bytes, before.need);
 	check_invariants(s);
 	return is_in ? TEXT_SHELF_TAKEN : fits ? TEXT_SHELF_NO_MEMORY : TEXT_SHELF_FULL;
