@@ -3,9 +3,9 @@
  * In an attempt an owner makes the mean of each of its chunks once, and so has one list of their
  * leaves (merkle_leaf: a chunk's number and bytes), in ascending order. A *seal* is its signature
  * over the root of that list, and over what the list is: the attempt with its roster, and whether
- * the means are those of a row or of a column. A receiver takes no mean for which it has no seal. Two
- * seals over one scope with different roots prove an *equivocation*: an honest owner never makes
- * them, whatever others send, for the roster names the process that contributes. */
+ * the means are those of a row or of a column. A receiver takes no mean for which it has no seal.
+ * Two seals over one scope with different roots prove an *equivocation*: an honest owner never
+ * makes them, whatever others send, for the roster names the process that contributes. */
 #ifndef RV_NET_SEAL_H
 #define RV_NET_SEAL_H
 

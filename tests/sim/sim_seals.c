@@ -1,5 +1,5 @@
-/* sim_seals.c: signatures of means, without the cost of Ed25519: a hash that names the key. Nobody in
- * the simulator makes one of another's key, but by plan (sim_liars.c). */
+/* sim_seals.c: signatures of means, without the cost of Ed25519: a hash that names the key. Nobody
+ * in the simulator makes one of another's key, but by plan (sim_liars.c). */
 #include "tests/sim/sim.h"
 
 #include "base/assert.h"
