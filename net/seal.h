@@ -33,6 +33,14 @@ struct seal {
 };
 enum { SEAL_BYTES = RV_HASH_BYTES + NET_SIG_BYTES };
 
+/* A seal as its receiver holds it. */
+struct owner_seal {
+	uint32_t member; /* that has signed */
+	uint8_t kind;    /* as seal_scope */
+	uint32_t first;
+	struct seal seal;
+};
+
 /* Sign and check: Ed25519 over "rivulet means" NUL | run id | roster | term u64 | round u64 |
  * attempt u32 | kind u8 | first u32 | root. */
 void seal_sign(const struct identity *owner, const struct seal_scope *scope, const struct rv_hash *root,

@@ -35,6 +35,13 @@ static void lay_out(struct core *c, const struct core_config *cfg) {
 	c->roster_words = (int)CORE_WORDS_OF(cfg->max_roster);
 }
 
+uint32_t core_most_chunks(const struct core_config *cfg) {
+	uint32_t most = 0;
+	for (uint32_t i = 0; i < cfg->fragments || i == 0; i++)
+		most = cfg->n_chunks[i] > most ? cfg->n_chunks[i] : most;
+	return most;
+}
+
 struct rv_hash core_token_hash(const uint8_t run_id[NET_RUN_ID_BYTES], const uint8_t token[NET_TOKEN_BYTES]) {
 	struct rv_hasher h = rv_hasher_of("rivulet token");
 	rv_hash_update(&h, run_id, NET_RUN_ID_BYTES);
@@ -435,6 +442,7 @@ int64_t core_deadline_us(const struct core *c) {
 	at = earlier(c, at, core_arrival_deadline_us(c), 0);
 	at = earlier(c, at, c->roster.n == 0 ? core_reopened_until_us(c) : core_overdue_at_us(c), 0);
 	at = earlier(c, at, core_majority_waits_until_us(c), 0);
+	at = earlier(c, at, c->dispute.open ? c->dispute.until_us : INT64_MAX, 0);
 	at = earlier(c, at, c->not_held_since_us, c->cfg.liveness_us);
 	at = earlier(c, at, c->still_since_us, core_standstill_us(c));
 	at = earlier(c, at, c->accused_since_us, core_unclear_us(c));

@@ -49,6 +49,7 @@
 #include "base/slow_lines.h"
 #include "coordinator/core/set.h"
 #include "net/control/control.h"
+#include "net/control/evidence.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -104,6 +105,7 @@ struct core_config {
 	bool audit_rollback;
 	uint32_t probation;          /* committed rounds after which a member has its full weight; 0: at once */
 	struct rv_hash audit_secret; /* nobody else's, and the same after a restart: rounds' secrets follow from it */
+	struct seal_ops seals;       /* checks seals of means (net/seal.h) */
 	/* The operator's, for documents; the same as long as the process lives. */
 	uint8_t n_relays;
 	struct relay_ref relays[NET_MAX_RELAYS];
@@ -129,7 +131,8 @@ enum core_record_type {
 	CORE_SEQ,
 	CORE_ROLLBACK,
 	CORE_AWAY,
-	CORE_LEASES
+	CORE_LEASES,
+	CORE_PROOF
 };
 struct core_record {
 	uint64_t id; /* 1, 2, 3, ... */
@@ -158,6 +161,7 @@ struct core_record {
 	struct rv_hash chain;      /* COMMIT: state_hash(round + 1); SNAPSHOT: state_hash(round) */
 	uint32_t n_chunks;         /* ROSTER: of what the round exchanges */
 	uint32_t slow_deadline_ms; /* ROSTER: document.slow_deadline_ms */
+	struct equivocation proof; /* PROOF: its member is banned, and no attempt of it is committed */
 	/* ROSTER, COMMIT: the participants, ascending. ROSTER of none: the round is open again. LEASES:
 	 * members that are granted text or give theirs back, ascending. */
 	uint16_t n_members;
@@ -188,6 +192,8 @@ void core_record_copy(struct core_record *to, const struct core_record *from);
 /* Returns the hash that a record and the store keep of a token: BLAKE2b("rivulet token" | run_id |
  * token). */
 struct rv_hash core_token_hash(const uint8_t run_id[NET_RUN_ID_BYTES], const uint8_t token[NET_TOKEN_BYTES]);
+
+uint32_t core_most_chunks(const struct core_config *cfg); /* of a fragment */
 
 struct core; /* opaque: core_size() bytes of the caller's memory, aligned as malloc does */
 size_t core_size(const struct core_config *cfg);
@@ -281,6 +287,13 @@ void core_listens(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTE
 /* Lists these relays of members in documents from now on, in place of earlier ones: after the
  * operator's, as far as there is room. */
 void core_list_relays(struct core *c, const struct relay_ref *offered, int n);
+/* Takes what the holder of `key` shows: two seals of one owner, or what it got in the attempt whose
+ * votes differ, if it is asked (document.asked). RV_E_AUTH: not a member, or banned; RV_E_INVALID:
+ * the proof proves nothing, or what it shows is not what it voted for. */
+enum rv_err core_testify(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const struct evidence *e,
+						 struct rv_errtext *et);
+/* Returns the number of proofs that were recorded, and sets `out` to the latest of them. */
+int core_proofs(const struct core *c, struct equivocation out[NET_MAX_PROOFS]);
 void core_tick(struct core *c, int64_t now_us);
 int64_t core_deadline_us(const struct core *c);
 
@@ -337,7 +350,10 @@ enum core_event_type {
 	CORE_EVENT_LIED,        /* members agree that its average of `round` is not that of the contributions: banned */
 	CORE_EVENT_FALSE_AUDIT, /* its audit of `round` says of `other` what two others refute */
 	CORE_EVENT_WITHHELD, /* two auditors did not get its contribution to `round`, or another one than it committed to */
-	CORE_EVENT_TAKEN_BACK, /* the run goes on from `round`, as the average of it was a lie; member: whose */
+	CORE_EVENT_TAKEN_BACK,  /* the run goes on from `round`, as the average of it was a lie; member: whose */
+	CORE_EVENT_EQUIVOCATED, /* it has signed two lists of means in an attempt of `round`; other: first chunk */
+	CORE_EVENT_FALSE_VOTE,  /* what it shows of `round` is not what it voted for: put away */
+	CORE_EVENT_NO_EVIDENCE, /* asked what it got in `round`, it has shown nothing in time: put away */
 	CORE_EVENT_COUNT
 };
 struct core_event {
@@ -345,7 +361,8 @@ struct core_event {
 	uint32_t member; /* NET_NO_MEMBER: none */
 	uint64_t round;
 	uint32_t attempt;
-	uint32_t other; /* APART, DISPUTED, FALSE_AUDIT: the member; SENDS_LESS: codec | part << 8, as in member_ref */
+	uint32_t
+		other; /* APART, DISPUTED, FALSE_AUDIT: the member; SENDS_LESS: codec | part << 8, as in member_ref; EQUIVOCATED: chunk */
 };
 bool core_next_event(struct core *c, struct core_event *out);
 

@@ -170,6 +170,7 @@ static void put_attempt(const struct core *c, struct document *d) {
 	d->attempt = reduce ? c->attempt : 0;
 	d->former_attempt = reduce ? core_kept_attempt(c) : 0;
 	d->roster_hash = reduce ? c->roster.hash : (struct rv_hash){{0}};
+	core_disputes_put(c, d);
 	d->deadline_ms = reduce ? c->roster.attempt_ms : 0;
 	d->slow_deadline_ms = reduce ? c->roster.slow_deadline_ms : 0;
 	d->n_chunks = reduce ? c->roster.n_chunks : 0;
@@ -248,12 +249,21 @@ static bool same_refs(const struct member_ref *a, int n_a, const struct member_r
 	return true;
 }
 
+/* The proofs grow in number until there is no room, and the latest is the last. */
+static bool same_disputes(const struct document *a, const struct document *b) {
+	if (a->n_proofs != b->n_proofs || a->n_asked != b->n_asked)
+		return false;
+	const struct equivocation *x = &a->proofs[NET_MAX_PROOFS - 1], *y = &b->proofs[NET_MAX_PROOFS - 1];
+	return (a->n_proofs < NET_MAX_PROOFS || rv_hash_equal(&x->scope.roster, &y->scope.roster)) &&
+		   memcmp(a->asked, b->asked, a->n_asked * sizeof a->asked[0]) == 0;
+}
+
 /* All but `seq`. What is a function of what is compared here is not compared again: the chain of
  * the log, the ownership map of (round, attempt), the key of a member. */
 static bool same(const struct document *a, const struct document *b) {
 	return a->phase == b->phase && a->term == b->term && a->round == b->round && a->attempt == b->attempt &&
 		   a->snapshot_round == b->snapshot_round && rv_hash_equal(&a->snapshot_hash, &b->snapshot_hash) &&
-		   banned_equal(&a->banned, &b->banned) && same_kept(a, b) && same_relays(a, b) &&
+		   banned_equal(&a->banned, &b->banned) && same_disputes(a, b) && same_kept(a, b) && same_relays(a, b) &&
 		   same_refs(a->members, a->n_members, b->members, b->n_members) &&
 		   same_refs(a->syncing, a->n_syncing, b->syncing, b->n_syncing);
 }

@@ -15,6 +15,7 @@
  * votes.c    REDUCE: votes, commit, the next attempt
  * deadline.c REDUCE: how long an attempt may take
  * majority.c ... and how long a majority waits for the other votes
+ * disputes.c REDUCE: votes that differ, and proofs of equivocation
  * suspects.c REDUCE: accusations
  * pairs.c    which members reach each other
  * odds.c     which accuse each other alone
@@ -248,6 +249,20 @@ bool core_majority_waits(struct core *c, const uint64_t *present, const uint64_t
 int64_t core_majority_waits_until_us(const struct core *c); /* INT64_MAX: there is no majority */
 /* Returns true if the participants beside so many accusers may still make a majority. */
 bool core_may_be_outvoted(const struct core *c, int accusers);
+
+/* ---- disputes.c ---- */
+
+/* Returns true if the attempt is void: a participant of it is proven to have equivocated in it. */
+bool core_attempt_is_void(const struct core *c);
+/* Settles votes of present participants (roster places) that differ: asks two of them, and weighs
+ * what they show. Returns true while that takes time, or a record of it waits; false: it has ended,
+ * by votes that do not count any more, or it is open and cannot be settled. */
+bool core_dispute(struct core *c, const uint64_t *votes);
+void core_dispute_end(struct core *c); /* a new attempt, or a commit */
+/* Applies a PROOF record; returns NULL, or why it cannot follow the records before it. */
+const char *core_apply_proof(struct core *c, const struct core_record *rec);
+void core_note_banned(struct core *c, uint32_t member, bool banned); /* record.c */
+void core_disputes_put(const struct core *c, struct document *d);
 
 /* ---- exclusion.c ---- */
 

@@ -10,7 +10,7 @@ bool core_has_queue_room(const struct core *c, int records) {
 }
 
 static struct core_queued *push(struct core *c, enum core_record_type type) {
-	RV_ASSERT(c->n_queue < CORE_QUEUE && type >= CORE_MEMBER && type <= CORE_LEASES);
+	RV_ASSERT(c->n_queue < CORE_QUEUE && type >= CORE_MEMBER && type <= CORE_PROOF);
 	struct core_queued *q = &c->queue[c->n_queue++];
 	q->id = c->next_id++;
 	q->type = (uint8_t)type;

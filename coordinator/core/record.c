@@ -47,7 +47,7 @@ static enum rv_err corrupt(struct rv_errtext *et, const struct core_record *rec,
 				   rec->type, (unsigned long long)rec->round, rec->attempt, why);
 }
 
-static void note_banned(struct core *c, uint32_t member, bool banned) {
+void core_note_banned(struct core *c, uint32_t member, bool banned) {
 	struct banned *b = &c->banned;
 	int at = 0;
 	while (at < b->n && b->members[at] < member)
@@ -114,7 +114,7 @@ static enum rv_err apply_member(struct core *c, const struct core_record *rec, s
 		m->want_places = f.places;
 		m->want_banned = f.banned;
 	}
-	note_banned(c, f.number, f.banned);
+	core_note_banned(c, f.number, f.banned);
 	if (known < 0)
 		core_leases_join(c, slot);
 	RV_ASSERT(core_find_key(c, f.key) == (int)slot); /* a key is one member's only */
@@ -291,6 +291,8 @@ static void set_roster(struct core *c, const struct core_record *rec) {
 	}
 	set_clear(r->voted, c->roster_words);
 	set_clear(r->taking_part, c->roster_words);
+	set_clear(r->disbelieved, c->roster_words);
+	core_dispute_end(c);
 	if (!rows_go_on || RV_BUG("weigh-rows-again"))
 		core_weigh(c);
 	note_owners(c);
@@ -391,6 +393,7 @@ static void open_next_round(struct core *c, const struct core_record *rec, const
 	set_clear(c->seen_holding, c->words);
 	set_clear(c->spoilers, c->words);
 	c->attempt = 0;
+	core_dispute_end(c);
 	c->exchange_us = c->now_us - c->reduce_since_us;
 	c->roster.n = 0;
 	c->ready_since_us = c->accused_since_us = c->majority_us = INT64_MAX;
@@ -461,12 +464,17 @@ static enum rv_err apply_leases(struct core *c, const struct core_record *rec, s
 	return why == NULL ? RV_OK : corrupt(et, rec, why);
 }
 
+static enum rv_err apply_proof(struct core *c, const struct core_record *rec, struct rv_errtext *et) {
+	const char *why = core_apply_proof(c, rec);
+	return why == NULL ? RV_OK : corrupt(et, rec, why);
+}
+
 enum rv_err core_apply(struct core *c, const struct core_record *rec, struct rv_errtext *et) {
 	static enum rv_err (*const apply[])(struct core *, const struct core_record *, struct rv_errtext *) = {
 		[CORE_MEMBER] = apply_member,     [CORE_ROSTER] = apply_roster, [CORE_COMMIT] = apply_commit,
 		[CORE_SNAPSHOT] = apply_snapshot, [CORE_SEQ] = apply_seq,       [CORE_ROLLBACK] = apply_rollback,
-		[CORE_AWAY] = apply_away,         [CORE_LEASES] = apply_leases};
-	if (rec->type < CORE_MEMBER || rec->type > CORE_LEASES)
+		[CORE_AWAY] = apply_away,         [CORE_LEASES] = apply_leases, [CORE_PROOF] = apply_proof};
+	if (rec->type < CORE_MEMBER || rec->type > CORE_PROOF)
 		return corrupt(et, rec, "an unknown type");
 	RV_TRY(apply[rec->type](c, rec, et));
 	c->seq_durable = rec->doc_seq > c->seq_durable ? rec->doc_seq : c->seq_durable;

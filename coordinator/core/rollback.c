@@ -323,6 +323,7 @@ const char *core_apply_rollback(struct core *c, const struct core_record *rec) {
 	c->term = rec->term;
 	c->term_round = rec->round;
 	c->attempt = 0;
+	core_dispute_end(c);
 	c->roster.n = 0;
 	set_clear(c->seen_holding, c->words);
 	c->kept_said = CORE_STATE_HELD;

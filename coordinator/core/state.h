@@ -119,6 +119,7 @@ struct core_roster {
 	uint32_t attempt_ms; /* core_attempt_ms */
 	/* Volatile. */
 	uint64_t *voted, *taking_part; /* participants that report a vote for, or work in, this attempt */
+	uint64_t *disbelieved;         /* whose votes for this attempt do not count (disputes.c) */
 	struct rv_hash *digests;
 };
 
@@ -294,7 +295,7 @@ struct core_audits {
 	struct core_audit_figures figures;
 };
 
-/* The arrays behind the struct: X(type, name, number), by slot or by roster place. The first nine
+/* The arrays behind the struct: X(type, name, number), by slot or by roster place. The first ten
  * are large, and of each slot, place or round written before it is read: core_init leaves them as
  * they are. */
 #define CORE_ARRAYS(X)                                                                                                 \
@@ -307,6 +308,7 @@ struct core_audits {
 	X(struct lease_holder, leases.holders, CORE_HOLDERS(cfg))                                                          \
 	X(struct lease_range, leases.free, CORE_FREE_LEASES(cfg))                                                          \
 	X(struct core_consumed, leases.consumed, CORE_CONSUMED(cfg))                                                       \
+	X(struct rv_hash, dispute.means, core_most_chunks(cfg))                                                            \
 	X(uint64_t, slots.used, CORE_WORDS_OF(cfg->max_here))                                                              \
 	X(uint64_t, views.stale, CORE_WORDS_OF(cfg->max_here))                                                             \
 	X(uint64_t, rostered, CORE_WORDS_OF(cfg->max_here))                                                                \
@@ -318,6 +320,7 @@ struct core_audits {
 	X(uint64_t, waited_for, CORE_WORDS_OF(cfg->max_here))                                                              \
 	X(uint64_t, roster.voted, CORE_WORDS_OF(cfg->max_roster))                                                          \
 	X(uint64_t, roster.taking_part, CORE_WORDS_OF(cfg->max_roster))                                                    \
+	X(uint64_t, roster.disbelieved, CORE_WORDS_OF(cfg->max_roster))                                                    \
 	X(uint64_t, roster.tokens, cfg->max_roster)                                                                        \
 	X(uint64_t, roster.boots, cfg->max_roster)                                                                         \
 	X(uint64_t, roster.rates, cfg->max_roster)                                                                         \
@@ -342,6 +345,18 @@ struct core_audits {
 	X(uint8_t, roster.codecs, cfg->max_roster)                                                                         \
 	X(uint8_t, roster.parts, cfg->max_roster)
 #define CORE_WORDS_OF(n) ((size_t)SET_WORDS(n))
+
+/* Two participants whose votes differ show what they got (disputes.c). */
+struct core_dispute {
+	bool open;
+	uint16_t asked[2]; /* places */
+	bool given[2];
+	int64_t until_us;
+	uint32_t chunk; /* the first in which they differ, once both are given */
+	/* By place in the row of each: the seals of the owners there. */
+	struct seal seals[2][NET_MAX_ROW];
+	struct rv_hash *means; /* of the one that gave first; room for the longest fragment */
+};
 
 struct core {
 	struct core_config cfg;
@@ -368,6 +383,9 @@ struct core {
 	struct core_kept_owners kept_owners;
 	struct core_leases leases;
 	struct core_audits audits;
+	int n_proofs; /* durable: of equivocations; the latest are kept, at n mod NET_MAX_PROOFS */
+	struct equivocation proofs[NET_MAX_PROOFS];
+	struct core_dispute dispute; /* volatile */
 	/* Volatile: the operator's relays, and those that members offer. */
 	uint8_t n_relays;
 	struct relay_ref relays[NET_MAX_RELAYS];

@@ -56,6 +56,7 @@ static void find_voters(const struct core *c, uint64_t *out) {
 	(void)core_participants_that(c, core_is_banned, banned);
 	set_copy(out, c->roster.voted, c->roster_words);
 	set_less(out, banned, c->roster_words);
+	set_less(out, c->roster.disbelieved, c->roster_words);
 }
 
 /* Sets `same` to the voters with the digest of voter `i`, none of which comes before it. */
@@ -267,12 +268,51 @@ static void look(struct core *c, struct standing *s) {
 	s->any_missed = !set_is_empty(s->missed, words);
 }
 
+/* Sets `out` to the votes of participants that are there; returns true if they are not all
+ * alike. */
+static bool present_votes_differ(const struct core *c, const struct standing *s, uint64_t *out) {
+	uint64_t best[CORE_ROSTER_WORDS];
+	set_copy(out, s->votes, c->roster_words);
+	set_less(out, s->missed, c->roster_words);
+	find_majority(c, out, best);
+	return !set_is_equal(best, out, c->roster_words);
+}
+
+/* Keeps the vote of one that is gone only if it is like those of the others. */
+static void drop_odd_votes_of_the_missed(const struct core *c, struct standing *s, const uint64_t *present) {
+	const int first = set_next(present, 0, c->roster_words);
+	for (int i = set_next(s->votes, 0, c->roster_words); i >= 0; i = set_next(s->votes, i + 1, c->roster_words))
+		if (first >= 0 && !rv_hash_equal(&c->roster.digests[i], &c->roster.digests[first]))
+			set_drop(s->votes, (uint32_t)i);
+}
+
+/* Returns true while votes that differ keep the attempt from its end. */
+static bool is_disputed(struct core *c, struct standing *s) {
+	uint64_t present[CORE_ROSTER_WORDS];
+	while (present_votes_differ(c, s, present)) {
+		if (core_dispute(c, present))
+			return true;
+		if (c->dispute.open)
+			return false; /* it cannot be settled: the majority decides */
+		look(c, s);
+	}
+	core_dispute_end(c);
+	drop_odd_votes_of_the_missed(c, s, present);
+	return false;
+}
+
 void core_decide_reduce(struct core *c) {
 	struct standing s;
 	RV_ASSERT(c->roster.n > 0 && c->attempt > 0 && c->n_queue == 0);
 	RV_ASSERT(c->roster.n_chunks == core_chunks(c, c->round)); /* core_apply() refuses any other */
 	look(c, &s);
 	say_lost(c, s.lost);
+	if (core_attempt_is_void(c)) {
+		go_on_with(c, s.present, false);
+		return;
+	}
+	if (is_disputed(c, &s))
+		return;
 	if (c->owners_apart)
 		go_on_with(c, s.present, false);
 	else if (set_is_within(s.present, s.votes, c->roster_words))

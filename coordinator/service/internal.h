@@ -101,6 +101,7 @@ struct service {
 	struct commit_stats history[SERVICE_HISTORY]; /* oldest first */
 	int n_history;
 	uint64_t most_tokens; /* that one contribution can stand for */
+	uint32_t most_chunks; /* of a fragment */
 	uint64_t total_tokens, rounds_here;
 	int64_t last_commit_us;
 	int64_t waiting_since_us; /* too few workers since; INT64_MAX: enough */
@@ -295,6 +296,12 @@ void service_describe_rollback(const struct service *s, const struct service_rol
 							   char text[SERVICE_ROLLBACK_BYTES]);
 
 /* ---- audits.c ---- */
+
+/* ---- evidence.c ---- */
+
+/* Logs what came of votes that differ; returns false for other events. */
+bool service_tell_evidence(struct service *s, const struct core_event *ev);
+json_t *service_proofs_json(const struct service *s); /* the latest proofs of equivocation */
 
 /* Logs what an audit of an average found; returns false, and does nothing, for other events. */
 bool service_tell_audit(struct service *s, const struct core_event *ev);

@@ -93,6 +93,7 @@ static enum rv_err fill_core_config(const struct service *s, struct core_config 
 								.suspect_gather_us = silence.gather * RV_US_PER_MS};
 	memcpy(out->run_id, s->cfg.run_id, sizeof out->run_id);
 	fill_audits(s, out);
+	out->seals = seal_ed25519(NULL);
 	out->n_relays = s->cfg.n_relays;
 	memcpy(out->relays, s->cfg.relays, sizeof out->relays);
 	for (uint32_t fragment = 0; fragment < fragments_count(&g.fragments); fragment++)
@@ -117,6 +118,7 @@ static enum rv_err set_up(struct service *s, int64_t now_us, struct rv_errtext *
 	s->core = core_init(memory, &cc, now_us);
 	RV_TRY(delivery_new(s->cfg.serving, (int)cc.max_here, &s->delivery, et));
 	s->most_tokens = core_most_tokens(s->core);
+	s->most_chunks = core_most_chunks(&cc);
 	s->started_us = s->last_commit_us = now_us;
 	s->waiting_since_us = INT64_MAX;
 	reach_tests_init(&s->reach, (uint64_t)rv_clock_wall_us());

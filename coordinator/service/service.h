@@ -112,6 +112,13 @@ int service_find_member(const struct service *s, const uint8_t key[NET_KEY_BYTES
  * full); faults of the store. */
 enum rv_err service_recall(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], struct rv_errtext *et);
 
+/* Handles POST /v1/evidence of the holder of `key` (core_testify). RV_E_INVALID, RV_E_AUTH; the
+ * faults of the store. */
+enum rv_err service_evidence(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const void *body,
+							 size_t n, struct rv_errtext *et);
+/* Returns the bytes of evidence at most, by the run's configuration. */
+size_t service_evidence_max_bytes(const struct service *s);
+
 /* Handles POST /v1/pair-tickets: writes pair tickets for the holder of `key` and those of the
  * requested peers that are live and not banned to `reply` (PAIR_REPLY_MAX_BYTES); none if the
  * sender is not live. RV_E_INVALID, RV_E_PROTOCOL; RV_E_AUTH: not a member. */

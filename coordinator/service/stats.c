@@ -361,7 +361,7 @@ void service_tell_events(struct service *s, int64_t now_us) {
 			tell_ahead(s, &ev);
 		else if (ev.type == CORE_EVENT_RESTS || ev.type == CORE_EVENT_SENDS_LESS)
 			service_tell_slow(s, &ev);
-		else if (service_tell_audit(s, &ev))
+		else if (service_tell_audit(s, &ev) || service_tell_evidence(s, &ev))
 			continue;
 		else if (left_for_its_disk(s, &ev))
 			service_tell(s, RV_WARN, "left_out", "member %u is not waited for until its disk takes results again",

@@ -68,6 +68,18 @@ void record_encode(const struct core_record *rec, struct rv_writer *w) {
 	}
 	for (int i = 0; i < rec->n_blamed; i++)
 		rv_write_u32(w, rec->blamed[i]);
+	if (rec->type == CORE_PROOF) {
+		rv_write_bytes(w, rec->proof.scope.run_id, NET_RUN_ID_BYTES);
+		equivocation_write(&rec->proof, w);
+	}
+}
+
+static enum rv_err read_proof(struct rv_reader *r, struct core_record *out, struct rv_errtext *et) {
+	uint8_t run_id[NET_RUN_ID_BYTES] = {0};
+	if (out->type != CORE_PROOF)
+		return RV_OK;
+	rv_read_copy(r, run_id, sizeof run_id);
+	return equivocation_read(r, run_id, &out->proof, et) == RV_OK ? RV_OK : RV_E_CORRUPT;
 }
 
 static void read_lists(struct rv_reader *r, struct core_record *out) {
@@ -103,6 +115,7 @@ enum rv_err record_decode(const void *p, size_t n, struct core_record *out, stru
 	if (layout_read(fields, &r, out, "a record", et) != RV_OK)
 		return RV_E_CORRUPT;
 	read_lists(&r, out);
+	RV_TRY(read_proof(&r, out, et));
 	if (!rv_reader_done(&r))
 		return rv_fail(et, RV_E_CORRUPT, "a record of %zu bytes: cut short, too long, or with impossible values", n);
 	return RV_OK;

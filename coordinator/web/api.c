@@ -235,6 +235,15 @@ static void serve_pair_tickets(struct api *a, const struct request *q) {
 		reply_text(q->rq, reply_status_of(e), et.text);
 }
 
+static void serve_evidence(struct api *a, const struct request *q) {
+	struct rv_errtext et = {0};
+	const enum rv_err e = service_evidence(a->service, q->now_us, q->key, q->body, q->n, &et);
+	if (e == RV_OK)
+		reply(q->rq, STATUS_NO_CONTENT, NULL, NULL, 0);
+	else
+		reply_text(q->rq, reply_status_of(e), et.text);
+}
+
 static void serve_reach_test(struct api *a, const struct request *q) {
 	struct rv_writer w = rv_writer_of(a->buffer, REACH_TEST_REPLY_MAX_BYTES);
 	struct rv_errtext et = {0};
@@ -473,6 +482,7 @@ static const struct route {
 	{EVHTTP_REQ_POST, "/v1/join", ANY_KEY, serve_join},
 	{EVHTTP_REQ_POST, "/v1/report", ANY_KEY, serve_report},
 	{EVHTTP_REQ_POST, "/v1/pair-tickets", ANY_KEY, serve_pair_tickets},
+	{EVHTTP_REQ_POST, "/v1/evidence", ANY_KEY, serve_evidence},
 	{EVHTTP_REQ_POST, "/v1/reach-test", ANY_KEY, serve_reach_test},
 	{EVHTTP_REQ_GET, "/v1/document", ANY_KEY, serve_document},
 	{EVHTTP_REQ_GET, TEXT_PATH, ANY_KEY, serve_text},

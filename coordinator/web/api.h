@@ -40,7 +40,7 @@
 #include <event2/http.h>
 
 enum {
-	API_MAX_BODY_BYTES = NET_MAX_REPORT_BYTES, /* of any request */
+	API_MAX_BODY_BYTES = NET_MAX_REPORT_BYTES, /* of any request but evidence */
 	API_MAX_HEADER_BYTES = 8192,
 	API_HOLD_MS = 20000 /* of a document request */
 };

@@ -28,6 +28,7 @@
 #include "net/control/candidate.h"
 #include "net/control/probe.h"
 #include "net/limits.h"
+#include "net/seal.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -368,10 +369,17 @@ struct document {
 	/* In the operator's order; a member has its station at one that it chose. */
 	uint8_t n_relays;
 	struct relay_ref relays[NET_MAX_RELAYS];
+	/* The latest proofs that owners gave different members different means: those are banned, too.
+	 * A worker checks each itself. */
+	uint8_t n_proofs;
+	struct equivocation proofs[NET_MAX_PROOFS];
 	/* REDUCE only. */
 	/* Names the attempt and its roster, the process and the commitment of each participant, in all
 	 * rows: what owners sign is about this (net/seal.h). */
 	struct rv_hash roster_hash;
+	/* Participants whose votes differ: each shows what it got (net/control/evidence.h). */
+	uint8_t n_asked;
+	uint32_t asked[2];
 	/* The attempt that was committed in the last round before this one that exchanged the same
 	 * chunks; 0: none that the coordinator knows of. */
 	uint32_t former_attempt;
@@ -450,6 +458,14 @@ static inline int document_participants(const struct document *d) {
  * roster in rows. Returns how many. */
 enum { DOCUMENT_MAX_LINKED = NET_MAX_ROW + NET_MAX_SYNCING + NET_MAX_COLUMN };
 int document_linked(const struct document *d, struct member_ref out[DOCUMENT_MAX_LINKED]);
+
+/* Returns true if the member is asked what it got in the attempt of the document. */
+static inline bool document_asks(const struct document *d, uint32_t member) {
+	bool asks = false;
+	for (int i = 0; i < d->n_asked; i++)
+		asks = asks || d->asked[i] == member;
+	return asks && d->phase == RUN_REDUCE;
+}
 
 /* Returns the index of `member` in d->members, or -1. */
 int document_find(const struct document *d, uint32_t member);

@@ -15,7 +15,8 @@
 static const char WHAT[] = "document";
 
 enum { CANDIDATES_BYTES = 1 + NET_MAX_CANDIDATES * (1 + 2 + NET_ADDR_BYTES) };
-_Static_assert(544 + NET_MAX_SYNCING * (4 + NET_KEY_BYTES + CANDIDATES_BYTES + 1) +
+_Static_assert(560 + NET_MAX_PROOFS * EQUIVOCATION_BYTES +
+					   NET_MAX_SYNCING * (4 + NET_KEY_BYTES + CANDIDATES_BYTES + 1) +
 					   NET_MAX_LOG_DIGESTS * RV_HASH_BYTES + NET_MAX_BANNED * 4 +
 					   (NET_MAX_ROW + NET_MAX_COLUMN) * (4 + 4 + 8 + NET_KEY_BYTES + CANDIDATES_BYTES + 3 + 2 + 1) +
 					   NET_MAX_ROW * RV_HASH_BYTES + NET_MAX_RANGES * 10 + NET_MAX_ROWS * 8 +
@@ -141,14 +142,36 @@ static const struct layout own_audits[] = {
 	LAYOUT_LAST,
 };
 
+static const struct layout asked[] = {
+	LAYOUT_COUNTED(struct document, asked, n_asked, number),
+	LAYOUT_LAST,
+};
+
 static void write_roots(const struct document *m, struct rv_writer *w) {
 	for (int i = 0; i < m->n_members; i++)
 		rv_write_bytes(w, m->members[i].contribution_root.b, RV_HASH_BYTES);
+	layout_write(asked, m, w);
 }
 
-static void read_roots(struct document *out, struct rv_reader *r) {
+static void write_proofs(const struct document *m, struct rv_writer *w) {
+	rv_write_u8(w, m->n_proofs);
+	for (int i = 0; i < m->n_proofs; i++)
+		equivocation_write(&m->proofs[i], w);
+}
+
+static enum rv_err read_proofs(struct document *out, struct rv_reader *r, struct rv_errtext *et) {
+	const uint8_t n = rv_read_u8(r);
+	if (n > NET_MAX_PROOFS)
+		return rv_fail(et, RV_E_INVALID, "%s: n_proofs = %u, at most %d", WHAT, n, (int)NET_MAX_PROOFS);
+	for (out->n_proofs = 0; out->n_proofs < n; out->n_proofs++)
+		RV_TRY(equivocation_read(r, out->run_id, &out->proofs[out->n_proofs], et));
+	return RV_OK;
+}
+
+static enum rv_err read_roots(struct document *out, struct rv_reader *r, struct rv_errtext *et) {
 	for (int i = 0; i < out->n_members; i++)
 		rv_read_copy(r, out->members[i].contribution_root.b, RV_HASH_BYTES);
+	return layout_read(asked, r, out, WHAT, et);
 }
 
 void document_encode(const struct document *m, uint32_t version, struct rv_writer *w) {
@@ -159,6 +182,7 @@ void document_encode(const struct document *m, uint32_t version, struct rv_write
 		write_roots(m, w);
 	}
 	layout_write(tail, m, w);
+	write_proofs(m, w);
 	if (m->phase == RUN_REDUCE)
 		rows_write(m, w);
 	layout_write(own_leases, m, w);
@@ -364,9 +388,10 @@ enum rv_err document_decode(const void *p, size_t n, struct document *out, struc
 	RV_TRY(layout_read(head, &r, out, WHAT, et));
 	if (out->phase == RUN_REDUCE) {
 		RV_TRY(layout_read(ownership_map, &r, out, WHAT, et));
-		read_roots(out, &r);
+		RV_TRY(read_roots(out, &r, et));
 	}
 	RV_TRY(layout_read(tail, &r, out, WHAT, et));
+	RV_TRY(read_proofs(out, &r, et));
 	if (out->phase == RUN_REDUCE)
 		RV_TRY(rows_read(out, &r, et));
 	RV_TRY(layout_read(own_leases, &r, out, WHAT, et));

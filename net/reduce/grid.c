@@ -324,17 +324,17 @@ bool grid_done(const struct grid *g) {
 	return reduce_done(g->row);
 }
 
-static int list_seals(const struct reduce *core, int n, const struct seal_scope *scope, struct grid_seal *out) {
+static int list_seals(const struct reduce *core, int n, const struct seal_scope *scope, struct owner_seal *out) {
 	int listed = 0;
 	for (int i = 0; i < n; i++) {
 		const struct seal *seal = reduce_seal_of(core, i);
 		if (seal)
-			out[listed++] = (struct grid_seal){reduce_member(core, i), scope->kind, scope->first, *seal};
+			out[listed++] = (struct owner_seal){reduce_member(core, i), scope->kind, scope->first, *seal};
 	}
 	return listed;
 }
 
-int grid_seals(const struct grid *g, struct grid_seal out[GRID_MAX_SEALS]) {
+int grid_seals(const struct grid *g, struct owner_seal out[GRID_MAX_SEALS]) {
 	int n = list_seals(g->row, g->n_members, reduce_scope(g->row), out);
 	for (int j = 0; j < g->n_columns; j++) {
 		const struct grid_column *k = &g->columns[j];
@@ -345,11 +345,17 @@ int grid_seals(const struct grid *g, struct grid_seal out[GRID_MAX_SEALS]) {
 	return n;
 }
 
-bool grid_equivocation(const struct grid *g, struct equivocation *out) {
-	bool any = reduce_equivocation(g->row, out);
-	for (int j = 0; j < g->n_columns && !any; j++)
-		any = g->columns[j].core && reduce_equivocation(g->columns[j].core, out);
-	return any;
+bool grid_show(const struct grid *g, struct evidence *out) {
+	*out = (struct evidence){.term = reduce_scope(g->row)->term, .round = g->round, .attempt = g->attempt};
+	out->has_proof = reduce_equivocation(g->row, &out->proof);
+	for (int j = 0; j < g->n_columns && !out->has_proof; j++)
+		out->has_proof = g->columns[j].core && reduce_equivocation(g->columns[j].core, &out->proof);
+	if (grid_done(g) && g->mem.means) {
+		out->n_seals = (uint16_t)grid_seals(g, out->seals);
+		out->n_means = g->cfg.n_chunks;
+		out->means = g->mem.means;
+	}
+	return out->has_proof || out->n_means > 0;
 }
 
 struct reduce_info grid_info(const struct grid *g) {

@@ -33,6 +33,7 @@
 #ifndef RV_NET_REDUCE_GRID_H
 #define RV_NET_REDUCE_GRID_H
 
+#include "net/control/evidence.h"
 #include "net/reduce/reduce.h"
 
 enum { GRID_MAX_PEERS = NET_MAX_ROW + NET_MAX_COLUMN };
@@ -124,19 +125,14 @@ void grid_link_down(struct grid *g, int64_t now_us, int peer, bool fatal);
 void grid_tick(struct grid *g, int64_t now_us);
 int64_t grid_deadline_us(const struct grid *g);
 bool grid_done(const struct grid *g);
-/* A seal that this participant holds in the attempt. */
-struct grid_seal {
-	uint32_t member; /* its owner */
-	uint8_t kind;    /* as seal_scope */
-	uint32_t first;
-	struct seal seal;
-};
 /* Lists those of the row's owners and of the columns' final owners, one's own among them; returns
  * how many. */
-enum { GRID_MAX_SEALS = NET_MAX_ROW + NET_MAX_COLUMN + NET_MAX_ROW };
-int grid_seals(const struct grid *g, struct grid_seal out[GRID_MAX_SEALS]);
-/* As reduce_equivocation, of any peer. */
-bool grid_equivocation(const struct grid *g, struct equivocation *out);
+enum { GRID_MAX_SEALS = NET_MAX_SEALS };
+int grid_seals(const struct grid *g, struct owner_seal out[GRID_MAX_SEALS]);
+/* Sets *out to what this participant can show of the attempt: its seals and means if it is done,
+ * and two seals of a peer if it has any. It borrows from the grid. Returns false if there is
+ * neither. */
+bool grid_show(const struct grid *g, struct evidence *out);
 /* Sums over row and columns; `world` is the number of participants of all rows. */
 struct reduce_info grid_info(const struct grid *g);
 

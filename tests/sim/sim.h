@@ -1,5 +1,5 @@
-/* sim.h: the deterministic simulator: a universe of one coordinator and 1 to 1,024 workers
- * under virtual time.
+/* sim.h: the deterministic simulator: a universe of one coordinator and 1 to 1,024 workers under
+ * virtual time.
  *
  * The protocol cores and what a worker does with its replica (train/participant) are the real ones
  * (coordinator/core, worker/session_core and worker/round, worker/recovery, net/reduce, the
@@ -40,6 +40,7 @@
  * sim_oracle*.c      what must hold at every step
  * sim_rosters.c      rosters, rows and columns as records and documents state them
  * sim_faults.c       carries the plan out, and heals
+ * sim_liars.c        members that lie to their peers, and evidence
  * sim_lies.c         members that lie to the coordinator, and what must not come of it
  * sim_expect.c       what a planted universe demands of its end
  * sim_universe.c     the safety and the liveness phase
@@ -151,6 +152,8 @@ struct sim {
 	int withholder, ghost, accuser, impostor, impersonated;
 	uint32_t lies[SIM_ORDINARY];    /* by host: the set of enum sim_lie that it states */
 	int64_t next_drip_us;           /* of a withholder that drips */
+	int was_withholder;             /* before everything healed */
+	bool banned[SIM_MAX_WORKERS];   /* by host: with proof that it equivocated */
 	uint64_t refuses[SIM_ORDINARY]; /* by host: the set of those with which it lets no link come up */
 	bool had_impostor, had_shared_home;
 	uint32_t false_relays; /* set of those that were false at some time */
@@ -272,5 +275,14 @@ struct seal_ops sim_seals(const struct identity *id);
 /* Sets *m to what the all-reduce has for the peer at `index`; a withholder's is what it lets out,
  * with a PING that says that it waits. Returns false if there is nothing. */
 bool liars_pull(struct sim_worker *w, int index, bool bulk, struct reduce_msg *m);
+/* Shows the coordinator what the worker got, while documents ask for it; a liar shows something
+ * else. */
+void liars_show(struct sim *s, int host);
+/* Returns true for a host that lies, or has: its peers find that it breaks rules. */
+bool liars_lie(const struct sim *s, int host);
+/* Changes a report as a liar does. */
+void liars_report(const struct sim *s, int host, struct report *rep);
+/* Checks that no honest member is named as a culprit. */
+void oracle_names(struct sim *s, const struct core_event *ev);
 
 #endif

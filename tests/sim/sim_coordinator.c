@@ -8,7 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { POLL_HOLD_US = 4 * SIM_S, STATUS_OK = 200, STATUS_NONE = 204, STATUS_CONFLICT = 409, STATUS_BUSY = 503 };
+enum {
+	POLL_HOLD_US = 4 * SIM_S,
+	STATUS_OK = 200,
+	STATUS_NONE = 204,
+	STATUS_FORBIDDEN = 403,
+	STATUS_CONFLICT = 409,
+	STATUS_BUSY = 503
+};
 
 static void coordinator_turn(struct sim *s);
 
@@ -47,6 +54,7 @@ static void config_of(const struct sim *s, struct core_config *cfg) {
 								.liveness_us = 4 * SIM_S,
 								.silent_us = 2 * SIM_S,
 								.withheld_us = SIM_STALL_US,
+								.seals = sim_seals(NULL),
 								.chunk_bytes =
 									s->opt.codec->encoded_bytes(s->opt.codec, s->global_config.chunks.chunk_elems),
 								.sum_bytes = merge_partial_bytes(s->global_config.chunks.chunk_elems),
@@ -313,6 +321,7 @@ static void hear_events(struct sim *s) {
 		if (ev.type == CORE_EVENT_DIVERGED)
 			oracle_named(s, ev.member);
 		lies_judge(s, &ev);
+		oracle_names(s, &ev);
 		if (ev.type == CORE_EVENT_APART)
 			sim_say(s, SIM_COORDINATOR, "members %u and %u do not reach each other", ev.other, ev.member);
 		if (ev.type == CORE_EVENT_SUSPECTED)
@@ -440,6 +449,10 @@ static void on_report(struct sim *s, int host, const struct http_head *head, con
 		candidates_confirm(s, host, &rep);
 	if (e == RV_OK)
 		e = take_report(s, key, &rep, &et);
+	if (e == RV_E_AUTH && s->banned[host]) {
+		reply(s, host, *head, STATUS_FORBIDDEN, NULL, 0);
+		return;
+	}
 	if (e != RV_OK)
 		sim_fail(s, "w%d: report refused: %s", host, et.text);
 	else
@@ -453,6 +466,19 @@ static void on_document(struct sim *s, int host, const struct http_head *head) {
 		(struct sim_poll){.waiting = true, .head = *head, .until_us = s->now_us + POLL_HOLD_US};
 	sim_key_of(s, host, key);
 	core_listens(s->coordinator.core, s->now_us, key, true);
+}
+
+static void on_evidence(struct sim *s, int host, const struct http_head *head, const uint8_t *body, size_t n) {
+	struct evidence e;
+	struct rv_errtext et = {0};
+	uint8_t key[NET_KEY_BYTES];
+	sim_key_of(s, host, key);
+	enum rv_err err = evidence_decode(body, n, s->run_id, &e, &et);
+	if (err == RV_OK)
+		err = core_testify(s->coordinator.core, s->now_us, key, &e, &et);
+	if (err != RV_OK && host != s->withholder && host != s->was_withholder && !s->banned[host])
+		sim_fail(s, "w%d: evidence refused: %s", host, et.text);
+	reply(s, host, *head, STATUS_NONE, NULL, 0);
 }
 
 /* As coordinator/service/pair_tickets.c. */
@@ -506,6 +532,9 @@ void coordinator_receive(struct sim *s, const struct packet *p) {
 		break;
 	case HTTP_REPORT:
 		on_report(s, p->src, &head, body, n);
+		break;
+	case HTTP_EVIDENCE:
+		on_evidence(s, p->src, &head, body, n);
 		break;
 	case HTTP_PAIRS:
 		on_pairs(s, p->src, &head, body, n);

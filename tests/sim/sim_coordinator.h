@@ -12,7 +12,7 @@ struct packet;
 
 /* ---- HTTP: the head of a request or reply, then the encoded message ---- */
 
-enum http_what { HTTP_CONFIG, HTTP_JOIN, HTTP_REPORT, HTTP_DOCUMENT, HTTP_PAIRS, HTTP_WHATS };
+enum http_what { HTTP_CONFIG, HTTP_JOIN, HTTP_REPORT, HTTP_DOCUMENT, HTTP_PAIRS, HTTP_EVIDENCE, HTTP_WHATS };
 struct http_head {
 	uint8_t what;
 	uint16_t status;  /* reply: 200, ...; 0: the connection is closed */

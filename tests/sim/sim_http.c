@@ -13,11 +13,9 @@
 enum { TIMES_SHORTER = 5 };
 
 static enum http_what what_of(const char *path) {
-	static const char *const paths[] = {[HTTP_CONFIG] = "/v1/config",
-										[HTTP_JOIN] = "/v1/join",
-										[HTTP_REPORT] = "/v1/report",
-										[HTTP_DOCUMENT] = "/v1/document?",
-										[HTTP_PAIRS] = "/v1/pair-tickets"};
+	static const char *const paths[] = {
+		[HTTP_CONFIG] = "/v1/config",      [HTTP_JOIN] = "/v1/join",          [HTTP_REPORT] = "/v1/report",
+		[HTTP_DOCUMENT] = "/v1/document?", [HTTP_PAIRS] = "/v1/pair-tickets", [HTTP_EVIDENCE] = "/v1/evidence"};
 	for (int what = HTTP_CONFIG; what < HTTP_WHATS; what++)
 		if (strncmp(path, paths[what], strlen(paths[what])) == 0)
 			return (enum http_what)what;
@@ -62,7 +60,7 @@ static enum rv_err start(void *ctx, const struct http_request *rq, uint32_t *id,
 	struct http_head head = {.what = (uint8_t)what_of(rq->path), .life = w->life, .after = UINT64_MAX};
 	const char *after = strstr(rq->path, "&after=");
 	(void)et;
-	RV_ASSERT(w->calls[head.what].id == 0 && rq->body_bytes <= NET_MAX_REPORT_BYTES);
+	RV_ASSERT(w->calls[head.what].id == 0 && (rq->body_bytes <= NET_MAX_REPORT_BYTES || head.what == HTTP_EVIDENCE));
 	head.id = *id = ++w->last_call;
 	head.version = w->version;
 	if (after != NULL)
@@ -156,8 +154,11 @@ static void on_reach(void *ctx, const struct reach_test_reply *reply, bool final
 }
 
 static void on_refused(void *ctx, enum rv_err e, const char *text) {
-	const struct sim_worker *w = ctx;
-	sim_fail(w->sim, "w%d: refused (%s): %s", w->host, rv_err_name(e), text);
+	struct sim_worker *w = ctx;
+	if (w->sim->banned[w->host] && e == RV_E_AUTH)
+		w->ended_banned = true; /* it ends at its next turn */
+	else
+		sim_fail(w->sim, "w%d: refused (%s): %s", w->host, rv_err_name(e), text);
 }
 
 /* As rivulet-worker does: what waits to be asked again, or dialed, is due now. */

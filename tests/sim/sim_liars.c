@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- the means of an owner that gives each peer others ---- */
@@ -84,7 +85,24 @@ static void seal_again(struct sim_worker *w, struct reduce_msg *m, int to) {
 	m->data = w->false_seal;
 }
 
+/* Sends others than one owner what it has committed to, and that one something else. */
+static void falsify_own(const struct sim *s, struct reduce_msg *m, int to) {
+	if (to > 1 || m->type != REDUCE_SCATTER || m->column)
+		return;
+	uint8_t *bytes = (uint8_t *)s->scratch;
+	memcpy(bytes, m->data, m->data_bytes);
+	bytes[m->data_bytes - 1] ^= 1;
+	m->data = bytes;
+}
+
 static void falsify(struct sim_worker *w, struct reduce_msg *m, int to) {
+	if (w->sim->withheld == FALSE_CONTRIBUTION)
+		falsify_own(w->sim, m, to);
+	if (w->sim->withheld == FALSE_SEAL && m->type == REDUCE_SEAL && to <= 1) {
+		memcpy(w->false_seal, m->data, SEAL_BYTES);
+		w->false_seal[RV_HASH_BYTES] ^= 1;
+		m->data = w->false_seal;
+	}
 	if (!lies_to(w->sim, m, to))
 		return;
 	if (m->type == REDUCE_GATHER)
@@ -141,4 +159,58 @@ bool liars_pull(struct sim_worker *w, int index, bool bulk, struct reduce_msg *m
 	if (any)
 		falsify(w, m, index);
 	return any;
+}
+
+/* ---- evidence ---- */
+
+/* As worker/session/evidence.c. */
+void liars_show(struct sim *s, int host) {
+	enum { EVERY_US = SIM_S / 2 };
+	struct sim_worker *w = &s->workers[host];
+	const struct document *d = round_document(w->core);
+	struct evidence e;
+	if (d == NULL || w->reduce == NULL || s->now_us < w->evidence_us || w->reduce_round != d->round)
+		return;
+	const bool asked = document_asks(d, w->member) && w->reduce_attempt == d->attempt;
+	if (!grid_show(w->reduce, &e) || (!asked && !e.has_proof))
+		return;
+	if (!asked)
+		e.n_means = e.n_seals = 0;
+	w->evidence_us = s->now_us + EVERY_US;
+	if (host == s->withholder && s->withheld == WITHHELD_EVIDENCE)
+		return;
+	if (host == s->withholder && s->withheld == FALSE_EVIDENCE)
+		e.seals[0].seal.signature[0] ^= 1;
+	const size_t cap = evidence_max_bytes(e.n_means);
+	uint8_t *body = sim_alloc(cap);
+	struct rv_writer out = rv_writer_of(body, cap);
+	evidence_encode(&e, w->version, &out);
+	RV_ASSERT(!out.failed);
+	(void)control_client_show(w->control, body, rv_writer_len(&out));
+	free(body);
+}
+
+void liars_report(const struct sim *s, int host, struct report *rep) {
+	if (host == s->withholder && (s->withheld == WITHHELD_EVIDENCE || s->withheld == FALSE_EVIDENCE) &&
+		rep->phase == WORKER_VOTED)
+		rep->digest.b[0] ^= 1;
+}
+
+bool liars_lie(const struct sim *s, int host) {
+	return (host == s->withholder || host == s->was_withholder) && s->withheld != WITHHELD_CONTRIBUTIONS &&
+		   s->withheld != WITHHELD_MEANS && s->withheld != WITHHELD_SUMS && s->withheld != WITHHELD_COLUMN_MEANS;
+}
+
+void oracle_names(struct sim *s, const struct core_event *ev) {
+	if (ev->type != CORE_EVENT_EQUIVOCATED && ev->type != CORE_EVENT_FALSE_VOTE)
+		return;
+	const int host = oracle_host_of(s, ev->member);
+	sim_say(s, SIM_COORDINATOR, "member %u is named in round %llu: %s", ev->member, (unsigned long long)ev->round,
+			ev->type == CORE_EVENT_EQUIVOCATED ? "it signed two lists of means" : "it voted for what it did not get");
+	if (host == SIM_NOBODY || !liars_lie(s, host)) {
+		sim_fail(s, "honest member %u is named as a culprit (event %u)", ev->member, ev->type);
+		return;
+	}
+	if (ev->type == CORE_EVENT_EQUIVOCATED)
+		s->banned[host] = true;
 }

@@ -250,9 +250,13 @@ static void plan_flips(struct sim_plan *p, const struct sim_options *o, struct r
 
 /* Returns what a withholder keeps: in rows also what only columns exchange. */
 static double draw_withheld(struct rv_rng *r, const struct sim_options *o) {
-	enum { STREAM = 49 };
-	struct rv_rng in_columns = rv_rng_of(o->seed, STREAM);
+	enum { STREAM = 49, LIES = 50 };
+	static const enum sim_withheld lies[] = {WITHHELD_LIKENESS, WITHHELD_LIKENESS_OF_ONE, FALSE_CONTRIBUTION,
+											 FALSE_SEAL,        WITHHELD_EVIDENCE,        FALSE_EVIDENCE};
+	struct rv_rng in_columns = rv_rng_of(o->seed, STREAM), of_lies = rv_rng_of(o->seed, LIES);
 	const double anywhere = (double)rv_rng_below(r, 2);
+	if (rv_rng_below(&of_lies, 2) == 0)
+		return lies[rv_rng_below(&of_lies, sizeof lies / sizeof lies[0])];
 	if (!in_rows(o) || rv_rng_below(&in_columns, 2) == 0)
 		return anywhere;
 	return rv_rng_below(&in_columns, 2) == 0 ? WITHHELD_SUMS : WITHHELD_COLUMN_MEANS;

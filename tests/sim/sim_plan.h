@@ -24,6 +24,10 @@ enum sim_withheld {
 	WITHHELD_COLUMN_LIKENESS,
 	WITHHELD_LIKENESS_OF_ONE, /* nothing, but one peer gets another mean */
 	WITHHELD_DRIP,            /* nothing, but a chunk at a time: the next just before it would count as stalled */
+	FALSE_CONTRIBUTION,       /* one owner gets other bytes than those that it has committed to */
+	FALSE_SEAL,               /* one peer gets a seal that it has not signed */
+	WITHHELD_EVIDENCE,        /* it votes for something else, and shows nothing */
+	FALSE_EVIDENCE,           /* it votes for something else, and shows what it got, with a forged seal */
 	SIM_WITHHELD
 };
 

@@ -24,7 +24,8 @@ static uint64_t term_of(const struct sim_disk *d) {
 static void clear(struct sim *s, struct sim_worker *w) {
 	w->sim = s;
 	w->host = (int)(w - s->workers);
-	w->dark = w->finished = w->ending = w->turns = false;
+	w->dark = w->finished = w->ending = w->turns = w->ended_banned = false;
+	w->evidence_us = 0;
 	w->session = NULL;
 	w->core = NULL;
 	w->told_wrong = 0;
@@ -41,6 +42,8 @@ void worker_start(struct sim *s, int host) {
 	RV_ASSERT(w->life == 0);
 	if (audits_banished(s, host))
 		return;
+	if (s->banned[host])
+		return; /* its person reads why it ended */
 	clear(s, w);
 	w->life = ++s->lives;
 	w->term = term_of(&w->disk);

@@ -244,6 +244,8 @@ static void release(struct sim *s) {
 
 /* Its process has reached the end of the run, or a former one has stored it. */
 static bool has_finished(const struct sim *s, const struct sim_worker *w) {
+	if (s->banned[w - s->workers])
+		return true;
 	return w->term == s->oracle.term && (w->done || (w->life != 0 && w->finished));
 }
 
@@ -280,6 +282,8 @@ static void demand_the_end(struct sim *s, int64_t from_us) {
 	for (int h = 0; h < s->opt.n_workers; h++) {
 		bool in_the_last = s->oracle.in_last[h];
 		const struct sim_worker *w = &s->workers[h];
+		if (s->banned[h])
+			continue;
 		uint64_t round = w->done ? w->done_round : w->global.round;
 		if (round != s->opt.rounds && !audits_banished(s, h) && !(s->opt.liars && lies_at(s, h)))
 			sim_fail(s, "w%d ended at round %llu", h, (unsigned long long)round);

@@ -54,6 +54,7 @@ static void send_report(void *ctx, struct report *rep) {
 	if (w->host == s->accuser)
 		accuse_one(w, rep);
 	lies_report(w, rep);
+	liars_report(s, w->host, rep);
 	control_client_report(w->control, rep);
 }
 
@@ -173,8 +174,14 @@ void worker_turn(struct sim *s, int host) {
 	struct sim_worker *w = &s->workers[host];
 	if (w->life == 0 || w->ending)
 		return;
+	if (w->ended_banned) {
+		worker_crash(s, host, false);
+		return;
+	}
 	if (w->session != NULL)
 		take_turns(s, host);
+	if (w->session != NULL)
+		liars_show(s, host);
 	if (w->session != NULL && session_core_phase(w->session) == SESSION_ENDED) {
 		worker_end(s, host);
 		return;

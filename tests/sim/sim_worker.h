@@ -115,7 +115,8 @@ struct sim_worker {
 	struct control_client *control;
 	struct sim_call calls[HTTP_WHATS];
 	uint32_t last_call;
-	bool finished;
+	bool finished, ended_banned; /* ended_banned: the coordinator refuses it for good */
+	int64_t evidence_us;         /* not before this is evidence shown again */
 	uint32_t member;
 	void *session_memory, *round_memory, *reduce_memory, *control_memory;
 	struct recovered found;        /* until there is a session */

@@ -46,7 +46,7 @@ struct control_client {
 	uint32_t highest; /* version that this program speaks */
 	struct rv_rng rng;
 	bool away;
-	struct call config, join, report, document, pairs, reach;
+	struct call config, join, report, document, pairs, reach, evidence;
 	struct pair_request peers; /* of `pairs` */
 	struct pair_reply tickets;
 	struct reach_test_request question; /* of `reach` */
@@ -83,7 +83,7 @@ struct control_client *control_client_init(void *memory, const struct control_cl
 	c->owner = cfg->owner;
 	c->highest = cfg->version;
 	c->rng = rv_rng_of(cfg->seed, 0);
-	c->config.c = c->join.c = c->report.c = c->document.c = c->pairs.c = c->reach.c = c;
+	c->config.c = c->join.c = c->report.c = c->document.c = c->pairs.c = c->reach.c = c->evidence.c = c;
 	return c;
 }
 
@@ -459,6 +459,29 @@ void control_client_ask_pairs(struct control_client *c, const uint32_t *peers, i
 	c->peers.n = (uint8_t)n;
 	memcpy(c->peers.peers, peers, (size_t)n * sizeof peers[0]);
 	c->pairs.wanted = true;
+}
+
+/* ---- evidence ---- */
+
+/* The owner shows it again while documents ask for it. */
+static void evidence_done(void *ctx, const struct http_reply *r) {
+	struct call *k = ctx;
+	(void)r;
+	k->under_way = false;
+}
+
+bool control_client_show(struct control_client *c, const void *evidence, size_t n) {
+	const struct http_request rq = {.path = "/v1/evidence",
+									.body = evidence,
+									.body_bytes = n,
+									.max_reply_bytes = REFUSAL_MAX_BYTES,
+									.timeout_ms = REQUEST_TIMEOUT_MS,
+									.done = evidence_done,
+									.ctx = &c->evidence};
+	if (c->evidence.under_way || c->version == 0)
+		return false;
+	c->evidence.under_way = c->ops.start(c->ops.ctx, &rq, &c->evidence.request, NULL) == RV_OK;
+	return c->evidence.under_way;
 }
 
 /* ---- reachability tests ---- */

@@ -91,6 +91,10 @@ bool control_client_reported(const struct control_client *c);
  * before the last one has ended (asserted). */
 void control_client_ask_pairs(struct control_client *c, const uint32_t *peers, int n);
 
+/* Shows the coordinator what this worker got (net/control/evidence.h), once. Returns false if that
+ * is under way already, or cannot be sent now. */
+bool control_client_show(struct control_client *c, const void *evidence, size_t n);
+
 /* Asks once for a reachability test, or for news of one; ends in one on_reach. A question that is
  * under way is given up. */
 void control_client_ask_reach(struct control_client *c, const struct reach_test_request *rq);

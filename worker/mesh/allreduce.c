@@ -587,19 +587,8 @@ const uint8_t *allreduce_own(const struct allreduce *a, size_t *bytes) {
 	return a->own;
 }
 
-const struct rv_hash *allreduce_means(const struct allreduce *a, uint32_t *n) {
-	RV_ASSERT(allreduce_done(a) && a->leaves.at);
-	*n = a->chunks.n_chunks;
-	return (const struct rv_hash *)(const void *)a->leaves.at + (size_t)a->n_held * a->chunks.n_chunks;
-}
-
-int allreduce_seals(const struct allreduce *a, struct grid_seal out[GRID_MAX_SEALS]) {
-	RV_ASSERT(a->grid);
-	return grid_seals(a->grid, out);
-}
-
-bool allreduce_equivocation(const struct allreduce *a, struct equivocation *out) {
-	return a->grid && grid_equivocation(a->grid, out);
+bool allreduce_show(const struct allreduce *a, struct evidence *out) {
+	return a->grid && grid_show(a->grid, out);
 }
 
 struct reduce_info allreduce_info(const struct allreduce *a) {

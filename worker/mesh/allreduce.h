@@ -67,12 +67,8 @@ const uint8_t *allreduce_reduced(const struct allreduce *a); /* the encoded resu
 /* Returns what this worker sends of its contribution in the current attempt, in the codec of the
  * document; it runs. Valid until the next start, restart or stop. */
 const uint8_t *allreduce_own(const struct allreduce *a, size_t *bytes);
-/* Once done: the leaves of all means, and the seals for those of the row's owners and of columns,
- * as grid_seals. */
-const struct rv_hash *allreduce_means(const struct allreduce *a, uint32_t *n);
-int allreduce_seals(const struct allreduce *a, struct grid_seal out[GRID_MAX_SEALS]);
-/* Sets *out to the proof that a peer has sent two seals; returns false if none has. */
-bool allreduce_equivocation(const struct allreduce *a, struct equivocation *out);
+/* As grid_show. */
+bool allreduce_show(const struct allreduce *a, struct evidence *out);
 struct reduce_info allreduce_info(const struct allreduce *a);
 int allreduce_row_members(const struct allreduce *a); /* participants of the row in the current attempt */
 /* Returns what this worker, as an owner, measured of the contributions in the current attempt, by

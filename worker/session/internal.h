@@ -189,7 +189,10 @@ struct session {
 	struct store_thread store_thread; /* the storage thread's */
 	struct mean_residual mean_residual;
 	struct allreduce *reduce;
-	struct rate donate_cap; /* of both donors */
+	int64_t evidence_us; /* not before this is evidence shown again */
+	int n_proofs;
+	struct rv_hash proofs[NET_MAX_PROOFS]; /* roots that name those of documents that were checked, the latest first */
+	struct rate donate_cap;                /* of both donors */
 	struct donor *donor;
 	struct text_donor *text_donor;             /* NULL: the run has no text of its own */
 	struct text_donor_store *text_donor_store; /* what it gives of; NULL: this worker holds none of it */
@@ -322,6 +325,13 @@ void session_own_relay_follow(struct session *s, const struct document *d);
 void session_own_relay_tick(struct session *s, int64_t now_us);
 
 /* ---- audit.c ---- */
+
+/* ---- evidence.c ---- */
+
+/* Shows what this worker got, while documents ask for it, or two seals of one owner are here. */
+void session_turn_evidence(struct session *s, int64_t now_us);
+/* Checks the proofs of a document that are new, and logs them. */
+void session_check_proofs(struct session *s, const struct document *d);
 
 /* Opens what the run's audits need; nothing, if it has none. RV_E_NOMEM. */
 enum rv_err session_open_audit(struct session *s, uint64_t run_tag, struct rv_errtext *et);

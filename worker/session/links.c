@@ -14,6 +14,7 @@ static void allow(void *ctx, const struct document *d) {
 	reach_core_follow(reach_core_of(s->reach), rv_clock_monotonic_us(), d);
 	meshlink_allow(s->mesh, rv_clock_monotonic_us(), d);
 	session_count_roster(s, d);
+	session_check_proofs(s, d);
 	session_audit_follow(s, rv_clock_monotonic_us(), d);
 }
 

@@ -167,6 +167,7 @@ static void run_once(struct session *s, int64_t now_us) {
 	session_log_text(s);
 	session_turn_text_donor(s, now_us);
 	session_turn_audit(s, now_us);
+	session_turn_evidence(s, now_us);
 	session_own_relay_tick(s, now_us);
 	session_charge_caps(s);
 	meshlink_pump(s->mesh, now_us);

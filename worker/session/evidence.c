@@ -1,0 +1,65 @@
+/* evidence.c: shows the coordinator what this worker got, where votes differ or an owner has signed
+ * twice; and checks proofs in documents. */
+#include "worker/session/internal.h"
+
+#include "base/assert.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EVERY_US = 2000000 };
+
+static void show(struct session *s, const struct evidence *e) {
+	const size_t cap = evidence_max_bytes(e->n_means);
+	uint8_t *body = malloc(cap);
+	if (!body)
+		return; /* again soon */
+	struct rv_writer w = rv_writer_of(body, cap);
+	evidence_encode(e, CONTROL_VERSION, &w);
+	RV_ASSERT(!w.failed);
+	if (control_client_show(s->control, body, rv_writer_len(&w)))
+		rv_event(s->events, RV_WARN, "evidence", RV_FIELDS(rv_field_int("round", (int64_t)e->round)),
+				 "round %" PRIu64
+				 ": the participants got different averages: this worker shows what it got (%u hashes)",
+				 e->round, e->n_means);
+	free(body);
+}
+
+void session_turn_evidence(struct session *s, int64_t now_us) {
+	const struct document *d = round_document(session_round(s));
+	struct evidence e;
+	if (!d || now_us < s->evidence_us || !allreduce_running(s->reduce) || allreduce_round(s->reduce) != d->round)
+		return;
+	const bool asked = document_asks(d, s->member.member) && allreduce_attempt(s->reduce) == d->attempt;
+	if (!allreduce_show(s->reduce, &e) || (!asked && !e.has_proof))
+		return;
+	if (!asked)
+		e.n_means = e.n_seals = 0;
+	s->evidence_us = now_us + EVERY_US;
+	show(s, &e);
+}
+
+void session_check_proofs(struct session *s, const struct document *d) {
+	const struct seal_ops ops = seal_ed25519(NULL);
+	for (int i = 0; i < d->n_proofs; i++) {
+		const struct equivocation *e = &d->proofs[i];
+		bool known = false;
+		for (int k = 0; k < s->n_proofs; k++)
+			known = known || rv_hash_equal(&s->proofs[k], &e->seals[0].root);
+		if (known)
+			continue;
+		memmove(&s->proofs[1], &s->proofs[0], (NET_MAX_PROOFS - 1) * sizeof s->proofs[0]);
+		s->proofs[0] = e->seals[0].root;
+		s->n_proofs += s->n_proofs < NET_MAX_PROOFS;
+		const bool holds = equivocation_proves(e, &ops);
+		rv_event(s->events, holds ? RV_WARN : RV_ERROR, "proof",
+				 RV_FIELDS(rv_field_int("member", e->member), rv_field_int("round", (int64_t)e->scope.round),
+						   rv_field_bool("holds", holds)),
+				 holds ? "member %u signed two different averages in round %" PRIu64 ": this worker has checked both "
+						 "signatures; it is banned"
+					   : "the coordinator says that member %u signed two different averages in round %" PRIu64
+						 ", and the signatures do not prove it",
+				 e->member, e->scope.round);
+	}
+}
